@@ -1,0 +1,57 @@
+# Bare `make` lists the targets. On a bare Debian machine run it as root: what is
+# missing is installed from Debian and from the Go module proxy.
+
+SHELL := /bin/bash
+GOBIN := $(CURDIR)/bin
+GOLANGCI := v2.15.0
+PACKAGES := mmdebstrap debian-archive-keyring postgresql postgresql-client gcc make libc6-dev
+FUZZTIME ?= 20s
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build check test lint demo bench bench-live fuzz plugin-check clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+deps: ## install what tests and the demo need (Debian packages; needs root)
+	@missing=$$(dpkg-query -W -f '$${db:Status-Abbrev} $${Package}\n' $(PACKAGES) 2>&1 | awk '!/^ii/{print $$NF}'); \
+	[ -z "$$missing" ] && exit 0; \
+	[ "$$(id -u)" = 0 ] || { echo "make: these Debian packages are missing: $(PACKAGES); install them or run make as root" >&2; exit 1; }; \
+	echo "installing Debian packages: $(PACKAGES)"; \
+	apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES) >/dev/null
+
+build: ## build bin/fairlease
+	go build -o $(GOBIN)/ ./sidecar/cmd/fairlease
+
+check: plugin-check ## what needs no root: vet, unit tests, properties, stories (under a minute)
+	go vet ./...
+	FAIRLEASE_NO_CLUSTER=1 go test ./...
+
+test: deps plugin-check ## everything, the tests on two real Slurms too (root, about a quarter of an hour)
+	go vet ./...
+	go test -timeout 60m -parallel 8 ./...
+
+lint: ## golangci-lint, as in CI
+	@[ -x $(GOBIN)/golangci-lint ] || GOBIN=$(GOBIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
+	$(GOBIN)/golangci-lint run ./...
+
+plugin-check: ## unit tests of the submit plugin's Slurm-free part
+	@$(MAKE) -s -C slurmplugin check
+
+demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look at (root)
+	go run ./tests/demo
+
+bench: ## benchmarks that need no root; ends with one line a figure
+	go run ./tests/bench
+
+bench-live: deps ## benchmarks on a real Slurm (root); ends with one line a figure
+	go run ./tests/bench -live
+
+fuzz: ## fuzz every decoder for FUZZTIME each
+	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$pkg/*_test.go | cut -c6-); do \
+	    echo "$$pkg $$f"; go test -run xxx -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; done; done
+
+clean: ## remove what was built
+	rm -rf bin out
+	@$(MAKE) -s -C slurmplugin clean
