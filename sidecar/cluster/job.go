@@ -1,0 +1,183 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// JobID is Slurm's name of a job or of one array task, as users write it:
+// "123" or "123_4". Slurm gives ids out again; see JobKey.
+type JobID struct {
+	ID   int64 `json:"id"`             // job id; the array's id for a task
+	Task int32 `json:"task,omitempty"` // task index + 1; 0 for a job that is no array task
+}
+
+// TaskID names task index of an array.
+func TaskID(array int64, index int32) JobID { return JobID{ID: array, Task: index + 1} }
+
+// Index gives the task index and whether the job is an array task.
+func (id JobID) Index() (int32, bool) { return id.Task - 1, id.Task > 0 }
+
+func (id JobID) String() string {
+	if i, ok := id.Index(); ok {
+		return fmt.Sprintf("%d_%d", id.ID, i)
+	}
+	return strconv.FormatInt(id.ID, 10)
+}
+
+// Compare orders by id, then task.
+func (id JobID) Compare(o JobID) int {
+	if id.ID != o.ID {
+		return cmp(id.ID, o.ID)
+	}
+	return cmp(int64(id.Task), int64(o.Task))
+}
+
+func cmp(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// ParseJobID reads "123" or "123_4".
+func ParseJobID(s string) (JobID, error) {
+	base, task, isTask := strings.Cut(s, "_")
+	id, err := strconv.ParseInt(base, 10, 64)
+	if err != nil || id <= 0 {
+		return JobID{}, fmt.Errorf("%q is no job id: write 123 or, for an array task, 123_4", s)
+	}
+	if !isTask {
+		return JobID{ID: id}, nil
+	}
+	i, err := strconv.ParseInt(task, 10, 32)
+	if err != nil || i < 0 {
+		return JobID{}, fmt.Errorf("%q is no job id: write 123 or, for an array task, 123_4", s)
+	}
+	return TaskID(id, int32(i)), nil
+}
+
+// JobKey is our own name of a job. Slurm's ids come round again; keys never do.
+type JobKey int64
+
+// JobState is what a job is doing, as far as leases are concerned.
+type JobState string
+
+// The states of a job. Completing covers both a job that ends and one that was
+// requeued and still cleans up: its GPUs are taken and nothing may be granted to it.
+const (
+	Waiting    JobState = "waiting"
+	Running    JobState = "running"
+	Suspended  JobState = "suspended"
+	Completing JobState = "completing"
+	Done       JobState = "done"
+)
+
+// Request is what a job asks of nodes, in the terms in which we place it.
+type Request struct {
+	GPUs int `json:"gpus"` // all of them: the demand
+	// Nodes is how many nodes it wants at least, MaxNodes at most (0 = no limit).
+	Nodes    int `json:"nodes,omitempty"`
+	MaxNodes int `json:"max_nodes,omitempty"`
+	// PerNode is the number of GPUs on each node; 0 = any split over the nodes.
+	PerNode int `json:"per_node,omitempty"`
+	// Model is the GPU model that the job names; "" = any.
+	Model string `json:"model,omitempty"`
+	// CPUs and MemoryMB are for the whole job; placement divides them by GPUs.
+	CPUs     int   `json:"cpus,omitempty"`
+	MemoryMB int64 `json:"memory_mb,omitempty"`
+	// Exclusive jobs take whole nodes, all GPUs of them.
+	Exclusive bool `json:"exclusive,omitempty"`
+	// Features is Slurm's constraint expression, e.g. "a&b"; "" = none.
+	Features string `json:"features,omitempty"`
+	// Unplaceable tells why we cannot place such a request ourselves
+	// (e.g. "gpus-per-socket"); such jobs are seen, never touched.
+	Unplaceable string `json:"unplaceable,omitempty"`
+}
+
+// Holding is what a job has on one node.
+type Holding struct {
+	Node     string `json:"node"`
+	Model    string `json:"model"`
+	GPUs     int    `json:"gpus"`
+	Index    []int  `json:"index,omitempty"` // which GPUs, where Slurm tells
+	CPUs     int    `json:"cpus,omitempty"`
+	MemoryMB int64  `json:"memory_mb,omitempty"`
+}
+
+// Job is a job with GPUs, or one array task, as Slurm reports it. Jobs without
+// GPUs are reported too when they hold CPUs or memory of a GPU node.
+type Job struct {
+	ID JobID `json:"id"`
+	// Record is the job id by which Slurm addresses it now: the array's own
+	// id while a task has not been split off.
+	Record int64 `json:"record"`
+	// Whole is true where Record still stands for several waiting tasks.
+	Whole bool `json:"whole,omitempty"`
+
+	Name       string   `json:"name,omitempty"`
+	User       string   `json:"user"`
+	Account    string   `json:"account"`
+	QOS        string   `json:"qos,omitempty"`
+	Partitions []string `json:"partitions"`
+
+	State JobState `json:"state"`
+	// Inactive tells why a waiting job could not start even on an empty cluster
+	// ("held", "dependency", "array limit", …); "" = nothing but GPUs and gate.
+	Inactive string `json:"inactive,omitempty"`
+	// Because is Slurm's own reason, for people to read.
+	Because string `json:"because,omitempty"`
+	// Outcome is Slurm's final state of a Done job ("COMPLETED", "TIMEOUT", …).
+	Outcome string `json:"outcome,omitempty"`
+
+	Batch       bool `json:"batch"`
+	Requeueable bool `json:"requeueable"`
+	Het         bool `json:"het,omitempty"`
+
+	Request Request   `json:"request"`
+	Holds   []Holding `json:"holds,omitempty"` // sorted by node, model
+
+	Submit   Instant `json:"submit"`             // of the last requeue, as Slurm keeps it
+	Eligible Instant `json:"eligible,omitempty"` // begin time: the gate, the user's, or past
+	Start    Instant `json:"start,omitempty"`    // of the present or last attempt
+	End      Instant `json:"end,omitempty"`      // of a Done job: when; else when its limit ends
+	Limit    Span    `json:"limit,omitempty"`    // time limit; 0 = none
+	Suspend  Span    `json:"suspend,omitempty"`  // time suspended in the present attempt
+	Restarts int     `json:"restarts,omitempty"`
+
+	NodeList    []string `json:"node_list,omitempty"` // required nodes: the user's -w, or ours
+	Exclude     []string `json:"exclude,omitempty"`
+	Reservation string   `json:"reservation,omitempty"`
+
+	// Marked is true where our submit plugin set the gate; MarkedBegin is then
+	// the user's own --begin that it found (0 = none).
+	Marked      bool    `json:"marked,omitempty"`
+	MarkedBegin Instant `json:"marked_begin,omitempty"`
+}
+
+// GPUsHeld gives the number of GPUs that the job holds.
+func (j *Job) GPUsHeld() int {
+	n := 0
+	for _, h := range j.Holds {
+		n += h.GPUs
+	}
+	return n
+}
+
+// Attempt is one stretch of a job's run from the accounting history: from Start
+// to End it held GPUs. It tells what happened while nobody looked.
+type Attempt struct {
+	ID      JobID   `json:"id"`
+	User    string  `json:"user"`
+	Account string  `json:"account"`
+	Submit  Instant `json:"submit"`
+	Start   Instant `json:"start"`
+	End     Instant `json:"end"` // 0 = still running
+	GPUs    []GPUs  `json:"gpus"`
+	Outcome string  `json:"outcome"`
+	Suspend Span    `json:"suspend,omitempty"`
+}

@@ -1,0 +1,59 @@
+package cluster
+
+// LeaseClass tells by what right a job holds its lease.
+type LeaseClass string
+
+// The classes. Guaranteed needs virtual-cluster cells; opportunistic leases are
+// lent beyond the tenant's due and end when the owner wants them back.
+const (
+	Guaranteed    LeaseClass = "guaranteed"
+	Shared        LeaseClass = "shared"
+	Opportunistic LeaseClass = "opportunistic"
+)
+
+// LeaseState is how far a lease has come.
+type LeaseState string
+
+// A lease is Granted until the job is seen running, Active until it is told to
+// end, Noticed from the notice to the requeue, Ending until its GPUs are free, then Over.
+const (
+	Granted LeaseState = "granted"
+	Active  LeaseState = "active"
+	Noticed LeaseState = "noticed"
+	Ending  LeaseState = "ending"
+	Over    LeaseState = "over"
+)
+
+// Lease is the right of a job to hold GPUs for a term. Renewal makes a new
+// lease row with the next Term and the same nodes.
+type Lease struct {
+	Job   JobKey     `json:"job"`
+	Term  int        `json:"term"` // 1 for the job's first lease
+	State LeaseState `json:"state"`
+	Class LeaseClass `json:"class"`
+	Pool  string     `json:"pool"`
+	GPUs  int        `json:"gpus"`
+	Nodes []Holding  `json:"nodes"` // sorted by node
+	// Granted is when the lease was decided, Start when it was first held
+	// (0 until seen), End when the term ends.
+	Granted Instant `json:"granted"`
+	Start   Instant `json:"start,omitempty"`
+	End     Instant `json:"end"`
+	// NoticedAt is when the job was told that the lease will not be renewed; Ended
+	// when the lease really ended, of one that has.
+	NoticedAt Instant `json:"noticed_at,omitempty"`
+	Ended     Instant `json:"ended,omitempty"`
+	// Adopted is true where the job ran before we gave it a lease.
+	Adopted bool `json:"adopted,omitempty"`
+	// Why an ended lease ended: "finished", "renewed", "reclaimed", "taken back", "lost".
+	Why string `json:"why,omitempty"`
+}
+
+// Claim keeps GPUs from renewal until a gang that is due fits on them.
+type Claim struct {
+	Job   JobKey    `json:"job"`
+	Pool  string    `json:"pool"`
+	Nodes []Holding `json:"nodes"`
+	At    Instant   `json:"at"` // when the leases there end
+	Made  Instant   `json:"made"`
+}

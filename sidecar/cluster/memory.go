@@ -1,0 +1,114 @@
+package cluster
+
+// Record is what is remembered of a job from round to round. Records are kept
+// sorted by Key.
+type Record struct {
+	Key     JobKey `json:"key"`
+	ID      JobID  `json:"id"`
+	Tenant  string `json:"tenant"`
+	User    string `json:"user"`
+	Account string `json:"account"`
+	Name    string `json:"name,omitempty"`
+
+	Submit   Instant  `json:"submit"` // Slurm's, of the attempt last seen
+	Restarts int      `json:"restarts,omitempty"`
+	State    JobState `json:"state"`
+	First    Instant  `json:"first"`          // when it first became eligible; 0 = not yet
+	Done     Instant  `json:"done,omitempty"` // when it was seen finished or gone
+
+	// What the user asked for before we changed anything.
+	UserBegin Instant  `json:"user_begin,omitempty"`
+	UserNodes []string `json:"user_nodes,omitempty"`
+	UserLimit Span     `json:"user_limit,omitempty"`
+	// Gate is the begin time that we set last (0 = none). Pinned is true from the
+	// moment we set required nodes until we see them gone.
+	Gate   Instant `json:"gate,omitempty"`
+	Pinned bool    `json:"pinned,omitempty"`
+
+	// Alloc and Due are the integrals of ASTRAEA eq. 2 and 14. DueCarry is the
+	// fraction of a GPU-millisecond not yet in Due (see Accrue).
+	Alloc    GPUTime `json:"alloc,omitempty"`
+	Due      GPUTime `json:"due,omitempty"`
+	DueCarry int64   `json:"due_carry,omitempty"`
+	// DueRate is what the job is due from now on: it is what the next round
+	// integrates (eq. 13, capped by the demand as in eq. 14).
+	DueRate MicroGPU `json:"due_rate,omitempty"`
+	// ChargedTo is up to when its running time has been charged.
+	ChargedTo Instant `json:"charged_to,omitempty"`
+	// Held is what it held when last seen, so that a stretch which ended
+	// between two looks is still charged. HeldSince is that attempt's start.
+	Held      []GPUs  `json:"held,omitempty"`
+	HeldSince Instant `json:"held_since,omitempty"`
+	// Suspend is how much of the present attempt's suspension has been counted.
+	Suspend Span `json:"suspend,omitempty"`
+	// Ran is the run time in attempts that ended, of which the time limit is reduced.
+	Ran Span `json:"ran,omitempty"`
+
+	Terms int `json:"terms,omitempty"` // leases so far
+	// Failed counts grants in a row that did not start; Avoid holds it back until.
+	Failed int      `json:"failed,omitempty"`
+	Avoid  Instant  `json:"avoid,omitempty"`
+	Shun   []string `json:"shun,omitempty"` // nodes of the grant that failed last
+	Said   string   `json:"said,omitempty"` // Slurm's words about it
+	Lost   GPUTime  `json:"lost,omitempty"` // GPU time lost to reclaims so far
+}
+
+// Bucket is one slice of the sliding window over which rho is reported.
+type Bucket struct {
+	Start Instant `json:"start"`
+	Alloc GPUTime `json:"alloc"`
+	Due   GPUTime `json:"due"`
+}
+
+// TenantPool is a tenant's account in one pool of GPUs of one model.
+type TenantPool struct {
+	Tenant string `json:"tenant"`
+	Pool   string `json:"pool"`
+	// Base is what the tenant was due at the last look if it wanted it: its quota
+	// (ASTRAEA eq. 6). Entitlement is Base after divide and trade; Demand what its
+	// active jobs asked for, each GPU counted in one pool only.
+	Base        MicroGPU `json:"base"`
+	Entitlement MicroGPU `json:"entitlement"`
+	Demand      MicroGPU `json:"demand"`
+	// Deficit is the one carried error: what the tenant is owed,
+	// negative where it had more.
+	Deficit  GPUTime `json:"deficit"`
+	SelCarry int64   `json:"sel_carry,omitempty"`
+	// Alloc and Due are all-time integrals (eq. 11 and 9), Buckets the window's.
+	Alloc    GPUTime  `json:"alloc"`
+	Due      GPUTime  `json:"due"`
+	DueCarry int64    `json:"due_carry,omitempty"`
+	Buckets  []Bucket `json:"buckets,omitempty"`
+}
+
+// PoolAccount balances a pool to the GPU-millisecond:
+// Capacity = Tenants + Untouchable + Overhead + Idle + Bad.
+type PoolAccount struct {
+	Pool        string  `json:"pool"`
+	GPUs        int     `json:"gpus"`     // at the last look, bad ones too
+	BadGPUs     int     `json:"bad_gpus"` // at the last look, with nothing running on them
+	Capacity    GPUTime `json:"capacity"`
+	Tenants     GPUTime `json:"tenants"`
+	Untouchable GPUTime `json:"untouchable"` // jobs of no tenant
+	Overhead    GPUTime `json:"overhead"`    // completing: neither used nor free
+	Idle        GPUTime `json:"idle"`
+	Bad         GPUTime `json:"bad"`
+}
+
+// Ledger is who got what, up to At.
+type Ledger struct {
+	At      Instant       `json:"at"`
+	Tenants []TenantPool  `json:"tenants"` // sorted by tenant, pool
+	Pools   []PoolAccount `json:"pools"`   // sorted by pool
+}
+
+// Memory is everything that is remembered between two rounds. It is what the
+// journal gives back after a crash.
+type Memory struct {
+	Round   int64    `json:"round"`
+	NextKey JobKey   `json:"next_key"`
+	Ledger  Ledger   `json:"ledger"`
+	Records []Record `json:"records"` // sorted by key
+	Leases  []Lease  `json:"leases"`  // in force: sorted by job key
+	Claims  []Claim  `json:"claims,omitempty"`
+}

@@ -1,0 +1,68 @@
+package cluster
+
+// Code names a reason. Reasons are data: people get words from `explain`,
+// tests and SQL read the code and the numbers.
+type Code string
+
+// Reasons of jobs that hold a lease.
+const (
+	BecauseGranted  Code = "granted"  // its turn: the tenant was furthest behind
+	BecauseRenewed  Code = "renewed"  // still its turn, or nobody needed the GPUs
+	BecauseHolding  Code = "holding"  // in the middle of its term
+	BecauseAdopted  Code = "adopted"  // ran before we saw it
+	BecauseStarting Code = "starting" // granted, not yet seen running
+	BecauseMoved    Code = "moved"    // makes room for a gang; gets GPUs elsewhere
+	BecauseNotice   Code = "notice"   // not renewed: others are further behind
+	BecauseEnding   Code = "ending"   // requeue ordered, GPUs not free yet
+	BecauseExempt   Code = "exempt"
+	BecauseKept     Code = "kept" // may not be requeued: never reclaimed
+)
+
+// Reasons of jobs that wait.
+const (
+	BecauseBehind     Code = "behind"     // others are further behind; see Until
+	BecauseShape      Code = "shape"      // enough GPUs may be free, not where it fits
+	BecauseClaim      Code = "claim"      // GPUs are kept for it at Until
+	BecauseClaimed    Code = "claimed"    // what is free is kept for another gang
+	BecauseBurst      Code = "burst"      // its tenant holds the most that it may while others wait
+	BecauseLimit      Code = "limit"      // the limit of reclaims a round is reached
+	BecauseThreshold  Code = "threshold"  // not far enough behind to reclaim
+	BecauseInactive   Code = "inactive"   // held, dependency, begin time, array limit
+	BecauseFailed     Code = "failed"     // a grant did not start; tried again at Until
+	BecauseFrozen     Code = "frozen"     // by an administrator
+	BecauseTooBig     Code = "too_big"    // no healthy nodes could ever hold it
+	BecauseReserved   Code = "reserved"   // its time limit runs into reservations wherever it could run
+	BecauseUntouched  Code = "untouched"  // not ours to lease
+	BecauseCompleting Code = "completing" // its last attempt still cleans up
+	BecauseDone       Code = "done"
+)
+
+// Reasons of actions that are no verdict on a job's turn.
+const (
+	BecauseGate     Code = "gate"     // waits for a lease: keep the gate shut
+	BecauseNoStart  Code = "no_start" // granted, but Slurm did not start it in time
+	BecauseTidy     Code = "tidy"     // no longer needed
+	BecauseHandOver Code = "hand_over"
+)
+
+// Reason says why, in numbers.
+type Reason struct {
+	Code Code   `json:"code"`
+	Pool string `json:"pool,omitempty"`
+	// Need is how many GPUs the job wants, Free how many it could have had.
+	Need int `json:"need,omitempty"`
+	Free int `json:"free,omitempty"`
+	// Behind is how far its tenant is behind, in time at its entitlement;
+	// Other and OtherBehind are the tenant that went before it.
+	Behind      Span   `json:"behind,omitempty"`
+	Other       string `json:"other,omitempty"`
+	OtherBehind Span   `json:"other_behind,omitempty"`
+	Rho         Rho    `json:"rho,omitempty"` // the job's own
+	Rank        int    `json:"rank,omitempty"`
+	// Until is when it may change: the end of the next lease that could serve
+	// it, of its own lease, of a back-off.
+	Until Instant `json:"until,omitempty"`
+	// For is the job that gets the GPUs, or that holds them.
+	For  JobKey `json:"for,omitempty"`
+	Note string `json:"note,omitempty"` // words of Slurm or of an administrator
+}

@@ -1,0 +1,65 @@
+package cluster
+
+// Settings is what the engine is told about how to decide. It is part of every
+// snapshot, so that a replay decides with what was in force then.
+type Settings struct {
+	Preset string `json:"preset"` // "astraea"
+
+	Interval     Span `json:"interval"` // between two rounds
+	Term         Span `json:"term"`
+	MinLease     Span `json:"min_lease"`
+	Notice       Span `json:"notice"`
+	GrantTimeout Span `json:"grant_timeout"`
+	GateTTL      Span `json:"gate_ttl"`
+
+	// RhoSelect is which equation says what a tenant is due when tenants are
+	// chosen: 16 (its quota) or 8 (no more than it wants).
+	RhoSelect int `json:"rho_select"`
+	// CreditCap is how much of its own quota an idle tenant may save up.
+	CreditCap Span `json:"credit_cap"`
+	// BurstMaxMilli is how many thousandths of its quota a tenant may hold while
+	// others wait; 0 = no limit.
+	BurstMaxMilli int64 `json:"burst_max_milli"`
+	Window        Span  `json:"window"`
+	HalfLife      Span  `json:"half_life,omitempty"` // 0 = none
+
+	// Threshold is how far behind, in time at its quota, a tenant must be of the
+	// one that runs before it reclaims. MaxReclaims is per round; 0 = no limit.
+	Threshold   Span `json:"threshold"`
+	MaxReclaims int  `json:"max_reclaims"`
+
+	// NewFirst puts jobs without a lease so far first, for at most NewSharePercent
+	// of their tenant's GPUs.
+	NewFirst        bool `json:"new_first"`
+	NewSharePercent int  `json:"new_share_percent"`
+	// LongTerms > 0: a job with that many leases behind it keeps its lease more
+	// readily (within its tenant).
+	LongTerms int      `json:"long_terms,omitempty"`
+	UrgentQOS []string `json:"urgent_qos,omitempty"`
+	// JobWeights gives weights other than 1 by QOS (ASTRAEA's W_job).
+	JobWeights []JobWeight `json:"job_weights,omitempty"`
+
+	// Signal is sent as notice; SignalTo is "steps", "batch" or "all".
+	Signal   string       `json:"signal"`
+	SignalTo string       `json:"signal_to"`
+	Signals  []SignalRule `json:"signals,omitempty"`
+
+	// SiteFactor is added to the priority of a job that was granted a lease, so
+	// that nothing ungated stands before it in Slurm's queue; 0 = leave it alone.
+	SiteFactor int64 `json:"site_factor,omitempty"`
+}
+
+// JobWeight is the weight in thousandths of jobs of a QOS inside their tenant.
+type JobWeight struct {
+	QOS   string `json:"qos"`
+	Milli int64  `json:"milli"`
+}
+
+// SignalRule overrides Signal and SignalTo where all its set fields match.
+type SignalRule struct {
+	Partition string `json:"partition,omitempty"`
+	QOS       string `json:"qos,omitempty"`
+	Account   string `json:"account,omitempty"`
+	Signal    string `json:"signal"`
+	To        string `json:"to"`
+}

@@ -1,0 +1,44 @@
+package cluster
+
+// Touch tells what we may do with a job.
+type Touch string
+
+// Act: gate, grant and reclaim it. Watch: decide and record, but change nothing
+// (observe mode, or a partition that is not acted on yet). Keep: it is charged
+// to its tenant and may be granted a lease, but is never reclaimed (not
+// requeueable). Leave: its GPUs are seen as taken, nothing more.
+const (
+	Act   Touch = "act"
+	Watch Touch = "watch"
+	Keep  Touch = "keep"
+	Leave Touch = "leave"
+)
+
+// Case is a job together with what is remembered of it.
+type Case struct {
+	Job    Job    `json:"job"`
+	Record Record `json:"record"`
+	Touch  Touch  `json:"touch"`
+	// TouchWhy says why the job is not Act, in words.
+	TouchWhy string `json:"touch_why,omitempty"`
+	// Gone is true where Slurm no longer lists the job: Job repeats what was seen last.
+	Gone bool `json:"gone,omitempty"`
+}
+
+// Snapshot is all that the engine may know. It is sorted when it is built:
+// cases by key, everything else as in Sighting and Memory.
+type Snapshot struct {
+	Round        int64         `json:"round"`
+	Now          Instant       `json:"now"`
+	Settings     Settings      `json:"settings"`
+	Nodes        []Node        `json:"nodes"`
+	Reservations []Reservation `json:"reservations,omitempty"`
+	Tenants      []Tenant      `json:"tenants"` // by name
+	Cases        []Case        `json:"cases"`   // by key
+	Attempts     []Attempt     `json:"attempts,omitempty"`
+	NextKey      JobKey        `json:"next_key"`
+	Ledger       Ledger        `json:"ledger"`
+	Leases       []Lease       `json:"leases"` // in force, by job key
+	Claims       []Claim       `json:"claims,omitempty"`
+	Overrides    []Override    `json:"overrides,omitempty"`
+}

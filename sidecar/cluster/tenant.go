@@ -1,0 +1,29 @@
+package cluster
+
+// Tenant is a Slurm account at the configured level of the account tree.
+type Tenant struct {
+	Name string `json:"name"`
+	// Weight compares tenants; only ratios matter. 0 = only idle GPUs.
+	Weight int64 `json:"weight"`
+}
+
+// OverrideKind is what an administrator orders for a job, a user or a tenant.
+type OverrideKind string
+
+// The kinds of override.
+const (
+	Exempt OverrideKind = "exempt" // never reclaimed, never gated
+	Boost  OverrideKind = "boost"  // first among its tenant's jobs; a tenant: first among tenants
+	Freeze OverrideKind = "freeze" // no new lease, no renewal
+)
+
+// Override is such an order. It has an end and a reason.
+type Override struct {
+	ID     int64        `json:"id"`
+	Kind   OverrideKind `json:"kind"`
+	Scope  string       `json:"scope"` // "job", "user", "tenant"
+	Name   string       `json:"name"`  // job id, user or tenant
+	Until  Instant      `json:"until"`
+	Reason string       `json:"reason"`
+	By     string       `json:"by"`
+}

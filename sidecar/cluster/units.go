@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// Instant is a moment: milliseconds since the Unix epoch, UTC. Zero means "none".
+type Instant int64
+
+// Span is a length of time in milliseconds.
+type Span int64
+
+// GPUTime is GPUs times time, in GPU-milliseconds. A cluster of 80,000 GPUs
+// fills 64 bits in 3,600 years.
+type GPUTime int64
+
+// MicroGPU is a number of GPUs in millionths: what a tenant is due at one moment.
+type MicroGPU int64
+
+// Units of Span and MicroGPU.
+const (
+	Millisecond Span = 1
+	Second           = 1000 * Millisecond
+	Minute           = 60 * Second
+	Hour             = 60 * Minute
+	Day              = 24 * Hour
+
+	WholeGPU MicroGPU = 1_000_000
+)
+
+// InstantOf converts a time.Time; the zero time gives 0.
+func InstantOf(t time.Time) Instant {
+	if t.IsZero() {
+		return 0
+	}
+	return Instant(t.UnixMilli())
+}
+
+// SpanOf converts a duration, cut to whole milliseconds.
+func SpanOf(d time.Duration) Span { return Span(d.Milliseconds()) }
+
+// Time gives the instant as a UTC time.Time; 0 gives the zero time.
+func (t Instant) Time() time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(t)).UTC()
+}
+
+// Add gives the instant s later.
+func (t Instant) Add(s Span) Instant { return t + Instant(s) }
+
+// Sub gives the span from u to t.
+func (t Instant) Sub(u Instant) Span { return Span(t - u) }
+
+func (t Instant) String() string {
+	if t == 0 {
+		return "none"
+	}
+	return t.Time().Format("2006-01-02T15:04:05.000Z")
+}
+
+// Duration gives the span as a time.Duration.
+func (s Span) Duration() time.Duration { return time.Duration(s) * time.Millisecond }
+
+// String writes the span as Slurm writes times: [D-]HH:MM:SS.
+func (s Span) String() string {
+	sign := ""
+	if s < 0 {
+		sign, s = "-", -s
+	}
+	sec := int64(s / Second)
+	day, rest := sec/86400, sec%86400
+	clock := fmt.Sprintf("%02d:%02d:%02d", rest/3600, rest%3600/60, rest%60)
+	if day > 0 {
+		return fmt.Sprintf("%s%d-%s", sign, day, clock)
+	}
+	return sign + clock
+}
+
+// Hours gives the GPU time in GPU-hours, for people to read.
+func (g GPUTime) Hours() float64 { return float64(g) / 3_600_000 }
+
+// Times gives what n GPUs use in s.
+func Times(n int, s Span) GPUTime { return GPUTime(n) * GPUTime(s) }
+
+// Accrue integrates the rate r over s: whole GPU-milliseconds and the new carry.
+// The carry (millionths of a GPU-millisecond, 0 ≤ carry < 1e6) is what makes
+// repeated small steps sum to the same as one long one: nothing is rounded away.
+func Accrue(r MicroGPU, s Span, carry int64) (GPUTime, int64) {
+	hi, lo := bits.Mul64(uint64(r), uint64(s))
+	lo, c := bits.Add64(lo, uint64(carry), 0)
+	q, rem := bits.Div64(hi+c, lo, uint64(WholeGPU))
+	return GPUTime(q), int64(rem)
+}
+
+// MulDiv gives a*b/c rounded down with a 128-bit product, for a, b ≥ 0 and c > 0.
+// It answers the largest int64 where the quotient does not fit.
+func MulDiv(a, b, c int64) int64 {
+	const limit = 1<<63 - 1
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi >= uint64(c) {
+		return limit
+	}
+	q, _ := bits.Div64(hi, lo, uint64(c))
+	if q > limit {
+		return limit
+	}
+	return int64(q)
+}
+
+// Rho is a fairness degree in millionths: GPU time received over GPU time due
+// (ASTRAEA eq. 5, 12, 15). 1_000_000 is exactly fair.
+type Rho int64
+
+// The edges of Rho: a tenant or job that is due something later
+// than it received something stands last.
+const (
+	Fair     Rho = 1_000_000
+	Infinite Rho = 1<<63 - 1
+)
+
+// RhoOf gives alloc/due in millionths: 0/0 is 0 (new: first), x/0 is Infinite (last).
+func RhoOf(alloc, due GPUTime) Rho {
+	switch {
+	case alloc <= 0:
+		return 0
+	case due <= 0:
+		return Infinite
+	}
+	return Rho(MulDiv(int64(alloc), int64(Fair), int64(due)))
+}
+
+func (r Rho) String() string {
+	if r == Infinite {
+		return "inf"
+	}
+	return fmt.Sprintf("%.3f", float64(r)/float64(Fair))
+}

@@ -1,0 +1,410 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// table lets the lease room use the place room's board.
+type table struct{ *place.Board }
+
+func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
+	p, ok := t.Board.Fit(place.Ask(a))
+	return lease.Placement(p), ok
+}
+
+func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
+
+// choose gives leases to the jobs of one touch: Act (with Keep: jobs that we
+// start but never reclaim) or Watch.
+func (h *hall) choose(touch cluster.Touch) {
+	if !h.any(touch) {
+		return
+	}
+	h.prolongFixed(touch)
+	if touch == cluster.Act {
+		h.giveNotice()
+	}
+	board := place.New(h.pools, h.s.Nodes, h.s.Reservations, h.now)
+	if len(h.s.Claims) > 0 {
+		board.MindLimits()
+	}
+	in := lease.Input{Now: h.now, Settings: h.set}
+	in.Candidates = h.candidates(touch, board)
+	in.Tenants = h.line(in.Candidates)
+	h.occupy(board, &in, touch)
+	if touch == cluster.Act {
+		in.Claims = h.liveClaims(&in, board)
+	}
+	choice := lease.Choose(in, table{board}, len(h.pools))
+	h.renew(&in, &choice)
+	h.grant(&in, &choice)
+	h.dismiss(touch)
+	if touch == cluster.Act {
+		h.claims = append(h.claims, choice.Kept...)
+		h.claimFor(&in, choice.Due)
+		slices.SortFunc(h.claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
+	}
+	h.explain(&in, &choice)
+}
+
+// ours tells whether a case belongs to a round of choosing.
+func ours(c *cluster.Case, touch cluster.Touch) bool {
+	return c.Touch == touch || touch == cluster.Act && c.Touch == cluster.Keep
+}
+
+func (h *hall) any(touch cluster.Touch) bool {
+	for i := range h.s.Cases {
+		if ours(&h.s.Cases[i], touch) {
+			return true
+		}
+	}
+	return false
+}
+
+// ending tells whether a lease is up for renewal: it ends within the notice and
+// its job may be reclaimed.
+func (h *hall) ending(i int) bool {
+	c, l := &h.s.Cases[i], h.leases[i]
+	if l == nil {
+		return false
+	}
+	return (l.State == cluster.Active || l.State == cluster.Noticed) && l.End.Sub(h.now) <= h.set.Notice &&
+		runs(c) && (c.Touch == cluster.Act || c.Touch == cluster.Watch) && h.standing[i].override != cluster.Exempt
+}
+
+// prolongFixed renews the leases of jobs that are never reclaimed.
+func (h *hall) prolongFixed(touch cluster.Touch) {
+	for i, l := range h.leases {
+		c := &h.s.Cases[i]
+		if l == nil || !ours(c, touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(h.now) > h.set.Notice {
+			continue
+		}
+		if c.Touch == cluster.Keep || h.standing[i].override == cluster.Exempt {
+			h.prolong(i)
+		}
+	}
+}
+
+// giveNotice puts off the end of leases that ran out while nobody looked: no job
+// is reclaimed without its notice.
+func (h *hall) giveNotice() {
+	for i, l := range h.leases {
+		if h.s.Cases[i].Touch == cluster.Act && h.ending(i) && l.State == cluster.Active && l.End <= h.now {
+			l.End = h.now.Add(h.set.Notice)
+		}
+	}
+}
+
+// prolong ends a lease as renewed and puts the next term in its place.
+func (h *hall) prolong(i int) {
+	l, r := h.leases[i], &h.records[i]
+	old := *l
+	old.State, old.Ended, old.Why = cluster.Over, l.End, "renewed"
+	h.ended = append(h.ended, old)
+	start := max(l.End, h.now)
+	r.Terms++
+	l.Term, l.State, l.Granted, l.Start = r.Terms, cluster.Active, h.now, start
+	l.NoticedAt, l.Adopted = 0, false
+	l.End = lease.Next(start, h.set)
+}
+
+// candidates lists the jobs that could hold a lease next.
+func (h *hall) candidates(touch cluster.Touch, board *place.Board) []lease.Candidate {
+	out := make([]lease.Candidate, 0, len(h.s.Cases))
+	for i := range h.s.Cases {
+		c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
+		if !ours(c, touch) {
+			continue
+		}
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.tenant, Pools: st.pools,
+			First: r.First, Owed: r.Due - r.Alloc, New: h.set.NewFirst && r.Terms == 0, Rho: cluster.RhoOf(r.Alloc, r.Due),
+			Urgent: st.override == cluster.Boost || slices.Contains(h.set.UrgentQOS, c.Job.QOS)}
+		l := h.leases[i]
+		switch {
+		case h.ending(i) && st.override != cluster.Freeze:
+			k.Running, k.GPUs = true, l.GPUs
+			k.Pools = []int{max(h.pool(l.Pool), 0)}
+			k.New = k.New && r.Terms == 0
+			k.Rho = h.steadied(r, l)
+		case l == nil && st.waiting:
+			k.GPUs = c.Job.Request.GPUs
+			k.Aged = aged(r, k.GPUs, h.set.Term)
+			k.Shape = board.Shape(h.spec(i))
+		default:
+			continue
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// steadied gives the rho by which a running job is compared with waiting ones of
+// its tenant: as if it had received threshold less, so that a waiting one must
+// be that much behind; jobs with many terms behind them count another term less
+// (ASTRAEA §5.2.1: renewed more readily).
+func (h *hall) steadied(r *cluster.Record, l *cluster.Lease) cluster.Rho {
+	bonus := h.set.Threshold
+	if h.set.LongTerms > 0 && r.Terms >= h.set.LongTerms {
+		bonus += h.set.Term
+	}
+	return cluster.RhoOf(r.Alloc-cluster.Times(l.GPUs, bonus), r.Due)
+}
+
+// aged gives the rho of a new job that does not go first: as if it had received
+// and been due one term, so that it rises in the queue as it waits.
+func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
+	one := cluster.Times(gpus, term)
+	return cluster.RhoOf(r.Alloc+one, r.Due+one)
+}
+
+// line makes the tenants of a round of choosing: what each is due and has, and
+// its candidates in their order.
+func (h *hall) line(cs []lease.Candidate) []lease.Tenant {
+	tenants := make([]lease.Tenant, len(h.tenants))
+	debit := make([]cluster.GPUTime, len(h.ledger.Tenants)) // leases in force, to their ends
+	holds := make([]int, len(h.ledger.Tenants))
+	h.charged(debit, holds)
+	n := len(h.pools)
+	jobs := make([][]int, len(h.tenants))
+	for i := range cs {
+		jobs[cs[i].Tenant] = append(jobs[cs[i].Tenant], i)
+	}
+	for t, name := range h.tenants {
+		tenants[t] = lease.Tenant{Name: name, Boost: h.boosted(name), Shares: make([]lease.Share, n)}
+		entitled := cluster.MicroGPU(0)
+		for p := range h.pools {
+			row := h.row(t, p)
+			tenants[t].Shares[p] = lease.Share{
+				Behind:      ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement),
+				Entitlement: row.Entitlement, Holds: holds[t*n+p],
+			}
+			entitled += row.Entitlement
+		}
+		newGPUs := cluster.MulDiv(int64(entitled), int64(h.set.NewSharePercent), 100*int64(cluster.WholeGPU))
+		lease.Order(cs, jobs[t], int(newGPUs))
+		tenants[t].Jobs = jobs[t]
+	}
+	return tenants
+}
+
+// charged adds up, by row of the ledger, what leases in force and claims will
+// still use, and the GPUs of leases that do not end now.
+func (h *hall) charged(debit []cluster.GPUTime, holds []int) {
+	n := len(h.pools)
+	for i, l := range h.leases {
+		if l == nil {
+			continue
+		}
+		t, p := h.standing[i].tenant, h.pool(l.Pool)
+		if t < 0 || p < 0 {
+			continue
+		}
+		debit[t*n+p] += cluster.Times(l.GPUs, max(l.End.Sub(h.now), 0))
+		if !h.ending(i) {
+			holds[t*n+p] += l.GPUs
+		}
+	}
+	for k := range h.claims {
+		cl := &h.claims[k]
+		i := h.find(cl.Job)
+		if p := h.pool(cl.Pool); i >= 0 && p >= 0 && h.standing[i].tenant >= 0 {
+			t := h.standing[i].tenant
+			debit[t*n+p] += cluster.Times(gpus(cl.Nodes), h.set.Term)
+		}
+	}
+}
+
+func gpus(nodes []cluster.Holding) int {
+	n := 0
+	for i := range nodes {
+		n += nodes[i].GPUs
+	}
+	return n
+}
+
+func (h *hall) boosted(tenant string) bool {
+	return slices.ContainsFunc(h.s.Overrides, func(o cluster.Override) bool {
+		return o.Kind == cluster.Boost && o.Scope == "tenant" && o.Name == tenant && o.Until > h.now
+	})
+}
+
+// occupy puts everything that is held on the board: leases that end now as soft,
+// the rest as fixed.
+func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) {
+	rank := map[cluster.JobKey]int{}
+	for at, key := range lease.LastFirst(in) {
+		rank[key] = at
+	}
+	for i := range h.s.Cases {
+		c, r := &h.s.Cases[i], &h.records[i]
+		l := h.leases[i]
+		switch {
+		case c.Gone || c.Job.State == cluster.Done:
+		case l != nil && l.State == cluster.Granted:
+			board.Hold(l.Nodes)
+		case h.ending(i) && ours(c, touch):
+			at, ok := rank[r.Key]
+			if !ok { // frozen: goes first
+				at = len(rank)
+			}
+			board.Soften(r.Key, at, l.End, c.Job.Holds)
+		case c.Job.State != cluster.Waiting:
+			board.Hold(c.Job.Holds)
+		}
+	}
+}
+
+// liveClaims gives the claims whose job still waits on nodes that are still
+// good, oldest first.
+func (h *hall) liveClaims(in *lease.Input, board *place.Board) []lease.Claimed {
+	bad := map[string]bool{}
+	for i := range h.s.Nodes {
+		bad[h.s.Nodes[i].Name] = h.s.Nodes[i].Bad != ""
+	}
+	at := map[cluster.JobKey]int{}
+	for i := range in.Candidates {
+		if !in.Candidates[i].Running {
+			at[in.Candidates[i].Key] = i
+		}
+	}
+	var out []lease.Claimed
+	for _, cl := range h.s.Claims {
+		i, ok := at[cl.Job]
+		p := h.pool(cl.Pool)
+		if !ok || p < 0 || h.now.Sub(cl.At) > h.set.Term {
+			continue
+		}
+		spec := h.spec(in.Candidates[i].Case)
+		spec.Require = nil
+		for _, n := range cl.Nodes {
+			known, good := bad[n.Node]
+			ok = ok && good && !known
+			spec.Require = append(spec.Require, n.Node)
+		}
+		if ok {
+			out = append(out, lease.Claimed{Claim: cl, Candidate: i, InPool: p, Shape: board.Shape(spec)})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b lease.Claimed) int { return cmp.Compare(a.Made, b.Made) })
+	return out
+}
+
+func (h *hall) renew(in *lease.Input, choice *lease.Choice) {
+	h.ended = slices.Grow(h.ended, len(choice.Renewed))
+	for _, i := range choice.Renewed {
+		h.prolong(in.Candidates[i].Case)
+		h.standing[in.Candidates[i].Case].took = true
+	}
+}
+
+// grant makes leases of what can start now, and claims of what has to wait until
+// those that it displaces have had their notice.
+func (h *hall) grant(in *lease.Input, choice *lease.Choice) {
+	for _, g := range choice.Grants {
+		k := &in.Candidates[g.Candidate]
+		if g.At > h.now {
+			h.claims = append(h.claims, h.claim(k.Key, h.pools[g.Pool], g.Nodes, g.At))
+			continue
+		}
+		r := &h.records[k.Case]
+		term := r.Terms + 1
+		if h.s.Cases[k.Case].Touch != cluster.Watch { // else it will not have it
+			r.Terms = term
+		}
+		h.standing[k.Case].took = true
+		h.leases[k.Case] = &cluster.Lease{
+			Job: k.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: h.pools[g.Pool],
+			GPUs: gpus(g.Nodes), Nodes: g.Nodes, Granted: h.now, End: g.End,
+		}
+	}
+}
+
+// claim makes a claim; one that was there already keeps its age.
+func (h *hall) claim(key cluster.JobKey, pool string, nodes []cluster.Holding, at cluster.Instant) cluster.Claim {
+	cl := cluster.Claim{Job: key, Pool: pool, Nodes: nodes, At: at, Made: h.now}
+	for _, old := range h.s.Claims {
+		if old.Job == key {
+			cl.Made = old.Made
+		}
+	}
+	return cl
+}
+
+// dismiss ends the leases that were up for renewal and were not renewed: notice
+// first, requeue when the term is over. A lease is up for renewal still if it
+// was not prolonged above.
+func (h *hall) dismiss(touch cluster.Touch) {
+	for i, l := range h.leases {
+		if !ours(&h.s.Cases[i], touch) || !h.ending(i) {
+			continue
+		}
+		if l.State == cluster.Active {
+			l.State, l.NoticedAt = cluster.Noticed, h.now
+			h.standing[i].told = true
+		}
+		if l.End <= h.now {
+			l.State = cluster.Ending
+		}
+	}
+}
+
+// claimsARound bounds the new claims of a round: there are many rounds to a term,
+// and those furthest behind come first.
+const claimsARound = 32
+
+// claimFor keeps GPUs for gangs that are due but fit nowhere: where they would
+// fit if every lease that can end had ended, disturbing least.
+func (h *hall) claimFor(in *lease.Input, due []int) {
+	due = due[:min(len(due), claimsARound)]
+	if len(due) == 0 {
+		return
+	}
+	board := place.New(h.pools, h.s.Nodes, h.s.Reservations, h.now)
+	for i := range h.s.Cases {
+		c := &h.s.Cases[i]
+		if !c.Gone && c.Job.State != cluster.Waiting && c.Job.State != cluster.Done && h.fixed(i) {
+			board.Hold(c.Job.Holds)
+		}
+	}
+	for i, l := range h.leases {
+		if l != nil && !h.fixed(i) {
+			board.Soften(l.Job, i, l.End, l.Nodes)
+		}
+	}
+	for k := range h.claims {
+		board.Hold(h.claims[k].Nodes)
+	}
+	for _, i := range due {
+		k := &in.Candidates[i]
+		if h.claimed(k.Key) {
+			continue
+		}
+		shape := board.Shape(h.spec(k.Case))
+		for _, p := range k.Pools {
+			found, ok := board.Fit(place.Ask{Shape: shape, Pool: p, Now: h.now, End: h.now,
+				Displace: func(cluster.JobKey) bool { return true }, Most: -1})
+			if !ok {
+				continue
+			}
+			board.Take(found)
+			h.claims = append(h.claims, h.claim(k.Key, h.pools[p], found.Nodes, found.At))
+			break
+		}
+	}
+}
+
+// fixed tells whether a job's GPUs stay taken whatever we decide.
+func (h *hall) fixed(i int) bool {
+	c := &h.s.Cases[i]
+	return c.Touch != cluster.Act || h.standing[i].override == cluster.Exempt || h.leases[i] == nil
+}
+
+func (h *hall) claimed(key cluster.JobKey) bool {
+	return slices.ContainsFunc(h.claims, func(c cluster.Claim) bool { return c.Job == key })
+}

@@ -1,0 +1,293 @@
+package engine_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// dumb chooses who holds a lease in the next term by the rules as they are written
+// down, searching everything anew at every step: what Decide is held against.
+//
+//	The tenant furthest behind is served first; its running jobs count as threshold
+//	further behind, and a tie goes to them. Its jobs go by rho, running ones counted
+//	as if they had received threshold less. A running job is renewed unless somebody
+//	took its GPUs. A waiting job takes the tightest idle GPUs; else it displaces those
+//	that stand last in the line, its own ones only unless its tenant is ahead of all
+//	others by itself. What does not fit is tried again when its tenant's running jobs
+//	are decided, and then passed over. Each lease is charged before the next.
+type dumb struct {
+	now       cluster.Instant
+	threshold cluster.Span
+	idle      []int // by node
+	jobs      []dumbJob
+	behind    map[string]cluster.Span
+	quota     map[string]cluster.MicroGPU
+	place     map[cluster.JobKey]string // of those that were selected
+}
+
+type dumbJob struct {
+	key                    cluster.JobKey
+	tenant                 string
+	gpus, node             int // node of a running one
+	runs, out, done, again bool
+	rho                    cluster.Rho
+	first                  cluster.Instant
+	line                   cluster.Span // what its tenant would be behind at its turn
+}
+
+func (d *dumb) cost(j *dumbJob) cluster.Span {
+	return cluster.Span(cluster.MulDiv(int64(cluster.Times(j.gpus, term)), int64(cluster.WholeGPU), int64(d.quota[j.tenant])))
+}
+
+// queue gives a tenant's jobs that are not decided, in their order.
+func (d *dumb) queue(tenant string) []*dumbJob {
+	var q []*dumbJob
+	running := false
+	for i := range d.jobs {
+		if j := &d.jobs[i]; j.tenant == tenant && !j.done {
+			q = append(q, j)
+			running = running || j.runs
+		}
+	}
+	slices.SortStableFunc(q, func(a, b *dumbJob) int {
+		return cmp.Or(cmp.Compare(a.rho, b.rho), -cmp.Compare(btoi(a.runs), btoi(b.runs)), cmp.Compare(a.first, b.first), cmp.Compare(a.key, b.key))
+	})
+	if running { // those that were put off stand back until it has none
+		return slices.DeleteFunc(q, func(j *dumbJob) bool { return j.again })
+	}
+	slices.SortStableFunc(q, func(a, b *dumbJob) int { return -cmp.Compare(btoi(a.again), btoi(b.again)) })
+	return q
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (d *dumb) holds(tenant string) bool {
+	return slices.ContainsFunc(d.jobs, func(j dumbJob) bool { return j.tenant == tenant && j.runs && !j.done })
+}
+
+// key is by what tenants are compared.
+func (d *dumb) key(tenant string) cluster.Span {
+	if d.holds(tenant) {
+		return d.behind[tenant] + d.threshold
+	}
+	return d.behind[tenant]
+}
+
+// turn gives the tenant whose turn it is, "" = none is left.
+func (d *dumb) turn() string {
+	best := ""
+	for _, tenant := range []string{"a", "b", "c"} {
+		if len(d.queue(tenant)) == 0 {
+			continue
+		}
+		if best == "" || d.key(tenant) > d.key(best) || d.key(tenant) == d.key(best) && d.holds(tenant) && !d.holds(best) {
+			best = tenant
+		}
+	}
+	return best
+}
+
+func (d *dumb) choose() {
+	for _, tenant := range []string{"a", "b", "c"} { // the line, if all fitted
+		sum := d.behind[tenant]
+		running := d.queue(tenant)
+		for _, j := range running {
+			j.line = sum
+			sum -= d.cost(j)
+		}
+	}
+	for tenant := d.turn(); tenant != ""; tenant = d.turn() {
+		j := d.queue(tenant)[0]
+		switch {
+		case j.runs:
+			j.done = true
+			if !j.out {
+				d.place[j.key] = fmt.Sprintf("n%02d", j.node+1)
+				d.behind[tenant] -= d.cost(j)
+			}
+		case d.start(j):
+			j.done = true
+			d.place[j.key] = fmt.Sprintf("n%02d", j.node+1)
+			d.behind[tenant] -= d.cost(j)
+		case d.holds(tenant):
+			j.again = true
+		default:
+			j.done = true
+		}
+	}
+}
+
+// start finds GPUs for a waiting job and takes them.
+func (d *dumb) start(j *dumbJob) bool {
+	best := -1
+	for n, idle := range d.idle {
+		if idle >= j.gpus && (best < 0 || idle < d.idle[best]) {
+			best = n
+		}
+	}
+	if best < 0 {
+		if best = d.displace(j); best < 0 {
+			return false
+		}
+	}
+	j.node = best
+	d.idle[best] -= j.gpus
+	return true
+}
+
+// last gives the running jobs that j may displace, those that stand last first.
+func (d *dumb) last(j *dumbJob) []*dumbJob {
+	leads := true
+	for _, other := range []string{"a", "b", "c"} {
+		leads = leads && (other == j.tenant || len(d.queue(other)) == 0 || d.key(other) < d.behind[j.tenant])
+	}
+	var out []*dumbJob
+	for i := range d.jobs {
+		v := &d.jobs[i]
+		if v.runs && !v.out && (!v.done || d.place[v.key] == "") && (leads || !d.holds(j.tenant) || v.tenant == j.tenant) {
+			out = append(out, v)
+		}
+	}
+	order := func(v *dumbJob) int { return slices.Index(d.queue(v.tenant), v) }
+	slices.SortStableFunc(out, func(a, b *dumbJob) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(b.tenant, a.tenant), cmp.Compare(order(b), order(a)))
+	})
+	return out
+}
+
+// displace makes room on the node where those that go stand last, then where least
+// is freed, then where least is left over, then the fullest, then by name.
+func (d *dumb) displace(j *dumbJob) int {
+	last := d.last(j)
+	best, bestScore := -1, []int(nil)
+	var gone []*dumbJob
+	for n, idle := range d.idle {
+		var here []*dumbJob
+		free, soft := idle, 0
+		for _, v := range last {
+			if v.node == n && free < j.gpus {
+				here, free = append(here, v), free+v.gpus
+			}
+		}
+		for i := range d.jobs {
+			if v := &d.jobs[i]; v.runs && !v.out && v.node == n && d.place[v.key] == "" {
+				soft += v.gpus
+			}
+		}
+		if free < j.gpus {
+			continue
+		}
+		for i := len(here) - 1; i >= 0; i-- { // who need not go after all, foremost first
+			if free-here[i].gpus >= j.gpus {
+				free -= here[i].gpus
+				here = slices.Delete(here, i, i+1)
+			}
+		}
+		score := []int{-slices.Index(last, here[len(here)-1]), free - idle, free - j.gpus, idle + soft, n}
+		score[0] = slices.Index(last, here[len(here)-1])
+		if best < 0 || slices.Compare(score, bestScore) < 0 {
+			best, bestScore, gone = n, score, here
+		}
+	}
+	for _, v := range gone {
+		v.out = true
+		d.idle[best] += v.gpus
+	}
+	return best
+}
+
+// contest draws a boundary on a small cluster: up to three tenants and six jobs, of
+// which some run; it gives the snapshot and the same for dumb.
+func contest(t *rapid.T) (cluster.Snapshot, *dumb) {
+	var gpus []int
+	for range rapid.IntRange(1, 3).Draw(t, "nodes") {
+		gpus = append(gpus, rapid.IntRange(1, 4).Draw(t, "gpus"))
+	}
+	s := boundary(gpus...)
+	s.Settings.Threshold = cluster.Span(rapid.SampledFrom([]int{0, 60_000}).Draw(t, "threshold"))
+	d := &dumb{now: s.Now, threshold: s.Settings.Threshold, idle: slices.Clone(gpus), place: map[cluster.JobKey]string{},
+		behind: map[string]cluster.Span{}, quota: map[string]cluster.MicroGPU{}}
+	names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "tenants")]
+	s.Tenants = nil
+	all := 0
+	for _, g := range gpus {
+		all += g
+	}
+	var weights []int64
+	for _, name := range names {
+		weights = append(weights, rapid.SampledFrom([]int64{1, 1, 2, 3}).Draw(t, "weight"))
+		s.Tenants = append(s.Tenants, cluster.Tenant{Name: name, Weight: weights[len(weights)-1]})
+	}
+	quotas := policy.Quota(cluster.MicroGPU(all)*cluster.WholeGPU, weights)
+	for i, name := range names {
+		deficit := cluster.GPUTime(rapid.IntRange(-1, 6).Draw(t, "owed")) * cluster.Times(1, term) / 2
+		owe(&s, name, deficit)
+		d.quota[name] = quotas[i]
+		d.behind[name] = cluster.Span(int64(deficit) * int64(cluster.WholeGPU) / int64(quotas[i]))
+	}
+	for i := range rapid.IntRange(1, 6).Draw(t, "jobs") {
+		draw(t, &s, d, cluster.JobKey(i+1), rapid.SampledFrom(names).Draw(t, "tenant"))
+	}
+	return s, d
+}
+
+func draw(t *rapid.T, s *cluster.Snapshot, d *dumb, key cluster.JobKey, tenant string) {
+	j := dumbJob{key: key, tenant: tenant, gpus: rapid.SampledFrom([]int{1, 1, 1, 2, 3, 4}).Draw(t, "gang")}
+	c := waits(key, tenant, j.gpus)
+	for n, idle := range d.idle {
+		if idle >= j.gpus && rapid.Bool().Draw(t, "runs") {
+			j.runs, j.node = true, n
+			d.idle[n] -= j.gpus
+			c = runsOn(key, tenant, j.gpus, s.Nodes[n].Name)
+			break
+		}
+	}
+	c.Record.Alloc = cluster.Times(1, term) * cluster.GPUTime(rapid.IntRange(0, 3).Draw(t, "alloc"))
+	c.Record.Due = cluster.Times(1, term)
+	c.Record.First = simtest.Start.Add(-cluster.Span(rapid.IntRange(1, 3).Draw(t, "first")) * hour)
+	alloc := c.Record.Alloc
+	if j.runs {
+		alloc -= cluster.Times(j.gpus, d.threshold)
+	}
+	j.rho, j.first = cluster.RhoOf(alloc, c.Record.Due), c.Record.First
+	s.Cases = append(s.Cases, c)
+	if slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool { return n.GPUs[0].Count >= j.gpus }) { // else no candidate at all
+		d.jobs = append(d.jobs, j)
+	}
+	if j.runs {
+		s.Leases = append(s.Leases, leaseOf(s, len(s.Cases)-1))
+	}
+}
+
+func TestCleverAgainstDumb(t *testing.T) {
+	for range 20 {
+		rapid.Check(t, func(rt *rapid.T) {
+			s, d := contest(rt)
+			p := engine.Decide(s)
+			got := map[cluster.JobKey]string{}
+			for _, l := range p.Memory.Leases {
+				if l.State == cluster.Active || l.State == cluster.Granted {
+					got[l.Job] = l.Nodes[0].Node
+				}
+			}
+			d.choose()
+			if fmt.Sprint(got) != fmt.Sprint(d.place) {
+				rt.Fatalf("leases for %v, by the rules for %v\n%+v\n%+v", got, d.place, d.jobs, s.Ledger.Tenants)
+			}
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// near fails unless got is within percent of want.
+func near(t *testing.T, what string, got, want cluster.GPUTime, percent float64) {
+	t.Helper()
+	if d := float64(got-want) / float64(want) * 100; d > percent || d < -percent {
+		t.Errorf("%s: got %.2f GPU-hours, want %.2f (%.1f %% off, at most %.1f)", what, got.Hours(), want.Hours(), d, percent)
+	}
+}
+
+func TestTwoTenantsSaturatedShareByWeight(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		shares       int64
+		partA, partB float64
+	}{{"1:1", 1, .5, .5}, {"3:1", 3, .75, .25}} {
+		t.Run(c.name, func(t *testing.T) {
+			set := simtest.Product()
+			set.Interval = minute
+			w := simtest.New(t, set, simtest.Nodes("n", "v100", 2, 8), "a", "b")
+			w.SetShares("a", c.shares)
+			for _, gang := range []int{1, 2, 4, 8} {
+				w.Submit("a", 8, gang, 1000*cluster.Hour)
+				w.Submit("b", 8, gang, 1000*cluster.Hour)
+			}
+			w.Run(24 * cluster.Hour)
+			all := cluster.Times(16, 24*cluster.Hour)
+			used := w.Used("a") + w.Used("b")
+			if float64(used) < .98*float64(all) {
+				t.Errorf("only %.1f of %.1f GPU-hours were used", used.Hours(), all.Hours())
+			}
+			near(t, "a", w.Used("a"), cluster.GPUTime(c.partA*float64(all)), 5)
+			near(t, "b", w.Used("b"), cluster.GPUTime(c.partB*float64(all)), 5)
+			for _, v := range w.Last.Verdicts {
+				if w.Last.Memory.Records[v.Job-1].Terms == 0 {
+					t.Errorf("job %d was never served: %+v", v.Job, v.Reason)
+				}
+			}
+		})
+	}
+}
+
+// An 8-GPU gang among one-GPU jobs of another tenant gets its node at the next
+// boundary or the one after, every time that it is due.
+func TestGangAmongSmallJobs(t *testing.T) {
+	for _, nodes := range []int{1, 2, 3} {
+		set := simtest.Product()
+		set.Interval = 30 * second
+		w := simtest.New(t, set, simtest.Nodes("n", "v100", nodes, 8), "small", "big")
+		w.Submit("small", 8*nodes+5, 1, 1000*cluster.Hour)
+		w.Run(17 * cluster.Minute)
+		gang := w.Submit("big", 1, 8, 1000*cluster.Hour)[0]
+		w.Run(30 * cluster.Minute)
+		if got := w.Job(gang).State; got != cluster.Running && w.Alloc(gang) == 0 {
+			t.Errorf("%d nodes: the gang is %s two boundaries after it came: %+v", nodes, got, w.Verdict(gang))
+		}
+		w.Run(24 * cluster.Hour)
+		due := min(8, 4*nodes)
+		near(t, "the gang", w.Alloc(gang), cluster.Times(due, 24*cluster.Hour), 6)
+	}
+}
+
+func TestIdleGPUsAreLentAndComeBackWithinATerm(t *testing.T) {
+	w := simtest.New(t, simtest.Product(), simtest.Nodes("n", "v100", 2, 8), "busy", "idle")
+	w.Submit("busy", 32, 1, 1000*cluster.Hour)
+	w.Run(5 * cluster.Hour)
+	near(t, "busy while the other is idle", w.Used("busy"), cluster.Times(16, 5*cluster.Hour), 2)
+	w.Submit("idle", 16, 1, 1000*cluster.Hour)
+	w.Run(16 * cluster.Minute)
+	if s := w.Standing("idle", "v100"); s.Holds < 8 {
+		t.Errorf("a term after it came back the idle tenant holds %d GPUs, want its 8 at least", s.Holds)
+	}
+}
+
+// A tenant that was idle for a week does not take the cluster for a week.
+func TestCreditCapBoundsWhatAnIdleTenantTakes(t *testing.T) {
+	set := simtest.Product()
+	set.CreditCap, set.Interval = 2*cluster.Hour, cluster.Minute
+	w := simtest.New(t, set, simtest.Nodes("n", "v100", 1, 8), "busy", "idle")
+	w.Submit("busy", 16, 1, 1000*cluster.Hour)
+	w.Run(7 * cluster.Day)
+	w.Submit("idle", 16, 1, 1000*cluster.Hour)
+	before := w.Used("busy")
+	w.Run(12 * cluster.Hour)
+	// idle is owed 2 h of its 4 GPUs. It takes all 8 until both are equally far
+	// behind, after an hour; then both share equally.
+	near(t, "busy after the idle one came back", w.Used("busy")-before, cluster.Times(4, 11*cluster.Hour), 5)
+	if w.Used("busy") == before {
+		t.Error("the busy tenant got nothing")
+	}
+}
+
+func TestWeightZeroGetsIdleGPUsOnly(t *testing.T) {
+	w := simtest.New(t, simtest.Product(), simtest.Nodes("n", "v100", 1, 8), "a", "zero")
+	w.SetShares("zero", 0)
+	w.Submit("zero", 8, 1, 1000*cluster.Hour)
+	w.Run(cluster.Hour)
+	near(t, "zero on an idle cluster", w.Used("zero"), cluster.Times(8, cluster.Hour), 3)
+	w.Submit("a", 8, 1, 1000*cluster.Hour)
+	w.Run(16 * cluster.Minute)
+	before := w.Used("zero")
+	w.Run(3 * cluster.Hour)
+	if got := w.Used("zero") - before; got != 0 {
+		t.Errorf("weight 0 got %.2f GPU-hours while a tenant with weight waited", got.Hours())
+	}
+}
+
+// "the product promises |∫Alloc - due| ≤ threshold + one term × demand."
+// At every hour of two days, for weights far apart, jobs that just fill the cluster
+// and jobs that queue, one-GPU jobs and gangs.
+func TestNobodyIsFurtherFromItsDueThanPromised(t *testing.T) {
+	for _, c := range []struct {
+		gpus, extra int
+		gangs       int
+		shares      []int64
+	}{
+		{4, 0, 1, []int64{15, 1}},
+		{4, 3, 1, []int64{15, 1}},
+		{2, 0, 1, []int64{7, 1}},
+		{8, 8, 1, []int64{3, 2, 1}},
+		{8, 0, 2, []int64{5, 1}},
+		{1, 1, 1, []int64{1, 1, 1}},
+	} {
+		t.Run(fmt.Sprintf("%d GPUs, %v", c.gpus, c.shares), func(t *testing.T) {
+			set := simtest.Product()
+			set.Interval = minute
+			names := []string{"a", "b", "c"}[:len(c.shares)]
+			w := simtest.New(t, set, simtest.Nodes("n", "v100", 1, c.gpus), names...)
+			var sum int64
+			for i, name := range names {
+				w.SetShares(name, c.shares[i])
+				sum += c.shares[i]
+				w.Submit(name, c.gpus/c.gangs+c.extra, c.gangs, forever)
+			}
+			for range 48 {
+				w.Run(hour)
+				var all cluster.GPUTime
+				for _, name := range names {
+					all += w.Used(name)
+				}
+				for i, name := range names {
+					due := cluster.GPUTime(cluster.MulDiv(int64(all), c.shares[i], sum))
+					off := max(w.Used(name)-due, due-w.Used(name))
+					if most := cluster.Times(c.gpus, term+set.Threshold); off > most {
+						t.Fatalf("after %s tenant %s is %.2f GPU-hours from its due of %.2f, at most %.2f are promised",
+							w.Now().Sub(simtest.Start), name, off.Hours(), due.Hours(), most.Hours())
+					}
+				}
+			}
+		})
+	}
+}
+
+// Where jobs do not fill the cluster (twos and threes on six GPUs) everybody falls
+// behind what it is due. It is not held against anybody, and the weights still count
+// when that has gone on for much longer than the credit cap.
+func TestWasteDoesNotDrownTheWeights(t *testing.T) {
+	set := simtest.Product()
+	set.CreditCap, set.Interval = hour, minute
+	w := simtest.New(t, set, simtest.Nodes("n", "v100", 1, 6), "early", "late")
+	w.SetShares("late", 2)
+	w.Submit("early", 6, 2, forever)
+	w.Submit("late", 4, 3, forever)
+	w.Run(cluster.Day)
+	early, late := w.Used("early"), w.Used("late")
+	w.Run(4 * cluster.Day)
+	near(t, "twice the weight", w.Used("late")-late, 2*(w.Used("early")-early), 5)
+	for _, tenant := range []string{"early", "late"} {
+		if st := w.Standing(tenant, "v100"); st.Behind > 2*term {
+			t.Errorf("tenant %s stands %s behind", tenant, st.Behind)
+		}
+	}
+}

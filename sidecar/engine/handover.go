@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// A handOver is a set of grants and reclaims that share nodes. It is carried out
+// as one, in the only order that no third job can win a race in: reservation,
+// grants, and only then the requeues that free the GPUs.
+type handOver struct {
+	nodes    []string
+	grants   []int // cases
+	reclaims []int
+}
+
+// handOvers opens the gates of jobs that were granted a lease, and requeues those
+// whose lease is over. What is only watched is kept apart: it will not happen.
+func (h *hall) handOvers() {
+	for _, watched := range []bool{false, true} {
+		for _, o := range h.group(watched) {
+			h.handOver(&o)
+		}
+	}
+}
+
+// group puts pending grants and reclaims that share a node together.
+func (h *hall) group(watched bool) []handOver {
+	of := map[string]int{} // node -> group
+	var groups []handOver
+	for i, l := range h.leases {
+		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (h.s.Cases[i].Touch == cluster.Watch) {
+			continue
+		}
+		g := -1
+		for _, n := range l.Nodes {
+			if was, ok := of[n.Node]; ok && was != g {
+				if g >= 0 {
+					g = merge(groups, of, min(was, g), max(was, g))
+				} else {
+					g = was
+				}
+			}
+		}
+		if g < 0 {
+			g = len(groups)
+			groups = append(groups, handOver{})
+		}
+		for _, n := range l.Nodes {
+			if _, ok := of[n.Node]; !ok {
+				groups[g].nodes = append(groups[g].nodes, n.Node)
+			}
+			of[n.Node] = g
+		}
+		if l.State == cluster.Granted {
+			groups[g].grants = append(groups[g].grants, i)
+		} else {
+			groups[g].reclaims = append(groups[g].reclaims, i)
+		}
+	}
+	for g := range groups {
+		slices.Sort(groups[g].nodes)
+		slices.Sort(groups[g].grants)
+		slices.Sort(groups[g].reclaims)
+	}
+	return groups
+}
+
+// merge moves group b into a; b stays behind empty.
+func merge(groups []handOver, of map[string]int, a, b int) int {
+	groups[a].nodes = append(groups[a].nodes, groups[b].nodes...)
+	groups[a].grants = append(groups[a].grants, groups[b].grants...)
+	groups[a].reclaims = append(groups[a].reclaims, groups[b].reclaims...)
+	for _, n := range groups[b].nodes {
+		of[n] = a
+	}
+	groups[b] = handOver{}
+	return a
+}
+
+func (h *hall) handOver(o *handOver) {
+	var grants, reclaims []cluster.Action
+	for _, i := range o.reclaims {
+		if a, ok := h.reclaim(i); ok {
+			reclaims = append(reclaims, a)
+		}
+	}
+	busy := len(reclaims) > 0
+	name := ""
+	if busy && len(o.grants) > 0 {
+		first := h.leases[o.grants[0]]
+		name = fmt.Sprintf("%s%d_%d", cluster.ReservationPrefix, first.Job, first.Term)
+	}
+	var accounts []string
+	for _, i := range o.grants {
+		if a, ok := h.open(i, name); ok {
+			grants = append(grants, a)
+		}
+		if account := h.s.Cases[i].Job.Account; !slices.Contains(accounts, account) {
+			accounts = append(accounts, account)
+		}
+	}
+	if name != "" && len(grants) > 0 {
+		slices.Sort(accounts)
+		h.actions = append(h.actions, cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: o.nodes,
+			Accounts: accounts, Until: h.now.Add(h.set.GrantTimeout + cluster.Minute), Withheld: grants[0].Withheld,
+			Because: cluster.Reason{Code: cluster.BecauseHandOver}})
+	}
+	h.actions = append(h.actions, grants...)
+	h.actions = append(h.actions, reclaims...)
+}
+
+// open grants: it opens the gate of a job on the nodes of its lease. Nothing is
+// to be done where that has been done and the job is about to start.
+func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
+	c, r := &h.s.Cases[i], &h.records[i]
+	l := h.leases[i]
+	nodes := make([]string, len(l.Nodes))
+	for k := range l.Nodes {
+		nodes[k] = l.Nodes[k].Node
+	}
+	if c.Job.State != cluster.Waiting || !c.Job.Whole && c.Job.Eligible <= h.now && slices.Equal(c.Job.NodeList, nodes) {
+		return cluster.Action{}, false
+	}
+	a := h.action(cluster.Grant, i, cluster.Reason{Code: cluster.BecauseGranted, Pool: l.Pool, Need: l.GPUs, Until: l.End})
+	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, h.set.SiteFactor, r.UserNodes
+	if r.Ran > 0 && r.UserLimit > 0 {
+		a.Limit = h.limit(i)
+	}
+	if !a.Withheld {
+		r.Pinned, r.Gate = true, 0
+	}
+	return a, true
+}
+
+// reclaim requeues a job whose lease is over, unless that has been done.
+func (h *hall) reclaim(i int) (cluster.Action, bool) {
+	c, r := &h.s.Cases[i], &h.records[i]
+	if !runs(c) {
+		return cluster.Action{}, false
+	}
+	l := h.leases[i]
+	a := h.action(cluster.Reclaim, i, cluster.Reason{Code: cluster.BecauseEnding, Pool: l.Pool, Until: l.End})
+	a.Until, a.NodeList, a.Resume = h.gateOf(r), r.UserNodes, c.Job.State == cluster.Suspended
+	if !a.Withheld {
+		r.Gate = a.Until
+	}
+	return a, true
+}

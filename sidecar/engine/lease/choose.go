@@ -1,0 +1,438 @@
+package lease
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Ask is one attempt to find GPUs for a gang; see place.Ask.
+type Ask struct {
+	Shape, Pool int
+	Now, End    cluster.Instant
+	Displace    func(cluster.JobKey) bool
+	Rank        int
+	Most        int
+}
+
+// Placement is where a gang goes, which leases that end it displaces, and when it
+// can start; see place.Placement.
+type Placement struct {
+	Nodes     []cluster.Holding
+	Displaced []cluster.JobKey
+	At        cluster.Instant
+}
+
+// Board is the cluster while the round is decided; package place implements it.
+type Board interface {
+	Fit(Ask) (Placement, bool)
+	Take(Placement)
+	Renew(cluster.JobKey) bool
+	Claim(nodes []cluster.Holding, at cluster.Instant)
+	Idle(pool int) int
+}
+
+// Share is what a tenant is due of a pool, and has.
+type Share struct {
+	Behind      cluster.Span // with every lease in force charged to its end
+	Entitlement cluster.MicroGPU
+	Holds       int // GPUs of leases that do not end now
+}
+
+// Tenant is a tenant with its candidates, in the order of Order.
+type Tenant struct {
+	Name   string
+	Boost  bool
+	Shares []Share // by pool
+	Jobs   []int   // indices of candidates
+}
+
+// Input is what Choose decides on.
+type Input struct {
+	Now        cluster.Instant
+	Settings   *cluster.Settings
+	Candidates []Candidate
+	Tenants    []Tenant
+	// Claims that were made in earlier rounds and still hold, with the candidate
+	// that each is for and the shape that asks for just its nodes.
+	Claims []Claimed
+}
+
+// Claimed is a claim with its candidate, the pool's index, and the shape that asks
+// for just its nodes.
+type Claimed struct {
+	cluster.Claim
+	Candidate, InPool, Shape int
+}
+
+// Grant is a new lease for a waiting job.
+type Grant struct {
+	Candidate, Pool int
+	Placement
+	End cluster.Instant
+}
+
+// Passed is why a candidate got nothing; Code "" = it got a lease.
+type Passed struct {
+	Code        cluster.Code
+	Pool        int
+	Free        int
+	Behind      cluster.Span
+	Other       string // the tenant served last in the pool
+	OtherBehind cluster.Span
+}
+
+// Choice is what Choose decides.
+type Choice struct {
+	Grants  []Grant
+	Renewed []int           // candidates
+	Passed  []Passed        // by candidate
+	Due     []int           // gangs that are due but fit nowhere, furthest behind first
+	Kept    []cluster.Claim // claims that go on
+}
+
+// chooser is the state of one Choose.
+type chooser struct {
+	Input
+	board    Board
+	choice   Choice
+	settled  []bool                 // by candidate: it has a lease
+	owner    map[cluster.JobKey]int // tenant of a running candidate
+	served   []served               // by pool
+	claimed  [][]int                // GPUs of claims, by tenant and pool
+	paid     []payment              // of claims that were served
+	reclaims int
+	later    []*queue
+	burst    bool
+}
+
+// served is the tenant that was served last in a pool.
+type served struct {
+	name   string
+	behind cluster.Span
+}
+
+// payment is what a tenant is charged for a claim that was served.
+type payment struct {
+	tenant, pool, gpus int
+	span               cluster.Span
+}
+
+// Choose gives the GPUs of the coming term to the tenants furthest behind, job by
+// job (ASTRAEA Algorithm 1): all running jobs whose leases end are treated as
+// pending and their GPUs as free. npools is the number of pools.
+func Choose(in Input, board Board, npools int) Choice {
+	c := &chooser{Input: in, board: board, burst: true,
+		settled: make([]bool, len(in.Candidates)),
+		served:  make([]served, npools),
+		claimed: make([][]int, len(in.Tenants)),
+		owner:   map[cluster.JobKey]int{},
+	}
+	for t := range c.claimed {
+		c.claimed[t] = make([]int, npools)
+	}
+	c.choice.Passed = make([]Passed, len(in.Candidates))
+	for i := range in.Candidates {
+		if k := &in.Candidates[i]; k.Running {
+			c.owner[k.Key] = k.Tenant
+		}
+	}
+	c.serveClaims()
+	c.walk(c.open(npools))
+	// What is left goes to tenants that have their burst already.
+	c.burst = false
+	c.walk(c.later)
+	// A gang may have got its lease in another pool, or by another way, after all.
+	c.choice.Due = slices.DeleteFunc(c.choice.Due, func(i int) bool { return c.settled[i] })
+	for _, cl := range c.Claims {
+		if !c.settled[cl.Candidate] {
+			c.choice.Kept = append(c.choice.Kept, cl.Claim)
+		}
+	}
+	return c.choice
+}
+
+// serveClaims serves those for whom GPUs were kept; a claim whose time has not come
+// keeps longer leases off its nodes. One that was made when those who have to go were
+// given notice is a promise for this boundary.
+func (c *chooser) serveClaims() {
+	for _, cl := range c.Claims {
+		k := &c.Candidates[cl.Candidate]
+		if promised := cl.Made.Add(c.Settings.Notice) >= cl.At; !promised && c.unfair(k, cl.InPool) {
+			continue
+		}
+		g, ok := c.try(cl.Candidate, k.Shape, cl.InPool, nil, rankIdle)
+		if !ok {
+			g, ok = c.try(cl.Candidate, cl.Shape, cl.InPool, anyone, rankAny)
+		}
+		if ok {
+			c.paid = append(c.paid, payment{k.Tenant, cl.InPool, k.GPUs, g.End.Sub(g.At)})
+			continue
+		}
+		c.board.Claim(cl.Nodes, cl.At)
+		c.claimed[k.Tenant][cl.InPool] += k.GPUs
+		c.choice.Passed[cl.Candidate] = Passed{Code: cluster.BecauseClaim, Pool: cl.InPool}
+	}
+}
+
+// unfair tells whether somebody is further behind than the tenant of a claim by
+// more than the claim will cost it: then it has to wait for its tenant's turn.
+func (c *chooser) unfair(k *Candidate, pool int) bool {
+	own := &c.Tenants[k.Tenant].Shares[pool]
+	for t := range c.Tenants {
+		other := &c.Tenants[t]
+		if t != k.Tenant && len(other.Jobs) > 0 && other.Shares[pool].Behind-own.Behind > cost(own.Entitlement, k.GPUs, c.Settings.Term) {
+			return true
+		}
+	}
+	return false
+}
+
+// Who may be displaced, as numbers for Ask.Rank; one's own are rankOwn + tenant.
+const (
+	rankIdle = iota
+	rankAny
+	rankOwn
+)
+
+func anyone(cluster.JobKey) bool { return true }
+
+// open makes the queues: of every tenant in every pool.
+func (c *chooser) open(npools int) []*queue {
+	var all []*queue
+	for t := range c.Tenants {
+		tenant := &c.Tenants[t]
+		qs := make([]*queue, npools)
+		for _, i := range tenant.Jobs {
+			k := &c.Candidates[i]
+			for _, p := range k.Pools {
+				if qs[p] == nil {
+					sh := &tenant.Shares[p]
+					qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost,
+						behind: sh.Behind, entitled: sh.Entitlement, holds: sh.Holds}
+					all = append(all, qs[p])
+				}
+				qs[p].jobs = append(qs[p].jobs, i)
+				if k.Running {
+					qs[p].running++
+				}
+			}
+		}
+	}
+	for _, paid := range c.paid {
+		for _, q := range all {
+			if q.tenant == paid.tenant && q.pool == paid.pool {
+				c.charge(q, paid.gpus, paid.span)
+			}
+		}
+	}
+	return all
+}
+
+// walk serves queues until none has a job left that fits.
+func (c *chooser) walk(all []*queue) {
+	h := &queues{all: all, threshold: c.Settings.Threshold}
+	heap.Init(h)
+	for h.Len() > 0 {
+		q := h.all[0]
+		switch i, ok := c.next(q); {
+		case !ok:
+			heap.Pop(h)
+		case c.burst && c.overBurst(q, i):
+			q.at--
+			heap.Pop(h)
+			c.later = append(c.later, q)
+		default:
+			c.serve(h, q, i)
+			heap.Fix(h, 0)
+		}
+	}
+}
+
+// next takes the queue's next candidate. Those that were put off while the
+// tenant had running jobs to decide on come back when it has none.
+func (c *chooser) next(q *queue) (int, bool) {
+	for {
+		if q.running == 0 && len(q.deferred) > 0 {
+			q.jobs, q.at, q.deferred = append(q.deferred, q.jobs[q.at:]...), 0, nil
+		}
+		if q.at >= len(q.jobs) {
+			return 0, false
+		}
+		i := q.jobs[q.at]
+		q.at++
+		if !c.settled[i] {
+			return i, true
+		}
+	}
+}
+
+// overBurst tells whether the job would take its tenant above the burst limit.
+// A tenant that holds nothing may have one job, however large, unless it is due
+// nothing at all.
+func (c *chooser) overBurst(q *queue, i int) bool {
+	most := cluster.MulDiv(int64(q.entitled), c.Settings.BurstMaxMilli, 1000)
+	switch {
+	case q.entitled == 0:
+		return true
+	case c.Settings.BurstMaxMilli == 0 || q.holds == 0:
+		return false
+	}
+	return int64(q.holds+c.Candidates[i].GPUs)*int64(cluster.WholeGPU) > most
+}
+
+// serve gives one candidate a lease or passes it over.
+func (c *chooser) serve(h *queues, q *queue, i int) {
+	k := &c.Candidates[i]
+	if k.Running {
+		q.running--
+		if c.board.Renew(k.Key) {
+			c.settled[i] = true
+			c.choice.Renewed = append(c.choice.Renewed, i)
+			c.choice.Passed[i] = Passed{}
+			c.charge(q, k.GPUs, c.Settings.Term)
+			return
+		}
+		c.choice.Passed[i].Code = cluster.BecauseNotice
+		return
+	}
+	displace, rank := anyone, rankAny
+	switch {
+	case !c.burst:
+		displace, rank = nil, rankIdle
+	case q.holding() && !h.leads(q):
+		displace, rank = c.ownedBy(q.tenant), rankOwn+q.tenant
+	}
+	if g, ok := c.try(i, k.Shape, q.pool, displace, rank); ok {
+		c.charge(q, k.GPUs, g.End.Sub(g.At))
+		return
+	}
+	if q.holding() {
+		q.deferred = append(q.deferred, i)
+		return
+	}
+	code := cluster.BecauseBehind
+	if !c.burst && q.entitled > 0 {
+		code = cluster.BecauseBurst
+	}
+	c.passOver(q, i, code)
+	if c.burst && c.isDue(q, k) {
+		c.choice.Due = append(c.choice.Due, i)
+		c.claimed[q.tenant][q.pool] += k.GPUs
+	}
+}
+
+// isDue tells whether a gang that fits nowhere is due: one term of it takes its
+// tenant no further ahead than it is behind now, or the job itself no further than
+// it is behind within its tenant, whose small jobs would else starve it for ever.
+// A tenant has claims for no more than it is due, but always for one gang.
+func (c *chooser) isDue(q *queue, k *Candidate) bool {
+	if k.GPUs < 2 || q.entitled == 0 {
+		return false
+	}
+	claimed := c.claimed[q.tenant][q.pool]
+	if claimed > 0 && int64(claimed+k.GPUs)*int64(cluster.WholeGPU) > int64(q.entitled) {
+		return false
+	}
+	// The coming term's leases are charged already: a tenant that is about even stands
+	// up to a term ahead. One that is further ahead gets no claim for a job's sake.
+	even := q.behind >= -c.Settings.Term/2
+	return q.behind >= cost(q.entitled, k.GPUs, c.Settings.Term)/2 || even && k.Owed >= cluster.Times(k.GPUs, c.Settings.Term)/2
+}
+
+// try looks for GPUs and takes them.
+func (c *chooser) try(i, shape, pool int, displace func(cluster.JobKey) bool, rank int) (Grant, bool) {
+	most := -1
+	if c.Settings.MaxReclaims > 0 && c.reclaims > 0 {
+		// The first gang of a round may displace as many as it needs, else a
+		// large one would never get anything.
+		if most = c.Settings.MaxReclaims - c.reclaims; most <= 0 {
+			displace, rank = nil, rankIdle
+		}
+	}
+	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: Next(c.Now, c.Settings),
+		Displace: displace, Rank: rank, Most: most})
+	if !ok {
+		return Grant{}, false
+	}
+	c.board.Take(p)
+	c.reclaims += len(p.Displaced)
+	g := Grant{Candidate: i, Pool: pool, Placement: p, End: Next(p.At, c.Settings)}
+	c.settled[i] = true
+	c.choice.Passed[i] = Passed{}
+	c.choice.Grants = append(c.choice.Grants, g)
+	return g, true
+}
+
+// passOver notes why a candidate got nothing, so far.
+func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
+	k := &c.Candidates[i]
+	free := c.board.Idle(q.pool)
+	if code == cluster.BecauseBehind && free >= k.GPUs {
+		code = cluster.BecauseShape
+	}
+	if code == cluster.BecauseBehind && c.Settings.MaxReclaims > 0 && c.reclaims >= c.Settings.MaxReclaims {
+		code = cluster.BecauseLimit
+	}
+	s := c.served[q.pool]
+	c.choice.Passed[i] = Passed{Code: code, Pool: q.pool, Free: free,
+		Behind: q.behind, Other: s.name, OtherBehind: s.behind}
+}
+
+// charge books a lease on its tenant before the next is chosen (lines 14-15).
+func (c *chooser) charge(q *queue, gpus int, span cluster.Span) {
+	c.served[q.pool] = served{c.Tenants[q.tenant].Name, q.behind}
+	q.holds += gpus
+	q.behind -= cost(q.entitled, gpus, span)
+}
+
+// cost gives a lease as time at the tenant's entitlement; no more than 35 years, so
+// that sums of costs stay in range.
+func cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
+	if entitled <= 0 {
+		return 0
+	}
+	return cluster.Span(min(cluster.MulDiv(int64(cluster.Times(gpus, span)), int64(cluster.WholeGPU), int64(entitled)), 1<<40))
+}
+
+// LastFirst gives the running candidates by their place in the line: who would be
+// served first if every candidate fitted, each charged to its tenant in turn.
+// Those at the end are displaced first.
+func LastFirst(in *Input) []cluster.JobKey {
+	type place struct {
+		key    cluster.JobKey
+		behind cluster.Span
+		tenant int
+	}
+	var all []place
+	for t := range in.Tenants {
+		charged := make([]cluster.Span, len(in.Tenants[t].Shares)) // by pool
+		for _, i := range in.Tenants[t].Jobs {
+			k := &in.Candidates[i]
+			for n, p := range k.Pools {
+				share := &in.Tenants[t].Shares[p]
+				if k.Running && n == 0 {
+					all = append(all, place{k.Key, share.Behind - charged[p], t})
+				}
+				charged[p] += cost(share.Entitlement, k.GPUs, in.Settings.Term)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b place) int {
+		return cmp.Or(cmp.Compare(b.behind, a.behind), cmp.Compare(a.tenant, b.tenant))
+	})
+	keys := make([]cluster.JobKey, len(all))
+	for i := range all {
+		keys[i] = all[i].key
+	}
+	return keys
+}
+
+func (c *chooser) ownedBy(tenant int) func(cluster.JobKey) bool {
+	return func(key cluster.JobKey) bool {
+		t, ok := c.owner[key]
+		return !ok || t == tenant
+	}
+}

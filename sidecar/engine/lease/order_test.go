@@ -1,0 +1,107 @@
+package lease
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// ordered gives the keys of a tenant's candidates in the order in which they are
+// chosen. Keys are given by position, from 1.
+func ordered(newGPUs int, cs ...Candidate) []cluster.JobKey {
+	jobs := make([]int, len(cs))
+	for i := range cs {
+		cs[i].Key, jobs[i] = cluster.JobKey(i+1), i
+		cs[i].GPUs = max(cs[i].GPUs, 1)
+	}
+	Order(cs, jobs, newGPUs)
+	keys := make([]cluster.JobKey, len(jobs))
+	for at, i := range jobs {
+		keys[at] = cs[i].Key
+	}
+	return keys
+}
+
+// ASTRAEA §5.2.1: "three types of jobs can be assigned with higher priority for
+// selection". The settings behind them turn up here as fields of the candidates.
+func TestPrioritisationsOf521(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		newGPUs int
+		jobs    []Candidate
+		want    []cluster.JobKey
+	}{
+		{"smallest rho first", 0, []Candidate{{Rho: 3}, {Rho: 1}, {Rho: 2}}, []cluster.JobKey{2, 3, 1}},
+		// "(1) If we prioritize the newly submitted jobs, these short jobs can be
+		// scheduled and completed promptly"
+		{"new jobs before served ones", 9, []Candidate{{Rho: 1}, {Rho: 0, New: true}, {Rho: 5, New: true}}, []cluster.JobKey{2, 3, 1}},
+		// "for at most a settable part of its tenant's grants": the rest
+		// stands where it would if it had been served and due a term.
+		{"new jobs, but not all of them", 2, []Candidate{{Rho: 1}, {New: true, Aged: 7}, {New: true, Aged: 7}, {New: true, Aged: 7}, {Rho: 9}},
+			[]cluster.JobKey{2, 3, 1, 4, 5}},
+		{"one new job always, however large", 2, []Candidate{{Rho: 1}, {New: true, GPUs: 8, Aged: 7}}, []cluster.JobKey{2, 1}},
+		{"a large new job does not hold up smaller ones", 4, []Candidate{{New: true, GPUs: 1, Aged: 7}, {New: true, GPUs: 8, Aged: 9}, {New: true, GPUs: 2, Aged: 8}},
+			[]cluster.JobKey{1, 3, 2}},
+		// "(3) Users may specify some important and urgent jobs"
+		{"urgent jobs before all", 9, []Candidate{{Rho: 0, New: true}, {Rho: 9, Urgent: true}, {Rho: 0}}, []cluster.JobKey{2, 1, 3}},
+		{"urgent jobs among themselves", 9, []Candidate{{Rho: 9, Urgent: true}, {Rho: 1, Urgent: true}}, []cluster.JobKey{2, 1}},
+		// "A tie goes to the job that runs."
+		{"a tie goes to the job that runs", 0, []Candidate{{Rho: 4}, {Rho: 4, Running: true}}, []cluster.JobKey{2, 1}},
+		{"then to the one that has waited longest", 0, []Candidate{{Rho: 4, First: 20}, {Rho: 4, First: 10}}, []cluster.JobKey{2, 1}},
+		{"then to the older key", 0, []Candidate{{Rho: 4, First: 10}, {Rho: 4, First: 10}, {Rho: 4, First: 10}}, []cluster.JobKey{1, 2, 3}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := ordered(c.newGPUs, c.jobs...); !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// Equal scores are never decided by chance: whatever the order in which candidates
+// come, they leave in the same.
+func TestEqualScoresAreOrderedTheSameEveryTime(t *testing.T) {
+	cs := make([]Candidate, 50)
+	for i := range cs {
+		cs[i] = Candidate{Key: cluster.JobKey(i + 1), GPUs: 1, Rho: 7, First: cluster.Instant(i % 3)}
+	}
+	var want []int
+	for turn := range len(cs) {
+		jobs := make([]int, len(cs))
+		for i := range jobs {
+			jobs[i] = (i*7 + turn) % len(cs)
+		}
+		Order(cs, jobs, 0)
+		if want == nil {
+			want = jobs
+		}
+		if !slices.Equal(jobs, want) {
+			t.Fatalf("turn %d: %v, before it was %v", turn, jobs, want)
+		}
+	}
+}
+
+// "Terms end on a grid that all leases of a pool share; a grant in
+// between gets a first lease to the next boundary, stretched by one term if that
+// is shorter than the minimum lease."
+func TestNextEndIsOnTheGrid(t *testing.T) {
+	const m = cluster.Minute
+	s := &cluster.Settings{Term: 15 * m, MinLease: 5 * m}
+	for _, c := range []struct{ at, want cluster.Span }{
+		{0, 15 * m},        // on a boundary: a whole term
+		{1, 15 * m},        // just after
+		{10 * m, 15 * m},   // just the minimum lease
+		{10*m + 1, 30 * m}, // stretched
+		{15*m - 1, 30 * m},
+		{15 * m, 30 * m},
+	} {
+		if got := Next(cluster.Instant(c.at), s); got != cluster.Instant(c.want) {
+			t.Errorf("a lease from %s ends at %s, want %s", c.at, cluster.Span(got), c.want)
+		}
+	}
+	s.MinLease = 40 * m // longer than a term: as long as it takes
+	if got := Next(cluster.Instant(20*m), s); got.Sub(cluster.Instant(20*m)) < s.MinLease {
+		t.Errorf("a lease of %s is shorter than the minimum of %s", got.Sub(cluster.Instant(20*m)), s.MinLease)
+	}
+}

@@ -1,0 +1,150 @@
+package lease
+
+import (
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Reconcile holds the leases against what was seen: granted ones whose job runs
+// become active, those whose job finished, was requeued by others or did not
+// start end, and jobs that run without a lease are given one. It gives every
+// case its lease, or nil, and the leases that ended. records are the cases' and
+// are changed in place where a grant failed.
+func Reconcile(s *cluster.Snapshot, records []cluster.Record) (byCase []*cluster.Lease, ended []cluster.Lease) {
+	byCase = make([]*cluster.Lease, len(s.Cases))
+	leases := make([]cluster.Lease, 0, len(s.Cases)) // never grows: pointers into it stay good
+	k := 0
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		for k < len(s.Leases) && s.Leases[k].Job < c.Record.Key {
+			ended = append(ended, end(s.Leases[k], s.Now, "lost")) // its job is forgotten
+			k++
+		}
+		var l cluster.Lease
+		if k < len(s.Leases) && s.Leases[k].Job == c.Record.Key {
+			l = see(s.Leases[k], c, &records[i], s)
+			k++
+			if l.State == cluster.Over {
+				ended = append(ended, l)
+			}
+		}
+		ok := l.Job != 0 && l.State != cluster.Over
+		if !ok {
+			l, ok = adopt(c, &records[i], s)
+		}
+		if ok {
+			leases = append(leases, l)
+			byCase[i] = &leases[len(leases)-1]
+		}
+	}
+	for ; k < len(s.Leases); k++ {
+		ended = append(ended, end(s.Leases[k], s.Now, "lost"))
+	}
+	return byCase, ended
+}
+
+// see moves one lease on to what its job is doing now.
+func see(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Lease {
+	j := &c.Job
+	switch {
+	case c.Gone:
+		return end(l, s.Now, "lost")
+	case c.Touch == cluster.Leave:
+		return end(l, s.Now, "let go")
+	case j.State == cluster.Done:
+		return end(l, max(min(j.End, s.Now), l.Start), "finished")
+	case l.State == cluster.Granted && j.Restarts > c.Record.Restarts && j.State != cluster.Running && j.State != cluster.Suspended:
+		return end(l, s.Now, "requeued by others") // it had started
+	case l.State == cluster.Granted:
+		return seeGranted(l, c, r, s)
+	case j.State == cluster.Running || j.State == cluster.Suspended:
+		if j.Start > l.Start && l.Start > 0 && j.Start > l.Granted && l.State == cluster.Ending {
+			return end(l, s.Now, "reclaimed") // requeued and already running again
+		}
+		l.Nodes = j.Holds
+		l.GPUs = j.GPUsHeld()
+		return l
+	case j.State == cluster.Completing:
+		return l
+	case l.State == cluster.Ending:
+		r.Lost += lost(&l, s.Now)
+		return end(l, s.Now, "reclaimed")
+	}
+	return end(l, s.Now, "requeued by others")
+}
+
+// lost gives the GPU time after the notice of a lease that was reclaimed: at
+// most that much work came after the job could save.
+func lost(l *cluster.Lease, now cluster.Instant) cluster.GPUTime {
+	since := l.NoticedAt
+	if since == 0 {
+		since = l.Start
+	}
+	return cluster.Times(l.GPUs, max(min(now, l.End).Sub(since), 0))
+}
+
+func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Lease {
+	j := &c.Job
+	switch j.State {
+	case cluster.Running, cluster.Suspended:
+		l.State, l.Start = cluster.Active, j.Start
+		l.Nodes, l.GPUs = j.Holds, j.GPUsHeld()
+		r.Failed, r.Avoid, r.Shun, r.Said = 0, 0, nil, ""
+		return l
+	case cluster.Waiting:
+		if j.Inactive != "" {
+			r.Said = j.Because
+			return end(l, s.Now, "taken back: "+j.Inactive)
+		}
+		if s.Now.Sub(l.Granted) < s.Settings.GrantTimeout {
+			return l
+		}
+		r.Failed++
+		r.Avoid = s.Now.Add(backOff(r.Failed, s.Settings.GrantTimeout))
+		r.Said, r.Shun = j.Because, nil
+		for _, h := range l.Nodes {
+			r.Shun = append(r.Shun, h.Node)
+		}
+		return end(l, s.Now, fmt.Sprintf("taken back: not started within %s (%s)", s.Settings.GrantTimeout, j.Because))
+	}
+	return l
+}
+
+// backOff doubles with every failure in a row, from the timeout to an hour.
+func backOff(failed int, timeout cluster.Span) cluster.Span {
+	return min(timeout<<min(failed-1, 10), max(cluster.Hour, timeout))
+}
+
+// adopt gives a lease to a job that runs without one: it ran before us, or Slurm
+// started it when its gate lapsed.
+func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) (cluster.Lease, bool) {
+	j := &c.Job
+	running := j.State == cluster.Running || j.State == cluster.Suspended
+	if c.Gone || c.Touch == cluster.Leave || !running || j.GPUsHeld() == 0 {
+		return cluster.Lease{}, false
+	}
+	r.Terms++
+	return cluster.Lease{
+		Job: r.Key, Term: r.Terms, State: cluster.Active, Class: cluster.Shared, Pool: poolOf(j.Holds),
+		GPUs: j.GPUsHeld(), Nodes: j.Holds, Granted: s.Now, Start: j.Start,
+		End: Next(s.Now, &s.Settings), Adopted: true,
+	}, true
+}
+
+// poolOf gives the model that most of the GPUs are of; we grant one model only,
+// but a job that Slurm started may have got several.
+func poolOf(holds []cluster.Holding) string {
+	pool, most := "", 0
+	for _, h := range holds {
+		if h.GPUs > most || h.GPUs == most && h.Model < pool {
+			pool, most = h.Model, h.GPUs
+		}
+	}
+	return pool
+}
+
+func end(l cluster.Lease, at cluster.Instant, why string) cluster.Lease {
+	l.State, l.Ended, l.Why = cluster.Over, at, why
+	return l
+}

@@ -1,0 +1,353 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// How leases begin and end, seen from outside.
+
+// "Notice → signal → requeue at the end."
+func TestNoticeComesBeforeTheRequeue(t *testing.T) {
+	w, runs, waits := contested(t)
+	w.Run(3 * hour)
+	notices, reclaims := w.done(cluster.Notify), w.done(cluster.Reclaim)
+	if len(reclaims) < 10 || len(notices) < len(reclaims) {
+		t.Fatalf("%d reclaims, %d notices", len(reclaims), len(notices))
+	}
+	for _, r := range reclaims {
+		warned := slices.ContainsFunc(notices, func(n deed) bool {
+			return n.ID == r.ID && r.at.Sub(n.at) >= w.Settings.Notice-second && r.at.Sub(n.at) <= w.Settings.Notice+20*second
+		})
+		if !warned {
+			t.Errorf("job %s was requeued at %s without notice", r.ID, r.at.Sub(simtest.Start))
+		}
+		if r.at%cluster.Instant(term) != 0 {
+			t.Errorf("requeued at %s, not on a boundary", r.at.Sub(simtest.Start))
+		}
+	}
+	for _, n := range notices {
+		if n.Signal != "USR1" || n.SignalTo != "steps" {
+			t.Errorf("notice with %s to %s", n.Signal, n.SignalTo)
+		}
+	}
+	if lost := w.Record(runs[0]).Lost; lost != cluster.Times(1, w.Settings.Notice)*cluster.GPUTime(len(w.done(cluster.Reclaim, runs[0]))) {
+		t.Errorf("%d GPU-ms lost, want the minute after each notice", lost)
+	}
+	_ = waits
+}
+
+// "scancel's three ways … make it a setting with overrides per partition, QOS and account."
+func TestTheSignalIsOfTheFirstRuleThatMatches(t *testing.T) {
+	w, _, _ := contested(t)
+	w.Settings.Signals = []cluster.SignalRule{
+		{Partition: "other", Signal: "HUP", To: "all"},
+		{QOS: "high", Account: "a", Signal: "HUP", To: "all"},
+		{Account: "a", Signal: "TERM", To: "batch"},
+		{Signal: "INT", To: "steps"},
+	}
+	w.Run(15 * minute)
+	for _, n := range w.done(cluster.Notify) {
+		if n.Signal != "TERM" || n.SignalTo != "batch" {
+			t.Errorf("notice with %s to %s, want TERM to batch", n.Signal, n.SignalTo)
+		}
+	}
+	if len(w.done(cluster.Notify)) == 0 {
+		t.Error("no notice was given")
+	}
+}
+
+// "a grant in between gets a first lease to the next boundary,
+// stretched by one term if that is shorter than the minimum lease."
+func TestTheMinimumLease(t *testing.T) {
+	set := simtest.Product()
+	for _, c := range []struct{ at, want cluster.Span }{
+		{9 * minute, 15 * minute},  // six minutes are enough
+		{12 * minute, 30 * minute}, // three are not
+	} {
+		w := newWorld(t, set, []int{1}, "a", "b")
+		w.submit("b", 1, c.at, nil)
+		w.Run(minute)
+		id := w.submit("a", 1, forever, nil)
+		w.submit("b", 1, forever, nil)
+		w.Run(c.at)
+		w.state(id, cluster.Running)
+		if l := w.lease(id); l == nil || l.End != simtest.Start.Add(c.want) {
+			t.Errorf("granted at %s: the lease is %+v, want it to end at %s", c.at, l, c.want)
+		}
+		w.Run(hour)
+		for _, d := range w.done(cluster.Reclaim, id) {
+			if ran := d.at.Sub(simtest.Start.Add(c.at)); ran < set.MinLease {
+				t.Errorf("reclaimed after %s", ran)
+			}
+			break
+		}
+	}
+}
+
+// "A reclaim needs a deficit larger than a configured threshold."
+func TestNoReclaimBelowTheThreshold(t *testing.T) {
+	decide := func(ahead cluster.Span) []cluster.JobKey {
+		s := boundary(2)
+		s.Settings.Threshold = 5 * minute
+		s.Cases = []cluster.Case{runsOn(1, "a", 2, "n01"), waits(2, "b", 2)}
+		s.Leases = []cluster.Lease{leaseOf(&s, 0)}
+		owe(&s, "a", 0)
+		owe(&s, "b", cluster.Times(1, ahead)) // its quota is one GPU
+		return holders(engine.Decide(s))
+	}
+	for _, c := range []struct {
+		behind cluster.Span
+		want   []cluster.JobKey
+	}{{0, []cluster.JobKey{1}}, {5 * minute, []cluster.JobKey{1}}, {5*minute + 1, []cluster.JobKey{2}}, {hour, []cluster.JobKey{2}}} {
+		if got := decide(c.behind); !slices.Equal(got, c.want) {
+			t.Errorf("further behind by %s: leases for %v, want %v", c.behind, got, c.want)
+		}
+	}
+}
+
+// The same within a tenant: a waiting job has to be that much behind the one that runs.
+func TestNoReclaimBelowTheThresholdWithinATenant(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{1}, "a")
+	w.Settings.Threshold = 20 * minute
+	w.Submit("a", 2, 1, forever)
+	w.Run(12 * hour)
+	if n := len(w.done(cluster.Reclaim)); n > 13 { // 20 minutes behind, 20 ahead
+		t.Errorf("%d reclaims in 12 hours with a threshold of 20 minutes, want one in four terms", n)
+	}
+	w.Settings.Threshold = 0
+	w.did = nil
+	w.Run(12 * hour)
+	if n := len(w.done(cluster.Reclaim)); n < 23 { // a tie goes to the job that runs
+		t.Errorf("%d reclaims in 12 hours without a threshold, want one every other term", n)
+	}
+}
+
+// "At most N reclaims a round": the rest waits for the next boundary, and says so.
+func TestMaxReclaims(t *testing.T) {
+	set := simtest.Product()
+	set.MaxReclaims, set.BurstMaxMilli = 3, 0
+	w := newWorld(t, set, []int{8}, "a", "b")
+	w.Submit("a", 8, 1, forever)
+	w.Run(minute)
+	waits := w.Submit("b", 8, 1, forever)
+	w.Run(13*minute + 30*second)
+	limited := 0
+	for _, id := range waits {
+		if w.Verdict(id).Code == cluster.BecauseLimit {
+			limited++
+		}
+	}
+	if limited == 0 {
+		t.Errorf("nobody is told that the limit is reached: %+v", w.Verdict(waits[7]))
+	}
+	w.Run(5 * hour)
+	perRound := map[cluster.Instant]int{}
+	for _, d := range w.done(cluster.Reclaim) {
+		perRound[d.at]++
+	}
+	for at, n := range perRound {
+		if n > 3 {
+			t.Errorf("%d reclaims at %s, want 3 at most", n, at.Sub(simtest.Start))
+		}
+	}
+	near(t, "b all the same", w.Used("b"), cluster.Times(4, 5*hour), 10)
+}
+
+// A gang larger than the limit is not starved by it: the first of a round may
+// displace as many as it needs.
+func TestMaxReclaimsDoesNotStarveAGang(t *testing.T) {
+	set := simtest.Product()
+	set.MaxReclaims = 1
+	w := newWorld(t, set, []int{8}, "a", "b")
+	w.Submit("a", 8, 1, forever)
+	w.Run(minute)
+	gang := w.submit("b", 8, forever, nil)
+	w.Run(20 * minute)
+	w.state(gang, cluster.Running)
+}
+
+// The order of a hand-over: reservation, then the grants in it, then the requeues
+// that free the GPUs (every other order can be won by a third job).
+func TestTheOrderOfAHandOver(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{4, 4}, "a", "b")
+	w.Submit("a", 4, 2, forever)
+	w.Run(minute)
+	w.Submit("b", 1, 4, forever)
+	w.Submit("b", 4, 1, forever)
+	w.Run(5 * hour)
+	handOvers := 0
+	for _, r := range w.reports {
+		at := map[string]int{} // reservation -> where it is made
+		freed := map[string]int{}
+		for i, a := range r.Plan.Actions {
+			switch a.Verb {
+			case cluster.Reserve:
+				handOvers++
+				at[a.Reservation] = i
+				if a.Until <= r.Plan.At || len(a.Nodes) == 0 || len(a.Accounts) == 0 {
+					t.Errorf("%+v: a reservation has nodes, accounts and an end", a)
+				}
+			case cluster.Grant:
+				if made, ok := at[a.Reservation]; a.Reservation != "" && (!ok || made > i) {
+					t.Errorf("job %s is granted in %s before that is made", a.ID, a.Reservation)
+				}
+				for _, n := range a.Nodes {
+					if when, ok := freed[n]; ok && when < i {
+						t.Errorf("job %s is granted %s after its holder was requeued", a.ID, n)
+					}
+				}
+			case cluster.Reclaim:
+				for _, rec := range r.Plan.Memory.Leases {
+					if rec.Job == a.Job {
+						for _, h := range rec.Nodes {
+							freed[h.Node] = i
+						}
+					}
+				}
+			}
+		}
+	}
+	if handOvers == 0 {
+		t.Error("there was no hand-over")
+	}
+	if s, err := w.Virtual.Observe(t.Context(), 0); err != nil || len(s.Reservations) > 1 {
+		t.Errorf("%d reservations are left: %v", len(s.Reservations), err)
+	}
+}
+
+// At most one action a job a round.
+func TestOneActionAJobARound(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{4, 2}, "a", "b")
+	w.Submit("a", 6, 1, forever)
+	w.Submit("b", 3, 2, forever)
+	w.Run(4 * hour)
+	for _, r := range w.reports {
+		seen := map[cluster.JobKey]cluster.Verb{}
+		for _, a := range r.Plan.Actions {
+			if was, ok := seen[a.Job]; ok && a.Job != 0 {
+				t.Errorf("at %s job %d: %s and %s", r.Plan.At.Sub(simtest.Start), a.Job, was, a.Verb)
+			}
+			seen[a.Job] = a.Verb
+		}
+	}
+}
+
+// blocked is a node of four GPUs, all of tenant a, of which three are free at 30
+// minutes and one, whose lease was stretched, at 45. It is 28 minutes.
+func blocked(t *testing.T) *world {
+	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
+	first := w.Submit("a", 4, 1, forever)
+	w.Run(term + 12*minute)
+	w.Cancel(first[0])
+	w.submit("a", 1, forever, nil)
+	w.Run(minute)
+	return w
+}
+
+// A claim is made for a gang that is due where a stretched lease blocks it; it is
+// satisfied at the next boundary or the one after, and says until when it waits.
+func TestAClaimForAGangThatIsDue(t *testing.T) {
+	w := blocked(t)
+	gang := w.submit("b", 4, forever, nil)
+	w.Run(minute)
+	r := w.why(gang, cluster.BecauseClaim)
+	if r.Until != simtest.Start.Add(45*minute) || len(w.Last.Memory.Claims) != 1 {
+		t.Errorf("the reason is %+v with claims %+v, want one until the stretched lease ends at 45 minutes", r, w.Last.Memory.Claims)
+	}
+	w.Run(17 * minute)
+	w.state(gang, cluster.Running)
+	if n := len(w.Last.Memory.Claims); n != 0 {
+		t.Errorf("%d claims are left", n)
+	}
+	if got := w.Job(gang).Start; got > simtest.Start.Add(45*minute+5*second) {
+		t.Errorf("it started at %s", got.Sub(simtest.Start))
+	}
+}
+
+// "leases there are not renewed; work that surely ends before may start
+// meanwhile": a lease that ends with the claim at the latest, or a time limit that does.
+func TestWhatMayStartOnClaimedNodes(t *testing.T) {
+	w := blocked(t)
+	gang := w.submit("b", 4, forever, nil)
+	w.Run(minute)
+	for _, c := range w.Last.Memory.Leases[1:3] { // two more GPUs come free
+		w.Cancel(cluster.JobID{ID: int64(c.Job)})
+	}
+	long := w.submit("b", 1, forever, func(j *sim.Work) { j.Begin, j.Limit = w.Now().Add(20*second), 5*hour })
+	short := w.submit("b", 1, 5*minute, func(j *sim.Work) { j.Begin, j.Limit = w.Now().Add(20*second), 10*minute })
+	w.Run(minute)
+	for _, l := range w.Last.Memory.Leases {
+		if l.End > simtest.Start.Add(45*minute) {
+			t.Errorf("a lease on the claimed node ends at %s", l.End.Sub(simtest.Start))
+		}
+	}
+	w.Run(17 * minute)
+	w.state(gang, cluster.Running)
+	w.state(short, cluster.Done)
+	w.state(long, cluster.Waiting)
+}
+
+// Jobs that the cluster could never hold, or no longer, say so.
+func TestAJobThatIsTooBig(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{4, 4}, "a")
+	big := w.submit("a", 8, forever, nil)
+	model := w.submit("a", 1, forever, func(j *sim.Work) { j.Request.Model = "h100" })
+	w.Run(minute)
+	w.why(big, cluster.BecauseTooBig)
+	w.why(model, cluster.BecauseTooBig)
+	if got := w.Standing("a", "v100").Demand; got != 0 {
+		t.Errorf("jobs that can never run are demand: %d", got)
+	}
+}
+
+// Every reason has its numbers: what it waits for, how far others are behind, and
+// when the next lease that could serve it ends.
+func TestReasonsAreInNumbers(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{2}, "a", "b")
+	w.Submit("a", 2, 1, forever)
+	w.Submit("b", 1, 1, forever)
+	w.Run(7 * minute)
+	id := w.submit("b", 2, forever, nil)
+	w.Run(10 * second)
+	r := w.Verdict(id)
+	if r.Need != 2 || r.Until == 0 || r.Pool != "v100" && r.Code != cluster.BecauseClaim {
+		t.Errorf("the reason is %+v", r)
+	}
+	for _, v := range w.Last.Verdicts {
+		if v.Reason.Code == "" || strings.TrimSpace(string(v.Reason.Code)) == "" {
+			t.Errorf("job %d has no reason", v.Job)
+		}
+	}
+}
+
+// A tenant that holds the most that it may while others wait is told so.
+func TestTheBurstLimit(t *testing.T) {
+	set := simtest.Product()
+	set.BurstMaxMilli = 1500
+	w := newWorld(t, set, []int{8}, "a", "b")
+	w.Submit("b", 8, 1, forever)
+	w.Run(5 * hour) // a saves up credit
+	ids := w.Submit("a", 8, 1, forever)
+	w.Run(20 * minute)
+	running := 0
+	for _, id := range ids {
+		if w.Job(id).State == cluster.Running {
+			running++
+		}
+	}
+	if running != 6 {
+		t.Errorf("tenant a has %d GPUs, want 1.5 times its quota of 4", running)
+	}
+	for _, id := range ids {
+		if w.Job(id).State != cluster.Running {
+			w.why(id, cluster.BecauseBurst)
+		}
+	}
+}

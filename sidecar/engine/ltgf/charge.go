@@ -1,0 +1,376 @@
+package ltgf
+
+import (
+	"sort"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Charge brings the books from Ledger.At to Now: the GPU time of every stretch
+// of a run goes to its job, its tenant and its pool; what tenants and jobs were
+// due in the meantime is added at the rates of the last look. It returns a new
+// ledger and the records of all cases, in their order; nothing given is changed.
+func Charge(s *cluster.Snapshot) (cluster.Ledger, []cluster.Record) {
+	b := openBooks(s)
+	records := make([]cluster.Record, len(s.Cases))
+	attempts := attemptsByCase(s)
+	leases := s.Leases
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		r := c.Record
+		for len(leases) > 0 && leases[0].Job < r.Key {
+			leases = leases[1:]
+		}
+		var l cluster.Lease
+		if len(leases) > 0 && leases[0].Job == r.Key {
+			l = leases[0]
+		}
+		b.chargeJob(&r, c, &l, attempts[i])
+		b.accrueJob(&r, c)
+		records[i] = r
+	}
+	return b.close(), records
+}
+
+// books is the ledger while it is being brought up to date.
+type books struct {
+	from, now cluster.Instant
+	settings  *cluster.Settings
+	ledger    cluster.Ledger
+	byPool    map[string]*cluster.PoolAccount
+	byTenant  map[tenantPool]*cluster.TenantPool
+	used      map[tenantPool]cluster.GPUTime
+	pool      map[string]spent
+	onBad     map[string]cluster.GPUTime
+	badNode   map[string]bool
+}
+
+type tenantPool struct{ tenant, pool string }
+
+// spent is where a pool's GPU time went since the last look.
+type spent struct{ tenants, untouchable, overhead cluster.GPUTime }
+
+func openBooks(s *cluster.Snapshot) *books {
+	b := &books{
+		from: s.Ledger.At, now: s.Now, settings: &s.Settings,
+		byPool:   map[string]*cluster.PoolAccount{},
+		byTenant: map[tenantPool]*cluster.TenantPool{},
+		used:     map[tenantPool]cluster.GPUTime{},
+		pool:     map[string]spent{},
+		onBad:    map[string]cluster.GPUTime{},
+		badNode:  map[string]bool{},
+	}
+	if b.from == 0 || b.from > b.now {
+		b.from = b.now
+	}
+	for i := range s.Nodes {
+		if s.Nodes[i].Bad != "" {
+			b.badNode[s.Nodes[i].Name] = true
+		}
+	}
+	b.ledger = cluster.Ledger{
+		At:      s.Now,
+		Tenants: append([]cluster.TenantPool(nil), s.Ledger.Tenants...),
+		Pools:   append([]cluster.PoolAccount(nil), s.Ledger.Pools...),
+	}
+	b.addMissing(s)
+	for i := range b.ledger.Pools {
+		b.byPool[b.ledger.Pools[i].Pool] = &b.ledger.Pools[i]
+	}
+	for i := range b.ledger.Tenants {
+		t := &b.ledger.Tenants[i]
+		t.Buckets = append([]cluster.Bucket(nil), t.Buckets...)
+		b.byTenant[tenantPool{t.Tenant, t.Pool}] = t
+	}
+	return b
+}
+
+// addMissing opens an account for every pool, and for every tenant in every
+// pool, also for tenants that left: their time stays on the books.
+func (b *books) addMissing(s *cluster.Snapshot) {
+	pools := map[string]bool{}
+	for _, p := range b.ledger.Pools {
+		pools[p.Pool] = true
+	}
+	for i := range s.Nodes {
+		for _, g := range s.Nodes[i].GPUs {
+			if !pools[g.Model] {
+				pools[g.Model] = true
+				b.ledger.Pools = append(b.ledger.Pools, cluster.PoolAccount{Pool: g.Model})
+			}
+		}
+	}
+	sort.Slice(b.ledger.Pools, func(i, j int) bool { return b.ledger.Pools[i].Pool < b.ledger.Pools[j].Pool })
+	have := map[tenantPool]bool{}
+	names := map[string]bool{}
+	for _, t := range b.ledger.Tenants {
+		have[tenantPool{t.Tenant, t.Pool}] = true
+		names[t.Tenant] = true
+	}
+	for _, t := range s.Tenants {
+		names[t.Name] = true
+	}
+	for name := range names {
+		for _, p := range b.ledger.Pools {
+			if !have[tenantPool{name, p.Pool}] {
+				b.ledger.Tenants = append(b.ledger.Tenants, cluster.TenantPool{Tenant: name, Pool: p.Pool})
+			}
+		}
+	}
+	sort.Slice(b.ledger.Tenants, func(i, j int) bool {
+		x, y := &b.ledger.Tenants[i], &b.ledger.Tenants[j]
+		if x.Tenant != y.Tenant {
+			return x.Tenant < y.Tenant
+		}
+		return x.Pool < y.Pool
+	})
+}
+
+// chargeJob charges all stretches of the job's run since it was charged last. l is
+// the lease that it had at the last look, or empty.
+func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, attempts []cluster.Attempt) {
+	j := &c.Job
+	running := j.State == cluster.Running || j.State == cluster.Suspended
+	unseen := j.State == cluster.Done && j.Start > 0 && startedSince(r, j, b.from)
+	for _, a := range attempts {
+		unseen = unseen && a.Start != j.Start
+		end := a.End
+		if end == 0 || end > b.now {
+			end = b.now
+		}
+		// The present attempt is charged below, from what Slurm says now.
+		if running && !c.Gone && a.Start >= j.Start {
+			continue
+		}
+		open := len(r.Held) > 0 && (a.Start == r.HeldSince || a.Start <= b.from && end > b.from)
+		suspended := a.Suspend
+		switch {
+		case open: // at the last look: part of it has been charged
+			suspended = max(suspended-r.Suspend, 0)
+			r.Held, r.HeldSince, r.Suspend = nil, 0, 0
+		case end <= b.from:
+			continue // charged long ago
+		}
+		b.charge(r, c, a.GPUs, a.Start, end, suspended)
+		r.Ran += max(end.Sub(a.Start)-a.Suspend, 0)
+	}
+	if len(r.Held) > 0 && (!running || c.Gone || j.Start > r.HeldSince) {
+		end := b.endOfStretch(r, c, l)
+		b.charge(r, c, r.Held, r.HeldSince, end, 0)
+		r.Ran += max(end.Sub(r.HeldSince)-r.Suspend, 0)
+		if !c.Gone && j.State == cluster.Completing {
+			b.overhead(c, r.Held, end)
+		}
+		r.Held, r.HeldSince, r.Suspend = nil, 0, 0
+	} else if !c.Gone && j.State == cluster.Completing && len(j.Holds) > 0 {
+		since := r.ChargedTo
+		if r.State != cluster.Completing { // started and requeued between two looks
+			since = max(since, j.Start)
+		}
+		b.overhead(c, held(j.Holds), since)
+	}
+	switch {
+	case c.Gone:
+	case running:
+		if r.HeldSince != j.Start {
+			r.HeldSince, r.Suspend = j.Start, 0
+		}
+		suspended := max(j.Suspend-r.Suspend, 0)
+		r.Suspend = j.Suspend
+		b.charge(r, c, held(j.Holds), j.Start, b.now, suspended)
+		r.Held = held(j.Holds)
+	case unseen: // Slurm forgets first what it held, but we know what it was granted
+		holds := j.Holds
+		if len(holds) == 0 {
+			holds = l.Nodes
+		}
+		b.charge(r, c, held(holds), j.Start, j.End, j.Suspend)
+	}
+	r.ChargedTo = b.now
+	r.State, r.Restarts, r.Submit = j.State, j.Restarts, j.Submit
+}
+
+// startedSince tells whether the present or last stretch of a job began after the
+// last look. Slurm's seconds are whole: one that waited then may seem to have
+// begun before.
+func startedSince(r *cluster.Record, j *cluster.Job, from cluster.Instant) bool {
+	switch r.State {
+	case cluster.Done:
+		return false
+	case cluster.Waiting, "":
+		return true
+	}
+	return j.Start >= from && j.Start > r.HeldSince
+}
+
+// endOfStretch tells when a stretch that is over ended: the last look for a job
+// that we requeued then, and for one that is simply gone; the new submit time for
+// one that somebody else requeued (Slurm sets it when the job has cleaned up, so
+// that is the latest it can be); Slurm's end time for a finished one.
+func (b *books) endOfStretch(r *cluster.Record, c *cluster.Case, l *cluster.Lease) cluster.Instant {
+	j := &c.Job
+	end := b.now
+	switch {
+	case c.Gone || j.Restarts > r.Restarts && l.State == cluster.Ending:
+		end = r.ChargedTo
+	case j.Restarts > r.Restarts && j.Submit > 0:
+		end = j.Submit
+	case j.State == cluster.Done || j.State == cluster.Completing:
+		if j.End > 0 {
+			end = j.End
+		}
+	}
+	return min(max(end, r.ChargedTo), b.now)
+}
+
+// charge books GPUs over [start, end], as far as that lies after the last look
+// and has not been charged, less the time suspended (which is overhead: the
+// GPUs are neither used nor free).
+func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, start, end cluster.Instant, suspended cluster.Span) {
+	start = max(start, r.ChargedTo, b.from)
+	span := end.Sub(start)
+	if span <= 0 {
+		return
+	}
+	suspended = min(suspended, span)
+	for _, g := range gpus {
+		ran, idle := cluster.Times(g.Count, span-suspended), cluster.Times(g.Count, suspended)
+		p := b.pool[g.Model]
+		p.overhead += idle
+		if r.Tenant == "" {
+			p.untouchable += ran
+		} else {
+			p.tenants += ran
+			b.used[tenantPool{r.Tenant, g.Model}] += ran
+		}
+		b.pool[g.Model] = p
+		r.Alloc += ran
+	}
+	for _, h := range c.Job.Holds {
+		if b.badNode[h.Node] {
+			b.onBad[h.Model] += cluster.Times(h.GPUs, span)
+		}
+	}
+	r.ChargedTo = end
+}
+
+// overhead books the GPUs of a job that cleans up: nobody can use them.
+func (b *books) overhead(c *cluster.Case, gpus []cluster.GPUs, since cluster.Instant) {
+	span := b.now.Sub(max(since, b.from))
+	if span <= 0 {
+		return
+	}
+	for _, g := range gpus {
+		p := b.pool[g.Model]
+		p.overhead += cluster.Times(g.Count, span)
+		b.pool[g.Model] = p
+	}
+	for _, h := range c.Job.Holds {
+		if b.badNode[h.Node] {
+			b.onBad[h.Model] += cluster.Times(h.GPUs, span)
+		}
+	}
+}
+
+// accrueJob adds what the job was due since the last look (eq. 14).
+func (b *books) accrueJob(r *cluster.Record, c *cluster.Case) {
+	end := b.now
+	if !c.Gone && c.Job.State == cluster.Done && c.Job.End > 0 {
+		end = min(end, max(c.Job.End, b.from))
+	}
+	var due cluster.GPUTime
+	due, r.DueCarry = cluster.Accrue(r.DueRate, end.Sub(b.from), r.DueCarry)
+	r.Due += due
+	if c.Gone || c.Job.State == cluster.Done {
+		r.DueRate = 0
+		if r.Done == 0 {
+			r.Done = b.now
+		}
+	}
+}
+
+// close books what was spent and due per tenant and pool, and balances.
+func (b *books) close() cluster.Ledger {
+	dt := b.now.Sub(b.from)
+	for i := range b.ledger.Tenants {
+		t := &b.ledger.Tenants[i]
+		used := b.used[tenantPool{t.Tenant, t.Pool}]
+		var due, select_ cluster.GPUTime
+		due, t.DueCarry = cluster.Accrue(min(t.Entitlement, t.Demand), dt, t.DueCarry) // eq. 8, 9
+		t.Alloc += used
+		t.Due += due
+		bucket(t, b.from, b.now, used, due, b.settings.Window)
+		rate := t.Entitlement // eq. 16
+		if b.settings.RhoSelect == 8 {
+			rate = min(t.Entitlement, t.Demand)
+		}
+		select_, t.SelCarry = cluster.Accrue(rate, dt, t.SelCarry)
+		t.Deficit += select_ - used
+		if ceiling := credit(t.Entitlement, b.settings.CreditCap); t.Deficit > ceiling {
+			t.Deficit = max(ceiling, t.Deficit-select_)
+		}
+	}
+	for i := range b.ledger.Pools {
+		p := &b.ledger.Pools[i]
+		all := cluster.Times(p.GPUs, dt)
+		sp := b.pool[p.Pool]
+		p.Capacity += all
+		p.Tenants += sp.tenants
+		p.Untouchable += sp.untouchable
+		p.Overhead += sp.overhead
+		rest := all - sp.tenants - sp.untouchable - sp.overhead
+		bad := min(max(cluster.Times(p.BadGPUs, dt)-b.onBad[p.Pool], 0), max(rest, 0))
+		p.Bad += bad
+		p.Idle += rest - bad
+	}
+	return b.ledger
+}
+
+// held sums a job's holdings by model, in order of model.
+func held(holds []cluster.Holding) []cluster.GPUs {
+	var out []cluster.GPUs
+next:
+	for _, h := range holds {
+		if h.GPUs == 0 {
+			continue
+		}
+		for i := range out {
+			if out[i].Model == h.Model {
+				out[i].Count += h.GPUs
+				continue next
+			}
+		}
+		out = append(out, cluster.GPUs{Model: h.Model, Count: h.GPUs})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Model < out[j].Model })
+	return out
+}
+
+// attemptsByCase hands every attempt of the history to the job that it belongs
+// to: the same id, and of several jobs with that id the one whose time it is.
+func attemptsByCase(s *cluster.Snapshot) map[int][]cluster.Attempt {
+	if len(s.Attempts) == 0 {
+		return nil
+	}
+	byID := map[cluster.JobID][]int{}
+	for i := range s.Cases {
+		id := s.Cases[i].Record.ID
+		byID[id] = append(byID[id], i) // by key: oldest first
+	}
+	out := map[int][]cluster.Attempt{}
+	for _, a := range s.Attempts {
+		cases := byID[a.ID]
+		if len(cases) == 0 {
+			continue
+		}
+		best := cases[len(cases)-1]
+		for _, i := range cases {
+			if r := &s.Cases[i].Record; r.User == a.User && (r.Submit == a.Submit || r.HeldSince == a.Start) {
+				best = i
+				break
+			}
+		}
+		out[best] = append(out[best], a)
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package ltgf
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// toy is a node of 8 GPUs whose jobs start, are suspended, are requeued, clean up
+// and end at any millisecond; it knows what each really received.
+type toy struct {
+	*rapid.T
+	now      cluster.Instant
+	free     int
+	jobs     []*toyJob
+	attempts []cluster.Attempt
+}
+
+type toyJob struct {
+	cluster.Case
+	gpus     int
+	received cluster.GPUTime
+	since    cluster.Instant // of its present state
+}
+
+func (y *toy) use(j *toyJob) {
+	span := y.now.Sub(j.since)
+	j.since = y.now
+	switch j.Job.State {
+	case cluster.Running:
+		j.received += cluster.Times(j.gpus, span)
+	case cluster.Suspended:
+		j.Job.Suspend += span
+	}
+}
+
+// stir makes something happen to a job.
+func (y *toy) stir() {
+	j := rapid.SampledFrom(y.jobs).Draw(y.T, "job")
+	what := rapid.IntRange(0, 4).Draw(y.T, "what")
+	y.use(j)
+	runs := j.Job.State == cluster.Running || j.Job.State == cluster.Suspended
+	switch {
+	case j.Job.State == cluster.Waiting && what <= 2 && j.gpus <= y.free:
+		y.free -= j.gpus
+		j.Job.State, j.Job.Start, j.Job.Suspend = cluster.Running, y.now, 0
+		j.Job.Holds = []cluster.Holding{{Node: "n1", Model: "v100", GPUs: j.gpus}}
+	case j.Job.State == cluster.Waiting && what == 4:
+		j.Job.State, j.Job.End = cluster.Done, y.now
+	case runs && what == 0:
+		j.Job.State = cluster.Suspended
+	case runs && what == 1:
+		j.Job.State = cluster.Running
+	case runs && what == 2: // requeued
+		y.over(j, "REQUEUED")
+		j.Job.State = cluster.Completing
+		j.Job.Restarts++
+	case runs && what == 3:
+		y.over(j, "COMPLETED")
+		y.free += j.gpus
+		j.Job.State, j.Job.End = cluster.Done, y.now
+	case j.Job.State == cluster.Completing:
+		y.free += j.gpus
+		j.Job.State, j.Job.Holds, j.Job.Submit, j.Job.Start, j.Job.Suspend = cluster.Waiting, nil, y.now, 0, 0
+	}
+}
+
+func (y *toy) over(j *toyJob, outcome string) {
+	y.attempts = append(y.attempts, cluster.Attempt{ID: j.Job.ID, User: "u", Submit: j.Job.Submit, Start: j.Job.Start, End: y.now,
+		GPUs: []cluster.GPUs{{Model: "v100", Count: j.gpus}}, Outcome: outcome, Suspend: j.Job.Suspend})
+}
+
+// Whatever happens between looks, and whether or not the history is told: every
+// GPU-millisecond of the pool is booked once, and with the history every job is
+// charged exactly what it received.
+func TestChargeConserves(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		y := &toy{T: rt, now: begin, free: 8}
+		history := rapid.Bool().Draw(rt, "history")
+		for key := range cluster.JobKey(rapid.IntRange(1, 4).Draw(rt, "jobs")) {
+			gpus := rapid.IntRange(1, 8).Draw(rt, "gpus")
+			j := &toyJob{Case: waiting(key+1, gpus), gpus: gpus, since: begin}
+			if rapid.IntRange(0, 3).Draw(rt, "stray") == 0 {
+				j.Record.Tenant = ""
+			}
+			y.jobs = append(y.jobs, j)
+		}
+		b := open(t, 8)
+		b.look(0, y.cases()...)
+		for range rapid.IntRange(1, 12).Draw(rt, "looks") {
+			was := y.now
+			for range rapid.IntRange(0, 6).Draw(rt, "events") {
+				y.now += cluster.Instant(rapid.IntRange(0, 200_000).Draw(rt, "ms"))
+				y.stir()
+			}
+			y.now += cluster.Instant(rapid.IntRange(1, 100_000).Draw(rt, "ms"))
+			for _, a := range y.attempts {
+				if history && a.End >= was {
+					b.attempts = append(b.attempts, a)
+				}
+			}
+			b.due(4*gpu, b.s.Cases...)
+			b.look(y.now.Sub(b.now), y.cases()...)
+			y.check(b, history)
+		}
+	})
+}
+
+func (y *toy) cases() []cluster.Case {
+	out := make([]cluster.Case, len(y.jobs))
+	for i, j := range y.jobs {
+		y.use(j)
+		out[i] = j.Case
+	}
+	return out
+}
+
+func (y *toy) check(b *book, exact bool) {
+	if err := balance(b.pool()); err != "" {
+		y.Fatal(err)
+	}
+	if got, want := b.pool().Capacity, cluster.Times(8, b.now.Sub(begin)); got != want {
+		y.Fatalf("capacity %d GPU-ms, want %d", got, want)
+	}
+	var tenant, stray cluster.GPUTime
+	for _, j := range y.jobs {
+		r := b.record(j.Record.Key)
+		if j.Record.Tenant == "" {
+			stray += r.Alloc
+		} else {
+			tenant += r.Alloc
+		}
+		if exact && r.Alloc != j.received {
+			y.Fatalf("job %d was charged %d GPU-ms and received %d", r.Key, r.Alloc, j.received)
+		}
+	}
+	if p := b.pool(); p.Tenants != tenant || p.Untouchable != stray || b.row("t").Alloc != tenant {
+		y.Fatalf("jobs have %d and %d GPU-ms, the pool %d and %d, the tenant %d", tenant, stray, p.Tenants, p.Untouchable, b.row("t").Alloc)
+	}
+}

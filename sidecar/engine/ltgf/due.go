@@ -1,0 +1,127 @@
+package ltgf
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Claimant is an active job as far as what it is due is concerned: it runs or
+// could run now (ASTRAEA's Active(J, t) = 1).
+type Claimant struct {
+	Case   int // index into the snapshot's cases, which is also the record's
+	GPUs   int // demand
+	Weight int64
+	// Pools are the pools that could serve it, indices into the ledger's pools;
+	// a job that runs has just the one that it runs on.
+	Pools []int
+}
+
+// Due sets the rates that hold until the next look: every tenant's demand per
+// pool (eq. 7), and every active job's due rate (eq. 13 with eq. 8, capped by its
+// demand as in eq. 14). A job that may use several pools counts in the one where
+// its tenant has most room left, so each GPU of demand counts once. The
+// ledger's entitlements must be set; ledger and records are changed in place.
+//
+// claimants are by tenant: jobs that run first, then by key.
+func Due(l *cluster.Ledger, records []cluster.Record, byTenant map[string][]Claimant) {
+	for i := range l.Tenants {
+		l.Tenants[i].Demand = 0
+	}
+	for i := range records {
+		records[i].DueRate = 0
+	}
+	npools := len(l.Pools)
+	for start := 0; start+npools <= len(l.Tenants) && npools > 0; start += npools {
+		dueOfTenant(l.Tenants[start:start+npools], records, byTenant[l.Tenants[start].Tenant])
+	}
+}
+
+// dueOfTenant sets the rates of one tenant; rows are its accounts, one a pool.
+func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant) {
+	in := make([]int, len(claimants))
+	weights := make([]int64, len(rows))
+	for k, c := range claimants {
+		best := c.Pools[0]
+		for _, p := range c.Pools[1:] {
+			if rows[p].Entitlement-rows[p].Demand > rows[best].Entitlement-rows[best].Demand {
+				best = p
+			}
+		}
+		in[k] = best
+		rows[best].Demand += cluster.MicroGPU(c.GPUs) * cluster.WholeGPU
+		weights[best] += c.Weight
+	}
+	for k, c := range claimants {
+		row := &rows[in[k]]
+		share := min(row.Demand, row.Entitlement) // eq. 8
+		rate := cluster.MulDiv(int64(share), c.Weight, max(weights[in[k]], 1))
+		records[c.Case].DueRate = min(cluster.MicroGPU(rate), cluster.MicroGPU(c.GPUs)*cluster.WholeGPU)
+	}
+}
+
+// Settle sets every tenant's base and entitlement for the next interval, gives
+// new tenants their place (0/0 = first: as far behind as the furthest), and
+// forgives debts beyond the largest gang for one term: what a tenant used while
+// nobody else wanted it is not held against it for ever. entitled is by row of
+// the ledger's tenants; largest is the largest gang of each row's tenant.
+func Settle(l *cluster.Ledger, entitled []cluster.MicroGPU, largest []int, s *cluster.Settings) {
+	writeOff(l, entitled)
+	furthest := map[string]cluster.Span{}
+	for i := range l.Tenants {
+		t := &l.Tenants[i]
+		if !isNew(t) {
+			furthest[t.Pool] = max(furthest[t.Pool], Behind(t.Deficit, t.Entitlement))
+		}
+	}
+	for i := range l.Tenants {
+		t := &l.Tenants[i]
+		if isNew(t) {
+			t.Deficit = credit(entitled[i], min(furthest[t.Pool], s.CreditCap))
+		}
+		t.Base, t.Entitlement = entitled[i], entitled[i]
+		t.Deficit = max(t.Deficit, -cluster.Times(largest[i], s.Term))
+	}
+}
+
+// writeOff takes from everybody's deficit what even those are behind who want all
+// that they are due: hand-overs, and GPUs on which nothing fits. Nobody has had that,
+// so nobody owes it; left on the books it would grow until all stand at the credit
+// cap and nothing tells them apart any more. What is between tenants stays as it is.
+func writeOff(l *cluster.Ledger, entitled []cluster.MicroGPU) {
+	least := map[string]cluster.Span{}
+	for i := range l.Tenants {
+		if t := &l.Tenants[i]; t.Entitlement > 0 && t.Demand >= t.Entitlement {
+			behind := Behind(t.Deficit, entitled[i])
+			if known, ok := least[t.Pool]; !ok || behind < known {
+				least[t.Pool] = behind
+			}
+		}
+	}
+	for i := range l.Tenants {
+		t := &l.Tenants[i]
+		t.Deficit -= credit(entitled[i], least[t.Pool])
+	}
+}
+
+// credit gives what an entitlement is worth in a span, however long that is.
+func credit(entitled cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
+	return cluster.GPUTime(cluster.MulDiv(int64(entitled), int64(max(span, 0)), int64(cluster.WholeGPU)))
+}
+
+func isNew(t *cluster.TenantPool) bool {
+	return t.Base == 0 && t.Alloc == 0 && t.Due == 0 && t.Deficit == 0 && t.SelCarry == 0
+}
+
+// Behind gives a deficit as time at the tenant's own entitlement: how long it
+// would have to hold twice what it is due to be even. Ordering tenants by it is
+// ordering them by the rho of eq. 12 with eq. 16 over equal time. Without an
+// entitlement it is the least there is: such tenants only get idle GPUs.
+func Behind(deficit cluster.GPUTime, entitlement cluster.MicroGPU) cluster.Span {
+	const least = -1 << 62
+	if entitlement <= 0 {
+		return least
+	}
+	if deficit < 0 {
+		return -cluster.Span(cluster.MulDiv(int64(-deficit), int64(cluster.WholeGPU), int64(entitlement)))
+	}
+	return cluster.Span(cluster.MulDiv(int64(deficit), int64(cluster.WholeGPU), int64(entitlement)))
+}

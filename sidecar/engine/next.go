@@ -1,0 +1,43 @@
+package engine
+
+import "github.com/fairlease/fairlease/sidecar/cluster"
+
+// next gives the first moment after now at which time alone changes something.
+func (h *hall) next() cluster.Instant {
+	var first cluster.Instant
+	at := func(t cluster.Instant) {
+		if t > h.now && (first == 0 || t < first) {
+			first = t
+		}
+	}
+	for _, l := range h.leases {
+		if l == nil {
+			continue
+		}
+		at(l.End)
+		at(l.End - cluster.Instant(h.set.Notice))
+		if l.State == cluster.Granted {
+			at(l.Granted.Add(h.set.GrantTimeout))
+		}
+	}
+	for i := range h.s.Cases {
+		c, r := &h.s.Cases[i], &h.records[i]
+		at(r.Avoid)
+		at(r.UserBegin)
+		if c.Job.State == cluster.Waiting && (c.Touch == cluster.Act || c.Touch == cluster.Keep) {
+			gate := max(c.Job.Eligible, r.Gate)
+			at(gate - cluster.Instant(h.set.GateTTL/2))
+		}
+	}
+	for i := range h.claims {
+		at(h.claims[i].At)
+	}
+	for i := range h.s.Overrides {
+		at(h.s.Overrides[i].Until)
+	}
+	for i := range h.s.Reservations {
+		at(h.s.Reservations[i].Start)
+		at(h.s.Reservations[i].End)
+	}
+	return first
+}

@@ -1,0 +1,285 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// Orders of administrators: the mode, and overrides.
+
+// observe "decide, record, change nothing". Leases follow what is really so.
+func TestObserveModeChangesNothing(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{2}, "a", "b")
+	w.Rules.Mode = loop.Observe
+	runs := w.Submit("a", 2, 1, forever)
+	w.Run(minute)
+	waits := w.submit("b", 2, forever, nil)
+	pinned := w.submit("b", 1, forever, func(j *sim.Work) { j.NodeList = []string{"n01"} })
+	w.Run(5 * hour)
+	for _, d := range w.did {
+		if !d.Withheld || !d.outcome.Skipped {
+			t.Fatalf("in observe mode: %+v", d)
+		}
+	}
+	if len(w.done(cluster.Grant, waits)) == 0 || len(w.done(cluster.Reclaim, runs...)) == 0 {
+		t.Error("what it would do is not recorded")
+	}
+	for _, id := range runs {
+		w.state(id, cluster.Running)
+		if l := w.lease(id); l == nil || l.State != cluster.Active {
+			t.Errorf("job %s runs and has the lease %+v", id, l)
+		}
+	}
+	w.state(waits, cluster.Waiting)
+	if l := w.lease(waits); l != nil {
+		t.Errorf("a waiting job has the lease %+v", l)
+	}
+	// Nothing is remembered of what was not done.
+	if r := w.Record(waits); r.Terms != 0 || r.Pinned || r.Gate != 0 || r.Failed != 0 {
+		t.Errorf("remembered of a job that never had a lease: %+v", r)
+	}
+	if r := w.Record(runs[0]); r.Gate != 0 || r.Lost != 0 {
+		t.Errorf("remembered of a job that was never reclaimed: %+v", r)
+	}
+	if got := w.Record(pinned).UserNodes; !slices.Equal(got, []string{"n01"}) {
+		t.Errorf("the user's nodes are %v", got)
+	}
+	if w.Used("a") == 0 || w.Alloc(runs[0]) != w.Received(runs[0]) {
+		t.Error("the books are not kept")
+	}
+	w.books()
+}
+
+// In canary mode only the named partitions are acted on; the others are decided on
+// as if, on what is left.
+func TestCanaryActsOnItsPartitionsOnly(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{1, 1}, "a", "b")
+	w.alter = func(s *cluster.Sighting) { s.Nodes[1].Partitions = []string{"test"} }
+	w.Rules.Mode, w.Rules.Partitions, w.Rules.Canary = loop.Canary, []string{"gpu", "test"}, []string{"test"}
+	inTest := func(j *sim.Work) { j.Partition, j.NodeList = "test", []string{"n02"} }
+	nodes := simtest.Nodes("n", "v100", 2, 1)
+	nodes[1].Partitions = []string{"test"}
+	w.Virtual = sim.NewVirtual(simtest.Start, nodes, []cluster.Account{{Name: "root"}, {Name: "a", Parent: "root", Shares: 1}, {Name: "b", Parent: "root", Shares: 1}})
+	gpu := []cluster.JobID{w.submit("a", 1, forever, nil), w.submit("b", 1, forever, nil)}
+	test := []cluster.JobID{w.submit("a", 1, forever, inTest), w.submit("b", 1, forever, inTest)}
+	w.Run(3 * hour)
+	for _, d := range w.did {
+		if d.ID.ID != 0 && slices.Contains(gpu, d.ID) != d.Withheld {
+			t.Fatalf("in canary mode: %+v", d)
+		}
+	}
+	// Tenant a has the GPU that nobody takes from it, so b gets the one where we act.
+	if n := len(w.done(cluster.Reclaim, test[0])); n != 1 {
+		t.Errorf("%d reclaims in the canary's partition, want one", n)
+	}
+	w.state(test[1], cluster.Running)
+	w.state(gpu[0], cluster.Running)
+	if w.Received(gpu[1]) != 0 {
+		t.Error("outside the canary's partition somebody was moved")
+	}
+}
+
+// "One switch stops all actions within one round."
+func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
+	for _, at := range []cluster.Span{14*minute + 30*second, 15 * minute, 15*minute + 5*second} { // noticed, handing over, handed over
+		w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
+		w.Submit("a", 4, 1, forever)
+		w.Run(minute)
+		w.Submit("b", 4, 1, forever)
+		w.Run(at - minute)
+		if w.Run(10 * second); len(w.done(cluster.Notify)) == 0 {
+			t.Fatal("nothing was about to happen")
+		}
+		w.Rules.Mode, w.did = loop.Observe, nil
+		w.Run(2 * hour)
+		for _, d := range w.did {
+			if !d.outcome.Skipped {
+				t.Errorf("switched at %s: still done: %+v", at, d.Action)
+			}
+		}
+		w.Rules.Mode = loop.Act // and on again
+		w.Run(hour)
+		if a, b := w.Used("a"), w.Used("b"); a == 0 || b == 0 {
+			t.Errorf("switched on again: a has %d GPU-ms, b %d", a, b)
+		}
+		w.books()
+	}
+}
+
+// A hand-over that happens is not mixed with one that is only watched, on the same
+// node: its reservation has to be made, and for its own accounts.
+func TestHandOversThatAreOnlyWatchedAreKeptApart(t *testing.T) {
+	s := boundary(8)
+	s.Cases = []cluster.Case{waits(1, "a", 1), waits(2, "b", 6), runsOn(3, "a", 4, "n01")}
+	s.Cases[0].Touch = cluster.Watch
+	s.Leases = []cluster.Lease{leaseOf(&s, 2)}
+	owe(&s, "a", 0)
+	owe(&s, "b", cluster.Times(8, hour))
+	var reserved []cluster.Action
+	for _, a := range engine.Decide(s).Actions {
+		if a.Verb == cluster.Reserve {
+			reserved = append(reserved, a)
+		}
+		if a.Verb == cluster.Grant && a.Job == 1 && (a.Reservation != "" || !a.Withheld) {
+			t.Errorf("the watched job is granted with %+v", a)
+		}
+	}
+	if len(reserved) != 1 || reserved[0].Withheld || !slices.Equal(reserved[0].Accounts, []string{"b"}) {
+		t.Errorf("reservations %+v, want one, made for tenant b", reserved)
+	}
+}
+
+// A reservation of ours that nobody needs is deleted, but not by an observer: it
+// may be another's.
+func TestOnlyWhoActsDeletesReservations(t *testing.T) {
+	for _, touch := range []cluster.Touch{cluster.Act, cluster.Watch} {
+		s := boundary(4)
+		s.Cases = []cluster.Case{waits(1, "a", 8)}
+		s.Cases[0].Touch = touch
+		s.Reservations = []cluster.Reservation{{Name: cluster.ReservationPrefix + "7_1", Nodes: []string{"n01"}, Start: s.Now - 1, End: s.Now.Add(minute), Ours: true}}
+		n := 0
+		for _, a := range engine.Decide(s).Actions {
+			if a.Verb == cluster.Unreserve && !a.Withheld {
+				n++
+			}
+		}
+		if want := map[cluster.Touch]int{cluster.Act: 1}[touch]; n != want {
+			t.Errorf("%s: %d reservations deleted, want %d", touch, n, want)
+		}
+	}
+}
+
+// contested is a full cluster of two GPUs: tenant a runs two jobs, b waits with two.
+func contested(t *testing.T) (w *world, runs, waits []cluster.JobID) {
+	w = newWorld(t, simtest.Product(), []int{2}, "a", "b")
+	runs = w.Submit("a", 2, 1, forever)
+	w.Run(minute)
+	return w, runs, w.Submit("b", 2, 1, forever)
+}
+
+func TestExemptJobsAreNeverReclaimed(t *testing.T) {
+	for _, scope := range []struct{ scope, name string }{{"job", "1"}, {"user", "a_user"}, {"tenant", "a"}} {
+		w, runs, waits := contested(t)
+		w.order(cluster.Exempt, scope.scope, scope.name, 3)
+		w.Run(2 * hour)
+		w.state(runs[0], cluster.Running)
+		if r := w.why(runs[0], cluster.BecauseExempt); r.Note != "because" {
+			t.Errorf("the reason is %+v, want the administrator's words", r)
+		}
+		if scope.scope != "job" && w.Received(waits[0])+w.Received(waits[1]) != 0 {
+			t.Errorf("%s exempt, and still somebody took its GPUs", scope.scope)
+		}
+		w.Run(2 * hour) // the order has ended
+		if w.Job(runs[0]).Restarts == 0 || w.Received(waits[0]) == 0 {
+			t.Errorf("%s: an hour after the order's end nothing has changed", scope.scope)
+		}
+	}
+}
+
+// An exempt job that waits is left to Slurm: its gate is opened.
+func TestExemptJobsAreNeverGated(t *testing.T) {
+	w, runs, waits := contested(t)
+	w.Run(minute)
+	if len(w.done(cluster.Gate, waits...)) != 2 {
+		t.Fatal("the waiting jobs are not gated")
+	}
+	w.order(cluster.Exempt, "job", waits[0].String(), 3)
+	w.did = nil
+	w.Run(10 * second)
+	if n := len(w.done(cluster.Open, waits[0])); n != 1 {
+		t.Errorf("opened %d times, want once", n)
+	}
+	w.Cancel(runs[0])
+	w.Run(10 * second)
+	w.state(waits[0], cluster.Running) // by Slurm
+	if n := len(w.done(cluster.Grant, waits[0])) + len(w.done(cluster.Gate, waits[0])); n != 0 {
+		t.Errorf("%d grants and gates for an exempt job", n)
+	}
+}
+
+func TestFreezeGivesNoLeaseAndNoRenewal(t *testing.T) {
+	for _, scope := range []struct{ scope, name string }{{"job", "1"}, {"user", "a_user"}, {"tenant", "a"}} {
+		w, runs, _ := contested(t)
+		w.order(cluster.Freeze, scope.scope, scope.name, 2)
+		w.Run(10 * minute)
+		w.state(runs[0], cluster.Running) // to the end of its lease
+		w.Run(10 * minute)
+		w.state(runs[0], cluster.Waiting)
+		w.why(runs[0], cluster.BecauseFrozen)
+		before := w.Received(runs[0])
+		w.Run(hour + 30*minute)
+		if got := w.Received(runs[0]); got != before {
+			t.Errorf("%s: while frozen it received %d GPU-ms", scope.scope, got-before)
+		}
+		w.Run(hour)
+		if got := w.Received(runs[0]); got == before {
+			t.Errorf("%s: an hour after the order's end it has had nothing", scope.scope)
+		}
+	}
+}
+
+// Also where nobody else wants its GPUs.
+func TestAFrozenJobLeavesAnIdleCluster(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{2}, "a")
+	id := w.submit("a", 1, forever, nil)
+	w.Run(minute)
+	w.order(cluster.Freeze, "job", id.String(), 2)
+	w.Run(hour)
+	w.state(id, cluster.Waiting)
+	if got := w.Received(id); got > cluster.Times(1, term+second) {
+		t.Errorf("it received %d GPU-ms, want the rest of its term at most", got)
+	}
+}
+
+func TestBoost(t *testing.T) {
+	t.Run("a job: first of its tenant", func(t *testing.T) {
+		w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
+		w.submit("b", 1, forever, nil)
+		w.Run(minute)
+		ids := w.Submit("a", 3, 1, forever)
+		w.order(cluster.Boost, "job", ids[2].String(), 2)
+		w.Run(20 * minute)
+		w.state(ids[2], cluster.Running)
+		w.Run(hour)
+		if w.Received(ids[0])+w.Received(ids[1]) != 0 {
+			t.Error("another job of its tenant was served before it")
+		}
+	})
+	t.Run("a tenant: first of all", func(t *testing.T) {
+		w, runs, waits := contested(t)
+		w.order(cluster.Boost, "tenant", "b", 4)
+		w.Run(20 * minute)
+		for _, id := range waits {
+			w.state(id, cluster.Running)
+		}
+		before := w.Received(runs[0]) + w.Received(runs[1])
+		w.Run(3 * hour)
+		if got := w.Received(runs[0]) + w.Received(runs[1]); got != before {
+			t.Errorf("the other tenant received %d GPU-ms meanwhile", got-before)
+		}
+		w.Run(2 * hour)
+		if got := w.Received(runs[0]) + w.Received(runs[1]); got == before {
+			t.Error("after the order's end the other tenant has had nothing")
+		}
+	})
+}
+
+// Freeze counts before exempt before boost; a job's own order before its user's
+// before its tenant's.
+func TestWhichOrderCounts(t *testing.T) {
+	w, runs, _ := contested(t)
+	w.order(cluster.Freeze, "tenant", "a", 2)
+	w.order(cluster.Exempt, "job", runs[0].String(), 2)
+	w.order(cluster.Exempt, "job", runs[1].String(), 2)
+	w.order(cluster.Freeze, "job", runs[1].String(), 2)
+	w.Run(hour)
+	w.state(runs[0], cluster.Running)
+	w.why(runs[0], cluster.BecauseExempt)
+	w.why(runs[1], cluster.BecauseFrozen)
+}

@@ -1,0 +1,435 @@
+package place
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// dumb is a cluster that is searched by trying everything: what Board is held
+// against.
+type dumb struct {
+	nodes []dumbNode
+	now   cluster.Instant
+	held  map[cluster.JobKey]dumbLease // leases that may be displaced
+}
+
+type dumbNode struct {
+	cluster.Node
+	idle, cpus int
+	memory     int64
+	windows    []cluster.Reservation
+	claimed    cluster.Instant
+}
+
+type dumbLease struct {
+	rank  int
+	holds []cluster.Holding
+}
+
+func (d *dumb) node(name string) *dumbNode {
+	for i := range d.nodes {
+		if d.nodes[i].Name == name {
+			return &d.nodes[i]
+		}
+	}
+	return nil
+}
+
+func (d *dumb) take(holds []cluster.Holding, sign int) {
+	for _, h := range holds {
+		n := d.node(h.Node)
+		n.idle -= sign * h.GPUs
+		n.cpus -= sign * h.CPUs
+		n.memory -= int64(sign) * h.MemoryMB
+	}
+}
+
+// without gives the cluster as it would be with some leases gone.
+func (d *dumb) without(keys ...cluster.JobKey) *dumb {
+	c := &dumb{nodes: slices.Clone(d.nodes), now: d.now}
+	for _, key := range keys {
+		c.take(d.held[key].holds, -1)
+	}
+	return c
+}
+
+// spreads gives every way to place the job on what is idle: GPUs by node.
+func (d *dumb) spreads(s *Spec, pool string, end cluster.Instant) [][]int {
+	var out [][]int
+	var try func(i int, got []int, left int)
+	try = func(i int, got []int, left int) {
+		if i == len(d.nodes) {
+			if d.complete(s, got, left) {
+				out = append(out, slices.Clone(got))
+			}
+			return
+		}
+		for g := 0; g <= d.nodes[i].idle; g++ {
+			if g == 0 || d.nodes[i].GPUs[0].Model == pool && d.admits(&d.nodes[i], s, g, end) {
+				try(i+1, append(got, g), left-g)
+			}
+		}
+	}
+	try(0, nil, s.Request.GPUs)
+	return out
+}
+
+// complete tells whether a spread is what the job asked for.
+func (d *dumb) complete(s *Spec, got []int, left int) bool {
+	r, nodes := &s.Request, 0
+	for i, g := range got {
+		if g > 0 {
+			nodes++
+		}
+		if g > 0 && (r.PerNode > 0 && !r.Exclusive && g != r.PerNode || r.Exclusive && g != d.nodes[i].GPUs[0].Count) {
+			return false
+		}
+	}
+	switch {
+	case r.Exclusive:
+		return nodes == max(r.Nodes, 1) && left <= 0
+	case r.PerNode > 0:
+		return left == 0 && nodes == r.GPUs/r.PerNode && nodes >= r.Nodes
+	}
+	return left == 0 && nodes >= r.Nodes && (r.MaxNodes == 0 || nodes <= r.MaxNodes)
+}
+
+func (d *dumb) admits(n *dumbNode, s *Spec, gpus int, end cluster.Instant) bool {
+	r := &s.Request
+	cpus := (r.CPUs*gpus + r.GPUs - 1) / r.GPUs
+	memory := (r.MemoryMB*int64(gpus) + int64(r.GPUs) - 1) / int64(r.GPUs)
+	if r.Exclusive {
+		cpus, memory = r.CPUs/max(r.Nodes, 1), r.MemoryMB/int64(max(r.Nodes, 1))
+		if n.idle != n.GPUs[0].Count || n.cpus != n.CPUs || n.GPUs[0].Count < r.PerNode {
+			return false
+		}
+	}
+	in := func(list []string, x string) bool { return slices.Contains(list, x) }
+	if n.Bad != "" || n.Busy != "" || n.idle < gpus || n.cpus < cpus || n.memory < memory ||
+		!slices.ContainsFunc(s.Partitions, func(p string) bool { return in(n.Partitions, p) }) ||
+		len(s.Require) > 0 && !in(s.Require, n.Name) || in(s.Exclude, n.Name) {
+		return false
+	}
+	switch r.Features {
+	case "a&b":
+		if !in(n.Features, "a") || !in(n.Features, "b") {
+			return false
+		}
+	case "a|b":
+		if !in(n.Features, "a") && !in(n.Features, "b") {
+			return false
+		}
+	}
+	for _, w := range n.windows {
+		mine := in(w.Accounts, s.Account) || in(w.Users, s.User)
+		if w.End > d.now && !mine && (w.Start <= d.now || s.Limit == 0 || d.now.Add(s.Limit) > w.Start) {
+			return false
+		}
+	}
+	return n.claimed == 0 || end <= n.claimed || s.Limit > 0 && d.now.Add(s.Limit) <= n.claimed
+}
+
+func nodesOf(spread []int) int {
+	n := 0
+	for _, g := range spread {
+		if g > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// fewest gives the smallest number of nodes of any spread, 0 = there is none.
+func fewest(spreads [][]int) int {
+	best := 0
+	for _, s := range spreads {
+		if n := nodesOf(s); best == 0 || n < best {
+			best = n
+		}
+	}
+	return best
+}
+
+// small is a random small cluster, twice: as a Board and as a dumb.
+type small struct {
+	*rapid.T
+	b    *Board
+	d    *dumb
+	keys cluster.JobKey
+}
+
+const noon cluster.Instant = 1_800_000_000_000
+
+func newSmall(t *rapid.T) *small {
+	s := &small{T: t, d: &dumb{now: noon, held: map[cluster.JobKey]dumbLease{}}}
+	left := 12
+	for i := range rapid.IntRange(2, 4).Draw(t, "nodes") {
+		gpus := rapid.IntRange(1, 4).Draw(t, "gpus")
+		if left -= gpus; left < 0 {
+			break
+		}
+		n := cluster.Node{Name: fmt.Sprintf("n%d", i+1), GPUs: []cluster.GPUs{{Count: gpus}},
+			CPUs: rapid.IntRange(4, 12).Draw(t, "cpus"), MemoryMB: int64(rapid.IntRange(4, 12).Draw(t, "memory"))}
+		n.GPUs[0].Model = pick(t, "model", "v100", "k80")
+		n.Partitions = pick(t, "partitions", []string{"p", "q"}, []string{"p"}, []string{"q"})
+		n.Features = pick(t, "features", []string{"a", "b"}, []string{"a"}, []string{"b"}, nil)
+		n.Bad = pick(t, "bad", "", "drained")
+		n.Busy = pick(t, "busy", "", "completing")
+		s.d.nodes = append(s.d.nodes, dumbNode{Node: n, idle: gpus, cpus: n.CPUs, memory: n.MemoryMB})
+	}
+	var nodes []cluster.Node
+	for i := range s.d.nodes {
+		nodes = append(nodes, s.d.nodes[i].Node)
+	}
+	s.b = New([]string{"k80", "v100"}, nodes, s.reservations(), noon)
+	s.b.MindLimits()
+	for range rapid.IntRange(2, 10).Draw(t, "leases") {
+		s.hold()
+	}
+	return s
+}
+
+func (s *small) reservations() []cluster.Reservation {
+	var out []cluster.Reservation
+	for range rapid.IntRange(0, 1).Draw(s.T, "reservations") {
+		n := &s.d.nodes[rapid.IntRange(0, len(s.d.nodes)-1).Draw(s.T, "reserved")]
+		r := cluster.Reservation{Name: "maint", Nodes: []string{n.Name}, Start: noon.Add(cluster.Span(rapid.IntRange(-1, 2).Draw(s.T, "start")) * cluster.Hour)}
+		r.End = r.Start.Add(rapid.SampledFrom([]cluster.Span{cluster.Minute, 10 * cluster.Hour}).Draw(s.T, "for"))
+		r.Accounts = rapid.SampledFrom([][]string{nil, {"mine"}}).Draw(s.T, "accounts")
+		n.windows = append(n.windows, r)
+		out = append(out, r)
+	}
+	return out
+}
+
+// hold puts somebody on one or two nodes: softly, or for good; some hold no GPUs.
+func (s *small) hold() {
+	s.keys++
+	var holds []cluster.Holding
+	for i := range s.d.nodes {
+		n := &s.d.nodes[i]
+		if rapid.IntRange(0, 1).Draw(s.T, "here") > 0 || n.cpus == 0 || n.memory == 0 {
+			continue
+		}
+		h := cluster.Holding{Node: n.Name, Model: n.GPUs[0].Model, GPUs: rapid.IntRange(0, min(n.idle, 2)).Draw(s.T, "held"),
+			CPUs: rapid.IntRange(1, min(n.cpus, 4)).Draw(s.T, "cpus"), MemoryMB: int64(rapid.IntRange(1, min(int(n.memory), 4)).Draw(s.T, "memory"))}
+		holds = append(holds, h)
+	}
+	soft := len(holds) > 0 && pick(s.T, "soft", true, false)
+	for _, h := range holds {
+		soft = soft && h.GPUs > 0 // leases hold GPUs on every node of theirs
+	}
+	s.d.take(holds, 1)
+	if !soft {
+		s.b.Hold(holds)
+		return
+	}
+	rank := rapid.IntRange(0, 100).Draw(s.T, "rank")*100 + int(s.keys)
+	s.d.held[s.keys] = dumbLease{rank, holds}
+	s.b.Soften(s.keys, rank, noon, holds)
+}
+
+func (s *small) spec() Spec {
+	r := cluster.Request{GPUs: rapid.IntRange(1, 6).Draw(s.T, "gang"), CPUs: rapid.IntRange(0, 6).Draw(s.T, "cpus"),
+		MemoryMB: int64(rapid.IntRange(0, 6).Draw(s.T, "memory"))}
+	switch rapid.IntRange(0, 4).Draw(s.T, "form") {
+	case 0: // --gpus-per-node on so many nodes
+		r.Nodes = rapid.IntRange(1, 3).Draw(s.T, "nodes")
+		r.PerNode = (r.GPUs + r.Nodes - 1) / r.Nodes
+		r.GPUs = r.Nodes * r.PerNode
+	case 1: // --exclusive
+		r.Nodes, r.PerNode, r.Exclusive = rapid.IntRange(1, 2).Draw(s.T, "nodes"), 1, true
+		r.GPUs = r.Nodes
+	case 2: // --gpus=n -N2-3
+		r.Nodes = min(rapid.IntRange(1, 3).Draw(s.T, "nodes"), r.GPUs)
+		r.MaxNodes = r.Nodes + rapid.IntRange(0, 1).Draw(s.T, "more")
+	} // else --gpus=n
+	sp := Spec{Request: r, Partitions: pick(s.T, "partitions", []string{"p", "q"}, []string{"p"}, []string{"q"}),
+		Account: rapid.SampledFrom([]string{"mine", "other"}).Draw(s.T, "account"),
+		Limit:   rapid.SampledFrom([]cluster.Span{0, 10 * cluster.Minute, 90 * cluster.Minute}).Draw(s.T, "limit")}
+	sp.Request.Features = pick(s.T, "features", "", "a&b", "a|b")
+	sp.Exclude = pick(s.T, "exclude", nil, []string{"n1"})
+	sp.Require = pick(s.T, "require", nil, []string{"n1", "n2"})
+	return sp
+}
+
+// pick draws the first choice four times out of five.
+func pick[V any](t *rapid.T, what string, first V, rest ...V) V {
+	if rapid.IntRange(0, 4).Draw(t, what) < 4 {
+		return first
+	}
+	return rapid.SampledFrom(rest).Draw(t, what)
+}
+
+// Board finds a placement exactly when trying everything does, with the fewest
+// nodes, and disturbs nobody without need.
+func TestCleverAgainstDumb(t *testing.T) {
+	for range 30 { // times the checks of one Check: the cases that matter are rare
+		rapid.Check(t, func(rt *rapid.T) {
+			s := newSmall(rt)
+			for range rapid.IntRange(1, 6).Draw(rt, "steps") {
+				switch rapid.IntRange(0, 5).Draw(rt, "step") {
+				case 0:
+					s.renew()
+				case 1:
+					s.claim()
+				default:
+					s.place()
+				}
+				s.agree()
+			}
+		})
+	}
+}
+
+func (s *small) renew() {
+	key := cluster.JobKey(rapid.IntRange(1, 8).Draw(s.T, "renew"))
+	_, soft := s.d.held[key]
+	if got := s.b.Renew(key); got != soft {
+		s.Fatalf("renewing %d: %t, want %t", key, got, soft)
+	}
+	delete(s.d.held, key)
+}
+
+func (s *small) claim() {
+	n := &s.d.nodes[rapid.IntRange(0, len(s.d.nodes)-1).Draw(s.T, "claimed")]
+	n.claimed = noon.Add(30 * cluster.Minute)
+	s.b.Claim([]cluster.Holding{{Node: n.Name}}, n.claimed)
+}
+
+func (s *small) place() {
+	spec := s.spec()
+	pool := pick(s.T, "pool", 1, 0)
+	var may []cluster.JobKey
+	ask := Ask{Shape: s.b.Shape(spec), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: -1}
+	if pick(s.T, "displace", true, false) {
+		odd := cluster.JobKey(rapid.IntRange(0, 1).Draw(s.T, "whom"))
+		ask.Rank, ask.Displace = 1+int(odd), func(key cluster.JobKey) bool { return key%2 <= odd }
+		for key := range s.d.held {
+			if ask.Displace(key) {
+				may = append(may, key)
+			}
+		}
+	}
+	idle := s.d.spreads(&spec, s.b.pools[pool], ask.End)
+	all := s.d.without(may...).spreads(&spec, s.b.pools[pool], ask.End)
+	p, ok := s.b.Fit(ask)
+	again, _ := s.b.Fit(ask)
+	if fmt.Sprint(p) != fmt.Sprint(again) {
+		s.Fatalf("asked twice: %v, then %v", p, again)
+	}
+	if ok != (len(all) > 0) {
+		s.Fatalf("%+v in %s, may displace %v: found %t %v, want %t (say %v) on\n%+v", spec, s.b.pools[pool], may, ok, p, !ok, all, s.d.nodes)
+	}
+	if !ok {
+		return
+	}
+	s.right(&spec, &p, ask.End, idle, all, may)
+	s.b.Take(p)
+	for _, key := range p.Displaced {
+		s.d.take(s.d.held[key].holds, -1)
+		delete(s.d.held, key)
+	}
+	s.d.take(p.Nodes, 1)
+}
+
+// right checks a placement.
+func (s *small) right(spec *Spec, p *Placement, end cluster.Instant, idle, all [][]int, may []cluster.JobKey) {
+	fits := func(displaced ...cluster.JobKey) bool {
+		after := s.d.without(displaced...)
+		return slices.ContainsFunc(after.spreads(spec, p.Nodes[0].Model, end), func(spread []int) bool {
+			for i, g := range spread {
+				k := slices.IndexFunc(p.Nodes, func(h cluster.Holding) bool { return h.Node == after.nodes[i].Name })
+				if k < 0 && g != 0 || k >= 0 && g != p.Nodes[k].GPUs {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	if !fits(p.Displaced...) {
+		s.Fatalf("%+v does not fit on %v once %v are displaced", spec, p.Nodes, p.Displaced)
+	}
+	for i := range p.Displaced {
+		rest := slices.Delete(slices.Clone(p.Displaced), i, i+1)
+		if !slices.Contains(may, p.Displaced[i]) || fits(rest...) {
+			s.Fatalf("%+v on %v: %d of %v is displaced without need", spec, p.Nodes, p.Displaced[i], p.Displaced)
+		}
+	}
+	if len(idle) > 0 {
+		if len(p.Displaced) > 0 {
+			s.Fatalf("%+v fits on idle GPUs (%v) and still displaces %v", spec, idle[0], p.Displaced)
+		}
+		if want := fewest(idle); len(p.Nodes) != want {
+			s.Fatalf("%+v: on %d nodes (%v), could be on %d", spec, len(p.Nodes), p.Nodes, want)
+		}
+		s.tight(spec, p, idle)
+		return
+	}
+	if want := fewest(all); len(p.Nodes) != want {
+		s.Fatalf("%+v: on %d nodes (%v), could be on %d", spec, len(p.Nodes), p.Nodes, want)
+	}
+	if len(p.Nodes) == 1 {
+		s.mild(spec, p, end, all, may)
+	}
+}
+
+// tight checks that a gang on one node leaves as little over there as can be.
+func (s *small) tight(spec *Spec, p *Placement, idle [][]int) {
+	if len(p.Nodes) != 1 || spec.Request.Exclusive {
+		return
+	}
+	got := s.d.node(p.Nodes[0].Node).idle
+	for _, spread := range idle {
+		for i, g := range spread {
+			if nodesOf(spread) == 1 && g > 0 && s.d.nodes[i].idle < got {
+				s.Fatalf("%+v: on %s, which had %d idle; %s is tighter with %d", spec, p.Nodes[0].Node, got, s.d.nodes[i].Name, s.d.nodes[i].idle)
+			}
+		}
+	}
+}
+
+// mild checks that of all sets of leases that could make room on one node, the one
+// that was displaced stands last: no other set's foremost lease stands further back.
+func (s *small) mild(spec *Spec, p *Placement, end cluster.Instant, all [][]int, may []cluster.JobKey) {
+	foremost := func(keys []cluster.JobKey) int {
+		least := noRank
+		for _, key := range keys {
+			least = min(least, s.d.held[key].rank)
+		}
+		return least
+	}
+	got := foremost(p.Displaced)
+	for set := range 1 << len(may) {
+		var keys []cluster.JobKey
+		for i := range may {
+			if set&(1<<i) != 0 {
+				keys = append(keys, may[i])
+			}
+		}
+		if foremost(keys) > got && slices.ContainsFunc(s.d.without(keys...).spreads(spec, p.Nodes[0].Model, end),
+			func(spread []int) bool { return nodesOf(spread) == 1 }) {
+			s.Fatalf("%+v displaces %v of rank %d on %v; %v of rank %d would do", spec, p.Displaced, got, p.Nodes, keys, foremost(keys))
+		}
+	}
+}
+
+// agree checks that both count the same idle GPUs.
+func (s *small) agree() {
+	for pool, model := range s.b.pools {
+		want := 0
+		for i := range s.d.nodes {
+			if n := &s.d.nodes[i]; n.GPUs[0].Model == model && n.Bad == "" && n.Busy == "" {
+				want += n.idle
+			}
+		}
+		if got := s.b.Idle(pool); got != want {
+			s.Fatalf("%s: %d idle GPUs, want %d", model, got, want)
+		}
+	}
+}

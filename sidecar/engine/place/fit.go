@@ -1,0 +1,522 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Spec is what a job asks of its nodes.
+type Spec struct {
+	Request    cluster.Request
+	Partitions []string
+	Require    []string // the user's own node list; all candidates
+	Exclude    []string
+	Account    string
+	User       string
+	Limit      cluster.Span // 0 = none
+}
+
+// spec is a Spec prepared for matching.
+type spec struct {
+	Spec
+	parts uint64
+}
+
+// shapeKey tells jobs apart as far as placing them is concerned.
+type shapeKey struct {
+	request                                   cluster.Request
+	partitions, require, exclude, account, by string
+	limit                                     cluster.Span
+}
+
+// attempt is something that has been tried: a shape in a pool for a lease that
+// ends at end, with what it was allowed to displace.
+type attempt struct {
+	shape, pool, rank int
+	end               cluster.Instant
+}
+
+// Shape registers what a job asks and gives its number; equal asks share one.
+func (b *Board) Shape(s Spec) int {
+	k := shapeKey{request: s.Request, partitions: strings.Join(s.Partitions, ","),
+		require: strings.Join(s.Require, ","), exclude: strings.Join(s.Exclude, ",")}
+	if b.limits {
+		k.account, k.by, k.limit = s.Account, s.User, s.Limit
+	}
+	if n, ok := b.shapes[k]; ok {
+		return n
+	}
+	sp := spec{Spec: s}
+	for _, p := range s.Partitions {
+		sp.parts |= b.partition(p)
+	}
+	n := len(b.specs)
+	b.shapes[k] = n
+	b.specs = append(b.specs, sp)
+	return n
+}
+
+// Ask is one attempt to place a shape.
+type Ask struct {
+	Shape, Pool int
+	Now, End    cluster.Instant // of the lease
+	// Displace tells whether a soft lease may be displaced, and Rank names that
+	// answer: equal ranks answer alike. nil = none may.
+	Displace func(cluster.JobKey) bool
+	Rank     int
+	// Most is how many leases may be displaced at most; < 0 = any number.
+	Most int
+}
+
+// Placement is where a gang goes, whom it displaces, and when it can start: now,
+// or when the leases that were displaced there have ended.
+type Placement struct {
+	Nodes     []cluster.Holding // by node
+	Displaced []cluster.JobKey
+	At        cluster.Instant
+}
+
+// Fit finds GPUs for a gang, all or nothing, without taking them: on idle GPUs
+// if it fits there, else by displacing soft leases.
+func (b *Board) Fit(a Ask) (Placement, bool) {
+	sp := &b.specs[a.Shape]
+	key := attempt{a.Shape, a.Pool, a.Rank, a.End}
+	if b.failed[key] {
+		return Placement{}, false
+	}
+	splits := b.splits(&sp.Request, a.Pool)
+	for _, now := range []bool{true, false} {
+		for _, sl := range splits {
+			if found := b.onIdle(sp, a, sl, now); found != nil {
+				return b.placement(sp, found), true
+			}
+		}
+	}
+	if a.Displace != nil {
+		for _, sl := range splits {
+			found := b.onSoft(sp, a, sl)
+			if found == nil {
+				continue
+			}
+			if p := b.placement(sp, found); a.Most < 0 || len(p.Displaced) <= a.Most {
+				return p, true
+			}
+		}
+	}
+	b.failed[key] = true
+	return Placement{}, false
+}
+
+// split is a way to spread a gang: nodes times GPUs on each; per == 0 is any
+// spread over just so many nodes.
+type split struct{ nodes, per int }
+
+// splits gives the ways to spread a request, fewest nodes first.
+func (b *Board) splits(r *cluster.Request, pool int) []split {
+	if r.Exclusive {
+		return []split{{max(r.Nodes, 1), wholeNode}}
+	}
+	if r.PerNode > 0 {
+		return []split{{max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode, 1), r.PerNode}}
+	}
+	var out []split
+	least := max(r.Nodes, (r.GPUs+b.most[pool]-1)/max(b.most[pool], 1), 1)
+	most := r.MaxNodes
+	if most == 0 {
+		most = max(min(r.GPUs, len(b.byPool[pool])), 1)
+	}
+	for n := least; n <= most && n <= least+8; n++ {
+		if r.GPUs%n == 0 {
+			out = append(out, split{n, r.GPUs / n})
+		}
+		if n > 1 {
+			out = append(out, split{n, 0})
+		}
+	}
+	return out
+}
+
+// wholeNode as the number of GPUs per node: all that the node has.
+const wholeNode = -1
+
+// choice is one node considered for a part of a gang.
+type choice struct {
+	slot      int
+	gpus      int
+	displaced []*soft
+	worst     int // smallest rank displaced: the lease that stands furthest in front
+	freed     int // GPUs displaced
+	spare     int // GPUs left over
+}
+
+// scan is how many nodes are compared before the best is taken.
+const scan = 64
+
+// onIdle takes the tightest idle nodes; for an uneven spread the emptiest. With now
+// it leaves out what is idle only later.
+func (b *Board) onIdle(sp *spec, a Ask, sl split, now bool) []choice {
+	if sl.per == 0 {
+		return b.onEmptiest(sp, a, sl, now)
+	}
+	var found []choice
+	sets := b.idle[a.Pool]
+	for k := max(sl.per, 1); k < len(sets); k++ {
+		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
+			s := b.byPool[a.Pool][at]
+			want := b.want(sp, s, sl)
+			if want == 0 || b.slots[s].idle < want || !b.admits(sp, a, s, want, none) || now && b.late(sp, s, want) {
+				continue
+			}
+			if found = append(found, choice{slot: s, gpus: want}); len(found) == sl.nodes {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// onEmptiest spreads a gang unevenly over the idle GPUs of the nodes that take most of it.
+func (b *Board) onEmptiest(sp *spec, a Ask, sl split, now bool) []choice {
+	var seen []choice
+	sets := b.idle[a.Pool]
+	for k := len(sets) - 1; k > 0; k-- {
+		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
+			s := b.byPool[a.Pool][at]
+			for want := min(k, sp.Request.GPUs); want > 0; want-- {
+				if b.admits(sp, a, s, want, none) && (!now || !b.late(sp, s, want)) {
+					seen = append(seen, choice{slot: s, gpus: want})
+					break
+				}
+			}
+		}
+		full := 0 // nodes that take as much as any further one could
+		for i := range seen {
+			if seen[i].gpus >= min(k-1, sp.Request.GPUs) {
+				full++
+			}
+		}
+		if full >= sl.nodes {
+			break
+		}
+	}
+	slices.SortStableFunc(seen, func(x, y choice) int { return cmp.Compare(y.gpus, x.gpus) })
+	return deal(seen, sl.nodes, sp.Request.GPUs)
+}
+
+// deal spreads a gang over the first n nodes: at least one GPU on each, as many on
+// the first ones as they take. It gives nil where they do not take all.
+func deal(seen []choice, n, gpus int) []choice {
+	if len(seen) < n {
+		return nil
+	}
+	seen = seen[:n]
+	for i := range seen {
+		seen[i].gpus = min(seen[i].gpus, gpus-(n-1-i))
+		gpus -= seen[i].gpus
+	}
+	if gpus > 0 {
+		return nil
+	}
+	return seen
+}
+
+// want gives how many GPUs of a slot an even split takes; 0 = none.
+func (b *Board) want(sp *spec, s int, sl split) int {
+	if sl.per != wholeNode {
+		return sl.per
+	}
+	if l := &b.slots[s]; l.total >= sp.Request.PerNode {
+		return l.total
+	}
+	return 0
+}
+
+// onSoft compares nodes where displacing soft leases makes room, and takes those
+// that disturb least: no lease first, then leases that stand last in the queue,
+// few GPUs freed, little left over, by node.
+func (b *Board) onSoft(sp *spec, a Ask, sl split) []choice {
+	sets := b.avail[a.Pool]
+	var seen []choice
+	for k := max(sl.per, 1); k < len(sets); k++ {
+		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
+			s := b.byPool[a.Pool][at]
+			if sl.per == 0 {
+				if c, ok := b.makeMostRoom(sp, a, s); ok {
+					seen = append(seen, c)
+				}
+				continue
+			}
+			if c, ok := b.makeRoom(sp, a, s, b.want(sp, s, sl)); ok {
+				seen = append(seen, c)
+			}
+			if len(seen) >= max(scan, 4*sl.nodes) {
+				k = len(sets)
+				break
+			}
+		}
+	}
+	slices.SortStableFunc(seen, func(x, y choice) int {
+		size := 0
+		if sl.per == 0 {
+			size = cmp.Compare(y.gpus, x.gpus)
+		}
+		return cmp.Or(size, cmp.Compare(y.worst, x.worst), cmp.Compare(x.freed, y.freed), cmp.Compare(x.spare, y.spare))
+	})
+	if sl.per != 0 {
+		if len(seen) < sl.nodes {
+			return nil
+		}
+		return b.needed(sp, a, seen[:sl.nodes])
+	}
+	found := deal(seen, sl.nodes, sp.Request.GPUs)
+	return b.needed(sp, a, found)
+}
+
+// noRank is the worst rank of a choice that displaces nobody.
+const noRank = 1<<31 - 1
+
+// makeMostRoom tells what it takes to free as much of a slot as can be.
+func (b *Board) makeMostRoom(sp *spec, a Ask, s int) (choice, bool) {
+	for want := min(sp.Request.GPUs, b.slots[s].idle+b.slots[s].soft); want > 0; want-- {
+		if c, ok := b.makeRoom(sp, a, s, want); ok {
+			return c, true
+		}
+	}
+	return choice{}, false
+}
+
+// makeRoom tells what it takes to free a slot for its part of the gang.
+func (b *Board) makeRoom(sp *spec, a Ask, s, want int) (choice, bool) {
+	c := choice{slot: s, gpus: want, worst: noRank, spare: b.slots[s].idle - want}
+	if want == 0 {
+		return c, false
+	}
+	var freed part
+	for _, f := range b.lastHere(s) {
+		if c.spare >= 0 && b.admits(sp, a, s, want, freed) {
+			break
+		}
+		if !a.Displace(f.key) {
+			continue
+		}
+		c.displaced = append(c.displaced, f)
+		c.worst = min(c.worst, f.rank)
+		gpus, part := b.freedOn(f, s)
+		c.spare += gpus
+		freed = freed.plus(part)
+	}
+	if c.spare < 0 || !b.admits(sp, a, s, want, freed) {
+		return c, false
+	}
+	if len(c.displaced) > 1 {
+		c = b.needed(sp, a, []choice{c})[0]
+	}
+	for _, f := range c.displaced {
+		for _, h := range f.holds {
+			c.freed += h.gpus
+		}
+	}
+	return c, true
+}
+
+// lastHere gives the soft leases of a slot, those that stand last in the queue
+// first; then those on other models of its node, which may free CPUs and memory.
+func (b *Board) lastHere(s int) []*soft {
+	here := b.slots[s].held
+	slots := b.nodes[b.slots[s].node].slots
+	if len(slots) == 1 {
+		return here
+	}
+	var others []*soft
+	for _, o := range slots {
+		for _, f := range b.slots[o].held {
+			if !slices.Contains(here, f) && !slices.Contains(others, f) {
+				others = append(others, f)
+			}
+		}
+	}
+	slices.SortFunc(others, lastFirst)
+	return append(slices.Clone(here), others...)
+}
+
+// lastFirst orders soft leases: those that stand last in the queue first.
+func lastFirst(x, y *soft) int {
+	return cmp.Or(cmp.Compare(y.rank, x.rank), cmp.Compare(y.key, x.key))
+}
+
+// freedOn gives what a soft lease frees of a slot and of its node.
+func (b *Board) freedOn(f *soft, s int) (gpus int, freed part) {
+	for _, h := range f.holds {
+		if h.slot == s {
+			gpus += h.gpus
+		}
+		if b.slots[h.slot].node == b.slots[s].node {
+			freed = freed.plus(h.part)
+		}
+	}
+	return gpus, freed
+}
+
+// needed leaves out those whose displacement is not needed: of all that the choices
+// displace, those first that stand furthest in front.
+func (b *Board) needed(sp *spec, a Ask, found []choice) []choice {
+	var all []*soft
+	for i := range found {
+		for _, f := range found[i].displaced {
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		}
+	}
+	slices.SortFunc(all, func(x, y *soft) int { return lastFirst(y, x) })
+	spare := make([]int, len(found)) // GPUs
+	freed := make([]part, len(found))
+	for i := range found {
+		spare[i] = b.slots[found[i].slot].idle - found[i].gpus
+		for _, f := range all {
+			gpus, part := b.freedOn(f, found[i].slot)
+			spare[i], freed[i] = spare[i]+gpus, freed[i].plus(part)
+		}
+	}
+	without := func(f *soft) bool {
+		for i := range found {
+			gpus, part := b.freedOn(f, found[i].slot)
+			if part == none && gpus == 0 {
+				continue
+			}
+			if spare[i] < gpus || !b.admits(sp, a, found[i].slot, found[i].gpus, freed[i].less(part)) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, f := range all {
+		if !without(f) {
+			continue
+		}
+		for i := range found {
+			gpus, part := b.freedOn(f, found[i].slot)
+			spare[i], freed[i] = spare[i]-gpus, freed[i].less(part)
+			found[i].displaced = slices.DeleteFunc(found[i].displaced, func(k *soft) bool { return k == f })
+		}
+	}
+	for i := range found {
+		found[i].spare = spare[i]
+	}
+	return found
+}
+
+// admits tells whether a node takes want GPUs of the job: partition, node lists,
+// features, CPUs and memory (with what would be freed), reservations ahead and claims.
+func (b *Board) admits(sp *spec, a Ask, s, want int, freed part) bool {
+	l := &b.slots[s]
+	n := &b.nodes[l.node]
+	r := &sp.Request
+	if n.shut || !n.shares(sp) {
+		return false
+	}
+	free := part{n.cpus, n.memory}.plus(freed)
+	if r.Exclusive && free != n.all { // every job holds CPUs or memory
+		return false
+	}
+	if cpus, memory := b.share(r, want); free.cpus < cpus || free.memory < memory {
+		return false
+	}
+	if len(sp.Require) > 0 && !slices.Contains(sp.Require, n.name) || slices.Contains(sp.Exclude, n.name) {
+		return false
+	}
+	if !hasFeatures(n.features, r.Features) {
+		return false
+	}
+	if n.claimed > 0 && a.End > n.claimed && (sp.Limit == 0 || a.Now.Add(sp.Limit) > n.claimed) {
+		return false
+	}
+	for _, w := range n.windows {
+		if !w.lets(sp, a.Now) {
+			return false
+		}
+	}
+	return true
+}
+
+// shares tells whether a node is in a partition of the job.
+func (n *node) shares(sp *spec) bool {
+	both := n.parts & sp.parts
+	if both&^lastPartition != 0 || len(sp.Partitions) == 0 {
+		return true
+	}
+	return both != 0 && slices.ContainsFunc(sp.Partitions, func(p string) bool { return slices.Contains(n.partitions, p) })
+}
+
+// lets tells whether the job may run on a node with this reservation: its time
+// limit must be over before the reservation starts (Slurm does not start it
+// otherwise), or the reservation is for it.
+func (w *window) lets(sp *spec, now cluster.Instant) bool {
+	if slices.Contains(w.accounts, sp.Account) || slices.Contains(w.users, sp.User) {
+		return true
+	}
+	return w.start > now && sp.Limit > 0 && now.Add(sp.Limit) <= w.start
+}
+
+// share gives the CPUs and the memory that go with some of a job's GPUs.
+func (b *Board) share(r *cluster.Request, gpus int) (int, int64) {
+	if r.Exclusive {
+		return r.CPUs / max(r.Nodes, 1), r.MemoryMB / int64(max(r.Nodes, 1))
+	}
+	all := max(r.GPUs, 1)
+	return (r.CPUs*gpus + all - 1) / all, (r.MemoryMB*int64(gpus) + int64(all) - 1) / int64(all)
+}
+
+// late tells whether part of what a job would get on a slot is not free yet.
+func (b *Board) late(sp *spec, s, want int) bool {
+	l := &b.slots[s]
+	n := &b.nodes[l.node]
+	cpus, memory := b.share(&sp.Request, want)
+	return l.idle-l.later < want || n.cpus-n.later.cpus < cpus || n.memory-n.later.memory < memory
+}
+
+// placement turns choices into holdings.
+func (b *Board) placement(sp *spec, found []choice) Placement {
+	p := Placement{At: b.now}
+	for _, c := range found {
+		l := &b.slots[c.slot]
+		cpus, memory := b.share(&sp.Request, c.gpus)
+		if b.late(sp, c.slot, c.gpus) {
+			p.At = max(p.At, b.nodes[l.node].freeAt)
+		}
+		p.Nodes = append(p.Nodes, cluster.Holding{
+			Node: b.nodes[l.node].name, Model: b.pools[l.pool], GPUs: c.gpus, CPUs: cpus, MemoryMB: memory})
+		for _, f := range c.displaced {
+			p.At = max(p.At, f.end)
+			if !slices.Contains(p.Displaced, f.key) {
+				p.Displaced = append(p.Displaced, f.key)
+			}
+		}
+	}
+	slices.SortFunc(p.Nodes, func(x, y cluster.Holding) int { return strings.Compare(x.Node, y.Node) })
+	slices.Sort(p.Displaced)
+	return p
+}
+
+// Take carries a placement out: those displaced are off the board.
+func (b *Board) Take(p Placement) {
+	for _, key := range p.Displaced {
+		b.displace(key)
+	}
+	for i := range p.Nodes {
+		h := &p.Nodes[i]
+		n := b.byName[h.Node]
+		d, l := &b.nodes[n], &b.slots[b.slotOf(n, h.Model)]
+		if p.At >= d.freeAt { // what is free now stays free
+			l.later = max(l.later-h.GPUs, 0)
+			d.later = part{max(d.later.cpus-h.CPUs, 0), max(d.later.memory-h.MemoryMB, 0)}
+			continue
+		}
+		l.later = min(l.later, max(l.idle-h.GPUs, 0))
+		d.later = part{min(d.later.cpus, max(d.cpus-h.CPUs, 0)), min(d.later.memory, max(d.memory-h.MemoryMB, 0))}
+	}
+	b.Hold(p.Nodes)
+}

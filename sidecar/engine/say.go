@@ -1,0 +1,411 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+)
+
+// say turns the difference between the leases and what was seen into actions,
+// and gives every job its verdict.
+func (h *hall) say() cluster.Plan {
+	p := cluster.Plan{Round: h.s.Round, At: h.now}
+	p.Tenants = h.standings()
+	p.Actions = h.actionsOf()
+	p.Ended = h.ended
+	p.Events = h.events
+	p.Next = h.next()
+	p.Verdicts = h.conclude()
+	p.Memory = cluster.Memory{
+		Round: h.s.Round, NextKey: h.s.NextKey, Ledger: h.ledger,
+		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims,
+	}
+	return p
+}
+
+// keepDone is how long a finished job is remembered, so that its id coming
+// round again, or a late word of the history, is not taken for it.
+const keepDone = cluster.Hour
+
+func (h *hall) remembered() []cluster.Record {
+	if !slices.ContainsFunc(h.records, h.forgotten) {
+		return h.records
+	}
+	out := make([]cluster.Record, 0, len(h.records))
+	for i := range h.records {
+		if !h.forgotten(h.records[i]) {
+			out = append(out, h.records[i])
+		}
+	}
+	return out
+}
+
+func (h *hall) forgotten(r cluster.Record) bool { return r.Done != 0 && h.now.Sub(r.Done) >= keepDone }
+
+// lasting gives the leases to remember: of jobs that we only watch just what is
+// really so.
+func (h *hall) lasting() []cluster.Lease {
+	out := make([]cluster.Lease, 0, len(h.leases))
+	for i, in := range h.leases {
+		if in == nil {
+			continue
+		}
+		l := *in
+		if h.s.Cases[i].Touch == cluster.Watch {
+			switch l.State {
+			case cluster.Granted, cluster.Ending:
+				continue
+			case cluster.Noticed:
+				l.State, l.NoticedAt = cluster.Active, 0
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// actionsOf lists what has to be done, in the order in which it has to be done:
+// what makes room and order first, then hand-overs, each whole, then the rest.
+func (h *hall) actionsOf() []cluster.Action {
+	h.takeBacks()
+	h.handOvers()
+	h.notices()
+	h.gates()
+	h.tidy()
+	return h.actions
+}
+
+// action starts an action on a case.
+func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.Action {
+	j := &h.s.Cases[i].Job
+	return cluster.Action{Verb: verb, Job: h.records[i].Key, ID: j.ID, Record: j.Record, Whole: j.Whole,
+		Restarts: j.Restarts, Withheld: h.s.Cases[i].Touch == cluster.Watch, Because: because}
+}
+
+// takeBacks ends the pin of jobs that wait without a lease: of a grant that did
+// not start, and of whatever a crash or somebody else's requeue left behind.
+func (h *hall) takeBacks() {
+	for i := range h.s.Cases {
+		c, r := &h.s.Cases[i], &h.records[i]
+		j := &c.Job
+		if c.Gone || j.State != cluster.Waiting || j.Whole || !r.Pinned || c.Touch == cluster.Leave {
+			continue
+		}
+		if l := h.leases[i]; l != nil && l.State == cluster.Granted {
+			continue
+		}
+		if slices.Equal(j.NodeList, r.UserNodes) && j.Reservation == "" {
+			r.Pinned = false
+			continue
+		}
+		a := h.action(cluster.TakeBack, i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
+		a.Until, a.NodeList = h.gateOf(r), r.UserNodes
+		if !a.Withheld {
+			r.Gate = a.Until
+		}
+		h.actions = append(h.actions, a)
+	}
+}
+
+// gateOf gives the begin time to which a job is gated now: never before the user's own.
+func (h *hall) gateOf(r *cluster.Record) cluster.Instant {
+	return max(h.now.Add(h.set.GateTTL), r.UserBegin)
+}
+
+// gates shuts the gates of waiting jobs, before they lapse.
+func (h *hall) gates() {
+	done := map[int64]bool{}
+	shut := map[int64]cluster.Instant{} // gates that stand for all waiting tasks of an array
+	for _, a := range h.actions {
+		if !a.Whole {
+			done[a.Record] = true
+		}
+	}
+	for i := range h.s.Cases {
+		c, r := &h.s.Cases[i], &h.records[i]
+		j := &c.Job
+		if c.Gone || j.State != cluster.Waiting || done[j.Record] {
+			if until, ok := shut[j.Record]; ok && j.Whole {
+				r.Gate = until
+			}
+			continue
+		}
+		// The submit plugin cannot see everything that takes a job out of our hands.
+		if c.Touch == cluster.Leave && j.Marked && j.Eligible > max(h.now, r.UserBegin) {
+			done[j.Record] = true
+			h.openGate(i, cluster.Reason{Code: cluster.BecauseUntouched, Note: c.TouchWhy})
+		}
+		if c.Touch != cluster.Act && c.Touch != cluster.Keep {
+			continue
+		}
+		if l := h.leases[i]; l != nil && l.State == cluster.Granted {
+			continue
+		}
+		if h.standing[i].override == cluster.Exempt {
+			if j.Eligible > max(h.now, r.UserBegin) {
+				done[j.Record] = !j.Whole || !h.ordered(r)
+				h.openGate(i, cluster.Reason{Code: cluster.BecauseExempt, Note: h.standing[i].reason})
+			}
+			continue
+		}
+		if j.Eligible > h.now.Add(h.set.GateTTL/2) && j.Eligible >= r.UserBegin {
+			continue
+		}
+		done[j.Record] = true
+		a := h.action(cluster.Gate, i, cluster.Reason{Code: cluster.BecauseGate})
+		a.Until, a.Array = h.gateOf(r), j.Whole
+		if r.Gate = a.Until; j.Whole {
+			shut[j.Record] = a.Until
+		}
+		h.actions = append(h.actions, a)
+	}
+}
+
+// ordered tells whether there is an order for this very job, so that what is done
+// to it must not be done to the other tasks of its array.
+func (h *hall) ordered(r *cluster.Record) bool {
+	return slices.ContainsFunc(h.s.Overrides, func(o cluster.Override) bool {
+		return o.Scope == "job" && o.Name == r.ID.String() && o.Until > h.now
+	})
+}
+
+// openGate leaves a waiting job to Slurm, as its user submitted it.
+func (h *hall) openGate(i int, because cluster.Reason) {
+	j, r := &h.s.Cases[i].Job, &h.records[i]
+	a := h.action(cluster.Open, i, because)
+	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.Whole && !h.ordered(r)
+	h.actions = append(h.actions, a)
+}
+
+// notices tells jobs that their lease will not be renewed.
+func (h *hall) notices() {
+	for i, l := range h.leases {
+		if !h.standing[i].told || l == nil || l.State == cluster.Ending {
+			continue
+		}
+		a := h.action(cluster.Notify, i, cluster.Reason{Code: cluster.BecauseNotice, Until: l.End, For: h.heir(l)})
+		a.Signal, a.SignalTo = h.signal(&h.s.Cases[i].Job)
+		if a.Signal != "" {
+			h.actions = append(h.actions, a)
+		}
+	}
+}
+
+// heir gives the job for which a lease's nodes are claimed, or 0.
+func (h *hall) heir(l *cluster.Lease) cluster.JobKey {
+	for k := range h.claims {
+		if share(h.claims[k].Nodes, l.Nodes) {
+			return h.claims[k].Job
+		}
+	}
+	return 0
+}
+
+func share(a, b []cluster.Holding) bool {
+	for i := range a {
+		for k := range b {
+			if a[i].Node == b[k].Node && a[i].Model == b[k].Model {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// signal gives the signal and its addressee for a job: the first rule that matches.
+func (h *hall) signal(j *cluster.Job) (string, string) {
+	for _, r := range h.set.Signals {
+		if (r.Partition == "" || slices.Contains(j.Partitions, r.Partition)) &&
+			(r.QOS == "" || r.QOS == j.QOS) && (r.Account == "" || r.Account == j.Account) {
+			return r.Signal, r.To
+		}
+	}
+	return h.set.Signal, h.set.SignalTo
+}
+
+// tidy removes what a started job no longer needs, and reservations of ours
+// that nobody names any more.
+func (h *hall) tidy() {
+	named := map[string]bool{}
+	for _, a := range h.actions {
+		named[a.Reservation] = true
+	}
+	for i := range h.s.Cases {
+		c := &h.s.Cases[i]
+		name := c.Job.Reservation
+		if c.Gone || name == "" || c.Job.State == cluster.Done || !ourReservation(name) {
+			continue
+		}
+		named[name] = true
+		if runs(c) {
+			a := h.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
+			a.Reservation = name
+			h.actions = append(h.actions, a)
+		}
+	}
+	for i := range h.s.Reservations {
+		r := &h.s.Reservations[i]
+		if r.Ours && !named[r.Name] && r.End > h.now {
+			h.actions = append(h.actions, cluster.Action{Verb: cluster.Unreserve, Reservation: r.Name,
+				Withheld: !h.any(cluster.Act), Because: cluster.Reason{Code: cluster.BecauseTidy}})
+		}
+	}
+}
+
+func ourReservation(name string) bool {
+	return len(name) > len(cluster.ReservationPrefix) && name[:len(cluster.ReservationPrefix)] == cluster.ReservationPrefix
+}
+
+// explain gives every candidate of a round of choosing its verdict.
+func (h *hall) explain(in *lease.Input, choice *lease.Choice) {
+	for i := range in.Candidates {
+		k := &in.Candidates[i]
+		p := choice.Passed[i]
+		if p.Code == "" {
+			continue
+		}
+		st := &h.standing[k.Case]
+		st.passed = &p
+		st.rank = slices.Index(in.Tenants[k.Tenant].Jobs, i) + 1
+	}
+}
+
+// conclude gives every live job its verdict, by key.
+func (h *hall) conclude() []cluster.Verdict {
+	next := h.nextEnds()
+	out := make([]cluster.Verdict, 0, len(h.s.Cases))
+	for i := range h.s.Cases {
+		c, r := &h.s.Cases[i], &h.records[i]
+		if r.Done != 0 && r.Done != h.now {
+			continue
+		}
+		v := cluster.Verdict{Job: r.Key, Rho: cluster.RhoOf(r.Alloc, r.Due)}
+		v.Reason = h.reason(i, next)
+		v.Reason.Rho = v.Rho
+		if c.Job.Request.GPUs > 0 {
+			v.Reason.Need = c.Job.Request.GPUs
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// nextEnds gives, by pool, when the next lease there ends.
+func (h *hall) nextEnds() []cluster.Instant {
+	next := make([]cluster.Instant, len(h.pools))
+	for _, l := range h.leases {
+		if l == nil {
+			continue
+		}
+		if p := h.pool(l.Pool); p >= 0 && (next[p] == 0 || l.End < next[p]) {
+			next[p] = l.End
+		}
+	}
+	return next
+}
+
+func (h *hall) reason(i int, next []cluster.Instant) cluster.Reason {
+	c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
+	if l := h.leases[i]; l != nil {
+		return h.reasonOfLease(i, l)
+	}
+	if cl := h.claimOf(r.Key); cl != nil && st.waiting {
+		return cluster.Reason{Code: cluster.BecauseClaim, Pool: cl.Pool, Until: cl.At}
+	}
+	if !st.waiting {
+		reason := cluster.Reason{Code: st.why, Note: st.note, Until: st.until}
+		if c.Touch == cluster.Leave {
+			reason.Code, reason.Note = cluster.BecauseUntouched, c.TouchWhy
+		}
+		return reason
+	}
+	reason := cluster.Reason{Code: cluster.BecauseBehind, Rank: st.rank}
+	for _, p := range st.pools {
+		if reason.Until == 0 || next[p] > 0 && next[p] < reason.Until {
+			reason.Until = next[p]
+		}
+	}
+	if p := st.passed; p != nil {
+		reason.Code, reason.Pool, reason.Free = p.Code, h.pools[p.Pool], p.Free
+		reason.Behind, reason.Other, reason.OtherBehind = p.Behind, p.Other, p.OtherBehind
+	}
+	return reason
+}
+
+func (h *hall) reasonOfLease(i int, l *cluster.Lease) cluster.Reason {
+	c, st := &h.s.Cases[i], &h.standing[i]
+	reason := cluster.Reason{Pool: l.Pool, Until: l.End}
+	switch {
+	case st.override == cluster.Exempt:
+		reason.Code, reason.Note = cluster.BecauseExempt, st.reason
+	case l.State == cluster.Ending:
+		reason.Code, reason.For = cluster.BecauseEnding, h.heir(l)
+	case l.State == cluster.Noticed:
+		reason.Code, reason.For = cluster.BecauseNotice, h.heir(l)
+	case l.State == cluster.Granted && !st.took:
+		reason.Code, reason.Note = cluster.BecauseStarting, c.Job.Because
+	case l.State == cluster.Granted:
+		reason.Code = cluster.BecauseGranted
+	case st.took:
+		reason.Code = cluster.BecauseRenewed
+	case c.Touch == cluster.Keep:
+		reason.Code, reason.Note = cluster.BecauseKept, c.TouchWhy
+	case l.Adopted:
+		reason.Code = cluster.BecauseAdopted
+	default:
+		reason.Code = cluster.BecauseHolding
+	}
+	if t := st.tenant; t >= 0 {
+		if p := h.pool(l.Pool); p >= 0 {
+			row := h.row(t, p)
+			reason.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
+		}
+	}
+	return reason
+}
+
+func (h *hall) claimOf(key cluster.JobKey) *cluster.Claim {
+	if k, ok := slices.BinarySearchFunc(h.claims, key, func(c cluster.Claim, key cluster.JobKey) int {
+		return cmp.Compare(c.Job, key)
+	}); ok {
+		return &h.claims[k]
+	}
+	return nil
+}
+
+// standings reports how every tenant stands in every pool.
+func (h *hall) standings() []cluster.Standing {
+	out := make([]cluster.Standing, len(h.ledger.Tenants))
+	for i := range h.ledger.Tenants {
+		t := &h.ledger.Tenants[i]
+		out[i] = cluster.Standing{Tenant: t.Tenant, Pool: t.Pool, Weight: h.weights[t.Tenant],
+			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Deficit: t.Deficit,
+			Behind: ltgf.Behind(t.Deficit, t.Entitlement),
+			Rho:    ltgf.Rho(t, h.now, h.set.HalfLife), RhoAll: cluster.RhoOf(t.Alloc, t.Due)}
+	}
+	n := len(h.pools)
+	for i := range h.s.Cases {
+		c := &h.s.Cases[i]
+		t := h.standing[i].tenant
+		if t < 0 || c.Gone {
+			continue
+		}
+		for _, p := range h.standing[i].pools {
+			if runs(c) {
+				out[t*n+p].Holds += c.Job.GPUsHeld()
+			} else if h.standing[i].waiting && h.leases[i] == nil {
+				out[t*n+p].Waiting++
+			}
+		}
+	}
+	for i := range out {
+		st := &out[i]
+		holds := cluster.MicroGPU(st.Holds) * cluster.WholeGPU
+		st.Borrowed = max(holds-st.Entitlement, 0)
+		st.Lent = max(st.Entitlement-max(holds, min(st.Demand, st.Entitlement)), 0)
+	}
+	return out
+}

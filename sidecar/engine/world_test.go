@@ -1,0 +1,139 @@
+package engine_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+const (
+	second  = cluster.Second
+	minute  = cluster.Minute
+	hour    = cluster.Hour
+	term    = 15 * minute
+	forever = 1000 * hour
+)
+
+// world is a virtual cluster under the loop that remembers all that was asked of it.
+type world struct {
+	*simtest.World
+	t       *testing.T
+	journal *sim.Memory
+	did     []deed
+	reports []loop.Report
+	// alter changes what is seen before the loop sees it.
+	alter func(*cluster.Sighting)
+}
+
+// deed is an action with its outcome.
+type deed struct {
+	cluster.Action
+	at      cluster.Instant
+	outcome cluster.Outcome
+}
+
+// newWorld makes a world of one partition with one node for each number of GPUs.
+func newWorld(t *testing.T, set cluster.Settings, gpus []int, tenants ...string) *world {
+	t.Helper()
+	var nodes []cluster.Node
+	for i, n := range gpus {
+		node := simtest.Nodes("n", "v100", i+1, n)[i]
+		nodes = append(nodes, node)
+	}
+	w := &world{World: simtest.New(t, set, nodes, tenants...), t: t, journal: sim.NewMemory()}
+	w.Loop.Journal, w.Loop.Cluster = w.journal, w
+	w.Check = func(r loop.Report) {
+		w.reports = append(w.reports, r)
+		for i, a := range r.Plan.Actions {
+			w.did = append(w.did, deed{a, r.Plan.At, r.Outcomes[i]})
+		}
+	}
+	return w
+}
+
+func (w *world) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	s, err := w.Virtual.Observe(ctx, since)
+	if err == nil && w.alter != nil {
+		w.alter(&s)
+	}
+	return s, err
+}
+
+// submit queues one job of a tenant; change makes it unlike an ordinary one.
+func (w *world) submit(tenant string, gpus int, runs cluster.Span, change func(*sim.Work)) cluster.JobID {
+	work := sim.Work{Name: "train", User: tenant + "_user", Account: tenant, Partition: "gpu", Request: simtest.Gang(gpus), Runs: runs}
+	if change != nil {
+		change(&work)
+	}
+	return w.Virtual.Submit(work)
+}
+
+// done gives the actions of one kind, of a job if it is named.
+func (w *world) done(verb cluster.Verb, ids ...cluster.JobID) []deed {
+	var out []deed
+	for _, d := range w.did {
+		if d.Verb == verb && (len(ids) == 0 || slices.Contains(ids, d.ID)) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// untouched fails if anything was ever asked for a job.
+func (w *world) untouched(id cluster.JobID) {
+	w.t.Helper()
+	for _, d := range w.did {
+		if d.ID == id && d.Verb != "" {
+			w.t.Errorf("job %s was touched: %+v", id, d.Action)
+		}
+	}
+}
+
+// state fails unless a job is in a state.
+func (w *world) state(id cluster.JobID, want cluster.JobState) {
+	w.t.Helper()
+	if got := w.Job(id).State; got != want {
+		w.t.Errorf("at %s job %s is %s, want %s: %+v", w.Now().Sub(simtest.Start), id, got, want, w.Verdict(id))
+	}
+}
+
+// why fails unless the last word on a job is code.
+func (w *world) why(id cluster.JobID, want cluster.Code) cluster.Reason {
+	w.t.Helper()
+	got := w.Verdict(id)
+	if got.Code != want {
+		w.t.Errorf("at %s the word on job %s is %+v, want %s", w.Now().Sub(simtest.Start), id, got, want)
+	}
+	return got
+}
+
+// lease gives the lease of a job as it is remembered, or nil.
+func (w *world) lease(id cluster.JobID) *cluster.Lease {
+	key := w.Record(id).Key
+	for i := range w.Last.Memory.Leases {
+		if l := &w.Last.Memory.Leases[i]; l.Job == key {
+			return l
+		}
+	}
+	return nil
+}
+
+// order gives an order for the next hours.
+func (w *world) order(kind cluster.OverrideKind, scope, name string, hours int) {
+	w.journal.Order(cluster.Override{Kind: kind, Scope: scope, Name: name, Until: w.Now().Add(cluster.Span(hours) * hour), Reason: "because"})
+}
+
+// books fails unless all pools balance.
+func (w *world) books() {
+	w.t.Helper()
+	for _, p := range w.Last.Memory.Ledger.Pools {
+		if sum := p.Tenants + p.Untouchable + p.Overhead + p.Idle + p.Bad; sum != p.Capacity || p.Idle < 0 {
+			w.t.Errorf("the books do not balance: %+v", p)
+		}
+	}
+}

@@ -1,0 +1,372 @@
+// Package clustertest is the one suite that every loop.Cluster passes: the real
+// Slurm and the virtual one alike. What it asks is what the engine relies on.
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// World is a cluster with the nodes v1, v2 (four v100 each) and k1, k2 (four k80
+// each) in partition gpu, the accounts nlp, vision and third, and nobody else on it.
+type World interface {
+	loop.Cluster
+	// Submit queues a job and gives its id (of an array the base's).
+	Submit(t *testing.T, w Work) cluster.JobID
+	// Cancel ends a job.
+	Cancel(t *testing.T, id cluster.JobID)
+	// Pass lets a little time pass.
+	Pass()
+}
+
+// Work is a job of the suite: it sleeps.
+type Work struct {
+	Account   string
+	GPUs      int // on one node
+	Model     string
+	Seconds   int
+	Limit     time.Duration
+	Gated     bool // submitted with a begin time an hour ahead
+	Array     int  // number of tasks; 0 = no array
+	NoRequeue bool
+}
+
+// Run runs the suite. open gives the world of one test, with nothing on it.
+func Run(t *testing.T, open func(t *testing.T) World) {
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, *stage)
+	}{
+		{"nodes and accounts are seen", seesTheCluster},
+		{"a gated job waits and its gate moves", gateHolds},
+		{"a grant starts the job on its nodes", grantStarts},
+		{"a grant of one task of an array", grantTask},
+		{"a typed job gets its model", typedJob},
+		{"take back shuts the gate and frees the pin", takeBack},
+		{"reclaim requeues behind a gate", reclaims},
+		{"a finished job is never re-run", finishedStays},
+		{"a job that may not be requeued stays", noRequeueStays},
+		{"hand over lets nobody in between", handsOver},
+		{"open lifts gate and pin", opens},
+		{"everything may be done twice", idempotent},
+		{"the history tells what nobody saw", history},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.run(t, &stage{World: open(t), t: t})
+		})
+	}
+}
+
+// stage is a world with the words of the tests.
+type stage struct {
+	World
+	t *testing.T
+}
+
+func (s *stage) look() cluster.Sighting {
+	s.t.Helper()
+	seen, err := s.Observe(context.Background(), 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return seen
+}
+
+// job gives a job as it is seen now; absent jobs have no state.
+func (s *stage) job(id cluster.JobID) cluster.Job {
+	s.t.Helper()
+	for _, j := range s.look().Jobs {
+		if j.ID == id {
+			return j
+		}
+	}
+	return cluster.Job{ID: id}
+}
+
+// until lets time pass until a job is as wanted.
+func (s *stage) until(id cluster.JobID, what string, ok func(cluster.Job) bool) cluster.Job {
+	s.t.Helper()
+	deadline := time.Now().Add(40 * time.Second)
+	for {
+		j := s.job(id)
+		if ok(j) {
+			return j
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("job %s never was %s: %+v", id, what, j)
+		}
+		s.Pass()
+	}
+}
+
+func (s *stage) submit(w Work) cluster.JobID {
+	s.t.Helper()
+	if w.Seconds == 0 {
+		w.Seconds = 600
+	}
+	return s.Submit(s.t, w)
+}
+
+// do carries out actions that must succeed.
+func (s *stage) do(actions ...cluster.Action) {
+	s.t.Helper()
+	for i, o := range s.Apply(context.Background(), actions) {
+		if !o.OK {
+			s.t.Fatalf("%s of job %s failed: %s", actions[i].Verb, actions[i].ID, o.Error)
+		}
+	}
+}
+
+func (s *stage) action(verb cluster.Verb, id cluster.JobID) cluster.Action {
+	s.t.Helper()
+	j := s.job(id)
+	return cluster.Action{Verb: verb, ID: id, Record: j.Record, Whole: j.Whole, Restarts: j.Restarts}
+}
+
+func (s *stage) grant(id cluster.JobID, nodes ...string) cluster.Action {
+	a := s.action(cluster.Grant, id)
+	a.Nodes, a.SiteFactor = nodes, 1000
+	return a
+}
+
+func (s *stage) hourAhead() cluster.Instant { return s.look().Now.Add(cluster.Hour) }
+
+func running(j cluster.Job) bool { return j.State == cluster.Running && j.GPUsHeld() > 0 }
+func waiting(j cluster.Job) bool { return j.State == cluster.Waiting }
+func done(j cluster.Job) bool    { return j.State == cluster.Done }
+
+func on(j cluster.Job, node string) bool {
+	return slices.ContainsFunc(j.Holds, func(h cluster.Holding) bool { return h.Node == node })
+}
+
+func seesTheCluster(t *testing.T, s *stage) {
+	seen := s.look()
+	got := map[string]string{}
+	for _, n := range seen.Nodes {
+		got[n.Name] = fmt.Sprint(n.GPUs, n.Bad)
+		if !slices.Contains(n.Partitions, "gpu") || n.CPUs <= 0 || n.MemoryMB <= 0 {
+			t.Errorf("node %+v", n)
+		}
+	}
+	for node, want := range map[string]string{"v1": "[{v100 4}]", "v2": "[{v100 4}]", "k1": "[{k80 4}]", "k2": "[{k80 4}]"} {
+		if got[node] != want {
+			t.Errorf("node %s: %q, want %q", node, got[node], want)
+		}
+	}
+	names := map[string]string{}
+	for _, a := range seen.Accounts {
+		names[a.Name] = a.Parent
+	}
+	for _, a := range []string{"nlp", "vision", "third"} {
+		if names[a] != "root" {
+			t.Errorf("account %s has parent %q, want root", a, names[a])
+		}
+	}
+}
+
+func gateHolds(t *testing.T, s *stage) {
+	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
+	j := s.job(id)
+	if !waiting(j) || j.Eligible < s.look().Now.Add(50*cluster.Minute) || j.Request.GPUs != 1 || !j.Batch || !j.Requeueable {
+		t.Fatalf("a gated job: %+v", j)
+	}
+	a := s.action(cluster.Gate, id)
+	a.Until = s.look().Now.Add(2 * cluster.Hour)
+	s.do(a)
+	if j = s.job(id); !waiting(j) || j.Eligible < a.Until-1000 || j.Eligible > a.Until+1000 {
+		t.Fatalf("gate to %s: eligible %s", a.Until, j.Eligible)
+	}
+}
+
+func grantStarts(t *testing.T, s *stage) {
+	for _, node := range []string{"v2", "k1"} {
+		id := s.submit(Work{Account: "nlp", GPUs: 2, Gated: true})
+		s.do(s.grant(id, node))
+		j := s.until(id, "running", running)
+		if len(j.Holds) != 1 || j.Holds[0].Node != node || j.Holds[0].GPUs != 2 || j.Start == 0 {
+			t.Fatalf("granted two GPUs on %s: %+v", node, j.Holds)
+		}
+	}
+}
+
+func grantTask(t *testing.T, s *stage) {
+	base := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true, Array: 3})
+	task := cluster.TaskID(base.ID, 1)
+	if j := s.job(task); !waiting(j) || !j.Whole && j.Record == 0 {
+		t.Fatalf("a waiting task: %+v", j)
+	}
+	s.do(s.grant(task, "v1"))
+	if j := s.until(task, "running", running); !on(j, "v1") {
+		t.Fatalf("the task runs on %+v", j.Holds)
+	}
+	for _, i := range []int32{0, 2} {
+		if j := s.job(cluster.TaskID(base.ID, i)); !waiting(j) || j.Eligible < s.look().Now {
+			t.Errorf("task %d should still wait behind its gate: %+v", i, j)
+		}
+	}
+}
+
+func typedJob(t *testing.T, s *stage) {
+	id := s.submit(Work{Account: "vision", GPUs: 2, Model: "k80", Gated: true})
+	if j := s.job(id); j.Request.Model != "k80" || j.Request.GPUs != 2 {
+		t.Fatalf("request %+v", j.Request)
+	}
+	s.do(s.grant(id, "k2"))
+	if j := s.until(id, "running", running); j.Holds[0].Model != "k80" {
+		t.Fatalf("holds %+v", j.Holds)
+	}
+}
+
+func takeBack(t *testing.T, s *stage) {
+	holder := s.submit(Work{Account: "vision", GPUs: 4, Gated: true})
+	s.do(s.grant(holder, "v1"))
+	s.until(holder, "running", running)
+	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
+	s.do(s.grant(id, "v1")) // full: cannot start
+	a := s.action(cluster.TakeBack, id)
+	a.Until = s.hourAhead()
+	s.do(a)
+	if j := s.job(id); !waiting(j) || j.Eligible < a.Until-1000 || len(j.NodeList) != 0 {
+		t.Fatalf("taken back: %+v", j)
+	}
+}
+
+func reclaims(t *testing.T, s *stage) {
+	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
+	s.do(s.grant(id, "v1"))
+	before := s.until(id, "running", running)
+	a := s.action(cluster.Reclaim, id)
+	a.Until = s.hourAhead()
+	s.do(a)
+	j := s.until(id, "waiting again", waiting)
+	// Before 26.05 the gate is Slurm's own delay of two minutes, until the next Gate.
+	if j.Restarts != before.Restarts+1 || j.Eligible < s.look().Now.Add(cluster.Minute) || len(j.NodeList) != 0 || len(j.Holds) != 0 {
+		t.Fatalf("reclaimed: %+v", j)
+	}
+	s.do(s.grant(id, "k1"))
+	if j := s.until(id, "running", running); !on(j, "k1") {
+		t.Fatalf("granted again: %+v", j.Holds)
+	}
+}
+
+func finishedStays(t *testing.T, s *stage) {
+	id := s.submit(Work{Account: "nlp", GPUs: 1, Seconds: 1, Gated: true})
+	late := s.action(cluster.Reclaim, id)
+	late.Until = s.hourAhead()
+	s.do(s.grant(id, "v1"))
+	before := s.until(id, "done", done)
+	s.Apply(context.Background(), []cluster.Action{late})
+	s.Pass()
+	if j := s.job(id); !done(j) || j.Restarts != before.Restarts || j.Outcome != "COMPLETED" {
+		t.Fatalf("a late requeue of a finished job: %+v", j)
+	}
+}
+
+func noRequeueStays(t *testing.T, s *stage) {
+	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true, NoRequeue: true})
+	if j := s.job(id); j.Requeueable {
+		t.Fatalf("a --no-requeue job: %+v", j)
+	}
+	s.do(s.grant(id, "v1"))
+	s.until(id, "running", running)
+	a := s.action(cluster.Reclaim, id)
+	a.Until = s.hourAhead()
+	if o := s.Apply(context.Background(), []cluster.Action{a}); o[0].OK || o[0].Error == "" {
+		t.Fatalf("reclaim of a --no-requeue job: %+v", o[0])
+	}
+	if j := s.job(id); !running(j) {
+		t.Fatalf("it should still run: %+v", j)
+	}
+}
+
+func handsOver(t *testing.T, s *stage) {
+	holder := s.submit(Work{Account: "vision", GPUs: 4, Gated: true})
+	s.do(s.grant(holder, "v1"))
+	s.until(holder, "running", running)
+	others := s.submit(Work{Account: "vision", GPUs: 4, Gated: true})
+	s.do(s.grant(others, "v2"))
+	s.until(others, "running", running)
+	heir := s.submit(Work{Account: "nlp", GPUs: 4, Model: "v100", Gated: true})
+	rival := s.submit(Work{Account: "third", GPUs: 4, Model: "v100"}) // ungated: Slurm starts it as soon as it can
+	name := cluster.ReservationPrefix + "suite"
+	reserve := cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: []string{"v1"}, Accounts: []string{"nlp"},
+		Until: s.look().Now.Add(5 * cluster.Minute)}
+	grant := s.grant(heir, "v1")
+	grant.Reservation = name
+	reclaim := s.action(cluster.Reclaim, holder)
+	reclaim.Until, reclaim.Reservation = s.hourAhead(), name
+	s.do(reserve, grant, reclaim)
+	if j := s.until(heir, "running", running); !on(j, "v1") {
+		t.Fatalf("the heir holds %+v", j.Holds)
+	}
+	if j := s.job(rival); running(j) {
+		t.Fatalf("the rival got in between: %+v", j.Holds)
+	}
+	release := s.action(cluster.Release, heir)
+	release.Reservation = name
+	s.do(release)
+	if j := s.job(heir); !running(j) || j.Reservation != "" {
+		t.Fatalf("after the release: %+v", j)
+	}
+	for _, r := range s.look().Reservations {
+		if r.Name == name {
+			t.Errorf("the reservation is still there: %+v", r)
+		}
+	}
+}
+
+func opens(t *testing.T, s *stage) {
+	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
+	s.do(s.action(cluster.Open, id))
+	s.until(id, "running", running)
+}
+
+func idempotent(t *testing.T, s *stage) {
+	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
+	g := s.grant(id, "v1")
+	s.do(g)
+	s.until(id, "running", running)
+	if o := s.Apply(context.Background(), []cluster.Action{g}); o[0].OK && !running(s.job(id)) {
+		t.Fatalf("a second grant: %+v", o[0])
+	}
+	r := s.action(cluster.Reclaim, id)
+	r.Until = s.hourAhead()
+	s.do(r)
+	s.Apply(context.Background(), []cluster.Action{r})
+	if j := s.until(id, "waiting", waiting); j.Restarts != 1 {
+		t.Fatalf("reclaimed twice: %+v", j)
+	}
+}
+
+func history(t *testing.T, s *stage) {
+	begin := s.look().Now
+	id := s.submit(Work{Account: "nlp", GPUs: 2, Seconds: 2, Gated: true})
+	s.do(s.grant(id, "v1"))
+	j := s.until(id, "done", done)
+	deadline := time.Now().Add(40 * time.Second)
+	for {
+		// As if nobody had looked for an hour: the whole history is told.
+		seen, err := s.Observe(context.Background(), begin-cluster.Instant(cluster.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range seen.Attempts {
+			if a.ID == id && a.End > 0 {
+				if a.Start != j.Start || a.End != j.End || len(a.GPUs) != 1 || a.GPUs[0] != (cluster.GPUs{Model: "v100", Count: 2}) {
+					t.Fatalf("attempt %+v of job %+v", a, j)
+				}
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the history never told of job %s: %+v", id, seen.Attempts)
+		}
+		s.Pass()
+	}
+}

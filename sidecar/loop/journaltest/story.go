@@ -1,0 +1,403 @@
+package journaltest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Story is a pretend cluster whose rounds a journal is asked to write down. It
+// decides by no policy (turns go round and round), but its books balance to the
+// GPU-millisecond, and its jobs arrive, wait, run under leases, lose work and
+// end as real ones do. The same seed tells the same story.
+type Story struct {
+	rng   *rand.Rand
+	nodes []cluster.Node
+	free  map[string]int // GPUs by node
+	jobs  map[cluster.JobKey]*cluster.Job
+	queue []cluster.JobKey // waiting, first come first
+	runs  []cluster.JobKey // running, by key
+
+	now    cluster.Instant
+	memory cluster.Memory
+	ended  []cluster.Lease
+	acts   []cluster.Action
+	events []cluster.Event
+	slurm  int64 // last job id given out
+	plan   cluster.Plan
+
+	// Waiting is how many jobs wait in every round; Turn how long one round is;
+	// Term how long a lease, Notice how long before its end it is decided, by the
+	// toss of a coin, whether it is renewed or reclaimed.
+	Waiting int
+	Turn    cluster.Span
+	Term    cluster.Span
+	Notice  cluster.Span
+	// Restless is how many jobs finish, and as many arrive, each round.
+	Restless int
+}
+
+const (
+	nodeGPUs   = 8
+	bucketSpan = cluster.Hour
+)
+
+var (
+	storyTenants = []string{"astro", "bio", "chem", "idle"}
+	storyModels  = []string{"a100", "v100"}
+)
+
+// NewStory begins a story on nodes machines with 8 GPUs each, with as many jobs
+// waiting. It begins at 2026-03-01 23:50 UTC: midnight is near.
+func NewStory(seed uint64, nodes, waiting int) *Story {
+	s := &Story{
+		rng:     rand.New(rand.NewPCG(seed, 1)),
+		free:    map[string]int{},
+		jobs:    map[cluster.JobKey]*cluster.Job{},
+		now:     1772409000000,
+		slurm:   4_000_000,
+		Waiting: waiting, Turn: 10 * cluster.Second, Term: 15 * cluster.Minute, Notice: cluster.Minute, Restless: 2,
+	}
+	s.memory.NextKey = 1
+	for i := range nodes {
+		n := cluster.Node{
+			Name:       fmt.Sprintf("gpu%04d", i),
+			GPUs:       []cluster.GPUs{{Model: storyModels[i%2], Count: nodeGPUs}},
+			CPUs:       64,
+			MemoryMB:   512_000,
+			Partitions: []string{"batch", storyModels[i%2]},
+			Features:   []string{"ib", "nvme"},
+		}
+		s.nodes = append(s.nodes, n)
+		s.free[n.Name] = nodeGPUs
+	}
+	return s
+}
+
+// Next tells the next round: what was known and what was decided.
+func (s *Story) Next() (cluster.Snapshot, cluster.Plan) {
+	s.now = s.now.Add(s.Turn)
+	s.ended, s.acts, s.events = nil, nil, nil
+	for len(s.queue) < s.Waiting+s.Restless {
+		s.arrive()
+	}
+	snap := s.snapshot()
+	s.memory.Round++
+	s.charge()
+	s.finish()
+	s.endTerms()
+	s.grant()
+	s.prune()
+	s.plan = cluster.Plan{
+		Round: s.memory.Round, At: s.now, Memory: s.copyMemory(),
+		Ended: s.ended, Actions: s.acts, Events: s.events,
+		Verdicts: s.verdicts(), Tenants: s.standings(),
+	}
+	return snap, s.plan
+}
+
+// Plan gives the plan that was told last.
+func (s *Story) Plan() cluster.Plan { return s.plan }
+
+func (s *Story) arrive() {
+	s.slurm++
+	key := s.memory.NextKey
+	s.memory.NextKey++
+	tenant := storyTenants[s.rng.IntN(3)]
+	id := cluster.JobID{ID: s.slurm}
+	if key%5 == 0 {
+		id = cluster.TaskID(s.slurm, int32(key%7))
+	}
+	model := storyModels[s.rng.IntN(2)]
+	j := &cluster.Job{
+		ID: id, Record: s.slurm,
+		Name: fmt.Sprintf("train-%d", s.rng.IntN(1e6)), User: fmt.Sprintf("%s%02d", tenant, s.rng.IntN(12)),
+		Account: tenant, QOS: "normal", Partitions: []string{"batch"},
+		State: cluster.Waiting, Because: "BeginTime", Batch: true, Requeueable: true,
+		Request: cluster.Request{GPUs: 1 << s.rng.IntN(4), Nodes: 1, MaxNodes: 1, Model: model,
+			CPUs: 8, MemoryMB: 32_000 + int64(s.rng.IntN(64))*1000},
+		Submit: s.now, Eligible: s.now.Add(30 * cluster.Minute),
+		Limit: cluster.Span(1+s.rng.IntN(72)) * cluster.Hour, Marked: true,
+	}
+	s.jobs[key] = j
+	s.queue = append(s.queue, key)
+	s.memory.Records = append(s.memory.Records, cluster.Record{
+		Key: key, ID: id, Tenant: tenant, User: j.User, Account: tenant, Name: j.Name,
+		Submit: s.now, State: cluster.Waiting, First: s.now, ChargedTo: s.now,
+		UserLimit: j.Limit, Gate: j.Eligible,
+	})
+}
+
+func (s *Story) snapshot() cluster.Snapshot {
+	m := s.copyMemory()
+	snap := cluster.Snapshot{
+		Round: m.Round + 1, Now: s.now, NextKey: m.NextKey,
+		Settings: cluster.Settings{Preset: "astraea", Interval: s.Turn, Term: s.Term, RhoSelect: 16, Signal: "USR1", SignalTo: "batch"},
+		Nodes:    slices.Clone(s.nodes), Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims,
+	}
+	for i, t := range storyTenants {
+		snap.Tenants = append(snap.Tenants, cluster.Tenant{Name: t, Weight: int64(1 + i)})
+	}
+	for _, r := range m.Records {
+		if r.Done == 0 {
+			snap.Cases = append(snap.Cases, cluster.Case{Job: *s.jobs[r.Key], Record: r, Touch: cluster.Act})
+		}
+	}
+	return snap
+}
+
+// charge books the time since the last round.
+func (s *Story) charge() {
+	l := &s.memory.Ledger
+	if l.At == 0 {
+		l.At = s.now
+		for _, t := range storyTenants {
+			for _, p := range storyModels {
+				l.Tenants = append(l.Tenants, cluster.TenantPool{Tenant: t, Pool: p})
+			}
+		}
+		for i, p := range storyModels {
+			l.Pools = append(l.Pools, cluster.PoolAccount{Pool: p, GPUs: nodeGPUs * ((len(s.nodes) + 1 - i) / 2)})
+		}
+	}
+	span := s.now.Sub(l.At)
+	used := map[[2]string]cluster.GPUTime{}
+	for i := range s.memory.Records {
+		r := &s.memory.Records[i]
+		if r.Done != 0 {
+			continue
+		}
+		if j := s.jobs[r.Key]; j.State == cluster.Running {
+			r.Alloc += cluster.Times(j.Request.GPUs, span)
+			used[[2]string{r.Tenant, j.Request.Model}] += cluster.Times(j.Request.GPUs, span)
+		}
+		var g cluster.GPUTime
+		g, r.DueCarry = cluster.Accrue(333_333, span, r.DueCarry)
+		r.Due += g
+		r.ChargedTo = s.now
+	}
+	total := map[string]cluster.GPUTime{}
+	for i := range l.Tenants {
+		t := &l.Tenants[i]
+		got := used[[2]string{t.Tenant, t.Pool}]
+		total[t.Pool] += got
+		var due cluster.GPUTime
+		if t.Tenant != "idle" {
+			t.Base = cluster.MicroGPU(len(s.nodes)*nodeGPUs/2) * cluster.WholeGPU / 3
+			t.Entitlement, t.Demand = t.Base, t.Base*3
+			due, t.DueCarry = cluster.Accrue(t.Base, span, t.DueCarry)
+		}
+		t.Alloc += got
+		t.Due += due
+		t.Deficit += due - got
+		start := s.now - s.now%cluster.Instant(bucketSpan)
+		if n := len(t.Buckets); n == 0 || t.Buckets[n-1].Start != start {
+			t.Buckets = append(slices.Clone(t.Buckets), cluster.Bucket{Start: start})
+		} else {
+			t.Buckets = slices.Clone(t.Buckets)
+		}
+		b := &t.Buckets[len(t.Buckets)-1]
+		b.Alloc += got
+		b.Due += due
+	}
+	for i := range l.Pools {
+		p := &l.Pools[i]
+		all := cluster.Times(p.GPUs, span)
+		p.Capacity += all
+		p.Tenants += total[p.Pool]
+		p.Idle += all - total[p.Pool]
+	}
+	l.At = s.now
+}
+
+// finish ends some running jobs.
+func (s *Story) finish() {
+	for range min(s.Restless, len(s.runs)) {
+		key := s.runs[s.rng.IntN(len(s.runs))]
+		s.release(key, cluster.Done, "finished")
+		r := s.record(key)
+		r.Done = s.now
+		s.jobs[key].Outcome = "COMPLETED"
+	}
+}
+
+// endTerms decides, a notice ahead, which leases are renewed when their term
+// ends, and reclaims the others at its end.
+func (s *Story) endTerms() {
+	for _, l := range slices.Clone(s.memory.Leases) {
+		switch {
+		case l.State == cluster.Noticed && l.End <= s.now:
+			s.reclaim(l)
+		case l.State == cluster.Noticed || l.End.Sub(s.now) > s.Notice:
+		case s.rng.IntN(2) == 0:
+			s.act(cluster.Notify, l.Job, cluster.BecauseNotice, nil)
+			s.memory.Leases = slices.DeleteFunc(s.memory.Leases, func(o cluster.Lease) bool { return o.Job == l.Job })
+			l.State, l.NoticedAt = cluster.Noticed, s.now
+			s.hold(l)
+		default:
+			s.end(l, l.End, "renewed")
+			l.Term++
+			l.Granted, l.Start, l.End = s.now, l.End, l.End.Add(s.Term)
+			s.hold(l)
+			s.record(l.Job).Terms++
+		}
+	}
+}
+
+func (s *Story) reclaim(l cluster.Lease) {
+	s.release(l.Job, cluster.Waiting, "reclaimed")
+	r := s.record(l.Job)
+	r.Restarts++
+	r.Lost += cluster.Times(l.GPUs, s.now.Sub(l.NoticedAt))
+	r.Gate = s.now.Add(30 * cluster.Minute)
+	s.queue = append(s.queue, l.Job)
+	s.act(cluster.Reclaim, l.Job, cluster.BecauseBehind, nil)
+}
+
+// grant gives the waiting jobs leases, in order, where they fit.
+func (s *Story) grant() {
+	wait := s.queue[:0:0]
+	for _, key := range s.queue {
+		if !s.start(key) {
+			wait = append(wait, key)
+		}
+	}
+	s.queue = wait
+}
+
+func (s *Story) start(key cluster.JobKey) bool {
+	j := s.jobs[key]
+	at := slices.IndexFunc(s.nodes, func(n cluster.Node) bool {
+		return n.GPUs[0].Model == j.Request.Model && s.free[n.Name] >= j.Request.GPUs
+	})
+	if at < 0 {
+		return false
+	}
+	held := cluster.Holding{Node: s.nodes[at].Name, Model: j.Request.Model, GPUs: j.Request.GPUs, CPUs: 8}
+	s.free[held.Node] -= held.GPUs
+	moved := *j
+	moved.State, moved.Holds, moved.Start = cluster.Running, []cluster.Holding{held}, s.now
+	s.jobs[key] = &moved
+	at, _ = slices.BinarySearch(s.runs, key)
+	s.runs = slices.Insert(s.runs, at, key)
+	r := s.record(key)
+	r.State, r.Gate = cluster.Running, 0
+	r.Held, r.HeldSince = []cluster.GPUs{{Model: held.Model, Count: held.GPUs}}, s.now
+	r.Terms++
+	end := s.now - s.now%cluster.Instant(s.Term)
+	s.hold(cluster.Lease{
+		Job: key, Term: r.Terms, State: cluster.Active, Class: cluster.Shared, Pool: held.Model, GPUs: held.GPUs,
+		Nodes: moved.Holds, Granted: s.now, Start: s.now, End: end.Add(s.Term),
+	})
+	s.act(cluster.Grant, key, cluster.BecauseGranted, []string{held.Node})
+	return true
+}
+
+// release frees what a running job holds and ends its lease.
+func (s *Story) release(key cluster.JobKey, to cluster.JobState, why string) {
+	moved := *s.jobs[key]
+	s.free[moved.Holds[0].Node] += moved.Holds[0].GPUs
+	moved.State, moved.Holds, moved.End = to, nil, s.now
+	s.jobs[key] = &moved
+	at, _ := slices.BinarySearch(s.runs, key)
+	s.runs = slices.Delete(s.runs, at, at+1)
+	r := s.record(key)
+	r.State, r.Held, r.HeldSince = to, nil, 0
+	at = slices.IndexFunc(s.memory.Leases, func(l cluster.Lease) bool { return l.Job == key })
+	s.end(s.memory.Leases[at], s.now, why)
+}
+
+// end takes a lease out of force.
+func (s *Story) end(l cluster.Lease, at cluster.Instant, why string) {
+	s.memory.Leases = slices.DeleteFunc(s.memory.Leases, func(o cluster.Lease) bool { return o.Job == l.Job })
+	l.State, l.Ended, l.Why = cluster.Over, at, why
+	s.ended = append(s.ended, l)
+}
+
+// hold puts a lease in force.
+func (s *Story) hold(l cluster.Lease) {
+	at, _ := slices.BinarySearchFunc(s.memory.Leases, l, func(a, b cluster.Lease) int { return int(a.Job - b.Job) })
+	s.memory.Leases = slices.Insert(s.memory.Leases, at, l)
+}
+
+func (s *Story) act(v cluster.Verb, key cluster.JobKey, code cluster.Code, nodes []string) {
+	j := s.jobs[key]
+	s.acts = append(s.acts, cluster.Action{
+		Verb: v, Job: key, ID: j.ID, Record: j.Record, Nodes: nodes, Until: s.now.Add(30 * cluster.Minute),
+		Because: cluster.Reason{Code: code, Pool: j.Request.Model, Need: j.Request.GPUs, Behind: 5 * cluster.Minute},
+	})
+	s.events = append(s.events, cluster.Event{Kind: string(v), Job: key, Text: fmt.Sprintf("%s of job %s", v, j.ID)})
+}
+
+func (s *Story) record(key cluster.JobKey) *cluster.Record {
+	at, _ := slices.BinarySearchFunc(s.memory.Records, key, func(r cluster.Record, k cluster.JobKey) int { return int(r.Key - k) })
+	return &s.memory.Records[at]
+}
+
+// prune forgets jobs that ended a quarter of an hour ago.
+func (s *Story) prune() {
+	s.memory.Records = slices.DeleteFunc(s.memory.Records, func(r cluster.Record) bool {
+		return r.Done != 0 && s.now.Sub(r.Done) > 15*cluster.Minute
+	})
+}
+
+func (s *Story) verdicts() []cluster.Verdict {
+	var all []cluster.Verdict
+	for _, r := range s.memory.Records {
+		if r.Done != 0 {
+			continue
+		}
+		j := s.jobs[r.Key]
+		v := cluster.Verdict{Job: r.Key, Rho: cluster.RhoOf(r.Alloc, r.Due)}
+		v.Reason = cluster.Reason{Code: cluster.BecauseHolding, Pool: j.Request.Model, Need: j.Request.GPUs, Rho: v.Rho}
+		if j.State == cluster.Waiting {
+			v.Reason.Code, v.Reason.Other = cluster.BecauseBehind, "bio"
+			v.Reason.Behind, v.Reason.OtherBehind = s.now.Sub(r.First)/10, s.now.Sub(r.First)/5
+			v.Reason.Until = (s.now - s.now%cluster.Instant(s.Term)).Add(s.Term)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+func (s *Story) standings() []cluster.Standing {
+	holds := map[[2]string]int{}
+	waits := map[[2]string]int{}
+	for _, key := range s.runs {
+		j := s.jobs[key]
+		holds[[2]string{j.Account, j.Request.Model}] += j.Request.GPUs
+	}
+	for _, key := range s.queue {
+		j := s.jobs[key]
+		waits[[2]string{j.Account, j.Request.Model}]++
+	}
+	var all []cluster.Standing
+	for _, t := range s.memory.Ledger.Tenants {
+		at := [2]string{t.Tenant, t.Pool}
+		st := cluster.Standing{
+			Tenant: t.Tenant, Pool: t.Pool, Weight: int64(1 + slices.Index(storyTenants, t.Tenant)),
+			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Holds: holds[at], Waiting: waits[at],
+			Deficit: t.Deficit, Rho: cluster.RhoOf(t.Alloc, t.Due), RhoAll: cluster.RhoOf(t.Alloc, t.Due),
+		}
+		if over := cluster.MicroGPU(st.Holds)*cluster.WholeGPU - st.Entitlement; over > 0 {
+			st.Borrowed = over
+		} else {
+			st.Lent = -over
+		}
+		all = append(all, st)
+	}
+	return all
+}
+
+// copyMemory gives a memory that later rounds do not change.
+func (s *Story) copyMemory() cluster.Memory {
+	m := s.memory
+	m.Records = slices.Clone(m.Records)
+	m.Leases = slices.Clone(m.Leases)
+	m.Claims = slices.Clone(m.Claims)
+	m.Ledger.Tenants = slices.Clone(m.Ledger.Tenants)
+	m.Ledger.Pools = slices.Clone(m.Ledger.Pools)
+	return m
+}

@@ -1,0 +1,276 @@
+// Package journaltest holds what every loop.Journal must do, as one suite that
+// all of them pass: in memory and in PostgreSQL.
+package journaltest
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// Ground is where journals live: a database, or a piece of memory.
+type Ground struct {
+	// Start gives a journal on the ground as a daemon that starts (again) gets
+	// it. The one before is dead from then on: it never resigned.
+	Start func(*testing.T) loop.Journal
+	// Order adds an override as an administrator does, and gives its id.
+	Order func(*testing.T, cluster.Override) int64
+}
+
+// Run runs the suite; each part asks for fresh ground.
+func Run(t *testing.T, ground func(*testing.T) Ground) {
+	parts := []struct {
+		name string
+		run  func(*testing.T, Ground)
+	}{
+		{"an empty journal gives an empty memory", empty},
+		{"what was committed is given back", givesBack},
+		{"after a crash the newest round is given back", crash},
+		{"odd values survive", oddValues},
+		{"a commit that fails leaves nothing", failed},
+		{"round numbers never repeat", repeated},
+		{"round numbers may skip", skipped},
+		{"the caller's values stay the caller's", untouched},
+		{"a thousand jobs through many rounds", manyJobs},
+		{"outcomes are settled", settled},
+		{"overrides are in force until they end", overrides},
+	}
+	for _, part := range parts {
+		t.Run(part.name, func(t *testing.T) { part.run(t, ground(t)) })
+	}
+}
+
+func open(t *testing.T, j loop.Journal) cluster.Memory {
+	t.Helper()
+	m, err := j.Open(t.Context())
+	if err != nil {
+		t.Fatalf("opening the journal: %v", err)
+	}
+	return m
+}
+
+func commit(t *testing.T, j loop.Journal, snap cluster.Snapshot, plan cluster.Plan) {
+	t.Helper()
+	if err := j.Commit(t.Context(), snap, plan); err != nil {
+		t.Fatalf("committing round %d: %v", plan.Round, err)
+	}
+}
+
+// same fails unless the journal gives back want, to a new daemon too.
+func same(t *testing.T, g Ground, j loop.Journal, want cluster.Memory) loop.Journal {
+	t.Helper()
+	if diff := cmp.Diff(want, open(t, j), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("the journal opened again gives another memory (-committed +given):\n%s", diff)
+	}
+	j = g.Start(t)
+	if diff := cmp.Diff(want, open(t, j), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("a new daemon is given another memory (-committed +given):\n%s", diff)
+	}
+	return j
+}
+
+func empty(t *testing.T, g Ground) {
+	same(t, g, g.Start(t), cluster.Memory{})
+}
+
+func givesBack(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	story := NewStory(1, 4, 20)
+	snap, plan := story.Next()
+	commit(t, j, snap, plan)
+	same(t, g, j, plan.Memory)
+}
+
+func crash(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	story := NewStory(2, 4, 20)
+	for range 3 {
+		for range 4 {
+			commit(t, j, first(story.Next()), story.Plan())
+		}
+		j = same(t, g, j, story.Plan().Memory)
+	}
+}
+
+func oddValues(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	story := NewStory(3, 2, 5)
+	for _, change := range []func(*cluster.Snapshot, *cluster.Plan){
+		func(_ *cluster.Snapshot, p *cluster.Plan) { // beyond what a float64 can tell apart
+			p.Memory.Records[0].Alloc, p.Memory.Records[0].Due = 1<<53+1, math.MaxInt64
+			p.Memory.Ledger.Tenants[0].Alloc, p.Memory.Ledger.Tenants[0].Deficit = 1<<62+1, math.MinInt64+1
+			p.Memory.Ledger.Pools[0].Capacity = math.MaxInt64
+			p.Verdicts[0].Rho, p.Verdicts[0].Reason.Rho = cluster.Infinite, cluster.Infinite
+			p.Tenants[0].Rho, p.Tenants[0].RhoAll = cluster.Infinite, cluster.Infinite
+			p.Tenants[0].Lent, p.Tenants[0].Borrowed = math.MaxInt64, 1
+		},
+		func(_ *cluster.Snapshot, p *cluster.Plan) { // names that nobody should give
+			p.Memory.Records[0].Name = "a\x00b \"quoted\" \\u0000 ünïcödé 🚀\n\t<&>"
+			p.Events = append(p.Events, cluster.Event{Kind: "odd\x00", Text: "\\\x00"})
+			p.Actions = append(p.Actions, cluster.Action{Verb: cluster.Unreserve, Reservation: "fairlease_\x00", Because: cluster.Reason{Note: "\x00"}})
+		},
+		func(_ *cluster.Snapshot, p *cluster.Plan) { // times that nobody will see
+			p.Memory.Records[0].Avoid, p.Memory.Records[0].Gate = math.MaxInt64, math.MaxInt64
+			p.Memory.Records[0].UserBegin = -1
+			p.Memory.Leases[0].End = math.MaxInt64
+		},
+		func(s *cluster.Snapshot, p *cluster.Plan) { // nothing at all
+			s.Nodes, s.Cases, s.Tenants = nil, nil, []cluster.Tenant{}
+			p.Memory = cluster.Memory{Round: p.Memory.Round, NextKey: p.Memory.NextKey, Records: []cluster.Record{}}
+			p.Verdicts, p.Tenants, p.Actions, p.Ended = nil, nil, []cluster.Action{}, nil
+		},
+	} {
+		snap, plan := story.Next()
+		change(&snap, &plan)
+		commit(t, j, snap, plan)
+		j = same(t, g, j, plan.Memory)
+	}
+}
+
+func failed(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	story := NewStory(4, 4, 20)
+	commit(t, j, first(story.Next()), story.Plan())
+	before := story.Plan().Memory
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	snap, plan := story.Next()
+	if err := j.Commit(gone, snap, plan); err == nil {
+		t.Fatal("a commit whose context was over succeeded")
+	}
+	j = same(t, g, j, before)
+	commit(t, j, snap, plan)
+	same(t, g, j, plan.Memory)
+}
+
+func repeated(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	story := NewStory(5, 4, 20)
+	commit(t, j, first(story.Next()), story.Plan())
+	snap, plan := story.Next()
+	commit(t, j, snap, plan)
+	again, other := story.Next()
+	other.Round, other.Memory.Round = plan.Round, plan.Round
+	if err := j.Commit(t.Context(), again, other); err == nil {
+		t.Fatalf("round %d was written down twice", plan.Round)
+	}
+	j = same(t, g, j, plan.Memory)
+	if err := j.Commit(t.Context(), again, other); err == nil {
+		t.Fatalf("round %d was written down twice, by a new daemon", plan.Round)
+	}
+	same(t, g, j, plan.Memory)
+}
+
+func skipped(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	story := NewStory(6, 4, 20)
+	commit(t, j, first(story.Next()), story.Plan())
+	for range 5 {
+		story.Next()
+	}
+	commit(t, j, first(story.Next()), story.Plan())
+	same(t, g, j, story.Plan().Memory)
+}
+
+func untouched(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	story := NewStory(7, 4, 20)
+	snap, plan := story.Next()
+	same := NewStory(7, 4, 20)
+	wantSnap, wantPlan := same.Next()
+	commit(t, j, snap, plan)
+	if diff := cmp.Diff(wantSnap, snap); diff != "" {
+		t.Errorf("the commit changed the snapshot:\n%s", diff)
+	}
+	if diff := cmp.Diff(wantPlan, plan); diff != "" {
+		t.Errorf("the commit changed the plan:\n%s", diff)
+	}
+	plan.Memory.Records[0].Alloc = 42
+	plan.Memory.Ledger.Tenants[0].Alloc = 42
+	if diff := cmp.Diff(wantPlan.Memory, open(t, j), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("what the caller did afterwards changed the journal:\n%s", diff)
+	}
+}
+
+func manyJobs(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	story := NewStory(8, 50, 1000)
+	story.Term, story.Restless = 2*cluster.Minute, 20
+	for range 25 {
+		commit(t, j, first(story.Next()), story.Plan())
+	}
+	same(t, g, j, story.Plan().Memory)
+}
+
+func settled(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	story := NewStory(9, 4, 20)
+	snap, plan := story.Next()
+	outcomes := make([]cluster.Outcome, len(plan.Actions))
+	if err := j.Settle(t.Context(), plan, outcomes); err == nil {
+		t.Error("a round that was never written down was settled")
+	}
+	commit(t, j, snap, plan)
+	if err := j.Settle(t.Context(), plan, outcomes[1:]); err == nil {
+		t.Error("a round was settled with an outcome missing")
+	}
+	for range 2 { // it may be repeated
+		if err := j.Settle(t.Context(), plan, outcomes); err != nil {
+			t.Error(err)
+		}
+	}
+	snap, plan = story.Next()
+	plan.Actions = nil
+	commit(t, j, snap, plan)
+	if err := j.Settle(t.Context(), plan, nil); err != nil {
+		t.Errorf("a round without actions: %v", err)
+	}
+	same(t, g, j, plan.Memory)
+}
+
+func overrides(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	year := 365 * cluster.Day
+	start := cluster.Instant(4_000_000_000_000) // 2096: to come for every clock
+	orders := []cluster.Override{
+		{Kind: cluster.Exempt, Scope: "job", Name: "123_4", Until: start.Add(year), Reason: "paper", By: "root"},
+		{Kind: cluster.Boost, Scope: "tenant", Name: "bio", Until: start.Add(2 * year), Reason: "deadline", By: "ann"},
+		{Kind: cluster.Freeze, Scope: "user", Name: "eve", Until: start.Add(year), Reason: "runaway", By: "root"},
+	}
+	for i := range orders {
+		orders[i].ID = g.Order(t, orders[i])
+	}
+	for at, want := range map[cluster.Instant][]cluster.Override{
+		start:                   orders,
+		start.Add(year) - 1:     orders,
+		start.Add(year):         orders[1:2],
+		start.Add(2 * year):     nil,
+		start.Add(2*year) + 100: nil,
+	} {
+		got, err := j.Overrides(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("at %s (-want +got):\n%s", at, diff)
+		}
+	}
+}
+
+func first(snap cluster.Snapshot, _ cluster.Plan) cluster.Snapshot { return snap }

@@ -1,0 +1,183 @@
+package loop
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Remember joins what was seen with what is remembered into the snapshot of one
+// round. It fails where the two cannot both be true: then nothing may be
+// concluded.
+func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
+	if seen.Now < m.Ledger.At {
+		return cluster.Snapshot{}, fmt.Errorf("the clock went back: it says %s, but the last round was at %s; "+
+			"rounds pause until that has passed (check the time synchronisation of this host)", seen.Now, m.Ledger.At)
+	}
+	if !slices.ContainsFunc(seen.Nodes, func(n cluster.Node) bool { return len(n.GPUs) > 0 }) {
+		return cluster.Snapshot{}, fmt.Errorf("the cluster reports no node with GPUs; nothing is decided (check GresTypes and the nodes' Gres in slurm.conf)")
+	}
+	sortSighting(&seen)
+	t := growTree(seen.Accounts, rules.TenantLevel)
+	s := cluster.Snapshot{
+		Round: m.Round + 1, Now: seen.Now, Settings: settings,
+		Nodes: seen.Nodes, Reservations: seen.Reservations,
+		Tenants:  t.tenants(seen.Jobs, rules.Weights),
+		Attempts: seen.Attempts, NextKey: max(m.NextKey, 1),
+		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
+	}
+	known := map[cluster.JobID][]int{}
+	gated := map[int64]*cluster.Record{} // a task of every array whose gate is ours: it stands for those not seen before
+	for i := range m.Records {
+		r := &m.Records[i]
+		known[r.ID] = append(known[r.ID], i)
+		if _, task := r.ID.Index(); task && r.Gate > 0 && r.Done == 0 && (gated[r.ID.ID] == nil || r.Gate > gated[r.ID.ID].Gate) {
+			gated[r.ID.ID] = r
+		}
+	}
+	met := make([]bool, len(m.Records))
+	s.Cases = make([]cluster.Case, 0, len(seen.Jobs)+16)
+	for i := range seen.Jobs {
+		j := &seen.Jobs[i]
+		c := cluster.Case{Job: *j}
+		if k := find(m.Records, known[j.ID], j); k >= 0 {
+			met[k] = true
+			c.Record = m.Records[k]
+		} else {
+			if j.State == cluster.Done && (j.End <= m.Ledger.At || m.Ledger.At == 0) {
+				continue // it was over before we looked
+			}
+			c.Record = newRecord(j, s.NextKey)
+			s.NextKey++
+			if sibling, ok := gated[j.ID.ID]; ok && j.Whole {
+				c.Record.Gate, c.Record.UserBegin = sibling.Gate, sibling.UserBegin
+			}
+		}
+		c.Record.Tenant = t.tenant(j.Account)
+		c.Touch, c.TouchWhy = rules.touch(j, c.Record.Tenant)
+		note(&c.Record, j, s.Now)
+		s.Cases = append(s.Cases, c)
+	}
+	for i := range m.Records {
+		if !met[i] {
+			s.Cases = append(s.Cases, gone(m.Records[i]))
+		}
+	}
+	missed(&s, t)
+	slices.SortFunc(s.Cases, func(a, b cluster.Case) int { return cmp.Compare(a.Record.Key, b.Record.Key) })
+	return s, nil
+}
+
+// sortSighting sorts what a cluster reported out of order, in copies: no order of
+// arrival may reach a plan.
+func sortSighting(s *cluster.Sighting) {
+	s.Nodes = sorted(s.Nodes, func(a, b cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
+	s.Reservations = sorted(s.Reservations, func(a, b cluster.Reservation) int { return cmp.Compare(a.Name, b.Name) })
+	s.Jobs = sorted(s.Jobs, func(a, b cluster.Job) int { return a.ID.Compare(b.ID) })
+	s.Attempts = sorted(s.Attempts, func(a, b cluster.Attempt) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), a.ID.Compare(b.ID))
+	})
+}
+
+func sorted[T any](in []T, compare func(a, b T) int) []T {
+	if slices.IsSortedFunc(in, compare) {
+		return in
+	}
+	out := slices.Clone(in)
+	slices.SortFunc(out, compare)
+	return out
+}
+
+// find gives the record that a job continues, or -1. The same id alone proves
+// nothing: ids come round again. It is the same job if it was submitted at the
+// same time, or was requeued since: that counts as a restart at once, but changes
+// the submit time only when the job has cleaned up.
+func find(records []cluster.Record, candidates []int, j *cluster.Job) int {
+	for _, k := range slices.Backward(candidates) {
+		r := &records[k]
+		cleaned := r.State == cluster.Completing && j.Restarts == r.Restarts && j.Restarts > 0 && j.Submit > r.Submit
+		if r.User == j.User && (r.Submit == j.Submit || j.Restarts > r.Restarts || cleaned) {
+			return k
+		}
+	}
+	return -1
+}
+
+// newRecord begins to remember a job. What the user asked for is what it asks for
+// now, unless our submit plugin has put a gate before it.
+func newRecord(j *cluster.Job, key cluster.JobKey) cluster.Record {
+	r := cluster.Record{Key: key, ID: j.ID, Submit: j.Submit, Restarts: j.Restarts, State: j.State}
+	if j.Marked {
+		r.UserBegin, r.Gate = j.MarkedBegin, j.Eligible
+	}
+	return r
+}
+
+// slack is how far Slurm's whole seconds may be from our milliseconds.
+const slack = 2 * cluster.Second
+
+// note keeps what we must not lose of a job: what the user asked for before we
+// changed it, and what the user changes later.
+func note(r *cluster.Record, j *cluster.Job, now cluster.Instant) {
+	first := r.User == ""
+	r.User, r.Account, r.Name = j.User, j.Account, j.Name
+	if j.State != cluster.Done {
+		r.Done = 0
+	}
+	if r.UserLimit == 0 || r.Ran == 0 && r.Terms == 0 {
+		r.UserLimit = j.Limit
+	}
+	if j.State != cluster.Waiting {
+		return
+	}
+	if first && !j.Marked && r.Gate == 0 && j.Eligible > now || !first && moved(r, j, now) {
+		r.UserBegin = j.Eligible
+	}
+	if !r.Pinned {
+		r.UserNodes = j.NodeList
+	}
+}
+
+// moved tells whether the user has changed the begin time of a waiting job: it is
+// neither what we set last nor what the user wanted before.
+func moved(r *cluster.Record, j *cluster.Job, now cluster.Instant) bool {
+	// A requeue without a gate is put off by Slurm's own delay, from the time at
+	// which the job has cleaned up, which is then its submit time.
+	const requeueDelay = 2 * cluster.Minute
+	switch {
+	case j.Restarts > 0 && j.Eligible <= j.Submit.Add(requeueDelay+slack):
+		return false
+	case j.Eligible > 0 && r.UserBegin > now && j.Eligible < r.UserBegin.Add(-slack): // we never gate it shorter
+		return true
+	case r.Gate > 0:
+		return r.Restarts == j.Restarts && j.Eligible > r.Gate.Add(slack)
+	}
+	// Once it has had a lease a requeue without a gate puts it off, by Slurm's own delay.
+	return r.Terms == 0 && j.Eligible > max(r.UserBegin, now).Add(slack)
+}
+
+// gone makes the case of a job that the cluster no longer lists.
+func gone(r cluster.Record) cluster.Case {
+	return cluster.Case{Gone: true, Record: r, Touch: cluster.Leave, TouchWhy: "no longer in Slurm",
+		Job: cluster.Job{ID: r.ID, User: r.User, Account: r.Account, Name: r.Name, State: cluster.Done, Submit: r.Submit, Restarts: r.Restarts}}
+}
+
+// missed adds the jobs that came and went while nobody looked.
+func missed(s *cluster.Snapshot, t *tree) {
+	seen := map[cluster.JobID]bool{}
+	for i := range s.Cases {
+		seen[s.Cases[i].Record.ID] = true
+	}
+	for i := range s.Attempts {
+		a := &s.Attempts[i]
+		if seen[a.ID] {
+			continue
+		}
+		seen[a.ID] = true
+		c := gone(cluster.Record{Key: s.NextKey, ID: a.ID, User: a.User, Account: a.Account, Tenant: t.tenant(a.Account), Submit: a.Submit})
+		s.NextKey++
+		s.Cases = append(s.Cases, c)
+	}
+}

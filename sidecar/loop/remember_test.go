@@ -1,0 +1,260 @@
+package loop
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+const noon cluster.Instant = 1_800_000_000_000
+
+var (
+	everything = Rules{Mode: Act, Partitions: []string{"gpu"}, TenantLevel: 1}
+	settings   = cluster.Settings{Term: 15 * cluster.Minute, GateTTL: 10 * cluster.Minute}
+)
+
+func sight(now cluster.Instant, jobs ...cluster.Job) cluster.Sighting {
+	return cluster.Sighting{Now: now, Jobs: jobs,
+		Nodes:    []cluster.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}, Partitions: []string{"gpu"}}},
+		Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}}}
+}
+
+func batch(id int64) cluster.Job {
+	return cluster.Job{ID: cluster.JobID{ID: id}, Record: id, User: "alice", Account: "nlp", Partitions: []string{"gpu"},
+		State: cluster.Waiting, Batch: true, Requeueable: true, Request: cluster.Request{GPUs: 1}, Submit: noon, Eligible: noon}
+}
+
+// history is a memory that goes on from look to look, as if a round were decided
+// at each that changes nothing but what the looks say.
+type history struct {
+	*testing.T
+	m cluster.Memory
+}
+
+func (h *history) look(seen cluster.Sighting) cluster.Snapshot {
+	h.Helper()
+	s, err := Remember(h.m, seen, nil, everything, settings)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.m.Round, h.m.NextKey, h.m.Records = s.Round, s.NextKey, nil
+	h.m.Ledger.At = s.Now
+	for i := range s.Cases {
+		r := s.Cases[i].Record
+		r.State, r.Submit, r.Restarts = s.Cases[i].Job.State, s.Cases[i].Job.Submit, s.Cases[i].Job.Restarts
+		h.m.Records = append(h.m.Records, r)
+	}
+	return s
+}
+
+func (h *history) only(seen cluster.Sighting) *cluster.Record {
+	h.Helper()
+	s := h.look(seen)
+	if len(s.Cases) != 1 {
+		h.Fatalf("%d cases, want the one job: %+v", len(s.Cases), s.Cases)
+	}
+	return &h.m.Records[0]
+}
+
+func TestAClockThatGoesBackIsAnErrorAndChangesNothing(t *testing.T) {
+	m := cluster.Memory{Round: 7, Ledger: cluster.Ledger{At: noon}}
+	_, err := Remember(m, sight(noon-1, batch(1)), nil, everything, settings)
+	if err == nil || !strings.Contains(err.Error(), "clock went back") || !strings.Contains(err.Error(), "time synchronisation") {
+		t.Errorf("got %v, want what happened and what to do", err)
+	}
+	if _, err := Remember(m, sight(noon, batch(1)), nil, everything, settings); err != nil {
+		t.Errorf("the same moment again: %v", err)
+	}
+}
+
+func TestAClusterWithoutGPUsIsAnError(t *testing.T) {
+	for name, nodes := range map[string][]cluster.Node{"no node": nil, "no GPU": {{Name: "n1", CPUs: 8}}} {
+		seen := sight(noon, batch(1))
+		seen.Nodes = nodes
+		if _, err := Remember(cluster.Memory{}, seen, nil, everything, settings); err == nil || !strings.Contains(err.Error(), "Gres") {
+			t.Errorf("%s: got %v, want what to check", name, err)
+		}
+	}
+}
+
+// "A requeued job has a new submit time and the same id." On a real slurmctld the
+// restart counts at once, while the submit time changes only when the job has
+// cleaned up; both may be seen apart.
+func TestARequeuedJobIsTheSameJob(t *testing.T) {
+	running := batch(1)
+	running.State, running.Start = cluster.Running, noon
+	cleaning := running
+	cleaning.State, cleaning.Restarts = cluster.Completing, 1
+	waiting := batch(1)
+	waiting.Restarts, waiting.Submit = 1, noon.Add(40*cluster.Second)
+	for name, looks := range map[string][]cluster.Job{
+		"seen all the way":            {running, cleaning, waiting},
+		"seen when it had cleaned up": {running, waiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{T: t}
+			h.only(sight(noon, batch(1)))
+			key := h.m.Records[0].Key
+			for i, j := range looks {
+				if r := h.only(sight(noon.Add(cluster.Span(i+1)*cluster.Minute), j)); r.Key != key {
+					t.Fatalf("look %d: it is job %d now, was %d", i, r.Key, key)
+				}
+			}
+		})
+	}
+}
+
+// "JobIDs come round again; the ledger's key is ours, not JobID alone."
+func TestAnIDThatComesRoundAgainIsAnotherJob(t *testing.T) {
+	over := batch(1)
+	over.State, over.End = cluster.Done, noon.Add(cluster.Minute)
+	for name, change := range map[string]func(*cluster.Job){
+		"submitted later":      func(j *cluster.Job) { j.Submit = noon.Add(5 * cluster.Minute) },
+		"of another user":      func(j *cluster.Job) { j.User = "bob" },
+		"requeued, by another": func(j *cluster.Job) { j.User, j.Restarts = "bob", 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{T: t}
+			h.only(sight(noon, batch(1)))
+			h.only(sight(noon.Add(2*cluster.Minute), over))
+			fresh := batch(1)
+			change(&fresh)
+			s := h.look(sight(noon.Add(10*cluster.Minute), fresh))
+			if len(s.Cases) != 2 || s.Cases[0].Record.Key == s.Cases[1].Record.Key || !s.Cases[0].Gone || s.Cases[1].Gone {
+				t.Errorf("cases %+v, want the old one gone and a new one", s.Cases)
+			}
+		})
+	}
+}
+
+// The user's own --begin is remembered before anything is changed, is not taken for
+// ours nor ours for it, and follows the user when moved behind our gate.
+func TestTheUsersBegin(t *testing.T) {
+	tomorrow := noon.Add(cluster.Day)
+	at := func(begin cluster.Instant) cluster.Job {
+		j := batch(1)
+		j.Eligible = begin
+		return j
+	}
+	marked := func(begin, gate cluster.Instant) cluster.Job {
+		j := at(gate)
+		j.Marked, j.MarkedBegin = true, begin
+		return j
+	}
+	for _, c := range []struct {
+		name string
+		gate cluster.Instant // that we set after the first look; 0 = none
+		see  []cluster.Job
+		want cluster.Instant
+	}{
+		{"none", noon.Add(10 * cluster.Minute), []cluster.Job{at(noon), at(noon.Add(10 * cluster.Minute))}, 0},
+		{"seen first without a plugin", 0, []cluster.Job{at(tomorrow), at(tomorrow)}, tomorrow},
+		{"told by the plugin", 0, []cluster.Job{marked(tomorrow, tomorrow), marked(tomorrow, tomorrow)}, tomorrow},
+		{"the plugin's gate is not the user's", 0, []cluster.Job{marked(0, noon.Add(10*cluster.Minute)), marked(0, noon.Add(10*cluster.Minute))}, 0},
+		{"moved behind the plugin's gate", 0, []cluster.Job{marked(0, noon.Add(10*cluster.Minute)), marked(0, tomorrow)}, tomorrow},
+		{"moved later behind our gate", noon.Add(10 * cluster.Minute), []cluster.Job{at(noon), at(tomorrow)}, tomorrow},
+		{"moved later, no gate of ours yet", 0, []cluster.Job{at(tomorrow), at(tomorrow.Add(cluster.Hour))}, tomorrow.Add(cluster.Hour)},
+		{"moved sooner", 0, []cluster.Job{at(tomorrow), at(noon.Add(cluster.Hour))}, noon.Add(cluster.Hour)},
+		{"moved sooner behind our gate", tomorrow, []cluster.Job{at(tomorrow), at(noon.Add(cluster.Hour))}, noon.Add(cluster.Hour)},
+		{"Slurm's seconds are not ours", noon.Add(600_900), []cluster.Job{at(noon), at(noon.Add(602_000))}, 0},
+		{"held: no begin time at all", 0, []cluster.Job{at(tomorrow), at(0)}, tomorrow},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := &history{T: t}
+			for i, j := range c.see {
+				h.only(sight(noon.Add(cluster.Span(i)*10*cluster.Second), j))
+				if c.gate > 0 && i == 0 {
+					h.m.Records[0].Gate = c.gate
+				}
+			}
+			if got := h.m.Records[0].UserBegin; got != c.want {
+				t.Errorf("the user's begin is %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// Slurm puts a requeued job off by two minutes: that is no wish of its user.
+func TestSlurmsOwnDelayAfterARequeueIsNotTheUsersBegin(t *testing.T) {
+	h := &history{T: t}
+	h.only(sight(noon, batch(1)))
+	h.m.Records[0].Terms = 1
+	running := batch(1)
+	running.State, running.Start = cluster.Running, noon
+	h.only(sight(noon.Add(10*cluster.Second), running))
+	again := batch(1)
+	again.Restarts, again.Submit, again.Eligible = 1, noon.Add(20*cluster.Second), noon.Add(140*cluster.Second)
+	if r := h.only(sight(noon.Add(30*cluster.Second), again)); r.UserBegin != 0 {
+		t.Errorf("the user's begin is %s, want none", r.UserBegin)
+	}
+	if r := h.only(sight(noon.Add(40*cluster.Second), again)); r.UserBegin != 0 {
+		t.Errorf("a look later the user's begin is %s, want none", r.UserBegin)
+	}
+}
+
+// "required_nodes replaces the user's own -w: remember it, restore it."
+func TestTheUsersNodesAreKeptWhileOursStand(t *testing.T) {
+	h := &history{T: t}
+	j := batch(1)
+	j.NodeList = []string{"n1"}
+	h.only(sight(noon, j))
+	h.m.Records[0].Pinned = true
+	j.NodeList = []string{"n7"}
+	if r := h.only(sight(noon.Add(1), j)); !slices.Equal(r.UserNodes, []string{"n1"}) {
+		t.Errorf("while ours stand the user's nodes are %v, want [n1]", r.UserNodes)
+	}
+	h.m.Records[0].Pinned = false
+	j.NodeList = []string{"n2"}
+	if r := h.only(sight(noon.Add(2), j)); !slices.Equal(r.UserNodes, []string{"n2"}) {
+		t.Errorf("changed by the user they are %v, want [n2]", r.UserNodes)
+	}
+}
+
+// What was over before we looked for the first time is not ours to tell.
+func TestJobsThatWereOverBefore(t *testing.T) {
+	old := batch(1)
+	old.State, old.End = cluster.Done, noon.Add(-cluster.Minute)
+	late := batch(2)
+	late.State, late.End = cluster.Done, noon.Add(cluster.Minute)
+	h := &history{T: t}
+	if s := h.look(sight(noon, old)); len(s.Cases) != 0 {
+		t.Errorf("cases %+v, want none", s.Cases)
+	}
+	if s := h.look(sight(noon.Add(2*cluster.Minute), old, late)); len(s.Cases) != 1 || s.Cases[0].Record.ID.ID != 2 {
+		t.Errorf("cases %+v, want only the one that ended since", s.Cases)
+	}
+}
+
+// An outage longer than MinJobAge: the history names jobs that nobody saw; they are
+// remembered once, however many attempts they made.
+func TestJobsThatCameAndWentUnseen(t *testing.T) {
+	h := &history{T: t}
+	h.look(sight(noon))
+	seen := sight(noon.Add(cluster.Hour), batch(5))
+	for i := range 3 {
+		at := noon.Add(cluster.Span(i) * cluster.Minute)
+		seen.Attempts = append(seen.Attempts, cluster.Attempt{ID: cluster.JobID{ID: 9}, User: "bob", Account: "nlp", Submit: at, Start: at, End: at + 1},
+			cluster.Attempt{ID: cluster.JobID{ID: 5}, User: "alice", Account: "nlp", Submit: noon, Start: at, End: at + 1})
+	}
+	s := h.look(seen)
+	if len(s.Cases) != 2 || !s.Cases[1].Gone || s.Cases[1].Record.Tenant != "nlp" || s.Cases[1].Record.User != "bob" || len(s.Attempts) != 6 {
+		t.Errorf("cases %+v", s.Cases)
+	}
+}
+
+func TestSnapshotsAreSortedAndTheirInputIsNot(t *testing.T) {
+	seen := sight(noon, batch(3), batch(1), batch(2))
+	seen.Nodes = append(seen.Nodes, cluster.Node{Name: "m1", GPUs: []cluster.GPUs{{Model: "k80", Count: 1}}})
+	s, err := Remember(cluster.Memory{}, seen, nil, everything, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Nodes[0].Name != "m1" || s.Cases[0].Job.ID.ID != 1 || s.Cases[2].Record.Key != 3 {
+		t.Errorf("nodes %v, cases %+v: not sorted", s.Nodes, s.Cases)
+	}
+	if seen.Jobs[0].ID.ID != 3 || seen.Nodes[0].Name != "n1" {
+		t.Error("what was seen has been sorted in place")
+	}
+}

@@ -1,0 +1,99 @@
+package loop
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// tree answers who is the tenant of an account.
+type tree struct {
+	parent map[string]cluster.Account
+	norm   map[string]int64
+	sums   map[string]int64
+	level  int
+}
+
+// whole is the share of the whole cluster in the units of a tenant's weight.
+const whole = 1_000_000_000_000
+
+func growTree(accounts []cluster.Account, level int) *tree {
+	t := &tree{parent: map[string]cluster.Account{}, norm: map[string]int64{}, sums: map[string]int64{}, level: max(level, 1)}
+	for _, a := range accounts {
+		t.parent[a.Name] = a
+		if !a.ViaParent {
+			t.sums[a.Parent] += max(a.Shares, 0)
+		}
+	}
+	return t
+}
+
+// path gives the accounts from below root down to name; nil for one that is not
+// in the tree, for root, and for a tree that is broken.
+func (t *tree) path(name string) []string {
+	var up []string
+	for name != "root" {
+		a, ok := t.parent[name]
+		if !ok || len(up) > len(t.parent) {
+			return nil
+		}
+		up = append(up, name)
+		name = a.Parent
+		if name == "" {
+			break
+		}
+	}
+	slices.Reverse(up)
+	return up
+}
+
+// tenant gives the tenant of an account: its ancestor at the level, or itself
+// above it; "" where there is none.
+func (t *tree) tenant(account string) string {
+	p := t.path(account)
+	if len(p) == 0 {
+		return ""
+	}
+	return p[min(t.level, len(p))-1]
+}
+
+// weight gives the product of shares over siblings' shares along the tree, in
+// millionths of a millionth (RawShares compare siblings only;
+// fairshare=parent passes through).
+func (t *tree) weight(account string) int64 {
+	w := int64(whole)
+	for _, name := range t.path(account) {
+		if a := t.parent[name]; !a.ViaParent {
+			w = cluster.MulDiv(w, max(a.Shares, 0), max(t.sums[a.Parent], 1))
+		}
+	}
+	return w
+}
+
+// tenants lists the tenants: every account at the level, and shallower ones that
+// have jobs of their own. Configured weights replace all shares: a tenant that is
+// not listed then gets 0.
+func (t *tree) tenants(jobs []cluster.Job, weights map[string]int64) []cluster.Tenant {
+	names := map[string]bool{}
+	for name := range t.parent {
+		if p := t.path(name); len(p) == t.level {
+			names[name] = true
+		}
+	}
+	for i := range jobs {
+		if name := t.tenant(jobs[i].Account); name != "" {
+			names[name] = true
+		}
+	}
+	out := make([]cluster.Tenant, 0, len(names))
+	for name := range names {
+		w := t.weight(name)
+		if len(weights) > 0 {
+			w = weights[name]
+		}
+		out = append(out, cluster.Tenant{Name: name, Weight: w})
+	}
+	slices.SortFunc(out, func(a, b cluster.Tenant) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}

@@ -1,0 +1,146 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Loop runs turns. It is not safe for use by several goroutines.
+type Loop struct {
+	Cluster Cluster
+	Journal Journal
+	// Decide is the engine.
+	Decide func(cluster.Snapshot) cluster.Plan
+	// Configure gives the rules and settings in force; it is asked every turn.
+	Configure func() (Rules, cluster.Settings)
+
+	memory cluster.Memory
+	opened bool
+	next   cluster.Instant // of the last plan
+	was    config
+}
+
+// config is what a turn was decided with besides the cluster.
+type config struct {
+	rules    string
+	settings string
+	orders   string
+}
+
+// Report is what a turn did.
+type Report struct {
+	Plan     cluster.Plan
+	Outcomes []cluster.Outcome
+	// Quiet is true where nothing had changed and time alone changes nothing yet:
+	// nothing was decided or written.
+	Quiet bool
+	Jobs  int
+}
+
+// ErrJournal marks an error of the journal: nothing was done in this turn.
+var ErrJournal = errors.New("journal")
+
+// Turn makes one round. An error means that the round did not happen: nothing
+// was guessed; what had been committed is settled by looking again next time.
+func (l *Loop) Turn(ctx context.Context) (Report, error) {
+	if err := l.open(ctx); err != nil {
+		return Report{}, err
+	}
+	// Look.
+	seen, err := l.Cluster.Observe(ctx, l.memory.Ledger.At)
+	if err != nil {
+		return Report{}, fmt.Errorf("look at the cluster: %w", err)
+	}
+	orders, err := l.Journal.Overrides(ctx, seen.Now)
+	if err != nil {
+		l.was = config{} // what this look found to have changed is news to the next
+		return Report{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
+	}
+	rules, settings := l.Configure()
+	now := config{fmt.Sprint(rules), fmt.Sprint(settings), fmt.Sprint(orders)}
+	if seen.Unchanged && now == l.was && (l.next == 0 || seen.Now < l.next) {
+		return Report{Quiet: true, Jobs: len(seen.Jobs)}, nil
+	}
+	l.was = config{} // until this round is written down, what has changed is news
+	// Remember.
+	snap, err := Remember(l.memory, seen, orders, rules, settings)
+	if err != nil {
+		return Report{}, err
+	}
+	// Decide.
+	plan := l.Decide(snap)
+	// Write down.
+	if err := l.Journal.Commit(ctx, snap, plan); err != nil {
+		l.opened = false // what is remembered may differ from what is written
+		return Report{}, fmt.Errorf("%w: commit round %d: %w", ErrJournal, plan.Round, err)
+	}
+	l.memory, l.next, l.was = plan.Memory, plan.Next, now
+	// Act.
+	outcomes := l.act(ctx, plan.Actions)
+	if len(plan.Actions) > 0 {
+		l.next = seen.Now // what was asked for must be seen to have happened
+	}
+	report := Report{Plan: plan, Outcomes: outcomes, Jobs: len(seen.Jobs)}
+	if err := l.Journal.Settle(ctx, plan, outcomes); err != nil {
+		return report, fmt.Errorf("%w: settle round %d: %w", ErrJournal, plan.Round, err)
+	}
+	return report, nil
+}
+
+// Preview decides without writing or acting: what Turn would do now.
+func (l *Loop) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, error) {
+	if err := l.open(ctx); err != nil {
+		return cluster.Snapshot{}, cluster.Plan{}, err
+	}
+	seen, err := l.Cluster.Observe(ctx, l.memory.Ledger.At)
+	if err != nil {
+		return cluster.Snapshot{}, cluster.Plan{}, fmt.Errorf("look at the cluster: %w", err)
+	}
+	orders, err := l.Journal.Overrides(ctx, seen.Now)
+	if err != nil {
+		return cluster.Snapshot{}, cluster.Plan{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
+	}
+	l.was = config{} // what has been seen to change here is still news to Turn
+	rules, settings := l.Configure()
+	snap, err := Remember(l.memory, seen, orders, rules, settings)
+	if err != nil {
+		return cluster.Snapshot{}, cluster.Plan{}, err
+	}
+	return snap, l.Decide(snap), nil
+}
+
+func (l *Loop) open(ctx context.Context) error {
+	if l.opened {
+		return nil
+	}
+	m, err := l.Journal.Open(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: open: %w", ErrJournal, err)
+	}
+	l.memory, l.opened, l.next, l.was = m, true, 0, config{}
+	return nil
+}
+
+// act carries out what is not withheld; there is one outcome for every action.
+func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
+	outcomes := make([]cluster.Outcome, len(actions))
+	var todo []cluster.Action
+	var at []int
+	for i := range actions {
+		if actions[i].Withheld {
+			outcomes[i] = cluster.Outcome{Skipped: true, Error: "withheld: not acting on this partition"}
+			continue
+		}
+		todo, at = append(todo, actions[i]), append(at, i)
+	}
+	if len(todo) == 0 {
+		return outcomes
+	}
+	for k, o := range l.Cluster.Apply(ctx, todo) {
+		outcomes[at[k]] = o
+	}
+	return outcomes
+}

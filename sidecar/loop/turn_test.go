@@ -1,0 +1,219 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// bench is a Loop whose every side is written down in order; errs makes the step of
+// that name fail.
+type bench struct {
+	Loop
+	seen    cluster.Sighting
+	rules   Rules
+	plan    cluster.Plan // what Decide gives, but for the round
+	orders  []cluster.Override
+	errs    map[string]error
+	did     []string
+	applied []cluster.Action
+	settled []cluster.Outcome
+	kept    cluster.Memory // what was committed last
+}
+
+func newBench() *bench {
+	b := &bench{seen: sight(noon, batch(1)), rules: everything, errs: map[string]error{}}
+	b.Loop = Loop{Cluster: b, Journal: b, Decide: func(s cluster.Snapshot) cluster.Plan {
+		b.did = append(b.did, "decide")
+		p := b.plan
+		p.Round, p.At = s.Round, s.Now
+		p.Memory.Round, p.Memory.Ledger.At = s.Round, s.Now
+		return p
+	}, Configure: func() (Rules, cluster.Settings) { return b.rules, settings }}
+	return b
+}
+
+func (b *bench) step(name string) error {
+	b.did = append(b.did, name)
+	return b.errs[name]
+}
+
+func (b *bench) Observe(context.Context, cluster.Instant) (cluster.Sighting, error) {
+	return b.seen, b.step("observe")
+}
+
+func (b *bench) Apply(_ context.Context, actions []cluster.Action) []cluster.Outcome {
+	_ = b.step("apply")
+	b.applied = append(b.applied, actions...)
+	out := make([]cluster.Outcome, len(actions))
+	for i := range actions {
+		out[i] = cluster.Outcome{OK: true, Took: cluster.Span(actions[i].Job)}
+	}
+	return out
+}
+
+func (b *bench) Open(context.Context) (cluster.Memory, error) { return b.kept, b.step("open") }
+
+func (b *bench) Commit(_ context.Context, _ cluster.Snapshot, plan cluster.Plan) error {
+	if err := b.step("commit"); err != nil {
+		return err
+	}
+	b.kept = plan.Memory
+	return nil
+}
+
+func (b *bench) Settle(_ context.Context, _ cluster.Plan, outcomes []cluster.Outcome) error {
+	b.settled = outcomes
+	return b.step("settle")
+}
+
+func (b *bench) Overrides(context.Context, cluster.Instant) ([]cluster.Override, error) {
+	return b.orders, b.step("overrides")
+}
+
+// turn makes one turn and gives what was done in it.
+func (b *bench) turn(t *testing.T) (Report, string, error) {
+	t.Helper()
+	b.did = nil
+	r, err := b.Turn(context.Background())
+	return r, strings.Join(b.did, " "), err
+}
+
+func TestATurn(t *testing.T) {
+	b := newBench()
+	b.plan.Actions = []cluster.Action{{Verb: cluster.Gate, Job: 1}, {Verb: cluster.Grant, Job: 2, Withheld: true}, {Verb: cluster.Gate, Job: 3}}
+	r, did, err := b.turn(t)
+	if err != nil || did != "open observe overrides decide commit apply settle" {
+		t.Fatalf("did %q (%v): a plan is written down before it is acted on", did, err)
+	}
+	if len(b.applied) != 2 || b.applied[0].Job != 1 || b.applied[1].Job != 3 {
+		t.Errorf("applied %+v, want what is not withheld", b.applied)
+	}
+	if len(r.Outcomes) != 3 || !r.Outcomes[1].Skipped || r.Outcomes[1].OK || r.Outcomes[2].Took != 3 || !slices.Equal(r.Outcomes, b.settled) {
+		t.Errorf("outcomes %+v, want one for each action, in their order", r.Outcomes)
+	}
+	if r.Plan.Round != 1 || r.Jobs != 1 || r.Quiet {
+		t.Errorf("report %+v", r)
+	}
+	if _, did, err = b.turn(t); err != nil || strings.Contains(did, "open") {
+		t.Errorf("the second turn did %q (%v): the journal is opened once", did, err)
+	}
+}
+
+// "An error means that the round did not happen": nothing is written after a look
+// that failed, and nothing is done after a commit that failed.
+func TestATurnThatFails(t *testing.T) {
+	broken := errors.New("it broke")
+	for _, c := range []struct {
+		step, did string
+		journal   bool
+	}{
+		{"open", "open", true},
+		{"observe", "open observe", false},
+		{"overrides", "open observe overrides", true},
+		{"commit", "open observe overrides decide commit", true},
+	} {
+		t.Run(c.step, func(t *testing.T) {
+			b := newBench()
+			b.plan.Actions = []cluster.Action{{Verb: cluster.Gate, Job: 1}}
+			b.errs[c.step] = broken
+			r, did, err := b.turn(t)
+			if !errors.Is(err, broken) || errors.Is(err, ErrJournal) != c.journal || did != c.did || len(b.applied) != 0 {
+				t.Fatalf("did %q, applied %v: %v", did, b.applied, err)
+			}
+			if len(r.Plan.Actions) != 0 {
+				t.Errorf("reports %+v of a round that did not happen", r)
+			}
+			delete(b.errs, c.step)
+			if r, did, err = b.turn(t); err != nil || !strings.HasSuffix(did, "decide commit apply settle") || r.Plan.Round != 1 {
+				t.Errorf("the next turn did %q: %v", did, err)
+			}
+		})
+	}
+}
+
+// After a commit whose fate is unknown what is written down counts, not what is
+// remembered.
+func TestAfterAFailedCommitTheJournalIsReadAgain(t *testing.T) {
+	b := newBench()
+	b.errs["commit"] = errors.New("connection lost")
+	_, _, _ = b.turn(t)
+	b.kept.Round = 5 // another daemon has gone on
+	delete(b.errs, "commit")
+	if r, did, err := b.turn(t); err != nil || !strings.HasPrefix(did, "open") || r.Plan.Round != 6 {
+		t.Errorf("did %q, round %d: %v", did, r.Plan.Round, err)
+	}
+}
+
+// A settle that fails is an error, but the round has happened.
+func TestASettleThatFails(t *testing.T) {
+	b := newBench()
+	b.plan.Actions = []cluster.Action{{Verb: cluster.Gate, Job: 1}}
+	b.errs["settle"] = errors.New("disk full")
+	r, _, err := b.turn(t)
+	if !errors.Is(err, ErrJournal) || r.Plan.Round != 1 || len(r.Outcomes) != 1 {
+		t.Errorf("report %+v: %v", r, err)
+	}
+	delete(b.errs, "settle")
+	if r, _, err := b.turn(t); err != nil || r.Plan.Round != 2 {
+		t.Errorf("the next round is %d: %v", r.Plan.Round, err)
+	}
+}
+
+func TestAQuietTurn(t *testing.T) {
+	quiet := func(t *testing.T, b *bench, want bool) {
+		t.Helper()
+		r, did, err := b.turn(t)
+		if err != nil || r.Quiet != want || want == strings.Contains(did, "decide") || r.Jobs != 1 {
+			t.Errorf("quiet %t (%s, %v), want %t", r.Quiet, did, err, want)
+		}
+	}
+	b := newBench()
+	b.plan.Next = noon.Add(cluster.Minute)
+	b.plan.Actions = []cluster.Action{{Verb: cluster.Gate, Job: 1}}
+	b.seen.Unchanged = true
+	quiet(t, b, false) // the first turn never is
+	quiet(t, b, false) // what was asked for must be seen to have happened
+	b.plan.Actions = nil
+	b.seen.Now = noon.Add(10 * cluster.Second)
+	quiet(t, b, false)
+	b.seen.Now = noon.Add(20 * cluster.Second)
+	quiet(t, b, true)
+	b.rules.Mode = Observe // a switch of mode is never missed
+	quiet(t, b, false)
+	quiet(t, b, true)
+	b.orders = []cluster.Override{{ID: 1, Kind: cluster.Freeze, Scope: "user", Name: "alice", Until: noon.Add(cluster.Hour)}}
+	quiet(t, b, false)
+	quiet(t, b, true)
+	b.seen.Unchanged = false
+	quiet(t, b, false)
+	b.seen.Unchanged = true
+	quiet(t, b, true)
+	b.seen.Now = noon.Add(cluster.Minute) // time alone changes something now
+	quiet(t, b, false)
+}
+
+func TestPreviewWritesAndDoesNothing(t *testing.T) {
+	b := newBench()
+	b.plan.Actions = []cluster.Action{{Verb: cluster.Gate, Job: 1}}
+	snap, plan, err := b.Preview(context.Background())
+	if err != nil || snap.Round != 1 || plan.Round != 1 || strings.Join(b.did, " ") != "open observe overrides decide" {
+		t.Errorf("did %v: %v", b.did, err)
+	}
+	b.seen.Unchanged = true // by what the preview saw
+	if r, did, err := b.turn(t); err != nil || r.Quiet || r.Plan.Round != 1 {
+		t.Errorf("the turn after it did %q (%v): what a preview saw is still news", did, err)
+	}
+}
+
+func TestATurnRefusesWhatCannotBeTrue(t *testing.T) {
+	b := newBench()
+	b.kept.Ledger.At = noon.Add(cluster.Hour)
+	if _, did, err := b.turn(t); err == nil || !strings.Contains(err.Error(), "clock went back") || strings.Contains(did, "decide") {
+		t.Errorf("did %q: %v", did, err)
+	}
+}

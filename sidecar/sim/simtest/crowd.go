@@ -1,0 +1,66 @@
+package simtest
+
+import (
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Crowd makes the hard case: a boundary at which every lease ends, on a full
+// cluster of 8-GPU nodes of four models, with jobs of all sizes waiting, some
+// that name a model, multi-node gangs among them. njobs counts both the jobs that
+// run and those that wait; there is one node for every five jobs.
+func Crowd(njobs, ntenants int) cluster.Snapshot {
+	models := []string{"a100", "h100", "k80", "v100"}
+	s := cluster.Snapshot{Round: 7, Now: Start.Add(14 * cluster.Minute), Settings: Product()}
+	s.Settings.Notice = cluster.Minute
+	for t := range ntenants {
+		s.Tenants = append(s.Tenants, cluster.Tenant{Name: fmt.Sprintf("t%03d", t), Weight: int64(1 + t%7)})
+	}
+	for i := range njobs / 5 {
+		s.Nodes = append(s.Nodes, cluster.Node{Name: fmt.Sprintf("n%05d", i), CPUs: 128, MemoryMB: 1 << 20,
+			GPUs: []cluster.GPUs{{Model: models[i%4], Count: 8}}, Partitions: []string{"gpu"}})
+	}
+	sizes := []int{1, 1, 2, 1, 4, 8, 1, 2, 16, 1, 4, 32}
+	rng := uint64(42)
+	next := func(n int) int {
+		rng = rng*6364136223846793005 + 1442695040888963407
+		return int(rng>>33) % n
+	}
+	node, used := 0, 0
+	for i := range njobs {
+		key := cluster.JobKey(i + 1)
+		size := sizes[next(len(sizes))]
+		tenant := s.Tenants[next(ntenants)].Name
+		req := cluster.Request{GPUs: size, Nodes: max(1, size/8), PerNode: min(size, 8), CPUs: 4 * size, MemoryMB: int64(size) * 16384}
+		if next(4) == 0 {
+			req.Model = models[next(4)]
+		}
+		c := cluster.Case{Touch: cluster.Act, Job: cluster.Job{ID: cluster.JobID{ID: int64(key)}, Record: int64(key), User: tenant,
+			Account: tenant, Partitions: []string{"gpu"}, State: cluster.Waiting, Batch: true, Requeueable: true, Request: req,
+			Submit: s.Now - cluster.Instant(1e7), Eligible: s.Now + cluster.Instant(1e6)},
+			Record: cluster.Record{Key: key, ID: cluster.JobID{ID: int64(key)}, Tenant: tenant, User: tenant, State: cluster.Waiting,
+				Submit: s.Now - cluster.Instant(1e7), First: s.Now - cluster.Instant(1e7-int64(i)), Due: cluster.GPUTime(next(1e9)),
+				DueRate: cluster.MicroGPU(next(4e6)), ChargedTo: s.Now - 10000}}
+		if size <= 8 && node < len(s.Nodes) && next(3) > 0 { // runs
+			if used+size > 8 {
+				node, used = node+1, 0
+			}
+			if node < len(s.Nodes) {
+				used += size
+				start := s.Now.Add(-14 * cluster.Minute)
+				c.Job.Request.Model = ""
+				c.Job.State, c.Job.Start, c.Job.Eligible = cluster.Running, start, start
+				c.Job.Holds = []cluster.Holding{{Node: s.Nodes[node].Name, Model: s.Nodes[node].GPUs[0].Model, GPUs: size, CPUs: 4 * size, MemoryMB: int64(size) * 16384}}
+				c.Record.State, c.Record.HeldSince, c.Record.Held = cluster.Running, start, []cluster.GPUs{{Model: s.Nodes[node].GPUs[0].Model, Count: size}}
+				c.Record.Alloc, c.Record.Terms = cluster.GPUTime(next(1e9)), 1+next(20)
+				s.Leases = append(s.Leases, cluster.Lease{Job: key, Term: 1, State: cluster.Active, Class: cluster.Shared, Pool: s.Nodes[node].GPUs[0].Model,
+					GPUs: size, Nodes: c.Job.Holds, Granted: start, Start: start, End: Start.Add(15 * cluster.Minute)})
+			}
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	s.NextKey = cluster.JobKey(njobs + 1)
+	s.Ledger.At = s.Now.Add(-10 * cluster.Second)
+	return s
+}
