@@ -1,0 +1,569 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Apply carries out the actions in order and gives one outcome each. Runs of
+// gates, which do not depend on one another, go over several connections. An
+// action that hangs on a reservation which could not be made, or whose
+// beneficiary could not be granted, is skipped. No change is ever sent twice.
+func (c *Client) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]cluster.Outcome, len(actions))
+	if err := c.talk(ctx); err != nil {
+		for i := range out {
+			out[i] = cluster.Outcome{Error: err.Error(), At: c.now()}
+		}
+		return out
+	}
+	b := batch{client: c, broken: map[string]string{}, granted: map[string]bool{}}
+	for _, a := range actions {
+		if a.Record != 0 && !a.Withheld {
+			c.touch(a.Record)
+		}
+	}
+	for from := 0; from < len(actions); {
+		to := from + 1
+		if actions[from].Verb == cluster.Gate {
+			for to < len(actions) && actions[to].Verb == cluster.Gate {
+				to++
+			}
+		}
+		b.carryOut(ctx, actions[from:to], out[from:to])
+		from = to
+	}
+	return out
+}
+
+// batch is one call of Apply.
+type batch struct {
+	client *Client
+	// broken says why a reservation is of no use: what hangs on it is skipped.
+	// granted are the reservations for which at least one grant went through.
+	broken  map[string]string
+	granted map[string]bool
+}
+
+// carryOut does the actions; several at once where there are several.
+func (b *batch) carryOut(ctx context.Context, actions []cluster.Action, out []cluster.Outcome) {
+	if len(actions) == 1 {
+		out[0] = b.one(ctx, actions[0])
+		return
+	}
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range min(connections, len(actions)) {
+		all.Go(func() {
+			for i := range next {
+				out[i] = b.one(ctx, actions[i])
+			}
+		})
+	}
+	for i := range actions {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}
+
+// skip is the error of an action that was rightly not carried out.
+type skip string
+
+func (s skip) Error() string { return string(s) }
+
+func (b *batch) one(ctx context.Context, a cluster.Action) cluster.Outcome {
+	began := time.Now()
+	o := cluster.Outcome{At: b.client.now()}
+	err := b.do(ctx, a)
+	o.Took = cluster.SpanOf(time.Since(began))
+	var s skip
+	var e *Error
+	switch {
+	case err == nil:
+		o.OK = true
+	case errors.As(err, &s):
+		o.Skipped, o.Error = true, err.Error()
+	case errors.As(err, &e) && e.Unknown:
+		o.Error = err.Error() + " (it may have been carried out all the same; not repeated, the next look will tell)"
+	default:
+		o.Error = err.Error()
+	}
+	b.remember(a, err)
+	return o
+}
+
+// remember keeps what the actions after this one must know.
+func (b *batch) remember(a cluster.Action, err error) {
+	switch {
+	case a.Reservation == "":
+	case a.Verb == cluster.Reserve && err != nil:
+		b.broken[a.Reservation] = err.Error()
+	case a.Verb == cluster.Grant && err == nil:
+		b.granted[a.Reservation] = true
+		delete(b.broken, a.Reservation)
+	case a.Verb == cluster.Grant && !b.granted[a.Reservation] && b.broken[a.Reservation] == "":
+		b.broken[a.Reservation] = fmt.Sprintf("the grant of %v failed: %v", a.ID, err)
+	}
+}
+
+func (b *batch) do(ctx context.Context, a cluster.Action) error {
+	c := b.client
+	if a.Withheld {
+		return skip("withheld")
+	}
+	if ctx.Err() != nil {
+		return skip("stopped before its turn")
+	}
+	if why := b.broken[a.Reservation]; why != "" && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) {
+		return skip(fmt.Sprintf("what it hangs on failed: reservation %s: %s", a.Reservation, why))
+	}
+	switch a.Verb {
+	case cluster.Gate:
+		return c.gate(ctx, a)
+	case cluster.Reserve:
+		return c.reserve(ctx, a)
+	case cluster.Grant:
+		return c.grant(ctx, a)
+	case cluster.TakeBack:
+		return c.putBack(ctx, a, beginAt(a.Until))
+	case cluster.Open:
+		begin := beginNow(c.now())
+		if a.Until > c.now() { // the user's own begin time
+			begin = beginAt(a.Until)
+		}
+		return c.putBack(ctx, a, begin)
+	case cluster.Notify:
+		return c.notify(ctx, a)
+	case cluster.Reclaim:
+		return c.reclaim(ctx, a)
+	case cluster.Release:
+		return c.release(ctx, a)
+	case cluster.Unreserve:
+		return c.unreserve(ctx, a)
+	}
+	return fmt.Errorf("no such action: %q", a.Verb)
+}
+
+// change is the body of POST /job/{id}.
+type change map[string]any
+
+// num is a number as Slurm wants it. Leaving one out means "no change";
+// {"set":false} does not: as a begin time it means "now".
+func num(n int64) map[string]any {
+	return map[string]any{"set": true, "infinite": false, "number": n}
+}
+
+// beginAt is a begin time in whole seconds, never before t.
+func beginAt(t cluster.Instant) map[string]any { return num(ceil(int64(t), 1000)) }
+
+// beginNow is a begin time that has passed on every clock that is less than a
+// minute off ours; slurmctld takes any past moment for now.
+func beginNow(now cluster.Instant) map[string]any { return num(int64(now)/1000 - 60) }
+
+func ceil(n, unit int64) int64 { return (n + unit - 1) / unit }
+
+// nodeList is a node list as an update wants it: [""] clears, [] changes nothing.
+func nodeList(nodes []string) []string {
+	if len(nodes) == 0 {
+		return []string{""}
+	}
+	return nodes
+}
+
+// siteFactor is what REST wants for a site factor of n: it takes Slurm's raw
+// number, in which zero stands in the middle.
+func siteFactor(n int64) int64 { return 1<<31 + n }
+
+func (c *Client) update(ctx context.Context, record int64, ch change) error {
+	return moot(c.rest.put(ctx, http.MethodPost, c.path("job/%d", record), ch, nil))
+}
+
+// moot turns the refusals that mean "the job has moved on" into skips.
+func moot(err error) error {
+	switch codeOf(err) {
+	case codeNotPending:
+		return skip("it is no longer waiting")
+	case codeUnknownJob:
+		return skip("Slurm no longer knows it")
+	case codeFinished, codeJobFinished:
+		return skip("it has finished")
+	}
+	return err
+}
+
+// gate shuts the gate up to a.Until, or less where the job's deadline comes
+// first: Slurm kills a job that is still waiting then.
+func (c *Client) gate(ctx context.Context, a cluster.Action) error {
+	rec := c.seen.records[a.Record]
+	if rec != nil && len(rec.jobs) > 0 && rec.jobs[0].State == cluster.Completing && !c.speech.version.gatesCompleting() {
+		return skip("it still cleans up")
+	}
+	until := a.Until
+	if last := rec.lastStart(); last > 0 && last < until {
+		until = last
+	}
+	if a.Whole && !a.Array {
+		return c.gateTask(ctx, a.ID, until)
+	}
+	return c.update(ctx, a.Record, change{"begin_time": beginAt(until)})
+}
+
+// lastStart is the last moment at which a job with a deadline can start and
+// still be done in time; 0 = no deadline.
+func (r *record) lastStart() cluster.Instant {
+	if r == nil || r.deadline == 0 || len(r.jobs) == 0 {
+		return 0
+	}
+	return r.deadline.Add(-max(r.jobs[0].Limit, cluster.Minute))
+}
+
+// gateTask shuts the gate of one task of a waiting array. It gives the
+// task a record of its own, by which REST can reach it from then on.
+func (c *Client) gateTask(ctx context.Context, id cluster.JobID, until cluster.Instant) error {
+	_, err := c.scontrol(ctx, "update", "jobid="+id.String(), "StartTime="+scontrolTime(until))
+	return moot(err)
+}
+
+func scontrolTime(t cluster.Instant) string { return fmt.Sprintf("uts%d", ceil(int64(t), 1000)) }
+
+// grant opens the gate on the given nodes, all in one call.
+func (c *Client) grant(ctx context.Context, a cluster.Action) error {
+	id, err := c.ownRecord(ctx, a)
+	if err != nil {
+		return err
+	}
+	ch := change{"begin_time": beginNow(c.now())}
+	if len(a.Nodes) > 0 {
+		ch["required_nodes"] = a.Nodes
+	}
+	if a.Limit > 0 {
+		ch["time_limit"] = num(ceil(int64(a.Limit), int64(cluster.Minute)))
+	}
+	if a.Reservation != "" {
+		ch["reservation"] = a.Reservation
+	}
+	if a.SiteFactor != 0 {
+		ch["site_factor"] = siteFactor(a.SiteFactor)
+	}
+	return c.update(ctx, id, ch)
+}
+
+// putBack gives the job back to its gate or to Slurm, as its user had it.
+func (c *Client) putBack(ctx context.Context, a cluster.Action, begin any) error {
+	id, err := c.ownRecord(ctx, a)
+	if err != nil {
+		return err
+	}
+	return c.update(ctx, id, c.asTheUserHadIt(a, begin))
+}
+
+// ownRecord is the record by which REST reaches the job and nothing else. A task
+// of a waiting array gets one by being split off, which does not start it.
+func (c *Client) ownRecord(ctx context.Context, a cluster.Action) (int64, error) {
+	if !a.Whole || a.Array {
+		return a.Record, nil
+	}
+	gate := c.now().Add(cluster.Minute)
+	if rec := c.seen.records[a.Record]; rec != nil && len(rec.jobs) > 0 {
+		gate = max(gate, rec.jobs[0].Eligible)
+	}
+	if err := c.gateTask(ctx, a.ID, gate); err != nil {
+		return 0, err
+	}
+	w, err := c.readJob(ctx, a.Record, a.ID)
+	if err != nil {
+		return 0, err
+	}
+	c.touch(w.id)
+	return w.id, nil
+}
+
+func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
+	ch := change{
+		"begin_time":     begin,
+		"required_nodes": nodeList(a.NodeList),
+		"site_factor":    siteFactor(0),
+	}
+	if a.Limit > 0 {
+		ch["time_limit"] = num(ceil(int64(a.Limit), int64(cluster.Minute)))
+	}
+	if rec := c.seen.records[a.Record]; rec == nil || rec.resv == "" || strings.HasPrefix(rec.resv, cluster.ReservationPrefix) {
+		ch["reservation"] = ""
+	}
+	return ch
+}
+
+// whom says which processes hear a signal (see Settings.SignalTo).
+var whom = map[string]string{"steps": "FULL_STEPS_ONLY", "batch": "BATCH_JOB", "all": "FULL_JOB"}
+
+// notify sends the notice. Slurm answers 200 whatever became of it; the truth is in status[].
+func (c *Client) notify(ctx context.Context, a cluster.Action) error {
+	flag, ok := whom[a.SignalTo]
+	if !ok || a.Signal == "" {
+		return fmt.Errorf("notice to %v: signal %q to %q: say steps, batch or all", a.ID, a.Signal, a.SignalTo)
+	}
+	q := url.Values{"signal": {a.Signal}, "flags": {flag}}
+	var bad *problem
+	heard := false
+	err := c.rest.put(ctx, http.MethodDelete, c.path("job/%v?%s", a.ID, q.Encode()), nil, func(r *reader, name string) bool {
+		if name != "status" {
+			return false
+		}
+		r.array(func() {
+			if p := r.status(); p.code != 0 {
+				bad = &p
+			} else {
+				heard = true
+			}
+		})
+		return true
+	})
+	if err != nil || heard || bad == nil {
+		return moot(err)
+	}
+	switch bad.code {
+	case codeFinished, codeUnknownJob:
+		return skip("it has finished")
+	case codePending:
+		return skip("it waits")
+	}
+	return &Error{Doing: fmt.Sprintf("signal %s to %v", a.Signal, a.ID), Code: bad.code, Err: errors.New(bad.words())}
+}
+
+// status reads one entry of a DELETE's status[].
+func (r *reader) status() problem {
+	var p problem
+	r.object(func(name string) {
+		if name != "error" || r.kind() != '{' {
+			r.skip()
+			return
+		}
+		r.object(func(name string) {
+			switch name {
+			case "code":
+				p.code = int(r.number().n)
+			case "string":
+				p.text = r.text()
+			case "message":
+				p.description = r.text()
+			default:
+				r.skip()
+			}
+		})
+	})
+	return p
+}
+
+// reclaim requeues the job, never one that has finished, and at once gates it
+// far ahead: a begin time in the future, set while the job cleans up, survives that;
+// "now" would not. Where the version forbids that (see gatesCompleting), the two
+// minutes that Slurm itself waits after a requeue must do until the next round's gate.
+func (c *Client) reclaim(ctx context.Context, a cluster.Action) error {
+	w, err := c.readJob(ctx, a.Record, a.ID)
+	if err != nil {
+		return err
+	}
+	requeued := func() bool { return w.restarts > a.Restarts && w.is("PENDING") }
+	switch {
+	case requeued():
+	case finished(w):
+		return skip("it has finished")
+	case w.restarts > a.Restarts:
+		return skip("it was requeued and runs again")
+	case w.is("PENDING"):
+		return skip("it is not running")
+	default:
+		if err := c.requeue(ctx, a, w); err != nil {
+			return err
+		}
+		if w, err = c.readJob(ctx, a.Record, a.ID); err != nil {
+			return err
+		}
+		switch {
+		case requeued():
+		case finished(w):
+			return skip("it has finished")
+		default:
+			return fmt.Errorf("requeue of %v: Slurm agreed, but the job is %s and was restarted %d times as before", a.ID, strings.Join(w.states, ","), w.restarts)
+		}
+	}
+	ch := c.asTheUserHadIt(a, beginAt(a.Until))
+	if w.is("COMPLETING") && !c.speech.version.gatesCompleting() {
+		delete(ch, "begin_time")
+	}
+	err = c.update(ctx, w.id, ch)
+	var moved skip
+	switch {
+	case errors.As(err, &moved):
+		return fmt.Errorf("%v was requeued, but its gate could not be set: %s", a.ID, string(moved))
+	case err != nil:
+		return fmt.Errorf("%v was requeued, but its gate could not be set: %w", a.ID, err)
+	}
+	return nil
+}
+
+func finished(w *wireJob) bool { return !w.is("PENDING") && !w.is("RUNNING") && !w.is("SUSPENDED") }
+
+// requeue asks for it in the one form that never revives a job which has just
+// finished. A suspended job is resumed first: it would neither hear the signal
+// nor come out of it without a hold.
+func (c *Client) requeue(ctx context.Context, a cluster.Action, w *wireJob) error {
+	if w.is("SUSPENDED") {
+		if _, err := c.scontrol(ctx, "resume", a.ID.String()); err != nil {
+			return fmt.Errorf("resuming %v before its requeue: %w", a.ID, err)
+		}
+	}
+	if !c.speech.version.requeues() {
+		_, err := c.scontrol(ctx, "requeue", "Incomplete", a.ID.String())
+		return moot(err)
+	}
+	body := map[string]any{"jobs": []string{a.ID.String()}, "flags": []string{"Incomplete"}}
+	return moot(c.rest.put(ctx, http.MethodPost, c.path("jobs/requeue"), body, nil))
+}
+
+// readJob reads one job anew. It is a skip where Slurm no longer knows it.
+func (c *Client) readJob(ctx context.Context, id int64, job cluster.JobID) (*wireJob, error) {
+	all, err := c.readRecord(ctx, id)
+	if err != nil {
+		return nil, moot(err)
+	}
+	_, isTask := job.Index()
+	for i := range all {
+		if all[i].jobID() == job || all[i].id == id && (!isTask || len(all) == 1) {
+			return &all[i], nil
+		}
+	}
+	return nil, skip("Slurm no longer knows it")
+}
+
+// reservationFlags: IGNORE_JOBS, since the nodes are busy when it is made; FLEX,
+// or its end would kill the jobs in it; NO_HOLD_JOBS_AFTER_END, or its end would
+// hold a job that still waits for it; OVERLAP, so that two hand-overs may follow
+// each other on one node.
+var reservationFlags = []string{"IGNORE_JOBS", "FLEX", "NO_HOLD_JOBS_AFTER_END", "OVERLAP"}
+
+// reserve makes the reservation, or changes it where it is there already. What
+// is there may have changed since the last look, so the other way is tried too.
+func (c *Client) reserve(ctx context.Context, a cluster.Action) error {
+	c.seen.reservations.ask = 0
+	reserve := c.reserveByREST
+	if !c.speech.version.reserves() {
+		reserve = c.reserveByScontrol
+	}
+	there := c.knowsReservation(a.Reservation)
+	err := reserve(ctx, a, !there)
+	switch code := codeOf(err); {
+	case there && code == codeUnknownResv, !there && (code == codeResvStarted || code == codeDuplicateResv):
+		return reserve(ctx, a, there)
+	}
+	return err
+}
+
+func (c *Client) reserveByREST(ctx context.Context, a cluster.Action, create bool) error {
+	body := map[string]any{
+		"name":      a.Reservation,
+		"accounts":  a.Accounts,
+		"node_list": a.Nodes,
+		"end_time":  beginAt(a.Until),
+	}
+	if create { // a start time in a change of one that has begun is refused
+		body["start_time"] = beginNow(c.now())
+		body["flags"] = reservationFlags
+	}
+	return c.rest.put(ctx, http.MethodPost, c.path("reservation"), body, nil)
+}
+
+func (c *Client) reserveByScontrol(ctx context.Context, a cluster.Action, create bool) error {
+	args := []string{
+		"update", "reservation",
+		"ReservationName=" + a.Reservation,
+		"Accounts=" + strings.Join(a.Accounts, ","),
+		"Nodes=" + strings.Join(a.Nodes, ","),
+		"EndTime=" + scontrolTime(a.Until),
+	}
+	if create {
+		args[0] = "create"
+		args = append(args, "StartTime=now", "Flags="+strings.Join(reservationFlags, ","))
+	}
+	_, err := c.scontrol(ctx, args...)
+	return err
+}
+
+func (c *Client) knowsReservation(name string) bool {
+	for _, r := range c.seen.last.Reservations {
+		if r.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// release frees a running job of its reservation, so that the reservation can
+// go while the job stays.
+func (c *Client) release(ctx context.Context, a cluster.Action) error {
+	err := c.update(ctx, a.Record, change{"reservation": "", "site_factor": siteFactor(0)})
+	var moved skip
+	if err != nil && !errors.As(err, &moved) {
+		return err
+	}
+	err = c.deleteReservation(ctx, a.Reservation)
+	if codeOf(err) == codeResvInUse {
+		return nil // by another beneficiary, whose release deletes it
+	}
+	return err
+}
+
+// unreserve deletes a reservation after taking it from all jobs that name it.
+func (c *Client) unreserve(ctx context.Context, a cluster.Action) error {
+	for _, id := range slices.Sorted(maps.Keys(c.seen.records)) {
+		if c.seen.records[id].resv != a.Reservation {
+			continue
+		}
+		c.touch(id)
+		err := c.update(ctx, id, change{"reservation": ""})
+		var moved skip
+		if err != nil && !errors.As(err, &moved) {
+			return err
+		}
+	}
+	return c.deleteReservation(ctx, a.Reservation)
+}
+
+func (c *Client) deleteReservation(ctx context.Context, name string) error {
+	c.seen.reservations.ask = 0
+	var err error
+	if c.speech.version.reserves() {
+		err = c.rest.put(ctx, http.MethodDelete, c.path("reservation/%s", url.PathEscape(name)), nil, nil)
+	} else {
+		_, err = c.scontrol(ctx, "delete", "reservation="+name)
+	}
+	if codeOf(err) == codeUnknownResv {
+		return nil // gone already
+	}
+	return err
+}
+
+// watchTouched is for how long after an action its record is read at every look
+// while it has not come to rest: a job that was granted but does not start gets
+// its true reason only seconds later.
+const watchTouched = 2 * cluster.Minute
+
+func (c *Client) touch(record int64) {
+	if c.seen.touched == nil {
+		c.seen.touched = map[int64]cluster.Instant{}
+	}
+	c.seen.touched[record] = c.now().Add(watchTouched)
+}

@@ -1,0 +1,139 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Client looks at one Slurm and acts on it. It is safe for concurrent use; looks
+// and actions are carried out one at a time.
+type Client struct {
+	cfg  Config
+	rest *rest
+
+	mu     sync.Mutex
+	speech *speech // nil = to be negotiated (again)
+	seen   seen
+	notes  notes
+}
+
+// New checks cfg and gives a client. It does not connect: that is the first Observe's work.
+func New(cfg Config) (*Client, error) {
+	cfg = cfg.withDefaults()
+	r, err := newREST(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{cfg: cfg, rest: r}, nil
+}
+
+// Close drops the connections.
+func (c *Client) Close() { c.rest.http.CloseIdleConnections() }
+
+// notes collects what a look left out or could not find out, without failing for it.
+type notes struct {
+	lines   []string
+	dropped int
+}
+
+const mostNotes = 20
+
+func (n *notes) add(format string, args ...any) {
+	if len(n.lines) == mostNotes {
+		n.dropped++
+		return
+	}
+	n.lines = append(n.lines, fmt.Sprintf(format, args...))
+}
+
+// Notes tells what the last Observe left out or worked around, in words: records
+// that made no sense, an account tree that could not be renewed. Mostly empty.
+func (c *Client) Notes() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := append([]string(nil), c.notes.lines...)
+	if c.notes.dropped > 0 {
+		out = append(out, fmt.Sprintf("and %d more like these", c.notes.dropped))
+	}
+	return out
+}
+
+func (c *Client) now() cluster.Instant { return cluster.InstantOf(c.cfg.Now()) }
+
+// talk negotiates where that has not happened yet or no longer holds.
+func (c *Client) talk(ctx context.Context) error {
+	if c.speech != nil {
+		return nil
+	}
+	s, err := c.rest.negotiate(ctx)
+	if err != nil {
+		return err
+	}
+	c.speech = &s
+	c.seen.forget()
+	return nil
+}
+
+// path is a path of slurmctld's API in the negotiated version.
+func (c *Client) path(format string, args ...any) string {
+	return fmt.Sprintf("/slurm/%v/", c.speech.version) + fmt.Sprintf(format, args...)
+}
+
+// jobsPath is the same in the version in which jobs are read.
+func (c *Client) jobsPath(format string, args ...any) string {
+	return fmt.Sprintf("/slurm/%v/", c.speech.jobs) + fmt.Sprintf(format, args...)
+}
+
+// dbPath is a path of slurmdbd's API.
+func (c *Client) dbPath(format string, args ...any) string {
+	return fmt.Sprintf("/slurmdb/%v/", c.speech.version) + fmt.Sprintf(format, args...)
+}
+
+// list reads one list of records, all of it or, with update > 0, only if it is
+// newer than that second. each must read exactly one value; what it reports
+// as an error, or leaves in r.junk, costs that record only.
+func (c *Client) list(ctx context.Context, path, member string, update int64, each func(*reader) error, reset func()) (reply, error) {
+	if update > 0 {
+		path += fmt.Sprintf("?update_time=%d", update)
+	}
+	var found bool
+	var notes notes
+	var all, bad int
+	rep, err := c.rest.get(ctx, c.cfg.ListTimeout, path, func(r *reader, name string) bool {
+		if name != member || r.kind() != '[' {
+			return false
+		}
+		found, notes, all, bad = true, c.notes, 0, 0
+		reset()
+		r.array(func() {
+			r.junk = ""
+			err := each(r)
+			all++
+			switch {
+			case r.err != nil:
+			case r.junk != "":
+				bad++
+				notes.add("left out a record of %s: %s", path, r.junk)
+			case err != nil:
+				bad++
+				notes.add("left out a record of %s: %v", path, err)
+			}
+		})
+		return true
+	})
+	switch {
+	case err != nil:
+		return rep, fmt.Errorf("reading Slurm's %s: %w", member, err)
+	case rep.same:
+		return rep, nil
+	case !found:
+		return rep, fmt.Errorf("reading Slurm's %s: the reply to %s has no list of them", member, path)
+	case bad > 1 && bad*10 > all || bad == all && bad > 0:
+		return rep, fmt.Errorf("reading Slurm's %s: %d of %d records make no sense, the first: %s", member, bad, all, notes.lines[len(c.notes.lines):][0])
+	}
+	c.notes = notes
+	return rep, nil
+}

@@ -1,0 +1,61 @@
+package slurm
+
+import (
+	"cmp"
+	"time"
+)
+
+// Config says where Slurm is and how to deal with it. Zero values mean the
+// default that stands beside each field.
+type Config struct {
+	// Address of slurmrestd: unix:///run/slurmrestd/slurmrestd.socket, http://host:port or https://host:port.
+	Address string
+	TLS     TLS
+	// User and TokenFile fill the X-SLURM-USER-NAME and X-SLURM-USER-TOKEN headers;
+	// empty where the socket's owner is proof enough. The file is read again on 401.
+	User      string
+	TokenFile string
+	// APIVersion is "" to choose the newest that both sides know, or e.g. "v0.0.44".
+	APIVersion string
+	// Scontrol is the command line before scontrol's arguments ("scontrol").
+	Scontrol []string
+
+	Timeout     time.Duration // of a write or a small read (20 s: Slurm itself gives up after 10)
+	ListTimeout time.Duration // of a full list (2 min)
+	Retries     int           // of a read that failed (3; negative = none)
+
+	FullEvery     time.Duration // how old the full job list may become (30 s)
+	AccountsEvery time.Duration // how old the account tree may become (5 min)
+	SmallList     int           // up to so many job records the full list is always read (200; negative = never)
+	Singles       int           // up to so many changed records are read singly (64)
+	ArrayCap      int           // tasks of one waiting array that are told apart (1000)
+
+	// Now is the clock (time.Now).
+	Now func() time.Time
+}
+
+// TLS is for https addresses.
+type TLS struct {
+	CAFile     string // "" = the system's
+	CertFile   string // client certificate and key; "" = none
+	KeyFile    string
+	ServerName string // "" = the address's host
+}
+
+func (c Config) withDefaults() Config {
+	if len(c.Scontrol) == 0 {
+		c.Scontrol = []string{"scontrol"}
+	}
+	c.Timeout = cmp.Or(c.Timeout, 20*time.Second)
+	c.ListTimeout = cmp.Or(c.ListTimeout, 2*time.Minute)
+	c.Retries = cmp.Or(c.Retries, 3)
+	c.FullEvery = cmp.Or(c.FullEvery, 30*time.Second)
+	c.AccountsEvery = cmp.Or(c.AccountsEvery, 5*time.Minute)
+	c.SmallList = cmp.Or(c.SmallList, 200)
+	c.Singles = cmp.Or(c.Singles, 64)
+	c.ArrayCap = cmp.Or(c.ArrayCap, 1000)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}

@@ -1,0 +1,200 @@
+package slurm
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Facts is what `doctor` wants to know about a Slurm: as it is, without judging.
+type Facts struct {
+	Address  string   `json:"address"`
+	Release  string   `json:"release"` // "26.05.5"
+	Cluster  string   `json:"cluster"`
+	Offered  []string `json:"offered"`   // API versions of slurmrestd
+	Speaks   string   `json:"speaks"`    // the one that we use
+	ReadJobs string   `json:"read_jobs"` // the one in which we read jobs
+	// Requeue and Reserve say by what the levers go: "rest" or "scontrol".
+	Requeue string `json:"requeue"`
+	Reserve string `json:"reserve"`
+
+	// Conf is Slurm's whole configuration, by the names of slurm.conf; empty
+	// where scontrol could not be run (ConfError).
+	Conf      map[string]string `json:"conf"`
+	ConfError string            `json:"conf_error,omitempty"`
+	// MinJobAge is how long a finished job stays listed.
+	MinJobAge cluster.Span `json:"min_job_age"`
+
+	// Operator is the Slurm user as whom slurmrestd acts for us ("" where that
+	// cannot be told), Rights its admin level: "None", "Operator", "Administrator".
+	Operator string `json:"operator,omitempty"`
+	Rights   string `json:"rights,omitempty"`
+	// RestDenied and ScontrolDenied are Slurm's words to an operator's request
+	// that changes nothing, tried on either way; "" = allowed.
+	RestDenied     string `json:"rest_denied,omitempty"`
+	ScontrolDenied string `json:"scontrol_denied,omitempty"`
+
+	Nodes []cluster.Node `json:"nodes"` // those with GPUs
+}
+
+// The keys of Facts.Conf that matter to us.
+const (
+	ConfSelectType     = "SelectType"
+	ConfGresTypes      = "GresTypes"
+	ConfTRES           = "AccountingStorageTRES"
+	ConfKillWait       = "KillWait"
+	ConfPriorityFlags  = "PriorityFlags"
+	ConfScheduler      = "SchedulerParameters"
+	ConfJobSubmit      = "JobSubmitPlugins"
+	ConfMinJobAge      = "MinJobAge"
+	ConfJobRequeue     = "JobRequeue"
+	ConfJobFileAppend  = "JobFileAppend"
+	ConfPreemptMode    = "PreemptMode"
+	ConfSelectTypeArgs = "SelectTypeParameters"
+	confBoot           = "BOOT_TIME"
+)
+
+// Facts asks Slurm for them. What cannot be found out is told in the Facts;
+// an error means that slurmrestd itself does not answer.
+func (c *Client) Facts(ctx context.Context) (Facts, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.speech = nil // look anew at what is offered
+	if err := c.talk(ctx); err != nil {
+		return Facts{}, err
+	}
+	if _, err := c.lookController(ctx); err != nil {
+		return Facts{}, err
+	}
+	if err := c.lookNodes(ctx, 0); err != nil {
+		return Facts{}, err
+	}
+	f := Facts{
+		Address:  c.cfg.Address,
+		Speaks:   c.speech.version.String(),
+		ReadJobs: c.speech.jobs.String(),
+		Requeue:  "scontrol",
+		Reserve:  "scontrol",
+		Nodes:    c.seen.last.Nodes,
+	}
+	for _, v := range c.speech.offered {
+		f.Offered = append(f.Offered, v.String())
+	}
+	if c.speech.version.requeues() {
+		f.Requeue = "rest"
+	}
+	if c.speech.version.reserves() {
+		f.Reserve = "rest"
+	}
+	f.Conf = map[string]string{}
+	conf, err := c.conf(ctx)
+	if err != nil {
+		f.ConfError = err.Error()
+	} else {
+		f.Conf = conf
+	}
+	f.MinJobAge = minJobAge(conf)
+	f.Cluster, f.Release = c.seen.cluster, c.seen.release
+	f.Operator = c.operator()
+	f.Rights = c.adminLevel(ctx, f.Operator)
+	f.RestDenied, f.ScontrolDenied = c.denied(ctx)
+	return f, nil
+}
+
+// operator gives the name of the user as whom slurmrestd acts: the one in our
+// headers, else, on a unix socket, the one that slurmrestd runs as.
+func (c *Client) operator() string {
+	if c.cfg.User != "" {
+		return c.cfg.User
+	}
+	path, ok := strings.CutPrefix(c.cfg.Address, "unix://")
+	if !ok {
+		return ""
+	}
+	var s syscall.Stat_t
+	if syscall.Stat(path, &s) != nil {
+		return ""
+	}
+	u, err := user.LookupId(strconv.Itoa(int(s.Uid)))
+	if err != nil {
+		return ""
+	}
+	return u.Username
+}
+
+// adminLevel asks slurmdbd what the user may do; "" where it would not tell.
+func (c *Client) adminLevel(ctx context.Context, name string) string {
+	if name == "" {
+		return ""
+	}
+	level := ""
+	_, err := c.rest.get(ctx, c.cfg.Timeout, c.dbPath("user/%s", url.PathEscape(name)), func(r *reader, member string) bool {
+		if member != "users" {
+			return false
+		}
+		r.array(func() {
+			r.object(func(field string) {
+				if field == "administrator_level" {
+					level = strings.Join(r.list(), ",")
+				} else {
+					r.skip()
+				}
+			})
+		})
+		return true
+	})
+	if err != nil {
+		return ""
+	}
+	return level
+}
+
+// denied tries what only an operator may do, so that nothing happens: to
+// delete a reservation that is not there. Who may not is told so first.
+func (c *Client) denied(ctx context.Context) (rest, scontrol string) {
+	const nobodys = cluster.ReservationPrefix + "doctor_asks"
+	words := func(err error) string {
+		if err == nil || codeOf(err) == codeUnknownResv {
+			return ""
+		}
+		return err.Error()
+	}
+	if c.speech.version.reserves() {
+		rest = words(c.rest.put(ctx, http.MethodDelete, c.path("reservation/"+nobodys), nil, nil))
+	}
+	_, err := c.scontrol(ctx, "delete", "reservation="+nobodys)
+	return rest, words(err)
+}
+
+// conf reads slurmctld's configuration. REST has none.
+func (c *Client) conf(ctx context.Context) (map[string]string, error) {
+	out, err := c.scontrol(ctx, "show", "config")
+	if err != nil {
+		return nil, err
+	}
+	conf := map[string]string{}
+	for line := range strings.Lines(out) {
+		if key, value, ok := strings.Cut(line, " = "); ok {
+			conf[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		}
+	}
+	return conf, nil
+}
+
+// usualMinJobAge is Slurm's default.
+const usualMinJobAge = 300 * cluster.Second
+
+// minJobAge reads "300 sec".
+func minJobAge(conf map[string]string) cluster.Span {
+	word, _, _ := strings.Cut(conf[ConfMinJobAge], " ")
+	if n := atoi(word); n > 0 {
+		return span(int64(n))
+	}
+	return usualMinJobAge
+}

@@ -1,0 +1,196 @@
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// attempts reads from the accounting history what ran since then: one
+// Attempt for each stretch that held GPUs, sorted by start and id.
+func (c *Client) attempts(ctx context.Context, since cluster.Instant) ([]cluster.Attempt, error) {
+	var out []cluster.Attempt
+	path := c.dbPath("jobs?show_duplicates=true&skip_steps=true&disable_truncate_usage_time=true&start_time=%d", int64(since)/1000)
+	_, err := c.list(ctx, path, "jobs", 0, func(r *reader) error {
+		if a, ok := c.attempt(r); ok && r.junk == "" {
+			out = append(out, a)
+		}
+		return nil
+	}, func() { out = nil })
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(out, func(a, b cluster.Attempt) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), a.ID.Compare(b.ID))
+	})
+	return out, nil
+}
+
+// attempt reads one row; false where it never held GPUs.
+func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
+	var a cluster.Attempt
+	var array int64
+	var task number
+	var states []string
+	var nodes, on string
+	r.object(func(name string) {
+		switch name {
+		case "job_id":
+			a.ID.ID = r.number().n
+		case "array":
+			array, task = r.arrayOf()
+		case "user":
+			a.User = r.text()
+		case "account":
+			a.Account = r.text()
+		case "cluster":
+			on = r.text()
+		case "nodes":
+			nodes = r.text()
+		case "state":
+			states = r.currentState()
+		case "time":
+			r.times(&a)
+		case "tres":
+			a.GPUs = r.allocated()
+		default:
+			r.skip()
+		}
+	})
+	if r.junk == "" && r.err == nil && (a.ID.ID <= 0 || len(states) == 0) {
+		r.junk = "a row without job_id or state"
+		return a, false
+	}
+	if array > 0 && task.set {
+		a.ID = cluster.TaskID(array, int32(task.n))
+	}
+	a.Outcome = attemptOutcome(states)
+	if on != "" && c.seen.cluster != "" && on != c.seen.cluster {
+		return a, false
+	}
+	c.nameModels(&a, nodes)
+	return a, len(a.GPUs) > 0 && a.Start > 0
+}
+
+// attemptOutcome is how the stretch ended: slurmdbd shows a requeued one as
+// PENDING with the flag REQUEUED.
+func attemptOutcome(states []string) string {
+	if slices.Contains(states, "REQUEUED") {
+		return "REQUEUED"
+	}
+	if len(states) == 0 {
+		return ""
+	}
+	return outcome(states)
+}
+
+func (r *reader) arrayOf() (job int64, task number) {
+	r.object(func(name string) {
+		switch name {
+		case "job_id":
+			job = r.number().n
+		case "task_id":
+			task = r.number()
+		default:
+			r.skip()
+		}
+	})
+	return job, task
+}
+
+func (r *reader) currentState() []string {
+	if r.kind() != '{' {
+		return r.list()
+	}
+	var out []string
+	r.object(func(name string) {
+		if name == "current" {
+			out = r.list()
+		} else {
+			r.skip()
+		}
+	})
+	return out
+}
+
+func (r *reader) times(a *cluster.Attempt) {
+	r.object(func(name string) {
+		switch name {
+		case "submission":
+			a.Submit = instant(r.seconds())
+		case "start":
+			a.Start = within(r.seconds())
+		case "end":
+			a.End = within(r.seconds())
+		case "suspended":
+			a.Suspend = span(r.seconds())
+		default:
+			r.skip()
+		}
+	})
+}
+
+// allocated reads tres.allocated: the GPUs by model; where the accounting does
+// not know models, all of them without one.
+func (r *reader) allocated() []cluster.GPUs {
+	var plain int
+	var typed []cluster.GPUs
+	r.object(func(name string) {
+		if name != "allocated" {
+			r.skip()
+			return
+		}
+		r.array(func() {
+			var kind, what string
+			var n int
+			r.object(func(name string) {
+				switch name {
+				case "type":
+					kind = r.text()
+				case "name":
+					what = r.text()
+				case "count":
+					n = int(max(r.number().n, 0))
+				default:
+					r.skip()
+				}
+			})
+			switch model, isTyped := strings.CutPrefix(what, "gpu:"); {
+			case kind != "gres" || n == 0:
+			case what == "gpu":
+				plain = n
+			case isTyped:
+				typed = append(typed, cluster.GPUs{Model: model, Count: n})
+			}
+		})
+	})
+	for _, g := range typed {
+		plain -= g.Count
+	}
+	if plain > 0 {
+		typed = append(typed, cluster.GPUs{Count: plain})
+	}
+	return typed
+}
+
+// nameModels fills in the model that the accounting does not know from the
+// nodes on which it ran, and sorts.
+func (c *Client) nameModels(a *cluster.Attempt, nodes string) {
+	names, _ := hosts(nodes)
+	for i := range a.GPUs {
+		if a.GPUs[i].Model != "" {
+			continue
+		}
+		a.GPUs[i].Model = untyped
+		for _, n := range names {
+			if node, ok := c.seen.gpuNodes[n]; ok {
+				a.GPUs[i].Model = onlyModel(node)
+				break
+			}
+		}
+	}
+	slices.SortFunc(a.GPUs, func(a, b cluster.GPUs) int { return strings.Compare(a.Model, b.Model) })
+}

@@ -1,0 +1,412 @@
+package slurm
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// record is a job record of Slurm as we keep it between two looks: translated,
+// with the few things beside it that a later look or an action needs.
+type record struct {
+	id     int64
+	states string // as in the list of states; tells whether it changed
+	// jobs is what the record stands for: one job, the waiting tasks of an array,
+	// or nothing where it concerns no GPU node.
+	jobs []cluster.Job
+
+	array    int64 // 0 = no array
+	limit    int   // the array's %limit, 0 = none
+	tasks    int   // how many waiting tasks it stands for
+	cut      bool  // Slurm cut the list of them short
+	wants    bool  // it asks for GPUs
+	resv     string
+	deadline cluster.Instant
+	// ran is the run time before the last suspension: what a suspended job's
+	// Suspend is reckoned from.
+	ran cluster.Span
+	// shards are the GPUs of which the job holds a part, by node.
+	shards map[string][]int
+}
+
+// translator turns Slurm's job records into ours.
+type translator struct {
+	nodes    map[string]cluster.Node // those with GPUs
+	arrayCap int
+	now      cluster.Instant
+}
+
+// record translates w. before is what was known of it (see seen.known), or nil.
+func (t *translator) record(w *wireJob, before *record) (*record, error) {
+	rec := &record{
+		id:       w.id,
+		states:   stateKey(w.states),
+		array:    w.array,
+		limit:    w.arrayMax,
+		cut:      isCut(w.tasks),
+		resv:     w.resv,
+		deadline: instant(w.deadline),
+		ran:      span(w.ranBefore),
+	}
+	q := request(w)
+	rec.wants = q.GPUs > 0 || q.Unplaceable == partsOfGPUs
+	j := cluster.Job{
+		ID:          w.jobID(),
+		Record:      w.id,
+		Name:        w.name,
+		User:        w.user,
+		Account:     w.account,
+		QOS:         w.qos,
+		Partitions:  w.partition,
+		State:       state(w),
+		Because:     because(w),
+		Batch:       w.batch,
+		Requeueable: w.requeue && w.batch,
+		Het:         w.het > 0,
+		Request:     q,
+		Submit:      instant(w.submit),
+		Eligible:    instant(w.eligible),
+		Limit:       limit(w.limit),
+		Restarts:    w.restarts,
+		Reservation: w.resv,
+	}
+	var err error
+	if j.NodeList, err = hosts(w.required); err != nil {
+		return nil, err
+	}
+	if j.Exclude, err = hosts(w.excluded); err != nil {
+		return nil, err
+	}
+	j.Marked, j.MarkedBegin = mark(w.mark)
+	switch j.State {
+	case cluster.Waiting:
+		j.Inactive = inactive(w)
+	default:
+		j.Start, j.End = within(w.start), within(w.end)
+		j.Suspend = suspension(w, j.State, t.now)
+		if j.Limit == 0 && j.State != cluster.Done {
+			j.End = 0 // Slurm says in a year
+		}
+	}
+	if j.State == cluster.Done || j.State == cluster.Completing && !w.is("PENDING") {
+		j.Outcome = outcome(w.states)
+	}
+	if holds(j.State) {
+		if j.Holds, rec.shards, err = t.holdings(w); err != nil {
+			return nil, err
+		}
+	}
+	if j.State == cluster.Completing {
+		lastAttempt(w, &j, before)
+	}
+	// As soon as a job has started, Slurm shows the nodes that it got and
+	// forgets those that it wanted.
+	if j.State != cluster.Waiting && before.isSame(j) {
+		j.Request = before.jobs[0].Request
+	}
+	if !rec.wants && len(j.Holds) == 0 {
+		return rec, nil
+	}
+	rec.jobs = []cluster.Job{j}
+	if w.array > 0 && !w.task.set {
+		list, total, err := taskNumbers(w.tasks, t.arrayCap)
+		if err != nil {
+			return nil, err
+		}
+		rec.standFor(list, total)
+	}
+	return rec, nil
+}
+
+// standFor makes an array's record stand for the given tasks, of total in all.
+// There are none when the array was cancelled as a whole.
+func (r *record) standFor(tasks []int, total int) {
+	template := r.jobs[0]
+	r.jobs, r.tasks = make([]cluster.Job, len(tasks)), total
+	for i, n := range tasks {
+		r.jobs[i] = template
+		r.jobs[i].ID = cluster.TaskID(r.array, int32(n))
+		r.jobs[i].Whole = total > 1
+	}
+}
+
+// isSame reports whether j may be the same submission as what was seen under its record.
+func (r *record) isSame(j cluster.Job) bool {
+	if r == nil || len(r.jobs) == 0 {
+		return false
+	}
+	o := r.jobs[0]
+	return o.User == j.User && o.Account == j.Account && o.Name == j.Name && o.Restarts <= j.Restarts
+}
+
+func holds(s cluster.JobState) bool {
+	return s == cluster.Running || s == cluster.Suspended || s == cluster.Completing
+}
+
+// lastAttempt corrects what Slurm has forgotten of a job that cleans up: which GPUs
+// of which model it has, and, once it is requeued, since when.
+func lastAttempt(w *wireJob, j *cluster.Job, before *record) {
+	if w.is("PENDING") {
+		j.Start, j.End = 0, 0
+	}
+	if !before.isSame(*j) || before.id != w.id || !holds(before.jobs[0].State) {
+		return
+	}
+	was := before.jobs[0]
+	var still []cluster.Holding
+	for _, h := range was.Holds {
+		if slices.ContainsFunc(j.Holds, func(o cluster.Holding) bool { return o.Node == h.Node }) {
+			still = append(still, h)
+		}
+	}
+	if len(still) > 0 {
+		j.Holds, j.Start = still, was.Start
+	}
+}
+
+// isCut reports whether a list of tasks ends in "...": slurmrestd cuts long ones
+// off, unless SLURM_BITSTR_LEN=0 stands in its environment.
+func isCut(tasks string) bool { return strings.Contains(tasks, "...") }
+
+// taskNumbers reads "0-4,11-19:2%5"; of a list that was cut off, what can be read.
+func taskNumbers(s string, most int) (list []int, total int, err error) {
+	s, _, _ = strings.Cut(s, "%")
+	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	if cut, ok := strings.CutSuffix(s, "..."); ok {
+		s = cut[:max(strings.LastIndexByte(cut, ','), 0)]
+	}
+	if s == "" {
+		return nil, 0, nil
+	}
+	return numberRanges(s, most)
+}
+
+// stateKey makes one comparable word of a state list.
+func stateKey(states []string) string {
+	if len(states) == 1 {
+		return states[0]
+	}
+	sorted := slices.Clone(states)
+	slices.Sort(sorted)
+	return strings.Join(sorted, ",")
+}
+
+func state(w *wireJob) cluster.JobState {
+	switch {
+	case w.is("COMPLETING"):
+		return cluster.Completing
+	case w.is("PENDING"):
+		return cluster.Waiting
+	case w.is("RUNNING"):
+		return cluster.Running
+	case w.is("SUSPENDED"):
+		return cluster.Suspended
+	}
+	return cluster.Done
+}
+
+// outcome is the base state of a finished job, without Slurm's flags beside it.
+func outcome(states []string) string {
+	for _, s := range states {
+		switch s {
+		case "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY":
+			return s
+		}
+	}
+	return states[0]
+}
+
+func because(w *wireJob) string {
+	reason := w.reason
+	if reason == "None" {
+		reason = ""
+	}
+	switch {
+	case w.remark == "":
+		return reason
+	case strings.HasPrefix(w.remark, reason): // "ReqNodeNotAvail, Reserved for maintenance"
+		return w.remark
+	}
+	return reason + ": " + w.remark
+}
+
+// inactive tells why a waiting job could not start on an empty cluster, from
+// what is seen even while it is gated.
+func inactive(w *wireJob) string {
+	switch {
+	case w.is("RESV_DEL_HOLD") || w.reason == "ReservationDeleted":
+		return "held: its reservation is gone"
+	case w.is("SPECIAL_EXIT") || w.is("REQUEUE_HOLD"):
+		return "held: requeued with a hold"
+	case w.reason == "DependencyNeverSatisfied":
+		return "dependency never satisfied"
+	case w.hold || w.priority.set && w.priority.n == 0 || strings.HasPrefix(w.reason, "JobHeld"):
+		return "held"
+	case w.depends != "":
+		return "dependency"
+	case w.is("REVOKED"):
+		return "runs on another cluster"
+	case w.reason == "InvalidAccount" || w.reason == "InvalidQOS" || w.reason == "PartitionDown" || w.reason == "PartitionInactive":
+		return w.reason
+	}
+	return ""
+}
+
+func limit(n number) cluster.Span {
+	if !n.set || n.n <= 0 || n.n > 1<<32 {
+		return 0
+	}
+	return cluster.Span(n.n) * cluster.Minute
+}
+
+// suspension is how long the present attempt has been suspended.
+func suspension(w *wireJob, s cluster.JobState, now cluster.Instant) cluster.Span {
+	if w.suspended == 0 || w.start == 0 {
+		return 0
+	}
+	until := within(w.suspended) // the last resume
+	if s == cluster.Suspended {
+		until = now
+	}
+	return max(until.Sub(within(w.start))-span(w.ranBefore), 0)
+}
+
+// mark reads what our submit plugin wrote: "fl:begin=<epoch|0>,gate=<epoch>",
+// perhaps among words of others.
+func mark(comment string) (bool, cluster.Instant) {
+	_, rest, ok := strings.Cut(comment, "fl:")
+	if !ok {
+		return false, 0
+	}
+	word := rest
+	if end := strings.IndexAny(rest, " ;|\n"); end >= 0 {
+		word = rest[:end]
+	}
+	for _, item := range strings.Split(word, ",") {
+		if v, ok := strings.CutPrefix(item, "begin="); ok {
+			n, err := strconv.ParseInt(v, 10, 64)
+			if err == nil && n >= 0 && n < 1<<40 {
+				return true, instant(n)
+			}
+		}
+	}
+	return false, 0
+}
+
+// holdings says what the job has on each GPU node: from gres_detail and
+// job_resources, which go by node; where they are missing, from tres_alloc_str
+// for a job on one node.
+func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, error) {
+	names, err := hosts(w.nodes)
+	if err != nil {
+		return nil, nil, err
+	}
+	details := w.detail
+	if len(details) == 0 && len(names) > 0 { // as for every job that cleans up
+		details = spread(w, names)
+	}
+	var out []cluster.Holding
+	var shards map[string][]int
+	for i, name := range names {
+		node, ok := t.nodes[name]
+		if !ok {
+			continue
+		}
+		var list []gres
+		if i < len(details) {
+			if list, err = gresList(details[i]); err != nil {
+				return nil, nil, err
+			}
+		}
+		part := w.part(name, max(len(names), w.nodeCount))
+		here := held(name, node, list)
+		for _, g := range list {
+			if g.name != "gpu" && len(g.shared()) > 0 {
+				if shards == nil {
+					shards = map[string][]int{}
+				}
+				shards[name] = append(shards[name], g.shared()...)
+			}
+		}
+		here[0].CPUs, here[0].MemoryMB = part.cpus, part.memoryMB
+		out = append(out, here...)
+	}
+	slices.SortFunc(out, func(a, b cluster.Holding) int {
+		if c := strings.Compare(a.Node, b.Node); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Model, b.Model)
+	})
+	return out, shards, nil
+}
+
+// held gives the GPUs in list as holdings on a node, one a model; one without
+// GPUs where there are none. CPUs and memory go to the first.
+func held(name string, node cluster.Node, list []gres) []cluster.Holding {
+	var out []cluster.Holding
+	for _, g := range list {
+		if g.name != "gpu" || g.count == 0 {
+			continue
+		}
+		h := cluster.Holding{Node: name, Model: g.model, GPUs: g.count, Index: g.indices()}
+		if h.Model == "" {
+			h.Model = onlyModel(node)
+		}
+		out = append(out, h)
+	}
+	if len(out) == 0 {
+		return []cluster.Holding{{Node: name}}
+	}
+	slices.SortFunc(out, func(a, b cluster.Holding) int { return strings.Compare(a.Model, b.Model) })
+	return out
+}
+
+// onlyModel is the model of a node's GPUs where Slurm does not tell which were given.
+func onlyModel(node cluster.Node) string {
+	if len(node.GPUs) == 0 {
+		return untyped
+	}
+	return node.GPUs[0].Model
+}
+
+// part gives the job's CPUs and memory on a node; an even share of the whole
+// where Slurm does not tell.
+func (w *wireJob) part(node string, nodes int) nodePart {
+	for _, p := range w.parts {
+		if p.node == node {
+			return p
+		}
+	}
+	got := parseTres(w.got)
+	return nodePart{
+		node:     node,
+		cpus:     (got.cpus + nodes - 1) / nodes,
+		memoryMB: (got.memoryMB + int64(nodes) - 1) / int64(nodes),
+	}
+}
+
+// spread makes up gres_detail from tres_alloc_str: the same on every node.
+func spread(w *wireJob, names []string) []string {
+	got := parseTres(w.got)
+	if got.gpus == 0 {
+		return nil
+	}
+	entry := "gpu"
+	for m := range got.models {
+		if len(got.models) == 1 {
+			entry += ":" + m
+		}
+	}
+	nodes := max(len(names), w.nodeCount) // a job that cleans up lists only the nodes not yet done
+	out := make([]string, len(names))
+	for i := range out {
+		n := got.gpus / nodes
+		if i < got.gpus%nodes {
+			n++
+		}
+		out[i] = entry + ":" + strconv.Itoa(n)
+	}
+	return out
+}

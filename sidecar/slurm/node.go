@@ -1,0 +1,228 @@
+package slurm
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// node reads one node record. Its GPUs are what gres.conf says less what is
+// drained; usage is left alone, since node records lag behind the jobs'.
+func (r *reader) node() cluster.Node {
+	var n cluster.Node
+	var states []string
+	var has, drained string
+	var reserved int64
+	var spared int64
+	r.object(func(name string) {
+		switch name {
+		case "name":
+			n.Name = r.text()
+		case "state":
+			states = r.list()
+		case "gres":
+			has = r.text()
+		case "gres_drained":
+			drained = r.text()
+		case "effective_cpus":
+			spared = r.number().n
+		case "cpus":
+			n.CPUs = r.count()
+		case "real_memory":
+			n.MemoryMB = r.number().n
+		case "specialized_memory":
+			reserved = r.number().n
+		case "partitions":
+			n.Partitions = r.list()
+		case "active_features":
+			n.Features = r.list()
+		default:
+			r.skip()
+		}
+	})
+	if spared > 0 && spared < int64(n.CPUs) {
+		n.CPUs = int(spared)
+	}
+	n.MemoryMB = max(n.MemoryMB-reserved, 0)
+	all, err := gresList(has)
+	if err == nil {
+		n.GPUs = gpuCounts(all)
+		if broken, err := gresList(drained); err == nil {
+			n.GPUs = less(n.GPUs, gpuCounts(broken))
+		}
+	}
+	if r.junk == "" && r.err == nil && (n.Name == "" || len(states) == 0 || err != nil) {
+		r.junk = "a node without name or state, or with GPUs that make no sense (" + has + ")"
+	}
+	n.Bad, n.Busy = health(states)
+	slices.Sort(n.Partitions)
+	slices.Sort(n.Features)
+	return n
+}
+
+func less(all, broken []cluster.GPUs) []cluster.GPUs {
+	for _, b := range broken {
+		for i := range all {
+			if all[i].Model == b.Model {
+				all[i].Count = max(all[i].Count-b.Count, 0)
+			}
+		}
+	}
+	return all
+}
+
+// health reads a node's states: why its GPUs are no capacity (bad), or why
+// nothing can be granted there for the moment (busy).
+func health(states []string) (bad, busy string) {
+	for _, s := range states {
+		switch s {
+		case "DOWN", "ERROR", "UNKNOWN", "FUTURE", "FAIL":
+			bad = cmp.Or(bad, strings.ToLower(s))
+		case "DRAIN":
+			bad = "drained"
+		case "NOT_RESPONDING":
+			bad = cmp.Or(bad, "not responding")
+		case "INVALID_REG":
+			bad = cmp.Or(bad, "registered with another shape")
+		case "MAINTENANCE":
+			busy = "maintenance"
+		case "COMPLETING": // Slurm starts nothing on a node where anything cleans up
+			busy = cmp.Or(busy, "completing")
+		case "REBOOT_REQUESTED", "REBOOT_ISSUED":
+			busy = cmp.Or(busy, "reboot")
+		case "POWERING_DOWN", "POWER_DOWN":
+			busy = cmp.Or(busy, "powering down")
+		case "BLOCKED":
+			busy = cmp.Or(busy, "blocked")
+		}
+	}
+	return bad, busy
+}
+
+func (r *reader) partition() cluster.Partition {
+	var p cluster.Partition
+	var nodes string
+	r.object(func(name string) {
+		switch name {
+		case "name":
+			p.Name = r.text()
+		case "nodes":
+			r.object(func(name string) {
+				if name == "configured" {
+					nodes = r.text()
+				} else {
+					r.skip()
+				}
+			})
+		case "maximums":
+			r.object(func(name string) {
+				if name == "time" {
+					p.MaxTime = limit(r.number())
+				} else {
+					r.skip()
+				}
+			})
+		case "partition":
+			r.object(func(name string) {
+				if name == "state" {
+					p.Up = slices.Contains(r.list(), "UP")
+				} else {
+					r.skip()
+				}
+			})
+		case "flags":
+			p.Default = slices.Contains(r.list(), "DEFAULT")
+		default:
+			r.skip()
+		}
+	})
+	var err error
+	p.Nodes, err = hosts(nodes)
+	slices.Sort(p.Nodes)
+	if r.junk == "" && r.err == nil && (p.Name == "" || err != nil) {
+		r.junk = "a partition without name or with senseless nodes"
+	}
+	return p
+}
+
+// forever is the end of what has none, in the year 4147: far, but safe to reckon with.
+const forever = cluster.Instant(1<<36) * 1000
+
+func (r *reader) reservation() cluster.Reservation {
+	var v cluster.Reservation
+	var nodes string
+	v.End = forever // unless it says otherwise
+	r.object(func(name string) {
+		switch name {
+		case "name":
+			v.Name = r.text()
+		case "node_list":
+			nodes = r.text()
+		case "accounts":
+			v.Accounts = r.list()
+		case "users":
+			v.Users = r.list()
+		case "start_time":
+			v.Start = instant(r.seconds())
+		case "end_time":
+			if s := r.seconds(); s > 0 {
+				v.End = instant(s)
+			}
+		case "flags":
+			v.Flags = r.list()
+		default:
+			r.skip()
+		}
+	})
+	var err error
+	v.Nodes, err = hosts(nodes)
+	slices.Sort(v.Nodes)
+	v.Ours = strings.HasPrefix(v.Name, cluster.ReservationPrefix)
+	if r.junk == "" && r.err == nil && (v.Name == "" || err != nil) {
+		r.junk = "a reservation without name or with senseless nodes"
+	}
+	return v
+}
+
+// association is a line of slurmdbd's tree; those with a user are no accounts.
+type association struct {
+	cluster, account, parent, user, partition string
+	shares                                    number
+}
+
+func (r *reader) association() association {
+	var a association
+	r.object(func(name string) {
+		switch name {
+		case "cluster":
+			a.cluster = r.text()
+		case "account":
+			a.account = r.text()
+		case "parent_account":
+			a.parent = r.text()
+		case "user":
+			a.user = r.text()
+		case "partition":
+			a.partition = r.text()
+		case "shares_raw":
+			a.shares = r.number()
+		default:
+			r.skip()
+		}
+	})
+	return a
+}
+
+// viaParent is how slurmdbd writes fairshare=parent.
+const viaParent = math.MaxInt32
+
+func (a association) translate() cluster.Account {
+	out := cluster.Account{Name: a.account, Parent: a.parent, Shares: a.shares.n}
+	if a.shares.n == viaParent {
+		out.Shares, out.ViaParent = 0, true
+	}
+	return out
+}

@@ -1,0 +1,344 @@
+package slurm
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+func TestNegotiation(t *testing.T) {
+	for _, c := range []struct {
+		offered           []version
+		ordered           string
+		speaks, readsJobs version
+		err               string
+	}{
+		{offered: []version{40, 41, 42}, speaks: 42, readsJobs: 42},
+		{offered: []version{42, 43, 44, 45}, speaks: 45, readsJobs: 44},
+		{offered: []version{44, 45, 46, 47}, speaks: 45, readsJobs: 44},
+		{offered: []version{45, 46, 47, 48}, speaks: 45, readsJobs: 45},
+		{offered: []version{46, 47}, err: "fairlease knows v0.0.42 to v0.0.45"},
+		{offered: []version{46, 47}, ordered: "v0.0.46", speaks: 46, readsJobs: 46},
+		{offered: []version{42, 43}, ordered: "v0.0.44", err: `slurm.api_version is "v0.0.44"`},
+		{offered: []version{40, 41}, err: "needs Slurm 24.11 or newer"},
+		{offered: nil, err: "offers no /slurm API"},
+	} {
+		s, err := choose(c.offered, c.ordered)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("choose(%v, %q) = %+v, %v; want an error with %q", c.offered, c.ordered, s, err, c.err)
+			}
+			continue
+		}
+		if err != nil || s.version != c.speaks || s.jobs != c.readsJobs {
+			t.Errorf("choose(%v, %q) = %+v, %v; want %v and %v", c.offered, c.ordered, s, err, c.speaks, c.readsJobs)
+		}
+	}
+}
+
+// An upgrade of Slurm takes our version away in the middle: the next look finds the new one.
+func TestNegotiatesAgainAfterUpgrade(t *testing.T) {
+	f := newRecorded(t, 44)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(7, "")))
+	c := f.client()
+	f.see(c)
+	newer := newRecorded(t, 45)
+	f.mu.Lock()
+	f.answers = newer.answers
+	f.mu.Unlock()
+	f.on("GET /slurm/v0.0.45/jobs/", jobs(900, waitingJob(8, "")))
+	if s := f.see(c); len(s.Jobs) != 1 || s.Jobs[0].ID.ID != 8 {
+		t.Errorf("jobs after the upgrade: %+v", s.Jobs)
+	}
+}
+
+func TestTruth(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer answer
+		err    string
+	}{
+		"cut short":            {text(`{"jobs":[` + waitingJob(1, "") + `,{"job_id":2`), "cut short"},
+		"cut in between":       {text(`{"jobs":[` + waitingJob(1, "")), "cut short"},
+		"no JSON":              {text(`<html>proxy error</html>`), "no JSON"},
+		"not an object":        {text(`[1,2]`), "not a JSON object"},
+		"empty":                {text(``), "cut short"},
+		"no list":              {text(`{"errors":[]}`), "no list"},
+		"list is null":         {text(`{"jobs":null,"errors":[]}`), "no list"},
+		"list is an object":    {text(`{"jobs":{},"errors":[]}`), "no list"},
+		"errors in 200":        {text(`{"jobs":[],"errors":[{"error_number":1800,"error":"Zero Bytes were transmitted or received"}]}`), "Zero Bytes"},
+		"errors without words": {text(`{"jobs":[],"errors":[{}]}`), "without a name"},
+		"all records junk":     {text(`{"jobs":[{"job_id":[]},{"job_id":"x"}],"last_update":5}`), "2 of 2 records make no sense"},
+		"500":                  {status(500, text(`{"errors":[{"error_number":1,"error":"Unspecified error"}]}`)), "Unspecified error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newRecorded(t, 44)
+			f.on("GET /slurm/v0.0.44/jobs/", c.answer)
+			s, err := f.client(func(c *Config) { c.Retries = -1 }).Observe(t.Context(), 0)
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("saw %d jobs, error %v; want an error with %q", len(s.Jobs), err, c.err)
+			}
+		})
+	}
+}
+
+// A record that makes no sense costs itself, not the list; where it was known
+// before, it is taken for what it was.
+func TestJunkRecord(t *testing.T) {
+	f := newRecorded(t, 44)
+	var list []string
+	for i := range 20 {
+		list = append(list, waitingJob(i+1, ""))
+	}
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(1_000_000, list...))
+	c := f.client()
+	f.see(c)
+	list[3] = waitingJob(4, `"restart_cnt":{"number":["x"]}`)
+	list = append(list, `{"job_id":99,"job_state":["RUNNING"],"nodes":"v[1-"}`)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(1_000_001, list...))
+	if s := f.see(c); len(s.Jobs) != 20 {
+		t.Errorf("%d jobs; want 20", len(s.Jobs))
+	}
+	notes := strings.Join(c.Notes(), "\n")
+	for _, want := range []string{"/jobs/3/restart_cnt", "v[1-"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes do not name %s:\n%s", want, notes)
+		}
+	}
+}
+
+func TestReadsAreRetried(t *testing.T) {
+	f := newRecorded(t, 44)
+	failures := 2
+	f.on("GET /slurm/v0.0.44/jobs/", func(w http.ResponseWriter, r *http.Request) {
+		if failures--; failures >= 0 {
+			hijacked, _, _ := w.(http.Hijacker).Hijack()
+			hijacked.Close()
+			return
+		}
+		jobs(900, waitingJob(7, ""))(w, r)
+	})
+	if s := f.see(f.client()); len(s.Jobs) != 1 {
+		t.Errorf("jobs: %+v", s.Jobs)
+	}
+	if n := f.count("GET /slurm/v0.0.44/jobs/"); n != 3 {
+		t.Errorf("asked %d times; want 3", n)
+	}
+}
+
+// What Slurm refuses is not asked for again.
+func TestRefusedReadIsNotRetried(t *testing.T) {
+	f := newRecorded(t, 44)
+	f.on("GET /slurm/v0.0.44/jobs/", status(500, text(`{"errors":[{"error_number":2010,"error":"Access/permission denied"}]}`)))
+	if _, err := f.client().Observe(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "permission denied (Slurm error 2010)") {
+		t.Errorf("error: %v", err)
+	}
+	if n := f.count("GET /slurm/v0.0.44/jobs/"); n != 1 {
+		t.Errorf("asked %d times; want once", n)
+	}
+}
+
+func TestTokenIsReadAgainOn401(t *testing.T) {
+	f := newRecorded(t, 44)
+	file := filepath.Join(t.TempDir(), "token")
+	write := func(s string) {
+		if err := os.WriteFile(file, []byte(s), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	valid := "one"
+	f.on("GET /slurm/v0.0.44/jobs/", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-SLURM-USER-TOKEN") != valid || r.Header.Get("X-SLURM-USER-NAME") != "fairlease" {
+			status(401, text(`{"errors":[{"error_number":1007,"error":"Protocol authentication error"}]}`))(w, r)
+			return
+		}
+		jobs(900)(w, r)
+	})
+	write("SLURM_JWT=one\n")
+	c := f.client(func(c *Config) { c.User, c.TokenFile, c.Retries = "fairlease", file, -1 })
+	f.see(c)
+	valid = "two"
+	write("two")
+	f.see(c)
+	valid = "three" // and the file still holds the old one
+	if _, err := c.Observe(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "authentication") {
+		t.Errorf("error: %v", err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Observe(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "slurm.token_file") {
+		t.Errorf("error: %v", err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	c, err := New(Config{Address: "unix://" + filepath.Join(t.TempDir(), "nobody.sock"), Retries: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Observe(t.Context(), 0)
+	if err == nil || !strings.Contains(err.Error(), "no such file; is slurmrestd running? see slurm.address in fairlease.yaml") {
+		t.Errorf("error: %v", err)
+	}
+	if _, err := New(Config{Address: "/run/slurmrestd.sock"}); err == nil {
+		t.Error("an address without a scheme was taken")
+	}
+}
+
+func TestTLS(t *testing.T) {
+	f := newRecorded(t, 44)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(7, "")))
+	s := httptest.NewTLSServer(f)
+	t.Cleanup(s.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	https := func(c *Config) { c.Address, c.Retries = s.URL, -1 }
+	if _, err := f.client(https).Observe(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("an unknown authority: %v", err)
+	}
+	if s := f.see(f.client(https, func(c *Config) { c.TLS.CAFile, c.TLS.ServerName = ca, "example.com" })); len(s.Jobs) != 1 {
+		t.Errorf("jobs: %+v", s.Jobs)
+	}
+	for _, bad := range []TLS{{CAFile: "/nowhere"}, {CertFile: ca, KeyFile: "/nowhere"}} {
+		if _, err := New(Config{Address: s.URL, TLS: bad}); err == nil || !strings.Contains(err.Error(), "slurm TLS") {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
+
+// Between two full reads only what changed is read.
+func TestStatePolls(t *testing.T) {
+	f := newRecorded(t, 44)
+	now := time.Unix(1_000_100, 0)
+	c := f.client(func(c *Config) {
+		c.SmallList = -1
+		c.Singles = 2
+		c.Now = func() time.Time { return now }
+	})
+	full, states := "GET /slurm/v0.0.44/jobs/", "GET /slurm/v0.0.44/jobs/state/"
+	f.on(full, jobs(900, waitingJob(1, ""), waitingJob(2, ""), waitingJob(3, "")))
+	f.on(states, text(`{"jobs":[{"job_id":1,"state":["PENDING"]},{"job_id":2,"state":["PENDING"]},{"job_id":3,"state":["PENDING"]}]}`))
+	f.see(c)
+	if s := f.see(c); !s.Unchanged || len(s.Jobs) != 3 || f.count(full) != 1 {
+		t.Errorf("quiet look: unchanged %v, %d jobs, %d full reads", s.Unchanged, len(s.Jobs), f.count(full))
+	}
+	// One starts, one is gone, one is new.
+	f.on(states, text(`{"jobs":[{"job_id":1,"state":["RUNNING"]},{"job_id":2,"state":["PENDING"]},{"job_id":4,"state":["PENDING"]}]}`))
+	f.on("GET /slurm/v0.0.44/job/1", jobs(0, runningJob(1, "")))
+	f.on("GET /slurm/v0.0.44/job/4", jobs(0, waitingJob(4, "")))
+	s := f.see(c)
+	if s.Unchanged || len(s.Jobs) != 3 || s.Jobs[0].State != cluster.Running || s.Jobs[2].ID.ID != 4 || f.count(full) != 1 {
+		t.Errorf("after changes: unchanged %v, jobs %+v, %d full reads", s.Unchanged, s.Jobs, f.count(full))
+	}
+	// Three changes are more than may be read singly.
+	f.on(states, text(`{"jobs":[{"job_id":5,"state":["PENDING"]},{"job_id":6,"state":["PENDING"]},{"job_id":7,"state":["PENDING"]}]}`))
+	f.on(full, jobs(901, waitingJob(5, ""), waitingJob(6, ""), waitingJob(7, "")))
+	if s := f.see(c); len(s.Jobs) != 3 || f.count(full) != 2 {
+		t.Errorf("after many changes: %d jobs, %d full reads", len(s.Jobs), f.count(full))
+	}
+	// The list grows old; Slurm says that nothing is newer, in the form of an empty cluster.
+	now = now.Add(time.Minute)
+	f.on(full, jobs(0))
+	if s := f.see(c); !s.Unchanged || len(s.Jobs) != 3 || f.count(full) != 3 {
+		t.Errorf("nothing newer: unchanged %v, %d jobs, %d full reads", s.Unchanged, len(s.Jobs), f.count(full))
+	}
+	// What we changed is read again.
+	f.on(states, text(`{"jobs":[{"job_id":5,"state":["PENDING"]},{"job_id":6,"state":["PENDING"]},{"job_id":7,"state":["PENDING"]}]}`))
+	f.on("POST /slurm/v0.0.44/job/5", text(`{"errors":[]}`))
+	f.on("GET /slurm/v0.0.44/job/5", jobs(0, waitingJob(5, `"eligible_time":{"set":true,"infinite":false,"number":2000000}`)))
+	c.Apply(t.Context(), []cluster.Action{{Verb: cluster.Gate, ID: cluster.JobID{ID: 5}, Record: 5, Until: 2_000_000_000}})
+	if s := f.see(c); s.Jobs[0].Eligible != 2_000_000_000 || f.count(full) != 3 {
+		t.Errorf("after our gate: eligible %v, %d full reads", s.Jobs[0].Eligible, f.count(full))
+	}
+	// A job without GPUs that ends is nobody's concern; one that starts may be.
+	cpus := `{"job_id":9,"job_state":["RUNNING"],"user_name":"bob","account":"nlp","tres_req_str":"cpu=2,mem=100M,node=1","nodes":"v1","tres_alloc_str":"cpu=2,mem=100M,node=1"}`
+	f.on(states, text(`{"jobs":[{"job_id":5,"state":["PENDING"]},{"job_id":"9","state":["RUNNING"]}]}`))
+	f.on("GET /slurm/v0.0.44/job/9", jobs(0, cpus))
+	if s := f.see(c); len(s.Jobs) != 2 || s.Jobs[1].Holds[0].CPUs != 2 {
+		t.Errorf("a job without GPUs: %+v", s.Jobs)
+	}
+	f.on(states, text(`{"jobs":[{"job_id":5,"state":["PENDING"]},{"job_id":"9","state":["COMPLETED"]}]}`))
+	if s := f.see(c); s.Unchanged || len(s.Jobs) != 1 || f.count("GET /slurm/v0.0.44/job/9") != 1 {
+		t.Errorf("it ended: %+v, read %d times", s.Jobs, f.count("GET /slurm/v0.0.44/job/9"))
+	}
+	// A restart of slurmctld: ids may have come round again, everything is read.
+	f.on("GET /slurm/v0.0.44/diag", text(`{"statistics":{"req_time":1000000,"req_time_start":77},"errors":[]}`))
+	f.on(full, jobs(950, waitingJob(5, "")))
+	if s := f.see(c); len(s.Jobs) != 1 || s.Boot != 77_000 || f.count(full) != 4 {
+		t.Errorf("after a restart: %d jobs, boot %v, %d full reads", len(s.Jobs), s.Boot, f.count(full))
+	}
+}
+
+// A list's update time is in whole seconds: what happens later in the same
+// second must not be taken for known.
+func TestUpdateTimes(t *testing.T) {
+	f := newRecorded(t, 44)
+	c := f.client()
+	ask := func() string {
+		f.see(c)
+		all := f.all()
+		for i := len(all) - 1; i >= 0; i-- {
+			if all[i].what == "GET /slurm/v0.0.44/jobs/" {
+				return all[i].query
+			}
+		}
+		return "never"
+	}
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(1_000_000, waitingJob(1, "")))
+	if q := ask(); q != "" {
+		t.Errorf("first: %q", q)
+	}
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(999_999, waitingJob(1, "")))
+	if q := ask(); q != "update_time=1000000" { // the server's clock stood at 1000000
+		t.Errorf("in the same second: %q", q)
+	}
+	if q := ask(); q != "update_time=1000000" {
+		t.Errorf("one later: %q", q)
+	}
+}
+
+func TestAccountsSurviveSlurmdbd(t *testing.T) {
+	f := newRecorded(t, 44)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(900))
+	now := time.Unix(1_000_100, 0)
+	c := f.client(func(c *Config) { c.Now = func() time.Time { return now } })
+	away := status(502, text(`{"errors":[{"error_number":7000,"error":"Unable to connect to database"}]}`))
+	tree := f.answers["GET /slurmdb/v0.0.44/associations/"]
+
+	f.on("GET /slurmdb/v0.0.44/associations/", away)
+	if _, err := c.Observe(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "database") {
+		t.Errorf("no tree at all: %v", err)
+	}
+	f.on("GET /slurmdb/v0.0.44/associations/", tree)
+	if s := f.see(c); len(s.Accounts) != 2 || s.Accounts[0].Shares != 3 {
+		t.Errorf("accounts: %+v", s.Accounts)
+	}
+	f.on("GET /slurmdb/v0.0.44/associations/", away)
+	now = now.Add(time.Hour)
+	if s := f.see(c); len(s.Accounts) != 2 || !s.Unchanged {
+		t.Errorf("accounts while slurmdbd is away: %+v", s.Accounts)
+	}
+	if n := c.Notes(); len(n) != 1 || !strings.Contains(n[0], "could not be renewed") {
+		t.Errorf("notes: %q", n)
+	}
+	// A job of an account that nobody knows: one look for it, not one a round.
+	f.on("GET /slurmdb/v0.0.44/associations/", tree)
+	now = now.Add(time.Hour)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(1_000_000, waitingJob(1, `"account":"new"`)))
+	before := f.count("GET /slurmdb/v0.0.44/associations/")
+	for range 3 {
+		f.see(c)
+	}
+	if n := f.count("GET /slurmdb/v0.0.44/associations/") - before; n != 1 {
+		t.Errorf("%d looks for one stranger; want 1", n)
+	}
+}

@@ -1,0 +1,205 @@
+package slurm
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+func TestHosts(t *testing.T) {
+	for list, want := range map[string]string{
+		"":                      "",
+		"k1":                    "k1",
+		"v[1-2,05],k1":          "v1 v2 v05 k1",
+		"n[008-011]":            "n008 n009 n010 n011",
+		"rack[1-2]node[01-02]x": "rack1node01x rack1node02x rack2node01x rack2node02x",
+	} {
+		got, err := hosts(list)
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("hosts(%q) = %v, %v; want %s", list, got, err, want)
+		}
+	}
+	for _, list := range []string{"v[1-2", "v[2-1]", "v[a]", "v[1-999999999]", "v[1-999][1-999]", "v[-1]"} {
+		if got, err := hosts(list); err == nil {
+			t.Errorf("hosts(%q) = %d names; want an error", list, len(got))
+		}
+	}
+}
+
+func TestGresList(t *testing.T) {
+	for s, want := range map[string][]gres{
+		"":                                 nil,
+		"N/A":                              nil,
+		"gpu":                              {{name: "gpu", count: 1}},
+		"gres/gpu":                         {{name: "gpu", count: 1}},
+		"gpu:4":                            {{name: "gpu", count: 4}},
+		"gres/gpu=1":                       {{name: "gpu", count: 1}},
+		"gres/gpu:v100=2":                  {{name: "gpu", model: "v100", count: 2}},
+		"gpu:v100":                         {{name: "gpu", model: "v100", count: 1}},
+		"gpu:v100:4(S:0-1),shard:v100:8":   {{name: "gpu", model: "v100", count: 4, notes: "S:0-1"}, {name: "shard", model: "v100", count: 8}},
+		"gpu:v100:2(IDX:0-1),shard:1(1/2)": {{name: "gpu", model: "v100", count: 2, notes: "IDX:0-1"}, {name: "shard", count: 1, notes: "1/2"}},
+		"gpu:(null):2(IDX:0,3)":            {{name: "gpu", count: 2, notes: "IDX:0,3"}},
+	} {
+		got, err := gresList(s)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("gresList(%q) = %+v, %v; want %+v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"gpu:v100:many", "gpu:-1", "gpu:99999999999", "a:b:c:1", "(x)"} {
+		if got, err := gresList(s); err == nil {
+			t.Errorf("gresList(%q) = %+v; want an error", s, got)
+		}
+	}
+	g, _ := gresList("gpu:v100:3(IDX:0,2-3)")
+	if !reflect.DeepEqual(g[0].indices(), []int{0, 2, 3}) {
+		t.Errorf("indices = %v", g[0].indices())
+	}
+	g, _ = gresList("shard:v100:2(0/2,1/2,1/2,0/2)")
+	if !reflect.DeepEqual(g[0].shared(), []int{1, 2}) {
+		t.Errorf("shared = %v", g[0].shared())
+	}
+}
+
+func TestTaskNumbers(t *testing.T) {
+	first := func(n int) (out []int) {
+		for i := range n {
+			out = append(out, i)
+		}
+		return out
+	}
+	for s, want := range map[string][]int{
+		"7":                {7},
+		"0-4,11-13":        {0, 1, 2, 3, 4, 11, 12, 13},
+		"0-9:3%2":          {0, 3, 6, 9},
+		"[1-3%5]":          {1, 2, 3},
+		"1,3,5,7,11-1...":  {1, 3, 5, 7},
+		"0-3000":           first(10),
+		"0-2147483646%100": first(10),
+		"1,1,2-3,3":        {1, 2, 3},
+		"5,1":              {1, 5},
+		"2147483646-":      nil,
+		"4-2":              nil,
+		"x":                nil,
+		"...":              {},
+		"0-4294967294":     nil,
+	} {
+		got, _, err := taskNumbers(s, 10)
+		if want == nil {
+			if err == nil {
+				t.Errorf("taskNumbers(%q) = %v; want an error", s, got)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("taskNumbers(%q) = %v, %v; want %v", s, got, err, want)
+		}
+	}
+}
+
+func TestTaskNumbersCounts(t *testing.T) {
+	if _, total, err := taskNumbers("0-9:3,20-4000019%2", 10); total != 4_000_004 || err != nil {
+		t.Errorf("total %d, %v", total, err)
+	}
+}
+
+func TestMegabytes(t *testing.T) {
+	for s, want := range map[string]int64{"100M": 100, "100": 100, "4G": 4096, "1.50T": 1572864, "1K": 1, "1500K": 2, "": 0, "-1M": 0, "x": 0, "1e300G": 0, "NaN": 0} {
+		if got := megabytes(s); got != want {
+			t.Errorf("megabytes(%q) = %d; want %d", s, got, want)
+		}
+	}
+}
+
+func TestMark(t *testing.T) {
+	for s, want := range map[string]struct {
+		marked bool
+		begin  cluster.Instant
+	}{
+		"":                                  {},
+		"fl:":                               {},
+		"fl:begin=":                         {},
+		"fl:begin=-5":                       {},
+		"fl:begin=0,gate=1795228656":        {true, 0},
+		"fl:begin=1795228656,gate=1":        {true, 1795228656000},
+		"site note fl:gate=9,begin=7; more": {true, 7000},
+		"half:begin=3":                      {},
+	} {
+		marked, begin := mark(s)
+		if marked != want.marked || begin != want.begin {
+			t.Errorf("mark(%q) = %v %v; want %+v", s, marked, begin, want)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for text, want := range map[string]number{
+		`5`:    {n: 5, set: true},
+		`"5"`:  {n: 5, set: true},
+		`5.9`:  {n: 5, set: true},
+		`-3`:   {n: -3, set: true},
+		`true`: {n: 1, set: true},
+		`null`: {},
+		`""`:   {},
+		`{"set":true,"infinite":false,"number":9000000000}`: {n: 9000000000, set: true},
+		`{"set":false,"infinite":false,"number":7}`:         {},
+		`{"set":true,"infinite":true,"number":0}`:           {infinite: true},
+		`{"number":7}`:         {n: 7, set: true},
+		`{}`:                   {},
+		`"Infinity"`:           {infinite: true},
+		`4294967295`:           {infinite: true},
+		`4294967294`:           {},
+		`18446744073709551615`: {infinite: true},
+		`18446744073709551614`: {},
+		`9223372036854775807`:  {n: 1<<63 - 1, set: true},
+	} {
+		r := newReader(strings.NewReader(text))
+		if got := r.number(); got != want || r.junk != "" || r.err != nil {
+			t.Errorf("number of %s = %+v, junk %q, %v; want %+v", text, got, r.junk, r.err, want)
+		}
+	}
+	for _, text := range []string{`[]`, `"x"`, `18446744073709551613`, `"NaN"`, `{"number":[]}`} {
+		r := newReader(strings.NewReader(text))
+		if got := r.number(); r.junk == "" && r.err == nil {
+			t.Errorf("number of %s = %+v; want junk", text, got)
+		}
+	}
+}
+
+func TestNodes(t *testing.T) {
+	gpus := func(list ...any) (out []cluster.GPUs) {
+		for i := 0; i < len(list); i += 2 {
+			out = append(out, cluster.GPUs{Model: list[i].(string), Count: list[i+1].(int)})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		record    string
+		gpus      []cluster.GPUs
+		bad, busy string
+	}{
+		{`"state":["IDLE"],"gres":"gpu:v100:4(S:0-1),shard:v100:8"`, gpus("v100", 4), "", ""},
+		{`"state":["MIXED","PLANNED"],"gres":"gpu:v100:2(S:0),gpu:k80:4(S:1)"`, gpus("k80", 4, "v100", 2), "", ""},
+		{`"state":["MIXED"],"gres":"gpu:v100:2(S:0),gpu:v100:2(S:1)","gres_drained":"gpu:v100:1(S:0)"`, gpus("v100", 3), "", ""},
+		{`"state":["MIXED"],"gres":"gpu:v100:4","gres_drained":"N/A"`, gpus("v100", 4), "", ""},
+		{`"state":["IDLE"],"gres":"gpu:4"`, gpus("gpu", 4), "", ""},
+		{`"state":["IDLE"],"gres":""`, nil, "", ""},
+		{`"state":"IDLE","gres":"shard:8"`, nil, "", ""},
+		{`"state":["ALLOCATED","DRAIN"],"gres":"gpu:4"`, gpus("gpu", 4), "drained", ""},
+		{`"state":["DOWN","NOT_RESPONDING"],"gres":"gpu:4"`, gpus("gpu", 4), "down", ""},
+		{`"state":["ALLOCATED","NOT_RESPONDING"],"gres":"gpu:4"`, gpus("gpu", 4), "not responding", ""},
+		{`"state":["IDLE","FAIL"],"gres":"gpu:4"`, gpus("gpu", 4), "fail", ""},
+		{`"state":["UNKNOWN"],"gres":"gpu:4"`, gpus("gpu", 4), "unknown", ""},
+		{`"state":["MIXED","COMPLETING"],"gres":"gpu:4"`, gpus("gpu", 4), "", "completing"},
+		{`"state":["IDLE","COMPLETING","RESERVED","MAINTENANCE"],"gres":"gpu:4"`, gpus("gpu", 4), "", "maintenance"},
+		{`"state":["IDLE","REBOOT_ISSUED"],"gres":"gpu:4"`, gpus("gpu", 4), "", "reboot"},
+	} {
+		r := newReader(strings.NewReader(`{"name":"n1","cpus":16,"effective_cpus":14,"real_memory":8000,"specialized_memory":500,` + c.record + `}`))
+		n := r.node()
+		if r.junk != "" || r.err != nil || !slices.Equal(n.GPUs, c.gpus) || n.Bad != c.bad || n.Busy != c.busy || n.CPUs != 14 || n.MemoryMB != 7500 {
+			t.Errorf("%s: %+v, junk %q, %v", c.record, n, r.junk, r.err)
+		}
+	}
+}

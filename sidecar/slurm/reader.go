@@ -1,0 +1,290 @@
+package slurm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// reader walks through a JSON stream and takes values in any form in which some
+// version of Slurm writes them. A value of the wrong kind is passed over and
+// remembered in junk; broken JSON or a broken connection ends everything (err).
+type reader struct {
+	dec   *jsontext.Decoder
+	words map[string]string
+	junk  string // where the first senseless value since the last reset stands
+	err   error
+}
+
+func newReader(r io.Reader) *reader {
+	return &reader{
+		// Job names hold whatever bytes their users typed, and looking for
+		// duplicate names would cost a third of the time.
+		dec:   jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
+		words: map[string]string{},
+	}
+}
+
+func (r *reader) kind() jsontext.Kind {
+	if r.err != nil {
+		return 0
+	}
+	return r.dec.PeekKind()
+}
+
+// raw gives the next value as it stands; it is valid until the next read.
+func (r *reader) raw() jsontext.Value {
+	if r.err != nil {
+		return nil
+	}
+	v, err := r.dec.ReadValue()
+	r.fail(err)
+	return v
+}
+
+func (r *reader) token() {
+	if r.err == nil {
+		_, err := r.dec.ReadToken()
+		r.fail(err)
+	}
+}
+
+func (r *reader) skip() {
+	if r.err == nil {
+		r.fail(r.dec.SkipValue())
+	}
+}
+
+func (r *reader) fail(err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("the reply is cut short after %d bytes: %w", r.dec.InputOffset(), io.ErrUnexpectedEOF)
+	}
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// senseless passes over a value of the wrong kind.
+func (r *reader) senseless() {
+	v := r.raw()
+	r.junkAt(v)
+}
+
+func (r *reader) junkAt(v []byte) {
+	if r.err != nil || r.junk != "" {
+		return
+	}
+	const enough = 40
+	if len(v) > enough {
+		v = append(v[:enough:enough], "…"...)
+	}
+	r.junk = fmt.Sprintf("%s is %s", r.dec.StackPointer(), v)
+}
+
+// object calls field for each member; field must read exactly one value.
+// null counts as an empty object.
+func (r *reader) object(field func(name string)) {
+	switch r.kind() {
+	case '{':
+	case 'n':
+		r.skip()
+		return
+	default:
+		r.senseless()
+		return
+	}
+	r.token()
+	for r.kind() == '"' {
+		name := r.raw()
+		if len(name) < 2 {
+			return
+		}
+		field(r.word(name))
+	}
+	r.token()
+}
+
+// array calls item for each element; item must read exactly one value. null
+// counts as an empty array.
+func (r *reader) array(item func()) {
+	switch r.kind() {
+	case '[':
+	case 'n':
+		r.skip()
+		return
+	default:
+		r.senseless()
+		return
+	}
+	r.token()
+	for k := r.kind(); k != ']' && k != 0; k = r.kind() {
+		item()
+	}
+	r.token()
+}
+
+// word gives the text of a raw JSON string; equal texts share one string.
+func (r *reader) word(raw []byte) string {
+	if s, ok := r.words[string(raw)]; ok {
+		return s
+	}
+	s := unquote(raw)
+	if len(r.words) < 100_000 {
+		r.words[string(raw)] = s
+	}
+	return s
+}
+
+func unquote(raw []byte) string {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return strings.ToValidUTF8(string(raw[1:len(raw)-1]), "\uFFFD")
+	}
+	b, _ := jsontext.AppendUnquote(nil, raw)
+	return string(b)
+}
+
+// text reads a string; null is "". Numbers are taken as they are written.
+func (r *reader) text() string {
+	switch r.kind() {
+	case '"':
+		if raw := r.raw(); len(raw) >= 2 {
+			return r.word(raw)
+		}
+	case 'n':
+		r.skip()
+	case '0':
+		return string(r.raw())
+	default:
+		r.senseless()
+	}
+	return ""
+}
+
+// list reads a list of strings, or a string with commas. null is empty.
+func (r *reader) list() []string {
+	if r.kind() != '[' {
+		return commas(r.text())
+	}
+	var out []string
+	r.array(func() {
+		if s := r.text(); s != "" {
+			out = append(out, s)
+		}
+	})
+	return out
+}
+
+func commas(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ",")
+}
+
+// flag reads true and false, also as 0 and 1. null is false.
+func (r *reader) flag() bool {
+	switch r.kind() {
+	case 't', 'f':
+		raw := r.raw()
+		return len(raw) > 0 && raw[0] == 't'
+	}
+	return r.number().n != 0
+}
+
+// number is a number of Slurm's: a value, nothing (unset) or unlimited.
+type number struct {
+	n        int64
+	set      bool
+	infinite bool
+}
+
+// Slurm's own marks for "nothing" and "unlimited" in 32 and 64 bits; an API
+// version that forgets to translate one of them must not give us an age of 136 years.
+const (
+	noVal      = 0xfffffffe
+	infinite   = 0xffffffff
+	noVal64    = 0xfffffffffffffffe
+	infinite64 = 0xffffffffffffffff
+)
+
+// number reads 5, "5", true, null, "Infinity" and {"set":…,"infinite":…,"number":…}.
+func (r *reader) number() number {
+	switch r.kind() {
+	case '0', '"':
+		raw := r.raw()
+		n, ok := parseNumber(bytes.Trim(raw, `"`))
+		if !ok {
+			r.junkAt(raw)
+		}
+		return n
+	case 't', 'f':
+		raw := r.raw()
+		if len(raw) > 0 && raw[0] == 't' {
+			return number{n: 1, set: true}
+		}
+		return number{set: true}
+	case 'n':
+		r.skip()
+		return number{}
+	case '{':
+		return r.numberObject()
+	}
+	r.senseless()
+	return number{}
+}
+
+func (r *reader) numberObject() number {
+	n, set, infinite := number{}, true, false
+	r.object(func(name string) {
+		switch name {
+		case "set":
+			set = r.flag()
+		case "infinite":
+			infinite = r.flag()
+		case "number":
+			n = r.number()
+		default:
+			r.skip()
+		}
+	})
+	switch {
+	case infinite || n.infinite:
+		return number{infinite: true}
+	case !set:
+		return number{}
+	}
+	return n
+}
+
+func parseNumber(b []byte) (number, bool) {
+	s := string(b)
+	if s == "" {
+		return number{}, true
+	}
+	if u, err := strconv.ParseUint(s, 10, 64); err == nil {
+		switch u {
+		case noVal, noVal64:
+			return number{}, true
+		case infinite, infinite64:
+			return number{infinite: true}, true
+		}
+		return number{n: int64(u), set: true}, u <= math.MaxInt64
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return number{n: n, set: true}, true
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	switch {
+	case math.IsInf(f, 0):
+		return number{infinite: true}, true
+	case err != nil || math.IsNaN(f) || math.Abs(f) >= 1<<62:
+		return number{}, false
+	}
+	return number{n: int64(f), set: true}, true
+}

@@ -1,0 +1,121 @@
+package slurm
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// TestRealRecords translates what real Slurms answered (testdata: the same eight jobs on
+// 24.11 in v0.0.42 and on 26.05 in v0.0.44), and expects the same of both.
+func TestRealRecords(t *testing.T) {
+	const s, m = cluster.Second, cluster.Minute
+	type request = cluster.Request
+	type holding = cluster.Holding
+	for _, release := range []string{"24.11", "26.05"} {
+		t.Run(release, func(t *testing.T) {
+			data, err := os.ReadFile("testdata/jobs-" + release + ".json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			jobs := translated(t, data)
+			if len(jobs) != 17 {
+				t.Fatalf("%d jobs; want 7 and an array of 10", len(jobs))
+			}
+			// What differs from run to run is checked by itself.
+			for i := range jobs {
+				j := &jobs[i]
+				running := j.State == cluster.Running
+				if j.Submit == 0 || running != (j.Start > 0) && j.State != cluster.Done || (j.End > 0) != (j.Limit > 0) && running {
+					t.Errorf("times of %v: submit %v start %v end %v", j.ID, j.Submit, j.Start, j.End)
+				}
+				if gate := j.Eligible.Sub(j.Submit); gate >= 59*m {
+					j.Because += " gated"
+				}
+				j.Submit, j.Eligible, j.Start, j.End = 0, 0, 0, 0
+			}
+			base := cluster.Job{Name: "wrap", QOS: "normal", Partitions: []string{"gpu"}, Batch: true, Requeueable: true}
+			job := func(id int64, user, account string, state cluster.JobState, q request, change func(*cluster.Job)) cluster.Job {
+				j := base
+				j.ID, j.Record, j.User, j.Account, j.State, j.Request = cluster.JobID{ID: id}, id, user, account, state, q
+				if change != nil {
+					change(&j)
+				}
+				return j
+			}
+			want := []cluster.Job{
+				job(1, "alice", "nlp", cluster.Running, request{GPUs: 2, Nodes: 1, PerNode: 2, Model: "v100", CPUs: 2, MemoryMB: 200}, func(j *cluster.Job) {
+					j.Name, j.NodeList, j.Limit = "train", []string{"v1"}, 600*s
+					j.Holds = []holding{{Node: "v1", Model: "v100", GPUs: 2, Index: []int{0, 1}, CPUs: 2, MemoryMB: 200}}
+				}),
+				job(2, "carol", "nlp", cluster.Running, request{GPUs: 3, Nodes: 2, CPUs: 2, MemoryMB: 200}, func(j *cluster.Job) {
+					j.NodeList = []string{"k1", "k2"}
+					j.Holds = []holding{
+						{Node: "k1", Model: "k80", GPUs: 2, Index: []int{0, 1}, CPUs: 1, MemoryMB: 100},
+						{Node: "k2", Model: "k80", GPUs: 1, Index: []int{0}, CPUs: 1, MemoryMB: 100},
+					}
+				}),
+				job(3, "bob", "vision", cluster.Waiting, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true}, func(j *cluster.Job) {
+					j.Because, j.Exclude, j.Requeueable = "BeginTime gated", []string{"v2"}, false
+				}),
+			}
+			for i, n := range []int32{0, 1, 2, 3, 4, 11, 13, 15, 17, 19} {
+				want = append(want, job(4, "bob", "vision", cluster.Waiting, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
+					j.ID, j.Whole, j.Because = cluster.TaskID(4, n), true, "BeginTime gated"
+					if i >= 3 {
+						j.Inactive = "array limit"
+					}
+				}))
+			}
+			want = append(want,
+				job(5, "bob", "vision", cluster.Waiting, request{GPUs: 8, Nodes: 1, MaxNodes: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) { j.Because = "BeginTime gated" }),
+				job(6, "alice", "nlp", cluster.Running, request{Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "parts of GPUs"}, func(j *cluster.Job) {
+					j.NodeList = []string{"v2"}
+					j.Holds = []holding{{Node: "v2", Model: "v100", GPUs: 1, Index: []int{0}, CPUs: 1, MemoryMB: 100}}
+				}),
+				job(7, "alice", "nlp", cluster.Waiting, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
+					j.Because, j.Inactive = "Dependency", "dependency"
+				}),
+				job(8, "alice", "nlp", cluster.Done, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
+					j.Because, j.Outcome = "NonZeroExitCode", "FAILED"
+				}),
+			)
+			if d := cmp.Diff(want, jobs); d != "" {
+				t.Error("want -, got +\n" + d)
+			}
+		})
+	}
+}
+
+// translated gives the jobs of a full list on a cluster of v1, v2, k1 and k2.
+func translated(t testing.TB, data []byte) []cluster.Job {
+	t.Helper()
+	s := seen{gpuNodes: map[string]cluster.Node{}, records: map[int64]*record{}}
+	for name, model := range map[string]string{"v1": "v100", "v2": "v100", "k1": "k80", "k2": "k80"} {
+		s.gpuNodes[name] = cluster.Node{Name: name, GPUs: []cluster.GPUs{{Model: model, Count: 4}}}
+	}
+	tr := translator{nodes: s.gpuNodes, arrayCap: 1000, now: 1}
+	_, err := readReply(bytes.NewReader(data), func(r *reader, name string) bool {
+		if name != "jobs" {
+			return false
+		}
+		r.array(func() {
+			r.junk = ""
+			w := r.job()
+			rec, err := tr.record(&w, nil)
+			if r.junk != "" || err != nil {
+				t.Fatalf("record %d: %s %v", w.id, r.junk, err)
+			}
+			s.records[w.id] = rec
+		})
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.assemble(1)
+}

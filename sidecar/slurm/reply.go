@@ -1,0 +1,199 @@
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// reply is what every answer of slurmrestd has around its lists.
+type reply struct {
+	same       bool // HTTP 304: nothing newer than the update_time asked for
+	problems   []problem
+	cluster    string // meta.slurm.cluster
+	release    string // meta.slurm.release
+	lastUpdate int64  // seconds since the epoch; 0 = not told
+}
+
+// problem is an entry of errors[].
+type problem struct {
+	code        int
+	text        string
+	description string
+	source      string
+}
+
+// readReply reads one JSON object to its end. take is called for each member
+// that is not of the envelope; it reads the value and returns true, or returns false.
+func readReply(from io.Reader, take func(*reader, string) bool) (reply, error) {
+	r := newReader(from)
+	var rep reply
+	if k := r.kind(); r.err == nil && k != '{' {
+		b := r.raw()
+		if r.err == nil {
+			return rep, fmt.Errorf("the reply is not a JSON object but %.60q", b)
+		}
+		return rep, fmt.Errorf("the reply is no JSON: %w", r.err)
+	}
+	r.object(func(name string) {
+		switch name {
+		case "errors":
+			rep.problems = r.problems()
+		case "meta":
+			rep.cluster, rep.release = r.meta()
+		case "last_update":
+			rep.lastUpdate = r.number().n
+		default:
+			if take == nil || !take(r, name) {
+				r.skip()
+			}
+		}
+	})
+	if r.err != nil {
+		return rep, fmt.Errorf("the reply makes no sense: %w", r.err)
+	}
+	return rep, nil
+}
+
+func (r *reader) problems() []problem {
+	var out []problem
+	r.array(func() {
+		var p problem
+		r.object(func(name string) {
+			switch name {
+			case "error_number":
+				p.code = int(r.number().n)
+			case "error":
+				p.text = r.text()
+			case "description":
+				p.description = r.text()
+			case "source":
+				p.source = r.text()
+			default:
+				r.skip()
+			}
+		})
+		out = append(out, p)
+	})
+	return out
+}
+
+func (r *reader) meta() (cluster, release string) {
+	r.object(func(name string) {
+		if name != "slurm" && name != "Slurm" {
+			r.skip()
+			return
+		}
+		r.object(func(name string) {
+			switch name {
+			case "cluster":
+				cluster = r.text()
+			case "release":
+				release = r.text()
+			default:
+				r.skip()
+			}
+		})
+	})
+	return cluster, release
+}
+
+// Error is a request to Slurm that failed.
+type Error struct {
+	Doing string // "POST /slurm/v0.0.45/job/12" or a scontrol command
+	HTTP  int    // 0 where it did not come to an answer
+	Code  int    // Slurm's own number, 0 = none
+	// Unknown is true where a change may have been made all the same.
+	Unknown bool
+	Err     error
+}
+
+func (e *Error) Error() string {
+	text := e.Err.Error()
+	if e.Code != 0 {
+		text = fmt.Sprintf("%s (Slurm error %d)", text, e.Code)
+	}
+	return e.Doing + ": " + text
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Slurm's numbers for what is no fault of anybody.
+const (
+	codeUnspecified     = -1
+	codeUnknownJob      = 2017
+	codePending         = 2020 // "Job is pending execution" to a signal
+	codeFinished        = 2021 // "Job/step already completing or completed"
+	codeRequeueDisabled = 2037
+	codeUnknownResv     = 2053
+	codeResvInUse       = 2055
+	codeDuplicateResv   = 2057
+	codeNotPending      = 2073 // "Job is no longer pending execution"
+	codeJobFinished     = 2084
+	codeResvStarted     = 2104 // what REST says to a start time for one that is there
+)
+
+func codeOf(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// judge turns what came back into an error, or nil. HTTP 200 with errors[] is
+// an error; so is anything that is not the JSON that was asked for.
+func judge(doing string, res *http.Response, rep reply, decoding error) error {
+	e := &Error{Doing: doing, HTTP: res.StatusCode}
+	switch {
+	case len(rep.problems) > 0:
+		p := rep.problems[0]
+		e.Code = p.code
+		e.Err = errors.New(p.words())
+		e.Unknown = !refused(p.code)
+	case res.StatusCode == http.StatusUnauthorized:
+		e.Err = errors.New("slurmrestd does not accept our token (HTTP 401); renew the file named by slurm.token_file in fairlease.yaml")
+	case res.StatusCode != http.StatusOK:
+		e.Err = fmt.Errorf("slurmrestd answered HTTP %d", res.StatusCode)
+		e.Unknown = res.StatusCode >= 500
+	case decoding != nil:
+		e.Err = decoding
+		e.Unknown = true
+	default:
+		return nil
+	}
+	return e
+}
+
+func (p problem) words() string {
+	switch {
+	case p.description == "" || strings.Contains(p.text, p.description):
+		return orSay(p.text, "an error without a name")
+	case p.text == "" || strings.Contains(p.description, p.text):
+		return p.description
+	}
+	return p.text + ": " + p.description
+}
+
+func orSay(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// refused reports whether the error is slurmctld's own refusal, so that
+// nothing was changed. Codes below 2000 are about messages lost on the way.
+func refused(code int) bool { return code >= 2000 }
+
+// mayPass reports whether a read that failed so is worth another try.
+func mayPass(err error) bool {
+	var e *Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	answered := e.HTTP != 0 && e.HTTP != http.StatusOK && e.HTTP < 500 && e.HTTP != http.StatusTooManyRequests
+	return !answered && !refused(e.Code) && e.Code != codeUnspecified
+}

@@ -1,0 +1,124 @@
+package slurm
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// request says in our terms what the job asks of nodes. Slurm's users have half
+// a dozen spellings for it; each leaves its trace in another field.
+func request(w *wireJob) cluster.Request {
+	want := parseTres(w.wanted)
+	q := cluster.Request{
+		Nodes:     max(want.nodes, 1),
+		MaxNodes:  w.maxNodes,
+		CPUs:      cmp.Or(want.cpus, w.cpus),
+		Features:  w.features,
+		Exclusive: slices.Contains(w.shared, "none"),
+	}
+	job, err1 := gresList(w.perJob)
+	node, err2 := gresList(w.perNode)
+	socket, err3 := gresList(w.perSocket)
+	task, err4 := gresList(w.perTask)
+
+	perJob, perNode, perTask := gpus(job), gpus(node), gpus(task)
+	tasks := max(w.taskCount, 1)
+	if slices.Contains(w.flags, "EXACT_TASK_COUNT_REQUESTED") && (q.MaxNodes == 0 || q.MaxNodes > tasks) {
+		q.MaxNodes = max(tasks, q.Nodes) // every node needs a task
+	}
+	if perNode > 0 || w.nodeCount == q.MaxNodes {
+		// node_count is what Slurm will take: as many nodes as the tasks' CPUs need,
+		// and of a range like -N1-2 the most, even when it is pinned to fewer.
+		q.Nodes = max(q.Nodes, w.nodeCount)
+	}
+	switch {
+	case perJob > 0 && perNode > 0:
+		q.GPUs, q.PerNode = perJob, perNode
+		q.Nodes = (perJob + perNode - 1) / perNode
+		q.MaxNodes = q.Nodes
+	case perJob > 0:
+		q.GPUs = perJob
+	case perNode > 0:
+		q.GPUs, q.PerNode = perNode*q.Nodes, perNode
+	case perTask > 0:
+		q.GPUs = perTask * tasks
+		if w.tasksNode > 0 {
+			q.PerNode = perTask * w.tasksNode
+		}
+	}
+	if want.gpus > 0 && q.PerNode == 0 {
+		q.GPUs = want.gpus
+	}
+	all := slices.Concat(job, node, socket, task)
+	var several bool
+	q.Model, several = model(want, all)
+	q.MemoryMB = memory(w, want, q)
+	switch {
+	case cmp.Or(err1, err2, err3, err4) != nil:
+		q.Unplaceable = "a GPU request that we cannot read"
+	case has(all, "shard") || has(all, "mps"):
+		q.Unplaceable = partsOfGPUs
+	case gpus(socket) > 0:
+		q.Unplaceable = "gpus-per-socket"
+	case several:
+		q.Unplaceable = "several GPU models in one job"
+	case w.contig:
+		q.Unplaceable = "contiguous nodes"
+	case w.cron:
+		q.Unplaceable = "scrontab"
+	case !q.Exclusive && len(w.shared) > 0 && w.shared[0] != "oversubscribe":
+		q.Unplaceable = "exclusive=" + strings.Join(w.shared, ",") // =user, =mcs, =topo
+	}
+	return q
+}
+
+// partsOfGPUs is why a job is not placed that asks for shards or mps.
+const partsOfGPUs = "parts of GPUs"
+
+func gpus(list []gres) int {
+	n := 0
+	for _, g := range list {
+		if g.name == "gpu" {
+			n += g.count
+		}
+	}
+	return n
+}
+
+func has(list []gres, name string) bool {
+	return slices.ContainsFunc(list, func(g gres) bool { return g.name == name && g.count > 0 })
+}
+
+// model gives the GPU model that the job names, and whether it names several.
+func model(want tres, list []gres) (name string, several bool) {
+	var named []string
+	for m, n := range want.models {
+		if n > 0 {
+			named = append(named, m)
+		}
+	}
+	for _, g := range list {
+		if g.name == "gpu" && g.model != "" {
+			named = append(named, g.model)
+		}
+	}
+	slices.Sort(named)
+	named = slices.Compact(named)
+	if len(named) != 1 {
+		return "", len(named) > 1
+	}
+	return named[0], false
+}
+
+func memory(w *wireJob, want tres, q cluster.Request) int64 {
+	switch {
+	case w.memCPU.n > 0:
+		return max(want.memoryMB, w.memCPU.n*int64(q.CPUs))
+	case want.memoryMB > 0: // for as many nodes as stand beside it
+		return want.memoryMB * int64(q.Nodes) / int64(max(want.nodes, 1))
+	}
+	return w.memNode.n * int64(q.Nodes)
+}

@@ -1,0 +1,238 @@
+package slurm
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// rest speaks HTTP with slurmrestd over a few connections that stay open.
+type rest struct {
+	cfg  Config
+	http *http.Client
+	base string // "http://host" of every request
+
+	mu    sync.Mutex
+	token string // as last read from TokenFile
+}
+
+// connections is how many requests may run at once: enough to keep slurmrestd
+// busy with gates (a second connection gives a third more), few enough for the others.
+const connections = 4
+
+func newREST(cfg Config) (*rest, error) {
+	u, err := url.Parse(cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("slurm address %q: %w", cfg.Address, err)
+	}
+	tr := &http.Transport{
+		MaxConnsPerHost:     connections,
+		MaxIdleConnsPerHost: connections,
+		IdleConnTimeout:     5 * time.Minute,
+		DisableCompression:  true,
+		ReadBufferSize:      256 << 10,
+	}
+	r := &rest{cfg: cfg, http: &http.Client{Transport: tr}}
+	switch u.Scheme {
+	case "unix":
+		path := u.Path
+		tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+		r.base = "http://localhost"
+	case "http":
+		r.base = "http://" + u.Host
+	case "https":
+		r.base = "https://" + u.Host
+		if tr.TLSClientConfig, err = cfg.TLS.load(); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("slurm address %q: write unix:///path/of/the/socket, http://host:port or https://host:port", cfg.Address)
+	}
+	return r, nil
+}
+
+func (t TLS) load() (*tls.Config, error) {
+	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
+	if t.CAFile != "" {
+		pem, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("slurm TLS authority: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("slurm TLS authority: %s holds no certificate in PEM form", t.CAFile)
+		}
+	}
+	if t.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("slurm TLS client certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// get reads path and lets take read the reply's members. It tries again, with
+// growing pauses, where trying again may help; timeout is for all tries together.
+func (r *rest) get(ctx context.Context, timeout time.Duration, path string, take func(*reader, string) bool) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for try := 0; ; try++ {
+		rep, err := r.once(ctx, http.MethodGet, path, nil, take)
+		if err == nil || try >= r.cfg.Retries || !mayPass(err) || !pause(ctx, try) {
+			return rep, err
+		}
+	}
+}
+
+// pause waits before try number try+1: 100 ms, 200 ms, 400 ms, …, each between a
+// half and the whole of it. It reports false when ctx ended first.
+func pause(ctx context.Context, try int) bool {
+	most := 100 * time.Millisecond << min(try, 6)
+	t := time.NewTimer(most/2 + rand.N(most/2))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// put sends a change, once. Its error is a *Error with Unknown set where the
+// change may have been made all the same.
+func (r *rest) put(ctx context.Context, method, path string, body any, take func(*reader, string) bool) error {
+	var buf []byte
+	if body != nil {
+		var err error
+		if buf, err = json.Marshal(body); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	defer cancel()
+	_, err := r.once(ctx, method, path, buf, take)
+	return err
+}
+
+// once does one request; a second one only where the server did not know our
+// token (401: nothing was done) and the token file now holds another.
+func (r *rest) once(ctx context.Context, method, path string, body []byte, take func(*reader, string) bool) (reply, error) {
+	token, err := r.currentToken(false, "")
+	if err != nil {
+		return reply{}, &Error{Doing: method + " " + path, Err: err}
+	}
+	rep, err := r.send(ctx, method, path, body, token, take)
+	var e *Error
+	if r.cfg.TokenFile == "" || !errors.As(err, &e) || e.HTTP != http.StatusUnauthorized {
+		return rep, err
+	}
+	fresh, ferr := r.currentToken(true, token)
+	if ferr != nil {
+		return rep, &Error{Doing: method + " " + path, HTTP: e.HTTP, Err: ferr}
+	}
+	if fresh == token {
+		return rep, err
+	}
+	return r.send(ctx, method, path, body, fresh, take)
+}
+
+// currentToken gives the token, reading the file when there is none yet or
+// when again is true and nobody else has replaced the stale one meanwhile.
+func (r *rest) currentToken(again bool, stale string) (string, error) {
+	if r.cfg.TokenFile == "" {
+		return "", nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.token != "" && (!again || r.token != stale) {
+		return r.token, nil
+	}
+	b, err := os.ReadFile(r.cfg.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the Slurm token: %w; see slurm.token_file in fairlease.yaml", err)
+	}
+	r.token = strings.TrimPrefix(strings.TrimSpace(string(b)), "SLURM_JWT=")
+	return r.token, nil
+}
+
+func (r *rest) send(ctx context.Context, method, path string, body []byte, token string, take func(*reader, string) bool) (reply, error) {
+	doing := method + " " + path
+	req, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(body))
+	if err != nil {
+		return reply{}, &Error{Doing: doing, Err: err}
+	}
+	req.Header.Set("Accept", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.cfg.User != "" {
+		req.Header.Set("X-SLURM-USER-NAME", r.cfg.User)
+	}
+	if token != "" {
+		req.Header.Set("X-SLURM-USER-TOKEN", token)
+	}
+	res, err := r.http.Do(req)
+	if err != nil {
+		return reply{}, &Error{Doing: doing, Err: r.unreachable(err), Unknown: !neverSent(err)}
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusNotModified {
+		return reply{same: true}, nil
+	}
+	rep, err := readReply(io.LimitReader(res.Body, replyMax), take)
+	// What follows the JSON must be read too, or the connection is not used again.
+	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
+	return rep, judge(doing, res, rep, err)
+}
+
+// replyMax bounds a reply: a million jobs fit.
+const replyMax = 16 << 30
+
+// neverSent reports whether the request cannot have reached the server.
+func neverSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// unreachable says in words what a failed connection means.
+func (r *rest) unreachable(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	where := r.cfg.Address
+	const see = "see slurm.address in fairlease.yaml"
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("slurmrestd at %s did not answer in time: %w", where, context.DeadlineExceeded)
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("cannot reach slurmrestd at %s: no such file; is slurmrestd running? %s", where, see)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("cannot reach slurmrestd at %s: nobody listens there; is slurmrestd running? %s", where, see)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("cannot reach slurmrestd at %s: permission denied; may this user open the socket? %s", where, see)
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fmt.Errorf("slurmrestd at %s broke off in the middle; did it restart?", where)
+	}
+	return fmt.Errorf("cannot reach slurmrestd at %s: %w; %s", where, err, see)
+}

@@ -1,0 +1,215 @@
+package slurm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// untyped is the model of GPUs for which gres.conf names no type.
+const untyped = "gpu"
+
+// gres is one generic resource as Slurm writes it in gres, gres_detail and the
+// tres_per_* fields: "gpu:v100:4(S:0-1)", "gres/gpu=2", "shard:1(1/2,0/2)".
+type gres struct {
+	name  string // gpu, shard, mps, …
+	model string // "" where none is named
+	count int
+	notes string // what stands in parentheses
+}
+
+// gresList reads a list of them with commas. Entries that make no sense are an error.
+func gresList(s string) ([]gres, error) {
+	var out []gres
+	for _, part := range outsideBrackets(s, "()") {
+		if part == "N/A" || part == "(null)" {
+			continue
+		}
+		g, err := parseGres(part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+func parseGres(s string) (gres, error) {
+	body, notes, _ := strings.Cut(s, "(")
+	if strings.HasPrefix(notes, "null)") { // an untyped GPU: "gpu:(null):2(IDX:0-1)"
+		rest, more, _ := strings.Cut(notes[len("null)"):], "(")
+		body, notes = strings.TrimSuffix(body, ":")+rest, more
+	}
+	g := gres{notes: strings.TrimSuffix(notes, ")"), count: 1}
+	fields := strings.FieldsFunc(strings.TrimPrefix(body, "gres/"), func(c rune) bool { return c == ':' || c == '=' })
+	if len(fields) == 0 || len(fields) > 3 {
+		return gres{}, fmt.Errorf("generic resource %.80q is not name[:type][:count]", s)
+	}
+	g.name = fields[0]
+	if n, err := strconv.Atoi(fields[len(fields)-1]); err == nil && len(fields) > 1 {
+		if n < 0 || n > 1<<20 {
+			return gres{}, fmt.Errorf("generic resource %.80q has an absurd count", s)
+		}
+		g.count = n
+		fields = fields[:len(fields)-1]
+	}
+	if len(fields) > 1 {
+		g.model = fields[1]
+	}
+	if len(fields) > 2 {
+		return gres{}, fmt.Errorf("generic resource %.80q: the count is no number", s)
+	}
+	return g, nil
+}
+
+func (g gres) pool() string {
+	if g.model == "" {
+		return untyped
+	}
+	return g.model
+}
+
+// indices gives the GPU numbers in "IDX:0-1,3"; nil where Slurm does not tell.
+func (g gres) indices() []int {
+	_, list, ok := strings.Cut(g.notes, "IDX:")
+	if !ok {
+		return nil
+	}
+	out, _, err := numberRanges(list, 4096)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// shared gives the GPUs of which a shard or mps entry holds a part:
+// "1/2,0/2" is the first of two.
+func (g gres) shared() []int {
+	var out []int
+	for i, part := range strings.Split(g.notes, ",") {
+		used, _, ok := strings.Cut(part, "/")
+		if n, err := strconv.Atoi(used); ok && err == nil && n > 0 {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// numberRanges spells out "0-4,11-19:2", in order and at most limit numbers;
+// total is how many there are.
+func numberRanges(s string, limit int) (list []int, total int, err error) {
+	for _, part := range strings.Split(s, ",") {
+		span, step, stepped := strings.Cut(part, ":")
+		by := 1
+		if stepped {
+			by, _ = strconv.Atoi(step)
+		}
+		a, b, many := strings.Cut(span, "-")
+		if !many {
+			b = a
+		}
+		first, err1 := strconv.Atoi(a)
+		last, err2 := strconv.Atoi(b)
+		if err1 != nil || err2 != nil || by < 1 || first < 0 || last < first || last >= 1<<31-1 {
+			return nil, 0, fmt.Errorf("%.80q is no list of numbers", s)
+		}
+		total += (last-first)/by + 1
+		for n := first; n <= last && len(list) < limit; n += by {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), total, nil
+}
+
+// tres is what the tres_req_str and tres_alloc_str of a job add up to.
+type tres struct {
+	cpus, nodes int
+	memoryMB    int64
+	gpus        int            // gres/gpu
+	models      map[string]int // gres/gpu:model
+}
+
+// parseTres reads "cpu=4,mem=100M,node=1,gres/gpu=4,gres/gpu:v100=4"; what it
+// does not know it passes over.
+func parseTres(s string) tres {
+	var t tres
+	for _, part := range strings.Split(s, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		switch name {
+		case "cpu":
+			t.cpus = atoi(value)
+		case "node":
+			t.nodes = atoi(value)
+		case "mem":
+			t.memoryMB = megabytes(value)
+		case "gres/gpu":
+			t.gpus = atoi(value)
+		default:
+			if model, ok := strings.CutPrefix(name, "gres/gpu:"); ok && model != "" {
+				if t.models == nil {
+					t.models = map[string]int{}
+				}
+				t.models[model] = atoi(value)
+			}
+		}
+	}
+	return t
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > 1<<40 {
+		return 0
+	}
+	return n
+}
+
+// megabytes reads "100M", "4G", "1.50T", "512K" and plain megabytes, rounded up.
+func megabytes(s string) int64 {
+	unit := 1.0
+	if s != "" {
+		switch s[len(s)-1] {
+		case 'K':
+			unit = 1.0 / 1024
+		case 'M':
+		case 'G':
+			unit = 1024
+		case 'T':
+			unit = 1024 * 1024
+		case 'P':
+			unit = 1024 * 1024 * 1024
+		}
+		s = strings.TrimRight(s, "KMGTPcn")
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(f >= 0) || f*unit > 1<<50 {
+		return 0
+	}
+	mb := int64(f * unit)
+	if float64(mb) < f*unit {
+		mb++
+	}
+	return mb
+}
+
+// gpuCounts gives the GPUs in a list of generic resources, by model.
+func gpuCounts(list []gres) []cluster.GPUs {
+	counts := map[string]int{}
+	for _, g := range list {
+		if g.name == "gpu" {
+			counts[g.pool()] += g.count
+		}
+	}
+	out := make([]cluster.GPUs, 0, len(counts))
+	for model, n := range counts {
+		if n > 0 {
+			out = append(out, cluster.GPUs{Model: model, Count: n})
+		}
+	}
+	slices.SortFunc(out, func(a, b cluster.GPUs) int { return strings.Compare(a.Model, b.Model) })
+	return out
+}

@@ -1,0 +1,115 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// version is N of Slurm's REST version v0.0.N. A Slurm release offers three or four of them.
+type version int
+
+// The versions that this package was tried with.
+const (
+	oldestVersion version = 42 // Slurm 24.11
+	newestVersion version = 45 // Slurm 26.05
+)
+
+func (v version) String() string { return fmt.Sprintf("v0.0.%d", int(v)) }
+
+func parseVersion(s string) (version, bool) {
+	n, err := strconv.Atoi(strings.TrimPrefix(s, "v0.0."))
+	return version(n), err == nil && strings.HasPrefix(s, "v0.0.") && n > 0
+}
+
+// reserves: reservations can be made and deleted. requeues: POST /jobs/requeue is there.
+func (v version) reserves() bool { return v >= 43 }
+func (v version) requeues() bool { return v >= 45 }
+
+// gatesCompleting: a begin time may be set while a requeued job still cleans up.
+// Slurm 24.11 writes it into the accounting row of the attempt that has just
+// ended, which then counts in no report until that time has come, if ever.
+func (v version) gatesCompleting() bool { return v >= 45 }
+
+// speech is what was negotiated.
+type speech struct {
+	version version // for everything but reading jobs
+	// jobs is the version in which jobs are read. It is v0.0.44 where that is
+	// there: v0.0.45 lost sight of --exclusive (its `shared` is always empty).
+	jobs version
+	// offered is all that the server has, sorted.
+	offered []version
+}
+
+const lastThatShowsExclusive version = 44
+
+// negotiate reads which versions the server offers and chooses.
+func (r *rest) negotiate(ctx context.Context) (speech, error) {
+	offered := map[version]bool{}
+	take := func(rd *reader, name string) bool {
+		if name != "paths" {
+			return false
+		}
+		rd.object(func(path string) {
+			if rest, ok := strings.CutPrefix(path, "/slurm/"); ok {
+				word, _, _ := strings.Cut(rest, "/")
+				if v, ok := parseVersion(word); ok {
+					offered[v] = true
+				}
+			}
+			rd.skip()
+		})
+		return true
+	}
+	var err error
+	for _, path := range []string{"/openapi/v3", "/openapi"} {
+		if _, err = r.get(ctx, r.cfg.ListTimeout, path, take); !isPlain404(err) {
+			break
+		}
+	}
+	if err != nil {
+		return speech{}, fmt.Errorf("asking slurmrestd for its API versions: %w", err)
+	}
+	return choose(slices.Sorted(maps.Keys(offered)), r.cfg.APIVersion)
+}
+
+// choose takes the newest version that both sides know, or the one that was ordered.
+func choose(offered []version, ordered string) (speech, error) {
+	if len(offered) == 0 {
+		return speech{}, errors.New("slurmrestd offers no /slurm API at all; start it with the openapi plugins slurmctld and slurmdbd")
+	}
+	s := speech{offered: offered}
+	if ordered != "" {
+		v, ok := parseVersion(ordered)
+		if !ok || !slices.Contains(offered, v) {
+			return speech{}, fmt.Errorf("slurm.api_version is %q, but this slurmrestd offers %v", ordered, offered)
+		}
+		s.version = v
+	}
+	for _, v := range offered {
+		if ordered == "" && v >= oldestVersion && v <= newestVersion {
+			s.version = v
+		}
+	}
+	if s.version == 0 {
+		return speech{}, fmt.Errorf("slurmrestd offers %v, fairlease knows %v to %v; it needs Slurm 24.11 or newer "+
+			"(for a Slurm that is newer than this fairlease, slurm.api_version may name a version to try)", offered, oldestVersion, newestVersion)
+	}
+	s.jobs = s.version
+	if s.jobs > lastThatShowsExclusive && slices.Contains(offered, lastThatShowsExclusive) {
+		s.jobs = lastThatShowsExclusive
+	}
+	return s, nil
+}
+
+// isPlain404 is true where slurmrestd does not know the path itself, as with a
+// version that an upgrade took away; a job that is unknown has a Slurm error number.
+func isPlain404(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.HTTP == http.StatusNotFound && e.Code == 0
+}

@@ -1,0 +1,298 @@
+package slurm
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// wireJob is what we read of a job record, still in Slurm's terms.
+type wireJob struct {
+	id        int64
+	array     int64  // 0 = no array
+	task      number // set once the task has a record of its own
+	tasks     string // "0-4,11-19": the tasks that this record stands for
+	arrayMax  int    // %limit, 0 = none
+	states    []string
+	reason    string
+	remark    string // state_description
+	hold      bool
+	priority  number
+	name      string
+	user      string
+	account   string
+	qos       string
+	partition []string
+	batch     bool
+	requeue   bool
+	cron      bool
+	het       int64
+	depends   string
+	resv      string
+	mark      string // admin_comment
+
+	flags     []string
+	shared    []string
+	features  string
+	contig    bool
+	required  string
+	excluded  string
+	nodes     string
+	nodeCount int
+	maxNodes  int
+	taskCount int
+	tasksNode int
+	cpus      int
+	memNode   number
+	memCPU    number
+	wanted    string // tres_req_str
+	got       string // tres_alloc_str
+	perJob    string
+	perNode   string
+	perSocket string
+	perTask   string
+	detail    []string // gres_detail
+	parts     []nodePart
+
+	submit, eligible, start, end, deadline int64 // seconds; 0 = none
+	suspended, ranBefore                   int64 // suspend_time, pre_sus_time
+	limit                                  number
+	restarts                               int
+}
+
+// nodePart is what job_resources says of one node.
+type nodePart struct {
+	node     string
+	cpus     int
+	memoryMB int64
+}
+
+// job reads one record. What made no sense is in r.junk afterwards.
+func (r *reader) job() wireJob {
+	var w wireJob
+	r.object(func(name string) {
+		switch name {
+		case "job_id":
+			w.id = r.number().n
+		case "array_job_id":
+			w.array = r.number().n
+		case "array_task_id":
+			w.task = r.number()
+		case "array_task_string":
+			w.tasks = r.text()
+		case "array_max_tasks":
+			w.arrayMax = r.count()
+		case "job_state":
+			w.states = r.list()
+		case "state_reason":
+			w.reason = r.text()
+		case "state_description":
+			w.remark = r.text()
+		case "hold":
+			w.hold = r.flag()
+		case "priority":
+			w.priority = r.number()
+		case "name":
+			w.name = r.text()
+		case "user_name":
+			w.user = r.text()
+		case "account":
+			w.account = r.text()
+		case "qos":
+			w.qos = r.text()
+		case "partition":
+			w.partition = r.list()
+		case "batch_flag":
+			w.batch = r.flag()
+		case "requeue":
+			w.requeue = r.flag()
+		case "cron":
+			w.cron = r.text() != ""
+		case "het_job_id":
+			w.het = r.number().n
+		case "dependency":
+			w.depends = r.text()
+		case "resv_name":
+			w.resv = r.text()
+		case "admin_comment":
+			w.mark = r.text()
+		case "flags":
+			w.flags = r.list()
+		case "shared":
+			w.shared = r.list()
+		case "features":
+			w.features = r.text()
+		case "contiguous":
+			w.contig = r.flag()
+		case "required_nodes":
+			w.required = strings.Join(r.list(), ",")
+		case "excluded_nodes":
+			w.excluded = strings.Join(r.list(), ",")
+		case "nodes":
+			w.nodes = r.text()
+		case "node_count":
+			w.nodeCount = r.count()
+		case "max_nodes":
+			w.maxNodes = r.count()
+		case "tasks":
+			w.taskCount = r.count()
+		case "tasks_per_node":
+			w.tasksNode = r.count()
+		case "cpus":
+			w.cpus = r.count()
+		case "memory_per_node":
+			w.memNode = r.number()
+		case "memory_per_cpu":
+			w.memCPU = r.number()
+		case "tres_req_str":
+			w.wanted = r.text()
+		case "tres_alloc_str":
+			w.got = r.text()
+		case "tres_per_job":
+			w.perJob = r.text()
+		case "tres_per_node":
+			w.perNode = r.text()
+		case "tres_per_socket":
+			w.perSocket = r.text()
+		case "tres_per_task":
+			w.perTask = r.text()
+		case "gres_detail":
+			w.detail = r.details()
+		case "job_resources":
+			w.parts = r.resources()
+		case "submit_time":
+			w.submit = r.seconds()
+		case "eligible_time":
+			w.eligible = r.seconds()
+		case "start_time":
+			w.start = r.seconds()
+		case "end_time":
+			w.end = r.seconds()
+		case "deadline":
+			w.deadline = r.seconds()
+		case "suspend_time":
+			w.suspended = r.seconds()
+		case "pre_sus_time":
+			w.ranBefore = r.seconds()
+		case "time_limit":
+			w.limit = r.number()
+		case "restart_cnt":
+			w.restarts = r.count()
+		default:
+			r.skip()
+		}
+	})
+	if r.junk == "" && r.err == nil && (w.id <= 0 || len(w.states) == 0) {
+		r.junk = "a record without job_id or job_state"
+	}
+	return w
+}
+
+// count reads a number of things: never negative, 0 where unset or unlimited.
+func (r *reader) count() int {
+	n := r.number()
+	if n.n < 0 || n.n > 1<<40 {
+		r.junkAt([]byte("no count"))
+		return 0
+	}
+	return int(n.n)
+}
+
+// seconds reads a moment or a length in seconds; 0 where unset, unlimited or negative.
+func (r *reader) seconds() int64 {
+	n := r.number().n
+	if n < 0 || n > 1<<40 {
+		return 0
+	}
+	return n
+}
+
+// details reads gres_detail: a list with one entry a node, or one string.
+// Its entries have commas of their own.
+func (r *reader) details() []string {
+	if r.kind() != '[' {
+		if s := r.text(); s != "" {
+			return []string{s}
+		}
+		return nil
+	}
+	var out []string
+	r.array(func() { out = append(out, r.text()) })
+	return out
+}
+
+// resources reads what job_resources says of CPUs and memory on each node.
+func (r *reader) resources() []nodePart {
+	var out []nodePart
+	r.object(func(name string) {
+		if name != "nodes" || r.kind() != '{' {
+			r.skip()
+			return
+		}
+		r.object(func(name string) {
+			if name != "allocation" {
+				r.skip()
+				return
+			}
+			r.array(func() { out = append(out, r.nodePart()) })
+		})
+	})
+	return out
+}
+
+func (r *reader) nodePart() nodePart {
+	var p nodePart
+	r.object(func(name string) {
+		switch name {
+		case "name":
+			p.node = r.text()
+		case "cpus":
+			p.cpus = int(r.member("count"))
+		case "memory":
+			p.memoryMB = r.member("allocated")
+		default:
+			r.skip()
+		}
+	})
+	return p
+}
+
+// member reads one number of an object; a plain number is taken as it is.
+func (r *reader) member(want string) int64 {
+	if r.kind() != '{' {
+		return r.number().n
+	}
+	var n int64
+	r.object(func(name string) {
+		if name == want {
+			n = r.number().n
+		} else {
+			r.skip()
+		}
+	})
+	return n
+}
+
+func (w *wireJob) is(state string) bool { return slices.Contains(w.states, state) }
+
+// jobID gives the name of the record's job; for a waiting array that of its first task.
+func (w *wireJob) jobID() cluster.JobID {
+	if w.array > 0 && w.task.set {
+		return cluster.TaskID(w.array, int32(w.task.n))
+	}
+	return cluster.JobID{ID: w.id}
+}
+
+func instant(seconds int64) cluster.Instant { return cluster.Instant(seconds * 1000) }
+func span(seconds int64) cluster.Span       { return cluster.Span(seconds) * cluster.Second }
+
+// within gives the middle of the second in which something happened: Slurm cuts
+// times to whole seconds, and what is charged between a cut start and an uncut end
+// would be half a second too much for every attempt.
+func within(seconds int64) cluster.Instant {
+	if seconds == 0 {
+		return 0
+	}
+	return instant(seconds) + 500
+}

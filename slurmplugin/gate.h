@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the submit plugin decides, apart from Slurm: which jobs are gated, until
+ * when, and what their users are told. Nothing here does I/O, takes a lock or
+ * allocates; every text ends up in a buffer of the caller.
+ */
+#ifndef FAIRLEASE_GATE_H
+#define FAIRLEASE_GATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <time.h>
+
+#define GATE_LIST 4096 /* bytes of the longest list in the settings */
+#define GATE_TEXT 512  /* bytes of the longest message or mark */
+
+/* The settings; their words are explained in fairlease-plugin.conf. */
+struct gate_settings {
+	char partitions[GATE_LIST];
+	char default_partition[GATE_TEXT];
+	char heartbeat_dir[GATE_TEXT];
+	char exclude_accounts[GATE_LIST];
+	char exclude_users[GATE_LIST];
+	char exclude_qos[GATE_LIST];
+	char operator_uids[GATE_LIST];
+	char checkpoint_mark[GATE_TEXT];
+	long gate_seconds;
+	long heartbeat_max_age; /* seconds */
+	bool gate_shards;
+	bool mark_requeue;
+	bool require_checkpoint;
+	bool protect_gate;
+};
+
+/* What a submission says, as far as it matters here; texts may be NULL. */
+struct gate_job {
+	const char *partition;	/* as named by the user: NULL, "a" or "a,b" */
+	const char *account;	/* NULL: the user's default */
+	const char *qos;
+	const char *user;	/* as in exclude_users */
+	const char *comment;
+	const char *tres[4];	/* per job, node, socket, task */
+	time_t begin;		/* the user's --begin, 0: none */
+	bool batch;		/* has a script */
+	bool het;		/* a component of a heterogeneous job */
+	bool cron;		/* from scrontab */
+	bool no_requeue;
+	bool warned;		/* has a --signal of its own */
+};
+
+/*
+ * Reads settings from a text. Returns false and says what is wrong, with
+ * file:line, in error.
+ */
+bool gate_parse(const char *text, const char *file, struct gate_settings *s, char *error, size_t size);
+
+/* True if item is one of the comma-separated list's. */
+bool gate_listed(const char *list, const char *item);
+
+/* True if a TRES request (gres/gpu:v100:2,…) asks for a GPU, or for a shard of one if shards count. */
+bool gate_wants_gpu(const char *tres, bool shards);
+
+/*
+ * True if the job is one to gate while its partition is acted on; that partition
+ * (the first managed one that it names) is put into partition.
+ */
+bool gate_concerns(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size);
+
+/* Puts the i-th managed partition, from 0, into partition; false behind the last. */
+bool gate_partition(const struct gate_settings *s, int i, char *partition, size_t size);
+
+/* Puts the path of a partition's heartbeat file into path. */
+void gate_heartbeat(const struct gate_settings *s, const char *partition, char *path, size_t size);
+
+/* True if a heartbeat of that time means that somebody grants leases now. */
+bool gate_beats(const struct gate_settings *s, time_t heartbeat, time_t now);
+
+/* True if the site refuses the job because it cannot be stopped gently. */
+bool gate_refuses(const struct gate_settings *s, const struct gate_job *j);
+
+/* The begin time that the job gets: its own, or the gate's end if that is later. */
+time_t gate_begin(const struct gate_settings *s, const struct gate_job *j, time_t now);
+
+/* Puts the mark that remembers the user's begin time beside ours into mark. */
+void gate_mark(const struct gate_job *j, time_t gate, char *mark, size_t size);
+
+/* Puts the line that the user reads at submission, or when the job is refused, into text. */
+void gate_explain(const struct gate_job *j, char *text, size_t size);
+void gate_refusal(const struct gate_settings *s, char *text, size_t size);
+
+/*
+ * True if a user's new begin time for a waiting job would open its gate; what
+ * the user then reads is put into text. A begin time behind the gate is the
+ * user's to choose.
+ */
+bool gate_opens(const struct gate_settings *s, uid_t user, time_t begin, time_t now, char *text, size_t size);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tests of gate.c; run by `make check` with the shipped settings as argument. */
+#include "gate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+
+#define EXPECT(what) \
+	do { \
+		if (!(what)) { \
+			printf("%s:%d: %s: not so: %s\n", __FILE__, __LINE__, __func__, #what); \
+			failures++; \
+		} \
+	} while (0)
+
+static struct gate_settings parsed(const char *text)
+{
+	struct gate_settings s;
+	char error[GATE_TEXT];
+
+	if (!gate_parse(text, "f", &s, error, sizeof(error))) {
+		printf("%s: not accepted: %s\n", text, error);
+		failures++;
+	}
+	return s;
+}
+
+static bool refused(const char *text, const char *because)
+{
+	struct gate_settings s;
+	char error[GATE_TEXT] = "";
+
+	if (gate_parse(text, "f", &s, error, sizeof(error)) || strcmp(error, because)) {
+		printf("%s: said '%s', not '%s'\n", text, error, because);
+		return false;
+	}
+	return true;
+}
+
+static void settings_are_read(void)
+{
+	struct gate_settings s = parsed("# words\n\n partitions = gpu,long \ngate_seconds=30\nmark_requeue=yes\nexclude_users=a,b");
+
+	EXPECT(!strcmp(s.partitions, "gpu,long"));
+	EXPECT(s.gate_seconds == 30);
+	EXPECT(s.mark_requeue);
+	EXPECT(!s.gate_shards);
+	EXPECT(s.heartbeat_max_age == 60);
+	EXPECT(!strcmp(s.heartbeat_dir, "/run/fairlease"));
+	EXPECT(!strcmp(s.exclude_users, "a,b"));
+}
+
+static void wrong_settings_are_refused(void)
+{
+	static char longer[GATE_LIST + 64];
+
+	EXPECT(refused("", "f: partitions is not set: name the partitions that fairlease manages"));
+	EXPECT(refused("partitions=a\n\ngate=5\n", "f:3: unknown key 'gate'"));
+	EXPECT(refused("partitions=a\nGATE_SECONDS=5", "f:2: unknown key 'GATE_SECONDS'"));
+	EXPECT(refused("partitions=a\npartitions=b", "f:2: partitions is set twice"));
+	EXPECT(refused("partitions=../a", "f:1: partitions is not made of partition names"));
+	EXPECT(refused("partitions", "f:1: not of the form key=value"));
+	EXPECT(refused("=a", "f:1: unknown key ''"));
+	EXPECT(refused("gate_seconds=", "f:1: gate_seconds is not a number of seconds from 1 to a year"));
+	EXPECT(refused("gate_seconds=\n5", "f:1: gate_seconds is not a number of seconds from 1 to a year"));
+	EXPECT(refused("gate_seconds=0", "f:1: gate_seconds is not a number of seconds from 1 to a year"));
+	EXPECT(refused("gate_seconds=10m", "f:1: gate_seconds is not a number of seconds from 1 to a year"));
+	EXPECT(refused("gate_seconds=99999999999999999999", "f:1: gate_seconds is not a number of seconds from 1 to a year"));
+	EXPECT(refused("gate_shards=true", "f:1: gate_shards is neither yes nor no"));
+	memset(longer, 'x', sizeof(longer) - 1);
+	memcpy(longer, "partitions=", 11);
+	EXPECT(refused(longer, "f:1: partitions is too long"));
+}
+
+static void requests_are_recognised(void)
+{
+	static const char *const gpus[] = { "gpu", "gpu:1", "gpu:v100", "gpu:v100:2", "gres/gpu:2", "gres:gpu:2", "gres/gpu=1", "gres/gpu:v100=4",
+					    "gres/nic:1,gres/gpu:1", "license:x;gres/gpu:1", "gpu:v0", "gpu:10", " gpu:2" };
+	static const char *const others[] = { "", "none", "gpu:0", "gpu:v100:0", "gres/gpu=0", "gpu:00", "gpus:1", "gres/gpumem:1", "mygpu:1", "nic:gpu:1",
+					      "shard:1", "gres/shard:2", "gres/", "gres/,", ",;" };
+
+	for (size_t i = 0; i < sizeof(gpus) / sizeof(gpus[0]); i++)
+		if (!gate_wants_gpu(gpus[i], false)) {
+			printf("'%s' asks for a GPU\n", gpus[i]);
+			failures++;
+		}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (gate_wants_gpu(others[i], false)) {
+			printf("'%s' asks for no GPU\n", others[i]);
+			failures++;
+		}
+	EXPECT(!gate_wants_gpu(NULL, true));
+	EXPECT(gate_wants_gpu("gres/shard:2", true));
+	EXPECT(!gate_wants_gpu("gres/shard:0", true));
+}
+
+static struct gate_job batch(void)
+{
+	return (struct gate_job){ .partition = "gpu", .account = "nlp", .user = "1001", .batch = true, .tres = { NULL, "gres/gpu:1" } };
+}
+
+static void the_right_jobs_are_gated(void)
+{
+	struct gate_settings s = parsed("partitions=gpu, long\ndefault_partition=gpu\nexclude_accounts=ops, sys\nexclude_users=7\nexclude_qos=debug\n");
+	char p[GATE_TEXT];
+	struct gate_job j;
+
+#define WITH(change) (j = batch(), change, gate_concerns(&s, &j, p, sizeof(p)))
+	EXPECT(WITH(j.batch = true) && !strcmp(p, "gpu"));
+	EXPECT(WITH(j.partition = NULL) && !strcmp(p, "gpu"));
+	EXPECT(WITH(j.partition = "") && !strcmp(p, "gpu"));
+	EXPECT(WITH(j.partition = "free,long,gpu") && !strcmp(p, "long"));
+	EXPECT(WITH((j.tres[3] = "gres/gpu=1", j.tres[1] = NULL)));
+	EXPECT(!WITH(j.partition = "free"));
+	EXPECT(!WITH(j.partition = "lon"));
+	EXPECT(!WITH(j.partition = "longer"));
+	EXPECT(!WITH(j.batch = false));
+	EXPECT(!WITH(j.het = true));
+	EXPECT(!WITH(j.cron = true));
+	EXPECT(!WITH(j.tres[1] = NULL));
+	EXPECT(!WITH(j.account = "sys"));
+	EXPECT(!WITH(j.user = "7"));
+	EXPECT(!WITH(j.qos = "debug"));
+	EXPECT(WITH(j.account = NULL));
+	EXPECT(WITH(j.no_requeue = true));
+	s.default_partition[0] = '\0';
+	EXPECT(!WITH(j.partition = NULL));
+
+	EXPECT(gate_partition(&s, 0, p, sizeof(p)) && !strcmp(p, "gpu"));
+	EXPECT(gate_partition(&s, 1, p, sizeof(p)) && !strcmp(p, "long"));
+	EXPECT(!gate_partition(&s, 2, p, sizeof(p)));
+}
+
+static void old_heartbeats_do_not_count(void)
+{
+	struct gate_settings s = parsed("partitions=gpu\nheartbeat_max_age=60\nheartbeat_dir=/x");
+	char path[GATE_TEXT];
+
+	gate_heartbeat(&s, "gpu", path, sizeof(path));
+	EXPECT(!strcmp(path, "/x/gpu"));
+	EXPECT(gate_beats(&s, 1000, 1000));
+	EXPECT(gate_beats(&s, 1000, 1060));
+	EXPECT(!gate_beats(&s, 1000, 1061));
+	EXPECT(gate_beats(&s, 1060, 1000));
+	EXPECT(!gate_beats(&s, 1061, 1000)); /* a clock that jumped back */
+}
+
+static void begin_is_kept(void)
+{
+	struct gate_settings s = parsed("partitions=gpu\ngate_seconds=600");
+	struct gate_job j = batch();
+	char mark[GATE_TEXT];
+
+	EXPECT(gate_begin(&s, &j, 1000) == 1600);
+	gate_mark(&j, 1600, mark, sizeof(mark));
+	EXPECT(!strcmp(mark, "fl:begin=0,gate=1600"));
+	j.begin = 1200;
+	EXPECT(gate_begin(&s, &j, 1000) == 1600);
+	j.begin = 5000000000;
+	EXPECT(gate_begin(&s, &j, 1000) == 5000000000);
+	gate_mark(&j, 5000000000, mark, sizeof(mark));
+	EXPECT(!strcmp(mark, "fl:begin=5000000000,gate=5000000000"));
+}
+
+static void users_are_told(void)
+{
+	struct gate_settings s = parsed("partitions=gpu\nrequire_checkpoint=yes");
+	struct gate_job j = batch();
+	char text[GATE_TEXT];
+
+	gate_explain(&j, text, sizeof(text));
+	EXPECT(!strcmp(text, "fairlease: this job waits for a GPU lease of account nlp; at a lease's end it may be requeued, so save your work when "
+			     "signalled; see: fairlease explain JOBID"));
+	j.account = NULL;
+	j.no_requeue = true;
+	gate_explain(&j, text, sizeof(text));
+	EXPECT(!strcmp(text, "fairlease: this job waits for a GPU lease of your default account; it then keeps its GPUs until it ends; see: fairlease explain JOBID"));
+
+	EXPECT(gate_refuses(&s, &j));
+	gate_refusal(&s, text, sizeof(text));
+	EXPECT(!strcmp(text, "fairlease: GPU jobs here must be able to save their work and go on later: submit with --signal=USR1@120 or the like, or say that "
+			     "yours can with --comment=checkpoint"));
+	j.warned = true;
+	EXPECT(!gate_refuses(&s, &j));
+	j.warned = false;
+	j.comment = "mine, checkpoint";
+	EXPECT(!gate_refuses(&s, &j));
+	s.checkpoint_mark[0] = '\0';
+	EXPECT(gate_refuses(&s, &j));
+	s.require_checkpoint = false;
+	EXPECT(!gate_refuses(&s, &j));
+}
+
+static void gates_are_protected(void)
+{
+	struct gate_settings s = parsed("partitions=gpu\nprotect_gate=yes\noperator_uids=990, 991\ngate_seconds=600");
+	char text[GATE_TEXT];
+
+	EXPECT(gate_opens(&s, 1001, 1000, 1000, text, sizeof(text)));
+	EXPECT(strstr(text, "600 s"));
+	EXPECT(gate_opens(&s, 1001, 1600, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 1001, 1601, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 1001, 0, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 0, 1000, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 991, 1000, 1000, text, sizeof(text)));
+	EXPECT(gate_opens(&s, 99, 1000, 1000, text, sizeof(text)));
+	s.protect_gate = false;
+	EXPECT(!gate_opens(&s, 1001, 1000, 1000, text, sizeof(text)));
+}
+
+/* Random texts made of words that matter must neither crash nor be taken silently for settings. */
+static void nonsense_is_survived(void)
+{
+	static const char *const words[] = { "partitions", "gate_seconds", "=", "\n", ",", "gpu", "#", " ", "\t", "yes", "12", "/", ".", "\r", "\xff",
+					     "heartbeat_dir", "gres/", ":", "0", ";", "shard", "exclude_users" };
+	unsigned long state = 20240607;
+
+	for (int round = 0; round < 200000; round++) {
+		struct gate_settings s;
+		struct gate_job j = batch();
+		char text[512], error[64], p[8];
+		size_t len = 0;
+		const char *word;
+
+		for (;;) {
+			state = state * 6364136223846793005UL + 1442695040888963407UL;
+			word = words[(state >> 33) % (sizeof(words) / sizeof(words[0]))];
+			if (len + strlen(word) >= sizeof(text) || (state >> 60) == 0)
+				break;
+			memcpy(text + len, word, strlen(word));
+			len += strlen(word);
+		}
+		text[len] = '\0';
+		if (gate_parse(text, "f", &s, error, sizeof(error)))
+			EXPECT(s.partitions[0] && s.gate_seconds > 0 && s.heartbeat_max_age > 0);
+		else
+			EXPECT(error[0] == 'f');
+		j.tres[0] = j.partition = text;
+		if (gate_concerns(&s, &j, p, sizeof(p)))
+			EXPECT(gate_listed(s.partitions, p));
+	}
+}
+
+static void the_shipped_settings_are_good(const char *path)
+{
+	char text[65536], error[GATE_TEXT];
+	struct gate_settings s;
+	FILE *file = fopen(path, "r");
+
+	EXPECT(file);
+	if (!file)
+		return;
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	if (!gate_parse(text, path, &s, error, sizeof(error))) {
+		puts(error);
+		failures++;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	settings_are_read();
+	wrong_settings_are_refused();
+	requests_are_recognised();
+	the_right_jobs_are_gated();
+	old_heartbeats_do_not_count();
+	begin_is_kept();
+	users_are_told();
+	gates_are_protected();
+	nonsense_is_survived();
+	if (argc > 1)
+		the_shipped_settings_are_good(argv[1]);
+	printf("gate_test: %s\n", failures ? "FAILED" : "ok");
+	return failures != 0;
+}

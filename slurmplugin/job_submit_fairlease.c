@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * job_submit/fairlease: gates GPU jobs of managed partitions at submission, so
+ * that they wait for a lease instead of starting at once. See
+ * fairlease-plugin.conf for its settings.
+ *
+ * A guest in slurmctld: it is called with slurmctld's locks held, so it takes no
+ * lock, never waits, and touches one file, with one stat(): the heartbeat of the
+ * job's first managed partition. While that is missing or old nobody grants
+ * leases there, and the plugin does nothing at all. Settings are read once, at
+ * load; one that it does not know keeps it from loading.
+ *
+ * Built from Slurm's public headers alone.
+ */
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/spank.h> /* slurm_info(), slurm_error() */
+
+#include "gate.h"
+
+const char plugin_name[] = "fairlease gate for GPU jobs";
+const char plugin_type[] = "job_submit/fairlease";
+const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+typedef struct job_record job_record_t; /* opaque: public headers do not show it */
+
+/* slurmctld frees err_msg and admin_comment its own way, so they must be made its own way. */
+extern void slurm_xstrcat(char **text, const char *more);
+
+static struct gate_settings settings;
+
+/* Puts the path of the settings, beside slurm.conf, into path. */
+static void settings_path(char *path, size_t size)
+{
+	const char *conf = getenv("SLURM_CONF");
+	const char *slash = conf ? strrchr(conf, '/') : NULL;
+
+	if (slash)
+		snprintf(path, size, "%.*s/fairlease-plugin.conf", (int)(slash - conf), conf);
+	else
+		snprintf(path, size, "/etc/slurm/fairlease-plugin.conf");
+}
+
+/* Reads a whole file into text; returns false, with errno set, if it cannot or the file is too long. */
+static bool slurp(const char *path, char *text, size_t size)
+{
+	FILE *file = fopen(path, "r");
+	size_t len;
+
+	if (!file)
+		return false;
+	len = fread(text, 1, size, file);
+	if (ferror(file) || len == size) {
+		if (!ferror(file))
+			errno = EFBIG;
+		fclose(file);
+		return false;
+	}
+	text[len] = '\0';
+	fclose(file);
+	return true;
+}
+
+/* Replaces user names by user ids: a submission shows only these, and a name service may be slow when it is asked then. */
+static void resolve_users(char *users, size_t size)
+{
+	char names[GATE_LIST], *rest, *name;
+	size_t used = 0;
+
+	snprintf(names, sizeof(names), "%s", users);
+	users[0] = '\0';
+	for (name = strtok_r(names, ", \t", &rest); name; name = strtok_r(NULL, ", \t", &rest)) {
+		struct passwd *user = getpwnam(name);
+		int wrote;
+
+		if (!user && name[strspn(name, "0123456789")]) {
+			slurm_error("%s: exclude_users: no user %s here: ignored", plugin_type, name);
+			continue;
+		}
+		if (user)
+			wrote = snprintf(users + used, size - used, "%lld,", (long long)user->pw_uid);
+		else
+			wrote = snprintf(users + used, size - used, "%s,", name);
+		if (wrote < 0 || (size_t)wrote >= size - used) {
+			users[used] = '\0';
+			slurm_error("%s: exclude_users: too long, ignored from %s on", plugin_type, name);
+			return;
+		}
+		used += (size_t)wrote;
+	}
+}
+
+extern int init(void)
+{
+	char path[4096], text[65536], error[GATE_TEXT + sizeof(path)];
+
+	settings_path(path, sizeof(path));
+	if (!slurp(path, text, sizeof(text))) {
+		slurm_error("%s: reading its settings: %s: %s", plugin_type, path, strerror(errno));
+		return SLURM_ERROR;
+	}
+	if (!gate_parse(text, path, &settings, error, sizeof(error))) {
+		slurm_error("%s: %s", plugin_type, error);
+		return SLURM_ERROR;
+	}
+	resolve_users(settings.exclude_users, sizeof(settings.exclude_users));
+	slurm_info("%s: gates GPU jobs of partitions %s for %ld s while %s/PARTITION is fresh", plugin_type, settings.partitions,
+		   settings.gate_seconds, settings.heartbeat_dir);
+	return SLURM_SUCCESS;
+}
+
+extern int fini(void)
+{
+	return SLURM_SUCCESS;
+}
+
+/* True while somebody grants leases in the partition. */
+static bool granting(const char *partition, time_t now)
+{
+	char path[2 * GATE_TEXT];
+	struct stat heartbeat;
+
+	gate_heartbeat(&settings, partition, path, sizeof(path));
+	return !stat(path, &heartbeat) && gate_beats(&settings, heartbeat.st_mtime, now);
+}
+
+/* Adds a line to what the user reads; another plugin may have written before. */
+static void tell(char **err_msg, const char *line)
+{
+	if (*err_msg)
+		slurm_xstrcat(err_msg, "\n");
+	slurm_xstrcat(err_msg, line);
+}
+
+extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
+{
+	char partition[GATE_TEXT], text[2 * GATE_TEXT], user[32];
+	struct gate_job job = {
+		.partition = d->partition,
+		.account = d->account,
+		.qos = d->qos,
+		.user = user,
+		.comment = d->comment,
+		.tres = { d->tres_per_job, d->tres_per_node, d->tres_per_socket, d->tres_per_task },
+		.begin = d->begin_time,
+		.batch = d->script != NULL,
+		.het = d->het_job_offset != NO_VAL,
+		.cron = (d->bitflags & CRON_JOB) != 0,
+		.no_requeue = d->requeue == 0,
+		.warned = d->warn_signal != 0 && d->warn_signal != NO_VAL16,
+	};
+	time_t now = time(NULL);
+
+	(void)submit_uid;
+	snprintf(user, sizeof(user), "%lld", (long long)d->user_id);
+	if (!gate_concerns(&settings, &job, partition, sizeof(partition)) || !granting(partition, now))
+		return SLURM_SUCCESS;
+	if (gate_refuses(&settings, &job)) {
+		gate_refusal(&settings, text, sizeof(text));
+		tell(err_msg, text);
+		return ESLURM_ACCESS_DENIED;
+	}
+
+	d->begin_time = gate_begin(&settings, &job, now);
+	if (settings.mark_requeue && !job.no_requeue)
+		d->requeue = 1;
+	/* Another plugin's words stay; ours are found behind them. */
+	gate_mark(&job, d->begin_time, text, sizeof(text));
+	if (d->admin_comment)
+		slurm_xstrcat(&d->admin_comment, " ");
+	slurm_xstrcat(&d->admin_comment, text);
+	gate_explain(&job, text, sizeof(text));
+	tell(err_msg, text);
+	return SLURM_SUCCESS;
+}
+
+/*
+ * With protect_gate, users cannot open a gate early. Public headers do not show
+ * which job is changed, so this holds for every job's start time; the Lua twin
+ * sees the job and spares those that are not gated.
+ */
+extern int job_modify(job_desc_msg_t *d, job_record_t *job, uint32_t submit_uid, char **err_msg)
+{
+	char text[2 * GATE_TEXT], partition[GATE_TEXT];
+	time_t now = time(NULL);
+
+	(void)job;
+	if (!gate_opens(&settings, submit_uid, d->begin_time, now, text, sizeof(text)))
+		return SLURM_SUCCESS;
+	for (int i = 0; gate_partition(&settings, i, partition, sizeof(partition)); i++) {
+		if (granting(partition, now)) {
+			tell(err_msg, text);
+			return ESLURM_ACCESS_DENIED;
+		}
+	}
+	return SLURM_SUCCESS;
+}
