@@ -1,0 +1,228 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// stretch is a piece of time, from before to.
+type stretch struct{ from, to cluster.Instant }
+
+// until gives how much of total, spread evenly over the stretch, lies before t.
+// The pieces between successive cuts sum to total exactly.
+func (s stretch) until(total cluster.GPUTime, t cluster.Instant) cluster.GPUTime {
+	switch {
+	case t >= s.to:
+		return total
+	case t <= s.from:
+		return 0
+	case total < 0:
+		return -s.until(-total, t)
+	}
+	return cluster.GPUTime(cluster.MulDiv(int64(total), int64(t-s.from), int64(s.to-s.from)))
+}
+
+// days splits total by the days, UTC, that the stretch touches. A stretch
+// without length lies on the day of its end.
+func (s stretch) days(total cluster.GPUTime, add func(date, cluster.GPUTime)) {
+	day := dateOf(min(s.from, s.to))
+	for done := cluster.GPUTime(0); done != total; day += date(cluster.Day) {
+		next := cluster.Instant(day) + cluster.Instant(cluster.Day)
+		upTo := s.until(total, next)
+		if upTo != done {
+			add(day, upTo-done)
+		}
+		done = upTo
+	}
+}
+
+// dateOf gives the day of t.
+func dateOf(t cluster.Instant) date {
+	day := cluster.Instant(cluster.Day)
+	return date(t - ((t%day)+day)%day)
+}
+
+// holder is what the journal remembers of a job to tell what it received since.
+type holder struct {
+	alloc     cluster.GPUTime
+	lost      cluster.GPUTime
+	chargedTo cluster.Instant
+	held      []cluster.GPUs
+}
+
+func holderOf(r cluster.Record) holder {
+	return holder{alloc: r.Alloc, lost: r.Lost, chargedTo: r.ChargedTo, held: slices.Clone(r.Held)}
+}
+
+// received tells when the job received what it received since was: from the
+// last charge, or the start of its run if that came later, for as long as its
+// GPUs take to make so much. last and at are when the ledger was charged before
+// and now; they answer where nothing better is known.
+func received(was holder, now cluster.Record, last, at cluster.Instant) stretch {
+	if last == 0 {
+		last = at
+	}
+	from, held := was.chargedTo, now.Held
+	if len(was.held) == 0 {
+		from = max(from, now.HeldSince)
+	}
+	if len(held) == 0 {
+		held = was.held
+	}
+	n := gpus(held)
+	if from == 0 || from >= at || n == 0 {
+		return stretch{from: last, to: at}
+	}
+	ran := cluster.Instant(now.Alloc-was.alloc) / cluster.Instant(n)
+	return stretch{from: from, to: min(from+max(ran, 1), at)}
+}
+
+func gpus(held []cluster.GPUs) int {
+	n := 0
+	for _, g := range held {
+		n += g.Count
+	}
+	return n
+}
+
+// byPool splits what a job received by the models of the GPUs that it held, in
+// proportion to their number; nothing where that is not known.
+func byPool(total cluster.GPUTime, held []cluster.GPUs, add func(pool string, t cluster.GPUTime)) {
+	n := gpus(held)
+	if n == 0 {
+		return
+	}
+	whole := stretch{to: cluster.Instant(n)}
+	sum, done := 0, cluster.GPUTime(0)
+	for _, g := range held {
+		sum += g.Count
+		upTo := whole.until(total, cluster.Instant(sum))
+		add(g.Model, upTo-done)
+		done = upTo
+	}
+}
+
+// heldBy gives what a job held when it last held something; c is its case, or nil.
+func heldBy(r cluster.Record, was holder, c *cluster.Case) []cluster.GPUs {
+	switch {
+	case len(r.Held) > 0:
+		return r.Held
+	case len(was.held) > 0 || c == nil:
+		return was.held
+	}
+	var held []cluster.GPUs // it came and went between two looks
+	for _, h := range c.Job.Holds {
+		i := slices.IndexFunc(held, func(g cluster.GPUs) bool { return g.Model == h.Model })
+		if i < 0 {
+			i, held = len(held), append(held, cluster.GPUs{Model: h.Model})
+		}
+		held[i].Count += h.GPUs
+	}
+	return held
+}
+
+// charges gives what was charged since w was written, by day, tenant, user and
+// pool. What the ledger charged to a tenant and its jobs do not explain goes to
+// no user, so that the rows always sum to the ledger.
+func (w *written) charges(snap cluster.Snapshot, m cluster.Memory) []chargeRow {
+	sums := map[chargeKey]cluster.GPUTime{}
+	open := map[accountKey]cluster.GPUTime{}
+	for _, t := range m.Ledger.Tenants {
+		key := accountKey{t.Tenant, t.Pool}
+		open[key] = t.Alloc - w.accounts[key]
+	}
+	for _, r := range m.Records {
+		was := w.holders[r.Key]
+		if r.Alloc == was.alloc || r.Tenant == "" {
+			continue
+		}
+		time := received(was, r, w.charged, m.Ledger.At)
+		byPool(r.Alloc-was.alloc, heldBy(r, was, caseOf(snap, r.Key)), func(pool string, part cluster.GPUTime) {
+			open[accountKey{r.Tenant, pool}] -= part
+			time.days(part, func(day date, t cluster.GPUTime) {
+				sums[chargeKey{day, r.Tenant, r.User, pool}] += t
+			})
+		})
+	}
+	since := received(holder{}, cluster.Record{}, w.charged, m.Ledger.At)
+	for key, rest := range open {
+		since.days(rest, func(day date, t cluster.GPUTime) {
+			sums[chargeKey{day, key.Tenant, "", key.Pool}] += t
+		})
+	}
+	var rows []chargeRow
+	for key, sum := range sums {
+		if sum != 0 {
+			rows = append(rows, chargeRow{key, sum})
+		}
+	}
+	return rows
+}
+
+// lendings tells who lends to whom: what the borrowers of a pool hold above
+// their entitlement is spread over its lenders in proportion to what they lend.
+// Where more is lent than borrowed, or the other way round, the smaller counts.
+func lendings(standings []cluster.Standing, at cluster.Instant) []lendingRow {
+	var pools []string
+	for _, s := range standings {
+		pools = append(pools, s.Pool)
+	}
+	slices.Sort(pools)
+	var rows []lendingRow
+	for _, pool := range slices.Compact(pools) {
+		var lent, borrowed []side
+		for _, s := range standings {
+			if s.Pool == pool && s.Lent > 0 {
+				lent = append(lent, side{s.Tenant, int64(s.Lent)})
+			}
+			if s.Pool == pool && s.Borrowed > 0 {
+				borrowed = append(borrowed, side{s.Tenant, int64(s.Borrowed)})
+			}
+		}
+		total := min(sum(lent), sum(borrowed))
+		left := spread(total, borrowed)
+		for i, share := range spread(total, lent) {
+			for j, part := range spread(share.amount, left) {
+				left[j].amount -= part.amount
+				if part.amount > 0 {
+					key := lendingKey{pool, lent[i].tenant, borrowed[j].tenant}
+					rows = append(rows, lendingRow{key, millionths(part.amount), stamp(at)})
+				}
+			}
+		}
+	}
+	return rows
+}
+
+// side is one lender's or one borrower's part.
+type side struct {
+	tenant string
+	amount int64
+}
+
+func sum(sides []side) int64 {
+	var total int64
+	for _, s := range sides {
+		total += s.amount
+	}
+	return total
+}
+
+// spread divides amount over the sides in proportion, in whole units that sum
+// to amount; over sides of nothing it spreads nothing.
+func spread(amount int64, sides []side) []side {
+	parts := slices.Clone(sides)
+	whole := sum(sides)
+	var sofar, done int64
+	for i, s := range sides {
+		parts[i].amount = 0
+		if whole > 0 {
+			sofar += s.amount
+			upTo := cluster.MulDiv(amount, sofar, whole)
+			parts[i].amount = upTo - done
+			done = upTo
+		}
+	}
+	return parts
+}

@@ -1,0 +1,71 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+)
+
+// TestTheBooksOfARealEngine lets the engine govern a virtual cluster for some
+// hours with the journal in PostgreSQL, and daemons that die now and then.
+func TestTheBooksOfARealEngine(t *testing.T) {
+	dsn := storetest.Database(t)
+	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
+	nodes := append(simtest.Nodes("k", "k80", 2, 4), simtest.Nodes("v", "v100", 2, 8)...)
+	w := simtest.New(t, simtest.Product(), nodes, "bio", "chem", "idle")
+	for hour := range 6 {
+		lapse(t, db)
+		w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: takeSeat(t, s).Journal(), Decide: w.Loop.Decide, Configure: w.Loop.Configure}
+		for i := range 4 {
+			w.Submit("bio", 2, 1<<i, cluster.Span(7+13*i)*cluster.Minute+cluster.Span(hour)*1234)
+			w.Submit("chem", 1, 1<<(3-i), cluster.Span(90-20*i)*cluster.Minute+cluster.Span(hour)*777)
+		}
+		w.Run(cluster.Hour + 7*cluster.Second)
+	}
+	l := &life{t: t, store: s, db: db}
+	_, plan, err := s.Last(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accounts []account
+	for _, a := range plan.Memory.Ledger.Tenants {
+		if a.Alloc > 0 {
+			accounts = append(accounts, account{a.Tenant, a.Pool, a.Alloc})
+		}
+	}
+	if len(accounts) != 4 {
+		t.Errorf("only %v received anything", accounts)
+	}
+	same(l, "charges against the ledger", accounts,
+		"select tenant, pool, sum(gpu_ms)::bigint from fairlease.charges group by 1, 2 order by 1, 2")
+	type count struct{ N int64 }
+	same(l, "charges to no user", []count{{0}}, "select count(*) from fairlease.charges where user_name = ''")
+	same(l, "pools that do not balance", []count{{0}}, "select count(*) from fairlease.pool_balance where unaccounted_gpu_ms <> 0")
+	type odd struct {
+		Job         int64
+		Alloc, Sum  int64
+		Terms, Rows int64
+	}
+	same(l, "done jobs whose leases do not sum to what they received", []odd{},
+		`with summed as (
+			select j.key, j.alloc_gpu_ms, coalesce(sum(l.gpu_ms), 0)::bigint as gpu_ms, j.terms, count(*)
+			from fairlease.jobs j join fairlease.leases l on l.job_key = j.key where j.state = 'done' group by j.key
+		)
+		select * from summed where alloc_gpu_ms <> gpu_ms`)
+	same(l, "leases", []count{{int64(len(plan.Memory.Leases))}}, "select count(*) from fairlease.leases where ended_at is null")
+	// A reclaimed lease ends when its GPUs are seen free: until then they were cleaning up, which nobody is charged for.
+	same(l, "leases that were not charged for as long as they were held", []odd{},
+		`with held as (
+			select job_key, gpu_ms, (gpus * extract(epoch from ended_at - started_at) * 1000)::bigint as want, gpus * 20000::bigint as slack, why
+			from fairlease.leases where started_at is not null and gpu_ms is not null
+		)
+		select job_key, gpu_ms, want, 0::bigint, 0::bigint from held
+		where gpu_ms <> want and (why <> 'reclaimed' or gpu_ms > want or gpu_ms < want - slack)`)
+	type kinds struct{ Finished, Renewed, Reclaimed bool }
+	same(l, "kinds of ends in this story", []kinds{{true, true, true}},
+		"select bool_or(why = 'finished'), bool_or(why = 'renewed'), bool_or(why = 'reclaimed') from fairlease.leases")
+}

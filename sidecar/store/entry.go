@@ -1,0 +1,268 @@
+package store
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// What follows turns a snapshot and a plan into rows.
+
+func roundOf(snap cluster.Snapshot, plan cluster.Plan) roundRow {
+	r := roundRow{
+		Number: plan.Round, At: stamp(plan.At), Preset: snap.Settings.Preset,
+		Nodes: len(snap.Nodes), Tenants: len(snap.Tenants),
+		Leases: len(plan.Memory.Leases), LeasesEnded: len(plan.Ended), Claims: len(plan.Memory.Claims),
+		Actions: len(plan.Actions), Events: len(plan.Events),
+	}
+	for _, n := range snap.Nodes {
+		if n.Bad != "" {
+			r.NodesBad++
+			continue
+		}
+		for _, g := range n.GPUs {
+			r.GPUs += g.Count
+		}
+	}
+	for _, rec := range plan.Memory.Records {
+		if rec.Done != 0 {
+			continue
+		}
+		r.Jobs++
+		switch rec.State {
+		case cluster.Running:
+			r.JobsRunning++
+		case cluster.Waiting:
+			r.JobsWaiting++
+		}
+	}
+	for _, a := range plan.Actions {
+		if a.Withheld {
+			r.ActionsWithheld++
+		}
+	}
+	return r
+}
+
+func tenantRows(snap cluster.Snapshot) []tenantRow {
+	rows := make([]tenantRow, 0, len(snap.Tenants))
+	for _, t := range snap.Tenants {
+		rows = append(rows, tenantRow{Name: t.Name, Weight: t.Weight})
+	}
+	return rows
+}
+
+func nodeRows(snap cluster.Snapshot) []nodeRow {
+	rows := make([]nodeRow, 0, len(snap.Nodes))
+	for _, n := range snap.Nodes {
+		rows = append(rows, nodeRow{
+			Name: n.Name, GPUs: documentOf(n.GPUs), CPUs: n.CPUs, MemoryMB: n.MemoryMB,
+			Partitions: listOf(n.Partitions), Features: listOf(n.Features), Bad: n.Bad, Busy: n.Busy,
+		})
+	}
+	return rows
+}
+
+// jobRows gives the jobs with GPUs. What Slurm said of one that it lists no more
+// stays as it was written.
+func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
+	rows := make([]jobRow, 0, len(plan.Memory.Records))
+	for _, r := range plan.Memory.Records {
+		c := caseOf(snap, r.Key)
+		if c != nil && !c.Gone {
+			if j := &c.Job; j.Request.GPUs > 0 || len(r.Held) > 0 || j.GPUsHeld() > 0 { // else it is only in the way
+				rows = append(rows, jobRowOf(c, r))
+			}
+			continue
+		}
+		was, known := w.jobs.rows[r.Key]
+		if known || r.Key >= w.nextKey { // else what there was to tell is written; a new one came and went unseen
+			rows = append(rows, remembered(was, r))
+		}
+	}
+	return rows
+}
+
+// jobRowOf tells a job that is there to see.
+func jobRowOf(c *cluster.Case, r cluster.Record) jobRow {
+	j := &c.Job
+	row := jobRow{
+		QOS: j.QOS, Partitions: listOf(j.Partitions), Inactive: j.Inactive, Outcome: j.Outcome, Touch: c.Touch, TouchWhy: c.TouchWhy,
+		GPUs: j.Request.GPUs, Model: j.Request.Model, Nodes: j.Request.Nodes, CPUs: j.Request.CPUs, MemoryMB: j.Request.MemoryMB,
+		Limit: j.Limit,
+	}
+	if row.GPUs == 0 {
+		row.GPUs = j.GPUsHeld()
+	}
+	return remembered(row, r)
+}
+
+// remembered gives the row with what is remembered of the job.
+func remembered(row jobRow, r cluster.Record) jobRow {
+	row.Key, row.SlurmID, row.SlurmJob = r.Key, r.ID.String(), r.ID.ID
+	row.Name, row.User, row.Account, row.Tenant = r.Name, r.User, r.Account, r.Tenant
+	row.State, row.Submitted, row.Eligible, row.Done = r.State, stamp(r.Submit), stamp(r.First), stamp(r.Done)
+	row.UserBegin, row.Restarts, row.Terms = stamp(r.UserBegin), r.Restarts, r.Terms
+	row.Failed, row.Avoid, row.Said = r.Failed, stamp(r.Avoid), r.Said
+	row.Alloc, row.Due, row.Lost = r.Alloc, r.Due, r.Lost
+	return row
+}
+
+func verdictRows(plan cluster.Plan) []verdictRow {
+	rows := make([]verdictRow, 0, len(plan.Verdicts))
+	for _, v := range plan.Verdicts {
+		r, _ := recordOf(plan.Memory, v.Job)
+		rows = append(rows, verdictRow{
+			Job: v.Job, Round: plan.Round, At: stamp(plan.At), Code: v.Reason.Code, Pool: v.Reason.Pool,
+			Need: v.Reason.Need, Free: v.Reason.Free, Behind: v.Reason.Behind, Other: v.Reason.Other, OtherBehind: v.Reason.OtherBehind,
+			Rank: v.Reason.Rank, Until: stamp(v.Reason.Until), For: optional(v.Reason.For), Note: v.Reason.Note,
+			Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate),
+		})
+	}
+	return rows
+}
+
+func claimRows(plan cluster.Plan) []claimRow {
+	rows := make([]claimRow, 0, len(plan.Memory.Claims))
+	for _, c := range plan.Memory.Claims {
+		row := claimRow{claimKey: claimKey{c.Job, stamp(c.Made)}, Pool: c.Pool, Nodes: nodesOf(c.Nodes), At: stamp(c.At)}
+		for _, h := range c.Nodes {
+			row.GPUs += h.GPUs
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func ledgerRows(plan cluster.Plan) []ledgerRow {
+	standings := make(map[accountKey]cluster.Standing, len(plan.Tenants))
+	for _, s := range plan.Tenants {
+		standings[accountKey{s.Tenant, s.Pool}] = s
+	}
+	rows := make([]ledgerRow, 0, len(plan.Memory.Ledger.Tenants))
+	for _, t := range plan.Memory.Ledger.Tenants {
+		s := standings[accountKey{t.Tenant, t.Pool}]
+		row := ledgerRow{
+			accountKey: accountKey{t.Tenant, t.Pool}, At: stamp(plan.Memory.Ledger.At), Weight: s.Weight,
+			Base: millionths(t.Base), Entitlement: millionths(t.Entitlement), Demand: millionths(t.Demand),
+			Holds: s.Holds, Lent: millionths(s.Lent), Borrowed: millionths(s.Borrowed), Waiting: s.Waiting,
+			Deficit: t.Deficit, Behind: s.Behind, Alloc: t.Alloc, Due: t.Due, Rho: rho(s.Rho), RhoAll: rho(s.RhoAll),
+		}
+		for _, b := range t.Buckets {
+			row.WindowAlloc += b.Alloc
+			row.WindowDue += b.Due
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func bucketRows(plan cluster.Plan) []bucketRow {
+	var rows []bucketRow
+	for _, t := range plan.Memory.Ledger.Tenants {
+		for _, b := range t.Buckets {
+			key := bucketKey{accountKey{t.Tenant, t.Pool}, stamp(b.Start)}
+			rows = append(rows, bucketRow{key, b.Alloc, b.Due})
+		}
+	}
+	return rows
+}
+
+func poolRows(plan cluster.Plan) []poolRow {
+	rows := make([]poolRow, 0, len(plan.Memory.Ledger.Pools))
+	for _, p := range plan.Memory.Ledger.Pools {
+		rows = append(rows, poolRow{
+			Pool: p.Pool, At: stamp(plan.Memory.Ledger.At), GPUs: p.GPUs, BadGPUs: p.BadGPUs, Capacity: p.Capacity, Tenants: p.Tenants,
+			Untouchable: p.Untouchable, Overhead: p.Overhead, Idle: p.Idle, Bad: p.Bad,
+		})
+	}
+	return rows
+}
+
+// lentSince tells what was lent from the round written last until at.
+func (w *written) lentSince(at cluster.Instant) []lendingDayRow {
+	if w.at == 0 || at <= w.at {
+		return nil
+	}
+	var rows []lendingDayRow
+	for _, l := range w.lending.rows {
+		for from := w.at; from < at; {
+			day := dateOf(from)
+			to := min(at, cluster.Instant(day)+cluster.Instant(cluster.Day))
+			rows = append(rows, lendingDayRow{day, l.lendingKey, l.GPUs * millionths(to-from)})
+			from = to
+		}
+	}
+	return rows
+}
+
+func (w *written) lossRows(plan cluster.Plan) []lossRow {
+	var rows []lossRow
+	for _, r := range plan.Memory.Records {
+		lost := r.Lost - w.holders[r.Key].lost
+		if lost <= 0 {
+			continue
+		}
+		l, _ := leaseOf(plan, r.Key)
+		rows = append(rows, lossRow{
+			Round: plan.Round, Job: r.Key, At: stamp(plan.At), SlurmID: r.ID.String(), Tenant: r.Tenant, User: r.User,
+			Pool: l.Pool, Term: l.Term, Time: lost,
+		})
+	}
+	return rows
+}
+
+func actionRows(plan cluster.Plan) []actionRow {
+	rows := make([]actionRow, 0, len(plan.Actions))
+	for i, a := range plan.Actions {
+		row := actionRow{
+			Round: plan.Round, Ordinal: i, Verb: a.Verb, Job: optional(a.Job), Until: stamp(a.Until), Nodes: listOf(a.Nodes),
+			Reservation: a.Reservation, Limit: a.Limit, Signal: a.Signal, Withheld: a.Withheld, Because: documentOf(a.Because),
+		}
+		if a.ID.ID != 0 {
+			row.SlurmID = a.ID.String()
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func eventRows(plan cluster.Plan) []eventRow {
+	rows := make([]eventRow, 0, len(plan.Events))
+	for i, e := range plan.Events {
+		rows = append(rows, eventRow{
+			Round: plan.Round, Ordinal: i, At: stamp(plan.At), Kind: e.Kind, Job: optional(e.Job), Node: e.Node, Text: e.Text,
+		})
+	}
+	return rows
+}
+
+// caseOf gives the case of a job; nil = it has none.
+func caseOf(snap cluster.Snapshot, key cluster.JobKey) *cluster.Case {
+	i := sort.Search(len(snap.Cases), func(i int) bool { return snap.Cases[i].Record.Key >= key })
+	if i == len(snap.Cases) || snap.Cases[i].Record.Key != key {
+		return nil
+	}
+	return &snap.Cases[i]
+}
+
+// recordOf gives what is remembered of a job, and whether it is.
+func recordOf(m cluster.Memory, key cluster.JobKey) (cluster.Record, bool) {
+	i := sort.Search(len(m.Records), func(i int) bool { return m.Records[i].Key >= key })
+	if i == len(m.Records) || m.Records[i].Key != key {
+		return cluster.Record{}, false
+	}
+	return m.Records[i], true
+}
+
+// leaseOf gives the lease of a job that ended in this round, else the one in force.
+func leaseOf(plan cluster.Plan, job cluster.JobKey) (cluster.Lease, bool) {
+	for _, leases := range [][]cluster.Lease{plan.Ended, plan.Memory.Leases} {
+		i := slices.IndexFunc(leases, func(l cluster.Lease) bool { return l.Job == job })
+		if i >= 0 {
+			return leases[i], true
+		}
+	}
+	return cluster.Lease{}, false
+}

@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sql"
+)
+
+// ErrStale means that the journal has moved on from what this one remembers,
+// or may have: open it again before the next round.
+var ErrStale = errors.New("the journal is not as it was left: open it again")
+
+// Journal writes rounds down from a seat. It is for one goroutine.
+type Journal struct {
+	seat *Seat
+	was  *written // nil: not open
+	film film
+}
+
+// Journal gives a journal that writes from the seat.
+func (s *Seat) Journal() *Journal { return &Journal{seat: s} }
+
+// Open gives back the memory of the newest round; an empty one if there is none.
+func (j *Journal) Open(ctx context.Context) (cluster.Memory, error) {
+	j.was = nil
+	snap, plan, err := j.seat.store.Last(ctx)
+	if err != nil {
+		return cluster.Memory{}, fmt.Errorf("opening the journal: %w", err)
+	}
+	w := newWritten(cluster.SpanOf(j.seat.store.config.Refresh))
+	if plan.Round > 0 {
+		// What was written is what that round says; its differences to nothing are
+		// not written again. Yet the tables are made good once more by the next one.
+		w.nextKey = snap.NextKey
+		w.keep(w.entry(snap, plan, 0), plan.Memory)
+		w.doubt()
+		if w.boundaries, err = j.seat.store.boundaries(ctx); err != nil {
+			return cluster.Memory{}, fmt.Errorf("opening the journal: reading the leases that are renewed: %w", err)
+		}
+	}
+	j.was, j.film = w, film{}
+	return plan.Memory, nil
+}
+
+var (
+	lastRound  = sql.Query("last_round")
+	putBlobs   = sql.Query("put_blobs")
+	boundaries = sql.Query("boundaries")
+)
+
+// boundaries reads the ends of leases that were still to come.
+func (s *Store) boundaries(ctx context.Context) ([]boundary, error) {
+	rows, err := s.pool.Query(ctx, boundaries)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b boundary, err error) {
+		var at time.Time
+		err = row.Scan(&b.Job, &b.Term, &b.next, &at)
+		b.at, b.renewed = cluster.InstantOf(at), true
+		return b, err
+	})
+}
+
+// Commit writes a round down, all of it or nothing. It fails with ErrDeposed
+// when the seat is lost, and with ErrStale when the journal must be opened
+// again: its number is not above all others, or the fate of the round before is
+// unknown because the connection broke in its commit.
+func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
+	if j.was == nil {
+		return fmt.Errorf("writing round %d down: the journal was not opened", plan.Round)
+	}
+	if plan.Round <= j.was.round {
+		return fmt.Errorf("writing round %d down: %w: it has got to round %d", plan.Round, ErrStale, j.was.round)
+	}
+	e := j.was.entry(snap, plan, cluster.SpanOf(j.seat.store.config.Sample))
+	e.round.SeatTerm = j.seat.Term
+	shot, err := j.film.shoot(snap, plan)
+	if err != nil {
+		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
+	}
+	rows, err := e.texts()
+	if err != nil {
+		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
+	}
+	err = j.seat.inTerm(ctx, func(tx pgx.Tx) error { return send(ctx, tx, j.was.round, rows, shot) })
+	if err != nil {
+		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
+	}
+	j.was.keep(e, plan.Memory)
+	j.film.keep(shot)
+	return nil
+}
+
+var (
+	settleActions = sql.Query("settle_actions")
+	settleRound   = sql.Query("settle_round")
+)
+
+// Settle adds what became of a committed plan's actions, one outcome each, in
+// their order. It may be repeated. It fails with ErrDeposed when the seat is lost.
+func (j *Journal) Settle(ctx context.Context, plan cluster.Plan, outcomes []cluster.Outcome) error {
+	if len(outcomes) != len(plan.Actions) {
+		return fmt.Errorf("settling round %d: %d outcomes for %d actions", plan.Round, len(outcomes), len(plan.Actions))
+	}
+	rows := make([]outcomeRow, 0, len(outcomes))
+	var acting cluster.Span
+	for i, o := range outcomes {
+		acting += o.Took
+		rows = append(rows, outcomeRow{
+			Round: plan.Round, Ordinal: i, OK: o.OK, Skipped: o.Skipped, Error: o.Error, Done: stamp(o.At), Took: o.Took,
+		})
+	}
+	text, err := rowsText(rows)
+	if err != nil {
+		return fmt.Errorf("settling round %d: %w", plan.Round, err)
+	}
+	err = j.seat.inTerm(ctx, func(tx pgx.Tx) error {
+		done, err := tx.Exec(ctx, settleRound, plan.Round, acting, len(outcomes))
+		if err != nil {
+			return err
+		}
+		if done.RowsAffected() == 0 {
+			return errors.New("there is no such round with as many actions in the journal")
+		}
+		_, err = tx.Exec(ctx, settleActions, text)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("settling round %d: %w", plan.Round, err)
+	}
+	return nil
+}
+
+// Overrides gives the orders in force at now, sorted by id.
+func (j *Journal) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
+	return j.seat.store.OverridesAt(ctx, now)
+}

@@ -1,0 +1,55 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+)
+
+func openStore(t testing.TB, c store.Config) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// takeSeat takes the seat as the only daemon does: whoever had it is dead.
+func takeSeat(t testing.TB, s *store.Store) *store.Seat {
+	t.Helper()
+	seat, err := s.Acquire(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seat
+}
+
+func TestStoreIsAJournal(t *testing.T) {
+	journaltest.Run(t, func(t *testing.T) journaltest.Ground {
+		dsn := storetest.Database(t)
+		db := storetest.Connect(t, dsn)
+		admin := openStore(t, store.Config{DSN: dsn})
+		return journaltest.Ground{
+			Start: func(t *testing.T) loop.Journal {
+				// The one before is dead, and has been silent for long enough.
+				if _, err := db.Exec(t.Context(), "update fairlease.seats set renewed_at = now() - interval '1 day'"); err != nil {
+					t.Fatal(err)
+				}
+				return takeSeat(t, openStore(t, store.Config{DSN: dsn})).Journal()
+			},
+			Order: func(t *testing.T, o cluster.Override) int64 {
+				id, err := admin.AddOverride(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return id
+			},
+		}
+	})
+}

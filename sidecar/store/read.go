@@ -1,0 +1,421 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sql"
+)
+
+// ErrNone means that the journal has no such round or job, or no longer.
+var ErrNone = errors.New("not in the journal")
+
+var (
+	roundBlobs    = sql.Query("round_blobs")
+	readRounds    = sql.Query("rounds")
+	readPools     = sql.Query("pools")
+	readTenants   = sql.Query("tenants")
+	readLeases    = sql.Query("leases")
+	readWaiting   = sql.Query("waiting")
+	jobsByID      = sql.Query("jobs_by_id")
+	readActions   = sql.Query("actions")
+	readEvents    = sql.Query("events")
+	jobOverrides  = sql.Query("job_overrides")
+	tenantHistory = sql.Query("tenant_history")
+	seatNow       = sql.Query("seat_now")
+)
+
+// collect runs a query and reads its rows into structs by the columns' names.
+func collect[T any](ctx context.Context, s *Store, doing, query string, args ...any) ([]T, error) {
+	rows, err := s.pool.Query(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return all, nil
+}
+
+// Round gives the JSON of a round's snapshot and plan, byte for byte as they
+// were; ErrNone if it was pruned or never was.
+func (s *Store) Round(ctx context.Context, number int64) (snapshot, plan []byte, err error) {
+	t, err := s.texts(ctx, number)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading round %d: %w", number, err)
+	}
+	return t.snapshot, t.plan, nil
+}
+
+func (s *Store) texts(ctx context.Context, number int64) (texts, error) {
+	var round, keyframe int64
+	var snapshot, plan, keySnapshot, keyPlan blob
+	var key texts
+	err := s.pool.QueryRow(ctx, roundBlobs, number).
+		Scan(&round, &keyframe, &snapshot.packed, &snapshot.bytes, &plan.packed, &plan.bytes,
+			&keySnapshot.packed, &keySnapshot.bytes, &keyPlan.packed, &keyPlan.bytes)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return texts{}, ErrNone
+	}
+	if err != nil {
+		return texts{}, err
+	}
+	if keyframe != round {
+		if keyPlan.packed == nil {
+			return texts{}, fmt.Errorf("its keyframe, round %d, is missing", keyframe)
+		}
+		if key, err = develop(keySnapshot, keyPlan, texts{}); err != nil {
+			return texts{}, fmt.Errorf("its keyframe, round %d: %w", keyframe, err)
+		}
+	}
+	return develop(snapshot, plan, key)
+}
+
+// Last gives the newest round's snapshot and plan; both empty if there is none.
+func (s *Store) Last(ctx context.Context) (snap cluster.Snapshot, plan cluster.Plan, err error) {
+	var number int64
+	if err := s.pool.QueryRow(ctx, lastRound).Scan(&number); err != nil {
+		return snap, plan, fmt.Errorf("looking for the newest round: %w", err)
+	}
+	if number == 0 {
+		return snap, plan, nil
+	}
+	t, err := s.texts(ctx, number)
+	if err != nil {
+		return snap, plan, fmt.Errorf("reading round %d: %w", number, err)
+	}
+	if snap, plan, err = t.read(); err != nil {
+		return snap, plan, fmt.Errorf("reading round %d: %w", number, err)
+	}
+	return snap, plan, nil
+}
+
+// Seated is who has the seat.
+type Seated struct {
+	Term     int64         `json:"term"`
+	Holder   string        `json:"holder"`
+	Acquired time.Time     `json:"acquired" db:"acquired_at"`
+	Renewed  time.Time     `json:"renewed" db:"renewed_at"`
+	Takeover time.Time     `json:"takeover" db:"takeover_at"` // when another may take over
+	Silent   time.Duration `json:"silent" db:"silent_for"`
+}
+
+// Seated tells who has the seat; nil = nobody.
+func (s *Store) Seated(ctx context.Context) (*Seated, error) {
+	all, err := collect[Seated](ctx, s, "reading who has the seat", seatNow)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// Round is a round's line in the list of rounds.
+type Round struct {
+	Number      int64      `json:"number"`
+	At          time.Time  `json:"at"`
+	Recorded    time.Time  `json:"recorded" db:"recorded_at"`
+	Settled     *time.Time `json:"settled,omitempty" db:"settled_at"`
+	Nodes       int        `json:"nodes"`
+	NodesBad    int        `json:"nodes_bad"`
+	GPUs        int        `json:"gpus" db:"gpus"`
+	Tenants     int        `json:"tenants"`
+	Jobs        int        `json:"jobs"`
+	Running     int        `json:"running" db:"jobs_running"`
+	Waiting     int        `json:"waiting" db:"jobs_waiting"`
+	Leases      int        `json:"leases"`
+	LeasesEnded int        `json:"leases_ended"`
+	Claims      int        `json:"claims"`
+	Actions     int        `json:"actions"`
+	Withheld    int        `json:"withheld" db:"actions_withheld"`
+	Replayable  bool       `json:"replayable"`
+}
+
+// Rounds lists the newest rounds.
+func (s *Store) Rounds(ctx context.Context, limit int) ([]Round, error) {
+	return collect[Round](ctx, s, "reading the rounds", readRounds, limit)
+}
+
+// Pool is where the GPU time of a pool went.
+type Pool struct {
+	Pool        string          `json:"pool"`
+	GPUs        int             `json:"gpus" db:"gpus"`
+	BadGPUs     int             `json:"bad_gpus" db:"bad_gpus"`
+	Capacity    cluster.GPUTime `json:"capacity_gpu_ms" db:"capacity_gpu_ms"`
+	Tenants     cluster.GPUTime `json:"tenants_gpu_ms" db:"tenants_gpu_ms"`
+	Untouchable cluster.GPUTime `json:"untouchable_gpu_ms" db:"untouchable_gpu_ms"`
+	Overhead    cluster.GPUTime `json:"overhead_gpu_ms" db:"overhead_gpu_ms"`
+	Idle        cluster.GPUTime `json:"idle_gpu_ms" db:"idle_gpu_ms"`
+	Bad         cluster.GPUTime `json:"bad_gpu_ms" db:"bad_gpu_ms"`
+	AsOf        time.Time       `json:"as_of"`
+}
+
+// Pools tells where the GPU time of every pool went.
+func (s *Store) Pools(ctx context.Context) ([]Pool, error) {
+	return collect[Pool](ctx, s, "reading the pools", readPools)
+}
+
+// Tenant is how a tenant stands in one pool.
+type Tenant struct {
+	Tenant      string           `json:"tenant"`
+	Pool        string           `json:"pool"`
+	Weight      int64            `json:"weight"`
+	Entitlement cluster.MicroGPU `json:"entitlement_micro_gpus" db:"entitlement_gpus"`
+	Demand      cluster.MicroGPU `json:"demand_micro_gpus" db:"demand_gpus"`
+	Holds       int              `json:"holds_gpus" db:"holds_gpus"`
+	Borrowed    cluster.MicroGPU `json:"borrowed_micro_gpus" db:"borrowed_gpus"`
+	Lent        cluster.MicroGPU `json:"lent_micro_gpus" db:"lent_gpus"`
+	Waiting     int              `json:"waiting_jobs" db:"waiting_jobs"`
+	Rho         cluster.Rho      `json:"rho_millionths" db:"rho"`
+	RhoAll      cluster.Rho      `json:"rho_all_millionths" db:"rho_all"`
+	Behind      time.Duration    `json:"behind_ns"`
+	Deficit     cluster.GPUTime  `json:"deficit_gpu_ms" db:"deficit_gpu_ms"`
+	Alloc       cluster.GPUTime  `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
+	Due         cluster.GPUTime  `json:"due_gpu_ms" db:"due_gpu_ms"`
+	AsOf        time.Time        `json:"as_of"`
+}
+
+// Tenants tells how every tenant stands in every pool.
+func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
+	return collect[Tenant](ctx, s, "reading how tenants stand", readTenants)
+}
+
+// TenantThen is how a tenant stood in one pool at a moment.
+type TenantThen struct {
+	Tenant      string           `json:"tenant"`
+	Pool        string           `json:"pool"`
+	At          time.Time        `json:"at"`
+	Entitlement cluster.MicroGPU `json:"entitlement_micro_gpus" db:"entitlement_gpus"`
+	Demand      cluster.MicroGPU `json:"demand_micro_gpus" db:"demand_gpus"`
+	Holds       int              `json:"holds_gpus" db:"holds_gpus"`
+	Waiting     int              `json:"waiting_jobs" db:"waiting_jobs"`
+	Deficit     cluster.GPUTime  `json:"deficit_gpu_ms" db:"deficit_gpu_ms"`
+	Alloc       cluster.GPUTime  `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
+	Due         cluster.GPUTime  `json:"due_gpu_ms" db:"due_gpu_ms"`
+	Rho         cluster.Rho      `json:"rho_millionths" db:"rho"`
+}
+
+// TenantHistory tells how tenants stood from one moment up to another, by time.
+// Where a tenant has no line at some time, the one before still holds.
+func (s *Store) TenantHistory(ctx context.Context, from, to time.Time) ([]TenantThen, error) {
+	return collect[TenantThen](ctx, s, "reading how tenants stood", tenantHistory, from, to)
+}
+
+// Lease is a lease in force or over.
+type Lease struct {
+	Job     cluster.JobKey   `json:"job" db:"job_key"`
+	SlurmID string           `json:"slurm_id" db:"slurm_id"`
+	Term    int              `json:"term"`
+	Tenant  string           `json:"tenant"`
+	User    string           `json:"user" db:"user_name"`
+	Class   string           `json:"class"`
+	State   string           `json:"state"`
+	Pool    string           `json:"pool"`
+	GPUs    int              `json:"gpus" db:"gpus"`
+	Nodes   []string         `json:"nodes"`
+	Granted time.Time        `json:"granted" db:"granted_at"`
+	Started *time.Time       `json:"started,omitempty" db:"started_at"`
+	Ends    time.Time        `json:"ends" db:"ends_at"`
+	Noticed *time.Time       `json:"noticed,omitempty" db:"noticed_at"`
+	Ended   *time.Time       `json:"ended,omitempty" db:"ended_at"`
+	Why     string           `json:"why,omitempty"`
+	Adopted bool             `json:"adopted,omitempty"`
+	Time    *cluster.GPUTime `json:"gpu_ms,omitempty" db:"gpu_ms"`
+}
+
+// Leases lists leases, newest first: those in force, or all.
+func (s *Store) Leases(ctx context.Context, all bool, limit int) ([]Lease, error) {
+	return collect[Lease](ctx, s, "reading the leases", readLeases, all, int64(0), limit)
+}
+
+// Waiting is a job that waits, and why.
+type Waiting struct {
+	Job      cluster.JobKey `json:"job" db:"job_key"`
+	SlurmID  string         `json:"slurm_id" db:"slurm_id"`
+	Name     string         `json:"name"`
+	Tenant   string         `json:"tenant"`
+	User     string         `json:"user" db:"user_name"`
+	GPUs     int            `json:"gpus" db:"gpus"`
+	Model    string         `json:"model,omitempty"`
+	Eligible *time.Time     `json:"eligible,omitempty" db:"eligible_at"`
+	Terms    int            `json:"terms"`
+	Code     string         `json:"code"`
+	Reason   string         `json:"reason"` // in words
+	Until    *time.Time     `json:"until,omitempty" db:"until_at"`
+	AsOf     time.Time      `json:"as_of"`
+}
+
+// Waiting lists the jobs that wait, longest first.
+func (s *Store) Waiting(ctx context.Context, limit int) ([]Waiting, error) {
+	return collect[Waiting](ctx, s, "reading the waiting jobs", readWaiting, limit)
+}
+
+// Action is a change that we wanted of Slurm, and what became of it.
+type Action struct {
+	Round       int64           `json:"round"`
+	At          time.Time       `json:"at"`
+	Verb        string          `json:"verb"`
+	Job         *cluster.JobKey `json:"job,omitempty" db:"job_key"`
+	SlurmID     string          `json:"slurm_id" db:"slurm_id"`
+	Nodes       []string        `json:"nodes,omitempty"`
+	Until       *time.Time      `json:"until,omitempty" db:"until_at"`
+	Reservation string          `json:"reservation,omitempty"`
+	Signal      string          `json:"signal,omitempty"`
+	Withheld    bool            `json:"withheld,omitempty"`
+	Because     string          `json:"because"`
+	OK          *bool           `json:"ok,omitempty" db:"ok"` // nil: not known
+	Skipped     *bool           `json:"skipped,omitempty"`
+	Error       *string         `json:"error,omitempty"`
+	Took        *cluster.Span   `json:"took_ms,omitempty" db:"took_ms"`
+}
+
+// Actions lists the newest actions.
+func (s *Store) Actions(ctx context.Context, limit int) ([]Action, error) {
+	return collect[Action](ctx, s, "reading the actions", readActions, int64(0), limit)
+}
+
+// Event is something that was worth a line in the log.
+type Event struct {
+	At      time.Time `json:"at"`
+	Kind    string    `json:"kind"`
+	SlurmID *string   `json:"slurm_id,omitempty" db:"slurm_id"`
+	Node    string    `json:"node,omitempty"`
+	Text    string    `json:"text"`
+	Round   int64     `json:"round"`
+}
+
+// Events lists the newest events, 1000 at most.
+func (s *Store) Events(ctx context.Context, limit int) ([]Event, error) {
+	return collect[Event](ctx, s, "reading the events", readEvents, limit)
+}
+
+// Job is what the journal says of a job.
+type Job struct {
+	Key        cluster.JobKey  `json:"key"`
+	SlurmID    string          `json:"slurm_id" db:"slurm_id"`
+	Name       string          `json:"name"`
+	User       string          `json:"user" db:"user_name"`
+	Account    string          `json:"account"`
+	Tenant     string          `json:"tenant"`
+	QOS        string          `json:"qos" db:"qos"`
+	Partitions []string        `json:"partitions"`
+	State      string          `json:"state"`
+	Inactive   string          `json:"inactive,omitempty"`
+	Outcome    string          `json:"outcome,omitempty"`
+	Touch      string          `json:"touch"`
+	TouchWhy   string          `json:"touch_why,omitempty"`
+	GPUs       int             `json:"gpus" db:"gpus"`
+	Model      string          `json:"model,omitempty"`
+	Limit      cluster.Span    `json:"limit_ms,omitempty" db:"limit_ms"`
+	Submitted  *time.Time      `json:"submitted,omitempty" db:"submitted_at"`
+	Eligible   *time.Time      `json:"eligible,omitempty" db:"eligible_at"`
+	Done       *time.Time      `json:"done,omitempty" db:"done_at"`
+	Restarts   int             `json:"restarts"`
+	Terms      int             `json:"terms"`
+	Failed     int             `json:"failed,omitempty"`
+	Avoid      *time.Time      `json:"avoid,omitempty" db:"avoid_until"`
+	Said       string          `json:"said,omitempty"`
+	Alloc      cluster.GPUTime `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
+	Due        cluster.GPUTime `json:"due_gpu_ms" db:"due_gpu_ms"`
+	Lost       cluster.GPUTime `json:"lost_gpu_ms" db:"lost_gpu_ms"`
+}
+
+// Explanation is all that tells why a job runs or waits.
+type Explanation struct {
+	Job Job `json:"job"`
+	// Round and At are the newest round, of which Record, Lease, Claim, Verdict
+	// and Standing are; nil where the job is no longer remembered, holds none,
+	// or is done.
+	Round   int64            `json:"round"`
+	At      cluster.Instant  `json:"at"`
+	Record  *cluster.Record  `json:"record,omitempty"`
+	Lease   *cluster.Lease   `json:"lease,omitempty"`
+	Claim   *cluster.Claim   `json:"claim,omitempty"`
+	Verdict *cluster.Verdict `json:"verdict,omitempty"`
+	// For is Slurm's id of the job that the verdict names; "" = none.
+	For string `json:"for,omitempty"`
+	// Standing is the tenant's in every pool.
+	Standing  []cluster.Standing `json:"standing,omitempty"`
+	Leases    []Lease            `json:"leases"`  // newest first
+	Actions   []Action           `json:"actions"` // newest first
+	Overrides []Order            `json:"overrides"`
+}
+
+// ExplainJob explains the newest job of that Slurm id; ErrNone if there is none.
+func (s *Store) ExplainJob(ctx context.Context, id cluster.JobID) (Explanation, error) {
+	return s.explain(ctx, "job "+id.String(), id.ID, id.String(), 0)
+}
+
+// ExplainKey explains a job by our own key.
+func (s *Store) ExplainKey(ctx context.Context, key cluster.JobKey) (Explanation, error) {
+	return s.explain(ctx, fmt.Sprintf("job with key %d", key), 0, "", key)
+}
+
+// told is how many leases and actions of a job are told.
+const told = 20
+
+func (s *Store) explain(ctx context.Context, what string, id int64, slurmID string, key cluster.JobKey) (Explanation, error) {
+	doing := "looking for " + what
+	jobs, err := collect[Job](ctx, s, doing, jobsByID, id, slurmID, key)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if len(jobs) == 0 {
+		return Explanation{}, fmt.Errorf("%s: %w", what, ErrNone)
+	}
+	x := Explanation{Job: jobs[0]}
+	if x.Leases, err = collect[Lease](ctx, s, doing, readLeases, true, x.Job.Key, told); err != nil {
+		return Explanation{}, err
+	}
+	if x.Actions, err = collect[Action](ctx, s, doing, readActions, x.Job.Key, told); err != nil {
+		return Explanation{}, err
+	}
+	if x.Overrides, err = collect[Order](ctx, s, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant); err != nil {
+		return Explanation{}, err
+	}
+	_, plan, err := s.Last(ctx)
+	if err != nil {
+		return Explanation{}, fmt.Errorf("%s: %w", doing, err)
+	}
+	x.add(plan)
+	if x.Verdict == nil || x.Verdict.Reason.For == 0 {
+		return x, nil
+	}
+	if r, ok := recordOf(plan.Memory, x.Verdict.Reason.For); ok {
+		x.For = r.ID.String()
+	}
+	return x, nil
+}
+
+// add adds what the newest round says of the job.
+func (x *Explanation) add(plan cluster.Plan) {
+	x.Round, x.At = plan.Round, plan.At
+	if r, ok := recordOf(plan.Memory, x.Job.Key); ok {
+		x.Record = &r
+	}
+	for _, l := range plan.Memory.Leases {
+		if l.Job == x.Job.Key {
+			x.Lease = &l
+		}
+	}
+	for _, c := range plan.Memory.Claims {
+		if c.Job == x.Job.Key {
+			x.Claim = &c
+		}
+	}
+	for _, v := range plan.Verdicts {
+		if v.Job == x.Job.Key {
+			x.Verdict = &v
+		}
+	}
+	for _, t := range plan.Tenants {
+		if t.Tenant == x.Job.Tenant {
+			x.Standing = append(x.Standing, t)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package store_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// told is a round as it was told, as JSON.
+type told struct{ snapshot, plan []byte }
+
+func tell(t *testing.T, snap cluster.Snapshot, plan cluster.Plan) told {
+	t.Helper()
+	s, err := json.Marshal(snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return told{s, p}
+}
+
+func (l *life) isTold(number int64, want told) {
+	l.t.Helper()
+	snapshot, plan, err := l.store.Round(l.t.Context(), number)
+	if err != nil {
+		l.t.Error(err)
+		return
+	}
+	if !bytes.Equal(snapshot, want.snapshot) || !bytes.Equal(plan, want.plan) {
+		l.t.Errorf("round %d is not told as it was", number)
+	}
+}
+
+func TestRoundsAreToldByteForByte(t *testing.T) {
+	l := newLife(t, store.Config{}, journaltest.NewStory(1, 4, 30))
+	if _, _, err := l.store.Round(t.Context(), 1); !errors.Is(err, store.ErrNone) {
+		t.Errorf("a round that never was: %v", err)
+	}
+	all := map[int64]told{}
+	for i := range 130 { // more than one keyframe
+		snap, plan := l.round()
+		all[plan.Round] = tell(t, snap, plan)
+		if i == 20 {
+			l.restart()
+		}
+	}
+	for number, want := range all {
+		l.isTold(number, want)
+	}
+	type kind struct{ Keyframes, Differences int }
+	k := ask[kind](l, "select count(*) filter (where keyframe = round), count(*) filter (where keyframe <> round) from fairlease.round_blobs")[0]
+	if k.Keyframes < 3 || k.Differences < 100 {
+		t.Errorf("%d keyframes and %d differences", k.Keyframes, k.Differences)
+	}
+	type size struct{ Text, Blob int64 }
+	s := ask[size](l, "select avg(snapshot_bytes + plan_bytes)::bigint, avg(length(snapshot) + length(plan))::bigint from fairlease.round_blobs where keyframe <> round")[0]
+	if s.Blob*10 > s.Text {
+		t.Errorf("a difference takes %d bytes of %d", s.Blob, s.Text)
+	}
+	rounds, err := l.store.Rounds(t.Context(), 3)
+	if err != nil || len(rounds) != 3 || rounds[0].Number != 130 || !rounds[0].Replayable {
+		t.Errorf("the newest rounds are %+v (%v)", rounds, err)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	story := journaltest.NewStory(2, 4, 20)
+	story.Term, story.Notice = 2*cluster.Minute, 20*cluster.Second
+	l := newLife(t, store.Config{}, story)
+	all := map[int64]told{}
+	var plan cluster.Plan
+	for range 60 {
+		var snap cluster.Snapshot
+		snap, plan = l.round()
+		all[plan.Round] = tell(t, snap, plan)
+	}
+	count := func(query string) int64 {
+		type one struct{ N int64 }
+		return ask[one](l, query)[0].N
+	}
+	execute := func(query string) {
+		t.Helper()
+		if _, err := l.db.Exec(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prune := func(keep store.Keep) {
+		t.Helper()
+		if _, err := l.store.Prune(t.Context(), keep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.store.Prune(t.Context(), store.Keep{}); err == nil {
+		t.Error("everything was to be forgotten, and it was done")
+	}
+	ledger := count("select sum(gpu_ms)::bigint from fairlease.charges")
+
+	// The story's times are long past or to come; recorded_at tells the age of rounds.
+	execute("update fairlease.rounds set recorded_at = now() - interval '2 days' where number <= 40")
+	prune(store.Keep{Blobs: 24 * time.Hour, History: 100 * 365 * 24 * time.Hour})
+	for number, want := range all {
+		if number > 40 {
+			l.isTold(number, want)
+		}
+	}
+	if _, _, err := l.store.Round(t.Context(), 39); !errors.Is(err, store.ErrNone) {
+		t.Errorf("round 39 is still told (%v)", err)
+	}
+	if n := count("select count(*) from fairlease.rounds"); n != 60 {
+		t.Errorf("%d rounds are listed", n)
+	}
+
+	// A keyframe goes when nothing needs it any more, the newest round never does.
+	execute("update fairlease.rounds set recorded_at = now() - interval '2 days'")
+	prune(store.Keep{Blobs: 24 * time.Hour, History: 24 * time.Hour})
+	l.isTold(60, all[60])
+	if n := count("select count(*) from fairlease.round_blobs where round not in (60, (select keyframe from fairlease.round_blobs where round = 60))"); n != 0 {
+		t.Errorf("%d blobs too many", n)
+	}
+	if n := count("select count(*) from fairlease.rounds"); n != 2 {
+		t.Errorf("%d rounds are kept", n)
+	}
+	for _, table := range []string{"actions", "events"} {
+		if n := count("select count(*) from fairlease." + table + " where round not in (select number from fairlease.rounds)"); n != 0 {
+			t.Errorf("%d %s of rounds that are pruned", n, table)
+		}
+	}
+
+	// History: set everything that is dated so that only what is over is old.
+	for _, table := range []string{"tenant_history", "pool_history", "losses"} {
+		execute("update fairlease." + table + " set at = at - interval '100 years'")
+	}
+	execute("update fairlease.window_buckets set start_at = start_at - interval '100 years'")
+	execute("update fairlease.leases set ended_at = ended_at - interval '100 years'")
+	execute("update fairlease.jobs set done_at = done_at - interval '100 years'")
+	execute("insert into fairlease.overrides (kind, scope, name, until_at, reason, by) values ('boost', 'job', '1', now() - interval '2 days', 'x', 'x')")
+	execute("update fairlease.nodes set gone_at = now() - interval '2 days' where name = 'gpu0003'")
+	prune(store.Keep{Blobs: 24 * time.Hour, History: 24 * time.Hour})
+	for what, n := range map[string]int64{
+		"tenant_history": 0, "pool_history": 0, "losses": 0, "window_buckets": 0, "overrides": 0, "nodes": 3,
+		"jobs where done_at is not null":                                    0,
+		"leases where ended_at is not null and alloc_to_gpu_ms is not null": 0,
+	} {
+		if got := count("select count(*) from fairlease." + what); got != n {
+			t.Errorf("%d %s are kept, want %d", got, what, n)
+		}
+	}
+	if n := count("select count(*) from fairlease.leases where ended_at is null"); n != int64(len(plan.Memory.Leases)) {
+		t.Errorf("%d leases in force are kept of %d", n, len(plan.Memory.Leases))
+	}
+	if n := count("select sum(gpu_ms)::bigint from fairlease.charges"); n != ledger {
+		t.Errorf("the accounts were %d and are %d", ledger, n)
+	}
+
+	// And the journal goes on.
+	l.restart()
+	memory, err := l.journal.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(plan.Memory, memory, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the pruned journal gives another memory:\n%s", diff)
+	}
+	l.round()
+}

@@ -1,0 +1,403 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Rows are sent as JSON objects that PostgreSQL turns into rows of the table
+// (json_populate_recordset), so the tags are the columns' names. All fields can
+// be compared with ==: that is how an unchanged row is known.
+
+// stamp is an Instant as a timestamptz; "none" is null.
+type stamp cluster.Instant
+
+func (s stamp) MarshalJSON() ([]byte, error) {
+	t := cluster.Instant(s).Time()
+	switch {
+	case s == 0:
+		return []byte("null"), nil
+	case t.Year() > 9999: // what PostgreSQL would read as such, Slurm means as "never"
+		return []byte(`"infinity"`), nil
+	case t.Year() < 1:
+		return []byte(`"-infinity"`), nil
+	}
+	return t.AppendFormat(nil, `"2006-01-02T15:04:05.000Z"`), nil
+}
+
+// optional is a number for which 0 means null.
+type optional int64
+
+func (o optional) MarshalJSON() ([]byte, error) {
+	if o == 0 {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(o), 10), nil
+}
+
+// millionths is a number in millionths as an exact numeric.
+type millionths int64
+
+func (m millionths) MarshalJSON() ([]byte, error) {
+	sign, abs := "", uint64(m)
+	if m < 0 {
+		sign, abs = "-", -uint64(m)
+	}
+	return fmt.Appendf(nil, "%s%d.%06d", sign, abs/1e6, abs%1e6), nil
+}
+
+// rho is a fairness degree as a numeric.
+type rho cluster.Rho
+
+func (r rho) MarshalJSON() ([]byte, error) {
+	if cluster.Rho(r) == cluster.Infinite {
+		return []byte(`"Infinity"`), nil
+	}
+	return millionths(r).MarshalJSON()
+}
+
+// list is a text[]: its elements, one a line.
+type list string
+
+func listOf(names []string) list { return list(strings.Join(names, "\n")) }
+
+func (l list) MarshalJSON() ([]byte, error) {
+	if l == "" {
+		return []byte("[]"), nil
+	}
+	return json.Marshal(strings.Split(string(l), "\n"))
+}
+
+// document is a value as JSON.
+type document string
+
+func documentOf(v any) document {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // values of the vocabulary can be written as JSON
+	}
+	return document(text)
+}
+
+func (d document) MarshalJSON() ([]byte, error) { return []byte(d), nil }
+
+// date is a day, UTC: its first moment.
+type date cluster.Instant
+
+func (d date) MarshalJSON() ([]byte, error) {
+	return time.UnixMilli(int64(d)).UTC().AppendFormat(nil, `"2006-01-02"`), nil
+}
+
+// rowsText gives rows as the JSON array that the queries take. PostgreSQL's text
+// knows no NUL: it becomes U+FFFD, so that nobody's job name can stop the journal.
+func rowsText(rows any) ([]byte, error) {
+	text, err := json.Marshal(rows)
+	if err != nil || !bytes.Contains(text, []byte(`\u0000`)) {
+		return text, err
+	}
+	clean := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			clean = append(clean, text[i])
+			continue
+		}
+		if bytes.HasPrefix(text[i:], []byte(`\u0000`)) {
+			clean = append(clean, `\ufffd`...)
+			i += 5
+			continue
+		}
+		clean = append(clean, text[i], text[i+1]) // an escape is never cut off
+		i++
+	}
+	return clean, nil
+}
+
+type roundRow struct {
+	Number          int64  `json:"number"`
+	At              stamp  `json:"at"`
+	SeatTerm        int64  `json:"seat_term"`
+	Preset          string `json:"preset"`
+	Nodes           int    `json:"nodes"`
+	NodesBad        int    `json:"nodes_bad"`
+	GPUs            int    `json:"gpus"`
+	Tenants         int    `json:"tenants"`
+	Jobs            int    `json:"jobs"`
+	JobsRunning     int    `json:"jobs_running"`
+	JobsWaiting     int    `json:"jobs_waiting"`
+	Leases          int    `json:"leases"`
+	LeasesEnded     int    `json:"leases_ended"`
+	Claims          int    `json:"claims"`
+	Actions         int    `json:"actions"`
+	ActionsWithheld int    `json:"actions_withheld"`
+	Events          int    `json:"events"`
+}
+
+type tenantRow struct {
+	Name   string `json:"name"`
+	Weight int64  `json:"weight"`
+	Gone   stamp  `json:"gone_at"`
+}
+
+type nodeRow struct {
+	Name       string   `json:"name"`
+	GPUs       document `json:"gpus"`
+	CPUs       int      `json:"cpus"`
+	MemoryMB   int64    `json:"memory_mb"`
+	Partitions list     `json:"partitions"`
+	Features   list     `json:"features"`
+	Bad        string   `json:"bad"`
+	Busy       string   `json:"busy"`
+	Gone       stamp    `json:"gone_at"`
+}
+
+type jobRow struct {
+	Key        cluster.JobKey   `json:"key"`
+	SlurmID    string           `json:"slurm_id"`
+	SlurmJob   int64            `json:"slurm_job"`
+	Name       string           `json:"name"`
+	User       string           `json:"user_name"`
+	Account    string           `json:"account"`
+	Tenant     string           `json:"tenant"`
+	QOS        string           `json:"qos"`
+	Partitions list             `json:"partitions"`
+	State      cluster.JobState `json:"state"`
+	Inactive   string           `json:"inactive"`
+	Outcome    string           `json:"outcome"`
+	Touch      cluster.Touch    `json:"touch"`
+	TouchWhy   string           `json:"touch_why"`
+	GPUs       int              `json:"gpus"`
+	Model      string           `json:"model"`
+	Nodes      int              `json:"nodes"`
+	CPUs       int              `json:"cpus"`
+	MemoryMB   int64            `json:"memory_mb"`
+	Limit      cluster.Span     `json:"limit_ms"`
+	Submitted  stamp            `json:"submitted_at"`
+	Eligible   stamp            `json:"eligible_at"`
+	Done       stamp            `json:"done_at"`
+	UserBegin  stamp            `json:"user_begin_at"`
+	Restarts   int              `json:"restarts"`
+	Terms      int              `json:"terms"`
+	Failed     int              `json:"failed"`
+	Avoid      stamp            `json:"avoid_until"`
+	Said       string           `json:"said"`
+	Alloc      cluster.GPUTime  `json:"alloc_gpu_ms"`
+	Due        cluster.GPUTime  `json:"due_gpu_ms"`
+	Lost       cluster.GPUTime  `json:"lost_gpu_ms"`
+}
+
+type verdictRow struct {
+	Job         cluster.JobKey  `json:"job_key"`
+	Round       int64           `json:"round"`
+	At          stamp           `json:"at"`
+	Code        cluster.Code    `json:"code"`
+	Pool        string          `json:"pool"`
+	Need        int             `json:"need_gpus"`
+	Free        int             `json:"free_gpus"`
+	Behind      cluster.Span    `json:"behind_ms"`
+	Other       string          `json:"other"`
+	OtherBehind cluster.Span    `json:"other_behind_ms"`
+	Rank        int             `json:"rank"`
+	Until       stamp           `json:"until_at"`
+	For         optional        `json:"for_job"`
+	Note        string          `json:"note"`
+	Rho         rho             `json:"rho"`
+	Alloc       cluster.GPUTime `json:"alloc_gpu_ms"`
+	Due         cluster.GPUTime `json:"due_gpu_ms"`
+	Gate        stamp           `json:"gate_until"`
+}
+
+type leaseKey struct {
+	Job  cluster.JobKey `json:"job_key"`
+	Term int            `json:"term"`
+}
+
+type leaseRow struct {
+	leaseKey
+	SlurmID   string             `json:"slurm_id"`
+	Tenant    string             `json:"tenant"`
+	User      string             `json:"user_name"`
+	State     cluster.LeaseState `json:"state"`
+	Class     cluster.LeaseClass `json:"class"`
+	Pool      string             `json:"pool"`
+	GPUs      int                `json:"gpus"`
+	Nodes     list               `json:"nodes"`
+	Holdings  document           `json:"holdings"`
+	Granted   stamp              `json:"granted_at"`
+	Start     stamp              `json:"started_at"`
+	End       stamp              `json:"ends_at"`
+	Noticed   stamp              `json:"noticed_at"`
+	Ended     stamp              `json:"ended_at"`
+	Adopted   bool               `json:"adopted"`
+	Why       string             `json:"why"`
+	GrantedIn int64              `json:"granted_round"`
+	EndedIn   optional           `json:"ended_round"`
+	AllocFrom known              `json:"alloc_from_gpu_ms"`
+}
+
+// known is a GPU time that may not be known yet: then it is null.
+type known struct {
+	time cluster.GPUTime
+	ok   bool
+}
+
+func (k known) MarshalJSON() ([]byte, error) {
+	if !k.ok {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(k.time), 10), nil
+}
+
+// markRow is what a job had received at the boundary between two leases.
+type markRow struct {
+	leaseKey
+	Next  int             `json:"next_term"`
+	Ended stamp           `json:"ended_at"`
+	Alloc cluster.GPUTime `json:"alloc_gpu_ms"`
+}
+
+type claimKey struct {
+	Job  cluster.JobKey `json:"job_key"`
+	Made stamp          `json:"made_at"`
+}
+
+type claimRow struct {
+	claimKey
+	Pool  string `json:"pool"`
+	GPUs  int    `json:"gpus"`
+	Nodes list   `json:"nodes"`
+	At    stamp  `json:"at"`
+	Ended stamp  `json:"ended_at"`
+}
+
+type accountKey struct {
+	Tenant string `json:"tenant"`
+	Pool   string `json:"pool"`
+}
+
+type ledgerRow struct {
+	accountKey
+	At          stamp           `json:"at"`
+	Weight      int64           `json:"weight"`
+	Base        millionths      `json:"base_gpus"`
+	Entitlement millionths      `json:"entitlement_gpus"`
+	Demand      millionths      `json:"demand_gpus"`
+	Holds       int             `json:"holds_gpus"`
+	Lent        millionths      `json:"lent_gpus"`
+	Borrowed    millionths      `json:"borrowed_gpus"`
+	Waiting     int             `json:"waiting_jobs"`
+	Deficit     cluster.GPUTime `json:"deficit_gpu_ms"`
+	Behind      cluster.Span    `json:"behind_ms"`
+	WindowAlloc cluster.GPUTime `json:"window_alloc_gpu_ms"`
+	WindowDue   cluster.GPUTime `json:"window_due_gpu_ms"`
+	Alloc       cluster.GPUTime `json:"alloc_gpu_ms"`
+	Due         cluster.GPUTime `json:"due_gpu_ms"`
+	Rho         rho             `json:"rho"`
+	RhoAll      rho             `json:"rho_all"`
+}
+
+type bucketKey struct {
+	accountKey
+	Start stamp `json:"start_at"`
+}
+
+type bucketRow struct {
+	bucketKey
+	Alloc cluster.GPUTime `json:"alloc_gpu_ms"`
+	Due   cluster.GPUTime `json:"due_gpu_ms"`
+}
+
+type poolRow struct {
+	Pool        string          `json:"pool"`
+	At          stamp           `json:"at"`
+	GPUs        int             `json:"gpus"`
+	BadGPUs     int             `json:"bad_gpus"`
+	Capacity    cluster.GPUTime `json:"capacity_gpu_ms"`
+	Tenants     cluster.GPUTime `json:"tenants_gpu_ms"`
+	Untouchable cluster.GPUTime `json:"untouchable_gpu_ms"`
+	Overhead    cluster.GPUTime `json:"overhead_gpu_ms"`
+	Idle        cluster.GPUTime `json:"idle_gpu_ms"`
+	Bad         cluster.GPUTime `json:"bad_gpu_ms"`
+}
+
+type chargeKey struct {
+	Day    date   `json:"day"`
+	Tenant string `json:"tenant"`
+	User   string `json:"user_name"`
+	Pool   string `json:"pool"`
+}
+
+type chargeRow struct {
+	chargeKey
+	Time cluster.GPUTime `json:"gpu_ms"`
+}
+
+type lendingKey struct {
+	Pool     string `json:"pool"`
+	Lender   string `json:"lender"`
+	Borrower string `json:"borrower"`
+}
+
+type lendingRow struct {
+	lendingKey
+	GPUs millionths `json:"gpus"`
+	At   stamp      `json:"at"`
+}
+
+type lendingDayRow struct {
+	Day date `json:"day"`
+	lendingKey
+	Time millionths `json:"gpu_ms"`
+}
+
+type lossRow struct {
+	Round   int64           `json:"round"`
+	Job     cluster.JobKey  `json:"job_key"`
+	At      stamp           `json:"at"`
+	SlurmID string          `json:"slurm_id"`
+	Tenant  string          `json:"tenant"`
+	User    string          `json:"user_name"`
+	Pool    string          `json:"pool"`
+	Term    int             `json:"lease_term"`
+	Time    cluster.GPUTime `json:"gpu_ms"`
+}
+
+type actionRow struct {
+	Round       int64        `json:"round"`
+	Ordinal     int          `json:"ordinal"`
+	Verb        cluster.Verb `json:"verb"`
+	Job         optional     `json:"job_key"`
+	SlurmID     string       `json:"slurm_id"`
+	Until       stamp        `json:"until_at"`
+	Nodes       list         `json:"nodes"`
+	Reservation string       `json:"reservation"`
+	Limit       cluster.Span `json:"limit_ms"`
+	Signal      string       `json:"signal"`
+	Withheld    bool         `json:"withheld"`
+	Because     document     `json:"because"`
+}
+
+type outcomeRow struct {
+	Round   int64        `json:"round"`
+	Ordinal int          `json:"ordinal"`
+	OK      bool         `json:"ok"`
+	Skipped bool         `json:"skipped"`
+	Error   string       `json:"error"`
+	Done    stamp        `json:"done_at"`
+	Took    cluster.Span `json:"took_ms"`
+}
+
+type eventRow struct {
+	Round   int64    `json:"round"`
+	Ordinal int      `json:"ordinal"`
+	At      stamp    `json:"at"`
+	Kind    string   `json:"kind"`
+	Job     optional `json:"job_key"`
+	Node    string   `json:"node"`
+	Text    string   `json:"text"`
+}

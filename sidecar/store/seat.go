@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fairlease/fairlease/sql"
+)
+
+// ErrDeposed means that the term in the seat is over: another may act now, and
+// nothing was written.
+var ErrDeposed = errors.New("the seat was lost: another daemon may act now")
+
+// TakenError tells who has the seat.
+type TakenError struct {
+	Holder string
+	Term   int64
+	Silent time.Duration // since its last sign of life
+	Left   time.Duration // until it may be taken over
+}
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("the seat is taken by %s (term %d, seen %s ago); it is free in %s if nothing more is heard",
+		e.Holder, e.Term, e.Silent.Round(time.Millisecond), e.Left.Round(time.Millisecond))
+}
+
+// Seat is the right to write rounds, for one term. Signs of life keep it: every
+// commit is one, Keep another. It is safe for use by several goroutines.
+type Seat struct {
+	Term   int64
+	Holder string
+
+	store *Store
+	lost  chan struct{}
+
+	mu   sync.Mutex
+	sure time.Time // until when nobody else can have taken over
+	over bool
+}
+
+var (
+	seatQueue  = sql.Query("seat_queue")
+	seatRetire = sql.Query("seat_retire")
+	seatTake   = sql.Query("seat_take")
+	seatRenew  = sql.Query("seat_renew")
+	seatResign = sql.Query("seat_resign")
+)
+
+// Acquire takes the seat for holder (a name for people: host and process). It
+// fails with *TakenError while another holds it and lives.
+func (s *Store) Acquire(ctx context.Context, holder string) (*Seat, error) {
+	asked := time.Now()
+	seat := &Seat{Holder: holder, store: s, lost: make(chan struct{})}
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		// A holder in the middle of a commit holds its row: it lives, do not wait for it.
+		if _, err := tx.Exec(ctx, "set local lock_timeout = '1s'"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, seatQueue); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, seatRetire); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, seatTake, holder, s.config.Takeover).Scan(&seat.Term)
+	})
+	const locked = "55P03"
+	var refused *pgconn.PgError
+	if errors.Is(err, pgx.ErrNoRows) || errors.As(err, &refused) && refused.Code == locked {
+		return nil, s.taken(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking the seat: %w", err)
+	}
+	seat.heard(asked)
+	return seat, nil
+}
+
+// taken tells who has the seat.
+func (s *Store) taken(ctx context.Context) error {
+	now, err := s.Seated(ctx)
+	if err != nil {
+		return err
+	}
+	if now == nil { // just given up
+		return &TakenError{Holder: "nobody any more"}
+	}
+	return &TakenError{Holder: now.Holder, Term: now.Term, Silent: now.Silent, Left: max(now.Takeover.Sub(now.Renewed)-now.Silent, 0)}
+}
+
+// Keep gives a sign of life. It fails with ErrDeposed when the term is over; any
+// other error leaves the matter open: see Sure.
+func (s *Seat) Keep(ctx context.Context) error {
+	if err := s.inTerm(ctx, func(pgx.Tx) error { return nil }); err != nil {
+		return fmt.Errorf("keeping the seat: %w", err)
+	}
+	return nil
+}
+
+// Resign gives the seat up, so that another need not wait. A seat that is lost
+// already is no error.
+func (s *Seat) Resign(ctx context.Context) error {
+	_, err := s.store.pool.Exec(ctx, seatResign, s.Term)
+	s.lose()
+	if err != nil {
+		return fmt.Errorf("giving up the seat (another can take it in %s): %w", s.store.config.Takeover, err)
+	}
+	return nil
+}
+
+// Lost is closed once it is known that the term is over.
+func (s *Seat) Lost() <-chan struct{} { return s.lost }
+
+// Sure gives the moment until which nobody else can be seated, whatever happens
+// to the database or the network. Whoever acts must be done by then.
+func (s *Seat) Sure() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sure
+}
+
+// inTerm does work in a transaction during which the term stays the seated one;
+// its commit is a sign of life. If the term is over it writes nothing and fails
+// with ErrDeposed.
+func (s *Seat) inTerm(ctx context.Context, work func(pgx.Tx) error) error {
+	asked := time.Now()
+	err := pgx.BeginFunc(ctx, s.store.pool, func(tx pgx.Tx) error {
+		done, err := tx.Exec(ctx, seatRenew, s.Term)
+		if err != nil {
+			return err
+		}
+		if done.RowsAffected() == 0 {
+			return ErrDeposed
+		}
+		return work(tx)
+	})
+	switch {
+	case err == nil:
+		s.heard(asked)
+	case errors.Is(err, ErrDeposed):
+		s.lose()
+	}
+	return err
+}
+
+// heard notes a sign of life that the database dated no earlier than asked.
+func (s *Seat) heard(asked time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if until := asked.Add(s.store.config.Takeover); until.After(s.sure) {
+		s.sure = until
+	}
+}
+
+func (s *Seat) lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.over = true
+		s.sure = time.Time{}
+		close(s.lost)
+	}
+}

@@ -1,0 +1,237 @@
+package store_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+)
+
+// lapse makes whoever has the seat silent for a day.
+func lapse(t *testing.T, db *pgx.Conn) {
+	t.Helper()
+	if _, err := db.Exec(t.Context(), "update fairlease.seats set renewed_at = renewed_at - interval '1 day'"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// counts gives the number of rows of every table of the journal.
+func counts(t *testing.T, db *pgx.Conn) map[string]int64 {
+	t.Helper()
+	rows, err := db.Query(t.Context(), "select tablename from pg_tables where schemaname = 'fairlease'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]int64{}
+	for _, name := range names {
+		var n int64
+		if err := db.QueryRow(t.Context(), "select count(*) from fairlease."+name).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		all[name] = n
+	}
+	return all
+}
+
+func TestOnlyOneIsSeated(t *testing.T) {
+	dsn := storetest.Database(t)
+	one, two := openStore(t, store.Config{DSN: dsn}), openStore(t, store.Config{DSN: dsn})
+	first, err := one.Acquire(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = two.Acquire(t.Context(), "two")
+	var taken *store.TakenError
+	if !errors.As(err, &taken) {
+		t.Fatalf("the second daemon was told %v, not that the seat is taken", err)
+	}
+	if taken.Holder != "one" || taken.Term != first.Term || taken.Left <= 0 || taken.Left > 15*time.Second {
+		t.Errorf("told %+v", taken)
+	}
+	if err := first.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-first.Lost():
+	default:
+		t.Error("who resigned does not know that the seat is lost")
+	}
+	second, err := two.Acquire(t.Context(), "two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Term <= first.Term {
+		t.Errorf("term %d follows term %d", second.Term, first.Term)
+	}
+	now, err := one.Seated(t.Context())
+	if err != nil || now.Holder != "two" || now.Term != second.Term {
+		t.Errorf("seated is %+v (%v)", now, err)
+	}
+}
+
+func TestADeposedDaemonWritesNothing(t *testing.T) {
+	dsn := storetest.Database(t)
+	db := storetest.Connect(t, dsn)
+	one, two := openStore(t, store.Config{DSN: dsn}), openStore(t, store.Config{DSN: dsn})
+	story := journaltest.NewStory(1, 4, 20)
+
+	old := takeSeat(t, one)
+	oldJournal := old.Journal()
+	if _, err := oldJournal.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	snap, plan := story.Next()
+	if err := oldJournal.Commit(t.Context(), snap, plan); err != nil {
+		t.Fatal(err)
+	}
+	lapse(t, db)
+	if err := old.Keep(t.Context()); err != nil {
+		t.Fatalf("nobody had taken the seat that lapsed: %v", err)
+	}
+	lapse(t, db)
+	next := takeSeat(t, two)
+	before := counts(t, db)
+
+	newSnap, newPlan := story.Next()
+	for what, err := range map[string]error{
+		"commit": oldJournal.Commit(t.Context(), newSnap, newPlan),
+		"settle": oldJournal.Settle(t.Context(), plan, make([]cluster.Outcome, len(plan.Actions))),
+		"keep":   old.Keep(t.Context()),
+	} {
+		if !errors.Is(err, store.ErrDeposed) {
+			t.Errorf("%s of a deposed daemon: %v", what, err)
+		}
+	}
+	if after := counts(t, db); !maps.Equal(before, after) {
+		t.Errorf("a deposed daemon wrote: %v, then %v", before, after)
+	}
+	var settled bool
+	if err := db.QueryRow(t.Context(), "select exists (select from fairlease.rounds where settled_at is not null)").Scan(&settled); err != nil || settled {
+		t.Errorf("a deposed daemon settled its round (%v)", err)
+	}
+	select {
+	case <-old.Lost():
+	default:
+		t.Error("a deposed daemon does not know that the seat is lost")
+	}
+	if !old.Sure().IsZero() {
+		t.Error("a deposed daemon is still sure of the seat")
+	}
+	newJournal := next.Journal()
+	if _, err := newJournal.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := newJournal.Commit(t.Context(), newSnap, newPlan); err != nil {
+		t.Errorf("the seated daemon: %v", err)
+	}
+}
+
+func TestSignsOfLife(t *testing.T) {
+	s := openStore(t, store.Config{DSN: storetest.Database(t), Takeover: time.Minute})
+	begun := time.Now()
+	seat := takeSeat(t, s)
+	j := seat.Journal()
+	if _, err := j.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	story := journaltest.NewStory(1, 2, 5)
+	for what, sign := range map[string]func() error{
+		"keep": func() error { return seat.Keep(t.Context()) },
+		"commit": func() error {
+			snap, plan := story.Next()
+			return j.Commit(t.Context(), snap, plan)
+		},
+	} {
+		before, err := s.Seated(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sure := seat.Sure()
+		if err := sign(); err != nil {
+			t.Fatal(err)
+		}
+		after, err := s.Seated(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !after.Renewed.After(before.Renewed) || !seat.Sure().After(sure) {
+			t.Errorf("%s is no sign of life", what)
+		}
+		if seat.Sure().Before(begun.Add(time.Minute)) || seat.Sure().After(time.Now().Add(time.Minute)) {
+			t.Errorf("after %s sure until %s", what, seat.Sure())
+		}
+	}
+}
+
+func TestWhoIsCommittingIsNotTakenOver(t *testing.T) {
+	dsn := storetest.Database(t)
+	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
+	seat := takeSeat(t, s)
+	lapse(t, db)
+	tx, err := db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "update fairlease.seats set renewed_at = clock_timestamp() where term = $1", seat.Term); err != nil {
+		t.Fatal(err)
+	}
+	var taken *store.TakenError
+	if _, err := s.Acquire(t.Context(), "another"); !errors.As(err, &taken) {
+		t.Errorf("in the middle of a commit the other was told: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), "another"); err != nil {
+		t.Errorf("after the commit came to nothing: %v", err)
+	}
+}
+
+func TestManyWantTheSeat(t *testing.T) {
+	s := openStore(t, store.Config{DSN: storetest.Database(t)})
+	var terms []int64
+	for range 3 {
+		var (
+			mu    sync.Mutex
+			won   []*store.Seat
+			group sync.WaitGroup
+		)
+		for range 8 {
+			group.Go(func() {
+				seat, err := s.Acquire(t.Context(), "one of many")
+				var taken *store.TakenError
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					won = append(won, seat)
+				} else if !errors.As(err, &taken) {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if len(won) != 1 {
+			t.Fatalf("%d were seated at once", len(won))
+		}
+		terms = append(terms, won[0].Term)
+		if err := won[0].Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.IsSorted(terms) || terms[0] == terms[1] || terms[1] == terms[2] {
+		t.Errorf("terms %v do not grow", terms)
+	}
+}

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlease/fairlease/sql"
+)
+
+// rowsFor are rows for a query, as JSON.
+type rowsFor struct {
+	query string
+	text  []byte
+}
+
+// Every query takes its rows as one JSON array.
+var (
+	putRounds        = sql.Query("put_rounds")
+	putTenants       = sql.Query("put_tenants")
+	putNodes         = sql.Query("put_nodes")
+	putJobs          = sql.Query("put_jobs")
+	putVerdicts      = sql.Query("put_verdicts")
+	dropVerdicts     = sql.Query("drop_verdicts")
+	putLeases        = sql.Query("put_leases")
+	markEnds         = sql.Query("mark_ends")
+	markBegins       = sql.Query("mark_begins")
+	putClaims        = sql.Query("put_claims")
+	putLedger        = sql.Query("put_ledger")
+	dropLedger       = sql.Query("drop_ledger")
+	putBuckets       = sql.Query("put_buckets")
+	putPools         = sql.Query("put_pools")
+	dropPools        = sql.Query("drop_pools")
+	putTenantHistory = sql.Query("put_tenant_history")
+	putPoolHistory   = sql.Query("put_pool_history")
+	addCharges       = sql.Query("add_charges")
+	putLending       = sql.Query("put_lending")
+	dropLending      = sql.Query("drop_lending")
+	addLendingDays   = sql.Query("add_lending_days")
+	putLosses        = sql.Query("put_losses")
+	putActions       = sql.Query("put_actions")
+	putEvents        = sql.Query("put_events")
+)
+
+// texts gives the entry as rows for queries, in the order in which they must run.
+func (e *entry) texts() ([]rowsFor, error) {
+	w := &writer{}
+	at := stamp(e.at)
+	add(w, putRounds, []roundRow{e.round})
+	add(w, putTenants, append(e.tenants.put, since(e.tenants.gone, func(r *tenantRow) { r.Gone = at })...))
+	add(w, putNodes, append(e.nodes.put, since(e.nodes.gone, func(r *nodeRow) { r.Gone = at })...))
+	add(w, putJobs, e.jobs.put)
+	add(w, dropVerdicts, e.verdicts.gone)
+	add(w, putVerdicts, e.verdicts.put)
+	add(w, putLeases, e.leases.put)
+	add(w, markEnds, e.marks)
+	add(w, markBegins, e.marks)
+	add(w, putClaims, append(e.claims.put, since(e.claims.gone, func(r *claimRow) { r.Ended = at })...))
+	add(w, dropLedger, e.ledger.gone)
+	add(w, putLedger, e.ledger.put)
+	add(w, putBuckets, e.buckets.put)
+	add(w, dropPools, e.pools.gone)
+	add(w, putPools, e.pools.put)
+	add(w, putTenantHistory, e.samples.put)
+	add(w, putPoolHistory, e.poolSamples)
+	add(w, addCharges, e.charges)
+	add(w, dropLending, e.lending.gone)
+	add(w, putLending, e.lending.put)
+	add(w, addLendingDays, e.lendingDays)
+	add(w, putLosses, e.losses)
+	add(w, putActions, e.actions)
+	add(w, putEvents, e.events)
+	return w.rows, w.err
+}
+
+// writer collects rows; its first error stays.
+type writer struct {
+	rows []rowsFor
+	err  error
+}
+
+func add[R any](w *writer, query string, rows []R) {
+	if w.err != nil || len(rows) == 0 {
+		return
+	}
+	text, err := rowsText(rows)
+	w.rows, w.err = append(w.rows, rowsFor{query, text}), err
+}
+
+// since gives the rows with what became of them.
+func since[R any](gone []R, mark func(*R)) []R {
+	rows := append([]R(nil), gone...)
+	for i := range rows {
+		mark(&rows[i])
+	}
+	return rows
+}
+
+// send writes the rows and the blobs of a round, if nothing was written since
+// round last, to which they are the difference.
+func send(ctx context.Context, tx pgx.Tx, last int64, rows []rowsFor, shot frame) error {
+	batch := &pgx.Batch{}
+	batch.Queue(lastRound).QueryRow(func(row pgx.Row) error {
+		var found int64
+		if err := row.Scan(&found); err != nil {
+			return err
+		}
+		if found != last {
+			return fmt.Errorf("%w: it has got to round %d, not %d", ErrStale, found, last)
+		}
+		return nil
+	})
+	for _, r := range rows {
+		batch.Queue(r.query, r.text)
+	}
+	batch.Queue(putBlobs, shot.round, shot.keyframe, shot.snapshot.packed, shot.plan.packed, shot.snapshot.bytes, shot.plan.bytes)
+	return tx.SendBatch(ctx, batch).Close()
+}

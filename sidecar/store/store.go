@@ -1,0 +1,134 @@
+// Package store is the journal in PostgreSQL: rounds are written down in it
+// before they are acted on, and people read it through views.
+//
+//	Store    a pool of connections to a database whose schema fits
+//	Seat     the right to write: one holder at a time, by terms that the
+//	         database issues; writes of an older term fail in SQL
+//	Journal  what the loop writes to (loop.Journal), from a seat
+//
+// A round is one transaction. What the next daemon goes on from is the newest
+// round's plan, kept as a blob beside its snapshot; tables hold the same for
+// people, and only what changed is written to them. A journal therefore
+// remembers what it wrote last, and whatever casts doubt on that (a commit whose
+// fate is unknown, a round by somebody else) is an error that asks for Open.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fairlease/fairlease/migrate"
+)
+
+// ErrSchema is in errors about a schema that is missing, too old or too new.
+var ErrSchema = errors.New("the journal's schema does not fit")
+
+// Config is how to reach and use the database.
+type Config struct {
+	// DSN is the address, as a URL or as key=value; what it leaves out comes from
+	// the usual PG* environment variables and the user's password file.
+	DSN string
+	// Takeover is how long after its last sign of life a holder loses the seat to
+	// whoever asks; 0 = 15 s. Renew it at least three times as often.
+	Takeover time.Duration
+	// Sample is how often the histories for charts are sampled; 0 = once a minute.
+	Sample time.Duration
+	// Refresh is how often the numbers of a waiting job's verdict are written
+	// though its reason is the same; 0 = every 5 minutes.
+	Refresh time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	fill := func(d *time.Duration, otherwise time.Duration) {
+		if *d <= 0 {
+			*d = otherwise
+		}
+	}
+	fill(&c.Takeover, 15*time.Second)
+	fill(&c.Sample, time.Minute)
+	fill(&c.Refresh, 5*time.Minute)
+	return c
+}
+
+// Store is the journal's database. It is safe for use by several goroutines; it
+// connects again by itself when PostgreSQL was away.
+type Store struct {
+	pool   *pgxpool.Pool
+	config Config
+}
+
+// Open connects to the database and checks that its schema is the one that this
+// program was built for. Errors say what to do; those about the schema wrap
+// ErrSchema.
+func Open(ctx context.Context, c Config) (*Store, error) { return open(ctx, c, nil) }
+
+// open is Open over connections that dial makes; nil = the usual ones.
+func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
+	c = c.withDefaults()
+	config, err := pgxpool.ParseConfig(c.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("the address of PostgreSQL cannot be read: %w: write postgres://USER@HOST/DATABASE, or host=HOST dbname=DATABASE", err)
+	}
+	where := fmt.Sprintf("database %s on %s", config.ConnConfig.Database, config.ConnConfig.Host)
+	// A session whose client hangs or is cut off must not hold the seat's row for ever.
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(c.Takeover.Milliseconds())
+	config.ConnConfig.RuntimeParams["application_name"] = "fairlease"
+	config.AfterConnect = durable
+	if dial != nil {
+		config.ConnConfig.DialFunc = dial
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to reach %s: %w", where, err)
+	}
+	s := &Store{pool: pool, config: c}
+	if err := s.check(ctx, where); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// durable makes a commit that has returned survive a crash of the server, where
+// the server is set up not to care.
+func durable(ctx context.Context, db *pgx.Conn) error {
+	_, err := db.Exec(ctx, "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'")
+	return err
+}
+
+func (s *Store) check(ctx context.Context, where string) error {
+	db, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("%s cannot be reached: %w: check that PostgreSQL runs there and lets us in", where, err)
+	}
+	defer db.Release()
+	version, err := migrate.Version(ctx, db.Conn())
+	switch latest := migrate.Latest(); {
+	case err != nil:
+		return fmt.Errorf("%s: %w", where, err)
+	case version == 0:
+		return fmt.Errorf("%w: %s has none: run `fairlease migrate`", ErrSchema, where)
+	case version < latest:
+		return fmt.Errorf("%w: %s has version %d, this fairlease needs %d: run `fairlease migrate`", ErrSchema, where, version, latest)
+	case version > latest:
+		return fmt.Errorf("%w: %s has version %d, made by a newer fairlease; this one knows %d: run the newer one", ErrSchema, where, version, latest)
+	}
+	return nil
+}
+
+// Close gives the connections back.
+func (s *Store) Close() { s.pool.Close() }
+
+// Ping tells whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("PostgreSQL does not answer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package store_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+)
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	older, newer := storetest.Database(t), storetest.Database(t)
+	for dsn, change := range map[string]string{
+		older: "delete from fairlease.schema_version where version_id > 0",
+		newer: "insert into fairlease.schema_version (version_id, is_applied) values (1000, true)",
+	} {
+		if _, err := storetest.Connect(t, dsn).Exec(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name, dsn string
+		schema    bool
+		words     []string
+	}{
+		{"nobody there", "host=/nowhere dbname=journal user=me", false, []string{"journal on /nowhere", "cannot be reached", "check that PostgreSQL runs"}},
+		{"no address", "://", false, []string{"cannot be read", "postgres://"}},
+		{"no schema", storetest.Empty(t), true, []string{"has none", "fairlease migrate"}},
+		{"no tables", older, true, []string{"has none", "fairlease migrate"}},
+		{"a newer schema", newer, true, []string{"version 1000", "newer fairlease"}},
+	} {
+		s, err := store.Open(t.Context(), store.Config{DSN: c.dsn})
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: no error", c.name)
+			continue
+		}
+		if errors.Is(err, store.ErrSchema) != c.schema {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		for _, word := range c.words {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: %q does not say %q", c.name, err, word)
+			}
+		}
+	}
+}
+
+func TestOpenKeepsSecrets(t *testing.T) {
+	_, err := store.Open(t.Context(), store.Config{DSN: "postgres://me:hunter2@127.0.0.1:1/journal"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestJournalIsOpenedFirst(t *testing.T) {
+	s := openStore(t, store.Config{DSN: storetest.Database(t)})
+	snap, plan := journaltest.NewStory(1, 2, 5).Next()
+	if err := takeSeat(t, s).Journal().Commit(t.Context(), snap, plan); err == nil {
+		t.Error("a journal that was not opened was written to")
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	s := openStore(t, store.Config{DSN: storetest.Database(t)})
+	soon := cluster.InstantOf(time.Now().Add(time.Hour))
+	good := cluster.Override{Kind: cluster.Boost, Scope: "user", Name: "ann", Until: soon, Reason: "deadline", By: "root"}
+	for what, spoil := range map[string]func(*cluster.Override){
+		"exempt, boost or freeze":   func(o *cluster.Override) { o.Kind = "bless" },
+		"a job, a user or a tenant": func(o *cluster.Override) { o.Scope = "world" },
+		"for which user":            func(o *cluster.Override) { o.Name = "" },
+		"needs a reason":            func(o *cluster.Override) { o.Reason = "" },
+		"who orders it":             func(o *cluster.Override) { o.By = "" },
+		"past":                      func(o *cluster.Override) { o.Until = soon - cluster.Instant(cluster.Day) },
+		"no job id":                 func(o *cluster.Override) { o.Scope, o.Name = "job", "12x" },
+	} {
+		o := good
+		spoil(&o)
+		if _, err := s.AddOverride(t.Context(), o); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("an override was refused with %v, not with %q", err, what)
+		}
+	}
+	first, err := s.AddOverride(t.Context(), good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.AddOverride(t.Context(), good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EndOverride(t.Context(), first, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EndOverride(t.Context(), first, "ann"); err == nil {
+		t.Error("an override was ended twice")
+	}
+	inForce, err := s.OverridesAt(t.Context(), cluster.InstantOf(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good.ID = second
+	if diff := cmp.Diff([]cluster.Override{good}, inForce); diff != "" {
+		t.Errorf("in force (-want +got):\n%s", diff)
+	}
+	all, err := s.Overrides(t.Context(), 10)
+	if err != nil || len(all) != 2 || all[0].ID != second || all[1].Ended == nil || *all[1].EndedBy != "ann" {
+		t.Errorf("all are %+v (%v)", all, err)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	story := journaltest.NewStory(1, 2, 5)
+	l := newLife(t, store.Config{}, story)
+	var plan cluster.Plan
+	for range 5 {
+		_, plan = l.round()
+	}
+	lease := plan.Memory.Leases[0]
+	var record cluster.Record
+	for _, r := range plan.Memory.Records {
+		if r.Key == lease.Job {
+			record = r
+		}
+	}
+	soon := cluster.InstantOf(time.Now().Add(time.Hour))
+	for _, o := range []cluster.Override{
+		{Scope: "user", Name: record.User}, {Scope: "tenant", Name: record.Tenant}, {Scope: "job", Name: record.ID.String()},
+		{Scope: "user", Name: "nobody"}, {Scope: "job", Name: "1"},
+	} {
+		o.Kind, o.Until, o.Reason, o.By = cluster.Exempt, soon, "x", "y"
+		if _, err := l.store.AddOverride(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	byID, err := l.store.ExplainJob(t.Context(), record.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byKey, err := l.store.ExplainKey(t.Context(), record.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(byID, byKey); diff != "" {
+		t.Errorf("by key it is explained otherwise:\n%s", diff)
+	}
+	if diff := cmp.Diff(&record, byID.Record); diff != "" {
+		t.Errorf("the record:\n%s", diff)
+	}
+	if diff := cmp.Diff(&lease, byID.Lease); diff != "" {
+		t.Errorf("the lease:\n%s", diff)
+	}
+	if byID.Verdict == nil || byID.Verdict.Reason.Code != cluster.BecauseHolding {
+		t.Errorf("the verdict is %+v", byID.Verdict)
+	}
+	if len(byID.Overrides) != 3 || len(byID.Leases) != 1 || len(byID.Actions) != 1 || byID.Actions[0].Verb != "grant" || len(byID.Standing) != 2 {
+		t.Errorf("explained by %d overrides, %d leases, actions %+v, standing %+v", len(byID.Overrides), len(byID.Leases), byID.Actions, byID.Standing)
+	}
+	if byID.Round != plan.Round || byID.Job.Key != record.Key || byID.Job.State != "running" {
+		t.Errorf("round %d, job %+v", byID.Round, byID.Job)
+	}
+	if _, err := l.store.ExplainJob(t.Context(), cluster.JobID{ID: 1}); !errors.Is(err, store.ErrNone) {
+		t.Errorf("an unknown job: %v", err)
+	}
+}
+
+// TestLists asks for every list once and compares it with the plan.
+func TestLists(t *testing.T) {
+	l := newLife(t, store.Config{}, journaltest.NewStory(2, 2, 7))
+	l.round()
+	snap, plan := l.story.Next()
+	plan.Tenants[0].Rho = cluster.Infinite
+	l.commit(snap, plan)
+	ctx := t.Context()
+
+	tenants, err := l.store.Tenants(ctx)
+	if err != nil || len(tenants) != len(plan.Tenants) {
+		t.Fatalf("%d tenants (%v)", len(tenants), err)
+	}
+	for i, s := range plan.Tenants {
+		row, book := tenants[i], plan.Memory.Ledger.Tenants[i]
+		want := store.Tenant{Tenant: s.Tenant, Pool: s.Pool, Weight: s.Weight, Entitlement: s.Entitlement, Demand: s.Demand, Holds: s.Holds,
+			Borrowed: s.Borrowed, Lent: s.Lent, Waiting: s.Waiting, Rho: s.Rho, RhoAll: s.RhoAll, Behind: s.Behind.Duration(),
+			Deficit: s.Deficit, Alloc: book.Alloc, Due: book.Due, AsOf: row.AsOf}
+		if diff := cmp.Diff(want, row); diff != "" || !row.AsOf.Equal(plan.At.Time()) {
+			t.Errorf("a tenant as of %s:\n%s", row.AsOf, diff)
+		}
+	}
+	pools, err := l.store.Pools(ctx)
+	if err != nil || len(pools) != 2 || pools[0].Capacity != plan.Memory.Ledger.Pools[0].Capacity {
+		t.Errorf("pools %+v (%v)", pools, err)
+	}
+	leases, err := l.store.Leases(ctx, false, 100)
+	if err != nil || len(leases) != len(plan.Memory.Leases) {
+		t.Errorf("%d leases in force, want %d (%v)", len(leases), len(plan.Memory.Leases), err)
+	}
+	all, err := l.store.Leases(ctx, true, 100)
+	if err != nil || len(all) < len(leases) {
+		t.Errorf("%d leases in all (%v)", len(all), err)
+	}
+	wait := 0
+	for _, s := range plan.Tenants {
+		wait += s.Waiting
+	}
+	waiting, err := l.store.Waiting(ctx, 100)
+	if err != nil || wait == 0 || len(waiting) != wait || !strings.HasPrefix(waiting[0].Reason, "others are further behind") {
+		t.Errorf("waiting %+v (%v)", waiting, err)
+	}
+	actions, err := l.store.Actions(ctx, 1)
+	if err != nil || len(actions) != 1 || actions[0].Round != plan.Round {
+		t.Errorf("actions %+v (%v)", actions, err)
+	}
+	events, err := l.store.Events(ctx, 1)
+	if err != nil || len(events) != 1 || events[0].Text != plan.Events[len(plan.Events)-1].Text {
+		t.Errorf("events %+v (%v)", events, err)
+	}
+}

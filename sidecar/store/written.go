@@ -1,0 +1,262 @@
+package store
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// table is what one table holds of the living, as written last. Comparing with
+// it is how a commit writes only what changed.
+type table[K comparable, R comparable] struct {
+	key  func(R) K
+	same func(was, now R) bool // nil: ==
+	rows map[K]R
+	// doubted rows count as changed: they will be written again.
+	doubted bool
+}
+
+// change is what must be written to a table: rows to put, and rows whose key is
+// not there any more, as they were written last.
+type change[R any] struct{ put, gone []R }
+
+func newTable[K comparable, R comparable](key func(R) K) *table[K, R] {
+	return &table[K, R]{key: key, rows: map[K]R{}}
+}
+
+func (t *table[K, R]) diff(now []R) change[R] {
+	var c change[R]
+	known := 0
+	for _, row := range now {
+		was, ok := t.rows[t.key(row)]
+		if ok {
+			known++
+		}
+		if !ok || !t.unchanged(was, row) {
+			c.put = append(c.put, row)
+		}
+	}
+	if known == len(t.rows) {
+		return c
+	}
+	still := make(map[K]bool, len(now))
+	for _, row := range now {
+		still[t.key(row)] = true
+	}
+	for key, row := range t.rows {
+		if !still[key] {
+			c.gone = append(c.gone, row)
+		}
+	}
+	return c
+}
+
+func (t *table[K, R]) unchanged(was, now R) bool {
+	switch {
+	case t.doubted:
+		return false
+	case t.same != nil:
+		return t.same(was, now)
+	}
+	return was == now
+}
+
+// keep remembers that the change was written.
+func (t *table[K, R]) keep(c change[R]) {
+	for _, row := range c.gone {
+		delete(t.rows, t.key(row))
+	}
+	for _, row := range c.put {
+		t.rows[t.key(row)] = row
+	}
+	t.doubted = false
+}
+
+// written is what the journal holds as of one round, as far as later rounds are
+// told as differences to it.
+type written struct {
+	round   int64
+	at      cluster.Instant // of the round
+	charged cluster.Instant // up to when its ledger is
+	sampled cluster.Instant // when the histories were sampled last; 0 = never
+	nextKey cluster.JobKey  // jobs from this key on are new
+
+	boundaries []boundary // of leases that are renewed, still to come
+
+	holders  map[cluster.JobKey]holder
+	accounts map[accountKey]cluster.GPUTime
+
+	tenants  *table[string, tenantRow]
+	nodes    *table[string, nodeRow]
+	jobs     *table[cluster.JobKey, jobRow]
+	verdicts *table[cluster.JobKey, verdictRow]
+	leases   *table[leaseKey, leaseRow]
+	claims   *table[claimKey, claimRow]
+	ledger   *table[accountKey, ledgerRow]
+	buckets  *table[bucketKey, bucketRow]
+	pools    *table[string, poolRow]
+	lending  *table[lendingKey, lendingRow]
+	samples  *table[accountKey, ledgerRow] // tenant_history: the newest of each
+}
+
+func newWritten(refresh cluster.Span) *written {
+	w := &written{
+		tenants:  newTable(func(r tenantRow) string { return r.Name }),
+		nodes:    newTable(func(r nodeRow) string { return r.Name }),
+		jobs:     newTable(func(r jobRow) cluster.JobKey { return r.Key }),
+		verdicts: newTable(func(r verdictRow) cluster.JobKey { return r.Job }),
+		leases:   newTable(func(r leaseRow) leaseKey { return r.leaseKey }),
+		claims:   newTable(func(r claimRow) claimKey { return r.claimKey }),
+		ledger:   newTable(func(r ledgerRow) accountKey { return r.accountKey }),
+		buckets:  newTable(func(r bucketRow) bucketKey { return r.bucketKey }),
+		pools:    newTable(func(r poolRow) string { return r.Pool }),
+		lending:  newTable(func(r lendingRow) lendingKey { return r.lendingKey }),
+		samples:  newTable(func(r ledgerRow) accountKey { return r.accountKey }),
+	}
+	w.jobs.same = sameJob
+	w.verdicts.same = func(was, now verdictRow) bool { return sameVerdict(was, now, refresh) }
+	w.leases.same = sameLease
+	w.lending.same = func(was, now lendingRow) bool { return was.GPUs == now.GPUs }
+	w.ledger.same = sameStanding
+	w.samples.same = sameStanding
+	return w
+}
+
+// sameJob leaves out the integrals: they grow every round, and verdicts has
+// them while the job lives.
+func sameJob(was, now jobRow) bool {
+	was.Alloc, was.Due = now.Alloc, now.Due
+	return was == now
+}
+
+// sameLease leaves out what stays as it was written first.
+func sameLease(was, now leaseRow) bool {
+	was.GrantedIn, was.AllocFrom = now.GrantedIn, now.AllocFrom
+	return was == now
+}
+
+// sameStanding leaves out when it was.
+func sameStanding(was, now ledgerRow) bool {
+	was.At = now.At
+	return was == now
+}
+
+// sameVerdict tells whether the row may stay: the reason is the same, and its
+// numbers are not yet to be refreshed. Each job's turn comes once in refresh;
+// the turns are spread over that time.
+func sameVerdict(was, now verdictRow, refresh cluster.Span) bool {
+	turn := func(v verdictRow) int64 {
+		offset := int64(v.Job) * 7919 // a prime, so that neighbours are far apart
+		return (int64(v.At) + offset) / int64(refresh)
+	}
+	if turn(was) != turn(now) {
+		return false
+	}
+	was.Round, was.At = now.Round, now.At
+	was.Free, was.Behind, was.OtherBehind, was.Rank, was.Rho = now.Free, now.Behind, now.OtherBehind, now.Rank, now.Rho
+	was.Alloc, was.Due, was.Gate = now.Alloc, now.Due, now.Gate
+	return was == now
+}
+
+// entry is all that one round adds to the journal, but its blobs.
+type entry struct {
+	round roundRow
+	at    cluster.Instant
+
+	tenants  change[tenantRow]
+	nodes    change[nodeRow]
+	jobs     change[jobRow]
+	verdicts change[verdictRow]
+	leases   change[leaseRow]
+	claims   change[claimRow]
+	ledger   change[ledgerRow]
+	buckets  change[bucketRow]
+	pools    change[poolRow]
+	lending  change[lendingRow]
+
+	marks      []markRow
+	boundaries []boundary
+
+	samples     change[ledgerRow]
+	poolSamples []poolRow
+	charges     []chargeRow
+	lendingDays []lendingDayRow
+	losses      []lossRow
+	actions     []actionRow
+	events      []eventRow
+}
+
+// entry tells a round as the difference to what is written. Histories are
+// sampled at most once in every.
+func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.Span) entry {
+	e := entry{round: roundOf(snap, plan), at: plan.At}
+	e.tenants = w.tenants.diff(tenantRows(snap))
+	e.nodes = w.nodes.diff(nodeRows(snap))
+	e.jobs = w.jobs.diff(w.jobRows(snap, plan))
+	e.verdicts = w.verdicts.diff(verdictRows(plan))
+	e.leases, e.marks, e.boundaries = w.leaseEntry(plan)
+	e.claims = w.claims.diff(claimRows(plan))
+	e.ledger = w.ledger.diff(ledgerRows(plan))
+	e.buckets = w.buckets.diff(bucketRows(plan))
+	e.pools = w.pools.diff(poolRows(plan))
+	e.lending = w.lending.diff(lendings(plan.Tenants, plan.At))
+	if w.sampled == 0 || plan.At.Sub(w.sampled) >= every {
+		e.samples = w.samples.diff(ledgerRows(plan))
+		e.poolSamples = poolRows(plan)
+	}
+	e.charges = w.charges(snap, plan.Memory)
+	e.lendingDays = w.lentSince(plan.At)
+	e.losses = w.lossRows(plan)
+	e.actions = actionRows(plan)
+	e.events = eventRows(plan)
+	return e
+}
+
+// keep remembers that the round was written.
+func (w *written) keep(e entry, m cluster.Memory) {
+	w.round, w.at, w.charged, w.nextKey = e.round.Number, e.at, m.Ledger.At, m.NextKey
+	w.tenants.keep(e.tenants)
+	w.nodes.keep(e.nodes)
+	w.jobs.keep(e.jobs)
+	w.verdicts.keep(e.verdicts)
+	w.leases.keep(inForce(e.leases))
+	w.boundaries = e.boundaries
+	w.claims.keep(e.claims)
+	w.ledger.keep(e.ledger)
+	w.buckets.keep(e.buckets)
+	w.pools.keep(e.pools)
+	w.lending.keep(e.lending)
+	w.samples.keep(e.samples)
+	if e.poolSamples != nil {
+		w.sampled = e.at
+	}
+	w.holders = make(map[cluster.JobKey]holder, len(m.Records))
+	for _, r := range m.Records {
+		w.holders[r.Key] = holderOf(r)
+	}
+	w.accounts = make(map[accountKey]cluster.GPUTime, len(m.Ledger.Tenants))
+	for _, t := range m.Ledger.Tenants {
+		w.accounts[accountKey{t.Tenant, t.Pool}] = t.Alloc
+	}
+}
+
+// doubt makes the next round be written in full, over whatever is there; but not
+// lending, which tells since when it is so.
+func (w *written) doubt() {
+	w.sampled = 0
+	for _, doubted := range []*bool{
+		&w.tenants.doubted, &w.nodes.doubted, &w.jobs.doubted, &w.verdicts.doubted, &w.leases.doubted, &w.claims.doubted,
+		&w.ledger.doubted, &w.buckets.doubted, &w.pools.doubted, &w.samples.doubted,
+	} {
+		*doubted = true
+	}
+}
+
+// inForce takes the leases that are over off what is remembered.
+func inForce(c change[leaseRow]) change[leaseRow] {
+	kept := change[leaseRow]{gone: c.gone}
+	for _, row := range c.put {
+		if row.Ended == 0 {
+			kept.put = append(kept.put, row)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,49 @@
+-- name: overrides_at
+select
+    id,
+    kind,
+    scope,
+    name,
+    until_at,
+    reason,
+    by
+from fairlease.overrides
+where ended_at is null
+and until_at > $1
+order by id;
+
+-- name: override_add
+insert into fairlease.overrides (
+    kind,
+    scope,
+    name,
+    until_at,
+    reason,
+    by
+)
+values ($1, $2, $3, $4, $5, $6)
+returning id;
+
+-- name: override_end
+update fairlease.overrides set
+    ended_at = now(),
+    ended_by = $2
+where id = $1
+and ended_at is null
+and until_at > now();
+
+-- name: override_list
+select
+    id,
+    kind,
+    scope,
+    name,
+    until_at,
+    reason,
+    by,
+    created_at,
+    ended_at,
+    ended_by
+from fairlease.overrides
+order by id desc
+limit $1;

@@ -1,0 +1,75 @@
+// Package sql holds the text of the journal's views and queries. It runs none
+// of it: package migrate makes the views, package store runs the queries.
+//
+// Files in views are made in the order of their names. Files in queries hold
+// several queries, each under a line `-- name: some_name`.
+package sql
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+//go:embed views/*.sql queries/*.sql
+var files embed.FS
+
+// View is one file of views: the statements that make it, and its comments.
+type View struct {
+	File string
+	Text string
+}
+
+// Views gives all views in the order in which they must be made.
+func Views() []View {
+	var views []View
+	for _, name := range list("views/*.sql") {
+		views = append(views, View{File: path.Base(name), Text: read(name)})
+	}
+	return views
+}
+
+// Query gives the text of a query. It panics where there is none of that name:
+// ask while starting.
+func Query(name string) string {
+	text, ok := queries[name]
+	if !ok {
+		panic(fmt.Sprintf("sql: there is no query %q", name))
+	}
+	return text
+}
+
+var queries = load()
+
+func load() map[string]string {
+	all := map[string]string{}
+	for _, file := range list("queries/*.sql") {
+		for _, part := range strings.Split("\n"+read(file), "\n-- name: ")[1:] {
+			name, text, _ := strings.Cut(part, "\n")
+			if _, twice := all[name]; twice {
+				panic(fmt.Sprintf("sql: query %q is there twice, again in %s", name, file))
+			}
+			all[name] = strings.TrimSpace(text)
+		}
+	}
+	return all
+}
+
+// list gives the embedded files that match, by name.
+func list(pattern string) []string {
+	names, err := fs.Glob(files, pattern)
+	if err != nil {
+		panic(err) // the pattern is wrong
+	}
+	return names
+}
+
+func read(name string) string {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // it was listed
+	}
+	return string(text)
+}

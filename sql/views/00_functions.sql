@@ -1,0 +1,36 @@
+create or replace function fairlease.rho(received numeric, due numeric)
+    returns numeric
+    language sql
+    immutable
+    return case
+        when received <= 0 and due <= 0 then null
+        when received <= 0 then 0
+        when due <= 0 then 'Infinity'
+        else trunc(received / due, 6)
+    end;
+comment on function fairlease.rho(numeric, numeric) is
+    'Fairness degree: received over due, cut to millionths; Infinity = received without being due; null = neither.';
+
+create or replace function fairlease.span(ms bigint)
+    returns interval
+    language sql
+    immutable
+    return justify_hours(make_interval(secs => ms / 1000.0));
+comment on function fairlease.span(bigint) is 'Milliseconds as an interval.';
+
+create or replace function fairlease.gpu_hours(gpu_ms numeric)
+    returns numeric
+    language sql
+    immutable
+    return round(gpu_ms / 3600000, 6);
+comment on function fairlease.gpu_hours(numeric) is 'GPU-milliseconds as GPU-hours, rounded to millionths, for reading; add up the milliseconds, not these.';
+
+create or replace function fairlease.millionths(x numeric)
+    returns bigint
+    language sql
+    immutable
+    return case
+        when x = 'Infinity' then 9223372036854775807
+        else (x * 1000000)::bigint
+    end;
+comment on function fairlease.millionths(numeric) is 'A number in millionths, as programs read it; Infinity is the largest there is.';

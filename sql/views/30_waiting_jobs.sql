@@ -1,0 +1,86 @@
+create view fairlease.waiting_jobs as
+with waiting as (
+    select
+        j.*,
+        v.*,
+        f.slurm_id as for_slurm_id,
+        coalesce(nullif(v.pool, ''), 'any model') as pool_words,
+        coalesce(to_char(v.until_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), 'a time not known yet') as until_words
+    from fairlease.jobs j
+    join fairlease.verdicts v on v.job_key = j.key
+    left join fairlease.jobs f on f.key = v.for_job
+    where j.state in ('waiting', 'completing')
+)
+select
+    job_key,
+    slurm_id,
+    name,
+    tenant,
+    user_name,
+    gpus,
+    model,
+    partitions,
+    eligible_at,
+    at - eligible_at as age,
+    terms,
+    code,
+    case code
+        when 'behind' then format('others are further behind: %s by %s, its own tenant by %s; the next lease that could serve it ends at %s',
+            coalesce(nullif(other, ''), 'another job of its tenant'), fairlease.span(other_behind_ms / 1000 * 1000), fairlease.span(behind_ms / 1000 * 1000), until_words)
+        when 'shape' then format('wants %s GPUs (%s) where they fit together; %s are free, but not so', need_gpus, pool_words, free_gpus)
+        when 'claim' then format('%s GPUs (%s) are kept for it at %s', need_gpus, pool_words, until_words)
+        when 'claimed' then format('what is free (%s GPUs) is kept for job %s until %s', free_gpus, coalesce(for_slurm_id, 'of another tenant'), until_words)
+        when 'burst' then format('its tenant holds the most that it may while others wait; it is %s behind', fairlease.span(behind_ms / 1000 * 1000))
+        when 'limit' then 'its turn, but the limit of reclaims a round is reached: next round'
+        when 'threshold' then format('its tenant is %s behind, not far enough to end a running lease', fairlease.span(behind_ms / 1000 * 1000))
+        when 'inactive' then format('could not start even on an empty cluster: %s', coalesce(nullif(inactive, ''), note))
+        when 'failed' then format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words)
+        when 'frozen' then format('frozen by an administrator: %s', note)
+        when 'too_big' then format('wants %s GPUs (%s); no healthy nodes could ever hold it', need_gpus, pool_words)
+        when 'untouched' then format('not ours to lease: %s', coalesce(nullif(touch_why, ''), note))
+        when 'completing' then 'its last attempt still cleans up'
+        when 'starting' then format('granted; Slurm is starting it, at the latest by %s', until_words)
+        when 'granted' then 'granted in the last round'
+        else concat_ws(': ', code, nullif(note, ''))
+    end as reason,
+    until_at,
+    need_gpus,
+    free_gpus,
+    fairlease.span(behind_ms) as behind,
+    other,
+    fairlease.span(other_behind_ms) as other_behind,
+    rank,
+    for_slurm_id,
+    note,
+    rho,
+    gate_until,
+    at as as_of
+from waiting
+order by eligible_at, job_key;
+
+comment on view fairlease.waiting_jobs is 'Every job that waits and why, in words and in numbers, longest wait first.';
+comment on column fairlease.waiting_jobs.job_key is 'Our own number of the job.';
+comment on column fairlease.waiting_jobs.slurm_id is 'Slurm''s id.';
+comment on column fairlease.waiting_jobs.name is 'Job name.';
+comment on column fairlease.waiting_jobs.tenant is 'The tenant.';
+comment on column fairlease.waiting_jobs.user_name is 'The user.';
+comment on column fairlease.waiting_jobs.gpus is 'GPUs asked for.';
+comment on column fairlease.waiting_jobs.model is 'GPU model asked for; empty = any.';
+comment on column fairlease.waiting_jobs.partitions is 'Partitions asked for.';
+comment on column fairlease.waiting_jobs.eligible_at is 'When it first could have started; null = not yet.';
+comment on column fairlease.waiting_jobs.age is 'Time since then.';
+comment on column fairlease.waiting_jobs.terms is 'Leases so far.';
+comment on column fairlease.waiting_jobs.code is 'The reason by name.';
+comment on column fairlease.waiting_jobs.reason is 'The reason in words.';
+comment on column fairlease.waiting_jobs.until_at is 'When it may change; null = not known.';
+comment on column fairlease.waiting_jobs.need_gpus is 'GPUs wanted.';
+comment on column fairlease.waiting_jobs.free_gpus is 'GPUs that it could have had.';
+comment on column fairlease.waiting_jobs.behind is 'How far its tenant is behind, as time at its entitlement.';
+comment on column fairlease.waiting_jobs.other is 'The tenant that went before it.';
+comment on column fairlease.waiting_jobs.other_behind is 'How far that tenant is behind.';
+comment on column fairlease.waiting_jobs.rank is 'Place in the order of choice; 0 = not said.';
+comment on column fairlease.waiting_jobs.for_slurm_id is 'Job that gets the GPUs, or that holds them.';
+comment on column fairlease.waiting_jobs.note is 'Words of Slurm or of an administrator.';
+comment on column fairlease.waiting_jobs.rho is 'The job''s fairness degree, received over due.';
+comment on column fairlease.waiting_jobs.gate_until is 'When its gate opens by itself.';
+comment on column fairlease.waiting_jobs.as_of is 'As of when the numbers are: refreshed every few minutes, and whenever the reason changes.';

@@ -1,0 +1,126 @@
+create view fairlease.overrides_in_force as
+select
+    id,
+    kind,
+    scope,
+    name,
+    until_at,
+    reason,
+    by,
+    created_at
+from fairlease.overrides
+where ended_at is null
+and until_at > now()
+order by id;
+
+comment on view fairlease.overrides_in_force is 'Orders of administrators that are in force now.';
+comment on column fairlease.overrides_in_force.id is 'Number of the order.';
+comment on column fairlease.overrides_in_force.kind is 'exempt, boost or freeze.';
+comment on column fairlease.overrides_in_force.scope is 'job, user or tenant.';
+comment on column fairlease.overrides_in_force.name is 'Job id in Slurm, user or tenant.';
+comment on column fairlease.overrides_in_force.until_at is 'When it lapses.';
+comment on column fairlease.overrides_in_force.reason is 'Why.';
+comment on column fairlease.overrides_in_force.by is 'Who ordered it.';
+comment on column fairlease.overrides_in_force.created_at is 'When.';
+
+create view fairlease.events_recent as
+select
+    e.at,
+    e.kind,
+    j.slurm_id,
+    e.node,
+    e.text,
+    e.round
+from fairlease.events e
+left join fairlease.jobs j on j.key = e.job_key
+order by e.round desc, e.ordinal desc
+limit 1000;
+
+comment on view fairlease.events_recent is 'The last 1000 events, newest first.';
+comment on column fairlease.events_recent.at is 'When.';
+comment on column fairlease.events_recent.kind is 'What kind of event.';
+comment on column fairlease.events_recent.slurm_id is 'Job that it is about; null = none.';
+comment on column fairlease.events_recent.node is 'Node that it is about; empty = none.';
+comment on column fairlease.events_recent.text is 'In words.';
+comment on column fairlease.events_recent.round is 'Round that noted it.';
+
+create view fairlease.actions_recent as
+select
+    r.at,
+    a.round,
+    a.ordinal,
+    a.verb,
+    a.slurm_id,
+    a.nodes,
+    a.until_at,
+    a.because ->> 'code' as because,
+    case
+        when a.withheld then 'withheld'
+        when a.skipped then 'skipped'
+        when a.ok then 'done'
+        when not a.ok then 'failed'
+        when r.number < (select max(number) from fairlease.rounds) then 'unknown'
+        else 'under way'
+    end as status,
+    a.error,
+    fairlease.span(a.took_ms) as took
+from fairlease.actions a
+join fairlease.rounds r on r.number = a.round
+order by a.round desc, a.ordinal desc
+limit 1000;
+
+comment on view fairlease.actions_recent is 'The last 1000 changes that we wanted of Slurm, newest first, and what became of them.';
+comment on column fairlease.actions_recent.at is 'When it was decided.';
+comment on column fairlease.actions_recent.round is 'Round that decided it.';
+comment on column fairlease.actions_recent.ordinal is 'Place in the round''s order.';
+comment on column fairlease.actions_recent.verb is 'gate, reserve, grant, take_back, notice, reclaim, release, unreserve or open.';
+comment on column fairlease.actions_recent.slurm_id is 'The job; empty = none.';
+comment on column fairlease.actions_recent.nodes is 'Nodes granted or reserved.';
+comment on column fairlease.actions_recent.until_at is 'Until when.';
+comment on column fairlease.actions_recent.because is 'The reason by name.';
+comment on column fairlease.actions_recent.status is 'done, failed, skipped, withheld, under way, or unknown: the daemon died in between.';
+comment on column fairlease.actions_recent.error is 'What went wrong.';
+comment on column fairlease.actions_recent.took is 'How long it took.';
+
+create view fairlease.seat_now as
+select
+    term,
+    holder,
+    acquired_at,
+    renewed_at,
+    clock_timestamp() - renewed_at as silent_for,
+    renewed_at + takeover_after as takeover_at
+from fairlease.seats
+where ended_at is null;
+
+comment on view fairlease.seat_now is 'Which daemon is seated; no row = none.';
+comment on column fairlease.seat_now.term is 'Number of this time in the seat.';
+comment on column fairlease.seat_now.holder is 'Who sits.';
+comment on column fairlease.seat_now.acquired_at is 'Since when.';
+comment on column fairlease.seat_now.renewed_at is 'Last sign of life.';
+comment on column fairlease.seat_now.silent_for is 'How long ago that was.';
+comment on column fairlease.seat_now.takeover_at is 'When another may take the seat if there is no other sign of life.';
+
+create view fairlease.nodes_out_of_service as
+select
+    name,
+    gpus,
+    case
+        when gone_at is not null then 'gone'
+        when bad <> '' then bad
+        else busy
+    end as why,
+    bad <> '' or gone_at is not null as no_capacity,
+    coalesce(gone_at, recorded_at) as since
+from fairlease.nodes
+where bad <> ''
+or busy <> ''
+or gone_at is not null
+order by name;
+
+comment on view fairlease.nodes_out_of_service is 'Nodes on which nothing can be granted now.';
+comment on column fairlease.nodes_out_of_service.name is 'Name in Slurm.';
+comment on column fairlease.nodes_out_of_service.gpus is 'Its GPUs by model.';
+comment on column fairlease.nodes_out_of_service.why is 'Why: down, drained, completing, ...; gone = Slurm does not list it any more.';
+comment on column fairlease.nodes_out_of_service.no_capacity is 'True where its GPUs are no capacity at all; false = healthy, but nothing can be granted for the moment.';
+comment on column fairlease.nodes_out_of_service.since is 'When we first saw it so.';

@@ -1,0 +1,411 @@
+package sql_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/sql"
+)
+
+// views lists, for every view, rows that are put into the tables and what the
+// view must then say: the columns asked for, and its rows as PostgreSQL writes
+// them, in the view's own order. Times are 2 March 2026, UTC.
+var views = []struct {
+	name    string
+	given   string
+	columns string
+	want    []string
+}{
+	{
+		"tenant_fairness",
+		`insert into fairlease.ledger values
+			('bio', 'v100', '2026-03-02 10:00', 3, 6, 5.333333, 8, 7, 0.5, 1.666667, 2, -5000, -1500, 7200000, 9000000, 36000000, 18000000, 0.8, 2),
+			('astro', 'v100', '2026-03-02 09:00', 1, 2, 2, 0, 1, 0, 0, 0, 90061001, 90061001, 1, 0, 9007199254740993, 1, 'Infinity', 'Infinity')`,
+		"tenant, pool, weight, entitlement_gpus, demand_gpus, holds_gpus, borrowed_gpus, lent_gpus, waiting_jobs, rho, rho_all, behind, deficit_gpu_ms, " +
+			"window_alloc_gpu_ms, window_due_gpu_ms, alloc_gpu_ms, due_gpu_ms, alloc_gpu_hours, due_gpu_hours, as_of",
+		[]string{
+			"astro|v100|1|2|0|1|0|0|0|Infinity|Infinity|1 day 01:01:01.001|90061001|1|0|9007199254740993|1|2501999792.983609|0.000000|2026-03-02 10:00:00+00",
+			"bio|v100|3|5.333333|8|7|1.666667|0.5|2|0.8|2|-00:00:01.5|-5000|7200000|9000000|36000000|18000000|10.000000|5.000000|2026-03-02 10:00:00+00",
+		},
+	},
+	{
+		"tenant_fairness_over_time",
+		`insert into fairlease.window_buckets values
+			('bio', 'v100', '2026-03-02 02:00', 9223372036854775807, 9223372036854775807),
+			('bio', 'v100', '2026-03-02 00:00', 500, 1000), ('bio', 'v100', '2026-03-02 01:00', 2000, 1500),
+			('idle', 'v100', '2026-03-02 00:00', 0, 0), ('idle', 'v100', '2026-03-02 01:00', 7, 0)`,
+		"tenant, pool, from_at, until_at, alloc_gpu_ms, due_gpu_ms, rho, alloc_so_far_gpu_ms, due_so_far_gpu_ms, rho_so_far",
+		[]string{
+			"bio|v100|2026-03-02 00:00:00+00|2026-03-02 01:00:00+00|500|1000|0.500000|500|1000|0.500000",
+			"bio|v100|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00|2000|1500|1.333333|2500|2500|1.000000",
+			"bio|v100|2026-03-02 02:00:00+00||9223372036854775807|9223372036854775807|1.000000|9223372036854778307|9223372036854778307|1.000000",
+			"idle|v100|2026-03-02 00:00:00+00|2026-03-02 01:00:00+00|0|0||0|0|",
+			"idle|v100|2026-03-02 01:00:00+00||7|0|Infinity|7|0|Infinity",
+		},
+	},
+	{
+		"job_fairness",
+		job(1, "11", "bio", "ann", "done", "done_at = '2026-03-02 03:00', alloc_gpu_ms = 950, due_gpu_ms = 1000, recorded_at = '2026-03-02 03:00:01'") +
+			job(2, "12_3", "bio", "bob", "running", "terms = 2, lost_gpu_ms = 7") + verdict(2, "holding", "alloc_gpu_ms = 3000, due_gpu_ms = 1000") +
+			job(3, "13", "bio", "bob", "waiting", "eligible_at = null, recorded_at = '2026-03-02 04:00'"),
+		"job_key, slurm_id, name, tenant, user_name, state, gpus, terms, alloc_gpu_ms, due_gpu_ms, rho, lost_gpu_ms, age, as_of",
+		[]string{
+			"3|13|train|bio|bob|waiting|4|0|0|0||0||2026-03-02 04:00:00+00",
+			"2|12_3|train|bio|bob|running|4|2|3000|1000|3.000000|7|01:30:00|2026-03-02 02:30:00+00",
+			"1|11|train|bio|ann|done|4|0|950|1000|0.950000|0|02:00:00|2026-03-02 03:00:01+00",
+		},
+	},
+	{
+		"sharing_loss",
+		`insert into fairlease.ledger values
+			('bio', 'v100', '2026-03-02 10:00', 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 949, 1000, 0, 0, 0.949, 1),
+			('chem', 'v100', '2026-03-02 10:00', 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 95, 100, 0, 0, 0.95, 1),
+			('idle', 'v100', '2026-03-02 10:00', 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);` +
+			job(1, "11", "bio", "ann", "done", "alloc_gpu_ms = 949, due_gpu_ms = 1000") +
+			job(2, "12", "bio", "ann", "done", "alloc_gpu_ms = 950, due_gpu_ms = 1000") +
+			job(3, "13", "bio", "bob", "waiting", "due_gpu_ms = 70") +
+			job(4, "14", "bio", "bob", "waiting", ""),
+		"scope, tenant, pool, slurm_id, user_name, state, rho, received_gpu_ms, due_gpu_ms, missing_gpu_ms",
+		[]string{
+			"tenant|bio|v100||||0.949|949|1000|51",
+			"job|bio||13|bob|waiting|0|0|70|70",
+			"job|bio||11|ann|done|0.949000|949|1000|51",
+		},
+	},
+	{
+		"sharing_loss_summary",
+		job(1, "11", "bio", "ann", "done", "alloc_gpu_ms = 949, due_gpu_ms = 1000") +
+			job(2, "12", "bio", "ann", "done", "alloc_gpu_ms = 950, due_gpu_ms = 1000") +
+			job(3, "13", "bio", "bob", "done", "alloc_gpu_ms = 2000, due_gpu_ms = 1000") +
+			job(4, "14", "bio", "bob", "waiting", "due_gpu_ms = 70") +
+			job(5, "15", "chem", "cy", "done", "alloc_gpu_ms = 5") +
+			`insert into fairlease.window_buckets values
+			('bio', 'v100', '2026-03-02 00:00', 999, 1000), ('bio', 'v100', '2026-03-02 01:00', 1000, 1000),
+			('chem', 'v100', '2026-03-02 00:00', 0, 10), ('chem', 'v100', '2026-03-02 01:00', 0, 0)`,
+		"tenant, jobs_done, jobs_in_loss, jobs_in_loss_percent, slices, slices_in_loss, slices_in_loss_percent",
+		[]string{"bio|3|1|33.3|2|1|50.0", "chem|0|0||1|1|100.0"},
+	},
+	{
+		"lease_history",
+		lease(1, 1, "over", "started_at = '2026-03-02 00:00:05', ended_at = '2026-03-02 00:15', why = 'renewed', alloc_from_gpu_ms = 0, alloc_to_gpu_ms = 3580000, ended_round = 90") +
+			lease(1, 2, "noticed", "granted_at = '2026-03-02 00:15', started_at = '2026-03-02 00:15', noticed_at = '2026-03-02 00:29', alloc_from_gpu_ms = 3580000") +
+			verdict(1, "notice", "alloc_gpu_ms = 4000000") +
+			lease(2, 1, "over", "ended_at = '2026-03-02 00:02', why = 'taken back', alloc_from_gpu_ms = 0, alloc_to_gpu_ms = 0, ended_round = 12"),
+		"job_key, slurm_id, term, tenant, user_name, class, state, pool, gpus, nodes, granted_at, started_at, ends_at, noticed_at, ended_at, held, why, adopted, gpu_ms, granted_round, ended_round",
+		[]string{
+			"1|11|2|bio|ann|shared|noticed|v100|4|{n1,n2}|2026-03-02 00:15:00+00|2026-03-02 00:15:00+00|2026-03-02 00:30:00+00|2026-03-02 00:29:00+00||||f|420000|1|",
+			"2|12|1|bio|ann|shared|over|v100|4|{n1,n2}|2026-03-02 00:00:00+00||2026-03-02 00:30:00+00||2026-03-02 00:02:00+00||taken back|f|0|1|12",
+			"1|11|1|bio|ann|shared|over|v100|4|{n1,n2}|2026-03-02 00:00:00+00|2026-03-02 00:00:05+00|2026-03-02 00:30:00+00||2026-03-02 00:15:00+00|00:14:55|renewed|f|3580000|1|90",
+		},
+	},
+	{
+		"gpu_hours",
+		`insert into fairlease.charges values ('2026-03-01', 'bio', 'ann', 'v100', 5400000), ('2026-03-02', 'bio', 'ann', 'k80', 1),
+			('2026-03-02', 'bio', '', 'v100', -7200000), ('2026-03-02', 'astro', 'eve', 'v100', 9007199254740993)`,
+		"day, tenant, user_name, model, gpu_ms, gpu_hours",
+		[]string{
+			"2026-03-02|astro|eve|v100|9007199254740993|2501999792.983609",
+			"2026-03-02|bio||v100|-7200000|-2.000000",
+			"2026-03-02|bio|ann|k80|1|0.000000",
+			"2026-03-01|bio|ann|v100|5400000|1.500000",
+		},
+	},
+	{
+		"lending_now",
+		`insert into fairlease.lending values ('v100', 'astro', 'bio', 0.333333, '2026-03-02 01:00'), ('v100', 'chem', 'bio', 2.000000, '2026-03-02 02:00'),
+			('k80', 'bio', 'chem', 1.500000, '2026-03-02 03:00')`,
+		"pool, lender, borrower, gpus, since",
+		[]string{
+			"k80|bio|chem|1.500000|2026-03-02 03:00:00+00",
+			"v100|chem|bio|2.000000|2026-03-02 02:00:00+00",
+			"v100|astro|bio|0.333333|2026-03-02 01:00:00+00",
+		},
+	},
+	{
+		"lending_per_day",
+		`insert into fairlease.lending_days values ('2026-03-01', 'v100', 'astro', 'bio', 5400000.000001), ('2026-03-02', 'v100', 'astro', 'bio', 1)`,
+		"day, pool, lender, borrower, gpu_ms, gpu_hours",
+		[]string{
+			"2026-03-02|v100|astro|bio|1|0.000000",
+			"2026-03-01|v100|astro|bio|5400000.000001|1.500000",
+		},
+	},
+	{
+		"work_lost",
+		lease(1, 2, "over", "ended_at = '2026-03-02 00:15'") + losses,
+		"at, slurm_id, job_key, tenant, user_name, pool, lease_term, gpu_ms, gpus, run_time, round",
+		[]string{
+			"2026-03-02 00:30:00+00|12|2|bio|bob|v100|1|5|||31",
+			"2026-03-02 00:15:00+00|11|1|bio|ann|v100|2|240000|4|00:01:00|30",
+			"2026-03-01 23:00:00+00|11|1|bio|ann|v100|1|1000|||20",
+		},
+	},
+	{
+		"work_lost_per_day",
+		losses,
+		"day, tenant, user_name, reclaims, gpu_ms, gpu_hours",
+		[]string{
+			"2026-03-02|bio|ann|1|240000|0.066667",
+			"2026-03-02|bio|bob|1|5|0.000001",
+			"2026-03-01|bio|ann|1|1000|0.000278",
+		},
+	},
+	{
+		"round_latency",
+		rounds,
+		"number, at, since_previous, deciding, settling, acting, jobs, actions, actions_withheld, preset",
+		[]string{
+			"3|2026-03-02 00:01:00+00|00:00:40|00:00:00.25|||9|2|0|astraea",
+			"2|2026-03-02 00:00:20+00|00:00:20|00:00:00.5|00:00:02|00:00:01.234|9|2|1|astraea",
+			"1|2026-03-02 00:00:00+00||00:00:00.1|00:00:01|00:00:00|9|2|0|astraea",
+		},
+	},
+	{
+		"round_latency_per_hour",
+		rounds,
+		"hour, rounds, deciding_median, deciding_p95, deciding_max, settling_median, settling_p95, settling_max, actions",
+		[]string{"2026-03-02 00:00:00+00|3|00:00:00.25|00:00:00.5|00:00:00.5|00:00:01|00:00:02|00:00:02|6"},
+	},
+	{
+		"waiting_jobs",
+		job(1, "11", "bio", "ann", "waiting", "terms = 3") +
+			verdict(1, "behind", "behind_ms = 61500, other = 'astro', other_behind_ms = 90061000, until_at = '2026-03-02 00:30', rank = 4, rho = 0.5, gate_until = '2026-03-02 01:00'") +
+			job(2, "12", "bio", "ann", "running", "") + verdict(2, "holding", "") +
+			job(3, "13", "bio", "ann", "waiting", "") + verdict(3, "claimed", "free_gpus = 2, for_job = 1"),
+		"job_key, slurm_id, name, tenant, user_name, gpus, model, partitions, eligible_at, age, terms, code, reason, until_at, need_gpus, free_gpus, behind, other, other_behind, rank, for_slurm_id, note, rho, gate_until, as_of",
+		[]string{
+			"1|11|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|3|behind|others are further behind: astro by 1 day 01:01:01, its own tenant by 00:01:01; " +
+				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:01:01.5|astro|1 day 01:01:01|4|||0.5|2026-03-02 01:00:00+00|2026-03-02 02:30:00+00",
+			"3|13|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|claimed|what is free (2 GPUs) is kept for job 11 until a time not known yet||4|2|00:00:00||00:00:00|0|11||0||2026-03-02 02:30:00+00",
+		},
+	},
+	{
+		"pool_balance",
+		`insert into fairlease.pools values ('k80', '2026-03-02 01:00', 4, 0, 0, 0, 0, 0, 0, 0), ('v100', '2026-03-02 01:00', 8, 1, 3000, 1000, 500, 250, 1200, 50),
+			('x', '2026-03-02 01:00', 1, 0, 9223372036854775807, 0, 0, 0, 9223372036854775806, 0)`,
+		"pool, gpus, bad_gpus, capacity_gpu_ms, tenants_gpu_ms, untouchable_gpu_ms, overhead_gpu_ms, idle_gpu_ms, bad_gpu_ms, unaccounted_gpu_ms, tenants_percent, idle_percent, overhead_percent, as_of",
+		[]string{
+			"k80|4|0|0|0|0|0|0|0|0||||2026-03-02 01:00:00+00",
+			"v100|8|1|3000|1000|500|250|1200|50|0|33.33|40.00|8.33|2026-03-02 01:00:00+00",
+			"x|1|0|9223372036854775807|0|0|0|9223372036854775806|0|1|0.00|100.00|0.00|2026-03-02 01:00:00+00",
+		},
+	},
+	{
+		"overrides_in_force",
+		`insert into fairlease.overrides (kind, scope, name, until_at, reason, by, created_at, ended_at) values
+			('exempt', 'job', '12_3', '2999-01-01', 'paper', 'root', '2026-03-02', null),
+			('freeze', 'user', 'eve', '2999-01-01', 'runaway', 'root', '2026-03-02', '2026-03-03'),
+			('boost', 'tenant', 'bio', '2026-03-03', 'deadline', 'root', '2026-03-02', null)`,
+		"id, kind, scope, name, until_at, reason, by, created_at",
+		[]string{"1|exempt|job|12_3|2999-01-01 00:00:00+00|paper|root|2026-03-02 00:00:00+00"},
+	},
+	{
+		"events_recent",
+		rounds + job(1, "11", "bio", "ann", "running", "") + `insert into fairlease.events values
+			(1, 0, '2026-03-02 00:00', 'drift', null, 'n1', 'n1 is down'), (1, 1, '2026-03-02 00:00', 'grant', 1, '', 'granted'), (2, 0, '2026-03-02 00:00:20', 'grant', 99, '', 'pruned job')`,
+		"at, kind, slurm_id, node, text, round",
+		[]string{
+			"2026-03-02 00:00:20+00|grant|||pruned job|2",
+			"2026-03-02 00:00:00+00|grant|11||granted|1",
+			"2026-03-02 00:00:00+00|drift||n1|n1 is down|1",
+		},
+	},
+	{
+		"actions_recent",
+		rounds + `insert into fairlease.actions (round, ordinal, verb, job_key, slurm_id, until_at, nodes, reservation, limit_ms, signal, withheld, because, ok, skipped, error, took_ms) values
+			(1, 0, 'grant', 1, '11', null, '{n1}', '', 0, '', false, '{"code":"granted"}', true, false, '', 40),
+			(1, 1, 'reclaim', 2, '12', '2026-03-02 01:00', '{}', '', 0, '', false, '{"code":"notice"}', false, false, 'no', 1500),
+			(1, 2, 'gate', 3, '13', null, '{}', '', 0, '', false, '{"code":"gate"}', false, true, 'moved on', 0),
+			(1, 3, 'gate', 4, '14', null, '{}', '', 0, '', true, '{"code":"gate"}', false, true, '', 0),
+			(2, 0, 'grant', 5, '15', null, '{}', '', 0, '', false, '{"code":"granted"}', null, null, null, null),
+			(3, 0, 'unreserve', null, '', null, '{}', 'fairlease_1', 0, '', false, '{"code":"tidy"}', null, null, null, null)`,
+		"at, round, ordinal, verb, slurm_id, nodes, until_at, because, status, error, took",
+		[]string{
+			"2026-03-02 00:01:00+00|3|0|unreserve||{}||tidy|under way||",
+			"2026-03-02 00:00:20+00|2|0|grant|15|{}||granted|unknown||",
+			"2026-03-02 00:00:00+00|1|3|gate|14|{}||gate|withheld||00:00:00",
+			"2026-03-02 00:00:00+00|1|2|gate|13|{}||gate|skipped|moved on|00:00:00",
+			"2026-03-02 00:00:00+00|1|1|reclaim|12|{}|2026-03-02 01:00:00+00|notice|failed|no|00:00:01.5",
+			"2026-03-02 00:00:00+00|1|0|grant|11|{n1}||granted|done||00:00:00.04",
+		},
+	},
+	{
+		"seat_now",
+		`insert into fairlease.seats (holder, acquired_at, renewed_at, takeover_after, ended_at, why) values
+			('old', '2026-03-01', '2026-03-01', '15 s', '2026-03-02', 'taken over'), ('new', '2026-03-02', '2026-03-02', '15 s', null, null)`,
+		"term, holder, acquired_at, renewed_at, silent_for > interval '0', takeover_at",
+		[]string{"2|new|2026-03-02 00:00:00+00|2026-03-02 00:00:00+00|t|2026-03-02 00:00:15+00"},
+	},
+	{
+		"nodes_out_of_service",
+		`insert into fairlease.nodes values
+			('n1', '[{"model": "v100", "count": 4}]', 16, 64000, '{}', '{}', '', '', null, '2026-03-02'),
+			('n2', '[]', 16, 64000, '{}', '{}', 'drained', '', null, '2026-03-02'),
+			('n3', '[]', 16, 64000, '{}', '{}', '', 'completing', null, '2026-03-02'),
+			('n4', '[]', 16, 64000, '{}', '{}', 'down', '', '2026-03-03', '2026-03-02')`,
+		"name, gpus, why, no_capacity, since",
+		[]string{
+			"n2|[]|drained|t|2026-03-02 00:00:00+00",
+			"n3|[]|completing|f|2026-03-02 00:00:00+00",
+			"n4|[]|gone|t|2026-03-03 00:00:00+00",
+		},
+	},
+}
+
+const (
+	losses = `insert into fairlease.losses values
+		(30, 1, '2026-03-02 00:15', '11', 'bio', 'ann', 'v100', 2, 240000), (31, 2, '2026-03-02 00:30', '12', 'bio', 'bob', 'v100', 1, 5),
+		(20, 1, '2026-03-01 23:00', '11', 'bio', 'ann', 'v100', 1, 1000);`
+	rounds = `insert into fairlease.seats (holder, takeover_after) values ('me', '15 s');
+		insert into fairlease.rounds (number, at, seat_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims,
+			actions, actions_withheld, events, recorded_at, settled_at, acting_ms) values
+		(1, '2026-03-02 00:00:00', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 0, 0, '2026-03-02 00:00:00.1', '2026-03-02 00:00:01.1', 0),
+		(2, '2026-03-02 00:00:20', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 1, 0, '2026-03-02 00:00:20.5', '2026-03-02 00:00:22.5', 1234),
+		(3, '2026-03-02 00:01:00', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 0, 0, '2026-03-02 00:01:00.25', null, null);`
+)
+
+// job puts in a job that could start at one o'clock; set changes columns.
+func job(key int, id, tenant, user, state, set string) string {
+	base, _, _ := strings.Cut(id, "_")
+	return fmt.Sprintf(`insert into fairlease.jobs values (%d, '%s', %s, 'train', '%s', '%s', '%s', 'normal', '{batch}', '%s', '', '', 'act', '', 4, 'v100', 1, 8, 32000, 0,
+		'2026-03-02 01:00', '2026-03-02 01:00', null, null, 0, 0, 0, null, '', 0, 0, 0);`, key, id, base, user, tenant, tenant, state) + change("jobs", fmt.Sprintf("key = %d", key), set)
+}
+
+// verdict puts in a job's verdict, of half past two.
+func verdict(key int, code, set string) string {
+	return fmt.Sprintf(`insert into fairlease.verdicts values (%d, 1, '2026-03-02 02:30', '%s', '', 4, 0, 0, '', 0, 0, null, null, '', 0, 0, 0, null);`, key, code) +
+		change("verdicts", fmt.Sprintf("job_key = %d", key), set)
+}
+
+// lease puts in a lease of ann's job, granted at midnight for half an hour.
+func lease(key, term int, state, set string) string {
+	return fmt.Sprintf(`insert into fairlease.leases (job_key, term, slurm_id, tenant, user_name, state, class, pool, gpus, nodes, holdings, granted_at, ends_at, adopted, why, granted_round)
+		values (%d, %d, '%d', 'bio', 'ann', '%s', 'shared', 'v100', 4, '{n1,n2}', '[]', '2026-03-02 00:00', '2026-03-02 00:30', false, '', 1);`, key, term, key+10, state) +
+		change("leases", fmt.Sprintf("job_key = %d and term = %d", key, term), set)
+}
+
+func change(table, which, set string) string {
+	if set == "" {
+		return ""
+	}
+	return fmt.Sprintf("update fairlease.%s set %s where %s;", table, set, which)
+}
+
+func TestViews(t *testing.T) {
+	for _, view := range views {
+		t.Run(view.name, func(t *testing.T) {
+			db := storetest.Connect(t, storetest.Database(t))
+			for _, text := range []string{"set timezone = 'UTC'", view.given} {
+				if _, err := db.Exec(t.Context(), text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := lines(t, db, "select "+view.columns+" from fairlease."+view.name)
+			if diff := cmp.Diff(view.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// lines gives a query's rows as text, columns parted by |, null as nothing.
+func lines(t *testing.T, db *pgx.Conn, query string) []string {
+	t.Helper()
+	results, err := db.PgConn().Exec(t.Context(), query).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, row := range results[0].Rows {
+		var columns []string
+		for _, column := range row {
+			columns = append(columns, string(column))
+		}
+		all = append(all, strings.Join(columns, "|"))
+	}
+	return all
+}
+
+// TestEveryViewIsTested finds views, and columns of views, that no test above asks for.
+func TestEveryViewIsTested(t *testing.T) {
+	db := storetest.Connect(t, storetest.Database(t))
+	asked := map[string]string{}
+	for _, view := range views {
+		asked[view.name] = view.columns
+	}
+	for _, column := range lines(t, db, `select table_name || '.' || column_name from information_schema.columns
+		where table_schema = 'fairlease' and table_name in (select viewname from pg_views where schemaname = 'fairlease')`) {
+		view, name, _ := strings.Cut(column, ".")
+		words := strings.FieldsFunc(asked[view], func(r rune) bool { return r == ',' || r == ' ' })
+		if !slices.Contains(words, name) {
+			t.Errorf("no test asks for %s", column)
+		}
+	}
+}
+
+// TestReasonsInWords gives every reason that a waiting job may have and looks for words that are more than its code.
+func TestReasonsInWords(t *testing.T) {
+	db := storetest.Connect(t, storetest.Database(t))
+	want := map[string]string{
+		"behind":     "others are further behind: another job of its tenant by 00:00:00, its own tenant by 00:00:00; the next lease that could serve it ends at a time not known yet",
+		"shape":      "wants 4 GPUs (any model) where they fit together; 0 are free, but not so",
+		"claim":      "4 GPUs (any model) are kept for it at a time not known yet",
+		"claimed":    "what is free (0 GPUs) is kept for job of another tenant until a time not known yet",
+		"burst":      "its tenant holds the most that it may while others wait; it is 00:00:00 behind",
+		"limit":      "its turn, but the limit of reclaims a round is reached: next round",
+		"threshold":  "its tenant is 00:00:00 behind, not far enough to end a running lease",
+		"inactive":   "could not start even on an empty cluster: dependency",
+		"failed":     "was granted GPUs, but Slurm did not start it (Resources); tried again at a time not known yet",
+		"frozen":     "frozen by an administrator: runaway",
+		"too_big":    "wants 4 GPUs (any model); no healthy nodes could ever hold it",
+		"untouched":  "not ours to lease: interactive",
+		"completing": "its last attempt still cleans up",
+		"starting":   "granted; Slurm is starting it, at the latest by a time not known yet",
+		"granted":    "granted in the last round",
+		"unheard_of": "unheard_of: note",
+	}
+	set := map[string]string{"inactive": "inactive = 'dependency'", "failed": "said = 'Resources'", "untouched": "touch_why = 'interactive'"}
+	note := map[string]string{"frozen": "note = 'runaway'", "unheard_of": "note = 'note'"}
+	key := 0
+	for code := range want {
+		key++
+		text := job(key, fmt.Sprint(100+key), "bio", "ann", "waiting", set[code]) + verdict(key, code, note[code])
+		if _, err := db.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]string{}
+	for _, line := range lines(t, db, "select code, reason from fairlease.waiting_jobs") {
+		code, reason, _ := strings.Cut(line, "|")
+		got[code] = reason
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestQueryOfNoName(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a query that is not there was given")
+		}
+	}()
+	sql.Query("no such query")
+}
+
+// TestViewsAreMadeInOrder is what the numbers in the files' names are for.
+func TestViewsAreMadeInOrder(t *testing.T) {
+	var names []string
+	for _, view := range sql.Views() {
+		names = append(names, view.File)
+	}
+	if !slices.IsSorted(names) || len(names) == 0 {
+		t.Errorf("they are %q", names)
+	}
+}
