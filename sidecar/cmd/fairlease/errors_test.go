@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+)
+
+// Errors say what happened, why, and what next; the exit code tells their kind.
+func TestComplaints(t *testing.T) {
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "bad.yaml")
+	write(t, bad, "lease:\n  notcie: 5m\n")
+	nowhere := []string{"FAIRLEASE_DATABASE_URL=postgresql://u:secret@/f?host=" + dir}
+	for _, c := range []struct {
+		name string
+		env  []string
+		args []string
+		code int
+		err  string // pattern
+	}{
+		{"unknown command", nil, []string{"nonsense"}, exitUsage, `^fairlease: unknown command "nonsense" for "fairlease"\nnext: see fairlease help\n$`},
+		{"unknown flag", nil, []string{"leases", "--foo"}, exitUsage, `^fairlease: unknown flag: --foo\nnext: see fairlease leases --help\n$`},
+		{"argument too few", nil, []string{"explain"}, exitUsage, `^fairlease: fairlease explain needs a job id, as in 123 or 123_4\n`},
+		{"argument too many", nil, []string{"status", "x"}, exitUsage, `^fairlease: fairlease status takes no argument, but was given \["x"\]\n`},
+		{"no job id", nil, []string{"explain", "abc"}, exitUsage, `^fairlease: "abc" is no job id: write 123 or, for an array task, 123_4\n$`},
+		{"no round", nil, []string{"replay", "x"}, exitUsage, `^fairlease: "x" is no round's number\n`},
+		{"no end", nil, []string{"freeze", "1", "--reason", "r"}, exitUsage, `^fairlease: --until is missing: `},
+		{"past end", nil, []string{"freeze", "1", "--until", "2001-01-01", "--reason", "r"}, exitUsage, `^fairlease: --until 2001-01-01 is past`},
+		{"no reason", nil, []string{"freeze", "1", "--until", "1h"}, exitUsage, `^fairlease: an order needs a reason, others will ask\nnext: add --reason`},
+		{"bad configuration", nil, []string{"-c", bad, "status"}, exitUsage, `^fairlease: the configuration cannot be used\n  \S+bad.yaml:2: lease.notcie: unknown key; did you mean lease.notice\?\nnext: correct the file`},
+		{"no file", nil, []string{"-c", bad + "x", "status"}, exitUsage, `^fairlease: the configuration cannot be used\n  read the configuration: open \S+: no such file or directory\n`},
+		{"no database", nil, []string{"tenants"}, exitUsage, `^fairlease: no database is configured\nnext: set database.url`},
+		{"database away", nowhere, []string{"tenants"}, exitAbsent, `^fairlease: the journal cannot be reached at postgresql://u:xxxxx@/f\?host=\S+\n  dial unix \S+: connect: no such file or directory\nnext: check that PostgreSQL runs`},
+		{"slurm away", nil, []string{"round", "--dry-run"}, exitAbsent, `^fairlease: Slurm does not answer at unix://\S+/none\n  .*no such file.*\nnext: check that slurmrestd`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run(t, time.Time{}, append(c.env, "FAIRLEASE_CONFIG="+empty(t)), c.args...)
+			if r.code != c.code || !regexp.MustCompile(c.err).MatchString(r.err) || strings.Contains(r.err, "secret") {
+				t.Errorf("exit code %d, want %d\n%s", r.code, c.code, r.err)
+			}
+			if r.out != "" {
+				t.Errorf("wrote %q", r.out)
+			}
+		})
+	}
+}
+
+// empty gives the path of a configuration that has nothing but a Slurm that is away.
+func empty(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "fairlease.yaml")
+	write(t, path, fmt.Sprintf("slurm: {address: 'unix://%s/none', retries: 0}\n", dir))
+	return path
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	env := []string{"FAIRLEASE_DATABASE_URL=" + storetest.Empty(t), "FAIRLEASE_CONFIG=" + empty(t)}
+	r := run(t, time.Time{}, env, "tenants")
+	if r.code != exitUsage || !strings.Contains(r.err, "run `fairlease migrate`") {
+		t.Errorf("without a schema: exit code %d\n%s", r.code, r.err)
+	}
+	if r := run(t, time.Time{}, env, "migrate"); r.code != 0 || !strings.Contains(r.out, "it was 0") {
+		t.Errorf("migrate: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if r := run(t, time.Time{}, env, "migrate"); r.code != 0 || !strings.Contains(r.out, "was up to date") {
+		t.Errorf("migrate again: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if r := run(t, time.Time{}, env, "tenants"); r.code != 0 {
+		t.Errorf("afterwards: exit code %d\n%s", r.code, r.err)
+	}
+	if r := run(t, time.Time{}, env, "status"); r.code != exitNo || !strings.Contains(r.out, "none is seated") {
+		t.Errorf("status without a daemon: exit code %d\n%s", r.code, r.out)
+	}
+}
+
+// The life of an order.
+func TestOrders(t *testing.T) {
+	s := tell(t)
+	live := func(args ...string) result { return run(t, time.Time{}, s.env, args...) }
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"freeze", "vision", "--until", "2h", "--reason", "too greedy"}, "order 1: freeze tenant vision until"},
+		{[]string{"boost", "alice", "--until", "1-00:00:00", "--reason", "deadline"}, "order 2: boost user alice until"},
+		{[]string{"exempt", "6_2", "--until", "now+30", "--reason", "demo"}, "order 3: exempt job 6_2 until"},
+		{[]string{"freeze", "user:stranger", "--until", "2h", "--reason", "r"}, "order 4: freeze user stranger until"},
+	} {
+		if r := live(c.args...); r.code != 0 || !strings.HasPrefix(r.out, c.want) {
+			t.Errorf("%v: exit code %d\n%s%s", c.args, r.code, r.out, r.err)
+		}
+	}
+	if r := live("freeze", "stranger", "--until", "2h", "--reason", "r"); r.code != exitUsage || !strings.Contains(r.err, "user:stranger") {
+		t.Errorf("an unknown name: exit code %d\n%s", r.code, r.err)
+	}
+	if r := live("freeze", "gang:x", "--until", "2h", "--reason", "r"); r.code != exitUsage {
+		t.Errorf("an unknown scope: exit code %d\n%s", r.code, r.err)
+	}
+	if r := live("explain", "6_2"); !strings.Contains(r.out, "exempt job 6_2 until") || !strings.Contains(r.out, "demo") {
+		t.Errorf("explain does not show the order:\n%s", r.out)
+	}
+	if r := live("override", "end", "1"); r.code != 0 {
+		t.Errorf("end: exit code %d\n%s", r.code, r.err)
+	}
+	if r := live("override", "end", "1"); r.code != exitNo || !strings.Contains(r.err, "not in force") {
+		t.Errorf("end twice: exit code %d\n%s", r.code, r.err)
+	}
+	if r := live("override", "list", "-P", "-n"); strings.Count(r.out, "\n") != 3 || strings.Contains(r.out, "vision") {
+		t.Errorf("the list of orders in force:\n%s", r.out)
+	}
+	if r := live("override", "list", "-a", "-P", "-n"); strings.Count(r.out, "\n") != 4 {
+		t.Errorf("the list of all orders:\n%s", r.out)
+	}
+}
+
+// A job that nobody knows: explain says where it looked.
+func TestExplainUnknown(t *testing.T) {
+	s := tell(t)
+	r := s.run(t, "explain", "999")
+	if r.code != exitNo || !strings.Contains(r.err, "job 999 is not in the journal") || !strings.Contains(r.err, "searched up to round") ||
+		!strings.Contains(r.err, "Slurm could not be asked") {
+		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+}
+
+// A plan that was tampered with is found out, and the first difference is told.
+func TestReplayFindsDifferences(t *testing.T) {
+	for _, c := range []struct{ was, is, want string }{
+		{`{"a":1,"b":[1,2]}`, `{"a":1,"b":[1,3]}`, ".b[1]:\n  was 2\n  is  3"},
+		{`{"a":1}`, `{"a":1,"c":2}`, ".c:\n  was null\n  is  2"},
+		{`{"a":[1]}`, `{"a":[1,2]}`, ".a:\n  was [1]\n  is  [1,2]"},
+		{`{"a":9007199254740993}`, `{"a":9007199254740992}`, ".a:\n  was 9007199254740993\n  is  9007199254740992"},
+		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, "the order of keys or the form of numbers"},
+		{`{`, `{}`, "its form: one of them is no JSON"},
+	} {
+		if got := difference([]byte(c.was), []byte(c.is)); got != c.want {
+			t.Errorf("%s against %s: %s", c.was, c.is, got)
+		}
+	}
+}
+
+func TestReplay(t *testing.T) {
+	s := tell(t)
+	dir := filepath.Join(t.TempDir(), "saved")
+	if r := s.run(t, "replay", "3", "--save", dir); r.code != 0 {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	was, err1 := os.ReadFile(filepath.Join(dir, "round-3-plan.json"))
+	again, err2 := os.ReadFile(filepath.Join(dir, "round-3-replayed.json"))
+	if err1 != nil || err2 != nil || string(was) != string(again) {
+		t.Error("the saved plans differ:", err1, err2)
+	}
+	if r := s.run(t, "replay", "99999"); r.code != exitNo || !strings.Contains(r.err, "round 99999 is not in the journal") {
+		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+}
+
+func TestHostlist(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                "",
+		"v1":              "v1",
+		"v1 v2 v3":        "v[1-3]",
+		"v1 v3 v4 w1":     "v[1,3-4],w1",
+		"v08 v09 v10":     "v[08-10]",
+		"v9 v10":          "v[9-10]",
+		"login v1":        "login,v1",
+		"a1b1 a1b2":       "a1b[1-2]",
+		"n99999999999 n1": "n99999999999,n1",
+	} {
+		if got := hostlist(strings.Fields(in)); got != want {
+			t.Errorf("%q is written %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestWhen(t *testing.T) {
+	zone := time.FixedZone("test", 3600)
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, zone)
+	for text, want := range map[string]string{
+		"2h": "2026-05-01T14:00:00+01:00", "now+30": "2026-05-01T12:30:00+01:00", "1-12:00:00": "2026-05-03T00:00:00+01:00",
+		"2026-05-02": "2026-05-02T00:00:00+01:00", "2026-05-02T08:30": "2026-05-02T08:30:00+01:00",
+		"2026-05-02 08:30:15": "2026-05-02T08:30:15+01:00", "2026-05-02T08:30:00Z": "2026-05-02T08:30:00Z",
+	} {
+		if at, err := when(text, now); err != nil || at.Format(time.RFC3339) != want {
+			t.Errorf("%q is %v (%v), want %s", text, at.Format(time.RFC3339), err, want)
+		}
+	}
+	for _, text := range []string{"", "0", "tomorrow", "2026-05-01", "2026-13-01", "-1h"} {
+		if at, err := when(text, now); err == nil {
+			t.Errorf("%q is %v", text, at)
+		}
+	}
+}

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+func (p *program) explain() *cobra.Command {
+	var l listing
+	c := &cobra.Command{Use: "explain JOB", Short: "why a job runs or waits, in words and numbers", Args: exactly("a job id, as in 123 or 123_4"),
+		Long: "Tell why a job runs or waits, what it waits for, when the next lease that could serve it ends,\nhow its tenant stands, and what was done with it.",
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := cluster.ParseJobID(args[0])
+			if err != nil {
+				return &failure{code: exitUsage, what: err.Error()}
+			}
+			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
+				x, err := s.ExplainJob(c.Context(), id)
+				if errors.Is(err, store.ErrNone) {
+					return p.notInJournal(c.Context(), cfg, s, id)
+				}
+				if err != nil {
+					return err
+				}
+				snap, _, err := s.Last(c.Context())
+				if err != nil {
+					return err
+				}
+				if l.json {
+					return p.json(withCase(x, &snap))
+				}
+				p.tell(&x, &snap)
+				return nil
+			})
+		}}
+	c.Flags().BoolVar(&l.json, "json", false, "write JSON, with all numbers")
+	return c
+}
+
+// explained is an explanation with what Slurm said of the job.
+type explained struct {
+	store.Explanation
+	Slurm *cluster.Job `json:"slurm,omitempty"`
+	Words string       `json:"words"`
+}
+
+func withCase(x store.Explanation, snap *cluster.Snapshot) explained {
+	out := explained{Explanation: x}
+	if c, ok := people(snap)[x.Job.Key]; ok && !c.Gone {
+		out.Slurm = &c.Job
+	}
+	if x.Verdict != nil {
+		w := explain.Words{Job: func(cluster.JobKey) string { return x.For }}
+		out.Words = w.Reason(x.Verdict.Reason)
+	}
+	return out
+}
+
+// notInJournal says of a job that the journal does not have where it was looked
+// for, and what Slurm knows of it.
+func (p *program) notInJournal(ctx context.Context, cfg *config.Config, s *store.Store, id cluster.JobID) error {
+	f := &failure{code: exitNo, what: fmt.Sprintf("job %s is not in the journal", id)}
+	looked := "the journal was searched"
+	if rounds, err := s.Rounds(ctx, 1); err == nil && len(rounds) > 0 {
+		looked = fmt.Sprintf("the journal was searched up to round %d of %s", rounds[0].Number, rounds[0].At.In(p.zone()).Format(time.DateTime))
+	}
+	client, err := openSlurm(cfg)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	seen, err := client.Observe(ctx, 0)
+	if err != nil {
+		f.err = fmt.Errorf("%s; Slurm could not be asked: %s", looked, cause(err))
+		return f
+	}
+	for i := range seen.Jobs {
+		if seen.Jobs[i].ID == id {
+			f.err = fmt.Errorf("%s; Slurm has it: %s, account %s, %s", looked, seen.Jobs[i].State, seen.Jobs[i].Account, or(seen.Jobs[i].Because, "no reason given"))
+			f.next = "the next round will see it (fairlease status tells whether rounds are made)"
+			return f
+		}
+	}
+	f.err = fmt.Errorf("%s; Slurm was asked, and lists no such job that has or wants GPUs of a node", looked)
+	f.next = fmt.Sprintf("check the id with squeue; jobs without GPUs are not managed; for one that ended long ago: sacct -j %s", id)
+	return f
+}
+
+// tell writes an explanation for people.
+func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot) {
+	at := p.now()
+	w := p.words(at, func(cluster.JobKey) string { return x.For })
+	say := func(name, format string, args ...any) {
+		p.printf("%s %s\n", p.paint(fmt.Sprintf("%-11s", name), "bold"), fmt.Sprintf(format, args...))
+	}
+	j := &x.Job
+	c, seen := people(snap)[j.Key]
+	seen = seen && !c.Gone
+	say("Job", "%s %sof %s, account %s, tenant %s, partition %s%s", j.SlurmID, quoted(j.Name), j.User, j.Account,
+		or(j.Tenant, "none"), strings.Join(j.Partitions, ","), before(", QOS ", j.QOS))
+	say("Asks for", "%s%s", gpuWords(j.GPUs, j.Model), limit(j.Limit))
+	say("State", "%s", stateWords(w, j, x.Record))
+	if x.Verdict != nil {
+		p.clauses("Why", "it "+w.Reason(x.Verdict.Reason))
+	} else {
+		say("Why", "%s", noVerdict(j))
+	}
+	if seen && c.Job.Because != "" && c.Job.Because != "None" {
+		say("Slurm says", "%s", c.Job.Because)
+	}
+	if j.Touch != string(cluster.Act) && j.TouchWhy != "" {
+		say("Note", "%s", j.TouchWhy)
+	}
+	if x.Claim != nil {
+		say("Claim", "%d GPUs on %s from %s", gpusOf(x.Claim.Nodes), hostlist(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
+	}
+	if le := x.Lease; le != nil {
+		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist(nodeNames(le.Nodes)), w.Time(le.End))
+	}
+	alloc, due, loss := j.Alloc, j.Due, j.Lost
+	if r := x.Record; r != nil { // newer than the table's
+		alloc, due, loss = r.Alloc, r.Due, r.Lost
+	}
+	say("Received", "%s of %s due (rho %s); leases %d, restarts %d%s", gpuTime(alloc), gpuTime(due), cluster.RhoOf(alloc, due), j.Terms, j.Restarts, lost(loss))
+	for i := range x.Standing {
+		st := &x.Standing[i]
+		name := ""
+		if i == 0 {
+			name = "Tenant"
+		}
+		say(name, "%s in %s: due %s GPUs, wants %s, has %d; %s; rho %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
+			explain.Behind(st.Behind), st.Rho)
+	}
+	for i, o := range x.Overrides {
+		name := ""
+		if i == 0 {
+			name = "Orders"
+		}
+		say(name, "%s %s %s until %s, by %s: %s", o.Kind, o.Scope, o.Name, w.Time(cluster.InstantOf(o.Until)), o.By, o.Reason)
+	}
+	p.history(x, w)
+	say("As of", "round %d at %s", x.Round, w.Time(x.At))
+}
+
+// history writes what was done with the job, newest first.
+func (p *program) history(x *store.Explanation, w explain.Words) {
+	const most = 8
+	for i, a := range x.Actions[:min(len(x.Actions), most)] {
+		name := ""
+		if i == 0 {
+			name = "Actions"
+		}
+		what := fmt.Sprintf("%s  %-9s %-8s  %s  %s", clock(w, cluster.InstantOf(a.At)), a.Verb, outcome(&a), hostlist(a.Nodes), errorOf(&a))
+		p.printf("%s %s\n", p.paint(fmt.Sprintf("%-11s", name), "bold"), strings.TrimRight(what, " "))
+	}
+}
+
+// clauses writes a sentence with each clause on a line of its own.
+func (p *program) clauses(name, sentence string) {
+	for i, part := range strings.Split(sentence, "; ") {
+		if i > 0 {
+			name = ""
+		}
+		p.printf("%s %s\n", p.paint(fmt.Sprintf("%-11s", name), "bold"), part)
+	}
+}
+
+func outcome(a *store.Action) string {
+	switch {
+	case a.Withheld:
+		return "withheld"
+	case a.OK == nil:
+		return "unknown"
+	case *a.OK:
+		return "done"
+	case a.Skipped != nil && *a.Skipped:
+		return "skipped"
+	}
+	return "failed"
+}
+
+func errorOf(a *store.Action) string {
+	if a.Error == nil || a.Withheld {
+		return ""
+	}
+	return *a.Error
+}
+
+func stateWords(w explain.Words, j *store.Job, r *cluster.Record) string {
+	out := j.State
+	if j.Outcome != "" {
+		out += " (" + j.Outcome + ")"
+	}
+	if j.State == string(cluster.Waiting) && r != nil && r.First > 0 {
+		out += fmt.Sprintf(", eligible since %s", w.Time(r.First))
+	}
+	if j.State == string(cluster.Waiting) && r != nil && r.Gate > w.Now {
+		out += fmt.Sprintf("; its gate opens by itself at %s", w.Time(r.Gate))
+	}
+	if j.Done != nil {
+		out += ", over since " + w.Time(cluster.InstantOf(*j.Done))
+	}
+	return out
+}
+
+func noVerdict(j *store.Job) string {
+	if j.Done != nil || j.State == string(cluster.Done) {
+		return "it is over"
+	}
+	return "the newest round said nothing about it"
+}
+
+func gpuWords(n int, model string) string {
+	what := "GPUs"
+	if n == 1 {
+		what = "GPU"
+	}
+	return strings.Join(strings.Fields(fmt.Sprintf("%d %s %s", n, model, what)), " ")
+}
+
+func limit(s cluster.Span) string {
+	if s == 0 {
+		return ", without a time limit"
+	}
+	return ", for " + s.String() + " at most"
+}
+
+func lost(g cluster.GPUTime) string {
+	if g == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s lost to requeues", gpuTime(g))
+}
+
+// gpuTime writes GPU time in the unit that suits its size.
+func gpuTime(g cluster.GPUTime) string {
+	if h := g.Hours(); h >= 1 {
+		return fmt.Sprintf("%.2f GPU-hours", h)
+	}
+	return fmt.Sprintf("%.2f GPU-minutes", 60*g.Hours())
+}
+
+func quoted(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("%q ", name)
+}
+
+// before puts a lead before text that is not empty.
+func before(lead, text string) string {
+	if text == "" {
+		return ""
+	}
+	return lead + text
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func TestHelp(t *testing.T) {
+	r := run(t, time.Time{}, nil, "help")
+	if r.code != exitOK {
+		t.Error(r.err)
+	}
+	golden(t, "help", r.out)
+	if bare := run(t, time.Time{}, nil); bare.code != exitOK || !strings.Contains(bare.out, "To begin") {
+		t.Error("no command gives no help")
+	}
+	if r := run(t, time.Time{}, nil, "version"); r.code != exitOK || !strings.HasPrefix(r.out, "fairlease ") {
+		t.Errorf("exit code %d: %s", r.code, r.out)
+	}
+	if r := run(t, time.Time{}, nil, "completion", "bash"); r.code != exitOK || len(r.out) < 1000 {
+		t.Errorf("exit code %d, %d bytes of completion", r.code, len(r.out))
+	}
+}
+
+// Every command and flag is in the man page, and has a line of help.
+func TestManPage(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/fairlease.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.NewReplacer(`\-`, "-", `\fR`, "", `\fB`, "", `\fI`, "").Replace(string(text))
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.Short == "" {
+			t.Errorf("%s has no line of help", c.CommandPath())
+		}
+		if path := strings.TrimPrefix(c.CommandPath(), "fairlease "); c.HasParent() && !strings.Contains(page, path) {
+			t.Errorf("the man page does not have %q", path)
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(page, "--"+f.Name) || f.Usage == "" {
+				t.Errorf("%s --%s is not in the man page, or has no line of help", c.CommandPath(), f.Name)
+			}
+		})
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit((&program{out: io.Discard, err: io.Discard}).root())
+}
+
+// The packaged files name what is there.
+func TestPackagedFiles(t *testing.T) {
+	for file, words := range map[string][]string{
+		"systemd/fairlease.service": {"ExecStart=/usr/bin/fairlease serve", "Type=notify", "WatchdogSec=", "User=fairlease",
+			"ExecStopPost=/usr/bin/fairlease release --after-crash", "/etc/default/fairlease", "/etc/sysconfig/fairlease", "StateDirectory=fairlease"},
+		"sysusers.d/fairlease.conf": {"u fairlease "},
+		"tmpfiles.d/fairlease.conf": {"d /run/fairlease 0755 fairlease fairlease"},
+	} {
+		text, err := os.ReadFile("../../../etc/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range words {
+			if !strings.Contains(string(text), w) {
+				t.Errorf("%s does not have %q", file, w)
+			}
+		}
+	}
+}

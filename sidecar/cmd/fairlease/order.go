@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// order is one of exempt, boost and freeze.
+func (p *program) order(kind, short string) *cobra.Command {
+	var until, reason string
+	c := &cobra.Command{Use: kind + " JOB|USER|TENANT --until WHEN --reason TEXT", Short: short, Args: exactly("a job, a user or a tenant"),
+		Long: "Order fairlease to " + short + `.
+
+What it is for: a job id (123 or 123_4), or a user's or tenant's name; where both a user and a
+tenant have that name, write user:NAME or tenant:NAME. Every order has an end and a reason, which
+others read in explain. It takes effect in the next round; fairlease override lists and ends orders.`,
+		Example: fmt.Sprintf("  fairlease %s 4711 --until 2h --reason 'paper deadline'\n  fairlease %s tenant:nlp --until 2030-01-31T18:00 --reason 'as agreed'", kind, kind),
+		RunE: func(c *cobra.Command, args []string) error {
+			end, err := when(until, p.clock().In(p.zone()))
+			if err != nil {
+				return &failure{code: exitUsage, what: "--until " + err.Error()}
+			}
+			if strings.TrimSpace(reason) == "" {
+				return &failure{code: exitUsage, what: "an order needs a reason, others will ask", next: "add --reason 'why'"}
+			}
+			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+				scope, name, err := whom(c.Context(), s, args[0])
+				if err != nil {
+					return err
+				}
+				id, err := s.AddOverride(c.Context(), cluster.Override{Kind: cluster.OverrideKind(kind), Scope: scope, Name: name,
+					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: p.orderer()})
+				if err != nil {
+					return &failure{code: exitNo, what: "the order was not given", err: err}
+				}
+				p.printf("order %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.words(p.now(), nil).Time(cluster.InstantOf(end)))
+				return nil
+			})
+		}}
+	c.Flags().StringVar(&until, "until", "", "`WHEN` it ends: 2h, 1-12:00:00, 2030-01-31, 2030-01-31T18:00")
+	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why")
+	return c
+}
+
+// when reads the end of an order: a length of time from now, or a moment.
+func when(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, fmt.Errorf("is missing: write when the order ends, as in 2h or 2030-01-31T18:00")
+	}
+	if d, err := config.ParseDuration(strings.TrimPrefix(text, "now+")); err == nil {
+		if d <= 0 {
+			return time.Time{}, fmt.Errorf("%s is now: give an end to come", text)
+		}
+		return now.Add(d.Span().Duration()), nil
+	}
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		at, err := time.ParseInLocation(form, text, now.Location())
+		if err != nil {
+			continue
+		}
+		if !at.After(now) {
+			return time.Time{}, fmt.Errorf("%s is past: give an end to come", text)
+		}
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("%q is no time: write 2h, 1-12:00:00, 2030-01-31 or 2030-01-31T18:00", text)
+}
+
+// whom tells whether a word names a job, a user or a tenant.
+func whom(ctx context.Context, s *store.Store, word string) (scope, name string, err error) {
+	if scope, name, ok := strings.Cut(word, ":"); ok {
+		if !slices.Contains([]string{"job", "user", "tenant"}, scope) || name == "" {
+			return "", "", &failure{code: exitUsage, what: fmt.Sprintf("%q names nobody", word), next: "write job:ID, user:NAME or tenant:NAME"}
+		}
+		return scope, name, nil
+	}
+	if id, err := cluster.ParseJobID(word); err == nil {
+		return "job", id.String(), nil
+	}
+	snap, _, err := s.Last(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	tenant := slices.ContainsFunc(snap.Tenants, func(t cluster.Tenant) bool { return t.Name == word })
+	person := slices.ContainsFunc(snap.Cases, func(c cluster.Case) bool { return c.Record.User == word })
+	switch {
+	case tenant && person:
+		return "", "", &failure{code: exitUsage, what: word + " is a tenant and a user", next: fmt.Sprintf("write tenant:%s or user:%s", word, word)}
+	case tenant:
+		return "tenant", word, nil
+	case person:
+		return "user", word, nil
+	}
+	return "", "", &failure{code: exitUsage, what: fmt.Sprintf("%s is no job id, and the newest round knows no tenant and no job's user of that name", word),
+		next: fmt.Sprintf("if you mean it all the same: user:%s or tenant:%s", word, word)}
+}
+
+// orderer names who gives an order.
+func (p *program) orderer() string {
+	if who := p.getenv("SUDO_USER"); who != "" {
+		return who
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "uid " + strconv.Itoa(os.Getuid())
+}
+
+func (p *program) override() *cobra.Command {
+	c := &cobra.Command{Use: "override", Short: "list and end the orders exempt, boost and freeze",
+		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(p.overrideList(), p.overrideEnd())
+	return c
+}
+
+func (p *program) overrideList() *cobra.Command {
+	var l listing
+	var all bool
+	c := &cobra.Command{Use: "list", Short: "list orders in force", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+				orders, err := s.Overrides(c.Context(), 1000)
+				if err != nil {
+					return err
+				}
+				if !all {
+					orders = slices.DeleteFunc(orders, func(o store.Order) bool { return o.Ended != nil || o.Until.Before(p.clock()) })
+				}
+				return p.list(l, p.orderTable(orders), orders)
+			})
+		}}
+	c.Flags().BoolVarP(&all, "all", "a", false, "orders that are over, too")
+	l.flags(c)
+	return c
+}
+
+func (p *program) orderTable(orders []store.Order) *table {
+	w := p.words(p.now(), nil)
+	t := &table{head: []string{">ID", "ORDER", "FOR", "NAME", "UNTIL", "BY", "ENDED_BY", "REASON"}}
+	for _, o := range orders {
+		until, by := o.Until, ""
+		if o.Ended != nil {
+			until = *o.Ended
+		}
+		if o.EndedBy != nil {
+			by = *o.EndedBy
+		}
+		t.add(fmt.Sprint(o.ID), o.Kind, o.Scope, o.Name, clock(w, cluster.InstantOf(until)), o.By, by, o.Reason)
+	}
+	return t
+}
+
+func (p *program) overrideEnd() *cobra.Command {
+	return &cobra.Command{Use: "end ID", Short: "end an order before its time", Args: exactly("the number of an order"),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil {
+				return &failure{code: exitUsage, what: fmt.Sprintf("%q is no order's number", args[0]), next: "fairlease override list has them"}
+			}
+			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+				if err := s.EndOverride(c.Context(), id, p.orderer()); err != nil {
+					return &failure{code: exitNo, what: fmt.Sprintf("order %d was not ended", id), err: err, next: "fairlease override list has those in force"}
+				}
+				p.printf("order %d is ended; that takes effect in the next round\n", id)
+				return nil
+			})
+		}}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/migrate"
+	"github.com/fairlease/fairlease/sidecar/config"
+)
+
+const about = `fairlease shares the GPUs of a Slurm cluster fairly over time. It is a sidecar: users go on
+with sbatch, Slurm goes on scheduling; fairlease decides who holds GPUs for the next term.
+
+Every tenant (a Slurm account) is due its share of GPU time. No job holds GPUs for ever: it
+holds a lease for one term (15 minutes). At the end of the term the lease is renewed, or the
+job is told to save, requeued, and waits for its next lease. What one tenant leaves idle the
+others use; rho near 1 means that a tenant has received what it was due.
+
+To begin, on the machine of slurmctld or one that reaches slurmrestd:
+
+  fairlease doctor              does everything fit? what to do where it does not
+  fairlease round --dry-run     what fairlease would do now; changes nothing, needs no database
+  fairlease migrate             make the tables in PostgreSQL
+  fairlease serve               the daemon; in mode observe it changes nothing either
+
+Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or the configuration
+is wrong; 3 Slurm or PostgreSQL cannot be reached.`
+
+// root makes the tree of commands.
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use: "fairlease", Short: "fair GPU time on Slurm, by leases", Long: about,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.PersistentFlags().StringVarP(&p.file, "config", "c", "", "configuration `FILE` (default: $FAIRLEASE_CONFIG, else "+config.DefaultPath+")")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &failure{code: exitUsage, what: err.Error(), next: "see " + c.CommandPath() + " --help"}
+	})
+	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "order", Title: "Order:"},
+		&cobra.Group{ID: "run", Title: "Run:"}, &cobra.Group{ID: "set", Title: "Set up:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			c.DisableFlagsInUseLine = strings.Contains(c.Use, "--")
+			root.AddCommand(c)
+		}
+	}
+	add("look", p.status(), p.tenants(), p.leases(), p.explain(), p.replay())
+	add("order", p.order("exempt", "never gate or reclaim a job, or the jobs of a user or tenant"),
+		p.order("boost", "put a job first among its tenant's, or a tenant first among tenants"),
+		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
+	add("run", p.serve(), p.round(), p.release())
+	add("set", p.doctor(), p.migrate(), p.configuration(), p.version())
+	root.SetHelpCommandGroupID("set")
+	root.SetCompletionCommandGroupID("set")
+	return root
+}
+
+// exactly refuses another number of arguments, in words.
+func exactly(what ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == len(what) {
+			return nil
+		}
+		said := fmt.Sprintf("%s takes no argument, but was given %q", c.CommandPath(), args)
+		if len(what) > 0 {
+			said = fmt.Sprintf("%s needs %s", c.CommandPath(), strings.Join(what, " and "))
+		}
+		return &failure{code: exitUsage, what: said, next: "see " + c.CommandPath() + " --help"}
+	}
+}
+
+func (p *program) version() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "say which fairlease this is", Args: exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			p.printf("fairlease %s (schema %d, %s %s/%s)\n", release(), migrate.Latest(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return nil
+		}}
+}
+
+// release gives the version that the binary was built as.
+func release() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+			version = s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return version
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/engine"
+)
+
+func (p *program) serve() *cobra.Command {
+	return &cobra.Command{Use: "serve", Short: "run the daemon", Args: exactly(),
+		Long: `Run the daemon: one round every interval, on the beat of the wall clock, as long as this
+process is the one that is seated in PostgreSQL; others wait and take over when it falls silent.
+
+SIGHUP reads the configuration again; one that is wrong is not taken over. SIGTERM ends the daemon
+after the present round: running jobs run on, gates lapse by themselves. While Slurm or
+PostgreSQL is away rounds pause and nothing is changed.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := p.config()
+			if err != nil {
+				return err
+			}
+			client, err := openSlurm(cfg)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			log := p.log(&cfg.Log)
+			for _, w := range cfg.Warnings() {
+				log.Warn().Msg(w)
+			}
+			hangup := make(chan os.Signal, 1)
+			signal.Notify(hangup, syscall.SIGHUP)
+			defer signal.Stop(hangup)
+			d := &daemon.Daemon{
+				Cluster: client, Notes: client.Notes, Connect: connect(cfg), Decide: engine.Decide, Config: cfg,
+				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
+				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log,
+			}
+			return d.Serve(c.Context())
+		}}
+}
+
+// log makes the daemon's log on the standard error.
+func (p *program) log(c *config.Log) zerolog.Logger {
+	zerolog.TimeFieldFormat = time.RFC3339Nano
+	zerolog.DurationFieldUnit = time.Millisecond
+	zerolog.DurationFieldInteger = true
+	level, err := zerolog.ParseLevel(c.Level)
+	if err != nil {
+		level = zerolog.InfoLevel // the configuration was checked
+	}
+	f, isFile := p.err.(*os.File)
+	terminal := isFile && isatty.IsTerminal(f.Fd())
+	if c.Format == "console" || c.Format == "auto" && terminal {
+		return zerolog.New(zerolog.ConsoleWriter{Out: p.err, TimeFormat: time.DateTime, NoColor: !terminal || p.getenv("NO_COLOR") != ""}).
+			Level(level).With().Timestamp().Logger()
+	}
+	return zerolog.New(p.err).Level(level).With().Timestamp().Logger()
+}

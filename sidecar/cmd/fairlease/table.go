@@ -1,0 +1,196 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// listing is how a command that lists writes its lines.
+type listing struct {
+	json, parsable, bare bool
+}
+
+// flags adds the flags that all lists have.
+func (l *listing) flags(c *cobra.Command) {
+	c.Flags().BoolVar(&l.json, "json", false, "write JSON, with all numbers")
+	c.Flags().BoolVarP(&l.parsable, "parsable", "P", false, "write columns separated by |, for programs")
+	c.Flags().BoolVarP(&l.bare, "noheader", "n", false, "write no header line")
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if l.json && l.parsable {
+			return &failure{code: exitUsage, what: "--json and --parsable exclude each other", next: "see " + c.CommandPath() + " --help"}
+		}
+		return nil
+	}
+}
+
+// table is columns of text. Heads that begin with > are of numbers: set to the right.
+type table struct {
+	head []string
+	rows [][]string
+	tint func(row, column int) string // "", "bold", "dim", "red", "yellow", "green"; nil = none
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// widest is the longest cell that others are lined up with; longer ones stick out.
+const widest = 60
+
+// list writes the table, or all as JSON.
+func (p *program) list(l listing, t *table, all any) error {
+	if l.json {
+		return p.json(all)
+	}
+	p.table(l, t)
+	return nil
+}
+
+func (p *program) json(v any) error {
+	e := json.NewEncoder(p.out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func (p *program) table(l listing, t *table) {
+	head := make([]string, len(t.head))
+	for i, h := range t.head {
+		head[i] = strings.TrimPrefix(h, ">")
+	}
+	if l.parsable {
+		if !l.bare {
+			p.printf("%s\n", strings.Join(head, "|"))
+		}
+		for _, row := range t.rows {
+			p.printf("%s\n", strings.Join(row, "|"))
+		}
+		return
+	}
+	width := make([]int, len(head))
+	for _, row := range append([][]string{head}, t.rows...) {
+		for i, cell := range row {
+			if n := utf8.RuneCountInString(cell); n <= widest {
+				width[i] = max(width[i], n)
+			}
+		}
+	}
+	colour := p.colours()
+	line := func(cells []string, tint func(int) string) {
+		var b strings.Builder
+		for i, cell := range cells {
+			space := strings.Repeat(" ", max(width[i]-utf8.RuneCountInString(cell), 0))
+			if colour {
+				cell = painted(cell, tint(i))
+			}
+			switch {
+			case strings.HasPrefix(t.head[i], ">"):
+				b.WriteString(space + cell)
+			case i == len(cells)-1:
+				b.WriteString(cell)
+			default:
+				b.WriteString(cell + space)
+			}
+			if i < len(cells)-1 {
+				b.WriteString("  ")
+			}
+		}
+		p.printf("%s\n", strings.TrimRight(b.String(), " "))
+	}
+	if !l.bare {
+		line(head, func(int) string { return "bold" })
+	}
+	for i, row := range t.rows {
+		line(row, func(column int) string {
+			if t.tint == nil {
+				return ""
+			}
+			return t.tint(i, column)
+		})
+	}
+}
+
+var paints = map[string]string{"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+
+func painted(text, how string) string {
+	if paints[how] == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + paints[how] + "m" + text + "\x1b[0m"
+}
+
+// paint colours text for a terminal.
+func (p *program) paint(text, how string) string {
+	if !p.colours() {
+		return text
+	}
+	return painted(text, how)
+}
+
+// hostlist writes node names as Slurm does: v[1-3,7],w1.
+func hostlist(nodes []string) string {
+	type group struct {
+		prefix string
+		width  int
+		ranges []string
+		from   int
+		to     int
+	}
+	var out []string
+	var g *group
+	end := func() {
+		if g == nil {
+			return
+		}
+		g.ranges = append(g.ranges, span(g.from, g.to, g.width))
+		if text := strings.Join(g.ranges, ","); strings.ContainsAny(text, ",-") {
+			out = append(out, g.prefix+"["+text+"]")
+		} else {
+			out = append(out, g.prefix+text)
+		}
+		g = nil
+	}
+	for _, node := range nodes {
+		prefix := strings.TrimRight(node, "0123456789")
+		digits := node[len(prefix):]
+		n, ok := number(digits)
+		if !ok {
+			end()
+			out = append(out, node)
+			continue
+		}
+		switch {
+		case g == nil || g.prefix != prefix || g.width != len(digits) && (digits[0] == '0' || g.width > len(digits)):
+			end()
+			g = &group{prefix: prefix, width: len(digits), from: n, to: n}
+		case n == g.to+1:
+			g.to = n
+		default:
+			g.ranges = append(g.ranges, span(g.from, g.to, g.width))
+			g.from, g.to = n, n
+		}
+	}
+	end()
+	return strings.Join(out, ",")
+}
+
+func span(from, to, width int) string {
+	if from == to {
+		return fmt.Sprintf("%0*d", width, from)
+	}
+	return fmt.Sprintf("%0*d-%0*d", width, from, width, to)
+}
+
+// number reads up to nine digits.
+func number(s string) (int, bool) {
+	if s == "" || len(s) > 9 {
+		return 0, false
+	}
+	n := 0
+	for _, c := range s {
+		n = 10*n + int(c-'0')
+	}
+	return n, true
+}

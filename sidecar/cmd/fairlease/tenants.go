@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+func (p *program) tenants() *cobra.Command {
+	var l listing
+	c := &cobra.Command{Use: "tenants", Short: "how every tenant stands: due, has, behind, rho", Args: exactly(),
+		Long: `List every tenant in every pool (the GPUs of one model):
+
+  SHARE     its part of the weights
+  DUE       GPUs that it is due now if it wants them
+  WANTS     GPUs that its jobs ask for
+  HAS       GPUs that its jobs hold
+  LENT      GPUs that it is due and others hold
+  WAITING   its waiting jobs
+  BEHIND    how far behind its due it is, as time at its due; negative = ahead
+  RHO       GPU time received over GPU time due, in the window; 1 = exactly fair
+  RHO_ALL   the same since the beginning`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+				all, err := s.Tenants(c.Context())
+				if err != nil {
+					return err
+				}
+				if err := p.list(l, tenantTable(all), all); err != nil {
+					return err
+				}
+				return p.asOf(c.Context(), l, s)
+			})
+		}}
+	l.flags(c)
+	return c
+}
+
+// asOf tells people of which round a list is.
+func (p *program) asOf(ctx context.Context, l listing, s *store.Store) error {
+	if l.json || l.parsable || l.bare {
+		return nil
+	}
+	rounds, err := s.Rounds(ctx, 1)
+	if err != nil {
+		return err
+	}
+	if len(rounds) == 0 {
+		p.printf("no round has been written down yet\n")
+		return nil
+	}
+	as := fmt.Sprintf("as of round %d at %s", rounds[0].Number, p.words(p.now(), nil).Time(cluster.InstantOf(rounds[0].At)))
+	p.printf("\n%s\n", p.paint(as, "dim"))
+	return nil
+}
+
+func tenantTable(all []store.Tenant) *table {
+	sums := map[string]int64{}
+	for i := range all {
+		sums[all[i].Pool] += all[i].Weight
+	}
+	t := &table{head: []string{"TENANT", "POOL", ">SHARE", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO", ">RHO_ALL"}}
+	for i := range all {
+		x := &all[i]
+		share := 0.0
+		if sums[x.Pool] > 0 {
+			share = 100 * float64(x.Weight) / float64(sums[x.Pool])
+		}
+		t.add(x.Tenant, x.Pool, fmt.Sprintf("%.1f%%", share), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds),
+			gpuCount(x.Lent), fmt.Sprint(x.Waiting), cluster.SpanOf(x.Behind).String(), x.Rho.String(), x.RhoAll.String())
+	}
+	t.tint = func(row, column int) string {
+		if t.head[column] != ">RHO" || all[row].Demand == 0 {
+			return ""
+		}
+		return rhoTint(all[row].Rho)
+	}
+	return t
+}
+
+// rhoTint marks a tenant that loses by sharing.
+func rhoTint(r cluster.Rho) string {
+	switch {
+	case r < 800_000:
+		return "red"
+	case r < 950_000:
+		return "yellow"
+	}
+	return "green"
+}
+
+func (p *program) leases() *cobra.Command {
+	var l listing
+	var all bool
+	var limit int
+	c := &cobra.Command{Use: "leases", Short: "who holds GPUs until when", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+				list, err := s.Leases(c.Context(), all, limit)
+				if err != nil {
+					return err
+				}
+				if err := p.list(l, p.leaseTable(list, all, p.now()), list); err != nil {
+					return err
+				}
+				return p.asOf(c.Context(), l, s)
+			})
+		}}
+	c.Flags().BoolVarP(&all, "all", "a", false, "leases that are over, too")
+	c.Flags().IntVar(&limit, "limit", 1000, "no more than `N`, the newest")
+	l.flags(c)
+	return c
+}
+
+func (p *program) leaseTable(all []store.Lease, over bool, at cluster.Instant) *table {
+	w := p.words(at, nil)
+	t := &table{head: []string{"JOB", "TENANT", "USER", ">GPUS", "POOL", "NODES", ">TERM", "STATE", "CLASS", "SINCE", "UNTIL", ">LEFT"}}
+	if over {
+		t.head = append(t.head, "WHY")
+	}
+	moment := func(at *time.Time) string {
+		if at == nil {
+			return "-"
+		}
+		return clock(w, cluster.InstantOf(*at))
+	}
+	for i := range all {
+		x := &all[i]
+		until, left := &x.Ends, max(cluster.InstantOf(x.Ends).Sub(at), 0).String()
+		if x.Ended != nil {
+			until, left = x.Ended, "-"
+		}
+		cells := []string{x.SlurmID, x.Tenant, x.User, fmt.Sprint(x.GPUs), x.Pool, hostlist(x.Nodes), fmt.Sprint(x.Term), x.State, x.Class,
+			moment(x.Started), moment(until), left}
+		if over {
+			cells = append(cells, x.Why)
+		}
+		t.add(cells...)
+	}
+	t.tint = func(row, column int) string {
+		if t.head[column] != "STATE" {
+			return ""
+		}
+		return map[string]string{"granted": "yellow", "active": "green", "noticed": "yellow", "ending": "red"}[all[row].State]
+	}
+	return t
+}

@@ -1,0 +1,180 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// checker collects what is wrong with a whole configuration.
+type checker struct {
+	c        *Config
+	problems Problems
+}
+
+// must notes a problem with key unless ok.
+func (k *checker) must(ok bool, key, format string, args ...any) {
+	if ok {
+		return
+	}
+	origin := k.c.origins[key]
+	k.problems = append(k.problems, Problem{Place: origin.String(), Key: key, Text: fmt.Sprintf(format, args...), line: origin.line})
+}
+
+// oneOf notes a problem with key unless value is in the list.
+func (k *checker) oneOf(key, value string, list ...string) {
+	k.must(slices.Contains(list, value), key, "%q is not known; write one of %s", value, strings.Join(list, ", "))
+}
+
+// where tells what a key is and where that was said, for problems that concern two.
+func (k *checker) where(key string, value any) string {
+	return fmt.Sprintf("%s (%v, %v)", key, value, k.c.origins[key])
+}
+
+func (c *Config) check() Problems {
+	k := &checker{c: c}
+	k.manage()
+	k.times()
+	k.fairness()
+	k.signals()
+	k.connections()
+	slices.SortStableFunc(k.problems, func(a, b Problem) int { return a.line - b.line })
+	return k.problems
+}
+
+func (k *checker) manage() {
+	c := k.c
+	k.oneOf("mode", string(c.Mode), string(loop.Observe), string(loop.Canary), string(loop.Act))
+	k.must(len(c.Partitions) > 0, "partitions", "no partition is managed; name those whose GPU jobs are to be leased")
+	for _, p := range c.Canary {
+		k.must(slices.Contains(c.Partitions, p), "canary", "%q is not managed; add it to %s or remove it here", p, k.where("partitions", c.Partitions))
+	}
+	k.must(c.Mode != loop.Canary || len(c.Canary) > 0, "canary", "mode canary acts on the partitions listed here, and there are none; name one, or set mode: observe")
+	for _, l := range []struct {
+		key  string
+		list []string
+	}{{"partitions", c.Partitions}, {"canary", c.Canary}, {"qos", c.QOS}, {"exclude.accounts", c.Exclude.Accounts},
+		{"exclude.users", c.Exclude.Users}, {"exclude.qos", c.Exclude.QOS}, {"jobs.urgent_qos", c.Jobs.UrgentQOS}} {
+		k.must(!slices.Contains(l.list, ""), l.key, "contains an empty name; remove it")
+	}
+	for _, p := range c.Partitions {
+		k.must(!strings.ContainsAny(p, "/\x00") && p != "." && p != "..", "partitions", "%q cannot be a partition's name", p)
+	}
+	k.must(c.Tenants.Level >= 1, "tenants.level", "%d is no level; 1 means the children of root", c.Tenants.Level)
+	for _, name := range sortedKeys(c.Tenants.Weights) {
+		w := c.Tenants.Weights[name]
+		k.must(w >= 0 && w <= 1e12, "tenants.weights", "%s: %d is no weight; write 0 (only idle GPUs) or more", name, w)
+	}
+}
+
+// The shortest spans that still make sense: Slurm itself needs about two seconds
+// from a requeue to the next start.
+const (
+	leastInterval = Duration(cluster.Second)
+	leastTerm     = Duration(10 * cluster.Second)
+)
+
+func (k *checker) times() {
+	c := k.c
+	l := &c.Lease
+	k.must(c.Interval >= leastInterval, "interval", "%v is too short; %v is the least", c.Interval, leastInterval)
+	k.must(l.Term >= leastTerm, "lease.term", "%v is too short; %v is the least", l.Term, leastTerm)
+	k.must(l.Term.Span()%cluster.Second == 0, "lease.term", "%v is no whole number of seconds, which is what Slurm counts in", l.Term)
+	if c.Interval > l.Term {
+		k.must(false, "interval", "%v between two rounds is longer than %s; a number without a unit means minutes", c.Interval, k.where("lease.term", l.Term))
+		return // the rest would only say the same again
+	}
+	k.must(l.Min <= l.Term, "lease.min", "%v is longer than %s; shorten one or lengthen the other", l.Min, k.where("lease.term", l.Term))
+	k.must(l.Notice <= l.Min, "lease.notice", "%v is longer than %s: a job would be told to leave before it may be; shorten it or lengthen lease.min", l.Notice, k.where("lease.min", l.Min))
+	k.must(l.Notice == 0 || l.Notice >= c.Interval, "lease.notice", "%v is shorter than %s, so no round may fall between notice and end; lengthen it, or write 0s for no notice", l.Notice, k.where("interval", c.Interval))
+	k.must(l.GrantTimeout >= c.Interval, "lease.grant_timeout", "%v is shorter than %s: every grant would be taken back before it is looked at; lengthen it", l.GrantTimeout, k.where("interval", c.Interval))
+	k.must(c.Gate.TTL > 3*c.Interval, "gate.ttl", "%v is not longer than three times %s: gates would lapse between rounds; lengthen it", c.Gate.TTL, k.where("interval", c.Interval))
+	k.must(c.Gate.SiteFactor >= 0 && c.Gate.SiteFactor < 1<<30, "gate.site_factor", "%d cannot be used; write 0 (leave the priority alone) to %d", c.Gate.SiteFactor, 1<<30-1)
+	k.must(c.Reclaim.Max >= 0, "reclaim.max", "%d is no number of jobs; write 0 for no limit", c.Reclaim.Max)
+}
+
+func (k *checker) fairness() {
+	c := k.c
+	k.oneOf("preset", c.Preset, "astraea")
+	k.must(c.Fairness.RhoSelect == 16 || c.Fairness.RhoSelect == 8, "fairness.rho_select", "%d is no equation to select by; write 16 (quota) or 8 (no more than wanted)", c.Fairness.RhoSelect)
+	k.must(c.Fairness.Window >= c.Lease.Term, "fairness.window", "%v is shorter than %s; lengthen it", c.Fairness.Window, k.where("lease.term", c.Lease.Term))
+	k.must(c.Burst.Max == 0 || c.Burst.Max >= 1000, "burst.max", "%v times its quota is less than a tenant's quota; write 0 for no limit, or 1 or more", c.Burst.Max)
+	k.must(c.Jobs.NewShare <= 100, "jobs.new_share", "%v percent is more than all; write 0 to 100", c.Jobs.NewShare)
+	k.must(c.Jobs.LongTerms >= 0, "jobs.long_terms", "%d is no number of terms; write 0 to switch it off", c.Jobs.LongTerms)
+	for _, qos := range sortedKeys(c.Jobs.Weights) {
+		k.must(c.Jobs.Weights[qos] > 0, "jobs.weights", "%s: a job's weight must be above 0", qos)
+	}
+}
+
+// signals that a job may live through; KILL and STOP cannot be heard.
+var signals = []string{"none", "USR1", "USR2", "TERM", "INT", "HUP", "QUIT", "CONT", "URG", "WINCH", "ALRM", "PROF", "VTALRM"}
+
+func trimSIG(s string) string { return strings.TrimPrefix(strings.ToUpper(s), "SIG") }
+
+func (k *checker) signals() {
+	k.signal("lease.signal", k.c.Lease.Signal)
+	k.oneOf("lease.signal_to", k.c.Lease.SignalTo, "steps", "batch", "all")
+	for i, r := range k.c.Lease.Signals {
+		k.signal("lease.signals", r.Signal)
+		if r.Signal != "none" {
+			k.oneOf("lease.signals", r.To, "steps", "batch", "all")
+		}
+		k.must(r.Partition != "" || r.QOS != "" || r.Account != "", "lease.signals",
+			"rule %d matches every job; name a partition, a qos or an account, or set lease.signal", i+1)
+	}
+}
+
+func (k *checker) signal(key, name string) {
+	k.must(name == "none" || slices.Contains(signals, trimSIG(name)), key, "%q cannot be sent as notice; write one of %s", name, strings.Join(signals, ", "))
+}
+
+func (k *checker) connections() {
+	s := &k.c.Slurm
+	u, err := url.Parse(s.Address)
+	ok := err == nil && (u.Scheme == "unix" && strings.HasPrefix(u.Path, "/") && u.Host == "" || (u.Scheme == "http" || u.Scheme == "https") && u.Host != "")
+	k.must(ok, "slurm.address", "%q is no address; write unix:///path/of/the/socket, http://host:port or https://host:port", s.Address)
+	k.must((s.User == "") == (s.TokenFile == ""), "slurm.token_file", "slurm.user and slurm.token_file go together; set both or neither")
+	k.must(err != nil || u.Scheme != "http" || s.TokenFile == "" || loopback(u.Hostname()), "slurm.address", "the token would cross the network in clear; use https, or a unix socket")
+	k.must((s.TLS.CertFile == "") == (s.TLS.KeyFile == ""), "slurm.tls.cert_file", "slurm.tls.cert_file and slurm.tls.key_file go together; set both or neither")
+	k.must(s.APIVersion == "" || strings.HasPrefix(s.APIVersion, "v0.0."), "slurm.api_version", "%q is no version; write one like v0.0.42, or nothing to have the newest", s.APIVersion)
+	k.must(len(s.Scontrol) > 0, "slurm.scontrol", "is empty; write the command, as in scontrol or [sudo, -u, slurm, scontrol]")
+	for _, d := range []struct {
+		key   string
+		value Duration
+	}{{"slurm.timeout", s.Timeout}, {"slurm.list_timeout", s.ListTimeout}, {"slurm.full_every", s.FullEvery}, {"slurm.accounts_every", s.AccountsEvery},
+		{"database.keep_rounds", k.c.Database.KeepRounds}, {"database.keep", k.c.Database.Keep}} {
+		k.must(d.value >= leastInterval, d.key, "%v is too short; %v is the least", d.value, leastInterval)
+	}
+	k.must(k.c.Database.Keep >= k.c.Fairness.Window, "database.keep", "%v is shorter than %s; lengthen it", k.c.Database.Keep, k.where("fairness.window", k.c.Fairness.Window))
+	k.must(s.Retries >= 0, "slurm.retries", "%d is no number of attempts; write 0 for none", s.Retries)
+	k.must(s.SmallList >= 0, "slurm.small_list", "%d is no number of jobs; write 0 for never", s.SmallList)
+	k.must(s.Singles > 0, "slurm.singles", "%d is no number of jobs; write 1 or more", s.Singles)
+	k.must(s.ArrayCap > 0, "slurm.array_cap", "%d is no number of tasks; write 1 or more", s.ArrayCap)
+	k.must(strings.HasPrefix(k.c.Files.Heartbeats, "/"), "files.heartbeats", "%q is no absolute path", k.c.Files.Heartbeats)
+	k.must(strings.HasPrefix(k.c.Files.State, "/"), "files.state", "%q is no absolute path", k.c.Files.State)
+	k.oneOf("log.level", k.c.Log.Level, "debug", "info", "warn", "error")
+	k.oneOf("log.format", k.c.Log.Format, "auto", "json", "console")
+}
+
+func loopback(host string) bool {
+	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+}
+
+// Warnings tells what is allowed but probably not meant.
+func (c *Config) Warnings() []string {
+	var out []string
+	if c.Lease.Term%c.Interval != 0 {
+		out = append(out, fmt.Sprintf("lease.term (%v) is no multiple of interval (%v): leases end up to %v after their boundary; choose an interval that divides the term", c.Lease.Term, c.Interval, c.Interval))
+	}
+	if c.Mode == loop.Observe && len(c.Canary) > 0 {
+		out = append(out, "canary lists partitions, but mode is observe: nothing is acted on; set mode: canary when you are ready")
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,217 @@
+package config
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// Config is what is in force. Its fields are the keys of the file, in the file's
+// order; etc/fairlease.yaml explains each.
+type Config struct {
+	Mode       loop.Mode `yaml:"mode"`
+	Partitions []string  `yaml:"partitions"`
+	Canary     []string  `yaml:"canary"`
+	QOS        []string  `yaml:"qos"`
+	Exclude    Exclude   `yaml:"exclude"`
+	Tenants    Tenants   `yaml:"tenants"`
+
+	Preset   string   `yaml:"preset"`
+	Interval Duration `yaml:"interval"`
+	Lease    Lease    `yaml:"lease"`
+	Gate     Gate     `yaml:"gate"`
+	Reclaim  Reclaim  `yaml:"reclaim"`
+	Fairness Fairness `yaml:"fairness"`
+	Credit   Credit   `yaml:"credit"`
+	Burst    Burst    `yaml:"burst"`
+	Jobs     Jobs     `yaml:"jobs"`
+
+	Slurm    Slurm    `yaml:"slurm"`
+	Database Database `yaml:"database"`
+	Files    Files    `yaml:"files"`
+	Log      Log      `yaml:"log"`
+
+	origins map[string]Origin // by dotted key; absent = default
+}
+
+// Exclude names whose jobs are left alone.
+type Exclude struct {
+	Accounts []string `yaml:"accounts"`
+	Users    []string `yaml:"users"`
+	QOS      []string `yaml:"qos"`
+}
+
+// Tenants says which accounts are tenants and what they weigh.
+type Tenants struct {
+	Level   int              `yaml:"level"`
+	Weights map[string]int64 `yaml:"weights"`
+}
+
+// Lease is the length of leases and how their end is told.
+type Lease struct {
+	Term         Duration `yaml:"term"`
+	Min          Duration `yaml:"min"`
+	Notice       Duration `yaml:"notice"`
+	GrantTimeout Duration `yaml:"grant_timeout"`
+	Signal       string   `yaml:"signal"`
+	SignalTo     string   `yaml:"signal_to"`
+	Signals      []Signal `yaml:"signals"`
+}
+
+// Signal is another notice for jobs that match all of its fields that are set.
+type Signal struct {
+	Partition string `yaml:"partition" json:"partition,omitempty"`
+	QOS       string `yaml:"qos" json:"qos,omitempty"`
+	Account   string `yaml:"account" json:"account,omitempty"`
+	Signal    string `yaml:"signal" json:"signal"`
+	To        string `yaml:"to" json:"to"`
+}
+
+// Gate is how far ahead waiting jobs are gated.
+type Gate struct {
+	TTL        Duration `yaml:"ttl"`
+	SiteFactor int64    `yaml:"site_factor"`
+}
+
+// Reclaim limits how readily leases are not renewed.
+type Reclaim struct {
+	Threshold Duration `yaml:"threshold"`
+	Max       int      `yaml:"max"`
+}
+
+// Fairness is how the fairness numbers are made.
+type Fairness struct {
+	RhoSelect int      `yaml:"rho_select"`
+	Window    Duration `yaml:"window"`
+	HalfLife  Duration `yaml:"half_life"`
+}
+
+// Credit is what idle tenants save up.
+type Credit struct {
+	Cap Duration `yaml:"cap"`
+}
+
+// Burst limits tenants while others wait.
+type Burst struct {
+	Max Factor `yaml:"max"`
+}
+
+// Jobs orders the jobs inside a tenant.
+type Jobs struct {
+	NewFirst  bool              `yaml:"new_first"`
+	NewShare  Percent           `yaml:"new_share"`
+	LongTerms int               `yaml:"long_terms"`
+	UrgentQOS []string          `yaml:"urgent_qos"`
+	Weights   map[string]Factor `yaml:"weights"`
+}
+
+// Slurm is how to reach Slurm.
+type Slurm struct {
+	Address       string   `yaml:"address"`
+	User          string   `yaml:"user"`
+	TokenFile     string   `yaml:"token_file"`
+	TLS           TLS      `yaml:"tls"`
+	APIVersion    string   `yaml:"api_version"`
+	Scontrol      Command  `yaml:"scontrol"`
+	Timeout       Duration `yaml:"timeout"`
+	ListTimeout   Duration `yaml:"list_timeout"`
+	Retries       int      `yaml:"retries"`
+	FullEvery     Duration `yaml:"full_every"`
+	AccountsEvery Duration `yaml:"accounts_every"`
+	SmallList     int      `yaml:"small_list"`
+	Singles       int      `yaml:"singles"`
+	ArrayCap      int      `yaml:"array_cap"`
+}
+
+// TLS is for https addresses.
+type TLS struct {
+	CAFile     string `yaml:"ca_file"`
+	CertFile   string `yaml:"cert_file"`
+	KeyFile    string `yaml:"key_file"`
+	ServerName string `yaml:"server_name"`
+}
+
+// Database is where the journal is and how long it is kept.
+type Database struct {
+	URL        string   `yaml:"url"`
+	KeepRounds Duration `yaml:"keep_rounds"`
+	Keep       Duration `yaml:"keep"`
+}
+
+// Files are the daemon's own.
+type Files struct {
+	Heartbeats string `yaml:"heartbeats"`
+	State      string `yaml:"state"`
+}
+
+// Log is what the daemon says.
+type Log struct {
+	Level  string `yaml:"level"`
+	Format string `yaml:"format"`
+}
+
+// Default gives the configuration of an empty file.
+func Default() *Config {
+	const second, minute, day = Duration(cluster.Second), Duration(cluster.Minute), Duration(cluster.Day)
+	return &Config{
+		Mode:       loop.Observe,
+		Partitions: []string{"gpu"},
+		Tenants:    Tenants{Level: 1},
+		Preset:     "astraea",
+		Interval:   10 * second,
+		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
+			Signal: "USR1", SignalTo: "steps"},
+		Gate:     Gate{TTL: 10 * minute, SiteFactor: 1_000_000},
+		Reclaim:  Reclaim{Threshold: minute, Max: 100},
+		Fairness: Fairness{RhoSelect: 16, Window: 14 * day},
+		Credit:   Credit{Cap: day},
+		Burst:    Burst{Max: 2000},
+		Jobs:     Jobs{NewFirst: true, NewShare: 50},
+		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
+			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
+			AccountsEvery: 5 * minute, SmallList: 200, Singles: 64, ArrayCap: 1000},
+		Database: Database{KeepRounds: 14 * day, Keep: 365 * day},
+		Files:    Files{Heartbeats: "/run/fairlease", State: "/var/lib/fairlease/state.json"},
+		Log:      Log{Level: "info", Format: "auto"},
+	}
+}
+
+// Rules gives whose jobs are managed and who the tenants are.
+func (c *Config) Rules() loop.Rules {
+	return loop.Rules{
+		Mode: c.Mode, Partitions: c.Partitions, QOS: c.QOS, Canary: c.Canary,
+		ExcludeAccounts: c.Exclude.Accounts, ExcludeUsers: c.Exclude.Users, ExcludeQOS: c.Exclude.QOS,
+		TenantLevel: c.Tenants.Level, Weights: c.Tenants.Weights,
+	}
+}
+
+// Settings gives what the engine is told.
+func (c *Config) Settings() cluster.Settings {
+	s := cluster.Settings{
+		Preset:   c.Preset,
+		Interval: c.Interval.Span(), Term: c.Lease.Term.Span(), MinLease: c.Lease.Min.Span(),
+		Notice: c.Lease.Notice.Span(), GrantTimeout: c.Lease.GrantTimeout.Span(),
+		GateTTL: c.Gate.TTL.Span(), SiteFactor: c.Gate.SiteFactor,
+		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
+		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
+		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
+		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
+		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
+		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,
+	}
+	for _, qos := range sortedKeys(c.Jobs.Weights) {
+		s.JobWeights = append(s.JobWeights, cluster.JobWeight{QOS: qos, Milli: int64(c.Jobs.Weights[qos])})
+	}
+	for _, r := range c.Lease.Signals {
+		s.Signals = append(s.Signals, cluster.SignalRule{Partition: r.Partition, QOS: r.QOS, Account: r.Account,
+			Signal: bare(r.Signal), To: r.To})
+	}
+	return s
+}
+
+// bare gives a signal without SIG; "none" is no signal at all.
+func bare(signal string) string {
+	if signal == "none" {
+		return ""
+	}
+	return trimSIG(signal)
+}

@@ -1,0 +1,262 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+)
+
+var values = cmp.Options{cmpopts.IgnoreUnexported(config.Config{}), cmpopts.EquateEmpty()}
+
+func parse(t *testing.T, text string, env ...string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("f.yaml", []byte(text), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// What stands in the documentation is what the program does.
+func TestSampleIsTheDefault(t *testing.T) {
+	text, err := os.ReadFile("../../etc/fairlease.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := parse(t, string(text))
+	if d := cmp.Diff(config.Default(), c, values); d != "" {
+		t.Errorf("etc/fairlease.yaml differs from the defaults:\n%s", d)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range config.Keys() {
+		if !c.Origin(key).InFile() {
+			t.Errorf("etc/fairlease.yaml does not have %s", key)
+		}
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if len(line) > 120 {
+			t.Errorf("too long a line: %s", line)
+		}
+	}
+}
+
+func TestEmptyFileIsTheDefault(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "lease:\n", "---\n"} {
+		if d := cmp.Diff(config.Default(), parse(t, text), values); d != "" {
+			t.Errorf("%q: %s", text, d)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	c := parse(t, `
+mode: act
+partitions: gpu, a100
+interval: 1s
+lease: {term: 20s, min: 10s, notice: 5s, grant_timeout: 10s, signal: SIGUSR2, signal_to: batch,
+  signals: [{qos: long, signal: none, to: steps}]}
+gate: {ttl: 00:10}
+burst: {max: 1.5}
+jobs: {new_share: 25 %, weights: {low: 0.5, high: 2}}
+tenants: {level: 2, weights: {nlp: 3, vision: 1}}
+`)
+	s := c.Settings()
+	got := []any{s.Interval, s.Term, s.MinLease, s.GateTTL, s.Signal, s.BurstMaxMilli, s.NewSharePercent, s.JobWeights, s.Signals}
+	want := []any{cluster.Second, 20 * cluster.Second, 10 * cluster.Second, 10 * cluster.Second, "USR2", int64(1500), 25,
+		[]cluster.JobWeight{{QOS: "high", Milli: 2000}, {QOS: "low", Milli: 500}},
+		[]cluster.SignalRule{{QOS: "long", To: "steps"}}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	r := c.Rules()
+	if d := cmp.Diff([]any{[]string{"gpu", "a100"}, 2, map[string]int64{"nlp": 3, "vision": 1}, []string{"gpu", "a100"}},
+		[]any{r.Partitions, r.TenantLevel, r.Weights, r.Acting()}); d != "" {
+		t.Error(d)
+	}
+}
+
+// Each problem says where, what and what next.
+func TestProblems(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"misspelled", "lease:\n  notcie: 60s\n", "f.yaml:2: lease.notcie: unknown key; did you mean lease.notice?"},
+		{"misplaced", "notice: 60s\n", "f.yaml:1: notice: unknown key; did you mean lease.notice?"},
+		{"joined", "gate_ttl: 60s\n", "f.yaml:1: gate_ttl: unknown key; did you mean gate.ttl?"},
+		{"strange", "burst: {zebra: 1}\n", "f.yaml:1: burst.zebra: unknown key; the keys here are max"},
+		{"twice", "mode: act\nmode: act\n", "f.yaml:2: mode: stands here for the second time, first in line 1; keep one"},
+		{"no value", "interval:\n", "f.yaml:1: interval: has no value; write one, or remove the key to have the default"},
+		{"list for one", "interval: [1s]\n", "f.yaml:1: interval: one value is expected here, not a list or keys"},
+		{"one for keys", "lease: 15m\n", "f.yaml:1: lease: keys are expected here, as in `term: value`"},
+		{"no time", "interval: soon\n", `f.yaml:1: interval: "soon" is no length of time: write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00`},
+		{"no number", "reclaim: {max: many}\n", `f.yaml:1: reclaim.max: "many" cannot be used here; write a whole number`},
+		{"no bool", "jobs: {new_first: perhaps}\n", `f.yaml:1: jobs.new_first: "perhaps" cannot be used here; write true or false`},
+		{"no yaml", "lease: {\n", "f.yaml: line 1: did not find expected node content; check the indentation (blanks, no tabs) and the colons near that line"},
+		{"two documents", "mode: act\n---\nmode: act\n", "f.yaml:2: a second document starts here; remove the line ---"},
+		{"interval in minutes", "interval: 16\n", "f.yaml:1: interval: 16m between two rounds is longer than lease.term (15m, default); a number without a unit means minutes"},
+		{"notice", "lease:\n  min: 2m\n  notice: 3m\n", "f.yaml:3: lease.notice: 3m is longer than lease.min (2m, f.yaml:2): a job would be told to leave before it may be; shorten it or lengthen lease.min"},
+		{"min", "lease: {min: 20m}\n", "f.yaml:1: lease.min: 20m is longer than lease.term (15m, default); shorten one or lengthen the other"},
+		{"gate", "gate: {ttl: 30s}\n", "f.yaml:1: gate.ttl: 30s is not longer than three times interval (10s, default): gates would lapse between rounds; lengthen it"},
+		{"canary", "mode: canary\n", "default: canary: mode canary acts on the partitions listed here, and there are none; name one, or set mode: observe"},
+		{"canary unknown", "canary: [x]\n", `f.yaml:1: canary: "x" is not managed; add it to partitions ([gpu], default) or remove it here`},
+		{"mode", "mode: on\n", `f.yaml:1: mode: "on" is not known; write one of observe, canary, act`},
+		{"signal", "lease: {signal: KILL}\n", `f.yaml:1: lease.signal: "KILL" cannot be sent as notice; write one of none, USR1, USR2, TERM, INT, HUP, QUIT, CONT, URG, WINCH, ALRM, PROF, VTALRM`},
+		{"address", "slurm: {address: /run/x}\n", `f.yaml:1: slurm.address: "/run/x" is no address; write unix:///path/of/the/socket, http://host:port or https://host:port`},
+		{"token in clear", "slurm: {address: 'http://slurm.example.org:6820', user: u, token_file: /t}\n", "f.yaml:1: slurm.address: the token would cross the network in clear; use https, or a unix socket"},
+		{"several", "mode: x\nintervall: 1s\n", "f.yaml:2: intervall: unknown key; did you mean interval?"},
+		{"several checks", "mode: x\nlease: {min: 1s}\n", "f.yaml:1: mode: \"x\" is not known; write one of observe, canary, act\n" +
+			"default: lease.notice: 1m is longer than lease.min (1s, f.yaml:2): a job would be told to leave before it may be; shorten it or lengthen lease.min"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := config.Parse("f.yaml", []byte(c.text), nil)
+			if err == nil {
+				t.Fatal("was taken")
+			}
+			lines := strings.Split(err.Error(), "\n")
+			want := strings.Split(c.want, "\n")
+			for _, w := range want {
+				found := false
+				for _, l := range lines {
+					found = found || l == w
+				}
+				if !found {
+					t.Errorf("got\n%s\nwant\n%s", err, w)
+				}
+			}
+			if len(want) == 1 && len(lines) != 1 {
+				t.Errorf("more than one problem:\n%s", err)
+			}
+		})
+	}
+}
+
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]string{
+		"10s": "10s", "15m": "15m", "1h30m": "1h30m", "14d": "14d", "0": "0s", "0s": "0s", "500ms": "500ms",
+		"15": "15m", "15:30": "15m30s", "1:30:00": "1h30m", "1-12": "36h", "1-12:30": "36h30m", "2-00:00:00": "2d", "24h": "1d",
+	} {
+		d, err := config.ParseDuration(text)
+		if err != nil || d.String() != want {
+			t.Errorf("%q gives %v, %v; want %s", text, d, err, want)
+		}
+		if again, err := config.ParseDuration(d.String()); err != nil || again != d {
+			t.Errorf("%v reads back as %v, %v", d, again, err)
+		}
+	}
+	for _, text := range []string{"", "-5s", "1-", "-1", "1:2:3:4", "1d2h", "5 s", "1us", "99999999999999999999", "999999999999d", "x", "1-1-1"} {
+		if d, err := config.ParseDuration(text); err == nil {
+			t.Errorf("%q gives %v", text, d)
+		}
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	c := parse(t, "lease:\n  term: 20m\ndatabase: {url: postgresql://f:secret@db.example.org/f}\n")
+	for key, want := range map[string]string{"lease.term": "f.yaml:2", "lease.min": "default", "database.url": "f.yaml:3"} {
+		if got := c.Origin(key).String(); got != want {
+			t.Errorf("%s comes from %s, want %s", key, got, want)
+		}
+	}
+	for _, v := range c.Values() {
+		if v.Key == "database.url" && v.Value != "postgresql://f:xxxxx@db.example.org/f" {
+			t.Errorf("database.url shows as %v", v.Value)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	file := "database: {url: postgresql://file.example.org/f}\n"
+	for _, c := range []struct {
+		name, text string
+		env        []string
+		url, from  string
+	}{
+		{"above the file", file, []string{"FAIRLEASE_DATABASE_URL=postgresql://env.example.org/f", "PGHOST=x"}, "postgresql://env.example.org/f", "environment FAIRLEASE_DATABASE_URL"},
+		{"file above libpq's", file, []string{"PGHOST=x"}, "postgresql://file.example.org/f", "f.yaml:1"},
+		{"libpq's", "", []string{"PGHOST=/run/postgresql", "PGUSER=o'brien", "PGDATABASE=f"}, `host='/run/postgresql' dbname='f' user='o\'brien'`, "environment PGHOST PGDATABASE PGUSER"},
+		{"none", "", nil, "", "default"},
+	} {
+		got := parse(t, c.text, c.env...)
+		if got.Database.URL != c.url || got.Origin("database.url").String() != c.from {
+			t.Errorf("%s: %q from %v", c.name, got.Database.URL, got.Origin("database.url"))
+		}
+	}
+}
+
+func TestMask(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"postgresql://u:p@h/d":                 "postgresql://u:xxxxx@h/d",
+		"postgresql://h/d?user=u&password=p":   "postgresql://h/d?password=xxxxx&user=u",
+		"host=h password=p user=u":             "host=h password=xxxxx user=u",
+		`host=h password = 'a \' b' user=u`:    "host=h password = xxxxx user=u",
+		"postgresql:///f?host=/run/postgresql": "postgresql:///f?host=/run/postgresql",
+		"host=/run/postgresql":                 "host=/run/postgresql",
+	} {
+		if got := config.Mask(dsn); got != want {
+			t.Errorf("%s shows as %s, want %s", dsn, got, want)
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f.yaml")
+	if err := os.WriteFile(path, []byte("interval: 5s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := config.Load(path, nil); err != nil || c.Interval.String() != "5s" {
+		t.Error(c, err)
+	}
+	if c, err := config.Load("", []string{"FAIRLEASE_CONFIG=" + path}); err != nil || c.Interval.String() != "5s" {
+		t.Error(c, err)
+	}
+	if _, err := config.Load(filepath.Join(dir, "none"), nil); err == nil {
+		t.Error("a missing file that was named is taken for an empty one")
+	}
+}
+
+func TestRestart(t *testing.T) {
+	was := parse(t, "database: {url: 'postgresql://u:one@h/d'}\nslurm: {timeout: 20s}\n")
+	now := parse(t, "database: {url: 'postgresql://u:two@h/d'}\nslurm: {timeout: 30s}\nlease: {term: 20m}\n")
+	if d := cmp.Diff([]string{"slurm.timeout", "database.url"}, was.Restart(now)); d != "" {
+		t.Error(d)
+	}
+	kept := was.Keep(now)
+	if kept.Database.URL != was.Database.URL || kept.Slurm.Timeout != was.Slurm.Timeout || kept.Lease.Term != now.Lease.Term {
+		t.Error("what needs a restart was changed, or what does not was not")
+	}
+	if len(was.Restart(was)) != 0 {
+		t.Error("nothing changed, but a restart is asked for")
+	}
+}
+
+// No text makes it panic, and what it takes is valid and reads back the same.
+func FuzzParse(f *testing.F) {
+	sample, err := os.ReadFile("../../etc/fairlease.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(sample)
+	f.Add([]byte("lease: &a {signals: [{qos: x, signal: USR1, to: all}]}\ngate: *a\n"))
+	f.Add([]byte("partitions: a,b\njobs: {weights: {x: 1.5}}\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := config.Parse("f.yaml", text, nil)
+		if err != nil {
+			return
+		}
+		if s := c.Settings(); s.Interval < cluster.Second || s.Term < s.MinLease || s.Notice > s.MinLease {
+			t.Fatalf("took %+v", s)
+		}
+		c.Values()
+		c.Warnings()
+	})
+}

@@ -1,0 +1,336 @@
+package config
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// DefaultPath is where the file is looked for when nobody says.
+const DefaultPath = "/etc/fairlease/fairlease.yaml"
+
+// Command is a command line; in the file a list of words, or one string with
+// blanks between them.
+type Command []string
+
+// Problem is one thing that is wrong with a configuration.
+type Problem struct {
+	Place string // file:line, or "default", or a variable; "" = the file as a whole
+	Key   string // dotted; "" = none
+	Text  string // what is wrong, and what to do
+	line  int
+}
+
+func (p Problem) String() string {
+	var parts []string
+	for _, s := range []string{p.Place, p.Key, p.Text} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, ": ")
+}
+
+// Problems is the error of a configuration that cannot be used: all that is
+// wrong with it, in the order of the file.
+type Problems []Problem
+
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i := range p {
+		lines[i] = p[i].String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Load reads the file at path and the environment (KEY=value each) over the
+// defaults, and checks the whole. With path "" the file named by
+// FAIRLEASE_CONFIG, else DefaultPath is read; the latter alone may be missing.
+// What is wrong with the values is told as Problems.
+func Load(path string, env []string) (*Config, error) {
+	may := false
+	if path == "" {
+		path = lookup(env, "FAIRLEASE_CONFIG")
+	}
+	if path == "" {
+		path, may = DefaultPath, true
+	}
+	text, err := os.ReadFile(path)
+	if may && errors.Is(err, os.ErrNotExist) {
+		return Parse("", nil, env)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	return Parse(path, text, env)
+}
+
+// Parse is Load for a file's text; name stands for it in origins and problems.
+func Parse(name string, text []byte, env []string) (*Config, error) {
+	c := Default()
+	c.origins = map[string]Origin{}
+	r := &reader{file: name, origins: c.origins}
+	if root := r.parse(text); root != nil {
+		r.section(reflect.ValueOf(c).Elem(), root, "")
+	}
+	if len(r.problems) > 0 {
+		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.line - b.line })
+		return nil, r.problems
+	}
+	c.overlay(env)
+	if problems := c.check(); len(problems) > 0 {
+		return nil, problems
+	}
+	return c, nil
+}
+
+// reader fills a Config from the nodes of a file and collects what is wrong.
+type reader struct {
+	file     string
+	origins  map[string]Origin
+	problems Problems
+}
+
+func (r *reader) wrong(line int, key, format string, args ...any) {
+	place := r.file
+	if line > 0 {
+		place = fmt.Sprintf("%s:%d", r.file, line)
+	}
+	r.problems = append(r.problems, Problem{Place: place, Key: key, Text: fmt.Sprintf(format, args...), line: line})
+}
+
+// parse gives the file's outermost mapping; nil for an empty file.
+func (r *reader) parse(text []byte) *yaml.Node {
+	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+	var doc, more yaml.Node
+	switch err := decoder.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		r.wrong(0, "", "%s; check the indentation (blanks, no tabs) and the colons near that line", strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil
+	}
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+		r.wrong(more.Line, "", "a second document starts here; remove the line ---")
+	}
+	if len(doc.Content) == 0 {
+		return nil
+	}
+	return doc.Content[0]
+}
+
+// section fills a struct from a mapping.
+func (r *reader) section(into reflect.Value, node *yaml.Node, path string) {
+	node = follow(node)
+	if isNull(node) {
+		return
+	}
+	if node.Kind != yaml.MappingNode {
+		r.wrong(node.Line, path, "keys are expected here, as in `%s: value`", keysOf(into.Type())[0])
+		return
+	}
+	seen := map[string]int{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		name := join(path, key.Value)
+		if line, twice := seen[key.Value]; twice {
+			r.wrong(key.Line, name, "stands here for the second time, first in line %d; keep one", line)
+			continue
+		}
+		seen[key.Value] = key.Line
+		field, ok := fieldOf(into, key.Value)
+		if !ok {
+			r.wrong(key.Line, name, "unknown key%s", suggest(path, key.Value, into.Type()))
+			continue
+		}
+		r.value(field, value, name, key.Line)
+	}
+}
+
+// value fills one field.
+func (r *reader) value(into reflect.Value, node *yaml.Node, name string, line int) {
+	node = follow(node)
+	if into.Kind() == reflect.Struct {
+		r.section(into, node, name)
+		return
+	}
+	if isNull(node) {
+		r.wrong(line, name, "has no value; write one, or remove the key to have the default")
+		return
+	}
+	before := len(r.problems)
+	switch {
+	case into.Type() == reflect.TypeFor[Command]():
+		r.command(into, node, name)
+	case into.Kind() == reflect.Slice:
+		r.list(into, node, name)
+	case into.Kind() == reflect.Map:
+		r.table(into, node, name)
+	default:
+		r.scalar(into, node, name)
+	}
+	if len(r.problems) == before {
+		r.origins[name] = Origin{Place: fmt.Sprintf("%s:%d", r.file, line), line: line}
+	}
+}
+
+func (r *reader) scalar(into reflect.Value, node *yaml.Node, name string) {
+	if node.Kind != yaml.ScalarNode {
+		r.wrong(node.Line, name, "one value is expected here, not a list or keys")
+		return
+	}
+	if u, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if err := u.UnmarshalText([]byte(node.Value)); err != nil {
+			r.wrong(node.Line, name, "%v", err)
+		}
+		return
+	}
+	if into.Kind() == reflect.String {
+		into.SetString(node.Value)
+		return
+	}
+	if err := node.Decode(into.Addr().Interface()); err != nil {
+		form := "a whole number"
+		if into.Kind() == reflect.Bool {
+			form = "true or false"
+		}
+		r.wrong(node.Line, name, "%q cannot be used here; write %s", node.Value, form)
+	}
+}
+
+// list reads a sequence, or one string with commas as Slurm has it.
+func (r *reader) list(into reflect.Value, node *yaml.Node, name string) {
+	if node.Kind == yaml.ScalarNode && into.Type().Elem().Kind() == reflect.String {
+		into.Set(reflect.ValueOf(strings.FieldsFunc(node.Value, func(c rune) bool { return c == ',' || c == ' ' })))
+		return
+	}
+	if node.Kind != yaml.SequenceNode {
+		r.wrong(node.Line, name, "a list is expected here, as in [a, b]")
+		return
+	}
+	out := reflect.MakeSlice(into.Type(), len(node.Content), len(node.Content))
+	for i, n := range node.Content {
+		element := fmt.Sprintf("%s[%d]", name, i)
+		if n = follow(n); out.Index(i).Kind() == reflect.Struct {
+			r.section(out.Index(i), n, element)
+		} else {
+			r.scalar(out.Index(i), n, element)
+		}
+	}
+	into.Set(out)
+}
+
+// table reads a mapping whose keys are names of the site.
+func (r *reader) table(into reflect.Value, node *yaml.Node, name string) {
+	if node.Kind != yaml.MappingNode {
+		r.wrong(node.Line, name, "names with values are expected here, as in {a: 1, b: 2}")
+		return
+	}
+	out := reflect.MakeMap(into.Type())
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], follow(node.Content[i+1])
+		element := reflect.New(into.Type().Elem()).Elem()
+		if out.MapIndex(reflect.ValueOf(key.Value)).IsValid() {
+			r.wrong(key.Line, join(name, key.Value), "stands here for the second time; keep one")
+		}
+		r.scalar(element, value, join(name, key.Value))
+		out.SetMapIndex(reflect.ValueOf(key.Value), element)
+	}
+	into.Set(out)
+}
+
+func (r *reader) command(into reflect.Value, node *yaml.Node, name string) {
+	if node.Kind == yaml.ScalarNode {
+		into.Set(reflect.ValueOf(Command(strings.Fields(node.Value))))
+		return
+	}
+	r.list(into, node, name)
+}
+
+func follow(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// fieldOf finds the field of a struct for a key of the file.
+func fieldOf(s reflect.Value, key string) (reflect.Value, bool) {
+	for i := range s.NumField() {
+		if tag := s.Type().Field(i).Tag.Get("yaml"); tag != "" && tag == key {
+			return s.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// keysOf gives the keys of a struct, in order.
+func keysOf(t reflect.Type) []string {
+	var keys []string
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag.Get("yaml"); tag != "" {
+			keys = append(keys, tag)
+		}
+	}
+	return keys
+}
+
+// suggest gives the key that was probably meant: a neighbour that is spelled
+// alike, else a key of that name elsewhere in the file.
+func suggest(path, key string, section reflect.Type) string {
+	best, least := "", 1+len(key)/3
+	consider := func(name, full string) {
+		if d := distance(key, name); d < least {
+			best, least = full, d
+		}
+	}
+	for _, k := range keysOf(section) {
+		consider(k, join(path, k))
+	}
+	if best == "" {
+		for _, full := range Keys() {
+			consider(full[strings.LastIndex(full, ".")+1:], full)
+			consider(strings.ReplaceAll(full, ".", "_"), full)
+		}
+	}
+	if best == "" {
+		return "; the keys here are " + strings.Join(keysOf(section), ", ")
+	}
+	return fmt.Sprintf("; did you mean %s?", best)
+}
+
+// distance counts the letters to change, add or remove between two words.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		left := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			next := left
+			if a[i] != b[j] {
+				next = 1 + min(left, row[j], row[j+1])
+			}
+			left, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
+}

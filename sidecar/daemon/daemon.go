@@ -1,0 +1,394 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	"github.com/rs/zerolog"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// Daemon runs rounds. Set the exported fields, then call Serve or Once.
+type Daemon struct {
+	Cluster loop.Cluster
+	// Connect opens the database; it is called again while that fails.
+	Connect func(context.Context) (Store, error)
+	// Decide is the engine.
+	Decide func(cluster.Snapshot) cluster.Plan
+	// Config is in force at the start; Reload reads it again on Hangup.
+	Config *config.Config
+	Reload func() (*config.Config, error)
+	Hangup <-chan os.Signal
+	// Notes tells what the last look at the cluster left out; nil = nothing ever.
+	Notes  func() []string
+	Notify Notifier
+	Log    zerolog.Logger
+
+	config atomic.Pointer[config.Config]
+	turns  turnstile    // one turn at a time; also for whoever else uses what is below
+	began  atomic.Int64 // when the present turn began, unix ms; 0 = none is on
+	ended  atomic.Int64 // when the last one ended
+	late   atomic.Int64 // beats that found a turn still on, since the last line
+
+	store  Store
+	seat   Seat
+	unkeep context.CancelFunc // ends the seat's keeper
+	loop   *loop.Loop
+	beats  heartbeats
+	pause  pause
+	said   changes // safe for everybody
+}
+
+// turnstile lets one through at a time.
+type turnstile chan struct{}
+
+func (t turnstile) enter() { t <- struct{}{} }
+func (t turnstile) leave() { <-t }
+
+// try enters if nobody is in there.
+func (t turnstile) try() bool {
+	select {
+	case t <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+const (
+	// turnLimit is the longest that a turn may take; what it has not done by then,
+	// the next one does.
+	turnLimit = 5 * time.Minute
+	// shutdownLimit is how long a stop waits for the present turn.
+	shutdownLimit = time.Minute
+	// keepEvery is how often the seat is renewed; it is lost after 15 s of silence.
+	keepEvery = 4 * time.Second
+	// pulse is how often the daemon looks after itself.
+	pulse = time.Second
+	// pruneEvery is how often the journal is pruned.
+	pruneEvery = time.Hour
+)
+
+// beat is a schedule on the multiples of an interval since the epoch, so that a
+// round falls on every boundary of the terms' grid that the interval divides.
+type beat time.Duration
+
+// Next gives the first beat after t.
+func (b beat) Next(t time.Time) time.Time {
+	step := time.Duration(b)
+	return t.Add(step - time.Duration(t.UnixNano()%int64(step)))
+}
+
+// Serve makes rounds until ctx ends; then it finishes the present turn, removes
+// the heartbeats and gives up the seat. Running jobs run on, gates lapse by
+// themselves. Errors of rounds do not end it; only a database whose schema does
+// not fit does.
+func (d *Daemon) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.turns = make(turnstile, 1)
+	d.config.Store(d.Config)
+	d.beats.dir = d.Config.Files.Heartbeats
+	fatal := make(chan error, 1)
+	turn := func() {
+		if err := d.beat(ctx); err != nil {
+			select {
+			case fatal <- err:
+			default:
+			}
+		}
+	}
+	clock := cron.New(cron.WithLocation(time.UTC), cron.WithLogger(cron.DiscardLogger))
+	rounds := clock.Schedule(d.interval(), cron.FuncJob(turn))
+	clock.Schedule(beat(pruneEvery), cron.FuncJob(func() { d.prune(ctx) }))
+	clock.Start()
+	d.Log.Info().Str("mode", string(d.Config.Mode)).Strs("acting", d.acting()).Stringer("interval", d.Config.Interval).
+		Stringer("term", d.Config.Lease.Term).Int("pid", os.Getpid()).Msg("started")
+	d.tell("READY=1", "STATUS=started")
+	go turn() // no need to wait for the first beat
+
+	tick := time.NewTicker(pulse)
+	defer tick.Stop()
+	for lastPing := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			d.stop(clock)
+			return nil
+		case err := <-fatal:
+			cancel()
+			d.stop(clock)
+			return err
+		case <-d.Hangup:
+			if d.reload() {
+				clock.Remove(rounds)
+				rounds = clock.Schedule(d.interval(), cron.FuncJob(turn))
+			}
+		case now := <-tick.C:
+			if d.stalled(now) {
+				// The clock was set back: what was scheduled is far off now.
+				clock.Remove(rounds)
+				rounds = clock.Schedule(d.interval(), cron.FuncJob(turn))
+			}
+			if d.Notify.Watchdog > 0 && time.Since(lastPing) >= d.Notify.Watchdog/3 && d.alive(now) {
+				lastPing = now
+				d.tell("WATCHDOG=1")
+			}
+		}
+	}
+}
+
+func (d *Daemon) interval() beat { return beat(d.config.Load().Interval.Span().Duration()) }
+
+func (d *Daemon) acting() []string {
+	rules := d.config.Load().Rules()
+	return rules.Acting()
+}
+
+// stalled tells whether beats have stopped though no turn is on.
+func (d *Daemon) stalled(now time.Time) bool {
+	ended := d.ended.Load()
+	return d.began.Load() == 0 && ended != 0 && now.UnixMilli() < ended-time.Minute.Milliseconds()
+}
+
+// alive tells whether no turn hangs.
+func (d *Daemon) alive(now time.Time) bool {
+	began := d.began.Load()
+	return began == 0 || now.Sub(time.UnixMilli(began)) < turnLimit+time.Minute
+}
+
+func (d *Daemon) tell(words ...string) {
+	if err := d.Notify.Tell(words...); err != nil {
+		d.once("notify", err)
+	}
+}
+
+// stop ends the daemon cleanly.
+func (d *Daemon) stop(clock *cron.Cron) {
+	d.tell("STOPPING=1", "STATUS=finishing the present round")
+	clock.Stop()
+	d.turns.enter() // the present turn is over
+	defer d.turns.leave()
+	if err := d.beats.stop(nil); err != nil {
+		d.Log.Warn().Err(err).Msg("heartbeat")
+	}
+	if err := d.resign(); err != nil {
+		d.Log.Warn().Err(err).Msg("seat")
+	}
+	d.Log.Info().Msg("stopped; running jobs run on, gates lapse by themselves")
+}
+
+// resign gives up the seat, if there is one.
+func (d *Daemon) resign() error {
+	seat := d.seat
+	if seat == nil {
+		return nil
+	}
+	d.leave()
+	ctx, cancel := context.WithTimeout(context.Background(), keepEvery)
+	defer cancel()
+	return seat.Resign(ctx)
+}
+
+// leave forgets the seat and everything that hangs on it.
+func (d *Daemon) leave() {
+	if d.unkeep != nil {
+		d.unkeep()
+	}
+	d.seat, d.unkeep, d.loop = nil, nil, nil
+}
+
+// beat is one beat of the clock. It gives an error only where the daemon had
+// better end.
+func (d *Daemon) beat(ctx context.Context) error {
+	if !d.turns.try() {
+		d.late.Add(1)
+		return nil
+	}
+	defer d.turns.leave()
+	now := time.Now()
+	if ctx.Err() != nil || now.Before(d.pause.until) {
+		return nil
+	}
+	d.began.Store(now.UnixMilli())
+	defer func() {
+		d.ended.Store(time.Now().UnixMilli())
+		d.began.Store(0)
+	}()
+	turning, cancel := outlive(ctx, shutdownLimit)
+	defer cancel()
+	err := d.round(turning)
+	switch {
+	case errors.Is(err, ErrSchema):
+		return err
+	case errors.Is(err, ErrTaken):
+		d.wait(err)
+	case errors.Is(err, errDeposed):
+		d.Log.Error().Err(err).Msg("stopped acting")
+		d.leave()
+		d.tidy()
+	case err != nil:
+		d.loop = nil // what was seen in the failed turn is still news to the next
+		d.fail(err)
+	default:
+		d.recover()
+	}
+	return nil
+}
+
+// outlive gives a context for one turn: it has turnLimit, and outlives ctx by the grace at most.
+func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	turning, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnLimit)
+	unwatch := context.AfterFunc(ctx, func() {
+		end := time.AfterFunc(grace, cancel)
+		context.AfterFunc(turning, func() { end.Stop() })
+	})
+	return turning, func() { unwatch(); cancel() }
+}
+
+// round makes one turn if the seat is ours or can be had.
+func (d *Daemon) round(ctx context.Context) error {
+	began := time.Now()
+	if err := d.sit(ctx); err != nil {
+		return err
+	}
+	report, err := d.turn(ctx)
+	d.report(report, err, time.Since(began))
+	if err != nil {
+		return err
+	}
+	if err := d.beats.beat(d.acting(), time.Now()); err != nil {
+		d.once("heartbeat", err)
+	} else {
+		d.said.clear("heartbeat")
+	}
+	return nil
+}
+
+// turn makes one turn of the loop from the seat.
+func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
+	if d.loop == nil {
+		journal, err := record(d.seat.Journal(), d.config.Load().Files.State)
+		if err != nil {
+			return loop.Report{}, err
+		}
+		d.loop = &loop.Loop{Cluster: d.Cluster, Journal: journal, Decide: d.Decide, Configure: d.configure}
+	}
+	act, cancel := acting(ctx, d.seat)
+	defer cancel()
+	report, err := d.loop.Turn(act)
+	if lost(d.seat) {
+		return report, errDeposed
+	}
+	if cause := context.Cause(act); err != nil && errors.Is(cause, errDeposed) {
+		return report, fmt.Errorf("%w: %w", cause, err)
+	}
+	return report, err
+}
+
+func (d *Daemon) configure() (loop.Rules, cluster.Settings) {
+	c := d.config.Load()
+	return c.Rules(), c.Settings()
+}
+
+// sit makes sure that the seat is ours for now.
+func (d *Daemon) sit(ctx context.Context) error {
+	if d.store == nil {
+		store, err := d.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		d.store = store
+	}
+	if d.seat != nil && lost(d.seat) {
+		return errDeposed
+	}
+	if d.seat != nil && time.Now().After(d.seat.Sure()) {
+		err := d.seat.Keep(ctx)
+		if lost(d.seat) {
+			return errDeposed
+		}
+		return err
+	}
+	if d.seat != nil {
+		return nil
+	}
+	seat, err := d.store.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	d.seat = seat
+	d.said.clear("seat")
+	keep, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	d.unkeep = cancel
+	go keeper(keep, seat, keepEvery)
+	d.beats.beats = append([]string(nil), d.config.Load().Partitions...) // whatever an earlier process left
+	d.Log.Info().Msg("seated")
+	return nil
+}
+
+// Once makes one turn by hand: it takes the seat and gives it up again.
+func (d *Daemon) Once(ctx context.Context) (loop.Report, error) {
+	d.config.Store(d.Config)
+	if err := d.sit(ctx); err != nil {
+		return loop.Report{}, err
+	}
+	report, err := d.turn(ctx)
+	return report, errors.Join(err, d.resign())
+}
+
+// reload takes over a new configuration, or keeps the old one and says why. It
+// tells whether the interval changed.
+func (d *Daemon) reload() bool {
+	d.tell("RELOADING=1")
+	defer d.tell("READY=1")
+	was := d.config.Load()
+	now, err := d.Reload()
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			d.Log.Error().Str("error", strings.TrimSpace(line)).Msg("the new configuration is not taken over, the old one stays")
+		}
+		return false
+	}
+	if keys := was.Restart(now); len(keys) > 0 {
+		d.Log.Warn().Strs("keys", keys).Msg("these changes need a restart: systemctl restart fairlease")
+		now = was.Keep(now)
+	}
+	d.config.Store(now)
+	d.Log.Info().Str("mode", string(now.Mode)).Strs("acting", d.acting()).Msg("configuration taken over")
+	return was.Interval != now.Interval
+}
+
+// prune deletes what the journal need not keep any longer.
+func (d *Daemon) prune(ctx context.Context) {
+	d.turns.enter()
+	store, seated := d.store, d.seat != nil
+	d.turns.leave()
+	if !seated {
+		return
+	}
+	c := d.config.Load()
+	began := time.Now()
+	rows, err := store.Prune(ctx, c.Database.KeepRounds.Span().Duration(), c.Database.Keep.Span().Duration())
+	if err != nil {
+		d.once("prune", err)
+		return
+	}
+	d.said.clear("prune")
+	d.Log.Info().Int64("rows", rows).Dur("took_ms", time.Since(began)).Msg("journal pruned")
+}
+
+// tidy removes the heartbeats when we do not act.
+func (d *Daemon) tidy() {
+	if err := d.beats.stop(nil); err != nil {
+		d.once("heartbeat", err)
+	}
+}

@@ -1,0 +1,403 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+)
+
+// Rounds fall on multiples of the interval, leases are granted, and every round
+// that succeeds touches the heartbeat.
+func TestRounds(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(300 * time.Millisecond)
+		on := newLive()
+		on.submit("nlp", 4, 4)
+		r := start(t, "a", newChair(), on, dir, short)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, at := range on.looks[1:] {
+			if at.UnixMilli()%1000 != 0 {
+				t.Fatalf("a round at %v", at)
+			}
+		}
+		if n := len(on.looks); n != 61 {
+			t.Errorf("%d rounds in a minute, one each second and one at the start are due", n)
+		}
+		if on.verbs(cluster.Grant) < 2 || on.verbs(cluster.Reclaim) == 0 {
+			t.Errorf("%d grants, %d reclaims", on.verbs(cluster.Grant), on.verbs(cluster.Reclaim))
+		}
+		beat, _ := r.heartbeat("gpu")
+		if want := fmt.Sprintln(time.Now().Unix()); beat != want {
+			t.Errorf("heartbeat %q, want %q", beat, want)
+		}
+		if len(r.log.with("round")) == 0 || len(r.log.with("grant")) == 0 {
+			t.Error("no line about a round or a grant")
+		}
+		r.end(t)
+		if _, there := r.heartbeat("gpu"); there {
+			t.Error("the heartbeat is still there")
+		}
+		if r.desk.now != nil {
+			t.Error("the seat was not given up")
+		}
+	})
+}
+
+// A round that takes too long makes the next ones late, never two at once.
+func TestRoundsDoNotOverlap(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on := newLive()
+		on.slow = 2500 * time.Millisecond
+		on.submit("nlp", 1, 1)
+		r := start(t, "a", newChair(), on, dir, short)
+		time.Sleep(30 * time.Second)
+		r.end(t)
+		for i := range on.looks[1:] {
+			if d := on.looks[i+1].Sub(on.looks[i]); d < on.slow {
+				t.Fatalf("a round began %v after the last, which took %v", d, on.slow)
+			}
+		}
+		skipped := 0.0
+		for _, line := range r.log.with("round") {
+			if n, ok := line["skipped"].(float64); ok {
+				skipped += n
+			}
+		}
+		if skipped < 10 {
+			t.Errorf("%v skipped beats were counted in 30 s of rounds of 2.5 s", skipped)
+		}
+	})
+}
+
+// While Slurm is away rounds pause, growing; the trouble is logged once; then work
+// goes on.
+func TestTrouble(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on := newLive()
+		on.submit("nlp", 1, 1)
+		r := start(t, "a", newChair(), on, dir, short)
+		time.Sleep(5 * time.Second)
+		on.mu.Lock()
+		on.away = errors.New("connection refused")
+		before := len(on.looks)
+		on.mu.Unlock()
+		time.Sleep(time.Minute)
+		on.mu.Lock()
+		tries := len(on.looks) - before
+		on.away = errors.New("timed out after 10 s")
+		on.mu.Unlock()
+		time.Sleep(time.Minute)
+		on.mu.Lock()
+		on.away = nil
+		before = len(on.looks)
+		on.mu.Unlock()
+		time.Sleep(30 * time.Second)
+		r.end(t)
+		if tries < 4 || tries > 12 {
+			t.Errorf("%d attempts in the first minute", tries)
+		}
+		if len(on.looks)-before < 10 {
+			t.Error("work does not go on")
+		}
+		if n := len(r.log.with("no round")); n != 2 {
+			t.Errorf("two troubles gave %d lines", n)
+		}
+		if n := len(r.log.with("rounds go on")); n != 1 {
+			t.Errorf("%d lines about the end of the trouble", n)
+		}
+	})
+}
+
+// What changed in a look whose round failed afterwards is not forgotten.
+func TestChangeSeenInAFailedRound(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on, journal := newLive(), newChair()
+		r := start(t, "a", journal, on, dir, short)
+		time.Sleep(5 * time.Second)
+		journal.mu.Lock()
+		journal.gone = errors.New("PostgreSQL is gone")
+		journal.mu.Unlock()
+		on.submit("nlp", 3, 4)
+		time.Sleep(5 * time.Second)
+		journal.mu.Lock()
+		journal.gone = nil
+		journal.mu.Unlock()
+		time.Sleep(20 * time.Second)
+		r.end(t)
+		if on.verbs(cluster.Gate) != 1 {
+			t.Errorf("%d gates for one job that waits", on.verbs(cluster.Gate))
+		}
+	})
+}
+
+// Of two daemons one acts. When it falls silent the other takes over, and the
+// first stops at once, in the middle of acting.
+func TestTwoDaemons(t *testing.T) {
+	dirA, dirB := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on, journal := newLive(), newChair()
+		on.submit("nlp", 4, 4)
+		a := start(t, "a", journal, on, dirA, short)
+		time.Sleep(5 * time.Second)
+		other := newLive() // b looks at a cluster of its own, so that its rounds can be told apart
+		b := start(t, "b", journal, other, dirB, short)
+		time.Sleep(20 * time.Second)
+		if other.rounds() != 0 || len(b.log.with("waiting: another daemon is seated: a")) != 1 {
+			t.Error("b acts, or does not say that it waits")
+		}
+		if _, there := b.heartbeat("gpu"); there {
+			t.Error("b keeps a heartbeat")
+		}
+		// a's signs of life get lost while it acts for long.
+		acts, stopped := make(chan bool), make(chan bool)
+		on.mu.Lock()
+		on.before = func(ctx context.Context, _ []cluster.Action) {
+			on.mu.Lock()
+			on.before = nil
+			on.mu.Unlock()
+			close(acts)
+			<-ctx.Done()
+			close(stopped)
+		}
+		on.mu.Unlock()
+		on.submit("vision", 1, 4)
+		<-acts
+		journal.mu.Lock()
+		a.desk.mine[0].deaf = true
+		journal.mu.Unlock()
+		silent := time.Now()
+		<-stopped
+		if after := time.Since(silent); after > takeover {
+			t.Errorf("a acted for %v after it fell silent", after)
+		}
+		time.Sleep(5 * time.Second)
+		if other.rounds() == 0 {
+			t.Error("b has not taken over")
+		}
+		if _, there := a.heartbeat("gpu"); there {
+			t.Error("a keeps its heartbeat")
+		}
+		time.Sleep(10 * time.Second)
+		if len(a.log.with("stopped acting")) == 0 || len(a.log.with("waiting: another daemon is seated: b")) != 1 {
+			t.Error("a does not say that it was deposed")
+		}
+		// b leaves cleanly: a need not wait for the take-over.
+		b.end(t)
+		time.Sleep(2 * time.Second)
+		if n := len(a.log.with("seated")); n < 3 {
+			t.Errorf("a was not seated again (%d lines)", n)
+		}
+		a.end(t)
+	})
+}
+
+// A new configuration is taken over at once, a bad one is not, and what needs a
+// restart is named.
+func TestReload(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on := newLive()
+		on.submit("nlp", 4, 4)
+		r := start(t, "a", newChair(), on, dir, short)
+		time.Sleep(5 * time.Second)
+		reload := func(c *config.Config, err error) {
+			r.Reload = func() (*config.Config, error) { return c, err }
+			r.hangup <- syscall.SIGHUP
+			time.Sleep(1500 * time.Millisecond)
+		}
+		reload(nil, config.Problems{{Place: "f.yaml:1", Text: "is wrong"}, {Place: "f.yaml:2", Text: "is wrong too"}})
+		if n := len(r.log.with("not taken over")); n != 2 {
+			t.Errorf("%d lines about two problems", n)
+		}
+		if _, there := r.heartbeat("gpu"); !there {
+			t.Error("a bad configuration stopped the daemon")
+		}
+		// One switch stops all actions within one round.
+		on.mu.Lock()
+		applied := len(on.applied)
+		on.mu.Unlock()
+		quiet := settings(t, dir, "mode: observe\ninterval: 5s\nslurm: {timeout: 5s}\n")
+		reload(quiet, nil)
+		time.Sleep(5 * time.Second)
+		if _, there := r.heartbeat("gpu"); there {
+			t.Error("a heartbeat is kept though nothing is acted on")
+		}
+		if d := cmp.Diff([]any{"slurm.timeout"}, r.log.with("need a restart")[0]["keys"]); d != "" {
+			t.Error(d)
+		}
+		n := on.rounds()
+		time.Sleep(time.Minute)
+		if got := on.rounds() - n; got != 12 {
+			t.Errorf("%d rounds a minute, 12 are configured", got)
+		}
+		on.mu.Lock()
+		if len(on.applied) != applied {
+			t.Errorf("acts though it observes: %v", on.applied[applied:])
+		}
+		on.mu.Unlock()
+		r.end(t)
+	})
+}
+
+// A stop lets the present round finish: what was decided is carried out.
+func TestStopFinishesTheRound(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on := newLive()
+		on.submit("nlp", 3, 4)
+		acting := make(chan bool)
+		on.before = func(ctx context.Context, _ []cluster.Action) {
+			close(acting)
+			time.Sleep(8 * time.Second)
+			if ctx.Err() != nil {
+				t.Error("the round was cut short")
+			}
+		}
+		r := start(t, "a", newChair(), on, dir, short)
+		<-acting
+		r.end(t)
+		if on.verbs(cluster.Gate) != 1 {
+			t.Errorf("%d gates for one job that waits", on.verbs(cluster.Gate))
+		}
+		if len(r.log.with("stopped")) != 1 {
+			t.Error("does not say that it stopped")
+		}
+	})
+}
+
+// What a job had is written down before the job is changed.
+func TestStateIsThereBeforeActions(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on := newLive()
+		ids := on.submit("nlp", 3, 4)
+		on.before = func(_ context.Context, actions []cluster.Action) {
+			s, err := ReadState(filepath.Join(dir, "state.json"))
+			if err != nil {
+				t.Error(err)
+			}
+			known := map[cluster.JobID]bool{}
+			for _, j := range s.Jobs {
+				known[j.ID] = true
+			}
+			for _, a := range actions {
+				if a.ID != (cluster.JobID{}) && a.Verb != cluster.Notify && !known[a.ID] {
+					t.Errorf("%s of %v without a line in the state file", a.Verb, a.ID)
+				}
+			}
+		}
+		r := start(t, "a", newChair(), on, dir, short)
+		time.Sleep(30 * time.Second)
+		on.mu.Lock()
+		for _, id := range ids {
+			on.v.Cancel(id)
+		}
+		on.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		r.end(t)
+		s, err := ReadState(filepath.Join(dir, "state.json"))
+		if err != nil || len(s.Jobs) != 0 {
+			t.Errorf("all jobs are over, but the state file has %v (%v)", s.Jobs, err)
+		}
+	})
+}
+
+// A journal that cannot be written to, or a state file, means that nothing is done.
+func TestNoStateNoAction(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte("something else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		on := newLive()
+		on.submit("nlp", 3, 4)
+		r := start(t, "a", newChair(), on, dir, short)
+		time.Sleep(30 * time.Second)
+		r.end(t)
+		if len(on.applied) != 0 {
+			t.Error("acts without writing down what jobs had")
+		}
+		if len(r.log.with("no round")) != 1 {
+			t.Error("does not say why")
+		}
+	})
+}
+
+func TestSchemaEndsTheDaemon(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		journal := newChair()
+		journal.gone = fmt.Errorf("%w: run `fairlease migrate`", ErrSchema)
+		r := start(t, "a", journal, newLive(), dir, short)
+		if err := <-r.ended; !errors.Is(err, ErrSchema) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPruning(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, "a", newChair(), newLive(), dir, "interval: 10s\n")
+		time.Sleep(3*time.Hour + time.Minute)
+		r.end(t)
+		if r.desk.pruned != 3 {
+			t.Errorf("pruned %d times in 3 hours", r.desk.pruned)
+		}
+	})
+}
+
+// Beats fall on multiples of any interval, and so on every boundary of a term that it divides.
+func TestBeat(t *testing.T) {
+	for _, interval := range []time.Duration{time.Second, 7 * time.Second, 10 * time.Second, 90 * time.Second} {
+		at := time.Date(2026, 3, 1, 12, 0, 0, 1, time.UTC)
+		for range 50 {
+			next := beat(interval).Next(at)
+			if next.UnixNano()%int64(interval) != 0 || !next.After(at) || next.Sub(at) > interval {
+				t.Fatalf("interval %v: after %v comes %v", interval, at, next)
+			}
+			at = next
+		}
+	}
+}
+
+func TestOnce(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		on, journal := newLive(), newChair()
+		on.submit("nlp", 3, 4)
+		d := &Daemon{Cluster: on, Decide: nil, Config: settings(t, dir, short),
+			Connect: func(context.Context) (Store, error) { return &desk{chair: journal, name: "hand"}, nil }}
+		r := start(t, "a", journal, newLive(), t.TempDir(), short)
+		time.Sleep(5 * time.Second)
+		if _, err := d.Once(t.Context()); !errors.Is(err, ErrTaken) {
+			t.Errorf("a round by hand beside a seated daemon: %v", err)
+		}
+		d.Decide = r.Decide
+		r.end(t)
+		report, err := d.Once(t.Context())
+		if err != nil || len(report.Outcomes) != 1 || !report.Outcomes[0].OK {
+			t.Errorf("%v %+v", err, report.Outcomes)
+		}
+		if journal.now != nil {
+			t.Error("the seat was not given up")
+		}
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,168 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/engine"
+)
+
+func listen(t *testing.T) (*net.UnixConn, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "n")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn, path
+}
+
+func hear(t *testing.T, conn *net.UnixConn) string {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 4096)
+	n, err := conn.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b[:n])
+}
+
+func TestNotify(t *testing.T) {
+	conn, path := listen(t)
+	env := map[string]string{"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "30000000"}
+	n := NewNotifier(func(k string) string { return env[k] })
+	if n.Watchdog != 30*time.Second {
+		t.Errorf("watchdog %v", n.Watchdog)
+	}
+	if err := n.Tell("READY=1", "STATUS=started"); err != nil {
+		t.Fatal(err)
+	}
+	if got := hear(t, conn); got != "READY=1\nSTATUS=started" {
+		t.Errorf("heard %q", got)
+	}
+	if err := (Notifier{}).Tell("READY=1"); err != nil {
+		t.Error("without a service manager:", err)
+	}
+	n.socket += "x"
+	if err := n.Tell("READY=1"); err == nil {
+		t.Error("told nobody, and all is well")
+	}
+}
+
+// The abstract namespace is written with an @.
+func TestNotifyAbstract(t *testing.T) {
+	name := "@fairlease-test-" + filepath.Base(t.TempDir()) + t.Name()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := NewNotifier(func(k string) string { return map[string]string{"NOTIFY_SOCKET": name}[k] }).Tell("WATCHDOG=1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := hear(t, conn); got != "WATCHDOG=1" {
+		t.Errorf("heard %q", got)
+	}
+}
+
+// What the service manager hears in the life of a daemon.
+func TestWhatTheServiceManagerHears(t *testing.T) {
+	conn, path := listen(t)
+	heard := make(chan string, 1000)
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, err := conn.Read(b)
+			if err != nil {
+				return
+			}
+			heard <- string(b[:n])
+		}
+	}()
+	await := func(word string) {
+		t.Helper()
+		late := time.After(20 * time.Second)
+		for {
+			select {
+			case got := <-heard:
+				if strings.Contains(got, word) {
+					return
+				}
+			case <-late:
+				t.Fatalf("%s was not heard", word)
+			}
+		}
+	}
+	dir := t.TempDir()
+	hangup := make(chan os.Signal, 1)
+	cfg := settings(t, dir, short)
+	d := &Daemon{Cluster: newLive(), Decide: engine.Decide, Config: cfg, Hangup: hangup, Log: zerolog.Nop(),
+		Notify:  Notifier{socket: path, Watchdog: time.Second},
+		Connect: func(context.Context) (Store, error) { return &desk{chair: newChair(), name: "a"}, nil },
+		Reload:  func() (*config.Config, error) { return cfg, nil }}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- d.Serve(ctx) }()
+	await("READY=1")
+	await("STATUS=round 1")
+	await("WATCHDOG=1")
+	hangup <- syscall.SIGHUP
+	await("RELOADING=1")
+	await("READY=1")
+	stop()
+	await("STOPPING=1")
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A turn that hangs keeps the watchdog from being told that all is well.
+func TestWatchdogSeesAHangingTurn(t *testing.T) {
+	d := &Daemon{}
+	now := time.Now()
+	if !d.alive(now) {
+		t.Error("no turn is on, and all is not well")
+	}
+	d.began.Store(now.Add(-turnLimit).UnixMilli())
+	if !d.alive(now) {
+		t.Error("a long turn counts as hanging")
+	}
+	d.began.Store(now.Add(-turnLimit - 2*time.Minute).UnixMilli())
+	if d.alive(now) {
+		t.Error("a turn that hangs is not noticed")
+	}
+}
+
+// A clock that was set back leaves the next beat far ahead: that is noticed.
+func TestStalledBeats(t *testing.T) {
+	d := &Daemon{}
+	now := time.Now()
+	if d.stalled(now) {
+		t.Error("stalled before the first turn")
+	}
+	d.ended.Store(now.Add(-time.Hour).UnixMilli())
+	if d.stalled(now) {
+		t.Error("stalled with a clock that goes forward")
+	}
+	d.ended.Store(now.Add(time.Hour).UnixMilli())
+	if !d.stalled(now) {
+		t.Error("a clock that was set back by an hour is not noticed")
+	}
+	d.began.Store(1)
+	if d.stalled(now) {
+		t.Error("stalled in the middle of a turn")
+	}
+}

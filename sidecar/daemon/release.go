@@ -1,0 +1,242 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// Release gives every job back to Slurm as its user had it, and removes all that
+// is ours: gates, site factors, required nodes, reservations. What is ours it
+// knows from the state file, from the memory of the journal where there is one,
+// and from Slurm alone: the mark of the submit plugin and the names of
+// reservations.
+type Release struct {
+	Cluster loop.Cluster
+	State   State
+	Memory  cluster.Memory // of the journal; empty without
+	// Patience is how long to wait for jobs that still clean up after a requeue.
+	// Then they are opened all the same, and Slurm starts them two minutes later.
+	Patience time.Duration
+}
+
+// Released is what a release did.
+type Released struct {
+	Opened       int      `json:"opened"`       // waiting jobs and arrays given back
+	Freed        int      `json:"freed"`        // running jobs freed of a reservation
+	Reservations int      `json:"reservations"` // removed
+	Failed       []string `json:"failed"`       // in words
+	// Pinned are running jobs that keep the node list of their grant: Slurm does not
+	// let it be changed while they run. It matters only if they are requeued.
+	Pinned []cluster.JobID `json:"pinned"`
+
+	opened map[cluster.JobID]bool
+}
+
+// between is the pause between two looks.
+const between = time.Second
+
+// Plan gives what a release would do now.
+func (r *Release) Plan(ctx context.Context) ([]cluster.Action, error) {
+	seen, err := r.Cluster.Observe(ctx, 0)
+	if err != nil {
+		return nil, fmt.Errorf("look at the cluster: %w", err)
+	}
+	return r.actions(&seen, true, false).list, nil
+}
+
+// Do releases, and looks again until nothing of ours is left or it can do no more.
+// Its error is about the cluster as a whole; what failed singly is in Released.
+func (r *Release) Do(ctx context.Context) (Released, error) {
+	done := Released{opened: map[cluster.JobID]bool{}}
+	end := time.Now().Add(r.Patience)
+	for first := true; ; first = false {
+		seen, err := r.Cluster.Observe(ctx, 0)
+		if err != nil {
+			return done, fmt.Errorf("look at the cluster: %w", err)
+		}
+		last := !time.Now().Before(end)
+		todo := r.actions(&seen, first, last)
+		done.Failed = nil
+		for i, o := range r.Cluster.Apply(ctx, todo.list) {
+			done.count(&todo.list[i], &o)
+		}
+		done.Pinned = todo.pinned
+		if last || !first && len(todo.list) == 0 && !todo.wait {
+			return done, nil
+		}
+		select {
+		case <-ctx.Done():
+			return done, ctx.Err()
+		case <-time.After(between):
+		}
+	}
+}
+
+func (d *Released) count(a *cluster.Action, o *cluster.Outcome) {
+	switch {
+	case o.Skipped:
+	case !o.OK:
+		what := a.Reservation
+		if a.Job != 0 || a.ID != (cluster.JobID{}) {
+			what = "job " + a.ID.String()
+		}
+		d.Failed = append(d.Failed, fmt.Sprintf("%s %s: %s", a.Verb, what, o.Error))
+	case a.Verb == cluster.Open || a.Verb == cluster.TakeBack:
+		d.opened[a.ID] = true
+		d.Opened = len(d.opened)
+	case a.Verb == cluster.Release:
+		d.Freed++
+	case a.Verb == cluster.Unreserve:
+		d.Reservations++
+	}
+}
+
+// todo is one pass.
+type todo struct {
+	list   []cluster.Action
+	wait   bool // something becomes possible soon
+	pinned []cluster.JobID
+}
+
+// actions works out one pass: everything that may be ours at first, later what is
+// still to be seen.
+func (r *Release) actions(seen *cluster.Sighting, first, last bool) todo {
+	var t todo
+	known := r.known()
+	arrays := map[int64]bool{}
+	for i := range seen.Jobs {
+		j := &seen.Jobs[i]
+		had, ours := find(known, j)
+		if !ours || j.State == cluster.Done || j.Whole && arrays[j.Record] {
+			continue
+		}
+		arrays[j.Record] = arrays[j.Record] || j.Whole
+		switch j.State {
+		case cluster.Running, cluster.Suspended:
+			if isOurs(j.Reservation) {
+				t.list = append(t.list, action(cluster.Release, j, cluster.Action{Reservation: j.Reservation}))
+			}
+			if len(j.NodeList) > 0 && !slices.Equal(j.NodeList, had.Nodes) {
+				t.pinned = append(t.pinned, j.ID)
+			}
+		case cluster.Completing:
+			t.wait = !last
+			if last {
+				t.list = append(t.list, open(j, had, seen.Now))
+			}
+		case cluster.Waiting:
+			if first || changed(j, had, seen.Now) {
+				t.list = append(t.list, open(j, had, seen.Now))
+			}
+		}
+	}
+	for i := range seen.Reservations {
+		if v := &seen.Reservations[i]; v.Ours && v.End > seen.Now {
+			t.list = append(t.list, cluster.Action{Verb: cluster.Unreserve, Reservation: v.Name,
+				Because: cluster.Reason{Code: cluster.BecauseTidy}})
+		}
+	}
+	return t
+}
+
+func action(verb cluster.Verb, j *cluster.Job, a cluster.Action) cluster.Action {
+	a.Verb, a.ID, a.Record, a.Whole, a.Restarts = verb, j.ID, j.Record, j.Whole, j.Restarts
+	a.Because = cluster.Reason{Code: cluster.BecauseTidy}
+	return a
+}
+
+func open(j *cluster.Job, had Touched, now cluster.Instant) cluster.Action {
+	verb, a := cluster.Open, cluster.Action{Array: j.Whole, NodeList: had.Nodes}
+	if had.Begin > now {
+		verb, a.Until = cluster.TakeBack, had.Begin
+	}
+	if had.Limit > 0 && had.Limit != j.Limit {
+		a.Limit = had.Limit
+	}
+	return action(verb, j, a)
+}
+
+// slack is how far Slurm's whole seconds may be from our milliseconds.
+const slack = 2 * cluster.Second
+
+// changed tells whether a waiting job is still not as its user had it.
+func changed(j *cluster.Job, had Touched, now cluster.Instant) bool {
+	return j.Eligible > max(now, had.Begin).Add(slack) || isOurs(j.Reservation) || !slices.Equal(j.NodeList, had.Nodes)
+}
+
+func isOurs(reservation string) bool {
+	return len(reservation) > len(cluster.ReservationPrefix) && reservation[:len(cluster.ReservationPrefix)] == cluster.ReservationPrefix
+}
+
+// known gives what jobs had by id, and what arrays had by record.
+type known struct {
+	jobs   map[cluster.JobID]Touched
+	arrays map[int64]Touched
+}
+
+// known joins the state file with the journal's memory; the file is newer.
+func (r *Release) known() known {
+	k := known{jobs: map[cluster.JobID]Touched{}, arrays: map[int64]Touched{}}
+	for i := range r.Memory.Records {
+		if m := &r.Memory.Records[i]; m.Done == 0 && (m.Gate > 0 || m.Pinned || m.Terms > 0) {
+			k.jobs[m.ID] = touched(m, m.ID.ID, false)
+		}
+	}
+	for _, t := range r.State.Jobs {
+		k.jobs[t.ID] = t
+		if t.Array {
+			k.arrays[t.Record] = t
+		}
+	}
+	return k
+}
+
+// find tells whether a job may have been changed by us, and what it had before.
+// The same id alone proves nothing: ids come round again.
+func find(k known, j *cluster.Job) (Touched, bool) {
+	for _, look := range []func() (Touched, bool){
+		func() (Touched, bool) { t, ok := k.jobs[j.ID]; return t, ok },
+		func() (Touched, bool) { t, ok := k.arrays[j.ID.ID]; return t, ok },
+	} {
+		if t, ok := look(); ok && t.User == j.User && (t.Submit == j.Submit || j.Restarts > 0) {
+			return t, true
+		}
+	}
+	if j.Marked || isOurs(j.Reservation) {
+		return Touched{ID: j.ID, Begin: j.MarkedBegin, Nodes: unpinned(j)}, true
+	}
+	return Touched{}, false
+}
+
+// unpinned guesses what nodes the user asked for, of a job of which nothing is
+// written: none if it holds a reservation of ours, since its node list is then ours too.
+func unpinned(j *cluster.Job) []string {
+	if isOurs(j.Reservation) {
+		return nil
+	}
+	return j.NodeList
+}
+
+// Forget removes the local files, when all is released.
+func Forget(state, heartbeats string, partitions []string) error {
+	paths := []string{state}
+	for _, p := range partitions {
+		paths = append(paths, filepath.Join(heartbeats, p))
+	}
+	var err error
+	for _, p := range paths {
+		if e := os.Remove(p); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}

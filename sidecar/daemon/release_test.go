@@ -1,0 +1,162 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// After a release every waiting job is as its user had it, whatever the daemon was
+// in the middle of, and no reservation of ours is left. It needs no database.
+func TestReleaseLeavesNoTrace(t *testing.T) {
+	for _, crash := range []time.Duration{3 * time.Second, 15*time.Second + 100*time.Millisecond, 20*time.Second + 500*time.Millisecond, 47 * time.Second} {
+		t.Run(crash.String(), func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				on := newLive()
+				on.submit("nlp", 4, 4)
+				on.submit("vision", 4, 4)
+				on.mu.Lock()
+				later := cluster.InstantOf(time.Now()).Add(cluster.Hour)
+				begin := on.v.Submit(sim.Work{User: "u", Account: "nlp", Partition: "gpu", Request: simtest.Gang(1), Begin: later, Runs: cluster.Hour})
+				node := on.v.Submit(sim.Work{User: "u", Account: "nlp", Partition: "gpu", Request: simtest.Gang(4), NodeList: []string{"v02"}, Runs: cluster.Hour})
+				tasks := on.v.SubmitArray(sim.Work{User: "u", Account: "vision", Partition: "gpu", Request: simtest.Gang(2), Runs: cluster.Hour}, 3)
+				on.mu.Unlock()
+				r := start(t, "a", newChair(), on, dir, short)
+				time.Sleep(crash)
+				r.end(t)
+				state, err := ReadState(filepath.Join(dir, "state.json"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				plan, err := (&Release{Cluster: on, State: state}).Plan(t.Context())
+				if err != nil || len(plan) == 0 {
+					t.Fatalf("nothing to release: %v", err)
+				}
+				done, err := (&Release{Cluster: on, State: state, Patience: 30 * time.Second}).Do(t.Context())
+				if err != nil || done.Opened == 0 || len(done.Failed) > 0 {
+					t.Fatalf("%+v %v", done, err)
+				}
+				seen, err := on.Observe(t.Context(), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, j := range seen.Jobs {
+					var nodes []string
+					if j.ID == node {
+						nodes = []string{"v02"}
+					}
+					if j.State == cluster.Waiting && (!slices.Equal(nodes, j.NodeList) || j.Reservation != "" ||
+						j.ID != begin && j.Eligible > seen.Now) {
+						t.Errorf("job %v is left with nodes %v, reservation %q, begin in %v", j.ID, j.NodeList, j.Reservation, j.Eligible.Sub(seen.Now))
+					}
+				}
+				if len(seen.Reservations) != 0 {
+					t.Errorf("reservations are left: %v", seen.Reservations)
+				}
+				if at := on.v.Job(begin).Eligible; at != later {
+					t.Errorf("the user's own begin time is %v now, it was %v", at, later)
+				}
+				_ = tasks
+			})
+		})
+	}
+}
+
+// Without any file, Slurm alone tells what is ours.
+func TestReleaseFromMarksAlone(t *testing.T) {
+	now := cluster.Instant(1_800_000_000_000)
+	gated, begin := now.Add(cluster.Hour), now.Add(2*cluster.Hour)
+	job := func(id int64, j cluster.Job) cluster.Job {
+		j.ID, j.Record, j.User = cluster.JobID{ID: id}, id, "u"
+		if j.State == "" {
+			j.State = cluster.Waiting
+		}
+		return j
+	}
+	seen := cluster.Sighting{Now: now, Jobs: []cluster.Job{
+		job(1, cluster.Job{Marked: true, Eligible: gated}),
+		job(2, cluster.Job{Marked: true, Eligible: gated, MarkedBegin: begin, NodeList: []string{"v1"}}),
+		job(3, cluster.Job{Eligible: gated}), // the user's own begin time: not ours
+		job(4, cluster.Job{Reservation: "fairlease_4_1", NodeList: []string{"v1"}}),
+		job(5, cluster.Job{State: cluster.Running, Reservation: "fairlease_5_1", NodeList: []string{"v1"}}),
+		job(6, cluster.Job{State: cluster.Done, Marked: true}),
+		job(7, cluster.Job{Reservation: "maintenance"}),
+	}, Reservations: []cluster.Reservation{{Name: "fairlease_4_1", Ours: true, End: gated}, {Name: "maintenance", End: gated}}}
+	var got []string
+	for _, a := range (&Release{}).actions(&seen, true, false).list {
+		got = append(got, strings.TrimSpace(string(a.Verb)+" "+strings.TrimPrefix(a.ID.String(), "0")+a.Reservation+" "+strings.Join(a.NodeList, ",")))
+	}
+	want := []string{"open 1", "take_back 2 v1", "open 4", "release 5fairlease_5_1", "unreserve fairlease_4_1"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// A job that came later under the same id is not the one that was written down.
+func TestReleaseKnowsJobsApart(t *testing.T) {
+	state := State{Jobs: []Touched{{ID: cluster.JobID{ID: 1}, Record: 1, User: "u", Submit: 5}}}
+	r := &Release{State: state}
+	for _, c := range []struct {
+		job  cluster.Job
+		ours bool
+	}{
+		{cluster.Job{ID: cluster.JobID{ID: 1}, User: "u", Submit: 5}, true},
+		{cluster.Job{ID: cluster.JobID{ID: 1}, User: "u", Submit: 9, Restarts: 1}, true},
+		{cluster.Job{ID: cluster.JobID{ID: 1}, User: "u", Submit: 9}, false},
+		{cluster.Job{ID: cluster.JobID{ID: 1}, User: "v", Submit: 5}, false},
+	} {
+		if _, ours := find(r.known(), &c.job); ours != c.ours {
+			t.Errorf("%+v: ours = %v", c.job, ours)
+		}
+	}
+}
+
+func TestStateFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "state.json")
+	if s, err := ReadState(path); err != nil || len(s.Jobs) != 0 {
+		t.Error("a file that is not there:", s, err)
+	}
+	want := State{Written: 7, Jobs: []Touched{{ID: cluster.TaskID(4, 2), Record: 4, Array: true, User: "u", Nodes: []string{"v1"}}}}
+	if err := want.write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadState(path)
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Error(d, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
+		t.Error("left over:", left)
+	}
+	for _, text := range []string{"{}", stateWord + "{", "x"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadState(path); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}
+
+func FuzzReadState(f *testing.F) {
+	f.Add([]byte(stateWord + `{"written":1,"jobs":[{"id":{"id":1},"user":"u"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "s")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := ReadState(path); err == nil {
+			(&Release{State: s}).known()
+		}
+	})
+}

@@ -1,0 +1,216 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// changes remembers what was said last about each matter, so that a lasting
+// trouble is logged once and not in every round.
+type changes struct {
+	mu   sync.Mutex
+	last map[string]string
+}
+
+// is tells whether the text is news about the matter.
+func (c *changes) is(matter, text string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == nil {
+		c.last = map[string]string{}
+	}
+	was, known := c.last[matter]
+	c.last[matter] = text
+	return !known || was != text
+}
+
+// trouble is is for an error. Numbers in it are no news: times and counts change
+// while the trouble is the same.
+func (c *changes) trouble(matter string, err error) bool {
+	return c.is(matter, strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, err.Error()))
+}
+
+func (c *changes) clear(matter string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.last, matter)
+}
+
+func (d *Daemon) once(matter string, err error) {
+	if d.said.trouble(matter, err) {
+		d.Log.Warn().Err(err).Msg(matter)
+	}
+}
+
+// pause is how long rounds rest after failures in a row.
+type pause struct {
+	failures int
+	since    time.Time
+	until    time.Time
+}
+
+// longestPause between two attempts; less where gates would lapse meanwhile.
+const longestPause = time.Minute
+
+// fail logs a failed round, once for each kind of trouble, and pauses rounds.
+func (d *Daemon) fail(err error) {
+	c := d.config.Load()
+	p := &d.pause
+	if p.failures == 0 {
+		p.since = time.Now()
+	}
+	p.failures++
+	interval := c.Interval.Span().Duration()
+	longest := max(min(longestPause, c.Gate.TTL.Span().Duration()/4), interval)
+	rest := min(interval<<min(p.failures-1, 10), longest)
+	p.until = time.Now().Add(rest - interval/2)
+	if d.said.trouble("round", err) {
+		d.Log.Error().Err(err).Int("failures", p.failures).Msg("no round; nothing is changed meanwhile")
+	}
+	d.tell("STATUS=no rounds: " + firstLine(err.Error()))
+}
+
+// recover notes that rounds succeed.
+func (d *Daemon) recover() {
+	if d.pause.failures > 0 {
+		d.Log.Info().Int("failures", d.pause.failures).Dur("after_ms", time.Since(d.pause.since)).Msg("rounds go on")
+		d.said.clear("round")
+		d.pause = pause{}
+	}
+}
+
+// wait notes that another daemon is seated.
+func (d *Daemon) wait(err error) {
+	d.recover()
+	if d.said.is("seat", err.Error()) {
+		d.Log.Info().Msg("waiting: " + err.Error())
+		d.tell("STATUS=waiting: " + firstLine(err.Error()))
+	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// report writes the lines of one round: the round's own, one for each action with
+// its outcome, and the events.
+func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
+	d.notes()
+	if err != nil && len(r.Outcomes) == 0 {
+		return
+	}
+	late := d.late.Swap(0)
+	if r.Quiet {
+		d.Log.Debug().Int("jobs", r.Jobs).Dur("took_ms", took).Int64("skipped", late).Msg("quiet round")
+		return
+	}
+	names := map[cluster.JobKey]string{}
+	for i := range r.Plan.Memory.Records {
+		names[r.Plan.Memory.Records[i].Key] = r.Plan.Memory.Records[i].ID.String()
+	}
+	done, failed, withheld := 0, 0, 0
+	for i := range r.Outcomes {
+		a, o := &r.Plan.Actions[i], &r.Outcomes[i]
+		switch {
+		case a.Withheld:
+			withheld++
+		case o.OK:
+			done++
+		case !o.Skipped:
+			failed++
+		}
+		d.action(r.Plan.Round, a, o)
+	}
+	for i := range r.Plan.Events {
+		e := &r.Plan.Events[i]
+		line := d.Log.Info().Int64("round", r.Plan.Round).Str("event", e.Kind)
+		if e.Job != 0 {
+			line.Str("job", names[e.Job])
+		}
+		if e.Node != "" {
+			line.Str("node", e.Node)
+		}
+		line.Msg(e.Text)
+	}
+	d.Log.WithLevel(levelOf(done, failed, len(r.Plan.Ended))).Int64("round", r.Plan.Round).Int("jobs", r.Jobs).
+		Int("leases", len(r.Plan.Memory.Leases)).Int("ended", len(r.Plan.Ended)).Int("claims", len(r.Plan.Memory.Claims)).
+		Int("actions", done).Int("failed", failed).Int("withheld", withheld).Int64("skipped", late).Dur("took_ms", took).Msg("round")
+	d.tell(fmt.Sprintf("STATUS=round %d: %d jobs, %d leases, %d actions", r.Plan.Round, r.Jobs, len(r.Plan.Memory.Leases), done+failed))
+}
+
+// levelOf gives the level of a round's line by what is in it.
+func levelOf(done, failed, ended int) zerolog.Level {
+	switch {
+	case failed > 0:
+		return zerolog.WarnLevel
+	case done > 0 || ended > 0:
+		return zerolog.InfoLevel
+	}
+	return zerolog.DebugLevel
+}
+
+// action writes an action's line. Gates that are set and actions that are only
+// recorded are many and dull.
+func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
+	level, outcome := zerolog.InfoLevel, "done"
+	switch {
+	case a.Withheld:
+		level, outcome = zerolog.DebugLevel, "withheld"
+	case o.Skipped:
+		outcome = "skipped"
+	case !o.OK:
+		level, outcome = zerolog.WarnLevel, "failed"
+	case a.Verb == cluster.Gate:
+		level = zerolog.DebugLevel
+	}
+	line := d.Log.WithLevel(level).Int64("round", round).Str("outcome", outcome).Str("because", string(a.Because.Code))
+	if a.ID != (cluster.JobID{}) {
+		line.Stringer("job", a.ID)
+	}
+	if len(a.Nodes) > 0 {
+		line.Strs("nodes", a.Nodes)
+	}
+	if a.Until != 0 {
+		line.Time("until", a.Until.Time())
+	}
+	if a.Reservation != "" {
+		line.Str("reservation", a.Reservation)
+	}
+	if a.Because.Note != "" {
+		line.Str("note", a.Because.Note)
+	}
+	if o.Error != "" && !a.Withheld {
+		line.Str("error", o.Error)
+	}
+	line.Dur("took_ms", o.Took.Duration()).Msg(string(a.Verb))
+}
+
+// notes logs what the look at the cluster left out, when that changes.
+func (d *Daemon) notes() {
+	if d.Notes == nil {
+		return
+	}
+	all := d.Notes()
+	if len(all) == 0 {
+		d.said.clear("look")
+		return
+	}
+	if d.said.is("look", strings.Join(all, "\n")) {
+		for _, n := range all {
+			d.Log.Warn().Msg(n)
+		}
+	}
+}

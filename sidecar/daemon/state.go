@@ -1,0 +1,156 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// Touched is what a job had before we changed it.
+type Touched struct {
+	ID     cluster.JobID   `json:"id"`
+	Record int64           `json:"record"`
+	Array  bool            `json:"array,omitempty"` // stands for all waiting tasks of Record
+	User   string          `json:"user"`
+	Submit cluster.Instant `json:"submit"`
+	// What the user asked for: 0 or empty = nothing.
+	Begin cluster.Instant `json:"begin,omitempty"`
+	Nodes []string        `json:"nodes,omitempty"`
+	Limit cluster.Span    `json:"limit,omitempty"`
+}
+
+// State is the local file: every job that we may have changed and that has not
+// ended since.
+type State struct {
+	Written cluster.Instant `json:"written"`
+	Jobs    []Touched       `json:"jobs"` // by id
+}
+
+// stateWord starts the file, so that nobody takes another one for it.
+const stateWord = "fairlease state 1\n"
+
+// ReadState reads the file; one that is not there is an empty state.
+func ReadState(path string) (State, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, nil
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("read what jobs had: %w", err)
+	}
+	rest, ok := cutPrefix(text, stateWord)
+	var s State
+	if !ok {
+		return State{}, fmt.Errorf("read what jobs had: %s is no state file of this fairlease; move it away", path)
+	}
+	if err := json.Unmarshal(rest, &s); err != nil {
+		return State{}, fmt.Errorf("read what jobs had: %s: %w; move it away", path, err)
+	}
+	return s, nil
+}
+
+func cutPrefix(text []byte, prefix string) ([]byte, bool) {
+	if len(text) < len(prefix) || string(text[:len(prefix)]) != prefix {
+		return text, false
+	}
+	return text[len(prefix):], true
+}
+
+// write puts the state into its file, in one step and for good.
+func (s State) write(path string) error {
+	text, err := json.Marshal(s)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	if err == nil {
+		err = replaceFile(path, append([]byte(stateWord), text...), 0o640, true)
+	}
+	if err != nil {
+		return fmt.Errorf("write down what jobs had: %w", err)
+	}
+	return nil
+}
+
+// with gives the state for a plan that is about to be carried out: the jobs that
+// it touches are added, those that have ended are left out.
+func (s State) with(plan *cluster.Plan) State {
+	records := map[cluster.JobID]*cluster.Record{}
+	for i := range plan.Memory.Records {
+		if r := &plan.Memory.Records[i]; r.Done == 0 {
+			records[r.ID] = r
+		}
+	}
+	out := State{Written: plan.At}
+	at := map[cluster.JobID]int{}
+	add := func(t Touched) {
+		if i, ok := at[t.ID]; ok {
+			t.Array = t.Array || out.Jobs[i].Array
+			out.Jobs[i] = t
+			return
+		}
+		at[t.ID] = len(out.Jobs)
+		out.Jobs = append(out.Jobs, t)
+	}
+	for _, t := range s.Jobs {
+		if r, ok := records[t.ID]; ok && r.User == t.User {
+			add(touched(r, t.Record, t.Array))
+		}
+	}
+	for i := range plan.Actions {
+		a := &plan.Actions[i]
+		if r, ok := records[a.ID]; ok && !a.Withheld && a.Verb != cluster.Notify {
+			add(touched(r, a.Record, a.Array))
+		}
+	}
+	slices.SortFunc(out.Jobs, func(a, b Touched) int { return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Record, b.Record)) })
+	return out
+}
+
+func touched(r *cluster.Record, record int64, array bool) Touched {
+	return Touched{ID: r.ID, Record: record, Array: array, User: r.User, Submit: r.Submit,
+		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit}
+}
+
+// recorder is a journal that also keeps the state file: when Commit returns nil,
+// what the plan's jobs had is in it.
+type recorder struct {
+	loop.Journal
+	path  string
+	state State
+}
+
+// record reads the state file, to go on with what an earlier process touched.
+func record(j loop.Journal, path string) (*recorder, error) {
+	s, err := ReadState(path)
+	return &recorder{Journal: j, path: path, state: s}, err
+}
+
+// Commit writes the round down and then, if it acts, the state. An error of the
+// latter means that nothing is acted on; the round stands and the next looks again.
+func (r *recorder) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
+	if err := r.Journal.Commit(ctx, snap, plan); err != nil {
+		return err
+	}
+	acts := slices.ContainsFunc(plan.Actions, func(a cluster.Action) bool { return !a.Withheld })
+	if !acts && len(r.state.Jobs) == 0 {
+		return nil
+	}
+	next := r.state.with(&plan)
+	if !acts && len(next.Jobs) == len(r.state.Jobs) {
+		return nil
+	}
+	if err := next.write(r.path); err != nil {
+		return err
+	}
+	r.state = next
+	return nil
+}

@@ -1,0 +1,303 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// live is a virtual cluster whose pretend time is the bubble's.
+type live struct {
+	mu      sync.Mutex
+	v       *sim.Virtual
+	looks   []time.Time
+	away    error         // what Observe fails with
+	slow    time.Duration // what Observe takes
+	before  func(context.Context, []cluster.Action)
+	applied []cluster.Action
+}
+
+func newLive() *live {
+	return &live{v: sim.NewVirtual(cluster.InstantOf(time.Now()), simtest.Nodes("v", "v100", 2, 4), []cluster.Account{
+		{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}, {Name: "vision", Parent: "root", Shares: 1}})}
+}
+
+func (l *live) submit(tenant string, n, gpus int) []cluster.JobID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var ids []cluster.JobID
+	for range n {
+		ids = append(ids, l.v.Submit(sim.Work{User: tenant + "_user", Account: tenant, Partition: "gpu",
+			Request: simtest.Gang(gpus), Runs: 10 * cluster.Hour}))
+	}
+	return ids
+}
+
+func (l *live) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	l.mu.Lock()
+	l.looks = append(l.looks, time.Now())
+	slow := l.slow
+	l.mu.Unlock()
+	time.Sleep(slow)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.away != nil {
+		return cluster.Sighting{}, l.away
+	}
+	l.v.Advance(cluster.InstantOf(time.Now()))
+	return l.v.Observe(ctx, since)
+}
+
+func (l *live) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
+	l.mu.Lock()
+	before := l.before
+	l.mu.Unlock()
+	if before != nil {
+		before(ctx, actions)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil {
+		return make([]cluster.Outcome, len(actions))
+	}
+	l.applied = append(l.applied, actions...)
+	return l.v.Apply(ctx, actions)
+}
+
+func (l *live) rounds() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.looks)
+}
+
+func (l *live) verbs(verb cluster.Verb) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, a := range l.applied {
+		if a.Verb == verb {
+			n++
+		}
+	}
+	return n
+}
+
+// chair is the seat and the journal of all daemons of a test.
+type chair struct {
+	mu     sync.Mutex
+	now    *sitting
+	gone   error // what everything fails with
+	pruned int
+	memory *sim.Memory
+}
+
+const takeover = 15 * time.Second
+
+type sitting struct {
+	*chair
+	name  string
+	lost  chan struct{}
+	heard time.Time
+	deaf  bool // its signs of life get lost
+	over  bool
+}
+
+// desk is the store as one daemon sees it.
+type desk struct {
+	*chair
+	name string
+	mine []*sitting
+}
+
+func newChair() *chair { return &chair{memory: sim.NewMemory()} }
+
+func (d *desk) Acquire(context.Context) (Seat, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.gone != nil {
+		return nil, d.gone
+	}
+	if s := d.now; s != nil {
+		if time.Since(s.heard) < takeover {
+			return nil, fmt.Errorf("%w: %s", ErrTaken, s.name)
+		}
+		s.over = true
+	}
+	d.now = &sitting{chair: d.chair, name: d.name, lost: make(chan struct{}), heard: time.Now()}
+	d.mine = append(d.mine, d.now)
+	return d.now, nil
+}
+
+func (d *desk) Prune(context.Context, time.Duration, time.Duration) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pruned++
+	return 3, d.gone
+}
+
+func (s *sitting) alive() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.gone != nil:
+		return s.gone
+	case s.deaf && !s.over:
+		return errors.New("no connection")
+	case s.over:
+		select {
+		case <-s.lost:
+		default:
+			close(s.lost)
+		}
+		return errors.New("the seat was lost")
+	}
+	s.heard = time.Now()
+	return nil
+}
+
+func (s *sitting) Keep(context.Context) error { return s.alive() }
+
+func (s *sitting) Resign(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == s {
+		s.now = nil
+	}
+	s.over = true
+	return nil
+}
+
+func (s *sitting) Lost() <-chan struct{} { return s.lost }
+
+func (s *sitting) Sure() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.heard.Add(takeover)
+}
+
+func (s *sitting) Journal() loop.Journal { return paper{s} }
+
+// paper is a journal that only the seated one can write to.
+type paper struct{ s *sitting }
+
+func (p paper) Open(ctx context.Context) (cluster.Memory, error) {
+	if err := p.s.alive(); err != nil {
+		return cluster.Memory{}, err
+	}
+	return p.s.memory.Open(ctx)
+}
+
+func (p paper) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
+	if err := p.s.alive(); err != nil {
+		return err
+	}
+	return p.s.memory.Commit(ctx, snap, plan)
+}
+
+func (p paper) Settle(ctx context.Context, plan cluster.Plan, outcomes []cluster.Outcome) error {
+	if err := p.s.alive(); err != nil {
+		return err
+	}
+	return p.s.memory.Settle(ctx, plan, outcomes)
+}
+
+func (p paper) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
+	if err := p.s.alive(); err != nil {
+		return nil, err
+	}
+	return p.s.memory.Overrides(ctx, now)
+}
+
+// lines is a log that tests read.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// with gives the lines that have that message.
+func (l *lines) with(message string) []map[string]any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []map[string]any
+	for line := range strings.Lines(l.b.String()) {
+		m := map[string]any{}
+		if err := json.Unmarshal([]byte(line), &m); err == nil && strings.Contains(fmt.Sprint(m["message"]), message) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// rig is a daemon under test.
+type rig struct {
+	*Daemon
+	log    *lines
+	desk   *desk
+	hangup chan os.Signal
+	dir    string
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+const short = "mode: act\ninterval: 1s\nlease: {term: 20s, min: 10s, notice: 5s, grant_timeout: 10s}\ngate: {ttl: 1m}\nreclaim: {threshold: 1s}\n"
+
+// settings makes a configuration whose files are in dir.
+func settings(t *testing.T, dir, text string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("f.yaml", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Files.Heartbeats, c.Files.State = dir, filepath.Join(dir, "state.json")
+	return c
+}
+
+// start starts a daemon; the test's end stops it.
+func start(t *testing.T, name string, on *chair, c loop.Cluster, dir, text string) *rig {
+	t.Helper()
+	r := &rig{log: &lines{}, desk: &desk{chair: on, name: name}, hangup: make(chan os.Signal, 1), dir: dir, ended: make(chan error, 1)}
+	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Config: settings(t, dir, text), Hangup: r.hangup,
+		Connect: func(context.Context) (Store, error) { return r.desk, on.gone },
+		Reload:  func() (*config.Config, error) { return nil, errors.New("there is nothing to reload") },
+		Log:     zerolog.New(r.log)}
+	ctx, cancel := context.WithCancel(t.Context())
+	r.stop = cancel
+	go func() { r.ended <- r.Serve(ctx) }()
+	return r
+}
+
+func (r *rig) end(t *testing.T) {
+	t.Helper()
+	r.stop()
+	if err := <-r.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func (r *rig) heartbeat(partition string) (string, bool) {
+	text, err := os.ReadFile(filepath.Join(r.dir, partition))
+	return string(text), err == nil
+}

@@ -1,0 +1,275 @@
+// Package explain makes sentences of reasons. Reasons are data, a code and
+// numbers; here, and nowhere else, they become words for people.
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Words is what sentences need besides the reason. The zero value says times in
+// UTC and names other jobs by our own number.
+type Words struct {
+	// Now is the moment that times are told against; 0 = they are told alone.
+	Now cluster.Instant
+	// Zone is what times are told in; nil = UTC.
+	Zone *time.Location
+	// Job names a job by its key as users know it; "" where it is not known.
+	Job func(cluster.JobKey) string
+}
+
+// Reason says in words why a job runs or waits, as what follows "it …".
+func (w Words) Reason(r cluster.Reason) string {
+	if say, ok := sentences[r.Code]; ok {
+		return say(w, &r)
+	}
+	return join(": ", string(r.Code), r.Note)
+}
+
+// sentences has one for every code.
+var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
+	// of jobs that hold a lease
+	cluster.BecauseGranted: func(w Words, r *cluster.Reason) string {
+		return "was granted " + gpus(r.Need, r.Pool) + w.till(r) + ": it was its turn" + w.standing(r)
+	},
+	cluster.BecauseRenewed: func(w Words, r *cluster.Reason) string {
+		return "had its lease renewed" + w.till(r) + ": still its turn, or nobody else could use the GPUs" + w.standing(r)
+	},
+	cluster.BecauseHolding: func(w Words, r *cluster.Reason) string {
+		return "holds its lease" + w.till(r) + w.standing(r)
+	},
+	cluster.BecauseAdopted: func(w Words, r *cluster.Reason) string {
+		return "ran before fairlease managed it, and was given a lease" + w.till(r)
+	},
+	cluster.BecauseStarting: func(w Words, r *cluster.Reason) string {
+		return "was granted a lease" + w.till(r) + " and Slurm is starting it" + slurmSays(r.Note)
+	},
+	cluster.BecauseMoved: func(w Words, r *cluster.Reason) string {
+		return "makes room for " + w.heir(r) + " and gets GPUs elsewhere"
+	},
+	cluster.BecauseNotice: func(w Words, r *cluster.Reason) string {
+		return "has notice: its lease ends" + w.at(r) + " and is not renewed, the GPUs go to " + w.heir(r) + "; it is requeued then"
+	},
+	cluster.BecauseEnding: func(w Words, r *cluster.Reason) string {
+		return "was requeued, since its lease is over; its GPUs go to " + w.heir(r) + " as soon as they are free"
+	},
+	cluster.BecauseExempt: func(_ Words, r *cluster.Reason) string {
+		return "is exempt, neither gated nor reclaimed, by order of an administrator" + because(r.Note)
+	},
+	cluster.BecauseKept: func(w Words, r *cluster.Reason) string {
+		return "is never reclaimed: its lease is renewed" + w.next(r) + " whatever others wait for" + because(r.Note)
+	},
+
+	// of jobs that wait
+	cluster.BecauseBehind: func(w Words, r *cluster.Reason) string {
+		return join("; ", "waits for its turn: it needs "+gpus(r.Need, r.Pool)+", and what is free or comes free goes to others first",
+			w.comparison(r), w.chance(r))
+	},
+	cluster.BecauseShape: func(w Words, r *cluster.Reason) string {
+		return join("; ", fmt.Sprintf("waits for GPUs that fit together: it needs %s, and %d are free, but not on nodes where it fits with its CPUs, memory and limits",
+			gpus(r.Need, r.Pool), r.Free), w.chance(r))
+	},
+	cluster.BecauseClaim: func(w Words, r *cluster.Reason) string {
+		return "is next: " + gpus(r.Need, r.Pool) + " are kept for it, and it starts when the leases there end," + w.at(r)
+	},
+	cluster.BecauseClaimed: func(w Words, r *cluster.Reason) string {
+		return join("; ", fmt.Sprintf("waits: the %d free GPUs are kept for %s", r.Free, w.heir(r)), w.chance(r))
+	},
+	cluster.BecauseBurst: func(w Words, r *cluster.Reason) string {
+		return join("; ", "waits: its tenant holds the most that it may while others wait (burst.max)", w.comparison(r), w.chance(r))
+	},
+	cluster.BecauseLimit: func(w Words, r *cluster.Reason) string {
+		return join("; ", "waits: it would be its turn, but no more leases are ended for others in one round (reclaim.max)", w.comparison(r), w.chance(r))
+	},
+	cluster.BecauseThreshold: func(w Words, r *cluster.Reason) string {
+		return join("; ", "waits: its tenant is not far enough behind to take GPUs from those that run (reclaim.threshold)", w.comparison(r), w.chance(r))
+	},
+	cluster.BecauseInactive: func(w Words, r *cluster.Reason) string {
+		if r.Note == "begin" {
+			return "waits for its own begin time" + w.at(r) + "; until then it is owed nothing"
+		}
+		return "could not start even on an empty cluster: " + or(r.Note, "it is held back in Slurm") + "; until then it is owed nothing"
+	},
+	cluster.BecauseFailed: func(w Words, r *cluster.Reason) string {
+		return "was granted GPUs, but Slurm did not start it" + slurmSays(r.Note) + "; tried again" + w.at(r)
+	},
+	cluster.BecauseFrozen: func(_ Words, r *cluster.Reason) string {
+		return "is frozen by order of an administrator" + because(r.Note)
+	},
+	cluster.BecauseTooBig: func(_ Words, r *cluster.Reason) string {
+		return "fits nowhere: it needs " + gpus(r.Need, r.Pool) + ", and no healthy nodes of its partitions could hold it even if they were empty"
+	},
+	cluster.BecauseReserved: func(_ Words, r *cluster.Reason) string {
+		return "waits: its time limit runs into a reservation wherever it could run" + because(r.Note)
+	},
+	cluster.BecauseUntouched: func(_ Words, r *cluster.Reason) string {
+		return "is not managed by fairlease" + because(r.Note) + "; Slurm alone decides"
+	},
+	cluster.BecauseCompleting: func(Words, *cluster.Reason) string {
+		return "still cleans up its last attempt; then it can have its next lease"
+	},
+	cluster.BecauseDone: func(_ Words, r *cluster.Reason) string {
+		return "is over" + because(r.Note)
+	},
+
+	// of actions
+	cluster.BecauseGate: func(Words, *cluster.Reason) string {
+		return "waits for a lease: its gate is kept shut"
+	},
+	cluster.BecauseNoStart: func(_ Words, r *cluster.Reason) string {
+		return "was granted GPUs, but did not start in time" + slurmSays(r.Note)
+	},
+	cluster.BecauseTidy: func(Words, *cluster.Reason) string {
+		return "is no longer needed"
+	},
+	cluster.BecauseHandOver: func(Words, *cluster.Reason) string {
+		return "keeps the nodes for the next lease while the last one is cleared away"
+	},
+}
+
+// gpus says "4 v100 GPUs".
+func gpus(n int, model string) string {
+	what := "GPUs"
+	if n == 1 {
+		what = "GPU"
+	}
+	if n == 0 {
+		return join(" ", model, what)
+	}
+	return join(" ", fmt.Sprint(n), model, what)
+}
+
+// standing says how the tenant of a job that runs stands.
+func (w Words) standing(r *cluster.Reason) string {
+	if r.Behind == 0 {
+		return ""
+	}
+	return "; its tenant is " + Behind(r.Behind)
+}
+
+// comparison says which tenant goes first and by what.
+func (w Words) comparison(r *cluster.Reason) string {
+	queue := ""
+	if r.Rank > 0 {
+		queue = fmt.Sprintf("it is number %d in its tenant's queue", r.Rank)
+	}
+	if r.Other == "" {
+		return queue
+	}
+	return join("; ", fmt.Sprintf("tenant %s went before it, being %s, while its own is %s", r.Other, Behind(r.OtherBehind), Behind(r.Behind)), queue)
+}
+
+// Behind says a span as behind or ahead of one's due.
+func Behind(s cluster.Span) string {
+	switch {
+	case s >= cluster.Second:
+		return s.String() + " behind its due"
+	case s <= -cluster.Second:
+		return (-s).String() + " ahead of its due"
+	}
+	return "even"
+}
+
+// chance says when the wait may end.
+func (w Words) chance(r *cluster.Reason) string {
+	if r.Until == 0 {
+		return ""
+	}
+	return "the next lease that could serve it ends" + w.at(r)
+}
+
+func (w Words) till(r *cluster.Reason) string {
+	if r.Until == 0 {
+		return ""
+	}
+	return " until " + w.Time(r.Until)
+}
+
+func (w Words) at(r *cluster.Reason) string {
+	if r.Until == 0 {
+		return " at a time not known yet"
+	}
+	return " at " + w.Time(r.Until)
+}
+
+func (w Words) next(r *cluster.Reason) string {
+	if r.Until == 0 {
+		return ""
+	}
+	return ", next" + w.at(r) + ","
+}
+
+// heir names the job that gets the GPUs.
+func (w Words) heir(r *cluster.Reason) string {
+	if r.For == 0 {
+		return "others who are further behind"
+	}
+	if w.Job != nil {
+		if name := w.Job(r.For); name != "" {
+			return "job " + name
+		}
+	}
+	return fmt.Sprintf("job #%d", r.For)
+}
+
+// Time says a moment, and how far off it is: "15:04:05 (in 00:03:20)".
+func (w Words) Time(t cluster.Instant) string {
+	zone := w.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	at := t.Time().In(zone)
+	format := "2006-01-02 15:04:05"
+	if w.Now != 0 && at.Format(time.DateOnly) == w.Now.Time().In(zone).Format(time.DateOnly) {
+		format = time.TimeOnly
+	}
+	if w.Now == 0 {
+		return at.Format(format)
+	}
+	return fmt.Sprintf("%s (%s)", at.Format(format), w.Off(t))
+}
+
+// Off says how far off a moment is: "in 00:03:20", "00:00:10 ago".
+func (w Words) Off(t cluster.Instant) string {
+	if d := t.Sub(w.Now); d < 0 {
+		return (-d).String() + " ago"
+	} else if d >= cluster.Second {
+		return "in " + d.String()
+	}
+	return "now"
+}
+
+func slurmSays(note string) string {
+	if note == "" {
+		return ""
+	}
+	return " (Slurm says: " + note + ")"
+}
+
+func because(note string) string {
+	if note == "" {
+		return ""
+	}
+	return ": " + note
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// join joins what is not empty.
+func join(by string, parts ...string) string {
+	var full []string
+	for _, p := range parts {
+		if p != "" {
+			full = append(full, p)
+		}
+	}
+	return strings.Join(full, by)
+}

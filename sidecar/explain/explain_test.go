@@ -1,0 +1,103 @@
+package explain_test
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/explain"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
+
+// codes reads all reasons' codes from the vocabulary's source.
+func codes(t *testing.T) []cluster.Code {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../cluster/reason.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []cluster.Code
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == "Code" {
+			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, cluster.Code(value))
+		}
+		return true
+	})
+	if len(out) < 25 {
+		t.Fatalf("only %d codes found", len(out))
+	}
+	return out
+}
+
+// Every code has a sentence of its own, with and without numbers.
+func TestSentences(t *testing.T) {
+	const now = cluster.Instant(1_800_000_000_000)
+	w := explain.Words{Now: now, Job: func(k cluster.JobKey) string { return map[cluster.JobKey]string{7: "4711_3"}[k] }}
+	var b strings.Builder
+	for _, code := range codes(t) {
+		full := cluster.Reason{Code: code, Pool: "v100", Need: 4, Free: 3, Behind: 2 * cluster.Minute, Other: "vision",
+			OtherBehind: cluster.Hour, Rank: 2, Until: now.Add(5 * cluster.Minute), For: 7, Note: "a note"}
+		bare := cluster.Reason{Code: code}
+		for _, r := range []cluster.Reason{full, bare} {
+			said := w.Reason(r)
+			b.WriteString(string(code) + ": it " + said + "\n")
+			if said == string(code) || said == string(code)+": a note" {
+				t.Errorf("%s has no sentence", code)
+			}
+		}
+	}
+	const golden = "testdata/sentences.txt"
+	if *rewrite {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), b.String()); d != "" {
+		t.Errorf("sentences changed (run with -rewrite if that is meant):\n%s", d)
+	}
+}
+
+func TestUnknownCode(t *testing.T) {
+	if got := (explain.Words{}).Reason(cluster.Reason{Code: "of_tomorrow", Note: "n"}); got != "of_tomorrow: n" {
+		t.Error(got)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	const now = cluster.Instant(1_800_000_000_000) // 2027-01-15 08:00:00 UTC
+	w := explain.Words{Now: now}
+	for at, want := range map[cluster.Instant]string{
+		now:                          "08:00:00 (now)",
+		now.Add(90 * cluster.Second): "08:01:30 (in 00:01:30)",
+		now.Add(-cluster.Minute):     "07:59:00 (00:01:00 ago)",
+		now.Add(2 * cluster.Day):     "2027-01-17 08:00:00 (in 2-00:00:00)",
+	} {
+		if got := w.Time(at); got != want {
+			t.Errorf("%v is said as %s, want %s", at, got, want)
+		}
+	}
+	if got := (explain.Words{}).Time(now); got != "2027-01-15 08:00:00" {
+		t.Error(got)
+	}
+}
