@@ -1,0 +1,107 @@
+// Command bench measures what the project promises, and prints one line a figure:
+//
+//	figure NAME VALUE UNIT
+//
+// Without -live it needs no root. With -live it measures on a real Slurm. A figure
+// that misses its mark is printed all the same.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+func main() {
+	live := flag.Bool("live", false, "measure on a real Slurm (needs root)")
+	jobs := flag.Int("jobs", 10_000, "waiting jobs in the live rounds")
+	suite := flag.String("suite", "forky", "Debian suite of the real Slurm: forky (26.05) or trixie (24.11)")
+	flag.Parse()
+	if !*live {
+		offline()
+		return
+	}
+	if err := onSlurm(*suite, *jobs); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// offline measures Decide on one core at a boundary where every lease ends.
+func offline() {
+	runtime.GOMAXPROCS(1)
+	fmt.Printf("Decide at a boundary, one core, 100 tenants, a node of 8 GPUs for every 5 jobs (%s)\n", machine())
+	for _, n := range []int{1000, 10_000, 50_000} {
+		s := simtest.Crowd(n, 100)
+		at := s.Ledger.At
+		s.Ledger = engine.Decide(s).Memory.Ledger // opens the accounts
+		s.Ledger.At = at
+		var cpu time.Duration
+		r := testing.Benchmark(func(b *testing.B) {
+			begin := used()
+			for b.Loop() {
+				engine.Decide(s)
+			}
+			cpu = (used() - begin) / time.Duration(b.N)
+		})
+		name := fmt.Sprintf("decide_%dk", n/1000)
+		fmt.Printf("%6d jobs: %.1f ms wall, %.1f ms CPU, %.1f MiB allocated a decision\n", n,
+			float64(r.NsPerOp())/1e6, cpu.Seconds()*1e3, float64(r.AllocedBytesPerOp())/(1<<20))
+		figure(name+"_ms", float64(r.NsPerOp())/1e6, "ms")
+	}
+	figure("decide_50k_mib", peakMiB(), "MiB") // the whole process, snapshot and benchmark included
+}
+
+func figure(name string, value float64, unit string) {
+	figures = append(figures, fmt.Sprintf("figure %s %.4g %s", name, value, unit))
+	fmt.Println(figures[len(figures)-1])
+}
+
+var figures []string
+
+// used gives the CPU time of this process so far.
+func used() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// peakMiB gives the most memory that this process has held since resetPeak.
+func peakMiB() float64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, _ := strconv.ParseFloat(strings.Fields(kb)[0], 64)
+			return n / 1024
+		}
+	}
+	return 0
+}
+
+// machine names the processor.
+func machine() string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	for line := range strings.Lines(string(info)) {
+		if name, ok := strings.CutPrefix(line, "model name"); ok {
+			return strings.TrimSpace(strings.TrimLeft(name, " \t:")) + fmt.Sprintf(", %d cores", runtime.NumCPU())
+		}
+	}
+	return runtime.GOARCH
+}

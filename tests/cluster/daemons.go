@@ -1,0 +1,257 @@
+package testcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Daemon of the cluster; a slurmd is Slurmd(node).
+type Daemon string
+
+// The daemons besides slurmd, in the order in which they start.
+const (
+	Munged     Daemon = "munged"
+	MariaDB    Daemon = "mariadbd"
+	Slurmdbd   Daemon = "slurmdbd"
+	Slurmctld  Daemon = "slurmctld"
+	Slurmrestd Daemon = "slurmrestd"
+)
+
+// Slurmd is the slurmd of a node.
+func Slurmd(node string) Daemon { return Daemon("slurmd-" + node) }
+
+func (d Daemon) node() (name string, ok bool) { return strings.CutPrefix(string(d), "slurmd-") }
+
+// Daemons lists all daemons of the cluster in starting order.
+func (c *Cluster) Daemons() []Daemon {
+	all := []Daemon{Munged, MariaDB, Slurmdbd, Slurmctld, Slurmrestd}
+	for _, n := range c.Options.nodeNames() {
+		all = append(all, Slurmd(n))
+	}
+	return all
+}
+
+// command starts the daemon in the background and leaves its process id in pidFile; it is a shell line for root.
+func (c *Cluster) command(d Daemon) string {
+	background := func(user, line string) string {
+		return fmt.Sprintf("setsid setpriv --reuid=%[1]s --regid=%[1]s --init-groups %[2]s </dev/null >>/var/log/slurm/%[3]s.log 2>&1 & echo $! >%[4]s",
+			user, line, d, inside(d.pidFile()))
+	}
+	switch d {
+	case Munged:
+		return "setpriv --reuid=munge --regid=munge --init-groups munged --force --num-threads=2"
+	case MariaDB:
+		return background("mysql", "mariadbd --defaults-file=/etc/slurm/my.cnf")
+	case Slurmdbd:
+		return "setpriv --reuid=slurm --regid=slurm --init-groups slurmdbd"
+	case Slurmctld:
+		// After a kill early in its life state files are missing, which it takes only with -i. A clean stop removes the pid file.
+		if _, err := os.Stat(c.host(d.pidFile())); err == nil {
+			return "setpriv --reuid=slurm --regid=slurm --init-groups slurmctld -i"
+		}
+		return "setpriv --reuid=slurm --regid=slurm --init-groups slurmctld"
+	case Slurmrestd:
+		return background(Operator, "slurmrestd -a rest_auth/local unix:/run/slurmrestd/slurmrestd.sock")
+	}
+	node, _ := d.node()
+	return "slurmd -N " + node
+}
+
+// pidFile of a daemon, relative to /run.
+func (d Daemon) pidFile() string {
+	_, slurmd := d.node()
+	switch {
+	case d == Munged:
+		return "munge/munged.pid"
+	case d == Slurmctld, d == Slurmdbd, slurmd:
+		return "slurm/" + string(d) + ".pid"
+	}
+	return "testcluster/" + string(d) + ".pid"
+}
+
+func inside(runFile string) string            { return "/run/" + runFile }
+func (c *Cluster) host(runFile string) string { return filepath.Join(c.Dir, "run", runFile) }
+
+// Start starts a stopped daemon and waits until it answers.
+func (c *Cluster) Start(ctx context.Context, d Daemon) error {
+	if err := c.launch(ctx, d); err != nil {
+		return err
+	}
+	return c.await(ctx, d)
+}
+
+func (c *Cluster) launch(ctx context.Context, d Daemon) error {
+	if pid := c.pid(d); pid != 0 {
+		return fmt.Errorf("starting %s: it runs already (process %d inside)", d, pid)
+	}
+	line := c.box.enter("root")
+	if d == Slurmrestd {
+		// It refuses clients whose process id it cannot see, so it lives in this machine's process namespace.
+		line = c.box.enterBy("root")
+	}
+	if _, err := c.runLine(ctx, line, "root", c.command(d), "sh"); err != nil {
+		return fmt.Errorf("starting %s: %w\n%s", d, err, c.logTail(d))
+	}
+	return nil
+}
+
+// await returns when the daemon answers, or an error with the end of its log.
+func (c *Cluster) await(ctx context.Context, d Daemon) error {
+	start := time.Now()
+	err := poll(ctx, 60*time.Second, func() error {
+		err := c.answers(ctx, d)
+		if err != nil && time.Since(start) > time.Second && c.pid(d) == 0 {
+			return final{fmt.Errorf("it ended: %w", err)}
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w\n%s", d, err, c.logTail(d))
+	}
+	return nil
+}
+
+// answers is nil when the daemon does its work.
+func (c *Cluster) answers(ctx context.Context, d Daemon) error {
+	dial := func(runFile string) error {
+		conn, err := net.DialTimeout("unix", c.host(runFile), time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+	switch d {
+	case Munged:
+		return dial("munge/munge.socket.2")
+	case MariaDB:
+		return dial("mysqld/mysqld.sock")
+	case Slurmrestd:
+		return dial("slurmrestd/slurmrestd.sock")
+	case Slurmdbd:
+		_, err := c.Exec(ctx, "root", "sacctmgr", "-n", "list", "cluster")
+		return err
+	case Slurmctld:
+		out, err := c.Exec(ctx, "root", "scontrol", "ping")
+		if err == nil && !strings.Contains(out, "is UP") {
+			err = errors.New(strings.TrimSpace(out))
+		}
+		return err
+	}
+	node, _ := d.node()
+	state, err := c.NodeState(ctx, node)
+	if err == nil && (strings.Contains(state, "DOWN") || strings.Contains(state, "UNKNOWN") || strings.Contains(state, "*") || strings.Contains(state, "NOT_RESPONDING")) {
+		err = fmt.Errorf("node %s is %s", node, state)
+	}
+	return err
+}
+
+// Stop ends a daemon with SIGTERM and waits until it is gone.
+func (c *Cluster) Stop(ctx context.Context, d Daemon) error { return c.end(ctx, d, syscall.SIGTERM) }
+
+// Kill ends a daemon with SIGKILL and waits until it is gone.
+func (c *Cluster) Kill(ctx context.Context, d Daemon) error { return c.end(ctx, d, syscall.SIGKILL) }
+
+// Freeze makes a daemon hang with SIGSTOP until Thaw.
+func (c *Cluster) Freeze(ctx context.Context, d Daemon) error {
+	return c.signal(ctx, d, syscall.SIGSTOP)
+}
+
+// Thaw wakes a frozen daemon.
+func (c *Cluster) Thaw(ctx context.Context, d Daemon) error {
+	return c.signal(ctx, d, syscall.SIGCONT)
+}
+
+// Restart stops a daemon and starts it again.
+func (c *Cluster) Restart(ctx context.Context, d Daemon) error {
+	if err := c.Stop(ctx, d); err != nil {
+		return err
+	}
+	return c.Start(ctx, d)
+}
+
+func (c *Cluster) end(ctx context.Context, d Daemon, with syscall.Signal) error {
+	if err := c.signal(ctx, d, with); err != nil {
+		return err
+	}
+	return poll(ctx, 60*time.Second, func() error {
+		if pid := c.pid(d); pid != 0 {
+			return fmt.Errorf("%s (process %d inside) has not ended: %v", d, pid, with)
+		}
+		return nil
+	})
+}
+
+func (c *Cluster) signal(ctx context.Context, d Daemon, signal syscall.Signal) error {
+	pid := c.pid(d)
+	var err error
+	switch {
+	case pid == 0:
+		err = errors.New("it does not run")
+	case d == Slurmrestd:
+		err = syscall.Kill(pid, signal)
+	default:
+		_, err = c.Exec(ctx, "root", "kill", fmt.Sprintf("-%d", signal), strconv.Itoa(pid))
+	}
+	if err != nil {
+		return fmt.Errorf("sending %s a signal (%v): %w", d, signal, err)
+	}
+	return nil
+}
+
+// pid of a daemon as its namespace numbers it, 0 when it does not run. Numbers come round again, so the process must also have the right name.
+func (c *Cluster) pid(d Daemon) int {
+	if d == Slurmrestd {
+		return c.box.outsider()
+	}
+	text, err := os.ReadFile(c.host(d.pidFile()))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/proc/%d/stat", c.box.pid, pid))
+	if err != nil {
+		return 0
+	}
+	// "PID (NAME) STATE …"; while it starts, it may still be what leads to it.
+	name, rest, _ := strings.Cut(string(stat), ") ")
+	_, name, _ = strings.Cut(name, "(")
+	program, _, _ := strings.Cut(string(d), "-")
+	if strings.HasPrefix(rest, "Z") || (name != program && name != "setpriv" && name != "setsid" && name != "sh") {
+		return 0
+	}
+	return pid
+}
+
+// logTail is the end of a daemon's log, for errors.
+func (c *Cluster) logTail(d Daemon) string {
+	text, err := os.ReadFile(c.LogFile(d))
+	if err != nil {
+		return ""
+	}
+	return "its log ends:\n" + tail(string(text), 12)
+}
+
+// LogFile is where this machine sees a daemon's log.
+func (c *Cluster) LogFile(d Daemon) string { return filepath.Join(c.Dir, "log", string(d)+".log") }
+
+// Running lists the daemons that run now.
+func (c *Cluster) Running() []Daemon {
+	var running []Daemon
+	for _, d := range c.Daemons() {
+		if c.pid(d) != 0 {
+			running = append(running, d)
+		}
+	}
+	return running
+}

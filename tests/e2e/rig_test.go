@@ -1,0 +1,305 @@
+// Package e2e governs a real Slurm with the real loop, engine and client, and
+// looks at what users and administrators would see.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/slurm"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// rig is a real Slurm under the loop, with short terms.
+type rig struct {
+	*testcluster.Cluster
+	t      *testing.T
+	suite  string
+	client *slurm.Client
+	dsn    string
+
+	mu       sync.Mutex
+	settings cluster.Settings
+	rules    loop.Rules
+	last     cluster.Plan
+	actions  []cluster.Action
+	outcomes []cluster.Outcome
+	ended    []cluster.Lease
+	errors   []error
+	stop     func()
+}
+
+// short gives settings with terms of term seconds and a turn every second.
+func short(term int) cluster.Settings {
+	return cluster.Settings{
+		Preset: "astraea", Interval: cluster.Second, Term: cluster.Span(term) * cluster.Second,
+		MinLease: 6 * cluster.Second, Notice: 3 * cluster.Second, GrantTimeout: 15 * cluster.Second,
+		GateTTL: 2 * cluster.Minute, RhoSelect: 16, CreditCap: 2 * cluster.Minute,
+		BurstMaxMilli: 2000, Window: 14 * cluster.Day, Threshold: cluster.Second, NewFirst: true, NewSharePercent: 50,
+		Signal: "USR1", SignalTo: "steps", SiteFactor: 1_000_000,
+	}
+}
+
+// onBoth runs a test on both Slurm versions at the same time.
+func onBoth(t *testing.T, o testcluster.Options, run func(t *testing.T, r *rig)) {
+	t.Parallel()
+	for _, suite := range testcluster.Suites {
+		t.Run(suite, func(t *testing.T) {
+			t.Parallel()
+			run(t, newRig(t, suite, o))
+		})
+	}
+}
+
+func newRig(t *testing.T, suite string, o testcluster.Options) *rig {
+	t.Helper()
+	o.Suite = suite
+	r := &rig{Cluster: testcluster.ForTest(t, o), t: t, suite: suite, settings: short(20), dsn: storetest.Database(t),
+		rules: loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}}
+	r.client = r.newClient()
+	return r
+}
+
+func (r *rig) newClient() *slurm.Client {
+	r.t.Helper()
+	c, err := slurm.New(slurm.Config{Address: "unix://" + r.RestSocket(), Scontrol: r.Scontrol(), FullEvery: 10 * time.Second})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(c.Close)
+	return c
+}
+
+// govern starts the loop: a turn every interval, until halt or the end of the test.
+func (r *rig) govern() {
+	r.t.Helper()
+	seat := r.seat()
+	l := &loop.Loop{Cluster: r.client, Journal: seat.Journal(), Decide: engine.Decide,
+		Configure: func() (loop.Rules, cluster.Settings) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.rules, r.settings
+		}}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(r.settings.Interval.Duration())
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			report, err := l.Turn(ctx)
+			r.note(report, err, ctx)
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	r.stop = func() {
+		cancel()
+		<-over
+		if err := seat.Resign(context.Background()); err != nil {
+			r.t.Logf("resign: %v", err)
+		}
+	}
+	r.t.Cleanup(r.halt)
+}
+
+// seat takes the seat in the journal, once whoever had it is gone for good.
+func (r *rig) seat() *store.Seat {
+	r.t.Helper()
+	s, err := store.Open(r.ctx(), store.Config{DSN: r.dsn, Takeover: 3 * time.Second})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(s.Close)
+	var seat *store.Seat
+	r.until("the seat is free", 20*time.Second, func() bool {
+		seat, err = s.Acquire(r.ctx(), r.t.Name())
+		return err == nil
+	})
+	return seat
+}
+
+// halt ends the loop after its present turn, as if the sidecar had stopped.
+func (r *rig) halt() {
+	if r.stop != nil {
+		r.stop()
+		r.stop = nil
+	}
+}
+
+func (r *rig) note(report loop.Report, err error, ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		if ctx.Err() == nil {
+			r.errors = append(r.errors, err)
+			r.t.Logf("turn: %v", err)
+		}
+		return
+	}
+	if report.Quiet {
+		return
+	}
+	r.last = report.Plan
+	r.ended = append(r.ended, report.Plan.Ended...)
+	for i, a := range report.Plan.Actions {
+		r.actions, r.outcomes = append(r.actions, a), append(r.outcomes, report.Outcomes[i])
+		if o := report.Outcomes[i]; !o.OK && !o.Skipped {
+			r.t.Logf("%s of job %s: %s", a.Verb, a.ID, o.Error)
+		}
+	}
+}
+
+// plan gives the last plan that was not quiet.
+func (r *rig) plan() cluster.Plan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// count counts actions of a verb on a job that were carried out ("" = any job).
+func (r *rig) count(verb cluster.Verb, id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for i, a := range r.actions {
+		if a.Verb == verb && r.outcomes[i].OK && (id == "" || a.ID.String() == id) {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *rig) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	r.t.Cleanup(cancel)
+	return ctx
+}
+
+// submit queues a job that ends by itself after so many seconds of work.
+func (r *rig) submit(user, script string, args ...string) string {
+	r.t.Helper()
+	id, err := r.Sbatch(r.ctx(), user, script, append([]string{"-t", "60"}, args...)...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return id
+}
+
+// sleeps is a job that just holds its GPUs; exec, so that TERM ends it at once.
+func sleeps(seconds int) string { return fmt.Sprintf("#!/bin/bash\nexec sleep %d\n", seconds) }
+
+// until waits for a condition, with a deadline.
+func (r *rig) until(what string, limit time.Duration, ok func() bool) {
+	r.t.Helper()
+	deadline := time.Now().Add(limit)
+	for !ok() {
+		if time.Now().After(deadline) {
+			r.dump()
+			r.t.Fatalf("not within %s: %s", limit, what)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// dump shows what the loop and Slurm think, when a test has failed.
+func (r *rig) dump() {
+	queue, _ := r.Exec(r.ctx(), "root", "squeue", "-a", "-o", "%i %a %u %t %r %R %b %S %V")
+	r.t.Logf("squeue:\n%s", queue)
+	p := r.plan()
+	for _, l := range p.Memory.Leases {
+		r.t.Logf("lease %+v", l)
+	}
+	for _, v := range p.Verdicts {
+		r.t.Logf("verdict %+v", v)
+	}
+	for _, s := range p.Tenants {
+		r.t.Logf("tenant %+v", s)
+	}
+}
+
+// state gives a job's state in Slurm.
+func (r *rig) state(id string) string {
+	r.t.Helper()
+	j, err := r.Job(r.ctx(), id)
+	if err != nil {
+		return ""
+	}
+	return j["JobState"]
+}
+
+func (r *rig) waitState(id string, limit time.Duration, states ...string) {
+	r.t.Helper()
+	r.until("job "+id+" is "+strings.Join(states, " or "), limit, func() bool { return slices.Contains(states, r.state(id)) })
+}
+
+// used gives what a tenant has received and was due since the loop began, over all pools.
+func (r *rig) used(tenant string) (alloc, due cluster.GPUTime) {
+	for _, row := range r.plan().Memory.Ledger.Tenants {
+		if row.Tenant == tenant {
+			alloc, due = alloc+row.Alloc, due+row.Due
+		}
+	}
+	return alloc, due
+}
+
+// holds gives how many GPUs a tenant holds now, by the ledger's standing.
+func (r *rig) holds(tenant string) int {
+	n := 0
+	for _, s := range r.plan().Tenants {
+		if s.Tenant == tenant {
+			n += s.Holds
+		}
+	}
+	return n
+}
+
+// accounted gives the GPU-seconds of an account as slurmdbd has them, over all
+// attempts that started after since.
+func (r *rig) accounted(account string, since time.Time) float64 {
+	r.t.Helper()
+	out, err := r.Exec(r.ctx(), "root", "sacct", "-a", "-D", "-X", "-n", "-P", "-A", account, "-S", since.Format("2006-01-02T15:04:05"),
+		"-o", "jobid,state,elapsedraw,alloctres")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	sum := 0.0
+	for line := range strings.Lines(out) {
+		f := strings.Split(strings.TrimSpace(line), "|")
+		if len(f) != 4 {
+			continue
+		}
+		seconds, _ := strconv.Atoi(f[2])
+		for tres := range strings.SplitSeq(f[3], ",") {
+			if n, ok := strings.CutPrefix(tres, "gres/gpu="); ok {
+				gpus, _ := strconv.Atoi(n)
+				sum += float64(seconds * gpus)
+			}
+		}
+	}
+	return sum
+}
+
+// output reads a file from a user's home.
+func (r *rig) output(user, name string) string {
+	b, err := os.ReadFile(filepath.Join(r.Home(user), name))
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop/clustertest"
+	"github.com/fairlease/fairlease/sidecar/slurm"
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// stage is a real Slurm as the suite of loop.Cluster wants it.
+type stage struct {
+	*slurm.Client
+	r *rig
+}
+
+var userOf = map[string]string{"nlp": "alice", "vision": "bob", "third": "dan"}
+
+func (s stage) Submit(t *testing.T, w clustertest.Work) cluster.JobID {
+	t.Helper()
+	gres := fmt.Sprintf("--gres=gpu:%d", w.GPUs)
+	if w.Model != "" {
+		gres = fmt.Sprintf("--gres=gpu:%s:%d", w.Model, w.GPUs)
+	}
+	args := []string{"-A", w.Account, gres, "-t", "60"}
+	if w.Limit > 0 {
+		args = append(args, "-t", strconv.Itoa(int(w.Limit.Minutes())))
+	}
+	if w.Gated {
+		args = append(args, "--begin=now+1hour")
+	}
+	if w.Array > 0 {
+		args = append(args, fmt.Sprintf("--array=0-%d", w.Array-1))
+	}
+	if w.NoRequeue {
+		args = append(args, "--no-requeue")
+	}
+	id, err := s.r.Sbatch(s.r.ctx(), userOf[w.Account], sleeps(w.Seconds), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job, err := cluster.ParseJobID(strings.TrimSpace(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job
+}
+
+func (s stage) Cancel(t *testing.T, id cluster.JobID) {
+	t.Helper()
+	if _, err := s.r.Exec(s.r.ctx(), "root", "scancel", id.String()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s stage) Pass() { time.Sleep(300 * time.Millisecond) }
+
+func TestSlurmPassesTheClusterSuite(t *testing.T) {
+	o := testcluster.Options{Accounts: []testcluster.Account{
+		{Name: "nlp", Users: []string{"alice"}}, {Name: "vision", Users: []string{"bob"}}, {Name: "third", Users: []string{"dan"}}}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		clustertest.Run(t, func(t *testing.T) clustertest.World {
+			if out, _ := r.Exec(r.ctx(), "root", "squeue", "-h", "-o", "%i"); out != "" {
+				if _, err := r.Exec(r.ctx(), "root", append([]string{"scancel"}, strings.Fields(out)...)...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.until("the cluster is empty", 30*time.Second, func() bool { out, _ := r.Exec(r.ctx(), "root", "squeue", "-h"); return out == "" })
+			return stage{r.newClient(), r}
+		})
+	})
+}

@@ -1,0 +1,271 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// verdict gives the last reason for a job; it has no code before the job was seen.
+func (r *rig) verdict(id string) cluster.Reason {
+	p := r.plan()
+	for _, rec := range p.Memory.Records {
+		if rec.ID.String() != id {
+			continue
+		}
+		for _, v := range p.Verdicts {
+			if v.Job == rec.Key {
+				return v.Reason
+			}
+		}
+	}
+	return cluster.Reason{}
+}
+
+// The user's own --begin is kept: nothing is granted before it, and it is not lost.
+func TestUsersBeginIsKept(t *testing.T) {
+	onBoth(t, testcluster.Options{}, func(t *testing.T, r *rig) {
+		begin := time.Now().Add(25 * time.Second)
+		id := r.submit("alice", sleeps(1), "--gres=gpu:1", "--begin=now+25")
+		r.govern()
+		r.waitState(id, time.Minute, "RUNNING", "COMPLETED")
+		j, _ := r.Job(r.ctx(), id)
+		start, err := time.ParseInLocation("2006-01-02T15:04:05", j["StartTime"], time.Local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if start.Before(begin.Add(-2*time.Second)) || start.After(begin.Add(15*time.Second)) {
+			t.Errorf("started at %s, the user said %s", start, begin)
+		}
+	})
+}
+
+// A node without CPUs or memory to spare gets no grant, however many GPUs are idle.
+func TestShortageOfCPUsAndMemory(t *testing.T) {
+	onBoth(t, testcluster.Options{}, func(t *testing.T, r *rig) {
+		r.submit("carol", sleeps(600), "-p", "free", "-w", "v1", "-c", "15", "--mem=1000")
+		r.submit("carol", sleeps(600), "-p", "free", "-w", "v2", "--mem=63000")
+		r.until("the CPU jobs run", 30*time.Second, func() bool {
+			out, _ := r.Exec(r.ctx(), "root", "squeue", "-h", "-t", "R")
+			return strings.Count(out, "\n") == 2
+		})
+		cpus := r.submit("alice", sleeps(600), "--gres=gpu:v100:1", "-c", "4", "--mem=500")
+		memory := r.submit("alice", sleeps(600), "--gres=gpu:v100:1", "-c", "1", "--mem=4000")
+		r.govern()
+		r.waitState(cpus, 30*time.Second, "RUNNING")
+		r.waitState(memory, 30*time.Second, "RUNNING")
+		for id, node := range map[string]string{cpus: "v2", memory: "v1"} {
+			if j, _ := r.Job(r.ctx(), id); j["NodeList"] != node {
+				t.Errorf("job %s runs on %s, want %s", id, j["NodeList"], node)
+			}
+		}
+		if n := r.count(cluster.TakeBack, ""); n > 0 {
+			t.Errorf("%d grants did not start", n)
+		}
+	})
+}
+
+// A maintenance reservation ahead: a job whose limit runs into it is not granted
+// there; a shorter one is.
+func TestMaintenanceAhead(t *testing.T) {
+	onBoth(t, testcluster.Options{}, func(t *testing.T, r *rig) {
+		if err := r.Maintenance(r.ctx(), "service", "v1,v2,k1", "now+10minutes", 30); err != nil {
+			t.Fatal(err)
+		}
+		long := r.submit("alice", sleeps(600), "--gres=gpu:4", "-t", "60")
+		wants := r.submit("alice", sleeps(600), "--gres=gpu:v100:4", "-t", "60")
+		quick := r.submit("alice", sleeps(600), "--gres=gpu:v100:4", "-t", "5")
+		r.govern()
+		r.waitState(long, 30*time.Second, "RUNNING")
+		r.waitState(quick, 30*time.Second, "RUNNING")
+		if j, _ := r.Job(r.ctx(), long); j["NodeList"] != "k2" {
+			t.Errorf("the long job runs on %s, want k2, the only node without maintenance", j["NodeList"])
+		}
+		r.until("the other long job has its reason", 20*time.Second, func() bool { return r.verdict(wants).Code != "" })
+		if v := r.verdict(wants); v.Code != cluster.BecauseReserved {
+			t.Errorf("the job that cannot run before the maintenance waits because of %+v", v)
+		}
+		if n := r.count(cluster.Grant, wants); n > 0 {
+			t.Errorf("it was granted %d times", n)
+		}
+	})
+}
+
+// A QOS limit: the grant that does not start is taken back with Slurm's reason,
+// tried again with growing pauses, and others get the GPUs meanwhile.
+func TestQOSLimit(t *testing.T) {
+	o := testcluster.Options{QOS: []testcluster.QOS{{Name: "tight"}}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		if _, err := r.Exec(r.ctx(), "root", "sacctmgr", "-i", "modify", "qos", "tight", "set", "GrpTRES=gres/gpu=1"); err != nil {
+			t.Fatal(err)
+		}
+		r.settings.GrantTimeout = 6 * cluster.Second
+		limited := r.submit("alice", sleeps(600), "-A", "nlp", "--gres=gpu:4", "-q", "tight")
+		r.govern()
+		r.until("the grant was taken back", time.Minute, func() bool { return r.count(cluster.TakeBack, limited) > 0 })
+		r.until("its reason is Slurm's", 20*time.Second, func() bool {
+			v := r.verdict(limited)
+			return v.Code == cluster.BecauseFailed && strings.Contains(v.Note, "QOS")
+		})
+		for range 4 {
+			r.submit("bob", sleeps(600), "-A", "vision", "--gres=gpu:4")
+		}
+		r.until("others use all GPUs meanwhile", time.Minute, func() bool { return r.holds("vision") == 16 })
+		if _, err := r.Exec(r.ctx(), "root", "sacctmgr", "-i", "modify", "qos", "tight", "set", "GrpTRES=gres/gpu=-1"); err != nil {
+			t.Fatal(err)
+		}
+		r.waitState(limited, 2*time.Minute, "RUNNING")
+	})
+}
+
+// Held and dependent jobs are owed nothing and granted nothing until they are free.
+func TestHeldAndDependentJobs(t *testing.T) {
+	onBoth(t, testcluster.Options{}, func(t *testing.T, r *rig) {
+		held := r.submit("alice", sleeps(2), "--gres=gpu:1", "-H")
+		blocker := r.submit("carol", sleeps(2), "--gres=gpu:1", "-H")
+		dependent := r.submit("bob", sleeps(2), "--gres=gpu:1", "--dependency=afterany:"+blocker)
+		r.govern()
+		r.until("all three have verdicts", 30*time.Second, func() bool {
+			return r.verdict(held).Code == cluster.BecauseInactive && r.verdict(dependent).Code == cluster.BecauseInactive
+		})
+		time.Sleep(5 * time.Second)
+		for _, row := range r.plan().Memory.Ledger.Tenants {
+			if row.Due != 0 {
+				t.Errorf("%s is owed %d GPU-ms for jobs that could not run", row.Tenant, row.Due)
+			}
+		}
+		for _, id := range []string{held, blocker} {
+			user := "alice"
+			if id == blocker {
+				user = "carol"
+			}
+			if _, err := r.Exec(r.ctx(), user, "scontrol", "release", id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range []string{held, blocker, dependent} {
+			r.waitState(id, time.Minute, "COMPLETED")
+		}
+	})
+}
+
+// --gpus in all its spellings is granted what it asks for.
+func TestSpellingsOfGPURequests(t *testing.T) {
+	onBoth(t, testcluster.Options{}, func(t *testing.T, r *rig) {
+		asks := map[string]struct {
+			args []string
+			gpus int
+		}{
+			"gres":               {[]string{"--gres=gpu:3"}, 3},
+			"gres, typed":        {[]string{"--gres=gpu:k80:2"}, 2},
+			"gpus":               {[]string{"--gpus=2"}, 2},
+			"gpus over nodes":    {[]string{"--gpus=8", "-N2"}, 8},
+			"gpus, bare":         {[]string{"--gpus=8"}, 8},
+			"gpus, typed":        {[]string{"--gpus=v100:2"}, 2},
+			"gpus-per-node":      {[]string{"-N2", "--gpus-per-node=3"}, 6},
+			"gpus-per-task":      {[]string{"-n2", "--gpus-per-task=1"}, 2},
+			"gres without count": {[]string{"--gres=gpu"}, 1},
+		}
+		r.govern()
+		for name, ask := range asks {
+			id := r.submit("alice", sleeps(600), ask.args...)
+			r.until(name+" runs", 40*time.Second, func() bool { return r.state(id) == "RUNNING" })
+			r.until(name+" has its lease", 20*time.Second, func() bool {
+				for _, l := range r.plan().Memory.Leases {
+					if v := r.verdict(id); v.Need == ask.gpus && l.GPUs == ask.gpus && l.State == cluster.Active {
+						return true
+					}
+				}
+				return false
+			})
+			if r.count(cluster.TakeBack, id) > 0 {
+				t.Errorf("%s: a grant did not start", name)
+			}
+			if _, err := r.Exec(r.ctx(), "root", "scancel", id); err != nil {
+				t.Fatal(err)
+			}
+			r.until(name+" is gone", 30*time.Second, func() bool { return r.holds("nlp") == 0 })
+		}
+	})
+}
+
+// Jobs that others requeue or cancel, and nodes that go down, are normal input.
+func TestOthersRequeueAndCancel(t *testing.T) {
+	onBoth(t, testcluster.Options{}, func(t *testing.T, r *rig) {
+		requeued := r.submit("alice", sleeps(600), "--gres=gpu:v100:4")
+		cancelled := r.submit("alice", sleeps(600), "--gres=gpu:v100:4")
+		unlucky := r.submit("bob", sleeps(600), "--gres=gpu:k80:4")
+		next := r.submit("bob", sleeps(600), "--gres=gpu:v100:4")
+		r.govern()
+		r.until("the first three run", 40*time.Second, func() bool { return r.holds("nlp")+r.holds("vision") == 12 })
+		if _, err := r.Exec(r.ctx(), "root", "scontrol", "requeue", requeued); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Exec(r.ctx(), "alice", "scancel", cancelled); err != nil {
+			t.Fatal(err)
+		}
+		hit, err := r.Job(r.ctx(), unlucky)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.SetNode(r.ctx(), hit["NodeList"], "down"); err != nil {
+			t.Fatal(err)
+		}
+		r.until("the requeued job and the next run", 2*time.Minute, func() bool {
+			return r.state(requeued) == "RUNNING" && r.state(next) == "RUNNING" && r.state(cancelled) == "CANCELLED"
+		})
+		r.until("the unlucky job runs again", 2*time.Minute, func() bool {
+			j, _ := r.Job(r.ctx(), unlucky)
+			return j["JobState"] == "RUNNING" && j["Restarts"] != "0"
+		})
+	})
+}
+
+// An outage longer than MinJobAge is made up from slurmdbd: what ran meanwhile is charged.
+func TestOutageLongerThanMinJobAge(t *testing.T) {
+	onBoth(t, testcluster.Options{MinJobAge: 10}, func(t *testing.T, r *rig) {
+		begin := time.Now().Add(-2 * time.Second)
+		r.settings.GateTTL = 10 * cluster.Second
+		r.submit("alice", sleeps(4), "-A", "nlp", "--gres=gpu:4")
+		r.govern()
+		r.until("the first job is charged", 40*time.Second, func() bool { a, _ := r.used("nlp"); return a >= cluster.Times(4, 4*cluster.Second) })
+		r.halt()
+		meanwhile := r.submit("bob", sleeps(5), "-A", "vision", "--gres=gpu:4")
+		r.waitState(meanwhile, 40*time.Second, "COMPLETED")
+		r.until("Slurm has forgotten it", 2*time.Minute, func() bool {
+			out, err := r.Exec(r.ctx(), "root", "squeue", "-h", "-t", "all", "-j", meanwhile)
+			return err != nil || !strings.Contains(out, meanwhile)
+		})
+		r.client = r.newClient() // a new sidecar, with the old one's journal
+		round := r.plan().Round
+		r.govern()
+		r.until("the outage is booked", 30*time.Second, func() bool { return r.plan().Round > round })
+		alloc, _ := r.used("vision")
+		within(t, "what ran unseen [GPU-s]", float64(alloc)/1000, r.accounted("vision", begin), 1)
+	})
+}
+
+// Accounts below the tenant's level count as the tenant's own.
+func TestNestedAccounts(t *testing.T) {
+	o := testcluster.Options{Accounts: []testcluster.Account{
+		{Name: "nlp", Shares: 3}, {Name: "speech", Parent: "nlp", Users: []string{"alice"}}, {Name: "text", Parent: "nlp", Users: []string{"carol"}},
+		{Name: "vision", Shares: 1, Users: []string{"bob"}},
+	}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		for range 8 {
+			r.submit("alice", sleeps(600), "--gres=gpu:1")
+			r.submit("carol", sleeps(600), "--gres=gpu:1")
+			r.submit("bob", sleeps(600), "--gres=gpu:1")
+			r.submit("bob", sleeps(600), "--gres=gpu:1")
+		}
+		r.govern()
+		r.until("three to one", time.Minute, func() bool { return r.holds("nlp") == 12 && r.holds("vision") == 4 })
+		if slices.ContainsFunc(r.plan().Tenants, func(s cluster.Standing) bool { return s.Tenant == "speech" }) {
+			t.Error("an account below the level is no tenant")
+		}
+	})
+}

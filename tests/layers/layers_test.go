@@ -1,0 +1,157 @@
+// Package layers enforces the import rules and the purity of the engine.
+package layers
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/fairlease/fairlease/"
+
+// allowed says which of our own packages a package may import, by the longest
+// prefix that matches. Imports point one way.
+var allowed = map[string][]string{
+	"sidecar/cluster":         {},
+	"sidecar/engine":          {"sidecar/cluster", "sidecar/engine"},
+	"sidecar/engine/ltgf":     {"sidecar/cluster"},
+	"sidecar/engine/policy":   {"sidecar/cluster"},
+	"sidecar/engine/lease":    {"sidecar/cluster"},
+	"sidecar/engine/place":    {"sidecar/cluster"},
+	"sidecar/loop":            {"sidecar/cluster", "sidecar/loop"},
+	"sidecar/slurm":           {"sidecar/cluster"},
+	"sidecar/store":           {"sidecar/cluster", "migrate", "sql"},
+	"sidecar/store/storetest": {"migrate", "tests/cluster"},
+	"sidecar/explain":         {"sidecar/cluster"},
+	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/slurm", "sidecar/store", "sidecar/explain", "migrate"},
+	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},
+	"sidecar/config":          {"sidecar/cluster", "sidecar/loop"},
+	"migrate":                 {"sql"},
+	"sql":                     {},
+}
+
+// files calls f for every Go file that is not a test.
+func files(t *testing.T, root string, f func(dir string, fset *token.FileSet, file *ast.File)) {
+	t.Helper()
+	seen := 0
+	err := filepath.WalkDir(filepath.Join("../..", root), func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		seen++
+		rel, err := filepath.Rel("../..", filepath.Dir(path))
+		f(filepath.ToSlash(rel), fset, file)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen == 0 {
+		t.Fatalf("no Go files under %s: the rules guard nothing", root)
+	}
+}
+
+func imports(t *testing.T, file *ast.File) []string {
+	t.Helper()
+	var out []string
+	for _, spec := range file.Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, path)
+	}
+	return out
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	for root := range allowed {
+		files(t, root, func(dir string, _ *token.FileSet, file *ast.File) {
+			if rule(dir) != root {
+				return // a longer prefix rules it
+			}
+			for _, path := range imports(t, file) {
+				if own, ok := strings.CutPrefix(path, module); ok && !under(own, allowed[root]) {
+					t.Errorf("%s imports %s; it may import only %v", dir, own, allowed[root])
+				}
+			}
+		})
+	}
+}
+
+// rule gives the longest key of allowed that dir is under.
+func rule(dir string) string {
+	best := ""
+	for prefix := range allowed {
+		if (dir == prefix || strings.HasPrefix(dir, prefix+"/")) && len(prefix) > len(best) {
+			best = prefix
+		}
+	}
+	return best
+}
+
+func under(path string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if path == p || strings.HasPrefix(path, p+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// forbidden is what the engine and the vocabulary may not import: the clock is
+// caught below, since time.Duration is harmless.
+var forbidden = []string{
+	"os", "io", "net", "log", "sync", "context", "database", "math/rand", "crypto/rand", "runtime", "syscall",
+	"github.com/rs/zerolog", "github.com/jackc",
+}
+
+func TestTheEngineIsPure(t *testing.T) {
+	for _, root := range []string{"sidecar/engine", "sidecar/cluster"} {
+		files(t, root, func(dir string, fset *token.FileSet, file *ast.File) {
+			for _, path := range imports(t, file) {
+				if under(path, forbidden) {
+					t.Errorf("%s imports %s: the engine has no clock, I/O, log, goroutine or random source", dir, path)
+				}
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				switch x := n.(type) {
+				case *ast.GoStmt, *ast.SelectStmt, *ast.SendStmt, *ast.ChanType:
+					t.Errorf("%s: the engine starts no goroutine and uses no channel", fset.Position(n.Pos()))
+				case *ast.SelectorExpr:
+					if clock(x) {
+						t.Errorf("%s: the engine may not read the clock (time.%s)", fset.Position(n.Pos()), x.Sel.Name)
+					}
+				case *ast.CallExpr:
+					if id, ok := x.Fun.(*ast.Ident); ok && (id.Name == "panic" || id.Name == "print" || id.Name == "println") {
+						t.Errorf("%s: the engine never calls %s", fset.Position(n.Pos()), id.Name)
+					}
+				}
+				return true
+			})
+		})
+	}
+}
+
+// clock tells whether an expression reads or waits for real time.
+func clock(x *ast.SelectorExpr) bool {
+	id, ok := x.X.(*ast.Ident)
+	if !ok || id.Name != "time" {
+		return false
+	}
+	switch x.Sel.Name {
+	case "Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker":
+		return true
+	}
+	return false
+}
