@@ -39,6 +39,9 @@ type Record struct {
 	// between two looks is still charged. HeldSince is that attempt's start.
 	Held      []GPUs  `json:"held,omitempty"`
 	HeldSince Instant `json:"held_since,omitempty"`
+	// Reclaimed is when our requeue of that attempt was carried out, as far as we
+	// were there to hear of it (0 = not): the attempt ended then.
+	Reclaimed Instant `json:"reclaimed,omitempty"`
 	// Suspend is how much of the present attempt's suspension has been counted.
 	Suspend Span `json:"suspend,omitempty"`
 	// Ran is the run time in attempts that ended, of which the time limit is reduced.

@@ -147,7 +147,7 @@ func TestAGangIsNotStarvedByOverlappingVictims(t *testing.T) {
 	w.Run(cluster.Day)
 	// Not all GPUs can be used (two nodes that are held whole leave the third
 	// alone), but what is used is shared equally.
-	near(t, "the gang beside the others", w.Alloc(wide), w.Used("chain"), 10)
+	near(t, "the gang beside the others", w.Alloc(wide), w.Used("chain"), 8)
 }
 
 // Weight 0 that is treated as first, being 0/0.

@@ -51,7 +51,7 @@ func (b *bench) Apply(_ context.Context, actions []cluster.Action) []cluster.Out
 	b.applied = append(b.applied, actions...)
 	out := make([]cluster.Outcome, len(actions))
 	for i := range actions {
-		out[i] = cluster.Outcome{OK: true, Took: cluster.Span(actions[i].Job)}
+		out[i] = cluster.Outcome{OK: true, At: b.seen.Now, Took: cluster.Span(actions[i].Job)}
 	}
 	return out
 }
@@ -101,6 +101,25 @@ func TestATurn(t *testing.T) {
 	}
 	if _, did, err = b.turn(t); err != nil || strings.Contains(did, "open") {
 		t.Errorf("the second turn did %q (%v): the journal is opened once", did, err)
+	}
+}
+
+// An attempt that we requeue goes on until that is done, a little after the look:
+// the next decision knows when, unless it was not done.
+func TestARequeueIsRememberedByItsTime(t *testing.T) {
+	b := newBench()
+	b.plan.Actions = []cluster.Action{{Verb: cluster.Reclaim, Job: 3}, {Verb: cluster.Gate, Job: 2}, {Verb: cluster.Reclaim, Job: 1, Withheld: true}}
+	b.plan.Memory.Records = []cluster.Record{{Key: 1}, {Key: 2}, {Key: 3}}
+	if _, _, err := b.turn(t); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []cluster.Instant{0, 0, noon.Add(3)} { // it took 3 ms
+		if got := b.memory.Records[i].Reclaimed; got != want {
+			t.Errorf("job %d was requeued at %d, want %d", i+1, got, want)
+		}
+		if b.kept.Records[i].Reclaimed != 0 {
+			t.Error("what is written down changed afterwards")
+		}
 	}
 }
 

@@ -186,7 +186,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		}
 		b.charge(r, c, held(holds), j.Start, j.End, j.Suspend)
 	}
-	r.ChargedTo = b.now
+	r.ChargedTo, r.Reclaimed = b.now, 0
 	r.State, r.Restarts, r.Submit = j.State, j.Restarts, j.Submit
 }
 
@@ -203,16 +203,17 @@ func startedSince(r *cluster.Record, j *cluster.Job, from cluster.Instant) bool 
 	return j.Start >= from && j.Start > r.HeldSince
 }
 
-// endOfStretch tells when a stretch that is over ended: the last look for a job
-// that we requeued then, and for one that is simply gone; the new submit time for
-// one that somebody else requeued (Slurm sets it when the job has cleaned up, so
+// endOfStretch tells when a stretch that is over ended: when our requeue was
+// carried out, or the last look if we did not hear of that; the last look for a
+// job that is simply gone, too; the new submit time for one that somebody else
+// requeued (Slurm sets it when the job has cleaned up, so
 // that is the latest it can be); Slurm's end time for a finished one.
 func (b *books) endOfStretch(r *cluster.Record, c *cluster.Case, l *cluster.Lease) cluster.Instant {
 	j := &c.Job
 	end := b.now
 	switch {
 	case c.Gone || j.Restarts > r.Restarts && l.State == cluster.Ending:
-		end = r.ChargedTo
+		end = max(r.ChargedTo, r.Reclaimed)
 	case j.Restarts > r.Restarts && j.Submit > 0:
 		end = j.Submit
 	case j.State == cluster.Done || j.State == cluster.Completing:

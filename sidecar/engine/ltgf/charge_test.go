@@ -107,6 +107,21 @@ func TestAReclaimedJobIsChargedToTheReclaim(t *testing.T) {
 	}
 }
 
+// The requeue that a turn decides is carried out a little later: where we heard
+// when, the attempt went on until then, and only then.
+func TestAReclaimedJobIsChargedToTheRequeueWeHeardOf(t *testing.T) {
+	b := open(t, 8)
+	b.look(0, running(1, 4, begin))
+	b.pass(minute, running(1, 4, begin))
+	b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Ending, Pool: "v100", GPUs: 4}}
+	b.s.Cases[0].Record.Reclaimed = begin.Add(minute + 300)
+	b.pass(10*second, requeued(running(1, 4, begin), begin.Add(68*second)))
+	b.charged(1, cluster.Times(4, minute+300))
+	if got := b.record(1); got.Ran != minute+300 || got.Reclaimed != 0 {
+		t.Errorf("ran for %s, reclaimed at %d; want 60.3 s, and the reclaim forgotten", got.Ran, got.Reclaimed)
+	}
+}
+
 func TestAJobRequeuedRunAgainAndDoneBetweenTwoLooks(t *testing.T) {
 	b := open(t, 8)
 	b.look(0, running(1, 4, begin))
