@@ -359,8 +359,9 @@ func (h *hall) dismiss(touch cluster.Touch) {
 const claimsARound = 32
 
 // claimFor keeps GPUs for gangs that are due but fit nowhere: where they would
-// fit if every lease that can end had ended, disturbing least.
-func (h *hall) claimFor(in *lease.Input, due []int) {
+// fit in the pool that owes them if every lease that can end had ended, disturbing
+// least.
+func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	due = due[:min(len(due), claimsARound)]
 	if len(due) == 0 {
 		return
@@ -372,31 +373,50 @@ func (h *hall) claimFor(in *lease.Input, due []int) {
 			board.Hold(c.Job.Holds)
 		}
 	}
-	for i, l := range h.leases {
-		if l != nil && !h.fixed(i) {
-			board.Soften(l.Job, i, l.End, l.Nodes)
-		}
+	for rank, i := range h.lineOfLeases() {
+		l := h.leases[i]
+		board.Soften(l.Job, rank, l.End, l.Nodes)
 	}
 	for k := range h.claims {
 		board.Hold(h.claims[k].Nodes)
 	}
-	for _, i := range due {
-		k := &in.Candidates[i]
+	for _, d := range due {
+		k := &in.Candidates[d.Candidate]
 		if h.claimed(k.Key) {
 			continue
 		}
-		shape := board.Shape(h.spec(k.Case))
-		for _, p := range k.Pools {
-			found, ok := board.Fit(place.Ask{Shape: shape, Pool: p, Now: h.now, End: h.now,
-				Displace: func(cluster.JobKey) bool { return true }, Most: -1})
-			if !ok {
-				continue
-			}
+		keeps := in.Keeps(k.Tenant, d.Pool)
+		found, ok := board.Fit(place.Ask{Shape: board.Shape(h.spec(k.Case)), Pool: d.Pool, Now: h.now, End: h.now,
+			Displace: func(key cluster.JobKey) bool {
+				i := h.find(key)
+				return !keeps || h.standing[i].tenant != k.Tenant || h.leases[i].GPUs <= k.GPUs
+			}, Rank: k.Tenant, Most: -1})
+		if ok {
 			board.Take(found)
-			h.claims = append(h.claims, h.claim(k.Key, h.pools[p], found.Nodes, found.At))
-			break
+			h.claims = append(h.claims, h.claim(k.Key, h.pools[d.Pool], found.Nodes, found.At))
 		}
 	}
+}
+
+// lineOfLeases gives the cases whose leases can end, by their place in the line:
+// those at the end are to go first.
+func (h *hall) lineOfLeases() []int {
+	in := lease.Input{Now: h.now, Settings: h.set}
+	for i, l := range h.leases {
+		if l == nil || h.fixed(i) {
+			continue
+		}
+		r := &h.records[i]
+		in.Candidates = append(in.Candidates, lease.Candidate{Case: i, Key: l.Job, Tenant: h.standing[i].tenant,
+			Pools: []int{max(h.pool(l.Pool), 0)}, GPUs: l.GPUs, Running: true, Rho: h.steadied(r, l), First: r.First})
+	}
+	in.Tenants = h.line(in.Candidates)
+	line := lease.LastFirst(&in)
+	cases := make([]int, len(line))
+	for at, key := range line {
+		cases[at] = h.find(key)
+	}
+	return cases
 }
 
 // fixed tells whether a job's GPUs stay taken whatever we decide.

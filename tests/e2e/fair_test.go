@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -31,14 +33,18 @@ func TestSaturatedThreeToOne(t *testing.T) { saturated(t, 3, 1) }
 // saturated: two tenants with mixed gangs over 16 terms of 20 s. Each gets its due
 // within 10 %, every job is served, and slurmdbd agrees with the ledger.
 func saturated(t *testing.T, nlp, vision int) {
-	onBoth(t, testcluster.Options{Accounts: tenants(nlp, vision)}, func(t *testing.T, r *rig) {
+	onBoth(t, testcluster.Options{Accounts: tenants(nlp, vision), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
 		begin := time.Now().Add(-2 * time.Second)
+		r.govern()
+		r.until("the plugin's first heartbeat", 10*time.Second, func() bool {
+			_, err := os.Stat(filepath.Join(r.HeartbeatDir(), "gpu"))
+			return err == nil
+		})
 		var jobs []string
 		for _, gang := range []string{"1", "1", "2", "4", "1", "2", "v100:2", "k80:2"} {
 			jobs = append(jobs, r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:"+gang))
 			jobs = append(jobs, r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:"+gang))
 		}
-		r.govern()
 		time.Sleep(16 * r.settings.Term.Duration())
 		r.halt()
 		for _, id := range jobs { // end them, so that slurmdbd knows all there is

@@ -102,6 +102,7 @@ func (r *rig) govern() {
 		for ctx.Err() == nil {
 			report, err := l.Turn(ctx)
 			r.note(report, err, ctx)
+			r.beat(err)
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -116,6 +117,17 @@ func (r *rig) govern() {
 		}
 	}
 	r.t.Cleanup(r.halt)
+}
+
+// beat tells the submit plugin, if there is one, that somebody looks after its jobs.
+func (r *rig) beat(err error) {
+	if err != nil || r.Options.Plugin != testcluster.PluginC {
+		return
+	}
+	now := strconv.FormatInt(time.Now().Unix(), 10)
+	if err := os.WriteFile(filepath.Join(r.HeartbeatDir(), "gpu"), []byte(now+"\n"), 0o644); err != nil {
+		r.t.Error(err)
+	}
 }
 
 // seat takes the seat in the journal, once whoever had it is gone for good.

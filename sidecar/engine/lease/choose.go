@@ -89,9 +89,12 @@ type Choice struct {
 	Grants  []Grant
 	Renewed []int           // candidates
 	Passed  []Passed        // by candidate
-	Due     []int           // gangs that are due but fit nowhere, furthest behind first
+	Due     []Due           // gangs that are due but fit nowhere, furthest behind first
 	Kept    []cluster.Claim // claims that go on
 }
+
+// Due is a gang that is due in a pool but fits nowhere in it.
+type Due struct{ Candidate, Pool int }
 
 // chooser is the state of one Choose.
 type chooser struct {
@@ -99,7 +102,7 @@ type chooser struct {
 	board    Board
 	choice   Choice
 	settled  []bool                 // by candidate: it has a lease
-	owner    map[cluster.JobKey]int // tenant of a running candidate
+	running  map[cluster.JobKey]int // candidates whose leases end
 	served   []served               // by pool
 	claimed  [][]int                // GPUs of claims, by tenant and pool
 	paid     []payment              // of claims that were served
@@ -128,7 +131,7 @@ func Choose(in Input, board Board, npools int) Choice {
 		settled: make([]bool, len(in.Candidates)),
 		served:  make([]served, npools),
 		claimed: make([][]int, len(in.Tenants)),
-		owner:   map[cluster.JobKey]int{},
+		running: map[cluster.JobKey]int{},
 	}
 	for t := range c.claimed {
 		c.claimed[t] = make([]int, npools)
@@ -136,7 +139,7 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.choice.Passed = make([]Passed, len(in.Candidates))
 	for i := range in.Candidates {
 		if k := &in.Candidates[i]; k.Running {
-			c.owner[k.Key] = k.Tenant
+			c.running[k.Key] = i
 		}
 	}
 	c.serveClaims()
@@ -145,7 +148,7 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.burst = false
 	c.walk(c.later)
 	// A gang may have got its lease in another pool, or by another way, after all.
-	c.choice.Due = slices.DeleteFunc(c.choice.Due, func(i int) bool { return c.settled[i] })
+	c.choice.Due = slices.DeleteFunc(c.choice.Due, func(d Due) bool { return c.settled[d.Candidate] })
 	for _, cl := range c.Claims {
 		if !c.settled[cl.Candidate] {
 			c.choice.Kept = append(c.choice.Kept, cl.Claim)
@@ -190,7 +193,8 @@ func (c *chooser) unfair(k *Candidate, pool int) bool {
 	return false
 }
 
-// Who may be displaced, as numbers for Ask.Rank; one's own are rankOwn + tenant.
+// Who may be displaced, as numbers for Ask.Rank: from rankOwn on two for each tenant,
+// its own and anyone but its own larger gangs.
 const (
 	rankIdle = iota
 	rankAny
@@ -303,7 +307,9 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	case !c.burst:
 		displace, rank = nil, rankIdle
 	case q.holding() && !h.leads(q):
-		displace, rank = c.ownedBy(q.tenant), rankOwn+q.tenant
+		displace, rank = c.ownedBy(q.tenant), rankOwn+2*q.tenant
+	case c.Keeps(q.tenant, q.pool):
+		displace, rank = c.noLarger(k), rankOwn+2*q.tenant+1
 	}
 	if g, ok := c.try(i, k.Shape, q.pool, displace, rank); ok {
 		c.charge(q, k.GPUs, g.End.Sub(g.At))
@@ -319,7 +325,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	}
 	c.passOver(q, i, code)
 	if c.burst && c.isDue(q, k) {
-		c.choice.Due = append(c.choice.Due, i)
+		c.choice.Due = append(c.choice.Due, Due{i, q.pool})
 		c.claimed[q.tenant][q.pool] += k.GPUs
 	}
 }
@@ -432,7 +438,22 @@ func LastFirst(in *Input) []cluster.JobKey {
 
 func (c *chooser) ownedBy(tenant int) func(cluster.JobKey) bool {
 	return func(key cluster.JobKey) bool {
-		t, ok := c.owner[key]
-		return !ok || t == tenant
+		i, ok := c.running[key]
+		return !ok || c.Candidates[i].Tenant == tenant
+	}
+}
+
+// Keeps tells whether a tenant is so far behind in a pool, by more than a term, that
+// its jobs do not take turns at its own cost: a gang of its own does not go for a
+// smaller one, while others hold what it is due.
+func (in *Input) Keeps(tenant, pool int) bool {
+	return in.Tenants[tenant].Shares[pool].Behind > in.Settings.Term
+}
+
+// noLarger keeps the larger gangs of a job's tenant from being displaced for it.
+func (c *chooser) noLarger(k *Candidate) func(cluster.JobKey) bool {
+	return func(key cluster.JobKey) bool {
+		i, ok := c.running[key]
+		return !ok || c.Candidates[i].Tenant != k.Tenant || c.Candidates[i].GPUs <= k.GPUs
 	}
 }
