@@ -123,7 +123,7 @@ func (h *hall) candidates(touch cluster.Touch, board *place.Board) []lease.Candi
 			continue
 		}
 		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.tenant, Pools: st.pools,
-			First: r.First, Owed: r.Due - r.Alloc, New: h.set.NewFirst && r.Terms == 0, Rho: cluster.RhoOf(r.Alloc, r.Due),
+			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: h.set.NewFirst && r.Terms == 0, Rho: cluster.RhoOf(r.Alloc, r.Due),
 			Urgent: st.override == cluster.Boost || slices.Contains(h.set.UrgentQOS, c.Job.QOS)}
 		l := h.leases[i]
 		switch {

@@ -342,10 +342,13 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	if claimed > 0 && int64(claimed+k.GPUs)*int64(cluster.WholeGPU) > int64(q.entitled) {
 		return false
 	}
-	// The coming term's leases are charged already: a tenant that is about even stands
-	// up to a term ahead. One that is further ahead gets no claim for a job's sake.
+	if q.behind >= cost(q.entitled, k.GPUs, c.Settings.Term)/2 {
+		return true
+	}
+	// For its job's sake a tenant must be about even: the coming term's leases are charged
+	// already. But every job is served once.
 	even := q.behind >= -c.Settings.Term/2
-	return q.behind >= cost(q.entitled, k.GPUs, c.Settings.Term)/2 || even && k.Owed >= cluster.Times(k.GPUs, c.Settings.Term)/2
+	return (even || k.Unserved) && k.Owed >= cluster.Times(k.GPUs, c.Settings.Term)/2
 }
 
 // try looks for GPUs and takes them.

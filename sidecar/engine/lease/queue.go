@@ -20,12 +20,13 @@ type Candidate struct {
 
 	Running bool
 
-	Urgent bool // by QOS or boosted
-	New    bool // no lease so far
-	Rho    cluster.Rho
-	Aged   cluster.Rho     // counts instead of Rho where New is taken away
-	Owed   cluster.GPUTime // its due less what it received
-	First  cluster.Instant // when it became eligible
+	Urgent   bool // by QOS or boosted
+	Unserved bool // no lease so far
+	New      bool // unserved, and such jobs go first
+	Rho      cluster.Rho
+	Aged     cluster.Rho     // counts instead of Rho where New is taken away
+	Owed     cluster.GPUTime // its due less what it received
+	First    cluster.Instant // when it became eligible
 }
 
 // Order sorts a tenant's candidates, given by their indices, as Algorithm 2 and
