@@ -26,6 +26,9 @@ type collector struct {
 	opts  Options
 	seen  map[string]int    // id -> line
 	names map[string]string // one copy of every tenant, user, model, …
+	// The jobs so far. One slice that grows would be copied again and again and
+	// take three times the memory of what it holds in the end.
+	chunks [][]Job
 }
 
 func newCollector(o Options) *collector {
@@ -78,7 +81,12 @@ func (c *collector) keep(j Job, n note, file string, line int) {
 		j.Tenant = j.User
 	}
 	c.seen[j.ID] = line
-	c.trace.Jobs = append(c.trace.Jobs, j)
+	last := len(c.chunks) - 1
+	if last < 0 || len(c.chunks[last]) == cap(c.chunks[last]) {
+		last++
+		c.chunks = append(c.chunks, make([]Job, 0, 64<<min(last, 8)))
+	}
+	c.chunks[last] = append(c.chunks[last], j)
 }
 
 // once gives the one copy of s that is kept.
@@ -128,6 +136,7 @@ func senseless(j *Job) string {
 // from the first.
 func (c *collector) finish(absolute bool) *Trace {
 	t := &c.trace
+	t.Jobs = slices.Concat(c.chunks...)
 	slices.SortFunc(t.Jobs, func(a, b Job) int {
 		return cmp.Or(cmp.Compare(a.Submit, b.Submit), strings.Compare(a.ID, b.ID))
 	})
