@@ -1,0 +1,177 @@
+package trace
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// longestLine bounds what one row may cost. The longest real ones, jobs on
+// thousands of nodes, have some 100 kB.
+const longestLine = 1 << 20
+
+// lines reads a text line by line. A row never goes on behind its line: a lone
+// quote spoils one row, not the rest of the file.
+type lines struct {
+	r    *bufio.Reader
+	line int // of the last one given, from 1
+	buf  []byte
+}
+
+// next gives the next line that is not empty, without its end; io.EOF after the last.
+// A line that is too long comes cut, with long set.
+func (l *lines) next() (text string, long bool, err error) {
+	for {
+		l.buf, long = l.buf[:0], false
+		for {
+			var part []byte
+			part, err = l.r.ReadSlice('\n')
+			if room := longestLine - len(l.buf); len(part) > room {
+				part, long = part[:room], true
+			}
+			l.buf = append(l.buf, part...)
+			if !errors.Is(err, bufio.ErrBufferFull) {
+				break
+			}
+		}
+		if err != nil && !errors.Is(err, io.EOF) || err != nil && len(l.buf) == 0 {
+			return "", false, err
+		}
+		l.line++
+		text = strings.TrimRight(string(l.buf), "\r\n")
+		if strings.TrimSpace(text) != "" {
+			return text, long, nil
+		}
+	}
+}
+
+// table is a text with a row a line and, mostly, the names of its columns in the first.
+type table struct {
+	lines
+	name    string // of the file
+	comma   byte
+	columns map[string]int
+	width   int
+	row     []string
+}
+
+// header reads the first line as the names of the columns, in lower case.
+func (t *table) header() error {
+	text, _, err := t.next()
+	if err != nil {
+		return t.fault(err)
+	}
+	if t.row, err = t.split(text); err != nil {
+		return fmt.Errorf("%s: line %d: the header: %w", t.name, t.line, err)
+	}
+	t.columns, t.width = map[string]int{}, len(t.row)
+	for i, name := range t.row {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if _, twice := t.columns[name]; twice && name != "" {
+			return fmt.Errorf("%s: line %d: the header names the column %.80q twice: leave one out", t.name, t.line, name)
+		}
+		t.columns[name] = i
+	}
+	return nil
+}
+
+// each calls f for every row from here on, at t.row and t.line. What f returns
+// is what is wrong with the row.
+func (t *table) each(c *collector, f func() error) error {
+	for {
+		text, long, err := t.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return t.fault(err)
+		}
+		c.row()
+		if long {
+			c.bad(t.name, t.line, "longer than %d bytes", longestLine)
+			continue
+		}
+		if t.row, err = t.split(text); err == nil && len(t.row) != t.width {
+			err = fmt.Errorf("%d columns instead of %d", len(t.row), t.width)
+		}
+		if err == nil {
+			err = f()
+		}
+		if err != nil {
+			c.bad(t.name, t.line, "%v", err)
+		}
+	}
+}
+
+// split cuts a line into its fields; sacct's knows no quotes.
+func (t *table) split(text string) ([]string, error) {
+	if t.comma == ',' && strings.IndexByte(text, '"') >= 0 {
+		r := csv.NewReader(strings.NewReader(text))
+		r.FieldsPerRecord = -1
+		row, err := r.Read()
+		if err != nil {
+			return nil, errors.New("a quote that is not closed or stands in the middle")
+		}
+		return row, nil
+	}
+	row := t.row[:0]
+	for {
+		i := strings.IndexByte(text, t.comma)
+		if i < 0 {
+			return append(row, text), nil
+		}
+		row, text = append(row, text[:i]), text[i+1:]
+	}
+}
+
+// has tells whether there is such a column.
+func (t *table) has(column string) bool {
+	_, ok := t.columns[column]
+	return ok
+}
+
+// get gives the row's value in a column without blanks around it; "" where there
+// is no such column.
+func (t *table) get(column string) string {
+	i, ok := t.columns[column]
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(t.row[i])
+}
+
+// value reads a column; where it has no value the zero value comes back.
+func value[T any](t *table, column string, read func(string) (T, error)) (T, error) {
+	var zero T
+	s := t.get(column)
+	if none(s) {
+		return zero, nil
+	}
+	v, err := read(s)
+	if err != nil {
+		return zero, fmt.Errorf("%s %.80q: %w", column, s, err)
+	}
+	return v, nil
+}
+
+// must is value for columns that a row cannot do without.
+func must[T any](t *table, column string, read func(string) (T, error)) (T, error) {
+	if none(t.get(column)) {
+		var zero T
+		return zero, fmt.Errorf("no %s", column)
+	}
+	return value(t, column, read)
+}
+
+// fault words an error of the reading itself.
+func (t *table) fault(err error) error { return fault(t.name, t.line+1, err) }
+
+func fault(name string, line int, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: line %d: the file ends too early: fetch it again", name, line)
+	}
+	return fmt.Errorf("%s: line %d: cannot go on reading: %w: check the disk, or fetch the file again", name, line, err)
+}
