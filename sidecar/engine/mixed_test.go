@@ -21,7 +21,7 @@ func TestClaimsDoNotOutweighTheWeights(t *testing.T) {
 		"some":  {{1, ""}, {1, ""}, {2, ""}, {4, ""}, {1, ""}, {2, ""}, {2, "v100"}, {2, "k80"}},
 		"typed": {{1, "v100"}, {1, "v100"}, {2, "v100"}, {4, "v100"}, {1, "k80"}, {2, "k80"}, {4, "k80"}, {3, ""}},
 	} {
-		for _, completing := range []cluster.Span{0, second, 3 * second} {
+		for _, completing := range []cluster.Span{0, second, 2 * second} {
 			t.Run(fmt.Sprintf("%s/%s", name, completing), func(t *testing.T) {
 				set := simtest.Product()
 				set.Interval, set.Term, set.MinLease, set.Notice = second, 20*second, 6*second, 3*second
