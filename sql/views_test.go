@@ -182,7 +182,7 @@ var views = []struct {
 		[]string{
 			"1|11|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|3|behind|others are further behind: astro by 1 day 01:01:01, its own tenant by 00:01:01; " +
 				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:01:01.5|astro|1 day 01:01:01|4|||0.5|2026-03-02 01:00:00+00|2026-03-02 02:30:00+00",
-			"3|13|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|claimed|what is free (2 GPUs) is kept for job 11 until a time not known yet||4|2|00:00:00||00:00:00|0|11||0||2026-03-02 02:30:00+00",
+			"3|13|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|claimed|what is free (2 GPUs) is kept for job 11; the next lease that could serve it ends at a time not known yet||4|2|00:00:00||00:00:00|0|11||0||2026-03-02 02:30:00+00",
 		},
 	},
 	{
@@ -356,7 +356,7 @@ func TestReasonsInWords(t *testing.T) {
 		"behind":     "others are further behind: another job of its tenant by 00:00:00, its own tenant by 00:00:00; the next lease that could serve it ends at a time not known yet",
 		"shape":      "wants 4 GPUs (any model) where they fit together; 0 are free, but not so",
 		"claim":      "4 GPUs (any model) are kept for it at a time not known yet",
-		"claimed":    "what is free (0 GPUs) is kept for job of another tenant until a time not known yet",
+		"claimed":    "what is free (0 GPUs) is kept for job of another tenant; the next lease that could serve it ends at a time not known yet",
 		"burst":      "its tenant holds the most that it may while others wait; it is 00:00:00 behind",
 		"limit":      "its turn, but the limit of reclaims a round is reached: next round",
 		"threshold":  "its tenant is 00:00:00 behind, not far enough to end a running lease",

@@ -29,7 +29,7 @@ select
             coalesce(nullif(other, ''), 'another job of its tenant'), fairlease.span(other_behind_ms / 1000 * 1000), fairlease.span(behind_ms / 1000 * 1000), until_words)
         when 'shape' then format('wants %s GPUs (%s) where they fit together; %s are free, but not so', need_gpus, pool_words, free_gpus)
         when 'claim' then format('%s GPUs (%s) are kept for it at %s', need_gpus, pool_words, until_words)
-        when 'claimed' then format('what is free (%s GPUs) is kept for job %s until %s', free_gpus, coalesce(for_slurm_id, 'of another tenant'), until_words)
+        when 'claimed' then format('what is free (%s GPUs) is kept for job %s; the next lease that could serve it ends at %s', free_gpus, coalesce(for_slurm_id, 'of another tenant'), until_words)
         when 'burst' then format('its tenant holds the most that it may while others wait; it is %s behind', fairlease.span(behind_ms / 1000 * 1000))
         when 'limit' then 'its turn, but the limit of reclaims a round is reached: next round'
         when 'threshold' then format('its tenant is %s behind, not far enough to end a running lease', fairlease.span(behind_ms / 1000 * 1000))
