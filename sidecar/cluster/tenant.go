@@ -22,7 +22,7 @@ type Override struct {
 	ID     int64        `json:"id"`
 	Kind   OverrideKind `json:"kind"`
 	Scope  string       `json:"scope"` // "job", "user", "tenant"
-	Name   string       `json:"name"`  // job id, user or tenant
+	Name   string       `json:"name"`  // job id (an array's: all its tasks), user or tenant
 	Until  Instant      `json:"until"`
 	Reason string       `json:"reason"`
 	By     string       `json:"by"`

@@ -212,9 +212,12 @@ func (h *hall) judgeWaiting(i int, possible, open *prober) {
 }
 
 // override gives the order of an administrator that applies to a job: its own
-// before its user's before its tenant's; freeze before exempt before boost.
+// before its array's before its user's before its tenant's; freeze before exempt
+// before boost.
 func (h *hall) override(r *cluster.Record) (cluster.OverrideKind, string) {
-	for _, scope := range []struct{ kind, name string }{{"job", r.ID.String()}, {"user", r.User}, {"tenant", r.Tenant}} {
+	for _, scope := range []struct{ kind, name string }{
+		{"job", r.ID.String()}, {"job", r.ID.Array().String()}, {"user", r.User}, {"tenant", r.Tenant},
+	} {
 		for _, kind := range []cluster.OverrideKind{cluster.Freeze, cluster.Exempt, cluster.Boost} {
 			for k := range h.s.Overrides {
 				o := &h.s.Overrides[k]

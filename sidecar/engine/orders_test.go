@@ -283,3 +283,53 @@ func TestWhichOrderCounts(t *testing.T) {
 	w.why(runs[0], cluster.BecauseExempt)
 	w.why(runs[1], cluster.BecauseFrozen)
 }
+
+// An order for an array is for all its tasks; one for a single task counts before it.
+func TestAnOrderForAnArray(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{3}, "a", "b")
+	tasks := w.SubmitArray(sim.Work{Name: "sweep", User: "a_user", Account: "a", Partition: "gpu", Request: simtest.Gang(1), Runs: forever}, 3)
+	w.Run(minute)
+	waits := w.Submit("b", 3, 1, forever)
+	w.order(cluster.Exempt, "job", tasks[0].Array().String(), 3)
+	w.order(cluster.Freeze, "job", tasks[1].String(), 3)
+	w.Run(2 * hour)
+	for i, want := range []cluster.Code{cluster.BecauseExempt, cluster.BecauseFrozen, cluster.BecauseExempt} {
+		w.why(tasks[i], want)
+		if got := w.Job(tasks[i]).Restarts == 0; got != (want == cluster.BecauseExempt) {
+			t.Errorf("task %s was requeued %d times", tasks[i], w.Job(tasks[i]).Restarts)
+		}
+	}
+	w.state(waits[0], cluster.Running)
+}
+
+// The gate of a waiting array is opened for all its tasks at once, unless one of
+// them has an order of its own: that one must not be opened with the others.
+func TestAnExemptArrayIsOpened(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		s := boundary(4)
+		s.Cases = []cluster.Case{waits(1, "a", 1), waits(2, "a", 1), waits(3, "a", 1), runsOn(4, "b", 4, "n01")}
+		s.Cases[3].Touch = cluster.Leave // nothing is free
+		for i := range 3 {
+			c := &s.Cases[i]
+			c.Job.ID, c.Job.Record, c.Job.Whole, c.Job.Eligible = cluster.TaskID(9, int32(i)), 9, true, s.Now.Add(10*minute)
+			c.Record.ID, c.Record.Gate = c.Job.ID, c.Job.Eligible
+		}
+		s.Overrides = []cluster.Override{{Kind: cluster.Exempt, Scope: "job", Name: "9", Until: s.Now.Add(hour)}}
+		want := []string{"open 9_0 whole"}
+		if alone {
+			s.Overrides = append(s.Overrides, cluster.Override{Kind: cluster.Freeze, Scope: "job", Name: "9_1", Until: s.Now.Add(hour)})
+			want = []string{"open 9_0", "open 9_2"}
+		}
+		var got []string
+		for _, a := range engine.Decide(s).Actions {
+			what := string(a.Verb) + " " + a.ID.String()
+			if a.Array {
+				what += " whole"
+			}
+			got = append(got, what)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("one task alone frozen: %v: %q, want %q", alone, got, want)
+		}
+	}
+}

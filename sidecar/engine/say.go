@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -146,7 +147,7 @@ func (h *hall) gates() {
 		}
 		if h.standing[i].override == cluster.Exempt {
 			if j.Eligible > max(h.now, r.UserBegin) {
-				done[j.Record] = !j.Whole || !h.ordered(r)
+				done[j.Record] = !j.Whole || !h.parted(r)
 				h.openGate(i, cluster.Reason{Code: cluster.BecauseExempt, Note: h.standing[i].reason})
 			}
 			continue
@@ -164,11 +165,12 @@ func (h *hall) gates() {
 	}
 }
 
-// ordered tells whether there is an order for this very job, so that what is done
-// to it must not be done to the other tasks of its array.
-func (h *hall) ordered(r *cluster.Record) bool {
+// parted tells whether there is an order for a single task of a job's array, so
+// that what is done to one of them must not be done to all.
+func (h *hall) parted(r *cluster.Record) bool {
 	return slices.ContainsFunc(h.s.Overrides, func(o cluster.Override) bool {
-		return o.Scope == "job" && o.Name == r.ID.String() && o.Until > h.now
+		array, _, single := strings.Cut(o.Name, "_")
+		return o.Scope == "job" && single && array == r.ID.Array().String() && o.Until > h.now
 	})
 }
 
@@ -176,7 +178,7 @@ func (h *hall) ordered(r *cluster.Record) bool {
 func (h *hall) openGate(i int, because cluster.Reason) {
 	j, r := &h.s.Cases[i].Job, &h.records[i]
 	a := h.action(cluster.Open, i, because)
-	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.Whole && !h.ordered(r)
+	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.Whole && !h.parted(r)
 	h.actions = append(h.actions, a)
 }
 
