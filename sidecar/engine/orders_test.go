@@ -85,7 +85,8 @@ func TestCanaryActsOnItsPartitionsOnly(t *testing.T) {
 	}
 }
 
-// "One switch stops all actions within one round."
+// "One switch stops all actions within one round": what is still done gives back
+// what a grant left behind that would not lapse by itself.
 func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 	for _, at := range []cluster.Span{14*minute + 30*second, 15 * minute, 15*minute + 5*second} { // noticed, handing over, handed over
 		w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
@@ -97,6 +98,9 @@ func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 			t.Fatal("nothing was about to happen")
 		}
 		w.Rules.Mode, w.did = loop.Observe, nil
+		w.Run(10 * second)
+		w.givenBack()
+		w.did = nil
 		w.Run(2 * hour)
 		for _, d := range w.did {
 			if !d.outcome.Skipped {
@@ -109,6 +113,70 @@ func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 			t.Errorf("switched on again: a has %d GPU-ms, b %d", a, b)
 		}
 		w.books()
+	}
+}
+
+// givenBack fails unless no waiting job is pinned, no job or node reserved by us, and
+// nothing else was done.
+func (w *world) givenBack() {
+	w.t.Helper()
+	for _, d := range w.did {
+		if !d.outcome.Skipped && (d.Because.Code != cluster.BecauseTidy || !slices.Contains([]cluster.Verb{cluster.Open, cluster.Release, cluster.Unreserve}, d.Verb)) {
+			w.t.Errorf("still done: %+v", d.Action)
+		}
+	}
+	seen, err := w.Virtual.Observe(w.t.Context(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, j := range seen.Jobs {
+		if j.Reservation != "" || j.State == cluster.Waiting && !slices.Equal(j.NodeList, w.Record(j.ID).UserNodes) {
+			w.t.Errorf("job %s, %s, is left with nodes %v and reservation %q", j.ID, j.State, j.NodeList, j.Reservation)
+		}
+	}
+	for _, r := range seen.Reservations {
+		if r.Ours {
+			w.t.Errorf("reservation %s is left", r.Name)
+		}
+	}
+}
+
+// A job that was granted a lease and has not started when we stop acting on it, be it
+// by the mode or because it is no longer managed, is Slurm's again: no pin is left on
+// it, nor a gate, and its user's own nodes are asked for again. Gates of other jobs
+// are left to lapse.
+func TestWhoStopsActingGivesBackWhatItPinned(t *testing.T) {
+	for what, stop := range map[string]func(*loop.Rules){
+		"observe":  func(r *loop.Rules) { r.Mode = loop.Observe },
+		"excluded": func(r *loop.Rules) { r.ExcludeUsers = []string{"b_user"} },
+	} {
+		w, _, _ := contested(t)
+		third := w.submit("b", 1, forever, nil)
+		own := w.submit("b", 1, forever, func(j *sim.Work) { j.NodeList = []string{"n01", "n02"} })
+		w.order(cluster.Boost, "job", own.String(), 9)
+		w.Run(13*minute + 50*second)
+		hidden(w) // what is granted from here on n01 does not start
+		w.Run(30 * second)
+		pinned := w.done(cluster.Grant)
+		if len(pinned) == 0 || pinned[len(pinned)-1].Reservation == "" || w.Job(own).State != cluster.Waiting {
+			t.Fatalf("%s: nothing is in the middle of a hand-over: %+v", what, pinned)
+		}
+		gate := w.Job(third).Eligible
+		w.did = nil
+		stop(&w.Rules)
+		w.Run(20 * second)
+		if what == "observe" {
+			w.givenBack()
+		}
+		if j := w.Job(own); !slices.Equal(j.NodeList, []string{"n01", "n02"}) || j.Reservation != "" || j.Eligible > w.Now() {
+			t.Errorf("%s: it is left with nodes %v, reservation %q, begin in %s", what, j.NodeList, j.Reservation, j.Eligible.Sub(w.Now()))
+		}
+		if n := len(w.done(cluster.Open, own)); n != 1 {
+			t.Errorf("%s: given back %d times", what, n)
+		}
+		if got := w.Job(third).Eligible; got != gate {
+			t.Errorf("%s: the gate of another waiting job was moved by %s", what, got.Sub(gate))
+		}
 	}
 }
 

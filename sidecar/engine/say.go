@@ -87,19 +87,27 @@ func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.
 }
 
 // takeBacks ends the pin of jobs that wait without a lease: of a grant that did
-// not start, and of whatever a crash or somebody else's requeue left behind.
+// not start, and of whatever a crash or somebody else's requeue left behind. Where
+// we no longer act the job goes back to Slurm at once: a gate lapses by itself, a
+// pin does not.
 func (h *hall) takeBacks() {
 	for i := range h.s.Cases {
 		c, r := &h.s.Cases[i], &h.records[i]
 		j := &c.Job
-		if c.Gone || j.State != cluster.Waiting || j.Whole || !r.Pinned || c.Touch == cluster.Leave {
+		acting := c.Touch == cluster.Act || c.Touch == cluster.Keep
+		if c.Gone || j.State != cluster.Waiting || j.Whole || !r.Pinned {
 			continue
 		}
-		if l := h.leases[i]; l != nil && l.State == cluster.Granted {
+		if l := h.leases[i]; acting && l != nil && l.State == cluster.Granted {
 			continue
 		}
-		if slices.Equal(j.NodeList, r.UserNodes) && j.Reservation == "" {
+		if slices.Equal(j.NodeList, r.UserNodes) && !ourReservation(j.Reservation) {
 			r.Pinned = false
+			continue
+		}
+		if !acting {
+			h.openGate(i, cluster.Reason{Code: cluster.BecauseTidy, Note: c.TouchWhy})
+			h.actions[len(h.actions)-1].Withheld = false
 			continue
 		}
 		a := h.action(cluster.TakeBack, i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
@@ -229,9 +237,10 @@ func (h *hall) signal(j *cluster.Job) (string, string) {
 }
 
 // tidy removes what a started job no longer needs, and reservations of ours
-// that nobody names any more.
+// that nobody names any more. Where we do not act we remove only what a job that
+// we pinned ourselves names: the rest may be another's.
 func (h *hall) tidy() {
-	named := map[string]bool{}
+	named, given := map[string]bool{}, map[string]bool{}
 	for _, a := range h.actions {
 		named[a.Reservation] = true
 	}
@@ -241,10 +250,15 @@ func (h *hall) tidy() {
 		if c.Gone || name == "" || c.Job.State == cluster.Done || !ourReservation(name) {
 			continue
 		}
+		ours := c.Touch == cluster.Watch && h.records[i].Pinned
+		if ours && c.Job.State == cluster.Waiting { // its pin was taken back above
+			given[name] = true
+			continue
+		}
 		named[name] = true
 		if runs(c) {
 			a := h.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
-			a.Reservation = name
+			a.Reservation, a.Withheld = name, a.Withheld && !ours
 			h.actions = append(h.actions, a)
 		}
 	}
@@ -252,7 +266,7 @@ func (h *hall) tidy() {
 		r := &h.s.Reservations[i]
 		if r.Ours && !named[r.Name] && r.End > h.now {
 			h.actions = append(h.actions, cluster.Action{Verb: cluster.Unreserve, Reservation: r.Name,
-				Withheld: !h.any(cluster.Act), Because: cluster.Reason{Code: cluster.BecauseTidy}})
+				Withheld: !h.any(cluster.Act) && !given[r.Name], Because: cluster.Reason{Code: cluster.BecauseTidy}})
 		}
 	}
 }
