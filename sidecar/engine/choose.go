@@ -346,7 +346,9 @@ func (h *hall) dismiss(touch cluster.Touch) {
 		}
 		if l.State == cluster.Active {
 			l.State, l.NoticedAt = cluster.Noticed, h.now
-			h.standing[i].told = true
+			// That a job is only watched with notice is not remembered: it is said in
+			// the first round of the notice.
+			h.standing[i].told = touch == cluster.Act || h.s.Ledger.At < l.End-cluster.Instant(h.set.Notice)
 		}
 		if l.End <= h.now {
 			l.State = cluster.Ending

@@ -32,6 +32,18 @@ func TestObserveModeChangesNothing(t *testing.T) {
 	}
 	for _, id := range runs {
 		w.state(id, cluster.Running)
+		terms := map[cluster.Instant]int{} // by the end of the lease
+		for _, d := range w.done(cluster.Notify, id) {
+			terms[d.Because.Until]++
+		}
+		if len(terms) == 0 {
+			t.Errorf("no notice of job %s is recorded", id)
+		}
+		for end, n := range terms {
+			if n > 1 {
+				t.Errorf("%d notices of job %s are recorded for the term that ends at %s", n, id, end.Sub(simtest.Start))
+			}
+		}
 		if l := w.lease(id); l == nil || l.State != cluster.Active {
 			t.Errorf("job %s runs and has the lease %+v", id, l)
 		}
