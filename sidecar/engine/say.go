@@ -347,6 +347,9 @@ func (h *hall) reason(i int, next []cluster.Instant) cluster.Reason {
 	if p := st.passed; p != nil {
 		reason.Code, reason.Pool, reason.Free = p.Code, h.pools[p.Pool], p.Free
 		reason.Behind, reason.Other, reason.OtherBehind, reason.For = p.Behind, p.Other, p.OtherBehind, p.For
+		if p.Code == cluster.BecauseFailed {
+			reason.Note, reason.Until = r.Said, lease.MayDisplace(r, h.set.Term)
+		}
 	}
 	return reason
 }

@@ -303,7 +303,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	}
 	displace, rank := anyone, rankAny
 	switch {
-	case !c.burst:
+	case !c.burst || k.Humble:
 		displace, rank = nil, rankIdle
 	case q.holding() && !h.leads(q):
 		displace, rank = c.ownedBy(q.tenant), rankOwn+q.tenant
@@ -320,8 +320,11 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	if !c.burst && q.entitled > 0 {
 		code = cluster.BecauseBurst
 	}
+	if k.Humble {
+		code = cluster.BecauseFailed
+	}
 	c.passOver(q, i, code)
-	if c.burst && c.isDue(q, k) {
+	if c.burst && !k.Humble && c.isDue(q, k) {
 		c.choice.Due = append(c.choice.Due, i)
 		c.claimed[q.tenant][q.pool] += k.GPUs
 	}

@@ -20,6 +20,7 @@ type Candidate struct {
 
 	Running bool
 
+	Humble bool // its last grants did not start: it takes idle GPUs only
 	Urgent bool // by QOS or boosted
 	New    bool // no lease so far
 	Rho    cluster.Rho
