@@ -12,7 +12,7 @@ type OverrideKind string
 
 // The kinds of override.
 const (
-	Exempt OverrideKind = "exempt" // never reclaimed, never gated
+	Exempt OverrideKind = "exempt" // never reclaimed, never gated; a waiting one has its turn all the same
 	Boost  OverrideKind = "boost"  // first among its tenant's jobs; a tenant: first among tenants
 	Freeze OverrideKind = "freeze" // no new lease, no renewal
 )

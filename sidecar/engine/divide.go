@@ -177,8 +177,6 @@ func (h *hall) judgeWaiting(i int, possible, open *prober) {
 	case l != nil && l.State == cluster.Granted:
 		st.why, st.until = cluster.BecauseStarting, l.Granted.Add(h.set.GrantTimeout)
 		st.pools = []int{max(h.pool(l.Pool), 0)}
-	case st.override == cluster.Exempt:
-		st.why, st.note = cluster.BecauseExempt, st.reason
 	case j.Inactive != "":
 		st.why, st.note = cluster.BecauseInactive, j.Inactive
 	case r.UserBegin > h.now:

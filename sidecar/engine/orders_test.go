@@ -283,6 +283,38 @@ func TestExemptJobsAreNeverGated(t *testing.T) {
 	}
 }
 
+// That an exempt job is left to Slurm does not pass it over: on a full cluster nothing
+// would ever come free for it. It has its tenant's turn like any other, keeps what it
+// then gets, and a grant that fails does not gate it either.
+func TestExemptJobsHaveTheirTurn(t *testing.T) {
+	w, _, waits := contested(t)
+	w.order(cluster.Exempt, "job", waits[1].String(), 9)
+	w.Run(5 * minute)
+	if r := w.why(waits[1], cluster.BecauseBehind); r.Until == 0 || w.Standing("b", "v100").Demand != cluster.WholeGPU*2 {
+		t.Errorf("the reason is %+v, its tenant wants %d", r, w.Standing("b", "v100").Demand)
+	}
+	w.Hold(waits[1], true) // Slurm will not start it, and does not say so
+	w.alter = func(s *cluster.Sighting) {
+		for i := range s.Jobs {
+			if s.Jobs[i].ID == waits[1] {
+				s.Jobs[i].Inactive = ""
+			}
+		}
+	}
+	w.Run(15 * minute)
+	if got := w.Record(waits[1]); got.Failed == 0 || len(w.done(cluster.TakeBack, waits[1]))+len(w.done(cluster.Gate, waits[1])) > 0 || w.Job(waits[1]).Eligible > w.Now() {
+		t.Errorf("after a grant that failed it is gated until %s: %+v", w.Job(waits[1]).Eligible.Sub(simtest.Start), got)
+	}
+	w.Hold(waits[1], false)
+	w.Run(hour)
+	w.state(waits[1], cluster.Running)
+	w.why(waits[1], cluster.BecauseExempt)
+	w.Run(2 * hour)
+	if n := w.Job(waits[1]).Restarts; n != 0 {
+		t.Errorf("it was requeued %d times", n)
+	}
+}
+
 func TestFreezeGivesNoLeaseAndNoRenewal(t *testing.T) {
 	for _, scope := range []struct{ scope, name string }{{"job", "1"}, {"user", "a_user"}, {"tenant", "a"}} {
 		w, runs, _ := contested(t)

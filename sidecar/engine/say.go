@@ -89,7 +89,7 @@ func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.
 // takeBacks ends the pin of jobs that wait without a lease: of a grant that did
 // not start, and of whatever a crash or somebody else's requeue left behind. Where
 // we no longer act the job goes back to Slurm at once: a gate lapses by itself, a
-// pin does not.
+// pin does not. So does an exempt one, which is never gated.
 func (h *hall) takeBacks() {
 	for i := range h.s.Cases {
 		c, r := &h.s.Cases[i], &h.records[i]
@@ -108,6 +108,10 @@ func (h *hall) takeBacks() {
 		if !acting {
 			h.openGate(i, cluster.Reason{Code: cluster.BecauseTidy, Note: c.TouchWhy})
 			h.actions[len(h.actions)-1].Withheld = false
+			continue
+		}
+		if h.standing[i].override == cluster.Exempt {
+			h.openGate(i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
 			continue
 		}
 		a := h.action(cluster.TakeBack, i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
