@@ -66,12 +66,13 @@ func (t Instant) String() string {
 // Duration gives the span as a time.Duration.
 func (s Span) Duration() time.Duration { return time.Duration(s) * time.Millisecond }
 
-// String writes the span as Slurm writes times: [D-]HH:MM:SS.
+// String writes the span as Slurm writes times: [D-]HH:MM:SS, cut to whole seconds.
 func (s Span) String() string {
 	sign := ""
-	if s < 0 {
-		sign, s = "-", -s
+	if s <= -Second {
+		sign = "-"
 	}
+	s = max(s, -s)
 	sec := int64(s / Second)
 	day, rest := sec/86400, sec%86400
 	clock := fmt.Sprintf("%02d:%02d:%02d", rest/3600, rest%3600/60, rest%60)

@@ -52,3 +52,12 @@ func TestAccrueIsExact(t *testing.T) {
 		}
 	})
 }
+
+func TestSpanInWords(t *testing.T) {
+	for s, want := range map[Span]string{0: "00:00:00", 999: "00:00:00", -999: "00:00:00", -1000: "-00:00:01",
+		Day + 61*Second: "1-00:01:01", -Day - 61*Second: "-1-00:01:01"} {
+		if got := s.String(); got != want {
+			t.Errorf("%d ms is written %s, want %s", s, got, want)
+		}
+	}
+}
