@@ -180,9 +180,9 @@ var views = []struct {
 			job(3, "13", "bio", "ann", "waiting", "") + verdict(3, "claimed", "free_gpus = 2, for_job = 1"),
 		"job_key, slurm_id, name, tenant, user_name, gpus, model, partitions, eligible_at, age, terms, code, reason, until_at, need_gpus, free_gpus, behind, other, other_behind, rank, for_slurm_id, note, rho, gate_until, as_of",
 		[]string{
-			"1|11|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|3|behind|others are further behind: astro by 1 day 01:01:01, its own tenant by 00:01:01; " +
+			"1|11|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|3|behind|tenant astro goes first, being 1 day 01:01:01 behind its due; its own tenant is 00:01:01 behind its due; " +
 				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:01:01.5|astro|1 day 01:01:01|4|||0.5|2026-03-02 01:00:00+00|2026-03-02 02:30:00+00",
-			"3|13|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|claimed|what is free (2 GPUs) is kept for job 11 until a time not known yet||4|2|00:00:00||00:00:00|0|11||0||2026-03-02 02:30:00+00",
+			"3|13|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|claimed|what is free (2 GPUs) is kept for job 11; the next lease that could serve it ends at a time not known yet||4|2|00:00:00||00:00:00|0|11||0||2026-03-02 02:30:00+00",
 		},
 	},
 	{
@@ -353,13 +353,13 @@ func TestEveryViewIsTested(t *testing.T) {
 func TestReasonsInWords(t *testing.T) {
 	db := storetest.Connect(t, storetest.Database(t))
 	want := map[string]string{
-		"behind":     "others are further behind: another job of its tenant by 00:00:00, its own tenant by 00:00:00; the next lease that could serve it ends at a time not known yet",
+		"behind":     "its turn has not come; its own tenant is even; the next lease that could serve it ends at a time not known yet",
 		"shape":      "wants 4 GPUs (any model) where they fit together; 0 are free, but not so",
 		"claim":      "4 GPUs (any model) are kept for it at a time not known yet",
-		"claimed":    "what is free (0 GPUs) is kept for job of another tenant until a time not known yet",
-		"burst":      "its tenant holds the most that it may while others wait; it is 00:00:00 behind",
+		"claimed":    "what is free (0 GPUs) is kept for job of another tenant; the next lease that could serve it ends at a time not known yet",
+		"burst":      "its tenant holds the most that it may while others wait; it is 00:00:02 ahead of its due",
 		"limit":      "its turn, but the limit of reclaims a round is reached: next round",
-		"threshold":  "its tenant is 00:00:00 behind, not far enough to end a running lease",
+		"threshold":  "its tenant is 00:01:00 behind its due, not far enough behind the others to end a running lease",
 		"inactive":   "could not start even on an empty cluster: dependency",
 		"failed":     "was granted GPUs, but Slurm did not start it (Resources); tried again at a time not known yet",
 		"frozen":     "frozen by an administrator: runaway",
@@ -371,7 +371,7 @@ func TestReasonsInWords(t *testing.T) {
 		"unheard_of": "unheard_of: note",
 	}
 	set := map[string]string{"inactive": "inactive = 'dependency'", "failed": "said = 'Resources'", "untouched": "touch_why = 'interactive'"}
-	note := map[string]string{"frozen": "note = 'runaway'", "unheard_of": "note = 'note'"}
+	note := map[string]string{"burst": "behind_ms = -2999", "threshold": "behind_ms = 60000", "frozen": "note = 'runaway'", "unheard_of": "note = 'note'"}
 	key := 0
 	for code := range want {
 		key++

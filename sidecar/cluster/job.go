@@ -19,6 +19,9 @@ func TaskID(array int64, index int32) JobID { return JobID{ID: array, Task: inde
 // Index gives the task index and whether the job is an array task.
 func (id JobID) Index() (int32, bool) { return id.Task - 1, id.Task > 0 }
 
+// Array gives the id of the array of a task, and of any other job its own.
+func (id JobID) Array() JobID { return JobID{ID: id.ID} }
+
 func (id JobID) String() string {
 	if i, ok := id.Index(); ok {
 		return fmt.Sprintf("%d_%d", id.ID, i)

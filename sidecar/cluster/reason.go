@@ -11,7 +11,6 @@ const (
 	BecauseHolding  Code = "holding"  // in the middle of its term
 	BecauseAdopted  Code = "adopted"  // ran before we saw it
 	BecauseStarting Code = "starting" // granted, not yet seen running
-	BecauseMoved    Code = "moved"    // makes room for a gang; gets GPUs elsewhere
 	BecauseNotice   Code = "notice"   // not renewed: others are further behind
 	BecauseEnding   Code = "ending"   // requeue ordered, GPUs not free yet
 	BecauseExempt   Code = "exempt"

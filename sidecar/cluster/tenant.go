@@ -12,7 +12,7 @@ type OverrideKind string
 
 // The kinds of override.
 const (
-	Exempt OverrideKind = "exempt" // never reclaimed, never gated
+	Exempt OverrideKind = "exempt" // never reclaimed, never gated; a waiting one has its turn all the same
 	Boost  OverrideKind = "boost"  // first among its tenant's jobs; a tenant: first among tenants
 	Freeze OverrideKind = "freeze" // no new lease, no renewal
 )
@@ -22,7 +22,7 @@ type Override struct {
 	ID     int64        `json:"id"`
 	Kind   OverrideKind `json:"kind"`
 	Scope  string       `json:"scope"` // "job", "user", "tenant"
-	Name   string       `json:"name"`  // job id, user or tenant
+	Name   string       `json:"name"`  // job id (an array's: all its tasks), user or tenant
 	Until  Instant      `json:"until"`
 	Reason string       `json:"reason"`
 	By     string       `json:"by"`

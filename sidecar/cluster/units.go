@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"time"
 )
@@ -65,12 +66,13 @@ func (t Instant) String() string {
 // Duration gives the span as a time.Duration.
 func (s Span) Duration() time.Duration { return time.Duration(s) * time.Millisecond }
 
-// String writes the span as Slurm writes times: [D-]HH:MM:SS.
+// String writes the span as Slurm writes times: [D-]HH:MM:SS, cut to whole seconds.
 func (s Span) String() string {
 	sign := ""
-	if s < 0 {
-		sign, s = "-", -s
+	if s <= -Second {
+		sign = "-"
 	}
+	s = max(s, -s)
 	sec := int64(s / Second)
 	day, rest := sec/86400, sec%86400
 	clock := fmt.Sprintf("%02d:%02d:%02d", rest/3600, rest%3600/60, rest%60)
@@ -86,13 +88,20 @@ func (g GPUTime) Hours() float64 { return float64(g) / 3_600_000 }
 // Times gives what n GPUs use in s.
 func Times(n int, s Span) GPUTime { return GPUTime(n) * GPUTime(s) }
 
-// Accrue integrates the rate r over s: whole GPU-milliseconds and the new carry.
+// Accrue integrates the rate r ≥ 0 over s ≥ 0: whole GPU-milliseconds and the new carry.
 // The carry (millionths of a GPU-millisecond, 0 ≤ carry < 1e6) is what makes
 // repeated small steps sum to the same as one long one: nothing is rounded away.
+// It answers the largest GPUTime, and no carry, where the integral does not fit.
 func Accrue(r MicroGPU, s Span, carry int64) (GPUTime, int64) {
 	hi, lo := bits.Mul64(uint64(r), uint64(s))
 	lo, c := bits.Add64(lo, uint64(carry), 0)
+	if hi+c >= uint64(WholeGPU) {
+		return math.MaxInt64, 0
+	}
 	q, rem := bits.Div64(hi+c, lo, uint64(WholeGPU))
+	if q > math.MaxInt64 {
+		return math.MaxInt64, 0
+	}
 	return GPUTime(q), int64(rem)
 }
 

@@ -22,12 +22,11 @@ import (
 func TestRounds(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(300 * time.Millisecond)
+		pass(300 * time.Millisecond) // the start falls on no beat
 		on := newLive()
 		on.submit("nlp", 4, 4)
 		r := start(t, "a", newChair(), on, dir, short)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		for _, at := range on.looks[1:] {
 			if at.UnixMilli()%1000 != 0 {
 				t.Fatalf("a round at %v", at)
@@ -64,7 +63,7 @@ func TestRoundsDoNotOverlap(t *testing.T) {
 		on.slow = 2500 * time.Millisecond
 		on.submit("nlp", 1, 1)
 		r := start(t, "a", newChair(), on, dir, short)
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		r.end(t)
 		for i := range on.looks[1:] {
 			if d := on.looks[i+1].Sub(on.looks[i]); d < on.slow {
@@ -91,28 +90,25 @@ func TestTrouble(t *testing.T) {
 		on := newLive()
 		on.submit("nlp", 1, 1)
 		r := start(t, "a", newChair(), on, dir, short)
-		time.Sleep(5 * time.Second)
+		until(t, "rounds are made", func() bool { return on.rounds() > 3 })
 		on.mu.Lock()
 		on.away = errors.New("connection refused")
 		before := len(on.looks)
 		on.mu.Unlock()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		on.mu.Lock()
 		tries := len(on.looks) - before
 		on.away = errors.New("timed out after 10 s")
 		on.mu.Unlock()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		on.mu.Lock()
 		on.away = nil
 		before = len(on.looks)
 		on.mu.Unlock()
-		time.Sleep(30 * time.Second)
+		until(t, "work goes on", func() bool { return on.rounds()-before >= 10 })
 		r.end(t)
 		if tries < 4 || tries > 12 {
 			t.Errorf("%d attempts in the first minute", tries)
-		}
-		if len(on.looks)-before < 10 {
-			t.Error("work does not go on")
 		}
 		if n := len(r.log.with("no round")); n != 2 {
 			t.Errorf("two troubles gave %d lines", n)
@@ -129,16 +125,18 @@ func TestChangeSeenInAFailedRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on, journal := newLive(), newChair()
 		r := start(t, "a", journal, on, dir, short)
-		time.Sleep(5 * time.Second)
+		until(t, "rounds are made", func() bool { return on.rounds() > 3 })
 		journal.mu.Lock()
 		journal.gone = errors.New("PostgreSQL is gone")
 		journal.mu.Unlock()
 		on.submit("nlp", 3, 4)
-		time.Sleep(5 * time.Second)
+		looks := on.rounds()
+		until(t, "a round that saw the jobs has failed", func() bool { return on.rounds() > looks && len(r.log.with("no round")) == 1 })
 		journal.mu.Lock()
 		journal.gone = nil
 		journal.mu.Unlock()
-		time.Sleep(20 * time.Second)
+		until(t, "a job is gated", func() bool { return on.verbs(cluster.Gate) > 0 })
+		pass(5 * time.Second)
 		r.end(t)
 		if on.verbs(cluster.Gate) != 1 {
 			t.Errorf("%d gates for one job that waits", on.verbs(cluster.Gate))
@@ -154,10 +152,10 @@ func TestTwoDaemons(t *testing.T) {
 		on, journal := newLive(), newChair()
 		on.submit("nlp", 4, 4)
 		a := start(t, "a", journal, on, dirA, short)
-		time.Sleep(5 * time.Second)
+		until(t, "a acts", func() bool { return on.rounds() > 0 })
 		other := newLive() // b looks at a cluster of its own, so that its rounds can be told apart
 		b := start(t, "b", journal, other, dirB, short)
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		if other.rounds() != 0 || len(b.log.with("waiting: another daemon is seated: a")) != 1 {
 			t.Error("b acts, or does not say that it waits")
 		}
@@ -186,22 +184,19 @@ func TestTwoDaemons(t *testing.T) {
 		if after := time.Since(silent); after > takeover {
 			t.Errorf("a acted for %v after it fell silent", after)
 		}
-		time.Sleep(5 * time.Second)
-		if other.rounds() == 0 {
-			t.Error("b has not taken over")
-		}
+		until(t, "b takes over", func() bool { return other.rounds() > 0 })
 		if _, there := a.heartbeat("gpu"); there {
 			t.Error("a keeps its heartbeat")
 		}
-		time.Sleep(10 * time.Second)
-		if len(a.log.with("stopped acting")) == 0 || len(a.log.with("waiting: another daemon is seated: b")) != 1 {
-			t.Error("a does not say that it was deposed")
-		}
+		until(t, "a says that it was deposed", func() bool {
+			return len(a.log.with("stopped acting")) > 0 && len(a.log.with("waiting: another daemon is seated: b")) == 1
+		})
 		// b leaves cleanly: a need not wait for the take-over.
 		b.end(t)
-		time.Sleep(2 * time.Second)
-		if n := len(a.log.with("seated")); n < 3 {
-			t.Errorf("a was not seated again (%d lines)", n)
+		left := time.Now()
+		until(t, "a is seated again", func() bool { return len(a.log.with("seated")) >= 3 })
+		if after := time.Since(left); after > 2*time.Second {
+			t.Errorf("a was seated again after %v", after)
 		}
 		a.end(t)
 	})
@@ -215,11 +210,12 @@ func TestReload(t *testing.T) {
 		on := newLive()
 		on.submit("nlp", 4, 4)
 		r := start(t, "a", newChair(), on, dir, short)
-		time.Sleep(5 * time.Second)
+		until(t, "a heartbeat is there", func() bool { _, there := r.heartbeat("gpu"); return there })
 		reload := func(c *config.Config, err error) {
+			said := len(r.log.with("taken over"))
 			r.Reload = func() (*config.Config, error) { return c, err }
 			r.hangup <- syscall.SIGHUP
-			time.Sleep(1500 * time.Millisecond)
+			until(t, "it says what becomes of the new configuration", func() bool { return len(r.log.with("taken over")) > said })
 		}
 		reload(nil, config.Problems{{Place: "f.yaml:1", Text: "is wrong"}, {Place: "f.yaml:2", Text: "is wrong too"}})
 		if n := len(r.log.with("not taken over")); n != 2 {
@@ -234,15 +230,12 @@ func TestReload(t *testing.T) {
 		on.mu.Unlock()
 		quiet := settings(t, dir, "mode: observe\ninterval: 5s\nslurm: {timeout: 5s}\n")
 		reload(quiet, nil)
-		time.Sleep(5 * time.Second)
-		if _, there := r.heartbeat("gpu"); there {
-			t.Error("a heartbeat is kept though nothing is acted on")
-		}
+		until(t, "no heartbeat is kept, since nothing is acted on", func() bool { _, there := r.heartbeat("gpu"); return !there })
 		if d := cmp.Diff([]any{"slurm.timeout"}, r.log.with("need a restart")[0]["keys"]); d != "" {
 			t.Error(d)
 		}
 		n := on.rounds()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if got := on.rounds() - n; got != 12 {
 			t.Errorf("%d rounds a minute, 12 are configured", got)
 		}
@@ -303,18 +296,17 @@ func TestStateIsThereBeforeActions(t *testing.T) {
 			}
 		}
 		r := start(t, "a", newChair(), on, dir, short)
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		on.mu.Lock()
 		for _, id := range ids {
 			on.v.Cancel(id)
 		}
 		on.mu.Unlock()
-		time.Sleep(5 * time.Second)
+		until(t, "the state file has no job, since all are over", func() bool {
+			s, err := ReadState(filepath.Join(dir, "state.json"))
+			return err == nil && len(s.Jobs) == 0
+		})
 		r.end(t)
-		s, err := ReadState(filepath.Join(dir, "state.json"))
-		if err != nil || len(s.Jobs) != 0 {
-			t.Errorf("all jobs are over, but the state file has %v (%v)", s.Jobs, err)
-		}
 	})
 }
 
@@ -328,7 +320,7 @@ func TestNoStateNoAction(t *testing.T) {
 		on := newLive()
 		on.submit("nlp", 3, 4)
 		r := start(t, "a", newChair(), on, dir, short)
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		r.end(t)
 		if len(on.applied) != 0 {
 			t.Error("acts without writing down what jobs had")
@@ -355,7 +347,7 @@ func TestPruning(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, "a", newChair(), newLive(), dir, "interval: 10s\n")
-		time.Sleep(3*time.Hour + time.Minute)
+		pass(3*time.Hour + time.Minute)
 		r.end(t)
 		if r.desk.pruned != 3 {
 			t.Errorf("pruned %d times in 3 hours", r.desk.pruned)
@@ -385,7 +377,7 @@ func TestOnce(t *testing.T) {
 		d := &Daemon{Cluster: on, Decide: nil, Config: settings(t, dir, short),
 			Connect: func(context.Context) (Store, error) { return &desk{chair: journal, name: "hand"}, nil }}
 		r := start(t, "a", journal, newLive(), t.TempDir(), short)
-		time.Sleep(5 * time.Second)
+		until(t, "a daemon is seated", func() bool { return len(r.log.with("seated")) > 0 })
 		if _, err := d.Once(t.Context()); !errors.Is(err, ErrTaken) {
 			t.Errorf("a round by hand beside a seated daemon: %v", err)
 		}

@@ -177,7 +177,7 @@ func isOurs(reservation string) bool {
 	return len(reservation) > len(cluster.ReservationPrefix) && reservation[:len(cluster.ReservationPrefix)] == cluster.ReservationPrefix
 }
 
-// known gives what jobs had by id, and what arrays had by record.
+// known gives what jobs had by id, and what arrays had by theirs.
 type known struct {
 	jobs   map[cluster.JobID]Touched
 	arrays map[int64]Touched
@@ -188,13 +188,14 @@ func (r *Release) known() known {
 	k := known{jobs: map[cluster.JobID]Touched{}, arrays: map[int64]Touched{}}
 	for i := range r.Memory.Records {
 		if m := &r.Memory.Records[i]; m.Done == 0 && (m.Gate > 0 || m.Pinned || m.Terms > 0) {
-			k.jobs[m.ID] = touched(m, m.ID.ID, false)
+			k.jobs[m.ID] = touched(m, m.ID, m.ID.ID, false)
 		}
 	}
 	for _, t := range r.State.Jobs {
-		k.jobs[t.ID] = t
 		if t.Array {
-			k.arrays[t.Record] = t
+			k.arrays[t.ID.ID] = t
+		} else {
+			k.jobs[t.ID] = t
 		}
 	}
 	return k

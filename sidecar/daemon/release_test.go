@@ -33,7 +33,7 @@ func TestReleaseLeavesNoTrace(t *testing.T) {
 				tasks := on.v.SubmitArray(sim.Work{User: "u", Account: "vision", Partition: "gpu", Request: simtest.Gang(2), Runs: cluster.Hour}, 3)
 				on.mu.Unlock()
 				r := start(t, "a", newChair(), on, dir, short)
-				time.Sleep(crash)
+				pass(crash)
 				r.end(t)
 				state, err := ReadState(filepath.Join(dir, "state.json"))
 				if err != nil {
@@ -122,12 +122,54 @@ func TestReleaseKnowsJobsApart(t *testing.T) {
 	}
 }
 
+// What an array had is known as long as one of its tasks is, whatever becomes of the
+// task by which its gate was set: the gate stands for all that still wait, those too
+// that were never seen one by one.
+func TestWhatAnArrayHadOutlivesItsTasks(t *testing.T) {
+	const submit, begin = 100, 900
+	task := func(i int32) cluster.Record {
+		return cluster.Record{Key: cluster.JobKey(i + 1), ID: cluster.TaskID(9, i), User: "u", Submit: submit, UserBegin: begin}
+	}
+	unseen := cluster.Job{ID: cluster.TaskID(9, 77), Record: 9, Whole: true, User: "u", Submit: submit, State: cluster.Waiting}
+	plan := cluster.Plan{Actions: []cluster.Action{{Verb: cluster.Gate, ID: cluster.TaskID(9, 0), Record: 9, Whole: true, Array: true}}}
+	plan.Memory.Records = []cluster.Record{task(0), task(1), task(2)}
+	known := func(s State, when string) {
+		t.Helper()
+		had, ours := find((&Release{State: s}).known(), &unseen)
+		if !ours || had.Begin != begin {
+			t.Errorf("%s: a task that waits is ours: %v, and had %+v", when, ours, had)
+		}
+	}
+	s := State{}.with(&plan)
+	known(s, "at first")
+
+	plan.Actions = nil
+	first, second := &plan.Memory.Records[0], &plan.Memory.Records[1]
+	first.Terms, first.Restarts, first.Submit, first.UserBegin = 1, 1, 500, 0
+	s = s.with(&plan)
+	known(s, "one task was requeued")
+	if had, ours := find((&Release{State: s}).known(), &cluster.Job{ID: first.ID, User: "u", Submit: 500, Restarts: 1}); !ours || had.Begin != 0 {
+		t.Errorf("the task that was requeued is ours: %v, and had %+v", ours, had)
+	}
+	first.Done = 600
+	s = s.with(&plan)
+	known(s, "that task has ended")
+	second.Terms, second.UserBegin = 1, 0
+	plan.Memory.Records = plan.Memory.Records[:2]
+	s = s.with(&plan)
+	known(s, "no task that waits is known")
+	second.Done = 700
+	if s = s.with(&plan); len(s.Jobs) != 0 {
+		t.Errorf("all tasks have ended, and the state has %+v", s.Jobs)
+	}
+}
+
 func TestStateFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "state.json")
 	if s, err := ReadState(path); err != nil || len(s.Jobs) != 0 {
 		t.Error("a file that is not there:", s, err)
 	}
-	want := State{Written: 7, Jobs: []Touched{{ID: cluster.TaskID(4, 2), Record: 4, Array: true, User: "u", Nodes: []string{"v1"}}}}
+	want := State{Written: 7, Jobs: []Touched{{ID: cluster.JobID{ID: 4}, Record: 4, Array: true, User: "u", Nodes: []string{"v1"}}}}
 	if err := want.write(path); err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,9 @@ import (
 
 // Touched is what a job had before we changed it.
 type Touched struct {
-	ID     cluster.JobID   `json:"id"`
+	ID     cluster.JobID   `json:"id"` // of an array: its own, without a task
 	Record int64           `json:"record"`
-	Array  bool            `json:"array,omitempty"` // stands for all waiting tasks of Record
+	Array  bool            `json:"array,omitempty"` // stands for all tasks that still wait in Record
 	User   string          `json:"user"`
 	Submit cluster.Instant `json:"submit"`
 	// What the user asked for: 0 or empty = nothing.
@@ -81,19 +81,25 @@ func (s State) write(path string) error {
 }
 
 // with gives the state for a plan that is about to be carried out: the jobs that
-// it touches are added, those that have ended are left out.
+// it touches are added, those that have ended are left out. An array ends with the
+// last of its tasks that are known.
 func (s State) with(plan *cluster.Plan) State {
-	records := map[cluster.JobID]*cluster.Record{}
+	records := map[cluster.JobID]*cluster.Record{} // of jobs and tasks, and a task for every array
 	for i := range plan.Memory.Records {
-		if r := &plan.Memory.Records[i]; r.Done == 0 {
-			records[r.ID] = r
+		r := &plan.Memory.Records[i]
+		if r.Done != 0 {
+			continue
+		}
+		records[r.ID] = r
+		// One that has had no attempt has what all those have that still wait.
+		if t, ok := records[r.ID.Array()]; !ok || t.Terms+t.Restarts > 0 {
+			records[r.ID.Array()] = r
 		}
 	}
 	out := State{Written: plan.At}
 	at := map[cluster.JobID]int{}
 	add := func(t Touched) {
 		if i, ok := at[t.ID]; ok {
-			t.Array = t.Array || out.Jobs[i].Array
 			out.Jobs[i] = t
 			return
 		}
@@ -101,22 +107,32 @@ func (s State) with(plan *cluster.Plan) State {
 		out.Jobs = append(out.Jobs, t)
 	}
 	for _, t := range s.Jobs {
-		if r, ok := records[t.ID]; ok && r.User == t.User {
-			add(touched(r, t.Record, t.Array))
+		switch r, ok := records[t.ID]; {
+		case !ok || r.User != t.User:
+		case t.Array && r.Terms+r.Restarts > 0:
+			add(t) // those that wait are not known one by one
+		default:
+			add(touched(r, t.ID, t.Record, t.Array))
 		}
 	}
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
-		if r, ok := records[a.ID]; ok && !a.Withheld && a.Verb != cluster.Notify {
-			add(touched(r, a.Record, a.Array))
+		r, ok := records[a.ID]
+		if !ok || a.Withheld || a.Verb == cluster.Notify {
+			continue
+		}
+		add(touched(r, a.ID, a.Record, false))
+		if a.Array {
+			add(touched(r, a.ID.Array(), a.Record, true))
 		}
 	}
 	slices.SortFunc(out.Jobs, func(a, b Touched) int { return cmp.Or(a.ID.Compare(b.ID), cmp.Compare(a.Record, b.Record)) })
 	return out
 }
 
-func touched(r *cluster.Record, record int64, array bool) Touched {
-	return Touched{ID: r.ID, Record: record, Array: array, User: r.User, Submit: r.Submit,
+// touched gives what a job had, as the entry of the job or of its array.
+func touched(r *cluster.Record, id cluster.JobID, record int64, array bool) Touched {
+	return Touched{ID: id, Record: record, Array: array, User: r.User, Submit: r.Submit,
 		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -22,6 +23,23 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
+
+// pass lets pretend time pass, and lets all that it sets off come to rest.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// until lets pretend time pass until something is so; it must be within a minute.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	synctest.Wait()
+	for end := time.Now().Add(time.Minute); !is(); pass(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited a minute in vain until %s", what)
+		}
+	}
+}
 
 // live is a virtual cluster whose pretend time is the bubble's.
 type live struct {

@@ -136,6 +136,7 @@ func (h *hall) candidates(touch cluster.Touch, board *place.Board) []lease.Candi
 			k.GPUs = c.Job.Request.GPUs
 			k.Aged = aged(r, k.GPUs, h.set.Term)
 			k.Shape = board.Shape(h.spec(i))
+			k.Humble = h.now < lease.MayDisplace(r, h.set.Term)
 		default:
 			continue
 		}
@@ -277,7 +278,7 @@ func (h *hall) liveClaims(in *lease.Input, board *place.Board) []lease.Claimed {
 	for _, cl := range h.s.Claims {
 		i, ok := at[cl.Job]
 		p := h.pool(cl.Pool)
-		if !ok || p < 0 || h.now.Sub(cl.At) > h.set.Term {
+		if !ok || p < 0 || in.Candidates[i].Humble || h.now.Sub(cl.At) > h.set.Term {
 			continue
 		}
 		spec := h.spec(in.Candidates[i].Case)
@@ -346,7 +347,9 @@ func (h *hall) dismiss(touch cluster.Touch) {
 		}
 		if l.State == cluster.Active {
 			l.State, l.NoticedAt = cluster.Noticed, h.now
-			h.standing[i].told = true
+			// That a job is only watched with notice is not remembered: it is said in
+			// the first round of the notice.
+			h.standing[i].told = touch == cluster.Act || h.s.Ledger.At < l.End-cluster.Instant(h.set.Notice)
 		}
 		if l.End <= h.now {
 			l.State = cluster.Ending

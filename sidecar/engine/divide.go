@@ -177,8 +177,6 @@ func (h *hall) judgeWaiting(i int, possible, open *prober) {
 	case l != nil && l.State == cluster.Granted:
 		st.why, st.until = cluster.BecauseStarting, l.Granted.Add(h.set.GrantTimeout)
 		st.pools = []int{max(h.pool(l.Pool), 0)}
-	case st.override == cluster.Exempt:
-		st.why, st.note = cluster.BecauseExempt, st.reason
 	case j.Inactive != "":
 		st.why, st.note = cluster.BecauseInactive, j.Inactive
 	case r.UserBegin > h.now:
@@ -212,9 +210,12 @@ func (h *hall) judgeWaiting(i int, possible, open *prober) {
 }
 
 // override gives the order of an administrator that applies to a job: its own
-// before its user's before its tenant's; freeze before exempt before boost.
+// before its array's before its user's before its tenant's; freeze before exempt
+// before boost.
 func (h *hall) override(r *cluster.Record) (cluster.OverrideKind, string) {
-	for _, scope := range []struct{ kind, name string }{{"job", r.ID.String()}, {"user", r.User}, {"tenant", r.Tenant}} {
+	for _, scope := range []struct{ kind, name string }{
+		{"job", r.ID.String()}, {"job", r.ID.Array().String()}, {"user", r.User}, {"tenant", r.Tenant},
+	} {
 		for _, kind := range []cluster.OverrideKind{cluster.Freeze, cluster.Exempt, cluster.Boost} {
 			for k := range h.s.Overrides {
 				o := &h.s.Overrides[k]

@@ -121,6 +121,9 @@ func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
 	for k := range l.Nodes {
 		nodes[k] = l.Nodes[k].Node
 	}
+	if c.Touch == cluster.Watch && r.Pinned { // it is being given back
+		return cluster.Action{}, false
+	}
 	if c.Job.State != cluster.Waiting || !c.Job.Whole && c.Job.Eligible <= h.now && slices.Equal(c.Job.NodeList, nodes) {
 		return cluster.Action{}, false
 	}

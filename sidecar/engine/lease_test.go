@@ -93,21 +93,31 @@ func TestTheMinimumLease(t *testing.T) {
 
 // "A reclaim needs a deficit larger than a configured threshold."
 func TestNoReclaimBelowTheThreshold(t *testing.T) {
-	decide := func(ahead cluster.Span) []cluster.JobKey {
+	decide := func(ahead cluster.Span) ([]cluster.JobKey, cluster.Reason) {
 		s := boundary(2)
 		s.Settings.Threshold = 5 * minute
 		s.Cases = []cluster.Case{runsOn(1, "a", 2, "n01"), waits(2, "b", 2)}
 		s.Leases = []cluster.Lease{leaseOf(&s, 0)}
 		owe(&s, "a", 0)
 		owe(&s, "b", cluster.Times(1, ahead)) // its quota is one GPU
-		return holders(engine.Decide(s))
+		p := engine.Decide(s)
+		return holders(p), p.Verdicts[1].Reason
 	}
 	for _, c := range []struct {
 		behind cluster.Span
 		want   []cluster.JobKey
-	}{{0, []cluster.JobKey{1}}, {5 * minute, []cluster.JobKey{1}}, {5*minute + 1, []cluster.JobKey{2}}, {hour, []cluster.JobKey{2}}} {
-		if got := decide(c.behind); !slices.Equal(got, c.want) {
+		why    cluster.Code
+	}{
+		{0, []cluster.JobKey{1}, cluster.BecauseBehind}, {1, []cluster.JobKey{1}, cluster.BecauseThreshold},
+		{5 * minute, []cluster.JobKey{1}, cluster.BecauseThreshold},
+		{5*minute + 1, []cluster.JobKey{2}, cluster.BecauseGranted}, {hour, []cluster.JobKey{2}, cluster.BecauseGranted},
+	} {
+		got, why := decide(c.behind)
+		if !slices.Equal(got, c.want) {
 			t.Errorf("further behind by %s: leases for %v, want %v", c.behind, got, c.want)
+		}
+		if why.Code != c.why || c.why == cluster.BecauseThreshold && why.Behind-why.OtherBehind != c.behind {
+			t.Errorf("further behind by %s: the word on the one that waits is %+v, want %s", c.behind, why, c.why)
 		}
 	}
 }
@@ -292,6 +302,23 @@ func TestWhatMayStartOnClaimedNodes(t *testing.T) {
 	w.state(gang, cluster.Running)
 	w.state(short, cluster.Done)
 	w.state(long, cluster.Waiting)
+}
+
+// What would fit on idle GPUs but for a claim is told for whom they are kept; what
+// would not fit all the same is not.
+func TestWhatIsKeptOffIdleGPUsByAClaim(t *testing.T) {
+	w := blocked(t)
+	gang := w.submit("b", 4, forever, nil)
+	w.Run(13 * minute) // a lease from here would end at 60 minutes, the claim's time is 45
+	w.Cancel(cluster.JobID{ID: int64(w.Last.Memory.Leases[0].Job)})
+	gated := func(j *sim.Work) { j.Begin = w.Now().Add(20 * second) }
+	kept := w.submit("b", 1, forever, gated)
+	greedy := w.submit("b", 1, forever, func(j *sim.Work) { gated(j); j.Request.CPUs = 64 })
+	w.Run(minute)
+	if r := w.why(kept, cluster.BecauseClaimed); r.For != w.Record(gang).Key || r.Free != 1 {
+		t.Errorf("the reason is %+v, want that the free GPU is kept for job %s", r, gang)
+	}
+	w.why(greedy, cluster.BecauseShape)
 }
 
 // Jobs that the cluster could never hold, or no longer, say so.

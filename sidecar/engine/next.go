@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/fairlease/fairlease/sidecar/cluster"
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+)
 
 // next gives the first moment after now at which time alone changes something.
 func (h *hall) next() cluster.Instant {
@@ -23,6 +26,7 @@ func (h *hall) next() cluster.Instant {
 	for i := range h.s.Cases {
 		c, r := &h.s.Cases[i], &h.records[i]
 		at(r.Avoid)
+		at(lease.MayDisplace(r, h.set.Term))
 		at(r.UserBegin)
 		if c.Job.State == cluster.Waiting && (c.Touch == cluster.Act || c.Touch == cluster.Keep) {
 			gate := max(c.Job.Eligible, r.Gate)

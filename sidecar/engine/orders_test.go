@@ -32,6 +32,18 @@ func TestObserveModeChangesNothing(t *testing.T) {
 	}
 	for _, id := range runs {
 		w.state(id, cluster.Running)
+		terms := map[cluster.Instant]int{} // by the end of the lease
+		for _, d := range w.done(cluster.Notify, id) {
+			terms[d.Because.Until]++
+		}
+		if len(terms) == 0 {
+			t.Errorf("no notice of job %s is recorded", id)
+		}
+		for end, n := range terms {
+			if n > 1 {
+				t.Errorf("%d notices of job %s are recorded for the term that ends at %s", n, id, end.Sub(simtest.Start))
+			}
+		}
 		if l := w.lease(id); l == nil || l.State != cluster.Active {
 			t.Errorf("job %s runs and has the lease %+v", id, l)
 		}
@@ -85,7 +97,8 @@ func TestCanaryActsOnItsPartitionsOnly(t *testing.T) {
 	}
 }
 
-// "One switch stops all actions within one round."
+// "One switch stops all actions within one round": what is still done gives back
+// what a grant left behind that would not lapse by itself.
 func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 	for _, at := range []cluster.Span{14*minute + 30*second, 15 * minute, 15*minute + 5*second} { // noticed, handing over, handed over
 		w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
@@ -97,6 +110,9 @@ func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 			t.Fatal("nothing was about to happen")
 		}
 		w.Rules.Mode, w.did = loop.Observe, nil
+		w.Run(10 * second)
+		w.givenBack()
+		w.did = nil
 		w.Run(2 * hour)
 		for _, d := range w.did {
 			if !d.outcome.Skipped {
@@ -109,6 +125,70 @@ func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 			t.Errorf("switched on again: a has %d GPU-ms, b %d", a, b)
 		}
 		w.books()
+	}
+}
+
+// givenBack fails unless no waiting job is pinned, no job or node reserved by us, and
+// nothing else was done.
+func (w *world) givenBack() {
+	w.t.Helper()
+	for _, d := range w.did {
+		if !d.outcome.Skipped && (d.Because.Code != cluster.BecauseTidy || !slices.Contains([]cluster.Verb{cluster.Open, cluster.Release, cluster.Unreserve}, d.Verb)) {
+			w.t.Errorf("still done: %+v", d.Action)
+		}
+	}
+	seen, err := w.Virtual.Observe(w.t.Context(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, j := range seen.Jobs {
+		if j.Reservation != "" || j.State == cluster.Waiting && !slices.Equal(j.NodeList, w.Record(j.ID).UserNodes) {
+			w.t.Errorf("job %s, %s, is left with nodes %v and reservation %q", j.ID, j.State, j.NodeList, j.Reservation)
+		}
+	}
+	for _, r := range seen.Reservations {
+		if r.Ours {
+			w.t.Errorf("reservation %s is left", r.Name)
+		}
+	}
+}
+
+// A job that was granted a lease and has not started when we stop acting on it, be it
+// by the mode or because it is no longer managed, is Slurm's again: no pin is left on
+// it, nor a gate, and its user's own nodes are asked for again. Gates of other jobs
+// are left to lapse.
+func TestWhoStopsActingGivesBackWhatItPinned(t *testing.T) {
+	for what, stop := range map[string]func(*loop.Rules){
+		"observe":  func(r *loop.Rules) { r.Mode = loop.Observe },
+		"excluded": func(r *loop.Rules) { r.ExcludeUsers = []string{"b_user"} },
+	} {
+		w, _, _ := contested(t)
+		third := w.submit("b", 1, forever, nil)
+		own := w.submit("b", 1, forever, func(j *sim.Work) { j.NodeList = []string{"n01", "n02"} })
+		w.order(cluster.Boost, "job", own.String(), 9)
+		w.Run(13*minute + 50*second)
+		hidden(w) // what is granted from here on n01 does not start
+		w.Run(30 * second)
+		pinned := w.done(cluster.Grant)
+		if len(pinned) == 0 || pinned[len(pinned)-1].Reservation == "" || w.Job(own).State != cluster.Waiting {
+			t.Fatalf("%s: nothing is in the middle of a hand-over: %+v", what, pinned)
+		}
+		gate := w.Job(third).Eligible
+		w.did = nil
+		stop(&w.Rules)
+		w.Run(20 * second)
+		if what == "observe" {
+			w.givenBack()
+		}
+		if j := w.Job(own); !slices.Equal(j.NodeList, []string{"n01", "n02"}) || j.Reservation != "" || j.Eligible > w.Now() {
+			t.Errorf("%s: it is left with nodes %v, reservation %q, begin in %s", what, j.NodeList, j.Reservation, j.Eligible.Sub(w.Now()))
+		}
+		if n := len(w.done(cluster.Open, own)); n != 1 {
+			t.Errorf("%s: given back %d times", what, n)
+		}
+		if got := w.Job(third).Eligible; got != gate {
+			t.Errorf("%s: the gate of another waiting job was moved by %s", what, got.Sub(gate))
+		}
 	}
 }
 
@@ -203,6 +283,38 @@ func TestExemptJobsAreNeverGated(t *testing.T) {
 	}
 }
 
+// That an exempt job is left to Slurm does not pass it over: on a full cluster nothing
+// would ever come free for it. It has its tenant's turn like any other, keeps what it
+// then gets, and a grant that fails does not gate it either.
+func TestExemptJobsHaveTheirTurn(t *testing.T) {
+	w, _, waits := contested(t)
+	w.order(cluster.Exempt, "job", waits[1].String(), 9)
+	w.Run(5 * minute)
+	if r := w.why(waits[1], cluster.BecauseBehind); r.Until == 0 || w.Standing("b", "v100").Demand != cluster.WholeGPU*2 {
+		t.Errorf("the reason is %+v, its tenant wants %d", r, w.Standing("b", "v100").Demand)
+	}
+	w.Hold(waits[1], true) // Slurm will not start it, and does not say so
+	w.alter = func(s *cluster.Sighting) {
+		for i := range s.Jobs {
+			if s.Jobs[i].ID == waits[1] {
+				s.Jobs[i].Inactive = ""
+			}
+		}
+	}
+	w.Run(15 * minute)
+	if got := w.Record(waits[1]); got.Failed == 0 || len(w.done(cluster.TakeBack, waits[1]))+len(w.done(cluster.Gate, waits[1])) > 0 || w.Job(waits[1]).Eligible > w.Now() {
+		t.Errorf("after a grant that failed it is gated until %s: %+v", w.Job(waits[1]).Eligible.Sub(simtest.Start), got)
+	}
+	w.Hold(waits[1], false)
+	w.Run(hour)
+	w.state(waits[1], cluster.Running)
+	w.why(waits[1], cluster.BecauseExempt)
+	w.Run(2 * hour)
+	if n := w.Job(waits[1]).Restarts; n != 0 {
+		t.Errorf("it was requeued %d times", n)
+	}
+}
+
 func TestFreezeGivesNoLeaseAndNoRenewal(t *testing.T) {
 	for _, scope := range []struct{ scope, name string }{{"job", "1"}, {"user", "a_user"}, {"tenant", "a"}} {
 		w, runs, _ := contested(t)
@@ -282,4 +394,54 @@ func TestWhichOrderCounts(t *testing.T) {
 	w.state(runs[0], cluster.Running)
 	w.why(runs[0], cluster.BecauseExempt)
 	w.why(runs[1], cluster.BecauseFrozen)
+}
+
+// An order for an array is for all its tasks; one for a single task counts before it.
+func TestAnOrderForAnArray(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{3}, "a", "b")
+	tasks := w.SubmitArray(sim.Work{Name: "sweep", User: "a_user", Account: "a", Partition: "gpu", Request: simtest.Gang(1), Runs: forever}, 3)
+	w.Run(minute)
+	waits := w.Submit("b", 3, 1, forever)
+	w.order(cluster.Exempt, "job", tasks[0].Array().String(), 3)
+	w.order(cluster.Freeze, "job", tasks[1].String(), 3)
+	w.Run(2 * hour)
+	for i, want := range []cluster.Code{cluster.BecauseExempt, cluster.BecauseFrozen, cluster.BecauseExempt} {
+		w.why(tasks[i], want)
+		if got := w.Job(tasks[i]).Restarts == 0; got != (want == cluster.BecauseExempt) {
+			t.Errorf("task %s was requeued %d times", tasks[i], w.Job(tasks[i]).Restarts)
+		}
+	}
+	w.state(waits[0], cluster.Running)
+}
+
+// The gate of a waiting array is opened for all its tasks at once, unless one of
+// them has an order of its own: that one must not be opened with the others.
+func TestAnExemptArrayIsOpened(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		s := boundary(4)
+		s.Cases = []cluster.Case{waits(1, "a", 1), waits(2, "a", 1), waits(3, "a", 1), runsOn(4, "b", 4, "n01")}
+		s.Cases[3].Touch = cluster.Leave // nothing is free
+		for i := range 3 {
+			c := &s.Cases[i]
+			c.Job.ID, c.Job.Record, c.Job.Whole, c.Job.Eligible = cluster.TaskID(9, int32(i)), 9, true, s.Now.Add(10*minute)
+			c.Record.ID, c.Record.Gate = c.Job.ID, c.Job.Eligible
+		}
+		s.Overrides = []cluster.Override{{Kind: cluster.Exempt, Scope: "job", Name: "9", Until: s.Now.Add(hour)}}
+		want := []string{"open 9_0 whole"}
+		if alone {
+			s.Overrides = append(s.Overrides, cluster.Override{Kind: cluster.Freeze, Scope: "job", Name: "9_1", Until: s.Now.Add(hour)})
+			want = []string{"open 9_0", "open 9_2"}
+		}
+		var got []string
+		for _, a := range engine.Decide(s).Actions {
+			what := string(a.Verb) + " " + a.ID.String()
+			if a.Array {
+				what += " whole"
+			}
+			got = append(got, what)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("one task alone frozen: %v: %q, want %q", alone, got, want)
+		}
+	}
 }

@@ -263,7 +263,8 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 	}
 	for i, v := range p.Verdicts {
 		switch v.Reason.Code {
-		case cluster.BecauseBehind, cluster.BecauseShape, cluster.BecauseBurst, cluster.BecauseLimit:
+		case cluster.BecauseBehind, cluster.BecauseShape, cluster.BecauseBurst, cluster.BecauseLimit,
+			cluster.BecauseThreshold, cluster.BecauseClaimed:
 		default:
 			continue
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -86,19 +87,31 @@ func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.
 }
 
 // takeBacks ends the pin of jobs that wait without a lease: of a grant that did
-// not start, and of whatever a crash or somebody else's requeue left behind.
+// not start, and of whatever a crash or somebody else's requeue left behind. Where
+// we no longer act the job goes back to Slurm at once: a gate lapses by itself, a
+// pin does not. So does an exempt one, which is never gated.
 func (h *hall) takeBacks() {
 	for i := range h.s.Cases {
 		c, r := &h.s.Cases[i], &h.records[i]
 		j := &c.Job
-		if c.Gone || j.State != cluster.Waiting || j.Whole || !r.Pinned || c.Touch == cluster.Leave {
+		acting := c.Touch == cluster.Act || c.Touch == cluster.Keep
+		if c.Gone || j.State != cluster.Waiting || j.Whole || !r.Pinned {
 			continue
 		}
-		if l := h.leases[i]; l != nil && l.State == cluster.Granted {
+		if l := h.leases[i]; acting && l != nil && l.State == cluster.Granted {
 			continue
 		}
-		if slices.Equal(j.NodeList, r.UserNodes) && j.Reservation == "" {
+		if slices.Equal(j.NodeList, r.UserNodes) && !ourReservation(j.Reservation) {
 			r.Pinned = false
+			continue
+		}
+		if !acting {
+			h.openGate(i, cluster.Reason{Code: cluster.BecauseTidy, Note: c.TouchWhy})
+			h.actions[len(h.actions)-1].Withheld = false
+			continue
+		}
+		if h.standing[i].override == cluster.Exempt {
+			h.openGate(i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
 			continue
 		}
 		a := h.action(cluster.TakeBack, i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
@@ -146,7 +159,7 @@ func (h *hall) gates() {
 		}
 		if h.standing[i].override == cluster.Exempt {
 			if j.Eligible > max(h.now, r.UserBegin) {
-				done[j.Record] = !j.Whole || !h.ordered(r)
+				done[j.Record] = !j.Whole || !h.parted(r)
 				h.openGate(i, cluster.Reason{Code: cluster.BecauseExempt, Note: h.standing[i].reason})
 			}
 			continue
@@ -164,11 +177,12 @@ func (h *hall) gates() {
 	}
 }
 
-// ordered tells whether there is an order for this very job, so that what is done
-// to it must not be done to the other tasks of its array.
-func (h *hall) ordered(r *cluster.Record) bool {
+// parted tells whether there is an order for a single task of a job's array, so
+// that what is done to one of them must not be done to all.
+func (h *hall) parted(r *cluster.Record) bool {
 	return slices.ContainsFunc(h.s.Overrides, func(o cluster.Override) bool {
-		return o.Scope == "job" && o.Name == r.ID.String() && o.Until > h.now
+		array, _, single := strings.Cut(o.Name, "_")
+		return o.Scope == "job" && single && array == r.ID.Array().String() && o.Until > h.now
 	})
 }
 
@@ -176,7 +190,7 @@ func (h *hall) ordered(r *cluster.Record) bool {
 func (h *hall) openGate(i int, because cluster.Reason) {
 	j, r := &h.s.Cases[i].Job, &h.records[i]
 	a := h.action(cluster.Open, i, because)
-	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.Whole && !h.ordered(r)
+	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.Whole && !h.parted(r)
 	h.actions = append(h.actions, a)
 }
 
@@ -227,9 +241,10 @@ func (h *hall) signal(j *cluster.Job) (string, string) {
 }
 
 // tidy removes what a started job no longer needs, and reservations of ours
-// that nobody names any more.
+// that nobody names any more. Where we do not act we remove only what a job that
+// we pinned ourselves names: the rest may be another's.
 func (h *hall) tidy() {
-	named := map[string]bool{}
+	named, given := map[string]bool{}, map[string]bool{}
 	for _, a := range h.actions {
 		named[a.Reservation] = true
 	}
@@ -239,10 +254,15 @@ func (h *hall) tidy() {
 		if c.Gone || name == "" || c.Job.State == cluster.Done || !ourReservation(name) {
 			continue
 		}
+		ours := c.Touch == cluster.Watch && h.records[i].Pinned
+		if ours && c.Job.State == cluster.Waiting { // its pin was taken back above
+			given[name] = true
+			continue
+		}
 		named[name] = true
 		if runs(c) {
 			a := h.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
-			a.Reservation = name
+			a.Reservation, a.Withheld = name, a.Withheld && !ours
 			h.actions = append(h.actions, a)
 		}
 	}
@@ -250,7 +270,7 @@ func (h *hall) tidy() {
 		r := &h.s.Reservations[i]
 		if r.Ours && !named[r.Name] && r.End > h.now {
 			h.actions = append(h.actions, cluster.Action{Verb: cluster.Unreserve, Reservation: r.Name,
-				Withheld: !h.any(cluster.Act), Because: cluster.Reason{Code: cluster.BecauseTidy}})
+				Withheld: !h.any(cluster.Act) && !given[r.Name], Because: cluster.Reason{Code: cluster.BecauseTidy}})
 		}
 	}
 }
@@ -330,7 +350,10 @@ func (h *hall) reason(i int, next []cluster.Instant) cluster.Reason {
 	}
 	if p := st.passed; p != nil {
 		reason.Code, reason.Pool, reason.Free = p.Code, h.pools[p.Pool], p.Free
-		reason.Behind, reason.Other, reason.OtherBehind = p.Behind, p.Other, p.OtherBehind
+		reason.Behind, reason.Other, reason.OtherBehind, reason.For = p.Behind, p.Other, p.OtherBehind, p.For
+		if p.Code == cluster.BecauseFailed {
+			reason.Note, reason.Until = r.Said, lease.MayDisplace(r, h.set.Term)
+		}
 	}
 	return reason
 }

@@ -478,3 +478,37 @@ func TestArrayTasks(t *testing.T) {
 		}
 	}
 }
+
+// A job that Slurm never starts costs those who hold GPUs less and less: after every
+// failure it is longer before others are requeued for it again, while idle GPUs are
+// tried again sooner. What it does not take is not lost to its tenant's other jobs.
+func TestAGrantThatNeverStartsRequeuesOthersEverMoreRarely(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{2}, "a", "b")
+	w.Submit("a", 2, 1, forever)
+	w.Run(minute)
+	broken := w.submit("b", 1, forever, nil)
+	w.Hold(broken, true)
+	w.alter = func(s *cluster.Sighting) { // Slurm does not say so
+		for i := range s.Jobs {
+			if s.Jobs[i].ID == broken {
+				s.Jobs[i].Inactive = ""
+			}
+		}
+	}
+	w.Run(24 * hour)
+	reclaims := w.done(cluster.Reclaim)
+	if len(reclaims) < 3 || len(reclaims) > 8 {
+		t.Errorf("%d requeues in a day for a job that never starts, want a few", len(reclaims))
+	}
+	for i := 2; i < len(reclaims); i++ {
+		if last, before := reclaims[i].at.Sub(reclaims[i-1].at), reclaims[i-1].at.Sub(reclaims[i-2].at); last < before {
+			t.Errorf("%s after %s, want the next requeue for it later than the last", last, before)
+		}
+	}
+	if r := w.why(broken, cluster.BecauseFailed); r.Note != w.Record(broken).Said || r.Until <= w.Now() || r.Until > w.Now().Add(25*hour) {
+		t.Errorf("the reason is %+v, want Slurm's words and when it takes its turn again", r)
+	}
+	if lost := 24*cluster.Times(2, hour) - w.Used("a"); lost > cluster.Times(1, 30*minute) {
+		t.Errorf("the others lost %d GPU-ms in a day", lost)
+	}
+}

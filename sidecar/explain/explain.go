@@ -47,9 +47,6 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.BecauseStarting: func(w Words, r *cluster.Reason) string {
 		return "was granted a lease" + w.till(r) + " and Slurm is starting it" + slurmSays(r.Note)
 	},
-	cluster.BecauseMoved: func(w Words, r *cluster.Reason) string {
-		return "makes room for " + w.heir(r) + " and gets GPUs elsewhere"
-	},
 	cluster.BecauseNotice: func(w Words, r *cluster.Reason) string {
 		return "has notice: its lease ends" + w.at(r) + " and is not renewed, the GPUs go to " + w.heir(r) + "; it is requeued then"
 	},

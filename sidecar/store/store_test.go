@@ -208,7 +208,7 @@ func TestLists(t *testing.T) {
 		wait += s.Waiting
 	}
 	waiting, err := l.store.Waiting(ctx, 100)
-	if err != nil || wait == 0 || len(waiting) != wait || !strings.HasPrefix(waiting[0].Reason, "others are further behind") {
+	if err != nil || wait == 0 || len(waiting) != wait || !strings.HasPrefix(waiting[0].Reason, "tenant bio goes first, being even") {
 		t.Errorf("waiting %+v (%v)", waiting, err)
 	}
 	actions, err := l.store.Actions(ctx, 1)

@@ -203,7 +203,7 @@ from fairlease.overrides
 where ended_at is null
 and until_at > now()
 and (
-    (scope = 'job' and name = $1)
+    (scope = 'job' and name in ($1, split_part($1, '_', 1)))
     or (scope = 'user' and name = $2)
     or (scope = 'tenant' and name = $3)
 )

@@ -34,3 +34,14 @@ create or replace function fairlease.millionths(x numeric)
         else (x * 1000000)::bigint
     end;
 comment on function fairlease.millionths(numeric) is 'A number in millionths, as programs read it; Infinity is the largest there is.';
+
+create or replace function fairlease.stands(behind_ms bigint)
+    returns text
+    language sql
+    immutable
+    return case
+        when behind_ms >= 1000 then fairlease.span(behind_ms / 1000 * 1000) || ' behind its due'
+        when behind_ms <= -1000 then fairlease.span(-behind_ms / 1000 * 1000) || ' ahead of its due'
+        else 'even'
+    end;
+comment on function fairlease.stands(bigint) is 'How far behind or ahead of its due a tenant is, in words, from milliseconds at its entitlement.';

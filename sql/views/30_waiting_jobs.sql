@@ -25,14 +25,15 @@ select
     terms,
     code,
     case code
-        when 'behind' then format('others are further behind: %s by %s, its own tenant by %s; the next lease that could serve it ends at %s',
-            coalesce(nullif(other, ''), 'another job of its tenant'), fairlease.span(other_behind_ms / 1000 * 1000), fairlease.span(behind_ms / 1000 * 1000), until_words)
+        when 'behind' then format('%s; its own tenant is %s; the next lease that could serve it ends at %s',
+            case when other = '' then 'its turn has not come' else format('tenant %s goes first, being %s', other, fairlease.stands(other_behind_ms)) end,
+            fairlease.stands(behind_ms), until_words)
         when 'shape' then format('wants %s GPUs (%s) where they fit together; %s are free, but not so', need_gpus, pool_words, free_gpus)
         when 'claim' then format('%s GPUs (%s) are kept for it at %s', need_gpus, pool_words, until_words)
-        when 'claimed' then format('what is free (%s GPUs) is kept for job %s until %s', free_gpus, coalesce(for_slurm_id, 'of another tenant'), until_words)
-        when 'burst' then format('its tenant holds the most that it may while others wait; it is %s behind', fairlease.span(behind_ms / 1000 * 1000))
+        when 'claimed' then format('what is free (%s GPUs) is kept for job %s; the next lease that could serve it ends at %s', free_gpus, coalesce(for_slurm_id, 'of another tenant'), until_words)
+        when 'burst' then format('its tenant holds the most that it may while others wait; it is %s', fairlease.stands(behind_ms))
         when 'limit' then 'its turn, but the limit of reclaims a round is reached: next round'
-        when 'threshold' then format('its tenant is %s behind, not far enough to end a running lease', fairlease.span(behind_ms / 1000 * 1000))
+        when 'threshold' then format('its tenant is %s, not far enough behind the others to end a running lease', fairlease.stands(behind_ms))
         when 'inactive' then format('could not start even on an empty cluster: %s', coalesce(nullif(inactive, ''), note))
         when 'failed' then format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words)
         when 'frozen' then format('frozen by an administrator: %s', note)

@@ -100,6 +100,7 @@ func TestOrders(t *testing.T) {
 		{[]string{"boost", "alice", "--until", "1-00:00:00", "--reason", "deadline"}, "order 2: boost user alice until"},
 		{[]string{"exempt", "6_2", "--until", "now+30", "--reason", "demo"}, "order 3: exempt job 6_2 until"},
 		{[]string{"freeze", "user:stranger", "--until", "2h", "--reason", "r"}, "order 4: freeze user stranger until"},
+		{[]string{"boost", "6", "--until", "2h", "--reason", "the whole sweep"}, "order 5: boost job 6 until"},
 	} {
 		if r := live(c.args...); r.code != 0 || !strings.HasPrefix(r.out, c.want) {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, r.code, r.out, r.err)
@@ -111,7 +112,7 @@ func TestOrders(t *testing.T) {
 	if r := live("freeze", "gang:x", "--until", "2h", "--reason", "r"); r.code != exitUsage {
 		t.Errorf("an unknown scope: exit code %d\n%s", r.code, r.err)
 	}
-	if r := live("explain", "6_2"); !strings.Contains(r.out, "exempt job 6_2 until") || !strings.Contains(r.out, "demo") {
+	if r := live("explain", "6_2"); !strings.Contains(r.out, "exempt job 6_2 until") || !strings.Contains(r.out, "demo") || !strings.Contains(r.out, "boost job 6 until") {
 		t.Errorf("explain does not show the order:\n%s", r.out)
 	}
 	if r := live("override", "end", "1"); r.code != 0 {
@@ -120,10 +121,10 @@ func TestOrders(t *testing.T) {
 	if r := live("override", "end", "1"); r.code != exitNo || !strings.Contains(r.err, "not in force") {
 		t.Errorf("end twice: exit code %d\n%s", r.code, r.err)
 	}
-	if r := live("override", "list", "-P", "-n"); strings.Count(r.out, "\n") != 3 || strings.Contains(r.out, "vision") {
+	if r := live("override", "list", "-P", "-n"); strings.Count(r.out, "\n") != 4 || strings.Contains(r.out, "vision") {
 		t.Errorf("the list of orders in force:\n%s", r.out)
 	}
-	if r := live("override", "list", "-a", "-P", "-n"); strings.Count(r.out, "\n") != 4 {
+	if r := live("override", "list", "-a", "-P", "-n"); strings.Count(r.out, "\n") != 5 {
 		t.Errorf("the list of all orders:\n%s", r.out)
 	}
 }

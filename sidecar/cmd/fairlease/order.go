@@ -23,9 +23,11 @@ func (p *program) order(kind, short string) *cobra.Command {
 	c := &cobra.Command{Use: kind + " JOB|USER|TENANT --until WHEN --reason TEXT", Short: short, Args: exactly("a job, a user or a tenant"),
 		Long: "Order fairlease to " + short + `.
 
-What it is for: a job id (123 or 123_4), or a user's or tenant's name; where both a user and a
-tenant have that name, write user:NAME or tenant:NAME. Every order has an end and a reason, which
-others read in explain. It takes effect in the next round; fairlease override lists and ends orders.`,
+What it is for: a job id (123, 123_4 for one task of an array, the array's 123 for all of them), or
+a user's or tenant's name; where both a user and a tenant have that name, write user:NAME or
+tenant:NAME. The narrowest order counts: a task's, then its array's, its user's, its tenant's.
+Every order has an end and a reason, which others read in explain. It takes effect in the next
+round; fairlease override lists and ends orders.`,
 		Example: fmt.Sprintf("  fairlease %s 4711 --until 2h --reason 'paper deadline'\n  fairlease %s tenant:nlp --until 2030-01-31T18:00 --reason 'as agreed'", kind, kind),
 		RunE: func(c *cobra.Command, args []string) error {
 			end, err := when(until, p.clock().In(p.zone()))

@@ -82,6 +82,7 @@ type Passed struct {
 	Behind      cluster.Span
 	Other       string // the tenant served last in the pool
 	OtherBehind cluster.Span
+	For         cluster.JobKey // for whom what is free is kept
 }
 
 // Choice is what Choose decides.
@@ -113,8 +114,9 @@ type chooser struct {
 
 // served is the tenant that was served last in a pool.
 type served struct {
-	name   string
-	behind cluster.Span
+	name    string
+	behind  cluster.Span
+	renewed bool // for a job that ran
 }
 
 // payment is what a tenant is charged for a claim that was served.
@@ -297,6 +299,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 			c.choice.Renewed = append(c.choice.Renewed, i)
 			c.choice.Passed[i] = Passed{}
 			c.charge(q, k.GPUs, c.Settings.Term)
+			c.served[q.pool].renewed = true
 			return
 		}
 		c.choice.Passed[i].Code = cluster.BecauseNotice
@@ -304,7 +307,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	}
 	displace, rank := anyone, rankAny
 	switch {
-	case !c.burst:
+	case !c.burst || k.Humble:
 		displace, rank = nil, rankIdle
 	case q.holding() && !h.leads(q):
 		displace, rank = c.ownedBy(q.tenant), rankOwn+2*q.tenant
@@ -323,8 +326,11 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	if !c.burst && q.entitled > 0 {
 		code = cluster.BecauseBurst
 	}
+	if k.Humble {
+		code = cluster.BecauseFailed
+	}
 	c.passOver(q, i, code)
-	if c.burst && c.isDue(q, k) {
+	if c.burst && !k.Humble && c.isDue(q, k) {
 		c.choice.Due = append(c.choice.Due, Due{i, q.pool})
 		c.claimed[q.tenant][q.pool] += k.GPUs
 	}
@@ -378,21 +384,48 @@ func (c *chooser) try(i, shape, pool int, displace func(cluster.JobKey) bool, ra
 // passOver notes why a candidate got nothing, so far.
 func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 	k := &c.Candidates[i]
-	free := c.board.Idle(q.pool)
-	if code == cluster.BecauseBehind && free >= k.GPUs {
-		code = cluster.BecauseShape
-	}
-	if code == cluster.BecauseBehind && c.Settings.MaxReclaims > 0 && c.reclaims >= c.Settings.MaxReclaims {
-		code = cluster.BecauseLimit
-	}
 	s := c.served[q.pool]
-	c.choice.Passed[i] = Passed{Code: code, Pool: q.pool, Free: free,
+	p := Passed{Code: code, Pool: q.pool, Free: c.board.Idle(q.pool),
 		Behind: q.behind, Other: s.name, OtherBehind: s.behind}
+	switch {
+	case code != cluster.BecauseBehind:
+	case p.Free >= k.GPUs:
+		p.Code = cluster.BecauseShape
+		if p.For = c.keptFor(k, q.pool); p.For != 0 {
+			p.Code = cluster.BecauseClaimed
+		}
+	case c.Settings.MaxReclaims > 0 && c.reclaims >= c.Settings.MaxReclaims:
+		p.Code = cluster.BecauseLimit
+	case s.renewed && s.name != c.Tenants[q.tenant].Name && q.behind > s.behind && q.behind <= s.behind+c.Settings.Threshold:
+		p.Code = cluster.BecauseThreshold
+	}
+	c.choice.Passed[i] = p
+}
+
+// keptFor gives the job whose claim alone keeps a candidate off idle GPUs where it
+// fits; 0 = it fits nowhere.
+func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
+	if len(c.Claims) == 0 {
+		return 0
+	}
+	// Claims keep off what ends after them, so nothing keeps off what has ended.
+	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Rank: rankIdle, Most: -1})
+	if !ok {
+		return 0
+	}
+	for _, cl := range c.Claims {
+		if !c.settled[cl.Candidate] && slices.ContainsFunc(p.Nodes, func(h cluster.Holding) bool {
+			return slices.ContainsFunc(cl.Nodes, func(o cluster.Holding) bool { return o.Node == h.Node })
+		}) {
+			return cl.Job
+		}
+	}
+	return 0
 }
 
 // charge books a lease on its tenant before the next is chosen (lines 14-15).
 func (c *chooser) charge(q *queue, gpus int, span cluster.Span) {
-	c.served[q.pool] = served{c.Tenants[q.tenant].Name, q.behind}
+	c.served[q.pool] = served{name: c.Tenants[q.tenant].Name, behind: q.behind}
 	q.holds += gpus
 	q.behind -= cost(q.entitled, gpus, span)
 }

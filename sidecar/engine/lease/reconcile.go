@@ -116,6 +116,17 @@ func backOff(failed int, timeout cluster.Span) cluster.Span {
 	return min(timeout<<min(failed-1, 10), max(cluster.Hour, timeout))
 }
 
+// MayDisplace gives from when on others may be requeued for a job; 0 = always. One
+// failed grant may be the nodes' fault. After a second in a row the job leaves others
+// alone for a term beyond its back-off, which doubles with every failure up to a day;
+// idle GPUs it is granted sooner.
+func MayDisplace(r *cluster.Record, term cluster.Span) cluster.Instant {
+	if r.Failed < 2 {
+		return 0
+	}
+	return r.Avoid.Add(min(term<<min(r.Failed-2, 10), max(cluster.Day, term)))
+}
+
 // adopt gives a lease to a job that runs without one: it ran before us, or Slurm
 // started it when its gate lapsed.
 func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) (cluster.Lease, bool) {

@@ -157,6 +157,17 @@ func TestAGrantThatDoesNotStart(t *testing.T) {
 	}
 }
 
+// Others are left alone ever longer by a job that keeps failing, up to a day.
+func TestMayDisplace(t *testing.T) {
+	for failed, want := range map[int]cluster.Instant{0: 0, 1: 0, 2: at.Add(15 * cluster.Minute), 3: at.Add(30 * cluster.Minute),
+		8: at.Add(16 * cluster.Hour), 9: at.Add(cluster.Day), 1000: at.Add(cluster.Day)} {
+		r := cluster.Record{Failed: failed, Avoid: at}
+		if got := MayDisplace(&r, 15*cluster.Minute); got != want {
+			t.Errorf("after %d failures: %s, want %s", failed, got, want)
+		}
+	}
+}
+
 // A job that is held, or whose dependency comes back, does not fail: its user said so.
 func TestAGrantToAJobThatIsHeldIsTakenBackWithoutBlame(t *testing.T) {
 	c := job(cluster.Waiting)
