@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"sidecar/explain":         {"sidecar/cluster"},
 	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/slurm", "sidecar/store", "sidecar/explain", "migrate"},
 	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},
+	"sidecar/sim/score":       {"sidecar/cluster"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop"},
 	"migrate":                 {"sql"},
 	"sql":                     {},
