@@ -3,8 +3,11 @@ package report
 import (
 	"bytes"
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io"
+	"math"
+	"strconv"
 
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
@@ -42,6 +45,33 @@ type sizePart struct {
 	Use       []figure
 	UseLegend []key
 	Audits    []score.Scores // those that have one
+	ByTenant  []tenantTable
+}
+
+// tenantTable has a row for each tenant and a column for each run.
+type tenantTable struct {
+	Name string
+	Rows [][]string // the first cell is the tenant
+}
+
+// byTenant gives a table of one number of every tenant; "-" where it has none.
+func byTenant(name string, digits int, runs []score.Scores, of func(score.Tenant) (float64, bool)) tenantTable {
+	names, _ := largestTenants(runs, math.MaxInt)
+	t := tenantTable{Name: name}
+	for _, name := range names {
+		row := []string{name}
+		for _, s := range runs {
+			text := "-"
+			for _, x := range s.Tenants {
+				if v, ok := of(x); x.Tenant == name && ok {
+					text = grouped(strconv.FormatFloat(v, 'f', digits, 64))
+				}
+			}
+			row = append(row, text)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 // HTML writes one page that needs nothing else: tables, plots and what they mean.
@@ -103,13 +133,17 @@ func newTracePart(sizes []group, colour palette) tracePart {
 func newSizePart(g group, colour palette, open bool) sizePart {
 	s := sizePart{group: g, Open: open, Parts: parts(g.Runs), Boxes: boxes(g)}
 	s.Figures = []figure{jobRho(g, colour), slowdown(g, colour), delay(g, colour),
-		bars("Shortest mean completion time: ", "Completion time (JCT) is from submission to end, of finished jobs.", completionMean, g, colour),
+		bars("Shortest mean completion time: ", "Completion time (JCT) is from submission to end, of finished jobs."+unfinished(g.Runs), completionMean, g, colour),
 		bars("Fewest jobs with a sharing loss: ", "Share of jobs that received less than they were due.", lossShare, g, colour)}
 	if len(g.Runs[0].Periods) > 0 {
 		hours := g.Runs[0].Periods[0].Hours
 		s.BoxOf = length(hours)
 		s.Figures = append(s.Figures, bars("Fewest unfair tenant periods: ",
 			"Share of periods of "+length(hours)+" in which a tenant received less than it was due.", unfair(0, hours), g, colour))
+	}
+	s.ByTenant = []tenantTable{
+		byTenant("Mean queueing delay, h", 2, g.Runs, func(t score.Tenant) (float64, bool) { return stat(t.Wait, t.Wait.Mean, hour) }),
+		byTenant("rho over the whole run", 3, g.Runs, func(t score.Tenant) (float64, bool) { return t.Rho, t.Due > 0 }),
 	}
 	names, all := largestTenants(g.Runs, boxTenants)
 	s.Shown, s.Tenants = len(names), all
@@ -120,6 +154,15 @@ func newSizePart(g group, colour palette, open bool) sizePart {
 		}
 	}
 	return s
+}
+
+// unfinished warns where jobs are missing from a mean.
+func unfinished(runs []score.Scores) string {
+	most := largest(runs, func(s score.Scores) float64 { return float64(s.Jobs.Unfinished) })
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Up to %.0f jobs of a run are unfinished and not in it.", most)
 }
 
 // Best tells whether a run's text of a measure is the best of its group.

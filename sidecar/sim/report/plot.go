@@ -142,7 +142,7 @@ func (p *plot) xAxis(top, bottom float64) {
 	for i, v := range values {
 		p.path("grid", line(x.at(v), top, x.at(v), bottom), "")
 		half := float64(len(texts[i])) * letter / 2
-		middle := min(x.at(v), p.W-half)
+		middle := max(half, min(x.at(v), p.W-half))
 		if middle-half < end+5 {
 			continue
 		}

@@ -194,13 +194,22 @@ func TestPage(t *testing.T) {
 	if n := len(sizes); kinds["sweep"] != 3 || kinds["box"] != 8*n || kinds["use"] != 8*n || kinds["bars"] != 3*n || kinds["curves"] != 3*n {
 		t.Errorf("figures: %v", kinds)
 	}
-	if n := len(root.all("table")); n != len(sizes)*(3+2) { // three parts and two audits
+	if n := len(root.all("table")); n != len(sizes)*(3+2+2) { // three parts, two of tenants and two audits
 		t.Errorf("%d tables", n)
 	}
 	for _, m := range parts(runs)[1].Measures { // the table has the numbers
 		if text := m.Text(runs[0]); !slices.ContainsFunc(root.all("td"), func(x *element) bool { return x.text() == text }) {
 			t.Errorf("the tables lack %s %s", m.Name, text)
 		}
+	}
+}
+
+func TestTenantsByHand(t *testing.T) {
+	runs := hand()
+	runs[1].Tenants = runs[1].Tenants[1:]
+	got := byTenant("rho", 2, runs, func(t score.Tenant) (float64, bool) { return t.Rho, t.Due > 0 })
+	if want := [][]string{{"x", "1.25", "-"}, {"y", "0.75", "0.75"}, {"z", "-", "-"}}; !reflect.DeepEqual(got.Rows, want) {
+		t.Errorf("rows %v, want %v", got.Rows, want)
 	}
 }
 
