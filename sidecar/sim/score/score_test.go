@@ -133,6 +133,9 @@ func TestPeriodsBetweenSamples(t *testing.T) {
 		{At: at(30), Tenants: []TenantSample{
 			{Tenant: "a", Alloc: gpuMinutes(30), DueTotal: gpuMinutes(60)},
 			{Tenant: "b", Holds: 3, Due: cluster.WholeGPU}}},
+		{At: at(50), Tenants: []TenantSample{
+			{Tenant: "b", Holds: 3, Due: cluster.WholeGPU, Alloc: gpuMinutes(60), DueTotal: gpuMinutes(20)},
+			{Tenant: "c", Holds: 1, Due: cluster.WholeGPU}}},
 	}}
 	s := of(t, run, Options{Periods: []cluster.Span{minutes(20)}})
 	a, b := s.Tenants[0].Periods[0], s.Tenants[1].Periods[0]
@@ -141,6 +144,9 @@ func TestPeriodsBetweenSamples(t *testing.T) {
 	}
 	if b.Rho.Count != 2 || b.NoDue != 1 || b.Rho.Min != 3 || b.Rho.Max != 3 {
 		t.Errorf("b was due one GPU and held three for the last 30 of 60 minutes: %+v", b)
+	}
+	if c := s.Tenants[2].Periods[0]; c.Rho.Count != 1 || c.NoDue != 2 || c.Rho.Mean != 1 {
+		t.Errorf("c came for the last ten minutes, after two periods: %+v", c)
 	}
 	same(t, "b's GPU-hours", s.Tenants[1].Alloc, 1.5)
 }
@@ -203,8 +209,17 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+func TestBoundOfSharingLoss(t *testing.T) {
+	for alloc, want := range map[int]int{94: 1, 95: 0} {
+		j := Job{ID: "1", Tenant: "a", Submit: at(0), Start: at(0), End: at(100), Alloc: gpuMinutes(alloc), Due: gpuMinutes(100)}
+		if got := of(t, Run{Jobs: []Job{j}, To: at(100)}, Standard()).Loss.Jobs; got != want {
+			t.Errorf("rho %d/100: %d sharing losses, want %d", alloc, got, want)
+		}
+	}
+}
+
 func TestUse(t *testing.T) {
-	run := Run{To: at(4), Samples: []Sample{
+	run := Run{To: at(3).Add(30 * cluster.Second), Samples: []Sample{
 		{At: zero, Capacity: 8, Used: 4, Tenants: []TenantSample{{Tenant: "b", Holds: 4}}},
 		{At: zero.Add(90 * cluster.Second), Capacity: 8, Used: 6, Fragmented: 2, Tenants: []TenantSample{
 			{Tenant: "a", Holds: 6, Alloc: 0}, {Tenant: "b", Alloc: gpuMinutes(6)}}},
@@ -215,8 +230,8 @@ func TestUse(t *testing.T) {
 	if !reflect.DeepEqual(s.Use, want) {
 		t.Errorf("use: %+v\nwant %+v", s.Use, want)
 	}
-	same(t, "utilisation", s.Utilisation, 15./28)
-	same(t, "fragmentation", s.Fragmented, 3./28)
+	same(t, "utilisation", s.Utilisation, 15./26)
+	same(t, "fragmentation", s.Fragmented, 3./26)
 }
 
 func TestNothingHappened(t *testing.T) {
@@ -313,6 +328,18 @@ func TestManyValuesFold(t *testing.T) {
 	if st := s.stats(1); math.Abs(st.Median-99_999_000) > 50_000 || st.Mean != 99_999_500 {
 		t.Errorf("%+v", st)
 	}
+}
+
+func TestSumsBeyond64Bits(t *testing.T) {
+	var a, b spread
+	a.fold()
+	b.fold()
+	for range 8 {
+		a.add(1 << 62)
+		b.add(1 << 62)
+	}
+	a.join(&b)
+	same(t, "mean", a.stats(1<<62).Mean, 1)
 }
 
 // drawRun gives a run with a few tenants, jobs in every state and uneven samples.
