@@ -31,6 +31,8 @@ var allowed = map[string][]string{
 	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/slurm", "sidecar/store", "sidecar/explain", "migrate"},
 	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},
 	"sidecar/sim/trace":       {"sidecar/cluster"},
+	"sidecar/sim/score":       {"sidecar/cluster"},
+	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop"},
 	"migrate":                 {"sql"},
 	"sql":                     {},

@@ -1,0 +1,275 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// plot is a drawing in units of about a CSS pixel: marks, from back to front. It
+// holds geometry and text only; the template writes the markup.
+type plot struct {
+	W, H  float64
+	Label string // says what is seen, for who cannot see it
+	Marks []mark
+
+	x, y axis
+	rows []float64 // middles, of a plot with rows
+}
+
+// mark is a path, or a text where Text is set. Class gives its looks.
+type mark struct {
+	Class string
+	D     string // the path
+	X, Y  string // the text's anchor
+	Text  string
+	Tip   string // shown on hovering
+}
+
+// axis maps values to pixels.
+type axis struct {
+	label  string
+	lo, hi float64 // values
+	log    bool
+	ticks  []float64 // nil = round values
+	a, b   float64   // pixels of lo and hi
+}
+
+// at gives the pixel of a value, within the axis.
+func (x axis) at(v float64) float64 {
+	lo, hi := x.lo, x.hi
+	if x.log {
+		lo, hi, v = math.Log10(lo), math.Log10(hi), math.Log10(max(v, x.lo))
+	}
+	return x.a + (x.b-x.a)*min(max((v-lo)/(hi-lo), 0), 1)
+}
+
+// marks gives the values that get a tick, n or fewer steps, and their texts.
+func (x axis) marks(n int) ([]float64, []string) {
+	values := x.ticks
+	var step float64
+	switch {
+	case values != nil:
+	case x.log:
+		for v := x.lo; v <= x.hi*1.001; v *= 10 {
+			values = append(values, v)
+		}
+	default:
+		step = niceStep(x.hi-x.lo, n)
+		for i := math.Ceil(x.lo/step - 1e-9); i*step <= x.hi+step*1e-9; i++ {
+			values = append(values, i*step+0) // + 0: never -0
+		}
+	}
+	texts := make([]string, len(values))
+	for i, v := range values {
+		if texts[i] = tickText(v, step); x.ticks != nil {
+			texts[i] = grouped(strconv.FormatFloat(v, 'f', -1, 64))
+		}
+	}
+	return values, texts
+}
+
+// niceStep gives 1, 2 or 5 times a power of ten that cuts a range into at most n steps.
+func niceStep(width float64, n int) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(width/float64(n))))
+	for _, f := range []float64{1, 2, 5} {
+		if f*power*float64(n) >= width*(1-1e-9) {
+			return f * power
+		}
+	}
+	return 10 * power
+}
+
+// niceTop gives an end for an axis from 0 that a tick falls on.
+func niceTop(v float64, n int) float64 {
+	if v <= 0 {
+		return 1
+	}
+	step := niceStep(v, n)
+	return math.Ceil(v/step-1e-6) * step
+}
+
+// tickText writes a tick's value with the digits that its step needs (0 = its own).
+func tickText(v, step float64) string {
+	for _, k := range []struct {
+		size float64
+		unit string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if math.Abs(v) >= k.size && (k.size > 1e3 || math.Abs(v) >= 1e4) {
+			return tickText(v/k.size, step/k.size) + k.unit
+		}
+	}
+	digits := -1
+	if step > 0 {
+		digits = max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
+const (
+	plotWidth  = 350
+	plotHeight = 250
+	xSteps     = 8 // between ticks, at most
+	ySteps     = 5
+	letter     = 6.3 // width of a letter of a tick's text, at most
+)
+
+// newPlot draws the frame of a plot; p.x and p.y have its pixels.
+func newPlot(label string, x, y axis) *plot {
+	p := &plot{W: plotWidth, H: plotHeight, Label: label}
+	y.a, y.b = plotHeight-40, 24
+	values, texts := y.marks(ySteps)
+	for _, t := range texts {
+		x.a = max(x.a, float64(len(t))*letter+12)
+	}
+	x.b = plotWidth - 14
+	p.x, p.y = x, y
+	p.text("axis", 2, 11, y.label, "")
+	for i, v := range values {
+		p.path("grid", line(x.a, y.at(v), x.b, y.at(v)), "")
+		p.text("tick end", x.a-6, y.at(v)+4, texts[i], "")
+	}
+	p.xAxis(y.b, y.a)
+	return p
+}
+
+// xAxis draws the grid of a horizontal axis from top to bottom and what is below.
+// A tick whose text would run into the last one's gets none.
+func (p *plot) xAxis(top, bottom float64) {
+	x := p.x
+	values, texts := x.marks(xSteps)
+	end := math.Inf(-1)
+	for i, v := range values {
+		p.path("grid", line(x.at(v), top, x.at(v), bottom), "")
+		half := float64(len(texts[i])) * letter / 2
+		middle := max(half, min(x.at(v), p.W-half))
+		if middle-half < end+5 {
+			continue
+		}
+		end = middle + half
+		p.text("tick mid", middle, bottom+15, texts[i], "")
+	}
+	p.path("base", line(x.a, bottom, x.b, bottom), "")
+	p.text("axis end", p.W-2, bottom+33, x.label, "")
+}
+
+const (
+	rowHeight  = 17.0
+	nameLength = 18 // letters of a row's name
+)
+
+// newRows draws the frame of a plot with a row for each name, and room at its right;
+// p.x has the pixels and p.rows the middle of each row.
+func newRows(label string, names []string, x axis, room float64) *plot {
+	p := &plot{W: plotWidth, H: 8 + rowHeight*float64(len(names)) + 40, Label: label}
+	for _, n := range names {
+		x.a = max(x.a, float64(min(len([]rune(n)), nameLength))*letter+8)
+	}
+	x.b = plotWidth - room
+	p.x = x
+	p.xAxis(4, p.H-40)
+	for i, n := range names {
+		p.rows = append(p.rows, 6+rowHeight*(float64(i)+0.5))
+		p.text("tick end", x.a-6, p.rows[i]+4, shorten(n, nameLength), n)
+	}
+	return p
+}
+
+// reference marks a value of the x axis from top to bottom.
+func (p *plot) reference(v float64) {
+	top := 4.0
+	if p.rows == nil {
+		top = p.y.b
+	}
+	p.path("mark", line(p.x.at(v), top, p.x.at(v), p.H-40), "")
+}
+
+func (p *plot) path(class, d, tip string) {
+	if d != "" {
+		p.Marks = append(p.Marks, mark{Class: class, D: d, Tip: tip})
+	}
+}
+
+func (p *plot) text(class string, x, y float64, text, tip string) {
+	if text != "" {
+		p.Marks = append(p.Marks, mark{Class: class, X: px(x), Y: px(y), Text: text, Tip: tip})
+	}
+}
+
+// px writes a pixel with at most one digit after the point.
+func px(v float64) string {
+	return strconv.FormatFloat(math.Round(v*10)/10+0, 'f', -1, 64)
+}
+
+func line(x1, y1, x2, y2 float64) string {
+	return "M" + px(x1) + " " + px(y1) + "L" + px(x2) + " " + px(y2)
+}
+
+func box(x1, y1, x2, y2 float64) string {
+	return "M" + px(x1) + " " + px(y1) + "H" + px(x2) + "V" + px(y2) + "H" + px(x1) + "Z"
+}
+
+// polyline joins points; a NaN breaks the line, a point alone becomes a dot.
+func polyline(xs, ys []float64) string {
+	var b strings.Builder
+	pen := "M"
+	for i := range xs {
+		if math.IsNaN(ys[i]) {
+			pen = "M"
+			continue
+		}
+		b.WriteString(pen + px(xs[i]) + " " + px(ys[i]))
+		if pen == "M" && (i+1 == len(ys) || math.IsNaN(ys[i+1])) {
+			b.WriteString("h0")
+		}
+		pen = "L"
+	}
+	return b.String()
+}
+
+// stairs joins points by steps: each value holds until the next point.
+func stairs(xs, ys []float64) string {
+	var b strings.Builder
+	lastX, lastY := "", ""
+	for i := range xs {
+		x, y := px(xs[i]), px(ys[i])
+		switch {
+		case i == 0:
+			b.WriteString("M" + x + " " + y)
+		case y != lastY:
+			if x != lastX {
+				b.WriteString("H" + x)
+				lastX = x
+			}
+			b.WriteString("V" + y)
+		case i == len(xs)-1:
+			b.WriteString("H" + x)
+		}
+		if i == 0 {
+			lastX = x
+		}
+		lastY = y
+	}
+	return b.String()
+}
+
+// thin joins neighbours, by their mean, until n values or fewer are left, and
+// tells how many became one. A NaN is no value.
+func thin(values []float64, n int) ([]float64, int) {
+	k := (len(values) + n - 1) / n
+	if k <= 1 {
+		return values, 1
+	}
+	var out []float64
+	for i := 0; i < len(values); i += k {
+		part := values[i:min(i+k, len(values))]
+		sum, count := 0.0, 0.0
+		for _, v := range part {
+			if !math.IsNaN(v) {
+				sum, count = sum+v, count+1
+			}
+		}
+		out = append(out, sum/count) // 0/0 is NaN again
+	}
+	return out, k
+}

@@ -1,0 +1,476 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+)
+
+// To look at the page: go test ./sidecar/sim/report -run TestPage -page page.html
+var pageFile = flag.String("page", "", "write the page of made-up runs to this file")
+
+const start = cluster.Instant(1_700_000_000_000)
+
+var (
+	schedulers = []string{"astraea", "fifo", "slurm-multifactor", "quota-static", "quota-lend", "tiresias-l", "themis", "gandiva-fair"}
+	sizes      = []int{40, 48, 60, 72, 100}
+)
+
+// madeUp gives a run that looks like one: load by day and night, longer waits on
+// fewer nodes, worse with each next scheduler.
+func madeUp(t testing.TB, scheduler, nodes, days int, tenants []string) score.Scores {
+	t.Helper()
+	r := rand.New(rand.NewPCG(uint64(scheduler), uint64(nodes)))
+	gpus := 8 * nodes
+	run := score.Run{Setting: score.Setting{Scheduler: schedulers[scheduler], Trace: "two weeks, made up", Nodes: nodes, GPUs: gpus,
+		Interval: 10 * cluster.Second, Term: 15 * cluster.Minute, From: start}, To: start.Add(cluster.Span(days)*cluster.Day + 7*cluster.Hour)}
+	crowd := float64(scheduler+1) * 40 / float64(nodes)
+	for i := range 400 * days {
+		submit := start.Add(cluster.Span(r.Int64N(int64(days) * int64(cluster.Day))))
+		runs := cluster.Span(math.Exp(r.NormFloat64()*2+6) * 1000)
+		wait := cluster.Span(0)
+		if r.Float64() < 0.12*crowd {
+			wait = cluster.Span(math.Exp(r.NormFloat64()*1.5+7) * 1000 * crowd)
+		}
+		j := score.Job{ID: fmt.Sprint(i), Tenant: tenants[r.IntN(len(tenants))], User: "u" + fmt.Sprint(r.IntN(30)), GPUs: 1 << r.IntN(5),
+			Submit: submit, Start: submit.Add(wait), Runs: runs, Overhead: runs / 120, Outcome: "COMPLETED"}
+		j.Held = runs + j.Overhead
+		j.Preemptions = int(runs / (4 * cluster.Hour))
+		j.End = j.Start.Add(j.Held)
+		j.Alloc = cluster.Times(j.GPUs, j.Held)
+		j.Due = cluster.GPUTime(float64(j.Alloc) * (0.4 + r.Float64()*0.7))
+		if wait > 0 {
+			j.Due += cluster.Times(j.GPUs, wait) / 3
+		}
+		if j.End > run.To {
+			j.End = 0
+		}
+		if j.Start > run.To {
+			j.Start = 0
+		}
+		run.Jobs = append(run.Jobs, j)
+	}
+	alloc, due := make([]cluster.GPUTime, len(tenants)), make([]cluster.GPUTime, len(tenants))
+	const step = 15 * cluster.Minute
+	for at := start; at <= run.To; at = at.Add(step) {
+		s := score.Sample{At: at, Capacity: gpus}
+		if day := at.Sub(start) / cluster.Day; day == 5 {
+			s.Capacity -= 24
+		}
+		hours := float64(at.Sub(start)) / float64(cluster.Hour)
+		for i, name := range tenants {
+			want := float64(gpus) / float64(len(tenants)) * (1 + 0.9*math.Sin(hours/24*2*math.Pi+float64(i))) * (0.5 + r.Float64())
+			holds := min(int(want), s.Capacity-s.Used)
+			rate := cluster.MicroGPU(want*(0.55+0.06*float64(scheduler))) * cluster.WholeGPU
+			s.Used += holds
+			s.Tenants = append(s.Tenants, score.TenantSample{Tenant: name, Holds: holds, Due: rate, Alloc: alloc[i], DueTotal: due[i]})
+			alloc[i] += cluster.Times(holds, step)
+			due[i] += cluster.Times(int(rate/cluster.WholeGPU), step)
+		}
+		s.Fragmented = (s.Capacity - s.Used) / 4
+		run.Samples = append(run.Samples, s)
+	}
+	scores, err := score.Of(run, score.Standard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if scheduler < 2 { // an audit against clusters in which everybody waits ten minutes
+		alone := run
+		alone.Jobs = slices.Clone(run.Jobs)
+		for i := range alone.Jobs {
+			j := &alone.Jobs[i]
+			j.Start = j.Submit.Add(10 * cluster.Minute)
+			j.End = j.Start.Add(j.Held)
+		}
+		scores.Audit = score.Audit(run, []score.Run{alone}, cluster.Minute)
+	}
+	return scores
+}
+
+func manyTenants() []string {
+	var out []string
+	for i := range 18 {
+		out = append(out, fmt.Sprintf("department-of-computational-%s-%02d", []string{"biology", "linguistics", "fluid-dynamics"}[i%3], i+1))
+	}
+	return out
+}
+
+func allRuns(t testing.TB) []score.Scores {
+	var runs []score.Scores
+	for _, nodes := range sizes {
+		for i := range schedulers {
+			runs = append(runs, madeUp(t, i, nodes, 14, manyTenants()))
+		}
+	}
+	return runs
+}
+
+func html(t testing.TB, runs []score.Scores) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := HTML(&b, "Schedulers compared", runs); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// notANumber also finds what html/template writes where it refuses a value.
+var notANumber = regexp.MustCompile(`NaN|[-+]Inf\b|ZgotmplZ`)
+
+func TestPage(t *testing.T) {
+	runs := allRuns(t)
+	text := html(t, runs)
+	if *pageFile != "" {
+		if err := os.WriteFile(*pageFile, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(text) > 2<<20 {
+		t.Errorf("two weeks of 8 schedulers on 5 sizes make %d bytes, more than 2 MiB", len(text))
+	}
+	if again := html(t, runs); again != text {
+		t.Error("the same runs give another page")
+	}
+	if bad := regexp.MustCompile(`(?i)https?:|//[a-z]|<script|<link|<img|\bsrc=|\bhref=|url\(|@import`).FindString(text) + notANumber.FindString(text); bad != "" {
+		t.Errorf("the page has %q: it must need nothing else, and every number must be one", bad)
+	}
+	root := parse(t, text)
+	figures := root.all("figure")
+	// For each size: 6 plots, and a box and a use for each scheduler; then 3 sweeps.
+	if want := len(sizes)*(6+2*len(schedulers)) + 3; len(figures) != want {
+		t.Errorf("%d figures, want %d", len(figures), want)
+	}
+	kinds := map[string]int{}
+	for _, f := range figures {
+		title := f.all("h4")[0].text()
+		lines, areas := f.tips("line"), f.tips("area")
+		switch {
+		case strings.Contains(title, "by size of cluster"):
+			kinds["sweep"]++
+			if len(areas) != len(sizes)*len(schedulers) || !slices.Equal(lines, schedulers) {
+				t.Errorf("%s: %d points and lines of %v", title, len(areas), lines)
+			}
+		case slices.Contains(schedulers, title) && len(f.tips("box")) > 0:
+			kinds["box"]++
+			if n := len(f.tips("box")); n != 18 || len(f.tips("median")) != n || len(f.tips("whisker")) != n {
+				t.Errorf("%s: %d boxes, want one for each of 18 tenants", title, n)
+			}
+		case slices.Contains(schedulers, title):
+			kinds["use"]++
+			if len(areas) != useTenants+1 || areas[0] != "11 other tenants" || len(f.tips("capacity")) != 1 {
+				t.Errorf("%s: layers %v", title, areas)
+			}
+		case len(areas) > 0:
+			kinds["bars"]++
+			if !slices.Equal(areas, schedulers) || len(f.class("value")) != len(schedulers) {
+				t.Errorf("%s: bars of %v", title, areas)
+			}
+		default:
+			kinds["curves"]++
+			if !slices.Equal(lines, schedulers) {
+				t.Errorf("%s: curves of %v", title, lines)
+			}
+		}
+	}
+	if n := len(sizes); kinds["sweep"] != 3 || kinds["box"] != 8*n || kinds["use"] != 8*n || kinds["bars"] != 3*n || kinds["curves"] != 3*n {
+		t.Errorf("figures: %v", kinds)
+	}
+	if n := len(root.all("table")); n != len(sizes)*(3+2+2) { // three parts, two of tenants and two audits
+		t.Errorf("%d tables", n)
+	}
+	for _, m := range parts(runs)[1].Measures { // the table has the numbers
+		if text := m.Text(runs[0]); !slices.ContainsFunc(root.all("td"), func(x *element) bool { return x.text() == text }) {
+			t.Errorf("the tables lack %s %s", m.Name, text)
+		}
+	}
+}
+
+func TestTenantsByHand(t *testing.T) {
+	runs := hand()
+	runs[1].Tenants = runs[1].Tenants[1:]
+	got := byTenant("rho", 2, runs, func(t score.Tenant) (float64, bool) { return t.Rho, t.Due > 0 })
+	if want := [][]string{{"x", "1.25", "-"}, {"y", "0.75", "0.75"}, {"z", "-", "-"}}; !reflect.DeepEqual(got.Rows, want) {
+		t.Errorf("rows %v, want %v", got.Rows, want)
+	}
+}
+
+// element is a node of a page.
+type element struct {
+	name  string
+	attr  map[string]string
+	words string
+	in    []*element
+}
+
+// parse fails the test unless the page is well-formed, tag by tag.
+func parse(t *testing.T, text string) *element {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(text))
+	open := []*element{{}}
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) && len(open) == 1 {
+			return open[0]
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		top := open[len(open)-1]
+		switch x := token.(type) {
+		case xml.StartElement:
+			e := &element{name: x.Name.Local, attr: map[string]string{}}
+			for _, a := range x.Attr {
+				e.attr[a.Name.Local] = a.Value
+			}
+			top.in = append(top.in, e)
+			open = append(open, e)
+		case xml.EndElement:
+			open = open[:len(open)-1]
+		case xml.CharData:
+			top.words += string(x)
+		}
+	}
+}
+
+func (e *element) find(match func(*element) bool) []*element {
+	var out []*element
+	for _, x := range e.in {
+		if match(x) {
+			out = append(out, x)
+		}
+		out = append(out, x.find(match)...)
+	}
+	return out
+}
+
+func (e *element) all(name string) []*element {
+	return e.find(func(x *element) bool { return x.name == name })
+}
+
+func (e *element) class(class string) []*element {
+	return e.find(func(x *element) bool { return slices.Contains(strings.Fields(x.attr["class"]), class) })
+}
+
+// tips gives the tips of the marks of a class, outside legends.
+func (e *element) tips(class string) []string {
+	var out []string
+	for _, x := range e.class(class) {
+		for _, tip := range x.all("title") {
+			out = append(out, tip.words)
+		}
+	}
+	return out
+}
+
+func (e *element) text() string { return strings.TrimSpace(e.words) }
+
+// Whatever a name is, it comes out as text.
+func TestNamesAreEscaped(t *testing.T) {
+	evil := []string{`<script>alert(1)</script>`, `"><b onmouseover="x">`, `'; </svg></title> &amp; {{.}}`, "\x1b[31mred\n\u202e"}
+	run := madeUp(t, 0, 40, 2, evil)
+	run.Scheduler, run.Trace = evil[0], evil[1]
+	run.Audit[0].Longer, run.Audit[0].Tenant, run.Audit[0].Worst[0].Job = true, evil[3], evil[2]
+	second := madeUp(t, 1, 60, 2, evil)
+	second.Trace = evil[1]
+	page := html(t, []score.Scores{run, second})
+	root := parse(t, page)
+	if n := len(root.all("script")) + len(root.all("b")); n != 0 {
+		t.Errorf("a name has become %d elements", n)
+	}
+	names := func(x *element) bool { return x.text() == evil[0] || strings.Contains(x.words, evil[0]+":") }
+	if len(root.find(names)) < 5 {
+		t.Error("the name is not there as text")
+	}
+	var b bytes.Buffer
+	if err := Table(&b, []score.Scores{run}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(b.String()+page, "\x1b\u202e") || !strings.Contains(b.String(), "?[31mred??") {
+		t.Errorf("a terminal would obey a name:\n%q", b.String())
+	}
+}
+
+// Runs with hardly anything in them are shown all the same.
+func TestLittleToShow(t *testing.T) {
+	empty, err := score.Of(score.Run{Setting: score.Setting{Scheduler: "a", From: start}, To: start}, score.Standard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := score.Of(score.Run{Setting: score.Setting{Scheduler: "b", From: start}, To: start}, score.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	single, err := score.Of(score.Run{Setting: score.Setting{Scheduler: "c", Nodes: 1, GPUs: 8, From: start}, To: start.Add(cluster.Minute),
+		Jobs:    []score.Job{{ID: "1", Tenant: "x", GPUs: 8, Submit: start, Start: start, End: start.Add(30), Runs: 30, Held: 30, Alloc: 240, Due: 240}},
+		Samples: []score.Sample{{At: start, Capacity: 8, Used: 8, Tenants: []score.TenantSample{{Tenant: "x", Holds: 8}}}}}, score.Standard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, runs := range [][]score.Scores{nil, {empty}, {none, empty}, {single}, {empty, none, single}} {
+		text := html(t, runs)
+		parse(t, text)
+		if bad := notANumber.FindString(text); bad != "" {
+			t.Errorf("%d runs: the page has %s", len(runs), bad)
+		}
+		for _, write := range []func(io.Writer, []score.Scores) error{Table, CSV, JSON} {
+			if err := write(io.Discard, runs); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// hand gives two runs with round scores.
+func hand() []score.Scores {
+	a := score.Scores{Setting: score.Setting{Scheduler: "astraea", Trace: "small", Nodes: 2, GPUs: 16},
+		Jobs:       score.Counts{All: 1200, Finished: 1198, Unfinished: 2},
+		Completion: score.Stats{Count: 1198, Mean: 7200, Median: 3600, P95: 36000, P99: 72000},
+		Wait:       score.Stats{Count: 1198, Mean: 900, P95: 3600}, Slowdown: score.Stats{Count: 1198, Mean: 1.5, P95: 4},
+		JobRho: score.Stats{Count: 1000, Median: 1.01}, Loss: score.Loss{Below: 0.95, Jobs: 20, Share: 0.02},
+		Periods:     []score.Period{{Hours: 1, Rho: score.Stats{Count: 200, Median: 1}, Unfair: 5, Tolerance: 0.01}},
+		Tenants:     []score.Tenant{{Tenant: "x", Due: 10, Rho: 1.25}, {Tenant: "y", Due: 5, Rho: 0.75}, {Tenant: "z"}},
+		Utilisation: 0.8125, Use: score.Use{Capacity: []float64{16}}, Overhead: score.Overhead{OfRun: 0.01, OfCompletion: 0.008},
+		Preemptions: 1234, Makespan: 360000,
+		Audit: []score.Audited{{Tenant: "y", Longer: true, Jobs: 10, LeftOut: 1, Shared: 12, Private: 2, Worse: 4, Lost: 11,
+			Worst: []score.Anomaly{{Job: "17", User: "ann", GPUs: 8, Shared: 9, Private: 1, Unfinished: true}}}, {Tenant: "x", Jobs: 5}}}
+	b := a
+	b.Scheduler, b.Completion.Mean, b.Loss.Share, b.Audit = "slurm-multifactor", 9000, 0.5, []score.Audited{{Tenant: "x"}}
+	return []score.Scores{a, b}
+}
+
+func TestTable(t *testing.T) {
+	var b bytes.Buffer
+	if err := Table(&b, hand()); err != nil {
+		t.Fatal(err)
+	}
+	const want = `small on 2 nodes, 16 GPUs
+
+fairness             unfair 1 h   median rho 1 h    lowest rho   sharing loss   median rho   wait longer
+                   % of periods       of tenants   of a tenant      % of jobs      of jobs       tenants
+astraea                     2.5            1.000         0.750            2.0*       1.010             1
+slurm-multifactor           2.5            1.000         0.750           50.0        1.010             0*
+
+time               mean JCT   median JCT   p95 JCT   p99 JCT   mean delay   p95 delay   mean slowdown   p95 slowdown   makespan
+                          h            h         h         h            h           h               ×              ×          h
+astraea                2.00*        1.00     10.00     20.00         0.25        1.00            1.50           4.00      100.0
+slurm-multifactor      2.50         1.00     10.00     20.00         0.25        1.00            1.50           4.00      100.0
+
+use                utilisation   fragmented   preemptions   overhead   overhead   finished   withdrawn   unfinished
+                     % of GPUs    % of GPUs                 % of run   % of JCT       jobs        jobs         jobs
+astraea                   81.2         0.00         1,234       1.00       0.80      1,198           0            2
+slurm-multifactor         81.2         0.00         1,234       1.00       0.80      1,198           0            2
+
+astraea against a private cluster for each tenant:
+  y waits longer: 12.0 h instead of 2.0 h over 10 jobs (1 more had no end there); 4 of them wait longer, by 11.0 h in all
+    job 17 of ann, 8 GPUs: 9.0 h instead of 1.0 h so far, unfinished
+
+slurm-multifactor against a private cluster for each tenant:
+  no tenant waits longer
+
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// In every block, the numbers of a column end at the same place.
+func TestTableIsAligned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		runs := hand()
+		for i := range runs {
+			runs[i].Scheduler = rapid.StringN(1, 40, -1).Draw(t, "name")
+			runs[i].Completion.Mean = rapid.Float64Range(0, 1e9).Draw(t, "mean")
+			runs[i].Jobs.Finished = rapid.IntRange(0, 1e9).Draw(t, "jobs")
+		}
+		for _, p := range parts(runs) {
+			var b bytes.Buffer
+			block(&b, p, runs)
+			lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+			ends := func(line string) string { // where each number ends
+				cells := regexp.MustCompile(` +[-0-9.,]+[* ]?`).FindAllStringIndex(line, -1)
+				var at []int
+				for _, c := range cells[max(0, len(cells)-len(p.Measures)):] {
+					at = append(at, utf8.RuneCountInString(strings.TrimRight(line[:c[1]], "* ")))
+				}
+				return fmt.Sprint(at)
+			}
+			if a, b := ends(lines[2]), ends(lines[3]); a != b {
+				t.Fatalf("columns end at %s and %s:\n%s", a, b, strings.Join(lines, "\n"))
+			}
+		}
+	})
+}
+
+func TestCSV(t *testing.T) {
+	var b bytes.Buffer
+	if err := CSV(&b, hand()); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := map[string]string{}
+	for _, r := range rows[1:] {
+		key := r[3] + "|" + r[4] + "|" + r[5]
+		if _, ok := value[key]; ok || r[0] != "small" || r[1] != "2" || r[2] != "16" {
+			t.Errorf("row %v", r)
+		}
+		value[key] = r[6]
+	}
+	for key, want := range map[string]string{
+		"astraea||completion_s.mean": "7200", "slurm-multifactor||completion_s.mean": "9000", "astraea||jobs.unfinished": "2",
+		"astraea||sharing_loss.share": "0.02", "astraea||periods.1h.unfair": "5", "astraea||periods.1h.rho.count": "200",
+		"astraea||utilisation": "0.8125", "astraea|x|rho": "1.25", "astraea|y|due_gpu_h": "5", "astraea||overhead.of_run": "0.01",
+	} {
+		if value[key] != want {
+			t.Errorf("%s: %q, want %s", key, value[key], want)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	runs := []score.Scores{madeUp(t, 0, 40, 2, manyTenants()), madeUp(t, 1, 40, 2, manyTenants())}
+	var b bytes.Buffer
+	if err := JSON(&b, runs); err != nil {
+		t.Fatal(err)
+	}
+	var back []score.Scores
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(back, runs) {
+		t.Error("the scores do not come back from JSON as they were")
+	}
+}
+
+func TestOrderOfRuns(t *testing.T) {
+	runs := []score.Scores{{Setting: score.Setting{Trace: "b", GPUs: 80, Scheduler: "y"}}, {Setting: score.Setting{Trace: "a", GPUs: 8, Scheduler: "x"}},
+		{Setting: score.Setting{Trace: "b", GPUs: 8, Scheduler: "y"}}, {Setting: score.Setting{Trace: "b", GPUs: 80, Scheduler: "x"}}}
+	var got []string
+	for _, g := range groups(runs) {
+		got = append(got, fmt.Sprintf("%s %d %d", g.Trace, g.GPUs, len(g.Runs)))
+	}
+	if want := []string{"b 8 1", "b 80 2", "a 8 1"}; !slices.Equal(got, want) {
+		t.Errorf("groups %v, want %v", got, want)
+	}
+}

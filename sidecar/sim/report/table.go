@@ -1,0 +1,129 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+)
+
+// Table writes the scores for a terminal: a block for each trace and size of
+// cluster, a line for each scheduler; names and units head the columns, "*" marks
+// the best. Then the tenants that an audit found to wait longer. The error is w's.
+func Table(w io.Writer, runs []score.Scores) error {
+	var b bytes.Buffer
+	for _, g := range groups(runs) {
+		fmt.Fprintf(&b, "%s on %s\n", plain(g.Trace), g.Size())
+		for _, p := range parts(g.Runs) {
+			b.WriteString("\n")
+			block(&b, p, g.Runs)
+		}
+		for _, s := range g.Runs {
+			auditLines(&b, s)
+		}
+		b.WriteString("\n")
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// block writes one part of the table with aligned columns.
+func block(b *bytes.Buffer, p part, runs []score.Scores) {
+	rows := [][]string{{strings.ToLower(p.Name)}, {""}}
+	for _, m := range p.Measures {
+		rows[0] = append(rows[0], m.Name+" ") // room for the mark
+		rows[1] = append(rows[1], m.Unit+" ")
+	}
+	for _, s := range runs {
+		row := []string{shorten(plain(s.Scheduler), 24)}
+		for _, m := range p.Measures {
+			text, mark := m.Text(s), " "
+			if text == m.best(runs) {
+				mark = "*"
+			}
+			row = append(row, text+mark)
+		}
+		rows = append(rows, row)
+	}
+	width := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				line.WriteString(cell + pad)
+			} else {
+				line.WriteString("  " + pad + cell)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+// auditLines names the tenants that wait longer than in a cluster of their own.
+func auditLines(b *bytes.Buffer, s score.Scores) {
+	if s.Audit == nil {
+		return
+	}
+	fmt.Fprintf(b, "\n%s against a private cluster for each tenant:\n", plain(s.Scheduler))
+	longer := false
+	for _, a := range s.Audit {
+		if !a.Longer {
+			continue
+		}
+		longer = true
+		fmt.Fprintf(b, "  %s waits longer: %.1f h instead of %.1f h over %d jobs%s; %d of them wait longer, by %.1f h in all\n",
+			plain(a.Tenant), a.Shared, a.Private, a.Jobs, leftOut(a), a.Worse, a.Lost)
+		for _, j := range a.Worst[:min(3, len(a.Worst))] {
+			fmt.Fprintf(b, "    job %s of %s, %d GPUs: %.1f h instead of %.1f h%s\n", plain(j.Job), plain(j.User), j.GPUs, j.Shared, j.Private, soFar(j))
+		}
+	}
+	if !longer {
+		b.WriteString("  no tenant waits longer\n")
+	}
+}
+
+func leftOut(a score.Audited) string {
+	if a.LeftOut == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d more had no end there)", a.LeftOut)
+}
+
+func soFar(j score.Anomaly) string {
+	if !j.Unfinished {
+		return ""
+	}
+	return " so far, unfinished"
+}
+
+// plain makes a name safe for a terminal.
+func plain(name string) string { return strings.Map(printable, name) }
+
+// printable replaces what is no visible letter: control and direction marks.
+func printable(r rune) rune {
+	if !unicode.IsPrint(r) {
+		return '?'
+	}
+	return r
+}
+
+// shorten keeps both ends of a name that is longer than n letters: names of one
+// house often differ at the end.
+func shorten(name string, n int) string {
+	r := []rune(name)
+	if len(r) <= n {
+		return name
+	}
+	tail := (n - 1) / 2
+	return string(r[:n-1-tail]) + "…" + string(r[len(r)-tail:])
+}

@@ -1,0 +1,291 @@
+package score
+
+import (
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Options are the measures' own settings.
+type Options struct {
+	Periods   []cluster.Span // lengths over which a tenant's rho is taken
+	Tolerance cluster.Rho    // a tenant period below 1 minus this is unfair
+	Loss      cluster.Rho    // a job below this has a sharing loss
+}
+
+// Standard gives periods of an hour and of a day, a tolerance of 0.01 (a round
+// passes before a new job can start, so that no scheduler reaches 1 exactly) and
+// ASTRAEA's bound of 0.95 (§6.3).
+func Standard() Options {
+	return Options{Periods: []cluster.Span{cluster.Hour, cluster.Day}, Tolerance: 10_000, Loss: 950_000}
+}
+
+// Of gives the scores of a run that is in memory; errors as of Meter.
+func Of(run Run, opt Options) (Scores, error) {
+	m := NewMeter(run.Setting, opt)
+	for _, j := range run.Jobs {
+		if err := m.Job(j); err != nil {
+			return Scores{}, err
+		}
+	}
+	for _, s := range run.Samples {
+		if err := m.Sample(s); err != nil {
+			return Scores{}, err
+		}
+	}
+	return m.Scores(run.To)
+}
+
+// Meter gathers scores while a run goes on. It keeps nothing that it is handed.
+type Meter struct {
+	setting Setting
+	opt     Options
+
+	tenants     map[string]*tenant
+	all         tally
+	firstWait   spread
+	slowdown    spread
+	rho         spread
+	preemptions int
+	preempted   int
+	run, over   cluster.Span // sums over finished jobs
+	completion  cluster.Span
+	overGPU     cluster.GPUTime
+	first, last cluster.Instant // submission, end
+
+	now                cluster.Instant // of the last sample; 0 = none yet
+	state              Sample          // the last sample, without tenants
+	capacity, used     cluster.GPUTime
+	fragmented         cluster.GPUTime
+	use                *timeline
+	useCap, useUsed    int // lines of use
+	useFragmented      int
+	arrivals           *timeline
+	arrived, arrivedMS int   // lines of arrivals: jobs, and the sum of their waits
+	closed             []int // periods that are over, by length
+}
+
+// tally is what is counted of the jobs of everybody and of each tenant.
+type tally struct {
+	counts           Counts
+	loss, unfinished int // sharing losses
+	rhos             int // jobs that have one
+	completion, wait spread
+}
+
+// tenant is a tenant's account, as of the last sample.
+type tenant struct {
+	name string
+	tally
+	holds        int
+	rate         cluster.MicroGPU
+	alloc, due   cluster.GPUTime
+	alloc0, due0 cluster.GPUTime // at the first sample
+	periods      []period
+	line         int // of use
+	seen         cluster.Instant
+}
+
+// period is a tenant's rho over periods of one length.
+type period struct {
+	alloc, due    cluster.GPUTime // when the current period began
+	rho           spread
+	unfair, below int
+	noDue         int
+}
+
+// NewMeter starts a run at setting.From, which must be above 0.
+func NewMeter(setting Setting, opt Options) *Meter {
+	m := &Meter{setting: setting, opt: opt, tenants: map[string]*tenant{}, closed: make([]int, len(opt.Periods)),
+		use: newTimeline(setting.From), arrivals: newTimeline(setting.From)}
+	m.useCap, m.useUsed, m.useFragmented = m.use.line(), m.use.line(), m.use.line()
+	m.arrived, m.arrivedMS = m.arrivals.line(), m.arrivals.line()
+	return m
+}
+
+func (m *Meter) tenant(name string) *tenant {
+	t := m.tenants[name]
+	if t == nil {
+		t = &tenant{name: name, periods: make([]period, len(m.opt.Periods)), line: m.use.line()}
+		for i := range t.periods {
+			t.periods[i].noDue = m.closed[i] // it was due nothing before it was first seen
+		}
+		m.tenants[name] = t
+	}
+	return t
+}
+
+// Job takes a job that ended, or at the end of the run one that did not. Every
+// job is given once. The error names a job whose times contradict each other.
+func (m *Meter) Job(j Job) error {
+	if err := j.check(); err != nil {
+		return fmt.Errorf("score: %w", err)
+	}
+	if j.Submit < m.setting.From {
+		return fmt.Errorf("score: job %s: submitted at %s, before the run began at %s", j.ID, j.Submit, m.setting.From)
+	}
+	if m.first == 0 || j.Submit < m.first {
+		m.first = j.Submit
+	}
+	m.last = max(m.last, j.End)
+	m.preemptions += j.Preemptions
+	if j.Preemptions > 0 {
+		m.preempted++
+	}
+	t := m.tenant(j.Tenant)
+	m.all.add(j, m.opt.Loss)
+	t.add(j, m.opt.Loss)
+	if j.End == 0 {
+		return nil
+	}
+	if j.Due > 0 {
+		m.rho.add(int64(cluster.RhoOf(j.Alloc, j.Due)))
+	}
+	*m.arrivals.cell(m.arrived, j.Submit)++
+	*m.arrivals.cell(m.arrivedMS, j.Submit) += int64(j.Wait(j.End))
+	if j.Start == 0 {
+		return nil
+	}
+	m.firstWait.add(int64(j.Start.Sub(j.Submit)))
+	m.run += j.Runs
+	m.over += j.Overhead
+	m.completion += j.Completion()
+	m.overGPU += cluster.Times(j.GPUs, j.Overhead)
+	if j.Runs > 0 {
+		m.slowdown.add(cluster.MulDiv(int64(j.Completion()), int64(cluster.Fair), int64(j.Runs)))
+	}
+	return nil
+}
+
+func (t *tally) add(j Job, bound cluster.Rho) {
+	t.counts.All++
+	lost := j.Due > 0 && cluster.RhoOf(j.Alloc, j.Due) < bound
+	if j.End == 0 {
+		t.counts.Unfinished++
+		if j.Start == 0 {
+			t.counts.Unstarted++
+		}
+		if lost {
+			t.unfinished++
+		}
+		return
+	}
+	t.wait.add(int64(j.Wait(j.End)))
+	if j.Due > 0 {
+		t.rhos++
+	} else {
+		t.counts.NoDue++
+	}
+	if lost {
+		t.loss++
+	}
+	if j.Start == 0 {
+		t.counts.Withdrawn++
+		return
+	}
+	t.counts.Finished++
+	t.completion.add(int64(j.Completion()))
+	if j.Runs == 0 {
+		t.counts.NoRun++
+	}
+}
+
+// Sample takes the next state. Samples come in order of time; of several for one
+// moment the last holds. The error names a sample that comes too late or sums
+// that shrink.
+func (m *Meter) Sample(s Sample) error {
+	if s.At < max(m.now, m.setting.From, 1) {
+		return fmt.Errorf("score: a sample of %s comes after one of %s, or before the run began at %s", s.At, m.now, m.setting.From)
+	}
+	begin := m.now == 0
+	for _, x := range s.Tenants {
+		t := m.tenant(x.Tenant)
+		if begin {
+			t.alloc, t.due, t.alloc0, t.due0 = x.Alloc, x.DueTotal, x.Alloc, x.DueTotal
+			for i := range t.periods {
+				t.periods[i].alloc, t.periods[i].due = x.Alloc, x.DueTotal
+			}
+		}
+		if x.Alloc < t.alloc || x.DueTotal < t.due {
+			return fmt.Errorf("score: sample of %s: what tenant %s received or was due has shrunk", s.At, x.Tenant)
+		}
+	}
+	if !begin {
+		m.pass(s)
+	}
+	for _, x := range s.Tenants {
+		t := m.tenants[x.Tenant]
+		t.holds, t.rate, t.alloc, t.due, t.seen = x.Holds, x.Due, x.Alloc, x.DueTotal, s.At
+	}
+	for _, t := range m.tenants {
+		if t.seen != s.At {
+			t.holds, t.rate = 0, 0 // not in this sample: idle
+		}
+	}
+	m.now, m.state = s.At, s
+	m.state.Tenants = nil
+	return nil
+}
+
+// pass accounts for the time since the last sample, in which its state held.
+func (m *Meter) pass(s Sample) {
+	gone := s.At.Sub(m.now)
+	m.capacity += cluster.Times(m.state.Capacity, gone)
+	m.used += cluster.Times(m.state.Used, gone)
+	m.fragmented += cluster.Times(m.state.Fragmented, gone)
+	m.use.fill(m.useCap, m.now, s.At, m.state.Capacity)
+	m.use.fill(m.useUsed, m.now, s.At, m.state.Used)
+	m.use.fill(m.useFragmented, m.now, s.At, m.state.Fragmented)
+	for _, t := range m.tenants {
+		m.use.fill(t.line, m.now, s.At, t.holds)
+	}
+	for i, length := range m.opt.Periods {
+		for {
+			end := m.setting.From.Add(cluster.Span(m.closed[i]+1) * length)
+			if end > s.At {
+				break
+			}
+			m.close(i, end, s)
+		}
+	}
+}
+
+// close ends a period of every tenant at the moment end, which lies between the
+// last sample and s. What came between the two came evenly.
+func (m *Meter) close(i int, end cluster.Instant, s Sample) {
+	between := func(a, b cluster.GPUTime) cluster.GPUTime {
+		if s.At == m.now {
+			return b
+		}
+		return a + cluster.GPUTime(cluster.MulDiv(int64(b-a), int64(end.Sub(m.now)), int64(s.At.Sub(m.now))))
+	}
+	next := make(map[string]TenantSample, len(s.Tenants))
+	for _, x := range s.Tenants {
+		next[x.Tenant] = x
+	}
+	for _, t := range m.tenants {
+		alloc, due := t.alloc, t.due
+		if x, ok := next[t.name]; ok {
+			alloc, due = between(alloc, x.Alloc), between(due, x.DueTotal)
+		}
+		t.periods[i].close(alloc, due, m.opt.Tolerance)
+	}
+	m.closed[i]++
+}
+
+// close notes the rho of the period that ends with these sums and begins the next.
+func (p *period) close(alloc, due cluster.GPUTime, tolerance cluster.Rho) {
+	if due == p.due {
+		p.noDue++
+	} else {
+		rho := cluster.RhoOf(alloc-p.alloc, due-p.due)
+		p.rho.add(int64(rho))
+		if rho < cluster.Fair {
+			p.below++
+		}
+		if rho < cluster.Fair-tolerance {
+			p.unfair++
+		}
+	}
+	p.alloc, p.due = alloc, due
+}

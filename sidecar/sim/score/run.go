@@ -1,0 +1,80 @@
+package score
+
+import (
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Setting says what ran where: what tells one run from another.
+type Setting struct {
+	Scheduler string          `json:"scheduler"`
+	Trace     string          `json:"trace"`
+	Nodes     int             `json:"nodes"`
+	GPUs      int             `json:"gpus"`
+	Interval  cluster.Span    `json:"interval_ms"` // between two rounds
+	Term      cluster.Span    `json:"term_ms"`     // of a lease; 0 = no leases
+	From      cluster.Instant `json:"from_ms"`     // periods are counted from here
+}
+
+// Run is a whole run in memory. Long ones go into a Meter piece by piece instead.
+type Run struct {
+	Setting
+	To      cluster.Instant
+	Jobs    []Job
+	Samples []Sample
+}
+
+// Job is what became of one job.
+type Job struct {
+	ID, Tenant, User string
+	GPUs             int
+	Submit           cluster.Instant
+	Start            cluster.Instant // the first start; 0 = none yet
+	End              cluster.Instant // 0 = not yet
+	Runs             cluster.Span    // its run time alone on its GPUs, nothing added
+	Held             cluster.Span    // how long it held GPUs, all attempts, overhead included
+	Overhead         cluster.Span    // the part of Held that was no work: saves, loads, cold starts, work lost
+	Alloc, Due       cluster.GPUTime // received and due (ASTRAEA eq. 2 and 14)
+	Preemptions      int
+	Outcome          string
+}
+
+// Completion gives the time from submission to the end, for a job that has one.
+func (j Job) Completion() cluster.Span { return j.End.Sub(j.Submit) }
+
+// Wait gives the queueing delay: all the time until end in which the job held no
+// GPU, before its first start and after each preemption. It is never below 0,
+// though GPUs may be held a moment longer than the job runs.
+func (j Job) Wait(end cluster.Instant) cluster.Span { return max(0, end.Sub(j.Submit)-j.Held) }
+
+func (j Job) check() error {
+	switch {
+	case j.End != 0 && (j.End < j.Submit || j.Start > j.End):
+		return fmt.Errorf("job %s: ends at %s, before its submission at %s or its start at %s", j.ID, j.End, j.Submit, j.Start)
+	case j.Start != 0 && j.Start < j.Submit:
+		return fmt.Errorf("job %s: starts at %s, before its submission at %s", j.ID, j.Start, j.Submit)
+	case j.Runs < 0 || j.Held < 0 || j.Overhead < 0 || j.Alloc < 0 || j.Due < 0:
+		return fmt.Errorf("job %s: a time below zero", j.ID)
+	}
+	return nil
+}
+
+// Sample is the state of the cluster from At until the next sample.
+type Sample struct {
+	At         cluster.Instant
+	Capacity   int // healthy GPUs
+	Used       int // GPUs held
+	Fragmented int // idle GPUs that no waiting job can use although their sum would do
+	Tenants    []TenantSample
+}
+
+// TenantSample is a tenant's part in a Sample. Alloc and DueTotal are sums since
+// the run began, so that rho is exact however far apart the samples are.
+type TenantSample struct {
+	Tenant   string
+	Holds    int              // GPUs
+	Due      cluster.MicroGPU // rate, min(demand, quota): ASTRAEA eq. 8
+	Alloc    cluster.GPUTime  // received until At
+	DueTotal cluster.GPUTime  // due until At
+}

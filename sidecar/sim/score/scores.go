@@ -1,0 +1,117 @@
+package score
+
+import "github.com/fairlease/fairlease/sidecar/cluster"
+
+// Scores is what a run is compared by. Times are in seconds, shares and rho are
+// ratios; a Stats without values has Count 0.
+type Scores struct {
+	Setting
+	To          cluster.Instant `json:"to_ms"`
+	Jobs        Counts          `json:"jobs"`
+	Completion  Stats           `json:"completion_s"` // submission to end
+	Wait        Stats           `json:"wait_s"`       // all the time without GPUs, Job.Wait
+	FirstWait   Stats           `json:"first_wait_s"` // submission to first start
+	Slowdown    Stats           `json:"slowdown"`
+	JobRho      Stats           `json:"job_rho"`
+	Loss        Loss            `json:"sharing_loss"`
+	Periods     []Period        `json:"periods"`       // of all tenants, one for each length
+	Tenants     []Tenant        `json:"tenants"`       // by name
+	Utilisation float64         `json:"utilisation"`   // GPU time held / healthy GPU time, start to end of run
+	Fragmented  float64         `json:"fragmentation"` // GPU time idle in pieces too small to use / healthy GPU time
+	Preemptions int             `json:"preemptions"`
+	Preempted   int             `json:"preempted_jobs"` // at least once
+	Overhead    Overhead        `json:"overhead"`
+	Makespan    float64         `json:"makespan_s"` // first submission to last end
+
+	SlowdownCDF []float64 `json:"slowdown_cdf"` // the values that 0/200, 1/200 … 200/200 of all do not exceed
+	JobRhoCDF   []float64 `json:"job_rho_cdf"`
+	Use         Use       `json:"use"`
+	Arrivals    Arrivals  `json:"arrivals"`
+
+	// Audit compares with private clusters, where that was done.
+	Audit []Audited `json:"audit,omitempty"`
+}
+
+// Counts says how many jobs there were and which of them count where.
+type Counts struct {
+	All        int `json:"all"`
+	Finished   int `json:"finished"`
+	Withdrawn  int `json:"withdrawn"`  // ended without a start
+	Unfinished int `json:"unfinished"` // no end when the run ended
+	Unstarted  int `json:"unstarted"`  // of the unfinished: not even a start
+	NoRun      int `json:"no_run"`     // of the finished: run time 0, so without a slowdown
+	NoDue      int `json:"no_due"`     // finished or withdrawn, due nothing, so without a rho
+}
+
+// Loss counts the jobs that were worse off than alone on their fair share.
+type Loss struct {
+	Below      float64 `json:"below"`      // the bound on rho
+	Jobs       int     `json:"jobs"`       // finished or withdrawn
+	Share      float64 `json:"share"`      // of the jobs that have a rho
+	Unfinished int     `json:"unfinished"` // unfinished jobs with a rho that low so far, in no share
+}
+
+// Period tells of rho over disjoint periods of one length; the last period of a
+// run may be shorter.
+type Period struct {
+	Hours     float64 `json:"hours"`
+	Rho       Stats   `json:"rho"`       // one value per tenant and period
+	Tolerance float64 `json:"tolerance"` // Unfair means rho < 1 - Tolerance
+	Unfair    int     `json:"unfair"`
+	Below     int     `json:"below_one"` // rho < 1 without tolerance
+	NoDue     int     `json:"no_due"`    // periods in which the tenant was due nothing: left out
+}
+
+// Ratio gives the share of tenant periods that were unfair; 0 without periods.
+func (p Period) Ratio() float64 { return ratio(p.Unfair, int(p.Rho.Count)) }
+
+// Tenant is a tenant's part of the scores.
+type Tenant struct {
+	Tenant     string   `json:"tenant"`
+	Jobs       Counts   `json:"jobs"`
+	Rho        float64  `json:"rho"` // over the whole run; 0 where Due is 0
+	Alloc      float64  `json:"alloc_gpu_h"`
+	Due        float64  `json:"due_gpu_h"`
+	Periods    []Period `json:"periods"`
+	Completion Stats    `json:"completion_s"`
+	Wait       Stats    `json:"wait_s"`
+	Loss       Loss     `json:"sharing_loss"`
+}
+
+// Overhead is what leases cost the finished jobs: saves, loads, cold starts and
+// lost work.
+type Overhead struct {
+	OfRun        float64 `json:"of_run"`        // share of their run time alone
+	OfCompletion float64 `json:"of_completion"` // share of their completion time (ASTRAEA §6.4)
+	GPUHours     float64 `json:"gpu_h"`
+}
+
+// Use is who held how many GPUs, as means over steps of time from the run's start.
+type Use struct {
+	Step       float64   `json:"step_s"`
+	Capacity   []float64 `json:"capacity"`
+	Used       []float64 `json:"used"`
+	Fragmented []float64 `json:"fragmented"`
+	Tenants    []Line    `json:"tenants"` // by name
+}
+
+// Line is one tenant's GPUs, step by step.
+type Line struct {
+	Tenant string    `json:"tenant"`
+	GPUs   []float64 `json:"gpus"`
+}
+
+// Arrivals has the finished and withdrawn jobs by the step of time in which they
+// were submitted.
+type Arrivals struct {
+	Step float64   `json:"step_s"`
+	Jobs []int64   `json:"jobs"`
+	Wait []float64 `json:"wait_s"` // sum over these jobs
+}
+
+func ratio(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
