@@ -41,6 +41,7 @@ func (a *agenda) Pop() any {
 
 // plan works out anew when something will happen to a job by itself.
 func (v *Virtual) plan(j *work) {
+	v.touch(j)
 	j.next = 0
 	switch j.job.State {
 	case cluster.Running:

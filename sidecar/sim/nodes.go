@@ -31,7 +31,7 @@ func (v *Virtual) SetNode(name, bad string) {
 	if i, ok := v.at[name]; ok {
 		v.nodes[i].Bad = bad
 	}
-	for _, j := range v.listed {
+	for _, j := range v.list.jobs {
 		if bad == "" || j.job.State != cluster.Running ||
 			!slices.ContainsFunc(j.job.Holds, func(h cluster.Holding) bool { return h.Node == name }) {
 			continue

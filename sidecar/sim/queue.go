@@ -48,6 +48,7 @@ func (v *Virtual) schedule() {
 			v.start(j, holds)
 		} else if j.job.Because != "Resources" {
 			j.job.Because = "Resources"
+			v.touch(j)
 			v.changed = true
 		}
 	}
@@ -109,14 +110,10 @@ func (v *Virtual) fit(j *work) []cluster.Holding {
 // candidates gives the nodes that a job may use as far as its list of nodes goes, by
 // name.
 func (v *Virtual) candidates(j *work) []int {
-	var out []int
 	if len(j.job.NodeList) == 0 {
-		out = make([]int, len(v.nodes))
-		for i := range out {
-			out[i] = i
-		}
-		return out
+		return v.every
 	}
+	var out []int
 	for _, name := range j.job.NodeList {
 		if i, ok := v.at[name]; ok {
 			out = append(out, i)

@@ -8,13 +8,13 @@ import (
 )
 
 // Run lets the loop govern a virtual cluster until the moment end, or until it is
-// drained if it is fed. There is a turn at once, and then at a multiple of the
+// drained if it is fed, and the loop has seen it. There is a turn at once, and then at a multiple of the
 // interval wherever something has changed or the last plan said that time alone
 // changes something. each, if not nil, is called after every turn that was not quiet;
 // it may change the cluster (a rule or an order that it changes is heeded in the next
 // turn that there is anyway). An error of a turn, or the end of ctx, ends the run.
 func Run(ctx context.Context, v *Virtual, l *loop.Loop, interval cluster.Span, end cluster.Instant, each func(loop.Report)) error {
-	for v.Now() < end && !v.Drained() {
+	for v.Now() < end {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -24,6 +24,9 @@ func Run(ctx context.Context, v *Virtual, l *loop.Loop, interval cluster.Span, e
 		}
 		if each != nil && !report.Quiet {
 			each(report)
+		}
+		if v.Drained() && !v.changed {
+			return nil
 		}
 		v.pass(interval, l.Next(), end)
 	}

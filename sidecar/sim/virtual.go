@@ -37,6 +37,10 @@ type Virtual struct {
 	// attempt when it has been told, so that memory grows with the jobs that are
 	// active. Job, Progress and Received then do not know it any more, and Log stays empty.
 	Forget bool
+	// Lend makes Observe lend its lists rather than give them away: they are good
+	// until the next look, and nobody may change them. A look then costs no more than what
+	// has changed.
+	Lend bool
 	// Watch, if not nil, is told of everything that happens to jobs, in order.
 	Watch func(Event)
 	// Log has every signal that jobs were sent, for tests.
@@ -45,6 +49,7 @@ type Virtual struct {
 	now          cluster.Instant
 	nodes        []cluster.Node
 	at           map[string]int // nodes by name
+	every        []int          // all nodes
 	free         []room         // by node
 	partitions   []cluster.Partition
 	accounts     []cluster.Account
@@ -53,8 +58,8 @@ type Virtual struct {
 	outages      []outage       // to come, by time
 
 	jobs   map[cluster.JobID]*work
-	listed []*work // by id
-	live   int     // jobs that are not done
+	list   list
+	live   int // jobs that are not done
 	nextID int64
 	agenda agenda
 	queue  queue
@@ -75,7 +80,7 @@ func NewVirtual(now cluster.Instant, nodes []cluster.Node, accounts []cluster.Ac
 	var names []string
 	for i := range v.nodes {
 		n := &v.nodes[i]
-		v.at[n.Name] = i
+		v.at[n.Name], v.every = i, append(v.every, i)
 		v.free = append(v.free, room{gpus: slices.Clone(n.GPUs), cpus: n.CPUs, memory: n.MemoryMB})
 		for _, p := range n.Partitions {
 			if byName[p] == nil {

@@ -38,6 +38,8 @@ type work struct {
 
 	next   cluster.Instant // when something happens to it by itself; 0 = never
 	slot   int             // in the agenda, -1 = not there
+	row    int             // in the list, -1 = no longer
+	dirty  bool            // it has changed since the last look
 	queued bool            // it is in the queue
 	fresh  bool            // it has not been tried since it changed
 }
@@ -112,7 +114,7 @@ func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 		of.tasks = append(of.tasks, j)
 	}
 	v.jobs[id] = j
-	v.listed = append(v.listed, j)
+	v.list.add(j)
 	v.live++
 	v.tell(Event{At: v.now, What: Submitted, Job: id, Work: &j.Work})
 	v.moved(j)
@@ -138,6 +140,7 @@ func (v *Virtual) split(j *work) {
 		return
 	case 1:
 		a.tasks[0].job.Whole = false
+		v.touch(a.tasks[0])
 	}
 	j.job.Record = v.nextID
 	v.nextID++
@@ -254,6 +257,7 @@ func (v *Virtual) finish(j *work, outcome string) {
 	v.reserve(j, "")
 	j.job.State, j.job.Outcome, j.job.End = cluster.Done, outcome, v.now
 	v.plan(j)
+	v.list.done = append(v.list.done, j)
 	v.live--
 	v.changed = true
 	v.tell(e)
@@ -303,4 +307,5 @@ func (v *Virtual) reserve(j *work, name string) {
 		delete(v.holders, j.job.Reservation)
 	}
 	j.job.Reservation = name
+	v.touch(j)
 }
