@@ -93,6 +93,10 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
+// Next gives the moment from which a turn is not quiet even if nothing changes in the
+// cluster; 0 = none is known.
+func (l *Loop) Next() cluster.Instant { return l.next }
+
 // Preview decides without writing or acting: what Turn would do now.
 func (l *Loop) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, error) {
 	if err := l.open(ctx); err != nil {

@@ -12,6 +12,9 @@ import (
 // writes to, and tests. A loop that starts again on it is a daemon that starts
 // again. It is for one goroutine.
 type Memory struct {
+	// Trust spares the copies: whoever commits leaves what was committed alone.
+	Trust bool
+
 	last   cluster.Memory
 	orders []cluster.Override
 }
@@ -33,7 +36,10 @@ func (m *Memory) Commit(ctx context.Context, _ cluster.Snapshot, plan cluster.Pl
 	if plan.Round <= m.last.Round {
 		return fmt.Errorf("round %d cannot be written down: round %d is", plan.Round, m.last.Round)
 	}
-	m.last = apart(plan.Memory)
+	m.last = plan.Memory
+	if !m.Trust {
+		m.last = apart(plan.Memory)
+	}
 	return nil
 }
 

@@ -201,12 +201,20 @@ func grantTask(t *testing.T, s *stage) {
 	if j := s.job(task); !waiting(j) || !j.Whole && j.Record == 0 {
 		t.Fatalf("a waiting task: %+v", j)
 	}
+	gate := s.action(cluster.Gate, task)
+	gate.Array, gate.Until = true, s.look().Now.Add(2*cluster.Hour)
+	s.do(gate) // one gate for all of them
+	for i := range int32(3) {
+		if j := s.job(cluster.TaskID(base.ID, i)); !j.Whole || j.Record != base.ID || j.Eligible < gate.Until-1000 || j.Eligible > gate.Until+1000 {
+			t.Errorf("task %d of a waiting array is not one record with the others: %+v", i, j)
+		}
+	}
 	s.do(s.grant(task, "v1"))
-	if j := s.until(task, "running", running); !on(j, "v1") {
-		t.Fatalf("the task runs on %+v", j.Holds)
+	if j := s.until(task, "running", running); !on(j, "v1") || j.Whole || j.Record == base.ID {
+		t.Fatalf("the task runs on %+v, with record %d of array %d", j.Holds, j.Record, base.ID)
 	}
 	for _, i := range []int32{0, 2} {
-		if j := s.job(cluster.TaskID(base.ID, i)); !waiting(j) || j.Eligible < s.look().Now {
+		if j := s.job(cluster.TaskID(base.ID, i)); !waiting(j) || !j.Whole || j.Record != base.ID || j.Eligible < s.look().Now.Add(cluster.Hour) {
 			t.Errorf("task %d should still wait behind its gate: %+v", i, j)
 		}
 	}

@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Apply implements loop.Cluster.
+func (v *Virtual) Apply(_ context.Context, actions []cluster.Action) []cluster.Outcome {
+	out := make([]cluster.Outcome, len(actions))
+	for i := range actions {
+		out[i] = cluster.Outcome{OK: true, At: v.now}
+		if err := v.apply(&actions[i]); err != nil {
+			out[i] = cluster.Outcome{Error: err.Error(), At: v.now}
+		}
+		v.changed = true
+	}
+	v.schedule()
+	return out
+}
+
+func (v *Virtual) apply(a *cluster.Action) error {
+	switch a.Verb {
+	case cluster.Reserve:
+		v.unreserve(a.Reservation)
+		v.reservations = append(v.reservations, cluster.Reservation{Name: a.Reservation, Nodes: a.Nodes, Accounts: a.Accounts,
+			Start: v.now, End: a.Until, Ours: true})
+		return nil
+	case cluster.Unreserve:
+		v.unreserve(a.Reservation)
+		return nil
+	}
+	j, ok := v.jobs[a.ID]
+	if !ok {
+		return fmt.Errorf("job %s is unknown", a.ID)
+	}
+	return v.change(j, a)
+}
+
+func (v *Virtual) change(j *work, a *cluster.Action) error {
+	switch a.Verb {
+	case cluster.Notify:
+		v.notify(j, a)
+	case cluster.Release:
+		v.reserve(j, "")
+		if v.holders[a.Reservation] == 0 {
+			v.unreserve(a.Reservation)
+		}
+	case cluster.Gate, cluster.TakeBack, cluster.Open, cluster.Grant:
+		if j.job.State != cluster.Waiting {
+			return fmt.Errorf("job %s is no longer pending", a.ID)
+		}
+		if a.Array && j.array != nil {
+			for _, task := range j.array.tasks {
+				v.steer(task, a)
+			}
+			return nil
+		}
+		v.split(j)
+		v.steer(j, a)
+	case cluster.Reclaim:
+		if j.job.State == cluster.Done {
+			return nil
+		}
+		if !j.job.Requeueable || !j.job.Batch {
+			return fmt.Errorf("job %s: requested operation is presently disabled", a.ID)
+		}
+		if v.requeue(j, true) {
+			v.steer(j, a)
+		}
+	}
+	return nil
+}
+
+// notify sends a job its signal. When the lease ends the job reads from the lease's record.
+func (v *Virtual) notify(j *work, a *cluster.Action) {
+	if !v.Forget {
+		v.Log = append(v.Log, fmt.Sprintf("%s %s to %s", a.ID, a.Signal, a.SignalTo))
+	}
+	if j.job.State != cluster.Running {
+		return
+	}
+	j.progress = j.pace.notice(j.pace.walk(j.progress, v.now), a.Because.Until)
+	v.plan(j)
+}
+
+// steer sets what an update of a job sets.
+func (v *Virtual) steer(j *work, a *cluster.Action) {
+	defer v.moved(j)
+	j.job.Eligible, j.priority = a.Until, a.SiteFactor
+	switch a.Verb {
+	case cluster.Gate:
+		return
+	case cluster.Grant:
+		j.job.Eligible, j.job.NodeList = v.now, slices.Clone(a.Nodes)
+		v.reserve(j, a.Reservation)
+		if a.Limit > 0 {
+			j.job.Limit = a.Limit
+		}
+		return
+	case cluster.Open:
+		j.job.Eligible = max(a.Until, v.now)
+	}
+	j.job.NodeList = slices.Clone(a.NodeList)
+	v.reserve(j, "")
+}

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"container/heap"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// agenda is the jobs to which something will happen by itself, soonest first. Each
+// is in it once, with the next moment of its own.
+type agenda []*work
+
+func (a agenda) Len() int { return len(a) }
+func (a agenda) Less(i, k int) bool {
+	if a[i].next != a[k].next {
+		return a[i].next < a[k].next
+	}
+	return a[i].job.ID.Compare(a[k].job.ID) < 0
+}
+func (a agenda) Swap(i, k int) {
+	a[i], a[k] = a[k], a[i]
+	a[i].slot, a[k].slot = i, k
+}
+
+// Push implements heap.Interface.
+func (a *agenda) Push(j any) {
+	w := j.(*work)
+	w.slot = len(*a)
+	*a = append(*a, w)
+}
+
+// Pop implements heap.Interface.
+func (a *agenda) Pop() any {
+	last := len(*a) - 1
+	w := (*a)[last]
+	(*a)[last], w.slot = nil, -1
+	*a = (*a)[:last]
+	return w
+}
+
+// plan works out anew when something will happen to a job by itself.
+func (v *Virtual) plan(j *work) {
+	v.touch(j)
+	j.next = 0
+	switch j.job.State {
+	case cluster.Running:
+		j.next = j.ends()
+	case cluster.Completing:
+		j.next = j.completes
+	case cluster.Waiting:
+		if j.job.Eligible > v.now {
+			j.next = j.job.Eligible
+		}
+	}
+	if j.Cancel > 0 && j.job.State != cluster.Done && (j.next == 0 || j.Cancel < j.next) {
+		j.next = j.Cancel
+	}
+	switch {
+	case j.next == 0 && j.slot >= 0:
+		heap.Remove(&v.agenda, j.slot)
+	case j.next != 0 && j.slot >= 0:
+		heap.Fix(&v.agenda, j.slot)
+	case j.next != 0:
+		heap.Push(&v.agenda, j)
+	}
+}
+
+// Advance lets time pass until to.
+func (v *Virtual) Advance(to cluster.Instant) {
+	v.step(v.now)
+	for next := v.nextEvent(); next != 0 && next <= to; next = v.nextEvent() {
+		v.step(next)
+	}
+	v.now = max(v.now, to)
+}
+
+// nextEvent gives the next moment at which something happens; 0 = never again.
+func (v *Virtual) nextEvent() cluster.Instant {
+	var next cluster.Instant
+	at := func(t cluster.Instant) {
+		if next == 0 || t < next {
+			next = t
+		}
+	}
+	if len(v.agenda) > 0 {
+		at(v.agenda[0].next)
+	}
+	for i := range v.reservations {
+		at(v.reservations[i].End)
+	}
+	if len(v.outages) > 0 {
+		at(v.outages[0].at)
+	}
+	if v.feed.more {
+		at(v.feed.next.At)
+	}
+	return next
+}
+
+// step makes happen what is due at the moment at, and starts what can start then.
+func (v *Virtual) step(at cluster.Instant) {
+	v.now = max(v.now, at)
+	for len(v.agenda) > 0 && v.agenda[0].next <= v.now {
+		v.happen(v.agenda[0])
+	}
+	before := len(v.reservations)
+	v.reservations = slices.DeleteFunc(v.reservations, func(r cluster.Reservation) bool { return r.End <= v.now })
+	if len(v.reservations) != before {
+		v.changed, v.queue.freed = true, true
+	}
+	for len(v.outages) > 0 && v.outages[0].at <= v.now {
+		o := v.outages[0]
+		v.outages = v.outages[1:]
+		v.SetNode(o.node, o.bad)
+	}
+	for v.feed.more && v.feed.next.At <= v.now {
+		v.Submit(v.feed.next.Work)
+		v.feed.next, v.feed.more = v.feed.pull()
+	}
+	v.schedule()
+}
+
+// happen does what a job's next moment brings.
+func (v *Virtual) happen(j *work) {
+	switch {
+	case j.Cancel > 0 && j.Cancel <= v.now:
+		v.finish(j, "CANCELLED")
+	case j.job.State == cluster.Running:
+		v.finish(j, j.verdict(v.now))
+	case j.job.State == cluster.Completing:
+		v.complete(j)
+	default: // its gate has lapsed
+		v.plan(j)
+		v.queue.add(j)
+	}
+}

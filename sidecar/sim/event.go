@@ -1,0 +1,42 @@
+package sim
+
+import "github.com/fairlease/fairlease/sidecar/cluster"
+
+// What is a kind of Event.
+type What string
+
+// The kinds of event.
+const (
+	Submitted What = "submitted"
+	Started   What = "started"
+	Requeued  What = "requeued" // an attempt is over, the job goes on
+	Ended     What = "ended"    // the job is over; Start is 0 if it did not run then
+)
+
+// Event is one thing that happened to a job, for whoever keeps the score.
+type Event struct {
+	At   cluster.Instant
+	What What
+	Job  cluster.JobID
+	Work *Work // what was submitted; it stays the cluster's
+	// Outcome is Slurm's final state of an attempt that is over, of Requeued "REQUEUED".
+	Outcome string
+
+	// Of Started, and of an attempt that is over:
+	Start cluster.Instant
+	Holds []cluster.Holding // stays the cluster's
+
+	// Of an attempt that is over. Worked is the work that counts and Lost the work that
+	// has to be done again, both as time on the reference model; the sum of Worked over a
+	// completed job's attempts is its Runs. The costs are time.
+	Reclaimed             bool // by the loop, for others
+	Worked, Lost          cluster.Span
+	Cold, Loading, Saving cluster.Span
+}
+
+// tell tells whoever watches.
+func (v *Virtual) tell(e Event) {
+	if v.Watch != nil {
+		v.Watch(e)
+	}
+}

@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// minJobAge is how long Slurm lists a job that is done.
+const minJobAge = 5 * cluster.Minute
+
+// list is the jobs that a look shows, and what it showed of them last.
+type list struct {
+	jobs  []*work       // by id: those that come later have higher ones
+	rows  []cluster.Job // of jobs
+	dirty []*work       // those whose row is not as they are
+	done  []*work       // those that are done, by end
+}
+
+func (l *list) add(j *work) {
+	j.row = len(l.jobs)
+	l.jobs, l.rows = append(l.jobs, j), append(l.rows, cluster.Job{})
+}
+
+// touch notes that a job is no longer as it was shown.
+func (v *Virtual) touch(j *work) {
+	if !j.dirty && j.row >= 0 {
+		j.dirty = true
+		v.list.dirty = append(v.list.dirty, j)
+	}
+}
+
+// refresh brings the rows up to date.
+func (l *list) refresh() {
+	for _, j := range l.dirty {
+		l.rows[j.row], j.dirty = j.job, false
+	}
+	clear(l.dirty)
+	l.dirty = l.dirty[:0]
+}
+
+// unlist takes off the list what has been done for long.
+func (v *Virtual) unlist() {
+	l := &v.list
+	old := 0
+	for old < len(l.done) && v.now.Sub(l.done[old].job.End) >= minJobAge {
+		if j := l.done[old]; v.Forget {
+			delete(v.jobs, j.job.ID)
+		}
+		l.done[old].row = -1
+		old++
+	}
+	if old == 0 {
+		return
+	}
+	clear(l.done[:old])
+	l.done = l.done[old:]
+	kept := 0
+	for i, j := range l.jobs {
+		if j.row < 0 {
+			continue
+		}
+		if kept < i {
+			l.jobs[kept], l.rows[kept], j.row = j, l.rows[i], kept
+		}
+		kept++
+	}
+	clear(l.jobs[kept:])
+	clear(l.rows[kept:])
+	l.jobs, l.rows = l.jobs[:kept], l.rows[:kept]
+}
+
+// Observe implements loop.Cluster.
+func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	v.Advance(v.now)
+	v.list.refresh()
+	v.unlist()
+	s := cluster.Sighting{Now: v.now, Cluster: "virtual", Nodes: v.nodes, Partitions: v.partitions, Accounts: v.accounts,
+		Reservations: v.reservations, Jobs: v.list.rows, Unchanged: !v.changed}
+	if !v.Lend {
+		s.Nodes, s.Partitions, s.Accounts = slices.Clone(s.Nodes), slices.Clone(s.Partitions), slices.Clone(s.Accounts)
+		s.Reservations, s.Jobs = slices.Clone(s.Reservations), slices.Clone(s.Jobs)
+	}
+	v.changed = false
+	if since > 0 {
+		first := v.firstAttempt(since)
+		if v.History || v.now.Sub(since) > minJobAge/2 {
+			s.Attempts = slices.Clone(v.attempts[first:])
+		}
+		if v.Forget {
+			v.attempts = v.attempts[first:]
+		}
+	}
+	return s, nil
+}
+
+// firstAttempt gives the index of the first attempt that ended at since or later.
+func (v *Virtual) firstAttempt(since cluster.Instant) int {
+	i, _ := slices.BinarySearchFunc(v.attempts, since, func(a cluster.Attempt, t cluster.Instant) int { return cmp.Compare(a.End, t) })
+	return i
+}

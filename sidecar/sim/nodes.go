@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// room is what is free on a node.
+type room struct {
+	gpus   []cluster.GPUs
+	cpus   int
+	memory int64
+}
+
+func (r *room) add(h *cluster.Holding, sign int) {
+	r.cpus += sign * h.CPUs
+	r.memory += int64(sign) * h.MemoryMB
+	for i := range r.gpus {
+		if r.gpus[i].Model == h.Model {
+			r.gpus[i].Count += sign * h.GPUs
+		}
+	}
+}
+
+// SetNode makes a node bad ("" = good again). Its jobs are requeued; those that may
+// not be end.
+func (v *Virtual) SetNode(name, bad string) {
+	if i, ok := v.at[name]; ok {
+		v.nodes[i].Bad = bad
+	}
+	for _, j := range v.list.jobs {
+		if bad == "" || j.job.State != cluster.Running ||
+			!slices.ContainsFunc(j.job.Holds, func(h cluster.Holding) bool { return h.Node == name }) {
+			continue
+		}
+		if j.job.Requeueable && j.job.Batch {
+			v.requeue(j, false)
+		} else {
+			v.finish(j, "NODE_FAIL")
+		}
+	}
+	v.changed, v.queue.freed = true, true
+}
+
+// Failure is a node that is down from At until Back.
+type Failure struct {
+	Node     string
+	At, Back cluster.Instant
+}
+
+// outage is a node's going down, or coming back.
+type outage struct {
+	at        cluster.Instant
+	node, bad string
+}
+
+// Fail lets nodes fail.
+func (v *Virtual) Fail(failures ...Failure) {
+	for _, f := range failures {
+		v.outages = append(v.outages, outage{f.At, f.Node, "down"}, outage{f.Back, f.Node, ""})
+	}
+	slices.SortStableFunc(v.outages, func(a, b outage) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node))
+	})
+}
+
+// Failures draws failures of nodes from from to to: each works for between on
+// average and then is down for repair on average, both distributed exponentially. The
+// same seed gives the same failures, whatever the other nodes do.
+func Failures(seed uint64, nodes []cluster.Node, from, to cluster.Instant, between, repair cluster.Span) []Failure {
+	var out []Failure
+	for i := range nodes {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		draw := func(mean cluster.Span) cluster.Span { return 1 + cluster.Span(rng.ExpFloat64()*float64(mean)) }
+		for at := from.Add(draw(between)); at < to; {
+			back := at.Add(draw(repair))
+			out = append(out, Failure{Node: nodes[i].Name, At: at, Back: back})
+			at = back.Add(draw(between))
+		}
+	}
+	return out
+}

@@ -1,0 +1,140 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// queue is the jobs that wait for nothing but room. A job that found none is not
+// tried again before it has changed or something was freed.
+type queue struct {
+	jobs  []*work
+	stale bool // some have not been tried since they changed
+	freed bool // there may be room that was not there at the last try
+}
+
+// add puts a job that changed into the queue.
+func (q *queue) add(j *work) {
+	if !j.queued {
+		q.jobs = append(q.jobs, j)
+	}
+	j.queued, j.fresh, q.stale = true, true, true
+}
+
+func (v *Virtual) ready(j *work) bool {
+	return j.job.State == cluster.Waiting && j.job.Eligible <= v.now && j.job.Inactive == ""
+}
+
+// schedule starts what can start, by priority, then id.
+func (v *Virtual) schedule() {
+	q := &v.queue
+	if !q.stale && !q.freed {
+		return
+	}
+	freed := q.freed
+	q.stale, q.freed = false, false
+	v.tidy()
+	slices.SortFunc(q.jobs, func(a, b *work) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), a.job.ID.Compare(b.job.ID))
+	})
+	for _, j := range q.jobs {
+		if !freed && !j.fresh {
+			continue
+		}
+		j.fresh = false
+		if holds := v.fit(j); holds != nil {
+			v.start(j, holds)
+		} else if j.job.Because != "Resources" {
+			j.job.Because = "Resources"
+			v.touch(j)
+			v.changed = true
+		}
+	}
+	v.tidy()
+}
+
+// tidy takes out of the queue what is not ready, or runs.
+func (v *Virtual) tidy() {
+	v.queue.jobs = slices.DeleteFunc(v.queue.jobs, func(j *work) bool {
+		j.queued = v.ready(j)
+		return !j.queued
+	})
+}
+
+// fit finds nodes for a job as Slurm would: those that it requires, else any.
+func (v *Virtual) fit(j *work) []cluster.Holding {
+	r := &j.job.Request
+	var holds []cluster.Holding
+	left, model := r.GPUs, r.Model
+	for _, i := range v.candidates(j) {
+		n := &v.nodes[i]
+		if left == 0 {
+			break
+		}
+		if !v.admits(j, n) {
+			continue
+		}
+		free := &v.free[i]
+		for _, g := range free.gpus {
+			if model != "" && g.Model != model {
+				continue
+			}
+			want := r.PerNode
+			if want == 0 {
+				want = min(left, g.Count)
+				if r.MaxNodes == 1 || len(j.job.NodeList) == 0 && r.Nodes <= 1 {
+					want = left
+				}
+			}
+			h := cluster.Holding{Node: n.Name, Model: g.Model, GPUs: want,
+				CPUs: r.CPUs * want / max(r.GPUs, 1), MemoryMB: r.MemoryMB * int64(want) / int64(max(r.GPUs, 1))}
+			if want == 0 || g.Count < want || free.cpus < h.CPUs || free.memory < h.MemoryMB {
+				continue
+			}
+			holds = append(holds, h)
+			left -= want
+			if !v.Mixed {
+				model = g.Model
+			}
+			break
+		}
+	}
+	if left > 0 {
+		return nil
+	}
+	return holds
+}
+
+// candidates gives the nodes that a job may use as far as its list of nodes goes, by
+// name.
+func (v *Virtual) candidates(j *work) []int {
+	if len(j.job.NodeList) == 0 {
+		return v.every
+	}
+	var out []int
+	for _, name := range j.job.NodeList {
+		if i, ok := v.at[name]; ok {
+			out = append(out, i)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (v *Virtual) admits(j *work, n *cluster.Node) bool {
+	if n.Bad != "" || !slices.Contains(n.Partitions, j.Partition) {
+		return false
+	}
+	for i := range v.reservations {
+		r := &v.reservations[i]
+		if !slices.Contains(r.Nodes, n.Name) || r.Name == j.job.Reservation || slices.Contains(r.Accounts, j.job.Account) && !r.Ours {
+			continue
+		}
+		if r.Start <= v.now || j.job.Limit == 0 || v.now.Add(j.job.Limit) > r.Start {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,240 @@
+package sim_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// Idle time costs nothing: a turn is made where something happens or a lease is
+// about to end, not at every interval.
+func TestIdleTimeCostsNothing(t *testing.T) {
+	w := simtest.New(t, simtest.Product(), simtest.Nodes("n", "v100", 1, 4), "a")
+	observed := 0
+	w.Loop.Cluster = watched{w.Virtual, &observed}
+	w.Run(cluster.Day)
+	if observed > 4 {
+		t.Errorf("%d looks at an empty cluster in a day", observed)
+	}
+	observed = 0
+	id := w.Submit("a", 1, 4, 10*hour)[0]
+	w.Run(cluster.Day)
+	// A term of 15 minutes has a notice and an end.
+	if most := 40*2 + 10; observed > most || w.Job(id).State != cluster.Done {
+		t.Errorf("%d looks at one job of ten hours, want at most %d", observed, most)
+	}
+}
+
+type watched struct {
+	*sim.Virtual
+	looks *int
+}
+
+func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	*w.looks++
+	return w.Virtual.Observe(ctx, since)
+}
+
+// Jobs are asked for when the one before has come, and the run ends with the last.
+func TestARunIsFed(t *testing.T) {
+	v := sim.NewVirtual(start, simtest.Nodes("n", "v100", 1, 1), []cluster.Account{{Name: "root"}, {Name: "a", Parent: "root", Shares: 1}})
+	asked, come, done := 0, 0, 0
+	v.Watch = func(e sim.Event) {
+		switch e.What {
+		case sim.Submitted:
+			if come++; asked != come {
+				t.Errorf("job %d came when %d had been asked for", come, asked)
+			}
+		case sim.Ended:
+			done++
+		}
+	}
+	defer v.Feed(func(yield func(sim.Arrival) bool) {
+		for i := range cluster.Span(5) {
+			asked++
+			if !yield(sim.Arrival{At: start.Add(i * hour), Work: work(90*minute, nil)}) {
+				return
+			}
+		}
+	})()
+	l := &loop.Loop{Cluster: v, Journal: sim.NewMemory(), Decide: engine.Decide, Configure: func() (loop.Rules, cluster.Settings) {
+		return loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}, simtest.Product()
+	}}
+	var last loop.Report
+	err := sim.Run(context.Background(), v, l, 10*second, start.Add(365*cluster.Day), func(r loop.Report) { last = r })
+	if err != nil || done != 5 || !v.Drained() || v.Now() > start.Add(9*hour) {
+		t.Errorf("%d of 5 jobs done, at %s: %v", done, v.Now(), err)
+	}
+	if got := last.Plan.Memory.Ledger.Tenants[0].Alloc; got != cluster.Times(1, 5*90*minute) {
+		t.Errorf("the books end at %d GPU-ms, want all five jobs in them", got)
+	}
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := sim.Run(gone, v, l, 10*second, start.Add(999*cluster.Day), nil); err == nil {
+		t.Error("a run goes on though its context is over")
+	}
+}
+
+// week is a week of 20 tenants on two GPU models whose nodes fail, with jobs of every
+// kind, and what became of them.
+type week struct {
+	v      *sim.Virtual
+	bytes  [32]byte // of every event and action, and of whole plans
+	truth  map[string]cluster.GPUTime
+	work   map[cluster.JobID]cluster.Span
+	became map[string]int
+	last   cluster.Plan
+	jobs   int
+	lost   cluster.Span
+}
+
+func (w *week) arrivals(seed uint64, n int) iter.Seq[sim.Arrival] {
+	return func(yield func(sim.Arrival) bool) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		at := start
+		for range n {
+			at = at.Add(cluster.Span(rng.ExpFloat64() * float64(7*cluster.Day) / float64(n)))
+			j := sim.Work{Name: "train", User: "u", Account: fmt.Sprintf("t%02d", rng.IntN(20)), Partition: "gpu",
+				Request: simtest.Gang([]int{1, 1, 1, 2, 4, 8}[rng.IntN(6)]), Runs: minute + cluster.Span(rng.ExpFloat64()*float64(9*hour)),
+				Saves: sim.Saves(rng.IntN(6)), Every: 20 * minute, Kind: []string{"", "lstm"}[rng.IntN(2)], NoRequeue: rng.IntN(20) == 0}
+			if rng.IntN(10) == 0 {
+				j.Request = cluster.Request{GPUs: 16, Nodes: 2, PerNode: 8, Model: "v100"}
+			}
+			switch rng.IntN(20) {
+			case 0:
+				j.Outcome = "FAILED"
+			case 1:
+				j.Cancel = at.Add(cluster.Span(rng.ExpFloat64() * float64(5*hour)))
+			case 2:
+				j.Limit = 3 * hour
+			}
+			w.jobs++
+			if !yield(sim.Arrival{At: at, Work: j}) {
+				return
+			}
+		}
+	}
+}
+
+// live runs the week until every job is done, or for most. lend takes the ways that
+// spare copies.
+func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
+	t.Helper()
+	accounts := []cluster.Account{{Name: "root"}}
+	for i := range 20 {
+		accounts = append(accounts, cluster.Account{Name: fmt.Sprintf("t%02d", i), Parent: "root", Shares: int64(1 + i%3)})
+	}
+	nodes := append(simtest.Nodes("k", "k80", 3, 8), simtest.Nodes("v", "v100", 6, 8)...)
+	v := sim.NewVirtual(start, nodes, accounts)
+	v.Costs, v.Term, v.Gate, v.History = sim.DefaultCosts(), 15*minute, 10*minute, true
+	v.Speeds = sim.Speeds{"lstm": {"k80": sim.Reference / 3}}
+	v.Lend, v.Forget = lend, lend
+	v.Fail(sim.Failures(seed, nodes, start, start.Add(30*cluster.Day), 3*cluster.Day, 3*hour)...)
+	w := &week{v: v, truth: map[string]cluster.GPUTime{}, work: map[cluster.JobID]cluster.Span{}, became: map[string]int{}}
+	sum := sha256.New()
+	write := func(x any) {
+		if err := json.NewEncoder(sum).Encode(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.Watch = func(e sim.Event) {
+		write(e)
+		if e.What == sim.Ended {
+			w.became[e.Outcome]++
+			defer delete(w.work, e.Job)
+		}
+		if e.Start == 0 || e.What == sim.Started {
+			return
+		}
+		if e.Worked < 0 || e.Lost < 0 || e.Work.Kind == "" && e.Cold+e.Loading+e.Saving+e.Worked+e.Lost != e.At.Sub(e.Start) {
+			t.Errorf("an attempt of %s does not add up: %+v", e.At.Sub(e.Start), e)
+		}
+		for _, h := range e.Holds {
+			w.truth[e.Work.Account] += cluster.Times(h.GPUs, e.At.Sub(e.Start))
+		}
+		w.work[e.Job] += e.Worked
+		w.lost += e.Lost
+		if (e.Outcome == "COMPLETED" || e.Outcome == "FAILED") && w.work[e.Job] != e.Work.Runs {
+			t.Errorf("job %s is %s after %s of work, want %s", e.Job, e.Outcome, w.work[e.Job], e.Work.Runs)
+		}
+	}
+	memory := sim.NewMemory()
+	memory.Trust = lend
+	set := simtest.Product()
+	l := &loop.Loop{Cluster: v, Journal: memory, Decide: engine.Decide, Configure: func() (loop.Rules, cluster.Settings) {
+		return loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}, set
+	}}
+	defer v.Feed(w.arrivals(seed, 300))()
+	err := sim.Run(context.Background(), v, l, 30*second, start.Add(most), func(r loop.Report) {
+		if w.last = r.Plan; r.Plan.Round%100 == 0 {
+			write(r.Plan) // all that led here is in it
+		} else {
+			write(r.Plan.Actions)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(w.bytes[:], sum.Sum(nil))
+	return w
+}
+
+func TestAWeek(t *testing.T) {
+	w := live(t, 1, true, 30*cluster.Day)
+	// No job is lost, and every one was served to its end.
+	ended := 0
+	for _, n := range w.became {
+		ended += n
+	}
+	if ended != w.jobs || w.jobs != 300 || !w.v.Drained() || len(w.work) != 0 {
+		t.Errorf("%d of %d jobs ended: %v", ended, w.jobs, w.became)
+	}
+	for _, outcome := range []string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"} {
+		if w.became[outcome] == 0 {
+			t.Errorf("no job is %s: the week is too tame (%v)", outcome, w.became)
+		}
+	}
+	if w.lost == 0 {
+		t.Error("no work was lost: the week is too tame")
+	}
+	// The ledger has what the cluster gave, to the GPU-millisecond.
+	booked := map[string]cluster.GPUTime{}
+	var tenants cluster.GPUTime
+	for _, row := range w.last.Memory.Ledger.Tenants {
+		booked[row.Tenant] += row.Alloc
+		tenants += row.Alloc
+	}
+	maps.DeleteFunc(booked, func(_ string, g cluster.GPUTime) bool { return g == 0 })
+	if diff := cmp.Diff(w.truth, booked); diff != "" {
+		t.Errorf("GPU time of tenants (-held +booked):\n%s", diff)
+	}
+	for _, p := range w.last.Memory.Ledger.Pools {
+		if sum := p.Tenants + p.Untouchable + p.Overhead + p.Idle + p.Bad; sum != p.Capacity || p.Idle < 0 || p.Bad == 0 {
+			t.Errorf("pool %s has %d GPU-ms booked of %d: %+v", p.Pool, sum, p.Capacity, p)
+		}
+		tenants -= p.Tenants
+	}
+	if tenants != 0 {
+		t.Errorf("tenants and pools differ by %d GPU-ms", tenants)
+	}
+	// The same seed gives the same bytes, whether lists are copied or lent.
+	if again := live(t, 1, false, 30*cluster.Day); again.bytes != w.bytes {
+		t.Error("the same week again gives other bytes")
+	}
+	if live(t, 1, true, 6*hour).bytes == live(t, 2, true, 6*hour).bytes {
+		t.Error("another seed gives the same bytes")
+	}
+}

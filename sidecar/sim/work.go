@@ -1,0 +1,311 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Work is what a job asks for and does.
+type Work struct {
+	Name, User, Account, QOS, Partition string
+	Request                             cluster.Request
+	Runs                                cluster.Span // work to do, as time on the reference model
+	Outcome                             string       // with which it ends when that is done; "" = COMPLETED
+	Kind                                string       // of work, for Speeds
+	Limit                               cluster.Span
+	Begin                               cluster.Instant
+	Cancel                              cluster.Instant // when its user cancels it; 0 = never
+	NodeList                            []string
+	NoRequeue, Interactive              bool
+	Saves                               Saves
+	Every                               cluster.Span // of Periodic: between two saves
+	Costs                               *Costs       // nil = the cluster's
+}
+
+// work is a job in the virtual cluster.
+type work struct {
+	Work
+	job      cluster.Job
+	array    *array // of a waiting task without a record of its own
+	priority int64
+
+	pace      pace
+	progress  progress
+	before    amount // work done before the present attempt
+	received  cluster.GPUTime
+	completes cluster.Instant // when COMPLETING is over
+
+	next   cluster.Instant // when something happens to it by itself; 0 = never
+	slot   int             // in the agenda, -1 = not there
+	row    int             // in the list, -1 = no longer
+	dirty  bool            // it has changed since the last look
+	queued bool            // it is in the queue
+	fresh  bool            // it has not been tried since it changed
+}
+
+// array is the tasks for which one record of Slurm stands: those that wait and have
+// never been treated apart. They have one gate.
+type array struct{ tasks []*work }
+
+// ends gives when a running job will have done its work or used up its limit.
+func (j *work) ends() cluster.Instant {
+	end := j.pace.finish(j.progress)
+	if j.job.Limit > 0 {
+		end = min(end, j.job.Start.Add(j.job.Limit))
+	}
+	return end
+}
+
+// verdict gives the outcome of a running job that ends by itself now.
+func (j *work) verdict(now cluster.Instant) string {
+	switch {
+	case j.pace.walk(j.progress, now).done < j.pace.goal:
+		return "TIMEOUT"
+	case j.Outcome != "":
+		return j.Outcome
+	}
+	return "COMPLETED"
+}
+
+// Submit queues a job and gives its id.
+func (v *Virtual) Submit(w Work) cluster.JobID {
+	id := cluster.JobID{ID: v.nextID}
+	v.nextID++
+	v.submit(id, &w, nil)
+	return id
+}
+
+// SubmitArray queues n equal tasks. As in Slurm one record stands for all that
+// wait: a task has a record of its own once it starts or is treated apart from the
+// others; the last one keeps the array's.
+func (v *Virtual) SubmitArray(w Work, n int) []cluster.JobID {
+	base := v.nextID
+	v.nextID++
+	all := &array{}
+	ids := make([]cluster.JobID, n)
+	for i := range ids {
+		ids[i] = cluster.TaskID(base, int32(i))
+		v.submit(ids[i], &w, all)
+		all.tasks[i].job.Whole = n > 1
+	}
+	return ids
+}
+
+func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
+	j := &work{Work: *w, array: of, slot: -1, job: cluster.Job{
+		ID: id, Record: id.ID, Name: w.Name, User: w.User, Account: w.Account, QOS: w.QOS,
+		Partitions: []string{w.Partition}, State: cluster.Waiting, Batch: !w.Interactive,
+		Requeueable: !w.NoRequeue, Request: w.Request, Submit: v.now, Eligible: max(w.Begin, v.now),
+		Limit: w.Limit, NodeList: slices.Clone(w.NodeList),
+	}}
+	if v.Gate > 0 && j.job.Batch {
+		j.job.Marked, j.job.MarkedBegin = true, w.Begin
+		j.job.Eligible = max(w.Begin, v.now.Add(v.Gate))
+	}
+	j.pace = pace{Costs: v.Costs, saves: w.Saves, every: w.Every, goal: amountOf(w.Runs), speed: Reference}
+	if w.Costs != nil {
+		j.pace.Costs = *w.Costs
+	}
+	if w.Saves == EachTerm {
+		j.pace.every = v.Term
+	}
+	if of != nil {
+		of.tasks = append(of.tasks, j)
+	}
+	v.jobs[id] = j
+	v.list.add(j)
+	v.live++
+	v.tell(Event{At: v.now, What: Submitted, Job: id, Work: &j.Work})
+	v.moved(j)
+}
+
+// moved notes that a waiting job is not as it was: it may be able to start.
+func (v *Virtual) moved(j *work) {
+	v.plan(j)
+	v.queue.add(j)
+	v.changed = true
+}
+
+// split gives a task a record of its own.
+func (v *Virtual) split(j *work) {
+	a := j.array
+	if a == nil {
+		return
+	}
+	j.array, j.job.Whole = nil, false
+	a.tasks = slices.DeleteFunc(a.tasks, func(o *work) bool { return o == j })
+	switch len(a.tasks) {
+	case 0:
+		return
+	case 1:
+		a.tasks[0].job.Whole = false
+		v.touch(a.tasks[0])
+	}
+	j.job.Record = v.nextID
+	v.nextID++
+}
+
+// Cancel ends a job for good.
+func (v *Virtual) Cancel(id cluster.JobID) { v.finish(v.jobs[id], "CANCELLED") }
+
+// Requeue is a requeue that somebody else orders.
+func (v *Virtual) Requeue(id cluster.JobID) { v.requeue(v.jobs[id], false) }
+
+// Hold holds or releases a waiting job, as its user may.
+func (v *Virtual) Hold(id cluster.JobID, held bool) {
+	j := v.jobs[id]
+	v.split(j)
+	j.job.Inactive = ""
+	if held {
+		j.job.Inactive = "held"
+	}
+	v.moved(j)
+}
+
+// SetBegin changes the begin time of a waiting job, as its user may.
+func (v *Virtual) SetBegin(id cluster.JobID, begin cluster.Instant) {
+	j := v.jobs[id]
+	v.split(j)
+	j.job.Eligible = max(begin, v.now)
+	v.moved(j)
+}
+
+// Job gives a job as it is now; an empty one where it is forgotten.
+func (v *Virtual) Job(id cluster.JobID) cluster.Job {
+	if j := v.jobs[id]; j != nil {
+		return j.job
+	}
+	return cluster.Job{}
+}
+
+// Progress gives how much work a job has done, as time on the reference model.
+func (v *Virtual) Progress(id cluster.JobID) cluster.Span {
+	j := v.jobs[id]
+	if j.job.State == cluster.Running {
+		return j.pace.walk(j.progress, v.now).done.span()
+	}
+	return j.progress.done.span()
+}
+
+// Received gives the GPU time that a job has held so far: the truth against
+// which a ledger is checked.
+func (v *Virtual) Received(id cluster.JobID) cluster.GPUTime {
+	j := v.jobs[id]
+	if j.job.State == cluster.Running {
+		return j.received + cluster.Times(j.job.GPUsHeld(), v.now.Sub(j.job.Start))
+	}
+	return j.received
+}
+
+// start lets a waiting job run on what it was given.
+func (v *Virtual) start(j *work, holds []cluster.Holding) {
+	v.split(j)
+	for i := range holds {
+		v.free[v.at[holds[i].Node]].add(&holds[i], -1)
+	}
+	j.job.State, j.job.Start, j.job.Holds, j.job.Because = cluster.Running, v.now, holds, ""
+	j.pace.speed = v.Speeds.slowest(j.Kind, holds)
+	j.before = j.progress.done
+	j.progress = j.pace.begin(j.progress, v.now)
+	v.plan(j)
+	v.changed = true
+	v.tell(Event{At: v.now, What: Started, Job: j.job.ID, Work: &j.Work, Start: v.now, Holds: holds})
+}
+
+// stop ends the attempt of a running job and gives what became of it.
+func (v *Virtual) stop(j *work, what What, outcome string) Event {
+	j.progress = j.pace.walk(j.progress, v.now)
+	var lost amount
+	if what == Requeued {
+		j.progress, lost = j.pace.cut(j.progress)
+	}
+	a := cluster.Attempt{ID: j.job.ID, User: j.job.User, Account: j.job.Account, Submit: j.job.Submit,
+		Start: j.job.Start, End: v.now, GPUs: models(j.job.Holds), Outcome: outcome}
+	v.attempts = append(v.attempts, a)
+	j.received += cluster.Times(j.job.GPUsHeld(), v.now.Sub(j.job.Start))
+	p := &j.progress
+	return Event{At: v.now, What: what, Job: j.job.ID, Work: &j.Work, Outcome: outcome, Start: j.job.Start, Holds: j.job.Holds,
+		Worked: p.done.span() - j.before.span(), Lost: lost.span(),
+		Cold: p.spent[starting], Loading: p.spent[loading], Saving: p.spent[saving]}
+}
+
+// models sums holdings by model.
+func models(holds []cluster.Holding) []cluster.GPUs {
+	var out []cluster.GPUs
+	for _, h := range holds {
+		i := slices.IndexFunc(out, func(g cluster.GPUs) bool { return g.Model == h.Model })
+		if i < 0 {
+			i, out = len(out), append(out, cluster.GPUs{Model: h.Model})
+		}
+		out[i].Count += h.GPUs
+	}
+	return out
+}
+
+// finish ends a job; what it holds becomes free at once.
+func (v *Virtual) finish(j *work, outcome string) {
+	if j.job.State == cluster.Done {
+		return
+	}
+	e := Event{At: v.now, What: Ended, Job: j.job.ID, Work: &j.Work, Outcome: outcome}
+	if j.job.State == cluster.Running {
+		e = v.stop(j, Ended, outcome)
+	}
+	v.split(j)
+	v.give(j)
+	v.reserve(j, "")
+	j.job.State, j.job.Outcome, j.job.End = cluster.Done, outcome, v.now
+	v.plan(j)
+	v.list.done = append(v.list.done, j)
+	v.live--
+	v.changed = true
+	v.tell(e)
+}
+
+// requeue puts a running job back into the queue, when it has cleaned up.
+func (v *Virtual) requeue(j *work, reclaimed bool) bool {
+	if j.job.State != cluster.Running {
+		return false
+	}
+	e := v.stop(j, Requeued, "REQUEUED")
+	e.Reclaimed = reclaimed
+	j.job.State, j.job.Eligible = cluster.Completing, v.now
+	j.job.Restarts++
+	j.completes = v.now.Add(j.pace.Completing)
+	v.plan(j)
+	v.changed = true
+	v.tell(e)
+	return true
+}
+
+// complete ends the COMPLETING of a job that was requeued.
+func (v *Virtual) complete(j *work) {
+	v.give(j)
+	j.job.State, j.job.Submit, j.job.Holds, j.job.Start = cluster.Waiting, v.now, nil, 0
+	if j.job.Eligible <= v.now {
+		j.job.Eligible = v.now.Add(j.pace.RequeueDelay)
+	}
+	v.moved(j)
+}
+
+// give frees what a job holds.
+func (v *Virtual) give(j *work) {
+	if j.job.State != cluster.Running && j.job.State != cluster.Completing {
+		return
+	}
+	for i := range j.job.Holds {
+		v.free[v.at[j.job.Holds[i].Node]].add(&j.job.Holds[i], 1)
+	}
+	v.queue.freed = true
+}
+
+// reserve notes which reservation a job names; "" = none.
+func (v *Virtual) reserve(j *work, name string) {
+	v.holders[name]++
+	if v.holders[j.job.Reservation]--; v.holders[j.job.Reservation] <= 0 {
+		delete(v.holders, j.job.Reservation)
+	}
+	j.job.Reservation = name
+	v.touch(j)
+}
