@@ -28,7 +28,7 @@ func main() {
 	defer stop()
 	switch err := demo(ctx, *suite, *term, time.Duration(*minutes*float64(time.Minute))); {
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "demo: interrupted")
+		fmt.Fprintln(os.Stderr, "demo: interrupted:", err)
 		os.Exit(1)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "demo:", err)
