@@ -56,7 +56,7 @@ type Action struct {
 	ID     JobID  `json:"id,omitzero"`
 	Record int64  `json:"record,omitempty"`
 	Whole  bool   `json:"whole,omitempty"` // Record stands for several waiting tasks
-	Array  bool   `json:"array,omitempty"` // act on the whole Record, not on task ID (Gate only)
+	Array  bool   `json:"array,omitempty"` // act on the whole Record, not on task ID (Gate, Open)
 
 	Until       Instant  `json:"until,omitempty"`
 	Nodes       []string `json:"nodes,omitempty"`

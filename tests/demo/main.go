@@ -26,18 +26,34 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := demo(ctx, *suite, *term, time.Duration(*minutes*float64(time.Minute))); err != nil {
+	switch err := demo(ctx, *suite, *term, time.Duration(*minutes*float64(time.Minute))); {
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "demo: interrupted:", err)
+		os.Exit(1)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
+	fmt.Print(ending)
 }
+
+const ending = `
+== What was shown
+
+While vision was idle nlp had its half, too ("Who lent to whom?"). When bob came, leases of nlp's jobs were not renewed
+at the end of their term, and vision got back what it had lent, as far as credit.cap goes; then both shared, term by
+term, and jobs that lost their lease were requeued and had others later. How near each tenant came to its due is its rho.
+
+Slurm, PostgreSQL and fairlease of the demo are gone again. README.md says how to switch it on, step by step, on a
+cluster of your own.
+`
 
 // show is one demonstration: a Slurm, a PostgreSQL, a daemon.
 type show struct {
 	*testcluster.Cluster
-	dsn, config string
-	daemon      *exec.Cmd
-	jobs        int
+	bin, dsn, config string
+	daemon           *exec.Cmd
+	jobs             int
 }
 
 func demo(ctx context.Context, suite string, term, length time.Duration) (err error) {
@@ -56,43 +72,43 @@ func demo(ctx context.Context, suite string, term, length time.Duration) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Down()) }()
-	s := &show{Cluster: c, dsn: db.DSN(), config: filepath.Join(c.Dir, "fairlease.yaml")}
-	if err := s.start(ctx, bin, term); err != nil {
+	s := &show{Cluster: c, bin: bin, dsn: db.DSN(), config: filepath.Join(c.Dir, "fairlease.yaml")}
+	if err := s.start(ctx, term); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.end()) }()
-	time.Sleep(2 * time.Second) // the daemon's first heartbeat, so that the submit plugin gates
-	say("alice (nlp) submits ten jobs with plain sbatch. vision is idle and lends its half.")
+	if err := s.acts(ctx); err != nil {
+		return err
+	}
 	for i := range 10 {
 		if err := s.submit(ctx, "alice", "nlp", fmt.Sprintf("gpu:%d", 1+i%2)); err != nil {
 			return err
 		}
 	}
-	if err := s.watch(ctx, bin, length/4); err != nil {
+	if err := s.watch(ctx, length/4, "alice (nlp) has submitted ten jobs with plain sbatch. vision is idle and lends its half."); err != nil {
 		return err
 	}
-	say("bob (vision) submits three gangs of four and a job that names its model: vision wants its half back.")
 	for _, gres := range []string{"gpu:4", "gpu:4", "gpu:4", "gpu:v100:2"} {
 		if err := s.submit(ctx, "bob", "vision", gres); err != nil {
 			return err
 		}
 	}
-	if err := s.watch(ctx, bin, length-length/4); err != nil {
+	if err := s.watch(ctx, length-length/4, "bob (vision) has submitted three gangs of four and a job that names its model: vision wants its half back."); err != nil {
 		return err
 	}
-	out, err := s.table(ctx, bin, "explain", "13")
+	out, err := s.table(ctx, "explain", "13")
 	if err != nil {
 		return err
 	}
 	say("fairlease explain 13: why does bob's third gang run or wait?")
-	fmt.Println(out)
-	return s.views(context.WithoutCancel(ctx))
+	fmt.Print(out)
+	return s.views(ctx)
 }
 
 func say(text string) { fmt.Printf("\n== %s\n", text) }
 
 // start writes the configuration, makes the schema and starts the daemon.
-func (s *show) start(ctx context.Context, bin string, term time.Duration) error {
+func (s *show) start(ctx context.Context, term time.Duration) error {
 	quoted := make([]string, 0, 16)
 	for _, w := range s.Scontrol() {
 		quoted = append(quoted, fmt.Sprintf("%q", w))
@@ -116,7 +132,7 @@ files:
 	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, bin, "-c", s.config, "migrate").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, s.bin, "-c", s.config, "migrate").CombinedOutput(); err != nil {
 		return fmt.Errorf("migrate: %w\n%s", err, out)
 	}
 	say(fmt.Sprintf("fairlease serve, in mode act, with terms of %s.", term))
@@ -124,14 +140,34 @@ files:
 	if err != nil {
 		return err
 	}
-	s.daemon = exec.Command(bin, "-c", s.config, "serve")
+	s.daemon = exec.Command(s.bin, "-c", s.config, "serve")
 	s.daemon.Stdout, s.daemon.Stderr = log, log
 	return s.daemon.Start()
 }
 
-// end stops the daemon by its own pid.
+// acts waits for the daemon's first heartbeat: only from then on the submit plugin
+// shuts the gate of new jobs.
+func (s *show) acts(ctx context.Context) error {
+	heartbeat := filepath.Join(s.HeartbeatDir(), "gpu")
+	for end := time.Now().Add(30 * time.Second); ; {
+		if _, err := os.Stat(heartbeat); err == nil {
+			return nil
+		}
+		if time.Now().After(end) {
+			log, _ := os.ReadFile(s.daemon.Stdout.(*os.File).Name())
+			return fmt.Errorf("fairlease has made no round in 30 s; its log:\n%s", log)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// end stops the daemon by its own pid. A terminal's interrupt may have ended it already.
 func (s *show) end() error {
-	if err := s.daemon.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := s.daemon.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop fairlease: %w", err)
 	}
 	return s.daemon.Wait()
@@ -144,8 +180,9 @@ func (s *show) submit(ctx context.Context, user, account, gres string) error {
 	return err
 }
 
-// watch shows tenants and leases until the time is over.
-func (s *show) watch(ctx context.Context, bin string, length time.Duration) error {
+// watch shows tenants and leases, under a title, until the time is over.
+func (s *show) watch(ctx context.Context, length time.Duration, title string) error {
+	say(title)
 	terminal := false
 	if info, err := os.Stdout.Stat(); err == nil {
 		terminal = info.Mode()&os.ModeCharDevice != 0
@@ -154,47 +191,58 @@ func (s *show) watch(ctx context.Context, bin string, length time.Duration) erro
 	if terminal {
 		every = time.Second
 	}
-	for begin := time.Now(); time.Since(begin) < length; {
+	pause := 3 * time.Second // the first jobs run by then
+	for begin := time.Now(); time.Since(begin) < length; pause = every {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-time.After(every):
+			return ctx.Err()
+		case <-time.After(min(pause, length-time.Since(begin))):
 		}
-		tenants, err := s.table(ctx, bin, "tenants")
+		tenants, err := s.table(ctx, "tenants")
 		if err != nil {
 			return err
 		}
-		leases, err := s.table(ctx, bin, "leases")
+		leases, err := s.table(ctx, "leases")
 		if err != nil {
 			return err
 		}
 		if terminal {
 			fmt.Print("\x1b[H\x1b[2J")
+			say(title)
 		}
-		fmt.Printf("\n%s of %s\n\n%s\n%s", time.Since(begin).Round(time.Second), length, tenants, leases)
+		fmt.Printf("\n-- after %s of %s\n\n%s\n%s", time.Since(begin).Round(time.Second), length, tenants, leases)
 	}
 	return nil
 }
 
-func (s *show) table(ctx context.Context, bin string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, bin, append([]string{"-c", s.config}, args...)...).CombinedOutput()
-	if err != nil && ctx.Err() == nil {
+func (s *show) table(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, s.bin, append([]string{"-c", s.config}, args...)...).CombinedOutput()
+	if err != nil {
 		return "", fmt.Errorf("fairlease %s: %w\n%s\n(the daemon's log is %s)", strings.Join(args, " "), err, out, filepath.Join(s.Dir, "fairlease.log"))
 	}
 	return string(out), nil
 }
 
-// views prints what an administrator reads in psql.
+// views prints what an administrator reads in psql, the columns that fit a screen.
 func (s *show) views(ctx context.Context) error {
 	for _, v := range []struct{ title, query string }{
-		{"psql: how fair is it now?", "select * from fairlease.tenant_fairness"},
-		{"psql: who had how many GPU-hours?", "select * from fairlease.gpu_hours"},
-		{"psql: whose jobs lost by sharing?", "select * from fairlease.sharing_loss"},
-		{"psql: who lent to whom?", "select * from fairlease.lending_per_day"},
-		{"psql: what waits, and why?", "select * from fairlease.waiting_jobs"},
-		{"psql: does every GPU-millisecond add up?", "select * from fairlease.pool_balance"},
+		{"How fair is it? rho = received / due, 1 is exactly fair", `select tenant, pool, entitlement_gpus::int as due_gpus, holds_gpus as has_gpus,
+	waiting_jobs, alloc_gpu_hours as received_gpu_hours, due_gpu_hours, round(rho, 3) as rho
+from fairlease.tenant_fairness`},
+		{"Who had how many GPU-hours?", `select day, tenant, user_name, model, gpu_hours
+from fairlease.gpu_hours`},
+		{"Who lent to whom?", `select day, pool, lender, borrower, gpu_hours
+from fairlease.lending_per_day`},
+		{"Which jobs lost by sharing (rho < 0.95)?", `select slurm_id, tenant, user_name, state, round(rho, 3) as rho, received_gpu_ms, due_gpu_ms
+from fairlease.sharing_loss
+where scope = 'job'`},
+		{"What waits, and why?", `select slurm_id as job, tenant, gpus, terms, code, reason
+from fairlease.waiting_jobs`},
+		{"Does every GPU-millisecond add up? (unaccounted is 0)", `select pool, gpus, capacity_gpu_ms, tenants_gpu_ms, overhead_gpu_ms, idle_gpu_ms, unaccounted_gpu_ms
+from fairlease.pool_balance`},
 	} {
 		say(v.title)
+		fmt.Println(v.query + ";")
 		cmd := exec.CommandContext(ctx, "psql", "-X", "-P", "pager=off", "-c", v.query, s.dsn)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		if err := cmd.Run(); err != nil {
