@@ -57,7 +57,7 @@ type batch struct {
 	granted map[string]bool
 }
 
-// carryOut does the actions; several at once where there are several.
+// carryOut does the actions, which are gates where there are several: several at once.
 func (b *batch) carryOut(ctx context.Context, actions []cluster.Action, out []cluster.Outcome) {
 	if len(actions) == 1 {
 		out[0] = b.one(ctx, actions[0])
@@ -65,18 +65,41 @@ func (b *batch) carryOut(ctx context.Context, actions []cluster.Action, out []cl
 	}
 	next := make(chan int)
 	var all sync.WaitGroup
-	for range min(connections, len(actions)) {
+	for range min(connections, 1+(len(actions)-1)/together) {
 		all.Go(func() {
-			for i := range next {
-				out[i] = b.one(ctx, actions[i])
+			l := &line{rest: b.client.rest, said: newReader(http.NoBody)}
+			defer l.hangUp()
+			for from := range next {
+				to := min(from+together, len(actions))
+				b.shut(ctx, l, actions[from:to], out[from:to])
 			}
 		})
 	}
-	for i := range actions {
-		next <- i
+	for from := 0; from < len(actions); from += together {
+		next <- from
 	}
 	close(next)
 	all.Wait()
+}
+
+// shut shuts gates: over the line, as far as that is the way.
+func (b *batch) shut(ctx context.Context, l *line, gates []cluster.Action, out []cluster.Outcome) {
+	var posts []post
+	var at []int
+	for i, a := range gates {
+		ch, err := b.client.gateChange(a)
+		if a.Withheld || ctx.Err() != nil || err != nil || ch == nil {
+			out[i] = b.one(ctx, a)
+			continue
+		}
+		posts, at = append(posts, post{b.client.path("job/%d", a.Record), ch}), append(at, i)
+	}
+	now, began := b.client.now(), time.Now()
+	errs := l.put(ctx, posts)
+	each := cluster.SpanOf(time.Since(began) / time.Duration(max(len(posts), 1)))
+	for k, err := range errs {
+		out[at[k]] = outcomeOf(moot(err), now, each)
+	}
 }
 
 // skip is the error of an action that was rightly not carried out.
@@ -85,10 +108,14 @@ type skip string
 func (s skip) Error() string { return string(s) }
 
 func (b *batch) one(ctx context.Context, a cluster.Action) cluster.Outcome {
-	began := time.Now()
-	o := cluster.Outcome{At: b.client.now()}
+	now, began := b.client.now(), time.Now()
 	err := b.do(ctx, a)
-	o.Took = cluster.SpanOf(time.Since(began))
+	b.remember(a, err)
+	return outcomeOf(err, now, cluster.SpanOf(time.Since(began)))
+}
+
+func outcomeOf(err error, at cluster.Instant, took cluster.Span) cluster.Outcome {
+	o := cluster.Outcome{At: at, Took: took}
 	var s skip
 	var e *Error
 	switch {
@@ -101,7 +128,6 @@ func (b *batch) one(ctx context.Context, a cluster.Action) cluster.Outcome {
 	default:
 		o.Error = err.Error()
 	}
-	b.remember(a, err)
 	return o
 }
 
@@ -204,21 +230,37 @@ func moot(err error) error {
 	return err
 }
 
-// gate shuts the gate up to a.Until, or less where the job's deadline comes
-// first: Slurm kills a job that is still waiting then.
+// gate shuts the gate of one job.
 func (c *Client) gate(ctx context.Context, a cluster.Action) error {
+	ch, err := c.gateChange(a)
+	switch {
+	case err != nil:
+		return err
+	case ch == nil:
+		return c.gateTask(ctx, a.ID, c.gateUntil(a))
+	}
+	return c.update(ctx, a.Record, ch)
+}
+
+// gateChange gives the change that shuts the gate; nil = REST cannot, scontrol must.
+func (c *Client) gateChange(a cluster.Action) (change, error) {
 	rec := c.seen.records[a.Record]
 	if rec != nil && len(rec.jobs) > 0 && rec.jobs[0].State == cluster.Completing && !c.speech.version.gatesCompleting() {
-		return skip("it still cleans up")
-	}
-	until := a.Until
-	if last := rec.lastStart(); last > 0 && last < until {
-		until = last
+		return nil, skip("it still cleans up")
 	}
 	if a.Whole && !a.Array {
-		return c.gateTask(ctx, a.ID, until)
+		return nil, nil
 	}
-	return c.update(ctx, a.Record, change{"begin_time": beginAt(until)})
+	return change{"begin_time": beginAt(c.gateUntil(a))}, nil
+}
+
+// gateUntil is a.Until, or less where the job's deadline comes first: Slurm kills a
+// job that is still waiting then.
+func (c *Client) gateUntil(a cluster.Action) cluster.Instant {
+	if last := c.seen.records[a.Record].lastStart(); last > 0 {
+		return min(a.Until, last)
+	}
+	return a.Until
 }
 
 // lastStart is the last moment at which a job with a deadline can start and

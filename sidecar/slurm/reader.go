@@ -22,13 +22,18 @@ type reader struct {
 	err   error
 }
 
-func newReader(r io.Reader) *reader {
-	return &reader{
-		// Job names hold whatever bytes their users typed, and looking for
-		// duplicate names would cost a third of the time.
-		dec:   jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)),
-		words: map[string]string{},
-	}
+func newReader(from io.Reader) *reader {
+	r := &reader{dec: new(jsontext.Decoder), words: map[string]string{}}
+	r.reset(from)
+	return r
+}
+
+// reset makes r read another stream; the words that it has met stay known.
+func (r *reader) reset(from io.Reader) {
+	// Job names hold whatever bytes their users typed, and looking for
+	// duplicate names would cost a third of the time.
+	r.dec.Reset(from, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	r.junk, r.err = "", nil
 }
 
 func (r *reader) kind() jsontext.Kind {

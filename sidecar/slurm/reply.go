@@ -28,7 +28,10 @@ type problem struct {
 // readReply reads one JSON object to its end. take is called for each member
 // that is not of the envelope; it reads the value and returns true, or returns false.
 func readReply(from io.Reader, take func(*reader, string) bool) (reply, error) {
-	r := newReader(from)
+	return newReader(from).reply(take)
+}
+
+func (r *reader) reply(take func(*reader, string) bool) (reply, error) {
 	var rep reply
 	if k := r.kind(); r.err == nil && k != '{' {
 		b := r.raw()

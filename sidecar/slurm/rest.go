@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -24,7 +25,8 @@ import (
 type rest struct {
 	cfg  Config
 	http *http.Client
-	base string // "http://host" of every request
+	dial func(context.Context) (net.Conn, error)
+	base string // "http://host" of every request, also where dial encrypts
 
 	mu    sync.Mutex
 	token string // as last read from TokenFile
@@ -39,32 +41,41 @@ func newREST(cfg Config) (*rest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("slurm address %q: %w", cfg.Address, err)
 	}
-	tr := &http.Transport{
+	r := &rest{cfg: cfg, base: "http://" + u.Host}
+	switch u.Scheme {
+	case "unix":
+		r.base = "http://localhost"
+		r.dial = func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", u.Path)
+		}
+	case "http":
+		r.dial = func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", withPort(u, "80"))
+		}
+	case "https":
+		secrets, err := cfg.TLS.load()
+		if err != nil {
+			return nil, err
+		}
+		r.dial = func(ctx context.Context) (net.Conn, error) {
+			return (&tls.Dialer{Config: secrets}).DialContext(ctx, "tcp", withPort(u, "443"))
+		}
+	default:
+		return nil, fmt.Errorf("slurm address %q: write unix:///path/of/the/socket, http://host:port or https://host:port", cfg.Address)
+	}
+	r.http = &http.Client{Transport: &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return r.dial(ctx) },
 		MaxConnsPerHost:     connections,
 		MaxIdleConnsPerHost: connections,
 		IdleConnTimeout:     5 * time.Minute,
 		DisableCompression:  true,
 		ReadBufferSize:      256 << 10,
-	}
-	r := &rest{cfg: cfg, http: &http.Client{Transport: tr}}
-	switch u.Scheme {
-	case "unix":
-		path := u.Path
-		tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
-		}
-		r.base = "http://localhost"
-	case "http":
-		r.base = "http://" + u.Host
-	case "https":
-		r.base = "https://" + u.Host
-		if tr.TLSClientConfig, err = cfg.TLS.load(); err != nil {
-			return nil, err
-		}
-	default:
-		return nil, fmt.Errorf("slurm address %q: write unix:///path/of/the/socket, http://host:port or https://host:port", cfg.Address)
-	}
+	}}
 	return r, nil
+}
+
+func withPort(u *url.URL, otherwise string) string {
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), otherwise))
 }
 
 func (t TLS) load() (*tls.Config, error) {
@@ -179,15 +190,9 @@ func (r *rest) send(ctx context.Context, method, path string, body []byte, token
 	if err != nil {
 		return reply{}, &Error{Doing: doing, Err: err}
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header = r.head(token)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
-	}
-	if r.cfg.User != "" {
-		req.Header.Set("X-SLURM-USER-NAME", r.cfg.User)
-	}
-	if token != "" {
-		req.Header.Set("X-SLURM-USER-TOKEN", token)
 	}
 	res, err := r.http.Do(req)
 	if err != nil {
@@ -201,6 +206,18 @@ func (r *rest) send(ctx context.Context, method, path string, body []byte, token
 	// What follows the JSON must be read too, or the connection is not used again.
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
 	return rep, judge(doing, res, rep, err)
+}
+
+// head are the header fields of every request.
+func (r *rest) head(token string) http.Header {
+	h := http.Header{"Accept": {"application/json"}}
+	if r.cfg.User != "" {
+		h.Set("X-SLURM-USER-NAME", r.cfg.User)
+	}
+	if token != "" {
+		h.Set("X-SLURM-USER-TOKEN", token)
+	}
+	return h
 }
 
 // replyMax bounds a reply: a million jobs fit.

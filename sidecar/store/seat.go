@@ -48,6 +48,7 @@ var (
 	seatQueue  = sql.Query("seat_queue")
 	seatRetire = sql.Query("seat_retire")
 	seatTake   = sql.Query("seat_take")
+	seatHold   = sql.Query("seat_hold")
 	seatRenew  = sql.Query("seat_renew")
 	seatResign = sql.Query("seat_resign")
 )
@@ -94,13 +95,26 @@ func (s *Store) taken(ctx context.Context) error {
 	return &TakenError{Holder: now.Holder, Term: now.Term, Silent: now.Silent, Left: max(now.Takeover.Sub(now.Renewed)-now.Silent, 0)}
 }
 
-// Keep gives a sign of life. It fails with ErrDeposed when the term is over; any
-// other error leaves the matter open: see Sure.
+// Keep gives a sign of life; it does not wait for a commit that is under way. It
+// fails with ErrDeposed when the term is over; any other error leaves the matter
+// open: see Sure.
 func (s *Seat) Keep(ctx context.Context) error {
-	if err := s.inTerm(ctx, func(pgx.Tx) error { return nil }); err != nil {
+	asked := time.Now()
+	if err := s.learn(asked, s.renew(ctx, s.store.pool)); err != nil {
 		return fmt.Errorf("keeping the seat: %w", err)
 	}
 	return nil
+}
+
+// renew dates the sign of life, in a transaction if db is one.
+func (s *Seat) renew(ctx context.Context, db interface {
+	Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
+}) error {
+	done, err := db.Exec(ctx, seatRenew, s.Term)
+	if err == nil && done.RowsAffected() == 0 {
+		return ErrDeposed
+	}
+	return err
 }
 
 // Resign gives the seat up, so that another need not wait. A seat that is lost
@@ -125,21 +139,32 @@ func (s *Seat) Sure() time.Time {
 	return s.sure
 }
 
-// inTerm does work in a transaction during which the term stays the seated one;
-// its commit is a sign of life. If the term is over it writes nothing and fails
-// with ErrDeposed.
+// inTerm does work in a transaction during which the term stays the seated one,
+// however long it takes; its end is a sign of life. If the term is over it writes
+// nothing and fails with ErrDeposed.
+//
+// The seat's row is held throughout, so that nobody takes over, but changed only at
+// the very end: the keeper's signs of life change it too, and would have to wait.
 func (s *Seat) inTerm(ctx context.Context, work func(pgx.Tx) error) error {
-	asked := time.Now()
+	var asked time.Time
 	err := pgx.BeginFunc(ctx, s.store.pool, func(tx pgx.Tx) error {
-		done, err := tx.Exec(ctx, seatRenew, s.Term)
-		if err != nil {
+		switch held, err := tx.Exec(ctx, seatHold, s.Term); {
+		case err != nil:
 			return err
-		}
-		if done.RowsAffected() == 0 {
+		case held.RowsAffected() == 0:
 			return ErrDeposed
 		}
-		return work(tx)
+		if err := work(tx); err != nil {
+			return err
+		}
+		asked = time.Now()
+		return s.renew(ctx, tx)
 	})
+	return s.learn(asked, err)
+}
+
+// learn notes what a sign of life that was asked for at asked told, and gives its error.
+func (s *Seat) learn(asked time.Time, err error) error {
 	switch {
 	case err == nil:
 		s.heard(asked)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -197,6 +198,67 @@ func TestWhoIsCommittingIsNotTakenOver(t *testing.T) {
 	}
 	if _, err := s.Acquire(t.Context(), "another"); err != nil {
 		t.Errorf("after the commit came to nothing: %v", err)
+	}
+}
+
+// A commit may take longer than another waits to take over: it blocks neither our
+// signs of life nor loses us the seat, even if there were none.
+func TestALongCommitKeepsTheSeat(t *testing.T) {
+	dsn := storetest.Database(t)
+	s, db, slow := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn), storetest.Connect(t, dsn)
+	seat := takeSeat(t, s)
+	j := seat.Journal()
+	if _, err := j.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := slow.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "lock table fairlease.rounds in exclusive mode"); err != nil {
+		t.Fatal(err)
+	}
+	committed := make(chan error, 1)
+	go func() {
+		snap, plan := journaltest.NewStory(1, 4, 20).Next()
+		committed <- j.Commit(t.Context(), snap, plan)
+	}()
+	for waits := false; !waits; { // until the commit is in the middle
+		if err := db.QueryRow(t.Context(), "select exists (select from pg_locks where relation = 'fairlease.rounds'::regclass and not granted)").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-committed:
+			t.Fatalf("the commit did not wait: %v", err)
+		default:
+		}
+	}
+	sure := seat.Sure()
+	patient, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := seat.Keep(patient); err != nil {
+		t.Fatalf("no sign of life during a commit: %v", err)
+	}
+	if !seat.Sure().After(sure) {
+		t.Error("a sign of life during a commit proves nothing")
+	}
+	lapse(t, db)
+	var taken *store.TakenError
+	if _, err := s.Acquire(t.Context(), "another"); !errors.As(err, &taken) {
+		t.Errorf("in the middle of a commit the other was told: %v", err)
+	}
+	sure = seat.Sure()
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-committed; err != nil {
+		t.Errorf("the long commit: %v", err)
+	}
+	if !seat.Sure().After(sure) {
+		t.Error("the end of the long commit is no sign of life")
+	}
+	if _, err := s.Acquire(t.Context(), "another"); !errors.As(err, &taken) {
+		t.Errorf("after the commit the other was told: %v", err)
 	}
 }
 

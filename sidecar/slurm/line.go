@@ -1,0 +1,161 @@
+package slurm
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// post is a change: the body of a POST to path.
+type post struct {
+	path string
+	body change
+}
+
+// line is a connection on which changes go several at a time: all are written, then
+// all answers are read. net/http asks for one at a time, and three goroutines wake up
+// for it; over the ten thousand gates of a first round that was most of our CPU time.
+// A line is for one goroutine.
+type line struct {
+	rest *rest
+	conn net.Conn // nil = to be dialled
+	in   *bufio.Reader
+	said *reader
+}
+
+// together is how many changes may be on their way at once on a line. slurmrestd
+// carries them out one after another all the same.
+const together = 16
+
+// put sends the changes, none of them twice, and gives an error for each, as rest.put
+// does. slurmrestd ends a connection with the answer to a request that failed. What
+// was asked after it has then not been looked at (RFC 9112, section 9.6), and is sent
+// over a new connection.
+func (l *line) put(ctx context.Context, posts []post) []error {
+	ctx, cancel := context.WithTimeout(ctx, l.rest.cfg.Timeout)
+	defer cancel()
+	errs := make([]error, 0, len(posts))
+	for len(errs) < len(posts) {
+		errs = append(errs, l.ask(ctx, posts[len(errs):])...)
+	}
+	for i, err := range errs {
+		var e *Error
+		if l.rest.cfg.TokenFile != "" && errors.As(err, &e) && e.HTTP == http.StatusUnauthorized { // nothing was done
+			errs[i] = l.rest.put(ctx, http.MethodPost, posts[i].path, posts[i].body, nil)
+		}
+	}
+	return errs
+}
+
+// ask sends the changes and gives what became of them, up to the answer with which
+// the server ended the connection; of all of them if it broke.
+func (l *line) ask(ctx context.Context, posts []post) []error {
+	text, err := l.rest.requests(posts)
+	if err != nil {
+		return failed(posts, err, false)
+	}
+	if l.conn == nil {
+		if l.conn, err = l.rest.dial(ctx); err != nil {
+			l.conn = nil // not the typed nil of some dialer
+			return failed(posts, l.rest.unreachable(err), false)
+		}
+		l.in = bufio.NewReader(l.conn)
+	}
+	conn := l.conn
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	errs, err := l.exchange(text, posts)
+	if !stop() || err != nil {
+		l.hangUp()
+	}
+	if left := posts[len(errs):]; err != nil && !errors.Is(err, errLast) {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		errs = append(errs, failed(left, l.rest.unreachable(err), true)...)
+	}
+	return errs
+}
+
+// errLast says that the server has ended the connection with its last answer.
+var errLast = errors.New("the last answer on this connection")
+
+// exchange writes the requests and reads answers, as many as come.
+func (l *line) exchange(text []byte, posts []post) ([]error, error) {
+	if _, err := l.conn.Write(text); err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, p := range posts {
+		res, err := http.ReadResponse(l.in, nil)
+		for err == nil && res.StatusCode < http.StatusOK { // no answer yet
+			res, err = http.ReadResponse(l.in, nil)
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.EOF
+		}
+		if err != nil {
+			return errs, err
+		}
+		l.said.reset(io.LimitReader(res.Body, replyMax))
+		rep, decoding := l.said.reply(nil)
+		errs = append(errs, judge("POST "+p.path, res, rep, decoding))
+		if decoding != nil {
+			return errs, decoding
+		}
+		if err := res.Body.Close(); err != nil { // reads what follows the JSON
+			return errs, err
+		}
+		if res.Close {
+			return errs, errLast
+		}
+	}
+	return errs, nil
+}
+
+// hangUp drops the connection.
+func (l *line) hangUp() {
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn = nil
+	}
+}
+
+func failed(posts []post, err error, unknown bool) []error {
+	errs := make([]error, 0, len(posts))
+	for _, p := range posts {
+		errs = append(errs, &Error{Doing: "POST " + p.path, Err: err, Unknown: unknown})
+	}
+	return errs
+}
+
+// requests spells the changes out in HTTP.
+func (r *rest) requests(posts []post) ([]byte, error) {
+	token, err := r.currentToken(false, "")
+	if err != nil {
+		return nil, err
+	}
+	head := r.head(token)
+	head.Set("Content-Type", "application/json")
+	var fields, text bytes.Buffer
+	if err := head.Write(&fields); err != nil {
+		return nil, err
+	}
+	for _, p := range posts {
+		body, err := json.Marshal(p.body)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&text, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n", p.path, strings.TrimPrefix(r.base, "http://"), len(body))
+		text.Write(fields.Bytes())
+		text.WriteString("\r\n")
+		text.Write(body)
+	}
+	return text.Bytes(), nil
+}

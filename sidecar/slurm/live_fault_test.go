@@ -1,0 +1,66 @@
+package slurm_test
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/slurm"
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+func faults(l *live) {
+	ctx := l.Context()
+	must := func(err error) {
+		l.Helper()
+		if err != nil {
+			l.Fatal(err)
+		}
+	}
+	id := job(l.submit("alice", sleeper, "--gres=gpu:1"))
+	l.until(id, "running", in(cluster.Running))
+	before := l.see()
+
+	// slurmdbd away: the tree is kept; without one there is no sighting.
+	must(l.slurm.Stop(ctx, testcluster.Slurmdbd))
+	hasty := l.another(func(c *slurm.Config) { c.AccountsEvery = time.Nanosecond })
+	if _, err := hasty.Observe(ctx, 0); err == nil {
+		l.Error("a sighting without accounts")
+	}
+	if s, err := l.client.Observe(ctx, 0); err != nil || !reflect.DeepEqual(s.Accounts, before.Accounts) {
+		l.Errorf("while slurmdbd is away: %v", err)
+	}
+	if _, err := l.client.Observe(ctx, before.Now.Add(-cluster.Hour)); err == nil {
+		l.Error("a history without slurmdbd")
+	}
+	must(l.slurm.Start(ctx, testcluster.Slurmdbd))
+
+	// slurmrestd away.
+	must(l.slurm.Kill(ctx, testcluster.Slurmrestd))
+	_, err := l.client.Observe(ctx, 0)
+	if err == nil || !strings.Contains(err.Error(), "is slurmrestd running") && !strings.Contains(err.Error(), "did it restart") {
+		l.Errorf("without slurmrestd: %v", err)
+	}
+	if o := l.client.Apply(ctx, []cluster.Action{{Verb: cluster.Gate, ID: id, Record: id.ID, Until: in1h()}}); o[0].OK || strings.Contains(o[0].Error, "may have been") {
+		l.Errorf("action without slurmrestd: %+v", o[0])
+	}
+	must(l.slurm.Start(ctx, testcluster.Slurmrestd))
+	if s := l.see(); len(s.Jobs) != len(before.Jobs) {
+		l.Errorf("%d jobs; before %d", len(s.Jobs), len(before.Jobs))
+	}
+
+	// slurmctld away: an error, never an empty cluster. Back: another boot, the same jobs.
+	must(l.slurm.Stop(ctx, testcluster.Slurmctld))
+	short, cancel := context.WithTimeout(ctx, 2*time.Second)
+	if s, err := l.client.Observe(short, 0); err == nil {
+		l.Errorf("without slurmctld %d jobs are seen", len(s.Jobs))
+	}
+	cancel()
+	must(l.slurm.Start(ctx, testcluster.Slurmctld))
+	s := l.see()
+	if j, there := find(s, id); s.Boot <= before.Boot || !there || j.State != cluster.Running {
+		l.Errorf("after a restart: boot %v (before %v), job %+v", s.Boot, before.Boot, j)
+	}
+}

@@ -1,0 +1,61 @@
+package slurm_test
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+func history(l *live) {
+	since := cluster.InstantOf(time.Now().Add(-time.Minute))
+	id := job(l.submit("alice", sleeper, "--gres=gpu:v100:2"))
+	j := l.runs(id)
+	r := act(cluster.Reclaim, j)
+	r.Until = in1h()
+	l.apply(r)
+	l.apply(act(cluster.Open, l.until(id, "waiting", in(cluster.Waiting))))
+	l.until(id, "running again", in(cluster.Running))
+	task := l.submit("bob", "#!/bin/bash\nexit 0\n", "--array=7", "--gres=gpu:k80:1")
+	l.until(cluster.TaskID(task, 7), "done", in(cluster.Done))
+
+	s, err := l.client.Observe(l.Context(), since)
+	if err != nil || len(s.Attempts) != 0 {
+		l.Errorf("after one minute: %d attempts, %v; want none asked for", len(s.Attempts), err)
+	}
+	mine := func() (first, second, brief cluster.Attempt) {
+		s, err := l.client.Observe(l.Context(), since.Add(-10*cluster.Minute))
+		if err != nil {
+			l.Fatal(err)
+		}
+		for _, a := range s.Attempts {
+			switch {
+			case a.ID == id && a.Outcome == "REQUEUED":
+				first = a
+			case a.ID == id:
+				second = a
+			case a.ID == cluster.TaskID(task, 7):
+				brief = a
+			}
+		}
+		if s.Unchanged && len(s.Attempts) > 0 {
+			l.Error("a sighting with attempts says that nothing changed")
+		}
+		return first, second, brief
+	}
+	var first, second, brief cluster.Attempt
+	l.eventually("the history knows three stretches", func() bool {
+		first, second, brief = mine()
+		return first.End > 0 && second.Start > 0 && brief.End > 0
+	}, func() string { return fmt.Sprintf("%+v %+v %+v", first, second, brief) })
+	if first.Start != j.Start || first.Submit != j.Submit || first.User != "alice" || first.Account != "nlp" || !reflect.DeepEqual(first.GPUs, []cluster.GPUs{{Model: "v100", Count: 2}}) {
+		l.Errorf("first stretch: %+v; the job was %+v", first, j)
+	}
+	if second.End != 0 || second.Outcome != "RUNNING" || second.Start < first.End {
+		l.Errorf("second stretch: %+v", second)
+	}
+	if brief.Outcome != "COMPLETED" || !reflect.DeepEqual(brief.GPUs, []cluster.GPUs{{Model: "k80", Count: 1}}) {
+		l.Errorf("array task: %+v", brief)
+	}
+}
