@@ -213,6 +213,9 @@ func (h *hall) judgeWaiting(i int, possible, open *prober) {
 // before its array's before its user's before its tenant's; freeze before exempt
 // before boost.
 func (h *hall) override(r *cluster.Record) (cluster.OverrideKind, string) {
+	if len(h.s.Overrides) == 0 {
+		return "", ""
+	}
 	for _, scope := range []struct{ kind, name string }{
 		{"job", r.ID.String()}, {"job", r.ID.Array().String()}, {"user", r.User}, {"tenant", r.Tenant},
 	} {
