@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,10 +34,7 @@ func saturated(t *testing.T, nlp, vision int) {
 	onBoth(t, testcluster.Options{Accounts: tenants(nlp, vision), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
 		begin := time.Now().Add(-2 * time.Second)
 		r.govern()
-		r.until("the plugin's first heartbeat", 10*time.Second, func() bool {
-			_, err := os.Stat(filepath.Join(r.HeartbeatDir(), "gpu"))
-			return err == nil
-		})
+		r.heard()
 		var jobs []string
 		for _, gang := range []string{"1", "1", "2", "4", "1", "2", "v100:2", "k80:2"} {
 			jobs = append(jobs, r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:"+gang))

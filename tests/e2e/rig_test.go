@@ -130,6 +130,15 @@ func (r *rig) beat(err error) {
 	}
 }
 
+// heard waits for the first sign of life that the submit plugin needs.
+func (r *rig) heard() {
+	r.t.Helper()
+	r.until("the first heartbeat", 20*time.Second, func() bool {
+		_, err := os.Stat(filepath.Join(r.HeartbeatDir(), "gpu"))
+		return err == nil
+	})
+}
+
 // seat takes the seat in the journal, once whoever had it is gone for good.
 func (r *rig) seat() *store.Seat {
 	r.t.Helper()

@@ -141,7 +141,7 @@ func TestKillNine(t *testing.T) {
 	onBoth(t, testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
 		config := r.configure("")
 		end := r.serve(config)
-		time.Sleep(2 * time.Second) // its first heartbeat
+		r.heard()
 		var ids []string
 		for range 6 {
 			ids = append(ids, r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:2"))
@@ -167,7 +167,7 @@ func TestReleaseLeavesNoTrace(t *testing.T) {
 	onBoth(t, testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
 		config := r.configure("")
 		end := r.serve(config)
-		time.Sleep(2 * time.Second)
+		r.heard()
 		var ids []string
 		for range 6 {
 			ids = append(ids, r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4"))
@@ -220,7 +220,7 @@ func TestCommands(t *testing.T) {
 	onBoth(t, testcluster.Options{Accounts: tenants(3, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
 		config := r.configure("")
 		end := r.serve(config)
-		time.Sleep(2 * time.Second)
+		r.heard()
 		var waits string
 		for range 5 {
 			r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
