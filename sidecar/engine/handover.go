@@ -31,7 +31,7 @@ func (h *hall) group(watched bool) []handOver {
 	of := map[string]int{} // node -> group
 	var groups []handOver
 	for i, l := range h.leases {
-		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (h.s.Cases[i].Touch == cluster.Watch) {
+		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (h.standing[i].touch == cluster.Watch) {
 			continue
 		}
 		g := -1
@@ -137,11 +137,10 @@ func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
 
 // reclaim requeues a job whose lease is over, unless that has been done.
 func (h *hall) reclaim(i int) (cluster.Action, bool) {
-	c, r := &h.s.Cases[i], &h.records[i]
-	if !runs(c) {
+	if !h.standing[i].runs {
 		return cluster.Action{}, false
 	}
-	l := h.leases[i]
+	c, r, l := &h.s.Cases[i], &h.records[i], h.leases[i]
 	a := h.action(cluster.Reclaim, i, cluster.Reason{Code: cluster.BecauseEnding, Pool: l.Pool, Until: l.End})
 	a.Until, a.NodeList, a.Resume = h.gateOf(r), r.UserNodes, c.Job.State == cluster.Suspended
 	if !a.Withheld {

@@ -31,30 +31,45 @@ func (h *hall) say() cluster.Plan {
 const keepDone = cluster.Hour
 
 func (h *hall) remembered() []cluster.Record {
-	if !slices.ContainsFunc(h.records, h.forgotten) {
+	forgotten := 0
+	for i := range h.records {
+		if h.forgotten(i) {
+			forgotten++
+		}
+	}
+	if forgotten == 0 {
 		return h.records
 	}
-	out := make([]cluster.Record, 0, len(h.records))
+	out := make([]cluster.Record, 0, len(h.records)-forgotten)
 	for i := range h.records {
-		if !h.forgotten(h.records[i]) {
+		if !h.forgotten(i) {
 			out = append(out, h.records[i])
 		}
 	}
 	return out
 }
 
-func (h *hall) forgotten(r cluster.Record) bool { return r.Done != 0 && h.now.Sub(r.Done) >= keepDone }
+func (h *hall) forgotten(i int) bool {
+	done := h.records[i].Done
+	return done != 0 && h.now.Sub(done) >= keepDone
+}
 
 // lasting gives the leases to remember: of jobs that we only watch just what is
 // really so.
 func (h *hall) lasting() []cluster.Lease {
-	out := make([]cluster.Lease, 0, len(h.leases))
+	n := 0
+	for _, l := range h.leases {
+		if l != nil {
+			n++
+		}
+	}
+	out := make([]cluster.Lease, 0, n)
 	for i, in := range h.leases {
 		if in == nil {
 			continue
 		}
 		l := *in
-		if h.s.Cases[i].Touch == cluster.Watch {
+		if h.standing[i].touch == cluster.Watch {
 			switch l.State {
 			case cluster.Granted, cluster.Ending:
 				continue
@@ -82,16 +97,16 @@ func (h *hall) actionsOf() []cluster.Action {
 func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.Action {
 	j := &h.s.Cases[i].Job
 	return cluster.Action{Verb: verb, Job: h.records[i].Key, ID: j.ID, Record: j.Record, Whole: j.Whole,
-		Restarts: j.Restarts, Withheld: h.s.Cases[i].Touch == cluster.Watch, Because: because}
+		Restarts: j.Restarts, Withheld: h.standing[i].touch == cluster.Watch, Because: because}
 }
 
 // takeBacks ends the pin of jobs that wait without a lease: of a grant that did
 // not start, and of whatever a crash or somebody else's requeue left behind.
 func (h *hall) takeBacks() {
 	for i := range h.s.Cases {
-		c, r := &h.s.Cases[i], &h.records[i]
-		j := &c.Job
-		if c.Gone || j.State != cluster.Waiting || j.Whole || !r.Pinned || c.Touch == cluster.Leave {
+		st, r := &h.standing[i], &h.records[i]
+		j := &h.s.Cases[i].Job
+		if !st.waits || !r.Pinned || j.Whole || st.touch == cluster.Leave {
 			continue
 		}
 		if l := h.leases[i]; l != nil && l.State == cluster.Granted {
@@ -119,15 +134,15 @@ func (h *hall) gateOf(r *cluster.Record) cluster.Instant {
 func (h *hall) gates() {
 	done := map[int64]bool{}
 	shut := map[int64]cluster.Instant{} // gates that stand for all waiting tasks of an array
-	for _, a := range h.actions {
-		if !a.Whole {
+	for k := range h.actions {
+		if a := &h.actions[k]; !a.Whole {
 			done[a.Record] = true
 		}
 	}
 	for i := range h.s.Cases {
-		c, r := &h.s.Cases[i], &h.records[i]
+		c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
 		j := &c.Job
-		if c.Gone || j.State != cluster.Waiting || done[j.Record] {
+		if !st.waits || done[j.Record] {
 			if until, ok := shut[j.Record]; ok && j.Whole {
 				r.Gate = until
 			}
@@ -144,10 +159,10 @@ func (h *hall) gates() {
 		if l := h.leases[i]; l != nil && l.State == cluster.Granted {
 			continue
 		}
-		if h.standing[i].override == cluster.Exempt {
+		if st.ordered(cluster.Exempt) {
 			if j.Eligible > max(h.now, r.UserBegin) {
 				done[j.Record] = !j.Whole || !h.ordered(r)
-				h.openGate(i, cluster.Reason{Code: cluster.BecauseExempt, Note: h.standing[i].reason})
+				h.openGate(i, cluster.Reason{Code: cluster.BecauseExempt, Note: st.order.Reason})
 			}
 			continue
 		}
@@ -230,17 +245,18 @@ func (h *hall) signal(j *cluster.Job) (string, string) {
 // that nobody names any more.
 func (h *hall) tidy() {
 	named := map[string]bool{}
-	for _, a := range h.actions {
-		named[a.Reservation] = true
+	for k := range h.actions {
+		if name := h.actions[k].Reservation; name != "" {
+			named[name] = true
+		}
 	}
 	for i := range h.s.Cases {
-		c := &h.s.Cases[i]
-		name := c.Job.Reservation
-		if c.Gone || name == "" || c.Job.State == cluster.Done || !ourReservation(name) {
+		name := h.s.Cases[i].Job.Reservation
+		if name == "" || !h.standing[i].there || !ourReservation(name) {
 			continue
 		}
 		named[name] = true
-		if runs(c) {
+		if h.standing[i].runs {
 			a := h.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
 			a.Reservation = name
 			h.actions = append(h.actions, a)
@@ -261,15 +277,13 @@ func ourReservation(name string) bool {
 
 // explain gives every candidate of a round of choosing its verdict.
 func (h *hall) explain(in *lease.Input, choice *lease.Choice) {
-	for i := range in.Candidates {
-		k := &in.Candidates[i]
-		p := choice.Passed[i]
-		if p.Code == "" {
-			continue
+	for t := range in.Tenants {
+		for at, i := range in.Tenants[t].Jobs {
+			if p := &choice.Passed[i]; p.Code != "" {
+				st := &h.standing[in.Candidates[i].Case]
+				st.passed, st.rank = p, at+1
+			}
 		}
-		st := &h.standing[k.Case]
-		st.passed = &p
-		st.rank = slices.Index(in.Tenants[k.Tenant].Jobs, i) + 1
 	}
 }
 
@@ -278,17 +292,16 @@ func (h *hall) conclude() []cluster.Verdict {
 	next := h.nextEnds()
 	out := make([]cluster.Verdict, 0, len(h.s.Cases))
 	for i := range h.s.Cases {
-		c, r := &h.s.Cases[i], &h.records[i]
+		r, st := &h.records[i], &h.standing[i]
 		if r.Done != 0 && r.Done != h.now {
 			continue
 		}
-		v := cluster.Verdict{Job: r.Key, Rho: cluster.RhoOf(r.Alloc, r.Due)}
-		v.Reason = h.reason(i, next)
-		v.Reason.Rho = v.Rho
-		if c.Job.Request.GPUs > 0 {
-			v.Reason.Need = c.Job.Request.GPUs
+		out = append(out, cluster.Verdict{Job: r.Key, Rho: st.rho, Reason: h.reason(i, next)})
+		because := &out[len(out)-1].Reason
+		because.Rho = st.rho
+		if st.gpus > 0 {
+			because.Need = st.gpus
 		}
-		out = append(out, v)
 	}
 	return out
 }
@@ -308,17 +321,17 @@ func (h *hall) nextEnds() []cluster.Instant {
 }
 
 func (h *hall) reason(i int, next []cluster.Instant) cluster.Reason {
-	c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
+	st := &h.standing[i]
 	if l := h.leases[i]; l != nil {
 		return h.reasonOfLease(i, l)
 	}
-	if cl := h.claimOf(r.Key); cl != nil && st.waiting {
+	if cl := h.claimOf(h.records[i].Key); cl != nil && st.waiting {
 		return cluster.Reason{Code: cluster.BecauseClaim, Pool: cl.Pool, Until: cl.At}
 	}
 	if !st.waiting {
 		reason := cluster.Reason{Code: st.why, Note: st.note, Until: st.until}
-		if c.Touch == cluster.Leave {
-			reason.Code, reason.Note = cluster.BecauseUntouched, c.TouchWhy
+		if st.touch == cluster.Leave {
+			reason.Code, reason.Note = cluster.BecauseUntouched, h.s.Cases[i].TouchWhy
 		}
 		return reason
 	}
@@ -339,8 +352,8 @@ func (h *hall) reasonOfLease(i int, l *cluster.Lease) cluster.Reason {
 	c, st := &h.s.Cases[i], &h.standing[i]
 	reason := cluster.Reason{Pool: l.Pool, Until: l.End}
 	switch {
-	case st.override == cluster.Exempt:
-		reason.Code, reason.Note = cluster.BecauseExempt, st.reason
+	case st.ordered(cluster.Exempt):
+		reason.Code, reason.Note = cluster.BecauseExempt, st.order.Reason
 	case l.State == cluster.Ending:
 		reason.Code, reason.For = cluster.BecauseEnding, h.heir(l)
 	case l.State == cluster.Noticed:
@@ -388,16 +401,15 @@ func (h *hall) standings() []cluster.Standing {
 	}
 	n := len(h.pools)
 	for i := range h.s.Cases {
-		c := &h.s.Cases[i]
-		t := h.standing[i].tenant
-		if t < 0 || c.Gone {
+		st := &h.standing[i]
+		if st.tenant < 0 || !st.there {
 			continue
 		}
-		for _, p := range h.standing[i].pools {
-			if runs(c) {
-				out[t*n+p].Holds += c.Job.GPUsHeld()
-			} else if h.standing[i].waiting && h.leases[i] == nil {
-				out[t*n+p].Waiting++
+		for _, p := range st.pools {
+			if row := &out[st.tenant*n+p]; st.runs {
+				row.Holds += st.held
+			} else if st.waiting && h.leases[i] == nil {
+				row.Waiting++
 			}
 		}
 	}

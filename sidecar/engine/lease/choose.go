@@ -2,17 +2,17 @@ package lease
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Ask is one attempt to find GPUs for a gang; see place.Ask.
+// Ask is one attempt to find GPUs for a gang; see place.Ask. Leases that may be
+// displaced are known by their cases.
 type Ask struct {
 	Shape, Pool int
 	Now, End    cluster.Instant
-	Displace    func(cluster.JobKey) bool
+	Displace    func(who int) bool
 	Rank        int
 	Most        int
 }
@@ -21,7 +21,7 @@ type Ask struct {
 // can start; see place.Placement.
 type Placement struct {
 	Nodes     []cluster.Holding
-	Displaced []cluster.JobKey
+	Displaced []int // cases
 	At        cluster.Instant
 }
 
@@ -29,7 +29,7 @@ type Placement struct {
 type Board interface {
 	Fit(Ask) (Placement, bool)
 	Take(Placement)
-	Renew(cluster.JobKey) bool
+	Renew(who int) bool
 	Claim(nodes []cluster.Holding, at cluster.Instant)
 	Idle(pool int) int
 }
@@ -98,11 +98,12 @@ type chooser struct {
 	Input
 	board    Board
 	choice   Choice
-	settled  []bool                 // by candidate: it has a lease
-	owner    map[cluster.JobKey]int // tenant of a running candidate
-	served   []served               // by pool
-	claimed  [][]int                // GPUs of claims, by tenant and pool
-	paid     []payment              // of claims that were served
+	settled  []bool               // by candidate: it has a lease
+	owned    []func(who int) bool // by tenant: whose leases are its own; nil = not asked yet
+	owner    []int                // by case: the tenant of a running candidate, else nobody
+	served   []served             // by pool
+	claimed  [][]int              // GPUs of claims, by tenant and pool
+	paid     []payment            // of claims that were served
 	reclaims int
 	later    []*queue
 	burst    bool
@@ -128,17 +129,13 @@ func Choose(in Input, board Board, npools int) Choice {
 		settled: make([]bool, len(in.Candidates)),
 		served:  make([]served, npools),
 		claimed: make([][]int, len(in.Tenants)),
-		owner:   map[cluster.JobKey]int{},
+		owned:   make([]func(int) bool, len(in.Tenants)),
 	}
 	for t := range c.claimed {
 		c.claimed[t] = make([]int, npools)
 	}
 	c.choice.Passed = make([]Passed, len(in.Candidates))
-	for i := range in.Candidates {
-		if k := &in.Candidates[i]; k.Running {
-			c.owner[k.Key] = k.Tenant
-		}
-	}
+	c.findOwners()
 	c.serveClaims()
 	c.walk(c.open(npools))
 	// What is left goes to tenants that have their burst already.
@@ -197,7 +194,36 @@ const (
 	rankOwn
 )
 
-func anyone(cluster.JobKey) bool { return true }
+func anyone(int) bool { return true }
+
+// nobody owns a lease that is no candidate's: anybody may displace it.
+const nobody = -1
+
+func (c *chooser) findOwners() {
+	cases := 0
+	for i := range c.Candidates {
+		cases = max(cases, c.Candidates[i].Case+1)
+	}
+	c.owner = make([]int, cases)
+	for i := range c.owner {
+		c.owner[i] = nobody
+	}
+	for i := range c.Candidates {
+		if k := &c.Candidates[i]; k.Running {
+			c.owner[k.Case] = k.Tenant
+		}
+	}
+}
+
+// ownedBy tells whether a tenant may displace a lease as its own.
+func (c *chooser) ownedBy(tenant int) func(who int) bool {
+	if c.owned[tenant] == nil {
+		c.owned[tenant] = func(who int) bool {
+			return who >= len(c.owner) || c.owner[who] == nobody || c.owner[who] == tenant
+		}
+	}
+	return c.owned[tenant]
+}
 
 // open makes the queues: of every tenant in every pool.
 func (c *chooser) open(npools int) []*queue {
@@ -211,7 +237,7 @@ func (c *chooser) open(npools int) []*queue {
 				if qs[p] == nil {
 					sh := &tenant.Shares[p]
 					qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost,
-						behind: sh.Behind, entitled: sh.Entitlement, holds: sh.Holds}
+						behind: sh.Behind, entitled: sh.Entitlement, holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
 					all = append(all, qs[p])
 				}
 				qs[p].jobs = append(qs[p].jobs, i)
@@ -233,20 +259,19 @@ func (c *chooser) open(npools int) []*queue {
 
 // walk serves queues until none has a job left that fits.
 func (c *chooser) walk(all []*queue) {
-	h := &queues{all: all, threshold: c.Settings.Threshold}
-	heap.Init(h)
-	for h.Len() > 0 {
+	h := newQueues(all, c.Settings.Threshold)
+	for len(h.all) > 0 {
 		q := h.all[0]
 		switch i, ok := c.next(q); {
 		case !ok:
-			heap.Pop(h)
+			h.pop()
 		case c.burst && c.overBurst(q, i):
 			q.at--
-			heap.Pop(h)
+			h.pop()
 			c.later = append(c.later, q)
 		default:
 			c.serve(h, q, i)
-			heap.Fix(h, 0)
+			h.sink(0)
 		}
 	}
 }
@@ -288,7 +313,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	k := &c.Candidates[i]
 	if k.Running {
 		q.running--
-		if c.board.Renew(k.Key) {
+		if c.board.Renew(k.Case) {
 			c.settled[i] = true
 			c.choice.Renewed = append(c.choice.Renewed, i)
 			c.choice.Passed[i] = Passed{}
@@ -343,7 +368,7 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 }
 
 // try looks for GPUs and takes them.
-func (c *chooser) try(i, shape, pool int, displace func(cluster.JobKey) bool, rank int) (Grant, bool) {
+func (c *chooser) try(i, shape, pool int, displace func(who int) bool, rank int) (Grant, bool) {
 	most := -1
 	if c.Settings.MaxReclaims > 0 && c.reclaims > 0 {
 		// The first gang of a round may displace as many as it needs, else a
@@ -400,13 +425,12 @@ func cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
 // LastFirst gives the running candidates by their place in the line: who would be
 // served first if every candidate fitted, each charged to its tenant in turn.
 // Those at the end are displaced first.
-func LastFirst(in *Input) []cluster.JobKey {
+func LastFirst(in *Input) []int {
 	type place struct {
-		key    cluster.JobKey
-		behind cluster.Span
-		tenant int
+		candidate, tenant int
+		behind            cluster.Span
 	}
-	var all []place
+	all := make([]place, 0, len(in.Candidates))
 	for t := range in.Tenants {
 		charged := make([]cluster.Span, len(in.Tenants[t].Shares)) // by pool
 		for _, i := range in.Tenants[t].Jobs {
@@ -414,7 +438,7 @@ func LastFirst(in *Input) []cluster.JobKey {
 			for n, p := range k.Pools {
 				share := &in.Tenants[t].Shares[p]
 				if k.Running && n == 0 {
-					all = append(all, place{k.Key, share.Behind - charged[p], t})
+					all = append(all, place{i, t, share.Behind - charged[p]})
 				}
 				charged[p] += cost(share.Entitlement, k.GPUs, in.Settings.Term)
 			}
@@ -423,16 +447,9 @@ func LastFirst(in *Input) []cluster.JobKey {
 	slices.SortStableFunc(all, func(a, b place) int {
 		return cmp.Or(cmp.Compare(b.behind, a.behind), cmp.Compare(a.tenant, b.tenant))
 	})
-	keys := make([]cluster.JobKey, len(all))
-	for i := range all {
-		keys[i] = all[i].key
+	line := make([]int, len(all))
+	for at := range all {
+		line[at] = all[at].candidate
 	}
-	return keys
-}
-
-func (c *chooser) ownedBy(tenant int) func(cluster.JobKey) bool {
-	return func(key cluster.JobKey) bool {
-		t, ok := c.owner[key]
-		return !ok || t == tenant
-	}
+	return line
 }

@@ -37,6 +37,11 @@ func onNodes(nodes, per int) Spec {
 	return s
 }
 
+// New makes a board on which everything is idle and everything counts.
+func New(pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant) *Board {
+	return Survey(pools, nodes, reservations, now).Board(View{Busy: true, Reserved: true})
+}
+
 func (b *Board) find(s Spec, pool int) string {
 	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: -1}))
 }
@@ -44,7 +49,7 @@ func (b *Board) find(s Spec, pool int) string {
 // oust is find with leave to displace anyone.
 func (b *Board) oust(s Spec, pool, most int) string {
 	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: most, Rank: 1,
-		Displace: func(cluster.JobKey) bool { return true }}))
+		Displace: func(int) bool { return true }}))
 }
 
 // show writes a placement as "n1:4 n2:4", with whom it displaces and, if that is
@@ -263,10 +268,10 @@ func TestTheLeastDeservingAreDisplaced(t *testing.T) {
 	board := func() *Board { // n1: ranks 1, 8, 9, 2; n2: ranks 3, 4, 5, 6
 		b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4)}, nil, noon)
 		for i, rank := range []int{1, 8, 9, 2} {
-			b.Soften(cluster.JobKey(10+i), rank, noon, taken("n1", "v100", 1))
+			b.Soften(10+i, rank, noon, taken("n1", "v100", 1))
 		}
 		for i, rank := range []int{3, 4, 5, 6} {
-			b.Soften(cluster.JobKey(20+i), rank, noon, taken("n2", "v100", 1))
+			b.Soften(20+i, rank, noon, taken("n2", "v100", 1))
 		}
 		return b
 	}
@@ -307,7 +312,7 @@ func TestWhatIsFreeOnlyLater(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)
 	b.Soften(1, 1, noon.Add(cluster.Minute), taken("n1", "v100", 3))
 	p, ok := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Most: -1, Rank: 1,
-		Displace: func(cluster.JobKey) bool { return true }})
+		Displace: func(int) bool { return true }})
 	wants(t, "the first", show(p, ok), "n1:2 displacing [1] in 00:01:00")
 	b.Take(p)
 	wants(t, "one is idle now", b.find(gang(1), v100), "n1:1")
@@ -329,7 +334,7 @@ func TestTheSameAnswerEveryTime(t *testing.T) {
 	for range 20 {
 		b := New(models, nodes, nil, noon)
 		for i := range 60 {
-			b.Soften(cluster.JobKey(i+1), i*7%60, noon, taken(nodes[i/3].Name, "v100", 1))
+			b.Soften(i+1, i*7%60, noon, taken(nodes[i/3].Name, "v100", 1))
 		}
 		var all []string
 		for _, g := range []int{1, 2, 3, 4, 6, 8} {

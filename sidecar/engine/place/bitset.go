@@ -1,0 +1,33 @@
+package place
+
+import "math/bits"
+
+// bitset is a set of small integers that is walked in order.
+type bitset []uint64
+
+// newBitsets makes k sets of integers below n.
+func newBitsets(k, n int) []bitset {
+	sets, words := make([]bitset, k), (n+63)/64
+	all := make(bitset, k*words)
+	for i := range sets {
+		sets[i] = all[i*words : (i+1)*words]
+	}
+	return sets
+}
+
+func (s bitset) set(i int)   { s[i/64] |= 1 << (i % 64) }
+func (s bitset) clear(i int) { s[i/64] &^= 1 << (i % 64) }
+
+// next gives the first member ≥ i, or -1.
+func (s bitset) next(i int) int {
+	for w := i / 64; w < len(s); w++ {
+		word := s[w]
+		if w == i/64 {
+			word &= ^uint64(0) << (i % 64)
+		}
+		if word != 0 {
+			return w*64 + bits.TrailingZeros64(word)
+		}
+	}
+	return -1
+}
