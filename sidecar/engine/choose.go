@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -108,7 +109,13 @@ func (h *hall) prolong(i int) {
 
 // candidates lists the jobs that could hold a lease next.
 func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
-	out := make([]lease.Candidate, 0, len(h.standing))
+	n := 0
+	for i := range h.standing {
+		if h.standing[i].waiting || h.leases[i] != nil {
+			n++
+		}
+	}
+	out := make([]lease.Candidate, 0, n)
 	for i := range h.standing {
 		st, l := &h.standing[i], h.leases[i]
 		runs := h.ending(i) && !st.ordered(cluster.Freeze)
@@ -156,10 +163,7 @@ func (h *hall) line(cs []lease.Candidate) []lease.Tenant {
 	holds := make([]int, len(h.ledger.Tenants))
 	h.charged(debit, holds)
 	n := len(h.pools)
-	jobs := make([][]int, len(h.tenants))
-	for i := range cs {
-		jobs[cs[i].Tenant] = append(jobs[cs[i].Tenant], i)
-	}
+	jobs := h.byTenant(cs)
 	for t, name := range h.tenants {
 		tenants[t] = lease.Tenant{Name: name, Boost: h.boosted(name), Shares: make([]lease.Share, n)}
 		entitled := cluster.MicroGPU(0)
@@ -176,6 +180,22 @@ func (h *hall) line(cs []lease.Candidate) []lease.Tenant {
 		tenants[t].Jobs = jobs[t]
 	}
 	return tenants
+}
+
+// byTenant gives the indices of every tenant's candidates.
+func (h *hall) byTenant(cs []lease.Candidate) [][]int {
+	count := make([]int, len(h.tenants))
+	for i := range cs {
+		count[cs[i].Tenant]++
+	}
+	all, jobs := make([]int, len(cs)), make([][]int, len(h.tenants))
+	for t, n := range count {
+		jobs[t], all = all[:0:n], all[n:]
+	}
+	for i := range cs {
+		jobs[cs[i].Tenant] = append(jobs[cs[i].Tenant], i)
+	}
+	return jobs
 }
 
 // charged adds up, by row of the ledger, what leases in force and claims will
@@ -247,31 +267,17 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 // liveClaims gives the claims whose job still waits on nodes that are still
 // good, oldest first.
 func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
-	if len(h.s.Claims) == 0 {
-		return nil
-	}
-	bad := map[string]bool{}
-	for i := range h.s.Nodes {
-		bad[h.s.Nodes[i].Name] = h.s.Nodes[i].Bad != ""
-	}
-	at := map[cluster.JobKey]int{}
-	for i := range in.Candidates {
-		if !in.Candidates[i].Running {
-			at[in.Candidates[i].Key] = i
-		}
-	}
 	var out []lease.Claimed
 	for _, cl := range h.s.Claims {
-		i, ok := at[cl.Job]
+		i, ok := sort.Find(len(in.Candidates), func(i int) int { return cmp.Compare(cl.Job, in.Candidates[i].Key) })
 		p := h.pool(cl.Pool)
-		if !ok || p < 0 || h.now.Sub(cl.At) > h.set.Term {
+		if !ok || in.Candidates[i].Running || p < 0 || h.now.Sub(cl.At) > h.set.Term {
 			continue
 		}
 		spec := h.spec(in.Candidates[i].Case)
 		spec.Require = nil
 		for _, n := range cl.Nodes {
-			known, good := bad[n.Node]
-			ok = ok && good && !known
+			ok = ok && h.site.Good(n.Node)
 			spec.Require = append(spec.Require, n.Node)
 		}
 		if ok {

@@ -60,12 +60,12 @@ func Order(cs []Candidate, jobs []int, newGPUs int) {
 
 // turn is what decides a candidate's turn within its tenant, small enough to sort.
 type turn struct {
-	class     int // urgent and new ones first
 	rho       cluster.Rho
-	waits     int // 0 = it runs
 	first     cluster.Instant
 	key       cluster.JobKey
 	candidate int
+	class     int8 // urgent and new ones first
+	waits     int8 // 0 = it runs
 }
 
 func turnOf(k *Candidate, candidate int) turn {
@@ -74,7 +74,7 @@ func turnOf(k *Candidate, candidate int) turn {
 }
 
 // last gives 0 for what goes first, 1 for the rest.
-func last(first bool) int {
+func last(first bool) int8 {
 	if first {
 		return 0
 	}

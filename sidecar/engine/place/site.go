@@ -118,6 +118,12 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	}
 }
 
+// Good tells whether a node is there and not bad.
+func (t *Site) Good(name string) bool {
+	i, ok := t.byName[name]
+	return ok && !t.machines[i].bad
+}
+
 // MindLimits says that claims will be made: shapes with different time limits then
 // differ. It has to be called before any is registered.
 func (t *Site) MindLimits() { t.limits = true }
