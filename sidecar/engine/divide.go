@@ -92,7 +92,7 @@ func (h *hall) claimants() {
 	if len(h.s.Reservations) > 0 {
 		open = h.newProber(place.View{Reserved: true})
 	}
-	byTenant := make([][]ltgf.Claimant, len(h.tenants))
+	byTenant := h.roomByTenant()
 	for _, running := range []bool{true, false} {
 		for i := range h.standing {
 			st := &h.standing[i]
@@ -115,6 +115,23 @@ func (h *hall) claimants() {
 		}
 	}
 	ltgf.Due(&h.ledger, h.records, byTenant)
+}
+
+// roomByTenant gives every tenant an empty list with room for all its cases.
+func (h *hall) roomByTenant() [][]ltgf.Claimant {
+	count := make([]int, len(h.tenants))
+	all := 0
+	for i := range h.standing {
+		if st := &h.standing[i]; st.tenant >= 0 && st.there {
+			count[st.tenant]++
+			all++
+		}
+	}
+	room, lists := make([]ltgf.Claimant, all), make([][]ltgf.Claimant, len(h.tenants))
+	for t, n := range count {
+		lists[t], room = room[:0:n], room[n:]
+	}
+	return lists
 }
 
 // weight gives a job's weight inside its tenant, in thousandths.

@@ -59,7 +59,10 @@ type hall struct {
 	site     *place.Site
 	standing []caseState
 	actions  []cluster.Action
-	events   []cluster.Event
+	// Room to put a hand-over together in.
+	grants, reclaims []cluster.Action
+
+	events []cluster.Event
 }
 
 // caseState is what the hall works out once about every case. It repeats what many

@@ -20,8 +20,17 @@ type handOver struct {
 // whose lease is over. What is only watched is kept apart: it will not happen.
 func (h *hall) handOvers() {
 	for _, watched := range []bool{false, true} {
-		for _, o := range h.group(watched) {
-			h.handOver(&o)
+		if watched && !h.any(cluster.Watch) {
+			return
+		}
+		groups := h.group(watched)
+		n := len(groups)
+		for i := range groups {
+			n += len(groups[i].grants) + len(groups[i].reclaims)
+		}
+		h.actions = slices.Grow(h.actions, n)
+		for i := range groups {
+			h.handOver(&groups[i])
 		}
 	}
 }
@@ -81,7 +90,7 @@ func merge(groups []handOver, of map[string]int, a, b int) int {
 }
 
 func (h *hall) handOver(o *handOver) {
-	var grants, reclaims []cluster.Action
+	grants, reclaims := h.grants[:0], h.reclaims[:0]
 	for _, i := range o.reclaims {
 		if a, ok := h.reclaim(i); ok {
 			reclaims = append(reclaims, a)
@@ -110,6 +119,7 @@ func (h *hall) handOver(o *handOver) {
 	}
 	h.actions = append(h.actions, grants...)
 	h.actions = append(h.actions, reclaims...)
+	h.grants, h.reclaims = grants, reclaims
 }
 
 // open grants: it opens the gate of a job on the nodes of its lease. Nothing is

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -381,12 +382,11 @@ func (h *hall) reasonOfLease(i int, l *cluster.Lease) cluster.Reason {
 }
 
 func (h *hall) claimOf(key cluster.JobKey) *cluster.Claim {
-	if k, ok := slices.BinarySearchFunc(h.claims, key, func(c cluster.Claim, key cluster.JobKey) int {
-		return cmp.Compare(c.Job, key)
-	}); ok {
-		return &h.claims[k]
+	k, ok := sort.Find(len(h.claims), func(k int) int { return cmp.Compare(key, h.claims[k].Job) })
+	if !ok {
+		return nil
 	}
-	return nil
+	return &h.claims[k]
 }
 
 // standings reports how every tenant stands in every pool.

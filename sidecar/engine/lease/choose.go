@@ -427,8 +427,8 @@ func cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
 // Those at the end are displaced first.
 func LastFirst(in *Input) []int {
 	type place struct {
-		candidate, tenant int
-		behind            cluster.Span
+		candidate, tenant, at int // at: among all, before they are sorted
+		behind                cluster.Span
 	}
 	all := make([]place, 0, len(in.Candidates))
 	for t := range in.Tenants {
@@ -438,14 +438,20 @@ func LastFirst(in *Input) []int {
 			for n, p := range k.Pools {
 				share := &in.Tenants[t].Shares[p]
 				if k.Running && n == 0 {
-					all = append(all, place{i, t, share.Behind - charged[p]})
+					all = append(all, place{i, t, len(all), share.Behind - charged[p]})
 				}
 				charged[p] += cost(share.Entitlement, k.GPUs, in.Settings.Term)
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b place) int {
-		return cmp.Or(cmp.Compare(b.behind, a.behind), cmp.Compare(a.tenant, b.tenant))
+	slices.SortFunc(all, func(a, b place) int {
+		switch {
+		case a.behind != b.behind:
+			return cmp.Compare(b.behind, a.behind)
+		case a.tenant != b.tenant:
+			return cmp.Compare(a.tenant, b.tenant)
+		}
+		return cmp.Compare(a.at, b.at)
 	})
 	line := make([]int, len(all))
 	for at := range all {

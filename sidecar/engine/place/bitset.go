@@ -5,14 +5,25 @@ import "math/bits"
 // bitset is a set of small integers that is walked in order.
 type bitset []uint64
 
+// bitsets are sets of which every member is in one.
+type bitsets []bitset
+
 // newBitsets makes k sets of integers below n.
-func newBitsets(k, n int) []bitset {
-	sets, words := make([]bitset, k), (n+63)/64
+func newBitsets(k, n int) bitsets {
+	sets, words := make(bitsets, k), (n+63)/64
 	all := make(bitset, k*words)
 	for i := range sets {
 		sets[i] = all[i*words : (i+1)*words]
 	}
 	return sets
+}
+
+// move takes i from one set to another.
+func (sets bitsets) move(i, from, to int) {
+	if from != to {
+		sets[from].clear(i)
+		sets[to].set(i)
+	}
 }
 
 func (s bitset) set(i int)   { s[i/64] |= 1 << (i % 64) }

@@ -15,11 +15,11 @@ type Board struct {
 	reserved bool // reservations count
 	nodes    []node
 	slots    []slot
-	avail    [][]bitset // avail[pool][k]: slots with k GPUs idle or soft; index into byPool
-	idle     [][]bitset // idle[pool][k]: slots with k GPUs idle
-	free     []int      // idle GPUs, by pool
-	softs    []*soft    // by number; nil = none
-	spare    []soft     // to make the next ones of
+	avail    []bitsets // avail[pool][k]: slots with k GPUs idle or soft; index into byPool
+	idle     []bitsets // idle[pool][k]: slots with k GPUs idle
+	free     []int     // idle GPUs, by pool
+	softs    []*soft   // by number; nil = none
+	spare    []soft    // to make the next ones of
 	failed   map[attempt]bool
 }
 
@@ -45,7 +45,8 @@ func (p part) less(o part) part { return part{p.cpus - o.cpus, p.memory - o.memo
 
 // slot is the GPUs of one model on one node.
 type slot struct {
-	node, pool, at    int // at: index into byPool[pool]
+	node, pool, at    int  // at: index into byPool[pool]
+	open              bool // its node is not shut
 	total, idle, soft int
 	later             int     // idle only once displaced leases have ended
 	held              []*soft // soft leases here, by lastFirst
@@ -85,13 +86,17 @@ func (t *Site) Board(v View) *Board {
 		reserved: v.Reserved,
 		nodes:    slices.Clone(t.nodes),
 		slots:    slices.Clone(t.slots),
-		avail:    make([][]bitset, len(t.pools)),
-		idle:     make([][]bitset, len(t.pools)),
+		avail:    make([]bitsets, len(t.pools)),
+		idle:     make([]bitsets, len(t.pools)),
 		free:     make([]int, len(t.pools)),
 		failed:   map[attempt]bool{},
 	}
 	for i := range b.nodes {
-		b.nodes[i].shut = t.machines[i].bad || v.Busy && t.machines[i].busy
+		m := &t.machines[i]
+		b.nodes[i].shut = m.bad || v.Busy && m.busy
+		for s := m.first; s < m.last; s++ {
+			b.slots[s].open = !b.nodes[i].shut
+		}
 	}
 	for p := range t.pools {
 		b.index(p)
@@ -104,7 +109,7 @@ func (b *Board) index(p int) {
 	b.avail[p] = newBitsets(b.most[p]+1, n)
 	b.idle[p] = newBitsets(b.most[p]+1, n)
 	for at, s := range b.byPool[p] {
-		if !b.nodes[b.slots[s].node].shut {
+		if b.slots[s].open {
 			b.avail[p][b.slots[s].idle].set(at)
 			b.idle[p][b.slots[s].idle].set(at)
 			b.free[p] += b.slots[s].idle
@@ -223,18 +228,15 @@ func (b *Board) drop(s int, f *soft) {
 func (b *Board) shift(s, idle, soft int) {
 	l := &b.slots[s]
 	p := l.pool
-	open := !b.nodes[l.node].shut
-	if open {
-		b.idle[p][b.clamp(p, l.idle)].clear(l.at)
-		b.avail[p][b.clamp(p, l.idle+l.soft)].clear(l.at)
-	}
+	wasIdle, wasAvail := b.clamp(p, l.idle), b.clamp(p, l.idle+l.soft)
 	l.idle += idle
 	l.soft += soft
-	if open {
-		b.free[p] += idle
-		b.idle[p][b.clamp(p, l.idle)].set(l.at)
-		b.avail[p][b.clamp(p, l.idle+l.soft)].set(l.at)
+	if !l.open {
+		return
 	}
+	b.free[p] += idle
+	b.idle[p].move(l.at, wasIdle, b.clamp(p, l.idle))
+	b.avail[p].move(l.at, wasAvail, b.clamp(p, l.idle+l.soft))
 }
 
 // clamp keeps counts in range where Slurm reports more held than exists.
