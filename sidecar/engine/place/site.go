@@ -18,9 +18,11 @@ type Site struct {
 	byPool   [][]int // slots of each pool, by node
 	most     []int   // most GPUs of a node, by pool
 	shapes   map[shapeKey]int
+	recent   [64]int // the last shape with so many GPUs (modulo), + 1
 	specs    []spec
 	parts    map[string]uint64
 	limits   bool // time limits matter: something lies ahead on some node
+	reserved bool // so does whose job it is: a reservation may be for it
 
 	// Every board starts with a copy of these: everything idle.
 	nodes []node
@@ -113,7 +115,7 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	for _, name := range r.Nodes {
 		if i, ok := t.byName[name]; ok {
 			t.machines[i].windows = append(t.machines[i].windows, w)
-			t.limits = true
+			t.limits, t.reserved = true, true
 		}
 	}
 }
@@ -164,20 +166,39 @@ type shapeKey struct {
 
 // Shape registers what a job asks and gives its number; equal asks share one.
 func (t *Site) Shape(s Spec) int {
+	recent := &t.recent[s.Request.GPUs&(len(t.recent)-1)]
+	if *recent > 0 && t.equal(&s, &t.specs[*recent-1].Spec) {
+		return *recent - 1 // much faster than to look it up, and most jobs have many like them
+	}
 	k := shapeKey{request: s.Request, partitions: strings.Join(s.Partitions, ","),
 		require: strings.Join(s.Require, ","), exclude: strings.Join(s.Exclude, ",")}
 	if t.limits {
-		k.account, k.by, k.limit = s.Account, s.User, s.Limit
+		k.limit = s.Limit
 	}
-	if n, ok := t.shapes[k]; ok {
-		return n
+	if t.reserved {
+		k.account, k.by = s.Account, s.User
 	}
+	n, ok := t.shapes[k]
+	if !ok {
+		n = len(t.specs)
+		t.shapes[k] = n
+		t.specs = append(t.specs, t.prepare(s))
+	}
+	*recent = n + 1
+	return n
+}
+
+// equal tells whether two asks have the same shape.
+func (t *Site) equal(a, b *Spec) bool {
+	return a.Request == b.Request && (!t.limits || a.Limit == b.Limit) &&
+		(!t.reserved || a.Account == b.Account && a.User == b.User) &&
+		slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Require, b.Require) && slices.Equal(a.Exclude, b.Exclude)
+}
+
+func (t *Site) prepare(s Spec) spec {
 	sp := spec{Spec: s}
 	for _, p := range s.Partitions {
 		sp.parts |= t.partition(p)
 	}
-	n := len(t.specs)
-	t.shapes[k] = n
-	t.specs = append(t.specs, sp)
-	return n
+	return sp
 }
