@@ -250,6 +250,7 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 	for at, k := range line {
 		rank[in.Candidates[k].Case] = at
 	}
+	board.Await(len(h.standing))
 	for i := range h.standing {
 		st, l := &h.standing[i], h.leases[i]
 		switch {
@@ -257,7 +258,11 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 		case l != nil && l.State == cluster.Granted:
 			board.Hold(l.Nodes)
 		case h.ending(i) && st.ours(touch):
-			board.Soften(i, rank[i], l.End, h.s.Cases[i].Job.Holds)
+			owner := st.tenant
+			if rank[i] == len(line) {
+				owner = -1 // nobody counts on it any more
+			}
+			board.Soften(i, owner, rank[i], l.End, h.s.Cases[i].Job.Holds)
 		case !st.waits:
 			board.Hold(h.s.Cases[i].Job.Holds)
 		}
@@ -359,11 +364,12 @@ func (h *hall) claimFor(in *lease.Input, due []int) {
 		return
 	}
 	board := h.site.Board(place.View{Busy: true, Reserved: true})
+	board.Await(len(h.standing))
 	for i, l := range h.leases {
 		st := &h.standing[i]
 		switch {
 		case !h.fixed(i):
-			board.Soften(i, i, l.End, l.Nodes)
+			board.Soften(i, st.tenant, i, l.End, l.Nodes)
 		case st.there && !st.waits:
 			board.Hold(h.s.Cases[i].Job.Holds)
 		}
@@ -378,7 +384,7 @@ func (h *hall) claimFor(in *lease.Input, due []int) {
 		}
 		for _, p := range k.Pools {
 			found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: p, Now: h.now, End: h.now,
-				Displace: func(int) bool { return true }, Most: -1})
+				Displace: place.Anybodys, Most: -1})
 			if !ok {
 				continue
 			}

@@ -12,8 +12,7 @@ import (
 type Ask struct {
 	Shape, Pool int
 	Now, End    cluster.Instant
-	Displace    func(who int) bool
-	Rank        int
+	Displace    int // whose leases: ofNobody, ofAnybody, or ofOwner + the tenant
 	Most        int
 }
 
@@ -98,12 +97,10 @@ type chooser struct {
 	Input
 	board    Board
 	choice   Choice
-	settled  []bool               // by candidate: it has a lease
-	owned    []func(who int) bool // by tenant: whose leases are its own; nil = not asked yet
-	owner    []int                // by case: the tenant of a running candidate, else nobody
-	served   []served             // by pool
-	claimed  [][]int              // GPUs of claims, by tenant and pool
-	paid     []payment            // of claims that were served
+	settled  []bool    // by candidate: it has a lease
+	served   []served  // by pool
+	claimed  [][]int   // GPUs of claims, by tenant and pool
+	paid     []payment // of claims that were served
 	reclaims int
 	later    []*queue
 	burst    bool
@@ -129,13 +126,11 @@ func Choose(in Input, board Board, npools int) Choice {
 		settled: make([]bool, len(in.Candidates)),
 		served:  make([]served, npools),
 		claimed: make([][]int, len(in.Tenants)),
-		owned:   make([]func(int) bool, len(in.Tenants)),
 	}
 	for t := range c.claimed {
 		c.claimed[t] = make([]int, npools)
 	}
 	c.choice.Passed = make([]Passed, len(in.Candidates))
-	c.findOwners()
 	c.serveClaims()
 	c.walk(c.open(npools))
 	// What is left goes to tenants that have their burst already.
@@ -160,9 +155,9 @@ func (c *chooser) serveClaims() {
 		if promised := cl.Made.Add(c.Settings.Notice) >= cl.At; !promised && c.unfair(k, cl.InPool) {
 			continue
 		}
-		g, ok := c.try(cl.Candidate, k.Shape, cl.InPool, nil, rankIdle)
+		g, ok := c.try(cl.Candidate, k.Shape, cl.InPool, ofNobody)
 		if !ok {
-			g, ok = c.try(cl.Candidate, cl.Shape, cl.InPool, anyone, rankAny)
+			g, ok = c.try(cl.Candidate, cl.Shape, cl.InPool, ofAnybody)
 		}
 		if ok {
 			c.paid = append(c.paid, payment{k.Tenant, cl.InPool, k.GPUs, g.End.Sub(g.At)})
@@ -187,43 +182,12 @@ func (c *chooser) unfair(k *Candidate, pool int) bool {
 	return false
 }
 
-// Who may be displaced, as numbers for Ask.Rank; one's own are rankOwn + tenant.
+// Whose leases may be displaced, for Ask.Displace; see place.Nobodys.
 const (
-	rankIdle = iota
-	rankAny
-	rankOwn
+	ofNobody = iota
+	ofAnybody
+	ofOwner
 )
-
-func anyone(int) bool { return true }
-
-// nobody owns a lease that is no candidate's: anybody may displace it.
-const nobody = -1
-
-func (c *chooser) findOwners() {
-	cases := 0
-	for i := range c.Candidates {
-		cases = max(cases, c.Candidates[i].Case+1)
-	}
-	c.owner = make([]int, cases)
-	for i := range c.owner {
-		c.owner[i] = nobody
-	}
-	for i := range c.Candidates {
-		if k := &c.Candidates[i]; k.Running {
-			c.owner[k.Case] = k.Tenant
-		}
-	}
-}
-
-// ownedBy tells whether a tenant may displace a lease as its own.
-func (c *chooser) ownedBy(tenant int) func(who int) bool {
-	if c.owned[tenant] == nil {
-		c.owned[tenant] = func(who int) bool {
-			return who >= len(c.owner) || c.owner[who] == nobody || c.owner[who] == tenant
-		}
-	}
-	return c.owned[tenant]
-}
 
 // open makes the queues: of every tenant in every pool.
 func (c *chooser) open(npools int) []*queue {
@@ -323,14 +287,14 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 		c.choice.Passed[i].Code = cluster.BecauseNotice
 		return
 	}
-	displace, rank := anyone, rankAny
+	displace := ofAnybody
 	switch {
 	case !c.burst:
-		displace, rank = nil, rankIdle
+		displace = ofNobody
 	case q.holding() && !h.leads(q):
-		displace, rank = c.ownedBy(q.tenant), rankOwn+q.tenant
+		displace = ofOwner + q.tenant
 	}
-	if g, ok := c.try(i, k.Shape, q.pool, displace, rank); ok {
+	if g, ok := c.try(i, k.Shape, q.pool, displace); ok {
 		c.charge(q, k.GPUs, g.End.Sub(g.At))
 		return
 	}
@@ -368,17 +332,17 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 }
 
 // try looks for GPUs and takes them.
-func (c *chooser) try(i, shape, pool int, displace func(who int) bool, rank int) (Grant, bool) {
+func (c *chooser) try(i, shape, pool, displace int) (Grant, bool) {
 	most := -1
 	if c.Settings.MaxReclaims > 0 && c.reclaims > 0 {
 		// The first gang of a round may displace as many as it needs, else a
 		// large one would never get anything.
 		if most = c.Settings.MaxReclaims - c.reclaims; most <= 0 {
-			displace, rank = nil, rankIdle
+			displace = ofNobody
 		}
 	}
 	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: Next(c.Now, c.Settings),
-		Displace: displace, Rank: rank, Most: most})
+		Displace: displace, Most: most})
 	if !ok {
 		return Grant{}, false
 	}

@@ -89,6 +89,7 @@ func allocateJob(tenants []paperTenant, jobs []paperJob, free int, lease int64) 
 type machine struct {
 	idle int
 	soft map[int]int // GPUs of leases that end
+	of   map[int]int // their tenants
 	line []int       // those leases, least deserving last
 }
 
@@ -96,13 +97,13 @@ func (m *machine) Fit(a Ask) (Placement, bool) {
 	if a.Shape <= m.idle {
 		return Placement{Nodes: []cluster.Holding{{Node: "n", GPUs: a.Shape}}, At: a.Now}, true
 	}
-	if a.Displace == nil {
+	if a.Displace == ofNobody {
 		return Placement{}, false
 	}
 	p := Placement{Nodes: []cluster.Holding{{Node: "n", GPUs: a.Shape}}, At: a.Now}
 	free := m.idle
 	for _, key := range slices.Backward(m.line) {
-		if gpus, ok := m.soft[key]; ok && a.Displace(key) {
+		if gpus, ok := m.soft[key]; ok && (a.Displace == ofAnybody || a.Displace == ofOwner+m.of[key]) {
 			p.Displaced = append(p.Displaced, key)
 			if free += gpus; free >= a.Shape {
 				return p, a.Most < 0 || len(p.Displaced) <= a.Most
@@ -159,7 +160,7 @@ func (c *contest) paper() []int {
 // ours gives the jobs that Choose selects.
 func (c *contest) ours() []int {
 	in := Input{Now: now, Settings: settings()}
-	m := &machine{idle: c.free, soft: map[int]int{}}
+	m := &machine{idle: c.free, soft: map[int]int{}, of: map[int]int{}}
 	for i, job := range c.jobs {
 		k := Candidate{Case: i, Key: cluster.JobKey(i + 1), Tenant: job.tenant, Pools: []int{0}, Shape: job.demand,
 			GPUs: job.demand, Running: c.running[i], Rho: cluster.Rho(job.rho)}
@@ -181,7 +182,7 @@ func (c *contest) ours() []int {
 	for _, i := range LastFirst(&in) {
 		m.line = append(m.line, i)
 		gpus := in.Candidates[i].GPUs
-		m.soft[i] = gpus
+		m.soft[i], m.of[i] = gpus, in.Candidates[i].Tenant
 		m.idle -= gpus
 	}
 	choice := Choose(in, m, 1)

@@ -50,15 +50,34 @@ type slot struct {
 	total, idle, soft int
 	later             int     // idle only once displaced leases have ended
 	held              []*soft // soft leases here, by lastFirst
+	owners            uint64  // ownerBit of every lease that is or was here
+}
+
+// ownerBit gives the bit of an owner, which others share where there are many.
+func ownerBit(owner int) uint64 { return 1 << ((owner + 1) % 64) }
+
+// mayHaveOf tells whether a slot may hold a lease of those that may be displaced: where
+// it does not, there is no need to look at every lease.
+func (l *slot) mayHaveOf(displace int) bool {
+	return displace == Anybodys || l.owners&(ownerBit(displace-Own)|ownerBit(noOwner)) != 0
 }
 
 // soft is a lease that may be displaced.
 type soft struct {
 	who   int
+	owner int
 	rank  int // place in the queue: higher = displaced first
 	end   cluster.Instant
 	holds []hold
 	one   [1]hold // room for holds: most leases are on one node
+}
+
+// noOwner is the owner of leases that anybody may displace who may displace any.
+const noOwner = -1
+
+// isOf tells whether a lease is one of those that may be displaced.
+func (f *soft) isOf(displace int) bool {
+	return displace == Anybodys || f.owner == noOwner || f.owner == displace-Own
 }
 
 type hold struct {
@@ -69,8 +88,8 @@ type hold struct {
 // attempt is something that has been tried: a shape in a pool for a lease that
 // ends at end, with what it was allowed to displace.
 type attempt struct {
-	shape, pool, rank int
-	end               cluster.Instant
+	shape, pool, displace int
+	end                   cluster.Instant
 }
 
 // View says what keeps jobs off nodes on a board, besides nodes being bad.
@@ -135,11 +154,17 @@ func (b *Board) Hold(holds []cluster.Holding) {
 	}
 }
 
-// Soften puts a lease that may end on the board. rank is its place in the queue,
-// end when its GPUs are free if it is displaced.
-func (b *Board) Soften(who, rank int, end cluster.Instant, holds []cluster.Holding) {
+// Await makes room for soft leases with numbers below n.
+func (b *Board) Await(n int) {
+	b.softs = append(b.softs, make([]*soft, max(n-len(b.softs), 0))...)
+}
+
+// Soften puts a lease that may end on the board. owner is a number of the caller's, -1
+// for none; rank is the lease's place in the queue, end when its GPUs are free if it is
+// displaced.
+func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluster.Holding) {
 	f := b.newSoft()
-	f.who, f.rank, f.end, f.holds = who, rank, end, f.one[:0]
+	f.who, f.owner, f.rank, f.end, f.holds = who, owner, rank, end, f.one[:0]
 	for i := range holds {
 		h := &holds[i]
 		n, ok := b.byName[h.Node]
@@ -155,11 +180,10 @@ func (b *Board) Soften(who, rank int, end cluster.Instant, holds []cluster.Holdi
 		b.shift(s, -h.GPUs, h.GPUs)
 		at, _ := slices.BinarySearchFunc(b.slots[s].held, f, lastFirst)
 		b.slots[s].held = slices.Insert(b.slots[s].held, at, f)
+		b.slots[s].owners |= ownerBit(owner)
 		f.holds = append(f.holds, hold{s, h.GPUs, size})
 	}
-	if who >= len(b.softs) {
-		b.softs = append(b.softs, make([]*soft, who+1-len(b.softs))...)
-	}
+	b.Await(who + 1)
 	b.softs[who] = f
 }
 

@@ -231,7 +231,7 @@ func (s *small) hold() {
 	}
 	rank := rapid.IntRange(0, 100).Draw(s.T, "rank")*100 + s.keys
 	s.d.held[s.keys] = dumbLease{rank, holds}
-	s.b.Soften(s.keys, rank, noon, holds)
+	s.b.Soften(s.keys, s.keys%2, rank, noon, holds)
 }
 
 func (s *small) spec() Spec {
@@ -309,9 +309,9 @@ func (s *small) place() {
 	ask := Ask{Shape: s.b.Shape(spec), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: -1}
 	if pick(s.T, "displace", true, false) {
 		odd := rapid.IntRange(0, 1).Draw(s.T, "whom")
-		ask.Rank, ask.Displace = 1+odd, func(key int) bool { return key%2 <= odd }
+		ask.Displace = []int{Own, Anybodys}[odd] // those with even keys, or all
 		for key := range s.d.held {
-			if ask.Displace(key) {
+			if key%2 <= odd {
 				may = append(may, key)
 			}
 		}

@@ -8,14 +8,20 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
+// Whose leases a gang may displace; Own+n is those of owner n and those of no owner.
+const (
+	Nobodys = iota
+	Anybodys
+	Own
+)
+
 // Ask is one attempt to place a shape.
 type Ask struct {
 	Shape, Pool int
 	Now, End    cluster.Instant // of the lease
-	// Displace tells whether a soft lease may be displaced, and Rank names that
-	// answer: equal ranks answer alike. nil = none may.
-	Displace func(who int) bool
-	Rank     int
+	// Displace says whose soft leases may be displaced: Nobodys, Anybodys, or Own and
+	// the number of an owner.
+	Displace int
 	// Most is how many leases may be displaced at most; < 0 = any number.
 	Most int
 }
@@ -32,7 +38,7 @@ type Placement struct {
 // if it fits there, else by displacing soft leases.
 func (b *Board) Fit(a Ask) (Placement, bool) {
 	sp := &b.specs[a.Shape]
-	key := attempt{a.Shape, a.Pool, a.Rank, a.End}
+	key := attempt{a.Shape, a.Pool, a.Displace, a.End}
 	if b.failed[key] {
 		return Placement{}, false
 	}
@@ -44,7 +50,7 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 			}
 		}
 	}
-	if a.Displace != nil {
+	if a.Displace != Nobodys {
 		for _, sl := range splits {
 			found := b.onSoft(sp, a, sl)
 			if found == nil {
@@ -240,7 +246,7 @@ func (b *Board) makeMostRoom(sp *spec, a Ask, s int) (choice, bool) {
 // makeRoom tells what it takes to free a slot for its part of the gang.
 func (b *Board) makeRoom(sp *spec, a Ask, s, want int) (choice, bool) {
 	c := choice{slot: s, gpus: want, worst: noRank, spare: b.slots[s].idle - want}
-	if want == 0 {
+	if want == 0 || c.spare < 0 && !b.slots[s].mayHaveOf(a.Displace) {
 		return c, false
 	}
 	var freed part
@@ -248,7 +254,7 @@ func (b *Board) makeRoom(sp *spec, a Ask, s, want int) (choice, bool) {
 		if c.spare >= 0 && b.admits(sp, a, s, want, freed) {
 			break
 		}
-		if !a.Displace(f.who) {
+		if !f.isOf(a.Displace) {
 			continue
 		}
 		c.displaced = append(c.displaced, f)
