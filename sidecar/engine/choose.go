@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -30,16 +31,13 @@ func (h *hall) choose(touch cluster.Touch) {
 	if touch == cluster.Act {
 		h.giveNotice()
 	}
-	board := place.New(h.pools, h.s.Nodes, h.s.Reservations, h.now)
-	if len(h.s.Claims) > 0 {
-		board.MindLimits()
-	}
+	board := h.site.Board(place.View{Busy: true, Reserved: true})
 	in := lease.Input{Now: h.now, Settings: h.set}
-	in.Candidates = h.candidates(touch, board)
+	in.Candidates = h.candidates(touch)
 	in.Tenants = h.line(in.Candidates)
 	h.occupy(board, &in, touch)
 	if touch == cluster.Act {
-		in.Claims = h.liveClaims(&in, board)
+		in.Claims = h.liveClaims(&in)
 	}
 	choice := lease.Choose(in, table{board}, len(h.pools))
 	h.renew(&in, &choice)
@@ -53,14 +51,9 @@ func (h *hall) choose(touch cluster.Touch) {
 	h.explain(&in, &choice)
 }
 
-// ours tells whether a case belongs to a round of choosing.
-func ours(c *cluster.Case, touch cluster.Touch) bool {
-	return c.Touch == touch || touch == cluster.Act && c.Touch == cluster.Keep
-}
-
 func (h *hall) any(touch cluster.Touch) bool {
-	for i := range h.s.Cases {
-		if ours(&h.s.Cases[i], touch) {
+	for i := range h.standing {
+		if h.standing[i].ours(touch) {
 			return true
 		}
 	}
@@ -70,22 +63,22 @@ func (h *hall) any(touch cluster.Touch) bool {
 // ending tells whether a lease is up for renewal: it ends within the notice and
 // its job may be reclaimed.
 func (h *hall) ending(i int) bool {
-	c, l := &h.s.Cases[i], h.leases[i]
-	if l == nil {
+	l, st := h.leases[i], &h.standing[i]
+	if l == nil || !st.runs {
 		return false
 	}
-	return (l.State == cluster.Active || l.State == cluster.Noticed) && l.End.Sub(h.now) <= h.set.Notice &&
-		runs(c) && (c.Touch == cluster.Act || c.Touch == cluster.Watch) && h.standing[i].override != cluster.Exempt
+	return l.End.Sub(h.now) <= h.set.Notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
+		(st.touch == cluster.Act || st.touch == cluster.Watch) && !st.ordered(cluster.Exempt)
 }
 
 // prolongFixed renews the leases of jobs that are never reclaimed.
 func (h *hall) prolongFixed(touch cluster.Touch) {
 	for i, l := range h.leases {
-		c := &h.s.Cases[i]
-		if l == nil || !ours(c, touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(h.now) > h.set.Notice {
+		st := &h.standing[i]
+		if l == nil || !st.ours(touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(h.now) > h.set.Notice {
 			continue
 		}
-		if c.Touch == cluster.Keep || h.standing[i].override == cluster.Exempt {
+		if st.touch == cluster.Keep || st.ordered(cluster.Exempt) {
 			h.prolong(i)
 		}
 	}
@@ -95,7 +88,7 @@ func (h *hall) prolongFixed(touch cluster.Touch) {
 // is reclaimed without its notice.
 func (h *hall) giveNotice() {
 	for i, l := range h.leases {
-		if h.s.Cases[i].Touch == cluster.Act && h.ending(i) && l.State == cluster.Active && l.End <= h.now {
+		if h.standing[i].touch == cluster.Act && h.ending(i) && l.State == cluster.Active && l.End <= h.now {
 			l.End = h.now.Add(h.set.Notice)
 		}
 	}
@@ -104,9 +97,9 @@ func (h *hall) giveNotice() {
 // prolong ends a lease as renewed and puts the next term in its place.
 func (h *hall) prolong(i int) {
 	l, r := h.leases[i], &h.records[i]
-	old := *l
+	h.ended = append(h.ended, *l)
+	old := &h.ended[len(h.ended)-1]
 	old.State, old.Ended, old.Why = cluster.Over, l.End, "renewed"
-	h.ended = append(h.ended, old)
 	start := max(l.End, h.now)
 	r.Terms++
 	l.Term, l.State, l.Granted, l.Start = r.Terms, cluster.Active, h.now, start
@@ -115,30 +108,29 @@ func (h *hall) prolong(i int) {
 }
 
 // candidates lists the jobs that could hold a lease next.
-func (h *hall) candidates(touch cluster.Touch, board *place.Board) []lease.Candidate {
-	out := make([]lease.Candidate, 0, len(h.s.Cases))
-	for i := range h.s.Cases {
-		c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
-		if !ours(c, touch) {
+func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
+	n := 0
+	for i := range h.standing {
+		if h.standing[i].waiting || h.leases[i] != nil {
+			n++
+		}
+	}
+	out := make([]lease.Candidate, 0, n)
+	for i := range h.standing {
+		st, l := &h.standing[i], h.leases[i]
+		runs := h.ending(i) && !st.ordered(cluster.Freeze)
+		if !st.ours(touch) || !runs && (l != nil || !st.waiting) {
 			continue
 		}
-		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.tenant, Pools: st.pools,
-			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: h.set.NewFirst && r.Terms == 0, Rho: cluster.RhoOf(r.Alloc, r.Due),
-			Urgent: st.override == cluster.Boost || slices.Contains(h.set.UrgentQOS, c.Job.QOS)}
-		l := h.leases[i]
-		switch {
-		case h.ending(i) && st.override != cluster.Freeze:
-			k.Running, k.GPUs = true, l.GPUs
-			k.Pools = []int{max(h.pool(l.Pool), 0)}
-			k.New = k.New && r.Terms == 0
-			k.Rho = h.steadied(r, l)
-		case l == nil && st.waiting:
-			k.GPUs = c.Job.Request.GPUs
+		r := &h.records[i]
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.tenant, Pools: st.pools, Shape: st.shape, GPUs: st.gpus,
+			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: h.set.NewFirst && r.Terms == 0, Rho: st.rho, Running: runs,
+			Urgent: st.ordered(cluster.Boost) || slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS)}
+		if runs {
+			k.GPUs, k.Pools, k.Rho = l.GPUs, h.poolOf(l), h.steadied(r, l)
+		} else {
 			k.Aged = aged(r, k.GPUs, h.set.Term)
-			k.Shape = board.Shape(h.spec(i))
 			k.Humble = h.now < lease.MayDisplace(r, h.set.Term)
-		default:
-			continue
 		}
 		out = append(out, k)
 	}
@@ -172,10 +164,7 @@ func (h *hall) line(cs []lease.Candidate) []lease.Tenant {
 	holds := make([]int, len(h.ledger.Tenants))
 	h.charged(debit, holds)
 	n := len(h.pools)
-	jobs := make([][]int, len(h.tenants))
-	for i := range cs {
-		jobs[cs[i].Tenant] = append(jobs[cs[i].Tenant], i)
-	}
+	jobs := h.byTenant(cs)
 	for t, name := range h.tenants {
 		tenants[t] = lease.Tenant{Name: name, Boost: h.boosted(name), Shares: make([]lease.Share, n)}
 		entitled := cluster.MicroGPU(0)
@@ -192,6 +181,22 @@ func (h *hall) line(cs []lease.Candidate) []lease.Tenant {
 		tenants[t].Jobs = jobs[t]
 	}
 	return tenants
+}
+
+// byTenant gives the indices of every tenant's candidates.
+func (h *hall) byTenant(cs []lease.Candidate) [][]int {
+	count := make([]int, len(h.tenants))
+	for i := range cs {
+		count[cs[i].Tenant]++
+	}
+	all, jobs := make([]int, len(cs)), make([][]int, len(h.tenants))
+	for t, n := range count {
+		jobs[t], all = all[:0:n], all[n:]
+	}
+	for i := range cs {
+		jobs[cs[i].Tenant] = append(jobs[cs[i].Tenant], i)
+	}
+	return jobs
 }
 
 // charged adds up, by row of the ledger, what leases in force and claims will
@@ -238,58 +243,51 @@ func (h *hall) boosted(tenant string) bool {
 // occupy puts everything that is held on the board: leases that end now as soft,
 // the rest as fixed.
 func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) {
-	rank := map[cluster.JobKey]int{}
-	for at, key := range lease.LastFirst(in) {
-		rank[key] = at
+	line := lease.LastFirst(in)
+	rank := make([]int, len(h.standing))
+	for i := range rank {
+		rank[i] = len(line) // of those that are not in the line: frozen ones go first
 	}
-	for i := range h.s.Cases {
-		c, r := &h.s.Cases[i], &h.records[i]
-		l := h.leases[i]
+	for at, k := range line {
+		rank[in.Candidates[k].Case] = at
+	}
+	board.Await(len(h.standing))
+	for i := range h.standing {
+		st, l := &h.standing[i], h.leases[i]
 		switch {
-		case c.Gone || c.Job.State == cluster.Done:
+		case !st.there:
 		case l != nil && l.State == cluster.Granted:
 			board.Hold(l.Nodes)
-		case h.ending(i) && ours(c, touch):
-			at, ok := rank[r.Key]
-			if !ok { // frozen: goes first
-				at = len(rank)
+		case h.ending(i) && st.ours(touch):
+			owner := st.tenant
+			if rank[i] == len(line) {
+				owner = -1 // nobody counts on it any more
 			}
-			board.Soften(r.Key, at, l.End, c.Job.Holds)
-		case c.Job.State != cluster.Waiting:
-			board.Hold(c.Job.Holds)
+			board.Soften(i, owner, rank[i], l.End, h.s.Cases[i].Job.Holds)
+		case !st.waits:
+			board.Hold(h.s.Cases[i].Job.Holds)
 		}
 	}
 }
 
 // liveClaims gives the claims whose job still waits on nodes that are still
 // good, oldest first.
-func (h *hall) liveClaims(in *lease.Input, board *place.Board) []lease.Claimed {
-	bad := map[string]bool{}
-	for i := range h.s.Nodes {
-		bad[h.s.Nodes[i].Name] = h.s.Nodes[i].Bad != ""
-	}
-	at := map[cluster.JobKey]int{}
-	for i := range in.Candidates {
-		if !in.Candidates[i].Running {
-			at[in.Candidates[i].Key] = i
-		}
-	}
+func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
 	var out []lease.Claimed
 	for _, cl := range h.s.Claims {
-		i, ok := at[cl.Job]
+		i, ok := sort.Find(len(in.Candidates), func(i int) int { return cmp.Compare(cl.Job, in.Candidates[i].Key) })
 		p := h.pool(cl.Pool)
-		if !ok || p < 0 || in.Candidates[i].Humble || h.now.Sub(cl.At) > h.set.Term {
+		if !ok || in.Candidates[i].Running || in.Candidates[i].Humble || p < 0 || h.now.Sub(cl.At) > h.set.Term {
 			continue
 		}
 		spec := h.spec(in.Candidates[i].Case)
 		spec.Require = nil
 		for _, n := range cl.Nodes {
-			known, good := bad[n.Node]
-			ok = ok && good && !known
+			ok = ok && h.site.Good(n.Node)
 			spec.Require = append(spec.Require, n.Node)
 		}
 		if ok {
-			out = append(out, lease.Claimed{Claim: cl, Candidate: i, InPool: p, Shape: board.Shape(spec)})
+			out = append(out, lease.Claimed{Claim: cl, Candidate: i, InPool: p, Shape: h.site.Shape(spec)})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b lease.Claimed) int { return cmp.Compare(a.Made, b.Made) })
@@ -315,7 +313,7 @@ func (h *hall) grant(in *lease.Input, choice *lease.Choice) {
 		}
 		r := &h.records[k.Case]
 		term := r.Terms + 1
-		if h.s.Cases[k.Case].Touch != cluster.Watch { // else it will not have it
+		if h.standing[k.Case].touch != cluster.Watch { // else it will not have it
 			r.Terms = term
 		}
 		h.standing[k.Case].took = true
@@ -342,7 +340,7 @@ func (h *hall) claim(key cluster.JobKey, pool string, nodes []cluster.Holding, a
 // was not prolonged above.
 func (h *hall) dismiss(touch cluster.Touch) {
 	for i, l := range h.leases {
-		if !ours(&h.s.Cases[i], touch) || !h.ending(i) {
+		if !h.standing[i].ours(touch) || !h.ending(i) {
 			continue
 		}
 		if l.State == cluster.Active {
@@ -369,16 +367,16 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	if len(due) == 0 {
 		return
 	}
-	board := place.New(h.pools, h.s.Nodes, h.s.Reservations, h.now)
-	for i := range h.s.Cases {
-		c := &h.s.Cases[i]
-		if !c.Gone && c.Job.State != cluster.Waiting && c.Job.State != cluster.Done && h.fixed(i) {
-			board.Hold(c.Job.Holds)
+	board := h.site.Board(place.View{Busy: true, Reserved: true})
+	board.Await(len(h.standing))
+	for i := range h.leases {
+		if st := &h.standing[i]; h.fixed(i) && st.there && !st.waits {
+			board.Hold(h.s.Cases[i].Job.Holds)
 		}
 	}
 	for rank, i := range h.lineOfLeases() {
 		l := h.leases[i]
-		board.Soften(l.Job, rank, l.End, l.Nodes)
+		board.Soften(i, h.standing[i].tenant, rank, l.End, l.Nodes)
 	}
 	for k := range h.claims {
 		board.Hold(h.claims[k].Nodes)
@@ -388,13 +386,11 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 		if h.claimed(k.Key) {
 			continue
 		}
-		keeps := in.Keeps(k.Tenant, d.Pool)
-		found, ok := board.Fit(place.Ask{Shape: board.Shape(h.spec(k.Case)), Pool: d.Pool, Now: h.now, End: h.now,
-			Displace: func(key cluster.JobKey) bool {
-				i := h.find(key)
-				return !keeps || h.standing[i].tenant != k.Tenant || h.leases[i].GPUs <= k.GPUs
-			}, Rank: k.Tenant, Most: -1})
-		if ok {
+		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: h.now, End: h.now, Displace: place.Anybodys, Most: -1}
+		if in.Keeps(k.Tenant, d.Pool) {
+			ask.Spares = 1 + k.Tenant
+		}
+		if found, ok := board.Fit(ask); ok {
 			board.Take(found)
 			h.claims = append(h.claims, h.claim(k.Key, h.pools[d.Pool], found.Nodes, found.At))
 		}
@@ -411,21 +407,21 @@ func (h *hall) lineOfLeases() []int {
 		}
 		r := &h.records[i]
 		in.Candidates = append(in.Candidates, lease.Candidate{Case: i, Key: l.Job, Tenant: h.standing[i].tenant,
-			Pools: []int{max(h.pool(l.Pool), 0)}, GPUs: l.GPUs, Running: true, Rho: h.steadied(r, l), First: r.First})
+			Pools: h.poolOf(l), GPUs: l.GPUs, Running: true, Rho: h.steadied(r, l), First: r.First})
 	}
 	in.Tenants = h.line(in.Candidates)
 	line := lease.LastFirst(&in)
 	cases := make([]int, len(line))
-	for at, key := range line {
-		cases[at] = h.find(key)
+	for at, k := range line {
+		cases[at] = in.Candidates[k].Case
 	}
 	return cases
 }
 
 // fixed tells whether a job's GPUs stay taken whatever we decide.
 func (h *hall) fixed(i int) bool {
-	c := &h.s.Cases[i]
-	return c.Touch != cluster.Act || h.standing[i].override == cluster.Exempt || h.leases[i] == nil
+	st := &h.standing[i]
+	return h.leases[i] == nil || st.touch != cluster.Act || st.ordered(cluster.Exempt)
 }
 
 func (h *hall) claimed(key cluster.JobKey) bool {

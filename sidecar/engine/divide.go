@@ -13,15 +13,7 @@ import (
 // divide sets every tenant's entitlement: its quota by weight of every pool's
 // GPUs (ASTRAEA eq. 6), less what jobs hold that belong to no tenant.
 func (h *hall) divide() {
-	for _, p := range h.ledger.Pools {
-		h.pools = append(h.pools, p.Pool)
-	}
 	n := len(h.pools)
-	for i := 0; n > 0 && i < len(h.ledger.Tenants); i += n {
-		name := h.ledger.Tenants[i].Tenant
-		h.tenantAt[name] = len(h.tenants)
-		h.tenants = append(h.tenants, name)
-	}
 	capacity := h.capacity()
 	weights := make([]int64, len(h.tenants))
 	for t, name := range h.tenants {
@@ -58,11 +50,11 @@ func (h *hall) capacity() []int {
 		}
 	}
 	for i := range h.s.Cases {
-		c := &h.s.Cases[i]
-		if c.Gone || h.records[i].Tenant != "" || c.Job.State == cluster.Waiting || c.Job.State == cluster.Done {
+		st := &h.standing[i]
+		if !st.there || st.waits || h.records[i].Tenant != "" {
 			continue
 		}
-		for _, hold := range c.Job.Holds {
+		for _, hold := range h.s.Cases[i].Job.Holds {
 			if p := h.pool(hold.Model); p >= 0 && !bad[hold.Node] {
 				capacity[p] -= hold.GPUs
 			}
@@ -78,9 +70,8 @@ func (h *hall) capacity() []int {
 func (h *hall) largest() []int {
 	byTenant := make([]int, len(h.tenants))
 	for i := range h.s.Cases {
-		if t, ok := h.tenantAt[h.records[i].Tenant]; ok && !h.s.Cases[i].Gone {
-			j := &h.s.Cases[i].Job
-			byTenant[t] = max(byTenant[t], j.Request.GPUs, j.GPUsHeld())
+		if st := &h.standing[i]; st.tenant >= 0 && !h.s.Cases[i].Gone {
+			byTenant[st.tenant] = max(byTenant[st.tenant], st.gpus, st.held)
 		}
 	}
 	out := make([]int, len(h.ledger.Tenants))
@@ -92,71 +83,75 @@ func (h *hall) largest() []int {
 
 // claimants works out which jobs are active and what each is due from now on.
 func (h *hall) claimants() {
-	h.standing = make([]caseState, len(h.s.Cases))
-	for i := range h.records {
-		h.standing[i].tenant = -1
-		if t, ok := h.tenantAt[h.records[i].Tenant]; ok {
-			h.standing[i].tenant = t
-		}
+	h.site = place.Survey(h.pools, h.s.Nodes, h.s.Reservations, h.now)
+	if len(h.s.Claims) > 0 {
+		h.site.MindLimits()
 	}
-	possible := h.newProber(nil)
+	possible := h.newProber(place.View{})
 	open := possible
 	if len(h.s.Reservations) > 0 {
-		open = h.newProber(h.s.Reservations)
+		open = h.newProber(place.View{Reserved: true})
 	}
-	byTenant := map[string][]ltgf.Claimant{}
+	byTenant := h.roomByTenant()
 	for _, running := range []bool{true, false} {
-		for i := range h.s.Cases {
-			c, r := &h.s.Cases[i], &h.records[i]
-			if runs(c) != running {
+		for i := range h.standing {
+			st := &h.standing[i]
+			if st.runs != running {
 				continue
 			}
-			st := &h.standing[i]
+			gpus := st.held
 			if running {
 				h.judgeRunning(i)
 			} else {
 				h.judgeWaiting(i, possible, open)
+				gpus = st.gpus
 			}
-			if r.Tenant == "" || len(st.pools) == 0 || !running && !st.waiting && st.why != cluster.BecauseCompleting &&
+			if st.tenant < 0 || len(st.pools) == 0 || !running && !st.waiting && st.why != cluster.BecauseCompleting &&
 				st.why != cluster.BecauseStarting {
 				continue
 			}
-			gpus := c.Job.Request.GPUs
-			if running {
-				gpus = c.Job.GPUsHeld()
-			}
-			byTenant[r.Tenant] = append(byTenant[r.Tenant],
-				ltgf.Claimant{Case: i, GPUs: gpus, Weight: h.weight(c.Job.QOS), Pools: st.pools})
+			byTenant[st.tenant] = append(byTenant[st.tenant],
+				ltgf.Claimant{Case: i, GPUs: gpus, Weight: h.weight(i), Pools: st.pools})
 		}
 	}
 	ltgf.Due(&h.ledger, h.records, byTenant)
 }
 
-func runs(c *cluster.Case) bool {
-	return !c.Gone && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
+// roomByTenant gives every tenant an empty list with room for all its cases.
+func (h *hall) roomByTenant() [][]ltgf.Claimant {
+	count := make([]int, len(h.tenants))
+	all := 0
+	for i := range h.standing {
+		if st := &h.standing[i]; st.tenant >= 0 && st.there {
+			count[st.tenant]++
+			all++
+		}
+	}
+	room, lists := make([]ltgf.Claimant, all), make([][]ltgf.Claimant, len(h.tenants))
+	for t, n := range count {
+		lists[t], room = room[:0:n], room[n:]
+	}
+	return lists
 }
 
 // weight gives a job's weight inside its tenant, in thousandths.
-func (h *hall) weight(qos string) int64 {
+func (h *hall) weight(i int) int64 {
 	for _, w := range h.set.JobWeights {
-		if w.QOS == qos {
+		if w.QOS == h.s.Cases[i].Job.QOS {
 			return max(w.Milli, 1)
 		}
 	}
 	return 1000
 }
 
+// judgeRunning tells which pool a job runs on: the first that it holds GPUs of.
 func (h *hall) judgeRunning(i int) {
-	c := &h.s.Cases[i]
-	st := &h.standing[i]
-	st.override, st.reason = h.override(&h.records[i])
-	for _, hold := range c.Job.Holds {
-		if p := h.pool(hold.Model); p >= 0 && hold.GPUs > 0 && !slices.Contains(st.pools, p) {
-			st.pools = append(st.pools, p)
+	holds := h.s.Cases[i].Job.Holds
+	for k := range holds {
+		if p := h.pool(holds[k].Model); p >= 0 && holds[k].GPUs > 0 {
+			h.standing[i].pools = h.single[p]
+			return
 		}
-	}
-	if len(st.pools) > 1 {
-		st.pools = st.pools[:1]
 	}
 }
 
@@ -165,38 +160,40 @@ func (h *hall) judgeRunning(i int) {
 func (h *hall) judgeWaiting(i int, possible, open *prober) {
 	c, r := &h.s.Cases[i], &h.records[i]
 	st, j := &h.standing[i], &c.Job
-	st.override, st.reason = h.override(r)
 	switch l := h.leases[i]; {
-	case c.Gone || j.State == cluster.Done:
+	case !st.there:
 		st.why, st.note = cluster.BecauseDone, j.Outcome
 	case c.Touch == cluster.Leave:
 		st.why, st.note = cluster.BecauseUntouched, c.TouchWhy
 	case j.State == cluster.Completing:
 		st.why = cluster.BecauseCompleting
-		st.pools = possible.pools(i)
+		st.shape = h.site.Shape(h.spec(i))
+		st.pools = possible.pools(st.shape, j.Request.Model)
 	case l != nil && l.State == cluster.Granted:
 		st.why, st.until = cluster.BecauseStarting, l.Granted.Add(h.set.GrantTimeout)
-		st.pools = []int{max(h.pool(l.Pool), 0)}
+		st.pools = h.poolOf(l)
 	case j.Inactive != "":
 		st.why, st.note = cluster.BecauseInactive, j.Inactive
 	case r.UserBegin > h.now:
 		st.why, st.note, st.until = cluster.BecauseInactive, "begin", r.UserBegin
 	case r.Avoid > h.now:
 		st.why, st.note, st.until = cluster.BecauseFailed, r.Said, r.Avoid
-	case st.override == cluster.Freeze:
-		st.why, st.note = cluster.BecauseFrozen, st.reason
+	case st.ordered(cluster.Freeze):
+		st.why, st.note = cluster.BecauseFrozen, st.order.Reason
 	default:
-		st.pools = possible.pools(i)
+		st.shape = h.site.Shape(h.spec(i))
+		st.pools = possible.pools(st.shape, j.Request.Model)
 		if len(st.pools) == 0 && len(r.Shun) > 0 {
 			r.Shun = nil // nowhere else to go: try the same nodes again
-			st.pools = possible.pools(i)
+			st.shape = h.site.Shape(h.spec(i))
+			st.pools = possible.pools(st.shape, j.Request.Model)
 		}
 		if len(st.pools) == 0 {
 			st.why = cluster.BecauseTooBig
 			return
 		}
 		if open != possible {
-			st.pools = open.pools(i)
+			st.pools = open.pools(st.shape, j.Request.Model)
 		}
 		if len(st.pools) == 0 {
 			st.why, st.note = cluster.BecauseReserved, h.reservationsAhead()
@@ -209,13 +206,10 @@ func (h *hall) judgeWaiting(i int, possible, open *prober) {
 	}
 }
 
-// override gives the order of an administrator that applies to a job: its own
+// order gives the order of an administrator that applies to a job, or nil: its own
 // before its array's before its user's before its tenant's; freeze before exempt
 // before boost.
-func (h *hall) override(r *cluster.Record) (cluster.OverrideKind, string) {
-	if len(h.s.Overrides) == 0 {
-		return "", ""
-	}
+func (h *hall) order(r *cluster.Record) *cluster.Override {
 	for _, scope := range []struct{ kind, name string }{
 		{"job", r.ID.String()}, {"job", r.ID.Array().String()}, {"user", r.User}, {"tenant", r.Tenant},
 	} {
@@ -223,12 +217,12 @@ func (h *hall) override(r *cluster.Record) (cluster.OverrideKind, string) {
 			for k := range h.s.Overrides {
 				o := &h.s.Overrides[k]
 				if o.Kind == kind && o.Scope == scope.kind && o.Name == scope.name && o.Until > h.now {
-					return o.Kind, o.Reason
+					return o
 				}
 			}
 		}
 	}
-	return "", ""
+	return nil
 }
 
 // reservationsAhead names the reservations that keep jobs off nodes.
@@ -269,33 +263,29 @@ func (h *hall) limit(i int) cluster.Span {
 type prober struct {
 	h     *hall
 	board *place.Board
-	known map[int][]int // by shape
+	known [][]int // by shape; nil = not asked yet
 }
 
-func (h *hall) newProber(reservations []cluster.Reservation) *prober {
-	nodes := slices.Clone(h.s.Nodes)
-	for i := range nodes {
-		nodes[i].Busy = ""
-	}
-	return &prober{h: h, board: place.New(h.pools, nodes, reservations, h.now), known: map[int][]int{}}
+func (h *hall) newProber(v place.View) *prober {
+	return &prober{h: h, board: h.site.Board(v)}
 }
 
-// pools gives the pools that could serve case i, in order.
-func (p *prober) pools(i int) []int {
-	spec := p.h.spec(i)
-	shape := p.board.Shape(spec)
-	if known, ok := p.known[shape]; ok {
-		return known
+// pools gives the pools that could serve a shape, in order. model is the GPU model
+// that it names, if any.
+func (p *prober) pools(shape int, model string) []int {
+	for shape >= len(p.known) {
+		p.known = append(p.known, nil)
 	}
-	var out []int
-	for k, model := range p.h.pools {
-		if spec.Request.Model != "" && spec.Request.Model != model {
-			continue
-		}
-		if _, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.h.now, Most: -1}); ok {
-			out = append(out, k)
+	if p.known[shape] == nil {
+		p.known[shape] = []int{}
+		for k, pool := range p.h.pools {
+			if model != "" && model != pool {
+				continue
+			}
+			if _, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.h.now, Most: -1}); ok {
+				p.known[shape] = append(p.known[shape], k)
+			}
 		}
 	}
-	p.known[shape] = out
-	return out
+	return p.known[shape]
 }

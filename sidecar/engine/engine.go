@@ -14,11 +14,12 @@ package engine
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
 // Decide makes the plan for one round. It never fails: bad input is refused when
@@ -28,6 +29,7 @@ func Decide(s cluster.Snapshot) cluster.Plan {
 	// 1 account
 	h.ledger, h.records = ltgf.Charge(&s)
 	h.leases, h.ended = lease.Reconcile(&s, h.records)
+	h.register()
 	// 2 divide
 	h.divide()
 	h.claimants()
@@ -51,38 +53,89 @@ type hall struct {
 	claims  []cluster.Claim
 
 	pools    []string
-	tenants  []string       // of the ledger, in order
-	tenantAt map[string]int // index into tenants
+	single   [][]int  // by pool: a list of just that one
+	tenants  []string // of the ledger, in order
 	weights  map[string]int64
+	site     *place.Site
 	standing []caseState
 	actions  []cluster.Action
-	events   []cluster.Event
+	// Room to put a hand-over together in.
+	grants, reclaims []cluster.Action
+
+	events []cluster.Event
 }
 
-// caseState is what the hall works out once about every case.
+// caseState is what the hall works out once about every case. It repeats what many
+// steps ask: cases are large, and to walk over all of them is what costs most.
 type caseState struct {
-	override cluster.OverrideKind
-	reason   string // the override's
-	waiting  bool   // it could be granted a lease now
-	why      cluster.Code
-	note     string
-	until    cluster.Instant
-	pools    []int
-	passed   *lease.Passed
-	rank     int  // place in its tenant's queue
-	tenant   int  // index into tenants, -1 = none
-	took     bool // its lease begins in this round
-	told     bool // its notice is due in this round
+	touch   cluster.Touch
+	there   bool              // in Slurm, and not done
+	waits   bool              // there, with the state waiting
+	runs    bool              // there, running or suspended
+	waiting bool              // it could be granted a lease now
+	took    bool              // its lease begins in this round
+	told    bool              // its notice is due in this round
+	tenant  int               // index into tenants, -1 = none
+	gpus    int               // that it asks for
+	held    int               // that it holds
+	rho     cluster.Rho       // its own
+	order   *cluster.Override // that is in force for it; nil = none
+	shape   int               // of what it asks for; set where it may be placed
+	pools   []int
+	passed  *lease.Passed
+	rank    int // place in its tenant's queue
+	why     cluster.Code
+	note    string
+	until   cluster.Instant
+}
+
+// ordered tells whether an administrator's order of a kind is in force for the case.
+func (st *caseState) ordered(kind cluster.OverrideKind) bool {
+	return st.order != nil && st.order.Kind == kind
+}
+
+// ours tells whether a case belongs to a round of choosing.
+func (st *caseState) ours(touch cluster.Touch) bool {
+	return st.touch == touch || touch == cluster.Act && st.touch == cluster.Keep
 }
 
 func enter(s *cluster.Snapshot) *hall {
-	h := &hall{s: s, now: s.Now, set: &s.Settings,
-		tenantAt: map[string]int{}, weights: map[string]int64{},
-	}
+	h := &hall{s: s, now: s.Now, set: &s.Settings, weights: make(map[string]int64, len(s.Tenants))}
 	for _, t := range s.Tenants {
 		h.weights[t.Name] = t.Weight
 	}
 	return h
+}
+
+// register gives pools, tenants and cases their numbers.
+func (h *hall) register() {
+	for p := range h.ledger.Pools {
+		h.pools = append(h.pools, h.ledger.Pools[p].Pool)
+		h.single = append(h.single, []int{p})
+	}
+	n := len(h.pools)
+	tenantAt := map[string]int{}
+	for i := 0; n > 0 && i < len(h.ledger.Tenants); i += n {
+		name := h.ledger.Tenants[i].Tenant
+		tenantAt[name] = len(h.tenants)
+		h.tenants = append(h.tenants, name)
+	}
+	h.standing = make([]caseState, len(h.s.Cases))
+	for i := range h.standing {
+		c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
+		st.tenant = -1
+		if t, ok := tenantAt[r.Tenant]; ok {
+			st.tenant = t
+		}
+		st.touch, st.rho = c.Touch, cluster.RhoOf(r.Alloc, r.Due)
+		st.gpus, st.held = c.Job.Request.GPUs, c.Job.GPUsHeld()
+		st.there = !c.Gone && c.Job.State != cluster.Done
+		st.waits = st.there && c.Job.State == cluster.Waiting
+		st.runs = st.there && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
+		if len(h.s.Overrides) > 0 {
+			st.order = h.order(r)
+		}
+	}
 }
 
 // row gives a tenant's account in a pool.
@@ -100,11 +153,17 @@ func (h *hall) pool(model string) int {
 	return -1
 }
 
+// poolOf gives the pool of a lease, as a list of just that one.
+func (h *hall) poolOf(l *cluster.Lease) []int {
+	if len(h.pools) == 0 {
+		return nil
+	}
+	return h.single[max(h.pool(l.Pool), 0)]
+}
+
 // find gives the case of a job, or -1.
 func (h *hall) find(key cluster.JobKey) int {
-	i, ok := slices.BinarySearchFunc(h.s.Cases, key, func(c cluster.Case, key cluster.JobKey) int {
-		return cmp.Compare(c.Record.Key, key)
-	})
+	i, ok := sort.Find(len(h.s.Cases), func(i int) int { return cmp.Compare(key, h.s.Cases[i].Record.Key) })
 	if !ok {
 		return -1
 	}

@@ -20,8 +20,17 @@ type handOver struct {
 // whose lease is over. What is only watched is kept apart: it will not happen.
 func (h *hall) handOvers() {
 	for _, watched := range []bool{false, true} {
-		for _, o := range h.group(watched) {
-			h.handOver(&o)
+		if watched && !h.any(cluster.Watch) {
+			return
+		}
+		groups := h.group(watched)
+		n := len(groups)
+		for i := range groups {
+			n += len(groups[i].grants) + len(groups[i].reclaims)
+		}
+		h.actions = slices.Grow(h.actions, n)
+		for i := range groups {
+			h.handOver(&groups[i])
 		}
 	}
 }
@@ -31,7 +40,7 @@ func (h *hall) group(watched bool) []handOver {
 	of := map[string]int{} // node -> group
 	var groups []handOver
 	for i, l := range h.leases {
-		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (h.s.Cases[i].Touch == cluster.Watch) {
+		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (h.standing[i].touch == cluster.Watch) {
 			continue
 		}
 		g := -1
@@ -81,7 +90,7 @@ func merge(groups []handOver, of map[string]int, a, b int) int {
 }
 
 func (h *hall) handOver(o *handOver) {
-	var grants, reclaims []cluster.Action
+	grants, reclaims := h.grants[:0], h.reclaims[:0]
 	for _, i := range o.reclaims {
 		if a, ok := h.reclaim(i); ok {
 			reclaims = append(reclaims, a)
@@ -110,6 +119,7 @@ func (h *hall) handOver(o *handOver) {
 	}
 	h.actions = append(h.actions, grants...)
 	h.actions = append(h.actions, reclaims...)
+	h.grants, h.reclaims = grants, reclaims
 }
 
 // open grants: it opens the gate of a job on the nodes of its lease. Nothing is
@@ -140,11 +150,10 @@ func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
 
 // reclaim requeues a job whose lease is over, unless that has been done.
 func (h *hall) reclaim(i int) (cluster.Action, bool) {
-	c, r := &h.s.Cases[i], &h.records[i]
-	if !runs(c) {
+	if !h.standing[i].runs {
 		return cluster.Action{}, false
 	}
-	l := h.leases[i]
+	c, r, l := &h.s.Cases[i], &h.records[i], h.leases[i]
 	a := h.action(cluster.Reclaim, i, cluster.Reason{Code: cluster.BecauseEnding, Pool: l.Pool, Until: l.End})
 	a.Until, a.NodeList, a.Resume = h.gateOf(r), r.UserNodes, c.Job.State == cluster.Suspended
 	if !a.Withheld {

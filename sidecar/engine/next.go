@@ -24,12 +24,12 @@ func (h *hall) next() cluster.Instant {
 		}
 	}
 	for i := range h.s.Cases {
-		c, r := &h.s.Cases[i], &h.records[i]
+		r := &h.records[i]
 		at(r.Avoid)
 		at(lease.MayDisplace(r, h.set.Term))
 		at(r.UserBegin)
-		if c.Job.State == cluster.Waiting && (c.Touch == cluster.Act || c.Touch == cluster.Keep) {
-			gate := max(c.Job.Eligible, r.Gate)
+		if st := &h.standing[i]; st.waits && st.ours(cluster.Act) {
+			gate := max(h.s.Cases[i].Job.Eligible, r.Gate)
 			at(gate - cluster.Instant(h.set.GateTTL/2))
 		}
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -32,30 +33,45 @@ func (h *hall) say() cluster.Plan {
 const keepDone = cluster.Hour
 
 func (h *hall) remembered() []cluster.Record {
-	if !slices.ContainsFunc(h.records, h.forgotten) {
+	forgotten := 0
+	for i := range h.records {
+		if h.forgotten(i) {
+			forgotten++
+		}
+	}
+	if forgotten == 0 {
 		return h.records
 	}
-	out := make([]cluster.Record, 0, len(h.records))
+	out := make([]cluster.Record, 0, len(h.records)-forgotten)
 	for i := range h.records {
-		if !h.forgotten(h.records[i]) {
+		if !h.forgotten(i) {
 			out = append(out, h.records[i])
 		}
 	}
 	return out
 }
 
-func (h *hall) forgotten(r cluster.Record) bool { return r.Done != 0 && h.now.Sub(r.Done) >= keepDone }
+func (h *hall) forgotten(i int) bool {
+	done := h.records[i].Done
+	return done != 0 && h.now.Sub(done) >= keepDone
+}
 
 // lasting gives the leases to remember: of jobs that we only watch just what is
 // really so.
 func (h *hall) lasting() []cluster.Lease {
-	out := make([]cluster.Lease, 0, len(h.leases))
+	n := 0
+	for _, l := range h.leases {
+		if l != nil {
+			n++
+		}
+	}
+	out := make([]cluster.Lease, 0, n)
 	for i, in := range h.leases {
 		if in == nil {
 			continue
 		}
 		l := *in
-		if h.s.Cases[i].Touch == cluster.Watch {
+		if h.standing[i].touch == cluster.Watch {
 			switch l.State {
 			case cluster.Granted, cluster.Ending:
 				continue
@@ -83,7 +99,7 @@ func (h *hall) actionsOf() []cluster.Action {
 func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.Action {
 	j := &h.s.Cases[i].Job
 	return cluster.Action{Verb: verb, Job: h.records[i].Key, ID: j.ID, Record: j.Record, Whole: j.Whole,
-		Restarts: j.Restarts, Withheld: h.s.Cases[i].Touch == cluster.Watch, Because: because}
+		Restarts: j.Restarts, Withheld: h.standing[i].touch == cluster.Watch, Because: because}
 }
 
 // takeBacks ends the pin of jobs that wait without a lease: of a grant that did
@@ -92,10 +108,10 @@ func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.
 // pin does not. So does an exempt one, which is never gated.
 func (h *hall) takeBacks() {
 	for i := range h.s.Cases {
-		c, r := &h.s.Cases[i], &h.records[i]
-		j := &c.Job
-		acting := c.Touch == cluster.Act || c.Touch == cluster.Keep
-		if c.Gone || j.State != cluster.Waiting || j.Whole || !r.Pinned {
+		st, r := &h.standing[i], &h.records[i]
+		j := &h.s.Cases[i].Job
+		acting := st.touch == cluster.Act || st.touch == cluster.Keep
+		if !st.waits || j.Whole || !r.Pinned {
 			continue
 		}
 		if l := h.leases[i]; acting && l != nil && l.State == cluster.Granted {
@@ -106,11 +122,11 @@ func (h *hall) takeBacks() {
 			continue
 		}
 		if !acting {
-			h.openGate(i, cluster.Reason{Code: cluster.BecauseTidy, Note: c.TouchWhy})
+			h.openGate(i, cluster.Reason{Code: cluster.BecauseTidy, Note: h.s.Cases[i].TouchWhy})
 			h.actions[len(h.actions)-1].Withheld = false
 			continue
 		}
-		if h.standing[i].override == cluster.Exempt {
+		if st.ordered(cluster.Exempt) {
 			h.openGate(i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
 			continue
 		}
@@ -132,15 +148,15 @@ func (h *hall) gateOf(r *cluster.Record) cluster.Instant {
 func (h *hall) gates() {
 	done := map[int64]bool{}
 	shut := map[int64]cluster.Instant{} // gates that stand for all waiting tasks of an array
-	for _, a := range h.actions {
-		if !a.Whole {
+	for k := range h.actions {
+		if a := &h.actions[k]; !a.Whole {
 			done[a.Record] = true
 		}
 	}
 	for i := range h.s.Cases {
-		c, r := &h.s.Cases[i], &h.records[i]
+		c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
 		j := &c.Job
-		if c.Gone || j.State != cluster.Waiting || done[j.Record] {
+		if !st.waits || done[j.Record] {
 			if until, ok := shut[j.Record]; ok && j.Whole {
 				r.Gate = until
 			}
@@ -157,10 +173,10 @@ func (h *hall) gates() {
 		if l := h.leases[i]; l != nil && l.State == cluster.Granted {
 			continue
 		}
-		if h.standing[i].override == cluster.Exempt {
+		if st.ordered(cluster.Exempt) {
 			if j.Eligible > max(h.now, r.UserBegin) {
 				done[j.Record] = !j.Whole || !h.parted(r)
-				h.openGate(i, cluster.Reason{Code: cluster.BecauseExempt, Note: h.standing[i].reason})
+				h.openGate(i, cluster.Reason{Code: cluster.BecauseExempt, Note: st.order.Reason})
 			}
 			continue
 		}
@@ -245,22 +261,23 @@ func (h *hall) signal(j *cluster.Job) (string, string) {
 // we pinned ourselves names: the rest may be another's.
 func (h *hall) tidy() {
 	named, given := map[string]bool{}, map[string]bool{}
-	for _, a := range h.actions {
-		named[a.Reservation] = true
+	for k := range h.actions {
+		if name := h.actions[k].Reservation; name != "" {
+			named[name] = true
+		}
 	}
 	for i := range h.s.Cases {
-		c := &h.s.Cases[i]
-		name := c.Job.Reservation
-		if c.Gone || name == "" || c.Job.State == cluster.Done || !ourReservation(name) {
+		st, name := &h.standing[i], h.s.Cases[i].Job.Reservation
+		if name == "" || !st.there || !ourReservation(name) {
 			continue
 		}
-		ours := c.Touch == cluster.Watch && h.records[i].Pinned
-		if ours && c.Job.State == cluster.Waiting { // its pin was taken back above
+		ours := st.touch == cluster.Watch && h.records[i].Pinned
+		if ours && st.waits { // its pin was taken back above
 			given[name] = true
 			continue
 		}
 		named[name] = true
-		if runs(c) {
+		if st.runs {
 			a := h.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
 			a.Reservation, a.Withheld = name, a.Withheld && !ours
 			h.actions = append(h.actions, a)
@@ -281,15 +298,13 @@ func ourReservation(name string) bool {
 
 // explain gives every candidate of a round of choosing its verdict.
 func (h *hall) explain(in *lease.Input, choice *lease.Choice) {
-	for i := range in.Candidates {
-		k := &in.Candidates[i]
-		p := choice.Passed[i]
-		if p.Code == "" {
-			continue
+	for t := range in.Tenants {
+		for at, i := range in.Tenants[t].Jobs {
+			if p := &choice.Passed[i]; p.Code != "" {
+				st := &h.standing[in.Candidates[i].Case]
+				st.passed, st.rank = p, at+1
+			}
 		}
-		st := &h.standing[k.Case]
-		st.passed = &p
-		st.rank = slices.Index(in.Tenants[k.Tenant].Jobs, i) + 1
 	}
 }
 
@@ -298,17 +313,16 @@ func (h *hall) conclude() []cluster.Verdict {
 	next := h.nextEnds()
 	out := make([]cluster.Verdict, 0, len(h.s.Cases))
 	for i := range h.s.Cases {
-		c, r := &h.s.Cases[i], &h.records[i]
+		r, st := &h.records[i], &h.standing[i]
 		if r.Done != 0 && r.Done != h.now {
 			continue
 		}
-		v := cluster.Verdict{Job: r.Key, Rho: cluster.RhoOf(r.Alloc, r.Due)}
-		v.Reason = h.reason(i, next)
-		v.Reason.Rho = v.Rho
-		if c.Job.Request.GPUs > 0 {
-			v.Reason.Need = c.Job.Request.GPUs
+		out = append(out, cluster.Verdict{Job: r.Key, Rho: st.rho, Reason: h.reason(i, next)})
+		because := &out[len(out)-1].Reason
+		because.Rho = st.rho
+		if st.gpus > 0 {
+			because.Need = st.gpus
 		}
-		out = append(out, v)
 	}
 	return out
 }
@@ -328,17 +342,17 @@ func (h *hall) nextEnds() []cluster.Instant {
 }
 
 func (h *hall) reason(i int, next []cluster.Instant) cluster.Reason {
-	c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
+	st := &h.standing[i]
 	if l := h.leases[i]; l != nil {
 		return h.reasonOfLease(i, l)
 	}
-	if cl := h.claimOf(r.Key); cl != nil && st.waiting {
+	if cl := h.claimOf(h.records[i].Key); cl != nil && st.waiting {
 		return cluster.Reason{Code: cluster.BecauseClaim, Pool: cl.Pool, Until: cl.At}
 	}
 	if !st.waiting {
 		reason := cluster.Reason{Code: st.why, Note: st.note, Until: st.until}
-		if c.Touch == cluster.Leave {
-			reason.Code, reason.Note = cluster.BecauseUntouched, c.TouchWhy
+		if st.touch == cluster.Leave {
+			reason.Code, reason.Note = cluster.BecauseUntouched, h.s.Cases[i].TouchWhy
 		}
 		return reason
 	}
@@ -352,7 +366,7 @@ func (h *hall) reason(i int, next []cluster.Instant) cluster.Reason {
 		reason.Code, reason.Pool, reason.Free = p.Code, h.pools[p.Pool], p.Free
 		reason.Behind, reason.Other, reason.OtherBehind, reason.For = p.Behind, p.Other, p.OtherBehind, p.For
 		if p.Code == cluster.BecauseFailed {
-			reason.Note, reason.Until = r.Said, lease.MayDisplace(r, h.set.Term)
+			reason.Note, reason.Until = h.records[i].Said, lease.MayDisplace(&h.records[i], h.set.Term)
 		}
 	}
 	return reason
@@ -362,8 +376,8 @@ func (h *hall) reasonOfLease(i int, l *cluster.Lease) cluster.Reason {
 	c, st := &h.s.Cases[i], &h.standing[i]
 	reason := cluster.Reason{Pool: l.Pool, Until: l.End}
 	switch {
-	case st.override == cluster.Exempt:
-		reason.Code, reason.Note = cluster.BecauseExempt, st.reason
+	case st.ordered(cluster.Exempt):
+		reason.Code, reason.Note = cluster.BecauseExempt, st.order.Reason
 	case l.State == cluster.Ending:
 		reason.Code, reason.For = cluster.BecauseEnding, h.heir(l)
 	case l.State == cluster.Noticed:
@@ -391,12 +405,11 @@ func (h *hall) reasonOfLease(i int, l *cluster.Lease) cluster.Reason {
 }
 
 func (h *hall) claimOf(key cluster.JobKey) *cluster.Claim {
-	if k, ok := slices.BinarySearchFunc(h.claims, key, func(c cluster.Claim, key cluster.JobKey) int {
-		return cmp.Compare(c.Job, key)
-	}); ok {
-		return &h.claims[k]
+	k, ok := sort.Find(len(h.claims), func(k int) int { return cmp.Compare(key, h.claims[k].Job) })
+	if !ok {
+		return nil
 	}
-	return nil
+	return &h.claims[k]
 }
 
 // standings reports how every tenant stands in every pool.
@@ -411,16 +424,15 @@ func (h *hall) standings() []cluster.Standing {
 	}
 	n := len(h.pools)
 	for i := range h.s.Cases {
-		c := &h.s.Cases[i]
-		t := h.standing[i].tenant
-		if t < 0 || c.Gone {
+		st := &h.standing[i]
+		if st.tenant < 0 || !st.there {
 			continue
 		}
-		for _, p := range h.standing[i].pools {
-			if runs(c) {
-				out[t*n+p].Holds += c.Job.GPUsHeld()
-			} else if h.standing[i].waiting && h.leases[i] == nil {
-				out[t*n+p].Waiting++
+		for _, p := range st.pools {
+			if row := &out[st.tenant*n+p]; st.runs {
+				row.Holds += st.held
+			} else if st.waiting && h.leases[i] == nil {
+				row.Waiting++
 			}
 		}
 	}

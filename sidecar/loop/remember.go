@@ -28,81 +28,120 @@ func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override
 		Attempts: seen.Attempts, NextKey: max(m.NextKey, 1),
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
 	}
-	known := map[cluster.JobID][]int{}
-	gated := map[int64]*cluster.Record{} // a task of every array whose gate is ours: it stands for those not seen before
-	for i := range m.Records {
-		r := &m.Records[i]
-		known[r.ID] = append(known[r.ID], i)
+	// The cases of what is remembered stand in the records' order, which is by key;
+	// new ones come after them, for their keys are higher.
+	s.Cases = make([]cluster.Case, len(m.Records), len(m.Records)+16)
+	met := make([]bool, len(m.Records))
+	known, gated := byID(m.Records), gates(m.Records)
+	for i := range seen.Jobs {
+		j := &seen.Jobs[i]
+		k := known.find(j)
+		if k < 0 {
+			if j.State == cluster.Done && (j.End <= m.Ledger.At || m.Ledger.At == 0) {
+				continue // it was over before we looked
+			}
+			k = len(s.Cases)
+			s.Cases = append(s.Cases, cluster.Case{Record: newRecord(j, s.NextKey)})
+			s.NextKey++
+			if sibling, ok := gated[j.ID.ID]; ok && j.Whole {
+				s.Cases[k].Record.Gate, s.Cases[k].Record.UserBegin = sibling.Gate, sibling.UserBegin
+			}
+		} else {
+			met[k] = true
+			s.Cases[k].Record = m.Records[k]
+		}
+		c := &s.Cases[k]
+		c.Job = *j
+		c.Record.Tenant = t.tenant(j.Account)
+		c.Touch, c.TouchWhy = rules.touch(j, c.Record.Tenant)
+		note(&c.Record, j, s.Now)
+	}
+	for k := range m.Records {
+		if !met[k] {
+			s.Cases[k] = gone(m.Records[k])
+		}
+	}
+	missed(&s, t)
+	return s, nil
+}
+
+// gates gives a task of every array whose gate is ours: it stands for those not
+// seen before.
+func gates(records []cluster.Record) map[int64]*cluster.Record {
+	gated := map[int64]*cluster.Record{}
+	for i := range records {
+		r := &records[i]
 		if _, task := r.ID.Index(); task && r.Gate > 0 && r.Done == 0 && (gated[r.ID.ID] == nil || r.Gate > gated[r.ID.ID].Gate) {
 			gated[r.ID.ID] = r
 		}
 	}
-	met := make([]bool, len(m.Records))
-	s.Cases = make([]cluster.Case, 0, len(seen.Jobs)+16)
-	for i := range seen.Jobs {
-		j := &seen.Jobs[i]
-		c := cluster.Case{Job: *j}
-		if k := find(m.Records, known[j.ID], j); k >= 0 {
-			met[k] = true
-			c.Record = m.Records[k]
-		} else {
-			if j.State == cluster.Done && (j.End <= m.Ledger.At || m.Ledger.At == 0) {
-				continue // it was over before we looked
-			}
-			c.Record = newRecord(j, s.NextKey)
-			s.NextKey++
-			if sibling, ok := gated[j.ID.ID]; ok && j.Whole {
-				c.Record.Gate, c.Record.UserBegin = sibling.Gate, sibling.UserBegin
-			}
-		}
-		c.Record.Tenant = t.tenant(j.Account)
-		c.Touch, c.TouchWhy = rules.touch(j, c.Record.Tenant)
-		note(&c.Record, j, s.Now)
-		s.Cases = append(s.Cases, c)
-	}
-	for i := range m.Records {
-		if !met[i] {
-			s.Cases = append(s.Cases, gone(m.Records[i]))
-		}
-	}
-	missed(&s, t)
-	slices.SortFunc(s.Cases, func(a, b cluster.Case) int { return cmp.Compare(a.Record.Key, b.Record.Key) })
-	return s, nil
+	return gated
 }
 
 // sortSighting sorts what a cluster reported out of order, in copies: no order of
 // arrival may reach a plan.
 func sortSighting(s *cluster.Sighting) {
-	s.Nodes = sorted(s.Nodes, func(a, b cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
-	s.Reservations = sorted(s.Reservations, func(a, b cluster.Reservation) int { return cmp.Compare(a.Name, b.Name) })
-	s.Jobs = sorted(s.Jobs, func(a, b cluster.Job) int { return a.ID.Compare(b.ID) })
-	s.Attempts = sorted(s.Attempts, func(a, b cluster.Attempt) int {
+	s.Nodes = sorted(s.Nodes, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
+	s.Reservations = sorted(s.Reservations, func(a, b *cluster.Reservation) int { return cmp.Compare(a.Name, b.Name) })
+	s.Jobs = sorted(s.Jobs, func(a, b *cluster.Job) int { return a.ID.Compare(b.ID) })
+	s.Attempts = sorted(s.Attempts, func(a, b *cluster.Attempt) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), a.ID.Compare(b.ID))
 	})
 }
 
-func sorted[T any](in []T, compare func(a, b T) int) []T {
-	if slices.IsSortedFunc(in, compare) {
+func sorted[T any](in []T, compare func(a, b *T) int) []T {
+	order := true
+	for i := 1; i < len(in) && order; i++ {
+		order = compare(&in[i-1], &in[i]) <= 0
+	}
+	if order {
 		return in
 	}
 	out := slices.Clone(in)
-	slices.SortFunc(out, compare)
+	slices.SortFunc(out, func(a, b T) int { return compare(&a, &b) })
 	return out
+}
+
+// register finds records by the ids of their jobs, several of which may have had the
+// same. It is asked in the order of ids.
+type register struct {
+	records []cluster.Record
+	order   []int // of records: by id, then key
+	at      int   // in order: ids before it have been asked for
+}
+
+func byID(records []cluster.Record) *register {
+	order := make([]int, len(records))
+	for i := range order {
+		order[i] = i
+	}
+	// Jobs are mostly met in the order of their ids: this is nearly sorted already.
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(records[a].ID.Compare(records[b].ID), cmp.Compare(a, b))
+	})
+	return &register{records: records, order: order}
 }
 
 // find gives the record that a job continues, or -1. The same id alone proves
 // nothing: ids come round again. It is the same job if it was submitted at the
 // same time, or was requeued since: that counts as a restart at once, but changes
 // the submit time only when the job has cleaned up.
-func find(records []cluster.Record, candidates []int, j *cluster.Job) int {
-	for _, k := range slices.Backward(candidates) {
-		r := &records[k]
+func (g *register) find(j *cluster.Job) int {
+	for g.at < len(g.order) && g.records[g.order[g.at]].ID.Compare(j.ID) < 0 {
+		g.at++
+	}
+	found := -1
+	for _, k := range g.order[g.at:] { // the newest that fits
+		r := &g.records[k]
+		if r.ID != j.ID {
+			break
+		}
 		cleaned := r.State == cluster.Completing && j.Restarts == r.Restarts && j.Restarts > 0 && j.Submit > r.Submit
 		if r.User == j.User && (r.Submit == j.Submit || j.Restarts > r.Restarts || cleaned) {
-			return k
+			found = k
 		}
 	}
-	return -1
+	return found
 }
 
 // newRecord begins to remember a job. What the user asked for is what it asks for
@@ -166,6 +205,9 @@ func gone(r cluster.Record) cluster.Case {
 
 // missed adds the jobs that came and went while nobody looked.
 func missed(s *cluster.Snapshot, t *tree) {
+	if len(s.Attempts) == 0 {
+		return
+	}
 	seen := map[cluster.JobID]bool{}
 	for i := range s.Cases {
 		seen[s.Cases[i].Record.ID] = true

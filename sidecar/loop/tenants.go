@@ -10,8 +10,8 @@ import (
 // tree answers who is the tenant of an account.
 type tree struct {
 	parent map[string]cluster.Account
-	norm   map[string]int64
 	sums   map[string]int64
+	known  map[string]string // the tenant of every account asked for so far
 	level  int
 }
 
@@ -19,7 +19,8 @@ type tree struct {
 const whole = 1_000_000_000_000
 
 func growTree(accounts []cluster.Account, level int) *tree {
-	t := &tree{parent: map[string]cluster.Account{}, norm: map[string]int64{}, sums: map[string]int64{}, level: max(level, 1)}
+	t := &tree{parent: map[string]cluster.Account{}, sums: map[string]int64{},
+		known: map[string]string{}, level: max(level, 1)}
 	for _, a := range accounts {
 		t.parent[a.Name] = a
 		if !a.ViaParent {
@@ -51,11 +52,14 @@ func (t *tree) path(name string) []string {
 // tenant gives the tenant of an account: its ancestor at the level, or itself
 // above it; "" where there is none.
 func (t *tree) tenant(account string) string {
-	p := t.path(account)
-	if len(p) == 0 {
-		return ""
+	name, ok := t.known[account]
+	if !ok {
+		if p := t.path(account); len(p) > 0 {
+			name = p[min(t.level, len(p))-1]
+		}
+		t.known[account] = name
 	}
-	return p[min(t.level, len(p))-1]
+	return name
 }
 
 // weight gives the product of shares over siblings' shares along the tree, in
@@ -82,7 +86,10 @@ func (t *tree) tenants(jobs []cluster.Job, weights map[string]int64) []cluster.T
 		}
 	}
 	for i := range jobs {
-		if name := t.tenant(jobs[i].Account); name != "" {
+		t.tenant(jobs[i].Account)
+	}
+	for _, name := range t.known {
+		if name != "" {
 			names[name] = true
 		}
 	}

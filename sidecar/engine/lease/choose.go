@@ -2,18 +2,18 @@ package lease
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Ask is one attempt to find GPUs for a gang; see place.Ask.
+// Ask is one attempt to find GPUs for a gang; see place.Ask. Leases that may be
+// displaced are known by their cases.
 type Ask struct {
 	Shape, Pool int
 	Now, End    cluster.Instant
-	Displace    func(cluster.JobKey) bool
-	Rank        int
+	Displace    int // whose leases: ofNobody, ofAnybody, or ofOwner + the tenant
+	Spares      int // 1 + the tenant whose larger gangs stay; 0 = nobody's
 	Most        int
 }
 
@@ -21,7 +21,7 @@ type Ask struct {
 // can start; see place.Placement.
 type Placement struct {
 	Nodes     []cluster.Holding
-	Displaced []cluster.JobKey
+	Displaced []int // cases
 	At        cluster.Instant
 }
 
@@ -29,7 +29,7 @@ type Placement struct {
 type Board interface {
 	Fit(Ask) (Placement, bool)
 	Take(Placement)
-	Renew(cluster.JobKey) bool
+	Renew(who int) bool
 	Claim(nodes []cluster.Holding, at cluster.Instant)
 	Idle(pool int) int
 }
@@ -102,11 +102,10 @@ type chooser struct {
 	Input
 	board    Board
 	choice   Choice
-	settled  []bool                 // by candidate: it has a lease
-	running  map[cluster.JobKey]int // candidates whose leases end
-	served   []served               // by pool
-	claimed  [][]int                // GPUs of claims, by tenant and pool
-	paid     []payment              // of claims that were served
+	settled  []bool    // by candidate: it has a lease
+	served   []served  // by pool
+	claimed  [][]int   // GPUs of claims, by tenant and pool
+	paid     []payment // of claims that were served
 	reclaims int
 	later    []*queue
 	burst    bool
@@ -133,17 +132,11 @@ func Choose(in Input, board Board, npools int) Choice {
 		settled: make([]bool, len(in.Candidates)),
 		served:  make([]served, npools),
 		claimed: make([][]int, len(in.Tenants)),
-		running: map[cluster.JobKey]int{},
 	}
 	for t := range c.claimed {
 		c.claimed[t] = make([]int, npools)
 	}
 	c.choice.Passed = make([]Passed, len(in.Candidates))
-	for i := range in.Candidates {
-		if k := &in.Candidates[i]; k.Running {
-			c.running[k.Key] = i
-		}
-	}
 	c.serveClaims()
 	c.walk(c.open(npools))
 	// What is left goes to tenants that have their burst already.
@@ -168,9 +161,9 @@ func (c *chooser) serveClaims() {
 		if promised := cl.Made.Add(c.Settings.Notice) >= cl.At; !promised && c.unfair(k, cl.InPool) {
 			continue
 		}
-		g, ok := c.try(cl.Candidate, k.Shape, cl.InPool, nil, rankIdle)
+		g, ok := c.try(cl.Candidate, k.Shape, cl.InPool, ofNobody, 0)
 		if !ok {
-			g, ok = c.try(cl.Candidate, cl.Shape, cl.InPool, anyone, rankAny)
+			g, ok = c.try(cl.Candidate, cl.Shape, cl.InPool, ofAnybody, 0)
 		}
 		if ok {
 			c.paid = append(c.paid, payment{k.Tenant, cl.InPool, k.GPUs, g.End.Sub(g.At)})
@@ -195,15 +188,12 @@ func (c *chooser) unfair(k *Candidate, pool int) bool {
 	return false
 }
 
-// Who may be displaced, as numbers for Ask.Rank: from rankOwn on two for each tenant,
-// its own and anyone but its own larger gangs.
+// Whose leases may be displaced, for Ask.Displace; see place.Nobodys.
 const (
-	rankIdle = iota
-	rankAny
-	rankOwn
+	ofNobody = iota
+	ofAnybody
+	ofOwner
 )
-
-func anyone(cluster.JobKey) bool { return true }
 
 // open makes the queues: of every tenant in every pool.
 func (c *chooser) open(npools int) []*queue {
@@ -217,7 +207,7 @@ func (c *chooser) open(npools int) []*queue {
 				if qs[p] == nil {
 					sh := &tenant.Shares[p]
 					qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost,
-						behind: sh.Behind, entitled: sh.Entitlement, holds: sh.Holds}
+						behind: sh.Behind, entitled: sh.Entitlement, holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
 					all = append(all, qs[p])
 				}
 				qs[p].jobs = append(qs[p].jobs, i)
@@ -239,20 +229,19 @@ func (c *chooser) open(npools int) []*queue {
 
 // walk serves queues until none has a job left that fits.
 func (c *chooser) walk(all []*queue) {
-	h := &queues{all: all, threshold: c.Settings.Threshold}
-	heap.Init(h)
-	for h.Len() > 0 {
+	h := newQueues(all, c.Settings.Threshold)
+	for len(h.all) > 0 {
 		q := h.all[0]
 		switch i, ok := c.next(q); {
 		case !ok:
-			heap.Pop(h)
+			h.pop()
 		case c.burst && c.overBurst(q, i):
 			q.at--
-			heap.Pop(h)
+			h.pop()
 			c.later = append(c.later, q)
 		default:
 			c.serve(h, q, i)
-			heap.Fix(h, 0)
+			h.sink(0)
 		}
 	}
 }
@@ -294,7 +283,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	k := &c.Candidates[i]
 	if k.Running {
 		q.running--
-		if c.board.Renew(k.Key) {
+		if c.board.Renew(k.Case) {
 			c.settled[i] = true
 			c.choice.Renewed = append(c.choice.Renewed, i)
 			c.choice.Passed[i] = Passed{}
@@ -305,16 +294,16 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 		c.choice.Passed[i].Code = cluster.BecauseNotice
 		return
 	}
-	displace, rank := anyone, rankAny
+	displace, spares := ofAnybody, 0
 	switch {
 	case !c.burst || k.Humble:
-		displace, rank = nil, rankIdle
+		displace = ofNobody
 	case q.holding() && !h.leads(q):
-		displace, rank = c.ownedBy(q.tenant), rankOwn+2*q.tenant
+		displace = ofOwner + q.tenant
 	case c.Keeps(q.tenant, q.pool):
-		displace, rank = c.noLarger(k), rankOwn+2*q.tenant+1
+		spares = 1 + q.tenant
 	}
-	if g, ok := c.try(i, k.Shape, q.pool, displace, rank); ok {
+	if g, ok := c.try(i, k.Shape, q.pool, displace, spares); ok {
 		c.charge(q, k.GPUs, g.End.Sub(g.At))
 		return
 	}
@@ -358,17 +347,17 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 }
 
 // try looks for GPUs and takes them.
-func (c *chooser) try(i, shape, pool int, displace func(cluster.JobKey) bool, rank int) (Grant, bool) {
+func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	most := -1
 	if c.Settings.MaxReclaims > 0 && c.reclaims > 0 {
 		// The first gang of a round may displace as many as it needs, else a
 		// large one would never get anything.
 		if most = c.Settings.MaxReclaims - c.reclaims; most <= 0 {
-			displace, rank = nil, rankIdle
+			displace = ofNobody
 		}
 	}
 	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: Next(c.Now, c.Settings),
-		Displace: displace, Rank: rank, Most: most})
+		Displace: displace, Spares: spares, Most: most})
 	if !ok {
 		return Grant{}, false
 	}
@@ -409,7 +398,7 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 		return 0
 	}
 	// Claims keep off what ends after them, so nothing keeps off what has ended.
-	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Rank: rankIdle, Most: -1})
+	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Displace: ofNobody, Most: -1})
 	if !ok {
 		return 0
 	}
@@ -442,13 +431,12 @@ func cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
 // LastFirst gives the running candidates by their place in the line: who would be
 // served first if every candidate fitted, each charged to its tenant in turn.
 // Those at the end are displaced first.
-func LastFirst(in *Input) []cluster.JobKey {
+func LastFirst(in *Input) []int {
 	type place struct {
-		key    cluster.JobKey
-		behind cluster.Span
-		tenant int
+		candidate, tenant, at int // at: among all, before they are sorted
+		behind                cluster.Span
 	}
-	var all []place
+	all := make([]place, 0, len(in.Candidates))
 	for t := range in.Tenants {
 		charged := make([]cluster.Span, len(in.Tenants[t].Shares)) // by pool
 		for _, i := range in.Tenants[t].Jobs {
@@ -456,27 +444,26 @@ func LastFirst(in *Input) []cluster.JobKey {
 			for n, p := range k.Pools {
 				share := &in.Tenants[t].Shares[p]
 				if k.Running && n == 0 {
-					all = append(all, place{k.Key, share.Behind - charged[p], t})
+					all = append(all, place{i, t, len(all), share.Behind - charged[p]})
 				}
 				charged[p] += cost(share.Entitlement, k.GPUs, in.Settings.Term)
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b place) int {
-		return cmp.Or(cmp.Compare(b.behind, a.behind), cmp.Compare(a.tenant, b.tenant))
+	slices.SortFunc(all, func(a, b place) int {
+		switch {
+		case a.behind != b.behind:
+			return cmp.Compare(b.behind, a.behind)
+		case a.tenant != b.tenant:
+			return cmp.Compare(a.tenant, b.tenant)
+		}
+		return cmp.Compare(a.at, b.at)
 	})
-	keys := make([]cluster.JobKey, len(all))
-	for i := range all {
-		keys[i] = all[i].key
+	line := make([]int, len(all))
+	for at := range all {
+		line[at] = all[at].candidate
 	}
-	return keys
-}
-
-func (c *chooser) ownedBy(tenant int) func(cluster.JobKey) bool {
-	return func(key cluster.JobKey) bool {
-		i, ok := c.running[key]
-		return !ok || c.Candidates[i].Tenant == tenant
-	}
+	return line
 }
 
 // Keeps tells whether a tenant is so far behind in a pool, by more than a term, that
@@ -484,12 +471,4 @@ func (c *chooser) ownedBy(tenant int) func(cluster.JobKey) bool {
 // smaller one, while others hold what it is due.
 func (in *Input) Keeps(tenant, pool int) bool {
 	return in.Tenants[tenant].Shares[pool].Behind > in.Settings.Term
-}
-
-// noLarger keeps the larger gangs of a job's tenant from being displaced for it.
-func (c *chooser) noLarger(k *Candidate) func(cluster.JobKey) bool {
-	return func(key cluster.JobKey) bool {
-		i, ok := c.running[key]
-		return !ok || c.Candidates[i].Tenant != k.Tenant || c.Candidates[i].GPUs <= k.GPUs
-	}
 }

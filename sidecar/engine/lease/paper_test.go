@@ -88,21 +88,22 @@ func allocateJob(tenants []paperTenant, jobs []paperJob, free int, lease int64) 
 // machine is one node: the simplest board there is.
 type machine struct {
 	idle int
-	soft map[cluster.JobKey]int // GPUs of leases that end
-	line []cluster.JobKey       // those leases, least deserving last
+	soft map[int]int // GPUs of leases that end
+	of   map[int]int // their tenants
+	line []int       // those leases, least deserving last
 }
 
 func (m *machine) Fit(a Ask) (Placement, bool) {
 	if a.Shape <= m.idle {
 		return Placement{Nodes: []cluster.Holding{{Node: "n", GPUs: a.Shape}}, At: a.Now}, true
 	}
-	if a.Displace == nil {
+	if a.Displace == ofNobody {
 		return Placement{}, false
 	}
 	p := Placement{Nodes: []cluster.Holding{{Node: "n", GPUs: a.Shape}}, At: a.Now}
 	free := m.idle
 	for _, key := range slices.Backward(m.line) {
-		if gpus, ok := m.soft[key]; ok && a.Displace(key) {
+		if gpus, ok := m.soft[key]; ok && (a.Displace == ofAnybody || a.Displace == ofOwner+m.of[key]) {
 			p.Displaced = append(p.Displaced, key)
 			if free += gpus; free >= a.Shape {
 				return p, a.Most < 0 || len(p.Displaced) <= a.Most
@@ -120,7 +121,7 @@ func (m *machine) Take(p Placement) {
 	m.idle -= p.Nodes[0].GPUs
 }
 
-func (m *machine) Renew(key cluster.JobKey) bool {
+func (m *machine) Renew(key int) bool {
 	_, ok := m.soft[key]
 	delete(m.soft, key)
 	return ok
@@ -159,7 +160,7 @@ func (c *contest) paper() []int {
 // ours gives the jobs that Choose selects.
 func (c *contest) ours() []int {
 	in := Input{Now: now, Settings: settings()}
-	m := &machine{idle: c.free, soft: map[cluster.JobKey]int{}}
+	m := &machine{idle: c.free, soft: map[int]int{}, of: map[int]int{}}
 	for i, job := range c.jobs {
 		k := Candidate{Case: i, Key: cluster.JobKey(i + 1), Tenant: job.tenant, Pools: []int{0}, Shape: job.demand,
 			GPUs: job.demand, Running: c.running[i], Rho: cluster.Rho(job.rho)}
@@ -178,10 +179,10 @@ func (c *contest) ours() []int {
 		Order(in.Candidates, t.Jobs, 0)
 		in.Tenants = append(in.Tenants, t)
 	}
-	for _, key := range LastFirst(&in) {
-		m.line = append(m.line, key)
-		gpus := in.Candidates[key-1].GPUs
-		m.soft[key] = gpus
+	for _, i := range LastFirst(&in) {
+		m.line = append(m.line, i)
+		gpus := in.Candidates[i].GPUs
+		m.soft[i], m.of[i] = gpus, in.Candidates[i].Tenant
 		m.idle -= gpus
 	}
 	choice := Choose(in, m, 1)

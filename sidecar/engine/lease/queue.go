@@ -2,7 +2,6 @@ package lease
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -36,44 +35,66 @@ type Candidate struct {
 // runs, then to the one that has waited longest. New ones beyond newGPUs are
 // ordered by Aged like the rest.
 func Order(cs []Candidate, jobs []int, newGPUs int) {
-	sorted := func() { slices.SortFunc(jobs, func(i, j int) int { return compare(&cs[i], &cs[j]) }) }
-	sorted()
+	line := make([]turn, len(jobs))
+	for at, i := range jobs {
+		line[at] = turnOf(&cs[i], i)
+	}
+	slices.SortFunc(line, turn.compare)
 	used, over := 0, false
-	for _, i := range jobs {
-		if !cs[i].New {
+	for at := range line {
+		k := &cs[line[at].candidate]
+		if !k.New {
 			continue
 		}
-		if used > 0 && used+cs[i].GPUs > newGPUs {
-			cs[i].New, cs[i].Rho, over = false, cs[i].Aged, true
+		if used > 0 && used+k.GPUs > newGPUs {
+			k.New, k.Rho, over = false, k.Aged, true
+			line[at] = turnOf(k, line[at].candidate)
 		}
-		used += cs[i].GPUs
+		used += k.GPUs
 	}
 	if over {
-		sorted()
+		slices.SortFunc(line, turn.compare)
+	}
+	for at := range line {
+		jobs[at] = line[at].candidate
 	}
 }
 
-func compare(a, b *Candidate) int {
-	switch {
-	case a.Urgent != b.Urgent:
-		return first(a.Urgent)
-	case a.New != b.New:
-		return first(a.New)
-	case a.Rho != b.Rho:
-		return cmp.Compare(a.Rho, b.Rho)
-	case a.Running != b.Running:
-		return first(a.Running)
-	case a.First != b.First:
-		return cmp.Compare(a.First, b.First)
-	}
-	return cmp.Compare(a.Key, b.Key)
+// turn is what decides a candidate's turn within its tenant, small enough to sort.
+type turn struct {
+	rho       cluster.Rho
+	first     cluster.Instant
+	key       cluster.JobKey
+	candidate int
+	class     int8 // urgent and new ones first
+	waits     int8 // 0 = it runs
 }
 
-func first(a bool) int {
-	if a {
-		return -1
+func turnOf(k *Candidate, candidate int) turn {
+	return turn{class: 2*last(k.Urgent) + last(k.New), rho: k.Rho, waits: last(k.Running),
+		first: k.First, key: k.Key, candidate: candidate}
+}
+
+// last gives 0 for what goes first, 1 for the rest.
+func last(first bool) int8 {
+	if first {
+		return 0
 	}
 	return 1
+}
+
+func (a turn) compare(b turn) int {
+	switch {
+	case a.class != b.class:
+		return cmp.Compare(a.class, b.class)
+	case a.rho != b.rho:
+		return cmp.Compare(a.rho, b.rho)
+	case a.waits != b.waits:
+		return cmp.Compare(a.waits, b.waits)
+	case a.first != b.first:
+		return cmp.Compare(a.first, b.first)
+	}
+	return cmp.Compare(a.key, b.key)
 }
 
 // queue is the candidates of one tenant in one pool, in their order.
@@ -87,7 +108,6 @@ type queue struct {
 	behind       cluster.Span
 	entitled     cluster.MicroGPU
 	holds        int // GPUs that the tenant holds in this pool
-	index        int // in the heap
 }
 
 // holding tells whether the queue still has running jobs to decide on.
@@ -99,6 +119,14 @@ func (q *queue) holding() bool { return q.running > 0 }
 type queues struct {
 	all       []*queue
 	threshold cluster.Span
+}
+
+func newQueues(all []*queue, threshold cluster.Span) *queues {
+	h := &queues{all: all, threshold: threshold}
+	for i := len(all)/2 - 1; i >= 0; i-- {
+		h.sink(i)
+	}
+	return h
 }
 
 func (h *queues) key(q *queue) cluster.Span {
@@ -124,9 +152,8 @@ func (h *queues) leads(q *queue) bool {
 	return true
 }
 
-func (h *queues) Len() int { return len(h.all) }
-func (h *queues) Less(i, j int) bool {
-	a, b := h.all[i], h.all[j]
+// before tells whether a queue is served before another.
+func (h *queues) before(a, b *queue) bool {
 	if a.boost != b.boost {
 		return a.boost
 	}
@@ -141,19 +168,29 @@ func (h *queues) Less(i, j int) bool {
 	}
 	return a.pool < b.pool
 }
-func (h *queues) Swap(i, j int) {
-	h.all[i], h.all[j] = h.all[j], h.all[i]
-	h.all[i].index, h.all[j].index = i, j
-}
-func (h *queues) Push(x any) {
-	q := x.(*queue)
-	q.index = len(h.all)
-	h.all = append(h.all, q)
-}
-func (h *queues) Pop() any {
-	q := h.all[len(h.all)-1]
-	h.all = h.all[:len(h.all)-1]
-	return q
+
+// sink puts the queue at i, which may have been served, back into the heap's order.
+func (h *queues) sink(i int) {
+	for {
+		next := 2*i + 1
+		if next >= len(h.all) {
+			return
+		}
+		if next+1 < len(h.all) && h.before(h.all[next+1], h.all[next]) {
+			next++
+		}
+		if !h.before(h.all[next], h.all[i]) {
+			return
+		}
+		h.all[i], h.all[next] = h.all[next], h.all[i]
+		i = next
+	}
 }
 
-var _ heap.Interface = (*queues)(nil)
+// pop takes the first queue off the heap.
+func (h *queues) pop() {
+	n := len(h.all) - 1
+	h.all[0] = h.all[n]
+	h.all = h.all[:n]
+	h.sink(0)
+}

@@ -12,8 +12,8 @@ import (
 // case its lease, or nil, and the leases that ended. records are the cases' and
 // are changed in place where a grant failed.
 func Reconcile(s *cluster.Snapshot, records []cluster.Record) (byCase []*cluster.Lease, ended []cluster.Lease) {
-	byCase = make([]*cluster.Lease, len(s.Cases))
-	leases := make([]cluster.Lease, 0, len(s.Cases)) // never grows: pointers into it stay good
+	leases := make([]cluster.Lease, 0, len(s.Leases)+8)
+	of := make([]int, 0, len(s.Leases)+8) // the case of each
 	k := 0
 	for i := range s.Cases {
 		c := &s.Cases[i]
@@ -34,9 +34,12 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record) (byCase []*cluster
 			l, ok = adopt(c, &records[i], s)
 		}
 		if ok {
-			leases = append(leases, l)
-			byCase[i] = &leases[len(leases)-1]
+			leases, of = append(leases, l), append(of, i)
 		}
+	}
+	byCase = make([]*cluster.Lease, len(s.Cases))
+	for k, i := range of {
+		byCase[i] = &leases[k]
 	}
 	for ; k < len(s.Leases); k++ {
 		ended = append(ended, end(s.Leases[k], s.Now, "lost"))

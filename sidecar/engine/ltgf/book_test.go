@@ -74,7 +74,7 @@ func (b *book) due(quota cluster.MicroGPU, cases ...cluster.Case) {
 		records[i] = b.s.Cases[i].Record
 		claimants = append(claimants, Claimant{Case: i, GPUs: b.s.Cases[i].Job.Request.GPUs, Weight: 1000, Pools: []int{0}})
 	}
-	Due(&b.s.Ledger, records, map[string][]Claimant{"t": claimants})
+	Due(&b.s.Ledger, records, [][]Claimant{claimants})
 	for i := range records {
 		b.s.Cases[i].Record = records[i]
 	}

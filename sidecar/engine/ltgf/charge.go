@@ -16,48 +16,42 @@ func Charge(s *cluster.Snapshot) (cluster.Ledger, []cluster.Record) {
 	attempts := attemptsByCase(s)
 	leases := s.Leases
 	for i := range s.Cases {
-		c := &s.Cases[i]
-		r := c.Record
+		c, r := &s.Cases[i], &records[i]
+		*r = c.Record
 		for len(leases) > 0 && leases[0].Job < r.Key {
 			leases = leases[1:]
 		}
-		var l cluster.Lease
+		l := &noLease
 		if len(leases) > 0 && leases[0].Job == r.Key {
-			l = leases[0]
+			l = &leases[0]
 		}
-		b.chargeJob(&r, c, &l, attempts[i])
-		b.accrueJob(&r, c)
-		records[i] = r
+		b.chargeJob(r, c, l, attempts[i])
+		b.accrueJob(r, c)
 	}
 	return b.close(), records
 }
+
+// noLease stands for the lease of a job that has none; nobody changes it.
+var noLease cluster.Lease
 
 // books is the ledger while it is being brought up to date.
 type books struct {
 	from, now cluster.Instant
 	settings  *cluster.Settings
 	ledger    cluster.Ledger
-	byPool    map[string]*cluster.PoolAccount
-	byTenant  map[tenantPool]*cluster.TenantPool
-	used      map[tenantPool]cluster.GPUTime
-	pool      map[string]spent
-	onBad     map[string]cluster.GPUTime
+	tenantAt  map[string]int    // the first row of each tenant, one a pool
+	used      []cluster.GPUTime // by row
+	pools     []spent           // by pool
 	badNode   map[string]bool
 }
 
-type tenantPool struct{ tenant, pool string }
-
 // spent is where a pool's GPU time went since the last look.
-type spent struct{ tenants, untouchable, overhead cluster.GPUTime }
+type spent struct{ tenants, untouchable, overhead, onBad cluster.GPUTime }
 
 func openBooks(s *cluster.Snapshot) *books {
 	b := &books{
 		from: s.Ledger.At, now: s.Now, settings: &s.Settings,
-		byPool:   map[string]*cluster.PoolAccount{},
-		byTenant: map[tenantPool]*cluster.TenantPool{},
-		used:     map[tenantPool]cluster.GPUTime{},
-		pool:     map[string]spent{},
-		onBad:    map[string]cluster.GPUTime{},
+		tenantAt: map[string]int{},
 		badNode:  map[string]bool{},
 	}
 	if b.from == 0 || b.from > b.now {
@@ -74,16 +68,29 @@ func openBooks(s *cluster.Snapshot) *books {
 		Pools:   append([]cluster.PoolAccount(nil), s.Ledger.Pools...),
 	}
 	b.addMissing(s)
-	for i := range b.ledger.Pools {
-		b.byPool[b.ledger.Pools[i].Pool] = &b.ledger.Pools[i]
-	}
+	b.used = make([]cluster.GPUTime, len(b.ledger.Tenants))
+	b.pools = make([]spent, len(b.ledger.Pools))
 	for i := range b.ledger.Tenants {
 		t := &b.ledger.Tenants[i]
 		t.Buckets = append([]cluster.Bucket(nil), t.Buckets...)
-		b.byTenant[tenantPool{t.Tenant, t.Pool}] = t
+		if i%len(b.pools) == 0 {
+			b.tenantAt[t.Tenant] = i
+		}
 	}
 	return b
 }
+
+// pool gives the index of a GPU model, or -1 of one that no node was ever seen with.
+func (b *books) pool(model string) int {
+	for p := range b.ledger.Pools {
+		if b.ledger.Pools[p].Pool == model {
+			return p
+		}
+	}
+	return -1
+}
+
+type tenantPool struct{ tenant, pool string }
 
 // addMissing opens an account for every pool, and for every tenant in every
 // pool, also for tenants that left: their time stays on the books.
@@ -167,7 +174,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		if r.State != cluster.Completing { // started and requeued between two looks
 			since = max(since, j.Start)
 		}
-		b.overhead(c, held(j.Holds), since)
+		b.overhead(c, held(j.Holds, nil), since)
 	}
 	switch {
 	case c.Gone:
@@ -177,14 +184,14 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		}
 		suspended := max(j.Suspend-r.Suspend, 0)
 		r.Suspend = j.Suspend
-		b.charge(r, c, held(j.Holds), j.Start, b.now, suspended)
-		r.Held = held(j.Holds)
+		r.Held = held(j.Holds, r.Held)
+		b.charge(r, c, r.Held, j.Start, b.now, suspended)
 	case unseen: // Slurm forgets first what it held, but we know what it was granted
 		holds := j.Holds
 		if len(holds) == 0 {
 			holds = l.Nodes
 		}
-		b.charge(r, c, held(holds), j.Start, j.End, j.Suspend)
+		b.charge(r, c, held(holds, nil), j.Start, j.End, j.Suspend)
 	}
 	r.ChargedTo, r.Reclaimed = b.now, 0
 	r.State, r.Restarts, r.Submit = j.State, j.Restarts, j.Submit
@@ -236,23 +243,35 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, 
 	suspended = min(suspended, span)
 	for _, g := range gpus {
 		ran, idle := cluster.Times(g.Count, span-suspended), cluster.Times(g.Count, suspended)
-		p := b.pool[g.Model]
-		p.overhead += idle
-		if r.Tenant == "" {
-			p.untouchable += ran
-		} else {
-			p.tenants += ran
-			b.used[tenantPool{r.Tenant, g.Model}] += ran
-		}
-		b.pool[g.Model] = p
 		r.Alloc += ran
+		p := b.pool(g.Model)
+		if p < 0 {
+			continue
+		}
+		b.pools[p].overhead += idle
+		if r.Tenant == "" {
+			b.pools[p].untouchable += ran
+			continue
+		}
+		b.pools[p].tenants += ran
+		if first, ok := b.tenantAt[r.Tenant]; ok {
+			b.used[first+p] += ran
+		}
+	}
+	b.chargeBad(c, span)
+	r.ChargedTo = end
+}
+
+// chargeBad notes what a job held on bad nodes: it is not idle there.
+func (b *books) chargeBad(c *cluster.Case, span cluster.Span) {
+	if len(b.badNode) == 0 {
+		return
 	}
 	for _, h := range c.Job.Holds {
-		if b.badNode[h.Node] {
-			b.onBad[h.Model] += cluster.Times(h.GPUs, span)
+		if p := b.pool(h.Model); p >= 0 && b.badNode[h.Node] {
+			b.pools[p].onBad += cluster.Times(h.GPUs, span)
 		}
 	}
-	r.ChargedTo = end
 }
 
 // overhead books the GPUs of a job that cleans up: nobody can use them.
@@ -262,15 +281,11 @@ func (b *books) overhead(c *cluster.Case, gpus []cluster.GPUs, since cluster.Ins
 		return
 	}
 	for _, g := range gpus {
-		p := b.pool[g.Model]
-		p.overhead += cluster.Times(g.Count, span)
-		b.pool[g.Model] = p
-	}
-	for _, h := range c.Job.Holds {
-		if b.badNode[h.Node] {
-			b.onBad[h.Model] += cluster.Times(h.GPUs, span)
+		if p := b.pool(g.Model); p >= 0 {
+			b.pools[p].overhead += cluster.Times(g.Count, span)
 		}
 	}
+	b.chargeBad(c, span)
 }
 
 // accrueJob adds what the job was due since the last look (eq. 14).
@@ -295,7 +310,7 @@ func (b *books) close() cluster.Ledger {
 	dt := b.now.Sub(b.from)
 	for i := range b.ledger.Tenants {
 		t := &b.ledger.Tenants[i]
-		used := b.used[tenantPool{t.Tenant, t.Pool}]
+		used := b.used[i]
 		var due, select_ cluster.GPUTime
 		due, t.DueCarry = cluster.Accrue(min(t.Entitlement, t.Demand), dt, t.DueCarry) // eq. 8, 9
 		t.Alloc += used
@@ -314,21 +329,25 @@ func (b *books) close() cluster.Ledger {
 	for i := range b.ledger.Pools {
 		p := &b.ledger.Pools[i]
 		all := cluster.Times(p.GPUs, dt)
-		sp := b.pool[p.Pool]
+		sp := &b.pools[i]
 		p.Capacity += all
 		p.Tenants += sp.tenants
 		p.Untouchable += sp.untouchable
 		p.Overhead += sp.overhead
 		rest := all - sp.tenants - sp.untouchable - sp.overhead
-		bad := min(max(cluster.Times(p.BadGPUs, dt)-b.onBad[p.Pool], 0), max(rest, 0))
+		bad := min(max(cluster.Times(p.BadGPUs, dt)-sp.onBad, 0), max(rest, 0))
 		p.Bad += bad
 		p.Idle += rest - bad
 	}
 	return b.ledger
 }
 
-// held sums a job's holdings by model, in order of model.
-func held(holds []cluster.Holding) []cluster.GPUs {
+// held sums a job's holdings by model, in order of model. Mostly that is what it
+// held before: then was is handed on.
+func held(holds []cluster.Holding, was []cluster.GPUs) []cluster.GPUs {
+	if len(was) == 1 && sum(holds, was[0].Model) == was[0].Count {
+		return was
+	}
 	var out []cluster.GPUs
 next:
 	for _, h := range holds {
@@ -345,6 +364,18 @@ next:
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Model < out[j].Model })
 	return out
+}
+
+// sum gives the GPUs of holdings that are all of one model, or -1.
+func sum(holds []cluster.Holding, model string) int {
+	n := 0
+	for i := range holds {
+		if holds[i].Model != model {
+			return -1
+		}
+		n += holds[i].GPUs
+	}
+	return n
 }
 
 // attemptsByCase hands every attempt of the history to the job that it belongs

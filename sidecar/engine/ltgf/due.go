@@ -21,8 +21,8 @@ type Claimant struct {
 // its tenant has most room left, so each GPU of demand counts once. The
 // ledger's entitlements must be set; ledger and records are changed in place.
 //
-// claimants are by tenant: jobs that run first, then by key.
-func Due(l *cluster.Ledger, records []cluster.Record, byTenant map[string][]Claimant) {
+// claimants are by tenant, in the ledger's order: jobs that run first, then by key.
+func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant) {
 	for i := range l.Tenants {
 		l.Tenants[i].Demand = 0
 	}
@@ -30,8 +30,8 @@ func Due(l *cluster.Ledger, records []cluster.Record, byTenant map[string][]Clai
 		records[i].DueRate = 0
 	}
 	npools := len(l.Pools)
-	for start := 0; start+npools <= len(l.Tenants) && npools > 0; start += npools {
-		dueOfTenant(l.Tenants[start:start+npools], records, byTenant[l.Tenants[start].Tenant])
+	for t, claimants := range byTenant {
+		dueOfTenant(l.Tenants[t*npools:(t+1)*npools], records, claimants)
 	}
 }
 

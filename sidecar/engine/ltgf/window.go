@@ -55,6 +55,10 @@ func part(g cluster.GPUTime, n, all cluster.Instant) cluster.GPUTime {
 func Rho(t *cluster.TenantPool, now cluster.Instant, halfLife cluster.Span) cluster.Rho {
 	var alloc, due cluster.GPUTime
 	for _, b := range t.Buckets {
+		if halfLife <= 0 {
+			alloc, due = alloc+b.Alloc, due+b.Due
+			continue
+		}
 		w := weight(now.Sub(b.Start), halfLife)
 		alloc += cluster.GPUTime(cluster.MulDiv(int64(b.Alloc), w, weightOne))
 		due += cluster.GPUTime(cluster.MulDiv(int64(b.Due), w, weightOne))
@@ -66,8 +70,5 @@ const weightOne = 1 << 30
 
 // weight gives 2^(-age/halfLife) in units of 1/weightOne.
 func weight(age, halfLife cluster.Span) int64 {
-	if halfLife <= 0 {
-		return weightOne
-	}
 	return int64(math.Round(weightOne * math.Exp2(-float64(age)/float64(halfLife))))
 }

@@ -1,48 +1,35 @@
 package place
 
 import (
-	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Board is the cluster while one round is decided.
+// Board is the cluster while one question is decided: could it ever, who gets
+// what, what to keep for whom. Leases on it that may end are known by small
+// numbers that the caller gives them.
 type Board struct {
-	now    cluster.Instant
-	pools  []string
-	nodes  []node
-	slots  []slot
-	byName map[string]int
-	byPool [][]int    // slots of each pool, by node
-	avail  [][]bitset // avail[pool][k]: slots with k GPUs idle or soft; index into byPool
-	idle   [][]bitset // idle[pool][k]: slots with k GPUs idle
-	most   []int      // most GPUs of a node, by pool
-	free   []int      // idle GPUs, by pool
-	softs  map[cluster.JobKey]*soft
-	shapes map[shapeKey]int
-	specs  []spec
-	failed map[attempt]bool
-	parts  map[string]uint64
-	limits bool // time limits matter: something lies ahead on some node
+	*Site
+	reserved bool // reservations count
+	nodes    []node
+	slots    []slot
+	avail    []bitsets // avail[pool][k]: slots with k GPUs idle or soft; index into byPool
+	idle     []bitsets // idle[pool][k]: slots with k GPUs idle
+	free     []int     // idle GPUs, by pool
+	softs    []*soft   // by number; nil = none
+	spare    []soft    // to make the next ones of
+	failed   map[attempt]bool
 }
 
 // node is what the slots of one machine share.
 type node struct {
-	name       string
-	all        part
-	cpus       int // free
-	memory     int64
-	parts      uint64 // a bit for each partition
-	partitions []string
-	features   []string
-	shut       bool // nothing can be granted here
-	slots      []int
-	windows    []window
-	claimed    cluster.Instant // new leases must end by then; 0 = no claim
-	later      part            // what displaced leases will free at freeAt
-	freeAt     cluster.Instant
+	free    part
+	shut    bool            // nothing can be granted here
+	claimed cluster.Instant // new leases must end by then; 0 = no claim
+	later   part            // what displaced leases will free at freeAt
+	freeAt  cluster.Instant
 }
 
 // part is CPUs and memory of a node.
@@ -56,27 +43,50 @@ var none part
 func (p part) plus(o part) part { return part{p.cpus + o.cpus, p.memory + o.memory} }
 func (p part) less(o part) part { return part{p.cpus - o.cpus, p.memory - o.memory} }
 
-// window is a time at which a reservation keeps others off a node.
-type window struct {
-	start, end cluster.Instant
-	accounts   []string
-	users      []string
-}
-
 // slot is the GPUs of one model on one node.
 type slot struct {
-	node, pool, at    int // at: index into byPool[pool]
+	node, pool, at    int  // at: index into byPool[pool]
+	open              bool // its node is not shut
 	total, idle, soft int
 	later             int     // idle only once displaced leases have ended
 	held              []*soft // soft leases here, by lastFirst
+	owners            uint64  // ownerBit of every lease that is or was here
+}
+
+// ownerBit gives the bit of an owner, which others share where there are many.
+func ownerBit(owner int) uint64 { return 1 << ((owner + 1) % 64) }
+
+// mayHaveOf tells whether a slot may hold a lease of those that may be displaced: where
+// it does not, there is no need to look at every lease.
+func (l *slot) mayHaveOf(displace int) bool {
+	return displace == Anybodys || l.owners&(ownerBit(displace-Own)|ownerBit(noOwner)) != 0
 }
 
 // soft is a lease that may be displaced.
 type soft struct {
-	key   cluster.JobKey
+	who   int
+	owner int
 	rank  int // place in the queue: higher = displaced first
 	end   cluster.Instant
 	holds []hold
+	one   [1]hold // room for holds: most leases are on one node
+}
+
+// gpus gives how many GPUs a lease is of.
+func (f *soft) gpus() int {
+	n := 0
+	for i := range f.holds {
+		n += f.holds[i].gpus
+	}
+	return n
+}
+
+// noOwner is the owner of leases that anybody may displace who may displace any.
+const noOwner = -1
+
+// isOf tells whether a lease is one of those that may be displaced.
+func (f *soft) isOf(displace int) bool {
+	return displace == Anybodys || f.owner == noOwner || f.owner == displace-Own
 }
 
 type hold struct {
@@ -84,89 +94,53 @@ type hold struct {
 	part
 }
 
-// New builds a board on which everything is idle. pools are the GPU models in
-// the order of the indices by which they are asked for.
-func New(pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant) *Board {
+// attempt is something that has been tried: a shape in a pool for a lease that
+// ends at end, with what it was allowed to displace.
+type attempt struct {
+	shape, pool, displace, spares int
+	end                           cluster.Instant
+}
+
+// View says what keeps jobs off nodes on a board, besides nodes being bad.
+type View struct {
+	Busy     bool // nodes where nothing can be granted for the moment
+	Reserved bool // other people's reservations
+}
+
+// Board makes a board on which everything is idle.
+func (t *Site) Board(v View) *Board {
 	b := &Board{
-		now:    now,
-		byName: make(map[string]int, len(nodes)),
-		softs:  map[cluster.JobKey]*soft{},
-		shapes: map[shapeKey]int{},
-		failed: map[attempt]bool{},
-		parts:  map[string]uint64{},
-		pools:  pools,
-		byPool: make([][]int, len(pools)),
-		most:   make([]int, len(pools)),
-		free:   make([]int, len(pools)),
+		Site:     t,
+		reserved: v.Reserved,
+		nodes:    slices.Clone(t.nodes),
+		slots:    slices.Clone(t.slots),
+		avail:    make([]bitsets, len(t.pools)),
+		idle:     make([]bitsets, len(t.pools)),
+		free:     make([]int, len(t.pools)),
+		failed:   map[attempt]bool{},
 	}
-	b.nodes = make([]node, len(nodes))
-	for i := range nodes {
-		b.addNode(i, &nodes[i])
+	for i := range b.nodes {
+		m := &t.machines[i]
+		b.nodes[i].shut = m.bad || v.Busy && m.busy
+		for s := m.first; s < m.last; s++ {
+			b.slots[s].open = !b.nodes[i].shut
+		}
 	}
-	for p := range b.pools {
+	for p := range t.pools {
 		b.index(p)
-	}
-	for i := range reservations {
-		b.reserve(&reservations[i], now)
 	}
 	return b
 }
 
-func (b *Board) addNode(i int, n *cluster.Node) {
-	b.byName[n.Name] = i
-	d := &b.nodes[i]
-	*d = node{name: n.Name, all: part{n.CPUs, n.MemoryMB}, cpus: n.CPUs, memory: n.MemoryMB,
-		partitions: n.Partitions, features: n.Features, shut: n.Bad != "" || n.Busy != ""}
-	for _, p := range n.Partitions {
-		d.parts |= b.partition(p)
-	}
-	for _, g := range n.GPUs {
-		p := slices.Index(b.pools, g.Model)
-		if p < 0 {
-			continue
-		}
-		d.slots = append(d.slots, len(b.slots))
-		b.slots = append(b.slots, slot{node: i, pool: p, at: len(b.byPool[p]), total: g.Count, idle: g.Count})
-		b.byPool[p] = append(b.byPool[p], len(b.slots)-1)
-		b.most[p] = max(b.most[p], g.Count)
-	}
-}
-
-// lastPartition is the bit that all partitions from the 64th on share.
-const lastPartition uint64 = 1 << 63
-
-// partition gives the bit of a partition.
-func (b *Board) partition(name string) uint64 {
-	bit, ok := b.parts[name]
-	if !ok {
-		bit = 1 << min(len(b.parts), 63)
-		b.parts[name] = bit
-	}
-	return bit
-}
-
 func (b *Board) index(p int) {
 	n := len(b.byPool[p])
-	b.avail = append(b.avail, newBitsets(b.most[p]+1, n))
-	b.idle = append(b.idle, newBitsets(b.most[p]+1, n))
+	b.avail[p] = newBitsets(b.most[p]+1, n)
+	b.idle[p] = newBitsets(b.most[p]+1, n)
 	for at, s := range b.byPool[p] {
-		if !b.nodes[b.slots[s].node].shut {
+		if b.slots[s].open {
 			b.avail[p][b.slots[s].idle].set(at)
 			b.idle[p][b.slots[s].idle].set(at)
 			b.free[p] += b.slots[s].idle
-		}
-	}
-}
-
-func (b *Board) reserve(r *cluster.Reservation, now cluster.Instant) {
-	if r.Ours || r.End > 0 && r.End <= now {
-		return
-	}
-	w := window{start: r.Start, end: r.End, accounts: r.Accounts, users: r.Users}
-	for _, name := range r.Nodes {
-		if i, ok := b.byName[name]; ok {
-			b.nodes[i].windows = append(b.nodes[i].windows, w)
-			b.limits = true
 		}
 	}
 }
@@ -182,26 +156,32 @@ func (b *Board) Hold(holds []cluster.Holding) {
 		if !ok {
 			continue
 		}
-		b.nodes[n].cpus -= h.CPUs
-		b.nodes[n].memory -= h.MemoryMB
+		b.nodes[n].free = b.nodes[n].free.less(part{h.CPUs, h.MemoryMB})
 		if s := b.slotOf(n, h.Model); s >= 0 {
 			b.shift(s, -h.GPUs, 0)
 		}
 	}
 }
 
-// Soften puts a lease that may end on the board. rank is its place in the queue,
-// end when its GPUs are free if it is displaced.
-func (b *Board) Soften(key cluster.JobKey, rank int, end cluster.Instant, holds []cluster.Holding) {
-	f := &soft{key: key, rank: rank, end: end}
+// Await makes room for soft leases with numbers below n.
+func (b *Board) Await(n int) {
+	b.softs = append(b.softs, make([]*soft, max(n-len(b.softs), 0))...)
+}
+
+// Soften puts a lease that may end on the board. owner is a number of the caller's, -1
+// for none; rank is the lease's place in the queue, end when its GPUs are free if it is
+// displaced.
+func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluster.Holding) {
+	f := b.newSoft()
+	f.who, f.owner, f.rank, f.end, f.holds = who, owner, rank, end, f.one[:0]
 	for i := range holds {
 		h := &holds[i]
 		n, ok := b.byName[h.Node]
 		if !ok {
 			continue
 		}
-		b.nodes[n].cpus -= h.CPUs
-		b.nodes[n].memory -= h.MemoryMB
+		size := part{h.CPUs, h.MemoryMB}
+		b.nodes[n].free = b.nodes[n].free.less(size)
 		s := b.slotOf(n, h.Model)
 		if s < 0 {
 			continue
@@ -209,48 +189,56 @@ func (b *Board) Soften(key cluster.JobKey, rank int, end cluster.Instant, holds 
 		b.shift(s, -h.GPUs, h.GPUs)
 		at, _ := slices.BinarySearchFunc(b.slots[s].held, f, lastFirst)
 		b.slots[s].held = slices.Insert(b.slots[s].held, at, f)
-		f.holds = append(f.holds, hold{s, h.GPUs, part{h.CPUs, h.MemoryMB}})
+		b.slots[s].owners |= ownerBit(owner)
+		f.holds = append(f.holds, hold{s, h.GPUs, size})
 	}
-	b.softs[key] = f
+	b.Await(who + 1)
+	b.softs[who] = f
+}
+
+// newSoft gives an empty lease; many are made at once.
+func (b *Board) newSoft() *soft {
+	if len(b.spare) == 0 {
+		b.spare = make([]soft, 256)
+	}
+	f := &b.spare[0]
+	b.spare = b.spare[1:]
+	return f
 }
 
 // Renew makes a soft lease fixed where it is. It fails if it was displaced.
-func (b *Board) Renew(key cluster.JobKey) bool {
-	f, ok := b.softs[key]
-	if !ok {
+func (b *Board) Renew(who int) bool {
+	if who >= len(b.softs) || b.softs[who] == nil {
 		return false
 	}
-	for _, h := range f.holds {
+	f := b.softs[who]
+	for i := range f.holds {
+		h := &f.holds[i]
 		b.shift(h.slot, 0, -h.gpus)
 		b.drop(h.slot, f)
 	}
-	delete(b.softs, key)
+	b.softs[who] = nil
 	return true
 }
 
 // displace frees what a soft lease holds.
-func (b *Board) displace(key cluster.JobKey) {
-	f := b.softs[key]
-	for _, h := range f.holds {
+func (b *Board) displace(who int) {
+	f := b.softs[who]
+	for i := range f.holds {
+		h := &f.holds[i]
 		b.shift(h.slot, h.gpus, -h.gpus)
 		b.drop(h.slot, f)
 		n := &b.nodes[b.slots[h.slot].node]
-		n.cpus += h.cpus
-		n.memory += h.memory
+		n.free = n.free.plus(h.part)
 		if f.end > b.now {
 			b.slots[h.slot].later += h.gpus
-			n.later.cpus += h.cpus
-			n.later.memory += h.memory
+			n.later = n.later.plus(h.part)
 			n.freeAt = max(n.freeAt, f.end)
 		}
 	}
-	delete(b.softs, key)
+	b.softs[who] = nil
 	clear(b.failed) // what did not fit may fit now
 }
-
-// MindLimits says that claims will be made: shapes with different time limits then
-// differ. It has to be called before any is registered.
-func (b *Board) MindLimits() { b.limits = true }
 
 // Claim says that new leases on these nodes must end by at, or their jobs' limits.
 func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
@@ -260,15 +248,6 @@ func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 		}
 	}
 	clear(b.failed)
-}
-
-func (b *Board) slotOf(n int, model string) int {
-	for _, s := range b.nodes[n].slots {
-		if b.pools[b.slots[s].pool] == model {
-			return s
-		}
-	}
-	return -1
 }
 
 func (b *Board) drop(s int, f *soft) {
@@ -282,50 +261,19 @@ func (b *Board) drop(s int, f *soft) {
 func (b *Board) shift(s, idle, soft int) {
 	l := &b.slots[s]
 	p := l.pool
-	open := !b.nodes[l.node].shut
-	if open {
-		b.idle[p][b.clamp(p, l.idle)].clear(l.at)
-		b.avail[p][b.clamp(p, l.idle+l.soft)].clear(l.at)
-	}
+	wasIdle, wasAvail := b.clamp(p, l.idle), b.clamp(p, l.idle+l.soft)
 	l.idle += idle
 	l.soft += soft
-	if open {
-		b.free[p] += idle
-		b.idle[p][b.clamp(p, l.idle)].set(l.at)
-		b.avail[p][b.clamp(p, l.idle+l.soft)].set(l.at)
+	if !l.open {
+		return
 	}
+	b.free[p] += idle
+	b.idle[p].move(l.at, wasIdle, b.clamp(p, l.idle))
+	b.avail[p].move(l.at, wasAvail, b.clamp(p, l.idle+l.soft))
 }
 
 // clamp keeps counts in range where Slurm reports more held than exists.
 func (b *Board) clamp(p, k int) int { return min(max(k, 0), b.most[p]) }
-
-// bitset is a set of small integers that is walked in order.
-type bitset []uint64
-
-func newBitsets(k, n int) []bitset {
-	sets := make([]bitset, k)
-	for i := range sets {
-		sets[i] = make(bitset, (n+63)/64)
-	}
-	return sets
-}
-
-func (s bitset) set(i int)   { s[i/64] |= 1 << (i % 64) }
-func (s bitset) clear(i int) { s[i/64] &^= 1 << (i % 64) }
-
-// next gives the first member ≥ i, or -1.
-func (s bitset) next(i int) int {
-	for w := i / 64; w < len(s); w++ {
-		word := s[w]
-		if w == i/64 {
-			word &= ^uint64(0) << (i % 64)
-		}
-		if word != 0 {
-			return w*64 + bits.TrailingZeros64(word)
-		}
-	}
-	return -1
-}
 
 // hasFeatures evaluates the two forms of constraint that we place: "a&b" and
 // "a|b". Others are refused when the snapshot is built.

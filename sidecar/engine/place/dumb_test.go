@@ -15,7 +15,7 @@ import (
 type dumb struct {
 	nodes []dumbNode
 	now   cluster.Instant
-	held  map[cluster.JobKey]dumbLease // leases that may be displaced
+	held  map[int]dumbLease // leases that may be displaced
 }
 
 type dumbNode struct {
@@ -50,7 +50,7 @@ func (d *dumb) take(holds []cluster.Holding, sign int) {
 }
 
 // without gives the cluster as it would be with some leases gone.
-func (d *dumb) without(keys ...cluster.JobKey) *dumb {
+func (d *dumb) without(keys ...int) *dumb {
 	c := &dumb{nodes: slices.Clone(d.nodes), now: d.now}
 	for _, key := range keys {
 		c.take(d.held[key].holds, -1)
@@ -160,13 +160,13 @@ type small struct {
 	*rapid.T
 	b    *Board
 	d    *dumb
-	keys cluster.JobKey
+	keys int
 }
 
 const noon cluster.Instant = 1_800_000_000_000
 
 func newSmall(t *rapid.T) *small {
-	s := &small{T: t, d: &dumb{now: noon, held: map[cluster.JobKey]dumbLease{}}}
+	s := &small{T: t, d: &dumb{now: noon, held: map[int]dumbLease{}}}
 	left := 12
 	for i := range rapid.IntRange(2, 4).Draw(t, "nodes") {
 		gpus := rapid.IntRange(1, 4).Draw(t, "gpus")
@@ -229,9 +229,9 @@ func (s *small) hold() {
 		s.b.Hold(holds)
 		return
 	}
-	rank := rapid.IntRange(0, 100).Draw(s.T, "rank")*100 + int(s.keys)
+	rank := rapid.IntRange(0, 100).Draw(s.T, "rank")*100 + s.keys
 	s.d.held[s.keys] = dumbLease{rank, holds}
-	s.b.Soften(s.keys, rank, noon, holds)
+	s.b.Soften(s.keys, s.keys%2, rank, noon, holds)
 }
 
 func (s *small) spec() Spec {
@@ -288,7 +288,7 @@ func TestCleverAgainstDumb(t *testing.T) {
 }
 
 func (s *small) renew() {
-	key := cluster.JobKey(rapid.IntRange(1, 8).Draw(s.T, "renew"))
+	key := rapid.IntRange(1, 8).Draw(s.T, "renew")
 	_, soft := s.d.held[key]
 	if got := s.b.Renew(key); got != soft {
 		s.Fatalf("renewing %d: %t, want %t", key, got, soft)
@@ -305,13 +305,13 @@ func (s *small) claim() {
 func (s *small) place() {
 	spec := s.spec()
 	pool := pick(s.T, "pool", 1, 0)
-	var may []cluster.JobKey
+	var may []int
 	ask := Ask{Shape: s.b.Shape(spec), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: -1}
 	if pick(s.T, "displace", true, false) {
-		odd := cluster.JobKey(rapid.IntRange(0, 1).Draw(s.T, "whom"))
-		ask.Rank, ask.Displace = 1+int(odd), func(key cluster.JobKey) bool { return key%2 <= odd }
+		odd := rapid.IntRange(0, 1).Draw(s.T, "whom")
+		ask.Displace = []int{Own, Anybodys}[odd] // those with even keys, or all
 		for key := range s.d.held {
-			if ask.Displace(key) {
+			if key%2 <= odd {
 				may = append(may, key)
 			}
 		}
@@ -339,8 +339,8 @@ func (s *small) place() {
 }
 
 // right checks a placement.
-func (s *small) right(spec *Spec, p *Placement, end cluster.Instant, idle, all [][]int, may []cluster.JobKey) {
-	fits := func(displaced ...cluster.JobKey) bool {
+func (s *small) right(spec *Spec, p *Placement, end cluster.Instant, idle, all [][]int, may []int) {
+	fits := func(displaced ...int) bool {
 		after := s.d.without(displaced...)
 		return slices.ContainsFunc(after.spreads(spec, p.Nodes[0].Model, end), func(spread []int) bool {
 			for i, g := range spread {
@@ -396,8 +396,8 @@ func (s *small) tight(spec *Spec, p *Placement, idle [][]int) {
 
 // mild checks that of all sets of leases that could make room on one node, the one
 // that was displaced stands last: no other set's foremost lease stands further back.
-func (s *small) mild(spec *Spec, p *Placement, end cluster.Instant, all [][]int, may []cluster.JobKey) {
-	foremost := func(keys []cluster.JobKey) int {
+func (s *small) mild(spec *Spec, p *Placement, end cluster.Instant, all [][]int, may []int) {
+	foremost := func(keys []int) int {
 		least := noRank
 		for _, key := range keys {
 			least = min(least, s.d.held[key].rank)
@@ -406,7 +406,7 @@ func (s *small) mild(spec *Spec, p *Placement, end cluster.Instant, all [][]int,
 	}
 	got := foremost(p.Displaced)
 	for set := range 1 << len(may) {
-		var keys []cluster.JobKey
+		var keys []int
 		for i := range may {
 			if set&(1<<i) != 0 {
 				keys = append(keys, may[i])

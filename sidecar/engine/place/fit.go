@@ -8,65 +8,23 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Spec is what a job asks of its nodes.
-type Spec struct {
-	Request    cluster.Request
-	Partitions []string
-	Require    []string // the user's own node list; all candidates
-	Exclude    []string
-	Account    string
-	User       string
-	Limit      cluster.Span // 0 = none
-}
-
-// spec is a Spec prepared for matching.
-type spec struct {
-	Spec
-	parts uint64
-}
-
-// shapeKey tells jobs apart as far as placing them is concerned.
-type shapeKey struct {
-	request                                   cluster.Request
-	partitions, require, exclude, account, by string
-	limit                                     cluster.Span
-}
-
-// attempt is something that has been tried: a shape in a pool for a lease that
-// ends at end, with what it was allowed to displace.
-type attempt struct {
-	shape, pool, rank int
-	end               cluster.Instant
-}
-
-// Shape registers what a job asks and gives its number; equal asks share one.
-func (b *Board) Shape(s Spec) int {
-	k := shapeKey{request: s.Request, partitions: strings.Join(s.Partitions, ","),
-		require: strings.Join(s.Require, ","), exclude: strings.Join(s.Exclude, ",")}
-	if b.limits {
-		k.account, k.by, k.limit = s.Account, s.User, s.Limit
-	}
-	if n, ok := b.shapes[k]; ok {
-		return n
-	}
-	sp := spec{Spec: s}
-	for _, p := range s.Partitions {
-		sp.parts |= b.partition(p)
-	}
-	n := len(b.specs)
-	b.shapes[k] = n
-	b.specs = append(b.specs, sp)
-	return n
-}
+// Whose leases a gang may displace; Own+n is those of owner n and those of no owner.
+const (
+	Nobodys = iota
+	Anybodys
+	Own
+)
 
 // Ask is one attempt to place a shape.
 type Ask struct {
 	Shape, Pool int
 	Now, End    cluster.Instant // of the lease
-	// Displace tells whether a soft lease may be displaced, and Rank names that
-	// answer: equal ranks answer alike. nil = none may.
-	Displace func(cluster.JobKey) bool
-	Rank     int
+	// Displace says whose soft leases may be displaced: Nobodys, Anybodys, or Own and
+	// the number of an owner.
+	Displace int
+	// Spares is 1 + the owner whose leases of more GPUs than are asked for stay all
+	// the same; 0 = nobody's.
+	Spares int
 	// Most is how many leases may be displaced at most; < 0 = any number.
 	Most int
 }
@@ -75,7 +33,7 @@ type Ask struct {
 // or when the leases that were displaced there have ended.
 type Placement struct {
 	Nodes     []cluster.Holding // by node
-	Displaced []cluster.JobKey
+	Displaced []int             // their numbers, ascending
 	At        cluster.Instant
 }
 
@@ -83,7 +41,7 @@ type Placement struct {
 // if it fits there, else by displacing soft leases.
 func (b *Board) Fit(a Ask) (Placement, bool) {
 	sp := &b.specs[a.Shape]
-	key := attempt{a.Shape, a.Pool, a.Rank, a.End}
+	key := attempt{a.Shape, a.Pool, a.Displace, a.Spares, a.End}
 	if b.failed[key] {
 		return Placement{}, false
 	}
@@ -95,7 +53,7 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 			}
 		}
 	}
-	if a.Displace != nil {
+	if a.Displace != Nobodys {
 		for _, sl := range splits {
 			found := b.onSoft(sp, a, sl)
 			if found == nil {
@@ -291,7 +249,7 @@ func (b *Board) makeMostRoom(sp *spec, a Ask, s int) (choice, bool) {
 // makeRoom tells what it takes to free a slot for its part of the gang.
 func (b *Board) makeRoom(sp *spec, a Ask, s, want int) (choice, bool) {
 	c := choice{slot: s, gpus: want, worst: noRank, spare: b.slots[s].idle - want}
-	if want == 0 {
+	if want == 0 || c.spare < 0 && !b.slots[s].mayHaveOf(a.Displace) {
 		return c, false
 	}
 	var freed part
@@ -299,7 +257,7 @@ func (b *Board) makeRoom(sp *spec, a Ask, s, want int) (choice, bool) {
 		if c.spare >= 0 && b.admits(sp, a, s, want, freed) {
 			break
 		}
-		if !a.Displace(f.key) {
+		if !f.isOf(a.Displace) || a.Spares == 1+f.owner && f.gpus() > sp.Request.GPUs {
 			continue
 		}
 		c.displaced = append(c.displaced, f)
@@ -326,12 +284,12 @@ func (b *Board) makeRoom(sp *spec, a Ask, s, want int) (choice, bool) {
 // first; then those on other models of its node, which may free CPUs and memory.
 func (b *Board) lastHere(s int) []*soft {
 	here := b.slots[s].held
-	slots := b.nodes[b.slots[s].node].slots
-	if len(slots) == 1 {
+	m := &b.machines[b.slots[s].node]
+	if m.last-m.first == 1 {
 		return here
 	}
 	var others []*soft
-	for _, o := range slots {
+	for o := m.first; o < m.last; o++ {
 		for _, f := range b.slots[o].held {
 			if !slices.Contains(here, f) && !slices.Contains(others, f) {
 				others = append(others, f)
@@ -344,7 +302,7 @@ func (b *Board) lastHere(s int) []*soft {
 
 // lastFirst orders soft leases: those that stand last in the queue first.
 func lastFirst(x, y *soft) int {
-	return cmp.Or(cmp.Compare(y.rank, x.rank), cmp.Compare(y.key, x.key))
+	return cmp.Or(cmp.Compare(y.rank, x.rank), cmp.Compare(x.who, y.who))
 }
 
 // freedOn gives what a soft lease frees of a slot and of its node.
@@ -413,42 +371,37 @@ func (b *Board) needed(sp *spec, a Ask, found []choice) []choice {
 // features, CPUs and memory (with what would be freed), reservations ahead and claims.
 func (b *Board) admits(sp *spec, a Ask, s, want int, freed part) bool {
 	l := &b.slots[s]
-	n := &b.nodes[l.node]
+	n, m := &b.nodes[l.node], &b.machines[l.node]
 	r := &sp.Request
-	if n.shut || !n.shares(sp) {
+	if n.shut || !m.shares(sp) {
 		return false
 	}
-	free := part{n.cpus, n.memory}.plus(freed)
-	if r.Exclusive && free != n.all { // every job holds CPUs or memory
+	free := n.free.plus(freed)
+	if r.Exclusive && free != m.all { // every job holds CPUs or memory
 		return false
 	}
 	if cpus, memory := b.share(r, want); free.cpus < cpus || free.memory < memory {
 		return false
 	}
-	if len(sp.Require) > 0 && !slices.Contains(sp.Require, n.name) || slices.Contains(sp.Exclude, n.name) {
+	if len(sp.Require) > 0 && !slices.Contains(sp.Require, m.name) || slices.Contains(sp.Exclude, m.name) {
 		return false
 	}
-	if !hasFeatures(n.features, r.Features) {
+	if !hasFeatures(m.features, r.Features) {
 		return false
 	}
 	if n.claimed > 0 && a.End > n.claimed && (sp.Limit == 0 || a.Now.Add(sp.Limit) > n.claimed) {
 		return false
 	}
-	for _, w := range n.windows {
-		if !w.lets(sp, a.Now) {
-			return false
-		}
-	}
-	return true
+	return !b.reserved || !slices.ContainsFunc(m.windows, func(w window) bool { return !w.lets(sp, a.Now) })
 }
 
 // shares tells whether a node is in a partition of the job.
-func (n *node) shares(sp *spec) bool {
-	both := n.parts & sp.parts
+func (m *machine) shares(sp *spec) bool {
+	both := m.parts & sp.parts
 	if both&^lastPartition != 0 || len(sp.Partitions) == 0 {
 		return true
 	}
-	return both != 0 && slices.ContainsFunc(sp.Partitions, func(p string) bool { return slices.Contains(n.partitions, p) })
+	return both != 0 && slices.ContainsFunc(sp.Partitions, func(p string) bool { return slices.Contains(m.partitions, p) })
 }
 
 // lets tells whether the job may run on a node with this reservation: its time
@@ -475,7 +428,7 @@ func (b *Board) late(sp *spec, s, want int) bool {
 	l := &b.slots[s]
 	n := &b.nodes[l.node]
 	cpus, memory := b.share(&sp.Request, want)
-	return l.idle-l.later < want || n.cpus-n.later.cpus < cpus || n.memory-n.later.memory < memory
+	return l.idle-l.later < want || n.free.cpus-n.later.cpus < cpus || n.free.memory-n.later.memory < memory
 }
 
 // placement turns choices into holdings.
@@ -488,11 +441,11 @@ func (b *Board) placement(sp *spec, found []choice) Placement {
 			p.At = max(p.At, b.nodes[l.node].freeAt)
 		}
 		p.Nodes = append(p.Nodes, cluster.Holding{
-			Node: b.nodes[l.node].name, Model: b.pools[l.pool], GPUs: c.gpus, CPUs: cpus, MemoryMB: memory})
+			Node: b.machines[l.node].name, Model: b.pools[l.pool], GPUs: c.gpus, CPUs: cpus, MemoryMB: memory})
 		for _, f := range c.displaced {
 			p.At = max(p.At, f.end)
-			if !slices.Contains(p.Displaced, f.key) {
-				p.Displaced = append(p.Displaced, f.key)
+			if !slices.Contains(p.Displaced, f.who) {
+				p.Displaced = append(p.Displaced, f.who)
 			}
 		}
 	}
@@ -503,8 +456,8 @@ func (b *Board) placement(sp *spec, found []choice) Placement {
 
 // Take carries a placement out: those displaced are off the board.
 func (b *Board) Take(p Placement) {
-	for _, key := range p.Displaced {
-		b.displace(key)
+	for _, who := range p.Displaced {
+		b.displace(who)
 	}
 	for i := range p.Nodes {
 		h := &p.Nodes[i]
@@ -516,7 +469,7 @@ func (b *Board) Take(p Placement) {
 			continue
 		}
 		l.later = min(l.later, max(l.idle-h.GPUs, 0))
-		d.later = part{min(d.later.cpus, max(d.cpus-h.CPUs, 0)), min(d.later.memory, max(d.memory-h.MemoryMB, 0))}
+		d.later = part{min(d.later.cpus, max(d.free.cpus-h.CPUs, 0)), min(d.later.memory, max(d.free.memory-h.MemoryMB, 0))}
 	}
 	b.Hold(p.Nodes)
 }

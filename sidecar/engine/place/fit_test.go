@@ -37,14 +37,18 @@ func onNodes(nodes, per int) Spec {
 	return s
 }
 
+// New makes a board on which everything is idle and everything counts.
+func New(pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant) *Board {
+	return Survey(pools, nodes, reservations, now).Board(View{Busy: true, Reserved: true})
+}
+
 func (b *Board) find(s Spec, pool int) string {
 	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: -1}))
 }
 
 // oust is find with leave to displace anyone.
 func (b *Board) oust(s Spec, pool, most int) string {
-	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: most, Rank: 1,
-		Displace: func(cluster.JobKey) bool { return true }}))
+	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: most, Displace: Anybodys}))
 }
 
 // show writes a placement as "n1:4 n2:4", with whom it displaces and, if that is
@@ -221,7 +225,7 @@ func TestExclusiveTakesWholeNodes(t *testing.T) {
 	s = onNodes(2, 1)
 	s.Request.Exclusive = true
 	wants(t, "two such nodes", b.find(s, v100), "none")
-	b.Soften(7, 0, noon, taken("n3", "v100", 1))
+	b.Soften(7, 0, 0, noon, taken("n3", "v100", 1))
 	s = onNodes(1, 1)
 	s.Request.Exclusive = true
 	wants(t, "none is empty", b.find(s, v100), "none")
@@ -252,7 +256,7 @@ func TestAClaimKeepsLongerLeasesOff(t *testing.T) {
 
 func TestIdleGPUsBeforeAnybodyIsDisplaced(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4), room("n3", "v100", 4)}, nil, noon)
-	b.Soften(1, 0, noon, taken("n1", "v100", 4))
+	b.Soften(1, 0, 0, noon, taken("n1", "v100", 4))
 	b.Hold(taken("n2", "v100", 2))
 	b.Hold(taken("n3", "v100", 2))
 	wants(t, "four idle on two nodes", b.oust(gang(4), v100, -1), "n2:2 n3:2")
@@ -263,10 +267,10 @@ func TestTheLeastDeservingAreDisplaced(t *testing.T) {
 	board := func() *Board { // n1: ranks 1, 8, 9, 2; n2: ranks 3, 4, 5, 6
 		b := New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4)}, nil, noon)
 		for i, rank := range []int{1, 8, 9, 2} {
-			b.Soften(cluster.JobKey(10+i), rank, noon, taken("n1", "v100", 1))
+			b.Soften(10+i, 0, rank, noon, taken("n1", "v100", 1))
 		}
 		for i, rank := range []int{3, 4, 5, 6} {
-			b.Soften(cluster.JobKey(20+i), rank, noon, taken("n2", "v100", 1))
+			b.Soften(20+i, 0, rank, noon, taken("n2", "v100", 1))
 		}
 		return b
 	}
@@ -285,8 +289,8 @@ func TestTheLeastDeservingAreDisplaced(t *testing.T) {
 // Nobody is displaced whose GPUs are not needed after all.
 func TestNobodyIsDisplacedInVain(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 8), room("n2", "v100", 8)}, nil, noon)
-	b.Soften(1, 9, noon, taken("n1", "v100", 1)) // stands last, but is too small to help
-	b.Soften(2, 8, noon, taken("n1", "v100", 6))
+	b.Soften(1, 0, 9, noon, taken("n1", "v100", 1)) // stands last, but is too small to help
+	b.Soften(2, 0, 8, noon, taken("n1", "v100", 6))
 	b.Hold(taken("n1", "v100", 1))
 	b.Hold(taken("n2", "v100", 8))
 	wants(t, "six", b.oust(onNodes(1, 6), v100, -1), "n1:6 displacing [2]")
@@ -295,8 +299,8 @@ func TestNobodyIsDisplacedInVain(t *testing.T) {
 
 	// A lease on two nodes that goes makes room on both.
 	b = New(models, []cluster.Node{room("n1", "v100", 4), room("n2", "v100", 4)}, nil, noon)
-	b.Soften(1, 1, noon, append(taken("n1", "v100", 2), taken("n2", "v100", 2)...))
-	b.Soften(2, 5, noon, taken("n2", "v100", 2))
+	b.Soften(1, 0, 1, noon, append(taken("n1", "v100", 2), taken("n2", "v100", 2)...))
+	b.Soften(2, 0, 5, noon, taken("n2", "v100", 2))
 	b.Hold(taken("n1", "v100", 2))
 	wants(t, "two on each", b.oust(onNodes(2, 2), v100, -1), "n1:2 n2:2 displacing [1]")
 }
@@ -305,9 +309,8 @@ func TestNobodyIsDisplacedInVain(t *testing.T) {
 // not have it, and what needs it has to wait.
 func TestWhatIsFreeOnlyLater(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)
-	b.Soften(1, 1, noon.Add(cluster.Minute), taken("n1", "v100", 3))
-	p, ok := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Most: -1, Rank: 1,
-		Displace: func(cluster.JobKey) bool { return true }})
+	b.Soften(1, 0, 1, noon.Add(cluster.Minute), taken("n1", "v100", 3))
+	p, ok := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Most: -1, Displace: Anybodys})
 	wants(t, "the first", show(p, ok), "n1:2 displacing [1] in 00:01:00")
 	b.Take(p)
 	wants(t, "one is idle now", b.find(gang(1), v100), "n1:1")
@@ -329,7 +332,7 @@ func TestTheSameAnswerEveryTime(t *testing.T) {
 	for range 20 {
 		b := New(models, nodes, nil, noon)
 		for i := range 60 {
-			b.Soften(cluster.JobKey(i+1), i*7%60, noon, taken(nodes[i/3].Name, "v100", 1))
+			b.Soften(i+1, 0, i*7%60, noon, taken(nodes[i/3].Name, "v100", 1))
 		}
 		var all []string
 		for _, g := range []int{1, 2, 3, 4, 6, 8} {

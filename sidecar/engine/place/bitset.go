@@ -1,0 +1,44 @@
+package place
+
+import "math/bits"
+
+// bitset is a set of small integers that is walked in order.
+type bitset []uint64
+
+// bitsets are sets of which every member is in one.
+type bitsets []bitset
+
+// newBitsets makes k sets of integers below n.
+func newBitsets(k, n int) bitsets {
+	sets, words := make(bitsets, k), (n+63)/64
+	all := make(bitset, k*words)
+	for i := range sets {
+		sets[i] = all[i*words : (i+1)*words]
+	}
+	return sets
+}
+
+// move takes i from one set to another.
+func (sets bitsets) move(i, from, to int) {
+	if from != to {
+		sets[from].clear(i)
+		sets[to].set(i)
+	}
+}
+
+func (s bitset) set(i int)   { s[i/64] |= 1 << (i % 64) }
+func (s bitset) clear(i int) { s[i/64] &^= 1 << (i % 64) }
+
+// next gives the first member ≥ i, or -1.
+func (s bitset) next(i int) int {
+	for w := i / 64; w < len(s); w++ {
+		word := s[w]
+		if w == i/64 {
+			word &= ^uint64(0) << (i % 64)
+		}
+		if word != 0 {
+			return w*64 + bits.TrailingZeros64(word)
+		}
+	}
+	return -1
+}

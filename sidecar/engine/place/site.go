@@ -1,0 +1,204 @@
+package place
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Site is what stays the same of the cluster while one round is decided: its
+// machines, what reservations keep of them, and the shapes that jobs ask for. All
+// boards of a round stand on one site and share it.
+type Site struct {
+	now      cluster.Instant
+	pools    []string
+	machines []machine
+	byName   map[string]int
+	byPool   [][]int // slots of each pool, by node
+	most     []int   // most GPUs of a node, by pool
+	shapes   map[shapeKey]int
+	recent   [64]int // the last shape with so many GPUs (modulo), + 1
+	specs    []spec
+	parts    map[string]uint64
+	limits   bool // time limits matter: something lies ahead on some node
+	reserved bool // so does whose job it is: a reservation may be for it
+
+	// Every board starts with a copy of these: everything idle.
+	nodes []node
+	slots []slot
+}
+
+// machine is what stays the same of a node.
+type machine struct {
+	name        string
+	all         part
+	parts       uint64 // a bit for each partition
+	partitions  []string
+	features    []string
+	bad, busy   bool
+	first, last int // its slots: first ≤ s < last
+	windows     []window
+}
+
+// window is a time at which a reservation keeps others off a node.
+type window struct {
+	start, end cluster.Instant
+	accounts   []string
+	users      []string
+}
+
+// Survey makes the site. pools are the GPU models in the order of the indices by
+// which they are asked for.
+func Survey(pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant) *Site {
+	t := &Site{
+		now:      now,
+		pools:    pools,
+		machines: make([]machine, len(nodes)),
+		byName:   make(map[string]int, len(nodes)),
+		byPool:   make([][]int, len(pools)),
+		most:     make([]int, len(pools)),
+		shapes:   map[shapeKey]int{},
+		parts:    map[string]uint64{},
+		nodes:    make([]node, len(nodes)),
+		slots:    make([]slot, 0, len(nodes)),
+	}
+	for i := range nodes {
+		t.add(i, &nodes[i])
+	}
+	for i := range reservations {
+		t.reserve(&reservations[i])
+	}
+	return t
+}
+
+func (t *Site) add(i int, n *cluster.Node) {
+	t.byName[n.Name] = i
+	all := part{n.CPUs, n.MemoryMB}
+	t.nodes[i].free = all
+	d := &t.machines[i]
+	*d = machine{name: n.Name, all: all, partitions: n.Partitions, features: n.Features,
+		bad: n.Bad != "", busy: n.Busy != "", first: len(t.slots)}
+	for _, p := range n.Partitions {
+		d.parts |= t.partition(p)
+	}
+	for _, g := range n.GPUs {
+		p := slices.Index(t.pools, g.Model)
+		if p < 0 {
+			continue
+		}
+		t.slots = append(t.slots, slot{node: i, pool: p, at: len(t.byPool[p]), total: g.Count, idle: g.Count})
+		t.byPool[p] = append(t.byPool[p], len(t.slots)-1)
+		t.most[p] = max(t.most[p], g.Count)
+	}
+	d.last = len(t.slots)
+}
+
+// lastPartition is the bit that all partitions from the 64th on share.
+const lastPartition uint64 = 1 << 63
+
+// partition gives the bit of a partition.
+func (t *Site) partition(name string) uint64 {
+	bit, ok := t.parts[name]
+	if !ok {
+		bit = 1 << min(len(t.parts), 63)
+		t.parts[name] = bit
+	}
+	return bit
+}
+
+func (t *Site) reserve(r *cluster.Reservation) {
+	if r.Ours || r.End > 0 && r.End <= t.now {
+		return
+	}
+	w := window{start: r.Start, end: r.End, accounts: r.Accounts, users: r.Users}
+	for _, name := range r.Nodes {
+		if i, ok := t.byName[name]; ok {
+			t.machines[i].windows = append(t.machines[i].windows, w)
+			t.limits, t.reserved = true, true
+		}
+	}
+}
+
+// Good tells whether a node is there and not bad.
+func (t *Site) Good(name string) bool {
+	i, ok := t.byName[name]
+	return ok && !t.machines[i].bad
+}
+
+// MindLimits says that claims will be made: shapes with different time limits then
+// differ. It has to be called before any is registered.
+func (t *Site) MindLimits() { t.limits = true }
+
+// slotOf gives the slot of a model on a node, or -1.
+func (t *Site) slotOf(n int, model string) int {
+	for s := t.machines[n].first; s < t.machines[n].last; s++ {
+		if t.pools[t.slots[s].pool] == model {
+			return s
+		}
+	}
+	return -1
+}
+
+// Spec is what a job asks of its nodes.
+type Spec struct {
+	Request    cluster.Request
+	Partitions []string
+	Require    []string // the user's own node list; all candidates
+	Exclude    []string
+	Account    string
+	User       string
+	Limit      cluster.Span // 0 = none
+}
+
+// spec is a Spec prepared for matching.
+type spec struct {
+	Spec
+	parts uint64
+}
+
+// shapeKey tells jobs apart as far as placing them is concerned.
+type shapeKey struct {
+	request                                   cluster.Request
+	partitions, require, exclude, account, by string
+	limit                                     cluster.Span
+}
+
+// Shape registers what a job asks and gives its number; equal asks share one.
+func (t *Site) Shape(s Spec) int {
+	recent := &t.recent[s.Request.GPUs&(len(t.recent)-1)]
+	if *recent > 0 && t.equal(&s, &t.specs[*recent-1].Spec) {
+		return *recent - 1 // much faster than to look it up, and most jobs have many like them
+	}
+	k := shapeKey{request: s.Request, partitions: strings.Join(s.Partitions, ","),
+		require: strings.Join(s.Require, ","), exclude: strings.Join(s.Exclude, ",")}
+	if t.limits {
+		k.limit = s.Limit
+	}
+	if t.reserved {
+		k.account, k.by = s.Account, s.User
+	}
+	n, ok := t.shapes[k]
+	if !ok {
+		n = len(t.specs)
+		t.shapes[k] = n
+		t.specs = append(t.specs, t.prepare(s))
+	}
+	*recent = n + 1
+	return n
+}
+
+// equal tells whether two asks have the same shape.
+func (t *Site) equal(a, b *Spec) bool {
+	return a.Request == b.Request && (!t.limits || a.Limit == b.Limit) &&
+		(!t.reserved || a.Account == b.Account && a.User == b.User) &&
+		slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Require, b.Require) && slices.Equal(a.Exclude, b.Exclude)
+}
+
+func (t *Site) prepare(s Spec) spec {
+	sp := spec{Spec: s}
+	for _, p := range s.Partitions {
+		sp.parts |= t.partition(p)
+	}
+	return sp
+}
