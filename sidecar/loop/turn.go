@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -16,20 +17,21 @@ type Loop struct {
 	Journal Journal
 	// Decide is the engine.
 	Decide func(cluster.Snapshot) cluster.Plan
-	// Configure gives the rules and settings in force; it is asked every turn.
+	// Configure gives the rules and settings in force; it is asked every turn. Lists
+	// that it gave are not changed afterwards, only replaced.
 	Configure func() (Rules, cluster.Settings)
 
 	memory cluster.Memory
 	opened bool
 	next   cluster.Instant // of the last plan
-	was    config
+	was    *config         // of the last round that was written down; nil = whatever is seen is news
 }
 
 // config is what a turn was decided with besides the cluster.
 type config struct {
-	rules    string
-	settings string
-	orders   string
+	rules    Rules
+	settings cluster.Settings
+	orders   []cluster.Override
 }
 
 // Report is what a turn did.
@@ -58,15 +60,15 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	}
 	orders, err := l.Journal.Overrides(ctx, seen.Now)
 	if err != nil {
-		l.was = config{} // what this look found to have changed is news to the next
+		l.was = nil // what this look found to have changed is news to the next
 		return Report{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
 	}
 	rules, settings := l.Configure()
-	now := config{fmt.Sprint(rules), fmt.Sprint(settings), fmt.Sprint(orders)}
-	if seen.Unchanged && now == l.was && (l.next == 0 || seen.Now < l.next) {
+	now := &config{rules, settings, orders}
+	if seen.Unchanged && l.was != nil && reflect.DeepEqual(now, l.was) && (l.next == 0 || seen.Now < l.next) {
 		return Report{Quiet: true, Jobs: len(seen.Jobs)}, nil
 	}
-	l.was = config{} // until this round is written down, what has changed is news
+	l.was = nil // until this round is written down, what has changed is news
 	// Remember.
 	snap, err := Remember(l.memory, seen, orders, rules, settings)
 	if err != nil {
@@ -110,7 +112,7 @@ func (l *Loop) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, err
 	if err != nil {
 		return cluster.Snapshot{}, cluster.Plan{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
 	}
-	l.was = config{} // what has been seen to change here is still news to Turn
+	l.was = nil // what has been seen to change here is still news to Turn
 	rules, settings := l.Configure()
 	snap, err := Remember(l.memory, seen, orders, rules, settings)
 	if err != nil {
@@ -127,7 +129,7 @@ func (l *Loop) open(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: open: %w", ErrJournal, err)
 	}
-	l.memory, l.opened, l.next, l.was = m, true, 0, config{}
+	l.memory, l.opened, l.next, l.was = m, true, 0, nil
 	return nil
 }
 
