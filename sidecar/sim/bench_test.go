@@ -69,6 +69,7 @@ type meter struct {
 	*sim.Memory
 	spent map[string]time.Duration
 	turns int
+	asked time.Time // when the overrides were known
 }
 
 func (m *meter) since(what string, begin time.Time) { m.spent[what] += time.Since(begin) }
@@ -76,6 +77,12 @@ func (m *meter) since(what string, begin time.Time) { m.spent[what] += time.Sinc
 func (m *meter) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
 	defer m.since("observe", time.Now())
 	return m.Virtual.Observe(ctx, since)
+}
+
+func (m *meter) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
+	orders, err := m.Memory.Overrides(ctx, now)
+	m.asked = time.Now()
+	return orders, err
 }
 
 func (m *meter) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
@@ -98,6 +105,7 @@ func (b busy) open(nodes int, decide func(cluster.Snapshot) cluster.Plan) (*mete
 	set := simtest.Product()
 	set.GateTTL = v.Gate
 	return m, &loop.Loop{Cluster: m, Journal: m, Decide: func(s cluster.Snapshot) cluster.Plan {
+		m.since("remember", m.asked)
 		defer m.since("decide", time.Now())
 		m.turns++
 		return decide(s)
@@ -107,7 +115,7 @@ func (b busy) open(nodes int, decide func(cluster.Snapshot) cluster.Plan) (*mete
 }
 
 func BenchmarkTwoWeeks(b *testing.B) {
-	for _, nodes := range []int{64, 140} {
+	for _, nodes := range []int{64, 140} { // congested for weeks, and at times
 		b.Run(fmt.Sprintf("%dnodes", nodes), func(b *testing.B) {
 			for b.Loop() {
 				load := busy{seed: 1, jobs: 22_000, tenants: 11, span: 14 * cluster.Day, gpus: 700}
@@ -128,11 +136,11 @@ func BenchmarkTwoWeeks(b *testing.B) {
 					b.Fatalf("%d of %d jobs ended", ended, load.jobs)
 				}
 				rest := all
-				for _, what := range []string{"observe", "decide", "commit", "apply"} {
+				for _, what := range []string{"observe", "remember", "decide", "commit", "apply"} {
 					b.ReportMetric(m.spent[what].Seconds(), what+"_s")
 					rest -= m.spent[what]
 				}
-				b.ReportMetric(rest.Seconds(), "remember+advance_s")
+				b.ReportMetric(rest.Seconds(), "advance_s")
 				b.ReportMetric(float64(m.turns), "turns")
 				b.ReportMetric(m.Now().Sub(simtest.Start).Duration().Hours()/24, "days")
 				var mem runtime.MemStats
@@ -140,5 +148,37 @@ func BenchmarkTwoWeeks(b *testing.B) {
 				b.ReportMetric(float64(mem.Sys)/(1<<20), "MiB")
 			}
 		})
+	}
+}
+
+// The virtual cluster alone, with nobody above it: what a job costs that comes, starts and
+// ends, on a large cluster that has room for it.
+func BenchmarkVirtual(b *testing.B) {
+	load := busy{seed: 1, jobs: 100_000, tenants: 100, span: 36 * cluster.Day, gpus: 6000}
+	for b.Loop() {
+		v := sim.NewVirtual(simtest.Start, simtest.Nodes("n", "v100", 1250, 8), load.accounts())
+		v.Costs, v.Forget, v.Lend = sim.DefaultCosts(), true, true
+		ended := 0
+		v.Watch = func(e sim.Event) {
+			if e.What == sim.Ended {
+				ended++
+			}
+		}
+		stop := v.Feed(load.arrivals())
+		for !v.Drained() {
+			v.Advance(v.Now().Add(cluster.Minute))
+			if _, err := v.Observe(context.Background(), v.Now()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		stop()
+		if ended != load.jobs {
+			b.Fatalf("%d of %d jobs ended", ended, load.jobs)
+		}
+		b.ReportMetric(float64(load.jobs), "jobs")
+		var mem runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&mem)
+		b.ReportMetric(float64(mem.HeapAlloc)/(1<<20), "heap_MiB")
 	}
 }

@@ -12,13 +12,11 @@
 // being disturbed. An attempt is one stretch from its start to its requeue or end. In
 // an attempt it works, except where it pays (Costs):
 //
-//	               attempt 1                             attempt 2
-//	|----------------------|======|xxxxx|...   |~~~~~~|++++|-------------------|
-//	start          save begins    |  requeue   start  |  works again           ends
-//	                     saved ---+  COMPLETING       load
-//	                                           cold start
+//	          attempt 1                 waits                   attempt 2
+//	|---------------------|=====|xxxxx|......|.....|~~~~~~~~~~|+++++|----------------|
+//	start                 save  saved requeue      start      load  works            ends
 //
-//	- work   = save   x work that is lost   . waits   ~ cold start   + load
+//	- work   = save   x work that is lost   . COMPLETING, then gated   ~ cold start   + load
 //
 //	- The first start of a job is free: the recorded run time of a job has the start-up
 //	  in it. An attempt that goes on from a checkpoint begins with ColdStart and Load.

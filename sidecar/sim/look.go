@@ -44,12 +44,13 @@ func (l *list) refresh() {
 // unlist takes off the list what has been done for long.
 func (v *Virtual) unlist() {
 	l := &v.list
-	old := 0
+	old, kept := 0, len(l.jobs) // from the first that goes all rows move
 	for old < len(l.done) && v.now.Sub(l.done[old].job.End) >= minJobAge {
-		if j := l.done[old]; v.Forget {
+		j := l.done[old]
+		if v.Forget {
 			delete(v.jobs, j.job.ID)
 		}
-		l.done[old].row = -1
+		kept, j.row = min(kept, j.row), -1
 		old++
 	}
 	if old == 0 {
@@ -57,15 +58,11 @@ func (v *Virtual) unlist() {
 	}
 	clear(l.done[:old])
 	l.done = l.done[old:]
-	kept := 0
-	for i, j := range l.jobs {
-		if j.row < 0 {
-			continue
-		}
-		if kept < i {
+	for i := kept; i < len(l.jobs); i++ {
+		if j := l.jobs[i]; j.row >= 0 {
 			l.jobs[kept], l.rows[kept], j.row = j, l.rows[i], kept
+			kept++
 		}
-		kept++
 	}
 	clear(l.jobs[kept:])
 	clear(l.rows[kept:])

@@ -7,12 +7,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Run lets the loop govern a virtual cluster until the moment end, or until it is
-// drained if it is fed, and the loop has seen it. There is a turn at once, and then at a multiple of the
-// interval wherever something has changed or the last plan said that time alone
-// changes something. each, if not nil, is called after every turn that was not quiet;
-// it may change the cluster (a rule or an order that it changes is heeded in the next
-// turn that there is anyway). An error of a turn, or the end of ctx, ends the run.
+// Run lets the loop govern a virtual cluster until the moment end, or, where it is fed,
+// until it is drained and the loop has seen that. There is a turn at once, and then at
+// a multiple of the interval wherever something has changed or the last plan said that
+// time alone changes something. each, if not nil, is called after every turn that was
+// not quiet; it may change the cluster (a rule or an order that it changes is heeded in
+// the next turn that there is anyway). An error of a turn, or the end of ctx, ends the run.
 func Run(ctx context.Context, v *Virtual, l *loop.Loop, interval cluster.Span, end cluster.Instant, each func(loop.Report)) error {
 	for v.Now() < end {
 		if err := ctx.Err(); err != nil {
