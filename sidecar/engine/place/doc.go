@@ -3,7 +3,9 @@
 // counts GPUs, CPUs and memory of nodes; which GPU of a node a job gets is Slurm's
 // choice.
 //
-// A Board is the cluster while one round is decided. Its GPUs are
+// A Site is what stays the same of the cluster while a round is decided; Boards stand
+// on it, one for each question: could a job ever run, who gets what, what to keep for
+// whom. The GPUs of a board are
 //
 //	idle    free now
 //	soft    of leases that end at the coming boundary: free if need be
