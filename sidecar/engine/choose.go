@@ -46,7 +46,6 @@ func (h *hall) choose(touch cluster.Touch) {
 	if touch == cluster.Act {
 		h.claims = append(h.claims, choice.Kept...)
 		h.claimFor(&in, choice.Due)
-		slices.SortFunc(h.claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
 	}
 	h.explain(&in, &choice)
 }
@@ -369,14 +368,15 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	}
 	board := h.site.Board(place.View{Busy: true, Reserved: true})
 	board.Await(len(h.standing))
-	for i := range h.leases {
-		if st := &h.standing[i]; h.fixed(i) && st.there && !st.waits {
+	ranks := h.ranks(in)
+	for i, l := range h.leases {
+		st := &h.standing[i]
+		switch {
+		case !h.fixed(i):
+			board.Soften(i, st.tenant, ranks[i], l.End, l.Nodes)
+		case st.there && !st.waits:
 			board.Hold(h.s.Cases[i].Job.Holds)
 		}
-	}
-	for rank, i := range h.lineOfLeases() {
-		l := h.leases[i]
-		board.Soften(i, h.standing[i].tenant, rank, l.End, l.Nodes)
 	}
 	for k := range h.claims {
 		board.Hold(h.claims[k].Nodes)
@@ -397,25 +397,21 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	}
 }
 
-// lineOfLeases gives the cases whose leases can end, by their place in the line:
-// those at the end are to go first.
-func (h *hall) lineOfLeases() []int {
-	in := lease.Input{Now: h.now, Settings: h.set}
+// ranks gives, by case, how far ahead the tenants of the leases that can end are: who
+// is furthest ahead is to go first.
+func (h *hall) ranks(in *lease.Input) []int {
+	held := make([][]lease.Held, len(h.tenants))
 	for i, l := range h.leases {
-		if l == nil || h.fixed(i) {
-			continue
+		if l != nil && !h.fixed(i) {
+			t := h.standing[i].tenant
+			held[t] = append(held[t], lease.Held{Case: i, Pool: h.poolOf(l)[0], GPUs: l.GPUs, Rho: h.steadied(&h.records[i], l)})
 		}
-		r := &h.records[i]
-		in.Candidates = append(in.Candidates, lease.Candidate{Case: i, Key: l.Job, Tenant: h.standing[i].tenant,
-			Pools: h.poolOf(l), GPUs: l.GPUs, Running: true, Rho: h.steadied(r, l), First: r.First})
 	}
-	in.Tenants = h.line(in.Candidates)
-	line := lease.LastFirst(&in)
-	cases := make([]int, len(line))
-	for at, k := range line {
-		cases[at] = in.Candidates[k].Case
+	ranks := make([]int, len(h.leases))
+	for t := range held {
+		lease.Rank(ranks, held[t], &in.Tenants[t], h.set.Term)
 	}
-	return cases
+	return ranks
 }
 
 // fixed tells whether a job's GPUs stay taken whatever we decide.

@@ -14,6 +14,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -37,6 +38,7 @@ func Decide(s cluster.Snapshot) cluster.Plan {
 	// fixed, the jobs that we only watch
 	h.choose(cluster.Act)
 	h.choose(cluster.Watch)
+	slices.SortFunc(h.claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
 	// 4 say
 	return h.say()
 }

@@ -472,3 +472,30 @@ func LastFirst(in *Input) []int {
 func (in *Input) Keeps(tenant, pool int) bool {
 	return in.Tenants[tenant].Shares[pool].Behind > in.Settings.Term
 }
+
+// Held is a lease in force that can end.
+type Held struct {
+	Case, Pool, GPUs int
+	Rho              cluster.Rho // of its job
+}
+
+// Rank gives the leases of one tenant their ranks, by case, as LastFirst orders
+// candidates: each is charged to its tenant in turn, the jobs of the smallest rho
+// first, and the further ahead the tenant is then the higher is the rank. It sorts held.
+func Rank(ranks []int, held []Held, tenant *Tenant, term cluster.Span) {
+	slices.SortFunc(held, func(a, b Held) int {
+		if a.Rho != b.Rho {
+			return cmp.Compare(a.Rho, b.Rho)
+		}
+		return cmp.Compare(a.Case, b.Case)
+	})
+	behind := make([]cluster.Span, len(tenant.Shares)) // by pool
+	for p := range behind {
+		behind[p] = tenant.Shares[p].Behind
+	}
+	for i := range held {
+		l := &held[i]
+		ranks[l.Case] = -int(behind[l.Pool])
+		behind[l.Pool] -= cost(tenant.Shares[l.Pool].Entitlement, l.GPUs, term)
+	}
+}

@@ -20,6 +20,7 @@ type Board struct {
 	free     []int     // idle GPUs, by pool
 	softs    []*soft   // by number; nil = none
 	spare    []soft    // to make the next ones of
+	room     []*soft   // for the lists of the next slots
 	failed   map[attempt]bool
 }
 
@@ -188,12 +189,24 @@ func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluste
 		}
 		b.shift(s, -h.GPUs, h.GPUs)
 		at, _ := slices.BinarySearchFunc(b.slots[s].held, f, lastFirst)
-		b.slots[s].held = slices.Insert(b.slots[s].held, at, f)
+		b.slots[s].held = slices.Insert(b.roomFor(s), at, f)
 		b.slots[s].owners |= ownerBit(owner)
 		f.holds = append(f.holds, hold{s, h.GPUs, size})
 	}
 	b.Await(who + 1)
 	b.softs[who] = f
+}
+
+// roomFor gives the leases of a slot, with room for as many as it has GPUs.
+func (b *Board) roomFor(s int) []*soft {
+	l := &b.slots[s]
+	if l.held == nil {
+		if len(b.room) < l.total {
+			b.room = make([]*soft, max(l.total, 1024))
+		}
+		l.held, b.room = b.room[:0:l.total], b.room[l.total:]
+	}
+	return l.held
 }
 
 // newSoft gives an empty lease; many are made at once.

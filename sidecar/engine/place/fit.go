@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -234,7 +235,7 @@ func (b *Board) onSoft(sp *spec, a Ask, sl split) []choice {
 }
 
 // noRank is the worst rank of a choice that displaces nobody.
-const noRank = 1<<31 - 1
+const noRank = math.MaxInt
 
 // makeMostRoom tells what it takes to free as much of a slot as can be.
 func (b *Board) makeMostRoom(sp *spec, a Ask, s int) (choice, bool) {
