@@ -125,3 +125,16 @@ func (s *Setup) setting(leases bool) score.Setting {
 	}
 	return out
 }
+
+// Fit makes settings go together after the interval or the term was changed: a lease is
+// never shorter than an interval or longer than a term, a notice, where there is one, falls
+// on a round and is no longer than the shortest lease, and a grant is not taken back before the next round.
+func Fit(s cluster.Settings) cluster.Settings {
+	s.MinLease = min(max(s.MinLease, s.Interval), s.Term)
+	if s.Notice > 0 {
+		s.Notice = min(max(s.Notice, s.Interval), s.MinLease)
+	}
+	s.GrantTimeout = max(s.GrantTimeout, s.Interval)
+	s.Window = max(s.Window, s.Term)
+	return s
+}
