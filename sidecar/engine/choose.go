@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"slices"
-	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -33,8 +32,7 @@ func (h *hall) choose(touch cluster.Touch) {
 	}
 	board := h.site.Board(place.View{Busy: true, Reserved: true})
 	in := lease.Input{Now: h.now, Settings: h.set}
-	in.Candidates = h.candidates(touch)
-	in.Tenants = h.line(in.Candidates)
+	in.Candidates, in.Tenants = h.line(h.candidates(touch))
 	h.occupy(board, &in, touch)
 	if touch == cluster.Act {
 		in.Claims = h.liveClaims(&in)
@@ -156,8 +154,10 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 }
 
 // line makes the tenants of a round of choosing: what each is due and has, and
-// its candidates in their order.
-func (h *hall) line(cs []lease.Candidate) []lease.Tenant {
+// its candidates in their order. It puts the candidates in that order, too: they are
+// gone through tenant by tenant.
+func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
+	sorted := make([]lease.Candidate, 0, len(cs))
 	tenants := make([]lease.Tenant, len(h.tenants))
 	debit := make([]cluster.GPUTime, len(h.ledger.Tenants)) // leases in force, to their ends
 	holds := make([]int, len(h.ledger.Tenants))
@@ -177,9 +177,13 @@ func (h *hall) line(cs []lease.Candidate) []lease.Tenant {
 		}
 		newGPUs := cluster.MulDiv(int64(entitled), int64(h.set.NewSharePercent), 100*int64(cluster.WholeGPU))
 		lease.Order(cs, jobs[t], int(newGPUs))
+		for at, i := range jobs[t] {
+			jobs[t][at] = len(sorted)
+			sorted = append(sorted, cs[i])
+		}
 		tenants[t].Jobs = jobs[t]
 	}
-	return tenants
+	return sorted, tenants
 }
 
 // byTenant gives the indices of every tenant's candidates.
@@ -272,11 +276,21 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 // liveClaims gives the claims whose job still waits on nodes that are still
 // good, oldest first.
 func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
+	if len(h.s.Claims) == 0 {
+		return nil
+	}
+	at := make([]int, len(h.standing)) // by case: 1 + the candidate
+	for i := range in.Candidates {
+		at[in.Candidates[i].Case] = 1 + i
+	}
 	var out []lease.Claimed
 	for _, cl := range h.s.Claims {
-		i, ok := sort.Find(len(in.Candidates), func(i int) int { return cmp.Compare(cl.Job, in.Candidates[i].Key) })
-		p := h.pool(cl.Pool)
-		if !ok || in.Candidates[i].Running || in.Candidates[i].Humble || p < 0 || h.now.Sub(cl.At) > h.set.Term {
+		c, p := h.find(cl.Job), h.pool(cl.Pool)
+		if c < 0 || at[c] == 0 || p < 0 {
+			continue
+		}
+		i, ok := at[c]-1, true
+		if in.Candidates[i].Running || in.Candidates[i].Humble || h.now.Sub(cl.At) > h.set.Term {
 			continue
 		}
 		spec := h.spec(in.Candidates[i].Case)

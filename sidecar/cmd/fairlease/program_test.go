@@ -129,7 +129,7 @@ func TestWhatPeopleRead(t *testing.T) {
 		{"explain-waiting", []string{"explain", "2"}, 0},
 		{"explain-too-big", []string{"explain", "5"}, 0},
 		{"explain-task", []string{"explain", "6_1"}, 0},
-		{"explain-later", []string{"explain", "9"}, 0},
+		{"explain-later", []string{"explain", "7"}, 0},
 		{"explain-json", []string{"explain", "5", "--json"}, 0},
 		{"replay", []string{"replay", "7"}, 0},
 	} {
