@@ -16,7 +16,7 @@ func TestBriefSnapshotsChangeNothing(t *testing.T) {
 	tell := func(brief bool) [][]byte {
 		var rounds [][]byte
 		w := simtest.New(t, simtest.Product(), simtest.Nodes("n", "v100", 4, 8), "nlp", "speech", "vision")
-		w.Loop.Brief, w.Virtual.Forget, w.Virtual.Lend = brief, true, true
+		w.Loop.Brief, w.Forget, w.Lend = brief, true, true
 		decide := w.Loop.Decide
 		w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
 			before, err := json.Marshal(s)

@@ -128,6 +128,7 @@ func TestSimulateComplaints(t *testing.T) {
 		{"nodes and sizes", []string{"history.csv", "--nodes", "8x8", "--sizes", "8x8"}, exitUsage, `--nodes and --sizes exclude each other`},
 		{"cpus", []string{"history.csv", "--nodes", "8x8", "--cpus", "-1"}, exitUsage, `cannot be less than 0`},
 		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--schedulers", "x"}, exitUsage, `there is no scheduler "x"`},
+		{"mixed", []string{"history.csv", "--nodes", "1x8:a+1x8:b", "--mixed"}, exitUsage, `astraea keeps every gang on one GPU model`},
 		{"term", []string{"history.csv", "--nodes", "1x8", "--term", "soon"}, exitUsage, `^fairlease: --term: "soon" is no length of time: `},
 		{"short term", []string{"history.csv", "--nodes", "1x8", "--term", "5s"}, exitUsage, `a term is no shorter`},
 		{"saves", []string{"history.csv", "--nodes", "1x8", "--saves", "x"}, exitUsage, `--saves x is not known`},

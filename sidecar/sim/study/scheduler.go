@@ -22,10 +22,19 @@ type Scheduler struct {
 // Schedulers lists the schedulers, in the order in which tables show them.
 func Schedulers() []string { return []string{"astraea"} }
 
-// newScheduler gives a scheduler by name, for one run.
-func newScheduler(name string) (Scheduler, error) {
+// options is what a scheduler may be given beyond its rules.
+type options struct {
+	mixed bool // gangs may span models
+}
+
+// newScheduler gives a scheduler by name, for one run. An unknown name is an error, and an
+// option that the scheduler does not have.
+func newScheduler(name string, o options) (Scheduler, error) {
 	if !slices.Contains(Schedulers(), name) {
 		return Scheduler{}, fmt.Errorf("there is no scheduler %q: there are %s", name, strings.Join(Schedulers(), ", "))
+	}
+	if o.mixed {
+		return Scheduler{}, fmt.Errorf("%s keeps every gang on one GPU model and cannot be told to mix them", name)
 	}
 	return Scheduler{Name: name, Decide: engine.Decide, Leases: true}, nil
 }

@@ -457,6 +457,7 @@ func TestSetupsThatCannotRun(t *testing.T) {
 		"between two saves":             func(s *Setup) { s.Saves = sim.Periodic },
 		"before it begins":              func(s *Setup) { s.Until = -1 },
 		"no scheduler \"x\": there are": func(s *Setup) { s.Scheduler = "x" },
+		"cannot be told to mix":         func(s *Setup) { s.Mixed = true },
 	} {
 		s := good
 		change(&s)
