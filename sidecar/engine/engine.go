@@ -25,20 +25,26 @@ import (
 // Decide makes the plan for one round. It never fails: bad input is refused when
 // the snapshot is built.
 func Decide(s cluster.Snapshot) cluster.Plan {
-	h := enter(&s)
-	// 1 account
-	h.ledger, h.records = ltgf.Charge(&s)
-	h.leases, h.ended = lease.Reconcile(&s, h.records)
-	h.register()
-	// 2 divide
-	h.divide()
-	h.claimants()
+	h := open(&s)
 	// 3 choose and place: first the jobs that we act on, then, as if those were
 	// fixed, the jobs that we only watch
 	h.choose(cluster.Act)
 	h.choose(cluster.Watch)
 	// 4 say
 	return h.say()
+}
+
+// open takes the steps before anything is chosen.
+func open(s *cluster.Snapshot) *hall {
+	h := enter(s)
+	// 1 account
+	h.ledger, h.records = ltgf.Charge(s)
+	h.leases, h.ended = lease.Reconcile(s, h.records)
+	h.register()
+	// 2 divide
+	h.divide()
+	h.claimants()
+	return h
 }
 
 // hall carries the values from room to room.
