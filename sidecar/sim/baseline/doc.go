@@ -7,6 +7,8 @@
 //
 //	name               from                                  rule
 //	fifo               -                                     first come, first served; the first who waits blocks
+//	slurm-multifactor  Slurm's fair_tree.html,               priority of age, fair share with a half-life and size; EASY backfill
+//	                   priority_multifactor.html
 //
 // Where a paper leaves something open the scheduler's comment says what was chosen:
 // what is best for it. No scheduler knows how long a job will run, unless told

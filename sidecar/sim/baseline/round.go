@@ -18,6 +18,7 @@ type round struct {
 	site  *place.Site
 	board *place.Board
 	jobs  []job // those that wait for GPUs or have them, in order of arrival
+	rest  []int // cases of the others that have GPUs: they clean up, or are not ours
 }
 
 // job is a job that waits for a lease, or has one.
@@ -35,8 +36,8 @@ func (r *round) begin(s *cluster.Snapshot, b *engine.Books) {
 	if r.mixed {
 		r.site, r.pools = r.merged(), 1
 	}
-	r.board = r.site.Board(place.View{Busy: true, Reserved: true})
-	r.jobs = r.jobs[:0]
+	r.board = r.empty()
+	r.jobs, r.rest = r.jobs[:0], r.rest[:0]
 	for i := range s.Cases {
 		l := b.Leases[i]
 		if s.Cases[i].Gone {
@@ -48,9 +49,23 @@ func (r *round) begin(s *cluster.Snapshot, b *engine.Books) {
 			}
 			r.jobs = append(r.jobs, job{Job: j, at: i, lease: l})
 		} else if j.Holds {
-			r.board.Hold(r.onSite(s.Cases[i].Job.Holds)) // cleans up, or is not ours
+			r.rest = append(r.rest, i)
+			r.board.Hold(r.onSite(s.Cases[i].Job.Holds))
 		}
 	}
+}
+
+// empty gives a board with nothing on it.
+func (r *round) empty() *place.Board { return r.site.Board(place.View{Busy: true, Reserved: true}) }
+
+// idle tells whether any GPU is.
+func (r *round) idle() bool {
+	for p := range r.pools {
+		if r.board.Idle(p) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // holds gives what a job has, or was promised.

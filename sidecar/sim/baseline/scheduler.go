@@ -41,6 +41,7 @@ var known = []struct {
 	make   func(Options) chooser
 }{
 	{"fifo", false, newFIFO},
+	{"slurm-multifactor", false, newMultifactor},
 }
 
 // chooser says who gets GPUs in a round.
