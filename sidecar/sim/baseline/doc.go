@@ -9,11 +9,12 @@
 //	fifo               -                                     first come, first served; the first who waits blocks
 //	slurm-multifactor  Slurm's fair_tree.html,               priority of age, fair share with a half-life and size; EASY backfill
 //	                   priority_multifactor.html
+//	tiresias-l         Tiresias §3.2, ASTRAEA §6.1.5         least attained service in two queues; leases
 //
 // Where a paper leaves something open the scheduler's comment says what was chosen:
 // what is best for it. No scheduler knows how long a job will run, unless told
 // so by Options.Runs.
 //
-// Those with leases share the product's: terms that end on one grid, a notice, and a
-// renewal in place. Jobs must be gated (sim.Virtual.Gate): nothing starts without a grant.
+// Those with leases share how they end: the term's length, the notice and a renewal in
+// place are the product's; see Options.Grid. Jobs must be gated (sim.Virtual.Gate): nothing starts without a grant.
 package baseline

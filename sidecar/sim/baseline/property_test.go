@@ -15,7 +15,7 @@ import (
 )
 
 // conserving are the schedulers that leave no GPU idle that a waiting job fits on.
-var conserving = map[string]bool{}
+var conserving = map[string]bool{"tiresias-l": true}
 
 // chaos is a random cluster under random load.
 type chaos struct {
@@ -34,7 +34,7 @@ func newChaos(rt *rapid.T, t *testing.T, name string) *chaos {
 	size := rapid.SampledFrom([]int{2, 4, 8}).Draw(rt, "size")
 	c.nodes = append(nodes(rapid.IntRange(1, 3).Draw(rt, "v100"), size), simtest.Nodes("o", "k80", rapid.IntRange(0, 2).Draw(rt, "k80"), 4)...)
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(rt, "tenants")]
-	o := baseline.Options{Mixed: c.mixed}
+	o := baseline.Options{Mixed: c.mixed, Grid: rapid.Bool().Draw(rt, "grid")}
 	s := scheduler(t, name, o)
 	c.twin = scheduler(t, name, o)
 	c.world = newWorld(t, s, c.nodes, tenants...)

@@ -14,11 +14,13 @@ type round struct {
 	now   cluster.Instant
 	set   *cluster.Settings
 	mixed bool // gangs may span models: all GPUs are one pool
+	grid  bool // leases end together
 	pools int
 	site  *place.Site
 	board *place.Board
 	jobs  []job // those that wait for GPUs or have them, in order of arrival
 	rest  []int // cases of the others that have GPUs: they clean up, or are not ours
+	line  []int // room for an order of jobs, by index
 }
 
 // job is a job that waits for a lease, or has one.

@@ -26,6 +26,9 @@ type Options struct {
 	// (it needs a virtual cluster that is Mixed). A gang that is too big for every single
 	// model waits all the same. "astraea" has no such switch.
 	Mixed bool
+	// Grid makes leases end together, at multiples of the term, as the product's do. Else each
+	// ends a term after it began: gangs then wait longer and small jobs hardly at all.
+	Grid bool
 	// Runs tells how long a job runs in all, for the schedulers whose papers assume that
 	// somebody can tell (themis, allox); 0 = not known. nil = nobody can tell.
 	Runs func(*cluster.Job) cluster.Span
@@ -42,6 +45,7 @@ var known = []struct {
 }{
 	{"fifo", false, newFIFO},
 	{"slurm-multifactor", false, newMultifactor},
+	{"tiresias-l", true, newTiresias},
 }
 
 // chooser says who gets GPUs in a round.
@@ -73,7 +77,7 @@ func NewWith(name string, o Options) (Scheduler, error) {
 		if k.name != name {
 			continue
 		}
-		choose, r := k.make(o), &round{mixed: o.Mixed}
+		choose, r := k.make(o), &round{mixed: o.Mixed, grid: o.Grid}
 		return Scheduler{Name: name, Leases: k.leases, Decide: func(s cluster.Snapshot) cluster.Plan {
 			return engine.DecideBy(s, func(b *engine.Books) {
 				r.begin(&s, b)
