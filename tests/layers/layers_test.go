@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},
 	"sidecar/sim/trace":       {"sidecar/cluster"},
 	"sidecar/sim/score":       {"sidecar/cluster"},
+	"sidecar/sim/baseline":    {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop"},
 	"migrate":                 {"sql"},

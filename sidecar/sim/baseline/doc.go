@@ -1,0 +1,20 @@
+// Package baseline holds the schedulers that fairlease is compared with. Each is a
+// Decide like the engine's: from a snapshot to a plan. The books are the engine's own
+// (engine.DecideBy: who received and was due what, who may run where), and so is
+// everything that carries a choice out: hand-overs, notices, gates. A baseline only
+// chooses who gets GPUs, and finds them on the engine's board: consolidated, on the
+// fewest nodes, spread where the job lets it.
+//
+//	name               from                                  rule
+//	fifo               -                                     first come, first served; the first who waits blocks
+//	slurm-multifactor  Slurm's fair_tree.html,               priority of age, fair share with a half-life and size; EASY backfill
+//	                   priority_multifactor.html
+//	tiresias-l         Tiresias §3.2, ASTRAEA §6.1.5         least attained service in two queues; leases
+//
+// Where a paper leaves something open the scheduler's comment says what was chosen:
+// what is best for it. No scheduler knows how long a job will run, unless told
+// so by Options.Runs.
+//
+// Those with leases share how they end: the term's length, the notice and a renewal in
+// place are the product's; see Options.Grid. Jobs must be gated (sim.Virtual.Gate): nothing starts without a grant.
+package baseline
