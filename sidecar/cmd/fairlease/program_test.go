@@ -24,6 +24,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
+// testdata is the folder of golden files, wherever a test has gone.
+var testdata, _ = filepath.Abs("testdata")
+
 // result is what a run of the program left behind.
 type result struct {
 	code     int
@@ -45,7 +48,7 @@ func run(t *testing.T, at time.Time, env []string, args ...string) result {
 // golden compares text with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
+	path := filepath.Join(testdata, name+".txt")
 	if *rewrite {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)

@@ -22,6 +22,7 @@ others use; rho near 1 means that a tenant has received what it was due.
 
 To begin, on the machine of slurmctld or one that reaches slurmrestd:
 
+  fairlease simulate FILE       what would have become of your own jobs, in pretend time
   fairlease doctor              does everything fit? what to do where it does not
   fairlease round --dry-run     what fairlease would do now; changes nothing, needs no database
   fairlease migrate             make the tables in PostgreSQL
@@ -43,7 +44,7 @@ func (p *program) root() *cobra.Command {
 		return &failure{code: exitUsage, what: err.Error(), next: "see " + c.CommandPath() + " --help"}
 	})
 	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "order", Title: "Order:"},
-		&cobra.Group{ID: "run", Title: "Run:"}, &cobra.Group{ID: "set", Title: "Set up:"})
+		&cobra.Group{ID: "try", Title: "Try:"}, &cobra.Group{ID: "run", Title: "Run:"}, &cobra.Group{ID: "set", Title: "Set up:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, c := range commands {
 			c.GroupID = group
@@ -55,6 +56,7 @@ func (p *program) root() *cobra.Command {
 	add("order", p.order("exempt", "never gate or reclaim a job, or the jobs of a user or tenant"),
 		p.order("boost", "put a job first among its tenant's, or a tenant first among tenants"),
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
+	add("try", p.simulate())
 	add("run", p.serve(), p.round(), p.release())
 	add("set", p.doctor(), p.migrate(), p.configuration(), p.version())
 	root.SetHelpCommandGroupID("set")

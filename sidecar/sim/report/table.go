@@ -23,6 +23,9 @@ func Table(w io.Writer, runs []score.Scores) error {
 			block(&b, p, g.Runs)
 		}
 		for _, s := range g.Runs {
+			if s.CutShort {
+				fmt.Fprintf(&b, "\n%s was cut short after %s of pretend time: its scores are not to be compared\n", plain(s.Scheduler), s.To.Sub(s.From))
+			}
 			auditLines(&b, s)
 		}
 		b.WriteString("\n")
@@ -81,8 +84,8 @@ func auditLines(b *bytes.Buffer, s score.Scores) {
 			continue
 		}
 		longer = true
-		fmt.Fprintf(b, "  %s waits longer: %.1f h instead of %.1f h over %d jobs%s; %d of them wait longer, by %.1f h in all\n",
-			plain(a.Tenant), a.Shared, a.Private, a.Jobs, leftOut(a), a.Worse, a.Lost)
+		fmt.Fprintf(b, "  %s waits longer: %.1f h instead of %.1f h%s over %d jobs%s; %d of them wait longer, by %.1f h in all\n",
+			plain(a.Tenant), a.Shared, a.Private, enlarged(a), a.Jobs, leftOut(a), a.Worse, a.Lost)
 		for _, j := range a.Worst[:min(3, len(a.Worst))] {
 			fmt.Fprintf(b, "    job %s of %s, %d GPUs: %.1f h instead of %.1f h%s\n", plain(j.Job), plain(j.User), j.GPUs, j.Shared, j.Private, soFar(j))
 		}
@@ -90,6 +93,14 @@ func auditLines(b *bytes.Buffer, s score.Scores) {
 	if !longer {
 		b.WriteString("  no tenant waits longer\n")
 	}
+}
+
+// enlarged says how a private cluster was better than the tenant's share.
+func enlarged(a score.Audited) string {
+	if float64(a.GPUs) < a.Share+1 {
+		return ""
+	}
+	return fmt.Sprintf(" on %d GPUs, which its gangs need though its share is %.1f,", a.GPUs, a.Share)
 }
 
 func leftOut(a score.Audited) string {

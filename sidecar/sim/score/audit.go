@@ -18,6 +18,8 @@ type Audited struct {
 	Longer  bool      `json:"waits_longer"` // in all, in the shared cluster: HiveD's sharing anomaly
 	Jobs    int       `json:"jobs"`         // compared
 	LeftOut int       `json:"left_out"`     // not in the private run, or unfinished there
+	GPUs    int       `json:"gpus"`         // of the private cluster; 0 = not told
+	Share   float64   `json:"share_gpus"`   // that the tenant's share would give it; less than GPUs where its largest gang needs more
 	Shared  float64   `json:"shared_h"`
 	Private float64   `json:"private_h"`
 	Worse   int       `json:"worse_jobs"` // those that wait longer in the shared cluster

@@ -7,6 +7,7 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 type Scores struct {
 	Setting
 	To          cluster.Instant `json:"to_ms"`
+	CutShort    bool            `json:"cut_short,omitempty"` // somebody ended the run at To: not to be compared with whole ones
 	Jobs        Counts          `json:"jobs"`
 	Completion  Stats           `json:"completion_s"` // submission to end
 	Wait        Stats           `json:"wait_s"`       // all the time without GPUs, Job.Wait

@@ -289,3 +289,25 @@ func (g *generator) duration() cluster.Span {
 	s := math.Exp(from + g.rand.Float64()*(to-from))
 	return max(cluster.Span(math.Round(s/1000)), 1) * cluster.Second
 }
+
+// MeanDemand gives the GPUs that a recipe's jobs would hold on average in the long run, were there
+// room for all.
+func (r Recipe) MeanDemand() float64 {
+	gpus, sizes, length, ranges := 0.0, 0.0, 0.0, 0.0
+	for _, s := range r.Sizes {
+		gpus, sizes = gpus+s.Share*float64(s.GPUs), sizes+s.Share
+	}
+	for _, d := range r.Durations {
+		from, to := hours(d.From), hours(d.To)
+		at := from
+		if to > from { // the mean of what is uniform in its logarithm
+			at = (to - from) / math.Log(to/from)
+		}
+		length, ranges = length+d.Share*at, ranges+d.Share
+	}
+	jobs := r.PerHour
+	if r.Burst.Every > 0 {
+		jobs += float64(r.Burst.Jobs) / hours(r.Burst.Every)
+	}
+	return jobs * gpus / sizes * length / ranges
+}

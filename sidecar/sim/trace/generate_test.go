@@ -337,3 +337,21 @@ func BenchmarkReadPhilly(b *testing.B) {
 		}
 	}
 }
+
+// What a recipe asks for on average is what its jobs hold in the long run.
+func TestMeanDemand(t *testing.T) {
+	r := LikeGavel(1, 10)
+	r.Length, r.Burst = 400*cluster.Day, Burst{Every: 12 * cluster.Hour, Jobs: 20}
+	jobs, err := Generate(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum cluster.GPUTime
+	for j := range jobs {
+		sum += cluster.Times(j.GPUs, j.Runs)
+	}
+	got, want := r.MeanDemand(), float64(sum)/float64(r.Length)
+	if math.Abs(got/want-1) > 0.02 {
+		t.Errorf("%.1f GPUs on average, but the jobs hold %.1f", got, want)
+	}
+}

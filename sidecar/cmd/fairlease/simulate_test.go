@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+)
+
+// history is a small trace with what goes wrong in traces.
+const history = `job_id,tenant,user,gpus,submit_time,duration_s,state
+1,vision,alice,4,0,7200,COMPLETED
+2,vision,alice,4,10,7200,COMPLETED
+3,nlp,bob,8,600,1800,COMPLETED
+4,nlp,bob,1,-5,60,COMPLETED
+5,nlp,bob,64,700,60,COMPLETED
+6,nlp,bob,0,800,60,COMPLETED
+7,speech,carol,2,3600,3600,FAILED
+8,speech,carol,two,3600,3600,FAILED
+9,nlp,bob,1,4000,0,CANCELLED
+`
+
+// folder makes a folder with the history and some weights, without a configuration.
+func folder(t *testing.T) (dir string, env []string) {
+	t.Helper()
+	dir = t.TempDir()
+	write(t, filepath.Join(dir, "history.csv"), history)
+	write(t, filepath.Join(dir, "weights.csv"), "tenant,gpus\nvision,4\nnlp,4\nspeech,0\n")
+	write(t, filepath.Join(dir, "few.csv"), "vision,4\n")
+	write(t, filepath.Join(dir, "bad.csv"), "vision,4\nnlp,x\n")
+	write(t, filepath.Join(dir, "header.csv"), "a,b\n1,2\n")
+	write(t, filepath.Join(dir, "cpus.csv"), "job_id,tenant,user,gpus,submit_time,duration_s,state\n1,a,b,0,0,60,COMPLETED\n")
+	write(t, filepath.Join(dir, "config.yaml"), "lease: {term: 30m}\n")
+	t.Chdir(dir)
+	return dir, []string{"FAIRLEASE_CONFIG=" + empty(t)}
+}
+
+func TestSimulate(t *testing.T) {
+	_, env := folder(t)
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"simulate", []string{"history.csv", "--nodes", "1x8"}},
+		{"simulate-audit", []string{"history.csv", "--nodes", "1x8", "--weights", "weights.csv", "--audit"}},
+		{"simulate-sizes", []string{"history.csv", "--sizes", "1x8,2x8", "--weights", "demand", "--term", "10m", "--interval", "30s", "--saves", "ideal"}},
+		{"simulate-generate", []string{"--generate", "gavel", "--length", "1d", "--nodes", "4x8", "--until", "2d", "--fail-every", "1d", "--seed", "7"}},
+		{"simulate-csv", []string{"history.csv", "--nodes", "1x8", "--csv"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run(t, time.Time{}, env, append([]string{"simulate"}, c.args...)...)
+			if r.code != exitOK {
+				t.Fatalf("exit code %d\n%s", r.code, r.err)
+			}
+			golden(t, c.name, r.out+r.err)
+		})
+	}
+}
+
+// The configuration's settings hold where no flag says otherwise.
+func TestSimulateHeedsTheConfiguration(t *testing.T) {
+	_, env := folder(t)
+	r := run(t, time.Time{}, env, "simulate", "history.csv", "--nodes", "1x8", "-c", "config.yaml")
+	if r.code != exitOK || !strings.Contains(r.out, "term 30m") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+// What is written into files is whole, and programs can read it.
+func TestSimulateWritesFiles(t *testing.T) {
+	dir, env := folder(t)
+	r := run(t, time.Time{}, env, "simulate", "history.csv", "--sizes", "1x8,2x8", "--out", "out/new", "--html", "page.html", "--json")
+	if r.code != exitOK {
+		t.Fatalf("exit code %d\n%s", r.code, r.err)
+	}
+	read := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if got := string(read("out/new/scores.json")); got != r.out {
+		t.Error("the JSON in the folder is not that of the output")
+	}
+	var scores []score.Scores
+	if err := json.Unmarshal(read("out/new/scores.json"), &scores); err != nil || len(scores) != 2 || scores[1].Nodes != 2 || scores[1].Jobs.Finished != 4 {
+		t.Errorf("%v: %+v", err, scores)
+	}
+	if rows, err := csv.NewReader(bytes.NewReader(read("out/new/scores.csv"))).ReadAll(); err != nil || len(rows) < 100 {
+		t.Errorf("%v: %d rows", err, len(rows))
+	}
+	for _, name := range []string{"page.html", "out/new/report.html"} {
+		if page := string(read(name)); !strings.Contains(page, "</html>") || !strings.Contains(page, "history") {
+			t.Errorf("%s is no whole page", name)
+		}
+	}
+}
+
+func TestSimulateComplaints(t *testing.T) {
+	_, env := folder(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		err  string // pattern
+	}{
+		{"nothing", nil, exitUsage, `^fairlease: --nodes is missing: how large is the cluster\?`},
+		{"no trace", []string{"--nodes", "1x8"}, exitUsage, `^fairlease: what is to be simulated\? Name a trace`},
+		{"no such trace", []string{"none.csv", "--nodes", "1x8"}, exitNo, `^fairlease: the trace cannot be used\n  none.csv: cannot be read: no such file`},
+		{"no trace's header", []string{"header.csv", "--nodes", "1x8"}, exitNo, `^fairlease: the trace cannot be used\n  header.csv: `},
+		{"no GPUs", []string{"cpus.csv", "--nodes", "1x8"}, exitNo, `^fairlease: cpus has no job with GPUs and a run time\nnext: .*1 jobs without GPUs`},
+		{"two traces", []string{"history.csv", "b.csv", "--nodes", "1x8"}, exitUsage, `one trace at a time`},
+		{"trace and recipe", []string{"history.csv", "--generate", "philly", "--nodes", "1x8"}, exitUsage, `exclude each other`},
+		{"recipe", []string{"--generate", "x"}, exitUsage, `--generate x is not known; write gavel or philly`},
+		{"tenants", []string{"--generate", "philly", "--tenants", "0"}, exitUsage, `--tenants: one or more`},
+		{"rate", []string{"--generate", "philly", "--load", "-1"}, exitUsage, `^fairlease: --generate: .*set PerHour to more than 0`},
+		{"nodes", []string{"history.csv", "--nodes", "8"}, exitUsage, `^fairlease: --nodes: "8" is no cluster: write nodes x GPUs per node, as in 64x8`},
+		{"sizes", []string{"history.csv", "--sizes", "8x8,x"}, exitUsage, `^fairlease: --sizes: "x" is no cluster`},
+		{"nodes and sizes", []string{"history.csv", "--nodes", "8x8", "--sizes", "8x8"}, exitUsage, `--nodes and --sizes exclude each other`},
+		{"cpus", []string{"history.csv", "--nodes", "8x8", "--cpus", "-1"}, exitUsage, `cannot be less than 0`},
+		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--schedulers", "x"}, exitUsage, `there is no scheduler "x"`},
+		{"term", []string{"history.csv", "--nodes", "1x8", "--term", "soon"}, exitUsage, `^fairlease: --term: "soon" is no length of time: `},
+		{"short term", []string{"history.csv", "--nodes", "1x8", "--term", "5s"}, exitUsage, `a term is no shorter`},
+		{"saves", []string{"history.csv", "--nodes", "1x8", "--saves", "x"}, exitUsage, `--saves x is not known`},
+		{"periodic", []string{"history.csv", "--nodes", "1x8", "--saves", "periodic"}, exitUsage, `a time between two saves`},
+		{"format", []string{"history.csv", "--nodes", "1x8", "--format", "x"}, exitUsage, `--format x is not known`},
+		{"zone", []string{"history.csv", "--nodes", "1x8", "--zone", "Mars/Olympus"}, exitUsage, `--zone Mars/Olympus is not known`},
+		{"weights", []string{"history.csv", "--nodes", "1x8", "--weights", "x"}, exitUsage, `--weights x is neither equal nor demand, and no file that can be read\n`},
+		{"few weights", []string{"history.csv", "--nodes", "1x8", "--weights", "few.csv"}, exitUsage, `few.csv has no weight for 2 tenants of the trace: nlp, speech\nnext: add a line`},
+		{"bad weights", []string{"history.csv", "--nodes", "1x8", "--weights", "bad.csv"}, exitUsage, `bad.csv: line 2: "nlp,x" is no tenant with a weight`},
+		{"csv and json", []string{"history.csv", "--nodes", "1x8", "--csv", "--json"}, exitUsage, `--csv and --json exclude each other`},
+		{"no place", []string{"history.csv", "--nodes", "1x8", "--html", "none/page.html"}, exitNo, `^fairlease: none/page.html cannot be written\n`},
+		{"no folder", []string{"history.csv", "--nodes", "1x8", "--out", "few.csv"}, exitNo, `^fairlease: few.csv cannot be written\n`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run(t, time.Time{}, env, append([]string{"simulate"}, c.args...)...)
+			if r.code != c.code || !regexp.MustCompile(c.err).MatchString(r.err) {
+				t.Errorf("exit code %d, want %d\n%s\nwant %s", r.code, c.code, r.err, c.err)
+			}
+		})
+	}
+}
+
+// An interrupt ends a simulation with what there is so far.
+func TestSimulateInterrupted(t *testing.T) {
+	_, env := folder(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var out, errs bytes.Buffer
+	// The first line of the output is written when the simulation is about to begin.
+	p := &program{out: writer(func(b []byte) (int, error) { stop(); return out.Write(b) }), err: &errs, env: env, clock: time.Now}
+	code := p.run(ctx, []string{"simulate", "--generate", "philly", "--nodes", "8x8"}, strings.NewReader(""))
+	if code != exitNo || !strings.Contains(errs.String(), "fairlease: interrupted\n  0 of 1 runs had come to their end\n") {
+		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(b []byte) (int, error) { return w(b) }
+
+func TestProgressBar(t *testing.T) {
+	for _, c := range []struct {
+		over, of int
+		want     string
+	}{
+		{0, 100, "[..............................]   0 %  0 of 100 jobs, ? left   "},
+		{50, 100, "[###############...............]  50 %  50 of 100 jobs, 1m0s left   "},
+		{100, 100, "[##############################] 100 %  100 of 100 jobs, 0s left   "},
+	} {
+		if got := barLine(c.over, c.of, time.Minute); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	var b bytes.Buffer
+	p := &program{out: &b, err: &b}
+	shown := p.progress()
+	shown.begun = shown.begun.Add(-time.Hour)
+	shown.set(1, 2)
+	shown.end()
+	if b.Len() > 0 {
+		t.Errorf("something that is no terminal was told %q", b.String())
+	}
+	shown.out = &b
+	shown.set(1, 2)
+	shown.set(2, 2) // too soon after the one before
+	shown.end()
+	if got := b.String(); strings.Count(got, "\r") != 2 || !strings.HasSuffix(got, "\r\x1b[K") {
+		t.Errorf("%q", got)
+	}
+}

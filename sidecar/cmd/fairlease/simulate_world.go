@@ -1,0 +1,303 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+)
+
+// world is what simulate and tune are told of jobs and clusters, and the jobs.
+type world struct {
+	nodes  string
+	cpus   int
+	memory int64
+
+	generate      string
+	length        string
+	tenants       int
+	perHour, load float64
+	seed          uint64
+
+	format, zone, weights string
+
+	until, saves, every      string
+	costSave, costLoad, cold string
+	failEvery, repair        string
+	workers                  int
+
+	from   *trace.Trace // nil = made up
+	census study.Census
+}
+
+// manner is a way in which jobs save, by its name for --saves.
+type manner struct {
+	name string
+	how  sim.Saves
+}
+
+var manners = []manner{
+	{"at-end", sim.AtEnd}, {"at-notice", sim.AtNotice}, {"each-term", sim.EachTerm},
+	{"periodic", sim.Periodic}, {"never", sim.Never}, {"ideal", sim.Always},
+}
+
+func (w *world) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&w.nodes, "nodes", "", "the cluster, `NODESxGPUS[:MODEL]`: 64x8, or 20x8:v100+20x4:k80 (with --generate default 8x8)")
+	f.IntVar(&w.cpus, "cpus", 0, "CPUs `N` that each node has per GPU; 0 = enough for all jobs")
+	f.Int64Var(&w.memory, "memory", 0, "memory `MB` that each node has per GPU; 0 = enough for all jobs")
+	f.StringVar(&w.generate, "generate", "", "make jobs up like `gavel|philly`, without a trace")
+	f.StringVar(&w.length, "length", "7d", "`TIME` in which made-up jobs arrive")
+	f.IntVar(&w.tenants, "tenants", 8, "tenants `N` of made-up jobs")
+	f.Float64Var(&w.load, "load", 1.5, "made-up jobs want `X` times the cluster on average")
+	f.Float64Var(&w.perHour, "per-hour", 0, "made-up jobs `N` per hour, instead of --load")
+	f.Uint64Var(&w.seed, "seed", 1, "seed `N` of what is made up: jobs, failures")
+	f.StringVar(&w.format, "format", "", "`FORMAT` of the trace: plain, philly, helios, pai, sacct, slurmdb (default: see what it is)")
+	f.StringVar(&w.zone, "zone", "UTC", "time `ZONE` of a trace that names none")
+	f.StringVar(&w.weights, "weights", "equal", "tenants' weights: `equal|demand|FILE` with lines like vision,64")
+	f.StringVar(&w.until, "until", "", "`TIME` of pretend time at which to end (default: when all jobs are done)")
+	f.StringVar(&w.saves, "saves", manners[0].name, "when jobs `SAVE`: at-end, at-notice, each-term, periodic, never, ideal")
+	f.StringVar(&w.every, "every", "", "`TIME` between two saves, with --saves periodic")
+	costs := sim.DefaultCosts()
+	f.StringVar(&w.costSave, "cost-save", config.Duration(costs.Save).String(), "`TIME` that it takes to save a checkpoint")
+	f.StringVar(&w.costLoad, "cost-load", config.Duration(costs.Load).String(), "`TIME` that it takes to load it")
+	f.StringVar(&w.cold, "cost-start", config.Duration(costs.ColdStart).String(), "`TIME` of a cold start before it is loaded")
+	f.StringVar(&w.failEvery, "fail-every", "", "mean `TIME` until a node fails (default: none does)")
+	f.StringVar(&w.repair, "repair", "1h", "mean `TIME` until it is back")
+	f.IntVar(&w.workers, "workers", 0, "runs `N` side by side; 0 = as many as there are cores")
+}
+
+// timeFlag is a flag that is a length of time; "" leaves what is there.
+type timeFlag struct {
+	flag, text string
+	to         *cluster.Span
+}
+
+func lengths(flags ...timeFlag) error {
+	for _, s := range flags {
+		if s.text == "" {
+			continue
+		}
+		d, err := config.ParseDuration(s.text)
+		if err != nil {
+			return usage(s.flag + ": " + err.Error())
+		}
+		*s.to = d.Span()
+	}
+	return nil
+}
+
+// setup makes what all runs have in common; sizes, if given, stand for --nodes.
+func (w *world) setup(p *program, args []string, sizes *string) (study.Setup, error) {
+	s := study.Default()
+	cfg, err := p.config()
+	if err != nil {
+		return s, err
+	}
+	s.Settings = cfg.Settings()
+	if err := lengths(timeFlag{"--until", w.until, &s.Until}, timeFlag{"--every", w.every, &s.Every}, timeFlag{"--cost-save", w.costSave, &s.Costs.Save},
+		timeFlag{"--cost-load", w.costLoad, &s.Costs.Load}, timeFlag{"--cost-start", w.cold, &s.Costs.ColdStart},
+		timeFlag{"--fail-every", w.failEvery, &s.Between}, timeFlag{"--repair", w.repair, &s.Repair}); err != nil {
+		return s, err
+	}
+	s.Seed = w.seed
+	i := slices.IndexFunc(manners, func(m manner) bool { return m.name == w.saves })
+	if i < 0 {
+		return s, usage(fmt.Sprintf("--saves %s is not known; write at-end, at-notice, each-term, periodic, never or ideal", w.saves))
+	}
+	s.Saves = manners[i].how
+	if s.Fleet, err = w.fleet(sizes); err != nil {
+		return s, err
+	}
+	if s.Load, err = w.jobs(args, s.Fleet); err != nil {
+		return s, err
+	}
+	if w.census = study.Survey(s.Load); w.census.Jobs == 0 {
+		return s, &failure{code: exitNo, what: s.Load.Name + " has no job with GPUs and a run time", next: "see what its rows are: " + w.counts()}
+	}
+	s.Weights, err = w.weigh()
+	return s, err
+}
+
+// fleet gives the cluster, or the first of several sizes.
+func (w *world) fleet(sizes *string) (study.Fleet, error) {
+	text := w.nodes
+	if sizes != nil && *sizes != "" {
+		if text != "" {
+			return study.Fleet{}, usage("--nodes and --sizes exclude each other")
+		}
+		text, _, _ = strings.Cut(*sizes, ",")
+	}
+	if text == "" && w.generate != "" {
+		text = "8x8"
+	}
+	if text == "" {
+		return study.Fleet{}, usage("--nodes is missing: how large is the cluster? As in --nodes 64x8")
+	}
+	f, err := study.ParseFleet(text)
+	if err != nil {
+		return f, usage("--nodes: " + err.Error())
+	}
+	if w.cpus < 0 || w.memory < 0 {
+		return f, usage("--cpus and --memory cannot be less than 0")
+	}
+	f.CPUs, f.MemoryMB = w.cpus, w.memory
+	return f, nil
+}
+
+// jobs reads the trace, or makes jobs up.
+func (w *world) jobs(args []string, fleet study.Fleet) (study.Load, error) {
+	switch {
+	case len(args) > 1:
+		return study.Load{}, usage(fmt.Sprintf("one trace at a time, but there are %q", args))
+	case len(args) == 1 && w.generate != "":
+		return study.Load{}, usage("a trace and --generate exclude each other")
+	case len(args) == 1:
+		return w.read(args[0])
+	case w.generate == "":
+		return study.Load{}, usage("what is to be simulated? Name a trace, or make jobs up with --generate philly")
+	}
+	return w.makeUp(fleet)
+}
+
+func (w *world) read(path string) (study.Load, error) {
+	zone, err := time.LoadLocation(w.zone)
+	if err != nil {
+		return study.Load{}, usage(fmt.Sprintf("--zone %s is not known; write one like Europe/Berlin", w.zone))
+	}
+	known := []trace.Format{"", trace.FormatPlain, trace.FormatPhilly, trace.FormatHelios, trace.FormatPAI, trace.FormatSacct, trace.FormatSlurmdb}
+	if !slices.Contains(known, trace.Format(w.format)) {
+		return study.Load{}, usage(fmt.Sprintf("--format %s is not known; write plain, philly, helios, pai, sacct or slurmdb", w.format))
+	}
+	w.from, err = trace.Open(path, trace.Options{Format: trace.Format(w.format), Zone: zone})
+	if err != nil {
+		return study.Load{}, &failure{code: exitNo, what: "the trace cannot be used", err: err}
+	}
+	return study.Of(w.from), nil
+}
+
+func (w *world) makeUp(fleet study.Fleet) (study.Load, error) {
+	var r trace.Recipe
+	switch w.generate {
+	case "gavel":
+		r = trace.LikeGavel(w.seed, 1)
+	case "philly":
+		r = trace.LikePhilly(w.seed, 1)
+	default:
+		return study.Load{}, usage(fmt.Sprintf("--generate %s is not known; write gavel or philly", w.generate))
+	}
+	if err := lengths(timeFlag{"--length", w.length, &r.Length}); err != nil {
+		return study.Load{}, err
+	}
+	if w.tenants < 1 || w.tenants > 100_000 {
+		return study.Load{}, usage("--tenants: one or more")
+	}
+	r.Tenants = trace.Shifts(w.tenants, 0.8)
+	_, gpus := fleet.Count()
+	r.PerHour = w.load * float64(gpus) / r.MeanDemand()
+	if w.perHour != 0 {
+		r.PerHour = w.perHour
+	}
+	jobs, err := trace.Generate(r)
+	if err != nil {
+		return study.Load{}, usage("--generate: " + err.Error())
+	}
+	return study.Load{Name: "like " + w.generate, Jobs: jobs}, nil
+}
+
+// weigh gives the tenants' weights.
+func (w *world) weigh() (map[string]int64, error) {
+	switch w.weights {
+	case "equal":
+		return study.EqualWeights(w.census), nil
+	case "demand":
+		return study.DemandWeights(w.census), nil
+	}
+	f, err := os.Open(w.weights)
+	if err != nil {
+		return nil, &failure{code: exitUsage, what: "--weights " + w.weights + " is neither equal nor demand, and no file that can be read", err: err}
+	}
+	defer func() { _ = f.Close() }()
+	weights, err := study.ReadWeights(f, w.weights)
+	if err != nil {
+		return nil, &failure{code: exitUsage, what: "the weights cannot be used", err: err}
+	}
+	if missing := study.Missing(w.census, weights); len(missing) > 0 {
+		return nil, &failure{code: exitUsage, what: fmt.Sprintf("%s has no weight for %d tenants of the trace: %s", w.weights, len(missing), some(missing, 10)),
+			next: "add a line for each, with 0 for one that is due nothing"}
+	}
+	return weights, nil
+}
+
+func some(names []string, most int) string {
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// tell says what is about to be simulated, and what was left out of it.
+func (w *world) tell(out io.Writer, s *study.Setup) {
+	c := &w.census
+	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", s.Load.Name, c.Jobs, len(c.Tenants),
+		c.Last, float64(c.Demand())/float64(max(c.Last, cluster.Hour)))
+	if counts := w.counts(); counts != "" {
+		fmt.Fprintf(out, "  left out: %s\n", counts)
+	}
+	if w.from != nil {
+		for _, b := range w.from.Bad {
+			fmt.Fprintf(out, "  %s: line %d: %s\n", b.File, b.Line, b.What)
+		}
+		if more := w.from.Counts.Bad - len(w.from.Bad); more > 0 {
+			fmt.Fprintf(out, "  … and %d more\n", more)
+		}
+		if n := w.from.Counts.Unfinished; n > 0 {
+			fmt.Fprintf(out, "  %d jobs still ran when it was written down: they end here when that was\n", n)
+		}
+	}
+	fmt.Fprintf(out, "  interval %v, term %v, jobs save %s\n", config.Duration(s.Settings.Interval), config.Duration(s.Settings.Term), w.saves)
+}
+
+// counts says which rows of the trace became no job.
+func (w *world) counts() string {
+	if w.from == nil {
+		return ""
+	}
+	var parts []string
+	for _, x := range []struct {
+		n    int
+		what string
+	}{{w.from.Counts.Bad, "rows that make no sense"}, {w.from.Counts.CPUOnly, "jobs without GPUs"}, {w.from.Counts.NoRun, "jobs that never ran"}} {
+		if x.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// tellResult says what is no score of a run but must be known.
+func tellResult(out io.Writer, s *study.Setup, r *study.Result) {
+	if r.Refused.Jobs > 0 {
+		all := study.Survey(s.Load).Demand()
+		fmt.Fprintf(out, "  %s on %s: %d jobs were not submitted (%.1f %% of the GPU time wanted)\n", s.Scheduler, s.Fleet, r.Refused.Jobs, 100*float64(r.Refused.Demand)/float64(all))
+		for _, x := range r.Refused.Named[:min(3, len(r.Refused.Named))] {
+			fmt.Fprintf(out, "    %s\n", x)
+		}
+		if more := r.Refused.Jobs - 3; more > 0 {
+			fmt.Fprintf(out, "    … and %d more\n", more)
+		}
+	}
+	if r.TimedOut > 0 {
+		fmt.Fprintf(out, "  %s on %s: %d jobs reached their time limit here, but not in the trace\n", s.Scheduler, s.Fleet, r.TimedOut)
+	}
+}

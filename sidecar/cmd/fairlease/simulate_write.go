@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/sim/report"
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+)
+
+// outlet is where scores go.
+type outlet struct {
+	csv, json bool
+	html, dir string
+}
+
+func (o *outlet) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.BoolVar(&o.csv, "csv", false, "write every score as CSV instead of a table")
+	f.BoolVar(&o.json, "json", false, "write every score as JSON instead of a table")
+	f.StringVar(&o.html, "html", "", "write a report with plots into `FILE`, one page that needs no network")
+	f.StringVar(&o.dir, "out", "", "write report.html, scores.csv and scores.json into `DIR`")
+}
+
+func (o *outlet) check() error {
+	if o.csv && o.json {
+		return usage("--csv and --json exclude each other; --out writes both")
+	}
+	return nil
+}
+
+// file is one that is to be written.
+type file struct {
+	path  string
+	write func(io.Writer) error
+}
+
+func (o *outlet) write(p *program, scores []score.Scores) error {
+	show := report.Table
+	switch {
+	case o.csv:
+		show = report.CSV
+	case o.json:
+		show = report.JSON
+	}
+	if err := show(p.out, scores); err != nil {
+		return err
+	}
+	page := func(out io.Writer) error { return report.HTML(out, "fairlease: schedulers compared", scores) }
+	var files []file
+	if o.html != "" {
+		files = append(files, file{o.html, page})
+	}
+	if o.dir != "" {
+		if err := os.MkdirAll(o.dir, 0o755); err != nil {
+			return unwritten(o.dir, err)
+		}
+		files = append(files, file{filepath.Join(o.dir, "report.html"), page},
+			file{filepath.Join(o.dir, "scores.csv"), func(out io.Writer) error { return report.CSV(out, scores) }},
+			file{filepath.Join(o.dir, "scores.json"), func(out io.Writer) error { return report.JSON(out, scores) }})
+	}
+	return p.files(files, o.csv || o.json)
+}
+
+// files writes files and says so, unless the output is for programs.
+func (p *program) files(files []file, silent bool) error {
+	for _, f := range files {
+		var b bytes.Buffer
+		if err := f.write(&b); err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.path, b.Bytes(), 0o644); err != nil {
+			return unwritten(f.path, err)
+		}
+		if !silent {
+			p.printf("written: %s\n", f.path)
+		}
+	}
+	return nil
+}
+
+func unwritten(path string, err error) error {
+	return &failure{code: exitNo, what: path + " cannot be written", err: err, next: "name a place that you may write to"}
+}
+
+// moreMemory lets a simulation, which lives on short-lived memory, spend five times what it
+// needs in order to spend less time on collecting it.
+func moreMemory() (restore func()) {
+	was := debug.SetGCPercent(400)
+	return func() { debug.SetGCPercent(was) }
+}
+
+// bar shows how far something has come that takes longer than two seconds, on a terminal only.
+type bar struct {
+	out         io.Writer // nil = nowhere
+	begun, last time.Time
+	shown       bool
+}
+
+func (p *program) progress() *bar {
+	b := &bar{begun: time.Now()}
+	if f, ok := p.err.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		b.out = f
+	}
+	return b
+}
+
+// set tells how many of how many jobs are over.
+func (b *bar) set(over, of int) {
+	now := time.Now()
+	if b.out == nil || now.Sub(b.begun) < 2*time.Second || now.Sub(b.last) < 200*time.Millisecond || of == 0 {
+		return
+	}
+	b.last, b.shown = now, true
+	fmt.Fprintf(b.out, "\r%s", barLine(over, of, now.Sub(b.begun)))
+}
+
+const barWidth = 30
+
+// barLine is a line that fits 80 columns.
+func barLine(over, of int, gone time.Duration) string {
+	full := min(over*barWidth/of, barWidth)
+	line := bytes.Repeat([]byte{'.'}, barWidth)
+	copy(line, bytes.Repeat([]byte{'#'}, full))
+	rest := "?"
+	if over > 0 {
+		rest = (gone * time.Duration(of-over) / time.Duration(over)).Round(time.Second).String()
+	}
+	return fmt.Sprintf("[%s] %3d %%  %d of %d jobs, %s left   ", line, min(100*over/of, 100), over, of, rest)
+}
+
+// end removes the bar.
+func (b *bar) end() {
+	if b.shown {
+		fmt.Fprint(b.out, "\r\x1b[K")
+	}
+}
