@@ -164,7 +164,7 @@ func (s *site) rounds(ctx context.Context, jobs int) error {
 	}
 	fmt.Println()
 	debug.FreeOSMemory()
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600); err != nil {
+	if err := resetPeak(); err != nil {
 		return fmt.Errorf("reset the peak of memory: %w", err)
 	}
 	first, err := s.turn(ctx)

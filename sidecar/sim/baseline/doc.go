@@ -9,6 +9,8 @@
 //	fifo               -                                     first come, first served; the first who waits blocks
 //	slurm-multifactor  Slurm's fair_tree.html,               priority of age, fair share with a half-life and size; EASY backfill
 //	                   priority_multifactor.html
+//	quota-static       ASTRAEA §6.1.5 (its YARN-CS)          first come, first served within a tenant's quota; no lending
+//	quota-lend         HiveD §5.1 (its YARN-CS)              beyond the quota at low priority; preempted for the owner's affinity
 //	tiresias-l         Tiresias §3.2, ASTRAEA §6.1.5         least attained service in two queues; leases
 //
 // Where a paper leaves something open the scheduler's comment says what was chosen:

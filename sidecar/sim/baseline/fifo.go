@@ -9,7 +9,7 @@ func newFIFO(Options) chooser {
 		shut := make([]bool, r.pools)
 		open := func(p int) bool { return !shut[p] }
 		for k := range r.jobs {
-			if j := &r.jobs[k]; j.lease == nil && !r.start(j, 0, open) {
+			if j := &r.jobs[k]; j.lease == nil && r.start(j, 0, open) < 0 {
 				for _, p := range j.Pools {
 					shut[p] = true
 				}

@@ -68,7 +68,7 @@ func (r *round) contest(line []int) {
 	for _, k := range line {
 		switch j := &r.jobs[k]; {
 		case j.lease == nil:
-			r.displace(j)
+			r.displace(j, r.term(r.now), nil)
 		case r.board.Renew(j.at):
 			r.Renew(j.at, r.term(max(j.lease.End, r.now)))
 		default:
@@ -77,23 +77,27 @@ func (r *round) contest(line []int) {
 	}
 }
 
-// displace gives a waiting job GPUs for a term: idle ones, else those that are soon
-// free if leases that end are not renewed.
-func (r *round) displace(j *job) {
-	end := r.term(r.now)
-	if r.start(j, end, nil) {
-		return
+// displace gives a waiting job GPUs as start does: idle ones, else those that are soon free
+// if leases are not renewed.
+func (r *round) displace(j *job, end cluster.Instant, may func(pool int) bool) int {
+	if p := r.start(j, end, may); p >= 0 {
+		return p
 	}
 	var best place.Placement
+	pool := -1
 	for _, p := range j.Pools {
+		if may != nil && !may(p) {
+			continue
+		}
 		found, ok := r.board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.now, End: end, Displace: place.Anybodys, Most: -1})
-		if ok && (best.Nodes == nil || found.At < best.At) {
-			best = found
+		if ok && (pool < 0 || found.At < best.At) {
+			best, pool = found, p
 		}
 	}
-	if best.Nodes != nil {
+	if pool >= 0 {
 		r.take(j, best, end)
 	}
+	return pool
 }
 
 // alloc gives the GPU time that a job has received.

@@ -15,7 +15,7 @@ import (
 )
 
 // conserving are the schedulers that leave no GPU idle that a waiting job fits on.
-var conserving = map[string]bool{"tiresias-l": true}
+var conserving = map[string]bool{"tiresias-l": true, "quota-lend": true}
 
 // chaos is a random cluster under random load.
 type chaos struct {

@@ -88,18 +88,18 @@ func (r *round) hold() {
 }
 
 // start gives a waiting job idle GPUs, consolidated, of the pools that it may use (nil =
-// any), until end (0 = to keep). It tells whether there are enough where it fits.
-func (r *round) start(j *job, end cluster.Instant, may func(pool int) bool) bool {
+// any), until end (0 = to keep). It gives the pool; -1 = nowhere are enough where it fits.
+func (r *round) start(j *job, end cluster.Instant, may func(pool int) bool) int {
 	for _, p := range j.Pools {
 		if r.board.Idle(p) == 0 || may != nil && !may(p) {
 			continue
 		}
 		if found, ok := r.board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.now, End: end, Most: -1}); ok {
 			r.take(j, found, end)
-			return true
+			return p
 		}
 	}
-	return false
+	return -1
 }
 
 // take carries out a placement. What is free only later is kept for the job until then.

@@ -45,6 +45,8 @@ var known = []struct {
 }{
 	{"fifo", false, newFIFO},
 	{"slurm-multifactor", false, newMultifactor},
+	{"quota-static", false, newQuotaStatic},
+	{"quota-lend", false, newQuotaLend},
 	{"tiresias-l", true, newTiresias},
 }
 

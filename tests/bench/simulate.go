@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+)
+
+// simulations measures fairlease simulate on one core, with the product's settings, on two
+// weeks of two clusters. The traces are not ours to ship: where FAIRLEASE_TRACES does not
+// name a folder that has them, made-up ones of the same size stand for them, under
+// other names.
+func simulations() error {
+	setups, err := published(os.Getenv("FAIRLEASE_TRACES"))
+	if err != nil {
+		return err
+	}
+	for _, x := range setups {
+		// As fairlease simulate does.
+		before := debug.SetGCPercent(400)
+		debug.FreeOSMemory()
+		if err := resetPeak(); err != nil {
+			return err
+		}
+		begin, cpu := time.Now(), used()
+		r, err := study.Run(context.Background(), x.setup, nil)
+		if err != nil {
+			return err
+		}
+		wall, spent := time.Since(begin), used()-cpu
+		debug.SetGCPercent(before)
+		fmt.Printf("%s on %s: %d jobs, %d rounds: %.1f s wall, %.1f s CPU; mean JCT %.0f s, sharing loss %.2f %%, unfair hours %.2f %%\n",
+			x.setup.Load.Name, x.setup.Fleet, r.Jobs.Finished, r.Turns, wall.Seconds(), spent.Seconds(), r.Completion.Mean, 100*r.Loss.Share, 100*r.Periods[0].Ratio())
+		figure(x.name+"_s", wall.Seconds(), "s")
+		figure(x.name+"_cpu_s", spent.Seconds(), "s")
+		figure(x.name+"_mib", peakMiB(), "MiB")
+	}
+	return nil
+}
+
+// simulation is one that has a figure.
+type simulation struct {
+	name  string
+	setup study.Setup
+}
+
+// philly is the GPUs of Philly's tenants.
+const philly = `6214e9 2690
+7f04ca 2568
+11cb48 2666
+b436b2 2600
+ee9e8c 2690
+e13805 2558
+6c71a0 2670
+2869ce 2558
+ed69ec 1926
+103959 1804
+23dbec 88
+0e4a51 2578
+795a4c 36
+51b7ef 544
+925e2b 80
+`
+
+// published gives the simulations of the traces in a folder; without one those of what stands for them.
+func published(dir string) ([]simulation, error) {
+	if dir == "" {
+		fmt.Println("simulate, one core: made-up jobs; set FAIRLEASE_TRACES to a folder with philly_2w_most_demand.csv.gz, venus_2w.csv.gz and venus_tenants.csv for the real ones")
+		return madeUp()
+	}
+	fmt.Println("simulate, one core: the traces in", dir)
+	quota, err := os.ReadFile(filepath.Join(dir, "venus_tenants.csv"))
+	if err != nil {
+		return nil, err
+	}
+	var out []simulation
+	for _, x := range []struct{ name, file, fleet, weights string }{
+		{"sim_philly64_astraea", "philly_2w_most_demand.csv.gz", "64x8", philly},
+		{"sim_venus40_astraea", "venus_2w.csv.gz", "40x8", string(quota)},
+	} {
+		jobs, err := trace.Open(filepath.Join(dir, x.file), trace.Options{})
+		if err != nil {
+			return nil, err
+		}
+		s := study.Default()
+		s.Load = study.Of(jobs)
+		if s.Weights, err = study.ReadWeights(strings.NewReader(x.weights), x.name); err != nil {
+			return nil, err
+		}
+		if s.Fleet, err = study.ParseFleet(x.fleet); err != nil {
+			return nil, err
+		}
+		out = append(out, simulation{x.name, s})
+	}
+	return out, nil
+}
+
+// madeUp gives traces of the same numbers of jobs, tenants and days, and of about the same demand.
+func madeUp() ([]simulation, error) {
+	many := trace.LikePhilly(1, 1)
+	many.Durations = many.Durations[:5] // none of more than six days
+	large := many
+	large.Sizes = []trace.Size{{GPUs: 1, Share: 60}, {GPUs: 4, Share: 5}, {GPUs: 8, Share: 22}, {GPUs: 16, Share: 6}, {GPUs: 32, Share: 4}, {GPUs: 64, Share: 3}}
+	var out []simulation
+	for _, x := range []struct {
+		name, fleet   string
+		recipe        trace.Recipe
+		jobs, tenants int
+	}{
+		{"sim_like_philly64_astraea", "64x8", many, 22_009, 11},
+		{"sim_like_venus40_astraea", "40x8", large, 7791, 18},
+	} {
+		r := x.recipe
+		r.Jobs, r.Tenants = x.jobs, trace.Shifts(x.tenants, 0.8)
+		r.PerHour = float64(x.jobs) / (14 * cluster.Day).Duration().Hours()
+		jobs, err := trace.Generate(r)
+		if err != nil {
+			return nil, err
+		}
+		s := study.Default()
+		s.Load = study.Load{Name: "made-up jobs", Jobs: jobs}
+		s.Weights = study.EqualWeights(study.Survey(s.Load))
+		if s.Fleet, err = study.ParseFleet(x.fleet); err != nil {
+			return nil, err
+		}
+		out = append(out, simulation{x.name, s})
+	}
+	return out, nil
+}
