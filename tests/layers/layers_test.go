@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"sidecar/sim/score":       {"sidecar/cluster"},
 	"sidecar/sim/baseline":    {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
-	"sidecar/sim/study":       {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/sim"},
+	"sidecar/sim/study":       {"sidecar/cluster", "sidecar/config", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop"},
 	"migrate":                 {"sql"},
 	"sql":                     {},
