@@ -48,6 +48,7 @@ var known = []struct {
 	{"quota-static", false, newQuotaStatic},
 	{"quota-lend", false, newQuotaLend},
 	{"tiresias-l", true, newTiresias},
+	{"themis", true, newThemis},
 }
 
 // chooser says who gets GPUs in a round.
