@@ -49,6 +49,7 @@ var known = []struct {
 	{"quota-lend", false, newQuotaLend},
 	{"tiresias-l", true, newTiresias},
 	{"themis", true, newThemis},
+	{"gandiva-fair", true, newGandivaFair},
 }
 
 // chooser says who gets GPUs in a round.
