@@ -16,7 +16,7 @@ import (
 )
 
 // conserving are the schedulers that leave no GPU idle that a waiting job fits on.
-var conserving = map[string]bool{"tiresias-l": true, "quota-lend": true, "themis": true, "gandiva-fair": true}
+var conserving = map[string]bool{"tiresias-l": true, "quota-lend": true, "themis": true, "gandiva-fair": true, "allox": true}
 
 // chaos is a random cluster under random load.
 type chaos struct {

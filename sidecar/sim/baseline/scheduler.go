@@ -49,6 +49,7 @@ var known = []struct {
 	{"quota-lend", false, newQuotaLend},
 	{"tiresias-l", true, newTiresias},
 	{"themis", true, newThemis},
+	{"allox", true, newAlloX},
 	{"gandiva-fair", true, newGandivaFair},
 }
 
