@@ -12,6 +12,9 @@
 //	quota-static       ASTRAEA §6.1.5 (its YARN-CS)          first come, first served within a tenant's quota; no lending
 //	quota-lend         HiveD §5.1 (its YARN-CS)              beyond the quota at low priority; preempted for the owner's affinity
 //	tiresias-l         Tiresias §3.2, ASTRAEA §6.1.5         least attained service in two queues; leases
+//	themis             Themis §3-5, ASTRAEA §4.1, §6.1.5     finish-time fairness: worst first at every end of a lease
+//	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
+//	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets; no trading yet
 //
 // Where a paper leaves something open the scheduler's comment says what was chosen:
 // what is best for it. No scheduler knows how long a job will run, unless told

@@ -48,6 +48,9 @@ var known = []struct {
 	{"quota-static", false, newQuotaStatic},
 	{"quota-lend", false, newQuotaLend},
 	{"tiresias-l", true, newTiresias},
+	{"themis", true, newThemis},
+	{"allox", true, newAlloX},
+	{"gandiva-fair", true, newGandivaFair},
 }
 
 // chooser says who gets GPUs in a round.

@@ -7,10 +7,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// firstQueue is the attained service that takes a job to the second queue. Tiresias' paper
-// tunes its thresholds to the trace; its released simulator has 3,250, 7,200 and 18,000
-// GPU-seconds. The last is best for it, in completion time and in sharing loss, on the
-// traces that we have.
+// firstQueue is the attained service that takes a job to the second queue. The simulator
+// that its authors released (SymbioticLab/Tiresias) has 3,250, 7,200 and 18,000
+// GPU-seconds. The last is better for it than the first, in completion time and in sharing
+// loss, on the trace where that was tried.
 const firstQueue = cluster.GPUTime(18000 * cluster.Second)
 
 // newTiresias makes Tiresias-L (Gu et al., NSDI'19, §3.2: discretized two-dimensional
@@ -19,7 +19,7 @@ const firstQueue = cluster.GPUTime(18000 * cluster.Second)
 // queue it is first come, first served. Preemption is at the end of leases, as in
 // ASTRAEA's evaluation. It knows neither tenants nor run times.
 //
-// The paper's knob that promotes jobs which starve is off, as it is by default there.
+// The knob that promotes jobs which starve is off, as it is by default in that simulator.
 func newTiresias(Options) chooser {
 	return func(r *round) {
 		r.upForRenewal()

@@ -83,3 +83,6 @@ func (w *world) started(id cluster.JobID) cluster.Span {
 	}
 	return -1
 }
+
+// ended gives how long after the beginning a job ended.
+func (w *world) ended(id cluster.JobID) cluster.Span { return w.Job(id).End.Sub(simtest.Start) }
