@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
@@ -108,7 +109,8 @@ func (p *program) study(ctx context.Context, w *world, setups []study.Setup, o *
 	if o.csv || o.json {
 		notes = p.err
 	}
-	w.tell(notes, &setups[0])
+	w.tell(notes, setups[0].Load)
+	fmt.Fprintf(notes, "  interval %v, term %v\n", config.Duration(setups[0].Settings.Interval), config.Duration(setups[0].Settings.Term))
 	results, err := p.runAll(ctx, w, setups)
 	if err != nil {
 		return err

@@ -247,9 +247,9 @@ func some(names []string, most int) string {
 }
 
 // tell says what is about to be simulated, and what was left out of it.
-func (w *world) tell(out io.Writer, s *study.Setup) {
+func (w *world) tell(out io.Writer, load study.Load) {
 	c := &w.census
-	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", s.Load.Name, c.Jobs, len(c.Tenants),
+	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", load.Name, c.Jobs, len(c.Tenants),
 		c.Last, float64(c.Demand())/float64(max(c.Last, cluster.Hour)))
 	if counts := w.counts(); counts != "" {
 		fmt.Fprintf(out, "  left out: %s\n", counts)
@@ -265,7 +265,7 @@ func (w *world) tell(out io.Writer, s *study.Setup) {
 			fmt.Fprintf(out, "  %d jobs still ran when it was written down: they end here when that was\n", n)
 		}
 	}
-	fmt.Fprintf(out, "  interval %v, term %v, jobs save %s\n", config.Duration(s.Settings.Interval), config.Duration(s.Settings.Term), w.saves)
+	fmt.Fprintf(out, "  jobs save %s\n", w.saves)
 }
 
 // counts says which rows of the trace became no job.

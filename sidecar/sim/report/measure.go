@@ -54,6 +54,7 @@ var (
 	completionMean = measure{"mean JCT", "h", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Completion.Mean, hour) }}
 	delayMean      = measure{"mean delay", "h", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Wait, s.Wait.Mean, hour) }}
 	slowdownMean   = measure{"mean slowdown", "×", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Slowdown, s.Slowdown.Mean, 1) }}
+	overheadOfRun  = measure{"overhead", "% of run", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Overhead.OfRun, percent) }}
 	lossShare      = measure{"sharing loss", "% of jobs", -1, 1, func(s score.Scores) (float64, bool) { return stat(s.JobRho, s.Loss.Share, percent) }}
 )
 
@@ -116,7 +117,7 @@ func parts(runs []score.Scores) []part {
 		{"utilisation", "% of GPUs", 1, 1, func(s score.Scores) (float64, bool) { return s.Utilisation / percent, len(s.Use.Capacity) > 0 }},
 		{"fragmented", "% of GPUs", -1, 2, func(s score.Scores) (float64, bool) { return s.Fragmented / percent, len(s.Use.Capacity) > 0 }},
 		{"preemptions", "", 0, 0, func(s score.Scores) (float64, bool) { return float64(s.Preemptions), true }},
-		{"overhead", "% of run", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Overhead.OfRun, percent) }},
+		overheadOfRun,
 		{"overhead", "% of JCT", 0, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Overhead.OfCompletion, percent) }},
 		{"finished", "jobs", 0, 0, func(s score.Scores) (float64, bool) { return float64(s.Jobs.Finished), true }},
 		{"withdrawn", "jobs", 0, 0, func(s score.Scores) (float64, bool) { return float64(s.Jobs.Withdrawn), true }},

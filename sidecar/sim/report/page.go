@@ -2,7 +2,7 @@ package report
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"html/template"
 	"io"
@@ -12,10 +12,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-//go:embed page.html
-var pageText string
+//go:embed page.html tradeoff.html
+var pages embed.FS
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+var pageTemplate = template.Must(template.ParseFS(pages, "*.html"))
 
 // page is what the template shows.
 type page struct {
@@ -102,15 +102,20 @@ func HTML(w io.Writer, title string, runs []score.Scores) error {
 		p.Traces = append(p.Traces, newTracePart(sizes, colour))
 	}
 	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, p); err != nil {
+	if err := pageTemplate.ExecuteTemplate(&b, "page.html", p); err != nil {
 		return err
 	}
+	return safely(w, b.Bytes())
+}
+
+// safely writes a page without what is no visible letter.
+func safely(w io.Writer, page []byte) error {
 	_, err := w.Write(bytes.Map(func(r rune) rune {
 		if r == '\n' {
 			return r
 		}
 		return printable(r)
-	}, b.Bytes()))
+	}, page))
 	return err
 }
 
