@@ -12,6 +12,16 @@ import (
 // round. It fails where the two cannot both be true: then nothing may be
 // concluded.
 func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
+	return new(desk).remember(m, seen, orders, rules, settings)
+}
+
+// desk is where snapshots are put together. What is on it serves for the next.
+type desk struct {
+	tree  *tree
+	cases []cluster.Case // room of a snapshot that nobody needs any more
+}
+
+func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
 	if seen.Now < m.Ledger.At {
 		return cluster.Snapshot{}, fmt.Errorf("the clock went back: it says %s, but the last round was at %s; "+
 			"rounds pause until that has passed (check the time synchronisation of this host)", seen.Now, m.Ledger.At)
@@ -20,7 +30,10 @@ func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override
 		return cluster.Snapshot{}, fmt.Errorf("the cluster reports no node with GPUs; nothing is decided (check GresTypes and the nodes' Gres in slurm.conf)")
 	}
 	sortSighting(&seen)
-	t := growTree(seen.Accounts, rules.TenantLevel)
+	if !d.tree.fits(seen.Accounts, rules.TenantLevel) {
+		d.tree = growTree(seen.Accounts, rules.TenantLevel)
+	}
+	t := d.tree
 	s := cluster.Snapshot{
 		Round: m.Round + 1, Now: seen.Now, Settings: settings,
 		Nodes: seen.Nodes, Reservations: seen.Reservations,
@@ -29,8 +42,8 @@ func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
 	}
 	// The cases of what is remembered stand in the records' order, which is by key;
-	// new ones come after them, for their keys are higher.
-	s.Cases = make([]cluster.Case, len(m.Records), len(m.Records)+16)
+	// new ones come after them, for their keys are higher. Every one is written below.
+	s.Cases, d.cases = d.room(len(m.Records)), nil
 	met := make([]bool, len(m.Records))
 	known, gated := byID(m.Records), gates(m.Records)
 	for i := range seen.Jobs {
@@ -51,7 +64,7 @@ func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override
 			s.Cases[k].Record = m.Records[k]
 		}
 		c := &s.Cases[k]
-		c.Job = *j
+		c.Job, c.Gone = *j, false
 		c.Record.Tenant = t.tenant(j.Account)
 		c.Touch, c.TouchWhy = rules.touch(j, c.Record.Tenant)
 		note(&c.Record, j, s.Now)
@@ -63,6 +76,14 @@ func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override
 	}
 	missed(&s, t)
 	return s, nil
+}
+
+// room gives room for n cases and a few more; what is in it means nothing.
+func (d *desk) room(n int) []cluster.Case {
+	if cap(d.cases) >= n {
+		return d.cases[:n]
+	}
+	return make([]cluster.Case, n, n+n/8+16)
 }
 
 // gates gives a task of every array whose gate is ours: it stands for those not

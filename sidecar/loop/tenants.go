@@ -9,25 +9,42 @@ import (
 
 // tree answers who is the tenant of an account.
 type tree struct {
-	parent map[string]cluster.Account
-	sums   map[string]int64
-	known  map[string]string // the tenant of every account asked for so far
-	level  int
+	accounts []cluster.Account // of which it was grown
+	parent   map[string]cluster.Account
+	sums     map[string]int64
+	known    map[string]string // the tenant of every account asked for so far
+	level    int
+	standing []cluster.Tenant // the accounts at the level, by name
+	above    map[string]bool  // the accounts above it
 }
 
 // whole is the share of the whole cluster in the units of a tenant's weight.
 const whole = 1_000_000_000_000
 
 func growTree(accounts []cluster.Account, level int) *tree {
-	t := &tree{parent: map[string]cluster.Account{}, sums: map[string]int64{},
-		known: map[string]string{}, level: max(level, 1)}
+	t := &tree{accounts: slices.Clone(accounts), parent: map[string]cluster.Account{}, sums: map[string]int64{},
+		known: map[string]string{}, level: max(level, 1), above: map[string]bool{}}
 	for _, a := range accounts {
 		t.parent[a.Name] = a
 		if !a.ViaParent {
 			t.sums[a.Parent] += max(a.Shares, 0)
 		}
 	}
+	for name := range t.parent {
+		switch n := len(t.path(name)); {
+		case n == t.level:
+			t.standing = append(t.standing, cluster.Tenant{Name: name, Weight: t.weight(name)})
+		case n > 0 && n < t.level:
+			t.above[name] = true
+		}
+	}
+	byName(t.standing)
 	return t
+}
+
+// fits tells whether a tree grown anew would be the same.
+func (t *tree) fits(accounts []cluster.Account, level int) bool {
+	return t != nil && t.level == max(level, 1) && slices.Equal(t.accounts, accounts)
 }
 
 // path gives the accounts from below root down to name; nil for one that is not
@@ -79,28 +96,21 @@ func (t *tree) weight(account string) int64 {
 // have jobs of their own. Configured weights replace all shares: a tenant that is
 // not listed then gets 0.
 func (t *tree) tenants(jobs []cluster.Job, weights map[string]int64) []cluster.Tenant {
-	names := map[string]bool{}
-	for name := range t.parent {
-		if p := t.path(name); len(p) == t.level {
-			names[name] = true
-		}
-	}
+	out := slices.Clone(t.standing)
 	for i := range jobs {
-		t.tenant(jobs[i].Account)
-	}
-	for _, name := range t.known {
-		if name != "" {
-			names[name] = true
+		if name := t.tenant(jobs[i].Account); name != "" && t.above[name] && !slices.ContainsFunc(out[len(t.standing):], func(x cluster.Tenant) bool { return x.Name == name }) {
+			out = append(out, cluster.Tenant{Name: name, Weight: t.weight(name)})
 		}
 	}
-	out := make([]cluster.Tenant, 0, len(names))
-	for name := range names {
-		w := t.weight(name)
-		if len(weights) > 0 {
-			w = weights[name]
+	byName(out)
+	if len(weights) > 0 {
+		for i := range out {
+			out[i].Weight = weights[out[i].Name]
 		}
-		out = append(out, cluster.Tenant{Name: name, Weight: w})
 	}
-	slices.SortFunc(out, func(a, b cluster.Tenant) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+func byName(tenants []cluster.Tenant) {
+	slices.SortFunc(tenants, func(a, b cluster.Tenant) int { return strings.Compare(a.Name, b.Name) })
 }

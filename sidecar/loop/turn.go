@@ -20,7 +20,11 @@ type Loop struct {
 	// Configure gives the rules and settings in force; it is asked every turn. Lists
 	// that it gave are not changed afterwards, only replaced.
 	Configure func() (Rules, cluster.Settings)
+	// Brief tells that the snapshot that Decide and the journal are handed is good until the next
+	// turn only: its room is then used again.
+	Brief bool
 
+	desk   desk
 	memory cluster.Memory
 	opened bool
 	next   cluster.Instant // of the last plan
@@ -70,9 +74,12 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	}
 	l.was = nil // until this round is written down, what has changed is news
 	// Remember.
-	snap, err := Remember(l.memory, seen, orders, rules, settings)
+	snap, err := l.desk.remember(l.memory, seen, orders, rules, settings)
 	if err != nil {
 		return Report{}, err
+	}
+	if l.Brief {
+		l.desk.cases = snap.Cases
 	}
 	// Decide.
 	plan := l.Decide(snap)
@@ -114,7 +121,7 @@ func (l *Loop) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, err
 	}
 	l.was = nil // what has been seen to change here is still news to Turn
 	rules, settings := l.Configure()
-	snap, err := Remember(l.memory, seen, orders, rules, settings)
+	snap, err := l.desk.remember(l.memory, seen, orders, rules, settings)
 	if err != nil {
 		return cluster.Snapshot{}, cluster.Plan{}, err
 	}

@@ -93,7 +93,7 @@ func newRun(s *Setup) (*run, error) {
 	memory := sim.NewMemory()
 	memory.Trust = true
 	rules := loop.Rules{Mode: loop.Act, Partitions: []string{partition}, TenantLevel: 1}
-	r.loop = &loop.Loop{Cluster: r.world, Journal: memory, Decide: scheduler.Decide,
+	r.loop = &loop.Loop{Cluster: r.world, Journal: memory, Decide: scheduler.Decide, Brief: true,
 		Configure: func() (loop.Rules, cluster.Settings) { return rules, settings }}
 	return r, nil
 }
