@@ -33,7 +33,7 @@ func (p *program) simulate() *cobra.Command {
 	var schedulers []string
 	var sizes, interval, term string
 	var audit, mixed bool
-	var o outlet
+	o := outlet{title: "fairlease: schedulers compared"}
 	c := &cobra.Command{Use: "simulate [TRACE] --nodes NxG", Short: "what would become of a trace of jobs, by whom it is scheduled", Long: aboutSimulate,
 		Example: `  fairlease simulate --generate philly --nodes 8x8 --html report.html
   fairlease simulate sacct.txt --nodes 20x8:v100+20x4:k80 --weights demand --audit
