@@ -42,11 +42,13 @@ func TestMixedGangsSpanModels(t *testing.T) {
 		w := newWorld(t, scheduler(t, "fifo", baseline.Options{Mixed: mixed}), append(nodes(1, 4), simtest.Nodes("o", "k80", 1, 4)...), "a")
 		w.Mixed = mixed
 		w.Speeds = sim.Speeds{"dnn": {"k80": sim.Reference / 4}}
+		typed := map[cluster.JobID]bool{}
 		for _, model := range []string{"v100", "k80"} {
-			w.submit("a", 2, forever, func(w *sim.Work) { w.Request.Model = model })
+			typed[w.submit("a", 2, forever, func(w *sim.Work) { w.Request.Model = model })] = true
 		}
 		gang := w.submit("a", 4, hour, func(w *sim.Work) { spread(4)(w); w.Kind = "dnn" })
 		w.Run(minute)
+		w.runs("jobs that name their model", typed)
 		w.runs("a gang over two models", map[cluster.JobID]bool{gang: mixed})
 		w.Run(2 * hour)
 		if got := w.Progress(gang); mixed && (got < 29*minute || got > 31*minute) {

@@ -83,3 +83,20 @@ func TestGandivaFairNewJob(t *testing.T) {
 	near(t, "share of the new one since it came", w.share(second, 20), 0.5, 1.0/20)
 	near(t, "share of the old one", w.share(first, 40), 0.75, 1.0/40)
 }
+
+// What a user could not use is the others' and no credit (§3.2): when it comes with more
+// jobs it gets its share from then on.
+func TestGandivaFairUnusedTicketsAreNoCredit(t *testing.T) {
+	w := quanta(t, nodes(1, 8), "A", "B")
+	w.submit("A", 1, forever, nil)
+	for range 16 {
+		w.submit("B", 1, forever, nil)
+	}
+	w.Run(40 * term)
+	before := w.Used("A")
+	for range 8 {
+		w.submit("A", 1, forever, nil)
+	}
+	w.Run(10 * term)
+	near(t, "GPUs of A since it has more jobs", float64(w.Used("A")-before)/float64(10*term), 4, 0.7)
+}

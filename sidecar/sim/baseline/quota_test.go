@@ -103,17 +103,43 @@ func TestQuotaLendPromotes(t *testing.T) {
 	}
 }
 
-// A notice is taken back where the GPUs are not needed any more.
+// A notice is taken back where the GPUs are not needed any more, or the borrower has
+// come to be within its quota.
 func TestQuotaLendTakesNoticeBack(t *testing.T) {
-	w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(1, 4), "a", "b")
-	w.submit("a", 2, forever, nil)
-	borrowed := w.submit("a", 2, forever, func(w *sim.Work) { w.Saves = sim.AtEnd })
-	w.Run(minute)
-	own := w.submit("b", 2, forever, nil)
-	w.Run(30 * second)
-	w.Cancel(own)
-	w.Run(10 * minute)
-	if got := w.Job(borrowed); got.State != cluster.Running || got.Restarts != 0 {
-		t.Errorf("the borrower is %s after %d requeues, want it to run on", got.State, got.Restarts)
+	for _, promoted := range []bool{false, true} {
+		w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(1, 4), "a", "b")
+		first := w.submit("a", 2, forever, nil)
+		borrowed := w.submit("a", 2, forever, func(w *sim.Work) { w.Saves = sim.AtEnd })
+		w.Run(minute)
+		own := w.submit("b", 2, forever, nil)
+		w.Run(30 * second)
+		if got := w.lease(borrowed).State; got != cluster.Noticed {
+			t.Fatalf("the borrower's lease is %s, want it to be told", got)
+		}
+		if promoted {
+			w.Cancel(first)
+		} else {
+			w.Cancel(own)
+		}
+		w.Run(10 * minute)
+		if j, l := w.Job(borrowed), w.lease(borrowed); j.Restarts != 0 || l.State != cluster.Active {
+			t.Errorf("promoted %v: the borrower was requeued %d times, its lease is %s; want it to run on", promoted, j.Restarts, l.State)
+		}
 	}
+}
+
+// Who was told to go is the one who goes, also where another comes to be the better
+// choice before the notice is over.
+func TestQuotaLendKeepsToItsNotice(t *testing.T) {
+	w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(3, 4), "a", "b")
+	w.submit("a", 4, forever, nil)
+	one := w.submit("a", 1, forever, nil)
+	three := w.submit("a", 3, forever, nil) // beyond its six, beside the one
+	told := w.submit("a", 4, forever, nil)
+	w.Run(minute)
+	own := w.submit("b", 4, forever, nil)
+	w.Run(30 * second)
+	w.Cancel(one) // now the three would be fewer to free
+	w.Run(45 * second)
+	w.runs("when the notice is over", map[cluster.JobID]bool{own: true, told: false, three: true})
 }

@@ -86,3 +86,14 @@ func (w *world) started(id cluster.JobID) cluster.Span {
 
 // ended gives how long after the beginning a job ended.
 func (w *world) ended(id cluster.JobID) cluster.Span { return w.Job(id).End.Sub(simtest.Start) }
+
+// lease gives the lease of a job after the last turn.
+func (w *world) lease(id cluster.JobID) cluster.Lease {
+	key := w.Record(id).Key
+	for _, l := range w.Last.Memory.Leases {
+		if l.Job == key {
+			return l
+		}
+	}
+	return cluster.Lease{}
+}
