@@ -93,15 +93,18 @@ func (h *hall) giveNotice() {
 
 // prolong ends a lease as renewed and puts the next term in its place.
 func (h *hall) prolong(i int) {
+	h.prolongTo(i, lease.Next(max(h.leases[i].End, h.now), h.set))
+}
+
+func (h *hall) prolongTo(i int, end cluster.Instant) {
 	l, r := h.leases[i], &h.records[i]
 	h.ended = append(h.ended, *l)
 	old := &h.ended[len(h.ended)-1]
 	old.State, old.Ended, old.Why = cluster.Over, l.End, "renewed"
-	start := max(l.End, h.now)
 	r.Terms++
-	l.Term, l.State, l.Granted, l.Start = r.Terms, cluster.Active, h.now, start
+	l.Term, l.State, l.Granted, l.Start = r.Terms, cluster.Active, h.now, max(l.End, h.now)
 	l.NoticedAt, l.Adopted = 0, false
-	l.End = lease.Next(start, h.set)
+	l.End = end
 }
 
 // candidates lists the jobs that could hold a lease next.
@@ -324,16 +327,21 @@ func (h *hall) grant(in *lease.Input, choice *lease.Choice) {
 			h.claims = append(h.claims, h.claim(k.Key, h.pools[g.Pool], g.Nodes, g.At))
 			continue
 		}
-		r := &h.records[k.Case]
-		term := r.Terms + 1
-		if h.standing[k.Case].touch != cluster.Watch { // else it will not have it
-			r.Terms = term
-		}
-		h.standing[k.Case].took = true
-		h.leases[k.Case] = &cluster.Lease{
-			Job: k.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: h.pools[g.Pool],
-			GPUs: gpus(g.Nodes), Nodes: g.Nodes, Granted: h.now, End: g.End,
-		}
+		h.lend(k.Case, h.pools[g.Pool], g.Nodes, g.End)
+	}
+}
+
+// lend makes a lease from now on.
+func (h *hall) lend(i int, pool string, nodes []cluster.Holding, end cluster.Instant) {
+	r := &h.records[i]
+	term := r.Terms + 1
+	if h.standing[i].touch != cluster.Watch { // else it will not have it
+		r.Terms = term
+	}
+	h.standing[i].took = true
+	h.leases[i] = &cluster.Lease{
+		Job: r.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: pool,
+		GPUs: gpus(nodes), Nodes: nodes, Granted: h.now, End: end,
 	}
 }
 

@@ -26,14 +26,7 @@ import (
 // Decide makes the plan for one round. It never fails: bad input is refused when
 // the snapshot is built.
 func Decide(s cluster.Snapshot) cluster.Plan {
-	h := enter(&s)
-	// 1 account
-	h.ledger, h.records = ltgf.Charge(&s)
-	h.leases, h.ended = lease.Reconcile(&s, h.records)
-	h.register()
-	// 2 divide
-	h.divide()
-	h.claimants()
+	h := open(&s)
 	// 3 choose and place: first the jobs that we act on, then, as if those were
 	// fixed, the jobs that we only watch
 	h.choose(cluster.Act)
@@ -41,6 +34,19 @@ func Decide(s cluster.Snapshot) cluster.Plan {
 	slices.SortFunc(h.claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
 	// 4 say
 	return h.say()
+}
+
+// open takes the steps before anything is chosen.
+func open(s *cluster.Snapshot) *hall {
+	h := enter(s)
+	// 1 account
+	h.ledger, h.records = ltgf.Charge(s)
+	h.leases, h.ended = lease.Reconcile(s, h.records)
+	h.register()
+	// 2 divide
+	h.divide()
+	h.claimants()
+	return h
 }
 
 // hall carries the values from room to room.

@@ -67,17 +67,23 @@ func when(text string, now time.Time) (time.Time, error) {
 		}
 		return now.Add(d.Span().Duration()), nil
 	}
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		at, err := time.ParseInLocation(form, text, now.Location())
-		if err != nil {
-			continue
-		}
+	if at, ok := moment(text, now.Location()); ok {
 		if !at.After(now) {
 			return time.Time{}, fmt.Errorf("%s is past: give an end to come", text)
 		}
 		return at, nil
 	}
 	return time.Time{}, fmt.Errorf("%q is no time: write 2h, 1-12:00:00, 2030-01-31 or 2030-01-31T18:00", text)
+}
+
+// moment reads a moment in the ways in which people write them.
+func moment(text string, zone *time.Location) (time.Time, bool) {
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(form, text, zone); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // whom tells whether a word names a job, a user or a tenant.

@@ -27,6 +27,7 @@ To begin, on the machine of slurmctld or one that reaches slurmrestd:
   fairlease round --dry-run     what fairlease would do now; changes nothing, needs no database
   fairlease migrate             make the tables in PostgreSQL
   fairlease serve               the daemon; in mode observe it changes nothing either
+  fairlease shadow              after some days of that: what was, beside what would have been
 
 Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or the configuration
 is wrong; 3 Slurm or PostgreSQL cannot be reached.`
@@ -56,7 +57,7 @@ func (p *program) root() *cobra.Command {
 	add("order", p.order("exempt", "never gate or reclaim a job, or the jobs of a user or tenant"),
 		p.order("boost", "put a job first among its tenant's, or a tenant first among tenants"),
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
-	add("try", p.simulate(), p.tune())
+	add("try", p.simulate(), p.tune(), p.shadow())
 	add("run", p.serve(), p.round(), p.release())
 	add("set", p.doctor(), p.migrate(), p.configuration(), p.version())
 	root.SetHelpCommandGroupID("set")

@@ -15,7 +15,8 @@ import (
 
 const aboutSimulate = `Run a trace of jobs on a virtual cluster, in pretend time, under one or several schedulers, and
 compare them. "astraea" is fairlease itself: the loop and the engine of the daemon, with the settings of
-the configuration in force. Nothing is asked of Slurm or PostgreSQL.
+the configuration in force. Nothing is asked of Slurm or PostgreSQL. The others, for comparison: fifo,
+slurm-multifactor, quota-static, quota-lend, tiresias-l, themis, allox, gandiva-fair; or all.
 
 TRACE is a file of your own, as sacct writes it:
 
@@ -32,11 +33,11 @@ func (p *program) simulate() *cobra.Command {
 	var schedulers []string
 	var sizes, interval, term string
 	var audit, mixed bool
-	var o outlet
+	o := outlet{title: "fairlease: schedulers compared"}
 	c := &cobra.Command{Use: "simulate [TRACE] --nodes NxG", Short: "what would become of a trace of jobs, by whom it is scheduled", Long: aboutSimulate,
 		Example: `  fairlease simulate --generate philly --nodes 8x8 --html report.html
   fairlease simulate sacct.txt --nodes 20x8:v100+20x4:k80 --weights demand --audit
-  fairlease simulate cluster_log.csv --sizes 40x8,48x8,60x8 --weights quota.csv --out results`,
+  fairlease simulate cluster_log.csv --sizes 40x8,48x8,60x8 --weights quota.csv --schedulers all --out results`,
 		RunE: func(c *cobra.Command, args []string) error {
 			base, err := w.setup(p, args, &sizes)
 			if err != nil {
@@ -58,7 +59,7 @@ func (p *program) simulate() *cobra.Command {
 		}}
 	w.flags(c)
 	f := c.Flags()
-	f.StringSliceVar(&schedulers, "schedulers", study.Schedulers(), "`NAMES` of those to compare, divided by commas")
+	f.StringSliceVar(&schedulers, "schedulers", study.Schedulers()[:1], "`NAMES` of those to compare, divided by commas, or all")
 	f.StringVar(&sizes, "sizes", "", "`LIST` of clusters to try instead of --nodes: 40x8,48x8,60x8")
 	f.StringVar(&interval, "interval", "", "`TIME` between two rounds (default: the configuration's, 10s)")
 	f.StringVar(&term, "term", "", "`TIME` that a lease lasts (default: the configuration's, 15m)")
@@ -81,6 +82,9 @@ func cross(base study.Setup, sizes string, schedulers []string) ([]study.Setup, 
 			f.CPUs, f.MemoryMB = base.Fleet.CPUs, base.Fleet.MemoryMB
 			fleets = append(fleets, f)
 		}
+	}
+	if len(schedulers) == 1 && schedulers[0] == "all" {
+		schedulers = study.Schedulers()
 	}
 	var out []study.Setup
 	for _, f := range fleets {

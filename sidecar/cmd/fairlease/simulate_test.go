@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
 
 // history is a small trace with what goes wrong in traces.
@@ -50,6 +51,7 @@ func TestSimulate(t *testing.T) {
 		args []string
 	}{
 		{"simulate", []string{"history.csv", "--nodes", "1x8"}},
+		{"simulate-all", []string{"history.csv", "--nodes", "1x8", "--schedulers", "all"}},
 		{"simulate-audit", []string{"history.csv", "--nodes", "1x8", "--weights", "weights.csv", "--audit"}},
 		{"simulate-sizes", []string{"history.csv", "--sizes", "1x8,2x8", "--weights", "demand", "--term", "10m", "--interval", "30s", "--saves", "ideal"}},
 		{"simulate-generate", []string{"--generate", "gavel", "--length", "1d", "--nodes", "4x8", "--until", "2d", "--fail-every", "1d", "--seed", "7"}},
@@ -196,5 +198,14 @@ func TestProgressBar(t *testing.T) {
 	shown.end()
 	if got := b.String(); strings.Count(got, "\r") != 2 || !strings.HasSuffix(got, "\r\x1b[K") {
 		t.Errorf("%q", got)
+	}
+}
+
+// The help names every scheduler that there is.
+func TestSimulateHelpNamesTheSchedulers(t *testing.T) {
+	for _, name := range study.Schedulers() {
+		if !strings.Contains(aboutSimulate, name) {
+			t.Errorf("%s is not in the help", name)
+		}
 	}
 }

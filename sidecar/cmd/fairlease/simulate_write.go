@@ -18,6 +18,7 @@ import (
 
 // outlet is where scores go.
 type outlet struct {
+	title     string // of the page
 	csv, json bool
 	html, dir string
 }
@@ -54,7 +55,7 @@ func (o *outlet) write(p *program, scores []score.Scores) error {
 	if err := show(p.out, scores); err != nil {
 		return err
 	}
-	page := func(out io.Writer) error { return report.HTML(out, "fairlease: schedulers compared", scores) }
+	page := func(out io.Writer) error { return report.HTML(out, o.title, scores) }
 	var files []file
 	if o.html != "" {
 		files = append(files, file{o.html, page})

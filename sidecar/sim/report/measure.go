@@ -115,7 +115,9 @@ func parts(runs []score.Scores) []part {
 		{"makespan", "h", -1, 1, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Makespan, hour) }},
 	}}, {Name: "Use", Measures: []measure{
 		{"utilisation", "% of GPUs", 1, 1, func(s score.Scores) (float64, bool) { return s.Utilisation / percent, len(s.Use.Capacity) > 0 }},
-		{"fragmented", "% of GPUs", -1, 2, func(s score.Scores) (float64, bool) { return s.Fragmented / percent, len(s.Use.Capacity) > 0 }},
+		{"fragmented", "% of GPUs", -1, 2, func(s score.Scores) (float64, bool) {
+			return s.Fragmented / percent, len(s.Use.Capacity) > 0 && s.Fragmented >= 0
+		}},
 		{"preemptions", "", 0, 0, func(s score.Scores) (float64, bool) { return float64(s.Preemptions), true }},
 		overheadOfRun,
 		{"overhead", "% of JCT", 0, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Overhead.OfCompletion, percent) }},

@@ -18,7 +18,7 @@ type Scores struct {
 	Periods     []Period        `json:"periods"`       // of all tenants, one for each length
 	Tenants     []Tenant        `json:"tenants"`       // by name
 	Utilisation float64         `json:"utilisation"`   // GPU time held / healthy GPU time, start to end of run
-	Fragmented  float64         `json:"fragmentation"` // GPU time idle in pieces too small to use / healthy GPU time
+	Fragmented  float64         `json:"fragmentation"` // GPU time idle in pieces too small to use / healthy GPU time; below 0 = not known
 	Preemptions int             `json:"preemptions"`
 	Preempted   int             `json:"preempted_jobs"` // at least once
 	Overhead    Overhead        `json:"overhead"`

@@ -1,40 +1,15 @@
 package study
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 )
 
-// Scheduler decides rounds.
-type Scheduler struct {
-	Name string
-	// Decide makes the plan of a round. It may remember, so that one serves one run.
-	Decide func(cluster.Snapshot) cluster.Plan
-	// Leases tells whether it hands out leases of Settings.Term; else jobs run to their
-	// end, or until they are preempted.
-	Leases bool
-}
-
 // Schedulers lists the schedulers, in the order in which tables show them.
-func Schedulers() []string { return []string{"astraea"} }
+func Schedulers() []string { return baseline.Names() }
 
-// options is what a scheduler may be given beyond its rules.
-type options struct {
-	mixed bool // gangs may span models
-}
-
-// newScheduler gives a scheduler by name, for one run. An unknown name is an error, and an
-// option that the scheduler does not have.
-func newScheduler(name string, o options) (Scheduler, error) {
-	if !slices.Contains(Schedulers(), name) {
-		return Scheduler{}, fmt.Errorf("there is no scheduler %q: there are %s", name, strings.Join(Schedulers(), ", "))
-	}
-	if o.mixed {
-		return Scheduler{}, fmt.Errorf("%s keeps every gang on one GPU model and cannot be told to mix them", name)
-	}
-	return Scheduler{Name: name, Decide: engine.Decide, Leases: true}, nil
+// scheduler makes the setup's scheduler, for one run. runs tells what only a simulator
+// knows: how long a job will run.
+func (s *Setup) scheduler(runs func(*cluster.Job) cluster.Span) (baseline.Scheduler, error) {
+	return baseline.NewWith(s.Scheduler, baseline.Options{Mixed: s.Mixed, Runs: runs})
 }

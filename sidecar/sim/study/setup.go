@@ -66,7 +66,7 @@ func (s *Setup) Check() error {
 	case s.Until < 0:
 		return fmt.Errorf("a run cannot end before it begins")
 	}
-	_, err := newScheduler(s.Scheduler, options{mixed: s.Mixed})
+	_, err := s.scheduler(nil)
 	return err
 }
 

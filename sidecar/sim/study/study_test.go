@@ -456,8 +456,7 @@ func TestSetupsThatCannotRun(t *testing.T) {
 		"repaired":                      func(s *Setup) { s.Between, s.Repair = cluster.Day, 0 },
 		"between two saves":             func(s *Setup) { s.Saves = sim.Periodic },
 		"before it begins":              func(s *Setup) { s.Until = -1 },
-		"no scheduler \"x\": there are": func(s *Setup) { s.Scheduler = "x" },
-		"cannot be told to mix":         func(s *Setup) { s.Mixed = true },
+		"no scheduler \"x\"; there are": func(s *Setup) { s.Scheduler = "x" },
 	} {
 		s := good
 		change(&s)

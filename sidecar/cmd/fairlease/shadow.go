@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/shadow"
+	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+const aboutShadow = `Put what would have been under fairlease beside what really happened, in the scores of
+fairlease simulate. What happened is read from the journal, which a daemon in observe mode keeps; what would
+have been is a run of the same jobs in pretend time under the loop and engine of the daemon, on the
+same nodes, with the daemon's settings.
+
+Jobs that were there when the window begins count from then on, with the run time that was left. How
+long jobs run that were not over at its end, nobody knows: they are unfinished in both, and in the shadow
+they never end. Completion and delay are of the jobs that were over; in the shadow these are followed
+beyond the window, so that both are of the same jobs. That flatters what was, which chose them: take a
+window much longer than the jobs. CPUs, memory and time limits count for nothing.
+
+The window is bounded by rounds whose snapshots are kept (database.keep_rounds, 14 days).`
+
+func (p *program) shadow() *cobra.Command {
+	var since, until, term string
+	o := outlet{title: "fairlease: what was, and what would have been"}
+	c := &cobra.Command{Use: "shadow [--since WHEN] [--until WHEN]", Short: "what would have been under fairlease, beside what was", Long: aboutShadow,
+		Example: "  fairlease shadow --since 7d --html shadow.html\n  fairlease shadow --since 2030-01-01 --until 2030-01-08 --term 30m", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			from, err := p.ago("--since", since)
+			if err != nil {
+				return err
+			}
+			to, err := p.ago("--until", until)
+			if err != nil {
+				return err
+			}
+			if err := o.check(); err != nil {
+				return err
+			}
+			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+				past, err := s.Past(c.Context(), from, to)
+				if err != nil {
+					return p.noPast(err)
+				}
+				return p.compare(c.Context(), &past, term, &o)
+			})
+		}}
+	f := c.Flags()
+	f.StringVar(&since, "since", "", "`WHEN` the window begins: 7d (ago), 2030-01-31, 2030-01-31T18:00 (default: as far back as can be told)")
+	f.StringVar(&until, "until", "", "`WHEN` it ends (default: now)")
+	f.StringVar(&term, "term", "", "`TIME` that a lease would have lasted (default: as the daemon had it)")
+	o.flags(c)
+	return c
+}
+
+// ago reads a moment that is past: a length of time before now, or a moment; "" = the zero time.
+func (p *program) ago(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	now := p.clock().In(p.zone())
+	if d, err := config.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d.Span().Duration()), nil
+	}
+	if at, ok := moment(text, now.Location()); ok {
+		return at, nil
+	}
+	return time.Time{}, usage(fmt.Sprintf("%s: %q is no time: write 2h or 7d (ago), 2030-01-31 or 2030-01-31T18:00", flag, text))
+}
+
+// noPast words why the journal cannot tell of a window.
+func (p *program) noPast(err error) error {
+	var w *store.WindowError
+	switch {
+	case errors.Is(err, store.ErrNone):
+		return &failure{code: exitNo, what: "the journal has no round yet, so there is nothing to compare",
+			next: "run the daemon in mode observe for some days: systemctl start fairlease, or fairlease serve"}
+	case errors.As(err, &w) && w.Pruned:
+		return &failure{code: exitNo, what: "the journal cannot tell of a time so long ago", err: fmt.Errorf("snapshots of rounds before %s are pruned", p.date(w.Oldest)),
+			next: "leave --since out, or name that time or a later one; database.keep_rounds says how long they are kept"}
+	case errors.As(err, &w):
+		return &failure{code: exitNo, what: "there are not two rounds in that window", err: fmt.Errorf("the journal can tell of %s to %s", p.date(w.Oldest), p.date(w.Newest)),
+			next: "name --since and --until within that"}
+	}
+	return err
+}
+
+func (p *program) date(at time.Time) string { return at.In(p.zone()).Format(time.DateTime) }
+
+// compare runs the shadow and shows it beside what was.
+func (p *program) compare(ctx context.Context, past *store.Past, term string, o *outlet) error {
+	begin, end := past.Begin.Plan.At.Time(), past.End.Plan.At.Time()
+	s := shadow.Of(past, fmt.Sprintf("%s to %s", p.date(begin), p.date(end)))
+	if s.Jobs.Compared == 0 {
+		return &failure{code: exitNo, what: "no job with GPUs ran or waited in that window", err: fmt.Errorf("%s", s.Setup.Load.Name),
+			next: "see fairlease status and fairlease doctor, whether the daemon sees the jobs that it should; or name another window"}
+	}
+	if err := lengths(timeFlag{"--term", term, &s.Setup.Settings.Term}); err != nil {
+		return err
+	}
+	s.Setup.Settings = study.Fit(s.Setup.Settings)
+	if err := s.Setup.Check(); err != nil {
+		return usage(err.Error())
+	}
+	notes := p.out
+	if o.csv || o.json {
+		notes = p.err
+	}
+	p.tellShadow(notes, past, &s)
+	was, err := s.Score()
+	if err != nil {
+		return &failure{code: exitNo, what: "the journal contradicts itself", err: err, next: "try a window that begins later: --since"}
+	}
+	results, err := p.runAll(ctx, &world{}, s.Setups())
+	if err != nil {
+		return err
+	}
+	if whole(results) < len(results) {
+		return &failure{code: exitNo, what: "interrupted", err: ctx.Err(), next: "a shorter window takes less time: --since"}
+	}
+	window, long := &results[0], &results[1]
+	tellResult(notes, &s.Setup, window)
+	fmt.Fprintf(notes, "  %d jobs finished in the window as it was, %d in the shadow; there %d more are followed beyond its end, so that\n"+
+		"  completion and delay are of the same jobs: those that were over as it was, which it favours if the window is short\n\n",
+		was.Jobs.Finished, window.Jobs.Finished, long.Jobs.Finished-window.Jobs.Finished)
+	return o.write(p, []score.Scores{was, shadow.Join(window.Scores, long.Scores)})
+}
+
+// tellShadow says what is compared, and what is not as it was.
+func (p *program) tellShadow(out io.Writer, past *store.Past, s *shadow.Shadow) {
+	say := func(n int, format string, args ...any) {
+		if n > 0 {
+			fmt.Fprintf(out, "  "+format+"\n", args...)
+		}
+	}
+	j, set := &s.Jobs, &s.Setup.Settings
+	_, gpus := s.Setup.Fleet.Count()
+	fmt.Fprintf(out, "the journal, rounds %d to %d: %d jobs of %d tenants on %s\n", past.Begin.Plan.Round, past.End.Plan.Round, j.Compared,
+		len(study.Survey(s.Setup.Load).Tenants), s.Setup.Fleet)
+	say(j.There, "%d were there when the window begins: they count from then on, with the run time that was left", j.There)
+	say(j.Running+j.Waiting, "%d still ran and %d still waited when it ends: nobody knows for how long they run, so they are unfinished in both,\n"+
+		"  and in the shadow they never end", j.Running, j.Waiting)
+	say(j.Alone, "%d are left alone by fairlease (interactive, excluded, …), but lease their GPUs in the shadow as all do", j.Alone)
+	say(j.NeverRan+j.Unseen+j.NoTenant, "left out of both, with %.1f GPU hours: %d jobs that never ran, %d that came and went while nobody looked, %d of no tenant",
+		j.OutTime.Hours(), j.NeverRan, j.Unseen, j.NoTenant)
+	if s.Least != gpus || s.Most != gpus {
+		fmt.Fprintf(out, "  there were %d to %d healthy GPUs: in the shadow there are %d all the time\n", s.Least, s.Most, gpus)
+	}
+	if a := &past.Acted; a.Rounds > 0 {
+		fmt.Fprintf(out, "  fairlease acted in %d rounds from %s to %s: what was is what came of Slurm and fairlease together\n", a.Rounds, p.date(*a.First), p.date(*a.Last))
+	}
+	fmt.Fprintf(out, "  in the shadow: interval %v, term %v, jobs save when their lease ends\n", config.Duration(set.Interval), config.Duration(set.Term))
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/shadow"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+)
+
+// watched is a journal of six hours in observe mode: nlp fills the cluster, vision comes
+// later and waits, someone works interactively, a node fails for a while.
+func watched(t *testing.T) *story {
+	t.Helper()
+	dsn := storetest.Database(t)
+	s, err := store.Open(t.Context(), store.Config{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	seat, err := s.Acquire(t.Context(), "login1.example.org:4711")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 3, 4), "nlp", "vision")
+	w.Rules.Mode = loop.Observe
+	w.Loop.Journal = seat.Journal()
+	w.Submit("nlp", 6, 4, 2*cluster.Hour)
+	w.Run(10 * cluster.Minute)
+	w.Submit("vision", 4, 2, 40*cluster.Minute)
+	gone := w.Submit("vision", 1, 4, cluster.Hour)[0]
+	w.Virtual.Submit(sim.Work{Name: "shell", User: "ann", Account: "vision", Partition: "gpu", Request: simtest.Gang(1), Runs: cluster.Hour, Interactive: true})
+	w.Run(2*cluster.Hour + 10*cluster.Minute)
+	w.Cancel(gone)
+	w.Run(2 * cluster.Hour)
+	w.SetNode("v03", "down")
+	w.Submit("vision", 5, 4, 3*cluster.Hour)
+	w.Run(40 * cluster.Minute)
+	w.SetNode("v03", "")
+	w.Run(cluster.Hour)
+	return &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, store: s, world: w, end: w.Now().Time()}
+}
+
+func TestShadow(t *testing.T) {
+	s := watched(t)
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"shadow", nil},
+		{"shadow-window", []string{"--since", "5h", "--until", "2027-01-15T12:00", "--term", "30m"}},
+		{"shadow-csv", []string{"--csv"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := s.run(t, append([]string{"shadow"}, c.args...)...)
+			if r.code != exitOK {
+				t.Fatalf("exit code %d\n%s", r.code, r.err)
+			}
+			golden(t, c.name, r.out+r.err)
+		})
+	}
+	page := filepath.Join(t.TempDir(), "shadow.html")
+	r := s.run(t, "shadow", "--json", "--html", page)
+	var scores []score.Scores
+	if err := json.Unmarshal([]byte(r.out), &scores); err != nil || len(scores) != 2 || scores[0].Scheduler != shadow.Was || scores[1].Scheduler != shadow.Would {
+		t.Errorf("%v\n%s%s", err, r.out, r.err)
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "what would have been") || !strings.Contains(string(text), "</html>") {
+		t.Errorf("the page: %v, %d bytes", err, len(text))
+	}
+}
+
+// Where fairlease has acted, what was is not Slurm's own doing, and is not called so.
+func TestShadowOfActing(t *testing.T) {
+	s := tell(t)
+	r := s.run(t, "shadow")
+	if r.code != exitOK || !strings.Contains(r.out, "fairlease acted in ") || !strings.Contains(r.out, shadow.Acted) || strings.Contains(r.out, shadow.Was) {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+func TestShadowComplaints(t *testing.T) {
+	s := tell(t)
+	fresh := []string{"FAIRLEASE_DATABASE_URL=" + storetest.Database(t), "FAIRLEASE_CONFIG=" + empty(t)}
+	pruned := func() {
+		_, err := storetest.Connect(t, strings.TrimPrefix(s.env[0], "FAIRLEASE_DATABASE_URL=")).Exec(t.Context(),
+			"delete from fairlease.round_blobs where keyframe < (select max(keyframe) from fairlease.round_blobs)")
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		env    []string
+		before func()
+		args   []string
+		code   int
+		err    string // pattern
+	}{
+		{"no database", []string{"FAIRLEASE_CONFIG=" + empty(t)}, nil, nil, exitUsage, `^fairlease: no database is configured`},
+		{"no round", fresh, nil, nil, exitNo, `^fairlease: the journal has no round yet, .*\nnext: run the daemon in mode observe`},
+		{"since", s.env, nil, []string{"--since", "x"}, exitUsage, `^fairlease: --since: "x" is no time: write 2h`},
+		{"until", s.env, nil, []string{"--until", "-2h"}, exitUsage, `^fairlease: --until: "-2h" is no time`},
+		{"empty", s.env, nil, []string{"--since", "1s"}, exitNo, `^fairlease: there are not two rounds in that window\n  the journal can tell of 2027-01-15 08:00:00 to 2027-.*\nnext: name --since`},
+		{"term", s.env, nil, []string{"--term", "1s"}, exitUsage, `a term is no shorter`},
+		{"no term", s.env, nil, []string{"--term", "x"}, exitUsage, `^fairlease: --term: `},
+		{"csv and json", s.env, nil, []string{"--csv", "--json"}, exitUsage, `exclude each other`},
+		{"argument", s.env, nil, []string{"x"}, exitUsage, `takes no argument`},
+		{"pruned", s.env, pruned, []string{"--since", "9m"}, exitNo, `^fairlease: the journal cannot tell of a time so long ago\n  snapshots of rounds before 2027-.* are pruned\nnext: leave --since out`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.before != nil {
+				c.before()
+			}
+			r := run(t, s.end, c.env, append([]string{"shadow"}, c.args...)...)
+			if r.code != c.code || !regexp.MustCompile(c.err).MatchString(r.err) {
+				t.Errorf("exit code %d, want %d\n%s\nwant %s", r.code, c.code, r.err, c.err)
+			}
+		})
+	}
+}
+
+// A journal of a cluster on which nothing happened.
+func TestShadowOfNothing(t *testing.T) {
+	dsn := storetest.Database(t)
+	s, err := store.Open(t.Context(), store.Config{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	seat, err := s.Acquire(t.Context(), "login1.example.org:4711")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 1, 4), "nlp")
+	w.Loop.Journal = seat.Journal()
+	w.Run(cluster.Minute)
+	w.SetNode("v01", "down")
+	w.Run(cluster.Minute)
+	r := run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, "shadow")
+	if r.code != exitNo || !strings.HasPrefix(r.err, "fairlease: no job with GPUs ran or waited in that window\n") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}

@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// Books is a round without its choosing: what Decide knows when it has accounted and
+// divided, for another chooser to act on. Indices of cases, tenants and pools are those
+// of the snapshot's cases, of Tenants and of Pools. Everything but the leases, which the
+// methods change, is to be read only.
+type Books struct {
+	Ledger  *cluster.Ledger  // its rows by tenant, then pool
+	Records []cluster.Record // by case
+	Leases  []*cluster.Lease // in force, by case; nil = none
+	Pools   []string         // GPU models
+	Tenants []string
+	Site    *place.Site
+	h       *hall
+}
+
+// DecideBy decides as Decide does, but for step 3: choose says who holds a lease next, by
+// what it does to the books. So the same books are kept whoever chooses, and what is chosen
+// is carried out in the same way.
+func DecideBy(s cluster.Snapshot, choose func(*Books)) cluster.Plan {
+	h := open(&s)
+	choose(&Books{Ledger: &h.ledger, Records: h.records, Leases: h.leases, Pools: h.pools, Tenants: h.tenants, Site: h.site, h: h})
+	return h.say()
+}
+
+// Job is what was found out about a case.
+type Job struct {
+	Waits   bool  // for a lease, which it could be granted now
+	Runs    bool  // it is running or suspended
+	Holds   bool  // it has GPUs: it runs or cleans up
+	Movable bool  // it may be requeued
+	Tenant  int   // -1 = none
+	GPUs    int   // that it asks for
+	Shape   int   // on the site; of a job that waits
+	Pools   []int // that could serve it; of a job that runs the one that it runs on
+}
+
+// Job gives what was found out about a case.
+func (b *Books) Job(i int) Job {
+	st := &b.h.standing[i]
+	return Job{
+		Waits: st.waiting && st.ours(cluster.Act), Runs: st.runs, Holds: st.there && !st.waits,
+		Movable: st.touch == cluster.Act && !st.ordered(cluster.Exempt),
+		Tenant:  st.tenant, GPUs: st.gpus, Shape: st.shape, Pools: st.pools,
+	}
+}
+
+// Spec gives what a job asks of its nodes.
+func (b *Books) Spec(i int) place.Spec { return b.h.spec(i) }
+
+// Grant gives a job that waits a lease until end; 0 = for as long as it runs.
+func (b *Books) Grant(i int, model string, nodes []cluster.Holding, end cluster.Instant) {
+	b.h.lend(i, model, nodes, end)
+}
+
+// Renew puts a term that ends at end in the place of the present one.
+func (b *Books) Renew(i int, end cluster.Instant) {
+	b.h.prolongTo(i, end)
+	b.h.standing[i].took = true
+}
+
+// Notify tells a job that its lease ends at end.
+func (b *Books) Notify(i int, end cluster.Instant) {
+	l := b.Leases[i]
+	l.State, l.NoticedAt, l.End = cluster.Noticed, b.h.now, end
+	b.h.standing[i].told = true
+}
+
+// Reclaim ends the lease of a job, which is requeued.
+func (b *Books) Reclaim(i int) { b.Leases[i].State = cluster.Ending }

@@ -1,0 +1,42 @@
+package engine_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// Whoever chooses, the books are the same: the ledger, and what every job received and
+// was due.
+func TestTheBooksAreTheSameWhoeverChooses(t *testing.T) {
+	s := simtest.Crowd(600, 12)
+	own := engine.Decide(s)
+	other := engine.DecideBy(s, func(b *engine.Books) {
+		for i := range s.Cases { // nobody keeps what he has
+			if l := b.Leases[i]; l != nil && b.Job(i).Movable {
+				b.Reclaim(i)
+			}
+		}
+	})
+	if !reflect.DeepEqual(own.Memory.Ledger, other.Memory.Ledger) {
+		t.Error("the ledgers differ")
+	}
+	for i := range own.Memory.Records {
+		a, b := own.Memory.Records[i], other.Memory.Records[i]
+		if a.Alloc != b.Alloc || a.Due != b.Due || a.DueRate != b.DueRate {
+			t.Fatalf("job %d: %+v and %+v", a.Key, a, b)
+		}
+	}
+	reclaimed := 0
+	for _, a := range other.Actions {
+		if a.Verb == cluster.Reclaim {
+			reclaimed++
+		}
+	}
+	if reclaimed != len(s.Leases) {
+		t.Errorf("%d of %d leases were reclaimed", reclaimed, len(s.Leases))
+	}
+}

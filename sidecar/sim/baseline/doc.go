@@ -1,0 +1,25 @@
+// Package baseline holds the schedulers that fairlease is compared with. Each is a
+// Decide like the engine's: from a snapshot to a plan. The books are the engine's own
+// (engine.DecideBy: who received and was due what, who may run where), and so is
+// everything that carries a choice out: hand-overs, notices, gates. A baseline only
+// chooses who gets GPUs, and finds them on the engine's board: consolidated, on the
+// fewest nodes, spread where the job lets it.
+//
+//	name               from                                  rule
+//	fifo               -                                     first come, first served; the first who waits blocks
+//	slurm-multifactor  Slurm's fair_tree.html,               priority of age, fair share with a half-life and size; EASY backfill
+//	                   priority_multifactor.html
+//	quota-static       ASTRAEA §6.1.5 (its YARN-CS)          first come, first served within a tenant's quota; no lending
+//	quota-lend         HiveD §5.1 (its YARN-CS)              beyond the quota at low priority; preempted for the owner's affinity
+//	tiresias-l         Tiresias §3.2, ASTRAEA §6.1.5         least attained service in two queues; leases
+//	themis             Themis §3-5, ASTRAEA §4.1, §6.1.5     finish-time fairness: worst first at every end of a lease
+//	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
+//	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets; no trading yet
+//
+// Where a paper leaves something open the scheduler's comment says what was chosen:
+// what is best for it. No scheduler knows how long a job will run, unless told
+// so by Options.Runs.
+//
+// Those with leases share how they end: the term's length, the notice and a renewal in
+// place are the product's; see Options.Grid. Jobs must be gated (sim.Virtual.Gate): nothing starts without a grant.
+package baseline

@@ -1,0 +1,128 @@
+package baseline
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// halfLife is PriorityDecayHalfLife in the sample of Slurm's guide.
+const halfLife = 14 * cluster.Day
+
+// fairTree is Slurm's fair tree over two levels, tenants and their users: what each has
+// used, halved every half-life. It is kept as of the last round that was written down,
+// so that a round which is only looked at leaves no trace.
+type fairTree struct {
+	was, is used
+}
+
+// used is GPU time by user, up to at.
+type used struct {
+	at cluster.Instant
+	by map[user]float64
+}
+
+type user struct{ tenant, name string }
+
+func (r *round) userOf(j *job) user { return user{r.Records[j.at].Tenant, r.Records[j.at].User} }
+
+// charge brings the usage up to now.
+func (f *fairTree) charge(r *round) {
+	if f.is.at == r.s.Ledger.At {
+		f.was = f.is
+	}
+	f.is = used{at: r.now, by: make(map[user]float64, len(f.was.by)+1)}
+	decay := math.Exp2(-float64(r.now.Sub(f.was.at)) / float64(halfLife))
+	for u, gpus := range f.was.by {
+		f.is.by[u] = gpus * decay
+	}
+	for i := range r.Records {
+		if got := r.Records[i].Alloc - r.s.Cases[i].Record.Alloc; got > 0 {
+			f.is.by[user{r.Records[i].Tenant, r.Records[i].User}] += float64(got)
+		}
+	}
+}
+
+// ranked is a user in the order of the walk: by the level fair share (share / usage, both
+// among siblings) of the tenant, then by its own.
+type ranked struct {
+	user
+	tenant, own float64
+}
+
+func (a ranked) compare(b ranked) int {
+	return cmp.Or(cmp.Compare(b.tenant, a.tenant), cmp.Compare(b.own, a.own))
+}
+
+// sums is what a tenant's users are together.
+type sums struct{ usage, users, weight float64 }
+
+// factors gives the fair-share factor of every user that has used something or has a job
+// now: the tree is walked from the root, the child with the highest level fair share
+// first; the place in that order is the rank, and rank / number of users the factor.
+// The users of tenants that are level are ranked together.
+func (f *fairTree) factors(r *round) map[user]float64 {
+	users := f.users(r)
+	tenants, root := make(map[string]*sums, len(r.s.Tenants)), sums{}
+	for _, t := range r.s.Tenants {
+		tenants[t.Name] = &sums{weight: float64(t.Weight)}
+		root.weight += float64(t.Weight)
+	}
+	for _, u := range users {
+		if tenants[u.tenant] == nil { // it has left
+			tenants[u.tenant] = &sums{}
+		}
+		tenants[u.tenant].usage += f.is.by[u]
+		tenants[u.tenant].users++
+		root.usage += f.is.by[u]
+	}
+	line := make([]ranked, len(users))
+	for i, u := range users {
+		t := tenants[u.tenant]
+		line[i] = ranked{u, level(t.weight/root.weight, t.usage, root.usage), level(1/t.users, f.is.by[u], t.usage)}
+	}
+	slices.SortStableFunc(line, ranked.compare)
+	factors, rank := make(map[user]float64, len(users)), len(line)
+	for i, e := range line {
+		if i > 0 && line[i-1].compare(e) != 0 {
+			rank = len(line) - i
+		}
+		factors[e.user] = float64(rank) / float64(len(line))
+	}
+	return factors
+}
+
+// level gives a level fair share: without usage as high as can be, without a share 0.
+func level(share, usage, all float64) float64 {
+	switch {
+	case !(share > 0): // also where nobody has one
+		return 0
+	case usage == 0:
+		return math.Inf(1)
+	}
+	return share * all / usage
+}
+
+// users gives everybody who has used something or has a job, in order.
+func (f *fairTree) users(r *round) []user {
+	all := make(map[user]bool, len(f.is.by))
+	for u := range f.is.by {
+		all[u] = true
+	}
+	for k := range r.jobs {
+		if j := &r.jobs[k]; j.Tenant >= 0 {
+			all[r.userOf(j)] = true
+		}
+	}
+	users := make([]user, 0, len(all))
+	for u := range all {
+		users = append(users, u)
+	}
+	slices.SortFunc(users, func(a, b user) int {
+		return cmp.Or(strings.Compare(a.tenant, b.tenant), strings.Compare(a.name, b.name))
+	})
+	return users
+}

@@ -1,0 +1,104 @@
+package baseline
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// dismiss ends the lease of a job that others displace: notice first, and the requeue
+// when the notice is over.
+func (r *round) dismiss(j *job) {
+	if j.lease.State == cluster.Active {
+		r.Notify(j.at, max(j.lease.End, r.now.Add(r.set.Notice)))
+	}
+	if j.lease.End <= r.now {
+		r.Reclaim(j.at)
+	}
+}
+
+// term gives when a term that begins at t ends. Each lease has its own end, as leases in
+// Themis and in ASTRAEA's evaluation have; ends are rounded up to the notice, so that there
+// are not too many of them. Where so asked, all end together as the product's do.
+func (r *round) term(t cluster.Instant) cluster.Instant {
+	if r.grid {
+		return lease.Next(t, r.set)
+	}
+	step := cluster.Instant(max(r.set.Notice, r.set.Interval, 1))
+	return (t.Add(r.set.Term) + step - 1) / step * step
+}
+
+// upForRenewal marks the jobs whose lease ends within the notice.
+func (r *round) upForRenewal() {
+	for k := range r.jobs {
+		if j := &r.jobs[k]; j.lease != nil && j.Runs {
+			ends := j.lease.End.Sub(r.now) <= r.set.Notice && (j.lease.State == cluster.Active || j.lease.State == cluster.Noticed)
+			if ends && !j.Movable {
+				r.Renew(j.at, r.term(max(j.lease.End, r.now)))
+			}
+			j.soft = ends && j.Movable
+		}
+	}
+}
+
+// contenders gives the jobs that wait and those that may lose their lease, in order of
+// arrival.
+func (r *round) contenders() []int {
+	r.line = r.line[:0]
+	for k := range r.jobs {
+		if j := &r.jobs[k]; j.soft || j.lease == nil {
+			r.line = append(r.line, k)
+		}
+	}
+	return r.line
+}
+
+// contest lets the jobs of a line have their turns, best first: one that has a lease that
+// ends keeps its GPUs for the next term, unless one before it has displaced it; one that
+// waits takes GPUs that are idle, else of those who are last in the line. One that
+// does not fit is passed over. The leases that end must all be in the line.
+func (r *round) contest(line []int) {
+	r.hold()
+	r.board.Await(len(r.s.Cases))
+	for rank, k := range line {
+		if j := &r.jobs[k]; j.lease != nil {
+			r.board.Soften(j.at, j.Tenant, rank, max(j.lease.End, r.now), r.holds(j))
+		}
+	}
+	for _, k := range line {
+		switch j := &r.jobs[k]; {
+		case j.lease == nil:
+			r.displace(j, r.term(r.now), nil)
+		case r.board.Renew(j.at):
+			r.Renew(j.at, r.term(max(j.lease.End, r.now)))
+		default:
+			r.dismiss(j)
+		}
+	}
+}
+
+// displace gives a waiting job GPUs as start does: idle ones, else those that are soon free
+// if leases are not renewed.
+func (r *round) displace(j *job, end cluster.Instant, may func(pool int) bool) int {
+	if p := r.start(j, end, may); p >= 0 {
+		return p
+	}
+	var best place.Placement
+	pool := -1
+	for _, p := range j.Pools {
+		if may != nil && !may(p) {
+			continue
+		}
+		found, ok := r.board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.now, End: end, Displace: place.Anybodys, Most: -1})
+		if ok && (pool < 0 || found.At < best.At) {
+			best, pool = found, p
+		}
+	}
+	if pool >= 0 {
+		r.take(j, best, end)
+	}
+	return pool
+}
+
+// alloc gives the GPU time that a job has received.
+func (r *round) alloc(j *job) cluster.GPUTime { return r.Records[j.at].Alloc }

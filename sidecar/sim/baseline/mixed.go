@@ -1,0 +1,71 @@
+package baseline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// anyModel is the one pool of a site whose GPUs are all alike to the scheduler.
+const anyModel = "any"
+
+// merged makes a site on which all GPUs are in one pool.
+func (r *round) merged() *place.Site {
+	nodes := slices.Clone(r.s.Nodes)
+	for i := range nodes {
+		n := 0
+		for _, g := range nodes[i].GPUs {
+			n += g.Count
+		}
+		nodes[i].GPUs = []cluster.GPUs{{Model: anyModel, Count: n}}
+	}
+	return place.Survey([]string{anyModel}, nodes, r.s.Reservations, r.now)
+}
+
+var onePool = []int{0}
+
+// merge puts a job on the merged site. One that names a model may use only nodes that
+// have it.
+func (r *round) merge(i int, j engine.Job) engine.Job {
+	spec := r.Spec(i)
+	if model := spec.Request.Model; model != "" {
+		var have []string
+		for k := range r.s.Nodes {
+			n := &r.s.Nodes[k]
+			has := slices.ContainsFunc(n.GPUs, func(g cluster.GPUs) bool { return g.Model == model })
+			if has && (len(spec.Require) == 0 || slices.Contains(spec.Require, n.Name)) {
+				have = append(have, n.Name)
+			}
+		}
+		spec.Require = have
+	}
+	j.Shape, j.Pools = r.site.Shape(spec), onePool
+	return j
+}
+
+// onSite gives holdings as the site knows them.
+func (r *round) onSite(holds []cluster.Holding) []cluster.Holding {
+	if !r.mixed {
+		return holds
+	}
+	out := slices.Clone(holds)
+	for i := range out {
+		out[i].Model = anyModel
+	}
+	return out
+}
+
+// offSite gives holdings on the merged site their nodes' models.
+func (r *round) offSite(holds []cluster.Holding) []cluster.Holding {
+	out := slices.Clone(holds)
+	for i := range out {
+		k, ok := slices.BinarySearchFunc(r.s.Nodes, out[i].Node, func(n cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+		if ok {
+			out[i].Model = r.s.Nodes[k].GPUs[0].Model
+		}
+	}
+	return out
+}

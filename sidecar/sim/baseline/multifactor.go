@@ -1,0 +1,141 @@
+package baseline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// What a site sets in slurm.conf: the sample in Slurm's guide to the multifactor plugin
+// (PriorityMaxAge 14-0, PriorityWeightAge 1000, PriorityWeightFairshare 10000,
+// PriorityWeightJobSize 1000, large jobs favoured; the half-life is in fairtree.go).
+const (
+	maxAge          = 14 * cluster.Day
+	weightAge       = 1000
+	weightFairshare = 10000
+	weightJobSize   = 1000
+	// noLimit is what a job that states no time limit is taken to run.
+	noLimit = cluster.Day
+)
+
+// newMultifactor makes what Slurm itself does with its usual plugins:
+//
+//	priority = age + fair share + job size, each a factor from 0 to 1 with its weight
+//
+// The jobs start by priority. The first that does not fit is given the nodes on which
+// it can start soonest, going by the time limits of those that run; others may
+// go before it on nodes that are not among those, or where their own limit ends before
+// that (EASY backfill). As in Slurm's plan a node is kept whole. There is one such job for
+// each GPU model. Nothing is preempted, and a run time is what the limit says.
+//
+// Slurm leaves much open; here priorities are as of now in every round rather than every
+// PriorityCalcPeriod, and every job is tried for backfill, not only the first of each user.
+func newMultifactor(Options) chooser {
+	tree := &fairTree{}
+	return func(r *round) {
+		tree.charge(r)
+		r.hold()
+		if !r.idle() {
+			return
+		}
+		kept := make([]cluster.Instant, r.pools) // until when the first that waits can wait
+		for _, k := range byPriority(r, tree) {
+			j := &r.jobs[k]
+			if !r.backfill(j, kept) && !slices.ContainsFunc(j.Pools, func(p int) bool { return kept[p] > 0 }) {
+				r.keep(j, kept)
+			}
+		}
+	}
+}
+
+// byPriority gives the jobs that wait, highest priority first, then in order of arrival.
+func byPriority(r *round, tree *fairTree) []int {
+	all := 0
+	for i := range r.Ledger.Pools {
+		all += r.Ledger.Pools[i].GPUs
+	}
+	share := tree.factors(r)
+	priority := make([]float64, len(r.jobs))
+	line := make([]int, 0, len(r.jobs))
+	for k := range r.jobs {
+		j := &r.jobs[k]
+		if j.lease != nil {
+			continue
+		}
+		age := min(float64(r.now.Sub(r.Records[j.at].First))/float64(maxAge), 1)
+		size := float64(j.GPUs) / float64(max(all, 1))
+		priority[k] = weightAge*age + weightFairshare*share[r.userOf(j)] + weightJobSize*size
+		line = append(line, k)
+	}
+	slices.SortStableFunc(line, func(a, b int) int { return cmp.Compare(priority[b], priority[a]) })
+	return line
+}
+
+// backfill starts a waiting job if it is in nobody's way.
+func (r *round) backfill(j *job, kept []cluster.Instant) bool {
+	for _, p := range j.Pools {
+		if r.board.Idle(p) == 0 {
+			continue
+		}
+		end := kept[p] // all that ends by then is alike
+		if end > 0 && r.now.Add(r.limit(j)) > end {
+			end++
+		}
+		if found, ok := r.board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.now, End: end, Most: -1}); ok {
+			r.take(j, found, 0)
+			return true
+		}
+	}
+	return false
+}
+
+// keep keeps the nodes on which a job that does not fit now can start soonest.
+func (r *round) keep(j *job, kept []cluster.Instant) {
+	board := r.empty()
+	for _, i := range r.rest {
+		board.Hold(r.onSite(r.s.Cases[i].Job.Holds))
+	}
+	var running []int
+	for k := range r.jobs {
+		if r.jobs[k].lease != nil {
+			running = append(running, k)
+		}
+	}
+	slices.SortStableFunc(running, func(a, b int) int { return cmp.Compare(r.ends(&r.jobs[b]), r.ends(&r.jobs[a])) })
+	board.Await(len(r.s.Cases))
+	for rank, k := range running {
+		o := &r.jobs[k]
+		board.Soften(o.at, o.Tenant, rank, r.ends(o), r.holds(o))
+	}
+	var best place.Placement
+	for _, p := range j.Pools {
+		found, ok := board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.now, End: r.now, Displace: place.Anybodys, Most: -1})
+		if ok && (best.Nodes == nil || found.At < best.At) {
+			best = found
+		}
+	}
+	for _, p := range j.Pools {
+		kept[p] = max(best.At, r.now+1)
+	}
+	r.board.Claim(best.Nodes, max(best.At, r.now+1))
+}
+
+// limit gives how long a job may run.
+func (r *round) limit(j *job) cluster.Span {
+	if limit := r.s.Cases[j.at].Job.Limit; limit > 0 {
+		return limit
+	}
+	return noLimit
+}
+
+// ends gives when a job that has GPUs ends at the latest; one that should have ended
+// ends soon.
+func (r *round) ends(j *job) cluster.Instant {
+	start := r.now
+	if j.Runs {
+		start = r.s.Cases[j.at].Job.Start
+	}
+	return max(start.Add(r.limit(j)), r.now.Add(r.set.Interval))
+}

@@ -1,0 +1,63 @@
+package baseline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// budget is how many GPUs every tenant may have and has, by pool and tenant.
+type budget struct{ quota, holds [][]int }
+
+// budgets counts what tenants have: of the jobs that count.
+func (r *round) budgets(counts func(*job) bool) *budget {
+	b := &budget{make([][]int, r.pools), make([][]int, r.pools)}
+	for p := range r.pools {
+		b.quota[p], b.holds[p] = r.quotas(p), make([]int, len(r.Tenants))
+	}
+	for k := range r.jobs {
+		if j := &r.jobs[k]; j.lease != nil && j.Tenant >= 0 && counts(j) {
+			b.holds[r.pool(j)][j.Tenant] += j.lease.GPUs
+		}
+	}
+	return b
+}
+
+// within tells whether a job that wants so many GPUs of a pool stays within its
+// tenant's quota.
+func (b *budget) within(j *job, gpus, p int) bool {
+	return b.holds[p][j.Tenant]+gpus <= b.quota[p][j.Tenant]
+}
+
+// quotas gives every tenant's whole GPUs of a pool: its share by weight (ASTRAEA eq. 6),
+// rounded by largest remainders so that none is left over.
+func (r *round) quotas(pool int) []int {
+	exact := make([]cluster.MicroGPU, len(r.Tenants))
+	left := cluster.MicroGPU(0)
+	for i := range r.Ledger.Tenants {
+		if p := i % len(r.Pools); r.mixed || p == pool {
+			exact[i/len(r.Pools)] += r.Ledger.Tenants[i].Base
+			left += r.Ledger.Tenants[i].Base
+		}
+	}
+	whole, order := make([]int, len(exact)), make([]int, len(exact))
+	left = (left + cluster.WholeGPU/2) / cluster.WholeGPU
+	for t, q := range exact {
+		whole[t], order[t] = int(q/cluster.WholeGPU), t
+		left -= q / cluster.WholeGPU
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(exact[b]%cluster.WholeGPU, exact[a]%cluster.WholeGPU) })
+	for _, t := range order[:min(max(int(left), 0), len(order))] {
+		whole[t]++
+	}
+	return whole
+}
+
+// pool gives the pool that a job has its GPUs of.
+func (r *round) pool(j *job) int {
+	if r.mixed {
+		return 0
+	}
+	return max(slices.Index(r.Pools, j.lease.Pool), 0)
+}

@@ -1,0 +1,128 @@
+package baseline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// newQuotaLend makes HiveD's YARN-CS (§5.1: a capacity scheduler that packs jobs as close
+// as possible): a job within its tenant's quota is of high priority, beyond it of low
+// priority. A job of high priority that finds no idle GPUs where it fits preempts jobs of
+// low priority: those whose going makes room for its affinity with the fewest GPUs freed,
+// "instead of preempting the latest jobs". What is idle then goes to jobs of low
+// priority, of the tenant first that has least of its quota, as YARN orders its
+// queues.
+//
+// Left open by the paper, and chosen for the baseline: who is within the quota is worked
+// out anew in every round, oldest grant first, so that a job is promoted when its tenant's
+// others end; within a tenant, a job that does not fit is passed over; whoever is
+// preempted gets the site's notice to save.
+func newQuotaLend(Options) chooser {
+	return func(r *round) {
+		b := r.byPriority()
+		r.hold()
+		r.board.Await(len(r.s.Cases))
+		for k := range r.jobs {
+			if j := &r.jobs[k]; j.soft {
+				rank, end := 0, r.now.Add(r.set.Notice)
+				if j.lease.State == cluster.Noticed { // whoever was told to go goes first
+					rank, end = 1, max(j.lease.End, r.now)
+				}
+				r.board.Soften(j.at, j.Tenant, rank, end, r.holds(j))
+			}
+		}
+		low := r.guaranteed(b)
+		r.lend(low)
+		for k := range r.jobs {
+			switch j := &r.jobs[k]; {
+			case !j.soft:
+			case !r.board.Renew(j.at):
+				r.dismiss(j)
+			case j.lease.State == cluster.Noticed:
+				r.Renew(j.at, 0)
+			}
+		}
+	}
+}
+
+// byPriority marks the jobs of low priority among those that have GPUs, and gives
+// what those of high priority have.
+func (r *round) byPriority() *budget {
+	b := r.budgets(func(*job) bool { return false })
+	var running []int
+	for k := range r.jobs {
+		if r.jobs[k].lease != nil && r.jobs[k].Tenant >= 0 {
+			running = append(running, k)
+		}
+	}
+	slices.SortStableFunc(running, func(a, c int) int { return cmp.Compare(r.jobs[a].lease.Granted, r.jobs[c].lease.Granted) })
+	for _, k := range running {
+		j := &r.jobs[k]
+		p := r.pool(j)
+		if !b.within(j, j.lease.GPUs, p) {
+			j.soft = j.Movable && j.Runs && j.lease.State != cluster.Ending
+			continue
+		}
+		b.holds[p][j.Tenant] += j.lease.GPUs
+		if j.lease.State == cluster.Noticed {
+			r.Renew(j.at, 0)
+		}
+	}
+	return b
+}
+
+// guaranteed starts the waiting jobs that are within their tenants' quotas, whoever of
+// low priority has to go, and gives the others.
+func (r *round) guaranteed(b *budget) []int {
+	r.line = r.line[:0]
+	for k := range r.jobs {
+		j := &r.jobs[k]
+		if j.lease != nil || j.Tenant < 0 {
+			continue
+		}
+		if p := r.displace(j, 0, func(p int) bool { return b.within(j, j.GPUs, p) }); p >= 0 {
+			b.holds[p][j.Tenant] += j.GPUs
+		} else {
+			r.line = append(r.line, k)
+		}
+	}
+	return r.line
+}
+
+// lend gives idle GPUs to jobs of low priority.
+func (r *round) lend(low []int) {
+	if !r.idle() || len(low) == 0 {
+		return
+	}
+	has, quota := make([]int, len(r.Tenants)), make([]int, len(r.Tenants))
+	waiting := make([][]int, len(r.Tenants))
+	all := r.budgets(func(*job) bool { return true })
+	for t := range r.Tenants {
+		for p := range r.pools {
+			has[t] += all.holds[p][t]
+			quota[t] += all.quota[p][t]
+		}
+	}
+	for _, k := range low {
+		t := r.jobs[k].Tenant
+		waiting[t] = append(waiting[t], k)
+	}
+	for r.idle() {
+		next := -1
+		for t := range waiting { // least of its quota: a/b < c/d as a*d < c*b
+			if len(waiting[t]) > 0 && (next < 0 || has[t]*quota[next] < has[next]*quota[t]) {
+				next = t
+			}
+		}
+		if next < 0 {
+			return
+		}
+		j := &r.jobs[waiting[next][0]]
+		waiting[next] = waiting[next][1:]
+		if r.start(j, 0, nil) >= 0 {
+			has[next] += j.GPUs
+		}
+	}
+}

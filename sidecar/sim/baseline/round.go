@@ -1,0 +1,117 @@
+package baseline
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// round is what a scheduler sees of one round, and what it gives away there. Its lists
+// are used again in the next.
+type round struct {
+	*engine.Books
+	s     *cluster.Snapshot
+	now   cluster.Instant
+	set   *cluster.Settings
+	mixed bool // gangs may span models: all GPUs are one pool
+	grid  bool // leases end together
+	pools int
+	site  *place.Site
+	board *place.Board
+	jobs  []job // those that wait for GPUs or have them, in order of arrival
+	rest  []int // cases of the others that have GPUs: they clean up, or are not ours
+	line  []int // room for an order of jobs, by index
+}
+
+// job is a job that waits for a lease, or has one.
+type job struct {
+	engine.Job
+	at    int // its case
+	lease *cluster.Lease
+	soft  bool // it may lose its lease in this round
+}
+
+// begin takes stock. Cases are by key, and keys are given in the order of arrival.
+func (r *round) begin(s *cluster.Snapshot, b *engine.Books) {
+	r.Books, r.s, r.now, r.set = b, s, s.Now, &s.Settings
+	r.site, r.pools = b.Site, len(b.Pools)
+	if r.mixed {
+		r.site, r.pools = r.merged(), 1
+	}
+	r.board = r.empty()
+	r.jobs, r.rest = r.jobs[:0], r.rest[:0]
+	for i := range s.Cases {
+		l := b.Leases[i]
+		if s.Cases[i].Gone {
+			continue
+		}
+		if j := b.Job(i); j.Waits || l != nil && (j.Runs || l.State == cluster.Granted) {
+			if r.mixed {
+				j = r.merge(i, j)
+			}
+			r.jobs = append(r.jobs, job{Job: j, at: i, lease: l})
+		} else if j.Holds {
+			r.rest = append(r.rest, i)
+			r.board.Hold(r.onSite(s.Cases[i].Job.Holds))
+		}
+	}
+}
+
+// empty gives a board with nothing on it.
+func (r *round) empty() *place.Board { return r.site.Board(place.View{Busy: true, Reserved: true}) }
+
+// idle tells whether any GPU is.
+func (r *round) idle() bool {
+	for p := range r.pools {
+		if r.board.Idle(p) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// holds gives what a job has, or was promised.
+func (r *round) holds(j *job) []cluster.Holding {
+	if j.lease.State == cluster.Granted {
+		return r.onSite(j.lease.Nodes)
+	}
+	return r.onSite(r.s.Cases[j.at].Job.Holds)
+}
+
+// hold puts on the board what nobody can lose in this round.
+func (r *round) hold() {
+	for k := range r.jobs {
+		if j := &r.jobs[k]; j.lease != nil && !j.soft {
+			r.board.Hold(r.holds(j))
+		}
+	}
+}
+
+// start gives a waiting job idle GPUs, consolidated, of the pools that it may use (nil =
+// any), until end (0 = to keep). It gives the pool; -1 = nowhere are enough where it fits.
+func (r *round) start(j *job, end cluster.Instant, may func(pool int) bool) int {
+	for _, p := range j.Pools {
+		if r.board.Idle(p) == 0 || may != nil && !may(p) {
+			continue
+		}
+		if found, ok := r.board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.now, End: end, Most: -1}); ok {
+			r.take(j, found, end)
+			return p
+		}
+	}
+	return -1
+}
+
+// take carries out a placement. What is free only later is kept for the job until then.
+func (r *round) take(j *job, found place.Placement, end cluster.Instant) {
+	r.board.Take(found)
+	if found.At > r.now {
+		return
+	}
+	nodes := found.Nodes
+	if r.mixed {
+		nodes = r.offSite(nodes)
+	}
+	r.Grant(j.at, nodes[0].Model, nodes, end)
+	j.lease = r.Leases[j.at]
+}

@@ -1,0 +1,95 @@
+package baseline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+)
+
+// Scheduler decides rounds; see the package for those that there are.
+type Scheduler struct {
+	Name string
+	// Decide makes the plan of a round. It may remember what it saw in earlier rounds, so
+	// that one scheduler serves one run.
+	Decide func(cluster.Snapshot) cluster.Plan
+	// Leases tells whether it hands out leases of Settings.Term; else jobs run to their end, or
+	// until they are preempted.
+	Leases bool
+}
+
+// Options is what a scheduler may be given beyond its paper's rules.
+type Options struct {
+	// Mixed lets gangs that name no model span models and run at the pace of the slowest
+	// (it needs a virtual cluster that is Mixed). A gang that is too big for every single
+	// model waits all the same. "astraea" has no such switch.
+	Mixed bool
+	// Grid makes leases end together, at multiples of the term, as the product's do. Else each
+	// ends a term after it began: gangs then wait longer and small jobs hardly at all.
+	Grid bool
+	// Runs tells how long a job runs in all, for the schedulers whose papers assume that
+	// somebody can tell (themis, allox); 0 = not known. nil = nobody can tell.
+	Runs func(*cluster.Job) cluster.Span
+}
+
+// product is the name of what the others are compared with.
+const product = "astraea"
+
+// known lists the schedulers in the order of tables.
+var known = []struct {
+	name   string
+	leases bool
+	make   func(Options) chooser
+}{
+	{"fifo", false, newFIFO},
+	{"slurm-multifactor", false, newMultifactor},
+	{"quota-static", false, newQuotaStatic},
+	{"quota-lend", false, newQuotaLend},
+	{"tiresias-l", true, newTiresias},
+	{"themis", true, newThemis},
+	{"allox", true, newAlloX},
+	{"gandiva-fair", true, newGandivaFair},
+}
+
+// chooser says who gets GPUs in a round.
+type chooser func(*round)
+
+// Names lists the schedulers, in the order in which tables show them.
+func Names() []string {
+	names := []string{product}
+	for i := range known {
+		names = append(names, known[i].name)
+	}
+	return names
+}
+
+// New gives a scheduler by name, without options. An unknown name is an error.
+func New(name string) (Scheduler, error) { return NewWith(name, Options{}) }
+
+// NewWith gives a scheduler by name. An unknown name is an error, and an option that the
+// scheduler does not have.
+func NewWith(name string, o Options) (Scheduler, error) {
+	if name == product {
+		if o.Mixed {
+			return Scheduler{}, fmt.Errorf("%s keeps every gang on one GPU model; only the others can be told to mix", product)
+		}
+		return Scheduler{Name: product, Decide: engine.Decide, Leases: true}, nil
+	}
+	for i := range known {
+		k := &known[i]
+		if k.name != name {
+			continue
+		}
+		choose, r := k.make(o), &round{mixed: o.Mixed, grid: o.Grid}
+		return Scheduler{Name: name, Leases: k.leases, Decide: func(s cluster.Snapshot) cluster.Plan {
+			return engine.DecideBy(s, func(b *engine.Books) {
+				r.begin(&s, b)
+				choose(r)
+			})
+		}}, nil
+	}
+	names := slices.Sorted(slices.Values(Names()))
+	return Scheduler{}, fmt.Errorf("there is no scheduler %q; there are %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sql"
+)
+
+var (
+	pastEdges = sql.Query("past_edges")
+	pastJobs  = sql.Query("past_jobs")
+	pastGPUs  = sql.Query("past_gpus")
+	pastActed = sql.Query("past_acted")
+)
+
+// Past is what the journal tells of a window of time, from one round to another.
+type Past struct {
+	Begin, End Edge
+	Jobs       []PastJob    // that were there in the window or came after it, by key
+	Tenants    []TenantThen // after Begin, before End
+	GPUs       []GPUsThen   // the first is Begin's
+	Acted      Acted
+}
+
+// Edge is a round that a window begins or ends with: all that was known and wanted then.
+type Edge struct {
+	Snapshot cluster.Snapshot
+	Plan     cluster.Plan
+}
+
+// PastJob is a job, as the newest round of all knows it.
+type PastJob struct {
+	Key       cluster.JobKey
+	SlurmID   string `db:"slurm_id"`
+	User      string `db:"user_name"`
+	Tenant    string // "" = none
+	Touch     cluster.Touch
+	GPUs      int    `db:"gpus"` // that it held, else asked for; 0 = nobody saw it in time
+	Model     string // that it asked for; "" = any
+	Outcome   string
+	Submitted *time.Time `db:"submitted_at"` // or requeued last
+	Eligible  *time.Time `db:"eligible_at"`  // seen waiting for GPUs first
+	Started   *time.Time `db:"started_at"`   // first; nil = never, or not seen
+	Done      *time.Time `db:"done_at"`
+	Restarts  int
+	Alloc     cluster.GPUTime `db:"alloc_gpu_ms"`
+	Due       cluster.GPUTime `db:"due_gpu_ms"`
+	Lost      cluster.GPUTime `db:"lost_gpu_ms"`
+}
+
+// GPUsThen is the number of healthy GPUs from a moment on.
+type GPUsThen struct {
+	At   time.Time
+	GPUs int `db:"gpus"`
+}
+
+// Acted tells of the rounds in which fairlease changed something.
+type Acted struct {
+	Rounds int64
+	First  *time.Time `db:"first_at"` // nil = none
+	Last   *time.Time `db:"last_at"`
+}
+
+// WindowError says that the journal cannot tell of a window.
+type WindowError struct {
+	// Oldest and Newest bound what it can tell of: the rounds whose snapshots are kept.
+	Oldest, Newest time.Time
+	// Pruned is true where the window begins before Oldest, and there were rounds then.
+	Pruned bool
+}
+
+func (e *WindowError) Error() string {
+	if e.Pruned {
+		return fmt.Sprintf("the rounds before %s are pruned", e.Oldest)
+	}
+	return fmt.Sprintf("there are not two rounds in the window; there are rounds from %s to %s", e.Oldest, e.Newest)
+}
+
+// edges are what past_edges gives.
+type edges struct {
+	First    int64      `db:"first_round"`
+	Last     int64      `db:"last_round"`
+	Oldest   *int64     `db:"oldest_round"`
+	OldestAt *time.Time `db:"oldest_at"`
+	NewestAt *time.Time `db:"newest_at"`
+}
+
+// endless is later than all rounds.
+var endless = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Past tells of the window from since until until; where these are zero, from the oldest
+// round whose snapshot is kept, until the newest. It fails with ErrNone where there is no round at
+// all, and with a WindowError where there are none there.
+func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) {
+	const doing = "reading what became of jobs"
+	if until.IsZero() {
+		until = endless
+	}
+	found, err := collect[edges](ctx, s, doing, pastEdges, since, until)
+	if err != nil {
+		return Past{}, err
+	}
+	e := found[0] // it always gives one row
+	if e.Oldest == nil {
+		return Past{}, fmt.Errorf("%s: a round: %w", doing, ErrNone)
+	}
+	pruned := !since.IsZero() && since.Before(*e.OldestAt) && *e.Oldest > 1
+	if pruned || e.First == 0 || e.First >= e.Last {
+		return Past{}, &WindowError{Oldest: *e.OldestAt, Newest: *e.NewestAt, Pruned: pruned}
+	}
+	var p Past
+	if p.Begin, err = s.edge(ctx, e.First); err != nil {
+		return Past{}, err
+	}
+	if p.End, err = s.edge(ctx, e.Last); err != nil {
+		return Past{}, err
+	}
+	from, to := p.Begin.Plan.At.Time(), p.End.Plan.At.Time()
+	if p.Jobs, err = collect[PastJob](ctx, s, doing, pastJobs, from, to); err != nil {
+		return Past{}, err
+	}
+	if p.Tenants, err = s.TenantHistory(ctx, from.Add(time.Millisecond), to); err != nil {
+		return Past{}, err
+	}
+	if p.GPUs, err = collect[GPUsThen](ctx, s, doing, pastGPUs, e.First, e.Last); err != nil {
+		return Past{}, err
+	}
+	acted, err := collect[Acted](ctx, s, doing, pastActed, e.First, e.Last)
+	if err != nil {
+		return Past{}, err
+	}
+	p.Acted = acted[0] // it always gives one row
+	return p, nil
+}
+
+func (s *Store) edge(ctx context.Context, number int64) (e Edge, err error) {
+	t, err := s.texts(ctx, number)
+	if err != nil {
+		return e, fmt.Errorf("reading round %d: %w", number, err)
+	}
+	if e.Snapshot, e.Plan, err = t.read(); err != nil {
+		return e, fmt.Errorf("reading round %d: %w", number, err)
+	}
+	return e, nil
+}
