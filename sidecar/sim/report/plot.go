@@ -155,7 +155,8 @@ func (p *plot) xAxis(top, bottom float64) {
 
 const (
 	rowHeight  = 17.0
-	nameLength = 18 // letters of a row's name
+	nameLength = 18  // letters of a row's name
+	nameLetter = 7.4 // width of one of them: names have capitals
 )
 
 // newRows draws the frame of a plot with a row for each name, and room at its right;
@@ -163,7 +164,7 @@ const (
 func newRows(label string, names []string, x axis, room float64) *plot {
 	p := &plot{W: plotWidth, H: 8 + rowHeight*float64(len(names)) + 40, Label: label}
 	for _, n := range names {
-		x.a = max(x.a, float64(min(len([]rune(n)), nameLength))*letter+8)
+		x.a = max(x.a, float64(min(len([]rune(n)), nameLength))*nameLetter+8)
 	}
 	x.b = plotWidth - room
 	p.x = x
