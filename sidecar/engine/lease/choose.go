@@ -154,11 +154,12 @@ func Choose(in Input, board Board, npools int) Choice {
 
 // serveClaims serves those for whom GPUs were kept; a claim whose time has not come
 // keeps longer leases off its nodes. One that was made when those who have to go were
-// given notice is a promise for this boundary.
+// given notice is a promise for this boundary; one for a job's first lease is kept however
+// far ahead its tenant is.
 func (c *chooser) serveClaims() {
 	for _, cl := range c.Claims {
 		k := &c.Candidates[cl.Candidate]
-		if promised := cl.Made.Add(c.Settings.Notice) >= cl.At; !promised && c.unfair(k, cl.InPool) {
+		if promised := cl.Made.Add(c.Settings.Notice) >= cl.At; !promised && !k.Unserved && c.unfair(k, cl.InPool) {
 			continue
 		}
 		g, ok := c.try(cl.Candidate, k.Shape, cl.InPool, ofNobody, 0)
@@ -341,9 +342,9 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 		return true
 	}
 	// For its job's sake a tenant must be about even: the coming term's leases are charged
-	// already. But every job is served once.
+	// already. But no job starves.
 	even := q.behind >= -c.Settings.Term/2
-	return (even || k.Unserved) && k.Owed >= cluster.Times(k.GPUs, c.Settings.Term)/2
+	return (even || k.starves(c.Settings.Term)) && k.Owed >= cluster.Times(k.GPUs, c.Settings.Term)/2
 }
 
 // try looks for GPUs and takes them.

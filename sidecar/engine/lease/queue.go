@@ -29,6 +29,12 @@ type Candidate struct {
 	First    cluster.Instant // when it became eligible
 }
 
+// starves tells whether a job has never had a lease, or is owed four terms: its tenant
+// may be ahead, and hold all that it is due, on nodes that are never free together.
+func (k *Candidate) starves(term cluster.Span) bool {
+	return k.Unserved || k.Owed >= 4*cluster.Times(k.GPUs, term)
+}
+
 // Order sorts a tenant's candidates, given by their indices, as Algorithm 2 and
 // §5.2.1 choose among them: urgent jobs, then new ones (for at most newGPUs of
 // GPUs, but always one), then by the smallest rho; a tie goes to the job that
