@@ -165,7 +165,7 @@ func (h *hall) judgeWaiting(i int, possible, open *prober) {
 		st.why, st.note = cluster.BecauseDone, j.Outcome
 	case c.Touch == cluster.Leave:
 		st.why, st.note = cluster.BecauseUntouched, c.TouchWhy
-	case j.State == cluster.Completing:
+	case j.State == cluster.Completing || h.now < settled(j):
 		st.why = cluster.BecauseCompleting
 		st.shape = h.site.Shape(h.spec(i))
 		st.pools = possible.pools(st.shape, j.Request.Model)
@@ -204,6 +204,16 @@ func (h *hall) judgeWaiting(i int, possible, open *prober) {
 			r.First = h.now
 		}
 	}
+}
+
+// settled gives from when on a job may start again after a requeue; 0 = it was not
+// requeued. slurmd takes a start in the same second for the attempt that it was just
+// told to end ("Job credential revoked"), and Slurm then fails the job for good.
+func settled(j *cluster.Job) cluster.Instant {
+	if j.Restarts == 0 || j.State != cluster.Waiting {
+		return 0
+	}
+	return j.Submit.Add(cluster.Second)
 }
 
 // order gives the order of an administrator that applies to a job, or nil: its own

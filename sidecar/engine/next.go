@@ -26,6 +26,7 @@ func (h *hall) next() cluster.Instant {
 	for i := range h.s.Cases {
 		r := &h.records[i]
 		at(r.Avoid)
+		at(settled(&h.s.Cases[i].Job))
 		at(lease.MayDisplace(r, h.set.Term))
 		at(r.UserBegin)
 		if st := &h.standing[i]; st.waits && st.ours(cluster.Act) {
