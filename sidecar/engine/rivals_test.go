@@ -247,3 +247,20 @@ func TestAYearOf80000GPUs(t *testing.T) {
 		t.Errorf("the pool's books: %+v, want a year of %d GPUs: %d", pool, gpus, year)
 	}
 }
+
+// A claim for a job's first lease that is passed over because somebody is further
+// behind: its tenant may be a little ahead for ever. For a job that has run it is.
+func TestTheClaimForAFirstLeaseIsServed(t *testing.T) {
+	for terms, want := range []cluster.JobKey{2, 1} {
+		s := boundary(2)
+		s.Cases = []cluster.Case{runsOn(1, "a", 2, "n01"), waits(2, "b", 2), waits(3, "a", 2)}
+		s.Cases[0].Record.Due, s.Cases[1].Record.Terms = cluster.Times(2, term), terms
+		s.Leases = []cluster.Lease{leaseOf(&s, 0)}
+		owe(&s, "a", cluster.Times(2, 10*term))
+		owe(&s, "b", -cluster.Times(2, term))
+		s.Claims = []cluster.Claim{{Job: 2, Pool: "v100", Nodes: s.Leases[0].Nodes, At: s.Now, Made: s.Now.Add(-10 * minute)}}
+		if got := holders(engine.Decide(s)); !slices.Equal(got, []cluster.JobKey{want}) {
+			t.Errorf("after %d terms of job 2: leases for %v, want job %d", terms, got, want)
+		}
+	}
+}

@@ -512,3 +512,23 @@ func TestAGrantThatNeverStartsRequeuesOthersEverMoreRarely(t *testing.T) {
 		t.Errorf("the others lost %d GPU-ms in a day", lost)
 	}
 }
+
+// "Job credential revoked": slurmd takes a start in the second of the requeue for the
+// attempt that was to end, and Slurm fails the job for good.
+func TestARequeuedJobSettles(t *testing.T) {
+	s := boundary(4)
+	c := waits(1, "a", 1)
+	c.Job.Restarts, c.Record.Restarts = 1, 1
+	c.Job.Submit, c.Record.Submit = s.Now, s.Now
+	s.Cases = []cluster.Case{c}
+	p := engine.Decide(s)
+	if got := holders(p); len(got) != 0 || p.Verdicts[0].Reason.Code != cluster.BecauseCompleting {
+		t.Errorf("leases for %v in the second of its requeue, %+v", got, p.Verdicts[0].Reason)
+	}
+	if want := s.Now.Add(second); p.Next != want {
+		t.Errorf("looks again at %s, want %s", p.Next, want)
+	}
+	if got := holders(engine.Decide(after(&s, p, second))); !slices.Equal(got, []cluster.JobKey{1}) {
+		t.Errorf("leases for %v a second later, want its own", got)
+	}
+}

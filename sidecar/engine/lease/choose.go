@@ -154,7 +154,7 @@ func Choose(in Input, board Board, npools int) Choice {
 
 // serveClaims serves those for whom GPUs were kept; a claim whose time has not come
 // keeps longer leases off its nodes. One that was made when those who have to go were
-// given notice is a promise for this boundary; one for a job's first lease is kept however
+// given notice is a promise for this boundary; one for a job's first lease is served however
 // far ahead its tenant is.
 func (c *chooser) serveClaims() {
 	for _, cl := range c.Claims {
