@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
@@ -52,24 +53,6 @@ type simulation struct {
 	setup study.Setup
 }
 
-// philly is the GPUs of Philly's tenants.
-const philly = `6214e9 2690
-7f04ca 2568
-11cb48 2666
-b436b2 2600
-ee9e8c 2690
-e13805 2558
-6c71a0 2670
-2869ce 2558
-ed69ec 1926
-103959 1804
-23dbec 88
-0e4a51 2578
-795a4c 36
-51b7ef 544
-925e2b 80
-`
-
 // published gives the simulations of the traces in a folder; without one those of what stands for them.
 func published(dir string) ([]simulation, error) {
 	if dir == "" {
@@ -83,7 +66,7 @@ func published(dir string) ([]simulation, error) {
 	}
 	var out []simulation
 	for _, x := range []struct{ name, file, fleet, weights string }{
-		{"sim_philly64_astraea", "philly_2w_most_demand.csv.gz", "64x8", philly},
+		{"sim_philly64_astraea", "philly_2w_most_demand.csv.gz", "64x8", simtest.Philly},
 		{"sim_venus40_astraea", "venus_2w.csv.gz", "40x8", string(quota)},
 	} {
 		jobs, err := trace.Open(filepath.Join(dir, x.file), trace.Options{})

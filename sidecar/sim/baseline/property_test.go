@@ -256,10 +256,10 @@ func (c *chaos) unserved() []cluster.Verdict {
 }
 
 func TestAnUnknownNameIsAnError(t *testing.T) {
-	if _, err := baseline.New("lottery"); err == nil {
+	if _, err := baseline.New("lottery", baseline.Options{}); err == nil {
 		t.Error("there is no scheduler lottery, but no error either")
 	}
-	if _, err := baseline.NewWith("astraea", baseline.Options{Mixed: true}); err == nil {
+	if _, err := baseline.New("astraea", baseline.Options{Mixed: true}); err == nil {
 		t.Error("astraea cannot mix models, but there is no error")
 	}
 }

@@ -65,12 +65,9 @@ func Names() []string {
 	return names
 }
 
-// New gives a scheduler by name, without options. An unknown name is an error.
-func New(name string) (Scheduler, error) { return NewWith(name, Options{}) }
-
-// NewWith gives a scheduler by name. An unknown name is an error, and an option that the
+// New gives a scheduler by name. An unknown name is an error, and an option that the
 // scheduler does not have.
-func NewWith(name string, o Options) (Scheduler, error) {
+func New(name string, o Options) (Scheduler, error) {
 	if name == product {
 		if o.Mixed {
 			return Scheduler{}, fmt.Errorf("%s keeps every gang on one GPU model; only the others can be told to mix", product)

@@ -42,7 +42,7 @@ func newWorld(t testing.TB, s baseline.Scheduler, nodes []cluster.Node, tenants 
 // scheduler gives a scheduler by name.
 func scheduler(t testing.TB, name string, o baseline.Options) baseline.Scheduler {
 	t.Helper()
-	s, err := baseline.NewWith(name, o)
+	s, err := baseline.New(name, o)
 	if err != nil {
 		t.Fatal(err)
 	}

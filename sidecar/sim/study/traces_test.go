@@ -7,26 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
-
-// philly is the weights of Philly's tenants, in GPUs.
-const philly = `6214e9 2690
-7f04ca 2568
-11cb48 2666
-b436b2 2600
-ee9e8c 2690
-e13805 2558
-6c71a0 2670
-2869ce 2558
-ed69ec 1926
-103959 1804
-23dbec 88
-0e4a51 2578
-795a4c 36
-51b7ef 544
-925e2b 80
-`
 
 // real gives a setup of a trace in the folder that FAIRLEASE_TRACES names.
 func realTrace(t testing.TB, file, fleet string, weights func(dir string) (map[string]int64, error)) Setup {
@@ -50,7 +33,7 @@ func realTrace(t testing.TB, file, fleet string, weights func(dir string) (map[s
 }
 
 func phillyWeights(string) (map[string]int64, error) {
-	return ReadWeights(strings.NewReader(philly), "philly")
+	return ReadWeights(strings.NewReader(simtest.Philly), "philly")
 }
 
 func venusWeights(dir string) (map[string]int64, error) {
