@@ -30,8 +30,8 @@ func TestSaturatedThreeToOne(t *testing.T) { saturated(t, 3, 1) }
 
 // saturated: two tenants with mixed gangs over 26 terms of 20 s, since a tenant may be
 // ahead by a term of its largest gang in each of the two pools: 8 % of what the smaller
-// one is due in so many terms. Each gets its due
-// within 10 %, every job is served, and slurmdbd agrees with the ledger.
+// one is due in so many terms. Each gets its due within 10 %, every job is served, and
+// slurmdbd agrees with the ledger.
 func saturated(t *testing.T, nlp, vision int) {
 	onBoth(t, testcluster.Options{Accounts: tenants(nlp, vision), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
 		begin := time.Now().Add(-2 * time.Second)
