@@ -75,6 +75,19 @@ func (p *program) config() (*config.Config, error) {
 	return c, nil
 }
 
+// configFile names the file that config reads; "" where there is none.
+func (p *program) configFile() string {
+	for _, path := range []string{p.file, p.getenv("FAIRLEASE_CONFIG")} {
+		if path != "" {
+			return path
+		}
+	}
+	if _, err := os.Stat(config.DefaultPath); err != nil {
+		return ""
+	}
+	return config.DefaultPath
+}
+
 func (p *program) badConfig(err error) error {
 	return &failure{code: exitUsage, what: "the configuration cannot be used", err: err,
 		next: "correct the file; etc/fairlease.yaml explains every key"}

@@ -38,10 +38,11 @@ func (p *program) tune() *cobra.Command {
 A window says over what time rho is reported; it changes no decision of astraea.
 
 A large sweep runs on the cluster itself: --slurm-array writes it as a job array, a setting a task, and
-"bash FILE" submits it with a last job that collects the results.`,
+"bash FILE" submits it with a last job that collects the results; options of sbatch may follow. The
+program, the trace and the configuration must be where all nodes see them.`,
 		Example: `  fairlease tune sacct.txt --nodes 64x8 --html tune.html
   fairlease tune cluster_log.csv --nodes 40x8 --weights quota.csv --terms 5m,15m,1h --intervals 10s,30s
-  fairlease tune sacct.txt --nodes 64x8 --slurm-array sweep.sh --into sweep && bash sweep.sh`,
+  fairlease tune sacct.txt --nodes 64x8 --slurm-array sweep.sh --into sweep && bash sweep.sh -A ops -t 60`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if s.collect != "" {
 				return p.collect(&s, l)

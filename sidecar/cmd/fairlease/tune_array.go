@@ -119,10 +119,14 @@ func (p *program) slurmArray(c *cobra.Command, args []string, s *sweep, settings
 		}
 		again = append(again, "--"+f.Name+"="+value(f))
 	})
+	// The tasks' nodes may have another configuration, or none.
+	if path := p.configFile(); path != "" && !c.Flags().Changed("config") {
+		again = append(again, "--config="+absolute(path))
+	}
 	again = append(again, "--workers=1", "--into="+into)
 	collect := []string{program, "tune", "--collect=" + into, "--html=" + filepath.Join(into, "tune.html")}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, script, settings, shellWords(into), settings-1, into, shellWords(into), shellWords(filepath.Join(into, "tune.txt")), shellWords(shellWords(collect...)), shellWords(again...))
+	fmt.Fprintf(&b, script, settings, shellWords(into), settings-1, into, shellWords(into), shellWords(into), shellWords(filepath.Join(into, "tune.txt")), shellWords(shellWords(collect...)), shellWords(again...))
 	if err := os.WriteFile(s.array, b.Bytes(), 0o755); err != nil {
 		return unwritten(s.array, err)
 	}
@@ -132,7 +136,7 @@ func (p *program) slurmArray(c *cobra.Command, args []string, s *sweep, settings
 
 // script is the job array. Run by hand it submits itself, and the job that collects.
 const script = `#!/bin/bash
-# fairlease tune as a job array: %d settings, one a task. To submit it: bash THIS_FILE
+# fairlease tune as a job array: %d settings, one a task. To submit it: bash THIS_FILE [SBATCH_OPTION ...]
 # When all tasks are done, a last job writes tune.txt and tune.html into %s.
 #SBATCH --job-name=fairlease-tune
 #SBATCH --array=0-%d
@@ -141,8 +145,9 @@ const script = `#!/bin/bash
 set -eu
 if [ -z "${SLURM_ARRAY_TASK_ID:-}" ]; then
 	mkdir -p %s
-	id=$(sbatch --parsable "$0")
-	sbatch --dependency="afterany:${id%%%%;*}" --job-name=fairlease-collect --ntasks=1 --output=%s --wrap=%s
+	rm -f %s/trial-*.json
+	id=$(sbatch "$@" --parsable "$0")
+	sbatch "$@" --dependency="afterany:${id%%%%;*}" --job-name=fairlease-collect --ntasks=1 --output=%s --wrap=%s
 	exit
 fi
 exec %s --task="$SLURM_ARRAY_TASK_ID"

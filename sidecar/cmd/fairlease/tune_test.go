@@ -60,14 +60,20 @@ func TestTuneAsJobArray(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "tune-array", r.out+strings.NewReplacer(self, "/usr/bin/fairlease", filepath.Base(dir), "DIR", filepath.Dir(dir), "/shared").Replace(string(script)))
+	config := strings.TrimPrefix(env[0], "FAIRLEASE_CONFIG=")
+	golden(t, "tune-array", r.out+strings.NewReplacer(self, "/usr/bin/fairlease", config, "/etc/fairlease/fairlease.yaml", filepath.Base(dir), "DIR", filepath.Dir(dir), "/shared").Replace(string(script)))
 
 	// A stand-in for sbatch that writes down what it was told, a word a line.
 	write(t, "sbatch", "#!/bin/sh\nfor w; do echo \"$w\"; done >> "+dir+"/told\necho '17;cluster'\n")
 	if err := os.Chmod("sbatch", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	bash := exec.Command("bash", "sweep.sh")
+	// What an earlier sweep has left there is none of this one's.
+	if err := os.Mkdir(into, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(into, "trial-00003.json"), "{}")
+	bash := exec.Command("bash", "sweep.sh", "-A", "my group")
 	bash.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "SLURM_ARRAY_TASK_ID=")
 	if out, err := bash.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -77,11 +83,11 @@ func TestTuneAsJobArray(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(told), "\n")
-	if len(lines) < 8 || lines[0] != "--parsable" || lines[1] != "sweep.sh" || lines[2] != "--dependency=afterany:17" || lines[5] != "--output="+into+"/tune.txt" {
-		t.Errorf("sbatch was told %q", lines)
+	if len(lines) < 12 || strings.Join(lines[:7], "|") != "-A|my group|--parsable|sweep.sh|-A|my group|--dependency=afterany:17" || lines[9] != "--output="+into+"/tune.txt" {
+		t.Fatalf("sbatch was told %q", lines)
 	}
 	// The wrapped command is one word for sbatch, and again words for the shell that runs it.
-	wrap, _ := strings.CutPrefix(lines[6], "--wrap=")
+	wrap, _ := strings.CutPrefix(lines[10], "--wrap=")
 	words, err := exec.Command("bash", "-c", "for w in "+wrap+"; do echo \"$w\"; done").Output()
 	if err != nil || string(words) != fmt.Sprintf("%s\ntune\n--collect=%s\n--html=%s/tune.html\n", self, into, into) {
 		t.Errorf("%v: the job that collects runs %q", err, words)
