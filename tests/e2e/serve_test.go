@@ -19,7 +19,7 @@ import (
 // built is where the program was built, if it was.
 var built string
 
-// binary builds the program once.
+// binary builds the program once; without C, so that it runs on the clusters' Debian too.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "fairlease-e2e")
 	if err != nil {
@@ -27,7 +27,9 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 	built = dir
 	path := filepath.Join(dir, "fairlease")
-	out, err := exec.Command("go", "build", "-o", path, "../../sidecar/cmd/fairlease").CombinedOutput()
+	build := exec.Command("go", "build", "-o", path, "../../sidecar/cmd/fairlease")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
