@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
 const aboutSimulate = `Run a trace of jobs on a virtual cluster, in pretend time, under one or several schedulers, and
@@ -18,11 +19,15 @@ compare them. "astraea" is fairlease itself: the loop and the engine of the daem
 the configuration in force. Nothing is asked of Slurm or PostgreSQL. The others, for comparison: fifo,
 slurm-multifactor, quota-static, quota-lend, tiresias-l, themis, allox, gandiva-fair; or all.
 
-TRACE is a file of your own, as sacct writes it:
+TRACE is a file of your own, which root or an operator of Slurm writes by
 
-  sacct -a -D -X -P -S 2026-01-01 -E now -o JobID,JobName,User,Account,State,Restarts,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES
+  ` + trace.SacctCommand + ` > history.txt
 
-or slurmdbd's JSON, or one of the published ones: Philly's cluster_job_log, Helios' cluster_log.csv,
+or, where slurmrestd runs, as JSON (v0.0.42 is in Slurm 24.11 to 26.05), by
+
+  ` + trace.SlurmdbCommand + ` > history.json
+
+or one of the published ones: Philly's cluster_job_log, Helios' cluster_log.csv,
 Alibaba PAI's tables, or plain CSV (job_id,tenant,user,gpus,submit_time,duration_s,state). Without a
 trace, --generate makes jobs up as Gavel's or Philly's papers describe them.
 

@@ -10,17 +10,14 @@
 //	         data/Venus/cluster_log.csv
 //	pai      github.com/alibaba/clusterdata, cluster-trace-gpu-v2020, see there, Weng et al., NSDI'22
 //	         pai_job_table.csv and pai_task_table.csv in one folder
-//	sacct    sacct -a -D -X -P -S 2026-01-01 -E now -o JobID,JobName,User,Account,State,Restarts,Submit,
-//	         Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES     your own
-//	slurmdb  GET /slurmdb/v0.0.4x/jobs?show_duplicates=true&skip_steps=true&start_time=T
-//	         (without show_duplicates newer versions tell the last attempt only),
-//	         or sacct -a -D --json                                   your own
+//	sacct    SacctCommand                                            your own
+//	slurmdb  SlurmdbCommand, or sacct -a -D --json                   your own
 //	plain    Write and WriteFull
 //
 // What becomes of the columns:
 //
 //	Job       philly              helios       pai                    sacct, slurmdb         plain
-//	ID        jobid               job_id       job_name               JobID (array: 20_3)    job_id
+//	ID        jobid               job_id       job_name               JobID (20_3, 11+0)     job_id
 //	Tenant    vc                  vc           user                   Account                tenant
 //	User      user                user         user                   User                   user
 //	Name      -                   -            -                      JobName                name

@@ -276,7 +276,7 @@ func TestUnreadable(t *testing.T) {
 		"no column":     {"job_id,gpus,submit_time\nj,1,1\n", "x: line 1: the header lacks the column tenant, duration_s"},
 		"column twice":  {"job_id,gpus,tenant,gpus\n", `x: line 1: the header names the column "gpus" twice`},
 		"helios column": {"job_id,gpu_num\n", "x: line 1: the header lacks the column user, vc, submit_time, start_time, end_time"},
-		"sacct no GPUs": {"JobID|User|Submit|Elapsed\n", "x: line 1: the header lacks a column with the GPUs (AllocTRES or ReqTRES): run sacct -a -D"},
+		"sacct no GPUs": {"JobID|User|Submit|Elapsed\n", "x: line 1: the header lacks a column with the GPUs (AllocTRES or ReqTRES): run TZ=UTC sacct -a -D"},
 		"sacct no time": {"JobID|User|Submit|Start|AllocTRES\n", "x: line 1: the header lacks a column with the run time"},
 		"sacct no user": {"JobID|Submit|Elapsed|AllocTRES\n", "x: line 1: the header lacks a column Account or User"},
 		"sacct submit":  {"JobID|Elapsed|AllocTRES\n", "x: line 1: the header lacks a column Submit"},

@@ -7,8 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// sacctCommand is what to run for a history that has all that is read.
-const sacctCommand = "sacct -a -D -X -P -S 2026-01-01 -E now -o " +
+// SacctCommand is the line of shell for a history that has all that is read, in the zone that is assumed.
+const SacctCommand = "TZ=UTC sacct -a -D -X -P -S 2026-01-01 -E now -o " +
 	"JobID,JobName,User,Account,State,Restarts,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES"
 
 // readSacct reads the output of sacct -P (or -p), with any columns as long as
@@ -31,7 +31,7 @@ func readSacct(t *table, c *collector) (*Trace, error) {
 		lacks = "a column with the run time (ElapsedRaw, Elapsed, or Start and End)"
 	}
 	if lacks != "" {
-		return nil, fmt.Errorf("%s: line %d: the header lacks %s: run %s", t.name, t.line, lacks, sacctCommand)
+		return nil, fmt.Errorf("%s: line %d: the header lacks %s: run %s", t.name, t.line, lacks, SacctCommand)
 	}
 	var all []attempt
 	err := t.each(c, func() error {

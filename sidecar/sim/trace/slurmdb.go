@@ -12,7 +12,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-const slurmdbRequest = "GET /slurmdb/v0.0.4x/jobs?show_duplicates=true&skip_steps=true&start_time=…, or sacct -a -D --json"
+// Without show_duplicates newer versions tell the last attempt only, without
+// disable_truncate_usage_time all tell only for how long jobs ran since start_time.
+const slurmdbPath = "/slurmdb/v0.0.42/jobs?show_duplicates=true&skip_steps=true&disable_truncate_usage_time=true&start_time=2026-01-01"
+
+// SlurmdbCommand is the line of shell for the same as SacctCommand from slurmrestd.
+const SlurmdbCommand = "curl --unix-socket /run/slurmrestd/slurmrestd.socket 'http://localhost" + slurmdbPath + "'"
+
+const slurmdbRequest = "GET " + slurmdbPath + ", or sacct -a -D --json -S 2026-01-01"
 
 // slurmdbJob is one record of slurmdbd's history. Numbers come plain, as texts or
 // as {set, infinite, number}, depending on the version.
@@ -22,6 +29,10 @@ type slurmdbJob struct {
 		ID   number `json:"job_id"`
 		Task number `json:"task_id"`
 	} `json:"array"`
+	Het struct {
+		ID     number `json:"job_id"`
+		Offset number `json:"job_offset"`
+	} `json:"het"`
 	Name        string `json:"name"`
 	User        string `json:"user"`
 	Account     string `json:"account"`
@@ -145,6 +156,9 @@ func (s *slurmdbJob) attempt() (attempt, error) {
 	j.ID = strconv.FormatInt(s.ID.n, 10)
 	if s.Array.ID.n > 0 && s.Array.Task.set {
 		j.ID = fmt.Sprintf("%d_%d", s.Array.ID.n, s.Array.Task.n)
+	}
+	if s.Het.ID.n > 0 && s.Het.Offset.set {
+		j.ID = fmt.Sprintf("%d+%d", s.Het.ID.n, s.Het.Offset.n)
 	}
 	j.Name, j.User, j.Tenant = s.Name, s.User, s.Account
 	if j.User == "" {

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -175,6 +176,16 @@ func TestControlCharacters(t *testing.T) {
 	}
 	tr, err = Read(strings.NewReader(`{"jobs":[{"job_id":1,"name":" a\nb","user":" u ","time":{"submission":5,"elapsed":5},"tres":{"allocated":[{"type":"gres","name":"gpu","count":1}]}}]}`), "x", Options{})
 	if err != nil || len(tr.Jobs) != 1 || tr.Jobs[0].Name != "a b" || tr.Jobs[0].User != "u" {
+		t.Errorf("%+v %v", tr, err)
+	}
+}
+
+// The parts of a heterogeneous job have the same names in both of Slurm's formats.
+func TestSlurmdbHeterogeneousJobs(t *testing.T) {
+	const job = `{"job_id":%d,"het":{"job_id":%d,"job_offset":{"set":%t,"infinite":false,"number":%d}},"user":"u","time":{"submission":5,"elapsed":5},"tres":{"allocated":[{"type":"gres","name":"gpu","count":1}]}}`
+	in := fmt.Sprintf(`{"jobs":[`+job+","+job+","+job+`]}`, 11, 11, true, 0, 12, 11, true, 1, 13, 0, false, 0)
+	tr, err := Read(strings.NewReader(in), "x", Options{})
+	if err != nil || len(tr.Jobs) != 3 || tr.Jobs[0].ID != "11+0" || tr.Jobs[1].ID != "11+1" || tr.Jobs[2].ID != "13" {
 		t.Errorf("%+v %v", tr, err)
 	}
 }
