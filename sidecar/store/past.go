@@ -3,7 +3,10 @@ package store
 import (
 	"context"
 	"fmt"
+	"iter"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sql"
@@ -19,10 +22,12 @@ var (
 // Past is what the journal tells of a window of time, from one round to another.
 type Past struct {
 	Begin, End Edge
-	Jobs       []PastJob    // that were there in the window or came after it, by key
-	Tenants    []TenantThen // after Begin, before End
-	GPUs       []GPUsThen   // the first is Begin's
-	Acted      Acted
+	Jobs       []PastJob // that were there in the window or came after it, by key
+	// Tenants is how tenants stood after Begin, before End, by time. There is a row a minute and tenant: they
+	// are read from the database while it is gone through, and not kept.
+	Tenants iter.Seq2[TenantThen, error]
+	GPUs    []GPUsThen // the first is Begin's
+	Acted   Acted
 }
 
 // Edge is a round that a window begins or ends with: all that was known and wanted then.
@@ -122,9 +127,7 @@ func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) 
 	if p.Jobs, err = collect[PastJob](ctx, s, doing, pastJobs, from, to); err != nil {
 		return Past{}, err
 	}
-	if p.Tenants, err = s.TenantHistory(ctx, from.Add(time.Millisecond), to); err != nil {
-		return Past{}, err
-	}
+	p.Tenants = s.each(ctx, from.Add(time.Millisecond), to)
 	if p.GPUs, err = collect[GPUsThen](ctx, s, doing, pastGPUs, e.First, e.Last); err != nil {
 		return Past{}, err
 	}
@@ -134,6 +137,32 @@ func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) 
 	}
 	p.Acted = acted[0] // it always gives one row
 	return p, nil
+}
+
+// each reads how tenants stood row by row; an error is the last that it gives.
+func (s *Store) each(ctx context.Context, from, to time.Time) iter.Seq2[TenantThen, error] {
+	return func(yield func(TenantThen, error) bool) {
+		fail := func(err error) { yield(TenantThen{}, fmt.Errorf("reading how tenants stood: %w", err)) }
+		rows, err := s.pool.Query(ctx, tenantHistory, from, to)
+		if err != nil {
+			fail(err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			t, err := pgx.RowToStructByName[TenantThen](rows)
+			if err != nil {
+				fail(err)
+				return
+			}
+			if !yield(t, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			fail(err)
+		}
+	}
 }
 
 func (s *Store) edge(ctx context.Context, number int64) (e Edge, err error) {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -60,8 +61,35 @@ func TestThePast(t *testing.T) {
 	if g := p.GPUs; len(g) != 3 || g[0].GPUs != 8 || g[1].GPUs != 4 || g[2].GPUs != 8 || !g[1].At.Equal(at(2)) || !g[2].At.Equal(at(3)) {
 		t.Errorf("%+v", g)
 	}
-	if len(p.Tenants) == 0 || !p.Tenants[0].At.After(at(1)) || p.Tenants[len(p.Tenants)-1].At.After(p.End.Plan.At.Time()) {
-		t.Errorf("%+v", p.Tenants)
+	for range 2 { // they can be gone through again
+		var stood []store.TenantThen
+		for x, err := range p.Tenants {
+			if err != nil {
+				t.Fatal(err)
+			}
+			stood = append(stood, x)
+		}
+		if len(stood) == 0 || !stood[0].At.After(at(1)) || stood[len(stood)-1].At.After(p.End.Plan.At.Time()) {
+			t.Errorf("%+v", stood)
+		}
+	}
+	for x, err := range p.Tenants {
+		if err != nil || x.Tenant == "" {
+			t.Errorf("%+v, %v", x, err)
+		}
+		break // gives the connection back
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	broken, err := s.Past(gone, at(1), at(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	var last error
+	for _, last = range broken.Tenants {
+	}
+	if !errors.Is(last, context.Canceled) {
+		t.Errorf("of a connection that is gone: %v", last)
 	}
 	if p.Acted != (store.Acted{}) {
 		t.Errorf("it watched only, but acted: %+v", p.Acted)

@@ -3,36 +3,48 @@
 -- name: past_edges
 -- The rounds that a window begins and ends with, of those whose snapshots are kept: the
 -- first at $1 or later, the last at $2 or before (0 = none); and the bounds of all such.
-with kept as (
-    select
-        r.number,
-        r.at
-    from fairlease.rounds r
-    join fairlease.round_blobs b on b.round = r.number
-)
 select
-    coalesce((select number from kept where at >= $1 order by number limit 1), 0) as first_round,
-    coalesce((select number from kept where at <= $2 order by number desc limit 1), 0) as last_round,
-    (select min(number) from kept) as oldest_round,
-    (select at from kept order by number limit 1) as oldest_at,
-    (select at from kept order by number desc limit 1) as newest_at;
+    coalesce((
+        select r.number
+        from fairlease.rounds r
+        join fairlease.round_blobs b on b.round = r.number
+        where r.number >= kept.first
+        and r.at >= $1
+        order by r.number
+        limit 1
+    ), 0) as first_round,
+    coalesce((
+        select r.number
+        from fairlease.rounds r
+        join fairlease.round_blobs b on b.round = r.number
+        where r.number >= kept.first
+        and r.at <= $2
+        order by r.number desc
+        limit 1
+    ), 0) as last_round,
+    oldest.number as oldest_round,
+    oldest.at as oldest_at,
+    newest.at as newest_at
+from (select min(round) as first, max(round) as last from fairlease.round_blobs) kept
+left join fairlease.rounds oldest on oldest.number = kept.first
+left join fairlease.rounds newest on newest.number = kept.last;
 
 -- name: past_jobs
 -- The jobs that were there between two moments. Their leases tell what they held, when they
--- started first, and when exactly they finished.
+-- started first, and when exactly they finished: a job has many, so only the first and the last are looked up.
 select
     j.key,
     j.slurm_id,
     j.user_name,
     j.tenant,
     j.touch,
-    coalesce(l.gpus, j.gpus) as gpus,
+    coalesce(greatest(f.gpus, l.gpus), j.gpus) as gpus,
     j.model,
     j.outcome,
     j.submitted_at,
     j.eligible_at,
-    l.started_at,
-    coalesce(l.finished_at, j.done_at) as done_at,
+    f.started_at,
+    coalesce(case when l.why = 'finished' then l.ended_at end, j.done_at) as done_at,
     j.restarts,
     j.alloc_gpu_ms,
     j.due_gpu_ms,
@@ -40,14 +52,26 @@ select
 from fairlease.jobs j
 left join lateral (
     select
-        max(gpus) as gpus,
-        min(started_at) as started_at,
-        max(ended_at) filter (where why = 'finished') as finished_at
+        gpus,
+        started_at
     from fairlease.leases
     where job_key = j.key
+    and started_at is not null
+    order by term
+    limit 1
+) f on true
+left join lateral (
+    select
+        gpus,
+        why,
+        ended_at
+    from fairlease.leases
+    where job_key = j.key
+    order by term desc
+    limit 1
 ) l on true
 where (j.done_at is null or j.done_at > $1)
-and coalesce(j.eligible_at, l.started_at, j.submitted_at) < $2
+and coalesce(j.eligible_at, f.started_at, j.submitted_at) < $2
 order by j.key;
 
 -- name: past_gpus

@@ -30,10 +30,10 @@ window much longer than the jobs. CPUs, memory and time limits count for nothing
 The window is bounded by rounds whose snapshots are kept (database.keep_rounds, 14 days).`
 
 func (p *program) shadow() *cobra.Command {
-	var since, until, term string
+	var since, until, interval, term string
 	o := outlet{title: "fairlease: what was, and what would have been"}
 	c := &cobra.Command{Use: "shadow [--since WHEN] [--until WHEN]", Short: "what would have been under fairlease, beside what was", Long: aboutShadow,
-		Example: "  fairlease shadow --since 7d --html shadow.html\n  fairlease shadow --since 2030-01-01 --until 2030-01-08 --term 30m", Args: exactly(),
+		Example: "  fairlease shadow --since 7d --html shadow.html\n  fairlease shadow --since 2030-01-01 --until 2030-01-08 --term 30m\n  fairlease shadow --interval 1m", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			from, err := p.ago("--since", since)
 			if err != nil {
@@ -51,12 +51,13 @@ func (p *program) shadow() *cobra.Command {
 				if err != nil {
 					return p.noPast(err)
 				}
-				return p.compare(c.Context(), &past, term, &o)
+				return p.compare(c.Context(), &past, interval, term, &o)
 			})
 		}}
 	f := c.Flags()
 	f.StringVar(&since, "since", "", "`WHEN` the window begins: 7d (ago), 2030-01-31, 2030-01-31T18:00 (default: as far back as can be told)")
 	f.StringVar(&until, "until", "", "`WHEN` it ends (default: now)")
+	f.StringVar(&interval, "interval", "", "`TIME` between two rounds of the shadow; longer is faster (default: as the daemon had it)")
 	f.StringVar(&term, "term", "", "`TIME` that a lease would have lasted (default: as the daemon had it)")
 	o.flags(c)
 	return c
@@ -97,14 +98,14 @@ func (p *program) noPast(err error) error {
 func (p *program) date(at time.Time) string { return at.In(p.zone()).Format(time.DateTime) }
 
 // compare runs the shadow and shows it beside what was.
-func (p *program) compare(ctx context.Context, past *store.Past, term string, o *outlet) error {
+func (p *program) compare(ctx context.Context, past *store.Past, interval, term string, o *outlet) error {
 	begin, end := past.Begin.Plan.At.Time(), past.End.Plan.At.Time()
 	s := shadow.Of(past, fmt.Sprintf("%s to %s", p.date(begin), p.date(end)))
 	if s.Jobs.Compared == 0 {
 		return &failure{code: exitNo, what: "no job with GPUs ran or waited in that window", err: fmt.Errorf("%s", s.Setup.Load.Name),
 			next: "see fairlease status and fairlease doctor, whether the daemon sees the jobs that it should; or name another window"}
 	}
-	if err := lengths(timeFlag{"--term", term, &s.Setup.Settings.Term}); err != nil {
+	if err := lengths(timeFlag{"--interval", interval, &s.Setup.Settings.Interval}, timeFlag{"--term", term, &s.Setup.Settings.Term}); err != nil {
 		return err
 	}
 	s.Setup.Settings = study.Fit(s.Setup.Settings)
@@ -120,6 +121,7 @@ func (p *program) compare(ctx context.Context, past *store.Past, term string, o 
 	if err != nil {
 		return &failure{code: exitNo, what: "the journal contradicts itself", err: err, next: "try a window that begins later: --since"}
 	}
+	past.Jobs, s.Was.Jobs = nil, nil // the runs need the memory
 	results, err := p.runAll(ctx, &world{}, s.Setups())
 	if err != nil {
 		return err

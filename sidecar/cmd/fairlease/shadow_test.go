@@ -59,7 +59,7 @@ func TestShadow(t *testing.T) {
 		args []string
 	}{
 		{"shadow", nil},
-		{"shadow-window", []string{"--since", "5h", "--until", "2027-01-15T12:00", "--term", "30m"}},
+		{"shadow-window", []string{"--since", "5h", "--until", "2027-01-15T12:00", "--term", "30m", "--interval", "1m"}},
 		{"shadow-csv", []string{"--csv"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -115,6 +115,8 @@ func TestShadowComplaints(t *testing.T) {
 		{"empty", s.env, nil, []string{"--since", "1s"}, exitNo, `^fairlease: there are not two rounds in that window\n  the journal can tell of 2027-01-15 08:00:00 to 2027-.*\nnext: name --since`},
 		{"term", s.env, nil, []string{"--term", "1s"}, exitUsage, `a term is no shorter`},
 		{"no term", s.env, nil, []string{"--term", "x"}, exitUsage, `^fairlease: --term: `},
+		{"interval", s.env, nil, []string{"--interval", "soon"}, exitUsage, `^fairlease: --interval: "soon" is no length of time`},
+		{"long interval", s.env, nil, []string{"--interval", "1h"}, exitUsage, `a term is no shorter`},
 		{"csv and json", s.env, nil, []string{"--csv", "--json"}, exitUsage, `exclude each other`},
 		{"argument", s.env, nil, []string{"x"}, exitUsage, `takes no argument`},
 		{"pruned", s.env, pruned, []string{"--since", "9m"}, exitNo, `^fairlease: the journal cannot tell of a time so long ago\n  snapshots of rounds before 2027-.* are pruned\nnext: leave --since out`},

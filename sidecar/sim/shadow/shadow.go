@@ -2,6 +2,7 @@ package shadow
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -22,11 +23,13 @@ const (
 
 // Shadow is a window of time, twice.
 type Shadow struct {
-	Was   score.Run
+	Was   score.Run   // without Samples: they are many, see Score
 	Setup study.Setup // of the window alone; see Setups
 	Jobs  Jobs
 	// Least and Most are the fewest and the most healthy GPUs that there were.
 	Least, Most int
+
+	past *store.Past
 }
 
 // Jobs says which jobs of the window are compared, and which are left out.
@@ -53,13 +56,13 @@ func Of(p *store.Past, name string) Shadow {
 	slices.SortFunc(b.load, func(x, y trace.Job) int {
 		return cmp.Or(cmp.Compare(x.Submit, y.Submit), cmp.Compare(x.ID, y.ID))
 	})
-	s := Shadow{Jobs: b.jobs, Setup: study.Default()}
+	s := Shadow{Jobs: b.jobs, Setup: study.Default(), past: p}
 	s.Least, s.Most = bounds(p.GPUs)
 	s.Setup.Load = study.Load{Name: name, Jobs: slices.Values(b.load)}
 	s.Setup.Fleet, s.Setup.Weights = fleet(p), weights(p)
 	s.Setup.Settings = p.End.Snapshot.Settings
 	s.Setup.Until = b.to.Sub(b.from)
-	s.Was = score.Run{To: b.to, Jobs: b.was, Samples: samples(p)}
+	s.Was = score.Run{To: b.to, Jobs: b.was}
 	nodes, gpus := s.Setup.Fleet.Count()
 	s.Was.Setting = score.Setting{Scheduler: Was, Trace: name, Nodes: nodes, GPUs: gpus, From: b.from}
 	if p.Acted.Rounds > 0 {
@@ -68,9 +71,23 @@ func Of(p *store.Past, name string) Shadow {
 	return s
 }
 
-// Score gives the scores of what happened.
+// Score gives the scores of what happened. It goes through the past's tenants.
 func (s *Shadow) Score() (score.Scores, error) {
-	out, err := score.Of(s.Was, s.Setup.Measures)
+	m := score.NewMeter(s.Was.Setting, s.Setup.Measures)
+	for _, j := range s.Was.Jobs {
+		if err := m.Job(j); err != nil {
+			return score.Scores{}, err
+		}
+	}
+	for x, err := range samples(s.past) {
+		if err == nil {
+			err = m.Sample(x)
+		}
+		if err != nil {
+			return score.Scores{}, err
+		}
+	}
+	out, err := m.Scores(s.Was.To)
 	out.Fragmented, out.Use.Fragmented = -1, nil
 	return out, err
 }
@@ -79,10 +96,11 @@ func (s *Shadow) Score() (score.Scores, error) {
 const beyond = 4
 
 // Setups gives the runs of the shadow: one to the window's end, for tenants and GPUs, and one
-// that follows jobs beyond it, where no more arrive.
+// that follows jobs beyond it, where no more arrive, until all are over whose end is known.
 func (s *Shadow) Setups() []study.Setup {
 	long := s.Setup
 	long.Until *= beyond
+	long.Enough = true
 	return []study.Setup{s.Setup, long}
 }
 
@@ -159,64 +177,83 @@ type account struct {
 
 type accountKey struct{ tenant, pool string }
 
-// samples gives the states that the cluster went through. Where nothing is told of a
-// tenant in a pool at some moment, what was told before still holds.
-func samples(p *store.Past) []score.Sample {
-	books := map[accountKey]account{}
-	top := map[string]score.TenantSample{} // sums never shrink, though time may move between pools
-	edge := func(e *store.Edge) {
-		for _, t := range e.Plan.Memory.Ledger.Tenants {
-			books[accountKey{t.Tenant, t.Pool}] = account{rate: min(t.Entitlement, t.Demand), alloc: t.Alloc, due: t.Due}
+// samples gives the states that the cluster went through; each is good until the next. Where nothing is
+// told of a tenant in a pool at some moment, what was told before still holds.
+func samples(p *store.Past) iter.Seq2[score.Sample, error] {
+	return func(yield func(score.Sample, error) bool) {
+		b := books{accounts: map[accountKey]account{}, top: map[string]score.TenantSample{}}
+		b.edge(&p.Begin)
+		counts := p.GPUs
+		now := p.Begin.Plan.At
+		// to gives a sample for each moment at which the number of GPUs changed before then.
+		to := func(then cluster.Instant) bool {
+			for now < then {
+				for ; len(counts) > 0 && cluster.InstantOf(counts[0].At) <= now; counts = counts[1:] {
+					b.gpus = counts[0].GPUs
+				}
+				if !yield(b.sample(now), nil) {
+					return false
+				}
+				if now = then; len(counts) > 0 {
+					now = min(then, cluster.InstantOf(counts[0].At))
+				}
+			}
+			return true
 		}
-		for _, t := range e.Plan.Tenants {
-			k := accountKey{t.Tenant, t.Pool}
-			a := books[k]
-			a.holds = t.Holds
-			books[k] = a
+		for t, err := range p.Tenants {
+			if err != nil {
+				yield(score.Sample{}, err)
+				return
+			}
+			if !to(min(cluster.InstantOf(t.At), p.End.Plan.At)) {
+				return
+			}
+			b.accounts[accountKey{t.Tenant, t.Pool}] = account{holds: t.Holds, rate: min(t.Entitlement, t.Demand), alloc: t.Alloc, due: t.Due}
+		}
+		if to(p.End.Plan.At) {
+			b.edge(&p.End)
+			yield(b.sample(p.End.Plan.At), nil)
 		}
 	}
-	gpus := 0
-	sample := func(at cluster.Instant) score.Sample {
-		out := score.Sample{At: at, Capacity: gpus}
-		sums := map[string]score.TenantSample{}
-		for k, a := range books {
-			t := sums[k.tenant]
-			sums[k.tenant] = score.TenantSample{Tenant: k.tenant, Holds: t.Holds + a.holds, Due: t.Due + a.rate,
-				Alloc: t.Alloc + a.alloc, DueTotal: t.DueTotal + a.due}
-		}
-		for _, name := range slices.Sorted(maps.Keys(sums)) {
-			t := sums[name]
-			t.Alloc, t.DueTotal = max(t.Alloc, top[name].Alloc), max(t.DueTotal, top[name].DueTotal)
-			top[name] = t
-			out.Used += t.Holds
-			out.Tenants = append(out.Tenants, t)
-		}
-		return out
-	}
-	edge(&p.Begin)
-	var out []score.Sample
-	tenants, counts := p.Tenants, p.GPUs
-	for at := p.Begin.Plan.At; at < p.End.Plan.At; at = soonest(tenants, counts, p.End.Plan.At) {
-		for ; len(counts) > 0 && cluster.InstantOf(counts[0].At) <= at; counts = counts[1:] {
-			gpus = counts[0].GPUs
-		}
-		for ; len(tenants) > 0 && cluster.InstantOf(tenants[0].At) <= at; tenants = tenants[1:] {
-			t := &tenants[0]
-			books[accountKey{t.Tenant, t.Pool}] = account{holds: t.Holds, rate: min(t.Entitlement, t.Demand), alloc: t.Alloc, due: t.Due}
-		}
-		out = append(out, sample(at))
-	}
-	edge(&p.End)
-	return append(out, sample(p.End.Plan.At))
 }
 
-// soonest gives when something is told next, or the end.
-func soonest(tenants []store.TenantThen, counts []store.GPUsThen, end cluster.Instant) cluster.Instant {
-	if len(tenants) > 0 {
-		end = min(end, cluster.InstantOf(tenants[0].At))
+// books are what is told of tenants, as of a moment.
+type books struct {
+	accounts map[accountKey]account
+	gpus     int
+	top      map[string]score.TenantSample // sums never shrink, though time may move between pools
+	row      []score.TenantSample
+}
+
+func (b *books) edge(e *store.Edge) {
+	for _, t := range e.Plan.Memory.Ledger.Tenants {
+		b.accounts[accountKey{t.Tenant, t.Pool}] = account{rate: min(t.Entitlement, t.Demand), alloc: t.Alloc, due: t.Due}
 	}
-	if len(counts) > 0 {
-		end = min(end, cluster.InstantOf(counts[0].At))
+	for _, t := range e.Plan.Tenants {
+		k := accountKey{t.Tenant, t.Pool}
+		a := b.accounts[k]
+		a.holds = t.Holds
+		b.accounts[k] = a
 	}
-	return end
+}
+
+// sample sums pools up.
+func (b *books) sample(at cluster.Instant) score.Sample {
+	out := score.Sample{At: at, Capacity: b.gpus}
+	sums := map[string]score.TenantSample{}
+	for k, a := range b.accounts {
+		t := sums[k.tenant]
+		sums[k.tenant] = score.TenantSample{Tenant: k.tenant, Holds: t.Holds + a.holds, Due: t.Due + a.rate,
+			Alloc: t.Alloc + a.alloc, DueTotal: t.DueTotal + a.due}
+	}
+	b.row = b.row[:0]
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		t := sums[name]
+		t.Alloc, t.DueTotal = max(t.Alloc, b.top[name].Alloc), max(t.DueTotal, b.top[name].DueTotal)
+		b.top[name] = t
+		out.Used += t.Holds
+		b.row = append(b.row, t)
+	}
+	out.Tenants = b.row
+	return out
 }

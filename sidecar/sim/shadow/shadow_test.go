@@ -1,7 +1,9 @@
 package shadow
 
 import (
+	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -251,8 +253,10 @@ func TestOddPasts(t *testing.T) {
 			{Key: 6, SlurmID: "6", Tenant: "a", GPUs: 2, Started: when(30), Eligible: when(10), Done: when(50), Alloc: 2_400_000, Lost: 600_000, Restarts: 1},
 			{Key: 100, SlurmID: "7", Tenant: "a", GPUs: 2, Eligible: when(59)}, // it came later
 		},
-		Tenants: []store.TenantThen{{Tenant: "a", Pool: "v100", At: *when(5), Holds: 4, Alloc: 300, Due: 200, Demand: 1e6, Entitlement: 3e6}},
-		GPUs:    []store.GPUsThen{{At: *when(0), GPUs: 10}, {At: *when(40), GPUs: 6}},
+		Tenants: func(yield func(store.TenantThen, error) bool) {
+			yield(store.TenantThen{Tenant: "a", Pool: "v100", At: *when(5), Holds: 4, Alloc: 300, Due: 200, Demand: 1e6, Entitlement: 3e6}, nil)
+		},
+		GPUs: []store.GPUsThen{{At: *when(0), GPUs: 10}, {At: *when(40), GPUs: 6}},
 	}
 	s := Of(p, "odd")
 	if want := (Jobs{Compared: 2, Alone: 1, NeverRan: 2, Unseen: 1, NoTenant: 1, OutTime: 7_200_000}); s.Jobs != want {
@@ -273,8 +277,21 @@ func TestOddPasts(t *testing.T) {
 	sample := func(at cluster.Instant, gpus, holds int, rate cluster.MicroGPU, alloc, due cluster.GPUTime) score.Sample {
 		return score.Sample{At: at, Capacity: gpus, Used: holds, Tenants: []score.TenantSample{{Tenant: "a", Holds: holds, Due: rate, Alloc: alloc, DueTotal: due}}}
 	}
+	var got []score.Sample
+	for x, err := range samples(p) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Tenants = slices.Clone(x.Tenants)
+		got = append(got, x)
+	}
 	if d := cmp.Diff([]score.Sample{sample(from, 10, 3, 3e6, 150, 160), sample(at(5), 10, 5, 1e6, 350, 260),
-		sample(at(40), 6, 5, 1e6, 350, 260), sample(to, 6, 3, 3e6, 950, 960)}, s.Was.Samples); d != "" {
+		sample(at(40), 6, 5, 1e6, 350, 260), sample(to, 6, 3, 3e6, 950, 960)}, got); d != "" {
 		t.Error(d)
+	}
+	lost := errors.New("the connection is lost")
+	p.Tenants = func(yield func(store.TenantThen, error) bool) { yield(store.TenantThen{}, lost) }
+	if _, err := s.Score(); !errors.Is(err, lost) {
+		t.Errorf("%v, want that the connection is lost", err)
 	}
 }

@@ -38,7 +38,10 @@ func Run(ctx context.Context, s Setup, told func(over int)) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	defer r.world.Feed(s.arrivals(&r.result.Refused))()
+	defer r.world.Feed(func(yield func(sim.Arrival) bool) {
+		s.arrivals(&r.result.Refused)(yield)
+		r.came = true
+	})()
 	return r.run(ctx, told)
 }
 
@@ -49,6 +52,7 @@ type run struct {
 	loop    *loop.Loop
 	witness *witness
 	last    cluster.Plan
+	came    bool // all jobs of the load
 	result  Result
 }
 
@@ -98,8 +102,12 @@ func newRun(s *Setup) (*run, error) {
 	return r, nil
 }
 
-// errStuck ends a run in which nothing happens any more.
-var errStuck = errors.New("nothing happens any more")
+var (
+	// errStuck ends a run in which nothing happens any more.
+	errStuck = errors.New("nothing happens any more")
+	// errEnough ends one in which no job will be over any more.
+	errEnough = errors.New("the jobs that are left run for longer")
+)
 
 func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 	end := Start.Add(forever)
@@ -120,6 +128,9 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 		if w.running == 0 && r.world.Now().Sub(w.stirred) > idleFor && len(w.jobs) > 0 {
 			stop(errStuck)
 		}
+		if r.setup.Enough && r.came && !w.any(func(j *life) bool { return j.Runs < r.setup.Until }) {
+			stop(errEnough)
+		}
 		if told != nil && w.ended > before {
 			told(w.ended)
 		}
@@ -129,6 +140,7 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 		return Result{}, w.err
 	case ctx.Err() != nil:
 		r.result.CutShort = true
+	case errors.Is(context.Cause(inner), errEnough):
 	case errors.Is(context.Cause(inner), errStuck) || err == nil && r.setup.Until == 0 && !r.world.Drained():
 		return Result{}, r.stuck()
 	case err != nil:

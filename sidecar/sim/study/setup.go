@@ -36,6 +36,7 @@ type Setup struct {
 	Between, Repair cluster.Span
 	Seed            uint64
 	Until           cluster.Span // since the start; 0 = until all jobs are done
+	Enough          bool         // end before Until when all have come, and none is left that runs for less than that
 	Measures        score.Options
 	Audit           bool
 }

@@ -78,6 +78,27 @@ func TestFigure6(t *testing.T) {
 	}
 }
 
+// A run that ends when no job will be over any more waits for the last that comes, and for that only.
+func TestEnough(t *testing.T) {
+	s := ideal(t, "1x2", 10*cluster.Minute, job("endless", "a", 0, 1, 100*cluster.Day), job("short", "b", cluster.Hour, 1, 30*cluster.Minute),
+		job("late", "b", 3*cluster.Hour, 1, 100*cluster.Day))
+	s.Until = 10 * cluster.Day
+	whole := run1(t, s)
+	s.Enough = true
+	r := run1(t, s)
+	if end := r.To.Sub(Start); end < 3*cluster.Hour || end > 3*cluster.Hour+s.Settings.Term || r.CutShort {
+		t.Errorf("it ends after %s, want 3 hours or a term more", end)
+	}
+	if end := whole.To.Sub(Start); end != s.Until || r.Jobs != whole.Jobs || r.Jobs.Finished != 1 || r.Jobs.Unfinished != 2 || r.Completion != whole.Completion {
+		t.Errorf("%+v, %+v; to the end at %s %+v, %+v", r.Jobs, r.Completion, end, whole.Jobs, whole.Completion)
+	}
+	s = ideal(t, "1x2", 10*cluster.Minute, job("endless", "a", 0, 1, 100*cluster.Day), job("short", "b", cluster.Hour, 1, 30*cluster.Minute))
+	s.Until, s.Enough = 10*cluster.Day, true
+	if end := run1(t, s).To.Sub(Start); end < 90*cluster.Minute || end > 100*cluster.Minute {
+		t.Errorf("it ends after %s, want 90 minutes or a term more", end)
+	}
+}
+
 // Every cost of a lease is in the overhead, and nothing else: a job is told to leave at the
 // end of its first term, saves, starts cold, loads, and works on.
 func TestOverheadByHand(t *testing.T) {

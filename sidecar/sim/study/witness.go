@@ -47,6 +47,16 @@ type purse struct {
 	carry int64
 }
 
+// any tells whether there is such a job.
+func (w *witness) any(such func(*life) bool) bool {
+	for _, j := range w.jobs {
+		if such(j) {
+			return true
+		}
+	}
+	return false
+}
+
 func newWitness(meter *score.Meter, fleet Fleet, mixed, keep bool) *witness {
 	return &witness{meter: meter, gaps: newGaps(fleet, mixed), keep: keep, at: Start, place: map[string]int{}, jobs: map[cluster.JobID]*life{}}
 }
