@@ -72,7 +72,7 @@ func cdf(label string, runs []score.Scores, p palette, x axis, values func(score
 func jobRho(g group, p palette) figure {
 	top := min(max(1.5, niceTop(largest(g.Runs, func(s score.Scores) float64 { return s.JobRho.Q3 }), xSteps)), 4)
 	below := g.Runs[0].Loss.Below
-	f := figure{Title: fmt.Sprintf("Jobs by rho, fewest left of %g: ", below) + lossShare.winners(g.Runs), Legend: p.legend(g.Runs),
+	f := figure{Title: lossShare.title(fmt.Sprintf("Jobs by rho, fewest left of %g", below), g.Runs), Legend: p.legend(g.Runs),
 		Caption: fmt.Sprintf("Rho of jobs: GPU time received over GPU time due. Left of the mark at %g is a sharing loss; the lower a curve is there, the fairer.", below)}
 	f.Plot = cdf(f.Title, g.Runs, p, axis{label: "rho of a job", hi: top}, func(s score.Scores) []float64 { return s.JobRhoCDF })
 	f.Plot.reference(below)
@@ -89,7 +89,7 @@ func slowdown(g group, p palette) figure {
 			high *= 10
 		}
 	}
-	f := figure{Title: "Smallest mean slowdown: " + slowdownMean.winners(g.Runs), Legend: p.legend(g.Runs),
+	f := figure{Title: slowdownMean.title("Smallest mean slowdown", g.Runs), Legend: p.legend(g.Runs),
 		Caption: "Completion time over run time alone: 1 is a job that never waited. The higher a curve, the less waiting."}
 	f.Plot = cdf(f.Title, g.Runs, p, axis{label: "slowdown, ×, log scale", lo: low, hi: high, log: true}, func(s score.Scores) []float64 { return s.SlowdownCDF })
 	return f
@@ -103,7 +103,7 @@ func bars(title, caption string, m measure, g group, p palette) figure {
 		v, _ := m.of(s)
 		names, top = append(names, s.Scheduler), max(top, v)
 	}
-	f := figure{Title: title + m.winners(g.Runs), Caption: caption}
+	f := figure{Title: m.title(title, g.Runs), Caption: caption}
 	f.Plot = newRows(f.Title, names, axis{label: m.Name + ", " + m.Unit, hi: niceTop(top, xSteps)}, 50)
 	for i, s := range g.Runs {
 		v, ok := m.of(s)
@@ -157,7 +157,7 @@ func delay(g group, p palette) figure {
 	}
 	x, second := timeAxis(long)
 	x.label = "submitted, " + x.label
-	f := figure{Title: "Shortest mean queueing delay: " + delayMean.winners(g.Runs), Legend: p.legend(g.Runs),
+	f := figure{Title: delayMean.title("Shortest mean queueing delay", g.Runs), Legend: p.legend(g.Runs),
 		Caption: "Mean delay of the jobs submitted in the " + strconv.FormatFloat(window/3600, 'g', 2, 64) + " h before each moment: all the time that they held no GPU. Unfinished jobs are not in it."}
 	f.Plot = newPlot(f.Title, x, axis{label: "mean delay, " + name, hi: niceTop(top/unit, ySteps)})
 	for i, s := range g.Runs {
@@ -350,7 +350,13 @@ func sweep(title string, m measure, sizes []group, p palette) figure {
 			}
 		}
 	}
-	f := figure{Title: title, Legend: p.legend(runs), Caption: "On " + sizes[0].Size() + ", best is " + m.winners(sizes[0].Runs) + "."}
+	f := figure{Title: title, Legend: p.legend(runs)}
+	if len(sizes[0].Runs) > 1 {
+		f.Caption = "On " + sizes[0].Size() + ", best is " + m.winners(sizes[0].Runs) + "."
+		if m.best(sizes[0].Runs) == "" {
+			f.Caption = "On " + sizes[0].Size() + " there is no difference."
+		}
+	}
 	f.Plot = newPlot(title, x, axis{label: m.Name + ", " + m.Unit, hi: niceTop(top, ySteps)})
 	for _, r := range runs {
 		var xs, ys []float64

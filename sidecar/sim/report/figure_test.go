@@ -1,9 +1,11 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -62,7 +64,7 @@ func TestCurvesByHand(t *testing.T) {
 }
 
 func TestBarsByHand(t *testing.T) {
-	f := bars("Best: ", "", completionMean, drawn(), palette{"a", "b"})
+	f := bars("Best", "", completionMean, drawn(), palette{"a", "b"})
 	if f.Title != "Best: a (2.00 h)" {
 		t.Errorf("title %q", f.Title)
 	}
@@ -140,5 +142,26 @@ func TestWinners(t *testing.T) {
 	third.Scheduler = "c"
 	if got := completionMean.winners(append(g.Runs, third)); got != "a and c (2.00 h)" {
 		t.Errorf("two that share the best: %s", got)
+	}
+}
+
+// A single run is compared with nothing: its titles say what it came to.
+func TestTitlesOfOneRun(t *testing.T) {
+	g := drawn()
+	if got := completionMean.title("Shortest mean completion time", g.Runs); got != "Shortest mean completion time: a (2.00 h)" {
+		t.Errorf("two runs: %s", got)
+	}
+	if got := completionMean.title("Shortest mean completion time", g.Runs[:1]); got != "Mean JCT: 2.00 h" {
+		t.Errorf("one run: %s", got)
+	}
+	var b bytes.Buffer
+	if err := HTML(&b, "one", g.Runs[:1]); err != nil || strings.Contains(b.String(), "no difference") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	large := drawn()
+	large.GPUs, large.Runs = 24, large.Runs[:1]
+	g.Runs = g.Runs[:1]
+	if f := sweep("by size", completionMean, []group{g, large}, palette{"a"}); f.Caption != "" {
+		t.Errorf("caption %q of one scheduler on two sizes", f.Caption)
 	}
 }

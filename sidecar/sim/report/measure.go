@@ -148,6 +148,15 @@ func (m measure) best(runs []score.Scores) string {
 	return text
 }
 
+// title gives what a figure is called: by its best run, or, of a single one, by its value.
+func (m measure) title(best string, runs []score.Scores) string {
+	if len(runs) > 1 {
+		return best + ": " + m.winners(runs)
+	}
+	unit, _, _ := strings.Cut(m.Unit, " ")
+	return strings.ToUpper(m.Name[:1]) + m.Name[1:] + ": " + m.Text(runs[0]) + " " + unit
+}
+
 // winners says in words which runs are best, to end a title with.
 func (m measure) winners(runs []score.Scores) string {
 	best := m.best(runs)

@@ -138,12 +138,12 @@ func newTracePart(sizes []group, colour palette) tracePart {
 func newSizePart(g group, colour palette, open bool) sizePart {
 	s := sizePart{group: g, Open: open, Parts: parts(g.Runs), Boxes: boxes(g)}
 	s.Figures = []figure{jobRho(g, colour), slowdown(g, colour), delay(g, colour),
-		bars("Shortest mean completion time: ", "Completion time (JCT) is from submission to end, of finished jobs."+unfinished(g.Runs), completionMean, g, colour),
-		bars("Fewest jobs with a sharing loss: ", "Share of jobs that received less than they were due.", lossShare, g, colour)}
+		bars("Shortest mean completion time", "Completion time (JCT) is from submission to end, of finished jobs."+unfinished(g.Runs), completionMean, g, colour),
+		bars("Fewest jobs with a sharing loss", "Share of jobs that received less than they were due.", lossShare, g, colour)}
 	if len(g.Runs[0].Periods) > 0 {
 		hours := g.Runs[0].Periods[0].Hours
 		s.BoxOf = length(hours)
-		s.Figures = append(s.Figures, bars("Fewest unfair tenant periods: ",
+		s.Figures = append(s.Figures, bars("Fewest unfair tenant periods",
 			"Share of periods of "+length(hours)+" in which a tenant received less than it was due.", unfair(0, hours), g, colour))
 	}
 	s.ByTenant = []tenantTable{
