@@ -42,7 +42,8 @@ func (p *program) simulate() *cobra.Command {
 	c := &cobra.Command{Use: "simulate [TRACE] --nodes NxG", Short: "what would become of a trace of jobs, by whom it is scheduled", Long: aboutSimulate,
 		Example: `  fairlease simulate --generate philly --nodes 8x8 --html report.html
   fairlease simulate sacct.txt --nodes 20x8:v100+20x4:k80 --weights demand --audit
-  fairlease simulate cluster_log.csv --sizes 40x8,48x8,60x8 --weights quota.csv --schedulers all --out results`,
+  fairlease simulate cluster_log.csv --sizes 40x8,48x8,60x8 --weights quota.csv --schedulers all --out results
+  fairlease simulate history.txt --nodes 64x8 -c /etc/fairlease/fairlease.yaml --weights config`,
 		RunE: func(c *cobra.Command, args []string) error {
 			base, err := w.setup(p, args, &sizes)
 			if err != nil {

@@ -29,6 +29,14 @@ const history = `job_id,tenant,user,gpus,submit_time,duration_s,state
 9,nlp,bob,1,4000,0,CANCELLED
 `
 
+// kinds is a history with names and models, in the columns of fairlease convert.
+const kinds = `job_id,tenant,user,gpus,submit_time,duration_s,state,name,nodes,cpus,memory_mb,model,kind,limit_s
+71_1,vision,alice,4,0,7200,COMPLETED,resnet50,1,8,100,,,
+71_2,vision,alice,4,0,7200,COMPLETED,resnet50,1,8,100,,,
+80,nlp,bob,4,60,3600,FAILED,bert,1,8,100,v100,,86400
+81,vision,carol,2,60.500,3600,CANCELLED,bert,1,8,100,k80,LM,86400
+`
+
 // folder makes a folder with the history and some weights, without a configuration.
 func folder(t *testing.T) (dir string, env []string) {
 	t.Helper()
@@ -40,6 +48,9 @@ func folder(t *testing.T) (dir string, env []string) {
 	write(t, filepath.Join(dir, "header.csv"), "a,b\n1,2\n")
 	write(t, filepath.Join(dir, "cpus.csv"), "job_id,tenant,user,gpus,submit_time,duration_s,state\n1,a,b,0,0,60,COMPLETED\n")
 	write(t, filepath.Join(dir, "config.yaml"), "lease: {term: 30m}\n")
+	write(t, filepath.Join(dir, "weights.yaml"), "tenants: {weights: {nlp: 3, vision: 1, bio: 2}}\n")
+	write(t, filepath.Join(dir, "speeds.csv"), "pattern,model,speed\nresnet*,k80,0.25\n")
+	write(t, filepath.Join(dir, "kinds.csv"), kinds)
 	t.Chdir(dir)
 	return dir, []string{"FAIRLEASE_CONFIG=" + empty(t)}
 }
@@ -55,6 +66,7 @@ func TestSimulate(t *testing.T) {
 		{"simulate-audit", []string{"history.csv", "--nodes", "1x8", "--weights", "weights.csv", "--audit"}},
 		{"simulate-sizes", []string{"history.csv", "--sizes", "1x8,2x8", "--weights", "demand", "--term", "10m", "--interval", "30s", "--saves", "ideal"}},
 		{"simulate-generate", []string{"--generate", "gavel", "--length", "1d", "--nodes", "4x8", "--until", "2d", "--fail-every", "1d", "--seed", "7"}},
+		{"simulate-speeds", []string{"kinds.csv", "--nodes", "1x4:v100+1x4:k80", "--speeds", "speeds.csv", "--weights", "config", "-c", "weights.yaml"}},
 		{"simulate-csv", []string{"history.csv", "--nodes", "1x8", "--csv"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,7 +149,12 @@ func TestSimulateComplaints(t *testing.T) {
 		{"periodic", []string{"history.csv", "--nodes", "1x8", "--saves", "periodic"}, exitUsage, `a time between two saves`},
 		{"format", []string{"history.csv", "--nodes", "1x8", "--format", "x"}, exitUsage, `--format x is not known`},
 		{"zone", []string{"history.csv", "--nodes", "1x8", "--zone", "Mars/Olympus"}, exitUsage, `--zone Mars/Olympus is not known`},
-		{"weights", []string{"history.csv", "--nodes", "1x8", "--weights", "x"}, exitUsage, `--weights x is neither equal nor demand, and no file that can be read\n`},
+		{"weights", []string{"history.csv", "--nodes", "1x8", "--weights", "x"}, exitUsage, `--weights x is neither equal, demand nor config, and no file that can be read\n`},
+		{"weights of the configuration", []string{"history.csv", "--nodes", "1x8", "--weights", "config"}, exitUsage, `the configuration names no weights \(tenants.weights\)`},
+		{"speeds", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "none.csv"}, exitUsage, `^fairlease: --speeds none.csv cannot be read\n  .*no such file`},
+		{"speeds of no model", []string{"history.csv", "--nodes", "1x8", "--speeds", "speeds.csv"}, exitUsage, `--speeds needs a cluster that names its models`},
+		{"bad speeds", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "bad.csv"}, exitUsage, `^fairlease: the speeds cannot be used\n  bad.csv: line 1: "vision,4" is no speed`},
+		{"speeds of no job", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "speeds.csv"}, exitUsage, `speeds.csv fits no job`},
 		{"few weights", []string{"history.csv", "--nodes", "1x8", "--weights", "few.csv"}, exitUsage, `few.csv has no weight for 2 tenants of the trace: nlp, speech\nnext: add a line`},
 		{"bad weights", []string{"history.csv", "--nodes", "1x8", "--weights", "bad.csv"}, exitUsage, `bad.csv: line 2: "nlp,x" is no tenant with a weight`},
 		{"csv and json", []string{"history.csv", "--nodes", "1x8", "--csv", "--json"}, exitUsage, `--csv and --json exclude each other`},

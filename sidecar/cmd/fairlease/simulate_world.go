@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ type world struct {
 	perHour, load float64
 	seed          uint64
 
-	format, zone, weights string
+	format, zone, weights, speeds string
 
 	until, saves, every      string
 	costSave, costLoad, cold string
@@ -38,6 +39,7 @@ type world struct {
 
 	from   *trace.Trace // nil = made up
 	census study.Census
+	paced  int // jobs that have speeds
 }
 
 // manner is a way in which jobs save, by its name for --saves.
@@ -62,9 +64,9 @@ func (w *world) flags(c *cobra.Command) {
 	f.Float64Var(&w.load, "load", 1.5, "made-up jobs want `X` times the cluster on average")
 	f.Float64Var(&w.perHour, "per-hour", 0, "made-up jobs `N` per hour, instead of --load")
 	f.Uint64Var(&w.seed, "seed", 1, "seed `N` of what is made up: jobs, failures")
-	f.StringVar(&w.format, "format", "", "`FORMAT` of the trace: plain, philly, helios, pai, sacct, slurmdb (default: see what it is)")
-	f.StringVar(&w.zone, "zone", "UTC", "time `ZONE` of a trace that names none")
-	f.StringVar(&w.weights, "weights", "equal", "tenants' weights: `equal|demand|FILE` with lines like vision,64")
+	w.reading(c)
+	f.StringVar(&w.weights, "weights", "equal", "tenants' weights: `equal|demand|config|FILE` with lines like vision,64")
+	f.StringVar(&w.speeds, "speeds", "", "how fast jobs are on GPU models: `FILE` with lines like resnet*,k80,0.25")
 	f.StringVar(&w.until, "until", "", "`TIME` of pretend time at which to end (default: when all jobs are done)")
 	f.StringVar(&w.saves, "saves", manners[0].name, "when jobs `SAVE`: at-end, at-notice, each-term, periodic, never, ideal")
 	f.StringVar(&w.every, "every", "", "`TIME` between two saves, with --saves periodic")
@@ -75,6 +77,13 @@ func (w *world) flags(c *cobra.Command) {
 	f.StringVar(&w.failEvery, "fail-every", "", "mean `TIME` until a node fails (default: none does)")
 	f.StringVar(&w.repair, "repair", "1h", "mean `TIME` until it is back")
 	f.IntVar(&w.workers, "workers", 0, "runs `N` side by side; 0 = as many as there are cores")
+}
+
+// reading adds the flags that say how a trace is read.
+func (w *world) reading(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&w.format, "format", "", "`FORMAT` of the trace: plain, philly, helios, pai, sacct, slurmdb (default: see what it is)")
+	f.StringVar(&w.zone, "zone", "UTC", "time `ZONE` of a trace that names none")
 }
 
 // timeFlag is a flag that is a length of time; "" leaves what is there.
@@ -125,8 +134,10 @@ func (w *world) setup(p *program, args []string, sizes *string) (study.Setup, er
 	if w.census = study.Survey(s.Load); w.census.Jobs == 0 {
 		return s, &failure{code: exitNo, what: s.Load.Name + " has no job with GPUs and a run time", next: "see what its rows are: " + w.counts()}
 	}
-	s.Weights, err = w.weigh()
-	return s, err
+	if s.Weights, err = w.weigh(cfg); err != nil {
+		return s, err
+	}
+	return s, w.pace(&s)
 }
 
 // fleet gives the cluster, or the first of several sizes.
@@ -215,17 +226,50 @@ func (w *world) makeUp(fleet study.Fleet) (study.Load, error) {
 	return study.Load{Name: "like " + w.generate, Jobs: jobs}, nil
 }
 
+// pace tells how fast jobs are on the models of the cluster.
+func (w *world) pace(s *study.Setup) error {
+	if w.speeds == "" {
+		return nil
+	}
+	if s.Fleet.Racks[0].Model == "" {
+		return usage("--speeds needs a cluster that names its models, as in --nodes 20x8:v100+20x4:k80")
+	}
+	f, err := os.Open(w.speeds)
+	if err != nil {
+		return &failure{code: exitUsage, what: "--speeds " + w.speeds + " cannot be read", err: err}
+	}
+	defer func() { _ = f.Close() }()
+	book, err := study.ReadSpeeds(f, w.speeds)
+	if err != nil {
+		return &failure{code: exitUsage, what: "the speeds cannot be used", err: err}
+	}
+	s.Speeds = book.Speeds
+	if s.Load, w.paced = book.Sort(s.Load); w.paced == 0 {
+		return usage(w.speeds + " fits no job: its patterns are of kinds or names of jobs, and those that name a GPU model are as fast as they were there")
+	}
+	return nil
+}
+
 // weigh gives the tenants' weights.
-func (w *world) weigh() (map[string]int64, error) {
+func (w *world) weigh(cfg *config.Config) (map[string]int64, error) {
 	switch w.weights {
 	case "equal":
 		return study.EqualWeights(w.census), nil
 	case "demand":
 		return study.DemandWeights(w.census), nil
+	case "config":
+		if len(cfg.Tenants.Weights) == 0 {
+			return nil, usage("--weights config: the configuration names no weights (tenants.weights), which leaves them to Slurm's shares: write these into a file")
+		}
+		weights := maps.Clone(cfg.Tenants.Weights)
+		for _, tenant := range study.Missing(w.census, weights) {
+			weights[tenant] = 0 // as for the daemon
+		}
+		return weights, nil
 	}
 	f, err := os.Open(w.weights)
 	if err != nil {
-		return nil, &failure{code: exitUsage, what: "--weights " + w.weights + " is neither equal nor demand, and no file that can be read", err: err}
+		return nil, &failure{code: exitUsage, what: "--weights " + w.weights + " is neither equal, demand nor config, and no file that can be read", err: err}
 	}
 	defer func() { _ = f.Close() }()
 	weights, err := study.ReadWeights(f, w.weights)
@@ -251,6 +295,15 @@ func (w *world) tell(out io.Writer, load study.Load) {
 	c := &w.census
 	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", load.Name, c.Jobs, len(c.Tenants),
 		c.Last, float64(c.Demand())/float64(max(c.Last, cluster.Hour)))
+	w.leftOut(out)
+	if w.speeds != "" {
+		fmt.Fprintf(out, "  %s says how fast %d of them are on which model\n", w.speeds, w.paced)
+	}
+	fmt.Fprintf(out, "  jobs save %s\n", w.saves)
+}
+
+// leftOut says which rows of the trace are no jobs, and which jobs are not whole.
+func (w *world) leftOut(out io.Writer) {
 	if counts := w.counts(); counts != "" {
 		fmt.Fprintf(out, "  left out: %s\n", counts)
 	}
@@ -265,7 +318,6 @@ func (w *world) tell(out io.Writer, load study.Load) {
 			fmt.Fprintf(out, "  %d jobs still ran when it was written down: they end here when that was\n", n)
 		}
 	}
-	fmt.Fprintf(out, "  jobs save %s\n", w.saves)
 }
 
 // counts says which rows of the trace became no job.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -158,10 +159,12 @@ func value(f *pflag.Flag) string {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return strings.Join(list.GetSlice(), ",")
 	}
-	if f.Name == "weights" || f.Name == "config" {
-		return absolute(f.Value.String())
+	text := f.Value.String()
+	word := f.Name == "weights" && (text == "equal" || text == "demand" || text == "config")
+	if slices.Contains([]string{"weights", "speeds", "config"}, f.Name) && !word {
+		return absolute(text)
 	}
-	return f.Value.String()
+	return text
 }
 
 // absolute gives the whole name of a file that is there, and any other word as it is.
