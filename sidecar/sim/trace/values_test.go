@@ -189,3 +189,24 @@ func TestSlurmdbHeterogeneousJobs(t *testing.T) {
 		t.Errorf("%+v %v", tr, err)
 	}
 }
+
+// Who is who is hidden, what the jobs did is not; the same names stay the same.
+func TestAnonymous(t *testing.T) {
+	a := Job{ID: "71_1", Tenant: "vision", User: "alice", Name: "resnet", Submit: 1500, Runs: second, GPUs: 2, Model: "v100", Kind: "LM", Limit: second, Outcome: Failed}
+	b, c := a, a
+	b.ID, b.Tenant, b.User, b.Name = "72", "alice", "alice", "bert"
+	c.ID, c.User, c.Name = "73", "", ""
+	want := []Job{a, b, c}
+	want[0].ID, want[0].Tenant, want[0].User, want[0].Name = "1", "tenant1", "user1", "name1"
+	want[1].ID, want[1].Tenant, want[1].User, want[1].Name = "2", "tenant2", "user1", "name2"
+	want[2].ID, want[2].Tenant = "3", "tenant1"
+	anonymous := Anonymous(slices.Values([]Job{a, b, c}))
+	for range 2 {
+		if d := cmp.Diff(want, slices.Collect(anonymous)); d != "" {
+			t.Error(d)
+		}
+	}
+	for range anonymous {
+		break // nobody asks for more
+	}
+}

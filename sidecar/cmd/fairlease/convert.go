@@ -1,0 +1,42 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+)
+
+const aboutConvert = `Write a trace of any kind that fairlease simulate reads as plain CSV, to be kept, looked at, changed or
+handed on: a job a line, requeued attempts joined, its times in seconds since the first submission, and with
+--anonymous nothing that names who ran what. What was left out is told on standard error.`
+
+func (p *program) convert() *cobra.Command {
+	var w world
+	var anonymous, brief bool
+	c := &cobra.Command{Use: "convert TRACE [--anonymous] [--brief]", Short: "write a trace of jobs as plain CSV", Long: aboutConvert,
+		Example: "  fairlease convert history.txt > history.csv\n  fairlease convert history.json --anonymous > to-be-published.csv", Args: exactly("the name of one trace"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			load, err := w.read(args[0])
+			if err != nil {
+				return err
+			}
+			w.leftOut(p.err)
+			jobs := load.Jobs
+			if anonymous {
+				jobs = trace.Anonymous(jobs)
+			}
+			write := trace.WriteFull
+			if brief {
+				write = trace.Write
+			}
+			if err := write(p.out, jobs); err != nil {
+				return &failure{code: exitNo, what: "the output cannot be written", err: err}
+			}
+			return nil
+		}}
+	w.reading(c)
+	f := c.Flags()
+	f.BoolVar(&anonymous, "anonymous", false, "number jobs, tenants, users and names of jobs instead of naming them")
+	f.BoolVar(&brief, "brief", false, "write the seven columns only that every such file has")
+	return c
+}
