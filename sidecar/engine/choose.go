@@ -30,7 +30,8 @@ func (h *hall) choose(touch cluster.Touch) {
 	if touch == cluster.Act {
 		h.giveNotice()
 	}
-	board := h.site.Board(place.View{Busy: true, Reserved: true})
+	h.board = h.fresh(h.board)
+	board := h.board
 	in := lease.Input{Now: h.now, Settings: h.set}
 	in.Candidates, in.Tenants = h.line(h.candidates(touch))
 	h.occupy(board, &in, touch)
@@ -46,6 +47,15 @@ func (h *hall) choose(touch cluster.Touch) {
 		h.claimFor(&in, choice.Due)
 	}
 	h.explain(&in, &choice)
+}
+
+// fresh gives a board with nothing on it, in the room of an old one.
+func (h *hall) fresh(old *place.Board) *place.Board {
+	v := place.View{Busy: true, Reserved: true}
+	if old == nil {
+		return h.site.Board(v)
+	}
+	return h.site.Clear(old, v)
 }
 
 func (h *hall) any(touch cluster.Touch) bool {
@@ -115,7 +125,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			n++
 		}
 	}
-	out := make([]lease.Candidate, 0, n)
+	out := slices.Grow(h.unsorted[:0], n)
 	for i := range h.standing {
 		st, l := &h.standing[i], h.leases[i]
 		runs := h.ending(i) && !st.ordered(cluster.Freeze)
@@ -134,6 +144,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 		}
 		out = append(out, k)
 	}
+	h.unsorted = out
 	return out
 }
 
@@ -160,7 +171,7 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 // its candidates in their order. It puts the candidates in that order, too: they are
 // gone through tenant by tenant.
 func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
-	sorted := make([]lease.Candidate, 0, len(cs))
+	sorted := slices.Grow(h.sorted[:0], len(cs))
 	tenants := make([]lease.Tenant, len(h.tenants))
 	debit := make([]cluster.GPUTime, len(h.ledger.Tenants)) // leases in force, to their ends
 	holds := make([]int, len(h.ledger.Tenants))
@@ -186,6 +197,7 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 		}
 		tenants[t].Jobs = jobs[t]
 	}
+	h.sorted = sorted
 	return sorted, tenants
 }
 
@@ -250,7 +262,8 @@ func (h *hall) boosted(tenant string) bool {
 // the rest as fixed.
 func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) {
 	line := lease.LastFirst(in)
-	rank := make([]int, len(h.standing))
+	h.ranks = slices.Grow(h.ranks[:0], len(h.standing))[:len(h.standing)]
+	rank := h.ranks
 	for i := range rank {
 		rank[i] = len(line) // of those that are not in the line: frozen ones go first
 	}
@@ -388,9 +401,10 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	if len(due) == 0 {
 		return
 	}
-	board := h.site.Board(place.View{Busy: true, Reserved: true})
+	h.kept = h.fresh(h.kept)
+	board := h.kept
 	board.Await(len(h.standing))
-	ranks := h.ranks(in)
+	ranks := h.rank(in)
 	for i, l := range h.leases {
 		st := &h.standing[i]
 		switch {
@@ -419,9 +433,9 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	}
 }
 
-// ranks gives, by case, how far ahead the tenants of the leases that can end are: who
+// rank gives, by case, how far ahead the tenants of the leases that can end are: who
 // is furthest ahead is to go first.
-func (h *hall) ranks(in *lease.Input) []int {
+func (h *hall) rank(in *lease.Input) []int {
 	held := make([][]lease.Held, len(h.tenants))
 	for i, l := range h.leases {
 		if l != nil && !h.fixed(i) {
@@ -429,7 +443,8 @@ func (h *hall) ranks(in *lease.Input) []int {
 			held[t] = append(held[t], lease.Held{Case: i, Pool: h.poolOf(l)[0], GPUs: l.GPUs, Rho: h.steadied(&h.records[i], l)})
 		}
 	}
-	ranks := make([]int, len(h.leases))
+	ranks := slices.Grow(h.ranks[:0], len(h.leases))[:len(h.leases)]
+	clear(ranks)
 	for t := range held {
 		lease.Rank(ranks, held[t], &in.Tenants[t], h.set.Term)
 	}

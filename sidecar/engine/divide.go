@@ -32,7 +32,7 @@ func (h *hall) divide() {
 // ledger's counts of all and of bad ones.
 func (h *hall) capacity() []int {
 	capacity := make([]int, len(h.pools))
-	bad := map[string]bool{}
+	var bad map[string]bool // nil = none
 	for p := range h.ledger.Pools {
 		h.ledger.Pools[p].GPUs, h.ledger.Pools[p].BadGPUs = 0, 0
 	}
@@ -43,6 +43,9 @@ func (h *hall) capacity() []int {
 			h.ledger.Pools[p].GPUs += g.Count
 			if n.Bad != "" {
 				h.ledger.Pools[p].BadGPUs += g.Count
+				if bad == nil {
+					bad = map[string]bool{}
+				}
 				bad[n.Name] = true
 				continue
 			}
@@ -83,14 +86,13 @@ func (h *hall) largest() []int {
 
 // claimants works out which jobs are active and what each is due from now on.
 func (h *hall) claimants() {
-	h.site = place.Survey(h.pools, h.s.Nodes, h.s.Reservations, h.now)
-	if len(h.s.Claims) > 0 {
-		h.site.MindLimits()
+	site := place.Resurvey(h.site, h.pools, h.s.Nodes, h.s.Reservations, h.now, len(h.s.Claims) > 0)
+	if site != h.site || h.possible == nil {
+		h.site, h.possible = site, newProber(site, h.pools, h.now, place.View{})
 	}
-	possible := h.newProber(place.View{})
-	open := possible
+	possible, open := h.possible, h.possible
 	if len(h.s.Reservations) > 0 {
-		open = h.newProber(place.View{Reserved: true})
+		open = newProber(site, h.pools, h.now, place.View{Reserved: true})
 	}
 	byTenant := h.roomByTenant()
 	for _, running := range []bool{true, false} {
@@ -127,7 +129,8 @@ func (h *hall) roomByTenant() [][]ltgf.Claimant {
 			all++
 		}
 	}
-	room, lists := make([]ltgf.Claimant, all), make([][]ltgf.Claimant, len(h.tenants))
+	h.claiming = slices.Grow(h.claiming[:0], all)[:all]
+	room, lists := h.claiming, make([][]ltgf.Claimant, len(h.tenants))
 	for t, n := range count {
 		lists[t], room = room[:0:n], room[n:]
 	}
@@ -271,13 +274,14 @@ func (h *hall) limit(i int) cluster.Span {
 // prober tells which pools could ever serve a job: on the healthy cluster, empty,
 // with or without its reservations.
 type prober struct {
-	h     *hall
+	gpus  []string        // models, by pool
+	now   cluster.Instant // matters to reservations only
 	board *place.Board
 	known [][]int // by shape; nil = not asked yet
 }
 
-func (h *hall) newProber(v place.View) *prober {
-	return &prober{h: h, board: h.site.Board(v)}
+func newProber(site *place.Site, pools []string, now cluster.Instant, v place.View) *prober {
+	return &prober{gpus: slices.Clone(pools), now: now, board: site.Board(v)}
 }
 
 // pools gives the pools that could serve a shape, in order. model is the GPU model
@@ -288,11 +292,11 @@ func (p *prober) pools(shape int, model string) []int {
 	}
 	if p.known[shape] == nil {
 		p.known[shape] = []int{}
-		for k, pool := range p.h.pools {
+		for k, pool := range p.gpus {
 			if model != "" && model != pool {
 				continue
 			}
-			if _, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.h.now, Most: -1}); ok {
+			if _, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.now, Most: -1}); ok {
 				p.known[shape] = append(p.known[shape], k)
 			}
 		}

@@ -32,23 +32,20 @@ func (h *hall) say() cluster.Plan {
 // round again, or a late word of the history, is not taken for it.
 const keepDone = cluster.Hour
 
+// remembered drops from the records those that are forgotten. It is the last step.
 func (h *hall) remembered() []cluster.Record {
-	forgotten := 0
+	kept := 0
 	for i := range h.records {
 		if h.forgotten(i) {
-			forgotten++
+			continue
 		}
-	}
-	if forgotten == 0 {
-		return h.records
-	}
-	out := make([]cluster.Record, 0, len(h.records)-forgotten)
-	for i := range h.records {
-		if !h.forgotten(i) {
-			out = append(out, h.records[i])
+		if kept < i {
+			h.records[kept] = h.records[i]
 		}
+		kept++
 	}
-	return out
+	clear(h.records[kept:])
+	return h.records[:kept]
 }
 
 func (h *hall) forgotten(i int) bool {
@@ -65,7 +62,7 @@ func (h *hall) lasting() []cluster.Lease {
 			n++
 		}
 	}
-	out := make([]cluster.Lease, 0, n)
+	out := slices.Grow(h.page.leases[:0], n)
 	for i, in := range h.leases {
 		if in == nil {
 			continue
@@ -81,6 +78,7 @@ func (h *hall) lasting() []cluster.Lease {
 		}
 		out = append(out, l)
 	}
+	h.page.leases = out
 	return out
 }
 
@@ -311,7 +309,7 @@ func (h *hall) explain(in *lease.Input, choice *lease.Choice) {
 // conclude gives every live job its verdict, by key.
 func (h *hall) conclude() []cluster.Verdict {
 	next := h.nextEnds()
-	out := make([]cluster.Verdict, 0, len(h.s.Cases))
+	out := slices.Grow(h.page.verdicts[:0], len(h.s.Cases))
 	for i := range h.s.Cases {
 		r, st := &h.records[i], &h.standing[i]
 		if r.Done != 0 && r.Done != h.now {
@@ -324,6 +322,7 @@ func (h *hall) conclude() []cluster.Verdict {
 			because.Need = st.gpus
 		}
 	}
+	h.page.verdicts = out
 	return out
 }
 
@@ -414,7 +413,7 @@ func (h *hall) claimOf(key cluster.JobKey) *cluster.Claim {
 
 // standings reports how every tenant stands in every pool.
 func (h *hall) standings() []cluster.Standing {
-	out := make([]cluster.Standing, len(h.ledger.Tenants))
+	out := slices.Grow(h.page.standing[:0], len(h.ledger.Tenants))[:len(h.ledger.Tenants)]
 	for i := range h.ledger.Tenants {
 		t := &h.ledger.Tenants[i]
 		out[i] = cluster.Standing{Tenant: t.Tenant, Pool: t.Pool, Weight: h.weights[t.Tenant],
@@ -442,5 +441,6 @@ func (h *hall) standings() []cluster.Standing {
 		st.Borrowed = max(holds-st.Entitlement, 0)
 		st.Lent = max(st.Entitlement-max(holds, min(st.Demand, st.Entitlement)), 0)
 	}
+	h.page.standing = out
 	return out
 }

@@ -17,8 +17,9 @@ func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override
 
 // desk is where snapshots are put together. What is on it serves for the next.
 type desk struct {
-	tree  *tree
-	cases []cluster.Case // room of a snapshot that nobody needs any more
+	tree    *tree
+	cases   []cluster.Case   // room of a snapshot that nobody needs any more
+	records []cluster.Record // room of a copy of a plan's
 }
 
 func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {

@@ -93,7 +93,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	outcomes := l.act(ctx, plan.Actions)
 	if len(plan.Actions) > 0 {
 		l.next = seen.Now // what was asked for must be seen to have happened
-		l.memory.Records = reclaimed(l.memory.Records, plan.Actions, outcomes)
+		l.memory.Records = l.desk.reclaimed(l.memory.Records, plan.Actions, outcomes)
 	}
 	report := Report{Plan: plan, Outcomes: outcomes, Jobs: len(seen.Jobs)}
 	if err := l.Journal.Settle(ctx, plan, outcomes); err != nil {
@@ -163,14 +163,15 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 
 // reclaimed gives records that know when their jobs were requeued: an attempt goes
 // on from the look at which that was decided until it is done.
-func reclaimed(records []cluster.Record, actions []cluster.Action, outcomes []cluster.Outcome) []cluster.Record {
+func (d *desk) reclaimed(records []cluster.Record, actions []cluster.Action, outcomes []cluster.Outcome) []cluster.Record {
 	copied := false
 	for i := range actions {
 		if actions[i].Verb != cluster.Reclaim || !outcomes[i].OK {
 			continue
 		}
 		if !copied { // the plan's are written down
-			records, copied = slices.Clone(records), true
+			d.records = append(d.records[:0], records...)
+			records, copied = d.records, true
 		}
 		k, ok := slices.BinarySearchFunc(records, actions[i].Job, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })
 		if ok {

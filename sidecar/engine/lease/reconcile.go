@@ -2,18 +2,26 @@ package lease
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
+
+// Room is where leases are held while a round is decided. It serves again for the next.
+type Room struct {
+	leases []cluster.Lease
+	of     []int // the case of each
+	byCase []*cluster.Lease
+}
 
 // Reconcile holds the leases against what was seen: granted ones whose job runs
 // become active, those whose job finished, was requeued by others or did not
 // start end, and jobs that run without a lease are given one. It gives every
 // case its lease, or nil, and the leases that ended. records are the cases' and
-// are changed in place where a grant failed.
-func Reconcile(s *cluster.Snapshot, records []cluster.Record) (byCase []*cluster.Lease, ended []cluster.Lease) {
-	leases := make([]cluster.Lease, 0, len(s.Leases)+8)
-	of := make([]int, 0, len(s.Leases)+8) // the case of each
+// are changed in place where a grant failed. byCase stands in the room until that is used again.
+func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Room) (byCase []*cluster.Lease, ended []cluster.Lease) {
+	leases := slices.Grow(room.leases[:0], len(s.Leases)+8)
+	of := slices.Grow(room.of[:0], len(s.Leases)+8)
 	k := 0
 	for i := range s.Cases {
 		c := &s.Cases[i]
@@ -37,7 +45,9 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record) (byCase []*cluster
 			leases, of = append(leases, l), append(of, i)
 		}
 	}
-	byCase = make([]*cluster.Lease, len(s.Cases))
+	byCase = slices.Grow(room.byCase[:0], len(s.Cases))[:len(s.Cases)]
+	clear(byCase)
+	*room = Room{leases, of, byCase}
 	for k, i := range of {
 		byCase[i] = &leases[k]
 	}

@@ -27,6 +27,8 @@ type Site struct {
 	// Every board starts with a copy of these: everything idle.
 	nodes []node
 	slots []slot
+
+	surveyed []cluster.Node // what it was made of; nil = nothing is to be made of it again
 }
 
 // machine is what stays the same of a node.
@@ -46,6 +48,38 @@ type window struct {
 	start, end cluster.Instant
 	accounts   []string
 	users      []string
+}
+
+// manyShapes is how many shapes a site is kept with at most.
+const manyShapes = 4096
+
+// Resurvey gives the site that Survey would, and the old one itself where nothing has changed
+// that it was made of. Then its shapes keep their numbers, and what was found out about them holds.
+// With claims, time limits tell shapes apart.
+func Resurvey(old *Site, pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant, claims bool) *Site {
+	foreign := slices.ContainsFunc(reservations, func(r cluster.Reservation) bool { return !r.Ours })
+	if old != nil && !foreign && old.limits == claims && len(old.specs) < manyShapes &&
+		slices.Equal(old.pools, pools) && slices.EqualFunc(old.surveyed, nodes, sameNode) {
+		old.now = now
+		return old
+	}
+	t := Survey(slices.Clone(pools), nodes, reservations, now)
+	if claims {
+		t.MindLimits()
+	}
+	if !foreign {
+		t.surveyed = slices.Clone(nodes) // in copies: who lent them may change them
+		for i := range t.surveyed {
+			n := &t.surveyed[i]
+			n.GPUs, n.Partitions, n.Features = slices.Clone(n.GPUs), slices.Clone(n.Partitions), slices.Clone(n.Features)
+		}
+	}
+	return t
+}
+
+func sameNode(a, b cluster.Node) bool {
+	return a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy &&
+		slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
 }
 
 // Survey makes the site. pools are the GPU models in the order of the indices by
