@@ -32,25 +32,10 @@ func (h *hall) divide() {
 // ledger's counts of all and of bad ones.
 func (h *hall) capacity() []int {
 	capacity := make([]int, len(h.pools))
-	var bad map[string]bool // nil = none
-	for p := range h.ledger.Pools {
-		h.ledger.Pools[p].GPUs, h.ledger.Pools[p].BadGPUs = 0, 0
-	}
-	for i := range h.s.Nodes {
-		n := &h.s.Nodes[i]
-		for _, g := range n.GPUs {
-			p := h.pool(g.Model)
-			h.ledger.Pools[p].GPUs += g.Count
-			if n.Bad != "" {
-				h.ledger.Pools[p].BadGPUs += g.Count
-				if bad == nil {
-					bad = map[string]bool{}
-				}
-				bad[n.Name] = true
-				continue
-			}
-			capacity[p] += g.Count
-		}
+	for p := range h.pools {
+		row := &h.ledger.Pools[p]
+		row.GPUs, row.BadGPUs = h.site.Count(p)
+		capacity[p] = row.GPUs - row.BadGPUs
 	}
 	for i := range h.s.Cases {
 		st := &h.standing[i]
@@ -58,7 +43,7 @@ func (h *hall) capacity() []int {
 			continue
 		}
 		for _, hold := range h.s.Cases[i].Job.Holds {
-			if p := h.pool(hold.Model); p >= 0 && !bad[hold.Node] {
+			if p := h.pool(hold.Model); p >= 0 && !h.site.Bad(hold.Node) {
 				capacity[p] -= hold.GPUs
 			}
 		}
@@ -86,13 +71,9 @@ func (h *hall) largest() []int {
 
 // claimants works out which jobs are active and what each is due from now on.
 func (h *hall) claimants() {
-	site := place.Resurvey(h.site, h.pools, h.s.Nodes, h.s.Reservations, h.now, len(h.s.Claims) > 0)
-	if site != h.site || h.possible == nil {
-		h.site, h.possible = site, newProber(site, h.pools, h.now, place.View{})
-	}
 	possible, open := h.possible, h.possible
 	if len(h.s.Reservations) > 0 {
-		open = newProber(site, h.pools, h.now, place.View{Reserved: true})
+		open = newProber(h.site, h.pools, h.now, place.View{Reserved: true})
 	}
 	byTenant := h.roomByTenant()
 	for _, running := range []bool{true, false} {

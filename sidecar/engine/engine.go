@@ -107,6 +107,9 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	h.ledger, h.records = h.page.books.Ledger, h.page.books.Records
 	h.leases, h.ended = lease.Reconcile(s, h.records, &h.leasing)
 	h.register(h.page.books.Rows)
+	if site := place.Resurvey(h.site, h.pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != h.site {
+		h.site, h.possible = site, newProber(site, h.pools, s.Now, place.View{})
+	}
 	// 2 divide
 	h.divide()
 	h.claimants()

@@ -97,7 +97,7 @@ func (t *tree) weight(account string) int64 {
 // not listed then gets 0.
 func (t *tree) tenants(jobs []cluster.Job, weights map[string]int64) []cluster.Tenant {
 	out := slices.Clone(t.standing)
-	for i := range jobs {
+	for i := 0; i < len(jobs) && len(t.above) > 0; i++ {
 		if name := t.tenant(jobs[i].Account); name != "" && t.above[name] && !slices.ContainsFunc(out[len(t.standing):], func(x cluster.Tenant) bool { return x.Name == name }) {
 			out = append(out, cluster.Tenant{Name: name, Weight: t.weight(name)})
 		}

@@ -29,19 +29,19 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Room) (byCas
 			ended = append(ended, end(s.Leases[k], s.Now, "lost")) // its job is forgotten
 			k++
 		}
-		var l cluster.Lease
 		if k < len(s.Leases) && s.Leases[k].Job == c.Record.Key {
-			l = see(s.Leases[k], c, &records[i], s)
+			leases, of = append(leases, s.Leases[k]), append(of, i)
 			k++
-			if l.State == cluster.Over {
-				ended = append(ended, l)
+			l := &leases[len(leases)-1]
+			if see(l, c, &records[i], s); l.Job != 0 && l.State != cluster.Over {
+				continue
 			}
+			if l.State == cluster.Over {
+				ended = append(ended, *l)
+			}
+			leases, of = leases[:len(leases)-1], of[:len(of)-1]
 		}
-		ok := l.Job != 0 && l.State != cluster.Over
-		if !ok {
-			l, ok = adopt(c, &records[i], s)
-		}
-		if ok {
+		if l, ok := adopt(c, &records[i], s); ok {
 			leases, of = append(leases, l), append(of, i)
 		}
 	}
@@ -58,33 +58,33 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Room) (byCas
 }
 
 // see moves one lease on to what its job is doing now.
-func see(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Lease {
+func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) {
 	j := &c.Job
 	switch {
 	case c.Gone:
-		return end(l, s.Now, "lost")
+		*l = end(*l, s.Now, "lost")
 	case c.Touch == cluster.Leave:
-		return end(l, s.Now, "let go")
+		*l = end(*l, s.Now, "let go")
 	case j.State == cluster.Done:
-		return end(l, max(min(j.End, s.Now), l.Start), "finished")
+		*l = end(*l, max(min(j.End, s.Now), l.Start), "finished")
 	case l.State == cluster.Granted && j.Restarts > c.Record.Restarts && j.State != cluster.Running && j.State != cluster.Suspended:
-		return end(l, s.Now, "requeued by others") // it had started
+		*l = end(*l, s.Now, "requeued by others") // it had started
 	case l.State == cluster.Granted:
-		return seeGranted(l, c, r, s)
+		*l = seeGranted(*l, c, r, s)
 	case j.State == cluster.Running || j.State == cluster.Suspended:
 		if j.Start > l.Start && l.Start > 0 && j.Start > l.Granted && l.State == cluster.Ending {
-			return end(l, s.Now, "reclaimed") // requeued and already running again
+			*l = end(*l, s.Now, "reclaimed") // requeued and already running again
+			return
 		}
 		l.Nodes = j.Holds
 		l.GPUs = j.GPUsHeld()
-		return l
 	case j.State == cluster.Completing:
-		return l
 	case l.State == cluster.Ending:
-		r.Lost += lost(&l, s.Now)
-		return end(l, s.Now, "reclaimed")
+		r.Lost += lost(l, s.Now)
+		*l = end(*l, s.Now, "reclaimed")
+	default:
+		*l = end(*l, s.Now, "requeued by others")
 	}
-	return end(l, s.Now, "requeued by others")
 }
 
 // lost gives the GPU time after the notice of a lease that was reclaimed: at

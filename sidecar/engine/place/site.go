@@ -17,6 +17,8 @@ type Site struct {
 	byName   map[string]int
 	byPool   [][]int // slots of each pool, by node
 	most     []int   // most GPUs of a node, by pool
+	gpus     []int   // by pool
+	bad      []int   // of these on bad nodes
 	shapes   map[shapeKey]int
 	recent   [64]int // the last shape with so many GPUs (modulo), + 1
 	specs    []spec
@@ -59,7 +61,7 @@ const manyShapes = 4096
 func Resurvey(old *Site, pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant, claims bool) *Site {
 	foreign := slices.ContainsFunc(reservations, func(r cluster.Reservation) bool { return !r.Ours })
 	if old != nil && !foreign && old.limits == claims && len(old.specs) < manyShapes &&
-		slices.Equal(old.pools, pools) && slices.EqualFunc(old.surveyed, nodes, sameNode) {
+		slices.Equal(old.pools, pools) && sameNodes(old.surveyed, nodes) {
 		old.now = now
 		return old
 	}
@@ -77,9 +79,14 @@ func Resurvey(old *Site, pools []string, nodes []cluster.Node, reservations []cl
 	return t
 }
 
-func sameNode(a, b cluster.Node) bool {
-	return a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy &&
-		slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
+func sameNodes(old, now []cluster.Node) bool {
+	same := len(old) == len(now)
+	for i := 0; i < len(old) && same; i++ {
+		a, b := &old[i], &now[i]
+		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy &&
+			slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
+	}
+	return same
 }
 
 // Survey makes the site. pools are the GPU models in the order of the indices by
@@ -92,6 +99,8 @@ func Survey(pools []string, nodes []cluster.Node, reservations []cluster.Reserva
 		byName:   make(map[string]int, len(nodes)),
 		byPool:   make([][]int, len(pools)),
 		most:     make([]int, len(pools)),
+		gpus:     make([]int, len(pools)),
+		bad:      make([]int, len(pools)),
 		shapes:   map[shapeKey]int{},
 		parts:    map[string]uint64{},
 		nodes:    make([]node, len(nodes)),
@@ -124,6 +133,10 @@ func (t *Site) add(i int, n *cluster.Node) {
 		t.slots = append(t.slots, slot{node: i, pool: p, at: len(t.byPool[p]), total: g.Count, idle: g.Count})
 		t.byPool[p] = append(t.byPool[p], len(t.slots)-1)
 		t.most[p] = max(t.most[p], g.Count)
+		t.gpus[p] += g.Count
+		if d.bad {
+			t.bad[p] += g.Count
+		}
 	}
 	d.last = len(t.slots)
 }
@@ -154,10 +167,19 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	}
 }
 
+// Count gives the GPUs of a pool, and how many of them are on bad nodes.
+func (t *Site) Count(p int) (gpus, bad int) { return t.gpus[p], t.bad[p] }
+
 // Good tells whether a node is there and not bad.
 func (t *Site) Good(name string) bool {
 	i, ok := t.byName[name]
 	return ok && !t.machines[i].bad
+}
+
+// Bad tells whether a node is there and bad.
+func (t *Site) Bad(name string) bool {
+	i, ok := t.byName[name]
+	return ok && t.machines[i].bad
 }
 
 // MindLimits says that claims will be made: shapes with different time limits then
