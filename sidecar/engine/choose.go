@@ -30,10 +30,15 @@ func (h *hall) choose(touch cluster.Touch) {
 	if touch == cluster.Act {
 		h.giveNotice()
 	}
+	candidates := h.candidates(touch)
+	if len(candidates) == 0 && (touch != cluster.Act || len(h.s.Claims) == 0) {
+		h.dismiss(touch) // there is nothing to choose among
+		return
+	}
 	h.board = h.fresh(h.board)
 	board := h.board
 	in := lease.Input{Now: h.now, Settings: h.set}
-	in.Candidates, in.Tenants = h.line(h.candidates(touch))
+	in.Candidates, in.Tenants = h.line(candidates)
 	h.occupy(board, &in, touch)
 	if touch == cluster.Act {
 		in.Claims = h.liveClaims(&in)
@@ -295,7 +300,9 @@ func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
 	if len(h.s.Claims) == 0 {
 		return nil
 	}
-	at := make([]int, len(h.standing)) // by case: 1 + the candidate
+	h.ranks = slices.Grow(h.ranks[:0], len(h.standing))[:len(h.standing)]
+	at := h.ranks // by case: 1 + the candidate
+	clear(at)
 	for i := range in.Candidates {
 		at[in.Candidates[i].Case] = 1 + i
 	}

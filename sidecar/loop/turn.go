@@ -143,14 +143,18 @@ func (l *Loop) open(ctx context.Context) error {
 // act carries out what is not withheld; there is one outcome for every action.
 func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
 	outcomes := make([]cluster.Outcome, len(actions))
-	var todo []cluster.Action
-	var at []int
+	withheld := 0
 	for i := range actions {
 		if actions[i].Withheld {
 			outcomes[i] = cluster.Outcome{Skipped: true, Error: "withheld: not acting on this partition"}
-			continue
+			withheld++
 		}
-		todo, at = append(todo, actions[i]), append(at, i)
+	}
+	todo, at := make([]cluster.Action, 0, len(actions)-withheld), make([]int, 0, len(actions)-withheld)
+	for i := range actions {
+		if !actions[i].Withheld {
+			todo, at = append(todo, actions[i]), append(at, i)
+		}
 	}
 	if len(todo) == 0 {
 		return outcomes

@@ -160,8 +160,8 @@ func (b *Board) Idle(p int) int { return b.free[p] }
 func (b *Board) Hold(holds []cluster.Holding) {
 	for i := range holds {
 		h := &holds[i]
-		n, ok := b.byName[h.Node]
-		if !ok {
+		n := b.nodeAt(h.Node)
+		if n < 0 {
 			continue
 		}
 		b.nodes[n].free = b.nodes[n].free.less(part{h.CPUs, h.MemoryMB})
@@ -187,8 +187,8 @@ func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluste
 	f.who, f.owner, f.rank, f.end, f.holds = who, owner, rank, end, f.holds[:0]
 	for i := range holds {
 		h := &holds[i]
-		n, ok := b.byName[h.Node]
-		if !ok {
+		n := b.nodeAt(h.Node)
+		if n < 0 {
 			continue
 		}
 		size := part{h.CPUs, h.MemoryMB}
@@ -276,7 +276,7 @@ func (b *Board) displace(who int) {
 // Claim says that new leases on these nodes must end by at, or their jobs' limits.
 func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 	for i := range nodes {
-		if n, ok := b.byName[nodes[i].Node]; ok {
+		if n := b.nodeAt(nodes[i].Node); n >= 0 {
 			b.nodes[n].claimed = at
 		}
 	}

@@ -462,7 +462,7 @@ func (b *Board) Take(p Placement) {
 	}
 	for i := range p.Nodes {
 		h := &p.Nodes[i]
-		n := b.byName[h.Node]
+		n := b.nodeAt(h.Node)
 		d, l := &b.nodes[n], &b.slots[b.slotOf(n, h.Model)]
 		if p.At >= d.freeAt { // what is free now stays free
 			l.later = max(l.later-h.GPUs, 0)

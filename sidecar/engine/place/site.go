@@ -1,6 +1,7 @@
 package place
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ type Site struct {
 	pools    []string
 	machines []machine
 	byName   map[string]int
+	asked    []int   // nodes asked for lately, + 1, by spot
 	byPool   [][]int // slots of each pool, by node
 	most     []int   // most GPUs of a node, by pool
 	gpus     []int   // by pool
@@ -97,6 +99,7 @@ func Survey(pools []string, nodes []cluster.Node, reservations []cluster.Reserva
 		pools:    pools,
 		machines: make([]machine, len(nodes)),
 		byName:   make(map[string]int, len(nodes)),
+		asked:    make([]int, 1<<bits.Len(uint(2*len(nodes)+64))),
 		byPool:   make([][]int, len(pools)),
 		most:     make([]int, len(pools)),
 		gpus:     make([]int, len(pools)),
@@ -160,11 +163,30 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	}
 	w := window{start: r.Start, end: r.End, accounts: r.Accounts, users: r.Users}
 	for _, name := range r.Nodes {
-		if i, ok := t.byName[name]; ok {
+		if i := t.nodeAt(name); i >= 0 {
 			t.machines[i].windows = append(t.machines[i].windows, w)
 			t.limits, t.reserved = true, true
 		}
 	}
+}
+
+// nodeAt gives the number of a node, or -1. Most are asked for again and again, and have names that end in
+// different digits: to look at the spot of such a name is much faster than to look it up.
+func (t *Site) nodeAt(name string) int {
+	spot := 0
+	for i := max(len(name)-5, 0); i < len(name); i++ {
+		spot = 10*spot + int(name[i])
+	}
+	asked := &t.asked[spot&(len(t.asked)-1)]
+	if *asked > 0 && t.machines[*asked-1].name == name {
+		return *asked - 1
+	}
+	i, ok := t.byName[name]
+	if !ok {
+		return -1
+	}
+	*asked = i + 1
+	return i
 }
 
 // Count gives the GPUs of a pool, and how many of them are on bad nodes.
@@ -172,14 +194,14 @@ func (t *Site) Count(p int) (gpus, bad int) { return t.gpus[p], t.bad[p] }
 
 // Good tells whether a node is there and not bad.
 func (t *Site) Good(name string) bool {
-	i, ok := t.byName[name]
-	return ok && !t.machines[i].bad
+	i := t.nodeAt(name)
+	return i >= 0 && !t.machines[i].bad
 }
 
 // Bad tells whether a node is there and bad.
 func (t *Site) Bad(name string) bool {
-	i, ok := t.byName[name]
-	return ok && t.machines[i].bad
+	i := t.nodeAt(name)
+	return i >= 0 && t.machines[i].bad
 }
 
 // MindLimits says that claims will be made: shapes with different time limits then
