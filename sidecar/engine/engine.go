@@ -203,10 +203,15 @@ func (h *hall) register(rows []int) {
 			st.tenant = rows[i] / n
 		}
 		st.touch, st.rho = c.Touch, cluster.RhoOf(r.Alloc, r.Due)
-		st.gpus, st.held = c.Job.Request.GPUs, c.Job.GPUsHeld()
+		st.gpus = c.Job.Request.GPUs
 		st.there = !c.Gone && c.Job.State != cluster.Done
 		st.waits = st.there && c.Job.State == cluster.Waiting
 		st.runs = st.there && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
+		if l := h.leases[i]; l != nil && st.runs {
+			st.held = l.GPUs // counted already
+		} else {
+			st.held = c.Job.GPUsHeld()
+		}
 		if len(h.s.Overrides) > 0 {
 			st.order = h.order(r)
 		}
