@@ -150,7 +150,12 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 			withheld++
 		}
 	}
-	todo, at := make([]cluster.Action, 0, len(actions)-withheld), make([]int, 0, len(actions)-withheld)
+	if withheld == 0 && len(actions) > 0 {
+		copy(outcomes, l.Cluster.Apply(ctx, actions))
+		return outcomes
+	}
+	var todo []cluster.Action
+	var at []int
 	for i := range actions {
 		if !actions[i].Withheld {
 			todo, at = append(todo, actions[i]), append(at, i)

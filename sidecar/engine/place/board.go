@@ -24,6 +24,7 @@ type Board struct {
 	lists    []*soft   // room for the lists of all slots
 	room     []*soft   // of lists: for the next slots
 	failed   map[attempt]bool
+	seen     []choice // room for those of one attempt
 }
 
 // node is what the slots of one machine share.
@@ -117,7 +118,7 @@ func (t *Site) Board(v View) *Board { return t.Clear(&Board{failed: map[attempt]
 func (t *Site) Clear(b *Board, v View) *Board {
 	if b.Site != t {
 		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), free: make([]int, len(t.pools)),
-			softs: b.softs, made: b.made, failed: b.failed}
+			softs: b.softs, made: b.made, failed: b.failed, seen: b.seen}
 		for p := range t.pools {
 			b.avail[p] = newBitsets(t.most[p]+1, len(t.byPool[p]))
 			b.idle[p] = newBitsets(t.most[p]+1, len(t.byPool[p]))

@@ -120,7 +120,8 @@ func (b *Board) onIdle(sp *spec, a Ask, sl split, now bool) []choice {
 	if sl.per == 0 {
 		return b.onEmptiest(sp, a, sl, now)
 	}
-	var found []choice
+	found := b.seen[:0]
+	defer func() { b.seen = found }()
 	sets := b.idle[a.Pool]
 	for k := max(sl.per, 1); k < len(sets); k++ {
 		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
