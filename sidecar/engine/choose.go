@@ -37,13 +37,18 @@ func (h *hall) choose(touch cluster.Touch) {
 	}
 	h.board = h.fresh(h.board)
 	board := h.board
-	in := lease.Input{Now: h.now, Settings: h.set}
+	passed := &h.passed[0]
+	if touch == cluster.Watch {
+		passed = &h.passed[1]
+	}
+	in := lease.Input{Now: h.now, Settings: h.set, Room: *passed}
 	in.Candidates, in.Tenants = h.line(candidates)
 	h.occupy(board, &in, touch)
 	if touch == cluster.Act {
 		in.Claims = h.liveClaims(&in)
 	}
 	choice := lease.Choose(in, table{board}, len(h.pools))
+	*passed = choice.Passed
 	h.renew(&in, &choice)
 	h.grant(&in, &choice)
 	h.dismiss(touch)

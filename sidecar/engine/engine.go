@@ -56,6 +56,7 @@ type room struct {
 	unsorted []lease.Candidate
 	sorted   []lease.Candidate
 	claiming []ltgf.Claimant
+	passed   [2][]lease.Passed // of those that we act on, and of those that we watch
 }
 
 // page is room for the lists of a plan.
