@@ -410,7 +410,7 @@ const claimsARound = 32
 // least.
 func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	due = due[:min(len(due), claimsARound)]
-	if len(due) == 0 {
+	if !slices.ContainsFunc(due, func(d lease.Due) bool { return !h.claimed(in.Candidates[d.Candidate].Key) }) {
 		return
 	}
 	h.kept = h.fresh(h.kept)
