@@ -23,7 +23,12 @@ type Books struct {
 // what it does to the books. So the same books are kept whoever chooses, and what is chosen
 // is carried out in the same way.
 func DecideBy(s cluster.Snapshot, choose func(*Books)) cluster.Plan {
-	h := open(&s)
+	return new(Decider).DecideBy(s, choose)
+}
+
+// DecideBy decides as the function of that name does.
+func (d *Decider) DecideBy(s cluster.Snapshot, choose func(*Books)) cluster.Plan {
+	h := d.open(&s)
 	choose(&Books{Ledger: &h.ledger, Records: h.records, Leases: h.leases, Pools: h.pools, Tenants: h.tenants, Site: h.site, h: h})
 	return h.say()
 }

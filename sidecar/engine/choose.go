@@ -30,14 +30,25 @@ func (h *hall) choose(touch cluster.Touch) {
 	if touch == cluster.Act {
 		h.giveNotice()
 	}
-	board := h.site.Board(place.View{Busy: true, Reserved: true})
-	in := lease.Input{Now: h.now, Settings: h.set}
-	in.Candidates, in.Tenants = h.line(h.candidates(touch))
+	candidates := h.candidates(touch)
+	if len(candidates) == 0 && (touch != cluster.Act || len(h.s.Claims) == 0) {
+		h.dismiss(touch) // there is nothing to choose among
+		return
+	}
+	h.board = h.fresh(h.board)
+	board := h.board
+	passed := &h.passed[0]
+	if touch == cluster.Watch {
+		passed = &h.passed[1]
+	}
+	in := lease.Input{Now: h.now, Settings: h.set, Room: *passed}
+	in.Candidates, in.Tenants = h.line(candidates)
 	h.occupy(board, &in, touch)
 	if touch == cluster.Act {
 		in.Claims = h.liveClaims(&in)
 	}
 	choice := lease.Choose(in, table{board}, len(h.pools))
+	*passed = choice.Passed
 	h.renew(&in, &choice)
 	h.grant(&in, &choice)
 	h.dismiss(touch)
@@ -46,6 +57,15 @@ func (h *hall) choose(touch cluster.Touch) {
 		h.claimFor(&in, choice.Due)
 	}
 	h.explain(&in, &choice)
+}
+
+// fresh gives a board with nothing on it, in the room of an old one.
+func (h *hall) fresh(old *place.Board) *place.Board {
+	v := place.View{Busy: true, Reserved: true}
+	if old == nil {
+		return h.site.Board(v)
+	}
+	return h.site.Clear(old, v)
 }
 
 func (h *hall) any(touch cluster.Touch) bool {
@@ -115,7 +135,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			n++
 		}
 	}
-	out := make([]lease.Candidate, 0, n)
+	out := slices.Grow(h.unsorted[:0], n)
 	for i := range h.standing {
 		st, l := &h.standing[i], h.leases[i]
 		runs := h.ending(i) && !st.ordered(cluster.Freeze)
@@ -134,6 +154,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 		}
 		out = append(out, k)
 	}
+	h.unsorted = out
 	return out
 }
 
@@ -160,7 +181,7 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 // its candidates in their order. It puts the candidates in that order, too: they are
 // gone through tenant by tenant.
 func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
-	sorted := make([]lease.Candidate, 0, len(cs))
+	sorted := slices.Grow(h.sorted[:0], len(cs))
 	tenants := make([]lease.Tenant, len(h.tenants))
 	debit := make([]cluster.GPUTime, len(h.ledger.Tenants)) // leases in force, to their ends
 	holds := make([]int, len(h.ledger.Tenants))
@@ -186,6 +207,7 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 		}
 		tenants[t].Jobs = jobs[t]
 	}
+	h.sorted = sorted
 	return sorted, tenants
 }
 
@@ -250,7 +272,8 @@ func (h *hall) boosted(tenant string) bool {
 // the rest as fixed.
 func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) {
 	line := lease.LastFirst(in)
-	rank := make([]int, len(h.standing))
+	h.ranks = slices.Grow(h.ranks[:0], len(h.standing))[:len(h.standing)]
+	rank := h.ranks
 	for i := range rank {
 		rank[i] = len(line) // of those that are not in the line: frozen ones go first
 	}
@@ -282,7 +305,9 @@ func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
 	if len(h.s.Claims) == 0 {
 		return nil
 	}
-	at := make([]int, len(h.standing)) // by case: 1 + the candidate
+	h.ranks = slices.Grow(h.ranks[:0], len(h.standing))[:len(h.standing)]
+	at := h.ranks // by case: 1 + the candidate
+	clear(at)
 	for i := range in.Candidates {
 		at[in.Candidates[i].Case] = 1 + i
 	}
@@ -385,12 +410,13 @@ const claimsARound = 32
 // least.
 func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	due = due[:min(len(due), claimsARound)]
-	if len(due) == 0 {
+	if !slices.ContainsFunc(due, func(d lease.Due) bool { return !h.claimed(in.Candidates[d.Candidate].Key) }) {
 		return
 	}
-	board := h.site.Board(place.View{Busy: true, Reserved: true})
+	h.kept = h.fresh(h.kept)
+	board := h.kept
 	board.Await(len(h.standing))
-	ranks := h.ranks(in)
+	ranks := h.rank(in)
 	for i, l := range h.leases {
 		st := &h.standing[i]
 		switch {
@@ -419,9 +445,9 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	}
 }
 
-// ranks gives, by case, how far ahead the tenants of the leases that can end are: who
+// rank gives, by case, how far ahead the tenants of the leases that can end are: who
 // is furthest ahead is to go first.
-func (h *hall) ranks(in *lease.Input) []int {
+func (h *hall) rank(in *lease.Input) []int {
 	held := make([][]lease.Held, len(h.tenants))
 	for i, l := range h.leases {
 		if l != nil && !h.fixed(i) {
@@ -429,7 +455,8 @@ func (h *hall) ranks(in *lease.Input) []int {
 			held[t] = append(held[t], lease.Held{Case: i, Pool: h.poolOf(l)[0], GPUs: l.GPUs, Rho: h.steadied(&h.records[i], l)})
 		}
 	}
-	ranks := make([]int, len(h.leases))
+	ranks := slices.Grow(h.ranks[:0], len(h.leases))[:len(h.leases)]
+	clear(ranks)
 	for t := range held {
 		lease.Rank(ranks, held[t], &in.Tenants[t], h.set.Term)
 	}

@@ -32,22 +32,10 @@ func (h *hall) divide() {
 // ledger's counts of all and of bad ones.
 func (h *hall) capacity() []int {
 	capacity := make([]int, len(h.pools))
-	bad := map[string]bool{}
-	for p := range h.ledger.Pools {
-		h.ledger.Pools[p].GPUs, h.ledger.Pools[p].BadGPUs = 0, 0
-	}
-	for i := range h.s.Nodes {
-		n := &h.s.Nodes[i]
-		for _, g := range n.GPUs {
-			p := h.pool(g.Model)
-			h.ledger.Pools[p].GPUs += g.Count
-			if n.Bad != "" {
-				h.ledger.Pools[p].BadGPUs += g.Count
-				bad[n.Name] = true
-				continue
-			}
-			capacity[p] += g.Count
-		}
+	for p := range h.pools {
+		row := &h.ledger.Pools[p]
+		row.GPUs, row.BadGPUs = h.site.Count(p)
+		capacity[p] = row.GPUs - row.BadGPUs
 	}
 	for i := range h.s.Cases {
 		st := &h.standing[i]
@@ -55,7 +43,7 @@ func (h *hall) capacity() []int {
 			continue
 		}
 		for _, hold := range h.s.Cases[i].Job.Holds {
-			if p := h.pool(hold.Model); p >= 0 && !bad[hold.Node] {
+			if p := h.pool(hold.Model); p >= 0 && !h.site.Bad(hold.Node) {
 				capacity[p] -= hold.GPUs
 			}
 		}
@@ -83,14 +71,9 @@ func (h *hall) largest() []int {
 
 // claimants works out which jobs are active and what each is due from now on.
 func (h *hall) claimants() {
-	h.site = place.Survey(h.pools, h.s.Nodes, h.s.Reservations, h.now)
-	if len(h.s.Claims) > 0 {
-		h.site.MindLimits()
-	}
-	possible := h.newProber(place.View{})
-	open := possible
+	possible, open := h.possible, h.possible
 	if len(h.s.Reservations) > 0 {
-		open = h.newProber(place.View{Reserved: true})
+		open = newProber(h.site, h.pools, h.now, place.View{Reserved: true})
 	}
 	byTenant := h.roomByTenant()
 	for _, running := range []bool{true, false} {
@@ -127,7 +110,8 @@ func (h *hall) roomByTenant() [][]ltgf.Claimant {
 			all++
 		}
 	}
-	room, lists := make([]ltgf.Claimant, all), make([][]ltgf.Claimant, len(h.tenants))
+	h.claiming = slices.Grow(h.claiming[:0], all)[:all]
+	room, lists := h.claiming, make([][]ltgf.Claimant, len(h.tenants))
 	for t, n := range count {
 		lists[t], room = room[:0:n], room[n:]
 	}
@@ -271,13 +255,14 @@ func (h *hall) limit(i int) cluster.Span {
 // prober tells which pools could ever serve a job: on the healthy cluster, empty,
 // with or without its reservations.
 type prober struct {
-	h     *hall
+	gpus  []string        // models, by pool
+	now   cluster.Instant // matters to reservations only
 	board *place.Board
 	known [][]int // by shape; nil = not asked yet
 }
 
-func (h *hall) newProber(v place.View) *prober {
-	return &prober{h: h, board: h.site.Board(v)}
+func newProber(site *place.Site, pools []string, now cluster.Instant, v place.View) *prober {
+	return &prober{gpus: slices.Clone(pools), now: now, board: site.Board(v)}
 }
 
 // pools gives the pools that could serve a shape, in order. model is the GPU model
@@ -288,11 +273,11 @@ func (p *prober) pools(shape int, model string) []int {
 	}
 	if p.known[shape] == nil {
 		p.known[shape] = []int{}
-		for k, pool := range p.h.pools {
+		for k, pool := range p.gpus {
 			if model != "" && model != pool {
 				continue
 			}
-			if _, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.h.now, Most: -1}); ok {
+			if _, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.now, Most: -1}); ok {
 				p.known[shape] = append(p.known[shape], k)
 			}
 		}

@@ -25,8 +25,71 @@ import (
 
 // Decide makes the plan for one round. It never fails: bad input is refused when
 // the snapshot is built.
-func Decide(s cluster.Snapshot) cluster.Plan {
-	h := open(&s)
+func Decide(s cluster.Snapshot) cluster.Plan { return new(Decider).Decide(s) }
+
+// Decider decides round after round as Decide does, and makes the same plans: what it keeps
+// between them is room, and what it found out about nodes that have not changed since. It is not
+// safe for use by several goroutines.
+type Decider struct {
+	// Brief tells that a plan's lists are good until the second decision after it only, and
+	// that a snapshot's are those of the plan before it, or nobody's who changes them. Their
+	// room is then used again.
+	Brief bool
+
+	room  room
+	pages [2]*page
+}
+
+// room is what a round is worked out in.
+type room struct {
+	weights  map[string]int64
+	leasing  lease.Room
+	pools    []string
+	single   [][]int  // by pool: a list of just that one
+	tenants  []string // of the ledger, in order
+	site     *place.Site
+	possible *prober // on the site; nil = none yet
+	board    *place.Board
+	kept     *place.Board // on which claims are made
+	standing []caseState
+	ranks    []int
+	unsorted []lease.Candidate
+	sorted   []lease.Candidate
+	claiming []ltgf.Claimant
+	passed   [2][]lease.Passed // of those that we act on, and of those that we watch
+}
+
+// page is room for the lists of a plan.
+type page struct {
+	books    ltgf.Page
+	leases   []cluster.Lease
+	verdicts []cluster.Verdict
+	standing []cluster.Standing
+}
+
+func newPage() *page {
+	// What is empty is written as an empty list.
+	return &page{books: ltgf.Page{Records: []cluster.Record{}}, leases: []cluster.Lease{}, verdicts: []cluster.Verdict{}, standing: []cluster.Standing{}}
+}
+
+// page gives the page on which the snapshot does not stand.
+func (d *Decider) page(s *cluster.Snapshot) *page {
+	if !d.Brief {
+		return newPage()
+	}
+	if d.pages[0] == nil {
+		d.pages = [2]*page{newPage(), newPage()}
+	}
+	p := d.pages[0]
+	if on := p.books.Ledger.Pools; len(on) > 0 && len(s.Ledger.Pools) > 0 && &on[0] == &s.Ledger.Pools[0] {
+		p = d.pages[1]
+	}
+	return p
+}
+
+// Decide makes the plan for one round.
+func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan {
+	h := d.open(&s)
 	// 3 choose and place: first the jobs that we act on, then, as if those were
 	// fixed, the jobs that we only watch
 	h.choose(cluster.Act)
@@ -37,12 +100,17 @@ func Decide(s cluster.Snapshot) cluster.Plan {
 }
 
 // open takes the steps before anything is chosen.
-func open(s *cluster.Snapshot) *hall {
-	h := enter(s)
+func (d *Decider) open(s *cluster.Snapshot) *hall {
+	h := &hall{s: s, now: s.Now, set: &s.Settings, room: &d.room, page: d.page(s)}
+	h.enter()
 	// 1 account
-	h.ledger, h.records = ltgf.Charge(s)
-	h.leases, h.ended = lease.Reconcile(s, h.records)
-	h.register()
+	h.page.books = ltgf.Charge(s, h.page.books)
+	h.ledger, h.records = h.page.books.Ledger, h.page.books.Records
+	h.leases, h.ended = lease.Reconcile(s, h.records, &h.leasing)
+	h.register(h.page.books.Rows)
+	if site := place.Resurvey(h.site, h.pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != h.site {
+		h.site, h.possible = site, newProber(site, h.pools, s.Now, place.View{})
+	}
 	// 2 divide
 	h.divide()
 	h.claimants()
@@ -51,6 +119,8 @@ func open(s *cluster.Snapshot) *hall {
 
 // hall carries the values from room to room.
 type hall struct {
+	*room
+	page    *page
 	s       *cluster.Snapshot
 	now     cluster.Instant
 	set     *cluster.Settings
@@ -59,14 +129,7 @@ type hall struct {
 	leases  []*cluster.Lease // in force, by case; nil = none
 	ended   []cluster.Lease
 	claims  []cluster.Claim
-
-	pools    []string
-	single   [][]int  // by pool: a list of just that one
-	tenants  []string // of the ledger, in order
-	weights  map[string]int64
-	site     *place.Site
-	standing []caseState
-	actions  []cluster.Action
+	actions []cluster.Action
 	// Room to put a hand-over together in.
 	grants, reclaims []cluster.Action
 
@@ -107,39 +170,49 @@ func (st *caseState) ours(touch cluster.Touch) bool {
 	return st.touch == touch || touch == cluster.Act && st.touch == cluster.Keep
 }
 
-func enter(s *cluster.Snapshot) *hall {
-	h := &hall{s: s, now: s.Now, set: &s.Settings, weights: make(map[string]int64, len(s.Tenants))}
-	for _, t := range s.Tenants {
+func (h *hall) enter() {
+	if h.weights == nil {
+		h.weights = make(map[string]int64, len(h.s.Tenants))
+	}
+	clear(h.weights)
+	for _, t := range h.s.Tenants {
 		h.weights[t.Name] = t.Weight
 	}
-	return h
 }
 
-// register gives pools, tenants and cases their numbers.
-func (h *hall) register() {
+// register gives pools, tenants and cases their numbers. rows is the first row of each
+// case's tenant in the ledger.
+func (h *hall) register(rows []int) {
+	h.pools = h.pools[:0]
 	for p := range h.ledger.Pools {
 		h.pools = append(h.pools, h.ledger.Pools[p].Pool)
-		h.single = append(h.single, []int{p})
+		if p == len(h.single) {
+			h.single = append(h.single, []int{p})
+		}
 	}
 	n := len(h.pools)
-	tenantAt := map[string]int{}
+	h.tenants = h.tenants[:0]
 	for i := 0; n > 0 && i < len(h.ledger.Tenants); i += n {
-		name := h.ledger.Tenants[i].Tenant
-		tenantAt[name] = len(h.tenants)
-		h.tenants = append(h.tenants, name)
+		h.tenants = append(h.tenants, h.ledger.Tenants[i].Tenant)
 	}
-	h.standing = make([]caseState, len(h.s.Cases))
+	h.standing = slices.Grow(h.standing[:0], len(h.s.Cases))[:len(h.s.Cases)]
+	clear(h.standing)
 	for i := range h.standing {
 		c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
-		st.tenant = -1
-		if t, ok := tenantAt[r.Tenant]; ok {
-			st.tenant = t
+		st.tenant = rows[i]
+		if rows[i] >= 0 {
+			st.tenant = rows[i] / n
 		}
 		st.touch, st.rho = c.Touch, cluster.RhoOf(r.Alloc, r.Due)
-		st.gpus, st.held = c.Job.Request.GPUs, c.Job.GPUsHeld()
+		st.gpus = c.Job.Request.GPUs
 		st.there = !c.Gone && c.Job.State != cluster.Done
 		st.waits = st.there && c.Job.State == cluster.Waiting
 		st.runs = st.there && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
+		if l := h.leases[i]; l != nil && st.runs {
+			st.held = l.GPUs // counted already
+		} else {
+			st.held = c.Job.GPUsHeld()
+		}
 		if len(h.s.Overrides) > 0 {
 			st.order = h.order(r)
 		}

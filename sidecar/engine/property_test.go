@@ -224,7 +224,7 @@ func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
 	}
 }
 
-func encode(p cluster.Plan) string {
+func encode(p any) string {
 	b, err := json.Marshal(p)
 	if err != nil {
 		panic(err)

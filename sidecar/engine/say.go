@@ -32,23 +32,20 @@ func (h *hall) say() cluster.Plan {
 // round again, or a late word of the history, is not taken for it.
 const keepDone = cluster.Hour
 
+// remembered drops from the records those that are forgotten. It is the last step.
 func (h *hall) remembered() []cluster.Record {
-	forgotten := 0
+	kept := 0
 	for i := range h.records {
 		if h.forgotten(i) {
-			forgotten++
+			continue
 		}
-	}
-	if forgotten == 0 {
-		return h.records
-	}
-	out := make([]cluster.Record, 0, len(h.records)-forgotten)
-	for i := range h.records {
-		if !h.forgotten(i) {
-			out = append(out, h.records[i])
+		if kept < i {
+			h.records[kept] = h.records[i]
 		}
+		kept++
 	}
-	return out
+	clear(h.records[kept:])
+	return h.records[:kept]
 }
 
 func (h *hall) forgotten(i int) bool {
@@ -65,7 +62,7 @@ func (h *hall) lasting() []cluster.Lease {
 			n++
 		}
 	}
-	out := make([]cluster.Lease, 0, n)
+	out := slices.Grow(h.page.leases[:0], n)
 	for i, in := range h.leases {
 		if in == nil {
 			continue
@@ -81,6 +78,7 @@ func (h *hall) lasting() []cluster.Lease {
 		}
 		out = append(out, l)
 	}
+	h.page.leases = out
 	return out
 }
 
@@ -311,19 +309,21 @@ func (h *hall) explain(in *lease.Input, choice *lease.Choice) {
 // conclude gives every live job its verdict, by key.
 func (h *hall) conclude() []cluster.Verdict {
 	next := h.nextEnds()
-	out := make([]cluster.Verdict, 0, len(h.s.Cases))
+	out := slices.Grow(h.page.verdicts[:0], len(h.s.Cases))
 	for i := range h.s.Cases {
 		r, st := &h.records[i], &h.standing[i]
 		if r.Done != 0 && r.Done != h.now {
 			continue
 		}
-		out = append(out, cluster.Verdict{Job: r.Key, Rho: st.rho, Reason: h.reason(i, next)})
+		out = append(out, cluster.Verdict{Job: r.Key, Rho: st.rho})
 		because := &out[len(out)-1].Reason
+		h.reason(because, i, next)
 		because.Rho = st.rho
 		if st.gpus > 0 {
 			because.Need = st.gpus
 		}
 	}
+	h.page.verdicts = out
 	return out
 }
 
@@ -341,67 +341,68 @@ func (h *hall) nextEnds() []cluster.Instant {
 	return next
 }
 
-func (h *hall) reason(i int, next []cluster.Instant) cluster.Reason {
+// reason says why a job runs or waits.
+func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
 	st := &h.standing[i]
 	if l := h.leases[i]; l != nil {
-		return h.reasonOfLease(i, l)
+		h.reasonOfLease(because, i, l)
+		return
 	}
 	if cl := h.claimOf(h.records[i].Key); cl != nil && st.waiting {
-		return cluster.Reason{Code: cluster.BecauseClaim, Pool: cl.Pool, Until: cl.At}
+		because.Code, because.Pool, because.Until = cluster.BecauseClaim, cl.Pool, cl.At
+		return
 	}
 	if !st.waiting {
-		reason := cluster.Reason{Code: st.why, Note: st.note, Until: st.until}
+		because.Code, because.Note, because.Until = st.why, st.note, st.until
 		if st.touch == cluster.Leave {
-			reason.Code, reason.Note = cluster.BecauseUntouched, h.s.Cases[i].TouchWhy
+			because.Code, because.Note = cluster.BecauseUntouched, h.s.Cases[i].TouchWhy
 		}
-		return reason
+		return
 	}
-	reason := cluster.Reason{Code: cluster.BecauseBehind, Rank: st.rank}
+	because.Code, because.Rank = cluster.BecauseBehind, st.rank
 	for _, p := range st.pools {
-		if reason.Until == 0 || next[p] > 0 && next[p] < reason.Until {
-			reason.Until = next[p]
+		if because.Until == 0 || next[p] > 0 && next[p] < because.Until {
+			because.Until = next[p]
 		}
 	}
 	if p := st.passed; p != nil {
-		reason.Code, reason.Pool, reason.Free = p.Code, h.pools[p.Pool], p.Free
-		reason.Behind, reason.Other, reason.OtherBehind, reason.For = p.Behind, p.Other, p.OtherBehind, p.For
+		because.Code, because.Pool, because.Free = p.Code, h.pools[p.Pool], p.Free
+		because.Behind, because.Other, because.OtherBehind, because.For = p.Behind, p.Other, p.OtherBehind, p.For
 		if p.Code == cluster.BecauseFailed {
-			reason.Note, reason.Until = h.records[i].Said, lease.MayDisplace(&h.records[i], h.set.Term)
+			because.Note, because.Until = h.records[i].Said, lease.MayDisplace(&h.records[i], h.set.Term)
 		}
 	}
-	return reason
 }
 
-func (h *hall) reasonOfLease(i int, l *cluster.Lease) cluster.Reason {
+func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	c, st := &h.s.Cases[i], &h.standing[i]
-	reason := cluster.Reason{Pool: l.Pool, Until: l.End}
+	because.Pool, because.Until = l.Pool, l.End
 	switch {
 	case st.ordered(cluster.Exempt):
-		reason.Code, reason.Note = cluster.BecauseExempt, st.order.Reason
+		because.Code, because.Note = cluster.BecauseExempt, st.order.Reason
 	case l.State == cluster.Ending:
-		reason.Code, reason.For = cluster.BecauseEnding, h.heir(l)
+		because.Code, because.For = cluster.BecauseEnding, h.heir(l)
 	case l.State == cluster.Noticed:
-		reason.Code, reason.For = cluster.BecauseNotice, h.heir(l)
+		because.Code, because.For = cluster.BecauseNotice, h.heir(l)
 	case l.State == cluster.Granted && !st.took:
-		reason.Code, reason.Note = cluster.BecauseStarting, c.Job.Because
+		because.Code, because.Note = cluster.BecauseStarting, c.Job.Because
 	case l.State == cluster.Granted:
-		reason.Code = cluster.BecauseGranted
+		because.Code = cluster.BecauseGranted
 	case st.took:
-		reason.Code = cluster.BecauseRenewed
+		because.Code = cluster.BecauseRenewed
 	case c.Touch == cluster.Keep:
-		reason.Code, reason.Note = cluster.BecauseKept, c.TouchWhy
+		because.Code, because.Note = cluster.BecauseKept, c.TouchWhy
 	case l.Adopted:
-		reason.Code = cluster.BecauseAdopted
+		because.Code = cluster.BecauseAdopted
 	default:
-		reason.Code = cluster.BecauseHolding
+		because.Code = cluster.BecauseHolding
 	}
 	if t := st.tenant; t >= 0 {
 		if p := h.pool(l.Pool); p >= 0 {
 			row := h.row(t, p)
-			reason.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
+			because.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
 		}
 	}
-	return reason
 }
 
 func (h *hall) claimOf(key cluster.JobKey) *cluster.Claim {
@@ -414,7 +415,7 @@ func (h *hall) claimOf(key cluster.JobKey) *cluster.Claim {
 
 // standings reports how every tenant stands in every pool.
 func (h *hall) standings() []cluster.Standing {
-	out := make([]cluster.Standing, len(h.ledger.Tenants))
+	out := slices.Grow(h.page.standing[:0], len(h.ledger.Tenants))[:len(h.ledger.Tenants)]
 	for i := range h.ledger.Tenants {
 		t := &h.ledger.Tenants[i]
 		out[i] = cluster.Standing{Tenant: t.Tenant, Pool: t.Pool, Weight: h.weights[t.Tenant],
@@ -442,5 +443,6 @@ func (h *hall) standings() []cluster.Standing {
 		st.Borrowed = max(holds-st.Entitlement, 0)
 		st.Lent = max(st.Entitlement-max(holds, min(st.Demand, st.Entitlement)), 0)
 	}
+	h.page.standing = out
 	return out
 }

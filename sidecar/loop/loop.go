@@ -14,7 +14,7 @@ type Cluster interface {
 	// may be concluded and nothing done.
 	Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error)
 	// Apply carries out the actions in order and gives one outcome each. It never
-	// repeats a write whose fate is unknown.
+	// repeats a write whose fate is unknown, and changes no action.
 	Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome
 }
 

@@ -17,8 +17,11 @@ func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override
 
 // desk is where snapshots are put together. What is on it serves for the next.
 type desk struct {
-	tree  *tree
-	cases []cluster.Case // room of a snapshot that nobody needs any more
+	tree    *tree
+	cases   []cluster.Case   // room of a snapshot that nobody needs any more
+	records []cluster.Record // room of a copy of a plan's
+	order   []int            // room of that of a register
+	met     []bool
 }
 
 func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
@@ -44,8 +47,10 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 	// The cases of what is remembered stand in the records' order, which is by key;
 	// new ones come after them, for their keys are higher. Every one is written below.
 	s.Cases, d.cases = d.room(len(m.Records)), nil
-	met := make([]bool, len(m.Records))
-	known, gated := byID(m.Records), gates(m.Records)
+	d.met = slices.Grow(d.met[:0], len(m.Records))[:len(m.Records)]
+	met := d.met
+	clear(met)
+	known, gated := d.byID(m.Records), gates(m.Records)
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
 		k := known.find(j)
@@ -131,8 +136,9 @@ type register struct {
 	at      int   // in order: ids before it have been asked for
 }
 
-func byID(records []cluster.Record) *register {
-	order := make([]int, len(records))
+func (d *desk) byID(records []cluster.Record) *register {
+	d.order = slices.Grow(d.order[:0], len(records))[:len(records)]
+	order := d.order
 	for i := range order {
 		order[i] = i
 	}

@@ -54,7 +54,7 @@ func (r *Rules) touch(j *cluster.Job, tenant string) (cluster.Touch, string) {
 	if why := r.leave(j, tenant); why != "" {
 		return cluster.Leave, why
 	}
-	if !slices.ContainsFunc(j.Partitions, func(p string) bool { return slices.Contains(r.Acting(), p) }) {
+	if !overlap(j.Partitions, r.Acting()) {
 		return cluster.Watch, fmt.Sprintf("mode %s: decisions are recorded, not carried out", r.Mode)
 	}
 	if !j.Requeueable {
@@ -63,14 +63,25 @@ func (r *Rules) touch(j *cluster.Job, tenant string) (cluster.Touch, string) {
 	return cluster.Act, ""
 }
 
+// overlap tells whether two lists have something in common.
+func overlap(a, b []string) bool {
+	for i := range a {
+		for k := range b {
+			if a[i] == b[k] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (r *Rules) leave(j *cluster.Job, tenant string) string {
-	managed := func(p string) bool { return slices.Contains(r.Partitions, p) }
 	switch {
 	case j.Request.GPUs == 0 && j.GPUsHeld() == 0:
 		return "asks for no GPUs"
 	case tenant == "":
 		return fmt.Sprintf("account %q belongs to no tenant", j.Account)
-	case !slices.ContainsFunc(j.Partitions, managed):
+	case !overlap(j.Partitions, r.Partitions):
 		return fmt.Sprintf("partition %s is not managed", strings.Join(j.Partitions, ","))
 	case len(r.QOS) > 0 && !slices.Contains(r.QOS, j.QOS):
 		return fmt.Sprintf("QOS %s is not managed", j.QOS)

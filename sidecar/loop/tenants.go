@@ -13,9 +13,22 @@ type tree struct {
 	parent   map[string]cluster.Account
 	sums     map[string]int64
 	known    map[string]string // the tenant of every account asked for so far
+	recent   [64]answer        // the last ones, by spot: a glance at a name is faster than to look it up
 	level    int
 	standing []cluster.Tenant // the accounts at the level, by name
 	above    map[string]bool  // the accounts above it
+}
+
+// answer is the tenant of an account.
+type answer struct{ account, tenant string }
+
+// spot gives where answers about an account stand; others may stand there, too.
+func spot(account string) int {
+	at := 0
+	for i := max(len(account)-4, 0); i < len(account); i++ {
+		at = 10*at + int(account[i])
+	}
+	return at % len(tree{}.recent)
 }
 
 // whole is the share of the whole cluster in the units of a tenant's weight.
@@ -69,6 +82,10 @@ func (t *tree) path(name string) []string {
 // tenant gives the tenant of an account: its ancestor at the level, or itself
 // above it; "" where there is none.
 func (t *tree) tenant(account string) string {
+	last := &t.recent[spot(account)]
+	if last.account == account {
+		return last.tenant
+	}
 	name, ok := t.known[account]
 	if !ok {
 		if p := t.path(account); len(p) > 0 {
@@ -76,6 +93,7 @@ func (t *tree) tenant(account string) string {
 		}
 		t.known[account] = name
 	}
+	*last = answer{account, name}
 	return name
 }
 
@@ -97,7 +115,7 @@ func (t *tree) weight(account string) int64 {
 // not listed then gets 0.
 func (t *tree) tenants(jobs []cluster.Job, weights map[string]int64) []cluster.Tenant {
 	out := slices.Clone(t.standing)
-	for i := range jobs {
+	for i := 0; i < len(jobs) && len(t.above) > 0; i++ {
 		if name := t.tenant(jobs[i].Account); name != "" && t.above[name] && !slices.ContainsFunc(out[len(t.standing):], func(x cluster.Tenant) bool { return x.Name == name }) {
 			out = append(out, cluster.Tenant{Name: name, Weight: t.weight(name)})
 		}

@@ -93,7 +93,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	outcomes := l.act(ctx, plan.Actions)
 	if len(plan.Actions) > 0 {
 		l.next = seen.Now // what was asked for must be seen to have happened
-		l.memory.Records = reclaimed(l.memory.Records, plan.Actions, outcomes)
+		l.memory.Records = l.desk.reclaimed(l.memory.Records, plan.Actions, outcomes)
 	}
 	report := Report{Plan: plan, Outcomes: outcomes, Jobs: len(seen.Jobs)}
 	if err := l.Journal.Settle(ctx, plan, outcomes); err != nil {
@@ -143,14 +143,23 @@ func (l *Loop) open(ctx context.Context) error {
 // act carries out what is not withheld; there is one outcome for every action.
 func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
 	outcomes := make([]cluster.Outcome, len(actions))
-	var todo []cluster.Action
-	var at []int
+	withheld := 0
 	for i := range actions {
 		if actions[i].Withheld {
 			outcomes[i] = cluster.Outcome{Skipped: true, Error: "withheld: not acting on this partition"}
-			continue
+			withheld++
 		}
-		todo, at = append(todo, actions[i]), append(at, i)
+	}
+	if withheld == 0 && len(actions) > 0 {
+		copy(outcomes, l.Cluster.Apply(ctx, actions))
+		return outcomes
+	}
+	var todo []cluster.Action
+	var at []int
+	for i := range actions {
+		if !actions[i].Withheld {
+			todo, at = append(todo, actions[i]), append(at, i)
+		}
 	}
 	if len(todo) == 0 {
 		return outcomes
@@ -163,14 +172,15 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 
 // reclaimed gives records that know when their jobs were requeued: an attempt goes
 // on from the look at which that was decided until it is done.
-func reclaimed(records []cluster.Record, actions []cluster.Action, outcomes []cluster.Outcome) []cluster.Record {
+func (d *desk) reclaimed(records []cluster.Record, actions []cluster.Action, outcomes []cluster.Outcome) []cluster.Record {
 	copied := false
 	for i := range actions {
 		if actions[i].Verb != cluster.Reclaim || !outcomes[i].OK {
 			continue
 		}
 		if !copied { // the plan's are written down
-			records, copied = slices.Clone(records), true
+			d.records = append(d.records[:0], records...)
+			records, copied = d.records, true
 		}
 		k, ok := slices.BinarySearchFunc(records, actions[i].Job, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })
 		if ok {

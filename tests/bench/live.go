@@ -71,7 +71,7 @@ func govern(ctx context.Context, c *testcluster.Cluster, dsn string) (*site, fun
 	}
 	s := &site{Cluster: c, settings: simtest.Product()}
 	s.settings.Interval = 2 * cluster.Second
-	s.loop = &loop.Loop{Cluster: client, Journal: seat.Journal(), Decide: engine.Decide,
+	s.loop = &loop.Loop{Cluster: client, Journal: seat.Journal(), Decide: new(engine.Decider).Decide,
 		Configure: func() (loop.Rules, cluster.Settings) {
 			return loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}, s.settings
 		}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -15,34 +16,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// simulations measures fairlease simulate on one core, with the product's settings, on two
-// weeks of two clusters. The traces are not ours to ship: where FAIRLEASE_TRACES does not
-// name a folder that has them, made-up ones of the same size stand for them, under
+// simulations measures fairlease simulate, with the product's settings: on one core on two
+// weeks of two clusters, on two cores with every scheduler on one of them, and on one core
+// on a year of a large cluster. The traces are not ours to ship: where FAIRLEASE_TRACES does
+// not name a folder that has them, made-up ones of the same size stand for them, under
 // other names.
 func simulations() error {
-	setups, err := published(os.Getenv("FAIRLEASE_TRACES"))
+	all, err := published(os.Getenv("FAIRLEASE_TRACES"))
 	if err != nil {
 		return err
 	}
-	for _, x := range setups {
-		// As fairlease simulate does.
-		before := debug.SetGCPercent(400)
-		debug.FreeOSMemory()
-		if err := resetPeak(); err != nil {
+	long, err := year()
+	if err != nil {
+		return err
+	}
+	for _, x := range append(all, everybody(all[len(all)-1]), long) {
+		if err := x.measure(); err != nil {
 			return err
 		}
-		begin, cpu := time.Now(), used()
-		r, err := study.Run(context.Background(), x.setup, nil)
-		if err != nil {
-			return err
-		}
-		wall, spent := time.Since(begin), used()-cpu
-		debug.SetGCPercent(before)
-		fmt.Printf("%s on %s: %d jobs, %d rounds: %.1f s wall, %.1f s CPU; mean JCT %.0f s, sharing loss %.2f %%, unfair hours %.2f %%\n",
-			x.setup.Load.Name, x.setup.Fleet, r.Jobs.Finished, r.Turns, wall.Seconds(), spent.Seconds(), r.Completion.Mean, 100*r.Loss.Share, 100*r.Periods[0].Ratio())
-		figure(x.name+"_s", wall.Seconds(), "s")
-		figure(x.name+"_cpu_s", spent.Seconds(), "s")
-		figure(x.name+"_mib", peakMiB(), "MiB")
 	}
 	return nil
 }
@@ -51,6 +42,69 @@ func simulations() error {
 type simulation struct {
 	name  string
 	setup study.Setup
+	by    []string // schedulers; nil = that of the setup
+}
+
+func (x *simulation) measure() error {
+	setups := []study.Setup{x.setup}
+	for i, name := range x.by {
+		setups = append(setups[:i], x.setup)
+		setups[i].Scheduler = name
+	}
+	cores := min(2, len(setups))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // as fairlease simulate does
+	debug.FreeOSMemory()
+	if err := resetPeak(); err != nil {
+		return err
+	}
+	begin, cpu := time.Now(), used()
+	results, err := study.All(context.Background(), setups, cores, nil)
+	if err != nil {
+		return err
+	}
+	wall, spent := time.Since(begin), used()-cpu
+	for i := range results {
+		r := &results[i]
+		fmt.Printf("%s on %s by %s, a round every %v: %d jobs, %d rounds; mean JCT %.0f s, in use %.1f %%, sharing loss %.2f %%, unfair hours %.2f %%\n",
+			x.setup.Load.Name, x.setup.Fleet, r.Scheduler, x.setup.Settings.Interval, r.Jobs.Finished, r.Turns, r.Completion.Mean,
+			100*r.Utilisation, 100*r.Loss.Share, 100*r.Periods[0].Ratio())
+	}
+	figure(x.name+"_s", wall.Seconds(), "s")
+	figure(x.name+"_cpu_s", spent.Seconds(), "s")
+	figure(x.name+"_mib", peakMiB(), "MiB")
+	return nil
+}
+
+// everybody gives a simulation by all schedulers.
+func everybody(x simulation) simulation {
+	return simulation{strings.Replace(x.name, "astraea", "all", 1), x.setup, study.Schedulers()}
+}
+
+// year gives a million jobs in a year on 10,000 GPUs, of which they keep two thirds in use. Most
+// are small, but most of the GPU time goes to gangs. Its rounds are a minute apart.
+func year() (simulation, error) {
+	const jobs = 1_000_000
+	r := trace.LikePhilly(1, jobs/(365*cluster.Day).Duration().Hours())
+	r.Jobs, r.Tenants = jobs, trace.Shifts(20, 0.8)
+	r.Sizes = gangs()
+	r.Sizes[len(r.Sizes)-1].Share = 2
+	made, err := trace.Generate(r)
+	if err != nil {
+		return simulation{}, err
+	}
+	s := study.Default()
+	s.Settings.Interval = cluster.Minute
+	s.Settings = study.Fit(s.Settings)
+	s.Load = study.Load{Name: "a made-up year", Jobs: made}
+	s.Weights = study.EqualWeights(study.Survey(s.Load))
+	s.Fleet, err = study.ParseFleet("1250x8")
+	return simulation{"sim_1m_jobs", s, nil}, err
+}
+
+// gangs gives sizes of jobs of which many are large.
+func gangs() []trace.Size {
+	return []trace.Size{{GPUs: 1, Share: 60}, {GPUs: 4, Share: 5}, {GPUs: 8, Share: 22}, {GPUs: 16, Share: 6}, {GPUs: 32, Share: 4}, {GPUs: 64, Share: 3}}
 }
 
 // published gives the simulations of the traces in a folder; without one those of what stands for them.
@@ -81,7 +135,7 @@ func published(dir string) ([]simulation, error) {
 		if s.Fleet, err = study.ParseFleet(x.fleet); err != nil {
 			return nil, err
 		}
-		out = append(out, simulation{x.name, s})
+		out = append(out, simulation{x.name, s, nil})
 	}
 	return out, nil
 }
@@ -91,7 +145,7 @@ func madeUp() ([]simulation, error) {
 	many := trace.LikePhilly(1, 1)
 	many.Durations = many.Durations[:5] // none of more than six days
 	large := many
-	large.Sizes = []trace.Size{{GPUs: 1, Share: 60}, {GPUs: 4, Share: 5}, {GPUs: 8, Share: 22}, {GPUs: 16, Share: 6}, {GPUs: 32, Share: 4}, {GPUs: 64, Share: 3}}
+	large.Sizes = gangs()
 	var out []simulation
 	for _, x := range []struct {
 		name, fleet   string
@@ -114,7 +168,7 @@ func madeUp() ([]simulation, error) {
 		if s.Fleet, err = study.ParseFleet(x.fleet); err != nil {
 			return nil, err
 		}
-		out = append(out, simulation{x.name, s})
+		out = append(out, simulation{x.name, s, nil})
 	}
 	return out, nil
 }

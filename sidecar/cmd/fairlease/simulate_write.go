@@ -92,10 +92,10 @@ func unwritten(path string, err error) error {
 	return &failure{code: exitNo, what: path + " cannot be written", err: err, next: "name a place that you may write to"}
 }
 
-// moreMemory lets a simulation, which lives on short-lived memory, spend five times what it
+// moreMemory lets a simulation, which lives on short-lived memory, spend nine times what it
 // needs in order to spend less time on collecting it.
 func moreMemory() (restore func()) {
-	was := debug.SetGCPercent(400)
+	was := debug.SetGCPercent(800)
 	return func() { debug.SetGCPercent(was) }
 }
 

@@ -58,6 +58,7 @@ type Input struct {
 	// Claims that were made in earlier rounds and still hold, with the candidate
 	// that each is for and the shape that asks for just its nodes.
 	Claims []Claimed
+	Room   []Passed // for those of the choice; what is in it means nothing
 }
 
 // Claimed is a claim with its candidate, the pool's index, and the shape that asks
@@ -136,7 +137,8 @@ func Choose(in Input, board Board, npools int) Choice {
 	for t := range c.claimed {
 		c.claimed[t] = make([]int, npools)
 	}
-	c.choice.Passed = make([]Passed, len(in.Candidates))
+	c.choice.Passed = slices.Grow(in.Room[:0], len(in.Candidates))[:len(in.Candidates)]
+	clear(c.choice.Passed)
 	c.serveClaims()
 	c.walk(c.open(npools))
 	// What is left goes to tenants that have their burst already.
@@ -437,7 +439,16 @@ func LastFirst(in *Input) []int {
 		candidate, tenant, at int // at: among all, before they are sorted
 		behind                cluster.Span
 	}
-	all := make([]place, 0, len(in.Candidates))
+	running := 0
+	for i := range in.Candidates {
+		if in.Candidates[i].Running {
+			running++
+		}
+	}
+	if running == 0 {
+		return nil
+	}
+	all := make([]place, 0, running)
 	for t := range in.Tenants {
 		charged := make([]cluster.Span, len(in.Tenants[t].Shares)) // by pool
 		for _, i := range in.Tenants[t].Jobs {

@@ -2,18 +2,26 @@ package lease
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
+
+// Room is where leases are held while a round is decided. It serves again for the next.
+type Room struct {
+	leases []cluster.Lease
+	of     []int // the case of each
+	byCase []*cluster.Lease
+}
 
 // Reconcile holds the leases against what was seen: granted ones whose job runs
 // become active, those whose job finished, was requeued by others or did not
 // start end, and jobs that run without a lease are given one. It gives every
 // case its lease, or nil, and the leases that ended. records are the cases' and
-// are changed in place where a grant failed.
-func Reconcile(s *cluster.Snapshot, records []cluster.Record) (byCase []*cluster.Lease, ended []cluster.Lease) {
-	leases := make([]cluster.Lease, 0, len(s.Leases)+8)
-	of := make([]int, 0, len(s.Leases)+8) // the case of each
+// are changed in place where a grant failed. byCase stands in the room until that is used again.
+func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Room) (byCase []*cluster.Lease, ended []cluster.Lease) {
+	leases := slices.Grow(room.leases[:0], len(s.Leases)+8)
+	of := slices.Grow(room.of[:0], len(s.Leases)+8)
 	k := 0
 	for i := range s.Cases {
 		c := &s.Cases[i]
@@ -21,23 +29,25 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record) (byCase []*cluster
 			ended = append(ended, end(s.Leases[k], s.Now, "lost")) // its job is forgotten
 			k++
 		}
-		var l cluster.Lease
 		if k < len(s.Leases) && s.Leases[k].Job == c.Record.Key {
-			l = see(s.Leases[k], c, &records[i], s)
+			leases, of = append(leases, s.Leases[k]), append(of, i)
 			k++
-			if l.State == cluster.Over {
-				ended = append(ended, l)
+			l := &leases[len(leases)-1]
+			if see(l, c, &records[i], s); l.Job != 0 && l.State != cluster.Over {
+				continue
 			}
+			if l.State == cluster.Over {
+				ended = append(ended, *l)
+			}
+			leases, of = leases[:len(leases)-1], of[:len(of)-1]
 		}
-		ok := l.Job != 0 && l.State != cluster.Over
-		if !ok {
-			l, ok = adopt(c, &records[i], s)
-		}
-		if ok {
+		if l, ok := adopt(c, &records[i], s); ok {
 			leases, of = append(leases, l), append(of, i)
 		}
 	}
-	byCase = make([]*cluster.Lease, len(s.Cases))
+	byCase = slices.Grow(room.byCase[:0], len(s.Cases))[:len(s.Cases)]
+	clear(byCase)
+	*room = Room{leases, of, byCase}
 	for k, i := range of {
 		byCase[i] = &leases[k]
 	}
@@ -48,33 +58,33 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record) (byCase []*cluster
 }
 
 // see moves one lease on to what its job is doing now.
-func see(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) cluster.Lease {
+func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) {
 	j := &c.Job
 	switch {
 	case c.Gone:
-		return end(l, s.Now, "lost")
+		*l = end(*l, s.Now, "lost")
 	case c.Touch == cluster.Leave:
-		return end(l, s.Now, "let go")
+		*l = end(*l, s.Now, "let go")
 	case j.State == cluster.Done:
-		return end(l, max(min(j.End, s.Now), l.Start), "finished")
+		*l = end(*l, max(min(j.End, s.Now), l.Start), "finished")
 	case l.State == cluster.Granted && j.Restarts > c.Record.Restarts && j.State != cluster.Running && j.State != cluster.Suspended:
-		return end(l, s.Now, "requeued by others") // it had started
+		*l = end(*l, s.Now, "requeued by others") // it had started
 	case l.State == cluster.Granted:
-		return seeGranted(l, c, r, s)
+		*l = seeGranted(*l, c, r, s)
 	case j.State == cluster.Running || j.State == cluster.Suspended:
 		if j.Start > l.Start && l.Start > 0 && j.Start > l.Granted && l.State == cluster.Ending {
-			return end(l, s.Now, "reclaimed") // requeued and already running again
+			*l = end(*l, s.Now, "reclaimed") // requeued and already running again
+			return
 		}
 		l.Nodes = j.Holds
 		l.GPUs = j.GPUsHeld()
-		return l
 	case j.State == cluster.Completing:
-		return l
 	case l.State == cluster.Ending:
-		r.Lost += lost(&l, s.Now)
-		return end(l, s.Now, "reclaimed")
+		r.Lost += lost(l, s.Now)
+		*l = end(*l, s.Now, "reclaimed")
+	default:
+		*l = end(*l, s.Now, "requeued by others")
 	}
-	return end(l, s.Now, "requeued by others")
 }
 
 // lost gives the GPU time after the notice of a lease that was reclaimed: at

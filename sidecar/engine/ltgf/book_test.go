@@ -45,7 +45,8 @@ func (b *book) look(span cluster.Span, cases ...cluster.Case) {
 		}
 	}
 	b.s.Attempts, b.attempts = b.attempts, nil
-	ledger, records := Charge(&b.s)
+	page := Charge(&b.s, Page{})
+	ledger, records := page.Ledger, page.Records
 	b.s.Ledger = ledger
 	for i := range records {
 		b.s.Cases[i].Record = records[i]

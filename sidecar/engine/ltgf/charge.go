@@ -1,23 +1,33 @@
 package ltgf
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
+// Page is what is on the books after a look.
+type Page struct {
+	Ledger  cluster.Ledger
+	Records []cluster.Record // of all cases, in their order
+	Rows    []int            // by case: the first row of its tenant in the ledger; -1 = it has none
+}
+
 // Charge brings the books from Ledger.At to Now: the GPU time of every stretch
 // of a run goes to its job, its tenant and its pool; what tenants and jobs were
-// due in the meantime is added at the rates of the last look. It returns a new
-// ledger and the records of all cases, in their order; nothing given is changed.
-func Charge(s *cluster.Snapshot) (cluster.Ledger, []cluster.Record) {
-	b := openBooks(s)
-	records := make([]cluster.Record, len(s.Cases))
+// due in the meantime is added at the rates of the last look. Nothing given is changed,
+// but for the lists of on: they are room for those of the new page.
+func Charge(s *cluster.Snapshot, on Page) Page {
+	b := openBooks(s, on.Ledger)
+	n := len(s.Cases)
+	records, rows := slices.Grow(on.Records[:0], n)[:n], slices.Grow(on.Rows[:0], n)[:n]
 	attempts := attemptsByCase(s)
 	leases := s.Leases
 	for i := range s.Cases {
 		c, r := &s.Cases[i], &records[i]
 		*r = c.Record
+		rows[i] = b.row(r.Tenant)
 		for len(leases) > 0 && leases[0].Job < r.Key {
 			leases = leases[1:]
 		}
@@ -25,10 +35,11 @@ func Charge(s *cluster.Snapshot) (cluster.Ledger, []cluster.Record) {
 		if len(leases) > 0 && leases[0].Job == r.Key {
 			l = &leases[0]
 		}
+		b.first = rows[i]
 		b.chargeJob(r, c, l, attempts[i])
 		b.accrueJob(r, c)
 	}
-	return b.close(), records
+	return Page{b.close(), records, rows}
 }
 
 // noLease stands for the lease of a job that has none; nobody changes it.
@@ -40,44 +51,108 @@ type books struct {
 	settings  *cluster.Settings
 	ledger    cluster.Ledger
 	tenantAt  map[string]int    // the first row of each tenant, one a pool
+	asked     [64]int           // rows of tenants asked for lately, + 1, by spot
+	first     int               // that of the tenant whose job is being charged; -1 = none
 	used      []cluster.GPUTime // by row
 	pools     []spent           // by pool
-	badNode   map[string]bool
+	badNode   map[string]bool   // nil = none
 }
 
 // spent is where a pool's GPU time went since the last look.
 type spent struct{ tenants, untouchable, overhead, onBad cluster.GPUTime }
 
-func openBooks(s *cluster.Snapshot) *books {
-	b := &books{
-		from: s.Ledger.At, now: s.Now, settings: &s.Settings,
-		tenantAt: map[string]int{},
-		badNode:  map[string]bool{},
-	}
+// openBooks copies the ledger, into the room of one that nobody needs any more.
+func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
+	b := &books{from: s.Ledger.At, now: s.Now, settings: &s.Settings}
 	if b.from == 0 || b.from > b.now {
 		b.from = b.now
 	}
 	for i := range s.Nodes {
 		if s.Nodes[i].Bad != "" {
+			if b.badNode == nil {
+				b.badNode = map[string]bool{}
+			}
 			b.badNode[s.Nodes[i].Name] = true
 		}
 	}
-	b.ledger = cluster.Ledger{
-		At:      s.Now,
-		Tenants: append([]cluster.TenantPool(nil), s.Ledger.Tenants...),
-		Pools:   append([]cluster.PoolAccount(nil), s.Ledger.Pools...),
+	b.ledger = cluster.Ledger{At: s.Now, Tenants: slices.Grow(room.Tenants[:0], len(s.Ledger.Tenants)), Pools: append(room.Pools[:0], s.Ledger.Pools...)}
+	for i := range s.Ledger.Tenants {
+		var buckets []cluster.Bucket
+		if i < len(room.Tenants) {
+			buckets = room.Tenants[i].Buckets[:0]
+		}
+		b.ledger.Tenants = append(b.ledger.Tenants, s.Ledger.Tenants[i])
+		b.ledger.Tenants[i].Buckets = append(buckets, s.Ledger.Tenants[i].Buckets...)
 	}
-	b.addMissing(s)
+	if b.find(); !b.complete(s) {
+		b.addMissing(s)
+		b.find()
+	}
 	b.used = make([]cluster.GPUTime, len(b.ledger.Tenants))
 	b.pools = make([]spent, len(b.ledger.Pools))
-	for i := range b.ledger.Tenants {
-		t := &b.ledger.Tenants[i]
-		t.Buckets = append([]cluster.Bucket(nil), t.Buckets...)
-		if i%len(b.pools) == 0 {
-			b.tenantAt[t.Tenant] = i
+	return b
+}
+
+// row gives the first row of a tenant, or -1. There are few tenants: to look at the spot of
+// a name is faster than to look it up.
+func (b *books) row(tenant string) int {
+	spot := 0
+	for i := max(len(tenant)-4, 0); i < len(tenant); i++ {
+		spot = 10*spot + int(tenant[i])
+	}
+	asked := &b.asked[spot%len(b.asked)]
+	if *asked > 0 && b.ledger.Tenants[*asked-1].Tenant == tenant {
+		return *asked - 1
+	}
+	first, ok := b.tenantAt[tenant]
+	if !ok {
+		return -1
+	}
+	*asked = first + 1
+	return first
+}
+
+// find notes the first row of each tenant.
+func (b *books) find() {
+	n := max(len(b.ledger.Pools), 1)
+	b.tenantAt, b.asked = make(map[string]int, len(b.ledger.Tenants)/n), [64]int{}
+	for i := 0; i < len(b.ledger.Tenants); i += n {
+		b.tenantAt[b.ledger.Tenants[i].Tenant] = i
+	}
+}
+
+// complete tells whether the ledger has its pools in order and of every tenant, in order,
+// a row for each pool, and lacks none of the snapshot's.
+func (b *books) complete(s *cluster.Snapshot) bool {
+	pools, rows := b.ledger.Pools, b.ledger.Tenants
+	n := len(pools)
+	if n == 0 || len(rows)%n != 0 {
+		return false
+	}
+	for p := 1; p < n; p++ {
+		if pools[p-1].Pool >= pools[p].Pool {
+			return false
 		}
 	}
-	return b
+	for i := range rows {
+		t := &rows[i]
+		if t.Pool != pools[i%n].Pool || i%n > 0 && t.Tenant != rows[i-1].Tenant || i > 0 && i%n == 0 && t.Tenant <= rows[i-1].Tenant {
+			return false
+		}
+	}
+	for i := range s.Nodes {
+		for _, g := range s.Nodes[i].GPUs {
+			if b.pool(g.Model) < 0 {
+				return false
+			}
+		}
+	}
+	for i := range s.Tenants {
+		if b.row(s.Tenants[i].Name) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // pool gives the index of a GPU model, or -1 of one that no node was ever seen with.
@@ -254,8 +329,8 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, 
 			continue
 		}
 		b.pools[p].tenants += ran
-		if first, ok := b.tenantAt[r.Tenant]; ok {
-			b.used[first+p] += ran
+		if b.first >= 0 {
+			b.used[b.first+p] += ran
 		}
 	}
 	b.chargeBad(c, span)

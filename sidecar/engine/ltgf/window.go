@@ -6,9 +6,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// slices is into how many buckets the window is cut; the window slides by
-// buckets, so rho is over the window to within 1/slices of it.
-const slices = 56
+// cuts is into how many buckets the window is cut; the window slides by
+// buckets, so rho is over the window to within 1/cuts of it.
+const cuts = 56
 
 // bucket books what was used and due in (from, now] into the window and drops
 // what has left it. A stretch over several buckets is split by time, exactly.
@@ -16,7 +16,7 @@ func bucket(t *cluster.TenantPool, from, now cluster.Instant, used, due cluster.
 	if window <= 0 {
 		return
 	}
-	width := max(cluster.Instant(window)/slices, 1)
+	width := max(cluster.Instant(window)/cuts, 1)
 	if oldest := now - cluster.Instant(window); from < oldest {
 		used, due = part(used, now-oldest, now-from), part(due, now-oldest, now-from)
 		from = oldest

@@ -7,7 +7,7 @@ import (
 )
 
 // hours of a window cut into buckets of one hour each.
-const hours = slices
+const hours = cuts
 
 func (r *ring) book(from, to cluster.Span, used, due cluster.GPUTime) {
 	bucket(&r.TenantPool, r.zero.Add(from), r.zero.Add(to), used, due, hours*cluster.Hour)

@@ -18,6 +18,13 @@ func newBitsets(k, n int) bitsets {
 	return sets
 }
 
+// empty takes everything out.
+func (sets bitsets) empty() {
+	for _, s := range sets {
+		clear(s)
+	}
+}
+
 // move takes i from one set to another.
 func (sets bitsets) move(i, from, to int) {
 	if from != to {

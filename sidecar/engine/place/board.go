@@ -19,9 +19,12 @@ type Board struct {
 	idle     []bitsets // idle[pool][k]: slots with k GPUs idle
 	free     []int     // idle GPUs, by pool
 	softs    []*soft   // by number; nil = none
-	spare    []soft    // to make the next ones of
-	room     []*soft   // for the lists of the next slots
+	made     [][]soft  // all that were ever made, many at a time
+	used     int       // of made
+	lists    []*soft   // room for the lists of all slots
+	room     []*soft   // of lists: for the next slots
 	failed   map[attempt]bool
+	seen     []choice // room for those of one attempt
 }
 
 // node is what the slots of one machine share.
@@ -70,7 +73,7 @@ type soft struct {
 	rank  int // place in the queue: higher = displaced first
 	end   cluster.Instant
 	holds []hold
-	one   [1]hold // room for holds: most leases are on one node
+	one   [1]hold // first room for holds: most leases are on one node
 }
 
 // gpus gives how many GPUs a lease is of.
@@ -109,17 +112,22 @@ type View struct {
 }
 
 // Board makes a board on which everything is idle.
-func (t *Site) Board(v View) *Board {
-	b := &Board{
-		Site:     t,
-		reserved: v.Reserved,
-		nodes:    slices.Clone(t.nodes),
-		slots:    slices.Clone(t.slots),
-		avail:    make([]bitsets, len(t.pools)),
-		idle:     make([]bitsets, len(t.pools)),
-		free:     make([]int, len(t.pools)),
-		failed:   map[attempt]bool{},
+func (t *Site) Board(v View) *Board { return t.Clear(&Board{failed: map[attempt]bool{}}, v) }
+
+// Clear makes a board on which everything is idle of one that nobody needs any more.
+func (t *Site) Clear(b *Board, v View) *Board {
+	if b.Site != t {
+		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), free: make([]int, len(t.pools)),
+			softs: b.softs, made: b.made, failed: b.failed, seen: b.seen}
+		for p := range t.pools {
+			b.avail[p] = newBitsets(t.most[p]+1, len(t.byPool[p]))
+			b.idle[p] = newBitsets(t.most[p]+1, len(t.byPool[p]))
+		}
 	}
+	b.reserved, b.used, b.room = v.Reserved, 0, b.lists
+	b.nodes, b.slots = append(b.nodes[:0], t.nodes...), append(b.slots[:0], t.slots...)
+	b.softs = b.softs[:0]
+	clear(b.failed)
 	for i := range b.nodes {
 		m := &t.machines[i]
 		b.nodes[i].shut = m.bad || v.Busy && m.busy
@@ -134,9 +142,9 @@ func (t *Site) Board(v View) *Board {
 }
 
 func (b *Board) index(p int) {
-	n := len(b.byPool[p])
-	b.avail[p] = newBitsets(b.most[p]+1, n)
-	b.idle[p] = newBitsets(b.most[p]+1, n)
+	b.avail[p].empty()
+	b.idle[p].empty()
+	b.free[p] = 0
 	for at, s := range b.byPool[p] {
 		if b.slots[s].open {
 			b.avail[p][b.slots[s].idle].set(at)
@@ -153,8 +161,8 @@ func (b *Board) Idle(p int) int { return b.free[p] }
 func (b *Board) Hold(holds []cluster.Holding) {
 	for i := range holds {
 		h := &holds[i]
-		n, ok := b.byName[h.Node]
-		if !ok {
+		n := b.nodeAt(h.Node)
+		if n < 0 {
 			continue
 		}
 		b.nodes[n].free = b.nodes[n].free.less(part{h.CPUs, h.MemoryMB})
@@ -166,7 +174,10 @@ func (b *Board) Hold(holds []cluster.Holding) {
 
 // Await makes room for soft leases with numbers below n.
 func (b *Board) Await(n int) {
-	b.softs = append(b.softs, make([]*soft, max(n-len(b.softs), 0))...)
+	if old := len(b.softs); n > old {
+		b.softs = slices.Grow(b.softs, n-old)[:n]
+		clear(b.softs[old:])
+	}
 }
 
 // Soften puts a lease that may end on the board. owner is a number of the caller's, -1
@@ -174,11 +185,11 @@ func (b *Board) Await(n int) {
 // displaced.
 func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluster.Holding) {
 	f := b.newSoft()
-	f.who, f.owner, f.rank, f.end, f.holds = who, owner, rank, end, f.one[:0]
+	f.who, f.owner, f.rank, f.end, f.holds = who, owner, rank, end, f.holds[:0]
 	for i := range holds {
 		h := &holds[i]
-		n, ok := b.byName[h.Node]
-		if !ok {
+		n := b.nodeAt(h.Node)
+		if n < 0 {
 			continue
 		}
 		size := part{h.CPUs, h.MemoryMB}
@@ -201,8 +212,13 @@ func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluste
 func (b *Board) roomFor(s int) []*soft {
 	l := &b.slots[s]
 	if l.held == nil {
-		if len(b.room) < l.total {
-			b.room = make([]*soft, max(l.total, 1024))
+		if b.lists == nil {
+			all := 0
+			for i := range b.slots {
+				all += b.slots[i].total
+			}
+			b.lists = make([]*soft, all)
+			b.room = b.lists
 		}
 		l.held, b.room = b.room[:0:l.total], b.room[l.total:]
 	}
@@ -211,11 +227,16 @@ func (b *Board) roomFor(s int) []*soft {
 
 // newSoft gives an empty lease; many are made at once.
 func (b *Board) newSoft() *soft {
-	if len(b.spare) == 0 {
-		b.spare = make([]soft, 256)
+	const many = 256
+	if b.used == many*len(b.made) {
+		made := make([]soft, many)
+		for i := range made {
+			made[i].holds = made[i].one[:0]
+		}
+		b.made = append(b.made, made)
 	}
-	f := &b.spare[0]
-	b.spare = b.spare[1:]
+	f := &b.made[b.used/many][b.used%many]
+	b.used++
 	return f
 }
 
@@ -256,7 +277,7 @@ func (b *Board) displace(who int) {
 // Claim says that new leases on these nodes must end by at, or their jobs' limits.
 func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 	for i := range nodes {
-		if n, ok := b.byName[nodes[i].Node]; ok {
+		if n := b.nodeAt(nodes[i].Node); n >= 0 {
 			b.nodes[n].claimed = at
 		}
 	}

@@ -120,7 +120,8 @@ func (b *Board) onIdle(sp *spec, a Ask, sl split, now bool) []choice {
 	if sl.per == 0 {
 		return b.onEmptiest(sp, a, sl, now)
 	}
-	var found []choice
+	found := b.seen[:0]
+	defer func() { b.seen = found }()
 	sets := b.idle[a.Pool]
 	for k := max(sl.per, 1); k < len(sets); k++ {
 		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
@@ -462,7 +463,7 @@ func (b *Board) Take(p Placement) {
 	}
 	for i := range p.Nodes {
 		h := &p.Nodes[i]
-		n := b.byName[h.Node]
+		n := b.nodeAt(h.Node)
 		d, l := &b.nodes[n], &b.slots[b.slotOf(n, h.Model)]
 		if p.At >= d.freeAt { // what is free now stays free
 			l.later = max(l.later-h.GPUs, 0)

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -15,8 +16,11 @@ type Site struct {
 	pools    []string
 	machines []machine
 	byName   map[string]int
+	asked    []int   // nodes asked for lately, + 1, by spot
 	byPool   [][]int // slots of each pool, by node
 	most     []int   // most GPUs of a node, by pool
+	gpus     []int   // by pool
+	bad      []int   // of these on bad nodes
 	shapes   map[shapeKey]int
 	recent   [64]int // the last shape with so many GPUs (modulo), + 1
 	specs    []spec
@@ -27,6 +31,8 @@ type Site struct {
 	// Every board starts with a copy of these: everything idle.
 	nodes []node
 	slots []slot
+
+	surveyed []cluster.Node // what it was made of; nil = nothing is to be made of it again
 }
 
 // machine is what stays the same of a node.
@@ -48,6 +54,43 @@ type window struct {
 	users      []string
 }
 
+// manyShapes is how many shapes a site is kept with at most.
+const manyShapes = 4096
+
+// Resurvey gives the site that Survey would, and the old one itself where nothing has changed
+// that it was made of. Then its shapes keep their numbers, and what was found out about them holds.
+// With claims, time limits tell shapes apart.
+func Resurvey(old *Site, pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant, claims bool) *Site {
+	foreign := slices.ContainsFunc(reservations, func(r cluster.Reservation) bool { return !r.Ours })
+	if old != nil && !foreign && old.limits == claims && len(old.specs) < manyShapes &&
+		slices.Equal(old.pools, pools) && sameNodes(old.surveyed, nodes) {
+		old.now = now
+		return old
+	}
+	t := Survey(slices.Clone(pools), nodes, reservations, now)
+	if claims {
+		t.MindLimits()
+	}
+	if !foreign {
+		t.surveyed = slices.Clone(nodes) // in copies: who lent them may change them
+		for i := range t.surveyed {
+			n := &t.surveyed[i]
+			n.GPUs, n.Partitions, n.Features = slices.Clone(n.GPUs), slices.Clone(n.Partitions), slices.Clone(n.Features)
+		}
+	}
+	return t
+}
+
+func sameNodes(old, now []cluster.Node) bool {
+	same := len(old) == len(now)
+	for i := 0; i < len(old) && same; i++ {
+		a, b := &old[i], &now[i]
+		same = a.Name == b.Name && a.CPUs == b.CPUs && a.MemoryMB == b.MemoryMB && a.Bad == b.Bad && a.Busy == b.Busy &&
+			slices.Equal(a.GPUs, b.GPUs) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
+	}
+	return same
+}
+
 // Survey makes the site. pools are the GPU models in the order of the indices by
 // which they are asked for.
 func Survey(pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant) *Site {
@@ -56,8 +99,11 @@ func Survey(pools []string, nodes []cluster.Node, reservations []cluster.Reserva
 		pools:    pools,
 		machines: make([]machine, len(nodes)),
 		byName:   make(map[string]int, len(nodes)),
+		asked:    make([]int, 1<<bits.Len(uint(2*len(nodes)+64))),
 		byPool:   make([][]int, len(pools)),
 		most:     make([]int, len(pools)),
+		gpus:     make([]int, len(pools)),
+		bad:      make([]int, len(pools)),
 		shapes:   map[shapeKey]int{},
 		parts:    map[string]uint64{},
 		nodes:    make([]node, len(nodes)),
@@ -90,6 +136,10 @@ func (t *Site) add(i int, n *cluster.Node) {
 		t.slots = append(t.slots, slot{node: i, pool: p, at: len(t.byPool[p]), total: g.Count, idle: g.Count})
 		t.byPool[p] = append(t.byPool[p], len(t.slots)-1)
 		t.most[p] = max(t.most[p], g.Count)
+		t.gpus[p] += g.Count
+		if d.bad {
+			t.bad[p] += g.Count
+		}
 	}
 	d.last = len(t.slots)
 }
@@ -113,17 +163,45 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	}
 	w := window{start: r.Start, end: r.End, accounts: r.Accounts, users: r.Users}
 	for _, name := range r.Nodes {
-		if i, ok := t.byName[name]; ok {
+		if i := t.nodeAt(name); i >= 0 {
 			t.machines[i].windows = append(t.machines[i].windows, w)
 			t.limits, t.reserved = true, true
 		}
 	}
 }
 
+// nodeAt gives the number of a node, or -1. Most are asked for again and again, and have names that end in
+// different digits: to look at the spot of such a name is much faster than to look it up.
+func (t *Site) nodeAt(name string) int {
+	spot := 0
+	for i := max(len(name)-5, 0); i < len(name); i++ {
+		spot = 10*spot + int(name[i])
+	}
+	asked := &t.asked[spot&(len(t.asked)-1)]
+	if *asked > 0 && t.machines[*asked-1].name == name {
+		return *asked - 1
+	}
+	i, ok := t.byName[name]
+	if !ok {
+		return -1
+	}
+	*asked = i + 1
+	return i
+}
+
+// Count gives the GPUs of a pool, and how many of them are on bad nodes.
+func (t *Site) Count(p int) (gpus, bad int) { return t.gpus[p], t.bad[p] }
+
 // Good tells whether a node is there and not bad.
 func (t *Site) Good(name string) bool {
-	i, ok := t.byName[name]
-	return ok && !t.machines[i].bad
+	i := t.nodeAt(name)
+	return i >= 0 && !t.machines[i].bad
+}
+
+// Bad tells whether a node is there and bad.
+func (t *Site) Bad(name string) bool {
+	i := t.nodeAt(name)
+	return i >= 0 && t.machines[i].bad
 }
 
 // MindLimits says that claims will be made: shapes with different time limits then

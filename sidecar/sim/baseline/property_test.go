@@ -36,8 +36,9 @@ func newChaos(rt *rapid.T, t *testing.T, name string) *chaos {
 	c.nodes = append(nodes(rapid.IntRange(1, 3).Draw(rt, "v100"), size), simtest.Nodes("o", "k80", rapid.IntRange(0, 2).Draw(rt, "k80"), 4)...)
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(rt, "tenants")]
 	o := baseline.Options{Mixed: c.mixed, Grid: rapid.Bool().Draw(rt, "grid")}
-	s := scheduler(t, name, o)
 	c.twin = scheduler(t, name, o)
+	o.Brief = true
+	s := scheduler(t, name, o)
 	c.world = newWorld(t, s, c.nodes, tenants...)
 	c.Loop.Decide = func(snap cluster.Snapshot) cluster.Plan {
 		plan := s.Decide(snap)

@@ -38,7 +38,11 @@ func (r *round) begin(s *cluster.Snapshot, b *engine.Books) {
 	if r.mixed {
 		r.site, r.pools = r.merged(), 1
 	}
-	r.board = r.empty()
+	if r.board == nil {
+		r.board = r.empty()
+	} else {
+		r.board = r.site.Clear(r.board, freely)
+	}
 	r.jobs, r.rest = r.jobs[:0], r.rest[:0]
 	for i := range s.Cases {
 		l := b.Leases[i]
@@ -58,7 +62,10 @@ func (r *round) begin(s *cluster.Snapshot, b *engine.Books) {
 }
 
 // empty gives a board with nothing on it.
-func (r *round) empty() *place.Board { return r.site.Board(place.View{Busy: true, Reserved: true}) }
+func (r *round) empty() *place.Board { return r.site.Board(freely) }
+
+// freely is the view of a board on which leases can be granted.
+var freely = place.View{Busy: true, Reserved: true}
 
 // idle tells whether any GPU is.
 func (r *round) idle() bool {

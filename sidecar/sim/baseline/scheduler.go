@@ -29,6 +29,8 @@ type Options struct {
 	// Grid makes leases end together, at multiples of the term, as the product's do. Else each
 	// ends a term after it began: gangs then wait longer and small jobs hardly at all.
 	Grid bool
+	// Brief tells that plans are good for a while only; see engine.Decider.
+	Brief bool
 	// Runs tells how long a job runs in all, for the schedulers whose papers assume that
 	// somebody can tell (themis, allox); 0 = not known. nil = nobody can tell.
 	Runs func(*cluster.Job) cluster.Span
@@ -68,11 +70,12 @@ func Names() []string {
 // New gives a scheduler by name. An unknown name is an error, and an option that the
 // scheduler does not have.
 func New(name string, o Options) (Scheduler, error) {
+	decider := &engine.Decider{Brief: o.Brief}
 	if name == product {
 		if o.Mixed {
 			return Scheduler{}, fmt.Errorf("%s keeps every gang on one GPU model; only the others can be told to mix", product)
 		}
-		return Scheduler{Name: product, Decide: engine.Decide, Leases: true}, nil
+		return Scheduler{Name: product, Decide: decider.Decide, Leases: true}, nil
 	}
 	for i := range known {
 		k := &known[i]
@@ -81,7 +84,7 @@ func New(name string, o Options) (Scheduler, error) {
 		}
 		choose, r := k.make(o), &round{mixed: o.Mixed, grid: o.Grid}
 		return Scheduler{Name: name, Leases: k.leases, Decide: func(s cluster.Snapshot) cluster.Plan {
-			return engine.DecideBy(s, func(b *engine.Books) {
+			return decider.DecideBy(s, func(b *engine.Books) {
 				r.begin(&s, b)
 				choose(r)
 			})

@@ -11,5 +11,5 @@ func Schedulers() []string { return baseline.Names() }
 // scheduler makes the setup's scheduler, for one run. runs tells what only a simulator
 // knows: how long a job will run.
 func (s *Setup) scheduler(runs func(*cluster.Job) cluster.Span) (baseline.Scheduler, error) {
-	return baseline.New(s.Scheduler, baseline.Options{Mixed: s.Mixed, Runs: runs})
+	return baseline.New(s.Scheduler, baseline.Options{Mixed: s.Mixed, Brief: true, Runs: runs})
 }

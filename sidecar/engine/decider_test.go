@@ -1,0 +1,98 @@
+package engine_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// alike makes a world decide by a decider, and checks that its plans are those of a fresh
+// one, byte for byte, and that it leaves alone what it is given.
+func (c *chaos) alike(d *engine.Decider) {
+	c.world.Loop.Brief, c.world.Lend = d.Brief, true
+	c.world.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+		before, fresh := encode(s), encode(engine.Decide(s))
+		plan := d.Decide(s)
+		if again := encode(plan); again != fresh {
+			c.Fatalf("round %d is decided\n%s\nby a fresh decider, and by one that has been used\n%s", s.Round, fresh, again)
+		}
+		if after := encode(s); after != before {
+			c.Fatalf("round %d: given\n%s\nit left\n%s", s.Round, before, after)
+		}
+		return plan
+	}
+}
+
+// disturb makes happen what a decider could miss.
+func (c *chaos) disturb() {
+	w := c.world
+	node := rapid.SampledFrom(c.nodes).Draw(c.T, "where").Name
+	switch rapid.IntRange(0, 7).Draw(c.T, "disturbance") {
+	case 0:
+		w.AddReservation(cluster.Reservation{Name: "maintenance", Nodes: []string{node}, Users: []string{"root"},
+			Start: w.Now().Add(cluster.Span(rapid.IntRange(-5, 30).Draw(c.T, "start")) * cluster.Minute), End: w.Now().Add(cluster.Hour)})
+	case 1:
+		w.Settings.Term = rapid.SampledFrom([]cluster.Span{10, 20}).Draw(c.T, "term") * cluster.Minute
+	case 2:
+		w.Rules.Weights = map[string]int64{"x": 1, "y": int64(rapid.IntRange(0, 3).Draw(c.T, "weight"))}
+	case 3, 4: // claims keep off jobs whose time limit is too long
+		gpus := rapid.SampledFrom([]int{1, 2, 8}).Draw(c.T, "gpus")
+		c.ids = append(c.ids, w.Virtual.Submit(sim.Work{User: "u", Account: "x", Partition: "gpu", Request: simtest.Gang(gpus), Runs: cluster.Hour,
+			Limit: rapid.SampledFrom([]cluster.Span{cluster.Minute, 5 * cluster.Minute, cluster.Hour}).Draw(c.T, "limit")}))
+	default:
+		c.stir()
+	}
+}
+
+func TestADeciderDecidesAsAFreshOneDoes(t *testing.T) {
+	for _, brief := range []bool{false, true} {
+		rapid.Check(t, func(rt *rapid.T) {
+			c := newChaos(rt, t)
+			c.alike(&engine.Decider{Brief: brief})
+			c.submit()
+			for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+				c.disturb()
+				c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
+			}
+		})
+	}
+}
+
+// What a decider keeps of one cluster has no bearing on another.
+func TestADeciderServesTwoClusters(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := &engine.Decider{}
+		both := []*chaos{newChaos(rt, t), newChaos(rt, t)}
+		for _, c := range both {
+			c.alike(d)
+			c.submit()
+		}
+		for range rapid.IntRange(1, 10).Draw(rt, "steps") {
+			for _, c := range both {
+				c.disturb()
+				c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
+			}
+		}
+	})
+}
+
+// Plans are kept by those who write them down: a decider that is not brief does not touch
+// them again.
+func TestPlansAreTheCallers(t *testing.T) {
+	var d engine.Decider
+	s := simtest.Crowd(200, 9)
+	first := d.Decide(s)
+	was := encode(first)
+	for range 3 {
+		s.Round, s.Now = s.Round+1, s.Now.Add(10*cluster.Second)
+		s.Ledger = d.Decide(s).Memory.Ledger
+	}
+	if is := encode(first); is != was {
+		t.Errorf("the first plan was\n%s\nand has become\n%s", was, is)
+	}
+}

@@ -1,0 +1,49 @@
+package place
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// A site is kept as long as all that it was made of is as it was, and no longer.
+func TestResurvey(t *testing.T) {
+	const now = cluster.Instant(1_800_000_000_000)
+	type world struct {
+		pools        []string
+		nodes        []cluster.Node
+		reservations []cluster.Reservation
+		claims       bool
+	}
+	ours := []cluster.Reservation{{Name: "fairlease_1", Nodes: []string{"n1"}, Start: now, End: now + 1, Ours: true}}
+	fresh := func() world {
+		return world{pools: []string{"v100"}, reservations: ours, nodes: []cluster.Node{{Name: "n1", CPUs: 4, MemoryMB: 8,
+			GPUs: []cluster.GPUs{{Model: "v100", Count: 2}}, Partitions: []string{"gpu"}, Features: []string{"ib"}}}}
+	}
+	for name, change := range map[string]func(*world){
+		"":          func(*world) {},
+		"name":      func(w *world) { w.nodes[0].Name = "n2" },
+		"bad":       func(w *world) { w.nodes[0].Bad = "down" },
+		"busy":      func(w *world) { w.nodes[0].Busy = "completing" },
+		"cpus":      func(w *world) { w.nodes[0].CPUs++ },
+		"memory":    func(w *world) { w.nodes[0].MemoryMB++ },
+		"gpus":      func(w *world) { w.nodes[0].GPUs[0].Count++ },
+		"partition": func(w *world) { w.nodes[0].Partitions[0] = "cpu" },
+		"feature":   func(w *world) { w.nodes[0].Features[0] = "eth" },
+		"another":   func(w *world) { w.nodes = append(w.nodes, cluster.Node{Name: "n2"}) },
+		"pool":      func(w *world) { w.pools = []string{"k80", "v100"} },
+		"claims":    func(w *world) { w.claims = true },
+		"reservation": func(w *world) {
+			w.reservations = []cluster.Reservation{{Name: "maintenance", Start: now, End: now + 1}}
+		},
+	} {
+		w := fresh()
+		old := Resurvey(nil, w.pools, w.nodes, w.reservations, now, w.claims)
+		w.nodes = slices.Clone(w.nodes)
+		change(&w) // the lists within the nodes in place, as who lent them may
+		if kept := Resurvey(old, w.pools, w.nodes, w.reservations, now+1, w.claims) == old; kept != (name == "") {
+			t.Errorf("change %q: kept is %v", name, kept)
+		}
+	}
+}
