@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 )
@@ -21,6 +23,13 @@ func (h *hall) next() cluster.Instant {
 		at(l.End - cluster.Instant(h.set.Notice))
 		if l.State == cluster.Granted {
 			at(l.Granted.Add(h.set.GrantTimeout))
+		}
+	}
+	if h.set.RecallFirst && slices.ContainsFunc(h.standing, func(st caseState) bool { return st.waiting }) {
+		for i := range h.leases {
+			if !h.fixed(i) && h.standing[i].runs {
+				at(h.s.Cases[i].Job.Start.Add(h.set.MinLease))
+			}
 		}
 	}
 	for i := range h.s.Cases {

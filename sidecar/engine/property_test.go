@@ -32,6 +32,8 @@ func newChaos(t *rapid.T, tb testing.TB) *chaos {
 	set.MaxReclaims = rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "reclaims")
 	set.RhoSelect = rapid.SampledFrom([]int{8, 16}).Draw(t, "select")
 	set.BurstMaxMilli = rapid.SampledFrom([]int64{0, 1000, 2000}).Draw(t, "burst")
+	set.RecallFirst = rapid.Bool().Draw(t, "recall")
+	set.RecallNotice = rapid.SampledFrom([]cluster.Span{0, set.Notice / 4, set.Notice}).Draw(t, "recall notice")
 	nodes := simtest.Nodes("a", "v100", rapid.IntRange(1, 3).Draw(t, "v100"), rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "size"))
 	nodes = append(nodes, simtest.Nodes("b", "k80", rapid.IntRange(0, 2).Draw(t, "k80"), 4)...)
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(t, "tenants")]
@@ -93,6 +95,9 @@ func TestProperties(t *testing.T) {
 				if a.Verb == cluster.Reclaim && c.world.Completing == 0 {
 					return // it waits again already
 				}
+			}
+			if set := c.world.Settings; set.RecallFirst && set.MaxReclaims > 0 {
+				return // those who could not be recalled in this round may be in the next
 			}
 			c.settled()
 		}

@@ -1,0 +1,168 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// recalling gives the product's settings with recalls.
+func recalling() cluster.Settings {
+	s := simtest.Product()
+	s.RecallFirst = true
+	return s
+}
+
+// recalled gives the requeues in the middle of a term.
+func (w *world) recalled() []deed {
+	var out []deed
+	for _, d := range w.done(cluster.Reclaim) {
+		if d.Because.Code == cluster.BecauseRecalled {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Tenant a has both GPUs, b is due one of them: it gets it as soon as a's jobs have had
+// theirs for the shortest lease, and no second one. Without recalls it waits for the boundary.
+func TestAFirstLeaseNeedNotWaitForABoundary(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		w, runs, waits := contested(t)
+		w.Settings.RecallFirst = on
+		w.Run(w.Settings.MinLease - minute - 10*second)
+		w.state(waits[0], cluster.Waiting) // a's jobs have had no shortest lease yet
+		w.Run(minute)
+		if !on {
+			w.state(waits[0], cluster.Waiting)
+			continue
+		}
+		w.state(waits[0], cluster.Running)
+		w.Run(minute)
+		w.state(waits[1], cluster.Waiting)
+		did := w.recalled()
+		if len(did) != 1 || !slices.Contains(runs, did[0].ID) || did[0].Because.For != w.Record(waits[0]).Key {
+			t.Fatalf("recalled: %+v", did)
+		}
+		if at := did[0].at.Sub(simtest.Start); at < w.Settings.MinLease || at > w.Settings.MinLease+20*second {
+			t.Errorf("recalled %s after the start", at)
+		}
+		w.state(did[0].ID, cluster.Waiting)
+		w.Run(hour)
+		w.books()
+		ended := 0
+		for _, r := range w.reports {
+			for _, l := range r.Plan.Ended {
+				if l.Why == "recalled" {
+					ended++
+				}
+			}
+		}
+		if n := len(w.recalled()); ended != n {
+			t.Errorf("%d leases ended because they were recalled, %d jobs were requeued for that", ended, n)
+		}
+	}
+}
+
+// With a notice the job hears of it first, and keeps its GPUs for so long.
+func TestARecallWithNotice(t *testing.T) {
+	w, _, waits := contested(t)
+	w.Settings.RecallFirst, w.Settings.RecallNotice = true, 20*second
+	w.Run(w.Settings.MinLease)
+	w.state(waits[0], cluster.Running)
+	reclaims := w.done(cluster.Reclaim)
+	if len(reclaims) != 1 {
+		t.Fatalf("%d reclaims, want one", len(reclaims))
+	}
+	notices := w.done(cluster.Notify, reclaims[0].ID)
+	if len(notices) != 1 || reclaims[0].at.Sub(notices[0].at) != 20*second || notices[0].Because.For != w.Record(waits[0]).Key {
+		t.Errorf("requeued at %s, notices: %+v", reclaims[0].at, notices)
+	}
+}
+
+// Within a tenant new jobs take no more than their share of it in the middle of a term, and
+// never from each other.
+func TestRecallsWithinATenant(t *testing.T) {
+	w := newWorld(t, recalling(), []int{8}, "a")
+	w.Submit("a", 8, 1, forever)
+	w.Run(20 * minute)
+	w.did = nil
+	young := w.Submit("a", 8, 1, forever)
+	w.Run(9 * minute)
+	if n := len(w.recalled()); n != 4 {
+		t.Errorf("%d leases were recalled, want 4: new jobs' share is half", n)
+	}
+	for _, d := range w.recalled() {
+		if slices.Contains(young, d.ID) {
+			t.Errorf("new job %s was requeued for another", d.ID)
+		}
+	}
+}
+
+// A gang gets all its GPUs in one round.
+func TestARecallForAGang(t *testing.T) {
+	w := newWorld(t, recalling(), []int{8, 8}, "a", "b")
+	w.Submit("a", 16, 1, forever)
+	w.Run(6 * minute)
+	gang := w.Submit("b", 1, 8, forever)[0]
+	w.Run(30 * second)
+	w.state(gang, cluster.Running)
+	if n := len(w.recalled()); n != 8 {
+		t.Errorf("%d leases were recalled, want 8", n)
+	}
+}
+
+// Nobody gives way who may not be reclaimed, and no more do than may in a round.
+func TestWhoIsNotRecalled(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*world)
+		change  func(*sim.Work)
+		want    int
+	}{
+		"exempt":           {func(w *world) { w.order(cluster.Exempt, "tenant", "a", 3) }, nil, 0},
+		"not requeueable":  {nil, func(j *sim.Work) { j.NoRequeue = true }, 0},
+		"three in a round": {func(w *world) { w.Settings.MaxReclaims = 3 }, nil, 0},
+		"four in a round":  {func(w *world) { w.Settings.MaxReclaims = 4 }, nil, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, recalling(), []int{8}, "a", "b")
+			if c.prepare != nil {
+				c.prepare(w)
+			}
+			for range 8 {
+				w.submit("a", 1, forever, c.change)
+			}
+			w.Run(6 * minute)
+			w.Submit("b", 1, 4, forever)
+			w.Run(minute)
+			if n := len(w.recalled()); n != c.want {
+				t.Errorf("%d leases were recalled, want %d", n, c.want)
+			}
+		})
+	}
+}
+
+// Another tenant gives way only if it is further ahead even without what it gives, by the
+// threshold. Both are due one GPU. Tenant a's lease of two has ten minutes to go; what b gets
+// costs it fifteen.
+func TestARecallNeedsATenantThatIsAhead(t *testing.T) {
+	for _, c := range []struct {
+		owed cluster.Span
+		want []cluster.JobKey
+	}{{20*minute - 1, []cluster.JobKey{1}}, {20 * minute, []cluster.JobKey{2}}} {
+		s := boundary(2)
+		s.Settings.Threshold, s.Settings.RecallFirst = 5*minute, true
+		s.Cases = []cluster.Case{runsOn(1, "a", 2, "n01"), waits(2, "b", 1)}
+		s.Leases = []cluster.Lease{leaseOf(&s, 0)}
+		s.Leases[0].End = s.Now.Add(10 * minute)
+		owe(&s, "a", 0)
+		owe(&s, "b", cluster.Times(1, c.owed))
+		if got := holders(engine.Decide(s)); !slices.Equal(got, c.want) {
+			t.Errorf("b is owed %s: leases for %v, want %v", c.owed, got, c.want)
+		}
+	}
+}
