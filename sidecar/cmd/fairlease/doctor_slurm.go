@@ -164,13 +164,18 @@ func (f *findings) killWait(c conf, cfg *config.Config) {
 		return
 	}
 	found := fmt.Sprintf("KillWait=%v, lease.notice=%v", config.Duration(wait), cfg.Lease.Notice)
+	notice := cfg.Lease.Notice
+	if cfg.Recall.FirstLease {
+		notice = cfg.Recall.Notice // the shorter one
+		found += fmt.Sprintf(", recall.notice=%v", notice)
+	}
 	const check = "KillWait"
 	switch {
 	case wait >= cfg.Lease.GrantTimeout.Span():
 		f.add(bad, check, found+fmt.Sprintf(", lease.grant_timeout=%v", cfg.Lease.GrantTimeout),
 			"a job that ignores SIGTERM keeps its GPUs for KillWait, and the next job's grant is taken back before it can start", "lengthen lease.grant_timeout beyond KillWait")
-	case wait+cfg.Lease.Notice.Span() < 30*cluster.Second:
-		f.add(warn, check, found, "jobs have less than 30 s to save, scripts that do not hear the notice only KillWait", "lengthen KillWait or lease.notice")
+	case wait+notice.Span() < 30*cluster.Second:
+		f.add(warn, check, found, "jobs have less than 30 s to save, scripts that do not hear the notice only KillWait", "lengthen KillWait or the notices")
 	case wait < 30*cluster.Second && cfg.Lease.SignalTo == "steps":
 		f.add(warn, check, found, "scripts that run without srun do not hear the notice (lease.signal_to: steps) and have only KillWait to save", "lengthen KillWait to what a save takes")
 	default:
