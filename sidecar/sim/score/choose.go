@@ -19,9 +19,10 @@ type Rule struct {
 	Slower   float64 // by how much the mean JCT may be above the best, as a share of that
 }
 
-// StandardRule allows an overhead of 1 % (ASTRAEA §6.4 has 0.8 % at its 900 s) and a mean JCT
-// of 2 % above the best, within which §6.2 takes JCTs for equal.
-func StandardRule() Rule { return Rule{Overhead: 0.01, Slower: 0.02} }
+// StandardRule allows an overhead of 1 % (ASTRAEA §6.4 has 0.8 % at its 900 s) and a mean JCT of
+// 5 % above the best. §6.2 takes JCTs within noise for equal, and a trifle in one setting moves
+// that of a congested cluster by 3 %: two weeks of Venus on 40 nodes.
+func StandardRule() Rule { return Rule{Overhead: 0.01, Slower: 0.05} }
 
 // String says the rule in words.
 func (r Rule) String() string {

@@ -25,8 +25,8 @@ func TestChoose(t *testing.T) {
 		why    string // of every trial
 	}{
 		{"none", nil, -1, ""},
-		{"fewest losses of those near the best", []Trial{tried(5*m, 0.02, 90, 0), tried(15*m, 0.008, 101, 5), tried(20*m, 0.006, 100, 9), tried(60*m, 0.002, 103, 1)}, 1,
-			"overhead above 1 %|chosen|4 sharing-loss jobs more|mean JCT 3.0 % above the best"},
+		{"fewest losses of those near the best", []Trial{tried(5*m, 0.02, 90, 0), tried(15*m, 0.008, 101, 5), tried(20*m, 0.006, 100, 9), tried(60*m, 0.002, 106, 1)}, 1,
+			"overhead above 1 %|chosen|4 sharing-loss jobs more|mean JCT 6.0 % above the best"},
 		{"ties to the longer term", []Trial{tried(15*m, 0.008, 100, 5), tried(20*m, 0.006, 101, 5)}, 1, "as good, but shorter|chosen"},
 		{"then the longer window", []Trial{wide, tried(15*m, 0.008, 100, 5)}, 0, "chosen|as good, but shorter"},
 		{"the cheapest where all are dear", []Trial{tried(5*m, 0.03, 90, 0), tried(15*m, 0.02, 100, 5)}, 1,
@@ -39,7 +39,7 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%s: %d because %q, want %d because %q", c.name, best, why, c.best, c.why)
 		}
 	}
-	if s := StandardRule().String(); !strings.Contains(s, "overhead of 1 %") || !strings.Contains(s, "within 2 %") {
+	if s := StandardRule().String(); !strings.Contains(s, "overhead of 1 %") || !strings.Contains(s, "within 5 %") {
 		t.Error(s)
 	}
 }
