@@ -13,7 +13,7 @@ type Ask struct {
 	Shape, Pool int
 	Now, End    cluster.Instant
 	Displace    int // whose leases: ofNobody, ofAnybody, or ofOwner + the tenant
-	Spares      int // 1 + the tenant whose larger gangs stay; 0 = nobody's
+	Spares      int // 1 + the tenant whose gangs that are no smaller stay; 0 = nobody's
 	Most        int
 }
 
@@ -479,8 +479,8 @@ func LastFirst(in *Input) []int {
 }
 
 // Keeps tells whether a tenant is so far behind in a pool, by more than a term, that
-// its jobs do not take turns at its own cost: a gang of its own does not go for a
-// smaller one, while others hold what it is due.
+// its jobs do not take turns at its own cost: a gang of its own does not go for
+// one that is no larger, while others hold what it is due.
 func (in *Input) Keeps(tenant, pool int) bool {
 	return in.Tenants[tenant].Shares[pool].Behind > in.Settings.Term
 }

@@ -23,7 +23,7 @@ type Ask struct {
 	// Displace says whose soft leases may be displaced: Nobodys, Anybodys, or Own and
 	// the number of an owner.
 	Displace int
-	// Spares is 1 + the owner whose leases of more GPUs than are asked for stay all
+	// Spares is 1 + the owner whose leases of no fewer GPUs than are asked for stay all
 	// the same; 0 = nobody's.
 	Spares int
 	// Most is how many leases may be displaced at most; < 0 = any number.
@@ -259,7 +259,7 @@ func (b *Board) makeRoom(sp *spec, a Ask, s, want int) (choice, bool) {
 		if c.spare >= 0 && b.admits(sp, a, s, want, freed) {
 			break
 		}
-		if !f.isOf(a.Displace) || a.Spares == 1+f.owner && f.gpus() > sp.Request.GPUs {
+		if !f.isOf(a.Displace) || a.Spares > 0 && a.Spares == 1+f.owner && f.gpus() >= sp.Request.GPUs {
 			continue
 		}
 		c.displaced = append(c.displaced, f)

@@ -305,6 +305,17 @@ func TestNobodyIsDisplacedInVain(t *testing.T) {
 	wants(t, "two on each", b.oust(onNodes(2, 2), v100, -1), "n1:2 n2:2 displacing [1]")
 }
 
+// A tenant that is spared does not lose a gang for one that is no larger; what is nobody's goes.
+func TestWhoIsSpared(t *testing.T) {
+	for spares, want := range map[int]string{0: "n2:2 displacing [2]", 1: "n1:2 displacing [1]", 2: "n2:2 displacing [2]", 3: "n2:2 displacing [2]"} {
+		b := New(models, []cluster.Node{room("n1", "v100", 2), room("n2", "v100", 2)}, nil, noon)
+		b.Soften(1, noOwner, 1, noon, taken("n1", "v100", 2))
+		b.Soften(2, 0, 5, noon, taken("n2", "v100", 2)) // it stands last
+		p, ok := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Most: -1, Displace: Anybodys, Spares: spares})
+		wants(t, fmt.Sprint("spares ", spares), show(p, ok), want)
+	}
+}
+
 // What displaced leases hold is free only when they end: until then others may
 // not have it, and what needs it has to wait.
 func TestWhatIsFreeOnlyLater(t *testing.T) {
