@@ -67,7 +67,7 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 	case c.Touch == cluster.Leave:
 		*l = end(*l, s.Now, "let go")
 	case j.State == cluster.Done:
-		*l = end(*l, max(min(j.End, s.Now), l.Start), "finished")
+		*l = end(*l, max(min(j.End, s.Now), min(l.Start, l.Granted)), "finished") // maybe before it began
 	case l.State == cluster.Granted && j.Restarts > c.Record.Restarts && j.State != cluster.Running && j.State != cluster.Suspended:
 		*l = end(*l, s.Now, "requeued by others") // it had started
 	case l.State == cluster.Granted:

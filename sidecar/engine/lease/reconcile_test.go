@@ -207,6 +207,17 @@ func TestWorkLostToAReclaim(t *testing.T) {
 	}
 }
 
+// A job may end between its renewal and the boundary: its next lease ends before it begins.
+func TestAnEndBeforeTheNextTerm(t *testing.T) {
+	c := job(cluster.Done)
+	c.Job.End = at.Add(-2 * cluster.Second)
+	l := lease(cluster.Active)
+	l.Granted, l.Start, l.End = at.Add(-cluster.Minute), at, at.Add(15*cluster.Minute)
+	if _, ended, _ := look(c, l); len(ended) != 1 || ended[0].Ended != c.Job.End {
+		t.Errorf("ended %+v, want the lease to end with the job, two seconds ago", ended)
+	}
+}
+
 // A requeued job that Slurm has already started again is not reclaimed once more.
 func TestARequeueThatWasOvertakenByItsNextStart(t *testing.T) {
 	c := job(cluster.Running)
