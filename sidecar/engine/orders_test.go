@@ -237,7 +237,9 @@ func TestOnlyWhoActsDeletesReservations(t *testing.T) {
 
 // contested is a full cluster of two GPUs: tenant a runs two jobs, b waits with two.
 func contested(t *testing.T) (w *world, runs, waits []cluster.JobID) {
-	w = newWorld(t, simtest.Product(), []int{2}, "a", "b")
+	set := simtest.Product()
+	set.RecallFirst, set.Threshold = false, minute
+	w = newWorld(t, set, []int{2}, "a", "b")
 	runs = w.Submit("a", 2, 1, forever)
 	w.Run(minute)
 	return w, runs, w.Submit("b", 2, 1, forever)
@@ -398,7 +400,9 @@ func TestWhichOrderCounts(t *testing.T) {
 
 // An order for an array is for all its tasks; one for a single task counts before it.
 func TestAnOrderForAnArray(t *testing.T) {
-	w := newWorld(t, simtest.Product(), []int{3}, "a", "b")
+	set := simtest.Product()
+	set.RecallFirst, set.Threshold = false, minute
+	w := newWorld(t, set, []int{3}, "a", "b")
 	tasks := w.SubmitArray(sim.Work{Name: "sweep", User: "a_user", Account: "a", Partition: "gpu", Request: simtest.Gang(1), Runs: forever}, 3)
 	w.Run(minute)
 	waits := w.Submit("b", 3, 1, forever)

@@ -10,10 +10,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// recalling gives the product's settings with recalls.
+// recalling gives the product's settings, but with another threshold.
 func recalling() cluster.Settings {
 	s := simtest.Product()
-	s.RecallFirst = true
+	s.Threshold = minute
 	return s
 }
 

@@ -40,14 +40,16 @@ type entry struct {
 }
 
 func newStory(t *testing.T) *story {
-	return &story{t: t, shares: map[string]int64{}, settings: simtest.Product(), mode: loop.Act, gated: map[cluster.JobID]bool{}}
+	set := simtest.Product()
+	set.RecallFirst, set.Threshold, set.CreditCap = false, cluster.Minute, cluster.Day
+	return &story{t: t, shares: map[string]int64{}, settings: set, mode: loop.Act, gated: map[cluster.JobID]bool{}}
 }
 
 // commands are all that a story can be told with.
 var commands = map[string]func(*story, []string) ([]string, error){
 	"nodes":    (*story).addNodes,   // nodes NAME… MODEL GPUS
 	"tenants":  (*story).addTenants, // tenants NAME=SHARES…
-	"settings": (*story).set,        // settings term=15m notice=1m min=5m threshold=1m credit=24h burst=2000 reclaims=100
+	"settings": (*story).set,        // settings term=15m notice=1m min=5m threshold=1m credit=24h burst=2000 reclaims=100 recall=off
 	"mode":     (*story).setMode,    // mode observe|act
 	"submit":   (*story).submit,     // submit TENANT GPUS [xN] [NODESxGPUS] [for D] [begin D] [limit D] [no-requeue] [interactive]
 	"cancel":   (*story).cancel,     // cancel JOB…
@@ -109,6 +111,10 @@ func (s *story) addTenants(words []string) ([]string, error) {
 func (s *story) set(words []string) ([]string, error) {
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, "=")
+		if key == "recall" && (value == "on" || value == "off") {
+			s.settings.RecallFirst = value == "on"
+			continue
+		}
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
 			switch key {
 			case "burst":

@@ -39,8 +39,8 @@ func Paper(term cluster.Span) cluster.Settings {
 func Product() cluster.Settings {
 	s := Paper(15 * cluster.Minute)
 	s.MinLease, s.Notice = 5*cluster.Minute, cluster.Minute
-	s.BurstMaxMilli, s.Threshold, s.MaxReclaims = 2000, cluster.Minute, 100
-	s.NewFirst, s.NewSharePercent = true, 50
+	s.BurstMaxMilli, s.Threshold, s.MaxReclaims, s.CreditCap = 2000, 15*cluster.Minute, 100, 2*cluster.Hour
+	s.RecallFirst, s.NewFirst, s.NewSharePercent = true, true, 50
 	s.Signal, s.SignalTo = "USR1", "steps"
 	return s
 }
