@@ -45,7 +45,8 @@ type Lease struct {
 	Ended     Instant `json:"ended,omitempty"`
 	// Adopted is true where the job ran before we gave it a lease.
 	Adopted bool `json:"adopted,omitempty"`
-	// Why an ended lease ended: "finished", "renewed", "reclaimed", "taken back", "lost".
+	// Why an ended lease ended: "finished", "renewed", "reclaimed",
+	// "recalled", "taken back", "lost"; of one that is being recalled it is set before.
 	Why string `json:"why,omitempty"`
 }
 

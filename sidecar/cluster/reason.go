@@ -13,6 +13,7 @@ const (
 	BecauseStarting Code = "starting" // granted, not yet seen running
 	BecauseNotice   Code = "notice"   // not renewed: others are further behind
 	BecauseEnding   Code = "ending"   // requeue ordered, GPUs not free yet
+	BecauseRecalled Code = "recalled" // requeue ordered in the middle of the term, for a first lease
 	BecauseExempt   Code = "exempt"
 	BecauseKept     Code = "kept" // may not be requeued: never reclaimed
 )

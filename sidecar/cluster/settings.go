@@ -28,6 +28,11 @@ type Settings struct {
 	Threshold   Span `json:"threshold"`
 	MaxReclaims int  `json:"max_reclaims"`
 
+	// RecallFirst lets a job's first lease begin in the middle of others' terms: leases are
+	// recalled for it, RecallNotice before they end.
+	RecallFirst  bool `json:"recall_first,omitempty"`
+	RecallNotice Span `json:"recall_notice,omitempty"`
+
 	// NewFirst puts jobs without a lease so far first, for at most NewSharePercent
 	// of their tenant's GPUs.
 	NewFirst        bool `json:"new_first"`

@@ -95,6 +95,7 @@ func (k *checker) times() {
 	k.must(l.GrantTimeout >= c.Interval, "lease.grant_timeout", "%v is shorter than %s: every grant would be taken back before it is looked at; lengthen it", l.GrantTimeout, k.where("interval", c.Interval))
 	k.must(c.Gate.TTL > 3*c.Interval, "gate.ttl", "%v is not longer than three times %s: gates would lapse between rounds; lengthen it", c.Gate.TTL, k.where("interval", c.Interval))
 	k.must(c.Gate.SiteFactor >= 0 && c.Gate.SiteFactor < 1<<30, "gate.site_factor", "%d cannot be used; write 0 (leave the priority alone) to %d", c.Gate.SiteFactor, 1<<30-1)
+	k.must(c.Recall.Notice <= l.Notice, "recall.notice", "%v is longer than %s; shorten it", c.Recall.Notice, k.where("lease.notice", l.Notice))
 	k.must(c.Reclaim.Max >= 0, "reclaim.max", "%d is no number of jobs; write 0 for no limit", c.Reclaim.Max)
 }
 

@@ -20,6 +20,7 @@ type Config struct {
 	Lease    Lease    `yaml:"lease"`
 	Gate     Gate     `yaml:"gate"`
 	Reclaim  Reclaim  `yaml:"reclaim"`
+	Recall   Recall   `yaml:"recall"`
 	Fairness Fairness `yaml:"fairness"`
 	Credit   Credit   `yaml:"credit"`
 	Burst    Burst    `yaml:"burst"`
@@ -76,6 +77,12 @@ type Gate struct {
 type Reclaim struct {
 	Threshold Duration `yaml:"threshold"`
 	Max       int      `yaml:"max"`
+}
+
+// Recall is how leases are ended before their term is over.
+type Recall struct {
+	FirstLease bool     `yaml:"first_lease"`
+	Notice     Duration `yaml:"notice"`
 }
 
 // Fairness is how the fairness numbers are made.
@@ -151,7 +158,7 @@ type Log struct {
 
 // Default gives the configuration of an empty file.
 func Default() *Config {
-	const second, minute, day = Duration(cluster.Second), Duration(cluster.Minute), Duration(cluster.Day)
+	const second, minute, hour, day = Duration(cluster.Second), Duration(cluster.Minute), Duration(cluster.Hour), Duration(cluster.Day)
 	return &Config{
 		Mode:       loop.Observe,
 		Partitions: []string{"gpu"},
@@ -161,9 +168,10 @@ func Default() *Config {
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
 		Gate:     Gate{TTL: 10 * minute, SiteFactor: 1_000_000},
-		Reclaim:  Reclaim{Threshold: minute, Max: 100},
+		Reclaim:  Reclaim{Threshold: 15 * minute, Max: 100},
+		Recall:   Recall{FirstLease: true},
 		Fairness: Fairness{RhoSelect: 16, Window: 14 * day},
-		Credit:   Credit{Cap: day},
+		Credit:   Credit{Cap: 2 * hour},
 		Burst:    Burst{Max: 2000},
 		Jobs:     Jobs{NewFirst: true, NewShare: 50},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
@@ -194,6 +202,7 @@ func (c *Config) Settings() cluster.Settings {
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
+		RecallFirst: c.Recall.FirstLease, RecallNotice: c.Recall.Notice.Span(),
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
 		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,

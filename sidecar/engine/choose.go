@@ -51,11 +51,12 @@ func (h *hall) choose(touch cluster.Touch) {
 	*passed = choice.Passed
 	h.renew(&in, &choice)
 	h.grant(&in, &choice)
-	h.dismiss(touch)
 	if touch == cluster.Act {
 		h.claims = append(h.claims, choice.Kept...)
+		h.recall(&in, &choice)
 		h.claimFor(&in, choice.Due)
 	}
+	h.dismiss(touch)
 	h.explain(&in, &choice)
 }
 
@@ -431,7 +432,7 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	}
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
-		if h.claimed(k.Key) {
+		if h.claimed(k.Key) || h.leases[k.Case] != nil {
 			continue
 		}
 		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: h.now, End: h.now, Displace: place.Anybodys, Most: -1}

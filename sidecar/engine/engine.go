@@ -154,7 +154,8 @@ type caseState struct {
 	shape   int               // of what it asks for; set where it may be placed
 	pools   []int
 	passed  *lease.Passed
-	rank    int // place in its tenant's queue
+	rank    int            // place in its tenant's queue
+	heir    cluster.JobKey // for whom its lease was recalled in this round
 	why     cluster.Code
 	note    string
 	until   cluster.Instant

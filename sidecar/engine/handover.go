@@ -154,7 +154,11 @@ func (h *hall) reclaim(i int) (cluster.Action, bool) {
 		return cluster.Action{}, false
 	}
 	c, r, l := &h.s.Cases[i], &h.records[i], h.leases[i]
-	a := h.action(cluster.Reclaim, i, cluster.Reason{Code: cluster.BecauseEnding, Pool: l.Pool, Until: l.End})
+	because := cluster.Reason{Code: cluster.BecauseEnding, Pool: l.Pool, Until: l.End}
+	if heir := h.standing[i].heir; heir != 0 {
+		because.Code, because.For = cluster.BecauseRecalled, heir
+	}
+	a := h.action(cluster.Reclaim, i, because)
 	a.Until, a.NodeList, a.Resume = h.gateOf(r), r.UserNodes, c.Job.State == cluster.Suspended
 	if !a.Withheld {
 		r.Gate = a.Until

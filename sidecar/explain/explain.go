@@ -53,6 +53,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.BecauseEnding: func(w Words, r *cluster.Reason) string {
 		return "was requeued, since its lease is over; its GPUs go to " + w.heir(r) + " as soon as they are free"
 	},
+	cluster.BecauseRecalled: func(w Words, r *cluster.Reason) string {
+		return "was requeued in the middle of its term, so that a job can begin that never had a lease: its GPUs go to " + w.heir(r)
+	},
 	cluster.BecauseExempt: func(_ Words, r *cluster.Reason) string {
 		return "is exempt, neither gated nor reclaimed, by order of an administrator" + because(r.Note)
 	},

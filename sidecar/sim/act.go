@@ -68,7 +68,7 @@ func (v *Virtual) change(j *work, a *cluster.Action) error {
 		if !j.job.Requeueable || !j.job.Batch {
 			return fmt.Errorf("job %s: requested operation is presently disabled", a.ID)
 		}
-		if v.requeue(j, true) {
+		if v.requeue(j, true, true) {
 			v.steer(j, a)
 		}
 	}

@@ -35,7 +35,8 @@ const (
 	// costs nothing.
 	Always Saves = iota
 	// AtEnd saves only when told that the lease will not be renewed, as late as it can
-	// (Gavel's lease renewal, §6): the save is done when the lease ends.
+	// (Gavel's lease renewal, §6): the save is done when the lease ends. After a requeue that
+	// comes without notice it saves between SIGTERM and SIGKILL.
 	AtEnd
 	// AtNotice saves at once when told so: what it does afterwards is lost.
 	AtNotice
@@ -197,6 +198,23 @@ func (c *pace) next(p progress) progress {
 
 // finish gives when the work will be done if nothing comes in between.
 func (c *pace) finish(p progress) cluster.Instant { return c.walk(p, math.MaxInt64/2).at }
+
+// killWait is how long Slurm leaves a job between SIGTERM and SIGKILL (KillWait's default).
+const killWait = 30 * cluster.Second
+
+// terminate tells a job, at the moment p.at, that it is requeued. It gives how much longer
+// the job needs, to save what it has not yet saved.
+func (c *pace) terminate(p progress) (progress, cluster.Span) {
+	if c.saves != AtEnd || p.done == p.saved || c.Save > killWait {
+		return p, 0
+	}
+	rest := c.Save
+	if p.stage == saving {
+		rest = p.until.Sub(p.at)
+	}
+	p.saved = p.done
+	return p, rest
+}
 
 // cut gives what remains of the progress at a requeue, and the work that is lost.
 func (c *pace) cut(p progress) (progress, amount) {

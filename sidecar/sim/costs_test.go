@@ -146,9 +146,8 @@ func TestWhatARenewalCosts(t *testing.T) {
 	s.became(always, sim.Event{What: sim.Ended, Outcome: "COMPLETED", At: after(20, 20), Worked: span(20, 0), Saving: 20 * second})
 }
 
-// A save that is not done when the requeue comes is worth nothing, nor is the one of a
-// job that was told nothing.
-func TestASaveThatIsCutShort(t *testing.T) {
+// A job that saves when it must has until SIGKILL for it, if its node lives.
+func TestASaveAfterTheRequeue(t *testing.T) {
 	s := onStage(t)
 	id := s.Submit(work(20*minute, func(w *sim.Work) { w.Saves = sim.AtEnd }))
 	s.at(14 * minute)
@@ -156,15 +155,24 @@ func TestASaveThatIsCutShort(t *testing.T) {
 	s.at(span(14, 57))
 	s.Requeue(id) // by somebody else, too early
 	s.at(hour)
-	s.became(id, sim.Event{What: sim.Requeued, Outcome: "REQUEUED", At: after(14, 57), Lost: span(14, 55), Saving: 2 * second},
-		// Nobody gated it: Slurm's own delay.
-		sim.Event{What: sim.Ended, Outcome: "COMPLETED", Start: after(16, 58), At: after(36, 58), Worked: span(20, 0)})
+	resumed := sim.Event{What: sim.Ended, Outcome: "COMPLETED", Cold: 30 * second, Loading: 3 * second}
+	end := resumed // after Slurm's own delay, for nobody gated it
+	end.Start, end.At, end.Worked = after(17, 0), after(22, 38), span(5, 5)
+	s.became(id, sim.Event{What: sim.Requeued, Outcome: "REQUEUED", At: after(14, 57), Worked: span(14, 55), Saving: 2 * second, Terminating: 3 * second}, end)
 	id = s.Submit(work(20*minute, func(w *sim.Work) { w.Saves = sim.AtEnd }))
 	s.at(hour + 15*minute)
 	s.reclaim(id)
 	s.at(2 * hour)
-	s.became(id, sim.Event{What: sim.Requeued, Outcome: "REQUEUED", At: after(75, 0), Start: after(60, 0), Lost: span(15, 0), Reclaimed: true},
-		sim.Event{What: sim.Ended, Outcome: "COMPLETED", Start: after(75, 2), At: after(95, 2), Worked: span(20, 0)})
+	end.Start, end.At, end.Worked = after(77, 5), after(82, 38), span(5, 0) // its gate lapsed while it saved
+	s.became(id, sim.Event{What: sim.Requeued, Outcome: "REQUEUED", At: after(75, 0), Start: after(60, 0), Worked: span(15, 0), Reclaimed: true, Terminating: 5 * second}, end)
+
+	slow := sim.Costs{Save: minute, Completing: second}
+	id = s.Submit(work(20*minute, func(w *sim.Work) { w.Saves, w.Costs = sim.AtEnd, &slow }))
+	s.at(2*hour + 15*minute)
+	s.reclaim(id)
+	s.at(3 * hour)
+	s.became(id, sim.Event{What: sim.Requeued, Outcome: "REQUEUED", At: after(135, 0), Start: after(120, 0), Lost: span(15, 0), Reclaimed: true},
+		sim.Event{What: sim.Ended, Outcome: "COMPLETED", Start: after(135, 2), At: after(155, 2), Worked: span(20, 0)})
 }
 
 // What was saved in an attempt is not lost in the next one, which is cut short while the

@@ -32,6 +32,8 @@ type Event struct {
 	Reclaimed             bool // by the loop, for others
 	Worked, Lost          cluster.Span
 	Cold, Loading, Saving cluster.Span
+	// Terminating is how long after At a job held its GPUs still, to save.
+	Terminating cluster.Span
 }
 
 // tell tells whoever watches.

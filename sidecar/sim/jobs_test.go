@@ -60,6 +60,7 @@ func TestANodeThatFails(t *testing.T) {
 	s := onStage(t)
 	s.Fail(sim.Failure{Node: "n01", At: start.Add(10 * minute), Back: start.Add(30 * minute)})
 	saves := s.Submit(work(20*minute, func(w *sim.Work) { w.Saves, w.Every = sim.Periodic, 6*minute }))
+	surprised := s.Submit(work(20*minute, func(w *sim.Work) { w.Saves = sim.AtEnd }))
 	kept := s.Submit(work(20*minute, func(w *sim.Work) { w.NoRequeue = true }))
 	person := s.Submit(work(20*minute, func(w *sim.Work) { w.Interactive = true }))
 	s.at(20 * minute)
@@ -70,6 +71,8 @@ func TestANodeThatFails(t *testing.T) {
 	for _, id := range []cluster.JobID{kept, person} {
 		s.became(id, sim.Event{What: sim.Ended, Outcome: "NODE_FAIL", At: after(10, 0), Worked: span(10, 0)})
 	}
+	s.became(surprised, sim.Event{What: sim.Requeued, Outcome: "REQUEUED", At: after(10, 0), Lost: span(10, 0)},
+		sim.Event{What: sim.Ended, Outcome: "COMPLETED", Start: after(30, 0), At: after(50, 0), Worked: span(20, 0)})
 	s.became(saves, sim.Event{What: sim.Requeued, Outcome: "REQUEUED", At: after(10, 0), Worked: span(6, 0), Lost: span(3, 55), Saving: 5 * second},
 		sim.Event{What: sim.Ended, Outcome: "COMPLETED", Start: after(30, 0), At: after(44, 43), Worked: span(14, 0), Saving: 10 * second, Cold: 30 * second, Loading: 3 * second})
 }

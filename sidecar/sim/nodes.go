@@ -37,7 +37,7 @@ func (v *Virtual) SetNode(name, bad string) {
 			continue
 		}
 		if j.job.Requeueable && j.job.Batch {
-			v.requeue(j, false)
+			v.requeue(j, false, false)
 		} else {
 			v.finish(j, "NODE_FAIL")
 		}

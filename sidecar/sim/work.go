@@ -150,7 +150,7 @@ func (v *Virtual) split(j *work) {
 func (v *Virtual) Cancel(id cluster.JobID) { v.finish(v.jobs[id], "CANCELLED") }
 
 // Requeue is a requeue that somebody else orders.
-func (v *Virtual) Requeue(id cluster.JobID) { v.requeue(v.jobs[id], false) }
+func (v *Virtual) Requeue(id cluster.JobID) { v.requeue(v.jobs[id], false, true) }
 
 // Hold holds or releases a waiting job, as its user may.
 func (v *Virtual) Hold(id cluster.JobID, held bool) {
@@ -263,16 +263,21 @@ func (v *Virtual) finish(j *work, outcome string) {
 	v.tell(e)
 }
 
-// requeue puts a running job back into the queue, when it has cleaned up.
-func (v *Virtual) requeue(j *work, reclaimed bool) bool {
+// requeue puts a running job back into the queue, when it has cleaned up. warned tells that it
+// has until SIGKILL, reclaimed that the loop wants it.
+func (v *Virtual) requeue(j *work, reclaimed, warned bool) bool {
 	if j.job.State != cluster.Running {
 		return false
 	}
+	saving := cluster.Span(0)
+	if warned {
+		j.progress, saving = j.pace.terminate(j.pace.walk(j.progress, v.now))
+	}
 	e := v.stop(j, Requeued, "REQUEUED")
-	e.Reclaimed = reclaimed
+	e.Reclaimed, e.Terminating = reclaimed, saving
 	j.job.State, j.job.Eligible = cluster.Completing, v.now
 	j.job.Restarts++
-	j.completes = v.now.Add(j.pace.Completing)
+	j.completes = v.now.Add(max(j.pace.Completing, saving))
 	v.plan(j)
 	v.changed = true
 	v.tell(e)

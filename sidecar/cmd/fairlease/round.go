@@ -190,11 +190,12 @@ func (p *program) decisions(l listing, snap *cluster.Snapshot, plan *cluster.Pla
 // news names what a round decided about a lease, by the code of its job's verdict;
 // what is not there is nothing new.
 var news = map[cluster.Code]string{
-	cluster.BecauseGranted: "grant",
-	cluster.BecauseRenewed: "renew",
-	cluster.BecauseAdopted: "adopt",
-	cluster.BecauseNotice:  "notice",
-	cluster.BecauseEnding:  "reclaim",
+	cluster.BecauseGranted:  "grant",
+	cluster.BecauseRenewed:  "renew",
+	cluster.BecauseAdopted:  "adopt",
+	cluster.BecauseNotice:   "notice",
+	cluster.BecauseEnding:   "reclaim",
+	cluster.BecauseRecalled: "recall",
 }
 
 // summary counts what else a round saw and did.

@@ -184,7 +184,7 @@ func (c *chooser) unfair(k *Candidate, pool int) bool {
 	own := &c.Tenants[k.Tenant].Shares[pool]
 	for t := range c.Tenants {
 		other := &c.Tenants[t]
-		if t != k.Tenant && len(other.Jobs) > 0 && other.Shares[pool].Behind-own.Behind > cost(own.Entitlement, k.GPUs, c.Settings.Term) {
+		if t != k.Tenant && len(other.Jobs) > 0 && other.Shares[pool].Behind-own.Behind > Cost(own.Entitlement, k.GPUs, c.Settings.Term) {
 			return true
 		}
 	}
@@ -340,7 +340,7 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	if claimed > 0 && int64(claimed+k.GPUs)*int64(cluster.WholeGPU) > int64(q.entitled) {
 		return false
 	}
-	if q.behind >= cost(q.entitled, k.GPUs, c.Settings.Term)/2 {
+	if q.behind >= Cost(q.entitled, k.GPUs, c.Settings.Term)/2 {
 		return true
 	}
 	// For its job's sake a tenant must be about even: the coming term's leases are charged
@@ -419,12 +419,12 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 func (c *chooser) charge(q *queue, gpus int, span cluster.Span) {
 	c.served[q.pool] = served{name: c.Tenants[q.tenant].Name, behind: q.behind}
 	q.holds += gpus
-	q.behind -= cost(q.entitled, gpus, span)
+	q.behind -= Cost(q.entitled, gpus, span)
 }
 
-// cost gives a lease as time at the tenant's entitlement; no more than 35 years, so
+// Cost gives a lease as time at the tenant's entitlement; no more than 35 years, so
 // that sums of costs stay in range.
-func cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
+func Cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
 	if entitled <= 0 {
 		return 0
 	}
@@ -458,7 +458,7 @@ func LastFirst(in *Input) []int {
 				if k.Running && n == 0 {
 					all = append(all, place{i, t, len(all), share.Behind - charged[p]})
 				}
-				charged[p] += cost(share.Entitlement, k.GPUs, in.Settings.Term)
+				charged[p] += Cost(share.Entitlement, k.GPUs, in.Settings.Term)
 			}
 		}
 	}
@@ -508,6 +508,6 @@ func Rank(ranks []int, held []Held, tenant *Tenant, term cluster.Span) {
 	for i := range held {
 		l := &held[i]
 		ranks[l.Case] = -int(behind[l.Pool])
-		behind[l.Pool] -= cost(tenant.Shares[l.Pool].Entitlement, l.GPUs, term)
+		behind[l.Pool] -= Cost(tenant.Shares[l.Pool].Entitlement, l.GPUs, term)
 	}
 }

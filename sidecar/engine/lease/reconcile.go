@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -73,7 +74,7 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 		*l = seeGranted(*l, c, r, s)
 	case j.State == cluster.Running || j.State == cluster.Suspended:
 		if j.Start > l.Start && l.Start > 0 && j.Start > l.Granted && l.State == cluster.Ending {
-			*l = end(*l, s.Now, "reclaimed") // requeued and already running again
+			*l = end(*l, s.Now, cmp.Or(l.Why, "reclaimed")) // requeued and already running again
 			return
 		}
 		l.Nodes = j.Holds
@@ -81,7 +82,7 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 	case j.State == cluster.Completing:
 	case l.State == cluster.Ending:
 		r.Lost += lost(l, s.Now)
-		*l = end(*l, s.Now, "reclaimed")
+		*l = end(*l, s.Now, cmp.Or(l.Why, "reclaimed"))
 	default:
 		*l = end(*l, s.Now, "requeued by others")
 	}

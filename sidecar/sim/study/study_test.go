@@ -21,14 +21,14 @@ import (
 )
 
 // ideal gives a setup as in the papers' examples: leases cost nothing, no threshold, no
-// shortest lease.
+// shortest lease, no recall.
 func ideal(t testing.TB, fleet string, term cluster.Span, jobs ...trace.Job) Setup {
 	t.Helper()
 	s := Default()
 	s.Load = Load{Name: "example", Jobs: slices.Values(jobs)}
 	s.Costs, s.Saves = sim.Costs{}, sim.Always
 	s.Settings.Term, s.Settings.MinLease, s.Settings.Notice, s.Settings.Threshold = term, 0, 0, 0
-	s.Settings.NewFirst = false
+	s.Settings.NewFirst, s.Settings.RecallFirst = false, false
 	return on(t, s, fleet)
 }
 

@@ -151,7 +151,7 @@ func (w *witness) watch(e sim.Event) {
 // stop ends an attempt.
 func (w *witness) stop(l *life, e *sim.Event) {
 	l.Held += e.At.Sub(e.Start)
-	l.Overhead += e.Cold + e.Loading + e.Saving + e.Lost
+	l.Overhead += e.Cold + e.Loading + e.Saving + e.Lost + e.Terminating
 	w.hold(l, e.Holds, -1)
 }
 

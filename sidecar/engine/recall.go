@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// recallsARound bounds the jobs that leases are recalled for in a round.
+const recallsARound = 32
+
+// recall gives jobs that never had a lease and got nothing in this round the GPUs of
+// leases that run, before their terms are over: most jobs are short, and would else wait
+// longer for a boundary than they run. First of tenants that are further ahead
+// even without them, by the threshold; else of the job's own tenant, for at most the new
+// jobs' share of what that is due. A job keeps its GPUs for the shortest lease in any case.
+func (h *hall) recall(in *lease.Input, choice *lease.Choice) {
+	if !h.set.RecallFirst {
+		return
+	}
+	line := h.unserved(in, choice)
+	if len(line) == 0 {
+		return
+	}
+	r := h.openRecalls(in, choice)
+	n := len(h.pools)
+	slices.SortStableFunc(line, func(a, b int) int {
+		x, y := &in.Candidates[a], &in.Candidates[b]
+		return cmp.Compare(r.behind[y.Tenant*n+y.Pools[0]], r.behind[x.Tenant*n+x.Pools[0]])
+	})
+	for _, i := range line {
+		if r.served == recallsARound {
+			return
+		}
+		for _, p := range in.Candidates[i].Pools {
+			if r.serve(&in.Candidates[i], p) {
+				choice.Passed[i] = lease.Passed{}
+				break
+			}
+		}
+	}
+}
+
+// unserved lists the candidates that never had a lease, and have none now.
+func (h *hall) unserved(in *lease.Input, choice *lease.Choice) []int {
+	var line []int
+	for t := range in.Tenants {
+		for _, i := range in.Tenants[t].Jobs {
+			k := &in.Candidates[i]
+			if k.Unserved && !k.Running && !k.Humble && choice.Passed[i].Code != "" && !h.claimed(k.Key) {
+				line = append(line, i)
+			}
+		}
+	}
+	return line
+}
+
+// recalls is what is worked out once for all recalls of a round.
+type recalls struct {
+	h       *hall
+	board   *place.Board
+	behind  []cluster.Span // by row of the ledger, with every lease charged to its end
+	least   []cluster.Span // by pool: behind of the tenant furthest ahead that has a lease to recall
+	firsts  []int          // by row: GPUs of leases that are their jobs' first
+	most    int            // leases that may still be ended for others; < 0 = any number
+	served  int
+	refused map[refusal]bool
+}
+
+// nobody is the least of a pool in which there is no lease to recall.
+const nobody cluster.Span = 1 << 62
+
+// refusal is a shape that a tenant may not have others' leases for.
+type refusal struct{ tenant, shape, pool int }
+
+func (h *hall) openRecalls(in *lease.Input, choice *lease.Choice) *recalls {
+	n := len(h.pools)
+	h.kept = h.fresh(h.kept)
+	r := &recalls{h: h, board: h.kept, most: -1, refused: map[refusal]bool{},
+		behind: make([]cluster.Span, len(h.ledger.Tenants)), least: make([]cluster.Span, n), firsts: make([]int, len(h.ledger.Tenants))}
+	if h.set.MaxReclaims > 0 {
+		r.most = h.set.MaxReclaims
+		for i := range choice.Grants {
+			r.most = max(r.most-len(choice.Grants[i].Displaced), 0)
+		}
+	}
+	debit := make([]cluster.GPUTime, len(h.ledger.Tenants))
+	h.charged(debit, make([]int, len(debit)))
+	now := lease.Input{Settings: h.set, Tenants: make([]lease.Tenant, len(in.Tenants))}
+	for t := range now.Tenants {
+		now.Tenants[t].Shares = slices.Clone(in.Tenants[t].Shares)
+		for p := range h.pools {
+			row := h.row(t, p)
+			r.behind[t*n+p] = ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement)
+			now.Tenants[t].Shares[p].Behind = r.behind[t*n+p]
+		}
+	}
+	for p := range r.least {
+		r.least[p] = nobody
+	}
+	ranks := h.rank(&now)
+	r.board.Await(len(h.standing))
+	for i, l := range h.leases {
+		st := &h.standing[i]
+		switch {
+		case l != nil && l.State == cluster.Granted:
+			r.board.Hold(l.Nodes)
+		case h.recallable(i):
+			r.board.Soften(i, st.tenant, ranks[i], h.now.Add(h.set.RecallNotice), h.s.Cases[i].Job.Holds)
+			p := h.pool(l.Pool)
+			r.least[p] = min(r.least[p], r.behind[st.tenant*n+p])
+		case st.there && !st.waits:
+			r.board.Hold(h.s.Cases[i].Job.Holds)
+		}
+		if l != nil && l.Term == 1 && st.tenant >= 0 {
+			if p := h.pool(l.Pool); p >= 0 {
+				r.firsts[st.tenant*n+p] += l.GPUs
+			}
+		}
+	}
+	for k := range h.claims {
+		r.board.Claim(h.claims[k].Nodes, h.claims[k].At)
+	}
+	return r
+}
+
+// recallable tells whether a lease may be recalled: it is in the middle of its term, and its
+// job has had its GPUs for the shortest lease.
+func (h *hall) recallable(i int) bool {
+	return !h.fixed(i) && h.standing[i].runs && h.standing[i].tenant >= 0 && h.leases[i].State == cluster.Active &&
+		!h.ending(i) && h.now.Sub(h.s.Cases[i].Job.Start) >= h.set.MinLease && h.pool(h.leases[i].Pool) >= 0
+}
+
+// serve recalls leases for a job, if it may have any.
+func (r *recalls) serve(k *lease.Candidate, pool int) bool {
+	h := r.h
+	row := k.Tenant*len(h.pools) + pool
+	entitled := h.ledger.Tenants[row].Entitlement
+	if entitled == 0 || r.most == 0 {
+		return false
+	}
+	end := lease.Next(h.now.Add(h.set.RecallNotice), h.set)
+	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: end, Displace: place.Anybodys, Most: r.most}
+	behind := r.behind[row] - lease.Cost(entitled, k.GPUs, end.Sub(h.now))
+	own := r.mayOwn(k, row)
+	found, ok := place.Placement{}, false
+	if no := (refusal{k.Tenant, k.Shape, pool}); r.least[pool]+h.set.Threshold <= behind && !r.refused[no] {
+		found, ok = r.board.Fit(ask)
+		ok = ok && r.yield(found.Displaced, k.Tenant, pool, behind, own)
+		r.refused[no] = !ok
+	}
+	if !ok && own {
+		ask.Displace = place.Own + k.Tenant
+		found, ok = r.board.Fit(ask)
+	}
+	if !ok {
+		return false
+	}
+	r.board.Take(found)
+	r.served++
+	r.behind[row] = behind
+	r.firsts[row] += k.GPUs
+	for _, i := range found.Displaced {
+		r.end(i, k.Key)
+	}
+	if found.At > h.now {
+		h.claims = append(h.claims, h.claim(k.Key, h.pools[pool], found.Nodes, found.At))
+	} else {
+		h.lend(k.Case, h.pools[pool], found.Nodes, end)
+	}
+	return true
+}
+
+// mayOwn tells whether a job may have leases of its own tenant: the first leases of its jobs
+// are then no more than new jobs' share of what it is due, or this is the only one.
+func (r *recalls) mayOwn(k *lease.Candidate, row int) bool {
+	share := int64(r.h.set.NewSharePercent)
+	if r.firsts[row] == 0 {
+		share = 100
+	}
+	return int64(r.firsts[row]+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.h.ledger.Tenants[row].Entitlement)
+}
+
+// yield tells whether those who hold leases must give way to a tenant that is so far behind
+// when it has got them: each is as far ahead still without them, by the threshold.
+func (r *recalls) yield(leases []int, tenant, pool int, behind cluster.Span, own bool) bool {
+	n := len(r.h.pools)
+	without := map[int]cluster.Span{}
+	for _, i := range leases {
+		t := r.h.standing[i].tenant
+		if t == tenant {
+			if !own {
+				return false
+			}
+			continue
+		}
+		row := t*n + pool
+		if _, ok := without[row]; !ok {
+			without[row] = r.behind[row]
+		}
+		without[row] += r.rest(i, row)
+		if without[row]+r.h.set.Threshold > behind {
+			return false
+		}
+	}
+	return true
+}
+
+// rest gives what is left of a lease, as time at the entitlement of a row.
+func (r *recalls) rest(i, row int) cluster.Span {
+	l := r.h.leases[i]
+	return lease.Cost(r.h.ledger.Tenants[row].Entitlement, l.GPUs, l.End.Sub(r.h.now))
+}
+
+// end recalls one lease.
+func (r *recalls) end(i int, heir cluster.JobKey) {
+	l, st := r.h.leases[i], &r.h.standing[i]
+	row := st.tenant*len(r.h.pools) + r.h.pool(l.Pool)
+	r.behind[row] += r.rest(i, row)
+	if l.Term == 1 {
+		r.firsts[row] -= l.GPUs
+	}
+	if r.most > 0 {
+		r.most--
+	}
+	l.End, l.Why, st.heir = r.h.now.Add(r.h.set.RecallNotice), "recalled", heir
+}
