@@ -173,7 +173,7 @@ func Default() *Config {
 		Fairness: Fairness{RhoSelect: 16, Window: 14 * day},
 		Credit:   Credit{Cap: 2 * hour},
 		Burst:    Burst{Max: 2000},
-		Jobs:     Jobs{NewFirst: true, NewShare: 50},
+		Jobs:     Jobs{NewFirst: true, NewShare: 50, LongTerms: 4},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
 			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
 			AccountsEvery: 5 * minute, SmallList: 200, Singles: 64, ArrayCap: 1000},

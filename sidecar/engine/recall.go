@@ -149,9 +149,9 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	own := r.mayOwn(k, row)
 	found, ok := place.Placement{}, false
 	if no := (refusal{k.Tenant, k.Shape, pool}); r.least[pool]+h.set.Threshold <= behind && !r.refused[no] {
-		found, ok = r.board.Fit(ask)
-		ok = ok && r.yield(found.Displaced, k.Tenant, pool, behind, own)
-		r.refused[no] = !ok
+		if found, ok = r.board.Fit(ask); ok && !r.yield(found.Displaced, k.Tenant, pool, behind, own) {
+			r.refused[no], ok = true, false
+		}
 	}
 	if !ok && own {
 		ask.Displace = place.Own + k.Tenant
