@@ -31,9 +31,8 @@ func Decide(s cluster.Snapshot) cluster.Plan { return new(Decider).Decide(s) }
 // between them is room, and what it found out about nodes that have not changed since. It is not
 // safe for use by several goroutines.
 type Decider struct {
-	// Brief tells that a plan's lists are good until the second decision after it only, and
-	// that a snapshot's are those of the plan before it, or nobody's who changes them. Their
-	// room is then used again.
+	// Brief tells that the lists of a plan are good until the next decision only, or where that
+	// goes on from the plan until the one after it: their room is then used again.
 	Brief bool
 
 	room  room

@@ -62,7 +62,7 @@ func TestThePast(t *testing.T) {
 		t.Errorf("%+v", g)
 	}
 	for range 2 { // they can be gone through again
-		var stood []store.TenantThen
+		var stood []store.PastTenant
 		for x, err := range p.Tenants {
 			if err != nil {
 				t.Fatal(err)

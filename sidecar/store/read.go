@@ -16,18 +16,17 @@ import (
 var ErrNone = errors.New("not in the journal")
 
 var (
-	roundBlobs    = sql.Query("round_blobs")
-	readRounds    = sql.Query("rounds")
-	readPools     = sql.Query("pools")
-	readTenants   = sql.Query("tenants")
-	readLeases    = sql.Query("leases")
-	readWaiting   = sql.Query("waiting")
-	jobsByID      = sql.Query("jobs_by_id")
-	readActions   = sql.Query("actions")
-	readEvents    = sql.Query("events")
-	jobOverrides  = sql.Query("job_overrides")
-	tenantHistory = sql.Query("tenant_history")
-	seatNow       = sql.Query("seat_now")
+	roundBlobs   = sql.Query("round_blobs")
+	readRounds   = sql.Query("rounds")
+	readPools    = sql.Query("pools")
+	readTenants  = sql.Query("tenants")
+	readLeases   = sql.Query("leases")
+	readWaiting  = sql.Query("waiting")
+	jobsByID     = sql.Query("jobs_by_id")
+	readActions  = sql.Query("actions")
+	readEvents   = sql.Query("events")
+	jobOverrides = sql.Query("job_overrides")
+	seatNow      = sql.Query("seat_now")
 )
 
 // collect runs a query and reads its rows into structs by the columns' names.
@@ -183,27 +182,6 @@ type Tenant struct {
 // Tenants tells how every tenant stands in every pool.
 func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
 	return collect[Tenant](ctx, s, "reading how tenants stand", readTenants)
-}
-
-// TenantThen is how a tenant stood in one pool at a moment.
-type TenantThen struct {
-	Tenant      string           `json:"tenant"`
-	Pool        string           `json:"pool"`
-	At          time.Time        `json:"at"`
-	Entitlement cluster.MicroGPU `json:"entitlement_micro_gpus" db:"entitlement_gpus"`
-	Demand      cluster.MicroGPU `json:"demand_micro_gpus" db:"demand_gpus"`
-	Holds       int              `json:"holds_gpus" db:"holds_gpus"`
-	Waiting     int              `json:"waiting_jobs" db:"waiting_jobs"`
-	Deficit     cluster.GPUTime  `json:"deficit_gpu_ms" db:"deficit_gpu_ms"`
-	Alloc       cluster.GPUTime  `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
-	Due         cluster.GPUTime  `json:"due_gpu_ms" db:"due_gpu_ms"`
-	Rho         cluster.Rho      `json:"rho_millionths" db:"rho"`
-}
-
-// TenantHistory tells how tenants stood from one moment up to another, by time.
-// Where a tenant has no line at some time, the one before still holds.
-func (s *Store) TenantHistory(ctx context.Context, from, to time.Time) ([]TenantThen, error) {
-	return collect[TenantThen](ctx, s, "reading how tenants stood", tenantHistory, from, to)
 }
 
 // Lease is a lease in force or over.

@@ -74,6 +74,21 @@ where (j.done_at is null or j.done_at > $1)
 and coalesce(j.eligible_at, f.started_at, j.submitted_at) < $2
 order by j.key;
 
+-- name: past_tenants
+-- How tenants stood between two moments: millions of rows, so no more than is needed.
+select
+    tenant,
+    pool,
+    at,
+    fairlease.millionths(least(entitlement_gpus, demand_gpus)) as rate_gpus,
+    holds_gpus,
+    alloc_gpu_ms,
+    due_gpu_ms
+from fairlease.tenant_history
+where at > $1
+and at < $2
+order by at;
+
 -- name: past_gpus
 -- From when on there were how many healthy GPUs, from one round to another.
 select

@@ -208,22 +208,3 @@ and (
     or (scope = 'tenant' and name = $3)
 )
 order by id;
-
--- name: tenant_history
--- How tenants stood between two moments, for charts.
-select
-    tenant,
-    pool,
-    at,
-    fairlease.millionths(entitlement_gpus) as entitlement_gpus,
-    fairlease.millionths(demand_gpus) as demand_gpus,
-    holds_gpus,
-    waiting_jobs,
-    deficit_gpu_ms,
-    alloc_gpu_ms,
-    due_gpu_ms,
-    fairlease.millionths(rho) as rho
-from fairlease.tenant_history
-where at >= $1
-and at < $2
-order by at, tenant, pool;

@@ -208,7 +208,7 @@ func samples(p *store.Past) iter.Seq2[score.Sample, error] {
 			if !to(min(cluster.InstantOf(t.At), p.End.Plan.At)) {
 				return
 			}
-			b.accounts[accountKey{t.Tenant, t.Pool}] = account{holds: t.Holds, rate: min(t.Entitlement, t.Demand), alloc: t.Alloc, due: t.Due}
+			b.accounts[accountKey{t.Tenant, t.Pool}] = account{holds: t.Holds, rate: t.Rate, alloc: t.Alloc, due: t.Due}
 		}
 		if to(p.End.Plan.At) {
 			b.edge(&p.End)

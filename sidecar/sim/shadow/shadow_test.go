@@ -253,8 +253,8 @@ func TestOddPasts(t *testing.T) {
 			{Key: 6, SlurmID: "6", Tenant: "a", GPUs: 2, Started: when(30), Eligible: when(10), Done: when(50), Alloc: 2_400_000, Lost: 600_000, Restarts: 1},
 			{Key: 100, SlurmID: "7", Tenant: "a", GPUs: 2, Eligible: when(59)}, // it came later
 		},
-		Tenants: func(yield func(store.TenantThen, error) bool) {
-			yield(store.TenantThen{Tenant: "a", Pool: "v100", At: *when(5), Holds: 4, Alloc: 300, Due: 200, Demand: 1e6, Entitlement: 3e6}, nil)
+		Tenants: func(yield func(store.PastTenant, error) bool) {
+			yield(store.PastTenant{Tenant: "a", Pool: "v100", At: *when(5), Rate: 1e6, Holds: 4, Alloc: 300, Due: 200}, nil)
 		},
 		GPUs: []store.GPUsThen{{At: *when(0), GPUs: 10}, {At: *when(40), GPUs: 6}},
 	}
@@ -290,7 +290,7 @@ func TestOddPasts(t *testing.T) {
 		t.Error(d)
 	}
 	lost := errors.New("the connection is lost")
-	p.Tenants = func(yield func(store.TenantThen, error) bool) { yield(store.TenantThen{}, lost) }
+	p.Tenants = func(yield func(store.PastTenant, error) bool) { yield(store.PastTenant{}, lost) }
 	if _, err := s.Score(); !errors.Is(err, lost) {
 		t.Errorf("%v, want that the connection is lost", err)
 	}
