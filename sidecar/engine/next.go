@@ -34,6 +34,7 @@ func (h *hall) next() cluster.Instant {
 			at(gate - cluster.Instant(h.set.GateTTL/2))
 		}
 	}
+	at(h.recallAt)
 	for i := range h.claims {
 		at(h.claims[i].At)
 	}
