@@ -10,6 +10,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
+// recalled is why a lease ends, said as soon as it is recalled.
+const recalled = "recalled"
+
 // recallsARound bounds the jobs that leases are recalled for in a round.
 const recallsARound = 32
 
@@ -251,5 +254,5 @@ func (r *recalls) end(i int, heir cluster.JobKey) {
 	if r.most > 0 {
 		r.most--
 	}
-	l.End, l.Why, st.heir = r.h.now.Add(r.h.set.RecallNotice), "recalled", heir
+	l.End, l.Why, st.heir = r.h.now.Add(r.h.set.RecallNotice), recalled, heir
 }

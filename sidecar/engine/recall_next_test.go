@@ -41,3 +41,44 @@ func TestRecallsComeInTime(t *testing.T) {
 		})
 	}
 }
+
+// A job that was told of its recall and keeps its GPUs, since nobody wants them any more, is not
+// said to be recalled when it loses them later.
+func TestARecallThatIsNotCarriedOut(t *testing.T) {
+	w, runs, waits := contested(t)
+	w.Settings.RecallFirst, w.Settings.RecallNotice = true, 20*second
+	w.Run(w.Settings.MinLease - 50*second)
+	told := w.done(cluster.Notify)
+	if len(told) != 1 || !slices.Contains(runs, told[0].ID) || w.lease(told[0].ID).Why != "recalled" {
+		t.Fatalf("notices: %+v", told)
+	}
+	for _, id := range waits {
+		w.Cancel(id)
+	}
+	w.Run(minute)
+	if l := w.lease(told[0].ID); l == nil || l.State != cluster.Active || l.Why != "" {
+		t.Errorf("the lease is %+v", l)
+	}
+}
+
+// A job that is requeued when the notice of its recall is over is said to be recalled, until its
+// GPUs are free.
+func TestARecallIsCalledSoToItsEnd(t *testing.T) {
+	for _, notice := range []cluster.Span{0, 20 * second} {
+		s := boundary(2)
+		s.Settings.Notice, s.Settings.RecallFirst, s.Settings.RecallNotice = minute, true, notice
+		s.Cases = []cluster.Case{runsOn(1, "a", 2, "n01"), waits(2, "b", 1)}
+		s.Leases = []cluster.Lease{leaseOf(&s, 0)}
+		s.Leases[0].End = s.Now.Add(10 * minute)
+		owe(&s, "a", 0)
+		owe(&s, "b", cluster.Times(1, hour))
+		p := engine.Decide(s)
+		for _, span := range []cluster.Span{notice, second} {
+			s = after(&s, p, span)
+			p = engine.Decide(s)
+			if code := p.Verdicts[0].Reason.Code; code != cluster.BecauseRecalled {
+				t.Errorf("notice %s: the word on the job is %s", notice, code)
+			}
+		}
+	}
+}
