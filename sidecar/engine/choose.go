@@ -124,7 +124,7 @@ func (h *hall) prolongTo(i int, end cluster.Instant) {
 	old.State, old.Ended, old.Why = cluster.Over, l.End, "renewed"
 	r.Terms++
 	l.Term, l.State, l.Granted, l.Start = r.Terms, cluster.Active, h.now, max(l.End, h.now)
-	l.NoticedAt, l.Adopted = 0, false
+	l.NoticedAt, l.Adopted, l.Why = 0, false, ""
 	l.End = end
 }
 

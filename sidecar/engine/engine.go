@@ -129,6 +129,8 @@ type hall struct {
 	ended   []cluster.Lease
 	claims  []cluster.Claim
 	actions []cluster.Action
+	// When a lease may be recalled that may not be now; 0 = no such moment is known.
+	recallAt cluster.Instant
 	// Room to put a hand-over together in.
 	grants, reclaims []cluster.Action
 

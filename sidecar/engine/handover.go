@@ -155,8 +155,8 @@ func (h *hall) reclaim(i int) (cluster.Action, bool) {
 	}
 	c, r, l := &h.s.Cases[i], &h.records[i], h.leases[i]
 	because := cluster.Reason{Code: cluster.BecauseEnding, Pool: l.Pool, Until: l.End}
-	if heir := h.standing[i].heir; heir != 0 {
-		because.Code, because.For = cluster.BecauseRecalled, heir
+	if l.Why == recalled {
+		because.Code, because.For = cluster.BecauseRecalled, h.standing[i].heir
 	}
 	a := h.action(cluster.Reclaim, i, because)
 	a.Until, a.NodeList, a.Resume = h.gateOf(r), r.UserNodes, c.Job.State == cluster.Suspended

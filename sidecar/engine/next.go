@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 )
@@ -25,13 +23,6 @@ func (h *hall) next() cluster.Instant {
 			at(l.Granted.Add(h.set.GrantTimeout))
 		}
 	}
-	if h.set.RecallFirst && slices.ContainsFunc(h.standing, func(st caseState) bool { return st.waiting }) {
-		for i := range h.leases {
-			if !h.fixed(i) && h.standing[i].runs {
-				at(h.s.Cases[i].Job.Start.Add(h.set.MinLease))
-			}
-		}
-	}
 	for i := range h.s.Cases {
 		r := &h.records[i]
 		at(r.Avoid)
@@ -43,6 +34,7 @@ func (h *hall) next() cluster.Instant {
 			at(gate - cluster.Instant(h.set.GateTTL/2))
 		}
 	}
+	at(h.recallAt)
 	for i := range h.claims {
 		at(h.claims[i].At)
 	}

@@ -10,6 +10,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
+// recalled is why a lease ends, said as soon as it is recalled.
+const recalled = "recalled"
+
 // recallsARound bounds the jobs that leases are recalled for in a round.
 const recallsARound = 32
 
@@ -109,7 +112,7 @@ func (h *hall) openRecalls(in *lease.Input, choice *lease.Choice) *recalls {
 		switch {
 		case l != nil && l.State == cluster.Granted:
 			r.board.Hold(l.Nodes)
-		case h.recallable(i):
+		case h.recallable(i) && !h.later(h.s.Cases[i].Job.Start.Add(h.set.MinLease)):
 			r.board.Soften(i, st.tenant, ranks[i], h.now.Add(h.set.RecallNotice), h.s.Cases[i].Job.Holds)
 			p := h.pool(l.Pool)
 			r.least[p] = min(r.least[p], r.behind[st.tenant*n+p])
@@ -133,11 +136,27 @@ func (h *hall) openRecalls(in *lease.Input, choice *lease.Choice) *recalls {
 	return r
 }
 
-// recallable tells whether a lease may be recalled: it is in the middle of its term, and its
-// job has had its GPUs for the shortest lease.
+// recallable tells whether a lease may be recalled once its job has had its GPUs for the
+// shortest lease: it is in the middle of its term.
 func (h *hall) recallable(i int) bool {
 	return !h.fixed(i) && h.standing[i].runs && h.standing[i].tenant >= 0 && h.leases[i].State == cluster.Active &&
-		!h.ending(i) && h.now.Sub(h.s.Cases[i].Job.Start) >= h.set.MinLease && h.pool(h.leases[i].Pool) >= 0
+		!h.ending(i) && h.pool(h.leases[i].Pool) >= 0
+}
+
+// later tells whether a moment is still to come; if so, recalls are looked at again then.
+func (h *hall) later(at cluster.Instant) bool {
+	if at > h.now && (h.recallAt == 0 || at < h.recallAt) {
+		h.recallAt = at
+	}
+	return at > h.now
+}
+
+// ripens notes when a gap between two tenants will have closed, unless a term ends before: what
+// they are charged for leases shrinks as time goes by, by closing in a whole term.
+func (h *hall) ripens(gap, closing cluster.Span) {
+	if gap < closing {
+		h.later(h.now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(h.set.Term), int64(closing))) + 1))
+	}
 }
 
 // serve recalls leases for a job, if it may have any.
@@ -153,8 +172,10 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	behind := r.behind[row] - lease.Cost(entitled, k.GPUs, end.Sub(h.now))
 	own := r.mayOwn(k, row)
 	found, ok := place.Placement{}, false
-	if no := (refusal{k.Tenant, k.Shape, pool}); r.least[pool]+h.set.Threshold <= behind && !r.refused[no] {
-		if found, ok = r.board.Fit(ask); ok && !r.yield(found.Displaced, k.Tenant, pool, behind, own) {
+	if gap := r.least[pool] + h.set.Threshold - behind; gap > 0 {
+		h.ripens(gap, lease.Cost(entitled, k.GPUs, h.set.Term))
+	} else if no := (refusal{k.Tenant, k.Shape, pool}); !r.refused[no] {
+		if found, ok = r.board.Fit(ask); ok && !r.yield(found.Displaced, k, pool, behind, own) {
 			r.refused[no], ok = true, false
 		}
 	}
@@ -192,25 +213,31 @@ func (r *recalls) mayOwn(k *lease.Candidate, row int) bool {
 
 // yield tells whether those who hold leases must give way to a tenant that is so far behind
 // when it has got them: each is as far ahead still without them, by the threshold.
-func (r *recalls) yield(leases []int, tenant, pool int, behind cluster.Span, own bool) bool {
-	n := len(r.h.pools)
-	without := map[int]cluster.Span{}
+func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind cluster.Span, own bool) bool {
+	h, n := r.h, len(r.h.pools)
+	entitled := func(row int) cluster.MicroGPU { return h.ledger.Tenants[row].Entitlement }
+	type sum struct{ behind, closing cluster.Span }
+	without := map[int]sum{} // by row
 	for _, i := range leases {
-		t := r.h.standing[i].tenant
-		if t == tenant {
+		t := h.standing[i].tenant
+		if t == k.Tenant {
 			if !own {
 				return false
 			}
 			continue
 		}
 		row := t*n + pool
-		if _, ok := without[row]; !ok {
-			without[row] = r.behind[row]
+		w, ok := without[row]
+		if !ok {
+			w = sum{r.behind[row], lease.Cost(entitled(k.Tenant*n+pool), k.GPUs, h.set.Term)}
 		}
-		without[row] += r.rest(i, row)
-		if without[row]+r.h.set.Threshold > behind {
+		w.behind += r.rest(i, row)
+		w.closing += lease.Cost(entitled(row), h.leases[i].GPUs, h.set.Term)
+		if gap := w.behind + h.set.Threshold - behind; gap > 0 {
+			h.ripens(gap, w.closing)
 			return false
 		}
+		without[row] = w
 	}
 	return true
 }
@@ -232,5 +259,5 @@ func (r *recalls) end(i int, heir cluster.JobKey) {
 	if r.most > 0 {
 		r.most--
 	}
-	l.End, l.Why, st.heir = r.h.now.Add(r.h.set.RecallNotice), "recalled", heir
+	l.End, l.Why, st.heir = r.h.now.Add(r.h.set.RecallNotice), recalled, heir
 }

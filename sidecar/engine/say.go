@@ -380,7 +380,7 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	switch {
 	case st.ordered(cluster.Exempt):
 		because.Code, because.Note = cluster.BecauseExempt, st.order.Reason
-	case l.State == cluster.Ending && st.heir != 0:
+	case l.State == cluster.Ending && l.Why == recalled:
 		because.Code, because.For = cluster.BecauseRecalled, st.heir
 	case l.State == cluster.Ending:
 		because.Code, because.For = cluster.BecauseEnding, h.heir(l)

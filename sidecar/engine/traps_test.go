@@ -294,7 +294,9 @@ func TestAGrantThatDoesNotStartIsTakenBack(t *testing.T) {
 
 // Other nodes are tried first.
 func TestAfterAFailedGrantOtherNodesAreTried(t *testing.T) {
-	w := newWorld(t, simtest.Product(), []int{1, 2}, "a", "b")
+	set := simtest.Product()
+	set.RecallFirst, set.Threshold = false, minute
+	w := newWorld(t, set, []int{1, 2}, "a", "b")
 	w.submit("b", 1, 30*minute, nil)
 	w.submit("b", 2, forever, nil)
 	w.Run(minute)

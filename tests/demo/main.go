@@ -40,9 +40,10 @@ func main() {
 const ending = `
 == What was shown
 
-While vision was idle nlp had its half, too ("Who lent to whom?"). When bob came, leases of nlp's jobs were not renewed
-at the end of their term, and vision got back what it had lent, as far as credit.cap goes; then both shared, term by
-term, and jobs that lost their lease were requeued and had others later. How near each tenant came to its due is its rho.
+While vision was idle nlp had its half, too ("Who lent to whom?"). When bob came, leases of nlp's jobs were recalled in
+the middle of their term for the first leases of his, and vision got back what it had lent, as far as credit.cap goes;
+then both shared, term by term, and jobs that lost their lease were requeued and had others later. How near each tenant
+came to its due is its rho.
 
 Slurm, PostgreSQL and fairlease of the demo are gone again. README.md says how to switch it on, step by step, on a
 cluster of your own.

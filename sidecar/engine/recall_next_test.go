@@ -1,0 +1,84 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+)
+
+// Where nothing happens but that time goes by, a lease is recalled at the first moment that it
+// may be: rounds are made only when the last plan says so. Tenant a's lease of two GPUs has ten
+// minutes to go, and b wants one; both are due one.
+func TestRecallsComeInTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		had, owedA, owedB cluster.Span // since a's job started; by time at one GPU
+		want              cluster.Span // from now
+	}{
+		"the shortest lease":          {3 * minute, 0, hour, 2 * minute},
+		"what is left of both leases": {term, 0, 18 * minute, 40 * second},
+		"a is not ahead yet":          {term, 30 * minute, 29 * minute, 7 * minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := boundary(2)
+			s.Settings.MinLease, s.Settings.Threshold, s.Settings.RecallFirst = 5*minute, 5*minute, true
+			s.Cases = []cluster.Case{runsOn(1, "a", 2, "n01"), waits(2, "b", 1)}
+			s.Cases[0].Job.Start = s.Now.Add(-c.had)
+			s.Leases = []cluster.Lease{leaseOf(&s, 0)}
+			s.Leases[0].End = s.Now.Add(10 * minute)
+			owe(&s, "a", cluster.Times(1, c.owedA))
+			owe(&s, "b", cluster.Times(1, c.owedB))
+			begin := s.Now
+			p := engine.Decide(s)
+			for !slices.Equal(holders(p), []cluster.JobKey{2}) && p.Next > s.Now {
+				s = after(&s, p, p.Next.Sub(s.Now))
+				p = engine.Decide(s)
+			}
+			if at := s.Now.Sub(begin); at < c.want || at > c.want+10 {
+				t.Errorf("recalled after %s, want %s", at, c.want)
+			}
+		})
+	}
+}
+
+// A job that was told of its recall and keeps its GPUs, since nobody wants them any more, is not
+// said to be recalled when it loses them later.
+func TestARecallThatIsNotCarriedOut(t *testing.T) {
+	w, runs, waits := contested(t)
+	w.Settings.RecallFirst, w.Settings.RecallNotice = true, 20*second
+	w.Run(w.Settings.MinLease - 50*second)
+	told := w.done(cluster.Notify)
+	if len(told) != 1 || !slices.Contains(runs, told[0].ID) || w.lease(told[0].ID).Why != "recalled" {
+		t.Fatalf("notices: %+v", told)
+	}
+	for _, id := range waits {
+		w.Cancel(id)
+	}
+	w.Run(minute)
+	if l := w.lease(told[0].ID); l == nil || l.State != cluster.Active || l.Why != "" {
+		t.Errorf("the lease is %+v", l)
+	}
+}
+
+// A job that is requeued when the notice of its recall is over is said to be recalled, until its
+// GPUs are free.
+func TestARecallIsCalledSoToItsEnd(t *testing.T) {
+	for _, notice := range []cluster.Span{0, 20 * second} {
+		s := boundary(2)
+		s.Settings.Notice, s.Settings.RecallFirst, s.Settings.RecallNotice = minute, true, notice
+		s.Cases = []cluster.Case{runsOn(1, "a", 2, "n01"), waits(2, "b", 1)}
+		s.Leases = []cluster.Lease{leaseOf(&s, 0)}
+		s.Leases[0].End = s.Now.Add(10 * minute)
+		owe(&s, "a", 0)
+		owe(&s, "b", cluster.Times(1, hour))
+		p := engine.Decide(s)
+		for _, span := range []cluster.Span{notice, second} {
+			s = after(&s, p, span)
+			p = engine.Decide(s)
+			if code := p.Verdicts[0].Reason.Code; code != cluster.BecauseRecalled {
+				t.Errorf("notice %s: the word on the job is %s", notice, code)
+			}
+		}
+	}
+}
