@@ -26,7 +26,7 @@ func (h *hall) recall(in *lease.Input, choice *lease.Choice) {
 		return
 	}
 	line := h.unserved(in, choice)
-	if len(line) == 0 {
+	if len(line) == 0 || !h.anyRecallable() {
 		return
 	}
 	r := h.openRecalls(in, choice)
@@ -112,7 +112,7 @@ func (h *hall) openRecalls(in *lease.Input, choice *lease.Choice) *recalls {
 		switch {
 		case l != nil && l.State == cluster.Granted:
 			r.board.Hold(l.Nodes)
-		case h.recallable(i) && !h.later(h.s.Cases[i].Job.Start.Add(h.set.MinLease)):
+		case h.recallable(i):
 			r.board.Soften(i, st.tenant, ranks[i], h.now.Add(h.set.RecallNotice), h.s.Cases[i].Job.Holds)
 			p := h.pool(l.Pool)
 			r.least[p] = min(r.least[p], r.behind[st.tenant*n+p])
@@ -136,11 +136,27 @@ func (h *hall) openRecalls(in *lease.Input, choice *lease.Choice) *recalls {
 	return r
 }
 
-// recallable tells whether a lease may be recalled once its job has had its GPUs for the
-// shortest lease: it is in the middle of its term.
+// anyRecallable tells whether any lease may be recalled, and notes when the next may be.
+func (h *hall) anyRecallable() bool {
+	found := false
+	for i := range h.leases {
+		found = h.recallable(i) || found
+	}
+	return found
+}
+
+// recallable tells whether a lease may be recalled: it is in the middle of its term, and its
+// job has had its GPUs for the shortest lease. One that was renewed in this round was
+// weighed against all who wait.
 func (h *hall) recallable(i int) bool {
-	return !h.fixed(i) && h.standing[i].runs && h.standing[i].tenant >= 0 && h.leases[i].State == cluster.Active &&
-		!h.ending(i) && h.pool(h.leases[i].Pool) >= 0
+	if h.fixed(i) || !h.standing[i].runs || h.standing[i].tenant < 0 || h.leases[i].State != cluster.Active || h.ending(i) ||
+		h.pool(h.leases[i].Pool) < 0 {
+		return false
+	}
+	if h.standing[i].took {
+		return !h.later(h.now.Add(h.set.Interval))
+	}
+	return !h.later(h.s.Cases[i].Job.Start.Add(h.set.MinLease))
 }
 
 // later tells whether a moment is still to come; if so, recalls are looked at again then.
