@@ -242,12 +242,12 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 			}
 			continue
 		}
-		row := t*n + pool
+		row := r.row(i) // of another pool where its CPUs are in the way
 		w, ok := without[row]
 		if !ok {
 			w = sum{r.behind[row], lease.Cost(entitled(k.Tenant*n+pool), k.GPUs, h.set.Term)}
 		}
-		w.behind += r.rest(i, row)
+		w.behind += r.rest(i)
 		w.closing += lease.Cost(entitled(row), h.leases[i].GPUs, h.set.Term)
 		if gap := w.behind + h.set.Threshold - behind; gap > 0 {
 			h.ripens(gap, w.closing)
@@ -258,17 +258,22 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 	return true
 }
 
-// rest gives what is left of a lease, as time at the entitlement of a row.
-func (r *recalls) rest(i, row int) cluster.Span {
+// row gives the row of the ledger that a lease is charged to.
+func (r *recalls) row(i int) int {
+	return r.h.standing[i].tenant*len(r.h.pools) + r.h.pool(r.h.leases[i].Pool)
+}
+
+// rest gives what is left of a lease, as time at its tenant's entitlement.
+func (r *recalls) rest(i int) cluster.Span {
 	l := r.h.leases[i]
-	return lease.Cost(r.h.ledger.Tenants[row].Entitlement, l.GPUs, l.End.Sub(r.h.now))
+	return lease.Cost(r.h.ledger.Tenants[r.row(i)].Entitlement, l.GPUs, l.End.Sub(r.h.now))
 }
 
 // end recalls one lease.
 func (r *recalls) end(i int, heir cluster.JobKey) {
 	l, st := r.h.leases[i], &r.h.standing[i]
-	row := st.tenant*len(r.h.pools) + r.h.pool(l.Pool)
-	r.behind[row] += r.rest(i, row)
+	row := r.row(i)
+	r.behind[row] += r.rest(i)
 	if l.Term == 1 {
 		r.firsts[row] -= l.GPUs
 	}
