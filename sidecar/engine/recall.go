@@ -29,8 +29,12 @@ func (h *hall) recall(in *lease.Input, choice *lease.Choice) {
 	if len(line) == 0 || !h.anyRecallable() {
 		return
 	}
-	r := h.openRecalls(in, choice)
-	n := len(h.pools)
+	r, n := h.openRecalls(choice), len(h.pools)
+	line = slices.DeleteFunc(line, func(i int) bool { return !r.mayHope(&in.Candidates[i]) })
+	if len(line) == 0 {
+		return
+	}
+	r.layOut(in)
 	slices.SortStableFunc(line, func(a, b int) int {
 		x, y := &in.Candidates[a], &in.Candidates[b]
 		return cmp.Compare(r.behind[y.Tenant*n+y.Pools[0]], r.behind[x.Tenant*n+x.Pools[0]])
@@ -68,6 +72,7 @@ type recalls struct {
 	board   *place.Board
 	behind  []cluster.Span // by row of the ledger, with every lease charged to its end
 	least   []cluster.Span // by pool: behind of the tenant furthest ahead that has a lease to recall
+	has     []bool         // by row: the tenant has a lease to recall
 	firsts  []int          // by row: GPUs of leases that are their jobs' first, or will be at once
 	most    int            // leases that may still be ended for others; < 0 = any number
 	served  int
@@ -80,32 +85,91 @@ const nobody cluster.Span = 1 << 62
 // refusal is a shape that a tenant may not have others' leases for.
 type refusal struct{ tenant, shape, pool int }
 
-func (h *hall) openRecalls(in *lease.Input, choice *lease.Choice) *recalls {
-	n := len(h.pools)
-	h.kept = h.fresh(h.kept)
-	r := &recalls{h: h, board: h.kept, most: -1, refused: map[refusal]bool{},
-		behind: make([]cluster.Span, len(h.ledger.Tenants)), least: make([]cluster.Span, n), firsts: make([]int, len(h.ledger.Tenants))}
+func (h *hall) openRecalls(choice *lease.Choice) *recalls {
+	n, rows := len(h.pools), len(h.ledger.Tenants)
+	r := &recalls{h: h, most: -1, refused: map[refusal]bool{},
+		behind: make([]cluster.Span, rows), least: slices.Repeat([]cluster.Span{nobody}, n), has: make([]bool, rows), firsts: make([]int, rows)}
 	if h.set.MaxReclaims > 0 {
 		r.most = h.set.MaxReclaims
 		for i := range choice.Grants {
 			r.most = max(r.most-len(choice.Grants[i].Displaced), 0)
 		}
 	}
-	debit := make([]cluster.GPUTime, len(h.ledger.Tenants))
-	h.charged(debit, make([]int, len(debit)))
+	debit := make([]cluster.GPUTime, rows)
+	h.charged(debit, make([]int, rows))
+	for at := range r.behind {
+		row := &h.ledger.Tenants[at]
+		r.behind[at] = ltgf.Behind(row.Deficit-debit[at], row.Entitlement)
+	}
+	for i, l := range h.leases {
+		if l == nil || h.standing[i].tenant < 0 || h.pool(l.Pool) < 0 {
+			continue
+		}
+		row := r.row(i)
+		if l.Term == 1 {
+			r.firsts[row] += l.GPUs
+		}
+		if h.recallable(i) {
+			r.has[row] = true
+			r.least[row%n] = min(r.least[row%n], r.behind[row])
+		}
+	}
+	for k := range h.claims {
+		cl := &h.claims[k]
+		i, p := h.find(cl.Job), h.pool(cl.Pool)
+		if i >= 0 && p >= 0 && h.records[i].Terms == 0 && cl.At <= h.now.Add(h.set.RecallNotice) {
+			r.firsts[h.standing[i].tenant*n+p] += gpus(cl.Nodes)
+		}
+	}
+	return r
+}
+
+// mayHope tells whether there is any lease that might be recalled for a job, wherever it is.
+func (r *recalls) mayHope(k *lease.Candidate) bool {
+	found := false
+	for _, p := range k.Pools {
+		row := k.Tenant*len(r.h.pools) + p
+		if r.h.ledger.Tenants[row].Entitlement > 0 {
+			found = r.ahead(k, p) || r.has[row] && r.mayOwn(k, row) || found
+		}
+	}
+	return found
+}
+
+// ahead tells whether the tenant furthest ahead in a pool may have to give way to a job. If not
+// yet, it notes from when on.
+func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
+	gap := r.least[pool] + r.h.set.Threshold - r.behindWith(k, pool)
+	if gap > 0 {
+		r.h.ripens(gap, lease.Cost(r.h.ledger.Tenants[k.Tenant*len(r.h.pools)+pool].Entitlement, k.GPUs, r.h.set.Term))
+	}
+	return gap <= 0
+}
+
+// behindWith gives how far a tenant is behind when a job of its own has its first lease.
+func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
+	row := k.Tenant*len(r.h.pools) + pool
+	return r.behind[row] - lease.Cost(r.h.ledger.Tenants[row].Entitlement, k.GPUs, r.ends().Sub(r.h.now))
+}
+
+// ends gives the end of a lease that is made room for now.
+func (r *recalls) ends() cluster.Instant {
+	return lease.Next(r.h.now.Add(r.h.set.RecallNotice), r.h.set)
+}
+
+// layOut makes the board.
+func (r *recalls) layOut(in *lease.Input) {
+	h, n := r.h, len(r.h.pools)
 	now := lease.Input{Settings: h.set, Tenants: make([]lease.Tenant, len(in.Tenants))}
 	for t := range now.Tenants {
 		now.Tenants[t].Shares = slices.Clone(in.Tenants[t].Shares)
 		for p := range h.pools {
-			row := h.row(t, p)
-			r.behind[t*n+p] = ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement)
 			now.Tenants[t].Shares[p].Behind = r.behind[t*n+p]
 		}
 	}
-	for p := range r.least {
-		r.least[p] = nobody
-	}
 	ranks := h.rank(&now)
+	h.kept = h.fresh(h.kept)
+	r.board = h.kept
 	r.board.Await(len(h.standing))
 	for i, l := range h.leases {
 		st := &h.standing[i]
@@ -114,26 +178,13 @@ func (h *hall) openRecalls(in *lease.Input, choice *lease.Choice) *recalls {
 			r.board.Hold(l.Nodes)
 		case h.recallable(i):
 			r.board.Soften(i, st.tenant, ranks[i], h.now.Add(h.set.RecallNotice), h.s.Cases[i].Job.Holds)
-			p := h.pool(l.Pool)
-			r.least[p] = min(r.least[p], r.behind[st.tenant*n+p])
 		case st.there && !st.waits:
 			r.board.Hold(h.s.Cases[i].Job.Holds)
 		}
-		if l != nil && l.Term == 1 && st.tenant >= 0 {
-			if p := h.pool(l.Pool); p >= 0 {
-				r.firsts[st.tenant*n+p] += l.GPUs
-			}
-		}
 	}
 	for k := range h.claims {
-		cl := &h.claims[k]
-		r.board.Claim(cl.Nodes, cl.At)
-		i, p := h.find(cl.Job), h.pool(cl.Pool)
-		if i >= 0 && p >= 0 && h.records[i].Terms == 0 && cl.At <= h.now.Add(h.set.RecallNotice) {
-			r.firsts[h.standing[i].tenant*n+p] += gpus(cl.Nodes)
-		}
+		r.board.Claim(h.claims[k].Nodes, h.claims[k].At)
 	}
-	return r
 }
 
 // anyRecallable tells whether any lease may be recalled, and notes when the next may be.
@@ -179,18 +230,15 @@ func (h *hall) ripens(gap, closing cluster.Span) {
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	h := r.h
 	row := k.Tenant*len(h.pools) + pool
-	entitled := h.ledger.Tenants[row].Entitlement
-	if entitled == 0 || r.most == 0 {
+	if h.ledger.Tenants[row].Entitlement == 0 || r.most == 0 {
 		return false
 	}
-	end := lease.Next(h.now.Add(h.set.RecallNotice), h.set)
+	end := r.ends()
 	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: end, Displace: place.Anybodys, Most: r.most}
-	behind := r.behind[row] - lease.Cost(entitled, k.GPUs, end.Sub(h.now))
+	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, row)
 	found, ok := place.Placement{}, false
-	if gap := r.least[pool] + h.set.Threshold - behind; gap > 0 {
-		h.ripens(gap, lease.Cost(entitled, k.GPUs, h.set.Term))
-	} else if no := (refusal{k.Tenant, k.Shape, pool}); !r.refused[no] {
+	if no := (refusal{k.Tenant, k.Shape, pool}); r.ahead(k, pool) && !r.refused[no] {
 		if found, ok = r.board.Fit(ask); ok && !r.yield(found.Displaced, k, pool, behind, own) {
 			r.refused[no], ok = true, false
 		}
