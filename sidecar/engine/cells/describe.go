@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // Description is the cluster as its administrator describes it (Figure 4).
@@ -190,7 +192,7 @@ func (s *State) chain(t *Type, byName map[string]*Type) Faults {
 	}
 	for k := range c.levels {
 		if k > 0 {
-			size *= c.levels[k].split
+			size = int(cluster.MulDiv(int64(size), int64(c.levels[k].split), 1)) // no overflow
 		}
 		limit := ChainGPUs
 		if k <= c.nodeAt {
