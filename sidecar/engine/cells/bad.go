@@ -37,7 +37,7 @@ func (s *State) flip(ci, at int, gpu uint64) {
 	}
 	if d.fenced&gpu != 0 {
 		k, i := c.holder(g)
-		s.change(c.levels[k].owner[i]-1, ci, k, at, gpu, d.used, d.bad^gpu)
+		s.change(c.levels[k].owner[i]-1, ci, k, at, gpu, d.used, d.bad^gpu, d.stays)
 	} else if d.bad ^= gpu; n > 0 {
 		c.take(0, g)
 	} else {

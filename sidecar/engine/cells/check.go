@@ -3,6 +3,7 @@ package cells
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -65,9 +66,17 @@ func (s *State) checkChain(ci int) []Violation {
 	for k := range c.levels {
 		l := &c.levels[k]
 		bound := make([]int, len(s.vcs))
+		open := make([][]uint64, len(s.vcs))
 		for i, owner := range l.owner {
 			if owner == 0 {
 				continue
+			}
+			level, first, n := c.slots(k, i)
+			for slot := first; slot < first+n && owner > 0; slot++ {
+				at, gpus := c.part(level, slot)
+				if key := c.nodes[at].slotKey(gpus, slot); key != 0 {
+					open[owner-1] = append(open[owner-1], key)
+				}
 			}
 			for g := i * l.size; g < (i+1)*l.size; g++ {
 				taken[g]++
@@ -83,6 +92,8 @@ func (s *State) checkChain(ci int) []Violation {
 		for v, n := range bound {
 			a := &s.vcs[v].accounts[ci][k]
 			wrong("cells bound are miscounted", k, s.vcs[v].name, n, a.bound)
+			slices.Sort(open[v])
+			wrong("GPUs to use in bound cells are miscounted", k, s.vcs[v].name, 0, slices.Compare(open[v], a.open))
 			sum, reserved, lost = sum+n, reserved+a.reserved, lost+a.lost
 		}
 		wrong("cells bound are miscounted", k, "all", sum, l.bound)

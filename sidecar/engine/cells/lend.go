@@ -235,6 +235,12 @@ func (s *State) host(p part) {
 		}
 	}
 	more, less := stays&^d.stays, d.stays&^stays
+	for left := d.fenced & (more | less); left != 0; {
+		k, i := c.holder(int(p.node)*len(c.lend) + bits.TrailingZeros64(left))
+		_, gpus := c.part(min(k, c.nodeAt), c.cellOf(min(k, c.nodeAt), int(p.node), left))
+		s.change(c.levels[k].owner[i]-1, int(p.chain), k, int(p.node), left, d.used, d.bad, d.stays&^gpus|stays&gpus)
+		left &^= gpus
+	}
 	d.stays = stays
 	c.touch(int(p.node))
 	for k := range c.levels {

@@ -253,18 +253,26 @@ func (s *State) place(l int32, a *ask, grant *Grant) bool {
 func (s *State) bound(a *ask, k int) part {
 	c := a.c
 	open := s.vcs[a.v].accounts[a.ci][k].open
-	best, least := part{chain: int16(a.ci), level: int16(k)}, none
+	best, least := part{chain: int16(a.ci), level: int16(k)}, a.gpus+1
 	level := min(k, c.nodeAt)
-	i, _ := slices.BinarySearch(open, uint64(a.gpus)<<32)
-	for ; i < len(open) && least > 0; i++ {
-		at, whole := c.part(level, int(uint32(open[i])))
-		d := &c.nodes[at]
-		if a.apart && d.mark == a.gang || a.within >= 0 && at/c.nodesIn(a.within) != a.inside {
-			continue
-		}
-		gpus, cost := c.pick(whole, whole&^(d.used|d.bad), d.stays, a.gpus, min(a.level, level), false)
-		if gpus != 0 && uint64(cost) < least {
-			best.node, best.gpus, least = int32(at), gpus, uint64(cost)
+	for free := a.gpus; free <= c.levels[level].size && least > 0; free++ {
+		i, _ := slices.BinarySearch(open, uint64(free)<<freeBits)
+		for open = open[i:]; len(open) > 0 && int(open[0]>>freeBits) == free; open = open[1:] {
+			if lent := int(uint8(open[0] >> lentBits)); a.gpus-(free-lent) >= least {
+				break // nor will those after it do better
+			}
+			at, whole := c.part(level, int(uint32(open[0])))
+			d := &c.nodes[at]
+			if a.apart && d.mark == a.gang || a.within >= 0 && at/c.nodesIn(a.within) != a.inside {
+				continue
+			}
+			gpus, cost := c.pick(whole, whole&^(d.used|d.bad), d.stays, a.gpus, min(a.level, level), false)
+			if gpus != 0 && cost < least {
+				best.node, best.gpus, least = int32(at), gpus, cost
+			}
+			if least == 0 {
+				break
+			}
 		}
 	}
 	return best
@@ -335,9 +343,9 @@ func (s *State) enclose(a *ask, n int) bool {
 				bound = i
 			}
 			room := make([]int, c.levels[a.within].n)
-			i, _ := slices.BinarySearch(account.open, uint64(a.gpus)<<32)
+			i, _ := slices.BinarySearch(account.open, uint64(a.gpus)<<freeBits)
 			for _, key := range account.open[i:] {
-				parts := int(key>>32) / a.gpus
+				parts := int(key>>freeBits) / a.gpus
 				if a.apart {
 					parts = 1
 				}

@@ -39,8 +39,8 @@ type account struct {
 	bound    int // a_tk
 	lost     int
 	pinned   int
-	// Of bound cells, the nodes (or smaller cells) with GPUs to use: how many, and the
-	// number of the node (or smaller cell). Fullest first.
+	// Of bound cells, the nodes (or smaller cells) with GPUs to use, as slotKey writes
+	// them: fullest first, those with fewest opportunistic leases first among these.
 	open []uint64
 }
 
@@ -187,10 +187,10 @@ func (c *chain) fence(k, i int, a *account) {
 		at, gpus := c.part(level, slot)
 		d := &c.nodes[at]
 		d.fenced |= gpus
-		if free := bits.OnesCount64(gpus &^ (d.used | d.bad)); n == 1 {
-			a.move(slot, 0, free)
-		} else if free > 0 {
-			a.open = append(a.open, uint64(free)<<32|uint64(slot))
+		if key := d.slotKey(gpus, slot); n == 1 {
+			a.move(0, key)
+		} else if key != 0 {
+			a.open = append(a.open, key)
 		}
 		c.touch(at)
 	}
@@ -207,7 +207,7 @@ func (c *chain) unfence(k, i int, a *account) {
 		d := &c.nodes[at]
 		d.fenced &^= gpus
 		if n == 1 {
-			a.move(slot, bits.OnesCount64(gpus&^(d.used|d.bad)), 0)
+			a.move(d.slotKey(gpus, slot), 0)
 		}
 		c.touch(at)
 	}
@@ -219,32 +219,44 @@ func (c *chain) unfence(k, i int, a *account) {
 	}
 }
 
-// move notes that a slot has another number of GPUs to use.
-func (a *account) move(slot, was, is int) {
+// Of a slot's key: bits below its GPUs to use, and below those of them that are lent.
+const freeBits, lentBits = 40, 32
+
+// slotKey gives the key of a node, or of some of its GPUs, among those to use; 0 = none.
+func (d *node) slotKey(gpus uint64, slot int) uint64 {
+	free := gpus &^ (d.used | d.bad)
+	if free == 0 {
+		return 0
+	}
+	return uint64(bits.OnesCount64(free))<<freeBits | uint64(bits.OnesCount64(free&d.stays))<<lentBits | uint64(slot)
+}
+
+// move notes that a slot has another key.
+func (a *account) move(was, is uint64) {
 	if was == is {
 		return
 	}
-	old, now := uint64(was)<<32|uint64(slot), uint64(is)<<32|uint64(slot)
-	if was > 0 {
-		i, _ := slices.BinarySearch(a.open, old)
+	if was != 0 {
+		i, _ := slices.BinarySearch(a.open, was)
 		a.open = slices.Delete(a.open, i, i+1)
 	}
-	if is > 0 {
-		i, _ := slices.BinarySearch(a.open, now)
-		a.open = slices.Insert(a.open, i, now)
+	if is != 0 {
+		i, _ := slices.BinarySearch(a.open, is)
+		a.open = slices.Insert(a.open, i, is)
 	}
 }
 
-// change sets a node's used and bad GPUs, for cells that are bound on it.
-func (s *State) change(v int32, ci, k, at int, gpus, used, bad uint64) {
+// change sets which GPUs of a node are used, bad and lent to leases that stay: some GPUs
+// in one bound cell of level k, whose slot it moves.
+func (s *State) change(v int32, ci, k, at int, gpus, used, bad, stays uint64) {
 	c := s.chains[ci]
 	d := &c.nodes[at]
 	level := min(k, c.nodeAt)
 	slot := c.cellOf(level, at, gpus)
 	_, whole := c.part(level, slot)
-	was := bits.OnesCount64(whole &^ (d.used | d.bad))
-	d.used, d.bad = used, bad
-	s.vcs[v].accounts[ci][k].move(slot, was, bits.OnesCount64(whole&^(used|bad)))
+	was := d.slotKey(whole, slot)
+	d.used, d.bad, d.stays = used, bad, stays
+	s.vcs[v].accounts[ci][k].move(was, d.slotKey(whole, slot))
 	c.touch(at)
 }
 
@@ -252,7 +264,7 @@ func (s *State) change(v int32, ci, k, at int, gpus, used, bad uint64) {
 func (s *State) use(l int32, p part) {
 	f, c := &s.leases[l], s.chains[p.chain]
 	k, d := int(p.level), &c.nodes[p.node]
-	s.change(f.vc, int(p.chain), k, int(p.node), p.gpus, d.used|p.gpus, d.bad)
+	s.change(f.vc, int(p.chain), k, int(p.node), p.gpus, d.used|p.gpus, d.bad, d.stays)
 	c.levels[k].used[c.cellOf(k, int(p.node), p.gpus)] += int32(bits.OnesCount64(p.gpus))
 	f.parts = append(f.parts, p)
 }
@@ -261,7 +273,7 @@ func (s *State) use(l int32, p part) {
 func (s *State) leave(v int32, p part) {
 	c := s.chains[p.chain]
 	k, d := int(p.level), &c.nodes[p.node]
-	s.change(v, int(p.chain), k, int(p.node), p.gpus, d.used&^p.gpus, d.bad)
+	s.change(v, int(p.chain), k, int(p.node), p.gpus, d.used&^p.gpus, d.bad, d.stays)
 	i := c.cellOf(k, int(p.node), p.gpus)
 	used := &c.levels[k].used[i]
 	*used -= int32(bits.OnesCount64(p.gpus))
