@@ -76,6 +76,19 @@ func TestInfeasible(t *testing.T) {
 	}
 }
 
+// Two single nodes are no rack of two.
+func TestSingleNodesAreNoRack(t *testing.T) {
+	d := Description{Types: v100(2), Tops: []Top{{Name: "x", Type: "node", Nodes: []string{"x"}}, {Name: "y", Type: "node", Nodes: []string{"y"}}},
+		VCs: []VC{{Name: "a", Cells: []Quota{{Type: "rack", Cells: 1}}}}}
+	if _, err := New(d); err == nil {
+		t.Error("a rack is made of two nodes that are in none")
+	}
+	d.VCs[0].Cells = []Quota{{Type: "node", Cells: 2}}
+	if _, err := New(d); err != nil {
+		t.Error(err)
+	}
+}
+
 // Whatever a description says, it is either refused or safe.
 func FuzzDescription(f *testing.F) {
 	f.Add(uint64(1), 3)
