@@ -43,12 +43,7 @@ func (s *State) flip(ci, at int, gpu uint64) {
 	} else {
 		c.give(0, g)
 	}
-	for k := range c.nodeAt { // whether their node is broken
-		w := c.levels[k].order.width * c.levels[k].size
-		for group := at * size / w; group*w < (at+1)*size; group++ {
-			c.regroup(k, group)
-		}
-	}
+	c.regroupNode(at) // it may be broken now, or whole
 }
 
 // holder gives the bound cell that a GPU is in.

@@ -183,7 +183,8 @@ func (c *chain) rank(k, i int) bool {
 
 // regroup tells the order of level k about a group of buddies, which is there to choose
 // from once the cell above is split. Its best cell stands for it; cells of broken nodes
-// come last, then count GPUs under opportunistic leases, how full the cell above is, its name.
+// come last, then count GPUs under opportunistic leases, how full the cell above is, how
+// full the node, the name.
 func (c *chain) regroup(k, group int) {
 	const width, most = 21, ChainGPUs - 1
 	l := &c.levels[k]
@@ -198,8 +199,12 @@ func (c *chain) regroup(k, group int) {
 			}
 			full = int(up.taken[group])
 		}
-		if k < c.nodeAt && c.levels[c.nodeAt].dead[group*l.order.width*l.size/c.levels[c.nodeAt].size] > 0 {
-			broken = 1
+		if k < c.nodeAt {
+			node := group * l.order.width * l.size / c.levels[c.nodeAt].size
+			full = full*2*NodeGPUs + int(c.levels[c.nodeAt].taken[node])
+			if c.levels[c.nodeAt].dead[node] > 0 {
+				broken = 1
+			}
 		}
 		key = broken<<(3*width) | min(key>>32, most)<<(2*width) | uint64(most-min(full, most))<<width | uint64(group)
 	}
@@ -268,9 +273,25 @@ func (c *chain) count(k, i int, n int32) {
 			x /= c.levels[l+1].split
 		}
 	}
-	for l, x := k, i; l <= c.top(); l++ {
+	l, x := k, i
+	if k < c.nodeAt { // all others in the node have a fuller one now
+		l, x = c.nodeAt, i*c.levels[k].size/c.levels[c.nodeAt].size
+		c.regroupNode(x)
+	}
+	for ; l <= c.top(); l++ {
 		x /= c.levels[l].order.width
 		c.regroup(l, x)
+	}
+}
+
+// regroupNode tells the orders about all cells in a node.
+func (c *chain) regroupNode(at int) {
+	size := c.levels[c.nodeAt].size
+	for k := range c.nodeAt {
+		w := c.levels[k].order.width * c.levels[k].size
+		for group := at * size / w; group*w < (at+1)*size; group++ {
+			c.regroup(k, group)
+		}
 	}
 }
 

@@ -368,7 +368,8 @@ func (s *State) demote(l int32) []part {
 
 // preempt makes leases of a VC with lower priority opportunistic until a request can be
 // met, lowest priority and youngest first; then those that need not have been are
-// guaranteed again.
+// guaranteed again. Their cells are given back first, so that idle ones may be bound; if that
+// will not do, they are kept, since what is left of a broken one is better than none.
 func (s *State) preempt(l int32, asks []ask, grant *Grant, try func() bool) bool {
 	f := &s.leases[l]
 	v := f.vc
@@ -388,6 +389,21 @@ func (s *State) preempt(l int32, asks []ask, grant *Grant, try func() bool) bool
 		return false
 	}
 	s.trying = true
+	ok := s.preemptOf(below, v, grant, try)
+	if !ok {
+		s.hold = true
+		ok = s.preemptOf(below, v, grant, try)
+		s.letGo(v)
+	}
+	s.trying = false
+	for i := range asks {
+		s.settle(asks[i].ci)
+	}
+	return ok
+}
+
+// preemptOf is preempt among these leases of VC v.
+func (s *State) preemptOf(below []int32, v int32, grant *Grant, try func() bool) bool {
 	allow := make([]int, len(s.chains))
 	for ci, c := range s.chains {
 		_, allow[ci] = c.short()
@@ -408,10 +424,6 @@ func (s *State) preempt(l int32, asks []ask, grant *Grant, try func() bool) bool
 		if s.leases[g].leaving || !s.restore(g, v, had[i], allow) {
 			grant.Demoted = append(grant.Demoted, s.leases[g].key)
 		}
-	}
-	s.trying = false
-	for i := range asks {
-		s.settle(asks[i].ci)
 	}
 	return ok
 }

@@ -161,10 +161,10 @@ func (s *State) tryAll(l int32, asks []ask, q *Request, grant *Grant, refusal *R
 			return true
 		}
 		s.undo(l, grant)
-		if refusal.Code == "" || a.unsafe {
+		if refusal.Code == "" || a.unsafe && !s.trying {
 			k := max(a.c.fit(q.GPUs), a.within)
 			*refusal = Refusal{Lacking, q.VC, a.c.name, a.c.levels[k].name, q.Nodes, placed}
-			if a.unsafe {
+			if a.unsafe && !s.trying {
 				refusal.Code = Unsafe
 			}
 		}

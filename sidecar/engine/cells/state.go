@@ -18,6 +18,8 @@ type State struct {
 	byKey  map[cluster.JobKey]int32
 	gang   uint32 // counts gangs: to tell whose mark a node bears
 	trying bool   // losses are not to be settled now
+	hold   bool   // cells are not to be given back now, but are noted
+	held   []part // in such cells
 }
 
 // place is where a node is.
@@ -277,9 +279,24 @@ func (s *State) leave(v int32, p part) {
 	i := c.cellOf(k, int(p.node), p.gpus)
 	used := &c.levels[k].used[i]
 	*used -= int32(bits.OnesCount64(p.gpus))
-	if *used == 0 && !c.pinned[cell{k, i}] {
+	switch {
+	case *used > 0 || c.pinned[cell{k, i}]:
+	case s.hold:
+		s.held = append(s.held, p)
+	default:
 		s.unbind(v, int(p.chain), k, i)
 	}
+}
+
+// letGo gives the cells back that were held and that nobody uses.
+func (s *State) letGo(v int32) {
+	for _, p := range s.held {
+		c, k := s.chains[p.chain], int(p.level)
+		if i := c.cellOf(k, int(p.node), p.gpus); c.levels[k].owner[i] == v+1 && c.levels[k].used[i] == 0 {
+			s.unbind(v, int(p.chain), k, i)
+		}
+	}
+	s.hold, s.held = false, s.held[:0]
 }
 
 // open makes a lease.
