@@ -2,9 +2,9 @@
 // affinity it was promised: HiveD's multi-level cells (§3.2) and buddy cell allocation
 // (§3.3, Algorithm 1).
 //
-//	rack                 +-------------------------------+     level 4
-//	node                 +-------A-------+---------------+     level 3: all of it bound to A
-//	socket               +-------+-------+---B---+-------+     level 2: one bound to B, one free
+//	rack                 +-------------------------------+     level 3
+//	node                 +-------A-------+---------------+     level 2: one all bound to A
+//	socket               +-------+-------+---B---+-------+     level 1: one bound to B
 //	GPU                  | | | | | | | | | | | | |C|x| | |     level 0: one bound to C, one dead
 //
 // A VC has a number of cells at each level of each chain. It binds one only while a job of

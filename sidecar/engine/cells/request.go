@@ -147,6 +147,8 @@ func (s *State) Request(q Request) (Grant, error) {
 		return Grant{}, *refusal
 	}
 	grant.Parts = s.parts(&s.leases[l])
+	slices.Sort(grant.Recall)
+	slices.Sort(grant.Demoted)
 	return grant, nil
 }
 
