@@ -40,6 +40,9 @@ func main() {
 func offline() error {
 	runtime.GOMAXPROCS(1)
 	decisions()
+	if err := onCells(); err != nil {
+		return err
+	}
 	return simulations()
 }
 

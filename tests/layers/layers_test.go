@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/policy":   {"sidecar/cluster"},
 	"sidecar/engine/lease":    {"sidecar/cluster"},
 	"sidecar/engine/place":    {"sidecar/cluster"},
+	"sidecar/engine/cells":    {"sidecar/cluster"},
 	"sidecar/loop":            {"sidecar/cluster", "sidecar/loop"},
 	"sidecar/slurm":           {"sidecar/cluster"},
 	"sidecar/store":           {"sidecar/cluster", "migrate", "sql"},

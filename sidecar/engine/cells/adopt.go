@@ -1,0 +1,213 @@
+package cells
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// adopt makes a lease a guaranteed one of a VC on the very GPUs that it is on, and tells
+// whether it could: cells of the VC must be bound there or have to be, without more
+// GPUs short than before, or than allow says by chain.
+func (s *State) adopt(l, v int32, parts []part, allow []int) bool {
+	was := s.trying
+	s.trying = true
+	s.join(l, v)
+	f := &s.leases[l]
+	f.parts = f.parts[:0]
+	ok := true
+	for _, p := range parts {
+		if ok = s.adoptPart(l, v, p, allow); !ok {
+			break
+		}
+	}
+	if !ok {
+		s.quit(l)
+		f.parts = f.parts[:0]
+	}
+	s.trying = was
+	return ok
+}
+
+// adoptPart puts a lease on GPUs of a node: in the cell of the level that the part names,
+// else in the smallest that will do, else half of them in one and half in another.
+func (s *State) adoptPart(l, v int32, p part, allow []int) bool {
+	c := s.chains[p.chain]
+	if c.nodes[p.node].used&p.gpus != 0 {
+		return false
+	}
+	if p.level >= 0 && s.adoptIn(l, v, p, allow) {
+		return true
+	}
+	low := 0
+	for first := bits.TrailingZeros64(p.gpus); c.levels[low].size < NodeGPUs && p.gpus&^ones(first/c.levels[low].size*c.levels[low].size, c.levels[low].size) != 0; {
+		low++
+	}
+	for k := low; k <= c.top(); k++ {
+		if p.level = int16(k); s.adoptIn(l, v, p, allow) {
+			return true
+		}
+	}
+	if low == 0 {
+		return false
+	}
+	size := c.levels[low-1].size
+	half := p
+	half.level, half.gpus = -1, p.gpus&ones(bits.TrailingZeros64(p.gpus)/size*size, size)
+	rest := p
+	rest.level, rest.gpus = -1, p.gpus&^half.gpus
+	return s.adoptPart(l, v, half, allow) && s.adoptPart(l, v, rest, allow)
+}
+
+// adoptIn puts a lease on GPUs of one cell.
+func (s *State) adoptIn(l, v int32, p part, allow []int) bool {
+	c, k := s.chains[p.chain], int(p.level)
+	i := c.cellOf(k, int(p.node), p.gpus)
+	if k <= c.nodeAt {
+		if _, gpus := c.part(k, i); p.gpus&^gpus != 0 {
+			return false
+		}
+	}
+	if owner := c.levels[k].owner[i]; owner != v+1 {
+		if s.vcs[v].accounts[p.chain][k].unbound() < 1 || !c.vacant(k, i) {
+			return false
+		}
+		_, before := c.short()
+		s.bind(v, int(p.chain), k, i)
+		if _, after := c.short(); after > max(before, allow[p.chain]) {
+			s.unbind(v, int(p.chain), k, i)
+			return false
+		}
+	}
+	s.use(l, p)
+	return true
+}
+
+// Promote makes an opportunistic lease a guaranteed one of a VC where it is, if the VC's
+// free cells can be bound there and nobody's guarantee suffers. It tells whether it did.
+func (s *State) Promote(key cluster.JobKey, name string) bool {
+	l, ok := s.byKey[key]
+	v := s.vcAt(name)
+	if !ok || v < 0 || s.leases[l].right != cluster.Opportunistic {
+		return false
+	}
+	parts := slices.Clone(s.leases[l].parts)
+	for _, p := range parts {
+		for _, g := range s.chains[p.chain].nodes[p.node].guests {
+			if g.lease != l && g.gpus&p.gpus != 0 {
+				return false
+			}
+		}
+	}
+	if !s.restore(l, v, parts, make([]int, len(s.chains))) {
+		return false
+	}
+	s.leases[l].tenant = name
+	for ci := range s.chains {
+		s.settle(ci) // what it holds of bad hardware, nobody else loses
+	}
+	return true
+}
+
+// restore makes an opportunistic lease guaranteed where it is, or leaves it as it was.
+func (s *State) restore(l, v int32, parts []part, allow []int) bool {
+	leaving := s.leases[l].leaving
+	s.depart(l)
+	if s.adopt(l, v, parts, allow) {
+		return true
+	}
+	s.lendAt(l, parts, leaving)
+	return false
+}
+
+// lendAt makes a lease an opportunistic one on these GPUs.
+func (s *State) lendAt(l int32, parts []part, leaving bool) {
+	s.leases[l].right, s.leases[l].leaving = cluster.Opportunistic, leaving
+	for _, p := range parts {
+		p.level = -1
+		s.visit(l, p)
+	}
+}
+
+// Demote makes a guaranteed lease an opportunistic one where it is.
+func (s *State) Demote(key cluster.JobKey) bool {
+	l, ok := s.byKey[key]
+	if !ok || s.leases[l].right != cluster.Guaranteed {
+		return false
+	}
+	s.demote(l)
+	return true
+}
+
+// demote gives the parts that the lease had in cells.
+func (s *State) demote(l int32) []part {
+	s.quit(l)
+	parts := slices.Clone(s.leases[l].parts)
+	s.leases[l].parts = s.leases[l].parts[:0]
+	s.lendAt(l, parts, false)
+	return parts
+}
+
+// preempt makes leases of a VC with lower priority opportunistic until a request can be
+// met, lowest priority and youngest first; then those that need not have been are
+// guaranteed again. Their cells are given back first, so that idle ones may be bound; if that
+// will not do, they are kept, since what is left of a broken one is better than none.
+func (s *State) preempt(l int32, asks []ask, grant *Grant, try func() bool) bool {
+	f := &s.leases[l]
+	v := f.vc
+	var below []int32
+	for _, g := range s.vcs[v].leases {
+		if o := &s.leases[g]; o.priority < f.priority && slices.ContainsFunc(o.parts, func(p part) bool {
+			return slices.ContainsFunc(asks, func(a ask) bool { return int(p.chain) == a.ci })
+		}) {
+			below = append(below, g)
+		}
+	}
+	slices.SortFunc(below, func(a, b int32) int {
+		x, y := &s.leases[a], &s.leases[b]
+		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.key, x.key))
+	})
+	if len(below) == 0 {
+		return false
+	}
+	s.trying = true
+	ok := s.preemptOf(below, v, grant, try)
+	if !ok {
+		s.hold = true
+		ok = s.preemptOf(below, v, grant, try)
+		s.letGo(v)
+	}
+	s.trying = false
+	for i := range asks {
+		s.settle(asks[i].ci)
+	}
+	return ok
+}
+
+// preemptOf is preempt among these leases of VC v.
+func (s *State) preemptOf(below []int32, v int32, grant *Grant, try func() bool) bool {
+	allow := make([]int, len(s.chains))
+	for ci, c := range s.chains {
+		_, allow[ci] = c.short()
+	}
+	had := make([][]part, 0, len(below))
+	ok := false
+	for i := 0; i < len(below) && !ok; i++ {
+		had = append(had, s.demote(below[i]))
+		ok = try()
+	}
+	for ci := range allow {
+		if !ok {
+			allow[ci] = ChainGPUs // all as it was
+		}
+	}
+	for i := len(had) - 1; i >= 0; i-- {
+		g := below[i]
+		if s.leases[g].leaving || !s.restore(g, v, had[i], allow) {
+			grant.Demoted = append(grant.Demoted, s.leases[g].key)
+		}
+	}
+	return ok
+}

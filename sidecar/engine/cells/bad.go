@@ -1,0 +1,108 @@
+package cells
+
+import "math/bits"
+
+// SetBad says which GPUs of a node are bad now (all bits = the node is), and tells
+// whether there is such a node. Leases on them stay where they are until they are released.
+func (s *State) SetBad(name string, gpus uint64) bool {
+	at, ok := s.places[name]
+	if !ok {
+		return false
+	}
+	ci, i := int(at.chain), int(at.node)
+	c := s.chains[ci]
+	d := &c.nodes[i]
+	size := c.levels[c.nodeAt].size
+	gpus &= ones(0, size)
+	for m := d.bad ^ gpus; m != 0; m &= m - 1 {
+		s.flip(ci, i, m&-m)
+	}
+	c.touch(i)
+	s.settle(ci)
+	return true
+}
+
+// flip makes a good GPU of a node bad, or a bad one good.
+func (s *State) flip(ci, at int, gpu uint64) {
+	c := s.chains[ci]
+	d := &c.nodes[at]
+	size := c.levels[c.nodeAt].size
+	g := at*size + bits.TrailingZeros64(gpu)
+	n := int32(1)
+	if d.bad&gpu != 0 {
+		n = -1
+	}
+	for k := range c.levels {
+		c.levels[k].dead[g/c.levels[k].size] += n
+	}
+	if d.fenced&gpu != 0 {
+		k, i := c.holder(g)
+		s.change(c.levels[k].owner[i]-1, ci, k, at, gpu, d.used, d.bad^gpu, d.stays)
+	} else if d.bad ^= gpu; n > 0 {
+		c.take(0, g)
+	} else {
+		c.give(0, g)
+	}
+	c.regroupNode(at) // it may be broken now, or whole
+}
+
+// holder gives the bound cell that a GPU is in.
+func (c *chain) holder(g int) (k, i int) {
+	for k = range c.levels {
+		if i = g / c.levels[k].size; c.levels[k].owner[i] > 0 {
+			break
+		}
+	}
+	return k, i
+}
+
+// settle keeps invariant (2) when hardware failed or came back: from the highest level down,
+// what is short is lost by the VC with most unallocated cells there, by name, one at a
+// time; and what can be had again comes back to who lost most.
+func (s *State) settle(ci int) {
+	if s.trying {
+		return
+	}
+	c := s.chains[ci]
+	row := c.gaps(nil)
+	for k := c.top(); k >= 0; k-- {
+		for row[k].needed > row[k].there {
+			a := s.most(ci, k, (*account).unbound)
+			a.lost++
+			c.levels[k].lost++
+			row = c.gaps(row)
+		}
+	}
+	for k := c.top(); k >= 0; k-- {
+		for c.levels[k].lost > 0 {
+			c.levels[k].lost--
+			row = c.gaps(row)
+			if !holds(row) {
+				c.levels[k].lost++
+				break
+			}
+			s.most(ci, k, func(a *account) int { return a.lost }).lost--
+		}
+	}
+}
+
+// holds tells whether invariant (2) holds.
+func holds(row []gap) bool {
+	for _, g := range row {
+		if g.needed > g.there {
+			return false
+		}
+	}
+	return true
+}
+
+// most gives the account of a level that has most of something, the first by name.
+func (s *State) most(ci, k int, of func(*account) int) *account {
+	var best *account
+	for _, v := range s.vcs {
+		if a := &v.accounts[ci][k]; best == nil || of(a) > of(best) {
+			best = a
+		}
+	}
+	return best
+}

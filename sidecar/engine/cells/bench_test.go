@@ -1,0 +1,66 @@
+package cells_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// atSizes measures at 8,192, 65,536 and 1,048,576 GPUs: 8 racks of nodes of 8 GPUs.
+func atSizes(b *testing.B, f func(*testing.B, int)) {
+	for _, nodes := range []int{128, 1024, 16384} {
+		b.Run(fmt.Sprint(nodes*64), func(b *testing.B) { f(b, nodes) })
+	}
+}
+
+// HiveD §5.3: 10,000 requests at random levels 1 to 4. Cells are bound and given back
+// (allocate, free), or whole requests are met and leases released, without and with 30 %
+// of the GPUs under opportunistic leases.
+func BenchmarkCells(b *testing.B) {
+	for _, lent := range []int{0, 30} {
+		b.Run(fmt.Sprintf("lent%d", lent), func(b *testing.B) {
+			atSizes(b, func(b *testing.B, nodes int) {
+				m, err := simtest.NewMix(nodes, lent)
+				if err != nil {
+					b.Fatal(err)
+				}
+				var spent [4]time.Duration
+				lap := func(i int, f func() error) {
+					begin := time.Now()
+					if err := f(); err != nil {
+						b.Fatal(err)
+					}
+					spent[i] += time.Since(begin)
+				}
+				for b.Loop() {
+					lap(0, m.Allocate)
+					m.Shuffle()
+					lap(1, func() error { m.Free(); return nil })
+					lap(2, m.Request)
+					m.Shuffle()
+					lap(3, func() error { m.Release(); return nil })
+					if err := m.Restore(); err != nil {
+						b.Fatal(err)
+					}
+				}
+				for i, name := range []string{"allocate", "free", "request", "release"} {
+					b.ReportMetric(float64(spent[i].Nanoseconds())/float64(b.N*m.N), "ns/"+name)
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	atSizes(b, func(b *testing.B, nodes int) {
+		d := simtest.Racks(nodes)
+		for b.Loop() {
+			if _, err := cells.New(d); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,353 @@
+package cells
+
+import "math/bits"
+
+// chain is all cells of one GPU model and one node shape: a forest in which every cell of a
+// level is split into the same number of cells (hierarchical uniform composability, §3.2).
+// Cell i of level k has the cells i*split and on of level k-1, and the GPUs i*size and on.
+type chain struct {
+	name, model string
+	nodeAt      int
+	levels      []level // [0]: GPUs
+	nodes       []node
+	pinned      map[cell]bool
+	lend        []ranking // [g-1]: nodes with g GPUs that can be lent
+	dirty       []int32   // nodes that changed since lend was looked at
+}
+
+// level is the cells of one level.
+type level struct {
+	name  string
+	split int // cells of the level below in one; h_k
+	size  int // GPUs in one
+	n     int // how many
+
+	reserved int // r_k, pinned ones not counted
+	bound    int // a_k
+	lost     int // of those reserved: cannot be had until hardware is repaired
+	free     int // f_k: cells that are free and in no larger free one
+
+	taken []int32 // GPUs that are bound, dead or not there; not counted inside a bound cell
+	dead  []int32 // GPUs that are bad
+	stays []int32 // GPUs under opportunistic leases that have not been recalled
+	owner []int32 // 1 + the VC that it is bound to; 0 = none; absent = not there
+	used  []int32 // of a bound cell: GPUs under guaranteed leases
+
+	order ranking // of its free cells
+}
+
+// absent is the owner of cells that are not there.
+const absent = -1
+
+// ranking finds the best of many cells: first the best of each group of buddies, then
+// the best group.
+type ranking struct {
+	kids  heap // a group for each group of buddies
+	best  heap // one group
+	width int  // cells in a group of buddies
+}
+
+func newRanking(groups, members int) ranking {
+	return ranking{newHeap(groups, members), newHeap(1, groups), members}
+}
+
+// cell is a cell of a chain.
+type cell struct{ level, index int }
+
+// node is the GPUs of one node, a bit each.
+type node struct {
+	name   string
+	bad    uint64
+	fenced uint64 // in bound cells
+	used   uint64 // under guaranteed leases
+	lent   uint64 // under opportunistic leases
+	stays  uint64 // of these: of leases that have not been recalled
+	guests []guest
+	mark   uint32 // of the gang that was placed here last
+	dirty  bool
+}
+
+// guest is an opportunistic lease on a node.
+type guest struct {
+	lease int32
+	gpus  uint64
+}
+
+func (c *chain) top() int { return len(c.levels) - 1 }
+
+// nodesIn gives how many nodes a cell of level k has.
+func (c *chain) nodesIn(k int) int { return c.levels[k].size / c.levels[c.nodeAt].size }
+
+// levelOf gives the level of a type, or -1.
+func (c *chain) levelOf(name string) int {
+	for k := range c.levels {
+		if c.levels[k].name == name {
+			return k
+		}
+	}
+	return -1
+}
+
+// fit gives the lowest level whose cells have g GPUs; g is at most that of a node.
+func (c *chain) fit(g int) int {
+	k := 0
+	for c.levels[k].size < g {
+		k++
+	}
+	return k
+}
+
+// cellOf gives the cell of level k that the first of some GPUs of a node is in.
+func (c *chain) cellOf(k, node int, gpus uint64) int {
+	return (node*c.levels[c.nodeAt].size + bits.TrailingZeros64(gpus)) / c.levels[k].size
+}
+
+// ones gives n bits from bit at.
+func ones(at, n int) uint64 { return ^uint64(0) >> (64 - n) << at }
+
+// part gives the node, and there the GPUs, of a cell of level k, at most a node.
+func (c *chain) part(k, i int) (node int, gpus uint64) {
+	first, whole := i*c.levels[k].size, c.levels[c.nodeAt].size
+	return first / whole, ones(first%whole, c.levels[k].size)
+}
+
+// span gives the nodes of a cell: from first, below last.
+func (c *chain) span(k, i int) (first, last int) {
+	whole := c.levels[c.nodeAt].size
+	first = i * c.levels[k].size / whole
+	return first, max((i+1)*c.levels[k].size/whole, first+1)
+}
+
+// build makes the cells, all free except those of nodes that are not there.
+func (c *chain) build(nodes []string) {
+	whole := c.levels[c.nodeAt].size
+	c.nodes = make([]node, len(nodes))
+	c.pinned = map[cell]bool{}
+	top := c.top()
+	c.levels[top].free = len(nodes) * whole / c.levels[top].size
+	for k := range c.levels {
+		l := &c.levels[k]
+		l.n = len(nodes) * whole / l.size
+		counts := make([]int32, 5*l.n)
+		l.taken, l.dead, l.stays, l.owner, l.used = counts[:l.n], counts[l.n:2*l.n], counts[2*l.n:3*l.n], counts[3*l.n:4*l.n], counts[4*l.n:]
+		if k < top {
+			l.order = newRanking(l.n/c.levels[k+1].split, c.levels[k+1].split)
+		} else {
+			l.order = newRanking(1, l.n)
+		}
+		for i := range l.n {
+			c.rank(k, i)
+		}
+	}
+	if c.levels[top].n > 0 {
+		c.regroup(top, 0)
+	}
+	above := 1
+	if c.nodeAt < top {
+		above = c.levels[c.nodeAt+1].n
+	}
+	c.lend = make([]ranking, whole)
+	for g := range c.lend {
+		if above > 0 {
+			c.lend[g] = newRanking(above, len(nodes)/above)
+		}
+	}
+	for i, name := range nodes {
+		c.nodes[i].name = name
+		if name == "" {
+			c.levels[c.nodeAt].owner[i] = absent
+			c.take(c.nodeAt, i)
+		} else {
+			c.touch(i)
+		}
+	}
+}
+
+// buddies gives the group of buddies that a cell is in, and its number there.
+func (c *chain) buddies(k, i int) (group, at int) {
+	w := c.levels[k].order.width
+	return i / w, i % w
+}
+
+// rank tells the order of level k about cell i. Fewest GPUs under opportunistic leases
+// come first, then the name.
+func (c *chain) rank(k, i int) bool {
+	l := &c.levels[k]
+	group, at := c.buddies(k, i)
+	key := none
+	if l.taken[i] == 0 {
+		key = uint64(l.stays[i])<<32 | uint64(at)
+	}
+	return l.order.kids.set(group, at, key)
+}
+
+// regroup tells the order of level k about a group of buddies, which is there to choose
+// from once the cell above is split. Its best cell stands for it; cells of broken nodes
+// come last, then count GPUs under opportunistic leases, how full the cell above is, how
+// full the node, the name.
+func (c *chain) regroup(k, group int) {
+	const width, most = 21, ChainGPUs - 1
+	l := &c.levels[k]
+	key := l.order.kids.least(group)
+	if key != none {
+		full, broken := 0, uint64(0)
+		if k < c.top() {
+			up := &c.levels[k+1]
+			if up.taken[group] == 0 || up.owner[group] != 0 {
+				l.order.best.set(0, group, none)
+				return
+			}
+			full = int(up.taken[group])
+		}
+		if k < c.nodeAt {
+			node := group * l.order.width * l.size / c.levels[c.nodeAt].size
+			full = full*2*NodeGPUs + int(c.levels[c.nodeAt].taken[node])
+			if c.levels[c.nodeAt].dead[node] > 0 {
+				broken = 1
+			}
+		}
+		key = broken<<(3*width) | min(key>>32, most)<<(2*width) | uint64(most-min(full, most))<<width | uint64(group)
+	}
+	l.order.best.set(0, group, key)
+}
+
+// find gives the best free cell of level k (AllocateCell of Algorithm 1): in the lowest
+// level that has a free one, and there split off it.
+func (c *chain) find(k int) (int, bool) {
+	for l := k; l <= c.top(); l++ {
+		o := &c.levels[l].order
+		best := o.best.least(0)
+		if best == none {
+			continue
+		}
+		group := int(best & (ChainGPUs - 1))
+		i := group*o.width + int(uint32(o.kids.least(group)))
+		for l > k {
+			l--
+			o = &c.levels[l].order
+			i = i*o.width + int(uint32(o.kids.least(i)))
+		}
+		return i, true
+	}
+	return 0, false
+}
+
+// take takes a free cell out of the free lists, and splits the larger ones around it.
+func (c *chain) take(k, i int) {
+	top, size := c.top(), int32(c.levels[k].size)
+	for l, x := k, i; ; l++ {
+		if l == top || c.levels[l+1].taken[x/c.levels[l+1].split] > 0 {
+			c.levels[l].free--
+			break
+		}
+		c.levels[l].free += c.levels[l+1].split - 1
+		x /= c.levels[l+1].split
+	}
+	c.count(k, i, size)
+}
+
+// give puts a cell back and merges what can be merged (ReleaseCell of Algorithm 1).
+func (c *chain) give(k, i int) {
+	top, size := c.top(), int32(c.levels[k].size)
+	for l, x := k, i; ; l++ {
+		if l == top || c.levels[l+1].taken[x/c.levels[l+1].split] > size {
+			c.levels[l].free++
+			break
+		}
+		c.levels[l].free -= c.levels[l+1].split - 1
+		x /= c.levels[l+1].split
+	}
+	c.count(k, i, -size)
+}
+
+// count adds n to the GPUs taken of a cell and of all that it is in.
+func (c *chain) count(k, i int, n int32) {
+	for l, x := k, i; l <= c.top(); l++ {
+		at := &c.levels[l].taken[x]
+		was := *at
+		*at += n
+		if was == 0 || *at == 0 {
+			c.rank(l, x)
+		}
+		if l < c.top() {
+			x /= c.levels[l+1].split
+		}
+	}
+	l, x := k, i
+	if k < c.nodeAt { // all others in the node have a fuller one now
+		l, x = c.nodeAt, i*c.levels[k].size/c.levels[c.nodeAt].size
+		c.regroupNode(x)
+	}
+	for ; l <= c.top(); l++ {
+		x /= c.levels[l].order.width
+		c.regroup(l, x)
+	}
+}
+
+// regroupNode tells the orders about all cells in a node.
+func (c *chain) regroupNode(at int) {
+	size := c.levels[c.nodeAt].size
+	for k := range c.nodeAt {
+		w := c.levels[k].order.width * c.levels[k].size
+		for group := at * size / w; group*w < (at+1)*size; group++ {
+			c.regroup(k, group)
+		}
+	}
+}
+
+// vacant tells whether a cell could be bound as it is: all of it is there, no part of it
+// is bound, nor is it part of what is. Dead GPUs do not count.
+func (c *chain) vacant(k, i int) bool {
+	if c.levels[k].taken[i] != c.levels[k].dead[i] {
+		return false
+	}
+	gpus := ones(0, len(c.lend))
+	if k < c.nodeAt {
+		_, gpus = c.part(k, i)
+	}
+	for n, last := c.span(k, i); n < last; n++ {
+		if c.nodes[n].fenced&gpus != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// gap is one row of invariant (2).
+type gap struct{ needed, there int }
+
+// gaps gives invariant (2) for each level: cells that are yet to be allocated, and those
+// that can be had, f_k + F_k, with F_k by equation (1).
+func (c *chain) gaps(row []gap) []gap {
+	row = append(row[:0], make([]gap, len(c.levels))...)
+	split := 0
+	for k := c.top(); k >= 0; k-- {
+		l := &c.levels[k]
+		row[k] = gap{l.reserved - l.bound - l.lost, l.free + split}
+		split = (row[k].there - row[k].needed) * l.split
+	}
+	return row
+}
+
+// short gives, by level, the cells that are reserved and cannot be had, from the highest
+// level down, and how many GPUs that is; losses are not counted as such.
+func (c *chain) short() (cells []int, gpus int) {
+	cells = make([]int, len(c.levels))
+	split := 0
+	for k := c.top(); k >= 0; k-- {
+		l := &c.levels[k]
+		needed, there := l.reserved-l.bound, l.free+split
+		cells[k] = max(needed-there, 0)
+		gpus += cells[k] * l.size
+		split = max(there-needed, 0) * l.split
+	}
+	return cells, gpus
+}
+
+// touch notes that a node changed.
+func (c *chain) touch(i int) {
+	if n := &c.nodes[i]; !n.dirty {
+		n.dirty = true
+		c.dirty = append(c.dirty, int32(i))
+	}
+}

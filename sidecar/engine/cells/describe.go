@@ -1,0 +1,402 @@
+package cells
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Description is the cluster as its administrator describes it (Figure 4).
+type Description struct {
+	Types []Type
+	Tops  []Top
+	VCs   []VC
+}
+
+// Type is a level of cells. A type without a child is one GPU.
+type Type struct {
+	Name  string
+	Child string // the type of the cells that one of this type is split into
+	Split int    // how many
+	Node  bool   // a cell of this type is a node
+	Model string // of a GPU: its model
+}
+
+// Top is a physical cell that no larger one of its chain contains: a whole rack, or
+// what is too small to be one (a single node).
+type Top struct {
+	Name  string
+	Chain string // the largest type of its chain; "" where Type is in only one
+	Type  string
+	Nodes []string // in the order of its cells
+}
+
+// VC is what a tenant reserves.
+type VC struct {
+	Name  string
+	Cells []Quota
+	Pins  []Pin
+}
+
+// Quota is a number of cells of one type.
+type Quota struct {
+	Chain string // as in Top
+	Type  string
+	Cells int
+}
+
+// Pin is one physical cell that a VC has for ever: that of the type which holds
+// GPU number GPU of a node.
+type Pin struct {
+	Type string
+	Node string
+	GPU  int
+}
+
+// Limits of a description.
+const (
+	NodeGPUs  = 64      // most GPUs of a node
+	ChainGPUs = 1 << 21 // most GPUs of a chain
+)
+
+// FaultKind is what is wrong with a description.
+type FaultKind string
+
+// The kinds.
+const (
+	NoName      FaultKind = "has no name"
+	Twice       FaultKind = "is there twice"
+	UnknownType FaultKind = "is of an unknown type"
+	ManyChains  FaultKind = "is in several chains: say which"
+	Cycle       FaultKind = "contains itself"
+	ZeroSplit   FaultKind = "is split into less than one cell"
+	NoModel     FaultKind = "is a GPU without a model"
+	NoNodeLevel FaultKind = "has no level, or several, that is a node"
+	TooLarge    FaultKind = "has too many GPUs"
+	BelowNode   FaultKind = "is smaller than a node"
+	NodeCount   FaultKind = "has not the right number of nodes"
+	NoSuchNode  FaultKind = "is on a node that is not there"
+	NoSuchGPU   FaultKind = "is on a GPU that its node does not have"
+	Overlap     FaultKind = "overlaps another"
+	NoCells     FaultKind = "has no cells"
+	Infeasible  FaultKind = "cannot be had: more cells are reserved than there are"
+)
+
+// Fault is one thing that is wrong with a description, and where.
+type Fault struct {
+	Kind   FaultKind
+	At     string // the place in the description, such as "vcs[1].cells[0]"
+	VC     string
+	Chain  string
+	Type   string
+	Cell   string // a top cell or a node
+	Needed int    // of ZeroSplit, TooLarge, NodeCount, NoSuchGPU, NoCells, Infeasible
+	There  int
+}
+
+func (f Fault) Error() string {
+	var b strings.Builder
+	for _, part := range []struct{ name, value string }{{"", f.At}, {"VC ", f.VC}, {"chain ", f.Chain}, {"type ", f.Type}, {"cell ", f.Cell}} {
+		if part.value != "" {
+			fmt.Fprintf(&b, "%s%s: ", part.name, part.value)
+		}
+	}
+	b.WriteString(string(f.Kind))
+	if f.Needed != 0 || f.There != 0 {
+		fmt.Fprintf(&b, " (needed %d, there %d)", f.Needed, f.There)
+	}
+	return b.String()
+}
+
+// Faults is all that is wrong with a description.
+type Faults []Fault
+
+func (fs Faults) Error() string {
+	all := make([]string, len(fs))
+	for i := range fs {
+		all[i] = fs[i].Error()
+	}
+	return strings.Join(all, "\n")
+}
+
+// types checks the types and gives the chains, by name: one for each type that is
+// no part of a larger one.
+func (s *State) types(types []Type) Faults {
+	var faults Faults
+	byName := make(map[string]*Type, len(types))
+	inner := map[string]bool{}
+	for i := range types {
+		t := &types[i]
+		bad := func(kind FaultKind, there int) {
+			faults = append(faults, Fault{Kind: kind, At: fmt.Sprintf("types[%d]", i), Type: t.Name, There: there})
+		}
+		switch {
+		case t.Name == "":
+			bad(NoName, 0)
+		case byName[t.Name] != nil:
+			bad(Twice, 0)
+		case t.Child != "" && t.Split < 1:
+			bad(ZeroSplit, t.Split)
+			faults[len(faults)-1].Needed = 1
+		case t.Child == "" && t.Model == "":
+			bad(NoModel, 0)
+		}
+		byName[t.Name] = t
+		inner[t.Child] = true
+	}
+	for i := range types {
+		at := fmt.Sprintf("types[%d]", i)
+		t, steps := &types[i], 0
+		for t != nil && t.Child != "" && steps <= len(types) {
+			next := byName[t.Child]
+			if next == nil {
+				faults = append(faults, Fault{Kind: UnknownType, At: at, Type: t.Child})
+			}
+			t, steps = next, steps+1
+		}
+		if steps > len(types) {
+			faults = append(faults, Fault{Kind: Cycle, At: at, Type: types[i].Name})
+		}
+	}
+	if faults != nil {
+		return faults
+	}
+	for i := range types {
+		if !inner[types[i].Name] {
+			faults = append(faults, s.chain(&types[i], byName)...)
+		}
+	}
+	slices.SortFunc(s.chains, func(a, b *chain) int { return cmp.Compare(a.name, b.name) })
+	return faults
+}
+
+// chain adds the chain whose largest type is t.
+func (s *State) chain(t *Type, byName map[string]*Type) Faults {
+	c := &chain{name: t.Name, nodeAt: -1}
+	nodes, size := 0, 1
+	for ; t != nil; t = byName[t.Child] {
+		c.levels = append(c.levels, level{name: t.Name, split: t.Split})
+		if t.Node {
+			nodes++
+			c.nodeAt = len(c.levels)
+		}
+		c.model = t.Model
+	}
+	c.nodeAt = len(c.levels) - c.nodeAt
+	slices.Reverse(c.levels)
+	if nodes != 1 {
+		return Faults{{Kind: NoNodeLevel, Chain: c.name, Needed: 1, There: nodes}}
+	}
+	for k := range c.levels {
+		if k > 0 {
+			size = int(cluster.MulDiv(int64(size), int64(c.levels[k].split), 1)) // no overflow
+		}
+		limit := ChainGPUs
+		if k <= c.nodeAt {
+			limit = NodeGPUs
+		}
+		if size > limit {
+			return Faults{{Kind: TooLarge, Chain: c.name, Type: c.levels[k].name, Needed: limit, There: size}}
+		}
+		c.levels[k].size = size
+	}
+	s.chains = append(s.chains, c)
+	return nil
+}
+
+// levelOf finds the chain and the level of a type.
+func (s *State) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
+	ci = -1
+	for i, c := range s.chains {
+		if chain != "" && chain != c.name {
+			continue
+		}
+		if l := c.levelOf(name); l >= 0 {
+			if ci >= 0 {
+				return ci, k, ManyChains
+			}
+			ci, k = i, l
+		}
+	}
+	if ci < 0 {
+		return ci, k, UnknownType
+	}
+	return ci, k, ""
+}
+
+// tops builds the cells of all chains.
+func (s *State) tops(tops []Top) Faults {
+	var faults Faults
+	at := make([][][]item, len(s.chains)) // by chain and level
+	for i, c := range s.chains {
+		at[i] = make([][]item, len(c.levels))
+	}
+	seen, names := map[string]bool{}, map[string]bool{}
+	for i := range tops {
+		t := &tops[i]
+		bad := func(kind FaultKind, cell string, needed, there int) {
+			faults = append(faults, Fault{Kind: kind, At: fmt.Sprintf("tops[%d]", i), Chain: t.Chain, Type: t.Type, Cell: cell, Needed: needed, There: there})
+		}
+		ci, k, wrong := s.levelOf(t.Chain, t.Type)
+		if wrong != "" {
+			bad(wrong, t.Name, 0, 0)
+			continue
+		}
+		c := s.chains[ci]
+		switch want := c.nodesIn(k); {
+		case t.Name == "":
+			bad(NoName, t.Name, 0, 0)
+		case names[t.Name]:
+			bad(Twice, t.Name, 0, 0)
+		case k < c.nodeAt:
+			bad(BelowNode, t.Name, 0, 0)
+		case len(t.Nodes) != want:
+			bad(NodeCount, t.Name, want, len(t.Nodes))
+		}
+		names[t.Name] = true
+		for _, n := range t.Nodes {
+			if n == "" {
+				bad(NoName, t.Name, 0, 0)
+			} else if seen[n] {
+				bad(Overlap, n, 0, 0)
+			}
+			seen[n] = true
+		}
+		at[ci][k] = append(at[ci][k], item{t.Name, t.Nodes})
+	}
+	if faults != nil {
+		return faults
+	}
+	for ci, c := range s.chains {
+		nodes := c.join(at[ci])
+		if n := len(nodes) * c.levels[c.nodeAt].size; n > ChainGPUs {
+			return Faults{{Kind: TooLarge, Chain: c.name, Needed: ChainGPUs, There: n}}
+		}
+		c.build(nodes)
+		for i, name := range nodes {
+			if name != "" {
+				s.places[name] = place{int16(ci), int32(i)}
+			}
+		}
+	}
+	return nil
+}
+
+// item is a cell while a chain is put together: its nodes, "" where none is.
+type item struct {
+	name  string
+	nodes []string
+}
+
+// join gives the nodes of a chain in the order of its cells. What is too small to be
+// a top cell becomes part of one that is never whole.
+func (c *chain) join(at [][]item) []string {
+	var nodes []string
+	for k := c.nodeAt; k < len(c.levels); k++ {
+		slices.SortStableFunc(at[k], func(a, b item) int { return cmp.Compare(a.name, b.name) })
+		if k == len(c.levels)-1 {
+			for _, t := range at[k] {
+				nodes = append(nodes, t.nodes...)
+			}
+			break
+		}
+		for group := range slices.Chunk(at[k], max(c.levels[k+1].split-1, 1)) {
+			whole := make([]string, c.nodesIn(k+1))
+			for i, t := range group {
+				copy(whole[i*c.nodesIn(k):], t.nodes)
+			}
+			at[k+1] = append(at[k+1], item{"\xff" + group[0].name, whole}) // after all that are whole
+		}
+	}
+	return nodes
+}
+
+// assign gives the VCs their cells.
+func (s *State) assign(vcs []VC) Faults {
+	var faults Faults
+	order := make([]int, len(vcs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(vcs[a].Name, vcs[b].Name) })
+	for _, i := range order {
+		d := &vcs[i]
+		where := fmt.Sprintf("vcs[%d]", i)
+		switch {
+		case d.Name == "":
+			faults = append(faults, Fault{Kind: NoName, At: where})
+		case s.vcAt(d.Name) >= 0:
+			faults = append(faults, Fault{Kind: Twice, At: where, VC: d.Name})
+			continue
+		case len(d.Cells)+len(d.Pins) == 0:
+			faults = append(faults, Fault{Kind: NoCells, At: where, VC: d.Name, Needed: 1})
+		}
+		v := &vc{name: d.Name, accounts: make([][]account, len(s.chains))}
+		for ci, c := range s.chains {
+			v.accounts[ci] = make([]account, len(c.levels))
+		}
+		s.byName[d.Name] = int32(len(s.vcs))
+		s.vcs = append(s.vcs, v)
+		for j := range d.Cells {
+			q := &d.Cells[j]
+			f := Fault{At: fmt.Sprintf("%s.cells[%d]", where, j), VC: d.Name, Chain: q.Chain, Type: q.Type}
+			ci, k, wrong := s.levelOf(q.Chain, q.Type)
+			switch {
+			case wrong != "":
+				f.Kind = wrong
+			case q.Cells < 1 || q.Cells > ChainGPUs:
+				f.Kind, f.Needed, f.There = NoCells, 1, q.Cells
+			default:
+				v.accounts[ci][k].reserved += q.Cells
+				s.chains[ci].levels[k].reserved += q.Cells
+				continue
+			}
+			faults = append(faults, f)
+		}
+	}
+	for _, i := range order {
+		for j := range vcs[i].Pins {
+			if f := s.pin(vcs[i].Name, &vcs[i].Pins[j]); f.Kind != "" {
+				f.At = fmt.Sprintf("vcs[%d].pins[%d]", i, j)
+				faults = append(faults, f)
+			}
+		}
+	}
+	return faults
+}
+
+// pin binds a pinned cell for ever.
+func (s *State) pin(name string, p *Pin) Fault {
+	f := Fault{VC: name, Type: p.Type, Cell: p.Node}
+	at, ok := s.places[p.Node]
+	if !ok {
+		f.Kind = NoSuchNode
+		return f
+	}
+	c := s.chains[at.chain]
+	k := c.levelOf(p.Type)
+	if k < 0 {
+		f.Kind = UnknownType
+		return f
+	}
+	if n := c.levels[c.nodeAt].size; p.GPU < 0 || p.GPU >= n {
+		f.Kind, f.Needed, f.There = NoSuchGPU, p.GPU+1, n
+		return f
+	}
+	i := c.cellOf(k, int(at.node), 1<<p.GPU)
+	if !c.vacant(k, i) {
+		f.Kind = Overlap
+		return f
+	}
+	v := s.byName[name]
+	a := &s.vcs[v].accounts[at.chain][k]
+	s.bind(v, int(at.chain), k, i)
+	a.bound--
+	c.levels[k].bound--
+	a.pinned++
+	c.pinned[cell{k, i}] = true
+	return Fault{}
+}

@@ -1,0 +1,321 @@
+package cells
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// private is a VC's cells of one chain as its private cluster: what State is held against. It
+// is searched by trying everything.
+type private struct {
+	c     *chain
+	cells []privateCell
+}
+
+// privateCell is the nodes of a cell of a VC, or a smaller cell, which is a node of
+// its own then.
+type privateCell struct {
+	level int
+	base  int      // of a smaller one: its first bit
+	free  []uint64 // GPUs, by node
+}
+
+// privately gives the private cluster of a VC; leases of lower priority count as free.
+func (w *world) privately(v int32, ci, priority int) *private {
+	p := &private{c: w.chains[ci]}
+	size := len(p.c.lend)
+	low := make([]uint64, len(p.c.nodes))
+	for _, l := range w.vcs[v].leases {
+		if w.leases[l].priority < int32(priority) {
+			for _, part := range w.leases[l].parts {
+				if int(part.chain) == ci {
+					low[part.node] |= part.gpus
+				}
+			}
+		}
+	}
+	for k := range p.c.levels {
+		l := &p.c.levels[k]
+		for i, owner := range l.owner {
+			if owner != v+1 {
+				continue
+			}
+			cell := privateCell{level: k, base: i * l.size % size}
+			for n := i * l.size / size; n*size < (i+1)*l.size; n++ {
+				whole := ones(0, size)
+				if l.size < size {
+					whole = ones(cell.base, l.size)
+				}
+				cell.free = append(cell.free, whole&^(p.c.nodes[n].used&^low[n])&^p.c.nodes[n].bad)
+			}
+			p.cells = append(p.cells, cell)
+		}
+		for range w.vcs[v].accounts[ci][k].unbound() {
+			cell := privateCell{level: k, free: []uint64{ones(0, min(l.size, size))}}
+			for len(cell.free)*size < l.size {
+				cell.free = append(cell.free, cell.free[0])
+			}
+			p.cells = append(p.cells, cell)
+		}
+	}
+	return p
+}
+
+// fits tries to place n parts of g GPUs each, every way.
+func (p *private) fits(n, g, level int, apart bool) bool {
+	within := 0
+	part := min(level, p.c.nodeAt)
+	if level > p.c.nodeAt {
+		within = level
+	}
+	if within == 0 {
+		return p.place(n, g, part, apart, map[[2]int]bool{}, func(int, int) bool { return true })
+	}
+	per := p.c.nodesIn(within)
+	for i, cell := range p.cells {
+		for first := 0; cell.level >= within && first < len(cell.free); first += per {
+			if p.place(n, g, part, apart, map[[2]int]bool{}, func(j, at int) bool { return i == j && first <= at && at < first+per }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *private) place(n, g, level int, apart bool, used map[[2]int]bool, may func(i, at int) bool) bool {
+	if n == 0 {
+		return true
+	}
+	for i := range p.cells {
+		cell := &p.cells[i]
+		for at := range cell.free {
+			if !may(i, at) || apart && used[[2]int{i, at}] {
+				continue
+			}
+			free := cell.free[at]
+			size := p.c.levels[min(level, cell.level)].size
+			for from := cell.base; from < cell.base+min(p.c.levels[cell.level].size, len(p.c.lend)); from += size {
+				for set := free & ones(from, size); set != 0; set = (set - 1) & free & ones(from, size) {
+					if bits.OnesCount64(set) != g {
+						continue
+					}
+					was := used[[2]int{i, at}]
+					cell.free[at], used[[2]int{i, at}] = free&^set, true
+					ok := p.place(n-1, g, level, apart, used, may)
+					cell.free[at], used[[2]int{i, at}] = free, was
+					if ok {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
+}
+
+// gpus gives how many GPUs are free.
+func (p *private) gpus() int {
+	n := 0
+	for _, cell := range p.cells {
+		for _, free := range cell.free {
+			n += bits.OnesCount64(free)
+		}
+	}
+	return n
+}
+
+// What a search of a VC's private cluster finds legal is granted at once, and nothing else
+// is; nobody loses a cell for what fits without.
+func TestWhatASearchFindsIsGranted(t *testing.T) {
+	granted, refused, preempted := 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		d := describe(t, 8)
+		if len(d.VCs) == 0 {
+			t.Skip("no VC")
+		}
+		w, err := newWorld(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		names := w.allNodes()
+		for range 25 {
+			ci := rng.IntN(len(w.chains))
+			c := w.chains[ci]
+			switch rng.IntN(6) {
+			case 0:
+				w.SetBad(names[rng.IntN(len(names))], rng.Uint64()&rng.Uint64())
+				continue
+			case 1:
+				key := w.key()
+				if _, err := w.Lend(Request{Key: key, VC: "guest", Chain: c.name, Nodes: 1, GPUs: 1 + rng.IntN(len(c.lend))}); err == nil {
+					w.keys = append(w.keys, key)
+				}
+				continue
+			case 2:
+				if len(w.keys) > 0 {
+					i := rng.IntN(len(w.keys))
+					w.Release(w.keys[i])
+					w.keys = slices.Delete(w.keys, i, i+1)
+				}
+				continue
+			}
+			k := rng.IntN(len(c.levels))
+			v := rng.IntN(len(w.vcs))
+			q := Request{Key: w.key(), VC: w.vcs[v].name, Chain: c.name, Level: c.levels[k].name, Nodes: 1 + rng.IntN(3),
+				GPUs: 1 + rng.IntN(c.levels[min(k, c.nodeAt)].size), Apart: rng.IntN(4) == 0, Soft: rng.IntN(4) == 0, Priority: rng.IntN(2)}
+			if k > c.nodeAt && q.Nodes*q.GPUs > c.levels[k].size {
+				continue
+			}
+			legal := func(priority int) bool {
+				p := w.privately(int32(v), ci, priority)
+				return p.fits(q.Nodes, q.GPUs, k, q.Apart) || q.Soft && p.gpus() >= q.Nodes*q.GPUs
+			}
+			free, lower := legal(0), legal(q.Priority)
+			g, err := w.request(t, q)
+			// Two cells smaller than a node may be in one node: only cells are promised.
+			small := q.Apart && slices.ContainsFunc(w.vcs[v].accounts[ci][:c.nodeAt], func(a account) bool { return a.reserved+a.pinned > 0 })
+			// Who gives back a broken cell may get a whole one for it.
+			repaired := g.Demoted != nil && w.Export().Bad != nil
+			switch {
+			case err == nil && !lower && !repaired, err != nil && lower && !small:
+				t.Fatalf("%v: legal is %v, the answer %v, %v", q, lower, g, err)
+			case err == nil && free && g.Demoted != nil && !small:
+				t.Fatalf("%v fits, and takes cells from %v", q, g.Demoted)
+			case err == nil && !free:
+				preempted++
+			case err == nil:
+				granted++
+			default:
+				refused++
+			}
+			w.sound(t)
+		}
+	})
+	if granted < 300 || refused < 100 || preempted < 10 {
+		t.Fatalf("%d granted, %d refused, %d preempted: too few to show anything", granted, refused, preempted)
+	}
+}
+
+// packs tries to put cells of these levels (how many, by level) on what is healthy;
+// those of the highest level from index from on.
+func packs(c *chain, cells []int, from int, taken []bool) bool {
+	k := len(cells) - 1
+	for k >= 0 && cells[k] == 0 {
+		k, from = k-1, 0
+	}
+	if k < 0 {
+		return true
+	}
+	size := c.levels[k].size
+	for i := from; i < c.levels[k].n; i++ {
+		gpus := taken[i*size : (i+1)*size]
+		if slices.Contains(gpus, true) {
+			continue
+		}
+		for j := range gpus {
+			gpus[j] = true
+		}
+		left := slices.Clone(cells[:k+1])
+		left[k]--
+		ok := packs(c, left, i+1, taken)
+		clear(gpus)
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// An assignment is called feasible if and only if a search finds a place for every cell,
+// on healthy hardware.
+func TestFeasibleIsWhatASearchCanPack(t *testing.T) {
+	feasible, not := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		d := describe(t, 8)
+		d.VCs = nil
+		w, err := newWorld(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		for _, n := range w.allNodes() {
+			w.SetBad(n, rng.Uint64()&rng.Uint64()&rng.Uint64())
+		}
+		for _, c := range w.chains {
+			if c.levels[0].n > 16 {
+				continue
+			}
+			want := make([]int, len(c.levels))
+			left := c.levels[0].n
+			for k := len(want) - 1; k >= 0; k-- {
+				want[k] = rng.IntN(left/c.levels[k].size + 1)
+				left -= want[k] * c.levels[k].size
+				c.levels[k].reserved = want[k]
+			}
+			taken := make([]bool, c.levels[0].n)
+			for g := range taken {
+				d := &c.nodes[g/len(c.lend)]
+				taken[g] = d.name == "" || d.bad&(1<<(g%len(c.lend))) != 0
+			}
+			_, short := c.short()
+			if can := packs(c, want, 0, taken); can != (short == 0) {
+				t.Fatalf("chain %s: cells %v: can be packed is %v, short are %d GPUs", c.name, want, can, short)
+			} else if can {
+				feasible++
+			} else {
+				not++
+			}
+		}
+	})
+	if feasible < 20 || not < 20 {
+		t.Fatalf("%d feasible, %d not: too few to show anything", feasible, not)
+	}
+}
+
+// Max-min by the book: GPU after GPU to whoever has least for its weight.
+func TestMaxMin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 40).Draw(t, "GPUs")
+		demands := rapid.SliceOfN(rapid.IntRange(0, 12), 1, 6).Draw(t, "demands")
+		weights := rapid.SliceOfN(rapid.Int64Range(0, 5), len(demands), len(demands)).Draw(t, "weights")
+		got := MaxMin(n, demands, weights)
+		sum, want := 0, 0
+		for i := range got {
+			if got[i] < 0 || got[i] > demands[i] {
+				t.Fatalf("%v: tenant %d asks for %d", got, i, demands[i])
+			}
+			sum, want = sum+got[i], want+demands[i]
+		}
+		if sum != min(n, want) {
+			t.Fatalf("%v: %d of %d are given", got, sum, min(n, want))
+		}
+		for i := range got { // nobody may have a whole GPU more, for its weight, than one who wants more
+			for j := range got {
+				if got[j] < demands[j] && got[i] > 0 && int64(got[i]-1)*weights[j] > int64(got[j]+1)*weights[i] {
+					t.Fatalf("%v of %v by %v: tenant %d has too much beside %d", got, demands, weights, i, j)
+				}
+			}
+		}
+	})
+	for _, c := range []struct {
+		n       int
+		demands []int
+		weights []int64
+		want    []int
+	}{
+		{10, []int{8, 8}, []int64{1, 1}, []int{5, 5}},
+		{10, []int{2, 8, 8}, []int64{1, 1, 1}, []int{2, 4, 4}},
+		{12, []int{10, 10}, []int64{2, 1}, []int{8, 4}},
+		{7, []int{9, 9, 9}, []int64{1, 1, 1}, []int{3, 2, 2}},
+		{7, []int{3, 9}, []int64{1, 0}, []int{3, 4}},
+	} {
+		if got := MaxMin(c.n, c.demands, c.weights); !slices.Equal(got, c.want) {
+			t.Errorf("%d among %v by %v: %v, want %v", c.n, c.demands, c.weights, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,328 @@
+package cells
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Lend gives a tenant's gang an opportunistic lease on GPUs that nobody uses, farthest
+// from guaranteed leases: on nodes with fewest GPUs in bound cells, under the emptiest
+// larger cell, on the fullest node, the last by name. An error is a Refusal, and nothing
+// has changed then.
+func (s *State) Lend(q Request) (Grant, error) {
+	asks, refusal := s.asks(&q)
+	if len(asks) == 0 {
+		return Grant{}, *refusal
+	}
+	*refusal = Refusal{}
+	l := s.open(q.Key, q.VC, q.Priority, cluster.Opportunistic)
+	for i := range asks {
+		a := &asks[i]
+		placed := s.lendGang(l, a, q.Nodes)
+		if placed == q.Nodes {
+			return Grant{Parts: s.parts(&s.leases[l])}, nil
+		}
+		s.depart(l)
+		if refusal.Code == "" {
+			*refusal = Refusal{NoneToLend, q.VC, a.c.name, a.c.levels[max(a.level, a.within)].name, q.Nodes, placed}
+		}
+	}
+	for i := range asks {
+		if q.Soft && s.lendSpread(l, &asks[i], q.Nodes*q.GPUs) {
+			return Grant{Parts: s.parts(&s.leases[l]), Relaxed: true}, nil
+		}
+		s.depart(l)
+	}
+	s.close(l)
+	return Grant{}, *refusal
+}
+
+// lendGang places parts, and gives how many it could.
+func (s *State) lendGang(l int32, a *ask, n int) int {
+	a.gang = s.nextGang()
+	if a.within >= 0 {
+		return s.lendWithin(l, a, n)
+	}
+	var passed []int
+	placed := 0
+	for placed < n {
+		at, gpus := a.c.lendable(a, &passed)
+		if gpus == 0 {
+			break
+		}
+		s.visit(l, part{int16(a.ci), -1, int32(at), gpus})
+		a.c.nodes[at].mark = a.gang
+		placed++
+	}
+	for _, at := range passed {
+		a.c.touch(at)
+	}
+	return placed
+}
+
+// lendSpread places GPUs wherever some are idle, on few nodes.
+func (s *State) lendSpread(l int32, a *ask, left int) bool {
+	spread := ask{ci: a.ci, c: a.c, level: a.c.nodeAt, within: -1, gpus: a.c.levels[a.c.nodeAt].size}
+	for left > 0 && spread.gpus > 0 {
+		spread.gpus = min(spread.gpus, left)
+		if s.lendGang(l, &spread, 1) == 1 {
+			left -= spread.gpus
+		} else {
+			spread.gpus--
+		}
+	}
+	return left == 0
+}
+
+// lendWithin places all parts in one cell larger than a node, the farthest that will do.
+func (s *State) lendWithin(l int32, a *ask, n int) int {
+	c := a.c
+	up, best, most := &c.levels[a.within], -1, 0
+	for i := up.n - 1; i >= 0; i-- {
+		parts := 0
+		for at, last := c.span(a.within, i); at < last; at++ {
+			parts += a.fits(c.nodes[at].idle(c))
+		}
+		most = max(most, parts)
+		if parts >= n && (best < 0 || up.taken[i] < up.taken[best]) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return most
+	}
+	first, last := c.span(a.within, best)
+	order := make([]int, 0, last-first)
+	for at := last - 1; at >= first; at-- {
+		order = append(order, at)
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(c.remote(x), c.remote(y)) })
+	placed := 0
+	for _, at := range order {
+		for range min(a.fits(c.nodes[at].idle(c)), n-placed) {
+			d := &c.nodes[at]
+			gpus, _ := c.pick(ones(0, len(c.lend)), d.idle(c), d.fenced, a.gpus, a.level, true)
+			s.visit(l, part{int16(a.ci), -1, int32(at), gpus})
+			placed++
+		}
+	}
+	return placed
+}
+
+// fits gives how many parts of a gang have room on the idle GPUs of a node.
+func (a *ask) fits(idle uint64) int {
+	n := bits.OnesCount64(idle) / a.gpus
+	if a.apart {
+		return min(n, 1)
+	}
+	return n
+}
+
+// idle gives the GPUs of a node that nobody uses.
+func (d *node) idle(c *chain) uint64 {
+	if d.name == "" {
+		return 0
+	}
+	return ones(0, len(c.lend)) &^ (d.used | d.lent | d.bad)
+}
+
+// remote is less for nodes that are better to lend.
+func (c *chain) remote(at int) uint64 {
+	d := &c.nodes[at]
+	return uint64(bits.OnesCount64(d.fenced))<<8 | uint64(bits.OnesCount64(d.idle(c)))
+}
+
+// lendable finds GPUs for a part. Nodes that will not do are passed over, which is
+// noted, and not chosen again until they are touched.
+func (c *chain) lendable(a *ask, passed *[]int) (at int, gpus uint64) {
+	c.refresh()
+	r := &c.lend[a.gpus-1]
+	for {
+		best := r.best.least(0)
+		if best == none {
+			return 0, 0
+		}
+		group := r.best.width - 1 - int(best&(ChainGPUs-1))
+		at = group*r.width + r.kids.width - 1 - int(uint32(r.kids.least(group)))
+		d := &c.nodes[at]
+		if !a.apart || d.mark != a.gang {
+			if gpus, _ = c.pick(ones(0, len(c.lend)), d.idle(c), d.fenced, a.gpus, a.level, true); gpus != 0 {
+				return at, gpus
+			}
+		}
+		c.rankLend(a.gpus-1, at, none)
+		*passed = append(*passed, at)
+	}
+}
+
+// refresh brings the rankings of what can be lent up to date.
+func (c *chain) refresh() {
+	for _, i := range c.dirty {
+		d := &c.nodes[i]
+		d.dirty = false
+		idle, key := bits.OnesCount64(d.idle(c)), c.remote(int(i))
+		for g := range c.lend {
+			if g < idle {
+				c.rankLend(g, int(i), key)
+			} else {
+				c.rankLend(g, int(i), none)
+			}
+		}
+	}
+	c.dirty = c.dirty[:0]
+}
+
+// rankLend tells a ranking of what can be lent about a node.
+func (c *chain) rankLend(g, at int, key uint64) {
+	r := &c.lend[g]
+	group := at / r.width
+	if key != none {
+		key = key<<32 | uint64(r.kids.width-1-at%r.width)
+	}
+	r.kids.set(group, at%r.width, key)
+	if key = r.kids.least(group); key != none {
+		full := uint64(0)
+		if c.nodeAt < c.top() {
+			full = uint64(c.levels[c.nodeAt+1].taken[group])
+		}
+		key >>= 32
+		key = key>>8<<50 | min(full, ChainGPUs-1)<<29 | key&0xff<<21 | uint64(r.best.width-1-group)
+	}
+	r.best.set(0, group, key)
+}
+
+// visit puts an opportunistic lease on GPUs of a node.
+func (s *State) visit(l int32, p part) {
+	s.leases[l].parts = append(s.leases[l].parts, p)
+	d := &s.chains[p.chain].nodes[p.node]
+	d.guests = append(d.guests, guest{l, p.gpus})
+	s.host(p)
+}
+
+// depart takes an opportunistic lease off all its nodes.
+func (s *State) depart(l int32) {
+	f := &s.leases[l]
+	for _, p := range f.parts {
+		d := &s.chains[p.chain].nodes[p.node]
+		d.guests = slices.DeleteFunc(d.guests, func(g guest) bool { return g.lease == l })
+		s.host(p)
+	}
+	f.parts = f.parts[:0]
+}
+
+// recall says that an opportunistic lease goes, or that it may stay after all. Who takes
+// the GPUs of one that goes disturbs nobody any more.
+func (s *State) recall(l int32, leaving bool) {
+	s.leases[l].leaving = leaving
+	for _, p := range s.leases[l].parts {
+		s.host(p)
+	}
+}
+
+// host counts the opportunistic leases on the node of a part anew.
+func (s *State) host(p part) {
+	c := s.chains[p.chain]
+	d := &c.nodes[p.node]
+	d.lent = 0
+	var stays uint64
+	for _, g := range d.guests {
+		d.lent |= g.gpus
+		if !s.leases[g.lease].leaving {
+			stays |= g.gpus
+		}
+	}
+	more, less := stays&^d.stays, d.stays&^stays
+	for left := d.fenced & (more | less); left != 0; {
+		k, i := c.holder(int(p.node)*len(c.lend) + bits.TrailingZeros64(left))
+		_, gpus := c.part(min(k, c.nodeAt), c.cellOf(min(k, c.nodeAt), int(p.node), left))
+		s.change(c.levels[k].owner[i]-1, int(p.chain), k, int(p.node), left, d.used, d.bad, d.stays&^gpus|stays&gpus)
+		left &^= gpus
+	}
+	d.stays = stays
+	c.touch(int(p.node))
+	for k := range c.levels {
+		size := c.levels[k].size
+		if k >= c.nodeAt {
+			c.stay(k, int(p.node)*len(c.lend)/size, bits.OnesCount64(more)-bits.OnesCount64(less))
+			continue
+		}
+		for left := more | less; left != 0; {
+			at := bits.TrailingZeros64(left) / size
+			in := ones(at*size, size)
+			left &^= in
+			c.stay(k, int(p.node)*len(c.lend)/size+at, bits.OnesCount64(more&in)-bits.OnesCount64(less&in))
+		}
+	}
+}
+
+// stay adds n to the GPUs of a cell under opportunistic leases that stay.
+func (c *chain) stay(k, i, n int) {
+	if n == 0 {
+		return
+	}
+	c.levels[k].stays[i] += int32(n)
+	if c.rank(k, i) {
+		c.regroup(k, i/c.levels[k].order.width)
+	}
+}
+
+// MaxMin divides n GPUs among tenants with these demands: weighted max-min (§3.3). What
+// does not come out even goes by largest remainder, then by order. Tenants of weight 0 get
+// what the others leave. Weights are at most 2^40.
+func MaxMin(n int, demands []int, weights []int64) []int {
+	shares := make([]int, len(demands))
+	n = fill(n, demands, weights, shares)
+	rest, equal := make([]int, len(demands)), make([]int64, len(demands))
+	for i := range demands {
+		if weights[i] == 0 {
+			rest[i], equal[i] = demands[i], 1
+		}
+	}
+	fill(n, rest, equal, shares)
+	return shares
+}
+
+// fill adds to the shares of those with a weight, and gives what is left.
+func fill(n int, demands []int, weights []int64, shares []int) int {
+	var open []int
+	var sum int64
+	for i := range demands {
+		if weights[i] > 0 && demands[i] > 0 {
+			open = append(open, i)
+			sum += weights[i]
+		}
+	}
+	for again := true; again; {
+		again = false
+		room, of := int64(n), sum
+		open = slices.DeleteFunc(open, func(i int) bool {
+			if cluster.MulDiv(room, weights[i], of) < int64(demands[i]) {
+				return false
+			}
+			shares[i] += demands[i]
+			n -= demands[i]
+			sum -= weights[i]
+			again = true
+			return true
+		})
+	}
+	if len(open) == 0 {
+		return n
+	}
+	all := int64(n)
+	slices.SortStableFunc(open, func(a, b int) int {
+		return cmp.Compare(all*weights[b]%sum, all*weights[a]%sum)
+	})
+	for _, i := range open {
+		share := int(cluster.MulDiv(all, weights[i], sum))
+		shares[i] += share
+		n -= share
+	}
+	for _, i := range open[:n] {
+		shares[i]++
+	}
+	return 0
+}

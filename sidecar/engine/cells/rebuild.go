@@ -1,0 +1,224 @@
+package cells
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Record is all that has to be kept of a state besides its description.
+type Record struct {
+	Leases []Lease
+	Bad    []Bad
+	Lost   []Loss
+}
+
+// Lease is who holds which GPUs by what right.
+type Lease struct {
+	Key      cluster.JobKey
+	VC       string // or tenant
+	Right    cluster.LeaseClass
+	Priority int
+	Leaving  bool // recalled
+	Parts    []Part
+}
+
+// Bad is the bad GPUs of a node.
+type Bad struct {
+	Node string
+	GPUs uint64
+}
+
+// Loss is the cells that a VC cannot have until hardware is repaired.
+type Loss struct {
+	VC, Chain, Type string
+	Cells           int
+}
+
+// Changes is what a rebuild could not keep.
+type Changes struct {
+	Demoted []cluster.JobKey // leases that no longer fit their VC: opportunistic now
+	Outside []cluster.JobKey // leases on nodes that are not in the description: not in the state
+}
+
+// Export gives what has to be kept of a state, in an order that depends on nothing else.
+func (s *State) Export() Record {
+	var r Record
+	for i := range s.leases {
+		if f := &s.leases[i]; f.right != "" {
+			r.Leases = append(r.Leases, Lease{f.key, f.tenant, f.right, int(f.priority), f.leaving, s.parts(f)})
+		}
+	}
+	slices.SortFunc(r.Leases, func(a, b Lease) int { return cmp.Compare(a.Key, b.Key) })
+	for _, c := range s.chains {
+		for i := range c.nodes {
+			if d := &c.nodes[i]; d.bad != 0 {
+				r.Bad = append(r.Bad, Bad{d.name, d.bad})
+			}
+		}
+	}
+	for _, v := range s.vcs {
+		for ci, accounts := range v.accounts {
+			for k := range accounts {
+				if n := accounts[k].lost; n > 0 {
+					r.Lost = append(r.Lost, Loss{v.name, s.chains[ci].name, s.chains[ci].levels[k].name, n})
+				}
+			}
+		}
+	}
+	return r
+}
+
+// parts gives the parts of a lease by name.
+func (s *State) parts(f *lease) []Part {
+	out := make([]Part, len(f.parts))
+	for i, p := range f.parts {
+		c := s.chains[p.chain]
+		out[i] = Part{Node: c.nodes[p.node].name, GPUs: p.gpus}
+		if p.level >= 0 {
+			out[i].Type = c.levels[p.level].name
+		}
+	}
+	return out
+}
+
+// Rebuild makes the state that a record is of: after a restart, or for another
+// description. A guaranteed lease keeps its GPUs and its right if cells of its VC can
+// be bound there and nobody else's guarantee suffers; else it becomes opportunistic where
+// it is. Leases with higher priority come first, then older ones. An error is Faults: the
+// description, whose assignment may not be feasible, is refused.
+func Rebuild(d Description, r Record) (*State, Changes, error) {
+	s, changes, err := rebuild(d, r, false)
+	if err != nil {
+		return nil, Changes{}, err
+	}
+	// What was safe is safe again. Where all bindings together leave more cells short than
+	// were lost, each has to show that it does no harm.
+	for ci, lost := range s.lostGPUs(r.Lost) {
+		if _, gpus := s.chains[ci].short(); gpus > lost {
+			return rebuild(d, r, true)
+		}
+	}
+	return s, changes, nil
+}
+
+// rebuild makes the state; careful: a lease that leaves more cells short is not bound.
+func rebuild(d Description, r Record, careful bool) (*State, Changes, error) {
+	s, err := New(d)
+	if err != nil {
+		return nil, Changes{}, err
+	}
+	s.trying = true
+	for _, b := range r.Bad {
+		s.SetBad(b.Node, b.GPUs)
+	}
+	allow := s.lostGPUs(r.Lost)
+	for ci := range allow {
+		if !careful {
+			allow[ci] = ChainGPUs
+		}
+	}
+	var changes Changes
+	for _, f := range s.byRank(r.Leases) {
+		parts, ok := s.at(f.Parts)
+		if _, twice := s.byKey[f.Key]; !ok || twice {
+			changes.Outside = append(changes.Outside, f.Key)
+			continue
+		}
+		l := s.open(f.Key, f.VC, f.Priority, f.Right)
+		if f.Right == cluster.Guaranteed {
+			if v := s.vcAt(f.VC); v >= 0 && s.adopt(l, v, parts, allow) {
+				continue
+			}
+			changes.Demoted = append(changes.Demoted, f.Key)
+		}
+		s.lendAt(l, parts, f.Leaving && f.Right != cluster.Guaranteed)
+	}
+	s.lose(r.Lost)
+	s.trying = false
+	for ci := range s.chains {
+		s.settle(ci)
+	}
+	slices.Sort(changes.Demoted)
+	slices.Sort(changes.Outside)
+	return s, changes, nil
+}
+
+// byRank gives leases in the order in which they are put back: those on bad GPUs first, since
+// nobody else can use these, then by priority.
+func (s *State) byRank(leases []Lease) []*Lease {
+	type ranked struct {
+		f   *Lease
+		bad bool
+	}
+	all := make([]ranked, len(leases))
+	for i := range leases {
+		f := &leases[i]
+		all[i] = ranked{f, slices.ContainsFunc(f.Parts, func(p Part) bool {
+			at, ok := s.places[p.Node]
+			return ok && s.chains[at.chain].nodes[at.node].bad != 0
+		})}
+	}
+	slices.SortStableFunc(all, func(a, b ranked) int {
+		if a.bad != b.bad {
+			return cmp.Compare(btoi(b.bad), btoi(a.bad))
+		}
+		return cmp.Or(cmp.Compare(b.f.Priority, a.f.Priority), cmp.Compare(a.f.Key, b.f.Key))
+	})
+	out := make([]*Lease, len(all))
+	for i := range all {
+		out[i] = all[i].f
+	}
+	return out
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// at gives parts by number, and whether all nodes are there.
+func (s *State) at(parts []Part) ([]part, bool) {
+	out := make([]part, len(parts))
+	for i, p := range parts {
+		at, ok := s.places[p.Node]
+		if !ok {
+			return nil, false
+		}
+		c := s.chains[at.chain]
+		out[i] = part{at.chain, int16(c.levelOf(p.Type)), at.node, p.GPUs & ones(0, len(c.lend))}
+		if out[i].gpus == 0 || out[i].gpus != p.GPUs {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// lostGPUs gives how many GPUs VCs had lost, by chain.
+func (s *State) lostGPUs(lost []Loss) []int {
+	allow := make([]int, len(s.chains))
+	for _, f := range lost {
+		if ci, k, wrong := s.levelOf(f.Chain, f.Type); wrong == "" {
+			allow[ci] += f.Cells * s.chains[ci].levels[k].size
+		}
+	}
+	return allow
+}
+
+// lose lets VCs lose what they had lost, as far as they have it free.
+func (s *State) lose(lost []Loss) {
+	for _, f := range lost {
+		ci, k, wrong := s.levelOf(f.Chain, f.Type)
+		v := s.vcAt(f.VC)
+		if wrong != "" || v < 0 {
+			continue
+		}
+		a := &s.vcs[v].accounts[ci][k]
+		n := min(f.Cells, a.unbound())
+		a.lost += n
+		s.chains[ci].levels[k].lost += n
+	}
+}

@@ -1,0 +1,424 @@
+package cells
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Request is a gang: Nodes parts of GPUs GPUs each, all of them or none.
+type Request struct {
+	Key      cluster.JobKey
+	VC       string // or the tenant, of an opportunistic one
+	Chain    string // "" = any
+	Model    string // "" = any
+	Nodes    int
+	GPUs     int // at most those of a node
+	Level    string
+	Apart    bool // each part on a node of its own, as Slurm's --nodes wants it
+	Soft     bool // any GPUs will do, if the parts cannot be had: the gang has waited for its affinity
+	Priority int  // within the VC: higher ones preempt lower ones
+}
+
+// Level of a request: a part's GPUs are in one cell of this type if it is a node or
+// smaller ("" = node); if it is larger, all parts are in one cell of it.
+
+// Grant is what a request was given.
+type Grant struct {
+	Parts   []Part
+	Relaxed bool             // not with the affinity that was asked for
+	Recall  []cluster.JobKey // opportunistic leases on these GPUs, which must go first
+	Demoted []cluster.JobKey // leases of lower priority that are opportunistic now
+
+	recalled []int32 // of Recall: those that were not yet
+}
+
+// Part is the GPUs of a lease on one node.
+type Part struct {
+	Node string
+	GPUs uint64 // a bit each
+	Type string // of the cell in its VC that they are in; "" = none, or not known
+}
+
+// RefusalCode is why a request got nothing.
+type RefusalCode string
+
+// The codes.
+const (
+	UnknownVC    RefusalCode = "no such VC"
+	UnknownLevel RefusalCode = "no such level, chain or model"
+	Malformed    RefusalCode = "asks for nothing, or for more than a cell of its level has"
+	Held         RefusalCode = "has a lease already"
+	Lacking      RefusalCode = "the VC has not enough free cells"
+	NoneToLend   RefusalCode = "not enough GPUs are idle"
+	Unsafe       RefusalCode = "the VC has the cell free, and the cluster has none: the guarantee is broken"
+)
+
+// Refusal is why a request got nothing.
+type Refusal struct {
+	Code             RefusalCode
+	VC, Chain, Level string
+	Needed, There    int // parts, or cells
+}
+
+func (r Refusal) Error() string {
+	text := string(r.Code)
+	if r.VC != "" {
+		text = r.VC + ": " + text
+	}
+	if r.Level != "" || r.Chain != "" {
+		text += fmt.Sprintf(": %s of chain %s", cmp.Or(r.Level, "cells"), r.Chain)
+	}
+	if r.Needed > 0 {
+		text += fmt.Sprintf(" (needed %d, there %d)", r.Needed, r.There)
+	}
+	return text
+}
+
+// ask is a request while it is tried on a chain.
+type ask struct {
+	v      int32
+	ci     int
+	c      *chain
+	level  int // of one part, at most that of a node
+	gpus   int
+	apart  bool
+	within int // if it is larger than a node: the level of the cell that all parts must be in
+	inside int // that cell
+	gang   uint32
+	unsafe bool // a cell was legal and not there
+}
+
+// asks gives a request for each chain that it may go to.
+func (s *State) asks(q *Request) ([]ask, *Refusal) {
+	refusal := &Refusal{Code: UnknownLevel, VC: q.VC, Chain: q.Chain, Level: q.Level}
+	var asks []ask
+	for ci, c := range s.chains {
+		if q.Chain != "" && q.Chain != c.name || q.Model != "" && q.Model != c.model {
+			continue
+		}
+		k := c.nodeAt
+		if q.Level != "" {
+			k = c.levelOf(q.Level)
+		}
+		if k < 0 {
+			continue
+		}
+		if part := c.levels[min(k, c.nodeAt)].size; q.Nodes < 1 || q.GPUs < 1 || q.GPUs > part ||
+			q.Nodes > ChainGPUs/q.GPUs || k > c.nodeAt && q.Nodes*q.GPUs > c.levels[k].size {
+			refusal.Code = Malformed
+			continue
+		}
+		a := ask{ci: ci, c: c, level: min(k, c.nodeAt), gpus: q.GPUs, apart: q.Apart, within: -1}
+		if k > c.nodeAt {
+			a.within = k
+		}
+		asks = append(asks, a)
+	}
+	if _, ok := s.byKey[q.Key]; ok {
+		return nil, &Refusal{Code: Held, VC: q.VC}
+	}
+	return asks, refusal
+}
+
+// Request gives a VC's gang a guaranteed lease. An error is a Refusal, and nothing has
+// changed then. It is met whenever the VC's own cells, seen as a private cluster, have
+// room for it; if need be leases of the VC with lower priority become opportunistic.
+func (s *State) Request(q Request) (Grant, error) {
+	v := s.vcAt(q.VC)
+	if v < 0 {
+		return Grant{}, Refusal{Code: UnknownVC, VC: q.VC}
+	}
+	asks, refusal := s.asks(&q)
+	if len(asks) == 0 {
+		return Grant{}, *refusal
+	}
+	var grant Grant
+	*refusal = Refusal{}
+	l := s.open(q.Key, q.VC, q.Priority, cluster.Guaranteed)
+	s.join(l, v)
+	try := func() bool { return s.tryAll(l, asks, &q, &grant, refusal) }
+	if !try() && !s.preempt(l, asks, &grant, try) {
+		s.quit(l)
+		s.close(l)
+		return Grant{}, *refusal
+	}
+	grant.Parts = s.parts(&s.leases[l])
+	slices.Sort(grant.Recall)
+	slices.Sort(grant.Demoted)
+	return grant, nil
+}
+
+// tryAll tries a request with the affinity that it asks for, then, if that may be
+// relaxed, without.
+func (s *State) tryAll(l int32, asks []ask, q *Request, grant *Grant, refusal *Refusal) bool {
+	for i := range asks {
+		a := &asks[i]
+		a.v = s.leases[l].vc
+		placed := s.gangOf(l, a, q.Nodes, grant)
+		if placed == q.Nodes {
+			return true
+		}
+		s.undo(l, grant)
+		if refusal.Code == "" || a.unsafe && !s.trying {
+			k := max(a.c.fit(q.GPUs), a.within)
+			*refusal = Refusal{Lacking, q.VC, a.c.name, a.c.levels[k].name, q.Nodes, placed}
+			if a.unsafe && !s.trying {
+				refusal.Code = Unsafe
+			}
+		}
+	}
+	if !q.Soft {
+		return false
+	}
+	for i := range asks {
+		spread := ask{v: asks[i].v, ci: asks[i].ci, c: asks[i].c, level: asks[i].c.nodeAt, within: -1}
+		spread.gang = s.nextGang()
+		left := q.Nodes * q.GPUs
+		for g := min(left, spread.c.levels[spread.level].size); left > 0 && g > 0; g = min(g, left) {
+			spread.gpus = g
+			if s.place(l, &spread, grant) {
+				left -= g
+			} else {
+				g--
+			}
+		}
+		if left == 0 {
+			grant.Relaxed = true
+			return true
+		}
+		s.undo(l, grant)
+	}
+	return false
+}
+
+func (s *State) nextGang() uint32 {
+	s.gang++
+	return s.gang
+}
+
+// gangOf places the parts of a gang, and gives how many it could.
+func (s *State) gangOf(l int32, a *ask, n int, grant *Grant) int {
+	a.gang = s.nextGang()
+	if a.within >= 0 && !s.enclose(a, n) {
+		return 0
+	}
+	for placed := range n {
+		if !s.place(l, a, grant) {
+			return placed
+		}
+	}
+	return n
+}
+
+// undo takes back what was placed for a gang in vain, and the recalls made for it.
+func (s *State) undo(l int32, grant *Grant) {
+	f := &s.leases[l]
+	for _, p := range f.parts {
+		s.leave(f.vc, p)
+	}
+	f.parts = f.parts[:0]
+	for _, g := range grant.recalled {
+		s.recall(g, false)
+	}
+	grant.Recall, grant.recalled = nil, nil
+}
+
+// place places one part: in the smallest cell that will do, first in those that are
+// bound already.
+func (s *State) place(l int32, a *ask, grant *Grant) bool {
+	low := a.c.fit(a.gpus)
+	if a.within >= 0 {
+		low = a.within
+	}
+	for k := low; k <= a.c.top(); k++ {
+		if p := s.bound(a, k); p.gpus != 0 {
+			s.put(l, a, p, grant)
+			return true
+		}
+		if a.within >= 0 {
+			continue // its cell is bound
+		}
+		if p := s.fresh(a, k); p.gpus != 0 {
+			s.put(l, a, p, grant)
+			return true
+		}
+	}
+	return false
+}
+
+// bound finds GPUs in the cells of level k that are bound to the VC: where fewest
+// opportunistic leases are hurt, in the fullest, by name.
+func (s *State) bound(a *ask, k int) part {
+	c := a.c
+	open := s.vcs[a.v].accounts[a.ci][k].open
+	best, least := part{chain: int16(a.ci), level: int16(k)}, a.gpus+1
+	level := min(k, c.nodeAt)
+	for free := a.gpus; free <= c.levels[level].size && least > 0; free++ {
+		i, _ := slices.BinarySearch(open, uint64(free)<<freeBits)
+		for open = open[i:]; len(open) > 0 && int(open[0]>>freeBits) == free; open = open[1:] {
+			if lent := int(uint8(open[0] >> lentBits)); a.gpus-(free-lent) >= least {
+				break // nor will those after it do better
+			}
+			at, whole := c.part(level, int(uint32(open[0])))
+			d := &c.nodes[at]
+			if a.apart && d.mark == a.gang || a.within >= 0 && at/c.nodesIn(a.within) != a.inside {
+				continue
+			}
+			gpus, cost := c.pick(whole, whole&^(d.used|d.bad), d.stays, a.gpus, min(a.level, level), false)
+			if gpus != 0 && cost < least {
+				best.node, best.gpus, least = int32(at), gpus, cost
+			}
+			if least == 0 {
+				break
+			}
+		}
+	}
+	return best
+}
+
+// fresh binds another cell of level k to the VC and finds GPUs in it. Cells on nodes that
+// the gang may not use are bound meanwhile, so that others are found.
+func (s *State) fresh(a *ask, k int) part {
+	var passed []int
+	var got part
+	for s.vcs[a.v].accounts[a.ci][k].unbound() > 0 && got.gpus == 0 {
+		i, ok := a.c.find(k)
+		if !ok {
+			a.unsafe = true
+			break
+		}
+		s.bind(a.v, a.ci, k, i)
+		if got = s.bound(a, k); got.gpus == 0 {
+			passed = append(passed, i)
+		}
+	}
+	for _, i := range passed {
+		s.unbind(a.v, a.ci, k, i)
+	}
+	return got
+}
+
+// put places a part, and recalls the opportunistic leases in its way.
+func (s *State) put(l int32, a *ask, p part, grant *Grant) {
+	s.use(l, p)
+	d := &a.c.nodes[p.node]
+	d.mark = a.gang
+	if d.lent&p.gpus == 0 {
+		return
+	}
+	found := len(grant.Recall)
+	for _, g := range d.guests {
+		if key := s.leases[g.lease].key; g.gpus&p.gpus != 0 && !slices.Contains(grant.Recall, key) {
+			grant.Recall = append(grant.Recall, key)
+		}
+	}
+	for _, key := range grant.Recall[found:] {
+		if g := s.byKey[key]; !s.leases[g].leaving {
+			s.recall(g, true)
+			grant.recalled = append(grant.recalled, g)
+		}
+	}
+}
+
+// enclose chooses the cell larger than a node that all parts must be in: one in which
+// cells are bound, the fullest that will do, else one of a cell that it binds.
+func (s *State) enclose(a *ask, n int) bool {
+	c := a.c
+	for fresh := range 2 {
+		for k := a.within; k <= c.top(); k++ {
+			account := &s.vcs[a.v].accounts[a.ci][k]
+			bound := -1
+			if fresh == 1 {
+				if account.unbound() < 1 {
+					continue
+				}
+				i, ok := c.find(k)
+				if !ok {
+					a.unsafe = true
+					return false
+				}
+				s.bind(a.v, a.ci, k, i)
+				bound = i
+			}
+			room := make([]int, c.levels[a.within].n)
+			i, _ := slices.BinarySearch(account.open, uint64(a.gpus)<<freeBits)
+			for _, key := range account.open[i:] {
+				parts := int(key>>freeBits) / a.gpus
+				if a.apart {
+					parts = 1
+				}
+				room[int(uint32(key))/c.nodesIn(a.within)] += parts
+			}
+			a.inside = -1
+			for i, parts := range room {
+				if parts >= n && (a.inside < 0 || parts < room[a.inside]) {
+					a.inside = i
+				}
+			}
+			if a.inside >= 0 {
+				return true
+			}
+			if bound >= 0 {
+				s.unbind(a.v, a.ci, k, bound)
+			}
+		}
+	}
+	return false
+}
+
+// pick chooses n of the free GPUs of a part of a node, all in one cell of level most or
+// lower: where fewest of those to avoid must be taken, in the smallest cell, farthest from
+// those, in the fullest, the first (or the last). It gives how many must be taken that
+// should be avoided; 0 GPUs = there is no such cell.
+func (c *chain) pick(whole, free, avoid uint64, n, most int, last bool) (gpus uint64, cost int) {
+	if free == whole && bits.OnesCount64(whole) == n && c.levels[most].size >= n {
+		return whole, bits.OnesCount64(whole & avoid)
+	}
+	begin, end := bits.TrailingZeros64(whole), 64-bits.LeadingZeros64(whole)
+	var from uint64
+	best := [4]int{n + 1}
+	for k := c.fit(n); k <= most && best[0] > 0; k++ {
+		size := c.levels[k].size
+		up := size
+		if k < most {
+			up = c.levels[k+1].size
+		}
+		for i := begin / size; i*size < end; i++ {
+			at := i
+			if last {
+				at = begin/size + end/size - 1 - i
+			}
+			in := free & ones(at*size, size)
+			count := bits.OnesCount64(in)
+			if count < n {
+				continue
+			}
+			near := bits.OnesCount64(avoid & ones(at*size/up*up, up))
+			if this := [4]int{max(0, n-bits.OnesCount64(in&^avoid)), k, near, count}; slices.Compare(this[:], best[:]) < 0 {
+				from, best = in, this
+			}
+		}
+	}
+	if from == 0 {
+		return 0, 0
+	}
+	return some(from&^avoid, n-best[0], last) | some(from&avoid, best[0], last), best[0]
+}
+
+// some gives the first n members of a set, or the last.
+func some(set uint64, n int, last bool) uint64 {
+	var out uint64
+	for ; n > 0; n-- {
+		bit := set & -set
+		if last {
+			bit = 1 << (63 - bits.LeadingZeros64(set))
+		}
+		out |= bit
+		set &^= bit
+	}
+	return out
+}

@@ -1,0 +1,166 @@
+package cells
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// View is a VC's cells of one level.
+type View struct {
+	VC, Chain, Type string
+	Reserved        int // pinned ones not counted
+	Pinned          int
+	Bound           int
+	Lost            int // to hardware that is bad
+	Free            int // may be bound at any time
+	Lent            int // of these: could not be bound now without a recall
+}
+
+// Views gives what every VC has at each level where it has something.
+func (s *State) Views() []View {
+	var out []View
+	for _, v := range s.vcs {
+		for ci, accounts := range v.accounts {
+			c := s.chains[ci]
+			for k := c.top(); k >= 0; k-- {
+				if a := &accounts[k]; a.reserved+a.pinned > 0 {
+					out = append(out, View{v.name, c.name, c.levels[k].name, a.reserved, a.pinned, a.bound, a.lost,
+						a.unbound(), max(a.unbound()-c.clean(k), 0)})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// clean gives how many cells of level k are free, split or not, without an
+// opportunistic lease in them.
+func (c *chain) clean(k int) int {
+	n := 0
+	for i, taken := range c.levels[k].taken {
+		// Inside a bound cell nothing is counted as taken.
+		if taken == 0 && c.levels[k].stays[i] == 0 && c.vacant(k, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// Binding is a physical cell that is bound, and who is in it.
+type Binding struct {
+	VC, Chain, Type string
+	Pinned          bool
+	Parts           []Part           // its nodes, with the GPUs of it there
+	Used, Bad       int              // GPUs
+	Holders         []cluster.JobKey // guaranteed leases
+	Guests          []cluster.JobKey // opportunistic leases
+}
+
+// Bound gives all bound cells, by chain, from the largest level down, by name.
+func (s *State) Bound() []Binding {
+	type key struct{ chain, level, index int }
+	holders := map[key][]cluster.JobKey{}
+	for i := range s.leases {
+		f := &s.leases[i]
+		for _, p := range f.parts {
+			if f.right == cluster.Guaranteed {
+				at := key{int(p.chain), int(p.level), s.chains[p.chain].cellOf(int(p.level), int(p.node), p.gpus)}
+				holders[at] = append(holders[at], f.key)
+			}
+		}
+	}
+	var out []Binding
+	for ci, c := range s.chains {
+		for k := c.top(); k >= 0; k-- {
+			for i, owner := range c.levels[k].owner {
+				if owner < 1 {
+					continue
+				}
+				h := Binding{VC: s.vcs[owner-1].name, Chain: c.name, Type: c.levels[k].name, Pinned: c.pinned[cell{k, i}], Holders: holders[key{ci, k, i}]}
+				level, first, n := c.slots(k, i)
+				for slot := first; slot < first+n; slot++ {
+					at, gpus := c.part(level, slot)
+					d := &c.nodes[at]
+					h.Parts = append(h.Parts, Part{d.name, gpus, c.levels[k].name})
+					h.Used += bits.OnesCount64(d.used & gpus)
+					h.Bad += bits.OnesCount64(d.bad & gpus)
+					for _, g := range d.guests {
+						if g.gpus&gpus != 0 {
+							h.Guests = append(h.Guests, s.leases[g.lease].key)
+						}
+					}
+				}
+				h.Holders, h.Guests = sorted(h.Holders), sorted(h.Guests)
+				out = append(out, h)
+			}
+		}
+	}
+	return out
+}
+
+func sorted(keys []cluster.JobKey) []cluster.JobKey {
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// Fragmentation is how many cells of a level cannot give their full affinity to a
+// guaranteed lease (§5.2): a GPU in them is under one, or bad. What is lent counts
+// as free.
+type Fragmentation struct {
+	Chain, Type   string
+	Broken, Cells int
+}
+
+// Fragmentation gives it for each level.
+func (s *State) Fragmentation() []Fragmentation {
+	var out []Fragmentation
+	for _, c := range s.chains {
+		for k := range c.levels {
+			l := &c.levels[k]
+			f := Fragmentation{Chain: c.name, Type: l.name}
+			for i := range l.n {
+				level, first, n := c.slots(k, i)
+				there, broken := true, false
+				for slot := first; slot < first+n; slot++ {
+					at, gpus := c.part(level, slot)
+					d := &c.nodes[at]
+					there = there && d.name != ""
+					broken = broken || (d.used|d.bad)&gpus != 0
+				}
+				if there {
+					f.Cells++
+					f.Broken += btoi(broken)
+				}
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Lent gives the GPUs under opportunistic leases, by tenant.
+func (s *State) Lent() []Use {
+	sum := map[string]int{}
+	for i := range s.leases {
+		if f := &s.leases[i]; f.right == cluster.Opportunistic {
+			for _, p := range f.parts {
+				sum[f.tenant] += bits.OnesCount64(p.gpus)
+			}
+		}
+	}
+	out := make([]Use, 0, len(sum))
+	for name, n := range sum {
+		out = append(out, Use{name, n})
+	}
+	slices.SortFunc(out, func(a, b Use) int { return cmp.Compare(a.Tenant, b.Tenant) })
+	return out
+}
+
+// Use is how many GPUs a tenant has lent to it.
+type Use struct {
+	Tenant string
+	GPUs   int
+}

@@ -1,0 +1,140 @@
+package simtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
+)
+
+// Racks is the cluster of HiveD §5.3: 8 racks of so many nodes of 8 GPUs (1,024 for
+// 65,536 GPUs), shared by 8 VCs that have as many cells of each level from GPU to node.
+func Racks(nodes int) cells.Description {
+	d := cells.Description{Types: []cells.Type{
+		{Name: "gpu", Model: "v100"},
+		{Name: "pcie", Child: "gpu", Split: 2},
+		{Name: "socket", Child: "pcie", Split: 2},
+		{Name: "node", Child: "socket", Split: 2, Node: true},
+		{Name: "rack", Child: "node", Split: nodes},
+	}}
+	for r := range 8 {
+		t := cells.Top{Name: fmt.Sprintf("rack%d", r), Type: "rack"}
+		for n := range nodes {
+			t.Nodes = append(t.Nodes, fmt.Sprintf("r%dn%05d", r, n))
+		}
+		d.Tops = append(d.Tops, t)
+		v := cells.VC{Name: vcName(r)}
+		for _, level := range levels {
+			v.Cells = append(v.Cells, cells.Quota{Type: level, Cells: nodes / 2})
+		}
+		d.VCs = append(d.VCs, v)
+	}
+	return d
+}
+
+var levels = []string{"gpu", "pcie", "socket", "node"}
+
+func vcName(i int) string { return fmt.Sprintf("vc%d", i) }
+
+// Mix is such a cluster in use, to measure it: requests at random levels 1 to 4, which are
+// met and released again, with opportunistic leases around them.
+type Mix struct {
+	State *cells.State
+	N     int // requests in a filling: 10,000, or what the cluster has
+	rng   *rand.Rand
+	names []string
+	key   cluster.JobKey
+	lent  int // GPUs that are to be under opportunistic leases
+	guest map[cluster.JobKey]int
+	cells []cells.Cell
+	keys  []cluster.JobKey
+	gone  []cluster.JobKey
+}
+
+// NewMix makes a Mix of 8 racks of nodes, with so many percent of the GPUs lent.
+func NewMix(nodes, percent int) (*Mix, error) {
+	s, err := cells.New(Racks(nodes))
+	if err != nil {
+		return nil, err
+	}
+	m := &Mix{State: s, N: min(10_000, nodes*8), rng: rand.New(rand.NewPCG(1, 2)), lent: nodes * 64 * percent / 100, guest: map[cluster.JobKey]int{}}
+	for i := range 8 {
+		m.names = append(m.names, vcName(i))
+	}
+	return m, m.lend()
+}
+
+// lend lends GPUs until enough are lent.
+func (m *Mix) lend() error {
+	for m.lent > 0 {
+		m.key++
+		n := 1 << m.rng.IntN(4)
+		if _, err := m.State.Lend(cells.Request{Key: m.key, VC: "guest", Nodes: 1, GPUs: n}); err != nil {
+			return err
+		}
+		m.guest[m.key] = n
+		m.lent -= n
+	}
+	return nil
+}
+
+// Allocate binds cells and nothing else: N of them.
+func (m *Mix) Allocate() error {
+	m.cells = m.cells[:0]
+	for range m.N {
+		c, err := m.State.Allocate(m.names[m.rng.IntN(8)], "", levels[m.rng.IntN(4)])
+		if err != nil {
+			return err
+		}
+		m.cells = append(m.cells, c)
+	}
+	return nil
+}
+
+// Shuffle sets the order in which they are released.
+func (m *Mix) Shuffle() {
+	m.rng.Shuffle(len(m.cells), func(i, j int) { m.cells[i], m.cells[j] = m.cells[j], m.cells[i] })
+	m.rng.Shuffle(len(m.keys), func(i, j int) { m.keys[i], m.keys[j] = m.keys[j], m.keys[i] })
+}
+
+// Free gives the cells back.
+func (m *Mix) Free() {
+	for _, c := range m.cells {
+		m.State.Free(c)
+	}
+}
+
+// Request makes N whole requests.
+func (m *Mix) Request() error {
+	m.keys = m.keys[:0]
+	for range m.N {
+		m.key++
+		level := m.rng.IntN(4)
+		g, err := m.State.Request(cells.Request{Key: m.key, VC: m.names[m.rng.IntN(8)], Level: levels[level], Nodes: 1, GPUs: 1 << level})
+		if err != nil {
+			return err
+		}
+		m.keys = append(m.keys, m.key)
+		m.gone = append(m.gone, g.Recall...)
+	}
+	return nil
+}
+
+// Release ends the leases.
+func (m *Mix) Release() {
+	for _, key := range m.keys {
+		m.State.Release(key)
+	}
+}
+
+// Restore replaces the opportunistic leases that were recalled.
+func (m *Mix) Restore() error {
+	for _, key := range m.gone {
+		m.State.Release(key)
+		m.lent += m.guest[key]
+		delete(m.guest, key)
+	}
+	m.gone = m.gone[:0]
+	return m.lend()
+}
