@@ -52,7 +52,7 @@ func (r *rig) recalls(notice cluster.Span) {
 	s := &r.settings
 	s.MinLease, s.Notice, s.RecallFirst, s.RecallNotice = 8*cluster.Second, 3*cluster.Second, true, notice
 	now := cluster.InstantOf(time.Now())
-	for s.Term = 2 * cluster.Minute; now%cluster.Instant(s.Term) > cluster.Instant(30*cluster.Second); {
+	for s.Term = 2 * cluster.Minute; now%cluster.Instant(s.Term) > cluster.Instant(10*cluster.Second); {
 		s.Term += cluster.Second
 	}
 }
