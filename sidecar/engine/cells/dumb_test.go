@@ -135,7 +135,7 @@ func TestWhatASearchFindsIsGranted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := describe(t, 8)
 		if len(d.VCs) == 0 {
-			t.Skip("no VC")
+			t.Skip("no VC") // rapid draws another cluster: this one is too small to promise anything
 		}
 		w, err := newWorld(d)
 		if err != nil {
