@@ -45,6 +45,8 @@ type Lease struct {
 	Ended     Instant `json:"ended,omitempty"`
 	// Adopted is true where the job ran before we gave it a lease.
 	Adopted bool `json:"adopted,omitempty"`
+	// Parts is, of a lease in cells, the GPUs that it stands on.
+	Parts []CellPart `json:"parts,omitempty"`
 	// Why an ended lease ended: "finished", "renewed", "reclaimed",
 	// "recalled", "taken back", "lost"; of one that is being recalled it is set before.
 	Why string `json:"why,omitempty"`
@@ -57,4 +59,6 @@ type Claim struct {
 	Nodes []Holding `json:"nodes"`
 	At    Instant   `json:"at"` // when the leases there end
 	Made  Instant   `json:"made"`
+	// Parts is, of a claim to a VC's cells, the GPUs that are kept.
+	Parts []CellPart `json:"parts,omitempty"`
 }

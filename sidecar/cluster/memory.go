@@ -114,4 +114,6 @@ type Memory struct {
 	Records []Record `json:"records"` // sorted by key
 	Leases  []Lease  `json:"leases"`  // in force: sorted by job key
 	Claims  []Claim  `json:"claims,omitempty"`
+	// Lost is what VCs cannot have of their cells, by VC, chain and type.
+	Lost []CellLoss `json:"lost,omitempty"`
 }

@@ -8,8 +8,10 @@ type GPUs struct {
 
 // Node is a machine with GPUs, as Slurm reports it.
 type Node struct {
-	Name       string   `json:"name"`
-	GPUs       []GPUs   `json:"gpus"` // sorted by model; drained GPUs already taken off
+	Name string `json:"name"`
+	GPUs []GPUs `json:"gpus"` // sorted by model; drained GPUs already taken off
+	// Drained are the indices of drained GPUs, as far as Slurm tells them.
+	Drained    []int    `json:"drained,omitempty"`
 	CPUs       int      `json:"cpus"`
 	MemoryMB   int64    `json:"memory_mb"`
 	Partitions []string `json:"partitions,omitempty"`

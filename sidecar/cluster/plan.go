@@ -14,7 +14,9 @@ type Plan struct {
 	Verdicts []Verdict `json:"verdicts"`
 	// Tenants is every tenant's standing, for reports, by tenant and pool.
 	Tenants []Standing `json:"tenants"`
-	Events  []Event    `json:"events,omitempty"`
+	// Cells is how the cells stand; nil = there are none.
+	Cells  *CellReport `json:"cells,omitempty"`
+	Events []Event     `json:"events,omitempty"`
 	// Next is the first moment at which time alone changes something: until then,
 	// and as long as the cluster does not change, no round is needed. 0 = never.
 	Next Instant `json:"next,omitempty"`

@@ -21,6 +21,9 @@ const (
 // Reasons of jobs that wait.
 const (
 	BecauseBehind     Code = "behind"     // others are further behind; see Until
+	BecauseCells      Code = "cells"      // its VC has no free cells that it fits in, and nothing fits that is lent
+	BecauseLost       Code = "lost"       // so too, but for cells that its VC lost to bad hardware
+	BecauseUnsafe     Code = "unsafe"     // promises to VCs do not add up: nothing is granted until they do
 	BecauseShape      Code = "shape"      // enough GPUs may be free, not where it fits
 	BecauseClaim      Code = "claim"      // GPUs are kept for it at Until
 	BecauseClaimed    Code = "claimed"    // what is free is kept for another gang
@@ -63,6 +66,11 @@ type Reason struct {
 	// it, of its own lease, of a back-off.
 	Until Instant `json:"until,omitempty"`
 	// For is the job that gets the GPUs, or that holds them.
-	For  JobKey `json:"for,omitempty"`
-	Note string `json:"note,omitempty"` // words of Slurm or of an administrator
+	For JobKey `json:"for,omitempty"`
+	// Cell is the type of cell that is missing, Chain its chain; For then has one of them, by
+	// Right, until Until.
+	Cell  string     `json:"cell,omitempty"`
+	Chain string     `json:"chain,omitempty"`
+	Right LeaseClass `json:"right,omitempty"`
+	Note  string     `json:"note,omitempty"` // words of Slurm or of an administrator
 }

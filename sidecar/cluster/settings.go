@@ -49,6 +49,15 @@ type Settings struct {
 	SignalTo string       `json:"signal_to"`
 	Signals  []SignalRule `json:"signals,omitempty"`
 
+	// Chooser says who holds a VC's cells next: "astraea", "fifo", "tiresias-l",
+	// "gandiva-fair".
+	Chooser string `json:"chooser,omitempty"`
+	// AffinityWait is how long a job waits for its GPUs on few nodes before any will
+	// do, where it did not ask for nodes.
+	AffinityWait Span `json:"affinity_wait,omitempty"`
+	// StrictQOS are those whose jobs run on their tenant's own cells only.
+	StrictQOS []string `json:"strict_qos,omitempty"`
+
 	// SiteFactor is added to the priority of a job that was granted a lease, so
 	// that nothing ungated stands before it in Slurm's queue; 0 = leave it alone.
 	SiteFactor int64 `json:"site_factor,omitempty"`

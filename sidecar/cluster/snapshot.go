@@ -40,5 +40,8 @@ type Snapshot struct {
 	Ledger       Ledger        `json:"ledger"`
 	Leases       []Lease       `json:"leases"` // in force, by job key
 	Claims       []Claim       `json:"claims,omitempty"`
-	Overrides    []Override    `json:"overrides,omitempty"`
+	// Cells describes virtual clusters; nil = there are none.
+	Cells     *Cells     `json:"cells,omitempty"`
+	Lost      []CellLoss `json:"lost,omitempty"`
+	Overrides []Override `json:"overrides,omitempty"`
 }

@@ -43,6 +43,7 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 		Tenants:  t.tenants(seen.Jobs, rules.Weights),
 		Attempts: seen.Attempts, NextKey: max(m.NextKey, 1),
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
+		Cells: rules.Cells, Lost: m.Lost,
 	}
 	// The cases of what is remembered stand in the records' order, which is by key;
 	// new ones come after them, for their keys are higher. Every one is written below.

@@ -36,6 +36,8 @@ type Rules struct {
 	TenantLevel int `json:"tenant_level"`
 	// Weights replaces the weights from Slurm's shares, by tenant.
 	Weights map[string]int64 `json:"weights,omitempty"`
+	// Cells describes virtual clusters; nil = there are none.
+	Cells *cluster.Cells `json:"cells,omitempty"`
 }
 
 // Acting lists the partitions whose jobs we gate, grant and reclaim now.

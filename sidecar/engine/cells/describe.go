@@ -9,52 +9,20 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Description is the cluster as its administrator describes it (Figure 4).
-type Description struct {
-	Types []Type
-	Tops  []Top
-	VCs   []VC
-}
-
-// Type is a level of cells. A type without a child is one GPU.
-type Type struct {
-	Name  string
-	Child string // the type of the cells that one of this type is split into
-	Split int    // how many
-	Node  bool   // a cell of this type is a node
-	Model string // of a GPU: its model
-}
-
-// Top is a physical cell that no larger one of its chain contains: a whole rack, or
-// what is too small to be one (a single node).
-type Top struct {
-	Name  string
-	Chain string // the largest type of its chain; "" where Type is in only one
-	Type  string
-	Nodes []string // in the order of its cells
-}
-
-// VC is what a tenant reserves.
-type VC struct {
-	Name  string
-	Cells []Quota
-	Pins  []Pin
-}
-
-// Quota is a number of cells of one type.
-type Quota struct {
-	Chain string // as in Top
-	Type  string
-	Cells int
-}
-
-// Pin is one physical cell that a VC has for ever: that of the type which holds
-// GPU number GPU of a node.
-type Pin struct {
-	Type string
-	Node string
-	GPU  int
-}
+// The vocabulary, as this room calls it.
+type (
+	Description   = cluster.Cells
+	Type          = cluster.CellType
+	Top           = cluster.TopCell
+	VC            = cluster.VC
+	Quota         = cluster.CellQuota
+	Pin           = cluster.CellPin
+	Part          = cluster.CellPart
+	Loss          = cluster.CellLoss
+	View          = cluster.CellView
+	Binding       = cluster.BoundCell
+	Fragmentation = cluster.Fragmentation
+)
 
 // Limits of a description.
 const (

@@ -30,12 +30,6 @@ type Bad struct {
 	GPUs uint64
 }
 
-// Loss is the cells that a VC cannot have until hardware is repaired.
-type Loss struct {
-	VC, Chain, Type string
-	Cells           int
-}
-
 // Changes is what a rebuild could not keep.
 type Changes struct {
 	Demoted []cluster.JobKey // leases that no longer fit their VC: opportunistic now
@@ -62,7 +56,7 @@ func (s *State) Export() Record {
 		for ci, accounts := range v.accounts {
 			for k := range accounts {
 				if n := accounts[k].lost; n > 0 {
-					r.Lost = append(r.Lost, Loss{v.name, s.chains[ci].name, s.chains[ci].levels[k].name, n})
+					r.Lost = append(r.Lost, Loss{VC: v.name, Chain: s.chains[ci].name, Type: s.chains[ci].levels[k].name, Cells: n})
 				}
 			}
 		}

@@ -19,7 +19,7 @@ func TestLosses(t *testing.T) {
 	nodes := func(lost ...string) []Loss {
 		var out []Loss
 		for _, vc := range lost {
-			out = append(out, Loss{vc, "rack", "node", 1})
+			out = append(out, Loss{VC: vc, Chain: "rack", Type: "node", Cells: 1})
 		}
 		return out
 	}
@@ -64,7 +64,7 @@ func TestALossStays(t *testing.T) {
 	one, _ := w.ask(t, "a", 1, 8, nil)
 	w.SetBad("n03", 1)
 	w.Release(one)
-	want := []Loss{{"b", "rack", "node", 1}} // b had more unallocated then; a would be first now
+	want := []Loss{{VC: "b", Chain: "rack", Type: "node", Cells: 1}} // b had more unallocated then; a would be first now
 	again, _, err := Rebuild(d, w.Export())
 	if got := w.Export().Lost; err != nil || !slices.Equal(got, want) || !slices.Equal(again.Export().Lost, want) {
 		t.Errorf("lost are %v, after a restart %v (%v), want %v", got, again.Export().Lost, err, want)

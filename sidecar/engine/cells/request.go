@@ -36,13 +36,6 @@ type Grant struct {
 	recalled []int32 // of Recall: those that were not yet
 }
 
-// Part is the GPUs of a lease on one node.
-type Part struct {
-	Node string
-	GPUs uint64 // a bit each
-	Type string // of the cell in its VC that they are in; "" = none, or not known
-}
-
 // RefusalCode is why a request got nothing.
 type RefusalCode string
 

@@ -8,17 +8,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// View is a VC's cells of one level.
-type View struct {
-	VC, Chain, Type string
-	Reserved        int // pinned ones not counted
-	Pinned          int
-	Bound           int
-	Lost            int // to hardware that is bad
-	Free            int // may be bound at any time
-	Lent            int // of these: could not be bound now without a recall
-}
-
 // Views gives what every VC has at each level where it has something.
 func (s *State) Views() []View {
 	var out []View
@@ -27,8 +16,8 @@ func (s *State) Views() []View {
 			c := s.chains[ci]
 			for k := c.top(); k >= 0; k-- {
 				if a := &accounts[k]; a.reserved+a.pinned > 0 {
-					out = append(out, View{v.name, c.name, c.levels[k].name, a.reserved, a.pinned, a.bound, a.lost,
-						a.unbound(), max(a.unbound()-c.clean(k), 0)})
+					out = append(out, View{VC: v.name, Chain: c.name, Type: c.levels[k].name, Reserved: a.reserved, Pinned: a.pinned,
+						Bound: a.bound, Lost: a.lost, Free: a.unbound(), Lent: max(a.unbound()-c.clean(k), 0)})
 				}
 			}
 		}
@@ -47,16 +36,6 @@ func (c *chain) clean(k int) int {
 		}
 	}
 	return n
-}
-
-// Binding is a physical cell that is bound, and who is in it.
-type Binding struct {
-	VC, Chain, Type string
-	Pinned          bool
-	Parts           []Part           // its nodes, with the GPUs of it there
-	Used, Bad       int              // GPUs
-	Holders         []cluster.JobKey // guaranteed leases
-	Guests          []cluster.JobKey // opportunistic leases
 }
 
 // Bound gives all bound cells, by chain, from the largest level down, by name.
@@ -84,7 +63,7 @@ func (s *State) Bound() []Binding {
 				for slot := first; slot < first+n; slot++ {
 					at, gpus := c.part(level, slot)
 					d := &c.nodes[at]
-					h.Parts = append(h.Parts, Part{d.name, gpus, c.levels[k].name})
+					h.Parts = append(h.Parts, Part{Node: d.name, GPUs: gpus, Type: c.levels[k].name})
 					h.Used += bits.OnesCount64(d.used & gpus)
 					h.Bad += bits.OnesCount64(d.bad & gpus)
 					for _, g := range d.guests {
@@ -104,14 +83,6 @@ func (s *State) Bound() []Binding {
 func sorted(keys []cluster.JobKey) []cluster.JobKey {
 	slices.Sort(keys)
 	return slices.Compact(keys)
-}
-
-// Fragmentation is how many cells of a level cannot give their full affinity to a
-// guaranteed lease (§5.2): a GPU in them is under one, or bad. What is lent counts
-// as free.
-type Fragmentation struct {
-	Chain, Type   string
-	Broken, Cells int
 }
 
 // Fragmentation gives it for each level.
