@@ -23,8 +23,9 @@ func (h *hall) say() cluster.Plan {
 	p.Verdicts = h.conclude()
 	p.Memory = cluster.Memory{
 		Round: h.s.Round, NextKey: h.s.NextKey, Ledger: h.ledger,
-		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims,
+		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims, Lost: h.lost,
 	}
+	p.Cells = h.cells
 	return p
 }
 
@@ -352,6 +353,10 @@ func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
 		because.Code, because.Pool, because.Until = cluster.BecauseClaim, cl.Pool, cl.At
 		return
 	}
+	if st.cell != nil && st.waiting {
+		*because = *st.cell
+		return
+	}
 	if !st.waiting {
 		because.Code, because.Note, because.Until = st.why, st.note, st.until
 		if st.touch == cluster.Leave {
@@ -377,6 +382,9 @@ func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
 func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	c, st := &h.s.Cases[i], &h.standing[i]
 	because.Pool, because.Until = l.Pool, l.End
+	if h.s.Cells != nil {
+		because.Right = l.Class
+	}
 	switch {
 	case st.ordered(cluster.Exempt):
 		because.Code, because.Note = cluster.BecauseExempt, st.order.Reason
