@@ -49,7 +49,7 @@ func (h *hall) own(pool int) []int {
 	}
 	for _, f := range h.s.Lost {
 		if t, ok := slices.BinarySearch(h.tenants, f.VC); ok {
-			own[t] -= f.Cells * plain.Size(f.Chain, f.Type, h.pools[pool])
+			own[t] = max(own[t]-f.Cells*plain.Size(f.Chain, f.Type, h.pools[pool]), 0)
 		}
 	}
 	return own

@@ -276,7 +276,7 @@ func (h *hall) tidy() {
 			continue
 		}
 		named[name] = true
-		if st.runs {
+		if l := h.leases[i]; st.runs && !st.told && (l == nil || l.State != cluster.Ending) { // else in the next round
 			a := h.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
 			a.Reservation, a.Withheld = name, a.Withheld && !ours
 			h.actions = append(h.actions, a)

@@ -207,18 +207,24 @@ func (b *builder) parts(holds []cluster.Holding, planned []cells.Part) []cells.P
 				p.Type = o.Type
 			}
 		}
-		if len(hold.Index) == hold.GPUs {
-			for _, g := range hold.Index {
-				p.GPUs |= 1 << g & m.all
-			}
-		} else if p.GPUs = was &^ m.taken & m.all; bits.OnesCount64(p.GPUs) != hold.GPUs {
+		if p.GPUs = maskOf(hold) & m.all; bits.OnesCount64(p.GPUs) != hold.GPUs {
+			p.GPUs = was &^ m.taken & m.all
+		}
+		if bits.OnesCount64(p.GPUs) != hold.GPUs {
 			p.GPUs = m.pick(hold.GPUs)
 		}
-		if p.GPUs != 0 {
-			out = append(out, p)
-		}
+		out = append(out, p)
 	}
 	return out
+}
+
+// maskOf gives the GPUs that a job has on a node as a set.
+func maskOf(h *cluster.Holding) uint64 {
+	var m uint64
+	for _, g := range h.Index {
+		m |= 1 << g
+	}
+	return m
 }
 
 // same tells whether Slurm says what was planned.
@@ -228,17 +234,14 @@ func same(holds []cluster.Holding, planned []cells.Part) bool {
 	}
 	n := 0
 	for k := range holds {
-		var is, was uint64
-		for _, g := range holds[k].Index {
-			is |= 1 << g
-		}
+		was := uint64(0)
 		for _, p := range planned {
 			if p.Node == holds[k].Node {
 				was |= p.GPUs
 				n++
 			}
 		}
-		if is != was {
+		if maskOf(&holds[k]) != was {
 			return false
 		}
 	}
@@ -367,28 +370,28 @@ func (v *vcs) squat() {
 	}
 	for _, key := range keys {
 		i := h.find(key)
-		heir, found := v.heirOf(key, heirs)
-		if !found {
-			continue
+		for n, heir := range v.heirsOf(key, heirs) {
+			if v.squatters[heir] = append(v.squatters[heir], i); n == 0 {
+				v.state.Leave(key)
+				v.recalls = append(v.recalls, cellRecall{i, heir})
+			}
 		}
-		v.state.Leave(key)
-		v.squatters[heir] = append(v.squatters[heir], i)
-		v.recalls = append(v.recalls, cellRecall{i, heir})
 	}
 }
 
-// heirOf gives the job that has been given GPUs on which a lease still is.
-func (v *vcs) heirOf(key cluster.JobKey, heirs map[string][]cluster.JobKey) (cluster.JobKey, bool) {
+// heirsOf gives the jobs that have been given GPUs on which a lease still is.
+func (v *vcs) heirsOf(key cluster.JobKey, heirs map[string][]cluster.JobKey) []cluster.JobKey {
+	var out []cluster.JobKey
 	for _, p := range v.state.Parts(key) {
 		for _, heir := range heirs[p.Node] {
 			for _, q := range v.state.Parts(heir) {
-				if p.Node == q.Node && p.GPUs&q.GPUs != 0 {
-					return heir, true
+				if p.Node == q.Node && p.GPUs&q.GPUs != 0 && !slices.Contains(out, heir) {
+					out = append(out, heir)
 				}
 			}
 		}
 	}
-	return 0, false
+	return out
 }
 
 // indices gives the members of a set of GPUs.

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// commons gives out nodes that are in no cell, by right of share.
+// commons gives out nodes that are in no cell, by right of share, as where there are no cells.
 func (v *vcs) commons() {
 	h := v.h
 	if !slices.ContainsFunc(h.s.Nodes, func(n cluster.Node) bool { _, in := v.state.Place(n.Name); return !in && len(n.GPUs) > 0 }) {
@@ -22,12 +22,9 @@ func (v *vcs) commons() {
 	for _, t := range h.s.Cells.Tops {
 		h.closed = append(h.closed, t.Nodes...)
 	}
-	var rest []lease.Candidate
-	for _, k := range v.in.Candidates {
-		if k.Running && !v.inside[k.Case] || h.leases[k.Case] == nil && !h.claimed(k.Key) {
-			rest = append(rest, k)
-		}
-	}
+	rest := slices.DeleteFunc(h.candidates(v.touch), func(k lease.Candidate) bool {
+		return k.Running && v.inside[k.Case] || !k.Running && h.leases[k.Case] != nil || h.claimed(k.Key)
+	})
 	in := lease.Input{Now: h.now, Settings: h.set}
 	in.Candidates, in.Tenants = h.line(rest)
 	h.kept = h.fresh(h.kept)
