@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -126,7 +127,8 @@ func (c *chaos) safe(p *cluster.Plan) {
 				c.Fatalf("job %d has a lease on %s and %s", l.Job, model, h.Model)
 			}
 			model = h.Model
-			if l.State != cluster.Ending { // its GPUs are handed over
+			// Else its GPUs are handed over, or nobody granted them.
+			if l.State != cluster.Ending && recordOf(p, l.Job).State != cluster.Completing && !l.Adopted {
 				leased[place{h.Node, h.Model}] += h.GPUs
 			}
 		}
@@ -278,7 +280,7 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 			continue // nothing is lent that could not be had back
 		}
 		for _, n := range snap.Nodes {
-			if j.Request.Model != "" && j.Request.Model != n.GPUs[0].Model {
+			if j.Request.Model != "" && j.Request.Model != n.GPUs[0].Model || slices.Contains(recordOf(p, v.Job).Shun, n.Name) {
 				continue
 			}
 			if free, ok := idle[n.Name]; ok && free >= j.Request.GPUs {

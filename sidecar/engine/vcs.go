@@ -407,14 +407,10 @@ func (v *vcs) end(r cellRecall) {
 	h := v.h
 	l, st := h.leases[r.of], &h.standing[r.of]
 	switch {
-	case l == nil: // it cleans up
+	case l == nil || l.State != cluster.Granted && !st.runs: // it cleans up
 		return
-	case l.State == cluster.Granted: // it has not begun
-		gone := *l
-		gone.State, gone.Ended, gone.Why = cluster.Over, h.now, recalled
-		h.ended = append(h.ended, gone)
-		h.leases[r.of] = nil
-		return
+	case l.State == cluster.Granted:
+		h.takeBack(r.of, recalled)
 	case l.State == cluster.Ending:
 		st.heir = r.heir
 	case l.Class != cluster.Opportunistic && h.ending(r.of) && l.Why == "": // its term is over anyway
@@ -422,6 +418,14 @@ func (v *vcs) end(r cellRecall) {
 	default:
 		l.End, l.Why, st.heir = min(l.End, h.now.Add(h.set.RecallNotice)), recalled, r.heir
 	}
+}
+
+// takeBack ends a lease that has not begun.
+func (h *hall) takeBack(i int, why string) {
+	l := *h.leases[i]
+	l.State, l.Ended, l.Why = cluster.Over, h.now, why
+	h.ended = append(h.ended, l)
+	h.leases[i] = nil
 }
 
 // grant makes a lease, or a claim until those who are there have gone.

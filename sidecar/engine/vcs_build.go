@@ -265,8 +265,11 @@ func (m *mask) pick(n int) uint64 {
 func (b *builder) plan() {
 	v, h := b.v, b.v.h
 	for i, l := range h.leases {
-		if l != nil && l.State == cluster.Granted && l.Parts != nil && h.standing[i].ours(v.touch) && b.planned(i, l.Class, l.Parts) {
-			v.inside[i] = true
+		if l == nil || l.State != cluster.Granted || l.Parts == nil || !h.standing[i].ours(v.touch) {
+			continue
+		}
+		if v.inside[i] = b.planned(i, l.Class, l.Parts); !v.inside[i] {
+			h.takeBack(i, "taken back: its GPUs are not there any more")
 		}
 	}
 	if v.touch != cluster.Act {
@@ -283,7 +286,8 @@ func (b *builder) plan() {
 	}
 }
 
-// planned puts one where it is to be, and tells whether its nodes are still good.
+// planned puts one where it is to be, and tells whether its nodes are still good. What is lent it
+// may have only if nobody else is there.
 func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) bool {
 	h := b.v.h
 	for _, p := range parts {
@@ -295,8 +299,11 @@ func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) b
 	for k := range parts {
 		p := &parts[k]
 		m := b.on(p.Node)
-		if right == cluster.Guaranteed && p.GPUs&(m.taken|m.bad) != 0 || right == cluster.Opportunistic && p.GPUs&(m.taken|m.leaving|m.bad) != 0 {
+		if p.GPUs&(m.taken|m.bad) != 0 {
 			p.GPUs = m.pick(bits.OnesCount64(p.GPUs))
+		}
+		if right == cluster.Opportunistic && p.GPUs&(m.taken|m.bad) != 0 {
+			return false
 		}
 		m.taken |= p.GPUs
 	}
