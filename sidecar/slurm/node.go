@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // node reads one node record. Its GPUs are what gres.conf says less what is
@@ -140,7 +141,7 @@ func (r *reader) partition() cluster.Partition {
 		}
 	})
 	var err error
-	p.Nodes, err = hosts(nodes)
+	p.Nodes, err = hostlist.Expand(nodes)
 	slices.Sort(p.Nodes)
 	if r.junk == "" && r.err == nil && (p.Name == "" || err != nil) {
 		r.junk = "a partition without name or with senseless nodes"
@@ -178,7 +179,7 @@ func (r *reader) reservation() cluster.Reservation {
 		}
 	})
 	var err error
-	v.Nodes, err = hosts(nodes)
+	v.Nodes, err = hostlist.Expand(nodes)
 	slices.Sort(v.Nodes)
 	v.Ours = strings.HasPrefix(v.Name, cluster.ReservationPrefix)
 	if r.junk == "" && r.err == nil && (v.Name == "" || err != nil) {

@@ -9,26 +9,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-func TestHosts(t *testing.T) {
-	for list, want := range map[string]string{
-		"":                      "",
-		"k1":                    "k1",
-		"v[1-2,05],k1":          "v1 v2 v05 k1",
-		"n[008-011]":            "n008 n009 n010 n011",
-		"rack[1-2]node[01-02]x": "rack1node01x rack1node02x rack2node01x rack2node02x",
-	} {
-		got, err := hosts(list)
-		if err != nil || strings.Join(got, " ") != want {
-			t.Errorf("hosts(%q) = %v, %v; want %s", list, got, err, want)
-		}
-	}
-	for _, list := range []string{"v[1-2", "v[2-1]", "v[a]", "v[1-999999999]", "v[1-999][1-999]", "v[-1]"} {
-		if got, err := hosts(list); err == nil {
-			t.Errorf("hosts(%q) = %d names; want an error", list, len(got))
-		}
-	}
-}
-
 func TestGresList(t *testing.T) {
 	for s, want := range map[string][]gres{
 		"":                                 nil,

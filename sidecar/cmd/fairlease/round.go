@@ -13,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -157,7 +158,7 @@ func (p *program) decisions(l listing, snap *cluster.Snapshot, plan *cluster.Pla
 		if c.Touch == cluster.Watch {
 			what = "would " + what
 		}
-		t.add(what, who.name(key), c.Record.Tenant, c.Record.User, fmt.Sprint(gpus), pool, hostlist(nodes), clock(w, until), why)
+		t.add(what, who.name(key), c.Record.Tenant, c.Record.User, fmt.Sprint(gpus), pool, hostlist.Compress(nodes), clock(w, until), why)
 	}
 	for i := range plan.Memory.Leases {
 		le := &plan.Memory.Leases[i]
