@@ -11,7 +11,7 @@ import (
 )
 
 // node reads one node record. Its GPUs are what gres.conf says less what is
-// drained; usage is left alone, since node records lag behind the jobs'.
+// drained, "gpu:a100:2(IDX:3,5)"; usage is left alone, since node records lag behind the jobs'.
 func (r *reader) node() cluster.Node {
 	var n cluster.Node
 	var states []string
@@ -53,6 +53,13 @@ func (r *reader) node() cluster.Node {
 		n.GPUs = gpuCounts(all)
 		if broken, err := gresList(drained); err == nil {
 			n.GPUs = less(n.GPUs, gpuCounts(broken))
+			for _, g := range broken {
+				if g.name == "gpu" {
+					n.Drained = append(n.Drained, g.indices()...)
+				}
+			}
+			slices.Sort(n.Drained)
+			n.Drained = slices.Compact(n.Drained)
 		}
 	}
 	if r.junk == "" && r.err == nil && (n.Name == "" || len(states) == 0 || err != nil) {

@@ -183,3 +183,30 @@ func TestNodes(t *testing.T) {
 		}
 	}
 }
+
+// Which GPUs are drained is known where Slurm tells it; they are no capacity either way.
+func TestDrainedGPUs(t *testing.T) {
+	for drained, want := range map[string]struct {
+		gpus    int
+		indices []int
+	}{
+		"gpu:a100:2(IDX:3,5)":                     {6, []int{3, 5}},
+		"gpu:a100:4(IDX:0-2,7)":                   {4, []int{0, 1, 2, 7}},
+		"gpu:a100:1(IDX:5),gpu:a100:2(IDX:0,3)":   {5, []int{0, 3, 5}},
+		"gpu:a100:2(IDX:3,5),shard:a100:2(IDX:0)": {6, []int{3, 5}},
+		"gpu:a100:2":                              {6, nil},
+		"gpu:a100:2(S:0)":                         {6, nil},
+		"gpu:a100:2(IDX:x)":                       {6, nil},
+		"gpu:a100:0(IDX:N/A)":                     {8, nil},
+		"N/A":                                     {8, nil},
+		"":                                        {8, nil},
+		"gpu:a100:9(IDX:0-8)":                     {0, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}},
+		"gpu:(null):2(IDX:0-1)":                   {8, []int{0, 1}},
+	} {
+		r := newReader(strings.NewReader(`{"name":"n1","state":["IDLE"],"gres":"gpu:a100:8(S:0-1)","gres_drained":"` + drained + `"}`))
+		n := r.node()
+		if r.junk != "" || len(n.GPUs) != 1 || n.GPUs[0].Count != want.gpus || !slices.Equal(n.Drained, want.indices) {
+			t.Errorf("%s: %+v, junk %q; want %+v", drained, n, r.junk, want)
+		}
+	}
+}
