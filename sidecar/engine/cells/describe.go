@@ -53,6 +53,9 @@ const (
 	Infeasible  FaultKind = "cannot be had: more cells are reserved than there are"
 )
 
+// unchecked is no fault: the types are faulty, and the level is known by name only.
+const unchecked FaultKind = "is not checked"
+
 // Fault is one thing that is wrong with a description, and where.
 type Fault struct {
 	Kind   FaultKind
@@ -129,13 +132,14 @@ func (s *State) types(types []Type) Faults {
 			faults = append(faults, Fault{Kind: Cycle, At: at, Type: types[i].Name})
 		}
 	}
-	if faults != nil {
-		return faults
-	}
-	for i := range types {
+	for i := 0; i < len(types) && faults == nil; i++ {
 		if !inner[types[i].Name] {
-			faults = append(faults, s.chain(&types[i], byName)...)
+			faults = s.chain(&types[i], byName)
 		}
+	}
+	if faults != nil {
+		s.chains, s.named = nil, byName
+		return faults
 	}
 	slices.SortFunc(s.chains, func(a, b *chain) int { return cmp.Compare(a.name, b.name) })
 	return faults
@@ -177,6 +181,9 @@ func (s *State) chain(t *Type, byName map[string]*Type) Faults {
 
 // levelOf finds the chain and the level of a type.
 func (s *State) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
+	if s.named[name] != nil {
+		return -1, 0, unchecked
+	}
 	ci = -1
 	for i, c := range s.chains {
 		if chain != "" && chain != c.name {
@@ -195,7 +202,7 @@ func (s *State) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
 	return ci, k, ""
 }
 
-// tops builds the cells of all chains.
+// tops builds the cells of all chains, if nothing is wrong so far.
 func (s *State) tops(tops []Top) Faults {
 	var faults Faults
 	at := make([][][]item, len(s.chains)) // by chain and level
@@ -208,21 +215,11 @@ func (s *State) tops(tops []Top) Faults {
 		bad := func(kind FaultKind, cell string, needed, there int) {
 			faults = append(faults, Fault{Kind: kind, At: fmt.Sprintf("tops[%d]", i), Chain: t.Chain, Type: t.Type, Cell: cell, Needed: needed, There: there})
 		}
-		ci, k, wrong := s.levelOf(t.Chain, t.Type)
-		if wrong != "" {
-			bad(wrong, t.Name, 0, 0)
-			continue
-		}
-		c := s.chains[ci]
-		switch want := c.nodesIn(k); {
+		switch {
 		case t.Name == "":
 			bad(NoName, t.Name, 0, 0)
 		case names[t.Name]:
 			bad(Twice, t.Name, 0, 0)
-		case k < c.nodeAt:
-			bad(BelowNode, t.Name, 0, 0)
-		case len(t.Nodes) != want:
-			bad(NodeCount, t.Name, want, len(t.Nodes))
 		}
 		names[t.Name] = true
 		for _, n := range t.Nodes {
@@ -233,9 +230,22 @@ func (s *State) tops(tops []Top) Faults {
 			}
 			seen[n] = true
 		}
+		ci, k, wrong := s.levelOf(t.Chain, t.Type)
+		if wrong != "" {
+			if wrong != unchecked {
+				bad(wrong, t.Name, 0, 0)
+			}
+			continue
+		}
+		switch want := s.chains[ci].nodesIn(k); {
+		case k < s.chains[ci].nodeAt:
+			bad(BelowNode, t.Name, 0, 0)
+		case len(t.Nodes) != want:
+			bad(NodeCount, t.Name, want, len(t.Nodes))
+		}
 		at[ci][k] = append(at[ci][k], item{t.Name, t.Nodes})
 	}
-	if faults != nil {
+	if faults != nil || s.named != nil {
 		return faults
 	}
 	for ci, c := range s.chains {
@@ -282,8 +292,8 @@ func (c *chain) join(at [][]item) []string {
 	return nodes
 }
 
-// assign gives the VCs their cells.
-func (s *State) assign(vcs []VC) Faults {
+// assign gives the VCs their cells; built tells whether there are any.
+func (s *State) assign(vcs []VC, built bool) Faults {
 	var faults Faults
 	order := make([]int, len(vcs))
 	for i := range order {
@@ -313,10 +323,12 @@ func (s *State) assign(vcs []VC) Faults {
 			f := Fault{At: fmt.Sprintf("%s.cells[%d]", where, j), VC: d.Name, Chain: q.Chain, Type: q.Type}
 			ci, k, wrong := s.levelOf(q.Chain, q.Type)
 			switch {
-			case wrong != "":
+			case wrong != "" && wrong != unchecked:
 				f.Kind = wrong
 			case q.Cells < 1 || q.Cells > ChainGPUs:
 				f.Kind, f.Needed, f.There = NoCells, 1, q.Cells
+			case wrong == unchecked:
+				continue
 			default:
 				v.accounts[ci][k].reserved += q.Cells
 				s.chains[ci].levels[k].reserved += q.Cells
@@ -326,7 +338,7 @@ func (s *State) assign(vcs []VC) Faults {
 		}
 	}
 	for _, i := range order {
-		for j := range vcs[i].Pins {
+		for j := 0; j < len(vcs[i].Pins) && built; j++ {
 			if f := s.pin(vcs[i].Name, &vcs[i].Pins[j]); f.Kind != "" {
 				f.At = fmt.Sprintf("vcs[%d].pins[%d]", i, j)
 				faults = append(faults, f)
