@@ -43,8 +43,7 @@ func (c *Config) check() Problems {
 	k.fairness()
 	k.signals()
 	k.connections()
-	slices.SortStableFunc(k.problems, func(a, b Problem) int { return a.line - b.line })
-	return k.problems
+	return k.problems.sorted()
 }
 
 func (k *checker) manage() {

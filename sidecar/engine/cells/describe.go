@@ -132,9 +132,10 @@ func (s *State) types(types []Type) Faults {
 			faults = append(faults, Fault{Kind: Cycle, At: at, Type: types[i].Name})
 		}
 	}
-	for i := 0; i < len(types) && faults == nil; i++ {
-		if !inner[types[i].Name] {
-			faults = s.chain(&types[i], byName)
+	sound := faults == nil
+	for i := range types {
+		if sound && !inner[types[i].Name] {
+			faults = append(faults, s.chain(&types[i], byName)...)
 		}
 	}
 	if faults != nil {
@@ -249,8 +250,8 @@ func (s *State) tops(tops []Top) Faults {
 		return faults
 	}
 	for ci, c := range s.chains {
-		nodes := c.join(at[ci])
-		if n := len(nodes) * c.levels[c.nodeAt].size; n > ChainGPUs {
+		nodes, n := c.join(at[ci])
+		if n > ChainGPUs {
 			return Faults{{Kind: TooLarge, Chain: c.name, Needed: ChainGPUs, There: n}}
 		}
 		c.build(nodes)
@@ -269,17 +270,24 @@ type item struct {
 	nodes []string
 }
 
-// join gives the nodes of a chain in the order of its cells. What is too small to be
-// a top cell becomes part of one that is never whole.
-func (c *chain) join(at [][]item) []string {
-	var nodes []string
+// join gives the nodes of a chain in the order of its cells, and how many GPUs they have;
+// none of more than ChainGPUs. What is too small to be a top cell becomes part of one
+// that is never whole.
+func (c *chain) join(at [][]item) (nodes []string, gpus int) {
 	for k := c.nodeAt; k < len(c.levels); k++ {
 		slices.SortStableFunc(at[k], func(a, b item) int { return cmp.Compare(a.name, b.name) })
+		gpus = len(at[k]) * c.levels[k].size
+		if gpus > ChainGPUs {
+			return nil, gpus
+		}
 		if k == len(c.levels)-1 {
 			for _, t := range at[k] {
 				nodes = append(nodes, t.nodes...)
 			}
 			break
+		}
+		if groups := len(at[k]) / max(c.levels[k+1].split-1, 1); groups*c.levels[k+1].size > ChainGPUs {
+			return nil, groups * c.levels[k+1].size
 		}
 		for group := range slices.Chunk(at[k], max(c.levels[k+1].split-1, 1)) {
 			whole := make([]string, c.nodesIn(k+1))
@@ -289,7 +297,7 @@ func (c *chain) join(at [][]item) []string {
 			at[k+1] = append(at[k+1], item{"\xff" + group[0].name, whole}) // after all that are whole
 		}
 	}
-	return nodes
+	return nodes, gpus
 }
 
 // assign gives the VCs their cells; built tells whether there are any.

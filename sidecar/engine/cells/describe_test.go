@@ -89,6 +89,21 @@ func TestSingleNodesAreNoRack(t *testing.T) {
 	}
 }
 
+// Single nodes do not fill large cells up beyond what a chain may have.
+func TestTooManySingleNodes(t *testing.T) {
+	d := Description{Types: []Type{{Name: "gpu", Model: "m"}, {Name: "node", Child: "gpu", Split: 1, Node: true}, {Name: "row", Child: "node", Split: 1}, {Name: "hall", Child: "row", Split: 2}}}
+	for range 14 {
+		d.Types = append(d.Types, Type{Name: d.Types[len(d.Types)-1].Name + "+", Child: d.Types[len(d.Types)-1].Name, Split: 2})
+	}
+	for i := range 1000 {
+		d.Tops = append(d.Tops, Top{Name: fmt.Sprint(i), Type: "node", Nodes: []string{fmt.Sprint(i)}})
+	}
+	var faults Faults
+	if _, err := New(d); !errors.As(err, &faults) || faults[0].Kind != TooLarge {
+		t.Errorf("refused with %v", err)
+	}
+}
+
 // Whatever a description says, it is either refused or safe.
 func FuzzDescription(f *testing.F) {
 	f.Add(uint64(1), 3)
