@@ -57,10 +57,22 @@ func (p Problems) sorted() Problems {
 }
 
 // Load reads the file at path and the environment (KEY=value each) over the
-// defaults, and checks the whole. With path "" the file named by
-// FAIRLEASE_CONFIG, else DefaultPath is read; the latter alone may be missing.
-// What is wrong with the values is told as Problems.
+// defaults, and the file of cells if one is named, and checks the whole. With path ""
+// the file named by FAIRLEASE_CONFIG, else DefaultPath is read; the latter alone may be
+// missing. What is wrong with the values is told as Problems.
 func Load(path string, env []string) (*Config, error) {
+	c, err := LoadAlone(path, env)
+	if err == nil {
+		err = c.readCells()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// LoadAlone is Load without the file of cells: what is to be written or mended yet.
+func LoadAlone(path string, env []string) (*Config, error) {
 	may := false
 	if path == "" {
 		path = lookup(env, "FAIRLEASE_CONFIG")
@@ -78,10 +90,10 @@ func Load(path string, env []string) (*Config, error) {
 	return Parse(path, text, env)
 }
 
-// Parse is Load for a file's text; name stands for it in origins and problems.
+// Parse is LoadAlone for a file's text; name stands for it in origins and problems.
 func Parse(name string, text []byte, env []string) (*Config, error) {
 	c := Default()
-	c.origins = map[string]Origin{}
+	c.name, c.origins = name, map[string]Origin{}
 	r := &reader{file: name, keys: Keys(), origins: c.origins}
 	if root := r.parse(text); root != nil {
 		r.section(reflect.ValueOf(c).Elem(), root, "")
