@@ -2,6 +2,7 @@
 package hostlist
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -169,4 +170,12 @@ func number(s string) (int, bool) {
 		n = 10*n + int(c-'0')
 	}
 	return n, true
+}
+
+// Compare orders names as people do: v2 before v10.
+func Compare(a, b string) int {
+	x, y := strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")
+	n, _ := number(a[len(x):])
+	m, _ := number(b[len(y):])
+	return cmp.Or(strings.Compare(x, y), cmp.Compare(n, m), strings.Compare(a, b))
 }

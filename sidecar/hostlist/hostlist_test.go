@@ -1,6 +1,7 @@
 package hostlist_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,14 @@ func TestCompress(t *testing.T) {
 		if got := hostlist.Compress(strings.Fields(in)); got != want {
 			t.Errorf("%q is written %q, want %q", in, got, want)
 		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	names := strings.Fields("v10 a v2 v02 v1 99999999999 b3x a1 b10x 7")
+	slices.SortFunc(names, hostlist.Compare)
+	if got := strings.Join(names, " "); got != "99999999999 7 a a1 b10x b3x v1 v02 v2 v10" {
+		t.Error(got)
 	}
 }
 
