@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/rs/zerolog"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/loop"
@@ -40,6 +42,14 @@ func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Si
 		}
 	}
 	return seen, err
+}
+
+// Watch gives the cluster for rounds beside a daemon: a look fails where it does not bear out the
+// configuration's cells.
+func Watch(c loop.Cluster, cfg *config.Config) loop.Cluster {
+	d := &Daemon{Log: zerolog.Nop()}
+	d.config.Store(cfg)
+	return watched{c, d}
 }
 
 // fits holds the cells of a configuration against what was seen last; where nothing was seen

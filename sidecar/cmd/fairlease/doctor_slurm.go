@@ -208,6 +208,19 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 			f.ok("partition "+p, "%d GPUs", gpus[p])
 		}
 	}
+	if vcs := cfg.VCs(); vcs != nil {
+		rules := cfg.Rules()
+		wrong, remarks := vcs.Against(seen, &rules)
+		for _, x := range wrong {
+			f.add(bad, "cells", x.String(), "the daemon does not start, or take the file over", "correct the file, or Slurm")
+		}
+		for _, r := range remarks {
+			f.add(warn, "cells", r, "", "")
+		}
+		if wrong == nil {
+			f.ok("cells", "%d virtual clusters on %d top cells of %s", len(vcs.Cells.VCs), len(vcs.Cells.Tops), vcs.Name)
+		}
+	}
 	snap, err := loop.Remember(cluster.Memory{}, *seen, nil, cfg.Rules(), cfg.Settings())
 	if err != nil {
 		f.add(bad, "look", err.Error(), "no round can be made", "")
