@@ -123,7 +123,7 @@ func (p *program) tellCells(l listing, found *cellsFound, problems config.Proble
 		}
 	}
 	if problems != nil {
-		return &failure{code: exitNo, what: fmt.Sprintf("%d problems with %s", len(problems), found.File), err: problems,
+		return &failure{code: exitNo, what: found.File + " cannot be used", err: problems,
 			next: "correct the file; a running daemon would keep its old one"}
 	}
 	return nil

@@ -34,7 +34,7 @@ func TestCellsCheck(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "bad.yaml", strings.NewReplacer("split: 4, child: k80-gpu", "split: 0, child: k80-gpu", "number: 16", "number: none").Replace(string(text)))
 	r = run(t, time.Time{}, env, "cells", "check", "bad.yaml")
-	want := "fairlease: 2 problems with bad.yaml\n" +
+	want := "fairlease: bad.yaml cannot be used\n" +
 		"  bad.yaml:13: cellHierarchy[5].split: \"k80-node\" is split into 0 cells; write 1 or more\n" +
 		"  bad.yaml:41: vcAssignment[2].cells[0].number: \"none\" cannot be used here; write a whole number\n" +
 		"next: correct the file; a running daemon would keep its old one\n"
