@@ -81,6 +81,9 @@ func (r *reader) hosts(into reflect.Value, node *yaml.Node, name string) {
 	r.list(into, node, name)
 }
 
+// mostTypes is far more than the models and shapes of a cluster take.
+const mostTypes = 256
+
 // LoadCells reads the file of cells at path. What is wrong with it is told as Problems.
 func LoadCells(path string) (*CellFile, error) {
 	text, err := os.ReadFile(path)
@@ -110,6 +113,10 @@ func ParseCells(name string, text []byte) (*CellFile, error) {
 		if _, there := f.origins[x.key]; x.n == 0 && (there || !r.broken(x.key)) {
 			r.wrong(f.origins[x.key].line, x.key, "names no %s; etc/cells has examples", strings.TrimPrefix(x.is, "the "))
 		}
+	}
+	if n := len(f.Hierarchy); n > mostTypes {
+		r.wrong(f.line("cellHierarchy"), "cellHierarchy", "names %d types of cells; %d is the most", n, mostTypes)
+		return nil, r.problems.sorted()
 	}
 	f.describe(r)
 	state, err := cells.New(*f.Cells)
@@ -419,6 +426,8 @@ func (f *CellFile) words(x *cells.Fault, key string) string {
 			return fmt.Sprintf("chain %s has %d GPUs with its incomplete cells; %d is the most", x.Chain, x.There, x.Needed)
 		}
 		return fmt.Sprintf("a cell of type %q has %d GPUs; %d is the most%s", x.Type, x.There, x.Needed, map[bool]string{true: " of a node or less"}[x.Needed == cells.NodeGPUs])
+	case cells.TooDeep:
+		return fmt.Sprintf("chain %s has %d levels; %d is the most", x.Chain, x.There, x.Needed)
 	case cells.BelowNode:
 		return fmt.Sprintf("%q is smaller than a node; list whole nodes here, and part of one under pinned", x.Type)
 	case cells.NodeCount:

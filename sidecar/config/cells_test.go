@@ -40,6 +40,15 @@ const vcs = `vcAssignment:
       - {type: socket, node: n08, gpu: 4}
 `
 
+// deep gives a chain of 15 types from t1 down to a socket.
+func deep() string {
+	var b strings.Builder
+	for i := 1; i < 15; i++ {
+		fmt.Fprintf(&b, "  - {name: t%d, split: 1, child: t%d}\n", i, i+1)
+	}
+	return b.String() + "  - {name: t15, split: 1, child: socket}\n"
+}
+
 // A file says in the paper's words what the engine is told in its own.
 func TestCells(t *testing.T) {
 	f, err := config.ParseCells("c.yaml", []byte(types+racks+vcs))
@@ -95,6 +104,8 @@ func TestCellProblems(t *testing.T) {
 		{"no node", ", node: true", "", "c.yaml:2: cellHierarchy[0]: chain rack has 0 levels with node: true, and needs 1"},
 		{"two nodes", "child: gpu", "child: gpu, node: true", "c.yaml:2: cellHierarchy[0]: chain rack has 2 levels with node: true, and needs 1"},
 		{"large node", "split: 4, child: gpu", "split: 40, child: gpu", `c.yaml:3: cellHierarchy[1]: a cell of type "node" has 80 GPUs; 64 is the most of a node or less`},
+		{"many types", "  - {name: gpu,", strings.Repeat("  - {name: x, model: m}\n", 300) + "  - {name: gpu,", "c.yaml:1: cellHierarchy: names 304 types of cells; 256 is the most"},
+		{"deep", "split: 2, child: socket, node: true}\n", "split: 2, child: t1, node: true}\n" + deep(), "c.yaml:2: cellHierarchy[0]: chain rack has 19 levels; 16 is the most"},
 		{"unknown type of rack", "type: rack\n", "type: racks\n", `c.yaml:7: physicalCluster[0].type: "racks" is no type of cellHierarchy; did you mean rack?`},
 		{"rack without type", "type: rack\n    ", "", `c.yaml:7: physicalCluster[0]: says no type; write type: and one of cellHierarchy`},
 		{"unknown chain", "type: rack\n", "type: rack\n    chain: row\n", `c.yaml:7: physicalCluster[0].type: "rack" is no type of cellHierarchy in chain row; there are rack, node, socket, gpu`},

@@ -28,6 +28,7 @@ type (
 const (
 	NodeGPUs  = 64      // most GPUs of a node
 	ChainGPUs = 1 << 21 // most GPUs of a chain
+	Levels    = 16      // most levels of a chain
 )
 
 // FaultKind is what is wrong with a description.
@@ -44,6 +45,7 @@ const (
 	NoModel     FaultKind = "is a GPU without a model"
 	NoNodeLevel FaultKind = "has no level, or several, that is a node"
 	TooLarge    FaultKind = "has too many GPUs"
+	TooDeep     FaultKind = "has too many levels"
 	BelowNode   FaultKind = "is smaller than a node"
 	NodeCount   FaultKind = "has not the right number of nodes"
 	NoSuchNode  FaultKind = "is on a node that is not there"
@@ -64,7 +66,7 @@ type Fault struct {
 	Chain  string
 	Type   string
 	Cell   string // a top cell or a node
-	Needed int    // of ZeroSplit, TooLarge, NodeCount, NoSuchGPU, NoCells, Infeasible
+	Needed int    // of ZeroSplit, TooLarge, TooDeep, NodeCount, NoSuchGPU, NoCells, Infeasible
 	There  int
 }
 
@@ -160,6 +162,9 @@ func (s *State) chain(t *Type, byName map[string]*Type) Faults {
 	}
 	c.nodeAt = len(c.levels) - c.nodeAt
 	slices.Reverse(c.levels)
+	if n := len(c.levels); n > Levels {
+		return Faults{{Kind: TooDeep, Chain: c.name, Needed: Levels, There: n}}
+	}
 	if nodes != 1 {
 		return Faults{{Kind: NoNodeLevel, Chain: c.name, Needed: 1, There: nodes}}
 	}

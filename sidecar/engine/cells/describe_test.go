@@ -92,7 +92,7 @@ func TestSingleNodesAreNoRack(t *testing.T) {
 // Single nodes do not fill large cells up beyond what a chain may have.
 func TestTooManySingleNodes(t *testing.T) {
 	d := Description{Types: []Type{{Name: "gpu", Model: "m"}, {Name: "node", Child: "gpu", Split: 1, Node: true}, {Name: "row", Child: "node", Split: 1}, {Name: "hall", Child: "row", Split: 2}}}
-	for range 14 {
+	for range 12 {
 		d.Types = append(d.Types, Type{Name: d.Types[len(d.Types)-1].Name + "+", Child: d.Types[len(d.Types)-1].Name, Split: 2})
 	}
 	for i := range 1000 {
