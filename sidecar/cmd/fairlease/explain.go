@@ -12,6 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -122,10 +123,10 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot) {
 		say("Note", "%s", j.TouchWhy)
 	}
 	if x.Claim != nil {
-		say("Claim", "%d GPUs on %s from %s", gpusOf(x.Claim.Nodes), hostlist(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
+		say("Claim", "%d GPUs on %s from %s", gpusOf(x.Claim.Nodes), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
 	}
 	if le := x.Lease; le != nil {
-		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist(nodeNames(le.Nodes)), w.Time(le.End))
+		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Time(le.End))
 	}
 	alloc, due, loss := j.Alloc, j.Due, j.Lost
 	if r := x.Record; r != nil { // newer than the table's
@@ -160,7 +161,7 @@ func (p *program) history(x *store.Explanation, w explain.Words) {
 		if i == 0 {
 			name = "Actions"
 		}
-		what := fmt.Sprintf("%s  %-9s %-8s  %s  %s", clock(w, cluster.InstantOf(a.At)), a.Verb, outcome(&a), hostlist(a.Nodes), errorOf(&a))
+		what := fmt.Sprintf("%s  %-9s %-8s  %s  %s", clock(w, cluster.InstantOf(a.At)), a.Verb, outcome(&a), hostlist.Compress(a.Nodes), errorOf(&a))
 		p.printf("%s %s\n", p.paint(fmt.Sprintf("%-11s", name), "bold"), strings.TrimRight(what, " "))
 	}
 }

@@ -59,7 +59,7 @@ func (p *program) root() *cobra.Command {
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
 	add("try", p.simulate(), p.tune(), p.shadow(), p.convert())
 	add("run", p.serve(), p.round(), p.release())
-	add("set", p.doctor(), p.migrate(), p.configuration(), p.version())
+	add("set", p.doctor(), p.migrate(), p.configuration(), p.cells(), p.version())
 	root.SetHelpCommandGroupID("set")
 	root.SetCompletionCommandGroupID("set")
 	return root

@@ -25,6 +25,48 @@ func (s *State) Views() []View {
 	return out
 }
 
+// Supply is the cells of a level: those that VCs are yet to bind, and those that can be had
+// for them once all of higher levels are bound. What is left is split for lower levels.
+type Supply struct {
+	Chain  string `json:"chain"`
+	Type   string `json:"type"`
+	GPUs   int    `json:"gpus"`   // of one
+	Cells  int    `json:"cells"`  // that exist
+	Pinned int    `json:"pinned"` // of these
+	Needed int    `json:"needed"`
+	There  int    `json:"there"`
+}
+
+// Supply gives it for each level, by chain, from the largest down.
+func (s *State) Supply() []Supply {
+	var out []Supply
+	for ci, c := range s.chains {
+		rows := c.gaps(nil)
+		for k := c.top(); k >= 0; k-- {
+			l := &c.levels[k]
+			x := Supply{Chain: c.name, Type: l.name, GPUs: l.size, Needed: rows[k].needed, There: rows[k].there}
+			for i := range l.n {
+				x.Cells += btoi(c.exists(k, i))
+			}
+			for _, v := range s.vcs {
+				x.Pinned += v.accounts[ci][k].pinned
+			}
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// exists tells whether all nodes of a cell are there.
+func (c *chain) exists(k, i int) bool {
+	for n, last := c.span(k, i); n < last; n++ {
+		if c.nodes[n].name == "" {
+			return false
+		}
+	}
+	return true
+}
+
 // clean gives how many cells of level k are free, split or not, without an
 // opportunistic lease in them.
 func (c *chain) clean(k int) int {
