@@ -467,7 +467,7 @@ func TestReasonsInWords(t *testing.T) {
 		"shape":      "wants 4 GPUs (any model) where they fit together; 0 are free, but not so",
 		"claim":      "4 GPUs (any model) are kept for it at a time not known yet",
 		"claimed":    "what is free (0 GPUs) is kept for job of another tenant; the next lease that could serve it ends at a time not known yet",
-		"cells":      "its tenant has no free cell of type rack (chain rack-v100) for its 4 GPUs; its own jobs have them all",
+		"cells":      "its tenant has no free cell of type rack (chain rack-v100) for its 4 GPUs; what there is others have",
 		"lost":       "its tenant lost cells of type rack (chain rack-v100) to bad hardware (n3 is down), and has no other free for its 4 GPUs",
 		"unsafe":     "promises to virtual clusters do not add up, nothing is granted until they do: rack",
 		"burst":      "its tenant holds the most that it may while others wait; it is 00:00:02 ahead of its due",

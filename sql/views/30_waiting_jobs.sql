@@ -28,12 +28,15 @@ select
         when 'behind' then format('%s; its own tenant is %s; the next lease that could serve it ends at %s',
             case when other = '' then 'its turn has not come' else format('tenant %s goes first, being %s', other, fairlease.stands(other_behind_ms)) end,
             fairlease.stands(behind_ms), until_words)
-        when 'cells' then format('its tenant has no free cell of type %s (chain %s) for its %s GPUs; %s', cell, chain, need_gpus,
+        when 'cells' then format('%s for its %s GPUs; %s',
+            case when cell = '' then 'its tenant has no free cell, and nothing that fits could be lent,' else format('its tenant has no free cell of type %s (chain %s)', cell, chain) end,
+            need_gpus,
             case
-                when for_job is null then 'its own jobs have them all'
+                when for_job is null then 'what there is others have'
                 else format('job %s has one, %s, until %s', coalesce(for_slurm_id, 'of another tenant'), coalesce(nullif(for_right, ''), 'by no lease'), until_words)
             end)
-        when 'lost' then format('its tenant lost cells of type %s (chain %s) to bad hardware%s, and has no other free for its %s GPUs', cell, chain, coalesce(' (' || nullif(note, '') || ')', ''), need_gpus)
+        when 'lost' then format('its tenant lost cells%s to bad hardware%s, and has no other free for its %s GPUs',
+            case when cell = '' then '' else format(' of type %s (chain %s)', cell, chain) end, coalesce(' (' || nullif(note, '') || ')', ''), need_gpus)
         when 'unsafe' then concat_ws(': ', 'promises to virtual clusters do not add up, nothing is granted until they do', nullif(note, ''))
         when 'shape' then format('wants %s GPUs (%s) where they fit together; %s are free, but not so', need_gpus, pool_words, free_gpus)
         when 'claim' then format('%s GPUs (%s) are kept for it at %s', need_gpus, pool_words, until_words)
