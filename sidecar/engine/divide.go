@@ -42,7 +42,10 @@ func (h *hall) own(pool int) []int {
 	if h.s.Cells == nil {
 		return nil
 	}
-	plain := h.layout()
+	plain, err := h.layout()
+	if err != nil {
+		return nil
+	}
 	own := make([]int, len(h.tenants))
 	for t, name := range h.tenants {
 		own[t] = plain.GPUs(name, h.pools[pool])

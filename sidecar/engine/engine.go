@@ -51,6 +51,7 @@ type room struct {
 	// The cells' description, and the cells as they are when all is healthy and free.
 	described *cluster.Cells
 	plain     *cells.State
+	refused   error
 	possible  *prober // on the site; nil = none yet
 	board     *place.Board
 	kept      *place.Board // on which claims are made

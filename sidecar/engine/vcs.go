@@ -55,6 +55,11 @@ type cellRecall struct {
 // chooseCells gives leases to the jobs of one touch where there are virtual clusters.
 func (h *hall) chooseCells(touch cluster.Touch) {
 	v := &vcs{h: h, touch: touch, claims: map[int]*cluster.Claim{}, squatters: map[cluster.JobKey][]int{}, inside: make([]bool, len(h.s.Cases)), refused: map[int]cells.Refusal{}}
+	if _, err := h.layout(); err != nil {
+		v.safePlan(err.Error())
+		h.cells, h.lost = &cluster.CellReport{Unsafe: h.unsafe}, h.s.Lost
+		return
+	}
 	v.build()
 	in := lease.Input{Now: h.now, Settings: h.set}
 	in.Candidates, in.Tenants = h.line(v.candidates())
@@ -62,7 +67,7 @@ func (h *hall) chooseCells(touch cluster.Touch) {
 	v.occupy()
 	v.guarantee()
 	if unsafe := v.unsafe(); unsafe != nil {
-		v.safePlan(unsafe)
+		v.safePlan(words(unsafe)...)
 	} else {
 		v.carryOut()
 		v.commons()
@@ -375,6 +380,14 @@ func (v *vcs) soft(i int) bool {
 
 // unsafe evaluates the safety condition (HiveD Theorem 1, invariant (2)).
 func (v *vcs) unsafe() []cells.Violation { return v.state.Unsafe() }
+
+func words(all []cells.Violation) []string {
+	out := make([]string, len(all))
+	for i := range all {
+		out[i] = all[i].Error()
+	}
+	return out
+}
 
 // carryOut does what was decided.
 func (v *vcs) carryOut() {

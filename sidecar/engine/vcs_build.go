@@ -14,7 +14,7 @@ import (
 // between two rounds. What Slurm says of which GPUs a job has goes before what was planned.
 func (v *vcs) build() {
 	h := v.h
-	b := &builder{v: v, plain: h.layout(), masks: map[string]*mask{}}
+	b := &builder{v: v, plain: h.plain, masks: map[string]*mask{}}
 	b.hardware()
 	b.stand()
 	b.plan()
@@ -26,26 +26,21 @@ func (v *vcs) build() {
 			}
 		}
 	}
-	state, changes, err := cells.Rebuild(*h.s.Cells, record)
-	if err != nil { // refused when the snapshot was built
-		panic(err)
-	}
-	v.state = state
+	var changes cells.Changes
+	v.state, changes, _ = cells.Rebuild(*h.s.Cells, record) // layout has seen that it can be
 	v.keepIn(changes.Demoted)
 	v.squat()
 	v.entitle()
 }
 
-// layout gives the cells of the description as they are when all is healthy and free.
-func (h *hall) layout() *cells.State {
+// layout gives the cells of the description as they are when all is healthy and free; nil, and
+// why, where it describes what cannot be. Whoever reads descriptions refuses such.
+func (h *hall) layout() (*cells.State, error) {
 	if h.described != h.s.Cells {
-		plain, err := cells.New(*h.s.Cells)
-		if err != nil {
-			panic(err)
-		}
-		h.described, h.plain = h.s.Cells, plain
+		h.described = h.s.Cells
+		h.plain, h.refused = cells.New(*h.s.Cells)
 	}
-	return h.plain
+	return h.plain, h.refused
 }
 
 // builder puts together what stands in the cells.

@@ -203,7 +203,7 @@ func (v *vcs) borrow(k *lease.Candidate, p int) bool {
 
 // safePlan is what is done when promises to VCs do not add up: everybody keeps what he has, and
 // nobody is given anything.
-func (v *vcs) safePlan(unsafe []cells.Violation) {
+func (v *vcs) safePlan(unsafe ...string) {
 	h := v.h
 	for i, l := range h.leases {
 		if l != nil && h.standing[i].ours(v.touch) && l.State != cluster.Granted && l.State != cluster.Ending && h.ending(i) {
@@ -215,13 +215,9 @@ func (v *vcs) safePlan(unsafe []cells.Violation) {
 			h.claims = append(h.claims, *cl)
 		}
 	}
-	words := make([]string, len(unsafe))
-	for i := range unsafe {
-		words[i] = unsafe[i].Error()
-	}
-	h.unsafe = words
+	h.unsafe = unsafe
 	h.events = append(h.events, cluster.Event{Kind: "cells_unsafe",
-		Text: "promises to virtual clusters do not add up, nothing is granted: " + strings.Join(words, "; ")})
+		Text: "promises to virtual clusters do not add up, nothing is granted: " + strings.Join(unsafe, "; ")})
 }
 
 // explain says of every job that waits why it has neither cells of its VC nor anything lent.

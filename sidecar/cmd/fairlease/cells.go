@@ -14,9 +14,9 @@ import (
 )
 
 func (p *program) cells() *cobra.Command {
-	c := &cobra.Command{Use: "cells", Short: "propose or check virtual clusters",
+	c := &cobra.Command{Use: "cells", Short: "virtual clusters: propose or check them, and who holds their cells",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(p.cellsCheck(), p.cellsInit())
+	c.AddCommand(p.cellsCheck(), p.cellsInit(), p.cellsShow())
 	return c
 }
 
