@@ -274,7 +274,7 @@ func (b *builder) plan() {
 		cl := &h.s.Claims[k]
 		i := h.find(cl.Job)
 		if cl.Parts == nil || i < 0 || !h.standing[i].waiting || h.leases[i] != nil || h.now.Sub(cl.At) > h.set.Term ||
-			h.claimed(cl.Job) || !b.planned(i, cluster.Guaranteed, cl.Parts) {
+			!b.planned(i, cluster.Guaranteed, cl.Parts) {
 			continue
 		}
 		v.claims[i] = cl

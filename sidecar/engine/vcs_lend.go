@@ -23,12 +23,16 @@ func (v *vcs) commons() {
 		h.closed = append(h.closed, t.Nodes...)
 	}
 	rest := slices.DeleteFunc(h.candidates(v.touch), func(k lease.Candidate) bool {
-		return k.Running && v.inside[k.Case] || !k.Running && h.leases[k.Case] != nil || h.claimed(k.Key)
+		return k.Running && v.inside[k.Case] || !k.Running && h.leases[k.Case] != nil || h.standing[k.Case].claimed
 	})
 	in := lease.Input{Now: h.now, Settings: h.set}
 	in.Candidates, in.Tenants = h.line(rest)
 	h.kept = h.fresh(h.kept)
+	known := len(h.claims)
 	h.contest(&in, h.kept, v.touch)
+	for _, cl := range h.claims[known:] {
+		h.standing[h.find(cl.Job)].claimed = true
+	}
 	h.closed = h.closed[:0]
 }
 
@@ -100,7 +104,7 @@ func (v *vcs) lent(i int) bool {
 func (v *vcs) mayBorrow(k *lease.Candidate) bool {
 	h := v.h
 	st := &h.standing[k.Case]
-	return (st.touch == cluster.Act || st.touch == cluster.Watch) && !st.ordered(cluster.Exempt) && !h.claimed(k.Key) &&
+	return (st.touch == cluster.Act || st.touch == cluster.Watch) && !st.ordered(cluster.Exempt) && !st.claimed &&
 		!slices.Contains(h.set.StrictQOS, h.s.Cases[k.Case].Job.QOS)
 }
 
@@ -212,7 +216,7 @@ func (v *vcs) safePlan(unsafe ...string) {
 	}
 	for i := range h.standing {
 		if cl := v.claims[i]; cl != nil {
-			h.claims = append(h.claims, *cl)
+			h.claims, h.standing[i].claimed = append(h.claims, *cl), true
 		}
 	}
 	h.unsafe = unsafe
@@ -244,7 +248,7 @@ func (v *vcs) explain() {
 		for at, i := range v.in.Tenants[t].Jobs {
 			c := v.in.Candidates[i].Case
 			st := &h.standing[c]
-			if !st.waiting || h.leases[c] != nil || h.claimed(h.records[c].Key) {
+			if !st.waiting || h.leases[c] != nil || st.claimed {
 				continue
 			}
 			if _, own := v.refused[c]; !own && st.passed != nil && h.unsafe == nil {
