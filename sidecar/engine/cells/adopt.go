@@ -194,7 +194,7 @@ func (s *State) preemptOf(below []int32, v int32, grant *Grant, try func() bool)
 	}
 	had := make([][]part, 0, len(below))
 	ok := false
-	for step := 1; len(had) < len(below) && !ok; step += step / 2 + 1 {
+	for step := 1; len(had) < len(below) && !ok; step += step/2 + 1 {
 		for _, g := range below[len(had):min(len(had)+step, len(below))] {
 			had = append(had, s.demote(g))
 		}
