@@ -346,3 +346,37 @@ func TestSoftAffinityIsRelaxed(t *testing.T) {
 		t.Errorf("it is on %d nodes", n)
 	}
 }
+
+// Slurm puts a job of a VC across two pairs of GPUs. It has its pair by number all the same: the
+// next job of the VC waits for one, and does not take it away, and those that are lent GPUs there run on.
+func TestSlurmChoosesTheGPUs(t *testing.T) {
+	d := &cluster.Cells{Types: []cluster.CellType{{Name: "gpu", Model: "v100"}, {Name: "pair", Child: "gpu", Split: 2},
+		{Name: "node", Child: "pair", Split: 2, Node: true}},
+		Tops: []cluster.TopCell{{Name: "n01", Type: "node", Nodes: []string{"n01"}}},
+		VCs:  []cluster.VC{vc("a", "pair", 1), vc("b", "gpu", 1)}}
+	w := newCells(t, 1, d, "a", "b")
+	w.Settings.Chooser = "fifo"
+	w.Loop.Cluster = &gres{Cluster: w, given: map[cluster.JobID]map[string][]int{}}
+	first, second := w.submit("b", 1, forever, nil), w.submit("b", 1, 5*minute, nil)
+	w.Run(minute)
+	third := w.submit("b", 1, forever, nil)
+	w.Run(5 * minute) // 0 is b's own, 2 is lent to it
+	pair := w.submit("a", 2, forever, nil)
+	w.Run(minute) // 2 and 3 are given to it
+	if got := w.lease(pair).Nodes[0].Index; !slices.Equal(got, []int{1, 2}) {
+		t.Fatalf("%s has GPUs %v, want 1 and 2", pair, got)
+	}
+	w.class(pair, cluster.Guaranteed)
+	next := w.submit("a", 2, forever, nil)
+	w.Run(10 * minute)
+	w.why(next, cluster.BecauseCells)
+	w.class(first, cluster.Guaranteed)
+	w.class(pair, cluster.Guaranteed)
+	w.class(third, cluster.Opportunistic) // again
+	w.state(second, cluster.Done)
+	if broken := slices.ContainsFunc(w.reports, func(r loop.Report) bool {
+		return slices.ContainsFunc(r.Plan.Events, func(e cluster.Event) bool { return e.Kind == "cells_broken" })
+	}); !broken || len(w.done(cluster.Reclaim)) != 1 {
+		t.Errorf("said so: %v; requeued: %+v", broken, w.done(cluster.Reclaim))
+	}
+}
