@@ -65,7 +65,7 @@ func TestMultiLevelCellsFragmentLess(t *testing.T) {
 // cluster"; "every single tenant has a shorter queuing delay in HiveD than in the private cluster".
 func TestSharingSafety(t *testing.T) {
 	site := hived(200)
-	rows, results, err := site.Audit(month(), site.HiveD(), site.Quota())
+	rows, results, err := site.Audit(Gangs(trace.LikeHiveD(1).Jobs(), 8), site.HiveD(), site.Quota())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestSharingSafety(t *testing.T) {
 			t.Errorf("prod-a waits %.1f min with a quota, %.1f in its private cluster: there is no sharing anomaly", r.Shared[1], r.Private)
 		}
 	}
-	if a, b := results[0].Mean(1600), results[1].Mean(1600); a.Broken >= b.Broken || a.Guaranteed < 0.8 {
-		t.Errorf("cells: %+v, quotas: %+v: want lower fragmentation with cells at a high load", a, b)
+	if a, b := results[0].Mean(1600), results[1].Mean(1600); a.Broken > b.Broken-0.05 || a.Guaranteed < 0.75 {
+		t.Errorf("cells: %+v, quotas: %+v: want fragmentation that is 5 points lower with cells, at a high load", a, b)
 	}
 }
