@@ -177,12 +177,16 @@ var views = []struct {
 		job(1, "11", "bio", "ann", "waiting", "terms = 3") +
 			verdict(1, "behind", "behind_ms = 61500, other = 'astro', other_behind_ms = 90061000, until_at = '2026-03-02 00:30', rank = 4, rho = 0.5, gate_until = '2026-03-02 01:00'") +
 			job(2, "12", "bio", "ann", "running", "") + verdict(2, "holding", "") +
-			job(3, "13", "bio", "ann", "waiting", "") + verdict(3, "claimed", "free_gpus = 2, for_job = 1"),
-		"job_key, slurm_id, name, tenant, user_name, gpus, model, partitions, eligible_at, age, terms, code, reason, until_at, need_gpus, free_gpus, behind, other, other_behind, rank, for_slurm_id, note, rho, gate_until, as_of",
+			job(3, "13", "bio", "ann", "waiting", "") + verdict(3, "claimed", "free_gpus = 2, for_job = 1") +
+			job(4, "14", "bio", "ann", "waiting", "") +
+			verdict(4, "cells", "cell = 'rack', chain = 'rack-v100', for_job = 1, for_right = 'guaranteed', until_at = '2026-03-02 00:30'"),
+		"job_key, slurm_id, name, tenant, user_name, gpus, model, partitions, eligible_at, age, terms, code, reason, until_at, need_gpus, free_gpus, behind, other, other_behind, rank, for_slurm_id, note, rho, gate_until, cell, chain, for_right, as_of",
 		[]string{
 			"1|11|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|3|behind|tenant astro goes first, being 1 day 01:01:01 behind its due; its own tenant is 00:01:01 behind its due; " +
-				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:01:01.5|astro|1 day 01:01:01|4|||0.5|2026-03-02 01:00:00+00|2026-03-02 02:30:00+00",
-			"3|13|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|claimed|what is free (2 GPUs) is kept for job 11; the next lease that could serve it ends at a time not known yet||4|2|00:00:00||00:00:00|0|11||0||2026-03-02 02:30:00+00",
+				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:01:01.5|astro|1 day 01:01:01|4|||0.5|2026-03-02 01:00:00+00||||2026-03-02 02:30:00+00",
+			"3|13|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|claimed|what is free (2 GPUs) is kept for job 11; the next lease that could serve it ends at a time not known yet||4|2|00:00:00||00:00:00|0|11||0|||||2026-03-02 02:30:00+00",
+			"4|14|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|cells|its tenant has no free cell of type rack (chain rack-v100) for its 4 GPUs; job 11 has one, guaranteed, " +
+				"until 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00||00:00:00|0|11||0||rack|rack-v100|guaranteed|2026-03-02 02:30:00+00",
 		},
 	},
 	{
@@ -256,9 +260,93 @@ var views = []struct {
 			"n4|[]|gone|t|2026-03-03 00:00:00+00",
 		},
 	},
+	{
+		"cell_holders",
+		cells + job(1, "11", "bio", "ann", "running", "") + job(2, "12_3", "chem", "cy", "running", "") + job(3, "13", "bio", "ann", "running", "") +
+			lease(1, 1, "over", "ended_at = '2026-03-02 00:15', why = 'renewed'") + lease(1, 2, "active", "gpus = 16") +
+			lease(2, 1, "noticed", "class = 'opportunistic', gpus = 2") + lease(3, 1, "active", "ended_at = '2026-03-02 00:30'"),
+		"vc, chain, type, nodes, node_gpus, gpus, used_gpus, bad_gpus, pinned, since, by_right, job_key, slurm_id, tenant, user_name, job_gpus, state, ends_at",
+		[]string{
+			"bio|rack-v100|rack|{n1,n2}|0-7|16|16|0|f|2026-03-02 00:00:00+00|guaranteed|1|11|bio|ann|16|active|2026-03-02 00:30:00+00",
+			"bio|rack-v100|rack|{n1,n2}|0-7|16|16|0|f|2026-03-02 00:00:00+00|guaranteed|3|13|bio|ann|||",
+			"bio|rack-v100|rack|{n1,n2}|0-7|16|16|0|f|2026-03-02 00:00:00+00|opportunistic|2|12_3|chem|cy|2|noticed|2026-03-02 00:30:00+00",
+			"bio|rack-v100|node|{n3}|0-7|8|0|1|t|2026-03-02 01:00:00+00||||||||",
+			"chem|rack-v100|quad|{n4}|4-7|4|2|0|f|2026-03-02 02:00:00+00|guaranteed|9||||||",
+		},
+	},
+	{
+		"vc_cells_now",
+		`insert into fairlease.vc_cells values
+			('bio', 'rack-v100', 'node', '2026-03-02 01:00', 8, 7, 1, 2, 1, 4, 3), ('bio', 'rack-v100', 'rack', '2026-03-02 00:00', 16, 1, 0, 0, 0, 1, 0),
+			('astro', 'rack-v100', 'node', '2026-03-02 02:00', 8, 1, 0, 1, 0, 0, 0)`,
+		"vc, chain, type, cell_gpus, reserved, pinned, bound, lost, free, lent, free_at_once_gpus, lent_gpus, since",
+		[]string{
+			"astro|rack-v100|node|8|1|0|1|0|0|0|0|0|2026-03-02 02:00:00+00",
+			"bio|rack-v100|rack|16|1|0|0|0|1|0|16|0|2026-03-02 00:00:00+00",
+			"bio|rack-v100|node|8|7|1|2|1|4|3|8|24|2026-03-02 01:00:00+00",
+		},
+	},
+	{
+		"vc_cells_over_time",
+		`insert into fairlease.vc_cell_history values
+			('bio', 'rack-v100', 'node', '2026-03-02 01:00', 8, 7, 1, 2, 1, 4, 3), ('bio', 'rack-v100', 'node', '2026-03-02 00:00', 8, 7, 1, 0, 0, 7, 0),
+			('bio', 'rack-v100', 'rack', '2026-03-02 00:00', 16, 1, 0, 0, 0, 1, 0), ('bio', 'rack-v100', 'node', '2026-03-02 02:00', 0, 0, 0, 0, 0, 0, 0)`,
+		"vc, chain, type, from_at, until_at, cell_gpus, reserved, pinned, bound, lost, free, lent",
+		[]string{
+			"bio|rack-v100|node|2026-03-02 00:00:00+00|2026-03-02 01:00:00+00|8|7|1|0|0|7|0",
+			"bio|rack-v100|node|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00|8|7|1|2|1|4|3",
+			"bio|rack-v100|node|2026-03-02 02:00:00+00||0|0|0|0|0|0|0",
+			"bio|rack-v100|rack|2026-03-02 00:00:00+00||16|1|0|0|0|1|0",
+		},
+	},
+	{
+		"fragmentation_over_time",
+		`insert into fairlease.fragmentation_history values
+			('rack-v100', 'gpu', '2026-03-02 00:00', 1, 17, 64), ('rack-v100', 'rack', '2026-03-02 00:00', 16, 1, 3), ('rack-v100', 'rack', '2026-03-02 01:00', 16, 2, 3),
+			('rack-v100', 'rack', '2026-03-02 02:00', 0, 0, 0)`,
+		"chain, type, cell_gpus, from_at, until_at, broken, cells, broken_percent",
+		[]string{
+			"rack-v100|rack|16|2026-03-02 00:00:00+00|2026-03-02 01:00:00+00|1|3|33.3",
+			"rack-v100|rack|16|2026-03-02 01:00:00+00|2026-03-02 02:00:00+00|2|3|66.7",
+			"rack-v100|gpu|1|2026-03-02 00:00:00+00||17|64|26.6",
+			"rack-v100|rack|0|2026-03-02 02:00:00+00||0|0|",
+		},
+	},
+	{
+		"safety_violations",
+		`insert into fairlease.violations (what, since, ended_at) values ('racks', '2026-03-02 00:00', '2026-03-02 00:01'), ('nodes', '2026-03-02 01:00', null)`,
+		"id, what, since, ended_at, lasted",
+		[]string{
+			"2|nodes|2026-03-02 01:00:00+00||",
+			"1|racks|2026-03-02 00:00:00+00|2026-03-02 00:01:00+00|00:01:00",
+		},
+	},
+	{
+		"recalls",
+		recalls,
+		"decided_at, slurm_id, job_key, term, tenant, user_name, class, pool, gpus, ended_at, freeing, for_job, for_slurm_id, for_tenant, for_class, for_gpus, for_started_at, latency",
+		[]string{
+			"2026-03-02 00:01:00+00|14|4|1|bio|ann|shared|v100|4|||8||||||",
+			"2026-03-02 00:00:20+00|11|1|2|bio|ann|opportunistic|v100|4|2026-03-02 00:00:50+00|00:00:30|9|19|bio|guaranteed|4|2026-03-02 00:01:00+00|00:00:40",
+			"2026-03-02 00:00:20+00|12|2|1|bio|ann|opportunistic|v100|2|2026-03-02 00:00:30+00|00:00:10|9|19|bio|guaranteed|4|2026-03-02 00:01:00+00|00:00:40",
+		},
+	},
+	{
+		"recalls_per_day",
+		recalls,
+		"day, for_class, jobs_served, recalls, gpus, latency_median, latency_p95, latency_max",
+		[]string{
+			"2026-03-02|guaranteed|1|2|6|00:00:40|00:00:40|00:00:40",
+			"2026-03-02||1|1|4|||",
+		},
+	},
 }
 
 const (
+	cells = `insert into fairlease.bound_cells values
+		('rack-v100', 'quad', 'n4', 4, 'chem', '{n4}', '4-7', 4, false, 2, 0, '{9}', '{}', '2026-03-02 02:00'),
+		('rack-v100', 'node', 'n3', 0, 'bio', '{n3}', '0-7', 8, true, 0, 1, '{}', '{}', '2026-03-02 01:00'),
+		('rack-v100', 'rack', 'n1', 0, 'bio', '{n1,n2}', '0-7', 16, false, 16, 0, '{1,3}', '{2}', '2026-03-02 00:00');`
 	losses = `insert into fairlease.losses values
 		(30, 1, '2026-03-02 00:15', '11', 'bio', 'ann', 'v100', 2, 240000), (31, 2, '2026-03-02 00:30', '12', 'bio', 'bob', 'v100', 1, 5),
 		(20, 1, '2026-03-01 23:00', '11', 'bio', 'ann', 'v100', 1, 1000);`
@@ -269,6 +357,28 @@ const (
 		(2, '2026-03-02 00:00:20', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 1, 0, '2026-03-02 00:00:20.5', '2026-03-02 00:00:22.5', 1234),
 		(3, '2026-03-02 00:01:00', 1, 'astraea', 4, 0, 16, 2, 9, 5, 4, 5, 0, 0, 2, 0, 0, '2026-03-02 00:01:00.25', null, null);`
 )
+
+// recalls are of two leases for one job, of one for a job that has not started, and what is none: the lease
+// before, one that ended at its time, and one that was only to be recalled.
+var recalls = rounds +
+	lease(1, 1, "over", "ended_at = '2026-03-02 00:00:10', why = 'renewed', ended_round = 1") +
+	lease(1, 2, "over", "class = 'opportunistic', ended_at = '2026-03-02 00:00:50', why = 'recalled', granted_round = 2, ended_round = 3") +
+	lease(2, 1, "over", "class = 'opportunistic', gpus = 2, ended_at = '2026-03-02 00:00:30', why = 'recalled', ended_round = 3") +
+	lease(3, 1, "over", "ended_at = '2026-03-02 00:00:30', why = 'reclaimed', ended_round = 3") +
+	lease(4, 1, "noticed", "why = 'recalled'") +
+	lease(5, 1, "noticed", "class = 'opportunistic', why = 'recalled'") +
+	lease(9, 1, "over", "started_at = '2026-03-02 00:00', ended_at = '2026-03-02 00:00:10', why = 'reclaimed'") +
+	lease(9, 2, "active", "class = 'guaranteed', started_at = '2026-03-02 00:01'") +
+	`insert into fairlease.actions (round, ordinal, verb, job_key, slurm_id, nodes, reservation, limit_ms, signal, withheld, because) values
+		(1, 0, 'notice', 1, '11', '{}', '', 0, '', false, '{"code":"notice","for":7}'),
+		(2, 0, 'grant', 1, '11', '{}', '', 0, '', false, '{"code":"granted","for":7}'),
+		(2, 1, 'notice', 1, '11', '{}', '', 0, '', false, '{"code":"notice","for":9}'),
+		(2, 2, 'notice', 2, '12', '{}', '', 0, '', false, '{"code":"notice","for":9}'),
+		(3, 0, 'reclaim', 1, '11', '{}', '', 0, '', false, '{"code":"recalled","for":9}'),
+		(3, 1, 'reclaim', 2, '12', '{}', '', 0, '', false, '{"code":"recalled","for":9}'),
+		(3, 2, 'reclaim', 3, '13', '{}', '', 0, '', false, '{"code":"notice","for":9}'),
+		(3, 3, 'notice', 4, '14', '{}', '', 0, '', false, '{"code":"notice","for":8}'),
+		(3, 4, 'notice', 5, '15', '{}', '', 0, '', true, '{"code":"notice","for":8}');`
 
 // job puts in a job that could start at one o'clock; set changes columns.
 func job(key int, id, tenant, user, state, set string) string {
@@ -357,6 +467,9 @@ func TestReasonsInWords(t *testing.T) {
 		"shape":      "wants 4 GPUs (any model) where they fit together; 0 are free, but not so",
 		"claim":      "4 GPUs (any model) are kept for it at a time not known yet",
 		"claimed":    "what is free (0 GPUs) is kept for job of another tenant; the next lease that could serve it ends at a time not known yet",
+		"cells":      "its tenant has no free cell of type rack (chain rack-v100) for its 4 GPUs; what there is others have",
+		"lost":       "its tenant lost cells of type rack (chain rack-v100) to bad hardware (n3 is down), and has no other free for its 4 GPUs",
+		"unsafe":     "promises to virtual clusters do not add up, nothing is granted until they do: rack",
 		"burst":      "its tenant holds the most that it may while others wait; it is 00:00:02 ahead of its due",
 		"limit":      "its turn, but the limit of reclaims a round is reached: next round",
 		"threshold":  "its tenant is 00:01:00 behind its due, not far enough behind the others to end a running lease",
@@ -371,7 +484,7 @@ func TestReasonsInWords(t *testing.T) {
 		"unheard_of": "unheard_of: note",
 	}
 	set := map[string]string{"inactive": "inactive = 'dependency'", "failed": "said = 'Resources'", "untouched": "touch_why = 'interactive'"}
-	note := map[string]string{"burst": "behind_ms = -2999", "threshold": "behind_ms = 60000", "frozen": "note = 'runaway'", "unheard_of": "note = 'note'"}
+	note := map[string]string{"cells": "cell = 'rack', chain = 'rack-v100'", "lost": "cell = 'rack', chain = 'rack-v100', note = 'n3 is down'", "unsafe": "note = 'rack'", "burst": "behind_ms = -2999", "threshold": "behind_ms = 60000", "frozen": "note = 'runaway'", "unheard_of": "note = 'note'"}
 	key := 0
 	for code := range want {
 		key++

@@ -39,12 +39,12 @@ func (k *checker) where(key string, value any) string {
 func (c *Config) check() Problems {
 	k := &checker{c: c}
 	k.manage()
+	k.cells()
 	k.times()
 	k.fairness()
 	k.signals()
 	k.connections()
-	slices.SortStableFunc(k.problems, func(a, b Problem) int { return a.line - b.line })
-	return k.problems
+	return k.problems.sorted()
 }
 
 func (k *checker) manage() {
@@ -59,7 +59,7 @@ func (k *checker) manage() {
 		key  string
 		list []string
 	}{{"partitions", c.Partitions}, {"canary", c.Canary}, {"qos", c.QOS}, {"exclude.accounts", c.Exclude.Accounts},
-		{"exclude.users", c.Exclude.Users}, {"exclude.qos", c.Exclude.QOS}, {"jobs.urgent_qos", c.Jobs.UrgentQOS}} {
+		{"exclude.users", c.Exclude.Users}, {"exclude.qos", c.Exclude.QOS}, {"jobs.urgent_qos", c.Jobs.UrgentQOS}, {"cells.strict_qos", c.Cells.StrictQOS}} {
 		k.must(!slices.Contains(l.list, ""), l.key, "contains an empty name; remove it")
 	}
 	for _, p := range c.Partitions {
@@ -70,6 +70,13 @@ func (k *checker) manage() {
 		w := c.Tenants.Weights[name]
 		k.must(w >= 0 && w <= 1e12, "tenants.weights", "%s: %d is no weight; write 0 (only idle GPUs) or more", name, w)
 	}
+}
+
+func (k *checker) cells() {
+	c := &k.c.Cells
+	k.must(k.c.Preset != Hived || c.File != "", "cells.file", "preset hived gives tenants virtual clusters, and no file describes them; `fairlease cells init` writes one")
+	k.must(k.c.Preset != Astraea || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not have: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
+	k.oneOf("cells.chooser", c.Chooser, "astraea", "fifo", "tiresias-l", "gandiva-fair")
 }
 
 // The shortest spans that still make sense: Slurm itself needs about two seconds
@@ -101,7 +108,7 @@ func (k *checker) times() {
 
 func (k *checker) fairness() {
 	c := k.c
-	k.oneOf("preset", c.Preset, "astraea")
+	k.oneOf("preset", c.Preset, Astraea, Hived)
 	k.must(c.Fairness.RhoSelect == 16 || c.Fairness.RhoSelect == 8, "fairness.rho_select", "%d is no equation to select by; write 16 (quota) or 8 (no more than wanted)", c.Fairness.RhoSelect)
 	k.must(c.Fairness.Window >= c.Lease.Term, "fairness.window", "%v is shorter than %s; lengthen it", c.Fairness.Window, k.where("lease.term", c.Lease.Term))
 	k.must(c.Burst.Max == 0 || c.Burst.Max >= 1000, "burst.max", "%v times its quota is less than a tenant's quota; write 0 for no limit, or 1 or more", c.Burst.Max)
@@ -174,6 +181,9 @@ func (c *Config) Warnings() []string {
 	}
 	if c.Mode == loop.Observe && len(c.Canary) > 0 {
 		out = append(out, "canary lists partitions, but mode is observe: nothing is acted on; set mode: canary when you are ready")
+	}
+	if c.Preset != Hived && len(c.Cells.StrictQOS) > 0 {
+		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived", c.Preset))
 	}
 	return out
 }

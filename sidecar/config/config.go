@@ -1,6 +1,10 @@
 package config
 
 import (
+	"errors"
+	"fmt"
+	"os"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
@@ -16,6 +20,7 @@ type Config struct {
 	Tenants    Tenants   `yaml:"tenants"`
 
 	Preset   string   `yaml:"preset"`
+	Cells    Cells    `yaml:"cells"`
 	Interval Duration `yaml:"interval"`
 	Lease    Lease    `yaml:"lease"`
 	Gate     Gate     `yaml:"gate"`
@@ -31,7 +36,9 @@ type Config struct {
 	Files    Files    `yaml:"files"`
 	Log      Log      `yaml:"log"`
 
+	name    string            // the file's
 	origins map[string]Origin // by dotted key; absent = default
+	vcs     *CellFile         // what cells.file says; nil = it names none, or was not read
 }
 
 // Exclude names whose jobs are left alone.
@@ -45,6 +52,14 @@ type Exclude struct {
 type Tenants struct {
 	Level   int              `yaml:"level"`
 	Weights map[string]int64 `yaml:"weights"`
+}
+
+// Cells says where virtual clusters are described, and how they share.
+type Cells struct {
+	File         string   `yaml:"file"`
+	Chooser      string   `yaml:"chooser"`
+	AffinityWait Duration `yaml:"affinity_wait"`
+	StrictQOS    []string `yaml:"strict_qos"`
 }
 
 // Lease is the length of leases and how their end is told.
@@ -156,6 +171,12 @@ type Log struct {
 	Format string `yaml:"format"`
 }
 
+// The presets. Hived gives tenants virtual clusters.
+const (
+	Astraea = "astraea"
+	Hived   = "hived"
+)
+
 // Default gives the configuration of an empty file.
 func Default() *Config {
 	const second, minute, hour, day = Duration(cluster.Second), Duration(cluster.Minute), Duration(cluster.Hour), Duration(cluster.Day)
@@ -163,7 +184,8 @@ func Default() *Config {
 		Mode:       loop.Observe,
 		Partitions: []string{"gpu"},
 		Tenants:    Tenants{Level: 1},
-		Preset:     "astraea",
+		Preset:     Astraea,
+		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
@@ -185,11 +207,35 @@ func Default() *Config {
 
 // Rules gives whose jobs are managed and who the tenants are.
 func (c *Config) Rules() loop.Rules {
-	return loop.Rules{
+	r := loop.Rules{
 		Mode: c.Mode, Partitions: c.Partitions, QOS: c.QOS, Canary: c.Canary,
 		ExcludeAccounts: c.Exclude.Accounts, ExcludeUsers: c.Exclude.Users, ExcludeQOS: c.Exclude.QOS,
 		TenantLevel: c.Tenants.Level, Weights: c.Tenants.Weights,
 	}
+	if c.vcs != nil {
+		r.Cells = c.vcs.Cells
+	}
+	return r
+}
+
+// VCs gives what cells.file says; nil = there are no virtual clusters.
+func (c *Config) VCs() *CellFile { return c.vcs }
+
+// CellFile gives the path of cells.file: what is relative is beside the configuration.
+func (c *Config) CellFile() string { return beside(c.name, c.Cells.File) }
+
+// readCells reads the file of cells, if the configuration names one.
+func (c *Config) readCells() error {
+	if c.Cells.File == "" {
+		return nil
+	}
+	f, err := LoadCells(c.CellFile())
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		origin := c.origins["cells.file"]
+		return Problems{{Place: origin.String(), Key: "cells.file", Text: fmt.Sprintf("%v; `fairlease cells init` writes one", err), line: origin.line}}
+	}
+	c.vcs = f
+	return err
 }
 
 // Settings gives what the engine is told.
@@ -206,6 +252,9 @@ func (c *Config) Settings() cluster.Settings {
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
 		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,
+	}
+	if c.Preset == Hived {
+		s.Chooser, s.AffinityWait, s.StrictQOS = c.Cells.Chooser, c.Cells.AffinityWait.Span(), c.Cells.StrictQOS
 	}
 	for _, qos := range sortedKeys(c.Jobs.Weights) {
 		s.JobWeights = append(s.JobWeights, cluster.JobWeight{QOS: qos, Milli: int64(c.Jobs.Weights[qos])})

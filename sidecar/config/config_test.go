@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,6 +113,12 @@ func TestProblems(t *testing.T) {
 		{"signal", "lease: {signal: KILL}\n", `f.yaml:1: lease.signal: "KILL" cannot be sent as notice; write one of none, USR1, USR2, TERM, INT, HUP, QUIT, CONT, URG, WINCH, ALRM, PROF, VTALRM`},
 		{"address", "slurm: {address: /run/x}\n", `f.yaml:1: slurm.address: "/run/x" is no address; write unix:///path/of/the/socket, http://host:port or https://host:port`},
 		{"token in clear", "slurm: {address: 'http://slurm.example.org:6820', user: u, token_file: /t}\n", "f.yaml:1: slurm.address: the token would cross the network in clear; use https, or a unix socket"},
+		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived`},
+		{"hived without cells", "preset: hived\n", "default: cells.file: preset hived gives tenants virtual clusters, and no file describes them; `fairlease cells init` writes one"},
+		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not have: nothing would be guaranteed; set preset: hived, or remove it`},
+		{"chooser", "preset: hived\ncells: {file: c, chooser: best}\n", `f.yaml:2: cells.chooser: "best" is not known; write one of astraea, fifo, tiresias-l, gandiva-fair`},
+		{"affinity", "cells: {affinity_wait: never}\n", `f.yaml:1: cells.affinity_wait: "never" is no length of time: write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00`},
+		{"strict", "cells: {strict_qos: [a, '']}\n", "f.yaml:1: cells.strict_qos: contains an empty name; remove it"},
 		{"several", "mode: x\nintervall: 1s\n", "f.yaml:2: intervall: unknown key; did you mean interval?"},
 		{"several checks", "mode: x\nlease: {min: 1s}\n", "f.yaml:1: mode: \"x\" is not known; write one of observe, canary, act\n" +
 			"default: lease.notice: 1m is longer than lease.min (1s, f.yaml:2): a job would be told to leave before it may be; shorten it or lengthen lease.min"},
@@ -221,6 +228,56 @@ func TestLoad(t *testing.T) {
 	}
 	if _, err := config.Load(filepath.Join(dir, "none"), nil); err == nil {
 		t.Error("a missing file that was named is taken for an empty one")
+	}
+}
+
+// The file of cells is found beside the configuration, read with it and refused with it;
+// what says the same is the same description.
+func TestLoadCells(t *testing.T) {
+	dir := t.TempDir()
+	path, vc := filepath.Join(dir, "f.yaml"), filepath.Join(dir, "cells.yaml")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := func() *config.Config {
+		c, err := config.Load(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	refused := func(want string) {
+		if _, err := config.Load(path, nil); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	write(path, "preset: hived\ncells: {file: cells.yaml, chooser: fifo, strict_qos: urgent}\n")
+	refused(path + ":2: cells.file: read the file of cells: open " + vc + ": no such file or directory; `fairlease cells init` writes one")
+	if c, err := config.LoadAlone(path, nil); err != nil || c.CellFile() != vc || c.VCs() != nil || c.Rules().Cells != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+	write(vc, types+racks+vcs)
+	was := load()
+	if was.Rules().Cells == nil || was.VCs().Cells != was.Rules().Cells {
+		t.Error("the rules have not the description of the file")
+	}
+	if s := was.Settings(); s.Preset != "hived" || s.Chooser != "fifo" || s.AffinityWait != 10*cluster.Minute || !slices.Equal(s.StrictQOS, []string{"urgent"}) {
+		t.Errorf("%+v", s)
+	}
+	write(vc, "# a remark\n"+types+racks+vcs)
+	if now := was.Keep(load()); now.Rules().Cells != was.Rules().Cells || now.VCs() == was.VCs() {
+		t.Error("what says the same is another description, or a file that changed is the same")
+	}
+	write(vc, types+racks+strings.Replace(vcs, "number: 2", "number: 3", 1))
+	if now := was.Keep(load()); now.Rules().Cells == was.Rules().Cells || now.Rules().Cells.VCs[0].Cells[1].Cells != 3 {
+		t.Error("what changed is not taken over")
+	}
+	write(vc, types+racks+strings.Replace(vcs, "number: 2", "number: 0", 1))
+	refused(vc + ":15: vcAssignment[0].cells[1].number: 0 is no number of cells")
+	if s := parse(t, "cells: {chooser: fifo}").Settings(); s.Chooser != "" || s.AffinityWait != 0 {
+		t.Errorf("without virtual clusters: %+v", s)
 	}
 }
 

@@ -111,10 +111,14 @@ func fixed(key string) bool {
 	return strings.HasPrefix(key, "slurm.") || key == "database.url" || strings.HasPrefix(key, "files.") || strings.HasPrefix(key, "log.")
 }
 
-// Keep gives now with everything that needs a restart as it is in c.
+// Keep gives now with everything that needs a restart, or says the same, as it is in c.
 func (c *Config) Keep(now *Config) *Config {
 	out := *now
 	out.Slurm, out.Database.URL, out.Files, out.Log = c.Slurm, c.Database.URL, c.Files, c.Log
+	if out.vcs != nil && c.vcs != nil && reflect.DeepEqual(out.vcs.Cells, c.vcs.Cells) {
+		f := *out.vcs
+		f.Cells, out.vcs = c.vcs.Cells, &f // the same pointer is compared faster
+	}
 	return &out
 }
 

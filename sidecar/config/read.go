@@ -50,11 +50,29 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// sorted gives them in the order of the file.
+func (p Problems) sorted() Problems {
+	slices.SortStableFunc(p, func(a, b Problem) int { return a.line - b.line })
+	return p
+}
+
 // Load reads the file at path and the environment (KEY=value each) over the
-// defaults, and checks the whole. With path "" the file named by
-// FAIRLEASE_CONFIG, else DefaultPath is read; the latter alone may be missing.
-// What is wrong with the values is told as Problems.
+// defaults, and the file of cells if one is named, and checks the whole. With path ""
+// the file named by FAIRLEASE_CONFIG, else DefaultPath is read; the latter alone may be
+// missing. What is wrong with the values is told as Problems.
 func Load(path string, env []string) (*Config, error) {
+	c, err := LoadAlone(path, env)
+	if err == nil {
+		err = c.readCells()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// LoadAlone is Load without the file of cells: what is to be written or mended yet.
+func LoadAlone(path string, env []string) (*Config, error) {
 	may := false
 	if path == "" {
 		path = lookup(env, "FAIRLEASE_CONFIG")
@@ -72,17 +90,16 @@ func Load(path string, env []string) (*Config, error) {
 	return Parse(path, text, env)
 }
 
-// Parse is Load for a file's text; name stands for it in origins and problems.
+// Parse is LoadAlone for a file's text; name stands for it in origins and problems.
 func Parse(name string, text []byte, env []string) (*Config, error) {
 	c := Default()
-	c.origins = map[string]Origin{}
-	r := &reader{file: name, origins: c.origins}
+	c.name, c.origins = name, map[string]Origin{}
+	r := &reader{file: name, keys: Keys(), origins: c.origins}
 	if root := r.parse(text); root != nil {
 		r.section(reflect.ValueOf(c).Elem(), root, "")
 	}
 	if len(r.problems) > 0 {
-		slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.line - b.line })
-		return nil, r.problems
+		return nil, r.problems.sorted()
 	}
 	c.overlay(env)
 	if problems := c.check(); len(problems) > 0 {
@@ -94,6 +111,7 @@ func Parse(name string, text []byte, env []string) (*Config, error) {
 // reader fills a Config from the nodes of a file and collects what is wrong.
 type reader struct {
 	file     string
+	keys     []string // all of the file, dotted: what else may be meant
 	origins  map[string]Origin
 	problems Problems
 }
@@ -147,7 +165,7 @@ func (r *reader) section(into reflect.Value, node *yaml.Node, path string) {
 		seen[key.Value] = key.Line
 		field, ok := fieldOf(into, key.Value)
 		if !ok {
-			r.wrong(key.Line, name, "unknown key%s", suggest(path, key.Value, into.Type()))
+			r.wrong(key.Line, name, "unknown key%s", suggest(path, key.Value, into.Type(), r.keys))
 			continue
 		}
 		r.value(field, value, name, key.Line)
@@ -169,6 +187,8 @@ func (r *reader) value(into reflect.Value, node *yaml.Node, name string, line in
 	switch {
 	case into.Type() == reflect.TypeFor[Command]():
 		r.command(into, node, name)
+	case into.Type() == reflect.TypeFor[hosts]():
+		r.hosts(into, node, name)
 	case into.Kind() == reflect.Slice:
 		r.list(into, node, name)
 	case into.Kind() == reflect.Map:
@@ -177,8 +197,13 @@ func (r *reader) value(into reflect.Value, node *yaml.Node, name string, line in
 		r.scalar(into, node, name)
 	}
 	if len(r.problems) == before {
-		r.origins[name] = Origin{Place: fmt.Sprintf("%s:%d", r.file, line), line: line}
+		r.came(name, line)
 	}
+}
+
+// came notes where a value came from.
+func (r *reader) came(name string, line int) {
+	r.origins[name] = Origin{Place: fmt.Sprintf("%s:%d", r.file, line), line: line}
 }
 
 func (r *reader) scalar(into reflect.Value, node *yaml.Node, name string) {
@@ -218,6 +243,7 @@ func (r *reader) list(into reflect.Value, node *yaml.Node, name string) {
 	out := reflect.MakeSlice(into.Type(), len(node.Content), len(node.Content))
 	for i, n := range node.Content {
 		element := fmt.Sprintf("%s[%d]", name, i)
+		r.came(element, n.Line)
 		if n = follow(n); out.Index(i).Kind() == reflect.Struct {
 			r.section(out.Index(i), n, element)
 		} else {
@@ -293,26 +319,35 @@ func keysOf(t reflect.Type) []string {
 
 // suggest gives the key that was probably meant: a neighbour that is spelled
 // alike, else a key of that name elsewhere in the file.
-func suggest(path, key string, section reflect.Type) string {
-	best, least := "", 1+len(key)/3
-	consider := func(name, full string) {
-		if d := distance(key, name); d < least {
-			best, least = full, d
+func suggest(path, key string, section reflect.Type, elsewhere []string) string {
+	here := keysOf(section)
+	best := nearest(key, here)
+	if best != "" {
+		best = join(path, best)
+	} else {
+		var words, full []string
+		for _, k := range elsewhere {
+			words, full = append(words, k[strings.LastIndex(k, ".")+1:], strings.ReplaceAll(k, ".", "_")), append(full, k, k)
 		}
-	}
-	for _, k := range keysOf(section) {
-		consider(k, join(path, k))
-	}
-	if best == "" {
-		for _, full := range Keys() {
-			consider(full[strings.LastIndex(full, ".")+1:], full)
-			consider(strings.ReplaceAll(full, ".", "_"), full)
+		if word := nearest(key, words); word != "" {
+			best = full[slices.Index(words, word)]
 		}
 	}
 	if best == "" {
-		return "; the keys here are " + strings.Join(keysOf(section), ", ")
+		return "; the keys here are " + strings.Join(here, ", ")
 	}
 	return fmt.Sprintf("; did you mean %s?", best)
+}
+
+// nearest gives the first of the words that are spelled most like one; "" where none is alike.
+func nearest(word string, words []string) string {
+	best, least := "", 1+len(word)/3
+	for _, w := range words {
+		if d := distance(word, w); d < least {
+			best, least = w, d
+		}
+	}
+	return best
 }
 
 // distance counts the letters to change, add or remove between two words.

@@ -34,6 +34,7 @@ type Daemon struct {
 	Log    zerolog.Logger
 
 	config atomic.Pointer[config.Config]
+	sight  sight
 	turns  turnstile    // one turn at a time; also for whoever else uses what is below
 	began  atomic.Int64 // when the present turn began, unix ms; 0 = none is on
 	ended  atomic.Int64 // when the last one ended
@@ -227,7 +228,7 @@ func (d *Daemon) beat(ctx context.Context) error {
 	defer cancel()
 	err := d.round(turning)
 	switch {
-	case errors.Is(err, ErrSchema):
+	case errors.Is(err, ErrSchema), errors.Is(err, ErrCells):
 		return err
 	case errors.Is(err, ErrTaken):
 		d.wait(err)
@@ -280,7 +281,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 		if err != nil {
 			return loop.Report{}, err
 		}
-		d.loop = &loop.Loop{Cluster: d.Cluster, Journal: journal, Decide: d.Decide, Configure: d.configure}
+		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.Decide, Configure: d.configure}
 	}
 	act, cancel := acting(ctx, d.seat)
 	defer cancel()
@@ -352,17 +353,25 @@ func (d *Daemon) reload() bool {
 	defer d.tell("READY=1")
 	was := d.config.Load()
 	now, err := d.Reload()
+	var keys []string
+	if err == nil {
+		keys = was.Restart(now)
+		now = was.Keep(now)
+		err = d.fits(now)
+	}
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			d.Log.Error().Str("error", strings.TrimSpace(line)).Msg("the new configuration is not taken over, the old one stays")
 		}
 		return false
 	}
-	if keys := was.Restart(now); len(keys) > 0 {
+	if len(keys) > 0 {
 		d.Log.Warn().Strs("keys", keys).Msg("these changes need a restart: systemctl restart fairlease")
-		now = was.Keep(now)
 	}
 	d.config.Store(now)
+	if d.sight.last.Load() != nil {
+		d.sight.fitted.Store(now)
+	}
 	d.Log.Info().Str("mode", string(now.Mode)).Strs("acting", d.acting()).Msg("configuration taken over")
 	return was.Interval != now.Interval
 }

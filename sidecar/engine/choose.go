@@ -30,43 +30,57 @@ func (h *hall) choose(touch cluster.Touch) {
 	if touch == cluster.Act {
 		h.giveNotice()
 	}
+	if h.s.Cells != nil {
+		h.chooseCells(touch)
+		return
+	}
 	candidates := h.candidates(touch)
 	if len(candidates) == 0 && (touch != cluster.Act || len(h.s.Claims) == 0) {
 		h.dismiss(touch) // there is nothing to choose among
 		return
 	}
 	h.board = h.fresh(h.board)
-	board := h.board
+	in := lease.Input{Now: h.now, Settings: h.set}
+	in.Candidates, in.Tenants = h.line(candidates)
+	h.contest(&in, h.board, touch)
+	h.dismiss(touch)
+}
+
+// contest gives leases to the candidates that are furthest behind, and says why the others got none.
+func (h *hall) contest(in *lease.Input, board *place.Board, touch cluster.Touch) {
 	passed := &h.passed[0]
 	if touch == cluster.Watch {
 		passed = &h.passed[1]
 	}
-	in := lease.Input{Now: h.now, Settings: h.set, Room: *passed}
-	in.Candidates, in.Tenants = h.line(candidates)
-	h.occupy(board, &in, touch)
+	in.Room = *passed
+	h.occupy(board, in, touch)
 	if touch == cluster.Act {
-		in.Claims = h.liveClaims(&in)
+		in.Claims = h.liveClaims(in)
 	}
-	choice := lease.Choose(in, table{board}, len(h.pools))
+	choice := lease.Choose(*in, table{board}, len(h.pools))
 	*passed = choice.Passed
-	h.renew(&in, &choice)
-	h.grant(&in, &choice)
+	h.renew(in, &choice)
+	h.grant(in, &choice)
 	if touch == cluster.Act {
 		h.claims = append(h.claims, choice.Kept...)
-		h.recall(&in, &choice)
-		h.claimFor(&in, choice.Due)
+		h.recall(in, &choice)
+		h.claimFor(in, choice.Due)
 	}
-	h.dismiss(touch)
-	h.explain(&in, &choice)
+	h.explain(in, &choice)
 }
 
 // fresh gives a board with nothing on it, in the room of an old one.
 func (h *hall) fresh(old *place.Board) *place.Board {
 	v := place.View{Busy: true, Reserved: true}
 	if old == nil {
-		return h.site.Board(v)
+		old = h.site.Board(v)
+	} else {
+		h.site.Clear(old, v)
 	}
-	return h.site.Clear(old, v)
+	for _, node := range h.closed {
+		old.Close(node)
+	}
+	return old
 }
 
 func (h *hall) any(touch cluster.Touch) bool {
@@ -315,7 +329,7 @@ func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
 	var out []lease.Claimed
 	for _, cl := range h.s.Claims {
 		c, p := h.find(cl.Job), h.pool(cl.Pool)
-		if c < 0 || at[c] == 0 || p < 0 {
+		if cl.Parts != nil || c < 0 || at[c] == 0 || p < 0 {
 			continue
 		}
 		i, ok := at[c]-1, true

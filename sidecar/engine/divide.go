@@ -11,7 +11,8 @@ import (
 )
 
 // divide sets every tenant's entitlement: its quota by weight of every pool's
-// GPUs (ASTRAEA eq. 6), less what jobs hold that belong to no tenant.
+// GPUs (ASTRAEA eq. 6), less what jobs hold that belong to no tenant. Cells that a tenant
+// has are its own; what is shared by weight is the rest (SEMANTICS §1).
 func (h *hall) divide() {
 	n := len(h.pools)
 	capacity := h.capacity()
@@ -21,11 +22,40 @@ func (h *hall) divide() {
 	}
 	entitled := make([]cluster.MicroGPU, len(h.ledger.Tenants))
 	for p := range h.pools {
-		for t, q := range policy.Quota(cluster.MicroGPU(capacity[p])*cluster.WholeGPU, weights) {
+		own := h.own(p)
+		commons := capacity[p]
+		for _, gpus := range own {
+			commons -= gpus
+		}
+		for t, q := range policy.Quota(cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, weights) {
 			entitled[t*n+p] = q
+			if own != nil {
+				entitled[t*n+p] += cluster.MicroGPU(own[t]) * cluster.WholeGPU
+			}
 		}
 	}
 	ltgf.Settle(&h.ledger, entitled, h.largest(), h.set)
+}
+
+// own gives the GPUs of a pool that each tenant has in cells of its own; nil = there are none.
+func (h *hall) own(pool int) []int {
+	if h.s.Cells == nil {
+		return nil
+	}
+	plain, err := h.layout()
+	if err != nil {
+		return nil
+	}
+	own := make([]int, len(h.tenants))
+	for t, name := range h.tenants {
+		own[t] = plain.GPUs(name, h.pools[pool])
+	}
+	for _, f := range h.s.Lost {
+		if t, ok := slices.BinarySearch(h.tenants, f.VC); ok {
+			own[t] = max(own[t]-f.Cells*plain.Size(f.Chain, f.Type, h.pools[pool]), 0)
+		}
+	}
+	return own
 }
 
 // capacity counts the GPUs of every pool that tenants can share, and keeps the

@@ -18,6 +18,7 @@ import (
 	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -41,21 +42,25 @@ type Decider struct {
 
 // room is what a round is worked out in.
 type room struct {
-	weights  map[string]int64
-	leasing  lease.Room
-	pools    []string
-	single   [][]int  // by pool: a list of just that one
-	tenants  []string // of the ledger, in order
-	site     *place.Site
-	possible *prober // on the site; nil = none yet
-	board    *place.Board
-	kept     *place.Board // on which claims are made
-	standing []caseState
-	ranks    []int
-	unsorted []lease.Candidate
-	sorted   []lease.Candidate
-	claiming []ltgf.Claimant
-	passed   [2][]lease.Passed // of those that we act on, and of those that we watch
+	weights map[string]int64
+	leasing lease.Room
+	pools   []string
+	single  [][]int  // by pool: a list of just that one
+	tenants []string // of the ledger, in order
+	site    *place.Site
+	// The cells' description, and the cells as they are when all is healthy and free.
+	described *cluster.Cells
+	plain     *cells.State
+	refused   error
+	possible  *prober // on the site; nil = none yet
+	board     *place.Board
+	kept      *place.Board // on which claims are made
+	standing  []caseState
+	ranks     []int
+	unsorted  []lease.Candidate
+	sorted    []lease.Candidate
+	claiming  []ltgf.Claimant
+	passed    [2][]lease.Passed // of those that we act on, and of those that we watch
 }
 
 // page is room for the lists of a plan.
@@ -93,6 +98,9 @@ func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan {
 	// fixed, the jobs that we only watch
 	h.choose(cluster.Act)
 	h.choose(cluster.Watch)
+	if s.Cells != nil && h.cells == nil { // there is no job at all
+		h.chooseCells(cluster.Act)
+	}
 	slices.SortFunc(h.claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
 	// 4 say
 	return h.say()
@@ -100,7 +108,7 @@ func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan {
 
 // open takes the steps before anything is chosen.
 func (d *Decider) open(s *cluster.Snapshot) *hall {
-	h := &hall{s: s, now: s.Now, set: &s.Settings, room: &d.room, page: d.page(s)}
+	h := &hall{s: s, brief: d.Brief, now: s.Now, set: &s.Settings, room: &d.room, page: d.page(s)}
 	h.enter()
 	// 1 account
 	h.page.books = ltgf.Charge(s, h.page.books)
@@ -128,7 +136,12 @@ type hall struct {
 	leases  []*cluster.Lease // in force, by case; nil = none
 	ended   []cluster.Lease
 	claims  []cluster.Claim
+	lost    []cluster.CellLoss
+	cells   *cluster.CellReport
+	unsafe  []string // how promises to VCs do not add up
+	brief   bool
 	actions []cluster.Action
+	closed  []string // nodes on which only cells are given out
 	// When a lease may be recalled that may not be now; 0 = no such moment is known.
 	recallAt cluster.Instant
 	// Room to put a hand-over together in.
@@ -155,8 +168,10 @@ type caseState struct {
 	shape   int               // of what it asks for; set where it may be placed
 	pools   []int
 	passed  *lease.Passed
-	rank    int            // place in its tenant's queue
-	heir    cluster.JobKey // for whom its lease was recalled in this round
+	rank    int             // place in its tenant's queue
+	claimed bool            // GPUs are kept for it; noted of cells only
+	heir    cluster.JobKey  // for whom its lease was recalled in this round
+	cell    *cluster.Reason // why it has none of its VC's cells, nor lent GPUs
 	why     cluster.Code
 	note    string
 	until   cluster.Instant

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -126,7 +127,8 @@ func (c *chaos) safe(p *cluster.Plan) {
 				c.Fatalf("job %d has a lease on %s and %s", l.Job, model, h.Model)
 			}
 			model = h.Model
-			if l.State != cluster.Ending { // its GPUs are handed over
+			// Else its GPUs are handed over, or nobody granted them.
+			if l.State != cluster.Ending && recordOf(p, l.Job).State != cluster.Completing && !l.Adopted {
 				leased[place{h.Node, h.Model}] += h.GPUs
 			}
 		}
@@ -207,7 +209,7 @@ func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
 	for _, t := range snap.Tenants {
 		weights[t.Name] = t.Weight
 	}
-	m := cluster.Memory{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims}
+	m := cluster.Memory{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost}
 	for i := range snap.Cases {
 		m.Records = append(m.Records, snap.Cases[i].Record)
 		if !snap.Cases[i].Gone {
@@ -269,13 +271,16 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 	for i, v := range p.Verdicts {
 		switch v.Reason.Code {
 		case cluster.BecauseBehind, cluster.BecauseShape, cluster.BecauseBurst, cluster.BecauseLimit,
-			cluster.BecauseThreshold, cluster.BecauseClaimed:
+			cluster.BecauseThreshold, cluster.BecauseClaimed, cluster.BecauseCells, cluster.BecauseLost:
 		default:
 			continue
 		}
 		j := c.world.Job(recordOf(p, v.Job).ID)
+		if snap.Cells != nil && !j.Requeueable {
+			continue // nothing is lent that could not be had back
+		}
 		for _, n := range snap.Nodes {
-			if j.Request.Model != "" && j.Request.Model != n.GPUs[0].Model {
+			if j.Request.Model != "" && j.Request.Model != n.GPUs[0].Model || slices.Contains(recordOf(p, v.Job).Shun, n.Name) {
 				continue
 			}
 			if free, ok := idle[n.Name]; ok && free >= j.Request.GPUs {

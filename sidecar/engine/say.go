@@ -23,8 +23,9 @@ func (h *hall) say() cluster.Plan {
 	p.Verdicts = h.conclude()
 	p.Memory = cluster.Memory{
 		Round: h.s.Round, NextKey: h.s.NextKey, Ledger: h.ledger,
-		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims,
+		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims, Lost: h.lost,
 	}
+	p.Cells = h.cells
 	return p
 }
 
@@ -214,7 +215,7 @@ func (h *hall) notices() {
 		if !h.standing[i].told || l == nil || l.State == cluster.Ending {
 			continue
 		}
-		a := h.action(cluster.Notify, i, cluster.Reason{Code: cluster.BecauseNotice, Until: l.End, For: h.heir(l)})
+		a := h.action(cluster.Notify, i, cluster.Reason{Code: cluster.BecauseNotice, Until: l.End, For: h.heir(i, l)})
 		a.Signal, a.SignalTo = h.signal(&h.s.Cases[i].Job)
 		if a.Signal != "" {
 			h.actions = append(h.actions, a)
@@ -223,7 +224,10 @@ func (h *hall) notices() {
 }
 
 // heir gives the job for which a lease's nodes are claimed, or 0.
-func (h *hall) heir(l *cluster.Lease) cluster.JobKey {
+func (h *hall) heir(i int, l *cluster.Lease) cluster.JobKey {
+	if l.Parts != nil { // in cells it is known
+		return h.standing[i].heir
+	}
 	for k := range h.claims {
 		if share(h.claims[k].Nodes, l.Nodes) {
 			return h.claims[k].Job
@@ -275,7 +279,7 @@ func (h *hall) tidy() {
 			continue
 		}
 		named[name] = true
-		if st.runs {
+		if l := h.leases[i]; st.runs && !st.told && (l == nil || l.State != cluster.Ending) { // else in the next round
 			a := h.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
 			a.Reservation, a.Withheld = name, a.Withheld && !ours
 			h.actions = append(h.actions, a)
@@ -352,6 +356,10 @@ func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
 		because.Code, because.Pool, because.Until = cluster.BecauseClaim, cl.Pool, cl.At
 		return
 	}
+	if st.cell != nil && st.waiting {
+		*because = *st.cell
+		return
+	}
 	if !st.waiting {
 		because.Code, because.Note, because.Until = st.why, st.note, st.until
 		if st.touch == cluster.Leave {
@@ -377,15 +385,18 @@ func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
 func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	c, st := &h.s.Cases[i], &h.standing[i]
 	because.Pool, because.Until = l.Pool, l.End
+	if h.s.Cells != nil {
+		because.Right = l.Class
+	}
 	switch {
 	case st.ordered(cluster.Exempt):
 		because.Code, because.Note = cluster.BecauseExempt, st.order.Reason
 	case l.State == cluster.Ending && l.Why == recalled:
 		because.Code, because.For = cluster.BecauseRecalled, st.heir
 	case l.State == cluster.Ending:
-		because.Code, because.For = cluster.BecauseEnding, h.heir(l)
+		because.Code, because.For = cluster.BecauseEnding, h.heir(i, l)
 	case l.State == cluster.Noticed:
-		because.Code, because.For = cluster.BecauseNotice, h.heir(l)
+		because.Code, because.For = cluster.BecauseNotice, h.heir(i, l)
 	case l.State == cluster.Granted && !st.took:
 		because.Code, because.Note = cluster.BecauseStarting, c.Job.Because
 	case l.State == cluster.Granted:

@@ -54,6 +54,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "was requeued, since its lease is over; its GPUs go to " + w.heir(r) + " as soon as they are free"
 	},
 	cluster.BecauseRecalled: func(w Words, r *cluster.Reason) string {
+		if r.Right == cluster.Opportunistic {
+			return "was requeued: its GPUs were lent, and their owner needs them; they go to " + w.heir(r)
+		}
 		return "was requeued in the middle of its term, so that a job can begin that never had a lease: its GPUs go to " + w.heir(r)
 	},
 	cluster.BecauseExempt: func(_ Words, r *cluster.Reason) string {
@@ -67,6 +70,15 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.BecauseBehind: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits for its turn: it needs "+gpus(r.Need, r.Pool)+", and what is free or comes free goes to others first",
 			w.comparison(r), w.chance(r))
+	},
+	cluster.BecauseCells: func(w Words, r *cluster.Reason) string {
+		return join("; ", w.lacks(r, "is free"), w.holder(r), w.after(r), w.comparison(r))
+	},
+	cluster.BecauseLost: func(w Words, r *cluster.Reason) string {
+		return join("; ", w.lacks(r, "is left, since hardware is bad"+because(r.Note)), "it can start when that is repaired, or when its tenant's own jobs give back a cell that it fits in", w.holder(r))
+	},
+	cluster.BecauseUnsafe: func(_ Words, r *cluster.Reason) string {
+		return "waits: the promises to virtual clusters do not add up" + because(r.Note) + "; nothing is granted until they do, and what runs keeps its lease; an administrator must look (fairlease cells check)"
 	},
 	cluster.BecauseShape: func(w Words, r *cluster.Reason) string {
 		return join("; ", fmt.Sprintf("waits for GPUs that fit together: it needs %s, and %d are free, but not on nodes where it fits with its CPUs, memory and limits",
@@ -128,6 +140,56 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.BecauseHandOver: func(Words, *cluster.Reason) string {
 		return "keeps the nodes for the next lease while the last one is cleared away"
 	},
+}
+
+// lacks says which cell a job waits for.
+func (w Words) lacks(r *cluster.Reason, how string) string {
+	need := "it needs " + gpus(r.Need, r.Pool) + ", and "
+	if r.Cell == "" {
+		return "waits: " + need + "no cell of its tenant that it fits in " + how + ", and nothing that could be lent to it"
+	}
+	cell := "no cell of type " + r.Cell
+	if r.Chain != "" && r.Chain != r.Cell {
+		cell += " (chain " + r.Chain + ")"
+	}
+	return "waits for cells of its tenant: " + need + cell + " " + how
+}
+
+// holder says who has the cell that a job waits for, and by what right.
+func (w Words) holder(r *cluster.Reason) string {
+	if r.For == 0 {
+		return ""
+	}
+	how := map[cluster.LeaseClass]string{
+		cluster.Guaranteed: "as its tenant's own", cluster.Shared: "by its tenant's share", cluster.Opportunistic: "lent to it",
+	}[r.Right]
+	return w.heir(r) + " has one, " + or(how, "without a lease that could be ended") + w.till(r)
+}
+
+// after says what happens next.
+func (w Words) after(r *cluster.Reason) string {
+	switch {
+	case r.For == 0:
+		return w.chance(r)
+	case r.Right == cluster.Opportunistic:
+		return "that lease is recalled, and this job starts when the GPUs are free"
+	case r.Right == "":
+		return "when that job ends, the cell is free"
+	}
+	return "when that lease ends, it is renewed or the cell goes to whose turn it is then"
+}
+
+// Right says what it means to hold a lease of that class.
+func Right(class cluster.LeaseClass) string {
+	switch class {
+	case cluster.Guaranteed:
+		return "guaranteed: it stands in its tenant's own cells, which no other tenant can take"
+	case cluster.Shared:
+		return "shared: by its tenant's share; at the end of the term the GPUs go to whose turn it is then"
+	case cluster.Opportunistic:
+		return "opportunistic: the GPUs are lent; recalled at once when their owner needs them"
+	}
+	return string(class)
 }
 
 // gpus says "4 v100 GPUs".

@@ -53,7 +53,8 @@ func TestSentences(t *testing.T) {
 	var b strings.Builder
 	for _, code := range codes(t) {
 		full := cluster.Reason{Code: code, Pool: "v100", Need: 4, Free: 3, Behind: 2 * cluster.Minute, Other: "vision",
-			OtherBehind: cluster.Hour, Rank: 2, Until: now.Add(5 * cluster.Minute), For: 7, Note: "a note"}
+			OtherBehind: cluster.Hour, Rank: 2, Until: now.Add(5 * cluster.Minute), For: 7, Note: "a note",
+			Cell: "rack", Chain: "h100-rack", Right: cluster.Guaranteed}
 		bare := cluster.Reason{Code: code}
 		for _, r := range []cluster.Reason{full, bare} {
 			said := w.Reason(r)
@@ -75,6 +76,36 @@ func TestSentences(t *testing.T) {
 	}
 	if d := cmp.Diff(string(want), b.String()); d != "" {
 		t.Errorf("sentences changed (run with -rewrite if that is meant):\n%s", d)
+	}
+}
+
+// What a job that lacks a cell is told of who has it.
+func TestRights(t *testing.T) {
+	w := explain.Words{}
+	for _, c := range []struct {
+		r    cluster.Reason
+		want string
+	}{
+		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "node", Chain: "rack", For: 7, Right: cluster.Opportunistic},
+			"no cell of type node (chain rack) is free; job #7 has one, lent to it; that lease is recalled, and this job starts when the GPUs are free"},
+		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "rack", Chain: "rack", For: 7, Right: cluster.Shared},
+			"no cell of type rack is free; job #7 has one, by its tenant's share; when that lease ends"},
+		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "rack", For: 7}, "job #7 has one, without a lease that could be ended; when that job ends, the cell is free"},
+		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "rack", Until: 1_800_000_000_000}, "is free; the next lease that could serve it ends at 2027-01-15 08:00:00"},
+		{cluster.Reason{Code: cluster.BecauseLost, Need: 8, Cell: "rack", Note: "n3 is down"}, "no cell of type rack is left, since hardware is bad: n3 is down; it can start when that is repaired"},
+		{cluster.Reason{Code: cluster.BecauseRecalled, Right: cluster.Opportunistic, For: 7}, "its GPUs were lent, and their owner needs them; they go to job #7"},
+	} {
+		if got := w.Reason(c.r); !strings.Contains(got, c.want) {
+			t.Errorf("%s\nis not in  %s", c.want, got)
+		}
+	}
+	seen := map[string]bool{}
+	for _, class := range []cluster.LeaseClass{cluster.Guaranteed, cluster.Shared, cluster.Opportunistic, "of_tomorrow"} {
+		said := explain.Right(class)
+		if !strings.HasPrefix(said, string(class)) || seen[said] {
+			t.Errorf("%s is said as %q", class, said)
+		}
+		seen[said] = true
 	}
 }
 

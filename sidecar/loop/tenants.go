@@ -132,3 +132,11 @@ func (t *tree) tenants(jobs []cluster.Job, weights map[string]int64) []cluster.T
 func byName(tenants []cluster.Tenant) {
 	slices.SortFunc(tenants, func(a, b cluster.Tenant) int { return strings.Compare(a.Name, b.Name) })
 }
+
+// Tenants lists the tenants that the rules make of an account tree, by name, and gives a
+// function that finds the tenant of an account, "" where there is none. Accounts above the
+// level that have jobs of their own are tenants, too; they are found, not listed.
+func Tenants(accounts []cluster.Account, r *Rules) (list []cluster.Tenant, of func(account string) string) {
+	t := growTree(accounts, r.TenantLevel)
+	return t.tenants(nil, r.Weights), t.tenant
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // attempts reads from the accounting history what ran since then: one
@@ -179,7 +180,7 @@ func (r *reader) allocated() []cluster.GPUs {
 // nameModels fills in the model that the accounting does not know from the
 // nodes on which it ran, and sorts.
 func (c *Client) nameModels(a *cluster.Attempt, nodes string) {
-	names, _ := hosts(nodes)
+	names, _ := hostlist.Expand(nodes)
 	for i := range a.GPUs {
 		if a.GPUs[i].Model != "" {
 			continue

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // record is a job record of Slurm as we keep it between two looks: translated,
@@ -73,10 +74,10 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		Reservation: w.resv,
 	}
 	var err error
-	if j.NodeList, err = hosts(w.required); err != nil {
+	if j.NodeList, err = hostlist.Expand(w.required); err != nil {
 		return nil, err
 	}
-	if j.Exclude, err = hosts(w.excluded); err != nil {
+	if j.Exclude, err = hostlist.Expand(w.excluded); err != nil {
 		return nil, err
 	}
 	j.Marked, j.MarkedBegin = mark(w.mark)
@@ -299,7 +300,7 @@ func mark(comment string) (bool, cluster.Instant) {
 // job_resources, which go by node; where they are missing, from tres_alloc_str
 // for a job on one node.
 func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, error) {
-	names, err := hosts(w.nodes)
+	names, err := hostlist.Expand(w.nodes)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // node reads one node record. Its GPUs are what gres.conf says less what is
-// drained; usage is left alone, since node records lag behind the jobs'.
+// drained, "gpu:a100:2(IDX:3,5)"; usage is left alone, since node records lag behind the jobs'.
 func (r *reader) node() cluster.Node {
 	var n cluster.Node
 	var states []string
@@ -52,6 +53,13 @@ func (r *reader) node() cluster.Node {
 		n.GPUs = gpuCounts(all)
 		if broken, err := gresList(drained); err == nil {
 			n.GPUs = less(n.GPUs, gpuCounts(broken))
+			for _, g := range broken {
+				if g.name == "gpu" {
+					n.Drained = append(n.Drained, g.indices()...)
+				}
+			}
+			slices.Sort(n.Drained)
+			n.Drained = slices.Compact(n.Drained)
 		}
 	}
 	if r.junk == "" && r.err == nil && (n.Name == "" || len(states) == 0 || err != nil) {
@@ -140,7 +148,7 @@ func (r *reader) partition() cluster.Partition {
 		}
 	})
 	var err error
-	p.Nodes, err = hosts(nodes)
+	p.Nodes, err = hostlist.Expand(nodes)
 	slices.Sort(p.Nodes)
 	if r.junk == "" && r.err == nil && (p.Name == "" || err != nil) {
 		r.junk = "a partition without name or with senseless nodes"
@@ -178,7 +186,7 @@ func (r *reader) reservation() cluster.Reservation {
 		}
 	})
 	var err error
-	v.Nodes, err = hosts(nodes)
+	v.Nodes, err = hostlist.Expand(nodes)
 	slices.Sort(v.Nodes)
 	v.Ours = strings.HasPrefix(v.Name, cluster.ReservationPrefix)
 	if r.junk == "" && r.err == nil && (v.Name == "" || err != nil) {

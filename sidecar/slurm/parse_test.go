@@ -9,26 +9,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-func TestHosts(t *testing.T) {
-	for list, want := range map[string]string{
-		"":                      "",
-		"k1":                    "k1",
-		"v[1-2,05],k1":          "v1 v2 v05 k1",
-		"n[008-011]":            "n008 n009 n010 n011",
-		"rack[1-2]node[01-02]x": "rack1node01x rack1node02x rack2node01x rack2node02x",
-	} {
-		got, err := hosts(list)
-		if err != nil || strings.Join(got, " ") != want {
-			t.Errorf("hosts(%q) = %v, %v; want %s", list, got, err, want)
-		}
-	}
-	for _, list := range []string{"v[1-2", "v[2-1]", "v[a]", "v[1-999999999]", "v[1-999][1-999]", "v[-1]"} {
-		if got, err := hosts(list); err == nil {
-			t.Errorf("hosts(%q) = %d names; want an error", list, len(got))
-		}
-	}
-}
-
 func TestGresList(t *testing.T) {
 	for s, want := range map[string][]gres{
 		"":                                 nil,
@@ -200,6 +180,33 @@ func TestNodes(t *testing.T) {
 		n := r.node()
 		if r.junk != "" || r.err != nil || !slices.Equal(n.GPUs, c.gpus) || n.Bad != c.bad || n.Busy != c.busy || n.CPUs != 14 || n.MemoryMB != 7500 {
 			t.Errorf("%s: %+v, junk %q, %v", c.record, n, r.junk, r.err)
+		}
+	}
+}
+
+// Which GPUs are drained is known where Slurm tells it; they are no capacity either way.
+func TestDrainedGPUs(t *testing.T) {
+	for drained, want := range map[string]struct {
+		gpus    int
+		indices []int
+	}{
+		"gpu:a100:2(IDX:3,5)":                     {6, []int{3, 5}},
+		"gpu:a100:4(IDX:0-2,7)":                   {4, []int{0, 1, 2, 7}},
+		"gpu:a100:1(IDX:5),gpu:a100:2(IDX:0,3)":   {5, []int{0, 3, 5}},
+		"gpu:a100:2(IDX:3,5),shard:a100:2(IDX:0)": {6, []int{3, 5}},
+		"gpu:a100:2":                              {6, nil},
+		"gpu:a100:2(S:0)":                         {6, nil},
+		"gpu:a100:2(IDX:x)":                       {6, nil},
+		"gpu:a100:0(IDX:N/A)":                     {8, nil},
+		"N/A":                                     {8, nil},
+		"":                                        {8, nil},
+		"gpu:a100:9(IDX:0-8)":                     {0, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}},
+		"gpu:(null):2(IDX:0-1)":                   {8, []int{0, 1}},
+	} {
+		r := newReader(strings.NewReader(`{"name":"n1","state":["IDLE"],"gres":"gpu:a100:8(S:0-1)","gres_drained":"` + drained + `"}`))
+		n := r.node()
+		if r.junk != "" || len(n.GPUs) != 1 || n.GPUs[0].Count != want.gpus || !slices.Equal(n.Drained, want.indices) {
+			t.Errorf("%s: %+v, junk %q; want %+v", drained, n, r.junk, want)
 		}
 	}
 }

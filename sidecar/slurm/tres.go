@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // untyped is the model of GPUs for which gres.conf names no type.
@@ -24,7 +25,7 @@ type gres struct {
 // gresList reads a list of them with commas. Entries that make no sense are an error.
 func gresList(s string) ([]gres, error) {
 	var out []gres
-	for _, part := range outsideBrackets(s, "()") {
+	for _, part := range hostlist.Split(s, "()") {
 		if part == "N/A" || part == "(null)" {
 			continue
 		}

@@ -15,14 +15,18 @@ import (
 // BenchmarkCommit writes rounds down in which a few jobs come, go and change
 // lease and all others wait. cpu-ms is this process's own; the server's is apart.
 func BenchmarkCommit(b *testing.B) {
-	for _, waiting := range []int{1_000, 10_000, 50_000} {
-		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
+	for _, c := range []struct {
+		waiting, nodes int
+		cells          bool
+	}{{1_000, 25, false}, {10_000, 250, false}, {50_000, 1_250, false}, {10_000, 2_500, false}, {10_000, 2_500, true}} {
+		b.Run(fmt.Sprintf("waiting=%d/nodes=%d/cells=%t", c.waiting, c.nodes, c.cells), func(b *testing.B) {
 			s := openStore(b, store.Config{DSN: storetest.Database(b)})
 			j := takeSeat(b, s).Journal()
 			if _, err := j.Open(b.Context()); err != nil {
 				b.Fatal(err)
 			}
-			story := journaltest.NewStory(1, waiting/40, waiting)
+			story := journaltest.NewStory(1, c.nodes, c.waiting)
+			story.Cells = c.cells
 			for range 5 {
 				snap, plan := story.Next()
 				if err := j.Commit(b.Context(), snap, plan); err != nil {

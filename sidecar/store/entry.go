@@ -118,6 +118,7 @@ func verdictRows(plan cluster.Plan) []verdictRow {
 			Need: v.Reason.Need, Free: v.Reason.Free, Behind: v.Reason.Behind, Other: v.Reason.Other, OtherBehind: v.Reason.OtherBehind,
 			Rank: v.Reason.Rank, Until: stamp(v.Reason.Until), For: optional(v.Reason.For), Note: v.Reason.Note,
 			Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate),
+			Cell: v.Reason.Cell, Chain: v.Reason.Chain, Right: v.Reason.Right,
 		})
 	}
 	return rows

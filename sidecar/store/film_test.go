@@ -43,6 +43,38 @@ func TestFilm(t *testing.T) {
 	}
 }
 
+// TestFilmOfCells tells the description of the cells, which every snapshot repeats, next to nothing
+// after the keyframe.
+func TestFilmOfCells(t *testing.T) {
+	described := journaltest.NewStory(1, 4000, 5)
+	described.Cells = true
+	with, _ := described.Next()
+	text, err := json.Marshal(with.Cells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size [2]int
+	for i, cells := range []*cluster.Cells{nil, with.Cells} {
+		story := journaltest.NewStory(1, 4000, 5)
+		var f film
+		for round := range 10 {
+			snap, plan := story.Next()
+			snap.Cells = cells
+			shot, err := f.shoot(snap, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.keep(shot)
+			if round > 0 {
+				size[i] += len(shot.snapshot.packed)
+			}
+		}
+	}
+	if more := size[1] - size[0]; more*100 > 9*len(text) || len(text) < 100_000 {
+		t.Errorf("in 9 rounds a description of %d bytes takes %d", len(text), more)
+	}
+}
+
 // TestFilmOfAnotherCluster begins a new keyframe when nothing is as it was.
 func TestFilmOfAnotherCluster(t *testing.T) {
 	var f film

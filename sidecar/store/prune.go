@@ -26,7 +26,8 @@ var (
 	prunings   = []string{
 		sql.Query("prune_rounds"), sql.Query("prune_leases"), sql.Query("prune_jobs"), sql.Query("prune_claims"),
 		sql.Query("prune_losses"), sql.Query("prune_buckets"), sql.Query("prune_tenant_history"),
-		sql.Query("prune_pool_history"), sql.Query("prune_nodes"), sql.Query("prune_overrides"),
+		sql.Query("prune_pool_history"), sql.Query("prune_vc_cell_history"), sql.Query("prune_fragmentation_history"),
+		sql.Query("prune_violations"), sql.Query("prune_nodes"), sql.Query("prune_overrides"),
 	}
 )
 

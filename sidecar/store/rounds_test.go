@@ -77,7 +77,7 @@ func TestRoundsAreToldByteForByte(t *testing.T) {
 
 func TestPrune(t *testing.T) {
 	story := journaltest.NewStory(2, 4, 20)
-	story.Term, story.Notice = 2*cluster.Minute, 20*cluster.Second
+	story.Term, story.Notice, story.Cells = 2*cluster.Minute, 20*cluster.Second, true
 	l := newLife(t, store.Config{}, story)
 	all := map[int64]told{}
 	var plan cluster.Plan
@@ -139,9 +139,11 @@ func TestPrune(t *testing.T) {
 	}
 
 	// History: set everything that is dated so that only what is over is old.
-	for _, table := range []string{"tenant_history", "pool_history", "losses"} {
+	for _, table := range []string{"tenant_history", "pool_history", "losses", "vc_cell_history", "fragmentation_history"} {
 		execute("update fairlease." + table + " set at = at - interval '100 years'")
 	}
+	execute("update fairlease.violations set ended_at = ended_at - interval '100 years'")
+	execute("insert into fairlease.violations (what, since) values ('stands', '1970-01-01')")
 	execute("update fairlease.window_buckets set start_at = start_at - interval '100 years'")
 	execute("update fairlease.leases set ended_at = ended_at - interval '100 years'")
 	execute("update fairlease.jobs set done_at = done_at - interval '100 years'")
@@ -150,6 +152,7 @@ func TestPrune(t *testing.T) {
 	prune(store.Keep{Blobs: 24 * time.Hour, History: 24 * time.Hour})
 	for what, n := range map[string]int64{
 		"tenant_history": 0, "pool_history": 0, "losses": 0, "window_buckets": 0, "overrides": 0, "nodes": 3,
+		"vc_cell_history": 0, "fragmentation_history": 0, "violations": 1,
 		"jobs where done_at is not null":                                    0,
 		"leases where ended_at is not null and alloc_to_gpu_ms is not null": 0,
 	} {

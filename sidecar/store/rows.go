@@ -210,6 +210,10 @@ type verdictRow struct {
 	Alloc       cluster.GPUTime `json:"alloc_gpu_ms"`
 	Due         cluster.GPUTime `json:"due_gpu_ms"`
 	Gate        stamp           `json:"gate_until"`
+
+	Cell  string             `json:"cell"`
+	Chain string             `json:"chain"`
+	Right cluster.LeaseClass `json:"for_right"`
 }
 
 type leaseKey struct {

@@ -41,6 +41,15 @@ var (
 	putLosses        = sql.Query("put_losses")
 	putActions       = sql.Query("put_actions")
 	putEvents        = sql.Query("put_events")
+
+	putVCCells              = sql.Query("put_vc_cells")
+	dropVCCells             = sql.Query("drop_vc_cells")
+	putVCCellHistory        = sql.Query("put_vc_cell_history")
+	putBoundCells           = sql.Query("put_bound_cells")
+	dropBoundCells          = sql.Query("drop_bound_cells")
+	putFragmentationHistory = sql.Query("put_fragmentation_history")
+	putViolations           = sql.Query("put_violations")
+	endViolations           = sql.Query("end_violations")
 )
 
 // texts gives the entry as rows for queries, in the order in which they must run.
@@ -71,6 +80,14 @@ func (e *entry) texts() ([]rowsFor, error) {
 	add(w, putLosses, e.losses)
 	add(w, putActions, e.actions)
 	add(w, putEvents, e.events)
+	add(w, dropVCCells, e.vcCells.gone)
+	add(w, putVCCells, e.vcCells.put)
+	add(w, dropBoundCells, e.boundCells.gone)
+	add(w, putBoundCells, e.boundCells.put)
+	add(w, putVCCellHistory, append(e.cellSamples.put, since(e.cellSamples.gone, func(r *vcCellRow) { *r = vcCellRow{vcCellKey: r.vcCellKey, At: at} })...))
+	add(w, putFragmentationHistory, append(e.fragments.put, since(e.fragments.gone, func(r *fragmentRow) { *r = fragmentRow{levelKey: r.levelKey, At: at} })...))
+	add(w, putViolations, e.violations.put)
+	add(w, endViolations, since(e.violations.gone, func(r *violationRow) { r.Ended = at }))
 	return w.rows, w.err
 }
 

@@ -95,6 +95,12 @@ type written struct {
 	pools    *table[string, poolRow]
 	lending  *table[lendingKey, lendingRow]
 	samples  *table[accountKey, ledgerRow] // tenant_history: the newest of each
+
+	vcCells     *table[vcCellKey, vcCellRow]
+	cellSamples *table[vcCellKey, vcCellRow] // vc_cell_history: the newest of each
+	boundCells  *table[boundCellKey, boundCellRow]
+	fragments   *table[levelKey, fragmentRow] // fragmentation_history: the newest of each
+	violations  *table[string, violationRow]
 }
 
 func newWritten(refresh cluster.Span) *written {
@@ -110,6 +116,12 @@ func newWritten(refresh cluster.Span) *written {
 		pools:    newTable(func(r poolRow) string { return r.Pool }),
 		lending:  newTable(func(r lendingRow) lendingKey { return r.lendingKey }),
 		samples:  newTable(func(r ledgerRow) accountKey { return r.accountKey }),
+
+		vcCells:     newTable(func(r vcCellRow) vcCellKey { return r.vcCellKey }),
+		cellSamples: newTable(func(r vcCellRow) vcCellKey { return r.vcCellKey }),
+		boundCells:  newTable(func(r boundCellRow) boundCellKey { return r.boundCellKey }),
+		fragments:   newTable(func(r fragmentRow) levelKey { return r.levelKey }),
+		violations:  newTable(func(r violationRow) string { return r.What }),
 	}
 	w.jobs.same = sameJob
 	w.verdicts.same = func(was, now verdictRow) bool { return sameVerdict(was, now, refresh) }
@@ -117,6 +129,10 @@ func newWritten(refresh cluster.Span) *written {
 	w.lending.same = func(was, now lendingRow) bool { return was.GPUs == now.GPUs }
 	w.ledger.same = sameStanding
 	w.samples.same = sameStanding
+	w.vcCells.same, w.cellSamples.same = sameCells, sameCells
+	w.boundCells.same = func(was, now boundCellRow) bool { was.Since = now.Since; return was == now }
+	w.fragments.same = func(was, now fragmentRow) bool { was.At = now.At; return was == now }
+	w.violations.same = func(violationRow, violationRow) bool { return true }
 	return w
 }
 
@@ -135,6 +151,12 @@ func sameLease(was, now leaseRow) bool {
 
 // sameStanding leaves out when it was.
 func sameStanding(was, now ledgerRow) bool {
+	was.At = now.At
+	return was == now
+}
+
+// sameCells leaves out when it was.
+func sameCells(was, now vcCellRow) bool {
 	was.At = now.At
 	return was == now
 }
@@ -182,6 +204,11 @@ type entry struct {
 	losses      []lossRow
 	actions     []actionRow
 	events      []eventRow
+
+	vcCells, cellSamples change[vcCellRow]
+	boundCells           change[boundCellRow]
+	fragments            change[fragmentRow]
+	violations           change[violationRow]
 }
 
 // entry tells a round as the difference to what is written. Histories are
@@ -198,9 +225,15 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 	e.buckets = w.buckets.diff(bucketRows(plan))
 	e.pools = w.pools.diff(poolRows(plan))
 	e.lending = w.lending.diff(lendings(plan.Tenants, plan.At))
+	vcCells := vcCellRows(snap, plan)
+	e.vcCells = w.vcCells.diff(vcCells)
+	e.boundCells = w.boundCells.diff(boundCellRows(plan))
+	e.violations = w.violations.diff(violationRows(plan))
 	if w.sampled == 0 || plan.At.Sub(w.sampled) >= every {
 		e.samples = w.samples.diff(ledgerRows(plan))
 		e.poolSamples = poolRows(plan)
+		e.cellSamples = w.cellSamples.diff(vcCells)
+		e.fragments = w.fragments.diff(fragmentRows(snap, plan))
 	}
 	e.charges = w.charges(snap, plan.Memory)
 	e.lendingDays = w.lentSince(plan.At)
@@ -225,6 +258,11 @@ func (w *written) keep(e entry, m cluster.Memory) {
 	w.pools.keep(e.pools)
 	w.lending.keep(e.lending)
 	w.samples.keep(e.samples)
+	w.vcCells.keep(e.vcCells)
+	w.cellSamples.keep(e.cellSamples)
+	w.boundCells.keep(e.boundCells)
+	w.fragments.keep(e.fragments)
+	w.violations.keep(e.violations)
 	if e.poolSamples != nil {
 		w.sampled = e.at
 	}
@@ -245,6 +283,7 @@ func (w *written) doubt() {
 	for _, doubted := range []*bool{
 		&w.tenants.doubted, &w.nodes.doubted, &w.jobs.doubted, &w.verdicts.doubted, &w.leases.doubted, &w.claims.doubted,
 		&w.ledger.doubted, &w.buckets.doubted, &w.pools.doubted, &w.samples.doubted,
+		&w.vcCells.doubted, &w.cellSamples.doubted, &w.boundCells.doubted, &w.fragments.doubted, &w.violations.doubted,
 	} {
 		*doubted = true
 	}

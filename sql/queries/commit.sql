@@ -229,7 +229,10 @@ insert into fairlease.verdicts (
     rho,
     alloc_gpu_ms,
     due_gpu_ms,
-    gate_until
+    gate_until,
+    cell,
+    chain,
+    for_right
 )
 select
     job_key,
@@ -249,7 +252,10 @@ select
     rho,
     alloc_gpu_ms,
     due_gpu_ms,
-    gate_until
+    gate_until,
+    cell,
+    chain,
+    for_right
 from json_populate_recordset(null::fairlease.verdicts, $1)
 on conflict (job_key) do update set
     round = excluded.round,
@@ -268,7 +274,10 @@ on conflict (job_key) do update set
     rho = excluded.rho,
     alloc_gpu_ms = excluded.alloc_gpu_ms,
     due_gpu_ms = excluded.due_gpu_ms,
-    gate_until = excluded.gate_until;
+    gate_until = excluded.gate_until,
+    cell = excluded.cell,
+    chain = excluded.chain,
+    for_right = excluded.for_right;
 
 -- name: drop_verdicts
 delete from fairlease.verdicts

@@ -97,6 +97,33 @@ where ctid = any (array(
     limit 10000
 ));
 
+-- name: prune_vc_cell_history
+delete from fairlease.vc_cell_history
+where ctid = any (array(
+    select ctid
+    from fairlease.vc_cell_history
+    where at < now() - $1::interval
+    limit 10000
+));
+
+-- name: prune_fragmentation_history
+delete from fairlease.fragmentation_history
+where ctid = any (array(
+    select ctid
+    from fairlease.fragmentation_history
+    where at < now() - $1::interval
+    limit 10000
+));
+
+-- name: prune_violations
+delete from fairlease.violations
+where ctid = any (array(
+    select ctid
+    from fairlease.violations
+    where ended_at < now() - $1::interval
+    limit 10000
+));
+
 -- name: prune_nodes
 delete from fairlease.nodes
 where gone_at < now() - $1::interval;

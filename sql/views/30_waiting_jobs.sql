@@ -28,6 +28,16 @@ select
         when 'behind' then format('%s; its own tenant is %s; the next lease that could serve it ends at %s',
             case when other = '' then 'its turn has not come' else format('tenant %s goes first, being %s', other, fairlease.stands(other_behind_ms)) end,
             fairlease.stands(behind_ms), until_words)
+        when 'cells' then format('%s for its %s GPUs; %s',
+            case when cell = '' then 'its tenant has no free cell, and nothing that fits could be lent,' else format('its tenant has no free cell of type %s (chain %s)', cell, chain) end,
+            need_gpus,
+            case
+                when for_job is null then 'what there is others have'
+                else format('job %s has one, %s, until %s', coalesce(for_slurm_id, 'of another tenant'), coalesce(nullif(for_right, ''), 'by no lease'), until_words)
+            end)
+        when 'lost' then format('its tenant lost cells%s to bad hardware%s, and has no other free for its %s GPUs',
+            case when cell = '' then '' else format(' of type %s (chain %s)', cell, chain) end, coalesce(' (' || nullif(note, '') || ')', ''), need_gpus)
+        when 'unsafe' then concat_ws(': ', 'promises to virtual clusters do not add up, nothing is granted until they do', nullif(note, ''))
         when 'shape' then format('wants %s GPUs (%s) where they fit together; %s are free, but not so', need_gpus, pool_words, free_gpus)
         when 'claim' then format('%s GPUs (%s) are kept for it at %s', need_gpus, pool_words, until_words)
         when 'claimed' then format('what is free (%s GPUs) is kept for job %s; the next lease that could serve it ends at %s', free_gpus, coalesce(for_slurm_id, 'of another tenant'), until_words)
@@ -55,6 +65,9 @@ select
     note,
     rho,
     gate_until,
+    cell,
+    chain,
+    for_right,
     at as as_of
 from waiting
 order by eligible_at, job_key;
@@ -84,4 +97,7 @@ comment on column fairlease.waiting_jobs.for_slurm_id is 'Job that gets the GPUs
 comment on column fairlease.waiting_jobs.note is 'Words of Slurm or of an administrator.';
 comment on column fairlease.waiting_jobs.rho is 'The job''s fairness degree, received over due.';
 comment on column fairlease.waiting_jobs.gate_until is 'When its gate opens by itself.';
+comment on column fairlease.waiting_jobs.cell is 'Type of the cell that is missing; empty = none.';
+comment on column fairlease.waiting_jobs.chain is 'Largest type of that cell''s chain.';
+comment on column fairlease.waiting_jobs.for_right is 'By what right for_slurm_id has such a cell.';
 comment on column fairlease.waiting_jobs.as_of is 'As of when the numbers are: refreshed every few minutes, and whenever the reason changes.';

@@ -9,7 +9,7 @@ const firstSlurmdPort = 17000
 
 // The cluster's configuration files, named as below /etc/slurm.
 func (o Options) files(pluginDir string) map[string]string {
-	return map[string]string{
+	files := map[string]string{
 		"slurm.conf":            o.slurmConf(pluginDir),
 		"gres.conf":             o.gresConf(),
 		"cgroup.conf":           "CgroupPlugin=disabled\n",
@@ -18,6 +18,10 @@ func (o Options) files(pluginDir string) map[string]string {
 		"init.sql":              initSQL,
 		"fairlease-plugin.conf": o.PluginConf,
 	}
+	if o.Topology != "" {
+		files["topology.conf"] = o.Topology
+	}
+	return files
 }
 
 const slurmdbdConf = `AuthType=auth/munge
@@ -106,6 +110,9 @@ JobRequeue=1
 		b.WriteString("JobSubmitPlugins=fairlease\n")
 	case PluginLua:
 		b.WriteString("JobSubmitPlugins=lua\n")
+	}
+	if o.Topology != "" {
+		b.WriteString("TopologyPlugin=topology/tree\n")
 	}
 	port := firstSlurmdPort
 	for _, g := range o.Nodes {

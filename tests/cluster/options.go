@@ -37,6 +37,7 @@ type Options struct {
 	MinJobAge int       `json:"min_job_age,omitempty"` // seconds that a finished job stays listed; default 300
 	Scheduler string    `json:"scheduler,omitempty"`   // SchedulerParameters; default has short intervals
 	Tres      string    `json:"tres,omitempty"`        // AccountingStorageTRES; default gres/gpu and every gres/gpu:MODEL
+	Topology  string    `json:"topology,omitempty"`    // text of topology.conf, for topology/tree; empty: no topology
 	ExtraConf string    `json:"extra_conf,omitempty"`  // further lines of slurm.conf
 	Attached  bool      `json:"-"`                     // the cluster ends with this process, however that ends
 	Progress  io.Writer `json:"-"`                     // lines about slow steps; nil: silent

@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/place":    {"sidecar/cluster"},
 	"sidecar/engine/cells":    {"sidecar/cluster"},
 	"sidecar/loop":            {"sidecar/cluster", "sidecar/loop"},
-	"sidecar/slurm":           {"sidecar/cluster"},
+	"sidecar/slurm":           {"sidecar/cluster", "sidecar/hostlist"},
 	"sidecar/store":           {"sidecar/cluster", "migrate", "sql"},
 	"sidecar/store/storetest": {"migrate", "tests/cluster"},
 	"sidecar/explain":         {"sidecar/cluster"},
@@ -37,7 +37,8 @@ var allowed = map[string][]string{
 	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
 	"sidecar/sim/study":       {"sidecar/cluster", "sidecar/config", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},
 	"sidecar/sim/shadow":      {"sidecar/cluster", "sidecar/sim", "sidecar/store"},
-	"sidecar/config":          {"sidecar/cluster", "sidecar/loop"},
+	"sidecar/config":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine/cells", "sidecar/hostlist"},
+	"sidecar/hostlist":        {},
 	"migrate":                 {"sql"},
 	"sql":                     {},
 }

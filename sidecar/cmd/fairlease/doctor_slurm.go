@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
@@ -72,7 +73,7 @@ func (f *findings) capacity(facts *slurm.Facts) {
 	f.must(len(facts.Nodes) > 0, bad, "GPUs", fmt.Sprintf("%d nodes with %s", len(facts.Nodes), countWords(models)),
 		"there is nothing to lease", "set GresTypes=gpu and the nodes' Gres in slurm.conf, and gres.conf")
 	if len(untyped) > 0 {
-		f.add(warn, "GPU models", "no model is named on "+hostlist(untyped), "GPUs of all kinds count as one pool there", "name them: Gres=gpu:h100:8, and Type= in gres.conf")
+		f.add(warn, "GPU models", "no model is named on "+hostlist.Compress(untyped), "GPUs of all kinds count as one pool there", "name them: Gres=gpu:h100:8, and Type= in gres.conf")
 	}
 }
 
@@ -205,6 +206,19 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 			f.add(warn, "partition "+p, "has no GPUs", "there is nothing to lease in it", "correct partitions in the configuration")
 		default:
 			f.ok("partition "+p, "%d GPUs", gpus[p])
+		}
+	}
+	if vcs := cfg.VCs(); vcs != nil {
+		rules := cfg.Rules()
+		wrong, remarks := vcs.Against(seen, &rules)
+		for _, x := range wrong {
+			f.add(bad, "cells", x.String(), "the daemon does not start, or take the file over", "correct the file, or Slurm")
+		}
+		for _, r := range remarks {
+			f.add(warn, "cells", r, "", "")
+		}
+		if wrong == nil {
+			f.ok("cells", "%d virtual clusters on %d top cells of %s", len(vcs.Cells.VCs), len(vcs.Cells.Tops), vcs.Name)
 		}
 	}
 	snap, err := loop.Remember(cluster.Memory{}, *seen, nil, cfg.Rules(), cfg.Settings())

@@ -171,24 +171,6 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-func TestHostlist(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                "",
-		"v1":              "v1",
-		"v1 v2 v3":        "v[1-3]",
-		"v1 v3 v4 w1":     "v[1,3-4],w1",
-		"v08 v09 v10":     "v[08-10]",
-		"v9 v10":          "v[9-10]",
-		"login v1":        "login,v1",
-		"a1b1 a1b2":       "a1b[1-2]",
-		"n99999999999 n1": "n99999999999,n1",
-	} {
-		if got := hostlist(strings.Fields(in)); got != want {
-			t.Errorf("%q is written %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestWhen(t *testing.T) {
 	zone := time.FixedZone("test", 3600)
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, zone)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -52,6 +55,8 @@ type explained struct {
 	store.Explanation
 	Slurm *cluster.Job `json:"slurm,omitempty"`
 	Words string       `json:"words"`
+	// Hardware is what is bad of the chain that the job waits for, where that is why.
+	Hardware []string `json:"hardware,omitempty"`
 }
 
 func withCase(x store.Explanation, snap *cluster.Snapshot) explained {
@@ -62,6 +67,7 @@ func withCase(x store.Explanation, snap *cluster.Snapshot) explained {
 	if x.Verdict != nil {
 		w := explain.Words{Job: func(cluster.JobKey) string { return x.For }}
 		out.Words = w.Reason(x.Verdict.Reason)
+		out.Hardware = badHardware(&x.Verdict.Reason, snap)
 	}
 	return out
 }
@@ -96,6 +102,32 @@ func (p *program) notInJournal(ctx context.Context, cfg *config.Config, s *store
 	return f
 }
 
+// badHardware lists what is bad of the chain in which a job's tenant lost cells.
+func badHardware(r *cluster.Reason, snap *cluster.Snapshot) []string {
+	if r.Code != cluster.BecauseLost || snap.Cells == nil {
+		return nil
+	}
+	s := newSurveyor(snap)
+	nodes := map[string][]string{} // by what is wrong with them
+	for i := range snap.Cells.Tops {
+		t := &snap.Cells.Tops[i]
+		if r.Chain != "" && or(t.Chain, s.chainOf(t.Type)) != r.Chain {
+			continue
+		}
+		for _, name := range t.Nodes {
+			if why := s.wrong(name); why != "" {
+				nodes[why] = append(nodes[why], name)
+			}
+		}
+	}
+	var out []string
+	for _, why := range slices.Sorted(maps.Keys(nodes)) {
+		slices.Sort(nodes[why])
+		out = append(out, hostlist.Compress(nodes[why])+": "+why)
+	}
+	return out
+}
+
 // tell writes an explanation for people.
 func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot) {
 	at := p.now()
@@ -112,6 +144,7 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot) {
 	say("State", "%s", stateWords(w, j, x.Record))
 	if x.Verdict != nil {
 		p.clauses("Why", "it "+w.Reason(x.Verdict.Reason))
+		p.listed("Hardware", badHardware(&x.Verdict.Reason, snap))
 	} else {
 		say("Why", "%s", noVerdict(j))
 	}
@@ -122,10 +155,11 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot) {
 		say("Note", "%s", j.TouchWhy)
 	}
 	if x.Claim != nil {
-		say("Claim", "%d GPUs on %s from %s", gpusOf(x.Claim.Nodes), hostlist(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
+		say("Claim", "%d GPUs on %s from %s", gpusOf(x.Claim.Nodes), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
 	}
 	if le := x.Lease; le != nil {
-		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist(nodeNames(le.Nodes)), w.Time(le.End))
+		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Time(le.End))
+		say("Right", "%s", explain.Right(le.Class))
 	}
 	alloc, due, loss := j.Alloc, j.Due, j.Lost
 	if r := x.Record; r != nil { // newer than the table's
@@ -160,14 +194,17 @@ func (p *program) history(x *store.Explanation, w explain.Words) {
 		if i == 0 {
 			name = "Actions"
 		}
-		what := fmt.Sprintf("%s  %-9s %-8s  %s  %s", clock(w, cluster.InstantOf(a.At)), a.Verb, outcome(&a), hostlist(a.Nodes), errorOf(&a))
+		what := fmt.Sprintf("%s  %-9s %-8s  %s  %s", clock(w, cluster.InstantOf(a.At)), a.Verb, outcome(&a), hostlist.Compress(a.Nodes), errorOf(&a))
 		p.printf("%s %s\n", p.paint(fmt.Sprintf("%-11s", name), "bold"), strings.TrimRight(what, " "))
 	}
 }
 
 // clauses writes a sentence with each clause on a line of its own.
-func (p *program) clauses(name, sentence string) {
-	for i, part := range strings.Split(sentence, "; ") {
+func (p *program) clauses(name, sentence string) { p.listed(name, strings.Split(sentence, "; ")) }
+
+// listed writes each part on a line of its own.
+func (p *program) listed(name string, parts []string) {
+	for i, part := range parts {
 		if i > 0 {
 			name = ""
 		}

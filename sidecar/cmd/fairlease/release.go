@@ -13,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -120,7 +121,7 @@ func (p *program) wouldRelease(ctx context.Context, cfg *config.Config, r *daemo
 		if a.Verb == cluster.Release || a.Verb == cluster.Unreserve {
 			begin = ""
 		}
-		t.add(string(a.Verb), subject(a), begin, hostlist(a.NodeList))
+		t.add(string(a.Verb), subject(a), begin, hostlist.Compress(a.NodeList))
 	}
 	if len(actions) == 0 {
 		p.printf("nothing of ours is in Slurm\n")

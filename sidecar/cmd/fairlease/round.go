@@ -13,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -56,7 +57,7 @@ func (p *program) preview(ctx context.Context, cfg *config.Config, l listing) er
 		defer s.Close()
 		journal.Store = s
 	}
-	turn := &loop.Loop{Cluster: client, Journal: journal, Decide: engine.Decide,
+	turn := &loop.Loop{Cluster: daemon.Watch(client, cfg), Journal: journal, Decide: engine.Decide,
 		Configure: func() (loop.Rules, cluster.Settings) { return cfg.Rules(), cfg.Settings() }}
 	snap, plan, err := turn.Preview(ctx)
 	if err != nil {
@@ -131,12 +132,23 @@ func turnFailed(cfg *config.Config, err error) error {
 	switch {
 	case errors.As(err, &f) || errors.Is(err, context.Canceled):
 		return err
+	case errors.Is(err, daemon.ErrCells):
+		return notThere(err)
 	case errors.Is(err, loop.ErrJournal):
 		return journalFailed(err)
 	case strings.HasPrefix(err.Error(), "look at the cluster"):
 		return noSlurm(cfg, err)
 	}
 	return &failure{code: exitNo, what: "no round could be made", err: err}
+}
+
+// notThere words the error of cells that are not those of Slurm, and leaves others alone.
+func notThere(err error) error {
+	var wrong config.Problems
+	if !errors.Is(err, daemon.ErrCells) || !errors.As(err, &wrong) {
+		return err
+	}
+	return &failure{code: exitUsage, what: daemon.ErrCells.Error(), err: wrong, next: "correct the file, or Slurm; `fairlease cells check` looks again"}
 }
 
 // decisions writes what a round decided: leases that begin or are renewed, notices,
@@ -157,7 +169,7 @@ func (p *program) decisions(l listing, snap *cluster.Snapshot, plan *cluster.Pla
 		if c.Touch == cluster.Watch {
 			what = "would " + what
 		}
-		t.add(what, who.name(key), c.Record.Tenant, c.Record.User, fmt.Sprint(gpus), pool, hostlist(nodes), clock(w, until), why)
+		t.add(what, who.name(key), c.Record.Tenant, c.Record.User, fmt.Sprint(gpus), pool, hostlist.Compress(nodes), clock(w, until), why)
 	}
 	for i := range plan.Memory.Leases {
 		le := &plan.Memory.Leases[i]

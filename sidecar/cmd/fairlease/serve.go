@@ -45,7 +45,7 @@ PostgreSQL is away rounds pause and nothing is changed.`,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
 				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log,
 			}
-			return d.Serve(c.Context())
+			return notThere(d.Serve(c.Context()))
 		}}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -127,70 +126,4 @@ func (p *program) paint(text, how string) string {
 		return text
 	}
 	return painted(text, how)
-}
-
-// hostlist writes node names as Slurm does: v[1-3,7],w1.
-func hostlist(nodes []string) string {
-	type group struct {
-		prefix string
-		width  int
-		ranges []string
-		from   int
-		to     int
-	}
-	var out []string
-	var g *group
-	end := func() {
-		if g == nil {
-			return
-		}
-		g.ranges = append(g.ranges, span(g.from, g.to, g.width))
-		if text := strings.Join(g.ranges, ","); strings.ContainsAny(text, ",-") {
-			out = append(out, g.prefix+"["+text+"]")
-		} else {
-			out = append(out, g.prefix+text)
-		}
-		g = nil
-	}
-	for _, node := range nodes {
-		prefix := strings.TrimRight(node, "0123456789")
-		digits := node[len(prefix):]
-		n, ok := number(digits)
-		if !ok {
-			end()
-			out = append(out, node)
-			continue
-		}
-		switch {
-		case g == nil || g.prefix != prefix || g.width != len(digits) && (digits[0] == '0' || g.width > len(digits)):
-			end()
-			g = &group{prefix: prefix, width: len(digits), from: n, to: n}
-		case n == g.to+1:
-			g.to = n
-		default:
-			g.ranges = append(g.ranges, span(g.from, g.to, g.width))
-			g.from, g.to = n, n
-		}
-	}
-	end()
-	return strings.Join(out, ",")
-}
-
-func span(from, to, width int) string {
-	if from == to {
-		return fmt.Sprintf("%0*d", width, from)
-	}
-	return fmt.Sprintf("%0*d-%0*d", width, from, width, to)
-}
-
-// number reads up to nine digits.
-func number(s string) (int, bool) {
-	if s == "" || len(s) > 9 {
-		return 0, false
-	}
-	n := 0
-	for _, c := range s {
-		n = 10*n + int(c-'0')
-	}
-	return n, true
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -136,7 +137,7 @@ func (p *program) leaseTable(all []store.Lease, over bool, at cluster.Instant) *
 		if x.Ended != nil {
 			until, left = x.Ended, "-"
 		}
-		cells := []string{x.SlurmID, x.Tenant, x.User, fmt.Sprint(x.GPUs), x.Pool, hostlist(x.Nodes), fmt.Sprint(x.Term), x.State, x.Class,
+		cells := []string{x.SlurmID, x.Tenant, x.User, fmt.Sprint(x.GPUs), x.Pool, hostlist.Compress(x.Nodes), fmt.Sprint(x.Term), x.State, x.Class,
 			moment(x.Started), moment(until), left}
 		if over {
 			cells = append(cells, x.Why)

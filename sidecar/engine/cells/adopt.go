@@ -194,8 +194,10 @@ func (s *State) preemptOf(below []int32, v int32, grant *Grant, try func() bool)
 	}
 	had := make([][]part, 0, len(below))
 	ok := false
-	for i := 0; i < len(below) && !ok; i++ {
-		had = append(had, s.demote(below[i]))
+	for step := 1; len(had) < len(below) && !ok; step += step/2 + 1 {
+		for _, g := range below[len(had):min(len(had)+step, len(below))] {
+			had = append(had, s.demote(g))
+		}
 		ok = try()
 	}
 	for ci := range allow {

@@ -28,6 +28,7 @@ type (
 const (
 	NodeGPUs  = 64      // most GPUs of a node
 	ChainGPUs = 1 << 21 // most GPUs of a chain
+	Levels    = 16      // most levels of a chain
 )
 
 // FaultKind is what is wrong with a description.
@@ -44,6 +45,7 @@ const (
 	NoModel     FaultKind = "is a GPU without a model"
 	NoNodeLevel FaultKind = "has no level, or several, that is a node"
 	TooLarge    FaultKind = "has too many GPUs"
+	TooDeep     FaultKind = "has too many levels"
 	BelowNode   FaultKind = "is smaller than a node"
 	NodeCount   FaultKind = "has not the right number of nodes"
 	NoSuchNode  FaultKind = "is on a node that is not there"
@@ -53,6 +55,9 @@ const (
 	Infeasible  FaultKind = "cannot be had: more cells are reserved than there are"
 )
 
+// unchecked is no fault: the types are faulty, and the level is known by name only.
+const unchecked FaultKind = "is not checked"
+
 // Fault is one thing that is wrong with a description, and where.
 type Fault struct {
 	Kind   FaultKind
@@ -61,7 +66,7 @@ type Fault struct {
 	Chain  string
 	Type   string
 	Cell   string // a top cell or a node
-	Needed int    // of ZeroSplit, TooLarge, NodeCount, NoSuchGPU, NoCells, Infeasible
+	Needed int    // of ZeroSplit, TooLarge, TooDeep, NodeCount, NoSuchGPU, NoCells, Infeasible
 	There  int
 }
 
@@ -129,13 +134,15 @@ func (s *State) types(types []Type) Faults {
 			faults = append(faults, Fault{Kind: Cycle, At: at, Type: types[i].Name})
 		}
 	}
-	if faults != nil {
-		return faults
-	}
+	sound := faults == nil
 	for i := range types {
-		if !inner[types[i].Name] {
+		if sound && !inner[types[i].Name] {
 			faults = append(faults, s.chain(&types[i], byName)...)
 		}
+	}
+	if faults != nil {
+		s.chains, s.named = nil, byName
+		return faults
 	}
 	slices.SortFunc(s.chains, func(a, b *chain) int { return cmp.Compare(a.name, b.name) })
 	return faults
@@ -155,6 +162,9 @@ func (s *State) chain(t *Type, byName map[string]*Type) Faults {
 	}
 	c.nodeAt = len(c.levels) - c.nodeAt
 	slices.Reverse(c.levels)
+	if n := len(c.levels); n > Levels {
+		return Faults{{Kind: TooDeep, Chain: c.name, Needed: Levels, There: n}}
+	}
 	if nodes != 1 {
 		return Faults{{Kind: NoNodeLevel, Chain: c.name, Needed: 1, There: nodes}}
 	}
@@ -177,6 +187,9 @@ func (s *State) chain(t *Type, byName map[string]*Type) Faults {
 
 // levelOf finds the chain and the level of a type.
 func (s *State) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
+	if s.named[name] != nil {
+		return -1, 0, unchecked
+	}
 	ci = -1
 	for i, c := range s.chains {
 		if chain != "" && chain != c.name {
@@ -195,7 +208,7 @@ func (s *State) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
 	return ci, k, ""
 }
 
-// tops builds the cells of all chains.
+// tops builds the cells of all chains, if nothing is wrong so far.
 func (s *State) tops(tops []Top) Faults {
 	var faults Faults
 	at := make([][][]item, len(s.chains)) // by chain and level
@@ -208,21 +221,11 @@ func (s *State) tops(tops []Top) Faults {
 		bad := func(kind FaultKind, cell string, needed, there int) {
 			faults = append(faults, Fault{Kind: kind, At: fmt.Sprintf("tops[%d]", i), Chain: t.Chain, Type: t.Type, Cell: cell, Needed: needed, There: there})
 		}
-		ci, k, wrong := s.levelOf(t.Chain, t.Type)
-		if wrong != "" {
-			bad(wrong, t.Name, 0, 0)
-			continue
-		}
-		c := s.chains[ci]
-		switch want := c.nodesIn(k); {
+		switch {
 		case t.Name == "":
 			bad(NoName, t.Name, 0, 0)
 		case names[t.Name]:
 			bad(Twice, t.Name, 0, 0)
-		case k < c.nodeAt:
-			bad(BelowNode, t.Name, 0, 0)
-		case len(t.Nodes) != want:
-			bad(NodeCount, t.Name, want, len(t.Nodes))
 		}
 		names[t.Name] = true
 		for _, n := range t.Nodes {
@@ -233,14 +236,27 @@ func (s *State) tops(tops []Top) Faults {
 			}
 			seen[n] = true
 		}
+		ci, k, wrong := s.levelOf(t.Chain, t.Type)
+		if wrong != "" {
+			if wrong != unchecked {
+				bad(wrong, t.Name, 0, 0)
+			}
+			continue
+		}
+		switch want := s.chains[ci].nodesIn(k); {
+		case k < s.chains[ci].nodeAt:
+			bad(BelowNode, t.Name, 0, 0)
+		case len(t.Nodes) != want:
+			bad(NodeCount, t.Name, want, len(t.Nodes))
+		}
 		at[ci][k] = append(at[ci][k], item{t.Name, t.Nodes})
 	}
-	if faults != nil {
+	if faults != nil || s.named != nil {
 		return faults
 	}
 	for ci, c := range s.chains {
-		nodes := c.join(at[ci])
-		if n := len(nodes) * c.levels[c.nodeAt].size; n > ChainGPUs {
+		nodes, n := c.join(at[ci])
+		if n > ChainGPUs {
 			return Faults{{Kind: TooLarge, Chain: c.name, Needed: ChainGPUs, There: n}}
 		}
 		c.build(nodes)
@@ -259,17 +275,24 @@ type item struct {
 	nodes []string
 }
 
-// join gives the nodes of a chain in the order of its cells. What is too small to be
-// a top cell becomes part of one that is never whole.
-func (c *chain) join(at [][]item) []string {
-	var nodes []string
+// join gives the nodes of a chain in the order of its cells, and how many GPUs they have;
+// none of more than ChainGPUs. What is too small to be a top cell becomes part of one
+// that is never whole.
+func (c *chain) join(at [][]item) (nodes []string, gpus int) {
 	for k := c.nodeAt; k < len(c.levels); k++ {
 		slices.SortStableFunc(at[k], func(a, b item) int { return cmp.Compare(a.name, b.name) })
+		gpus = len(at[k]) * c.levels[k].size
+		if gpus > ChainGPUs {
+			return nil, gpus
+		}
 		if k == len(c.levels)-1 {
 			for _, t := range at[k] {
 				nodes = append(nodes, t.nodes...)
 			}
 			break
+		}
+		if groups := len(at[k]) / max(c.levels[k+1].split-1, 1); groups*c.levels[k+1].size > ChainGPUs {
+			return nil, groups * c.levels[k+1].size
 		}
 		for group := range slices.Chunk(at[k], max(c.levels[k+1].split-1, 1)) {
 			whole := make([]string, c.nodesIn(k+1))
@@ -279,11 +302,11 @@ func (c *chain) join(at [][]item) []string {
 			at[k+1] = append(at[k+1], item{"\xff" + group[0].name, whole}) // after all that are whole
 		}
 	}
-	return nodes
+	return nodes, gpus
 }
 
-// assign gives the VCs their cells.
-func (s *State) assign(vcs []VC) Faults {
+// assign gives the VCs their cells; built tells whether there are any.
+func (s *State) assign(vcs []VC, built bool) Faults {
 	var faults Faults
 	order := make([]int, len(vcs))
 	for i := range order {
@@ -313,10 +336,12 @@ func (s *State) assign(vcs []VC) Faults {
 			f := Fault{At: fmt.Sprintf("%s.cells[%d]", where, j), VC: d.Name, Chain: q.Chain, Type: q.Type}
 			ci, k, wrong := s.levelOf(q.Chain, q.Type)
 			switch {
-			case wrong != "":
+			case wrong != "" && wrong != unchecked:
 				f.Kind = wrong
 			case q.Cells < 1 || q.Cells > ChainGPUs:
 				f.Kind, f.Needed, f.There = NoCells, 1, q.Cells
+			case wrong == unchecked:
+				continue
 			default:
 				v.accounts[ci][k].reserved += q.Cells
 				s.chains[ci].levels[k].reserved += q.Cells
@@ -326,7 +351,7 @@ func (s *State) assign(vcs []VC) Faults {
 		}
 	}
 	for _, i := range order {
-		for j := range vcs[i].Pins {
+		for j := 0; j < len(vcs[i].Pins) && built; j++ {
 			if f := s.pin(vcs[i].Name, &vcs[i].Pins[j]); f.Kind != "" {
 				f.At = fmt.Sprintf("vcs[%d].pins[%d]", i, j)
 				faults = append(faults, f)

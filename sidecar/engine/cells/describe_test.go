@@ -89,6 +89,21 @@ func TestSingleNodesAreNoRack(t *testing.T) {
 	}
 }
 
+// Single nodes do not fill large cells up beyond what a chain may have.
+func TestTooManySingleNodes(t *testing.T) {
+	d := Description{Types: []Type{{Name: "gpu", Model: "m"}, {Name: "node", Child: "gpu", Split: 1, Node: true}, {Name: "row", Child: "node", Split: 1}, {Name: "hall", Child: "row", Split: 2}}}
+	for range 12 {
+		d.Types = append(d.Types, Type{Name: d.Types[len(d.Types)-1].Name + "+", Child: d.Types[len(d.Types)-1].Name, Split: 2})
+	}
+	for i := range 1000 {
+		d.Tops = append(d.Tops, Top{Name: fmt.Sprint(i), Type: "node", Nodes: []string{fmt.Sprint(i)}})
+	}
+	var faults Faults
+	if _, err := New(d); !errors.As(err, &faults) || faults[0].Kind != TooLarge {
+		t.Errorf("refused with %v", err)
+	}
+}
+
 // Whatever a description says, it is either refused or safe.
 func FuzzDescription(f *testing.F) {
 	f.Add(uint64(1), 3)
@@ -137,4 +152,52 @@ func FuzzDescription(f *testing.F) {
 			t.Fatalf("%+v: %v", d, bad)
 		}
 	})
+}
+
+// What is wrong in one part of a description hides nothing that is wrong in another.
+func TestAllFaultsAtOnce(t *testing.T) {
+	d := figure3()
+	d.Types = append(slices.Clone(d.Types), Type{Name: "x", Child: "gpu"})
+	d.Tops = append(slices.Clone(d.Tops), Top{Name: "y", Type: "pod", Nodes: []string{"n02"}}, Top{Name: "rack", Type: "x", Nodes: []string{"z"}})
+	d.VCs = append(slices.Clone(d.VCs), VC{Name: "A"}, VC{Name: "D"}, VC{Name: "E", Cells: []Quota{{Type: "pod", Cells: 1}, {Type: "x"}, {Type: "x", Cells: 9}}})
+	_, err := New(d)
+	want := Faults{
+		{Kind: ZeroSplit, At: "types[5]", Type: "x", Needed: 1},
+		{Kind: Overlap, At: "tops[1]", Type: "pod", Cell: "n02"}, {Kind: UnknownType, At: "tops[1]", Type: "pod", Cell: "y"},
+		{Kind: Twice, At: "tops[2]", Type: "x", Cell: "rack"},
+		{Kind: Twice, At: "vcs[3]", VC: "A"}, {Kind: NoCells, At: "vcs[4]", VC: "D", Needed: 1},
+		{Kind: UnknownType, At: "vcs[5].cells[0]", VC: "E", Type: "pod"}, {Kind: NoCells, At: "vcs[5].cells[1]", VC: "E", Type: "x", Needed: 1},
+	}
+	var faults Faults
+	if !errors.As(err, &faults) || !slices.Equal(faults, want) {
+		t.Errorf("refused with\n%v\nwant\n%v", err, want)
+	}
+	d = figure3()
+	d.VCs = append(slices.Clone(d.VCs), VC{Name: "D"}, VC{Name: "E", Cells: []Quota{{Type: "rack", Cells: 2}}})
+	if _, err := New(d); !errors.As(err, &faults) || faults[0].Kind != NoCells || !slices.ContainsFunc(faults, func(f Fault) bool { return f.Kind == Infeasible }) {
+		t.Errorf("refused with %v; want a VC without cells, and the shortage", err)
+	}
+}
+
+// The supply is what the safety condition is about, level by level.
+func TestSupply(t *testing.T) {
+	s, err := New(Description{Types: v100(4), Tops: []Top{{Name: "rack", Type: "rack", Nodes: nodesNamed("n", 4)}, {Name: "single", Type: "node", Nodes: []string{"x"}}},
+		VCs: []VC{{Name: "a", Cells: []Quota{{Type: "node", Cells: 2}, {Type: "gpu", Cells: 3}}}, {Name: "b", Pins: []Pin{{Type: "socket", Node: "n02"}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]Supply{}
+	for _, x := range s.Supply() {
+		got[x.Type] = x
+	}
+	for _, want := range []Supply{
+		{Chain: "rack", Type: "rack", GPUs: 32, Cells: 1},
+		{Chain: "rack", Type: "node", GPUs: 8, Cells: 5, Needed: 2, There: 4},
+		{Chain: "rack", Type: "socket", GPUs: 4, Cells: 10, Pinned: 1, There: 5},
+		{Chain: "rack", Type: "gpu", GPUs: 1, Cells: 40, Needed: 3, There: 20},
+	} {
+		if got[want.Type] != want {
+			t.Errorf("%+v, want %+v", got[want.Type], want)
+		}
+	}
 }

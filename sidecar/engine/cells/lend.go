@@ -65,7 +65,7 @@ func (s *State) lendGang(l int32, a *ask, n int) int {
 
 // lendSpread places GPUs wherever some are idle, on few nodes.
 func (s *State) lendSpread(l int32, a *ask, left int) bool {
-	spread := ask{ci: a.ci, c: a.c, level: a.c.nodeAt, within: -1, gpus: a.c.levels[a.c.nodeAt].size}
+	spread := ask{ci: a.ci, c: a.c, level: a.c.nodeAt, admits: a.admits, within: -1, gpus: a.c.levels[a.c.nodeAt].size}
 	for left > 0 && spread.gpus > 0 {
 		spread.gpus = min(spread.gpus, left)
 		if s.lendGang(l, &spread, 1) == 1 {
@@ -84,7 +84,7 @@ func (s *State) lendWithin(l int32, a *ask, n int) int {
 	for i := up.n - 1; i >= 0; i-- {
 		parts := 0
 		for at, last := c.span(a.within, i); at < last; at++ {
-			parts += a.fits(c.nodes[at].idle(c))
+			parts += a.fits(&c.nodes[at])
 		}
 		most = max(most, parts)
 		if parts >= n && (best < 0 || up.taken[i] < up.taken[best]) {
@@ -102,7 +102,7 @@ func (s *State) lendWithin(l int32, a *ask, n int) int {
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(c.remote(x), c.remote(y)) })
 	placed := 0
 	for _, at := range order {
-		for range min(a.fits(c.nodes[at].idle(c)), n-placed) {
+		for range min(a.fits(&c.nodes[at]), n-placed) {
 			d := &c.nodes[at]
 			gpus, _ := c.pick(ones(0, len(c.lend)), d.idle(c), d.fenced, a.gpus, a.level, true)
 			s.visit(l, part{int16(a.ci), -1, int32(at), gpus})
@@ -113,8 +113,11 @@ func (s *State) lendWithin(l int32, a *ask, n int) int {
 }
 
 // fits gives how many parts of a gang have room on the idle GPUs of a node.
-func (a *ask) fits(idle uint64) int {
-	n := bits.OnesCount64(idle) / a.gpus
+func (a *ask) fits(d *node) int {
+	if !a.takes(d) {
+		return 0
+	}
+	n := bits.OnesCount64(d.idle(a.c)) / a.gpus
 	if a.apart {
 		return min(n, 1)
 	}
@@ -148,7 +151,7 @@ func (c *chain) lendable(a *ask, passed *[]int) (at int, gpus uint64) {
 		group := r.best.width - 1 - int(best&(ChainGPUs-1))
 		at = group*r.width + r.kids.width - 1 - int(uint32(r.kids.least(group)))
 		d := &c.nodes[at]
-		if !a.apart || d.mark != a.gang {
+		if a.takes(d) {
 			if gpus, _ = c.pick(ones(0, len(c.lend)), d.idle(c), d.fenced, a.gpus, a.level, true); gpus != 0 {
 				return at, gpus
 			}

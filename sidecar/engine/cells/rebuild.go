@@ -52,16 +52,23 @@ func (s *State) Export() Record {
 			}
 		}
 	}
+	r.Lost = s.Losses()
+	return r
+}
+
+// Losses gives what VCs have lost to bad hardware.
+func (s *State) Losses() []Loss {
+	var out []Loss
 	for _, v := range s.vcs {
 		for ci, accounts := range v.accounts {
 			for k := range accounts {
 				if n := accounts[k].lost; n > 0 {
-					r.Lost = append(r.Lost, Loss{VC: v.name, Chain: s.chains[ci].name, Type: s.chains[ci].levels[k].name, Cells: n})
+					out = append(out, Loss{VC: v.name, Chain: s.chains[ci].name, Type: s.chains[ci].levels[k].name, Cells: n})
 				}
 			}
 		}
 	}
-	return r
+	return out
 }
 
 // parts gives the parts of a lease by name.

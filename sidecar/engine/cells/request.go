@@ -21,6 +21,9 @@ type Request struct {
 	Apart    bool // each part on a node of its own, as Slurm's --nodes wants it
 	Soft     bool // any GPUs will do, if the parts cannot be had: the gang has waited for its affinity
 	Priority int  // within the VC: higher ones preempt lower ones
+	// Admits tells whether a node takes so many GPUs of a part, as far as anything but cells is
+	// concerned; nil = all do.
+	Admits func(node string, gpus int) bool
 }
 
 // Level of a request: a part's GPUs are in one cell of this type if it is a node or
@@ -79,6 +82,7 @@ type ask struct {
 	level  int // of one part, at most that of a node
 	gpus   int
 	apart  bool
+	admits func(node string, gpus int) bool
 	within int // if it is larger than a node: the level of the cell that all parts must be in
 	inside int // that cell
 	gang   uint32
@@ -105,7 +109,7 @@ func (s *State) asks(q *Request) ([]ask, *Refusal) {
 			refusal.Code = Malformed
 			continue
 		}
-		a := ask{ci: ci, c: c, level: min(k, c.nodeAt), gpus: q.GPUs, apart: q.Apart, within: -1}
+		a := ask{ci: ci, c: c, level: min(k, c.nodeAt), gpus: q.GPUs, apart: q.Apart, admits: q.Admits, within: -1}
 		if k > c.nodeAt {
 			a.within = k
 		}
@@ -168,7 +172,7 @@ func (s *State) tryAll(l int32, asks []ask, q *Request, grant *Grant, refusal *R
 		return false
 	}
 	for i := range asks {
-		spread := ask{v: asks[i].v, ci: asks[i].ci, c: asks[i].c, level: asks[i].c.nodeAt, within: -1}
+		spread := ask{v: asks[i].v, ci: asks[i].ci, c: asks[i].c, level: asks[i].c.nodeAt, admits: q.Admits, within: -1}
 		spread.gang = s.nextGang()
 		left := q.Nodes * q.GPUs
 		for g := min(left, spread.c.levels[spread.level].size); left > 0 && g > 0; g = min(g, left) {
@@ -258,7 +262,7 @@ func (s *State) bound(a *ask, k int) part {
 			}
 			at, whole := c.part(level, int(uint32(open[0])))
 			d := &c.nodes[at]
-			if a.apart && d.mark == a.gang || a.within >= 0 && at/c.nodesIn(a.within) != a.inside {
+			if !a.takes(d) || a.within >= 0 && at/c.nodesIn(a.within) != a.inside {
 				continue
 			}
 			gpus, cost := c.pick(whole, whole&^(d.used|d.bad), d.stays, a.gpus, min(a.level, level), false)
@@ -271,6 +275,11 @@ func (s *State) bound(a *ask, k int) part {
 		}
 	}
 	return best
+}
+
+// takes tells whether a part may be on a node at all.
+func (a *ask) takes(d *node) bool {
+	return (!a.apart || d.mark != a.gang) && (a.admits == nil || a.admits(d.name, a.gpus))
 }
 
 // fresh binds another cell of level k to the VC and finds GPUs in it. Cells on nodes that
@@ -343,6 +352,9 @@ func (s *State) enclose(a *ask, n int) bool {
 				parts := int(key>>freeBits) / a.gpus
 				if a.apart {
 					parts = 1
+				}
+				if !a.takes(&c.nodes[uint32(key)]) {
+					parts = 0
 				}
 				room[int(uint32(key))/c.nodesIn(a.within)] += parts
 			}

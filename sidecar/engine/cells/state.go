@@ -13,6 +13,7 @@ type State struct {
 	vcs    []*vc // by name
 	byName map[string]int32
 	places map[string]place
+	named  map[string]*Type // all types, where they are faulty and make no chains
 	leases []lease
 	spare  []int32 // of leases: not in use
 	byKey  map[cluster.JobKey]int32
@@ -68,19 +69,16 @@ type part struct {
 	gpus         uint64
 }
 
-// New makes the cells of a description, all of them free. An error is Faults; among
-// them is an assignment that is not feasible, with the level and the numbers.
+// New makes the cells of a description, all of them free. An error is Faults, all that
+// can be told at once; among them is an assignment that is not feasible, with the level
+// and the numbers.
 func New(d Description) (*State, error) {
 	s := &State{byName: map[string]int32{}, places: map[string]place{}, byKey: map[cluster.JobKey]int32{}}
-	faults := s.types(d.Types)
-	if faults == nil {
-		faults = s.tops(d.Tops)
-	}
-	if faults == nil {
-		faults = s.assign(d.VCs)
-	}
-	if faults == nil {
-		faults = s.Short()
+	faults := append(s.types(d.Types), s.tops(d.Tops)...)
+	built := faults == nil
+	faults = append(faults, s.assign(d.VCs, built)...)
+	if built {
+		faults = append(faults, s.Short()...)
 	}
 	if faults != nil {
 		return nil, faults

@@ -11,18 +11,66 @@ import (
 // Views gives what every VC has at each level where it has something.
 func (s *State) Views() []View {
 	var out []View
+	clean := make([][]int, len(s.chains))
+	for ci, c := range s.chains {
+		for k := range c.levels {
+			clean[ci] = append(clean[ci], c.clean(k))
+		}
+	}
 	for _, v := range s.vcs {
 		for ci, accounts := range v.accounts {
 			c := s.chains[ci]
 			for k := c.top(); k >= 0; k-- {
 				if a := &accounts[k]; a.reserved+a.pinned > 0 {
 					out = append(out, View{VC: v.name, Chain: c.name, Type: c.levels[k].name, Reserved: a.reserved, Pinned: a.pinned,
-						Bound: a.bound, Lost: a.lost, Free: a.unbound(), Lent: max(a.unbound()-c.clean(k), 0)})
+						Bound: a.bound, Lost: a.lost, Free: a.unbound(), Lent: max(a.unbound()-clean[ci][k], 0)})
 				}
 			}
 		}
 	}
 	return out
+}
+
+// Supply is the cells of a level: those that VCs are yet to bind, and those that can be had
+// for them once all of higher levels are bound. What is left is split for lower levels.
+type Supply struct {
+	Chain  string `json:"chain"`
+	Type   string `json:"type"`
+	GPUs   int    `json:"gpus"`   // of one
+	Cells  int    `json:"cells"`  // that exist
+	Pinned int    `json:"pinned"` // of these
+	Needed int    `json:"needed"`
+	There  int    `json:"there"`
+}
+
+// Supply gives it for each level, by chain, from the largest down.
+func (s *State) Supply() []Supply {
+	var out []Supply
+	for ci, c := range s.chains {
+		rows := c.gaps(nil)
+		for k := c.top(); k >= 0; k-- {
+			l := &c.levels[k]
+			x := Supply{Chain: c.name, Type: l.name, GPUs: l.size, Needed: rows[k].needed, There: rows[k].there}
+			for i := range l.n {
+				x.Cells += btoi(c.exists(k, i))
+			}
+			for _, v := range s.vcs {
+				x.Pinned += v.accounts[ci][k].pinned
+			}
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// exists tells whether all nodes of a cell are there.
+func (c *chain) exists(k, i int) bool {
+	for n, last := c.span(k, i); n < last; n++ {
+		if c.nodes[n].name == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // clean gives how many cells of level k are free, split or not, without an

@@ -274,6 +274,73 @@ func (b *Board) displace(who int) {
 	clear(b.failed) // what did not fit may fit now
 }
 
+// Close says that nothing can be granted on a node.
+func (b *Board) Close(node string) {
+	n := b.nodeAt(node)
+	if n < 0 || b.nodes[n].shut {
+		return
+	}
+	b.nodes[n].shut = true
+	for s := b.machines[n].first; s < b.machines[n].last; s++ {
+		l := &b.slots[s]
+		b.free[l.pool] -= l.idle
+		b.idle[l.pool][b.clamp(l.pool, l.idle)].clear(l.at)
+		b.avail[l.pool][b.clamp(l.pool, l.idle+l.soft)].clear(l.at)
+		l.open = false
+	}
+}
+
+// Admits tells whether a node takes GPUs of a shape as far as anything but GPUs is concerned;
+// unless that displaces nobody, if all soft leases there are displaced.
+func (b *Board) Admits(a Ask, node string, gpus int) bool {
+	n := b.nodeAt(node)
+	if n < 0 {
+		return false
+	}
+	var freed part
+	own := -1
+	for s := b.machines[n].first; s < b.machines[n].last; s++ {
+		if b.slots[s].pool == a.Pool {
+			own = s
+		}
+		for _, f := range b.slots[s].held {
+			for i := range f.holds {
+				if f.holds[i].slot == s && a.Displace != Nobodys {
+					freed = freed.plus(f.holds[i].part)
+				}
+			}
+		}
+	}
+	return own >= 0 && b.admits(&b.specs[a.Shape], a, own, gpus, freed)
+}
+
+// Displace frees what a soft lease holds, if it is still there.
+func (b *Board) Displace(who int) {
+	if who < len(b.softs) && b.softs[who] != nil {
+		b.displace(who)
+	}
+}
+
+// Crowded gives the soft lease that stands last on a node whose CPUs or memory do not suffice for
+// all who are there; -1 = they do, or none is left.
+func (b *Board) Crowded(node string) int {
+	n := b.nodeAt(node)
+	if n < 0 || b.nodes[n].free.cpus >= 0 && b.nodes[n].free.memory >= 0 {
+		return -1
+	}
+	for s := b.machines[n].first; s < b.machines[n].last; s++ {
+		if held := b.slots[s].held; len(held) > 0 {
+			return held[0].who
+		}
+	}
+	return -1
+}
+
+// Parts gives the CPUs and memory that go with GPUs of a shape.
+func (b *Board) Parts(shape, gpus int) (cpus int, memoryMB int64) {
+	return b.share(&b.specs[shape].Request, gpus)
+}
+
 // Claim says that new leases on these nodes must end by at, or their jobs' limits.
 func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 	for i := range nodes {

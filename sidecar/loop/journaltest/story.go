@@ -16,6 +16,7 @@ type Story struct {
 	rng   *rand.Rand
 	nodes []cluster.Node
 	free  map[string]int // GPUs by node
+	used  map[string]uint64
 	jobs  map[cluster.JobKey]*cluster.Job
 	queue []cluster.JobKey // waiting, first come first
 	runs  []cluster.JobKey // running, by key
@@ -37,6 +38,8 @@ type Story struct {
 	Notice  cluster.Span
 	// Restless is how many jobs finish, and as many arrive, each round.
 	Restless int
+	// Cells divides the cluster into virtual clusters: leases stand on GPUs, and some are lent.
+	Cells bool
 }
 
 const (
@@ -55,6 +58,7 @@ func NewStory(seed uint64, nodes, waiting int) *Story {
 	s := &Story{
 		rng:     rand.New(rand.NewPCG(seed, 1)),
 		free:    map[string]int{},
+		used:    map[string]uint64{},
 		jobs:    map[cluster.JobKey]*cluster.Job{},
 		now:     1772409000000,
 		slurm:   4_000_000,
@@ -86,6 +90,7 @@ func (s *Story) Next() (cluster.Snapshot, cluster.Plan) {
 	snap := s.snapshot()
 	s.memory.Round++
 	s.charge()
+	s.breakCells()
 	s.finish()
 	s.endTerms()
 	s.grant()
@@ -93,7 +98,7 @@ func (s *Story) Next() (cluster.Snapshot, cluster.Plan) {
 	s.plan = cluster.Plan{
 		Round: s.memory.Round, At: s.now, Memory: s.copyMemory(),
 		Ended: s.ended, Actions: s.acts, Events: s.events,
-		Verdicts: s.verdicts(), Tenants: s.standings(),
+		Verdicts: s.verdicts(), Tenants: s.standings(), Cells: s.report(),
 	}
 	return snap, s.plan
 }
@@ -136,6 +141,7 @@ func (s *Story) snapshot() cluster.Snapshot {
 		Round: m.Round + 1, Now: s.now, NextKey: m.NextKey,
 		Settings: cluster.Settings{Preset: "astraea", Interval: s.Turn, Term: s.Term, RhoSelect: 16, Signal: "USR1", SignalTo: "batch"},
 		Nodes:    slices.Clone(s.nodes), Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims,
+		Cells: s.description(), Lost: m.Lost,
 	}
 	for i, t := range storyTenants {
 		snap.Tenants = append(snap.Tenants, cluster.Tenant{Name: t, Weight: int64(1 + i)})
@@ -247,7 +253,11 @@ func (s *Story) endTerms() {
 }
 
 func (s *Story) reclaim(l cluster.Lease) {
-	s.release(l.Job, cluster.Waiting, "reclaimed")
+	why := "reclaimed"
+	if l.Class == cluster.Opportunistic {
+		why = "recalled"
+	}
+	s.release(l.Job, cluster.Waiting, why)
 	r := s.record(l.Job)
 	r.Restarts++
 	r.Lost += cluster.Times(l.GPUs, s.now.Sub(l.NoticedAt))
@@ -287,10 +297,12 @@ func (s *Story) start(key cluster.JobKey) bool {
 	r.Held, r.HeldSince = []cluster.GPUs{{Model: held.Model, Count: held.GPUs}}, s.now
 	r.Terms++
 	end := s.now - s.now%cluster.Instant(s.Term)
-	s.hold(cluster.Lease{
+	l := cluster.Lease{
 		Job: key, Term: r.Terms, State: cluster.Active, Class: cluster.Shared, Pool: held.Model, GPUs: held.GPUs,
 		Nodes: moved.Holds, Granted: s.now, Start: s.now, End: end.Add(s.Term),
-	})
+	}
+	s.stand(&l)
+	s.hold(l)
 	s.act(cluster.Grant, key, cluster.BecauseGranted, []string{held.Node})
 	return true
 }
@@ -306,6 +318,9 @@ func (s *Story) release(key cluster.JobKey, to cluster.JobState, why string) {
 	r := s.record(key)
 	r.State, r.Held, r.HeldSince = to, nil, 0
 	at = slices.IndexFunc(s.memory.Leases, func(l cluster.Lease) bool { return l.Job == key })
+	for _, part := range s.memory.Leases[at].Parts {
+		s.used[part.Node] &^= part.GPUs
+	}
 	s.end(s.memory.Leases[at], s.now, why)
 }
 
@@ -397,6 +412,7 @@ func (s *Story) copyMemory() cluster.Memory {
 	m.Records = slices.Clone(m.Records)
 	m.Leases = slices.Clone(m.Leases)
 	m.Claims = slices.Clone(m.Claims)
+	m.Lost = slices.Clone(m.Lost)
 	m.Ledger.Tenants = slices.Clone(m.Ledger.Tenants)
 	m.Ledger.Pools = slices.Clone(m.Ledger.Pools)
 	return m

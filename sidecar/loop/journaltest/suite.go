@@ -32,6 +32,7 @@ func Run(t *testing.T, ground func(*testing.T) Ground) {
 		{"an empty journal gives an empty memory", empty},
 		{"what was committed is given back", givesBack},
 		{"after a crash the newest round is given back", crash},
+		{"cells survive", cells},
 		{"odd values survive", oddValues},
 		{"a commit that fails leaves nothing", failed},
 		{"round numbers never repeat", repeated},
@@ -98,6 +99,44 @@ func crash(t *testing.T, g Ground) {
 		}
 		j = same(t, g, j, story.Plan().Memory)
 	}
+}
+
+func cells(t *testing.T, g Ground) {
+	j := g.Start(t)
+	open(t, j)
+	story := NewStory(10, 5, 20)
+	story.Cells, story.Term, story.Notice = true, 2*cluster.Minute, 20*cluster.Second
+	parts, lost, claimed := 0, 0, 0
+	for range 30 {
+		snap, plan := story.Next()
+		for i := range plan.Memory.Leases {
+			parts += len(plan.Memory.Leases[i].Parts)
+		}
+		for i := range plan.Memory.Claims {
+			claimed += len(plan.Memory.Claims[i].Parts)
+		}
+		lost += len(plan.Memory.Lost)
+		commit(t, j, snap, plan)
+		j = same(t, g, j, plan.Memory)
+	}
+	if parts == 0 || lost == 0 || claimed == 0 {
+		t.Errorf("the story has %d parts of leases, %d of claims and %d losses", parts, claimed, lost)
+	}
+	snap, plan := story.Next() // beyond what a signed or a floating-point number can tell
+	plan.Memory.Leases[0].Parts[0].GPUs = math.MaxUint64
+	plan.Memory.Lost = []cluster.CellLoss{{VC: "v\x00", Chain: "\"c\"", Type: "ü", Cells: math.MaxInt64}}
+	plan.Cells.Bound = append(plan.Cells.Bound, cluster.BoundCell{VC: "v\x00", Parts: []cluster.CellPart{{Node: "n", GPUs: math.MaxUint64}}},
+		cluster.BoundCell{VC: "nowhere"})
+	plan.Cells.Unsafe = []string{"\x00", "", "\x00"}
+	commit(t, j, snap, plan)
+	j = same(t, g, j, plan.Memory)
+	plan.Memory.Lost[0].Cells = 42
+	if m := open(t, j); m.Lost[0].Cells == 42 {
+		t.Error("what the caller did afterwards changed the journal")
+	}
+	story.Cells = false // and on without cells
+	commit(t, j, first(story.Next()), story.Plan())
+	same(t, g, j, story.Plan().Memory)
 }
 
 func oddValues(t *testing.T, g Ground) {

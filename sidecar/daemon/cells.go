@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// ErrCells marks an error of the file of cells: what it describes is not the cluster that is there.
+var ErrCells = errors.New("the file of cells does not fit Slurm")
+
+// sight is what the daemon saw last.
+type sight struct {
+	last   atomic.Pointer[cluster.Sighting]
+	fitted atomic.Pointer[config.Config] // the configuration that was held against a sighting
+}
+
+// watched is the cluster of the daemon's rounds. The first look under a configuration decides
+// whether its cells can be.
+type watched struct {
+	loop.Cluster
+	d *Daemon
+}
+
+func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	seen, err := w.Cluster.Observe(ctx, since)
+	if err != nil {
+		return seen, err
+	}
+	w.d.sight.last.Store(&cluster.Sighting{Nodes: seen.Nodes, Accounts: seen.Accounts})
+	if c := w.d.config.Load(); w.d.sight.fitted.Load() != c {
+		if err = w.d.fits(c); err == nil {
+			w.d.sight.fitted.Store(c)
+		}
+	}
+	return seen, err
+}
+
+// Watch gives the cluster for rounds beside a daemon: a look fails where it does not bear out the
+// configuration's cells.
+func Watch(c loop.Cluster, cfg *config.Config) loop.Cluster {
+	d := &Daemon{Log: zerolog.Nop()}
+	d.config.Store(cfg)
+	return watched{c, d}
+}
+
+// fits holds the cells of a configuration against what was seen last; where nothing was seen
+// yet, the first look does.
+func (d *Daemon) fits(c *config.Config) error {
+	seen := d.sight.last.Load()
+	if f := c.VCs(); f != nil && seen != nil {
+		rules := c.Rules()
+		wrong, remarks := f.Against(seen, &rules)
+		if len(wrong) > 0 {
+			return fmt.Errorf("%w\n%w", ErrCells, wrong)
+		}
+		if d.said.is("cells", strings.Join(remarks, "\n")) {
+			for _, r := range remarks {
+				d.Log.Warn().Msg("cells: " + r)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rs/zerolog"
+
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/engine"
+)
+
+const goodCells = `cellHierarchy:
+  - {name: node, split: 4, child: gpu, node: true}
+  - {name: gpu, model: v100}
+physicalCluster:
+  - {type: node, nodes: "v[01-02]"}
+vcAssignment:
+  - {vc: nlp, cells: [{type: node, number: 1}]}
+`
+
+// hived makes a configuration with virtual clusters.
+func hived(t *testing.T, dir, cells string) (*config.Config, error) {
+	t.Helper()
+	file := filepath.Join(dir, "f.yaml")
+	text := short + "preset: hived\ncells: {file: cells.yaml}\nfiles: {heartbeats: " + dir + ", state: " + dir + "/state.json}\n"
+	for path, text := range map[string]string{file: text, filepath.Join(dir, "cells.yaml"): cells} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config.Load(file, nil)
+}
+
+// A description that is not of the cluster that is there is not decided by: a reload is
+// refused with file and line, and the old one stays.
+func TestCellsThatAreNotThere(t *testing.T) {
+	dir := t.TempDir()
+	missing := strings.Replace(goodCells, "v[01-02]", "v[01-03]", 1)
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, "a", newChair(), newLive(), dir, short)
+		until(t, "a round is made", func() bool { _, there := r.heartbeat("gpu"); return there })
+		reload := func(cells, says string) {
+			r.Reload = func() (*config.Config, error) { return hived(t, dir, cells) }
+			n := len(r.log.with(says))
+			r.hangup <- syscall.SIGHUP
+			until(t, "it says: "+says, func() bool { return len(r.log.with(says)) > n })
+		}
+		reload(missing, "is not taken over, the old one stays")
+		if line := r.log.with("not taken over")[1]["error"]; line != dir+"/cells.yaml:5: physicalCluster[0].nodes: Slurm has no node with GPUs named v03; correct the list, or add the node to slurm.conf" {
+			t.Error(line)
+		}
+		if r.config.Load().Preset != "astraea" {
+			t.Error("a configuration was taken over that was refused")
+		}
+		reload(goodCells, "configuration taken over")
+		if r.config.Load().Rules().Cells == nil || len(r.log.with("cells: vision: without a virtual cluster")) != 1 {
+			t.Error("the cells were not taken over, or it was not said who has none")
+		}
+		was := r.config.Load().Rules().Cells
+		reload(goodCells, "configuration taken over")
+		if r.config.Load().Rules().Cells != was {
+			t.Error("a reload without a change makes another description")
+		}
+		reload(missing, "is not taken over, the old one stays")
+		if r.config.Load().Rules().Cells != was {
+			t.Error("the old description did not stay")
+		}
+		r.end(t)
+	})
+}
+
+// While Slurm is away nobody can tell; the first look does.
+func TestCellsAtTheFirstLook(t *testing.T) {
+	dir := t.TempDir()
+	c, err := hived(t, dir, strings.Replace(goodCells, "model: v100", "model: a100", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		on, log := newLive(), &lines{}
+		on.away = errors.New("no answer")
+		d := &Daemon{Cluster: on, Decide: engine.Decide, Config: c, Log: zerolog.New(log),
+			Connect: func(context.Context) (Store, error) { return &desk{chair: newChair(), name: "a"}, nil }}
+		ended := make(chan error, 1)
+		go func() { ended <- d.Serve(t.Context()) }()
+		until(t, "it says that Slurm is away", func() bool { return len(log.with("no round; nothing is changed meanwhile")) > 0 })
+		on.mu.Lock()
+		on.away = nil
+		on.mu.Unlock()
+		var problems config.Problems
+		if err := <-ended; !errors.Is(err, ErrCells) || !errors.As(err, &problems) ||
+			problems.Error() != dir+`/cells.yaml:5: physicalCluster[0].nodes: v[01-02]: Slurm has 4 v100, type "node" has 4 a100; correct cellHierarchy, or list the node under another type` {
+			t.Errorf("the daemon ended with %v", err)
+		}
+	})
+}

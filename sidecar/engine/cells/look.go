@@ -1,0 +1,157 @@
+package cells
+
+import (
+	"math/bits"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Place is where a node is, and what it has.
+type Place struct {
+	Chain, Model string
+	GPUs         int
+}
+
+// Place gives the place of a node, and whether it is in the description.
+func (s *State) Place(node string) (Place, bool) {
+	at, ok := s.places[node]
+	if !ok {
+		return Place{}, false
+	}
+	c := s.chains[at.chain]
+	return Place{c.name, c.model, len(c.lend)}, true
+}
+
+// Chains gives the chains, with the GPUs of a node of each.
+func (s *State) Chains() []Place {
+	out := make([]Place, len(s.chains))
+	for i, c := range s.chains {
+		out[i] = Place{c.name, c.model, len(c.lend)}
+	}
+	return out
+}
+
+// Has tells whether there is a VC of that name.
+func (s *State) Has(name string) bool { return s.vcAt(name) >= 0 }
+
+// GPUs gives the GPUs that a VC has reserved, by model, less what it has lost.
+func (s *State) GPUs(name, model string) int {
+	v := s.vcAt(name)
+	if v < 0 {
+		return 0
+	}
+	n := 0
+	for ci, c := range s.chains {
+		if c.model != model {
+			continue
+		}
+		for k, a := range s.vcs[v].accounts[ci] {
+			n += (a.reserved + a.pinned - a.lost) * c.levels[k].size
+		}
+	}
+	return n
+}
+
+// Idle gives how many GPUs of a model nobody uses.
+func (s *State) Idle(model string) int {
+	n := 0
+	for _, c := range s.chains {
+		for i := range c.nodes {
+			if c.model == model {
+				n += bits.OnesCount64(c.nodes[i].idle(c))
+			}
+		}
+	}
+	return n
+}
+
+// Right gives by what right a lease stands; "" = there is none.
+func (s *State) Right(key cluster.JobKey) cluster.LeaseClass {
+	l, ok := s.byKey[key]
+	if !ok {
+		return ""
+	}
+	return s.leases[l].right
+}
+
+// Parts gives the GPUs of a lease.
+func (s *State) Parts(key cluster.JobKey) []Part {
+	l, ok := s.byKey[key]
+	if !ok {
+		return nil
+	}
+	return s.parts(&s.leases[l])
+}
+
+// Squatters gives the opportunistic leases on GPUs of guaranteed ones: they have to go.
+func (s *State) Squatters() []cluster.JobKey {
+	var out []cluster.JobKey
+	for _, c := range s.chains {
+		for i := range c.nodes {
+			d := &c.nodes[i]
+			if d.used&d.lent == 0 {
+				continue
+			}
+			for _, g := range d.guests {
+				if g.gpus&d.used != 0 {
+					out = append(out, s.leases[g.lease].key)
+				}
+			}
+		}
+	}
+	return sorted(out)
+}
+
+// Prefer sets the priority of a lease within its VC.
+func (s *State) Prefer(key cluster.JobKey, priority int) {
+	if l, ok := s.byKey[key]; ok {
+		s.leases[l].priority = int32(priority)
+	}
+}
+
+// Leave says that an opportunistic lease goes: who takes its GPUs disturbs nobody any more.
+func (s *State) Leave(key cluster.JobKey) {
+	if l, ok := s.byKey[key]; ok && s.leases[l].right == cluster.Opportunistic && !s.leases[l].leaving {
+		s.recall(l, true)
+	}
+}
+
+// Spoil makes further GPUs of a node bad.
+func (s *State) Spoil(node string, gpus uint64) {
+	if at, ok := s.places[node]; ok {
+		s.SetBad(node, s.chains[at.chain].nodes[at.node].bad|gpus)
+	}
+}
+
+// Size gives the GPUs of a cell of a type, 0 if it has none of a model.
+func (s *State) Size(chain, typ, model string) int {
+	ci, k, wrong := s.levelOf(chain, typ)
+	if wrong != "" || s.chains[ci].model != model {
+		return 0
+	}
+	return s.chains[ci].levels[k].size
+}
+
+// ChainModel gives the GPU model of a chain.
+func (s *State) ChainModel(name string) (string, bool) {
+	for _, c := range s.chains {
+		if c.name == name {
+			return c.model, true
+		}
+	}
+	return "", false
+}
+
+// Within gives the types of the cells that one of a type has in it, and its own.
+func (s *State) Within(chain, typ string) []string {
+	for _, c := range s.chains {
+		if k := c.levelOf(typ); c.name == chain && k >= 0 {
+			out := make([]string, k+1)
+			for i := range out {
+				out[i] = c.levels[i].name
+			}
+			return out
+		}
+	}
+	return nil
+}

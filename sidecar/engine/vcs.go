@@ -1,0 +1,465 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// vcs is a round of choosing where tenants have virtual clusters (HiveD; SEMANTICS §5).
+// It decides on the cells first and touches the hall only when what it decided is safe:
+//
+//	build      the cells, with the leases and claims that stand in them
+//	guarantee  each VC's cells to its tenant's jobs, as on a private cluster
+//	check      the safety condition (Theorem 1); if it fails, nothing is granted
+//	carryOut   leases, claims, recalls
+//	lend       what is idle, to whoever is furthest below a weighted max-min share
+type vcs struct {
+	h     *hall
+	touch cluster.Touch
+	state *cells.State
+	board *place.Board // CPUs, memory and whatever else keeps jobs off nodes
+	in    *lease.Input
+	// By case: the claim that it has, and whether it stands in cells.
+	claims map[int]*cluster.Claim
+	inside []bool
+	// Who still has GPUs that were given to a job.
+	squatters map[cluster.JobKey][]int
+
+	// What is decided, until it is carried out.
+	renewed, promoted []int
+	demoted           []cluster.JobKey
+	granted           []cellGrant
+	recalls           []cellRecall
+	refused           map[int]cells.Refusal
+}
+
+// cellGrant is GPUs for a job that waits.
+type cellGrant struct {
+	of     int // case
+	class  cluster.LeaseClass
+	parts  []cells.Part
+	recall []int // cases of those who have to go first
+}
+
+// cellRecall is a lease that ends for a guaranteed one.
+type cellRecall struct {
+	of   int
+	heir cluster.JobKey
+}
+
+// chooseCells gives leases to the jobs of one touch where there are virtual clusters.
+func (h *hall) chooseCells(touch cluster.Touch) {
+	v := &vcs{h: h, touch: touch, claims: map[int]*cluster.Claim{}, squatters: map[cluster.JobKey][]int{}, inside: make([]bool, len(h.s.Cases)), refused: map[int]cells.Refusal{}}
+	if _, err := h.layout(); err != nil {
+		v.safePlan(err.Error())
+		h.cells, h.lost = &cluster.CellReport{Unsafe: h.unsafe}, h.s.Lost
+		return
+	}
+	v.build()
+	in := lease.Input{Now: h.now, Settings: h.set}
+	in.Candidates, in.Tenants = h.line(v.candidates())
+	v.in = &in
+	v.occupy()
+	v.guarantee()
+	if unsafe := v.unsafe(); unsafe != nil {
+		v.safePlan(words(unsafe)...)
+	} else {
+		v.carryOut()
+		v.commons()
+		v.lend()
+	}
+	h.dismiss(touch)
+	v.explain()
+	v.report()
+}
+
+// candidates lists the jobs that could hold a lease next: besides those that always could,
+// those that run in the middle of an opportunistic lease. In cells others than ASTRAEA's
+// orders are known, too.
+func (v *vcs) candidates() []lease.Candidate {
+	h := v.h
+	cs := h.candidates(v.touch)
+	for i, l := range h.leases {
+		st := &h.standing[i]
+		if l == nil || !st.ours(v.touch) || !st.runs || h.ending(i) || st.tenant < 0 || !v.inside[i] ||
+			v.right(i) != cluster.Opportunistic || l.State != cluster.Active || st.order != nil {
+			continue
+		}
+		r := &h.records[i]
+		cs = append(cs, lease.Candidate{Case: i, Key: r.Key, Tenant: st.tenant, Pools: h.poolOf(l), GPUs: l.GPUs,
+			First: r.First, Owed: r.Due - r.Alloc, Rho: st.rho, Urgent: slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS)})
+	}
+	for k := range cs {
+		v.rank(&cs[k])
+	}
+	h.unsorted = cs
+	return cs
+}
+
+// secondQueue is the attained service that takes a job to the second queue of Tiresias-L
+// (Gu et al., NSDI'19, §3.2), as its authors' simulator has it.
+const secondQueue = cluster.GPUTime(18000 * cluster.Second)
+
+// rank sets what orders a candidate in its VC. Whatever that is, those who run go before
+// those who wait where it is equal, and then it is first come, first served.
+func (v *vcs) rank(k *lease.Candidate) {
+	r := &v.h.records[k.Case]
+	switch v.h.set.Chooser {
+	case "fifo": // nobody is preempted
+		k.New, k.Rho = false, cluster.Fair
+		if k.Running && v.right(k.Case) == cluster.Guaranteed {
+			k.Rho = 0
+		}
+	case "tiresias-l":
+		k.New, k.Rho = false, 0
+		if r.Alloc >= secondQueue {
+			k.Rho = 1
+		}
+	case "gandiva-fair": // the stride of jobs that share a tenant's tickets by GPU (§3.1)
+		k.New, k.Rho = false, cluster.Rho(int64(r.Alloc)/int64(max(k.GPUs, 1)))
+	}
+	k.Aged = k.Rho
+}
+
+// right gives by what right a job's lease stands in the cells; "" = it does not.
+func (v *vcs) right(i int) cluster.LeaseClass { return v.state.Right(v.h.records[i].Key) }
+
+// occupy puts what is held on the board: who may have to go as soft, the rest as fixed.
+func (v *vcs) occupy() {
+	h := v.h
+	h.board = h.fresh(h.board)
+	v.board = h.board
+	v.board.Await(len(h.standing))
+	for i := range h.standing {
+		st, l := &h.standing[i], h.leases[i]
+		switch {
+		case !st.there:
+		case l != nil && l.State == cluster.Granted:
+			if v.right(i) == cluster.Opportunistic {
+				v.board.Soften(i, -1, 0, h.now, l.Nodes)
+			} else {
+				v.board.Hold(l.Nodes)
+			}
+		case st.waits:
+		case v.right(i) == cluster.Opportunistic, v.mayGo(i):
+			v.board.Soften(i, -1, btoi(v.right(i) == cluster.Opportunistic), h.now, h.s.Cases[i].Job.Holds)
+		default:
+			v.board.Hold(h.s.Cases[i].Job.Holds)
+		}
+	}
+	for _, cl := range v.claims {
+		v.board.Hold(cl.Nodes)
+	}
+}
+
+// mayGo tells whether a guaranteed lease ends now if its VC so wants.
+func (v *vcs) mayGo(i int) bool { return v.inside[i] && v.h.ending(i) }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// The priorities of leases within a VC: by place in the queue where their turn is decided
+// on now, above these where it is not; urgent ones above all that are not.
+const (
+	inTerm = 1 << 28
+	urgent = 1 << 29
+)
+
+// guarantee gives every VC's cells to its tenant's jobs, in their order.
+func (v *vcs) guarantee() {
+	h := v.h
+	for i, l := range h.leases {
+		if l == nil || !v.inside[i] {
+			continue
+		}
+		p := inTerm
+		if v.mayGo(i) {
+			p = -inTerm // of one that is not even in the line
+		}
+		if slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS) {
+			p += urgent
+		}
+		v.state.Prefer(h.records[i].Key, p)
+	}
+	for t := range v.in.Tenants {
+		if v.state.Has(v.in.Tenants[t].Name) {
+			v.guaranteeVC(t)
+		}
+	}
+}
+
+func (v *vcs) guaranteeVC(t int) {
+	h, tenant := v.h, &v.in.Tenants[t]
+	priority := func(at int) int {
+		p := -at
+		if v.in.Candidates[tenant.Jobs[at]].Urgent {
+			p += urgent
+		}
+		return p
+	}
+	for at, i := range tenant.Jobs {
+		if k := &v.in.Candidates[i]; k.Running && v.right(k.Case) == cluster.Guaranteed {
+			v.state.Prefer(k.Key, priority(at))
+		}
+	}
+	type attempt struct {
+		shape        int
+		soft, urgent bool
+	}
+	failed := map[attempt]cells.Refusal{}
+	for at, i := range tenant.Jobs {
+		k := &v.in.Candidates[i]
+		c := k.Case
+		switch {
+		case h.leases[c] != nil:
+			v.keep(k, tenant.Name)
+		case v.claims[c] != nil: // it has its place already
+			v.granted = append(v.granted, cellGrant{of: c, class: cluster.Guaranteed, parts: v.state.Parts(k.Key), recall: v.squatters[k.Key]})
+		default:
+			try := attempt{k.Shape, v.soft(c), k.Urgent}
+			refusal, known := failed[try]
+			if !known {
+				var ok bool
+				if refusal, ok = v.request(k, tenant.Name, priority(at)); ok {
+					continue
+				}
+				failed[try] = refusal
+			}
+			v.refused[c] = refusal
+		}
+	}
+}
+
+// keep renews a guaranteed lease, and makes an opportunistic one guaranteed where it is if
+// its VC has the cells for that.
+func (v *vcs) keep(k *lease.Candidate, vc string) {
+	h := v.h
+	switch v.right(k.Case) {
+	case cluster.Guaranteed:
+		if k.Running {
+			v.renewed = append(v.renewed, k.Case)
+			v.board.Renew(k.Case)
+		}
+	case cluster.Opportunistic:
+		if h.leases[k.Case].State == cluster.Ending || !v.state.Promote(k.Key, vc) {
+			return
+		}
+		v.state.Prefer(k.Key, inTerm)
+		v.board.Renew(k.Case)
+		if v.promoted = append(v.promoted, k.Case); k.Running {
+			v.renewed = append(v.renewed, k.Case)
+		}
+	}
+}
+
+// request asks for a VC's cells for a job that waits.
+func (v *vcs) request(k *lease.Candidate, vc string, priority int) (cells.Refusal, bool) {
+	h := v.h
+	refusal := cells.Refusal{Code: cells.UnknownLevel, VC: vc}
+	for _, q := range v.asks(k, vc, priority, place.Anybodys) {
+		grant, err := v.state.Request(q)
+		if err != nil {
+			refusal, _ = err.(cells.Refusal)
+			continue
+		}
+		g := cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts}
+		for _, key := range grant.Recall {
+			g.recall = append(g.recall, h.find(key))
+		}
+		if k.Humble && len(g.recall) > 0 { // it leaves others alone
+			v.state.Release(k.Key)
+			for _, key := range grant.Demoted {
+				v.state.Promote(key, vc)
+			}
+			return cells.Refusal{Code: cells.NoneToLend, VC: vc}, false
+		}
+		v.demoted = append(v.demoted, grant.Demoted...)
+		v.settle(k, &g)
+		return refusal, true
+	}
+	return refusal, false
+}
+
+// settle takes the place of a grant on the board, and with it what its CPUs and memory need.
+func (v *vcs) settle(k *lease.Candidate, g *cellGrant) {
+	h := v.h
+	for _, i := range g.recall {
+		v.board.Displace(i)
+	}
+	nodes := v.holdings(g.parts, k.Shape)
+	v.board.Hold(nodes)
+	for n := range nodes {
+		for i := v.board.Crowded(nodes[n].Node); i >= 0; i = v.board.Crowded(nodes[n].Node) {
+			v.board.Displace(i)
+			if key := h.records[i].Key; v.right(i) == cluster.Guaranteed {
+				v.state.Demote(key)
+				v.demoted = append(v.demoted, key)
+			}
+			g.recall = append(g.recall, i)
+		}
+	}
+	for _, i := range g.recall {
+		v.state.Leave(h.records[i].Key)
+		v.recalls = append(v.recalls, cellRecall{i, k.Key})
+	}
+	v.granted = append(v.granted, *g)
+}
+
+// holdings gives the GPUs of parts as what a job of a shape holds.
+func (v *vcs) holdings(parts []cells.Part, shape int) []cluster.Holding {
+	var out []cluster.Holding
+	for _, p := range parts {
+		at, _ := v.state.Place(p.Node)
+		index := indices(p.GPUs)
+		if n := len(out); n > 0 && out[n-1].Node == p.Node {
+			index = append(out[n-1].Index, index...)
+			slices.Sort(index)
+			out = out[:n-1]
+		}
+		cpus, memory := v.board.Parts(shape, len(index))
+		out = append(out, cluster.Holding{Node: p.Node, Model: at.Model, GPUs: len(index), Index: index, CPUs: cpus, MemoryMB: memory})
+	}
+	slices.SortFunc(out, func(a, b cluster.Holding) int { return cmp.Compare(a.Node, b.Node) })
+	return out
+}
+
+// asks gives a job's request as cells know it: so many nodes with so many GPUs each. A job
+// that asks for nodes gets just those (hard); one that asks for GPUs alone is put on as few
+// nodes as it fits on, evenly, and after a while on any (soft).
+func (v *vcs) asks(k *lease.Candidate, tenant string, priority, displace int) []cells.Request {
+	h := v.h
+	r := &h.s.Cases[k.Case].Job.Request
+	base := cells.Request{Key: k.Key, VC: tenant, Model: r.Model, Priority: priority, Soft: v.soft(k.Case)}
+	var out []cells.Request
+	for _, c := range v.state.Chains() {
+		pool := h.pool(c.Model)
+		if r.Model != "" && r.Model != c.Model || !slices.Contains(k.Pools, pool) {
+			continue
+		}
+		q := base
+		q.Chain, q.Apart = c.Chain, r.Nodes > 0
+		switch {
+		case r.Exclusive:
+			q.Nodes, q.GPUs = max(r.Nodes, 1), c.GPUs
+		case r.PerNode > 0:
+			q.Nodes, q.GPUs = max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode), r.PerNode
+		case r.Nodes > 0:
+			q.Nodes = r.Nodes
+			q.GPUs = (r.GPUs + r.Nodes - 1) / r.Nodes
+		default:
+			q.Nodes = (r.GPUs + c.GPUs - 1) / c.GPUs
+			for r.GPUs%q.Nodes != 0 {
+				q.Nodes++
+			}
+			q.GPUs = r.GPUs / q.Nodes
+		}
+		ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: lease.Next(h.now, h.set), Displace: displace}
+		q.Admits = func(node string, gpus int) bool { return v.board.Admits(ask, node, gpus) }
+		out = append(out, q)
+	}
+	return out
+}
+
+// soft tells whether a job takes GPUs wherever they are.
+func (v *vcs) soft(i int) bool {
+	r := &v.h.s.Cases[i].Job.Request
+	if r.PerNode > 0 || r.Nodes > 0 || r.Exclusive {
+		return false
+	}
+	return !v.h.later(v.h.records[i].First.Add(v.h.set.AffinityWait))
+}
+
+// unsafe evaluates the safety condition (HiveD Theorem 1, invariant (2)).
+func (v *vcs) unsafe() []cells.Violation { return v.state.Unsafe() }
+
+func words(all []cells.Violation) []string {
+	out := make([]string, len(all))
+	for i := range all {
+		out[i] = all[i].Error()
+	}
+	return out
+}
+
+// carryOut does what was decided.
+func (v *vcs) carryOut() {
+	h := v.h
+	goes := make(map[cluster.JobKey]bool, len(v.recalls))
+	for _, r := range v.recalls {
+		goes[h.records[r.of].Key] = true
+		v.end(r)
+	}
+	for _, key := range v.demoted {
+		if i := h.find(key); h.leases[i] != nil && !goes[key] {
+			h.leases[i].Class, h.leases[i].Parts = cluster.Opportunistic, v.state.Parts(key)
+		}
+	}
+	for _, i := range v.promoted {
+		h.leases[i].Class, h.leases[i].Parts = cluster.Guaranteed, v.state.Parts(h.records[i].Key)
+	}
+	for _, i := range v.renewed {
+		h.prolong(i)
+		h.standing[i].took = true
+	}
+	for k := range v.granted {
+		v.grant(&v.granted[k])
+	}
+}
+
+// end recalls one lease: at the end of its term if that is so near that its turn is being
+// decided on, else after the notice of recalls.
+func (v *vcs) end(r cellRecall) {
+	h := v.h
+	l, st := h.leases[r.of], &h.standing[r.of]
+	switch {
+	case l == nil || l.State != cluster.Granted && !st.runs: // it cleans up
+		return
+	case l.State == cluster.Granted:
+		h.takeBack(r.of, recalled)
+	case l.State == cluster.Ending:
+		st.heir = r.heir
+	case l.Class != cluster.Opportunistic && h.ending(r.of) && l.Why == "": // its term is over anyway
+		st.heir = r.heir
+	default:
+		l.End, l.Why, st.heir = min(l.End, h.now.Add(h.set.RecallNotice)), recalled, r.heir
+	}
+}
+
+// takeBack ends a lease that has not begun.
+func (h *hall) takeBack(i int, why string) {
+	l := *h.leases[i]
+	l.State, l.Ended, l.Why = cluster.Over, h.now, why
+	h.ended = append(h.ended, l)
+	h.leases[i] = nil
+}
+
+// grant makes a lease, or a claim until those who are there have gone.
+func (v *vcs) grant(g *cellGrant) {
+	h := v.h
+	st := &h.standing[g.of]
+	nodes := v.holdings(g.parts, st.shape)
+	pool, at := nodes[0].Model, h.now
+	for _, i := range g.recall {
+		if l := h.leases[i]; l != nil && l.State != cluster.Ending {
+			at = max(at, l.End)
+		}
+	}
+	if at > h.now {
+		cl := cluster.Claim{Job: h.records[g.of].Key, Pool: pool, Nodes: nodes, At: at, Made: h.now, Parts: g.parts}
+		if old := v.claims[g.of]; old != nil {
+			cl.Made = old.Made
+		}
+		h.claims, st.claimed = append(h.claims, cl), true
+		return
+	}
+	h.lend(g.of, pool, nodes, lease.Next(h.now, h.set))
+	h.leases[g.of].Class, h.leases[g.of].Parts = g.class, g.parts
+}

@@ -1,0 +1,406 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
+)
+
+// build makes the cells anew from what is remembered and what was seen: nothing of them lives
+// between two rounds. What Slurm says of which GPUs a job has goes before what was planned.
+func (v *vcs) build() {
+	h := v.h
+	b := &builder{v: v, plain: h.plain, masks: map[string]*mask{}}
+	b.hardware()
+	b.stand()
+	b.plan()
+	record := cells.Record{Leases: b.leases, Lost: h.s.Lost}
+	for _, t := range h.s.Cells.Tops {
+		for _, node := range t.Nodes {
+			if m := b.masks[node]; m != nil && m.bad != 0 {
+				record.Bad = append(record.Bad, cells.Bad{Node: node, GPUs: m.bad})
+			}
+		}
+	}
+	var changes cells.Changes
+	v.state, changes, _ = cells.Rebuild(*h.s.Cells, record) // layout has seen that it can be
+	v.keepIn(changes.Demoted)
+	v.squat()
+	v.entitle()
+}
+
+// layout gives the cells of the description as they are when all is healthy and free; nil, and
+// why, where it describes what cannot be. Whoever reads descriptions refuses such.
+func (h *hall) layout() (*cells.State, error) {
+	if h.described != h.s.Cells {
+		h.described = h.s.Cells
+		h.plain, h.refused = cells.New(*h.s.Cells)
+	}
+	return h.plain, h.refused
+}
+
+// builder puts together what stands in the cells.
+type builder struct {
+	v      *vcs
+	plain  *cells.State
+	masks  map[string]*mask // by node
+	leases []cells.Lease
+}
+
+// mask is the GPUs of a node.
+type mask struct {
+	all, bad uint64
+	taken    uint64 // by those who stay
+	leaving  uint64 // by those who go
+}
+
+// on gives the mask of a node, or nil if it is in no cell.
+func (b *builder) on(node string) *mask {
+	m, ok := b.masks[node]
+	if !ok {
+		if at, known := b.plain.Place(node); known {
+			m = &mask{all: ^uint64(0) >> (64 - at.GPUs)}
+		}
+		b.masks[node] = m
+	}
+	return m
+}
+
+// hardware notes what is bad: nodes that are down, drained or unknown, drained GPUs, and GPUs
+// that a node should have and has not. Where Slurm does not tell which, it is the last ones.
+func (b *builder) hardware() {
+	h := b.v.h
+	for _, t := range h.s.Cells.Tops {
+		for _, name := range t.Nodes {
+			i, ok := slices.BinarySearchFunc(h.s.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+			if !ok || h.s.Nodes[i].Bad != "" {
+				b.on(name).bad = b.on(name).all
+				continue
+			}
+			at, _ := b.plain.Place(name)
+			n, there := &h.s.Nodes[i], 0
+			for _, g := range n.GPUs {
+				if g.Model == at.Model {
+					there = g.Count
+				}
+			}
+			if there >= at.GPUs {
+				continue
+			}
+			m := b.on(name)
+			for _, k := range n.Drained {
+				m.bad |= 1 << k & m.all
+			}
+			for bits.OnesCount64(m.all&^m.bad) > there {
+				m.bad |= 1 << (63 - bits.LeadingZeros64(m.all&^m.bad))
+			}
+		}
+	}
+}
+
+// stand puts those who hold GPUs where they are: first those of whom Slurm tells which.
+func (b *builder) stand() {
+	v, h := b.v, b.v.h
+	for _, known := range []bool{true, false} {
+		for i := range h.standing {
+			st, j := &h.standing[i], &h.s.Cases[i].Job
+			if !st.there || st.waits || len(j.Holds) == 0 {
+				continue
+			}
+			if told(j.Holds) == known {
+				b.standIn(i)
+			}
+		}
+	}
+	for _, l := range b.leases {
+		v.inside[h.find(l.Key)] = true
+	}
+}
+
+// told tells whether Slurm says which GPUs a job has.
+func told(holds []cluster.Holding) bool {
+	for i := range holds {
+		if len(holds[i].Index) != holds[i].GPUs {
+			return false
+		}
+	}
+	return true
+}
+
+// standIn puts one job where it is: in a lease of the cells if it has one of ours and
+// stands in cells only, else as GPUs that nobody can have.
+func (b *builder) standIn(i int) {
+	h := b.v.h
+	st, l, j := &h.standing[i], h.leases[i], &h.s.Cases[i].Job
+	in := 0
+	for k := range j.Holds {
+		if j.Holds[k].GPUs == 0 || b.on(j.Holds[k].Node) != nil {
+			in++
+		}
+	}
+	if in == 0 {
+		return
+	}
+	var planned []cells.Part
+	if l != nil {
+		planned = l.Parts
+	}
+	parts := b.parts(j.Holds, planned)
+	cleans := j.State == cluster.Completing
+	if in < len(j.Holds) || !cleans && (l == nil || !st.runs || !st.ours(b.v.touch)) {
+		for _, p := range parts {
+			b.on(p.Node).bad |= p.GPUs
+		}
+		return
+	}
+	f := cells.Lease{Key: h.records[i].Key, VC: h.records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
+	switch {
+	case cleans || l.State == cluster.Ending:
+		f.Leaving = true
+	case l.Class != cluster.Opportunistic:
+		f.Right = cluster.Guaranteed // one that is shared is new here
+		if h.ending(i) {
+			f.Priority = 1
+		}
+		if st.touch == cluster.Keep || st.ordered(cluster.Exempt) {
+			f.Priority = 4
+		}
+	}
+	for _, p := range parts {
+		m := b.on(p.Node)
+		if f.Leaving || l.Why == recalled || l.State == cluster.Noticed {
+			m.leaving |= p.GPUs
+		} else {
+			m.taken |= p.GPUs
+		}
+	}
+	b.leases = append(b.leases, f)
+}
+
+// parts gives which GPUs a job has: as Slurm says, else as was planned if nobody has been
+// seen there, else the first that are left.
+func (b *builder) parts(holds []cluster.Holding, planned []cells.Part) []cells.Part {
+	if same(holds, planned) {
+		return planned
+	}
+	var out []cells.Part
+	for k := range holds {
+		hold := &holds[k]
+		m := b.on(hold.Node)
+		if m == nil || hold.GPUs == 0 {
+			continue
+		}
+		p := cells.Part{Node: hold.Node}
+		was := uint64(0)
+		for _, o := range planned {
+			if o.Node == hold.Node {
+				was |= o.GPUs
+				p.Type = o.Type
+			}
+		}
+		if p.GPUs = maskOf(hold) & m.all; bits.OnesCount64(p.GPUs) != hold.GPUs {
+			p.GPUs = was &^ m.taken & m.all
+		}
+		if bits.OnesCount64(p.GPUs) != hold.GPUs {
+			p.GPUs = m.pick(hold.GPUs)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// maskOf gives the GPUs that a job has on a node as a set.
+func maskOf(h *cluster.Holding) uint64 {
+	var m uint64
+	for _, g := range h.Index {
+		m |= 1 << g
+	}
+	return m
+}
+
+// same tells whether Slurm says what was planned.
+func same(holds []cluster.Holding, planned []cells.Part) bool {
+	if len(planned) == 0 || !told(holds) {
+		return false
+	}
+	n := 0
+	for k := range holds {
+		was := uint64(0)
+		for _, p := range planned {
+			if p.Node == holds[k].Node {
+				was |= p.GPUs
+				n++
+			}
+		}
+		if maskOf(&holds[k]) != was {
+			return false
+		}
+	}
+	return n == len(planned)
+}
+
+// pick gives n GPUs that nobody has, else such as somebody leaves, else any.
+func (m *mask) pick(n int) uint64 {
+	var out uint64
+	for _, from := range []uint64{m.all &^ (m.taken | m.leaving | m.bad), m.all &^ (m.taken | m.bad), m.all &^ m.taken, m.all} {
+		for left := from &^ out; n > 0 && left != 0; left &= left - 1 {
+			out |= left & -left
+			n--
+		}
+	}
+	return out
+}
+
+// plan puts those who do not run yet where they are to be: leases that have not begun, and
+// claims. Slurm chose GPUs for others since: then they take what is left of their nodes.
+func (b *builder) plan() {
+	v, h := b.v, b.v.h
+	for i, l := range h.leases {
+		if l == nil || l.State != cluster.Granted || l.Parts == nil || !h.standing[i].ours(v.touch) {
+			continue
+		}
+		if v.inside[i] = b.planned(i, l.Class, l.Parts); !v.inside[i] {
+			h.takeBack(i, "taken back: its GPUs are not there any more")
+		}
+	}
+	if v.touch != cluster.Act {
+		return
+	}
+	for k := range h.s.Claims {
+		cl := &h.s.Claims[k]
+		i := h.find(cl.Job)
+		if cl.Parts == nil || i < 0 || !h.standing[i].waiting || h.leases[i] != nil || h.now.Sub(cl.At) > h.set.Term ||
+			!b.planned(i, cluster.Guaranteed, cl.Parts) {
+			continue
+		}
+		v.claims[i] = cl
+	}
+}
+
+// planned puts one where it is to be, and tells whether its nodes are still good. What is lent it
+// may have only if nobody else is there.
+func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) bool {
+	h := b.v.h
+	for _, p := range parts {
+		if m := b.on(p.Node); m == nil || !h.site.Good(p.Node) {
+			return false
+		}
+	}
+	parts = slices.Clone(parts)
+	for k := range parts {
+		p := &parts[k]
+		m := b.on(p.Node)
+		if p.GPUs&(m.taken|m.bad) != 0 {
+			p.GPUs = m.pick(bits.OnesCount64(p.GPUs))
+		}
+		if right == cluster.Opportunistic && p.GPUs&(m.taken|m.bad) != 0 {
+			return false
+		}
+		m.taken |= p.GPUs
+	}
+	b.leases = append(b.leases, cells.Lease{Key: h.records[i].Key, VC: h.records[i].Tenant, Right: right, Parts: parts, Priority: 2})
+	return true
+}
+
+// keepIn deals with those who found no cell of their VC where they are: a job that runs is
+// opportunistic now, and one that may not be requeued keeps its GPUs from everybody.
+// A claim that cannot be kept is dropped.
+func (v *vcs) keepIn(demoted []cluster.JobKey) {
+	h := v.h
+	for _, key := range demoted {
+		i := h.find(key)
+		st := &h.standing[i]
+		switch {
+		case v.claims[i] != nil:
+			v.state.Release(key)
+			delete(v.claims, i)
+		case st.touch == cluster.Keep || st.ordered(cluster.Exempt):
+			parts := v.state.Parts(key)
+			v.state.Release(key)
+			v.inside[i] = false
+			for _, p := range parts {
+				v.state.Spoil(p.Node, p.GPUs)
+			}
+		}
+	}
+}
+
+// entitle says of every lease in the cells where it stands and by what right. One that is
+// not renewed for another job of its VC keeps its right until it ends.
+func (v *vcs) entitle() {
+	h := v.h
+	goes := make(map[int]bool, len(v.recalls))
+	for _, r := range v.recalls {
+		goes[r.of] = true
+	}
+	for i, l := range h.leases {
+		if l == nil || !v.inside[i] {
+			continue
+		}
+		l.Parts = v.state.Parts(h.records[i].Key)
+		if right := v.right(i); right == cluster.Guaranteed || !goes[i] && l.State != cluster.Ending {
+			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
+				h.events = append(h.events, cluster.Event{Kind: "cells_demoted", Job: l.Job,
+					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", h.records[i].ID, h.records[i].Tenant)})
+			}
+			l.Class = right
+		}
+	}
+}
+
+// squat finds out who is on GPUs that were given to somebody else, and for whom each goes.
+func (v *vcs) squat() {
+	h := v.h
+	keys := v.state.Squatters()
+	if len(keys) == 0 {
+		return
+	}
+	heirs := map[string][]cluster.JobKey{} // by node
+	note := func(i int) {
+		for _, p := range v.state.Parts(h.records[i].Key) {
+			heirs[p.Node] = append(heirs[p.Node], h.records[i].Key)
+		}
+	}
+	for i := range h.standing {
+		if v.claims[i] != nil || h.leases[i] != nil && h.leases[i].State == cluster.Granted && v.right(i) == cluster.Guaranteed {
+			note(i)
+		}
+	}
+	for _, key := range keys {
+		i := h.find(key)
+		for n, heir := range v.heirsOf(key, heirs) {
+			if v.squatters[heir] = append(v.squatters[heir], i); n == 0 {
+				v.state.Leave(key)
+				v.recalls = append(v.recalls, cellRecall{i, heir})
+			}
+		}
+	}
+}
+
+// heirsOf gives the jobs that have been given GPUs on which a lease still is.
+func (v *vcs) heirsOf(key cluster.JobKey, heirs map[string][]cluster.JobKey) []cluster.JobKey {
+	var out []cluster.JobKey
+	for _, p := range v.state.Parts(key) {
+		for _, heir := range heirs[p.Node] {
+			for _, q := range v.state.Parts(heir) {
+				if p.Node == q.Node && p.GPUs&q.GPUs != 0 && !slices.Contains(out, heir) {
+					out = append(out, heir)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// indices gives the members of a set of GPUs.
+func indices(gpus uint64) []int {
+	out := make([]int, 0, bits.OnesCount64(gpus))
+	for ; gpus != 0; gpus &= gpus - 1 {
+		out = append(out, bits.TrailingZeros64(gpus))
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package engine_test
+
+import (
+	"context"
+	"math/bits"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// drawCells describes some of the nodes as cells, with a feasible assignment to x and y.
+func (c *chaos) drawCells() *cluster.Cells {
+	d := &cluster.Cells{}
+	all := rapid.Bool().Draw(c.T, "all in cells")
+	for _, chain := range []string{"v100", "k80"} {
+		var nodes []cluster.Node
+		for _, n := range c.nodes {
+			if n.GPUs[0].Model == chain && (all || rapid.IntRange(0, 7).Draw(c.T, "in cells") > 0) {
+				nodes = append(nodes, n)
+			}
+		}
+		if len(nodes) == 0 {
+			continue
+		}
+		size := nodes[0].GPUs[0].Count
+		d.Types = append(d.Types, cluster.CellType{Name: chain + ".gpu", Model: chain},
+			cluster.CellType{Name: chain + ".pair", Child: chain + ".gpu", Split: 2},
+			cluster.CellType{Name: chain + ".node", Child: chain + ".pair", Split: size / 2, Node: true})
+		for _, n := range nodes {
+			d.Tops = append(d.Tops, cluster.TopCell{Name: n.Name, Type: chain + ".node", Nodes: []string{n.Name}})
+		}
+	}
+	c.assign(d)
+	return d
+}
+
+// assign draws who reserves what.
+func (c *chaos) assign(d *cluster.Cells) {
+	d.VCs = nil
+	for _, name := range []string{"x", "y"} {
+		d.VCs = append(d.VCs, cluster.VC{Name: name})
+	}
+	for range rapid.IntRange(1, 8).Draw(c.T, "quotas") {
+		if len(d.Types) == 0 {
+			break
+		}
+		v := rapid.IntRange(0, 1).Draw(c.T, "VC")
+		was := d.VCs[v].Cells
+		typ := rapid.SampledFrom(d.Types).Draw(c.T, "type").Name
+		d.VCs[v].Cells = append(was[:len(was):len(was)], cluster.CellQuota{Type: typ, Cells: rapid.IntRange(1, 2).Draw(c.T, "cells")})
+		trial := *d
+		trial.VCs = slices.DeleteFunc(slices.Clone(d.VCs), func(v cluster.VC) bool { return v.Cells == nil })
+		if _, err := cells.New(trial); err != nil {
+			d.VCs[v].Cells = was
+		}
+	}
+	d.VCs = slices.DeleteFunc(d.VCs, func(v cluster.VC) bool { return v.Cells == nil })
+}
+
+// gres tells which GPUs jobs have, as Slurm does, which chooses them itself: the first that are free.
+type gres struct {
+	loop.Cluster
+	given map[cluster.JobID]map[string][]int
+}
+
+func (g *gres) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	s, err := g.Cluster.Observe(ctx, since)
+	taken := map[string]uint64{}
+	for _, known := range []bool{true, false} {
+		for i := range s.Jobs {
+			j := &s.Jobs[i]
+			if len(j.Holds) == 0 || j.State == cluster.Done {
+				delete(g.given, j.ID)
+				continue
+			}
+			holds := slices.Clone(j.Holds)
+			was, ok := g.given[j.ID]
+			for k := range holds {
+				ok = ok && len(was[holds[k].Node]) == holds[k].GPUs
+			}
+			if ok != known {
+				continue
+			}
+			now := map[string][]int{}
+			for k := range holds {
+				h := &holds[k]
+				h.Index = was[h.Node]
+				if !known {
+					h.Index = nil
+					free := ^taken[h.Node]
+					for range h.GPUs {
+						h.Index = append(h.Index, bits.TrailingZeros64(free))
+						free &= free - 1
+					}
+				}
+				for _, at := range h.Index {
+					taken[h.Node] |= 1 << at
+				}
+				now[h.Node] = h.Index
+			}
+			g.given[j.ID], j.Holds = now, holds
+		}
+	}
+	return s, err
+}
+
+func TestPropertiesOfCells(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newChaos(rt, t)
+		set := &c.world.Settings
+		set.Preset, set.Chooser = "hived", rapid.SampledFrom([]string{"astraea", "fifo", "tiresias-l", "gandiva-fair"}).Draw(rt, "chooser")
+		set.AffinityWait = rapid.SampledFrom([]cluster.Span{0, 5 * minute}).Draw(rt, "affinity wait")
+		d := c.drawCells()
+		c.world.Rules.Cells = d
+		tells := rapid.Bool().Draw(rt, "Slurm tells which GPUs") // then it may have other ideas than we
+		if tells {
+			c.world.Loop.Cluster = &gres{Cluster: c.world.Virtual, given: map[cluster.JobID]map[string][]int{}}
+		}
+		c.submit()
+		var lost []cluster.CellLoss
+		c.world.Check = func(r loop.Report) {
+			c.safe(&r.Plan)
+			if r.Plan.Cells.Unsafe != nil {
+				c.Fatalf("not safe: %v", r.Plan.Cells.Unsafe)
+			}
+			c.prompt(&r.Plan)
+			was := lost
+			lost = r.Plan.Memory.Lost // what VCs are due follows it a round later
+			if !tells && len(d.Tops) == len(c.nodes) && slices.Equal(was, lost) && !slices.ContainsFunc(r.Plan.Actions, func(a cluster.Action) bool { return a.Verb == cluster.Reclaim }) {
+				c.settled()
+			}
+		}
+		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+			if rapid.IntRange(0, 9).Draw(rt, "reassign") == 0 {
+				next := *d
+				c.assign(&next)
+				c.world.Rules.Cells = &next
+			}
+			c.stir()
+			c.world.Run(cluster.Span(rapid.IntRange(1, 300).Draw(rt, "seconds")) * cluster.Second)
+			c.balanced()
+		}
+	})
+}
+
+// prompt checks that no job of a VC waits that would fit, whole, in one of the VC's free cells.
+func (c *chaos) prompt(p *cluster.Plan) {
+	size := map[string]int{}
+	for _, t := range c.world.Rules.Cells.Types {
+		size[t.Name] = 1
+		if t.Child != "" {
+			size[t.Name] = t.Split * size[t.Child]
+		}
+	}
+	for i := range p.Verdicts {
+		v := &p.Verdicts[i]
+		r := recordOf(p, v.Job)
+		q := c.world.Job(r.ID).Request
+		if v.Reason.Code != cluster.BecauseCells && v.Reason.Code != cluster.BecauseLost || len(r.Shun) > 0 {
+			continue
+		}
+		for _, view := range p.Cells.Views {
+			if view.VC == r.Tenant && view.Free > 0 && size[view.Type] >= q.GPUs && (q.Model == "" || strings.HasPrefix(view.Chain, q.Model)) {
+				c.Fatalf("job %s of %s waits (%+v) though the VC has free: %+v\n%s", r.ID, r.Tenant, v.Reason, view, encode(*p))
+			}
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// nodeCells describes nodes n01, n02, … of so many GPUs, with so many of them for each VC.
+func nodeCells(gpus, nodes int, vcs ...cluster.VC) *cluster.Cells {
+	d := &cluster.Cells{Types: []cluster.CellType{
+		{Name: "gpu", Model: "v100"}, {Name: "node", Child: "gpu", Split: gpus, Node: true}}, VCs: vcs}
+	for i := range nodes {
+		name := fmt.Sprintf("n%02d", i+1)
+		d.Tops = append(d.Tops, cluster.TopCell{Name: name, Type: "node", Nodes: []string{name}})
+	}
+	return d
+}
+
+func vc(name, typ string, n int) cluster.VC {
+	return cluster.VC{Name: name, Cells: []cluster.CellQuota{{Type: typ, Cells: n}}}
+}
+
+// newCells makes a world of nodes of 4 GPUs under the default settings with cells.
+func newCells(t *testing.T, nodes int, d *cluster.Cells, tenants ...string) *world {
+	t.Helper()
+	if _, err := cells.New(*d); err != nil {
+		t.Fatal(err)
+	}
+	set := simtest.Product()
+	set.Preset, set.Chooser = "hived", "astraea"
+	gpus := make([]int, nodes)
+	for i := range gpus {
+		gpus[i] = 4
+	}
+	w := newWorld(t, set, gpus, tenants...)
+	w.Rules.Cells, w.Gate = d, set.GateTTL
+	check := w.Check
+	w.Check = func(r loop.Report) {
+		check(r)
+		if r.Plan.Cells == nil || r.Plan.Cells.Unsafe != nil {
+			t.Fatalf("at %s the cells are not safe: %+v", r.Plan.At.Sub(simtest.Start), r.Plan.Cells)
+		}
+	}
+	return w
+}
+
+// class fails unless a job's lease is of a class.
+func (w *world) class(id cluster.JobID, want cluster.LeaseClass) {
+	w.t.Helper()
+	l := w.lease(id)
+	if l == nil || l.Class != want {
+		w.t.Errorf("at %s the lease of job %s is %+v, want one that is %s: %+v", w.Now().Sub(simtest.Start), id, l, want, w.Verdict(id))
+	}
+}
+
+// What a VC does not use others have; what it then wants it has at once.
+func TestACellIsRecalledAtOnce(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Run(minute)
+	var mine []cluster.JobID
+	for range 2 {
+		mine = append(mine, w.submit("a", 4, forever, nil))
+	}
+	w.Run(minute)
+	w.class(mine[0], cluster.Guaranteed)
+	w.class(mine[1], cluster.Opportunistic)
+	his := w.submit("b", 4, forever, nil)
+	w.Run(minute)
+	w.class(his, cluster.Guaranteed)
+	w.state(his, cluster.Running)
+	w.state(mine[0], cluster.Running)
+	w.state(mine[1], cluster.Waiting)
+	if r := w.why(mine[1], cluster.BecauseCells); r.Cell != "node" || w.Record(mine[0]).Key != r.For || r.Right != cluster.Guaranteed {
+		t.Errorf("job %s: %+v", mine[1], r)
+	}
+	if got := w.Job(his).Start.Sub(w.Record(his).First); got > 15*second {
+		t.Errorf("b waited %s for its own cell", got)
+	}
+	w.books()
+}
+
+// Before the recall's notice is over nobody has the GPUs; then who they were recalled for has them.
+func TestARecallHasItsNotice(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Settings.RecallNotice = 30 * second
+	mine := []cluster.JobID{w.submit("a", 4, forever, nil), w.submit("a", 4, forever, nil)}
+	w.Run(2 * minute)
+	his := w.submit("b", 4, forever, nil)
+	w.Run(20 * second)
+	w.why(his, cluster.BecauseClaim)
+	if l := w.lease(mine[1]); l == nil || l.State != cluster.Noticed || l.Why != "recalled" {
+		t.Errorf("the lease of job %s: %+v", mine[1], l)
+	}
+	told := w.done(cluster.Notify, mine[1])
+	if len(told) != 1 || told[0].Because.For != w.Record(his).Key {
+		t.Errorf("job %s was told: %+v", mine[1], told)
+	}
+	w.Run(40 * second)
+	w.state(his, cluster.Running)
+	w.class(his, cluster.Guaranteed)
+	w.state(mine[1], cluster.Waiting)
+	if reclaims := w.done(cluster.Reclaim); len(reclaims) != 1 || reclaims[0].Because.Code != cluster.BecauseRecalled {
+		t.Errorf("reclaims: %+v", reclaims)
+	}
+}
+
+// The sidecar dies between the notice and the end; another one goes on from what was written
+// down and what Slurm says.
+func TestARecallSurvivesTheSidecar(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Settings.RecallNotice = 30 * second
+	w.submit("a", 4, forever, nil)
+	lent := w.submit("a", 4, forever, nil)
+	w.Run(2 * minute)
+	his := w.submit("b", 4, forever, nil)
+	w.Run(20 * second)
+	old := *w.Loop
+	w.Loop = &loop.Loop{Cluster: old.Cluster, Journal: old.Journal, Decide: old.Decide, Configure: old.Configure}
+	w.Run(minute)
+	w.state(his, cluster.Running)
+	w.class(his, cluster.Guaranteed)
+	w.state(lent, cluster.Waiting)
+	if n := len(w.done(cluster.Reclaim)); n != 1 {
+		t.Errorf("%d reclaims, want one", n)
+	}
+}
+
+// Whose lease stands on lent cells is made guaranteed where it is when its VC has room.
+func TestALeaseIsPromotedInPlace(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	first, second := w.submit("a", 4, 5*minute, nil), w.submit("a", 4, forever, nil)
+	w.Run(2 * minute)
+	w.class(first, cluster.Guaranteed)
+	w.class(second, cluster.Opportunistic)
+	where := w.Job(second).Holds[0].Node
+	w.Run(5 * minute)
+	w.class(second, cluster.Guaranteed)
+	if got := w.Job(second).Holds[0].Node; got != where || len(w.done(cluster.Reclaim)) > 0 {
+		t.Errorf("it was moved from %s to %s", where, got)
+	}
+}
+
+// A VC that loses a node to the hardware sees so, nobody else pays, and it has it back.
+func TestALossIsTheVCsOwn(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	b := w.submit("b", 4, forever, nil)
+	w.Run(minute)
+	on := w.Job(b).Holds[0].Node
+	other := map[string]string{"n01": "n02", "n02": "n01"}[on]
+	w.SetNode(other, "down")
+	a := w.submit("a", 4, forever, nil)
+	w.Run(minute)
+	w.state(b, cluster.Running)
+	if r := w.why(a, cluster.BecauseLost); r.Cell != "node" {
+		t.Errorf("job %s: %+v", a, r)
+	}
+	want := []cluster.CellLoss{{VC: "a", Chain: "node", Type: "node", Cells: 1}}
+	if got := w.Last.Memory.Lost; !slices.Equal(got, want) {
+		t.Errorf("lost: %+v, want %+v", got, want)
+	}
+	w.SetNode(other, "")
+	w.Run(minute)
+	w.class(a, cluster.Guaranteed)
+	w.state(b, cluster.Running)
+	if got := w.Last.Memory.Lost; got != nil {
+		t.Errorf("lost: %+v, want nothing", got)
+	}
+	w.books()
+}
+
+// A node with a drained GPU is no node cell any more; what is left of it is lent.
+func TestADrainedGPU(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
+	w.alter = func(s *cluster.Sighting) {
+		s.Nodes = slices.Clone(s.Nodes)
+		s.Nodes[0].GPUs, s.Nodes[0].Drained = []cluster.GPUs{{Model: "v100", Count: 3}}, []int{1}
+	}
+	whole, three := w.submit("a", 4, forever, nil), w.submit("a", 3, forever, nil)
+	w.Run(minute)
+	w.class(whole, cluster.Guaranteed)
+	w.class(three, cluster.Opportunistic)
+	if got := w.Job(three).Holds[0].Node; got != "n01" {
+		t.Errorf("job %s is on %s", three, got)
+	}
+	if got := w.Last.Memory.Lost; len(got) != 1 || got[0].Cells != 1 {
+		t.Errorf("lost: %+v", got)
+	}
+}
+
+// A VC that is made smaller under load: nobody is requeued for that; what no longer fits is lent
+// until somebody wants it.
+func TestAVCIsResizedUnderLoad(t *testing.T) {
+	w := newCells(t, 3, nodeCells(4, 3, vc("a", "node", 2), vc("b", "node", 1)), "a", "b")
+	mine := []cluster.JobID{w.submit("a", 4, forever, nil), w.submit("a", 4, forever, nil)}
+	his := w.submit("b", 4, forever, nil)
+	w.Run(2 * minute)
+	w.Rules.Cells = nodeCells(4, 3, vc("a", "node", 1), vc("b", "node", 2))
+	w.Run(2 * minute)
+	if n := len(w.done(cluster.Reclaim)); n > 0 {
+		t.Fatalf("%d jobs were requeued for the change", n)
+	}
+	classes := map[cluster.LeaseClass]int{}
+	for _, id := range mine {
+		classes[w.lease(id).Class]++
+	}
+	if classes[cluster.Guaranteed] != 1 || classes[cluster.Opportunistic] != 1 {
+		t.Errorf("a's leases: %v", classes)
+	}
+	w.class(his, cluster.Guaranteed)
+	second := w.submit("b", 4, forever, nil)
+	w.Run(minute)
+	w.class(second, cluster.Guaranteed)
+	w.state(second, cluster.Running)
+	if n := len(w.done(cluster.Reclaim)); n != 1 {
+		t.Errorf("%d jobs were requeued for b's second", n)
+	}
+}
+
+// A description that cannot be does no harm: everybody keeps what he has, and it is said.
+func TestAnImpossibleDescription(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	a := w.submit("a", 4, forever, nil)
+	w.Run(minute)
+	w.Check = nil
+	w.Rules.Cells = nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 2))
+	b := w.submit("b", 4, forever, nil)
+	w.Run(20 * minute)
+	w.state(a, cluster.Running)
+	w.state(b, cluster.Waiting)
+	if w.Last.Cells == nil || len(w.Last.Cells.Unsafe) != 1 || !slices.ContainsFunc(w.Last.Events, func(e cluster.Event) bool { return e.Kind == "cells_unsafe" }) {
+		t.Errorf("nothing is said: %+v, %+v", w.Last.Cells, w.Last.Events)
+	}
+}
+
+// Jobs of a QOS that is strict have their own cells or none.
+func TestAStrictJobIsNotLent(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Settings.StrictQOS = []string{"strict"}
+	strict := func(k *sim.Work) { k.QOS = "strict" }
+	first, second := w.submit("a", 4, 10*minute, strict), w.submit("a", 4, forever, strict)
+	w.Run(5 * minute)
+	w.class(first, cluster.Guaranteed)
+	w.why(second, cluster.BecauseCells)
+	w.Run(10 * minute)
+	w.class(second, cluster.Guaranteed)
+}
+
+// In a VC an urgent job goes before others, at once; those keep running where GPUs are idle.
+func TestAnUrgentJobInItsVC(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1)), "a", "b")
+	w.Settings.UrgentQOS = []string{"urgent"}
+	first := w.submit("a", 4, forever, nil)
+	w.Run(minute)
+	urgent := w.submit("a", 4, forever, func(k *sim.Work) { k.QOS = "urgent" })
+	w.Run(minute)
+	w.class(urgent, cluster.Guaranteed)
+	w.class(first, cluster.Opportunistic)
+	if len(w.done(cluster.Reclaim)) > 0 {
+		t.Error("the first was requeued though a node was idle")
+	}
+}
+
+// Lent GPUs are divided by what tenants are entitled to: weighted max-min (HiveD §3.3).
+func TestLentGPUsAreShared(t *testing.T) {
+	w := newCells(t, 8, nodeCells(4, 8, vc("a", "node", 1), vc("b", "node", 3), vc("c", "node", 4)), "a", "b", "c")
+	for range 12 {
+		w.submit("a", 4, forever, nil)
+	}
+	w.Run(2 * minute) // a has all
+	for range 12 {
+		w.submit("b", 4, forever, nil)
+	}
+	w.Run(40 * minute)
+	lent := map[string]int{}
+	for _, l := range w.Last.Memory.Leases {
+		if l.Class == cluster.Opportunistic {
+			lent[recordOf(&w.Last, l.Job).Tenant] += l.GPUs
+		}
+	}
+	if lent["a"] != 4 || lent["b"] != 12 {
+		t.Errorf("c's 16 GPUs are lent %v, want 4 to a and 12 to b", lent)
+	}
+}
+
+// Each chooser orders a VC's jobs as it orders a private cluster's.
+func TestChoosersInAVC(t *testing.T) {
+	for _, c := range []struct {
+		chooser string
+		turns   bool // jobs that wait get the GPUs of those that run, when the term is over
+	}{{"fifo", false}, {"astraea", true}, {"gandiva-fair", true}, {"tiresias-l", true}} {
+		w := newCells(t, 1, nodeCells(4, 1, vc("a", "node", 1)), "a")
+		w.Settings.Chooser, w.Settings.NewFirst = c.chooser, false
+		first, second := w.submit("a", 4, 8*hour, nil), w.submit("a", 4, 8*hour, nil)
+		w.Run(6 * hour)
+		got := float64(w.Alloc(second)) / float64(w.Alloc(first))
+		if c.turns != (got > 0.5) {
+			t.Errorf("%s: the second had %.2f of what the first had", c.chooser, got)
+		}
+	}
+}
+
+// Observed only, everything is said and nothing is done.
+func TestCellsAreObserved(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Rules.Mode, w.Gate = loop.Observe, 0
+	mine := []cluster.JobID{w.submit("a", 4, forever, nil), w.submit("a", 4, forever, nil)}
+	w.Run(2 * minute)
+	his := w.submit("b", 4, forever, nil)
+	w.Run(5 * minute)
+	w.state(mine[0], cluster.Running)
+	w.state(mine[1], cluster.Running)
+	w.state(his, cluster.Waiting)
+	for _, d := range w.did {
+		if !d.Withheld {
+			t.Errorf("done: %+v", d.Action)
+		}
+	}
+	if w.Last.Cells == nil {
+		t.Error("nothing is said of the cells")
+	}
+}
+
+// A gang that asks for GPUs alone waits for its affinity, but not for ever.
+func TestSoftAffinityIsRelaxed(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
+	w.Settings.AffinityWait = 5 * minute
+	for _, node := range []string{"n01", "n02"} {
+		w.submit("a", 2, forever, func(k *sim.Work) { k.NodeList = []string{node} })
+	}
+	w.Run(minute)
+	soft := w.submit("a", 4, forever, func(k *sim.Work) {
+		k.Request = cluster.Request{GPUs: 4, CPUs: 4, MemoryMB: 4096}
+	})
+	w.Run(4 * minute)
+	w.why(soft, cluster.BecauseCells)
+	w.Run(2 * minute)
+	w.class(soft, cluster.Guaranteed)
+	if n := len(w.Job(soft).Holds); n != 2 {
+		t.Errorf("it is on %d nodes", n)
+	}
+}

@@ -1,0 +1,106 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/hostlist"
+)
+
+// Layout is where GPUs are, as far as Slurm tells.
+type Layout struct {
+	// Sockets is over how many sockets the GPUs of a node are spread; absent = not told.
+	Sockets map[string]int
+	// Groups are the nodes that share the lowest switch (topology/tree) or a block
+	// (topology/block), in Slurm's order; none = Slurm has no topology.
+	Groups []Group
+}
+
+// Group is a switch or a block with its nodes.
+type Group struct {
+	Name  string
+	Nodes []string
+}
+
+// Layout asks Slurm for it. Where the topology cannot be had, only the error says so.
+func (c *Client) Layout(ctx context.Context) (Layout, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := Layout{Sockets: map[string]int{}}
+	if err := c.talk(ctx); err != nil {
+		return out, err
+	}
+	_, err := c.list(ctx, c.path("nodes/"), "nodes", 0, func(r *reader) error {
+		name, has := "", ""
+		r.object(func(field string) {
+			switch field {
+			case "name":
+				name = r.text()
+			case "gres":
+				has = r.text()
+			default:
+				r.skip()
+			}
+		})
+		if n := sockets(has); n > 0 {
+			out.Sockets[name] = n
+		}
+		return nil
+	}, func() { clear(out.Sockets) })
+	if err != nil {
+		return out, err
+	}
+	text, err := c.scontrol(ctx, "show", "topology")
+	if err != nil {
+		return out, err
+	}
+	out.Groups, err = groups(text)
+	return out, err
+}
+
+// sockets counts those named in "gpu:v100:2(S:0),gpu:v100:2(S:1)" or "gpu:v100:4(S:0-1)"; 0 = none.
+func sockets(has string) int {
+	var all []int
+	list, err := gresList(has)
+	if err != nil {
+		return 0
+	}
+	for _, g := range list {
+		if _, where, ok := strings.Cut(g.notes, "S:"); ok && g.name == "gpu" {
+			if some, _, err := numberRanges(where, 64); err == nil {
+				all = append(all, some...)
+			}
+		}
+	}
+	slices.Sort(all)
+	return len(slices.Compact(all))
+}
+
+// groups reads what scontrol shows: lines "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=v[1-4]" of
+// leaf switches, or "BlockName=b1 BlockIndex=0 Nodes=v[1-4] BlockSize=4".
+func groups(text string) ([]Group, error) {
+	var out []Group
+	for line := range strings.Lines(text) {
+		words := map[string]string{}
+		for _, w := range strings.Fields(line) {
+			if key, value, ok := strings.Cut(w, "="); ok {
+				words[key] = value
+			}
+		}
+		name := words["BlockName"]
+		if words["Level"] == "0" {
+			name = words["SwitchName"]
+		}
+		if name == "" || words["Nodes"] == "" {
+			continue
+		}
+		nodes, err := hostlist.Expand(words["Nodes"])
+		if err != nil {
+			return nil, fmt.Errorf("topology, %s: %w", name, err)
+		}
+		out = append(out, Group{name, nodes})
+	}
+	return out, nil
+}
