@@ -19,7 +19,7 @@ import (
 // a folder of traces, its sharing audit with these.
 func onHiveD(seed uint64, traces string) error {
 	jobs := trace.LikeHiveD(seed).Jobs()
-	for _, f := range []func([]trace.Job) error{fullSize, highLoad, without, reshaped, relaxed, small} {
+	for _, f := range []func([]trace.Job) error{fullSize, bindings, highLoad, without, reshaped, relaxed, small} {
 		if err := f(jobs); err != nil {
 			return err
 		}
@@ -56,6 +56,25 @@ func fullSize(all []trace.Job) error {
 	figure("hived_preempted_dynamic_of_static", float64(r[1].Preempted)/float64(r[2].Preempted), "ratio")
 	figure("hived_fragmentation_levels_less", 100*(r[1].Mean(2232).Broken-r[3].Mean(2232).Broken), "points")
 	audited(rows, "quota", "cells", "static", "all levels")
+	return nil
+}
+
+// bindings is Figure 10 on clusters that are fuller.
+func bindings(all []trace.Job) error {
+	fmt.Print("\n| nodes | GPUs preempted, dynamic | static | dynamic of static % |\n|---|---|---|---|\n")
+	jobs := replay.Gangs(all, 8)
+	for _, nodes := range []int{200, 220, 240, 260} {
+		site := replay.Nodes(nodes).Assign(quotas())
+		dynamic, err := replay.Run(site.HiveD(), jobs)
+		if err != nil {
+			return err
+		}
+		static, err := replay.Run(site.Static(), jobs)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("| %d | %d | %d | %.0f |\n", nodes, dynamic.Preempted, static.Preempted, 100*float64(dynamic.Preempted)/float64(static.Preempted))
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package replay
 import (
 	"container/heap"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -33,16 +34,38 @@ type Hour struct {
 // Run replays jobs, which must be in order of Submit. An error is that, or about the
 // world's cells.
 func Run(w World, jobs []Job) (Result, error) {
-	s, err := cells.New(w.Cells)
+	r, err := start(w, jobs)
 	if err != nil {
-		return Result{}, err
-	}
-	r := &run{world: w, state: s, jobs: jobs, lives: make([]life, len(jobs))}
-	if err := r.sort(); err != nil {
 		return Result{}, err
 	}
 	r.run()
 	return r.result, nil
+}
+
+// Within tells whether jobs wait no longer than so much, all together, and each of them can run.
+func Within(w World, jobs []Job, most cluster.Span) (bool, error) {
+	r, err := start(w, jobs)
+	if err != nil {
+		return false, err
+	}
+	for i := range jobs {
+		if l := &r.lives[i]; !w.lend && !l.tenant.fits[l.shape] {
+			return false, nil
+		}
+	}
+	r.most = most
+	r.run()
+	return r.waited <= most, nil
+}
+
+// start makes a replay.
+func start(w World, jobs []Job) (*run, error) {
+	s, err := cells.New(w.Cells)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{world: w, state: s, jobs: jobs, lives: make([]life, len(jobs)), most: math.MaxInt64}
+	return r, r.sort()
 }
 
 // run is a replay under way. Jobs and shapes go by number.
@@ -56,6 +79,8 @@ type run struct {
 	tight   []bool // by shape: cannot be lent until GPUs become free
 	ends    ends
 	now     cluster.Span
+	waited  cluster.Span // by those that are over
+	most    cluster.Span // to wait: beyond that the rest does not matter
 	result  Result
 }
 
@@ -130,7 +155,7 @@ func (s shape) request(key cluster.JobKey, vc string) cells.Request {
 
 // run goes from event to event.
 func (r *run) run() {
-	for next := 0; next < len(r.jobs) || len(r.ends) > 0; {
+	for next := 0; r.waited <= r.most && (next < len(r.jobs) || len(r.ends) > 0); {
 		if next < len(r.jobs) && (len(r.ends) == 0 || r.jobs[next].Submit < r.ends[0].at) {
 			r.until(r.jobs[next].Submit)
 		} else {
@@ -152,7 +177,7 @@ func (r *run) run() {
 // until lets time pass, and notes how things stand at each hour.
 func (r *run) until(at cluster.Span) {
 	last := r.jobs[len(r.jobs)-1].Submit
-	for hour := cluster.Hour * cluster.Span(len(r.result.Hours)); hour < at && hour <= last; hour += cluster.Hour {
+	for hour := cluster.Hour * cluster.Span(len(r.result.Hours)); !r.world.alone && hour < at && hour <= last; hour += cluster.Hour {
 		var h Hour
 		for _, t := range r.tenants {
 			h.Guaranteed, h.Lent = h.Guaranteed+t.used, h.Lent+t.lent
@@ -182,7 +207,9 @@ func (r *run) wait(i int32) {
 func (r *run) end(e end) {
 	if l := &r.lives[e.job]; l.right != "" && l.began+l.left == e.at {
 		r.stop(e.job)
-		r.result.Waits[e.job] = r.now - r.jobs[e.job].Submit - r.jobs[e.job].Runs
+		wait := r.now - r.jobs[e.job].Submit - r.jobs[e.job].Runs
+		r.waited += wait
+		r.result.Waits[e.job] = wait
 	}
 }
 

@@ -35,6 +35,7 @@ type World struct {
 	shares map[string]int // GPUs that a tenant may have as guaranteed ones; its weight in what is lent
 	whole  int            // GPUs of a node
 	lend   bool
+	alone  bool // one tenant: nothing to note by the hour
 }
 
 // Site is a cluster and what its tenants have of it.
@@ -89,10 +90,10 @@ func (s Site) Quota() World {
 	return w
 }
 
-// Private is a tenant's own cluster: the cells of its VC, and nothing is lent.
+// Private is a tenant's own cluster: the cells of its VC, and nothing is lent. Results have no Hours.
 func (s Site) Private(tenant string) World {
 	w := s.HiveD()
-	w.lend = false
+	w.lend, w.alone = false, true
 	w.Cells.VCs = slices.DeleteFunc(slices.Clone(s.VCs), func(v cluster.VC) bool { return v.Name != tenant })
 	return w
 }
