@@ -174,7 +174,7 @@ func (s *State) preempt(l int32, asks []ask, grant *Grant, try func() bool) bool
 	}
 	s.trying = true
 	ok := s.preemptOf(below, v, grant, try)
-	if !ok {
+	if !ok && slices.ContainsFunc(asks, func(a ask) bool { return a.c.dead() }) {
 		s.hold = true
 		ok = s.preemptOf(below, v, grant, try)
 		s.letGo(v)
