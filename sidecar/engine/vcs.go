@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -268,7 +269,7 @@ func (v *vcs) request(k *lease.Candidate, vc string, priority int) (cells.Refusa
 	for _, q := range v.asks(k, vc, priority, place.Anybodys) {
 		grant, err := v.state.Request(q)
 		if err != nil {
-			refusal, _ = err.(cells.Refusal)
+			errors.As(err, &refusal)
 			continue
 		}
 		g := cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts}

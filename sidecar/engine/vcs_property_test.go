@@ -133,7 +133,7 @@ func TestPropertiesOfCells(t *testing.T) {
 				c.prompt(&r.Plan)
 			}
 			was := lost
-			lost = r.Plan.Memory.Lost // what VCs are due follows it a round later
+			lost = r.Plan.Memory.Lost                // what VCs are due follows it a round later
 			for _, l := range r.Plan.Memory.Leases { // Slurm started it on GPUs that may have been given to others
 				if l.Adopted && l.Granted == r.Plan.At {
 					return

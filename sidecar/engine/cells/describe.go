@@ -9,8 +9,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// The vocabulary, as this room calls it.
+// Words of the vocabulary, as this room calls them.
 type (
+	// Description is cells as their administrator describes them.
 	Description   = cluster.Cells
 	Type          = cluster.CellType
 	Top           = cluster.TopCell
