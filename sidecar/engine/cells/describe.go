@@ -9,17 +9,31 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Words of the vocabulary, as this room calls them.
+// Description is cells as their administrator describes them. It and those below are words of
+// the vocabulary, by the names that they have in this room.
+type Description = cluster.Cells
+
+// Type is a level of cells, Top a physical cell that is in no larger one.
 type (
-	// Description is cells as their administrator describes them.
-	Description   = cluster.Cells
-	Type          = cluster.CellType
-	Top           = cluster.TopCell
-	VC            = cluster.VC
-	Quota         = cluster.CellQuota
-	Pin           = cluster.CellPin
-	Part          = cluster.CellPart
-	Loss          = cluster.CellLoss
+	Type = cluster.CellType
+	Top  = cluster.TopCell
+)
+
+// VC is what a tenant reserves: so many cells of a level (Quota), or certain ones (Pin).
+type (
+	VC    = cluster.VC
+	Quota = cluster.CellQuota
+	Pin   = cluster.CellPin
+)
+
+// Part is the GPUs of a lease on one node, Loss what hardware that is bad takes from a VC.
+type (
+	Part = cluster.CellPart
+	Loss = cluster.CellLoss
+)
+
+// View is a VC's cells of a level, Binding a cell that is bound, Fragmentation how many are broken.
+type (
 	View          = cluster.CellView
 	Binding       = cluster.BoundCell
 	Fragmentation = cluster.Fragmentation
