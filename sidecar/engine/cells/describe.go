@@ -9,33 +9,28 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Description is cells as their administrator describes them. It and those below are words of
-// the vocabulary, by the names that they have in this room.
-type Description = cluster.Cells
-
-// Type is a level of cells, Top a physical cell that is in no larger one.
 type (
+	// Description is cells as their administrator describes them.
+	Description = cluster.Cells
+	// Type is a level of cells.
 	Type = cluster.CellType
-	Top  = cluster.TopCell
-)
-
-// VC is what a tenant reserves: so many cells of a level (Quota), or certain ones (Pin).
-type (
-	VC    = cluster.VC
+	// Top is a physical cell that is in no larger one.
+	Top = cluster.TopCell
+	// VC is what a tenant reserves.
+	VC = cluster.VC
+	// Quota is a number of cells of one type.
 	Quota = cluster.CellQuota
-	Pin   = cluster.CellPin
-)
-
-// Part is the GPUs of a lease on one node, Loss what hardware that is bad takes from a VC.
-type (
+	// Pin is one physical cell that a VC has for ever.
+	Pin = cluster.CellPin
+	// Part is the GPUs of a lease on one node.
 	Part = cluster.CellPart
+	// Loss is what bad hardware takes from a VC.
 	Loss = cluster.CellLoss
-)
-
-// View is a VC's cells of a level, Binding a cell that is bound, Fragmentation how many are broken.
-type (
-	View          = cluster.CellView
-	Binding       = cluster.BoundCell
+	// View is a VC's cells of one level.
+	View = cluster.CellView
+	// Binding is a physical cell that is bound.
+	Binding = cluster.BoundCell
+	// Fragmentation is how many cells of a level are broken.
 	Fragmentation = cluster.Fragmentation
 )
 
