@@ -169,6 +169,7 @@ type caseState struct {
 	pools   []int
 	passed  *lease.Passed
 	rank    int             // place in its tenant's queue
+	claimed bool            // GPUs are kept for it; noted of cells only
 	heir    cluster.JobKey  // for whom its lease was recalled in this round
 	cell    *cluster.Reason // why it has none of its VC's cells, nor lent GPUs
 	why     cluster.Code

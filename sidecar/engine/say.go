@@ -215,7 +215,7 @@ func (h *hall) notices() {
 		if !h.standing[i].told || l == nil || l.State == cluster.Ending {
 			continue
 		}
-		a := h.action(cluster.Notify, i, cluster.Reason{Code: cluster.BecauseNotice, Until: l.End, For: h.heir(l)})
+		a := h.action(cluster.Notify, i, cluster.Reason{Code: cluster.BecauseNotice, Until: l.End, For: h.heir(i, l)})
 		a.Signal, a.SignalTo = h.signal(&h.s.Cases[i].Job)
 		if a.Signal != "" {
 			h.actions = append(h.actions, a)
@@ -224,7 +224,10 @@ func (h *hall) notices() {
 }
 
 // heir gives the job for which a lease's nodes are claimed, or 0.
-func (h *hall) heir(l *cluster.Lease) cluster.JobKey {
+func (h *hall) heir(i int, l *cluster.Lease) cluster.JobKey {
+	if l.Parts != nil { // in cells it is known
+		return h.standing[i].heir
+	}
 	for k := range h.claims {
 		if share(h.claims[k].Nodes, l.Nodes) {
 			return h.claims[k].Job
@@ -391,9 +394,9 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	case l.State == cluster.Ending && l.Why == recalled:
 		because.Code, because.For = cluster.BecauseRecalled, st.heir
 	case l.State == cluster.Ending:
-		because.Code, because.For = cluster.BecauseEnding, h.heir(l)
+		because.Code, because.For = cluster.BecauseEnding, h.heir(i, l)
 	case l.State == cluster.Noticed:
-		because.Code, because.For = cluster.BecauseNotice, h.heir(l)
+		because.Code, because.For = cluster.BecauseNotice, h.heir(i, l)
 	case l.State == cluster.Granted && !st.took:
 		because.Code, because.Note = cluster.BecauseStarting, c.Job.Because
 	case l.State == cluster.Granted:

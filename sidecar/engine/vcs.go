@@ -453,9 +453,11 @@ func (v *vcs) grant(g *cellGrant) {
 		}
 	}
 	if at > h.now {
-		cl := h.claim(h.records[g.of].Key, pool, nodes, at)
-		cl.Parts = g.parts
-		h.claims = append(h.claims, cl)
+		cl := cluster.Claim{Job: h.records[g.of].Key, Pool: pool, Nodes: nodes, At: at, Made: h.now, Parts: g.parts}
+		if old := v.claims[g.of]; old != nil {
+			cl.Made = old.Made
+		}
+		h.claims, st.claimed = append(h.claims, cl), true
 		return
 	}
 	h.lend(g.of, pool, nodes, lease.Next(h.now, h.set))

@@ -274,7 +274,7 @@ func (b *builder) plan() {
 		cl := &h.s.Claims[k]
 		i := h.find(cl.Job)
 		if cl.Parts == nil || i < 0 || !h.standing[i].waiting || h.leases[i] != nil || h.now.Sub(cl.At) > h.set.Term ||
-			h.claimed(cl.Job) || !b.planned(i, cluster.Guaranteed, cl.Parts) {
+			!b.planned(i, cluster.Guaranteed, cl.Parts) {
 			continue
 		}
 		v.claims[i] = cl
@@ -306,9 +306,9 @@ func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) b
 	return true
 }
 
-// keepIn deals with those who found no cell of their VC where they are: a job that runs is
-// opportunistic now, and one that may not be requeued keeps its GPUs from everybody.
-// A claim that cannot be kept is dropped.
+// keepIn deals with those who found no cell of their VC where they are. A job that runs has as many GPUs
+// of the same nodes in its VC's books if they can be had; else it is opportunistic now, and one that
+// may not be requeued keeps its GPUs from everybody. A claim that cannot be kept is dropped.
 func (v *vcs) keepIn(demoted []cluster.JobKey) {
 	h := v.h
 	for _, key := range demoted {
@@ -318,6 +318,7 @@ func (v *vcs) keepIn(demoted []cluster.JobKey) {
 		case v.claims[i] != nil:
 			v.state.Release(key)
 			delete(v.claims, i)
+		case st.runs && v.relabel(i):
 		case st.touch == cluster.Keep || st.ordered(cluster.Exempt):
 			parts := v.state.Parts(key)
 			v.state.Release(key)
@@ -327,6 +328,40 @@ func (v *vcs) keepIn(demoted []cluster.JobKey) {
 			}
 		}
 	}
+}
+
+// relabel puts a job that runs into cells of its VC on its nodes by number: Slurm chose GPUs of
+// them that are in no one cell. Its affinity is broken, which is an event; its right is not, for else
+// another job of its VC would be given the cell, to be put across two in its turn. Who
+// is lent the GPUs that are now its in the books has those that are its in fact.
+func (v *vcs) relabel(i int) bool {
+	h := v.h
+	key, parts := h.records[i].Key, v.state.Parts(h.records[i].Key)
+	gpus := bits.OnesCount64(parts[0].GPUs)
+	nodes := make([]string, len(parts))
+	for k, p := range parts {
+		if nodes[k] = p.Node; bits.OnesCount64(p.GPUs) != gpus || slices.Contains(nodes[:k], p.Node) {
+			return false
+		}
+	}
+	at, _ := v.state.Place(nodes[0])
+	v.state.Release(key)
+	grant, err := v.state.Request(cells.Request{Key: key, VC: h.records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
+		Priority: -inTerm, Admits: func(node string, _ int) bool { return slices.Contains(nodes, node) }})
+	if err != nil {
+		v.state.Stay(key, h.records[i].Tenant, parts)
+		return false
+	}
+	for _, guest := range grant.Recall {
+		for _, node := range nodes {
+			v.state.Shift(guest, node)
+		}
+	}
+	if h.s.Cases[i].Job.Start > h.s.Ledger.At-cluster.Instant(cluster.Second) { // Slurm's seconds are whole
+		h.events = append(h.events, cluster.Event{Kind: "cells_broken", Job: key,
+			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", h.records[i].ID, h.records[i].Tenant)})
+	}
+	return true
 }
 
 // entitle says of every lease in the cells where it stands and by what right. One that is

@@ -23,12 +23,16 @@ func (v *vcs) commons() {
 		h.closed = append(h.closed, t.Nodes...)
 	}
 	rest := slices.DeleteFunc(h.candidates(v.touch), func(k lease.Candidate) bool {
-		return k.Running && v.inside[k.Case] || !k.Running && h.leases[k.Case] != nil || h.claimed(k.Key)
+		return k.Running && v.inside[k.Case] || !k.Running && h.leases[k.Case] != nil || h.standing[k.Case].claimed
 	})
 	in := lease.Input{Now: h.now, Settings: h.set}
 	in.Candidates, in.Tenants = h.line(rest)
 	h.kept = h.fresh(h.kept)
+	known := len(h.claims)
 	h.contest(&in, h.kept, v.touch)
+	for _, cl := range h.claims[known:] {
+		h.standing[h.find(cl.Job)].claimed = true
+	}
 	h.closed = h.closed[:0]
 }
 
@@ -100,7 +104,7 @@ func (v *vcs) lent(i int) bool {
 func (v *vcs) mayBorrow(k *lease.Candidate) bool {
 	h := v.h
 	st := &h.standing[k.Case]
-	return (st.touch == cluster.Act || st.touch == cluster.Watch) && !st.ordered(cluster.Exempt) && !h.claimed(k.Key) &&
+	return (st.touch == cluster.Act || st.touch == cluster.Watch) && !st.ordered(cluster.Exempt) && !st.claimed &&
 		!slices.Contains(h.set.StrictQOS, h.s.Cases[k.Case].Job.QOS)
 }
 
@@ -212,7 +216,7 @@ func (v *vcs) safePlan(unsafe ...string) {
 	}
 	for i := range h.standing {
 		if cl := v.claims[i]; cl != nil {
-			h.claims = append(h.claims, *cl)
+			h.claims, h.standing[i].claimed = append(h.claims, *cl), true
 		}
 	}
 	h.unsafe = unsafe
@@ -223,54 +227,81 @@ func (v *vcs) safePlan(unsafe ...string) {
 // explain says of every job that waits why it has neither cells of its VC nor anything lent.
 func (v *vcs) explain() {
 	h := v.h
-	holder := map[[2]string]*cluster.Lease{} // by VC and chain: the guaranteed lease that ends first
+	holders, broken := v.holders(), v.broken()
+	for t := range v.in.Tenants {
+		for at, i := range v.in.Tenants[t].Jobs {
+			c := v.in.Candidates[i].Case
+			st := &h.standing[c]
+			if !st.waiting || h.leases[c] != nil || st.claimed {
+				continue
+			}
+			no, own := v.refused[c]
+			if !own && st.passed != nil && h.unsafe == nil {
+				continue // it has its turn on nodes in no cell
+			}
+			why := &cluster.Reason{Code: cluster.BecauseCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There}
+			if len(st.pools) > 0 {
+				why.Pool = h.pools[st.pools[0]]
+			}
+			if l := holders[cellsOf{no.VC, no.Chain, no.Level}]; l != nil {
+				why.For, why.Right, why.Until = l.Job, l.Class, l.End
+			}
+			if nodes := broken[cellsOf{vc: no.VC, chain: no.Chain}]; own && nodes != "" {
+				why.Code, why.Note = cluster.BecauseLost, nodes
+			}
+			if h.unsafe != nil {
+				why.Code, why.Note = cluster.BecauseUnsafe, strings.Join(h.unsafe, "; ")
+			}
+			st.cell = why
+		}
+	}
+}
+
+// cellsOf is a VC's cells of a type.
+type cellsOf struct{ vc, chain, typ string }
+
+// holders gives, of the guaranteed leases in a VC's cells of a type or larger, the one that ends first.
+func (v *vcs) holders() map[cellsOf]*cluster.Lease {
+	h := v.h
+	out := map[cellsOf]*cluster.Lease{}
 	for i, l := range h.leases {
 		if l == nil || !v.inside[i] || l.Class != cluster.Guaranteed || l.State == cluster.Granted {
 			continue
 		}
 		for _, p := range l.Parts {
 			at, _ := v.state.Place(p.Node)
-			key := [2]string{h.records[i].Tenant, at.Chain}
-			if f := holder[key]; f == nil || l.End < f.End {
-				holder[key] = l
+			for _, typ := range v.state.Within(at.Chain, p.Type) {
+				key := cellsOf{h.records[i].Tenant, at.Chain, typ}
+				if f := out[key]; f == nil || l.End < f.End {
+					out[key] = l
+				}
 			}
 		}
 	}
-	lost := map[[2]string]bool{}
-	for _, f := range v.state.Losses() {
-		lost[[2]string{f.VC, f.Chain}] = true
+	return out
+}
+
+// broken names the bad nodes of every chain of which a VC has lost cells.
+func (v *vcs) broken() map[cellsOf]string {
+	out := map[cellsOf]string{}
+	losses := v.state.Losses()
+	if losses == nil {
+		return out
 	}
-	for t := range v.in.Tenants {
-		for at, i := range v.in.Tenants[t].Jobs {
-			c := v.in.Candidates[i].Case
-			st := &h.standing[c]
-			if !st.waiting || h.leases[c] != nil || h.claimed(h.records[c].Key) {
-				continue
-			}
-			if _, own := v.refused[c]; !own && st.passed != nil && h.unsafe == nil {
-				continue // it has its turn on nodes in no cell
-			}
-			why := &cluster.Reason{Code: cluster.BecauseCells, Rank: at + 1}
-			if h.unsafe != nil {
-				why.Code, why.Note = cluster.BecauseUnsafe, strings.Join(h.unsafe, "; ")
-			}
-			if no, ok := v.refused[c]; ok {
-				why.Cell, why.Chain, why.Free = no.Level, no.Chain, no.There
-				key := [2]string{v.in.Tenants[t].Name, no.Chain}
-				if lost[key] && h.unsafe == nil {
-					why.Code = cluster.BecauseLost
-				}
-				if l := holder[key]; l != nil {
-					why.For, why.Right, why.Until = l.Job, l.Class, l.End
-				}
-			}
-			for _, p := range st.pools {
-				why.Pool = h.pools[p]
-				break
-			}
-			st.cell = why
+	nodes := map[string][]string{} // by chain
+	for _, b := range v.state.Export().Bad {
+		at, _ := v.state.Place(b.Node)
+		nodes[at.Chain] = append(nodes[at.Chain], b.Node)
+	}
+	for _, f := range losses {
+		bad := nodes[f.Chain]
+		words := strings.Join(bad[:min(len(bad), 3)], ", ")
+		if len(bad) > 3 {
+			words += fmt.Sprintf(" and %d more", len(bad)-3)
 		}
+		out[cellsOf{vc: f.VC, chain: f.Chain}] = words
 	}
+	return out
 }
 
 // report says how the cells stand.

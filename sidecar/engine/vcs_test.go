@@ -2,11 +2,13 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
@@ -38,7 +40,7 @@ func newCells(t *testing.T, nodes int, d *cluster.Cells, tenants ...string) *wor
 		gpus[i] = 4
 	}
 	w := newWorld(t, set, gpus, tenants...)
-	w.Rules.Cells = d
+	w.Rules.Cells, w.Gate = d, set.GateTTL
 	check := w.Check
 	w.Check = func(r loop.Report) {
 		check(r)
@@ -82,4 +84,299 @@ func TestACellIsRecalledAtOnce(t *testing.T) {
 		t.Errorf("b waited %s for its own cell", got)
 	}
 	w.books()
+}
+
+// Before the recall's notice is over nobody has the GPUs; then who they were recalled for has them.
+func TestARecallHasItsNotice(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Settings.RecallNotice = 30 * second
+	mine := []cluster.JobID{w.submit("a", 4, forever, nil), w.submit("a", 4, forever, nil)}
+	w.Run(2 * minute)
+	his := w.submit("b", 4, forever, nil)
+	w.Run(20 * second)
+	w.why(his, cluster.BecauseClaim)
+	if l := w.lease(mine[1]); l == nil || l.State != cluster.Noticed || l.Why != "recalled" {
+		t.Errorf("the lease of job %s: %+v", mine[1], l)
+	}
+	told := w.done(cluster.Notify, mine[1])
+	if len(told) != 1 || told[0].Because.For != w.Record(his).Key {
+		t.Errorf("job %s was told: %+v", mine[1], told)
+	}
+	w.Run(40 * second)
+	w.state(his, cluster.Running)
+	w.class(his, cluster.Guaranteed)
+	w.state(mine[1], cluster.Waiting)
+	if reclaims := w.done(cluster.Reclaim); len(reclaims) != 1 || reclaims[0].Because.Code != cluster.BecauseRecalled {
+		t.Errorf("reclaims: %+v", reclaims)
+	}
+}
+
+// The sidecar dies between the notice and the end; another one goes on from what was written
+// down and what Slurm says.
+func TestARecallSurvivesTheSidecar(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Settings.RecallNotice = 30 * second
+	w.submit("a", 4, forever, nil)
+	lent := w.submit("a", 4, forever, nil)
+	w.Run(2 * minute)
+	his := w.submit("b", 4, forever, nil)
+	w.Run(20 * second)
+	old := *w.Loop
+	w.Loop = &loop.Loop{Cluster: old.Cluster, Journal: old.Journal, Decide: old.Decide, Configure: old.Configure}
+	w.Run(minute)
+	w.state(his, cluster.Running)
+	w.class(his, cluster.Guaranteed)
+	w.state(lent, cluster.Waiting)
+	if n := len(w.done(cluster.Reclaim)); n != 1 {
+		t.Errorf("%d reclaims, want one", n)
+	}
+}
+
+// Whose lease stands on lent cells is made guaranteed where it is when its VC has room.
+func TestALeaseIsPromotedInPlace(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	first, second := w.submit("a", 4, 5*minute, nil), w.submit("a", 4, forever, nil)
+	w.Run(2 * minute)
+	w.class(first, cluster.Guaranteed)
+	w.class(second, cluster.Opportunistic)
+	where := w.Job(second).Holds[0].Node
+	w.Run(5 * minute)
+	w.class(second, cluster.Guaranteed)
+	if got := w.Job(second).Holds[0].Node; got != where || len(w.done(cluster.Reclaim)) > 0 {
+		t.Errorf("it was moved from %s to %s", where, got)
+	}
+}
+
+// A VC that loses a node to the hardware sees so, nobody else pays, and it has it back.
+func TestALossIsTheVCsOwn(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	b := w.submit("b", 4, forever, nil)
+	w.Run(minute)
+	on := w.Job(b).Holds[0].Node
+	other := map[string]string{"n01": "n02", "n02": "n01"}[on]
+	w.SetNode(other, "down")
+	a := w.submit("a", 4, forever, nil)
+	w.Run(minute)
+	w.state(b, cluster.Running)
+	if r := w.why(a, cluster.BecauseLost); r.Cell != "node" {
+		t.Errorf("job %s: %+v", a, r)
+	}
+	want := []cluster.CellLoss{{VC: "a", Chain: "node", Type: "node", Cells: 1}}
+	if got := w.Last.Memory.Lost; !slices.Equal(got, want) {
+		t.Errorf("lost: %+v, want %+v", got, want)
+	}
+	w.SetNode(other, "")
+	w.Run(minute)
+	w.class(a, cluster.Guaranteed)
+	w.state(b, cluster.Running)
+	if got := w.Last.Memory.Lost; got != nil {
+		t.Errorf("lost: %+v, want nothing", got)
+	}
+	w.books()
+}
+
+// A node with a drained GPU is no node cell any more; what is left of it is lent.
+func TestADrainedGPU(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
+	w.alter = func(s *cluster.Sighting) {
+		s.Nodes = slices.Clone(s.Nodes)
+		s.Nodes[0].GPUs, s.Nodes[0].Drained = []cluster.GPUs{{Model: "v100", Count: 3}}, []int{1}
+	}
+	whole, three := w.submit("a", 4, forever, nil), w.submit("a", 3, forever, nil)
+	w.Run(minute)
+	w.class(whole, cluster.Guaranteed)
+	w.class(three, cluster.Opportunistic)
+	if got := w.Job(three).Holds[0].Node; got != "n01" {
+		t.Errorf("job %s is on %s", three, got)
+	}
+	if got := w.Last.Memory.Lost; len(got) != 1 || got[0].Cells != 1 {
+		t.Errorf("lost: %+v", got)
+	}
+}
+
+// A VC that is made smaller under load: nobody is requeued for that; what no longer fits is lent
+// until somebody wants it.
+func TestAVCIsResizedUnderLoad(t *testing.T) {
+	w := newCells(t, 3, nodeCells(4, 3, vc("a", "node", 2), vc("b", "node", 1)), "a", "b")
+	mine := []cluster.JobID{w.submit("a", 4, forever, nil), w.submit("a", 4, forever, nil)}
+	his := w.submit("b", 4, forever, nil)
+	w.Run(2 * minute)
+	w.Rules.Cells = nodeCells(4, 3, vc("a", "node", 1), vc("b", "node", 2))
+	w.Run(2 * minute)
+	if n := len(w.done(cluster.Reclaim)); n > 0 {
+		t.Fatalf("%d jobs were requeued for the change", n)
+	}
+	classes := map[cluster.LeaseClass]int{}
+	for _, id := range mine {
+		classes[w.lease(id).Class]++
+	}
+	if classes[cluster.Guaranteed] != 1 || classes[cluster.Opportunistic] != 1 {
+		t.Errorf("a's leases: %v", classes)
+	}
+	w.class(his, cluster.Guaranteed)
+	second := w.submit("b", 4, forever, nil)
+	w.Run(minute)
+	w.class(second, cluster.Guaranteed)
+	w.state(second, cluster.Running)
+	if n := len(w.done(cluster.Reclaim)); n != 1 {
+		t.Errorf("%d jobs were requeued for b's second", n)
+	}
+}
+
+// A description that cannot be does no harm: everybody keeps what he has, and it is said.
+func TestAnImpossibleDescription(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	a := w.submit("a", 4, forever, nil)
+	w.Run(minute)
+	w.Check = nil
+	w.Rules.Cells = nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 2))
+	b := w.submit("b", 4, forever, nil)
+	w.Run(20 * minute)
+	w.state(a, cluster.Running)
+	w.state(b, cluster.Waiting)
+	if w.Last.Cells == nil || len(w.Last.Cells.Unsafe) != 1 || !slices.ContainsFunc(w.Last.Events, func(e cluster.Event) bool { return e.Kind == "cells_unsafe" }) {
+		t.Errorf("nothing is said: %+v, %+v", w.Last.Cells, w.Last.Events)
+	}
+}
+
+// Jobs of a QOS that is strict have their own cells or none.
+func TestAStrictJobIsNotLent(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Settings.StrictQOS = []string{"strict"}
+	strict := func(k *sim.Work) { k.QOS = "strict" }
+	first, second := w.submit("a", 4, 10*minute, strict), w.submit("a", 4, forever, strict)
+	w.Run(5 * minute)
+	w.class(first, cluster.Guaranteed)
+	w.why(second, cluster.BecauseCells)
+	w.Run(10 * minute)
+	w.class(second, cluster.Guaranteed)
+}
+
+// In a VC an urgent job goes before others, at once; those keep running where GPUs are idle.
+func TestAnUrgentJobInItsVC(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1)), "a", "b")
+	w.Settings.UrgentQOS = []string{"urgent"}
+	first := w.submit("a", 4, forever, nil)
+	w.Run(minute)
+	urgent := w.submit("a", 4, forever, func(k *sim.Work) { k.QOS = "urgent" })
+	w.Run(minute)
+	w.class(urgent, cluster.Guaranteed)
+	w.class(first, cluster.Opportunistic)
+	if len(w.done(cluster.Reclaim)) > 0 {
+		t.Error("the first was requeued though a node was idle")
+	}
+}
+
+// Lent GPUs are divided by what tenants are entitled to: weighted max-min (HiveD §3.3).
+func TestLentGPUsAreShared(t *testing.T) {
+	w := newCells(t, 8, nodeCells(4, 8, vc("a", "node", 1), vc("b", "node", 3), vc("c", "node", 4)), "a", "b", "c")
+	for range 12 {
+		w.submit("a", 4, forever, nil)
+	}
+	w.Run(2 * minute) // a has all
+	for range 12 {
+		w.submit("b", 4, forever, nil)
+	}
+	w.Run(40 * minute)
+	lent := map[string]int{}
+	for _, l := range w.Last.Memory.Leases {
+		if l.Class == cluster.Opportunistic {
+			lent[recordOf(&w.Last, l.Job).Tenant] += l.GPUs
+		}
+	}
+	if lent["a"] != 4 || lent["b"] != 12 {
+		t.Errorf("c's 16 GPUs are lent %v, want 4 to a and 12 to b", lent)
+	}
+}
+
+// Each chooser orders a VC's jobs as it orders a private cluster's.
+func TestChoosersInAVC(t *testing.T) {
+	for _, c := range []struct {
+		chooser string
+		turns   bool // jobs that wait get the GPUs of those that run, when the term is over
+	}{{"fifo", false}, {"astraea", true}, {"gandiva-fair", true}, {"tiresias-l", true}} {
+		w := newCells(t, 1, nodeCells(4, 1, vc("a", "node", 1)), "a")
+		w.Settings.Chooser, w.Settings.NewFirst = c.chooser, false
+		first, second := w.submit("a", 4, 8*hour, nil), w.submit("a", 4, 8*hour, nil)
+		w.Run(6 * hour)
+		got := float64(w.Alloc(second)) / float64(w.Alloc(first))
+		if c.turns != (got > 0.5) {
+			t.Errorf("%s: the second had %.2f of what the first had", c.chooser, got)
+		}
+	}
+}
+
+// Observed only, everything is said and nothing is done.
+func TestCellsAreObserved(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Rules.Mode, w.Gate = loop.Observe, 0
+	mine := []cluster.JobID{w.submit("a", 4, forever, nil), w.submit("a", 4, forever, nil)}
+	w.Run(2 * minute)
+	his := w.submit("b", 4, forever, nil)
+	w.Run(5 * minute)
+	w.state(mine[0], cluster.Running)
+	w.state(mine[1], cluster.Running)
+	w.state(his, cluster.Waiting)
+	for _, d := range w.did {
+		if !d.Withheld {
+			t.Errorf("done: %+v", d.Action)
+		}
+	}
+	if w.Last.Cells == nil {
+		t.Error("nothing is said of the cells")
+	}
+}
+
+// A gang that asks for GPUs alone waits for its affinity, but not for ever.
+func TestSoftAffinityIsRelaxed(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
+	w.Settings.AffinityWait = 5 * minute
+	for _, node := range []string{"n01", "n02"} {
+		w.submit("a", 2, forever, func(k *sim.Work) { k.NodeList = []string{node} })
+	}
+	w.Run(minute)
+	soft := w.submit("a", 4, forever, func(k *sim.Work) {
+		k.Request = cluster.Request{GPUs: 4, CPUs: 4, MemoryMB: 4096}
+	})
+	w.Run(4 * minute)
+	w.why(soft, cluster.BecauseCells)
+	w.Run(2 * minute)
+	w.class(soft, cluster.Guaranteed)
+	if n := len(w.Job(soft).Holds); n != 2 {
+		t.Errorf("it is on %d nodes", n)
+	}
+}
+
+// Slurm puts a job of a VC across two pairs of GPUs. It has its pair by number all the same: the
+// next job of the VC waits for one, and does not take it away, and those that are lent GPUs there run on.
+func TestSlurmChoosesTheGPUs(t *testing.T) {
+	d := &cluster.Cells{Types: []cluster.CellType{{Name: "gpu", Model: "v100"}, {Name: "pair", Child: "gpu", Split: 2},
+		{Name: "node", Child: "pair", Split: 2, Node: true}},
+		Tops: []cluster.TopCell{{Name: "n01", Type: "node", Nodes: []string{"n01"}}},
+		VCs:  []cluster.VC{vc("a", "pair", 1), vc("b", "gpu", 1)}}
+	w := newCells(t, 1, d, "a", "b")
+	w.Settings.Chooser = "fifo"
+	w.Loop.Cluster = &gres{Cluster: w, given: map[cluster.JobID]map[string][]int{}}
+	first, second := w.submit("b", 1, forever, nil), w.submit("b", 1, 5*minute, nil)
+	w.Run(minute)
+	third := w.submit("b", 1, forever, nil)
+	w.Run(5 * minute) // 0 is b's own, 2 is lent to it
+	pair := w.submit("a", 2, forever, nil)
+	w.Run(minute) // 2 and 3 are given to it
+	if got := w.lease(pair).Nodes[0].Index; !slices.Equal(got, []int{1, 2}) {
+		t.Fatalf("%s has GPUs %v, want 1 and 2", pair, got)
+	}
+	w.class(pair, cluster.Guaranteed)
+	next := w.submit("a", 2, forever, nil)
+	w.Run(10 * minute)
+	w.why(next, cluster.BecauseCells)
+	w.class(first, cluster.Guaranteed)
+	w.class(pair, cluster.Guaranteed)
+	w.class(third, cluster.Opportunistic) // again
+	w.state(second, cluster.Done)
+	if broken := slices.ContainsFunc(w.reports, func(r loop.Report) bool {
+		return slices.ContainsFunc(r.Plan.Events, func(e cluster.Event) bool { return e.Kind == "cells_broken" })
+	}); !broken || len(w.done(cluster.Reclaim)) != 1 {
+		t.Errorf("said so: %v; requeued: %+v", broken, w.done(cluster.Reclaim))
+	}
 }

@@ -59,23 +59,14 @@ func fillings(nodes, lent int) (laps, error) {
 		return laps{}, err
 	}
 	var mean laps
-	lap := func(i int, f func() error) {
-		begin := time.Now()
-		if e := f(); e != nil {
-			err = e
+	for range times {
+		l, err := m.Fill()
+		if err != nil {
+			return mean, err
 		}
-		mean[i] += float64(time.Since(begin).Nanoseconds()) / 1e3 / float64(times*m.N)
-	}
-	for i := 0; i < times && err == nil; i++ {
-		lap(0, m.Allocate)
-		m.Shuffle()
-		lap(1, func() error { m.Free(); return nil })
-		lap(2, m.Request)
-		m.Shuffle()
-		lap(3, func() error { m.Release(); return nil })
-		if err == nil {
-			err = m.Restore()
+		for i, spent := range []time.Duration{l.Allocate, l.Free, l.Request, l.Release} {
+			mean[i] += float64(spent.Nanoseconds()) / 1e3 / float64(times*m.N)
 		}
 	}
-	return mean, err
+	return mean, nil
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
@@ -70,6 +71,37 @@ func decisions() {
 		figure(name+"_ms", float64(r.NsPerOp())/1e6, "ms")
 	}
 	figure("decide_50k_mib", peakMiB(), "MiB") // the whole process, snapshot and benchmark included
+	inCells()
+}
+
+// inCells measures Decide at such a boundary with a virtual cluster for every tenant, and about as
+// many of the leases in cells of their own as are lent.
+func inCells() {
+	var d engine.Decider
+	s := simtest.CrowdInCells(50_000)
+	at := s.Ledger.At
+	first := d.Decide(s).Memory // puts the leases into cells
+	ends := s.Leases[0].End
+	s.Ledger, s.Lost, s.Leases = first.Ledger, first.Lost, nil
+	s.Ledger.At = at
+	lent := 0
+	for _, l := range first.Leases {
+		if l.State == cluster.Granted {
+			continue
+		}
+		if l.Class == cluster.Opportunistic {
+			lent++
+		}
+		l.State, l.End, l.NoticedAt, l.Why = cluster.Active, ends, 0, ""
+		s.Leases = append(s.Leases, l)
+	}
+	r := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			d.Decide(s)
+		}
+	})
+	fmt.Printf("50000 jobs, 100 VCs on %d GPUs, %d leases of which %d are lent: %.1f ms\n", 8*len(s.Nodes), len(s.Leases), lent, float64(r.NsPerOp())/1e6)
+	figure("decide_cells_50k_ms", float64(r.NsPerOp())/1e6, "ms")
 }
 
 func figure(name string, value float64, unit string) {

@@ -174,7 +174,7 @@ func (s *State) preempt(l int32, asks []ask, grant *Grant, try func() bool) bool
 	}
 	s.trying = true
 	ok := s.preemptOf(below, v, grant, try)
-	if !ok {
+	if !ok && slices.ContainsFunc(asks, func(a ask) bool { return a.c.dead() }) {
 		s.hold = true
 		ok = s.preemptOf(below, v, grant, try)
 		s.letGo(v)
@@ -194,8 +194,10 @@ func (s *State) preemptOf(below []int32, v int32, grant *Grant, try func() bool)
 	}
 	had := make([][]part, 0, len(below))
 	ok := false
-	for i := 0; i < len(below) && !ok; i++ {
-		had = append(had, s.demote(below[i]))
+	for step := 1; len(had) < len(below) && !ok; step += step/2 + 1 {
+		for _, g := range below[len(had):min(len(had)+step, len(below))] {
+			had = append(had, s.demote(g))
+		}
 		ok = try()
 	}
 	for ci := range allow {
@@ -210,4 +212,36 @@ func (s *State) preemptOf(below []int32, v int32, grant *Grant, try func() bool)
 		}
 	}
 	return ok
+}
+
+// Stay gives a tenant an opportunistic lease on the very GPUs that it is on.
+func (s *State) Stay(key cluster.JobKey, tenant string, on []Part) {
+	if parts, ok := s.at(on); ok && s.Right(key) == "" {
+		s.lendAt(s.open(key, tenant, 0, cluster.Opportunistic), parts, false)
+	}
+}
+
+// Shift moves an opportunistic lease from GPUs of a node that are used by guaranteed ones to such there
+// as nobody uses, and tells whether there were enough.
+func (s *State) Shift(key cluster.JobKey, name string) bool {
+	l, ok := s.byKey[key]
+	at, there := s.places[name]
+	if !ok || !there || s.leases[l].right != cluster.Opportunistic {
+		return false
+	}
+	parts := slices.Clone(s.leases[l].parts)
+	c := s.chains[at.chain]
+	d := &c.nodes[at.node]
+	for i := range parts {
+		if p := &parts[i]; p.chain == at.chain && p.node == at.node {
+			n := bits.OnesCount64(p.gpus & d.used)
+			if n > bits.OnesCount64(d.idle(c)) {
+				return false
+			}
+			p.gpus = p.gpus&^d.used | some(d.idle(c), n, false)
+		}
+	}
+	s.depart(l)
+	s.lendAt(l, parts, false)
+	return true
 }

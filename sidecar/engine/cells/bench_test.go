@@ -27,27 +27,19 @@ func BenchmarkCells(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				var spent [4]time.Duration
-				lap := func(i int, f func() error) {
-					begin := time.Now()
-					if err := f(); err != nil {
-						b.Fatal(err)
-					}
-					spent[i] += time.Since(begin)
-				}
+				var sum simtest.Laps
 				for b.Loop() {
-					lap(0, m.Allocate)
-					m.Shuffle()
-					lap(1, func() error { m.Free(); return nil })
-					lap(2, m.Request)
-					m.Shuffle()
-					lap(3, func() error { m.Release(); return nil })
-					if err := m.Restore(); err != nil {
+					l, err := m.Fill()
+					if err != nil {
 						b.Fatal(err)
 					}
+					sum.Allocate += l.Allocate
+					sum.Free += l.Free
+					sum.Request += l.Request
+					sum.Release += l.Release
 				}
-				for i, name := range []string{"allocate", "free", "request", "release"} {
-					b.ReportMetric(float64(spent[i].Nanoseconds())/float64(b.N*m.N), "ns/"+name)
+				for name, spent := range map[string]time.Duration{"allocate": sum.Allocate, "free": sum.Free, "request": sum.Request, "release": sum.Release} {
+					b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N*m.N), "ns/"+name)
 				}
 			})
 		})

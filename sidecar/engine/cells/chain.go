@@ -1,6 +1,9 @@
 package cells
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // chain is all cells of one GPU model and one node shape: a forest in which every cell of a
 // level is split into the same number of cells (hierarchical uniform composability, §3.2).
@@ -331,8 +334,7 @@ func (c *chain) gaps(row []gap) []gap {
 
 // short gives, by level, the cells that are reserved and cannot be had, from the highest
 // level down, and how many GPUs that is; losses are not counted as such.
-func (c *chain) short() (cells []int, gpus int) {
-	cells = make([]int, len(c.levels))
+func (c *chain) short() (cells [Levels]int, gpus int) {
 	split := 0
 	for k := c.top(); k >= 0; k-- {
 		l := &c.levels[k]
@@ -342,6 +344,11 @@ func (c *chain) short() (cells []int, gpus int) {
 		split = max(there-needed, 0) * l.split
 	}
 	return cells, gpus
+}
+
+// dead tells whether any GPU is bad.
+func (c *chain) dead() bool {
+	return slices.ContainsFunc(c.levels[c.top()].dead, func(n int32) bool { return n > 0 })
 }
 
 // touch notes that a node changed.

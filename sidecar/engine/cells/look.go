@@ -141,3 +141,17 @@ func (s *State) ChainModel(name string) (string, bool) {
 	}
 	return "", false
 }
+
+// Within gives the types of the cells that one of a type has in it, and its own.
+func (s *State) Within(chain, typ string) []string {
+	for _, c := range s.chains {
+		if k := c.levelOf(typ); c.name == chain && k >= 0 {
+			out := make([]string, k+1)
+			for i := range out {
+				out[i] = c.levels[i].name
+			}
+			return out
+		}
+	}
+	return nil
+}

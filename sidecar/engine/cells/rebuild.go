@@ -120,6 +120,8 @@ func rebuild(d Description, r Record, careful bool) (*State, Changes, error) {
 			allow[ci] = ChainGPUs
 		}
 	}
+	s.leases = make([]lease, 0, len(r.Leases)+len(r.Leases)/4+16)
+	s.byKey = make(map[cluster.JobKey]int32, len(r.Leases)+len(r.Leases)/4)
 	var changes Changes
 	for _, f := range s.byRank(r.Leases) {
 		parts, ok := s.at(f.Parts)

@@ -11,13 +11,19 @@ import (
 // Views gives what every VC has at each level where it has something.
 func (s *State) Views() []View {
 	var out []View
+	clean := make([][]int, len(s.chains))
+	for ci, c := range s.chains {
+		for k := range c.levels {
+			clean[ci] = append(clean[ci], c.clean(k))
+		}
+	}
 	for _, v := range s.vcs {
 		for ci, accounts := range v.accounts {
 			c := s.chains[ci]
 			for k := c.top(); k >= 0; k-- {
 				if a := &accounts[k]; a.reserved+a.pinned > 0 {
 					out = append(out, View{VC: v.name, Chain: c.name, Type: c.levels[k].name, Reserved: a.reserved, Pinned: a.pinned,
-						Bound: a.bound, Lost: a.lost, Free: a.unbound(), Lent: max(a.unbound()-c.clean(k), 0)})
+						Bound: a.bound, Lost: a.lost, Free: a.unbound(), Lent: max(a.unbound()-clean[ci][k], 0)})
 				}
 			}
 		}

@@ -64,3 +64,52 @@ func Crowd(njobs, ntenants int) cluster.Snapshot {
 	s.Ledger.At = s.Now.Add(-10 * cluster.Second)
 	return s
 }
+
+// CrowdInCells is Crowd with racks of 50 nodes of a model, sockets and pairs of GPUs inside them, and
+// a virtual cluster for each of 100 tenants: of each model as many cells of every level as
+// a hundredth of its nodes has room for. njobs is a multiple of 1,000.
+func CrowdInCells(njobs int) cluster.Snapshot {
+	s := Crowd(njobs, 100)
+	s.Settings.Preset, s.Settings.Chooser = "hived", "astraea"
+	d := &cluster.Cells{}
+	s.Cells = d
+	racks := map[string]*cluster.TopCell{}
+	for i := range s.Nodes {
+		model := s.Nodes[i].GPUs[0].Model
+		r := racks[model]
+		if r == nil {
+			for k, name := range []string{"rack", "node", "socket", "pair", "gpu"} {
+				t := cluster.CellType{Name: model + "." + name, Split: []int{50, 2, 2, 2, 0}[k], Node: name == "node"}
+				if name == "gpu" {
+					t.Model = model
+				} else {
+					t.Child = model + "." + []string{"node", "socket", "pair", "gpu"}[k]
+				}
+				d.Types = append(d.Types, t)
+			}
+		}
+		if r == nil || len(r.Nodes) == 50 {
+			r = &cluster.TopCell{Name: fmt.Sprintf("%s.rack%05d", model, i), Type: model + ".rack"}
+			racks[model] = r
+		}
+		if r.Nodes = append(r.Nodes, s.Nodes[i].Name); len(r.Nodes) == 50 {
+			d.Tops = append(d.Tops, *r)
+		}
+	}
+	each := len(s.Nodes) / 4 / 100 // nodes of a model that a tenant has
+	for t := range s.Tenants {
+		v := cluster.VC{Name: s.Tenants[t].Name}
+		for _, model := range []string{"a100", "h100", "k80", "v100"} {
+			for _, level := range []struct {
+				name  string
+				cells int
+			}{{"node", each - 3}, {"socket", 2}, {"pair", 4}, {"gpu", 8}} {
+				if level.cells > 0 {
+					v.Cells = append(v.Cells, cluster.CellQuota{Type: model + "." + level.name, Cells: level.cells})
+				}
+			}
+		}
+		d.VCs = append(d.VCs, v)
+	}
+	return s
+}

@@ -3,6 +3,7 @@ package simtest
 import (
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
@@ -79,8 +80,34 @@ func (m *Mix) lend() error {
 	return nil
 }
 
-// Allocate binds cells and nothing else: N of them.
-func (m *Mix) Allocate() error {
+// Laps is what a filling took: to bind N cells, to give them back, to meet N requests, to
+// release their leases.
+type Laps struct{ Allocate, Free, Request, Release time.Duration }
+
+// Fill fills the cluster twice, with cells only and with whole requests, and empties it in another order.
+func (m *Mix) Fill() (Laps, error) {
+	var l Laps
+	var err error
+	lap := func(spent *time.Duration, f func() error) {
+		m.shuffle()
+		begin := time.Now()
+		if e := f(); err == nil {
+			err = e
+		}
+		*spent = time.Since(begin)
+	}
+	lap(&l.Allocate, m.allocate)
+	lap(&l.Free, m.free)
+	lap(&l.Request, m.request)
+	lap(&l.Release, m.release)
+	if err == nil {
+		err = m.restore()
+	}
+	return l, err
+}
+
+// allocate binds cells and nothing else: N of them.
+func (m *Mix) allocate() error {
 	m.cells = m.cells[:0]
 	for range m.N {
 		c, err := m.State.Allocate(m.names[m.rng.IntN(8)], "", levels[m.rng.IntN(4)])
@@ -92,21 +119,24 @@ func (m *Mix) Allocate() error {
 	return nil
 }
 
-// Shuffle sets the order in which they are released.
-func (m *Mix) Shuffle() {
+// shuffle sets the order in which they are released.
+func (m *Mix) shuffle() {
 	m.rng.Shuffle(len(m.cells), func(i, j int) { m.cells[i], m.cells[j] = m.cells[j], m.cells[i] })
 	m.rng.Shuffle(len(m.keys), func(i, j int) { m.keys[i], m.keys[j] = m.keys[j], m.keys[i] })
 }
 
-// Free gives the cells back.
-func (m *Mix) Free() {
+// free gives the cells back.
+func (m *Mix) free() error {
 	for _, c := range m.cells {
-		m.State.Free(c)
+		if !m.State.Free(c) {
+			return fmt.Errorf("%+v is not free to be given back", c)
+		}
 	}
+	return nil
 }
 
-// Request makes N whole requests.
-func (m *Mix) Request() error {
+// request makes N whole requests.
+func (m *Mix) request() error {
 	m.keys = m.keys[:0]
 	for range m.N {
 		m.key++
@@ -121,15 +151,18 @@ func (m *Mix) Request() error {
 	return nil
 }
 
-// Release ends the leases.
-func (m *Mix) Release() {
+// release ends the leases.
+func (m *Mix) release() error {
 	for _, key := range m.keys {
-		m.State.Release(key)
+		if !m.State.Release(key) {
+			return fmt.Errorf("lease %d is not there", key)
+		}
 	}
+	return nil
 }
 
-// Restore replaces the opportunistic leases that were recalled.
-func (m *Mix) Restore() error {
+// restore replaces the opportunistic leases that were recalled.
+func (m *Mix) restore() error {
 	for _, key := range m.gone {
 		m.State.Release(key)
 		m.lent += m.guest[key]
