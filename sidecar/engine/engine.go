@@ -138,7 +138,8 @@ type hall struct {
 	claims  []cluster.Claim
 	lost    []cluster.CellLoss
 	cells   *cluster.CellReport
-	unsafe  []string // how promises to VCs do not add up
+	unsafe  []string            // how promises to VCs do not add up
+	fences  map[string][]string // nodes by name of the reservation that is to be around them
 	brief   bool
 	actions []cluster.Action
 	closed  []string // nodes on which only cells are given out

@@ -74,6 +74,7 @@ func (h *hall) chooseCells(touch cluster.Touch) {
 		v.lend()
 	}
 	h.dismiss(touch)
+	v.fence()
 	v.explain()
 	v.report()
 }
