@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// A fence is a short-lived reservation on the nodes of a VC's bound cells on which Slurm also
-// starts jobs that we do not see: those of partitions that are not managed. Without it these
+// A fence is a short-lived reservation on the nodes that are bound to a VC whole and on which Slurm
+// also starts jobs that we do not see: those of partitions that are not managed. Without it these
 // would take GPUs that are promised. It is prolonged while it is wanted, and ends by itself
 // when nobody does that. No job of ours is ever in a fence: grants on its nodes go by the
 // reservation of a hand-over, which may overlap it and, other than a fence, covers all nodes
@@ -34,9 +34,12 @@ func (v *vcs) fence() {
 		return
 	}
 	h.fences = map[string][]string{}
+	bound := map[[2]string]uint64{} // by VC and node
 	for _, b := range v.state.Bound() {
 		for _, p := range b.Parts {
-			if at, _ := v.state.Place(p.Node); open[p.Node] && bits.OnesCount64(p.GPUs) == at.GPUs {
+			key := [2]string{b.VC, p.Node}
+			bound[key] |= p.GPUs
+			if at, _ := v.state.Place(p.Node); open[p.Node] && bits.OnesCount64(bound[key]) == at.GPUs {
 				h.fences[fencePrefix+b.VC] = append(h.fences[fencePrefix+b.VC], p.Node)
 			}
 		}
@@ -46,27 +49,27 @@ func (v *vcs) fence() {
 	}
 }
 
-// fenced tells whether a fence is around one of these nodes, or is about to be.
-func (h *hall) fenced(nodes []string) bool {
-	in := func(name string) bool { return slices.Contains(nodes, name) }
-	for _, around := range h.fences {
-		if slices.ContainsFunc(around, in) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(h.s.Reservations, func(r cluster.Reservation) bool {
-		return isFence(&r) && r.End > h.now && slices.ContainsFunc(r.Nodes, in)
-	})
-}
-
 func isFence(r *cluster.Reservation) bool {
 	return r.Ours && len(r.Name) > len(fencePrefix) && r.Name[:len(fencePrefix)] == fencePrefix
 }
 
-// putFences makes the fences that are wanted, moves them, and prolongs them half-way.
+// putFences makes the fences that are wanted, moves them, and prolongs them half-way. What is
+// within one, or was until now, is noted.
 func (h *hall) putFences() {
+	h.fenced = map[string]bool{}
+	note := func(nodes []string) {
+		for _, n := range nodes {
+			h.fenced[n] = true
+		}
+	}
+	for i := range h.s.Reservations {
+		if r := &h.s.Reservations[i]; isFence(r) && r.End > h.now {
+			note(r.Nodes)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(h.fences)) {
 		vc, nodes := name[len(fencePrefix):], h.fences[name]
+		note(nodes)
 		if slices.ContainsFunc(h.s.Reservations, func(r cluster.Reservation) bool {
 			return r.Name == name && r.End >= h.now.Add(h.set.GateTTL) && slices.Contains(r.Accounts, vc) &&
 				slices.Equal(slices.Sorted(slices.Values(r.Nodes)), nodes)

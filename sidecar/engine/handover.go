@@ -97,7 +97,7 @@ func (h *hall) handOver(o *handOver) {
 		}
 	}
 	name := ""
-	if len(o.grants) > 0 && (len(reclaims) > 0 || h.fenced(o.nodes)) {
+	if len(o.grants) > 0 && (len(reclaims) > 0 || slices.ContainsFunc(o.nodes, func(n string) bool { return h.fenced[n] })) {
 		first := h.leases[o.grants[0]]
 		name = fmt.Sprintf("%s%d_%d", cluster.ReservationPrefix, first.Job, first.Term)
 	}

@@ -138,6 +138,9 @@ func (s *site) goOn() {
 	}
 	s.until("the last lease has ended", 20*time.Second, func() bool { return s.ask("select count(*) from fairlease.leases where ended_at is null") == "0" })
 	s.t.Logf("recalls: %s", s.ask("select string_agg(format('job %s for job %s, free after %s s, that runs after %s s', slurm_id, for_slurm_id, extract(epoch from freeing), extract(epoch from latency)), '; ') from fairlease.recalls"))
+	if said := s.ask("select coalesce(string_agg(format('%s of %s: %s', verb, slurm_id || reservation, error), '; '), '') from fairlease.actions where not ok and not skipped"); said != "" {
+		s.t.Logf("failed: %s", said)
+	}
 	if said := s.ask("select coalesce(string_agg(what, '; '), '') from fairlease.safety_violations"); said != "" {
 		s.t.Errorf("promises were broken: %s", said)
 	}
