@@ -17,7 +17,6 @@ func (v *vcs) build() {
 	b := &builder{v: v, plain: h.plain, masks: map[string]*mask{}}
 	b.hardware()
 	b.stand()
-	b.plan()
 	record := cells.Record{Leases: b.leases, Lost: h.s.Lost}
 	for _, t := range h.s.Cells.Tops {
 		for _, node := range t.Nodes {
@@ -102,16 +101,26 @@ func (b *builder) hardware() {
 	}
 }
 
-// stand puts those who hold GPUs where they are: first those of whom Slurm tells which.
+// stand puts those who hold GPUs where they are: first those of whom Slurm tells which, then
+// those for whom they were planned, and then the rest, who have what is left.
 func (b *builder) stand() {
 	v, h := b.v, b.v.h
-	for _, known := range []bool{true, false} {
+	for turn := range 3 {
+		if turn == 2 {
+			b.plan()
+		}
 		for i := range h.standing {
 			st, j := &h.standing[i], &h.s.Cases[i].Job
 			if !st.there || st.waits || len(j.Holds) == 0 {
 				continue
 			}
-			if told(j.Holds) == known {
+			its := 2
+			if told(j.Holds) {
+				its = 0
+			} else if l := h.leases[i]; l != nil && l.Parts != nil {
+				its = 1
+			}
+			if turn == its {
 				b.standIn(i)
 			}
 		}

@@ -2,7 +2,8 @@
 //
 //	figure NAME VALUE UNIT
 //
-// Without -live it needs no root. With -live it measures on a real Slurm. A figure
+// Without -live it needs no root. With -live it measures on a real Slurm. With -hived it
+// repeats HiveD's experiments. A figure
 // that misses its mark is printed all the same.
 package main
 
@@ -26,9 +27,15 @@ func main() {
 	live := flag.Bool("live", false, "measure on a real Slurm (needs root)")
 	jobs := flag.Int("jobs", 10_000, "waiting jobs in the live rounds")
 	suite := flag.String("suite", "forky", "Debian suite of the real Slurm: forky (26.05) or trixie (24.11)")
+	hived := flag.Bool("hived", false, "repeat HiveD's experiments on cells instead (minutes)")
+	seed := flag.Uint64("seed", 1, "of HiveD's workload")
+	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived")
 	flag.Parse()
 	measure := func() error { return onSlurm(*suite, *jobs) }
-	if !*live {
+	switch {
+	case *hived:
+		measure = func() error { return onHiveD(*seed, *traces) }
+	case !*live:
 		measure = offline
 	}
 	if err := measure(); err != nil {

@@ -33,6 +33,8 @@ var allowed = map[string][]string{
 	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},
 	"sidecar/sim/trace":       {"sidecar/cluster"},
 	"sidecar/sim/score":       {"sidecar/cluster"},
+	"sidecar/sim/replay":      {"sidecar/cluster", "sidecar/engine/cells", "sidecar/sim/trace"},
+	"sidecar/sim/advise":      {"sidecar/cluster", "sidecar/engine/cells", "sidecar/sim/replay"},
 	"sidecar/sim/baseline":    {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
 	"sidecar/sim/study":       {"sidecar/cluster", "sidecar/config", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},

@@ -97,7 +97,7 @@ func TestAStoryThatIsNotTrueIsFoundOut(t *testing.T) {
 
 func TestCommandsThatAreWrong(t *testing.T) {
 	for _, command := range []string{"dance", "nodes n1", "tenants a", "submit nobody 1", "submit a one", "run", "run soon", "show me", "explain 7", "node n9 down",
-		"submit a 1 sometimes", "freeze a", "settings lease=1"} {
+		"submit a 1 sometimes", "freeze a", "settings lease=1", "by nobody", "vcs a", "vcs a=2"} {
 		s := newStory(t)
 		for _, before := range []string{"nodes n1 v100 2", "tenants a=1"} {
 			if _, err := s.do(strings.Fields(before)); err != nil {

@@ -10,8 +10,11 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
@@ -24,6 +27,8 @@ type story struct {
 	shares   map[string]int64
 	settings cluster.Settings
 	mode     loop.Mode
+	decide   func(cluster.Snapshot) cluster.Plan
+	cells    *cluster.Cells // nil = no virtual clusters
 
 	world   *simtest.World
 	journal *sim.Memory
@@ -42,7 +47,7 @@ type entry struct {
 func newStory(t *testing.T) *story {
 	set := simtest.Product()
 	set.RecallFirst, set.Threshold, set.CreditCap = false, cluster.Minute, cluster.Day
-	return &story{t: t, shares: map[string]int64{}, settings: set, mode: loop.Act, gated: map[cluster.JobID]bool{}}
+	return &story{t: t, shares: map[string]int64{}, settings: set, mode: loop.Act, decide: engine.Decide, gated: map[cluster.JobID]bool{}}
 }
 
 // commands are all that a story can be told with.
@@ -51,6 +56,8 @@ var commands = map[string]func(*story, []string) ([]string, error){
 	"tenants":  (*story).addTenants, // tenants NAME=SHARES…
 	"settings": (*story).set,        // settings term=15m notice=1m min=5m threshold=1m credit=24h burst=2000 reclaims=100 recall=off
 	"mode":     (*story).setMode,    // mode observe|act
+	"by":       (*story).by,         // by SCHEDULER: a known one in the engine's place
+	"vcs":      (*story).vcs,        // vcs TENANT=NODES…: virtual clusters of whole nodes
 	"submit":   (*story).submit,     // submit TENANT GPUS [xN] [NODESxGPUS] [for D] [begin D] [limit D] [no-requeue] [interactive]
 	"cancel":   (*story).cancel,     // cancel JOB…
 	"requeue":  (*story).requeue,    // requeue JOB…: by somebody else
@@ -61,7 +68,7 @@ var commands = map[string]func(*story, []string) ([]string, error){
 	"reserve":  (*story).reserve,    // reserve NODE in D for D: by an administrator
 	"run":      (*story).run,        // run D: and tell what is done
 	"pass":     (*story).pass,       // pass D: and tell only how much is done
-	"show":     (*story).show,       // show leases|tenants|jobs|claims
+	"show":     (*story).show,       // show leases|tenants|jobs|claims|cells
 	"explain":  (*story).explain,    // explain JOB
 	"freeze":   (*story).freeze,     // freeze job|user|tenant NAME for D; exempt and boost likewise
 	"exempt":   (*story).exempt,
@@ -145,6 +152,39 @@ func (s *story) setMode(words []string) ([]string, error) {
 	return nil, nil
 }
 
+// by has somebody else than the engine decide.
+func (s *story) by(words []string) ([]string, error) {
+	if len(words) != 1 {
+		return nil, fmt.Errorf("write: by SCHEDULER")
+	}
+	scheduler, err := baseline.New(words[0], baseline.Options{})
+	s.decide = scheduler.Decide
+	return nil, err
+}
+
+// vcs gives tenants virtual clusters of whole nodes, all of one kind.
+func (s *story) vcs(words []string) ([]string, error) {
+	if len(s.nodes) == 0 {
+		return nil, fmt.Errorf("name the nodes before")
+	}
+	gpu := s.nodes[0].GPUs[0]
+	s.cells = &cluster.Cells{Types: []cluster.CellType{{Name: "gpu", Model: gpu.Model}, {Name: "node", Child: "gpu", Split: gpu.Count, Node: true}}}
+	for _, n := range s.nodes {
+		s.cells.Tops = append(s.cells.Tops, cluster.TopCell{Name: n.Name, Type: "node", Nodes: []string{n.Name}})
+	}
+	for _, w := range words {
+		name, nodes, _ := strings.Cut(w, "=")
+		n, err := strconv.Atoi(nodes)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not TENANT=NODES", w)
+		}
+		s.cells.VCs = append(s.cells.VCs, cluster.VC{Name: name, Cells: []cluster.CellQuota{{Type: "node", Cells: n}}})
+	}
+	s.settings.Preset, s.settings.Chooser = "hived", "astraea"
+	_, err := cells.New(*s.cells)
+	return nil, err
+}
+
 // live gives the cluster, made when it is asked for first.
 func (s *story) live() *simtest.World {
 	if s.world != nil {
@@ -154,7 +194,7 @@ func (s *story) live() *simtest.World {
 	for _, name := range s.tenants {
 		s.world.SetShares(name, s.shares[name])
 	}
-	s.world.Loop.Journal = s.journal
+	s.world.Loop.Journal, s.world.Loop.Decide, s.world.Rules.Cells = s.journal, s.decide, s.cells
 	s.world.Loop.Configure = func() (loop.Rules, cluster.Settings) {
 		s.world.Rules.Mode = s.mode
 		return s.world.Rules, s.settings
@@ -414,9 +454,9 @@ func (s *story) now() (cluster.Snapshot, cluster.Plan, error) {
 }
 
 func (s *story) show(words []string) ([]string, error) {
-	views := map[string]func(*cluster.Snapshot, *cluster.Plan) []string{"leases": s.leases, "tenants": s.standings, "jobs": s.jobs, "claims": s.claims}
+	views := map[string]func(*cluster.Snapshot, *cluster.Plan) []string{"leases": s.leases, "tenants": s.standings, "jobs": s.jobs, "claims": s.claims, "cells": s.bound}
 	if len(words) != 1 || views[words[0]] == nil {
-		return nil, fmt.Errorf("write: show leases|tenants|jobs|claims")
+		return nil, fmt.Errorf("write: show leases|tenants|jobs|claims|cells")
 	}
 	snap, plan, err := s.now()
 	if err != nil {
@@ -517,6 +557,24 @@ func (s *story) claims(_ *cluster.Snapshot, p *cluster.Plan) []string {
 		return []string{"(none)"}
 	}
 	return out
+}
+
+// bound tells whose each bound cell is and who is in it.
+func (s *story) bound(_ *cluster.Snapshot, p *cluster.Plan) []string {
+	rows := [][]string{{"VC", "cell", "GPUs used", "guaranteed", "opportunistic"}}
+	ids := func(keys []cluster.JobKey) string {
+		var out []string
+		for _, k := range keys {
+			out = append(out, s.id(k))
+		}
+		return strings.Join(out, " ")
+	}
+	if p.Cells != nil {
+		for _, c := range p.Cells.Bound {
+			rows = append(rows, []string{c.VC, c.Type + " " + c.Parts[0].Node, fmt.Sprint(c.Used), ids(c.Holders), ids(c.Guests)})
+		}
+	}
+	return table(rows)
 }
 
 // explain tells the reason of a job as it is: a code and its numbers.

@@ -16,7 +16,7 @@ import (
 func (p *program) cells() *cobra.Command {
 	c := &cobra.Command{Use: "cells", Short: "virtual clusters: propose or check them, and who holds their cells",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-	c.AddCommand(p.cellsCheck(), p.cellsInit(), p.cellsShow())
+	c.AddCommand(p.cellsCheck(), p.cellsInit(), p.cellsShow(), p.cellsAdvise())
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
@@ -17,7 +18,12 @@ import (
 const aboutSimulate = `Run a trace of jobs on a virtual cluster, in pretend time, under one or several schedulers, and
 compare them. "astraea" is fairlease itself: the loop and the engine of the daemon, with the settings of
 the configuration in force. Nothing is asked of Slurm or PostgreSQL. The others, for comparison: fifo,
-slurm-multifactor, quota-static, quota-lend, tiresias-l, themis, allox, gandiva-fair; or all.
+slurm-multifactor, quota-static, quota-lend, tiresias-l, themis, allox, gandiva-fair; or all of these.
+
+"hived" is fairlease with virtual clusters (preset hived), and hived:fifo, hived:tiresias-l and
+hived:gandiva-fair with another cells.chooser. The virtual clusters are those of --cells: a cells.yaml whose
+nodes are called n000001, n000002, … in the order of --nodes, or whole nodes by the tenants' weights. Say
+--cells, and --audit compares all schedulers with the tenants' virtual clusters as private ones.
 
 TRACE is a file of your own, which root or an operator of Slurm writes by
 
@@ -36,13 +42,14 @@ Without --until it goes on until all jobs are done. An interrupt (Ctrl-C) ends i
 func (p *program) simulate() *cobra.Command {
 	var w world
 	var schedulers []string
-	var sizes, interval, term string
+	var sizes, interval, term, cells string
 	var audit, mixed bool
 	o := outlet{title: "fairlease: schedulers compared"}
 	c := &cobra.Command{Use: "simulate [TRACE] --nodes NxG", Short: "what would become of a trace of jobs, by whom it is scheduled", Long: aboutSimulate,
 		Example: `  fairlease simulate --generate philly --nodes 8x8 --html report.html
   fairlease simulate sacct.txt --nodes 20x8:v100+20x4:k80 --weights demand --audit
   fairlease simulate cluster_log.csv --sizes 40x8,48x8,60x8 --weights quota.csv --schedulers all --out results
+  fairlease simulate history.txt --nodes 64x8 --schedulers quota-lend,hived --cells weights --audit
   fairlease simulate history.txt --nodes 64x8 -c /etc/fairlease/fairlease.yaml --weights config`,
 		RunE: func(c *cobra.Command, args []string) error {
 			base, err := w.setup(p, args, &sizes)
@@ -54,7 +61,7 @@ func (p *program) simulate() *cobra.Command {
 			}
 			base.Settings = study.Fit(base.Settings)
 			base.Audit, base.Mixed = audit, mixed
-			setups, err := cross(base, sizes, schedulers)
+			setups, err := cross(base, sizes, schedulers, cells)
 			if err != nil {
 				return err
 			}
@@ -66,6 +73,7 @@ func (p *program) simulate() *cobra.Command {
 	w.flags(c)
 	f := c.Flags()
 	f.StringSliceVar(&schedulers, "schedulers", study.Schedulers()[:1], "`NAMES` of those to compare, divided by commas, or all")
+	f.StringVar(&cells, "cells", "", "virtual clusters: `FILE|weights` (default, of hived: weights)")
 	f.StringVar(&sizes, "sizes", "", "`LIST` of clusters to try instead of --nodes: 40x8,48x8,60x8")
 	f.StringVar(&interval, "interval", "", "`TIME` between two rounds (default: the configuration's, 10s)")
 	f.StringVar(&term, "term", "", "`TIME` that a lease lasts (default: the configuration's, 15m)")
@@ -76,7 +84,7 @@ func (p *program) simulate() *cobra.Command {
 }
 
 // cross gives a setup for each size and scheduler.
-func cross(base study.Setup, sizes string, schedulers []string) ([]study.Setup, error) {
+func cross(base study.Setup, sizes string, schedulers []string, cells string) ([]study.Setup, error) {
 	fleets := []study.Fleet{base.Fleet}
 	if sizes != "" {
 		fleets = nil
@@ -94,9 +102,13 @@ func cross(base study.Setup, sizes string, schedulers []string) ([]study.Setup, 
 	}
 	var out []study.Setup
 	for _, f := range fleets {
+		d, err := virtual(cells, f, base.Weights)
+		if err != nil {
+			return nil, err
+		}
 		for _, name := range schedulers {
 			s := base
-			s.Fleet, s.Scheduler = f, strings.TrimSpace(name)
+			s.Fleet, s.Scheduler, s.Cells = f, strings.TrimSpace(name), d
 			if err := s.Check(); err != nil {
 				return nil, usage(err.Error())
 			}
@@ -107,6 +119,25 @@ func cross(base study.Setup, sizes string, schedulers []string) ([]study.Setup, 
 		return nil, usage("--schedulers names none")
 	}
 	return out, nil
+}
+
+// virtual gives the virtual clusters that --cells names; nil = none.
+func virtual(name string, f study.Fleet, weights map[string]int64) (*cluster.Cells, error) {
+	switch name {
+	case "":
+		return nil, nil
+	case "weights":
+		d, err := study.CellsByWeight(f, weights)
+		if err != nil {
+			return nil, usage("--cells weights: " + err.Error())
+		}
+		return d, nil
+	}
+	file, err := config.LoadCells(name)
+	if err != nil {
+		return nil, &failure{code: exitUsage, what: "--cells " + name + " cannot be used", err: err, next: "write weights for whole nodes by the tenants' weights"}
+	}
+	return file.Cells, nil
 }
 
 func usage(what string) error {

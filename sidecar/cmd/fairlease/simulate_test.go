@@ -37,6 +37,17 @@ const kinds = `job_id,tenant,user,gpus,submit_time,duration_s,state,name,nodes,c
 81,vision,carol,2,60.500,3600,CANCELLED,bert,1,8,100,k80,LM,86400
 `
 
+// cellsOfTwo is virtual clusters on two nodes of 8 GPUs.
+const cellsOfTwo = `cellHierarchy:
+  - {name: node, split: 8, child: gpu, node: true}
+  - {name: gpu, model: gpu}
+physicalCluster:
+  - {type: node, nodes: "n[000001-000002]"}
+vcAssignment:
+  - {vc: vision, cells: [{type: node, number: 1}]}
+  - {vc: nlp, cells: [{type: node, number: 1}]}
+`
+
 // folder makes a folder with the history and some weights, without a configuration.
 func folder(t *testing.T) (dir string, env []string) {
 	t.Helper()
@@ -51,6 +62,7 @@ func folder(t *testing.T) (dir string, env []string) {
 	write(t, filepath.Join(dir, "weights.yaml"), "tenants: {weights: {nlp: 3, vision: 1, bio: 2}}\n")
 	write(t, filepath.Join(dir, "speeds.csv"), "pattern,model,speed\nresnet*,k80,0.25\n")
 	write(t, filepath.Join(dir, "kinds.csv"), kinds)
+	write(t, filepath.Join(dir, "cells.yaml"), cellsOfTwo)
 	t.Chdir(dir)
 	return dir, []string{"FAIRLEASE_CONFIG=" + empty(t)}
 }
@@ -67,6 +79,8 @@ func TestSimulate(t *testing.T) {
 		{"simulate-sizes", []string{"history.csv", "--sizes", "1x8,2x8", "--weights", "demand", "--term", "10m", "--interval", "30s", "--saves", "ideal"}},
 		{"simulate-generate", []string{"--generate", "gavel", "--length", "1d", "--nodes", "4x8", "--until", "2d", "--fail-every", "1d", "--seed", "7"}},
 		{"simulate-speeds", []string{"kinds.csv", "--nodes", "1x4:v100+1x4:k80", "--speeds", "speeds.csv", "--weights", "config", "-c", "weights.yaml"}},
+		{"simulate-cells", []string{"history.csv", "--nodes", "2x8", "--schedulers", "quota-lend,hived", "--cells", "cells.yaml", "--audit"}},
+		{"simulate-cells-weights", []string{"history.csv", "--sizes", "2x8,3x8", "--schedulers", "hived:fifo", "--cells", "weights"}},
 		{"simulate-csv", []string{"history.csv", "--nodes", "1x8", "--csv"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -142,6 +156,11 @@ func TestSimulateComplaints(t *testing.T) {
 		{"nodes and sizes", []string{"history.csv", "--nodes", "8x8", "--sizes", "8x8"}, exitUsage, `--nodes and --sizes exclude each other`},
 		{"cpus", []string{"history.csv", "--nodes", "8x8", "--cpus", "-1"}, exitUsage, `cannot be less than 0`},
 		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--schedulers", "x"}, exitUsage, `there is no scheduler "x"`},
+		{"no such cells", []string{"history.csv", "--nodes", "2x8", "--cells", "none.yaml"}, exitUsage, `^fairlease: --cells none.yaml cannot be used\n  .*no such file`},
+		{"bad cells", []string{"history.csv", "--nodes", "2x8", "--cells", "weights.yaml"}, exitUsage, `^fairlease: --cells weights.yaml cannot be used\n  weights.yaml`},
+		{"cells of another cluster", []string{"history.csv", "--nodes", "1x8", "--cells", "cells.yaml"}, exitUsage, `a node n000002, which is none of the cluster 1x8: its nodes are n000001 to n000001`},
+		{"cells of other nodes", []string{"history.csv", "--nodes", "2x4", "--cells", "cells.yaml"}, exitUsage, `node n000001 has 4 GPUs of model gpu in the cluster 2x4, but in the cells 8`},
+		{"cells of others", []string{"--generate", "philly", "--nodes", "2x8", "--cells", "cells.yaml"}, exitUsage, `a VC vision, but no tenant of that name has a weight`},
 		{"mixed", []string{"history.csv", "--nodes", "1x8:a+1x8:b", "--mixed"}, exitUsage, `astraea keeps every gang on one GPU model`},
 		{"term", []string{"history.csv", "--nodes", "1x8", "--term", "soon"}, exitUsage, `^fairlease: --term: "soon" is no length of time: `},
 		{"short term", []string{"history.csv", "--nodes", "1x8", "--term", "5s"}, exitUsage, `a term is no shorter`},

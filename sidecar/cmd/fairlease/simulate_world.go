@@ -349,6 +349,13 @@ func tellResult(out io.Writer, s *study.Setup, r *study.Result) {
 			fmt.Fprintf(out, "    … and %d more\n", more)
 		}
 	}
+	if len(r.Levels) > 0 {
+		var parts []string
+		for _, l := range r.Levels {
+			parts = append(parts, fmt.Sprintf("%.1f %% of %s", 100*l.Broken/float64(max(l.Cells, 1)), l.Type))
+		}
+		fmt.Fprintf(out, "  %s on %s: cells that could not be given whole to a guaranteed lease: %s\n", s.Scheduler, s.Fleet, strings.Join(parts, ", "))
+	}
 	if r.TimedOut > 0 {
 		fmt.Fprintf(out, "  %s on %s: %d jobs reached their time limit here, but not in the trace\n", s.Scheduler, s.Fleet, r.TimedOut)
 	}

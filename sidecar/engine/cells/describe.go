@@ -9,18 +9,28 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// The vocabulary, as this room calls it.
 type (
-	Description   = cluster.Cells
-	Type          = cluster.CellType
-	Top           = cluster.TopCell
-	VC            = cluster.VC
-	Quota         = cluster.CellQuota
-	Pin           = cluster.CellPin
-	Part          = cluster.CellPart
-	Loss          = cluster.CellLoss
-	View          = cluster.CellView
-	Binding       = cluster.BoundCell
+	// Description is cells as their administrator describes them.
+	Description = cluster.Cells
+	// Type is a level of cells.
+	Type = cluster.CellType
+	// Top is a physical cell that is in no larger one.
+	Top = cluster.TopCell
+	// VC is what a tenant reserves.
+	VC = cluster.VC
+	// Quota is a number of cells of one type.
+	Quota = cluster.CellQuota
+	// Pin is one physical cell that a VC has for ever.
+	Pin = cluster.CellPin
+	// Part is the GPUs of a lease on one node.
+	Part = cluster.CellPart
+	// Loss is what bad hardware takes from a VC.
+	Loss = cluster.CellLoss
+	// View is a VC's cells of one level.
+	View = cluster.CellView
+	// Binding is a physical cell that is bound.
+	Binding = cluster.BoundCell
+	// Fragmentation is how many cells of a level are broken.
 	Fragmentation = cluster.Fragmentation
 )
 

@@ -16,6 +16,8 @@
 //	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
 //	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets; no trading yet
 //
+// hived, and hived:fifo and so on, are no baselines: the engine itself with virtual clusters.
+//
 // Where a paper leaves something open the scheduler's comment says what was chosen:
 // what is best for it. No scheduler knows how long a job will run, unless told
 // so by Options.Runs.

@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,9 @@ type Scheduler struct {
 	// Decide makes the plan of a round. It may remember what it saw in earlier rounds, so
 	// that one scheduler serves one run.
 	Decide func(cluster.Snapshot) cluster.Plan
+	// Chooser is set where the engine decides with virtual clusters: Settings.Chooser is to be
+	// that, and the snapshot is to have cells.
+	Chooser string
 	// Leases tells whether it hands out leases of Settings.Term; else jobs run to their end, or
 	// until they are preempted.
 	Leases bool
@@ -67,15 +71,28 @@ func Names() []string {
 	return names
 }
 
+// cellular is the name of the product with virtual clusters. After it and a colon stands who
+// chooses within a VC, where that is not the product.
+const cellular = "hived"
+
+// Cellular lists the schedulers with virtual clusters: the engine with each of its choosers.
+func Cellular() []string {
+	return []string{cellular, "hived:fifo", "hived:tiresias-l", "hived:gandiva-fair"}
+}
+
 // New gives a scheduler by name. An unknown name is an error, and an option that the
 // scheduler does not have.
 func New(name string, o Options) (Scheduler, error) {
 	decider := &engine.Decider{Brief: o.Brief}
-	if name == product {
+	if cells := slices.Contains(Cellular(), name); cells || name == product {
 		if o.Mixed {
-			return Scheduler{}, fmt.Errorf("%s keeps every gang on one GPU model; only the others can be told to mix", product)
+			return Scheduler{}, fmt.Errorf("%s keeps every gang on one GPU model; only the others can be told to mix", name)
 		}
-		return Scheduler{Name: product, Decide: decider.Decide, Leases: true}, nil
+		s := Scheduler{Name: name, Decide: decider.Decide, Leases: true}
+		if _, chooser, _ := strings.Cut(name, ":"); cells {
+			s.Chooser = cmp.Or(chooser, product)
+		}
+		return s, nil
 	}
 	for i := range known {
 		k := &known[i]
@@ -90,6 +107,6 @@ func New(name string, o Options) (Scheduler, error) {
 			})
 		}}, nil
 	}
-	names := slices.Sorted(slices.Values(Names()))
+	names := slices.Sorted(slices.Values(append(Names(), Cellular()...)))
 	return Scheduler{}, fmt.Errorf("there is no scheduler %q; there are %s", name, strings.Join(names, ", "))
 }

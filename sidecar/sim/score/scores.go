@@ -29,8 +29,19 @@ type Scores struct {
 	Use         Use       `json:"use"`
 	Arrivals    Arrivals  `json:"arrivals"`
 
+	// Levels is how broken the cells were, where there were cells.
+	Levels []Level `json:"levels,omitempty"`
 	// Audit compares with private clusters, where that was done.
 	Audit []Audited `json:"audit,omitempty"`
+}
+
+// Level is a level of cells, and how many of them could not give their full affinity to a
+// guaranteed lease (HiveD §5.2), on average over the run.
+type Level struct {
+	Chain  string  `json:"chain"`
+	Type   string  `json:"type"`
+	Cells  int     `json:"cells"`
+	Broken float64 `json:"broken"`
 }
 
 // Counts says how many jobs there were and which of them count where.

@@ -19,8 +19,12 @@ type private struct {
 	share  float64 // in GPUs
 }
 
-// privates makes the setups of a setup's audit, one for each tenant that has jobs and a weight.
+// privates makes the setups of a setup's audit, one for each tenant that has jobs and a weight,
+// or cells where there are some.
 func (s *Setup) privates() []private {
+	if d, err := s.cells(); d != nil && err == nil { // Check has told
+		return s.privateVCs(d)
+	}
 	sum := 0.0
 	for _, weight := range s.Weights {
 		sum += float64(weight) // whole numbers: exact in any order

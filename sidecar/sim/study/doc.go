@@ -38,4 +38,7 @@
 // private fleet is then better than the tenant's share, and Audited says by how much. A tenant
 // of weight 0 is promised nothing and is left out. Differences of less than two intervals or
 // a minute do not count.
+//
+// With virtual clusters a tenant's private fleet is the cells of its VC, and nothing is
+// enlarged: jobs that do not fit it, and tenants without a VC, are left out and counted.
 package study

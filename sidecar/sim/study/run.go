@@ -1,11 +1,13 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
@@ -96,7 +98,14 @@ func newRun(s *Setup) (*run, error) {
 	v.Watch = r.witness.watch
 	memory := sim.NewMemory()
 	memory.Trust = true
-	rules := loop.Rules{Mode: loop.Act, Partitions: []string{partition}, TenantLevel: 1}
+	rules := everybody
+	if scheduler.Chooser != "" {
+		settings.Preset, settings.Chooser = config.Hived, scheduler.Chooser
+		settings.AffinityWait = cmp.Or(settings.AffinityWait, config.Default().Cells.AffinityWait.Span())
+		if rules.Cells, err = s.cells(); err != nil {
+			return nil, err
+		}
+	}
 	r.loop = &loop.Loop{Cluster: r.world, Journal: memory, Decide: scheduler.Decide, Brief: true,
 		Configure: func() (loop.Rules, cluster.Settings) { return rules, settings }}
 	return r, nil

@@ -5,8 +5,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 )
 
-// Schedulers lists the schedulers, in the order in which tables show them.
+// Schedulers lists the schedulers without virtual clusters, in the order in which tables show
+// them, Cellular those with.
 func Schedulers() []string { return baseline.Names() }
+
+// Cellular lists the schedulers with virtual clusters.
+func Cellular() []string { return baseline.Cellular() }
 
 // scheduler makes the setup's scheduler, for one run. runs tells what only a simulator
 // knows: how long a job will run.

@@ -24,6 +24,9 @@ type Setup struct {
 	Load      Load
 	Weights   map[string]int64 // of the tenants; those that have no jobs have a share all the same
 	Fleet     Fleet
+	// Cells is the tenants' virtual clusters. With them, every scheduler's audit compares with
+	// the VCs. nil = of Cellular schedulers those of CellsByWeight, the others have none.
+	Cells *cluster.Cells
 
 	Settings cluster.Settings
 	Costs    sim.Costs
@@ -67,7 +70,10 @@ func (s *Setup) Check() error {
 	case s.Until < 0:
 		return fmt.Errorf("a run cannot end before it begins")
 	}
-	_, err := s.scheduler(nil)
+	if _, err := s.scheduler(nil); err != nil {
+		return err
+	}
+	_, err := s.cells()
 	return err
 }
 

@@ -69,3 +69,14 @@ func TestRealTraces(t *testing.T) {
 		})
 	}
 }
+
+// Sharing safety on real traces, at 60, 100 and 130 % load: whoever has a VC waits no longer than
+// alone on it. With quota alone some do.
+func TestNobodyWaitsLongerThanAloneOnRealTraces(t *testing.T) {
+	for _, c := range []struct {
+		file    string
+		weights func(string) (map[string]int64, error)
+	}{{"philly_2w_most_demand.csv.gz", phillyWeights}, {"venus_2w.csv.gz", venusWeights}} {
+		t.Run(c.file, func(t *testing.T) { atLoads(t, realTrace(t, c.file, "1x8", c.weights)) })
+	}
+}

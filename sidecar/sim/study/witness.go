@@ -23,8 +23,10 @@ type witness struct {
 	changed bool            // since the last sample
 	tenants []purse         // by name, as in the ledger
 	place   map[string]int  // of tenants
-	used    int             // GPUs held
-	full    int             // healthy GPUs
+	cells   []cluster.Fragmentation
+	broken  []cluster.GPUTime // by level of cells: cells × time
+	used    int               // GPUs held
+	full    int               // healthy GPUs
 
 	jobs map[cluster.JobID]*life
 	over []cluster.JobID // ended; the books have not told what they received
@@ -74,6 +76,9 @@ func (w *witness) pass(to cluster.Instant) {
 		due, p.carry = cluster.Accrue(p.Due, gone, p.carry)
 		p.DueTotal += due
 		p.Alloc += cluster.Times(p.Holds, gone)
+	}
+	for i := range w.cells {
+		w.broken[i] += cluster.Times(w.cells[i].Broken, gone)
 	}
 	w.at = to
 }
@@ -172,6 +177,10 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 	w.pass(plan.At)
 	w.changed = true
 	w.full = w.gaps.healthy(nodes)
+	if plan.Cells != nil {
+		w.cells = plan.Cells.Fragmentation
+		w.broken = slices.Grow(w.broken, len(w.cells))[:len(w.cells)]
+	}
 	ledger := plan.Memory.Ledger.Tenants
 	for i := 0; i < len(ledger); {
 		p := w.tenant(ledger[i].Tenant)
@@ -233,5 +242,10 @@ func (w *witness) close(plan *cluster.Plan, running func(cluster.JobID) cluster.
 	if w.err != nil {
 		return score.Scores{}, w.err
 	}
-	return w.meter.Scores(w.at)
+	scores, err := w.meter.Scores(w.at)
+	for i, f := range w.cells {
+		scores.Levels = append(scores.Levels, score.Level{Chain: f.Chain, Type: f.Type, Cells: f.Cells,
+			Broken: float64(w.broken[i]) / float64(max(w.at.Sub(Start), 1))})
+	}
+	return scores, err
 }
