@@ -77,6 +77,7 @@ func (h *hall) chooseCells(touch cluster.Touch) {
 		v.firstLeases()
 	}
 	h.dismiss(touch)
+	v.fence()
 	v.explain()
 	v.report()
 }
