@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"errors"
+	"math/bits"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -496,6 +497,19 @@ func (v *vcs) end(r cellRecall) {
 	}
 }
 
+// trim takes GPUs off the last nodes of a gang that was asked for evenly and is not even.
+func trim(parts []cells.Part, gpus int) []cells.Part {
+	for _, p := range parts {
+		gpus -= bits.OnesCount64(p.GPUs)
+	}
+	for k := len(parts) - 1; k >= 0 && gpus < 0; k-- {
+		for p := &parts[k]; gpus < 0 && bits.OnesCount64(p.GPUs) > 1; gpus++ {
+			p.GPUs &^= 1 << (63 - bits.LeadingZeros64(p.GPUs))
+		}
+	}
+	return parts
+}
+
 // takeBack ends a lease that has not begun.
 func (h *hall) takeBack(i int, why string) {
 	l := *h.leases[i]
@@ -508,6 +522,9 @@ func (h *hall) takeBack(i int, why string) {
 func (v *vcs) grant(g *cellGrant) {
 	h := v.h
 	st := &h.standing[g.of]
+	if r := &h.s.Cases[g.of].Job.Request; !r.Exclusive {
+		g.parts = trim(g.parts, r.GPUs)
+	}
 	nodes := v.holdings(g.parts, st.shape)
 	pool, at := nodes[0].Model, h.now
 	for _, i := range g.recall {
