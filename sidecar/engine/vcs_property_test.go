@@ -145,7 +145,7 @@ func TestPropertiesOfCells(t *testing.T) {
 				c.Fatalf("not safe: %v", r.Plan.Cells.Unsafe)
 			}
 			was := lost
-			lost = r.Plan.Memory.Lost                // what VCs are due follows it a round later
+			lost = r.Plan.Memory.Lost                               // what VCs are due follows it a round later
 			if c.world.Completing == 0 && slices.Equal(was, lost) { // else a node may be busy for a moment, or what is had again is given out in the next round
 				c.prompt(&r.Plan)
 			}

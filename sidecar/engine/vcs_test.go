@@ -390,3 +390,26 @@ func TestAnUnevenGang(t *testing.T) {
 		t.Errorf("the lease of job %s: %+v, %+v", id, l, w.Verdict(id))
 	}
 }
+
+// A small job on what is lent does not bind a node of its VC, where a large one would wait for it.
+func TestASmallJobBindsNoNode(t *testing.T) {
+	for _, chooser := range []string{"fifo", "astraea"} {
+		w := newCells(t, 3, nodeCells(4, 3, vc("small", "node", 2), vc("large", "node", 1)), "small", "large")
+		w.Settings.Chooser = chooser
+		w.submit("small", 4, 30*minute, nil)
+		for range 3 {
+			w.submit("small", 1, 30*minute, nil)
+		}
+		w.submit("small", 1, forever, nil)
+		w.Run(minute)
+		lent := w.submit("small", 1, forever, nil)
+		w.Run(40 * minute)
+		w.class(lent, cluster.Opportunistic)
+		w.submit("large", 4, forever, nil)
+		w.Run(minute)
+		whole := w.submit("small", 4, forever, nil)
+		w.Run(minute)
+		w.state(whole, cluster.Running)
+		w.class(whole, cluster.Guaranteed)
+	}
+}

@@ -71,7 +71,7 @@ func (s *State) adoptIn(l, v int32, p part, allow []int) bool {
 		}
 	}
 	if owner := c.levels[k].owner[i]; owner != v+1 {
-		if s.vcs[v].accounts[p.chain][k].unbound() < 1 || !c.vacant(k, i) {
+		if s.vcs[v].accounts[p.chain][k].unbound() < 1 || !c.vacant(k, i) || s.snug && bits.OnesCount64(p.gpus)+int(c.levels[k].dead[i]) < c.levels[k].size {
 			return false
 		}
 		_, before := c.short()
@@ -85,8 +85,10 @@ func (s *State) adoptIn(l, v int32, p part, allow []int) bool {
 	return true
 }
 
-// Promote makes an opportunistic lease a guaranteed one of a VC where it is, if the VC's
-// free cells can be bound there and nobody's guarantee suffers. It tells whether it did.
+// Promote makes an opportunistic lease a guaranteed one of a VC where it is, if it is in cells that are
+// bound to the VC, or cells that it fills can be bound there and nobody's guarantee suffers. A small job
+// that bound a large cell would keep it from the VC's large ones; it stays where it is, on what is
+// lent, until that is recalled. It tells whether it did.
 func (s *State) Promote(key cluster.JobKey, name string) bool {
 	l, ok := s.byKey[key]
 	v := s.vcAt(name)
@@ -101,7 +103,9 @@ func (s *State) Promote(key cluster.JobKey, name string) bool {
 			}
 		}
 	}
-	if !s.restore(l, v, parts, make([]int, len(s.chains))) {
+	s.snug = true
+	promoted := s.restore(l, v, parts, make([]int, len(s.chains)))
+	if s.snug = false; !promoted {
 		return false
 	}
 	s.leases[l].tenant = name

@@ -18,6 +18,7 @@ type State struct {
 	spare  []int32 // of leases: not in use
 	byKey  map[cluster.JobKey]int32
 	gang   uint32 // counts gangs: to tell whose mark a node bears
+	snug   bool   // no cell is bound that is not filled
 	trying bool   // losses are not to be settled now
 	hold   bool   // cells are not to be given back now, but are noted
 	held   []part // in such cells
