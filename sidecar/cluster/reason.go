@@ -46,6 +46,7 @@ const (
 	BecauseNoStart  Code = "no_start" // granted, but Slurm did not start it in time
 	BecauseTidy     Code = "tidy"     // no longer needed
 	BecauseHandOver Code = "hand_over"
+	BecauseFence    Code = "fence" // keeps jobs of other partitions off a virtual cluster's cells
 )
 
 // Reason says why, in numbers.

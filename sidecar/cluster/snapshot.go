@@ -41,7 +41,10 @@ type Snapshot struct {
 	Leases       []Lease       `json:"leases"` // in force, by job key
 	Claims       []Claim       `json:"claims,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
-	Cells     *Cells     `json:"cells,omitempty"`
-	Lost      []CellLoss `json:"lost,omitempty"`
+	Cells *Cells     `json:"cells,omitempty"`
+	Lost  []CellLoss `json:"lost,omitempty"`
+	// Managed is the partitions that are acted on, where there are cells and no partition is only
+	// watched.
+	Managed   []string   `json:"managed,omitempty"`
 	Overrides []Override `json:"overrides,omitempty"`
 }

@@ -138,7 +138,9 @@ type hall struct {
 	claims  []cluster.Claim
 	lost    []cluster.CellLoss
 	cells   *cluster.CellReport
-	unsafe  []string // how promises to VCs do not add up
+	unsafe  []string            // how promises to VCs do not add up
+	fences  map[string][]string // nodes by name of the reservation that is to be around them
+	fenced  map[string]bool     // nodes around which one is, or is about to be
 	brief   bool
 	actions []cluster.Action
 	closed  []string // nodes on which only cells are given out

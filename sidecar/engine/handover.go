@@ -96,9 +96,8 @@ func (h *hall) handOver(o *handOver) {
 			reclaims = append(reclaims, a)
 		}
 	}
-	busy := len(reclaims) > 0
 	name := ""
-	if busy && len(o.grants) > 0 {
+	if len(o.grants) > 0 && (len(reclaims) > 0 || slices.ContainsFunc(o.nodes, func(n string) bool { return h.fenced[n] })) {
 		first := h.leases[o.grants[0]]
 		name = fmt.Sprintf("%s%d_%d", cluster.ReservationPrefix, first.Job, first.Term)
 	}

@@ -44,6 +44,9 @@ func (h *hall) next() cluster.Instant {
 	for i := range h.s.Reservations {
 		at(h.s.Reservations[i].Start)
 		at(h.s.Reservations[i].End)
+		if isFence(&h.s.Reservations[i]) {
+			at(h.s.Reservations[i].End - cluster.Instant(h.set.GateTTL) + 1)
+		}
 	}
 	return first
 }

@@ -87,6 +87,7 @@ func (h *hall) lasting() []cluster.Lease {
 // what makes room and order first, then hand-overs, each whole, then the rest.
 func (h *hall) actionsOf() []cluster.Action {
 	h.takeBacks()
+	h.putFences()
 	h.handOvers()
 	h.notices()
 	h.gates()
@@ -268,6 +269,9 @@ func (h *hall) tidy() {
 			named[name] = true
 		}
 	}
+	for name := range h.fences {
+		named[name] = true
+	}
 	for i := range h.s.Cases {
 		st, name := &h.standing[i], h.s.Cases[i].Job.Reservation
 		if name == "" || !st.there || !ourReservation(name) {
@@ -279,6 +283,9 @@ func (h *hall) tidy() {
 			continue
 		}
 		named[name] = true
+		if _, fence := h.fences[name]; fence { // it asked for that itself
+			continue
+		}
 		if l := h.leases[i]; st.runs && !st.told && (l == nil || l.State != cluster.Ending) { // else in the next round
 			a := h.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
 			a.Reservation, a.Withheld = name, a.Withheld && !ours

@@ -26,7 +26,7 @@ func (v *vcs) build() {
 		}
 	}
 	var changes cells.Changes
-	v.state, changes, _ = cells.Rebuild(*h.s.Cells, record) // layout has seen that it can be
+	v.state, changes = h.plain.Rebuild(record)
 	v.keepIn(changes.Demoted)
 	v.squat()
 	v.entitle()

@@ -110,6 +110,18 @@ func (g *gres) Observe(ctx context.Context, since cluster.Instant) (cluster.Sigh
 	return s, err
 }
 
+// shared has all nodes in a partition that is not managed, too.
+type shared struct{ loop.Cluster }
+
+func (c shared) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	s, err := c.Cluster.Observe(ctx, since)
+	s.Nodes = slices.Clone(s.Nodes)
+	for i := range s.Nodes {
+		s.Nodes[i].Partitions = append(slices.Clone(s.Nodes[i].Partitions), "strangers")
+	}
+	return s, err
+}
+
 func TestPropertiesOfCells(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaos(rt, t)
@@ -121,6 +133,9 @@ func TestPropertiesOfCells(t *testing.T) {
 		tells := rapid.Bool().Draw(rt, "Slurm tells which GPUs") // then it may have other ideas than we
 		if tells {
 			c.world.Loop.Cluster = &gres{Cluster: c.world.Virtual, given: map[cluster.JobID]map[string][]int{}}
+		}
+		if rapid.Bool().Draw(rt, "strangers") {
+			c.world.Loop.Cluster = shared{c.world.Loop.Cluster}
 		}
 		c.submit()
 		var lost []cluster.CellLoss

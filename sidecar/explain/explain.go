@@ -140,6 +140,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.BecauseHandOver: func(Words, *cluster.Reason) string {
 		return "keeps the nodes for the next lease while the last one is cleared away"
 	},
+	cluster.BecauseFence: func(Words, *cluster.Reason) string {
+		return "keeps jobs of other partitions off the cells of a virtual cluster"
+	},
 }
 
 // lacks says which cell a job waits for.

@@ -45,6 +45,9 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
 		Cells: rules.Cells, Lost: m.Lost,
 	}
+	if s.Cells != nil && rules.Mode == Act {
+		s.Managed = rules.Partitions
+	}
 	// The cases of what is remembered stand in the records' order, which is by key;
 	// new ones come after them, for their keys are higher. Every one is written below.
 	s.Cases, d.cases = d.room(len(m.Records)), nil

@@ -127,9 +127,13 @@ func (v *Virtual) admits(j *work, n *cluster.Node) bool {
 	if n.Bad != "" || !slices.Contains(n.Partitions, j.Partition) {
 		return false
 	}
+	inOurs := slices.ContainsFunc(v.reservations, func(r cluster.Reservation) bool {
+		return r.Ours && r.Name == j.job.Reservation && slices.Contains(r.Nodes, n.Name)
+	})
 	for i := range v.reservations {
 		r := &v.reservations[i]
-		if !slices.Contains(r.Nodes, n.Name) || r.Name == j.job.Reservation || slices.Contains(r.Accounts, j.job.Account) && !r.Ours {
+		if !slices.Contains(r.Nodes, n.Name) || r.Name == j.job.Reservation || r.Ours && inOurs || // ours overlap
+			slices.Contains(r.Accounts, j.job.Account) && !r.Ours {
 			continue
 		}
 		if r.Start <= v.now || j.job.Limit == 0 || v.now.Add(j.job.Limit) > r.Start {

@@ -24,6 +24,9 @@ import (
 type site struct {
 	*testcluster.Cluster
 	loop     *loop.Loop
+	rules    loop.Rules
+	last     cluster.Plan // of a turn that was not quiet
+	recalled int          // actions that recall a lease, since a measurement began
 	settings cluster.Settings
 }
 
@@ -50,6 +53,9 @@ func onSlurm(suite string, jobs int) (err error) {
 	if err := s.handOvers(ctx); err != nil {
 		return err
 	}
+	if err := s.recalls(ctx); err != nil {
+		return err
+	}
 	return s.rounds(ctx, jobs)
 }
 
@@ -69,12 +75,10 @@ func govern(ctx context.Context, c *testcluster.Cluster, dsn string) (*site, fun
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &site{Cluster: c, settings: simtest.Product()}
+	s := &site{Cluster: c, settings: simtest.Product(), rules: loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}}
 	s.settings.Interval = 2 * cluster.Second
 	s.loop = &loop.Loop{Cluster: client, Journal: seat.Journal(), Decide: new(engine.Decider).Decide,
-		Configure: func() (loop.Rules, cluster.Settings) {
-			return loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}, s.settings
-		}}
+		Configure: func() (loop.Rules, cluster.Settings) { return s.rules, s.settings }}
 	return s, func() { client.Close(); st.Close() }, nil
 }
 

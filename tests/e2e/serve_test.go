@@ -86,16 +86,21 @@ func (r *rig) fairlease(config string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// serve starts the daemon; the returned function ends it with a signal.
+// serve starts the daemon; the returned function ends it with a signal, or sends it SIGHUP. Its log
+// is appended to beside the configuration.
 func (r *rig) serve(config string) func(syscall.Signal) {
 	r.t.Helper()
 	path, err := binary()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	var log strings.Builder
+	log, err := os.OpenFile(logOf(config), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = log.Close() })
 	cmd := exec.Command(path, "-c", config, "serve")
-	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
 	}
@@ -104,20 +109,25 @@ func (r *rig) serve(config string) func(syscall.Signal) {
 		if over {
 			return
 		}
-		over = true
 		_ = cmd.Process.Signal(s)
+		if s == syscall.SIGHUP {
+			return
+		}
+		over = true
 		err := cmd.Wait()
 		if s == syscall.SIGTERM && err != nil {
 			r.t.Errorf("fairlease serve ended with %v", err)
 		}
 		if r.t.Failed() {
-			text := log.String()
+			text, _ := os.ReadFile(log.Name())
 			r.t.Logf("the daemon's log:\n%s", text[max(0, len(text)-4000):])
 		}
 	}
 	r.t.Cleanup(func() { end(syscall.SIGTERM) })
 	return end
 }
+
+func logOf(config string) string { return filepath.Join(filepath.Dir(config), "fairlease.log") }
 
 // running counts the GPUs that run for an account, as Slurm says.
 func (r *rig) running(account string) int {

@@ -196,9 +196,14 @@ func (s *State) preemptOf(below []int32, v int32, grant *Grant, try func() bool)
 	ok := false
 	for step := 1; len(had) < len(below) && !ok; step += step/2 + 1 {
 		for _, g := range below[len(had):min(len(had)+step, len(below))] {
-			had = append(had, s.demote(g))
+			parts := s.demote(g)
+			s.shun(parts, 1)
+			had = append(had, parts)
 		}
 		ok = try()
+	}
+	for _, parts := range had {
+		s.shun(parts, -1)
 	}
 	for ci := range allow {
 		if !ok {
@@ -212,6 +217,20 @@ func (s *State) preemptOf(below []int32, v int32, grant *Grant, try func() bool)
 		}
 	}
 	return ok
+}
+
+// shun makes cells with these GPUs the last to be bound (sign 1), until it is undone (-1): what is lent
+// to others goes first, for it is idle where a VC is on its own.
+func (s *State) shun(parts []part, sign int) {
+	for _, p := range parts {
+		c := s.chains[p.chain]
+		for left := p.gpus; left != 0; left &= left - 1 {
+			at := int(p.node)*len(c.lend) + bits.TrailingZeros64(left)
+			for k := range c.levels {
+				c.stay(k, at/c.levels[k].size, sign*NodeGPUs)
+			}
+		}
+	}
 }
 
 // Stay gives a tenant an opportunistic lease on the very GPUs that it is on.

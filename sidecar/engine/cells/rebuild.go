@@ -90,26 +90,31 @@ func (s *State) parts(f *lease) []Part {
 // it is. Leases with higher priority come first, then older ones. An error is Faults: the
 // description, whose assignment may not be feasible, is refused.
 func Rebuild(d Description, r Record) (*State, Changes, error) {
-	s, changes, err := rebuild(d, r, false)
+	plain, err := New(d)
 	if err != nil {
 		return nil, Changes{}, err
 	}
-	// What was safe is safe again. Where all bindings together leave more cells short than
-	// were lost, each has to show that it does no harm.
-	for ci, lost := range s.lostGPUs(r.Lost) {
-		if _, gpus := s.chains[ci].short(); gpus > lost {
-			return rebuild(d, r, true)
-		}
-	}
+	s, changes := plain.Rebuild(r)
 	return s, changes, nil
 }
 
-// rebuild makes the state; careful: a lease that leaves more cells short is not bound.
-func rebuild(d Description, r Record, careful bool) (*State, Changes, error) {
-	s, err := New(d)
-	if err != nil {
-		return nil, Changes{}, err
+// Rebuild does so for the description that a state was made of by New and of which nothing was
+// used since. The state itself stays as it is.
+func (s *State) Rebuild(r Record) (*State, Changes) {
+	out, changes := s.rebuild(r, false)
+	// What was safe is safe again. Where all bindings together leave more cells short than
+	// were lost, each has to show that it does no harm.
+	for ci, lost := range out.lostGPUs(r.Lost) {
+		if _, gpus := out.chains[ci].short(); gpus > lost {
+			return s.rebuild(r, true)
+		}
 	}
+	return out, changes
+}
+
+// rebuild makes the state; careful: a lease that leaves more cells short is not bound.
+func (s *State) rebuild(r Record, careful bool) (*State, Changes) {
+	s = s.clone()
 	s.trying = true
 	for _, b := range r.Bad {
 		s.SetBad(b.Node, b.GPUs)
@@ -145,7 +150,7 @@ func rebuild(d Description, r Record, careful bool) (*State, Changes, error) {
 	}
 	slices.Sort(changes.Demoted)
 	slices.Sort(changes.Outside)
-	return s, changes, nil
+	return s, changes
 }
 
 // byRank gives leases in the order in which they are put back: those on bad GPUs first, since

@@ -1,0 +1,109 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// around gives the nodes of a VC's fence that are there now, and checks it.
+func (w *world) around(vc string) []string {
+	w.t.Helper()
+	for _, r := range w.look().Reservations {
+		if r.Name != "fairlease_cell_"+vc {
+			continue
+		}
+		if left := r.End.Sub(w.Now()); left < w.Settings.GateTTL-w.Settings.Interval || left > 2*w.Settings.GateTTL || !slices.Equal(r.Accounts, []string{vc}) {
+			w.t.Errorf("at %s the fence of %s: %+v", w.Now(), vc, r)
+		}
+		return r.Nodes
+	}
+	return nil
+}
+
+func (w *world) look() cluster.Sighting {
+	w.t.Helper()
+	s, err := w.Virtual.Observe(w.t.Context(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// fenced makes a world of two nodes that are in an unmanaged partition, too.
+func fenced(t *testing.T) *world {
+	t.Helper()
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.alter = func(s *cluster.Sighting) {
+		s.Nodes = slices.Clone(s.Nodes)
+		for i := range s.Nodes {
+			s.Nodes[i].Partitions = []string{"free", "gpu"}
+		}
+	}
+	return w
+}
+
+// A bound cell is fenced, whoever grants in it gets through, and it is given up with the cell.
+func TestABoundCellIsFenced(t *testing.T) {
+	w := fenced(t)
+	w.Run(minute)
+	w.submit("a", 1, forever, nil)
+	w.Run(minute)
+	if got := w.around("a"); !slices.Equal(got, []string{"n01"}) {
+		t.Fatalf("the fence of a is around %v", got)
+	}
+	second := w.submit("a", 3, forever, nil)
+	w.Run(minute)
+	w.class(second, cluster.Guaranteed)
+	w.state(second, cluster.Running)
+	guest := w.submit("a", 4, forever, nil)
+	w.Run(minute)
+	w.class(guest, cluster.Opportunistic)
+	w.state(guest, cluster.Running)
+	if got := w.around("b"); got != nil {
+		t.Errorf("b has no bound cell, and a fence around %v", got)
+	}
+	his := w.submit("b", 4, forever, nil)
+	w.Run(minute)
+	w.state(his, cluster.Running)
+	if got := w.around("b"); !slices.Equal(got, []string{"n02"}) {
+		t.Errorf("the fence of b is around %v", got)
+	}
+	w.did = nil
+	w.Run(hour)
+	w.around("a")
+	w.around("b")
+	// Each is prolonged every TTL of gates, to twice that.
+	if n, most := len(w.done(cluster.Reserve)), 2*int(hour/(w.Settings.GateTTL-w.Settings.Interval)+1); n < 2 || n > most {
+		t.Errorf("%d reservations were made or prolonged in an hour, want %d at most", n, most)
+	}
+	if n := len(w.done(cluster.Unreserve)); n > 0 {
+		t.Errorf("%d reservations were removed", n)
+	}
+	w.Cancel(his)
+	w.Run(minute)
+	if got := w.around("b"); got != nil {
+		t.Errorf("b has no bound cell any more, and a fence around %v", got)
+	}
+	w.books()
+}
+
+// Without unmanaged partitions on the nodes, and where we do not act, there are no fences.
+func TestNoFenceWithoutStrangers(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"managed partitions only": func(w *world) { w.alter = nil },
+		"observe":                 func(w *world) { w.Rules.Mode = "observe" },
+		"canary":                  func(w *world) { w.Rules.Mode, w.Rules.Canary = "canary", []string{"gpu"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := fenced(t)
+			change(w)
+			w.submit("a", 1, forever, nil)
+			w.Run(5 * minute)
+			if got := w.done(cluster.Reserve); len(got) > 0 {
+				t.Errorf("reserved: %+v", got[0].Action)
+			}
+		})
+	}
+}
