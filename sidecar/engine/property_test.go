@@ -182,9 +182,15 @@ func (c *chaos) dealtBySlurm(p *cluster.Plan) map[string]bool {
 }
 
 // settled checks that deciding again right after acting changes nothing, that the
-// order of what is seen does not matter, and that no waiting job fits idle GPUs.
+// order of what is seen does not matter, and that no waiting job fits idle GPUs. Jobs of a virtual
+// cluster may change cells when these are made anew: its fence follows them, once.
 func (c *chaos) settled() {
 	snap, plan, err := c.world.Loop.Preview(context.Background())
+	if err == nil && slices.ContainsFunc(plan.Actions, func(a cluster.Action) bool { return a.Because.Code == cluster.BecauseFence }) {
+		if _, err = c.world.Loop.Turn(context.Background()); err == nil {
+			snap, plan, err = c.world.Loop.Preview(context.Background())
+		}
+	}
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"errors"
+	"math/bits"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -19,7 +20,6 @@ import (
 //	check      the safety condition (Theorem 1); if it fails, nothing is granted
 //	carryOut   leases, claims, recalls
 //	lend       what is idle, to whoever is furthest below a weighted max-min share
-//	first      leases of jobs that got nothing, in the middle of others' terms of their own VC
 type vcs struct {
 	h     *hall
 	touch cluster.Touch
@@ -74,7 +74,6 @@ func (h *hall) chooseCells(touch cluster.Touch) {
 		v.carryOut()
 		v.commons()
 		v.lend()
-		v.firstLeases()
 	}
 	h.dismiss(touch)
 	v.fence()
@@ -241,65 +240,6 @@ func (v *vcs) guaranteeVC(t int) {
 			v.refused[c] = refusal
 		}
 	}
-}
-
-// firstLeases gives jobs that never had a lease, and have neither cells nor anything lent, the cells of
-// leases of their own VC that run, before their terms are over: ASTRAEA's recalls (recall.go) as
-// they are in a private cluster.
-func (v *vcs) firstLeases() {
-	h := v.h
-	if !h.set.RecallFirst || h.set.Chooser != "" && h.set.Chooser != "astraea" {
-		return
-	}
-	v.renewed, v.promoted, v.demoted, v.granted, v.recalls = nil, nil, nil, nil, nil
-	firsts := make([]int, len(v.in.Tenants)) // GPUs of leases that are their jobs' first
-	for i, l := range h.leases {
-		if l == nil || !v.inside[i] || l.Class != cluster.Guaranteed {
-			continue
-		}
-		if l.Term == 1 {
-			firsts[h.standing[i].tenant] += l.GPUs
-		}
-		p := urgent
-		if h.recallable(i) && !slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS) {
-			p = -1
-		}
-		v.state.Prefer(h.records[i].Key, p)
-	}
-	for t := range v.in.Tenants {
-		failed := map[int]bool{} // by shape
-		for _, i := range v.in.Tenants[t].Jobs {
-			k := &v.in.Candidates[i]
-			if _, refused := v.refused[k.Case]; !refused || !k.Unserved || k.Humble || h.leases[k.Case] != nil || failed[k.Shape] ||
-				!v.mayBeFirst(t, firsts[t], k.GPUs) || h.set.MaxReclaims > 0 && len(v.recalls) >= h.set.MaxReclaims {
-				continue
-			}
-			if refusal, ok := v.request(k, v.in.Tenants[t].Name, 0); ok {
-				firsts[t] += k.GPUs
-				delete(v.refused, k.Case)
-			} else {
-				v.refused[k.Case], failed[k.Shape] = refusal, true
-			}
-		}
-	}
-	if v.unsafe() == nil {
-		v.carryOut()
-	}
-}
-
-// mayBeFirst tells whether jobs that have their first lease have no more than their share of what
-// their tenant is due, with one more, or that is the only one.
-func (v *vcs) mayBeFirst(t, firsts, gpus int) bool {
-	h := v.h
-	var due cluster.MicroGPU
-	for p := range h.pools {
-		due += h.row(t, p).Entitlement
-	}
-	share := int64(h.set.NewSharePercent)
-	if firsts == 0 {
-		share = 100
-	}
-	return int64(firsts+gpus)*100*int64(cluster.WholeGPU) <= share*int64(due)
 }
 
 // keep renews a guaranteed lease, and makes an opportunistic one guaranteed where it is if
@@ -496,6 +436,19 @@ func (v *vcs) end(r cellRecall) {
 	}
 }
 
+// trim takes GPUs off the last nodes of a gang that was asked for evenly and is not even.
+func trim(parts []cells.Part, gpus int) []cells.Part {
+	for _, p := range parts {
+		gpus -= bits.OnesCount64(p.GPUs)
+	}
+	for k := len(parts) - 1; k >= 0 && gpus < 0; k-- {
+		for p := &parts[k]; gpus < 0 && bits.OnesCount64(p.GPUs) > 1; gpus++ {
+			p.GPUs &^= 1 << (63 - bits.LeadingZeros64(p.GPUs))
+		}
+	}
+	return parts
+}
+
 // takeBack ends a lease that has not begun.
 func (h *hall) takeBack(i int, why string) {
 	l := *h.leases[i]
@@ -508,6 +461,9 @@ func (h *hall) takeBack(i int, why string) {
 func (v *vcs) grant(g *cellGrant) {
 	h := v.h
 	st := &h.standing[g.of]
+	if r := &h.s.Cases[g.of].Job.Request; !r.Exclusive {
+		g.parts = trim(g.parts, r.GPUs)
+	}
 	nodes := v.holdings(g.parts, st.shape)
 	pool, at := nodes[0].Model, h.now
 	for _, i := range g.recall {

@@ -380,3 +380,13 @@ func TestSlurmChoosesTheGPUs(t *testing.T) {
 		t.Errorf("said so: %v; requeued: %+v", broken, w.done(cluster.Reclaim))
 	}
 }
+
+// Slurm splits what does not divide by the nodes; no more is leased than was asked for.
+func TestAnUnevenGang(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
+	id := w.submit("a", 5, forever, func(k *sim.Work) { k.Request = cluster.Request{GPUs: 5, Nodes: 2, CPUs: 5, MemoryMB: 5120} })
+	w.Run(10 * second)
+	if l := w.lease(id); l == nil || l.GPUs != 5 || len(l.Nodes) != 2 {
+		t.Errorf("the lease of job %s: %+v, %+v", id, l, w.Verdict(id))
+	}
+}
