@@ -22,6 +22,10 @@ func (s Site) Assign(weights map[string]int64) Site {
 		sum += w
 	}
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.name, b.name) })
+	if sum == 0 {
+		s.VCs = nil
+		return s
+	}
 	order := make([]*part, len(parts))
 	for i := range parts {
 		p := &parts[i]
