@@ -253,7 +253,7 @@ func (v *vcs) keep(k *lease.Candidate, vc string) {
 			v.board.Renew(k.Case)
 		}
 	case cluster.Opportunistic:
-		if h.leases[k.Case].State == cluster.Ending || !v.state.Promote(k.Key, vc) {
+		if h.leases[k.Case].State == cluster.Ending || !v.state.Promote(k.Key, vc, true) {
 			return
 		}
 		v.state.Prefer(k.Key, inTerm)
@@ -281,7 +281,7 @@ func (v *vcs) request(k *lease.Candidate, vc string, priority int) (cells.Refusa
 		if k.Humble && len(g.recall) > 0 { // it leaves others alone
 			v.state.Release(k.Key)
 			for _, key := range grant.Demoted {
-				v.state.Promote(key, vc)
+				v.state.Promote(key, vc, false)
 			}
 			return cells.Refusal{Code: cells.NoneToLend, VC: vc}, false
 		}

@@ -85,11 +85,11 @@ func (s *State) adoptIn(l, v int32, p part, allow []int) bool {
 	return true
 }
 
-// Promote makes an opportunistic lease a guaranteed one of a VC where it is, if it is in cells that are
-// bound to the VC, or cells that it fills can be bound there and nobody's guarantee suffers. A small job
-// that bound a large cell would keep it from the VC's large ones; it stays where it is, on what is
-// lent, until that is recalled. It tells whether it did.
-func (s *State) Promote(key cluster.JobKey, name string) bool {
+// Promote makes an opportunistic lease a guaranteed one of a VC where it is, if the VC's
+// free cells can be bound there and nobody's guarantee suffers; with snug only in cells that
+// are bound to the VC or that the lease fills: a small job that binds a large cell keeps it from
+// the VC's large ones. It tells whether it did.
+func (s *State) Promote(key cluster.JobKey, name string, snug bool) bool {
 	l, ok := s.byKey[key]
 	v := s.vcAt(name)
 	if !ok || v < 0 || s.leases[l].right != cluster.Opportunistic {
@@ -103,7 +103,7 @@ func (s *State) Promote(key cluster.JobKey, name string) bool {
 			}
 		}
 	}
-	s.snug = true
+	s.snug = snug
 	promoted := s.restore(l, v, parts, make([]int, len(s.chains)))
 	if s.snug = false; !promoted {
 		return false

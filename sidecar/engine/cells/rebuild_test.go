@@ -83,7 +83,7 @@ func TestABrokenCellIsHeld(t *testing.T) {
 	if v := w.Views()[0]; v.Lost != 1 || v.Free != 1 {
 		t.Errorf("one of two nodes is broken: %+v", v)
 	}
-	if !w.Promote(key, "a") {
+	if !w.Promote(key, "a", false) {
 		t.Error("a has a node cell unallocated, and its lease on n2 is not promoted")
 	}
 	w.sound(t)
@@ -303,7 +303,7 @@ func TestReconfigureKeepsTheGuarantee(t *testing.T) {
 		t.Errorf("a's node recalls %v, want 2", g.Recall)
 	}
 	// Nor may it be promoted where it stands.
-	if w.Release(3); w.Promote(2, "b") {
+	if w.Release(3); w.Promote(2, "b", false) {
 		t.Error("lease 2 is promoted, and a has no node left")
 	}
 	w.sound(t)

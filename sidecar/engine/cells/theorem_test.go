@@ -109,7 +109,7 @@ func theorem(t rapid.TB, d Description, seed uint64, steps, checks int) {
 			if n := len(w.keys); n > 0 && rng.IntN(3) == 0 {
 				key := w.keys[rng.IntN(n)]
 				if !w.Demote(key) {
-					w.Promote(key, v.Name)
+					w.Promote(key, v.Name, false)
 				}
 			} else if rng.IntN(10) == 0 {
 				r := w.Export() // in any order

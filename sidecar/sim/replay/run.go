@@ -296,7 +296,7 @@ func (r *run) promote(i int32) bool {
 	l := &r.lives[i]
 	s := r.shapes[l.shape]
 	stays := r.world.one != "" || s.gpus == r.world.whole
-	if stays && r.state.Promote(l.key, l.tenant.vc) {
+	if stays && r.state.Promote(l.key, l.tenant.vc, false) {
 		r.count(i, -1)
 		l.right = cluster.Guaranteed
 		r.count(i, 1)
