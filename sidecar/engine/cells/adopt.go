@@ -228,10 +228,15 @@ func (s *State) preemptOf(below []int32, v int32, grant *Grant, try func() bool)
 func (s *State) shun(parts []part, sign int) {
 	for _, p := range parts {
 		c := s.chains[p.chain]
-		for left := p.gpus; left != 0; left &= left - 1 {
-			at := int(p.node)*len(c.lend) + bits.TrailingZeros64(left)
-			for k := range c.levels {
-				c.stay(k, at/c.levels[k].size, sign*NodeGPUs)
+		for k := range c.levels {
+			for left := p.gpus; left != 0; {
+				i := c.cellOf(k, int(p.node), left)
+				c.stay(k, i, sign*NodeGPUs)
+				if k >= c.nodeAt {
+					break
+				}
+				_, in := c.part(k, i)
+				left &^= in
 			}
 		}
 	}
