@@ -158,7 +158,7 @@ func (s *State) demote(l int32) []part {
 // met, lowest priority and youngest first; then those that need not have been are
 // guaranteed again. Their cells are given back first, so that idle ones may be bound; if that
 // will not do, they are kept, since what is left of a broken one is better than none.
-func (s *State) preempt(l int32, asks []ask, grant *Grant, try func() bool) bool {
+func (s *State) preempt(l int32, asks []ask, q *Request, grant *Grant, try func() bool) bool {
 	f := &s.leases[l]
 	v := f.vc
 	var below []int32
@@ -173,14 +173,18 @@ func (s *State) preempt(l int32, asks []ask, grant *Grant, try func() bool) bool
 		x, y := &s.leases[a], &s.leases[b]
 		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.key, x.key))
 	})
-	if len(below) == 0 {
+	least := 1
+	if a := &asks[0]; len(asks) == 1 && !q.Soft && a.within < 0 && !a.c.dead() {
+		least = s.vcs[v].least(s, a, q.Nodes, below)
+	}
+	if len(below) < least {
 		return false
 	}
 	s.trying = true
-	ok := s.preemptOf(below, v, grant, try)
+	ok := s.preemptOf(below, least, v, grant, try)
 	if !ok && slices.ContainsFunc(asks, func(a ask) bool { return a.c.dead() }) {
 		s.hold = true
-		ok = s.preemptOf(below, v, grant, try)
+		ok = s.preemptOf(below, least, v, grant, try)
 		s.letGo(v)
 	}
 	s.trying = false
@@ -190,15 +194,57 @@ func (s *State) preempt(l int32, asks []ask, grant *Grant, try func() bool) bool
 	return ok
 }
 
-// preemptOf is preempt among these leases of VC v.
-func (s *State) preemptOf(below []int32, v int32, grant *Grant, try func() bool) bool {
+// least gives how many of these leases, the first ones first, must go at least before n parts can be had:
+// until then there are not nodes enough on which the VC could use as many GPUs. More than there
+// are = not even all would do. Hardware must be healthy.
+func (v *vc) least(s *State, a *ask, n int, below []int32) int {
+	c, room := a.c, map[int32]int{} // GPUs that the VC could use, by node
+	parts := func(gpus int) int {
+		if gpus /= a.gpus; a.apart {
+			gpus = min(gpus, 1)
+		}
+		return gpus
+	}
+	for k := range c.levels {
+		account, size := &v.accounts[a.ci][k], c.levels[k].size
+		if size >= a.gpus {
+			n -= max(account.unbound(), 0) * max(parts(size), min(size/a.gpus, c.nodesIn(k)))
+		}
+		for _, key := range account.open {
+			at, _ := c.part(min(k, c.nodeAt), int(uint32(key)))
+			room[int32(at)] += int(key >> freeBits)
+		}
+	}
+	for _, gpus := range room {
+		n -= parts(gpus)
+	}
+	for i, l := range below {
+		if n <= 0 {
+			return max(i, 1)
+		}
+		for _, p := range s.leases[l].parts {
+			if int(p.chain) == a.ci {
+				n += parts(room[p.node])
+				room[p.node] += bits.OnesCount64(p.gpus)
+				n -= parts(room[p.node])
+			}
+		}
+	}
+	if n > 0 {
+		return len(below) + 1
+	}
+	return max(len(below), 1)
+}
+
+// preemptOf is preempt among these leases of VC v, of which so many must go at least.
+func (s *State) preemptOf(below []int32, least int, v int32, grant *Grant, try func() bool) bool {
 	allow := make([]int, len(s.chains))
 	for ci, c := range s.chains {
 		_, allow[ci] = c.short()
 	}
 	had := make([][]part, 0, len(below))
 	ok := false
-	for step := 1; len(had) < len(below) && !ok; step += step/2 + 1 {
+	for step, more := least, 1; len(had) < len(below) && !ok; step, more = more, more+more/2+1 {
 		for _, g := range below[len(had):min(len(had)+step, len(below))] {
 			parts := s.demote(g)
 			s.shun(parts, 1)

@@ -138,7 +138,7 @@ func (s *State) Request(q Request) (Grant, error) {
 	l := s.open(q.Key, q.VC, q.Priority, cluster.Guaranteed)
 	s.join(l, v)
 	try := func() bool { return s.tryAll(l, asks, &q, &grant, refusal) }
-	if !try() && !s.preempt(l, asks, &grant, try) {
+	if !try() && !s.preempt(l, asks, &q, &grant, try) {
 		s.quit(l)
 		s.close(l)
 		return Grant{}, *refusal
