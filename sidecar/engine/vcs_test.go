@@ -413,3 +413,18 @@ func TestASmallJobBindsNoNode(t *testing.T) {
 		w.class(whole, cluster.Guaranteed)
 	}
 }
+
+// In a VC, too, new jobs go first for at most their share of what the tenant is due.
+func TestNewJobsShareAVC(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
+	w.Settings.Threshold = minute
+	w.submit("a", 4, forever, nil)
+	w.submit("a", 4, forever, nil)
+	w.Run(13*minute + 30*second) // those that have run are hardly ahead
+	w.submit("a", 4, forever, nil)
+	w.submit("a", 4, forever, nil)
+	w.Run(3 * minute) // past the first boundary
+	if n := len(w.done(cluster.Reclaim)); n != 1 {
+		t.Errorf("%d of two leases went to new jobs, want one", n)
+	}
+}

@@ -4,14 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
 )
-
-// firstQueue is the attained service that takes a job to the second queue. The simulator
-// that its authors released (SymbioticLab/Tiresias) has 3,250, 7,200 and 18,000
-// GPU-seconds. The last is better for it than the first, in completion time and in sharing
-// loss, on the trace where that was tried.
-const firstQueue = cluster.GPUTime(18000 * cluster.Second)
 
 // newTiresias makes Tiresias-L (Gu et al., NSDI'19, §3.2: discretized two-dimensional
 // least attained service; ASTRAEA §6.1.5): jobs are in one of two queues by the GPUs
@@ -25,7 +19,7 @@ func newTiresias(Options) chooser {
 		r.upForRenewal()
 		line := r.contenders()
 		queue := func(k int) int {
-			if r.alloc(&r.jobs[k]) < firstQueue {
+			if r.alloc(&r.jobs[k]) < engine.SecondQueue {
 				return 0
 			}
 			return 1
