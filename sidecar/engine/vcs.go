@@ -342,7 +342,7 @@ func (v *vcs) holdings(parts []cells.Part, shape int) []cluster.Holding {
 func (v *vcs) asks(k *lease.Candidate, tenant string, priority, displace int) []cells.Request {
 	h := v.h
 	r := &h.s.Cases[k.Case].Job.Request
-	base := cells.Request{Key: k.Key, VC: tenant, Model: r.Model, Priority: priority, Soft: v.soft(k.Case)}
+	base := cells.Request{Key: k.Key, VC: tenant, Priority: priority, Soft: v.soft(k.Case)}
 	var out []cells.Request
 	for _, c := range v.state.Chains() {
 		pool := h.pool(c.Model)
@@ -350,7 +350,7 @@ func (v *vcs) asks(k *lease.Candidate, tenant string, priority, displace int) []
 			continue
 		}
 		q := base
-		q.Chain, q.Apart = c.Chain, r.Nodes > 0
+		q.Chain, q.Model, q.Apart = c.Chain, c.Model, r.Nodes > 0
 		switch {
 		case r.Exclusive:
 			q.Nodes, q.GPUs = max(r.Nodes, 1), c.GPUs

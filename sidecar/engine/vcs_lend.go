@@ -192,7 +192,7 @@ func (v *vcs) lendTo(p int, bs []borrower, within bool, failed map[string]bool) 
 // borrow gives a job an opportunistic lease in a pool, if it fits anywhere.
 func (v *vcs) borrow(k *lease.Candidate, p int) bool {
 	for _, q := range v.asks(k, v.in.Tenants[k.Tenant].Name, 0, place.Nobodys) {
-		if at, _ := v.state.ChainModel(q.Chain); at != v.h.pools[p] {
+		if q.Model != v.h.pools[p] {
 			continue
 		}
 		if grant, err := v.state.Lend(q); err == nil {

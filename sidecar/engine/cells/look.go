@@ -132,16 +132,6 @@ func (s *State) Size(chain, typ, model string) int {
 	return s.chains[ci].levels[k].size
 }
 
-// ChainModel gives the GPU model of a chain.
-func (s *State) ChainModel(name string) (string, bool) {
-	for _, c := range s.chains {
-		if c.name == name {
-			return c.model, true
-		}
-	}
-	return "", false
-}
-
 // Within gives the types of the cells that one of a type has in it, and its own.
 func (s *State) Within(chain, typ string) []string {
 	for _, c := range s.chains {

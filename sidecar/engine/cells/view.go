@@ -1,7 +1,6 @@
 package cells
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
@@ -158,28 +157,4 @@ func (s *State) Fragmentation() []Fragmentation {
 		}
 	}
 	return out
-}
-
-// Lent gives the GPUs under opportunistic leases, by tenant.
-func (s *State) Lent() []Use {
-	sum := map[string]int{}
-	for i := range s.leases {
-		if f := &s.leases[i]; f.right == cluster.Opportunistic {
-			for _, p := range f.parts {
-				sum[f.tenant] += bits.OnesCount64(p.gpus)
-			}
-		}
-	}
-	out := make([]Use, 0, len(sum))
-	for name, n := range sum {
-		out = append(out, Use{name, n})
-	}
-	slices.SortFunc(out, func(a, b Use) int { return cmp.Compare(a.Tenant, b.Tenant) })
-	return out
-}
-
-// Use is how many GPUs a tenant has lent to it.
-type Use struct {
-	Tenant string
-	GPUs   int
 }
