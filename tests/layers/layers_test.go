@@ -20,7 +20,7 @@ var allowed = map[string][]string{
 	"sidecar/cluster":         {},
 	"sidecar/engine":          {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/engine/ltgf":     {"sidecar/cluster"},
-	"sidecar/engine/policy":   {"sidecar/cluster"},
+	"sidecar/engine/policy":   {"sidecar/cluster", "sidecar/engine/policy"},
 	"sidecar/engine/lease":    {"sidecar/cluster"},
 	"sidecar/engine/place":    {"sidecar/cluster"},
 	"sidecar/engine/cells":    {"sidecar/cluster"},
