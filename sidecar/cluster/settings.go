@@ -58,6 +58,14 @@ type Settings struct {
 	// StrictQOS are those whose jobs run on their tenant's own cells only.
 	StrictQOS []string `json:"strict_qos,omitempty"`
 
+	// Divide is the policy that divides the GPUs of unlike models ("gavel:las", "oef:coop",
+	// "gandiva-fair", …); "" = by weight. DivideJobs tells that it divides them between jobs, else
+	// it does between tenants' kinds of jobs. What time alone changes makes it divide anew every
+	// DivideEvery rounds; 0 = never.
+	Divide      string `json:"divide,omitempty"`
+	DivideJobs  bool   `json:"divide_jobs,omitempty"`
+	DivideEvery int64  `json:"divide_every,omitempty"`
+
 	// SiteFactor is added to the priority of a job that was granted a lease, so
 	// that nothing ungated stands before it in Slurm's queue; 0 = leave it alone.
 	SiteFactor int64 `json:"site_factor,omitempty"`

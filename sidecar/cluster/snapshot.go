@@ -21,6 +21,8 @@ type Case struct {
 	Touch  Touch  `json:"touch"`
 	// TouchWhy says why the job is not Act, in words.
 	TouchWhy string `json:"touch_why,omitempty"`
+	// Kind is of what kind the job is, where that matters.
+	Kind Kind `json:"kind,omitempty"`
 	// Gone is true where Slurm no longer lists the job: Job repeats what was seen last.
 	Gone bool `json:"gone,omitempty"`
 }
@@ -41,8 +43,10 @@ type Snapshot struct {
 	Leases       []Lease       `json:"leases"` // in force, by job key
 	Claims       []Claim       `json:"claims,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
-	Cells *Cells     `json:"cells,omitempty"`
-	Lost  []CellLoss `json:"lost,omitempty"`
+	Cells    *Cells      `json:"cells,omitempty"`
+	Lost     []CellLoss  `json:"lost,omitempty"`
+	Parties  []PartyPool `json:"parties,omitempty"`
+	Division *Division   `json:"division,omitempty"`
 	// Managed is the partitions that are acted on, where there are cells and no partition is only
 	// watched.
 	Managed   []string   `json:"managed,omitempty"`

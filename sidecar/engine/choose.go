@@ -158,7 +158,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			continue
 		}
 		r := &h.records[i]
-		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.tenant, Pools: st.pools, Shape: st.shape, GPUs: st.gpus,
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.party, Pools: st.pools, Shape: st.shape, GPUs: st.gpus,
 			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: h.set.NewFirst && r.Terms == 0, Rho: st.rho, Running: runs,
 			Urgent: st.ordered(cluster.Boost) || slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS)}
 		if runs {
@@ -197,17 +197,17 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 // gone through tenant by tenant.
 func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(h.sorted[:0], len(cs))
-	tenants := make([]lease.Tenant, len(h.tenants))
-	debit := make([]cluster.GPUTime, len(h.ledger.Tenants)) // leases in force, to their ends
-	holds := make([]int, len(h.ledger.Tenants))
+	tenants := make([]lease.Tenant, len(h.parties))
+	debit := make([]cluster.GPUTime, len(h.rows)) // leases in force, to their ends
+	holds := make([]int, len(h.rows))
 	h.charged(debit, holds)
 	n := len(h.pools)
 	jobs := h.byTenant(cs)
-	for t, name := range h.tenants {
-		tenants[t] = lease.Tenant{Name: name, Boost: h.boosted(name), Shares: make([]lease.Share, n)}
+	for t := range h.parties {
+		tenants[t] = lease.Tenant{Name: h.parties[t].name, Boost: h.boosted(h.tenants[h.parties[t].tenant]), Shares: make([]lease.Share, n)}
 		entitled := cluster.MicroGPU(0)
 		for p := range h.pools {
-			row := h.row(t, p)
+			row := &h.rows[t*n+p]
 			tenants[t].Shares[p] = lease.Share{
 				Behind:      ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement),
 				Entitlement: row.Entitlement, Holds: holds[t*n+p],
@@ -228,11 +228,11 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 
 // byTenant gives the indices of every tenant's candidates.
 func (h *hall) byTenant(cs []lease.Candidate) [][]int {
-	count := make([]int, len(h.tenants))
+	count := make([]int, len(h.parties))
 	for i := range cs {
 		count[cs[i].Tenant]++
 	}
-	all, jobs := make([]int, len(cs)), make([][]int, len(h.tenants))
+	all, jobs := make([]int, len(cs)), make([][]int, len(h.parties))
 	for t, n := range count {
 		jobs[t], all = all[:0:n], all[n:]
 	}
@@ -250,7 +250,7 @@ func (h *hall) charged(debit []cluster.GPUTime, holds []int) {
 		if l == nil {
 			continue
 		}
-		t, p := h.standing[i].tenant, h.pool(l.Pool)
+		t, p := h.standing[i].party, h.pool(l.Pool)
 		if t < 0 || p < 0 {
 			continue
 		}
@@ -262,8 +262,8 @@ func (h *hall) charged(debit []cluster.GPUTime, holds []int) {
 	for k := range h.claims {
 		cl := &h.claims[k]
 		i := h.find(cl.Job)
-		if p := h.pool(cl.Pool); i >= 0 && p >= 0 && h.standing[i].tenant >= 0 {
-			t := h.standing[i].tenant
+		if p := h.pool(cl.Pool); i >= 0 && p >= 0 && h.standing[i].party >= 0 {
+			t := h.standing[i].party
 			debit[t*n+p] += cluster.Times(gpus(cl.Nodes), h.set.Term)
 		}
 	}
@@ -303,7 +303,7 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 		case l != nil && l.State == cluster.Granted:
 			board.Hold(l.Nodes)
 		case h.ending(i) && st.ours(touch):
-			owner := st.tenant
+			owner := st.party
 			if rank[i] == len(line) {
 				owner = -1 // nobody counts on it any more
 			}
@@ -436,7 +436,7 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 		st := &h.standing[i]
 		switch {
 		case !h.fixed(i):
-			board.Soften(i, st.tenant, ranks[i], l.End, l.Nodes)
+			board.Soften(i, st.party, ranks[i], l.End, l.Nodes)
 		case st.there && !st.waits:
 			board.Hold(h.s.Cases[i].Job.Holds)
 		}
@@ -463,10 +463,10 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 // rank gives, by case, how far ahead the tenants of the leases that can end are: who
 // is furthest ahead is to go first.
 func (h *hall) rank(in *lease.Input) []int {
-	held := make([][]lease.Held, len(h.tenants))
+	held := make([][]lease.Held, len(h.parties))
 	for i, l := range h.leases {
 		if l != nil && !h.fixed(i) {
-			t := h.standing[i].tenant
+			t := h.standing[i].party
 			held[t] = append(held[t], lease.Held{Case: i, Pool: h.poolOf(l)[0], GPUs: l.GPUs, Rho: h.steadied(&h.records[i], l)})
 		}
 	}
