@@ -54,15 +54,19 @@ func (h *hall) contest(in *lease.Input, board *place.Board, touch cluster.Touch)
 	}
 	in.Room = *passed
 	h.occupy(board, in, touch)
+	moving := []cluster.Claim(nil)
 	if touch == cluster.Act {
-		in.Claims = h.liveClaims(in)
+		in.Claims, moving = h.liveClaims(in)
+		for k := range moving {
+			board.Claim(moving[k].Nodes, moving[k].At)
+		}
 	}
 	choice := lease.Choose(*in, table{board}, len(h.pools))
 	*passed = choice.Passed
 	h.renew(in, &choice)
 	h.grant(in, &choice)
 	if touch == cluster.Act {
-		h.claims = append(h.claims, choice.Kept...)
+		h.claims = append(append(h.claims, choice.Kept...), moving...)
 		h.recall(in, &choice)
 		h.claimFor(in, choice.Due)
 	}
@@ -162,7 +166,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: h.set.NewFirst && r.Terms == 0, Rho: st.rho, Running: runs,
 			Urgent: st.ordered(cluster.Boost) || slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS)}
 		if runs {
-			k.GPUs, k.Pools, k.Rho = l.GPUs, h.poolOf(l), h.steadied(r, l)
+			k.GPUs, k.Pools, k.Rho = l.GPUs, h.mayMove(i, l), h.steadied(r, l)
 		} else {
 			k.Aged = aged(r, k.GPUs, h.set.Term)
 			k.Humble = h.now < lease.MayDisplace(r, h.set.Term)
@@ -171,6 +175,20 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 	}
 	h.unsorted = out
 	return out
+}
+
+// mayMove gives the pool of a lease, and after it those in which its party is due something.
+func (h *hall) mayMove(i int, l *cluster.Lease) []int {
+	pools, st := h.poolOf(l), &h.standing[i]
+	if h.set.Divide == "" || len(pools) == 0 || st.touch != cluster.Act {
+		return pools
+	}
+	for _, p := range st.may {
+		if p != pools[0] && h.rows[st.party*len(h.pools)+p].Entitlement > 0 {
+			pools = append(slices.Clip(pools), p)
+		}
+	}
+	return pools
 }
 
 // steadied gives the rho by which a running job is compared with waiting ones of
@@ -315,10 +333,10 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 }
 
 // liveClaims gives the claims whose job still waits on nodes that are still
-// good, oldest first.
-func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
+// good, oldest first; and those whose job is on its way there from other GPUs.
+func (h *hall) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluster.Claim) {
 	if len(h.s.Claims) == 0 {
-		return nil
+		return nil, nil
 	}
 	h.ranks = slices.Grow(h.ranks[:0], len(h.standing))[:len(h.standing)]
 	at := h.ranks // by case: 1 + the candidate
@@ -326,10 +344,15 @@ func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
 	for i := range in.Candidates {
 		at[in.Candidates[i].Case] = 1 + i
 	}
-	var out []lease.Claimed
 	for _, cl := range h.s.Claims {
 		c, p := h.find(cl.Job), h.pool(cl.Pool)
-		if cl.Parts != nil || c < 0 || at[c] == 0 || p < 0 {
+		if cl.Parts != nil || c < 0 || p < 0 {
+			continue
+		}
+		if at[c] == 0 {
+			if h.leaves(c) && h.now.Sub(cl.At) <= h.set.Term {
+				moving = append(moving, cl)
+			}
 			continue
 		}
 		i, ok := at[c]-1, true
@@ -347,7 +370,13 @@ func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b lease.Claimed) int { return cmp.Compare(a.Made, b.Made) })
-	return out
+	return out, moving
+}
+
+// leaves tells whether a job is giving up GPUs, and will wait then.
+func (h *hall) leaves(i int) bool {
+	j, l := &h.s.Cases[i].Job, h.leases[i]
+	return h.standing[i].there && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || h.now < settled(j))
 }
 
 func (h *hall) renew(in *lease.Input, choice *lease.Choice) {
@@ -363,7 +392,10 @@ func (h *hall) renew(in *lease.Input, choice *lease.Choice) {
 func (h *hall) grant(in *lease.Input, choice *lease.Choice) {
 	for _, g := range choice.Grants {
 		k := &in.Candidates[g.Candidate]
-		if g.At > h.now {
+		if k.Running { // it moves when its lease ends
+			g.At = max(g.At, h.leases[k.Case].End)
+		}
+		if g.At > h.now || k.Running {
 			h.claims = append(h.claims, h.claim(k.Key, h.pools[g.Pool], g.Nodes, g.At))
 			continue
 		}
