@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/policy":   {"sidecar/cluster", "sidecar/engine/policy"},
 	"sidecar/engine/lease":    {"sidecar/cluster"},
 	"sidecar/engine/place":    {"sidecar/cluster"},
+	"sidecar/engine/profile":  {"sidecar/cluster"},
 	"sidecar/engine/cells":    {"sidecar/cluster"},
 	"sidecar/loop":            {"sidecar/cluster", "sidecar/loop"},
 	"sidecar/slurm":           {"sidecar/cluster", "sidecar/hostlist"},
