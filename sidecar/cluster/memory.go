@@ -120,4 +120,7 @@ type Memory struct {
 	// pool; Division is what it last made of that.
 	Parties  []PartyPool `json:"parties,omitempty"`
 	Division *Division   `json:"division,omitempty"`
+	// Profiles is how fast each kind of job is on each model; Paces of jobs that report.
+	Profiles []Profile `json:"profiles,omitempty"`
+	Paces    []Pace    `json:"paces,omitempty"`
 }

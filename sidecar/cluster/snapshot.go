@@ -21,8 +21,6 @@ type Case struct {
 	Touch  Touch  `json:"touch"`
 	// TouchWhy says why the job is not Act, in words.
 	TouchWhy string `json:"touch_why,omitempty"`
-	// Kind is of what kind the job is, where that matters.
-	Kind Kind `json:"kind,omitempty"`
 	// Gone is true where Slurm no longer lists the job: Job repeats what was seen last.
 	Gone bool `json:"gone,omitempty"`
 }
@@ -47,6 +45,13 @@ type Snapshot struct {
 	Lost     []CellLoss  `json:"lost,omitempty"`
 	Parties  []PartyPool `json:"parties,omitempty"`
 	Division *Division   `json:"division,omitempty"`
+	// Profiles is what jobs have declared and what was observed; Declared is the administrator's
+	// word. Paces is what is remembered of jobs that report; Progress their reports since the
+	// last round.
+	Profiles []Profile  `json:"profiles,omitempty"`
+	Declared []Profile  `json:"declared,omitempty"`
+	Paces    []Pace     `json:"paces,omitempty"`
+	Progress []Progress `json:"progress,omitempty"`
 	// Managed is the partitions that are acted on, where there are cells and no partition is only
 	// watched.
 	Managed   []string   `json:"managed,omitempty"`

@@ -6,6 +6,7 @@
 // do not know each other:
 //
 //	account  ltgf    who received and was due how much since the last look
+//	learn    profile how fast each kind of job runs on each GPU model
 //	divide   policy  who is due how many GPUs of each model
 //	choose   lease   who holds a lease in the next term
 //	place    place   where
@@ -120,6 +121,7 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	if site := place.Resurvey(h.site, h.pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != h.site {
 		h.site, h.possible = site, newProber(site, h.pools, s.Now, place.View{})
 	}
+	h.learn()
 	active := h.active()
 	h.gather()
 	// 2 divide
@@ -142,6 +144,7 @@ type hall struct {
 	ended   []cluster.Lease
 	claims  []cluster.Claim
 	lost    []cluster.CellLoss
+	learned *learned
 	// What is to be divided anew; nil = what was divided holds.
 	question *cluster.Question
 	cells    *cluster.CellReport

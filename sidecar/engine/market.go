@@ -155,7 +155,15 @@ func (h *hall) ask(capacity []int) {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
 	if d := h.s.Division; d != nil && d.Policy == h.set.Divide {
-		q.Trades = d.Trades
+		q.Trades, q.NextTrade = d.Trades, d.NextTrade
+	}
+	if len(h.set.Prices) > 0 {
+		q.Prices = slices.Repeat([]float64{1}, len(h.pools))
+		for _, price := range h.set.Prices {
+			if p := h.pool(price.Model); p >= 0 {
+				q.Prices[p] = price.Price
+			}
+		}
 	}
 	for k := range h.parties {
 		if bid, ok := h.bid(k); ok {
@@ -175,8 +183,9 @@ func (h *hall) ask(capacity []int) {
 // bid puts together what a party asks; false = none of its jobs is active.
 func (h *hall) bid(k int) (cluster.Bid, bool) {
 	party := &h.parties[k]
-	b := cluster.Bid{Party: party.name, Tenant: h.tenants[party.tenant], Weight: h.weights[h.tenants[party.tenant]], Milli: 1000,
-		Speeds: make([]float64, len(h.pools))}
+	n := len(h.pools)
+	b := cluster.Bid{Party: party.name, Tenant: h.tenants[party.tenant], Weight: h.weights[h.tenants[party.tenant]],
+		Speeds: make([]float64, n), Margins: make([]float64, n)}
 	weight := int64(0)
 	for _, i := range party.cases {
 		st := &h.standing[i]
@@ -186,10 +195,15 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 		gpus := h.wants(i)
 		b.Gang, b.Demand = max(b.Gang, gpus), b.Demand+gpus
 		weight += h.weight(i) * int64(gpus)
-		speeds := h.speeds(i)
+		b.Pinned = h.s.Cases[i].Job.Request.Model != ""
+		speeds := h.speedups(i)
 		for _, p := range st.may {
-			// Of several jobs the mean, by GPUs; where only some can run, for those.
-			b.Speeds[p] += speeds[p] * float64(gpus)
+			// Of several jobs the mean, by GPUs: one that cannot run there has nothing of it.
+			s := &speeds[p]
+			b.Speeds[p] += s.Value * float64(gpus)
+			if s.Source != "" && s.Low > 0 {
+				b.Margins[p] = max(b.Margins[p], s.High/s.Value)
+			}
 		}
 	}
 	if b.Demand == 0 {
@@ -201,6 +215,7 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 	b.Milli = weight / int64(b.Demand)
 	if h.set.DivideJobs {
 		i := party.cases[0]
+		b.Job = h.records[i].Key
 		b.Elapsed = max(h.now.Sub(h.records[i].First), 0)
 		b.Steps = h.steps(i)
 	}
@@ -248,14 +263,9 @@ func (h *hall) steps(i int) float64 {
 	if st := &h.standing[i]; st.runs {
 		left -= h.now.Sub(h.s.Cases[i].Job.Start)
 	}
-	return float64(max(left, cluster.Minute)) / float64(cluster.Second) * slices.Max(h.speeds(i))
-}
-
-// speeds gives what a GPU of each pool does for a job, relative to the slowest.
-func (h *hall) speeds(int) []float64 {
-	out := make([]float64, len(h.pools))
-	for p := range out {
-		out[p] = 1
+	fastest := 1.0
+	for _, s := range h.speedups(i) {
+		fastest = max(fastest, s.Value)
 	}
-	return out
+	return float64(max(left, cluster.Minute)) / float64(cluster.Second) * fastest * float64(max(h.wants(i), 1))
 }

@@ -65,14 +65,11 @@ func (h *hall) partyName(i int) string {
 	if h.set.DivideJobs {
 		return fmt.Sprintf("%s/%010d", h.records[i].Tenant, h.records[i].Key)
 	}
-	kind := c.Kind
-	if kind == "" {
-		kind = cluster.KindOf(h.records[i].Tenant, "")
-	}
+	kind := string(h.learned.kinds[i])
 	if m := c.Job.Request.Model; m != "" {
-		return string(kind) + "@" + m
+		return kind + "@" + m
 	}
-	return string(kind)
+	return kind
 }
 
 // openAccounts brings the accounts of parties to now: what they were due since the last look less what

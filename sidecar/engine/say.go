@@ -21,9 +21,11 @@ func (h *hall) say() cluster.Plan {
 	p.Events = h.events
 	p.Next = h.next()
 	p.Verdicts = h.conclude()
+	profiles, paces := h.profiles()
 	p.Memory = cluster.Memory{
 		Round: h.s.Round, NextKey: h.s.NextKey, Ledger: h.ledger,
 		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims, Lost: h.lost, Parties: h.partyAccounts(), Division: h.s.Division,
+		Profiles: profiles, Paces: paces,
 	}
 	p.Cells, p.Question = h.cells, h.question
 	return p

@@ -109,7 +109,7 @@ type queue struct {
 	jobs         []int // indices of candidates
 	at           int
 	movers       []int // running ones of other pools
-	running      int // running ones from at on
+	running      int   // running ones from at on
 	deferred     []int
 	boost        bool
 	behind       cluster.Span

@@ -6,12 +6,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Rule says of which kind the jobs are that it fits. Its patterns know * for any letters
-// and ? for one; an empty one fits everything.
-type Rule struct {
-	Tenant, User, Name string
-	Kind               string
-}
+// Rule says of which kind the jobs are that it fits.
+type Rule = cluster.KindRule
 
 // KindOf gives the kind of a job: the one that it declares, else that of the first rule
 // which fits, else its user and its name with every number as #, for train-17 is like train-18.
