@@ -1,9 +1,15 @@
 package engine_test
 
 import (
+	"maps"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
@@ -107,4 +113,56 @@ func TestAJobMovesToWhereItIsDue(t *testing.T) {
 		}
 		w.books()
 	}
+}
+
+// declared gives the world kinds of jobs that run so fast on k80 and on v100.
+func (w *world) declared(kinds map[string][2]float64) {
+	w.Rules.Profiles = nil
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		for p, model := range []string{"k80", "v100"} {
+			w.Rules.Profiles = append(w.Rules.Profiles, cluster.Profile{Kind: cluster.Kind(name), Model: model, Gang: 1, Rate: kinds[name][p], Source: cluster.Declared})
+		}
+	}
+}
+
+// Two tenants with opposite speedups: each policy that looks at models gives the fast GPUs to
+// whom they help more, and nobody less than by weight.
+func TestPoliciesUseSpeedups(t *testing.T) {
+	for _, preset := range []string{"gavel:las", "gavel:las-fill", "gavel:hierarchical", "gandiva-fair"} {
+		w := newMarket(t, 1, 1, policy.OfJobs(preset), engine.Divide, "a", "b")
+		w.Settings.Divide = preset
+		w.declared(map[string][2]float64{"lstm": {1, 6}, "vae": {1, 1.2}})
+		for _, job := range []struct{ tenant, kind string }{{"a", "lstm"}, {"b", "vae"}} {
+			for range 8 {
+				w.submit(job.tenant, 1, forever, func(k *sim.Work) { k.Comment = "kind=" + job.kind })
+			}
+		}
+		w.Run(4 * term)
+		before := w.Last.Memory.Ledger.Tenants
+		w.Run(40 * term)
+		for i, row := range w.Last.Memory.Ledger.Tenants {
+			got := float64(row.Alloc-before[i].Alloc) / float64(40*term)
+			if due := float64(row.Entitlement) / float64(cluster.WholeGPU); math.Abs(got-due) > 0.2+0.05*due {
+				t.Errorf("%s: %s had %.2f GPUs of %s, and is due %.2f", preset, row.Tenant, got, row.Pool, due)
+			}
+		}
+		speed := map[string][2]float64{"a": {1, 6}, "b": {1, 1.2}}
+		for tenant, s := range speed {
+			got := s[0]*float64(w.due(tenant, "k80")) + s[1]*float64(w.due(tenant, "v100"))
+			if fair := 2*s[0] + 2*s[1]; got < 0.999*fair*float64(cluster.WholeGPU) {
+				t.Errorf("%s: %s is due %.3f, by weight %.3f", preset, tenant, got/1e6, fair)
+			}
+		}
+		w.books()
+	}
+}
+
+// due gives what a tenant is due of a pool.
+func (w *world) due(tenant, pool string) cluster.MicroGPU {
+	for _, row := range w.Last.Tenants {
+		if row.Tenant == tenant && row.Pool == pool {
+			return row.Entitlement
+		}
+	}
+	return 0
 }
