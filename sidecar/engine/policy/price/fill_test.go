@@ -29,9 +29,9 @@ func dumbFill(t interface{ Fatalf(string, ...any) }, in Instance, weight []float
 			for j := range k {
 				row[m*k+j] = -in.Speed[m*k+j]
 			}
-			cap := make([]float64, n*k+n+1)
-			cap[n*k+m] = 1
-			a, b = append(a, row, cap), append(b, 0, base[m])
+			most := make([]float64, n*k+n+1)
+			most[n*k+m] = 1
+			a, b = append(a, row, most), append(b, 0, base[m])
 			c[n*k+m] = dear
 		}
 		if one < 0 {
