@@ -12,7 +12,7 @@ type Work struct {
 	Request                             cluster.Request
 	Runs                                cluster.Span // work to do, as time on the reference model
 	Outcome                             string       // with which it ends when that is done; "" = COMPLETED
-	Kind                                string       // of work, for Speeds
+	Kind                                string       // of work: with the GPUs a Task of Speeds
 	Limit                               cluster.Span
 	Begin                               cluster.Instant
 	Cancel                              cluster.Instant // when its user cancels it; 0 = never
@@ -205,7 +205,7 @@ func (v *Virtual) start(j *work, holds []cluster.Holding) {
 		v.free[v.at[holds[i].Node]].add(&holds[i], -1)
 	}
 	j.job.State, j.job.Start, j.job.Holds, j.job.Because = cluster.Running, v.now, holds, ""
-	j.pace.speed = v.Speeds.slowest(j.Kind, holds)
+	j.pace.speed = v.Speeds.slowest(Task{j.Kind, j.Request.GPUs}, holds, v.apart(holds))
 	j.before = j.progress.done
 	j.progress = j.pace.begin(j.progress, v.now)
 	v.plan(j)
