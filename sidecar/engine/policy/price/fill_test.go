@@ -3,7 +3,6 @@ package price
 import (
 	"errors"
 	"math"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -187,14 +186,6 @@ func TestFillStartsWithMaxMin(t *testing.T) {
 			t.Errorf("%.12g, want %.12g", low, want.Low)
 		}
 	})
-}
-
-func TestFillGivesTheSameBytes(t *testing.T) {
-	in, weight := scarce(512, 8)
-	a, b := filled(t, in, weight, nil), filled(t, in, weight, nil)
-	if !slices.Equal(a.X, b.X) || a.Rounds != b.Rounds {
-		t.Error("two answers to one instance")
-	}
 }
 
 func TestBadEntitiesAreRefused(t *testing.T) {
