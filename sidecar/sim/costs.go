@@ -54,22 +54,40 @@ type Speed int64
 // Reference is the speed of work on the reference model.
 const Reference Speed = 1_000_000
 
-// Speeds gives the speed of kinds of work on GPU models: by kind, then model. What is
-// not listed, or is not above 0, goes at Reference.
-type Speeds map[string]map[string]Speed
+// Task is a kind of work on so many GPUs; 0 = on any number for which there is no task of its own.
+type Task struct {
+	Kind string
+	GPUs int
+}
 
-func (s Speeds) of(kind, model string) Speed {
-	if speed := s[kind][model]; speed > 0 {
-		return speed
+// Rate is how fast a task is on a model. Apart is of a gang on more nodes than it needs; 0 = as fast.
+type Rate struct{ Speed, Apart Speed }
+
+// Speeds gives the rates of tasks on GPU models, both as multiples of what the task does by itself,
+// consolidated, on the reference model: with that many GPUs its work is as long as its Runs. What is not
+// listed, or is not above 0, goes at Reference.
+type Speeds map[Task]map[string]Rate
+
+func (s Speeds) of(t Task, model string, apart bool) Speed {
+	rates, ok := s[t]
+	if !ok {
+		rates = s[Task{Kind: t.Kind}]
+	}
+	r := rates[model]
+	switch {
+	case apart && r.Apart > 0:
+		return r.Apart
+	case r.Speed > 0:
+		return r.Speed
 	}
 	return Reference
 }
 
 // slowest gives the speed of a gang: that of its slowest model.
-func (s Speeds) slowest(kind string, holds []cluster.Holding) Speed {
+func (s Speeds) slowest(t Task, holds []cluster.Holding, apart bool) Speed {
 	slow := Speed(math.MaxInt64)
 	for i := range holds {
-		slow = min(slow, s.of(kind, holds[i].Model))
+		slow = min(slow, s.of(t, holds[i].Model, apart))
 	}
 	return slow
 }

@@ -217,7 +217,7 @@ func TestTheLimitCountsTheCosts(t *testing.T) {
 
 func TestSpeeds(t *testing.T) {
 	nodes := append(simtest.Nodes("a", "k80", 1, 2), simtest.Nodes("b", "v100", 1, 2)...)
-	speeds := sim.Speeds{"lstm": {"k80": sim.Reference / 2, "v100": 3 * sim.Reference}}
+	speeds := sim.Speeds{{Kind: "lstm"}: {"k80": {Speed: sim.Reference / 2}, "v100": {Speed: 3 * sim.Reference}}}
 	ends := func(t *testing.T, mixed bool, change func(*sim.Work)) cluster.Span {
 		s := onStage(t, nodes...)
 		s.Speeds, s.Mixed = speeds, mixed
@@ -250,10 +250,43 @@ func TestSpeeds(t *testing.T) {
 	}
 }
 
+// A rate can be of one size of gang, and another when the gang is spread over more nodes than it needs.
+func TestSpeedsOfGangs(t *testing.T) {
+	nodes := append(simtest.Nodes("a", "v100", 3, 2), simtest.Nodes("b", "v100", 1, 4)...)
+	speeds := sim.Speeds{
+		{Kind: "lstm"}:          {"v100": {Speed: 2 * sim.Reference}},
+		{Kind: "lstm", GPUs: 2}: {"v100": {Speed: 4 * sim.Reference, Apart: sim.Reference / 2}},
+		{Kind: "lstm", GPUs: 6}: {"v100": {Speed: 5 * sim.Reference, Apart: sim.Reference}},
+		{Kind: "lstm", GPUs: 8}: {},
+	}
+	for _, c := range []struct {
+		name string
+		ask  cluster.Request
+		on   []string
+		want cluster.Span
+	}{
+		{"of any size", cluster.Request{GPUs: 1}, nil, 20 * minute},
+		{"of its size", cluster.Request{GPUs: 2}, nil, 10 * minute},
+		{"apart", cluster.Request{GPUs: 2, Nodes: 2, PerNode: 1}, nil, 80 * minute},
+		{"of any size, apart", cluster.Request{GPUs: 4, Nodes: 2, PerNode: 2}, nil, 20 * minute},
+		{"on the fewest nodes that hold it", cluster.Request{GPUs: 6, Nodes: 2}, []string{"a01", "b01"}, 8 * minute},
+		{"on more", cluster.Request{GPUs: 6, Nodes: 3, PerNode: 2}, nil, 40 * minute},
+		{"not listed for its size", cluster.Request{GPUs: 8, Nodes: 4, PerNode: 2}, nil, 40 * minute},
+	} {
+		s := onStage(t, nodes...)
+		s.Speeds = speeds
+		id := s.Submit(work(40*minute, func(w *sim.Work) { w.Kind, w.Request, w.NodeList = "lstm", c.ask, c.on }))
+		s.at(2 * hour)
+		if got := s.Job(id).End.Sub(start); got != c.want {
+			t.Errorf("%s: done after %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // A third of a millisecond at a time still adds up.
 func TestWorkAtAnySpeedAddsUp(t *testing.T) {
 	s := onStage(t)
-	s.Speeds = sim.Speeds{"x": {"v100": 333_333}}
+	s.Speeds = sim.Speeds{{Kind: "x"}: {"v100": {Speed: 333_333}}}
 	s.Costs = sim.Costs{}
 	id := s.Submit(work(minute, func(w *sim.Work) { w.Kind = "x" }))
 	for i := range 500 {

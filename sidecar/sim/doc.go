@@ -26,8 +26,8 @@
 //	  the next attempt does it again. A job that never saves begins anew.
 //	- A requeued job holds its GPUs for Completing, and is put off by RequeueDelay where
 //	  nobody gated it.
-//	- On another model than the reference the work goes as fast as Speeds says; a gang that
-//	  spans models goes at the pace of the slowest.
+//	- The reference is the job's own gang on the fewest nodes of one model. Elsewhere the work
+//	  goes as fast as Speeds says; a gang that spans models goes at the pace of the slowest.
 //
 // Without losses and at speed 1 an attempt is as long as its work, saves, load and cold
 // start; with them the lost work comes on top. Event tells every part.

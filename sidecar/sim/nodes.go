@@ -25,6 +25,15 @@ func (r *room) add(h *cluster.Holding, sign int) {
 	}
 }
 
+// apart tells whether a gang is on more nodes than it would need on the largest of the models that it is on.
+func (v *Virtual) apart(holds []cluster.Holding) bool {
+	gpus, size := 0, 1
+	for i := range holds {
+		gpus, size = gpus+holds[i].GPUs, max(size, v.largest[holds[i].Model])
+	}
+	return len(holds) > (gpus+size-1)/size
+}
+
 // SetNode makes a node bad ("" = good again). Its jobs are requeued; those that may
 // not be end.
 func (v *Virtual) SetNode(name, bad string) {

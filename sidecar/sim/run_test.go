@@ -140,7 +140,7 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 	nodes := append(simtest.Nodes("k", "k80", 3, 8), simtest.Nodes("v", "v100", 6, 8)...)
 	v := sim.NewVirtual(start, nodes, accounts)
 	v.Costs, v.Term, v.Gate, v.History = sim.DefaultCosts(), 15*minute, 10*minute, true
-	v.Speeds = sim.Speeds{"lstm": {"k80": sim.Reference / 3}}
+	v.Speeds = sim.Speeds{{Kind: "lstm"}: {"k80": {Speed: sim.Reference / 3}}}
 	v.Lend, v.Forget = lend, lend
 	v.Fail(sim.Failures(seed, nodes, start, start.Add(30*cluster.Day), 3*cluster.Day, 3*hour)...)
 	w := &week{v: v, truth: map[string]cluster.GPUTime{}, work: map[cluster.JobID]cluster.Span{}, became: map[string]int{}}

@@ -28,6 +28,9 @@ type Virtual struct {
 	Gate cluster.Span
 	// Speeds is how fast work is on GPU models; nil = equally fast on all.
 	Speeds Speeds
+	// Reports is how often running jobs report their progress, in seconds of work on the reference
+	// model; 0 = never.
+	Reports cluster.Span
 	// Mixed lets gangs that name no model span models, at the pace of the slowest.
 	Mixed bool
 	// History makes every look tell the attempts since the last, not only looks
@@ -47,10 +50,12 @@ type Virtual struct {
 	Log []string
 
 	now          cluster.Instant
+	reported     cluster.Instant
 	nodes        []cluster.Node
 	at           map[string]int // nodes by name
 	every        []int          // all nodes
 	free         []room         // by node
+	largest      map[string]int // GPUs of the largest node, by model
 	partitions   []cluster.Partition
 	accounts     []cluster.Account
 	reservations []cluster.Reservation
@@ -73,7 +78,7 @@ type Virtual struct {
 // partitions that they name.
 func NewVirtual(now cluster.Instant, nodes []cluster.Node, accounts []cluster.Account) *Virtual {
 	v := &Virtual{Costs: Costs{Completing: cluster.Second, RequeueDelay: 2 * cluster.Minute}, now: now, nextID: 1,
-		jobs: map[cluster.JobID]*work{}, at: map[string]int{}, holders: map[string]int{}, changed: true}
+		jobs: map[cluster.JobID]*work{}, at: map[string]int{}, largest: map[string]int{}, holders: map[string]int{}, changed: true}
 	v.accounts = sortedBy(accounts, func(a *cluster.Account) string { return a.Name })
 	v.nodes = sortedBy(nodes, func(n *cluster.Node) string { return n.Name })
 	byName := map[string]*cluster.Partition{}
@@ -82,6 +87,9 @@ func NewVirtual(now cluster.Instant, nodes []cluster.Node, accounts []cluster.Ac
 		n := &v.nodes[i]
 		v.at[n.Name], v.every = i, append(v.every, i)
 		v.free = append(v.free, room{gpus: slices.Clone(n.GPUs), cpus: n.CPUs, memory: n.MemoryMB})
+		for _, g := range n.GPUs {
+			v.largest[g.Model] = max(v.largest[g.Model], g.Count)
+		}
 		for _, p := range n.Partitions {
 			if byName[p] == nil {
 				byName[p] = &cluster.Partition{Name: p, Up: true}

@@ -5,6 +5,9 @@ type Model struct {
 	Name  string
 	GPUs  float64 // of it; > 0
 	Price float64 // of a GPU and hour; used by the cost policies only
+	// Together is how many of the GPUs gangs with an Apart can have on as few nodes as
+	// they need, at a time; 0 = all.
+	Together float64
 }
 
 // Job is a row of a problem: a job, with what it does on each model.
@@ -52,7 +55,8 @@ type Problem struct {
 
 // Shares is an answer to a Problem: Time[m][j] is the part of the time, in [0, 1],
 // that job m runs by itself on model j with its whole gang. PairTime[p][j] is that of a
-// pair, Apart[m][j] that of a gang spread over nodes; each is nil where there is none.
+// pair, Apart[m][j] that of a gang spread over nodes; each is nil where there is none. Rows
+// may be shared: they are not to be written.
 // For each job all its parts add up to 1 at most; for each model, times gang, to its
 // GPUs at most.
 type Shares struct {
@@ -61,6 +65,8 @@ type Shares struct {
 	PairTime [][]float64
 	// Objective is the policy's own figure of merit.
 	Objective float64
+	// Late are the jobs, by ID, whose Within cannot be kept: it is left out.
+	Late []int64
 	// Why is empty where the policy's program was solved; else Time is the fixed share
 	// of everybody, and Why says why.
 	Why string

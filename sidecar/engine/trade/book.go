@@ -21,7 +21,7 @@ type book struct {
 func newBook(models []string, parties []Party, rules Rules) *book {
 	rules.Least = max(rules.Least, cluster.WholeGPU/1000)
 	b := &book{models: models, parties: slices.Clone(parties), rules: rules}
-	slices.SortStableFunc(b.parties, func(x, y Party) int { return x.compare(y.Name) })
+	slices.SortStableFunc(b.parties, func(x, y Party) int { return x.Compare(y.Name) })
 	for i := range b.parties {
 		p := &b.parties[i]
 		p.Speed = p.relative(len(models))
@@ -223,7 +223,7 @@ func (b *book) deal(t *Trade) (d deal, why Why) {
 
 // party finds a party by name; -1 = there is none.
 func (b *book) party(n Name) int {
-	i, ok := slices.BinarySearchFunc(b.parties, n, func(p Party, n Name) int { return p.compare(n) })
+	i, ok := slices.BinarySearchFunc(b.parties, n, func(p Party, n Name) int { return p.Compare(n) })
 	if !ok {
 		return -1
 	}

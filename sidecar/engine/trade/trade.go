@@ -1,20 +1,11 @@
 package trade
 
 import (
-	"cmp"
-
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // Name names a party: a tenant, or its jobs of one kind where it has several.
-type Name struct {
-	Tenant string `json:"tenant"`
-	Kind   string `json:"kind,omitempty"`
-}
-
-func (n Name) compare(o Name) int {
-	return cmp.Or(cmp.Compare(n.Tenant, o.Tenant), cmp.Compare(n.Kind, o.Kind))
-}
+type Name = cluster.PartyName
 
 // Speed bounds the throughput of one GPU of a model, in any unit that a party has for all
 // models. Anything but 0 < Low ≤ High < infinity says that nothing is known, and is not
@@ -43,23 +34,10 @@ type Party struct {
 }
 
 // Trade is a swap of entitlements between two parties.
-type Trade struct {
-	ID            int64            `json:"id,omitempty"` // the caller's; 0 = a new one
-	Fast          string           `json:"fast"`         // model
-	Slow          string           `json:"slow"`         // model
-	FastTo        Name             `json:"fast_to"`      // gets fast GPUs, gives slow ones
-	SlowTo        Name             `json:"slow_to"`      // gets slow GPUs, gives fast ones
-	FastGPUs      cluster.MicroGPU `json:"fast_gpus"`
-	SlowGPUs      cluster.MicroGPU `json:"slow_gpus"`
-	Price         float64          `json:"price"`           // slow GPUs for a fast one
-	FastToSpeedup float64          `json:"fast_to_speedup"` // of fast over slow when they traded: the lower bound
-	SlowToSpeedup float64          `json:"slow_to_speedup"` // the upper bound
-	FastToGain    float64          `json:"fast_to_gain"`    // throughput, in GPUs of the slowest model
-	SlowToGain    float64          `json:"slow_to_gain"`
-}
+type Trade = cluster.Trade
 
 // Why says why a trade is undone.
-type Why string
+type Why = string
 
 // The reasons for which a trade is undone, wholly or in part.
 const (
@@ -70,14 +48,7 @@ const (
 )
 
 // Undone is what is taken back of a trade, at the price of the trade.
-type Undone struct {
-	ID       int64            `json:"id"`
-	At       int              `json:"at"` // the trade's place among those that were in force
-	FastGPUs cluster.MicroGPU `json:"fast_gpus"`
-	SlowGPUs cluster.MicroGPU `json:"slow_gpus"`
-	Why      Why              `json:"why"`
-	All      bool             `json:"all"` // nothing remains of the trade
-}
+type Undone = cluster.Undone
 
 // Rules are what keeps trades from being too small to matter.
 type Rules struct {

@@ -41,7 +41,7 @@ func TestMixedGangsSpanModels(t *testing.T) {
 	for _, mixed := range []bool{false, true} {
 		w := newWorld(t, scheduler(t, "fifo", baseline.Options{Mixed: mixed}), append(nodes(1, 4), simtest.Nodes("o", "k80", 1, 4)...), "a")
 		w.Mixed = mixed
-		w.Speeds = sim.Speeds{"dnn": {"k80": sim.Reference / 4}}
+		w.Speeds = sim.Speeds{{Kind: "dnn"}: {"k80": {Speed: sim.Reference / 4}}}
 		typed := map[cluster.JobID]bool{}
 		for _, model := range []string{"v100", "k80"} {
 			typed[w.submit("a", 2, forever, func(w *sim.Work) { w.Request.Model = model })] = true

@@ -56,14 +56,15 @@ func ReadSpeeds(r io.Reader, name string) (Speedbook, error) {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return b, fmt.Errorf("%s: line %d: %q is no pattern: %w", name, line, pattern, err)
 		}
-		if b.Speeds[pattern] == nil {
-			b.Speeds[pattern] = map[string]sim.Speed{}
+		task := sim.Task{Kind: pattern}
+		if b.Speeds[task] == nil {
+			b.Speeds[task] = map[string]sim.Rate{}
 			b.patterns = append(b.patterns, pattern)
 		}
-		if b.Speeds[pattern][model] > 0 {
+		if b.Speeds[task][model].Speed > 0 {
 			return b, fmt.Errorf("%s: line %d: %s has a speed on %s already", name, line, pattern, model)
 		}
-		b.Speeds[pattern][model] = sim.Speed(math.Round(speed * float64(sim.Reference)))
+		b.Speeds[task][model] = sim.Rate{Speed: sim.Speed(math.Round(speed * float64(sim.Reference)))}
 	}
 	if len(b.patterns) == 0 {
 		return b, fmt.Errorf("%s: names no speed: write lines like resnet*,k80,0.25", name)

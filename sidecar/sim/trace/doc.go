@@ -12,6 +12,8 @@
 //	         pai_job_table.csv and pai_task_table.csv in one folder
 //	sacct    SacctCommand                                            your own
 //	slurmdb  SlurmdbCommand, or sacct -a -D --json                   your own
+//	gavel    the jobs that Gavel's simulator draws, with its table of  MIT, Narayanan et al., OSDI'20
+//	         throughputs (ReadThroughputs)
 //	plain    Write and WriteFull
 //
 // What becomes of the columns:
@@ -37,6 +39,9 @@
 //	Kind      -                   -            -                      -                      kind
 //	Limit     -                   -            -                      Timelimit(Raw)         limit_s
 //	Outcome   status              state        status                 State of the last      state
+//
+// Gavel's jobs have no tenant (they get "all"), job_type is their Kind and scale_factor their GPUs. Steps become
+// Runs, and unit_arrival Submit, by Options.Throughputs and PerHour: a job runs for as long as its gang would on V100s.
 //
 // An empty Tenant becomes the User. Columns from Name on may be missing in plain,
 // as may user and state. PAI knows no tenants above its users.

@@ -23,7 +23,10 @@ type Recipe struct {
 	Sizes     []Size
 	Durations []Range
 	Kinds     []string // each as likely as the others; none = Job.Kind ""
-	Tenants   []Tenant // at least one
+	// Table leaves out of Kinds what it does not have for a job's GPUs; nil = nothing.
+	Table   *Throughputs
+	Static  bool     // all jobs are there from the start
+	Tenants []Tenant // at least one
 }
 
 // Size is a number of GPUs and how often it is asked for.
@@ -59,7 +62,7 @@ type Burst struct {
 // times of 10^x minutes with x uniform in [1.5, 3] for 80 % and in [3, 4] for 20 %
 // of the jobs, 26 kinds of work. The paper gives 70 % one GPU, 25 % two to four and
 // 5 % eight; that the 25 % are 10 % two and 15 % four is from its published code.
-// Set Jobs or Length; Sizes = {{1, 1}} makes it continuous-single.
+// Set Jobs or Length, and Table, so that a kind has only as many GPUs as it can use.
 func LikeGavel(seed uint64, perHour float64) Recipe {
 	minutes := func(x float64) cluster.Span {
 		return cluster.Span(math.Round(math.Pow(10, x) * float64(cluster.Minute)))
@@ -130,6 +133,8 @@ func (r *Recipe) check() error {
 	switch {
 	case r.Jobs < 0 || r.Length < 0 || r.Jobs == 0 && r.Length == 0:
 		return fmt.Errorf("a recipe needs an end: set Jobs or Length")
+	case r.Static && r.Jobs == 0:
+		return fmt.Errorf("a recipe of jobs that are all there from the start needs to know how many: set Jobs")
 	case r.Length > longest:
 		return fmt.Errorf("a recipe of %v is too long: at most 100 years", r.Length)
 	case !(r.PerHour > 0) || r.PerHour > 1e9:
@@ -149,6 +154,9 @@ func (r *Recipe) check() error {
 			return fmt.Errorf("run times from %v to %v with share %v: they begin at one second and end later", d.From, d.To, d.Share)
 		}
 		ranges += d.Share
+	}
+	if err := r.checkTable(); err != nil {
+		return err
 	}
 	names := map[string]bool{}
 	for _, t := range r.Tenants {
@@ -204,6 +212,9 @@ func (g *generator) run(yield func(Job) bool) {
 	for {
 		now := min(next, burst)
 		at := cluster.Span(now*3600) * cluster.Second
+		if r.Static {
+			at = 0
+		}
 		if r.Length > 0 && at >= r.Length || at > longest {
 			return
 		}
@@ -222,8 +233,8 @@ func (g *generator) run(yield func(Job) bool) {
 		}
 		j := Job{Tenant: t.Name, Submit: at, Outcome: Completed, GPUs: g.size()}
 		j.User = fmt.Sprintf("%s-u%d", t.Name, g.rand.IntN(max(t.Users, 1))+1)
-		if len(r.Kinds) > 0 {
-			j.Kind = r.Kinds[g.rand.IntN(len(r.Kinds))]
+		if kinds := r.kindsFor(j.GPUs); len(kinds) > 0 {
+			j.Kind = kinds[g.rand.IntN(len(kinds))]
 		}
 		for range n {
 			g.made++

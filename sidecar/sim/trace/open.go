@@ -21,7 +21,7 @@ const (
 
 // known ends the message about a file that is none of them.
 const known = "known are Philly's cluster_job_log, Helios' cluster_log.csv, PAI's job and task tables, sacct -P, " +
-	"slurmdbd's JSON, and CSV with the header job_id,tenant,user,gpus,submit_time,duration_s,state"
+	"slurmdbd's JSON, Gavel's jobs, and CSV with the header job_id,tenant,user,gpus,submit_time,duration_s,state"
 
 // Open reads the trace in a file, gzipped or not; for PAI in the folder with both
 // tables, or in either of them. An error says which file and line cannot be read;
@@ -196,6 +196,8 @@ func detect(head []byte) (f Format, tasks bool, err error) {
 		return FormatHelios, false, nil
 	case columns["job_id"] && columns["gpus"]:
 		return FormatPlain, false, nil
+	case columns["job_type"] && columns["unit_arrival"]:
+		return FormatGavel, false, nil
 	case lower == strings.Join(paiJobColumns, ",") || len(row) == len(paiJobColumns) && numeric(row[4]) && numeric(row[5]):
 		return FormatPAI, false, nil
 	case lower == strings.Join(paiTaskColumns, ",") || len(row) == len(paiTaskColumns) && numeric(row[2]) && numeric(row[4]) && numeric(row[8]):
@@ -228,6 +230,8 @@ func (s *source) read(o Options) (*Trace, error) {
 		return readHelios(s.table(), c)
 	case FormatSacct:
 		return readSacct(s.table(), c)
+	case FormatGavel:
+		return readGavel(s.table(), c)
 	case FormatPhilly:
 		return readPhilly(newRecords(s.name, s.r), c)
 	case FormatSlurmdb:

@@ -73,6 +73,7 @@ const (
 	FormatPAI     Format = "pai"
 	FormatSacct   Format = "sacct"
 	FormatSlurmdb Format = "slurmdb"
+	FormatGavel   Format = "gavel"
 )
 
 // Options are what a file does not say itself. The zero value is fine for all.
@@ -85,6 +86,10 @@ type Options struct {
 	Zone *time.Location
 	// Epoch is what Submit counts from in files with relative times (plain).
 	Epoch time.Time
+	// Throughputs and PerHour turn Gavel's jobs, which are in steps and in units of the time
+	// between two arrivals, into times.
+	Throughputs *Throughputs
+	PerHour     float64
 	// Named is how many bad rows are named; 0 = 20, negative = none. They are
 	// counted all the same.
 	Named int

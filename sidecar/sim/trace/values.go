@@ -59,10 +59,15 @@ func seconds(s string) (cluster.Span, error) {
 	if err != nil {
 		return 0, err
 	}
-	if f > float64(longest/cluster.Second) {
+	return spanOf(f)
+}
+
+// spanOf rounds seconds to milliseconds.
+func spanOf(seconds float64) (cluster.Span, error) {
+	if !(seconds <= float64(longest/cluster.Second)) {
 		return 0, errors.New("more than 100 years")
 	}
-	return cluster.Span(math.Round(f * 1000)), nil
+	return cluster.Span(math.Round(seconds * 1000)), nil
 }
 
 // moment reads a time in one of the ways in which traces write it, in

@@ -1,0 +1,263 @@
+package policy
+
+import (
+	"math"
+	"slices"
+)
+
+// division is a problem on its way to its shares.
+type division struct {
+	p      Problem
+	o      Options
+	slo    bool
+	top    []float64 // of each job: its throughput on its fastest model; 0 = it runs nowhere
+	solver *solver
+
+	uses      []use
+	laid      *Shares // of uses
+	objective float64
+	late      []int64
+}
+
+// use is a part of an answer: a way that a job or a pair runs, for a part of the time.
+type use struct {
+	a, b  int // jobs; b = -1 for one alone
+	model int
+	pair  int // index into Pairs, for two
+	apart bool
+	part  float64
+}
+
+func newDivision(p Problem, o Options, slo bool) *division {
+	d := &division{p: p, o: o, slo: slo, top: make([]float64, len(p.Jobs))}
+	for m, j := range p.Jobs {
+		d.top[m] = slices.Max(j.Speed)
+		if j.Apart != nil {
+			d.top[m] = max(d.top[m], slices.Max(j.Apart))
+		}
+	}
+	return d
+}
+
+func (d *division) close() {
+	if d.solver != nil {
+		d.solver.p.Close()
+	}
+}
+
+// equal gives the throughput of a job with an equal share of every model (§4.1's
+// throughput(m, X_equal)): its throughputs' mean by GPUs.
+func (d *division) equal(m int) float64 {
+	sum, gpus := 0.0, 0.0
+	for j, v := range d.p.Jobs[m].Speed {
+		sum += v * d.p.Models[j].GPUs
+		if v > 0 || !d.o.Eligible {
+			gpus += d.p.Models[j].GPUs
+		}
+	}
+	return sum / gpus
+}
+
+// alone gives the throughput of a job with one nth of every model for itself
+// (throughput(m, X_isolated)), n being the jobs that can run at all.
+func (d *division) alone(m int) float64 {
+	n := 0.0
+	for _, v := range d.top {
+		if v > 0 {
+			n++
+		}
+	}
+	j := d.p.Jobs[m]
+	sum, time := 0.0, 0.0
+	for i, v := range j.Speed {
+		x := d.p.Models[i].GPUs / (n * float64(j.Gang))
+		sum += v * x
+		time += x
+	}
+	return sum / max(1, time)
+}
+
+// fixed gives every job its part by weight of each model that it can run on.
+func (d *division) fixed() []use {
+	weights := 0.0
+	for m, j := range d.p.Jobs {
+		if d.top[m] > 0 {
+			weights += j.Weight
+		}
+	}
+	var out []use
+	for m, j := range d.p.Jobs {
+		first, time := len(out), 0.0
+		for i, v := range j.Speed {
+			if v > 0 {
+				x := d.p.Models[i].GPUs * j.Weight / weights / float64(j.Gang)
+				if j.Apart != nil && d.p.Models[i].Together > 0 {
+					x *= d.p.Models[i].Together / d.p.Models[i].GPUs
+				}
+				out = append(out, use{a: m, b: -1, model: i, part: x})
+				time += x
+			}
+		}
+		for i := range out[first:] {
+			out[first+i].part /= max(1, time)
+		}
+	}
+	return out
+}
+
+// The smallest part of the time that a share tells: a whole is a billion.
+const grain = 1e9
+
+// large is a part that does not miss a grain, in grains.
+const large = 1e6
+
+// take makes uses the answer.
+func (d *division) take(uses []use) { d.uses, d.laid = uses, nil }
+
+// shares is the answer: what Gavel gives.
+func (d *division) shares() Shares {
+	if d.laid == nil {
+		s := d.lay()
+		d.laid = &s
+	}
+	s := *d.laid
+	s.Objective, s.Late = d.objective, d.late
+	return s
+}
+
+// lay rounds the uses to whole grains, takes what is too much, and lays them out.
+func (d *division) lay() Shares {
+	n, k := len(d.p.Jobs), len(d.p.Models)
+	grains := make([]int64, len(d.uses))
+	for i, u := range d.uses {
+		grains[i] = int64(math.Round(u.part * grain))
+		if grains[i] > 10 && grains[i] < large { // a grain is much of it, and it is no noise
+			grains[i] = int64(math.Ceil(u.part*grain - 1e-3))
+		}
+	}
+	time, gpus, together := make([][]int, n), make([][]int, k), make([][]int, k)
+	for i, u := range d.uses {
+		if grains[i] <= 0 {
+			grains[i] = 0
+			continue
+		}
+		time[u.a] = append(time[u.a], i)
+		if u.b >= 0 {
+			time[u.b] = append(time[u.b], i)
+		}
+		gpus[u.model] = append(gpus[u.model], i)
+		if d.confined(u.a, u.b, u.model, u.apart) {
+			together[u.model] = append(together[u.model], i)
+		}
+	}
+	gang := func(i int) int64 { return int64(d.p.Jobs[d.uses[i].a].Gang) }
+	for _, uses := range time {
+		trim(grains, uses, func(int) int64 { return 1 }, grain)
+	}
+	for j, m := range d.p.Models {
+		trim(grains, gpus[j], gang, int64(m.GPUs*grain))
+		trim(grains, together[j], gang, int64(m.Together*grain))
+	}
+
+	for i := range d.uses {
+		d.uses[i].part = float64(grains[i]) / grain
+	}
+	s := Shares{Time: table(n, k)}
+	var none []float64 // of all pairs that do not run
+	if len(d.p.Pairs) > 0 {
+		s.PairTime, none = make([][]float64, len(d.p.Pairs)), make([]float64, k)
+		for i := range s.PairTime {
+			s.PairTime[i] = none
+		}
+	}
+	for _, u := range d.uses {
+		switch {
+		case u.b >= 0:
+			if row := &s.PairTime[u.pair]; &(*row)[0] == &none[0] {
+				*row = make([]float64, k)
+			}
+			s.PairTime[u.pair][u.model] += u.part
+		case u.apart:
+			if s.Apart == nil {
+				s.Apart = table(n, k)
+			}
+			s.Apart[u.a][u.model] += u.part
+		default:
+			s.Time[u.a][u.model] += u.part
+		}
+	}
+	return s
+}
+
+// throughputs gives the effective throughput of every job, as the shares have it.
+func (d *division) throughputs() []float64 {
+	d.shares()
+	out := make([]float64, len(d.p.Jobs))
+	for _, u := range d.uses {
+		a, b := d.speeds(u)
+		out[u.a] += u.part * a
+		if u.b >= 0 {
+			out[u.b] += u.part * b
+		}
+	}
+	return out
+}
+
+// speeds gives the throughputs of a use, of its one job or of both.
+func (d *division) speeds(u use) (a, b float64) {
+	switch {
+	case u.b >= 0:
+		q := &d.p.Pairs[u.pair]
+		return q.SpeedA[u.model], q.SpeedB[u.model]
+	case u.apart:
+		return d.p.Jobs[u.a].Apart[u.model], 0
+	}
+	return d.p.Jobs[u.a].Speed[u.model], 0
+}
+
+// confined tells whether a use takes of the GPUs that are together.
+func (d *division) confined(a, b, model int, apart bool) bool {
+	spread := d.p.Jobs[a].Apart != nil || b >= 0 && d.p.Jobs[b].Apart != nil
+	return spread && !apart && d.p.Models[model].Together > 0
+}
+
+// trim takes what is above limit from the large uses, from each by its size, and what is left then
+// from the largest, the first among equals.
+func trim(grains []int64, uses []int, weight func(int) int64, limit int64) {
+	sum, many := int64(0), int64(0)
+	for _, i := range uses {
+		sum += weight(i) * grains[i]
+		if grains[i] >= large {
+			many += weight(i) * grains[i]
+		}
+	}
+	part := float64(sum-limit) / float64(many)
+	for _, i := range uses {
+		if sum > limit && grains[i] >= large {
+			less := min(grains[i], int64(math.Ceil(float64(grains[i])*part)))
+			grains[i] -= less
+			sum -= weight(i) * less
+		}
+	}
+	for sum > limit {
+		largest := uses[0]
+		for _, i := range uses {
+			if grains[i] > grains[largest] {
+				largest = i
+			}
+		}
+		w := weight(largest)
+		less := min(grains[largest], (sum-limit+w-1)/w)
+		grains[largest] -= less
+		sum -= w * less
+	}
+}
+
+func table(n, k int) [][]float64 {
+	all := make([]float64, n*k)
+	rows := make([][]float64, n)
+	for i := range rows {
+		rows[i] = all[i*k : (i+1)*k : (i+1)*k]
+	}
+	return rows
+}

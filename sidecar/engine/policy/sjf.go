@@ -1,0 +1,58 @@
+package policy
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// sjf minimises the duration of the shortest job (Gavel §4.2): min min_m steps_m /
+// throughput(m, X). That says nothing of the others: they follow as in fifo, shortest
+// first. The objective is the shortest duration, in seconds.
+func sjf(d *division) error {
+	order, shortest := make([]int, len(d.p.Jobs)), make([]float64, len(d.p.Jobs))
+	v := d.solve(d.space(nil))
+	for m, j := range d.p.Jobs {
+		order[m] = m
+		shortest[m] = math.Inf(1)
+		if d.top[m] > 0 {
+			shortest[m] = j.Steps / v.most(m)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(shortest[a], shortest[b]) })
+	if len(order) == 0 || math.IsInf(shortest[order[0]], 1) {
+		return nil
+	}
+	first := order[0]
+	v.floor(first, v.most(first))
+	if err := v.total(d.queued(order)); err != nil {
+		return err
+	}
+	d.objective = d.p.Jobs[first].Steps / d.throughputs()[first]
+	return nil
+}
+
+// most gives the throughput of a job that has all GPUs for itself, as a row of its own: the
+// fastest of its ways first, each as far as there are GPUs.
+func (v *solver) most(m int) float64 {
+	models := v.d.p.Models
+	gpus, together := make([]float64, len(models)), make([]float64, len(models))
+	for i, model := range models {
+		gpus[i], together[i] = model.GPUs, model.Together
+	}
+	ways := slices.Clone(v.s.ways[v.s.first[m]:v.s.first[m+1]])
+	slices.SortStableFunc(ways, func(a, b way) int { return cmp.Compare(b.speedA, a.speedA) })
+	sum, time := 0.0, 1.0
+	for _, x := range ways {
+		gang := v.gang(x)
+		part := min(time, gpus[x.model]/gang)
+		if v.confined(x) {
+			part = min(part, together[x.model]/gang)
+			together[x.model] -= part * gang
+		}
+		gpus[x.model] -= part * gang
+		time -= part
+		sum += x.speedA * part
+	}
+	return sum
+}
