@@ -1,13 +1,10 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
 
 // Options are what the paper leaves open.
@@ -15,6 +12,9 @@ type Options struct {
 	// Eligible makes X_equal (§4.1) an equal share of the models that a job can run on.
 	// Else it is one of all models, as in the paper: what a job cannot use counts too.
 	Eligible bool
+	// Whole gives CLP the max-min programs as they are written: every job and every pair for
+	// itself, all at once, and no second objective. It is to judge by: the smallest level is the same.
+	Whole bool
 }
 
 // objective is a policy of Gavel's Table 1.
@@ -45,7 +45,6 @@ var objectives = map[string]objective{
 	"cost-ratio-slo": {divide: costRatio, needs: needs{prices: true}, slo: true},
 	"cost-least-slo": {divide: leastCost, needs: needs{prices: true}, slo: true},
 	"hierarchical":   {divide: hierarchical, needs: needs{entities: true}},
-	"las-fill":       {divide: fill},
 }
 
 // Names lists the policies that Gavel knows.
@@ -71,16 +70,15 @@ func Gavel(name string, p Problem, o Options) (Shares, error) {
 	d := newDivision(p, o, obj.slo)
 	err := obj.divide(d)
 	d.close()
-	switch {
-	case err == nil:
-		return d.shares(), nil
-	case errors.Is(err, lp.ErrInfeasible), errors.Is(err, lp.ErrUnbounded), errors.Is(err, lp.ErrLimit), errors.Is(err, lp.ErrNumerical):
-		d.uses = d.fixed()
-		s := d.shares()
-		s.Objective, s.Why = 0, fmt.Sprintf("fixed shares: the program of %s has no answer: %v", name, err)
-		return s, nil
+	if err != nil {
+		d.take(d.fixed())
+		d.objective, d.late = 0, nil
 	}
-	return Shares{}, err
+	s := d.shares()
+	if err != nil {
+		s.Why = fmt.Sprintf("fixed shares: the program of %s has no answer: %v", name, err)
+	}
+	return s, nil
 }
 
 // blind is the problem as a policy sees it that knows no models: all of those that a job

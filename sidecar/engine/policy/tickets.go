@@ -14,7 +14,8 @@ type Claim struct {
 	Pinned []cluster.MicroGPU
 	// Free is how many the other jobs want, wherever that is.
 	Free cluster.MicroGPU
-	// May says on which models the other jobs can run; nil = on all.
+	// May says on which models the other jobs are to run; nil = on all. A tenant whose jobs are
+	// slower on a newer model says no to that.
 	May []bool
 }
 

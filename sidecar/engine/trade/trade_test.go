@@ -31,6 +31,11 @@ func one(t *testing.T, parties []Party) Trade {
 	return o.New[0]
 }
 
+// taken is what is undone of a trade.
+func taken(id int64, at int, fast, slow cluster.MicroGPU, why Why, all bool) Undone {
+	return Undone{ID: id, At: at, FastGPUs: fast, SlowGPUs: slow, Why: why, All: all}
+}
+
 func TestPrice(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -43,7 +48,7 @@ func TestPrice(t *testing.T) {
 		{"who has no slow GPUs does not bid", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 4, 1), user("c", share(0, 0), 3.5, 1)}, 3},
 		{"a bid below what is asked is none", []Party{user("a", share(1, 0), 2, 1), user("b", share(0, 9), 4, 1), user("c", share(0, 1), 1.5, 1)}, 3},
 		{"nobody bids against itself", []Party{
-			user("a", share(1, 0), 2, 1), {Name{"b", "x"}, share(0, 9), 9 * gpu, []Speed{{4, 4}, {1, 1}}}, {Name{"b", "y"}, share(0, 1), gpu, []Speed{{3.5, 3.5}, {1, 1}}},
+			user("a", share(1, 0), 2, 1), {Name{Tenant: "b", Kind: "x"}, share(0, 9), 9 * gpu, []Speed{{4, 4}, {1, 1}}}, {Name{Tenant: "b", Kind: "y"}, share(0, 1), gpu, []Speed{{3.5, 3.5}, {1, 1}}},
 		}, 3},
 		{"the unit of speeds does not matter", []Party{user("a", share(1, 0), 200, 100), user("b", share(0, 9), 0.4, 0.1)}, 3},
 		{"bounds: least of what is got, most of what is given", []Party{bounded("a", share(1, 0), 1, 2), bounded("b", share(0, 9), 4, 10)}, 3},
@@ -60,7 +65,7 @@ func TestPrice(t *testing.T) {
 // no edge no trade.
 func TestNoTrade(t *testing.T) {
 	for name, parties := range map[string][]Party{
-		"one tenant":       {{Name{"a", "x"}, share(4, 0), 99 * gpu, []Speed{{2, 2}, {1, 1}}}, {Name{"a", "y"}, share(0, 20), 99 * gpu, []Speed{{5, 5}, {1, 1}}}},
+		"one tenant":       {{Name{Tenant: "a", Kind: "x"}, share(4, 0), 99 * gpu, []Speed{{2, 2}, {1, 1}}}, {Name{Tenant: "a", Kind: "y"}, share(0, 20), 99 * gpu, []Speed{{5, 5}, {1, 1}}}},
 		"alone":            {user("a", share(4, 20), 5, 1)},
 		"alike":            {user("a", share(4, 20), 5, 1), user("b", share(4, 20), 5, 1)},
 		"within bounds":    {bounded("a", share(4, 20), 2, 3), bounded("b", share(4, 20), 2.9, 4)},
@@ -131,16 +136,16 @@ func TestUndo(t *testing.T) {
 		undone  []Undone
 	}{
 		{"nothing", []Party{a, b, c}, nil},
-		{"the newest first", []Party{user("a", share(3, 0), 1, 1), b, c}, []Undone{{2, 1, gpu, 2 * gpu, Entitlement, true}}},
-		{"in part", []Party{user("a", share(2, 0), 1, 1), b, c}, []Undone{{1, 0, gpu, 4 * gpu, Entitlement, false}, {2, 1, gpu, 2 * gpu, Entitlement, true}}},
-		{"of the slow ones", []Party{a, user("b", share(0, 6), 6, 1), c}, []Undone{{1, 0, 3 * gpu / 2, 6 * gpu, Entitlement, false}}},
-		{"the buyer has left", []Party{a, c}, []Undone{{1, 0, 3 * gpu, 12 * gpu, Left, true}}},
-		{"the seller has left", []Party{b, c}, []Undone{{1, 0, 3 * gpu, 12 * gpu, Left, true}, {2, 1, gpu, 2 * gpu, Left, true}}},
-		{"it lost its speedup", []Party{a, user("b", share(0, 20), 3.9, 1), c}, []Undone{{1, 0, 3 * gpu, 12 * gpu, Speedups, true}}},
+		{"the newest first", []Party{user("a", share(3, 0), 1, 1), b, c}, []Undone{taken(2, 1, gpu, 2*gpu, Entitlement, true)}},
+		{"in part", []Party{user("a", share(2, 0), 1, 1), b, c}, []Undone{taken(1, 0, gpu, 4*gpu, Entitlement, false), taken(2, 1, gpu, 2*gpu, Entitlement, true)}},
+		{"of the slow ones", []Party{a, user("b", share(0, 6), 6, 1), c}, []Undone{taken(1, 0, 3*gpu/2, 6*gpu, Entitlement, false)}},
+		{"the buyer has left", []Party{a, c}, []Undone{taken(1, 0, 3*gpu, 12*gpu, Left, true)}},
+		{"the seller has left", []Party{b, c}, []Undone{taken(1, 0, 3*gpu, 12*gpu, Left, true), taken(2, 1, gpu, 2*gpu, Left, true)}},
+		{"it lost its speedup", []Party{a, user("b", share(0, 20), 3.9, 1), c}, []Undone{taken(1, 0, 3*gpu, 12*gpu, Speedups, true)}},
 		{"it still gains", []Party{a, user("b", share(0, 20), 4, 1), c}, nil},
-		{"the seller is fast", []Party{user("a", share(4, 0), 4.1, 1), b, c}, []Undone{{1, 0, 3 * gpu, 12 * gpu, Speedups, true}, {2, 1, gpu, 2 * gpu, Speedups, true}}},
-		{"no use for it", []Party{{Name{Tenant: "a"}, share(4, 0), 7 * gpu, []Speed{{1, 1}, {1, 1}}}, b, c}, []Undone{{1, 0, 2 * gpu, 8 * gpu, Demand, false}, {2, 1, gpu, 2 * gpu, Demand, true}}},
-		{"nothing is known", []Party{a, user("b", share(0, 20)), c}, []Undone{{1, 0, 3 * gpu, 12 * gpu, Speedups, true}}},
+		{"the seller is fast", []Party{user("a", share(4, 0), 4.1, 1), b, c}, []Undone{taken(1, 0, 3*gpu, 12*gpu, Speedups, true), taken(2, 1, gpu, 2*gpu, Speedups, true)}},
+		{"no use for it", []Party{{Name{Tenant: "a"}, share(4, 0), 7 * gpu, []Speed{{1, 1}, {1, 1}}}, b, c}, []Undone{taken(1, 0, 2*gpu, 8*gpu, Demand, false), taken(2, 1, gpu, 2*gpu, Demand, true)}},
+		{"nothing is known", []Party{a, user("b", share(0, 20)), c}, []Undone{taken(1, 0, 3*gpu, 12*gpu, Speedups, true)}},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			if o := Decide(two, k.parties, held, Rules{Least: 1000}); !slices.Equal(o.Undone, k.undone) {
