@@ -41,6 +41,9 @@ func Audit(s cluster.Snapshot) (cluster.Audit, bool) {
 		a.Slack = fairness.Slack
 		f.tell(&a, fairness)
 	}
+	// A trade in force stays whatever is said now: what lies are worth is seen from the beginning.
+	q.Trades = nil
+	honest, _ = f.divide(f.market)
 	n := len(a.Tenants)
 	for k := range min(n, auditLies) {
 		l := (int(int64(s.Now)/int64(cluster.Day))*auditLies + k) % n

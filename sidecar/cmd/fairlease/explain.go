@@ -35,14 +35,14 @@ func (p *program) explain() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				snap, _, err := s.Last(c.Context())
+				snap, plan, err := s.Last(c.Context())
 				if err != nil {
 					return err
 				}
 				if l.json {
-					return p.json(withCase(x, &snap))
+					return p.json(withCase(x, &snap, &plan))
 				}
-				p.tell(&x, &snap)
+				p.tell(&x, &snap, &plan)
 				return nil
 			})
 		}}
@@ -57,10 +57,12 @@ type explained struct {
 	Words string       `json:"words"`
 	// Hardware is what is bad of the chain that the job waits for, where that is why.
 	Hardware []string `json:"hardware,omitempty"`
+	// Models is what the job's party is due of every model, where a policy divides them.
+	Models *stake `json:"models,omitempty"`
 }
 
-func withCase(x store.Explanation, snap *cluster.Snapshot) explained {
-	out := explained{Explanation: x}
+func withCase(x store.Explanation, snap *cluster.Snapshot, plan *cluster.Plan) explained {
+	out := explained{Explanation: x, Models: stakeOf(x.Job.Key, snap, plan)}
 	if c, ok := people(snap)[x.Job.Key]; ok && !c.Gone {
 		out.Slurm = &c.Job
 	}
@@ -129,7 +131,7 @@ func badHardware(r *cluster.Reason, snap *cluster.Snapshot) []string {
 }
 
 // tell writes an explanation for people.
-func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot) {
+func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *cluster.Plan) {
 	at := p.now()
 	w := p.words(at, func(cluster.JobKey) string { return x.For })
 	say := func(name, format string, args ...any) {
@@ -147,6 +149,9 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot) {
 		p.listed("Hardware", badHardware(&x.Verdict.Reason, snap))
 	} else {
 		say("Why", "%s", noVerdict(j))
+	}
+	if s := stakeOf(j.Key, snap, plan); s != nil {
+		p.listed("Models", s.words(j.Model))
 	}
 	if seen && c.Job.Because != "" && c.Job.Because != "None" {
 		say("Slurm says", "%s", c.Job.Because)

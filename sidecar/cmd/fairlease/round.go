@@ -19,30 +19,39 @@ import (
 
 func (p *program) round() *cobra.Command {
 	var l listing
-	var dry bool
-	c := &cobra.Command{Use: "round [--dry-run]", Short: "make one round by hand, or show what it would do", Args: exactly(),
+	var dry, audit bool
+	c := &cobra.Command{Use: "round [--dry-run [--audit]]", Short: "make one round by hand, or show what it would do", Args: exactly(),
 		Long: `Make one round by hand: look, decide, write down, act as far as the mode allows. It takes the
 seat for that; while a daemon is seated it refuses.
 
 With --dry-run nothing is written and nothing changed, whoever is seated. Without a configured
-database it decides as if it had never looked before.`,
+database it decides as if it had never looked before. Where the preset divides GPU models that are not alike,
+it tells who would be due what of each model, and the trades; with --audit also how fair that is:
+
+  INCENTIVE   what a tenant is due, over a part of every model by weight: below 1 it would rather be alone
+  MOST_ENVY   what it would have with another's GPUs, over what it has: above 1 it would rather have those
+  SAYS+20%    what it would gain by speedups said to be a fifth higher than they are (-20%: lower)`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := p.config()
 			if err != nil {
 				return err
 			}
 			if dry {
-				return p.preview(c.Context(), cfg, l)
+				return p.preview(c.Context(), cfg, l, audit)
+			}
+			if audit {
+				return &failure{code: exitUsage, what: "--audit goes with --dry-run only", next: "see " + c.CommandPath() + " --help"}
 			}
 			return p.once(c.Context(), cfg, l)
 		}}
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done")
+	c.Flags().BoolVar(&audit, "audit", false, "with --dry-run, tell how fair it is what the preset divides")
 	l.flags(c)
 	return c
 }
 
 // preview shows what a round would do now.
-func (p *program) preview(ctx context.Context, cfg *config.Config, l listing) error {
+func (p *program) preview(ctx context.Context, cfg *config.Config, l listing, audit bool) error {
 	client, err := openSlurm(cfg)
 	if err != nil {
 		return err
@@ -64,7 +73,7 @@ func (p *program) preview(ctx context.Context, cfg *config.Config, l listing) er
 		return turnFailed(cfg, err)
 	}
 	if l.json {
-		return p.json(plan)
+		return p.json(lookAhead(&snap, &plan, audit))
 	}
 	if !l.parsable && !l.bare {
 		p.printf("%s  nothing is written or changed\n", p.paint(fmt.Sprintf("Round %d, as it would be now, in mode %s.", plan.Round, cfg.Mode), "bold"))
@@ -74,6 +83,9 @@ func (p *program) preview(ctx context.Context, cfg *config.Config, l listing) er
 		p.printf("\n")
 	}
 	p.decisions(l, &snap, &plan, nil)
+	if !l.parsable && !l.bare {
+		p.divided(&snap, lookAhead(&snap, &plan, audit))
+	}
 	return nil
 }
 

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/explain"
+)
+
+// stake is what a job's party is due of every model, and why.
+type stake struct {
+	Party  string          `json:"party"`
+	Kind   cluster.Kind    `json:"kind"`
+	Policy string          `json:"policy"`
+	Models []modelStake    `json:"models"` // by pool
+	Trades []cluster.Trade `json:"trades,omitempty"`
+	WhyNot string          `json:"why_not,omitempty"` // the policy has no answer
+}
+
+type modelStake struct {
+	Model   string           `json:"model"`
+	Due     cluster.MicroGPU `json:"due_micro_gpus"`
+	Speedup float64          `json:"speedup"` // over the slowest model; 1 where nothing is known
+	Low     float64          `json:"low"`
+	High    float64          `json:"high"`
+	Source  cluster.Source   `json:"source,omitempty"` // "" = nothing is known
+}
+
+// stakeOf gives that of a job; nil = it has none.
+func stakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *stake {
+	at, ok := engine.StakeOf(*snap, job)
+	if !ok {
+		return nil
+	}
+	s := &stake{Party: at.Party, Kind: at.Kind, Policy: snap.Settings.Divide}
+	for _, x := range at.Speedups {
+		m := modelStake{Model: x.Model, Speedup: x.Value, Low: x.Low, High: x.High, Source: x.Source}
+		for _, due := range plan.Memory.Parties {
+			if due.Party == at.Party && due.Pool == x.Model {
+				m.Due = due.Entitlement
+			}
+		}
+		s.Models = append(s.Models, m)
+	}
+	if d := snap.Division; d != nil && d.Policy == s.Policy {
+		s.WhyNot = d.Why
+		for _, t := range d.Trades {
+			if t.FastTo.Kind == s.Party || t.SlowTo.Kind == s.Party {
+				s.Trades = append(s.Trades, t)
+			}
+		}
+	}
+	return s
+}
+
+// words says it, a line for each model and trade. named is the model that the job asks for.
+func (s *stake) words(named string) []string {
+	head := fmt.Sprintf("%s divides them; jobs of kind %s are due", s.Policy, s.Kind)
+	if string(s.Kind) != s.Party {
+		head = fmt.Sprintf("%s divides them; this job is due", s.Policy)
+	}
+	if named != "" {
+		head = fmt.Sprintf("it names %s and stays there; such jobs of its kind are due", named)
+	}
+	if s.WhyNot != "" {
+		head = fmt.Sprintf("%s has no answer (%s), everybody is due the share by weight", s.Policy, s.WhyNot)
+	}
+	lines := []string{head}
+	for _, m := range s.Models {
+		lines = append(lines, fmt.Sprintf("  %s %s: %s", gpuCount(m.Due), m.Model, explain.Worth(m.Speedup, m.Source)))
+	}
+	for i := range s.Trades {
+		lines = append(lines, fmt.Sprintf("  by trade %d %s", s.Trades[i].ID, explain.Trade(&s.Trades[i])))
+	}
+	return lines
+}
+
+// ahead is what a round would decide, with the answer to what is to be divided anew.
+type ahead struct {
+	cluster.Plan
+	Answer *cluster.Division `json:"answer,omitempty"` // nil = the division that is known holds
+	Audit  *cluster.Audit    `json:"audit,omitempty"`
+
+	due []cluster.Standing // of tenants, with the answer
+}
+
+// lookAhead answers what a plan asks, and audits it if that is wanted.
+func lookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *ahead {
+	a := &ahead{Plan: *plan, due: plan.Tenants}
+	next := *snap
+	if plan.Question != nil {
+		d := engine.Divide(*plan.Question)
+		a.Answer, next.Division = &d, &d
+		a.due = engine.Decide(next).Tenants
+	}
+	if audit {
+		if found, ok := engine.Audit(next); ok {
+			a.Audit = &found
+		}
+	}
+	return a
+}
+
+// divided writes who is due what of each model, and the trades.
+func (p *program) divided(snap *cluster.Snapshot, a *ahead) {
+	if snap.Settings.Divide == "" {
+		return
+	}
+	d, when := a.Answer, "from the next round on"
+	if d == nil {
+		d, when = snap.Division, "as it is"
+	}
+	p.printf("\n%s\n", p.paint(fmt.Sprintf("Divided by %s, %s:", snap.Settings.Divide, when), "bold"))
+	if d != nil && d.Why != "" {
+		p.printf("%s: everybody is due the share by weight\n", d.Why)
+	}
+	t := &table{head: []string{"TENANT", "MODEL", ">BY_WEIGHT", ">DUE", ">WANTS", ">HAS"}}
+	for i := range a.due {
+		x := &a.due[i]
+		t.add(x.Tenant, x.Pool, gpuCount(x.Base), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds))
+	}
+	p.table(listing{}, t)
+	if d != nil {
+		for i := range d.Trades {
+			p.printf("Trade %d: %s\n", d.Trades[i].ID, explain.Trade(&d.Trades[i]))
+		}
+		for _, u := range d.Undone {
+			p.printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), "fast GPUs", u.ID, explain.Undone(u.Why))
+		}
+	}
+	p.audited(a.Audit)
+}
+
+// audited writes an audit.
+func (p *program) audited(a *cluster.Audit) {
+	if a == nil {
+		return
+	}
+	t := &table{head: []string{"TENANT", ">INCENTIVE", ">MOST_ENVY", "OF", ">SAYS+20%", ">SAYS-20%"}}
+	for _, x := range a.Tenants {
+		envies := cluster.Envy{}
+		for _, e := range a.Envy {
+			if e.Tenant == x.Tenant && e.Ratio > envies.Ratio {
+				envies = e
+			}
+		}
+		t.add(x.Tenant, fmt.Sprintf("%.3f", x.Incentive), fmt.Sprintf("%.3f", envies.Ratio), envies.Of, gain(x.More), gain(x.Less))
+	}
+	t.tint = func(row, column int) string {
+		if column == 1 && a.Tenants[row].Incentive < 0.999 {
+			return "red"
+		}
+		return ""
+	}
+	p.printf("\n%s\n", p.paint("How fair that is:", "bold"))
+	p.table(listing{}, t)
+	if a.Slack >= 0 {
+		p.printf("Slack:   %.2f%% more throughput could be had with nobody having less\n", 100*a.Slack)
+	}
+	for _, m := range a.Misreports {
+		what := m.Model
+		if m.Than != "" {
+			what += " over " + m.Than
+		}
+		p.printf("Suspect: %s says %.4g on %s, observed is %.4g (said by %s)\n", m.Kind, m.Said, what, m.Seen, m.By)
+	}
+}
+
+// gain writes what is gained, as a part, in per cent.
+func gain(part *float64) string {
+	if part == nil {
+		return "not asked"
+	}
+	return fmt.Sprintf("%+.1f%%", 100**part)
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+)
+
+// bazaar is a journal in PostgreSQL of two tenants to whom a v100 is worth something else: they trade,
+// one leaves and comes back. Vision's jobs report what they do, and nlp's user says a bit much.
+func bazaar(t *testing.T) *story {
+	t.Helper()
+	dsn := storetest.Database(t)
+	ctx := context.Background()
+	s, err := store.Open(ctx, store.Config{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	seat, err := s.Acquire(ctx, "login1.example.org:4711")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := simtest.Product()
+	set.Divide = "gandiva-fair"
+	w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 2, 4), simtest.Nodes("v", "v100", 2, 4)...), "nlp", "vision")
+	w.Rules.Profiles = []cluster.Profile{
+		{Kind: "resnet50", Model: "k80", Gang: 1, Rate: 4}, {Kind: "resnet50", Model: "p100", Gang: 1, Rate: 9}, {Kind: "resnet50", Model: "v100", Gang: 1, Rate: 14},
+		{Kind: "vision/resnet50", Model: "v100", Gang: 1, Rate: 1.25},
+	}
+	w.Loop.Journal = seat.Journal()
+	w.Virtual.Reports = cluster.Minute
+	w.Virtual.Speeds = sim.Speeds{{Kind: "bert"}: {"v100": {Speed: 4 * sim.Reference}}, {Kind: "resnet50"}: {"v100": {Speed: 5 * sim.Reference / 4}}}
+	submit := func(tenant, comment string, n int, model string, runs cluster.Span) {
+		kind, _, _ := strings.Cut(strings.TrimPrefix(comment, "kind="), ",")
+		for range n {
+			r := simtest.Gang(1)
+			r.Model = model
+			w.Virtual.Submit(sim.Work{Name: "train-7", User: "ann", Account: tenant, Partition: "gpu", Comment: comment, Kind: kind, Request: r, Runs: runs})
+		}
+	}
+	submit("nlp", "kind=bert,steps/s.v100=5,steps/s.k80=1", 10, "", 9*cluster.Hour)
+	submit("nlp", "kind=vit", 1, "k80", 3*cluster.Hour)
+	submit("vision", "kind=resnet50,steps/s.k80=1", 9, "", 20*cluster.Minute)
+	w.Run(40 * cluster.Minute)
+	submit("vision", "kind=resnet50,steps/s.k80=1", 9, "", 3*cluster.Hour)
+	w.Run(30*cluster.Minute + 3*cluster.Second)
+	return &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, store: s, world: w, end: w.Now().Time().Add(3 * time.Second)}
+}
+
+func TestWhatPeopleReadOfAMarket(t *testing.T) {
+	s := bazaar(t)
+	for name, args := range map[string]string{
+		"profiles":          "profiles",
+		"profiles-kind":     "profiles vit",
+		"profiles-parsable": "profiles vision/resnet50 -P",
+		"profiles-json":     "profiles vision/resnet50 --json",
+		"trades":            "trades",
+		"trades-all":        "trades --all",
+		"trades-json":       "trades --json",
+		"explain-model":     "explain 3",
+		"explain-pinned":    "explain 11",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := s.run(t, strings.Fields(args)...)
+			if r.code != exitOK || r.err != "" {
+				t.Errorf("%s: exit code %d\n%s", args, r.code, r.err)
+			}
+			golden(t, name, stamps.ReplaceAllString(r.out, "STAMP"))
+		})
+	}
+	if r := s.run(t, "profiles", "no/such"); r.code != exitNo || !strings.Contains(r.err, `nothing is known of a kind "no/such"`) {
+		t.Errorf("an unknown kind: exit code %d\n%s", r.code, r.err)
+	}
+	if r := s.run(t, "profiles", "a", "b"); r.code != exitUsage {
+		t.Errorf("two kinds: exit code %d\n%s", r.code, r.err)
+	}
+	var x struct{ Models *stake }
+	if r := s.run(t, "explain", "3", "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Models == nil || x.Models.Party != "nlp/bert" || len(x.Models.Trades) == 0 {
+		t.Errorf("the JSON of a job does not have what its party is due: %+v", x.Models)
+	}
+	for _, args := range [][]string{{"profiles"}, {"trades", "-a"}} {
+		r := s.run(t, append(args, "-P")...)
+		lines := strings.Split(strings.TrimSpace(r.out), "\n")
+		for _, l := range lines {
+			if strings.Count(l, "|") != strings.Count(lines[0], "|") {
+				t.Errorf("%v: %q does not have the columns of %q", args, l, lines[0])
+			}
+		}
+		if r := s.run(t, append(args, "-P", "--json")...); r.code != exitUsage {
+			t.Errorf("%v: two forms at once: exit code %d", args, r.code)
+		}
+	}
+}
+
+// Without a policy there is nothing to read, and it is said.
+func TestNoMarket(t *testing.T) {
+	s := tell(t)
+	if r := s.run(t, "profiles"); r.code != exitNo || !strings.Contains(r.err, "no policy divides unlike GPU models") || !strings.Contains(r.err, "gandiva-fair") {
+		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+	if r := s.run(t, "trades", "-P"); r.code != exitOK || strings.Count(r.out, "\n") != 1 {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if r := s.run(t, "round", "--audit"); r.code != exitUsage || !strings.Contains(r.err, "--audit goes with --dry-run only") {
+		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+}
+
+// What a round would divide: at first, anew with trades and audited, and where a policy has no answer.
+func TestWhatARoundWouldDivide(t *testing.T) {
+	set := simtest.Product()
+	set.Divide = "gandiva-fair"
+	w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 1, 4), simtest.Nodes("v", "v100", 1, 4)...), "nlp", "vision")
+	for kind, rate := range map[cluster.Kind]float64{"nlp/nlp_user.train": 5, "vision/vision_user.train": 1.2} {
+		w.Rules.Profiles = append(w.Rules.Profiles, cluster.Profile{Kind: kind, Model: "k80", Gang: 1, Rate: 1}, cluster.Profile{Kind: kind, Model: "v100", Gang: 1, Rate: rate})
+	}
+	w.Submit("nlp", 6, 1, 3*cluster.Hour)
+	vision := w.Submit("vision", 6, 1, 3*cluster.Hour)
+	show := func(name string, audit bool) {
+		t.Helper()
+		snap, plan, err := w.Loop.Preview(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		p := &program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}
+		next := lookAhead(&snap, &plan, audit)
+		p.divided(&snap, next)
+		golden(t, name, out.String())
+		if text, err := json.Marshal(next); err != nil || !bytes.Contains(text, []byte(`"round":`)) {
+			t.Errorf("%s: as JSON: %v", name, err)
+		}
+	}
+	show("divided-anew", true)
+	w.Run(cluster.Minute)
+	show("divided", false)
+	for _, id := range vision {
+		w.Virtual.Cancel(id)
+	}
+	w.Advance(w.Now().Add(10 * cluster.Second))
+	show("divided-undone", false)
+	w.Settings.Divide = "unheard-of"
+	w.Loop.Divide = engine.Divide
+	show("divided-by-weight", true)
+	w.Settings.Divide = ""
+	snap, plan, err := w.Loop.Preview(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	(&program{out: &out, clock: time.Now}).divided(&snap, lookAhead(&snap, &plan, true))
+	if out.Len() > 0 {
+		t.Errorf("of nothing that is divided: %s", &out)
+	}
+}

@@ -1,0 +1,49 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Worth says what a GPU of a model does for a kind of jobs, compared with the slowest.
+func Worth(speedup float64, source cluster.Source) string {
+	switch {
+	case source == "":
+		return "nobody knows how fast it runs there"
+	case speedup == 0:
+		return "it does not run there (" + string(source) + ")"
+	case speedup == 1:
+		return "slowest (" + string(source) + ")"
+	}
+	return fmt.Sprintf("%.2f times as fast as on the slowest (%s)", speedup, source)
+}
+
+// Trade says what a trade gives and takes.
+func Trade(t *cluster.Trade) string {
+	return fmt.Sprintf("%s gets %s %s of %s for %s %s (%.2f each): one is worth %.2f to the first, %.2f to the other",
+		party(t.FastTo), share(t.FastGPUs), t.Fast, party(t.SlowTo), share(t.SlowGPUs), t.Slow, t.Price, t.FastToSpeedup, t.SlowToSpeedup)
+}
+
+// Undone says why a trade was undone.
+func Undone(why string) string {
+	if words, ok := undone[why]; ok {
+		return words
+	}
+	return why
+}
+
+var undone = map[string]string{
+	"left":        "somebody has left, or a model",
+	"speedups":    "it gains no more",
+	"entitlement": "somebody is due less than it gives",
+	"demand":      "somebody cannot use what it gets",
+	"policy":      "the policy is another, or has no answer",
+}
+
+func party(n cluster.PartyName) string { return or(n.Kind, n.Tenant) }
+
+// share writes millionths of a GPU as GPUs.
+func share(g cluster.MicroGPU) string {
+	return fmt.Sprintf("%.2f", float64(g)/float64(cluster.WholeGPU))
+}
