@@ -219,6 +219,7 @@ func tradeRows(snap cluster.Snapshot) []tradeRow {
 		return nil
 	}
 	rows := make([]tradeRow, 0, len(d.Trades))
+	undone := undoneBy(d)
 	for i := range d.Trades {
 		t := &d.Trades[i]
 		if t.FastGPUs <= 0 {
@@ -228,32 +229,27 @@ func tradeRows(snap cluster.Snapshot) []tradeRow {
 			ID: t.ID, At: stamp(snap.Now), Fast: t.Fast, Slow: t.Slow, FastTo: t.FastTo.Tenant, FastToKind: t.FastTo.Kind,
 			SlowTo: t.SlowTo.Tenant, SlowToKind: t.SlowTo.Kind, FastGPUs: millionths(t.FastGPUs), SlowGPUs: millionths(t.SlowGPUs),
 			Price: t.Price, FastToSpeedup: t.FastToSpeedup, SlowToSpeedup: t.SlowToSpeedup, FastToGain: t.FastToGain, SlowToGain: t.SlowToGain,
-			Why: undoneWhy(d, t.ID),
+			Why: undone[t.ID],
 		})
 	}
 	return once(rows, func(r tradeRow) int64 { return r.ID })
 }
 
-// undoneWhy says why something of a trade was undone by a division; "" = nothing was.
-func undoneWhy(d *cluster.Division, id int64) string {
-	for i := range d.Undone {
-		if d.Undone[i].ID == id {
-			return d.Undone[i].Why
+// undoneBy says why something of trades was undone by a division, by trade.
+func undoneBy(d *cluster.Division) map[int64]string {
+	why := map[int64]string{}
+	if d != nil {
+		for i := range d.Undone {
+			why[d.Undone[i].ID] = d.Undone[i].Why
 		}
 	}
-	return ""
+	return why
 }
 
 // tradesOver gives the trades that are over, with the reason.
 func tradesOver(gone []tradeRow, snap cluster.Snapshot) []tradeRow {
-	d := divisionOf(snap)
-	return since(gone, func(r *tradeRow) {
-		r.Undone, r.Why = stamp(snap.Now), ""
-		if d != nil {
-			r.Why = undoneWhy(d, r.ID)
-		}
-		r.Why = cmp.Or(r.Why, "policy")
-	})
+	undone := undoneBy(divisionOf(snap))
+	return since(gone, func(r *tradeRow) { r.Undone, r.Why = stamp(snap.Now), cmp.Or(undone[r.ID], "policy") })
 }
 
 var (

@@ -102,6 +102,7 @@ type written struct {
 	fragments   *table[levelKey, fragmentRow] // fragmentation_history: the newest of each
 	violations  *table[string, violationRow]
 
+	divided      cluster.Instant        // when a division was sampled last; 0 = never
 	speeds       map[accountKey]float64 // of GPUs to tenants
 	divisions    *table[divisionKey, divisionRow]
 	profiles     *table[profileKey, profileRow]
@@ -232,6 +233,7 @@ type entry struct {
 	fragments            change[fragmentRow]
 	violations           change[violationRow]
 
+	divided                  bool // its entitlements are sampled
 	speeds                   map[accountKey]float64
 	divisions                change[divisionRow]
 	profiles                 change[profileRow]
@@ -270,7 +272,9 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 		e.cellSamples = w.cellSamples.diff(vcCells)
 		e.fragments = w.fragments.diff(fragmentRows(snap, plan))
 	}
-	if e.poolSamples != nil || len(e.divisions.put) > 0 { // what it changes may stay for long
+	// What a division changes may stay for long: it is sampled by itself, as rarely.
+	e.divided = len(e.divisions.put) > 0 && !w.divisions.doubted && plan.At.Sub(w.divided) >= every
+	if e.poolSamples != nil || e.divided {
 		e.entSamples = w.entSamples.diff(entitlements)
 	}
 	e.charges = w.charges(snap, plan.Memory)
@@ -301,7 +305,9 @@ func (w *written) keep(e entry, m cluster.Memory) {
 	w.boundCells.keep(e.boundCells)
 	w.fragments.keep(e.fragments)
 	w.violations.keep(e.violations)
-	w.speeds = e.speeds
+	if w.speeds = e.speeds; e.divided {
+		w.divided = e.at
+	}
 	w.divisions.keep(e.divisions)
 	w.profiles.keep(e.profiles)
 	w.entitlements.keep(e.entitlements)

@@ -85,6 +85,13 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 	if r := s.run(t, "profiles", "a", "b"); r.code != exitUsage {
 		t.Errorf("two kinds: exit code %d\n%s", r.code, r.err)
 	}
+	snap, plan, err := s.world.Loop.Preview(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	(&program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}).divided(&snap, lookAhead(&snap, &plan, true))
+	golden(t, "divided-audited", out.String())
 	var x struct{ Models *stake }
 	if r := s.run(t, "explain", "3", "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Models == nil || x.Models.Party != "nlp/bert" || len(x.Models.Trades) == 0 {
 		t.Errorf("the JSON of a job does not have what its party is due: %+v", x.Models)
