@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 GOBIN := $(CURDIR)/bin
 GOLANGCI := v2.15.0
-PACKAGES := mmdebstrap debian-archive-keyring postgresql postgresql-client gcc make libc6-dev
+PACKAGES := mmdebstrap debian-archive-keyring postgresql postgresql-client gcc make libc6-dev munge
 FUZZTIME ?= 20s
 
 .DEFAULT_GOAL := help
