@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
 	"sidecar/sim/study":       {"sidecar/cluster", "sidecar/config", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},
 	"sidecar/sim/shadow":      {"sidecar/cluster", "sidecar/sim", "sidecar/store"},
-	"sidecar/config":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/hostlist"},
+	"sidecar/config":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/engine/profile", "sidecar/hostlist"},
 	"sidecar/hostlist":        {},
 	"migrate":                 {"sql"},
 	"sql":                     {},

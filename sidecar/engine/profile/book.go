@@ -222,13 +222,23 @@ func usable(rate float64) error {
 // mostGang is more GPUs than a job has.
 const mostGang = 1 << 20
 
-// check tells what is wrong with an entry.
+// CheckName tells what is wrong with a kind's name.
+func CheckName(name string) error {
+	if name == "" || name != clean(name) {
+		return fmt.Errorf("%q is no kind: write up to %d letters, digits and ._-+#@: for one", name, mostLetters)
+	}
+	return nil
+}
+
+// Check tells what is wrong with an entry.
+func Check(p cluster.Profile) error { return check(&p) }
+
 func check(p *cluster.Profile) error {
 	err := usable(p.Rate)
 	switch {
 	case err != nil:
-	case p.Kind.Name() == "" || p.Kind.Name() != clean(p.Kind.Name()):
-		err = fmt.Errorf("%q is no kind: write up to %d letters, digits and ._-+#@: for one", p.Kind, mostLetters)
+	case CheckName(p.Kind.Name()) != nil:
+		err = CheckName(p.Kind.Name())
 	case p.Model == "":
 		err = fmt.Errorf("kind %s: no GPU model is named", p.Kind)
 	case p.Gang < 1 || p.Gang > mostGang:
