@@ -65,6 +65,9 @@ func Load(path string, env []string) (*Config, error) {
 	if err == nil {
 		err = c.readCells()
 	}
+	if err == nil {
+		err = c.readProfiles()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"sidecar/store/storetest": {"migrate", "tests/cluster"},
 	"sidecar/explain":         {"sidecar/cluster"},
 	"sidecar/telemetry":       {"sidecar/cluster"},
-	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/slurm", "sidecar/store", "sidecar/explain", "migrate"},
+	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/slurm", "sidecar/store", "sidecar/explain", "sidecar/telemetry", "migrate"},
 	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},
 	"sidecar/sim/trace":       {"sidecar/cluster"},
 	"sidecar/sim/score":       {"sidecar/cluster"},
