@@ -143,6 +143,7 @@ type hall struct {
 	leases  []*cluster.Lease // in force, by case; nil = none
 	ended   []cluster.Lease
 	claims  []cluster.Claim
+	heirs   map[gpusOn]int // the first claim on GPUs; nil = not worked out yet
 	lost    []cluster.CellLoss
 	learned *learned
 	// What is to be divided anew; nil = what was divided holds.

@@ -55,10 +55,14 @@ func (h *hall) recall(in *lease.Input, choice *lease.Choice) {
 // unserved lists the candidates that never had a lease, and have none now.
 func (h *hall) unserved(in *lease.Input, choice *lease.Choice) []int {
 	var line []int
+	claimed := make(map[cluster.JobKey]bool, len(h.claims))
+	for k := range h.claims {
+		claimed[h.claims[k].Job] = true
+	}
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
 			k := &in.Candidates[i]
-			if k.Unserved && !k.Running && !k.Humble && choice.Passed[i].Code != "" && !h.claimed(k.Key) {
+			if k.Unserved && !k.Running && !k.Humble && choice.Passed[i].Code != "" && !claimed[k.Key] {
 				line = append(line, i)
 			}
 		}

@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"sidecar/store":           {"sidecar/cluster", "migrate", "sql"},
 	"sidecar/store/storetest": {"migrate", "tests/cluster"},
 	"sidecar/explain":         {"sidecar/cluster"},
+	"sidecar/telemetry":       {"sidecar/cluster"},
 	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/slurm", "sidecar/store", "sidecar/explain", "migrate"},
 	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},
 	"sidecar/sim/trace":       {"sidecar/cluster"},

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
@@ -102,11 +103,11 @@ func (m Market) slack(p Parts) (float64, error) {
 	}
 	var columns []lp.Column
 	for l, t := range m.Tenants {
-		have := t.sees(fastest(t.Speedup), p.GPUs[l], 1)
+		have, unit := t.sees(fastest(t.Speedup), p.GPUs[l], 1), max(slices.Max(t.Speedup), least)
 		now += have
-		rows = append(rows, lp.Row{Lower: have, Upper: inf}, lp.Row{Lower: -inf, Upper: t.Demand})
+		rows = append(rows, lp.Row{Lower: have / unit, Upper: inf}, lp.Row{Lower: -inf, Upper: t.Demand})
 		for j, w := range t.Speedup {
-			columns = append(columns, lp.Column{Upper: inf, Cost: w, Entries: []lp.Entry{{At: j, Value: 1}, {At: k + 2*l, Value: w}, {At: k + 2*l + 1, Value: 1}}})
+			columns = append(columns, lp.Column{Upper: inf, Cost: w, Entries: []lp.Entry{{At: j, Value: 1}, {At: k + 2*l, Value: w / unit}, {At: k + 2*l + 1, Value: 1}}})
 		}
 	}
 	program.AddRows(rows...)

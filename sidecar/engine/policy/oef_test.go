@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -254,6 +255,242 @@ func TestNonCooperativeIsWhatCLPFinds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// allRows is the cooperative program of tenants of weight 1, with every row, by CLP.
+func allRows(t rapid.TB, m Market) float64 {
+	t.Helper()
+	n, k := len(m.Tenants), len(m.Models)
+	program := lp.New()
+	defer program.Close()
+	program.Maximise()
+	program.Set(lp.Options{PrimalTolerance: 1e-9, DualTolerance: 1e-9})
+	var columns []lp.Column
+	for _, tenant := range m.Tenants {
+		for _, w := range tenant.Speedup {
+			columns = append(columns, lp.Column{Upper: inf, Cost: w})
+		}
+	}
+	program.AddColumns(columns...)
+	for j, model := range m.Models {
+		row := lp.Row{Lower: -inf, Upper: model.GPUs}
+		for l := range n {
+			row.Entries = append(row.Entries, lp.Entry{At: l*k + j, Value: 1})
+		}
+		program.AddRows(row)
+	}
+	for i, tenant := range m.Tenants {
+		var rows []lp.Row
+		for l := range n {
+			row := lp.Row{Upper: inf}
+			for j, w := range tenant.Speedup {
+				row.Entries = append(row.Entries, lp.Entry{At: i*k + j, Value: w}, lp.Entry{At: l*k + j, Value: -w})
+			}
+			if l != i {
+				rows = append(rows, row)
+			}
+		}
+		program.AddRows(rows...)
+	}
+	if err := program.Solve(lp.Presolve); err != nil {
+		t.Fatal(err)
+	}
+	return program.Objective()
+}
+
+// replicas gives a market in which each tenant of weight n is there n times at weight 1.
+func (m Market) replicas() Market {
+	r := Market{Models: m.Models}
+	for _, t := range m.Tenants {
+		n := int(t.Weight)
+		t.Weight, t.Demand = 1, t.Demand/float64(n)
+		for range n {
+			r.Tenants = append(r.Tenants, t)
+		}
+	}
+	return r
+}
+
+// OEF §4.2.3: a weight is as good as replicas, and our rows are as good as all.
+func TestCooperativeIsWhatCLPFindsForReplicas(t *testing.T) {
+	for name, d := range map[string]taste{"any": {weights: true}, "zeros": {weights: true, zeros: true}, "ordered": {weights: true, ordered: true}} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				m := d.market(t)
+				p := must(t, OEFCooperative, m)
+				r := m.replicas()
+				if want := allRows(t, r); !near(p.Objective, want, 1e-8) {
+					t.Fatalf("the sum is %v; that of replicas by CLP is %v", p.Objective, want)
+				}
+				if got := must(t, OEFCooperative, r).Objective; !near(p.Objective, got, 1e-9) {
+					t.Fatalf("the sum is %v; that of replicas is %v", p.Objective, got)
+				}
+			})
+		})
+	}
+}
+
+// Also where the interior point is at work: more tenants than the simplex takes alone.
+func TestCooperativeOfManyTenants(t *testing.T) {
+	for seed := range 6 {
+		random := rand.New(rand.NewPCG(uint64(seed), 1))
+		var w [][]float64
+		for range 70 {
+			row := []float64{1, 0, 0, 0}
+			for j := 1; j < len(row); j++ {
+				row[j] = row[j-1] * (1 + .8*random.Float64())
+			}
+			if seed%2 == 1 && random.IntN(4) == 0 {
+				row[random.IntN(4)] = 0
+			}
+			w = append(w, row)
+		}
+		m := market(w, []float64{8, 16, 5, 12})
+		want := 0.0
+		if seed < 4 {
+			want = allRows(t, m)
+		} else {
+			for l := range m.Tenants {
+				m.Tenants[l].Weight = 1 + 3*random.Float64()
+				if random.IntN(3) > 0 {
+					m.Tenants[l].Demand = random.Float64()
+				}
+			}
+		}
+		p := must(t, OEFCooperative, m)
+		if seed < 4 && !near(p.Objective, want, 1e-8) {
+			t.Errorf("seed %d: the sum is %v, and %v by CLP", seed, p.Objective, want)
+		}
+		f := audit(t, m, p)
+		for i, row := range f.Envy {
+			if most := slices.Max(row); most > 1+1e-9 || f.Incentive[i] < 1-1e-9 {
+				t.Errorf("seed %d: %d envies by %v; it has %v of its share's worth", seed, i, most, f.Incentive[i])
+			}
+		}
+	}
+}
+
+// OEF Theorem 5.4, as far as it holds: who claims more than it has gains nothing.
+func TestNonCooperativeDoesNotRewardInflation(t *testing.T) {
+	for name, d := range map[string]taste{"weights": {weights: true}, "ordered": {ordered: true}} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				m := d.market(t)
+				p := must(t, OEFNonCooperative, m)
+				l := rapid.IntRange(0, len(m.Tenants)-1).Draw(t, "liar")
+				lie := m
+				lie.Tenants = slices.Clone(m.Tenants)
+				lie.Tenants[l].Speedup = slices.Clone(m.Tenants[l].Speedup)
+				for j := range lie.Tenants[l].Speedup {
+					lie.Tenants[l].Speedup[j] *= rapid.Float64Range(1, 3).Draw(t, "by")
+				}
+				truth, after := m.Tenants[l].Speedup, must(t, OEFNonCooperative, lie)
+				if got, had := worth(truth, after.GPUs[l]), worth(truth, p.GPUs[l]); got > had*(1+1e-8) {
+					t.Fatalf("%d has %v for a lie and %v for the truth", l, got, had)
+				}
+			})
+		})
+	}
+}
+
+// OEF Theorem 5.2, where it holds: totally ordered speedups and the non-cooperative program.
+func TestNonCooperativeGivesNeighbouringModels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := taste{ordered: true, weights: true}.market(t)
+		p := must(t, OEFNonCooperative, m)
+		for l, part := range p.GPUs {
+			first, last := -1, -1
+			for j, x := range part {
+				if x > 1e-7 {
+					if first < 0 {
+						first = j
+					}
+					last = j
+				}
+			}
+			for j := first; j < last; j++ {
+				if part[j] <= 1e-7 {
+					t.Fatalf("%d has models %d to %d, and none of %d: %v", l, first, last, j, part)
+				}
+			}
+		}
+	})
+}
+
+func TestBadMarkets(t *testing.T) {
+	nan := math.NaN()
+	good := func() Market { return market([][]float64{{1, 2}, {1, 4}}, []float64{2, 2}) }
+	for name, spoil := range map[string]func(m *Market){
+		"no model":          func(m *Market) { m.Models = nil },
+		"no GPUs":           func(m *Market) { m.Models[0].GPUs = 0 },
+		"GPUs below 0":      func(m *Market) { m.Models[0].GPUs = -1 },
+		"GPUs no number":    func(m *Market) { m.Models[0].GPUs = nan },
+		"endless GPUs":      func(m *Market) { m.Models[0].GPUs = inf },
+		"weight below 0":    func(m *Market) { m.Tenants[0].Weight = -1 },
+		"weight no number":  func(m *Market) { m.Tenants[0].Weight = nan },
+		"speedup missing":   func(m *Market) { m.Tenants[0].Speedup = []float64{1} },
+		"no speedups":       func(m *Market) { m.Tenants[0].Speedup = nil },
+		"speedup below 0":   func(m *Market) { m.Tenants[0].Speedup[1] = -2 },
+		"speedup no number": func(m *Market) { m.Tenants[0].Speedup[1] = nan },
+		"endless speedup":   func(m *Market) { m.Tenants[0].Speedup[1] = inf },
+		"demand below 0":    func(m *Market) { m.Tenants[0].Demand = -1 },
+		"demand no number":  func(m *Market) { m.Tenants[0].Demand = nan },
+	} {
+		m := good()
+		spoil(&m)
+		for _, divide := range []Division{OEFCooperative, OEFNonCooperative} {
+			if p, err := divide(m); err == nil {
+				t.Errorf("%s: got %v", name, p)
+			}
+		}
+		if _, err := Audit(m, Parts{}); err == nil {
+			t.Errorf("%s: the audit takes it", name)
+		}
+	}
+}
+
+// What is odd but no mistake: who takes no part gets nothing and takes nothing from others.
+func TestOddMarkets(t *testing.T) {
+	w := [][]float64{{1, 2}, {1, 4}, {1, 3}}
+	for name, c := range map[string]struct {
+		change func(m *Market)
+		absent bool
+	}{
+		"weight 0":             {func(m *Market) { m.Tenants[2].Weight = 0 }, true},
+		"demand 0":             {func(m *Market) { m.Tenants[2].Demand = 0 }, true},
+		"no model is of use":   {func(m *Market) { m.Tenants[2].Speedup = []float64{0, 0} }, true},
+		"one model only":       {func(m *Market) { *m = market([][]float64{{1}, {1}, {1}}, []float64{6}) }, false},
+		"more models":          {func(m *Market) { *m = market([][]float64{{1, 2, 3, 4}, {1, 3, 3, 9}}, []float64{1, 2, 3, 4}) }, false},
+		"one tenant":           {func(m *Market) { m.Tenants = m.Tenants[:1] }, false},
+		"nobody":               {func(m *Market) { m.Tenants = nil }, false},
+		"a claim of 1e9":       {func(m *Market) { m.Tenants[2].Speedup = []float64{1, 1e9} }, false},
+		"claims of 1e9 of all": {func(m *Market) { m.Tenants[2].Speedup = []float64{1e9, 1e9} }, false},
+		"far weights":          {func(m *Market) { m.Tenants[2].Weight = 1e-6 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := market(w, []float64{3, 5})
+			c.change(&m)
+			for which, divide := range []Division{OEFCooperative, OEFNonCooperative} {
+				p := must(t, divide, m)
+				f := audit(t, m, p)
+				for i, row := range f.Envy {
+					if which == 0 && (slices.Max(row) > 1+1e-8 || f.Incentive[i] < 1-1e-8) {
+						t.Errorf("%d sees %v, and has %v of its share", i, row, f.Incentive[i])
+					}
+				}
+				if f.Slack > 1e-7 {
+					t.Errorf("the sum could rise by %v", f.Slack)
+				}
+				if c.absent {
+					alone := m
+					alone.Tenants = m.Tenants[:2]
+					if q := must(t, divide, alone); !near(q.Objective, p.Objective, 1e-12) || slices.Max(p.GPUs[2]) > 0 {
+						t.Errorf("with it %v, without %v", p, q)
+					}
+				}
+			}
+		})
+	}
 }
 
 // leximin raises all tenants together, and those on that can still rise. Where prices show

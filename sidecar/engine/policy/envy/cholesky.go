@@ -93,7 +93,7 @@ func (c *cholesky) update(first int) {
 	var sum [8]float64
 	for left := 0; left < strips; left += tile {
 		for at := left; at < strips; at += 2 {
-			for col := left; col < min(left+tile, at+2); col++ {
+			for col := left; col < min(left+tile, at+2, (n-first+1)/2); col++ {
 				times(&c.panel[at], &c.panel[at+1], &c.panel[col], &sum)
 				j := first + 2*col
 				for r := range min(4, n-first-2*at) {

@@ -3,34 +3,166 @@ package envy
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 )
 
-// Certified optima of the seeded instances.
-func TestSeeded(t *testing.T) {
-	for _, c := range []struct {
-		n       int
-		ordered bool
-		want    float64
-	}{
-		{50, false, 975.943380}, {100, false, 1112.179442}, {200, false, 926.5011304963}, {500, false, 772.7468532502},
-		{50, true, 388.614990}, {100, true, 324.123008}, {200, true, 438.719702},
-	} {
+// Certified optima of the seeded instances, with their digits.
+var optima = []struct {
+	n       int
+	ordered bool
+	want    float64
+}{
+	{50, false, 975.943380}, {100, false, 1112.179442}, {200, false, 926.5011304963}, {500, false, 772.7468532502},
+	{50, true, 388.614990}, {100, true, 324.123008}, {200, true, 438.719702},
+}
+
+func TestSeededInstancesReachTheirOptimum(t *testing.T) {
+	for _, c := range optima {
 		t.Run(fmt.Sprint(c.n, c.ordered), func(t *testing.T) {
 			w, m := seeded(c.n, c.ordered)
-			p := scaled(w, m)
-			y, err := Solve(p)
+			y, err := Solve(scaled(w, m))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := 0.
-			for i := range w {
-				for j := range m {
-					got += w[i][j] * y[i*len(m)+j] * m[j] / float64(c.n)
+			if got := total(w, m, y); math.Abs(got-c.want) > 6e-7 {
+				t.Errorf("got %.10f, want %.10f", got, c.want)
+			}
+		})
+	}
+}
+
+// total gives the sum of throughputs of an answer to scaled.
+func total(w [][]float64, m, y []float64) float64 {
+	sum := 0.0
+	for i := range w {
+		for j := range m {
+			sum += w[i][j] * y[i*len(m)+j] * m[j] / float64(len(w))
+		}
+	}
+	return sum
+}
+
+// The answer breaks no row, and prices prove that there is no better one: weak duality, from
+// the formulas alone.
+func TestTheAnswerIsCertified(t *testing.T) {
+	for _, c := range optima[1:3] {
+		w, m := seeded(c.n, c.ordered)
+		p := scaled(w, m)
+		n, k := p.size()
+		r := start(p)
+		y, err := r.solve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := 0.0
+		for i := range n {
+			own := dot(row(p.Own, k, i), row(y, k, i))
+			value += p.Gain[i] * own
+			for l := range n {
+				if sees := dot(row(p.Eye, k, i), row(y, k, l)); sees > own*(1+1e-9) {
+					t.Fatalf("%d has %v and sees %v in %d's part", i, own, sees, l)
 				}
 			}
-			if math.Abs(got-c.want) > 6e-7 {
-				t.Errorf("got %.10f, want %.10f", got, c.want)
+		}
+		for j := range k {
+			used := 0.0
+			for l := range n {
+				used += p.Mass[l] * y[l*k+j]
+			}
+			if used > float64(n)*(1+1e-9) {
+				t.Fatalf("%v of %d of model %d are given", used, n, j)
+			}
+		}
+		// max c·x with A·x <= b: for multipliers z >= 0, c·x <= b·z + Σ (c - Aᵀ·z)·x, whose last
+		// terms are none where they are not above 0 and x >= 0.
+		z := r.lp.Duals(nil)
+		r.lp.Close()
+		bound := 0.0
+		over := make([]float64, n*k+n)
+		copy(over[n*k:], p.Gain)
+		for i := range n {
+			plus(row(over, k, i), -z[i], row(p.Own, k, i)) // a row of >=: its multiplier is below 0
+			over[n*k+i] += z[i]
+			if z[i] > 1e-9 {
+				t.Fatalf("a multiplier of %v", z[i])
+			}
+		}
+		for j := range k {
+			bound += float64(n) * z[n+j]
+			for l := range n {
+				over[l*k+j] -= p.Mass[l] * z[n+j]
+			}
+		}
+		for at, e := range r.pairs {
+			plus(row(over, k, int(e.l)), -z[n+k+at], row(p.Eye, k, int(e.i)))
+			over[n*k+int(e.i)] += z[n+k+at]
+		}
+		if least := slices.Min(z[n:]); least < -1e-9 {
+			t.Fatalf("a multiplier of %v", least)
+		}
+		for i, f := range p.Floor {
+			bound += min(over[n*k+i], 0) * f
+		}
+		if most := slices.Max(over); most > 1e-8 {
+			t.Fatalf("a reduced cost of %v", most)
+		}
+		if math.Abs(bound/value-1) > 1e-9 {
+			t.Errorf("%d tenants: the sum is %v, and may be %v", n, value, bound)
+		}
+	}
+}
+
+// Without the interior point the simplex finds the same.
+func TestTheStartDecidesNothing(t *testing.T) {
+	w, m := seeded(100, false)
+	p := scaled(w, m)
+	r := newRows(p, near(p, 6))
+	defer r.lp.Close()
+	y, err := r.solve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := total(w, m, y); math.Abs(got-1112.179442) > 6e-7 {
+		t.Errorf("got %.9f", got)
+	}
+}
+
+func TestEqualProgramsGiveEqualBytes(t *testing.T) {
+	w, m := seeded(100, false)
+	first, err := Solve(scaled(w, m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		again, err := Solve(scaled(w, m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(first, again) {
+			t.Fatal("the same program, another answer")
+		}
+	}
+}
+
+func TestALadderIsAnOrderOfTastes(t *testing.T) {
+	for _, ordered := range []bool{true, false} {
+		w, m := seeded(50, ordered)
+		if got := ladder(scaled(w, m)) != nil; got != ordered {
+			t.Errorf("ordered %v: ladder %v", ordered, got)
+		}
+	}
+}
+
+func BenchmarkSolve(b *testing.B) {
+	for _, n := range []int{200, 500, 1000} {
+		w, m := seeded(n, false)
+		p := scaled(w, m)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Solve(p); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}
