@@ -157,6 +157,9 @@ type Job struct {
 	Exclude     []string `json:"exclude,omitempty"`
 	Reservation string   `json:"reservation,omitempty"`
 
+	// Comment is the words of its --comment that speak of its kind and speed: "kind=resnet50,steps/s.v100=12.5".
+	Comment string `json:"comment,omitempty"`
+
 	// Marked is true where our submit plugin set the gate; MarkedBegin is then
 	// the user's own --begin that it found (0 = none).
 	Marked      bool    `json:"marked,omitempty"`

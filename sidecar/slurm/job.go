@@ -81,6 +81,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	if j.Exclude, err = hostlist.Expand(w.excluded); err != nil {
 		return nil, err
 	}
+	j.Comment = words(w.comment)
 	j.Marked, j.MarkedBegin = mark(w.mark)
 	switch j.State {
 	case cluster.Waiting:
@@ -303,6 +304,27 @@ func mark(comment string) (bool, cluster.Instant) {
 		}
 	}
 	return false, 0
+}
+
+// words gives those of a user's comment that speak to us of the job's kind and speed, and as
+// many as are kept of it; the rest is the user's own.
+func words(comment string) string {
+	const most = 512
+	if !strings.Contains(comment, "kind=") && !strings.Contains(comment, "steps") {
+		return ""
+	}
+	var ours []string
+	length := 0
+	for _, word := range strings.FieldsFunc(comment, func(c rune) bool { return strings.ContainsRune(",; \t\n", c) }) {
+		if !strings.HasPrefix(word, "kind=") && !strings.HasPrefix(word, "steps=") && !strings.HasPrefix(word, "steps/s") {
+			continue
+		}
+		if length += len(word) + 1; length > most {
+			break
+		}
+		ours = append(ours, word)
+	}
+	return strings.Join(ours, ",")
 }
 
 // holdings says what the job has on each GPU node: from gres_detail and
