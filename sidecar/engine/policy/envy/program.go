@@ -52,7 +52,7 @@ func (p *Program) marginals(y []float64) []float64 {
 		worth := func(j int) float64 { return p.Own[i*k+j] / p.Unit[j] }
 		slices.SortStableFunc(models, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
 		for l := range n {
-			left := p.Cap[i] * (1 - 1e-9)
+			left := p.Cap[i] * (1 - 1e-10)
 			for _, j := range models {
 				if left -= p.Unit[j] * y[l*k+j]; left <= 0 {
 					mu[i*n+l] = worth(j)

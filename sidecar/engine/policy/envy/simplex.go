@@ -11,7 +11,7 @@ import (
 var errRounds = errors.New("envy: the rows that bind are not found")
 
 const (
-	within    = 5e-10 // how far a row may be broken; a value is about 1
+	within    = 2e-10 // how far a row may be broken; a value is about 1
 	maxRounds = 500
 	perRound  = 4 // rows that a tenant is given in a round
 
@@ -125,7 +125,10 @@ func (r *rows) drop() {
 func (r *rows) solve() (y []float64, err error) {
 	for range maxRounds {
 		if err := r.lp.Solve(lp.Dual); err != nil {
-			return nil, err
+			// Dual takes what its box or its tolerance cuts off for infeasible.
+			if err := r.lp.Solve(lp.Primal); err != nil {
+				return nil, err
+			}
 		}
 		x := r.lp.Values(nil)
 		y, v := x[:r.n*r.k], x[r.n*r.k:]

@@ -47,10 +47,13 @@ func (p *Program) solve() ([]float64, error) {
 		r = newRows(p, r.pairs)
 		again, err := r.solve()
 		r.lp.Close()
-		if err != nil || p.value(again) <= p.value(y)*(1+1e-9) {
+		if err != nil || p.value(again) <= p.value(y) {
 			break
 		}
-		y = again
+		done := p.value(again) <= p.value(y)*(1+1e-6)
+		if y = again; done {
+			break
+		}
 	}
 	return y, err
 }
