@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -21,6 +23,7 @@ type Config struct {
 
 	Preset   string   `yaml:"preset"`
 	Cells    Cells    `yaml:"cells"`
+	Models   Models   `yaml:"models"`
 	Interval Duration `yaml:"interval"`
 	Lease    Lease    `yaml:"lease"`
 	Gate     Gate     `yaml:"gate"`
@@ -36,9 +39,10 @@ type Config struct {
 	Files    Files    `yaml:"files"`
 	Log      Log      `yaml:"log"`
 
-	name    string            // the file's
-	origins map[string]Origin // by dotted key; absent = default
-	vcs     *CellFile         // what cells.file says; nil = it names none, or was not read
+	name     string            // the file's
+	origins  map[string]Origin // by dotted key; absent = default
+	profiles *ProfileFile      // what models.profiles says; nil = it names none, or was not read
+	vcs      *CellFile         // what cells.file says; nil = it names none, or was not read
 }
 
 // Exclude names whose jobs are left alone.
@@ -60,6 +64,23 @@ type Cells struct {
 	Chooser      string   `yaml:"chooser"`
 	AffinityWait Duration `yaml:"affinity_wait"`
 	StrictQOS    []string `yaml:"strict_qos"`
+}
+
+// Models is what there is to say where GPU models are not alike.
+type Models struct {
+	Profiles    string             `yaml:"profiles"`
+	Estimate    bool               `yaml:"estimate"`
+	DivideEvery Duration           `yaml:"divide_every"`
+	Prices      map[string]float64 `yaml:"prices"`
+	Progress    Progress           `yaml:"progress"`
+}
+
+// Progress is how jobs report their progress.
+type Progress struct {
+	Listen string   `yaml:"listen"`
+	Folder string   `yaml:"folder"`
+	Every  Duration `yaml:"every"`
+	Munge  string   `yaml:"munge"`
 }
 
 // Lease is the length of leases and how their end is told.
@@ -186,6 +207,7 @@ func Default() *Config {
 		Tenants:    Tenants{Level: 1},
 		Preset:     Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
+		Models:     Models{Estimate: true, DivideEvery: 5 * minute, Progress: Progress{Every: 10 * second}},
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
@@ -215,6 +237,9 @@ func (c *Config) Rules() loop.Rules {
 	if c.vcs != nil {
 		r.Cells = c.vcs.Cells
 	}
+	if c.profiles != nil && c.market() {
+		r.Profiles = c.profiles.Profiles
+	}
 	return r
 }
 
@@ -238,6 +263,21 @@ func (c *Config) readCells() error {
 	return err
 }
 
+// readProfiles reads the file of profiles, if the configuration names one: what is relative is beside
+// the configuration.
+func (c *Config) readProfiles() error {
+	if c.Models.Profiles == "" {
+		return nil
+	}
+	f, err := LoadProfiles(beside(c.name, c.Models.Profiles))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		origin := c.origins["models.profiles"]
+		return Problems{{Place: origin.String(), Key: "models.profiles", Text: fmt.Sprintf("%v; the sources have an example, etc/profiles.yaml", err), line: origin.line}}
+	}
+	c.profiles = f
+	return err
+}
+
 // Settings gives what the engine is told.
 func (c *Config) Settings() cluster.Settings {
 	s := cluster.Settings{
@@ -256,6 +296,17 @@ func (c *Config) Settings() cluster.Settings {
 	if c.Preset == Hived {
 		s.Chooser, s.AffinityWait, s.StrictQOS = c.Cells.Chooser, c.Cells.AffinityWait.Span(), c.Cells.StrictQOS
 	}
+	if c.market() {
+		s.Divide, s.DivideJobs = c.Preset, policy.OfJobs(c.Preset)
+		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
+		s.NoEstimates = !c.Models.Estimate
+		if c.profiles != nil {
+			s.Kinds = c.profiles.Rules
+		}
+		for _, model := range sortedKeys(c.Models.Prices) {
+			s.Prices = append(s.Prices, cluster.Price{Model: model, Price: c.Models.Prices[model]})
+		}
+	}
 	for _, qos := range sortedKeys(c.Jobs.Weights) {
 		s.JobWeights = append(s.JobWeights, cluster.JobWeight{QOS: qos, Milli: int64(c.Jobs.Weights[qos])})
 	}
@@ -265,6 +316,9 @@ func (c *Config) Settings() cluster.Settings {
 	}
 	return s
 }
+
+// market tells whether the preset divides GPU models that are not alike.
+func (c *Config) market() bool { return slices.Contains(policy.Presets(), c.Preset) }
 
 // bare gives a signal without SIG; "none" is no signal at all.
 func bare(signal string) string {

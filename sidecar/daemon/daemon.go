@@ -24,6 +24,8 @@ type Daemon struct {
 	Connect func(context.Context) (Store, error)
 	// Decide is the engine.
 	Decide func(cluster.Snapshot) cluster.Plan
+	// Divide is the engine's other function: it works beside the rounds.
+	Divide func(cluster.Question) cluster.Division
 	// Config is in force at the start; Reload reads it again on Hangup.
 	Config *config.Config
 	Reload func() (*config.Config, error)
@@ -35,6 +37,7 @@ type Daemon struct {
 
 	config atomic.Pointer[config.Config]
 	sight  sight
+	ears   ears
 	turns  turnstile    // one turn at a time; also for whoever else uses what is below
 	began  atomic.Int64 // when the present turn began, unix ms; 0 = none is on
 	ended  atomic.Int64 // when the last one ended
@@ -92,13 +95,18 @@ func (b beat) Next(t time.Time) time.Time {
 // Serve makes rounds until ctx ends; then it finishes the present turn, removes
 // the heartbeats and gives up the seat. Running jobs run on, gates lapse by
 // themselves. Errors of rounds do not end it; only a database whose schema does
-// not fit does.
+// not fit does, and an address that cannot be listened on.
 func (d *Daemon) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.turns = make(turnstile, 1)
 	d.config.Store(d.Config)
 	d.beats.dir = d.Config.Files.Heartbeats
+	deafen, err := d.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer deafen()
 	fatal := make(chan error, 1)
 	turn := func() {
 		if err := d.beat(ctx); err != nil {
@@ -281,7 +289,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 		if err != nil {
 			return loop.Report{}, err
 		}
-		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.Decide, Configure: d.configure}
+		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.Decide, Divide: d.Divide, Beside: true, Configure: d.configure}
 	}
 	act, cancel := acting(ctx, d.seat)
 	defer cancel()

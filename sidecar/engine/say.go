@@ -21,11 +21,13 @@ func (h *hall) say() cluster.Plan {
 	p.Events = h.events
 	p.Next = h.next()
 	p.Verdicts = h.conclude()
+	profiles, paces := h.profiles()
 	p.Memory = cluster.Memory{
 		Round: h.s.Round, NextKey: h.s.NextKey, Ledger: h.ledger,
-		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims, Lost: h.lost,
+		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims, Lost: h.lost, Parties: h.partyAccounts(), Division: h.s.Division,
+		Profiles: profiles, Paces: paces,
 	}
-	p.Cells = h.cells
+	p.Cells, p.Question = h.cells, h.question
 	return p
 }
 
@@ -229,24 +231,28 @@ func (h *hall) heir(i int, l *cluster.Lease) cluster.JobKey {
 	if l.Parts != nil { // in cells it is known
 		return h.standing[i].heir
 	}
-	for k := range h.claims {
-		if share(h.claims[k].Nodes, l.Nodes) {
-			return h.claims[k].Job
-		}
-	}
-	return 0
-}
-
-func share(a, b []cluster.Holding) bool {
-	for i := range a {
-		for k := range b {
-			if a[i].Node == b[k].Node && a[i].Model == b[k].Model {
-				return true
+	if h.heirs == nil {
+		h.heirs = make(map[gpusOn]int, len(h.claims))
+		for k := len(h.claims) - 1; k >= 0; k-- {
+			for _, n := range h.claims[k].Nodes {
+				h.heirs[gpusOn{n.Node, n.Model}] = k
 			}
 		}
 	}
-	return false
+	first := len(h.claims)
+	for _, n := range l.Nodes {
+		if k, ok := h.heirs[gpusOn{n.Node, n.Model}]; ok {
+			first = min(first, k)
+		}
+	}
+	if first == len(h.claims) {
+		return 0
+	}
+	return h.claims[first].Job
 }
+
+// gpusOn is GPUs of a model on a node.
+type gpusOn struct{ node, model string }
 
 // signal gives the signal and its addressee for a job: the first rule that matches.
 func (h *hall) signal(j *cluster.Job) (string, string) {
@@ -417,9 +423,9 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	default:
 		because.Code = cluster.BecauseHolding
 	}
-	if t := st.tenant; t >= 0 {
+	if t := st.party; t >= 0 {
 		if p := h.pool(l.Pool); p >= 0 {
-			row := h.row(t, p)
+			row := &h.rows[t*len(h.pools)+p]
 			because.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
 		}
 	}

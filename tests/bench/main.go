@@ -51,6 +51,12 @@ func offline() error {
 	if err := onCells(); err != nil {
 		return err
 	}
+	if err := onPrices(); err != nil {
+		return err
+	}
+	if err := onPairs(); err != nil {
+		return err
+	}
 	return simulations()
 }
 

@@ -24,8 +24,8 @@ func (f *Fault) Error() string {
 
 // The numbers that programs take: beyond them they are mistakes, and arithmetic ends.
 const (
-	least = 1e-12
-	most  = 1e15
+	least = 1e-9
+	most  = 1e12
 )
 
 // needs is what a policy reads beside throughputs.
@@ -76,7 +76,7 @@ func (p *Problem) faulty(m int, n needs, slo bool) (what, model string) {
 		return fmt.Sprintf("comes after job %d; jobs are sorted by ID", p.Jobs[m-1].ID), ""
 	case j.Gang <= 0 || j.Gang > 1e6:
 		return fmt.Sprintf("gang of %d GPUs", j.Gang), ""
-	case !positive(j.Weight):
+	case !positive(j.Weight) || j.Weight > 1e9:
 		return fmt.Sprintf("weight %v; it takes a number above 0", j.Weight), ""
 	case len(j.Speed) != k || j.Apart != nil && len(j.Apart) != k:
 		return fmt.Sprintf("%d throughputs and %d apart for %d models", len(j.Speed), len(j.Apart), k), ""

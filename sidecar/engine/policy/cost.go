@@ -23,6 +23,9 @@ func cost(d *division) error {
 	if err := v.best(func(x way) float64 { return (x.speedA + x.speedB) / v.price(x) }); err != nil {
 		return err
 	}
+	if err := v.rest(); err != nil {
+		return err
+	}
 	d.objective = d.over(func(u use, speed float64) float64 { return speed / d.price(u) })
 	return nil
 }

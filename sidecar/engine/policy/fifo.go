@@ -1,5 +1,7 @@
 package policy
 
+import "math"
+
 // fifo serves who came first, on its fastest model (Gavel §4.2), n being the number of jobs:
 //
 //	max Σ_m (n-m) · throughput(m, X) / throughput(m, X_fastest)
@@ -28,7 +30,8 @@ func (d *division) queued(order []int) []float64 {
 	return out
 }
 
-// total maximises Σ gain_m·throughput_m, and takes the answer.
+// total maximises Σ gain_m·throughput_m, lets nothing lie idle that is of use to anybody, however
+// little it gains, and takes the answer.
 func (v *solver) total(gain []float64) error {
 	largest := 0.0
 	for m, g := range gain {
@@ -37,21 +40,29 @@ func (v *solver) total(gain []float64) error {
 	if largest == 0 {
 		return nil
 	}
-	v.gain(func(x way) float64 { return v.d.sumOf(v.s, x, gain) / largest })
+	v.gain(func(x way) float64 {
+		sum := gain[v.s.rows[x.a][0]] * x.speedA
+		if x.b >= 0 {
+			sum += gain[v.s.rows[x.b][0]] * x.speedB
+		}
+		return sum / largest
+	})
 	if err := v.run(); err != nil {
+		return err
+	}
+	return v.rest()
+}
+
+// rest takes the last solution, with what it leaves idle divided too.
+func (v *solver) rest() error {
+	for c, x := range v.p.Values(nil)[1:] {
+		v.p.SetColumnBounds(1+c, max(0, x*(1-tolerance)-tolerance), math.Inf(1))
+	}
+	if err := v.spread(func(int) float64 { return 0 }); err != nil {
 		return err
 	}
 	v.d.take(v.uses())
 	return nil
-}
-
-// sumOf is what a way brings, by what a step a second of each job is worth.
-func (d *division) sumOf(s *space, x way, gain []float64) float64 {
-	sum := gain[s.rows[x.a][0]] * x.speedA
-	if x.b >= 0 {
-		sum += gain[s.rows[x.b][0]] * x.speedB
-	}
-	return sum
 }
 
 // sum gives Σ gain_m·throughput_m of the shares.

@@ -9,7 +9,7 @@ import "math"
 // A rho is enough for all if and only if the throughputs that it takes can be had, which the
 // largest smallest throughput_m / (what m needs for rho) tells: it is 1 at the optimum
 // and rises with rho. It is looked for between bounds, by the false position of Illinois:
-// it nears the optimum faster than by halves, to 1e-11, relative.
+// it nears the optimum faster than by halves.
 func ftf(d *division) error {
 	n := len(d.p.Jobs)
 	alone := make([]float64, n) // seconds from arrival to the end, with one nth of the cluster
@@ -34,24 +34,17 @@ func ftf(d *division) error {
 		return out
 	}
 	key := func(m int) []float64 { j := d.p.Jobs[m]; return []float64{j.Steps, j.Elapsed, alone[m]} }
-	v := d.solve(d.space(key))
-	over := func(rho float64) (float64, error) {
-		t, err := v.rise(need(rho))
-		return t - 1, err
-	}
-	rho, err := root(over, low, high)
+	l := d.leveled(key)
+	rho, err := root(func(rho float64) (float64, error) {
+		h, err := l.height(need(rho))
+		return h - 1, err
+	}, low, high)
 	if err != nil {
 		return err
 	}
-	final := need(rho)
-	t, err := v.rise(final)
-	if err != nil {
+	if err := l.fill(need(rho)); err != nil {
 		return err
 	}
-	if err := v.spread(final, t); err != nil {
-		return err
-	}
-	d.take(v.uses())
 	for m, x := range d.throughputs() {
 		if j := d.p.Jobs[m]; d.top[m] > 0 {
 			d.objective = max(d.objective, (j.Elapsed+j.Steps/x)/alone[m])
@@ -60,41 +53,40 @@ func ftf(d *division) error {
 	return nil
 }
 
-// root gives where f, which rises, is 0, between low, where it is below, and high, where it
+// root gives where f, which rises, is 0, to 1e-11, between low, where it is below, and high, where it
 // is not; low itself, if it is not below there.
 func root(f func(float64) (float64, error), low, high float64) (float64, error) {
+	const near = 1e-11
 	below, err := f(low)
-	if err != nil || below >= -1e-12 {
+	if err != nil || below >= -near {
 		return low, err
 	}
 	above, err := f(high)
-	if err != nil {
+	if err != nil || above <= near {
 		return high, err
 	}
-	for side := 0; high-low > 1e-11*high && above > 1e-13; {
+	side := 0
+	for range 100 {
 		x := high - above*(high-low)/(above-below)
 		if !(x > low && x < high) {
 			x = low + (high-low)/2
 		}
 		y, err := f(x)
-		switch {
-		case err != nil:
+		if err != nil || math.Abs(y) <= near || high-low <= near*high {
 			return x, err
-		case y >= 0:
+		}
+		if y > 0 {
 			high, above = x, y
 			if side > 0 {
 				below /= 2
 			}
 			side = 1
-		default:
+		} else {
 			low, below = x, y
 			if side < 0 {
 				above /= 2
 			}
 			side = -1
-		}
-		if math.Abs(y) < 1e-12 {
-			return x, nil
 		}
 	}
 	return high, nil

@@ -1,13 +1,10 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
 
 // Options are what the paper leaves open.
@@ -48,7 +45,6 @@ var objectives = map[string]objective{
 	"cost-ratio-slo": {divide: costRatio, needs: needs{prices: true}, slo: true},
 	"cost-least-slo": {divide: leastCost, needs: needs{prices: true}, slo: true},
 	"hierarchical":   {divide: hierarchical, needs: needs{entities: true}},
-	"las-fill":       {divide: fill},
 }
 
 // Names lists the policies that Gavel knows.
@@ -74,16 +70,15 @@ func Gavel(name string, p Problem, o Options) (Shares, error) {
 	d := newDivision(p, o, obj.slo)
 	err := obj.divide(d)
 	d.close()
-	switch {
-	case err == nil:
-		return d.shares(), nil
-	case errors.Is(err, lp.ErrInfeasible), errors.Is(err, lp.ErrUnbounded), errors.Is(err, lp.ErrLimit), errors.Is(err, lp.ErrNumerical):
+	if err != nil {
 		d.take(d.fixed())
-		s := d.shares()
-		s.Objective, s.Why = 0, fmt.Sprintf("fixed shares: the program of %s has no answer: %v", name, err)
-		return s, nil
+		d.objective, d.late = 0, nil
 	}
-	return Shares{}, err
+	s := d.shares()
+	if err != nil {
+		s.Why = fmt.Sprintf("fixed shares: the program of %s has no answer: %v", name, err)
+	}
+	return s, nil
 }
 
 // blind is the problem as a policy sees it that knows no models: all of those that a job

@@ -82,7 +82,7 @@ func TestGavelScaleFactors(t *testing.T) {
 func TestGavelWaterFilling(t *testing.T) {
 	p := Problem{Models: gpus(4), Jobs: jobs([]float64{1}, []float64{1}, []float64{1}, []float64{1})}
 	p.Jobs[0].Weight = 3
-	s := solved(t, "las-fill", p)
+	s := solved(t, "las", p)
 	close2(t, "X", s.Time, [][]float64{{1}, {1}, {1}, {1}}, 0)
 	if math.Abs(s.Objective-1./3) > 1e-9 {
 		t.Errorf("the first iteration ends at %v of the weights, want 1/3", s.Objective)

@@ -101,7 +101,7 @@ func TestSharingIncentive(t *testing.T) {
 		p := drawn(t)
 		d := newDivision(p, Options{}, false)
 		las, ftf, makespan := math.Inf(1), 0.0, 0.0
-		need := d.levels(true)
+		need := d.ones(true)
 		for m, j := range p.Jobs {
 			if d.top[m] == 0 {
 				continue
@@ -134,7 +134,7 @@ func TestSharingIncentive(t *testing.T) {
 func TestParetoEfficiency(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
-		for _, name := range []string{"las", "makespan", "las-fill"} {
+		for _, name := range []string{"las", "makespan"} {
 			s := solved2(t, name, p)
 			d := newDivision(p, Options{}, false)
 			v := d.solve(d.space(nil))
@@ -347,7 +347,8 @@ func TestOddProblemsHaveAnAnswer(t *testing.T) {
 func TestABoastTakesNothing(t *testing.T) {
 	for _, boast := range [][]float64{{1e9, 1e9}, {1e9, 1}, {1e9, 1e-3}} {
 		p := Problem{Models: gpus(2, 2), Jobs: jobs([]float64{4, 1}, boast, []float64{3, 2}, []float64{1, 1}, []float64{2, 1})}
-		for _, name := range []string{"las", "las-fill"} {
+		p.Entities = []Entity{{Weight: 1}}
+		for _, name := range []string{"las", "hierarchical"} {
 			s := solved(t, name, p)
 			for m, x := range Throughputs(p, s) {
 				if nth := 2. / 5 * (p.Jobs[m].Speed[0] + p.Jobs[m].Speed[1]); x < nth*(1-1e-6) {
@@ -387,7 +388,7 @@ func TestFixedShares(t *testing.T) {
 	}}
 	objectives["broken too"] = objective{divide: func(d *division) error {
 		v := d.solve(d.space(nil))
-		v.height(1, 0, math.Inf(1))
+		v.height(1, math.Inf(1))
 		return v.run()
 	}}
 	defer delete(objectives, "broken")

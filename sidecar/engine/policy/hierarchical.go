@@ -1,73 +1,99 @@
 package policy
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
+)
 
 // hierarchical is max-min fairness over entities, and fairness or FIFO inside of each, by
-// water filling (Gavel §4.3).
+// water filling (Gavel §4.3) of the levels gang_m·throughput(m, X)/throughput(m, X_equal).
+// The objective is the smallest level by what the job weighs at first.
 func hierarchical(d *division) error {
 	members := make([][]int, len(d.p.Entities))
 	for m, j := range d.p.Jobs {
-		members[j.Entity] = append(members[j.Entity], m)
+		if d.top[m] > 0 {
+			members[j.Entity] = append(members[j.Entity], m)
+		}
 	}
-	return d.pour(func(frozen []bool) []float64 {
-		weight := make([]float64, len(d.p.Jobs))
-		for e, entity := range d.p.Entities {
-			sum := 0.0
-			for _, m := range members[e] {
-				if frozen[m] {
-					continue
-				}
-				if entity.FIFO {
-					weight[m] = entity.Weight
-					break
-				}
+	one, frozen := d.ones(false), make([]bool, len(d.p.Jobs))
+	due := func() []float64 { return d.due(members, frozen) }
+	first := due()
+	if !slices.ContainsFunc(first, func(w float64) bool { return w > 0 }) {
+		return nil
+	}
+	fill := func() error { return d.pour(one, frozen, due) }
+	if d.plain() {
+		fill = func() error { return d.entities(one, members) }
+	}
+	if err := fill(); err != nil {
+		return err
+	}
+	d.objective = math.Inf(1)
+	for m, x := range d.throughputs() {
+		if first[m] > 0 {
+			d.objective = min(d.objective, x/(one[m]*first[m]))
+		}
+	}
+	return nil
+}
+
+// due gives the weights of the jobs that can still rise: a job has its part of what its entity
+// weighs, or is the first and has all of it.
+func (d *division) due(members [][]int, frozen []bool) []float64 {
+	weight := make([]float64, len(d.p.Jobs))
+	for e, entity := range d.p.Entities {
+		sum := 0.0
+		for _, m := range members[e] {
+			if !frozen[m] && entity.FIFO {
+				weight[m] = entity.Weight
+				break
+			}
+			if !frozen[m] {
 				sum += d.p.Jobs[m].Weight
 			}
-			for _, m := range members[e] {
-				if !entity.FIFO && !frozen[m] {
-					weight[m] = entity.Weight * d.p.Jobs[m].Weight / sum
-				}
-			}
 		}
-		return weight
-	})
-}
-
-// fill is water filling with every job for itself (the last paragraph of §4.3).
-func fill(d *division) error {
-	return d.pour(func(frozen []bool) []float64 {
-		weight := make([]float64, len(d.p.Jobs))
-		for m, j := range d.p.Jobs {
-			if !frozen[m] {
-				weight[m] = j.Weight
+		for _, m := range members[e] {
+			if !frozen[m] && !entity.FIFO {
+				weight[m] = entity.Weight * d.p.Jobs[m].Weight / sum
 			}
-		}
-		return weight
-	})
-}
-
-// pour raises the levels gang_m·throughput(m, X)/throughput(m, X_equal) by weight until no
-// one can be raised but at another's cost; weights says who is raised, and how fast.
-// A job whose row has a price is a bottleneck: its level is the same in every
-// answer with the others at theirs. So it needs no program for each job to find them. The
-// objective is the smallest level of a job by its first weight.
-func (d *division) pour(weights func(frozen []bool) []float64) error {
-	one := d.levels(false)
-	frozen, at := make([]bool, len(one)), make([]float64, len(one)) // levels
-	left := 0
-	for m, x := range one {
-		if frozen[m] = x == 0; !frozen[m] {
-			left++
 		}
 	}
+	return weight
+}
+
+// entities pours by prices.
+func (d *division) entities(one []float64, members [][]int) error {
+	in, jobs := d.instance(one)
+	number, weight := make([]int, len(one)), make([]float64, len(jobs))
+	for i, m := range jobs {
+		number[m], weight[i] = i, d.p.Jobs[m].Weight
+	}
+	var groups []price.Entity
+	for e, entity := range d.p.Entities {
+		if len(members[e]) == 0 {
+			continue
+		}
+		group := price.Entity{Weight: entity.Weight, FIFO: entity.FIFO}
+		for _, m := range members[e] {
+			group.Jobs = append(group.Jobs, number[m])
+		}
+		groups = append(groups, group)
+	}
+	f, err := price.Fill(in, weight, groups)
+	d.takeX(f.X, jobs)
+	return err
+}
+
+// pour raises the levels, which are throughputs over one, by due until no one's can be raised but at
+// another's cost. A job whose row has a price is a bottleneck: its level is the same in every
+// answer with the others at theirs. So it takes no program for each job to find them.
+func (d *division) pour(one []float64, frozen []bool, due func() []float64) error {
 	v := d.solve(d.space(nil))
 	v.gain(func(way) float64 { return 0 })
-	var first []float64
-	for left > 0 {
-		weight := weights(frozen)
-		if first == nil {
-			first = weight
-		}
+	at := make([]float64, len(one)) // levels
+	for weight := due(); slices.ContainsFunc(weight, func(w float64) bool { return w > 0 }); weight = due() {
 		need := make([]float64, len(one))
 		for m, w := range weight {
 			need[m] = w * one[m]
@@ -76,31 +102,21 @@ func (d *division) pour(weights func(frozen []bool) []float64) error {
 		for m := range one {
 			v.need(m, need[m]*unit)
 		}
-		v.height(1, 0, math.Inf(1))
+		v.height(1, math.Inf(1))
 		if err := v.above(func(m int) float64 { return at[m] * one[m] }); err != nil {
 			return err
 		}
-		t, before := v.p.Objective()*unit, left
+		stuck := true
 		for m, w := range weight {
-			at[m] += w * t
-			if w > 0 && -v.duals[m]*need[m]*unit/v.top[m] > 1e-7 {
-				frozen[m] = true
-				left--
+			at[m] += w * v.p.Objective() * unit
+			if -v.duals[m]*need[m]*unit/v.top[m] > 1e-7 { // of 1 together
+				frozen[m], stuck = true, false
 			}
 		}
-		if left == before {
+		if stuck {
 			break
 		}
 	}
 	d.take(v.uses())
-	d.objective = math.Inf(1)
-	for m, x := range d.throughputs() {
-		if len(first) > 0 && first[m] > 0 {
-			d.objective = min(d.objective, x/(one[m]*first[m]))
-		}
-	}
-	if math.IsInf(d.objective, 1) {
-		d.objective = 0
-	}
 	return nil
 }

@@ -13,11 +13,9 @@ func makespan(d *division) error {
 			need[m] = j.Steps
 		}
 	}
-	if err := d.maxMin(need, func(m int) []float64 { return need[m : m+1] }); err != nil {
-		return err
+	rate, err := d.maxMin(need)
+	if rate > 0 {
+		d.objective = 1 / rate
 	}
-	if s := d.smallest(need); s > 0 {
-		d.objective = 1 / s
-	}
-	return nil
+	return err
 }

@@ -3,38 +3,118 @@ package policy
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
 )
 
-// maxMin maximises the smallest throughput_m / need_m over the jobs with a need, and among
-// the answers takes one with the largest sum of throughput_m / top_m: nobody's can rise but at
-// another's cost. Jobs with equal keys are alike but for gangs and throughputs.
-func (d *division) maxMin(need []float64, key func(m int) []float64) error {
-	if !needed(need) {
-		return nil
+// levels is a max-min program: how large the smallest throughput_m / need_m can be, by job, need 0
+// being of a job that asks for nothing. Jobs alone go by prices, whose levels are as well
+// the largest second smallest, third smallest and so on (water filling). Pairs and gangs
+// apart go to CLP, with the largest sum of throughput_m / top_m. Either way nobody's can
+// rise but at another's cost.
+type levels struct {
+	d *division
+	v *solver // nil = by prices
+}
+
+// leveled begins max-min programs. Jobs with equal keys are alike but for gangs and throughputs.
+func (d *division) leveled(key func(m int) []float64) levels {
+	if d.plain() {
+		return levels{d: d}
 	}
-	v := d.solve(d.space(key))
-	t, err := v.rise(need)
+	return levels{d, d.solve(d.space(key))}
+}
+
+// plain tells whether jobs run alone and on as few nodes as they need, or it is all the same.
+func (d *division) plain() bool {
+	if len(d.p.Pairs) > 0 || d.o.Whole {
+		return false
+	}
+	for _, j := range d.p.Jobs {
+		if j.Apart != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// instance is the jobs with a need as the price solver has them.
+func (d *division) instance(need []float64) (in price.Instance, jobs []int) {
+	for _, m := range d.p.Models {
+		in.GPUs = append(in.GPUs, m.GPUs)
+	}
+	for m, j := range d.p.Jobs {
+		if need[m] > 0 {
+			jobs = append(jobs, m)
+			in.Gang = append(in.Gang, float64(j.Gang))
+			for _, v := range j.Speed {
+				in.Speed = append(in.Speed, v/need[m])
+			}
+		}
+	}
+	return in, jobs
+}
+
+// takeX takes the price solver's answer.
+func (d *division) takeX(x []float64, jobs []int) {
+	k := len(d.p.Models)
+	var out []use
+	for i, v := range x {
+		if v > 0 {
+			out = append(out, use{a: jobs[i/k], b: -1, model: i % k, part: v})
+		}
+	}
+	d.take(out)
+}
+
+// height gives the smallest level that can be had.
+func (l levels) height(need []float64) (float64, error) {
+	if l.v != nil {
+		return l.v.rise(need)
+	}
+	in, _ := l.d.instance(need)
+	a, err := price.MaxMin(in)
+	return a.Low, err
+}
+
+// fill takes an answer with the largest smallest level.
+func (l levels) fill(need []float64) error {
+	if l.v == nil {
+		in, jobs := l.d.instance(need)
+		f, err := price.Fill(in, nil, nil)
+		l.d.takeX(f.X, jobs)
+		return err
+	}
+	t, err := l.v.rise(need)
 	if err != nil {
 		return err
 	}
-	if !d.o.Whole {
-		if err := v.spread(need, t); err != nil {
+	if !l.d.o.Whole {
+		if err := l.v.spread(func(m int) float64 { return need[l.v.s.rows[m][0]] * t }); err != nil {
 			return err
 		}
 	}
-	d.take(v.uses())
+	l.d.take(l.v.uses())
 	return nil
 }
 
-func needed(need []float64) bool {
-	for _, x := range need {
-		if x > 0 {
-			return true
+// maxMin takes an answer with the largest smallest throughput_m / need_m, and gives that.
+func (d *division) maxMin(need []float64) (float64, error) {
+	if !slices.ContainsFunc(need, func(x float64) bool { return x > 0 }) {
+		return 0, nil
+	}
+	if err := d.leveled(func(m int) []float64 { return need[m : m+1] }).fill(need); err != nil {
+		return 0, err
+	}
+	smallest := math.Inf(1)
+	for m, v := range d.throughputs() {
+		if need[m] > 0 {
+			smallest = min(smallest, v/need[m])
 		}
 	}
-	return false
+	return smallest, nil
 }
 
 // rise maximises t with throughput_m >= need_m·t, by job.
@@ -45,7 +125,7 @@ func (v *solver) rise(need []float64) (t float64, err error) {
 		v.need(m, need[jobs[0]]*unit)
 	}
 	v.gain(func(way) float64 { return 0 })
-	v.height(1, 0, math.Inf(1))
+	v.height(1, math.Inf(1))
 	if err := v.run(); err != nil {
 		return 0, err
 	}
@@ -74,8 +154,8 @@ func (v *solver) unit(need []float64) float64 {
 }
 
 // spread maximises the sum of all throughputs, each relative to that on the job's fastest model,
-// with throughput_m/need_m at t at least.
-func (v *solver) spread(need []float64, t float64) error {
+// with that of a job of each row at a floor at least that an earlier solution had.
+func (v *solver) spread(floor func(m int) float64) error {
 	v.gain(func(x way) float64 {
 		sum := x.speedA / v.top[x.a]
 		if x.b >= 0 {
@@ -86,8 +166,8 @@ func (v *solver) spread(need []float64, t float64) error {
 	for m := range v.s.rows {
 		v.need(m, 0)
 	}
-	v.height(0, 0, 0)
-	return v.above(func(m int) float64 { return need[v.s.rows[m][0]] * t })
+	v.height(0, 0)
+	return v.above(floor)
 }
 
 // above solves with a floor for a job of every row that an earlier solution had. What rounding
@@ -101,18 +181,4 @@ func (v *solver) above(throughput func(m int) float64) error {
 			return err
 		}
 	}
-}
-
-// smallest gives the smallest throughput_m / need_m of the shares.
-func (d *division) smallest(need []float64) float64 {
-	out := math.Inf(1)
-	for m, v := range d.throughputs() {
-		if need[m] > 0 {
-			out = min(out, v/need[m])
-		}
-	}
-	if math.IsInf(out, 1) {
-		return 0
-	}
-	return out
 }

@@ -127,10 +127,10 @@ func (v *solver) need(m int, throughput float64) {
 	v.p.SetCoefficient(m, 0, -float64(len(v.s.rows[m]))*throughput/v.top[m])
 }
 
-// height sets what a unit of t is worth, and its bounds.
-func (v *solver) height(worth, low, high float64) {
+// height sets what a unit of t is worth, and how far it may rise.
+func (v *solver) height(worth, high float64) {
 	v.p.SetCost(0, worth)
-	v.p.SetColumnBounds(0, low, high)
+	v.p.SetColumnBounds(0, 0, high)
 }
 
 // run solves, and adds pairs until none pays.

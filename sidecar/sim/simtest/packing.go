@@ -21,13 +21,13 @@ func (s *splitMix) next() uint64 {
 // unit gives a number in [0, 1).
 func (s *splitMix) unit() float64 { return float64(s.next()>>11) / (1 << 53) }
 
-// Packing is n jobs of one GPU, of kinds that Gavel's authors measured (26 of them), over equally many
-// GPUs of each model, one for every two jobs in all, with every pair that shares a GPU.
-// Alike jobs have weight 1; else each has its own weight in [1, 5), so that no two are.
+// Packing is n jobs of one GPU, of kinds that Gavel's authors measured (26 of them), over a GPU of
+// each model for every eight jobs, with every pair that shares a GPU.
+// Alike jobs have weight 1; else each has its own weight in [0.5, 2), so that no two are.
 func Packing(t *trace.Throughputs, n int, alike bool) (policy.Problem, error) {
 	var p policy.Problem
 	for _, m := range t.Models {
-		p.Models = append(p.Models, policy.Model{Name: m, GPUs: float64((n + 2*len(t.Models) - 1) / (2 * len(t.Models)))})
+		p.Models = append(p.Models, policy.Model{Name: m, GPUs: float64((n + 7) / 8)})
 	}
 	var kinds []trace.Task
 	for _, task := range t.Tasks() {
@@ -44,7 +44,7 @@ func Packing(t *trace.Throughputs, n int, alike bool) (policy.Problem, error) {
 		kind[m] = kinds[random.next()%uint64(len(kinds))]
 		j := policy.Job{ID: int64(1 + m), Gang: 1, Weight: 1}
 		if !alike {
-			j.Weight = 1 + 4*random.unit()
+			j.Weight = .5 + 1.5*random.unit()
 		}
 		for _, model := range t.Models {
 			j.Speed = append(j.Speed, t.Alone(model, kind[m], false))

@@ -1,6 +1,9 @@
 package price
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // look is how a crowd answers prices p (of k models, then 0) at level t: what it pays for
 // what it asks for, and how fast that rises with t.
@@ -10,26 +13,34 @@ type look func(t float64, p []float64) (cost, slope float64)
 type cut struct {
 	gpus      []float64
 	master    *master
-	at        []float64 // the level of each column after the slacks
-	low, high float64   // the level of the best mix, and what no answer exceeds
+	at        []float64   // the level of each column after the slacks
+	prices    [][]float64 // and its prices
+	low, high float64     // the level of the best mix, and what no answer exceeds
 	rounds    int
 }
 
-// Limits of the search. Where rounding stops it before gap is reached, low and high say so.
+// Limits of the search. Where rounding stops it before that is reached, low and high say so.
 const (
-	gap       = 1e-10 // between low and high, relative
+	certified = 1e-10 // between low and high, relative
 	maxRounds = 2000
-	damping   = 0.5
+	damping   = 0.5 // how far the best prices so far hold back the next ones
+	damped    = 0.8 // the same where the search starts near the end
 )
 
-// search finds the mix of columns with the largest level up to top, which may be +Inf.
-// After ask, use has the GPUs of each model that were asked for; keep is called once for each column, in order.
-func search(gpus []float64, top float64, use []float64, ask look, keep func()) *cut {
+// search finds the mix of columns with the largest level up to top, which may be +Inf, to
+// within gap, relative. It first looks at the prices of warm. After ask, use has the GPUs
+// of each model that were asked for; keep is called once for each column, in order.
+func search(gpus []float64, top, gap float64, warm [][]float64, use []float64, ask look, keep func()) *cut {
 	k := len(gpus)
 	c := &cut{gpus: gpus, master: newMaster(k), high: top}
 	p, best := make([]float64, k+1), make([]float64, k)
 	for j := range k {
 		p[j] = 1 / (float64(k) * gpus[j])
+	}
+	hold := damping
+	if len(warm) > 0 {
+		hold = damped
+		copy(p, warm[0])
 	}
 	copy(best, p)
 	// Newton's method from above at the first prices gives a bound near which to start; it
@@ -42,13 +53,13 @@ func search(gpus []float64, top float64, use []float64, ask look, keep func()) *
 	for range 6 {
 		cost, slope := ask(c.high, p)
 		next := c.high + (1-cost)/slope
-		if !(next < c.high*(1-gap)) {
+		if !(next < c.high*(1-certified)) {
 			break
 		}
 		c.high = next
 	}
 	unit := c.high
-	beta := damping
+	beta := hold
 	for c.rounds < maxRounds {
 		c.rounds++
 		t := c.high
@@ -60,14 +71,18 @@ func search(gpus []float64, top float64, use []float64, ask look, keep func()) *
 			fell = true
 		}
 		gain := c.master.add(t/unit, use, gpus)
-		c.at = append(c.at, t)
+		c.at, c.prices = append(c.at, t), append(c.prices, slices.Clone(p))
 		keep()
 		c.low = c.master.solve() * unit
 		if c.high-c.low <= gap*c.high {
 			break
 		}
+		if c.rounds < len(warm) {
+			copy(p, warm[c.rounds])
+			continue
+		}
 		if gain > noise || fell {
-			beta = damping
+			beta = hold
 		} else if beta == 0 {
 			break // rounding hides what is left
 		} else if beta /= 2; beta < 0.05 {

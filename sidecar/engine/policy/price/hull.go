@@ -32,12 +32,12 @@ func (c *crowd) choose(m int, t float64, p []float64) {
 	p = p[:len(a)]
 	l, r := int(c.edge[2*m]), int(c.edge[2*m+1])
 	if a[l] < t && t <= a[r] {
-		// The old edge holds where no point lies under its line.
-		rise := (p[r] - p[l]) / (a[r] - a[l])
-		base := p[l] - rise*a[l] - 1e-14*p[r]
+		// The old edge holds where no point lies under its line (times its length).
+		up, on := p[r]-p[l], a[r]-a[l]
+		base := p[l]*on - up*a[l] - 1e-14*p[r]*on
 		fits := true
 		for j, v := range a {
-			if p[j] < base+rise*v {
+			if p[j]*on < base+up*v {
 				fits = false
 				break
 			}
@@ -80,13 +80,15 @@ func (c *crowd) reach(m int, t float64, p []float64) float64 {
 	a := c.speed[m*w : m*w+w]
 	l, r := int(c.edge[2*m]), int(c.edge[2*m+1])
 	far := (t - a[l]) / t
+	per := 1 / (a[r] - a[l])
 	for j, v := range a {
 		if j == l || j == r {
 			continue
 		}
-		right := (v - a[l]) / (a[r] - a[l])
-		slack := p[j] - (1-right)*p[l] - right*p[r]
-		if all := p[j] + math.Abs(1-right)*p[l] + math.Abs(right)*p[r]; !(slack > far*all) {
+		right := (v - a[l]) * per
+		left, right := (1-right)*p[l], right*p[r]
+		slack, all := p[j]-left-right, p[j]+math.Abs(left)+math.Abs(right)
+		if !(slack > far*all) {
 			far = slack / all
 		}
 	}

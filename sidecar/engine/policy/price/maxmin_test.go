@@ -123,29 +123,6 @@ func seq(n int) []int {
 	return s
 }
 
-func TestMaxMinGivesTheSameBytes(t *testing.T) {
-	in := weighted(scarce(512, 8))
-	a, b := solved(t, in), solved(t, in)
-	if !slices.Equal(a.X, b.X) || a.High != b.High || a.Rounds != b.Rounds {
-		t.Error("two answers to one instance")
-	}
-}
-
-// At sizes where jobs are taken together in sums.
-func TestMaxMinIsCertifiedAtSize(t *testing.T) {
-	for _, k := range []int{1, 3, 8, 12} {
-		in := weighted(scarce(3000, k))
-		got := solved(t, in)
-		feasible(t, in, got.X)
-		if got.High-got.Low > 1e-9*got.High {
-			t.Errorf("%d models: between %.12g and %.12g", k, got.Low, got.High)
-		}
-		if k > 1 && got.Rounds < 10 {
-			t.Errorf("%d models: done in %d looks: the instance tries nothing", k, got.Rounds)
-		}
-	}
-}
-
 func TestBadInstancesAreRefused(t *testing.T) {
 	good := func() Instance {
 		return Instance{GPUs: []float64{1, 2}, Gang: []float64{1, 1}, Speed: []float64{1, 2, 3, 4}}

@@ -57,7 +57,7 @@ func MaxMin(in Instance) (Answer, error) {
 	}
 	var edges [][]uint8 // of each column
 	jobs := newSteady(c)
-	s := search(in.GPUs, top, c.use, jobs.ask, func() { edges = append(edges, slices.Clone(c.edge)) })
+	s := search(in.GPUs, top, certified, sample(in.GPUs, gang, speed, top), c.use, jobs.ask, func() { edges = append(edges, slices.Clone(c.edge)) })
 	x := make([]float64, len(speed))
 	s.mixed(func(i int, share float64) {
 		for m := range gang {
@@ -70,6 +70,50 @@ func MaxMin(in Instance) (Answer, error) {
 	}
 	out.finish(in)
 	return out, nil
+}
+
+// Every sampled-th job tells about where prices will be, where there are many speeds: the
+// prices that the search of those looked at last, within nearby of where it ended.
+const (
+	sampled = 16
+	many    = 8192
+	nearby  = 0.02
+)
+
+// sample gives prices near the best ones for a part of the jobs on as large a part of the
+// GPUs, the last first; none where jobs are few.
+func sample(gpus, gang, speed []float64, top float64) (prices [][]float64) {
+	if len(speed) < many {
+		return nil
+	}
+	k := len(gpus)
+	var some, rows []float64
+	all, part := 0.0, 0.0
+	for m, s := range gang {
+		all += s
+		if m%sampled == 0 {
+			part += s
+			some, rows = append(some, s), append(rows, speed[m*k:(m+1)*k]...)
+		}
+	}
+	fewer := make([]float64, k)
+	for j, n := range gpus {
+		fewer[j] = n * part / all
+	}
+	jobs := newSteady(newCrowd(k, some, rows))
+	s := search(fewer, top, 1e-5, nil, jobs.use, jobs.ask, func() {})
+	last := s.prices[len(s.prices)-1]
+	for _, p := range slices.Backward(s.prices) {
+		if far(p, last) > nearby {
+			continue
+		}
+		scaled := slices.Clone(p)
+		for j := range scaled {
+			scaled[j] *= part / all
+		}
+		prices = append(prices, scaled)
+	}
+	return prices
 }
 
 // finish takes what rounding put above the GPUs or a job's time out of X, and reads the

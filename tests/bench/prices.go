@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// onPrices measures the solvers by one price a model on instances where no two jobs are
+// alike: the least of some times, beside CLP on the same program where that takes less
+// than a minute.
+func onPrices() error {
+	fmt.Printf("Max-min fairness, water filling and equal throughput by prices, one core (%s)\n", machine())
+	for _, c := range []struct {
+		name         string
+		jobs, models int
+		clp          bool
+	}{
+		{"las_2048", 2048, 3, true}, {"las_8192", 8192, 3, true}, {"las_50k", 50_000, 3, false},
+		{"las_2048_k8", 2048, 8, true}, {"las_8192_k8", 8192, 8, true}, {"las_50k_k8", 50_000, 8, false},
+	} {
+		in := simtest.Weighted(simtest.Scarce(c.jobs, c.models))
+		var got price.Answer
+		took, err := least(20, func() (err error) { got, err = price.MaxMin(in); return err })
+		if err != nil {
+			return err
+		}
+		if got.High-got.Low > 1e-9*got.High {
+			return fmt.Errorf("%s: between %v and %v", c.name, got.Low, got.High)
+		}
+		fmt.Printf("%s: %d looks at prices, level %.12g to %.12g\n", c.name, got.Rounds, got.Low, got.High)
+		figure(c.name+"_ms", took, "ms")
+		if c.clp {
+			if err := beside(c.name, got, func() *lp.Program { return simtest.MaxMinProgram(in, got.High) }); err != nil {
+				return err
+			}
+		}
+	}
+	for _, models := range []int{3, 8} {
+		in, weight := simtest.Scarce(2048, models)
+		worst := 0.0
+		for _, c := range []struct {
+			kind     string
+			entities []price.Entity
+		}{{"flat", nil}, {"fair", simtest.Teams(2048, 0)}, {"FIFO", simtest.Teams(2048, 32)}, {"mixed", simtest.Teams(2048, 16)}} {
+			var got price.Filling
+			took, err := least(10, func() (err error) { got, err = price.Fill(in, weight, c.entities); return err })
+			if err != nil {
+				return err
+			}
+			if got.Short {
+				return fmt.Errorf("water filling of %d models, %s, ended early", models, c.kind)
+			}
+			fmt.Printf("water filling of 2048 jobs, %d models, %s: %d phases, %d looks at prices, %.1f ms\n", models, c.kind, got.Phases, got.Rounds, took)
+			worst = max(worst, took)
+		}
+		name := "hier_2048_ms"
+		if models == 8 {
+			name = "hier_2048_k8_ms"
+		}
+		figure(name, worst, "ms") // of all four kinds
+	}
+	gpus, speedup := simtest.Tenants(1000, 10)
+	weight := make([]float64, 1000)
+	for l := range weight {
+		weight[l] = 1
+	}
+	var got price.Answer
+	took, err := least(20, func() (err error) { got, err = price.EqualThroughput(gpus, weight, speedup); return err })
+	if err != nil {
+		return err
+	}
+	figure("oef_noncoop_1000_ms", took, "ms")
+	return beside("oef_noncoop_1000", got, func() *lp.Program { return simtest.EqualProgram(gpus, speedup, got.High) })
+}
+
+// beside measures CLP on the same program once, and fails where it finds another optimum.
+func beside(name string, ours price.Answer, program func() *lp.Program) error {
+	var level float64
+	took, err := least(1, func() error {
+		p := program()
+		defer p.Close()
+		err := p.Solve(lp.Presolve)
+		level = p.Objective() * ours.High
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if math.Abs(level-ours.Low) > 1e-7*level {
+		return fmt.Errorf("%s: the optimum is %v, CLP's %v", name, ours.Low, level)
+	}
+	figure("clp_"+name+"_ms", took, "ms")
+	return nil
+}
+
+// least gives the least milliseconds of some runs.
+func least(times int, f func() error) (float64, error) {
+	took := math.Inf(1)
+	for range times {
+		begin := time.Now()
+		if err := f(); err != nil {
+			return 0, err
+		}
+		took = min(took, time.Since(begin).Seconds()*1e3)
+	}
+	return took, nil
+}
