@@ -340,9 +340,144 @@ var views = []struct {
 			"2026-03-02||1|1|4|||",
 		},
 	},
+	{
+		"job_profiles",
+		`insert into fairlease.profiles values
+			('ml/bert', '', 'v100', 1, 'observed', 30, 12, 0.05, '2026-03-02 01:00', ''), ('ml/bert', '', 'k80', 1, 'observed', 10, 4, 0.1, '2026-03-02 00:00', ''),
+			('ml/bert', '', 'v100', 1, 'declared', 60, 0, 0, null, 'file'), ('ml/bert', '', 'p4', 1, 'observed', 0, 1, 0, null, ''),
+			('ml/bert', 'ml/gan', 'v100', 1, 'observed', 20, 5, 0, null, ''), ('gan', '', 'k80', 8, 'declared', 0, 0, 0, null, 'file')`,
+		"kind, beside, model, gang, source, rate, speedup, over_model, samples, spread, heard_at, basis",
+		[]string{
+			"gan||k80|8|declared|0|||0|0||file",
+			"ml/bert||k80|1|observed|10|1|k80|4|0.1|2026-03-02 00:00:00+00|",
+			"ml/bert||p4|1|observed|0|0|k80|1|0||",
+			"ml/bert||v100|1|declared|60|1|v100|0|0||file",
+			"ml/bert||v100|1|observed|30|3|k80|12|0.05|2026-03-02 01:00:00+00|",
+			"ml/bert|ml/gan|v100|1|observed|20|1|v100|5|0||",
+		},
+	},
+	{
+		"entitlements_now",
+		entitlements,
+		"tenant, pool, base_gpus, divided_gpus, entitlement_gpus, traded_gpus, usable_gpus, holds_gpus, speed, since",
+		[]string{
+			"bio|k80|4|4|1|-3|1|2|1|2026-03-02 00:00:00+00",
+			"bio|v100|4|4|5.5|1.5|4|6|2.5|2026-03-02 01:00:00+00",
+			"idle|v100|4|0|0|0|0|0|1|2026-03-02 00:30:00+00",
+		},
+	},
+	{
+		"effective_throughput",
+		entitlements,
+		"tenant, throughput, due_throughput, share_throughput, ratio, since",
+		[]string{
+			"bio|17|14.75|11|1.5454545454545454|2026-03-02 01:00:00+00",
+			"idle|0|0|0||2026-03-02 00:30:00+00",
+		},
+	},
+	{
+		"entitlements_over_time",
+		entitlementHistory,
+		"tenant, pool, from_at, until_at, base_gpus, divided_gpus, entitlement_gpus, traded_gpus, usable_gpus, holds_gpus, speed",
+		[]string{
+			"bio|k80|2026-03-02 22:00:00+00||4|4|2|-2|4|2|1",
+			"bio|v100|2026-03-02 22:00:00+00|2026-03-02 23:00:00+00|4|4|5|1|4|2|2.5",
+			"bio|v100|2026-03-02 23:00:00+00|2026-03-03 02:00:00+00|4|4|5|1|4|6|2.5",
+			"bio|v100|2026-03-03 02:00:00+00||0|0|0|0|0|0|0",
+		},
+	},
+	{
+		"effective_throughput_over_time",
+		entitlementHistory,
+		"tenant, from_at, until_at, throughput, due_throughput, share_throughput",
+		[]string{
+			"bio|2026-03-02 22:00:00+00|2026-03-02 23:00:00+00|7.0|14.5|14.0",
+			"bio|2026-03-02 23:00:00+00|2026-03-03 02:00:00+00|17.0|14.5|14.0",
+			"bio|2026-03-03 02:00:00+00||2.0|2.0|4.0",
+		},
+	},
+	{
+		"effective_throughput_per_day",
+		entitlementHistory + strings.ReplaceAll(rounds, "2026-03-02 00:01:00", "2026-03-03 03:00:00"),
+		"day, tenant, throughput_hours, due_hours, share_hours, ratio",
+		[]string{
+			"2026-03-03|bio|36.000000|31.000000|32.000000|1.125000",
+			"2026-03-02|bio|24.000000|29.000000|28.000000|0.857143",
+		},
+	},
+	{
+		"trade_history",
+		`insert into fairlease.trades (id, made_at, fast, slow, fast_to, fast_to_kind, slow_to, slow_to_kind, fast_gpus, slow_gpus, price,
+				fast_to_speedup, slow_to_speedup, fast_to_gain, slow_to_gain, left_fast_gpus, left_slow_gpus, undone_at, undone_why) values
+			(1, '2026-03-02 00:00', 'v100', 'k80', 'nlp', 'nlp/bert', 'bio', 'bio/vae', 2, 3, 1.5, 4, 1.2, 1.25, 0.25, 0, 0, '2026-03-02 01:30', 'left'),
+			(2, '2026-03-02 00:00', 'v100', 'k80', 'nlp', 'nlp/bert', 'bio', 'bio/vae', 2, 3, 1.5, 4, 1.2, 1.25, 0.25, 1, 1.5, '2026-03-02 02:00', 'demand'),
+			(1, '2026-03-02 03:00', 'v100', 'k80', 'nlp', 'nlp/gan', 'bio', 'bio/vae', 1, 1, 1, 2, 0.5, 1, 0.5, 1, 1, null, '')`,
+		"id, made_at, in_force, fast, slow, fast_to, fast_to_kind, slow_to, slow_to_kind, fast_gpus, slow_gpus, price, fast_to_speedup, slow_to_speedup, " +
+			"fast_to_gain, slow_to_gain, undone_at, undone_fast_gpus, undone_slow_gpus, undone_why, lasted",
+		[]string{
+			"1|2026-03-02 03:00:00+00|t|v100|k80|nlp|nlp/gan|bio|bio/vae|1|1|1|2|0.5|1|0.5||0|0||",
+			"2|2026-03-02 00:00:00+00|t|v100|k80|nlp|nlp/bert|bio|bio/vae|2|3|1.5|4|1.2|1.25|0.25|2026-03-02 02:00:00+00|1|1.5|demand|",
+			"1|2026-03-02 00:00:00+00|f|v100|k80|nlp|nlp/bert|bio|bio/vae|2|3|1.5|4|1.2|1.25|0.25|2026-03-02 01:30:00+00|2|3|left|01:30:00",
+		},
+	},
+	{
+		"division_history",
+		rounds + `insert into fairlease.divisions (policy, digest, objective, why_not, pools, parties, since, ended_at) values
+			('gavel:las', 'd1', 0.5, '', '{k80,v100}', 7, '2026-03-02 00:00:00', '2026-03-02 00:00:20'),
+			('oef:coop', 'd2', 0, 'no answer', '{k80}', 2, '2026-03-02 00:00:20', null)`,
+		"number, policy, since, ended_at, held, objective, why_not, parties, pools, digest",
+		[]string{
+			"2|oef:coop|2026-03-02 00:00:20+00||00:00:40|0|no answer|2|{k80}|d2",
+			"1|gavel:las|2026-03-02 00:00:00+00|2026-03-02 00:00:20+00|00:00:20|0.5||7|{k80,v100}|d1",
+		},
+	},
+	{
+		"audits_per_day",
+		audits,
+		"day, at, policy, pareto_slack, least_sharing_incentive, most_envy, most_gained_by_more, most_gained_by_less, misreports",
+		[]string{
+			"2026-03-03|2026-03-03 00:00:10+00|oef:coop||||||0",
+			"2026-03-02|2026-03-02 00:00:10+00|gandiva-fair|0.25|0.9|1.5|0.02|-0.1|2",
+		},
+	},
+	{
+		"fairness_audit",
+		audits,
+		"day, tenant, sharing_incentive, most_envy, envies, gained_by_more, gained_by_less, policy, at",
+		[]string{
+			"2026-03-02|bio|0.9|1.5|nlp|0.02|-0.1|gandiva-fair|2026-03-02 00:00:10+00",
+			"2026-03-02|idle|1|||||gandiva-fair|2026-03-02 00:00:10+00",
+			"2026-03-02|nlp|1.5|0.5|bio|||gandiva-fair|2026-03-02 00:00:10+00",
+		},
+	},
+	{
+		"envy_matrix",
+		audits,
+		"day, tenant, of_tenant, ratio",
+		[]string{"2026-03-02|bio|idle|0", "2026-03-02|bio|nlp|1.5", "2026-03-02|nlp|bio|0.5"},
+	},
+	{
+		"suspected_misreports",
+		audits,
+		"day, kind, model, over_model, gang, by, said, seen, spread, samples",
+		[]string{"2026-03-02|nlp/bert|v100||1|job 7|60|40|0.05|9", "2026-03-02|nlp/bert|v100|k80|1|job 7|6|4|0.07|9"},
+	},
 }
 
 const (
+	entitlements = `insert into fairlease.entitlements values
+		('bio', 'v100', '2026-03-02 01:00', 4, 4, 4, 5.5, 6, 2.5), ('bio', 'k80', '2026-03-02 00:00', 4, 1, 4, 1, 2, 1),
+		('idle', 'v100', '2026-03-02 00:30', 4, 0, 0, 0, 0, 1);`
+	entitlementHistory = `insert into fairlease.entitlement_history values
+		('bio', 'v100', '2026-03-02 22:00', 4, 4, 4, 5, 2, 2.5), ('bio', 'k80', '2026-03-02 22:00', 4, 4, 4, 2, 2, 1),
+		('bio', 'v100', '2026-03-02 23:00', 4, 4, 4, 5, 6, 2.5), ('bio', 'v100', '2026-03-03 02:00', 0, 0, 0, 0, 0, 0);`
+	audits = `insert into fairlease.audits (day, at, policy, pareto_slack, tenants, envy, misreports) values
+		('2026-03-02', '2026-03-02 00:00:10', 'gandiva-fair', 0.25,
+			'[{"tenant":"bio","incentive":0.9,"more":0.02,"less":-0.1},{"tenant":"idle","incentive":1},{"tenant":"nlp","incentive":1.5}]',
+			'[{"tenant":"bio","of":"idle","ratio":0},{"tenant":"bio","of":"nlp","ratio":1.5},{"tenant":"nlp","of":"bio","ratio":0.5}]',
+			'[{"kind":"nlp/bert","model":"v100","gang":1,"by":"job 7","said":60,"seen":40,"spread":0.05,"samples":9},
+			{"kind":"nlp/bert","model":"v100","than":"k80","gang":1,"by":"job 7","said":6,"seen":4,"spread":0.07,"samples":9}]'),
+		('2026-03-03', '2026-03-03 00:00:10', 'oef:coop', null, '[]', '[]', '[]');`
 	cells = `insert into fairlease.bound_cells values
 		('rack-v100', 'quad', 'n4', 4, 'chem', '{n4}', '4-7', 4, false, 2, 0, '{9}', '{}', '2026-03-02 02:00'),
 		('rack-v100', 'node', 'n3', 0, 'bio', '{n3}', '0-7', 8, true, 0, 1, '{}', '{}', '2026-03-02 01:00'),

@@ -26,6 +26,8 @@ type Daemon struct {
 	Decide func(cluster.Snapshot) cluster.Plan
 	// Divide is the engine's other function: it works beside the rounds.
 	Divide func(cluster.Question) cluster.Division
+	// Audit tells how fair what it answers is; it works beside the rounds, too. nil = nobody asks.
+	Audit func(cluster.Snapshot) (cluster.Audit, bool)
 	// Config is in force at the start; Reload reads it again on Hangup.
 	Config *config.Config
 	Reload func() (*config.Config, error)
@@ -49,7 +51,9 @@ type Daemon struct {
 	loop   *loop.Loop
 	beats  heartbeats
 	pause  pause
-	said   changes // safe for everybody
+	last   cluster.Snapshot // of the last round
+	audits cluster.Instant  // the day of which there is an audit, or is about to be
+	said   changes          // safe for everybody
 }
 
 // turnstile lets one through at a time.
@@ -80,6 +84,8 @@ const (
 	pulse = time.Second
 	// pruneEvery is how often the journal is pruned.
 	pruneEvery = time.Hour
+	// auditEvery is how often it is looked whether the day has an audit.
+	auditEvery = time.Hour
 )
 
 // beat is a schedule on the multiples of an interval since the epoch, so that a
@@ -119,6 +125,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 	clock := cron.New(cron.WithLocation(time.UTC), cron.WithLogger(cron.DiscardLogger))
 	rounds := clock.Schedule(d.interval(), cron.FuncJob(turn))
 	clock.Schedule(beat(pruneEvery), cron.FuncJob(func() { d.prune(ctx) }))
+	clock.Schedule(beat(auditEvery), cron.FuncJob(func() { d.audit(ctx) }))
 	clock.Start()
 	d.Log.Info().Str("mode", string(d.Config.Mode)).Strs("acting", d.acting()).Stringer("interval", d.Config.Interval).
 		Stringer("term", d.Config.Lease.Term).Int("pid", os.Getpid()).Msg("started")
@@ -289,7 +296,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 		if err != nil {
 			return loop.Report{}, err
 		}
-		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.Decide, Divide: d.Divide, Beside: true, Configure: d.configure}
+		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.decide, Divide: d.Divide, Beside: true, Configure: d.configure}
 	}
 	act, cancel := acting(ctx, d.seat)
 	defer cancel()
@@ -301,6 +308,12 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 		return report, fmt.Errorf("%w: %w", cause, err)
 	}
 	return report, err
+}
+
+// decide asks the engine, and keeps what it was asked.
+func (d *Daemon) decide(s cluster.Snapshot) cluster.Plan {
+	d.last = s
+	return d.Decide(s)
 }
 
 func (d *Daemon) configure() (loop.Rules, cluster.Settings) {
@@ -401,6 +414,35 @@ func (d *Daemon) prune(ctx context.Context) {
 	}
 	d.said.clear("prune")
 	d.Log.Info().Int64("rows", rows).Dur("took_ms", time.Since(began)).Msg("journal pruned")
+}
+
+// audit writes down how fair it is what the policy divides, once a day.
+func (d *Daemon) audit(ctx context.Context) {
+	d.turns.enter()
+	seat, last := d.seat, d.last
+	day := last.Now - last.Now%cluster.Instant(cluster.Day)
+	due := seat != nil && d.Audit != nil && last.Division != nil && day != d.audits
+	if due {
+		d.audits = day
+	}
+	d.turns.leave()
+	if !due {
+		return
+	}
+	began := time.Now()
+	a, ok := d.Audit(last)
+	if !ok {
+		return
+	}
+	if err := seat.Audit(ctx, a); err != nil {
+		d.once("audit", err)
+		d.turns.enter()
+		d.audits = 0 // it is tried again
+		d.turns.leave()
+		return
+	}
+	d.said.clear("audit")
+	d.Log.Info().Str("policy", a.Policy).Int("misreports", len(a.Misreports)).Dur("took_ms", time.Since(began)).Msg("division audited")
 }
 
 // tidy removes the heartbeats when we do not act.

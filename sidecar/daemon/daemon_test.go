@@ -355,6 +355,39 @@ func TestPruning(t *testing.T) {
 	})
 }
 
+// Where a policy divides GPUs there is an audit of every day, though the database is away for some hours.
+func TestAudits(t *testing.T) {
+	for preset, want := range map[string]int{"astraea": 0, "gandiva-fair": 2} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			pass(24*time.Hour - time.Duration(time.Now().UnixNano())%(24*time.Hour)) // to midnight
+			on, journal := newLive(), newChair()
+			gone := func(err error) {
+				journal.mu.Lock()
+				defer journal.mu.Unlock()
+				journal.gone = err
+			}
+			on.submit("nlp", 3, 4)
+			r := start(t, "a", journal, on, dir, "mode: act\ninterval: 1m\npreset: "+preset+"\n")
+			pass(23*time.Hour + 30*time.Minute)
+			gone(errors.New("PostgreSQL is gone"))
+			on.submit("nlp", 3, 4)
+			pass(3 * time.Hour)
+			gone(nil)
+			pass(3 * time.Hour)
+			r.end(t)
+			if len(journal.audits) != want || len(r.log.with("division audited")) != want {
+				t.Fatalf("%s: %d audits in two days", preset, len(journal.audits))
+			}
+			for i, a := range journal.audits {
+				if day := a.At.Time().Day() - journal.audits[0].At.Time().Day(); a.Policy != preset || len(a.Tenants) != 1 || day != i {
+					t.Errorf("%s: audit %d is %+v", preset, i, a)
+				}
+			}
+		})
+	}
+}
+
 // Beats fall on multiples of any interval, and so on every boundary of a term that it divides.
 func TestBeat(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 7 * time.Second, 10 * time.Second, 90 * time.Second} {

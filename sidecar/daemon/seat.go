@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -30,6 +31,8 @@ type Seat interface {
 	Sure() time.Time
 	// Journal writes rounds down by this right.
 	Journal() loop.Journal
+	// Audit writes an audit down by this right.
+	Audit(ctx context.Context, a cluster.Audit) error
 }
 
 // ErrTaken is in the error of Acquire when another has the seat; the rest of the

@@ -123,6 +123,7 @@ type chair struct {
 	now    *sitting
 	gone   error // what everything fails with
 	pruned int
+	audits []cluster.Audit
 	memory *sim.Memory
 }
 
@@ -212,6 +213,16 @@ func (s *sitting) Sure() time.Time {
 
 func (s *sitting) Journal() loop.Journal { return paper{s} }
 
+func (s *sitting) Audit(_ context.Context, a cluster.Audit) error {
+	if err := s.alive(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.audits = append(s.audits, a)
+	return nil
+}
+
 // paper is a journal that only the seated one can write to.
 type paper struct{ s *sitting }
 
@@ -297,7 +308,7 @@ func settings(t *testing.T, dir, text string) *config.Config {
 func start(t *testing.T, name string, on *chair, c loop.Cluster, dir, text string) *rig {
 	t.Helper()
 	r := &rig{log: &lines{}, desk: &desk{chair: on, name: name}, hangup: make(chan os.Signal, 1), dir: dir, ended: make(chan error, 1)}
-	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Config: settings(t, dir, text), Hangup: r.hangup,
+	r.Daemon = &Daemon{Cluster: c, Decide: engine.Decide, Divide: engine.Divide, Audit: engine.Audit, Config: settings(t, dir, text), Hangup: r.hangup,
 		Connect: func(context.Context) (Store, error) { return r.desk, on.gone },
 		Reload:  func() (*config.Config, error) { return nil, errors.New("there is nothing to reload") },
 		Log:     zerolog.New(r.log)}

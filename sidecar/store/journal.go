@@ -35,6 +35,9 @@ func (j *Journal) Open(ctx context.Context) (cluster.Memory, error) {
 	}
 	w := newWritten(cluster.SpanOf(j.seat.store.config.Refresh))
 	if plan.Round > 0 {
+		if w.speeds, err = j.seat.store.speeds(ctx); err != nil {
+			return cluster.Memory{}, fmt.Errorf("opening the journal: reading what GPUs are worth to tenants: %w", err)
+		}
 		// What was written is what that round says; its differences to nothing are
 		// not written again. Yet the tables are made good once more by the next one.
 		w.nextKey = snap.NextKey

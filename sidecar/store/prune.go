@@ -27,7 +27,8 @@ var (
 		sql.Query("prune_rounds"), sql.Query("prune_leases"), sql.Query("prune_jobs"), sql.Query("prune_claims"),
 		sql.Query("prune_losses"), sql.Query("prune_buckets"), sql.Query("prune_tenant_history"),
 		sql.Query("prune_pool_history"), sql.Query("prune_vc_cell_history"), sql.Query("prune_fragmentation_history"),
-		sql.Query("prune_violations"), sql.Query("prune_nodes"), sql.Query("prune_overrides"),
+		sql.Query("prune_violations"), sql.Query("prune_divisions"), sql.Query("prune_trades"), sql.Query("prune_entitlement_history"), sql.Query("prune_audits"),
+		sql.Query("prune_nodes"), sql.Query("prune_overrides"),
 	}
 )
 

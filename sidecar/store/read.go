@@ -27,6 +27,7 @@ var (
 	readEvents   = sql.Query("events")
 	jobOverrides = sql.Query("job_overrides")
 	seatNow      = sql.Query("seat_now")
+	readTrades   = sql.Query("trades")
 )
 
 // collect runs a query and reads its rows into structs by the columns' names.
@@ -209,6 +210,35 @@ type Lease struct {
 // Leases lists leases, newest first: those in force, or all.
 func (s *Store) Leases(ctx context.Context, all bool, limit int) ([]Lease, error) {
 	return collect[Lease](ctx, s, "reading the leases", readLeases, all, int64(0), limit)
+}
+
+// Trade is a swap of entitlements between two tenants' kinds of jobs, in force or over.
+type Trade struct {
+	ID             int64            `json:"id"`
+	Made           time.Time        `json:"made" db:"made_at"`
+	InForce        bool             `json:"in_force" db:"in_force"`
+	Fast           string           `json:"fast"`
+	Slow           string           `json:"slow"`
+	FastTo         string           `json:"fast_to" db:"fast_to"`
+	FastToKind     string           `json:"fast_to_kind" db:"fast_to_kind"`
+	SlowTo         string           `json:"slow_to" db:"slow_to"`
+	SlowToKind     string           `json:"slow_to_kind" db:"slow_to_kind"`
+	FastGPUs       cluster.MicroGPU `json:"fast_micro_gpus" db:"fast_gpus"`
+	SlowGPUs       cluster.MicroGPU `json:"slow_micro_gpus" db:"slow_gpus"`
+	Price          float64          `json:"price"`
+	FastToSpeedup  float64          `json:"fast_to_speedup" db:"fast_to_speedup"`
+	SlowToSpeedup  float64          `json:"slow_to_speedup" db:"slow_to_speedup"`
+	FastToGain     float64          `json:"fast_to_gain" db:"fast_to_gain"`
+	SlowToGain     float64          `json:"slow_to_gain" db:"slow_to_gain"`
+	Undone         *time.Time       `json:"undone,omitempty" db:"undone_at"`
+	UndoneFastGPUs cluster.MicroGPU `json:"undone_fast_micro_gpus" db:"undone_fast_gpus"`
+	UndoneSlowGPUs cluster.MicroGPU `json:"undone_slow_micro_gpus" db:"undone_slow_gpus"`
+	Why            string           `json:"undone_why,omitempty" db:"undone_why"`
+}
+
+// Trades lists trades: those in force, or all, then past ones, newest first.
+func (s *Store) Trades(ctx context.Context, all bool, limit int) ([]Trade, error) {
+	return collect[Trade](ctx, s, "reading the trades", readTrades, all, limit)
 }
 
 // Waiting is a job that waits, and why.

@@ -144,6 +144,16 @@ func TestPrune(t *testing.T) {
 	}
 	execute("update fairlease.violations set ended_at = ended_at - interval '100 years'")
 	execute("insert into fairlease.violations (what, since) values ('stands', '1970-01-01')")
+	for _, ended := range []string{"now() - interval '2 days'", "null"} {
+		execute("insert into fairlease.divisions (policy, digest, objective, why_not, pools, parties, since, ended_at) values ('p', 'd', 0, '', '{}', 0, '1970-01-01', " + ended + ")")
+	}
+	for _, left := range []string{"0", "1"} {
+		execute(`insert into fairlease.trades (id, made_at, fast, slow, fast_to, fast_to_kind, slow_to, slow_to_kind, fast_gpus, slow_gpus, price, fast_to_speedup, slow_to_speedup,
+			fast_to_gain, slow_to_gain, left_fast_gpus, left_slow_gpus, undone_at, undone_why)
+			values (1, '1970-01-01', '', '', '', '', '', '', 2, 2, 1, 1, 1, 1, 1, ` + left + `, 1, now() - interval '2 days', 'left')`)
+	}
+	execute("insert into fairlease.entitlement_history values ('bio', 'v100', '1970-01-01', 0, 0, 0, 0, 0, 1)")
+	execute("insert into fairlease.audits (day, at, policy, tenants, envy, misreports) values ('1970-01-01', '1970-01-01', 'p', '[]', '[]', '[]')")
 	execute("update fairlease.window_buckets set start_at = start_at - interval '100 years'")
 	execute("update fairlease.leases set ended_at = ended_at - interval '100 years'")
 	execute("update fairlease.jobs set done_at = done_at - interval '100 years'")
@@ -153,6 +163,7 @@ func TestPrune(t *testing.T) {
 	for what, n := range map[string]int64{
 		"tenant_history": 0, "pool_history": 0, "losses": 0, "window_buckets": 0, "overrides": 0, "nodes": 3,
 		"vc_cell_history": 0, "fragmentation_history": 0, "violations": 1,
+		"entitlement_history": 0, "divisions": 1, "trades": 1, "audits": 0,
 		"jobs where done_at is not null":                                    0,
 		"leases where ended_at is not null and alloc_to_gpu_ms is not null": 0,
 	} {

@@ -50,6 +50,16 @@ var (
 	putFragmentationHistory = sql.Query("put_fragmentation_history")
 	putViolations           = sql.Query("put_violations")
 	endViolations           = sql.Query("end_violations")
+
+	endDivisions          = sql.Query("end_divisions")
+	putDivisions          = sql.Query("put_divisions")
+	dropProfiles          = sql.Query("drop_profiles")
+	putProfiles           = sql.Query("put_profiles")
+	dropEntitlements      = sql.Query("drop_entitlements")
+	putEntitlements       = sql.Query("put_entitlements")
+	putEntitlementHistory = sql.Query("put_entitlement_history")
+	endTrades             = sql.Query("end_trades")
+	putTrades             = sql.Query("put_trades")
 )
 
 // texts gives the entry as rows for queries, in the order in which they must run.
@@ -88,6 +98,15 @@ func (e *entry) texts() ([]rowsFor, error) {
 	add(w, putFragmentationHistory, append(e.fragments.put, since(e.fragments.gone, func(r *fragmentRow) { *r = fragmentRow{levelKey: r.levelKey, At: at} })...))
 	add(w, putViolations, e.violations.put)
 	add(w, endViolations, since(e.violations.gone, func(r *violationRow) { r.Ended = at }))
+	add(w, endDivisions, since(e.divisions.gone, func(r *divisionRow) { r.Ended = at }))
+	add(w, putDivisions, e.divisions.put)
+	add(w, dropProfiles, e.profiles.gone)
+	add(w, putProfiles, e.profiles.put)
+	add(w, dropEntitlements, e.entitlements.gone)
+	add(w, putEntitlements, e.entitlements.put)
+	add(w, putEntitlementHistory, append(e.entSamples.put, since(e.entSamples.gone, func(r *entitlementRow) { *r = entitlementRow{accountKey: r.accountKey, At: at} })...))
+	add(w, endTrades, e.trades.gone)
+	add(w, putTrades, e.trades.put)
 	return w.rows, w.err
 }
 

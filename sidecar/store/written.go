@@ -101,6 +101,13 @@ type written struct {
 	boundCells  *table[boundCellKey, boundCellRow]
 	fragments   *table[levelKey, fragmentRow] // fragmentation_history: the newest of each
 	violations  *table[string, violationRow]
+
+	speeds       map[accountKey]float64 // of GPUs to tenants
+	divisions    *table[divisionKey, divisionRow]
+	profiles     *table[profileKey, profileRow]
+	entitlements *table[accountKey, entitlementRow]
+	entSamples   *table[accountKey, entitlementRow] // entitlement_history: the newest of each
+	trades       *table[int64, tradeRow]
 }
 
 func newWritten(refresh cluster.Span) *written {
@@ -122,6 +129,12 @@ func newWritten(refresh cluster.Span) *written {
 		boundCells:  newTable(func(r boundCellRow) boundCellKey { return r.boundCellKey }),
 		fragments:   newTable(func(r fragmentRow) levelKey { return r.levelKey }),
 		violations:  newTable(func(r violationRow) string { return r.What }),
+
+		divisions:    newTable(func(r divisionRow) divisionKey { return r.divisionKey }),
+		profiles:     newTable(func(r profileRow) profileKey { return r.profileKey }),
+		entitlements: newTable(func(r entitlementRow) accountKey { return r.accountKey }),
+		entSamples:   newTable(func(r entitlementRow) accountKey { return r.accountKey }),
+		trades:       newTable(func(r tradeRow) int64 { return r.ID }),
 	}
 	w.jobs.same = sameJob
 	w.verdicts.same = func(was, now verdictRow) bool { return sameVerdict(was, now, refresh) }
@@ -133,6 +146,9 @@ func newWritten(refresh cluster.Span) *written {
 	w.boundCells.same = func(was, now boundCellRow) bool { was.Since = now.Since; return was == now }
 	w.fragments.same = func(was, now fragmentRow) bool { was.At = now.At; return was == now }
 	w.violations.same = func(violationRow, violationRow) bool { return true }
+	w.divisions.same = func(divisionRow, divisionRow) bool { return true }
+	w.entitlements.same, w.entSamples.same = sameEntitlement, sameEntitlement
+	w.trades.same = func(was, now tradeRow) bool { was.At, was.Why = now.At, now.Why; return was == now }
 	return w
 }
 
@@ -157,6 +173,12 @@ func sameStanding(was, now ledgerRow) bool {
 
 // sameCells leaves out when it was.
 func sameCells(was, now vcCellRow) bool {
+	was.At = now.At
+	return was == now
+}
+
+// sameEntitlement leaves out when it was.
+func sameEntitlement(was, now entitlementRow) bool {
 	was.At = now.At
 	return was == now
 }
@@ -209,6 +231,12 @@ type entry struct {
 	boundCells           change[boundCellRow]
 	fragments            change[fragmentRow]
 	violations           change[violationRow]
+
+	speeds                   map[accountKey]float64
+	divisions                change[divisionRow]
+	profiles                 change[profileRow]
+	entitlements, entSamples change[entitlementRow]
+	trades                   change[tradeRow]
 }
 
 // entry tells a round as the difference to what is written. Histories are
@@ -229,11 +257,21 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 	e.vcCells = w.vcCells.diff(vcCells)
 	e.boundCells = w.boundCells.diff(boundCellRows(plan))
 	e.violations = w.violations.diff(violationRows(plan))
+	e.speeds = w.speedsAfter(plan)
+	e.divisions = w.divisions.diff(divisionRows(snap))
+	e.profiles = w.profiles.diff(profileRows(snap, plan))
+	entitlements := entitlementRows(snap, plan, e.speeds)
+	e.entitlements = w.entitlements.diff(entitlements)
+	e.trades = w.trades.diff(tradeRows(snap))
+	e.trades.gone = tradesOver(e.trades.gone, snap)
 	if w.sampled == 0 || plan.At.Sub(w.sampled) >= every {
 		e.samples = w.samples.diff(ledgerRows(plan))
 		e.poolSamples = poolRows(plan)
 		e.cellSamples = w.cellSamples.diff(vcCells)
 		e.fragments = w.fragments.diff(fragmentRows(snap, plan))
+	}
+	if e.poolSamples != nil || len(e.divisions.put) > 0 { // what it changes may stay for long
+		e.entSamples = w.entSamples.diff(entitlements)
 	}
 	e.charges = w.charges(snap, plan.Memory)
 	e.lendingDays = w.lentSince(plan.At)
@@ -263,6 +301,12 @@ func (w *written) keep(e entry, m cluster.Memory) {
 	w.boundCells.keep(e.boundCells)
 	w.fragments.keep(e.fragments)
 	w.violations.keep(e.violations)
+	w.speeds = e.speeds
+	w.divisions.keep(e.divisions)
+	w.profiles.keep(e.profiles)
+	w.entitlements.keep(e.entitlements)
+	w.entSamples.keep(e.entSamples)
+	w.trades.keep(e.trades)
 	if e.poolSamples != nil {
 		w.sampled = e.at
 	}
@@ -284,6 +328,7 @@ func (w *written) doubt() {
 		&w.tenants.doubted, &w.nodes.doubted, &w.jobs.doubted, &w.verdicts.doubted, &w.leases.doubted, &w.claims.doubted,
 		&w.ledger.doubted, &w.buckets.doubted, &w.pools.doubted, &w.samples.doubted,
 		&w.vcCells.doubted, &w.cellSamples.doubted, &w.boundCells.doubted, &w.fragments.doubted, &w.violations.doubted,
+		&w.divisions.doubted, &w.profiles.doubted, &w.entitlements.doubted, &w.entSamples.doubted, &w.trades.doubted,
 	} {
 		*doubted = true
 	}

@@ -124,6 +124,43 @@ where ctid = any (array(
     limit 10000
 ));
 
+-- name: prune_divisions
+delete from fairlease.divisions
+where ctid = any (array(
+    select ctid
+    from fairlease.divisions
+    where ended_at < now() - $1::interval
+    limit 10000
+));
+
+-- name: prune_trades
+delete from fairlease.trades
+where ctid = any (array(
+    select ctid
+    from fairlease.trades
+    where left_fast_gpus = 0
+    and undone_at < now() - $1::interval
+    limit 10000
+));
+
+-- name: prune_entitlement_history
+delete from fairlease.entitlement_history
+where ctid = any (array(
+    select ctid
+    from fairlease.entitlement_history
+    where at < now() - $1::interval
+    limit 10000
+));
+
+-- name: prune_audits
+delete from fairlease.audits
+where ctid = any (array(
+    select ctid
+    from fairlease.audits
+    where at < now() - $1::interval
+    limit 10000
+));
+
 -- name: prune_nodes
 delete from fairlease.nodes
 where gone_at < now() - $1::interval;

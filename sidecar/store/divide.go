@@ -1,0 +1,301 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sql"
+)
+
+type divisionKey struct {
+	Policy string `json:"policy"`
+	Digest string `json:"digest"`
+}
+
+type divisionRow struct {
+	divisionKey
+	Objective float64 `json:"objective"`
+	WhyNot    string  `json:"why_not"`
+	Pools     list    `json:"pools"`
+	Parties   int     `json:"parties"`
+	Since     stamp   `json:"since"`
+	Ended     stamp   `json:"ended_at"`
+}
+
+type profileKey struct {
+	Kind   cluster.Kind   `json:"kind"`
+	Beside cluster.Kind   `json:"beside"`
+	Model  string         `json:"model"`
+	Gang   int            `json:"gang"`
+	Source cluster.Source `json:"source"`
+}
+
+type profileRow struct {
+	profileKey
+	Rate    float64 `json:"rate"`
+	Samples int     `json:"samples"`
+	Spread  float64 `json:"spread"`
+	Heard   stamp   `json:"heard_at"`
+	Basis   string  `json:"basis"`
+}
+
+type entitlementRow struct {
+	accountKey
+	At          stamp      `json:"at"`
+	Base        millionths `json:"base_gpus"`
+	Usable      millionths `json:"usable_gpus"`
+	Divided     millionths `json:"divided_gpus"`
+	Entitlement millionths `json:"entitlement_gpus"`
+	Holds       int        `json:"holds_gpus"`
+	Speed       float64    `json:"speed"`
+}
+
+// tradeRow is a trade as it stands. What it was when it was made is what it was when its row was
+// written first.
+type tradeRow struct {
+	ID            int64      `json:"id"`
+	At            stamp      `json:"made_at"`
+	Fast          string     `json:"fast"`
+	Slow          string     `json:"slow"`
+	FastTo        string     `json:"fast_to"`
+	FastToKind    string     `json:"fast_to_kind"`
+	SlowTo        string     `json:"slow_to"`
+	SlowToKind    string     `json:"slow_to_kind"`
+	Price         float64    `json:"price"`
+	FastToSpeedup float64    `json:"fast_to_speedup"`
+	SlowToSpeedup float64    `json:"slow_to_speedup"`
+	FastToGain    float64    `json:"fast_to_gain"`
+	SlowToGain    float64    `json:"slow_to_gain"`
+	FastGPUs      millionths `json:"left_fast_gpus"`
+	SlowGPUs      millionths `json:"left_slow_gpus"`
+	Undone        stamp      `json:"undone_at"`
+	Why           string     `json:"undone_why"`
+}
+
+type auditRow struct {
+	Day        date                    `json:"day"`
+	At         stamp                   `json:"at"`
+	Policy     string                  `json:"policy"`
+	Slack      *float64                `json:"pareto_slack"`
+	Tenants    []cluster.AuditedTenant `json:"tenants"`
+	Envy       []cluster.Envy          `json:"envy"`
+	Misreports []cluster.Misreport     `json:"misreports"`
+}
+
+// What follows turns how unlike GPU models are divided into rows. There are none where no
+// policy does.
+
+// divisionOf gives the division that a round went by; nil = none, or an answer to another
+// policy.
+func divisionOf(snap cluster.Snapshot) *cluster.Division {
+	if d := snap.Division; snap.Settings.Divide != "" && d != nil && d.Policy == snap.Settings.Divide {
+		return d
+	}
+	return nil
+}
+
+func divisionRows(snap cluster.Snapshot) []divisionRow {
+	d := divisionOf(snap)
+	if d == nil {
+		return nil
+	}
+	return []divisionRow{{
+		divisionKey: divisionKey{d.Policy, d.Digest}, Objective: d.Objective, WhyNot: d.Why, Pools: listOf(d.Pools), Parties: len(d.Parts),
+		Since: stamp(snap.Now),
+	}}
+}
+
+func profileRows(snap cluster.Snapshot, plan cluster.Plan) []profileRow {
+	if snap.Settings.Divide == "" {
+		return nil
+	}
+	rows := make([]profileRow, 0, len(snap.Declared)+len(plan.Memory.Profiles))
+	add := func(p *cluster.Profile, source cluster.Source, basis string) {
+		rows = append(rows, profileRow{
+			profileKey: profileKey{p.Kind, p.With, p.Model, p.Gang, source},
+			Rate:       p.Rate, Samples: p.Samples, Spread: p.Spread, Heard: stamp(p.At), Basis: basis,
+		})
+	}
+	for i := range snap.Declared { // the administrator's word goes before a job's
+		add(&snap.Declared[i], cluster.Declared, "file")
+	}
+	for i := range plan.Memory.Profiles {
+		p := &plan.Memory.Profiles[i]
+		add(p, p.Source, p.Basis)
+	}
+	return once(rows, func(r profileRow) profileKey { return r.profileKey })
+}
+
+// entitlementRows tells what tenants are due, and what it is worth to them.
+func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accountKey]float64) []entitlementRow {
+	if snap.Settings.Divide == "" {
+		return nil
+	}
+	holds := make(map[accountKey]int, len(plan.Tenants))
+	for _, s := range plan.Tenants {
+		holds[accountKey{s.Tenant, s.Pool}] = s.Holds
+	}
+	traded := traded(divisionOf(snap))
+	tenants := plan.Memory.Ledger.Tenants
+	rows := make([]entitlementRow, 0, len(tenants))
+	demand := map[string]cluster.MicroGPU{}
+	for _, t := range tenants {
+		key := accountKey{t.Tenant, t.Pool}
+		speed, known := speeds[key]
+		if !known {
+			speed = 1
+		}
+		demand[t.Tenant] += t.Demand
+		rows = append(rows, entitlementRow{
+			accountKey: key, At: stamp(plan.Memory.Ledger.At), Base: millionths(t.Base), Divided: millionths(t.Entitlement - traded[key]),
+			Entitlement: millionths(t.Entitlement), Holds: holds[key], Speed: speed,
+		})
+	}
+	best := make([]*entitlementRow, len(rows))
+	for i := range rows {
+		best[i] = &rows[i]
+	}
+	slices.SortStableFunc(best, func(a, b *entitlementRow) int { return cmp.Compare(b.Speed, a.Speed) })
+	for _, r := range best {
+		r.Usable = min(r.Base, millionths(demand[r.Tenant]))
+		demand[r.Tenant] -= cluster.MicroGPU(r.Usable)
+	}
+	return rows
+}
+
+// traded gives what trades have added to what tenants are due.
+func traded(d *cluster.Division) map[accountKey]cluster.MicroGPU {
+	net := map[accountKey]cluster.MicroGPU{}
+	if d == nil {
+		return net
+	}
+	for i := range d.Trades {
+		t := &d.Trades[i]
+		net[accountKey{t.FastTo.Tenant, t.Fast}] += t.FastGPUs
+		net[accountKey{t.SlowTo.Tenant, t.Fast}] -= t.FastGPUs
+		net[accountKey{t.SlowTo.Tenant, t.Slow}] += t.SlowGPUs
+		net[accountKey{t.FastTo.Tenant, t.Slow}] -= t.SlowGPUs
+	}
+	return net
+}
+
+// speedsAfter gives what one GPU of a pool does for a tenant's jobs on average, by the GPUs that
+// those ask for that can use it. A question tells; until the next one it is as it was, for a
+// question is asked whenever it is not.
+func (w *written) speedsAfter(plan cluster.Plan) map[accountKey]float64 {
+	q := plan.Question
+	if q == nil {
+		return w.speeds
+	}
+	speeds, weights := map[accountKey]float64{}, map[accountKey]float64{}
+	for i := range q.Bids {
+		b := &q.Bids[i]
+		for p, speed := range b.Speeds {
+			key := accountKey{b.Tenant, q.Pools[p].Model}
+			speeds[key] += 0
+			if speed > 0 {
+				speeds[key] += speed * float64(b.Demand)
+				weights[key] += float64(b.Demand)
+			}
+		}
+	}
+	for key, sum := range speeds {
+		if sum > 0 {
+			speeds[key] = math.Round(sum/weights[key]*1e9) / 1e9 // an average of equals is their value
+		}
+	}
+	return speeds
+}
+
+func tradeRows(snap cluster.Snapshot) []tradeRow {
+	d := divisionOf(snap)
+	if d == nil {
+		return nil
+	}
+	rows := make([]tradeRow, 0, len(d.Trades))
+	for i := range d.Trades {
+		t := &d.Trades[i]
+		if t.FastGPUs <= 0 {
+			continue // it is over
+		}
+		rows = append(rows, tradeRow{
+			ID: t.ID, At: stamp(snap.Now), Fast: t.Fast, Slow: t.Slow, FastTo: t.FastTo.Tenant, FastToKind: t.FastTo.Kind,
+			SlowTo: t.SlowTo.Tenant, SlowToKind: t.SlowTo.Kind, FastGPUs: millionths(t.FastGPUs), SlowGPUs: millionths(t.SlowGPUs),
+			Price: t.Price, FastToSpeedup: t.FastToSpeedup, SlowToSpeedup: t.SlowToSpeedup, FastToGain: t.FastToGain, SlowToGain: t.SlowToGain,
+			Why: undoneWhy(d, t.ID),
+		})
+	}
+	return once(rows, func(r tradeRow) int64 { return r.ID })
+}
+
+// undoneWhy says why something of a trade was undone by a division; "" = nothing was.
+func undoneWhy(d *cluster.Division, id int64) string {
+	for i := range d.Undone {
+		if d.Undone[i].ID == id {
+			return d.Undone[i].Why
+		}
+	}
+	return ""
+}
+
+// tradesOver gives the trades that are over, with the reason.
+func tradesOver(gone []tradeRow, snap cluster.Snapshot) []tradeRow {
+	d := divisionOf(snap)
+	return since(gone, func(r *tradeRow) {
+		r.Undone, r.Why = stamp(snap.Now), ""
+		if d != nil {
+			r.Why = undoneWhy(d, r.ID)
+		}
+		r.Why = cmp.Or(r.Why, "policy")
+	})
+}
+
+var (
+	readSpeeds = sql.Query("speeds")
+	putAudits  = sql.Query("put_audits")
+)
+
+// speeds reads what one GPU does for tenants' jobs.
+func (s *Store) speeds(ctx context.Context) (map[accountKey]float64, error) {
+	rows, err := s.pool.Query(ctx, readSpeeds)
+	if err != nil {
+		return nil, err
+	}
+	speeds := map[accountKey]float64{}
+	var key accountKey
+	var speed float64
+	_, err = pgx.ForEachRow(rows, []any{&key.Tenant, &key.Pool, &speed}, func() error {
+		speeds[key] = speed
+		return nil
+	})
+	return speeds, err
+}
+
+// Audit writes an audit down, in the place of one of the same day. It fails with ErrDeposed when
+// the seat is lost.
+func (s *Seat) Audit(ctx context.Context, a cluster.Audit) error {
+	row := auditRow{
+		Day: dateOf(a.At), At: stamp(a.At), Policy: a.Policy,
+		Tenants: a.Tenants, Envy: a.Envy, Misreports: a.Misreports,
+	}
+	if a.Slack >= 0 {
+		row.Slack = &a.Slack
+	}
+	text, err := rowsText([]auditRow{row})
+	if err == nil {
+		err = s.inTerm(ctx, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, putAudits, text)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("writing the audit of %s down: %w", a.At, err)
+	}
+	return nil
+}

@@ -1,0 +1,399 @@
+package store_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+)
+
+// bazaar makes up divisions, with trades that come, shrink and go, for the rounds of a story.
+type bazaar struct {
+	rng       *rand.Rand
+	division  *cluster.Division
+	profiles  []cluster.Profile
+	speeds    map[[2]string]float64
+	divisions int
+	over      map[int64]string // by trade: why it is
+	undone    map[int64]string // the same of trades of which something was undone
+	first     map[int64]cluster.Trade
+}
+
+var (
+	bazaarPools   = []string{"a100", "v100"}
+	bazaarTenants = []string{"astro", "bio", "chem", "idle"}
+)
+
+// next gives a round a division: with luck another one.
+func (b *bazaar) next(snap *cluster.Snapshot, plan *cluster.Plan) {
+	snap.Settings.Divide = "gandiva-fair"
+	if b.rng.IntN(3) == 0 || b.division == nil {
+		b.divide()
+	}
+	snap.Division, plan.Memory.Division = b.division, b.division
+	if b.rng.IntN(4) == 0 {
+		b.ask(plan)
+	}
+	if b.rng.IntN(3) == 0 {
+		b.hear(snap.Now)
+	}
+	plan.Memory.Profiles = slices.Clone(b.profiles)
+	snap.Declared = []cluster.Profile{{Kind: "bert", Model: "v100", Gang: 1, Rate: 7}}
+}
+
+func (b *bazaar) divide() {
+	b.divisions++
+	d := &cluster.Division{Policy: "gandiva-fair", Digest: fmt.Sprint("d", b.divisions), Pools: bazaarPools, Objective: b.rng.Float64()}
+	if b.division != nil {
+		d.NextTrade = b.division.NextTrade
+		for _, t := range b.division.Trades {
+			why := []string{"left", "speedups", "demand"}[b.rng.IntN(3)]
+			switch b.rng.IntN(4) {
+			case 0:
+				d.Undone = append(d.Undone, cluster.Undone{ID: t.ID, FastGPUs: t.FastGPUs, SlowGPUs: t.SlowGPUs, Why: why, All: true})
+				b.over[t.ID], b.undone[t.ID] = why, why
+				continue
+			case 1:
+				d.Undone = append(d.Undone, cluster.Undone{ID: t.ID, FastGPUs: t.FastGPUs - t.FastGPUs/2, SlowGPUs: t.SlowGPUs - t.SlowGPUs/2, Why: why})
+				t.FastGPUs, t.SlowGPUs, t.FastToGain = t.FastGPUs/2, t.SlowGPUs/2, t.FastToGain/2
+				b.undone[t.ID] = why
+			}
+			d.Trades = append(d.Trades, t)
+		}
+	}
+	for range b.rng.IntN(3) {
+		d.NextTrade++
+		i := b.rng.IntN(3)
+		t := cluster.Trade{ID: d.NextTrade, Fast: "a100", Slow: "v100", FastTo: cluster.PartyName{Tenant: bazaarTenants[i], Kind: "x"},
+			SlowTo: cluster.PartyName{Tenant: bazaarTenants[(i+1)%3], Kind: "y"}, FastGPUs: 1_000_000 + cluster.MicroGPU(b.rng.IntN(1e6)), SlowGPUs: 3_000_000,
+			Price: 1 + b.rng.Float64(), FastToSpeedup: 4, SlowToSpeedup: 1.2, FastToGain: b.rng.Float64(), SlowToGain: 0.1}
+		d.Trades = append(d.Trades, t)
+		b.first[t.ID] = t
+	}
+	b.division = d
+}
+
+// ask asks a question: idle takes no part.
+func (b *bazaar) ask(plan *cluster.Plan) {
+	q := &cluster.Question{Policy: "gandiva-fair", Pools: []cluster.GPUs{{Model: "a100"}, {Model: "v100"}}}
+	b.speeds = map[[2]string]float64{}
+	for _, tenant := range bazaarTenants[:3] {
+		speed := 1 + float64(b.rng.IntN(8))/8
+		// A job of three GPUs that only v100 serves, and one GPU of another kind that runs on both.
+		q.Bids = append(q.Bids, cluster.Bid{Party: tenant + "/x", Tenant: tenant, Demand: 3, Speeds: []float64{0, 1}},
+			cluster.Bid{Party: tenant + "/y", Tenant: tenant, Demand: 1, Speeds: []float64{speed, 1}})
+		b.speeds[[2]string{tenant, "a100"}], b.speeds[[2]string{tenant, "v100"}] = speed, 1
+	}
+	plan.Question = q
+}
+
+// hear changes what is known of a kind, or forgets it.
+func (b *bazaar) hear(now cluster.Instant) {
+	p := cluster.Profile{Kind: cluster.Kind(fmt.Sprintf("bio/k%d", b.rng.IntN(4))), Model: bazaarPools[b.rng.IntN(2)], Gang: 1, Source: cluster.Observed,
+		Rate: b.rng.Float64() * 100, Samples: b.rng.IntN(9), Spread: b.rng.Float64(), At: now}
+	b.profiles = slices.DeleteFunc(b.profiles, func(o cluster.Profile) bool { return o.Kind == p.Kind && o.Model == p.Model })
+	if b.rng.IntN(4) > 0 {
+		b.profiles = append(b.profiles, p)
+	}
+}
+
+type profileSeen struct {
+	Kind, Beside, Model, Source string
+	Gang, Samples               int
+	Rate, Spread                float64
+	Heard                       *time.Time
+	Basis                       string
+}
+
+type tradeSeen struct {
+	ID                            int64
+	FastTo, SlowTo, Kind          string
+	Fast, Slow, LeftFast          int64
+	Price, FastToGain, SlowToGain float64
+	Undone                        bool
+	Why                           string
+}
+
+type entitlementSeen struct {
+	Tenant, Pool                       string
+	Base, Usable, Divided, Entitlement int64
+	Holds                              int
+	Speed                              float64
+}
+
+const (
+	profilesQuery = "select kind, beside, model, source, gang, samples, rate, spread, heard_at at time zone 'UTC', basis from fairlease.profiles"
+	tradesQuery   = `select id, fast_to, slow_to, fast_to_kind || slow_to_kind, fairlease.millionths(fast_gpus), fairlease.millionths(slow_gpus),
+		fairlease.millionths(left_fast_gpus), price, fast_to_gain, slow_to_gain, undone_at is not null, undone_why from fairlease.trades order by number`
+	entitlementsQuery = `select tenant, pool, fairlease.millionths(base_gpus), fairlease.millionths(usable_gpus), fairlease.millionths(divided_gpus),
+		fairlease.millionths(entitlement_gpus), holds_gpus, speed from fairlease.entitlements order by 1, 2`
+)
+
+// TestDivisionsReadBack tells stories of divisions with restarts, and finds in the tables what each
+// round said.
+func TestDivisionsReadBack(t *testing.T) {
+	for seed := range uint64(3) {
+		story := journaltest.NewStory(seed, 4, 10)
+		l := newLife(t, store.Config{Sample: time.Second}, story)
+		b := &bazaar{rng: rand.New(rand.NewPCG(seed, 7)), over: map[int64]string{}, undone: map[int64]string{}, first: map[int64]cluster.Trade{}}
+		all := map[int64]told{}
+		var snap cluster.Snapshot
+		var plan cluster.Plan
+		for i := range 40 {
+			snap, plan = story.Next()
+			b.next(&snap, &plan)
+			l.commit(snap, plan)
+			all[plan.Round] = tell(t, snap, plan)
+			if b.rng.IntN(4) == 0 {
+				l.restart()
+			}
+			if i%5 == 0 {
+				b.compare(l, plan)
+			}
+		}
+		b.compare(l, plan)
+		for number, want := range all {
+			l.isTold(number, want)
+		}
+		type lasted struct{ N, Open, Gaps int }
+		same(l, "divisions, those in force, and those that did not follow on each other", []lasted{{b.divisions, 1, 0}},
+			`with d as (select *, lag(ended_at) over (order by number) as before from fairlease.divisions)
+			select count(*), count(*) filter (where ended_at is null), count(*) filter (where number > 1 and since is distinct from before) from d`)
+		type odd struct {
+			Tenant, Pool string
+		}
+		same(l, "the newest of the history against what is", []odd{},
+			`select tenant, pool from (select distinct on (tenant, pool) * from fairlease.entitlement_history order by tenant, pool, at desc) h
+			full join fairlease.entitlements e using (tenant, pool)
+			where (h.base_gpus, h.usable_gpus, h.divided_gpus, h.entitlement_gpus, h.holds_gpus, h.speed)
+				is distinct from (e.base_gpus, e.usable_gpus, e.divided_gpus, e.entitlement_gpus, e.holds_gpus, e.speed)`)
+
+		// A round that is like the one before writes nothing of it again.
+		type version struct{ Text string }
+		const versions = `select 'p' || kind || model || source || xmin::text from fairlease.profiles union all select 't' || number || ' ' || xmin::text from fairlease.trades
+			union all select 'd' || number || ' ' || xmin::text from fairlease.divisions`
+		snap, plan = story.Next()
+		b.stay(&snap, &plan)
+		l.commit(snap, plan)
+		before := ask[version](l, versions)
+		snap, plan = story.Next()
+		b.stay(&snap, &plan)
+		l.commit(snap, plan)
+		slices.SortFunc(before, func(a, b version) int { return cmp.Compare(a.Text, b.Text) })
+		same(l, "versions of rows", before, versions+" order by 1")
+
+		// Another policy: its trades are over, and nothing is of a division until there is one.
+		snap, plan = story.Next()
+		b.stay(&snap, &plan)
+		snap.Settings.Divide = "gavel:las"
+		l.commit(snap, plan)
+		for _, trade := range b.division.Trades {
+			b.over[trade.ID], b.undone[trade.ID] = "policy", "policy"
+		}
+		b.division = &cluster.Division{}
+		b.compare(l, plan)
+
+		// And on without a policy.
+		l.round()
+		type one struct{ N int }
+		same(l, "rows of what is not divided", []one{{0}}, "select (select count(*) from fairlease.profiles) + (select count(*) from fairlease.entitlements)")
+		same(l, "divisions in force", []one{{0}}, "select count(*) from fairlease.divisions where ended_at is null")
+		same(l, "that histories end", []one{{0}}, `select count(*) from
+			(select distinct on (tenant, pool) base_gpus from fairlease.entitlement_history order by tenant, pool, at desc) h where base_gpus > 0`)
+	}
+}
+
+// stay gives a round the division of the last.
+func (b *bazaar) stay(snap *cluster.Snapshot, plan *cluster.Plan) {
+	snap.Settings.Divide = "gandiva-fair"
+	snap.Division, plan.Memory.Division, plan.Memory.Profiles = b.division, b.division, b.profiles
+	snap.Declared = []cluster.Profile{{Kind: "bert", Model: "v100", Gang: 1, Rate: 7}}
+}
+
+// compare finds in the tables what the newest round said.
+func (b *bazaar) compare(l *life, plan cluster.Plan) {
+	l.t.Helper()
+	profiles := []profileSeen{{Kind: "bert", Model: "v100", Source: "declared", Gang: 1, Rate: 7, Basis: "file"}}
+	for _, p := range b.profiles {
+		at := p.At.Time()
+		profiles = append(profiles, profileSeen{string(p.Kind), string(p.With), p.Model, string(p.Source), p.Gang, p.Samples, p.Rate, p.Spread, &at, p.Basis})
+	}
+	same(l, "profiles", profiles, profilesQuery)
+
+	now := map[int64]cluster.Trade{}
+	for _, t := range b.division.Trades {
+		now[t.ID] = t
+	}
+	var trades []tradeSeen
+	for id := int64(1); id <= int64(len(b.first)); id++ {
+		was, is := b.first[id], now[id]
+		if b.over[id] != "" { // what it gained last stays
+			is = cluster.Trade{}
+		}
+		trades = append(trades, tradeSeen{id, was.FastTo.Tenant, was.SlowTo.Tenant, "xy", int64(was.FastGPUs), int64(was.SlowGPUs), int64(is.FastGPUs),
+			was.Price, is.FastToGain, was.SlowToGain, b.undone[id] != "", b.undone[id]})
+	}
+	got := ask[tradeSeen](l, tradesQuery)
+	for i := range got {
+		if got[i].LeftFast == 0 {
+			got[i].FastToGain = 0
+		}
+	}
+	if !slices.Equal(trades, got) {
+		l.t.Errorf("trades are\n%+v\nwant\n%+v", got, trades)
+	}
+
+	traded := map[[2]string]cluster.MicroGPU{}
+	for _, t := range b.division.Trades {
+		traded[[2]string{t.FastTo.Tenant, "a100"}] += t.FastGPUs
+		traded[[2]string{t.SlowTo.Tenant, "a100"}] -= t.FastGPUs
+		traded[[2]string{t.FastTo.Tenant, "v100"}] -= t.SlowGPUs
+		traded[[2]string{t.SlowTo.Tenant, "v100"}] += t.SlowGPUs
+	}
+	var entitlements []entitlementSeen
+	for i, r := range plan.Memory.Ledger.Tenants {
+		speed := b.speeds[[2]string{r.Tenant, r.Pool}]
+		if speed == 0 {
+			speed = 1
+		}
+		usable := r.Base // in this story all want more than they are due, or nothing
+		if r.Demand == 0 {
+			usable = 0
+		}
+		entitlements = append(entitlements, entitlementSeen{r.Tenant, r.Pool, int64(r.Base), int64(usable), int64(r.Entitlement - traded[[2]string{r.Tenant, r.Pool}]),
+			int64(r.Entitlement), plan.Tenants[i].Holds, speed})
+	}
+	same(l, "entitlements", entitlements, entitlementsQuery)
+}
+
+// TestOddDivisions writes down what should never be: it must not stop the journal.
+func TestOddDivisions(t *testing.T) {
+	story := journaltest.NewStory(2, 2, 5)
+	l := newLife(t, store.Config{}, story)
+	snap, plan := story.Next()
+	snap.Settings.Divide = "gandiva-fair"
+	twice := cluster.Trade{ID: 3, FastGPUs: 1_000_000, SlowGPUs: 1_000_000}
+	snap.Division = &cluster.Division{Policy: "gandiva-fair", Trades: []cluster.Trade{twice, twice, {ID: 4}}, Why: "no\x00answer",
+		Undone: []cluster.Undone{{ID: 99}}, Parts: []cluster.Part{{Party: "a"}}}
+	p := cluster.Profile{Kind: "bio/k", Model: "v100", Source: cluster.Observed}
+	plan.Memory.Profiles = []cluster.Profile{p, p}
+	plan.Question = &cluster.Question{Pools: []cluster.GPUs{{Model: "a100"}}, Bids: []cluster.Bid{{Tenant: "bio", Speeds: []float64{0}}, {Tenant: "nobody", Speeds: []float64{5}}}}
+	l.commit(snap, plan)
+	l.restart()
+	next, after := story.Next()
+	next.Settings, next.Division, after.Memory.Profiles = snap.Settings, snap.Division, plan.Memory.Profiles
+	l.commit(next, after)
+	type row struct{ Trades, Profiles, Divisions int }
+	same(l, "rows", []row{{1, 1, 1}}, "select (select count(*) from fairlease.trades), (select count(*) from fairlease.profiles), (select count(*) from fairlease.divisions)")
+	type speed struct{ Speed float64 }
+	same(l, "what is of no use", []speed{{0}}, "select speed from fairlease.entitlements where tenant = 'bio' and pool = 'a100'")
+}
+
+func TestAudits(t *testing.T) {
+	l := newLife(t, store.Config{}, journaltest.NewStory(1, 2, 5))
+	lapse(t, l.db)
+	seat := takeSeat(t, l.store)
+	more := 0.5
+	a := cluster.Audit{At: 1772409600000, Policy: "oef:coop", Slack: -1}
+	write := func() error { return seat.Audit(t.Context(), a) }
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		Slack, Least *float64
+		Misreports   int
+	}
+	query := "select pareto_slack, least_sharing_incentive, misreports from fairlease.audits_per_day"
+	same(l, "an empty audit", []row{{}}, query)
+	least := 0.75
+	a.At, a.Slack = a.At.Add(cluster.Hour), 0.25
+	a.Tenants = []cluster.AuditedTenant{{Tenant: "bio", Incentive: least, More: &more}, {Tenant: "chem", Incentive: 2}}
+	a.Envy = []cluster.Envy{{Tenant: "bio", Of: "chem", Ratio: cluster.Most}}
+	a.Misreports = []cluster.Misreport{{Kind: "bio/k", Model: "v100", Said: 2, Seen: 1}}
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	same(l, "the audit of that day", []row{{&a.Slack, &least, 1}}, query)
+	type gain struct {
+		Tenant     string
+		More, Less *float64
+	}
+	same(l, "gains", []gain{{"bio", &more, nil}, {"chem", nil, nil}}, "select tenant, gained_by_more, gained_by_less from fairlease.fairness_audit")
+
+	a.Slack = math.NaN()
+	if err := write(); err != nil {
+		t.Errorf("slack that is no number: %v", err) // it is not known
+	}
+	a.Envy[0].Ratio = math.Inf(1)
+	if err := write(); err == nil {
+		t.Error("infinity was written down")
+	}
+	a.Envy = nil
+	lapse(t, l.db)
+	takeSeat(t, l.store)
+	if err := write(); !errors.Is(err, store.ErrDeposed) {
+		t.Errorf("the deposed wrote an audit (%v)", err)
+	}
+}
+
+// TestTheMarketOfARealEngine lets the engine divide two models between tenants that they are worth
+// something else to, with the journal in PostgreSQL and daemons that die.
+func TestTheMarketOfARealEngine(t *testing.T) {
+	dsn := storetest.Database(t)
+	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
+	set := simtest.Product()
+	set.Divide = "gandiva-fair"
+	w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 2, 4), simtest.Nodes("v", "v100", 2, 4)...), "bio", "nlp")
+	for kind, rate := range map[cluster.Kind]float64{"bio/bio_user.train": 12, "nlp/nlp_user.train": 50} {
+		w.Rules.Profiles = append(w.Rules.Profiles, cluster.Profile{Kind: kind, Model: "k80", Gang: 1, Rate: 10}, cluster.Profile{Kind: kind, Model: "v100", Gang: 1, Rate: rate})
+	}
+	slices.SortFunc(w.Rules.Profiles, func(a, b cluster.Profile) int { return a.Compare(&b) })
+	w.Submit("nlp", 12, 1, 3*cluster.Hour)
+	for range 3 {
+		w.Submit("bio", 12, 1, 40*cluster.Minute)
+		lapse(t, db)
+		w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: takeSeat(t, s).Journal(), Decide: w.Loop.Decide, Divide: engine.Divide, Configure: w.Loop.Configure}
+		w.Run(cluster.Hour)
+	}
+	l := &life{t: t, store: s, db: db}
+	type yes struct{ Yes bool }
+	same(l, "trades that gained both, and were undone when one had nothing left to do", []yes{{true}},
+		`select count(*) > 0 and bool_and(fast = 'v100' and fast_to = 'nlp' and slow_to = 'bio' and fast_to_gain > 0 and slow_to_gain > 0 and price between 1.2 and 5)
+			and bool_or(not in_force and undone_why in ('left', 'demand', 'entitlement')) from fairlease.trade_history`)
+	same(l, "that nlp got more than its share of v100, and bio more GPUs for that", []yes{{true}},
+		`select bool_or(tenant = 'nlp' and pool = 'v100' and traded_gpus > 0) and bool_or(tenant = 'bio' and pool = 'k80' and traded_gpus > 0) from fairlease.entitlements_over_time`)
+	same(l, "moments at which more was due than there is", []yes{},
+		"select true from fairlease.entitlements_over_time group by pool, from_at having sum(entitlement_gpus) > 8")
+	// When somebody comes the last division holds for a round still.
+	same(l, "tenants that were due less than their share is worth, for longer than a round", []yes{},
+		"select true from fairlease.effective_throughput_over_time where due_throughput < share_throughput * 0.999999 and until_at - from_at > interval '10 s'")
+	type speed struct {
+		Tenant, Pool string
+		Speed        float64
+	}
+	same(l, "what a GPU is worth", []speed{{"bio", "v100", 1.2}, {"nlp", "v100", 5}},
+		"select distinct tenant, pool, speed from fairlease.entitlements_over_time where pool = 'v100' and speed <> 1")
+	same(l, "kinds in force", []yes{{true}}, "select count(*) = 4 and max(speedup) = 5 from fairlease.job_profiles where basis = 'file'")
+	same(l, "divisions that were none", []yes{}, "select true from fairlease.division_history where why_not <> '' or held < interval '0'")
+	same(l, "days", []yes{{true}}, "select bool_and(ratio > 0.5) and count(distinct tenant) = 2 from fairlease.effective_throughput_per_day")
+	trades, err := s.Trades(t.Context(), true, 100)
+	if err != nil || len(trades) == 0 {
+		t.Fatalf("%d trades (%v)", len(trades), err)
+	}
+	inForce, err := s.Trades(t.Context(), false, 100)
+	if err != nil || slices.ContainsFunc(inForce, func(tr store.Trade) bool { return !tr.InForce }) || len(inForce) >= len(trades) {
+		t.Errorf("%d trades in force of %d (%v)", len(inForce), len(trades), err)
+	}
+}
