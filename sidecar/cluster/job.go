@@ -123,7 +123,6 @@ type Job struct {
 	Whole bool `json:"whole,omitempty"`
 
 	Name       string   `json:"name,omitempty"`
-	Comment    string   `json:"comment,omitempty"` // what the user says of it (--comment)
 	User       string   `json:"user"`
 	Account    string   `json:"account"`
 	QOS        string   `json:"qos,omitempty"`
@@ -156,6 +155,9 @@ type Job struct {
 	NodeList    []string `json:"node_list,omitempty"` // required nodes: the user's -w, or ours
 	Exclude     []string `json:"exclude,omitempty"`
 	Reservation string   `json:"reservation,omitempty"`
+
+	// Comment is the words of its --comment that speak of its kind and speed: "kind=resnet50,steps/s.v100=12.5".
+	Comment string `json:"comment,omitempty"`
 
 	// Marked is true where our submit plugin set the gate; MarkedBegin is then
 	// the user's own --begin that it found (0 = none).

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -82,9 +83,11 @@ func (k *checker) cells() {
 
 func (k *checker) models() {
 	m := &k.c.Models
-	for i, rule := range m.Kinds {
-		k.must(rule.Kind != "", fmt.Sprintf("models.kinds[%d].kind", i), "the rule names no kind; write how the jobs that it fits are called")
+	if p := &m.Progress; p.Listen != "" {
+		_, _, err := net.SplitHostPort(p.Listen)
+		k.must(err == nil, "models.progress.listen", "%q is no address to listen on; write HOST:PORT, or :PORT for all of the host's", p.Listen)
 	}
+	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; 1s is the least", m.Progress.Every)
 	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))
 	for _, model := range sortedKeys(m.Prices) {
 		price := m.Prices[model]

@@ -39,9 +39,10 @@ type Config struct {
 	Files    Files    `yaml:"files"`
 	Log      Log      `yaml:"log"`
 
-	name    string            // the file's
-	origins map[string]Origin // by dotted key; absent = default
-	vcs     *CellFile         // what cells.file says; nil = it names none, or was not read
+	name     string            // the file's
+	origins  map[string]Origin // by dotted key; absent = default
+	profiles *ProfileFile      // what models.profiles says; nil = it names none, or was not read
+	vcs      *CellFile         // what cells.file says; nil = it names none, or was not read
 }
 
 // Exclude names whose jobs are left alone.
@@ -67,18 +68,19 @@ type Cells struct {
 
 // Models is what there is to say where GPU models are not alike.
 type Models struct {
-	Kinds       []Kind             `yaml:"kinds"`
+	Profiles    string             `yaml:"profiles"`
 	Estimate    bool               `yaml:"estimate"`
 	DivideEvery Duration           `yaml:"divide_every"`
 	Prices      map[string]float64 `yaml:"prices"`
+	Progress    Progress           `yaml:"progress"`
 }
 
-// Kind says of which kind the jobs are that match all of its fields that are set.
-type Kind struct {
-	Tenant string `yaml:"tenant" json:"tenant,omitempty"`
-	User   string `yaml:"user" json:"user,omitempty"`
-	Name   string `yaml:"name" json:"name,omitempty"`
-	Kind   string `yaml:"kind" json:"kind"`
+// Progress is how jobs report their progress.
+type Progress struct {
+	Listen string   `yaml:"listen"`
+	Folder string   `yaml:"folder"`
+	Every  Duration `yaml:"every"`
+	Munge  string   `yaml:"munge"`
 }
 
 // Lease is the length of leases and how their end is told.
@@ -205,7 +207,7 @@ func Default() *Config {
 		Tenants:    Tenants{Level: 1},
 		Preset:     Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
-		Models:     Models{Estimate: true, DivideEvery: 5 * minute},
+		Models:     Models{Estimate: true, DivideEvery: 5 * minute, Progress: Progress{Every: 10 * second}},
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
@@ -235,6 +237,9 @@ func (c *Config) Rules() loop.Rules {
 	if c.vcs != nil {
 		r.Cells = c.vcs.Cells
 	}
+	if c.profiles != nil && c.market() {
+		r.Profiles = c.profiles.Profiles
+	}
 	return r
 }
 
@@ -255,6 +260,21 @@ func (c *Config) readCells() error {
 		return Problems{{Place: origin.String(), Key: "cells.file", Text: fmt.Sprintf("%v; `fairlease cells init` writes one", err), line: origin.line}}
 	}
 	c.vcs = f
+	return err
+}
+
+// readProfiles reads the file of profiles, if the configuration names one: what is relative is beside
+// the configuration.
+func (c *Config) readProfiles() error {
+	if c.Models.Profiles == "" {
+		return nil
+	}
+	f, err := LoadProfiles(beside(c.name, c.Models.Profiles))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		origin := c.origins["models.profiles"]
+		return Problems{{Place: origin.String(), Key: "models.profiles", Text: fmt.Sprintf("%v; the sources have an example, etc/profiles.yaml", err), line: origin.line}}
+	}
+	c.profiles = f
 	return err
 }
 
@@ -280,8 +300,8 @@ func (c *Config) Settings() cluster.Settings {
 		s.Divide, s.DivideJobs = c.Preset, policy.OfJobs(c.Preset)
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
 		s.NoEstimates = !c.Models.Estimate
-		for _, k := range c.Models.Kinds {
-			s.Kinds = append(s.Kinds, cluster.KindRule(k))
+		if c.profiles != nil {
+			s.Kinds = c.profiles.Rules
 		}
 		for _, model := range sortedKeys(c.Models.Prices) {
 			s.Prices = append(s.Prices, cluster.Price{Model: model, Price: c.Models.Prices[model]})

@@ -65,6 +65,9 @@ func Load(path string, env []string) (*Config, error) {
 	if err == nil {
 		err = c.readCells()
 	}
+	if err == nil {
+		err = c.readProfiles()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -221,10 +224,14 @@ func (r *reader) scalar(into reflect.Value, node *yaml.Node, name string) {
 		into.SetString(node.Value)
 		return
 	}
-	if err := node.Decode(into.Addr().Interface()); err != nil {
+	// yaml cuts 1.5 to 1 where an integer is wanted
+	if err := node.Decode(into.Addr().Interface()); err != nil || into.CanInt() && node.ShortTag() != "!!int" {
 		form := "a whole number"
-		if into.Kind() == reflect.Bool {
+		switch into.Kind() {
+		case reflect.Bool:
 			form = "true or false"
+		case reflect.Float64:
+			form = "a number"
 		}
 		r.wrong(node.Line, name, "%q cannot be used here; write %s", node.Value, form)
 	}
@@ -267,6 +274,7 @@ func (r *reader) table(into reflect.Value, node *yaml.Node, name string) {
 			r.wrong(key.Line, join(name, key.Value), "stands here for the second time; keep one")
 		}
 		r.scalar(element, value, join(name, key.Value))
+		r.came(join(name, key.Value), key.Line)
 		out.SetMapIndex(reflect.ValueOf(key.Value), element)
 	}
 	into.Set(out)

@@ -35,6 +35,7 @@ func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Si
 	if err != nil {
 		return seen, err
 	}
+	w.d.hear(&seen)
 	w.d.sight.last.Store(&cluster.Sighting{Nodes: seen.Nodes, Accounts: seen.Accounts})
 	if c := w.d.config.Load(); w.d.sight.fitted.Load() != c {
 		if err = w.d.fits(c); err == nil {

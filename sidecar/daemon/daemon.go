@@ -39,6 +39,7 @@ type Daemon struct {
 
 	config atomic.Pointer[config.Config]
 	sight  sight
+	ears   ears
 	turns  turnstile    // one turn at a time; also for whoever else uses what is below
 	began  atomic.Int64 // when the present turn began, unix ms; 0 = none is on
 	ended  atomic.Int64 // when the last one ended
@@ -100,13 +101,18 @@ func (b beat) Next(t time.Time) time.Time {
 // Serve makes rounds until ctx ends; then it finishes the present turn, removes
 // the heartbeats and gives up the seat. Running jobs run on, gates lapse by
 // themselves. Errors of rounds do not end it; only a database whose schema does
-// not fit does.
+// not fit does, and an address that cannot be listened on.
 func (d *Daemon) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.turns = make(turnstile, 1)
 	d.config.Store(d.Config)
 	d.beats.dir = d.Config.Files.Heartbeats
+	deafen, err := d.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer deafen()
 	fatal := make(chan error, 1)
 	turn := func() {
 		if err := d.beat(ctx); err != nil {

@@ -200,7 +200,7 @@ func divideTickets(q *cluster.Question, trades bool, d *cluster.Division) {
 	}
 	// Bids are by party, and so by tenant.
 	var claims []policy.Claim
-	var of []int // the claim of each bid
+	of := make([][2]int, len(q.Bids)) // the claim and the want of each bid
 	tenant := map[string]int{}
 	for i := range q.Bids {
 		b := &q.Bids[i]
@@ -208,41 +208,27 @@ func divideTickets(q *cluster.Question, trades bool, d *cluster.Division) {
 		if !ok {
 			t = len(claims)
 			tenant[b.Tenant] = t
-			claims = append(claims, policy.Claim{Weight: b.Weight, Pinned: make([]cluster.MicroGPU, len(order)), May: make([]bool, len(order))})
+			claims = append(claims, policy.Claim{Weight: b.Weight})
 		}
-		of = append(of, t)
-		want := cluster.MicroGPU(b.Demand) * cluster.WholeGPU
+		want := policy.Want{GPUs: cluster.MicroGPU(b.Demand) * cluster.WholeGPU, May: make([]bool, len(order))}
 		for m, p := range order {
-			switch {
-			case b.Speeds[p] == 0:
-			case b.Pinned:
-				claims[t].Pinned[m] += want
-			default:
-				claims[t].May[m] = true
-			}
+			want.May[m] = b.Speeds[p] > 0
 		}
-		if !b.Pinned {
-			claims[t].Free += want
-		}
+		of[i] = [2]int{t, len(claims[t].Wants)}
+		claims[t].Wants = append(claims[t].Wants, want)
 	}
 	due := policy.Tickets(gpus, claims)
 	var parties []trade.Party
 	var bids []int
 	for i := range q.Bids {
-		b, c, parts := &q.Bids[i], &claims[of[i]], due[of[i]]
-		want := cluster.MicroGPU(b.Demand) * cluster.WholeGPU
+		b := &q.Bids[i]
 		party := trade.Party{Name: trade.Name{Tenant: b.Tenant, Kind: b.Party}, GPUs: make([]cluster.MicroGPU, len(order)),
-			Demand: want, Speed: make([]trade.Speed, len(order))}
+			Demand: cluster.MicroGPU(b.Demand) * cluster.WholeGPU, Speed: make([]trade.Speed, len(order))}
 		for m, p := range order {
-			switch {
-			case b.Speeds[p] == 0:
-			case b.Pinned:
-				d.Parts[i].GPUs[p] = part(parts[m].Pinned, want, c.Pinned[m])
-			default:
-				party.GPUs[m] = part(parts[m].Free, want, c.Free)
-				if f := b.Margins[p]; f > 0 {
-					party.Speed[m] = trade.Speed{Low: b.Speeds[p] / f, High: b.Speeds[p] * f}
-				}
+			party.GPUs[m] = due[of[i][0]][m].For[of[i][1]]
+			d.Parts[i].GPUs[p] = party.GPUs[m]
+			if f := b.Margins[p]; f > 0 {
+				party.Speed[m] = trade.Speed{Low: b.Speeds[p] / f, High: b.Speeds[p] * f}
 			}
 		}
 		if !b.Pinned {
@@ -273,9 +259,4 @@ func divideTickets(q *cluster.Question, trades bool, d *cluster.Division) {
 			d.Objective += q.Bids[i].Speeds[p] * float64(d.Parts[i].GPUs[p]) / float64(cluster.WholeGPU)
 		}
 	}
-}
-
-// part gives of some GPUs what is for one who wants so many of all that are wanted.
-func part(gpus, want, all cluster.MicroGPU) cluster.MicroGPU {
-	return cluster.MicroGPU(cluster.MulDiv(int64(gpus), int64(want), max(int64(all), 1)))
 }

@@ -57,7 +57,6 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		ID:          w.jobID(),
 		Record:      w.id,
 		Name:        w.name,
-		Comment:     said(w.comment),
 		User:        w.user,
 		Account:     w.account,
 		QOS:         w.qos,
@@ -81,6 +80,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	if j.Exclude, err = hostlist.Expand(w.excluded); err != nil {
 		return nil, err
 	}
+	j.Comment = words(w.comment)
 	j.Marked, j.MarkedBegin = mark(w.mark)
 	switch j.State {
 	case cluster.Waiting:
@@ -275,14 +275,6 @@ func suspension(w *wireJob, s cluster.JobState, now cluster.Instant) cluster.Spa
 	return max(until.Sub(within(w.start))-span(w.ranBefore), 0)
 }
 
-// said gives a job's comment where it says something to us, key=value; what goes on and on is cut.
-func said(comment string) string {
-	if !strings.Contains(comment, "=") {
-		return ""
-	}
-	return comment[:min(len(comment), 1024)]
-}
-
 // mark reads what our submit plugin wrote: "fl:begin=<epoch|0>,gate=<epoch>",
 // perhaps among words of others.
 func mark(comment string) (bool, cluster.Instant) {
@@ -303,6 +295,27 @@ func mark(comment string) (bool, cluster.Instant) {
 		}
 	}
 	return false, 0
+}
+
+// words gives those of a user's comment that speak to us of the job's kind and speed, and as
+// many as are kept of it; the rest is the user's own.
+func words(comment string) string {
+	const most = 512
+	if !strings.Contains(comment, "kind=") && !strings.Contains(comment, "steps") {
+		return ""
+	}
+	var ours []string
+	length := 0
+	for _, word := range strings.FieldsFunc(comment, func(c rune) bool { return strings.ContainsRune(",; \t\n", c) }) {
+		if !strings.HasPrefix(word, "kind=") && !strings.HasPrefix(word, "steps=") && !strings.HasPrefix(word, "steps/s") {
+			continue
+		}
+		if length += len(word) + 1; length > most {
+			break
+		}
+		ours = append(ours, word)
+	}
+	return strings.Join(ours, ",")
 }
 
 // holdings says what the job has on each GPU node: from gres_detail and

@@ -114,6 +114,22 @@ func TestMark(t *testing.T) {
 	}
 }
 
+func TestWordsOfAComment(t *testing.T) {
+	long := "kind=" + strings.Repeat("x", 300)
+	for s, want := range map[string]string{
+		"":                 "",
+		"mine, checkpoint": "",
+		"mind the steps":   "",
+		"checkpoint kind=resnet50;steps/s.v100=12.5\nsteps=9,mankind=3": "kind=resnet50,steps/s.v100=12.5,steps=9",
+		"steps/s=3, kind=": "steps/s=3,kind=", // wrong, and told to the user where it is read
+		long + "," + long:  long,
+	} {
+		if got := words(s); got != want {
+			t.Errorf("words(%q) = %q; want %q", s, got, want)
+		}
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	for text, want := range map[string]number{
 		`5`:    {n: 5, set: true},

@@ -10,6 +10,18 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
+// What a user's comment says to us comes with the job.
+func TestACommentIsRead(t *testing.T) {
+	data, err := os.ReadFile("testdata/jobs-26.05.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = bytes.Replace(data, []byte(`"comment":""`), []byte(`"comment":"mine, kind=resnet50,steps\/s.v100=12.5"`), 1)
+	if got := translated(t, data)[0].Comment; got != "kind=resnet50,steps/s.v100=12.5" {
+		t.Errorf("the comment of the first job is %q", got)
+	}
+}
+
 // TestRealRecords translates what real Slurms answered (testdata: the same eight jobs on
 // 24.11 in v0.0.42 and on 26.05 in v0.0.44), and expects the same of both.
 func TestRealRecords(t *testing.T) {

@@ -54,6 +54,9 @@ func offline() error {
 	if err := onPrices(); err != nil {
 		return err
 	}
+	if err := onEnvy(); err != nil {
+		return err
+	}
 	if err := onPairs(); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 // a dollar, and leaves all others idle: this is the policy for use. A GPU's price
 // counts for each GPU of the gang, and once for a pair.
 func cost(d *division) error {
-	v := d.solve(d.space(nil))
+	v := d.solve(d.space(nil), nil)
 	if err := v.deadlines(); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func cost(d *division) error {
 // there is a better one, and its answer is that. The last answer is, among the best, one
 // with the most throughput.
 func costRatio(d *division) error {
-	v := d.solve(d.space(nil))
+	v := d.solve(d.space(nil), nil)
 	if err := v.deadlines(); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func costRatio(d *division) error {
 
 // leastCost minimises the cost an hour of keeping the SLOs; who has none gets nothing.
 func leastCost(d *division) error {
-	v := d.solve(d.space(nil))
+	v := d.solve(d.space(nil), nil)
 	if err := v.deadlines(); err != nil {
 		return err
 	}

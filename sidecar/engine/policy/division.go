@@ -109,7 +109,7 @@ func (d *division) fixed() []use {
 const grain = 1e9
 
 // large is a part that does not miss a grain, in grains.
-const large = 1e6
+const large = 1e7
 
 // take makes uses the answer.
 func (d *division) take(uses []use) { d.uses, d.laid = uses, nil }

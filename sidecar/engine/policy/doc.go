@@ -1,4 +1,41 @@
-// Package policy divides the GPUs of every pool between tenants: who is due how
-// many of which model. Quota by weight is ASTRAEA's eq. 6;
-// Tickets are Gandiva_fair's.
+// Package policy divides the GPUs of every pool between tenants, or the time of every job
+// over the models: who is due how many of which model.
+//
+//	Quota   by weight (ASTRAEA's eq. 6)
+//	Gavel   by an objective of Gavel's §4, from measured throughputs
+//	Tickets by weight, model by model (Gandiva_fair §2.1); OEFCooperative and OEFNonCooperative (OEF eq. 10, 9);
+//	Audit   what a division of a market does to whom
+//
+// # Gavel's words
+//
+//	paper                   here
+//	job m, type j           Job, Model
+//	scale_factor_m          Job.Gang
+//	T_mj                    Job.Speed, Job.Apart where not consolidated
+//	T_kj, a combination     Pair
+//	w_m, w_s                Job.Weight, Entity.Weight
+//	num_steps_m             Job.Steps
+//	t_m, t_m^isolated       Job.Elapsed, Job.ElapsedAlone
+//	SLO_m                   Job.Within
+//	num_workers_j, cost_j   Model.GPUs, Model.Price
+//	X                       Shares
+//	throughput(m, X)        Throughputs
+//
+// # How
+//
+// All objectives are linear programs, or a few of them, over the same constraints: no job runs more
+// than all the time, no model has more GPUs used than it has. What makes the programs
+// large is the jobs, and the pairs of them; what couples them is one row a model.
+//
+//	problem ──► ways: job, pair ──► goal: an objective's ──► uses ──► shares:
+//	            on a model          numbers                           whole grains
+//	            (space.go)          (las.go, ftf.go, ...)             (division.go)
+//	                                   │             │
+//	                         package price           package lp: CLP,
+//	                         max-min of jobs alone   all the rest
+//
+// A max-min objective of jobs alone is solved by one price a model, and is filled up to
+// the lexicographic optimum. With pairs, or gangs apart where that matters, CLP solves it:
+// jobs that are alike are one row, pairs that do no more than taking turns are left out, and
+// the others become columns when their prices say that they pay.
 package policy

@@ -10,7 +10,7 @@ func fifo(d *division) error {
 	for m := range order {
 		order[m] = m
 	}
-	v := d.solve(d.space(nil))
+	v := d.solve(d.space(nil), nil)
 	gain := d.queued(order)
 	if err := v.total(gain); err != nil {
 		return err

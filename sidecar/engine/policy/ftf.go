@@ -28,13 +28,13 @@ func ftf(d *division) error {
 		out := make([]float64, n)
 		for m, j := range d.p.Jobs {
 			if d.top[m] > 0 {
-				out[m] = j.Steps / (rho*alone[m] - j.Elapsed)
+				out[m] = j.Steps / max(rho*alone[m]-j.Elapsed, j.Steps/d.top[m])
 			}
 		}
 		return out
 	}
 	key := func(m int) []float64 { j := d.p.Jobs[m]; return []float64{j.Steps, j.Elapsed, alone[m]} }
-	l := d.leveled(key)
+	l := d.leveled(need(high), key)
 	rho, err := root(func(rho float64) (float64, error) {
 		h, err := l.height(need(rho))
 		return h - 1, err
@@ -53,10 +53,10 @@ func ftf(d *division) error {
 	return nil
 }
 
-// root gives where f, which rises, is 0, to 1e-11, between low, where it is below, and high, where it
+// root gives where f, which rises, is 0, to 1e-10, between low, where it is below, and high, where it
 // is not; low itself, if it is not below there.
 func root(f func(float64) (float64, error), low, high float64) (float64, error) {
-	const near = 1e-11
+	const near = 1e-10
 	below, err := f(low)
 	if err != nil || below >= -near {
 		return low, err

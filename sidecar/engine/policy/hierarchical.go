@@ -90,7 +90,7 @@ func (d *division) entities(one []float64, members [][]int) error {
 // another's cost. A job whose row has a price is a bottleneck: its level is the same in every
 // answer with the others at theirs. So it takes no program for each job to find them.
 func (d *division) pour(one []float64, frozen []bool, due func() []float64) error {
-	v := d.solve(d.space(nil))
+	v := d.solve(d.space(nil), nil)
 	v.gain(func(way) float64 { return 0 })
 	at := make([]float64, len(one)) // levels
 	for weight := due(); slices.ContainsFunc(weight, func(w float64) bool { return w > 0 }); weight = due() {
@@ -109,7 +109,7 @@ func (d *division) pour(one []float64, frozen []bool, due func() []float64) erro
 		stuck := true
 		for m, w := range weight {
 			at[m] += w * v.p.Objective() * unit
-			if -v.duals[m]*need[m]*unit/v.top[m] > 1e-7 { // of 1 together
+			if -v.duals[m]*need[m]*unit/v.scale[m] > 1e-7 { // of 1 together
 				frozen[m], stuck = true, false
 			}
 		}

@@ -19,25 +19,13 @@ type levels struct {
 	v *solver // nil = by prices
 }
 
-// leveled begins max-min programs. Jobs with equal keys are alike but for gangs and throughputs.
-func (d *division) leveled(key func(m int) []float64) levels {
+// leveled begins max-min programs with needs about so. Jobs with equal keys are alike but for gangs
+// and throughputs.
+func (d *division) leveled(need []float64, key func(m int) []float64) levels {
 	if d.plain() {
 		return levels{d: d}
 	}
-	return levels{d, d.solve(d.space(key))}
-}
-
-// plain tells whether jobs run alone and on as few nodes as they need, or it is all the same.
-func (d *division) plain() bool {
-	if len(d.p.Pairs) > 0 || d.o.Whole {
-		return false
-	}
-	for _, j := range d.p.Jobs {
-		if j.Apart != nil {
-			return false
-		}
-	}
-	return true
+	return levels{d, d.solve(d.space(key), need)}
 }
 
 // instance is the jobs with a need as the price solver has them.
@@ -105,7 +93,7 @@ func (d *division) maxMin(need []float64) (float64, error) {
 	if !slices.ContainsFunc(need, func(x float64) bool { return x > 0 }) {
 		return 0, nil
 	}
-	if err := d.leveled(func(m int) []float64 { return need[m : m+1] }).fill(need); err != nil {
+	if err := d.leveled(need, func(m int) []float64 { return need[m : m+1] }).fill(need); err != nil {
 		return 0, err
 	}
 	smallest := math.Inf(1)

@@ -18,13 +18,9 @@ import (
 // numbers: replicas of a tenant can have equal parts, since the mean of their parts
 // breaks no row that the parts do not break.
 //
-// A tenant never gets more GPUs than its demand d. Where d is below what its share is in
-// GPUs, it sees in another's part only what it could use: envy over the best d GPUs of a part
-// is not linear, but for the speedup μ of the worst model that it would use of its share,
-//
-//	μ·d + Σ_j max(w_j - μ, 0)·x_j  >=  the best d of x for it,
-//
-// with = for the share itself; so the equal division stays possible.
+// A tenant never gets more GPUs than its demand, and sees in another's part only as many,
+// the best of them. Where demands bind, the division is free of envy and gives everybody what
+// its share would, but its sum need not be the largest.
 //
 // The error is of a market that no program can be made of. Where there is no solution the
 // answer is everybody's share, and Why says why.
@@ -61,18 +57,17 @@ func OEFCooperative(m Market) (Parts, error) {
 // each of them.
 type envious struct {
 	program envy.Program
-	present []int
 	group   []int     // of each of present: its row in the program
 	part    []float64 // GPUs of each model per weight
 }
 
 func newEnvy(m Market, present []int) *envious {
 	weights := m.weights(present)
-	e := &envious{present: present}
+	e := &envious{}
 	all := 0.0
 	for _, model := range m.Models {
 		e.part = append(e.part, model.GPUs/weights)
-		all += model.GPUs / weights
+		all += model.GPUs
 	}
 	p := &e.program
 	p.Unit = e.part
@@ -80,43 +75,23 @@ func newEnvy(m Market, present []int) *envious {
 		t := m.Tenants[l]
 		_, used := m.share(l, weights)
 		unit := worth(t.Speedup, used) / t.Weight // of the share, per weight
-		demand, marginal := math.Inf(1), 0.0
-		if t.Demand/t.Weight < all {
-			demand = t.Demand / t.Weight
-			marginal = math.Inf(1)
-			for j, x := range used {
-				if x > 0 {
-					marginal = min(marginal, t.Speedup[j])
-				}
-			}
-			if total := worth(used, ones(len(used))); total < t.Demand*(1-1e-12) {
-				marginal = 0 // the rest of the share is of no use
-			}
-		}
-		var own, eye []float64
+		var own []float64
 		for j, w := range t.Speedup {
 			own = append(own, w*e.part[j]/unit)
-			eye = append(eye, max(w-marginal, 0)*e.part[j]/unit)
 		}
-		limit := t.Demand / t.Weight
-		if limit >= all*weights/t.Weight {
-			limit = math.Inf(1)
+		limit := inf
+		if t.Demand < all {
+			limit = t.Demand / t.Weight
 		}
-		gain := unit * t.Weight
-		if g := e.alike(own, limit); g >= 0 {
-			p.Gain[g] += gain
-			p.Mass[g] += t.Weight
-			e.group = append(e.group, g)
-			continue
+		g := e.alike(own, limit)
+		if g < 0 {
+			g = len(p.Gain)
+			p.Gain, p.Mass, p.Own = append(p.Gain, 0), append(p.Mass, 0), append(p.Own, own...)
+			p.Floor, p.Cap = append(p.Floor, 1), append(p.Cap, limit)
 		}
-		e.group = append(e.group, len(p.Gain))
-		base := 0.0
-		if marginal > 0 {
-			base = marginal * demand / unit
-		}
-		p.Gain, p.Mass = append(p.Gain, gain), append(p.Mass, t.Weight)
-		p.Own, p.Eye = append(p.Own, own...), append(p.Eye, eye...)
-		p.Base, p.Floor, p.Cap = append(p.Base, base), append(p.Floor, 1), append(p.Cap, limit)
+		p.Gain[g] += unit * t.Weight
+		p.Mass[g] += t.Weight
+		e.group = append(e.group, g)
 	}
 	scale(p.Gain)
 	scale(p.Mass)

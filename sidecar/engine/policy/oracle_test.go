@@ -271,8 +271,11 @@ func TestCertifiedOptima(t *testing.T) {
 				}
 				fills(t, d, solved(t, name, p), want)
 				// And so by CLP, which pairs and gangs apart go to.
-				p.Jobs[0].Apart = make([]float64, len(p.Models))
-				fills(t, d, solved(t, "hierarchical", p), want)
+				s, err := Gavel("hierarchical", p, Options{Whole: true})
+				if err != nil || s.Why != "" {
+					t.Fatal(err, s.Why)
+				}
+				fills(t, d, s, want)
 			case "rounds":
 			default:
 				t.Errorf("nothing tests %s", c.Policy)

@@ -11,7 +11,7 @@ import (
 // first. The objective is the shortest duration, in seconds.
 func sjf(d *division) error {
 	order, shortest := make([]int, len(d.p.Jobs)), make([]float64, len(d.p.Jobs))
-	v := d.solve(d.space(nil))
+	v := d.solve(d.space(nil), nil)
 	for m, j := range d.p.Jobs {
 		order[m] = m
 		shortest[m] = math.Inf(1)
@@ -24,7 +24,7 @@ func sjf(d *division) error {
 		return nil
 	}
 	first := order[0]
-	v.floor(first, v.most(first))
+	v.floor(first, v.most(first)*(1-tolerance))
 	if err := v.total(d.queued(order)); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"math"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
@@ -9,7 +10,7 @@ import (
 // solver keeps a program over a space:
 //
 //	max  Σ gain_w x_w + height·t
-//	     Σ throughput_m(x)/top_m - need_m t >= floor_m   for every row m
+//	     Σ throughput_m(x)/scale_m - need_m t >= floor_m   for every row m
 //	     Σ x_w of row m                     <= jobs of m
 //	     Σ gang x_w / GPUs of model j       <= 1          for every model, and for what is together
 //
@@ -21,6 +22,7 @@ type solver struct {
 	p *lp.Program
 
 	top    []float64 // of each row: the throughput of one of its jobs on its fastest model
+	scale  []float64 // of each row: about what its jobs need, so that its tolerance is of that
 	gains  []float64 // of each way
 	column []int     // of each way; -1 = not there yet
 	ways   []int     // of each column, behind t's
@@ -33,9 +35,10 @@ const tolerance = 1e-9
 // pivots end a program that goes in circles.
 const pivots = 5_000_000
 
-func (d *division) solve(s *space) *solver {
+// solve begins a program; need is what the jobs will need about, or nil.
+func (d *division) solve(s *space, need []float64) *solver {
 	n, k := len(s.rows), len(d.p.Models)
-	v := &solver{d: d, s: s, p: lp.New(), top: make([]float64, n), gains: make([]float64, len(s.ways)), column: make([]int, len(s.ways))}
+	v := &solver{d: d, s: s, p: lp.New(), top: make([]float64, n), scale: make([]float64, n), gains: make([]float64, len(s.ways)), column: make([]int, len(s.ways))}
 	d.close()
 	d.solver = v
 	v.p.Maximise()
@@ -51,6 +54,13 @@ func (d *division) solve(s *space) *solver {
 	}
 	for j := range 2 * k {
 		rows[2*n+j] = lp.Row{Lower: math.Inf(-1), Upper: 1}
+	}
+	copy(v.scale, v.top)
+	if need != nil {
+		unit := v.unit(need)
+		for m, jobs := range s.rows {
+			v.scale[m] = max(1e-6*v.top[m], min(v.top[m], need[jobs[0]]*unit))
+		}
 	}
 	v.p.AddRows(rows...)
 	v.p.AddColumns(lp.Column{}) // t
@@ -79,11 +89,11 @@ func (v *solver) add(ways []int) {
 		v.ways = append(v.ways, w)
 		switch x.b {
 		case -1:
-			entries = append(entries, lp.Entry{At: x.a, Value: x.speedA / v.top[x.a]}, lp.Entry{At: n + x.a, Value: 1})
+			entries = append(entries, lp.Entry{At: x.a, Value: x.speedA / v.scale[x.a]}, lp.Entry{At: n + x.a, Value: 1})
 		case x.a:
-			entries = append(entries, lp.Entry{At: x.a, Value: (x.speedA + x.speedB) / v.top[x.a]}, lp.Entry{At: n + x.a, Value: 2})
+			entries = append(entries, lp.Entry{At: x.a, Value: (x.speedA + x.speedB) / v.scale[x.a]}, lp.Entry{At: n + x.a, Value: 2})
 		default:
-			entries = append(entries, lp.Entry{At: x.a, Value: x.speedA / v.top[x.a]}, lp.Entry{At: x.b, Value: x.speedB / v.top[x.b]},
+			entries = append(entries, lp.Entry{At: x.a, Value: x.speedA / v.scale[x.a]}, lp.Entry{At: x.b, Value: x.speedB / v.scale[x.b]},
 				lp.Entry{At: n + x.a, Value: 1}, lp.Entry{At: n + x.b, Value: 1})
 		}
 		model := v.d.p.Models[x.model]
@@ -119,12 +129,12 @@ func (v *solver) gain(of func(x way) float64) {
 
 // floor demands a throughput of every job of a row.
 func (v *solver) floor(m int, throughput float64) {
-	v.p.SetRowBounds(m, float64(len(v.s.rows[m]))*throughput/v.top[m], math.Inf(1))
+	v.p.SetRowBounds(m, float64(len(v.s.rows[m]))*throughput/v.scale[m], math.Inf(1))
 }
 
 // need makes a row's jobs rise by throughput each with every unit of t.
 func (v *solver) need(m int, throughput float64) {
-	v.p.SetCoefficient(m, 0, -float64(len(v.s.rows[m]))*throughput/v.top[m])
+	v.p.SetCoefficient(m, 0, -float64(len(v.s.rows[m]))*throughput/v.scale[m])
 }
 
 // height sets what a unit of t is worth, and how far it may rise.
@@ -139,7 +149,11 @@ func (v *solver) run() error {
 		if v.d.o.Whole {
 			_ = v.p.Solve(lp.Presolve) // what it leaves is a start, to 1e-6 or so
 		}
-		if err := v.p.Solve(lp.Primal); err != nil {
+		err := v.p.Solve(lp.Primal)
+		if errors.Is(err, lp.ErrNumerical) {
+			err = v.p.Solve(lp.Dual)
+		}
+		if err != nil {
 			return err
 		}
 		v.duals = v.p.Duals(v.duals[:0])
@@ -171,7 +185,7 @@ func (v *solver) paying() []int {
 	n, k := len(v.s.rows), len(v.d.p.Models)
 	worth := make([]float64, n) // of a step a second of a row
 	for m := range worth {
-		worth[m] = -v.duals[m] / v.top[m]
+		worth[m] = -v.duals[m] / v.scale[m]
 	}
 	time := v.duals[n:]
 	type offer struct {

@@ -68,29 +68,60 @@ func (d *division) space(key func(m int) []float64) *space {
 	return s
 }
 
-// single adds the ways of a job alone. Spread over nodes it is of use only where it is
-// faster so, or where what is together is short.
+// plain tells whether all that is of use is jobs alone, on as few nodes as they need.
+func (d *division) plain() bool {
+	if d.o.Whole {
+		return false
+	}
+	for i := range d.p.Models {
+		for m := range d.p.Jobs {
+			if d.spread(m, i) || d.confined(m, -1, i, false) {
+				return false
+			}
+		}
+		for q := range d.p.Pairs {
+			if d.paired(q, i) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// spread tells whether a job spread over nodes is of use on a model: it is faster so, or what is
+// together is short.
+func (d *division) spread(m, model int) bool {
+	j := &d.p.Jobs[m]
+	return j.Apart != nil && j.Apart[model] > 0 && (j.Apart[model] > j.Speed[model] || d.p.Models[model].Together > 0)
+}
+
+// paired tells whether a pair is of use on a model: the two do more together than when they take
+// turns. Else each alone for speedA/T_a and speedB/T_b of the time does the same with less.
+func (d *division) paired(pair, model int) bool {
+	q := &d.p.Pairs[pair]
+	a, b := q.SpeedA[model], q.SpeedB[model]
+	return a > 0 && b > 0 && a/d.p.Jobs[q.A].Speed[model]+b/d.p.Jobs[q.B].Speed[model] > 1
+}
+
+// single adds the ways of a job alone.
 func (s *space) single(d *division, row, m int) {
 	j := &d.p.Jobs[m]
 	for i, v := range j.Speed {
 		if v > 0 {
 			s.ways = append(s.ways, way{a: row, b: -1, model: i, speedA: v})
 		}
-		if j.Apart != nil && j.Apart[i] > 0 && (j.Apart[i] > v || d.p.Models[i].Together > 0) {
+		if d.spread(m, i) {
 			s.ways = append(s.ways, way{a: row, b: -1, model: i, apart: true, speedA: j.Apart[i]})
 		}
 	}
 }
 
-// double adds the ways of a pair. It is of use only on models where the two together do
-// more than when they take turns: else each alone for speedA/T_a and speedB/T_b of the
-// time does the same with less.
+// double adds the ways of a pair.
 func (s *space) double(d *division, a, b, pair int) {
 	q := &d.p.Pairs[pair]
-	for i, x := range q.SpeedA {
-		y := q.SpeedB[i]
-		if x > 0 && y > 0 && x/d.p.Jobs[q.A].Speed[i]+y/d.p.Jobs[q.B].Speed[i] > 1 {
-			s.ways = append(s.ways, way{a: a, b: b, model: i, pair: pair, speedA: x, speedB: y})
+	for i := range d.p.Models {
+		if d.paired(pair, i) {
+			s.ways = append(s.ways, way{a: a, b: b, model: i, pair: pair, speedA: q.SpeedA[i], speedB: q.SpeedB[i]})
 		}
 	}
 }

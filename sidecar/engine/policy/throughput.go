@@ -7,7 +7,7 @@ func throughput(d *division) error {
 	for m := range one {
 		one[m] = 1
 	}
-	v := d.solve(d.space(nil))
+	v := d.solve(d.space(nil), nil)
 	if err := v.deadlines(); err != nil {
 		return err
 	}

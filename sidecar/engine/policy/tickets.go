@@ -7,63 +7,103 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Claim is what a tenant wants of the GPUs that tickets divide.
-type Claim struct {
-	Weight int64 // its tickets; only ratios matter. 0 = nothing but idle GPUs
-	// Pinned is how many GPUs the jobs want that name a model, for each model.
-	Pinned []cluster.MicroGPU
-	// Free is how many the other jobs want, wherever that is.
-	Free cluster.MicroGPU
-	// May says on which models the other jobs are to run; nil = on all. A tenant whose jobs are
-	// slower on a newer model says no to that.
+// Want is GPUs that a tenant's jobs of one kind want, wherever that is.
+type Want struct {
+	GPUs cluster.MicroGPU
+	// May says on which models they are to run; nil = on all. Jobs that name a model may on
+	// that one only, and jobs that are slower on a newer model say no to that.
 	May []bool
 }
 
-// Part is what a tenant is due of a model, and what for. Due ≥ Pinned + Free: the rest is
+// Claim is what a tenant wants of the GPUs that tickets divide.
+type Claim struct {
+	Weight int64 // its tickets; only ratios matter. 0 = nothing but idle GPUs
+	Wants  []Want
+}
+
+// Part is what a tenant is due of a model, and what for. What is Due beyond the sum of For is
 // what nobody wants.
 type Part struct {
-	Due    cluster.MicroGPU
-	Pinned cluster.MicroGPU // for jobs that name the model
-	Free   cluster.MicroGPU // for the others: this is what can be traded
+	Due cluster.MicroGPU
+	For []cluster.MicroGPU // by Want
 }
 
 // Tickets divides the GPUs of every model between tenants by their tickets
 // (Gandiva_fair §2.1, §3.2): everybody has the same share of every model, and
 // what a tenant does not want of its share goes to the others by tickets. gpus are by
-// model, the newest first: jobs that can run anywhere take what their tenant is due of
-// the newest, then of the next (§3.4), and each GPU that they want counts once. The
-// answer is by claim, then model, and adds up to the GPUs of each model exactly, unless
-// no claim has a weight.
+// model, the newest first: jobs take what their tenant is due of the newest that they may
+// use, then of the next (§3.4), and each GPU that they want counts once. Within a tenant
+// jobs that name the model have the first turn, then those that have the fewest models left. The answer is by claim, then
+// model, and adds up to the GPUs of each model exactly, unless no claim has a weight.
 func Tickets(gpus []cluster.MicroGPU, claims []Claim) [][]Part {
 	weights, wants := make([]int64, len(claims)), make([]cluster.MicroGPU, len(claims))
-	open := make([]cluster.MicroGPU, len(claims))
+	open := make([][]cluster.MicroGPU, len(claims)) // what is not met yet, by claim and want
 	parts := make([][]Part, len(claims))
 	for i := range claims {
-		weights[i], open[i] = claims[i].Weight, max(claims[i].Free, 0)
+		weights[i] = claims[i].Weight
 		parts[i] = make([]Part, len(gpus))
+		for _, w := range claims[i].Wants {
+			open[i] = append(open[i], max(w.GPUs, 0))
+		}
 	}
 	for m := range gpus {
 		for i := range claims {
-			wants[i] = claims[i].pinned(m)
-			if may := claims[i].May; may == nil || m < len(may) && may[m] {
-				wants[i] += open[i]
+			wants[i] = 0
+			for k, w := range claims[i].Wants {
+				if w.turn(m, len(gpus)) > 0 {
+					wants[i] += open[i][k]
+				}
 			}
 		}
 		for i, due := range Readjust(gpus[m], weights, wants) {
-			pinned := min(due, claims[i].pinned(m))
-			free := min(due, wants[i]) - pinned
-			parts[i][m] = Part{due, pinned, free}
-			open[i] -= free
+			parts[i][m] = Part{due, claims[i].spread(due, open[i], m, len(gpus))}
+			for k, part := range parts[i][m].For {
+				open[i][k] -= part
+			}
 		}
 	}
 	return parts
 }
 
-func (c *Claim) pinned(m int) cluster.MicroGPU {
-	if m >= len(c.Pinned) {
-		return 0
+// turn tells when jobs have their turn at a model: 1 = first, for those that name it, then
+// those that have the fewest models left, this one and those after it; 0 = they may not use it.
+func (w *Want) turn(model, models int) int {
+	all, left := 0, 0
+	for m := range models {
+		if w.May == nil || m < len(w.May) && w.May[m] {
+			all++
+			if m >= model {
+				left++
+			}
+		} else if m == model {
+			return 0
+		}
 	}
-	return max(c.Pinned[m], 0)
+	if w.May != nil && all == 1 {
+		return 1
+	}
+	return 1 + left
+}
+
+// spread divides what a tenant is due of a model among what it wants there: those
+// that have their turn together by what is open of each.
+func (c *Claim) spread(due cluster.MicroGPU, open []cluster.MicroGPU, model, models int) []cluster.MicroGPU {
+	parts := make([]cluster.MicroGPU, len(open))
+	for turn := 1; turn <= 1+models-model; turn++ {
+		weights, total := make([]int64, len(open)), cluster.MicroGPU(0)
+		for k := range open {
+			if c.Wants[k].turn(model, models) == turn {
+				weights[k] = int64(open[k])
+				total += open[k]
+			}
+		}
+		total = min(total, due)
+		for k, part := range Readjust(total, weights, open) {
+			parts[k] += part
+		}
+		due -= total
+	}
+	return parts
 }
 
 // Readjust divides total by weight among tenants of whom nobody wants more than wants:

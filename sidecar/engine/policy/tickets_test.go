@@ -3,6 +3,7 @@ package policy
 import (
 	"math"
 	"math/big"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -13,6 +14,9 @@ import (
 
 // plenty is what a tenant with more jobs than GPUs wants.
 const plenty = 1_000_000 * gpu
+
+// anywhere is one want, on all models.
+func anywhere(gpus cluster.MicroGPU) []Want { return []Want{{GPUs: gpus}} }
 
 // due gives what each claim is due of each model.
 func due(parts [][]Part) [][]cluster.MicroGPU {
@@ -38,7 +42,7 @@ func sameDue(t *testing.T, what string, got [][]Part, want ...[]cluster.MicroGPU
 // equally between user A and user B, resulting in 3 GPUs for each of them".
 func TestGandivaFairFigure1Tickets(t *testing.T) {
 	got := Tickets([]cluster.MicroGPU{8 * gpu}, []Claim{
-		{Weight: 100, Free: 4 * gpu}, {Weight: 100, Free: 4 * gpu}, {Weight: 100, Free: 2 * gpu},
+		{Weight: 100, Wants: anywhere(4 * gpu)}, {Weight: 100, Wants: anywhere(4 * gpu)}, {Weight: 100, Wants: anywhere(2 * gpu)},
 	})
 	sameDue(t, "A, B and C", got, []cluster.MicroGPU{3 * gpu}, []cluster.MicroGPU{3 * gpu}, []cluster.MicroGPU{2 * gpu})
 }
@@ -47,7 +51,7 @@ func TestGandivaFairFigure1Tickets(t *testing.T) {
 // share of the cluster would be entitled to 1000 V100s and 2000 P100s".
 func TestGandivaFairIntroductionTickets(t *testing.T) {
 	got := Tickets([]cluster.MicroGPU{5000 * gpu, 10000 * gpu}, []Claim{
-		{Weight: 20, Free: plenty}, {Weight: 80, Free: plenty},
+		{Weight: 20, Wants: anywhere(plenty)}, {Weight: 80, Wants: anywhere(plenty)},
 	})
 	sameDue(t, "20 %", got[:1], []cluster.MicroGPU{1000 * gpu, 2000 * gpu})
 }
@@ -57,7 +61,7 @@ func TestGandivaFairIntroductionTickets(t *testing.T) {
 // 4 V100s, 8 P100s and 21.3 K80s".
 func TestGandivaFairFigure10Tickets(t *testing.T) {
 	fleet := []cluster.MicroGPU{12 * gpu, 24 * gpu, 64 * gpu}
-	user := func(gang cluster.MicroGPU) Claim { return Claim{Weight: 100, Free: 150 * gang * gpu} }
+	user := func(gang cluster.MicroGPU) Claim { return Claim{Weight: 100, Wants: anywhere(150 * gang * gpu)} }
 	users := []Claim{user(1), user(2), user(4), user(1)}
 	for _, u := range Tickets(fleet, users) {
 		sameDue(t, "each of four", [][]Part{u}, []cluster.MicroGPU{3 * gpu, 6 * gpu, 16 * gpu})
@@ -75,7 +79,7 @@ func TestGandivaFairFigures6And7Tickets(t *testing.T) {
 	var claims []Claim
 	for _, class := range []struct{ users, size int64 }{{62, 1}, {3, 2}, {3, 4}, {2, 8}} {
 		for range class.users {
-			claims = append(claims, Claim{Weight: class.size, Free: cluster.MicroGPU(class.size) * gpu})
+			claims = append(claims, Claim{Weight: class.size, Wants: anywhere(cluster.MicroGPU(class.size) * gpu)})
 		}
 	}
 	for i, p := range Tickets([]cluster.MicroGPU{48 * gpu}, claims) {
@@ -88,7 +92,7 @@ func TestGandivaFairFigures6And7Tickets(t *testing.T) {
 			t.Errorf("Figure 6 without the large jobs, user %d: got %d, want %d", i, p[0].Due, want)
 		}
 	}
-	three := []Claim{{Weight: 100, Free: 128 * gpu}, {Weight: 100, Free: 512 * gpu}, {Weight: 100, Free: 256 * gpu}}
+	three := []Claim{{Weight: 100, Wants: anywhere(128 * gpu)}, {Weight: 100, Wants: anywhere(512 * gpu)}, {Weight: 100, Wants: anywhere(256 * gpu)}}
 	for _, c := range []struct {
 		users int
 		each  cluster.MicroGPU
@@ -105,31 +109,38 @@ func TestGandivaFairFigures6And7Tickets(t *testing.T) {
 // from their tenant's share of it first, and have no right to more (§3.4).
 func TestTicketsCountEveryGPUOnce(t *testing.T) {
 	fleet := []cluster.MicroGPU{12 * gpu, 60 * gpu}
-	got := Tickets(fleet, []Claim{
-		{Weight: 1, Free: 2 * gpu},
-		{Weight: 1, Free: 8 * gpu},
-		{Weight: 1, Free: plenty, Pinned: []cluster.MicroGPU{4 * gpu, 0}},
-	})
-	want := [][]Part{
-		{{Due: 2 * gpu, Free: 2 * gpu}, {}},
-		{{Due: 5 * gpu, Free: 5 * gpu}, {Due: 3 * gpu, Free: 3 * gpu}},
-		{{Due: 5 * gpu, Pinned: 4 * gpu, Free: gpu}, {Due: 57 * gpu, Free: 57 * gpu}},
-	}
-	if !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	got = Tickets(fleet, []Claim{
-		{Weight: 1, Pinned: []cluster.MicroGPU{100 * gpu, 0}},
-		{Weight: 1, Free: plenty},
-		{Weight: 2, Free: plenty, May: []bool{false, true}},
-	})
-	want = [][]Part{
-		{{Due: 6 * gpu, Pinned: 6 * gpu}, {}},
-		{{Due: 6 * gpu, Free: 6 * gpu}, {Due: 20 * gpu, Free: 20 * gpu}},
-		{{}, {Due: 40 * gpu, Free: 40 * gpu}},
-	}
-	if !slices.EqualFunc(got, want, slices.Equal) {
-		t.Errorf("got %v, want %v", got, want)
+	v100, k80 := []bool{true, false}, []bool{false, true}
+	for name, c := range map[string]struct {
+		claims []Claim
+		want   [][]Part
+	}{
+		"few jobs, some jobs, many jobs": {
+			[]Claim{{1, anywhere(2 * gpu)}, {1, anywhere(8 * gpu)}, {1, []Want{{plenty, nil}, {4 * gpu, v100}}}},
+			[][]Part{
+				{{2 * gpu, []cluster.MicroGPU{2 * gpu}}, {0, []cluster.MicroGPU{0}}},
+				{{5 * gpu, []cluster.MicroGPU{5 * gpu}}, {3 * gpu, []cluster.MicroGPU{3 * gpu}}},
+				{{5 * gpu, []cluster.MicroGPU{gpu, 4 * gpu}}, {57 * gpu, []cluster.MicroGPU{57 * gpu, 0}}},
+			},
+		},
+		"jobs that name a model": {
+			[]Claim{{1, []Want{{100 * gpu, v100}}}, {1, anywhere(plenty)}, {2, []Want{{plenty, k80}}}},
+			[][]Part{
+				{{6 * gpu, []cluster.MicroGPU{6 * gpu}}, {0, []cluster.MicroGPU{0}}},
+				{{6 * gpu, []cluster.MicroGPU{6 * gpu}}, {20 * gpu, []cluster.MicroGPU{20 * gpu}}},
+				{{0, []cluster.MicroGPU{0}}, {40 * gpu, []cluster.MicroGPU{40 * gpu}}},
+			},
+		},
+		"kinds that may use different models": {
+			[]Claim{{1, []Want{{2 * gpu, v100}, {10 * gpu, k80}, {30 * gpu, nil}, {10 * gpu, nil}}}, {1, anywhere(plenty)}},
+			[][]Part{
+				{{6 * gpu, []cluster.MicroGPU{2 * gpu, 0, 3 * gpu, gpu}}, {30 * gpu, []cluster.MicroGPU{0, 10 * gpu, 15 * gpu, 5 * gpu}}},
+				{{6 * gpu, []cluster.MicroGPU{6 * gpu}}, {30 * gpu, []cluster.MicroGPU{30 * gpu}}},
+			},
+		},
+	} {
+		if got := Tickets(fleet, c.claims); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
 	}
 }
 
@@ -162,20 +173,21 @@ func TestReadjust(t *testing.T) {
 
 // Whatever is wanted: the parts of each model sum to its GPUs exactly, nobody gets less than
 // the smaller of its share and its want, nobody gets what it does not want while somebody
-// else wants it, and who could use more has no less per ticket than anybody.
+// else wants it, who could use more has no less per ticket than anybody, and no GPU that is
+// wanted counts twice.
 func TestTicketsAreFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fleet := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) cluster.MicroGPU {
 			return cluster.MicroGPU(rapid.IntRange(0, 64).Draw(t, "GPUs")) * gpu
 		}), 1, 4).Draw(t, "fleet")
 		claims := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Claim {
-			c := Claim{
-				Weight: rapid.Int64Range(0, 5).Draw(t, "weight"),
-				Free:   cluster.MicroGPU(rapid.Int64Range(0, int64(100*gpu)).Draw(t, "free")),
-			}
-			for range fleet {
-				c.Pinned = append(c.Pinned, cluster.MicroGPU(rapid.IntRange(0, 8).Draw(t, "pinned"))*gpu)
-				c.May = append(c.May, rapid.IntRange(0, 3).Draw(t, "may") > 0)
+			c := Claim{Weight: rapid.Int64Range(0, 5).Draw(t, "weight")}
+			for range rapid.IntRange(0, 3).Draw(t, "kinds") {
+				w := Want{GPUs: cluster.MicroGPU(rapid.Int64Range(0, int64(100*gpu)).Draw(t, "wants"))}
+				for range fleet {
+					w.May = append(w.May, rapid.IntRange(0, 3).Draw(t, "may") > 0)
+				}
+				c.Wants = append(c.Wants, w)
 			}
 			return c
 		}), 1, 8).Draw(t, "claims")
@@ -193,28 +205,35 @@ func TestTicketsAreFair(t *testing.T) {
 			for i, c := range claims {
 				p := parts[i][m]
 				total += p.Due
-				if p.Pinned > c.Pinned[m] || p.Free > 0 && !c.May[m] || p.Pinned+p.Free > p.Due {
-					t.Fatalf("claim %d has %+v of model %d", i, p, m)
+				used, wants := cluster.MicroGPU(0), cluster.MicroGPU(0)
+				for k, w := range c.Wants {
+					used += p.For[k]
+					open := w.GPUs
+					for before := range m {
+						open -= parts[i][before].For[k]
+					}
+					if p.For[k] < 0 || p.For[k] > open || p.For[k] > 0 && !w.May[m] {
+						t.Fatalf("claim %d has %d of model %d for its want %d, of which %d are open", i, p.For[k], m, k, open)
+					}
+					if w.May[m] {
+						wants += open
+					}
 				}
-				unwanted += p.Due - p.Pinned - p.Free
+				if used != min(p.Due, wants) {
+					t.Fatalf("claim %d is due %d of model %d, wants %d and uses %d", i, p.Due, m, wants, used)
+				}
+				unwanted += p.Due - used
 				if c.Weight == 0 {
 					continue
-				}
-				wants := c.Pinned[m]
-				if c.May[m] {
-					wants += c.Free
-					for before := range m {
-						wants -= parts[i][before].Free
-					}
 				}
 				if share := cluster.MulDiv(int64(fleet[m]), c.Weight, sum); p.Due < min(cluster.MicroGPU(share), wants) {
 					t.Fatalf("claim %d is due %d of model %d, has a share of %d and wants %d", i, p.Due, m, share, wants)
 				}
-				perTicket := big.NewRat(int64(p.Pinned+p.Free), c.Weight)
+				perTicket := big.NewRat(int64(used), c.Weight)
 				if most.Cmp(perTicket) < 0 {
 					most = perTicket
 				}
-				if p.Pinned+p.Free < wants {
+				if used < wants {
 					wanting = true
 					if least.Cmp(perTicket) > 0 {
 						least = perTicket
@@ -235,18 +254,9 @@ func TestTicketsAreFair(t *testing.T) {
 		slices.Reverse(reversed)
 		for i, p := range Tickets(fleet, reversed) {
 			for m := range fleet {
-				if off := p[m].Due - parts[len(claims)-1-i][m].Due; off > 4 || off < -4 {
+				if off := p[m].Due - parts[len(claims)-1-i][m].Due; off > 8 || off < -8 {
 					t.Fatalf("claim %d is due %d more of model %d in another order", i, off, m)
 				}
-			}
-		}
-		for i := range claims {
-			used := cluster.MicroGPU(0)
-			for m := range fleet {
-				used += parts[i][m].Free
-			}
-			if used > claims[i].Free {
-				t.Fatalf("claim %d wants %d anywhere and counts %d", i, claims[i].Free, used)
 			}
 		}
 	})

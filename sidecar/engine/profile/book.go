@@ -33,12 +33,14 @@ type Book struct {
 	settings Settings
 	entries  []cluster.Profile // sorted; declared and observed ones
 	paces    []cluster.Pace    // sorted by key
-	pairs    map[int]*prints   // by gang size; made when asked for, dropped when entries change
+	tables   map[int]*table    // by gang size, as pairs: made when asked for,
+	pairs    map[int]*prints   // dropped when entries change
 }
 
 // New opens a book with what was remembered. Entries that make no sense are left out.
 func New(s Settings, entries []cluster.Profile, paces []cluster.Pace) *Book {
 	b := &Book{settings: s}
+	b.drop()
 	for i := range entries {
 		if p := &entries[i]; p.Source != cluster.Estimated && check(p) == nil {
 			b.put(p)
@@ -83,7 +85,7 @@ func (b *Book) Declare(p cluster.Profile) error {
 
 // Withdraw takes back all that somebody declared.
 func (b *Book) Withdraw(basis string) {
-	b.pairs = nil
+	b.drop()
 	b.entries = slices.DeleteFunc(b.entries, func(p cluster.Profile) bool {
 		return p.Source == cluster.Declared && p.Basis == basis
 	})
@@ -105,12 +107,13 @@ func (b *Book) pace(key cluster.JobKey) (int, bool) {
 // put writes an entry in, in the place of one about the same. If that is one too many of
 // its tenant, the tenant's oldest goes.
 func (b *Book) put(p *cluster.Profile) {
-	b.pairs = nil
 	at, there := b.find(p)
 	if there {
 		b.entries[at] = *p
+		b.changed(p.Kind)
 		return
 	}
+	b.drop()
 	b.entries = slices.Insert(b.entries, at, *p)
 	tenant, n, oldest := p.Kind.Tenant(), 0, -1
 	if tenant == "" {
@@ -127,6 +130,22 @@ func (b *Book) put(p *cluster.Profile) {
 	}
 	if n > max(b.settings.Entries, 1) {
 		b.entries = slices.Delete(b.entries, oldest, oldest+1)
+	}
+}
+
+// drop forgets what was worked out of the entries.
+func (b *Book) drop() { b.tables, b.pairs = map[int]*table{}, map[int]*prints{} }
+
+// changed forgets what was worked out of a kind's entries.
+func (b *Book) changed(kind cluster.Kind) {
+	if kind.Tenant() == "" {
+		b.drop()
+	}
+	for _, t := range b.tables {
+		delete(t.of, kind.Tenant())
+	}
+	for _, f := range b.pairs {
+		delete(f.like, kind)
 	}
 }
 
@@ -222,13 +241,23 @@ func usable(rate float64) error {
 // mostGang is more GPUs than a job has.
 const mostGang = 1 << 20
 
-// check tells what is wrong with an entry.
+// CheckName tells what is wrong with a kind's name.
+func CheckName(name string) error {
+	if name == "" || name != clean(name) {
+		return fmt.Errorf("%q is no kind: write up to %d letters, digits and ._-+#@: for one", name, mostLetters)
+	}
+	return nil
+}
+
+// Check tells what is wrong with an entry.
+func Check(p cluster.Profile) error { return check(&p) }
+
 func check(p *cluster.Profile) error {
 	err := usable(p.Rate)
 	switch {
 	case err != nil:
-	case p.Kind.Name() == "" || p.Kind.Name() != clean(p.Kind.Name()):
-		err = fmt.Errorf("%q is no kind: write up to %d letters, digits and ._-+#@: for one", p.Kind, mostLetters)
+	case CheckName(p.Kind.Name()) != nil:
+		err = CheckName(p.Kind.Name())
 	case p.Model == "":
 		err = fmt.Errorf("kind %s: no GPU model is named", p.Kind)
 	case p.Gang < 1 || p.Gang > mostGang:

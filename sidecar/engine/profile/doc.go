@@ -24,7 +24,7 @@
 //	T_mj, Gavel §3.1                    Book.Rate
 //	T of combinations, §3.1             Book.Beside
 //	reference jobs, §3.3, Figure 8      the site's kinds
-//	matrix completion, fingerprint, §6  complete, Book.fingerprints
+//	matrix completion, fingerprint, §6  complete, prints
 //	speedup vector, OEF §4.1            Book.Speedups
 //
 // Estimates of single jobs are our extension (Gavel has them measured, §3.3) and can be

@@ -13,10 +13,57 @@ import (
 // little to say of each other.
 const likeness = 0.35
 
-// point is a kind's known rate on a model, in the logarithm.
-type point struct {
-	model string
-	log   float64
+// table is what is known of single jobs at a gang size, made when it is asked for.
+type table struct {
+	models []string           // sorted
+	of     map[string]*family // by tenant; "" = the site's
+}
+
+// family is a tenant's kinds and, by model, the logarithms of their rates; NaN where one is not
+// known or does not run.
+type family struct {
+	kinds []cluster.Kind
+	rows  [][]float64
+}
+
+// table gives the one of a gang size.
+func (b *Book) table(gang int) *table {
+	t := b.tables[gang]
+	if t == nil {
+		t = &table{models: b.models(), of: map[string]*family{}}
+		b.tables[gang] = t
+	}
+	return t
+}
+
+// family gives what is known of a tenant's kinds.
+func (b *Book) family(t *table, tenant string, gang int) *family {
+	f := t.of[tenant]
+	if f != nil {
+		return f
+	}
+	f = &family{}
+	for i := range b.entries {
+		k := b.entries[i].Kind
+		if k.Tenant() == tenant && (len(f.kinds) == 0 || f.kinds[len(f.kinds)-1] != k) {
+			f.kinds = append(f.kinds, k)
+			f.rows = append(f.rows, b.logs(t, k, gang))
+		}
+	}
+	t.of[tenant] = f
+	return f
+}
+
+// logs gives a row of a family.
+func (b *Book) logs(t *table, kind cluster.Kind, gang int) []float64 {
+	row := make([]float64, len(t.models))
+	for j, m := range t.models {
+		row[j] = math.NaN()
+		if p := b.known(kind, "", m, gang); p != nil && p.Rate > 0 {
+			row[j] = math.Log(p.Rate)
+		}
+	}
+	return row
 }
 
 // estimate works a single job's rate out: from what other kinds, the site's and the tenant's
@@ -24,32 +71,26 @@ type point struct {
 // like speedups counting more; else, per GPU, from another gang size on that model.
 func (b *Book) estimate(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 	out := cluster.Profile{Kind: kind, Model: model, Gang: gang, Source: cluster.Estimated}
-	own := b.points(kind, gang)
+	t := b.table(gang)
+	own := b.logs(t, kind, gang)
 	var logs, weights []float64
 	var names []string
-	for _, ref := range b.references(kind) {
-		target := b.known(ref, "", model, gang)
-		if target == nil || target.Rate == 0 {
-			continue
-		}
-		gains, n := 0.0, 0.0 // of this kind over ref on the models where both are known
-		var apart []float64
-		for _, p := range own {
-			if q := b.known(ref, "", p.model, gang); q != nil && q.Rate > 0 {
-				d := p.log - math.Log(q.Rate)
-				gains, n, apart = gains+d, n+1, append(apart, d)
+	families := []*family{b.family(t, "", gang)}
+	if kind.Tenant() != "" {
+		families = append(families, b.family(t, kind.Tenant(), gang))
+	}
+	target, there := slices.BinarySearch(t.models, model)
+	for _, f := range families {
+		for i, ref := range f.kinds {
+			if !there || math.IsNaN(f.rows[i][target]) || ref == kind || string(ref) == kind.Name() {
+				continue // itself, and the site's kind that stands for it
+			}
+			if gain, unlike, ok := compare(own, f.rows[i]); ok {
+				logs = append(logs, f.rows[i][target]+gain)
+				weights = append(weights, math.Exp(-unlike/(2*likeness*likeness)))
+				names = append(names, ref.Name())
 			}
 		}
-		if n == 0 {
-			continue
-		}
-		mean, unlike := gains/n, 0.0
-		for _, d := range apart {
-			unlike += (d - mean) * (d - mean) / n
-		}
-		logs = append(logs, math.Log(target.Rate)+mean)
-		weights = append(weights, math.Exp(-unlike/(2*likeness*likeness)))
-		names = append(names, ref.Name())
 	}
 	if len(logs) > 0 {
 		mean, spread := weighed(logs, weights)
@@ -64,15 +105,19 @@ func (b *Book) estimate(kind cluster.Kind, model string, gang int) (cluster.Prof
 	return out, false
 }
 
-// points gives where a kind is known to run at a gang size, by model.
-func (b *Book) points(kind cluster.Kind, gang int) []point {
-	var out []point
-	for _, m := range b.models() {
-		if p := b.known(kind, "", m, gang); p != nil && p.Rate > 0 {
-			out = append(out, point{m, math.Log(p.Rate)})
+// compare gives by how much one row is above another where both are known, and the variance of
+// that; false where they have nothing in common.
+func compare(a, b []float64) (mean, variance float64, ok bool) {
+	n := 0.0
+	for j := range a {
+		if d := a[j] - b[j]; !math.IsNaN(d) {
+			n++
+			off := d - mean
+			mean += off / n
+			variance += off * (d - mean)
 		}
 	}
-	return out
+	return mean, variance / max(n, 1), n > 0
 }
 
 // otherGang gives what is known of a kind on a model with the gang size nearest to one, of
@@ -92,20 +137,6 @@ func (b *Book) otherGang(kind cluster.Kind, model string, gang int) *cluster.Pro
 		}
 	}
 	return best
-}
-
-// references gives the kinds from which others are estimated: the site's and the
-// tenant's own, without the kind itself and the one that stands for it.
-func (b *Book) references(kind cluster.Kind) []cluster.Kind {
-	var out []cluster.Kind
-	for i := range b.entries {
-		k := b.entries[i].Kind
-		mine := k.Tenant() == "" && string(k) != kind.Name() || k.Tenant() == kind.Tenant() && k != kind
-		if mine && (len(out) == 0 || out[len(out)-1] != k) {
-			out = append(out, k)
-		}
-	}
-	return out
 }
 
 // models gives the models that the book speaks of, sorted.

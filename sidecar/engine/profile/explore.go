@@ -2,6 +2,7 @@ package profile
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -45,7 +46,16 @@ func (b *Book) Explore(trials []Trial) []Cost {
 		}
 		out = append(out, Cost{i, cost})
 	}
-	known := func(c Cost) int { return len(b.points(trials[c.Trial].Kind, trials[c.Trial].Gang)) }
+	known := func(c Cost) int {
+		t := &trials[c.Trial]
+		n := 0
+		for _, x := range b.logs(b.table(t.Gang), t.Kind, t.Gang) {
+			if !math.IsNaN(x) {
+				n++
+			}
+		}
+		return n
+	}
 	slices.SortStableFunc(out, func(x, y Cost) int {
 		s, t := &trials[x.Trial], &trials[y.Trial]
 		return cmp.Or(cmp.Compare(x.GPUs, y.GPUs), cmp.Compare(known(x), known(y)), cmp.Compare(s.Key, t.Key), cmp.Compare(s.Model, t.Model))

@@ -126,9 +126,6 @@ func (b *Book) prints(gang int) *prints {
 		f.parts = append(f.parts, b.row(f, k, gang))
 	}
 	complete(f.parts)
-	if b.pairs == nil {
-		b.pairs = map[int]*prints{}
-	}
 	b.pairs[gang] = f
 	return f
 }

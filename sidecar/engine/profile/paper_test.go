@@ -46,8 +46,8 @@ func TestOEF41SpeedupVector(t *testing.T) {
 	}
 }
 
-// table is Gavel's measurements: model, kind and gang size, alone or beside another.
-type table map[string]map[string]map[string]any
+// measured is Gavel's measurements: model, kind and gang size, alone or beside another.
+type measured map[string]map[string]map[string]any
 
 var named = regexp.MustCompile(`^\('(.*?)(?: \(batch size (\d+)\))?', (\d+)\)$`)
 
@@ -77,7 +77,7 @@ func gavel(t *testing.T) []cluster.Profile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all table
+	var all measured
 	if err := json.UnmarshalRead(z, &all); err != nil {
 		t.Fatal(err)
 	}

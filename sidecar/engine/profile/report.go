@@ -95,7 +95,7 @@ func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, chang
 		b.put(e)
 		return
 	}
-	b.pairs = nil
+	b.changed(e.Kind)
 	e = &b.entries[i]
 	if changed {
 		e.Samples = 1

@@ -56,10 +56,16 @@ func Gavel(gpus []int, rows []Row, span cluster.Span) []Grant {
 	m := newMatch(gpus, rows, span)
 	turns := order(rows, len(gpus))
 	m.greedy(turns, true)
+	vain := 0 // the smallest gang of searches in vain; where they were, none for as large a one need go
 	for _, e := range turns {
-		if m.free(e.Row) && m.due(e.Row, e.Model) {
-			m.seen = make([]bool, len(gpus))
-			m.seat(e.Row)
+		if !m.free(e.Row) || !m.due(e.Row, e.Model) {
+			continue
+		}
+		if gang := rows[e.Row].Gang; vain == 0 || gang < vain {
+			m.seen, vain = make([]bool, len(gpus)), gang
+		}
+		if m.seat(e.Row) {
+			vain = 0
 		}
 	}
 	m.greedy(turns, false)

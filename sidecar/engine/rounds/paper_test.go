@@ -179,7 +179,7 @@ func TestGavelFigure15TheMechanismApproachesTheShares(t *testing.T) {
 		for _, jobs := range []int{150, 400} {
 			most := map[int]float64{}
 			ever, plain := 0.0, 0.0
-			for seed := range uint64(2) {
+			for seed := range uint64(1) {
 				gpus, rows := figure15(seed, jobs, multi)
 				_, other := figure15(seed, jobs, multi)
 				for round := 1; round <= 1000; round++ {
@@ -201,8 +201,7 @@ func TestGavelFigure15TheMechanismApproachesTheShares(t *testing.T) {
 }
 
 // No GPU is idle under these shares, so a round in which one is is lost for good: Algorithm 1
-// falls behind without bound, at half of these instances by more than ten rounds in 400;
-// Gavel stays within four.
+// falls behind further and further, by eleven rounds in 400 at worst here; Gavel stays within four.
 func TestSharesThatLeaveNoGPUIdle(t *testing.T) {
 	ours, plain := 0.0, 0.0
 	for seed := range uint64(8) {

@@ -26,9 +26,13 @@ func TestSharingIncentive(t *testing.T) {
 		var claims []policy.Claim
 		sum := int64(0)
 		for range rapid.IntRange(1, 6).Draw(t, "tenants") {
-			c := policy.Claim{Weight: rapid.Int64Range(1, 4).Draw(t, "weight"), Free: cluster.MicroGPU(rapid.IntRange(0, 60).Draw(t, "free")) * gpu}
-			for range fleet {
-				c.Pinned = append(c.Pinned, cluster.MicroGPU(rapid.SampledFrom([]int{0, 0, 0, 2}).Draw(t, "pinned"))*gpu)
+			c := policy.Claim{Weight: rapid.Int64Range(1, 4).Draw(t, "weight"), Wants: []policy.Want{
+				{GPUs: cluster.MicroGPU(rapid.IntRange(0, 60).Draw(t, "anywhere")) * gpu},
+			}}
+			for m := range fleet { // jobs that name the model
+				may := make([]bool, len(fleet))
+				may[m] = true
+				c.Wants = append(c.Wants, policy.Want{GPUs: cluster.MicroGPU(rapid.SampledFrom([]int{0, 0, 0, 2}).Draw(t, "pinned")) * gpu, May: may})
 			}
 			claims = append(claims, c)
 			sum += c.Weight
@@ -36,10 +40,10 @@ func TestSharingIncentive(t *testing.T) {
 		parts := policy.Tickets(fleet, claims)
 		var parties []Party
 		for i, c := range claims {
-			p := Party{Name: Name{Tenant: fmt.Sprint(i)}, Demand: c.Free}
+			p := Party{Name: Name{Tenant: fmt.Sprint(i)}, Demand: c.Wants[0].GPUs}
 			v := 1.0
 			for m := range fleet {
-				p.GPUs = append(p.GPUs, parts[i][m].Free)
+				p.GPUs = append(p.GPUs, parts[i][m].For[0])
 				p.Speed = append(p.Speed, Exactly(v))
 				v *= rapid.Float64Range(1, 3).Draw(t, "faster")
 			}
@@ -51,9 +55,10 @@ func TestSharingIncentive(t *testing.T) {
 			dedicated := make([]cluster.MicroGPU, len(fleet))
 			for m := range fleet {
 				share := cluster.MicroGPU(cluster.MulDiv(int64(fleet[m]), c.Weight, sum))
-				dedicated[m] = max(share-c.Pinned[m], 0)
-				if parts[i][m].Pinned < min(share, c.Pinned[m]) {
-					t.Fatalf("tenant %d has %d of %s for jobs that name it, of a share of %d", i, parts[i][m].Pinned, models[m], share)
+				pinned := c.Wants[1+m].GPUs
+				dedicated[m] = max(share-pinned, 0)
+				if got := parts[i][m].For[1+m]; got < min(share, pinned) {
+					t.Fatalf("tenant %d has %d of %s for jobs that name it, of a share of %d", i, got, models[m], share)
 				}
 			}
 			if before, after := parties[i].worth(dedicated), parties[i].worth(o.GPUs[i]); after < before*(1-1e-9)-100 {

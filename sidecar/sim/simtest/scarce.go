@@ -66,18 +66,21 @@ func Teams(n, fifo int) []price.Entity {
 }
 
 // Tenants is n tenants with speedups in no common order over k models of 4 to 32 GPUs:
-// each model up to 1.6 times as fast as the one before.
+// each model up to 1.6 times as fast as the one before. With 10 models they are the instances
+// whose optima are known.
 func Tenants(n, k int) (gpus, speedup []float64) {
 	s := splitMix(6000 + n)
-	for range k {
-		gpus = append(gpus, float64(4+s.next()%29))
-	}
 	for range n {
 		w := 1.
-		for range k {
+		for j := range k {
+			if j > 0 {
+				w *= 1 + .6*s.unit()
+			}
 			speedup = append(speedup, w)
-			w *= 1 + .6*s.unit()
 		}
+	}
+	for range k {
+		gpus = append(gpus, float64(4+s.next()%29))
 	}
 	return gpus, speedup
 }
@@ -133,5 +136,41 @@ func EqualProgram(gpus, speedup []float64, unit float64) *lp.Program {
 		common.Entries = append(common.Entries, lp.Entry{At: l, Value: -1})
 	}
 	p.AddColumns(append(columns, common)...)
+	return p
+}
+
+// EnvyProgram is the cooperative program of such tenants with all its rows as a linear
+// program for CLP.
+func EnvyProgram(gpus, speedup []float64) *lp.Program {
+	k := len(gpus)
+	n := len(speedup) / k
+	p := lp.New()
+	p.Maximise()
+	p.Set(lp.Options{PrimalTolerance: 1e-9, DualTolerance: 1e-9})
+	columns := make([]lp.Column, n*k)
+	for at, w := range speedup {
+		columns[at] = lp.Column{Upper: math.Inf(1), Cost: w}
+	}
+	p.AddColumns(columns...)
+	for j, m := range gpus {
+		row := lp.Row{Lower: math.Inf(-1), Upper: m}
+		for l := range n {
+			row.Entries = append(row.Entries, lp.Entry{At: l*k + j, Value: 1})
+		}
+		p.AddRows(row)
+	}
+	for i := range n {
+		var rows []lp.Row
+		for l := range n {
+			row := lp.Row{Upper: math.Inf(1)}
+			for j, w := range speedup[i*k : i*k+k] {
+				row.Entries = append(row.Entries, lp.Entry{At: i*k + j, Value: w}, lp.Entry{At: l*k + j, Value: -w})
+			}
+			if l != i {
+				rows = append(rows, row)
+			}
+		}
+		p.AddRows(rows...)
+	}
 	return p
 }

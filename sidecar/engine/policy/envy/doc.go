@@ -6,10 +6,19 @@
 //
 //	max Σ_i Gain_i·v_i
 //	    v_i ≤ Own_i · y_i
-//	    Base_i + Eye_i · y_l ≤ v_i        for all i ≠ l     (10c)
+//	    Own_i · y_l ≤ v_i                 for all i ≠ l     (10c)
 //	    Σ_l Mass_l · y_l ≤ Σ_l Mass_l     for every model   (10b)
 //	    Σ_j Unit_j · y_lj ≤ Cap_l
 //	    y ≥ 0, v ≥ Floor
+//
+// A tenant that can use only Cap GPUs sees in a part only its best Cap of them, which is not
+// linear in the part y. But for any μ ≥ 0
+//
+//	μ·Cap + Σ_j max(Own_j - μ·Unit_j, 0)·y_j  ≥  the best Cap of y,
+//
+// with = where μ is the worth of the last GPU that counts. So a row reads a part at the μ that
+// is right for it in the equal division, then at the answer, and so on: each answer is
+// free of envy and not worse than that before, since that one breaks no row of its own.
 //
 // There are n² rows, of which about two a tenant bind, and which ones is nearly all that
 // there is to find: tenants of like tastes watch each other. So

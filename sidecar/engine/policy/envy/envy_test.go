@@ -60,7 +60,7 @@ func TestTheAnswerIsCertified(t *testing.T) {
 			own := dot(row(p.Own, k, i), row(y, k, i))
 			value += p.Gain[i] * own
 			for l := range n {
-				if sees := dot(row(p.Eye, k, i), row(y, k, l)); sees > own*(1+1e-9) {
+				if sees := dot(row(p.Own, k, i), row(y, k, l)); sees > own*(1+1e-9) {
 					t.Fatalf("%d has %v and sees %v in %d's part", i, own, sees, l)
 				}
 			}
@@ -95,7 +95,7 @@ func TestTheAnswerIsCertified(t *testing.T) {
 			}
 		}
 		for at, e := range r.pairs {
-			plus(row(over, k, int(e.l)), -z[n+k+at], row(p.Eye, k, int(e.i)))
+			plus(row(over, k, int(e.l)), -z[n+k+at], row(p.Own, k, int(e.i)))
 			over[n*k+int(e.i)] += z[n+k+at]
 		}
 		if least := slices.Min(z[n:]); least < -1e-9 {

@@ -11,7 +11,7 @@ const (
 // program with some of its envy rows, and without floors and caps: a start for the simplex.
 //
 // Rows are G·(y, v) + s = h with multipliers z: first n own rows v_i - Own_i·y_i <= 0, then
-// the pairs Eye_i·y_l - v_i <= -Base_i, then k models Σ Mass_l·y_lj <= mass.
+// the pairs Own_i·y_l - v_i <= 0, then k models Σ Mass_l·y_lj <= mass.
 //
 // A Newton step has a k×k block for each tenant's part, so the parts are eliminated one
 // by one; what is left is dense in the n values and bordered by the k models' rows.
@@ -85,7 +85,7 @@ func (q *interior) times(y, v, out []float64) {
 		plus(caps, p.Mass[l], part)
 		for at := q.from[l]; at < q.from[l+1]; at++ {
 			i := int(q.pairs[at].i)
-			out[n+at] = dot(row(p.Eye, k, i), part) - v[i]
+			out[n+at] = dot(row(p.Own, k, i), part) - v[i]
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (q *interior) transposed(f float64, z, y, v []float64) {
 		plus(part, f*p.Mass[l], caps)
 		for at := q.from[l]; at < q.from[l+1]; at++ {
 			i := int(q.pairs[at].i)
-			plus(part, f*z[n+at], row(p.Eye, k, i))
+			plus(part, f*z[n+at], row(p.Own, k, i))
 			v[i] -= f * z[n+at]
 		}
 	}
@@ -114,11 +114,8 @@ func (q *interior) residuals() (worst, gap, value float64) {
 	q.times(q.y, q.v, q.off)
 	for r := range q.off {
 		h := 0.0
-		switch {
-		case r >= n+len(q.pairs):
+		if r >= n+len(q.pairs) {
 			h = q.mass
-		case r >= n:
-			h = -q.p.Base[q.pairs[r-n].i]
 		}
 		q.off[r] = h - q.off[r] - q.s[r]
 		worst = max(worst, math.Abs(q.off[r]))
@@ -173,7 +170,7 @@ func (q *interior) factor() bool {
 				owned = true
 				add(l, q.d[l], row(p.Own, k, l))
 			}
-			add(i, q.d[n+at], row(p.Eye, k, i))
+			add(i, q.d[n+at], row(p.Own, k, i))
 		}
 		if !owned {
 			add(l, q.d[l], row(p.Own, k, l))
@@ -237,7 +234,7 @@ func (q *interior) reduced(y, v, c []float64) {
 		v[l] += q.d[l] * dot(row(p.Own, k, l), part)
 		for at := q.from[l]; at < q.from[l+1]; at++ {
 			i := int(q.pairs[at].i)
-			v[i] += q.d[n+at] * dot(row(p.Eye, k, i), part)
+			v[i] += q.d[n+at] * dot(row(p.Own, k, i), part)
 		}
 		plus(right, p.Mass[l], part)
 	}
@@ -256,7 +253,7 @@ func (q *interior) reduced(y, v, c []float64) {
 		plus(part, q.d[l]*v[l], row(p.Own, k, l))
 		for at := q.from[l]; at < q.from[l+1]; at++ {
 			i := int(q.pairs[at].i)
-			plus(part, q.d[n+at]*v[i], row(p.Eye, k, i))
+			plus(part, q.d[n+at]*v[i], row(p.Own, k, i))
 		}
 		plus(part, -p.Mass[l], c)
 		h := q.h[l*k*k : (l+1)*k*k]

@@ -71,9 +71,9 @@ func broken(p *Program, y, v []float64, most int, slack float64) []pair {
 	var pairs []pair
 	for i := range n {
 		worst = worst[:0]
-		eye, limit := row(p.Eye, k, i), v[i]-p.Base[i]+slack
+		limit := v[i] + slack
 		for l := range n {
-			if by := dot(eye, row(y, k, l)) - limit; by > 0 && l != i {
+			if by := p.sees(i, l, row(y, k, l)) - limit; by > 0 && l != i {
 				worst = append(worst, seen{by, int32(l)})
 			}
 		}
@@ -132,8 +132,6 @@ func permuted(p *Program, order []int) *Program {
 		q.Gain = append(q.Gain, p.Gain[i])
 		q.Mass = append(q.Mass, p.Mass[i])
 		q.Own = append(q.Own, row(p.Own, k, i)...)
-		q.Eye = append(q.Eye, row(p.Eye, k, i)...)
-		q.Base = append(q.Base, p.Base[i])
 		q.Floor = append(q.Floor, p.Floor[i])
 		q.Cap = append(q.Cap, p.Cap[i])
 	}

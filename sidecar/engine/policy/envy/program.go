@@ -1,16 +1,77 @@
 package envy
 
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
 // Program is an instance; n tenants, k models. Everything is in units in which the equal
 // division per weight is about 1: see the package.
 type Program struct {
 	Gain  []float64 // of each tenant, > 0
 	Mass  []float64 // of each tenant, > 0; of every model there is their sum
-	Own   []float64 // n×k: what a tenant's own part is worth to it, >= 0
-	Eye   []float64 // n×k: what it sees in another's part, >= 0
-	Base  []float64 // of each tenant, >= 0: that much it sees in any
-	Floor []float64 // of each tenant: what it is to have at least
-	Unit  []float64 // of each model, > 0
-	Cap   []float64 // of each tenant; +Inf = none
+	Own   []float64 // n×k: what a part is worth to a tenant, >= 0
+	Floor []float64 // of each tenant: what it is to have at least; the equal division has it
+	Unit  []float64 // GPUs of each model in the equal division, > 0
+	Cap   []float64 // GPUs that each tenant can use; +Inf = any number
+
+	marginal []float64 // n×n: μ of row (i, l), see the package; nil = 0
+}
+
+// sees gives what tenant i sees in l's part y, by the row between them.
+func (p *Program) sees(i, l int, y []float64) float64 {
+	n, k := p.size()
+	own := row(p.Own, k, i)
+	if p.marginal == nil || p.marginal[i*n+l] == 0 {
+		return dot(own, y)
+	}
+	mu := p.marginal[i*n+l]
+	sum := mu * p.Cap[i]
+	for j, w := range own {
+		sum += max(w-mu*p.Unit[j], 0) * y[j]
+	}
+	return sum
+}
+
+// limited tells whether anybody can use only so many GPUs.
+func (p *Program) limited() bool { return slices.Min(p.Cap) < math.Inf(1) }
+
+// marginals gives the μ at which each row reads the parts y as they are.
+func (p *Program) marginals(y []float64) []float64 {
+	n, k := p.size()
+	mu := make([]float64, n*n)
+	models := make([]int, k)
+	for i := range n {
+		if math.IsInf(p.Cap[i], 1) {
+			continue
+		}
+		for j := range models {
+			models[j] = j
+		}
+		worth := func(j int) float64 { return p.Own[i*k+j] / p.Unit[j] }
+		slices.SortStableFunc(models, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
+		for l := range n {
+			left := p.Cap[i] * (1 - 1e-10)
+			for _, j := range models {
+				if left -= p.Unit[j] * y[l*k+j]; left <= 0 {
+					mu[i*n+l] = worth(j)
+					break
+				}
+			}
+		}
+	}
+	return mu
+}
+
+// value gives the sum that the program maximises.
+func (p *Program) value(y []float64) float64 {
+	sum := 0.0
+	for i, g := range p.Gain {
+		_, k := p.size()
+		sum += g * dot(row(p.Own, k, i), row(y, k, i))
+	}
+	return sum
 }
 
 // size gives the numbers of tenants and of models.

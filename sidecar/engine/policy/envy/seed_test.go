@@ -54,12 +54,10 @@ func scaled(w [][]float64, m []float64) *Program {
 		}
 		p.Gain = append(p.Gain, sum)
 		p.Mass = append(p.Mass, 1/float64(n))
-		p.Base = append(p.Base, 0)
 		for j := range row {
 			p.Own = append(p.Own, row[j]*m[j]/float64(n)/sum)
 		}
 	}
-	p.Eye = p.Own
 	g := sum(p.Gain) / float64(n)
 	for i := range p.Gain {
 		p.Gain[i] /= g

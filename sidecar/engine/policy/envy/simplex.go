@@ -3,6 +3,7 @@ package envy
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
@@ -10,7 +11,7 @@ import (
 var errRounds = errors.New("envy: the rows that bind are not found")
 
 const (
-	within    = 5e-10 // how far a row may be broken; a value is about 1
+	within    = 2e-10 // how far a row may be broken; a value is about 1
 	maxRounds = 500
 	perRound  = 4 // rows that a tenant is given in a round
 
@@ -80,9 +81,17 @@ func (r *rows) add(pairs []pair) {
 			more = append(more, lp.Row{Lower: math.Inf(-1), Upper: r.p.Cap[i], Entries: r.entries(r.p.Unit, i)})
 			continue
 		}
+		eye, base := slices.Clone(row(r.p.Own, r.k, i)), 0.0
+		if r.p.marginal != nil && r.p.marginal[i*r.n+l] > 0 {
+			mu := r.p.marginal[i*r.n+l]
+			base = mu * r.p.Cap[i]
+			for j := range eye {
+				eye[j] = max(eye[j]-mu*r.p.Unit[j], 0)
+			}
+		}
 		more = append(more, lp.Row{
-			Lower: math.Inf(-1), Upper: -r.p.Base[i],
-			Entries: append(r.entries(row(r.p.Eye, r.k, i), l), lp.Entry{At: r.n*r.k + i, Value: -1}),
+			Lower: math.Inf(-1), Upper: -base,
+			Entries: append(r.entries(eye, l), lp.Entry{At: r.n*r.k + i, Value: -1}),
 		})
 	}
 	r.lp.AddRows(more...)
@@ -116,7 +125,10 @@ func (r *rows) drop() {
 func (r *rows) solve() (y []float64, err error) {
 	for range maxRounds {
 		if err := r.lp.Solve(lp.Dual); err != nil {
-			return nil, err
+			// Dual takes what its box or its tolerance cuts off for infeasible.
+			if err := r.lp.Solve(lp.Primal); err != nil {
+				return nil, err
+			}
 		}
 		x := r.lp.Values(nil)
 		y, v := x[:r.n*r.k], x[r.n*r.k:]

@@ -12,29 +12,58 @@ const few = 50
 // broken by more than 1e-9. Its error is of the simplex, for programs whose numbers are too
 // far apart.
 func Solve(p *Program) ([]float64, error) {
-	if pairs := ladder(p); pairs != nil {
-		r := newRows(p, tidy(append(pairs, near(p, 2)...)))
-		defer r.lp.Close()
-		return r.solve()
-	}
 	n, k := p.size()
-	order := order(p)
-	r := start(permuted(p, order))
-	defer r.lp.Close()
-	sorted, err := r.solve()
+	tenants := order(p)
+	if ladder(p) != nil {
+		slices.Sort(tenants)
+	}
+	sorted, err := permuted(p, tenants).solve()
 	if err != nil {
 		return nil, err
 	}
 	y := make([]float64, n*k)
-	for at, i := range order {
+	for at, i := range tenants {
 		copy(row(y, k, i), row(sorted, k, at))
 	}
 	return y, nil
 }
 
+// solve gives the best parts; where GPUs are limited, the best that rows find that are read again
+// at each answer, from the equal division on.
+func (p *Program) solve() ([]float64, error) {
+	const readings = 20
+	n, k := p.size()
+	if p.limited() {
+		p.marginal = p.marginals(slices.Repeat([]float64{1}, n*k))
+	}
+	r := start(p)
+	y, err := r.solve()
+	r.lp.Close()
+	for range readings {
+		if err != nil || !p.limited() {
+			break
+		}
+		p.marginal = p.marginals(y)
+		r = newRows(p, r.pairs)
+		again, err := r.solve()
+		r.lp.Close()
+		if err != nil || p.value(again) <= p.value(y) {
+			break
+		}
+		done := p.value(again) <= p.value(y)*(1+1e-6)
+		if y = again; done {
+			break
+		}
+	}
+	return y, err
+}
+
 // start gives the first rows, with a basis where the interior point has found one.
 func start(p *Program) *rows {
 	n, _ := p.size()
+	if pairs := ladder(p); pairs != nil {
+		return newRows(p, tidy(append(pairs, near(p, 2)...)))
+	}
 	if n <= few {
 		return newRows(p, near(p, 6))
 	}

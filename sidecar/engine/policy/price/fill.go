@@ -164,9 +164,9 @@ func (f *filling) phase(from float64) (best []float64, tau float64, ok bool) {
 		cost, slope := f.ask(tau, p)
 		fell := false
 		if cost > 1+1e-13 {
-			tau = f.root(from, tau, cost, slope, p)
+			high := f.root(from, tau, cost, slope, p)
+			fell, proved, tau = high < tau*(1-1e-15), true, high
 			copy(best, p)
-			fell, proved = true, true
 		}
 		gain := m.add(1, f.crowd.use, f.gpus)
 		at, edges = append(at, tau), append(edges, slices.Clone(f.crowd.edge))
@@ -188,7 +188,7 @@ func (f *filling) phase(from float64) (best []float64, tau float64, ok bool) {
 			sum += m.theta[i]
 		}
 	}
-	if sum < 1-1e-8 {
+	if sum < 1-1e-7 {
 		return best, from, false
 	}
 	// The duals prove it as well, if the prices have converged, and are exactly 0 where
@@ -344,14 +344,14 @@ func (f *filling) ways(m int, p []float64) bool {
 		line := p[l] + rise*(v-a[l])
 		switch {
 		case j == l || j == r:
-		case p[j]-line > 1e-7*(p[j]+math.Abs(line)):
+		case p[j]-line > 1e-7*(p[j]+math.Abs(line))+1e-8*p[r]:
 			a[j] = 0
 		case v > 0 && (!exact || v >= t*(1-1e-9)):
 			several = true
 		}
 	}
 	idle := p[l] - rise*a[l] // the line at 0; the origin is not below it
-	if l < k && !exact && -idle <= 1e-7*(p[l]+rise*a[l]) {
+	if l < k && !exact && -idle <= 1e-7*(p[l]+rise*a[l])+1e-8*p[r] {
 		several = true
 	}
 	return several

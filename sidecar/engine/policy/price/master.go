@@ -5,7 +5,7 @@ import "math"
 // master is the linear program over columns: max Σ value_i·θ_i subject to
 // Σ θ_i·column_i <= 1 in each row, θ >= 0. The rows are the models, each in parts of its
 // GPUs, and the sum of θ. It is solved by the primal simplex method from the last basis;
-// with so few rows the inverse is computed anew at every pivot.
+// the inverse of the basis is computed anew where it ends.
 type master struct {
 	rows   int
 	column []float64 // of rows entries each; the first are the slacks
@@ -17,6 +17,7 @@ type master struct {
 	work   []float64
 	over   []float64 // what theta leaves of each row
 	short  []float64 // what dual leaves of each basic value
+	enter  []float64 // the entering column in terms of the basis
 }
 
 // noise is what reduced costs and pivots are taken for zero below. Values and rows are
@@ -27,7 +28,7 @@ func newMaster(models int) *master {
 	r := models + 1
 	m := &master{rows: r, column: make([]float64, r*r, 64*r), value: make([]float64, r, 64), basis: make([]int, r),
 		theta: make([]float64, r), dual: make([]float64, r), inv: make([]float64, r*r), work: make([]float64, 2*r*r),
-		over: make([]float64, r), short: make([]float64, r)}
+		over: make([]float64, r), short: make([]float64, r), enter: make([]float64, r)}
 	for i := range r {
 		m.column[i*r+i] = 1
 		m.inv[i*r+i] = 1
@@ -59,6 +60,7 @@ func (m *master) reduced(i int) float64 {
 // solve gives the best value, with its theta and dual.
 func (m *master) solve() float64 {
 	r := m.rows
+	fresh := true // the inverse has not been updated
 	for range 100 * r {
 		enter, best := -1, noise
 		for i := range m.value {
@@ -67,7 +69,12 @@ func (m *master) solve() float64 {
 			}
 		}
 		if enter < 0 {
-			break
+			if fresh || !m.invert() {
+				break
+			}
+			m.refine() // and look again
+			fresh = true
+			continue
 		}
 		leave, step, pivot := -1, math.Inf(1), 0.0
 		for i := range r {
@@ -75,6 +82,7 @@ func (m *master) solve() float64 {
 			for j, v := range m.column[enter*r : (enter+1)*r] {
 				u += m.inv[i*r+j] * v
 			}
+			m.enter[i] = u
 			if u <= 1e-11 {
 				continue
 			}
@@ -85,22 +93,27 @@ func (m *master) solve() float64 {
 		if leave < 0 {
 			break
 		}
-		old := m.basis[leave]
 		m.basis[leave] = enter
-		if !m.invert() {
-			m.basis[leave] = old
-			m.invert()
-			break
-		}
+		m.exchange(leave)
+		m.refine()
+		fresh = false
 	}
-	sum := 0.0
+	// What rounding lets theta take beyond a row is taken off.
+	sum, most := 0.0, 1.0
+	clear(m.over)
 	for i, b := range m.basis {
 		sum += m.theta[i] * m.value[b]
+		for j, v := range m.column[b*r : (b+1)*r] {
+			m.over[j] += m.theta[i] * v
+		}
 	}
-	return sum
+	for _, v := range m.over {
+		most = max(most, v)
+	}
+	return sum / most
 }
 
-// invert computes the inverse of the basis, theta and dual; false where it is singular.
+// invert computes the inverse of the basis; false where it is singular.
 func (m *master) invert() bool {
 	r := m.rows
 	w := m.work // [basis | unit], row by row
@@ -138,8 +151,23 @@ func (m *master) invert() bool {
 	for i := range r {
 		copy(m.inv[i*r:(i+1)*r], w[i*2*r+r:(i+1)*2*r])
 	}
-	m.refine()
 	return true
+}
+
+// exchange makes inv that of the basis with the entering column in this row.
+func (m *master) exchange(row int) {
+	r := m.rows
+	from := m.inv[row*r : (row+1)*r]
+	for j := range from {
+		from[j] /= m.enter[row]
+	}
+	for i, u := range m.enter {
+		if i != row && u != 0 {
+			for j, v := range from {
+				m.inv[i*r+j] -= u * v
+			}
+		}
+	}
 }
 
 // refine computes theta and dual from the inverse, and what the inverse leaves over once

@@ -34,7 +34,7 @@ func (s *steady) ask(t float64, p []float64) (cost, slope float64) {
 	copy(s.last, p)
 	within := t <= s.level && t >= s.level*(1-s.width) && far(p, s.centre) <= s.width
 	switch {
-	case within && (8*move > s.width || 32*len(s.moving) < len(s.gang)):
+	case within && (16*move > s.width || 32*len(s.moving) < len(s.gang)):
 		for _, m := range s.moving {
 			s.choose(int(m), t, p)
 			s.add(int(m), t)
@@ -44,7 +44,7 @@ func (s *steady) ask(t float64, p []float64) (cost, slope float64) {
 			s.rise[j] += s.rise0[j]
 		}
 	case move < settled && move > 0:
-		s.sum(t, p, 2*move)
+		s.sum(t, p, 4*move)
 	default:
 		s.level = 0 // jobs in the sum may get other edges
 		for m := range s.gang {

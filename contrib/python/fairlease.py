@@ -1,0 +1,107 @@
+"""Tell fairlease how many steps a job has done. Copy this file beside the training script.
+
+    import fairlease
+    for step in range(start, total):
+        train(step)
+        fairlease.progress(step + 1, total)
+
+progress() may be called after every step: it sends at most one report a minute, or as seldom as
+fairlease asks for, in a thread of its own, and never raises or waits. It does nothing outside
+Slurm, in any but the first process of a job step, and where neither of these is set:
+
+    FAIRLEASE_PROGRESS_URL     as in http://slurm1:8765, of the daemon; needs the program munge
+    FAIRLEASE_PROGRESS_FOLDER  a shared folder with one of the user's own in it, for nodes that
+                               do not reach the daemon
+
+Steps count from the job's very beginning: after a requeue go on from the checkpoint's step. All
+steps of a job should be alike; counting them otherwise on some GPU models shows.
+"""
+
+import getpass
+import json
+import os
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+INTERVAL = 60.0  # seconds between two reports
+_TIMEOUT = 10.0
+
+_lock = threading.Lock()
+_next = 0.0
+_last_error = None
+
+
+def job_id(env=os.environ):
+    """The job's name as users write it, 123 or 123_4 of an array; None outside Slurm."""
+    if env.get("SLURM_ARRAY_JOB_ID") and env.get("SLURM_ARRAY_TASK_ID"):
+        return env["SLURM_ARRAY_JOB_ID"] + "_" + env["SLURM_ARRAY_TASK_ID"]
+    return env.get("SLURM_JOB_ID")
+
+
+def progress(steps, total=None):
+    """Report that the job has done some steps, of total if that is known."""
+    global _next
+    if job_id() is None or os.environ.get("SLURM_PROCID", "0") != "0":
+        return
+    with _lock:
+        now = time.monotonic()
+        if now < _next:
+            return
+        _next = now + INTERVAL
+    threading.Thread(target=_quietly, args=(steps, total), daemon=True).start()
+
+
+def report(steps, total=None):
+    """Report now, and wait for it. Raises OSError or ValueError, saying why it was refused."""
+    global _next
+    text = {"job": job_id(), "steps": float(steps)}
+    if total is not None:
+        text["total"] = float(total)
+    text = json.dumps(text, allow_nan=False)
+    url = os.environ.get("FAIRLEASE_PROGRESS_URL")
+    folder = os.environ.get("FAIRLEASE_PROGRESS_FOLDER")
+    if url:
+        wait = _post(url.rstrip("/") + "/v1/progress", text)
+        with _lock:
+            _next = max(_next, time.monotonic() + wait)
+    elif folder:
+        _leave(os.path.join(folder, getpass.getuser(), job_id() + ".json"), text)
+
+
+def last_error():
+    """Why the last report of progress() failed; None if it did not."""
+    return _last_error
+
+
+def _quietly(steps, total):
+    global _last_error
+    try:
+        report(steps, total)
+        _last_error = None
+    except Exception as e:  # training goes on, whatever it is
+        _last_error = e
+
+
+def _post(url, text):
+    """Send a report; give the seconds until the next one is of use."""
+    munge = subprocess.run(["munge"], input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           timeout=_TIMEOUT, check=False)
+    if munge.returncode:
+        raise OSError("munge: " + munge.stderr.decode(errors="replace").strip())
+    request = urllib.request.Request(url, data=munge.stdout, headers={"Content-Type": "text/plain"})
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+            return float(answer.headers.get("Retry-After", 0))
+    except urllib.error.HTTPError as e:
+        raise OSError("fairlease: %d: %s" % (e.code, e.read(1024).decode(errors="replace").strip())) from e
+
+
+def _leave(path, text):
+    """Write a file so that it is there whole or not at all."""
+    beside = "%s.%d" % (path, os.getpid())
+    with open(beside, "w") as f:
+        f.write(text + "\n")
+    os.replace(beside, path)

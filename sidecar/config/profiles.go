@@ -1,0 +1,144 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+)
+
+// ProfileFile is a file of profiles, usually profiles.yaml: which jobs are of which kind, and how
+// fast kinds run on each GPU model.
+type ProfileFile struct {
+	Name     string
+	Rules    []profile.Rule
+	Profiles []cluster.Profile // sorted; of the administrator
+
+	profileText
+	origins map[string]Origin
+}
+
+// profileText is the file's text. etc/profiles.yaml explains each key.
+type profileText struct {
+	Kinds []kindRule `yaml:"kinds"`
+	Rates []kindRate `yaml:"profiles"`
+}
+
+type kindRule struct {
+	Kind   string `yaml:"kind"`
+	Tenant string `yaml:"tenant"`
+	User   string `yaml:"user"`
+	Name   string `yaml:"name"`
+}
+
+type kindRate struct {
+	Kind   string             `yaml:"kind"`
+	Tenant string             `yaml:"tenant"`
+	Beside string             `yaml:"beside"`
+	Gang   int                `yaml:"gang"`
+	Rates  map[string]float64 `yaml:"rates"`
+}
+
+// mostProfiles is more rules, or entries, than anybody writes by hand.
+const mostProfiles = 100_000
+
+// LoadProfiles reads the file of profiles at path. What is wrong with it is told as Problems.
+func LoadProfiles(path string) (*ProfileFile, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the file of profiles: %w", err)
+	}
+	return ParseProfiles(path, text)
+}
+
+// ParseProfiles is LoadProfiles for a file's text; name stands for it in problems.
+func ParseProfiles(name string, text []byte) (*ProfileFile, error) {
+	f := &ProfileFile{Name: name, origins: map[string]Origin{}}
+	r := &reader{file: name, origins: f.origins, keys: []string{"kinds.kind", "kinds.tenant", "kinds.user", "kinds.name",
+		"profiles.kind", "profiles.tenant", "profiles.beside", "profiles.gang", "profiles.rates"}}
+	if root := r.parse(text); root != nil {
+		r.section(reflect.ValueOf(&f.profileText).Elem(), root, "")
+	}
+	if n := len(f.Kinds) + len(f.Rates); n > mostProfiles {
+		r.wrong(0, "", "has %d rules and profiles; %d are the most", n, mostProfiles)
+		return nil, r.problems
+	}
+	for i, k := range f.Kinds {
+		f.rule(r, fmt.Sprintf("kinds[%d]", i), k)
+	}
+	said := map[cluster.Profile]int{} // in which line
+	for i := range f.Rates {
+		f.rates(r, fmt.Sprintf("profiles[%d]", i), &f.Rates[i], said)
+	}
+	if len(r.problems) > 0 {
+		return nil, r.problems.sorted()
+	}
+	slices.SortFunc(f.Profiles, func(a, b cluster.Profile) int { return a.Compare(&b) })
+	return f, nil
+}
+
+// rule takes one of kinds.
+func (f *ProfileFile) rule(r *reader, key string, k kindRule) {
+	if r.broken(key) {
+		return
+	}
+	if err := profile.CheckName(k.Kind); err != nil {
+		r.wrong(f.line(key+".kind", key), key+".kind", "%v", err)
+	}
+	if k.Tenant == "" && k.User == "" && k.Name == "" {
+		r.wrong(f.line(key), key, "fits every job; write a tenant, a user or a name, with * for any letters")
+	}
+	f.Rules = append(f.Rules, profile.Rule{Tenant: k.Tenant, User: k.User, Name: k.Name, Kind: k.Kind})
+}
+
+// rates takes one of profiles.
+func (f *ProfileFile) rates(r *reader, key string, k *kindRate, said map[cluster.Profile]int) {
+	if r.broken(key) {
+		return
+	}
+	if _, there := f.origins[key+".gang"]; !there {
+		k.Gang = 1
+	}
+	for _, x := range []struct{ key, name string }{{key + ".kind", k.Kind}, {key + ".beside", k.Beside}} {
+		if err := profile.CheckName(x.name); err != nil && (x.name != "" || x.key == key+".kind") {
+			r.wrong(f.line(x.key, key), x.key, "%v", err)
+		}
+	}
+	if len(k.Rates) == 0 {
+		r.wrong(f.line(key+".rates", key), key+".rates", "names no GPU model; write rates: {v100: 12.5, k80: 2.1}, in steps a second of the whole gang")
+	}
+	for _, model := range sortedKeys(k.Rates) {
+		p := cluster.Profile{Kind: cluster.KindOf(k.Tenant, k.Kind), Model: model, Gang: k.Gang, Rate: k.Rates[model], Source: cluster.Declared, Basis: profile.File}
+		if k.Beside != "" {
+			p.With = cluster.KindOf(k.Tenant, k.Beside)
+		}
+		at := join(key+".rates", model)
+		line := f.line(at, key)
+		id := p
+		id.Rate = 0
+		before, twice := said[id]
+		switch err := profile.Check(p); {
+		case r.broken(key + ".kind"), r.broken(key + ".beside"):
+		case err != nil:
+			r.wrong(line, at, "%v", err)
+		case twice:
+			r.wrong(line, at, "stands here for the second time, first in line %d; keep one", before)
+		default:
+			said[id] = line
+			f.Profiles = append(f.Profiles, p)
+		}
+	}
+}
+
+// line gives the line of the first of some keys that stands in the file.
+func (f *ProfileFile) line(keys ...string) int {
+	for _, k := range keys {
+		if o := f.origins[k]; o.line > 0 {
+			return o.line
+		}
+	}
+	return 0
+}

@@ -1,0 +1,112 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/user"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/telemetry"
+)
+
+// ears is how the daemon hears what running jobs say of their progress.
+type ears struct {
+	inbox   *telemetry.Inbox // nil = none is open
+	drop    *telemetry.Drop  // nil = there is none
+	running atomic.Pointer[map[cluster.JobID]uint32]
+	uids    map[string]uint32 // of users
+}
+
+// listen opens the inbox and the folder that the configuration names; close ends the former.
+func (d *Daemon) listen(ctx context.Context) (closing func(), err error) {
+	p := &d.Config.Models.Progress
+	if p.Folder != "" {
+		d.ears.drop = &telemetry.Drop{Folder: p.Folder}
+	}
+	if p.Listen == "" {
+		return func() {}, nil
+	}
+	d.ears.inbox = &telemetry.Inbox{Open: telemetry.Munge{Socket: p.Munge}.Open, Owner: d.ears.owner, Now: time.Now,
+		Every: p.Every.Span().Duration(), AtOnce: 8, Patience: 5 * time.Second}
+	on, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("taking reports of progress (models.progress.listen): %w", err)
+	}
+	server := d.ears.inbox.Server()
+	go func() {
+		if err := server.Serve(on); !errors.Is(err, http.ErrServerClosed) {
+			d.Log.Error().Err(err).Msg("reports of progress are taken no longer")
+		}
+	}()
+	d.Log.Info().Stringer("address", on.Addr()).Msg("taking reports of progress")
+	return func() { _ = server.Close() }, nil
+}
+
+// owner implements telemetry.Owner.
+func (e *ears) owner(job cluster.JobID) (uint32, bool) {
+	running := e.running.Load()
+	if running == nil {
+		return 0, false
+	}
+	uid, ok := (*running)[job]
+	return uid, ok
+}
+
+// hear adds to what was seen what running jobs have reported since.
+func (d *Daemon) hear(seen *cluster.Sighting) {
+	e := &d.ears
+	if e.inbox == nil && e.drop == nil {
+		return
+	}
+	running := map[cluster.JobID]uint32{}
+	var holders []telemetry.Holder
+	for i := range seen.Jobs {
+		j := &seen.Jobs[i]
+		if j.State != cluster.Running {
+			continue
+		}
+		if uid, ok := e.uid(j.User); ok {
+			running[j.ID] = uid
+			holders = append(holders, telemetry.Holder{Job: j.ID, User: j.User, UID: uid})
+		}
+	}
+	e.running.Store(&running)
+	if e.inbox != nil {
+		reports, refused := e.inbox.Take()
+		seen.Progress = append(seen.Progress, reports...)
+		if refused > 0 {
+			d.Log.Debug().Int("refused", refused).Msg("reports of progress")
+		}
+	}
+	if e.drop != nil {
+		reports, wrong := e.drop.Read(holders, seen.Now)
+		seen.Progress = append(seen.Progress, reports...)
+		d.once("progress", errors.Join(wrong...))
+	}
+}
+
+// uid gives a user's id; false where this host does not know the user.
+func (e *ears) uid(name string) (uint32, bool) {
+	if e.uids == nil {
+		e.uids = map[string]uint32{}
+	}
+	if uid, ok := e.uids[name]; ok {
+		return uid, true
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return 0, false
+	}
+	e.uids[name] = uint32(n)
+	return uint32(n), true
+}

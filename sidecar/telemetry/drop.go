@@ -1,0 +1,123 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Holder is a running job, whose owner may have left a report.
+type Holder struct {
+	Job  cluster.JobID
+	User string
+	UID  uint32
+}
+
+// Drop is a folder in which every user has a folder of the user's own, with a file for each
+// job that reports: FOLDER/alice/123_4.json. Only root may make users' folders (its
+// permissions say so, as the doctor sees). A report is written beside it and moved into
+// place, so it is there whole. Symbolic links, other than regular files, and files of another
+// owner are refused.
+type Drop struct {
+	Folder string
+
+	seen map[cluster.JobID]version
+}
+
+// version tells whether a file is the one that was read before.
+type version struct {
+	inode   uint64
+	written int64 // in nanoseconds
+	size    int64
+}
+
+// Read gives what is new of running jobs, in their order, each at the time when its file was
+// written, now at the latest. What is wrong with single reports is told; they are read
+// again when they are written again.
+func (d *Drop) Read(running []Holder, now cluster.Instant) ([]cluster.Progress, []error) {
+	var out []cluster.Progress
+	var wrong []error
+	seen := map[cluster.JobID]version{}
+	root, err := syscall.Open(d.Folder, syscall.O_DIRECTORY|syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, []error{fmt.Errorf("the folder of reports %s: %w", d.Folder, err)}
+	}
+	defer func() { _ = syscall.Close(root) }()
+	users := map[string]int{} // folders that are open; -1 = there is none
+	for _, h := range running {
+		folder, there := users[h.User]
+		if !there {
+			if folder, err = syscall.Openat(root, h.User, syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err != nil || !plain(h.User) {
+				folder = -1
+			} else {
+				defer func() { _ = syscall.Close(folder) }()
+			}
+			users[h.User] = folder
+		}
+		if folder < 0 {
+			continue
+		}
+		text, v, err := read(folder, h, d.seen[h.Job])
+		if v != (version{}) {
+			seen[h.Job] = v
+		}
+		var r cluster.Progress
+		if err == nil && text != nil {
+			r, err = Parse(text, h.Job.String())
+		}
+		switch {
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("%s/%s/%s.json: %w", d.Folder, h.User, h.Job, err))
+		case text != nil:
+			r.At = min(cluster.Instant(v.written/1e6), now)
+			out = append(out, r)
+		}
+	}
+	d.seen = seen
+	return out, wrong
+}
+
+// plain tells whether a user's name is a file's.
+func plain(name string) bool {
+	return name != "" && name != "." && name != ".." && !slices.Contains([]byte(name), '/')
+}
+
+// read gives a job's file where it is not the version known already, which is nil.
+func read(folder int, h Holder, known version) ([]byte, version, error) {
+	fd, err := syscall.Openat(folder, h.Job.String()+".json", syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return nil, version{}, nil
+	case errors.Is(err, syscall.ELOOP):
+		return nil, version{}, errors.New("is a symbolic link; write the report itself there")
+	case err != nil:
+		return nil, version{}, err
+	}
+	file := os.NewFile(uintptr(fd), h.Job.String())
+	defer func() { _ = file.Close() }()
+	var s syscall.Stat_t
+	if err := syscall.Fstat(fd, &s); err != nil {
+		return nil, version{}, err
+	}
+	v := version{s.Ino, s.Mtim.Nano(), s.Size}
+	switch {
+	case v == known:
+		return nil, v, nil
+	case s.Mode&syscall.S_IFMT != syscall.S_IFREG:
+		return nil, v, errors.New("is no regular file")
+	case s.Uid != h.UID:
+		return nil, v, fmt.Errorf("is a file of user %d, and the job one of user %d", s.Uid, h.UID)
+	case s.Size > Most:
+		return nil, v, fmt.Errorf("has %d bytes; %d is the most", s.Size, Most)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, Most+1))
+	if text == nil {
+		text = []byte{}
+	}
+	return text, v, err
+}

@@ -1,0 +1,168 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Owner gives the user id of the owner of a running job; false where no such job runs.
+type Owner func(cluster.JobID) (uid uint32, running bool)
+
+// Inbox is the endpoint POST /v1/progress. Set the exported fields, then serve it.
+// It answers 202 and in Retry-After the seconds until the next report is of use.
+type Inbox struct {
+	Open  func(ctx context.Context, credential []byte) (uid uint32, payload []byte, err error)
+	Owner Owner
+	Now   func() time.Time
+	// Every is the least time between two reports of a job; those that come sooner are refused.
+	Every time.Duration
+	// AtOnce is how many credentials are opened at the same time. Who finds no place
+	// within Patience is told to come again.
+	AtOnce   int
+	Patience time.Duration
+
+	once    sync.Once
+	places  chan struct{}
+	lock    sync.Mutex
+	latest  map[cluster.JobID]cluster.Progress // since the last Take
+	heard   map[cluster.JobID]time.Time        // when; of jobs that ran at the last Take, and since
+	refused int
+}
+
+// Take gives the newest report of every job since the last time, by job, and how many reports
+// were refused. Jobs that run no longer are forgotten.
+func (b *Inbox) Take() (reports []cluster.Progress, refused int) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	for job := range b.heard {
+		if _, running := b.Owner(job); !running {
+			delete(b.heard, job)
+			delete(b.latest, job)
+		}
+	}
+	for _, r := range b.latest {
+		reports = append(reports, r)
+	}
+	refused = b.refused
+	b.latest, b.refused = nil, 0
+	slices.SortFunc(reports, func(x, y cluster.Progress) int { return x.Job.Compare(y.Job) })
+	return reports, refused
+}
+
+// refusal is what a job is told.
+type refusal struct {
+	code  int
+	what  string
+	again time.Duration // when it may come again; 0 = not with this
+}
+
+// Server gives a server of the inbox that nobody holds up: a report is small, and comes at once.
+func (b *Inbox) Server() *http.Server {
+	return &http.Server{Handler: b, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 10*time.Second + b.Patience, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10}
+}
+
+func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	no := b.serve(r)
+	if no == nil {
+		w.Header().Set("Retry-After", seconds(b.Every))
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	b.lock.Lock()
+	b.refused++
+	b.lock.Unlock()
+	if no.code == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", http.MethodPost)
+	}
+	if no.again > 0 {
+		w.Header().Set("Retry-After", seconds(no.again))
+	}
+	http.Error(w, no.what, no.code)
+}
+
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(max(int64((d+time.Second-1)/time.Second), 1), 10)
+}
+
+func (b *Inbox) serve(r *http.Request) *refusal {
+	if r.URL.Path != "/v1/progress" {
+		return &refusal{code: http.StatusNotFound, what: "progress is reported to /v1/progress"}
+	}
+	if r.Method != http.MethodPost {
+		return &refusal{code: http.StatusMethodNotAllowed, what: "progress is reported by POST"}
+	}
+	credential, err := io.ReadAll(io.LimitReader(r.Body, 4*Most+1))
+	switch {
+	case err != nil:
+		return &refusal{code: http.StatusBadRequest, what: "the report did not arrive whole"}
+	case len(credential) > 4*Most:
+		return &refusal{code: http.StatusRequestEntityTooLarge, what: fmt.Sprintf("the report is too long: %d bytes are the most", 4*Most)}
+	}
+	uid, payload, no := b.open(r.Context(), credential)
+	if no != nil {
+		return no
+	}
+	report, err := Parse(payload, "")
+	if err != nil {
+		return &refusal{code: http.StatusBadRequest, what: err.Error()}
+	}
+	owner, running := b.Owner(report.Job)
+	switch {
+	case !running:
+		return &refusal{code: http.StatusNotFound, what: fmt.Sprintf("job %s is not known to run (a job is known some seconds after its start)", report.Job), again: b.Every}
+	case owner != uid:
+		return &refusal{code: http.StatusForbidden, what: fmt.Sprintf("job %s is not a job of user %d", report.Job, uid)}
+	}
+	return b.keep(report)
+}
+
+// open has a credential opened when there is a place.
+func (b *Inbox) open(ctx context.Context, credential []byte) (uint32, []byte, *refusal) {
+	b.once.Do(func() { b.places = make(chan struct{}, max(b.AtOnce, 1)) })
+	ctx, cancel := context.WithTimeout(ctx, b.Patience)
+	defer cancel()
+	select {
+	case b.places <- struct{}{}:
+		defer func() { <-b.places }()
+	case <-ctx.Done():
+		return 0, nil, &refusal{code: http.StatusServiceUnavailable, what: "too many reports at once; come again", again: b.Every}
+	}
+	uid, payload, err := b.Open(ctx, credential)
+	var refused *Refused
+	switch {
+	case errors.As(err, &refused):
+		return 0, nil, &refusal{code: http.StatusUnauthorized, what: err.Error() + `; the body is what munge makes of the report: munge | curl --data-binary @- …`}
+	case err != nil:
+		return 0, nil, &refusal{code: http.StatusServiceUnavailable, what: "munged cannot be asked here; come again", again: b.Every}
+	}
+	return uid, payload, nil
+}
+
+// keep puts a report in the place of the job's last one.
+func (b *Inbox) keep(r cluster.Progress) *refusal {
+	now := b.Now()
+	r.At = cluster.InstantOf(now)
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if last, there := b.heard[r.Job]; there && now.Sub(last) < b.Every {
+		return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("job %s has just reported; once in %s is enough", r.Job, b.Every), again: b.Every - now.Sub(last)}
+	}
+	if b.heard == nil {
+		b.heard = map[cluster.JobID]time.Time{}
+	}
+	if b.latest == nil {
+		b.latest = map[cluster.JobID]cluster.Progress{}
+	}
+	b.heard[r.Job], b.latest[r.Job] = now, r
+	return nil
+}

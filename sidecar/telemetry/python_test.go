@@ -1,0 +1,102 @@
+package telemetry
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// python runs a script with contrib's library, in a job.
+func python(t *testing.T, script string, env ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	cmd := exec.Command("python3", "-B", "-c", script)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/", "PYTHONPATH=../../contrib/python"}, env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// The library in contrib is understood, by either way, and says why it is refused.
+func TestThePythonLibraryReports(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, me.Username), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	named := []string{"SLURM_ARRAY_JOB_ID=2", "SLURM_ARRAY_TASK_ID=3", "SLURM_JOB_ID=17", "LOGNAME=" + me.Username, "FAIRLEASE_PROGRESS_FOLDER=" + dir}
+	python(t, "import fairlease; fairlease.report(7, 70)", named...)
+	d := &Drop{Folder: dir}
+	task := cluster.TaskID(2, 3)
+	got, wrong := d.Read([]Holder{{Job: task, User: me.Username, UID: uint32(os.Getuid())}}, 1<<60)
+	if len(wrong) > 0 || len(got) != 1 || got[0].Job != task || got[0].Steps != 7 || got[0].Total != 70 {
+		t.Errorf("left in the folder: %+v, %v", got, wrong)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*", "*")); len(left) != 1 {
+		t.Errorf("also left: %q", left)
+	}
+
+	socket := munged(t)
+	b, _, _ := inbox(t, Munge{Socket: socket}.Open)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := b.Server()
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	bin := t.TempDir() // a munge that asks the test's munged
+	script := "#!/bin/sh\nexec /usr/bin/munge --socket=" + socket + "\n"
+	if err := os.WriteFile(filepath.Join(bin, "munge"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	at := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "FAIRLEASE_PROGRESS_URL=http://" + l.Addr().String() + "/"}
+	job := func(id string) []string { return append([]string{"SLURM_JOB_ID=" + id}, at...) }
+	const told = "import fairlease\ntry:\n fairlease.report(%)\nexcept Exception as e: print(e)"
+	if out := python(t, strings.Replace(told, "%", "9", 1), job("1")...); out != "" {
+		t.Errorf("it is told %q", out)
+	}
+	if out := python(t, strings.Replace(told, "%", "9", 1), job("5")...); !strings.Contains(out, "403: job 5 is not a job of user") && os.Getuid() != 65534 {
+		t.Errorf("of another's job it is told %q", out)
+	}
+	if out := python(t, strings.Replace(told, "%", "float('nan')", 1), job("1")...); !strings.Contains(out, "not JSON compliant") {
+		t.Errorf("of NaN it is told %q", out)
+	}
+	reports, _ := b.Take()
+	if diff := cmp.Diff([]cluster.Progress{{Job: cluster.JobID{ID: 1}, Steps: 9, At: 1_700_000_000_000}}, reports); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+
+	// progress never raises, and sends nothing outside a job or in another process of it
+	quiet := "import fairlease, threading\nfairlease.progress(1); fairlease.progress(2)\n[t.join() for t in threading.enumerate() if t is not threading.main_thread()]\nprint(fairlease.last_error())"
+	if out := python(t, quiet, "SLURM_JOB_ID=2_3", "FAIRLEASE_PROGRESS_URL=http://"+l.Addr().String(), at[0]); out != "None" {
+		t.Errorf("progress(): %s", out)
+	}
+	for _, env := range [][]string{at, append(job("1"), "SLURM_PROCID=3")} {
+		if out := python(t, quiet, env...); out != "None" {
+			t.Errorf("progress(): %s", out)
+		}
+	}
+	if reports, refused := b.Take(); len(reports) != 1 || reports[0].Steps != 1 || refused != 0 {
+		t.Errorf("progress() sent %+v, %d were refused", reports, refused)
+	}
+	_ = server.Close()
+	if out := python(t, quiet, job("1")...); !strings.Contains(out, "refused") {
+		t.Errorf("nobody there: %s", out)
+	}
+}

@@ -1,0 +1,58 @@
+package telemetry
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Most is how long a report may be, in bytes; a credential of one is about twice that.
+const Most = 1024
+
+// mostSteps is up to where a float64 counts every step.
+const mostSteps = 1 << 53
+
+// wire is a report as jobs write it.
+type wire struct {
+	Job   string   `json:"job"`
+	Steps *float64 `json:"steps"`
+	Total float64  `json:"total"`
+}
+
+// Parse reads a report: {"job": "123_4", "steps": 1200, "total": 90000}. The total may be left
+// out, and the job where the file's name says it: then it is given as job.
+func Parse(text []byte, job string) (cluster.Progress, error) {
+	var w wire
+	if len(text) > Most {
+		return cluster.Progress{}, fmt.Errorf("the report has %d bytes; %d is the most", len(text), Most)
+	}
+	if err := json.Unmarshal(bytes.TrimSpace(text), &w, json.RejectUnknownMembers(true)); err != nil {
+		return cluster.Progress{}, fmt.Errorf(`the report cannot be read; write {"job": "123", "steps": 1200, "total": 90000}: %w`, err)
+	}
+	var wrong []error
+	if w.Job == "" {
+		w.Job = job
+	}
+	id, err := cluster.ParseJobID(w.Job)
+	if err != nil {
+		wrong = append(wrong, fmt.Errorf("job: %w", err))
+	} else if job != "" && w.Job != job {
+		wrong = append(wrong, fmt.Errorf("job: %s is said in the file of %s", w.Job, job))
+	}
+	if w.Steps == nil {
+		wrong = append(wrong, errors.New("steps: are missing; write how many the job has done since it first began"))
+	} else if !(*w.Steps >= 0 && *w.Steps <= mostSteps) {
+		wrong = append(wrong, fmt.Errorf("steps: %v cannot be; write a number from 0 to %d", *w.Steps, int64(mostSteps)))
+	}
+	if !(w.Total >= 0 && w.Total <= mostSteps) {
+		wrong = append(wrong, fmt.Errorf("total: %v cannot be; write a number from 0 to %d, or leave it out", w.Total, int64(mostSteps)))
+	}
+	if len(wrong) > 0 {
+		return cluster.Progress{}, errors.Join(wrong...)
+	}
+	return cluster.Progress{Job: id, Steps: *w.Steps, Total: w.Total}, nil
+}
