@@ -1,4 +1,5 @@
 // Package policy divides the GPUs of every pool between tenants: who is due how
 // many of which model. Quota by weight is ASTRAEA's eq. 6;
-// Tickets are Gandiva_fair's.
+// Tickets are Gandiva_fair's; OEFCooperative and OEFNonCooperative are OEF's programs, and
+// Audit tells how fair a division is.
 package policy
