@@ -82,6 +82,10 @@ func (d *Daemon) hear(seen *cluster.Sighting) {
 	if e.drop != nil {
 		reports, wrong := e.drop.Read(holders, seen.Now)
 		seen.Progress = append(seen.Progress, reports...)
-		d.once("progress", errors.Join(wrong...))
+		if err := errors.Join(wrong...); err != nil {
+			d.once("progress", err)
+		} else {
+			d.said.clear("progress")
+		}
 	}
 }

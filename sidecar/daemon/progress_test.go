@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+)
+
+// What jobs leave in the folder, and nothing else, is in what is seen; a job's owner speaks for it alone.
+func TestReportsFromTheFolder(t *testing.T) {
+	folder, log := t.TempDir(), &bytes.Buffer{}
+	cfg, err := config.Parse("f.yaml", []byte("models: {progress: {folder: "+folder+"}}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Daemon{Config: cfg, Log: zerolog.New(log)}
+	closing, err := d.listen(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closing()
+	me := uint32(os.Getuid())
+	seen := func() []cluster.Progress {
+		s := cluster.Sighting{Now: cluster.InstantOf(time.Now()), Jobs: []cluster.Job{
+			{ID: cluster.JobID{ID: 7}, User: "alice", UID: me, State: cluster.Running},
+			{ID: cluster.JobID{ID: 8}, User: "alice", UID: me + 1, State: cluster.Running},
+			{ID: cluster.JobID{ID: 9}, User: "alice", UID: me, State: cluster.Waiting},
+		}}
+		d.hear(&s)
+		return s.Progress
+	}
+	if got := seen(); got != nil || log.Len() > 0 {
+		t.Fatalf("from an empty folder: %+v, %s", got, log)
+	}
+	if err := os.Mkdir(filepath.Join(folder, "alice"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"7", "8", "9"} {
+		if err := os.WriteFile(filepath.Join(folder, "alice", id+".json"), []byte(`{"job": "`+id+`", "steps": 120}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := seen(); len(got) != 1 || got[0].Job.ID != 7 || got[0].Steps != 120 {
+		t.Errorf("heard %+v, want job 7's 120 steps", got)
+	}
+	if !strings.Contains(log.String(), "8.json") {
+		t.Errorf("nothing is said of a report of another's job: %s", log)
+	}
+	if got := seen(); got != nil {
+		t.Errorf("heard again: %+v", got)
+	}
+}
+
+// An address is listened on as long as the daemon runs; one that cannot be is said at the start.
+func TestReportsByAddress(t *testing.T) {
+	log := &bytes.Buffer{}
+	d := &Daemon{Config: config.Default(), Log: zerolog.New(log)}
+	d.Config.Models.Progress.Listen = "127.0.0.1:0"
+	closing, err := d.listen(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, address, _ := strings.Cut(log.String(), `"address":"`)
+	address, _, _ = strings.Cut(address, `"`)
+	answer, err := http.Post("http://"+address+"/v1/progress", "text/plain", strings.NewReader("no credential"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode < 400 {
+		t.Errorf("a report without a credential is answered with %s", answer.Status)
+	}
+	other := &Daemon{Config: config.Default(), Log: zerolog.Nop()}
+	other.Config.Models.Progress.Listen = address
+	if _, err := other.listen(context.Background()); err == nil || !strings.Contains(err.Error(), "models.progress.listen") {
+		t.Errorf("the same address twice: %v", err)
+	}
+	closing()
+}
