@@ -145,7 +145,7 @@ func TestAGrantThatNobodyCarriedOut(t *testing.T) {
 	if l := w.lease(his); l == nil || l.State != cluster.Granted {
 		t.Fatalf("the lease of job %s: %+v", his, l)
 	}
-	w.Virtual.Advance(w.Now().Add(w.Settings.GrantTimeout + minute))
+	w.Advance(w.Now().Add(w.Settings.GrantTimeout + minute))
 	w.down = false
 	old := *w.Loop
 	w.Loop = &loop.Loop{Cluster: old.Cluster, Journal: old.Journal, Decide: old.Decide, Configure: old.Configure}
