@@ -39,8 +39,8 @@ func bazaar(t *testing.T) *story {
 		{Kind: "vision/resnet50", Model: "v100", Gang: 1, Rate: 1.25},
 	}
 	w.Loop.Journal = seat.Journal()
-	w.Virtual.Reports = cluster.Minute
-	w.Virtual.Speeds = sim.Speeds{{Kind: "bert"}: {"v100": {Speed: 4 * sim.Reference}}, {Kind: "resnet50"}: {"v100": {Speed: 5 * sim.Reference / 4}}}
+	w.Reports = cluster.Minute
+	w.Speeds = sim.Speeds{{Kind: "bert"}: {"v100": {Speed: 4 * sim.Reference}}, {Kind: "resnet50"}: {"v100": {Speed: 5 * sim.Reference / 4}}}
 	submit := func(tenant, comment string, n int, model string, runs cluster.Span) {
 		kind, _, _ := strings.Cut(strings.TrimPrefix(comment, "kind="), ",")
 		for range n {
@@ -153,7 +153,7 @@ func TestWhatARoundWouldDivide(t *testing.T) {
 	w.Run(cluster.Minute)
 	show("divided", false)
 	for _, id := range vision {
-		w.Virtual.Cancel(id)
+		w.Cancel(id)
 	}
 	w.Advance(w.Now().Add(10 * cluster.Second))
 	show("divided-undone", false)
