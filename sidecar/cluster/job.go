@@ -124,6 +124,7 @@ type Job struct {
 
 	Name       string   `json:"name,omitempty"`
 	User       string   `json:"user"`
+	UID        uint32   `json:"-"` // the user's id; nothing is decided by it
 	Account    string   `json:"account"`
 	QOS        string   `json:"qos,omitempty"`
 	Partitions []string `json:"partitions"`

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os/user"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +18,6 @@ type ears struct {
 	inbox   *telemetry.Inbox // nil = none is open
 	drop    *telemetry.Drop  // nil = there is none
 	running atomic.Pointer[map[cluster.JobID]uint32]
-	uids    map[string]uint32 // of users
 }
 
 // listen opens the inbox and the folder that the configuration names; close ends the former.
@@ -71,10 +68,8 @@ func (d *Daemon) hear(seen *cluster.Sighting) {
 		if j.State != cluster.Running {
 			continue
 		}
-		if uid, ok := e.uid(j.User); ok {
-			running[j.ID] = uid
-			holders = append(holders, telemetry.Holder{Job: j.ID, User: j.User, UID: uid})
-		}
+		running[j.ID] = j.UID
+		holders = append(holders, telemetry.Holder{Job: j.ID, User: j.User, UID: j.UID})
 	}
 	e.running.Store(&running)
 	if e.inbox != nil {
@@ -89,24 +84,4 @@ func (d *Daemon) hear(seen *cluster.Sighting) {
 		seen.Progress = append(seen.Progress, reports...)
 		d.once("progress", errors.Join(wrong...))
 	}
-}
-
-// uid gives a user's id; false where this host does not know the user.
-func (e *ears) uid(name string) (uint32, bool) {
-	if e.uids == nil {
-		e.uids = map[string]uint32{}
-	}
-	if uid, ok := e.uids[name]; ok {
-		return uid, true
-	}
-	u, err := user.Lookup(name)
-	if err != nil {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return 0, false
-	}
-	e.uids[name] = uint32(n)
-	return uint32(n), true
 }

@@ -175,10 +175,10 @@ func (w *world) due(tenant, pool string) cluster.MicroGPU {
 func TestSpeedupsAreLearned(t *testing.T) {
 	w := newMarket(t, 1, 1, false, engine.Divide, "a", "b")
 	w.Settings.Divide = "gandiva-fair"
-	w.Virtual.Reports = 30 * second
-	w.Virtual.Speeds = sim.Speeds{}
+	w.Reports = 30 * second
+	w.Speeds = sim.Speeds{}
 	for kind, fast := range map[string]sim.Speed{"lstm": 6 * sim.Reference, "vae": sim.Reference * 6 / 5} {
-		w.Virtual.Speeds[sim.Task{Kind: kind, GPUs: 1}] = map[string]sim.Rate{"k80": {Speed: sim.Reference}, "v100": {Speed: fast}}
+		w.Speeds[sim.Task{Kind: kind, GPUs: 1}] = map[string]sim.Rate{"k80": {Speed: sim.Reference}, "v100": {Speed: fast}}
 	}
 	for _, job := range []struct{ tenant, kind string }{{"a", "lstm"}, {"b", "vae"}} {
 		for range 8 {
@@ -223,7 +223,7 @@ func TestADepartureUndoesTrades(t *testing.T) {
 		t.Fatalf("nobody traded: %+v", d)
 	}
 	for _, id := range leavers {
-		w.Virtual.Cancel(id)
+		w.Cancel(id)
 	}
 	w.Run(minute)
 	if d := w.Last.Memory.Division; len(d.Trades) > 0 {

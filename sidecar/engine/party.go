@@ -76,8 +76,8 @@ func (h *hall) partyName(i int) string {
 // their jobs have had.
 func (h *hall) openAccounts(at map[string]int) {
 	n := len(h.pools)
-	h.rows = slices.Grow(h.room.accounts[:0], len(h.parties)*n)[:len(h.parties)*n]
-	h.room.accounts = h.rows
+	h.rows = slices.Grow(h.accounts[:0], len(h.parties)*n)[:len(h.parties)*n]
+	h.accounts = h.rows
 	clear(h.rows)
 	for k := range h.parties {
 		for p, pool := range h.pools {
@@ -112,10 +112,11 @@ func (h *hall) openAccounts(at map[string]int) {
 		if len(had) == 0 {
 			had = h.records[i].Held // it began after the last look
 		}
-		if p := -1; len(had) > 0 {
-			if p = h.pool(had[0].Model); p >= 0 {
-				h.rows[st.party*n+p].Deficit -= h.records[i].Alloc - h.s.Cases[i].Record.Alloc
-			}
+		if len(had) == 0 {
+			continue
+		}
+		if p := h.pool(had[0].Model); p >= 0 {
+			h.rows[st.party*n+p].Deficit -= h.records[i].Alloc - h.s.Cases[i].Record.Alloc
 		}
 	}
 }

@@ -58,6 +58,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		Record:      w.id,
 		Name:        w.name,
 		User:        w.user,
+		UID:         uint32(w.uid.n),
 		Account:     w.account,
 		QOS:         w.qos,
 		Partitions:  w.partition,

@@ -54,6 +54,7 @@ func TestRealRecords(t *testing.T) {
 			job := func(id int64, user, account string, state cluster.JobState, q request, change func(*cluster.Job)) cluster.Job {
 				j := base
 				j.ID, j.Record, j.User, j.Account, j.State, j.Request = cluster.JobID{ID: id}, id, user, account, state, q
+				j.UID = map[string]uint32{"alice": 2001, "carol": 2002, "bob": 2003}[user]
 				if change != nil {
 					change(&j)
 				}

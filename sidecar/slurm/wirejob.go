@@ -32,6 +32,7 @@ type wireJob struct {
 	resv      string
 	mark      string // admin_comment
 	comment   string
+	uid       number
 
 	flags     []string
 	shared    []string
@@ -96,6 +97,8 @@ func (r *reader) job() wireJob {
 			w.priority = r.number()
 		case "name":
 			w.name = r.text()
+		case "user_id":
+			w.uid = r.number()
 		case "user_name":
 			w.user = r.text()
 		case "account":

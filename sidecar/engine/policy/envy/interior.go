@@ -4,7 +4,7 @@ import "math"
 
 const (
 	startSlack  = 0.3 // of every row; values are about 1
-	refinements = 2   // of every step
+	refinements = 1   // of every step
 )
 
 // interior is a primal-dual interior point method (Mehrotra's predictor and corrector) for the
