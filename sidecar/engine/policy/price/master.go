@@ -1,0 +1,172 @@
+package price
+
+import "math"
+
+// master is the linear program over columns: max Σ value_i·θ_i subject to
+// Σ θ_i·column_i <= 1 in each row, θ >= 0. The rows are the models, each in parts of its
+// GPUs, and the sum of θ. It is solved by the primal simplex method from the last basis;
+// with so few rows the inverse is computed anew at every pivot.
+type master struct {
+	rows   int
+	column []float64 // of rows entries each; the first are the slacks
+	value  []float64
+	basis  []int     // the column of each row
+	theta  []float64 // of the basic columns
+	dual   []float64
+	inv    []float64 // of the basis, rows×rows
+	work   []float64
+	over   []float64 // what theta leaves of each row
+	short  []float64 // what dual leaves of each basic value
+}
+
+// noise is what reduced costs and pivots are taken for zero below. Values and rows are
+// scaled to about 1.
+const noise = 2e-12
+
+func newMaster(models int) *master {
+	r := models + 1
+	m := &master{rows: r, column: make([]float64, r*r, 64*r), value: make([]float64, r, 64), basis: make([]int, r),
+		theta: make([]float64, r), dual: make([]float64, r), inv: make([]float64, r*r), work: make([]float64, 2*r*r),
+		over: make([]float64, r), short: make([]float64, r)}
+	for i := range r {
+		m.column[i*r+i] = 1
+		m.inv[i*r+i] = 1
+		m.basis[i] = i
+		m.theta[i] = 1
+	}
+	return m
+}
+
+// add appends a column that uses so many of the GPUs of each model, and gives its reduced
+// cost: whether it can better the value.
+func (m *master) add(value float64, use, gpus []float64) float64 {
+	for j, n := range gpus {
+		m.column = append(m.column, use[j]/n)
+	}
+	m.column = append(m.column, 1)
+	m.value = append(m.value, value)
+	return m.reduced(len(m.value) - 1)
+}
+
+func (m *master) reduced(i int) float64 {
+	c := m.value[i]
+	for j, v := range m.column[i*m.rows : (i+1)*m.rows] {
+		c -= m.dual[j] * v
+	}
+	return c
+}
+
+// solve gives the best value, with its theta and dual.
+func (m *master) solve() float64 {
+	r := m.rows
+	for range 100 * r {
+		enter, best := -1, noise
+		for i := range m.value {
+			if c := m.reduced(i); c > best {
+				enter, best = i, c
+			}
+		}
+		if enter < 0 {
+			break
+		}
+		leave, step, pivot := -1, math.Inf(1), 0.0
+		for i := range r {
+			u := 0.0
+			for j, v := range m.column[enter*r : (enter+1)*r] {
+				u += m.inv[i*r+j] * v
+			}
+			if u <= 1e-11 {
+				continue
+			}
+			if q := m.theta[i] / u; q < step-1e-13 || q <= step+1e-13 && u > pivot {
+				leave, step, pivot = i, q, u
+			}
+		}
+		if leave < 0 {
+			break
+		}
+		old := m.basis[leave]
+		m.basis[leave] = enter
+		if !m.invert() {
+			m.basis[leave] = old
+			m.invert()
+			break
+		}
+	}
+	sum := 0.0
+	for i, b := range m.basis {
+		sum += m.theta[i] * m.value[b]
+	}
+	return sum
+}
+
+// invert computes the inverse of the basis, theta and dual; false where it is singular.
+func (m *master) invert() bool {
+	r := m.rows
+	w := m.work // [basis | unit], row by row
+	clear(w)
+	for i := range r {
+		for c, b := range m.basis {
+			w[i*2*r+c] = m.column[b*r+i]
+		}
+		w[i*2*r+r+i] = 1
+	}
+	for c := range r {
+		top := c
+		for i := c + 1; i < r; i++ {
+			if math.Abs(w[i*2*r+c]) > math.Abs(w[top*2*r+c]) {
+				top = i
+			}
+		}
+		p := w[top*2*r+c]
+		if math.Abs(p) < 1e-13 {
+			return false
+		}
+		from, to := w[top*2*r:(top+1)*2*r], w[c*2*r:(c+1)*2*r]
+		for j := range from {
+			from[j], to[j] = to[j], from[j]/p
+		}
+		for i := range r {
+			if f := w[i*2*r+c]; i != c && f != 0 {
+				row := w[i*2*r : (i+1)*2*r]
+				for j := c; j < 2*r; j++ {
+					row[j] -= f * to[j]
+				}
+			}
+		}
+	}
+	for i := range r {
+		copy(m.inv[i*r:(i+1)*r], w[i*2*r+r:(i+1)*2*r])
+	}
+	m.refine()
+	return true
+}
+
+// refine computes theta and dual from the inverse, and what the inverse leaves over once
+// more: columns of the same crowd at almost the same prices are almost parallel.
+func (m *master) refine() {
+	r := m.rows
+	clear(m.theta)
+	clear(m.dual)
+	for range 3 {
+		for i := range r {
+			m.over[i] = 1
+			m.short[i] = m.value[m.basis[i]]
+		}
+		for c, b := range m.basis {
+			for i, v := range m.column[b*r : (b+1)*r] {
+				m.over[i] -= m.theta[c] * v
+				m.short[c] -= m.dual[i] * v
+			}
+		}
+		for i := range r {
+			for j := range r {
+				m.theta[i] += m.inv[i*r+j] * m.over[j]
+				m.dual[j] += m.inv[i*r+j] * m.short[i]
+			}
+		}
+	}
+	for i, v := range m.theta {
+		m.theta[i] = max(v, 0)
+	}
+}
