@@ -4,26 +4,35 @@
 SHELL := /bin/bash
 GOBIN := $(CURDIR)/bin
 GOLANGCI := v2.15.0
-PACKAGES := mmdebstrap debian-archive-keyring postgresql postgresql-client gcc make libc6-dev
+BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
+PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client
 FUZZTIME ?= 20s
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build check test lint demo bench bench-live fuzz plugin-check clean
+.PHONY: help deps build-deps build check test lint demo bench bench-live fuzz plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-deps: ## install what tests and the demo need (Debian packages; needs root)
-	@missing=$$(dpkg-query -W -f '$${db:Status-Abbrev} $${Package}\n' $(PACKAGES) 2>&1 | awk '!/^ii/{print $$NF}'); \
-	[ -z "$$missing" ] && exit 0; \
-	[ "$$(id -u)" = 0 ] || { echo "make: these Debian packages are missing: $(PACKAGES); install them or run make as root" >&2; exit 1; }; \
-	echo "installing Debian packages: $(PACKAGES)"; \
-	apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PACKAGES) >/dev/null
+# $(call installed,PACKAGES) installs the Debian packages of them that are missing.
+define installed
+@missing=$$(dpkg-query -W -f '$${db:Status-Abbrev} $${Package}\n' $(1) 2>&1 | awk '!/^ii/{print $$NF}'); \
+[ -z "$$missing" ] && exit 0; \
+[ "$$(id -u)" = 0 ] || { echo "make: some of these Debian packages are missing: $(1); install them or run make as root" >&2; exit 1; }; \
+echo "installing Debian packages: $(1)"; \
+apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(1) >/dev/null
+endef
 
-build: ## build bin/fairlease
+deps: ## install what tests and the demo need (Debian packages; needs root)
+	$(call installed,$(PACKAGES))
+
+build-deps: ## install what building needs: a C compiler and COIN-OR CLP (Debian packages; root where they are missing)
+	$(call installed,$(BUILD_PACKAGES))
+
+build: build-deps ## build bin/fairlease
 	go build -o $(GOBIN)/ ./sidecar/cmd/fairlease
 
-check: plugin-check ## what needs no root: vet, unit tests, properties, stories (under a minute)
+check: build-deps plugin-check ## what needs no root: vet, unit tests, properties, stories (under a minute)
 	go vet ./...
 	FAIRLEASE_NO_CLUSTER=1 go test ./...
 
@@ -31,7 +40,7 @@ test: deps plugin-check ## everything, the tests on two real Slurms too (root, a
 	go vet ./...
 	go test -timeout 60m -parallel 8 ./...
 
-lint: ## golangci-lint, as in CI
+lint: build-deps ## golangci-lint, as in CI
 	@[ -x $(GOBIN)/golangci-lint ] || GOBIN=$(GOBIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
 	$(GOBIN)/golangci-lint run ./...
 
@@ -41,13 +50,13 @@ plugin-check: ## unit tests of the submit plugin's Slurm-free part
 demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look at (root)
 	go run ./tests/demo
 
-bench: ## benchmarks that need no root; ends with one line a figure
+bench: build-deps ## benchmarks that need no root; ends with one line a figure
 	go run ./tests/bench
 
 bench-live: deps ## benchmarks on a real Slurm (root); ends with one line a figure
 	go run ./tests/bench -live
 
-fuzz: ## fuzz every decoder for FUZZTIME each
+fuzz: build-deps ## fuzz every decoder for FUZZTIME each
 	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 	  for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$pkg/*_test.go | cut -c6-); do \
 	    echo "$$pkg $$f"; go test -run xxx -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; done; done

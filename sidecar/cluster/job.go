@@ -123,6 +123,7 @@ type Job struct {
 	Whole bool `json:"whole,omitempty"`
 
 	Name       string   `json:"name,omitempty"`
+	Comment    string   `json:"comment,omitempty"` // what the user says of it (--comment)
 	User       string   `json:"user"`
 	Account    string   `json:"account"`
 	QOS        string   `json:"qos,omitempty"`

@@ -116,4 +116,11 @@ type Memory struct {
 	Claims  []Claim  `json:"claims,omitempty"`
 	// Lost is what VCs cannot have of their cells, by VC, chain and type.
 	Lost []CellLoss `json:"lost,omitempty"`
+	// Parties are the accounts of those between whom a policy divides the GPUs, by party, then
+	// pool; Division is what it last made of that.
+	Parties  []PartyPool `json:"parties,omitempty"`
+	Division *Division   `json:"division,omitempty"`
+	// Profiles is how fast each kind of job is on each model; Paces of jobs that report.
+	Profiles []Profile `json:"profiles,omitempty"`
+	Paces    []Pace    `json:"paces,omitempty"`
 }

@@ -17,6 +17,8 @@ type Plan struct {
 	// Cells is how the cells stand; nil = there are none.
 	Cells  *CellReport `json:"cells,omitempty"`
 	Events []Event     `json:"events,omitempty"`
+	// Question is what is to be divided anew; nil = the division that was known holds.
+	Question *Question `json:"question,omitempty"`
 	// Next is the first moment at which time alone changes something: until then,
 	// and as long as the cluster does not change, no round is needed. 0 = never.
 	Next Instant `json:"next,omitempty"`

@@ -58,6 +58,19 @@ type Settings struct {
 	// StrictQOS are those whose jobs run on their tenant's own cells only.
 	StrictQOS []string `json:"strict_qos,omitempty"`
 
+	// Divide is the policy that divides the GPUs of unlike models ("gavel:las", "oef:coop",
+	// "gandiva-fair", …); "" = by weight. DivideJobs tells that it divides them between jobs, else
+	// it does between tenants' kinds of jobs. What time alone changes makes it divide anew every
+	// DivideEvery rounds; 0 = never.
+	Divide      string `json:"divide,omitempty"`
+	DivideJobs  bool   `json:"divide_jobs,omitempty"`
+	DivideEvery int64  `json:"divide_every,omitempty"`
+	// Kinds says which jobs are of a kind; the first rule that fits counts. NoEstimates leaves
+	// rates that nobody declared or observed unknown. Prices of a GPU and hour are by model.
+	Kinds       []KindRule `json:"kinds,omitempty"`
+	NoEstimates bool       `json:"no_estimates,omitempty"`
+	Prices      []Price    `json:"prices,omitempty"`
+
 	// SiteFactor is added to the priority of a job that was granted a lease, so
 	// that nothing ungated stands before it in Slurm's queue; 0 = leave it alone.
 	SiteFactor int64 `json:"site_factor,omitempty"`
@@ -67,6 +80,21 @@ type Settings struct {
 type JobWeight struct {
 	QOS   string `json:"qos"`
 	Milli int64  `json:"milli"`
+}
+
+// Price is what a GPU of a model costs an hour, in any currency.
+type Price struct {
+	Model string  `json:"model"`
+	Price float64 `json:"price"`
+}
+
+// KindRule says of which kind the jobs are that it fits. Its patterns know * for any letters
+// and ? for one; an empty one fits everything.
+type KindRule struct {
+	Tenant string `json:"tenant,omitempty"`
+	User   string `json:"user,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Kind   string `json:"kind"`
 }
 
 // SignalRule overrides Signal and SignalTo where all its set fields match.

@@ -41,8 +41,17 @@ type Snapshot struct {
 	Leases       []Lease       `json:"leases"` // in force, by job key
 	Claims       []Claim       `json:"claims,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
-	Cells *Cells     `json:"cells,omitempty"`
-	Lost  []CellLoss `json:"lost,omitempty"`
+	Cells    *Cells      `json:"cells,omitempty"`
+	Lost     []CellLoss  `json:"lost,omitempty"`
+	Parties  []PartyPool `json:"parties,omitempty"`
+	Division *Division   `json:"division,omitempty"`
+	// Profiles is what jobs have declared and what was observed; Declared is the administrator's
+	// word. Paces is what is remembered of jobs that report; Progress their reports since the
+	// last round.
+	Profiles []Profile  `json:"profiles,omitempty"`
+	Declared []Profile  `json:"declared,omitempty"`
+	Paces    []Pace     `json:"paces,omitempty"`
+	Progress []Progress `json:"progress,omitempty"`
 	// Managed is the partitions that are acted on, where there are cells and no partition is only
 	// watched.
 	Managed   []string   `json:"managed,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -75,8 +76,23 @@ func (k *checker) manage() {
 func (k *checker) cells() {
 	c := &k.c.Cells
 	k.must(k.c.Preset != Hived || c.File != "", "cells.file", "preset hived gives tenants virtual clusters, and no file describes them; `fairlease cells init` writes one")
-	k.must(k.c.Preset != Astraea || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not have: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
+	k.must(k.c.Preset == Hived || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not have: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
 	k.oneOf("cells.chooser", c.Chooser, "astraea", "fifo", "tiresias-l", "gandiva-fair")
+}
+
+func (k *checker) models() {
+	m := &k.c.Models
+	for i, rule := range m.Kinds {
+		k.must(rule.Kind != "", fmt.Sprintf("models.kinds[%d].kind", i), "the rule names no kind; write how the jobs that it fits are called")
+	}
+	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))
+	for _, model := range sortedKeys(m.Prices) {
+		price := m.Prices[model]
+		k.must(price > 0 && price < 1e9, "models.prices", "%s: %v is no price of a GPU and hour; write a number above 0", model, price)
+	}
+	if strings.HasPrefix(k.c.Preset, "gavel:cost") {
+		k.must(len(m.Prices) > 0, "models.prices", "%s weighs throughput against cost, and no price is known; write what a GPU of each model costs an hour", k.where("preset", k.c.Preset))
+	}
 }
 
 // The shortest spans that still make sense: Slurm itself needs about two seconds
@@ -108,7 +124,8 @@ func (k *checker) times() {
 
 func (k *checker) fairness() {
 	c := k.c
-	k.oneOf("preset", c.Preset, Astraea, Hived)
+	k.oneOf("preset", c.Preset, append([]string{Astraea, Hived}, policy.Presets()...)...)
+	k.models()
 	k.must(c.Fairness.RhoSelect == 16 || c.Fairness.RhoSelect == 8, "fairness.rho_select", "%d is no equation to select by; write 16 (quota) or 8 (no more than wanted)", c.Fairness.RhoSelect)
 	k.must(c.Fairness.Window >= c.Lease.Term, "fairness.window", "%v is shorter than %s; lengthen it", c.Fairness.Window, k.where("lease.term", c.Lease.Term))
 	k.must(c.Burst.Max == 0 || c.Burst.Max >= 1000, "burst.max", "%v times its quota is less than a tenant's quota; write 0 for no limit, or 1 or more", c.Burst.Max)

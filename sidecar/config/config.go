@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -21,6 +23,7 @@ type Config struct {
 
 	Preset   string   `yaml:"preset"`
 	Cells    Cells    `yaml:"cells"`
+	Models   Models   `yaml:"models"`
 	Interval Duration `yaml:"interval"`
 	Lease    Lease    `yaml:"lease"`
 	Gate     Gate     `yaml:"gate"`
@@ -60,6 +63,22 @@ type Cells struct {
 	Chooser      string   `yaml:"chooser"`
 	AffinityWait Duration `yaml:"affinity_wait"`
 	StrictQOS    []string `yaml:"strict_qos"`
+}
+
+// Models is what there is to say where GPU models are not alike.
+type Models struct {
+	Kinds       []Kind             `yaml:"kinds"`
+	Estimate    bool               `yaml:"estimate"`
+	DivideEvery Duration           `yaml:"divide_every"`
+	Prices      map[string]float64 `yaml:"prices"`
+}
+
+// Kind says of which kind the jobs are that match all of its fields that are set.
+type Kind struct {
+	Tenant string `yaml:"tenant" json:"tenant,omitempty"`
+	User   string `yaml:"user" json:"user,omitempty"`
+	Name   string `yaml:"name" json:"name,omitempty"`
+	Kind   string `yaml:"kind" json:"kind"`
 }
 
 // Lease is the length of leases and how their end is told.
@@ -186,6 +205,7 @@ func Default() *Config {
 		Tenants:    Tenants{Level: 1},
 		Preset:     Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
+		Models:     Models{Estimate: true, DivideEvery: 5 * minute},
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
@@ -256,6 +276,17 @@ func (c *Config) Settings() cluster.Settings {
 	if c.Preset == Hived {
 		s.Chooser, s.AffinityWait, s.StrictQOS = c.Cells.Chooser, c.Cells.AffinityWait.Span(), c.Cells.StrictQOS
 	}
+	if c.market() {
+		s.Divide, s.DivideJobs = c.Preset, policy.OfJobs(c.Preset)
+		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
+		s.NoEstimates = !c.Models.Estimate
+		for _, k := range c.Models.Kinds {
+			s.Kinds = append(s.Kinds, cluster.KindRule(k))
+		}
+		for _, model := range sortedKeys(c.Models.Prices) {
+			s.Prices = append(s.Prices, cluster.Price{Model: model, Price: c.Models.Prices[model]})
+		}
+	}
 	for _, qos := range sortedKeys(c.Jobs.Weights) {
 		s.JobWeights = append(s.JobWeights, cluster.JobWeight{QOS: qos, Milli: int64(c.Jobs.Weights[qos])})
 	}
@@ -265,6 +296,9 @@ func (c *Config) Settings() cluster.Settings {
 	}
 	return s
 }
+
+// market tells whether the preset divides GPU models that are not alike.
+func (c *Config) market() bool { return slices.Contains(policy.Presets(), c.Preset) }
 
 // bare gives a signal without SIG; "none" is no signal at all.
 func bare(signal string) string {

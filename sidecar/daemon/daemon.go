@@ -24,6 +24,8 @@ type Daemon struct {
 	Connect func(context.Context) (Store, error)
 	// Decide is the engine.
 	Decide func(cluster.Snapshot) cluster.Plan
+	// Divide is the engine's other function: it works beside the rounds.
+	Divide func(cluster.Question) cluster.Division
 	// Config is in force at the start; Reload reads it again on Hangup.
 	Config *config.Config
 	Reload func() (*config.Config, error)
@@ -281,7 +283,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 		if err != nil {
 			return loop.Report{}, err
 		}
-		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.Decide, Configure: d.configure}
+		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.Decide, Divide: d.Divide, Beside: true, Configure: d.configure}
 	}
 	act, cancel := acting(ctx, d.seat)
 	defer cancel()

@@ -54,15 +54,19 @@ func (h *hall) contest(in *lease.Input, board *place.Board, touch cluster.Touch)
 	}
 	in.Room = *passed
 	h.occupy(board, in, touch)
+	moving := []cluster.Claim(nil)
 	if touch == cluster.Act {
-		in.Claims = h.liveClaims(in)
+		in.Claims, moving = h.liveClaims(in)
+		for k := range moving {
+			board.Claim(moving[k].Nodes, moving[k].At)
+		}
 	}
 	choice := lease.Choose(*in, table{board}, len(h.pools))
 	*passed = choice.Passed
 	h.renew(in, &choice)
 	h.grant(in, &choice)
 	if touch == cluster.Act {
-		h.claims = append(h.claims, choice.Kept...)
+		h.claims = append(append(h.claims, choice.Kept...), moving...)
 		h.recall(in, &choice)
 		h.claimFor(in, choice.Due)
 	}
@@ -158,11 +162,11 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			continue
 		}
 		r := &h.records[i]
-		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.tenant, Pools: st.pools, Shape: st.shape, GPUs: st.gpus,
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.party, Pools: st.pools, Shape: st.shape, GPUs: st.gpus,
 			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: h.set.NewFirst && r.Terms == 0, Rho: st.rho, Running: runs,
 			Urgent: st.ordered(cluster.Boost) || slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS)}
 		if runs {
-			k.GPUs, k.Pools, k.Rho = l.GPUs, h.poolOf(l), h.steadied(r, l)
+			k.GPUs, k.Pools, k.Rho = l.GPUs, h.mayMove(i, l), h.steadied(r, l)
 		} else {
 			k.Aged = aged(r, k.GPUs, h.set.Term)
 			k.Humble = h.now < lease.MayDisplace(r, h.set.Term)
@@ -171,6 +175,20 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 	}
 	h.unsorted = out
 	return out
+}
+
+// mayMove gives the pool of a lease, and after it those in which its party is due something.
+func (h *hall) mayMove(i int, l *cluster.Lease) []int {
+	pools, st := h.poolOf(l), &h.standing[i]
+	if h.set.Divide == "" || len(pools) == 0 || st.touch != cluster.Act {
+		return pools
+	}
+	for _, p := range st.may {
+		if p != pools[0] && h.rows[st.party*len(h.pools)+p].Entitlement > 0 {
+			pools = append(slices.Clip(pools), p)
+		}
+	}
+	return pools
 }
 
 // steadied gives the rho by which a running job is compared with waiting ones of
@@ -197,17 +215,17 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 // gone through tenant by tenant.
 func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(h.sorted[:0], len(cs))
-	tenants := make([]lease.Tenant, len(h.tenants))
-	debit := make([]cluster.GPUTime, len(h.ledger.Tenants)) // leases in force, to their ends
-	holds := make([]int, len(h.ledger.Tenants))
+	tenants := make([]lease.Tenant, len(h.parties))
+	debit := make([]cluster.GPUTime, len(h.rows)) // leases in force, to their ends
+	holds := make([]int, len(h.rows))
 	h.charged(debit, holds)
 	n := len(h.pools)
 	jobs := h.byTenant(cs)
-	for t, name := range h.tenants {
-		tenants[t] = lease.Tenant{Name: name, Boost: h.boosted(name), Shares: make([]lease.Share, n)}
+	for t := range h.parties {
+		tenants[t] = lease.Tenant{Name: h.parties[t].name, Boost: h.boosted(h.tenants[h.parties[t].tenant]), Shares: make([]lease.Share, n)}
 		entitled := cluster.MicroGPU(0)
 		for p := range h.pools {
-			row := h.row(t, p)
+			row := &h.rows[t*n+p]
 			tenants[t].Shares[p] = lease.Share{
 				Behind:      ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement),
 				Entitlement: row.Entitlement, Holds: holds[t*n+p],
@@ -228,11 +246,11 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 
 // byTenant gives the indices of every tenant's candidates.
 func (h *hall) byTenant(cs []lease.Candidate) [][]int {
-	count := make([]int, len(h.tenants))
+	count := make([]int, len(h.parties))
 	for i := range cs {
 		count[cs[i].Tenant]++
 	}
-	all, jobs := make([]int, len(cs)), make([][]int, len(h.tenants))
+	all, jobs := make([]int, len(cs)), make([][]int, len(h.parties))
 	for t, n := range count {
 		jobs[t], all = all[:0:n], all[n:]
 	}
@@ -250,7 +268,7 @@ func (h *hall) charged(debit []cluster.GPUTime, holds []int) {
 		if l == nil {
 			continue
 		}
-		t, p := h.standing[i].tenant, h.pool(l.Pool)
+		t, p := h.standing[i].party, h.pool(l.Pool)
 		if t < 0 || p < 0 {
 			continue
 		}
@@ -262,8 +280,8 @@ func (h *hall) charged(debit []cluster.GPUTime, holds []int) {
 	for k := range h.claims {
 		cl := &h.claims[k]
 		i := h.find(cl.Job)
-		if p := h.pool(cl.Pool); i >= 0 && p >= 0 && h.standing[i].tenant >= 0 {
-			t := h.standing[i].tenant
+		if p := h.pool(cl.Pool); i >= 0 && p >= 0 && h.standing[i].party >= 0 {
+			t := h.standing[i].party
 			debit[t*n+p] += cluster.Times(gpus(cl.Nodes), h.set.Term)
 		}
 	}
@@ -303,7 +321,7 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 		case l != nil && l.State == cluster.Granted:
 			board.Hold(l.Nodes)
 		case h.ending(i) && st.ours(touch):
-			owner := st.tenant
+			owner := st.party
 			if rank[i] == len(line) {
 				owner = -1 // nobody counts on it any more
 			}
@@ -315,10 +333,10 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 }
 
 // liveClaims gives the claims whose job still waits on nodes that are still
-// good, oldest first.
-func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
+// good, oldest first; and those whose job is on its way there from other GPUs.
+func (h *hall) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluster.Claim) {
 	if len(h.s.Claims) == 0 {
-		return nil
+		return nil, nil
 	}
 	h.ranks = slices.Grow(h.ranks[:0], len(h.standing))[:len(h.standing)]
 	at := h.ranks // by case: 1 + the candidate
@@ -326,10 +344,15 @@ func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
 	for i := range in.Candidates {
 		at[in.Candidates[i].Case] = 1 + i
 	}
-	var out []lease.Claimed
 	for _, cl := range h.s.Claims {
 		c, p := h.find(cl.Job), h.pool(cl.Pool)
-		if cl.Parts != nil || c < 0 || at[c] == 0 || p < 0 {
+		if cl.Parts != nil || c < 0 || p < 0 {
+			continue
+		}
+		if at[c] == 0 {
+			if h.leaves(c) && h.now.Sub(cl.At) <= h.set.Term {
+				moving = append(moving, cl)
+			}
 			continue
 		}
 		i, ok := at[c]-1, true
@@ -347,7 +370,13 @@ func (h *hall) liveClaims(in *lease.Input) []lease.Claimed {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b lease.Claimed) int { return cmp.Compare(a.Made, b.Made) })
-	return out
+	return out, moving
+}
+
+// leaves tells whether a job is giving up GPUs, and will wait then.
+func (h *hall) leaves(i int) bool {
+	j, l := &h.s.Cases[i].Job, h.leases[i]
+	return h.standing[i].there && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || h.now < settled(j))
 }
 
 func (h *hall) renew(in *lease.Input, choice *lease.Choice) {
@@ -363,7 +392,10 @@ func (h *hall) renew(in *lease.Input, choice *lease.Choice) {
 func (h *hall) grant(in *lease.Input, choice *lease.Choice) {
 	for _, g := range choice.Grants {
 		k := &in.Candidates[g.Candidate]
-		if g.At > h.now {
+		if k.Running { // it moves when its lease ends
+			g.At = max(g.At, h.leases[k.Case].End)
+		}
+		if g.At > h.now || k.Running {
 			h.claims = append(h.claims, h.claim(k.Key, h.pools[g.Pool], g.Nodes, g.At))
 			continue
 		}
@@ -436,7 +468,7 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 		st := &h.standing[i]
 		switch {
 		case !h.fixed(i):
-			board.Soften(i, st.tenant, ranks[i], l.End, l.Nodes)
+			board.Soften(i, st.party, ranks[i], l.End, l.Nodes)
 		case st.there && !st.waits:
 			board.Hold(h.s.Cases[i].Job.Holds)
 		}
@@ -463,10 +495,10 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 // rank gives, by case, how far ahead the tenants of the leases that can end are: who
 // is furthest ahead is to go first.
 func (h *hall) rank(in *lease.Input) []int {
-	held := make([][]lease.Held, len(h.tenants))
+	held := make([][]lease.Held, len(h.parties))
 	for i, l := range h.leases {
 		if l != nil && !h.fixed(i) {
-			t := h.standing[i].tenant
+			t := h.standing[i].party
 			held[t] = append(held[t], lease.Held{Case: i, Pool: h.poolOf(l)[0], GPUs: l.GPUs, Rho: h.steadied(&h.records[i], l)})
 		}
 	}

@@ -20,7 +20,7 @@ func (h *hall) divide() {
 	for t, name := range h.tenants {
 		weights[t] = h.weights[name]
 	}
-	entitled := make([]cluster.MicroGPU, len(h.ledger.Tenants))
+	base := make([]cluster.MicroGPU, len(h.ledger.Tenants))
 	for p := range h.pools {
 		own := h.own(p)
 		commons := capacity[p]
@@ -28,13 +28,17 @@ func (h *hall) divide() {
 			commons -= gpus
 		}
 		for t, q := range policy.Quota(cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, weights) {
-			entitled[t*n+p] = q
+			base[t*n+p] = q
 			if own != nil {
-				entitled[t*n+p] += cluster.MicroGPU(own[t]) * cluster.WholeGPU
+				base[t*n+p] += cluster.MicroGPU(own[t]) * cluster.WholeGPU
 			}
 		}
 	}
-	ltgf.Settle(&h.ledger, entitled, h.largest(), h.set)
+	entitled := base
+	if h.set.Divide != "" {
+		entitled = h.market(capacity, base)
+	}
+	ltgf.Settle(&h.ledger, base, entitled, h.largest(), h.set)
 }
 
 // own gives the GPUs of a pool that each tenant has in cells of its own; nil = there are none.
@@ -99,8 +103,8 @@ func (h *hall) largest() []int {
 	return out
 }
 
-// claimants works out which jobs are active and what each is due from now on.
-func (h *hall) claimants() {
+// active lists the jobs of every tenant that run or could run now.
+func (h *hall) active() [][]ltgf.Claimant {
 	possible, open := h.possible, h.possible
 	if len(h.s.Reservations) > 0 {
 		open = newProber(h.site, h.pools, h.now, place.View{Reserved: true})
@@ -115,9 +119,13 @@ func (h *hall) claimants() {
 			gpus := st.held
 			if running {
 				h.judgeRunning(i)
+				if h.set.Divide != "" && len(st.pools) > 0 {
+					st.shape = h.site.Shape(h.spec(i))
+					st.may = possible.pools(st.shape, h.s.Cases[i].Job.Request.Model)
+				}
 			} else {
 				h.judgeWaiting(i, possible, open)
-				gpus = st.gpus
+				gpus, st.may = st.gpus, st.pools
 			}
 			if st.tenant < 0 || len(st.pools) == 0 || !running && !st.waiting && st.why != cluster.BecauseCompleting &&
 				st.why != cluster.BecauseStarting {
@@ -127,7 +135,7 @@ func (h *hall) claimants() {
 				ltgf.Claimant{Case: i, GPUs: gpus, Weight: h.weight(i), Pools: st.pools})
 		}
 	}
-	ltgf.Due(&h.ledger, h.records, byTenant)
+	return byTenant
 }
 
 // roomByTenant gives every tenant an empty list with room for all its cases.

@@ -6,6 +6,7 @@
 // do not know each other:
 //
 //	account  ltgf    who received and was due how much since the last look
+//	learn    profile how fast each kind of job runs on each GPU model
 //	divide   policy  who is due how many GPUs of each model
 //	choose   lease   who holds a lease in the next term
 //	place    place   where
@@ -42,12 +43,14 @@ type Decider struct {
 
 // room is what a round is worked out in.
 type room struct {
-	weights map[string]int64
-	leasing lease.Room
-	pools   []string
-	single  [][]int  // by pool: a list of just that one
-	tenants []string // of the ledger, in order
-	site    *place.Site
+	weights  map[string]int64
+	leasing  lease.Room
+	pools    []string
+	single   [][]int              // by pool: a list of just that one
+	tenants  []string             // of the ledger, in order
+	parties  []party              // who queue for GPUs: the tenants, or finer
+	accounts []cluster.TenantPool // of parties that are no tenants
+	site     *place.Site
 	// The cells' description, and the cells as they are when all is healthy and free.
 	described *cluster.Cells
 	plain     *cells.State
@@ -118,9 +121,12 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	if site := place.Resurvey(h.site, h.pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != h.site {
 		h.site, h.possible = site, newProber(site, h.pools, s.Now, place.View{})
 	}
+	h.learn()
+	active := h.active()
+	h.gather()
 	// 2 divide
 	h.divide()
-	h.claimants()
+	ltgf.Due(&h.ledger, h.records, active)
 	return h
 }
 
@@ -132,18 +138,22 @@ type hall struct {
 	now     cluster.Instant
 	set     *cluster.Settings
 	ledger  cluster.Ledger
+	rows    []cluster.TenantPool // the accounts of the parties, by party, then pool
 	records []cluster.Record
 	leases  []*cluster.Lease // in force, by case; nil = none
 	ended   []cluster.Lease
 	claims  []cluster.Claim
 	lost    []cluster.CellLoss
-	cells   *cluster.CellReport
-	unsafe  []string            // how promises to VCs do not add up
-	fences  map[string][]string // nodes by name of the reservation that is to be around them
-	fenced  map[string]bool     // nodes around which one is, or is about to be
-	brief   bool
-	actions []cluster.Action
-	closed  []string // nodes on which only cells are given out
+	learned *learned
+	// What is to be divided anew; nil = what was divided holds.
+	question *cluster.Question
+	cells    *cluster.CellReport
+	unsafe   []string            // how promises to VCs do not add up
+	fences   map[string][]string // nodes by name of the reservation that is to be around them
+	fenced   map[string]bool     // nodes around which one is, or is about to be
+	brief    bool
+	actions  []cluster.Action
+	closed   []string // nodes on which only cells are given out
 	// When a lease may be recalled that may not be now; 0 = no such moment is known.
 	recallAt cluster.Instant
 	// Room to put a hand-over together in.
@@ -163,12 +173,14 @@ type caseState struct {
 	took    bool              // its lease begins in this round
 	told    bool              // its notice is due in this round
 	tenant  int               // index into tenants, -1 = none
+	party   int               // index into parties, -1 = none
 	gpus    int               // that it asks for
 	held    int               // that it holds
 	rho     cluster.Rho       // its own
 	order   *cluster.Override // that is in force for it; nil = none
 	shape   int               // of what it asks for; set where it may be placed
 	pools   []int
+	may     []int // pools that could serve it, wherever it runs; set where a policy divides them
 	passed  *lease.Passed
 	rank    int             // place in its tenant's queue
 	claimed bool            // GPUs are kept for it; noted of cells only

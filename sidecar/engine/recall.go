@@ -86,7 +86,7 @@ const nobody cluster.Span = 1 << 62
 type refusal struct{ tenant, shape, pool int }
 
 func (h *hall) openRecalls(choice *lease.Choice) *recalls {
-	n, rows := len(h.pools), len(h.ledger.Tenants)
+	n, rows := len(h.pools), len(h.rows)
 	r := &recalls{h: h, most: -1, refused: map[refusal]bool{},
 		behind: make([]cluster.Span, rows), least: slices.Repeat([]cluster.Span{nobody}, n), has: make([]bool, rows), firsts: make([]int, rows)}
 	if h.set.MaxReclaims > 0 {
@@ -98,11 +98,11 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 	debit := make([]cluster.GPUTime, rows)
 	h.charged(debit, make([]int, rows))
 	for at := range r.behind {
-		row := &h.ledger.Tenants[at]
+		row := &h.rows[at]
 		r.behind[at] = ltgf.Behind(row.Deficit-debit[at], row.Entitlement)
 	}
 	for i, l := range h.leases {
-		if l == nil || h.standing[i].tenant < 0 || h.pool(l.Pool) < 0 {
+		if l == nil || h.standing[i].party < 0 || h.pool(l.Pool) < 0 {
 			continue
 		}
 		row := r.row(i)
@@ -118,7 +118,7 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 		cl := &h.claims[k]
 		i, p := h.find(cl.Job), h.pool(cl.Pool)
 		if i >= 0 && p >= 0 && h.records[i].Terms == 0 && cl.At <= h.now.Add(h.set.RecallNotice) {
-			r.firsts[h.standing[i].tenant*n+p] += gpus(cl.Nodes)
+			r.firsts[h.standing[i].party*n+p] += gpus(cl.Nodes)
 		}
 	}
 	return r
@@ -129,7 +129,7 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
 		row := k.Tenant*len(r.h.pools) + p
-		if r.h.ledger.Tenants[row].Entitlement > 0 {
+		if r.h.rows[row].Entitlement > 0 {
 			found = r.ahead(k, p) || r.has[row] && r.mayOwn(k, row) || found
 		}
 	}
@@ -141,7 +141,7 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 	gap := r.least[pool] + r.h.set.Threshold - r.behindWith(k, pool)
 	if gap > 0 {
-		r.h.ripens(gap, lease.Cost(r.h.ledger.Tenants[k.Tenant*len(r.h.pools)+pool].Entitlement, k.GPUs, r.h.set.Term))
+		r.h.ripens(gap, lease.Cost(r.h.rows[k.Tenant*len(r.h.pools)+pool].Entitlement, k.GPUs, r.h.set.Term))
 	}
 	return gap <= 0
 }
@@ -149,7 +149,7 @@ func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 // behindWith gives how far a tenant is behind when a job of its own has its first lease.
 func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
 	row := k.Tenant*len(r.h.pools) + pool
-	return r.behind[row] - lease.Cost(r.h.ledger.Tenants[row].Entitlement, k.GPUs, r.ends().Sub(r.h.now))
+	return r.behind[row] - lease.Cost(r.h.rows[row].Entitlement, k.GPUs, r.ends().Sub(r.h.now))
 }
 
 // ends gives the end of a lease that is made room for now.
@@ -177,7 +177,7 @@ func (r *recalls) layOut(in *lease.Input) {
 		case l != nil && l.State == cluster.Granted:
 			r.board.Hold(l.Nodes)
 		case h.recallable(i):
-			r.board.Soften(i, st.tenant, ranks[i], h.now.Add(h.set.RecallNotice), h.s.Cases[i].Job.Holds)
+			r.board.Soften(i, st.party, ranks[i], h.now.Add(h.set.RecallNotice), h.s.Cases[i].Job.Holds)
 		case st.there && !st.waits:
 			r.board.Hold(h.s.Cases[i].Job.Holds)
 		}
@@ -200,7 +200,7 @@ func (h *hall) anyRecallable() bool {
 // job has had its GPUs for the shortest lease. One that was renewed in this round was
 // weighed against all who wait.
 func (h *hall) recallable(i int) bool {
-	if h.fixed(i) || !h.standing[i].runs || h.standing[i].tenant < 0 || h.leases[i].State != cluster.Active || h.ending(i) ||
+	if h.fixed(i) || !h.standing[i].runs || h.standing[i].party < 0 || h.leases[i].State != cluster.Active || h.ending(i) ||
 		h.pool(h.leases[i].Pool) < 0 {
 		return false
 	}
@@ -230,7 +230,7 @@ func (h *hall) ripens(gap, closing cluster.Span) {
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	h := r.h
 	row := k.Tenant*len(h.pools) + pool
-	if h.ledger.Tenants[row].Entitlement == 0 || r.most == 0 {
+	if h.rows[row].Entitlement == 0 || r.most == 0 {
 		return false
 	}
 	end := r.ends()
@@ -272,18 +272,18 @@ func (r *recalls) mayOwn(k *lease.Candidate, row int) bool {
 	if r.firsts[row] == 0 {
 		share = 100
 	}
-	return int64(r.firsts[row]+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.h.ledger.Tenants[row].Entitlement)
+	return int64(r.firsts[row]+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.h.rows[row].Entitlement)
 }
 
 // yield tells whether those who hold leases must give way to a tenant that is so far behind
 // when it has got them: each is as far ahead still without them, by the threshold.
 func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind cluster.Span, own bool) bool {
 	h, n := r.h, len(r.h.pools)
-	entitled := func(row int) cluster.MicroGPU { return h.ledger.Tenants[row].Entitlement }
+	entitled := func(row int) cluster.MicroGPU { return h.rows[row].Entitlement }
 	type sum struct{ behind, closing cluster.Span }
 	without := map[int]sum{} // by row
 	for _, i := range leases {
-		t := h.standing[i].tenant
+		t := h.standing[i].party
 		if t == k.Tenant {
 			if !own {
 				return false
@@ -308,13 +308,13 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 
 // row gives the row of the ledger that a lease is charged to.
 func (r *recalls) row(i int) int {
-	return r.h.standing[i].tenant*len(r.h.pools) + r.h.pool(r.h.leases[i].Pool)
+	return r.h.standing[i].party*len(r.h.pools) + r.h.pool(r.h.leases[i].Pool)
 }
 
 // rest gives what is left of a lease, as time at its tenant's entitlement.
 func (r *recalls) rest(i int) cluster.Span {
 	l := r.h.leases[i]
-	return lease.Cost(r.h.ledger.Tenants[r.row(i)].Entitlement, l.GPUs, l.End.Sub(r.h.now))
+	return lease.Cost(r.h.rows[r.row(i)].Entitlement, l.GPUs, l.End.Sub(r.h.now))
 }
 
 // end recalls one lease.

@@ -21,11 +21,13 @@ func (h *hall) say() cluster.Plan {
 	p.Events = h.events
 	p.Next = h.next()
 	p.Verdicts = h.conclude()
+	profiles, paces := h.profiles()
 	p.Memory = cluster.Memory{
 		Round: h.s.Round, NextKey: h.s.NextKey, Ledger: h.ledger,
-		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims, Lost: h.lost,
+		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims, Lost: h.lost, Parties: h.partyAccounts(), Division: h.s.Division,
+		Profiles: profiles, Paces: paces,
 	}
-	p.Cells = h.cells
+	p.Cells, p.Question = h.cells, h.question
 	return p
 }
 
@@ -417,9 +419,9 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	default:
 		because.Code = cluster.BecauseHolding
 	}
-	if t := st.tenant; t >= 0 {
+	if t := st.party; t >= 0 {
 		if p := h.pool(l.Pool); p >= 0 {
-			row := h.row(t, p)
+			row := &h.rows[t*len(h.pools)+p]
 			because.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
 		}
 	}

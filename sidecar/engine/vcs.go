@@ -233,7 +233,7 @@ func (v *vcs) guaranteeVC(t int) {
 			refusal, known := failed[try]
 			if !known {
 				var ok bool
-				if refusal, ok = v.request(k, tenant.Name, priority(at)); ok {
+				if refusal, ok = v.request(k, tenant.Name, priority(at)); ok || v.forgiving(k, tenant.Name, priority(at)) {
 					continue
 				}
 				failed[try] = refusal
@@ -291,6 +291,24 @@ func (v *vcs) request(k *lease.Candidate, vc string, priority int) (cells.Refusa
 		return refusal, true
 	}
 	return refusal, false
+}
+
+// forgiving asks again for a job that was refused and avoids the nodes on which its last grant did
+// not start: they may be all that its VC has.
+func (v *vcs) forgiving(k *lease.Candidate, vc string, priority int) bool {
+	r := &v.h.records[k.Case]
+	if len(r.Shun) == 0 {
+		return false
+	}
+	shun, shape := r.Shun, k.Shape
+	r.Shun = nil
+	k.Shape = v.h.site.Shape(v.h.spec(k.Case))
+	_, ok := v.request(k, vc, priority)
+	if !ok {
+		r.Shun, k.Shape = shun, shape
+	}
+	v.h.standing[k.Case].shape = k.Shape
+	return ok
 }
 
 // settle takes the place of a grant on the board, and with it what its CPUs and memory need.

@@ -132,6 +132,48 @@ func TestARecallSurvivesTheSidecar(t *testing.T) {
 	}
 }
 
+// The sidecar dies with a grant and its recall written down and nothing carried out. Another one is
+// seated only after the time that a grant has to start: it does both, and blames nobody.
+func TestAGrantThatNobodyCarriedOut(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.submit("a", 4, forever, nil)
+	lent := w.submit("a", 4, forever, nil)
+	w.Run(2 * minute)
+	w.down = true
+	his := w.submit("b", 4, forever, nil)
+	w.Run(w.Settings.Interval)
+	if l := w.lease(his); l == nil || l.State != cluster.Granted {
+		t.Fatalf("the lease of job %s: %+v", his, l)
+	}
+	w.Virtual.Advance(w.Now().Add(w.Settings.GrantTimeout + minute))
+	w.down = false
+	old := *w.Loop
+	w.Loop = &loop.Loop{Cluster: old.Cluster, Journal: old.Journal, Decide: old.Decide, Configure: old.Configure}
+	w.Run(30 * second)
+	w.state(his, cluster.Running)
+	w.class(his, cluster.Guaranteed)
+	w.state(lent, cluster.Waiting)
+	w.books()
+}
+
+// A VC has one node, on which a grant did not start: after the back-off it is tried there again,
+// whatever other VCs have elsewhere.
+func TestAVCsOnlyNodeIsTriedAgain(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.submit("a", 4, forever, nil)
+	w.Run(2 * minute)
+	w.down = true
+	his := w.submit("b", 4, forever, nil)
+	w.Run(w.Settings.GrantTimeout + minute/2)
+	if r := w.Record(his); r.Failed != 1 || len(r.Shun) != 1 {
+		t.Fatalf("job %s: %+v", his, r)
+	}
+	w.down = false
+	w.Run(2 * minute)
+	w.state(his, cluster.Running)
+	w.class(his, cluster.Guaranteed)
+}
+
 // Whose lease stands on lent cells is made guaranteed where it is when its VC has room.
 func TestALeaseIsPromotedInPlace(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")

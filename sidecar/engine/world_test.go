@@ -28,6 +28,8 @@ type world struct {
 	reports []loop.Report
 	// alter changes what is seen before the loop sees it.
 	alter func(*cluster.Sighting)
+	// down tells that nothing reaches Slurm that is asked of it.
+	down bool
 }
 
 // deed is an action with its outcome.
@@ -62,6 +64,13 @@ func (w *world) Observe(ctx context.Context, since cluster.Instant) (cluster.Sig
 		w.alter(&s)
 	}
 	return s, err
+}
+
+func (w *world) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
+	if w.down {
+		return make([]cluster.Outcome, len(actions))
+	}
+	return w.Virtual.Apply(ctx, actions)
 }
 
 // submit queues one job of a tenant; change makes it unlike an ordinary one.

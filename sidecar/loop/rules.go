@@ -38,6 +38,8 @@ type Rules struct {
 	Weights map[string]int64 `json:"weights,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
 	Cells *cluster.Cells `json:"cells,omitempty"`
+	// Profiles is what the administrator declares of kinds of jobs.
+	Profiles []cluster.Profile `json:"profiles,omitempty"`
 }
 
 // Acting lists the partitions whose jobs we gate, grant and reclaim now.

@@ -17,6 +17,10 @@ type Loop struct {
 	Journal Journal
 	// Decide is the engine.
 	Decide func(cluster.Snapshot) cluster.Plan
+	// Divide answers a plan's question, which depends on nothing else; nil = nobody does. With Beside
+	// it works while rounds go on, in a goroutine of its own, one question at a time.
+	Divide func(cluster.Question) cluster.Division
+	Beside bool
 	// Configure gives the rules and settings in force; it is asked every turn. Lists
 	// that it gave are not changed afterwards, only replaced.
 	Configure func() (Rules, cluster.Settings)
@@ -27,8 +31,9 @@ type Loop struct {
 	desk   desk
 	memory cluster.Memory
 	opened bool
-	next   cluster.Instant // of the last plan
-	was    *config         // of the last round that was written down; nil = whatever is seen is news
+	next   cluster.Instant       // of the last plan
+	was    *config               // of the last round that was written down; nil = whatever is seen is news
+	answer chan cluster.Division // of the question that is being answered; nil = none is
 }
 
 // config is what a turn was decided with besides the cluster.
@@ -57,6 +62,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	if err := l.open(ctx); err != nil {
 		return Report{}, err
 	}
+	l.hear()
 	// Look.
 	seen, err := l.Cluster.Observe(ctx, l.memory.Ledger.At)
 	if err != nil {
@@ -89,6 +95,9 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		return Report{}, fmt.Errorf("%w: commit round %d: %w", ErrJournal, plan.Round, err)
 	}
 	l.memory, l.next, l.was = plan.Memory, plan.Next, now
+	if plan.Question != nil && l.Divide != nil {
+		l.ask(*plan.Question)
+	}
 	// Act.
 	outcomes := l.act(ctx, plan.Actions)
 	if len(plan.Actions) > 0 {
@@ -100,6 +109,34 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		return report, fmt.Errorf("%w: settle round %d: %w", ErrJournal, plan.Round, err)
 	}
 	return report, nil
+}
+
+// ask has a question answered, unless another is being answered still: then it comes again.
+func (l *Loop) ask(q cluster.Question) {
+	if !l.Beside {
+		l.learn(l.Divide(q))
+		return
+	}
+	if l.answer == nil {
+		answer, divide := make(chan cluster.Division, 1), l.Divide
+		l.answer = answer
+		go func() { answer <- divide(q) }()
+	}
+}
+
+// hear takes the answer that is there.
+func (l *Loop) hear() {
+	select {
+	case d := <-l.answer:
+		l.answer = nil
+		l.learn(d)
+	default:
+	}
+}
+
+// learn puts a division in the place of the last one. That is news to the next round.
+func (l *Loop) learn(d cluster.Division) {
+	l.memory.Division, l.was, l.next = &d, nil, l.memory.Ledger.At
 }
 
 // Next gives the moment from which a turn is not quiet even if nothing changes in the

@@ -9,6 +9,7 @@ import (
 // Work is what a job asks for and does.
 type Work struct {
 	Name, User, Account, QOS, Partition string
+	Comment                             string // what its user says of it
 	Request                             cluster.Request
 	Runs                                cluster.Span // work to do, as time on the reference model
 	Outcome                             string       // with which it ends when that is done; "" = COMPLETED
@@ -94,7 +95,7 @@ func (v *Virtual) SubmitArray(w Work, n int) []cluster.JobID {
 
 func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 	j := &work{Work: *w, array: of, slot: -1, job: cluster.Job{
-		ID: id, Record: id.ID, Name: w.Name, User: w.User, Account: w.Account, QOS: w.QOS,
+		ID: id, Record: id.ID, Name: w.Name, Comment: w.Comment, User: w.User, Account: w.Account, QOS: w.QOS,
 		Partitions: []string{w.Partition}, State: cluster.Waiting, Batch: !w.Interactive,
 		Requeueable: !w.NoRequeue, Request: w.Request, Submit: v.now, Eligible: max(w.Begin, v.now),
 		Limit: w.Limit, NodeList: slices.Clone(w.NodeList),

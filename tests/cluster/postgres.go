@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// Postgres is a private PostgreSQL on a unix socket with an empty database fairlease. It cares for no crash (fsync=off).
+// Postgres is a private PostgreSQL on a unix socket with an empty database fairlease. What is committed
+// outlives the server, killed or not, but not the machine (fsync=off).
 type Postgres struct {
 	Dir string // data, log and socket
 
@@ -126,7 +127,7 @@ func (p *Postgres) init(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	settings := fmt.Sprintf("listen_addresses = ''\nunix_socket_directories = '%s'\nfsync = off\nsynchronous_commit = off\n"+
+	settings := fmt.Sprintf("listen_addresses = ''\nunix_socket_directories = '%s'\nfsync = off\n"+
 		"full_page_writes = off\nshared_buffers = 32MB\nmax_connections = 100\nautovacuum_naptime = 10s\n", p.Dir)
 	f, err := os.OpenFile(filepath.Join(p.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err == nil {

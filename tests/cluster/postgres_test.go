@@ -1,6 +1,7 @@
 package testcluster_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -24,8 +25,12 @@ func TestPostgres(t *testing.T) {
 	if out, err := ask(other, "select count(*) from pg_tables where tablename = 't'"); err != nil || out != "0" {
 		t.Errorf("two servers share a table: %s, %v", out, err)
 	}
-	for name, end := range map[string]func() error{"stop": func() error { return p.Stop(ctx) }, "kill": func() error { return p.Kill(ctx) }} {
-		if err := end(); err != nil {
+	for _, c := range []struct {
+		name string
+		end  func(context.Context) error
+	}{{"kill", p.Kill}, {"stop", p.Stop}} {
+		name := c.name
+		if err := c.end(ctx); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if out, err := ask(p, "select 1"); err == nil {

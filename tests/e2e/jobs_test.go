@@ -23,7 +23,7 @@ save() { echo $step > checkpoint.new; mv checkpoint.new checkpoint; echo saved $
 trap save USR1
 trap 'exit 0' TERM
 echo start $step
-while [ $step -lt 800 ]; do sleep 0.1; step=$((step+1)); done
+while [ $step -lt 1200 ]; do sleep 0.1; step=$((step+1)); done
 echo finished $step
 SH
 srun bash train.sh
@@ -39,12 +39,12 @@ func TestCheckpointAndResume(t *testing.T) {
 		r.govern()
 		r.until("the training is reclaimed", 90*time.Second, func() bool { return r.count(cluster.Reclaim, train) > 0 })
 		limit := ""
-		r.until("the training is done", 6*time.Minute, func() bool {
+		r.until("the training is done", 8*time.Minute, func() bool {
 			j, _ := r.Job(r.ctx(), train)
 			limit = j["TimeLimit"]
 			return j["JobState"] == "COMPLETED"
 		})
-		// It ran for more than a minute before its last lease: Slurm counts whole minutes.
+		// Of its two minutes it ran more than one before its last lease: Slurm counts whole minutes.
 		if limit >= "00:30:00" || limit < "00:25:00" {
 			t.Errorf("time limit of the last attempt was %s, want what was left of 30 minutes", limit)
 		}
@@ -67,7 +67,7 @@ func TestCheckpointAndResume(t *testing.T) {
 		if len(started) < 2 || len(saved) == 0 || started[1] != saved[0] || started[1] == 0 {
 			t.Errorf("attempts started at steps %v, saved at %v: want the second to start where the first saved", started, saved)
 		}
-		if !strings.Contains(out, "finished 800") {
+		if !strings.Contains(out, "finished 1200") {
 			t.Error("the training did not finish")
 		}
 	})

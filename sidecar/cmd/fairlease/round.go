@@ -57,7 +57,7 @@ func (p *program) preview(ctx context.Context, cfg *config.Config, l listing) er
 		defer s.Close()
 		journal.Store = s
 	}
-	turn := &loop.Loop{Cluster: daemon.Watch(client, cfg), Journal: journal, Decide: engine.Decide,
+	turn := &loop.Loop{Cluster: daemon.Watch(client, cfg), Journal: journal, Decide: engine.Decide, Divide: engine.Divide,
 		Configure: func() (loop.Rules, cluster.Settings) { return cfg.Rules(), cfg.Settings() }}
 	snap, plan, err := turn.Preview(ctx)
 	if err != nil {

@@ -41,7 +41,7 @@ PostgreSQL is away rounds pause and nothing is changed.`,
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)
 			d := &daemon.Daemon{
-				Cluster: client, Notes: client.Notes, Connect: connect(cfg), Decide: new(engine.Decider).Decide, Config: cfg,
+				Cluster: client, Notes: client.Notes, Connect: connect(cfg), Decide: new(engine.Decider).Decide, Divide: engine.Divide, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
 				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log,
 			}

@@ -206,17 +206,26 @@ func (c *chooser) open(npools int) []*queue {
 		qs := make([]*queue, npools)
 		for _, i := range tenant.Jobs {
 			k := &c.Candidates[i]
-			for _, p := range k.Pools {
+			for at, p := range k.Pools {
 				if qs[p] == nil {
 					sh := &tenant.Shares[p]
 					qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost,
 						behind: sh.Behind, entitled: sh.Entitlement, holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
 					all = append(all, qs[p])
 				}
+				if k.Running && at > 0 {
+					qs[p].movers = append(qs[p].movers, i)
+					continue
+				}
 				qs[p].jobs = append(qs[p].jobs, i)
 				if k.Running {
 					qs[p].running++
 				}
+			}
+		}
+		for _, q := range qs {
+			if q != nil { // who runs elsewhere comes after those who have nothing
+				q.jobs = append(q.jobs, q.movers...)
 			}
 		}
 	}
@@ -264,6 +273,9 @@ func (c *chooser) next(q *queue) (int, bool) {
 		if !c.settled[i] {
 			return i, true
 		}
+		if k := &c.Candidates[i]; k.Running && k.Pools[0] == q.pool {
+			q.running-- // it moves
+		}
 	}
 }
 
@@ -284,6 +296,10 @@ func (c *chooser) overBurst(q *queue, i int) bool {
 // serve gives one candidate a lease or passes it over.
 func (c *chooser) serve(h *queues, q *queue, i int) {
 	k := &c.Candidates[i]
+	if k.Running && q.pool != k.Pools[0] {
+		c.move(q, i)
+		return
+	}
 	if k.Running {
 		q.running--
 		if c.board.Renew(k.Case) {
@@ -325,6 +341,18 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	if c.burst && !k.Humble && c.isDue(q, k) {
 		c.choice.Due = append(c.choice.Due, Due{i, q.pool})
 		c.claimed[q.tenant][q.pool] += k.GPUs
+	}
+}
+
+// move gives a running job GPUs of another pool, in which its party is due more. It moves when
+// its lease ends; else it is decided on in its own pool.
+func (c *chooser) move(q *queue, i int) {
+	k := &c.Candidates[i]
+	if !c.burst || q.entitled == 0 {
+		return
+	}
+	if g, ok := c.try(i, k.Shape, q.pool, ofAnybody, 0); ok {
+		c.charge(q, k.GPUs, g.End.Sub(g.At))
 	}
 }
 

@@ -13,7 +13,7 @@ type Candidate struct {
 	Case   int // index into the snapshot's cases
 	Key    cluster.JobKey
 	Tenant int
-	Pools  []int // that could serve it; of a running job the one it is on
+	Pools  []int // that could serve it; of a running job the one it is on, then those to which it may move
 	Shape  int
 	GPUs   int
 
@@ -108,7 +108,8 @@ type queue struct {
 	tenant, pool int
 	jobs         []int // indices of candidates
 	at           int
-	running      int // running ones from at on
+	movers       []int // running ones of other pools
+	running      int   // running ones from at on
 	deferred     []int
 	boost        bool
 	behind       cluster.Span

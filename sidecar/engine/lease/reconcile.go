@@ -114,6 +114,9 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 		if s.Now.Sub(l.Granted) < s.Settings.GrantTimeout {
 			return l
 		}
+		if away := s.Now.Sub(s.Ledger.At); away >= s.Settings.GrantTimeout && away > 2*s.Settings.Interval {
+			return end(l, s.Now, "taken back: nobody was there to see it start") // or to carry it out at all
+		}
 		r.Failed++
 		r.Avoid = s.Now.Add(backOff(r.Failed, s.Settings.GrantTimeout))
 		r.Said, r.Shun = j.Because, nil

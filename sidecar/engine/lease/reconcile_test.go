@@ -9,9 +9,13 @@ import (
 
 const at = cluster.Instant(1_800_000_000_000)
 
+// lastLook is the round before.
+var lastLook = at.Add(-15 * cluster.Second)
+
 // look reconciles one job with its lease (nil = none) and gives what became of both.
 func look(c cluster.Case, l *cluster.Lease) (*cluster.Lease, []cluster.Lease, cluster.Record) {
-	s := cluster.Snapshot{Now: at, Settings: cluster.Settings{Term: 15 * cluster.Minute, GrantTimeout: cluster.Minute}}
+	s := cluster.Snapshot{Now: at, Settings: cluster.Settings{Term: 15 * cluster.Minute, GrantTimeout: cluster.Minute},
+		Ledger: cluster.Ledger{At: lastLook}}
 	c.Record.Key = 1
 	if c.Touch == "" {
 		c.Touch = cluster.Act
@@ -154,6 +158,16 @@ func TestAGrantThatDoesNotStart(t *testing.T) {
 	}
 	if got := backOff(1, 2*cluster.Hour); got != 2*cluster.Hour {
 		t.Errorf("a timeout of 2 hours gives a back-off of %s", got)
+	}
+}
+
+// The sidecar was away, and may never have carried the grant out: neither job nor nodes are to blame.
+func TestAGrantThatNobodyWatched(t *testing.T) {
+	defer func(was cluster.Instant) { lastLook = was }(lastLook)
+	lastLook = at.Add(-90 * cluster.Second)
+	got, ended, r := look(job(cluster.Waiting), lease(cluster.Granted))
+	if got != nil || len(ended) != 1 || !strings.HasPrefix(ended[0].Why, "taken back") || r.Failed != 0 || r.Avoid != 0 || r.Shun != nil {
+		t.Errorf("got %+v, ended %+v, record %+v", got, ended, r)
 	}
 }
 

@@ -397,7 +397,7 @@ func (b *books) close() cluster.Ledger {
 		}
 		select_, t.SelCarry = cluster.Accrue(rate, dt, t.SelCarry)
 		t.Deficit += select_ - used
-		if ceiling := credit(t.Entitlement, b.settings.CreditCap); t.Deficit > ceiling {
+		if ceiling := Credit(t.Entitlement, b.settings.CreditCap); t.Deficit > ceiling {
 			t.Deficit = max(ceiling, t.Deficit-select_)
 		}
 	}

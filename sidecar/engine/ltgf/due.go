@@ -61,9 +61,9 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 // Settle sets every tenant's base and entitlement for the next interval, gives
 // new tenants their place (0/0 = first: as far behind as the furthest), and
 // forgives debts beyond the largest gang for one term: what a tenant used while
-// nobody else wanted it is not held against it for ever. entitled is by row of
+// nobody else wanted it is not held against it for ever. base and entitled are by row of
 // the ledger's tenants; largest is the largest gang of each row's tenant.
-func Settle(l *cluster.Ledger, entitled []cluster.MicroGPU, largest []int, s *cluster.Settings) {
+func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest []int, s *cluster.Settings) {
 	writeOff(l, entitled)
 	furthest := map[string]cluster.Span{}
 	for i := range l.Tenants {
@@ -75,9 +75,9 @@ func Settle(l *cluster.Ledger, entitled []cluster.MicroGPU, largest []int, s *cl
 	for i := range l.Tenants {
 		t := &l.Tenants[i]
 		if isNew(t) {
-			t.Deficit = credit(entitled[i], min(furthest[t.Pool], s.CreditCap))
+			t.Deficit = Credit(entitled[i], min(furthest[t.Pool], s.CreditCap))
 		}
-		t.Base, t.Entitlement = entitled[i], entitled[i]
+		t.Base, t.Entitlement = base[i], entitled[i]
 		t.Deficit = max(t.Deficit, -cluster.Times(largest[i], s.Term))
 	}
 }
@@ -98,12 +98,12 @@ func writeOff(l *cluster.Ledger, entitled []cluster.MicroGPU) {
 	}
 	for i := range l.Tenants {
 		t := &l.Tenants[i]
-		t.Deficit -= credit(entitled[i], least[t.Pool])
+		t.Deficit -= Credit(entitled[i], least[t.Pool])
 	}
 }
 
-// credit gives what an entitlement is worth in a span, however long that is.
-func credit(entitled cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
+// Credit gives what an entitlement is worth in a span, however long that is.
+func Credit(entitled cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
 	return cluster.GPUTime(cluster.MulDiv(int64(entitled), int64(max(span, 0)), int64(cluster.WholeGPU)))
 }
 

@@ -5,6 +5,9 @@ type Model struct {
 	Name  string
 	GPUs  float64 // of it; > 0
 	Price float64 // of a GPU and hour; used by the cost policies only
+	// Together is how many of the GPUs gangs with an Apart can have on as few nodes as
+	// they need, at a time; 0 = all.
+	Together float64
 }
 
 // Job is a row of a problem: a job, with what it does on each model.
@@ -61,6 +64,8 @@ type Shares struct {
 	PairTime [][]float64
 	// Objective is the policy's own figure of merit.
 	Objective float64
+	// Late are the jobs, by ID, whose Within cannot be kept: it is left out.
+	Late []int64
 	// Why is empty where the policy's program was solved; else Time is the fixed share
 	// of everybody, and Why says why.
 	Why string

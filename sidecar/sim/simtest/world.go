@@ -63,7 +63,7 @@ func New(t testing.TB, settings cluster.Settings, nodes []cluster.Node, tenants 
 	}
 	w := &World{Virtual: sim.NewVirtual(Start, nodes, accounts), Settings: settings, t: t,
 		Rules: loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}}
-	w.Loop = &loop.Loop{Cluster: w.Virtual, Journal: sim.NewMemory(), Decide: engine.Decide,
+	w.Loop = &loop.Loop{Cluster: w.Virtual, Journal: sim.NewMemory(), Decide: engine.Decide, Divide: engine.Divide,
 		Configure: func() (loop.Rules, cluster.Settings) { return w.Rules, w.Settings }}
 	return w
 }

@@ -1,0 +1,238 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/trade"
+)
+
+// Divide answers a question: who is due how much of each pool (SEMANTICS §4). It is a pure
+// function like Decide, and may take longer: it runs beside the rounds. It never fails: where a
+// policy has no answer everybody is due his part by weight, and Why says why.
+func Divide(q cluster.Question) cluster.Division {
+	d := cluster.Division{Policy: q.Policy, Digest: q.Digest, NextTrade: q.NextTrade}
+	for _, p := range q.Pools {
+		d.Pools = append(d.Pools, p.Model)
+	}
+	family, objective, _ := strings.Cut(q.Policy, ":")
+	var err error
+	switch family {
+	case "gavel":
+		err = divideTime(&q, objective, &d)
+	case "gandiva-fair":
+		divideTickets(&q, objective != "no-trade", &d)
+	default:
+		err = fmt.Errorf("no policy %q", q.Policy)
+	}
+	if err != nil {
+		d.Parts, d.Trades, d.Why = byWeight(&q), nil, err.Error()
+	}
+	return d
+}
+
+// byWeight gives every tenant's bids its part of every pool by weight, by what they ask for.
+func byWeight(q *cluster.Question) []cluster.Part {
+	weights, asked := map[string]int64{}, map[string]int64{}
+	for i := range q.Bids {
+		weights[q.Bids[i].Tenant] = q.Bids[i].Weight
+		asked[q.Bids[i].Tenant] += int64(q.Bids[i].Demand)
+	}
+	tenants := make([]string, 0, len(weights))
+	for i := range q.Bids {
+		if t := q.Bids[i].Tenant; !slices.Contains(tenants, t) {
+			tenants = append(tenants, t)
+		}
+	}
+	line := make([]int64, len(tenants))
+	for t := range tenants {
+		line[t] = weights[tenants[t]]
+	}
+	parts := make([]cluster.Part, len(q.Bids))
+	for i := range parts {
+		parts[i] = cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
+	}
+	for p := range q.Pools {
+		for t, due := range policy.Quota(cluster.MicroGPU(q.Pools[p].Count)*cluster.WholeGPU, line) {
+			for i := range q.Bids {
+				if b := &q.Bids[i]; b.Tenant == tenants[t] {
+					parts[i].GPUs[p] = cluster.MicroGPU(cluster.MulDiv(int64(due), int64(b.Demand), max(asked[b.Tenant], 1)))
+				}
+			}
+		}
+	}
+	return parts
+}
+
+// models gives the pools that have GPUs, as policies know them, with their places among all.
+func models(q *cluster.Question) (out []policy.Model, at []int) {
+	for p := range q.Pools {
+		if q.Pools[p].Count <= 0 {
+			continue
+		}
+		price := 1.0
+		if p < len(q.Prices) {
+			price = q.Prices[p]
+		}
+		out = append(out, policy.Model{Name: q.Pools[p].Model, GPUs: float64(q.Pools[p].Count), Price: price})
+		at = append(at, p)
+	}
+	return out, at
+}
+
+// divideTime has one of Gavel's policies divide the time of jobs: a job is due the part of the
+// time that it is to run on a model, times its gang.
+func divideTime(q *cluster.Question, objective string, d *cluster.Division) error {
+	var p policy.Problem
+	var at []int
+	p.Models, at = models(q)
+	order := make([]int, len(q.Bids)) // by job: as they came
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(q.Bids[a].Job, q.Bids[b].Job) })
+	entities := map[string]int{}
+	for _, i := range order {
+		b := &q.Bids[i]
+		if _, ok := entities[b.Tenant]; !ok {
+			entities[b.Tenant] = len(p.Entities)
+			p.Entities = append(p.Entities, policy.Entity{Name: b.Tenant, Weight: float64(max(b.Weight, 1)), FIFO: strings.HasSuffix(objective, "-fifo")})
+		}
+		j := policy.Job{ID: int64(b.Job), Gang: b.Gang, Weight: float64(max(b.Milli, 1)) / 1000, Entity: entities[b.Tenant],
+			Speed: make([]float64, len(at)), Steps: b.Steps,
+			Elapsed: float64(b.Elapsed) / float64(cluster.Second), ElapsedAlone: float64(b.Elapsed) / float64(cluster.Second)}
+		for m, pool := range at {
+			j.Speed[m] = b.Speeds[pool] * float64(b.Gang)
+		}
+		p.Jobs = append(p.Jobs, j)
+	}
+	s, err := policy.Gavel(strings.TrimSuffix(objective, "-fifo"), p, policy.Options{Eligible: true})
+	if err != nil {
+		return err
+	}
+	d.Objective, d.Why = s.Objective, s.Why
+	d.Parts = make([]cluster.Part, len(q.Bids))
+	for row, i := range order {
+		part := cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
+		for m, pool := range at {
+			part.GPUs[pool] = micro(s.Time[row][m] * float64(q.Bids[i].Gang))
+		}
+		d.Parts[i] = part
+	}
+	return nil
+}
+
+// micro rounds GPUs to millionths.
+func micro(gpus float64) cluster.MicroGPU {
+	return cluster.MicroGPU(math.Round(max(gpus, 0) * float64(cluster.WholeGPU)))
+}
+
+// divideTickets gives every tenant the same share of every model by its tickets, less what it does
+// not want (Gandiva_fair §2.1), and lets tenants trade models (§3.4).
+func divideTickets(q *cluster.Question, trades bool, d *cluster.Division) {
+	// Models are ordered by how much faster they are to all on average: the fastest first.
+	order := make([]int, len(q.Pools))
+	speed := make([]float64, len(q.Pools))
+	for p := range order {
+		order[p] = p
+		for i := range q.Bids {
+			if b := &q.Bids[i]; !b.Pinned && b.Speeds[p] > 0 {
+				speed[p] += math.Log(b.Speeds[p]) * float64(b.Demand)
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(speed[b], speed[a]) })
+	gpus, names := make([]cluster.MicroGPU, len(order)), make([]string, len(order))
+	for m, p := range order {
+		gpus[m], names[m] = cluster.MicroGPU(q.Pools[p].Count)*cluster.WholeGPU, q.Pools[p].Model
+	}
+	d.Parts = make([]cluster.Part, len(q.Bids))
+	for i := range d.Parts {
+		d.Parts[i] = cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
+	}
+	// Bids are by party, and so by tenant.
+	var claims []policy.Claim
+	var of []int // the claim of each bid
+	tenant := map[string]int{}
+	for i := range q.Bids {
+		b := &q.Bids[i]
+		t, ok := tenant[b.Tenant]
+		if !ok {
+			t = len(claims)
+			tenant[b.Tenant] = t
+			claims = append(claims, policy.Claim{Weight: b.Weight, Pinned: make([]cluster.MicroGPU, len(order)), May: make([]bool, len(order))})
+		}
+		of = append(of, t)
+		want := cluster.MicroGPU(b.Demand) * cluster.WholeGPU
+		for m, p := range order {
+			switch {
+			case b.Speeds[p] == 0:
+			case b.Pinned:
+				claims[t].Pinned[m] += want
+			default:
+				claims[t].May[m] = true
+			}
+		}
+		if !b.Pinned {
+			claims[t].Free += want
+		}
+	}
+	due := policy.Tickets(gpus, claims)
+	var parties []trade.Party
+	var bids []int
+	for i := range q.Bids {
+		b, c, parts := &q.Bids[i], &claims[of[i]], due[of[i]]
+		want := cluster.MicroGPU(b.Demand) * cluster.WholeGPU
+		party := trade.Party{Name: trade.Name{Tenant: b.Tenant, Kind: b.Party}, GPUs: make([]cluster.MicroGPU, len(order)),
+			Demand: want, Speed: make([]trade.Speed, len(order))}
+		for m, p := range order {
+			switch {
+			case b.Speeds[p] == 0:
+			case b.Pinned:
+				d.Parts[i].GPUs[p] = part(parts[m].Pinned, want, c.Pinned[m])
+			default:
+				party.GPUs[m] = part(parts[m].Free, want, c.Free)
+				if f := b.Margins[p]; f > 0 {
+					party.Speed[m] = trade.Speed{Low: b.Speeds[p] / f, High: b.Speeds[p] * f}
+				}
+			}
+		}
+		if !b.Pinned {
+			parties, bids = append(parties, party), append(bids, i)
+		}
+	}
+	got := make([][]cluster.MicroGPU, len(parties))
+	for k := range parties {
+		got[k] = parties[k].GPUs
+	}
+	if trades {
+		o := trade.Decide(names, parties, q.Trades, trade.Rules{Least: cluster.WholeGPU / 100, Edge: 0.05})
+		got, d.Undone = o.GPUs, o.Undone
+		d.Trades = o.Kept
+		for _, t := range o.New {
+			d.NextTrade++
+			t.ID = d.NextTrade
+			d.Trades = append(d.Trades, t)
+		}
+	}
+	for k, i := range bids {
+		for m, p := range order {
+			d.Parts[i].GPUs[p] = got[k][m]
+		}
+	}
+	for i := range q.Bids {
+		for p := range q.Pools {
+			d.Objective += q.Bids[i].Speeds[p] * float64(d.Parts[i].GPUs[p]) / float64(cluster.WholeGPU)
+		}
+	}
+}
+
+// part gives of some GPUs what is for one who wants so many of all that are wanted.
+func part(gpus, want, all cluster.MicroGPU) cluster.MicroGPU {
+	return cluster.MicroGPU(cluster.MulDiv(int64(gpus), int64(want), max(int64(all), 1)))
+}

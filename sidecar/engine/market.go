@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+)
+
+// market sets what parties are due by the last division, and gives what that makes for every
+// tenant, by row of the ledger. Parties that the division does not know yet have their part of what
+// their tenant is due by weight, as far as there is room; so have all where there is no
+// division. What nobody is due is its tenants' by weight. capacity is the GPUs by pool, base what
+// tenants are due by weight.
+func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGPU {
+	n := len(h.pools)
+	due := make([]cluster.MicroGPU, len(h.rows))
+	known := h.divided(due)
+	h.ask(capacity)
+	entitled := make([]cluster.MicroGPU, len(h.ledger.Tenants))
+	weights := make([]int64, len(h.tenants))
+	for t, name := range h.tenants {
+		weights[t] = h.weights[name]
+	}
+	for p := range h.pools {
+		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
+		fit(due, p, n, room)
+		for at := p; at < len(due); at += n {
+			room -= due[at]
+		}
+		h.blind(due, p, known, base, room)
+		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
+		for k := range h.parties {
+			entitled[h.parties[k].tenant*n+p] += due[k*n+p]
+			left -= due[k*n+p]
+		}
+		for t, q := range policy.Quota(max(left, 0), weights) {
+			entitled[t*n+p] += q
+		}
+	}
+	ledger := cluster.Ledger{Tenants: h.rows}
+	ltgf.Settle(&ledger, due, due, h.gangs(), h.set)
+	return entitled
+}
+
+// divided fills in what the division says, and tells which parties it knows.
+func (h *hall) divided(due []cluster.MicroGPU) (known []bool) {
+	known = make([]bool, len(h.parties))
+	d := h.s.Division
+	if d == nil || d.Policy != h.set.Divide {
+		return known
+	}
+	pools := make([]int, len(d.Pools))
+	for i, name := range d.Pools {
+		pools[i] = h.pool(name)
+	}
+	k := 0
+	for i := range d.Parts {
+		part := &d.Parts[i]
+		for k < len(h.parties) && h.parties[k].name < part.Party {
+			k++
+		}
+		if k == len(h.parties) || h.parties[k].name != part.Party {
+			continue // it has left
+		}
+		known[k] = true
+		for at, gpus := range part.GPUs {
+			if p := pools[at]; p >= 0 {
+				due[k*len(h.pools)+p] = gpus
+			}
+		}
+	}
+	return known
+}
+
+// fit shrinks what is due of pool p to what there is, everything alike.
+func fit(due []cluster.MicroGPU, p, n int, room cluster.MicroGPU) {
+	var sum cluster.MicroGPU
+	for at := p; at < len(due); at += n {
+		sum += due[at]
+	}
+	if sum <= room {
+		return
+	}
+	for at := p; at < len(due); at += n {
+		due[at] = cluster.MicroGPU(cluster.MulDiv(int64(due[at]), int64(room), int64(sum)))
+	}
+}
+
+// blind gives those whom the division does not know their part of what their tenant is due by weight,
+// by what they ask for.
+func (h *hall) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster.MicroGPU, room cluster.MicroGPU) {
+	n := len(h.pools)
+	asked := make([]int64, len(h.tenants))
+	for k := range h.parties {
+		asked[h.parties[k].tenant] += int64(h.demand(k))
+	}
+	var sum cluster.MicroGPU
+	for k := range h.parties {
+		if known[k] {
+			continue
+		}
+		t := h.parties[k].tenant
+		due[k*n+p] = cluster.MicroGPU(cluster.MulDiv(int64(base[t*n+p]), int64(h.demand(k)), max(asked[t], 1)))
+		sum += due[k*n+p]
+	}
+	for k := range h.parties {
+		if !known[k] && sum > room {
+			due[k*n+p] = cluster.MicroGPU(cluster.MulDiv(int64(due[k*n+p]), int64(max(room, 0)), int64(sum)))
+		}
+	}
+}
+
+// demand gives the GPUs that all jobs of a party ask for.
+func (h *hall) demand(k int) int {
+	gpus := 0
+	for _, i := range h.parties[k].cases {
+		gpus += h.wants(i)
+	}
+	return gpus
+}
+
+// wants gives the GPUs that a job holds or asks for.
+func (h *hall) wants(i int) int {
+	if st := &h.standing[i]; st.runs {
+		return st.held
+	}
+	return h.standing[i].gpus
+}
+
+// gangs gives the largest gang of the party of every row.
+func (h *hall) gangs() []int {
+	out := make([]int, len(h.rows))
+	for k := range h.parties {
+		largest := 0
+		for _, i := range h.parties[k].cases {
+			largest = max(largest, h.wants(i))
+		}
+		for p := range h.pools {
+			out[k*len(h.pools)+p] = largest
+		}
+	}
+	return out
+}
+
+// ask puts the question of the division together, if it is another than the one that was answered.
+func (h *hall) ask(capacity []int) {
+	q := cluster.Question{Policy: h.set.Divide}
+	for p, name := range h.pools {
+		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
+	}
+	if d := h.s.Division; d != nil && d.Policy == h.set.Divide {
+		q.Trades, q.NextTrade = d.Trades, d.NextTrade
+	}
+	if len(h.set.Prices) > 0 {
+		q.Prices = slices.Repeat([]float64{1}, len(h.pools))
+		for _, price := range h.set.Prices {
+			if p := h.pool(price.Model); p >= 0 {
+				q.Prices[p] = price.Price
+			}
+		}
+	}
+	for k := range h.parties {
+		if bid, ok := h.bid(k); ok {
+			q.Bids = append(q.Bids, bid)
+		}
+	}
+	epoch := int64(0)
+	if h.set.DivideEvery > 0 {
+		epoch = h.s.Round / h.set.DivideEvery
+	}
+	q.Digest = digest(&q, epoch)
+	if h.s.Division == nil || h.s.Division.Digest != q.Digest {
+		h.question = &q
+	}
+}
+
+// bid puts together what a party asks; false = none of its jobs is active.
+func (h *hall) bid(k int) (cluster.Bid, bool) {
+	party := &h.parties[k]
+	n := len(h.pools)
+	b := cluster.Bid{Party: party.name, Tenant: h.tenants[party.tenant], Weight: h.weights[h.tenants[party.tenant]],
+		Speeds: make([]float64, n), Margins: make([]float64, n)}
+	weight := int64(0)
+	for _, i := range party.cases {
+		st := &h.standing[i]
+		if len(st.may) == 0 {
+			continue
+		}
+		gpus := h.wants(i)
+		b.Gang, b.Demand = max(b.Gang, gpus), b.Demand+gpus
+		weight += h.weight(i) * int64(gpus)
+		b.Pinned = h.s.Cases[i].Job.Request.Model != ""
+		speeds := h.speedups(i)
+		for _, p := range st.may {
+			// Of several jobs the mean, by GPUs: one that cannot run there has nothing of it.
+			s := &speeds[p]
+			b.Speeds[p] += s.Value * float64(gpus)
+			if s.Source != "" && s.Low > 0 {
+				b.Margins[p] = max(b.Margins[p], s.High/s.Value)
+			}
+		}
+	}
+	if b.Demand == 0 {
+		return b, false
+	}
+	for p := range b.Speeds {
+		b.Speeds[p] /= float64(b.Demand)
+	}
+	b.Milli = weight / int64(b.Demand)
+	if h.set.DivideJobs {
+		i := party.cases[0]
+		b.Job = h.records[i].Key
+		b.Elapsed = max(h.now.Sub(h.records[i].First), 0)
+		b.Steps = h.steps(i)
+	}
+	return b, true
+}
+
+// digest tells questions apart that may have different answers: all but the time that goes by, for
+// which there is an epoch.
+func digest(q *cluster.Question, epoch int64) string {
+	sum := fnv.New128a()
+	var word [8]byte
+	number := func(n int64) {
+		binary.LittleEndian.PutUint64(word[:], uint64(n))
+		sum.Write(word[:])
+	}
+	text := func(s string) {
+		number(int64(len(s)))
+		sum.Write([]byte(s))
+	}
+	text(q.Policy)
+	number(epoch)
+	for i := range q.Pools {
+		text(q.Pools[i].Model)
+		number(int64(q.Pools[i].Count))
+	}
+	for i := range q.Bids {
+		b := &q.Bids[i]
+		text(b.Party)
+		text(b.Tenant)
+		number(b.Weight)
+		number(b.Milli)
+		number(int64(b.Gang))
+		number(int64(b.Demand))
+		for _, s := range b.Speeds {
+			number(int64(math.Float64bits(s)))
+		}
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// steps gives the work that a job has left, in seconds on the model on which it is slowest: as its
+// time limit has it.
+func (h *hall) steps(i int) float64 {
+	left := h.limit(i)
+	if st := &h.standing[i]; st.runs {
+		left -= h.now.Sub(h.s.Cases[i].Job.Start)
+	}
+	fastest := 1.0
+	for _, s := range h.speedups(i) {
+		fastest = max(fastest, s.Value)
+	}
+	return float64(max(left, cluster.Minute)) / float64(cluster.Second) * fastest * float64(max(h.wants(i), 1))
+}

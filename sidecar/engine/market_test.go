@@ -1,0 +1,168 @@
+package engine_test
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// newMarket makes a world of two pools, k80 and v100, with so many nodes of 4 GPUs each, in which
+// divide divides them between tenants' kinds of jobs, or between jobs.
+func newMarket(t *testing.T, k80, v100 int, jobs bool, divide func(cluster.Question) cluster.Division, tenants ...string) *world {
+	t.Helper()
+	set := simtest.Product()
+	set.Divide, set.DivideJobs = "test", jobs
+	w := newWorld(t, set, nil, tenants...)
+	check := w.Check
+	nodes := append(simtest.Nodes("k", "k80", k80, 4), simtest.Nodes("v", "v100", v100, 4)...)
+	w.World = simtest.New(t, set, nodes, tenants...)
+	w.Loop.Journal, w.Loop.Cluster, w.Loop.Divide = w.journal, w, divide
+	w.Gate, w.Check = set.GateTTL, check
+	return w
+}
+
+// parts answers a question with GPUs by party and pool; who is not named is due nothing.
+func parts(due map[string]map[string]cluster.MicroGPU) func(cluster.Question) cluster.Division {
+	return func(q cluster.Question) cluster.Division {
+		d := cluster.Division{Policy: q.Policy, Digest: q.Digest}
+		for _, p := range q.Pools {
+			d.Pools = append(d.Pools, p.Model)
+		}
+		for i := range q.Bids {
+			part := cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
+			for p, pool := range d.Pools {
+				part.GPUs[p] = due[q.Bids[i].Tenant][pool] * cluster.WholeGPU
+			}
+			d.Parts = append(d.Parts, part)
+		}
+		return d
+	}
+}
+
+// on counts the GPUs that a tenant's running jobs hold of a pool.
+func (w *world) on(tenant, pool string) int {
+	n := 0
+	for i := range w.Last.Memory.Leases {
+		l := &w.Last.Memory.Leases[i]
+		for k := range w.Last.Memory.Records {
+			if r := &w.Last.Memory.Records[k]; r.Key == l.Job && r.Tenant == tenant && l.Pool == pool && l.State == cluster.Active {
+				n += l.GPUs
+			}
+		}
+	}
+	return n
+}
+
+// What a policy says is due of each model is what tenants get of it, though by weight they would
+// have half of each.
+func TestADivisionSteersGrants(t *testing.T) {
+	for _, jobs := range []bool{false, true} {
+		due := map[string]map[string]cluster.MicroGPU{"a": {"v100": 4}, "b": {"k80": 4}}
+		w := newMarket(t, 1, 1, jobs, nil, "a", "b")
+		if jobs {
+			due = map[string]map[string]cluster.MicroGPU{"a": {"v100": 1}, "b": {"k80": 1}}
+		}
+		w.Loop.Divide = parts(due)
+		w.Submit("b", 4, 1, forever)
+		w.Submit("a", 4, 1, forever)
+		w.Run(4 * term)
+		if w.on("a", "v100") != 4 || w.on("b", "k80") != 4 {
+			t.Errorf("jobs %v: a has %d of v100, b %d of k80, want 4 and 4", jobs, w.on("a", "v100"), w.on("b", "k80"))
+		}
+		for _, row := range w.Last.Tenants {
+			if want := map[string]cluster.MicroGPU{"a v100": 4, "b k80": 4}[row.Tenant+" "+row.Pool]; row.Entitlement != want*cluster.WholeGPU || row.Base != 2*cluster.WholeGPU {
+				t.Errorf("jobs %v: %s of %s is due %d, by weight %d", jobs, row.Tenant, row.Pool, row.Entitlement, row.Base)
+			}
+		}
+		w.books()
+	}
+}
+
+// When what is due changes, jobs that run elsewhere move at the end of their leases: each is
+// requeued once, and the GPUs that it goes to are kept for it.
+func TestAJobMovesToWhereItIsDue(t *testing.T) {
+	for _, jobs := range []bool{false, true} {
+		one := cluster.MicroGPU(4)
+		if jobs {
+			one = 1
+		}
+		w := newMarket(t, 1, 1, jobs, nil, "a", "b")
+		w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": one}, "b": {"v100": one}})
+		w.Submit("a", 4, 1, forever)
+		w.Submit("b", 4, 1, forever)
+		w.Run(4 * term)
+		if w.on("a", "k80") != 4 || w.on("b", "v100") != 4 {
+			t.Fatalf("jobs %v: a has %d of k80, b %d of v100, want 4 and 4", jobs, w.on("a", "k80"), w.on("b", "v100"))
+		}
+		before := len(w.done(cluster.Reclaim))
+		w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"v100": one}, "b": {"k80": one}})
+		w.Settings.DivideEvery = 1
+		w.Run(6 * term)
+		if w.on("a", "v100") != 4 || w.on("b", "k80") != 4 {
+			t.Errorf("jobs %v: a has %d of v100, b %d of k80, want 4 and 4", jobs, w.on("a", "v100"), w.on("b", "k80"))
+		}
+		if n := len(w.done(cluster.Reclaim)) - before; n != 8 {
+			t.Errorf("jobs %v: %d jobs were requeued, want the 8 once each", jobs, n)
+		}
+		w.books()
+	}
+}
+
+// declared gives the world kinds of jobs that run so fast on k80 and on v100.
+func (w *world) declared(kinds map[string][2]float64) {
+	w.Rules.Profiles = nil
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		for p, model := range []string{"k80", "v100"} {
+			w.Rules.Profiles = append(w.Rules.Profiles, cluster.Profile{Kind: cluster.Kind(name), Model: model, Gang: 1, Rate: kinds[name][p], Source: cluster.Declared})
+		}
+	}
+}
+
+// Two tenants with opposite speedups: each policy that looks at models gives the fast GPUs to
+// whom they help more, and nobody less than by weight.
+func TestPoliciesUseSpeedups(t *testing.T) {
+	for _, preset := range []string{"gavel:las", "gavel:las-fill", "gavel:hierarchical", "gandiva-fair"} {
+		w := newMarket(t, 1, 1, policy.OfJobs(preset), engine.Divide, "a", "b")
+		w.Settings.Divide = preset
+		w.declared(map[string][2]float64{"lstm": {1, 6}, "vae": {1, 1.2}})
+		for _, job := range []struct{ tenant, kind string }{{"a", "lstm"}, {"b", "vae"}} {
+			for range 8 {
+				w.submit(job.tenant, 1, forever, func(k *sim.Work) { k.Comment = "kind=" + job.kind })
+			}
+		}
+		w.Run(4 * term)
+		before := w.Last.Memory.Ledger.Tenants
+		w.Run(40 * term)
+		for i, row := range w.Last.Memory.Ledger.Tenants {
+			got := float64(row.Alloc-before[i].Alloc) / float64(40*term)
+			if due := float64(row.Entitlement) / float64(cluster.WholeGPU); math.Abs(got-due) > 0.2+0.05*due {
+				t.Errorf("%s: %s had %.2f GPUs of %s, and is due %.2f", preset, row.Tenant, got, row.Pool, due)
+			}
+		}
+		speed := map[string][2]float64{"a": {1, 6}, "b": {1, 1.2}}
+		for tenant, s := range speed {
+			got := s[0]*float64(w.due(tenant, "k80")) + s[1]*float64(w.due(tenant, "v100"))
+			if fair := 2*s[0] + 2*s[1]; got < 0.999*fair*float64(cluster.WholeGPU) {
+				t.Errorf("%s: %s is due %.3f, by weight %.3f", preset, tenant, got/1e6, fair)
+			}
+		}
+		w.books()
+	}
+}
+
+// due gives what a tenant is due of a pool.
+func (w *world) due(tenant, pool string) cluster.MicroGPU {
+	for _, row := range w.Last.Tenants {
+		if row.Tenant == tenant && row.Pool == pool {
+			return row.Entitlement
+		}
+	}
+	return 0
+}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+)
+
+// party is who queues for GPUs: a tenant; or, where a policy divides unlike GPU models, a single
+// job (Gavel), or a tenant's jobs of one kind (OEF's virtual users, §4.2.4).
+type party struct {
+	name   string
+	tenant int
+	cases  []int // of the active ones; not filled where parties are tenants
+}
+
+// gather finds the parties, with their accounts in every pool.
+func (h *hall) gather() {
+	h.parties = h.parties[:0]
+	if h.set.Divide == "" {
+		for t, name := range h.tenants {
+			h.parties = append(h.parties, party{name: name, tenant: t})
+		}
+		for i := range h.standing {
+			h.standing[i].party = h.standing[i].tenant
+		}
+		h.rows = h.ledger.Tenants
+		return
+	}
+	at := map[string]int{}
+	names := make([]string, len(h.standing))
+	for i := range h.standing {
+		st := &h.standing[i]
+		if st.party = -1; st.tenant < 0 || !st.there {
+			continue
+		}
+		name := h.partyName(i)
+		names[i] = name
+		if _, ok := at[name]; !ok {
+			at[name] = 0
+			h.parties = append(h.parties, party{name: name, tenant: st.tenant})
+		}
+	}
+	slices.SortFunc(h.parties, func(a, b party) int { return cmp.Compare(a.name, b.name) })
+	for k := range h.parties {
+		at[h.parties[k].name] = k
+	}
+	for i := range h.standing {
+		if names[i] != "" {
+			st := &h.standing[i]
+			st.party = at[names[i]]
+			h.parties[st.party].cases = append(h.parties[st.party].cases, i)
+		}
+	}
+	h.openAccounts(at)
+}
+
+// partyName names the party of a job. Jobs that name a GPU model are a kind of their own: they
+// stay there whatever the market does.
+func (h *hall) partyName(i int) string {
+	c := &h.s.Cases[i]
+	if h.set.DivideJobs {
+		return fmt.Sprintf("%s/%010d", h.records[i].Tenant, h.records[i].Key)
+	}
+	kind := string(h.learned.kinds[i])
+	if m := c.Job.Request.Model; m != "" {
+		return kind + "@" + m
+	}
+	return kind
+}
+
+// openAccounts brings the accounts of parties to now: what they were due since the last look less what
+// their jobs have had.
+func (h *hall) openAccounts(at map[string]int) {
+	n := len(h.pools)
+	h.rows = slices.Grow(h.room.accounts[:0], len(h.parties)*n)[:len(h.parties)*n]
+	h.room.accounts = h.rows
+	clear(h.rows)
+	for k := range h.parties {
+		for p, pool := range h.pools {
+			h.rows[k*n+p] = cluster.TenantPool{Tenant: h.parties[k].name, Pool: pool, Demand: cluster.MicroGPU(h.demand(k)) * cluster.WholeGPU}
+		}
+	}
+	span := h.now.Sub(h.s.Ledger.At)
+	if h.s.Ledger.At == 0 {
+		span = 0
+	}
+	for k := range h.s.Parties {
+		old := &h.s.Parties[k]
+		i, ok := at[old.Party]
+		p := h.pool(old.Pool)
+		if !ok || p < 0 {
+			continue
+		}
+		row := &h.rows[i*n+p]
+		var due cluster.GPUTime
+		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
+		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
+		if ceiling := ltgf.Credit(old.Entitlement, h.set.CreditCap); row.Deficit > ceiling {
+			row.Deficit = max(ceiling, old.Deficit)
+		}
+	}
+	for i := range h.standing {
+		st := &h.standing[i]
+		if st.party < 0 {
+			continue
+		}
+		had := h.s.Cases[i].Record.Held
+		if len(had) == 0 {
+			had = h.records[i].Held // it began after the last look
+		}
+		if p := -1; len(had) > 0 {
+			if p = h.pool(had[0].Model); p >= 0 {
+				h.rows[st.party*n+p].Deficit -= h.records[i].Alloc - h.s.Cases[i].Record.Alloc
+			}
+		}
+	}
+}
+
+// partyAccounts gives the accounts of parties, as they are to be remembered.
+func (h *hall) partyAccounts() []cluster.PartyPool {
+	if h.set.Divide == "" {
+		return nil
+	}
+	out := make([]cluster.PartyPool, 0, len(h.rows))
+	for i := range h.rows {
+		r := &h.rows[i]
+		if r.Entitlement != 0 || r.Deficit != 0 || r.SelCarry != 0 {
+			out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry})
+		}
+	}
+	return out
+}

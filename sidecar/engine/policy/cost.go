@@ -1,0 +1,159 @@
+package policy
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+)
+
+// cost maximises what a dollar buys, summed over the jobs as the released code has it:
+//
+//	max Σ_m Σ_j throughput_mj / cost_j · X_mj
+//
+// The paper's fraction, costRatio, is at its best on the one job and model that do most for
+// a dollar, and leaves all others idle: this is the policy for use. A GPU's price
+// counts for each GPU of the gang, and once for a pair.
+func cost(d *division) error {
+	v := d.solve(d.space(nil))
+	if err := v.deadlines(); err != nil {
+		return err
+	}
+	if err := v.best(func(x way) float64 { return (x.speedA + x.speedB) / v.price(x) }); err != nil {
+		return err
+	}
+	d.objective = d.over(func(u use, speed float64) float64 { return speed / d.price(u) })
+	return nil
+}
+
+// costRatio maximises throughput over cost (Gavel §4.2):
+//
+//	max Σ_m throughput(m, X) / Σ_m Σ_j cost_j X_mj
+//
+// by Dinkelbach's method: for a ratio R max Σ throughput - R · Σ cost is above 0 as long as
+// there is a better one, and its answer is that. The last answer is, among the best, one
+// with the most throughput.
+func costRatio(d *division) error {
+	v := d.solve(d.space(nil))
+	if err := v.deadlines(); err != nil {
+		return err
+	}
+	for ratio := 0.0; ; {
+		before := d.uses
+		if err := v.best(func(x way) float64 { return x.speedA + x.speedB - ratio*v.price(x) }); err != nil {
+			return err
+		}
+		steps, dollars := d.over(func(_ use, speed float64) float64 { return speed }), d.over(func(u use, _ float64) float64 { return d.price(u) })
+		if dollars == 0 || steps/dollars <= ratio*(1+1e-9) {
+			if before != nil {
+				d.uses = before
+			}
+			d.objective = ratio
+			return nil
+		}
+		ratio = steps / dollars
+	}
+}
+
+// leastCost minimises the cost an hour of keeping the SLOs; who has none gets nothing.
+func leastCost(d *division) error {
+	v := d.solve(d.space(nil))
+	if err := v.deadlines(); err != nil {
+		return err
+	}
+	if err := v.best(func(x way) float64 { return -v.price(x) }); err != nil {
+		return err
+	}
+	d.objective = d.over(func(u use, _ float64) float64 { return d.price(u) })
+	return nil
+}
+
+// price gives what a way costs an hour.
+func (v *solver) price(x way) float64 { return v.d.p.Models[x.model].Price * v.gang(x) }
+
+func (d *division) price(u use) float64 {
+	return d.p.Models[u.model].Price * float64(d.p.Jobs[u.a].Gang)
+}
+
+// best maximises the sum of what ways are worth, and takes the answer.
+func (v *solver) best(worth func(way) float64) error {
+	largest := 0.0
+	for _, x := range v.s.ways {
+		largest = max(largest, math.Abs(worth(x)))
+	}
+	if largest == 0 {
+		largest = 1
+	}
+	v.gain(func(x way) float64 { return worth(x) / largest })
+	if err := v.run(); err != nil {
+		return err
+	}
+	v.d.uses = v.uses()
+	return nil
+}
+
+// over sums something over the uses; speed is that of both jobs of a pair.
+func (d *division) over(of func(u use, speed float64) float64) float64 {
+	sum := 0.0
+	for _, u := range d.uses {
+		var speed float64
+		switch {
+		case u.b >= 0:
+			speed = d.p.Pairs[u.pair].SpeedA[u.model] + d.p.Pairs[u.pair].SpeedB[u.model]
+		case u.apart:
+			speed = d.p.Jobs[u.a].Apart[u.model]
+		default:
+			speed = d.p.Jobs[u.a].Speed[u.model]
+		}
+		sum += u.part * of(u, speed)
+	}
+	return sum
+}
+
+// deadlines demands of every job with an SLO that its steps are done within it (Gavel §4.2).
+// Where that cannot be, the jobs with the least slack are left out, as few as it takes.
+func (v *solver) deadlines() error {
+	d := v.d
+	if !d.slo {
+		return nil
+	}
+	var jobs []int
+	slack := make([]float64, len(d.p.Jobs)) // of the time that there is, what a job alone would leave
+	for m, j := range d.p.Jobs {
+		if j.Within > 0 {
+			jobs = append(jobs, m)
+			slack[m] = math.Inf(-1)
+			if d.top[m] > 0 {
+				slack[m] = 1 - j.Steps/(v.most(m)*j.Within)
+			}
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b int) int { return cmp.Compare(slack[b], slack[a]) })
+	keep := func(n int) {
+		for i, m := range jobs {
+			want := 0.0
+			if i < n {
+				want = d.p.Jobs[m].Steps / d.p.Jobs[m].Within
+			}
+			v.floor(m, want)
+		}
+	}
+	v.gain(func(way) float64 { return 0 })
+	v.everything()            // a pair may be what makes it feasible
+	n, over := 0, len(jobs)+1 // so many can be kept, so many cannot
+	for try := len(jobs); over-n > 1; try = (n + over) / 2 {
+		keep(try)
+		if v.p.Solve(lp.Dual) == nil {
+			n = try
+		} else {
+			over = try
+		}
+	}
+	keep(n)
+	for _, m := range jobs[n:] {
+		d.late = append(d.late, d.p.Jobs[m].ID)
+	}
+	slices.Sort(d.late)
+	return nil
+}

@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+)
+
+// Options are what the paper leaves open.
+type Options struct {
+	// Eligible makes X_equal (§4.1) an equal share of the models that a job can run on.
+	// Else it is one of all models, as in the paper: what a job cannot use counts too.
+	Eligible bool
+}
+
+// objective is a policy of Gavel's Table 1.
+type objective struct {
+	divide func(*division) error
+	needs  needs
+	blind  bool // every job is as fast on each model as on its fastest
+	slo    bool // Job.Within is kept
+}
+
+// objectives by name. The -blind ones are the baselines of §7: they see GPUs, no models.
+var objectives = map[string]objective{
+	"las":            {divide: las},
+	"las-weights":    {divide: las}, // Table 1 has it twice; las with all weights 1 is the plain one
+	"las-blind":      {divide: las, blind: true},
+	"ftf":            {divide: ftf, needs: needs{steps: true}},
+	"ftf-blind":      {divide: ftf, needs: needs{steps: true}, blind: true},
+	"fifo":           {divide: fifo},
+	"fifo-blind":     {divide: fifo, blind: true},
+	"sjf":            {divide: sjf, needs: needs{steps: true}},
+	"makespan":       {divide: makespan, needs: needs{steps: true}},
+	"makespan-blind": {divide: makespan, needs: needs{steps: true}, blind: true},
+	"throughput":     {divide: throughput},
+	"throughput-slo": {divide: throughput, slo: true},
+	"cost":           {divide: cost, needs: needs{prices: true}},
+	"cost-slo":       {divide: cost, needs: needs{prices: true}, slo: true},
+	"cost-ratio":     {divide: costRatio, needs: needs{prices: true}},
+	"cost-ratio-slo": {divide: costRatio, needs: needs{prices: true}, slo: true},
+	"cost-least-slo": {divide: leastCost, needs: needs{prices: true}, slo: true},
+	"hierarchical":   {divide: hierarchical, needs: needs{entities: true}},
+	"las-fill":       {divide: fill},
+}
+
+// Names lists the policies that Gavel knows.
+func Names() []string { return slices.Sorted(maps.Keys(objectives)) }
+
+// Gavel divides the time of the jobs over the models by the named objective (Gavel §4).
+// A job that can run nowhere gets nothing, and changes nothing for the others. Where
+// the program has no optimum, Shares are everybody's fixed shares, and Why says why. The
+// error is a *Fault where a number of the problem is no good.
+//
+// The same problem gives the same shares, to the bit.
+func Gavel(name string, p Problem, o Options) (Shares, error) {
+	obj, ok := objectives[name]
+	if !ok {
+		return Shares{}, fmt.Errorf("no policy %q; there are %s", name, strings.Join(Names(), ", "))
+	}
+	if err := p.check(obj.needs, obj.slo); err != nil {
+		return Shares{}, err
+	}
+	if obj.blind {
+		p = blind(p)
+	}
+	d := newDivision(p, o, obj.slo)
+	err := obj.divide(d)
+	d.close()
+	switch {
+	case err == nil:
+		return d.shares(), nil
+	case errors.Is(err, lp.ErrInfeasible), errors.Is(err, lp.ErrUnbounded), errors.Is(err, lp.ErrLimit), errors.Is(err, lp.ErrNumerical):
+		d.uses = d.fixed()
+		s := d.shares()
+		s.Objective, s.Why = 0, fmt.Sprintf("fixed shares: the program of %s has no answer: %v", name, err)
+		return s, nil
+	}
+	return Shares{}, err
+}
+
+// blind is the problem as a policy sees it that knows no models: all of those that a job
+// can run on are like its fastest.
+func blind(p Problem) Problem {
+	p.Jobs = slices.Clone(p.Jobs)
+	for m := range p.Jobs {
+		j := &p.Jobs[m]
+		j.Speed, j.Apart = level(j.Speed), level(j.Apart)
+	}
+	p.Pairs = slices.Clone(p.Pairs)
+	for i := range p.Pairs {
+		q := &p.Pairs[i]
+		q.SpeedA, q.SpeedB = level(q.SpeedA), level(q.SpeedB)
+	}
+	return p
+}
+
+// level gives the largest wherever there is any.
+func level(speed []float64) []float64 {
+	if speed == nil {
+		return nil
+	}
+	out := make([]float64, len(speed))
+	for j, v := range speed {
+		if v > 0 {
+			out[j] = slices.Max(speed)
+		}
+	}
+	return out
+}
+
+// Throughputs gives the effective throughput of every job, steps a second (Gavel §3.1).
+func Throughputs(p Problem, s Shares) []float64 {
+	out := make([]float64, len(p.Jobs))
+	for m, j := range p.Jobs {
+		for i, v := range j.Speed {
+			out[m] += v * s.Time[m][i]
+			if s.Apart != nil && j.Apart != nil {
+				out[m] += j.Apart[i] * s.Apart[m][i]
+			}
+		}
+	}
+	for i, part := range s.PairTime {
+		q := p.Pairs[i]
+		for j, x := range part {
+			out[q.A] += q.SpeedA[j] * x
+			out[q.B] += q.SpeedB[j] * x
+		}
+	}
+	return out
+}

@@ -1,0 +1,406 @@
+// Package lp solves linear programs with COIN-OR CLP's simplex:
+//
+//	min or max  cost · x   with   lower <= A x <= upper,  low <= x <= high
+//
+// A Program is kept between solutions: rows and columns are added, deleted and changed,
+// and the next Solve starts from the last basis. It prints nothing, knows no clock, and
+// the same calls on a new Program give the same bits. It is for one goroutine at a
+// time, and its memory is C's: Close gives it back.
+package lp
+
+/*
+#cgo LDFLAGS: -lClp
+#include <coin/Clp_C_Interface.h>
+
+// The type of the last argument differs between versions of CLP.
+static void set_coefficient(Clp_Simplex *m, int row, int column, double value)
+{
+	Clp_modifyCoefficient(m, row, column, value, 1);
+}
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unsafe"
+)
+
+// Why there is no optimum.
+var (
+	ErrInfeasible = errors.New("lp: infeasible")
+	ErrUnbounded  = errors.New("lp: unbounded")
+	ErrLimit      = errors.New("lp: iteration limit reached")
+	ErrNumerical  = errors.New("lp: given up for numerical trouble")
+)
+
+// Method is how Solve looks for the optimum.
+type Method int
+
+// Primal and Dual are the simplex methods, from the last basis. Presolve simplifies the
+// program first and lets CLP choose: the best for a large program that is solved once.
+const (
+	Primal Method = iota
+	Dual
+	Presolve
+)
+
+// Status is where a column, or the activity of a row, stands in a basis. The values are
+// CLP's.
+type Status byte
+
+// Basic, at one of its bounds, or neither.
+const (
+	Free       Status = 0
+	Basic      Status = 1
+	AtUpper    Status = 2
+	AtLower    Status = 3
+	Superbasic Status = 4
+	Fixed      Status = 5
+)
+
+// Entry is a coefficient: in a Column At is the row, in a Row the column.
+type Entry struct {
+	At    int
+	Value float64
+}
+
+// Column is a variable with its coefficients in rows that exist. Bounds may be infinite.
+type Column struct {
+	Lower, Upper, Cost float64
+	Entries            []Entry
+}
+
+// Row is a constraint with its coefficients in columns that exist. Bounds may be
+// infinite.
+type Row struct {
+	Lower, Upper float64
+	Entries      []Entry
+}
+
+// Options steer the simplex; 0 keeps CLP's own value.
+type Options struct {
+	PrimalTolerance, DualTolerance float64 // absolute; CLP's own is 1e-7
+	DualBound                      float64 // of the box that Dual puts around free columns; CLP's own is 1e10
+	NoScaling                      bool
+	NoPerturbation                 bool
+	MaxIterations                  int // of one Solve
+}
+
+// Program is a linear program and its last basis. A mistake in a call (an index that does
+// not exist, a coefficient that is no number) is told by the next Solve.
+type Program struct {
+	clp        unsafe.Pointer // Clp_Simplex*
+	seen       []int          // the entry's owner that named a row or column last, against duplicates
+	owner      int
+	iterations int
+	err        error
+}
+
+// New gives an empty program that minimises.
+func New() *Program {
+	p := &Program{clp: C.Clp_newModel()}
+	C.Clp_setLogLevel(p.clp, 0)
+	var start C.CoinBigIndex
+	C.Clp_loadProblem(p.clp, 0, 0, &start, nil, nil, nil, nil, nil, nil, nil) // else there is no matrix, and Solve reads at null
+	return p
+}
+
+// Close frees the program; it may be called again.
+func (p *Program) Close() {
+	if p.clp != nil {
+		C.Clp_deleteModel(p.clp)
+		p.clp = nil
+	}
+}
+
+// Maximise makes Solve look for the largest objective, not the smallest.
+func (p *Program) Maximise() { C.Clp_setOptimizationDirection(p.clp, -1) }
+
+// Set changes the options.
+func (p *Program) Set(o Options) {
+	if o.PrimalTolerance > 0 {
+		C.Clp_setPrimalTolerance(p.clp, C.double(o.PrimalTolerance))
+	}
+	if o.DualTolerance > 0 {
+		C.Clp_setDualTolerance(p.clp, C.double(o.DualTolerance))
+	}
+	if o.DualBound > 0 {
+		C.Clp_setDualBound(p.clp, C.double(o.DualBound))
+	}
+	if o.NoScaling {
+		C.Clp_scaling(p.clp, 0)
+	}
+	if o.NoPerturbation {
+		C.Clp_setPerturbation(p.clp, 102)
+	}
+	if o.MaxIterations > 0 {
+		C.Clp_setMaximumIterations(p.clp, C.int(min(o.MaxIterations, math.MaxInt32)))
+	}
+}
+
+// Rows and Columns count.
+func (p *Program) Rows() int { return int(C.Clp_numberRows(p.clp)) }
+
+// Columns counts the variables.
+func (p *Program) Columns() int { return int(C.Clp_numberColumns(p.clp)) }
+
+// AddRows appends rows; a new row is basic.
+func (p *Program) AddRows(rows ...Row) {
+	n := len(rows)
+	lower, upper, sets := make([]C.double, n), make([]C.double, n), make([][]Entry, n)
+	for i, r := range rows {
+		lower[i], upper[i], sets[i] = p.bound(r.Lower), p.bound(r.Upper), r.Entries
+	}
+	if starts, at, values := p.packed("column", p.Columns(), sets); p.err == nil && n > 0 {
+		C.Clp_addRows(p.clp, C.int(n), &lower[0], &upper[0], &starts[0], &at[0], &values[0])
+	}
+}
+
+// AddColumns appends columns; a new column is at its lower bound, or free.
+func (p *Program) AddColumns(columns ...Column) {
+	n := len(columns)
+	lower, upper, cost, sets := make([]C.double, n), make([]C.double, n), make([]C.double, n), make([][]Entry, n)
+	for j, c := range columns {
+		lower[j], upper[j], cost[j], sets[j] = p.bound(c.Lower), p.bound(c.Upper), p.number(c.Cost), c.Entries
+	}
+	if starts, at, values := p.packed("row", p.Rows(), sets); p.err == nil && n > 0 {
+		C.Clp_addColumns(p.clp, C.int(n), &lower[0], &upper[0], &cost[0], &starts[0], &at[0], &values[0])
+	}
+}
+
+// packed lays the entries of rows or columns end to end. The last element of at and of
+// values is there so that there is always one to point to.
+func (p *Program) packed(what string, limit int, sets [][]Entry) (starts []C.CoinBigIndex, at []C.int, values []C.double) {
+	total := 0
+	for _, set := range sets {
+		total += len(set)
+	}
+	if total >= math.MaxInt32 {
+		p.fail("%d coefficients at once are too many", total)
+		return nil, nil, nil
+	}
+	starts, at, values = make([]C.CoinBigIndex, 0, len(sets)+1), make([]C.int, 0, total+1), make([]C.double, 0, total+1)
+	for len(p.seen) < limit {
+		p.seen = append(p.seen, 0)
+	}
+	for _, set := range sets {
+		p.owner++
+		starts = append(starts, C.CoinBigIndex(len(at)))
+		for _, e := range set {
+			switch {
+			case e.At < 0 || e.At >= limit:
+				p.fail("%s %d of %d", what, e.At, limit)
+				return nil, nil, nil
+			case p.seen[e.At] == p.owner:
+				p.fail("%s %d twice", what, e.At)
+				return nil, nil, nil
+			}
+			p.seen[e.At] = p.owner
+			if value := p.number(e.Value); value != 0 {
+				at, values = append(at, C.int(e.At)), append(values, value)
+			}
+		}
+	}
+	return append(starts, C.CoinBigIndex(len(at))), append(at, 0), append(values, 0)
+}
+
+// DeleteRows removes rows; those behind them move up.
+func (p *Program) DeleteRows(rows ...int) {
+	which := make([]C.int, len(rows))
+	for i, r := range rows {
+		if !p.within("row", r, p.Rows()) {
+			return
+		}
+		which[i] = C.int(r)
+	}
+	if len(which) > 0 {
+		C.Clp_deleteRows(p.clp, C.int(len(which)), &which[0])
+	}
+}
+
+// SetCost changes the objective's coefficient of a column.
+func (p *Program) SetCost(column int, cost float64) {
+	if p.within("column", column, p.Columns()) {
+		view(C.Clp_objective(p.clp), p.Columns())[column] = float64(p.number(cost))
+	}
+}
+
+// SetColumnBounds changes the bounds of a column.
+func (p *Program) SetColumnBounds(column int, lower, upper float64) {
+	if p.within("column", column, p.Columns()) {
+		view(C.Clp_columnLower(p.clp), p.Columns())[column] = float64(p.bound(lower))
+		view(C.Clp_columnUpper(p.clp), p.Columns())[column] = float64(p.bound(upper))
+	}
+}
+
+// SetRowBounds changes the bounds of a row.
+func (p *Program) SetRowBounds(row int, lower, upper float64) {
+	if p.within("row", row, p.Rows()) {
+		view(C.Clp_rowLower(p.clp), p.Rows())[row] = float64(p.bound(lower))
+		view(C.Clp_rowUpper(p.clp), p.Rows())[row] = float64(p.bound(upper))
+	}
+}
+
+// SetCoefficient changes a coefficient.
+func (p *Program) SetCoefficient(row, column int, value float64) {
+	if p.within("row", row, p.Rows()) && p.within("column", column, p.Columns()) {
+		C.set_coefficient(p.clp, C.int(row), C.int(column), p.number(value))
+	}
+}
+
+// Solve looks for the optimum, from the last basis where there is one.
+func (p *Program) Solve(m Method) error {
+	if p.err != nil {
+		return p.err
+	}
+	p.run(m)
+	if second := C.Clp_secondaryStatus(p.clp); C.Clp_status(p.clp) == 0 && second >= 2 && second <= 4 {
+		// The scaled program is at its optimum, and this one is not.
+		mode := C.Clp_scalingFlag(p.clp)
+		C.Clp_scaling(p.clp, 0)
+		p.run(Primal)
+		C.Clp_scaling(p.clp, mode)
+	}
+	switch C.Clp_status(p.clp) {
+	case 0:
+		return nil
+	case 1:
+		return ErrInfeasible
+	case 2:
+		return ErrUnbounded
+	case 3:
+		return ErrLimit
+	}
+	return ErrNumerical
+}
+
+func (p *Program) run(m Method) {
+	C.Clp_setNumberIterations(p.clp, 0)
+	switch m {
+	case Primal:
+		C.Clp_primal(p.clp, 0)
+	case Dual:
+		C.Clp_dual(p.clp, 0)
+	case Presolve:
+		C.Clp_initialSolve(p.clp)
+	}
+	p.iterations += int(C.Clp_numberIterations(p.clp))
+}
+
+// Iterations counts the pivots of all calls of Solve.
+func (p *Program) Iterations() int { return p.iterations }
+
+// Objective is cost · x.
+func (p *Program) Objective() float64 { return float64(C.Clp_objectiveValue(p.clp)) }
+
+// Values appends the value of every column to to.
+func (p *Program) Values(to []float64) []float64 {
+	return append(to, view(C.Clp_primalColumnSolution(p.clp), p.Columns())...)
+}
+
+// Activities appends A x, a number for each row, to to.
+func (p *Program) Activities(to []float64) []float64 {
+	return append(to, view(C.Clp_primalRowSolution(p.clp), p.Rows())...)
+}
+
+// Duals appends the dual of every row to to: by how much the objective changes for each
+// unit that the bound at which the row stands is raised.
+func (p *Program) Duals(to []float64) []float64 {
+	return append(to, view(C.Clp_dualRowSolution(p.clp), p.Rows())...)
+}
+
+// ReducedCosts appends the reduced cost of every column, cost - duals · column, to to.
+func (p *Program) ReducedCosts(to []float64) []float64 {
+	if C.Clp_getNumElements(p.clp) == 0 { // CLP gives zeros
+		return append(to, view(C.Clp_objective(p.clp), p.Columns())...)
+	}
+	return append(to, view(C.Clp_dualColumnSolution(p.clp), p.Columns())...)
+}
+
+// ColumnStatus tells where a column stands in the basis.
+func (p *Program) ColumnStatus(column int) Status {
+	if !p.within("column", column, p.Columns()) {
+		return Free
+	}
+	p.basis()
+	return Status(C.Clp_getColumnStatus(p.clp, C.int(column)))
+}
+
+// RowStatus tells where the activity of a row stands in the basis.
+func (p *Program) RowStatus(row int) Status {
+	if !p.within("row", row, p.Rows()) {
+		return Free
+	}
+	p.basis()
+	return Status(C.Clp_getRowStatus(p.clp, C.int(row)))
+}
+
+// SetColumnStatus puts a column at a place in the basis. A basis with too many or too few
+// basic members, or a singular one, is repaired.
+func (p *Program) SetColumnStatus(column int, s Status) {
+	if p.within("column", column, p.Columns()) {
+		p.basis()
+		C.Clp_setColumnStatus(p.clp, C.int(column), C.int(s))
+	}
+}
+
+// SetRowStatus is SetColumnStatus for the activity of a row.
+func (p *Program) SetRowStatus(row int, s Status) {
+	if p.within("row", row, p.Rows()) {
+		p.basis()
+		C.Clp_setRowStatus(p.clp, C.int(row), C.int(s))
+	}
+}
+
+// basis makes the first one, of all rows, where there is none: CLP would read at null.
+func (p *Program) basis() {
+	if C.Clp_statusExists(p.clp) != 0 {
+		return
+	}
+	all := make([]C.uchar, p.Columns()+p.Rows())
+	for i := range all {
+		all[i] = C.uchar(AtLower)
+		if i >= p.Columns() {
+			all[i] = C.uchar(Basic)
+		}
+	}
+	C.Clp_copyinStatus(p.clp, &all[0])
+}
+
+// view is CLP's own array: of use until the program changes.
+func view(first *C.double, n int) []float64 {
+	return unsafe.Slice((*float64)(unsafe.Pointer(first)), n)
+}
+
+// bound is a bound as CLP takes it: infinite is ±DBL_MAX.
+func (p *Program) bound(x float64) C.double {
+	if math.IsNaN(x) {
+		p.fail("a bound is not a number")
+	}
+	return C.double(max(-math.MaxFloat64, min(math.MaxFloat64, x)))
+}
+
+func (p *Program) number(x float64) C.double {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		p.fail("a coefficient is %v", x)
+		return 0
+	}
+	return C.double(x)
+}
+
+func (p *Program) within(what string, i, n int) bool {
+	if i < 0 || i >= n {
+		p.fail("%s %d of %d", what, i, n)
+		return false
+	}
+	return true
+}
+
+// fail keeps the first mistake.
+func (p *Program) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf("lp: "+format, args...)
+	}
+}

@@ -1,0 +1,315 @@
+package lp
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+var inf = math.Inf(1)
+
+// shop is max 3x + 2y with x + y <= 4, x + 3y <= 7, x <= 3: 11 at (3, 1).
+func shop() *Program {
+	p := New()
+	p.Maximise()
+	p.AddRows(Row{-inf, 4, nil}, Row{-inf, 7, nil})
+	p.AddColumns(Column{0, 3, 3, []Entry{{0, 1}, {1, 1}}}, Column{0, inf, 2, []Entry{{0, 1}, {1, 3}}})
+	return p
+}
+
+func near(t *testing.T, what string, got []float64, want ...float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+	for i := range got {
+		if math.Abs(got[i]-want[i]) > 1e-9 {
+			t.Fatalf("%s: got %v, want %v", what, got, want)
+		}
+	}
+}
+
+func TestOptimumDualsAndBasis(t *testing.T) {
+	for _, m := range []Method{Primal, Dual, Presolve} {
+		p := shop()
+		if err := p.Solve(m); err != nil {
+			t.Fatal(err)
+		}
+		near(t, "objective", []float64{p.Objective()}, 11)
+		near(t, "values", p.Values(nil), 3, 1)
+		near(t, "activities", p.Activities(nil), 4, 6)
+		near(t, "duals", p.Duals(nil), 2, 0)
+		near(t, "reduced costs", p.ReducedCosts(nil), 1, 0)
+		p.Close()
+		p.Close()
+	}
+}
+
+func TestAMinimum(t *testing.T) {
+	p := New()
+	defer p.Close()
+	p.AddColumns(Column{0, inf, 2, nil}, Column{-inf, inf, 1, nil})
+	p.AddRows(Row{3, inf, []Entry{{0, 1}, {1, 1}}}, Row{-inf, 2, []Entry{{1, 1}}})
+	if err := p.Solve(Dual); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "values", p.Values(nil), 1, 2)
+	near(t, "duals", p.Duals(nil), 2, -1)
+}
+
+// A kept program is changed and solved again: rows and columns come, rows go, bounds,
+// costs and coefficients change.
+func TestWarmStarts(t *testing.T) {
+	p := shop()
+	defer p.Close()
+	step := func(what string, m Method, objective float64) {
+		t.Helper()
+		if err := p.Solve(m); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		near(t, what, []float64{p.Objective()}, objective)
+	}
+	step("at first", Primal, 11)
+	p.AddRows(Row{-inf, 2, []Entry{{0, 1}}})
+	step("x <= 2", Dual, 2*3+5.0/3*2)
+	p.AddColumns(Column{0, inf, 10, []Entry{{0, 1}, {2, 1}}})
+	step("a better column", Primal, 20+2*2)
+	p.SetCost(2, 0)
+	step("which is of no use after all", Primal, 2*3+5.0/3*2)
+	p.SetColumnBounds(1, 1, 1)
+	step("y = 1", Dual, 2*3+2)
+	p.SetRowBounds(2, -inf, 1)
+	step("x <= 1", Dual, 5)
+	p.SetCoefficient(2, 0, 0.5)
+	step("x/2 <= 1", Primal, 8)
+	p.DeleteRows(2)
+	if p.Rows() != 2 || p.Columns() != 3 {
+		t.Errorf("%d rows and %d columns", p.Rows(), p.Columns())
+	}
+	step("no such row", Primal, 11)
+	if p.Iterations() == 0 {
+		t.Error("no iterations counted")
+	}
+}
+
+// The optimal basis of one program is where another one starts: no pivot is left to do.
+func TestABasisIsCarriedOver(t *testing.T) {
+	a, b := random(rand.New(rand.NewPCG(1, 2)), 40, 60), random(rand.New(rand.NewPCG(1, 2)), 40, 60)
+	defer a.Close()
+	defer b.Close()
+	if err := a.Solve(Dual); err != nil {
+		t.Fatal(err)
+	}
+	for j := range a.Columns() {
+		b.SetColumnStatus(j, a.ColumnStatus(j))
+	}
+	for i := range a.Rows() {
+		b.SetRowStatus(i, a.RowStatus(i))
+	}
+	if err := b.Solve(Dual); err != nil {
+		t.Fatal(err)
+	}
+	near(t, "objective", []float64{b.Objective()}, a.Objective())
+	if a.Iterations() == 0 || b.Iterations() > 0 {
+		t.Errorf("%d iterations, then %d from the optimal basis", a.Iterations(), b.Iterations())
+	}
+}
+
+func TestNoOptimum(t *testing.T) {
+	for _, m := range []Method{Primal, Dual, Presolve} {
+		p := shop()
+		p.AddRows(Row{5, inf, []Entry{{0, 1}, {1, 1}}})
+		if err := p.Solve(m); !errors.Is(err, ErrInfeasible) {
+			t.Errorf("method %d: infeasible, got %v", m, err)
+		}
+		p.Close()
+		p = shop()
+		p.AddColumns(Column{0, inf, 1, []Entry{{0, -1}}})
+		if err := p.Solve(m); !errors.Is(err, ErrUnbounded) {
+			t.Errorf("method %d: unbounded, got %v", m, err)
+		}
+		p.Close()
+		p = random(rand.New(rand.NewPCG(1, 2)), 40, 60)
+		p.Set(Options{MaxIterations: 3})
+		if m != Presolve { // which may need no iteration
+			if err := p.Solve(m); !errors.Is(err, ErrLimit) {
+				t.Errorf("method %d: iteration limit, got %v", m, err)
+			}
+		}
+		p.Close()
+	}
+}
+
+func TestEmptyPrograms(t *testing.T) {
+	for _, m := range []Method{Primal, Dual, Presolve} {
+		p := New()
+		if err := p.Solve(m); err != nil {
+			t.Errorf("nothing: %v", err)
+		}
+		p.AddRows()
+		p.AddColumns()
+		p.DeleteRows()
+		p.AddColumns(Column{0, 2, -3, nil})
+		if err := p.Solve(m); err != nil || p.Objective() != -6 {
+			t.Errorf("no rows: %v, %v", p.Objective(), err)
+		}
+		p.Close()
+		p = New()
+		p.AddRows(Row{-1, 1, nil})
+		if err := p.Solve(m); err != nil {
+			t.Errorf("no columns: %v", err)
+		}
+		p.Close()
+	}
+}
+
+func TestMistakesAreTold(t *testing.T) {
+	for what, do := range map[string]func(p *Program){
+		"row 2 of 2":              func(p *Program) { p.AddColumns(Column{0, 1, 1, []Entry{{2, 1}}}) },
+		"row -1 of 2":             func(p *Program) { p.AddColumns(Column{0, 1, 1, []Entry{{-1, 1}}}) },
+		"column 9 of 2":           func(p *Program) { p.AddRows(Row{0, 1, []Entry{{9, 1}}}) },
+		"row 1 twice":             func(p *Program) { p.AddColumns(Column{0, 1, 1, []Entry{{1, 1}, {1, 2}}}) },
+		"a coefficient is NaN":    func(p *Program) { p.AddRows(Row{0, 1, []Entry{{0, math.NaN()}}}) },
+		"a coefficient is +Inf":   func(p *Program) { p.AddColumns(Column{0, 1, inf, nil}) },
+		"a bound is not a number": func(p *Program) { p.AddRows(Row{math.NaN(), 1, nil}) },
+		"column 2 of 2":           func(p *Program) { p.SetCost(2, 1) },
+		"column -2 of 2":          func(p *Program) { p.SetColumnBounds(-2, 1, 2) },
+		"row 3 of 2":              func(p *Program) { p.SetRowBounds(3, 1, 2) },
+		"row 4 of 2":              func(p *Program) { p.SetCoefficient(4, 0, 2) },
+		"row 5 of 2":              func(p *Program) { p.DeleteRows(0, 5) },
+		"row 6 of 2":              func(p *Program) { p.SetRowStatus(6, Basic) },
+		"column 7 of 2":           func(p *Program) { p.ColumnStatus(7) },
+	} {
+		p := shop()
+		do(p)
+		if err := p.Solve(Primal); err == nil || !strings.HasSuffix(err.Error(), what) {
+			t.Errorf("want %q, got %v", what, err)
+		}
+		p.Close()
+	}
+}
+
+// random is max c·x with A x <= b, all of it positive: feasible and bounded.
+func random(r *rand.Rand, rows, columns int) *Program {
+	p := New()
+	p.Maximise()
+	for range rows {
+		p.AddRows(Row{-inf, 1 + r.Float64(), nil})
+	}
+	var all []Column
+	for range columns {
+		c := Column{0, 1, 1 + r.Float64(), nil}
+		for i := range rows {
+			if r.IntN(4) == 0 {
+				c.Entries = append(c.Entries, Entry{i, r.Float64()})
+			}
+		}
+		all = append(all, c)
+	}
+	p.AddColumns(all...)
+	return p
+}
+
+// Whatever the program: what comes out is feasible, and the duals prove that nothing is better.
+func TestTheDualsProveTheOptimum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, columns := rapid.IntRange(1, 12).Draw(t, "rows"), rapid.IntRange(1, 12).Draw(t, "columns")
+		number := rapid.Map(rapid.IntRange(0, 900), func(n int) float64 { return float64(n) / 100 })
+		p := New()
+		defer p.Close()
+		p.Maximise()
+		p.Set(Options{PrimalTolerance: 1e-9, DualTolerance: 1e-9})
+		b := make([]float64, rows)
+		for i := range b {
+			b[i] = number.Draw(t, "b")
+			p.AddRows(Row{-inf, b[i], nil})
+		}
+		high := make([]float64, columns)
+		for j := range high {
+			c := Column{0, number.Draw(t, "high"), number.Draw(t, "cost"), nil}
+			for i := range rows {
+				c.Entries = append(c.Entries, Entry{i, number.Draw(t, "a")})
+			}
+			high[j] = c.Upper
+			p.AddColumns(c)
+		}
+		if err := p.Solve(Method(rapid.IntRange(0, 2).Draw(t, "method"))); err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range p.Activities(nil) {
+			if a > b[i]+1e-6 {
+				t.Fatalf("row %d: %v of %v", i, a, b[i])
+			}
+		}
+		bound := 0.0
+		for i, y := range p.Duals(nil) {
+			if y < -1e-6 {
+				t.Fatalf("dual %d is %v", i, y)
+			}
+			bound += y * b[i]
+		}
+		for j, d := range p.ReducedCosts(nil) {
+			bound += max(d, 0) * high[j]
+		}
+		if math.Abs(bound-p.Objective()) > 1e-6*max(1, bound) {
+			t.Fatalf("objective %v, bound %v", p.Objective(), bound)
+		}
+	})
+}
+
+func TestTheSameBitsEveryTime(t *testing.T) {
+	for _, m := range []Method{Primal, Dual, Presolve} {
+		var first []float64
+		for range 5 {
+			p := random(rand.New(rand.NewPCG(3, 4)), 100, 300)
+			if err := p.Solve(m); err != nil {
+				t.Fatal(err)
+			}
+			got := p.Duals(p.Values(nil))
+			p.Close()
+			if first == nil {
+				first = got
+			}
+			if !slices.Equal(first, got) {
+				t.Fatalf("method %d: a second solution differs", m)
+			}
+		}
+	}
+}
+
+func TestCloseFreesEverything(t *testing.T) {
+	solve := func(n int) {
+		for range n {
+			p := random(rand.New(rand.NewPCG(3, 4)), 50, 150)
+			if err := p.Solve(Dual); err != nil {
+				t.Fatal(err)
+			}
+			p.Close()
+		}
+	}
+	solve(20)
+	before := residentMiB(t)
+	solve(200)
+	if grown := residentMiB(t) - before; grown > 5 {
+		t.Errorf("%.0f MiB more after 200 programs", grown)
+	}
+}
+
+func residentMiB(t *testing.T) float64 {
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip(err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(statm))[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return float64(pages) * float64(os.Getpagesize()) / (1 << 20)
+}

@@ -1,0 +1,22 @@
+package policy
+
+import "strings"
+
+// The presets whose division looks at GPU models. What stands after the colon is the objective.
+const (
+	GandivaFair = "gandiva-fair"
+	gavel       = "gavel:"
+	oef         = "oef:"
+)
+
+// Presets lists them: what a site can be told to divide by.
+func Presets() []string {
+	out := []string{GandivaFair, GandivaFair + ":no-trade"}
+	for _, name := range Names() {
+		out = append(out, gavel+name)
+	}
+	return append(out, oef+"coop", oef+"noncoop")
+}
+
+// OfJobs tells whether a preset divides GPUs between single jobs; else it does between tenants.
+func OfJobs(preset string) bool { return strings.HasPrefix(preset, gavel) }

@@ -1,0 +1,168 @@
+package policy
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// space is all that the jobs of a problem can do: its ways are the columns of every
+// program. A row is a job, or jobs that are alike in everything: dividing what they
+// get together by their number loses nothing, as averaging over them keeps every
+// constraint and every smallest level.
+type space struct {
+	rows  [][]int // the jobs of each
+	ways  []way
+	alone int // ways[:alone] are those of single jobs
+}
+
+// way is one row alone, or two rows as a pair, on a model; a = b is a pair of two of the
+// same row.
+type way struct {
+	a, b           int // rows; b = -1 for one alone
+	model          int
+	apart          bool
+	speedA, speedB float64
+}
+
+// space takes every job for itself where key is nil. Else jobs with equal keys, gangs and
+// throughputs, alone and with each other, share a row.
+func (d *division) space(key func(m int) []float64) *space {
+	row := make([]int, len(d.p.Jobs))
+	for m := range row {
+		row[m] = m
+	}
+	if key != nil {
+		row = d.alike(key)
+	}
+	s := &space{}
+	for m, r := range row {
+		if r == len(s.rows) {
+			s.rows = append(s.rows, nil)
+		}
+		s.rows[r] = append(s.rows[r], m)
+	}
+	for r, jobs := range s.rows {
+		s.single(d, r, jobs[0])
+	}
+	s.alone = len(s.ways)
+	n := len(s.rows)
+	var seen []bool // of two rows: is their pair there
+	if n < len(row) {
+		seen = make([]bool, n*n)
+	}
+	for _, q := range d.p.Pairs {
+		a, b := row[q.A], row[q.B]
+		if seen != nil {
+			if seen[a*n+b] {
+				continue
+			}
+			seen[a*n+b], seen[b*n+a] = true, true
+		}
+		s.double(d, a, b, q)
+	}
+	return s
+}
+
+// single adds the ways of a job alone. Spread over nodes it is of use only where it is
+// faster so, or where what is together is short.
+func (s *space) single(d *division, row, m int) {
+	j := &d.p.Jobs[m]
+	for i, v := range j.Speed {
+		if v > 0 {
+			s.ways = append(s.ways, way{a: row, b: -1, model: i, speedA: v})
+		}
+		if j.Apart != nil && j.Apart[i] > 0 && (j.Apart[i] > v || d.p.Models[i].Together > 0) {
+			s.ways = append(s.ways, way{a: row, b: -1, model: i, apart: true, speedA: j.Apart[i]})
+		}
+	}
+}
+
+// double adds the ways of a pair. It is of use only on models where the two together do
+// more than when they take turns: else each alone for speedA/T_a and speedB/T_b of the
+// time does the same with less.
+func (s *space) double(d *division, a, b int, q Pair) {
+	for i, x := range q.SpeedA {
+		y := q.SpeedB[i]
+		if x > 0 && y > 0 && x/d.p.Jobs[q.A].Speed[i]+y/d.p.Jobs[q.B].Speed[i] > 1 {
+			s.ways = append(s.ways, way{a: a, b: b, model: i, speedA: x, speedB: y})
+		}
+	}
+}
+
+// alike numbers the rows that jobs share, in the order of their first jobs. Jobs of one row pair alike with all jobs
+// of any row, and with each other; where they do not, they have rows of their own, and
+// all have where there are too many rows for a table of two.
+func (d *division) alike(key func(m int) []float64) []int {
+	row, kinds := make([]int, len(d.p.Jobs)), map[string]int{}
+	for m, j := range d.p.Jobs {
+		var b []byte
+		for _, v := range slices.Concat(key(m), j.Speed, j.Apart, []float64{float64(j.Gang)}) {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
+		if _, ok := kinds[string(b)]; !ok {
+			kinds[string(b)] = len(kinds)
+		}
+		row[m] = kinds[string(b)]
+	}
+	for n := len(kinds); len(d.p.Pairs) > 0 && n < len(row); {
+		if n > 2048 {
+			for m := range row {
+				row[m] = m
+			}
+			break
+		}
+		odd := d.odd(row, n)
+		if !slices.Contains(odd, true) {
+			return row
+		}
+		// Those of an odd row get rows of their own, and all are numbered again by first job.
+		number := map[int]int{}
+		for m, r := range row {
+			if odd[r] {
+				r = n + m
+			}
+			if _, ok := number[r]; !ok {
+				number[r] = len(number)
+			}
+			row[m] = number[r]
+		}
+		n = len(number)
+	}
+	return row
+}
+
+// odd tells which of n rows have jobs that pair in different ways.
+func (d *division) odd(row []int, n int) []bool {
+	size := make([]int, n)
+	for _, r := range row {
+		size[r]++
+	}
+	first, count := make([]int, n*n), make([]int, n*n) // of the pairs of two rows: the first, and how many
+	out := make([]bool, n)
+	for i, q := range d.p.Pairs {
+		a, b := row[q.A], row[q.B]
+		at := min(a, b)*n + max(a, b)
+		if count[at] == 0 {
+			first[at] = i
+		}
+		count[at]++
+		if f := d.p.Pairs[first[at]]; row[f.A] == a && (!slices.Equal(q.SpeedA, f.SpeedA) || !slices.Equal(q.SpeedB, f.SpeedB)) ||
+			row[f.A] != a && (!slices.Equal(q.SpeedA, f.SpeedB) || !slices.Equal(q.SpeedB, f.SpeedA)) ||
+			a == b && !slices.Equal(q.SpeedA, q.SpeedB) {
+			out[a], out[b] = size[a] > 1, size[b] > 1
+		}
+	}
+	for a := range n {
+		for b := a; b < n; b++ {
+			all := size[a] * size[b]
+			if a == b {
+				all = size[a] * (size[a] - 1) / 2
+			}
+			if c := count[a*n+b]; c > 0 && c != all {
+				out[a], out[b] = size[a] > 1, size[b] > 1
+			}
+		}
+	}
+	return out
+}

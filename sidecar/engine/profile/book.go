@@ -1,0 +1,249 @@
+package profile
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Settings are what an administrator may want otherwise.
+type Settings struct {
+	Recent int          // samples that an average looks back on
+	Trust  int          // samples from which on what is observed replaces what is declared
+	Least  cluster.Span // between two reports that make a sample
+	// Entries is how many entries a tenant may have in the book; its oldest ones go.
+	Entries int
+	// Estimate is whether single jobs' unknown rates are estimated. Pairs' always are.
+	Estimate bool
+	// Fastest is by how much one model is believed to be faster than another, at most.
+	Fastest float64
+}
+
+// Default gives the settings of a site that has no wishes.
+func Default() Settings {
+	return Settings{Recent: 16, Trust: 3, Least: 10 * cluster.Second, Entries: 512, Estimate: true, Fastest: 100}
+}
+
+// Book is what is known. It is filled from values and gives values back; equal calls in
+// equal order make equal books.
+type Book struct {
+	settings Settings
+	entries  []cluster.Profile // sorted; declared and observed ones
+	paces    []cluster.Pace    // sorted by key
+	pairs    map[int]*prints   // by gang size; made when asked for, dropped when entries change
+}
+
+// New opens a book with what was remembered. Entries that make no sense are left out.
+func New(s Settings, entries []cluster.Profile, paces []cluster.Pace) *Book {
+	b := &Book{settings: s}
+	for i := range entries {
+		if p := &entries[i]; p.Source != cluster.Estimated && check(p) == nil {
+			b.put(p)
+		}
+	}
+	for i := range paces {
+		at, there := b.pace(paces[i].Key)
+		if !there {
+			b.paces = slices.Insert(b.paces, at, paces[i])
+		}
+	}
+	return b
+}
+
+// Entries gives what was declared and observed, sorted.
+func (b *Book) Entries() []cluster.Profile { return slices.Clone(b.entries) }
+
+// Paces gives what is remembered of jobs that report, by key.
+func (b *Book) Paces() []cluster.Pace { return slices.Clone(b.paces) }
+
+// File is the basis of what an administrator declares. No job's own word replaces it.
+const File = "file"
+
+// Declare takes the word of somebody, named in p.Basis. A later word of a job replaces
+// an earlier one, the administrator's replaces both.
+func (b *Book) Declare(p cluster.Profile) error {
+	p.Source, p.Samples, p.Spread = cluster.Declared, 0, 0
+	p.With = b.company(p.With)
+	if err := check(&p); err != nil {
+		return err
+	}
+	if p.Kind.Tenant() == "" && p.Basis != File {
+		return fmt.Errorf("kind %s: only the administrator declares what holds for every tenant", p.Kind)
+	}
+	at, there := b.find(&p)
+	if there && b.entries[at].Basis == File && p.Basis != File {
+		return nil
+	}
+	b.put(&p)
+	return nil
+}
+
+// Withdraw takes back all that somebody declared.
+func (b *Book) Withdraw(basis string) {
+	b.pairs = nil
+	b.entries = slices.DeleteFunc(b.entries, func(p cluster.Profile) bool {
+		return p.Source == cluster.Declared && p.Basis == basis
+	})
+}
+
+// Forget drops the paces of jobs that are gone. What they taught stays.
+func (b *Book) Forget(gone func(cluster.JobKey) bool) {
+	b.paces = slices.DeleteFunc(b.paces, func(p cluster.Pace) bool { return gone(p.Key) })
+}
+
+func (b *Book) find(p *cluster.Profile) (int, bool) {
+	return slices.BinarySearchFunc(b.entries, p, func(e cluster.Profile, p *cluster.Profile) int { return e.Compare(p) })
+}
+
+func (b *Book) pace(key cluster.JobKey) (int, bool) {
+	return slices.BinarySearchFunc(b.paces, key, func(p cluster.Pace, key cluster.JobKey) int { return int(min(max(p.Key-key, -1), 1)) })
+}
+
+// put writes an entry in, in the place of one about the same. If that is one too many of
+// its tenant, the tenant's oldest goes.
+func (b *Book) put(p *cluster.Profile) {
+	b.pairs = nil
+	at, there := b.find(p)
+	if there {
+		b.entries[at] = *p
+		return
+	}
+	b.entries = slices.Insert(b.entries, at, *p)
+	tenant, n, oldest := p.Kind.Tenant(), 0, -1
+	if tenant == "" {
+		return // the administrator's
+	}
+	for i := range b.entries {
+		e := &b.entries[i]
+		if e.Kind.Tenant() != tenant || e.Basis == File {
+			continue
+		}
+		if n++; i != at && (oldest < 0 || e.At < b.entries[oldest].At) {
+			oldest = i
+		}
+	}
+	if n > max(b.settings.Entries, 1) {
+		b.entries = slices.Delete(b.entries, oldest, oldest+1)
+	}
+}
+
+// company gives as what a kind counts that shares GPUs: the site's kind of its name where
+// there is one, so that what is known beside one tenant's holds beside another's.
+func (b *Book) company(with cluster.Kind) cluster.Kind {
+	site := cluster.Kind(with.Name())
+	at, _ := b.find(&cluster.Profile{Kind: site})
+	if at < len(b.entries) && b.entries[at].Kind == site {
+		return site
+	}
+	return with
+}
+
+// look finds an entry.
+func (b *Book) look(kind, with cluster.Kind, model string, gang int, source cluster.Source) *cluster.Profile {
+	at, there := b.find(&cluster.Profile{Kind: kind, With: with, Model: model, Gang: gang, Source: source})
+	if !there {
+		return nil
+	}
+	return &b.entries[at]
+}
+
+// known gives the best that is known of a kind, without estimating: what was observed often
+// enough, else what the administrator declared for this kind, else for the site's of the
+// same name, else what jobs declared, else what was observed once or twice.
+func (b *Book) known(kind, with cluster.Kind, model string, gang int) *cluster.Profile {
+	seen := b.look(kind, with, model, gang, cluster.Observed)
+	if seen != nil && seen.Samples >= b.settings.Trust {
+		return seen
+	}
+	said := b.look(kind, with, model, gang, cluster.Declared)
+	if said != nil && said.Basis == File {
+		return said
+	}
+	if kind.Tenant() != "" {
+		if site := b.look(cluster.Kind(kind.Name()), with, model, gang, cluster.Declared); site != nil {
+			return site
+		}
+	}
+	if said != nil {
+		return said
+	}
+	return seen
+}
+
+// Rate gives the throughput of a kind with its GPUs to itself; false where it is not known
+// and cannot be estimated. A rate of 0 says that it does not run there.
+func (b *Book) Rate(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	return b.Beside(kind, "", model, gang)
+}
+
+// Beside is Rate for a kind whose GPUs another one shares.
+func (b *Book) Beside(kind, with cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	if p := b.known(kind, b.company(with), model, gang); p != nil {
+		out := *p
+		out.Kind, out.With = kind, with
+		return out, true
+	}
+	if with != "" {
+		return b.estimatePair(kind, with, model, gang)
+	}
+	if b.settings.Estimate {
+		return b.estimate(kind, model, gang)
+	}
+	return cluster.Profile{}, false
+}
+
+// The bounds of what is believed: a step in a thousand years, and a billion a second.
+const (
+	slowest = 1e-10
+	fastest = 1e9
+	// mostSteps is up to where a float64 counts every step.
+	mostSteps = 1 << 53
+)
+
+// countable tells whether n can be a number of steps.
+func countable(n float64) error {
+	if !(n >= 0 && n <= mostSteps) { // NaN too
+		return fmt.Errorf("%v cannot be: write a number from 0 to %d", n, int64(mostSteps))
+	}
+	return nil
+}
+
+// usable tells whether a rate can be.
+func usable(rate float64) error {
+	if rate != 0 && !(rate >= slowest && rate <= fastest) {
+		return fmt.Errorf("%v steps a second cannot be: write 0 where the job does not run, else a number from %g to %g", rate, slowest, fastest)
+	}
+	return nil
+}
+
+// mostGang is more GPUs than a job has.
+const mostGang = 1 << 20
+
+// check tells what is wrong with an entry.
+func check(p *cluster.Profile) error {
+	err := usable(p.Rate)
+	switch {
+	case err != nil:
+	case p.Kind.Name() == "" || p.Kind.Name() != clean(p.Kind.Name()):
+		err = fmt.Errorf("%q is no kind: write up to %d letters, digits and ._-+#@: for one", p.Kind, mostLetters)
+	case p.Model == "":
+		err = fmt.Errorf("kind %s: no GPU model is named", p.Kind)
+	case p.Gang < 1 || p.Gang > mostGang:
+		err = fmt.Errorf("kind %s on %s: a gang of %d GPUs cannot be", p.Kind, p.Model, p.Gang)
+	case p.Source == cluster.Observed && (p.Samples < 1 || p.Rate == 0 || !(p.Spread >= 0)):
+		err = fmt.Errorf("kind %s on %s: observed, but never", p.Kind, p.Model)
+	}
+	return err
+}
+
+// round cuts to twelve digits, so that what the last bits of a sum are does not matter.
+func round(x float64) float64 {
+	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
+		return x
+	}
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64)
+	return r
+}

@@ -1,0 +1,84 @@
+package profile
+
+import (
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Rule says of which kind the jobs are that it fits.
+type Rule = cluster.KindRule
+
+// KindOf gives the kind of a job: the one that it declares, else that of the first rule
+// which fits, else its user and its name with every number as #, for train-17 is like train-18.
+func KindOf(rules []Rule, tenant, user, name, declared string) cluster.Kind {
+	kind := declared
+	for i := 0; i < len(rules) && kind == ""; i++ {
+		r := &rules[i]
+		if fits(r.Tenant, tenant) && fits(r.User, user) && fits(r.Name, name) {
+			kind = r.Kind
+		}
+	}
+	if kind == "" {
+		kind = user + "." + numberless(name)
+	}
+	return cluster.KindOf(tenant, clean(kind))
+}
+
+// fits tells whether a pattern fits the whole of a text.
+func fits(pattern, text string) bool {
+	if pattern == "" {
+		return true
+	}
+	star, from := -1, 0 // the last * and up to where it reaches
+	p, t := 0, 0
+	for t < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, from = p, t
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+			p, t = p+1, t+1
+		case star >= 0:
+			from++
+			p, t = star+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// numberless writes every number in a text as #.
+func numberless(text string) string {
+	out := make([]byte, 0, len(text))
+	for i := range len(text) {
+		c := text[i]
+		if c >= '0' && c <= '9' {
+			if c = '#'; len(out) > 0 && out[len(out)-1] == '#' {
+				continue
+			}
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}
+
+// mostLetters is the longest name of a kind.
+const mostLetters = 64
+
+// clean gives a name that a kind may have.
+func clean(name string) string {
+	out := []byte(name[:min(len(name), mostLetters)])
+	for i, c := range out {
+		if !letter(c) {
+			out[i] = '_'
+		}
+	}
+	return string(out)
+}
+
+// letter tells whether the name of a kind may have it.
+func letter(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-+#@:", c) >= 0
+}

@@ -1,0 +1,134 @@
+package profile
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// prints is which part of its rate each of the site's kinds keeps beside each other one on
+// each model, at a gang size: its fingerprint (Gavel Figure 8). What was not measured is
+// completed.
+type prints struct {
+	kinds  []cluster.Kind // the site's that were profiled in pairs: rows
+	models []string       // with each of the kinds a column
+	parts  [][]float64
+	like   map[cluster.Kind][]float64 // of those asked for: how like each of kinds they are
+}
+
+// alike is how far apart, in the part of their rate that they keep, two kinds are on average
+// that have little to say of each other.
+const alike = 0.1
+
+// estimatePair works out the rate of a kind whose GPUs another one shares (Gavel §3.3). The
+// paper takes over what its closest reference does beside the other's closest. Here the references
+// count the more the closer they are, which on the authors' own table is nearer to the
+// truth than the closest alone. What another tenant says of its kind tells nothing: it counts
+// as the site's kind of its name, or not at all.
+func (b *Book) estimatePair(kind, with cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	out := cluster.Profile{Kind: kind, With: with, Model: model, Gang: gang, Source: cluster.Estimated}
+	if with = b.company(with); with.Tenant() != "" && with.Tenant() != kind.Tenant() {
+		return out, false
+	}
+	f := b.prints(gang)
+	alone := b.known(kind, "", model, gang)
+	like, other := b.like(f, kind, gang), closest(b.like(f, with, gang))
+	m, there := slices.BinarySearch(f.models, model)
+	if alone == nil || like == nil || other < 0 || !there {
+		return out, false
+	}
+	column := m*len(f.kinds) + other
+	parts := make([]float64, len(f.kinds))
+	for i := range parts {
+		parts[i] = f.parts[i][column]
+	}
+	part, spread := weighed(parts, like)
+	if rate := alone.Rate * part; rate > 0 {
+		out.Rate, out.Spread = believable(rate), round(spread/part)
+	}
+	out.Basis = string(f.kinds[closest(like)]) + " beside " + string(f.kinds[other])
+	return out, true
+}
+
+// part gives which part of its rate a kind is known to keep beside another; NaN = not known.
+func (b *Book) part(kind, with cluster.Kind, model string, gang int) float64 {
+	alone, beside := b.known(kind, "", model, gang), b.known(kind, with, model, gang)
+	if alone == nil || beside == nil || alone.Rate == 0 {
+		return math.NaN()
+	}
+	return min(beside.Rate/alone.Rate, 1)
+}
+
+// like gives how like each reference a kind is, by what is known of it in pairs; a
+// reference is like itself only. It is nil where nothing is known.
+func (b *Book) like(f *prints, kind cluster.Kind, gang int) []float64 {
+	like, there := f.like[kind]
+	if there {
+		return like
+	}
+	known := b.row(f, kind, gang)
+	if i := slices.Index(f.kinds, cluster.Kind(kind.Name())); i >= 0 {
+		like = make([]float64, len(f.kinds))
+		like[i] = 1
+	} else if slices.ContainsFunc(known, func(x float64) bool { return !math.IsNaN(x) }) {
+		like = make([]float64, len(f.kinds))
+		for i := range like {
+			sum, n := 0.0, 0.0
+			for j, x := range known {
+				if !math.IsNaN(x) {
+					sum, n = sum+(x-f.parts[i][j])*(x-f.parts[i][j]), n+1
+				}
+			}
+			like[i] = round(math.Exp(-sum / n / (2 * alike * alike)))
+		}
+	}
+	f.like[kind] = like
+	return like
+}
+
+// closest gives the index of the largest; -1 where there is none.
+func closest(like []float64) int {
+	best := -1
+	for i, x := range like {
+		if best < 0 || x > like[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// row gives the part of its rate that a kind is known to keep beside each reference on each model.
+func (b *Book) row(f *prints, kind cluster.Kind, gang int) []float64 {
+	var out []float64
+	for _, m := range f.models {
+		for _, r := range f.kinds {
+			out = append(out, b.part(kind, r, m, gang))
+		}
+	}
+	return out
+}
+
+// prints gives the fingerprints at a gang size. They are kept until the book changes.
+func (b *Book) prints(gang int) *prints {
+	if f := b.pairs[gang]; f != nil {
+		return f
+	}
+	f := &prints{models: b.models(), like: map[cluster.Kind][]float64{}}
+	for i := range b.entries {
+		e := &b.entries[i]
+		profiled := e.Kind.Tenant() == "" && e.With != "" && e.Gang == gang
+		if profiled && !slices.Contains(f.kinds, e.Kind) {
+			f.kinds = append(f.kinds, e.Kind)
+		}
+	}
+	for _, k := range f.kinds {
+		f.parts = append(f.parts, b.row(f, k, gang))
+	}
+	complete(f.parts)
+	if b.pairs == nil {
+		b.pairs = map[int]*prints{}
+	}
+	b.pairs[gang] = f
+	return f
+}

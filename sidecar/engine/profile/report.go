@@ -1,0 +1,134 @@
+package profile
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Run is what a report is held against: what the job that sent it holds.
+type Run struct {
+	Key   cluster.JobKey
+	Kind  cluster.Kind
+	With  cluster.Kind // the kind that shares its GPUs; "" = none
+	Model string
+	Gang  int
+	Since cluster.Instant // it holds this, and does not change, since then
+}
+
+// Change is a job that runs at another pace than it did.
+type Change struct {
+	Key           cluster.JobKey
+	Kind          cluster.Kind
+	Model         string
+	Before, After float64 // steps a second
+	At            cluster.Instant
+}
+
+// Report takes a job's word on its progress. Two reports from the same stretch of the same
+// run, Least apart at least, make a sample of its kind; what comes sooner counts in the next one. A
+// counter that went back is a job that resumed from a checkpoint: it is counted from
+// there. It gives the change where the job's pace is no longer what it was.
+func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
+	if run.Kind.Tenant() == "" {
+		return nil, fmt.Errorf("job %s is of no tenant: nothing is learned from it", r.Job)
+	}
+	run.With = b.company(run.With)
+	entry := cluster.Profile{Kind: run.Kind, With: run.With, Model: run.Model, Gang: run.Gang, Source: cluster.Observed, Samples: 1, Rate: 1}
+	if err := check(&entry); err != nil {
+		return nil, err
+	}
+	if err := countable(r.Steps); err != nil {
+		return nil, fmt.Errorf("steps: %w", err)
+	}
+	if err := countable(r.Total); err != nil {
+		return nil, fmt.Errorf("total: %w", err)
+	}
+	fresh := cluster.Pace{Key: run.Key, Kind: run.Kind, With: run.With, Model: run.Model, Gang: run.Gang,
+		Steps: r.Steps, Total: r.Total, At: r.At}
+	at, there := b.pace(run.Key)
+	if !there {
+		b.paces = slices.Insert(b.paces, at, fresh)
+		return nil, nil
+	}
+	p := &b.paces[at]
+	if r.At < p.At {
+		return nil, fmt.Errorf("job %s: a report of %s is older than that of %s", r.Job, r.At, p.At)
+	}
+	if p.Kind != run.Kind || p.With != run.With || p.Model != run.Model || p.Gang != run.Gang {
+		*p = fresh
+		return nil, nil
+	}
+	if r.Total != 0 {
+		p.Total = r.Total
+	}
+	if r.Steps < p.Steps || p.At < run.Since {
+		p.Steps, p.At = r.Steps, r.At
+		return nil, nil
+	}
+	span := r.At.Sub(p.At)
+	rate := (r.Steps - p.Steps) / span.Duration().Seconds()
+	if span < b.settings.Least || span <= 0 || rate < slowest {
+		return nil, nil // what there is yet to count counts in the next sample
+	}
+	p.Steps, p.At = r.Steps, r.At
+	if rate > fastest {
+		return nil, fmt.Errorf("job %s: %g steps in %s cannot be", r.Job, rate*span.Duration().Seconds(), span)
+	}
+	before := math.Exp(p.Mean)
+	changed := notice(p, math.Log(rate))
+	b.learn(&entry, rate, r.At, changed)
+	if !changed {
+		return nil, nil
+	}
+	return &Change{Key: run.Key, Kind: run.Kind, Model: run.Model, Before: round(before), After: round(rate), At: r.At}, nil
+}
+
+// learn adds a sample to the average of its kind. After a change of manner what is
+// remembered counts as one sample only.
+func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, changed bool) {
+	i, there := b.find(e)
+	if !there {
+		e.Rate, e.Samples, e.At = round(rate), 1, at
+		b.put(e)
+		return
+	}
+	b.pairs = nil
+	e = &b.entries[i]
+	if changed {
+		e.Samples = 1
+	}
+	mean, x := math.Log(e.Rate), math.Log(rate)
+	n := float64(min(e.Samples, max(b.settings.Recent, 2)-1) + 1)
+	off := x - mean
+	if e.Samples >= b.settings.Trust && !changed { // one far off is no news yet
+		most := max(5*e.Spread, math.Ln2)
+		off = min(max(off, -most), most)
+	}
+	// the mean and variance of the last n samples, the older ones fading
+	e.Spread = round(math.Sqrt((n - 1) / n * (e.Spread*e.Spread + off*off/n)))
+	e.Rate = round(math.Exp(mean + off/n))
+	e.Samples++
+	e.At = max(e.At, at)
+}
+
+// Remaining gives the steps that a job has yet to do: what it said that it is to do, in its
+// reports or its comment (said, 0 = not), less what it did; else as many as fit into the
+// time that its limit leaves, at the rate at which it runs, which is an estimate
+// (0 where the rate is not known either).
+func (b *Book) Remaining(key cluster.JobKey, said float64, left cluster.Span, rate float64) (steps float64, estimated bool) {
+	done := 0.0
+	if at, there := b.pace(key); there {
+		p := &b.paces[at]
+		done = p.Steps
+		if p.Total > 0 {
+			said = p.Total
+		}
+	}
+	if said > 0 {
+		return max(said-done, 0), false
+	}
+	return max(left.Duration().Seconds(), 0) * rate, true
+}

@@ -1,0 +1,132 @@
+package profile
+
+import (
+	"math"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Speedup is how much faster a kind runs on a model than on the slowest one it runs on.
+type Speedup struct {
+	Model string
+	Value float64 // 0 = it does not run there; 1 where nothing is known
+	// Low and High are what Value is between, at two standard errors: what a trade may
+	// count on for who gains, and for who gives.
+	Low, High float64
+	Source    cluster.Source // "" = not known
+}
+
+// Speedups gives a kind's speedups on some models, in their order.
+func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup {
+	out := make([]Speedup, len(models))
+	errs := make([]float64, len(models))
+	least := -1
+	for i, m := range models {
+		out[i] = Speedup{Model: m, Value: 1, Low: 1, High: 1}
+		p, known := b.Rate(kind, m, gang)
+		if !known {
+			continue
+		}
+		out[i].Source, out[i].Value = p.Source, p.Rate
+		errs[i] = standardError(&p, b.settings.Recent)
+		if p.Rate > 0 && (least < 0 || p.Rate < out[least].Value) {
+			least = i
+		}
+	}
+	base, baseErr := 1.0, 0.0
+	if least >= 0 {
+		base, baseErr = out[least].Value, errs[least]
+	}
+	for i := range out {
+		o := &out[i]
+		if o.Source == "" {
+			continue
+		}
+		o.Value = min(round(o.Value/base), max(b.settings.Fastest, 1))
+		o.Low, o.High = o.Value, o.Value
+		if i != least {
+			e := math.Exp(2 * math.Hypot(errs[i], baseErr))
+			o.Low, o.High = round(o.Value/e), round(o.Value*e)
+		}
+	}
+	return out
+}
+
+// standardError gives that of an entry's rate, in the logarithm. An estimate's is its
+// spread: more of the same references would not make it surer.
+func standardError(p *cluster.Profile, recent int) float64 {
+	if p.Source == cluster.Observed {
+		return p.Spread / math.Sqrt(float64(min(p.Samples, max(recent, 1))))
+	}
+	return p.Spread
+}
+
+// Misreport is a declared rate that observation does not bear out.
+type Misreport struct {
+	Kind    cluster.Kind
+	Model   string
+	Than    string // a speedup is meant, over this model; "" = the rate itself
+	Gang    int
+	By      string // who declared it
+	Said    float64
+	Seen    float64
+	Spread  float64 // of what was seen, as a part
+	Samples int
+}
+
+// tolerance is up to which part a declaration may be off without suspicion.
+const tolerance = 0.1
+
+// Misreports gives what was declared otherwise than it was observed, beyond tolerance and
+// three spreads, after Trust samples: rates, and speedups over the kind's slowest observed
+// model, by which the kind would gain. Steps of another size make the rates wrong, not
+// the speedups.
+func (b *Book) Misreports() []Misreport {
+	var out []Misreport
+	for i := range b.entries {
+		seen := &b.entries[i]
+		if seen.Source != cluster.Observed || seen.Samples < b.settings.Trust {
+			continue
+		}
+		said := b.look(seen.Kind, seen.With, seen.Model, seen.Gang, cluster.Declared)
+		if said == nil {
+			continue
+		}
+		m := Misreport{Kind: seen.Kind, Model: seen.Model, Gang: seen.Gang, By: said.Basis,
+			Said: said.Rate, Seen: seen.Rate, Spread: seen.Spread, Samples: seen.Samples}
+		if beyond(&m) {
+			out = append(out, m)
+		}
+		slow := b.slowestSeen(seen)
+		if slow == nil || slow.Model == m.Model || slow.Said == 0 {
+			continue
+		}
+		m.Than, m.Said, m.Seen = slow.Model, round(said.Rate/slow.Said), round(seen.Rate/slow.Seen)
+		m.Spread, m.Samples = round(math.Hypot(seen.Spread, slow.Spread)), min(seen.Samples, slow.Samples)
+		if beyond(&m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func beyond(m *Misreport) bool {
+	return m.Said == 0 || math.Abs(math.Log(m.Said/m.Seen)) > math.Log1p(tolerance)+3*m.Spread
+}
+
+// slowestSeen gives the slowest model on which a kind, in the same company and gang, was
+// both declared and observed.
+func (b *Book) slowestSeen(of *cluster.Profile) *Misreport {
+	var out *Misreport
+	for i := range b.entries {
+		e := &b.entries[i]
+		if e.Kind != of.Kind || e.With != of.With || e.Gang != of.Gang || e.Source != cluster.Observed ||
+			e.Samples < b.settings.Trust || out != nil && e.Rate >= out.Seen {
+			continue
+		}
+		if said := b.look(e.Kind, e.With, e.Model, e.Gang, cluster.Declared); said != nil {
+			out = &Misreport{Model: e.Model, Said: said.Rate, Seen: e.Rate, Spread: e.Spread, Samples: e.Samples}
+		}
+	}
+	return out
+}
