@@ -24,6 +24,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/lease":    {"sidecar/cluster"},
 	"sidecar/engine/place":    {"sidecar/cluster"},
 	"sidecar/engine/profile":  {"sidecar/cluster"},
+	"sidecar/engine/rounds":   {"sidecar/cluster"},
 	"sidecar/engine/cells":    {"sidecar/cluster"},
 	"sidecar/engine/trade":    {"sidecar/cluster"},
 	"sidecar/loop":            {"sidecar/cluster", "sidecar/loop"},
