@@ -15,6 +15,8 @@ type Sighting struct {
 	// Attempts is filled only when the last look was so long ago that jobs may
 	// have come and gone unseen.
 	Attempts []Attempt `json:"attempts,omitempty"`
+	// Progress is what jobs have reported since the last look.
+	Progress []Progress `json:"progress,omitempty"`
 	// Unchanged is true when nothing has changed since the sighting before, which
 	// is then repeated here with a new Now.
 	Unchanged bool `json:"-"`

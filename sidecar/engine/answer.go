@@ -25,6 +25,8 @@ func Divide(q cluster.Question) cluster.Division {
 	switch family {
 	case "gavel":
 		err = divideTime(&q, objective, &d)
+	case "oef":
+		err = divideMarket(&q, objective, &d)
 	case "gandiva-fair":
 		divideTickets(&q, objective != "no-trade", &d)
 	default:
@@ -125,6 +127,47 @@ func divideTime(q *cluster.Question, objective string, d *cluster.Division) erro
 		d.Parts[i] = part
 	}
 	return nil
+}
+
+// divideMarket has one of OEF's programs divide the GPUs: a tenant's kinds of jobs are virtual
+// tenants of equal weight (OEF §4.2.4).
+func divideMarket(q *cluster.Question, objective string, d *cluster.Division) error {
+	m, at := market(q)
+	divide := policy.OEFCooperative
+	if objective == "noncoop" {
+		divide = policy.OEFNonCooperative
+	}
+	p, err := divide(m)
+	if err != nil {
+		return err
+	}
+	d.Objective, d.Why = p.Objective, p.Why
+	for i := range q.Bids {
+		part := cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
+		for j, pool := range at {
+			part.GPUs[pool] = micro(p.GPUs[i][j])
+		}
+		d.Parts = append(d.Parts, part)
+	}
+	return nil
+}
+
+// market puts a question as a market: a tenant for each bid.
+func market(q *cluster.Question) (m policy.Market, at []int) {
+	m.Models, at = models(q)
+	kinds := map[string]float64{}
+	for i := range q.Bids {
+		kinds[q.Bids[i].Tenant]++
+	}
+	for i := range q.Bids {
+		b := &q.Bids[i]
+		t := policy.Tenant{Name: b.Party, Weight: float64(b.Weight) / kinds[b.Tenant], Demand: float64(b.Demand), Speedup: make([]float64, len(at))}
+		for j, pool := range at {
+			t.Speedup[j] = b.Speeds[pool]
+		}
+		m.Tenants = append(m.Tenants, t)
+	}
+	return m, at
 }
 
 // micro rounds GPUs to millionths.

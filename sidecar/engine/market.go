@@ -10,6 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
 // market sets what parties are due by the last division, and gives what that makes for every
@@ -34,6 +35,7 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 			room -= due[at]
 		}
 		h.blind(due, p, known, base, room)
+		h.explore(due, p, cluster.MicroGPU(capacity[p])*cluster.WholeGPU)
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		for k := range h.parties {
 			entitled[h.parties[k].tenant*n+p] += due[k*n+p]
@@ -114,6 +116,40 @@ func (h *hall) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster
 			due[k*n+p] = cluster.MicroGPU(cluster.MulDiv(int64(due[k*n+p]), int64(max(room, 0)), int64(sum)))
 		}
 	}
+}
+
+// explore makes one job due GPUs of a pool on which nobody has seen its kind run, though its kind
+// reports what it does: where that costs least (a lease at the end of which it is known). Others are
+// due that much less meanwhile.
+func (h *hall) explore(due []cluster.MicroGPU, p int, room cluster.MicroGPU) {
+	var trials []profile.Trial
+	var of []int
+	idle := h.ledger.Pools[p].GPUs - h.ledger.Pools[p].BadGPUs
+	for i := range h.standing {
+		if st := &h.standing[i]; st.there && !st.waits && len(st.pools) > 0 && st.pools[0] == p {
+			idle -= st.held
+		}
+	}
+	for i := range h.standing {
+		st := &h.standing[i]
+		if st.party < 0 || !slices.Contains(st.may, p) || !h.learned.book.Reports(h.learned.kinds[i]) {
+			continue
+		}
+		t := profile.Trial{Key: h.records[i].Key, Kind: h.learned.kinds[i], Model: h.pools[p], Gang: h.wants(i),
+			Idle: idle >= h.wants(i), Move: 2 * cluster.Minute, Term: h.set.Term}
+		if st.runs {
+			t.From = h.pools[st.pools[0]]
+		}
+		trials, of = append(trials, t), append(of, i)
+	}
+	costs := h.learned.book.Explore(trials)
+	if len(costs) == 0 {
+		return
+	}
+	i := of[costs[0].Trial]
+	at := h.standing[i].party*len(h.pools) + p
+	due[at] = max(due[at], cluster.MicroGPU(h.wants(i))*cluster.WholeGPU)
+	fit(due, p, len(h.pools), room)
 }
 
 // demand gives the GPUs that all jobs of a party ask for.

@@ -126,9 +126,9 @@ func (w *world) declared(kinds map[string][2]float64) {
 }
 
 // Two tenants with opposite speedups: each policy that looks at models gives the fast GPUs to
-// whom they help more, and nobody less than by weight.
+// whom they help more, and but for oef:noncoop nobody less than by weight.
 func TestPoliciesUseSpeedups(t *testing.T) {
-	for _, preset := range []string{"gavel:las", "gavel:las-fill", "gavel:hierarchical", "gandiva-fair"} {
+	for _, preset := range []string{"gavel:las", "gavel:las-fill", "gavel:hierarchical", "gandiva-fair", "oef:coop", "oef:noncoop"} {
 		w := newMarket(t, 1, 1, policy.OfJobs(preset), engine.Divide, "a", "b")
 		w.Settings.Divide = preset
 		w.declared(map[string][2]float64{"lstm": {1, 6}, "vae": {1, 1.2}})
@@ -145,6 +145,9 @@ func TestPoliciesUseSpeedups(t *testing.T) {
 			if due := float64(row.Entitlement) / float64(cluster.WholeGPU); math.Abs(got-due) > 0.2+0.05*due {
 				t.Errorf("%s: %s had %.2f GPUs of %s, and is due %.2f", preset, row.Tenant, got, row.Pool, due)
 			}
+		}
+		if preset == "oef:noncoop" { // equal throughput, whatever that is beside a share by weight
+			continue
 		}
 		speed := map[string][2]float64{"a": {1, 6}, "b": {1, 1.2}}
 		for tenant, s := range speed {
@@ -165,4 +168,70 @@ func (w *world) due(tenant, pool string) cluster.MicroGPU {
 		}
 	}
 	return 0
+}
+
+// Nobody has declared anything, but jobs report their progress: kinds are tried on the models where they
+// have not been seen, and the GPUs go to where they help most then.
+func TestSpeedupsAreLearned(t *testing.T) {
+	w := newMarket(t, 1, 1, false, engine.Divide, "a", "b")
+	w.Settings.Divide = "gandiva-fair"
+	w.Virtual.Reports = 30 * second
+	w.Virtual.Speeds = sim.Speeds{}
+	for kind, fast := range map[string]sim.Speed{"lstm": 6 * sim.Reference, "vae": sim.Reference * 6 / 5} {
+		w.Virtual.Speeds[sim.Task{Kind: kind, GPUs: 1}] = map[string]sim.Rate{"k80": {Speed: sim.Reference}, "v100": {Speed: fast}}
+	}
+	for _, job := range []struct{ tenant, kind string }{{"a", "lstm"}, {"b", "vae"}} {
+		for range 8 {
+			w.submit(job.tenant, 1, forever, func(k *sim.Work) { k.Kind, k.Comment = job.kind, "kind="+job.kind })
+		}
+	}
+	w.Run(12 * term)
+	for _, p := range w.Last.Memory.Profiles {
+		want := map[string]float64{"a/lstm k80": 1, "a/lstm v100": 6, "b/vae k80": 1, "b/vae v100": 1.2}[string(p.Kind)+" "+p.Model]
+		if p.Source != cluster.Observed || math.Abs(p.Rate-want) > 0.01 {
+			t.Errorf("learned: %+v, want %v steps a second", p, want)
+		}
+	}
+	if len(w.Last.Memory.Profiles) != 4 {
+		t.Errorf("learned: %+v", w.Last.Memory.Profiles)
+	}
+	if d := w.Last.Memory.Division; d == nil || len(d.Trades) != 1 || d.Trades[0].FastTo.Tenant != "a" {
+		t.Errorf("divided: %+v", d)
+	}
+	if due := w.due("a", "v100"); due < 5*cluster.WholeGPU/2 {
+		t.Errorf("a is due %d of v100", due)
+	}
+	w.books()
+}
+
+// A tenant that leaves takes its trades with it: within one term the other has what it is due by weight, or more.
+func TestADepartureUndoesTrades(t *testing.T) {
+	w := newMarket(t, 1, 1, false, engine.Divide, "a", "b", "c")
+	w.Settings.Divide = "gandiva-fair"
+	w.declared(map[string][2]float64{"lstm": {1, 6}, "vae": {1, 1.2}})
+	var leavers []cluster.JobID
+	for _, job := range []struct{ tenant, kind string }{{"a", "lstm"}, {"b", "vae"}, {"c", "vae"}} {
+		for range 8 {
+			id := w.submit(job.tenant, 1, forever, func(k *sim.Work) { k.Comment = "kind=" + job.kind })
+			if job.tenant == "a" {
+				leavers = append(leavers, id)
+			}
+		}
+	}
+	w.Run(4 * term)
+	if d := w.Last.Memory.Division; d == nil || len(d.Trades) == 0 {
+		t.Fatalf("nobody traded: %+v", d)
+	}
+	for _, id := range leavers {
+		w.Virtual.Cancel(id)
+	}
+	w.Run(minute)
+	if d := w.Last.Memory.Division; len(d.Trades) > 0 {
+		t.Errorf("with nobody to trade with: %+v", d.Trades)
+	}
+	w.Run(term)
+	if w.on("b", "v100")+w.on("c", "v100") != 4 || w.due("b", "v100") != 2*cluster.WholeGPU {
+		t.Errorf("b has %d of v100, c %d; b is due %d", w.on("b", "v100"), w.on("c", "v100"), w.due("b", "v100"))
+	}
+	w.books()
 }

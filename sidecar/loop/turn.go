@@ -33,6 +33,7 @@ type Loop struct {
 	opened bool
 	next   cluster.Instant       // of the last plan
 	was    *config               // of the last round that was written down; nil = whatever is seen is news
+	heard  []cluster.Progress    // since the last round that was written down
 	answer chan cluster.Division // of the question that is being answered; nil = none is
 }
 
@@ -68,6 +69,8 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("look at the cluster: %w", err)
 	}
+	l.heard = newest(l.heard, seen.Progress)
+	seen.Progress = l.heard
 	orders, err := l.Journal.Overrides(ctx, seen.Now)
 	if err != nil {
 		l.was = nil // what this look found to have changed is news to the next
@@ -94,7 +97,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		l.opened = false // what is remembered may differ from what is written
 		return Report{}, fmt.Errorf("%w: commit round %d: %w", ErrJournal, plan.Round, err)
 	}
-	l.memory, l.next, l.was = plan.Memory, plan.Next, now
+	l.memory, l.next, l.was, l.heard = plan.Memory, plan.Next, now, nil
 	if plan.Question != nil && l.Divide != nil {
 		l.ask(*plan.Question)
 	}
@@ -137,6 +140,22 @@ func (l *Loop) hear() {
 // learn puts a division in the place of the last one. That is news to the next round.
 func (l *Loop) learn(d cluster.Division) {
 	l.memory.Division, l.was, l.next = &d, nil, l.memory.Ledger.At
+}
+
+// newest gives the last report of every job, by job.
+func newest(old, reports []cluster.Progress) []cluster.Progress {
+	if len(reports) == 0 {
+		return old
+	}
+	all := slices.Concat(old, reports)
+	slices.SortStableFunc(all, func(a, b cluster.Progress) int { return cmp.Or(a.Job.Compare(b.Job), cmp.Compare(a.At, b.At)) })
+	kept := all[:0]
+	for i := range all {
+		if i+1 == len(all) || all[i+1].Job != all[i].Job {
+			kept = append(kept, all[i])
+		}
+	}
+	return kept
 }
 
 // Next gives the moment from which a turn is not quiet even if nothing changes in the

@@ -236,3 +236,62 @@ func TestATurnRefusesWhatCannotBeTrue(t *testing.T) {
 		t.Errorf("did %q: %v", did, err)
 	}
 }
+
+// A plan's question is answered before the next round, which is not quiet for that reason alone.
+func TestAQuestionIsAnswered(t *testing.T) {
+	b := newBench()
+	b.plan.Question = &cluster.Question{Policy: "p", Digest: "1"}
+	b.Divide = func(q cluster.Question) cluster.Division { return cluster.Division{Policy: q.Policy, Digest: q.Digest} }
+	b.turn(t)
+	b.seen.Unchanged, b.plan.Question = true, nil
+	var known *cluster.Division
+	decide := b.Decide
+	b.Decide = func(s cluster.Snapshot) cluster.Plan {
+		known = s.Division
+		p := decide(s)
+		p.Memory.Division = s.Division
+		return p
+	}
+	if r, _, _ := b.turn(t); r.Quiet || known == nil || known.Digest != "1" {
+		t.Errorf("the round after the answer is quiet: %v, and knows %+v", r.Quiet, known)
+	}
+	if r, _, _ := b.turn(t); !r.Quiet {
+		t.Error("nothing has changed, but the round is not quiet")
+	}
+}
+
+// A policy that takes long holds no round up: rounds go on with what was divided before, and one
+// question is answered at a time.
+func TestAnAnswerBesideTheRounds(t *testing.T) {
+	b := newBench()
+	asked, answer := make(chan string, 9), make(chan struct{})
+	b.Beside = true
+	b.Divide = func(q cluster.Question) cluster.Division {
+		asked <- q.Digest
+		<-answer
+		return cluster.Division{Digest: q.Digest}
+	}
+	b.plan.Question = &cluster.Question{Digest: "1"}
+	b.turn(t)
+	b.plan.Question = &cluster.Question{Digest: "2"}
+	b.turn(t)
+	if got := <-asked; got != "1" {
+		t.Errorf("asked %s first", got)
+	}
+	if b.memory.Division != nil {
+		t.Error("there is an answer before it was given")
+	}
+	close(answer)
+	d := <-b.answer // as the next turn will hear it
+	b.answer <- d
+	b.turn(t)
+	if d.Digest != "1" {
+		t.Errorf("the answer is %+v", d)
+	}
+	if got := <-asked; got != "2" {
+		t.Errorf("asked %s second", got)
+	}
+	if len(asked) > 0 {
+		t.Error("a question was answered twice")
+	}
+}

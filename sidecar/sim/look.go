@@ -81,6 +81,7 @@ func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Sig
 		s.Reservations, s.Jobs = slices.Clone(s.Reservations), slices.Clone(s.Jobs)
 	}
 	v.changed = false
+	s.Progress = v.report()
 	if since > 0 {
 		first := v.firstAttempt(since)
 		if v.History || v.now.Sub(since) > minJobAge/2 {
@@ -91,6 +92,22 @@ func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Sig
 		}
 	}
 	return s, nil
+}
+
+// report gives the progress of all running jobs, when they report.
+func (v *Virtual) report() []cluster.Progress {
+	if v.Reports == 0 || v.now < v.reported.Add(v.Reports) {
+		return nil
+	}
+	v.reported = v.now
+	var out []cluster.Progress
+	for _, j := range v.list.jobs {
+		if j.job.State == cluster.Running {
+			steps := float64(j.pace.walk(j.progress, v.now).done) / float64(amountOf(cluster.Second))
+			out = append(out, cluster.Progress{Job: j.job.ID, Steps: steps, At: v.now})
+		}
+	}
+	return out
 }
 
 // firstAttempt gives the index of the first attempt that ended at since or later.

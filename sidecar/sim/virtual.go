@@ -28,6 +28,9 @@ type Virtual struct {
 	Gate cluster.Span
 	// Speeds is how fast work is on GPU models; nil = equally fast on all.
 	Speeds Speeds
+	// Reports is how often running jobs report their progress, in seconds of work on the reference
+	// model; 0 = never.
+	Reports cluster.Span
 	// Mixed lets gangs that name no model span models, at the pace of the slowest.
 	Mixed bool
 	// History makes every look tell the attempts since the last, not only looks
@@ -47,6 +50,7 @@ type Virtual struct {
 	Log []string
 
 	now          cluster.Instant
+	reported     cluster.Instant
 	nodes        []cluster.Node
 	at           map[string]int // nodes by name
 	every        []int          // all nodes

@@ -57,6 +57,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		ID:          w.jobID(),
 		Record:      w.id,
 		Name:        w.name,
+		Comment:     said(w.comment),
 		User:        w.user,
 		Account:     w.account,
 		QOS:         w.qos,
@@ -272,6 +273,14 @@ func suspension(w *wireJob, s cluster.JobState, now cluster.Instant) cluster.Spa
 		until = now
 	}
 	return max(until.Sub(within(w.start))-span(w.ranBefore), 0)
+}
+
+// said gives a job's comment where it says something to us, key=value; what goes on and on is cut.
+func said(comment string) string {
+	if !strings.Contains(comment, "=") {
+		return ""
+	}
+	return comment[:min(len(comment), 1024)]
 }
 
 // mark reads what our submit plugin wrote: "fl:begin=<epoch|0>,gate=<epoch>",

@@ -31,6 +31,7 @@ type wireJob struct {
 	depends   string
 	resv      string
 	mark      string // admin_comment
+	comment   string
 
 	flags     []string
 	shared    []string
@@ -117,6 +118,8 @@ func (r *reader) job() wireJob {
 			w.resv = r.text()
 		case "admin_comment":
 			w.mark = r.text()
+		case "comment":
+			w.comment = r.text()
 		case "flags":
 			w.flags = r.list()
 		case "shared":

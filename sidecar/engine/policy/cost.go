@@ -47,7 +47,7 @@ func costRatio(d *division) error {
 		steps, dollars := d.over(func(_ use, speed float64) float64 { return speed }), d.over(func(u use, _ float64) float64 { return d.price(u) })
 		if dollars == 0 || steps/dollars <= ratio*(1+1e-9) {
 			if before != nil {
-				d.uses = before
+				d.take(before)
 			}
 			d.objective = ratio
 			return nil
@@ -89,24 +89,17 @@ func (v *solver) best(worth func(way) float64) error {
 	if err := v.run(); err != nil {
 		return err
 	}
-	v.d.uses = v.uses()
+	v.d.take(v.uses())
 	return nil
 }
 
 // over sums something over the uses; speed is that of both jobs of a pair.
 func (d *division) over(of func(u use, speed float64) float64) float64 {
 	sum := 0.0
+	d.shares()
 	for _, u := range d.uses {
-		var speed float64
-		switch {
-		case u.b >= 0:
-			speed = d.p.Pairs[u.pair].SpeedA[u.model] + d.p.Pairs[u.pair].SpeedB[u.model]
-		case u.apart:
-			speed = d.p.Jobs[u.a].Apart[u.model]
-		default:
-			speed = d.p.Jobs[u.a].Speed[u.model]
-		}
-		sum += u.part * of(u, speed)
+		x, y := d.speeds(u)
+		sum += u.part * of(u, x+y)
 	}
 	return sum
 }

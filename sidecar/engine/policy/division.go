@@ -14,6 +14,7 @@ type division struct {
 	solver *solver
 
 	uses      []use
+	laid      *Shares // of uses
 	objective float64
 	late      []int64
 }
@@ -107,12 +108,32 @@ func (d *division) fixed() []use {
 // The smallest part of the time that a share tells: a whole is a billion.
 const grain = 1e9
 
-// shares rounds the uses to whole grains, takes what is too much, and lays them out.
+// large is a part that does not miss a grain, in grains.
+const large = 1e6
+
+// take makes uses the answer.
+func (d *division) take(uses []use) { d.uses, d.laid = uses, nil }
+
+// shares is the answer: what Gavel gives.
 func (d *division) shares() Shares {
+	if d.laid == nil {
+		s := d.lay()
+		d.laid = &s
+	}
+	s := *d.laid
+	s.Objective, s.Late = d.objective, d.late
+	return s
+}
+
+// lay rounds the uses to whole grains, takes what is too much, and lays them out.
+func (d *division) lay() Shares {
 	n, k := len(d.p.Jobs), len(d.p.Models)
 	grains := make([]int64, len(d.uses))
 	for i, u := range d.uses {
 		grains[i] = int64(math.Round(u.part * grain))
+		if grains[i] > 10 && grains[i] < large { // a grain is much of it, and it is no noise
+			grains[i] = int64(math.Ceil(u.part*grain - 1e-3))
+		}
 	}
 	time, gpus, together := make([][]int, n), make([][]int, k), make([][]int, k)
 	for i, u := range d.uses {
@@ -138,26 +159,60 @@ func (d *division) shares() Shares {
 		trim(grains, together[j], gang, int64(m.Together*grain))
 	}
 
-	s := Shares{Time: table(n, k), Late: d.late}
-	if len(d.p.Pairs) > 0 {
-		s.PairTime = table(len(d.p.Pairs), k)
+	for i := range d.uses {
+		d.uses[i].part = float64(grains[i]) / grain
 	}
-	for i, u := range d.uses {
-		part := float64(grains[i]) / grain
+	s := Shares{Time: table(n, k)}
+	var none []float64 // of all pairs that do not run
+	if len(d.p.Pairs) > 0 {
+		s.PairTime, none = make([][]float64, len(d.p.Pairs)), make([]float64, k)
+		for i := range s.PairTime {
+			s.PairTime[i] = none
+		}
+	}
+	for _, u := range d.uses {
 		switch {
 		case u.b >= 0:
-			s.PairTime[u.pair][u.model] += part
+			if row := &s.PairTime[u.pair]; &(*row)[0] == &none[0] {
+				*row = make([]float64, k)
+			}
+			s.PairTime[u.pair][u.model] += u.part
 		case u.apart:
 			if s.Apart == nil {
 				s.Apart = table(n, k)
 			}
-			s.Apart[u.a][u.model] += part
+			s.Apart[u.a][u.model] += u.part
 		default:
-			s.Time[u.a][u.model] += part
+			s.Time[u.a][u.model] += u.part
 		}
 	}
-	s.Objective = d.objective
 	return s
+}
+
+// throughputs gives the effective throughput of every job, as the shares have it.
+func (d *division) throughputs() []float64 {
+	d.shares()
+	out := make([]float64, len(d.p.Jobs))
+	for _, u := range d.uses {
+		a, b := d.speeds(u)
+		out[u.a] += u.part * a
+		if u.b >= 0 {
+			out[u.b] += u.part * b
+		}
+	}
+	return out
+}
+
+// speeds gives the throughputs of a use, of its one job or of both.
+func (d *division) speeds(u use) (a, b float64) {
+	switch {
+	case u.b >= 0:
+		q := &d.p.Pairs[u.pair]
+		return q.SpeedA[u.model], q.SpeedB[u.model]
+	case u.apart:
+		return d.p.Jobs[u.a].Apart[u.model], 0
+	}
+	return d.p.Jobs[u.a].Speed[u.model], 0
 }
 
 // confined tells whether a use takes of the GPUs that are together.
@@ -166,11 +221,23 @@ func (d *division) confined(a, b, model int, apart bool) bool {
 	return spread && !apart && d.p.Models[model].Together > 0
 }
 
-// trim takes what is above limit from the largest of the uses, the first among equals.
+// trim takes what is above limit from the large uses, from each by its size, and what is left then
+// from the largest, the first among equals.
 func trim(grains []int64, uses []int, weight func(int) int64, limit int64) {
-	sum := int64(0)
+	sum, many := int64(0), int64(0)
 	for _, i := range uses {
 		sum += weight(i) * grains[i]
+		if grains[i] >= large {
+			many += weight(i) * grains[i]
+		}
+	}
+	part := float64(sum-limit) / float64(many)
+	for _, i := range uses {
+		if sum > limit && grains[i] >= large {
+			less := min(grains[i], int64(math.Ceil(float64(grains[i])*part)))
+			grains[i] -= less
+			sum -= weight(i) * less
+		}
 	}
 	for sum > limit {
 		largest := uses[0]

@@ -41,7 +41,7 @@ func (v *solver) total(gain []float64) error {
 	if err := v.run(); err != nil {
 		return err
 	}
-	v.d.uses = v.uses()
+	v.d.take(v.uses())
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (d *division) sumOf(s *space, x way, gain []float64) float64 {
 // sum gives Σ gain_m·throughput_m of the shares.
 func (d *division) sum(gain []float64) float64 {
 	out := 0.0
-	for m, v := range Throughputs(d.p, d.shares()) {
+	for m, v := range d.throughputs() {
 		out += gain[m] * v
 	}
 	return out

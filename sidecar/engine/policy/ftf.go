@@ -51,8 +51,8 @@ func ftf(d *division) error {
 	if err := v.spread(final, t); err != nil {
 		return err
 	}
-	d.uses = v.uses()
-	for m, x := range Throughputs(d.p, d.shares()) {
+	d.take(v.uses())
+	for m, x := range d.throughputs() {
 		if j := d.p.Jobs[m]; d.top[m] > 0 {
 			d.objective = max(d.objective, (j.Elapsed+j.Steps/x)/alone[m])
 		}

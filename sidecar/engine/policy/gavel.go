@@ -15,6 +15,9 @@ type Options struct {
 	// Eligible makes X_equal (§4.1) an equal share of the models that a job can run on.
 	// Else it is one of all models, as in the paper: what a job cannot use counts too.
 	Eligible bool
+	// Whole gives CLP the max-min programs as they are written: every job and every pair for
+	// itself, all at once, and no second objective. It is to judge by: the smallest level is the same.
+	Whole bool
 }
 
 // objective is a policy of Gavel's Table 1.
@@ -75,7 +78,7 @@ func Gavel(name string, p Problem, o Options) (Shares, error) {
 	case err == nil:
 		return d.shares(), nil
 	case errors.Is(err, lp.ErrInfeasible), errors.Is(err, lp.ErrUnbounded), errors.Is(err, lp.ErrLimit), errors.Is(err, lp.ErrNumerical):
-		d.uses = d.fixed()
+		d.take(d.fixed())
 		s := d.shares()
 		s.Objective, s.Why = 0, fmt.Sprintf("fixed shares: the program of %s has no answer: %v", name, err)
 		return s, nil

@@ -74,11 +74,10 @@ func (d *division) pour(weights func(frozen []bool) []float64) error {
 		}
 		unit := v.unit(need)
 		for m := range one {
-			v.floor(m, at[m]*one[m])
 			v.need(m, need[m]*unit)
 		}
 		v.height(1, 0, math.Inf(1))
-		if err := v.run(); err != nil {
+		if err := v.above(func(m int) float64 { return at[m] * one[m] }); err != nil {
 			return err
 		}
 		t, before := v.p.Objective()*unit, left
@@ -93,9 +92,9 @@ func (d *division) pour(weights func(frozen []bool) []float64) error {
 			break
 		}
 	}
-	d.uses = v.uses()
+	d.take(v.uses())
 	d.objective = math.Inf(1)
-	for m, x := range Throughputs(d.p, d.shares()) {
+	for m, x := range d.throughputs() {
 		if len(first) > 0 && first[m] > 0 {
 			d.objective = min(d.objective, x/(one[m]*first[m]))
 		}

@@ -1,10 +1,15 @@
 package policy
 
-import "math"
+import (
+	"errors"
+	"math"
+
+	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+)
 
 // maxMin maximises the smallest throughput_m / need_m over the jobs with a need, and among
-// the answers takes one with the largest sum of them: nobody's can rise but at another's
-// cost. Jobs with equal keys are alike but for gangs and throughputs.
+// the answers takes one with the largest sum of throughput_m / top_m: nobody's can rise but at
+// another's cost. Jobs with equal keys are alike but for gangs and throughputs.
 func (d *division) maxMin(need []float64, key func(m int) []float64) error {
 	if !needed(need) {
 		return nil
@@ -14,10 +19,12 @@ func (d *division) maxMin(need []float64, key func(m int) []float64) error {
 	if err != nil {
 		return err
 	}
-	if err := v.spread(need, t); err != nil {
-		return err
+	if !d.o.Whole {
+		if err := v.spread(need, t); err != nil {
+			return err
+		}
 	}
-	d.uses = v.uses()
+	d.take(v.uses())
 	return nil
 }
 
@@ -66,37 +73,40 @@ func (v *solver) unit(need []float64) float64 {
 	return min(unit, 1/cost)
 }
 
-// spread maximises the sum of throughput_m/need_m with all of them at t at least.
+// spread maximises the sum of all throughputs, each relative to that on the job's fastest model,
+// with throughput_m/need_m at t at least.
 func (v *solver) spread(need []float64, t float64) error {
-	of := func(m int, speed float64) float64 {
-		if n := need[v.s.rows[m][0]]; n > 0 {
-			return speed / n
-		}
-		return 0
-	}
-	largest := 0.0
-	for m := range v.s.rows {
-		largest = max(largest, of(m, v.top[m]))
-	}
 	v.gain(func(x way) float64 {
-		sum := of(x.a, x.speedA)
+		sum := x.speedA / v.top[x.a]
 		if x.b >= 0 {
-			sum += of(x.b, x.speedB)
+			sum += x.speedB / v.top[x.b]
 		}
-		return sum / largest
+		return sum
 	})
-	for m, jobs := range v.s.rows {
+	for m := range v.s.rows {
 		v.need(m, 0)
-		v.floor(m, need[jobs[0]]*t)
 	}
 	v.height(0, 0, 0)
-	return v.run()
+	return v.above(func(m int) float64 { return need[v.s.rows[m][0]] * t })
+}
+
+// above solves with a floor for a job of every row that an earlier solution had. What rounding
+// put above the feasible there is given way to: as little as helps, 1e-7 of it at most.
+func (v *solver) above(throughput func(m int) float64) error {
+	for slack := 1e-11; ; slack *= 10 {
+		for m := range v.s.rows {
+			v.floor(m, throughput(m)*(1-slack))
+		}
+		if err := v.run(); !errors.Is(err, lp.ErrInfeasible) || slack > 1e-8 {
+			return err
+		}
+	}
 }
 
 // smallest gives the smallest throughput_m / need_m of the shares.
 func (d *division) smallest(need []float64) float64 {
 	out := math.Inf(1)
-	for m, v := range Throughputs(d.p, d.shares()) {
+	for m, v := range d.throughputs() {
 		if need[m] > 0 {
 			out = min(out, v/need[m])
 		}

@@ -55,7 +55,8 @@ type Problem struct {
 
 // Shares is an answer to a Problem: Time[m][j] is the part of the time, in [0, 1],
 // that job m runs by itself on model j with its whole gang. PairTime[p][j] is that of a
-// pair, Apart[m][j] that of a gang spread over nodes; each is nil where there is none.
+// pair, Apart[m][j] that of a gang spread over nodes; each is nil where there is none. Rows
+// may be shared: they are not to be written.
 // For each job all its parts add up to 1 at most; for each model, times gang, to its
 // GPUs at most.
 type Shares struct {

@@ -28,24 +28,31 @@ func sjf(d *division) error {
 	if err := v.total(d.queued(order)); err != nil {
 		return err
 	}
-	d.objective = d.p.Jobs[first].Steps / Throughputs(d.p, d.shares())[first]
+	d.objective = d.p.Jobs[first].Steps / d.throughputs()[first]
 	return nil
 }
 
-// most gives the throughput of a job that has all GPUs for itself, as a row of its own: its fastest
-// models first, each as far as its GPUs go.
+// most gives the throughput of a job that has all GPUs for itself, as a row of its own: the
+// fastest of its ways first, each as far as there are GPUs.
 func (v *solver) most(m int) float64 {
-	j := &v.d.p.Jobs[m]
-	order := make([]int, len(j.Speed))
-	for i := range order {
-		order[i] = i
+	models := v.d.p.Models
+	gpus, together := make([]float64, len(models)), make([]float64, len(models))
+	for i, model := range models {
+		gpus[i], together[i] = model.GPUs, model.Together
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(j.Speed[b], j.Speed[a]) })
+	ways := slices.Clone(v.s.ways[v.s.first[m]:v.s.first[m+1]])
+	slices.SortStableFunc(ways, func(a, b way) int { return cmp.Compare(b.speedA, a.speedA) })
 	sum, time := 0.0, 1.0
-	for _, i := range order {
-		x := min(time, v.d.p.Models[i].GPUs/float64(j.Gang))
-		sum += j.Speed[i] * x
-		time -= x
+	for _, x := range ways {
+		gang := v.gang(x)
+		part := min(time, gpus[x.model]/gang)
+		if v.confined(x) {
+			part = min(part, together[x.model]/gang)
+			together[x.model] -= part * gang
+		}
+		gpus[x.model] -= part * gang
+		time -= part
+		sum += x.speedA * part
 	}
 	return sum
 }

@@ -62,6 +62,9 @@ func (d *division) solve(s *space) *solver {
 		all[w] = w
 	}
 	v.add(all)
+	if d.o.Whole {
+		v.everything()
+	}
 	return v
 }
 
@@ -133,6 +136,9 @@ func (v *solver) height(worth, low, high float64) {
 // run solves, and adds pairs until none pays.
 func (v *solver) run() error {
 	for {
+		if v.d.o.Whole {
+			_ = v.p.Solve(lp.Presolve) // what it leaves is a start, to 1e-6 or so
+		}
 		if err := v.p.Solve(lp.Primal); err != nil {
 			return err
 		}
@@ -157,7 +163,7 @@ func (v *solver) everything() {
 }
 
 // best is how many pairs a row may add at a time.
-const best = 2
+const best = 4
 
 // paying gives for each row the pairs that are not there and would raise the objective
 // most, by the prices of the last solution.
@@ -214,7 +220,6 @@ func (v *solver) paying() []int {
 // uses gives the last solution, by jobs.
 func (v *solver) uses() []use {
 	var out []use
-	var at map[[2]int]int // of pairs
 	x := v.p.Values(nil)
 	for i, w := range v.ways {
 		if x[1+i] <= 0 {
@@ -227,18 +232,39 @@ func (v *solver) uses() []use {
 			}
 			continue
 		}
-		if at == nil {
-			at = make(map[[2]int]int, len(v.d.p.Pairs))
-			for i, q := range v.d.p.Pairs {
-				at[[2]int{q.A, q.B}] = i
-			}
-		}
 		for _, t := range matched(v.s.rows[y.a], v.s.rows[y.b], y.a == y.b) {
-			a, b := min(t.a, t.b), max(t.a, t.b)
-			out = append(out, use{a: a, b: b, model: y.model, pair: at[[2]int{a, b}], part: t.part * x[1+i]})
+			out = append(out, use{a: min(t.a, t.b), b: max(t.a, t.b), model: y.model, pair: y.pair, part: t.part * x[1+i]})
 		}
 	}
+	if len(v.s.rows) < len(v.d.p.Jobs) {
+		v.find(out)
+	}
 	return out
+}
+
+// find sets the pair of every use by two jobs, where way.pair is one of many of the same rows.
+func (v *solver) find(uses []use) {
+	n := len(v.s.rows)
+	row := make([]int, len(v.d.p.Jobs))
+	for r, jobs := range v.s.rows {
+		for _, m := range jobs {
+			row[m] = r
+		}
+	}
+	of, some := map[[2]int][]int{}, make([]bool, n*n)
+	for i, u := range uses {
+		if u.b >= 0 {
+			of[[2]int{u.a, u.b}] = append(of[[2]int{u.a, u.b}], i)
+			some[row[u.a]*n+row[u.b]] = true
+		}
+	}
+	for p, q := range v.d.p.Pairs {
+		if some[row[q.A]*n+row[q.B]] {
+			for _, i := range of[[2]int{q.A, q.B}] {
+				uses[i].pair = p
+			}
+		}
+	}
 }
 
 // match is a part of the time that two jobs run together.

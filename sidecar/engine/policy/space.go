@@ -13,7 +13,8 @@ import (
 type space struct {
 	rows  [][]int // the jobs of each
 	ways  []way
-	alone int // ways[:alone] are those of single jobs
+	alone int   // ways[:alone] are those of single jobs,
+	first []int // and ways[first[r]:first[r+1]] those of row r
 }
 
 // way is one row alone, or two rows as a pair, on a model; a = b is a pair of two of the
@@ -21,6 +22,7 @@ type space struct {
 type way struct {
 	a, b           int // rows; b = -1 for one alone
 	model          int
+	pair           int // index into Pairs: the first of these rows, for two
 	apart          bool
 	speedA, speedB float64
 }
@@ -32,7 +34,7 @@ func (d *division) space(key func(m int) []float64) *space {
 	for m := range row {
 		row[m] = m
 	}
-	if key != nil {
+	if key != nil && !d.o.Whole {
 		row = d.alike(key)
 	}
 	s := &space{}
@@ -43,15 +45,17 @@ func (d *division) space(key func(m int) []float64) *space {
 		s.rows[r] = append(s.rows[r], m)
 	}
 	for r, jobs := range s.rows {
+		s.first = append(s.first, len(s.ways))
 		s.single(d, r, jobs[0])
 	}
 	s.alone = len(s.ways)
+	s.first = append(s.first, s.alone)
 	n := len(s.rows)
 	var seen []bool // of two rows: is their pair there
 	if n < len(row) {
 		seen = make([]bool, n*n)
 	}
-	for _, q := range d.p.Pairs {
+	for i, q := range d.p.Pairs {
 		a, b := row[q.A], row[q.B]
 		if seen != nil {
 			if seen[a*n+b] {
@@ -59,7 +63,7 @@ func (d *division) space(key func(m int) []float64) *space {
 			}
 			seen[a*n+b], seen[b*n+a] = true, true
 		}
-		s.double(d, a, b, q)
+		s.double(d, a, b, i)
 	}
 	return s
 }
@@ -81,11 +85,12 @@ func (s *space) single(d *division, row, m int) {
 // double adds the ways of a pair. It is of use only on models where the two together do
 // more than when they take turns: else each alone for speedA/T_a and speedB/T_b of the
 // time does the same with less.
-func (s *space) double(d *division, a, b int, q Pair) {
+func (s *space) double(d *division, a, b, pair int) {
+	q := &d.p.Pairs[pair]
 	for i, x := range q.SpeedA {
 		y := q.SpeedB[i]
 		if x > 0 && y > 0 && x/d.p.Jobs[q.A].Speed[i]+y/d.p.Jobs[q.B].Speed[i] > 1 {
-			s.ways = append(s.ways, way{a: a, b: b, model: i, speedA: x, speedB: y})
+			s.ways = append(s.ways, way{a: a, b: b, model: i, pair: pair, speedA: x, speedB: y})
 		}
 	}
 }

@@ -60,6 +60,16 @@ func (b *Book) Explore(trials []Trial) []Cost {
 	})
 }
 
+// Reports tells whether a kind's jobs say how they get on: then a trial teaches something.
+func (b *Book) Reports(kind cluster.Kind) bool {
+	for i := range b.entries {
+		if e := &b.entries[i]; e.Kind == kind && e.Source == cluster.Observed {
+			return true
+		}
+	}
+	return false
+}
+
 // slower gives the part of its speed that a job is thought to lose by a trial; half where
 // there is no telling.
 func (b *Book) slower(t *Trial) float64 {

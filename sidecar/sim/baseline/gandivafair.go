@@ -2,10 +2,11 @@ package baseline
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/stride"
 )
 
 // newGandivaFair makes Gandiva_fair's gang-aware stride (Chaudhary et al., EuroSys'20, §3.1,
@@ -29,7 +30,7 @@ import (
 // and comes back wherever there is room, so there is one stride, in perfect balance. A
 // job that goes on stays where it is. All leases end together, as quanta do.
 func newGandivaFair(Options) chooser {
-	g := &stride{by: map[cluster.JobKey]passing{}}
+	g := &passes{}
 	return func(r *round) {
 		r.grid = true
 		g.advance(r)
@@ -42,110 +43,69 @@ func newGandivaFair(Options) chooser {
 	}
 }
 
-// stride keeps the pass of every job, in terms: what a job with all its tickets passes
-// on by when it runs for one.
-type stride struct{ by map[cluster.JobKey]passing }
-
-// passing is a job's pass, up to which GPU time that is, and its stride since.
-type passing struct {
-	pass   float64
-	alloc  cluster.GPUTime
-	stride float64
+// passes keeps the pass of every job, and up to which GPU time that is.
+type passes struct {
+	jobs  []stride.Job // by key
+	alloc []cluster.GPUTime
 }
 
-func (g *stride) pass(r *round, k int) float64 { return g.by[r.Records[r.jobs[k].at].Key].pass }
+// find gives the place of a job.
+func (g *passes) find(key cluster.JobKey) (int, bool) {
+	return slices.BinarySearchFunc(g.jobs, key, func(j stride.Job, key cluster.JobKey) int { return cmp.Compare(j.Key, key) })
+}
+
+func (g *passes) pass(r *round, k int) stride.Pass {
+	i, _ := g.find(r.Records[r.jobs[k].at].Key)
+	return g.jobs[i].Pass
+}
 
 // advance brings every job's pass up to now: it goes by what a job has received, so
 // that a round that is only looked at leaves no trace.
-func (g *stride) advance(r *round) {
-	least := math.Inf(1)
-	now := make(map[cluster.JobKey]passing, len(r.jobs))
-	for k := range r.jobs {
-		j := &r.jobs[k]
-		key := r.Records[j.at].Key
-		was, ok := g.by[key]
-		if !ok {
-			continue
-		}
-		ran := float64(r.alloc(j)-was.alloc) / float64(max(j.GPUs, 1)) / float64(r.set.Term)
-		was.pass += ran * was.stride
-		was.alloc = r.alloc(j)
-		now[key] = was
-		least = min(least, was.pass)
-	}
-	if len(now) == 0 {
-		least = 0
-	}
+func (g *passes) advance(r *round) {
 	strides := r.strides()
-	for k := range r.jobs {
+	var now passes
+	var known []stride.Job
+	for k := range r.jobs { // by key
 		j := &r.jobs[k]
-		key := r.Records[j.at].Key
-		p, ok := now[key]
-		if !ok {
-			p = passing{pass: least, alloc: r.alloc(j)}
+		p := stride.Job{Key: r.Records[j.at].Key, GPUs: j.GPUs, Pass: stride.Never}
+		if i, ok := g.find(p.Key); ok {
+			p = g.jobs[i].After(cluster.Span(r.alloc(j)-g.alloc[i])/cluster.Span(max(j.GPUs, 1)), r.set.Term)
+			known = append(known, p)
 		}
 		if j.Tenant >= 0 {
-			p.stride = strides[j.Tenant]
+			p.Stride = strides[j.Tenant]
 		}
-		now[key] = p
+		now.jobs, now.alloc = append(now.jobs, p), append(now.alloc, r.alloc(j))
 	}
-	g.by = now
+	least := stride.Join(stride.Never, known)
+	for i := range now.jobs {
+		now.jobs[i].Pass = max(now.jobs[i].Pass, least)
+	}
+	*g = now
 }
 
-// strides gives the stride of every tenant's jobs: the inverse of their effective tickets
-// by GPU, where 1 is a whole GPU for every GPU wanted.
-func (r *round) strides() []float64 {
-	wants, tickets := make([]float64, len(r.Tenants)), make([]float64, len(r.Tenants))
+// strides gives the stride of every tenant's jobs, by their effective tickets.
+func (r *round) strides() []stride.Pass {
+	wanted, weights := make([]int, len(r.Tenants)), make([]int64, len(r.Tenants))
+	wants := make([]cluster.MicroGPU, len(r.Tenants))
 	for _, t := range r.s.Tenants {
 		if i, ok := slices.BinarySearch(r.Tenants, t.Name); ok {
-			tickets[i] = float64(t.Weight)
+			weights[i] = t.Weight
 		}
 	}
 	for k := range r.jobs {
 		if j := &r.jobs[k]; j.Tenant >= 0 {
-			wants[j.Tenant] += float64(j.GPUs)
+			wanted[j.Tenant] += j.GPUs
+			wants[j.Tenant] += cluster.MicroGPU(j.GPUs) * cluster.WholeGPU
 		}
 	}
-	capacity := 0.0
+	capacity := cluster.MicroGPU(0)
 	for i := range r.Ledger.Pools {
-		capacity += float64(r.Ledger.Pools[i].GPUs - r.Ledger.Pools[i].BadGPUs)
+		capacity += cluster.MicroGPU(r.Ledger.Pools[i].GPUs-r.Ledger.Pools[i].BadGPUs) * cluster.WholeGPU
 	}
-	shares := readjust(capacity, wants, tickets)
-	for t := range shares {
-		shares[t] = min(max(wants[t]/max(shares[t], 1e-9), 1), 1e6)
+	strides := make([]stride.Pass, len(r.Tenants))
+	for t, tickets := range policy.Readjust(capacity, weights, wants) {
+		strides[t] = max(stride.Stride(wanted[t], tickets), stride.One)
 	}
-	return shares
-}
-
-// readjust divides GPUs by tickets among users who want no more than so many each: who
-// wants less than a share gets that, and the others share the rest.
-func readjust(capacity float64, wants, tickets []float64) []float64 {
-	share, open := make([]float64, len(wants)), make([]bool, len(wants))
-	for t := range wants {
-		open[t] = wants[t] > 0 && tickets[t] > 0
-	}
-	for {
-		sum := 0.0
-		for t := range wants {
-			if open[t] {
-				sum += tickets[t]
-			}
-		}
-		left, settled := capacity, false
-		for t := range wants {
-			if open[t] && wants[t]*sum <= capacity*tickets[t] {
-				share[t], open[t], settled = wants[t], false, true
-				left -= wants[t]
-			}
-		}
-		if !settled {
-			for t := range wants {
-				if open[t] {
-					share[t] = capacity * tickets[t] / sum
-				}
-			}
-			return share
-		}
-		capacity = left
-	}
+	return strides
 }

@@ -74,3 +74,80 @@ func BenchmarkMaxMin(b *testing.B) {
 		}
 	}
 }
+
+// teams puts jobs into 32 entities of weights 1 to 4: fair, FIFO, or one like the other.
+func teams(n int, kind string) []Entity {
+	s := splitMix(n)
+	out := make([]Entity, 32)
+	for i := range out {
+		out[i].Weight = float64(1 + s.next()%4)
+		out[i].FIFO = kind == "fifo" || kind == "mixed" && i%2 == 1
+	}
+	for m := range n {
+		i := s.next() % 32
+		out[i].Jobs = append(out[i].Jobs, m)
+	}
+	return out
+}
+
+func BenchmarkFill(b *testing.B) {
+	for _, k := range []int{3, 8} {
+		for _, kind := range []string{"flat", "fair", "fifo", "mixed"} {
+			b.Run(fmt.Sprintf("2048x%d%s", k, kind), func(b *testing.B) {
+				in, weight := scarce(2048, k)
+				var entities []Entity
+				if kind != "flat" {
+					entities = teams(2048, kind)
+				}
+				var got Filling
+				least := time.Hour
+				for b.Loop() {
+					begin := time.Now()
+					var err error
+					if got, err = Fill(in, weight, entities); err != nil {
+						b.Fatal(err)
+					}
+					least = min(least, time.Since(begin))
+				}
+				b.ReportMetric(least.Seconds()*1e3, "least-ms")
+				b.ReportMetric(float64(got.Rounds), "rounds")
+				b.ReportMetric(float64(got.Phases), "phases")
+				if got.Short {
+					b.Error("ended early")
+				}
+			})
+		}
+	}
+}
+
+func market(n, k int) (gpus, weight, speedup []float64) {
+	s := splitMix(6000 + n)
+	for range k {
+		gpus = append(gpus, float64(4+s.next()%29))
+	}
+	for range n {
+		weight = append(weight, 1)
+		w := 1.
+		for range k {
+			speedup = append(speedup, w)
+			w *= 1 + .6*s.unit()
+		}
+	}
+	return gpus, weight, speedup
+}
+
+func BenchmarkEqualThroughput(b *testing.B) {
+	gpus, weight, speedup := market(1000, 10)
+	var got Answer
+	least := time.Hour
+	for b.Loop() {
+		begin := time.Now()
+		var err error
+		if got, err = EqualThroughput(gpus, weight, speedup); err != nil {
+			b.Fatal(err)
+		}
+		least = min(least, time.Since(begin))
+	}
+	b.ReportMetric(least.Seconds()*1e3, "least-ms")
+	b.ReportMetric(float64(got.Rounds), "rounds")
+}

@@ -131,20 +131,24 @@ func lowerEdge(a, p []float64, t float64, l, r int) (int, int) {
 	return l, r
 }
 
-// mix adds to x, job by job k parts of its time, share times what the edges of a look
-// stand for at these levels.
-func (c *crowd) mix(x []float64, share float64, edge []uint8, level func(m int) float64) {
-	w := c.k + 1
-	for m := range c.gang {
-		l, r := int(edge[2*m]), int(edge[2*m+1])
-		if l == r {
-			continue // idle
-		}
-		a := c.speed[m*w : m*w+w]
-		right := min(1, (level(m)-a[l])/(a[r]-a[l]))
-		x[m*c.k+r] += share * right
-		if l < c.k {
-			x[m*c.k+l] += share * (1 - right)
-		}
+// steep gives the slope of the edge of job m.
+func (c *crowd) steep(m int, p []float64) float64 {
+	l, r := int(c.edge[2*m]), int(c.edge[2*m+1])
+	a := c.speed[m*(c.k+1) : (m+1)*(c.k+1)]
+	return (p[r] - p[l]) / (a[r] - a[l])
+}
+
+// mix adds to x, job by job k parts of its time, share times what the edge of job m in a
+// look stands for at level t.
+func (c *crowd) mix(x []float64, m int, share, t float64, edge []uint8) {
+	l, r := int(edge[2*m]), int(edge[2*m+1])
+	if l == r {
+		return // idle
+	}
+	a := c.speed[m*(c.k+1) : (m+1)*(c.k+1)]
+	right := min(1, (t-a[l])/(a[r]-a[l]))
+	x[m*c.k+r] += share * right
+	if l < c.k {
+		x[m*c.k+l] += share * (1 - right)
 	}
 }

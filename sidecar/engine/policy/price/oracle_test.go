@@ -195,3 +195,38 @@ func TestNonCooperativeOEFReachesTheCertifiedOptimum(t *testing.T) {
 		t.Errorf("%d instances, want 14", seen)
 	}
 }
+
+func TestWaterFillingReachesTheCertifiedLevels(t *testing.T) {
+	seen := 0
+	for _, c := range instances[gavelCase](t, "gavel.json.gz") {
+		if c.Policy != "waterfill" && c.Policy != "waterfill_hier" {
+			continue
+		}
+		seen++
+		var want []float64
+		if err := json.Unmarshal(c.Objective, &want); err != nil {
+			t.Fatal(err)
+		}
+		in, weight := c.normalised(false)
+		var entities []Entity
+		for _, e := range c.Entities {
+			entities = append(entities, Entity{Weight: e.Weight, FIFO: e.Policy == "fifo", Jobs: e.Jobs})
+		}
+		got, err := Fill(in, weight, entities)
+		if err != nil {
+			t.Fatalf("%s: %v", c.ID, err)
+		}
+		for m := range want {
+			if math.Abs(got.Level[m]-want[m]) > 1e-6*max(want[m], 1e-3) {
+				t.Errorf("%s: job %d at %.12g, want %.12g", c.ID, m, got.Level[m], want[m])
+			}
+		}
+		feasible(t, in, got.X)
+		if got.Short || got.Phases > len(c.Workers) {
+			t.Errorf("%s: %d phases, short: %v", c.ID, got.Phases, got.Short)
+		}
+	}
+	if seen != 13 {
+		t.Errorf("%d instances, want 13", seen)
+	}
+}

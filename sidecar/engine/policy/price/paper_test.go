@@ -81,3 +81,47 @@ func TestOEF42EqualThroughput(t *testing.T) {
 		}
 	}
 }
+
+// Gavel §4.3: "4 identical jobs, job 1 with a weight of 3.0, and jobs 2 to 4 with a weight
+// of 1.0; and 4 identical GPUs. In the first iteration, job 1 is assigned resources such
+// that its throughput is 1.0, and jobs 2, 3, and 4 ... 0.33 ... In the next iteration, jobs
+// 2 to 4 are given full-GPU allocations."
+func TestGavel43WaterFilling(t *testing.T) {
+	in := Instance{GPUs: []float64{4}, Gang: []float64{1, 1, 1, 1}, Speed: []float64{1, 1, 1, 1}}
+	weight := []float64{3, 1, 1, 1}
+	first, err := MaxMin(weighted(in, weight))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(first.Low-1./3) > 1e-9 {
+		t.Errorf("first iteration: %v by weight, want 1/3", first.Low)
+	}
+	got, err := Fill(in, weight, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for m, l := range got.Level {
+		if math.Abs(l-1) > 1e-9 {
+			t.Errorf("job %d at %v, want 1", m+1, l)
+		}
+	}
+}
+
+// Gavel §4.3 on Figure 6: a fair entity of jobs 1 to 3 and a FIFO entity of jobs 4 and 5:
+// "if job 4 is bottlenecked, then its weight is reassigned to job 5 in accordance to the
+// FIFO policy, while if job 2 is bottlenecked, its weight is distributed equally between
+// jobs 1 and 3".
+func TestGavel43Figure6(t *testing.T) {
+	in := Instance{GPUs: []float64{3}, Gang: []float64{1, 1, 1, 1, 1}, Speed: []float64{1, 0.25, 1, 1, 1}}
+	got, err := Fill(in, nil, []Entity{{Weight: 1, Jobs: []int{0, 1, 2}}, {Weight: 1, FIFO: true, Jobs: []int{3, 4}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Job 2 needs a GPU for its 0.25, so there are 2 for the levels of the others: W - 0.25
+	// for jobs 1 and 3 together, W for 4 and then 5: W = 1.125.
+	for m, want := range []float64{0.4375, 0.25, 0.4375, 1, 0.125} {
+		if math.Abs(got.Level[m]-want) > 1e-9 {
+			t.Errorf("job %d at %v, want %v", m+1, got.Level[m], want)
+		}
+	}
+}

@@ -60,7 +60,9 @@ func MaxMin(in Instance) (Answer, error) {
 	s := search(in.GPUs, top, c.use, jobs.ask, func() { edges = append(edges, slices.Clone(c.edge)) })
 	x := make([]float64, len(speed))
 	s.mixed(func(i int, share float64) {
-		c.mix(x, share, edges[i], func(int) float64 { return s.at[i] })
+		for m := range gang {
+			c.mix(x, m, share, s.at[i], edges[i])
+		}
 	})
 	out := Answer{X: make([]float64, len(in.Speed)), High: s.high, Rounds: s.rounds}
 	for m, g := range like {

@@ -1,0 +1,25 @@
+// Package envy solves OEF's cooperative program (§4.2.2, eq. 10): the division of GPU
+// models that nobody would change for another's, with the largest sum of throughputs.
+//
+// With y_l for what tenant l gets of each model per unit of its weight, and v_i for what
+// that is worth to tenant i:
+//
+//	max Σ_i Gain_i·v_i
+//	    v_i ≤ Own_i · y_i
+//	    Base_i + Eye_i · y_l ≤ v_i        for all i ≠ l     (10c)
+//	    Σ_l Mass_l · y_l ≤ Σ_l Mass_l     for every model   (10b)
+//	    Σ_j Unit_j · y_lj ≤ Cap_l
+//	    y ≥ 0, v ≥ Floor
+//
+// There are n² rows, of which about two a tenant bind, and which ones is nearly all that
+// there is to find: tenants of like tastes watch each other. So
+//
+//  1. an interior point on the rows between each tenant and those nearest to it in taste,
+//     with the rows that its answer breaks added once, comes within 1e-4 of the optimum
+//     and tells which rows bind (interior.go, cholesky.go);
+//  2. a dual simplex starts from those rows at that point, and is given the rows that its
+//     answers break until there is none (simplex.go).
+//
+// Few tenants, and those in a total order of taste, whose binding rows are known before,
+// go to the simplex at once.
+package envy

@@ -1,0 +1,429 @@
+package envy
+
+import "math"
+
+const (
+	startSlack  = 0.3 // of every row; values are about 1
+	refinements = 2   // of every step
+)
+
+// interior is a primal-dual interior point method (Mehrotra's predictor and corrector) for the
+// program with some of its envy rows, and without floors and caps: a start for the simplex.
+//
+// Rows are G·(y, v) + s = h with multipliers z: first n own rows v_i - Own_i·y_i <= 0, then
+// the pairs Eye_i·y_l - v_i <= -Base_i, then k models Σ Mass_l·y_lj <= mass.
+//
+// A Newton step has a k×k block for each tenant's part, so the parts are eliminated one
+// by one; what is left is dense in the n values and bordered by the k models' rows.
+type interior struct {
+	p     *Program
+	n, k  int
+	mass  float64 // of all
+	pairs []pair  // by l, then i
+	from  []int   // those of l are pairs[from[l]:from[l+1]]
+
+	y, zy, v, s, z []float64 // the point
+	dy, dzy        []float64 // the step
+	dv, ds, dz     []float64
+
+	off        []float64 // h - G·(y, v) - s
+	offY, offV []float64 // what stationarity is off
+	d          []float64 // z/s of every row
+	h          []float64 // n blocks of k×k: their factors
+	schur      *cholesky
+	edge, back []float64 // k×n: the border, and schur⁻¹ times it
+	corner     []float64 // k×k: factor of the models' own Schur complement
+}
+
+// newInterior starts at the equal division.
+func newInterior(p *Program, pairs []pair) *interior {
+	n, k := p.size()
+	rows := n + len(pairs) + k
+	q := &interior{p: p, n: n, k: k, pairs: pairs, from: make([]int, n+1)}
+	for _, e := range pairs {
+		q.from[e.l+1]++
+	}
+	for l := range n {
+		q.from[l+1] += q.from[l]
+	}
+	for _, a := range []*[]float64{&q.y, &q.zy, &q.dy, &q.dzy, &q.offY, &q.edge, &q.back} {
+		*a = make([]float64, n*k)
+	}
+	for _, a := range []*[]float64{&q.v, &q.dv, &q.offV} {
+		*a = make([]float64, n)
+	}
+	for _, a := range []*[]float64{&q.s, &q.z, &q.ds, &q.dz, &q.off, &q.d} {
+		*a = make([]float64, rows)
+	}
+	q.h, q.corner = make([]float64, n*k*k), make([]float64, k*k)
+	q.schur = newCholesky(n)
+	gain := sum(p.Gain)
+	q.mass = sum(p.Mass)
+	for i := range q.y {
+		q.y[i], q.zy[i] = 1, gain/(q.mass*float64(k))
+	}
+	for i := range q.v {
+		q.v[i] = 1
+	}
+	for r := range q.s {
+		q.s[r], q.z[r] = startSlack, gain/float64(n)
+		if r >= n+len(pairs) {
+			q.z[r] = gain / (q.mass * float64(k))
+		}
+	}
+	return q
+}
+
+// times sets out to G·(y, v).
+func (q *interior) times(y, v, out []float64) {
+	n, k, p := q.n, q.k, q.p
+	caps := out[n+len(q.pairs):]
+	clear(caps)
+	for l := range n {
+		part := row(y, k, l)
+		out[l] = v[l] - dot(row(p.Own, k, l), part)
+		plus(caps, p.Mass[l], part)
+		for at := q.from[l]; at < q.from[l+1]; at++ {
+			i := int(q.pairs[at].i)
+			out[n+at] = dot(row(p.Eye, k, i), part) - v[i]
+		}
+	}
+}
+
+// transposed adds f·Gᵀ·z to y and v.
+func (q *interior) transposed(f float64, z, y, v []float64) {
+	n, k, p := q.n, q.k, q.p
+	caps := z[n+len(q.pairs):]
+	for l := range n {
+		part := row(y, k, l)
+		plus(part, -f*z[l], row(p.Own, k, l))
+		v[l] += f * z[l]
+		plus(part, f*p.Mass[l], caps)
+		for at := q.from[l]; at < q.from[l+1]; at++ {
+			i := int(q.pairs[at].i)
+			plus(part, f*z[n+at], row(p.Eye, k, i))
+			v[i] -= f * z[n+at]
+		}
+	}
+}
+
+// residuals sets off, offY and offV, and gives the largest of off, the gap and the
+// objective.
+func (q *interior) residuals() (worst, gap, value float64) {
+	n := q.n
+	q.times(q.y, q.v, q.off)
+	for r := range q.off {
+		h := 0.0
+		switch {
+		case r >= n+len(q.pairs):
+			h = q.mass
+		case r >= n:
+			h = -q.p.Base[q.pairs[r-n].i]
+		}
+		q.off[r] = h - q.off[r] - q.s[r]
+		worst = max(worst, math.Abs(q.off[r]))
+		gap += q.s[r] * q.z[r]
+	}
+	copy(q.offY, q.zy)
+	copy(q.offV, q.p.Gain)
+	q.transposed(-1, q.z, q.offY, q.offV)
+	for i := range q.y {
+		gap += q.y[i] * q.zy[i]
+	}
+	for i, g := range q.p.Gain {
+		value += g * q.v[i]
+	}
+	return worst, gap, value
+}
+
+// factor prepares steps from the point. It gives false where the numbers do not allow it.
+func (q *interior) factor() bool {
+	n, k, p := q.n, q.k, q.p
+	for r := range q.d {
+		q.d[r] = q.z[r] / q.s[r]
+	}
+	clear(q.schur.a)
+	clear(q.edge)
+	clear(q.corner)
+	for j := range k {
+		q.corner[j*k+j] = 1 / q.d[n+len(q.pairs)+j]
+	}
+	var who []int      // the enviers of a part and its owner, in order
+	var seen []float64 // what each of them sees in it times its row's d, forward solved
+	unit := make([]float64, k)
+	for l := range n {
+		h := q.h[l*k*k : (l+1)*k*k]
+		clear(h)
+		for j := range k {
+			h[j*k+j] = q.zy[l*k+j] / q.y[l*k+j]
+		}
+		who, seen = who[:0], seen[:0]
+		add := func(i int, d float64, w []float64) {
+			who = append(who, i)
+			for _, x := range w {
+				seen = append(seen, d*x)
+			}
+			outer(h, d, w)
+			q.schur.a[i*n+i] += d
+		}
+		owned := false
+		for at := q.from[l]; at < q.from[l+1]; at++ {
+			i := int(q.pairs[at].i)
+			if i > l && !owned {
+				owned = true
+				add(l, q.d[l], row(p.Own, k, l))
+			}
+			add(i, q.d[n+at], row(p.Eye, k, i))
+		}
+		if !owned {
+			add(l, q.d[l], row(p.Own, k, l))
+		}
+		if !factorSmall(h, k) {
+			return false
+		}
+		for a, i := range who {
+			ta := row(seen, k, a)
+			forward(h, k, ta)
+			line := q.schur.a[i*n : i*n+i+1]
+			at := 0
+			for _, i2 := range who[:a+1] {
+				sum := 0.0
+				for t, x := range seen[at : at+len(ta)] {
+					sum += x * ta[t]
+				}
+				line[i2] -= sum
+				at += k
+			}
+		}
+		for j := range k {
+			clear(unit)
+			unit[j] = p.Mass[l]
+			forward(h, k, unit)
+			for a, i := range who {
+				q.edge[j*n+i] += dot(unit, row(seen, k, a))
+			}
+			backward(h, k, unit)
+			for j2 := range k {
+				q.corner[j*k+j2] += p.Mass[l] * unit[j2]
+			}
+		}
+	}
+	if !q.schur.factor(1e-13) {
+		return false
+	}
+	copy(q.back, q.edge)
+	for j := range k {
+		q.schur.solve(q.back[j*n : (j+1)*n])
+	}
+	for j := range k {
+		for j2 := range k {
+			q.corner[j*k+j2] += dot(q.edge[j*n:(j+1)*n], q.back[j2*n:(j2+1)*n])
+		}
+	}
+	return factorSmall(q.corner, k)
+}
+
+// reduced solves the Newton system for the right sides y, v and c, which it replaces by the steps
+// of y, v and of the models' multipliers.
+func (q *interior) reduced(y, v, c []float64) {
+	n, k, p := q.n, q.k, q.p
+	part := make([]float64, k)
+	right := make([]float64, k)
+	for l := range n {
+		copy(part, row(y, k, l))
+		h := q.h[l*k*k : (l+1)*k*k]
+		forward(h, k, part)
+		backward(h, k, part)
+		v[l] += q.d[l] * dot(row(p.Own, k, l), part)
+		for at := q.from[l]; at < q.from[l+1]; at++ {
+			i := int(q.pairs[at].i)
+			v[i] += q.d[n+at] * dot(row(p.Eye, k, i), part)
+		}
+		plus(right, p.Mass[l], part)
+	}
+	q.schur.solve(v)
+	for j := range k {
+		right[j] += dot(q.edge[j*n:(j+1)*n], v) - c[j]
+	}
+	forward(q.corner, k, right)
+	backward(q.corner, k, right)
+	copy(c, right)
+	for j := range k {
+		plus(v, -c[j], q.back[j*n:(j+1)*n])
+	}
+	for l := range n {
+		part := row(y, k, l)
+		plus(part, q.d[l]*v[l], row(p.Own, k, l))
+		for at := q.from[l]; at < q.from[l+1]; at++ {
+			i := int(q.pairs[at].i)
+			plus(part, q.d[n+at]*v[i], row(p.Eye, k, i))
+		}
+		plus(part, -p.Mass[l], c)
+		h := q.h[l*k*k : (l+1)*k*k]
+		forward(h, k, part)
+		backward(h, k, part)
+	}
+}
+
+// step finds the Newton step to s·z = target and y·zy = targetY.
+func (q *interior) step(target, targetY []float64) {
+	n, k := q.n, q.k
+	caps := n + len(q.pairs)
+	// The right sides once the multipliers are eliminated, the models' excepted.
+	g := make([]float64, len(q.s))
+	for r := range caps {
+		g[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.off[r]) / q.s[r]
+	}
+	rightY, rightV, rightC := make([]float64, n*k), make([]float64, n), make([]float64, k)
+	copy(rightY, q.offY)
+	copy(rightV, q.offV)
+	q.transposed(-1, g, rightY, rightV)
+	for i := range rightY {
+		rightY[i] += targetY[i]/q.y[i] - q.zy[i]
+	}
+	for j := range k {
+		r := caps + j
+		rightC[j] = q.off[r] - (target[r]/q.z[r] - q.s[r])
+	}
+	clear(q.dy)
+	clear(q.dv)
+	dc := q.dz[caps:]
+	clear(dc)
+	y, v, c := make([]float64, n*k), make([]float64, n), make([]float64, k)
+	moved := make([]float64, len(q.s))
+	for range 1 + refinements {
+		// What the step is off, in the eliminated system.
+		q.times(q.dy, q.dv, moved)
+		for j := range k {
+			r := caps + j
+			c[j] = rightC[j] - moved[r] + q.s[r]/q.z[r]*dc[j]
+			moved[r] = dc[j]
+		}
+		for r := range caps {
+			moved[r] *= q.d[r]
+		}
+		copy(y, rightY)
+		copy(v, rightV)
+		q.transposed(-1, moved, y, v)
+		for i := range y {
+			y[i] -= q.zy[i] / q.y[i] * q.dy[i]
+		}
+		q.reduced(y, v, c)
+		plus(q.dy, 1, y)
+		plus(q.dv, 1, v)
+		plus(dc, 1, c)
+	}
+	q.times(q.dy, q.dv, q.ds)
+	for r := range q.ds {
+		q.ds[r] = q.off[r] - q.ds[r]
+		if r < caps {
+			q.dz[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.ds[r]) / q.s[r]
+		}
+	}
+	for i := range q.dzy {
+		q.dzy[i] = (targetY[i] - q.y[i]*q.zy[i] - q.zy[i]*q.dy[i]) / q.y[i]
+	}
+}
+
+// reach gives how far a goes along da, 1 at most, and stays positive.
+func reach(most float64, a, da []float64) float64 {
+	for i, d := range da {
+		if d < 0 {
+			most = min(most, -a[i]/d)
+		}
+	}
+	return most
+}
+
+// solve goes on until gap and infeasibility are below tolerance, relatively. It gives
+// false where it does not get there.
+func (q *interior) solve(tolerance float64) bool {
+	const most = 60
+	target, targetY := make([]float64, len(q.s)), make([]float64, len(q.y))
+	for range most {
+		worst, gap, value := q.residuals()
+		if gap <= tolerance*math.Abs(value) && worst <= tolerance {
+			return true
+		}
+		if !q.factor() {
+			return false
+		}
+		clear(target)
+		clear(targetY)
+		q.step(target, targetY)
+		primal := reach(reach(1, q.s, q.ds), q.y, q.dy)
+		dual := reach(reach(1, q.z, q.dz), q.zy, q.dzy)
+		ahead := 0.0
+		for r := range q.s {
+			ahead += (q.s[r] + primal*q.ds[r]) * (q.z[r] + dual*q.dz[r])
+		}
+		for i := range q.y {
+			ahead += (q.y[i] + primal*q.dy[i]) * (q.zy[i] + dual*q.dzy[i])
+		}
+		ratio := ahead / gap
+		mu := ratio * ratio * ratio * gap / float64(len(q.s)+len(q.y))
+		for r := range target {
+			target[r] = mu - q.ds[r]*q.dz[r]
+		}
+		for i := range targetY {
+			targetY[i] = mu - q.dy[i]*q.dzy[i]
+		}
+		q.step(target, targetY)
+		primal = min(1, .995*reach(reach(1/.995, q.s, q.ds), q.y, q.dy))
+		dual = min(1, .995*reach(reach(1/.995, q.z, q.dz), q.zy, q.dzy))
+		plus(q.y, primal, q.dy)
+		plus(q.v, primal, q.dv)
+		plus(q.s, primal, q.ds)
+		plus(q.z, dual, q.dz)
+		plus(q.zy, dual, q.dzy)
+	}
+	return false
+}
+
+func sum(a []float64) float64 {
+	s := 0.0
+	for _, x := range a {
+		s += x
+	}
+	return s
+}
+
+// outer adds d·w·wᵀ to the lower triangle of h.
+func outer(h []float64, d float64, w []float64) {
+	k := len(w)
+	for a := range k {
+		plus(h[a*k:a*k+a+1], d*w[a], w[:a+1])
+	}
+}
+
+// factorSmall replaces the lower triangle of a k×k matrix by its Cholesky factor.
+func factorSmall(h []float64, k int) bool {
+	for j := range k {
+		row := h[j*k : j*k+j]
+		pivot := h[j*k+j] - dot(row, row)
+		if !(pivot > 0) || math.IsInf(pivot, 1) {
+			return false
+		}
+		pivot = math.Sqrt(pivot)
+		h[j*k+j] = pivot
+		for i := j + 1; i < k; i++ {
+			h[i*k+j] = (h[i*k+j] - dot(h[i*k:i*k+j], row)) / pivot
+		}
+	}
+	return true
+}
+
+// forward replaces b by L⁻¹·b.
+func forward(l []float64, k int, b []float64) {
+	for i := range k {
+		b[i] = (b[i] - dot(l[i*k:i*k+i], b[:i])) / l[i*k+i]
+	}
+}
+
+// backward replaces b by L⁻ᵀ·b.
+func backward(l []float64, k int, b []float64) {
+	for i := k - 1; i >= 0; i-- {
+		b[i] /= l[i*k+i]
+		plus(b[:i], -b[i], l[i*k:i*k+i])
+	}
+}

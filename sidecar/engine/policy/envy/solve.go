@@ -1,0 +1,94 @@
+package envy
+
+import (
+	"cmp"
+	"slices"
+)
+
+// few is how many tenants the simplex divides for as fast without a start.
+const few = 50
+
+// Solve gives the parts that maximise the program, n×k, with no envy row, floor or cap
+// broken by more than 1e-9. Its error is of the simplex, for programs whose numbers are too
+// far apart.
+func Solve(p *Program) ([]float64, error) {
+	if pairs := ladder(p); pairs != nil {
+		r := newRows(p, tidy(append(pairs, near(p, 2)...)))
+		defer r.lp.Close()
+		return r.solve()
+	}
+	n, k := p.size()
+	order := order(p)
+	r := start(permuted(p, order))
+	defer r.lp.Close()
+	sorted, err := r.solve()
+	if err != nil {
+		return nil, err
+	}
+	y := make([]float64, n*k)
+	for at, i := range order {
+		copy(row(y, k, i), row(sorted, k, at))
+	}
+	return y, nil
+}
+
+// start gives the first rows, with a basis where the interior point has found one.
+func start(p *Program) *rows {
+	n, _ := p.size()
+	if n <= few {
+		return newRows(p, near(p, 6))
+	}
+	// First with the nearest only, then with the rows that this breaks as well.
+	pairs := near(p, 15+n/100)
+	q := newInterior(p, pairs)
+	if q.solve(1e-3) {
+		q = newInterior(p, tidy(append(pairs, broken(p, q.y, q.v, 12, keepSlack)...)))
+	}
+	if !q.solve(1e-4) {
+		return newRows(p, near(p, 6))
+	}
+	pairs, z := likely(q)
+	r := newRows(p, append(pairs, broken(p, q.y, q.v, 12, keepSlack)...))
+	r.crash(q, z)
+	return r
+}
+
+// ladder gives the rows between neighbours where tastes are in a total order: of any two
+// tenants, one gains more from every better model, and models are better in the
+// same order for all. It gives nil where they are not.
+func ladder(p *Program) []pair {
+	n, k := p.size()
+	rank := make([]float64, n)
+	steps := make([]int, n)
+	for i := range n {
+		own := row(p.Own, k, i)
+		if slices.Min(own) <= 0 {
+			return nil
+		}
+		steps[i] = i
+		for _, w := range own {
+			rank[i] += w / own[0]
+		}
+	}
+	slices.SortFunc(steps, func(a, b int) int { return cmp.Or(cmp.Compare(rank[a], rank[b]), cmp.Compare(a, b)) })
+	gain := func(a, b, j int) float64 { return p.Own[b*k+j] / p.Own[a*k+j] }
+	models := make([]int, k)
+	for j := range models {
+		models[j] = j
+	}
+	first, last := steps[0], steps[n-1]
+	slices.SortFunc(models, func(a, b int) int {
+		return cmp.Or(cmp.Compare(gain(first, last, a), gain(first, last, b)), cmp.Compare(a, b))
+	})
+	pairs := []pair{}
+	for at := range n - 1 {
+		a, b := steps[at], steps[at+1]
+		for j := range k - 1 {
+			if gain(a, b, models[j]) > gain(a, b, models[j+1])*(1+1e-9) {
+				return nil
+			}
+		}
+		pairs = append(pairs, pair{int32(a), int32(b)}, pair{int32(b), int32(a)})
+	}
+	return pairs
+}

@@ -1,0 +1,37 @@
+package policy
+
+// Kind is one of several kinds of jobs of a tenant.
+type Kind struct {
+	Name    string
+	Speedup []float64 // as Tenant's
+	Demand  float64   // as Tenant's, of the jobs of this kind
+}
+
+// Virtual gives a tenant for each kind of jobs of a tenant, at an equal part of its weight
+// (OEF §4.2.4), so that several kinds are not worth more than one.
+func Virtual(t Tenant, kinds []Kind) []Tenant {
+	var virtual []Tenant
+	for _, kind := range kinds {
+		virtual = append(virtual, Tenant{
+			Name: t.Name + "/" + kind.Name, Weight: t.Weight / float64(len(kinds)),
+			Speedup: kind.Speedup, Demand: min(kind.Demand, t.Demand),
+		})
+	}
+	return virtual
+}
+
+// Gather adds up the parts of each owner's virtual tenants: owner[l] is whose tenant l is, of
+// so many.
+func Gather(p Parts, owner []int, owners int) [][]float64 {
+	gpus := make([][]float64, owners)
+	for l, part := range p.GPUs {
+		at := owner[l]
+		if gpus[at] == nil {
+			gpus[at] = make([]float64, len(part))
+		}
+		for j, x := range part {
+			gpus[at][j] += x
+		}
+	}
+	return gpus
+}

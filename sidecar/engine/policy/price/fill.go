@@ -1,0 +1,358 @@
+package price
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Filling is what water filling comes to.
+type Filling struct {
+	X      []float64 // the part of the time of job m on model j, at m·k+j
+	Level  []float64 // of each job, as X gives it
+	Short  bool      // rounding ended it early: what rose last could rise on
+	Phases int       // bottlenecks, one after the other; models at most
+	Rounds int       // looks at prices
+}
+
+// Fill raises all levels together, each entity's sum by its weight and within an entity by
+// the jobs' weights or first come first, until no job's level can rise without lowering
+// another's (Gavel §4.3). No entities = one fair one of all jobs: weighted, flat water
+// filling; no weights = all 1. Each job is in one entity. The levels are unique, but late
+// ones are ill-conditioned: GPUs that an early bottleneck has prices for trade against
+// others at thousands to one. Errors are as for MaxMin.
+//
+// Phase by phase: the highest water has prices that prove it, at which the jobs pay for
+// all there is. So a model with a price can serve no job that rises on: a job that stands
+// as high as any other model can carry it is bottlenecked, and the rest never use that
+// model. A bottlenecked job with one cheapest way keeps it; one with several stays in the
+// program at its level, with those ways only.
+func Fill(in Instance, weight []float64, entities []Entity) (Filling, error) {
+	n := len(in.Gang)
+	if weight == nil {
+		weight = slices.Repeat([]float64{1}, n)
+	}
+	if entities == nil {
+		all := Entity{Weight: 1, Jobs: make([]int, n)}
+		for m := range all.Jobs {
+			all.Jobs[m] = m
+		}
+		entities = []Entity{all}
+	}
+	if err := in.checkFill(weight, entities); err != nil {
+		return Filling{}, err
+	}
+	f := newFilling(in, weight, entities)
+	var out Filling
+	for tau := 0.0; len(f.jobs) > 0; out.Phases++ {
+		p, next, ok := f.phase(tau)
+		if !ok {
+			out.Short = true
+			break
+		}
+		f.close(p)
+		tau = next
+	}
+	a := Answer{X: f.x}
+	a.finish(in)
+	out.X, out.Level, out.Rounds = a.X, a.Level, f.rounds
+	return out, nil
+}
+
+func (in Instance) checkFill(weight []float64, entities []Entity) error {
+	if err := in.check(); err != nil {
+		return err
+	}
+	n := len(in.Gang)
+	if len(weight) != n {
+		return fmt.Errorf("%w: %d jobs, %d weights", ErrShape, n, len(weight))
+	}
+	for m, w := range weight {
+		if !usable(w) {
+			return fmt.Errorf("%w: job %d has weight %v", ErrNumber, m, w)
+		}
+	}
+	seen := make([]bool, n)
+	members := 0
+	for i, e := range entities {
+		if !usable(e.Weight) {
+			return fmt.Errorf("%w: entity %d has weight %v", ErrNumber, i, e.Weight)
+		}
+		for _, m := range e.Jobs {
+			if m < 0 || m >= n || seen[m] {
+				return fmt.Errorf("%w: entity %d has a job %d that is not one or is another's", ErrShape, i, m)
+			}
+			seen[m] = true
+			members++
+		}
+	}
+	if members != n {
+		return fmt.Errorf("%w: %d of %d jobs are of an entity", ErrShape, members, n)
+	}
+	return nil
+}
+
+// filling is the state of Fill between phases.
+type filling struct {
+	in     Instance
+	crowd  *crowd
+	water  *water
+	jobs   []int     // not yet settled on a way: they rise, or are bottlenecked with several
+	gpus   []float64 // left for those
+	closed []bool    // models that have had a price
+	x      []float64 // of the last phase for jobs, else for good
+	rounds int
+}
+
+// slack is what each phase lets models have beyond their GPUs, relative: the ways that
+// were kept need what they need in spite of rounding.
+const slack = 1e-10
+
+func newFilling(in Instance, weight []float64, entities []Entity) *filling {
+	k, n := len(in.GPUs), len(in.Gang)
+	caps := make([]float64, n)
+	f := &filling{in: in, crowd: newCrowd(k, in.Gang, in.Speed), gpus: slices.Clone(in.GPUs), closed: make([]bool, k), x: make([]float64, n*k)}
+	for m := range n {
+		caps[m] = highest(in.Speed[m*k : (m+1)*k])
+		f.jobs = append(f.jobs, m)
+	}
+	f.water = newWater(entities, weight, caps)
+	return f
+}
+
+// ask pours tau and gives what the jobs pay at prices p (of k models, then 0), and how fast
+// that rises with tau.
+func (f *filling) ask(tau float64, p []float64) (cost, slope float64) {
+	c := f.crowd
+	clear(c.use)
+	f.water.pour(tau)
+	for _, m := range f.jobs {
+		t := f.water.level[m]
+		if t <= 0 {
+			c.edge[2*m], c.edge[2*m+1] = uint8(c.k), uint8(c.k)
+			continue
+		}
+		c.choose(m, t, p)
+		c.add(m, t)
+		if rate := f.water.rate[m]; rate > 0 {
+			slope += c.gang[m] * rate * c.steep(m, p)
+		}
+	}
+	for j, v := range p {
+		cost += v * c.use[j]
+	}
+	return cost, slope
+}
+
+// phase finds the highest water, from one that can be had, with prices that prove it, and
+// writes a way to it for all jobs to x; not ok, and x as it was, where rounding hides it.
+func (f *filling) phase(from float64) (best []float64, tau float64, ok bool) {
+	k := len(f.gpus)
+	tau = f.water.settle()
+	p := make([]float64, k+1)
+	for j, n := range f.gpus {
+		p[j] = 1 / (float64(k) * n)
+	}
+	best = slices.Clone(p)
+	proved := false // else nothing is in the way of the caps
+	m := newMaster(k)
+	var at []float64
+	var edges [][]uint8
+	beta := damping
+	for range maxRounds {
+		f.rounds++
+		cost, slope := f.ask(tau, p)
+		fell := false
+		if cost > 1+1e-13 {
+			tau = f.root(from, tau, cost, slope, p)
+			copy(best, p)
+			fell, proved = true, true
+		}
+		gain := m.add(1, f.crowd.use, f.gpus)
+		at, edges = append(at, tau), append(edges, slices.Clone(f.crowd.edge))
+		if m.solve() >= 1-1e-11 {
+			break
+		}
+		if gain > noise || fell {
+			beta = damping
+		} else if beta == 0 {
+			break // rounding hides what is left
+		} else if beta /= 2; beta < 0.05 {
+			beta = 0
+		}
+		m.prices(p, best, beta, f.gpus)
+	}
+	sum := 0.0
+	for i, b := range m.basis {
+		if b >= m.rows {
+			sum += m.theta[i]
+		}
+	}
+	if sum < 1-1e-8 {
+		return best, from, false
+	}
+	// The duals prove it as well, if the prices have converged, and are exactly 0 where
+	// damping leaves a trace.
+	m.prices(p, best, 0, f.gpus)
+	if cost, _ := f.ask(tau, p); math.Abs(cost-1) <= 1e-10 {
+		copy(best, p)
+	}
+	for _, j := range f.jobs {
+		clear(f.x[j*k : (j+1)*k])
+	}
+	for i, b := range m.basis {
+		if b >= m.rows && m.theta[i] > 0 {
+			f.water.pour(at[b-m.rows])
+			for _, j := range f.jobs {
+				f.crowd.mix(f.x, j, m.theta[i]/sum, f.water.level[j], edges[b-m.rows])
+			}
+		}
+	}
+	f.water.pour(tau)
+	if !proved {
+		clear(best)
+	}
+	return best, tau, true
+}
+
+// root gives the tau in (from, tau] at which the jobs pay 1, where at tau they pay more,
+// and leaves the crowd there. What they pay is piecewise smooth in tau, not convex:
+// Newton's method, and halving where it leaves the bracket.
+func (f *filling) root(from, tau, cost, slope float64, p []float64) float64 {
+	low, high := from, tau
+	for range 100 {
+		next := tau - (cost-1)/slope
+		if !(next > low && next < high) {
+			next = (low + high) / 2
+		}
+		if next <= low || next >= high {
+			break
+		}
+		tau = next
+		cost, slope = f.ask(tau, p)
+		if math.Abs(cost-1) <= 1e-13 {
+			return tau
+		}
+		if cost > 1 {
+			high = tau
+		} else {
+			low = tau
+		}
+	}
+	f.ask(high, p)
+	return high
+}
+
+// close takes out of the program what prices p settle: models with a price for jobs that
+// rise on, and jobs that are bottlenecked and have one way. Models that such jobs leave
+// nothing of are closed in turn.
+func (f *filling) close(p []float64) {
+	k := len(f.gpus)
+	use := make([]float64, k)
+	for _, m := range f.jobs {
+		for j, v := range f.x[m*k : (m+1)*k] {
+			use[j] += f.in.Gang[m] * v
+		}
+	}
+	first, top := -1, 0.0
+	for j, n := range f.gpus {
+		if !f.closed[j] && p[j]*n > top {
+			first, top = j, p[j]*n
+		}
+	}
+	for j, n := range f.gpus {
+		if j == first || !f.closed[j] && p[j]*n > 1e-4*top && use[j] >= (1-1e-6)*n {
+			f.closed[j] = true
+		}
+	}
+	if first < 0 { // all stand at their caps
+		f.jobs = nil
+		return
+	}
+	// What is left of a price after convergence tells nothing about ways.
+	for j, n := range f.in.GPUs {
+		if !f.closed[j] || p[j]*n < 1e-7*top {
+			p[j] = 0
+		}
+	}
+	for again := true; again; {
+		keep := f.jobs[:0]
+		for _, m := range f.jobs {
+			if f.rises(m) || f.water.level[m] > 0 && f.ways(m, p) {
+				keep = append(keep, m)
+				continue
+			}
+			for j, v := range f.x[m*k : (m+1)*k] {
+				f.gpus[j] -= f.in.Gang[m] * v
+			}
+		}
+		f.jobs = keep
+		again = false
+		for j, n := range f.in.GPUs {
+			if !f.closed[j] && f.gpus[j] <= 100*slack*n {
+				f.closed[j], again = true, true
+			}
+		}
+	}
+	for j, n := range f.in.GPUs {
+		f.gpus[j] = max(f.gpus[j], 0) + slack*n
+	}
+	if !slices.ContainsFunc(f.jobs, func(m int) bool { return !f.water.full[m] }) {
+		f.jobs = nil
+	}
+}
+
+// rises tells whether a job can stand higher on the models that are open, and leaves it
+// only those. One that cannot is full.
+func (f *filling) rises(m int) bool {
+	if f.water.full[m] {
+		return false
+	}
+	k := len(f.gpus)
+	a := f.crowd.speed[m*(k+1) : m*(k+1)+k]
+	open := 0.0
+	for j, v := range a {
+		if !f.closed[j] {
+			open = max(open, v)
+		}
+	}
+	if f.water.level[m] >= open*(1-1e-9) {
+		f.water.full[m], f.water.cap[m] = true, f.water.level[m]
+		return false
+	}
+	for j := range a {
+		if f.closed[j] {
+			a[j] = 0
+		}
+	}
+	f.water.cap[m] = open
+	return true
+}
+
+// ways tells whether a bottlenecked job has several cheapest ways to its level at prices
+// p, and leaves it no other models than those are made of.
+func (f *filling) ways(m int, p []float64) bool {
+	k, t := len(f.gpus), f.water.level[m]
+	c := f.crowd
+	a := c.speed[m*(k+1) : (m+1)*(k+1)]
+	c.choose(m, t, p)
+	l, r := int(c.edge[2*m]), int(c.edge[2*m+1])
+	rise := c.steep(m, p)
+	exact := a[r] <= t*(1+1e-9) // only points as high count beside r
+	several := false
+	for j, v := range a[:k] {
+		line := p[l] + rise*(v-a[l])
+		switch {
+		case j == l || j == r:
+		case p[j]-line > 1e-7*(p[j]+math.Abs(line)):
+			a[j] = 0
+		case v > 0 && (!exact || v >= t*(1-1e-9)):
+			several = true
+		}
+	}
+	idle := p[l] - rise*a[l] // the line at 0; the origin is not below it
+	if l < k && !exact && -idle <= 1e-7*(p[l]+rise*a[l]) {
+		several = true
+	}
+	return several
+}
