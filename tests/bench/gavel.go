@@ -44,10 +44,10 @@ func onGavel(of string, seed uint64) error {
 		run  func() error
 	}{
 		{"single", func() error {
-			return l.steady("single", []float64{2.8, 4.4, 5.6}, "fifo:random", "fifo:fastest", "gavel:las-blind", "gavel:las")
+			return l.steady("single", []float64{2.8, 4.4, 5.6}, "fifo:random", "fifo:fastest", "gavel:las", "gavel:las-blind")
 		}},
-		{"multiple", func() error { return l.steady("multiple", []float64{1, 2, 2.6}, "gavel:las-blind", "gavel:las") }},
-		{"ftf", func() error { return l.steady("multiple", []float64{2.6}, "gavel:ftf-blind", "gavel:ftf") }},
+		{"multiple", func() error { return l.steady("multiple", []float64{1, 2, 2.6}, "gavel:las", "gavel:las-blind") }},
+		{"ftf", func() error { return l.steady("multiple", []float64{2.6}, "gavel:ftf", "gavel:ftf-blind") }},
 		{"makespan", l.makespan},
 		{"cost", func() error { return l.costs(seed) }},
 	}
