@@ -51,8 +51,12 @@ const (
 // Speed is throughput in millionths of that on the reference model.
 type Speed int64
 
-// Reference is the speed of work on the reference model.
-const Reference Speed = 1_000_000
+const (
+	// Reference is the speed of work on the reference model.
+	Reference Speed = 1_000_000
+	// Halt is that of work where it does not run at all.
+	Halt Speed = 1
+)
 
 // Task is a kind of work on so many GPUs; 0 = on any number for which there is no task of its own.
 type Task struct {

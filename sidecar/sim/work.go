@@ -189,6 +189,15 @@ func (v *Virtual) Progress(id cluster.JobID) cluster.Span {
 	return j.progress.done.span()
 }
 
+// Left gives how much work a job has still to do, as time on the reference model.
+func (v *Virtual) Left(id cluster.JobID) cluster.Span { return v.jobs[id].Runs - v.Progress(id) }
+
+// Speed gives how fast a job is on a model, on the fewest nodes.
+func (v *Virtual) Speed(id cluster.JobID, model string) Speed {
+	j := v.jobs[id]
+	return v.Speeds.of(Task{j.Kind, j.Request.GPUs}, model, false)
+}
+
 // Received gives the GPU time that a job has held so far: the truth against
 // which a ledger is checked.
 func (v *Virtual) Received(id cluster.JobID) cluster.GPUTime {

@@ -3,7 +3,7 @@
 //	figure NAME VALUE UNIT
 //
 // Without -live it needs no root. With -live it measures on a real Slurm. With -hived it
-// repeats HiveD's experiments. A figure
+// repeats HiveD's experiments, with -gavel Gavel's. A figure
 // that misses its mark is printed all the same.
 package main
 
@@ -28,13 +28,16 @@ func main() {
 	jobs := flag.Int("jobs", 10_000, "waiting jobs in the live rounds")
 	suite := flag.String("suite", "forky", "Debian suite of the real Slurm: forky (26.05) or trixie (24.11)")
 	hived := flag.Bool("hived", false, "repeat HiveD's experiments on cells instead (minutes)")
-	seed := flag.Uint64("seed", 1, "of HiveD's workload")
+	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, multiple, ftf, makespan or cost")
+	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived")
 	flag.Parse()
 	measure := func() error { return onSlurm(*suite, *jobs) }
 	switch {
 	case *hived:
 		measure = func() error { return onHiveD(*seed, *traces) }
+	case *gavel != "":
+		measure = func() error { return onGavel(*gavel, *seed) }
 	case !*live:
 		measure = offline
 	}

@@ -174,6 +174,8 @@ func TestSimulateComplaints(t *testing.T) {
 		{"speeds of no model", []string{"history.csv", "--nodes", "1x8", "--speeds", "speeds.csv"}, exitUsage, `--speeds needs a cluster that names its models`},
 		{"bad speeds", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "bad.csv"}, exitUsage, `^fairlease: the speeds cannot be used\n  bad.csv: line 1: "vision,4" is no speed`},
 		{"speeds of no job", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "speeds.csv"}, exitUsage, `speeds.csv fits no job`},
+		{"throughputs", []string{"history.csv", "--nodes", "1x8:v100", "--throughputs", "none.json"}, exitUsage, `^fairlease: the throughputs cannot be used\n  none.json: cannot be read`},
+		{"bad throughputs", []string{"history.csv", "--nodes", "1x8:v100", "--throughputs", "bad.csv"}, exitUsage, `bad.csv: line 1: `},
 		{"few weights", []string{"history.csv", "--nodes", "1x8", "--weights", "few.csv"}, exitUsage, `few.csv has no weight for 2 tenants of the trace: nlp, speech\nnext: add a line`},
 		{"bad weights", []string{"history.csv", "--nodes", "1x8", "--weights", "bad.csv"}, exitUsage, `bad.csv: line 2: "nlp,x" is no tenant with a weight`},
 		{"csv and json", []string{"history.csv", "--nodes", "1x8", "--csv", "--json"}, exitUsage, `--csv and --json exclude each other`},
@@ -186,6 +188,30 @@ func TestSimulateComplaints(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n%s\nwant %s", r.code, c.code, r.err, c.err)
 			}
 		})
+	}
+}
+
+// Jobs in steps, as Gavel's authors have them, become times by their table, and run by its policies.
+func TestSimulateGavel(t *testing.T) {
+	dir, env := folder(t)
+	write(t, filepath.Join(dir, "table.json"), `{"v100": {"('A3C', 1)": {"null": 10}}, "k80": {"('A3C', 1)": {"null": 5}}}`)
+	write(t, filepath.Join(dir, "gavel.csv"), "job,job_type,scale_factor,steps,unit_arrival\n0,A3C,1,36000,0\n1,A3C,1,36000,0\n")
+	args := []string{"simulate", "gavel.csv", "--throughputs", "table.json", "--per-hour", "2", "--nodes", "1x1:v100+1x1:k80", "--schedulers", "fifo:fastest,gavel:las"}
+	r := run(t, time.Time{}, env, args...)
+	if r.code != exitOK || !strings.Contains(r.out, "fifo:fastest") || !strings.Contains(r.out, "gavel:las") || !strings.Contains(r.out, "gavel: 2 jobs of 1 tenants") {
+		t.Errorf("%d\n%s\n%s", r.code, r.out, r.err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{append(args, "--speeds", "weights.csv"), "--speeds and --throughputs exclude each other"},
+		{[]string{"simulate", "gavel.csv", "--throughputs", "table.json", "--per-hour", "2", "--nodes", "1x1"}, "--throughputs needs a cluster that names its models"},
+		{[]string{"simulate", "gavel.csv", "--throughputs", "table.json", "--nodes", "1x1:v100"}, "how many jobs arrive in an hour are needed"},
+	} {
+		if r := run(t, time.Time{}, env, c.args...); r.code == exitOK || !strings.Contains(r.err, c.want) {
+			t.Errorf("%v: %d, %s; want %s", c.args, r.code, r.err, c.want)
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ type world struct {
 	seed          uint64
 
 	format, zone, weights, speeds string
+	throughputs                   string
+	table                         *trace.Throughputs // of throughputs; nil = none
 
 	until, saves, every      string
 	costSave, costLoad, cold string
@@ -67,6 +69,7 @@ func (w *world) flags(c *cobra.Command) {
 	w.reading(c)
 	f.StringVar(&w.weights, "weights", "equal", "tenants' weights: `equal|demand|config|FILE` with lines like vision,64")
 	f.StringVar(&w.speeds, "speeds", "", "how fast jobs are on GPU models: `FILE` with lines like resnet*,k80,0.25")
+	f.StringVar(&w.throughputs, "throughputs", "", "how many steps a second kinds of jobs make: `FILE` as Gavel's authors publish theirs; its own jobs need it, and --per-hour")
 	f.StringVar(&w.until, "until", "", "`TIME` of pretend time at which to end (default: when all jobs are done)")
 	f.StringVar(&w.saves, "saves", manners[0].name, "when jobs `SAVE`: at-end, at-notice, each-term, periodic, never, ideal")
 	f.StringVar(&w.every, "every", "", "`TIME` between two saves, with --saves periodic")
@@ -82,7 +85,7 @@ func (w *world) flags(c *cobra.Command) {
 // reading adds the flags that say how a trace is read.
 func (w *world) reading(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&w.format, "format", "", "`FORMAT` of the trace: plain, philly, helios, pai, sacct, slurmdb (default: see what it is)")
+	f.StringVar(&w.format, "format", "", "`FORMAT` of the trace: plain, philly, helios, pai, sacct, slurmdb, gavel (default: see what it is)")
 	f.StringVar(&w.zone, "zone", "UTC", "time `ZONE` of a trace that names none")
 }
 
@@ -127,6 +130,11 @@ func (w *world) setup(p *program, args []string, sizes *string) (study.Setup, er
 	s.Saves = manners[i].how
 	if s.Fleet, err = w.fleet(sizes); err != nil {
 		return s, err
+	}
+	if w.throughputs != "" {
+		if w.table, err = trace.OpenThroughputs(w.throughputs); err != nil {
+			return s, &failure{code: exitUsage, what: "the throughputs cannot be used", err: err}
+		}
 	}
 	if s.Load, err = w.jobs(args, s.Fleet); err != nil {
 		return s, err
@@ -186,11 +194,11 @@ func (w *world) read(path string) (study.Load, error) {
 	if err != nil {
 		return study.Load{}, usage(fmt.Sprintf("--zone %s is not known; write one like Europe/Berlin", w.zone))
 	}
-	known := []trace.Format{"", trace.FormatPlain, trace.FormatPhilly, trace.FormatHelios, trace.FormatPAI, trace.FormatSacct, trace.FormatSlurmdb}
+	known := []trace.Format{"", trace.FormatPlain, trace.FormatPhilly, trace.FormatHelios, trace.FormatPAI, trace.FormatSacct, trace.FormatSlurmdb, trace.FormatGavel}
 	if !slices.Contains(known, trace.Format(w.format)) {
-		return study.Load{}, usage(fmt.Sprintf("--format %s is not known; write plain, philly, helios, pai, sacct or slurmdb", w.format))
+		return study.Load{}, usage(fmt.Sprintf("--format %s is not known; write plain, philly, helios, pai, sacct, slurmdb or gavel", w.format))
 	}
-	w.from, err = trace.Open(path, trace.Options{Format: trace.Format(w.format), Zone: zone})
+	w.from, err = trace.Open(path, trace.Options{Format: trace.Format(w.format), Zone: zone, Throughputs: w.table, PerHour: w.perHour})
 	if err != nil {
 		return study.Load{}, &failure{code: exitNo, what: "the trace cannot be used", err: err}
 	}
@@ -202,6 +210,7 @@ func (w *world) makeUp(fleet study.Fleet) (study.Load, error) {
 	switch w.generate {
 	case "gavel":
 		r = trace.LikeGavel(w.seed, 1)
+		r.Table = w.table
 	case "philly":
 		r = trace.LikePhilly(w.seed, 1)
 	default:
@@ -228,11 +237,20 @@ func (w *world) makeUp(fleet study.Fleet) (study.Load, error) {
 
 // pace tells how fast jobs are on the models of the cluster.
 func (w *world) pace(s *study.Setup) error {
-	if w.speeds == "" {
-		return nil
+	flag := "--speeds"
+	if w.table != nil {
+		flag = "--throughputs"
 	}
-	if s.Fleet.Racks[0].Model == "" {
-		return usage("--speeds needs a cluster that names its models, as in --nodes 20x8:v100+20x4:k80")
+	switch {
+	case w.speeds == "" && w.table == nil:
+		return nil
+	case w.speeds != "" && w.table != nil:
+		return usage("--speeds and --throughputs exclude each other")
+	case s.Fleet.Racks[0].Model == "":
+		return usage(flag + " needs a cluster that names its models, as in --nodes 20x8:v100+20x4:k80")
+	case w.table != nil:
+		s.Speeds = study.SpeedsOf(w.table, trace.GavelReference)
+		return nil
 	}
 	f, err := os.Open(w.speeds)
 	if err != nil {

@@ -16,6 +16,13 @@
 //	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
 //	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets; no trading yet
 //
+// For GPU models that are not alike (Unlike), which need to be told how fast jobs are on each:
+//
+//	fifo:random        Gavel §7.3                            first come, first served, on any model, to the end
+//	fifo:fastest       Gavel §4.2, §7.3                      first come, first served, each on the fastest model left
+//	gavel:POLICY       Gavel §4, §5                          a policy of engine/policy, by rounds of a term; with -blind as if
+//	                                                         all GPUs were of one model
+//
 // hived, and hived:fifo and so on, are no baselines: the engine itself with virtual clusters.
 //
 // Where a paper leaves something open the scheduler's comment says what was chosen:

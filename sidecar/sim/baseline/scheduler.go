@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
 // Scheduler decides rounds; see the package for those that there are.
@@ -38,17 +39,29 @@ type Options struct {
 	// Runs tells how long a job runs in all, for the schedulers whose papers assume that
 	// somebody can tell (themis, allox); 0 = not known. nil = nobody can tell.
 	Runs func(*cluster.Job) cluster.Span
+	// Speed tells how fast a job is on a GPU model, as a multiple of what it is on the one on which
+	// Runs is; 0 = it does not run there. nil = equally fast on all.
+	Speed func(j *cluster.Job, model string) float64
+	// Left tells how much of Runs is left to do.
+	Left func(*cluster.Job) cluster.Span
+	// Within tells how long after it came a job is to be done (its SLO); 0 = whenever. nil = all whenever.
+	Within func(*cluster.Job) cluster.Span
+	// Prices is what a GPU of each model costs an hour.
+	Prices map[string]float64
 }
 
 // product is the name of what the others are compared with.
 const product = "astraea"
 
-// known lists the schedulers in the order of tables.
-var known = []struct {
+// rival is a scheduler of this package.
+type rival struct {
 	name   string
 	leases bool
 	make   func(Options) chooser
-}{
+}
+
+// known lists the schedulers in the order of tables.
+var known = []rival{
 	{"fifo", false, newFIFO},
 	{"slurm-multifactor", false, newMultifactor},
 	{"quota-static", false, newQuotaStatic},
@@ -57,6 +70,12 @@ var known = []struct {
 	{"themis", true, newThemis},
 	{"allox", true, newAlloX},
 	{"gandiva-fair", true, newGandivaFair},
+}
+
+// unlike lists the schedulers for unlike GPU models, which tables show only where asked to.
+var unlike = []rival{
+	{"fifo:random", false, newRandom},
+	{"fifo:fastest", true, newMechanism(greedy)},
 }
 
 // chooser says who gets GPUs in a round.
@@ -80,13 +99,33 @@ func Cellular() []string {
 	return []string{cellular, "hived:fifo", "hived:tiresias-l", "hived:gandiva-fair"}
 }
 
+// Unlike lists the schedulers for GPU models that are not alike: Gavel's policies among them, by its
+// mechanism, with -blind also as they are where all models count as one.
+func Unlike() []string {
+	var names []string
+	for i := range unlike {
+		names = append(names, unlike[i].name)
+	}
+	for _, name := range policy.Names() {
+		if names = append(names, gavelPrefix+name); !strings.HasSuffix(name, unmodelled) {
+			names = append(names, gavelPrefix+name+unmodelled)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func errMixed(name string) error {
+	return fmt.Errorf("%s keeps every gang on one GPU model; only %s can be told to mix", name, strings.Join(Names()[1:], ", "))
+}
+
 // New gives a scheduler by name. An unknown name is an error, and an option that the
 // scheduler does not have.
 func New(name string, o Options) (Scheduler, error) {
 	decider := &engine.Decider{Brief: o.Brief}
 	if cells := slices.Contains(Cellular(), name); cells || name == product {
 		if o.Mixed {
-			return Scheduler{}, fmt.Errorf("%s keeps every gang on one GPU model; only the others can be told to mix", name)
+			return Scheduler{}, errMixed(name)
 		}
 		s := Scheduler{Name: name, Decide: decider.Decide, Leases: true}
 		if _, chooser, _ := strings.Cut(name, ":"); cells {
@@ -94,8 +133,14 @@ func New(name string, o Options) (Scheduler, error) {
 		}
 		return s, nil
 	}
-	for i := range known {
-		k := &known[i]
+	rivals := known
+	if slices.Contains(Unlike(), name) {
+		if o.Mixed {
+			return Scheduler{}, errMixed(name)
+		}
+		rivals = slices.Concat(unlike, gavel(name))
+	}
+	for _, k := range rivals {
 		if k.name != name {
 			continue
 		}
@@ -107,6 +152,6 @@ func New(name string, o Options) (Scheduler, error) {
 			})
 		}}, nil
 	}
-	names := slices.Sorted(slices.Values(append(Names(), Cellular()...)))
+	names := slices.Sorted(slices.Values(slices.Concat(Names(), Cellular(), Unlike())))
 	return Scheduler{}, fmt.Errorf("there is no scheduler %q; there are %s", name, strings.Join(names, ", "))
 }

@@ -13,6 +13,8 @@
 //	Run   one Setup
 //	All   many side by side, on all cores, in the order in which they were given
 //
+// Follow runs one as Gavel's experiments are: until certain jobs are over, whatever comes after them.
+//
 // # What a job of a trace asks for
 //
 // Its account is its tenant, below root, with the tenant's weight as shares. Its GPUs

@@ -90,7 +90,7 @@ func newRun(s *Setup) (*run, error) {
 	settings := s.Settings
 	settings.GateTTL = v.Gate
 	r := &run{setup: s, world: &eye{Virtual: v, fails: s.Between > 0}}
-	scheduler, err := s.scheduler(func(j *cluster.Job) cluster.Span { return r.witness.jobs[j.ID].Runs })
+	scheduler, err := s.scheduler(v, func(j *cluster.Job) cluster.Span { return r.witness.jobs[j.ID].Runs })
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package study
 
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 )
 
@@ -12,8 +13,20 @@ func Schedulers() []string { return baseline.Names() }
 // Cellular lists the schedulers with virtual clusters.
 func Cellular() []string { return baseline.Cellular() }
 
-// scheduler makes the setup's scheduler, for one run. runs tells what only a simulator
-// knows: how long a job will run.
-func (s *Setup) scheduler(runs func(*cluster.Job) cluster.Span) (baseline.Scheduler, error) {
-	return baseline.New(s.Scheduler, baseline.Options{Mixed: s.Mixed, Brief: true, Runs: runs})
+// Unlike lists the schedulers for GPU models that are not alike.
+func Unlike() []string { return baseline.Unlike() }
+
+// scheduler makes the setup's scheduler, for one run on a virtual cluster, which tells what
+// only a simulator knows: how long a job will run, and how fast it is where.
+func (s *Setup) scheduler(v *sim.Virtual, runs func(*cluster.Job) cluster.Span) (baseline.Scheduler, error) {
+	return baseline.New(s.Scheduler, baseline.Options{Mixed: s.Mixed, Brief: true, Runs: runs, Prices: s.Prices,
+		Within: func(j *cluster.Job) cluster.Span { return s.Within[j.Name] },
+		Left:   func(j *cluster.Job) cluster.Span { return v.Left(j.ID) },
+		Speed: func(j *cluster.Job, model string) float64 {
+			speed := v.Speed(j.ID, model)
+			if speed == sim.Halt {
+				return 0
+			}
+			return float64(speed) / float64(sim.Reference)
+		}})
 }

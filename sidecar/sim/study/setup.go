@@ -33,7 +33,10 @@ type Setup struct {
 	Saves    sim.Saves
 	Every    cluster.Span // between two saves, of sim.Periodic
 	Speeds   sim.Speeds
-	Mixed    bool // gangs may span models; not with every scheduler
+	// Within tells by when after it came a job is to be done (its SLO), by its id in the trace; 0 = whenever.
+	Within map[string]cluster.Span
+	Prices map[string]float64 // of a GPU and hour, by model; for the policies that mind
+	Mixed  bool               // gangs may span models; not with every scheduler
 	// Between and Repair are the mean times of a node until it fails and until it is back;
 	// Between 0 = nothing fails. Seed is what failures are drawn from.
 	Between, Repair cluster.Span
@@ -70,7 +73,7 @@ func (s *Setup) Check() error {
 	case s.Until < 0:
 		return fmt.Errorf("a run cannot end before it begins")
 	}
-	if _, err := s.scheduler(nil); err != nil {
+	if _, err := s.scheduler(nil, nil); err != nil {
 		return err
 	}
 	_, err := s.cells()

@@ -1,0 +1,260 @@
+package baseline
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/rounds"
+)
+
+// divider is a policy of Gavel's.
+type divider func(policy.Problem) (policy.Shares, error)
+
+// mechanism is Gavel's scheduling mechanism (§5) on leases: rounds of a term, on its grid. At the
+// beginning of each the jobs with the highest priorities get GPUs for the round, on the model
+// on which they have it (rounds.Gavel); between, nothing starts, unless nothing runs at all. A
+// policy divides anew in the first round after jobs came or went, or GPUs did.
+//
+// A job that goes on on the same model keeps its GPUs. One that goes to another model is requeued
+// as the round begins, and started there at the next look at the cluster.
+type mechanism struct {
+	divide   divider
+	told     Options
+	now, was tally // of the round under way, and of the one before
+}
+
+// tally is what is known of a round.
+type tally struct {
+	began, until cluster.Instant
+	gpus         []int                  // that work, by pool
+	rows         []rounds.Row           // by job of the round; models are the pools
+	at           map[cluster.JobKey]int // rows
+	starts       map[cluster.JobKey]int // 1 + the pools on which jobs are to start
+	may          [][]int                // pools that could serve the job, by row
+	alone        []alone                // by row
+}
+
+// alone is what finish-time fairness asks of a job (§4.2): the work that it has left, and how long what
+// it did would have taken with one nth of the cluster to itself, n being what it was at the time. Both in seconds.
+type alone struct{ left, elapsed float64 }
+
+func newMechanism(divide divider) func(Options) chooser {
+	return func(o Options) chooser {
+		m := &mechanism{divide: divide, told: o}
+		return m.choose
+	}
+}
+
+func (m *mechanism) choose(r *round) {
+	if r.now == m.now.began { // the same moment once more
+		m.now = m.was
+	}
+	under := slices.ContainsFunc(r.jobs, func(j job) bool { return j.lease != nil || m.now.starts[r.Records[j.at].Key] > 0 })
+	if r.now < m.now.until && under {
+		m.arrive(r)
+		return
+	}
+	m.was, m.now = m.now, m.count(r)
+	m.begin(r)
+}
+
+// arrive starts the jobs that are to start in this round and whose GPUs were not free when it began.
+func (m *mechanism) arrive(r *round) {
+	leave := false
+	for k := range r.jobs {
+		j := &r.jobs[k]
+		if noticed := j.lease != nil && j.lease.State == cluster.Noticed; noticed && j.lease.End <= r.now {
+			r.Reclaim(j.at)
+			j.soft = true // so not held
+		} else if noticed {
+			leave = true
+		}
+	}
+	r.hold()
+	for k := range r.jobs {
+		j := &r.jobs[k]
+		key := r.Records[j.at].Key
+		to := m.now.starts[key]
+		if to > 0 && j.lease == nil && r.start(j, m.now.until, func(p int) bool { return p == to-1 }) < 0 && !leave {
+			delete(m.now.starts, key) // its GPUs are gone: it waits for the next round
+		}
+	}
+}
+
+// count books the round that is over, and lets the policy divide anew where something has changed.
+func (m *mechanism) count(r *round) tally {
+	was, term := &m.now, cluster.Instant(r.set.Term)
+	next := tally{began: r.now, until: (r.now/term + 1) * term, gpus: make([]int, r.pools), rows: make([]rounds.Row, len(r.jobs)),
+		at: make(map[cluster.JobKey]int, len(r.jobs)), starts: map[cluster.JobKey]int{}, may: make([][]int, len(r.jobs)), alone: make([]alone, len(r.jobs))}
+	for p := range next.gpus {
+		next.gpus[p] = r.Ledger.Pools[p].GPUs - r.Ledger.Pools[p].BadGPUs
+	}
+	changed := len(r.jobs) != len(was.rows) || !slices.Equal(next.gpus, was.gpus)
+	for k := range r.jobs {
+		j, row := &r.jobs[k], &next.rows[k]
+		key := r.Records[j.at].Key
+		next.at[key] = k
+		i, ok := was.at[key]
+		if ok {
+			next.may[k] = was.may[i]
+		}
+		if j.Waits || !ok { // of a job that runs only its pool is known
+			next.may[k] = slices.Clone(j.Pools)
+		}
+		if !ok {
+			*row = rounds.Row{Job: key, Gang: j.GPUs, Share: make([]float64, r.pools),
+				Due: make([]cluster.Span, r.pools), Time: make([]cluster.Span, r.pools), First: r.Records[j.at].First}
+			changed = true
+			continue
+		}
+		*row, next.alone[k] = was.rows[i], was.alone[i]
+		row.Due, row.Time = slices.Clone(row.Due), slices.Clone(row.Time)
+		for p, x := range row.Share {
+			row.Due[p] += cluster.Span(x * float64(r.now.Sub(was.began)))
+		}
+		if p := r.on(j); p >= 0 && j.Runs {
+			row.Time[p] += r.now.Sub(max(r.s.Cases[j.at].Job.Start, was.began))
+		}
+	}
+	problem := m.problem(r, &next)
+	if !changed {
+		return next
+	}
+	if shares, err := m.divide(problem); err == nil { // else a job has a number that is none, and all go on as they did
+		for k := range next.rows {
+			next.rows[k].Share = shares.Time[k]
+		}
+	}
+	return next
+}
+
+// problem puts what is known of the jobs before a policy. Models are the pools, jobs those of the round,
+// entities the tenants.
+func (m *mechanism) problem(r *round, next *tally) policy.Problem {
+	p := policy.Problem{Models: make([]policy.Model, r.pools), Jobs: make([]policy.Job, len(r.jobs))}
+	for i := range p.Models {
+		p.Models[i] = policy.Model{Name: r.Pools[i], GPUs: float64(next.gpus[i]), Price: m.told.Prices[r.Pools[i]]}
+	}
+	for _, tenant := range r.Tenants {
+		i := slices.IndexFunc(r.s.Tenants, func(t cluster.Tenant) bool { return t.Name == tenant })
+		p.Entities = append(p.Entities, policy.Entity{Name: tenant, Weight: max(1, float64(r.s.Tenants[i].Weight))})
+	}
+	for k := range r.jobs {
+		j, row := &r.jobs[k], &p.Jobs[k]
+		age := r.now.Sub(r.Records[j.at].First)
+		*row = policy.Job{ID: int64(r.Records[j.at].Key), Gang: j.GPUs, Weight: 1, Speed: make([]float64, r.pools), Elapsed: age.Duration().Seconds(),
+			Entity: max(0, j.Tenant)}
+		for i := range row.Speed {
+			if slices.Contains(next.may[k], i) && (!j.stays() || r.on(j) == i) {
+				row.Speed[i] = m.speed(r, j, i)
+			}
+		}
+		job := &r.s.Cases[j.at].Job
+		if m.told.Within != nil {
+			// Rounds may run behind what is planned by one. 0 also where it is too late.
+			row.Within = max(0, (m.told.Within(job) - age - r.set.Term).Duration().Seconds())
+		}
+		if m.told.Left != nil {
+			row.Steps = max(m.told.Left(job), 1).Duration().Seconds()
+			next.alone[k].since(row, p.Models, len(r.jobs))
+			row.ElapsedAlone = next.alone[k].elapsed
+		}
+	}
+	return p
+}
+
+// since books what a job did since the last round.
+func (a *alone) since(j *policy.Job, models []policy.Model, n int) {
+	rate, time := 0.0, 0.0
+	for i, v := range j.Speed {
+		x := models[i].GPUs / float64(n*j.Gang)
+		rate, time = rate+v*x, time+x
+	}
+	if rate > 0 && a.left > 0 {
+		a.elapsed += (a.left - j.Steps) / rate * max(1, time)
+	}
+	a.left = j.Steps
+}
+
+// stays tells whether a job cannot lose its lease in this round.
+func (j *job) stays() bool { return j.lease != nil && (!j.Movable || !j.Runs) }
+
+// speed gives how fast a job is on a pool; 0 = it does not run there.
+func (m *mechanism) speed(r *round, j *job, p int) float64 {
+	if m.told.Speed == nil {
+		return 1
+	}
+	return m.told.Speed(&r.s.Cases[j.at].Job, r.Pools[p])
+}
+
+// on gives the pool of a job's lease; -1 = it has none.
+func (r *round) on(j *job) int {
+	if j.lease == nil {
+		return -1
+	}
+	return slices.Index(r.Pools, j.lease.Pool)
+}
+
+// begin gives out the GPUs for a round. A job that may not be requeued stays.
+func (m *mechanism) begin(r *round) {
+	idle := make([]int, r.pools)
+	for p := range idle {
+		idle[p] = r.board.Idle(p)
+	}
+	rows := slices.Clone(m.now.rows)
+	goes := make([]int, len(r.jobs)) // pools; -1 = none
+	for k := range r.jobs {
+		j := &r.jobs[k]
+		goes[k] = -1
+		if j.stays() {
+			goes[k], rows[k].Gang = r.on(j), 0
+			idle[goes[k]] -= j.GPUs
+		}
+	}
+	grants := rounds.Gavel(idle, rows, r.set.Term)
+	for _, g := range grants {
+		goes[g.Row] = g.Model
+	}
+	r.board.Await(len(r.s.Cases))
+	for k := range r.jobs {
+		switch j := &r.jobs[k]; {
+		case j.lease == nil:
+		case j.stays():
+			r.board.Hold(r.holds(j))
+			r.Renew(j.at, m.now.until)
+		case r.on(j) == goes[k]:
+			r.board.Soften(j.at, j.Tenant, -j.GPUs, max(j.lease.End, r.now.Add(r.set.Notice)), r.holds(j))
+		default:
+			if r.dismiss(j); j.lease.State != cluster.Ending {
+				r.board.Hold(r.holds(j))
+			}
+		}
+	}
+	for _, g := range grants {
+		m.place(r, &r.jobs[g.Row], g.Model)
+	}
+}
+
+// place finds GPUs on a model for a job that is to have some, larger gangs first: its own, idle ones, or those of
+// smaller ones that have to go elsewhere on the model.
+func (m *mechanism) place(r *round, j *job, pool int) {
+	if r.on(j) == pool {
+		if r.board.Renew(j.at) {
+			r.Renew(j.at, m.now.until)
+			return
+		}
+		r.dismiss(j)
+	}
+	m.now.starts[r.Records[j.at].Key] = pool + 1
+	only := func(p int) bool { return p == pool }
+	if j.lease == nil {
+		r.displace(j, m.now.until, only)
+		return
+	}
+	ask := place.Ask{Shape: r.site.Shape(r.Spec(j.at)), Pool: pool, Now: r.now, End: m.now.until, Displace: place.Anybodys, Most: -1}
+	if found, ok := r.board.Fit(ask); ok {
+		r.board.Take(found)
+	}
+}

@@ -1,0 +1,190 @@
+package baseline_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/baseline"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// models gives one node of each model.
+func models(gpus int, names ...string) []cluster.Node {
+	var out []cluster.Node
+	for _, m := range names {
+		out = append(out, simtest.Nodes(m, m, 1, gpus)...)
+	}
+	return out
+}
+
+// unlike gives a world in which jobs are as fast as their kinds say, with a look every second.
+func unlike(t *testing.T, name string, nodes []cluster.Node, speeds map[string]map[string]float64) *world {
+	of := sim.Speeds{}
+	for kind, on := range speeds {
+		of[sim.Task{Kind: kind}] = map[string]sim.Rate{}
+		for model, v := range on {
+			of[sim.Task{Kind: kind}][model] = sim.Rate{Speed: max(sim.Halt, sim.Speed(v*float64(sim.Reference)))}
+		}
+	}
+	var w *world
+	w = newWorld(t, scheduler(t, name, baseline.Options{
+		Speed:  func(j *cluster.Job, model string) float64 { return speeds[j.Name][model] },
+		Left:   func(j *cluster.Job) cluster.Span { return w.Left(j.ID) },
+		Within: func(*cluster.Job) cluster.Span { return cluster.Day },
+		Prices: map[string]float64{"k80": 0.45, "v100": 2.48},
+	}), nodes, "a")
+	w.Speeds = of
+	w.Settings.Term, w.Settings.Interval, w.Settings.Notice = 6*minute, second, 0
+	return w
+}
+
+// kind names a job's kind, for the cluster and for the scheduler.
+func kind(name string) func(*sim.Work) {
+	return func(w *sim.Work) { w.Name, w.Kind, w.Saves = name, name, sim.Always }
+}
+
+// model gives where a job runs; "" = nowhere.
+func (w *world) model(id cluster.JobID) string {
+	if holds := w.Job(id).Holds; len(holds) > 0 {
+		return holds[0].Model
+	}
+	return ""
+}
+
+// Each goes where it gains most, though both are fastest on the same model; a job that names a model has that,
+// and one that may not be requeued stays.
+func TestGavelPutsJobsWhereTheyGainMost(t *testing.T) {
+	speeds := map[string]map[string]float64{"picky": {"k80": 0.1, "v100": 1}, "easy": {"k80": 0.9, "v100": 1}}
+	w := unlike(t, "gavel:throughput", models(1, "k80", "v100"), speeds)
+	easy, picky := w.submit("a", 1, 10*hour, kind("easy")), w.submit("a", 1, 10*hour, kind("picky"))
+	w.Run(hour)
+	if w.model(easy) != "k80" || w.model(picky) != "v100" {
+		t.Errorf("easy runs on %s, picky on %s", w.model(easy), w.model(picky))
+	}
+	w = unlike(t, "gavel:throughput", models(1, "k80", "v100"), speeds)
+	named := w.submit("a", 1, 10*hour, func(x *sim.Work) { kind("picky")(x); x.Request.Model = "k80" })
+	w.Run(hour)
+	if w.model(named) != "k80" {
+		t.Errorf("who names k80 runs on %s", w.model(named))
+	}
+	w = unlike(t, "gavel:throughput", models(1, "k80", "v100"), speeds)
+	fixed := w.submit("a", 1, 10*hour, func(x *sim.Work) { kind("easy")(x); x.NoRequeue = true })
+	w.Run(minute)
+	on := w.model(fixed)
+	picky = w.submit("a", 1, 10*hour, kind("picky"))
+	w.Run(hour)
+	if w.model(fixed) != on || w.Job(fixed).Start.Sub(simtest.Start) > minute || w.Job(picky).State != cluster.Running {
+		t.Errorf("who may not be requeued ran on %s and is on %s now; the other is %s", on, w.model(fixed), w.Job(picky).State)
+	}
+}
+
+// In every round some run and others wait, in proportion to their shares: half of the time on each model for two
+// equal jobs on unlike GPUs, two thirds for three on two. Going to another model costs one look, a second.
+func TestRoundsFollowShares(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		jobs []int // gangs
+		want []float64
+	}{
+		{"two on two", []int{1, 1}, []float64{1, 1}},
+		{"three on two", []int{1, 1, 1}, []float64{2. / 3, 2. / 3, 2. / 3}},
+		{"one of two GPUs among three", []int{2, 1, 1}, []float64{0, 1, 1}}, // no model has two
+	} {
+		for _, scheduler := range []string{"gavel:las-blind", "gavel:las-fill"} {
+			w := unlike(t, scheduler, models(1, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 1, "v100": 1}})
+			var ids []cluster.JobID
+			for _, gpus := range c.jobs {
+				ids = append(ids, w.submit("a", gpus, 1000*hour, kind("x")))
+			}
+			w.Run(30 * hour)
+			for i, id := range ids {
+				got := float64(w.Progress(id)) / float64(30*hour)
+				if want := c.want[i]; math.Abs(got-want) > 0.02 {
+					t.Errorf("%s, %s: job %d did %.3f of the time's work, want %.3f", scheduler, c.name, i, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A gang is not starved by small jobs: it has its rounds.
+func TestAGangHasItsRounds(t *testing.T) {
+	w := unlike(t, "gavel:las-blind", models(4, "v100"), map[string]map[string]float64{"x": {"v100": 1}})
+	gang := w.submit("a", 4, 1000*hour, kind("x"))
+	var small []cluster.JobID
+	for range 4 {
+		small = append(small, w.submit("a", 1, 1000*hour, kind("x")))
+	}
+	w.Run(30 * hour)
+	// Of four GPUs five jobs are due 0.8 each: the gang a fifth of the time, the others four fifths.
+	if got := float64(w.Progress(gang)) / float64(30*hour); math.Abs(got-0.2) > 0.03 {
+		t.Errorf("the gang ran %.3f of the time", got)
+	}
+	for _, id := range small {
+		if got := float64(w.Progress(id)) / float64(30*hour); math.Abs(got-0.8) > 0.03 {
+			t.Errorf("a small job ran %.3f of the time", got)
+		}
+	}
+}
+
+// First come, first served: the first has the fastest, and who comes later moves up when it is free.
+func TestFIFOFastest(t *testing.T) {
+	speeds := map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}, "stuck": {"k80": 0, "v100": 1}}
+	w := unlike(t, "fifo:fastest", models(1, "k80", "v100"), speeds)
+	one, two, three := w.submit("a", 1, hour, kind("x")), w.submit("a", 1, 2*hour, kind("x")), w.submit("a", 1, hour, kind("x"))
+	w.Run(minute)
+	w.runs("two GPUs", map[cluster.JobID]bool{one: true, two: true, three: false})
+	if w.model(one) != "v100" || w.model(two) != "k80" {
+		t.Errorf("the first runs on %s, the second on %s", w.model(one), w.model(two))
+	}
+	w.Run(hour + 6*minute)
+	if w.Job(one).State != cluster.Done || w.model(two) != "v100" || w.model(three) != "k80" {
+		t.Errorf("the first is %s, the second on %s, the third on %s", w.Job(one).State, w.model(two), w.model(three))
+	}
+	w = unlike(t, "fifo:fastest", models(1, "k80", "v100"), speeds)
+	one, two, three = w.submit("a", 1, hour, kind("x")), w.submit("a", 1, hour, kind("stuck")), w.submit("a", 1, hour, kind("x"))
+	w.Run(minute)
+	w.runs("nobody overtakes", map[cluster.JobID]bool{one: true, two: false, three: false})
+}
+
+// Where nobody minds the model, who starts on a slow one stays there; and on none on which it does not run.
+func TestFIFORandom(t *testing.T) {
+	w := unlike(t, "fifo:random", models(8, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}, "stuck": {"k80": 0, "v100": 1}})
+	on := map[string]int{}
+	var ids []cluster.JobID
+	for range 8 {
+		ids = append(ids, w.submit("a", 1, hour, kind("x")))
+	}
+	stuck := w.submit("a", 1, hour, kind("stuck"))
+	w.Run(minute)
+	for _, id := range ids {
+		on[w.model(id)]++
+	}
+	if on["k80"] == 0 || on["v100"] == 0 || on["k80"]+on["v100"] != 8 || w.model(stuck) != "v100" {
+		t.Errorf("jobs by model: %v; who runs on v100 only is on %q", on, w.model(stuck))
+	}
+	w.Run(2 * hour)
+	for _, id := range ids {
+		if j := w.Job(id); j.State == cluster.Running && w.model(id) != "k80" || j.Restarts > 0 {
+			t.Errorf("job %s is %s on %s after %d restarts", id, j.State, w.model(id), j.Restarts)
+		}
+	}
+}
+
+// What every policy of Gavel's needs to know reaches it: all their jobs end.
+func TestEveryPolicyServes(t *testing.T) {
+	for _, name := range baseline.Unlike() {
+		w := unlike(t, name, models(2, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.5, "v100": 1}, "y": {"k80": 0.9, "v100": 1}})
+		for i := range 6 {
+			w.submit("a", 1+i%2, hour, kind([]string{"x", "y"}[i%2]))
+		}
+		w.Run(2 * cluster.Day)
+		for _, v := range w.Last.Verdicts {
+			if v.Reason.Code != cluster.BecauseDone {
+				t.Errorf("%s: %+v", name, v)
+			}
+		}
+	}
+}
