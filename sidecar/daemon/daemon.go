@@ -49,6 +49,7 @@ type Daemon struct {
 	seat   Seat
 	unkeep context.CancelFunc // ends the seat's keeper
 	loop   *loop.Loop
+	single bool // nobody waits for an answer of Divide that comes after this round
 	beats  heartbeats
 	pause  pause
 	last   cluster.Snapshot // of the last round
@@ -296,7 +297,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 		if err != nil {
 			return loop.Report{}, err
 		}
-		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.decide, Divide: d.Divide, Beside: true, Configure: d.configure}
+		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.decide, Divide: d.Divide, Beside: !d.single, Configure: d.configure}
 	}
 	act, cancel := acting(ctx, d.seat)
 	defer cancel()
@@ -363,7 +364,11 @@ func (d *Daemon) Once(ctx context.Context) (loop.Report, error) {
 	if err := d.sit(ctx); err != nil {
 		return loop.Report{}, err
 	}
+	d.single = true
 	report, err := d.turn(ctx)
+	if err == nil && report.Plan.Question != nil && d.Divide != nil {
+		report, err = d.turn(ctx) // with the answer, which is written down so
+	}
 	return report, errors.Join(err, d.resign())
 }
 

@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"sidecar/sim/advise":      {"sidecar/cluster", "sidecar/engine/cells", "sidecar/sim/replay"},
 	"sidecar/sim/baseline":    {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
-	"sidecar/sim/study":       {"sidecar/cluster", "sidecar/config", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},
+	"sidecar/sim/study":       {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},
 	"sidecar/sim/shadow":      {"sidecar/cluster", "sidecar/sim", "sidecar/store"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/engine/profile", "sidecar/hostlist"},
 	"sidecar/hostlist":        {},

@@ -99,7 +99,7 @@ func (p *program) once(ctx context.Context, cfg *config.Config, l listing) error
 	// What was decided on is kept to tell jobs by their names.
 	var snap cluster.Snapshot
 	d := &daemon.Daemon{Cluster: client, Connect: connect(cfg), Config: cfg,
-		Decide: func(s cluster.Snapshot) cluster.Plan { snap = s; return engine.Decide(s) }}
+		Decide: func(s cluster.Snapshot) cluster.Plan { snap = s; return engine.Decide(s) }, Divide: engine.Divide}
 	report, err := d.Once(ctx)
 	if errors.Is(err, daemon.ErrTaken) {
 		return &failure{code: exitNo, what: "no round was made", err: p.whoSits(ctx, cfg, err),

@@ -20,6 +20,8 @@ type Scheduler struct {
 	// Chooser is set where the engine decides with virtual clusters: Settings.Chooser is to be
 	// that, and the snapshot is to have cells.
 	Chooser string
+	// Divide is set where the engine has a policy divide unlike GPU models: Settings.Divide is to be that.
+	Divide string
 	// Leases tells whether it hands out leases of Settings.Term; else jobs run to their end, or
 	// until they are preempted.
 	Leases bool
@@ -99,6 +101,18 @@ func Cellular() []string {
 	return []string{cellular, "hived:fifo", "hived:tiresias-l", "hived:gandiva-fair"}
 }
 
+// dividing begins the names of the product with a preset that divides unlike GPU models.
+const dividing = "fairlease:"
+
+// Dividing lists the product's presets that divide unlike GPU models, by the names that they have here.
+func Dividing() []string {
+	var names []string
+	for _, preset := range policy.Presets() {
+		names = append(names, dividing+preset)
+	}
+	return names
+}
+
 // Unlike lists the schedulers for GPU models that are not alike: Gavel's policies among them, by its
 // mechanism, with -blind also as they are where all models count as one.
 func Unlike() []string {
@@ -123,13 +137,17 @@ func errMixed(name string) error {
 // scheduler does not have.
 func New(name string, o Options) (Scheduler, error) {
 	decider := &engine.Decider{Brief: o.Brief}
-	if cells := slices.Contains(Cellular(), name); cells || name == product {
+	divides := slices.Contains(Dividing(), name)
+	if cells := slices.Contains(Cellular(), name); cells || divides || name == product {
 		if o.Mixed {
 			return Scheduler{}, errMixed(name)
 		}
 		s := Scheduler{Name: name, Decide: decider.Decide, Leases: true}
 		if _, chooser, _ := strings.Cut(name, ":"); cells {
 			s.Chooser = cmp.Or(chooser, product)
+		}
+		if divides {
+			s.Divide = strings.TrimPrefix(name, dividing)
 		}
 		return s, nil
 	}
@@ -152,6 +170,6 @@ func New(name string, o Options) (Scheduler, error) {
 			})
 		}}, nil
 	}
-	names := slices.Sorted(slices.Values(slices.Concat(Names(), Cellular(), Unlike())))
+	names := slices.Sorted(slices.Values(slices.Concat(Names(), Cellular(), Dividing(), Unlike())))
 	return Scheduler{}, fmt.Errorf("there is no scheduler %q; there are %s", name, strings.Join(names, ", "))
 }

@@ -165,3 +165,23 @@ func TestGavelsOwnNumbers(t *testing.T) {
 		}
 	}
 }
+
+// The product with a preset that divides unlike models, as it is: leases of 15 minutes, notices, costs. Who knows
+// the models has jobs done earlier than who does not.
+func TestPresetsOnUnlikeModels(t *testing.T) {
+	const fleet = "1x4:v100+1x4:p100+1x4:k80"
+	hours := map[string]float64{}
+	for _, by := range []string{"astraea", "fairlease:gavel:las", "fairlease:gavel:fifo", "fairlease:gandiva-fair", "fairlease:oef:coop", "fairlease:oef:noncoop"} {
+		s := gavelSetup(t, by, "single", 0.55, fleet)
+		d := Default()
+		s.Costs, s.Saves, s.Settings = d.Costs, d.Saves, d.Settings
+		f := follow(t, s, 20, 60)
+		hours[by] = f.Hours()
+		t.Logf("%s: %.2f h", by, hours[by])
+	}
+	for by, h := range hours {
+		if by != "astraea" && h > hours["astraea"] {
+			t.Errorf("%s: %.2f h on average; astraea, which knows no models, %.2f h", by, h, hours["astraea"])
+		}
+	}
+}

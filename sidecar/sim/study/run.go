@@ -8,6 +8,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
@@ -106,7 +108,12 @@ func newRun(s *Setup) (*run, error) {
 			return nil, err
 		}
 	}
-	r.loop = &loop.Loop{Cluster: r.world, Journal: memory, Decide: scheduler.Decide, Brief: true,
+	if scheduler.Divide != "" {
+		settings.Divide, settings.DivideJobs = scheduler.Divide, policy.OfJobs(scheduler.Divide)
+		settings.DivideEvery = max(int64(config.Default().Models.DivideEvery.Span()/settings.Interval), 1)
+		rules.Profiles = s.profiles()
+	}
+	r.loop = &loop.Loop{Cluster: r.world, Journal: memory, Decide: scheduler.Decide, Divide: engine.Divide, Brief: true,
 		Configure: func() (loop.Rules, cluster.Settings) { return rules, settings }}
 	return r, nil
 }

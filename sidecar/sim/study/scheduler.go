@@ -30,3 +30,6 @@ func (s *Setup) scheduler(v *sim.Virtual, runs func(*cluster.Job) cluster.Span) 
 			return float64(speed) / float64(sim.Reference)
 		}})
 }
+
+// Dividing lists the product's presets that divide unlike GPU models.
+func Dividing() []string { return baseline.Dividing() }

@@ -122,7 +122,7 @@ func (s *Setup) work(j *trace.Job, request cluster.Request) sim.Work {
 		user = j.Tenant
 	}
 	return sim.Work{Name: j.ID, User: user, Account: account(j.Tenant), Partition: partition, Request: request,
-		Runs: j.Runs, Outcome: j.Outcome, Kind: j.Kind, Limit: j.Limit, Saves: s.Saves, Every: s.Every}
+		Comment: kindOf(j.Kind), Runs: j.Runs, Outcome: j.Outcome, Kind: j.Kind, Limit: j.Limit, Saves: s.Saves, Every: s.Every}
 }
 
 // setting says what the scores are of.
