@@ -25,6 +25,10 @@ hived:gandiva-fair with another cells.chooser. The virtual clusters are those of
 nodes are called n000001, n000002, … in the order of --nodes, or whole nodes by the tenants' weights. Say
 --cells, and --audit compares all schedulers with the tenants' virtual clusters as private ones.
 
+"fairlease:PRESET" is fairlease with a preset that divides unlike GPU models (fairlease:gandiva-fair,
+fairlease:gavel:las, fairlease:oef:coop, …); what --speeds or a trace says of kinds of jobs it takes as declared. Without
+"fairlease:", gavel:las and its like are the paper's own mechanism, for comparison.
+
 TRACE is a file of your own, which root or an operator of Slurm writes by
 
   ` + trace.SacctCommand + ` > history.txt
