@@ -31,7 +31,7 @@ type site struct {
 }
 
 func onSlurm(suite string, jobs int) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
 	c, err := testcluster.Up(ctx, testcluster.Options{Suite: suite, Attached: true, Progress: os.Stdout,
 		ExtraConf: "MaxJobCount=50000", MinJobAge: 60})
@@ -56,7 +56,10 @@ func onSlurm(suite string, jobs int) (err error) {
 	if err := s.recalls(ctx); err != nil {
 		return err
 	}
-	return s.rounds(ctx, jobs)
+	if err := s.rounds(ctx, jobs); err != nil {
+		return err
+	}
+	return tradeGain(ctx, suite)
 }
 
 func govern(ctx context.Context, c *testcluster.Cluster, dsn string) (*site, func(), error) {
