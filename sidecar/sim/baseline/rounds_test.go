@@ -92,7 +92,7 @@ func TestRoundsFollowShares(t *testing.T) {
 		{"three on two", []int{1, 1, 1}, []float64{2. / 3, 2. / 3, 2. / 3}},
 		{"one of two GPUs among three", []int{2, 1, 1}, []float64{0, 1, 1}}, // no model has two
 	} {
-		for _, scheduler := range []string{"gavel:las-blind", "gavel:las-fill"} {
+		for _, scheduler := range []string{"gavel:las-blind", "gavel:las"} {
 			w := unlike(t, scheduler, models(1, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 1, "v100": 1}})
 			var ids []cluster.JobID
 			for _, gpus := range c.jobs {
