@@ -128,7 +128,7 @@ func (w *world) declared(kinds map[string][2]float64) {
 // Two tenants with opposite speedups: each policy that looks at models gives the fast GPUs to
 // whom they help more, and but for oef:noncoop nobody less than by weight.
 func TestPoliciesUseSpeedups(t *testing.T) {
-	for _, preset := range []string{"gavel:las", "gavel:las-fill", "gavel:hierarchical", "gandiva-fair", "oef:coop", "oef:noncoop"} {
+	for _, preset := range []string{"gavel:las", "gavel:ftf", "gavel:hierarchical", "gandiva-fair", "oef:coop", "oef:noncoop"} {
 		w := newMarket(t, 1, 1, policy.OfJobs(preset), engine.Divide, "a", "b")
 		w.Settings.Divide = preset
 		w.declared(map[string][2]float64{"lstm": {1, 6}, "vae": {1, 1.2}})
@@ -138,6 +138,9 @@ func TestPoliciesUseSpeedups(t *testing.T) {
 			}
 		}
 		w.Run(4 * term)
+		if d := w.Last.Memory.Division; d == nil || d.Policy != preset || d.Why != "" || w.due("a", "v100") < 9*cluster.WholeGPU/4 && preset != "oef:noncoop" {
+			t.Errorf("%s: a is due %d of v100: %+v", preset, w.due("a", "v100"), d)
+		}
 		before := w.Last.Memory.Ledger.Tenants
 		w.Run(40 * term)
 		for i, row := range w.Last.Memory.Ledger.Tenants {
@@ -146,7 +149,7 @@ func TestPoliciesUseSpeedups(t *testing.T) {
 				t.Errorf("%s: %s had %.2f GPUs of %s, and is due %.2f", preset, row.Tenant, got, row.Pool, due)
 			}
 		}
-		if preset == "oef:noncoop" { // equal throughput, whatever that is beside a share by weight
+		if preset == "oef:noncoop" || preset == "gavel:ftf" { // other things are equal there than throughput beside a share by weight
 			continue
 		}
 		speed := map[string][2]float64{"a": {1, 6}, "b": {1, 1.2}}
