@@ -9,7 +9,6 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
-	"github.com/fairlease/fairlease/sidecar/engine/trade"
 )
 
 // Divide answers a question: who is due how much of each pool (SEMANTICS §4). It is a pure
@@ -173,90 +172,4 @@ func market(q *cluster.Question) (m policy.Market, at []int) {
 // micro rounds GPUs to millionths.
 func micro(gpus float64) cluster.MicroGPU {
 	return cluster.MicroGPU(math.Round(max(gpus, 0) * float64(cluster.WholeGPU)))
-}
-
-// divideTickets gives every tenant the same share of every model by its tickets, less what it does
-// not want (Gandiva_fair §2.1), and lets tenants trade models (§3.4).
-func divideTickets(q *cluster.Question, trades bool, d *cluster.Division) {
-	// Models are ordered by how much faster they are to all on average: the fastest first.
-	order := make([]int, len(q.Pools))
-	speed := make([]float64, len(q.Pools))
-	for p := range order {
-		order[p] = p
-		for i := range q.Bids {
-			if b := &q.Bids[i]; !b.Pinned && b.Speeds[p] > 0 {
-				speed[p] += math.Log(b.Speeds[p]) * float64(b.Demand)
-			}
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(speed[b], speed[a]) })
-	gpus, names := make([]cluster.MicroGPU, len(order)), make([]string, len(order))
-	for m, p := range order {
-		gpus[m], names[m] = cluster.MicroGPU(q.Pools[p].Count)*cluster.WholeGPU, q.Pools[p].Model
-	}
-	d.Parts = make([]cluster.Part, len(q.Bids))
-	for i := range d.Parts {
-		d.Parts[i] = cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
-	}
-	// Bids are by party, and so by tenant.
-	var claims []policy.Claim
-	of := make([][2]int, len(q.Bids)) // the claim and the want of each bid
-	tenant := map[string]int{}
-	for i := range q.Bids {
-		b := &q.Bids[i]
-		t, ok := tenant[b.Tenant]
-		if !ok {
-			t = len(claims)
-			tenant[b.Tenant] = t
-			claims = append(claims, policy.Claim{Weight: b.Weight})
-		}
-		want := policy.Want{GPUs: cluster.MicroGPU(b.Demand) * cluster.WholeGPU, May: make([]bool, len(order))}
-		for m, p := range order {
-			want.May[m] = b.Speeds[p] > 0
-		}
-		of[i] = [2]int{t, len(claims[t].Wants)}
-		claims[t].Wants = append(claims[t].Wants, want)
-	}
-	due := policy.Tickets(gpus, claims)
-	var parties []trade.Party
-	var bids []int
-	for i := range q.Bids {
-		b := &q.Bids[i]
-		party := trade.Party{Name: trade.Name{Tenant: b.Tenant, Kind: b.Party}, GPUs: make([]cluster.MicroGPU, len(order)),
-			Demand: cluster.MicroGPU(b.Demand) * cluster.WholeGPU, Speed: make([]trade.Speed, len(order))}
-		for m, p := range order {
-			party.GPUs[m] = due[of[i][0]][m].For[of[i][1]]
-			d.Parts[i].GPUs[p] = party.GPUs[m]
-			if f := b.Margins[p]; f > 0 {
-				party.Speed[m] = trade.Speed{Low: b.Speeds[p] / f, High: b.Speeds[p] * f}
-			}
-		}
-		if !b.Pinned {
-			parties, bids = append(parties, party), append(bids, i)
-		}
-	}
-	got := make([][]cluster.MicroGPU, len(parties))
-	for k := range parties {
-		got[k] = parties[k].GPUs
-	}
-	if trades {
-		o := trade.Decide(names, parties, q.Trades, trade.Rules{Least: cluster.WholeGPU / 100, Edge: 0.05})
-		got, d.Undone = o.GPUs, o.Undone
-		d.Trades = o.Kept
-		for _, t := range o.New {
-			d.NextTrade++
-			t.ID = d.NextTrade
-			d.Trades = append(d.Trades, t)
-		}
-	}
-	for k, i := range bids {
-		for m, p := range order {
-			d.Parts[i].GPUs[p] = got[k][m]
-		}
-	}
-	for i := range q.Bids {
-		for p := range q.Pools {
-			d.Objective += q.Bids[i].Speeds[p] * float64(d.Parts[i].GPUs[p]) / float64(cluster.WholeGPU)
-		}
-	}
 }

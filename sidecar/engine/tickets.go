@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/trade"
+)
+
+// The trades that are worth their while: a hundredth of a GPU at least, between parties whose
+// speedups differ by a twentieth.
+var worthwhile = trade.Rules{Least: cluster.WholeGPU / 100, Edge: 0.05}
+
+// divideTickets gives every tenant the same share of every model by its tickets, less what it does
+// not want (Gandiva_fair §2.1), and lets tenants trade models (§3.4).
+func divideTickets(q *cluster.Question, trades bool, d *cluster.Division) {
+	order := fastestFirst(q)
+	due := tickets(q, order)
+	if trades {
+		exchange(q, order, due, d)
+	}
+	for i := range q.Bids {
+		part := cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}
+		for m, p := range order {
+			part.GPUs[p] = due[i][m]
+			d.Objective += q.Bids[i].Speeds[p] * float64(due[i][m]) / float64(cluster.WholeGPU)
+		}
+		d.Parts = append(d.Parts, part)
+	}
+}
+
+// fastestFirst gives the pools by how much faster they are to all on average.
+func fastestFirst(q *cluster.Question) []int {
+	order := make([]int, len(q.Pools))
+	speed := make([]float64, len(q.Pools))
+	for p := range order {
+		order[p] = p
+		for i := range q.Bids {
+			if b := &q.Bids[i]; !b.Pinned && b.Speeds[p] > 0 {
+				speed[p] += math.Log(b.Speeds[p]) * float64(b.Demand)
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(speed[b], speed[a]) })
+	return order
+}
+
+// tickets gives what each bid is due of each pool, in their order, before any trade.
+func tickets(q *cluster.Question, order []int) [][]cluster.MicroGPU {
+	gpus := make([]cluster.MicroGPU, len(order))
+	for m, p := range order {
+		gpus[m] = cluster.MicroGPU(q.Pools[p].Count) * cluster.WholeGPU
+	}
+	var claims []policy.Claim
+	of := make([][2]int, len(q.Bids)) // the claim and the want of each bid
+	at := map[string]int{}            // the claim of each tenant
+	for i := range q.Bids {
+		b := &q.Bids[i]
+		t, ok := at[b.Tenant]
+		if !ok {
+			t = len(claims)
+			at[b.Tenant] = t
+			claims = append(claims, policy.Claim{Weight: b.Weight})
+		}
+		want := policy.Want{GPUs: cluster.MicroGPU(b.Demand) * cluster.WholeGPU, May: make([]bool, len(order))}
+		for m, p := range order {
+			want.May[m] = b.Speeds[p] > 0
+		}
+		of[i] = [2]int{t, len(claims[t].Wants)}
+		claims[t].Wants = append(claims[t].Wants, want)
+	}
+	parts := policy.Tickets(gpus, claims)
+	due := make([][]cluster.MicroGPU, len(q.Bids))
+	for i := range due {
+		for m := range order {
+			due[i] = append(due[i], parts[of[i][0]][m].For[of[i][1]])
+		}
+	}
+	return due
+}
+
+// exchange lets bids that are not pinned to a model trade what they are due: due is then what they
+// are due after that.
+func exchange(q *cluster.Question, order []int, due [][]cluster.MicroGPU, d *cluster.Division) {
+	models := make([]string, len(order))
+	for m, p := range order {
+		models[m] = q.Pools[p].Model
+	}
+	var parties []trade.Party
+	var bids []int
+	for i := range q.Bids {
+		b := &q.Bids[i]
+		if b.Pinned {
+			continue
+		}
+		party := trade.Party{Name: trade.Name{Tenant: b.Tenant, Kind: b.Party}, GPUs: due[i],
+			Demand: cluster.MicroGPU(b.Demand) * cluster.WholeGPU, Speed: make([]trade.Speed, len(order))}
+		for m, p := range order {
+			if f := b.Margins[p]; f > 0 {
+				party.Speed[m] = trade.Speed{Low: b.Speeds[p] / f, High: b.Speeds[p] * f}
+			}
+		}
+		parties, bids = append(parties, party), append(bids, i)
+	}
+	o := trade.Decide(models, parties, q.Trades, worthwhile)
+	d.Trades, d.Undone = o.Kept, o.Undone
+	for _, t := range o.New {
+		d.NextTrade++
+		t.ID = d.NextTrade
+		d.Trades = append(d.Trades, t)
+	}
+	for k, i := range bids {
+		due[i] = o.GPUs[k]
+	}
+}
