@@ -3,7 +3,8 @@
 //	figure NAME VALUE UNIT
 //
 // Without -live it needs no root. With -live it measures on a real Slurm. With -hived it
-// repeats HiveD's experiments, with -gavel Gavel's. A figure
+// repeats HiveD's experiments, with -gavel Gavel's; with -models it compares the presets for unlike
+// GPU models. A figure
 // that misses its mark is printed all the same.
 package main
 
@@ -29,6 +30,7 @@ func main() {
 	suite := flag.String("suite", "forky", "Debian suite of the real Slurm: forky (26.05) or trixie (24.11)")
 	hived := flag.Bool("hived", false, "repeat HiveD's experiments on cells instead (minutes)")
 	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, multiple, ftf, makespan or cost")
+	models := flag.Bool("models", false, "compare the presets that divide unlike GPU models instead (minutes)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived")
 	flag.Parse()
@@ -36,6 +38,8 @@ func main() {
 	switch {
 	case *hived:
 		measure = func() error { return onHiveD(*seed, *traces) }
+	case *models:
+		measure = func() error { return onModels(*seed) }
 	case *gavel != "":
 		measure = func() error { return onGavel(*gavel, *seed) }
 	case !*live:

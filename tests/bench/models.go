@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+)
+
+// dividers are the presets that are compared, the first of them what the others are held against: the
+// same share of every model for everybody.
+var dividers = []string{"fairlease:gandiva-fair:no-trade", "astraea", "fairlease:gandiva-fair", "fairlease:gavel:las", "fairlease:oef:coop", "fairlease:oef:noncoop"}
+
+// onModels compares the presets: on Gandiva_fair's four users (§5.5, Figures 8 and 11), and on twenty tenants
+// with jobs of Gavel's throughput table on 8 GPUs of each model, as OEF §6.3 has it.
+func onModels(seed uint64) error {
+	users, speeds := study.GandivaUsers()
+	if err := compareModels("Gandiva_fair's four users", users, speeds, study.GandivaFleet); err != nil {
+		return err
+	}
+	table, err := trace.OpenThroughputs(filepath.Join(gavelData, "simulation_throughputs.json.gz"))
+	if err != nil {
+		return err
+	}
+	speeds = study.SpeedsOf(table, trace.GavelReference)
+	var kinds []string
+	for task := range speeds {
+		if task.GPUs == 1 {
+			kinds = append(kinds, task.Kind)
+		}
+	}
+	slices.Sort(kinds)
+	random := rand.New(rand.NewPCG(seed, 0))
+	users = nil
+	for n := range 20 {
+		users = append(users, study.User{Name: fmt.Sprintf("tenant%02d", n+1), Kind: kinds[random.IntN(len(kinds))], Jobs: 20, GPUs: 1})
+	}
+	return compareModels("twenty tenants", users, speeds, "2x4:v100+2x4:p100+2x4:k80")
+}
+
+// compareModels prints what each tenant's jobs do in ten hours after the first two, under each preset.
+func compareModels(name string, users []study.User, speeds sim.Speeds, fleet string) error {
+	f, err := study.ParseFleet(fleet)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s on %s: throughput, in GPUs of the slowest model, and of each tenant as a multiple of that without trading\n", name, fleet)
+	var alone map[string]float64
+	for _, by := range dividers {
+		s := study.Default()
+		s.Scheduler, s.Load, s.Fleet, s.Speeds = by, study.Users(name, users), f, speeds
+		s.Weights = study.EqualWeights(study.Survey(s.Load))
+		rates, err := study.Rates(context.Background(), s, 2*cluster.Hour, 12*cluster.Hour)
+		if err != nil {
+			return fmt.Errorf("%s: %w", by, err)
+		}
+		if alone == nil {
+			alone = rates
+		}
+		total, least, most := 0.0, 0.0, 0.0
+		for i, tenant := range slices.Sorted(maps.Keys(rates)) {
+			total += rates[tenant]
+			x := rates[tenant] / alone[tenant]
+			if i == 0 || x < least {
+				least = x
+			}
+			most = max(most, x)
+		}
+		line := fmt.Sprintf("  %-32s total %7.1f  tenants %.2f to %.2f", by, total, least, most)
+		if len(rates) <= 4 {
+			for _, tenant := range slices.Sorted(maps.Keys(rates)) {
+				line += fmt.Sprintf("  %s %.1f (%.2f)", tenant, rates[tenant], rates[tenant]/alone[tenant])
+			}
+		}
+		fmt.Println(line)
+	}
+	return nil
+}
