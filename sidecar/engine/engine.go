@@ -145,6 +145,7 @@ type hall struct {
 	claims  []cluster.Claim
 	heirs   map[gpusOn]int // the first claim on GPUs; nil = not worked out yet
 	lost    []cluster.CellLoss
+	away    []cluster.PartyPool // accounts of parties of which no job is left
 	learned *learned
 	// What is to be divided anew; nil = what was divided holds.
 	question *cluster.Question

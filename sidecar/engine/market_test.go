@@ -238,3 +238,36 @@ func TestADepartureUndoesTrades(t *testing.T) {
 	}
 	w.books()
 }
+
+// A kind whose tenant cancels all its jobs and submits them again is not new: it owes what it had too much.
+func TestAKindThatComesBackIsNotNew(t *testing.T) {
+	w := newMarket(t, 1, 1, false, nil, "a", "b")
+	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 2, "v100": 2}, "b": {"k80": 2, "v100": 2}})
+	ids := w.Submit("a", 8, 1, forever) // all that there is, while b wants nothing
+	w.Run(4 * term)
+	owed := func() (sum cluster.GPUTime) {
+		for _, p := range w.Last.Memory.Parties {
+			if p.Party == "a/a_user.train" && p.Deficit < 0 {
+				sum -= p.Deficit
+			}
+		}
+		return sum
+	}
+	was := owed()
+	if was == 0 {
+		t.Fatalf("a owes nothing: %+v", w.Last.Memory.Parties)
+	}
+	for _, id := range ids {
+		w.Cancel(id)
+	}
+	w.Run(term)
+	if now := owed(); now > was || now < was*9/10 {
+		t.Errorf("a owed %d, and a term after its jobs have gone %d", was, now)
+	}
+	w.Submit("a", 8, 1, forever)
+	w.Submit("b", 8, 1, forever)
+	w.Run(w.Settings.Interval)
+	if now := owed(); now > was || now < was/2 {
+		t.Errorf("a owed %d, and when it comes back %d", was, now)
+	}
+}

@@ -92,6 +92,9 @@ func (h *hall) openAccounts(at map[string]int) {
 		old := &h.s.Parties[k]
 		i, ok := at[old.Party]
 		p := h.pool(old.Pool)
+		if !ok && !h.set.DivideJobs {
+			h.away = append(h.away, owing(*old, span, h.set.Window)...)
+		}
 		if !ok || p < 0 {
 			continue
 		}
@@ -121,6 +124,16 @@ func (h *hall) openAccounts(at map[string]int) {
 	}
 }
 
+// owing gives what is remembered of a kind of which no job is left: what its tenant had too much, so that
+// it does not come back as new; that is forgiven bit by bit, in about a window.
+func owing(a cluster.PartyPool, span, window cluster.Span) []cluster.PartyPool {
+	a.Entitlement, a.Carry = 0, 0
+	if a.Deficit += 1 + cluster.GPUTime(cluster.MulDiv(int64(max(-a.Deficit, 0)), int64(min(span, window)), int64(max(window, 1)))); a.Deficit >= 0 {
+		return nil
+	}
+	return []cluster.PartyPool{a}
+}
+
 // partyAccounts gives the accounts of parties, as they are to be remembered.
 func (h *hall) partyAccounts() []cluster.PartyPool {
 	if h.set.Divide == "" {
@@ -133,5 +146,9 @@ func (h *hall) partyAccounts() []cluster.PartyPool {
 			out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry})
 		}
 	}
+	out = append(out, h.away...)
+	slices.SortFunc(out, func(a, b cluster.PartyPool) int {
+		return cmp.Or(cmp.Compare(a.Party, b.Party), cmp.Compare(a.Pool, b.Pool))
+	})
 	return out
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -22,6 +23,8 @@ type chaos struct {
 	world *simtest.World
 	nodes []cluster.Node
 	ids   []cluster.JobID
+	// comment makes up what a job says of itself; nil = nothing.
+	comment func() string
 }
 
 func newChaos(t *rapid.T, tb testing.TB) *chaos {
@@ -79,6 +82,9 @@ func (c *chaos) submit() {
 		NoRequeue:   rapid.IntRange(0, 7).Draw(c.T, "norequeue") == 0,
 		Interactive: rapid.IntRange(0, 9).Draw(c.T, "interactive") == 0,
 	}
+	if c.comment != nil {
+		work.Comment = c.comment()
+	}
 	if rapid.IntRange(0, 5).Draw(c.T, "array") == 0 {
 		c.ids = append(c.ids, c.world.SubmitArray(work, 3)...)
 		return
@@ -110,16 +116,66 @@ func TestProperties(t *testing.T) {
 	})
 }
 
+// The same chaos where a policy divides the pools, whatever kinds of jobs say of themselves.
+func TestPropertiesDivided(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newChaos(rt, t)
+		preset := rapid.SampledFrom(policy.Presets()).Draw(rt, "preset")
+		c.world.Settings.Divide, c.world.Settings.DivideJobs = preset, policy.OfJobs(preset)
+		c.world.Settings.DivideEvery = rapid.SampledFrom([]int64{0, 1, 20}).Draw(rt, "every")
+		c.world.Reports = rapid.SampledFrom([]cluster.Span{0, 1, 5}).Draw(rt, "reports") * cluster.Minute
+		c.comment = func() string {
+			return fmt.Sprintf("kind=%s,steps/s.v100=%s,steps/s.k80=%s", rapid.SampledFrom([]string{"a", "b", ""}).Draw(rt, "kind"),
+				rapid.SampledFrom([]string{"1", "6", "0", "1e9", "1e-9", "NaN", "-1", ""}).Draw(rt, "fast"), rapid.SampledFrom([]string{"1", "1e9", "0", "x"}).Draw(rt, "slow"))
+		}
+		c.submit()
+		c.world.Check = func(r loop.Report) {
+			c.safe(&r.Plan)
+			if d := r.Plan.Memory.Division; d != nil {
+				c.divided(d)
+			}
+		}
+		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+			c.stir()
+			c.world.Run(cluster.Span(rapid.IntRange(1, 900).Draw(rt, "seconds")) * cluster.Second)
+			c.balanced()
+		}
+	})
+}
+
+// divided checks that no more is due than there ever was of a pool, and nothing less than nothing.
+func (c *chaos) divided(d *cluster.Division) {
+	for p, pool := range d.Pools {
+		there := 0
+		for _, n := range c.nodes {
+			if n.GPUs[0].Model == pool {
+				there += n.GPUs[0].Count
+			}
+		}
+		var due cluster.MicroGPU
+		for _, part := range d.Parts {
+			if part.GPUs[p] < 0 {
+				c.Fatalf("%s is due %d of %s", part.Party, part.GPUs[p], pool)
+			}
+			due += part.GPUs[p]
+		}
+		if due > cluster.MicroGPU(there)*cluster.WholeGPU+cluster.MicroGPU(len(d.Parts)) {
+			c.Fatalf("%d of %d %s are due: %+v", due, there, pool, d)
+		}
+	}
+}
+
 // safe checks what must hold of every plan.
 func (c *chaos) safe(p *cluster.Plan) {
 	type place struct{ node, model string }
 	leased := map[place]int{}
-	holders := map[cluster.JobKey]bool{}
+	holders, leaving := map[cluster.JobKey]bool{}, map[cluster.JobKey]bool{}
 	for _, l := range p.Memory.Leases {
 		if holders[l.Job] {
 			c.Fatalf("job %d is leased twice", l.Job)
 		}
 		holders[l.Job] = true
+		leaving[l.Job] = c.world.Settings.Divide != "" && (l.State == cluster.Noticed || l.State == cluster.Ending)
 		total, model := 0, ""
 		for _, h := range l.Nodes {
 			total += h.GPUs
@@ -143,7 +199,7 @@ func (c *chaos) safe(p *cluster.Plan) {
 	}
 	claimed := map[cluster.JobKey]bool{}
 	for _, cl := range p.Memory.Claims {
-		if claimed[cl.Job] || holders[cl.Job] {
+		if claimed[cl.Job] || holders[cl.Job] && !leaving[cl.Job] { // one that leaves may be on its way to other GPUs
 			c.Fatalf("job %d has a second claim, or a claim beside its lease\n%s", cl.Job, encode(*p))
 		}
 		claimed[cl.Job] = true
