@@ -5,7 +5,7 @@ SHELL := /bin/bash
 GOBIN := $(CURDIR)/bin
 GOLANGCI := v2.15.0
 BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
-PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge
+PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge python3
 FUZZTIME ?= 20s
 
 .DEFAULT_GOAL := help

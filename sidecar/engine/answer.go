@@ -154,17 +154,18 @@ func divideMarket(q *cluster.Question, objective string, d *cluster.Division) er
 // market puts a question as a market: a tenant for each bid.
 func market(q *cluster.Question) (m policy.Market, at []int) {
 	m.Models, at = models(q)
-	kinds := map[string]float64{}
-	for i := range q.Bids {
-		kinds[q.Bids[i].Tenant]++
-	}
-	for i := range q.Bids {
-		b := &q.Bids[i]
-		t := policy.Tenant{Name: b.Party, Weight: float64(b.Weight) / kinds[b.Tenant], Demand: float64(b.Demand), Speedup: make([]float64, len(at))}
-		for j, pool := range at {
-			t.Speedup[j] = b.Speeds[pool]
+	for i, next := 0, 0; i < len(q.Bids); i = next { // bids are by tenant
+		var kinds []policy.Kind
+		for next = i; next < len(q.Bids) && q.Bids[next].Tenant == q.Bids[i].Tenant; next++ {
+			b := &q.Bids[next]
+			kind := policy.Kind{Name: b.Party, Speedup: make([]float64, len(at)), Demand: float64(b.Demand)}
+			for j, pool := range at {
+				kind.Speedup[j] = b.Speeds[pool]
+			}
+			kinds = append(kinds, kind)
 		}
-		m.Tenants = append(m.Tenants, t)
+		tenant := policy.Tenant{Name: q.Bids[i].Tenant, Weight: float64(q.Bids[i].Weight), Demand: math.Inf(1)}
+		m.Tenants = append(m.Tenants, policy.Virtual(tenant, kinds)...)
 	}
 	return m, at
 }

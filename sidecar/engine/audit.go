@@ -63,12 +63,7 @@ type fair struct {
 
 func newFair(q *cluster.Question) *fair {
 	f := &fair{q: q, of: make([]int, len(q.Bids))}
-	for p, pool := range q.Pools {
-		if pool.Count > 0 {
-			f.pools = append(f.pools, p)
-			f.market.Models = append(f.market.Models, policy.Model{Name: pool.Model, GPUs: float64(pool.Count)})
-		}
-	}
+	f.market.Models, f.pools = models(q)
 	var usable [][]float64 // by tenant and model: GPUs asked for that can use it
 	for i := range q.Bids {
 		b := &q.Bids[i]

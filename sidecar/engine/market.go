@@ -292,16 +292,24 @@ func digest(q *cluster.Question, epoch int64) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// steps gives the work that a job has left, in seconds on the model on which it is slowest: as its
-// time limit has it.
+// steps gives the work that a job has left, in GPU-seconds on the model on which it is slowest: what it says
+// of its steps, less those that it has reported; else what its time limit leaves on the fastest model.
 func (h *hall) steps(i int) float64 {
 	left := h.limit(i)
 	if st := &h.standing[i]; st.runs {
 		left -= h.now.Sub(h.s.Cases[i].Job.Start)
 	}
-	fastest := 1.0
-	for _, s := range h.speedups(i) {
+	book, gang := h.learned.book, max(h.wants(i), 1)
+	fastest, slowest := 1.0, 0.0
+	for p, s := range h.speedups(i) {
 		fastest = max(fastest, s.Value)
+		if r, ok := book.Rate(h.learned.kinds[i], h.pools[p], gang); ok && r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
+			slowest = r.Rate
+		}
 	}
-	return float64(max(left, cluster.Minute)) / float64(cluster.Second) * fastest * float64(max(h.wants(i), 1))
+	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * fastest
+	if steps, estimated := book.Remaining(h.records[i].Key, h.learned.total[i], left, slowest); !estimated && slowest > 0 {
+		seconds = max(steps/slowest, 1)
+	}
+	return seconds * float64(gang)
 }

@@ -271,3 +271,27 @@ func TestAKindThatComesBackIsNotNew(t *testing.T) {
 		t.Errorf("a owed %d, and when it comes back %d", was, now)
 	}
 }
+
+// What a job has left is what it says of its steps less what it has reported; else what its time limit leaves.
+func TestWhatAJobHasLeft(t *testing.T) {
+	var asked cluster.Question
+	w := newMarket(t, 1, 1, true, func(q cluster.Question) cluster.Division {
+		asked = q
+		return engine.Divide(q)
+	}, "a")
+	w.Settings.Divide, w.Settings.DivideEvery = "gavel:makespan", 1
+	w.declared(map[string][2]float64{"lstm": {2, 8}})
+	w.Reports = 30 * second
+	w.Speeds = sim.Speeds{{Kind: "lstm"}: {"k80": {Speed: 2 * sim.Reference}, "v100": {Speed: 8 * sim.Reference}}}
+	w.submit("a", 1, 2*hour, func(k *sim.Work) { k.Kind, k.Comment = "lstm", "kind=lstm,steps=7200" })
+	w.submit("a", 1, hour, func(k *sim.Work) { k.Kind, k.Comment, k.Limit = "lstm", "kind=lstm", hour })
+	w.Run(w.Settings.Interval)
+	left := func() [2]float64 { return [2]float64{asked.Bids[0].Steps, asked.Bids[1].Steps} }
+	if got := left(); got != [2]float64{3600, 14400} { // 7,200 steps at 2 a second; an hour on what is 4 times as fast
+		t.Errorf("at first they have %v seconds left", got)
+	}
+	w.Run(5 * minute)
+	if got := left(); got != [2]float64{3300, 13200} { // the second, which has more left, has the v100
+		t.Errorf("after five minutes they have %v seconds left", got)
+	}
+}
