@@ -154,17 +154,18 @@ func divideMarket(q *cluster.Question, objective string, d *cluster.Division) er
 // market puts a question as a market: a tenant for each bid.
 func market(q *cluster.Question) (m policy.Market, at []int) {
 	m.Models, at = models(q)
-	for i, next := 0, 0; i < len(q.Bids); i = next { // bids are by tenant
+	for i := 0; i < len(q.Bids); { // bids are by tenant
+		of := &q.Bids[i]
 		var kinds []policy.Kind
-		for next = i; next < len(q.Bids) && q.Bids[next].Tenant == q.Bids[i].Tenant; next++ {
-			b := &q.Bids[next]
+		for ; i < len(q.Bids) && q.Bids[i].Tenant == of.Tenant; i++ {
+			b := &q.Bids[i]
 			kind := policy.Kind{Name: b.Party, Speedup: make([]float64, len(at)), Demand: float64(b.Demand)}
 			for j, pool := range at {
 				kind.Speedup[j] = b.Speeds[pool]
 			}
 			kinds = append(kinds, kind)
 		}
-		tenant := policy.Tenant{Name: q.Bids[i].Tenant, Weight: float64(q.Bids[i].Weight), Demand: math.Inf(1)}
+		tenant := policy.Tenant{Name: of.Tenant, Weight: float64(of.Weight), Demand: math.Inf(1)}
 		m.Tenants = append(m.Tenants, policy.Virtual(tenant, kinds)...)
 	}
 	return m, at
