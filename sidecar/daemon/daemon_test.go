@@ -162,7 +162,7 @@ func TestTwoDaemons(t *testing.T) {
 		if _, there := b.heartbeat("gpu"); there {
 			t.Error("b keeps a heartbeat")
 		}
-		// a's signs of life get lost while it acts for long.
+		// a is cut off while it acts for long.
 		acts, stopped := make(chan bool), make(chan bool)
 		on.mu.Lock()
 		on.before = func(ctx context.Context, _ []cluster.Action) {
@@ -177,7 +177,7 @@ func TestTwoDaemons(t *testing.T) {
 		on.submit("vision", 1, 4)
 		<-acts
 		journal.mu.Lock()
-		a.desk.mine[0].deaf = true
+		a.desk.cutOff = true
 		journal.mu.Unlock()
 		silent := time.Now()
 		<-stopped
@@ -188,6 +188,9 @@ func TestTwoDaemons(t *testing.T) {
 		if _, there := a.heartbeat("gpu"); there {
 			t.Error("a keeps its heartbeat")
 		}
+		journal.mu.Lock()
+		a.desk.cutOff = false
+		journal.mu.Unlock()
 		until(t, "a says that it was deposed", func() bool {
 			return len(a.log.with("stopped acting")) > 0 && len(a.log.with("waiting: another daemon is seated: b")) == 1
 		})

@@ -134,15 +134,15 @@ type sitting struct {
 	name  string
 	lost  chan struct{}
 	heard time.Time
-	deaf  bool // its signs of life get lost
+	desk  *desk
 	over  bool
 }
 
 // desk is the store as one daemon sees it.
 type desk struct {
 	*chair
-	name string
-	mine []*sitting
+	name   string
+	cutOff bool // nothing of its daemon comes through
 }
 
 func newChair() *chair { return &chair{memory: sim.NewMemory()} }
@@ -153,14 +153,16 @@ func (d *desk) Acquire(context.Context) (Seat, error) {
 	if d.gone != nil {
 		return nil, d.gone
 	}
+	if d.cutOff {
+		return nil, errors.New("no connection")
+	}
 	if s := d.now; s != nil {
 		if time.Since(s.heard) < takeover {
 			return nil, fmt.Errorf("%w: %s", ErrTaken, s.name)
 		}
 		s.over = true
 	}
-	d.now = &sitting{chair: d.chair, name: d.name, lost: make(chan struct{}), heard: time.Now()}
-	d.mine = append(d.mine, d.now)
+	d.now = &sitting{chair: d.chair, desk: d, name: d.name, lost: make(chan struct{}), heard: time.Now()}
 	return d.now, nil
 }
 
@@ -177,7 +179,7 @@ func (s *sitting) alive() error {
 	switch {
 	case s.gone != nil:
 		return s.gone
-	case s.deaf && !s.over:
+	case s.desk.cutOff:
 		return errors.New("no connection")
 	case s.over:
 		select {
