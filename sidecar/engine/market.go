@@ -13,10 +13,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
-// moveCost is what it costs a job to move to another model, where nobody knows better: to save, to be
-// requeued and to start again.
-const moveCost = 2 * cluster.Minute
-
 // market sets what parties are due by the last division, and gives what that makes for every
 // tenant, by row of the ledger. Parties that the division does not know yet have their part of what
 // their tenant is due by weight, as far as there is room; so have all where there is no
@@ -170,7 +166,7 @@ func (h *hall) trials() [][]profile.Trial {
 		if !says {
 			continue
 		}
-		t := profile.Trial{Key: h.records[i].Key, Kind: kind, Gang: h.wants(i), Move: moveCost, Term: h.set.Term}
+		t := profile.Trial{Key: h.records[i].Key, Kind: kind, Gang: h.wants(i), Move: h.moveCost(), Term: h.set.Term}
 		from := -1
 		if st.runs && len(st.pools) > 0 {
 			from = st.pools[0]

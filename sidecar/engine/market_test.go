@@ -370,3 +370,51 @@ func (w *world) record(key cluster.JobKey) cluster.Record {
 	}
 	return cluster.Record{}
 }
+
+// A job that runs moves to a model on which it is faster if that makes up for what a move costs within a term, and then stays;
+// however its speeds swing, it moves no more than once in ten times what a move costs.
+func TestMovesPay(t *testing.T) {
+	const cost = 2 * minute // a minute's notice, and another to start again
+	for _, c := range []struct {
+		name        string
+		fast        [2]float64 // of a v100 over a k80, in turns of a term that begin in the middle of leases
+		least, most int        // moves of each job in eight hours
+	}{
+		{"worthwhile", [2]float64{2, 2}, 1, 1},
+		{"as much as it costs", [2]float64{1.13, 1.13}, 0, 0},
+		{"no gain", [2]float64{1, 1}, 0, 0},
+		{"small swings", [2]float64{1.1, 1 / 1.1}, 0, 0},
+		{"large swings", [2]float64{4, 0.25}, 1, int(8 * hour / (10 * cost))},
+	} {
+		w := newMarket(t, 1, 1, false, nil, "a")
+		w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4}})
+		var ids []cluster.JobID
+		for range 4 {
+			ids = append(ids, w.submit("a", 1, forever, func(k *sim.Work) { k.Comment = "kind=x" }))
+		}
+		w.declared(map[string][2]float64{"x": {1, c.fast[0]}})
+		w.Run(5 * term / 2)
+		if w.on("a", "k80") != 4 {
+			t.Fatalf("%s: %d run on k80", c.name, w.on("a", "k80"))
+		}
+		before := map[cluster.JobID]int{}
+		for _, id := range ids {
+			before[id] = len(w.done(cluster.Reclaim, id))
+		}
+		w.Settings.DivideEvery = 1
+		w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4, "v100": 4}})
+		for i := range int(8 * hour / term) {
+			w.declared(map[string][2]float64{"x": {1, c.fast[i%2]}})
+			w.Run(term)
+		}
+		for _, id := range ids {
+			if n := len(w.done(cluster.Reclaim, id)) - before[id]; n < c.least || n > c.most {
+				t.Errorf("%s: job %s moved %d times, want %d to %d", c.name, id, n, c.least, c.most)
+			}
+		}
+		if c.name == "worthwhile" && w.on("a", "v100") != 4 {
+			t.Errorf("%s: %d run on v100", c.name, w.on("a", "v100"))
+		}
+		w.books()
+	}
+}
