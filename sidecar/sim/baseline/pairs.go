@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 
@@ -70,10 +71,14 @@ func (m *mechanism) worth(r *round, a, b, pool int, met bool) float64 {
 // sharing (§3.1). What two jobs turned out to do together on a model takes the place of what was expected (§6).
 func everyPair(m *mechanism, r *round, next *tally) bool {
 	now := make([]int, len(m.now.at)) // rows, by those of before; -1 = gone
+	known := make([]bool, len(r.jobs))
 	for key, i := range m.now.at {
 		now[i] = -1
-		if k, ok := next.at[key]; ok && !r.jobs[k].stays() {
-			now[i] = k
+		if k, ok := next.at[key]; ok {
+			known[k] = true
+			if !r.jobs[k].stays() {
+				now[i] = k
+			}
 		}
 	}
 	met, changed := m.met(r), false
@@ -91,12 +96,9 @@ func everyPair(m *mechanism, r *round, next *tally) bool {
 		next.pairs = append(next.pairs, q)
 	}
 	for b := range r.jobs {
-		_, known := m.now.at[r.key(b)]
 		for a := range b {
-			if known {
-				if _, ok := m.now.at[r.key(a)]; ok {
-					continue
-				}
+			if known[a] && known[b] {
+				continue
 			}
 			q, ok := m.together(r, next, a, b)
 			for p := 0; ok && p < r.pools; p++ {
@@ -171,7 +173,7 @@ func (g *packing) part(a cluster.JobKey) {
 }
 
 func (g *packing) pair(m *mechanism, r *round, next *tally) bool {
-	changed := g.judge(m, r, next)
+	g.judge(m, r, next)
 	gpus, wanted := 0, 0
 	for _, n := range next.gpus {
 		gpus += n
@@ -180,75 +182,79 @@ func (g *packing) pair(m *mechanism, r *round, next *tally) bool {
 		wanted += r.jobs[k].GPUs
 	}
 	if wanted <= gpus {
-		changed = changed || len(g.with) > 0
 		clear(g.with)
-		return changed
 	}
 	var single []int
-	for k := range r.jobs {
-		key := r.key(k)
-		with, ok := g.with[key]
+	for b := range r.jobs {
+		with, ok := g.with[r.key(b)]
 		if !ok {
-			single = append(single, k)
-			continue
-		}
-		if a := next.at[with]; a < k {
-			wanted -= r.jobs[k].GPUs
-			q, _ := m.together(r, next, a, k)
-			next.pairs = append(next.pairs, q)
+			single = append(single, b)
+		} else if a := next.at[with]; a < b {
+			if q, ok := m.together(r, next, a, b); ok {
+				next.pairs = append(next.pairs, q)
+				wanted -= r.jobs[b].GPUs
+			} else {
+				g.part(with)
+			}
 		}
 	}
 	lot := rand.New(rand.NewPCG(uint64(r.now), 0))
 	lot.Shuffle(len(single), func(i, k int) { single[i], single[k] = single[k], single[i] })
 	for i, a := range single {
+		if wanted <= gpus {
+			break
+		}
+		if g.with[r.key(a)] != 0 {
+			continue
+		}
 		for _, b := range single[i+1:] {
-			first, second := min(a, b), max(a, b)
-			pair := couple{r.key(first), r.key(second)}
-			if wanted <= gpus || g.with[r.key(a)] != 0 || g.with[r.key(b)] != 0 || r.jobs[a].GPUs != r.jobs[b].GPUs || g.bad[pair] {
+			if g.with[r.key(b)] != 0 || g.bad[couple{r.key(min(a, b)), r.key(max(a, b))}] {
 				continue
 			}
-			if q, ok := m.together(r, next, first, second); ok {
-				g.with[pair[0]], g.with[pair[1]] = pair[1], pair[0]
+			if q, ok := m.together(r, next, min(a, b), max(a, b)); ok {
+				g.with[r.key(a)], g.with[r.key(b)] = r.key(b), r.key(a)
 				next.pairs = append(next.pairs, q)
 				wanted -= r.jobs[a].GPUs
-				changed = true
+				break
 			}
 		}
 	}
-	return changed
+	return !slices.Equal(next.couples(), m.now.couples())
+}
+
+// couples lists the pairs, sorted.
+func (t *tally) couples() []couple {
+	var out []couple
+	for _, q := range t.pairs {
+		out = append(out, couple{t.rows[q.A].Job, t.rows[q.B].Job})
+	}
+	slices.SortFunc(out, func(a, b couple) int { return slices.Compare(a[:], b[:]) })
+	return out
 }
 
 // judge parts the pairs that did no good, and those of which one is gone.
-func (g *packing) judge(m *mechanism, r *round, next *tally) bool {
-	changed := false
+func (g *packing) judge(m *mechanism, r *round, next *tally) {
+	there := func(key cluster.JobKey) bool { _, ok := next.at[key]; return ok }
 	for a, b := range g.with {
-		_, one := next.at[a]
-		if _, other := next.at[b]; !one || !other {
+		if !there(a) || !there(b) {
 			g.part(a)
-			changed = true
 		}
 	}
 	for pair := range g.bad {
-		_, one := next.at[pair[0]]
-		if _, other := next.at[pair[1]]; !one || !other {
+		if !there(pair[0]) || !there(pair[1]) {
 			delete(g.bad, pair)
 		}
 	}
 	for pair, p := range m.met(r) {
-		if g.with[pair[0]] != pair[1] {
-			continue
-		}
-		if x, y := next.at[pair[0]], next.at[pair[1]]; m.worth(r, x, y, p, true) < 1 {
+		if g.with[pair[0]] == pair[1] && m.worth(r, next.at[pair[0]], next.at[pair[1]], p, true) < 1 {
 			g.bad[pair] = true
 			g.part(pair[0])
-			changed = true
 		}
 	}
-	return changed
 }
 
-// packed divides the time of all models equally, with no heed of what they are: between the pairs that there are and the jobs
-// that are alone.
+// packed divides the time of all GPUs equally, with no heed of what they are: between the pairs that there are and the jobs
+// that are alone. Only where some stay idle those are the slowest: else it would have no chance when there is little to do.
 func packed(p policy.Problem) (policy.Shares, error) {
 	one := p
 	one.Jobs, one.Pairs = nil, nil
@@ -264,6 +270,7 @@ func packed(p policy.Problem) (policy.Shares, error) {
 			one.Jobs = append(one.Jobs, j)
 		}
 	}
+	one.Models = fastestFirst(one)
 	shares, err := alike("las", one)
 	if err != nil {
 		return shares, err
@@ -280,4 +287,27 @@ func packed(p policy.Problem) (policy.Shares, error) {
 		}
 	}
 	return out, nil
+}
+
+// fastestFirst gives as many GPUs of the models as the jobs can use, of those on which they do most first. Of each there
+// is a trace at least, for who runs on no other.
+func fastestFirst(p policy.Problem) []policy.Model {
+	const trace = 1e-3
+	models, order := slices.Clone(p.Models), make([]int, len(p.Models))
+	does, wanted := make([]float64, len(p.Models)), 0.0
+	for _, j := range p.Jobs {
+		wanted += float64(j.Gang)
+		for i, v := range j.Speed {
+			does[i] += v
+		}
+	}
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(does[b], does[a]) })
+	for _, i := range order {
+		models[i].GPUs = max(min(models[i].GPUs, wanted), trace)
+		wanted -= models[i].GPUs
+	}
+	return models
 }

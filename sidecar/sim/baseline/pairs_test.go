@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
@@ -159,4 +161,26 @@ func TestPackingTriesPairs(t *testing.T) {
 		t.Errorf("three jobs on three GPUs, and guests: %v", v.host)
 	}
 	w.runs("three on three", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, ids[2]: true})
+}
+
+// A round that is looked at twice is the same twice.
+func TestPairsOfARoundThatIsLookedAtTwice(t *testing.T) {
+	for _, name := range []string{"gavel:las+ss", "gandiva:packing"} {
+		w := unlike(t, name, models(2, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.3, "v100": 1}}, all(0.7, "x"))
+		decide := w.Loop.Decide
+		w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+			first, second := decide(s), decide(s)
+			if d := cmp.Diff(first.Memory.Leases, second.Memory.Leases); d != "" {
+				t.Fatalf("%s: the leases of one moment (-first +second):\n%s", name, d)
+			}
+			return second
+		}
+		v := visiting(t, w)
+		for range 9 {
+			w.submit("a", 1, 5*hour, kind("x"))
+		}
+		if w.Run(2 * hour); len(v.host) == 0 {
+			t.Errorf("%s: nobody shares GPUs", name)
+		}
+	}
 }

@@ -185,19 +185,3 @@ func TestPresetsOnUnlikeModels(t *testing.T) {
 		}
 	}
 }
-
-// On a ninth of Gavel's cluster, crowded: who chooses pairs by what they do together has jobs done earlier than who never shares
-// GPUs, and than who tries pairs at random.
-func TestSpaceSharingInSmall(t *testing.T) {
-	hours := map[string]float64{}
-	for _, by := range []string{"gavel:las", "gavel:las+ss", "gandiva:packing"} {
-		s := gavelSetup(t, by, "single", 0.62, "1x4:v100+1x4:p100+1x4:k80")
-		s.Beside = BesideOf(gavelTable(t), trace.GavelReference)
-		f := follow(t, s, 40, 140)
-		hours[by] = f.Hours()
-		t.Logf("%s: %.2f h, %d turns", by, hours[by], f.Turns)
-	}
-	if hours["gavel:las+ss"] > 0.95*hours["gavel:las"] || hours["gavel:las+ss"] > 0.8*hours["gandiva:packing"] {
-		t.Errorf("mean hours: %v", hours)
-	}
-}
