@@ -186,7 +186,7 @@ func (h *hall) gangs() []int {
 
 // ask puts the question of the division together, if it is another than the one that was answered.
 func (h *hall) ask(capacity []int) {
-	q := cluster.Question{Policy: h.set.Divide}
+	q := cluster.Question{Policy: h.set.Divide, At: h.now}
 	for p, name := range h.pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
@@ -254,8 +254,23 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 		b.Job = h.records[i].Key
 		b.Elapsed = max(h.now.Sub(h.records[i].First), 0)
 		b.Steps = h.steps(i)
+		b.Deadline = h.deadline(i, &b)
 	}
 	return b, true
+}
+
+// deadline gives by when a job is to be done; 0 = whenever. It aims a term ahead of what its user says as long as
+// that can be: whose turn it is comes round by terms.
+func (h *hall) deadline(i int, b *cluster.Bid) cluster.Instant {
+	last := h.s.Cases[i].Job.Deadline
+	if last == 0 {
+		return 0
+	}
+	fastest := slices.Max(b.Speeds) * float64(max(b.Gang, 1))
+	if ahead := last.Add(-h.set.Term); b.Steps*float64(cluster.Second) <= fastest*float64(ahead.Sub(h.now)) {
+		return ahead
+	}
+	return last
 }
 
 // digest tells questions apart that may have different answers: all but the time that goes by, for
@@ -285,6 +300,7 @@ func digest(q *cluster.Question, epoch int64) string {
 		number(b.Milli)
 		number(int64(b.Gang))
 		number(int64(b.Demand))
+		number(int64(b.Deadline))
 		for _, s := range b.Speeds {
 			number(int64(math.Float64bits(s)))
 		}
