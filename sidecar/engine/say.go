@@ -391,6 +391,9 @@ func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
 		because.Behind, because.Other, because.OtherBehind, because.For = p.Behind, p.Other, p.OtherBehind, p.For
 		if p.Code == cluster.BecauseFailed {
 			because.Note, because.Until = h.records[i].Said, lease.MayDisplace(&h.records[i], h.set.Term)
+			if because.Until <= h.now {
+				because.Code, because.Note, because.Until = cluster.BecauseIdleOnly, "", 0
+			}
 		}
 	}
 }
