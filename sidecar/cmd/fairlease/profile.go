@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,20 +118,21 @@ func (o *profiling) check() error {
 	if o.gpus < 1 || o.minutes < 1 {
 		return usage(fmt.Sprintf("--gpus=%d --minutes=%d: a job needs one at least of each", o.gpus, o.minutes))
 	}
-	script, err := os.Open(o.script)
-	if err == nil {
-		head := make([]byte, 2)
-		_, err = io.ReadFull(script, head)
-		_ = script.Close()
-		if err == nil && !bytes.Equal(head, []byte("#!")) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = errors.New("sbatch takes no script that does not begin with #!, as in #!/bin/bash")
-		}
+	text, err := os.ReadFile(o.script)
+	if err == nil && !bytes.HasPrefix(text, []byte("#!")) {
+		err = errors.New("sbatch takes no script that does not begin with #!, as in #!/bin/bash")
+	}
+	if at := adds.FindString(string(text)); err == nil && at != "" {
+		err = fmt.Errorf("it has %q, which counts beside what is asked for here", strings.TrimSpace(at))
 	}
 	if err != nil {
 		return &failure{code: exitUsage, what: "the batch script cannot be used", err: err, next: "fairlease profile KIND SCRIPT; its arguments stand behind --"}
 	}
 	return nil
 }
+
+// adds finds a line by which a script asks sbatch for what --gres does not replace: other GPUs, or many jobs.
+var adds = regexp.MustCompile(`(?m)^#SBATCH(\s.*)?\s(--gpus|-G|--array|-a).*$`)
 
 // measure submits the jobs, waits for them and shows what they did.
 func (p *program) measure(ctx context.Context, l listing, o *profiling) error {
@@ -215,7 +217,7 @@ func (o *profiling) trials(nodes []slurm.UserNode) ([]*trial, error) {
 	if len(in) == 0 {
 		return nil, &failure{code: exitNo, what: "no node of partition " + strings.Join(o.partitions, ", ") + " has GPUs", next: "name others with --partition; sinfo has them"}
 	}
-	models := o.models
+	models := slices.Compact(slices.Sorted(slices.Values(o.models)))
 	if len(models) == 0 {
 		models = sortedNames(in)
 	}
@@ -398,8 +400,7 @@ func (p *program) look(ctx context.Context, o *profiling, x *trial) {
 	case err != nil: // it is looked at again
 		x.Note = cause(err)
 	case !known:
-		x.over, x.ended = true, p.now()
-		x.Note = "Slurm does not know the job any more"
+		x.State, x.over, x.ended = "forgotten", true, p.now()
 	default:
 		x.State, x.Nodes, x.exit, x.output, x.Note = j.State, j.Nodes, j.Exit, j.Output, ""
 		if j.State == "PENDING" {
@@ -440,7 +441,7 @@ func following(trials []*trial, speeds bool) string {
 			continue
 		}
 		word := fmt.Sprintf("%s: job %s %s", x.Model, x.Job, strings.ToLower(x.State))
-		if x.State == "PENDING" && x.Note != "" {
+		if x.Note != "" {
 			word += " (" + x.Note + ")"
 		} else if speeds && x.Profile != nil {
 			word += fmt.Sprintf(", %.4g steps/s", x.Profile.Rate)
@@ -455,6 +456,7 @@ type statusLine struct {
 	out      io.Writer
 	terminal bool
 	last     string
+	said     string
 }
 
 func (p *program) statusLine() *statusLine {
@@ -474,7 +476,12 @@ func (s *statusLine) set(text string) {
 	}
 }
 
+// say says what is no state, once.
 func (s *statusLine) say(text string) {
+	if text == s.said {
+		return
+	}
+	s.said = text
 	s.end()
 	fmt.Fprintf(s.out, "fairlease: %s\n", text)
 }
@@ -535,8 +542,8 @@ func (x *trial) unmeasured() string {
 		return "cancelled before it started"
 	case x.State == "COMPLETED" || x.State == "TIMEOUT":
 		return "it did not report twice, ten seconds apart" + see
-	case x.State == "submitted":
-		return x.Note
+	case x.State == "forgotten":
+		return "Slurm does not know its job any more"
 	}
 	return "its job ended as " + x.State + ", exit code " + or(x.exit, "unknown") + see
 }

@@ -73,7 +73,7 @@ func newDesk(t *testing.T, nodes ...string) *desk {
 		}
 	}
 	write(t, filepath.Join(d.dir, "nodes"), strings.Join(nodes, ""))
-	write(t, filepath.Join(d.dir, "train.sh"), "#!/bin/bash\n")
+	write(t, filepath.Join(d.dir, "train.sh"), "#!/bin/bash\n#SBATCH --gres=gpu:8 --account=x-a --output=a-G.out\n")
 	for _, name := range []string{"sbatch", "scontrol", "scancel"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte(login), 0o755); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestProfile(t *testing.T) {
 		strings.Contains(got, "a100") {
 		t.Errorf("sbatch was given\n%s", got)
 	}
-	r = d.ask(t.Context(), "bert", "train.sh", "--models", "k80,v100", "--json")
+	r = d.ask(t.Context(), "bert", "train.sh", "--models", "v100,k80,v100", "--json")
 	var trials []trial
 	if err := json.Unmarshal([]byte(r.out), &trials); err != nil || r.code != exitOK || len(trials) != 2 || trials[1].Profile == nil || trials[1].Profile.Speedup < 3.9 {
 		t.Errorf("exit code %d, %v\n%s", r.code, err, r.out)
@@ -179,6 +179,8 @@ func TestProfileRefuses(t *testing.T) {
 	d := newDesk(t, node("k1", "k80", 4, 0))
 	write(t, filepath.Join(d.dir, "words.txt"), "no script\n")
 	write(t, filepath.Join(d.dir, "empty.sh"), "")
+	write(t, filepath.Join(d.dir, "gpus.sh"), "#!/bin/bash\n#SBATCH -t 5 --gpus-per-node=4\necho\n")
+	write(t, filepath.Join(d.dir, "array.sh"), "#!/bin/bash\n#SBATCH -a 1-9\n")
 	for _, c := range []struct {
 		args string
 		code int
@@ -190,6 +192,8 @@ func TestProfileRefuses(t *testing.T) {
 		{"bert none.sh", exitUsage, `the batch script cannot be used\n  open none.sh: no such file`},
 		{"bert words.txt", exitUsage, `does not begin with #!`},
 		{"bert empty.sh", exitUsage, `does not begin with #!`},
+		{"bert gpus.sh", exitUsage, `it has "#SBATCH -t 5 --gpus-per-node=4", which counts beside`},
+		{"bert array.sh", exitUsage, `it has "#SBATCH -a 1-9"`},
 		{"bert bin", exitUsage, `the batch script cannot be used\n  read bin: is a directory`},
 		{"bert train.sh --gpus 0", exitUsage, `--gpus=0 --minutes=5: a job needs one at least of each`},
 		{"bert train.sh --minutes 0", exitUsage, `--minutes=0`},
