@@ -158,7 +158,8 @@ type Job struct {
 	Exclude     []string `json:"exclude,omitempty"`
 	Reservation string   `json:"reservation,omitempty"`
 
-	// Comment is the words of its --comment that speak of its kind and speed: "kind=resnet50,steps/s.v100=12.5".
+	// Comment is the words of its --comment that speak of its kind and speed, and of the GPUs that it takes:
+	// "kind=resnet50,steps/s.v100=12.5,gpus=idle".
 	Comment string `json:"comment,omitempty"`
 
 	// Marked is true where our submit plugin set the gate; MarkedBegin is then

@@ -32,6 +32,7 @@ const (
 	BecauseThreshold  Code = "threshold"  // not far enough behind to reclaim
 	BecauseInactive   Code = "inactive"   // held, dependency, begin time, array limit
 	BecauseFailed     Code = "failed"     // a grant did not start; tried again at Until
+	BecauseIdleOnly   Code = "idle_only"  // it asked for idle GPUs only, and there are none where it fits
 	BecauseFrozen     Code = "frozen"     // by an administrator
 	BecauseTooBig     Code = "too_big"    // no healthy nodes could ever hold it
 	BecauseReserved   Code = "reserved"   // its time limit runs into reservations wherever it could run

@@ -392,6 +392,9 @@ func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
 		h.queue(because, p.Other)
 		if p.Code == cluster.BecauseFailed {
 			because.Note, because.Until = h.records[i].Said, lease.MayDisplace(&h.records[i], h.set.Term)
+			if because.Until <= h.now {
+				because.Code, because.Note, because.Until = cluster.BecauseIdleOnly, "", 0
+			}
 		}
 	}
 }

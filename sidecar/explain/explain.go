@@ -108,6 +108,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.BecauseFailed: func(w Words, r *cluster.Reason) string {
 		return "was granted GPUs, but Slurm did not start it" + slurmSays(r.Note) + "; tried again" + w.at(r)
 	},
+	cluster.BecauseIdleOnly: func(_ Words, r *cluster.Reason) string {
+		return "waits for " + gpus(r.Need, r.Pool) + " that are idle: it asked for no others (gpus=idle)"
+	},
 	cluster.BecauseFrozen: func(_ Words, r *cluster.Reason) string {
 		return "is frozen by order of an administrator" + because(r.Note)
 	},

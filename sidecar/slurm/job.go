@@ -297,17 +297,17 @@ func mark(comment string) (bool, cluster.Instant) {
 	return false, 0
 }
 
-// words gives those of a user's comment that speak to us of the job's kind and speed, and as
+// words gives those of a user's comment that speak to us of the job's kind and speed, and of the GPUs that it takes, and as
 // many as are kept of it; the rest is the user's own.
 func words(comment string) string {
 	const most = 512
-	if !strings.Contains(comment, "kind=") && !strings.Contains(comment, "steps") {
+	if !strings.Contains(comment, "kind=") && !strings.Contains(comment, "steps") && !strings.Contains(comment, "gpus=") {
 		return ""
 	}
 	var ours []string
 	length := 0
 	for _, word := range strings.FieldsFunc(comment, func(c rune) bool { return strings.ContainsRune(",; \t\n", c) }) {
-		if !strings.HasPrefix(word, "kind=") && !strings.HasPrefix(word, "steps=") && !strings.HasPrefix(word, "steps/s") {
+		if !strings.HasPrefix(word, "kind=") && !strings.HasPrefix(word, "steps=") && !strings.HasPrefix(word, "steps/s") && !strings.HasPrefix(word, "gpus=") {
 			continue
 		}
 		if length += len(word) + 1; length > most {

@@ -20,7 +20,7 @@ type Candidate struct {
 	Running bool
 	Better  []Better // of Pools, where a move would pay
 
-	Humble   bool // its last grants did not start: it takes idle GPUs only
+	Humble   bool // it takes idle GPUs only: it says so, or its last grants did not start
 	Urgent   bool // by QOS or boosted
 	Unserved bool // no lease so far
 	New      bool // unserved, and such jobs go first
