@@ -418,3 +418,57 @@ func TestMovesPay(t *testing.T) {
 		w.books()
 	}
 }
+
+// Over a trade and its undoing nobody gets less done than its share by weight would have: what is owed on either side
+// when a trade begins or ends is neither forgotten nor paid in GPUs that are worth less to it. Markets are made up.
+func TestTradesAndTheirUndoingCostNobody(t *testing.T) {
+	for seed := range uint64(6) {
+		rng := seed*6364136223846793005 + 1442695040888963407
+		uniform := func() float64 {
+			rng = rng*6364136223846793005 + 1442695040888963407
+			return float64(rng>>11) / (1 << 53)
+		}
+		w := newMarket(t, 2, 1, false, engine.Divide, "a", "b", "c")
+		w.Settings.Divide = "gandiva-fair"
+		speed, kinds := map[string]float64{}, map[string][2]float64{}
+		var leavers []cluster.JobID
+		for _, tenant := range []string{"a", "b", "c"} {
+			speed[tenant] = 1 + 6*uniform()
+			kinds["of-"+tenant] = [2]float64{1, speed[tenant]}
+			for range 12 {
+				id := w.submit(tenant, 1, forever, func(k *sim.Work) { k.Comment = "kind=of-" + tenant })
+				if tenant == "a" {
+					leavers = append(leavers, id)
+				}
+			}
+		}
+		w.declared(kinds)
+		w.Run(term)
+		traded := false
+		past := func(span cluster.Span, tenants int, stay ...string) {
+			before := slices.Clone(w.Last.Memory.Ledger.Tenants)
+			w.Run(span)
+			traded = traded || len(w.Last.Memory.Division.Trades) > 0
+			got := map[string]float64{}
+			for i, row := range w.Last.Memory.Ledger.Tenants {
+				if s := map[string]float64{"k80": 1, "v100": speed[row.Tenant]}[row.Pool]; i < len(before) && before[i].Tenant == row.Tenant {
+					got[row.Tenant] += s * float64(row.Alloc-before[i].Alloc) / float64(span)
+				}
+			}
+			for _, tenant := range stay {
+				if share := (8 + 4*speed[tenant]) / float64(tenants); got[tenant] < 0.95*share { // hand-overs, and whole GPUs for a term
+					t.Errorf("seed %d: %s of speedup %.2f got %.2f done, its share is worth %.2f", seed, tenant, speed[tenant], got[tenant], share)
+				}
+			}
+		}
+		past(16*term, 3, "a", "b", "c")
+		for _, id := range leavers {
+			w.Cancel(id)
+		}
+		past(16*term, 2, "b", "c")
+		if !traded {
+			t.Errorf("seed %d: nobody traded: %v", seed, speed)
+		}
+		w.books()
+	}
+}
