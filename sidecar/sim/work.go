@@ -15,6 +15,7 @@ type Work struct {
 	Outcome                             string       // with which it ends when that is done; "" = COMPLETED
 	Kind                                string       // of work: with the GPUs a Task of Speeds
 	Limit                               cluster.Span
+	Deadline                            cluster.Instant // reported only: nobody is killed for it
 	Begin                               cluster.Instant
 	Cancel                              cluster.Instant // when its user cancels it; 0 = never
 	NodeList                            []string
@@ -101,7 +102,7 @@ func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 		ID: id, Record: id.ID, Name: w.Name, Comment: w.Comment, User: w.User, Account: w.Account, QOS: w.QOS,
 		Partitions: []string{w.Partition}, State: cluster.Waiting, Batch: !w.Interactive,
 		Requeueable: !w.NoRequeue, Request: w.Request, Submit: v.now, Eligible: max(w.Begin, v.now),
-		Limit: w.Limit, NodeList: slices.Clone(w.NodeList),
+		Limit: w.Limit, Deadline: w.Deadline, NodeList: slices.Clone(w.NodeList),
 	}}
 	if v.Gate > 0 && j.job.Batch {
 		j.job.Marked, j.job.MarkedBegin = true, w.Begin
