@@ -52,7 +52,9 @@ func onGavel(of string, seed uint64) error {
 		{"multiple", func() error { return l.steady("multiple", []float64{1, 2, 2.6}, "gavel:las", "gavel:las-blind") }},
 		{"multiple+ss", func() error { return l.steady("multiple", []float64{2.6}, "gavel:las+ss", "gandiva:packing") }},
 		{"ftf", func() error { return l.steady("multiple", []float64{2.6}, "gavel:ftf", "gavel:ftf-blind") }},
-		{"makespan", func() error { return l.makespan(700, "fifo:random", "fifo:fastest", "gavel:makespan", "gandiva:packing") }},
+		{"makespan", func() error {
+			return l.makespan(700, "fifo:random", "fifo:fastest", "gavel:makespan", "gandiva:packing")
+		}},
 		{"makespan+ss", func() error { return l.makespan(300, "gavel:makespan+ss") }},
 		{"estimates", l.estimates},
 		{"cost", func() error { return l.costs(seed) }},
