@@ -150,6 +150,7 @@ type Job struct {
 	Start    Instant `json:"start,omitempty"`    // of the present or last attempt
 	End      Instant `json:"end,omitempty"`      // of a Done job: when; else when its limit ends
 	Limit    Span    `json:"limit,omitempty"`    // time limit; 0 = none
+	Deadline Instant `json:"deadline,omitempty"` // by which it is to have ended (--deadline); 0 = whenever
 	Suspend  Span    `json:"suspend,omitempty"`  // time suspended in the present attempt
 	Restarts int     `json:"restarts,omitempty"`
 

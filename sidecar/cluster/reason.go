@@ -58,10 +58,15 @@ type Reason struct {
 	Need int `json:"need,omitempty"`
 	Free int `json:"free,omitempty"`
 	// Behind is how far its tenant is behind, in time at its entitlement;
-	// Other and OtherBehind are the tenant that went before it.
+	// Other and OtherBehind are the tenant that went before it. Where a policy divides unlike GPU
+	// models, Queue says of whom that is: of the job itself, before which OtherJob went, or of its
+	// tenant's jobs of its kind, before which those of OtherKind did.
 	Behind      Span   `json:"behind,omitempty"`
 	Other       string `json:"other,omitempty"`
 	OtherBehind Span   `json:"other_behind,omitempty"`
+	Queue       Queuer `json:"queue,omitempty"`
+	OtherJob    JobKey `json:"other_job,omitempty"`
+	OtherKind   string `json:"other_kind,omitempty"`
 	Rho         Rho    `json:"rho,omitempty"` // the job's own
 	Rank        int    `json:"rank,omitempty"`
 	// Until is when it may change: the end of the next lease that could serve
@@ -76,3 +81,13 @@ type Reason struct {
 	Right LeaseClass `json:"right,omitempty"`
 	Note  string     `json:"note,omitempty"` // words of Slurm or of an administrator
 }
+
+// Queuer says who queues for GPUs.
+type Queuer string
+
+// Who queues.
+const (
+	TenantQueues Queuer = ""
+	JobQueues    Queuer = "job"
+	KindQueues   Queuer = "kind" // a tenant's jobs of one kind
+)

@@ -18,13 +18,12 @@ type record struct {
 	// or nothing where it concerns no GPU node.
 	jobs []cluster.Job
 
-	array    int64 // 0 = no array
-	limit    int   // the array's %limit, 0 = none
-	tasks    int   // how many waiting tasks it stands for
-	cut      bool  // Slurm cut the list of them short
-	wants    bool  // it asks for GPUs
-	resv     string
-	deadline cluster.Instant
+	array int64 // 0 = no array
+	limit int   // the array's %limit, 0 = none
+	tasks int   // how many waiting tasks it stands for
+	cut   bool  // Slurm cut the list of them short
+	wants bool  // it asks for GPUs
+	resv  string
 	// ran is the run time before the last suspension: what a suspended job's
 	// Suspend is reckoned from.
 	ran cluster.Span
@@ -42,14 +41,13 @@ type translator struct {
 // record translates w. before is what was known of it (see seen.known), or nil.
 func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	rec := &record{
-		id:       w.id,
-		states:   stateKey(w.states),
-		array:    w.array,
-		limit:    w.arrayMax,
-		cut:      isCut(w.tasks),
-		resv:     w.resv,
-		deadline: instant(w.deadline),
-		ran:      span(w.ranBefore),
+		id:     w.id,
+		states: stateKey(w.states),
+		array:  w.array,
+		limit:  w.arrayMax,
+		cut:    isCut(w.tasks),
+		resv:   w.resv,
+		ran:    span(w.ranBefore),
 	}
 	q := request(w)
 	rec.wants = q.GPUs > 0 || q.Unplaceable == partsOfGPUs
@@ -71,6 +69,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		Submit:      instant(w.submit),
 		Eligible:    instant(w.eligible),
 		Limit:       limit(w.limit),
+		Deadline:    instant(w.deadline),
 		Restarts:    w.restarts,
 		Reservation: w.resv,
 	}
