@@ -172,6 +172,20 @@ func TestCooperativeIsEnvyFreeWithSharingIncentive(t *testing.T) {
 	}
 }
 
+// Where there is more than anybody can use, all have their demands: the program's caps and floors leave
+// one point.
+func TestCooperativeMeetsAllDemands(t *testing.T) {
+	m := market([][]float64{{1, 1}, {1, 1}}, []float64{3, 32})
+	m.Tenants[0].Weight, m.Tenants[0].Demand = 1, 5
+	m.Tenants[1].Weight, m.Tenants[1].Demand = 4, 7
+	p := must(t, OEFCooperative, m)
+	for l, tenant := range m.Tenants {
+		if got := worth(tenant.Speedup, p.GPUs[l]); math.Abs(got-tenant.Demand) > 1e-8 {
+			t.Errorf("tenant %d has %v GPUs of the %v that it can use", l, got, tenant.Demand)
+		}
+	}
+}
+
 // OEF §4.2.1, eq. 9: equal throughput by weight; who has less cannot have more.
 func TestNonCooperativeIsEqualUpToDemand(t *testing.T) {
 	for name, d := range map[string]taste{"weights": {weights: true}, "demands": {weights: true, demands: true}, "all": {weights: true, demands: true, zeros: true}} {
