@@ -91,7 +91,7 @@ func TestGavelsRounds(t *testing.T) {
 					t.Fatalf("round %d: %d GPUs of model %d, of %d", round, used[j], j, gpus[j])
 				}
 			}
-			rows = Pass(rows, grants, term)
+			rows = pass(rows, grants)
 			if multi {
 				continue
 			}
@@ -224,18 +224,6 @@ func TestOEFsRounds(t *testing.T) {
 		}
 	})
 	t.Logf("jobs of one GPU, some to spare: at most %.2f GPUs owed or ahead", most)
-}
-
-func TestRenewedShares(t *testing.T) {
-	r := Row{Share: []float64{0.5, 0.5}, Due: []cluster.Span{10 * term, 10 * term}, Time: []cluster.Span{7 * term, 15 * term}}
-	got := Renew(r, []float64{1, 0}, term)
-	want := Row{Share: []float64{1, 0}, Due: []cluster.Span{3 * term, 0}, Time: []cluster.Span{0, term}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-	if r.Due[0] != 10*term {
-		t.Error("the row that was handed in has changed")
-	}
 }
 
 // A tenant of two GPUs with small jobs enough never has four at once; with patience they are
