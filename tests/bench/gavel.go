@@ -46,14 +46,16 @@ func onGavel(of string, seed uint64) error {
 		run  func() error
 	}{
 		{"single", func() error {
-			return l.steady("single", []float64{2.8, 4.4, 5.6}, "fifo:random", "fifo:fastest", "gavel:las", "gavel:las-blind")
+			return l.steady("single", []float64{2.8, 4.4, 5.6}, "fifo:random", "fifo:settled", "fifo:fastest", "gavel:las", "gavel:las-blind")
 		}},
 		{"single+ss", func() error { return l.steady("single", []float64{5.6}, "gavel:las+ss", "gandiva:packing") }},
 		{"multiple", func() error { return l.steady("multiple", []float64{1, 2, 2.6}, "gavel:las", "gavel:las-blind") }},
 		{"multiple+ss", func() error { return l.steady("multiple", []float64{2.6}, "gavel:las+ss", "gandiva:packing") }},
 		{"ftf", func() error { return l.steady("multiple", []float64{2.6}, "gavel:ftf", "gavel:ftf-blind") }},
-		{"makespan", func() error { return l.makespan(700, "fifo:random", "fifo:fastest", "gavel:makespan") }},
-		{"makespan+ss", func() error { return l.makespan(300, "gandiva:packing", "gavel:makespan+ss") }},
+		{"makespan", func() error {
+			return l.makespan(700, "fifo:random", "fifo:fastest", "gavel:makespan", "gandiva:packing")
+		}},
+		{"makespan+ss", func() error { return l.makespan(300, "gavel:makespan+ss") }},
 		{"estimates", l.estimates},
 		{"cost", func() error { return l.costs(seed) }},
 	}

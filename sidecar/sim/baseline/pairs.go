@@ -114,40 +114,40 @@ func everyPair(m *mechanism, r *round, next *tally) bool {
 
 // keep takes over the rows of the pairs whose jobs are still there, which held for a while longer. It gives where they are,
 // by where they were.
-func (next *tally) keep(was *tally, gone cluster.Span) map[int]int {
+func (t *tally) keep(was *tally, gone cluster.Span) map[int]int {
 	moved := map[int]int{}
 	for i := len(was.at); i < len(was.rows); i++ {
 		row := &was.rows[i]
-		_, a := next.at[row.Job]
-		_, b := next.at[row.With]
+		_, a := t.at[row.Job]
+		_, b := t.at[row.With]
 		if a && b {
-			moved[i] = len(next.rows)
-			next.rows = append(next.rows, row.After(gone))
+			moved[i] = len(t.rows)
+			t.rows = append(t.rows, row.After(gone))
 		}
 	}
 	return moved
 }
 
 // share gives the pairs their parts of the time. Only pairs that have any have a row.
-func (next *tally) share(r *round, time [][]float64) {
+func (t *tally) share(r *round, time [][]float64) {
 	before := map[couple]rounds.Row{}
-	for _, row := range next.rows[len(next.at):] {
+	for _, row := range t.rows[len(t.at):] {
 		before[couple{row.Job, row.With}] = row
 	}
-	next.rows = next.rows[:len(next.at)]
+	t.rows = t.rows[:len(t.at)]
 	for i, part := range time {
 		if slices.Max(part) == 0 {
 			continue
 		}
-		q := next.pairs[i]
-		a, b := &next.rows[q.A], &next.rows[q.B]
+		q := t.pairs[i]
+		a, b := &t.rows[q.A], &t.rows[q.B]
 		row, ok := before[couple{a.Job, b.Job}]
 		if !ok {
 			row = newRow(r, &r.jobs[q.A])
 			row.With, row.First = b.Job, max(a.First, b.First)
 		}
 		row.Share = part
-		next.rows = append(next.rows, row)
+		t.rows = append(t.rows, row)
 	}
 }
 

@@ -169,6 +169,16 @@ func TestFIFOFastest(t *testing.T) {
 	w.runs("nobody overtakes", map[cluster.JobID]bool{one: true, two: false, three: false})
 }
 
+// Who starts on a slow model stays there, though a faster is idle later.
+func TestFIFOSettled(t *testing.T) {
+	w := unlike(t, "fifo:settled", models(1, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}})
+	one, two, three := w.submit("a", 1, hour, kind("x")), w.submit("a", 1, 2*hour, kind("x")), w.submit("a", 1, hour, kind("x"))
+	w.Run(hour + minute)
+	if w.Job(one).State != cluster.Done || w.model(two) != "k80" || w.model(three) != "v100" || w.Job(two).Restarts > 0 {
+		t.Errorf("the first is %s, the second on %s, the third on %s", w.Job(one).State, w.model(two), w.model(three))
+	}
+}
+
 // Where nobody minds the model, who starts on a slow one stays there; and on none on which it does not run.
 func TestFIFORandom(t *testing.T) {
 	w := unlike(t, "fifo:random", models(8, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}, "stuck": {"k80": 0, "v100": 1}})
