@@ -33,6 +33,7 @@ type Setup struct {
 	Saves    sim.Saves
 	Every    cluster.Span // between two saves, of sim.Periodic
 	Speeds   sim.Speeds
+	Declared sim.Speeds // what is declared of them, to the presets that divide unlike models; nil = Speeds, the truth
 	// Within tells by when after it came a job is to be done (its SLO), by its id in the trace; 0 = whenever.
 	Within map[string]cluster.Span
 	Prices map[string]float64 // of a GPU and hour, by model; for the policies that mind
