@@ -120,6 +120,9 @@ func Over(ctx context.Context, s Setup, moments []cluster.Span, leaves map[strin
 		now := Stretch{Until: until, Rates: map[Work]float64{}, GPUs: map[string]map[string]float64{}}
 		for _, id := range r.witness.there() {
 			j := r.witness.jobs[id]
+			if j.End != 0 {
+				continue
+			}
 			progress := r.world.Progress(id)
 			now.Rates[Work{j.Tenant, kinds[id]}] += float64(progress-done[id]) * float64(j.GPUs) / s.slowest(r.world.Virtual, id) / span
 			done[id] = progress
