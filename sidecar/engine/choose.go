@@ -8,6 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
 // table lets the lease room use the place room's board.
@@ -169,7 +170,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			k.GPUs, k.Pools, k.Rho = l.GPUs, h.mayMove(i, l), h.steadied(r, l)
 		} else {
 			k.Aged = aged(r, k.GPUs, h.set.Term)
-			k.Humble = h.now < lease.MayDisplace(r, h.set.Term)
+			k.Humble = h.now < lease.MayDisplace(r, h.set.Term) || profile.IdleOnly(h.s.Cases[i].Job.Comment)
 		}
 		out = append(out, k)
 	}

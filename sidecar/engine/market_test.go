@@ -295,3 +295,78 @@ func TestWhatAJobHasLeft(t *testing.T) {
 		t.Errorf("after five minutes they have %v seconds left", got)
 	}
 }
+
+// A job with a deadline has so much of the dear model that it is done by then, others have what is cheapest;
+// one that no model can have done by then is named and left out.
+func TestDeadlinesAreKept(t *testing.T) {
+	within := []cluster.Span{forever, 2 * hour, 3 * hour, 30 * minute}
+	inTime := map[string][]bool{"gavel:cost-slo": {false, true, true, false}, "gavel:cost": {false, false, false, false}}
+	for _, preset := range slices.Sorted(maps.Keys(inTime)) {
+		w := newMarket(t, 1, 1, true, engine.Divide, "a")
+		w.Settings.Divide, w.Settings.DivideEvery = preset, 30
+		w.Settings.Prices = []cluster.Price{{Model: "k80", Price: 1}, {Model: "v100", Price: 8}}
+		w.declared(map[string][2]float64{"lstm": {1, 4}})
+		w.Reports = 30 * second
+		w.Speeds = sim.Speeds{{Kind: "lstm"}: {"k80": {Speed: sim.Reference}, "v100": {Speed: 4 * sim.Reference}}}
+		var ids []cluster.JobID
+		for _, span := range within {
+			ids = append(ids, w.submit("a", 1, 4*hour, func(k *sim.Work) { // an hour on a v100
+				k.Kind, k.Comment, k.Deadline = "lstm", "kind=lstm,steps=14400", simtest.Start.Add(span)
+			}))
+		}
+		w.Run(w.Settings.Interval)
+		if late := w.Last.Memory.Division.Late; preset == "gavel:cost-slo" && !slices.Equal(late, []cluster.JobKey{w.Record(ids[3]).Key}) {
+			t.Errorf("left out: %v", late)
+		}
+		w.Run(3 * hour)
+		for i, want := range inTime[preset] {
+			if j := w.Job(ids[i]); (j.State == cluster.Done && j.End <= j.Deadline) != want {
+				t.Errorf("%s: the job with %s is %s at %s", preset, within[i], j.State, j.End.Sub(simtest.Start))
+			}
+		}
+	}
+}
+
+// Who went before a job is said by names that people know: a tenant's job, or its kind of jobs.
+func TestWhoWentBefore(t *testing.T) {
+	for _, preset := range []string{"gavel:las", "gandiva-fair"} {
+		w := newMarket(t, 1, 1, policy.OfJobs(preset), engine.Divide, "a", "b")
+		w.Settings.Divide = preset
+		w.Submit("a", 8, 1, forever)
+		w.Submit("b", 8, 1, forever)
+		w.Run(2 * term)
+		said := 0
+		var all []cluster.Verdict
+		for _, r := range w.reports {
+			all = append(all, r.Plan.Verdicts...)
+		}
+		for _, v := range all {
+			r := v.Reason
+			if r.Other == "" {
+				continue
+			}
+			said++
+			switch {
+			case r.Other != "a" && r.Other != "b":
+				t.Errorf("%s: %q is no tenant", preset, r.Other)
+			case preset == "gandiva-fair" && (r.Queue != cluster.KindQueues || r.OtherKind != r.Other+"/"+r.Other+"_user.train" || r.OtherJob != 0 || r.Rank == 0):
+				t.Errorf("%s: %+v", preset, r)
+			case preset == "gavel:las" && (r.Queue != cluster.JobQueues || w.record(r.OtherJob).Tenant != r.Other || r.OtherJob == v.Job || r.OtherKind != "" || r.Rank != 0):
+				t.Errorf("%s: %+v", preset, r)
+			}
+		}
+		if said == 0 {
+			t.Errorf("%s: nobody went before anybody", preset)
+		}
+	}
+}
+
+// record gives what is remembered of a job by its key.
+func (w *world) record(key cluster.JobKey) cluster.Record {
+	for _, r := range w.Last.Memory.Records {
+		if r.Key == key {
+			return r
+		}
+	}
+	return cluster.Record{}
+}

@@ -19,7 +19,7 @@ type Candidate struct {
 
 	Running bool
 
-	Humble   bool // its last grants did not start: it takes idle GPUs only
+	Humble   bool // it takes idle GPUs only: it says so, or its last grants did not start
 	Urgent   bool // by QOS or boosted
 	Unserved bool // no lease so far
 	New      bool // unserved, and such jobs go first

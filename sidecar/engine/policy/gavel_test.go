@@ -140,7 +140,7 @@ func TestParetoEfficiency(t *testing.T) {
 			v := d.solve(d.space(nil), nil)
 			v.everything()
 			gain, before := make([]float64, len(p.Jobs)), 0.0
-			for m, x := range Throughputs(p, s) {
+			for m, x := range achieved(p, s) {
 				if d.top[m] > 0 {
 					gain[m] = 1 / d.top[m]
 					before += x / d.top[m]
@@ -351,7 +351,7 @@ func TestABoastTakesNothing(t *testing.T) {
 		p.Entities = []Entity{{Weight: 1}}
 		for _, name := range []string{"las", "hierarchical"} {
 			s := solved(t, name, p)
-			for m, x := range Throughputs(p, s) {
+			for m, x := range achieved(p, s) {
 				if nth := 2. / 5 * (p.Jobs[m].Speed[0] + p.Jobs[m].Speed[1]); x < nth*(1-1e-6) {
 					t.Errorf("%s, %v: job %d has %v, an nth of all is %v", name, boast, m, x, nth)
 				}
@@ -375,7 +375,7 @@ func TestLateJobsAreNamed(t *testing.T) {
 	if !slices.Equal(s.Late, []int64{41, 42}) {
 		t.Errorf("late: %v", s.Late)
 	}
-	if x := Throughputs(p, s)[2]; x < .5-1e-8 {
+	if x := achieved(p, s)[2]; x < .5-1e-8 {
 		t.Errorf("job 43 does %v steps a second, and needs 0.5", x)
 	}
 }

@@ -21,7 +21,8 @@
 //	fifo:random        Gavel §7.3                            first come, first served, on any model, to the end
 //	fifo:fastest       Gavel §4.2, §7.3                      first come, first served, each on the fastest model left
 //	gavel:POLICY       Gavel §4, §5                          a policy of engine/policy, by rounds of a term; with -blind as if
-//	                                                         all GPUs were of one model
+//	                                                         all GPUs were of one model, with +ss in pairs on the same GPUs
+//	gandiva:packing    Gavel §7.3, §8                        las-blind with pairs on the same GPUs that are tried at random
 //
 // hived, and hived:fifo and so on, are no baselines: the engine itself with virtual clusters.
 //

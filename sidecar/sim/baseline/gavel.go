@@ -14,16 +14,23 @@ const gavelPrefix = "gavel:"
 // unmodelled ends the names of those for which all models are alike.
 const unmodelled = "-blind"
 
+// spaceSharing ends the names of those under which pairs of jobs may share GPUs.
+const spaceSharing = "+ss"
+
 // gavel gives the scheduler that runs a policy by Gavel's mechanism, by its name.
 func gavel(name string) []rival {
-	objective := strings.TrimPrefix(name, gavelPrefix)
+	objective, sharing := strings.CutSuffix(strings.TrimPrefix(name, gavelPrefix), spaceSharing)
 	seeing, blind := strings.CutSuffix(objective, unmodelled)
+	var pairs func() pairer
+	if sharing {
+		pairs = func() pairer { return everyPair }
+	}
 	return []rival{{name, true, newMechanism(func(p policy.Problem) (policy.Shares, error) {
 		if blind {
 			return alike(seeing, p)
 		}
 		return policy.Gavel(objective, p, policy.Options{})
-	})}}
+	}, pairs)}}
 }
 
 // alike divides with a policy for which all GPUs are of one model (§4.1: X_m a scalar). A job has its

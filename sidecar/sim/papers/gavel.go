@@ -54,8 +54,8 @@ func Entities() ([]report.Chart, error) {
 			}
 			sum, of, there, weights := 0.0, [3]float64{}, [3]float64{}, 0.0
 			served = 0
-			for i, x := range policy.Throughputs(now, got) {
-				e := now.Jobs[i].Entity
+			for i, time := range got.Time {
+				x, e := worth(now.Jobs[i].Speed, time), now.Jobs[i].Entity
 				sum, of[e] = sum+x/equal[i], of[e]+x/equal[i]
 				if there[e]++; there[e] == 1 {
 					weights += now.Entities[e].Weight
@@ -98,7 +98,15 @@ func Lag(n, many int) ([]report.Chart, error) {
 	}
 	got, bound, most := report.Curve{Name: "worst job and model"}, report.Curve{Name: "2 over rounds"}, 0.0
 	for k := 1; k <= many; k++ {
-		rows = rounds.Pass(rows, rounds.Gavel([]int{36, 36, 36}, rows, round), round)
+		grants := rounds.Gavel([]int{36, 36, 36}, rows, round)
+		for _, r := range rows {
+			for j, x := range r.Share {
+				r.Due[j] += cluster.Span(x * float64(round))
+			}
+		}
+		for _, g := range grants {
+			rows[g.Row].Time[g.Model] += round
+		}
 		worst := 0.0
 		for _, r := range rows {
 			for j := range r.Due {

@@ -103,13 +103,6 @@ func Envy() ([]report.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	worth := func(speedup, gpus []float64) float64 {
-		sum := 0.0
-		for j, w := range speedup {
-			sum += w * gpus[j]
-		}
-		return sum
-	}
 	equal := []float64{2, 2, 2}
 	share, coop, most := report.Curve{Name: "equal share"}, report.Curve{Name: "OEF"}, 0.0
 	matrix := report.Panel{Title: "throughput of each user with each part", Y: "GPUs of the slowest model", Names: names}
@@ -137,4 +130,13 @@ func Envy() ([]report.Chart, error) {
 			Panels: []report.Panel{{Title: "throughput, estimated", Y: "GPUs of the slowest model", Names: names, Curves: []report.Curve{share, coop}}}},
 		{Name: "oef-6", Title: "OEF, Figure 6: envy", Theirs: "nobody would do more with another's part; user 4 does 1.58 times what it would with user 1's (§6.2.4).",
 			Ours: fmt.Sprintf("with another's part nobody does more than %.2f times what it does with its own.", envy), Panels: []report.Panel{matrix}}}, nil
+}
+
+// worth gives what GPUs of each model do at these speeds.
+func worth(speed, gpus []float64) float64 {
+	sum := 0.0
+	for j, v := range speed {
+		sum += v * gpus[j]
+	}
+	return sum
 }
