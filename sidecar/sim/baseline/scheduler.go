@@ -78,6 +78,9 @@ var known = []rival{
 var unlike = []rival{
 	{"fifo:random", false, newRandom},
 	{"fifo:fastest", true, newMechanism(greedy)},
+	{"gandiva-fair:split", true, newGandivaSplit},
+	{"oef:coop", true, newOEF("oef:coop")},
+	{"oef:noncoop", true, newOEF("oef:noncoop")},
 }
 
 // chooser says who gets GPUs in a round.
