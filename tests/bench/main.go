@@ -29,7 +29,7 @@ func main() {
 	jobs := flag.Int("jobs", 10_000, "waiting jobs in the live rounds")
 	suite := flag.String("suite", "forky", "Debian suite of the real Slurm: forky (26.05) or trixie (24.11)")
 	hived := flag.Bool("hived", false, "repeat HiveD's experiments on cells instead (minutes)")
-	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, multiple, ftf, makespan or cost")
+	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, single+ss, multiple, multiple+ss, ftf, makespan, makespan+ss, estimates or cost")
 	models := flag.Bool("models", false, "compare the presets that divide unlike GPU models instead (minutes)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived")

@@ -99,8 +99,8 @@ func (r *round) weight(tenant int) int64 {
 	return r.s.Tenants[i].Weight
 }
 
-// fastestFirst orders pools by how fast their jobs are there.
-func fastestFirst(list []bidder, pools int) []int {
+// poolsBySpeed orders pools by how fast their jobs are there.
+func poolsBySpeed(list []bidder, pools int) []int {
 	order, speed := make([]int, pools), make([]float64, pools)
 	for p := range order {
 		order[p] = p

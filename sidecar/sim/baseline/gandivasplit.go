@@ -41,7 +41,7 @@ type server struct{ node, model string }
 // turn gives who runs in the next quantum.
 func (s *servers) turn(r *round) map[cluster.JobKey]spot {
 	list, _ := s.divide(r)
-	order := fastestFirst(list, r.pools)
+	order := poolsBySpeed(list, r.pools)
 	state := stride.State{Models: len(order), Users: make([]stride.User, len(r.Tenants))}
 	for t := range state.Users {
 		state.Users[t].Tickets = make([]cluster.MicroGPU, len(order))

@@ -27,7 +27,7 @@ type market struct {
 // turn gives who runs in the next round. A deviation is of a pool, whatever the order of models.
 func (m *market) turn(r *round) map[cluster.JobKey]spot {
 	list, gpus := m.divide(r)
-	order := fastestFirst(list, r.pools)
+	order := poolsBySpeed(list, r.pools)
 	slices.Reverse(order) // OEF's models begin with the slowest
 	tenants, models := make([]rounds.Tenant, len(list)), make([]int, r.pools)
 	for i := range list {
