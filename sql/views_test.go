@@ -610,6 +610,7 @@ func TestReasonsInWords(t *testing.T) {
 		"threshold":  "its tenant is 00:01:00 behind its due, not far enough behind the others to end a running lease",
 		"inactive":   "could not start even on an empty cluster: dependency",
 		"failed":     "was granted GPUs, but Slurm did not start it (Resources); tried again at a time not known yet",
+		"idle_only":  "waits for 4 idle GPUs (any model): it asked for no others",
 		"frozen":     "frozen by an administrator: runaway",
 		"too_big":    "wants 4 GPUs (any model); no healthy nodes could ever hold it",
 		"untouched":  "not ours to lease: interactive",

@@ -13,6 +13,8 @@ Slurm, in any but the first process of a job step, and where neither of these is
     FAIRLEASE_PROGRESS_FOLDER  a shared folder with one of the user's own in it, for nodes that
                                do not reach the daemon
 
+FAIRLEASE_PROGRESS_EVERY is the least number of seconds between two reports, 60 if it is not set.
+
 Steps count from the job's very beginning: after a requeue go on from the checkpoint's step. All
 steps of a job should be alike; counting them otherwise on some GPU models shows.
 """
@@ -26,7 +28,10 @@ import time
 import urllib.error
 import urllib.request
 
-INTERVAL = 60.0  # seconds between two reports
+try:
+    INTERVAL = float(os.environ.get("FAIRLEASE_PROGRESS_EVERY", 60))  # seconds between two reports
+except ValueError:
+    INTERVAL = 60.0
 _TIMEOUT = 10.0
 
 _lock = threading.Lock()

@@ -5,9 +5,10 @@ import compare "cmp"
 // Question is what a policy is to divide, with all that its answer depends on: the GPUs of
 // unlike models between parties.
 type Question struct {
-	Policy string `json:"policy"` // "gavel:las", "oef:coop", "gandiva-fair", …
-	Pools  []GPUs `json:"pools"`  // the GPUs that tenants share
-	Bids   []Bid  `json:"bids"`   // by party
+	Policy string  `json:"policy"` // "gavel:las", "oef:coop", "gandiva-fair", …
+	At     Instant `json:"at"`     // when it is asked
+	Pools  []GPUs  `json:"pools"`  // the GPUs that tenants share
+	Bids   []Bid   `json:"bids"`   // by party
 	// Trades are those in force (Gandiva_fair); NextTrade is the number of the next.
 	Trades    []Trade `json:"trades,omitempty"`
 	NextTrade int64   `json:"next_trade,omitempty"`
@@ -32,10 +33,11 @@ type Bid struct {
 	Speeds []float64 `json:"speeds"`
 	// Margins is, by pool, by what factor a speed may be off either way; 0 = it is not known.
 	Margins []float64 `json:"margins"`
-	// Of one job: the steps that remain, in the unit of Speeds times seconds, and how long ago
-	// it came.
-	Steps   float64 `json:"steps,omitempty"`
-	Elapsed Span    `json:"elapsed,omitempty"`
+	// Of one job: the steps that remain, in the unit of Speeds times seconds, how long ago
+	// it came, and by when it is to be done (its SLO; 0 = whenever).
+	Steps    float64 `json:"steps,omitempty"`
+	Elapsed  Span    `json:"elapsed,omitempty"`
+	Deadline Instant `json:"deadline,omitempty"`
 }
 
 // Division is the answer to a Question: who is due how much of each pool. It is worked out
@@ -50,6 +52,9 @@ type Division struct {
 	Trades    []Trade  `json:"trades,omitempty"`
 	Undone    []Undone `json:"undone,omitempty"`
 	NextTrade int64    `json:"next_trade,omitempty"`
+	// Late are the jobs whose deadlines cannot be kept beside the others', by key: the policy
+	// leaves them out.
+	Late      []JobKey `json:"late,omitempty"`
 	Objective float64  `json:"objective"`
 	// Why is empty where the policy answered; else it says why everybody has the share that is
 	// due by weight.

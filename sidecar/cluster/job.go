@@ -150,6 +150,7 @@ type Job struct {
 	Start    Instant `json:"start,omitempty"`    // of the present or last attempt
 	End      Instant `json:"end,omitempty"`      // of a Done job: when; else when its limit ends
 	Limit    Span    `json:"limit,omitempty"`    // time limit; 0 = none
+	Deadline Instant `json:"deadline,omitempty"` // by which it is to have ended (--deadline); 0 = whenever
 	Suspend  Span    `json:"suspend,omitempty"`  // time suspended in the present attempt
 	Restarts int     `json:"restarts,omitempty"`
 
@@ -157,7 +158,8 @@ type Job struct {
 	Exclude     []string `json:"exclude,omitempty"`
 	Reservation string   `json:"reservation,omitempty"`
 
-	// Comment is the words of its --comment that speak of its kind and speed: "kind=resnet50,steps/s.v100=12.5".
+	// Comment is the words of its --comment that speak of its kind and speed, and of the GPUs that it takes:
+	// "kind=resnet50,steps/s.v100=12.5,gpus=idle".
 	Comment string `json:"comment,omitempty"`
 
 	// Marked is true where our submit plugin set the gate; MarkedBegin is then

@@ -47,7 +47,8 @@ type Record struct {
 	// Ran is the run time in attempts that ended, of which the time limit is reduced.
 	Ran Span `json:"ran,omitempty"`
 
-	Terms int `json:"terms,omitempty"` // leases so far
+	Terms int     `json:"terms,omitempty"` // leases so far
+	Moved Instant `json:"moved,omitempty"` // when it left one GPU model for another last; 0 = never
 	// Failed counts grants in a row that did not start; Avoid holds it back until.
 	Failed int      `json:"failed,omitempty"`
 	Avoid  Instant  `json:"avoid,omitempty"`

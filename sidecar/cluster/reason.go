@@ -32,6 +32,7 @@ const (
 	BecauseThreshold  Code = "threshold"  // not far enough behind to reclaim
 	BecauseInactive   Code = "inactive"   // held, dependency, begin time, array limit
 	BecauseFailed     Code = "failed"     // a grant did not start; tried again at Until
+	BecauseIdleOnly   Code = "idle_only"  // it asked for idle GPUs only, and there are none where it fits
 	BecauseFrozen     Code = "frozen"     // by an administrator
 	BecauseTooBig     Code = "too_big"    // no healthy nodes could ever hold it
 	BecauseReserved   Code = "reserved"   // its time limit runs into reservations wherever it could run
@@ -57,10 +58,15 @@ type Reason struct {
 	Need int `json:"need,omitempty"`
 	Free int `json:"free,omitempty"`
 	// Behind is how far its tenant is behind, in time at its entitlement;
-	// Other and OtherBehind are the tenant that went before it.
+	// Other and OtherBehind are the tenant that went before it. Where a policy divides unlike GPU
+	// models, Queue says of whom that is: of the job itself, before which OtherJob went, or of its
+	// tenant's jobs of its kind, before which those of OtherKind did.
 	Behind      Span   `json:"behind,omitempty"`
 	Other       string `json:"other,omitempty"`
 	OtherBehind Span   `json:"other_behind,omitempty"`
+	Queue       Queuer `json:"queue,omitempty"`
+	OtherJob    JobKey `json:"other_job,omitempty"`
+	OtherKind   string `json:"other_kind,omitempty"`
 	Rho         Rho    `json:"rho,omitempty"` // the job's own
 	Rank        int    `json:"rank,omitempty"`
 	// Until is when it may change: the end of the next lease that could serve
@@ -75,3 +81,13 @@ type Reason struct {
 	Right LeaseClass `json:"right,omitempty"`
 	Note  string     `json:"note,omitempty"` // words of Slurm or of an administrator
 }
+
+// Queuer says who queues for GPUs.
+type Queuer string
+
+// Who queues.
+const (
+	TenantQueues Queuer = ""
+	JobQueues    Queuer = "job"
+	KindQueues   Queuer = "kind" // a tenant's jobs of one kind
+)

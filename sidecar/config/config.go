@@ -263,6 +263,9 @@ func (c *Config) readCells() error {
 	return err
 }
 
+// ProfileFile gives what models.profiles says; nil = no file is named.
+func (c *Config) ProfileFile() *ProfileFile { return c.profiles }
+
 // readProfiles reads the file of profiles, if the configuration names one: what is relative is beside
 // the configuration.
 func (c *Config) readProfiles() error {

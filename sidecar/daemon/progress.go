@@ -30,14 +30,14 @@ func (d *Daemon) listen(ctx context.Context) (closing func(), err error) {
 		return func() {}, nil
 	}
 	d.ears.inbox = &telemetry.Inbox{Open: telemetry.Munge{Socket: p.Munge}.Open, Owner: d.ears.owner, Now: time.Now,
-		Every: p.Every.Span().Duration(), AtOnce: 8, Patience: 5 * time.Second}
+		Every: p.Every.Span().Duration(), AtOnce: 2, Patience: 5 * time.Second}
 	on, err := new(net.ListenConfig).Listen(ctx, "tcp", p.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("taking reports of progress (models.progress.listen): %w", err)
 	}
 	server := d.ears.inbox.Server()
 	go func() {
-		if err := server.Serve(on); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(d.ears.inbox.Door(on)); !errors.Is(err, http.ErrServerClosed) {
 			d.Log.Error().Err(err).Msg("reports of progress are taken no longer")
 		}
 	}()

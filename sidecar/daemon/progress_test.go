@@ -3,6 +3,8 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -86,4 +88,41 @@ func TestReportsByAddress(t *testing.T) {
 		t.Errorf("the same address twice: %v", err)
 	}
 	closing()
+}
+
+// In a flood of connections that leave their requests unfinished, a round has what somebody else's job reports.
+func TestReportsInAFlood(t *testing.T) {
+	log := &bytes.Buffer{}
+	d := &Daemon{Config: config.Default(), Log: zerolog.New(log)}
+	d.Config.Models.Progress.Listen = "127.0.0.1:0"
+	closing, err := d.listen(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closing()
+	d.ears.inbox.Open = func(context.Context, []byte) (uint32, []byte, error) { return 7, []byte(`{"job":"1","steps":12}`), nil }
+	_, address, _ := strings.Cut(log.String(), `"address":"`)
+	address, _, _ = strings.Cut(address, `"`)
+	round := func() []cluster.Progress {
+		s := cluster.Sighting{Now: cluster.InstantOf(time.Now()), Jobs: []cluster.Job{{ID: cluster.JobID{ID: 1}, User: "alice", UID: 7, State: cluster.Running}}}
+		d.hear(&s)
+		return s.Progress
+	}
+	round() // so that the job is known
+	for range 400 {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "POST /v1/progress HTTP/1.1\r\n") // or it has been closed
+	}
+	answer, err := http.Post("http://"+address+"/v1/progress", "text/plain", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if got := round(); answer.StatusCode != http.StatusAccepted || len(got) != 1 || got[0].Steps != 12 {
+		t.Errorf("answered with %s; the round has %+v", answer.Status, got)
+	}
 }

@@ -107,6 +107,9 @@ func divideTime(q *cluster.Question, objective string, d *cluster.Division) erro
 		j := policy.Job{ID: int64(b.Job), Gang: b.Gang, Weight: float64(max(b.Milli, 1)) / 1000, Entity: entities[b.Tenant],
 			Speed: make([]float64, len(at)), Steps: b.Steps,
 			Elapsed: float64(b.Elapsed) / float64(cluster.Second), ElapsedAlone: float64(b.Elapsed) / float64(cluster.Second)}
+		if b.Deadline > 0 { // one that is past is kept by nobody
+			j.Within = float64(max(b.Deadline.Sub(q.At), cluster.Second)) / float64(cluster.Second)
+		}
 		for m, pool := range at {
 			j.Speed[m] = b.Speeds[pool] * float64(b.Gang)
 		}
@@ -117,6 +120,10 @@ func divideTime(q *cluster.Question, objective string, d *cluster.Division) erro
 		return err
 	}
 	d.Objective, d.Why = s.Objective, s.Why
+	for _, id := range s.Late {
+		d.Late = append(d.Late, cluster.JobKey(id))
+	}
+	slices.Sort(d.Late)
 	d.Parts = make([]cluster.Part, len(q.Bids))
 	for row, i := range order {
 		part := cluster.Part{Party: q.Bids[i].Party, GPUs: make([]cluster.MicroGPU, len(q.Pools))}

@@ -8,6 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
 // table lets the lease room use the place room's board.
@@ -166,29 +167,16 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: h.set.NewFirst && r.Terms == 0, Rho: st.rho, Running: runs,
 			Urgent: st.ordered(cluster.Boost) || slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS)}
 		if runs {
-			k.GPUs, k.Pools, k.Rho = l.GPUs, h.mayMove(i, l), h.steadied(r, l)
+			k.GPUs, k.Rho = l.GPUs, h.steadied(r, l)
+			k.Pools, k.Better = h.mayMove(i, l)
 		} else {
 			k.Aged = aged(r, k.GPUs, h.set.Term)
-			k.Humble = h.now < lease.MayDisplace(r, h.set.Term)
+			k.Humble = h.now < lease.MayDisplace(r, h.set.Term) || profile.IdleOnly(h.s.Cases[i].Job.Comment)
 		}
 		out = append(out, k)
 	}
 	h.unsorted = out
 	return out
-}
-
-// mayMove gives the pool of a lease, and after it those in which its party is due something.
-func (h *hall) mayMove(i int, l *cluster.Lease) []int {
-	pools, st := h.poolOf(l), &h.standing[i]
-	if h.set.Divide == "" || len(pools) == 0 || st.touch != cluster.Act {
-		return pools
-	}
-	for _, p := range st.may {
-		if p != pools[0] && h.rows[st.party*len(h.pools)+p].Entitlement > 0 {
-			pools = append(slices.Clip(pools), p)
-		}
-	}
-	return pools
 }
 
 // steadied gives the rho by which a running job is compared with waiting ones of
@@ -444,6 +432,7 @@ func (h *hall) dismiss(touch cluster.Touch) {
 		}
 		if l.End <= h.now {
 			l.State = cluster.Ending
+			h.noteMove(i, l)
 		}
 	}
 }

@@ -22,7 +22,8 @@ import (
 //	as if they had received threshold less. A running job is renewed unless somebody
 //	took its GPUs. A waiting job takes the tightest idle GPUs; else it displaces those
 //	that stand last in the line, its own ones only unless its tenant is ahead of all
-//	others by itself. What does not fit is tried again when its tenant's running jobs
+//	others by itself; it spares those of a tenant that was more than a term behind,
+//	unless they are smaller than what they go for. What does not fit is tried again when its tenant's running jobs
 //	are decided, and then passed over. Each lease is charged before the next.
 type dumb struct {
 	now       cluster.Instant
@@ -30,6 +31,7 @@ type dumb struct {
 	idle      []int // by node
 	jobs      []dumbJob
 	behind    map[string]cluster.Span
+	late      map[string]bool // more than a term behind, to begin with
 	quota     map[string]cluster.MicroGPU
 	place     map[cluster.JobKey]string // of those that were selected
 }
@@ -104,6 +106,7 @@ func (d *dumb) turn() string {
 func (d *dumb) choose() {
 	for _, tenant := range []string{"a", "b", "c"} { // the line, if all fitted
 		sum := d.behind[tenant]
+		d.late[tenant] = sum > term
 		running := d.queue(tenant)
 		for _, j := range running {
 			j.line = sum
@@ -155,10 +158,12 @@ func (d *dumb) last(j *dumbJob) []*dumbJob {
 	for _, other := range []string{"a", "b", "c"} {
 		leads = leads && (other == j.tenant || len(d.queue(other)) == 0 || d.key(other) < d.behind[j.tenant])
 	}
+	anybodys := leads || !d.holds(j.tenant)
 	var out []*dumbJob
 	for i := range d.jobs {
 		v := &d.jobs[i]
-		if v.runs && !v.out && (!v.done || d.place[v.key] == "") && (leads || !d.holds(j.tenant) || v.tenant == j.tenant) {
+		spared := anybodys && d.late[j.tenant] && v.tenant == j.tenant && v.gpus >= j.gpus
+		if v.runs && !v.out && (!v.done || d.place[v.key] == "") && (anybodys || v.tenant == j.tenant) && !spared {
 			out = append(out, v)
 		}
 	}
@@ -220,7 +225,7 @@ func contest(t *rapid.T) (cluster.Snapshot, *dumb) {
 	s := boundary(gpus...)
 	s.Settings.Threshold = cluster.Span(rapid.SampledFrom([]int{0, 60_000}).Draw(t, "threshold"))
 	d := &dumb{now: s.Now, threshold: s.Settings.Threshold, idle: slices.Clone(gpus), place: map[cluster.JobKey]string{},
-		behind: map[string]cluster.Span{}, quota: map[string]cluster.MicroGPU{}}
+		late: map[string]bool{}, behind: map[string]cluster.Span{}, quota: map[string]cluster.MicroGPU{}}
 	names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "tenants")]
 	s.Tenants = nil
 	all := 0

@@ -28,6 +28,7 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 	for t, name := range h.tenants {
 		weights[t] = h.weights[name]
 	}
+	trials := h.trials()
 	for p := range h.pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		fit(due, p, n, room)
@@ -35,7 +36,7 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 			room -= due[at]
 		}
 		h.blind(due, p, known, base, room)
-		h.explore(due, p, cluster.MicroGPU(capacity[p])*cluster.WholeGPU)
+		h.explore(due, p, cluster.MicroGPU(capacity[p])*cluster.WholeGPU, trials[p])
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		for k := range h.parties {
 			entitled[h.parties[k].tenant*n+p] += due[k*n+p]
@@ -120,36 +121,85 @@ func (h *hall) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster
 
 // explore makes one job due GPUs of a pool on which nobody has seen its kind run, though its kind
 // reports what it does: where that costs least (a lease at the end of which it is known). Others are
-// due that much less meanwhile.
-func (h *hall) explore(due []cluster.MicroGPU, p int, room cluster.MicroGPU) {
-	var trials []profile.Trial
-	var of []int
-	idle := h.ledger.Pools[p].GPUs - h.ledger.Pools[p].BadGPUs
-	for i := range h.standing {
-		if st := &h.standing[i]; st.there && !st.waits && len(st.pools) > 0 && st.pools[0] == p {
-			idle -= st.held
-		}
-	}
-	for i := range h.standing {
-		st := &h.standing[i]
-		if st.party < 0 || !slices.Contains(st.may, p) || !h.learned.book.Reports(h.learned.kinds[i]) {
-			continue
-		}
-		t := profile.Trial{Key: h.records[i].Key, Kind: h.learned.kinds[i], Model: h.pools[p], Gang: h.wants(i),
-			Idle: idle >= h.wants(i), Move: 2 * cluster.Minute, Term: h.set.Term}
-		if st.runs {
-			t.From = h.pools[st.pools[0]]
-		}
-		trials, of = append(trials, t), append(of, i)
-	}
+// due that much less meanwhile. trials are those of the pool.
+func (h *hall) explore(due []cluster.MicroGPU, p int, room cluster.MicroGPU, trials []profile.Trial) {
 	costs := h.learned.book.Explore(trials)
 	if len(costs) == 0 {
 		return
 	}
-	i := of[costs[0].Trial]
+	i := h.find(trials[costs[0].Trial].Key)
 	at := h.standing[i].party*len(h.pools) + p
 	due[at] = max(due[at], cluster.MicroGPU(h.wants(i))*cluster.WholeGPU)
 	fit(due, p, len(h.pools), room)
+}
+
+// trials gives, by pool, the jobs that could be tried there: of each kind that reports, with its gang and
+// from the pool on which it runs, the first. What has been seen already needs none.
+func (h *hall) trials() [][]profile.Trial {
+	out := make([][]profile.Trial, len(h.pools))
+	idle := make([]int, len(h.pools))
+	for p := range idle {
+		idle[p] = h.ledger.Pools[p].GPUs - h.ledger.Pools[p].BadGPUs
+	}
+	for i := range h.standing {
+		if st := &h.standing[i]; st.there && !st.waits && len(st.pools) > 0 {
+			idle[st.pools[0]] -= st.held
+		}
+	}
+	type like struct {
+		kind       cluster.Kind
+		gang, from int
+		to         int
+	}
+	reports, tried := map[cluster.Kind]bool{}, map[like]bool{}
+	for i := range h.standing {
+		st := &h.standing[i]
+		if st.party < 0 || len(st.may) == 0 {
+			continue
+		}
+		kind := h.learned.kinds[i]
+		says, known := reports[kind]
+		if !known {
+			says = h.learned.book.Reports(kind)
+			reports[kind] = says
+		}
+		if !says {
+			continue
+		}
+		t := profile.Trial{Key: h.records[i].Key, Kind: kind, Gang: h.wants(i), Move: h.moveCost(), Term: h.set.Term}
+		from := -1
+		if st.runs && len(st.pools) > 0 {
+			from = st.pools[0]
+			t.From = h.pools[from]
+		}
+		for _, p := range st.may {
+			if key := (like{kind, t.Gang, from, p}); !tried[key] {
+				tried[key] = true
+				t.Model, t.Idle = h.pools[p], idle[p] >= t.Gang
+				if !h.seen(i, p, t.Gang) {
+					out[p] = append(out[p], t)
+				}
+			}
+		}
+	}
+	for p := range out { // what surely costs more than another is none
+		least := cluster.GPUTime(math.MaxInt64)
+		for i := range out[p] {
+			if t := &out[p][i]; t.From == "" {
+				least = min(least, t.Least())
+			}
+		}
+		out[p] = slices.DeleteFunc(out[p], func(t profile.Trial) bool { return t.Least() > least })
+	}
+	return out
+}
+
+// seen tells whether a job's kind needs no trial in a pool.
+func (h *hall) seen(i, p, gang int) bool {
+	if source := h.speedups(i)[p].Source; gang == h.standing[i].gpus && source != cluster.Declared { // else it depends on who declared it
+		return source == cluster.Observed
+	}
+	return h.learned.book.Seen(h.learned.kinds[i], h.pools[p], gang)
 }
 
 // demand gives the GPUs that all jobs of a party ask for.
@@ -186,7 +236,7 @@ func (h *hall) gangs() []int {
 
 // ask puts the question of the division together, if it is another than the one that was answered.
 func (h *hall) ask(capacity []int) {
-	q := cluster.Question{Policy: h.set.Divide}
+	q := cluster.Question{Policy: h.set.Divide, At: h.now}
 	for p, name := range h.pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
@@ -254,8 +304,23 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 		b.Job = h.records[i].Key
 		b.Elapsed = max(h.now.Sub(h.records[i].First), 0)
 		b.Steps = h.steps(i)
+		b.Deadline = h.deadline(i, &b)
 	}
 	return b, true
+}
+
+// deadline gives by when a job is to be done; 0 = whenever. It aims a term ahead of what its user says as long as
+// that can be: whose turn it is comes round by terms.
+func (h *hall) deadline(i int, b *cluster.Bid) cluster.Instant {
+	last := h.s.Cases[i].Job.Deadline
+	if last == 0 {
+		return 0
+	}
+	fastest := slices.Max(b.Speeds) * float64(max(b.Gang, 1))
+	if ahead := last.Add(-h.set.Term); b.Steps*float64(cluster.Second) <= fastest*float64(ahead.Sub(h.now)) {
+		return ahead
+	}
+	return last
 }
 
 // digest tells questions apart that may have different answers: all but the time that goes by, for
@@ -285,6 +350,7 @@ func digest(q *cluster.Question, epoch int64) string {
 		number(b.Milli)
 		number(int64(b.Gang))
 		number(int64(b.Demand))
+		number(int64(b.Deadline))
 		for _, s := range b.Speeds {
 			number(int64(math.Float64bits(s)))
 		}

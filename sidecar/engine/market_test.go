@@ -295,3 +295,180 @@ func TestWhatAJobHasLeft(t *testing.T) {
 		t.Errorf("after five minutes they have %v seconds left", got)
 	}
 }
+
+// A job with a deadline has so much of the dear model that it is done by then, others have what is cheapest;
+// one that no model can have done by then is named and left out.
+func TestDeadlinesAreKept(t *testing.T) {
+	within := []cluster.Span{forever, 2 * hour, 3 * hour, 30 * minute}
+	inTime := map[string][]bool{"gavel:cost-slo": {false, true, true, false}, "gavel:cost": {false, false, false, false}}
+	for _, preset := range slices.Sorted(maps.Keys(inTime)) {
+		w := newMarket(t, 1, 1, true, engine.Divide, "a")
+		w.Settings.Divide, w.Settings.DivideEvery = preset, 30
+		w.Settings.Prices = []cluster.Price{{Model: "k80", Price: 1}, {Model: "v100", Price: 8}}
+		w.declared(map[string][2]float64{"lstm": {1, 4}})
+		w.Reports = 30 * second
+		w.Speeds = sim.Speeds{{Kind: "lstm"}: {"k80": {Speed: sim.Reference}, "v100": {Speed: 4 * sim.Reference}}}
+		var ids []cluster.JobID
+		for _, span := range within {
+			ids = append(ids, w.submit("a", 1, 4*hour, func(k *sim.Work) { // an hour on a v100
+				k.Kind, k.Comment, k.Deadline = "lstm", "kind=lstm,steps=14400", simtest.Start.Add(span)
+			}))
+		}
+		w.Run(w.Settings.Interval)
+		if late := w.Last.Memory.Division.Late; preset == "gavel:cost-slo" && !slices.Equal(late, []cluster.JobKey{w.Record(ids[3]).Key}) {
+			t.Errorf("left out: %v", late)
+		}
+		w.Run(3 * hour)
+		for i, want := range inTime[preset] {
+			if j := w.Job(ids[i]); (j.State == cluster.Done && j.End <= j.Deadline) != want {
+				t.Errorf("%s: the job with %s is %s at %s", preset, within[i], j.State, j.End.Sub(simtest.Start))
+			}
+		}
+	}
+}
+
+// Who went before a job is said by names that people know: a tenant's job, or its kind of jobs.
+func TestWhoWentBefore(t *testing.T) {
+	for _, preset := range []string{"gavel:las", "gandiva-fair"} {
+		w := newMarket(t, 1, 1, policy.OfJobs(preset), engine.Divide, "a", "b")
+		w.Settings.Divide = preset
+		w.Submit("a", 8, 1, forever)
+		w.Submit("b", 8, 1, forever)
+		w.Run(2 * term)
+		said := 0
+		var all []cluster.Verdict
+		for _, r := range w.reports {
+			all = append(all, r.Plan.Verdicts...)
+		}
+		for _, v := range all {
+			r := v.Reason
+			if r.Other == "" {
+				continue
+			}
+			said++
+			switch {
+			case r.Other != "a" && r.Other != "b":
+				t.Errorf("%s: %q is no tenant", preset, r.Other)
+			case preset == "gandiva-fair" && (r.Queue != cluster.KindQueues || r.OtherKind != r.Other+"/"+r.Other+"_user.train" || r.OtherJob != 0 || r.Rank == 0):
+				t.Errorf("%s: %+v", preset, r)
+			case preset == "gavel:las" && (r.Queue != cluster.JobQueues || w.record(r.OtherJob).Tenant != r.Other || r.OtherJob == v.Job || r.OtherKind != "" || r.Rank != 0):
+				t.Errorf("%s: %+v", preset, r)
+			}
+		}
+		if said == 0 {
+			t.Errorf("%s: nobody went before anybody", preset)
+		}
+	}
+}
+
+// record gives what is remembered of a job by its key.
+func (w *world) record(key cluster.JobKey) cluster.Record {
+	for _, r := range w.Last.Memory.Records {
+		if r.Key == key {
+			return r
+		}
+	}
+	return cluster.Record{}
+}
+
+// A job that runs moves to a model on which it is faster if that makes up for what a move costs within a term, and then stays;
+// however its speeds swing, it moves no more than once in ten times what a move costs.
+func TestMovesPay(t *testing.T) {
+	const cost = 2 * minute // a minute's notice, and another to start again
+	for _, c := range []struct {
+		name        string
+		fast        [2]float64 // of a v100 over a k80, in turns of a term that begin in the middle of leases
+		least, most int        // moves of each job in eight hours
+	}{
+		{"worthwhile", [2]float64{2, 2}, 1, 1},
+		{"as much as it costs", [2]float64{1.13, 1.13}, 0, 0},
+		{"no gain", [2]float64{1, 1}, 0, 0},
+		{"small swings", [2]float64{1.1, 1 / 1.1}, 0, 0},
+		{"large swings", [2]float64{4, 0.25}, 1, int(8 * hour / (10 * cost))},
+	} {
+		w := newMarket(t, 1, 1, false, nil, "a")
+		w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4}})
+		var ids []cluster.JobID
+		for range 4 {
+			ids = append(ids, w.submit("a", 1, forever, func(k *sim.Work) { k.Comment = "kind=x" }))
+		}
+		w.declared(map[string][2]float64{"x": {1, c.fast[0]}})
+		w.Run(5 * term / 2)
+		if w.on("a", "k80") != 4 {
+			t.Fatalf("%s: %d run on k80", c.name, w.on("a", "k80"))
+		}
+		before := map[cluster.JobID]int{}
+		for _, id := range ids {
+			before[id] = len(w.done(cluster.Reclaim, id))
+		}
+		w.Settings.DivideEvery = 1
+		w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4, "v100": 4}})
+		for i := range int(8 * hour / term) {
+			w.declared(map[string][2]float64{"x": {1, c.fast[i%2]}})
+			w.Run(term)
+		}
+		for _, id := range ids {
+			if n := len(w.done(cluster.Reclaim, id)) - before[id]; n < c.least || n > c.most {
+				t.Errorf("%s: job %s moved %d times, want %d to %d", c.name, id, n, c.least, c.most)
+			}
+		}
+		if c.name == "worthwhile" && w.on("a", "v100") != 4 {
+			t.Errorf("%s: %d run on v100", c.name, w.on("a", "v100"))
+		}
+		w.books()
+	}
+}
+
+// Over a trade and its undoing nobody gets less done than its share by weight would have: what is owed on either side
+// when a trade begins or ends is neither forgotten nor paid in GPUs that are worth less to it. Markets are made up.
+func TestTradesAndTheirUndoingCostNobody(t *testing.T) {
+	for seed := range uint64(6) {
+		rng := seed*6364136223846793005 + 1442695040888963407
+		uniform := func() float64 {
+			rng = rng*6364136223846793005 + 1442695040888963407
+			return float64(rng>>11) / (1 << 53)
+		}
+		w := newMarket(t, 2, 1, false, engine.Divide, "a", "b", "c")
+		w.Settings.Divide = "gandiva-fair"
+		speed, kinds := map[string]float64{}, map[string][2]float64{}
+		var leavers []cluster.JobID
+		for _, tenant := range []string{"a", "b", "c"} {
+			speed[tenant] = 1 + 6*uniform()
+			kinds["of-"+tenant] = [2]float64{1, speed[tenant]}
+			for range 12 {
+				id := w.submit(tenant, 1, forever, func(k *sim.Work) { k.Comment = "kind=of-" + tenant })
+				if tenant == "a" {
+					leavers = append(leavers, id)
+				}
+			}
+		}
+		w.declared(kinds)
+		w.Run(term)
+		traded := false
+		past := func(span cluster.Span, tenants int, stay ...string) {
+			before := slices.Clone(w.Last.Memory.Ledger.Tenants)
+			w.Run(span)
+			traded = traded || len(w.Last.Memory.Division.Trades) > 0
+			got := map[string]float64{}
+			for i, row := range w.Last.Memory.Ledger.Tenants {
+				if s := map[string]float64{"k80": 1, "v100": speed[row.Tenant]}[row.Pool]; i < len(before) && before[i].Tenant == row.Tenant {
+					got[row.Tenant] += s * float64(row.Alloc-before[i].Alloc) / float64(span)
+				}
+			}
+			for _, tenant := range stay {
+				if share := (8 + 4*speed[tenant]) / float64(tenants); got[tenant] < 0.95*share { // hand-overs, and whole GPUs for a term
+					t.Errorf("seed %d: %s of speedup %.2f got %.2f done, its share is worth %.2f", seed, tenant, speed[tenant], got[tenant], share)
+				}
+			}
+		}
+		past(16*term, 3, "a", "b", "c")
+		for _, id := range leavers {
+			w.Cancel(id)
+		}
+		past(16*term, 2, "b", "c")
+		if !traded {
+			t.Errorf("seed %d: nobody traded: %v", seed, speed)
+		}
+		w.books()
+	}
+}

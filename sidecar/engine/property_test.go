@@ -25,6 +25,8 @@ type chaos struct {
 	ids   []cluster.JobID
 	// comment makes up what a job says of itself; nil = nothing.
 	comment func() string
+	// By node, from when on a grant can count on its GPUs; see uncertain.
+	sure map[string]cluster.Instant
 }
 
 func newChaos(t *rapid.T, tb testing.TB) *chaos {
@@ -41,7 +43,7 @@ func newChaos(t *rapid.T, tb testing.TB) *chaos {
 	nodes := simtest.Nodes("a", "v100", rapid.IntRange(1, 3).Draw(t, "v100"), rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "size"))
 	nodes = append(nodes, simtest.Nodes("b", "k80", rapid.IntRange(0, 2).Draw(t, "k80"), 4)...)
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(t, "tenants")]
-	c := &chaos{T: t, nodes: nodes, world: simtest.New(tb, set, nodes, tenants...)}
+	c := &chaos{T: t, nodes: nodes, world: simtest.New(tb, set, nodes, tenants...), sure: map[string]cluster.Instant{}}
 	c.world.Completing = rapid.SampledFrom([]cluster.Span{0, 3, 25}).Draw(t, "completing") * cluster.Second
 	c.world.History = rapid.Bool().Draw(t, "history")
 	for _, name := range tenants {
@@ -168,6 +170,7 @@ func (c *chaos) divided(d *cluster.Division) {
 // safe checks what must hold of every plan.
 func (c *chaos) safe(p *cluster.Plan) {
 	type place struct{ node, model string }
+	c.uncertain(p)
 	leased := map[place]int{}
 	holders, leaving := map[cluster.JobKey]bool{}, map[cluster.JobKey]bool{}
 	for _, l := range p.Memory.Leases {
@@ -183,8 +186,9 @@ func (c *chaos) safe(p *cluster.Plan) {
 				c.Fatalf("job %d has a lease on %s and %s", l.Job, model, h.Model)
 			}
 			model = h.Model
-			// Else its GPUs are handed over, or nobody granted them.
-			if l.State != cluster.Ending && recordOf(p, l.Job).State != cluster.Completing && !l.Adopted {
+			// Else its GPUs are handed over, or others may have them.
+			if l.State != cluster.Ending && recordOf(p, l.Job).State != cluster.Completing &&
+				(l.State != cluster.Granted || l.Granted >= c.sure[h.Node]) {
 				leased[place{h.Node, h.Model}] += h.GPUs
 			}
 		}
@@ -211,30 +215,30 @@ func (c *chaos) safe(p *cluster.Plan) {
 		}
 		acted[a.Job] = true
 	}
-	dealt := c.dealtBySlurm(p)
 	for _, n := range c.nodes {
-		if dealt[n.Name] {
-			continue
-		}
 		if at := (place{n.Name, n.GPUs[0].Model}); leased[at] > n.GPUs[0].Count {
 			c.Fatalf("%d GPUs leased on %s, which has %d\n%s", leased[at], n.Name, n.GPUs[0].Count, encode(*p))
 		}
 	}
 }
 
-// dealtBySlurm gives the nodes over which Slurm itself splits a gang that did not say
-// how many GPUs it wants on each (--gpus=n): the split is seen only when it runs.
-func (c *chaos) dealtBySlurm(p *cluster.Plan) map[string]bool {
-	nodes := map[string]bool{}
+// uncertain notes the nodes whose GPUs Slurm itself gives away, and may have given to others than
+// a grant that was made until now meant. A gang that did not say how many GPUs it wants on each
+// node (--gpus=n) is split by Slurm: that is seen only when it runs. And what Slurm
+// started without a lease, as a gate lapsed, is seen by the next look.
+func (c *chaos) uncertain(p *cluster.Plan) {
 	for _, l := range p.Memory.Leases {
-		if len(l.Nodes) < 2 || c.world.Job(recordOf(p, l.Job).ID).Request.PerNode > 0 {
-			continue
+		at := cluster.Instant(0)
+		switch {
+		case l.State == cluster.Granted && len(l.Nodes) > 1 && c.world.Job(recordOf(p, l.Job).ID).Request.PerNode == 0:
+			at = p.At + 1
+		case l.Adopted && l.Granted == p.At:
+			at = p.At
 		}
 		for _, h := range l.Nodes {
-			nodes[h.Node] = true
+			c.sure[h.Node] = max(c.sure[h.Node], at)
 		}
 	}
-	return nodes
 }
 
 // settled checks that deciding again right after acting changes nothing, that the

@@ -201,14 +201,14 @@ func (h *hall) anyRecallable() bool {
 }
 
 // recallable tells whether a lease may be recalled: it is in the middle of its term, and its
-// job has had its GPUs for the shortest lease. One that was renewed in this round was
-// weighed against all who wait.
+// job has had its GPUs for the shortest lease. One that was renewed at this very moment, in this
+// round or in one that is made again, was weighed against all who wait.
 func (h *hall) recallable(i int) bool {
 	if h.fixed(i) || !h.standing[i].runs || h.standing[i].party < 0 || h.leases[i].State != cluster.Active || h.ending(i) ||
 		h.pool(h.leases[i].Pool) < 0 {
 		return false
 	}
-	if h.standing[i].took {
+	if l := h.leases[i]; l.Granted == h.now && !l.Adopted {
 		return !h.later(h.now.Add(h.set.Interval))
 	}
 	return !h.later(h.s.Cases[i].Job.Start.Add(h.set.MinLease))

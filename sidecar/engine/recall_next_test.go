@@ -82,3 +82,28 @@ func TestARecallIsCalledSoToItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// What was renewed at a boundary was weighed against all who wait: whoever decides again at the same
+// moment recalls none of it, and only the next round may. Tenant a has twice what it is due, by jobs that
+// are never reclaimed, so that its new job comes after the burst limit, where it may displace nobody.
+func TestNoRecallOfWhatIsRenewedNow(t *testing.T) {
+	s := boundary(4)
+	s.Settings.RecallFirst, s.Settings.NewSharePercent, s.Settings.BurstMaxMilli = true, 50, 1000
+	for key := range cluster.JobKey(4) {
+		s.Cases = append(s.Cases, runsOn(key+1, "a", 1, "n01"))
+		s.Cases[key].Touch = cluster.Keep
+		s.Leases = append(s.Leases, leaseOf(&s, int(key)))
+	}
+	s.Cases[3].Touch = cluster.Act
+	s.Cases = append(s.Cases, waits(5, "a", 1))
+	p := engine.Decide(s)
+	for _, c := range []struct {
+		after cluster.Span
+		want  []cluster.JobKey
+	}{{0, []cluster.JobKey{1, 2, 3, 4}}, {s.Settings.Interval, []cluster.JobKey{1, 2, 3, 5}}} {
+		s = after(&s, p, c.after)
+		if p = engine.Decide(s); !slices.Equal(holders(p), c.want) {
+			t.Errorf("%s after the boundary there are leases for %v, want %v", c.after, holders(p), c.want)
+		}
+	}
+}

@@ -166,3 +166,29 @@ func TestARecallNeedsATenantThatIsAhead(t *testing.T) {
 		}
 	}
 }
+
+// A job that asks for idle GPUs only takes such, and nobody's lease ends for it, neither in the middle of a term nor
+// at its end, though its tenant has nothing; nor are GPUs kept for it.
+func TestWhoAsksForIdleGPUsOnly(t *testing.T) {
+	for _, gpus := range []int{1, 4} {
+		w := newWorld(t, recalling(), []int{8}, "a", "b")
+		idle := func(j *sim.Work) { j.Comment = "kind=bert,gpus=idle" }
+		first := w.submit("b", gpus, 5*minute, idle)
+		w.Submit("a", 8-gpus, 1, forever)
+		w.Run(minute)
+		w.state(first, cluster.Running)
+		w.Run(10 * minute)
+		w.Submit("a", gpus, 1, forever)
+		w.Run(minute)
+		second := w.submit("b", gpus, 5*minute, idle)
+		w.Run(2 * hour)
+		if did := w.done(cluster.Reclaim); len(did) > 0 {
+			t.Errorf("%d GPUs: requeued %+v for a job that asks for idle GPUs only", gpus, did[0].Action)
+		}
+		if claims := w.Last.Memory.Claims; len(claims) > 0 {
+			t.Errorf("%d GPUs: %+v are kept for it", gpus, claims)
+		}
+		w.why(second, cluster.BecauseIdleOnly)
+		w.books()
+	}
+}

@@ -388,9 +388,13 @@ func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
 	}
 	if p := st.passed; p != nil {
 		because.Code, because.Pool, because.Free = p.Code, h.pools[p.Pool], p.Free
-		because.Behind, because.Other, because.OtherBehind, because.For = p.Behind, p.Other, p.OtherBehind, p.For
+		because.Behind, because.OtherBehind, because.For = p.Behind, p.OtherBehind, p.For
+		h.queue(because, p.Other)
 		if p.Code == cluster.BecauseFailed {
 			because.Note, because.Until = h.records[i].Said, lease.MayDisplace(&h.records[i], h.set.Term)
+			if because.Until <= h.now {
+				because.Code, because.Note, because.Until = cluster.BecauseIdleOnly, "", 0
+			}
 		}
 	}
 }
@@ -427,7 +431,32 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 		if p := h.pool(l.Pool); p >= 0 {
 			row := &h.rows[t*len(h.pools)+p]
 			because.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
+			h.queue(because, "")
 		}
+	}
+}
+
+// queue says who queues, and which party went before the job's own; "" = none did.
+func (h *hall) queue(because *cluster.Reason, other string) {
+	switch {
+	case h.set.Divide == "":
+		because.Other = other
+		return
+	case h.set.DivideJobs:
+		because.Queue, because.Rank = cluster.JobQueues, 0
+	default:
+		because.Queue = cluster.KindQueues
+	}
+	k, ok := slices.BinarySearchFunc(h.parties, other, func(p party, name string) int { return cmp.Compare(p.name, name) })
+	if !ok {
+		return
+	}
+	went := &h.parties[k]
+	because.Other = h.tenants[went.tenant]
+	if h.set.DivideJobs {
+		because.OtherJob = h.records[went.cases[0]].Key
+	} else {
+		because.OtherKind = went.name
 	}
 }
 

@@ -91,13 +91,13 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return join("; ", fmt.Sprintf("waits: the %d free GPUs are kept for %s", r.Free, w.heir(r)), w.chance(r))
 	},
 	cluster.BecauseBurst: func(w Words, r *cluster.Reason) string {
-		return join("; ", "waits: its tenant holds the most that it may while others wait (burst.max)", w.comparison(r), w.chance(r))
+		return join("; ", "waits: "+queuer(r)+" holds the most that it may while others wait (burst.max)", w.comparison(r), w.chance(r))
 	},
 	cluster.BecauseLimit: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: it would be its turn, but no more leases are ended for others in one round (reclaim.max)", w.comparison(r), w.chance(r))
 	},
 	cluster.BecauseThreshold: func(w Words, r *cluster.Reason) string {
-		return join("; ", "waits: its tenant is not far enough behind to take GPUs from those that run (reclaim.threshold)", w.comparison(r), w.chance(r))
+		return join("; ", "waits: "+queuer(r)+" is not far enough behind to take GPUs from those that run (reclaim.threshold)", w.comparison(r), w.chance(r))
 	},
 	cluster.BecauseInactive: func(w Words, r *cluster.Reason) string {
 		if r.Note == "begin" {
@@ -107,6 +107,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	},
 	cluster.BecauseFailed: func(w Words, r *cluster.Reason) string {
 		return "was granted GPUs, but Slurm did not start it" + slurmSays(r.Note) + "; tried again" + w.at(r)
+	},
+	cluster.BecauseIdleOnly: func(_ Words, r *cluster.Reason) string {
+		return "waits for " + gpus(r.Need, r.Pool) + " that are idle: it asked for no others (gpus=idle)"
 	},
 	cluster.BecauseFrozen: func(_ Words, r *cluster.Reason) string {
 		return "is frozen by order of an administrator" + because(r.Note)
@@ -212,24 +215,44 @@ func (w Words) standing(r *cluster.Reason) string {
 	if r.Behind == 0 {
 		return ""
 	}
-	return "; its tenant is " + Behind(r.Behind)
+	return "; " + queuer(r) + " is " + Behind(r.Behind)
 }
 
 // comparison says which tenant goes first and by what.
 func (w Words) comparison(r *cluster.Reason) string {
 	queue := ""
 	if r.Rank > 0 {
-		queue = fmt.Sprintf("it is number %d in its tenant's queue", r.Rank)
+		queue = fmt.Sprintf("it is number %d in its %s's queue", r.Rank, or(string(r.Queue), "tenant"))
 	}
 	if r.Other == "" {
 		return queue
 	}
-	return join("; ", fmt.Sprintf("tenant %s went before it, being %s, while its own is %s", r.Other, Behind(r.OtherBehind), Behind(r.Behind)), queue)
+	other, own := "tenant "+r.Other, "its own"
+	switch r.Queue {
+	case cluster.JobQueues:
+		other, own = w.Name(r.OtherJob)+" of "+other, "it"
+	case cluster.KindQueues:
+		other = "kind " + r.OtherKind
+	}
+	return join("; ", fmt.Sprintf("%s went before it, being %s, while %s is %s", other, Behind(r.OtherBehind), own, Behind(r.Behind)), queue)
 }
 
-// Behind says a span as behind or ahead of one's due.
+// queuer names who queues for a job.
+func queuer(r *cluster.Reason) string {
+	switch r.Queue {
+	case cluster.JobQueues:
+		return "it"
+	case cluster.KindQueues:
+		return "its kind"
+	}
+	return "its tenant"
+}
+
+// Behind says a span as behind or ahead of one's due. Who is due nothing is as far ahead as can be.
 func Behind(s cluster.Span) string {
 	switch {
+	case s < -1<<60:
+		return "due nothing there"
 	case s >= cluster.Second:
 		return s.String() + " behind its due"
 	case s <= -cluster.Second:
@@ -272,12 +295,17 @@ func (w Words) heir(r *cluster.Reason) string {
 	if r.For == 0 {
 		return "others who are further behind"
 	}
+	return w.Name(r.For)
+}
+
+// Name names a job: "job 123_4"; by our own number where its id is not known.
+func (w Words) Name(key cluster.JobKey) string {
 	if w.Job != nil {
-		if name := w.Job(r.For); name != "" {
+		if name := w.Job(key); name != "" {
 			return "job " + name
 		}
 	}
-	return fmt.Sprintf("job #%d", r.For)
+	return fmt.Sprintf("job #%d", key)
 }
 
 // Time says a moment, and how far off it is: "15:04:05 (in 00:03:20)".

@@ -49,7 +49,9 @@ func (v *Virtual) plan(j *work) {
 	case cluster.Completing:
 		j.next = j.completes
 	case cluster.Waiting:
-		if j.job.Eligible > v.now {
+		if j.joined > 0 {
+			j.next = j.pace.finish(j.progress)
+		} else if j.job.Eligible > v.now {
 			j.next = j.job.Eligible
 		}
 	}
@@ -126,7 +128,7 @@ func (v *Virtual) happen(j *work) {
 	switch {
 	case j.Cancel > 0 && j.Cancel <= v.now:
 		v.finish(j, "CANCELLED")
-	case j.job.State == cluster.Running:
+	case j.job.State == cluster.Running || j.joined > 0:
 		v.finish(j, j.verdict(v.now))
 	case j.job.State == cluster.Completing:
 		v.complete(j)

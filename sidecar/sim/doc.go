@@ -28,6 +28,7 @@
 //	  nobody gated it.
 //	- The reference is the job's own gang on the fewest nodes of one model. Elsewhere the work
 //	  goes as fast as Speeds says; a gang that spans models goes at the pace of the slowest.
+//	- A job may share the GPUs of another (Share). Beside says how fast both are meanwhile.
 //
 // Without losses and at speed 1 an attempt is as long as its work, saves, load and cold
 // start; with them the lost work comes on top. Event tells every part.

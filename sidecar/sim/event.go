@@ -11,6 +11,8 @@ const (
 	Started   What = "started"
 	Requeued  What = "requeued" // an attempt is over, the job goes on
 	Ended     What = "ended"    // the job is over; Start is 0 if it did not run then
+	Joined    What = "joined"   // it works on another's GPUs from now on
+	Parted    What = "parted"   // it does no longer: as an attempt that is over
 )
 
 // Event is one thing that happened to a job, for whoever keeps the score.
@@ -22,9 +24,10 @@ type Event struct {
 	// Outcome is Slurm's final state of an attempt that is over, of Requeued "REQUEUED".
 	Outcome string
 
-	// Of Started, and of an attempt that is over:
+	// Of Started and Joined, and of an attempt that is over:
 	Start cluster.Instant
 	Holds []cluster.Holding // stays the cluster's
+	Host  cluster.JobID     // of Joined and Parted: whose GPUs they are
 
 	// Of an attempt that is over. Worked is the work that counts and Lost the work that
 	// has to be done again, both as time on the reference model; the sum of Worked over a

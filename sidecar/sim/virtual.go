@@ -28,6 +28,8 @@ type Virtual struct {
 	Gate cluster.Span
 	// Speeds is how fast work is on GPU models; nil = equally fast on all.
 	Speeds Speeds
+	// Beside is how fast work is that shares GPUs; nil = none can.
+	Beside Beside
 	// Reports is how often running jobs report their progress, in seconds of work on the reference
 	// model; 0 = never.
 	Reports cluster.Span

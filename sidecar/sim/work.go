@@ -15,6 +15,7 @@ type Work struct {
 	Outcome                             string       // with which it ends when that is done; "" = COMPLETED
 	Kind                                string       // of work: with the GPUs a Task of Speeds
 	Limit                               cluster.Span
+	Deadline                            cluster.Instant // reported only: nobody is killed for it
 	Begin                               cluster.Instant
 	Cancel                              cluster.Instant // when its user cancels it; 0 = never
 	NodeList                            []string
@@ -36,6 +37,9 @@ type work struct {
 	before    amount // work done before the present attempt
 	received  cluster.GPUTime
 	completes cluster.Instant // when COMPLETING is over
+
+	host, guest *work           // with whom it shares GPUs; nil = none
+	joined      cluster.Instant // as a guest: since when it does; 0 = it does not now
 
 	next   cluster.Instant // when something happens to it by itself; 0 = never
 	slot   int             // in the agenda, -1 = not there
@@ -98,7 +102,7 @@ func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 		ID: id, Record: id.ID, Name: w.Name, Comment: w.Comment, User: w.User, Account: w.Account, QOS: w.QOS,
 		Partitions: []string{w.Partition}, State: cluster.Waiting, Batch: !w.Interactive,
 		Requeueable: !w.NoRequeue, Request: w.Request, Submit: v.now, Eligible: max(w.Begin, v.now),
-		Limit: w.Limit, NodeList: slices.Clone(w.NodeList),
+		Limit: w.Limit, Deadline: w.Deadline, NodeList: slices.Clone(w.NodeList),
 	}}
 	if v.Gate > 0 && j.job.Batch {
 		j.job.Marked, j.job.MarkedBegin = true, w.Begin
@@ -160,6 +164,7 @@ func (v *Virtual) Hold(id cluster.JobID, held bool) {
 	j.job.Inactive = ""
 	if held {
 		j.job.Inactive = "held"
+		v.part(j)
 	}
 	v.moved(j)
 }
@@ -183,7 +188,7 @@ func (v *Virtual) Job(id cluster.JobID) cluster.Job {
 // Progress gives how much work a job has done, as time on the reference model.
 func (v *Virtual) Progress(id cluster.JobID) cluster.Span {
 	j := v.jobs[id]
-	if j.job.State == cluster.Running {
+	if j.job.State == cluster.Running || j.joined > 0 {
 		return j.pace.walk(j.progress, v.now).done.span()
 	}
 	return j.progress.done.span()
@@ -195,7 +200,7 @@ func (v *Virtual) Left(id cluster.JobID) cluster.Span { return v.jobs[id].Runs -
 // Speed gives how fast a job is on a model, on the fewest nodes.
 func (v *Virtual) Speed(id cluster.JobID, model string) Speed {
 	j := v.jobs[id]
-	return v.Speeds.of(Task{j.Kind, j.Request.GPUs}, model, false)
+	return v.Speeds.of(j.task(), model, false)
 }
 
 // Received gives the GPU time that a job has held so far: the truth against
@@ -211,31 +216,43 @@ func (v *Virtual) Received(id cluster.JobID) cluster.GPUTime {
 // start lets a waiting job run on what it was given.
 func (v *Virtual) start(j *work, holds []cluster.Holding) {
 	v.split(j)
+	v.part(j)
 	for i := range holds {
 		v.free[v.at[holds[i].Node]].add(&holds[i], -1)
 	}
 	j.job.State, j.job.Start, j.job.Holds, j.job.Because = cluster.Running, v.now, holds, ""
-	j.pace.speed = v.Speeds.slowest(Task{j.Kind, j.Request.GPUs}, holds, v.apart(holds))
+	j.pace.speed = v.Speeds.slowest(j.task(), holds, v.apart(holds))
 	j.before = j.progress.done
 	j.progress = j.pace.begin(j.progress, v.now)
 	v.plan(j)
 	v.changed = true
 	v.tell(Event{At: v.now, What: Started, Job: j.job.ID, Work: &j.Work, Start: v.now, Holds: holds})
+	v.meet(j)
 }
 
 // stop ends the attempt of a running job and gives what became of it.
 func (v *Virtual) stop(j *work, what What, outcome string) Event {
-	j.progress = j.pace.walk(j.progress, v.now)
-	var lost amount
-	if what == Requeued {
-		j.progress, lost = j.pace.cut(j.progress)
+	if j.guest != nil {
+		v.part(j.guest)
 	}
 	a := cluster.Attempt{ID: j.job.ID, User: j.job.User, Account: j.job.Account, Submit: j.job.Submit,
 		Start: j.job.Start, End: v.now, GPUs: models(j.job.Holds), Outcome: outcome}
 	v.attempts = append(v.attempts, a)
 	j.received += cluster.Times(j.job.GPUsHeld(), v.now.Sub(j.job.Start))
+	e := v.over(j, what, j.job.Start, j.job.Holds, what == Requeued)
+	e.Outcome = outcome
+	return e
+}
+
+// over ends a stretch of work and gives what became of it; cut tells that it did not end by itself.
+func (v *Virtual) over(j *work, what What, start cluster.Instant, holds []cluster.Holding, cut bool) Event {
+	j.progress = j.pace.walk(j.progress, v.now)
+	var lost amount
+	if cut {
+		j.progress, lost = j.pace.cut(j.progress)
+	}
 	p := &j.progress
-	return Event{At: v.now, What: what, Job: j.job.ID, Work: &j.Work, Outcome: outcome, Start: j.job.Start, Holds: j.job.Holds,
+	return Event{At: v.now, What: what, Job: j.job.ID, Work: &j.Work, Start: start, Holds: holds,
 		Worked: p.done.span() - j.before.span(), Lost: lost.span(),
 		Cold: p.spent[starting], Loading: p.spent[loading], Saving: p.spent[saving]}
 }
@@ -262,6 +279,7 @@ func (v *Virtual) finish(j *work, outcome string) {
 	if j.job.State == cluster.Running {
 		e = v.stop(j, Ended, outcome)
 	}
+	v.leave(j)
 	v.split(j)
 	v.give(j)
 	v.reserve(j, "")
@@ -302,6 +320,9 @@ func (v *Virtual) complete(j *work) {
 		j.job.Eligible = v.now.Add(j.pace.RequeueDelay)
 	}
 	v.moved(j)
+	if j.host != nil {
+		v.meet(j.host)
+	}
 }
 
 // give frees what a job holds.

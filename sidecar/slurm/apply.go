@@ -266,10 +266,10 @@ func (c *Client) gateUntil(a cluster.Action) cluster.Instant {
 // lastStart is the last moment at which a job with a deadline can start and
 // still be done in time; 0 = no deadline.
 func (r *record) lastStart() cluster.Instant {
-	if r == nil || r.deadline == 0 || len(r.jobs) == 0 {
+	if r == nil || len(r.jobs) == 0 || r.jobs[0].Deadline == 0 {
 		return 0
 	}
-	return r.deadline.Add(-max(r.jobs[0].Limit, cluster.Minute))
+	return r.jobs[0].Deadline.Add(-max(r.jobs[0].Limit, cluster.Minute))
 }
 
 // gateTask shuts the gate of one task of a waiting array. It gives the

@@ -18,13 +18,12 @@ type record struct {
 	// or nothing where it concerns no GPU node.
 	jobs []cluster.Job
 
-	array    int64 // 0 = no array
-	limit    int   // the array's %limit, 0 = none
-	tasks    int   // how many waiting tasks it stands for
-	cut      bool  // Slurm cut the list of them short
-	wants    bool  // it asks for GPUs
-	resv     string
-	deadline cluster.Instant
+	array int64 // 0 = no array
+	limit int   // the array's %limit, 0 = none
+	tasks int   // how many waiting tasks it stands for
+	cut   bool  // Slurm cut the list of them short
+	wants bool  // it asks for GPUs
+	resv  string
 	// ran is the run time before the last suspension: what a suspended job's
 	// Suspend is reckoned from.
 	ran cluster.Span
@@ -42,14 +41,13 @@ type translator struct {
 // record translates w. before is what was known of it (see seen.known), or nil.
 func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	rec := &record{
-		id:       w.id,
-		states:   stateKey(w.states),
-		array:    w.array,
-		limit:    w.arrayMax,
-		cut:      isCut(w.tasks),
-		resv:     w.resv,
-		deadline: instant(w.deadline),
-		ran:      span(w.ranBefore),
+		id:     w.id,
+		states: stateKey(w.states),
+		array:  w.array,
+		limit:  w.arrayMax,
+		cut:    isCut(w.tasks),
+		resv:   w.resv,
+		ran:    span(w.ranBefore),
 	}
 	q := request(w)
 	rec.wants = q.GPUs > 0 || q.Unplaceable == partsOfGPUs
@@ -71,6 +69,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		Submit:      instant(w.submit),
 		Eligible:    instant(w.eligible),
 		Limit:       limit(w.limit),
+		Deadline:    instant(w.deadline),
 		Restarts:    w.restarts,
 		Reservation: w.resv,
 	}
@@ -298,17 +297,17 @@ func mark(comment string) (bool, cluster.Instant) {
 	return false, 0
 }
 
-// words gives those of a user's comment that speak to us of the job's kind and speed, and as
+// words gives those of a user's comment that speak to us of the job's kind and speed, and of the GPUs that it takes, and as
 // many as are kept of it; the rest is the user's own.
 func words(comment string) string {
 	const most = 512
-	if !strings.Contains(comment, "kind=") && !strings.Contains(comment, "steps") {
+	if !strings.Contains(comment, "kind=") && !strings.Contains(comment, "steps") && !strings.Contains(comment, "gpus=") {
 		return ""
 	}
 	var ours []string
 	length := 0
 	for _, word := range strings.FieldsFunc(comment, func(c rune) bool { return strings.ContainsRune(",; \t\n", c) }) {
-		if !strings.HasPrefix(word, "kind=") && !strings.HasPrefix(word, "steps=") && !strings.HasPrefix(word, "steps/s") {
+		if !strings.HasPrefix(word, "kind=") && !strings.HasPrefix(word, "steps=") && !strings.HasPrefix(word, "steps/s") && !strings.HasPrefix(word, "gpus=") {
 			continue
 		}
 		if length += len(word) + 1; length > most {

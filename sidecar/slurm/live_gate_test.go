@@ -11,6 +11,9 @@ import (
 func gates(l *live) {
 	id := job(l.submit("alice", sleeper, "--gres=gpu:1", "--begin=now+2hours"))
 	dead := job(l.submit("alice", sleeper, "--gres=gpu:1", "--begin=now+1minute", "-t5", "--deadline=now+20minutes"))
+	if out, err := l.slurm.Sbatch(l.Context(), "alice", sleeper, "--gres=gpu:1", "-t10", "--deadline=now+5minutes"); err == nil {
+		l.Errorf("Slurm takes a job that cannot be done by its deadline: %s", out)
+	}
 	runs := job(l.submit("alice", sleeper, "--gres=gpu:1"))
 	l.until(runs, "running", in(cluster.Running))
 	s := l.see()

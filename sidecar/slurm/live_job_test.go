@@ -99,7 +99,8 @@ func states(l *live) {
 		l.Errorf("dependent job: %+v", j)
 	}
 	if j := get(never); j.State != cluster.Waiting || j.Inactive != "" || j.Eligible.Sub(s.Now) < 50*cluster.Minute || j.Requeueable || j.Account != "vision" ||
-		!slices.Equal(j.Partitions, []string{"gpu", "free"}) || !slices.Equal(j.NodeList, []string{"v1", "v2"}) || !slices.Equal(j.Exclude, []string{"k1"}) || j.Limit != cluster.Hour || j.Start != 0 {
+		!slices.Equal(j.Partitions, []string{"gpu", "free"}) || !slices.Equal(j.NodeList, []string{"v1", "v2"}) || !slices.Equal(j.Exclude, []string{"k1"}) || j.Limit != cluster.Hour || j.Start != 0 ||
+		j.Deadline.Sub(s.Now) < 290*cluster.Minute || j.Deadline.Sub(s.Now) > 300*cluster.Minute {
 		l.Errorf("job with a begin time: %+v", j)
 	}
 	if j := get(done); j.Outcome != "COMPLETED" || j.End < j.Start || len(j.Holds) != 0 {

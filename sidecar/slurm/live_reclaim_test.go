@@ -47,8 +47,11 @@ func reclaims(l *live) {
 
 	// A job that has just ended by itself is never run again.
 	flag := filepath.Join(home, "runs")
-	quick := job(l.submit("alice", "#!/bin/bash\necho run >> $HOME/runs\nsleep 1\n", "--gres=gpu:1"))
+	quick := job(l.submit("alice", "#!/bin/bash\necho run >> $HOME/runs\nuntil [ -e $HOME/enough ]; do sleep 0.1; done\n", "--gres=gpu:1"))
 	j = l.until(quick, "running", in(cluster.Running))
+	if err := os.WriteFile(filepath.Join(home, "enough"), nil, 0o644); err != nil {
+		l.Fatal(err)
+	}
 	r = act(cluster.Reclaim, j)
 	r.Until = cluster.InstantOf(time.Now())
 	l.until(quick, "done", in(cluster.Done))

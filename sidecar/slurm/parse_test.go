@@ -121,6 +121,7 @@ func TestWordsOfAComment(t *testing.T) {
 		"mine, checkpoint": "",
 		"mind the steps":   "",
 		"checkpoint kind=resnet50;steps/s.v100=12.5\nsteps=9,mankind=3": "kind=resnet50,steps/s.v100=12.5,steps=9",
+		"mine, gpus=idle":  "gpus=idle",
 		"steps/s=3, kind=": "steps/s=3,kind=", // wrong, and told to the user where it is read
 		long + "," + long:  long,
 	} {

@@ -22,6 +22,19 @@ func TestACommentIsRead(t *testing.T) {
 	}
 }
 
+// A job's deadline comes with it; without one it is 0.
+func TestADeadlineIsRead(t *testing.T) {
+	for _, c := range []struct {
+		field string
+		want  cluster.Instant
+	}{{`{"set":true,"infinite":false,"number":1795242600}`, 1795242600000}, {`1795242600`, 1795242600000}, {`{"set":false,"infinite":false,"number":0}`, 0}, {`0`, 0}} {
+		f := translated(t, []byte(`{"jobs":[`+waitingJob(7, `"deadline":`+c.field)+`]}`))
+		if f[0].Deadline != c.want {
+			t.Errorf("%s: a deadline of %v; want %v", c.field, f[0].Deadline, c.want)
+		}
+	}
+}
+
 // TestRealRecords translates what real Slurms answered (testdata: the same eight jobs on
 // 24.11 in v0.0.42 and on 26.05 in v0.0.44), and expects the same of both.
 func TestRealRecords(t *testing.T) {

@@ -7,5 +7,6 @@
 // What is posted is a MUNGE credential whose payload is the report: munged says who made
 // it and that nobody changed it on its way, and takes each one once. A file in a folder is
 // believed as far as its owner is the job's. Either way a job's owner only
-// speaks for it, and what is kept is one report a job: as much as there are running jobs.
+// speaks for it, and what is kept is one report a job: as much as there are running jobs. Nobody keeps
+// others' reports out, be it by connections (Door) or by reports that are no good.
 package telemetry

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -36,7 +37,12 @@ type Inbox struct {
 	latest  map[cluster.JobID]cluster.Progress // since the last Take
 	heard   map[cluster.JobID]time.Time        // when; of jobs that ran at the last Take, and since
 	refused int
+	blamed  map[uint32]int // reports by user id that were refused for what they were, since the last Take
 }
+
+// mostBlame is how many of a user's reports are looked at that are no good, between two Takes. Those that
+// are good are bounded by the user's running jobs, for each of which one counts in the time Every.
+const mostBlame = 100
 
 // Take gives the newest report of every job since the last time, by job, and how many reports
 // were refused. Jobs that run no longer are forgotten.
@@ -53,7 +59,7 @@ func (b *Inbox) Take() (reports []cluster.Progress, refused int) {
 		reports = append(reports, r)
 	}
 	refused = b.refused
-	b.latest, b.refused = nil, 0
+	b.latest, b.refused, b.blamed = nil, 0, nil
 	slices.SortFunc(reports, func(x, y cluster.Progress) int { return x.Job.Compare(y.Job) })
 	return reports, refused
 }
@@ -64,6 +70,12 @@ type refusal struct {
 	what  string
 	again time.Duration // when it may come again; 0 = not with this
 }
+
+// mostConnections is how many may be open at once; reports of ten thousand jobs, one a minute, need some ten.
+const mostConnections = 256
+
+// Door gives the listener through which reports are to come.
+func (b *Inbox) Door(l net.Listener) *Door { return &Door{Listener: l, Most: mostConnections} }
 
 // Server gives a server of the inbox that nobody holds up: a report is small, and comes at once.
 func (b *Inbox) Server() *http.Server {
@@ -112,6 +124,32 @@ func (b *Inbox) serve(r *http.Request) *refusal {
 	if no != nil {
 		return no
 	}
+	if no := b.tired(uid); no != nil {
+		return no
+	}
+	if no = b.take(uid, payload); no != nil && no.code != http.StatusNotFound { // a job that has just started is no fault
+		b.lock.Lock()
+		defer b.lock.Unlock()
+		if b.blamed == nil {
+			b.blamed = map[uint32]int{}
+		}
+		b.blamed[uid]++
+	}
+	return no
+}
+
+// tired refuses to look at reports of a user of whom too many were no good.
+func (b *Inbox) tired(uid uint32) *refusal {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if b.blamed[uid] < mostBlame {
+		return nil
+	}
+	return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("%d reports of user %d have been refused; those to come are not looked at for a while", mostBlame, uid), again: b.Every}
+}
+
+// take keeps the report in a user's credential, if that user may make it.
+func (b *Inbox) take(uid uint32, payload []byte) *refusal {
 	report, err := Parse(payload, "")
 	if err != nil {
 		return &refusal{code: http.StatusBadRequest, what: err.Error()}

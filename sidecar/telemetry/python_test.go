@@ -51,6 +51,12 @@ func TestThePythonLibraryReports(t *testing.T) {
 		t.Errorf("also left: %q", left)
 	}
 
+	for every, want := range map[string]string{"10": "10.0", "": "60.0", "soon": "60.0"} {
+		if got := python(t, "import fairlease; print(fairlease.INTERVAL)", "FAIRLEASE_PROGRESS_EVERY="+every); got != want {
+			t.Errorf("every %q it reports every %s seconds, want %s", every, got, want)
+		}
+	}
+
 	socket := munged(t)
 	b, _, _ := inbox(t, Munge{Socket: socket}.Open)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
@@ -24,8 +25,9 @@ var prices = map[string]float64{"v100": 2.48, "p100": 1.46, "k80": 0.45}
 
 // lab is what Gavel's experiments have in common.
 type lab struct {
-	table *trace.Throughputs
-	fleet study.Fleet
+	table  *trace.Throughputs
+	beside sim.Beside
+	fleet  study.Fleet
 }
 
 // onGavel repeats Gavel's simulated experiments (§7.3) on 36 GPUs of each model; of = one of them, or all.
@@ -35,7 +37,7 @@ func onGavel(of string, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	l := lab{table: table}
+	l := lab{table: table, beside: study.BesideOf(table, trace.GavelReference)}
 	if l.fleet, err = study.ParseFleet(study.GavelFleet); err != nil {
 		return err
 	}
@@ -44,11 +46,17 @@ func onGavel(of string, seed uint64) error {
 		run  func() error
 	}{
 		{"single", func() error {
-			return l.steady("single", []float64{2.8, 4.4, 5.6}, "fifo:random", "fifo:fastest", "gavel:las", "gavel:las-blind")
+			return l.steady("single", []float64{2.8, 4.4, 5.6}, "fifo:random", "fifo:settled", "fifo:fastest", "gavel:las", "gavel:las-blind")
 		}},
+		{"single+ss", func() error { return l.steady("single", []float64{5.6}, "gavel:las+ss", "gandiva:packing") }},
 		{"multiple", func() error { return l.steady("multiple", []float64{1, 2, 2.6}, "gavel:las", "gavel:las-blind") }},
+		{"multiple+ss", func() error { return l.steady("multiple", []float64{2.6}, "gavel:las+ss", "gandiva:packing") }},
 		{"ftf", func() error { return l.steady("multiple", []float64{2.6}, "gavel:ftf", "gavel:ftf-blind") }},
-		{"makespan", l.makespan},
+		{"makespan", func() error {
+			return l.makespan(700, "fifo:random", "fifo:fastest", "gavel:makespan", "gandiva:packing")
+		}},
+		{"makespan+ss", func() error { return l.makespan(300, "gavel:makespan+ss") }},
+		{"estimates", l.estimates},
 		{"cost", func() error { return l.costs(seed) }},
 	}
 	known := false
@@ -61,7 +69,7 @@ func onGavel(of string, seed uint64) error {
 		}
 	}
 	if !known {
-		return fmt.Errorf("-gavel %s is not known; write all, single, multiple, ftf, makespan or cost", of)
+		return fmt.Errorf("-gavel %s is not known; write all, single, single+ss, multiple, multiple+ss, ftf, makespan, makespan+ss, estimates or cost", of)
 	}
 	return nil
 }
@@ -76,7 +84,9 @@ func (l *lab) stream(name string, perHour float64) (study.Load, error) {
 }
 
 func (l *lab) setup(by string, load study.Load) study.Setup {
-	return study.OnGavel(by, load, l.fleet, study.SpeedsOf(l.table, trace.GavelReference))
+	s := study.OnGavel(by, load, l.fleet, study.SpeedsOf(l.table, trace.GavelReference))
+	s.Beside = l.beside
+	return s
 }
 
 // steady gives the mean hours of jobs 4000 to 5000 and their finish-time fairness (Figures 9 to 11).
@@ -106,16 +116,16 @@ func (l *lab) steady(name string, rates []float64, by ...string) error {
 	})
 }
 
-// makespan gives the hours until the first so many jobs are done that are all there from the start.
-func (l *lab) makespan() error {
+// makespan gives the hours until the first so many jobs are done that are all there from the start, for every hundred up to most.
+func (l *lab) makespan(most int, by ...string) error {
 	fmt.Print("\nstatic-multiple\n\n| scheduler | jobs | makespan h |\n|---|---|---|\n")
 	type run struct {
 		by   string
 		jobs int
 	}
 	var runs []run
-	for _, b := range []string{"fifo:random", "fifo:fastest", "gavel:makespan"} {
-		for n := 100; n <= 700; n += 100 {
+	for _, b := range by {
+		for n := 100; n <= most; n += 100 {
 			runs = append(runs, run{b, n})
 		}
 	}
@@ -130,6 +140,43 @@ func (l *lab) makespan() error {
 			return "", err
 		}
 		return fmt.Sprintf("| %s | %d | %.0f |\n", r.by, r.jobs, f.Until.Duration().Hours()), nil
+	})
+}
+
+// estimates gives the mean hours of jobs 200 to 700 of continuous-single on four GPUs of each model (Figure 16): where nobody
+// shares GPUs, where what pairs do is known, and where it is estimated until they have met.
+func (l *lab) estimates() error {
+	fleet, err := study.ParseFleet("1x4:v100+1x4:p100+1x4:k80")
+	if err != nil {
+		return err
+	}
+	expected, err := study.Estimate(l.table, trace.GavelReference, "p100", 5)
+	if err != nil {
+		return err
+	}
+	fmt.Print("\nestimates\n\n| scheduler | pairs | jobs an hour | mean JCT h |\n|---|---|---|---|\n")
+	type run struct {
+		by, pairs string
+		expected  sim.Beside
+		perHour   float64
+	}
+	var runs []run
+	for _, perHour := range []float64{0.4, 0.6, 0.8} {
+		runs = append(runs, run{"gavel:las", "-", nil, perHour}, run{"gavel:las+ss", "known", nil, perHour},
+			run{"gavel:las+ss", "estimated", expected, perHour})
+	}
+	return sideBySide(runs, func(r run) (string, error) {
+		load, err := l.stream("single", r.perHour)
+		if err != nil {
+			return "", err
+		}
+		s := l.setup(r.by, load)
+		s.Fleet, s.Expected = fleet, r.expected
+		f, err := study.Follow(context.Background(), s, 200, 700)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("| %s | %s | %v | %.2f |\n", r.by, r.pairs, r.perHour, f.Hours()), nil
 	})
 }
 

@@ -4,7 +4,7 @@
 //
 // Without -live it needs no root. With -live it measures on a real Slurm. With -hived it
 // repeats HiveD's experiments, with -gavel Gavel's; with -models it compares the presets for unlike
-// GPU models. A figure
+// GPU models, with -figures it makes the papers' figures. A figure
 // that misses its mark is printed all the same.
 package main
 
@@ -29,8 +29,10 @@ func main() {
 	jobs := flag.Int("jobs", 10_000, "waiting jobs in the live rounds")
 	suite := flag.String("suite", "forky", "Debian suite of the real Slurm: forky (26.05) or trixie (24.11)")
 	hived := flag.Bool("hived", false, "repeat HiveD's experiments on cells instead (minutes)")
-	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, multiple, ftf, makespan or cost")
+	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, single+ss, multiple, multiple+ss, ftf, makespan, makespan+ss, estimates or cost")
 	models := flag.Bool("models", false, "compare the presets that divide unlike GPU models instead (minutes)")
+	figures := flag.String("figures", "", "make the papers' figures again instead, into this folder")
+	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived")
 	flag.Parse()
@@ -38,6 +40,8 @@ func main() {
 	switch {
 	case *hived:
 		measure = func() error { return onHiveD(*seed, *traces) }
+	case *figures != "":
+		measure = func() error { return onFigures(*figures, *only) }
 	case *models:
 		measure = func() error { return onModels(*seed) }
 	case *gavel != "":

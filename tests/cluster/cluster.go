@@ -85,7 +85,7 @@ func create(ctx context.Context, o Options, tree string, lock *os.File) (*Cluste
 	if len(filepath.Join(dir, "run/slurmrestd/slurmrestd.sock")) > 107 {
 		return nil, fmt.Errorf("%s is too long for a unix socket's path: choose a shorter folder", dir)
 	}
-	if findSandbox(dir) != nil {
+	if _, err := findSandbox(dir); err == nil {
 		return nil, fmt.Errorf("cluster %s is up already: take it down first, or choose another name", o.Name)
 	}
 	if err := clearDead(dir); err != nil {
@@ -161,9 +161,9 @@ func Open(name, dir string) (*Cluster, error) {
 		return nil, err
 	}
 	path := filepath.Join(o.Dir, name)
-	box := findSandbox(path)
-	if box == nil {
-		return nil, fmt.Errorf("no cluster %s runs below %s", name, o.Dir)
+	box, err := findSandbox(path)
+	if err != nil {
+		return nil, fmt.Errorf("no cluster %s runs below %s: %w", name, o.Dir, err)
 	}
 	record, err := os.ReadFile(filepath.Join(path, "options.json"))
 	if err == nil {
@@ -197,8 +197,8 @@ func DownByName(name, dir string) error {
 		return err
 	}
 	defer alone.Close()
-	box := findSandbox(path)
-	if box == nil {
+	box, err := findSandbox(path)
+	if err != nil {
 		if err := clearDead(path); err != nil {
 			return fmt.Errorf("clearing away the dead cluster %s: %w", name, err)
 		}

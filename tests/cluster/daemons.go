@@ -219,7 +219,8 @@ func (c *Cluster) pid(d Daemon) int {
 	if err != nil {
 		return 0
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/proc/%d/stat", c.box.pid, pid))
+	process := fmt.Sprintf("/proc/%d/root/proc/%d", c.box.pid, pid)
+	stat, err := os.ReadFile(process + "/stat")
 	if err != nil {
 		return 0
 	}
@@ -227,7 +228,7 @@ func (c *Cluster) pid(d Daemon) int {
 	name, rest, _ := strings.Cut(string(stat), ") ")
 	_, name, _ = strings.Cut(name, "(")
 	program, _, _ := strings.Cut(string(d), "-")
-	if strings.HasPrefix(rest, "Z") || (name != program && name != "setpriv" && name != "setsid" && name != "sh") {
+	if strings.HasPrefix(rest, "Z") && !ends(process) || (name != program && name != "setpriv" && name != "setsid" && name != "sh") {
 		return 0
 	}
 	return pid

@@ -100,18 +100,18 @@ func startSandbox(ctx context.Context, dir, tree string, lock *os.File, gpus int
 	return s, nil
 }
 
-// findSandbox returns the living sandbox of dir, or nil when nothing lives there.
-func findSandbox(dir string) *sandbox {
+// findSandbox returns the living sandbox of dir, or why nothing lives there.
+func findSandbox(dir string) (*sandbox, error) {
 	folder, err := os.Open(dir)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	pid, started, err := readSupervisor(dir)
 	if err != nil {
 		folder.Close()
-		return nil
+		return nil, err
 	}
-	return &sandbox{dir: dir, folder: folder, pid: pid, started: started}
+	return &sandbox{dir: dir, folder: folder, pid: pid, started: started}, nil
 }
 
 // clearDead takes away the folder of a sandbox that lives no more, if there is one.
@@ -223,15 +223,26 @@ func (s *sandbox) outsider() int {
 	if err != nil {
 		return 0
 	}
-	lives, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-	if err != nil {
-		return 0 // ended, also when nobody has reaped it yet
+	process := fmt.Sprintf("/proc/%d", pid)
+	lives, err := os.Readlink(process + "/ns/mnt")
+	if err != nil { // ended, also when nobody has reaped it yet
+		if ends(process) {
+			return pid
+		}
+		return 0
 	}
 	ours, err := os.ReadFile(filepath.Join(s.dir, "run", "namespace"))
 	if err != nil || lives != strings.TrimSpace(string(ours)) {
 		return 0
 	}
 	return pid
+}
+
+// ends tells whether threads of a process whose first one has ended are still there: they may hold its files and
+// listen on its sockets for a moment.
+func ends(process string) bool {
+	threads, err := os.ReadDir(process + "/task")
+	return err == nil && len(threads) > 1
 }
 
 // enter is the command line that runs something as a user (of the cluster's tree) inside; its processes end with it.

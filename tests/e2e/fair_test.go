@@ -91,10 +91,10 @@ func TestLendingAndLateTenant(t *testing.T) {
 		r.govern()
 		r.until("the only tenant uses all 16 GPUs", 30*time.Second, func() bool { return r.holds("nlp") == 16 })
 		time.Sleep(r.settings.Term.Duration())
-		came := time.Now()
 		for range 4 {
 			r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:2")
 		}
+		came := time.Now() // it wants its whole share only now
 		term := r.settings.Term.Duration()
 		r.until("the late tenant has its 8 GPUs", 2*term, func() bool { return r.holds("vision") >= 8 })
 		t.Logf("the late tenant had its share after %s (term %s)", time.Since(came).Round(time.Second), term)

@@ -161,6 +161,16 @@ func TestDeadSidecarFailsOpen(t *testing.T) {
 	})
 }
 
+// fails waits until a turn fails from now on. One that began before the fault may still go through, and
+// one that failed before says nothing of it.
+func (r *rig) fails() {
+	r.t.Helper()
+	r.mu.Lock()
+	r.errors = nil
+	r.mu.Unlock()
+	r.until("turns fail", time.Minute, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.errors) > 0 })
+}
+
 // slurmctld restarted, slurmrestd gone: rounds pause, nothing is guessed, work
 // goes on afterwards.
 func TestSlurmDaemonsComeAndGo(t *testing.T) {
@@ -182,7 +192,7 @@ func TestSlurmDaemonsComeAndGo(t *testing.T) {
 			if err := fault.out(); err != nil {
 				t.Fatal(err)
 			}
-			r.until(fault.name+": turns fail", time.Minute, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.errors) > 0 })
+			r.fails()
 			round := r.plan().Round
 			time.Sleep(5 * time.Second)
 			if now := r.plan().Round; now != round {
@@ -192,9 +202,6 @@ func TestSlurmDaemonsComeAndGo(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.until(fault.name+": turns go on", time.Minute, func() bool { return r.plan().Round > round })
-			r.mu.Lock()
-			r.errors = nil
-			r.mu.Unlock()
 			r.until(fault.name+": both have their half again", time.Minute, full)
 		}
 	})
@@ -221,7 +228,7 @@ func postgresComesAndGoes(t *testing.T, r *rig) {
 		t.Fatal(err)
 	}
 	r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:4")
-	r.until("turns fail", time.Minute, func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.errors) > 0 })
+	r.fails()
 	round, acted := r.plan().Round, r.count(cluster.Reclaim, "")
 	time.Sleep(r.settings.Term.Duration()) // over a boundary
 	if now := r.plan().Round; now != round || r.count(cluster.Reclaim, "") != acted {
@@ -240,12 +247,12 @@ func TestTwoSidecars(t *testing.T) {
 }
 
 func twoSidecars(t *testing.T, r *rig) {
-	first := r.seat()
 	s, err := store.Open(r.ctx(), store.Config{DSN: r.dsn, Takeover: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	first := r.seat()
 	var taken *store.TakenError
 	if _, err := s.Acquire(r.ctx(), "second"); !errors.As(err, &taken) {
 		t.Fatalf("the second sidecar took the seat of one that lives: %v", err)

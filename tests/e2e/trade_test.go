@@ -16,15 +16,17 @@ import (
 
 // runs is a training run on one GPU that does so many steps a second on a k80 and on a v100, saves after
 // each second, and says how far it is: in its owner's folder, as jobs do whose nodes do not reach
-// the daemon. What it says is there whole.
+// the daemon. What it says is there whole. Steps go by the clock, so that they are as many however busy
+// the machine is that the nodes share.
 const runs = `#!/bin/bash
 #SBATCH --open-mode=append
 case $SLURMD_NODENAME in k*) rate=%d;; v*) rate=%d;; esac
-steps=$(cat steps.$SLURM_JOB_ID 2>/dev/null || echo 0)
+saved=$(cat steps.$SLURM_JOB_ID 2>/dev/null || echo 0)
+SECONDS=0
 while :; do
   sleep 1
-  steps=$((steps+rate))
-  echo $steps > steps.$SLURM_JOB_ID
+  steps=$((saved+rate*SECONDS))
+  echo $steps > .steps.$SLURM_JOB_ID && mv .steps.$SLURM_JOB_ID steps.$SLURM_JOB_ID
   echo "{\"job\": \"$SLURM_JOB_ID\", \"steps\": $steps}" > .report.$SLURM_JOB_ID && mv .report.$SLURM_JOB_ID $SLURM_JOB_ID.json
 done
 `

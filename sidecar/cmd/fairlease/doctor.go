@@ -96,6 +96,7 @@ func (p *program) examine(ctx context.Context) []finding {
 		f.add(warn, "file", found, "", do)
 	}
 	f.files(cfg)
+	f.progress(ctx, cfg)
 	f.area = "slurm"
 	f.slurm(ctx, cfg)
 	f.area = "postgresql"

@@ -227,6 +227,7 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 		return
 	}
 	f.weights(&snap)
+	f.models(cfg, seen, &snap)
 }
 
 func (f *findings) weights(snap *cluster.Snapshot) {

@@ -63,11 +63,12 @@ type explained struct {
 
 func withCase(x store.Explanation, snap *cluster.Snapshot, plan *cluster.Plan) explained {
 	out := explained{Explanation: x, Models: stakeOf(x.Job.Key, snap, plan)}
-	if c, ok := people(snap)[x.Job.Key]; ok && !c.Gone {
+	known := people(snap)
+	if c, ok := known[x.Job.Key]; ok && !c.Gone {
 		out.Slurm = &c.Job
 	}
 	if x.Verdict != nil {
-		w := explain.Words{Job: func(cluster.JobKey) string { return x.For }}
+		w := explain.Words{Job: known.name}
 		out.Words = w.Reason(x.Verdict.Reason)
 		out.Hardware = badHardware(&x.Verdict.Reason, snap)
 	}
@@ -133,12 +134,13 @@ func badHardware(r *cluster.Reason, snap *cluster.Snapshot) []string {
 // tell writes an explanation for people.
 func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *cluster.Plan) {
 	at := p.now()
-	w := p.words(at, func(cluster.JobKey) string { return x.For })
+	known := people(snap)
+	w := p.words(at, known.name)
 	say := func(name, format string, args ...any) {
 		p.printf("%s %s\n", p.paint(fmt.Sprintf("%-11s", name), "bold"), fmt.Sprintf(format, args...))
 	}
 	j := &x.Job
-	c, seen := people(snap)[j.Key]
+	c, seen := known[j.Key]
 	seen = seen && !c.Gone
 	say("Job", "%s %sof %s, account %s, tenant %s, partition %s%s", j.SlurmID, quoted(j.Name), j.User, j.Account,
 		or(j.Tenant, "none"), strings.Join(j.Partitions, ","), before(", QOS ", j.QOS))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
@@ -16,6 +17,9 @@ type stake struct {
 	Models []modelStake    `json:"models"` // by pool
 	Trades []cluster.Trade `json:"trades,omitempty"`
 	WhyNot string          `json:"why_not,omitempty"` // the policy has no answer
+	Late   bool            `json:"late,omitempty"`    // its deadline cannot be kept
+
+	ofJob bool // the party is just the job
 }
 
 type modelStake struct {
@@ -33,7 +37,7 @@ func stakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *st
 	if !ok {
 		return nil
 	}
-	s := &stake{Party: at.Party, Kind: at.Kind, Policy: snap.Settings.Divide}
+	s := &stake{Party: at.Party, ofJob: snap.Settings.DivideJobs, Kind: at.Kind, Policy: snap.Settings.Divide}
 	for _, x := range at.Speedups {
 		m := modelStake{Model: x.Model, Speedup: x.Value, Low: x.Low, High: x.High, Source: x.Source}
 		for _, due := range plan.Memory.Parties {
@@ -43,8 +47,11 @@ func stakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *st
 		}
 		s.Models = append(s.Models, m)
 	}
+	if s.ofJob {
+		s.Party = "job " + people(snap).name(job)
+	}
 	if d := snap.Division; d != nil && d.Policy == s.Policy {
-		s.WhyNot = d.Why
+		s.WhyNot, s.Late = d.Why, slices.Contains(d.Late, job)
 		for _, t := range d.Trades {
 			if t.FastTo.Kind == s.Party || t.SlowTo.Kind == s.Party {
 				s.Trades = append(s.Trades, t)
@@ -57,7 +64,7 @@ func stakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *st
 // words says it, a line for each model and trade. named is the model that the job asks for.
 func (s *stake) words(named string) []string {
 	head := fmt.Sprintf("%s divides them; jobs of kind %s are due", s.Policy, s.Kind)
-	if string(s.Kind) != s.Party {
+	if s.ofJob {
 		head = fmt.Sprintf("%s divides them; this job is due", s.Policy)
 	}
 	if named != "" {
@@ -67,6 +74,9 @@ func (s *stake) words(named string) []string {
 		head = fmt.Sprintf("%s has no answer (%s), everybody is due the share by weight", s.Policy, s.WhyNot)
 	}
 	lines := []string{head}
+	if s.Late {
+		lines = append(lines, "  its deadline cannot be kept: it is divided as if it had none")
+	}
 	for _, m := range s.Models {
 		lines = append(lines, fmt.Sprintf("  %s %s: %s", gpuCount(m.Due), m.Model, explain.Worth(m.Speedup, m.Source)))
 	}
@@ -124,6 +134,9 @@ func (p *program) divided(snap *cluster.Snapshot, a *ahead) {
 	if d != nil {
 		for i := range d.Trades {
 			p.printf("Trade %d: %s\n", d.Trades[i].ID, explain.Trade(&d.Trades[i]))
+		}
+		for _, key := range d.Late {
+			p.printf("Late:    the deadline of %s cannot be kept: it is divided as if it had none\n", p.words(a.At, people(snap).name).Name(key))
 		}
 		for _, u := range d.Undone {
 			p.printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), "fast GPUs", u.ID, explain.Undone(u.Why))

@@ -124,6 +124,45 @@ func TestNoMarket(t *testing.T) {
 	}
 }
 
+// Where jobs are parties, others are named by their ids, and jobs whose deadlines cannot be kept are named.
+func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
+	dsn := storetest.Database(t)
+	s, err := store.Open(t.Context(), store.Config{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	seat, err := s.Acquire(t.Context(), "login1.example.org:4711")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := simtest.Product()
+	set.Divide, set.DivideJobs = "gavel:throughput-slo", true
+	w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 1, 2), simtest.Nodes("v", "v100", 1, 2)...), "nlp", "vision")
+	w.Loop.Journal = seat.Journal()
+	for range 3 {
+		w.Submit("nlp", 1, 2, 9*cluster.Hour)
+		w.Virtual.Submit(sim.Work{Name: "train", User: "ann", Account: "vision", Partition: "gpu", Request: simtest.Gang(1), Comment: "kind=vit,steps/s.k80=1,steps/s.v100=2,steps=7200",
+			Runs: cluster.Hour, Deadline: simtest.Start.Add(40 * cluster.Minute)})
+	}
+	w.Run(15 * cluster.Minute)
+	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, store: s, world: w, end: w.Now().Time().Add(3 * time.Second)}
+	for name, args := range map[string]string{"explain-late": "explain 6", "explain-party": "explain 5"} {
+		r := st.run(t, strings.Fields(args)...)
+		if r.code != exitOK || r.err != "" {
+			t.Errorf("%s: exit code %d\n%s", args, r.code, r.err)
+		}
+		golden(t, name, stamps.ReplaceAllString(r.out, "STAMP"))
+	}
+	snap, plan, err := w.Loop.Preview(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	(&program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}).divided(&snap, lookAhead(&snap, &plan, false))
+	golden(t, "divided-late", out.String())
+}
+
 // What a round would divide: at first, anew with trades and audited, and where a policy has no answer.
 func TestWhatARoundWouldDivide(t *testing.T) {
 	set := simtest.Product()

@@ -57,7 +57,7 @@ func (p *program) root() *cobra.Command {
 	add("order", p.order("exempt", "never gate or reclaim a job, or the jobs of a user or tenant"),
 		p.order("boost", "put a job first among its tenant's, or a tenant first among tenants"),
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
-	add("try", p.simulate(), p.tune(), p.shadow(), p.convert())
+	add("try", p.simulate(), p.tune(), p.shadow(), p.convert(), p.profile())
 	add("run", p.serve(), p.round(), p.release())
 	add("set", p.doctor(), p.migrate(), p.configuration(), p.cells(), p.version())
 	root.SetHelpCommandGroupID("set")

@@ -31,7 +31,7 @@ const (
 // Run is the whole program: it parses args, does what they say and gives the exit
 // code. env is a list of KEY=value. It ends soon after ctx does.
 func Run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, env []string) int {
-	p := &program{out: out, err: errs, env: env, clock: time.Now}
+	p := &program{out: out, err: errs, env: env, clock: time.Now, poll: 2 * time.Second}
 	return p.run(ctx, args, in)
 }
 
@@ -53,6 +53,7 @@ type program struct {
 	out, err io.Writer
 	env      []string
 	clock    func() time.Time
+	poll     time.Duration // between two looks at jobs that run
 
 	file string // --config
 }

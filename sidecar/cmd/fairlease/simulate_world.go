@@ -249,7 +249,7 @@ func (w *world) pace(s *study.Setup) error {
 	case s.Fleet.Racks[0].Model == "":
 		return usage(flag + " needs a cluster that names its models, as in --nodes 20x8:v100+20x4:k80")
 	case w.table != nil:
-		s.Speeds = study.SpeedsOf(w.table, trace.GavelReference)
+		s.Speeds, s.Beside = study.SpeedsOf(w.table, trace.GavelReference), study.BesideOf(w.table, trace.GavelReference)
 		return nil
 	}
 	f, err := os.Open(w.speeds)

@@ -175,7 +175,7 @@ func (s *State) preempt(l int32, asks []ask, q *Request, grant *Grant, try func(
 	})
 	least := 1
 	if a := &asks[0]; len(asks) == 1 && !q.Soft && a.within < 0 && !a.c.dead() {
-		least = s.vcs[v].least(s, a, q.Nodes, below)
+		below, least = s.vcs[v].useful(s, a, q.Nodes, below)
 	}
 	if len(below) < least {
 		return false
@@ -194,11 +194,27 @@ func (s *State) preempt(l int32, asks []ask, q *Request, grant *Grant, try func(
 	return ok
 }
 
-// least gives how many of these leases, the first ones first, must go at least before n parts can be had:
-// until then there are not nodes enough on which the VC could use as many GPUs. More than there
-// are = not even all would do. Hardware must be healthy.
-func (v *vc) least(s *State, a *ask, n int, below []int32) int {
-	c, room := a.c, map[int32]int{} // GPUs that the VC could use, by node
+// useful gives those of these leases that may have to go before n parts can be had, in the same order, and
+// how many of them must at least: until then there are not nodes enough on which the VC could use as many
+// GPUs. More than there are = not even all would do. Hardware must be healthy.
+func (v *vc) useful(s *State, a *ask, n int, below []int32) ([]int32, int) {
+	c := a.c
+	for len(s.rooms) < len(c.nodes) {
+		s.rooms = append(s.rooms, room{})
+	}
+	var seen []int32
+	on := func(node int32) *room {
+		r := &s.rooms[node]
+		if *r == (room{}) {
+			seen = append(seen, node)
+		}
+		return r
+	}
+	defer func() {
+		for _, node := range seen {
+			s.rooms[node] = room{}
+		}
+	}()
 	parts := func(gpus int) int {
 		if gpus /= a.gpus; a.apart {
 			gpus = min(gpus, 1)
@@ -212,29 +228,49 @@ func (v *vc) least(s *State, a *ask, n int, below []int32) int {
 		}
 		for _, key := range account.open {
 			at, _ := c.part(min(k, c.nodeAt), int(uint32(key)))
-			room[int32(at)] += int(key >> freeBits)
+			on(int32(at)).now += int(key >> freeBits)
 		}
 	}
-	for _, gpus := range room {
-		n -= parts(gpus)
+	for _, node := range seen {
+		n -= parts(s.rooms[node].now)
 	}
+	for _, l := range below {
+		for _, p := range s.leases[l].parts {
+			if int(p.chain) == a.ci {
+				on(p.node).more += bits.OnesCount64(p.gpus)
+			}
+		}
+	}
+	below = slices.DeleteFunc(below, func(l int32) bool {
+		return !slices.ContainsFunc(s.leases[l].parts, func(p part) bool {
+			if int(p.chain) != a.ci {
+				return false
+			}
+			r := s.rooms[p.node]
+			return parts(r.now+r.more) > parts(r.now)
+		})
+	})
 	for i, l := range below {
 		if n <= 0 {
-			return max(i, 1)
+			return below, max(i, 1)
 		}
 		for _, p := range s.leases[l].parts {
 			if int(p.chain) == a.ci {
-				n += parts(room[p.node])
-				room[p.node] += bits.OnesCount64(p.gpus)
-				n -= parts(room[p.node])
+				r := &s.rooms[p.node]
+				n += parts(r.now)
+				r.now += bits.OnesCount64(p.gpus)
+				n -= parts(r.now)
 			}
 		}
 	}
 	if n > 0 {
-		return len(below) + 1
+		return below, len(below) + 1
 	}
-	return max(len(below), 1)
+	return below, max(len(below), 1)
 }
+
+// room is how many GPUs of a node a VC could use: now, and after some of its leases are gone.
+type room struct{ now, more int }
 
 // preemptOf is preempt among these leases of VC v, of which so many must go at least.
 func (s *State) preemptOf(below []int32, least int, v int32, grant *Grant, try func() bool) bool {

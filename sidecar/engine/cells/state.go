@@ -22,6 +22,7 @@ type State struct {
 	trying bool   // losses are not to be settled now
 	hold   bool   // cells are not to be given back now, but are noted
 	held   []part // in such cells
+	rooms  []room // of useful, by node: all zero between its calls
 }
 
 // place is where a node is.

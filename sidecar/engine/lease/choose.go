@@ -144,6 +144,7 @@ func Choose(in Input, board Board, npools int) Choice {
 	// What is left goes to tenants that have their burst already.
 	c.burst = false
 	c.walk(c.later)
+	c.better()
 	// A gang may have got its lease in another pool, or by another way, after all.
 	c.choice.Due = slices.DeleteFunc(c.choice.Due, func(d Due) bool { return c.settled[d.Candidate] })
 	for _, cl := range c.Claims {
@@ -354,6 +355,29 @@ func (c *chooser) move(q *queue, i int) {
 	if g, ok := c.try(i, k.Shape, q.pool, ofAnybody, 0); ok {
 		c.charge(q, k.GPUs, g.End.Sub(g.At))
 	}
+}
+
+// better moves jobs whose leases are renewed to idle GPUs on which they get more done, who gains most first.
+func (c *chooser) better() {
+	type way struct{ candidate, at int }
+	var ways []way
+	for _, i := range c.choice.Renewed {
+		for at := range c.Candidates[i].Better {
+			ways = append(ways, way{i, at})
+		}
+	}
+	gain := func(w way) cluster.Span { return c.Candidates[w.candidate].Better[w.at].Gain }
+	slices.SortStableFunc(ways, func(a, b way) int {
+		return cmp.Or(cmp.Compare(gain(b), gain(a)), cmp.Compare(c.Candidates[a.candidate].Key, c.Candidates[b.candidate].Key))
+	})
+	moved := map[int]bool{}
+	for _, w := range ways {
+		k := &c.Candidates[w.candidate]
+		if !moved[w.candidate] {
+			_, moved[w.candidate] = c.try(w.candidate, k.Shape, k.Better[w.at].Pool, ofNobody, 0)
+		}
+	}
+	c.choice.Renewed = slices.DeleteFunc(c.choice.Renewed, func(i int) bool { return moved[i] })
 }
 
 // isDue tells whether a gang that fits nowhere is due: one term of it takes its

@@ -18,8 +18,9 @@ type Candidate struct {
 	GPUs   int
 
 	Running bool
+	Better  []Better // of Pools, where a move would pay
 
-	Humble   bool // its last grants did not start: it takes idle GPUs only
+	Humble   bool // it takes idle GPUs only: it says so, or its last grants did not start
 	Urgent   bool // by QOS or boosted
 	Unserved bool // no lease so far
 	New      bool // unserved, and such jobs go first
@@ -27,6 +28,12 @@ type Candidate struct {
 	Aged     cluster.Rho     // counts instead of Rho where New is taken away
 	Owed     cluster.GPUTime // its due less what it received
 	First    cluster.Instant // when it became eligible
+}
+
+// Better is a pool in which a running job would get more done, even with the move.
+type Better struct {
+	Pool int
+	Gain cluster.Span // in the coming term, as time where it runs
 }
 
 // starves tells whether a job has never had a lease, or is owed four terms: its tenant

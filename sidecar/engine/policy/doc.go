@@ -19,7 +19,6 @@
 //	SLO_m                   Job.Within
 //	num_workers_j, cost_j   Model.GPUs, Model.Price
 //	X                       Shares
-//	throughput(m, X)        Throughputs
 //
 // # How
 //

@@ -110,24 +110,3 @@ func level(speed []float64) []float64 {
 	}
 	return out
 }
-
-// Throughputs gives the effective throughput of every job, steps a second (Gavel §3.1).
-func Throughputs(p Problem, s Shares) []float64 {
-	out := make([]float64, len(p.Jobs))
-	for m, j := range p.Jobs {
-		for i, v := range j.Speed {
-			out[m] += v * s.Time[m][i]
-			if s.Apart != nil && j.Apart != nil {
-				out[m] += j.Apart[i] * s.Apart[m][i]
-			}
-		}
-	}
-	for i, part := range s.PairTime {
-		q := p.Pairs[i]
-		for j, x := range part {
-			out[q.A] += q.SpeedA[j] * x
-			out[q.B] += q.SpeedB[j] * x
-		}
-	}
-	return out
-}

@@ -136,24 +136,30 @@ func TestParetoEfficiency(t *testing.T) {
 		p := drawn(t)
 		for _, name := range []string{"las", "makespan"} {
 			s := solved2(t, name, p)
-			d := newDivision(p, Options{}, false)
-			v := d.solve(d.space(nil), nil)
-			v.everything()
-			gain, before := make([]float64, len(p.Jobs)), 0.0
-			for m, x := range Throughputs(p, s) {
-				if d.top[m] > 0 {
-					gain[m] = 1 / d.top[m]
-					before += x / d.top[m]
+			before := 0.0
+			most := func(part float64) float64 { // with nobody below by more than a part
+				before = 0
+				d := newDivision(p, Options{}, false)
+				defer d.close()
+				v := d.solve(d.space(nil), nil)
+				v.everything()
+				gain := make([]float64, len(p.Jobs))
+				for m, x := range achieved(p, s) {
+					if d.top[m] > 0 {
+						gain[m] = 1 / d.top[m]
+						before += x / d.top[m]
+					}
+					v.floor(m, x*(1-part))
 				}
-				v.floor(m, x*(1-1e-9))
+				if err := v.total(gain); err != nil {
+					t.Fatal(err)
+				}
+				return d.sum(gain)
 			}
-			err := v.total(gain)
-			after := d.sum(gain)
-			d.close()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if after > before+1e-4 {
+			// A little of a job that is slow everywhere may buy thousands of times as much of others: what
+			// rounding of all throughputs buys does not count.
+			after := most(1e-9)
+			if rounding := most(2e-9) - after; after > before+1e-4+10*rounding {
 				t.Fatalf("%s: %v of all can be %v with nobody worse off", name, before, after)
 			}
 		}
@@ -351,7 +357,7 @@ func TestABoastTakesNothing(t *testing.T) {
 		p.Entities = []Entity{{Weight: 1}}
 		for _, name := range []string{"las", "hierarchical"} {
 			s := solved(t, name, p)
-			for m, x := range Throughputs(p, s) {
+			for m, x := range achieved(p, s) {
 				if nth := 2. / 5 * (p.Jobs[m].Speed[0] + p.Jobs[m].Speed[1]); x < nth*(1-1e-6) {
 					t.Errorf("%s, %v: job %d has %v, an nth of all is %v", name, boast, m, x, nth)
 				}
@@ -375,7 +381,7 @@ func TestLateJobsAreNamed(t *testing.T) {
 	if !slices.Equal(s.Late, []int64{41, 42}) {
 		t.Errorf("late: %v", s.Late)
 	}
-	if x := Throughputs(p, s)[2]; x < .5-1e-8 {
+	if x := achieved(p, s)[2]; x < .5-1e-8 {
 		t.Errorf("job 43 does %v steps a second, and needs 0.5", x)
 	}
 }

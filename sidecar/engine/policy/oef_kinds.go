@@ -19,19 +19,3 @@ func Virtual(t Tenant, kinds []Kind) []Tenant {
 	}
 	return virtual
 }
-
-// Gather adds up the parts of each owner's virtual tenants: owner[l] is whose tenant l is, of
-// so many.
-func Gather(p Parts, owner []int, owners int) [][]float64 {
-	gpus := make([][]float64, owners)
-	for l, part := range p.GPUs {
-		at := owner[l]
-		if gpus[at] == nil {
-			gpus[at] = make([]float64, len(part))
-		}
-		for j, x := range part {
-			gpus[at][j] += x
-		}
-	}
-	return gpus
-}

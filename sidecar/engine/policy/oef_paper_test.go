@@ -116,7 +116,8 @@ func TestOEF424KindsOfJobs(t *testing.T) {
 	m.Tenants = append(Virtual(u1, []Kind{{"old", u1.Speedup, inf}, {"new", []float64{1, 3}, inf}}), u2)
 	p := must(t, OEFNonCooperative, m)
 	sameParts(t, p.GPUs, [][]float64{{1, 4. / 37}, {0, 15. / 37}, {0, 18. / 37}}, 1e-9)
-	sameParts(t, Gather(p, []int{0, 0, 1}, 2), [][]float64{{1, 19. / 37}, {0, 18. / 37}}, 1e-9)
+	both := []float64{p.GPUs[0][0] + p.GPUs[1][0], p.GPUs[0][1] + p.GPUs[1][1]}
+	sameParts(t, [][]float64{both, p.GPUs[2]}, [][]float64{{1, 19. / 37}, {0, 18. / 37}}, 1e-9)
 	// Both kinds have the same throughput, and together what u2 has (§6.2.3).
 	if a, b := worth(u1.Speedup, p.GPUs[0]), worth(u2.Speedup, p.GPUs[2]); !near(2*a, b, 1e-9) {
 		t.Errorf("a kind of u1 has %v, u2 has %v", a, b)

@@ -1,10 +1,13 @@
 package profile
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -41,11 +44,7 @@ type Book struct {
 func New(s Settings, entries []cluster.Profile, paces []cluster.Pace) *Book {
 	b := &Book{settings: s}
 	b.drop()
-	for i := range entries {
-		if p := &entries[i]; p.Source != cluster.Estimated && check(p) == nil {
-			b.put(p)
-		}
-	}
+	b.open(entries)
 	for i := range paces {
 		at, there := b.pace(paces[i].Key)
 		if !there {
@@ -53,6 +52,45 @@ func New(s Settings, entries []cluster.Profile, paces []cluster.Pace) *Book {
 		}
 	}
 	return b
+}
+
+// open fills the book with entries, which have been in one in this order: of two about the same the later one
+// counts, and of a tenant's that are too many the oldest do not.
+func (b *Book) open(entries []cluster.Profile) {
+	b.entries = make([]cluster.Profile, 0, len(entries))
+	for i := range entries {
+		if p := &entries[i]; p.Source != cluster.Estimated && check(p) == nil {
+			b.entries = append(b.entries, *p)
+		}
+	}
+	slices.SortStableFunc(b.entries, func(x, y cluster.Profile) int { return x.Compare(&y) })
+	kept := b.entries[:0]
+	for _, e := range b.entries {
+		if n := len(kept); n > 0 && kept[n-1].Compare(&e) == 0 {
+			kept[n-1] = e
+			continue
+		}
+		kept = append(kept, e)
+	}
+	b.entries = kept
+	tenants := map[string]bool{}
+	for i := range b.entries {
+		tenants[b.entries[i].Kind.Tenant()] = true
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(tenants)) {
+		b.bound(tenant, -1)
+	}
+}
+
+// bound takes a tenant's oldest entries out where it has too many; that at but stays. The site's are not bounded.
+func (b *Book) bound(tenant string, but int) {
+	for tenant != "" {
+		oldest, n := b.oldest(tenant, but)
+		if n <= max(b.settings.Entries, 1) {
+			return
+		}
+		b.entries = slices.Delete(b.entries, oldest, oldest+1)
+	}
 }
 
 // Entries gives what was declared and observed, sorted.
@@ -115,22 +153,44 @@ func (b *Book) put(p *cluster.Profile) {
 	}
 	b.drop()
 	b.entries = slices.Insert(b.entries, at, *p)
-	tenant, n, oldest := p.Kind.Tenant(), 0, -1
-	if tenant == "" {
-		return // the administrator's
-	}
-	for i := range b.entries {
+	b.bound(p.Kind.Tenant(), at)
+}
+
+// oldest gives a tenant's oldest entry, other than the one at but, and how many it has. The administrator's do
+// not count.
+func (b *Book) oldest(tenant string, but int) (oldest, n int) {
+	oldest = -1
+	from, to := b.tenant(tenant)
+	for i := from; i < to; i++ {
 		e := &b.entries[i]
 		if e.Kind.Tenant() != tenant || e.Basis == File {
 			continue
 		}
-		if n++; i != at && (oldest < 0 || e.At < b.entries[oldest].At) {
+		if n++; i != but && (oldest < 0 || e.At < b.entries[oldest].At) {
 			oldest = i
 		}
 	}
-	if n > max(b.settings.Entries, 1) {
-		b.entries = slices.Delete(b.entries, oldest, oldest+1)
+	return oldest, n
+}
+
+// of gives where the entries of a kind begin and end.
+func (b *Book) of(kind cluster.Kind) (from, to int) {
+	from, _ = slices.BinarySearchFunc(b.entries, kind, func(e cluster.Profile, kind cluster.Kind) int { return cmp.Compare(e.Kind, kind) })
+	for to = from; to < len(b.entries) && b.entries[to].Kind == kind; to++ {
 	}
+	return from, to
+}
+
+// tenant gives between where all entries of a tenant's kinds are. There may be others; the site's are anywhere.
+func (b *Book) tenant(tenant string) (from, to int) {
+	if tenant == "" {
+		return 0, len(b.entries)
+	}
+	first := cluster.KindOf(tenant, "")
+	from, _ = slices.BinarySearchFunc(b.entries, first, func(e cluster.Profile, kind cluster.Kind) int { return cmp.Compare(e.Kind, kind) })
+	for to = from; to < len(b.entries) && strings.HasPrefix(string(b.entries[to].Kind), string(first)); to++ {
+	}
+	return from, to
 }
 
 // drop forgets what was worked out of the entries.

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Words is what a job's --comment= says of it: kind=resnet50,steps=90000,steps/s.v100=12.5
+// Words is what a job's --comment= says of it: kind=resnet50,steps=90000,steps/s.v100=12.5,gpus=idle
 type Words struct {
 	Kind  string
+	Idle  bool      // it takes idle GPUs only
 	Steps float64   // that it is to do; 0 = it does not say
 	Rates []Declare // by model, as they stand there
 }
@@ -42,6 +43,10 @@ func ParseComment(text string) (Words, error) {
 			say("%s: a kind is up to %d letters, digits and ._-+#@:", word, mostLetters)
 		case key == "kind":
 			w.Kind = value
+		case key == "gpus" && value != "idle":
+			say("%s: gpus=idle is all that can be said, for a job that takes idle GPUs only", word)
+		case key == "gpus":
+			w.Idle = true
 		case key == "steps" && w.Steps != 0:
 			say("%s: steps stand there already; keep one", word)
 		case key == "steps":
@@ -71,6 +76,15 @@ func ParseComment(text string) (Words, error) {
 		}
 	}
 	return w, errors.Join(wrong...)
+}
+
+// IdleOnly tells whether a comment says that its job takes idle GPUs only.
+func IdleOnly(comment string) bool {
+	if !strings.Contains(comment, "gpus=idle") { // as most do not
+		return false
+	}
+	w, _ := ParseComment(comment)
+	return w.Idle
 }
 
 func (w *Words) has(model string) bool {

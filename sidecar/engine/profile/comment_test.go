@@ -18,6 +18,8 @@ func TestWordsOfAComment(t *testing.T) {
 		{"kind=resnet50,steps/s.v100=12.5", Words{Kind: "resnet50", Rates: []Declare{{"v100", 12.5}}}, nil},
 		{"checkpoint kind=a;steps=9e4 steps/s.v100=12.5\nsteps/s.k80=0", Words{Kind: "a", Steps: 90000, Rates: []Declare{{"v100", 12.5}, {"k80", 0}}}, nil},
 		{"ETA=3d,kinds=2", Words{}, nil},
+		{"kind=a,gpus=idle,gpus=idle", Words{Kind: "a", Idle: true}, nil},
+		{"gpus=idle,gpus=4", Words{Idle: true}, []string{"gpus=4: gpus=idle is all"}},
 		{"kind=a/b,kind=,steps=0,steps=-1,steps=NaN,steps=1e300,steps=x", Words{},
 			[]string{"kind=a/b: a kind is", "kind=: a kind is", "steps=0: ", "steps=-1: ", "steps=NaN: ", "steps=1e300: ", "steps=x: "}},
 		{"kind=a,kind=b,steps=1,steps=2", Words{Kind: "a", Steps: 1}, []string{"kind=b: a kind stands", "steps=2: steps stand"}},

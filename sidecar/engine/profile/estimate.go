@@ -43,7 +43,8 @@ func (b *Book) family(t *table, tenant string, gang int) *family {
 		return f
 	}
 	f = &family{}
-	for i := range b.entries {
+	from, to := b.tenant(tenant)
+	for i := from; i < to; i++ {
 		k := b.entries[i].Kind
 		if k.Tenant() == tenant && (len(f.kinds) == 0 || f.kinds[len(f.kinds)-1] != k) {
 			f.kinds = append(f.kinds, k)
@@ -66,13 +67,22 @@ func (b *Book) logs(t *table, kind cluster.Kind, gang int) []float64 {
 	return row
 }
 
+// own is logs of what is worked out already, if it is.
+func (b *Book) own(t *table, kind cluster.Kind, gang int) []float64 {
+	f := b.family(t, kind.Tenant(), gang)
+	if i, ok := slices.BinarySearch(f.kinds, kind); ok {
+		return f.rows[i]
+	}
+	return b.logs(t, kind, gang)
+}
+
 // estimate works a single job's rate out: from what other kinds, the site's and the tenant's
 // own, gain between the models where this one is known and the one asked for, those of
 // like speedups counting more; else, per GPU, from another gang size on that model.
 func (b *Book) estimate(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 	out := cluster.Profile{Kind: kind, Model: model, Gang: gang, Source: cluster.Estimated}
 	t := b.table(gang)
-	own := b.logs(t, kind, gang)
+	own := b.own(t, kind, gang)
 	var logs, weights []float64
 	var names []string
 	families := []*family{b.family(t, "", gang)}
@@ -125,15 +135,18 @@ func compare(a, b []float64) (mean, variance float64, ok bool) {
 func (b *Book) otherGang(kind cluster.Kind, model string, gang int) *cluster.Profile {
 	var best *cluster.Profile
 	least := math.Inf(1)
-	for i := range b.entries {
-		e := &b.entries[i]
-		if e.Kind != kind && string(e.Kind) != kind.Name() || e.With != "" || e.Model != model || e.Gang == gang {
-			continue
-		}
-		p := b.known(kind, "", model, e.Gang)
-		apart := math.Abs(math.Log(float64(e.Gang) / float64(gang)))
-		if p.Rate > 0 && (apart < least || apart == least && p.Gang < best.Gang) {
-			best, least = p, apart
+	for _, of := range []cluster.Kind{kind, cluster.Kind(kind.Name())} { // the tenant's, and the site's of its name
+		from, to := b.of(of)
+		for i := from; i < to; i++ {
+			e := &b.entries[i]
+			if e.With != "" || e.Model != model || e.Gang == gang {
+				continue
+			}
+			p := b.known(kind, "", model, e.Gang)
+			apart := math.Abs(math.Log(float64(e.Gang) / float64(gang)))
+			if p.Rate > 0 && (apart < least || apart == least && p.Gang < best.Gang) {
+				best, least = p, apart
+			}
 		}
 	}
 	return best

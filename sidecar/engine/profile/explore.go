@@ -20,11 +20,26 @@ type Trial struct {
 	Term  cluster.Span // that it would stay
 }
 
+// Least gives what a trial costs at least: GPUs that do nothing while the job moves, and that are taken from others.
+func (t *Trial) Least() cluster.GPUTime {
+	cost := cluster.Times(t.Gang, max(t.Move, 0))
+	if !t.Idle {
+		cost += cluster.Times(t.Gang, max(t.Term, 0))
+	}
+	return cost
+}
+
 // Cost is what a trial would cost, in GPU-milliseconds: GPUs that do nothing while the job
 // moves, that are taken from others, and that do less for the job than where it was.
 type Cost struct {
 	Trial int // index
 	GPUs  cluster.GPUTime
+}
+
+// runs is a kind at a gang size.
+type runs struct {
+	kind cluster.Kind
+	gang int
 }
 
 // Explore orders the trials of what is not known yet, neither observed nor declared by the
@@ -34,26 +49,28 @@ func (b *Book) Explore(trials []Trial) []Cost {
 	var out []Cost
 	for i := range trials {
 		t := &trials[i]
-		if p := b.known(t.Kind, "", t.Model, t.Gang); t.Gang < 1 || p != nil && (p.Source == cluster.Observed || p.Basis == File) {
+		if t.Gang < 1 || b.Seen(t.Kind, t.Model, t.Gang) {
 			continue
 		}
-		cost := cluster.Times(t.Gang, max(t.Move, 0))
-		if !t.Idle {
-			cost += cluster.Times(t.Gang, max(t.Term, 0))
-		}
+		cost := t.Least()
 		if t.From != "" {
 			cost += cluster.GPUTime(b.slower(t) * float64(cluster.Times(t.Gang, max(t.Term, 0))))
 		}
 		out = append(out, Cost{i, cost})
 	}
+	counts := map[runs]int{}
 	known := func(c Cost) int {
 		t := &trials[c.Trial]
-		n := 0
-		for _, x := range b.logs(b.table(t.Gang), t.Kind, t.Gang) {
+		n, counted := counts[runs{t.Kind, t.Gang}]
+		if counted {
+			return n
+		}
+		for _, x := range b.own(b.table(t.Gang), t.Kind, t.Gang) {
 			if !math.IsNaN(x) {
 				n++
 			}
 		}
+		counts[runs{t.Kind, t.Gang}] = n
 		return n
 	}
 	slices.SortStableFunc(out, func(x, y Cost) int {
@@ -70,14 +87,17 @@ func (b *Book) Explore(trials []Trial) []Cost {
 	})
 }
 
+// Seen tells whether it is known how fast a kind is on a model without a trial: it was observed, or the
+// administrator says so.
+func (b *Book) Seen(kind cluster.Kind, model string, gang int) bool {
+	p := b.known(kind, "", model, gang)
+	return p != nil && (p.Source == cluster.Observed || p.Basis == File)
+}
+
 // Reports tells whether a kind's jobs say how they get on: then a trial teaches something.
 func (b *Book) Reports(kind cluster.Kind) bool {
-	for i := range b.entries {
-		if e := &b.entries[i]; e.Kind == kind && e.Source == cluster.Observed {
-			return true
-		}
-	}
-	return false
+	from, to := b.of(kind)
+	return slices.ContainsFunc(b.entries[from:to], func(e cluster.Profile) bool { return e.Source == cluster.Observed })
 }
 
 // slower gives the part of its speed that a job is thought to lose by a trial; half where

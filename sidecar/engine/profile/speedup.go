@@ -118,9 +118,10 @@ func beyond(m *Misreport) bool {
 // both declared and observed.
 func (b *Book) slowestSeen(of *cluster.Profile) *Misreport {
 	var out *Misreport
-	for i := range b.entries {
+	from, to := b.of(of.Kind)
+	for i := from; i < to; i++ {
 		e := &b.entries[i]
-		if e.Kind != of.Kind || e.With != of.With || e.Gang != of.Gang || e.Source != cluster.Observed ||
+		if e.With != of.With || e.Gang != of.Gang || e.Source != cluster.Observed ||
 			e.Samples < b.settings.Trust || out != nil && e.Rate >= out.Seen {
 			continue
 		}

@@ -11,7 +11,7 @@ func BenchmarkGavel(b *testing.B) {
 		b.Run(fmt.Sprint(jobs), func(b *testing.B) {
 			gpus, rows := figure15(1, jobs, true)
 			for range 20 {
-				rows = Pass(rows, Gavel(gpus, rows, term), term)
+				rows = pass(rows, Gavel(gpus, rows, term))
 			}
 			for b.Loop() {
 				Gavel(gpus, rows, term)

@@ -31,27 +31,20 @@ type entry struct {
 	priority float64 // X/f; X of an unserved one
 }
 
-// Algorithm1 picks who runs in the next round, as Gavel §5 has it: of all rows and models
+// Gavel picks who runs in the next round, of span, after Gavel's Algorithm 1 (§5): of all rows and models
 // with a share the one with the highest priority X/f that fits, and so on; rows with a job in
 // common never together. f is the part of the time in which X was to be had, so X/f is
 // Due/Time, which holds for shares that change and for jobs that come later as well; while the GPUs of
 // a model are all in use it orders as the paper's f, the part of all time given on that
 // model. Who had nothing on a model is first there, by share, age and id.
 //
-// Where shares leave no GPU idle it may lose time for good, for the first rows of a round
-// can take the last GPUs of a model from those that have a share nowhere else.
+// Where shares leave no GPU idle that alone may lose time for good, for the first rows of a round
+// can take the last GPUs of a model from those that have a share nowhere else. So it is run first for rows that are
+// owed some of the round on a model; then those that found no room get some if others can move for
+// them, each to a model where it is owed some; then it is run for what is left. No row falls behind its shares
+// by more than a few rounds.
 //
 // The grants come larger gangs first, as they are to be placed.
-func Algorithm1(gpus []int, rows []Row) []Grant {
-	m := newMatch(gpus, rows, 0)
-	m.greedy(order(rows, len(gpus)), false)
-	return m.grants()
-}
-
-// Gavel is Algorithm1 for rows that are owed some of the next round, of span, on a model;
-// then those that found no room get some if others can move for them, each to a model where it is
-// owed some; then Algorithm1 for what is left. No row falls behind its shares by more than
-// a few rounds.
 func Gavel(gpus []int, rows []Row, span cluster.Span) []Grant {
 	m := newMatch(gpus, rows, span)
 	turns := order(rows, len(gpus))
@@ -197,30 +190,11 @@ func (m *match) seat(row int) bool {
 	return false
 }
 
-// Pass books a round, of span: what each row should have had, and what those with a
-// grant had. The rows are new ones.
-func Pass(rows []Row, grants []Grant, span cluster.Span) []Row {
-	out := slices.Clone(rows)
-	for i := range out {
-		r := &out[i]
-		r.Due, r.Time = slices.Clone(r.Due), slices.Clone(r.Time)
-		for j, x := range r.Share {
-			r.Due[j] += cluster.Span(x * float64(span))
-		}
-	}
-	for _, g := range grants {
-		out[g.Row].Time[g.Model] += span
-	}
-	return out
-}
-
-// Renew gives a row other shares. What it is owed by the old ones stays; what it was ahead
-// of them, on GPUs that stood idle, is forgiven down to one round of span.
-func Renew(r Row, share []float64, span cluster.Span) Row {
-	r.Share, r.Due, r.Time = share, slices.Clone(r.Due), slices.Clone(r.Time)
-	for j := range r.Due {
-		owed := r.Due[j] - r.Time[j]
-		r.Due[j], r.Time[j] = max(owed, 0), min(max(-owed, 0), span)
+// After gives a row as it is when its shares have held for a while longer. Its lists are new ones.
+func (r Row) After(span cluster.Span) Row {
+	r.Due, r.Time = slices.Clone(r.Due), slices.Clone(r.Time)
+	for j, x := range r.Share {
+		r.Due[j] += cluster.Span(x * float64(span))
 	}
 	return r
 }

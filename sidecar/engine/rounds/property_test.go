@@ -91,7 +91,7 @@ func TestGavelsRounds(t *testing.T) {
 					t.Fatalf("round %d: %d GPUs of model %d, of %d", round, used[j], j, gpus[j])
 				}
 			}
-			rows = Pass(rows, grants, term)
+			rows = pass(rows, grants)
 			if multi {
 				continue
 			}
@@ -112,8 +112,10 @@ func TestGavelsRounds(t *testing.T) {
 
 // In every round: no more GPUs than there are, whole gangs on one model each, nobody more than it
 // can use, neighbours only; over rounds: everybody who is due something that its jobs can use
-// has some, and with jobs of one GPU nobody is owed, or ahead, more than six GPUs of a model (never
-// more than the GPUs of the largest, whatever the jobs).
+// has some, and nobody is owed, or ahead, more GPUs of a model than the largest has; with jobs of one GPU,
+// of which everybody has some to spare, not more than six (3.84 was the most in 6,000 cases). Who is due as
+// much as its jobs can use at the most has room on the models that come last only when what it is due on
+// the others is rounded down.
 func TestOEFsRounds(t *testing.T) {
 	most := 0.0
 	rapid.Check(t, func(t *rapid.T) {
@@ -122,12 +124,22 @@ func TestOEFsRounds(t *testing.T) {
 		if multi {
 			gangs = []int{1, 1, 2, 4}
 		}
+		spare, bound := rapid.Bool().Draw(t, "spare"), float64(slices.Max(gpus))
+		if spare && !multi {
+			bound = min(bound, 6)
+		}
 		ts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Tenant {
 			l := Tenant{Dev: make([]float64, len(gpus))}
 			for range gpus {
 				l.Ideal = append(l.Ideal, rapid.SampledFrom([]float64{0, 0.1, 0.3, 1, 2.5}).Draw(t, "ideal"))
 			}
-			for k := range rapid.IntRange(0, 8).Draw(t, "jobs") {
+			needs := 0
+			for _, x := range l.Ideal {
+				if spare && x > 0 {
+					needs += int(math.Ceil(x)) + 1
+				}
+			}
+			for k := range needs + rapid.IntRange(0, 8).Draw(t, "jobs") {
 				l.Jobs = append(l.Jobs, Job{Key: cluster.JobKey(k), Gang: rapid.SampledFrom(gangs).Draw(t, "gang")})
 			}
 			due, use := 0.0, 0.0 // a division gives nobody more than it can use
@@ -189,10 +201,12 @@ func TestOEFsRounds(t *testing.T) {
 					if sum += has[l][j]; has[l][j] > 0 && !within(ts[l].Ideal, j) {
 						t.Fatalf("round %d: tenant %d is due %v and has %v: not neighbours", round, l, ts[l].Ideal, has[l])
 					}
-					if d := math.Abs(after[l].Dev[j]); !multi {
-						if most = max(most, d); d > 6 {
-							t.Fatalf("round %d: tenant %d is owed %g GPUs of model %d", round, l, after[l].Dev[j], j)
-						}
+					d := math.Abs(after[l].Dev[j])
+					if d > bound {
+						t.Fatalf("round %d: tenant %d is owed %g GPUs of model %d", round, l, after[l].Dev[j], j)
+					}
+					if spare && !multi {
+						most = max(most, d)
 					}
 				}
 				if had[l] += sum; sum > gangs {
@@ -209,19 +223,7 @@ func TestOEFsRounds(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("jobs of one GPU: at most %.2f GPUs owed or ahead", most)
-}
-
-func TestRenewedShares(t *testing.T) {
-	r := Row{Share: []float64{0.5, 0.5}, Due: []cluster.Span{10 * term, 10 * term}, Time: []cluster.Span{7 * term, 15 * term}}
-	got := Renew(r, []float64{1, 0}, term)
-	want := Row{Share: []float64{1, 0}, Due: []cluster.Span{3 * term, 0}, Time: []cluster.Span{0, term}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-	if r.Due[0] != 10*term {
-		t.Error("the row that was handed in has changed")
-	}
+	t.Logf("jobs of one GPU, some to spare: at most %.2f GPUs owed or ahead", most)
 }
 
 // A tenant of two GPUs with small jobs enough never has four at once; with patience they are

@@ -19,9 +19,11 @@
 // For GPU models that are not alike (Unlike), which need to be told how fast jobs are on each:
 //
 //	fifo:random        Gavel §7.3                            first come, first served, on any model, to the end
+//	fifo:settled       Gavel §7.3                            the same, on the fastest model for all that is idle then
 //	fifo:fastest       Gavel §4.2, §7.3                      first come, first served, each on the fastest model left
 //	gavel:POLICY       Gavel §4, §5                          a policy of engine/policy, by rounds of a term; with -blind as if
-//	                                                         all GPUs were of one model
+//	                                                         all GPUs were of one model, with +ss in pairs on the same GPUs
+//	gandiva:packing    Gavel §7.3, §8                        las-blind with pairs on the same GPUs that are tried at random
 //
 // hived, and hived:fifo and so on, are no baselines: the engine itself with virtual clusters.
 //

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
@@ -14,16 +15,23 @@ const gavelPrefix = "gavel:"
 // unmodelled ends the names of those for which all models are alike.
 const unmodelled = "-blind"
 
+// spaceSharing ends the names of those under which pairs of jobs may share GPUs.
+const spaceSharing = "+ss"
+
 // gavel gives the scheduler that runs a policy by Gavel's mechanism, by its name.
 func gavel(name string) []rival {
-	objective := strings.TrimPrefix(name, gavelPrefix)
+	objective, sharing := strings.CutSuffix(strings.TrimPrefix(name, gavelPrefix), spaceSharing)
 	seeing, blind := strings.CutSuffix(objective, unmodelled)
+	var pairs func() pairer
+	if sharing {
+		pairs = func() pairer { return everyPair }
+	}
 	return []rival{{name, true, newMechanism(func(p policy.Problem) (policy.Shares, error) {
 		if blind {
 			return alike(seeing, p)
 		}
 		return policy.Gavel(objective, p, policy.Options{})
-	})}}
+	}, pairs)}}
 }
 
 // alike divides with a policy for which all GPUs are of one model (§4.1: X_m a scalar). A job has its
@@ -84,30 +92,48 @@ func greedy(p policy.Problem) (policy.Shares, error) {
 	return out, nil
 }
 
-// newRandom makes first come, first served where nobody minds the model: who came first gets GPUs of any model
-// that has enough idle, drawn by lot, and keeps them to its end. Nobody overtakes.
-func newRandom(o Options) chooser {
-	m := &mechanism{told: o}
-	return func(r *round) {
-		r.hold()
-		for k := range r.jobs {
-			j := &r.jobs[k]
-			if j.lease != nil {
-				continue
-			}
-			var pools []int
-			for _, p := range j.Pools {
-				if r.board.Idle(p) >= j.GPUs && m.speed(r, j, p) > 0 {
-					pools = append(pools, p)
+// newSettled makes first come, first served where a job keeps the GPUs with which it starts to its end: those of one of
+// the models that have enough idle then, as pick chooses by how fast the jobs that are there are on each, taken together. Nobody
+// minds how fast the job itself is, and nobody overtakes.
+func newSettled(pick func(key cluster.JobKey, speed []float64) int) func(Options) chooser {
+	return func(o Options) chooser {
+		m := &mechanism{told: o}
+		return func(r *round) {
+			r.hold()
+			all := make([]float64, r.pools)
+			for k := range r.jobs {
+				for p := range all {
+					all[p] += m.speed(r, &r.jobs[k], p)
 				}
 			}
-			if len(pools) == 0 {
-				return
-			}
-			at := pools[rand.New(rand.NewPCG(uint64(r.Records[j.at].Key), 0)).IntN(len(pools))]
-			if r.start(j, 0, func(p int) bool { return p == at }) < 0 {
-				return
+			for k := range r.jobs {
+				j := &r.jobs[k]
+				if j.lease != nil {
+					continue
+				}
+				var pools []int
+				var speed []float64
+				for _, p := range j.Pools {
+					if r.board.Idle(p) >= j.GPUs && m.speed(r, j, p) > 0 {
+						pools, speed = append(pools, p), append(speed, all[p])
+					}
+				}
+				if len(pools) == 0 {
+					return
+				}
+				at := pools[pick(r.Records[j.at].Key, speed)]
+				if r.start(j, 0, func(p int) bool { return p == at }) < 0 {
+					return
+				}
 			}
 		}
 	}
 }
+
+// atRandom draws by lot.
+func atRandom(key cluster.JobKey, speed []float64) int {
+	return rand.New(rand.NewPCG(uint64(key), 0)).IntN(len(speed))
+}
+
+// fastest takes the fastest.
+func fastest(_ cluster.JobKey, speed []float64) int { return slices.Index(speed, slices.Max(speed)) }

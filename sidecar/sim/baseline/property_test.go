@@ -36,8 +36,17 @@ func newChaos(rt *rapid.T, t *testing.T, name string) *chaos {
 	c.nodes = append(nodes(rapid.IntRange(1, 3).Draw(rt, "v100"), size), simtest.Nodes("o", "k80", rapid.IntRange(0, 2).Draw(rt, "k80"), 4)...)
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(rt, "tenants")]
 	o := baseline.Options{Mixed: c.mixed, Grid: rapid.Bool().Draw(rt, "grid")}
+	pairs := sim.Beside{}
+	for _, gpus := range []int{1, 2, 3, 4, 8} {
+		task := sim.Task{GPUs: gpus}
+		pairs[task] = sim.Speeds{task: {"v100": {Speed: 700_000}, "k80": {Speed: 400_000}}}
+	}
+	o.Beside = func(j, other *cluster.Job, model string, _ bool) (float64, float64) {
+		own, its := c.Together(pairs, j.ID, other.ID, model)
+		return float64(own) / float64(sim.Reference), float64(its) / float64(sim.Reference)
+	}
 	c.twin = scheduler(t, name, o)
-	o.Brief = true
+	o.Brief, o.Share = true, func(host, guest cluster.JobID) { c.Share(host, guest) }
 	s := scheduler(t, name, o)
 	c.world = newWorld(t, s, c.nodes, tenants...)
 	c.Loop.Decide = func(snap cluster.Snapshot) cluster.Plan {
@@ -47,7 +56,8 @@ func newChaos(rt *rapid.T, t *testing.T, name string) *chaos {
 		}
 		return plan
 	}
-	c.Mixed = c.mixed
+	c.Mixed, c.Beside = c.mixed, pairs
+	visiting(t, c.world)
 	c.Settings.Notice = rapid.SampledFrom([]cluster.Span{0, 1}).Draw(rt, "notice") * minute
 	c.Completing = rapid.SampledFrom([]cluster.Span{0, 3, 25}).Draw(rt, "completing") * second
 	for _, tenant := range tenants {
@@ -208,7 +218,7 @@ func (c *chaos) balanced() {
 }
 
 func TestProperties(t *testing.T) {
-	for _, name := range append(baseline.Names()[1:], "fifo:random", "fifo:fastest", "gavel:las", "gavel:las-blind") { // the engine has its own
+	for _, name := range append(baseline.Names()[1:], "fifo:random", "fifo:fastest", "gavel:las", "gavel:las-blind", "gavel:las+ss", "gandiva:packing") { // the engine has its own
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				c := newChaos(rt, t, name)

@@ -17,10 +17,14 @@ type divider func(policy.Problem) (policy.Shares, error)
 // on which they have it (rounds.Gavel); between, nothing starts, unless nothing runs at all. A
 // policy divides anew in the first round after jobs came or went, or GPUs did.
 //
+// With space sharing the rows of a round are pairs of jobs as well. One of a pair, the one that is on the model
+// already, has the GPUs, and the other is its guest.
+//
 // A job that goes on on the same model keeps its GPUs. One that goes to another model is requeued
 // as the round begins, and started there at the next look at the cluster.
 type mechanism struct {
 	divide   divider
+	pairs    pairer
 	told     Options
 	now, was tally // of the round under way, and of the one before
 }
@@ -29,8 +33,10 @@ type mechanism struct {
 type tally struct {
 	began, until cluster.Instant
 	gpus         []int                  // that work, by pool
-	rows         []rounds.Row           // by job of the round; models are the pools
-	at           map[cluster.JobKey]int // rows
+	rows         []rounds.Row           // by job of the round, then of pairs; models are the pools
+	at           map[cluster.JobKey]int // rows of jobs
+	pairs        []policy.Pair          // that there may be, of rows of jobs
+	hosts        map[cluster.JobKey]int // rows of the pairs that are to run, by the job that has the GPUs
 	starts       map[cluster.JobKey]int // 1 + the pools on which jobs are to start
 	may          [][]int                // pools that could serve the job, by row
 	alone        []alone                // by row
@@ -40,9 +46,13 @@ type tally struct {
 // it did would have taken with one nth of the cluster to itself, n being what it was at the time. Both in seconds.
 type alone struct{ left, elapsed float64 }
 
-func newMechanism(divide divider) func(Options) chooser {
+// newMechanism makes the mechanism for a policy; pairs nil = nobody shares GPUs.
+func newMechanism(divide divider, pairs func() pairer) func(Options) chooser {
 	return func(o Options) chooser {
 		m := &mechanism{divide: divide, told: o}
+		if pairs != nil && o.Beside != nil {
+			m.pairs = pairs()
+		}
 		return m.choose
 	}
 }
@@ -87,15 +97,20 @@ func (m *mechanism) arrive(r *round) {
 func (m *mechanism) count(r *round) tally {
 	was, term := &m.now, cluster.Instant(r.set.Term)
 	next := tally{began: r.now, until: (r.now/term + 1) * term, gpus: make([]int, r.pools), rows: make([]rounds.Row, len(r.jobs)),
-		at: make(map[cluster.JobKey]int, len(r.jobs)), starts: map[cluster.JobKey]int{}, may: make([][]int, len(r.jobs)), alone: make([]alone, len(r.jobs))}
+		at: make(map[cluster.JobKey]int, len(r.jobs)), starts: map[cluster.JobKey]int{}, hosts: map[cluster.JobKey]int{},
+		may: make([][]int, len(r.jobs)), alone: make([]alone, len(r.jobs))}
 	for p := range next.gpus {
 		next.gpus[p] = r.Ledger.Pools[p].GPUs - r.Ledger.Pools[p].BadGPUs
 	}
-	changed := len(r.jobs) != len(was.rows) || !slices.Equal(next.gpus, was.gpus)
+	for k := range r.jobs {
+		next.at[r.Records[r.jobs[k].at].Key] = k
+	}
+	gone := r.now.Sub(was.began)
+	pairs := next.keep(was, gone)
+	changed := len(r.jobs) != len(was.at) || !slices.Equal(next.gpus, was.gpus)
 	for k := range r.jobs {
 		j, row := &r.jobs[k], &next.rows[k]
 		key := r.Records[j.at].Key
-		next.at[key] = k
 		i, ok := was.at[key]
 		if ok {
 			next.may[k] = was.may[i]
@@ -104,30 +119,39 @@ func (m *mechanism) count(r *round) tally {
 			next.may[k] = slices.Clone(j.Pools)
 		}
 		if !ok {
-			*row = rounds.Row{Job: key, Gang: j.GPUs, Share: make([]float64, r.pools),
-				Due: make([]cluster.Span, r.pools), Time: make([]cluster.Span, r.pools), First: r.Records[j.at].First}
+			*row = newRow(r, j)
 			changed = true
 			continue
 		}
-		*row, next.alone[k] = was.rows[i], was.alone[i]
-		row.Due, row.Time = slices.Clone(row.Due), slices.Clone(row.Time)
-		for p, x := range row.Share {
-			row.Due[p] += cluster.Span(x * float64(r.now.Sub(was.began)))
-		}
+		*row, next.alone[k] = was.rows[i].After(gone), was.alone[i]
 		if p := r.on(j); p >= 0 && j.Runs {
+			if pair, ok := pairs[was.hosts[key]]; ok {
+				row = &next.rows[pair]
+			}
 			row.Time[p] += r.now.Sub(max(r.s.Cases[j.at].Job.Start, was.began))
 		}
 	}
 	problem := m.problem(r, &next)
+	if m.pairs != nil {
+		changed = m.pairs(m, r, &next) || changed
+		problem.Pairs = next.pairs
+	}
 	if !changed {
 		return next
 	}
 	if shares, err := m.divide(problem); err == nil { // else a job has a number that is none, and all go on as they did
-		for k := range next.rows {
+		for k := range r.jobs {
 			next.rows[k].Share = shares.Time[k]
 		}
+		next.share(r, shares.PairTime)
 	}
 	return next
+}
+
+// newRow gives the row of a job that has not been served yet.
+func newRow(r *round, j *job) rounds.Row {
+	return rounds.Row{Job: r.Records[j.at].Key, Gang: j.GPUs, Share: make([]float64, r.pools),
+		Due: make([]cluster.Span, r.pools), Time: make([]cluster.Span, r.pools), First: r.Records[j.at].First}
 }
 
 // problem puts what is known of the jobs before a policy. Models are the pools, jobs those of the round,
@@ -213,8 +237,23 @@ func (m *mechanism) begin(r *round) {
 			idle[goes[k]] -= j.GPUs
 		}
 	}
+	for i := len(r.jobs); i < len(rows); i++ {
+		if r.jobs[m.now.at[rows[i].Job]].stays() || r.jobs[m.now.at[rows[i].With]].stays() {
+			rows[i].Gang = 0
+		}
+	}
 	grants := rounds.Gavel(idle, rows, r.set.Term)
-	for _, g := range grants {
+	guests := make([]cluster.JobID, len(r.jobs)) // of those that have GPUs
+	for i := range grants {
+		g := &grants[i]
+		if row := &rows[g.Row]; row.With != 0 {
+			host, guest := m.now.at[row.Job], m.now.at[row.With]
+			if r.on(&r.jobs[guest]) == g.Model && r.on(&r.jobs[host]) != g.Model {
+				host, guest = guest, host
+			}
+			m.now.hosts[rows[host].Job] = g.Row
+			g.Row, guests[host] = host, r.id(guest)
+		}
 		goes[g.Row] = g.Model
 	}
 	r.board.Await(len(r.s.Cases))
@@ -234,6 +273,11 @@ func (m *mechanism) begin(r *round) {
 	}
 	for _, g := range grants {
 		m.place(r, &r.jobs[g.Row], g.Model)
+	}
+	if m.told.Share != nil {
+		for k := range r.jobs {
+			m.told.Share(r.id(k), guests[k])
+		}
 	}
 }
 

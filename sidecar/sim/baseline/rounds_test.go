@@ -19,9 +19,24 @@ func models(gpus int, names ...string) []cluster.Node {
 	return out
 }
 
-// unlike gives a world in which jobs are as fast as their kinds say, with a look every second.
-func unlike(t *testing.T, name string, nodes []cluster.Node, speeds map[string]map[string]float64) *world {
-	of := sim.Speeds{}
+// together is which part of its speed a kind keeps beside another.
+type together map[[2]string]float64
+
+// unlike gives a world in which jobs are as fast as their kinds say, alone and on one GPU together, with a look every second.
+func unlike(t *testing.T, name string, nodes []cluster.Node, speeds map[string]map[string]float64, pairs ...together) *world {
+	of, beside := sim.Speeds{}, sim.Beside{}
+	for _, parts := range pairs {
+		for kinds, part := range parts {
+			own, other := sim.Task{Kind: kinds[0], GPUs: 1}, sim.Task{Kind: kinds[1], GPUs: 1}
+			if beside[other] == nil {
+				beside[other] = sim.Speeds{}
+			}
+			beside[other][own] = map[string]sim.Rate{}
+			for model, v := range speeds[kinds[0]] {
+				beside[other][own][model] = sim.Rate{Speed: sim.Speed(v * part * float64(sim.Reference))}
+			}
+		}
+	}
 	for kind, on := range speeds {
 		of[sim.Task{Kind: kind}] = map[string]sim.Rate{}
 		for model, v := range on {
@@ -30,12 +45,17 @@ func unlike(t *testing.T, name string, nodes []cluster.Node, speeds map[string]m
 	}
 	var w *world
 	w = newWorld(t, scheduler(t, name, baseline.Options{
-		Speed:  func(j *cluster.Job, model string) float64 { return speeds[j.Name][model] },
-		Left:   func(j *cluster.Job) cluster.Span { return w.Left(j.ID) },
+		Speed: func(j *cluster.Job, model string) float64 { return speeds[j.Name][model] },
+		Left:  func(j *cluster.Job) cluster.Span { return w.Left(j.ID) },
+		Share: func(host, guest cluster.JobID) { w.Share(host, guest) },
+		Beside: func(j, other *cluster.Job, model string, _ bool) (float64, float64) {
+			own, its := w.Together(beside, j.ID, other.ID, model)
+			return float64(own) / float64(sim.Reference), float64(its) / float64(sim.Reference)
+		},
 		Within: func(*cluster.Job) cluster.Span { return cluster.Day },
 		Prices: map[string]float64{"k80": 0.45, "v100": 2.48},
 	}), nodes, "a")
-	w.Speeds = of
+	w.Speeds, w.Beside = of, beside
 	w.Settings.Term, w.Settings.Interval, w.Settings.Notice = 6*minute, second, 0
 	return w
 }
@@ -147,6 +167,16 @@ func TestFIFOFastest(t *testing.T) {
 	one, two, three = w.submit("a", 1, hour, kind("x")), w.submit("a", 1, hour, kind("stuck")), w.submit("a", 1, hour, kind("x"))
 	w.Run(minute)
 	w.runs("nobody overtakes", map[cluster.JobID]bool{one: true, two: false, three: false})
+}
+
+// Who starts on a slow model stays there, though a faster is idle later.
+func TestFIFOSettled(t *testing.T) {
+	w := unlike(t, "fifo:settled", models(1, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}})
+	one, two, three := w.submit("a", 1, hour, kind("x")), w.submit("a", 1, 2*hour, kind("x")), w.submit("a", 1, hour, kind("x"))
+	w.Run(hour + minute)
+	if w.Job(one).State != cluster.Done || w.model(two) != "k80" || w.model(three) != "v100" || w.Job(two).Restarts > 0 {
+		t.Errorf("the first is %s, the second on %s, the third on %s", w.Job(one).State, w.model(two), w.model(three))
+	}
 }
 
 // Where nobody minds the model, who starts on a slow one stays there; and on none on which it does not run.

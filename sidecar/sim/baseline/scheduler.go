@@ -44,6 +44,11 @@ type Options struct {
 	// Speed tells how fast a job is on a GPU model, as a multiple of what it is on the one on which
 	// Runs is; 0 = it does not run there. nil = equally fast on all.
 	Speed func(j *cluster.Job, model string) float64
+	// Beside tells how fast two jobs are on the same GPUs of a model, as Speed: as was measured where they have met there, else
+	// as is expected; 0 = they cannot share them. nil = nobody can.
+	Beside func(j, other *cluster.Job, model string, met bool) (float64, float64)
+	// Share is called when a round begins: a job, and the one that shares its GPUs from now on (ID 0 = nobody does).
+	Share func(host, guest cluster.JobID)
 	// Left tells how much of Runs is left to do.
 	Left func(*cluster.Job) cluster.Span
 	// Within tells how long after it came a job is to be done (its SLO); 0 = whenever. nil = all whenever.
@@ -76,8 +81,10 @@ var known = []rival{
 
 // unlike lists the schedulers for unlike GPU models, which tables show only where asked to.
 var unlike = []rival{
-	{"fifo:random", false, newRandom},
-	{"fifo:fastest", true, newMechanism(greedy)},
+	{"fifo:random", false, newSettled(atRandom)},
+	{"fifo:settled", false, newSettled(fastest)},
+	{"fifo:fastest", true, newMechanism(greedy, nil)},
+	{"gandiva:packing", true, newMechanism(packed, newPacking)},
 }
 
 // chooser says who gets GPUs in a round.
@@ -114,7 +121,7 @@ func Dividing() []string {
 }
 
 // Unlike lists the schedulers for GPU models that are not alike: Gavel's policies among them, by its
-// mechanism, with -blind also as they are where all models count as one.
+// mechanism, with -blind also as they are where all models count as one, with +ss where jobs may share GPUs.
 func Unlike() []string {
 	var names []string
 	for i := range unlike {
@@ -122,7 +129,7 @@ func Unlike() []string {
 	}
 	for _, name := range policy.Names() {
 		if names = append(names, gavelPrefix+name); !strings.HasSuffix(name, unmodelled) {
-			names = append(names, gavelPrefix+name+unmodelled)
+			names = append(names, gavelPrefix+name+unmodelled, gavelPrefix+name+spaceSharing)
 		}
 	}
 	slices.Sort(names)

@@ -7,6 +7,7 @@
 //	export.go   CSV and JSON: every score
 //	page.go     the page: sections and figures; page.html is its template
 //	figure.go   what each figure shows
+//	chart.go    figures of papers made again: any curves
 //	plot.go     axes, scales, ticks, and the shapes on them
 //
 // The same scores give the same bytes. Names are never trusted: the page goes

@@ -49,7 +49,7 @@ func OnGavel(scheduler string, load Load, fleet Fleet, speeds sim.Speeds) Setup 
 	s.Costs, s.Saves = sim.Costs{}, sim.Always
 	s.Settings.Term, s.Settings.Interval = GavelRound, cluster.Second
 	s.Settings.MinLease, s.Settings.Notice = 0, 0
-	if scheduler == "fifo:random" { // it starts jobs at every look
+	if scheduler == "fifo:random" || scheduler == "fifo:settled" { // they start jobs at every look
 		s.Settings.Interval = GavelRound
 	}
 	return s
@@ -105,20 +105,25 @@ func (f *Finished) Late(within map[string]cluster.Span) float64 {
 	return float64(n) / float64(len(f.Jobs))
 }
 
-// Fairness gives the mean finish-time fairness of the jobs (§4.2): the time that they took over the time that they
-// would have taken with one nth of the cluster to themselves, n being the jobs that were there on average.
+// Fairness gives the mean finish-time fairness of the jobs.
 func (f *Finished) Fairness(s *Setup) float64 {
 	sum := 0.0
-	for _, j := range f.Jobs {
-		rate, time := 0.0, 0.0
-		for _, m := range s.Fleet.models() {
-			x := float64(m.Count) / (j.Rivals * float64(j.GPUs))
-			speed := s.Speeds[sim.Task{Kind: j.kind, GPUs: j.GPUs}][m.Model].Speed
-			rate, time = rate+x*float64(speed)/float64(sim.Reference), time+x
-		}
-		sum += float64(j.Took) * rate / max(1, time) / float64(j.Runs)
+	for i := range f.Jobs {
+		sum += f.Jobs[i].Fairness(s)
 	}
 	return sum / float64(len(f.Jobs))
+}
+
+// Fairness gives the finish-time fairness of a job (§4.2): the time that it took over the time that it would have
+// taken with one nth of the cluster to itself, n being the jobs that were there on average.
+func (j *Done) Fairness(s *Setup) float64 {
+	rate, time := 0.0, 0.0
+	for _, m := range s.Fleet.models() {
+		x := float64(m.Count) / (j.Rivals * float64(j.GPUs))
+		speed := s.Speeds[sim.Task{Kind: j.kind, GPUs: j.GPUs}][m.Model].Speed
+		rate, time = rate+x*float64(speed)/float64(sim.Reference), time+x
+	}
+	return float64(j.Took) * rate / max(1, time) / float64(j.Runs)
 }
 
 // crowd keeps how many jobs are there, over time.

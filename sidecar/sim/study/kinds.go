@@ -16,10 +16,14 @@ func kindOf(kind string) string {
 	return "kind=" + profile.KindOf(nil, "", "", "", kind).Name()
 }
 
-// profiles is what is declared of every task: its speeds, which come true.
+// profiles is what is declared of every task.
 func (s *Setup) profiles() []cluster.Profile {
 	var out []cluster.Profile
-	for task, rates := range s.Speeds {
+	speeds := s.Declared
+	if speeds == nil {
+		speeds = s.Speeds
+	}
+	for task, rates := range speeds {
 		for model, rate := range rates {
 			if task.Kind == "" || rate.Speed <= 0 {
 				continue

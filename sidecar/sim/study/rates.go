@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,15 +15,18 @@ import (
 type User struct {
 	Name, Kind string
 	Jobs       int
-	GPUs       int // of each job
+	GPUs       int          // of each job
+	From       cluster.Span // when they all come
 }
 
-// Users makes a load of users whose jobs are there from the start.
+// Users makes a load of users.
 func Users(name string, users []User) Load {
+	users = slices.Clone(users)
+	slices.SortStableFunc(users, func(a, b User) int { return cmp.Compare(a.From, b.From) })
 	return Load{Name: name, Jobs: func(yield func(trace.Job) bool) {
 		for _, u := range users {
 			for n := range u.Jobs {
-				j := trace.Job{ID: fmt.Sprintf("%s-%d", u.Name, n+1), Tenant: u.Name, GPUs: u.GPUs, Kind: u.Kind, Runs: forever}
+				j := trace.Job{ID: fmt.Sprintf("%s-%s-%d", u.Name, u.Kind, n+1), Tenant: u.Name, GPUs: u.GPUs, Kind: u.Kind, Submit: u.From, Runs: forever}
 				if !yield(j) {
 					return
 				}
@@ -46,9 +50,33 @@ func GandivaUsers() ([]User, sim.Speeds) {
 		sim.Speeds{{Kind: "resnet50"}: of(3.34, 5.14), {Kind: "superresolution"}: of(1.73, 1.87)}
 }
 
-// Rates runs a setup and gives the work that each tenant's jobs did between two moments, each in GPUs of the model on
-// which its work is slowest: 1 is one such GPU all the time.
-func Rates(ctx context.Context, s Setup, from, to cluster.Span) (map[string]float64, error) {
+// Stretch is what happened from one moment to the next.
+type Stretch struct {
+	Until cluster.Span // since the start
+	// Rates is the work done, by tenant and kind, in GPUs of the model on which the work is
+	// slowest: 1 is one such GPU all the time.
+	Rates map[Work]float64
+	GPUs  map[string]map[string]float64 // held on average, by model and tenant
+}
+
+// Work is a tenant's jobs of one kind.
+type Work struct{ Tenant, Kind string }
+
+// Of gives the work of a tenant, of all kinds.
+func (s *Stretch) Of(tenant string) float64 {
+	sum := 0.0
+	for w, rate := range s.Rates { // few, and mostly one
+		if w.Tenant == tenant {
+			sum += rate
+		}
+	}
+	return sum
+}
+
+// Over runs a setup up to the last of the moments, which ascend, and gives what happened before each of
+// them. What a job does in the stretch in which it ends is not counted. A tenant in leaves goes, with all its jobs, at the first
+// of the moments that is not before the one given there.
+func Over(ctx context.Context, s Setup, moments []cluster.Span, leaves map[string]cluster.Span) ([]Stretch, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -56,29 +84,76 @@ func Rates(ctx context.Context, s Setup, from, to cluster.Span) (map[string]floa
 	if err != nil {
 		return nil, err
 	}
+	kinds, done, since := map[cluster.JobID]string{}, map[cluster.JobID]cluster.Span{}, Start
+	type on struct{ tenant, model string }
+	held, had := map[on]int{}, map[on]float64{} // GPUs now, and GPUs × milliseconds
+	watch := r.world.Watch
+	pass := func(to cluster.Instant) {
+		for k, n := range held {
+			had[k] += float64(n) * float64(to.Sub(since))
+		}
+		since = to
+	}
+	r.world.Watch = func(e sim.Event) {
+		pass(e.At)
+		watch(e)
+		sign := -1
+		switch e.What {
+		case sim.Submitted:
+			kinds[e.Job] = e.Work.Kind
+		case sim.Started:
+			sign = 1
+		}
+		for _, h := range e.Holds {
+			held[on{e.Work.Account, h.Model}] += sign * h.GPUs
+		}
+	}
 	defer r.world.Feed(s.arrivals(&r.result.Refused))()
-	done := func(until cluster.Span) (map[string]float64, error) {
+	var out []Stretch
+	from := cluster.Span(0)
+	for _, until := range moments {
 		if err := sim.Run(ctx, r.world.Virtual, r.loop, s.Settings.Interval, Start.Add(until), nil); err != nil {
 			return nil, err
 		}
-		sum := map[string]float64{}
-		for id, j := range r.witness.jobs {
-			sum[j.Tenant] += float64(r.world.Progress(id)) * float64(j.GPUs) / s.slowest(r.world.Virtual, id)
+		pass(Start.Add(until))
+		span := float64(until - from)
+		now := Stretch{Until: until, Rates: map[Work]float64{}, GPUs: map[string]map[string]float64{}}
+		for _, id := range r.witness.there() {
+			j := r.witness.jobs[id]
+			if j.End != 0 {
+				continue
+			}
+			progress := r.world.Progress(id)
+			now.Rates[Work{j.Tenant, kinds[id]}] += float64(progress-done[id]) * float64(j.GPUs) / s.slowest(r.world.Virtual, id) / span
+			done[id] = progress
+			if at, ok := leaves[j.Tenant]; ok && until >= at {
+				r.world.Cancel(id)
+			}
 		}
-		return sum, nil
+		for k, n := range had {
+			if now.GPUs[k.model] == nil {
+				now.GPUs[k.model] = map[string]float64{}
+			}
+			now.GPUs[k.model][k.tenant] = n / span
+		}
+		clear(had)
+		out, from = append(out, now), until
 	}
-	before, err := done(from)
+	return out, nil
+}
+
+// Rates runs a setup and gives the work that each tenant's jobs did between two moments, each in GPUs of the model on
+// which its work is slowest: 1 is one such GPU all the time.
+func Rates(ctx context.Context, s Setup, from, to cluster.Span) (map[string]float64, error) {
+	over, err := Over(ctx, s, []cluster.Span{from, to}, nil)
 	if err != nil {
 		return nil, err
 	}
-	after, err := done(to)
-	if err != nil {
-		return nil, err
+	rates := map[string]float64{}
+	for w := range over[1].Rates {
+		rates[w.Tenant] = over[1].Of(w.Tenant)
 	}
-	for tenant := range after {
-		after[tenant] = (after[tenant] - before[tenant]) / float64(to-from)
-	}
-	return after, nil
+	return rates, nil
 }
 
 // slowest gives how fast a job is on the model on which it is slowest, of those that there are.

@@ -18,7 +18,7 @@ func TestRates(t *testing.T) {
 	rates := func(by string) map[string]float64 {
 		s := Default()
 		s.Scheduler, s.Fleet = by, fleet
-		s.Load = Users("two", []User{{"a", "lstm", 16, 1}, {"b", "vae", 16, 1}})
+		s.Load = Users("two", []User{{Name: "a", Kind: "lstm", Jobs: 16, GPUs: 1}, {Name: "b", Kind: "vae", Jobs: 16, GPUs: 1}})
 		s.Speeds = sim.Speeds{{Kind: "lstm"}: {"v100": {Speed: 4 * sim.Reference}}, {Kind: "vae"}: {"v100": {Speed: sim.Reference}, "k80": {Speed: sim.Reference}}}
 		s.Speeds[sim.Task{Kind: "lstm"}]["k80"] = sim.Rate{Speed: sim.Reference}
 		s.Weights = EqualWeights(Survey(s.Load))

@@ -19,16 +19,31 @@ func Unlike() []string { return baseline.Unlike() }
 // scheduler makes the setup's scheduler, for one run on a virtual cluster, which tells what
 // only a simulator knows: how long a job will run, and how fast it is where.
 func (s *Setup) scheduler(v *sim.Virtual, runs func(*cluster.Job) cluster.Span) (baseline.Scheduler, error) {
-	return baseline.New(s.Scheduler, baseline.Options{Mixed: s.Mixed, Brief: true, Runs: runs, Prices: s.Prices,
+	o := baseline.Options{Mixed: s.Mixed, Brief: true, Runs: runs, Prices: s.Prices,
 		Within: func(j *cluster.Job) cluster.Span { return s.Within[j.Name] },
 		Left:   func(j *cluster.Job) cluster.Span { return v.Left(j.ID) },
-		Speed: func(j *cluster.Job, model string) float64 {
-			speed := v.Speed(j.ID, model)
-			if speed == sim.Halt {
-				return 0
+		Speed:  func(j *cluster.Job, model string) float64 { return times(v.Speed(j.ID, model)) },
+	}
+	if s.Beside != nil {
+		o.Share = v.Share
+		o.Beside = func(j, other *cluster.Job, model string, met bool) (float64, float64) {
+			of := s.Beside
+			if s.Expected != nil && !met {
+				of = s.Expected
 			}
-			return float64(speed) / float64(sim.Reference)
-		}})
+			own, its := v.Together(of, j.ID, other.ID, model)
+			return times(own), times(its)
+		}
+	}
+	return baseline.New(s.Scheduler, o)
+}
+
+// times gives a speed as a multiple of that on the reference model; 0 = the work does not run.
+func times(s sim.Speed) float64 {
+	if s == sim.Halt {
+		return 0
+	}
+	return float64(s) / float64(sim.Reference)
 }
 
 // Dividing lists the product's presets that divide unlike GPU models.

@@ -33,6 +33,10 @@ type Setup struct {
 	Saves    sim.Saves
 	Every    cluster.Span // between two saves, of sim.Periodic
 	Speeds   sim.Speeds
+	Declared sim.Speeds // what is declared of them, to the presets that divide unlike models; nil = Speeds, the truth
+	// Beside is how fast jobs are that share GPUs, Expected what a scheduler takes it to be before it has seen it;
+	// nil = what it is.
+	Beside, Expected sim.Beside
 	// Within tells by when after it came a job is to be done (its SLO), by its id in the trace; 0 = whenever.
 	Within map[string]cluster.Span
 	Prices map[string]float64 // of a GPU and hour, by model; for the policies that mind

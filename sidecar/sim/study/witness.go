@@ -133,6 +133,16 @@ func (w *witness) watch(e sim.Event) {
 		}
 		w.gaps.wants(l.shape, -1)
 		w.hold(l, e.Holds, 1)
+	case sim.Joined:
+		if l.Start == 0 {
+			l.Start = e.At
+		}
+		w.gaps.wants(l.shape, -1)
+		w.running++
+	case sim.Parted: // its GPUs are the other's
+		l.Overhead += e.Cold + e.Loading + e.Saving + e.Lost
+		w.gaps.wants(l.shape, 1)
+		w.running--
 	case sim.Requeued:
 		w.stop(l, &e)
 		if e.Reclaimed {

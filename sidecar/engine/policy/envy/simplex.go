@@ -124,11 +124,15 @@ func (r *rows) drop() {
 // solve adds rows that the answer breaks until there is none.
 func (r *rows) solve() (y []float64, err error) {
 	for range maxRounds {
-		if err := r.lp.Solve(lp.Dual); err != nil {
-			// Dual takes what its box or its tolerance cuts off for infeasible.
-			if err := r.lp.Solve(lp.Primal); err != nil {
-				return nil, err
+		// Dual takes what its box or its tolerance cuts off for infeasible; so does Primal from its
+		// basis where there is but one point, as floors and caps may leave.
+		for _, method := range []lp.Method{lp.Dual, lp.Primal, lp.Presolve} {
+			if err = r.lp.Solve(method); err == nil {
+				break
 			}
+		}
+		if err != nil {
+			return nil, err
 		}
 		x := r.lp.Values(nil)
 		y, v := x[:r.n*r.k], x[r.n*r.k:]

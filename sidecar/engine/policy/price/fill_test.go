@@ -16,9 +16,10 @@ func dumbFill(t interface{ Fatalf(string, ...any) }, in Instance, weight []float
 	stuck := make([]bool, n)
 	base := make([]float64, n)
 	// best maximises add·(o, levels of one job) with every level at least base + prio·o.
-	// Levels below base cost more than anything gains, so there is always a start.
-	best := func(prio []float64, one int) float64 {
-		const dear = 1e4
+	// Levels below base cost more than anything gains, so there is always a start: how much more
+	// depends on how near each other speeds are, and too much costs digits.
+	var best func(prio []float64, one int, dear float64) float64
+	best = func(prio []float64, one int, dear float64) float64 {
 		a, b := in.rows(n + 1)
 		c := make([]float64, n*k+n+1)
 		for m := range n {
@@ -41,6 +42,9 @@ func dumbFill(t interface{ Fatalf(string, ...any) }, in Instance, weight []float
 		_, x := simplex(t, a, b, c)
 		for m := range n {
 			if x[n*k+m] < base[m]-1e-8 {
+				if dear < 1e8 {
+					return best(prio, one, 100*dear)
+				}
 				t.Fatalf("job %d at %v, below %v", m, x[n*k+m], base[m])
 			}
 		}
@@ -77,12 +81,12 @@ func dumbFill(t interface{ Fatalf(string, ...any) }, in Instance, weight []float
 		if !rising {
 			return base
 		}
-		o := best(prio, -1)
+		o := best(prio, -1, 1e4)
 		for m := range base {
 			base[m] += prio[m] * o * (1 - 1e-12)
 		}
 		for m := range base {
-			if prio[m] > 0 && best(make([]float64, n), m) <= base[m]*(1+1e-7)+1e-9 {
+			if prio[m] > 0 && best(make([]float64, n), m, 1e4) <= base[m]*(1+1e-7)+1e-9 {
 				stuck[m] = true
 			}
 		}

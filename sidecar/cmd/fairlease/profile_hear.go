@@ -1,0 +1,116 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/telemetry"
+)
+
+// ears is where what jobs report is heard.
+type ears struct {
+	// hear fills in what is known of the trials, and tells up to when.
+	hear  func(ctx context.Context, trials []*trial) (cluster.Instant, error)
+	env   []string // by which jobs report there
+	close func()
+}
+
+// ears finds out where reports can be heard: in the journal, as the daemon has learned from them, else in the
+// folder in which the user's own jobs leave them.
+func (p *program) ears(ctx context.Context, cfg *config.Config, o *profiling) (*ears, error) {
+	folder := cmp.Or(p.getenv("FAIRLEASE_PROGRESS_FOLDER"), cfg.Models.Progress.Folder)
+	why := "database.url is not set"
+	if cfg.Database.URL != "" {
+		s, err := openStore(ctx, cfg)
+		if err == nil {
+			var snap cluster.Snapshot
+			if snap, _, err = s.Last(ctx); err == nil && snap.Settings.Divide != "" {
+				return &ears{hear: func(ctx context.Context, trials []*trial) (cluster.Instant, error) { return o.read(ctx, s, trials) }, close: s.Close}, nil
+			}
+			s.Close()
+		}
+		if why = "no policy divides unlike GPU models in the newest round"; err != nil {
+			why = cause(err)
+		}
+	}
+	if folder == "" {
+		return nil, &failure{code: exitUsage, what: "nobody here would hear what the jobs report: the journal is of no use (" + why + "), and no folder is known",
+			next: "set FAIRLEASE_PROGRESS_FOLDER to a folder that the nodes see, with one of your own in it; or --no-wait, and read fairlease profiles where the journal can be"}
+	}
+	me, err := user.Current()
+	if err != nil {
+		return nil, &failure{code: exitNo, what: "the program cannot tell who runs it", err: err}
+	}
+	if info, err := os.Stat(filepath.Join(folder, me.Username)); err != nil || !info.IsDir() {
+		return nil, &failure{code: exitUsage, what: fmt.Sprintf("%s has no folder %s, in which your jobs would leave their reports", folder, me.Username),
+			next: "have the administrator make it, or set FAIRLEASE_PROGRESS_FOLDER"}
+	}
+	drop := &telemetry.Drop{Folder: folder}
+	book := profile.New(profile.Default(), nil, nil)
+	return &ears{hear: func(_ context.Context, trials []*trial) (cluster.Instant, error) {
+		return p.now(), o.listen(drop, book, me.Username, p.now(), trials)
+	}, env: []string{"FAIRLEASE_PROGRESS_FOLDER=" + folder, "FAIRLEASE_PROGRESS_URL="}, close: func() {}}, nil
+}
+
+// read looks into the journal's newest round.
+func (o *profiling) read(ctx context.Context, s *store.Store, trials []*trial) (cluster.Instant, error) {
+	snap, plan, err := s.Last(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, x := range trials {
+		if x.Job == "" {
+			continue
+		}
+		for i := range snap.Cases {
+			if c := &snap.Cases[i]; c.Job.ID == x.id {
+				x.tenant = c.Record.Tenant
+			}
+		}
+		for i := range plan.Memory.Profiles {
+			e := &plan.Memory.Profiles[i]
+			if e.Kind == cluster.KindOf(x.tenant, o.kind) && e.With == "" && e.Model == x.Model && e.Gang == o.gpus && e.Source == cluster.Observed && e.At >= x.began {
+				x.Profile = &trialProfile{Rate: e.Rate, Samples: e.Samples, Spread: e.Spread, At: e.At}
+			}
+		}
+	}
+	return snap.Now, nil
+}
+
+// listen reads what the jobs that run have left in the folder.
+func (o *profiling) listen(drop *telemetry.Drop, book *profile.Book, me string, now cluster.Instant, trials []*trial) error {
+	kind := cluster.KindOf(cmp.Or(o.account, me), o.kind)
+	var holders []telemetry.Holder
+	of := map[cluster.JobID]*trial{}
+	for _, x := range trials {
+		if x.Job != "" {
+			holders = append(holders, telemetry.Holder{Job: x.id, User: me, UID: uint32(os.Getuid())})
+			of[x.id] = x
+		}
+	}
+	reports, wrong := drop.Read(holders, now)
+	for _, r := range reports {
+		if _, err := book.Report(profile.Run{Key: cluster.JobKey(r.Job.ID), Kind: kind, Model: of[r.Job].Model, Gang: o.gpus, Since: of[r.Job].began}, r); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	for _, e := range book.Entries() {
+		for _, x := range trials {
+			if x.Model == e.Model && x.Job != "" {
+				x.Profile = &trialProfile{Rate: e.Rate, Samples: e.Samples, Spread: e.Spread, At: e.At}
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return wrong[0]
+	}
+	return nil
+}

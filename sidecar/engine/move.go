@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+)
+
+// settling is how many times what a move costs a job stays at least before it moves again: so moves take a
+// tenth of its time at most, however what is due swings.
+const settling = 10
+
+// moveCost gives what it costs a job to move to another model: the time to save, which is what it has notice
+// for, and a minute to be requeued and to start again.
+func (h *hall) moveCost() cluster.Span { return h.set.Notice + cluster.Minute }
+
+// mayMove gives the pool of a lease, and after it those to which its job may move when it ends, since its party is due
+// something there, and the move pays or settles what its party is owed; better are those where it pays.
+func (h *hall) mayMove(i int, l *cluster.Lease) (pools []int, better []lease.Better) {
+	pools, st := h.poolOf(l), &h.standing[i]
+	if h.set.Divide == "" || len(pools) == 0 || st.touch != cluster.Act {
+		return pools, nil
+	}
+	if moved := h.records[i].Moved; moved > 0 && h.now.Sub(moved) < settling*h.moveCost() {
+		return pools, nil
+	}
+	from := pools[0]
+	for _, p := range st.may {
+		if p == from || h.rows[st.party*len(h.pools)+p].Entitlement == 0 {
+			continue
+		}
+		gain := h.gain(i, from, p)
+		if gain > 0 {
+			better = append(better, lease.Better{Pool: p, Gain: gain})
+		}
+		if gain > 0 || h.settles(i, from, p) {
+			pools = append(slices.Clip(pools), p)
+		}
+	}
+	return pools, better
+}
+
+// gain gives what a job gains by a move in the coming term, or by what it has left to do, as time where it runs: what it gets
+// done more, by the least that is sure, less what the move costs it, (s'/s - 1) · time - cost.
+func (h *hall) gain(i, from, to int) cluster.Span {
+	speeds := h.speedups(i)
+	here, there := speeds[from].High, speeds[to].Low
+	if here <= 0 || there <= here {
+		return 0
+	}
+	left := float64(h.set.Term)
+	if h.limit(i) > 0 || h.learned.total[i] > 0 {
+		left = min(left, h.steps(i)/(speeds[from].Value*float64(max(h.wants(i), 1)))*float64(cluster.Second))
+	}
+	return max(cluster.Span((there/here-1)*left)-h.moveCost(), 0)
+}
+
+// settles tells whether a term of a job's GPUs brings its party nearer to what it is due: it is due nothing where the job
+// runs, or has had half of that too much there; and has not had too much in the other pool. (What it is owed there does not
+// tell: what all are behind in a pool is written off.)
+func (h *hall) settles(i, from, to int) bool {
+	at := h.standing[i].party * len(h.pools)
+	had := &h.rows[at+from]
+	much := had.Entitlement == 0 || had.Deficit <= -cluster.Times(h.wants(i), h.set.Term)/2
+	return much && h.rows[at+to].Deficit >= 0
+}
+
+// noteMove remembers that a job whose lease is over has GPUs of another model kept for it.
+func (h *hall) noteMove(i int, l *cluster.Lease) {
+	key := h.records[i].Key
+	if slices.ContainsFunc(h.claims, func(c cluster.Claim) bool { return c.Job == key && c.Pool != l.Pool }) {
+		h.records[i].Moved = h.now
+	}
+}

@@ -1,0 +1,313 @@
+package baseline
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/rounds"
+)
+
+// pairer says which pairs of jobs may share GPUs, in next.pairs, and whether the policy has to
+// divide anew for it. m.now is the round that is over.
+type pairer func(m *mechanism, r *round, next *tally) bool
+
+// couple is two jobs, the one with the smaller key first.
+type couple [2]cluster.JobKey
+
+func (r *round) key(k int) cluster.JobKey { return r.Records[r.jobs[k].at].Key }
+func (r *round) id(k int) cluster.JobID   { return r.s.Cases[r.jobs[k].at].Job.ID }
+
+// together gives the throughputs of two jobs on the same GPUs, a before b in the round. It is false where they cannot share any.
+func (m *mechanism) together(r *round, next *tally, a, b int) (policy.Pair, bool) {
+	q := policy.Pair{A: a, B: b}
+	x, y := &r.jobs[a], &r.jobs[b]
+	if x.GPUs != y.GPUs || !x.Movable || !y.Movable || x.stays() || y.stays() {
+		return q, false
+	}
+	both := make([]float64, 2*r.pools)
+	q.SpeedA, q.SpeedB = both[:r.pools], both[r.pools:]
+	some := false
+	for p := range r.pools {
+		if !slices.Contains(next.may[a], p) || !slices.Contains(next.may[b], p) || m.speed(r, x, p) == 0 || m.speed(r, y, p) == 0 {
+			continue
+		}
+		q.SpeedA[p], q.SpeedB[p] = m.beside(r, a, b, p, false)
+		some = some || q.SpeedA[p] > 0
+	}
+	return q, some
+}
+
+// beside gives the throughputs of two jobs on the same GPUs of a pool; met = what was measured there.
+func (m *mechanism) beside(r *round, a, b, pool int, met bool) (float64, float64) {
+	return m.told.Beside(&r.s.Cases[r.jobs[a].at].Job, &r.s.Cases[r.jobs[b].at].Job, r.Pools[pool], met)
+}
+
+// met gives the pairs that shared GPUs in the round that is over, with the pool.
+func (m *mechanism) met(r *round) map[couple]int {
+	out := map[couple]int{}
+	for k := range r.jobs {
+		j := &r.jobs[k]
+		if i, ok := m.now.hosts[r.key(k)]; ok && j.Runs && r.on(j) >= 0 {
+			out[couple{m.now.rows[i].Job, m.now.rows[i].With}] = r.on(j)
+		}
+	}
+	return out
+}
+
+// worth gives what two jobs do together on a pool, the sum of what each does relative to what it does alone: above 1 it is
+// more than when they take turns.
+func (m *mechanism) worth(r *round, a, b, pool int, met bool) float64 {
+	x, y := m.beside(r, a, b, pool, met)
+	if x == 0 || y == 0 {
+		return 0
+	}
+	return x/m.speed(r, &r.jobs[a], pool) + y/m.speed(r, &r.jobs[b], pool)
+}
+
+// everyPair gives all pairs that should do more together on some model than when they take turns: Gavel's space
+// sharing (§3.1). What two jobs turned out to do together on a model takes the place of what was expected (§6).
+func everyPair(m *mechanism, r *round, next *tally) bool {
+	now := make([]int, len(m.now.at)) // rows, by those of before; -1 = gone
+	known := make([]bool, len(r.jobs))
+	for key, i := range m.now.at {
+		now[i] = -1
+		if k, ok := next.at[key]; ok {
+			known[k] = true
+			if !r.jobs[k].stays() {
+				now[i] = k
+			}
+		}
+	}
+	met, changed := m.met(r), false
+	for _, q := range m.now.pairs {
+		if q.A, q.B = now[q.A], now[q.B]; q.A < 0 || q.B < 0 {
+			continue
+		}
+		if p, ok := met[couple{r.key(q.A), r.key(q.B)}]; ok {
+			if a, b := m.beside(r, q.A, q.B, p, true); a != q.SpeedA[p] || b != q.SpeedB[p] {
+				q.SpeedA, q.SpeedB = slices.Clone(q.SpeedA), slices.Clone(q.SpeedB)
+				q.SpeedA[p], q.SpeedB[p] = a, b
+				changed = true
+			}
+		}
+		next.pairs = append(next.pairs, q)
+	}
+	for b := range r.jobs {
+		for a := range b {
+			if known[a] && known[b] {
+				continue
+			}
+			q, ok := m.together(r, next, a, b)
+			for p := 0; ok && p < r.pools; p++ {
+				if q.SpeedA[p] > 0 && m.worth(r, a, b, p, false) > 1 {
+					next.pairs = append(next.pairs, q)
+					break
+				}
+			}
+		}
+	}
+	return changed
+}
+
+// keep takes over the rows of the pairs whose jobs are still there, which held for a while longer. It gives where they are,
+// by where they were.
+func (t *tally) keep(was *tally, gone cluster.Span) map[int]int {
+	moved := map[int]int{}
+	for i := len(was.at); i < len(was.rows); i++ {
+		row := &was.rows[i]
+		_, a := t.at[row.Job]
+		_, b := t.at[row.With]
+		if a && b {
+			moved[i] = len(t.rows)
+			t.rows = append(t.rows, row.After(gone))
+		}
+	}
+	return moved
+}
+
+// share gives the pairs their parts of the time. Only pairs that have any have a row.
+func (t *tally) share(r *round, time [][]float64) {
+	before := map[couple]rounds.Row{}
+	for _, row := range t.rows[len(t.at):] {
+		before[couple{row.Job, row.With}] = row
+	}
+	t.rows = t.rows[:len(t.at)]
+	for i, part := range time {
+		if slices.Max(part) == 0 {
+			continue
+		}
+		q := t.pairs[i]
+		a, b := &t.rows[q.A], &t.rows[q.B]
+		row, ok := before[couple{a.Job, b.Job}]
+		if !ok {
+			row = newRow(r, &r.jobs[q.A])
+			row.With, row.First = b.Job, max(a.First, b.First)
+		}
+		row.Share = part
+		t.rows = append(t.rows, row)
+	}
+}
+
+// packing is Gandiva's space sharing as Gavel's evaluation has it (§7.3, §8): "random exploration of
+// job combinations until a combination that improves performance is found". Where there are more jobs than GPUs,
+// jobs that are alone are paired at random, with one of as many GPUs; a pair that does less together than when the two
+// take turns, on the GPUs that it had in the round that is over, is parted for good. The others go on until one
+// of the two ends, or all fit alone.
+type packing struct {
+	with map[cluster.JobKey]cluster.JobKey // both ways
+	bad  map[couple]bool
+}
+
+func newPacking() pairer {
+	g := &packing{with: map[cluster.JobKey]cluster.JobKey{}, bad: map[couple]bool{}}
+	return g.pair
+}
+
+// part parts a pair.
+func (g *packing) part(a cluster.JobKey) {
+	delete(g.with, g.with[a])
+	delete(g.with, a)
+}
+
+func (g *packing) pair(m *mechanism, r *round, next *tally) bool {
+	g.judge(m, r, next)
+	gpus, wanted := 0, 0
+	for _, n := range next.gpus {
+		gpus += n
+	}
+	for k := range r.jobs {
+		wanted += r.jobs[k].GPUs
+	}
+	if wanted <= gpus {
+		clear(g.with)
+	}
+	var single []int
+	for b := range r.jobs {
+		with, ok := g.with[r.key(b)]
+		if !ok {
+			single = append(single, b)
+		} else if a := next.at[with]; a < b {
+			if q, ok := m.together(r, next, a, b); ok {
+				next.pairs = append(next.pairs, q)
+				wanted -= r.jobs[b].GPUs
+			} else {
+				g.part(with)
+			}
+		}
+	}
+	lot := rand.New(rand.NewPCG(uint64(r.now), 0))
+	lot.Shuffle(len(single), func(i, k int) { single[i], single[k] = single[k], single[i] })
+	for i, a := range single {
+		if wanted <= gpus {
+			break
+		}
+		if g.with[r.key(a)] != 0 {
+			continue
+		}
+		for _, b := range single[i+1:] {
+			if g.with[r.key(b)] != 0 || g.bad[couple{r.key(min(a, b)), r.key(max(a, b))}] {
+				continue
+			}
+			if q, ok := m.together(r, next, min(a, b), max(a, b)); ok {
+				g.with[r.key(a)], g.with[r.key(b)] = r.key(b), r.key(a)
+				next.pairs = append(next.pairs, q)
+				wanted -= r.jobs[a].GPUs
+				break
+			}
+		}
+	}
+	return !slices.Equal(next.couples(), m.now.couples())
+}
+
+// couples lists the pairs, sorted.
+func (t *tally) couples() []couple {
+	var out []couple
+	for _, q := range t.pairs {
+		out = append(out, couple{t.rows[q.A].Job, t.rows[q.B].Job})
+	}
+	slices.SortFunc(out, func(a, b couple) int { return slices.Compare(a[:], b[:]) })
+	return out
+}
+
+// judge parts the pairs that did no good, and those of which one is gone.
+func (g *packing) judge(m *mechanism, r *round, next *tally) {
+	there := func(key cluster.JobKey) bool { _, ok := next.at[key]; return ok }
+	for a, b := range g.with {
+		if !there(a) || !there(b) {
+			g.part(a)
+		}
+	}
+	for pair := range g.bad {
+		if !there(pair[0]) || !there(pair[1]) {
+			delete(g.bad, pair)
+		}
+	}
+	for pair, p := range m.met(r) {
+		if g.with[pair[0]] == pair[1] && m.worth(r, next.at[pair[0]], next.at[pair[1]], p, true) < 1 {
+			g.bad[pair] = true
+			g.part(pair[0])
+		}
+	}
+}
+
+// packed divides the time of all GPUs equally, with no heed of what they are: between the pairs that there are and the jobs
+// that are alone. Only where some stay idle those are the slowest: else it would have no chance when there is little to do.
+func packed(p policy.Problem) (policy.Shares, error) {
+	one := p
+	one.Jobs, one.Pairs = nil, nil
+	pair := make([]int, len(p.Jobs)) // 1 + of the first of two its pair; -1 of the second
+	for i, q := range p.Pairs {
+		pair[q.A], pair[q.B] = i+1, -1
+	}
+	for k, j := range p.Jobs {
+		if pair[k] > 0 {
+			j.Speed = p.Pairs[pair[k]-1].SpeedA
+		}
+		if pair[k] >= 0 {
+			one.Jobs = append(one.Jobs, j)
+		}
+	}
+	one.Models = fastestFirst(one)
+	shares, err := alike("las", one)
+	if err != nil {
+		return shares, err
+	}
+	none, rest := make([]float64, len(p.Models)), shares.Time
+	out := policy.Shares{Time: make([][]float64, len(p.Jobs)), PairTime: make([][]float64, len(p.Pairs))}
+	for k := range p.Jobs {
+		out.Time[k] = none
+		switch {
+		case pair[k] > 0:
+			out.PairTime[pair[k]-1], rest = rest[0], rest[1:]
+		case pair[k] == 0:
+			out.Time[k], rest = rest[0], rest[1:]
+		}
+	}
+	return out, nil
+}
+
+// fastestFirst gives as many GPUs of the models as the jobs can use, of those on which they do most first. Of each there
+// is a trace at least, for who runs on no other.
+func fastestFirst(p policy.Problem) []policy.Model {
+	const trace = 1e-3
+	models, order := slices.Clone(p.Models), make([]int, len(p.Models))
+	does, wanted := make([]float64, len(p.Models)), 0.0
+	for _, j := range p.Jobs {
+		wanted += float64(j.Gang)
+		for i, v := range j.Speed {
+			does[i] += v
+		}
+	}
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(does[b], does[a]) })
+	for _, i := range order {
+		models[i].GPUs = max(min(models[i].GPUs, wanted), trace)
+		wanted -= models[i].GPUs
+	}
+	return models
+}

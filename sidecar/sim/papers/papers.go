@@ -1,0 +1,87 @@
+package papers
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/report"
+	"github.com/fairlease/fairlease/sidecar/sim/study"
+)
+
+// Figure makes charts that come of the same runs.
+type Figure struct {
+	Paper string // gandiva-fair, gavel or oef
+	Name  string
+	Make  func(context.Context) ([]report.Chart, error)
+}
+
+// Figures lists all.
+func Figures() []Figure {
+	return []Figure{
+		{"gandiva-fair", "8, 10, 11", func(ctx context.Context) ([]report.Chart, error) {
+			return Trading(ctx, 8*cluster.Hour, 30*cluster.Minute)
+		}},
+		{"oef", "4", Lying},
+		{"oef", "5b", Kinds},
+		{"oef", "5a, 6", func(context.Context) ([]report.Chart, error) { return Envy() }},
+		{"gavel", "12, 13", func(context.Context) ([]report.Chart, error) { return Entities() }},
+		{"gavel", "15b", func(context.Context) ([]report.Chart, error) { return Lag(150, 1000) }},
+	}
+}
+
+// over runs users on a fleet under a preset, in steps of equal length.
+func over(ctx context.Context, s study.Setup, by, fleet string, users []study.User, until, step cluster.Span, leaves map[string]cluster.Span) ([]study.Stretch, error) {
+	f, err := study.ParseFleet(fleet)
+	if err != nil {
+		return nil, err
+	}
+	s.Scheduler, s.Load, s.Fleet = by, study.Users("users", users), f
+	s.Weights = study.EqualWeights(study.Survey(s.Load))
+	var moments []cluster.Span
+	for at := step; at <= until; at += step {
+		moments = append(moments, at)
+	}
+	out, err := study.Over(ctx, s, moments, leaves)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", by, err)
+	}
+	return out, nil
+}
+
+// line makes a curve of a number of each stretch, over its middle, in units of time.
+func line(name string, over []study.Stretch, unit cluster.Span, of func(*study.Stretch) float64) report.Curve {
+	c := report.Curve{Name: name}
+	from := cluster.Span(0)
+	for i := range over {
+		c.X = append(c.X, float64(from+over[i].Until)/2/float64(unit))
+		c.Y = append(c.Y, of(&over[i]))
+		from = over[i].Until
+	}
+	return c
+}
+
+// mean gives the mean of a curve from one x to another.
+func mean(c report.Curve, from, to float64) float64 {
+	sum, n := 0.0, 0.0
+	for i, x := range c.X {
+		if x >= from && x < to {
+			sum, n = sum+c.Y[i], n+1
+		}
+	}
+	return sum / n
+}
+
+// speeds makes the speeds of kinds on models, as multiples of the first model's.
+func speeds(models []string, of map[string][]float64) sim.Speeds {
+	out := sim.Speeds{}
+	for kind, row := range of {
+		rates := map[string]sim.Rate{}
+		for i, x := range row {
+			rates[models[i]] = sim.Rate{Speed: sim.Speed(x * float64(sim.Reference))}
+		}
+		out[sim.Task{Kind: kind}] = rates
+	}
+	return out
+}

@@ -1,0 +1,116 @@
+package papers
+
+import (
+	"context"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/report"
+)
+
+// charts gives what a figure makes, and fails where it makes none or has a curve that is none.
+func charts(t *testing.T) func(c []report.Chart, err error) []report.Chart {
+	return func(c []report.Chart, err error) []report.Chart {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range c {
+			t.Logf("%s: %s", c[i].Name, c[i].Ours)
+			for _, p := range c[i].Panels {
+				for _, curve := range p.Curves {
+					if len(curve.Y) == 0 || p.Names == nil && len(curve.X) != len(curve.Y) || p.Names != nil && len(p.Names) != len(curve.Y) {
+						t.Fatalf("%s, %s, %s: %d and %d values", c[i].Name, p.Title, curve.Name, len(curve.X), len(curve.Y))
+					}
+				}
+			}
+		}
+		return c
+	}
+}
+
+// Trading leaves no user with less and user 4 with more; equal parts of every model become larger as user 1 leaves.
+func TestTrading(t *testing.T) {
+	c := charts(t)(Trading(context.Background(), 8*cluster.Hour, 30*cluster.Minute))
+	for i, least := range []float64{0.95, 0.95, 0.95, 1.3} {
+		p := c[0].Panels[i]
+		if without, with := mean(p.Curves[0], 1, 4), mean(p.Curves[1], 1, 4); with < least*without {
+			t.Errorf("%s: %.1f with trading, %.1f without", p.Title, with, without)
+		}
+	}
+	for i, gpus := range []float64{12, 24, 64} {
+		p := c[1].Panels[i]
+		for u, curve := range p.Curves[1:] {
+			before, after := mean(curve, 1, 4), mean(curve, 5, 8)
+			if before < 0.85*gpus/4 || before > 1.15*gpus/4 || after < 0.85*gpus/3 || after > 1.15*gpus/3 {
+				t.Errorf("%s: user%d has %.1f of %v, then %.1f", p.Title, u+2, before, gpus, after)
+			}
+		}
+	}
+}
+
+// Who claims more speed than it has ends with less than before.
+func TestLying(t *testing.T) {
+	c := charts(t)(Lying(context.Background()))[0]
+	honest, lying := c.Panels[0].Curves, c.Panels[1].Curves
+	if a, b := mean(honest[0], 10, 40), mean(lying[0], 10, 40); b > 0.95*a {
+		t.Errorf("user1 has %.2f honest, %.2f lying", a, b)
+	}
+	for u := range honest[1:] {
+		if one, other := mean(honest[0], 10, 40), mean(honest[u+1], 10, 40); other < 0.85*one || other > 1.15*one {
+			t.Errorf("honest: user1 has %.2f, user%d %.2f", one, u+2, other)
+		}
+	}
+}
+
+// Two kinds of one user have about half each of what another user has.
+func TestKinds(t *testing.T) {
+	p := charts(t)(Kinds(context.Background()))[0].Panels[0]
+	first, second, other := mean(p.Curves[0], 60, 240), mean(p.Curves[4], 60, 240), mean(p.Curves[1], 60, 240)
+	if r := first / second; r < 0.7 || r > 1.4 || first+second < 0.8*other || first+second > 1.2*other {
+		t.Errorf("kinds of user1 %.2f and %.2f, user2 %.2f", first, second, other)
+	}
+}
+
+// Nobody has less than an equal share, nor would have more with another's part.
+func TestEnvy(t *testing.T) {
+	c := charts(t)(Envy())
+	bars := c[0].Panels[0].Curves
+	for i := range bars[0].Y {
+		if bars[1].Y[i] < bars[0].Y[i]-1e-6 {
+			t.Errorf("user%d has %v, an equal share is %v", i+1, bars[1].Y[i], bars[0].Y[i])
+		}
+		for _, with := range c[1].Panels[0].Curves {
+			if with.Y[i] > bars[1].Y[i]+1e-6 {
+				t.Errorf("user%d would do %v with %s, and does %v", i+1, with.Y[i], with.Name, bars[1].Y[i])
+			}
+		}
+	}
+}
+
+// Entities have throughput by their weights, and more than with GPUs split between them.
+func TestEntities(t *testing.T) {
+	for _, c := range charts(t)(Entities()) {
+		if c.Name != "gavel-12" {
+			continue
+		}
+		for e, curve := range c.Panels[0].Curves {
+			if want := 100 * float64(e+1) / 6; curve.Y[71] < want-4 || curve.Y[71] > want+4 {
+				t.Errorf("entity %d has %.1f %%, want %.1f", e, curve.Y[71], want)
+			}
+		}
+		if total := c.Panels[1].Curves; total[0].Y[71] < 1.05*total[1].Y[71] {
+			t.Errorf("%.2f in all, %.2f split by weight", total[0].Y[71], total[1].Y[71])
+		}
+	}
+}
+
+// No job is ever more than two rounds behind (Figure 15's bound).
+func TestLag(t *testing.T) {
+	p := charts(t)(Lag(150, 200))[0].Panels[0]
+	for k, y := range p.Curves[0].Y {
+		if y > p.Curves[1].Y[k] {
+			t.Errorf("after %d rounds %.2f %% behind, more than %.2f %%", k+1, y, p.Curves[1].Y[k])
+		}
+	}
+}

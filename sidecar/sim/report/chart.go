@@ -1,0 +1,139 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Chart is a figure of a paper, made again.
+type Chart struct {
+	Name   string // of its file
+	Title  string
+	Theirs string // what the paper shows, and where
+	Ours   string // what comes out here
+	Panels []Panel
+}
+
+// Panel is one plot of a chart. With Names it has a bar for each name of each curve, whose X are not read; else lines.
+type Panel struct {
+	Title, X, Y string // Y is what the bars show, too
+	Log         bool   // both axes; all values > 0
+	Names       []string
+	Curves      []Curve
+}
+
+// Curve is a line of a panel; X ascends, and Y is as long as X, or as the names.
+type Curve struct {
+	Name string
+	X, Y []float64
+}
+
+// Charts writes one page with all charts. The error is w's.
+func Charts(w io.Writer, title string, charts []Chart) error {
+	type part struct {
+		Chart
+		Figures []figure
+	}
+	page := struct {
+		Title  string
+		Charts []part
+	}{Title: title}
+	for _, c := range charts {
+		p := part{Chart: c}
+		for i := range c.Panels {
+			p.Figures = append(p.Figures, c.Panels[i].figure())
+		}
+		page.Charts = append(page.Charts, p)
+	}
+	var b bytes.Buffer
+	if err := pageTemplate.ExecuteTemplate(&b, "chart.html", page); err != nil {
+		return err
+	}
+	return safely(w, b.Bytes())
+}
+
+// CSV writes a chart's numbers: a line for each point. The error is w's.
+func (c *Chart) CSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	lines := [][]string{{"panel", "curve", "x", "y"}}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	for _, p := range c.Panels {
+		for _, curve := range p.Curves {
+			for i, y := range curve.Y {
+				x := ""
+				if p.Names != nil {
+					x = p.Names[i]
+				} else {
+					x = number(curve.X[i])
+				}
+				lines = append(lines, []string{p.Title, curve.Name, x, number(y)})
+			}
+		}
+	}
+	return out.WriteAll(lines)
+}
+
+func (p *Panel) figure() figure {
+	f := figure{Title: p.Title}
+	var names palette
+	for _, c := range p.Curves {
+		names = append(names, c.Name)
+	}
+	f.Legend = names.keys()
+	if p.Names != nil {
+		f.Plot = p.bars(names)
+		return f
+	}
+	x, y := p.reach(func(c Curve) []float64 { return c.X }), p.reach(func(c Curve) []float64 { return c.Y })
+	x.label, y.label = p.X, p.Y
+	if !p.Log {
+		y.lo, y.hi = 0, niceTop(y.hi, ySteps)
+	}
+	f.Plot = newPlot(p.Title, x, y)
+	for _, c := range p.Curves {
+		var xs, ys []float64
+		for i := range c.X {
+			xs, ys = append(xs, f.Plot.x.at(c.X[i])), append(ys, f.Plot.y.at(c.Y[i]))
+		}
+		f.Plot.path("line "+names.class(c.Name), polyline(xs, ys), c.Name)
+	}
+	return f
+}
+
+// reach gives an axis on which all values of the curves are, from decade to decade where it is of logarithms.
+func (p *Panel) reach(of func(Curve) []float64) axis {
+	lo, hi := math.Inf(1), math.Inf(-1)
+	for _, c := range p.Curves {
+		lo, hi = min(lo, slices.Min(of(c))), max(hi, slices.Max(of(c)))
+	}
+	if p.Log {
+		lo, hi = math.Pow(10, math.Floor(math.Log10(lo))), math.Pow(10, math.Ceil(math.Log10(hi)))
+	}
+	return axis{log: p.Log, lo: lo, hi: max(hi, lo+1e-9)}
+}
+
+func (p *Panel) bars(names palette) *plot {
+	var rows []string
+	top := 0.0
+	for _, name := range p.Names {
+		for k, c := range p.Curves {
+			if k > 0 {
+				name = ""
+			}
+			rows, top = append(rows, name), max(top, slices.Max(c.Y))
+		}
+	}
+	out := newRows(p.Title, rows, axis{label: p.Y, hi: niceTop(top, xSteps)}, 50)
+	for i := range p.Names {
+		for k, c := range p.Curves {
+			x, y := out.x.at(c.Y[i]), out.rows[i*len(p.Curves)+k]
+			out.path("area "+names.class(c.Name), box(out.x.a, y-5.5, x, y+5.5), c.Name)
+			out.text("value", x+4, y+4, strconv.FormatFloat(c.Y[i], 'g', 3, 64), "")
+		}
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package sim
+
+import "github.com/fairlease/fairlease/sidecar/cluster"
+
+// Two jobs may share GPUs (Gavel's space sharing): a host, which holds them, and a guest, whose steps run in
+// the host's allocation, as those of srun --overlap do. As far as Slurm and the loop can tell the guest goes on waiting, so that
+// GPUs are counted once, as the host's. Its time as a guest counts against no time limit.
+
+// Beside says how fast tasks are on the GPUs of another, by that other; both rates as in Speeds. What is not
+// listed, or is not above 0, cannot share GPUs.
+type Beside map[Task]Speeds
+
+// of gives how fast two tasks of equal gangs are on the same GPUs of a model; 0 = they cannot share them.
+func (b Beside) of(own, other Task, model string) (Speed, Speed) {
+	mine, yours := b[other][own][model].Speed, b[own][other][model].Speed
+	if own.GPUs != other.GPUs || mine <= 0 || yours <= 0 {
+		return 0, 0
+	}
+	return mine, yours
+}
+
+// task gives what a job is to Speeds.
+func (j *work) task() Task { return Task{j.Kind, j.Request.GPUs} }
+
+// Together gives how fast two jobs are by b on the same GPUs of a model, on the fewest nodes; 0 = they cannot share them.
+func (v *Virtual) Together(b Beside, id, other cluster.JobID, model string) (Speed, Speed) {
+	return b.of(v.jobs[id].task(), v.jobs[other].task(), model)
+}
+
+// Share makes a job the guest of another from now on: whenever the host runs and the guest waits both work on
+// the host's GPUs, if they can share them. Whatever the two had to do with others before is over. A guest that is
+// no job leaves the host without one.
+func (v *Virtual) Share(host, guest cluster.JobID) {
+	h, g := v.jobs[host], v.jobs[guest]
+	if h == nil || h.guest == g {
+		return
+	}
+	if h.guest != nil {
+		v.leave(h)
+	}
+	if g == nil || g == h || h.job.State == cluster.Done || g.job.State == cluster.Done {
+		return
+	}
+	v.leave(h)
+	v.leave(g)
+	g.host, h.guest = h, g
+	v.meet(h)
+}
+
+// leave ends what a job has to do with another.
+func (v *Virtual) leave(j *work) {
+	if j.host != nil {
+		j = j.host
+	}
+	if g := j.guest; g != nil {
+		v.part(g)
+		g.host, j.guest = nil, nil
+	}
+}
+
+// meet lets the guest of a host begin where it can.
+func (v *Virtual) meet(h *work) {
+	g := h.guest
+	if g == nil || g.joined > 0 || h.job.State != cluster.Running || g.job.State != cluster.Waiting || g.job.Inactive != "" {
+		return
+	}
+	on := models(h.job.Holds)
+	if len(on) != 1 || v.apart(h.job.Holds) {
+		return
+	}
+	own, other := v.Beside.of(g.task(), h.task(), on[0].Model)
+	if own == 0 {
+		return
+	}
+	h.progress = h.pace.walk(h.progress, v.now)
+	g.pace.speed, h.pace.speed = own, other
+	g.before, g.joined = g.progress.done, v.now
+	g.progress = g.pace.begin(g.progress, v.now)
+	v.plan(h)
+	v.plan(g)
+	v.tell(Event{At: v.now, What: Joined, Job: g.job.ID, Work: &g.Work, Start: v.now, Holds: h.job.Holds, Host: h.job.ID})
+}
+
+// part ends the time of a guest on its host's GPUs, as a requeue would; it still is the guest.
+func (v *Virtual) part(g *work) {
+	if g.joined == 0 {
+		return
+	}
+	h := g.host
+	h.progress = h.pace.walk(h.progress, v.now)
+	h.pace.speed = v.Speeds.slowest(h.task(), h.job.Holds, v.apart(h.job.Holds))
+	g.progress, _ = g.pace.terminate(g.pace.walk(g.progress, v.now))
+	e := v.over(g, Parted, g.joined, h.job.Holds, g.progress.done < g.pace.goal)
+	e.Host, g.joined = h.job.ID, 0
+	v.plan(h)
+	v.moved(g)
+	v.tell(e)
+}

@@ -1,0 +1,182 @@
+package slurm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Login is Slurm as its users have it: through its commands, as whoever runs this program,
+// with no rights but a user's.
+type Login struct {
+	Env []string // KEY=value, for the jobs that are submitted, beside the program's own
+}
+
+// UserNode is a node with GPUs as users see it.
+type UserNode struct {
+	cluster.Node                // less CPUs, memory and features
+	Idle         []cluster.GPUs // its GPUs that nobody uses, by model
+}
+
+// UserJob is a job as its user sees it.
+type UserJob struct {
+	State  string // Slurm's: PENDING, RUNNING, COMPLETED, TIMEOUT, …
+	Reason string // why it is not further; "" = none
+	Exit   string // its exit code and signal, "3:0"
+	Nodes  string // as Slurm lists them; "" = none yet
+	Output string // the file
+}
+
+// Over tells whether a job has ended.
+func (j *UserJob) Over() bool {
+	return !slices.Contains([]string{"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "STOPPED", "COMPLETING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED",
+		"RESIZING", "SIGNALING", "STAGE_OUT", "SPECIAL_EXIT"}, j.State)
+}
+
+// Nodes lists the nodes that have GPUs.
+func (l Login) Nodes(ctx context.Context) ([]UserNode, error) {
+	text, err := l.run(ctx, "scontrol", "show", "node", "--details", "--oneliner")
+	if err != nil {
+		return nil, err
+	}
+	var out []UserNode
+	for line := range strings.Lines(text) {
+		n, err := userNode(line)
+		if err != nil {
+			return nil, fmt.Errorf("scontrol show node: %w", err)
+		}
+		if len(n.GPUs) > 0 {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+// userNode reads a line of scontrol. GPUs of which somebody has a shard are no more idle than whole ones.
+func userNode(line string) (UserNode, error) {
+	words := shown(line)
+	n := UserNode{Node: cluster.Node{Name: words["NodeName"]}}
+	if words["Partitions"] != "" {
+		n.Partitions = strings.Split(words["Partitions"], ",")
+	}
+	var states []string
+	for s := range strings.SplitSeq(words["State"], "+") {
+		name, silent := strings.CutSuffix(strings.TrimRight(s, "#!%$@^-~"), "*")
+		if states = append(states, name); silent {
+			states = append(states, "NOT_RESPONDING")
+		}
+	}
+	n.Bad, n.Busy = health(states)
+	var lists [3][]gres
+	for i, key := range []string{"Gres", "GresDrain", "GresUsed"} {
+		var err error
+		if lists[i], err = gresList(words[key]); err != nil {
+			return n, fmt.Errorf("node %s: %w", n.Name, err)
+		}
+	}
+	n.GPUs = less(gpuCounts(lists[0]), gpuCounts(lists[1]))
+	n.Idle = less(slices.Clone(n.GPUs), gpuCounts(lists[2]))
+	for _, g := range lists[2] {
+		if g.name == "shard" || g.name == "mps" {
+			n.Idle = less(n.Idle, []cluster.GPUs{{Model: g.pool(), Count: len(g.shared())}})
+		}
+	}
+	return n, nil
+}
+
+// shown reads a line of key=value; the first of a key counts.
+func shown(line string) map[string]string {
+	out := map[string]string{}
+	for _, word := range strings.Fields(line) {
+		if key, value, ok := strings.Cut(word, "="); ok {
+			if _, there := out[key]; !there && value != "(null)" && value != "N/A" {
+				out[key] = value
+			}
+		}
+	}
+	return out
+}
+
+// Submit has sbatch submit a script, and gives the job's id. Once begun it goes on when ctx ends: there
+// may be a job already.
+func (l Login) Submit(ctx context.Context, args []string) (cluster.JobID, error) {
+	text, err := l.run(context.WithoutCancel(ctx), "sbatch", append([]string{"--parsable"}, args...)...)
+	if err != nil {
+		return cluster.JobID{}, err
+	}
+	id, _, _ := strings.Cut(strings.TrimSpace(text), ";") // of a cluster that it names
+	job, err := cluster.ParseJobID(id)
+	if err != nil {
+		return cluster.JobID{}, fmt.Errorf("sbatch said %.80q, no job's id", text)
+	}
+	return job, nil
+}
+
+// Job looks at a job; false = Slurm does not know it any more.
+func (l Login) Job(ctx context.Context, id cluster.JobID) (UserJob, bool, error) {
+	text, err := l.run(ctx, "scontrol", "show", "job", "--oneliner", id.String())
+	var e *Error
+	if errors.As(err, &e) && e.Code == codeUnknownJob {
+		return UserJob{}, false, nil
+	}
+	if err != nil {
+		return UserJob{}, false, err
+	}
+	words := shown(text)
+	j := UserJob{State: words["JobState"], Reason: words["Reason"], Exit: words["ExitCode"], Nodes: words["NodeList"], Output: words["StdOut"]}
+	if j.State == "" {
+		return j, false, fmt.Errorf("scontrol show job %s said %.80q", id, text)
+	}
+	if j.Reason == "None" {
+		j.Reason = ""
+	}
+	return j, true, nil
+}
+
+// CancelWaiting cancels those of some jobs that have not started.
+func (l Login) CancelWaiting(ctx context.Context, ids []cluster.JobID) error {
+	args := []string{"--state=PENDING"}
+	for _, id := range ids {
+		args = append(args, id.String())
+	}
+	_, err := l.run(ctx, "scancel", args...)
+	return err
+}
+
+// loginLimit is how long one of Slurm's commands may take.
+const loginLimit = 30 * time.Second
+
+// run runs one of Slurm's commands and gives what it printed.
+func (l Login) run(ctx context.Context, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, loginLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(append(os.Environ(), l.Env...), "LC_ALL=C")
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's interrupt is for this program
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return out.String(), nil
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("%s did not end in time: %w", program, ctx.Err())
+	case !errors.As(err, &exit):
+		return "", fmt.Errorf("cannot run Slurm's command %s: %w", program, err)
+	}
+	text := strings.TrimPrefix(strings.Join(strings.Fields(complaint.String()), " "), program+": error: ")
+	e := &Error{Doing: program, Err: errors.New(orSay(text, err.Error()))}
+	e.Code, e.Unknown = complaintCode(text)
+	return "", e
+}

@@ -1,0 +1,67 @@
+package telemetry
+
+import (
+	"net"
+	"slices"
+	"sync"
+)
+
+// Door is a listener that has so many connections open at once. When one more comes, the oldest of the address
+// that has most is closed: who opens connections and leaves them only shuts out itself.
+type Door struct {
+	net.Listener
+	Most int
+
+	lock sync.Mutex
+	in   []*guest // oldest first
+}
+
+// guest is a connection that is open.
+type guest struct {
+	net.Conn
+	door *Door
+	from string
+}
+
+// Accept waits for the next connection.
+func (d *Door) Accept() (net.Conn, error) {
+	conn, err := d.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	from := conn.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(from); err == nil {
+		from = host
+	}
+	g := &guest{conn, d, from}
+	if out := d.admit(g); out != nil {
+		_ = out.Close()
+	}
+	return g, nil
+}
+
+// admit lets a connection in, and gives the one that has to go; nil = none.
+func (d *Door) admit(g *guest) *guest {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	d.in = append(d.in, g)
+	if len(d.in) <= d.Most {
+		return nil
+	}
+	has, most := map[string]int{}, 0
+	for _, g := range d.in {
+		has[g.from]++
+		most = max(most, has[g.from])
+	}
+	return d.in[slices.IndexFunc(d.in, func(g *guest) bool { return has[g.from] == most })]
+}
+
+// Close closes the connection, and forgets it.
+func (g *guest) Close() error {
+	g.door.lock.Lock()
+	if i := slices.Index(g.door.in, g); i >= 0 {
+		g.door.in = slices.Delete(g.door.in, i, i+1)
+	}
+	g.door.lock.Unlock()
+	return g.Conn.Close()
+}

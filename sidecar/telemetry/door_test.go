@@ -1,0 +1,103 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// from dials a server from an address of this machine's own.
+func from(t *testing.T, address, server string) net.Conn {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	conn, err := d.DialContext(t.Context(), "tcp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// A flood of connections that say nothing, or half of something, neither grows beyond what may be open, nor
+// keeps anybody else's report out: not those of another address, not even those of its own.
+func TestAFloodOfConnectionsShutsOutItself(t *testing.T) {
+	b := &Inbox{Open: func(context.Context, []byte) (uint32, []byte, error) { return 7, []byte(`{"job":"1","steps":1}`), nil },
+		Now: time.Now, AtOnce: 2, Patience: time.Minute, Owner: func(cluster.JobID) (uint32, bool) { return 7, true }}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := b.Server()
+	server.ReadHeaderTimeout, server.ReadTimeout = time.Hour, time.Hour // it is not these that help here
+	door := b.Door(l)
+	go func() { _ = server.Serve(door) }()
+	t.Cleanup(func() { _ = server.Close() })
+	says := []string{"", "POST /v1/progress HT", "POST /v1/progress HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nMUN"}
+	quiet := from(t, "127.0.0.3", l.Addr().String()) // whose turn to go never comes
+	for i := range mostConnections + 50 {
+		_, _ = io.WriteString(from(t, "127.0.0.2", l.Addr().String()), says[i%len(says)]) // or it has been closed
+	}
+	for _, address := range []string{"127.0.0.4", "127.0.0.2", "127.0.0.3"} {
+		conn := quiet
+		if address != "127.0.0.3" {
+			conn = from(t, address, l.Addr().String())
+		}
+		if _, err := io.WriteString(conn, "POST /v1/progress HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx"); err != nil {
+			t.Fatal(err)
+		}
+		answer := make([]byte, len("HTTP/1.1 202"))
+		if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "HTTP/1.1 202" {
+			t.Errorf("a report from %s in a flood is answered with %q, %v", address, answer, err)
+		}
+	}
+	door.lock.Lock()
+	defer door.lock.Unlock()
+	if n := len(door.in); n != mostConnections {
+		t.Errorf("%d connections are open, and %d may be", n, mostConnections)
+	}
+}
+
+// Whose reports are no good is not listened to for a while, which is nobody else's trouble.
+func TestAUserWhoseReportsAreNoGood(t *testing.T) {
+	var text string
+	b, now, post := inbox(t, func(_ context.Context, credential []byte) (uint32, []byte, error) {
+		uid, payload, _ := strings.Cut(string(credential), " ")
+		var id uint32
+		_, err := fmt.Sscan(uid, &id)
+		return id, []byte(payload), err
+	})
+	me := os.Getuid()
+	var code int
+	for i := range mostBlame {
+		if code, text, _ = post([]byte("65534 nonsense")); code != http.StatusBadRequest {
+			t.Fatalf("report %d: %d %q", i, code, text)
+		}
+	}
+	if code, text, _ = post([]byte(`65534 {"job":"5","steps":1}`)); code != http.StatusTooManyRequests || !strings.Contains(text, "not looked at for a while") {
+		t.Errorf("after them a good one: %d %q", code, text)
+	}
+	if code, text, _ = post(fmt.Appendf(nil, `%d {"job":"1","steps":1}`, me)); code != http.StatusAccepted {
+		t.Errorf("another user's report: %d %q", code, text)
+	}
+	for range mostBlame + 1 { // a job that is not known yet is nobody's fault
+		code, text, _ = post(fmt.Appendf(nil, `%d {"job":"6","steps":1}`, me))
+	}
+	if code != http.StatusNotFound {
+		t.Errorf("reports of a job that is not known: %d %q", code, text)
+	}
+	if reports, refused := b.Take(); len(reports) != 1 || refused != 2*mostBlame+2 {
+		t.Errorf("%+v and %d refused", reports, refused)
+	}
+	*now = now.Add(time.Second)
+	if code, text, _ = post([]byte(`65534 {"job":"5","steps":1}`)); code != http.StatusAccepted {
+		t.Errorf("in the next round: %d %q", code, text)
+	}
+}
