@@ -26,6 +26,7 @@ func Figures() []Figure {
 		{"oef", "4", Lying},
 		{"oef", "5b", Kinds},
 		{"oef", "5a, 6", func(context.Context) ([]report.Chart, error) { return Envy() }},
+		{"oef", "7, 8", Throughput},
 		{"gavel", "12, 13", func(context.Context) ([]report.Chart, error) { return Entities() }},
 		{"gavel", "15b", func(context.Context) ([]report.Chart, error) { return Lag(150, 1000) }},
 	}

@@ -88,6 +88,26 @@ func TestEnvy(t *testing.T) {
 	}
 }
 
+// As the policies answer the cooperative program does most, and only the non-cooperative one may do less than equal parts.
+func TestThroughput(t *testing.T) {
+	for _, high := range []float64{oefHigh, 6} {
+		speed := oefCrowd(20, oefLow, high)
+		done := map[string]float64{}
+		for _, by := range []string{"gandiva-fair:no-trade", "gandiva-fair", "gavel:las", "oef:noncoop", "oef:coop"} {
+			parts, err := divide(by, speed, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done[by] = total(speed, parts)
+		}
+		for by, x := range done {
+			if x > done["oef:coop"]+1e-3 || by != "oef:noncoop" && x < done["gandiva-fair:no-trade"]-1e-3 {
+				t.Errorf("speedups up to %v: %s does %.3f, equal parts %.3f, the cooperative program %.3f", high, by, x, done["gandiva-fair:no-trade"], done["oef:coop"])
+			}
+		}
+	}
+}
+
 // Entities have throughput by their weights, and more than with GPUs split between them.
 func TestEntities(t *testing.T) {
 	for _, c := range charts(t)(Entities()) {
