@@ -1,14 +1,19 @@
 package papers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
+	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
 // oefCrowd draws the speedups of tenants on the three models: that of the fastest between two bounds, that of the one between
@@ -149,4 +154,138 @@ func Throughput(ctx context.Context) ([]report.Chart, error) {
 		}
 	}
 	return charts, nil
+}
+
+// oefJobs draws the jobs of OEF §6.3.2, as far as the paper has them: tenants with ten to thirty jobs each that are alike, which all
+// come at once, at some time in the first sixty hours. How long they run, and on how many GPUs, is ours: so that the cluster has work for three days.
+func oefJobs(tenants int) study.Load {
+	r := rand.New(rand.NewPCG(9, uint64(tenants)))
+	var jobs []trace.Job
+	for i := range tenants {
+		at := cluster.Span(float64(60*cluster.Hour) * r.Float64())
+		gpus := []int{1, 1, 2, 4}[r.IntN(4)]
+		for k := range 10 + r.IntN(21) {
+			jobs = append(jobs, trace.Job{ID: fmt.Sprintf("%s-%d", tenant(i), k+1), Tenant: tenant(i), Kind: tenant(i), GPUs: gpus,
+				Submit: at, Runs: 6*cluster.Minute + cluster.Span(float64(50*cluster.Minute)*r.ExpFloat64())})
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b trace.Job) int { return cmp.Compare(a.Submit, b.Submit) })
+	return study.Load{Name: "oef", Jobs: slices.Values(jobs)}
+}
+
+// Completion makes OEF's Figure 9: how long jobs of so many tenants are there, under OEF, Gavel and Gandiva_fair.
+func Completion(ctx context.Context, tenants int) ([]report.Chart, error) {
+	fleet, err := study.ParseFleet(oefFleet)
+	if err != nil {
+		return nil, err
+	}
+	p := report.Panel{Title: "completion times", X: "hours", Y: "% of the jobs"}
+	var hours []float64
+	for _, by := range []struct{ name, preset string }{{"OEF", "oef:coop"}, {"Gandiva_fair", "gandiva-fair"}, {"Gavel", "gavel:las"}} {
+		s := oefSetup()
+		s.Settings.Interval = cluster.Minute // with ten seconds it takes minutes
+		s.Settings = study.Fit(s.Settings)
+		s.Scheduler, s.Load, s.Fleet = "fairlease:"+by.preset, oefJobs(tenants), fleet
+		s.Speeds = speeds(oefModels, kinds(oefCrowd(tenants, oefLow, oefHigh)))
+		census := study.Survey(s.Load)
+		s.Weights = study.EqualWeights(census)
+		got, err := study.Follow(ctx, s, 0, census.Jobs)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", by.preset, err)
+		}
+		c := report.Curve{Name: by.name}
+		for _, j := range got.Jobs {
+			c.X = append(c.X, j.Took.Duration().Hours())
+		}
+		slices.Sort(c.X)
+		for i := range c.X {
+			c.Y = append(c.Y, 100*float64(i+1)/float64(len(c.X)))
+		}
+		p.Curves, hours = append(p.Curves, c), append(hours, got.Hours())
+	}
+	return []report.Chart{{Name: "oef-9", Title: "OEF, Figure 9: job completion times", Panels: []report.Panel{p},
+		Theirs: "17 % shorter than with Gandiva_fair, 19 % shorter than with Gavel (§6.3.2).",
+		Ours: fmt.Sprintf("%.2f hours on average: %+.0f %% over Gandiva_fair's %.2f, %+.0f %% over Gavel's %.2f.",
+			hours[0], 100*(hours[0]/hours[1]-1), hours[1], 100*(hours[0]/hours[2]-1), hours[2])}}, nil
+}
+
+// Scale makes OEF's Figure 10a: the time that one division among so many tenants takes, of ten models.
+func Scale(tenants []int) ([]report.Chart, error) {
+	const models = 10
+	p := report.Panel{Title: "one division of ten models", X: "tenants, log scale", Y: "seconds, log scale", Log: true}
+	c := report.Chart{Name: "oef-10a", Title: "OEF, Figure 10a: time to divide", Ours: fmt.Sprintf("among %d tenants:", tenants[len(tenants)-1]),
+		Theirs: "the cooperative program takes longer; either is negligible beside rounds of minutes (§6.4.1)."}
+	for _, by := range []string{"oef:noncoop", "oef:coop"} {
+		curve := report.Curve{Name: by}
+		for _, n := range tenants {
+			r := rand.New(rand.NewPCG(10, uint64(n)))
+			speed := make([][]float64, n)
+			for i := range speed {
+				speed[i] = []float64{1}
+				for j := 1; j < models; j++ {
+					speed[i] = append(speed[i], speed[i][j-1]*(1+0.3*r.Float64()))
+				}
+			}
+			began := time.Now()
+			if _, err := divide(by, speed, n); err != nil {
+				return nil, err
+			}
+			curve.X, curve.Y = append(curve.X, float64(n)), append(curve.Y, time.Since(began).Seconds())
+		}
+		p.Curves = append(p.Curves, curve)
+		c.Ours += fmt.Sprintf(" %s %.2g s;", by, curve.Y[len(tenants)-1])
+	}
+	c.Panels = []report.Panel{p}
+	return []report.Chart{c}, nil
+}
+
+// off gives speedups of which those on all but the slowest model are wrong by up to a part either way.
+func off(r *rand.Rand, speed [][]float64, part float64) [][]float64 {
+	var out [][]float64
+	for _, row := range speed {
+		wrong := slices.Clone(row)
+		for j := 1; j < len(wrong); j++ {
+			wrong[j] *= 1 + part*(2*r.Float64()-1)
+		}
+		out = append(out, wrong)
+	}
+	return out
+}
+
+// Errors makes OEF's Figure 10b: what twenty tenants do whose declared speedups are wrong, as the policies answer, the mean of so many
+// draws, and as it comes out in one.
+func Errors(ctx context.Context, draws int) ([]report.Chart, error) {
+	speed := oefCrowd(20, oefLow, oefHigh)
+	gap := report.Panel{Title: "as the policies answer", X: "error of the profile, up to %", Y: "% between promised and done"}
+	lost := report.Panel{Title: "as it comes out", X: "error of the profile, up to %", Y: "throughput, % of that without errors"}
+	c := report.Chart{Name: "oef-10b", Title: "OEF, Figure 10b: errors of profiles", Ours: "with errors up to 20 %:",
+		Theirs: "about 3 % between what is promised and what is done with an error of 20 % (§6.4.2)."}
+	for _, by := range []string{"oef:noncoop", "oef:coop"} {
+		promise, done := report.Curve{Name: by}, report.Curve{Name: by}
+		right := 0.0
+		for _, percent := range []float64{0, 5, 10, 15, 20} {
+			r, sum := rand.New(rand.NewPCG(10, 0)), 0.0
+			for range draws {
+				claimed := off(r, speed, percent/100)
+				parts, err := divide(by, claimed, 8)
+				if err != nil {
+					return nil, err
+				}
+				sum += math.Abs(1 - total(speed, parts)/total(claimed, parts))
+			}
+			ran, err := crowdRun(ctx, by, speed, off(rand.New(rand.NewPCG(10, 0)), speed, percent/100))
+			if err != nil {
+				return nil, err
+			}
+			if percent == 0 {
+				right = ran
+			}
+			promise.X, promise.Y = append(promise.X, percent), append(promise.Y, 100*sum/float64(draws))
+			done.X, done.Y = append(done.X, percent), append(done.Y, 100*ran/right)
+		}
+		gap.Curves, lost.Curves = append(gap.Curves, promise), append(lost.Curves, done)
+		c.Ours += fmt.Sprintf(" %s does %.1f %% more or less than promised, and %.1f %% of what it does without;", by, promise.Y[4], done.Y[4])
+	}
+	c.Panels = []report.Panel{gap, lost}
+	return []report.Chart{c}, nil
 }
