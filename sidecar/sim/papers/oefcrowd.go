@@ -257,7 +257,7 @@ func off(r *rand.Rand, speed [][]float64, part float64) [][]float64 {
 func Errors(ctx context.Context, draws int) ([]report.Chart, error) {
 	speed := oefCrowd(20, oefLow, oefHigh)
 	gap := report.Panel{Title: "as the policies answer", X: "error of the profile, up to %", Y: "% between promised and done"}
-	lost := report.Panel{Title: "as it comes out", X: "error of the profile, up to %", Y: "throughput, % of that without errors"}
+	lost := report.Panel{Title: "as it comes out", X: "error of the profile, up to %", Y: "% of the throughput lost"}
 	c := report.Chart{Name: "oef-10b", Title: "OEF, Figure 10b: errors of profiles", Ours: "with errors up to 20 %:",
 		Theirs: "about 3 % between what is promised and what is done with an error of 20 % (§6.4.2)."}
 	for _, by := range []string{"oef:noncoop", "oef:coop"} {
@@ -281,10 +281,10 @@ func Errors(ctx context.Context, draws int) ([]report.Chart, error) {
 				right = ran
 			}
 			promise.X, promise.Y = append(promise.X, percent), append(promise.Y, 100*sum/float64(draws))
-			done.X, done.Y = append(done.X, percent), append(done.Y, 100*ran/right)
+			done.X, done.Y = append(done.X, percent), append(done.Y, 100*(1-ran/right))
 		}
 		gap.Curves, lost.Curves = append(gap.Curves, promise), append(lost.Curves, done)
-		c.Ours += fmt.Sprintf(" %s does %.1f %% more or less than promised, and %.1f %% of what it does without;", by, promise.Y[4], done.Y[4])
+		c.Ours += fmt.Sprintf(" %s is %.1f %% off what it promised, and does %.1f %% less than without;", by, promise.Y[4], done.Y[4])
 	}
 	c.Panels = []report.Panel{gap, lost}
 	return []report.Chart{c}, nil
