@@ -22,6 +22,7 @@ func onFigures(dir, only string) error {
 		if only != "" && only != f.Paper {
 			continue
 		}
+		_, _ = fmt.Fprintf(os.Stderr, "%s, figure %s ...\n", f.Paper, f.Name)
 		began := time.Now()
 		got, err := f.Make(context.Background())
 		if err != nil {

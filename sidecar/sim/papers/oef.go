@@ -25,11 +25,17 @@ func oefUsers() (users []study.User, s study.Setup) {
 	for i, kind := range oefKinds {
 		users = append(users, study.User{Name: fmt.Sprintf("user%d", i+1), Kind: kind, Jobs: 20, GPUs: 1})
 	}
-	s = study.Default()
-	s.Settings.Term, s.Settings.Interval = 5*cluster.Minute, 10*cluster.Second
-	s.Settings = study.Fit(s.Settings)
+	s = oefSetup()
 	s.Speeds = speeds(oefModels, oefSpeeds)
 	return users, s
+}
+
+// oefSetup has leases of five minutes (§6.1.1).
+func oefSetup() study.Setup {
+	s := study.Default()
+	s.Settings.Term, s.Settings.Interval = 5*cluster.Minute, 10*cluster.Second
+	s.Settings = study.Fit(s.Settings)
+	return s
 }
 
 // Lying makes OEF's Figure 4: the same users honest, and with user 1 claiming half as much speed again on the faster models.

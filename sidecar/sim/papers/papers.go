@@ -26,6 +26,10 @@ func Figures() []Figure {
 		{"oef", "4", Lying},
 		{"oef", "5b", Kinds},
 		{"oef", "5a, 6", func(context.Context) ([]report.Chart, error) { return Envy() }},
+		{"oef", "7, 8", Throughput},
+		{"oef", "9", func(ctx context.Context) ([]report.Chart, error) { return Completion(ctx, 50) }},
+		{"oef", "10a", func(context.Context) ([]report.Chart, error) { return Scale([]int{10, 20, 50, 100, 200}) }},
+		{"oef", "10b", func(ctx context.Context) ([]report.Chart, error) { return Errors(ctx, 20) }},
 		{"gavel", "12, 13", func(context.Context) ([]report.Chart, error) { return Entities() }},
 		{"gavel", "15b", func(context.Context) ([]report.Chart, error) { return Lag(150, 1000) }},
 	}

@@ -2,6 +2,7 @@ package papers
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -83,6 +84,62 @@ func TestEnvy(t *testing.T) {
 		for _, with := range c[1].Panels[0].Curves {
 			if with.Y[i] > bars[1].Y[i]+1e-6 {
 				t.Errorf("user%d would do %v with %s, and does %v", i+1, with.Y[i], with.Name, bars[1].Y[i])
+			}
+		}
+	}
+}
+
+// As the policies answer the cooperative program does most, and only the non-cooperative one may do less than equal parts.
+func TestThroughput(t *testing.T) {
+	for _, high := range []float64{oefHigh, 6} {
+		speed := oefCrowd(20, oefLow, high)
+		done := map[string]float64{}
+		for _, by := range []string{"gandiva-fair:no-trade", "gandiva-fair", "gavel:las", "oef:noncoop", "oef:coop"} {
+			parts, err := divide(by, speed, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done[by] = total(speed, parts)
+		}
+		for by, x := range done {
+			if x > done["oef:coop"]+1e-3 || by != "oef:noncoop" && x < done["gandiva-fair:no-trade"]-1e-3 {
+				t.Errorf("speedups up to %v: %s does %.3f, equal parts %.3f, the cooperative program %.3f", high, by, x, done["gandiva-fair:no-trade"], done["oef:coop"])
+			}
+		}
+	}
+}
+
+// Jobs are there for less time under OEF than under Gavel.
+func TestCompletion(t *testing.T) {
+	p := charts(t)(Completion(context.Background(), 12))[0].Panels[0]
+	sum := make([]float64, len(p.Curves))
+	for i, c := range p.Curves {
+		for _, hours := range c.X {
+			sum[i] += hours
+		}
+	}
+	if sum[0] > sum[2] {
+		t.Errorf("%.1f hours in all under OEF, %.1f under Gavel", sum[0], sum[2])
+	}
+}
+
+// Wrong speedups cost little: of what the policies promise by them, and of what the right ones would give.
+func TestErrors(t *testing.T) {
+	speed := oefCrowd(20, oefLow, oefHigh)
+	r := rand.New(rand.NewPCG(10, 0))
+	for _, by := range []string{"oef:noncoop", "oef:coop"} {
+		best, err := divide(by, speed, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			claimed := off(r, speed, 0.2)
+			parts, err := divide(by, claimed, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done := total(speed, parts); done < 0.9*total(claimed, parts) || done < 0.93*total(speed, best) {
+				t.Errorf("%s promises %.2f and does %.2f; without errors it does %.2f", by, total(claimed, parts), done, total(speed, best))
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func (c *Chart) CSV(w io.Writer) error {
 	for _, p := range c.Panels {
 		for _, curve := range p.Curves {
 			for i, y := range curve.Y {
-				x := ""
+				var x string
 				if p.Names != nil {
 					x = p.Names[i]
 				} else {
