@@ -208,7 +208,7 @@ func TestNonCooperativeIsEqualUpToDemand(t *testing.T) {
 						t.Fatalf("%d is at %v and could be at %v with nobody pushed below that; all: %v", l, level[l], most, level)
 					}
 				}
-				if slack := audit(t, m, p).Slack; slack > 1e-7+m.hair() {
+				if slack := audit(t, m, p).Slack; slack > 1e-7+10*m.hair() {
 					t.Fatalf("the sum could rise by %v with nobody losing", slack)
 				}
 			})
