@@ -3,7 +3,6 @@ package papers
 import (
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
@@ -55,8 +54,8 @@ func Entities() ([]report.Chart, error) {
 			}
 			sum, of, there, weights := 0.0, [3]float64{}, [3]float64{}, 0.0
 			served = 0
-			for i, part := range got.Time {
-				x, e := worth(now.Jobs[i].Speed, part), now.Jobs[i].Entity
+			for i, time := range got.Time {
+				x, e := worth(now.Jobs[i].Speed, time), now.Jobs[i].Entity
 				sum, of[e] = sum+x/equal[i], of[e]+x/equal[i]
 				if there[e]++; there[e] == 1 {
 					weights += now.Entities[e].Weight
@@ -82,39 +81,6 @@ func Entities() ([]report.Chart, error) {
 			share.Curves[0].Y[71], share.Curves[1].Y[71], share.Curves[2].Y[71], served, 100*(1-total.Curves[1].Y[71]/total.Curves[0].Y[71]))
 	}
 	return charts, nil
-}
-
-// Scaling makes Gavel's Figure 14: how long policies take over the number of jobs of one GPU, with a quarter as many GPUs of each model.
-// The hierarchical policy has three entities. Real seconds: no two runs are equal.
-func Scaling(say func(run string), many ...int) ([]report.Chart, error) {
-	p := report.Panel{Title: "time to divide", X: "jobs, log scale", Y: "seconds, log scale", Log: true}
-	for _, by := range []string{"las", "hierarchical"} {
-		c := report.Curve{Name: by}
-		for _, n := range many {
-			q := jobs(n, float64(n)/4)
-			if by == "hierarchical" {
-				q.Entities = []policy.Entity{{Name: "0", Weight: 1}, {Name: "1", Weight: 2}, {Name: "2", Weight: 3}}
-				for i := range q.Jobs {
-					q.Jobs[i].Entity = i % 3
-				}
-			}
-			began := time.Now()
-			got, err := policy.Gavel(by, q, policy.Options{})
-			if err != nil {
-				return nil, err
-			}
-			if got.Why != "" {
-				return nil, fmt.Errorf("%s, %d jobs: %s", by, n, got.Why)
-			}
-			c.X, c.Y = append(c.X, float64(n)), append(c.Y, time.Since(began).Seconds())
-			say(fmt.Sprintf("%s, %d jobs: %.3f s", by, n, c.Y[len(c.Y)-1]))
-		}
-		p.Curves = append(p.Curves, c)
-	}
-	last := len(many) - 1
-	return []report.Chart{{Name: "gavel-14", Title: "Gavel, Figure 14: time to divide", Panels: []report.Panel{p},
-		Theirs: "with 2048 jobs the hierarchical policy takes less than ten minutes, LAS much less (§7.4).",
-		Ours:   fmt.Sprintf("with %d jobs the hierarchical policy takes %.2f s, LAS %.3f s.", many[last], p.Curves[1].Y[last], p.Curves[0].Y[last])}}, nil
 }
 
 // Lag shows what Figure 15b rests on: how far, at worst over jobs and models, the rounds are behind an allocation that stays, LAS's of so

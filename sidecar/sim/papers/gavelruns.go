@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
@@ -284,8 +286,7 @@ func (l *lab) Estimates(ctx context.Context, loads []float64) ([]report.Chart, e
 		return nil, err
 	}
 	small := *l
-	small.gpus, small.first = 4, 200
-	small.last = small.first + l.last - l.first
+	small.gpus = 4
 	means, high, err := small.sweep(ctx, "single", loads, []way{{name: "no space sharing", by: "gavel:las"},
 		{name: "estimated", by: "gavel:las+ss", expected: expected}, {name: "known", by: "gavel:las+ss"}})
 	if err != nil {
@@ -295,4 +296,50 @@ func (l *lab) Estimates(ctx context.Context, loads []float64) ([]report.Chart, e
 		Theirs: "on 12 GPUs, estimates make the mean very slightly longer at high load (§7.6).",
 		Ours: fmt.Sprintf("on 12 GPUs too (jobs %d to %d): at %v jobs an hour %.1f h without, %.1f h estimated, %.1f h known.",
 			small.first, small.last, loads[len(loads)-1], high[0].hours, high[1].hours, high[2].hours)}}, nil
+}
+
+// Scaling makes Gavel's Figure 14: how long policies take over the number of jobs of one GPU, with a GPU of each model for eight jobs,
+// and with all pairs up to so many jobs. No two jobs are alike. Real seconds: no two runs are equal.
+func (l *lab) Scaling(paired int, many ...int) ([]report.Chart, error) {
+	p := report.Panel{Title: "time to divide", X: "jobs, log scale", Y: "seconds, log scale", Log: true}
+	c := report.Chart{Name: "gavel-14", Title: "Gavel, Figure 14: time to divide",
+		Theirs: "the hierarchical policy takes less than ten minutes with 2048 jobs, or with 512 that share GPUs, LAS much less (§7.4).", Ours: "seconds:"}
+	for _, w := range []struct {
+		name, by string
+		pairs    bool
+	}{{"LAS", "las", false}, {"LAS, space sharing", "las", true}, {"hierarchical", "hierarchical", false}, {"hierarchical, space sharing", "hierarchical", true}} {
+		curve := report.Curve{Name: w.name}
+		for _, n := range many {
+			if w.pairs && n > paired {
+				break
+			}
+			q, err := simtest.Packing(l.table, n, false)
+			if err != nil {
+				return nil, err
+			}
+			if !w.pairs {
+				q.Pairs = nil
+			}
+			q.Entities = []policy.Entity{{Name: "0", Weight: 1}, {Name: "1", Weight: 2}, {Name: "2", Weight: 3}}
+			for i := range q.Jobs {
+				q.Jobs[i].Entity = i % 3
+			}
+			runtime.GC()
+			began := time.Now()
+			got, err := policy.Gavel(w.by, q, policy.Options{})
+			took := time.Since(began).Seconds()
+			if err != nil {
+				return nil, err
+			}
+			if got.Why != "" {
+				return nil, fmt.Errorf("%s, %d jobs: %s", w.name, n, got.Why)
+			}
+			curve.X, curve.Y = append(curve.X, float64(n)), append(curve.Y, took)
+			l.say(fmt.Sprintf("%s, %d jobs: %.4f s", w.name, n, took))
+		}
+		c.Ours += fmt.Sprintf(" %s %.3f (%v jobs);", w.name, curve.Y[len(curve.Y)-1], curve.X[len(curve.X)-1])
+		p.Curves = append(p.Curves, curve)
+	}
+	c.Panels = []report.Panel{p}
+	return []report.Chart{c}, nil
 }
