@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -118,8 +119,8 @@ func (l *lab) sweep(ctx context.Context, stream string, loads []float64, ways []
 }
 
 // parts gives the distribution of a number over the jobs of each way, sorted.
-func parts(title, x string, ways []way, of func(way int) []float64) report.Panel {
-	p := report.Panel{Title: title, X: x, Y: "% of the jobs"}
+func parts(title, x string, logX bool, ways []way, of func(way int) []float64) report.Panel {
+	p := report.Panel{Title: title, X: x, Y: "% of the jobs", LogX: logX}
 	for k, w := range ways {
 		c := report.Curve{Name: w.name, X: of(k)}
 		for i := range c.X {
@@ -145,7 +146,7 @@ func (l *lab) LAS(ctx context.Context, figure, stream, theirs string, loads []fl
 	return []report.Chart{{Name: "gavel-" + figure, Title: fmt.Sprintf("Gavel, Figure %s: least attained service, continuous-%s", figure, stream), Theirs: theirs,
 		Ours: fmt.Sprintf("%s: at %v jobs an hour knowing the models makes the mean %.1f times shorter, with space sharing %.1f times; with its pairs it is %.1f times shorter than with Gandiva's.",
 			l.size(), top, over(0, 2), over(0, 3), over(1, 3)),
-		Panels: []report.Panel{means, parts(fmt.Sprintf("completion times at %v jobs an hour", top), "hours", lasWays, func(k int) []float64 { return high[k].took })}}}, nil
+		Panels: []report.Panel{means, parts(fmt.Sprintf("completion times at %v jobs an hour", top), "hours, log scale", true, lasWays, func(k int) []float64 { return high[k].took })}}}, nil
 }
 
 // Fairness makes Gavel's Figure 11: finish-time fairness, with and without knowing the models.
@@ -168,7 +169,7 @@ func (l *lab) Fairness(ctx context.Context, loads []float64) ([]report.Chart, er
 		Theirs: "completion times 3 times shorter, finish-time fairness 2.8 times better (§7.3).",
 		Ours: fmt.Sprintf("%s: at %v jobs an hour the mean is %.1f times shorter, finish-time fairness %.2f instead of %.2f, %.1f times better.",
 			l.size(), top, high[0].hours/high[1].hours, knows, blind, blind/knows),
-		Panels: []report.Panel{means, parts(fmt.Sprintf("finish-time fairness at %v jobs an hour", top), "time taken over that with 1/n of the cluster", ways, func(k int) []float64 { return high[k].rho })}}}, nil
+		Panels: []report.Panel{means, parts(fmt.Sprintf("finish-time fairness at %v jobs an hour", top), "time taken over that with 1/n of the cluster", false, ways, func(k int) []float64 { return high[k].rho })}}}, nil
 }
 
 // RoundLengths makes Gavel's Figure 15a: completion times with rounds of several lengths.
@@ -185,8 +186,9 @@ func (l *lab) RoundLengths(ctx context.Context, loads []float64, minutes ...int)
 		Theirs: "shorter rounds come closer to the allocation (§7.5).",
 		Ours:   fmt.Sprintf("%s: mean hours at %v jobs an hour:", l.size(), loads[len(loads)-1])}
 	for k, w := range ways {
-		c.Ours += fmt.Sprintf(" %s %.2f", w.name, high[k].hours)
+		c.Ours += fmt.Sprintf(" %s %.2f;", w.name, high[k].hours)
 	}
+	c.Ours = strings.TrimSuffix(c.Ours, ";") + "."
 	return []report.Chart{c}, nil
 }
 
@@ -340,6 +342,6 @@ func (l *lab) Scaling(paired int, many ...int) ([]report.Chart, error) {
 		c.Ours += fmt.Sprintf(" %s %.3f (%v jobs);", w.name, curve.Y[len(curve.Y)-1], curve.X[len(curve.X)-1])
 		p.Curves = append(p.Curves, curve)
 	}
-	c.Panels = []report.Panel{p}
+	c.Ours, c.Panels = strings.TrimSuffix(c.Ours, ";")+".", []report.Panel{p}
 	return []report.Chart{c}, nil
 }
