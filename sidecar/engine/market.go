@@ -47,7 +47,7 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 		}
 	}
 	ledger := cluster.Ledger{Tenants: h.rows}
-	ltgf.Settle(&ledger, due, due, h.gangs(), h.set)
+	ltgf.Settle(&ledger, due, due, h.debts(due), h.set)
 	return entitled
 }
 
@@ -219,19 +219,25 @@ func (h *hall) wants(i int) int {
 	return h.standing[i].gpus
 }
 
-// gangs gives the largest gang of the party of every row.
-func (h *hall) gangs() []int {
+// debts gives, by row, the GPUs that its party may owe a term of: its largest gang, and twice what it is due, for by the
+// threshold a party is ahead or behind by a term of that in the turn of things. Who could owe less would be forgiven what
+// it has too much round after round.
+func (h *hall) debts(due []cluster.MicroGPU) []int {
+	n := len(h.pools)
 	out := make([]int, len(h.rows))
-	for k := range h.parties {
-		largest := 0
-		for _, i := range h.parties[k].cases {
-			largest = max(largest, h.wants(i))
-		}
-		for p := range h.pools {
-			out[k*len(h.pools)+p] = largest
-		}
+	for at := range out {
+		out[at] = h.gang(at/n) + 2*int((due[at]+cluster.WholeGPU-1)/cluster.WholeGPU)
 	}
 	return out
+}
+
+// gang gives the largest gang of a party.
+func (h *hall) gang(k int) int {
+	largest := 0
+	for _, i := range h.parties[k].cases {
+		largest = max(largest, h.wants(i))
+	}
+	return largest
 }
 
 // ask puts the question of the division together, if it is another than the one that was answered.

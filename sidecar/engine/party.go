@@ -102,7 +102,7 @@ func (h *hall) openAccounts(at map[string]int) {
 		var due cluster.GPUTime
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
-		if ceiling := ltgf.Credit(old.Entitlement, h.set.CreditCap); row.Deficit > ceiling {
+		if ceiling := max(ltgf.Credit(old.Entitlement, h.set.CreditCap), 2*cluster.Times(h.gang(i), h.set.Term)); row.Deficit > ceiling {
 			row.Deficit = max(ceiling, old.Deficit)
 		}
 	}

@@ -23,7 +23,7 @@
 //	Algorithm 1                        Next
 //	split stride, Figure 3             Split
 //	ticketsPerGPU, eq. 1               PerGPU
-//	ticketLoadPerGPU, eq. 2            State.Loads
+//	ticketLoadPerGPU, eq. 2            State.loads
 //	jobTickets, eq. 3                  Choice.Tickets
 //	load balance by migration, §3.5    State.Balance
 //	Algorithm 2                        State.Place

@@ -214,11 +214,11 @@ func (p *placing) settle(t *testing.T) {
 		}
 		p.Jobs[c.Job].On = c.On
 	}
-	wanted := p.wanted()
+	strides := p.Strides()
 	p.split = servers(len(p.Servers))
 	for i := range p.Jobs {
 		j := &p.Jobs[i]
-		job := Job{Key: j.Key, GPUs: j.gpus(), Pass: Never, Stride: Stride(wanted[j.User][0], p.tickets(j.User, 0))}
+		job := Job{Key: j.Key, GPUs: j.gpus(), Pass: Never, Stride: strides[i]}
 		if len(j.On) > 1 {
 			p.split = p.split.WithLarge(Large{job, j.On})
 		} else {

@@ -97,9 +97,20 @@ func (s *State) tickets(user, model int) cluster.MicroGPU {
 	return 0
 }
 
-// Loads gives the tickets that each GPU of each server has to serve (eq. 2).
-func (s *State) Loads() []cluster.MicroGPU { return s.loads(s.wanted()) }
+// Strides gives what each job passes on by in a quantum.
+func (s *State) Strides() []Pass {
+	wanted := s.wanted()
+	strides := make([]Pass, len(s.Jobs))
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		if m := s.model(j); m >= 0 {
+			strides[i] = Stride(wanted[j.User][m], s.tickets(j.User, m))
+		}
+	}
+	return strides
+}
 
+// loads gives the tickets that each GPU of each server has to serve (eq. 2).
 func (s *State) loads(wanted [][]int) []cluster.MicroGPU {
 	loads := make([]cluster.MicroGPU, len(s.Servers))
 	for i := range s.Jobs {

@@ -164,7 +164,7 @@ func TestBalance(t *testing.T) {
 		}
 		threshold := gpu / 10
 		for moves := 0; ; moves++ {
-			before, packed := s.Loads(), s.allPacked()
+			before, packed := s.loads(s.wanted()), s.allPacked()
 			c, ok := s.Balance(threshold)
 			if !ok {
 				return
@@ -177,7 +177,7 @@ func TestBalance(t *testing.T) {
 				t.Fatalf("loads of %d and %d are in balance", before[from.Node], before[to.Node])
 			}
 			s.Jobs[c.Job].On = c.On
-			after := s.Loads()
+			after := s.loads(s.wanted())
 			if max(after[from.Node], after[to.Node]) >= before[from.Node] {
 				t.Fatalf("loads %d and %d become %d and %d", before[from.Node], before[to.Node], after[from.Node], after[to.Node])
 			}

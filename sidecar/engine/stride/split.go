@@ -144,13 +144,3 @@ func (s *Split) WithLarge(l Large) Split {
 func (s *Split) active() []Job {
 	return slices.DeleteFunc(s.central(), func(j Job) bool { return j.GPUs == 0 })
 }
-
-// Without takes jobs away that have ended, or that pause.
-func (s *Split) Without(gone func(cluster.JobKey) bool) Split {
-	next := Split{Nodes: slices.Clone(s.Nodes), Large: slices.Clone(s.Large)}
-	next.Large = slices.DeleteFunc(next.Large, func(l Large) bool { return gone(l.Key) })
-	for n := range next.Nodes {
-		next.Nodes[n].Jobs = slices.DeleteFunc(slices.Clone(next.Nodes[n].Jobs), func(j Job) bool { return gone(j.Key) })
-	}
-	return next
-}

@@ -14,7 +14,7 @@
 //	tiresias-l         Tiresias §3.2, ASTRAEA §6.1.5         least attained service in two queues; leases
 //	themis             Themis §3-5, ASTRAEA §4.1, §6.1.5     finish-time fairness: worst first at every end of a lease
 //	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
-//	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets; no trading yet
+//	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets, one for all servers
 //
 // For GPU models that are not alike (Unlike), which need to be told how fast jobs are on each:
 //
@@ -24,6 +24,10 @@
 //	gavel:POLICY       Gavel §4, §5                          a policy of engine/policy, by rounds of a term; with -blind as if
 //	                                                         all GPUs were of one model, with +ss in pairs on the same GPUs
 //	gandiva:packing    Gavel §7.3, §8                        las-blind with pairs on the same GPUs that are tried at random
+//
+//	gandiva-fair:split Gandiva_fair §3.1-3.5, Algorithm 2    jobs live on servers: split stride, placement by tickets, balance,
+//	                                                         migration; users trade models
+//	oef:coop, :noncoop OEF §4.2, §4.3                        its programs, rounded with the deviation carried
 //
 // hived, and hived:fifo and so on, are no baselines: the engine itself with virtual clusters.
 //

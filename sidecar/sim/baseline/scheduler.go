@@ -85,6 +85,9 @@ var unlike = []rival{
 	{"fifo:settled", false, newSettled(fastest)},
 	{"fifo:fastest", true, newMechanism(greedy, nil)},
 	{"gandiva:packing", true, newMechanism(packed, newPacking)},
+	{"gandiva-fair:split", true, newGandivaSplit},
+	{"oef:coop", true, newOEF("oef:coop")},
+	{"oef:noncoop", true, newOEF("oef:noncoop")},
 }
 
 // chooser says who gets GPUs in a round.

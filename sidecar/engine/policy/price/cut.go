@@ -25,38 +25,49 @@ const (
 	maxRounds = 2000
 	damping   = 0.5 // how far the best prices so far hold back the next ones
 	damped    = 0.8 // the same where the search starts near the end
+	// So far, relative, prices may go at first from the best where the search starts near
+	// the end, and twice as far each time: the first columns lie too close to each other to
+	// say more.
+	trusted = 0.05
 )
 
+// start is where a search begins: near the end, if it has prices.
+type start struct {
+	level  float64
+	prices [][]float64
+}
+
 // search finds the mix of columns with the largest level up to top, which may be +Inf, to
-// within gap, relative. It first looks at the prices of warm. After ask, use has the GPUs
-// of each model that were asked for; keep is called once for each column, in order.
-func search(gpus []float64, top, gap float64, warm [][]float64, use []float64, ask look, keep func()) *cut {
+// within gap, relative. It first looks at the prices of warm, and at its level. After ask,
+// use has the GPUs of each model that were asked for; keep is called once for each column,
+// in order.
+func search(gpus []float64, top, gap float64, warm start, use []float64, ask look, keep func()) *cut {
 	k := len(gpus)
 	c := &cut{gpus: gpus, master: newMaster(k), high: top}
 	p, best := make([]float64, k+1), make([]float64, k)
 	for j := range k {
 		p[j] = 1 / (float64(k) * gpus[j])
 	}
-	hold := damping
-	if len(warm) > 0 {
-		hold = damped
-		copy(p, warm[0])
+	hold, trust := damping, 1.0
+	if len(warm.prices) > 0 {
+		hold, trust = damped, trusted
+		copy(p, warm.prices[0])
 	}
 	copy(best, p)
 	// Newton's method from above at the first prices gives a bound near which to start; it
 	// is the unit of levels, too: reduced costs are compared with an absolute number.
-	if math.IsInf(top, 1) {
-		c.high = 1
-		cost, slope := ask(1, p)
-		c.high += (1 - cost) / slope
-	}
-	for range 6 {
-		cost, slope := ask(c.high, p)
-		next := c.high + (1-cost)/slope
-		if !(next < c.high*(1-certified)) {
-			break
+	if math.IsInf(top, 1) || warm.level > 0 {
+		t := warm.level
+		if t == 0 {
+			t = 1
 		}
-		c.high = next
+		cost, slope := ask(t, p)
+		c.high = min(top, t+(1-cost)/slope)
+	}
+	for last := math.Inf(1); c.high < last*(1-1e-3); {
+		last = c.high
+		cost, slope := ask(last, p)
+		c.high = min(last, last+(1-cost)/slope)
 	}
 	unit := c.high
 	beta := hold
@@ -77,8 +88,8 @@ func search(gpus []float64, top, gap float64, warm [][]float64, use []float64, a
 		if c.high-c.low <= gap*c.high {
 			break
 		}
-		if c.rounds < len(warm) {
-			copy(p, warm[c.rounds])
+		if c.rounds < len(warm.prices) {
+			copy(p, warm.prices[c.rounds])
 			continue
 		}
 		if gain > noise || fell {
@@ -89,6 +100,10 @@ func search(gpus []float64, top, gap float64, warm [][]float64, use []float64, a
 			beta = 0
 		}
 		c.master.prices(p, best, beta, gpus)
+		if trust < 1 && far(p[:k], best) > trust {
+			toward(p, best, trust, gpus)
+			trust *= 2
+		}
 	}
 	return c
 }
@@ -106,6 +121,18 @@ func (m *master) prices(p, best []float64, beta float64, gpus []float64) {
 	}
 	for j, n := range gpus {
 		p[j] = beta*best[j] + (1-beta)*max(m.dual[j], 0)/(sum*n)
+	}
+}
+
+// toward keeps each price within a part of the best.
+func toward(p, best []float64, part float64, gpus []float64) {
+	sum := 0.0
+	for j, b := range best {
+		p[j] = max(b*(1-part), min(b*(1+part), p[j]))
+		sum += p[j] * gpus[j]
+	}
+	for j := range best {
+		p[j] /= sum
 	}
 }
 

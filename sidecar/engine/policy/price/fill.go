@@ -1,6 +1,7 @@
 package price
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -111,13 +112,33 @@ const slack = 1e-10
 func newFilling(in Instance, weight []float64, entities []Entity) *filling {
 	k, n := len(in.GPUs), len(in.Gang)
 	caps := make([]float64, n)
-	f := &filling{in: in, crowd: newCrowd(k, in.Gang, in.Speed), gpus: slices.Clone(in.GPUs), closed: make([]bool, k), x: make([]float64, n*k)}
+	f := &filling{in: in, crowd: newCrowd(k, in.Gang, even(in.Speed, k)), gpus: slices.Clone(in.GPUs), closed: make([]bool, k), x: make([]float64, n*k)}
 	for m := range n {
 		caps[m] = highest(in.Speed[m*k : (m+1)*k])
 		f.jobs = append(f.jobs, m)
 	}
 	f.water = newWater(entities, weight, caps)
 	return f
+}
+
+// even gives speeds of which a job's are equal where they are all but that: what a model has over another by
+// rounding only costs any number of GPUs.
+func even(speed []float64, k int) []float64 {
+	out := slices.Clone(speed)
+	row := make([]int, k) // models, slowest first
+	for from := 0; from < len(out); from += k {
+		a := out[from : from+k]
+		for j := range row {
+			row[j] = j
+		}
+		slices.SortFunc(row, func(i, j int) int { return cmp.Compare(a[i], a[j]) })
+		for i, j := range row[1:] {
+			if below := a[row[i]]; a[j] <= below*(1+slack) {
+				a[j] = below
+			}
+		}
+	}
+	return out
 }
 
 // ask pours tau and gives what the jobs pay at prices p (of k models, then 0), and how fast
@@ -261,7 +282,7 @@ func (f *filling) close(p []float64) {
 		}
 	}
 	for j, n := range f.gpus {
-		if j == first || !f.closed[j] && p[j]*n > 1e-4*top && use[j] >= (1-1e-6)*n {
+		if j == first || !f.closed[j] && p[j]*n > 1e-6*top && use[j] >= (1-1e-6)*n {
 			f.closed[j] = true
 		}
 	}

@@ -25,6 +25,13 @@ func newCrowd(k int, gang, speed []float64) *crowd {
 	return c
 }
 
+// ask finds the hull's edge of job m at level t > 0 and prices p (of k models, then 0), and
+// adds what the job asks for.
+func (c *crowd) ask(m int, t float64, p []float64) {
+	c.choose(m, t, p)
+	c.add(m, t)
+}
+
 // choose finds the hull's edge of job m at level t > 0 and prices p (of k models, then 0).
 func (c *crowd) choose(m int, t float64, p []float64) {
 	w := c.k + 1

@@ -72,21 +72,21 @@ func MaxMin(in Instance) (Answer, error) {
 	return out, nil
 }
 
-// Every sampled-th job tells about where prices will be, where there are many speeds: the
+// Every sampled-th job tells about where prices will be, where there are many jobs a model: the
 // prices that the search of those looked at last, within nearby of where it ended.
 const (
 	sampled = 16
-	many    = 8192
+	many    = 400
 	nearby  = 0.02
 )
 
 // sample gives prices near the best ones for a part of the jobs on as large a part of the
 // GPUs, the last first; none where jobs are few.
-func sample(gpus, gang, speed []float64, top float64) (prices [][]float64) {
-	if len(speed) < many {
-		return nil
-	}
+func sample(gpus, gang, speed []float64, top float64) (near start) {
 	k := len(gpus)
+	if len(gang) < many*k {
+		return near
+	}
 	var some, rows []float64
 	all, part := 0.0, 0.0
 	for m, s := range gang {
@@ -101,7 +101,7 @@ func sample(gpus, gang, speed []float64, top float64) (prices [][]float64) {
 		fewer[j] = n * part / all
 	}
 	jobs := newSteady(newCrowd(k, some, rows))
-	s := search(fewer, top, 1e-5, nil, jobs.use, jobs.ask, func() {})
+	s := search(fewer, top, 1e-5, start{}, jobs.use, jobs.ask, func() {})
 	last := s.prices[len(s.prices)-1]
 	for _, p := range slices.Backward(s.prices) {
 		if far(p, last) > nearby {
@@ -111,9 +111,10 @@ func sample(gpus, gang, speed []float64, top float64) (prices [][]float64) {
 		for j := range scaled {
 			scaled[j] *= part / all
 		}
-		prices = append(prices, scaled)
+		near.prices = append(near.prices, scaled)
 	}
-	return prices
+	near.level = s.high
+	return near
 }
 
 // finish takes what rounding put above the GPUs or a job's time out of X, and reads the

@@ -36,8 +36,7 @@ func (s *steady) ask(t float64, p []float64) (cost, slope float64) {
 	switch {
 	case within && (16*move > s.width || 32*len(s.moving) < len(s.gang)):
 		for _, m := range s.moving {
-			s.choose(int(m), t, p)
-			s.add(int(m), t)
+			s.crowd.ask(int(m), t, p)
 		}
 		for j, v := range s.use0 {
 			s.use[j] += v + (t-s.level)*s.rise0[j]
@@ -48,8 +47,7 @@ func (s *steady) ask(t float64, p []float64) (cost, slope float64) {
 	default:
 		s.level = 0 // jobs in the sum may get other edges
 		for m := range s.gang {
-			s.choose(m, t, p)
-			s.add(m, t)
+			s.crowd.ask(m, t, p)
 		}
 	}
 	return s.paid(p)

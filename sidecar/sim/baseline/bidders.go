@@ -1,0 +1,113 @@
+package baseline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+)
+
+// bidders divide unlike GPUs: who they are, and what they are due.
+type bidders struct {
+	policy string
+	told   Options
+	may    map[cluster.JobKey][]int // the pools that could serve a job: of one that runs only its own is known
+	last   cluster.Division
+}
+
+// bidder is a tenant's jobs that are as fast as each other on every model: OEF's virtual user (§4.2.4), and
+// what Gandiva_fair trades for.
+type bidder struct {
+	cluster.Bid
+	jobs []int     // of the round
+	due  []float64 // GPUs, by pool
+}
+
+// divide gives the bidders, by tenant, then name, and the GPUs by pool that they divide: all that work, but
+// for those of jobs that cannot lose theirs.
+func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
+	may, at := map[cluster.JobKey][]int{}, map[string]int{}
+	gpus = make([]int, r.pools)
+	for p := range gpus {
+		gpus[p] = r.Ledger.Pools[p].GPUs - r.Ledger.Pools[p].BadGPUs
+	}
+	for k := range r.jobs {
+		j := &r.jobs[k]
+		key := r.Records[j.at].Key
+		if may[key] = u.may[key]; j.Waits || may[key] == nil {
+			may[key] = slices.Clone(j.Pools)
+		}
+		if j.stays() {
+			gpus[r.on(j)] = max(gpus[r.on(j)]-j.GPUs, 0)
+		}
+		if j.stays() || j.Tenant < 0 {
+			continue
+		}
+		speeds := u.speeds(r, j, may[key])
+		name := fmt.Sprintf("%s %.6g", r.Tenants[j.Tenant], speeds)
+		i, ok := at[name]
+		if !ok {
+			i = len(list)
+			at[name] = i
+			list = append(list, bidder{Bid: cluster.Bid{Party: name, Tenant: r.Tenants[j.Tenant], Weight: r.weight(j.Tenant), Milli: 1000,
+				Speeds: speeds, Margins: slices.Repeat([]float64{1}, r.pools)}, due: make([]float64, r.pools)})
+		}
+		list[i].jobs = append(list[i].jobs, k)
+		list[i].Demand, list[i].Gang = list[i].Demand+j.GPUs, max(list[i].Gang, j.GPUs)
+	}
+	u.may = may
+	slices.SortFunc(list, func(a, b bidder) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Party, b.Party)) })
+	q := cluster.Question{Policy: u.policy, Trades: u.last.Trades, NextTrade: u.last.NextTrade}
+	for p, n := range gpus {
+		q.Pools = append(q.Pools, cluster.GPUs{Model: r.Pools[p], Count: n})
+	}
+	for i := range list {
+		q.Bids = append(q.Bids, list[i].Bid)
+	}
+	u.last = engine.Divide(q)
+	for i := range list {
+		for p, n := range u.last.Parts[i].GPUs {
+			list[i].due[p] = float64(n) / float64(cluster.WholeGPU)
+		}
+	}
+	return list, gpus
+}
+
+// speeds gives how fast a job is by pool, as a multiple of its slowest.
+func (u *bidders) speeds(r *round, j *job, may []int) []float64 {
+	speeds := make([]float64, r.pools)
+	least := 0.0
+	for _, p := range may {
+		if speeds[p] = 1; u.told.Speed != nil {
+			speeds[p] = u.told.Speed(&r.s.Cases[j.at].Job, r.Pools[p])
+		}
+		if s := speeds[p]; s > 0 && (least == 0 || s < least) {
+			least = s
+		}
+	}
+	for p := range speeds {
+		speeds[p] /= max(least, 1e-9)
+	}
+	return speeds
+}
+
+// weight gives the weight of a tenant.
+func (r *round) weight(tenant int) int64 {
+	i := slices.IndexFunc(r.s.Tenants, func(t cluster.Tenant) bool { return t.Name == r.Tenants[tenant] })
+	return r.s.Tenants[i].Weight
+}
+
+// poolsBySpeed orders pools by how fast their jobs are there.
+func poolsBySpeed(list []bidder, pools int) []int {
+	order, speed := make([]int, pools), make([]float64, pools)
+	for p := range order {
+		order[p] = p
+		for i := range list {
+			speed[p] += list[i].Speeds[p] * float64(list[i].Demand)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(speed[b], speed[a]) })
+	return order
+}

@@ -1,0 +1,71 @@
+package baseline
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/rounds"
+)
+
+// newOEF makes OEF (Mo et al.) with one of its programs: what users are due is divided before every round, and
+// rounded to whole GPUs with the deviation carried (§4.3). GPUs that a user is given and its jobs do not fill
+// are lent.
+func newOEF(policy string) func(Options) chooser {
+	return func(o Options) chooser {
+		m := &market{bidders: bidders{policy: policy, told: o}}
+		return (&rota{turn: m.turn}).choose
+	}
+}
+
+// market is what OEF carries from round to round.
+type market struct {
+	bidders
+	owed    map[string]rounds.Tenant // by user; no jobs
+	starved map[cluster.JobKey]int
+}
+
+// turn gives who runs in the next round. A deviation is of a pool, whatever the order of models.
+func (m *market) turn(r *round) map[cluster.JobKey]spot {
+	list, gpus := m.divide(r)
+	order := poolsBySpeed(list, r.pools)
+	slices.Reverse(order) // OEF's models begin with the slowest
+	tenants, models := make([]rounds.Tenant, len(list)), make([]int, r.pools)
+	for i := range list {
+		was := m.owed[list[i].Party]
+		tenants[i].Starved = was.Starved
+		for n, p := range order {
+			models[n] = gpus[p]
+			tenants[i].Ideal = append(tenants[i].Ideal, list[i].due[p])
+			owed := 0.0
+			if was.Dev != nil {
+				owed = was.Dev[p]
+			}
+			tenants[i].Dev = append(tenants[i].Dev, owed)
+		}
+		for _, k := range list[i].jobs {
+			key := r.Records[r.jobs[k].at].Key
+			can := make([]bool, len(order))
+			for n, p := range order {
+				can[n] = list[i].Speeds[p] > 0
+			}
+			tenants[i].Jobs = append(tenants[i].Jobs, rounds.Job{Key: key, Gang: r.jobs[k].GPUs, Starved: m.starved[key], Can: can})
+		}
+	}
+	_, after, runs := rounds.OEF(models, tenants, rounds.Settings{})
+	m.owed, m.starved = map[string]rounds.Tenant{}, map[cluster.JobKey]int{}
+	for i := range after {
+		owed := rounds.Tenant{Dev: make([]float64, r.pools), Starved: after[i].Starved}
+		for n, p := range order {
+			owed.Dev[p] = after[i].Dev[n]
+		}
+		m.owed[list[i].Party] = owed
+		for _, j := range after[i].Jobs {
+			m.starved[j.Key] = j.Starved
+		}
+	}
+	spots := map[cluster.JobKey]spot{}
+	for _, x := range runs {
+		spots[tenants[x.Tenant].Jobs[x.Job].Key] = spot{pool: order[x.Model]}
+	}
+	return spots
+}
