@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/sim/papers"
@@ -18,7 +19,9 @@ func onFigures(dir, only string) error {
 		return err
 	}
 	var charts []report.Chart
-	for _, f := range papers.Figures() {
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+	say := func(run string) { fmt.Fprintln(os.Stderr, run) }
+	for _, f := range papers.Figures(gavelData, say) {
 		if only != "" && only != f.Paper {
 			continue
 		}

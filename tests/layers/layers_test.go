@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"sidecar/sim/baseline":    {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
 	"sidecar/sim/study":       {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},
-	"sidecar/sim/papers":      {"sidecar/cluster", "sidecar/engine", "sidecar/engine/policy", "sidecar/engine/rounds", "sidecar/sim", "sidecar/sim/report", "sidecar/sim/study", "sidecar/sim/trace"},
+	"sidecar/sim/papers":      {"sidecar/cluster", "sidecar/engine", "sidecar/engine/policy", "sidecar/engine/rounds", "sidecar/sim", "sidecar/sim/report", "sidecar/sim/simtest", "sidecar/sim/study", "sidecar/sim/trace"},
 	"sidecar/sim/shadow":      {"sidecar/cluster", "sidecar/sim", "sidecar/store"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/engine/profile", "sidecar/hostlist"},
 	"sidecar/hostlist":        {},

@@ -117,7 +117,7 @@ func Lag(n, many int) ([]report.Chart, error) {
 		got.X, got.Y = append(got.X, float64(k)), append(got.Y, max(100*worst/float64(k), 1e-3))
 		bound.X, bound.Y = append(bound.X, float64(k)), append(bound.Y, 200/float64(k))
 	}
-	return []report.Chart{{Name: "gavel-15b", Title: "Gavel, Figure 15b: the mechanism and its allocation",
+	return []report.Chart{{Name: "gavel-15b-lag", Title: "Gavel, Figure 15b: how far rounds are behind",
 		Theirs: "rounds of six minutes do as well as having the allocation exactly (§7.5; there as completion times).",
 		Ours:   fmt.Sprintf("no job is ever more than %.2f rounds behind on a model: after %d rounds %.2f %% of the time.", most, many, got.Y[many-1]),
 		Panels: []report.Panel{{Title: "behind the allocation", X: "rounds, log scale", Y: "% of the time, log scale", Log: true, Curves: []report.Curve{got, bound}}}}}, nil

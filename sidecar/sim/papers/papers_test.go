@@ -3,6 +3,7 @@ package papers
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -168,6 +169,73 @@ func TestLag(t *testing.T) {
 	for k, y := range p.Curves[0].Y {
 		if y > p.Curves[1].Y[k] {
 			t.Errorf("after %d rounds %.2f %% behind, more than %.2f %%", k+1, y, p.Curves[1].Y[k])
+		}
+	}
+}
+
+// small gives a ninth of Gavel's cluster and few jobs.
+func small(t *testing.T) *lab {
+	t.Helper()
+	l, err := quarter("../trace/testdata/gavel", func(run string) { t.Log(run) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.gpus, l.first, l.last = 4, 60, 120
+	return l
+}
+
+// Who knows the models has jobs done earlier; Gavel's pairs do more than Gandiva's; and the distribution goes up to all jobs.
+func TestLAS(t *testing.T) {
+	p := charts(t)(small(t).LAS(context.Background(), "9", "single", "", []float64{0.6}))[0].Panels
+	high := func(way int) float64 { return p[0].Curves[way].Y[0] }
+	if blind, packing, knows, pairs := high(0), high(1), high(2), high(3); knows > 0.75*blind || pairs > 0.9*packing || pairs > knows {
+		t.Errorf("blind %.2f h, packing %.2f h, Gavel %.2f h, with pairs %.2f h", blind, packing, knows, pairs)
+	}
+	for _, c := range p[1].Curves {
+		if len(c.Y) != 60 || c.Y[59] != 100 || !slices.IsSorted(c.X) {
+			t.Errorf("%s: %d jobs, up to %v %%, sorted %v", c.Name, len(c.Y), c.Y[59], slices.IsSorted(c.X))
+		}
+	}
+}
+
+// Rounds of six minutes do almost as well as the allocation itself, much longer ones do not.
+func TestMechanism(t *testing.T) {
+	l := small(t)
+	loads := []float64{0.4, 0.6}
+	exact := charts(t)(l.Mechanism(context.Background(), loads))[0].Panels[0].Curves
+	rounds := charts(t)(l.RoundLengths(context.Background(), loads, 6, 96))[0].Panels[0].Curves
+	for i := range loads {
+		short, long, ideal := rounds[0].Y[i], rounds[1].Y[i], exact[1].Y[i]
+		if short != exact[0].Y[i] || short > 1.03*ideal || short < 0.99*ideal || long < 1.05*ideal {
+			t.Errorf("%v jobs an hour: ideal %.2f h, rounds of 6 min %.2f h, of 96 min %.2f h", loads[i], ideal, short, long)
+		}
+	}
+}
+
+// Knowing the models makes finish-time fairness better.
+func TestFairness(t *testing.T) {
+	l := small(t)
+	l.gpus = 8
+	p := charts(t)(l.Fairness(context.Background(), []float64{0.5}))[0].Panels[1]
+	if blind, knows := p.Curves[0].X[30], p.Curves[1].X[30]; knows > 0.9*blind {
+		t.Errorf("the median is %.2f, blind %.2f", knows, blind)
+	}
+}
+
+// Estimates keep most of what sharing gains.
+func TestEstimates(t *testing.T) {
+	c := charts(t)(small(t).Estimates(context.Background(), []float64{0.7}))[0].Panels[0].Curves
+	if without, estimated, known := c[0].Y[0], c[1].Y[0], c[2].Y[0]; estimated > (without+known)/2 {
+		t.Errorf("%.2f h without, %.2f h estimated, %.2f h known", without, estimated, known)
+	}
+}
+
+// Every size has a time, that with pairs up to where they end.
+func TestScaling(t *testing.T) {
+	p := charts(t)(small(t).Scaling(32, 32, 64))[0].Panels[0]
+	for k, c := range p.Curves {
+		if !slices.Equal(c.X, []float64{32, 64}[:2-k%2]) || slices.Min(c.Y) <= 0 {
+			t.Errorf("%s: %v, %v", c.Name, c.X, c.Y)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type Chart struct {
 type Panel struct {
 	Title, X, Y string // Y is what the bars show, too
 	Log         bool   // both axes; all values > 0
+	LogX        bool   // that of X; all X > 0
 	Names       []string
 	Curves      []Curve
 }
@@ -88,7 +89,7 @@ func (p *Panel) figure() figure {
 		f.Plot = p.bars(names)
 		return f
 	}
-	x, y := p.reach(func(c Curve) []float64 { return c.X }), p.reach(func(c Curve) []float64 { return c.Y })
+	x, y := p.reach(p.Log || p.LogX, func(c Curve) []float64 { return c.X }), p.reach(p.Log, func(c Curve) []float64 { return c.Y })
 	x.label, y.label = p.X, p.Y
 	if !p.Log {
 		y.lo, y.hi = 0, niceTop(y.hi, ySteps)
@@ -105,15 +106,15 @@ func (p *Panel) figure() figure {
 }
 
 // reach gives an axis on which all values of the curves are, from decade to decade where it is of logarithms.
-func (p *Panel) reach(of func(Curve) []float64) axis {
+func (p *Panel) reach(log bool, of func(Curve) []float64) axis {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, c := range p.Curves {
 		lo, hi = min(lo, slices.Min(of(c))), max(hi, slices.Max(of(c)))
 	}
-	if p.Log {
+	if log {
 		lo, hi = math.Pow(10, math.Floor(math.Log10(lo))), math.Pow(10, math.Ceil(math.Log10(hi)))
 	}
-	return axis{log: p.Log, lo: lo, hi: max(hi, lo+1e-9)}
+	return axis{log: log, lo: lo, hi: max(hi, lo+1e-9)}
 }
 
 func (p *Panel) bars(names palette) *plot {
