@@ -178,20 +178,10 @@ func (q *interior) factor() bool {
 		if !factorSmall(h, k) {
 			return false
 		}
-		for a, i := range who {
-			ta := row(seen, k, a)
-			forward(h, k, ta)
-			line := q.schur.a[i*n : i*n+i+1]
-			at := 0
-			for _, i2 := range who[:a+1] {
-				sum := 0.0
-				for t, x := range seen[at : at+len(ta)] {
-					sum += x * ta[t]
-				}
-				line[i2] -= sum
-				at += k
-			}
+		for a := range who {
+			forward(h, k, row(seen, k, a))
 		}
+		q.spread(who, seen)
 		for j := range k {
 			clear(unit)
 			unit[j] = p.Mass[l]
@@ -218,6 +208,41 @@ func (q *interior) factor() bool {
 		}
 	}
 	return factorSmall(q.corner, k)
+}
+
+// spread takes the products of all rows of seen out of the lines of their enviers, two by two, so that what
+// is read of two rows serves four products. What it writes above the diagonal means nothing.
+func (q *interior) spread(who []int, seen []float64) {
+	n, k := q.n, q.k
+	for a := 0; a < len(who); a += 2 {
+		a1 := min(a+1, len(who)-1) // the last by itself, twice
+		x0, x1 := row(seen, k, a), row(seen, k, a1)
+		line0, line1 := q.schur.a[who[a]*n:][:n], q.schur.a[who[a1]*n:][:n]
+		for b := 0; b <= a; b += 2 {
+			b1 := min(b+1, len(who)-1)
+			y0, y1 := row(seen, k, b)[:len(x0)], row(seen, k, b1)[:len(x0)]
+			x1 := x1[:len(x0)]
+			var s00, s01, s10, s11 float64
+			for t, v := range x0 {
+				w, c, d := x1[t], y0[t], y1[t]
+				s00 += v * c
+				s01 += v * d
+				s10 += w * c
+				s11 += w * d
+			}
+			i, i1 := who[b], who[b1]
+			line0[i] -= s00
+			if b1 > b {
+				line0[i1] -= s01
+			}
+			if a1 > a {
+				line1[i] -= s10
+				if b1 > b {
+					line1[i1] -= s11
+				}
+			}
+		}
+	}
 }
 
 // reduced solves the Newton system for the right sides y, v and c, which it replaces by the steps
