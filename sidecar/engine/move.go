@@ -68,6 +68,9 @@ func (h *hall) settles(i, from, to int) bool {
 
 // noteMove remembers that a job whose lease is over has GPUs of another model kept for it.
 func (h *hall) noteMove(i int, l *cluster.Lease) {
+	if h.set.Divide == "" {
+		return
+	}
 	key := h.records[i].Key
 	if slices.ContainsFunc(h.claims, func(c cluster.Claim) bool { return c.Job == key && c.Pool != l.Pool }) {
 		h.records[i].Moved = h.now
