@@ -225,8 +225,11 @@ func (h *hall) wants(i int) int {
 func (h *hall) debts(due []cluster.MicroGPU) []int {
 	n := len(h.pools)
 	out := make([]int, len(h.rows))
-	for at := range out {
-		out[at] = h.gang(at/n) + 2*int((due[at]+cluster.WholeGPU-1)/cluster.WholeGPU)
+	for k := range h.parties {
+		gang := h.gang(k)
+		for at := k * n; at < (k+1)*n; at++ {
+			out[at] = gang + 2*int((due[at]+cluster.WholeGPU-1)/cluster.WholeGPU)
+		}
 	}
 	return out
 }
