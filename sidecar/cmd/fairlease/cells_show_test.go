@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
@@ -136,16 +135,7 @@ func largeFloor() *floor {
 // written writes the round down, and gives the environment of a program that reads it.
 func (f *floor) written(t *testing.T) []string {
 	t.Helper()
-	dsn := storetest.Database(t)
-	s, err := store.Open(t.Context(), store.Config{DSN: dsn})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	seat, err := s.Acquire(t.Context(), "login1.example.org:4711")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dsn, seat := seated(t)
 	j := seat.Journal()
 	if _, err := j.Open(t.Context()); err != nil {
 		t.Fatal(err)

@@ -126,16 +126,7 @@ func TestNoMarket(t *testing.T) {
 
 // Where jobs are parties, others are named by their ids, and jobs whose deadlines cannot be kept are named.
 func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
-	dsn := storetest.Database(t)
-	s, err := store.Open(t.Context(), store.Config{DSN: dsn})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	seat, err := s.Acquire(t.Context(), "login1.example.org:4711")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dsn, seat := seated(t)
 	set := simtest.Product()
 	set.Divide, set.DivideJobs = "gavel:throughput-slo", true
 	w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 1, 2), simtest.Nodes("v", "v100", 1, 2)...), "nlp", "vision")
@@ -146,7 +137,7 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 			Runs: cluster.Hour, Deadline: simtest.Start.Add(40 * cluster.Minute)})
 	}
 	w.Run(15 * cluster.Minute)
-	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, store: s, world: w, end: w.Now().Time().Add(3 * time.Second)}
+	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, world: w, end: w.Now().Time().Add(3 * time.Second)}
 	for name, args := range map[string]string{"explain-late": "explain 6", "explain-party": "explain 5"} {
 		r := st.run(t, strings.Fields(args)...)
 		if r.code != exitOK || r.err != "" {

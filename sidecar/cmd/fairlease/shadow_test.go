@@ -23,16 +23,7 @@ import (
 // later and waits, someone works interactively, a node fails for a while.
 func watched(t *testing.T) *story {
 	t.Helper()
-	dsn := storetest.Database(t)
-	s, err := store.Open(t.Context(), store.Config{DSN: dsn})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	seat, err := s.Acquire(t.Context(), "login1.example.org:4711")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dsn, seat := seated(t)
 	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 3, 4), "nlp", "vision")
 	w.Rules.Mode = loop.Observe
 	w.Loop.Journal = seat.Journal()
@@ -49,7 +40,7 @@ func watched(t *testing.T) *story {
 	w.Run(40 * cluster.Minute)
 	w.SetNode("v03", "")
 	w.Run(cluster.Hour)
-	return &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, store: s, world: w, end: w.Now().Time()}
+	return &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, world: w, end: w.Now().Time()}
 }
 
 func TestShadow(t *testing.T) {
@@ -135,6 +126,21 @@ func TestShadowComplaints(t *testing.T) {
 
 // A journal of a cluster on which nothing happened.
 func TestShadowOfNothing(t *testing.T) {
+	dsn, seat := seated(t)
+	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 1, 4), "nlp")
+	w.Loop.Journal = seat.Journal()
+	w.Run(cluster.Minute)
+	w.SetNode("v01", "down")
+	w.Run(cluster.Minute)
+	r := run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, "shadow")
+	if r.code != exitNo || !strings.HasPrefix(r.err, "fairlease: no job with GPUs ran or waited in that window\n") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+// seated gives a database with fairlease's schema, by its address, and the seat to write rounds down in it.
+func seated(t *testing.T) (string, *store.Seat) {
+	t.Helper()
 	dsn := storetest.Database(t)
 	s, err := store.Open(t.Context(), store.Config{DSN: dsn})
 	if err != nil {
@@ -145,13 +151,5 @@ func TestShadowOfNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 1, 4), "nlp")
-	w.Loop.Journal = seat.Journal()
-	w.Run(cluster.Minute)
-	w.SetNode("v01", "down")
-	w.Run(cluster.Minute)
-	r := run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, "shadow")
-	if r.code != exitNo || !strings.HasPrefix(r.err, "fairlease: no job with GPUs ran or waited in that window\n") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
-	}
+	return dsn, seat
 }
