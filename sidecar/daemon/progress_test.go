@@ -65,15 +65,7 @@ func TestReportsFromTheFolder(t *testing.T) {
 
 // An address is listened on as long as the daemon runs; one that cannot be is said at the start.
 func TestReportsByAddress(t *testing.T) {
-	log := &bytes.Buffer{}
-	d := &Daemon{Config: config.Default(), Log: zerolog.New(log)}
-	d.Config.Models.Progress.Listen = "127.0.0.1:0"
-	closing, err := d.listen(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, address, _ := strings.Cut(log.String(), `"address":"`)
-	address, _, _ = strings.Cut(address, `"`)
+	_, address, closing := listening(t)
 	answer, err := http.Post("http://"+address+"/v1/progress", "text/plain", strings.NewReader("no credential"))
 	if err != nil {
 		t.Fatal(err)
@@ -92,17 +84,9 @@ func TestReportsByAddress(t *testing.T) {
 
 // In a flood of connections that leave their requests unfinished, a round has what somebody else's job reports.
 func TestReportsInAFlood(t *testing.T) {
-	log := &bytes.Buffer{}
-	d := &Daemon{Config: config.Default(), Log: zerolog.New(log)}
-	d.Config.Models.Progress.Listen = "127.0.0.1:0"
-	closing, err := d.listen(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d, address, closing := listening(t)
 	defer closing()
 	d.ears.inbox.Open = func(context.Context, []byte) (uint32, []byte, error) { return 7, []byte(`{"job":"1","steps":12}`), nil }
-	_, address, _ := strings.Cut(log.String(), `"address":"`)
-	address, _, _ = strings.Cut(address, `"`)
 	round := func() []cluster.Progress {
 		s := cluster.Sighting{Now: cluster.InstantOf(time.Now()), Jobs: []cluster.Job{{ID: cluster.JobID{ID: 1}, User: "alice", UID: 7, State: cluster.Running}}}
 		d.hear(&s)
@@ -125,4 +109,19 @@ func TestReportsInAFlood(t *testing.T) {
 	if got := round(); answer.StatusCode != http.StatusAccepted || len(got) != 1 || got[0].Steps != 12 {
 		t.Errorf("answered with %s; the round has %+v", answer.Status, got)
 	}
+}
+
+// listening gives a daemon that hears reports, and where.
+func listening(t *testing.T) (d *Daemon, address string, closing func()) {
+	t.Helper()
+	log := &bytes.Buffer{}
+	d = &Daemon{Config: config.Default(), Log: zerolog.New(log)}
+	d.Config.Models.Progress.Listen = "127.0.0.1:0"
+	closing, err := d.listen(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, address, _ = strings.Cut(log.String(), `"address":"`)
+	address, _, _ = strings.Cut(address, `"`)
+	return d, address, closing
 }
