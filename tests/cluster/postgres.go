@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -23,7 +22,7 @@ type Postgres struct {
 	Dir string // data, log and socket
 
 	owner    *syscall.Credential // nil: this process's own user
-	lifeline io.Closer
+	lifeline *lifeline
 }
 
 // StartPostgres makes and starts a server below dir, which must be new or empty; "" makes a temporary one. Down removes it. It ends
@@ -150,19 +149,20 @@ fi
 rm -rf -- "$1"`
 
 func (p *Postgres) watch() error {
-	reader, writer, err := os.Pipe()
+	line, reader, err := newLifeline()
 	if err != nil {
-		return fmt.Errorf("making PostgreSQL's lifeline: %w", err)
+		return err
 	}
 	defer reader.Close()
 	cmd := exec.Command("/bin/sh", "-c", watchScript, "sh", p.Dir)
 	cmd.Stdin = reader
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return errors.Join(fmt.Errorf("starting PostgreSQL's watcher: %w", err), writer.Close())
+		line.close()
+		return fmt.Errorf("starting PostgreSQL's watcher: %w", err)
 	}
 	go func() { _ = cmd.Wait() }()
-	p.lifeline = writer
+	p.lifeline = line
 	return nil
 }
 
@@ -229,9 +229,7 @@ func (p *Postgres) Down() error {
 			return fmt.Errorf("ending PostgreSQL: %w", err)
 		}
 	}
-	if p.lifeline != nil {
-		p.lifeline.Close()
-	}
+	p.lifeline.close()
 	err := poll(context.Background(), 10*time.Second, func() error {
 		if p.pid() != 0 {
 			return errors.New("PostgreSQL has not ended")

@@ -26,7 +26,7 @@ type sandbox struct {
 	folder   *os.File // dir as it was when this sandbox was made or found: a later cluster may have a folder of the same name
 	pid      int      // process 1, as this machine numbers it
 	started  string   // its start time, so that a later process with the same number is not taken for it
-	lifeline io.Closer
+	lifeline *lifeline
 }
 
 // The outer shell outlives process 1 and the owner; it ends slurmrestd, the one daemon outside the process namespace (see
@@ -69,12 +69,12 @@ func startSandbox(ctx context.Context, dir, tree string, lock *os.File, gpus int
 	}
 	if attached {
 		life = "attached"
-		reader, writer, err := os.Pipe()
+		line, reader, err := newLifeline()
 		if err != nil {
-			return nil, fmt.Errorf("making the cluster's lifeline: %w", err)
+			return nil, err
 		}
 		defer reader.Close()
-		cmd.Stdin, s.lifeline = reader, writer
+		cmd.Stdin, s.lifeline = reader, line
 	}
 	cmd.Args = append(cmd.Args, life)
 	if err := cmd.Start(); err != nil {
@@ -171,9 +171,7 @@ func (s *sandbox) stop() error {
 			return fmt.Errorf("ending process %d of the cluster: %w", s.pid, err)
 		}
 	}
-	if s.lifeline != nil {
-		s.lifeline.Close()
-	}
+	s.lifeline.close()
 	err := poll(context.Background(), 10*time.Second, func() error {
 		if s.alive() {
 			return fmt.Errorf("process %d lives on", s.pid)
