@@ -48,9 +48,15 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "was granted a lease" + w.till(r) + " and Slurm is starting it" + slurmSays(r.Note)
 	},
 	cluster.BecauseNotice: func(w Words, r *cluster.Reason) string {
+		if r.To != "" {
+			return "has notice: it moves to " + r.To + " when its lease ends," + w.at(r) + purpose(r) + "; it saves before, is requeued then, and its GPUs are kept for it there" + w.leaves(r)
+		}
 		return "has notice: its lease ends" + w.at(r) + " and is not renewed, the GPUs go to " + w.heir(r) + "; it is requeued then"
 	},
 	cluster.BecauseEnding: func(w Words, r *cluster.Reason) string {
+		if r.To != "" {
+			return "was requeued to move to " + r.To + purpose(r) + "; its GPUs are kept for it there" + w.leaves(r)
+		}
 		return "was requeued, since its lease is over; its GPUs go to " + w.heir(r) + " as soon as they are free"
 	},
 	cluster.BecauseRecalled: func(w Words, r *cluster.Reason) string {
@@ -288,6 +294,14 @@ func (w Words) next(r *cluster.Reason) string {
 		return ""
 	}
 	return ", next" + w.at(r) + ","
+}
+
+// leaves says who gets the GPUs that a job which moves leaves.
+func (w Words) leaves(r *cluster.Reason) string {
+	if r.For == 0 {
+		return ""
+	}
+	return "; those that it leaves go to " + w.Name(r.For)
 }
 
 // heir names the job that gets the GPUs.
