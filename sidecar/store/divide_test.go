@@ -397,6 +397,15 @@ func TestTheMarketOfARealEngine(t *testing.T) {
 	if err != nil || slices.ContainsFunc(inForce, func(tr store.Trade) bool { return !tr.InForce }) || len(inForce) >= len(trades) {
 		t.Errorf("%d trades in force of %d (%v)", len(inForce), len(trades), err)
 	}
+	worth, err := s.Effective(t.Context(), "")
+	if err != nil || len(worth) != 2 || worth[1].Tenant != "nlp" || worth[1].Rho == nil {
+		t.Fatalf("what GPUs do for tenants: %+v (%v)", worth, err)
+	}
+	same(l, "what GPUs do for tenants", worth, "select tenant, sum(holds_gpus * speed), sum(entitlement_gpus * speed), sum(usable_gpus * speed), sum(holds_gpus * speed) / nullif(sum(usable_gpus * speed), 0) from fairlease.entitlements group by 1 order by 1")
+	x, err := s.ExplainJob(t.Context(), cluster.JobID{ID: 1})
+	if err != nil || x.Job.Tenant != "nlp" || x.Effective == nil || x.Effective.Throughput != worth[1].Throughput || *x.Effective.Rho != *worth[1].Rho {
+		t.Errorf("the explanation has %+v, want %+v (%v)", x.Effective, worth[1], err)
+	}
 }
 
 // TestWhoGoesFirstWhereModelsAreDivided lets jobs, and tenants' kinds of jobs, queue for what a policy divides: the

@@ -182,6 +182,13 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 		say(name, "%s in %s: due %s GPUs, wants %s, has %d; %s; rho %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
 			explain.Behind(st.Behind), st.Rho)
 	}
+	if e := x.Effective; e != nil {
+		rho := ""
+		if e.Rho != nil {
+			rho = fmt.Sprintf("; rho %.3f by measured speedups", *e.Rho)
+		}
+		say("", "%s in all: its GPUs do as much as %.2f of the slowest model, its share by weight would do %.2f%s", e.Tenant, e.Throughput, e.Share, rho)
+	}
 	for i, o := range x.Overrides {
 		name := ""
 		if i == 0 {

@@ -70,6 +70,7 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 		"trades-json":       "trades --json",
 		"explain-model":     "explain 3",
 		"explain-pinned":    "explain 11",
+		"status-divided":    "status",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := s.run(t, strings.Fields(args)...)
@@ -96,7 +97,11 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 	if r := s.run(t, "explain", "3", "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Models == nil || x.Models.Party != "nlp/bert" || len(x.Models.Trades) == 0 {
 		t.Errorf("the JSON of a job does not have what its party is due: %+v", x.Models)
 	}
-	for _, args := range [][]string{{"profiles"}, {"trades", "-a"}} {
+	var st state
+	if r := s.run(t, "status", "--json"); json.Unmarshal([]byte(r.out), &st) != nil || st.Divided != "gandiva-fair" || len(st.Effective) != 2 || st.Effective[0].Tenant != "nlp" || st.Effective[0].Rho == nil {
+		t.Errorf("the JSON of status does not have what GPUs do for tenants: %s", r.out)
+	}
+	for _, args := range [][]string{{"profiles"}, {"trades", "-a"}, {"status"}} {
 		r := s.run(t, append(args, "-P")...)
 		lines := strings.Split(strings.TrimSpace(r.out), "\n")
 		for _, l := range lines {
