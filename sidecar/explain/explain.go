@@ -91,7 +91,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 			gpus(r.Need, r.Pool), r.Free), w.chance(r))
 	},
 	cluster.BecauseClaim: func(w Words, r *cluster.Reason) string {
-		return "is next: " + gpus(r.Need, r.Pool) + " are kept for it, and it starts when the leases there end," + w.at(r)
+		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "kept for it, and it starts when the leases there end," + w.at(r)
 	},
 	cluster.BecauseClaimed: func(w Words, r *cluster.Reason) string {
 		return join("; ", fmt.Sprintf("waits: the %d free GPUs are kept for %s", r.Free, w.heir(r)), w.chance(r))
@@ -214,6 +214,13 @@ func gpus(n int, model string) string {
 		return join(" ", model, what)
 	}
 	return join(" ", fmt.Sprint(n), model, what)
+}
+
+func are(n int) string {
+	if n == 1 {
+		return " is "
+	}
+	return " are "
 }
 
 // standing says how the tenant of a job that runs stands.

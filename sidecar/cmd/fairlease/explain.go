@@ -162,7 +162,7 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 		say("Note", "%s", j.TouchWhy)
 	}
 	if x.Claim != nil {
-		say("Claim", "%d GPUs on %s from %s", gpusOf(x.Claim.Nodes), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
+		say("Claim", "%s on %s from %s", gpuWords(gpusOf(x.Claim.Nodes), x.Claim.Pool), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
 	}
 	if le := x.Lease; le != nil {
 		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Time(le.End))

@@ -153,10 +153,22 @@ func (p *program) divided(snap *cluster.Snapshot, a *ahead) {
 			p.printf("Late:    the deadline of %s cannot be kept: it is divided as if it had none\n", p.words(a.At, people(snap).name).Name(key))
 		}
 		for _, u := range d.Undone {
-			p.printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), "fast GPUs", u.ID, explain.Undone(u.Why))
+			p.printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), fastOf(snap.Division, u.ID), u.ID, explain.Undone(u.Why))
 		}
 	}
 	p.audited(a.Audit)
+}
+
+// fastOf gives the fast model of a trade of the division before.
+func fastOf(was *cluster.Division, id int64) string {
+	if was != nil {
+		for i := range was.Trades {
+			if was.Trades[i].ID == id {
+				return was.Trades[i].Fast
+			}
+		}
+	}
+	return "fast GPUs"
 }
 
 // audited writes an audit.

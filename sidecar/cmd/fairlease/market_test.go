@@ -124,8 +124,33 @@ func TestNoMarket(t *testing.T) {
 	if r := s.run(t, "trades", "-P"); r.code != exitOK || strings.Count(r.out, "\n") != 1 {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
+	if r := s.run(t, "trades"); r.code != exitOK || !strings.HasPrefix(r.out, "There is no trade: no policy divides unlike GPU models, preset gandiva-fair would.\n\nas of round ") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
 	if r := s.run(t, "round", "--audit"); r.code != exitUsage || !strings.Contains(r.err, "--audit goes with --dry-run only") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+}
+
+// Before the first round there is nothing to read, and it is said.
+func TestNoRoundYet(t *testing.T) {
+	dsn, _ := seated(t)
+	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, end: time.Now()}
+	for args, c := range map[string]struct {
+		code int
+		want string
+	}{
+		"profiles":    {exitNo, "no round has been written down yet\nnext: fairlease status"},
+		"profiles x":  {exitNo, "no round has been written down yet"},
+		"trades":      {exitOK, "no round has been written down yet"},
+		"trades -a":   {exitOK, "no round has been written down yet"},
+		"status":      {exitOK, "none has been written down yet"},
+		"status -P":   {exitOK, "POOL|GPUS"},
+		"explain 123": {exitNo, "job 123 is not in the journal"},
+	} {
+		if r := st.run(t, strings.Fields(args)...); r.code != c.code || !strings.Contains(r.out+r.err, c.want) {
+			t.Errorf("%s: exit code %d\n%s%s", args, r.code, r.out, r.err)
+		}
 	}
 }
 
@@ -143,6 +168,9 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 	}
 	w.Run(15 * cluster.Minute)
 	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, world: w, end: w.Now().Time().Add(3 * time.Second)}
+	if r := st.run(t, "trades"); r.code != exitOK || !strings.Contains(r.out, "gavel:throughput-slo divides GPU models, and only gandiva-fair trades") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
 	for name, args := range map[string]string{"explain-late": "explain 6", "explain-party": "explain 5"} {
 		r := st.run(t, strings.Fields(args)...)
 		if r.code != exitOK || r.err != "" {
