@@ -74,6 +74,12 @@ type Reason struct {
 	Until Instant `json:"until,omitempty"`
 	// For is the job that gets the GPUs, or that holds them.
 	For JobKey `json:"for,omitempty"`
+	// To is the GPU model to which the job moves when its lease in Pool is over; Speed how fast it
+	// is there, in thousandths of how fast it is in Pool, 0 = not known. Trial is true where it is
+	// to show how fast its kind is there.
+	To    string `json:"to,omitempty"`
+	Speed int64  `json:"speed_milli,omitempty"`
+	Trial bool   `json:"trial,omitempty"`
 	// Cell is the type of cell that is missing, Chain its chain; For then has one of them, by
 	// Right, until Until.
 	Cell  string     `json:"cell,omitempty"`

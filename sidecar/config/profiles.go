@@ -5,6 +5,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
@@ -86,12 +87,20 @@ func (f *ProfileFile) rule(r *reader, key string, k kindRule) {
 		return
 	}
 	if err := profile.CheckName(k.Kind); err != nil {
-		r.wrong(f.line(key+".kind", key), key+".kind", "%v", err)
+		r.wrong(f.line(key+".kind", key), key+".kind", "%v%s", err, tenantApart(k.Kind))
 	}
 	if k.Tenant == "" && k.User == "" && k.Name == "" {
 		r.wrong(f.line(key), key, "fits every job; write a tenant, a user or a name, with * for any letters")
 	}
 	f.Rules = append(f.Rules, profile.Rule{Tenant: k.Tenant, User: k.User, Name: k.Name, Kind: k.Kind})
+}
+
+// tenantApart tells those who write a kind as it is shown how its tenant is written here.
+func tenantApart(kind string) string {
+	if tenant, _, ok := strings.Cut(kind, "/"); ok {
+		return fmt.Sprintf(", and tenant: %s beside it", tenant)
+	}
+	return ""
 }
 
 // rates takes one of profiles.
@@ -104,7 +113,7 @@ func (f *ProfileFile) rates(r *reader, key string, k *kindRate, said map[cluster
 	}
 	for _, x := range []struct{ key, name string }{{key + ".kind", k.Kind}, {key + ".beside", k.Beside}} {
 		if err := profile.CheckName(x.name); err != nil && (x.name != "" || x.key == key+".kind") {
-			r.wrong(f.line(x.key, key), x.key, "%v", err)
+			r.wrong(f.line(x.key, key), x.key, "%v%s", err, tenantApart(x.name))
 		}
 	}
 	if len(k.Rates) == 0 {

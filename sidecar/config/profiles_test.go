@@ -89,6 +89,7 @@ profiles:
 			`p.yaml:26: profiles[7].rates.v100: stands here for the second time, first in line 25; keep one`,
 			`p.yaml:27: profiles[8].beside: "x y" is no kind`,
 		}},
+		{"profiles:\n  - {kind: nlp/bert, rates: {v100: 1}}", []string{`p.yaml:2: profiles[0].kind: "nlp/bert" is no kind: write up to 64 letters, digits and ._-+#@: for one, and tenant: nlp beside it`}},
 		{"- a", []string{"p.yaml:1: keys are expected here"}},
 		{"kinds: {a: 1}", []string{"p.yaml:1: kinds: a list is expected here"}},
 		{"\tx", []string{"p.yaml: "}},

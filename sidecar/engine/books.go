@@ -22,11 +22,6 @@ type Books struct {
 // DecideBy decides as Decide does, but for step 3: choose says who holds a lease next, by
 // what it does to the books. So the same books are kept whoever chooses, and what is chosen
 // is carried out in the same way.
-func DecideBy(s cluster.Snapshot, choose func(*Books)) cluster.Plan {
-	return new(Decider).DecideBy(s, choose)
-}
-
-// DecideBy decides as the function of that name does.
 func (d *Decider) DecideBy(s cluster.Snapshot, choose func(*Books)) cluster.Plan {
 	h := d.open(&s)
 	choose(&Books{Ledger: &h.ledger, Records: h.records, Leases: h.leases, Pools: h.pools, Tenants: h.tenants, Site: h.site, h: h})

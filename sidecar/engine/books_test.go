@@ -14,7 +14,7 @@ import (
 func TestTheBooksAreTheSameWhoeverChooses(t *testing.T) {
 	s := simtest.Crowd(600, 12)
 	own := engine.Decide(s)
-	other := engine.DecideBy(s, func(b *engine.Books) {
+	other := new(engine.Decider).DecideBy(s, func(b *engine.Books) {
 		for i := range s.Cases { // nobody keeps what he has
 			if l := b.Leases[i]; l != nil && b.Job(i).Movable {
 				b.Reclaim(i)

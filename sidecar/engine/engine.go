@@ -146,6 +146,7 @@ type hall struct {
 	heirs   map[gpusOn]int // the first claim on GPUs; nil = not worked out yet
 	lost    []cluster.CellLoss
 	away    []cluster.PartyPool // accounts of parties of which no job is left
+	tried   []cluster.JobKey    // the jobs of parties that are to show how fast their kinds are, by row; 0 = none
 	learned *learned
 	// What is to be divided anew; nil = what was divided holds.
 	question *cluster.Question

@@ -29,6 +29,7 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 		weights[t] = h.weights[name]
 	}
 	trials := h.trials()
+	h.tried = make([]cluster.JobKey, len(h.rows))
 	for p := range h.pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		fit(due, p, n, room)
@@ -130,6 +131,7 @@ func (h *hall) explore(due []cluster.MicroGPU, p int, room cluster.MicroGPU, tri
 	i := h.find(trials[costs[0].Trial].Key)
 	at := h.standing[i].party*len(h.pools) + p
 	due[at] = max(due[at], cluster.MicroGPU(h.wants(i))*cluster.WholeGPU)
+	h.tried[at] = h.records[i].Key
 	fit(due, p, len(h.pools), room)
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -74,5 +75,24 @@ func (h *hall) noteMove(i int, l *cluster.Lease) {
 	key := h.records[i].Key
 	if slices.ContainsFunc(h.claims, func(c cluster.Claim) bool { return c.Job == key && c.Pool != l.Pool }) {
 		h.records[i].Moved = h.now
+	}
+}
+
+// goes says of a job whose lease is not renewed to which model it moves, if it does, and what for.
+func (h *hall) goes(because *cluster.Reason, i int, l *cluster.Lease) {
+	if h.set.Divide == "" {
+		return
+	}
+	key := h.records[i].Key
+	cl := h.claimOf(key)
+	if cl == nil || cl.Pool == l.Pool || h.pool(l.Pool) < 0 {
+		return
+	}
+	from, to := h.pool(l.Pool), h.pool(cl.Pool)
+	because.To = cl.Pool
+	because.Trial = h.tried[h.standing[i].party*len(h.pools)+to] == key
+	speeds := h.speedups(i)
+	if here, there := &speeds[from], &speeds[to]; here.Source != "" && there.Source != "" && here.Value > 0 {
+		because.Speed = int64(math.Round(1000 * there.Value / here.Value))
 	}
 }

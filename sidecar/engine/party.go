@@ -143,7 +143,7 @@ func (h *hall) partyAccounts() []cluster.PartyPool {
 	for i := range h.rows {
 		r := &h.rows[i]
 		if r.Entitlement != 0 || r.Deficit != 0 || r.SelCarry != 0 {
-			out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry})
+			out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry, Trial: h.tried[i]})
 		}
 	}
 	out = append(out, h.away...)

@@ -219,6 +219,7 @@ func (h *hall) notices() {
 			continue
 		}
 		a := h.action(cluster.Notify, i, cluster.Reason{Code: cluster.BecauseNotice, Until: l.End, For: h.heir(i, l)})
+		h.goes(&a.Because, i, l)
 		a.Signal, a.SignalTo = h.signal(&h.s.Cases[i].Job)
 		if a.Signal != "" {
 			h.actions = append(h.actions, a)
@@ -412,8 +413,10 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 		because.Code, because.For = cluster.BecauseRecalled, st.heir
 	case l.State == cluster.Ending:
 		because.Code, because.For = cluster.BecauseEnding, h.heir(i, l)
+		h.goes(because, i, l)
 	case l.State == cluster.Noticed:
 		because.Code, because.For = cluster.BecauseNotice, h.heir(i, l)
+		h.goes(because, i, l)
 	case l.State == cluster.Granted && !st.took:
 		because.Code, because.Note = cluster.BecauseStarting, c.Job.Because
 	case l.State == cluster.Granted:

@@ -48,9 +48,15 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "was granted a lease" + w.till(r) + " and Slurm is starting it" + slurmSays(r.Note)
 	},
 	cluster.BecauseNotice: func(w Words, r *cluster.Reason) string {
+		if r.To != "" {
+			return "has notice: it moves to " + r.To + " when its lease ends," + w.at(r) + purpose(r) + "; it saves before, is requeued then, and its GPUs are kept for it there" + w.leaves(r)
+		}
 		return "has notice: its lease ends" + w.at(r) + " and is not renewed, the GPUs go to " + w.heir(r) + "; it is requeued then"
 	},
 	cluster.BecauseEnding: func(w Words, r *cluster.Reason) string {
+		if r.To != "" {
+			return "was requeued to move to " + r.To + purpose(r) + "; its GPUs are kept for it there" + w.leaves(r)
+		}
 		return "was requeued, since its lease is over; its GPUs go to " + w.heir(r) + " as soon as they are free"
 	},
 	cluster.BecauseRecalled: func(w Words, r *cluster.Reason) string {
@@ -85,7 +91,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 			gpus(r.Need, r.Pool), r.Free), w.chance(r))
 	},
 	cluster.BecauseClaim: func(w Words, r *cluster.Reason) string {
-		return "is next: " + gpus(r.Need, r.Pool) + " are kept for it, and it starts when the leases there end," + w.at(r)
+		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "kept for it, and it starts when the leases there end," + w.at(r)
 	},
 	cluster.BecauseClaimed: func(w Words, r *cluster.Reason) string {
 		return join("; ", fmt.Sprintf("waits: the %d free GPUs are kept for %s", r.Free, w.heir(r)), w.chance(r))
@@ -210,6 +216,13 @@ func gpus(n int, model string) string {
 	return join(" ", fmt.Sprint(n), model, what)
 }
 
+func are(n int) string {
+	if n == 1 {
+		return " is "
+	}
+	return " are "
+}
+
 // standing says how the tenant of a job that runs stands.
 func (w Words) standing(r *cluster.Reason) string {
 	if r.Behind == 0 {
@@ -288,6 +301,14 @@ func (w Words) next(r *cluster.Reason) string {
 		return ""
 	}
 	return ", next" + w.at(r) + ","
+}
+
+// leaves says who gets the GPUs that a job which moves leaves.
+func (w Words) leaves(r *cluster.Reason) string {
+	if r.For == 0 {
+		return ""
+	}
+	return "; those that it leaves go to " + w.Name(r.For)
 }
 
 // heir names the job that gets the GPUs.

@@ -19,6 +19,17 @@ func Worth(speedup float64, source cluster.Source) string {
 	return fmt.Sprintf("%.2f times as fast as on the slowest (%s)", speedup, source)
 }
 
+// purpose says what a job moves to another model for.
+func purpose(r *cluster.Reason) string {
+	switch {
+	case r.Trial:
+		return ", to show how fast its kind is there"
+	case r.Speed > 1000:
+		return fmt.Sprintf(", where it is %.2f times as fast", float64(r.Speed)/1000)
+	}
+	return ", where " + queuer(r) + " is due GPUs"
+}
+
 // Trade says what a trade gives and takes.
 func Trade(t *cluster.Trade) string {
 	return fmt.Sprintf("%s gets %s %s of %s for %s %s (%.2f each): one is worth %.2f to the first, %.2f to the other",

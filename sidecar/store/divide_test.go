@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -395,5 +396,64 @@ func TestTheMarketOfARealEngine(t *testing.T) {
 	inForce, err := s.Trades(t.Context(), false, 100)
 	if err != nil || slices.ContainsFunc(inForce, func(tr store.Trade) bool { return !tr.InForce }) || len(inForce) >= len(trades) {
 		t.Errorf("%d trades in force of %d (%v)", len(inForce), len(trades), err)
+	}
+	worth, err := s.Effective(t.Context(), "")
+	if err != nil || len(worth) != 2 || worth[1].Tenant != "nlp" || worth[1].Rho == nil {
+		t.Fatalf("what GPUs do for tenants: %+v (%v)", worth, err)
+	}
+	same(l, "what GPUs do for tenants", worth, "select tenant, sum(holds_gpus * speed), sum(entitlement_gpus * speed), sum(usable_gpus * speed), sum(holds_gpus * speed) / nullif(sum(usable_gpus * speed), 0) from fairlease.entitlements group by 1 order by 1")
+	x, err := s.ExplainJob(t.Context(), cluster.JobID{ID: 1})
+	if err != nil || x.Job.Tenant != "nlp" || x.Effective == nil || x.Effective.Throughput != worth[1].Throughput || *x.Effective.Rho != *worth[1].Rho {
+		t.Errorf("the explanation has %+v, want %+v (%v)", x.Effective, worth[1], err)
+	}
+}
+
+// TestWhoGoesFirstWhereModelsAreDivided lets jobs, and tenants' kinds of jobs, queue for what a policy divides: the
+// view of waiting jobs says which of them went before a job, as the engine does.
+func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
+	for policy, jobs := range map[string]bool{"gavel:las": true, "gandiva-fair": false} {
+		t.Run(policy, func(t *testing.T) {
+			s := openStore(t, store.Config{DSN: storetest.Database(t), Refresh: time.Second})
+			set := simtest.Product()
+			set.Divide, set.DivideJobs = policy, jobs
+			w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 1, 4), simtest.Nodes("v", "v100", 1, 4)...), "bio", "nlp")
+			w.Loop.Journal = takeSeat(t, s).Journal()
+			w.Submit("nlp", 12, 1, 3*cluster.Hour)
+			w.Submit("bio", 12, 1, 3*cluster.Hour)
+			w.Run(cluster.Hour + 10*cluster.Second) // to the end of a term: else nobody went before anybody
+			_, plan, err := s.Last(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			waiting, err := s.Waiting(t.Context(), 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, ids := map[cluster.JobKey]string{}, map[cluster.JobKey]string{}
+			for _, x := range waiting {
+				said[x.Job] = x.Reason
+			}
+			for _, r := range plan.Memory.Records {
+				ids[r.Key] = r.ID.String()
+			}
+			others := 0
+			for _, v := range plan.Verdicts {
+				r := &v.Reason
+				if r.Code != cluster.BecauseBehind || r.Other == "" {
+					continue
+				}
+				others++
+				first, own := "kind "+r.OtherKind, "its own kind is "
+				if jobs {
+					first, own = "job "+ids[r.OtherJob]+" of "+r.Other, "it is "
+				}
+				if got := said[v.Job]; !strings.HasPrefix(got, first+" goes first, being ") || !strings.Contains(got, "; "+own) {
+					t.Errorf("of job %s it says %q, though %s went before it", ids[v.Job], got, first)
+				}
+			}
+			if others == 0 {
+				t.Error("nobody goes before anybody")
+			}
+		})
 	}
 }

@@ -28,6 +28,7 @@ var (
 	jobOverrides = sql.Query("job_overrides")
 	seatNow      = sql.Query("seat_now")
 	readTrades   = sql.Query("trades")
+	effective    = sql.Query("effective")
 )
 
 // collect runs a query and reads its rows into structs by the columns' names.
@@ -241,6 +242,23 @@ func (s *Store) Trades(ctx context.Context, all bool, limit int) ([]Trade, error
 	return collect[Trade](ctx, s, "reading the trades", readTrades, all, limit)
 }
 
+// Effective is what a tenant's GPUs do for it where a policy divides unlike GPU models: throughput by how
+// fast its jobs are on them, in GPUs of the model that is slowest to it.
+type Effective struct {
+	Tenant     string  `json:"tenant"`
+	Throughput float64 `json:"throughput"`                             // of the GPUs that its jobs hold
+	Due        float64 `json:"due_throughput" db:"due_throughput"`     // of those that it is due, after policy and trades
+	Share      float64 `json:"share_throughput" db:"share_throughput"` // of its share by weight, as far as its jobs can use that
+	// Rho is Throughput over Share: 1 = as much as without any policy or trade; nil = it has no share that it could use.
+	Rho *float64 `json:"measured_rho" db:"ratio"`
+}
+
+// Effective tells what the GPUs of a tenant do for it, or of all with "", as of the newest round; none where
+// nothing is divided.
+func (s *Store) Effective(ctx context.Context, tenant string) ([]Effective, error) {
+	return collect[Effective](ctx, s, "reading what tenants' GPUs do for them", effective, tenant)
+}
+
 // Waiting is a job that waits, and why.
 type Waiting struct {
 	Job      cluster.JobKey `json:"job" db:"job_key"`
@@ -347,8 +365,9 @@ type Explanation struct {
 	Verdict *cluster.Verdict `json:"verdict,omitempty"`
 	// For is Slurm's id of the job that the verdict names; "" = none.
 	For string `json:"for,omitempty"`
-	// Standing is the tenant's in every pool.
+	// Standing is the tenant's in every pool, Effective what its GPUs do for it; nil where nothing is divided.
 	Standing  []cluster.Standing `json:"standing,omitempty"`
+	Effective *Effective         `json:"effective,omitempty"`
 	Leases    []Lease            `json:"leases"`  // newest first
 	Actions   []Action           `json:"actions"` // newest first
 	Overrides []Order            `json:"overrides"`
@@ -385,6 +404,13 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	}
 	if x.Overrides, err = collect[Order](ctx, s, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant); err != nil {
 		return Explanation{}, err
+	}
+	worth, err := s.Effective(ctx, x.Job.Tenant)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if len(worth) == 1 && x.Job.Tenant != "" {
+		x.Effective = &worth[0]
 	}
 	_, plan, err := s.Last(ctx)
 	if err != nil {

@@ -214,6 +214,10 @@ type verdictRow struct {
 	Cell  string             `json:"cell"`
 	Chain string             `json:"chain"`
 	Right cluster.LeaseClass `json:"for_right"`
+
+	Queue     cluster.Queuer `json:"queue"`
+	OtherJob  optional       `json:"other_job"`
+	OtherKind string         `json:"other_kind"`
 }
 
 type leaseKey struct {

@@ -197,6 +197,7 @@ func sameVerdict(was, now verdictRow, refresh cluster.Span) bool {
 	}
 	was.Round, was.At = now.Round, now.At
 	was.Free, was.Behind, was.OtherBehind, was.Rank, was.Rho = now.Free, now.Behind, now.OtherBehind, now.Rank, now.Rho
+	was.OtherJob = now.OtherJob
 	was.Alloc, was.Due, was.Gate = now.Alloc, now.Due, now.Gate
 	return was == now
 }

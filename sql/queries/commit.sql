@@ -232,7 +232,10 @@ insert into fairlease.verdicts (
     gate_until,
     cell,
     chain,
-    for_right
+    for_right,
+    queue,
+    other_job,
+    other_kind
 )
 select
     job_key,
@@ -255,7 +258,10 @@ select
     gate_until,
     cell,
     chain,
-    for_right
+    for_right,
+    queue,
+    other_job,
+    other_kind
 from json_populate_recordset(null::fairlease.verdicts, $1)
 on conflict (job_key) do update set
     round = excluded.round,
@@ -277,7 +283,10 @@ on conflict (job_key) do update set
     gate_until = excluded.gate_until,
     cell = excluded.cell,
     chain = excluded.chain,
-    for_right = excluded.for_right;
+    for_right = excluded.for_right,
+    queue = excluded.queue,
+    other_job = excluded.other_job,
+    other_kind = excluded.other_kind;
 
 -- name: drop_verdicts
 delete from fairlease.verdicts

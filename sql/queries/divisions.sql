@@ -250,3 +250,15 @@ from fairlease.trade_history
 where $1
 or in_force
 limit $2;
+
+-- name: effective
+-- Of one tenant, or of all.
+select
+    tenant,
+    throughput,
+    due_throughput,
+    share_throughput,
+    ratio
+from fairlease.effective_throughput
+where $1 = ''
+or tenant = $1;

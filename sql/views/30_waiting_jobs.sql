@@ -4,11 +4,14 @@ with waiting as (
         j.*,
         v.*,
         f.slurm_id as for_slurm_id,
+        o.slurm_id as other_slurm_id,
+        case v.queue when 'job' then 'it' when 'kind' then 'its kind' else 'its tenant' end as queuer,
         coalesce(nullif(v.pool, ''), 'any model') as pool_words,
         coalesce(to_char(v.until_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), 'a time not known yet') as until_words
     from fairlease.jobs j
     join fairlease.verdicts v on v.job_key = j.key
     left join fairlease.jobs f on f.key = v.for_job
+    left join fairlease.jobs o on o.key = v.other_job
     where j.state in ('waiting', 'completing')
 )
 select
@@ -25,9 +28,14 @@ select
     terms,
     code,
     case code
-        when 'behind' then format('%s; its own tenant is %s; the next lease that could serve it ends at %s',
-            case when other = '' then 'its turn has not come' else format('tenant %s goes first, being %s', other, fairlease.stands(other_behind_ms)) end,
-            fairlease.stands(behind_ms), until_words)
+        when 'behind' then format('%s; %s is %s; the next lease that could serve it ends at %s',
+            case
+                when other = '' then 'its turn has not come'
+                when queue = 'job' then format('%s of %s goes first, being %s', coalesce('job ' || other_slurm_id, 'a job'), other, fairlease.stands(other_behind_ms))
+                when queue = 'kind' then format('kind %s goes first, being %s', other_kind, fairlease.stands(other_behind_ms))
+                else format('tenant %s goes first, being %s', other, fairlease.stands(other_behind_ms))
+            end,
+            case queue when 'job' then 'it' when 'kind' then 'its own kind' else 'its own tenant' end, fairlease.stands(behind_ms), until_words)
         when 'cells' then format('%s for its %s GPUs; %s',
             case when cell = '' then 'its tenant has no free cell, and nothing that fits could be lent,' else format('its tenant has no free cell of type %s (chain %s)', cell, chain) end,
             need_gpus,
@@ -41,9 +49,9 @@ select
         when 'shape' then format('wants %s GPUs (%s) where they fit together; %s are free, but not so', need_gpus, pool_words, free_gpus)
         when 'claim' then format('%s GPUs (%s) are kept for it at %s', need_gpus, pool_words, until_words)
         when 'claimed' then format('what is free (%s GPUs) is kept for job %s; the next lease that could serve it ends at %s', free_gpus, coalesce(for_slurm_id, 'of another tenant'), until_words)
-        when 'burst' then format('its tenant holds the most that it may while others wait; it is %s', fairlease.stands(behind_ms))
+        when 'burst' then format('%s holds the most that it may while others wait; it is %s', queuer, fairlease.stands(behind_ms))
         when 'limit' then 'its turn, but the limit of reclaims a round is reached: next round'
-        when 'threshold' then format('its tenant is %s, not far enough behind the others to end a running lease', fairlease.stands(behind_ms))
+        when 'threshold' then format('%s is %s, not far enough behind the others to end a running lease', queuer, fairlease.stands(behind_ms))
         when 'inactive' then format('could not start even on an empty cluster: %s', coalesce(nullif(inactive, ''), note))
         when 'failed' then format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words)
         when 'frozen' then format('frozen by an administrator: %s', note)
@@ -69,6 +77,9 @@ select
     cell,
     chain,
     for_right,
+    queue,
+    other_slurm_id,
+    other_kind,
     at as as_of
 from waiting
 order by eligible_at, job_key;
@@ -90,9 +101,9 @@ comment on column fairlease.waiting_jobs.reason is 'The reason in words.';
 comment on column fairlease.waiting_jobs.until_at is 'When it may change; null = not known.';
 comment on column fairlease.waiting_jobs.need_gpus is 'GPUs wanted.';
 comment on column fairlease.waiting_jobs.free_gpus is 'GPUs that it could have had.';
-comment on column fairlease.waiting_jobs.behind is 'How far its tenant is behind, as time at its entitlement.';
-comment on column fairlease.waiting_jobs.other is 'The tenant that went before it.';
-comment on column fairlease.waiting_jobs.other_behind is 'How far that tenant is behind.';
+comment on column fairlease.waiting_jobs.behind is 'How far its tenant, or who else queues, is behind, as time at the entitlement.';
+comment on column fairlease.waiting_jobs.other is 'The tenant that went before it, or whose job or kind did.';
+comment on column fairlease.waiting_jobs.other_behind is 'How far who went before it is behind.';
 comment on column fairlease.waiting_jobs.rank is 'Place in the order of choice; 0 = not said.';
 comment on column fairlease.waiting_jobs.for_slurm_id is 'Job that gets the GPUs, or that holds them.';
 comment on column fairlease.waiting_jobs.note is 'Words of Slurm or of an administrator.';
@@ -101,4 +112,7 @@ comment on column fairlease.waiting_jobs.gate_until is 'When its gate opens by i
 comment on column fairlease.waiting_jobs.cell is 'Type of the cell that is missing; empty = none.';
 comment on column fairlease.waiting_jobs.chain is 'Largest type of that cell''s chain.';
 comment on column fairlease.waiting_jobs.for_right is 'By what right for_slurm_id has such a cell.';
+comment on column fairlease.waiting_jobs.queue is 'Who queues, where a policy divides unlike GPU models: job, or kind (a tenant''s jobs of one kind); empty = the tenant.';
+comment on column fairlease.waiting_jobs.other_slurm_id is 'Job that went before it, where jobs queue; null = none.';
+comment on column fairlease.waiting_jobs.other_kind is 'Kind whose jobs went before it, where kinds queue; empty = none.';
 comment on column fairlease.waiting_jobs.as_of is 'As of when the numbers are: refreshed every few minutes, and whenever the reason changes.';

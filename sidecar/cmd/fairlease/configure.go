@@ -67,7 +67,7 @@ func (p *program) configCheck() *cobra.Command {
 				for _, x := range problems {
 					p.printf("%s\n", x)
 				}
-				p.printf("%s\n", p.paint(fmt.Sprintf("%d problems; a running daemon would keep its old configuration", len(problems)), "red"))
+				p.printf("%s\n", p.paint(counted(len(problems), "problem")+"; a running daemon would keep its old configuration", "red"))
 				return quiet(exitUsage)
 			}
 			if err != nil {

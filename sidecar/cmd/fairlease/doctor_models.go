@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -122,7 +123,7 @@ func (f *findings) models(cfg *config.Config, seen *cluster.Sighting, snap *clus
 			there[g.Model] = true
 		}
 	}
-	known := "Slurm's are " + strings.Join(sortedNames(there), ", ")
+	known := "Slurm's are " + strings.Join(slices.Sorted(maps.Keys(there)), ", ")
 	var strangers []string
 	for model := range cfg.Models.Prices {
 		if !there[model] {

@@ -162,7 +162,7 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 		say("Note", "%s", j.TouchWhy)
 	}
 	if x.Claim != nil {
-		say("Claim", "%d GPUs on %s from %s", gpusOf(x.Claim.Nodes), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
+		say("Claim", "%s on %s from %s", gpuWords(gpusOf(x.Claim.Nodes), x.Claim.Pool), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
 	}
 	if le := x.Lease; le != nil {
 		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Time(le.End))
@@ -181,6 +181,13 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 		}
 		say(name, "%s in %s: due %s GPUs, wants %s, has %d; %s; rho %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
 			explain.Behind(st.Behind), st.Rho)
+	}
+	if e := x.Effective; e != nil {
+		rho := ""
+		if e.Rho != nil {
+			rho = fmt.Sprintf("; rho %.3f by measured speedups", *e.Rho)
+		}
+		say("", "%s in all: its GPUs do as much as %.2f of the slowest model, its share by weight would do %.2f%s", e.Tenant, e.Throughput, e.Share, rho)
 	}
 	for i, o := range x.Overrides {
 		name := ""

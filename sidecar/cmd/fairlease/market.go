@@ -18,6 +18,9 @@ type stake struct {
 	Trades []cluster.Trade `json:"trades,omitempty"`
 	WhyNot string          `json:"why_not,omitempty"` // the policy has no answer
 	Late   bool            `json:"late,omitempty"`    // its deadline cannot be kept
+	// Unasked is true where the policy has not been asked since the party came: it is due a part of
+	// its tenant's share by weight until then.
+	Unasked bool `json:"unasked,omitempty"`
 
 	ofJob bool // the party is just the job
 }
@@ -29,6 +32,8 @@ type modelStake struct {
 	Low     float64          `json:"low"`
 	High    float64          `json:"high"`
 	Source  cluster.Source   `json:"source,omitempty"` // "" = nothing is known
+	// Trial is the job that is due GPUs there to show how fast its kind is; "" = none.
+	Trial string `json:"trial,omitempty"`
 }
 
 // stakeOf gives that of a job; nil = it has none.
@@ -37,20 +42,22 @@ func stakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *st
 	if !ok {
 		return nil
 	}
-	s := &stake{Party: at.Party, ofJob: snap.Settings.DivideJobs, Kind: at.Kind, Policy: snap.Settings.Divide}
+	s := &stake{Party: at.Party, ofJob: snap.Settings.DivideJobs, Kind: at.Kind, Policy: snap.Settings.Divide, Unasked: true}
+	who := people(snap)
 	for _, x := range at.Speedups {
 		m := modelStake{Model: x.Model, Speedup: x.Value, Low: x.Low, High: x.High, Source: x.Source}
 		for _, due := range plan.Memory.Parties {
 			if due.Party == at.Party && due.Pool == x.Model {
-				m.Due = due.Entitlement
+				m.Due, m.Trial = due.Entitlement, who.name(due.Trial)
 			}
 		}
 		s.Models = append(s.Models, m)
 	}
 	if s.ofJob {
-		s.Party = "job " + people(snap).name(job)
+		s.Party = "job " + who.name(job)
 	}
 	if d := snap.Division; d != nil && d.Policy == s.Policy {
+		s.Unasked = !slices.ContainsFunc(d.Parts, func(p cluster.Part) bool { return p.Party == at.Party })
 		s.WhyNot, s.Late = d.Why, slices.Contains(d.Late, job)
 		for _, t := range d.Trades {
 			if t.FastTo.Kind == s.Party || t.SlowTo.Kind == s.Party {
@@ -74,11 +81,18 @@ func (s *stake) words(named string) []string {
 		head = fmt.Sprintf("%s has no answer (%s), everybody is due the share by weight", s.Policy, s.WhyNot)
 	}
 	lines := []string{head}
+	if s.Unasked {
+		lines = append(lines, "  a part of the tenant's share by weight: the policy has not been asked since")
+	}
 	if s.Late {
 		lines = append(lines, "  its deadline cannot be kept: it is divided as if it had none")
 	}
 	for _, m := range s.Models {
-		lines = append(lines, fmt.Sprintf("  %s %s: %s", gpuCount(m.Due), m.Model, explain.Worth(m.Speedup, m.Source)))
+		line := fmt.Sprintf("  %s %s: %s", gpuCount(m.Due), m.Model, explain.Worth(m.Speedup, m.Source))
+		if m.Trial != "" {
+			line += fmt.Sprintf("; job %s is to show how fast it is there", m.Trial)
+		}
+		lines = append(lines, line)
 	}
 	for i := range s.Trades {
 		lines = append(lines, fmt.Sprintf("  by trade %d %s", s.Trades[i].ID, explain.Trade(&s.Trades[i])))
@@ -139,10 +153,22 @@ func (p *program) divided(snap *cluster.Snapshot, a *ahead) {
 			p.printf("Late:    the deadline of %s cannot be kept: it is divided as if it had none\n", p.words(a.At, people(snap).name).Name(key))
 		}
 		for _, u := range d.Undone {
-			p.printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), "fast GPUs", u.ID, explain.Undone(u.Why))
+			p.printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), fastOf(snap.Division, u.ID), u.ID, explain.Undone(u.Why))
 		}
 	}
 	p.audited(a.Audit)
+}
+
+// fastOf gives the fast model of a trade of the division before.
+func fastOf(was *cluster.Division, id int64) string {
+	if was != nil {
+		for i := range was.Trades {
+			if was.Trades[i].ID == id {
+				return was.Trades[i].Fast
+			}
+		}
+	}
+	return "fast GPUs"
 }
 
 // audited writes an audit.

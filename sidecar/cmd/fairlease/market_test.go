@@ -70,6 +70,7 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 		"trades-json":       "trades --json",
 		"explain-model":     "explain 3",
 		"explain-pinned":    "explain 11",
+		"status-divided":    "status",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := s.run(t, strings.Fields(args)...)
@@ -96,7 +97,11 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 	if r := s.run(t, "explain", "3", "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Models == nil || x.Models.Party != "nlp/bert" || len(x.Models.Trades) == 0 {
 		t.Errorf("the JSON of a job does not have what its party is due: %+v", x.Models)
 	}
-	for _, args := range [][]string{{"profiles"}, {"trades", "-a"}} {
+	var st state
+	if r := s.run(t, "status", "--json"); json.Unmarshal([]byte(r.out), &st) != nil || st.Divided != "gandiva-fair" || len(st.Effective) != 2 || st.Effective[0].Tenant != "nlp" || st.Effective[0].Rho == nil {
+		t.Errorf("the JSON of status does not have what GPUs do for tenants: %s", r.out)
+	}
+	for _, args := range [][]string{{"profiles"}, {"trades", "-a"}, {"status"}} {
 		r := s.run(t, append(args, "-P")...)
 		lines := strings.Split(strings.TrimSpace(r.out), "\n")
 		for _, l := range lines {
@@ -119,8 +124,33 @@ func TestNoMarket(t *testing.T) {
 	if r := s.run(t, "trades", "-P"); r.code != exitOK || strings.Count(r.out, "\n") != 1 {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
+	if r := s.run(t, "trades"); r.code != exitOK || !strings.HasPrefix(r.out, "There is no trade: no policy divides unlike GPU models, preset gandiva-fair would.\n\nas of round ") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
 	if r := s.run(t, "round", "--audit"); r.code != exitUsage || !strings.Contains(r.err, "--audit goes with --dry-run only") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+}
+
+// Before the first round there is nothing to read, and it is said.
+func TestNoRoundYet(t *testing.T) {
+	dsn, _ := seated(t)
+	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, end: time.Now()}
+	for args, c := range map[string]struct {
+		code int
+		want string
+	}{
+		"profiles":    {exitNo, "no round has been written down yet\nnext: fairlease status"},
+		"profiles x":  {exitNo, "no round has been written down yet"},
+		"trades":      {exitOK, "no round has been written down yet"},
+		"trades -a":   {exitOK, "no round has been written down yet"},
+		"status":      {exitOK, "none has been written down yet"},
+		"status -P":   {exitOK, "POOL|GPUS"},
+		"explain 123": {exitNo, "job 123 is not in the journal"},
+	} {
+		if r := st.run(t, strings.Fields(args)...); r.code != c.code || !strings.Contains(r.out+r.err, c.want) {
+			t.Errorf("%s: exit code %d\n%s%s", args, r.code, r.out, r.err)
+		}
 	}
 }
 
@@ -138,6 +168,9 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 	}
 	w.Run(15 * cluster.Minute)
 	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, world: w, end: w.Now().Time().Add(3 * time.Second)}
+	if r := st.run(t, "trades"); r.code != exitOK || !strings.Contains(r.out, "gavel:throughput-slo divides GPU models, and only gandiva-fair trades") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
 	for name, args := range map[string]string{"explain-late": "explain 6", "explain-party": "explain 5"} {
 		r := st.run(t, strings.Fields(args)...)
 		if r.code != exitOK || r.err != "" {
@@ -152,6 +185,75 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 	var out bytes.Buffer
 	(&program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}).divided(&snap, lookAhead(&snap, &plan, false))
 	golden(t, "divided-late", out.String())
+}
+
+// A job that has notice since it moves to another model says where to and what for, one that waits what its kind is due
+// of which model before the policy was asked, and which job is to show how fast its kind is.
+func TestWhatPeopleReadOfMoves(t *testing.T) {
+	dsn, seat := seated(t)
+	set := simtest.Product()
+	set.Divide = "gandiva-fair"
+	w := simtest.New(t, set, append(simtest.Nodes("k", "k80", 1, 4), simtest.Nodes("v", "v100", 1, 4)...), "nlp", "vision")
+	w.Gate, w.Loop.Journal = set.GateTTL, seat.Journal()
+	w.Reports = 30 * cluster.Second
+	w.Speeds = sim.Speeds{{Kind: "bert"}: {"v100": {Speed: 12 * sim.Reference / 5}}}
+	w.Rules.Profiles = []cluster.Profile{{Kind: "bert", Model: "k80", Gang: 1, Rate: 1}, {Kind: "bert", Model: "v100", Gang: 1, Rate: 2.4}}
+	submit := func(tenant, kind, model string, n int) (ids []cluster.JobID) {
+		for range n {
+			r := simtest.Gang(1)
+			r.Model = model
+			ids = append(ids, w.Virtual.Submit(sim.Work{Name: "train", User: "ann", Account: tenant, Partition: "gpu", Comment: "kind=" + kind, Kind: kind, Request: r, Runs: 9 * cluster.Hour}))
+		}
+		return ids
+	}
+	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, world: w}
+	show := func(name string, job cluster.JobID) {
+		t.Helper()
+		st.end = w.Now().Time().Add(3 * time.Second)
+		r := st.run(t, "explain", job.String())
+		if r.code != exitOK || r.err != "" {
+			t.Errorf("%s: exit code %d\n%s", name, r.code, r.err)
+		}
+		golden(t, name, stamps.ReplaceAllString(r.out, "STAMP"))
+	}
+	vision := submit("vision", "vit", "v100", 4)
+	submit("nlp", "bert", "", 4)
+	w.Run(20 * cluster.Minute)
+	lstm := submit("vision", "lstm", "", 2)
+	w.Run(10 * cluster.Second)
+	show("explain-unasked", lstm[1])
+	w.Run(8*cluster.Minute + 40*cluster.Second)
+	for _, id := range append(vision, lstm...) {
+		w.Cancel(id)
+	}
+	w.Run(20 * cluster.Second)
+	var moves cluster.JobID
+	for _, v := range w.Last.Verdicts {
+		if v.Reason.To == "v100" {
+			for _, r := range w.Last.Memory.Records {
+				if r.Key == v.Job {
+					moves = r.ID
+				}
+			}
+		}
+	}
+	show("explain-moves", moves)
+	var x explained
+	if r := st.run(t, "explain", moves.String(), "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Verdict == nil || x.Verdict.Reason.To != "v100" || x.Verdict.Reason.Speed != 2400 {
+		t.Errorf("the JSON does not say where it moves to:\n%s", r.out)
+	}
+	snap, plan, err := w.Loop.Preview(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range plan.Memory.Parties {
+		if due := &plan.Memory.Parties[i]; due.Party == "nlp/bert" && due.Pool == "v100" {
+			due.Trial = x.Job.Key
+		}
+	}
+	if got := stakeOf(x.Job.Key, &snap, &plan).words(""); !strings.HasSuffix(got[len(got)-1], "; job "+moves.String()+" is to show how fast it is there") {
+		t.Errorf("of a trial it says %q", got)
+	}
 }
 
 // What a round would divide: at first, anew with trades and audited, and where a policy has no answer.

@@ -84,3 +84,11 @@ func countWords[K ~string](counts map[K]int) string {
 func gpuCount(g cluster.MicroGPU) string {
 	return fmt.Sprintf("%.2f", float64(g)/float64(cluster.WholeGPU))
 }
+
+// counted writes how many there are of something that takes an s.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

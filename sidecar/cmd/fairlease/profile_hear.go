@@ -66,10 +66,7 @@ func (o *profiling) read(ctx context.Context, s *store.Store, trials []*trial) (
 	if err != nil {
 		return 0, err
 	}
-	for _, x := range trials {
-		if x.Job == "" {
-			continue
-		}
+	for _, x := range submitted(trials) {
 		for i := range snap.Cases {
 			if c := &snap.Cases[i]; c.Job.ID == x.id {
 				x.tenant = c.Record.Tenant
@@ -90,11 +87,9 @@ func (o *profiling) listen(drop *telemetry.Drop, book *profile.Book, me string, 
 	kind := cluster.KindOf(cmp.Or(o.account, me), o.kind)
 	var holders []telemetry.Holder
 	of := map[cluster.JobID]*trial{}
-	for _, x := range trials {
-		if x.Job != "" {
-			holders = append(holders, telemetry.Holder{Job: x.id, User: me, UID: uint32(os.Getuid())})
-			of[x.id] = x
-		}
+	for _, x := range submitted(trials) {
+		holders = append(holders, telemetry.Holder{Job: x.id, User: me, UID: uint32(os.Getuid())})
+		of[x.id] = x
 	}
 	reports, wrong := drop.Read(holders, now)
 	for _, r := range reports {
@@ -103,8 +98,8 @@ func (o *profiling) listen(drop *telemetry.Drop, book *profile.Book, me string, 
 		}
 	}
 	for _, e := range book.Entries() {
-		for _, x := range trials {
-			if x.Model == e.Model && x.Job != "" {
+		for _, x := range submitted(trials) {
+			if x.Model == e.Model {
 				x.Profile = &trialProfile{Rate: e.Rate, Samples: e.Samples, Spread: e.Spread, At: e.At}
 			}
 		}

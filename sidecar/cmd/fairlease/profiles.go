@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,9 @@ func (p *program) profiles() *cobra.Command {
 				snap, plan, err := s.Last(c.Context())
 				if err != nil {
 					return err
+				}
+				if plan.Round == 0 {
+					return &failure{code: exitNo, what: "no round has been written down yet", next: "fairlease status tells whether a daemon makes rounds"}
 				}
 				if snap.Settings.Divide == "" {
 					return &failure{code: exitNo, what: "no policy divides unlike GPU models in the newest round",
@@ -163,6 +167,9 @@ force first, newest first:
 				if err != nil {
 					return err
 				}
+				if len(list) == 0 && !l.json && !l.parsable {
+					return p.noTrades(c.Context(), l, s, all)
+				}
 				if err := p.list(l, p.tradeTable(list), list); err != nil {
 					return err
 				}
@@ -173,6 +180,26 @@ force first, newest first:
 	c.Flags().IntVar(&limit, "limit", 1000, "no more than `N`, the newest")
 	l.flags(c)
 	return c
+}
+
+// noTrades tells people why there is no trade to show.
+func (p *program) noTrades(ctx context.Context, l listing, s *store.Store, all bool) error {
+	snap, plan, err := s.Last(ctx)
+	if err != nil {
+		return err
+	}
+	switch divide := snap.Settings.Divide; {
+	case plan.Round == 0: // that is said below
+	case divide == "":
+		p.printf("There is no trade: no policy divides unlike GPU models, preset %s would.\n", policy.GandivaFair)
+	case divide != policy.GandivaFair:
+		p.printf("There is no trade: %s divides GPU models, and only %s trades.\n", divide, policy.GandivaFair)
+	case all:
+		p.printf("No trade was made that is remembered still.\n")
+	default:
+		p.printf("No trade is in force; fairlease trades --all has those that are over.\n")
+	}
+	return p.asOf(ctx, l, s)
 }
 
 func (p *program) tradeTable(list []store.Trade) *table {

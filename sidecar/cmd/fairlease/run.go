@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
@@ -41,11 +42,11 @@ func (p *program) run(ctx context.Context, args []string, in io.Reader) int {
 	root.SetIn(in)
 	root.SetOut(p.out)
 	root.SetErr(p.err)
-	err := root.ExecuteContext(ctx)
+	c, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
-	return p.complain(err)
+	return p.complain(c, err)
 }
 
 // program is one run.
@@ -138,8 +139,14 @@ type quiet int
 
 func (q quiet) Error() string { return fmt.Sprintf("exit code %d", int(q)) }
 
-// complain tells the user about an error and gives the exit code.
-func (p *program) complain(err error) int {
+// usage says that a command line is wrong, of which the command's help has more.
+func usage(what string) error { return &failure{code: exitUsage, what: what, next: seeHelp} }
+
+// seeHelp stands for: see the help of the command that was given.
+const seeHelp = "see --help"
+
+// complain tells the user about the error of a command and gives the exit code.
+func (p *program) complain(c *cobra.Command, err error) int {
 	var q quiet
 	var f *failure
 	switch {
@@ -150,7 +157,7 @@ func (p *program) complain(err error) int {
 		return exitNo
 	case !errors.As(err, &f):
 		// cobra's own: the command line
-		f = &failure{code: exitUsage, what: err.Error(), next: "see fairlease help"}
+		f = &failure{code: exitUsage, what: err.Error(), next: seeHelp}
 	}
 	fmt.Fprintf(p.err, "fairlease: %s\n", f.what)
 	if f.err != nil {
@@ -158,7 +165,12 @@ func (p *program) complain(err error) int {
 			fmt.Fprintf(p.err, "  %s\n", strings.TrimRight(line, "\n"))
 		}
 	}
-	if f.next != "" {
+	switch {
+	case f.next == seeHelp && c.HasParent():
+		fmt.Fprintf(p.err, "next: see %s --help\n", c.CommandPath())
+	case f.next == seeHelp:
+		fmt.Fprintf(p.err, "next: see fairlease help\n")
+	case f.next != "":
 		fmt.Fprintf(p.err, "next: %s\n", f.next)
 	}
 	return f.code

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-const aboutSimulate = `Run a trace of jobs on a virtual cluster, in pretend time, under one or several schedulers, and
+var aboutSimulate = `Run a trace of jobs on a virtual cluster, in pretend time, under one or several schedulers, and
 compare them. "astraea" is fairlease itself: the loop and the engine of the daemon, with the settings of
 the configuration in force. Nothing is asked of Slurm or PostgreSQL. The others, for comparison: fifo,
 slurm-multifactor, quota-static, quota-lend, tiresias-l, themis, allox, gandiva-fair; or all of these.
@@ -25,9 +28,17 @@ hived:gandiva-fair with another cells.chooser. The virtual clusters are those of
 nodes are called n000001, n000002, … in the order of --nodes, or whole nodes by the tenants' weights. Say
 --cells, and --audit compares all schedulers with the tenants' virtual clusters as private ones.
 
-"fairlease:PRESET" is fairlease with a preset that divides unlike GPU models (fairlease:gandiva-fair,
-fairlease:gavel:las, fairlease:oef:coop, …); what --speeds or a trace says of kinds of jobs it takes as declared. Without
-"fairlease:", gavel:las and its like are the paper's own mechanism, for comparison.
+Where GPU models are not alike, --speeds or the trace says how fast jobs are on which. Fairlease with a preset that
+divides them takes that as declared:
+
+` + listed(study.Dividing()) + `
+
+The papers' own mechanisms, for comparison; those of Gavel also with -blind behind the name, as if all GPUs were of
+one model, and, with --throughputs, with +ss, where two jobs may share GPUs:
+
+` + listed(slices.DeleteFunc(study.Unlike(), varied)) + `
+
+Those of cost go by models.prices of the configuration.
 
 TRACE is a file of your own, which root or an operator of Slurm writes by
 
@@ -42,6 +53,31 @@ Alibaba PAI's tables, or plain CSV (job_id,tenant,user,gpus,submit_time,duration
 trace, --generate makes jobs up as Gavel's or Philly's papers describe them.
 
 Without --until it goes on until all jobs are done. An interrupt (Ctrl-C) ends it with the scores so far.`
+
+// varied tells whether a scheduler is another with something behind its name.
+func varied(name string) bool {
+	return strings.HasSuffix(name, "-blind") || strings.HasSuffix(name, "+ss")
+}
+
+// listed writes names in lines of help.
+func listed(names []string) string {
+	var b strings.Builder
+	at := 0
+	for _, name := range names {
+		switch {
+		case at == 0:
+			b.WriteString("  ")
+		case at+len(name) > 90:
+			b.WriteString("\n  ")
+			at = 0
+		default:
+			b.WriteString("  ")
+		}
+		b.WriteString(name)
+		at += len(name) + 2
+	}
+	return b.String()
+}
 
 func (p *program) simulate() *cobra.Command {
 	var w world
@@ -113,6 +149,9 @@ func cross(base study.Setup, sizes string, schedulers []string, cells string) ([
 		for _, name := range schedulers {
 			s := base
 			s.Fleet, s.Scheduler, s.Cells = f, strings.TrimSpace(name), d
+			if s.Prices, err = prices(base.Prices, f, s.Scheduler); err != nil {
+				return nil, err
+			}
 			if err := s.Check(); err != nil {
 				return nil, usage(err.Error())
 			}
@@ -122,6 +161,23 @@ func cross(base study.Setup, sizes string, schedulers []string, cells string) ([
 	if len(out) == 0 {
 		return nil, usage("--schedulers names none")
 	}
+	return out, nil
+}
+
+// prices gives what a GPU of each model of a fleet costs: 1 where the configuration does not say, as in the daemon.
+func prices(known map[string]float64, f study.Fleet, scheduler string) (map[string]float64, error) {
+	if len(known) == 0 {
+		if strings.HasPrefix(strings.TrimPrefix(scheduler, "fairlease:"), "gavel:cost") {
+			return nil, &failure{code: exitUsage, what: scheduler + " weighs throughput against cost, and no price is known",
+				next: "write what a GPU of each model costs an hour, as models.prices, into a configuration for -c"}
+		}
+		return nil, nil
+	}
+	out := map[string]float64{}
+	for _, r := range f.Racks {
+		out[cmp.Or(r.Model, untypedModel)] = 1
+	}
+	maps.Copy(out, known)
 	return out, nil
 }
 
@@ -142,10 +198,6 @@ func virtual(name string, f study.Fleet, weights map[string]int64) (*cluster.Cel
 		return nil, &failure{code: exitUsage, what: "--cells " + name + " cannot be used", err: err, next: "write weights for whole nodes by the tenants' weights"}
 	}
 	return file.Cells, nil
-}
-
-func usage(what string) error {
-	return &failure{code: exitUsage, what: what, next: "see fairlease help"}
 }
 
 // study runs setups and shows what came of them.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,7 +156,9 @@ func TestSimulateComplaints(t *testing.T) {
 		{"sizes", []string{"history.csv", "--sizes", "8x8,x"}, exitUsage, `^fairlease: --sizes: "x" is no cluster`},
 		{"nodes and sizes", []string{"history.csv", "--nodes", "8x8", "--sizes", "8x8"}, exitUsage, `--nodes and --sizes exclude each other`},
 		{"cpus", []string{"history.csv", "--nodes", "8x8", "--cpus", "-1"}, exitUsage, `cannot be less than 0`},
-		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--schedulers", "x"}, exitUsage, `there is no scheduler "x"`},
+		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--schedulers", "x"}, exitUsage, `there is no scheduler "x"; there are (.|\n)*\nnext: see fairlease simulate --help\n$`},
+		{"no prices", []string{"history.csv", "--nodes", "1x8:v100", "--schedulers", "gavel:cost"}, exitUsage, `^fairlease: gavel:cost weighs throughput against cost, and no price is known\nnext: write .* models.prices`},
+		{"no prices for fairlease", []string{"history.csv", "--nodes", "1x8:v100", "--schedulers", "fairlease:gavel:cost-slo"}, exitUsage, `no price is known`},
 		{"no such cells", []string{"history.csv", "--nodes", "2x8", "--cells", "none.yaml"}, exitUsage, `^fairlease: --cells none.yaml cannot be used\n  .*no such file`},
 		{"bad cells", []string{"history.csv", "--nodes", "2x8", "--cells", "weights.yaml"}, exitUsage, `^fairlease: --cells weights.yaml cannot be used\n  weights.yaml`},
 		{"cells of another cluster", []string{"history.csv", "--nodes", "1x8", "--cells", "cells.yaml"}, exitUsage, `a node n000002, which is none of the cluster 1x8: its nodes are n000001 to n000001`},
@@ -263,11 +266,58 @@ func TestProgressBar(t *testing.T) {
 	}
 }
 
-// The help names every scheduler that there is.
+// everybody gives the names of all schedulers.
+func everybody() []string {
+	return slices.Concat(study.Schedulers(), study.Cellular(), study.Dividing(), study.Unlike())
+}
+
+// The help names every scheduler that there is, and so does the man page, but for what may stand behind and before names.
 func TestSimulateHelpNamesTheSchedulers(t *testing.T) {
-	for _, name := range study.Schedulers() {
-		if !strings.Contains(aboutSimulate, name) {
+	page, err := os.ReadFile("../../../docs/fairlease.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manual := strings.ReplaceAll(string(page), `\-`, "-")
+	for _, name := range everybody() {
+		base := strings.TrimSuffix(strings.TrimSuffix(name, "+ss"), "-blind")
+		if !strings.Contains(aboutSimulate, base) {
 			t.Errorf("%s is not in the help", name)
+		}
+		if base = strings.TrimPrefix(base, "fairlease:"); !strings.Contains(manual, base) {
+			t.Errorf("%s is not in the man page", name)
+		}
+	}
+}
+
+// Every scheduler can be asked for by its name, on models that are alike and that are not.
+func TestEverySchedulerSimulates(t *testing.T) {
+	dir, env := folder(t)
+	write(t, filepath.Join(dir, "tiny.csv"), "job_id,tenant,user,gpus,submit_time,duration_s,state,name\n1,a,ann,1,0,600,COMPLETED,x\n2,b,bob,2,10,900,COMPLETED,y\n3,b,bob,1,20,1200,COMPLETED,y\n")
+	write(t, filepath.Join(dir, "how.csv"), "x,k80,0.25\ny,k80,0.5\n")
+	write(t, filepath.Join(dir, "prices.yaml"), "models:\n  prices: {v100: 3}\n")
+	var names []string
+	for _, name := range everybody() {
+		if !strings.HasPrefix(name, "gavel:cost-least-slo") { // it starts what has a deadline, and nothing has
+			names = append(names, name)
+		}
+	}
+	for _, speeds := range [][]string{nil, {"--speeds", "how.csv"}} {
+		args := append([]string{"simulate", "tiny.csv", "-c", "prices.yaml", "--nodes", "1x2:v100+1x2:k80", "--json", "--schedulers", strings.Join(names, ",")}, speeds...)
+		r := run(t, time.Time{}, env, args...)
+		var scores []score.Scores
+		if err := json.Unmarshal([]byte(r.out), &scores); err != nil || r.code != exitOK || len(scores) != len(names) {
+			t.Fatalf("exit code %d, %d scores of %d schedulers (%v)\n%s", r.code, len(scores), len(names), err, r.err)
+		}
+		for i := range scores {
+			if scores[i].Scheduler != names[i] || scores[i].Jobs.Finished != 3 {
+				t.Errorf("%s: %d of 3 jobs finished, as %s", names[i], scores[i].Jobs.Finished, scores[i].Scheduler)
+			}
+		}
+	}
+	r := run(t, time.Time{}, env, "simulate", "tiny.csv", "--nodes", "1x2", "--schedulers", "gavel")
+	for _, name := range everybody() {
+		if !strings.Contains(r.err, name) {
+			t.Errorf("who asks for a scheduler that there is not is not told of %s", name)
 		}
 	}
 }

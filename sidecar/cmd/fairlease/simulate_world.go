@@ -116,7 +116,7 @@ func (w *world) setup(p *program, args []string, sizes *string) (study.Setup, er
 	if err != nil {
 		return s, err
 	}
-	s.Settings = cfg.Settings()
+	s.Settings, s.Prices = cfg.Settings(), cfg.Models.Prices
 	if err := lengths(timeFlag{"--until", w.until, &s.Until}, timeFlag{"--every", w.every, &s.Every}, timeFlag{"--cost-save", w.costSave, &s.Costs.Save},
 		timeFlag{"--cost-load", w.costLoad, &s.Costs.Load}, timeFlag{"--cost-start", w.cold, &s.Costs.ColdStart},
 		timeFlag{"--fail-every", w.failEvery, &s.Between}, timeFlag{"--repair", w.repair, &s.Repair}); err != nil {
@@ -263,7 +263,7 @@ func (w *world) pace(s *study.Setup) error {
 	}
 	s.Speeds = book.Speeds
 	if s.Load, w.paced = book.Sort(s.Load); w.paced == 0 {
-		return usage(w.speeds + " fits no job: its patterns are of kinds or names of jobs, and those that name a GPU model are as fast as they were there")
+		return usage(w.speeds + " fits no job: its patterns are of kinds or names, which the trace must tell, and jobs that name a GPU model are as fast as they were there")
 	}
 	return nil
 }

@@ -30,6 +30,9 @@ type state struct {
 	Bad     []string                 `json:"bad_nodes"`
 	Orders  int                      `json:"overrides"`
 	Next    *time.Time               `json:"next_lease_end"`
+	// Divided is the policy that divides unlike GPU models, Effective what they do for tenants then.
+	Divided   string            `json:"divided,omitempty"`
+	Effective []store.Effective `json:"effective,omitempty"`
 }
 
 // poolState is what the GPUs of one model do.
@@ -45,7 +48,15 @@ type poolState struct {
 func (p *program) status() *cobra.Command {
 	var l listing
 	c := &cobra.Command{Use: "status", Short: "is the daemon alive, and how is the cluster?", Args: exactly(),
-		Long: "Tell who is seated, when the last round was, and what GPUs and jobs do, from the journal.\nThe exit code is 1 when no daemon gives signs of life.",
+		Long: `Tell who is seated, when the last round was, and what GPUs and jobs do, from the journal. Where the preset
+divides GPU models that are not alike, also what they do for each tenant, by how fast its jobs run on them:
+
+  NOW            the GPUs that its jobs hold
+  DUE            those that it is due, after division and trades
+  BY_WEIGHT      its share by weight without any trade, as far as its jobs can use that
+  MEASURED_RHO   NOW over BY_WEIGHT: above 1 it has more done than without
+
+The exit code is 1 when no daemon gives signs of life.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
 				st, err := readState(c.Context(), cfg, s)
@@ -76,8 +87,12 @@ func readState(ctx context.Context, cfg *config.Config, s *store.Store) (*state,
 	if err != nil {
 		return nil, err
 	}
+	worth, err := s.Effective(ctx, "")
+	if err != nil {
+		return nil, err
+	}
 	rules := cfg.Rules()
-	st := &state{Seat: seat, Alive: seat != nil && seat.Renewed.Add(seat.Silent).Before(seat.Takeover), Mode: string(cfg.Mode), Acting: rules.Acting(),
+	st := &state{Divided: snap.Settings.Divide, Effective: worth, Seat: seat, Alive: seat != nil && seat.Renewed.Add(seat.Silent).Before(seat.Takeover), Mode: string(cfg.Mode), Acting: rules.Acting(),
 		Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(plan.Memory.Leases), Claims: len(plan.Memory.Claims), Orders: len(snap.Overrides)}
 	if plan.Round > 0 {
@@ -186,6 +201,24 @@ func (p *program) tellState(l listing, st *state) {
 		say("bad", "%s", strings.Join(st.Bad, ", "))
 	}
 	p.printf("\n")
+	p.table(l, t)
+	p.effective(l, st)
+}
+
+// effective writes what unlike GPU models do for tenants, where a policy divides them.
+func (p *program) effective(l listing, st *state) {
+	if len(st.Effective) == 0 {
+		return
+	}
+	t := &table{head: []string{"TENANT", ">NOW", ">DUE", ">BY_WEIGHT", ">MEASURED_RHO"}}
+	for _, x := range st.Effective {
+		rho := "-"
+		if x.Rho != nil {
+			rho = fmt.Sprintf("%.3f", *x.Rho)
+		}
+		t.add(x.Tenant, fmt.Sprintf("%.2f", x.Throughput), fmt.Sprintf("%.2f", x.Due), fmt.Sprintf("%.2f", x.Share), rho)
+	}
+	p.printf("\n%s\n", p.paint(fmt.Sprintf("What GPUs do for tenants by measured speedups, in GPUs of the slowest model (%s divides):", st.Divided), "bold"))
 	p.table(l, t)
 }
 

@@ -19,7 +19,7 @@ func TestAPlainStateStaysPlain(t *testing.T) {
 	var r Record
 	for round := range 3 {
 		s, _ := plain.Rebuild(r)
-		again, _, err := Rebuild(d, r)
+		again, _, err := restored(d, r)
 		if err != nil || !reflect.DeepEqual(s, again) {
 			t.Fatalf("round %d: %v: it differs from what is rebuilt from the description", round, err)
 		}

@@ -148,7 +148,7 @@ func FuzzDescription(f *testing.F) {
 			}
 			return
 		}
-		if bad := s.Check(); bad != nil {
+		if bad := s.check(); bad != nil {
 			t.Fatalf("%+v: %v", d, bad)
 		}
 	})

@@ -84,22 +84,10 @@ func (s *State) parts(f *lease) []Part {
 	return out
 }
 
-// Rebuild makes the state that a record is of: after a restart, or for another
-// description. A guaranteed lease keeps its GPUs and its right if cells of its VC can
-// be bound there and nobody else's guarantee suffers; else it becomes opportunistic where
-// it is. Leases with higher priority come first, then older ones. An error is Faults: the
-// description, whose assignment may not be feasible, is refused.
-func Rebuild(d Description, r Record) (*State, Changes, error) {
-	plain, err := New(d)
-	if err != nil {
-		return nil, Changes{}, err
-	}
-	s, changes := plain.Rebuild(r)
-	return s, changes, nil
-}
-
-// Rebuild does so for the description that a state was made of by New and of which nothing was
-// used since. The state itself stays as it is.
+// Rebuild makes the state that a record is of: after a restart, or for another description; s is
+// made of that by New, nothing of it was used since, and it stays as it is. A guaranteed lease keeps
+// its GPUs and its right if cells of its VC can be bound there and nobody else's guarantee suffers;
+// else it becomes opportunistic where it is. Leases with higher priority come first, then older ones.
 func (s *State) Rebuild(r Record) (*State, Changes) {
 	out, changes := s.rebuild(r, false)
 	// What was safe is safe again. Where all bindings together leave more cells short than

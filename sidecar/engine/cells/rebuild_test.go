@@ -8,6 +8,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
+// restored makes the state of a record from its description, as after a restart.
+func restored(d Description, r Record) (*State, Changes, error) {
+	plain, err := New(d)
+	if err != nil {
+		return nil, Changes{}, err
+	}
+	s, changes := plain.Rebuild(r)
+	return s, changes, nil
+}
+
 // twoNodes is two nodes: one for a, and 8 GPUs by one for b.
 func twoNodes() Description {
 	return Description{Types: v100(2), Tops: []Top{{Name: "rack", Type: "rack", Nodes: []string{"n1", "n2"}}},
@@ -66,7 +76,7 @@ func TestALossStays(t *testing.T) {
 	w.SetBad("n03", 1)
 	w.Release(one)
 	want := []Loss{{VC: "b", Chain: "rack", Type: "node", Cells: 1}} // b had more unallocated then; a would be first now
-	again, _, err := Rebuild(d, w.Export())
+	again, _, err := restored(d, w.Export())
 	if got := w.Export().Lost; err != nil || !slices.Equal(got, want) || !slices.Equal(again.Export().Lost, want) {
 		t.Errorf("lost are %v, after a restart %v (%v), want %v", got, again.Export().Lost, err, want)
 	}
@@ -232,7 +242,7 @@ func TestReconfigure(t *testing.T) {
 		d := was
 		d.Tops, d.VCs = slices.Clone(was.Tops), slices.Clone(was.VCs)
 		change(&d)
-		s, changes, err := Rebuild(d, w.Export())
+		s, changes, err := restored(d, w.Export())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +293,7 @@ func TestReconfigure(t *testing.T) {
 	if _, err := out.request(t, Request{Key: out.key(), VC: "b", Nodes: 1, GPUs: 8}); err != nil {
 		t.Errorf("b's node in the smaller cluster: %v", err)
 	}
-	if _, _, err := Rebuild(Description{Types: was.Types, Tops: was.Tops[:0], VCs: was.VCs}, w.Export()); err == nil {
+	if _, _, err := restored(Description{Types: was.Types, Tops: was.Tops[:0], VCs: was.VCs}, w.Export()); err == nil {
 		t.Error("no node is left, and it is not refused")
 	}
 }
@@ -294,7 +304,7 @@ func TestReconfigureKeepsTheGuarantee(t *testing.T) {
 	r := Record{Leases: []Lease{
 		{Key: 1, VC: "b", Right: cluster.Guaranteed, Parts: []Part{{Node: "n1", GPUs: 1, Type: "gpu"}}},
 		{Key: 2, VC: "b", Right: cluster.Guaranteed, Parts: []Part{{Node: "n2", GPUs: 1, Type: "gpu"}}}}}
-	s, changes, err := Rebuild(twoNodes(), r)
+	s, changes, err := restored(twoNodes(), r)
 	if err != nil || !slices.Equal(changes.Demoted, []cluster.JobKey{2}) {
 		t.Fatalf("%+v, %v: want lease 2 demoted", changes, err)
 	}

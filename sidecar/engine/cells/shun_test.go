@@ -45,7 +45,7 @@ func TestWhatIsLentGoesBeforeOnesOwn(t *testing.T) {
 	if len(grant.Recall) != 4 || grant.Recall[0] < 11 {
 		t.Errorf("%v are recalled, want four of b's", grant.Recall)
 	}
-	if wrong := s.Check(); len(wrong) > 0 {
+	if wrong := s.check(); len(wrong) > 0 {
 		t.Error(wrong)
 	}
 }

@@ -115,7 +115,7 @@ func theorem(t rapid.TB, d Description, seed uint64, steps, checks int) {
 				r := w.Export() // in any order
 				rng.Shuffle(len(r.Leases), func(i, j int) { r.Leases[i], r.Leases[j] = r.Leases[j], r.Leases[i] })
 				rng.Shuffle(len(r.Bad), func(i, j int) { r.Bad[i], r.Bad[j] = r.Bad[j], r.Bad[i] })
-				again, changes, err := Rebuild(d, r)
+				again, changes, err := restored(d, r)
 				if err != nil || changes.Outside != nil || changes.Demoted != nil {
 					t.Fatalf("step %d: a restart changes %+v: %v", step, changes, err)
 				}

@@ -161,7 +161,7 @@ func (w *world) request(t rapid.TB, q Request) (Grant, error) {
 // sound fails if something that must hold does not.
 func (w *world) sound(t rapid.TB) {
 	t.Helper()
-	if bad := w.Check(); bad != nil {
+	if bad := w.check(); bad != nil {
 		t.Fatalf("violations: %v", bad)
 	}
 }

@@ -23,7 +23,7 @@ func BenchmarkDecide(b *testing.B) {
 		p := Party{Name: Name{Tenant: fmt.Sprint(i)}, Demand: 1000 * gpu}
 		v := 1.0
 		for range models {
-			p.Speed = append([]Speed{Exactly(v)}, p.Speed...)
+			p.Speed = append([]Speed{exactly(v)}, p.Speed...)
 			p.GPUs = append(p.GPUs, cluster.MicroGPU(1+uniform()*float64(8*gpu)))
 			v *= 1 + uniform()*0.6
 		}

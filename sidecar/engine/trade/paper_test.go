@@ -13,11 +13,14 @@ import (
 
 const gpu = cluster.WholeGPU
 
+// exactly is a speed that is known.
+func exactly(v float64) Speed { return Speed{v, v} }
+
 // user makes a party with as many jobs as it may ever have GPUs.
 func user(name string, gpus []cluster.MicroGPU, speeds ...float64) Party {
 	p := Party{Name: Name{Tenant: name}, GPUs: gpus, Demand: math.MaxInt64 / 2}
 	for _, v := range speeds {
-		p.Speed = append(p.Speed, Exactly(v))
+		p.Speed = append(p.Speed, exactly(v))
 	}
 	return p
 }

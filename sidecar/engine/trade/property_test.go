@@ -47,7 +47,7 @@ func anyParty(t *rapid.T, name Name, models int) Party {
 
 func anySpeeds(t *rapid.T, models int) (speeds []Speed) {
 	for range models {
-		v := Exactly(rapid.OneOf(
+		v := exactly(rapid.OneOf(
 			rapid.Float64Range(0.5, 8), rapid.Map(rapid.IntRange(1, 4), func(n int) float64 { return float64(n) }),
 			rapid.SampledFrom([]float64{0, 1e-9, 1e9}),
 		).Draw(t, "speed"))

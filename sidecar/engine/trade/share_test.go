@@ -44,7 +44,7 @@ func TestSharingIncentive(t *testing.T) {
 			v := 1.0
 			for m := range fleet {
 				p.GPUs = append(p.GPUs, parts[i][m].For[0])
-				p.Speed = append(p.Speed, Exactly(v))
+				p.Speed = append(p.Speed, exactly(v))
 				v *= rapid.Float64Range(1, 3).Draw(t, "faster")
 			}
 			slices.Reverse(p.Speed)

@@ -12,9 +12,6 @@ type Name = cluster.PartyName
 // traded.
 type Speed struct{ Low, High float64 }
 
-// Exactly is a speed that is known.
-func Exactly(v float64) Speed { return Speed{v, v} }
-
 func (v Speed) known() bool {
 	const most = 1e12 // beyond it no number is a measurement
 	return v.Low > 1/most && v.Low <= v.High && v.High < most

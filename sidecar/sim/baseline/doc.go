@@ -1,6 +1,6 @@
 // Package baseline holds the schedulers that fairlease is compared with. Each is a
 // Decide like the engine's: from a snapshot to a plan. The books are the engine's own
-// (engine.DecideBy: who received and was due what, who may run where), and so is
+// (engine.Decider.DecideBy: who received and was due what, who may run where), and so is
 // everything that carries a choice out: hand-overs, notices, gates. A baseline only
 // chooses who gets GPUs, and finds them on the engine's board: consolidated, on the
 // fewest nodes, spread where the job lets it.

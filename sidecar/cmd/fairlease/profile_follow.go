@@ -1,0 +1,117 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// submit submits the jobs of all trials that may be. It fails where sbatch takes none.
+func (p *program) submit(ctx context.Context, o *profiling, trials []*trial) error {
+	var refused error
+	taken := false
+	for _, x := range trials {
+		if x.State != "" || ctx.Err() != nil {
+			continue
+		}
+		id, err := o.login.Submit(ctx, o.sbatch(x))
+		if err != nil {
+			x.State, x.Note = "refused", cause(err)
+			refused = cmp.Or(refused, err)
+			continue
+		}
+		x.id, x.Job, x.State, x.began, taken = id, id.String(), "submitted", p.now(), true
+	}
+	if refused != nil && !taken {
+		return &failure{code: exitNo, what: "sbatch took none of the jobs", err: refused, next: "try the line that --dry-run shows"}
+	}
+	return nil
+}
+
+// lateReports is how long what jobs have reported may take to be in the journal when they are over.
+const lateReports = 30 * cluster.Second
+
+// await follows the jobs to their ends, or to an interrupt. Then it cancels those that have not started.
+func (p *program) await(ctx context.Context, o *profiling, trials []*trial, hear func(context.Context, []*trial) (cluster.Instant, error)) {
+	line := p.statusLine()
+	defer line.end()
+	for {
+		over, last := true, cluster.Instant(0)
+		for _, x := range submitted(trials) {
+			p.look(ctx, o, x)
+			over, last = over && x.over, max(last, x.ended)
+		}
+		upTo, err := hear(ctx, trials)
+		if err != nil && ctx.Err() == nil {
+			line.say("what the jobs report cannot be read: " + cause(err))
+		}
+		line.set(following(trials, line.terminal))
+		if over && (err == nil && upTo >= last || p.now().Sub(last) > lateReports) {
+			return
+		}
+		select {
+		case <-time.After(p.poll):
+		case <-ctx.Done():
+			p.abandon(context.WithoutCancel(ctx), o, trials)
+			return
+		}
+	}
+}
+
+// look looks at the job of a trial.
+func (p *program) look(ctx context.Context, o *profiling, x *trial) {
+	if x.over {
+		return
+	}
+	j, known, err := o.login.Job(ctx, x.id)
+	switch {
+	case err != nil: // it is looked at again
+		x.Note = cause(err)
+	case !known:
+		x.State, x.over, x.ended = "forgotten", true, p.now()
+	default:
+		x.State, x.Nodes, x.exit, x.output, x.Note = j.State, j.Nodes, j.Exit, j.Output, ""
+		if j.State == "PENDING" {
+			x.Note = j.Reason
+		}
+		if j.Over() {
+			x.over, x.ended = true, p.now()
+		}
+	}
+}
+
+// abandon cancels the jobs that have not started.
+func (p *program) abandon(ctx context.Context, o *profiling, trials []*trial) {
+	var left []cluster.JobID
+	for _, x := range unfinished(trials) {
+		left = append(left, x.id)
+	}
+	if len(left) == 0 {
+		return
+	}
+	if err := o.login.CancelWaiting(ctx, left); err != nil {
+		fmt.Fprintf(p.err, "fairlease: jobs that have not started could not be cancelled: %s\n", cause(err))
+	}
+	for _, x := range submitted(trials) {
+		p.look(ctx, o, x)
+	}
+}
+
+// following puts the state of the jobs into words, with their speeds if these are to be seen.
+func following(trials []*trial, speeds bool) string {
+	var words []string
+	for _, x := range submitted(trials) {
+		word := fmt.Sprintf("%s: job %s %s", x.Model, x.Job, strings.ToLower(x.State))
+		if x.Note != "" {
+			word += " (" + x.Note + ")"
+		} else if speeds && x.Profile != nil {
+			word += fmt.Sprintf(", %.4g steps/s", x.Profile.Rate)
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, "; ")
+}

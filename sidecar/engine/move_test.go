@@ -1,0 +1,127 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+)
+
+// said collects what is said of jobs that are to go to another model: the verdicts of every turn from
+// now on, and the reasons of their notices.
+func (w *world) said() (verdicts, notices map[cluster.Reason]int) {
+	verdicts, notices = map[cluster.Reason]int{}, map[cluster.Reason]int{}
+	check := w.Check
+	w.Check = func(r loop.Report) {
+		check(r)
+		count := func(said map[cluster.Reason]int, why cluster.Reason) {
+			if why.To != "" {
+				said[cluster.Reason{Code: why.Code, Pool: why.Pool, To: why.To, Speed: why.Speed, Trial: why.Trial}]++
+			}
+		}
+		for i := range r.Plan.Verdicts {
+			count(verdicts, r.Plan.Verdicts[i].Reason)
+		}
+		for i := range r.Plan.Actions {
+			if a := &r.Plan.Actions[i]; a.Verb == cluster.Notify {
+				count(notices, a.Because)
+			}
+		}
+	}
+	return verdicts, notices
+}
+
+// From the notice until its GPUs are free a job that moves says to which model, and how fast it is there.
+func TestAMoveIsSaid(t *testing.T) {
+	w := newMarket(t, 1, 1, false, nil, "a")
+	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4}})
+	w.Submit("a", 3, 1, forever)
+	w.submit("a", 1, forever, func(k *sim.Work) { k.Comment = "kind=x" })
+	w.declared(map[string][2]float64{"a/a_user.train": {2, 5}})
+	w.Run(5 * term / 2)
+	verdicts, notices := w.said()
+	w.Run(2 * term)
+	if len(verdicts)+len(notices) > 0 {
+		t.Fatalf("nobody is to move, and it is said: %v %v", verdicts, notices)
+	}
+	w.Settings.DivideEvery = 1
+	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 1, "v100": 3}})
+	w.Run(2 * term)
+	want := cluster.Reason{Pool: "k80", To: "v100", Speed: 2500}
+	for _, code := range []cluster.Code{cluster.BecauseNotice, cluster.BecauseEnding} {
+		if want.Code = code; verdicts[want] < 3 {
+			t.Errorf("%s is said %d times of jobs that move: %v", code, verdicts[want], verdicts)
+		}
+	}
+	if got := notices[cluster.Reason{Code: cluster.BecauseNotice, To: "v100", Speed: 2500}]; got != 3 {
+		t.Errorf("the notices say %v", notices)
+	}
+	if w.on("a", "v100") < 3 {
+		t.Errorf("%d have moved", w.on("a", "v100"))
+	}
+	w.books()
+}
+
+// A party's account says which of its jobs is due GPUs of a model to show how fast its kind is there, until that is known.
+func TestATrialIsSaid(t *testing.T) {
+	w := newMarket(t, 1, 1, false, nil, "a", "b")
+	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4}, "b": {"v100": 4}})
+	w.Reports = 30 * second
+	for range 8 {
+		w.submit("b", 1, forever, func(k *sim.Work) { k.Kind, k.Comment, k.Request.Model = "vae", "kind=vae", "v100" })
+	}
+	w.Run(2 * minute)
+	for range 8 {
+		w.submit("a", 1, forever, func(k *sim.Work) { k.Kind, k.Comment = "lstm", "kind=lstm" })
+	}
+	trials := 0
+	check := w.Check
+	w.Check = func(r loop.Report) {
+		check(r)
+		for _, p := range r.Plan.Memory.Parties {
+			if p.Trial == 0 {
+				continue
+			}
+			if trials++; p.Party != "a/lstm" || p.Pool != "v100" || p.Entitlement == 0 {
+				t.Fatalf("%+v is no trial", p)
+			}
+		}
+	}
+	w.Run(4 * term)
+	if trials == 0 {
+		t.Error("no trial is said")
+	}
+	if last := w.Last.Memory.Parties; slices.ContainsFunc(last, func(p cluster.PartyPool) bool { return p.Trial > 0 }) {
+		t.Errorf("the trial is not over: %+v", last)
+	}
+	w.books()
+}
+
+// A job that moves to show how fast its kind is says that that is why.
+func TestAMoveForATrialIsSaid(t *testing.T) {
+	w := newMarket(t, 1, 1, false, nil, "a", "b")
+	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4}, "b": {"v100": 4}})
+	w.Settings.DivideEvery = 1
+	w.Reports = 30 * second
+	others := w.Submit("b", 8, 1, forever)
+	w.Run(term)
+	for range 4 {
+		w.submit("a", 1, forever, func(k *sim.Work) { k.Kind, k.Comment = "lstm", "kind=lstm" })
+	}
+	w.Run(term)
+	for _, id := range others {
+		w.Cancel(id)
+	}
+	w.Loop.Divide = parts(nil) // a is due nothing where it runs, and elsewhere what it needs for the trial
+	verdicts, notices := w.said()
+	w.Run(2 * term)
+	if want := (cluster.Reason{Code: cluster.BecauseNotice, Pool: "k80", To: "v100", Trial: true}); verdicts[want] == 0 {
+		t.Errorf("said is %v", verdicts)
+	}
+	if want := (cluster.Reason{Code: cluster.BecauseNotice, To: "v100", Trial: true}); notices[want] == 0 {
+		t.Errorf("the notices say %v", notices)
+	}
+	w.books()
+}
