@@ -181,27 +181,27 @@ var views = []struct {
 			job(4, "14", "bio", "ann", "waiting", "") +
 			verdict(4, "cells", "cell = 'rack', chain = 'rack-v100', for_job = 1, for_right = 'guaranteed', until_at = '2026-03-02 00:30'") +
 			job(5, "15", "bio", "ann", "waiting", "") +
-			verdict(5, "behind", "behind_ms = -2000, other = 'astro', other_behind_ms = 61000, queue = 'kind', other_kind = 'astro/resnet50', until_at = '2026-03-02 00:30'") +
+			verdict(5, "behind", "behind_ms = -2000, other = 'astro', other_behind_ms = 61000, until_at = '2026-03-02 00:30'") +
 			job(6, "16", "bio", "ann", "waiting", "") +
 			verdict(6, "behind", "other = 'bio', other_behind_ms = 61000, queue = 'job', other_job = 1, until_at = '2026-03-02 00:30'") +
 			job(7, "17", "bio", "ann", "waiting", "") + verdict(7, "behind", "other = 'astro', queue = 'job', other_job = 99, until_at = '2026-03-02 00:30'") +
-			job(8, "18", "bio", "ann", "waiting", "") + verdict(8, "burst", "queue = 'kind', behind_ms = 61000") +
+			job(8, "18", "bio", "ann", "waiting", "") + verdict(8, "burst", "behind_ms = 61000") +
 			job(9, "19", "bio", "ann", "waiting", "") + verdict(9, "threshold", "queue = 'job', behind_ms = 61000"),
-		"job_key, slurm_id, name, tenant, user_name, gpus, model, partitions, eligible_at, age, terms, code, reason, until_at, need_gpus, free_gpus, behind, other, other_behind, rank, for_slurm_id, note, rho, gate_until, cell, chain, for_right, queue, other_slurm_id, other_kind, as_of",
+		"job_key, slurm_id, name, tenant, user_name, gpus, model, partitions, eligible_at, age, terms, code, reason, until_at, need_gpus, free_gpus, behind, other, other_behind, rank, for_slurm_id, note, rho, gate_until, cell, chain, for_right, queue, other_slurm_id, as_of",
 		[]string{
 			"1|11|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|3|behind|tenant astro goes first, being 1 day 01:01:01 behind its due; its own tenant is 00:01:01 behind its due; " +
-				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:01:01.5|astro|1 day 01:01:01|4|||0.5|2026-03-02 01:00:00+00|||||||2026-03-02 02:30:00+00",
-			"3|13|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|claimed|what is free (2 GPUs) is kept for job 11; the next lease that could serve it ends at a time not known yet||4|2|00:00:00||00:00:00|0|11||0||||||||2026-03-02 02:30:00+00",
+				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:01:01.5|astro|1 day 01:01:01|4|||0.5|2026-03-02 01:00:00+00||||||2026-03-02 02:30:00+00",
+			"3|13|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|claimed|what is free (2 GPUs) is kept for job 11; the next lease that could serve it ends at a time not known yet||4|2|00:00:00||00:00:00|0|11||0|||||||2026-03-02 02:30:00+00",
 			"4|14|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|cells|its tenant has no free cell of type rack (chain rack-v100) for its 4 GPUs; job 11 has one, guaranteed, " +
-				"until 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00||00:00:00|0|11||0||rack|rack-v100|guaranteed||||2026-03-02 02:30:00+00",
-			"5|15|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|kind astro/resnet50 goes first, being 00:01:01 behind its due; its own kind is 00:00:02 ahead of its due; " +
-				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|-00:00:02|astro|00:01:01|0|||0|||||kind||astro/resnet50|2026-03-02 02:30:00+00",
+				"until 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00||00:00:00|0|11||0||rack|rack-v100|guaranteed|||2026-03-02 02:30:00+00",
+			"5|15|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|tenant astro goes first, being 00:01:01 behind its due; its own tenant is 00:00:02 ahead of its due; " +
+				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|-00:00:02|astro|00:01:01|0|||0|||||||2026-03-02 02:30:00+00",
 			"6|16|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|job 11 of bio goes first, being 00:01:01 behind its due; it is even; " +
-				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00|bio|00:01:01|0|||0|||||job|11||2026-03-02 02:30:00+00",
+				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00|bio|00:01:01|0|||0|||||job|11|2026-03-02 02:30:00+00",
 			"7|17|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|behind|a job of astro goes first, being even; it is even; " +
-				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00|astro|00:00:00|0|||0|||||job|||2026-03-02 02:30:00+00",
-			"8|18|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|burst|its kind holds the most that it may while others wait; it is 00:01:01 behind its due||4|0|00:01:01||00:00:00|0|||0|||||kind|||2026-03-02 02:30:00+00",
-			"9|19|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|threshold|it is 00:01:01 behind its due, not far enough behind the others to end a running lease||4|0|00:01:01||00:00:00|0|||0|||||job|||2026-03-02 02:30:00+00",
+				"the next lease that could serve it ends at 2026-03-02 00:30:00 UTC|2026-03-02 00:30:00+00|4|0|00:00:00|astro|00:00:00|0|||0|||||job||2026-03-02 02:30:00+00",
+			"8|18|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|burst|its tenant holds the most that it may while others wait; it is 00:01:01 behind its due||4|0|00:01:01||00:00:00|0|||0|||||||2026-03-02 02:30:00+00",
+			"9|19|train|bio|ann|4|v100|{batch}|2026-03-02 01:00:00+00|01:30:00|0|threshold|it is 00:01:01 behind its due, not far enough behind the others to end a running lease||4|0|00:01:01||00:00:00|0|||0|||||job||2026-03-02 02:30:00+00",
 		},
 	},
 	{

@@ -74,8 +74,6 @@ type PartyPool struct {
 	Entitlement MicroGPU `json:"entitlement"`
 	Deficit     GPUTime  `json:"deficit"`
 	Carry       int64    `json:"carry,omitempty"`
-	// Trial is the job that is due GPUs there to show how fast its kind is on them; 0 = none.
-	Trial JobKey `json:"trial,omitempty"`
 }
 
 // PartyName names who trades: a tenant's jobs of one kind.

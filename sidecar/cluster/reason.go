@@ -58,15 +58,13 @@ type Reason struct {
 	Need int `json:"need,omitempty"`
 	Free int `json:"free,omitempty"`
 	// Behind is how far its tenant is behind, in time at its entitlement;
-	// Other and OtherBehind are the tenant that went before it. Where a policy divides unlike GPU
-	// models, Queue says of whom that is: of the job itself, before which OtherJob went, or of its
-	// tenant's jobs of its kind, before which those of OtherKind did.
+	// Other and OtherBehind are the tenant that went before it. Where a policy that knows jobs only
+	// divides unlike GPU models, Queue says that it is of the job itself, before which OtherJob went.
 	Behind      Span   `json:"behind,omitempty"`
 	Other       string `json:"other,omitempty"`
 	OtherBehind Span   `json:"other_behind,omitempty"`
 	Queue       Queuer `json:"queue,omitempty"`
 	OtherJob    JobKey `json:"other_job,omitempty"`
-	OtherKind   string `json:"other_kind,omitempty"`
 	Rho         Rho    `json:"rho,omitempty"` // the job's own
 	Rank        int    `json:"rank,omitempty"`
 	// Until is when it may change: the end of the next lease that could serve
@@ -95,5 +93,4 @@ type Queuer string
 const (
 	TenantQueues Queuer = ""
 	JobQueues    Queuer = "job"
-	KindQueues   Queuer = "kind" // a tenant's jobs of one kind
 )

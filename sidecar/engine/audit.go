@@ -161,6 +161,7 @@ type Stake struct {
 	Party    string
 	Kind     cluster.Kind
 	Speedups []profile.Speedup // by pool
+	Trials   []cluster.JobKey  // by pool: the job of the party that is to show how fast its kind is there; 0 = none
 }
 
 // StakeOf gives a job's; false = it has none, or nothing is divided.
@@ -173,5 +174,12 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 	if i < 0 || h.standing[i].party < 0 {
 		return Stake{}, false
 	}
-	return Stake{h.parties[h.standing[i].party].name, h.learned.kinds[i], h.speedups(i)}, true
+	st := &h.standing[i]
+	trials := make([]cluster.JobKey, len(h.pools))
+	for p, k := range h.tried {
+		if k >= 0 && h.standing[k].party == st.party {
+			trials[p] = h.records[k].Key
+		}
+	}
+	return Stake{h.parties[st.party].name, h.learned.kinds[i], h.speedups(i), trials}, true
 }

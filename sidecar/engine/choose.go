@@ -43,6 +43,7 @@ func (h *hall) choose(touch cluster.Touch) {
 	h.board = h.fresh(h.board)
 	in := lease.Input{Now: h.now, Settings: h.set}
 	in.Candidates, in.Tenants = h.line(candidates)
+	in.Trials = h.toTry(in.Candidates)
 	h.contest(&in, h.board, touch)
 	h.dismiss(touch)
 }
@@ -163,7 +164,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			continue
 		}
 		r := &h.records[i]
-		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.party, Pools: st.pools, Shape: st.shape, GPUs: st.gpus,
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.queue, Pools: st.pools, Shape: st.shape, GPUs: st.gpus,
 			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: h.set.NewFirst && r.Terms == 0, Rho: st.rho, Running: runs,
 			Urgent: st.ordered(cluster.Boost) || slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS)}
 		if runs {
@@ -203,14 +204,14 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 // gone through tenant by tenant.
 func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(h.sorted[:0], len(cs))
-	tenants := make([]lease.Tenant, len(h.parties))
+	tenants := make([]lease.Tenant, len(h.queues))
 	debit := make([]cluster.GPUTime, len(h.rows)) // leases in force, to their ends
 	holds := make([]int, len(h.rows))
-	h.charged(debit, holds)
+	h.charged(debit, holds, queueOf)
 	n := len(h.pools)
 	jobs := h.byTenant(cs)
-	for t := range h.parties {
-		tenants[t] = lease.Tenant{Name: h.parties[t].name, Boost: h.boosted(h.tenants[h.parties[t].tenant]), Shares: make([]lease.Share, n)}
+	for t := range h.queues {
+		tenants[t] = lease.Tenant{Name: h.queues[t].name, Boost: h.boosted(h.tenants[h.queues[t].tenant]), Shares: make([]lease.Share, n)}
 		entitled := cluster.MicroGPU(0)
 		for p := range h.pools {
 			row := &h.rows[t*n+p]
@@ -229,16 +230,17 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 		tenants[t].Jobs = jobs[t]
 	}
 	h.sorted = sorted
+	h.turns(sorted, tenants)
 	return sorted, tenants
 }
 
 // byTenant gives the indices of every tenant's candidates.
 func (h *hall) byTenant(cs []lease.Candidate) [][]int {
-	count := make([]int, len(h.parties))
+	count := make([]int, len(h.queues))
 	for i := range cs {
 		count[cs[i].Tenant]++
 	}
-	all, jobs := make([]int, len(cs)), make([][]int, len(h.parties))
+	all, jobs := make([]int, len(cs)), make([][]int, len(h.queues))
 	for t, n := range count {
 		jobs[t], all = all[:0:n], all[n:]
 	}
@@ -248,15 +250,18 @@ func (h *hall) byTenant(cs []lease.Candidate) [][]int {
 	return jobs
 }
 
-// charged adds up, by row of the ledger, what leases in force and claims will
+func queueOf(st *caseState) int { return st.queue }
+func partyOf(st *caseState) int { return st.party }
+
+// charged adds up, by row of the accounts of those of whom jobs are, what leases in force and claims will
 // still use, and the GPUs of leases that do not end now.
-func (h *hall) charged(debit []cluster.GPUTime, holds []int) {
+func (h *hall) charged(debit []cluster.GPUTime, holds []int, of func(*caseState) int) {
 	n := len(h.pools)
 	for i, l := range h.leases {
 		if l == nil {
 			continue
 		}
-		t, p := h.standing[i].party, h.pool(l.Pool)
+		t, p := of(&h.standing[i]), h.pool(l.Pool)
 		if t < 0 || p < 0 {
 			continue
 		}
@@ -268,8 +273,8 @@ func (h *hall) charged(debit []cluster.GPUTime, holds []int) {
 	for k := range h.claims {
 		cl := &h.claims[k]
 		i := h.find(cl.Job)
-		if p := h.pool(cl.Pool); i >= 0 && p >= 0 && h.standing[i].party >= 0 {
-			t := h.standing[i].party
+		if p := h.pool(cl.Pool); i >= 0 && p >= 0 && of(&h.standing[i]) >= 0 {
+			t := of(&h.standing[i])
 			debit[t*n+p] += cluster.Times(gpus(cl.Nodes), h.set.Term)
 		}
 	}
@@ -309,7 +314,7 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 		case l != nil && l.State == cluster.Granted:
 			board.Hold(l.Nodes)
 		case h.ending(i) && st.ours(touch):
-			owner := st.party
+			owner := st.queue
 			if rank[i] == len(line) {
 				owner = -1 // nobody counts on it any more
 			}
@@ -457,7 +462,7 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 		st := &h.standing[i]
 		switch {
 		case !h.fixed(i):
-			board.Soften(i, st.party, ranks[i], l.End, l.Nodes)
+			board.Soften(i, st.queue, ranks[i], l.End, l.Nodes)
 		case st.there && !st.waits:
 			board.Hold(h.s.Cases[i].Job.Holds)
 		}
@@ -484,10 +489,10 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 // rank gives, by case, how far ahead the tenants of the leases that can end are: who
 // is furthest ahead is to go first.
 func (h *hall) rank(in *lease.Input) []int {
-	held := make([][]lease.Held, len(h.parties))
+	held := make([][]lease.Held, len(h.queues))
 	for i, l := range h.leases {
 		if l != nil && !h.fixed(i) {
-			t := h.standing[i].party
+			t := h.standing[i].queue
 			held[t] = append(held[t], lease.Held{Case: i, Pool: h.poolOf(l)[0], GPUs: l.GPUs, Rho: h.steadied(&h.records[i], l)})
 		}
 	}

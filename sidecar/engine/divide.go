@@ -34,11 +34,12 @@ func (h *hall) divide() {
 			}
 		}
 	}
-	entitled := base
+	entitled, largest := base, h.largest()
 	if h.set.Divide != "" {
 		entitled = h.market(capacity, base)
+		largest = owe(largest, entitled)
 	}
-	ltgf.Settle(&h.ledger, base, entitled, h.largest(), h.set)
+	ltgf.Settle(&h.ledger, base, entitled, largest, h.set)
 }
 
 // own gives the GPUs of a pool that each tenant has in cells of its own; nil = there are none.

@@ -48,8 +48,9 @@ type room struct {
 	pools    []string
 	single   [][]int              // by pool: a list of just that one
 	tenants  []string             // of the ledger, in order
-	parties  []party              // who queue for GPUs: the tenants, or finer
-	accounts []cluster.TenantPool // of parties that are no tenants
+	parties  []party              // between whom a policy divides GPU models; empty = there is none
+	accounts []cluster.TenantPool // of parties, by party, then pool
+	queues   []party              // who queue for GPUs: tenants, or where a policy knows jobs only, parties
 	site     *place.Site
 	// The cells' description, and the cells as they are when all is healthy and free.
 	described *cluster.Cells
@@ -138,15 +139,14 @@ type hall struct {
 	now     cluster.Instant
 	set     *cluster.Settings
 	ledger  cluster.Ledger
-	rows    []cluster.TenantPool // the accounts of the parties, by party, then pool
+	rows    []cluster.TenantPool // the accounts of those who queue, by queue, then pool
 	records []cluster.Record
 	leases  []*cluster.Lease // in force, by case; nil = none
 	ended   []cluster.Lease
 	claims  []cluster.Claim
 	heirs   map[gpusOn]int // the first claim on GPUs; nil = not worked out yet
 	lost    []cluster.CellLoss
-	away    []cluster.PartyPool // accounts of parties of which no job is left
-	tried   []cluster.JobKey    // the jobs of parties that are to show how fast their kinds are, by row; 0 = none
+	tried   []int // by pool: the job that is to show how fast its kind is there, by case; -1 = none
 	learned *learned
 	// What is to be divided anew; nil = what was divided holds.
 	question *cluster.Question
@@ -177,6 +177,7 @@ type caseState struct {
 	told    bool              // its notice is due in this round
 	tenant  int               // index into tenants, -1 = none
 	party   int               // index into parties, -1 = none
+	queue   int               // index into queues, -1 = none
 	gpus    int               // that it asks for
 	held    int               // that it holds
 	rho     cluster.Rho       // its own

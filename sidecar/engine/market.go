@@ -10,7 +10,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
-	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
 // market sets what parties are due by the last division, and gives what that makes for every
@@ -20,7 +19,7 @@ import (
 // tenants are due by weight.
 func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGPU {
 	n := len(h.pools)
-	due := make([]cluster.MicroGPU, len(h.rows))
+	due := make([]cluster.MicroGPU, len(h.accounts))
 	known := h.divided(due)
 	h.ask(capacity)
 	entitled := make([]cluster.MicroGPU, len(h.ledger.Tenants))
@@ -28,8 +27,7 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 	for t, name := range h.tenants {
 		weights[t] = h.weights[name]
 	}
-	trials := h.trials()
-	h.tried = make([]cluster.JobKey, len(h.rows))
+	h.explore()
 	for p := range h.pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		fit(due, p, n, room)
@@ -37,7 +35,6 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 			room -= due[at]
 		}
 		h.blind(due, p, known, base, room)
-		h.explore(due, p, cluster.MicroGPU(capacity[p])*cluster.WholeGPU, trials[p])
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		for k := range h.parties {
 			entitled[h.parties[k].tenant*n+p] += due[k*n+p]
@@ -47,7 +44,7 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 			entitled[t*n+p] += q
 		}
 	}
-	ledger := cluster.Ledger{Tenants: h.rows}
+	ledger := cluster.Ledger{Tenants: h.accounts}
 	ltgf.Settle(&ledger, due, due, h.debts(due), h.set)
 	return entitled
 }
@@ -120,90 +117,6 @@ func (h *hall) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster
 	}
 }
 
-// explore makes one job due GPUs of a pool on which nobody has seen its kind run, though its kind
-// reports what it does: where that costs least (a lease at the end of which it is known). Others are
-// due that much less meanwhile. trials are those of the pool.
-func (h *hall) explore(due []cluster.MicroGPU, p int, room cluster.MicroGPU, trials []profile.Trial) {
-	costs := h.learned.book.Explore(trials)
-	if len(costs) == 0 {
-		return
-	}
-	i := h.find(trials[costs[0].Trial].Key)
-	at := h.standing[i].party*len(h.pools) + p
-	due[at] = max(due[at], cluster.MicroGPU(h.wants(i))*cluster.WholeGPU)
-	h.tried[at] = h.records[i].Key
-	fit(due, p, len(h.pools), room)
-}
-
-// trials gives, by pool, the jobs that could be tried there: of each kind that reports, with its gang and
-// from the pool on which it runs, the first. What has been seen already needs none.
-func (h *hall) trials() [][]profile.Trial {
-	out := make([][]profile.Trial, len(h.pools))
-	idle := make([]int, len(h.pools))
-	for p := range idle {
-		idle[p] = h.ledger.Pools[p].GPUs - h.ledger.Pools[p].BadGPUs
-	}
-	for i := range h.standing {
-		if st := &h.standing[i]; st.there && !st.waits && len(st.pools) > 0 {
-			idle[st.pools[0]] -= st.held
-		}
-	}
-	type like struct {
-		kind       cluster.Kind
-		gang, from int
-		to         int
-	}
-	reports, tried := map[cluster.Kind]bool{}, map[like]bool{}
-	for i := range h.standing {
-		st := &h.standing[i]
-		if st.party < 0 || len(st.may) == 0 {
-			continue
-		}
-		kind := h.learned.kinds[i]
-		says, known := reports[kind]
-		if !known {
-			says = h.learned.book.Reports(kind)
-			reports[kind] = says
-		}
-		if !says {
-			continue
-		}
-		t := profile.Trial{Key: h.records[i].Key, Kind: kind, Gang: h.wants(i), Move: h.moveCost(), Term: h.set.Term}
-		from := -1
-		if st.runs && len(st.pools) > 0 {
-			from = st.pools[0]
-			t.From = h.pools[from]
-		}
-		for _, p := range st.may {
-			if key := (like{kind, t.Gang, from, p}); !tried[key] {
-				tried[key] = true
-				t.Model, t.Idle = h.pools[p], idle[p] >= t.Gang
-				if !h.seen(i, p, t.Gang) {
-					out[p] = append(out[p], t)
-				}
-			}
-		}
-	}
-	for p := range out { // what surely costs more than another is none
-		least := cluster.GPUTime(math.MaxInt64)
-		for i := range out[p] {
-			if t := &out[p][i]; t.From == "" {
-				least = min(least, t.Least())
-			}
-		}
-		out[p] = slices.DeleteFunc(out[p], func(t profile.Trial) bool { return t.Least() > least })
-	}
-	return out
-}
-
-// seen tells whether a job's kind needs no trial in a pool.
-func (h *hall) seen(i, p, gang int) bool {
-	if source := h.speedups(i)[p].Source; gang == h.standing[i].gpus && source != cluster.Declared { // else it depends on who declared it
-		return source == cluster.Observed
-	}
-	return h.learned.book.Seen(h.learned.kinds[i], h.pools[p], gang)
-}
-
 // demand gives the GPUs that all jobs of a party ask for.
 func (h *hall) demand(k int) int {
 	gpus := 0
@@ -221,19 +134,27 @@ func (h *hall) wants(i int) int {
 	return h.standing[i].gpus
 }
 
-// debts gives, by row, the GPUs that its party may owe a term of: its largest gang, and twice what it is due, for by the
-// threshold a party is ahead or behind by a term of that in the turn of things. Who could owe less would be forgiven what
-// it has too much round after round.
+// debts gives, by row, the GPUs that its party may owe a term of.
 func (h *hall) debts(due []cluster.MicroGPU) []int {
+	gangs := make([]int, len(due))
 	n := len(h.pools)
-	out := make([]int, len(h.rows))
 	for k := range h.parties {
 		gang := h.gang(k)
 		for at := k * n; at < (k+1)*n; at++ {
-			out[at] = gang + 2*int((due[at]+cluster.WholeGPU-1)/cluster.WholeGPU)
+			gangs[at] = gang
 		}
 	}
-	return out
+	return owe(gangs, due)
+}
+
+// owe gives, by row, the GPUs that somebody may owe a term of: his largest gang, and twice what he is due, for by the threshold
+// he is ahead or behind by a term of that in the turn of things. Who could owe less would be forgiven what
+// he has too much round after round.
+func owe(gangs []int, due []cluster.MicroGPU) []int {
+	for at := range gangs {
+		gangs[at] += 2 * int((due[at]+cluster.WholeGPU-1)/cluster.WholeGPU)
+	}
+	return gangs
 }
 
 // gang gives the largest gang of a party.

@@ -28,7 +28,7 @@ func (h *hall) mayMove(i int, l *cluster.Lease) (pools []int, better []lease.Bet
 	}
 	from := pools[0]
 	for _, p := range st.may {
-		if p == from || h.rows[st.party*len(h.pools)+p].Entitlement == 0 {
+		if p == from || h.accounts[st.party*len(h.pools)+p].Entitlement == 0 {
 			continue
 		}
 		gain := h.gain(i, from, p)
@@ -62,9 +62,9 @@ func (h *hall) gain(i, from, to int) cluster.Span {
 // tell: what all are behind in a pool is written off.)
 func (h *hall) settles(i, from, to int) bool {
 	at := h.standing[i].party * len(h.pools)
-	had := &h.rows[at+from]
+	had := &h.accounts[at+from]
 	much := had.Entitlement == 0 || had.Deficit <= -cluster.Times(h.wants(i), h.set.Term)/2
-	return much && h.rows[at+to].Deficit >= 0
+	return much && h.accounts[at+to].Deficit >= 0
 }
 
 // noteMove remembers that a job whose lease is over has GPUs of another model kept for it.
@@ -90,7 +90,7 @@ func (h *hall) goes(because *cluster.Reason, i int, l *cluster.Lease) {
 	}
 	from, to := h.pool(l.Pool), h.pool(cl.Pool)
 	because.To = cl.Pool
-	because.Trial = h.tried[h.standing[i].party*len(h.pools)+to] == key
+	because.Trial = h.tries(i, to)
 	speeds := h.speedups(i)
 	if here, there := &speeds[from], &speeds[to]; here.Source != "" && there.Source != "" && here.Value > 0 {
 		because.Speed = int64(math.Round(1000 * there.Value / here.Value))

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"github.com/fairlease/fairlease/sidecar/engine"
 	"slices"
 	"testing"
 
@@ -64,8 +65,9 @@ func TestAMoveIsSaid(t *testing.T) {
 	w.books()
 }
 
-// A party's account says which of its jobs is due GPUs of a model to show how fast its kind is there, until that is known.
-func TestATrialIsSaid(t *testing.T) {
+// Where every job of a kind runs and is due what it has, one moves to show how fast the kind is on the other model, and says
+// that that is why.
+func TestAMoveForATrial(t *testing.T) {
 	w := newMarket(t, 1, 1, false, nil, "a", "b")
 	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4}, "b": {"v100": 4}})
 	w.Reports = 30 * second
@@ -73,55 +75,33 @@ func TestATrialIsSaid(t *testing.T) {
 		w.submit("b", 1, forever, func(k *sim.Work) { k.Kind, k.Comment, k.Request.Model = "vae", "kind=vae", "v100" })
 	}
 	w.Run(2 * minute)
-	for range 8 {
-		w.submit("a", 1, forever, func(k *sim.Work) { k.Kind, k.Comment = "lstm", "kind=lstm" })
-	}
-	trials := 0
-	check := w.Check
-	w.Check = func(r loop.Report) {
-		check(r)
-		for _, p := range r.Plan.Memory.Parties {
-			if p.Trial == 0 {
-				continue
-			}
-			if trials++; p.Party != "a/lstm" || p.Pool != "v100" || p.Entitlement == 0 {
-				t.Fatalf("%+v is no trial", p)
-			}
-		}
-	}
-	w.Run(4 * term)
-	if trials == 0 {
-		t.Error("no trial is said")
-	}
-	if last := w.Last.Memory.Parties; slices.ContainsFunc(last, func(p cluster.PartyPool) bool { return p.Trial > 0 }) {
-		t.Errorf("the trial is not over: %+v", last)
-	}
-	w.books()
-}
-
-// A job that moves to show how fast its kind is says that that is why.
-func TestAMoveForATrialIsSaid(t *testing.T) {
-	w := newMarket(t, 1, 1, false, nil, "a", "b")
-	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4}, "b": {"v100": 4}})
-	w.Settings.DivideEvery = 1
-	w.Reports = 30 * second
-	others := w.Submit("b", 8, 1, forever)
-	w.Run(term)
 	for range 4 {
 		w.submit("a", 1, forever, func(k *sim.Work) { k.Kind, k.Comment = "lstm", "kind=lstm" })
 	}
-	w.Run(term)
-	for _, id := range others {
-		w.Cancel(id)
+	w.Run(w.Settings.Interval)
+	snap, _, err := w.Loop.Preview(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	w.Loop.Divide = parts(nil) // a is due nothing where it runs, and elsewhere what it needs for the trial
+	ours := cluster.JobKey(9)
+	if s, _ := engine.StakeOf(snap, ours); len(s.Trials) != 2 || s.Trials[0] != 0 || s.Trials[1] != ours {
+		t.Errorf("the stake says %+v", s)
+	}
 	verdicts, notices := w.said()
-	w.Run(2 * term)
-	if want := (cluster.Reason{Code: cluster.BecauseNotice, Pool: "k80", To: "v100", Trial: true}); verdicts[want] == 0 {
+	w.Run(4 * term)
+	if want := (cluster.Reason{Code: cluster.BecauseNotice, Pool: "k80", To: "v100", Trial: true}); verdicts[want] == 0 || len(verdicts) > 2 {
 		t.Errorf("said is %v", verdicts)
 	}
-	if want := (cluster.Reason{Code: cluster.BecauseNotice, To: "v100", Trial: true}); notices[want] == 0 {
+	if want := (cluster.Reason{Code: cluster.BecauseNotice, To: "v100", Trial: true}); notices[want] != 1 {
 		t.Errorf("the notices say %v", notices)
+	}
+	if !slices.ContainsFunc(w.Last.Memory.Profiles, func(p cluster.Profile) bool {
+		return p.Kind == "a/lstm" && p.Model == "v100" && p.Source == cluster.Observed
+	}) {
+		t.Errorf("it is not known how fast lstm is on v100: %+v", w.Last.Memory.Profiles)
+	}
+	if due := w.due("b", "v100"); due != 4*cluster.WholeGPU {
+		t.Errorf("b is due %d of v100, though the trial is over", due)
 	}
 	w.books()
 }

@@ -7,34 +7,37 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
-// party is who queues for GPUs: a tenant; or, where a policy divides unlike GPU models, a single
-// job (Gavel), or a tenant's jobs of one kind (OEF's virtual users, §4.2.4).
+// party is who is due a part of what a policy divides: a single job (Gavel), or a tenant's jobs of one kind (OEF's
+// virtual users, §4.2.4). Tenants queue for GPUs, whatever their parties: so a tenant has what its parties are due
+// together, also if it has many whose jobs are short. What parties are owed says whose turn it is within
+// the tenant. But where a policy knows jobs only, jobs queue.
 type party struct {
 	name   string
 	tenant int
-	cases  []int // of the active ones; not filled where parties are tenants
+	cases  []int // of the active ones; not filled where it is a tenant
 }
 
-// gather finds the parties, with their accounts in every pool.
+// gather finds who queues, and the parties, with their accounts in every pool.
 func (h *hall) gather() {
-	h.parties = h.parties[:0]
+	h.queues, h.parties = h.queues[:0], h.parties[:0]
+	for t, name := range h.tenants {
+		h.queues = append(h.queues, party{name: name, tenant: t})
+	}
+	for i := range h.standing {
+		h.standing[i].party, h.standing[i].queue = -1, h.standing[i].tenant
+	}
+	h.rows = h.ledger.Tenants
 	if h.set.Divide == "" {
-		for t, name := range h.tenants {
-			h.parties = append(h.parties, party{name: name, tenant: t})
-		}
-		for i := range h.standing {
-			h.standing[i].party = h.standing[i].tenant
-		}
-		h.rows = h.ledger.Tenants
 		return
 	}
 	at := map[string]int{}
 	names := make([]string, len(h.standing))
 	for i := range h.standing {
 		st := &h.standing[i]
-		if st.party = -1; st.tenant < 0 || !st.there {
+		if st.tenant < 0 || !st.there {
 			continue
 		}
 		name := h.partyName(i)
@@ -56,6 +59,12 @@ func (h *hall) gather() {
 		}
 	}
 	h.openAccounts(at)
+	if policy.Blind(h.set.Divide) {
+		h.queues, h.rows = append(h.queues[:0], h.parties...), h.accounts
+		for i := range h.standing {
+			h.standing[i].queue = h.standing[i].party
+		}
+	}
 }
 
 // partyName names the party of a job. Jobs that name a GPU model are a kind of their own: they
@@ -76,12 +85,11 @@ func (h *hall) partyName(i int) string {
 // their jobs have had.
 func (h *hall) openAccounts(at map[string]int) {
 	n := len(h.pools)
-	h.rows = slices.Grow(h.accounts[:0], len(h.parties)*n)[:len(h.parties)*n]
-	h.accounts = h.rows
-	clear(h.rows)
+	h.accounts = slices.Grow(h.accounts[:0], len(h.parties)*n)[:len(h.parties)*n]
+	clear(h.accounts)
 	for k := range h.parties {
 		for p, pool := range h.pools {
-			h.rows[k*n+p] = cluster.TenantPool{Tenant: h.parties[k].name, Pool: pool, Demand: cluster.MicroGPU(h.demand(k)) * cluster.WholeGPU}
+			h.accounts[k*n+p] = cluster.TenantPool{Tenant: h.parties[k].name, Pool: pool, Demand: cluster.MicroGPU(h.demand(k)) * cluster.WholeGPU}
 		}
 	}
 	span := h.now.Sub(h.s.Ledger.At)
@@ -92,13 +100,10 @@ func (h *hall) openAccounts(at map[string]int) {
 		old := &h.s.Parties[k]
 		i, ok := at[old.Party]
 		p := h.pool(old.Pool)
-		if !ok && !h.set.DivideJobs {
-			h.away = append(h.away, owing(*old, span, h.set.Window)...)
-		}
 		if !ok || p < 0 {
 			continue
 		}
-		row := &h.rows[i*n+p]
+		row := &h.accounts[i*n+p]
 		var due cluster.GPUTime
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
@@ -119,19 +124,9 @@ func (h *hall) openAccounts(at map[string]int) {
 			continue
 		}
 		if p := h.pool(had[0].Model); p >= 0 {
-			h.rows[st.party*n+p].Deficit -= h.records[i].Alloc - h.s.Cases[i].Record.Alloc
+			h.accounts[st.party*n+p].Deficit -= h.records[i].Alloc - h.s.Cases[i].Record.Alloc
 		}
 	}
-}
-
-// owing gives what is remembered of a kind of which no job is left: what its tenant had too much, so that
-// it does not come back as new; that is forgiven bit by bit, in about a window.
-func owing(a cluster.PartyPool, span, window cluster.Span) []cluster.PartyPool {
-	a.Entitlement, a.Carry = 0, 0
-	if a.Deficit += 1 + cluster.GPUTime(cluster.MulDiv(int64(max(-a.Deficit, 0)), int64(min(span, window)), int64(max(window, 1)))); a.Deficit >= 0 {
-		return nil
-	}
-	return []cluster.PartyPool{a}
 }
 
 // partyAccounts gives the accounts of parties, as they are to be remembered.
@@ -139,16 +134,12 @@ func (h *hall) partyAccounts() []cluster.PartyPool {
 	if h.set.Divide == "" {
 		return nil
 	}
-	out := make([]cluster.PartyPool, 0, len(h.rows))
-	for i := range h.rows {
-		r := &h.rows[i]
+	out := make([]cluster.PartyPool, 0, len(h.accounts))
+	for i := range h.accounts {
+		r := &h.accounts[i]
 		if r.Entitlement != 0 || r.Deficit != 0 || r.SelCarry != 0 {
-			out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry, Trial: h.tried[i]})
+			out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry})
 		}
 	}
-	out = append(out, h.away...)
-	slices.SortFunc(out, func(a, b cluster.PartyPool) int {
-		return cmp.Or(cmp.Compare(a.Party, b.Party), cmp.Compare(a.Pool, b.Pool))
-	})
 	return out
 }

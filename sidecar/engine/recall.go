@@ -100,13 +100,13 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 		}
 	}
 	debit := make([]cluster.GPUTime, rows)
-	h.charged(debit, make([]int, rows))
+	h.charged(debit, make([]int, rows), queueOf)
 	for at := range r.behind {
 		row := &h.rows[at]
 		r.behind[at] = ltgf.Behind(row.Deficit-debit[at], row.Entitlement)
 	}
 	for i, l := range h.leases {
-		if l == nil || h.standing[i].party < 0 || h.pool(l.Pool) < 0 {
+		if l == nil || h.standing[i].queue < 0 || h.pool(l.Pool) < 0 {
 			continue
 		}
 		row := r.row(i)
@@ -122,7 +122,7 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 		cl := &h.claims[k]
 		i, p := h.find(cl.Job), h.pool(cl.Pool)
 		if i >= 0 && p >= 0 && h.records[i].Terms == 0 && cl.At <= h.now.Add(h.set.RecallNotice) {
-			r.firsts[h.standing[i].party*n+p] += gpus(cl.Nodes)
+			r.firsts[h.standing[i].queue*n+p] += gpus(cl.Nodes)
 		}
 	}
 	return r
@@ -133,7 +133,7 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
 		row := k.Tenant*len(r.h.pools) + p
-		if r.h.rows[row].Entitlement > 0 {
+		if r.h.rows[row].Entitlement > 0 && !slices.Contains(k.Idle, p) {
 			found = r.ahead(k, p) || r.has[row] && r.mayOwn(k, row) || found
 		}
 	}
@@ -181,7 +181,7 @@ func (r *recalls) layOut(in *lease.Input) {
 		case l != nil && l.State == cluster.Granted:
 			r.board.Hold(l.Nodes)
 		case h.recallable(i):
-			r.board.Soften(i, st.party, ranks[i], h.now.Add(h.set.RecallNotice), h.s.Cases[i].Job.Holds)
+			r.board.Soften(i, st.queue, ranks[i], h.now.Add(h.set.RecallNotice), h.s.Cases[i].Job.Holds)
 		case st.there && !st.waits:
 			r.board.Hold(h.s.Cases[i].Job.Holds)
 		}
@@ -204,7 +204,7 @@ func (h *hall) anyRecallable() bool {
 // job has had its GPUs for the shortest lease. One that was renewed at this very moment, in this
 // round or in one that is made again, was weighed against all who wait.
 func (h *hall) recallable(i int) bool {
-	if h.fixed(i) || !h.standing[i].runs || h.standing[i].party < 0 || h.leases[i].State != cluster.Active || h.ending(i) ||
+	if h.fixed(i) || !h.standing[i].runs || h.standing[i].queue < 0 || h.leases[i].State != cluster.Active || h.ending(i) ||
 		h.pool(h.leases[i].Pool) < 0 {
 		return false
 	}
@@ -234,7 +234,7 @@ func (h *hall) ripens(gap, closing cluster.Span) {
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	h := r.h
 	row := k.Tenant*len(h.pools) + pool
-	if h.rows[row].Entitlement == 0 || r.most == 0 {
+	if h.rows[row].Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
 		return false
 	}
 	end := r.ends()
@@ -287,7 +287,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 	type sum struct{ behind, closing cluster.Span }
 	without := map[int]sum{} // by row
 	for _, i := range leases {
-		t := h.standing[i].party
+		t := h.standing[i].queue
 		if t == k.Tenant {
 			if !own {
 				return false
@@ -312,7 +312,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 
 // row gives the row of the ledger that a lease is charged to.
 func (r *recalls) row(i int) int {
-	return r.h.standing[i].party*len(r.h.pools) + r.h.pool(r.h.leases[i].Pool)
+	return r.h.standing[i].queue*len(r.h.pools) + r.h.pool(r.h.leases[i].Pool)
 }
 
 // rest gives what is left of a lease, as time at its tenant's entitlement.

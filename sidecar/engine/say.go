@@ -9,6 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
 // say turns the difference between the leases and what was seen into actions,
@@ -430,7 +431,7 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	default:
 		because.Code = cluster.BecauseHolding
 	}
-	if t := st.party; t >= 0 {
+	if t := st.queue; t >= 0 {
 		if p := h.pool(l.Pool); p >= 0 {
 			row := &h.rows[t*len(h.pools)+p]
 			because.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
@@ -441,26 +442,17 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 
 // queue says who queues, and which party went before the job's own; "" = none did.
 func (h *hall) queue(because *cluster.Reason, other string) {
-	switch {
-	case h.set.Divide == "":
+	if !policy.Blind(h.set.Divide) {
 		because.Other = other
 		return
-	case h.set.DivideJobs:
-		because.Queue, because.Rank = cluster.JobQueues, 0
-	default:
-		because.Queue = cluster.KindQueues
 	}
-	k, ok := slices.BinarySearchFunc(h.parties, other, func(p party, name string) int { return cmp.Compare(p.name, name) })
+	because.Queue, because.Rank = cluster.JobQueues, 0
+	k, ok := slices.BinarySearchFunc(h.queues, other, func(p party, name string) int { return cmp.Compare(p.name, name) })
 	if !ok {
 		return
 	}
-	went := &h.parties[k]
-	because.Other = h.tenants[went.tenant]
-	if h.set.DivideJobs {
-		because.OtherJob = h.records[went.cases[0]].Key
-	} else {
-		because.OtherKind = went.name
-	}
+	went := &h.queues[k]
+	because.Other, because.OtherJob = h.tenants[went.tenant], h.records[went.cases[0]].Key
 }
 
 func (h *hall) claimOf(key cluster.JobKey) *cluster.Claim {

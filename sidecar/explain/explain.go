@@ -235,28 +235,22 @@ func (w Words) standing(r *cluster.Reason) string {
 func (w Words) comparison(r *cluster.Reason) string {
 	queue := ""
 	if r.Rank > 0 {
-		queue = fmt.Sprintf("it is number %d in its %s's queue", r.Rank, or(string(r.Queue), "tenant"))
+		queue = fmt.Sprintf("it is number %d in its tenant's queue", r.Rank)
 	}
 	if r.Other == "" {
 		return queue
 	}
 	other, own := "tenant "+r.Other, "its own"
-	switch r.Queue {
-	case cluster.JobQueues:
+	if r.Queue == cluster.JobQueues {
 		other, own = w.Name(r.OtherJob)+" of "+other, "it"
-	case cluster.KindQueues:
-		other = "kind " + r.OtherKind
 	}
 	return join("; ", fmt.Sprintf("%s went before it, being %s, while %s is %s", other, Behind(r.OtherBehind), own, Behind(r.Behind)), queue)
 }
 
 // queuer names who queues for a job.
 func queuer(r *cluster.Reason) string {
-	switch r.Queue {
-	case cluster.JobQueues:
+	if r.Queue == cluster.JobQueues {
 		return "it"
-	case cluster.KindQueues:
-		return "its kind"
 	}
 	return "its tenant"
 }

@@ -79,22 +79,22 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// Where single jobs queue, or tenants' kinds of jobs, these are named as people know them.
+// Where single jobs queue, they are named as people know them.
 func TestWhoQueues(t *testing.T) {
 	w := explain.Words{Job: func(k cluster.JobKey) string { return map[cluster.JobKey]string{7: "4711_3"}[k] }}
 	r := cluster.Reason{Code: cluster.BecauseBehind, Need: 1, Behind: cluster.Minute, Other: "vision", OtherBehind: cluster.Hour}
-	job, kind := r, r
+	job, ranked := r, r
 	job.Queue, job.OtherJob = cluster.JobQueues, 7
-	kind.Queue, kind.OtherKind, kind.Rank = cluster.KindQueues, "vision/bert", 2
+	ranked.Rank = 2
 	for _, c := range []struct {
 		r    cluster.Reason
 		want string
 	}{
 		{r, "tenant vision went before it, being 01:00:00 behind its due, while its own is 00:01:00 behind its due"},
 		{job, "job 4711_3 of tenant vision went before it, being 01:00:00 behind its due, while it is 00:01:00 behind its due"},
-		{kind, "kind vision/bert went before it, being 01:00:00 behind its due, while its own is 00:01:00 behind its due; it is number 2 in its kind's queue"},
+		{ranked, "tenant vision went before it, being 01:00:00 behind its due, while its own is 00:01:00 behind its due; it is number 2 in its tenant's queue"},
 		{cluster.Reason{Code: cluster.BecauseHolding, Queue: cluster.JobQueues, Behind: cluster.Minute}, "; it is 00:01:00 behind"},
-		{cluster.Reason{Code: cluster.BecauseBurst, Queue: cluster.KindQueues}, "its kind holds the most"},
+		{cluster.Reason{Code: cluster.BecauseBurst}, "its tenant holds the most"},
 	} {
 		if got := w.Reason(c.r); !strings.Contains(got, c.want) {
 			t.Errorf("%s\nis not in  %s", c.want, got)

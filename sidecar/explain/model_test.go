@@ -31,13 +31,13 @@ func TestAMoveInWords(t *testing.T) {
 		reason cluster.Reason
 		want   string
 	}{
-		{cluster.Reason{Code: cluster.BecauseNotice, Pool: "k80", To: "v100", Speed: 2400, Until: w.Now.Add(cluster.Minute), Queue: cluster.KindQueues},
+		{cluster.Reason{Code: cluster.BecauseNotice, Pool: "k80", To: "v100", Speed: 2400, Until: w.Now.Add(cluster.Minute)},
 			"has notice: it moves to v100 when its lease ends, at 08:01:00 (in 00:01:00), where it is 2.40 times as fast; it saves before, is requeued then, and its GPUs are kept for it there"},
-		{cluster.Reason{Code: cluster.BecauseNotice, Pool: "v100", To: "k80", Speed: 400, Until: w.Now.Add(cluster.Minute), Queue: cluster.KindQueues, For: 7},
-			"has notice: it moves to k80 when its lease ends, at 08:01:00 (in 00:01:00), where its kind is due GPUs; it saves before, is requeued then, and its GPUs are kept for it there; those that it leaves go to job 4711_3"},
+		{cluster.Reason{Code: cluster.BecauseNotice, Pool: "v100", To: "k80", Speed: 400, Until: w.Now.Add(cluster.Minute), For: 7},
+			"has notice: it moves to k80 when its lease ends, at 08:01:00 (in 00:01:00), where its tenant is due GPUs; it saves before, is requeued then, and its GPUs are kept for it there; those that it leaves go to job 4711_3"},
 		{cluster.Reason{Code: cluster.BecauseEnding, Pool: "k80", To: "v100", Queue: cluster.JobQueues, For: 7},
 			"was requeued to move to v100, where it is due GPUs; its GPUs are kept for it there; those that it leaves go to job 4711_3"},
-		{cluster.Reason{Code: cluster.BecauseEnding, Pool: "v100", To: "k80", Speed: 1500, Trial: true, Queue: cluster.KindQueues},
+		{cluster.Reason{Code: cluster.BecauseEnding, Pool: "v100", To: "k80", Speed: 1500, Trial: true},
 			"was requeued to move to k80, to show how fast its kind is there; its GPUs are kept for it there"},
 	} {
 		if got := w.Reason(x.reason); got != x.want {

@@ -408,10 +408,10 @@ func TestTheMarketOfARealEngine(t *testing.T) {
 	}
 }
 
-// TestWhoGoesFirstWhereModelsAreDivided lets jobs, and tenants' kinds of jobs, queue for what a policy divides: the
+// TestWhoGoesFirstWhereModelsAreDivided lets tenants queue for what a policy divides, or jobs where it knows jobs only: the
 // view of waiting jobs says which of them went before a job, as the engine does.
 func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
-	for policy, jobs := range map[string]bool{"gavel:las": true, "gandiva-fair": false} {
+	for policy, jobs := range map[string]bool{"gavel:ftf": true, "gandiva-fair": false} {
 		t.Run(policy, func(t *testing.T) {
 			s := openStore(t, store.Config{DSN: storetest.Database(t), Refresh: time.Second})
 			set := simtest.Product()
@@ -443,7 +443,7 @@ func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
 					continue
 				}
 				others++
-				first, own := "kind "+r.OtherKind, "its own kind is "
+				first, own := "tenant "+r.Other, "its own tenant is "
 				if jobs {
 					first, own = "job "+ids[r.OtherJob]+" of "+r.Other, "it is "
 				}

@@ -119,7 +119,7 @@ func verdictRows(plan cluster.Plan) []verdictRow {
 			Rank: v.Reason.Rank, Until: stamp(v.Reason.Until), For: optional(v.Reason.For), Note: v.Reason.Note,
 			Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate),
 			Cell: v.Reason.Cell, Chain: v.Reason.Chain, Right: v.Reason.Right,
-			Queue: v.Reason.Queue, OtherJob: optional(v.Reason.OtherJob), OtherKind: v.Reason.OtherKind,
+			Queue: v.Reason.Queue, OtherJob: optional(v.Reason.OtherJob),
 		})
 	}
 	return rows

@@ -215,9 +215,8 @@ type verdictRow struct {
 	Chain string             `json:"chain"`
 	Right cluster.LeaseClass `json:"for_right"`
 
-	Queue     cluster.Queuer `json:"queue"`
-	OtherJob  optional       `json:"other_job"`
-	OtherKind string         `json:"other_kind"`
+	Queue    cluster.Queuer `json:"queue"`
+	OtherJob optional       `json:"other_job"`
 }
 
 type leaseKey struct {

@@ -234,8 +234,7 @@ insert into fairlease.verdicts (
     chain,
     for_right,
     queue,
-    other_job,
-    other_kind
+    other_job
 )
 select
     job_key,
@@ -260,8 +259,7 @@ select
     chain,
     for_right,
     queue,
-    other_job,
-    other_kind
+    other_job
 from json_populate_recordset(null::fairlease.verdicts, $1)
 on conflict (job_key) do update set
     round = excluded.round,
@@ -285,8 +283,7 @@ on conflict (job_key) do update set
     chain = excluded.chain,
     for_right = excluded.for_right,
     queue = excluded.queue,
-    other_job = excluded.other_job,
-    other_kind = excluded.other_kind;
+    other_job = excluded.other_job;
 
 -- name: drop_verdicts
 delete from fairlease.verdicts

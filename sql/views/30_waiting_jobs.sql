@@ -5,7 +5,7 @@ with waiting as (
         v.*,
         f.slurm_id as for_slurm_id,
         o.slurm_id as other_slurm_id,
-        case v.queue when 'job' then 'it' when 'kind' then 'its kind' else 'its tenant' end as queuer,
+        case v.queue when 'job' then 'it' else 'its tenant' end as queuer,
         coalesce(nullif(v.pool, ''), 'any model') as pool_words,
         coalesce(to_char(v.until_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), 'a time not known yet') as until_words
     from fairlease.jobs j
@@ -32,10 +32,9 @@ select
             case
                 when other = '' then 'its turn has not come'
                 when queue = 'job' then format('%s of %s goes first, being %s', coalesce('job ' || other_slurm_id, 'a job'), other, fairlease.stands(other_behind_ms))
-                when queue = 'kind' then format('kind %s goes first, being %s', other_kind, fairlease.stands(other_behind_ms))
                 else format('tenant %s goes first, being %s', other, fairlease.stands(other_behind_ms))
             end,
-            case queue when 'job' then 'it' when 'kind' then 'its own kind' else 'its own tenant' end, fairlease.stands(behind_ms), until_words)
+            case queue when 'job' then 'it' else 'its own tenant' end, fairlease.stands(behind_ms), until_words)
         when 'cells' then format('%s for its %s GPUs; %s',
             case when cell = '' then 'its tenant has no free cell, and nothing that fits could be lent,' else format('its tenant has no free cell of type %s (chain %s)', cell, chain) end,
             need_gpus,
@@ -79,7 +78,6 @@ select
     for_right,
     queue,
     other_slurm_id,
-    other_kind,
     at as as_of
 from waiting
 order by eligible_at, job_key;
@@ -101,8 +99,8 @@ comment on column fairlease.waiting_jobs.reason is 'The reason in words.';
 comment on column fairlease.waiting_jobs.until_at is 'When it may change; null = not known.';
 comment on column fairlease.waiting_jobs.need_gpus is 'GPUs wanted.';
 comment on column fairlease.waiting_jobs.free_gpus is 'GPUs that it could have had.';
-comment on column fairlease.waiting_jobs.behind is 'How far its tenant, or who else queues, is behind, as time at the entitlement.';
-comment on column fairlease.waiting_jobs.other is 'The tenant that went before it, or whose job or kind did.';
+comment on column fairlease.waiting_jobs.behind is 'How far its tenant, or where jobs queue the job, is behind, as time at the entitlement.';
+comment on column fairlease.waiting_jobs.other is 'The tenant that went before it, or whose job did.';
 comment on column fairlease.waiting_jobs.other_behind is 'How far who went before it is behind.';
 comment on column fairlease.waiting_jobs.rank is 'Place in the order of choice; 0 = not said.';
 comment on column fairlease.waiting_jobs.for_slurm_id is 'Job that gets the GPUs, or that holds them.';
@@ -112,7 +110,6 @@ comment on column fairlease.waiting_jobs.gate_until is 'When its gate opens by i
 comment on column fairlease.waiting_jobs.cell is 'Type of the cell that is missing; empty = none.';
 comment on column fairlease.waiting_jobs.chain is 'Largest type of that cell''s chain.';
 comment on column fairlease.waiting_jobs.for_right is 'By what right for_slurm_id has such a cell.';
-comment on column fairlease.waiting_jobs.queue is 'Who queues, where a policy divides unlike GPU models: job, or kind (a tenant''s jobs of one kind); empty = the tenant.';
+comment on column fairlease.waiting_jobs.queue is 'Who queues, where a policy divides unlike GPU models: job, where it knows jobs only; empty = the tenant.';
 comment on column fairlease.waiting_jobs.other_slurm_id is 'Job that went before it, where jobs queue; null = none.';
-comment on column fairlease.waiting_jobs.other_kind is 'Kind whose jobs went before it, where kinds queue; empty = none.';
 comment on column fairlease.waiting_jobs.as_of is 'As of when the numbers are: refreshed every few minutes, and whenever the reason changes.';

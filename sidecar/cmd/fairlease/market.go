@@ -32,7 +32,7 @@ type modelStake struct {
 	Low     float64          `json:"low"`
 	High    float64          `json:"high"`
 	Source  cluster.Source   `json:"source,omitempty"` // "" = nothing is known
-	// Trial is the job that is due GPUs there to show how fast its kind is; "" = none.
+	// Trial is the job that is to show how fast its kind is there; "" = none.
 	Trial string `json:"trial,omitempty"`
 }
 
@@ -44,11 +44,11 @@ func stakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *st
 	}
 	s := &stake{Party: at.Party, ofJob: snap.Settings.DivideJobs, Kind: at.Kind, Policy: snap.Settings.Divide, Unasked: true}
 	who := people(snap)
-	for _, x := range at.Speedups {
-		m := modelStake{Model: x.Model, Speedup: x.Value, Low: x.Low, High: x.High, Source: x.Source}
+	for p, x := range at.Speedups {
+		m := modelStake{Model: x.Model, Speedup: x.Value, Low: x.Low, High: x.High, Source: x.Source, Trial: who.name(at.Trials[p])}
 		for _, due := range plan.Memory.Parties {
 			if due.Party == at.Party && due.Pool == x.Model {
-				m.Due, m.Trial = due.Entitlement, who.name(due.Trial)
+				m.Due = due.Entitlement
 			}
 		}
 		s.Models = append(s.Models, m)

@@ -246,12 +246,9 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range plan.Memory.Parties {
-		if due := &plan.Memory.Parties[i]; due.Party == "nlp/bert" && due.Pool == "v100" {
-			due.Trial = x.Job.Key
-		}
-	}
-	if got := stakeOf(x.Job.Key, &snap, &plan).words(""); !strings.HasSuffix(got[len(got)-1], "; job "+moves.String()+" is to show how fast it is there") {
+	s := stakeOf(x.Job.Key, &snap, &plan)
+	s.Models[len(s.Models)-1].Trial = moves.String()
+	if got := s.words(""); !strings.HasSuffix(got[len(got)-1], "; job "+moves.String()+" is to show how fast it is there") {
 		t.Errorf("of a trial it says %q", got)
 	}
 }

@@ -47,6 +47,26 @@ type Tenant struct {
 	Boost  bool
 	Shares []Share // by pool
 	Jobs   []int   // indices of candidates
+	// Turns is, by pool, the candidates that may use it, in the order in which it is their turn
+	// there; nil = that of Jobs.
+	Turns [][]int
+}
+
+// each calls f for every candidate of the tenant and every pool that could serve it, with the pool's place among those; in
+// every pool in order.
+func (t *Tenant) each(cs []Candidate, f func(i, pool, at int)) {
+	if t.Turns == nil {
+		for _, i := range t.Jobs {
+			for at, p := range cs[i].Pools {
+				f(i, p, at)
+			}
+		}
+	}
+	for p, turn := range t.Turns {
+		for _, i := range turn {
+			f(i, p, slices.Index(cs[i].Pools, p))
+		}
+	}
 }
 
 // Input is what Choose decides on.
@@ -58,6 +78,7 @@ type Input struct {
 	// Claims that were made in earlier rounds and still hold, with the candidate
 	// that each is for and the shape that asks for just its nodes.
 	Claims []Claimed
+	Trials []Trial
 	Room   []Passed // for those of the choice; what is in it means nothing
 }
 
@@ -67,6 +88,9 @@ type Claimed struct {
 	cluster.Claim
 	Candidate, InPool, Shape int
 }
+
+// Trial is a candidate that is to have a lease in a pool before anybody else.
+type Trial struct{ Candidate, Pool int }
 
 // Grant is a new lease for a waiting job.
 type Grant struct {
@@ -140,6 +164,7 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.choice.Passed = slices.Grow(in.Room[:0], len(in.Candidates))[:len(in.Candidates)]
 	clear(c.choice.Passed)
 	c.serveClaims()
+	c.serveTrials()
 	c.walk(c.open(npools))
 	// What is left goes to tenants that have their burst already.
 	c.burst = false
@@ -179,6 +204,19 @@ func (c *chooser) serveClaims() {
 	}
 }
 
+// serveTrials gives trials their leases; their tenants pay for them as for any.
+func (c *chooser) serveTrials() {
+	for _, t := range c.Trials {
+		k := &c.Candidates[t.Candidate]
+		if c.settled[t.Candidate] || k.Humble {
+			continue
+		}
+		if g, ok := c.try(t.Candidate, k.Shape, t.Pool, ofAnybody, 0); ok {
+			c.paid = append(c.paid, payment{k.Tenant, t.Pool, k.GPUs, g.End.Sub(g.At)})
+		}
+	}
+}
+
 // unfair tells whether somebody is further behind than the tenant of a claim by
 // more than the claim will cost it: then it has to wait for its tenant's turn.
 func (c *chooser) unfair(k *Candidate, pool int) bool {
@@ -205,28 +243,29 @@ func (c *chooser) open(npools int) []*queue {
 	for t := range c.Tenants {
 		tenant := &c.Tenants[t]
 		qs := make([]*queue, npools)
-		for _, i := range tenant.Jobs {
+		tenant.each(c.Candidates, func(i, p, at int) {
 			k := &c.Candidates[i]
-			for at, p := range k.Pools {
-				if qs[p] == nil {
-					sh := &tenant.Shares[p]
-					qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost,
-						behind: sh.Behind, entitled: sh.Entitlement, holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
-					all = append(all, qs[p])
-				}
-				if k.Running && at > 0 {
-					qs[p].movers = append(qs[p].movers, i)
-					continue
-				}
+			if qs[p] == nil {
+				sh := &tenant.Shares[p]
+				qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost,
+					behind: sh.Behind, entitled: sh.Entitlement, holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
+				all = append(all, qs[p])
+			}
+			switch {
+			case k.idles(p):
+				qs[p].idlers = append(qs[p].idlers, i)
+			case k.Running && at > 0:
+				qs[p].movers = append(qs[p].movers, i)
+			default:
 				qs[p].jobs = append(qs[p].jobs, i)
 				if k.Running {
 					qs[p].running++
 				}
 			}
-		}
+		})
 		for _, q := range qs {
 			if q != nil { // who runs elsewhere comes after those who have nothing
-				q.jobs = append(q.jobs, q.movers...)
+				q.jobs = append(append(q.jobs, q.movers...), q.idlers...)
 			}
 		}
 	}
@@ -274,7 +313,7 @@ func (c *chooser) next(q *queue) (int, bool) {
 		if !c.settled[i] {
 			return i, true
 		}
-		if k := &c.Candidates[i]; k.Running && k.Pools[0] == q.pool {
+		if k := &c.Candidates[i]; k.Running && k.Pools[0] == q.pool && !k.idles(q.pool) {
 			q.running-- // it moves
 		}
 	}
@@ -286,7 +325,7 @@ func (c *chooser) next(q *queue) (int, bool) {
 func (c *chooser) overBurst(q *queue, i int) bool {
 	most := cluster.MulDiv(int64(q.entitled), c.Settings.BurstMaxMilli, 1000)
 	switch {
-	case q.entitled == 0:
+	case q.entitled == 0 || c.Candidates[i].idles(q.pool):
 		return true
 	case c.Settings.BurstMaxMilli == 0 || q.holds == 0:
 		return false
@@ -302,7 +341,9 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 		return
 	}
 	if k.Running {
-		q.running--
+		if !k.idles(q.pool) {
+			q.running--
+		}
 		if c.board.Renew(k.Case) {
 			c.settled[i] = true
 			c.choice.Renewed = append(c.choice.Renewed, i)
@@ -487,6 +528,7 @@ func Cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
 // served first if every candidate fitted, each charged to its tenant in turn.
 // Those at the end are displaced first.
 func LastFirst(in *Input) []int {
+	const least = -1 << 62
 	type place struct {
 		candidate, tenant, at int // at: among all, before they are sorted
 		behind                cluster.Span
@@ -503,16 +545,18 @@ func LastFirst(in *Input) []int {
 	all := make([]place, 0, running)
 	for t := range in.Tenants {
 		charged := make([]cluster.Span, len(in.Tenants[t].Shares)) // by pool
-		for _, i := range in.Tenants[t].Jobs {
-			k := &in.Candidates[i]
-			for n, p := range k.Pools {
-				share := &in.Tenants[t].Shares[p]
-				if k.Running && n == 0 {
-					all = append(all, place{i, t, len(all), share.Behind - charged[p]})
-				}
+		in.Tenants[t].each(in.Candidates, func(i, p, at int) {
+			k, share := &in.Candidates[i], &in.Tenants[t].Shares[p]
+			behind := share.Behind - charged[p]
+			if k.idles(p) {
+				behind = least
+			} else {
 				charged[p] += Cost(share.Entitlement, k.GPUs, in.Settings.Term)
 			}
-		}
+			if k.Running && at == 0 {
+				all = append(all, place{i, t, len(all), behind})
+			}
+		})
 	}
 	slices.SortFunc(all, func(a, b place) int {
 		switch {

@@ -19,6 +19,7 @@ type Candidate struct {
 
 	Running bool
 	Better  []Better // of Pools, where a move would pay
+	Idle    []int    // of Pools, where its tenant's share is not for it: it takes idle GPUs only there
 
 	Humble   bool // it takes idle GPUs only: it says so, or its last grants did not start
 	Urgent   bool // by QOS or boosted
@@ -29,6 +30,9 @@ type Candidate struct {
 	Owed     cluster.GPUTime // its due less what it received
 	First    cluster.Instant // when it became eligible
 }
+
+// idles tells whether a candidate takes idle GPUs only in a pool.
+func (k *Candidate) idles(pool int) bool { return len(k.Idle) > 0 && slices.Contains(k.Idle, pool) }
 
 // Better is a pool in which a running job would get more done, even with the move.
 type Better struct {
@@ -116,6 +120,7 @@ type queue struct {
 	jobs         []int // indices of candidates
 	at           int
 	movers       []int // running ones of other pools
+	idlers       []int // those that take idle GPUs only
 	running      int   // running ones from at on
 	deferred     []int
 	boost        bool

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+)
+
+// explore chooses, for each pool, a job to be tried there: nobody has seen its kind run on the model, though its kind
+// reports what it does, and it costs least (a lease at the end of which it is known).
+func (h *hall) explore() {
+	h.tried = slices.Repeat([]int{-1}, len(h.pools))
+	for p, trials := range h.trials() {
+		if costs := h.learned.book.Explore(trials); len(costs) > 0 {
+			h.tried[p] = h.find(trials[costs[0].Trial].Key)
+		}
+	}
+}
+
+// tries tells whether a job is the one that is to show how fast its kind is in a pool.
+func (h *hall) tries(i, p int) bool { return h.tried[p] == i }
+
+// toTry gives the trials of candidates. Their tenants pay for the leases as for any other; who owes time in the pool
+// has none, so that those pay themselves that are never seen.
+func (h *hall) toTry(cs []lease.Candidate) (out []lease.Trial) {
+	if h.set.Divide == "" {
+		return nil
+	}
+	n := len(h.pools)
+	debit, own := make([]cluster.GPUTime, len(h.rows)), make([]cluster.GPUTime, len(h.accounts))
+	h.charged(debit, make([]int, len(debit)), queueOf)
+	h.charged(own, make([]int, len(own)), partyOf)
+	for p, i := range h.tried {
+		k := slices.IndexFunc(cs, func(k lease.Candidate) bool { return k.Case == i })
+		if k < 0 {
+			continue
+		}
+		queue, party := h.standing[i].queue*n+p, h.standing[i].party*n+p
+		if h.rows[queue].Deficit >= debit[queue] && h.accounts[party].Deficit >= own[party] {
+			out = append(out, lease.Trial{Candidate: k, Pool: p})
+		}
+	}
+	return out
+}
+
+// trials gives, by pool, the jobs that could be tried there: of each kind that reports, with its gang and
+// from the pool on which it runs, the first. What has been seen already needs none.
+func (h *hall) trials() [][]profile.Trial {
+	out := make([][]profile.Trial, len(h.pools))
+	idle := make([]int, len(h.pools))
+	for p := range idle {
+		idle[p] = h.ledger.Pools[p].GPUs - h.ledger.Pools[p].BadGPUs
+	}
+	for i := range h.standing {
+		if st := &h.standing[i]; st.there && !st.waits && len(st.pools) > 0 {
+			idle[st.pools[0]] -= st.held
+		}
+	}
+	type like struct {
+		kind       cluster.Kind
+		gang, from int
+		to         int
+	}
+	reports, tried := map[cluster.Kind]bool{}, map[like]bool{}
+	for i := range h.standing {
+		st := &h.standing[i]
+		if st.party < 0 || len(st.may) == 0 {
+			continue
+		}
+		idler := h.weights[h.tenants[st.tenant]] == 0
+		kind := h.learned.kinds[i]
+		says, known := reports[kind]
+		if !known {
+			says = h.learned.book.Reports(kind)
+			reports[kind] = says
+		}
+		if !says {
+			continue
+		}
+		t := profile.Trial{Key: h.records[i].Key, Kind: kind, Gang: h.wants(i), Move: h.moveCost(), Term: h.set.Term}
+		from := -1
+		if st.runs && len(st.pools) > 0 {
+			from = st.pools[0]
+			t.From = h.pools[from]
+		}
+		for _, p := range st.may {
+			if key := (like{kind, t.Gang, from, p}); !tried[key] {
+				tried[key] = true
+				t.Model, t.Idle = h.pools[p], idle[p] >= t.Gang
+				if (t.Idle || !idler) && !h.seen(i, p, t.Gang) {
+					out[p] = append(out[p], t)
+				}
+			}
+		}
+	}
+	for p := range out { // what surely costs more than another is none
+		least := cluster.GPUTime(math.MaxInt64)
+		for i := range out[p] {
+			if t := &out[p][i]; t.From == "" {
+				least = min(least, t.Least())
+			}
+		}
+		out[p] = slices.DeleteFunc(out[p], func(t profile.Trial) bool { return t.Least() > least })
+	}
+	return out
+}
+
+// seen tells whether a job's kind needs no trial in a pool.
+func (h *hall) seen(i, p, gang int) bool {
+	if source := h.speedups(i)[p].Source; gang == h.standing[i].gpus && source != cluster.Declared { // else it depends on who declared it
+		return source == cluster.Observed
+	}
+	return h.learned.book.Seen(h.learned.kinds[i], h.pools[p], gang)
+}

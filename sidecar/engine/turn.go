@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+)
+
+// turns puts the candidates of each tenant in the order of what their parties are owed, pool by pool, where a policy divides
+// the pools between parties: each is charged to its party in turn, and one that runs keeps its GPUs until another
+// is further behind by the threshold. Where its party is due nothing, a candidate takes idle GPUs only.
+func (h *hall) turns(cs []lease.Candidate, tenants []lease.Tenant) {
+	if h.set.Divide == "" || policy.Blind(h.set.Divide) {
+		return
+	}
+	type turn struct {
+		candidate int
+		behind    cluster.Span
+	}
+	debit := make([]cluster.GPUTime, len(h.accounts))
+	h.charged(debit, make([]int, len(debit)), partyOf)
+	n := len(h.pools)
+	behind := make([]cluster.Span, len(h.accounts))
+	for at := range behind {
+		behind[at] = ltgf.Behind(h.accounts[at].Deficit-debit[at], h.accounts[at].Entitlement)
+	}
+	for t := range tenants {
+		lines := make([][]turn, n)
+		for _, i := range tenants[t].Jobs {
+			k := &cs[i]
+			for at, p := range k.Pools {
+				row := h.standing[k.Case].party*n + p
+				x := turn{i, behind[row]}
+				switch {
+				case h.accounts[row].Entitlement == 0:
+					k.Idle = append(k.Idle, p)
+				case k.Urgent:
+					x.behind = math.MaxInt64
+				case k.Running && at == 0:
+					x.behind += h.set.Threshold
+				}
+				behind[row] -= lease.Cost(h.accounts[row].Entitlement, k.GPUs, h.set.Term)
+				lines[p] = append(lines[p], x)
+			}
+		}
+		tenants[t].Turns = make([][]int, n)
+		for p, line := range lines {
+			slices.SortStableFunc(line, func(a, b turn) int {
+				return cmp.Compare(b.behind, a.behind)
+			})
+			for _, x := range line {
+				tenants[t].Turns[p] = append(tenants[t].Turns[p], x.candidate)
+			}
+		}
+	}
+}
