@@ -17,7 +17,7 @@ const settling = 10
 func (h *hall) moveCost() cluster.Span { return h.set.Notice + cluster.Minute }
 
 // mayMove gives the pool of a lease, and after it those to which its job may move when it ends, since its party is due
-// something there, and the move pays or settles what its party is owed; better are those where it pays.
+// something there, and the move pays, settles what its party is owed, or shows how fast its kind is; better are those where it pays.
 func (h *hall) mayMove(i int, l *cluster.Lease) (pools []int, better []lease.Better) {
 	pools, st := h.poolOf(l), &h.standing[i]
 	if h.set.Divide == "" || len(pools) == 0 || st.touch != cluster.Act {
@@ -35,7 +35,7 @@ func (h *hall) mayMove(i int, l *cluster.Lease) (pools []int, better []lease.Bet
 		if gain > 0 {
 			better = append(better, lease.Better{Pool: p, Gain: gain})
 		}
-		if gain > 0 || h.settles(i, from, p) {
+		if gain > 0 || h.settles(i, from, p) || h.tries(i, p) {
 			pools = append(slices.Clip(pools), p)
 		}
 	}
@@ -67,6 +67,11 @@ func (h *hall) settles(i, from, to int) bool {
 	return much && h.rows[at+to].Deficit >= 0
 }
 
+// tries tells whether a job is the one that is to show how fast its kind is in a pool.
+func (h *hall) tries(i, pool int) bool {
+	return h.tried[h.standing[i].party*len(h.pools)+pool] == h.records[i].Key
+}
+
 // noteMove remembers that a job whose lease is over has GPUs of another model kept for it.
 func (h *hall) noteMove(i int, l *cluster.Lease) {
 	if h.set.Divide == "" {
@@ -90,7 +95,7 @@ func (h *hall) goes(because *cluster.Reason, i int, l *cluster.Lease) {
 	}
 	from, to := h.pool(l.Pool), h.pool(cl.Pool)
 	because.To = cl.Pool
-	because.Trial = h.tried[h.standing[i].party*len(h.pools)+to] == key
+	because.Trial = h.tries(i, to)
 	speeds := h.speedups(i)
 	if here, there := &speeds[from], &speeds[to]; here.Source != "" && there.Source != "" && here.Value > 0 {
 		because.Speed = int64(math.Round(1000 * there.Value / here.Value))

@@ -99,29 +99,34 @@ func TestATrialIsSaid(t *testing.T) {
 	w.books()
 }
 
-// A job that moves to show how fast its kind is says that that is why.
-func TestAMoveForATrialIsSaid(t *testing.T) {
+// Where every job of a kind runs and is due what it has, one moves to show how fast the kind is on the other model, and says
+// that that is why; once that is known nobody is due anything there for it.
+func TestAMoveForATrial(t *testing.T) {
 	w := newMarket(t, 1, 1, false, nil, "a", "b")
 	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4}, "b": {"v100": 4}})
-	w.Settings.DivideEvery = 1
 	w.Reports = 30 * second
-	others := w.Submit("b", 8, 1, forever)
-	w.Run(term)
+	for range 8 {
+		w.submit("b", 1, forever, func(k *sim.Work) { k.Kind, k.Comment, k.Request.Model = "vae", "kind=vae", "v100" })
+	}
+	w.Run(2 * minute)
 	for range 4 {
 		w.submit("a", 1, forever, func(k *sim.Work) { k.Kind, k.Comment = "lstm", "kind=lstm" })
 	}
-	w.Run(term)
-	for _, id := range others {
-		w.Cancel(id)
-	}
-	w.Loop.Divide = parts(nil) // a is due nothing where it runs, and elsewhere what it needs for the trial
 	verdicts, notices := w.said()
-	w.Run(2 * term)
-	if want := (cluster.Reason{Code: cluster.BecauseNotice, Pool: "k80", To: "v100", Trial: true}); verdicts[want] == 0 {
+	w.Run(4 * term)
+	if want := (cluster.Reason{Code: cluster.BecauseNotice, Pool: "k80", To: "v100", Trial: true}); verdicts[want] == 0 || len(verdicts) > 2 {
 		t.Errorf("said is %v", verdicts)
 	}
-	if want := (cluster.Reason{Code: cluster.BecauseNotice, To: "v100", Trial: true}); notices[want] == 0 {
+	if want := (cluster.Reason{Code: cluster.BecauseNotice, To: "v100", Trial: true}); notices[want] != 1 {
 		t.Errorf("the notices say %v", notices)
+	}
+	if !slices.ContainsFunc(w.Last.Memory.Profiles, func(p cluster.Profile) bool {
+		return p.Kind == "a/lstm" && p.Model == "v100" && p.Source == cluster.Observed
+	}) {
+		t.Errorf("it is not known how fast lstm is on v100: %+v", w.Last.Memory.Profiles)
+	}
+	if due := w.due("b", "v100"); due != 4*cluster.WholeGPU {
+		t.Errorf("b is due %d of v100, though the trial is over", due)
 	}
 	w.books()
 }
