@@ -23,7 +23,7 @@ func (h *hall) mayMove(i int, l *cluster.Lease) (pools []int, better []lease.Bet
 	if h.set.Divide == "" || len(pools) == 0 || st.touch != cluster.Act {
 		return pools, nil
 	}
-	if moved := h.records[i].Moved; moved > 0 && h.now.Sub(moved) < settling*h.moveCost() {
+	if h.settling(i) {
 		return pools, nil
 	}
 	from := pools[0]
@@ -40,6 +40,12 @@ func (h *hall) mayMove(i int, l *cluster.Lease) (pools []int, better []lease.Bet
 		}
 	}
 	return pools, better
+}
+
+// settling tells whether a job has moved a short while ago, and stays.
+func (h *hall) settling(i int) bool {
+	moved := h.records[i].Moved
+	return moved > 0 && h.now.Sub(moved) < settling*h.moveCost()
 }
 
 // gain gives what a job gains by a move in the coming term, or by what it has left to do, as time where it runs: what it gets

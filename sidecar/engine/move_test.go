@@ -78,7 +78,8 @@ func TestAMoveForATrial(t *testing.T) {
 	for range 4 {
 		w.submit("a", 1, forever, func(k *sim.Work) { k.Kind, k.Comment = "lstm", "kind=lstm" })
 	}
-	w.Run(w.Settings.Interval)
+	verdicts, notices := w.said()
+	w.Run(10 * minute)
 	snap, _, err := w.Loop.Preview(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +88,6 @@ func TestAMoveForATrial(t *testing.T) {
 	if s, _ := engine.StakeOf(snap, ours); len(s.Trials) != 2 || s.Trials[0] != 0 || s.Trials[1] != ours {
 		t.Errorf("the stake says %+v", s)
 	}
-	verdicts, notices := w.said()
 	w.Run(4 * term)
 	if want := (cluster.Reason{Code: cluster.BecauseNotice, Pool: "k80", To: "v100", Trial: true}); verdicts[want] == 0 || len(verdicts) > 2 {
 		t.Errorf("said is %v", verdicts)

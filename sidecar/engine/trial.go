@@ -35,7 +35,7 @@ func (h *hall) toTry(cs []lease.Candidate) (out []lease.Trial) {
 	h.charged(own, make([]int, len(own)), partyOf)
 	for p, i := range h.tried {
 		k := slices.IndexFunc(cs, func(k lease.Candidate) bool { return k.Case == i })
-		if k < 0 {
+		if k < 0 || h.settling(i) {
 			continue
 		}
 		queue, party := h.standing[i].queue*n+p, h.standing[i].party*n+p

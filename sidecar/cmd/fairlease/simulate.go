@@ -61,22 +61,7 @@ func varied(name string) bool {
 
 // listed writes names in lines of help.
 func listed(names []string) string {
-	var b strings.Builder
-	at := 0
-	for _, name := range names {
-		switch {
-		case at == 0:
-			b.WriteString("  ")
-		case at+len(name) > 90:
-			b.WriteString("\n  ")
-			at = 0
-		default:
-			b.WriteString("  ")
-		}
-		b.WriteString(name)
-		at += len(name) + 2
-	}
-	return b.String()
+	return "  " + strings.ReplaceAll(wrapped(strings.Join(names, " ")), "\n", "\n  ")
 }
 
 func (p *program) simulate() *cobra.Command {

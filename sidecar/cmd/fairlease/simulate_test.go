@@ -314,6 +314,9 @@ func TestEverySchedulerSimulates(t *testing.T) {
 			}
 		}
 	}
+	if r := run(t, time.Time{}, env, "tune", "tiny.csv", "--nodes", "1x2:v100+1x2:k80", "--scheduler", "gavel:cost"); r.code != exitUsage || !strings.Contains(r.err, "no price is known") {
+		t.Errorf("tune without prices: exit code %d\n%s", r.code, r.err)
+	}
 	r := run(t, time.Time{}, env, "simulate", "tiny.csv", "--nodes", "1x2", "--schedulers", "gavel")
 	for _, name := range everybody() {
 		if !strings.Contains(r.err, name) {

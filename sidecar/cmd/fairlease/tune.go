@@ -99,6 +99,10 @@ func wrapped(text string) string {
 // setups gives a setup for every setting, by window, interval and term.
 func (s *sweep) setups(base study.Setup) ([]study.Setup, error) {
 	base.Scheduler = s.scheduler
+	var err error
+	if base.Prices, err = prices(base.Prices, base.Fleet, base.Scheduler); err != nil {
+		return nil, err
+	}
 	terms, err := spans("--terms", s.terms, base.Settings.Term)
 	if err != nil {
 		return nil, err
