@@ -33,9 +33,13 @@ type Bid struct {
 	Speeds []float64 `json:"speeds"`
 	// Margins is, by pool, by what factor a speed may be off either way; 0 = it is not known.
 	Margins []float64 `json:"margins"`
-	// Of one job: the steps that remain, in the unit of Speeds times seconds, how long ago
-	// it came, and by when it is to be done (its SLO; 0 = whenever).
+	// Basis is, by pool, where the speed comes from; of several jobs the least sure of theirs, "" = nothing
+	// is known of one. It is nil where speeds are sure.
+	Basis []Source `json:"basis,omitempty"`
+	// Of one job: the steps that remain and those that it has done, in the unit of Speeds times seconds, how
+	// long ago it came, and by when it is to be done (its SLO; 0 = whenever).
 	Steps    float64 `json:"steps,omitempty"`
+	Did      float64 `json:"did,omitempty"`
 	Elapsed  Span    `json:"elapsed,omitempty"`
 	Deadline Instant `json:"deadline,omitempty"`
 }

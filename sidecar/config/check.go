@@ -205,6 +205,9 @@ func (c *Config) Warnings() []string {
 	if c.Preset != Hived && len(c.Cells.StrictQOS) > 0 {
 		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived", c.Preset))
 	}
+	if policy.TenantBlind(c.Preset) {
+		out = append(out, fmt.Sprintf("preset %s knows jobs only: tenants have no shares in it, whatever their weights, and who has more jobs gets more; gavel:las and gavel:hierarchical weigh tenants", c.Preset))
+	}
 	return out
 }
 

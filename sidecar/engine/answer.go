@@ -15,6 +15,8 @@ import (
 // function like Decide, and may take longer: it runs beside the rounds. It never fails: where a
 // policy has no answer everybody is due his part by weight, and Why says why.
 func Divide(q cluster.Question) cluster.Division {
+	bids := q.Bids
+	q.Bids = weighty(bids)
 	d := cluster.Division{Policy: q.Policy, Digest: q.Digest, NextTrade: q.NextTrade}
 	for _, p := range q.Pools {
 		d.Pools = append(d.Pools, p.Model)
@@ -34,7 +36,33 @@ func Divide(q cluster.Question) cluster.Division {
 	if err != nil {
 		d.Parts, d.Trades, d.Why = byWeight(&q), nil, err.Error()
 	}
+	d.Parts = withNothing(bids, d.Parts, len(q.Pools))
 	return d
+}
+
+// weighty gives the bids of tenants that have a weight: the others get idle GPUs only. Where none has, all are alike.
+func weighty(bids []cluster.Bid) []cluster.Bid {
+	out := slices.DeleteFunc(slices.Clone(bids), func(b cluster.Bid) bool { return b.Weight <= 0 })
+	if len(out) > 0 {
+		return out
+	}
+	out = slices.Clone(bids)
+	for i := range out {
+		out[i].Weight = 1
+	}
+	return out
+}
+
+// withNothing gives the parts of all bids, in their order: nothing for those that had no say.
+func withNothing(bids []cluster.Bid, parts []cluster.Part, pools int) []cluster.Part {
+	out := make([]cluster.Part, len(bids))
+	for i := range bids {
+		out[i] = cluster.Part{Party: bids[i].Party, GPUs: make([]cluster.MicroGPU, pools)}
+		if len(parts) > 0 && parts[0].Party == bids[i].Party {
+			out[i], parts = parts[0], parts[1:]
+		}
+	}
+	return out
 }
 
 // byWeight gives every tenant's bids its part of every pool by weight, by what they ask for.
@@ -97,25 +125,34 @@ func divideTime(q *cluster.Question, objective string, d *cluster.Division) erro
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(q.Bids[a].Job, q.Bids[b].Job) })
-	entities := map[string]int{}
+	entities, urgency, weights := map[string]int{}, map[string]int64{}, 0.0
+	for i := range q.Bids {
+		b := &q.Bids[i]
+		if _, ok := urgency[b.Tenant]; !ok {
+			weights += float64(b.Weight)
+		}
+		urgency[b.Tenant] += max(b.Milli, 1)
+	}
 	for _, i := range order {
 		b := &q.Bids[i]
 		if _, ok := entities[b.Tenant]; !ok {
 			entities[b.Tenant] = len(p.Entities)
-			p.Entities = append(p.Entities, policy.Entity{Name: b.Tenant, Weight: float64(max(b.Weight, 1)), FIFO: strings.HasSuffix(objective, "-fifo")})
+			p.Entities = append(p.Entities, policy.Entity{Name: b.Tenant, Weight: float64(b.Weight) / weights})
 		}
-		j := policy.Job{ID: int64(b.Job), Gang: b.Gang, Weight: float64(max(b.Milli, 1)) / 1000, Entity: entities[b.Tenant],
-			Speed: make([]float64, len(at)), Steps: b.Steps,
-			Elapsed: float64(b.Elapsed) / float64(cluster.Second), ElapsedAlone: float64(b.Elapsed) / float64(cluster.Second)}
+		j := policy.Job{ID: int64(b.Job), Gang: b.Gang, Entity: entities[b.Tenant], Speed: make([]float64, len(at)), Steps: b.Steps,
+			// Together a tenant's jobs have its weight (SEMANTICS §4); over all of them the mean is 1.
+			Weight:  float64(b.Weight) / weights * float64(max(b.Milli, 1)) / float64(urgency[b.Tenant]) * float64(len(q.Bids)),
+			Elapsed: float64(b.Elapsed) / float64(cluster.Second)}
 		if b.Deadline > 0 { // one that is past is kept by nobody
 			j.Within = float64(max(b.Deadline.Sub(q.At), cluster.Second)) / float64(cluster.Second)
 		}
 		for m, pool := range at {
 			j.Speed[m] = b.Speeds[pool] * float64(b.Gang)
 		}
+		j.ElapsedAlone = alone(&j, b.Did, p.Models, len(q.Bids))
 		p.Jobs = append(p.Jobs, j)
 	}
-	s, err := policy.Gavel(strings.TrimSuffix(objective, "-fifo"), p, policy.Options{Eligible: true})
+	s, err := policy.Gavel(objective, p, policy.Options{Eligible: true})
 	if err != nil {
 		return err
 	}
@@ -133,6 +170,20 @@ func divideTime(q *cluster.Question, objective string, d *cluster.Division) erro
 		d.Parts[i] = part
 	}
 	return nil
+}
+
+// alone gives how long a job would have taken for what it has done with one nth of every model to itself, which is what
+// finish-time fairness compares with (Gavel §4.2).
+func alone(j *policy.Job, did float64, models []policy.Model, n int) float64 {
+	rate, time := 0.0, 0.0
+	for m, v := range j.Speed {
+		part := models[m].GPUs / float64(n*max(j.Gang, 1))
+		rate, time = rate+v*part, time+part
+	}
+	if rate == 0 {
+		return j.Elapsed
+	}
+	return did / rate * max(1, time)
 }
 
 // divideMarket has one of OEF's programs divide the GPUs: a tenant's kinds of jobs are virtual

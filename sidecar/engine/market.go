@@ -204,6 +204,9 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 	n := len(h.pools)
 	b := cluster.Bid{Party: party.name, Tenant: h.tenants[party.tenant], Weight: h.weights[h.tenants[party.tenant]],
 		Speeds: make([]float64, n), Margins: make([]float64, n)}
+	for range b.Speeds {
+		b.Basis = append(b.Basis, cluster.Observed)
+	}
 	weight := int64(0)
 	for _, i := range party.cases {
 		st := &h.standing[i]
@@ -219,6 +222,7 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 			// Of several jobs the mean, by GPUs: one that cannot run there has nothing of it.
 			s := &speeds[p]
 			b.Speeds[p] += s.Value * float64(gpus)
+			b.Basis[p] = lessSure(b.Basis[p], s.Source)
 			if s.Source != "" && s.Low > 0 {
 				b.Margins[p] = max(b.Margins[p], s.High/s.Value)
 			}
@@ -235,10 +239,20 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 		i := party.cases[0]
 		b.Job = h.records[i].Key
 		b.Elapsed = max(h.now.Sub(h.records[i].First), 0)
-		b.Steps = h.steps(i)
+		b.Steps, b.Did = h.steps(i), h.did(i)
 		b.Deadline = h.deadline(i, &b)
 	}
 	return b, true
+}
+
+// lessSure gives the one of two sources that is to be trusted less.
+func lessSure(a, b cluster.Source) cluster.Source {
+	for _, s := range []cluster.Source{"", cluster.Estimated, cluster.Declared} {
+		if a == s || b == s {
+			return s
+		}
+	}
+	return cluster.Observed
 }
 
 // deadline gives by when a job is to be done; 0 = whenever. It aims a term ahead of what its user says as long as
@@ -255,8 +269,8 @@ func (h *hall) deadline(i int, b *cluster.Bid) cluster.Instant {
 	return last
 }
 
-// digest tells questions apart that may have different answers: all but the time that goes by, for
-// which there is an epoch.
+// digest tells questions apart that are to be answered anew: somebody or something has come or gone, or is known now. What
+// goes by, and what reports change of speeds that were known, is for the next epoch.
 func digest(q *cluster.Question, epoch int64) string {
 	sum := fnv.New128a()
 	var word [8]byte
@@ -274,6 +288,9 @@ func digest(q *cluster.Question, epoch int64) string {
 		text(q.Pools[i].Model)
 		number(int64(q.Pools[i].Count))
 	}
+	for _, price := range q.Prices {
+		number(int64(math.Float64bits(price)))
+	}
 	for i := range q.Bids {
 		b := &q.Bids[i]
 		text(b.Party)
@@ -283,17 +300,25 @@ func digest(q *cluster.Question, epoch int64) string {
 		number(int64(b.Gang))
 		number(int64(b.Demand))
 		number(int64(b.Deadline))
-		for _, s := range b.Speeds {
-			number(int64(math.Float64bits(s)))
+		for p, s := range b.Speeds {
+			if text(string(b.Basis[p])); b.Basis[p] == cluster.Declared || s == 0 {
+				number(int64(math.Float64bits(s)))
+			}
 		}
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
+// endless is how long a job is taken to run that has no time limit.
+const endless = 30 * cluster.Day
+
 // steps gives the work that a job has left, in GPU-seconds on the model on which it is slowest: what it says
 // of its steps, less those that it has reported; else what its time limit leaves on the fastest model.
 func (h *hall) steps(i int) float64 {
 	left := h.limit(i)
+	if left == 0 {
+		left = endless
+	}
 	if st := &h.standing[i]; st.runs {
 		left -= h.now.Sub(h.s.Cases[i].Job.Start)
 	}
@@ -310,4 +335,14 @@ func (h *hall) steps(i int) float64 {
 		seconds = max(steps/slowest, 1)
 	}
 	return seconds * float64(gang)
+}
+
+// did gives the work that a job has done, as steps gives what is left: by the time for which it had GPUs, at the mean of its
+// speeds on the models on which it may run.
+func (h *hall) did(i int) float64 {
+	speeds, sum := h.speedups(i), 0.0
+	for _, p := range h.standing[i].may {
+		sum += speeds[p].Value
+	}
+	return float64(h.records[i].Alloc) / float64(cluster.Second) * sum / float64(max(len(h.standing[i].may), 1))
 }

@@ -59,7 +59,7 @@ func (h *hall) gather() {
 		}
 	}
 	h.openAccounts(at)
-	if policy.Blind(h.set.Divide) {
+	if policy.TenantBlind(h.set.Divide) {
 		h.queues, h.rows = append(h.queues[:0], h.parties...), h.accounts
 		for i := range h.standing {
 			h.standing[i].queue = h.standing[i].party

@@ -442,7 +442,7 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 
 // queue says who queues, and which party went before the job's own; "" = none did.
 func (h *hall) queue(because *cluster.Reason, other string) {
-	if !policy.Blind(h.set.Divide) {
+	if !policy.TenantBlind(h.set.Divide) {
 		because.Other = other
 		return
 	}

@@ -99,7 +99,8 @@ func exchange(q *cluster.Question, order []int, due [][]cluster.MicroGPU, d *clu
 		party := trade.Party{Name: trade.Name{Tenant: b.Tenant, Kind: b.Party}, GPUs: due[i],
 			Demand: cluster.MicroGPU(b.Demand) * cluster.WholeGPU, Speed: make([]trade.Speed, len(order))}
 		for m, p := range order {
-			if f := b.Margins[p]; f > 0 {
+			sure := b.Basis == nil || b.Basis[p] == cluster.Declared || b.Basis[p] == cluster.Observed // an estimate prices no trade
+			if f := b.Margins[p]; f > 0 && sure {
 				party.Speed[m] = trade.Speed{Low: b.Speeds[p] / f, High: b.Speeds[p] * f}
 			}
 		}

@@ -15,7 +15,7 @@ import (
 // the pools between parties: each is charged to its party in turn, and one that runs keeps its GPUs until another
 // is further behind by the threshold. Where its party is due nothing, a candidate takes idle GPUs only.
 func (h *hall) turns(cs []lease.Candidate, tenants []lease.Tenant) {
-	if h.set.Divide == "" || policy.Blind(h.set.Divide) {
+	if h.set.Divide == "" || policy.TenantBlind(h.set.Divide) {
 		return
 	}
 	type turn struct {

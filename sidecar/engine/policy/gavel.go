@@ -23,28 +23,30 @@ type objective struct {
 	needs  needs
 	blind  bool // every job is as fast on each model as on its fastest
 	slo    bool // Job.Within is kept
+	fifo   bool // inside of every entity
 }
 
 // objectives by name. The -blind ones are the baselines of §7: they see GPUs, no models.
 var objectives = map[string]objective{
-	"las":            {divide: las},
-	"las-weights":    {divide: las}, // Table 1 has it twice; las with all weights 1 is the plain one
-	"las-blind":      {divide: las, blind: true},
-	"ftf":            {divide: ftf, needs: needs{steps: true}},
-	"ftf-blind":      {divide: ftf, needs: needs{steps: true}, blind: true},
-	"fifo":           {divide: fifo},
-	"fifo-blind":     {divide: fifo, blind: true},
-	"sjf":            {divide: sjf, needs: needs{steps: true}},
-	"makespan":       {divide: makespan, needs: needs{steps: true}},
-	"makespan-blind": {divide: makespan, needs: needs{steps: true}, blind: true},
-	"throughput":     {divide: throughput},
-	"throughput-slo": {divide: throughput, slo: true},
-	"cost":           {divide: cost, needs: needs{prices: true}},
-	"cost-slo":       {divide: cost, needs: needs{prices: true}, slo: true},
-	"cost-ratio":     {divide: costRatio, needs: needs{prices: true}},
-	"cost-ratio-slo": {divide: costRatio, needs: needs{prices: true}, slo: true},
-	"cost-least-slo": {divide: leastCost, needs: needs{prices: true}, slo: true},
-	"hierarchical":   {divide: hierarchical, needs: needs{entities: true}},
+	"las":               {divide: las},
+	"las-weights":       {divide: las}, // Table 1 has it twice; las with all weights 1 is the plain one
+	"las-blind":         {divide: las, blind: true},
+	"ftf":               {divide: ftf, needs: needs{steps: true}},
+	"ftf-blind":         {divide: ftf, needs: needs{steps: true}, blind: true},
+	"fifo":              {divide: fifo},
+	"fifo-blind":        {divide: fifo, blind: true},
+	"sjf":               {divide: sjf, needs: needs{steps: true}},
+	"makespan":          {divide: makespan, needs: needs{steps: true}},
+	"makespan-blind":    {divide: makespan, needs: needs{steps: true}, blind: true},
+	"throughput":        {divide: throughput},
+	"throughput-slo":    {divide: throughput, slo: true},
+	"cost":              {divide: cost, needs: needs{prices: true}},
+	"cost-slo":          {divide: cost, needs: needs{prices: true}, slo: true},
+	"cost-ratio":        {divide: costRatio, needs: needs{prices: true}},
+	"cost-ratio-slo":    {divide: costRatio, needs: needs{prices: true}, slo: true},
+	"cost-least-slo":    {divide: leastCost, needs: needs{prices: true}, slo: true},
+	"hierarchical":      {divide: hierarchical, needs: needs{entities: true}},
+	"hierarchical-fifo": {divide: hierarchical, needs: needs{entities: true}, fifo: true},
 }
 
 // Names lists the policies that Gavel knows.
@@ -66,6 +68,12 @@ func Gavel(name string, p Problem, o Options) (Shares, error) {
 	}
 	if obj.blind {
 		p = blind(p)
+	}
+	if obj.fifo {
+		p.Entities = slices.Clone(p.Entities)
+		for i := range p.Entities {
+			p.Entities[i].FIFO = true
+		}
 	}
 	d := newDivision(p, o, obj.slo)
 	err := obj.divide(d)

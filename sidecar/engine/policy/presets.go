@@ -21,12 +21,8 @@ func Presets() []string {
 // OfJobs tells whether a preset divides GPUs between single jobs; else it does between tenants.
 func OfJobs(preset string) bool { return strings.HasPrefix(preset, gavel) }
 
-// Blind tells whether a preset knows jobs only: tenants' weights count for nothing in what it divides (SEMANTICS §4).
-func Blind(preset string) bool {
-	switch objective, ok := strings.CutPrefix(preset, gavel); objective {
-	case "las", "hierarchical", "hierarchical-fifo":
-		return false
-	default:
-		return ok
-	}
+// TenantBlind tells whether a preset knows jobs only: tenants' weights count for nothing in what it divides (SEMANTICS §4).
+func TenantBlind(preset string) bool {
+	objective, ok := strings.CutPrefix(preset, gavel)
+	return ok && !strings.HasPrefix(objective, "las") && !strings.HasPrefix(objective, "hierarchical")
 }

@@ -1,0 +1,213 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/sim"
+)
+
+// had gives the GPUs that each tenant has on average over some terms, by tenant and pool.
+func (w *world) had(terms cluster.Span, meanwhile func()) map[string]map[string]float64 {
+	sum := func(sign float64, into map[string]map[string]float64) map[string]map[string]float64 {
+		for _, row := range w.Last.Memory.Ledger.Tenants {
+			if into[row.Tenant] == nil {
+				into[row.Tenant] = map[string]float64{}
+			}
+			into[row.Tenant][row.Pool] += sign * float64(row.Alloc) / float64(terms*term)
+		}
+		return into
+	}
+	had := sum(-1, map[string]map[string]float64{})
+	for range terms {
+		if meanwhile != nil {
+			meanwhile()
+		}
+		w.Run(term)
+	}
+	return sum(1, had)
+}
+
+// A tenant with many short jobs, each a party of its own or of a kind of its own, has its share and no more.
+func TestShortPartiesHaveTheirTenantsShare(t *testing.T) {
+	for _, preset := range []string{"gavel:las", "gavel:hierarchical", "gavel:hierarchical-fifo", "gandiva-fair", "oef:coop", "oef:noncoop"} {
+		t.Run(preset, func(t *testing.T) {
+			t.Parallel()
+			w := newMarket(t, 0, 2, policy.OfJobs(preset), engine.Divide, "a", "b", "c")
+			w.Settings.Divide = preset
+			for _, tenant := range []string{"b", "c"} {
+				for range 8 {
+					w.submit(tenant, 1, forever, func(k *sim.Work) { k.Comment = "kind=x" })
+				}
+			}
+			w.Run(8 * term)
+			terms, n := 0, 0
+			had := w.had(48, func() {
+				if terms++; terms%4 != 1 {
+					return
+				}
+				for range 12 {
+					n++
+					w.submit("a", 4, 20*minute, func(k *sim.Work) { k.Limit, k.Comment = hour, fmt.Sprintf("kind=r%d", n) })
+				}
+			})
+			for tenant, of := range had {
+				if share := 8.0 / 3; of["v100"] < 0.8*share || of["v100"] > 1.2*share {
+					t.Errorf("%s had %.2f GPUs over 12 hours of a share of %.2f", tenant, of["v100"], share)
+				}
+			}
+			w.books()
+		})
+	}
+}
+
+// A kind that reports how fast it is on one model, and never on the other, is tried there at its own tenant's cost.
+func TestATrialIsPaidFor(t *testing.T) {
+	for shares, silent := range map[int64]bool{1: true, 0: true, 2: false} {
+		w := newMarket(t, 1, 1, false, engine.Divide, "a", "b")
+		w.Settings.Divide = "gandiva-fair"
+		w.SetShares("b", min(shares, 1))
+		w.Reports, w.Speeds = 30*second, sim.Speeds{}
+		for _, gang := range []int{1, 4} {
+			w.Speeds[sim.Task{Kind: "x", GPUs: gang}] = map[string]sim.Rate{"k80": {Speed: sim.Reference}, "v100": {Speed: 2 * sim.Reference}}
+		}
+		if silent {
+			w.alter = func(s *cluster.Sighting) {
+				s.Progress = slices.DeleteFunc(s.Progress, func(r cluster.Progress) bool {
+					return slices.ContainsFunc(s.Jobs, func(j cluster.Job) bool {
+						return j.ID == r.Job && j.Account == "b" && len(j.Holds) > 0 && j.Holds[0].Model == "v100"
+					})
+				})
+			}
+		}
+		for range 4 {
+			w.submit("b", 4, forever, func(k *sim.Work) { k.Kind, k.Comment = "x", "kind=x" })
+		}
+		w.Run(2 * term)
+		for range 16 {
+			w.submit("a", 1, forever, func(k *sim.Work) { k.Kind, k.Comment = "x", "kind=x" })
+		}
+		w.Run(8 * term)
+		due := 2.0
+		if shares == 0 {
+			due = 4
+		}
+		for pool, gpus := range w.had(96, nil)["a"] {
+			if gpus < 0.9*due {
+				t.Errorf("b has %d shares, its jobs are silent on v100: %v; a had %.2f of %s for a day, its share is %.0f", min(shares, 1), silent, gpus, pool, due)
+			}
+		}
+		w.books()
+	}
+}
+
+// What was worked out from other kinds says where jobs run, and prices no trade: who asks more for a GPU than it is worth would pay
+// with what it has.
+func TestEstimatesPriceNoTrade(t *testing.T) {
+	for source, trades := range map[cluster.Source]bool{cluster.Declared: true, cluster.Estimated: false} {
+		w := newMarket(t, 1, 1, false, engine.Divide, "a", "b")
+		w.Settings.Divide = "gandiva-fair"
+		known := map[cluster.Kind]map[string]float64{"ref": {"k80": 1, "v100": 6}, "b/vae": {"k80": 1, "v100": 1.2}, "a/new": {"k80": 1, "v100": 6}}
+		if source == cluster.Estimated {
+			delete(known["a/new"], "v100")
+		}
+		for kind, rates := range known {
+			for model, rate := range rates {
+				w.Rules.Profiles = append(w.Rules.Profiles, cluster.Profile{Kind: kind, Model: model, Gang: 1, Rate: rate, Source: cluster.Declared})
+			}
+		}
+		for tenant, kind := range map[string]string{"a": "new", "b": "vae"} {
+			for range 8 {
+				w.submit(tenant, 1, forever, func(k *sim.Work) { k.Comment = "kind=" + kind })
+			}
+		}
+		w.Run(4 * term)
+		if d := w.Last.Memory.Division; len(d.Trades) > 0 != trades {
+			t.Errorf("%s: trades are %+v", source, d.Trades)
+		}
+	}
+}
+
+// A job without a time limit is no short one.
+func TestAJobWithoutLimitIsLong(t *testing.T) {
+	w := newMarket(t, 0, 1, true, engine.Divide, "a")
+	w.Settings.Divide = "gavel:sjf"
+	w.submit("a", 4, forever, nil)
+	short := w.submit("a", 4, hour, func(k *sim.Work) { k.Limit = 2 * hour })
+	w.Run(8 * term)
+	if w.Job(short).State != cluster.Done {
+		t.Errorf("shortest first: the job of two hours is %s", w.Job(short).State)
+	}
+}
+
+// Of two jobs that came together finish-time fairness has the one catch up that has done less (Gavel §4.2).
+func TestFinishTimeFairnessKnowsWhatJobsHaveDone(t *testing.T) {
+	q := cluster.Question{Policy: "gavel:ftf", Pools: []cluster.GPUs{{Model: "v100", Count: 4}}}
+	for k, did := range []float64{0, 4 * 36_000} {
+		q.Bids = append(q.Bids, cluster.Bid{Party: fmt.Sprintf("a/%010d", k+1), Tenant: "a", Job: cluster.JobKey(k + 1), Weight: 1, Milli: 1000, Gang: 4, Demand: 4,
+			Speeds: []float64{1}, Basis: []cluster.Source{cluster.Declared}, Elapsed: 10 * hour, Steps: 4 * 36_000, Did: did})
+	}
+	d := engine.Divide(q)
+	if d.Why != "" || d.Parts[1].GPUs[0] > d.Parts[0].GPUs[0]/2 {
+		t.Errorf("it is %+v", d)
+	}
+}
+
+// A tenant's weight is its jobs' together, and a tenant without one has idle GPUs only, whatever divides them.
+func TestWeightsOfTenants(t *testing.T) {
+	for _, preset := range policy.Presets() {
+		if policy.TenantBlind(preset) {
+			continue
+		}
+		q := cluster.Question{Policy: preset, Pools: []cluster.GPUs{{Model: "k80", Count: 4}, {Model: "v100", Count: 4}}}
+		for i, tenant := range []string{"a", "b", "b", "b", "c"} {
+			b := cluster.Bid{Party: fmt.Sprintf("%s/%010d", tenant, i), Tenant: tenant, Job: cluster.JobKey(i + 1), Milli: 1000, Gang: 4, Demand: 4,
+				Speeds: []float64{1, 3}, Margins: []float64{1, 1}, Basis: []cluster.Source{cluster.Declared, cluster.Declared}, Steps: 3600}
+			b.Weight = map[string]int64{"a": 2, "b": 2}[tenant]
+			q.Bids = append(q.Bids, b)
+		}
+		d := engine.Divide(q)
+		worth := map[string]float64{}
+		for i := range d.Parts {
+			worth[q.Bids[i].Tenant] += float64(d.Parts[i].GPUs[0]) + 3*float64(d.Parts[i].GPUs[1])
+		}
+		if a, b := worth["a"], worth["b"]; d.Why != "" || worth["c"] != 0 || a < 0.99*b || a > 1.01*b {
+			t.Errorf("%s: a with one job has %.0f, b with three %.0f, c without weight %.0f (%s)", preset, a, b, worth["c"], d.Why)
+		}
+	}
+}
+
+// What is divided is divided anew when somebody comes or goes or a speed becomes known, and else every so many rounds:
+// not whenever a report says how fast a job is now.
+func TestReportsAloneAskNothing(t *testing.T) {
+	asked := 0
+	w := newMarket(t, 1, 1, false, func(q cluster.Question) cluster.Division {
+		asked++
+		return engine.Divide(q)
+	}, "a", "b")
+	w.Settings.Divide, w.Settings.DivideEvery, w.Settings.NoEstimates = "gandiva-fair", 100_000, true
+	w.Reports, w.Speeds = 30*second, sim.Speeds{{Kind: "x", GPUs: 1}: {"k80": {Speed: sim.Reference}, "v100": {Speed: 2 * sim.Reference}}}
+	for _, tenant := range []string{"a", "b"} {
+		for range 4 {
+			w.submit(tenant, 1, forever, func(k *sim.Work) { k.Kind, k.Comment = "x", "kind=x" })
+		}
+	}
+	w.Run(8 * term)
+	w.alter = func(s *cluster.Sighting) { // each a little faster than it said before
+		for i := range s.Progress {
+			s.Progress[i].Steps *= 1.0001
+		}
+	}
+	was := asked
+	if w.Run(8 * term); asked > was {
+		t.Errorf("it was asked %d times in all, %d times since everything is known", asked, asked-was)
+	}
+	w.Submit("a", 1, 1, forever)
+	if w.Run(term); asked == was {
+		t.Error("a job has come, and nothing was asked")
+	}
+}
