@@ -86,7 +86,7 @@ func (p *Panel) figure() figure {
 	}
 	f.Legend = names.keys()
 	if p.Names != nil {
-		f.Plot = p.bars(names)
+		f.Plot, f.Areas = p.bars(names), true
 		return f
 	}
 	x, y := p.reach(p.Log || p.LogX, func(c Curve) []float64 { return c.X }), p.reach(p.Log, func(c Curve) []float64 { return c.Y })

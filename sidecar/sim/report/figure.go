@@ -16,6 +16,7 @@ type figure struct {
 	Title, Caption string
 	Plot           *plot
 	Legend         []key
+	Areas          bool // the legend is of areas, not of lines
 }
 
 // key is a line of a legend; Class gives its colour and dashes.
@@ -156,7 +157,7 @@ func delay(g group, p palette) figure {
 	if top < 2*3600 {
 		unit, name = 60, "min"
 	}
-	x, second := timeAxis(long)
+	x, second := timeAxis(largest(g.Runs, func(s score.Scores) float64 { return s.Arrivals.Step * float64(len(s.Arrivals.Jobs)) }))
 	x.label = "submitted, " + x.label
 	f := figure{Title: delayMean.title("Shortest mean queueing delay", g.Runs), Legend: p.legend(g.Runs),
 		Caption: "Mean delay of the jobs submitted in the " + strconv.FormatFloat(window/3600, 'g', 2, 64) + " h before each moment: all the time that they held no GPU. Unfinished jobs are not in it."}
