@@ -223,9 +223,10 @@ func Completion(ctx context.Context, tenants int) ([]report.Chart, error) {
 			p.Curves, hours = append(p.Curves, c), append(hours, got.Hours())
 		}
 		out.Panels = append(out.Panels, p)
-		out.Ours = strings.TrimSpace(fmt.Sprintf("%s %s %.2f hours on average: %+.0f %% over Gandiva_fair's %.2f, %+.0f %% over Gavel's %.2f.", out.Ours, way.ours,
-			hours[0], 100*(hours[0]/hours[1]-1), hours[1], 100*(hours[0]/hours[2]-1), hours[2]))
+		out.Ours += fmt.Sprintf("; %s %.2f hours on average, %+.0f %% over Gandiva_fair's %.2f and %+.0f %% over Gavel's %.2f", way.ours,
+			hours[0], 100*(hours[0]/hours[1]-1), hours[1], 100*(hours[0]/hours[2]-1), hours[2])
 	}
+	out.Ours = strings.TrimPrefix(out.Ours, "; ") + "."
 	return []report.Chart{out}, nil
 }
 
