@@ -53,7 +53,7 @@ func onGavel(of string, seed uint64) error {
 		{"multiple+ss", func() error { return l.steady("multiple", []float64{2.6}, "gavel:las+ss", "gandiva:packing") }},
 		{"ftf", func() error { return l.steady("multiple", []float64{2.6}, "gavel:ftf", "gavel:ftf-blind") }},
 		{"makespan", func() error {
-			return l.makespan(700, "fifo:random", "fifo:fastest", "gavel:makespan", "gandiva:packing")
+			return l.makespan(700, "fifo:random", "fifo:settled", "fifo:fastest", "gavel:makespan", "gandiva:packing")
 		}},
 		{"makespan+ss", func() error { return l.makespan(300, "gavel:makespan+ss") }},
 		{"estimates", l.estimates},

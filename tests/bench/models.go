@@ -10,16 +10,18 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/papers"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// dividers are the presets that are compared, the first of them what the others are held against: the
-// same share of every model for everybody.
-var dividers = []string{"fairlease:gandiva-fair:no-trade", "astraea", "fairlease:gandiva-fair", "fairlease:gavel:las", "fairlease:oef:coop", "fairlease:oef:noncoop"}
+// dividers are the presets that are compared, the first of them what the others are held against: the same share of every model
+// for everybody. After them come the papers' own mechanisms.
+var dividers = []string{"fairlease:gandiva-fair:no-trade", "astraea", "fairlease:gandiva-fair", "fairlease:gavel:las", "fairlease:oef:coop", "fairlease:oef:noncoop",
+	"gandiva-fair:split", "gavel:las", "oef:coop", "oef:noncoop"}
 
-// onModels compares the presets: on Gandiva_fair's four users (§5.5, Figures 8 and 11), and on twenty tenants
-// with jobs of Gavel's throughput table on 8 GPUs of each model, as OEF §6.3 has it.
+// onModels compares the presets: on Gandiva_fair's four users (§5.5, Figures 8 and 11), on twenty tenants
+// with jobs of Gavel's throughput table on 8 GPUs of each model, as OEF §6.3 has it, and on OEF's fifty tenants who come and go.
 func onModels(seed uint64) error {
 	users, speeds := study.GandivaUsers()
 	if err := compareModels("Gandiva_fair's four users", users, speeds, study.GandivaFleet); err != nil {
@@ -42,10 +44,14 @@ func onModels(seed uint64) error {
 	for n := range 20 {
 		users = append(users, study.User{Name: fmt.Sprintf("tenant%02d", n+1), Kind: kinds[random.IntN(len(kinds))], Jobs: 20, GPUs: 1})
 	}
-	return compareModels("twenty tenants", users, speeds, "2x4:v100+2x4:p100+2x4:k80")
+	if err := compareModels("twenty tenants", users, speeds, "2x4:v100+2x4:p100+2x4:k80"); err != nil {
+		return err
+	}
+	return compareTimes()
 }
 
-// compareModels prints what each tenant's jobs do in ten hours after the first two, under each preset.
+// compareModels prints what each tenant's jobs do in two days after the first half, under each preset: long enough for jobs that
+// are each due a sixth of a GPU to have their turns.
 func compareModels(name string, users []study.User, speeds sim.Speeds, fleet string) error {
 	f, err := study.ParseFleet(fleet)
 	if err != nil {
@@ -57,7 +63,7 @@ func compareModels(name string, users []study.User, speeds sim.Speeds, fleet str
 		s := study.Default()
 		s.Scheduler, s.Load, s.Fleet, s.Speeds = by, study.Users(name, users), f, speeds
 		s.Weights = study.EqualWeights(study.Survey(s.Load))
-		rates, err := study.Rates(context.Background(), s, 2*cluster.Hour, 12*cluster.Hour)
+		rates, err := study.Rates(context.Background(), s, 12*cluster.Hour, 60*cluster.Hour)
 		if err != nil {
 			return fmt.Errorf("%s: %w", by, err)
 		}
@@ -80,6 +86,31 @@ func compareModels(name string, users []study.User, speeds sim.Speeds, fleet str
 			}
 		}
 		fmt.Println(line)
+	}
+	return nil
+}
+
+// compareTimes prints how long the jobs of OEF's fifty tenants are there, with what leases cost and without, under each preset.
+func compareTimes() error {
+	s, err := papers.Comers(50)
+	if err != nil {
+		return err
+	}
+	free := s
+	free.Costs, free.Saves = sim.Costs{}, sim.Always
+	fmt.Printf("fifty tenants who come and go on %s: mean completion time, hand-overs, and the first where these cost nothing\n", s.Fleet)
+	for _, by := range dividers {
+		s.Scheduler, free.Scheduler = by, by
+		got, err := study.Run(context.Background(), s, nil)
+		if err != nil {
+			return fmt.Errorf("%s: %w", by, err)
+		}
+		best, err := study.Run(context.Background(), free, nil)
+		if err != nil {
+			return fmt.Errorf("%s: %w", by, err)
+		}
+		const hour = 3600
+		fmt.Printf("  %-32s %5.2f h  %6d  %5.2f h\n", by, got.Completion.Mean/hour, got.Preemptions, best.Completion.Mean/hour)
 	}
 	return nil
 }

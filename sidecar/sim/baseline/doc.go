@@ -19,7 +19,7 @@
 // For GPU models that are not alike (Unlike), which need to be told how fast jobs are on each:
 //
 //	fifo:random        Gavel §7.3                            first come, first served, on any model, to the end
-//	fifo:settled       Gavel §7.3                            the same, on the fastest model for all that is idle then
+//	fifo:settled       Gavel's code                          the same, as its authors' code chooses the model: the last by name
 //	fifo:fastest       Gavel §4.2, §7.3                      first come, first served, each on the fastest model left
 //	gavel:POLICY       Gavel §4, §5                          a policy of engine/policy, by rounds of a term; with -blind as if
 //	                                                         all GPUs were of one model, with +ss in pairs on the same GPUs

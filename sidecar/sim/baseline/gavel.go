@@ -1,11 +1,12 @@
 package baseline
 
 import (
+	"cmp"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
@@ -92,48 +93,115 @@ func greedy(p policy.Problem) (policy.Shares, error) {
 	return out, nil
 }
 
-// newSettled makes first come, first served where a job keeps the GPUs with which it starts to its end: those of one of
-// the models that have enough idle then, as pick chooses by how fast the jobs that are there are on each, taken together. Nobody
-// minds how fast the job itself is, and nobody overtakes.
-func newSettled(pick func(key cluster.JobKey, speed []float64) int) func(Options) chooser {
-	return func(o Options) chooser {
-		m := &mechanism{told: o}
-		return func(r *round) {
-			r.hold()
-			all := make([]float64, r.pools)
-			for k := range r.jobs {
-				for p := range all {
-					all[p] += m.speed(r, &r.jobs[k], p)
+// newAtRandom makes first come, first served where a job keeps the GPUs with which it starts to its end: those of one of
+// the models that have enough idle then, drawn by lot. Nobody overtakes.
+func newAtRandom(o Options) chooser {
+	m := &mechanism{told: o}
+	return func(r *round) {
+		r.hold()
+		for k := range r.jobs {
+			j := &r.jobs[k]
+			if j.lease != nil {
+				continue
+			}
+			var pools []int
+			for _, p := range j.Pools {
+				if r.board.Idle(p) >= j.GPUs && m.speed(r, j, p) > 0 {
+					pools = append(pools, p)
 				}
 			}
-			for k := range r.jobs {
-				j := &r.jobs[k]
-				if j.lease != nil {
-					continue
-				}
-				var pools []int
-				var speed []float64
-				for _, p := range j.Pools {
-					if r.board.Idle(p) >= j.GPUs && m.speed(r, j, p) > 0 {
-						pools, speed = append(pools, p), append(speed, all[p])
-					}
-				}
-				if len(pools) == 0 {
-					return
-				}
-				at := pools[pick(r.Records[j.at].Key, speed)]
-				if r.start(j, 0, func(p int) bool { return p == at }) < 0 {
-					return
-				}
+			if len(pools) == 0 {
+				return
+			}
+			at := pools[rand.New(rand.NewPCG(uint64(r.Records[j.at].Key), 0)).IntN(len(pools))]
+			if r.start(j, 0, func(p int) bool { return p == at }) < 0 {
+				return
 			}
 		}
 	}
 }
 
-// atRandom draws by lot.
-func atRandom(key cluster.JobKey, speed []float64) int {
-	return rand.New(rand.NewPCG(uint64(key), 0)).IntN(len(speed))
+// settled is the FIFO that knows no models as Gavel's evaluation ran it: what the authors' code does (policies/fifo.py of
+// their repository), which is not what it says. A job keeps the model with which it starts to its end. The first who waits has the
+// place of one who is done; else a model is drawn by lot of those that have enough idle, but then forgotten: the job has the one
+// whose name is last of those that count as open, be there enough of it or not. When its last GPU is taken it is the
+// drawn one that counts as open no longer, until the next look. So at times more jobs have a model than it has GPUs, and take
+// turns by Gavel's rounds, and GPUs of others stay idle.
+type settled struct {
+	on  map[int64]int // models of the jobs that have been given one
+	lot *rand.Rand
 }
 
-// fastest takes the fastest.
-func fastest(_ cluster.JobKey, speed []float64) int { return slices.Index(speed, slices.Max(speed)) }
+func newSettled(o Options) chooser {
+	s := &settled{on: map[int64]int{}, lot: rand.New(rand.NewPCG(1, 0))}
+	return newMechanism(s.divide, nil)(o)
+}
+
+func (s *settled) divide(p policy.Problem) (policy.Shares, error) {
+	left, at := make([]int, len(p.Models)), map[int64]int{}
+	for m := range left {
+		left[m] = int(p.Models[m].GPUs)
+	}
+	var queue []*policy.Job
+	for k := range p.Jobs {
+		at[p.Jobs[k].ID] = k
+		if _, ok := s.on[p.Jobs[k].ID]; !ok {
+			queue = append(queue, &p.Jobs[k])
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.on)) {
+		m := s.on[id]
+		if k, ok := at[id]; ok {
+			left[m] -= p.Jobs[k].Gang
+			continue
+		}
+		if delete(s.on, id); len(queue) > 0 && queue[0].Gang <= left[m] && queue[0].Speed[m] > 0 {
+			s.on[queue[0].ID], left[m], queue = m, left[m]-queue[0].Gang, queue[1:]
+		}
+	}
+	s.start(p.Models, left, queue)
+	out := policy.Shares{Time: make([][]float64, len(p.Jobs))}
+	for k := range p.Jobs {
+		out.Time[k] = make([]float64, len(p.Models))
+		if m, ok := s.on[p.Jobs[k].ID]; ok {
+			out.Time[k][m] = 1
+		}
+	}
+	return out, nil
+}
+
+// start gives models to those who wait, in order: the last by name of those that are open and on which they run. Who runs on none of
+// them is passed over.
+func (s *settled) start(models []policy.Model, left []int, queue []*policy.Job) {
+	var open []int
+	for m := range models {
+		if left[m] > 0 {
+			open = append(open, m)
+		}
+	}
+	slices.SortFunc(open, func(a, b int) int { return cmp.Compare(models[a].Name, models[b].Name) })
+	for _, j := range queue {
+		var enough []int // of open
+		for i, m := range open {
+			if left[m] >= j.Gang {
+				enough = append(enough, i)
+			}
+		}
+		if len(enough) == 0 {
+			return
+		}
+		drawn, m := enough[s.lot.IntN(len(enough))], -1
+		for _, o := range open {
+			if j.Speed[o] > 0 {
+				m = o
+			}
+		}
+		if m < 0 {
+			continue
+		}
+		s.on[j.ID] = m
+		if left[m] -= j.Gang; left[m] == 0 {
+			open = slices.Delete(open, drawn, drawn+1)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package baseline
 
 import (
 	"cmp"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -151,18 +152,16 @@ func (t *tally) share(r *round, time [][]float64) {
 	}
 }
 
-// packing is Gandiva's space sharing as Gavel's evaluation has it (§7.3, §8): "random exploration of
-// job combinations until a combination that improves performance is found". Where there are more jobs than GPUs,
-// jobs that are alone are paired at random, with one of as many GPUs; a pair that does less together than when the two
-// take turns, on the GPUs that it had in the round that is over, is parted for good. The others go on until one
-// of the two ends, or all fit alone.
+// packing is Gandiva's space sharing as Gavel's evaluation ran it (§7.3, §8; policies/gandiva.py of the authors' code). Where
+// there are more jobs than GPUs, all jobs that are alone are paired at random, with one of as many GPUs. A pair is parted only where one of
+// the two cannot share a model at all, or where what they do together on all models, the sum, is less than one job does alone on
+// one; what was tried is not remembered. (Their paper says "until a combination that improves performance is found".)
 type packing struct {
 	with map[cluster.JobKey]cluster.JobKey // both ways
-	bad  map[couple]bool
 }
 
 func newPacking() pairer {
-	g := &packing{with: map[cluster.JobKey]cluster.JobKey{}, bad: map[couple]bool{}}
+	g := &packing{with: map[cluster.JobKey]cluster.JobKey{}}
 	return g.pair
 }
 
@@ -173,7 +172,6 @@ func (g *packing) part(a cluster.JobKey) {
 }
 
 func (g *packing) pair(m *mechanism, r *round, next *tally) bool {
-	g.judge(m, r, next)
 	gpus, wanted := 0, 0
 	for _, n := range next.gpus {
 		gpus += n
@@ -181,45 +179,36 @@ func (g *packing) pair(m *mechanism, r *round, next *tally) bool {
 	for k := range r.jobs {
 		wanted += r.jobs[k].GPUs
 	}
-	if wanted <= gpus {
-		clear(g.with)
-	}
-	var single []int
-	for b := range r.jobs {
-		with, ok := g.with[r.key(b)]
-		if !ok {
-			single = append(single, b)
-		} else if a := next.at[with]; a < b {
-			if q, ok := m.together(r, next, a, b); ok {
-				next.pairs = append(next.pairs, q)
-				wanted -= r.jobs[b].GPUs
-			} else {
-				g.part(with)
+	if g.judge(m, r, next); wanted > gpus {
+		var single []int
+		for b := range r.jobs {
+			with, ok := g.with[r.key(b)]
+			if !ok {
+				single = append(single, b)
+			} else if a := next.at[with]; a < b {
+				if q, ok := m.together(r, next, a, b); ok {
+					next.pairs = append(next.pairs, q)
+				}
 			}
 		}
-	}
-	lot := rand.New(rand.NewPCG(uint64(r.now), 0))
-	lot.Shuffle(len(single), func(i, k int) { single[i], single[k] = single[k], single[i] })
-	for i, a := range single {
-		if wanted <= gpus {
-			break
-		}
-		if g.with[r.key(a)] != 0 {
-			continue
-		}
-		for _, b := range single[i+1:] {
-			if g.with[r.key(b)] != 0 || g.bad[couple{r.key(min(a, b)), r.key(max(a, b))}] {
-				continue
-			}
-			if q, ok := m.together(r, next, min(a, b), max(a, b)); ok {
-				g.with[r.key(a)], g.with[r.key(b)] = r.key(b), r.key(a)
-				next.pairs = append(next.pairs, q)
-				wanted -= r.jobs[a].GPUs
-				break
-			}
-		}
+		g.group(m, r, next, single)
 	}
 	return !slices.Equal(next.couples(), m.now.couples())
+}
+
+// group draws pairs of jobs that are alone, as many times as there are of these. Those who cannot share stay alone.
+func (g *packing) group(m *mechanism, r *round, next *tally, single []int) {
+	lot := rand.New(rand.NewPCG(uint64(r.now), 0))
+	for n := len(single); n > 0 && len(single) > 1; n-- {
+		i := lot.IntN(len(single))
+		k := (i + 1 + lot.IntN(len(single)-1)) % len(single)
+		a, b := min(single[i], single[k]), max(single[i], single[k])
+		if q, ok := m.together(r, next, a, b); ok {
+			g.with[r.key(a)], g.with[r.key(b)] = r.key(b), r.key(a)
+			next.pairs = append(next.pairs, q)
+			single = slices.DeleteFunc(single, func(x int) bool { return x == a || x == b })
+		}
+	}
 }
 
 // couples lists the pairs, sorted.
@@ -232,23 +221,26 @@ func (t *tally) couples() []couple {
 	return out
 }
 
-// judge parts the pairs that did no good, and those of which one is gone.
+// judge parts the pairs that do too little, and those of which one is gone.
 func (g *packing) judge(m *mechanism, r *round, next *tally) {
-	there := func(key cluster.JobKey) bool { _, ok := next.at[key]; return ok }
-	for a, b := range g.with {
-		if !there(a) || !there(b) {
-			g.part(a)
+	for _, x := range slices.Sorted(maps.Keys(g.with)) {
+		y, ok := g.with[x]
+		if !ok {
+			continue
 		}
-	}
-	for pair := range g.bad {
-		if !there(pair[0]) || !there(pair[1]) {
-			delete(g.bad, pair)
+		a, here := next.at[x]
+		b, there := next.at[y]
+		if !here || !there {
+			g.part(x)
+			continue
 		}
-	}
-	for pair, p := range m.met(r) {
-		if g.with[pair[0]] == pair[1] && m.worth(r, next.at[pair[0]], next.at[pair[1]], p, true) < 1 {
-			g.bad[pair] = true
-			g.part(pair[0])
+		sum, never := 0.0, false
+		for p := range r.pools {
+			w := m.worth(r, a, b, p, true)
+			sum, never = sum+w, never || w == 0
+		}
+		if never || sum < 1 {
+			g.part(x)
 		}
 	}
 }

@@ -121,8 +121,8 @@ func TestPairsAreChosenByWhatTheyDoTogether(t *testing.T) {
 	}
 }
 
-// Gandiva tries pairs until one does good: those that do not part for good after a round, the others stay. Where all
-// fit alone nobody shares.
+// Gandiva's packing pairs all at random where there are more jobs than GPUs. Pairs that together do less than one alone part, and
+// others are drawn, until none does. Where all fit alone nobody shares.
 func TestPackingTriesPairs(t *testing.T) {
 	parts := all(0.3, "a", "b")
 	parts[[2]string{"a", "b"}], parts[[2]string{"b", "a"}] = 0.9, 0.9
@@ -137,12 +137,9 @@ func TestPackingTriesPairs(t *testing.T) {
 		t.Errorf("%d jobs share the GPU of another after 20 hours, want 3", len(v.host))
 	}
 	bad := 0
-	for pair, times := range v.met {
-		if w.Job(pair[0]).Name != w.Job(pair[1]).Name {
-			continue
-		}
-		if bad++; times > 1 {
-			t.Errorf("%v do no good together and were tried %d times", pair, times)
+	for pair := range v.met {
+		if w.Job(pair[0]).Name == w.Job(pair[1]).Name {
+			bad++
 		}
 	}
 	if bad == 0 {

@@ -169,13 +169,27 @@ func TestFIFOFastest(t *testing.T) {
 	w.runs("nobody overtakes", map[cluster.JobID]bool{one: true, two: false, three: false})
 }
 
-// Who starts on a slow model stays there, though a faster is idle later.
+// Who starts on a slow model stays there, though a faster is idle later. Of those who come at once more have the model whose name is
+// last than it has GPUs: another counts as full then, and they take turns.
 func TestFIFOSettled(t *testing.T) {
-	w := unlike(t, "fifo:settled", models(1, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}})
+	speeds := map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}}
+	w := unlike(t, "fifo:settled", models(1, "k80", "v100"), speeds)
 	one, two, three := w.submit("a", 1, hour, kind("x")), w.submit("a", 1, 2*hour, kind("x")), w.submit("a", 1, hour, kind("x"))
 	w.Run(hour + minute)
 	if w.Job(one).State != cluster.Done || w.model(two) != "k80" || w.model(three) != "v100" || w.Job(two).Restarts > 0 {
 		t.Errorf("the first is %s, the second on %s, the third on %s", w.Job(one).State, w.model(two), w.model(three))
+	}
+	speeds["x"]["p100"] = 0.5
+	w = unlike(t, "fifo:settled", models(4, "k80", "p100", "v100"), speeds)
+	var ids []cluster.JobID
+	for range 8 {
+		ids = append(ids, w.submit("a", 1, 100*hour, kind("x")))
+	}
+	w.Run(20 * hour)
+	for _, id := range ids {
+		if got := float64(w.Progress(id)) / float64(20*hour); w.model(id) != "" && w.model(id) != "v100" || got < 0.45 || got > 0.55 {
+			t.Errorf("job %s of eight on four GPUs did %.2f of the time's work, and is on %q", id, got, w.model(id))
+		}
 	}
 }
 

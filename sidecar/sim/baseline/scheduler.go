@@ -81,8 +81,8 @@ var known = []rival{
 
 // unlike lists the schedulers for unlike GPU models, which tables show only where asked to.
 var unlike = []rival{
-	{"fifo:random", false, newSettled(atRandom)},
-	{"fifo:settled", false, newSettled(fastest)},
+	{"fifo:random", false, newAtRandom},
+	{"fifo:settled", true, newSettled},
 	{"fifo:fastest", true, newMechanism(greedy, nil)},
 	{"gandiva:packing", true, newMechanism(packed, newPacking)},
 	{"gandiva-fair:split", true, newGandivaSplit},

@@ -3,6 +3,7 @@ package papers
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
@@ -46,13 +47,15 @@ func Trading(ctx context.Context, until, step cluster.Span) ([]report.Chart, err
 	rates.Ours = "with trading, as multiples of without, before user 1 leaves:"
 	for i, u := range users {
 		c := rates.Panels[i].Curves
-		rates.Ours += fmt.Sprintf(" %s %.2f", u.Name, mean(c[1], half/4, half)/mean(c[0], half/4, half))
+		rates.Ours += fmt.Sprintf(" %s %.2f,", u.Name, mean(c[1], half/4, half)/mean(c[0], half/4, half))
 	}
+	rates.Ours = strings.TrimSuffix(rates.Ours, ",") + "."
 	for k := range held {
 		held[k].Ours = "user 2's GPUs before and after:"
 		for _, p := range held[k].Panels {
 			held[k].Ours += fmt.Sprintf(" %s %.1f, %.1f;", p.Title, mean(p.Curves[1], half/4, half), mean(p.Curves[1], 1.25*half, 2*half))
 		}
+		held[k].Ours = strings.TrimSuffix(held[k].Ours, ";") + "."
 	}
 	return append([]report.Chart{rates}, held...), nil
 }

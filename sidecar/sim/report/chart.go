@@ -86,7 +86,7 @@ func (p *Panel) figure() figure {
 	}
 	f.Legend = names.keys()
 	if p.Names != nil {
-		f.Plot = p.bars(names)
+		f.Plot, f.Areas = p.bars(names), true
 		return f
 	}
 	x, y := p.reach(p.Log || p.LogX, func(c Curve) []float64 { return c.X }), p.reach(p.Log, func(c Curve) []float64 { return c.Y })
@@ -128,12 +128,15 @@ func (p *Panel) bars(names palette) *plot {
 			rows, top = append(rows, name), max(top, slices.Max(c.Y))
 		}
 	}
-	out := newRows(p.Title, rows, axis{label: p.Y, hi: niceTop(top, xSteps)}, 50)
+	out, digits := newRows(p.Title, rows, axis{label: p.Y, hi: niceTop(top, xSteps)}, 50), 2
+	if top >= 10 {
+		digits = 1
+	}
 	for i := range p.Names {
 		for k, c := range p.Curves {
 			x, y := out.x.at(c.Y[i]), out.rows[i*len(p.Curves)+k]
 			out.path("area "+names.class(c.Name), box(out.x.a, y-5.5, x, y+5.5), c.Name)
-			out.text("value", x+4, y+4, strconv.FormatFloat(c.Y[i], 'g', 3, 64), "")
+			out.text("value", x+4, y+4, strconv.FormatFloat(c.Y[i], 'f', digits, 64), "")
 		}
 	}
 	return out

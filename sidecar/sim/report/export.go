@@ -64,7 +64,7 @@ func CSV(w io.Writer, runs []score.Scores) error {
 type number struct{ name, value string }
 
 // numbers finds every number of a value, in the order of its fields, so that a
-// new score is in the CSV by itself. Of slices only periods are entered.
+// new score is in the CSV by itself. Of slices only periods and models are entered.
 func numbers(path string, v reflect.Value) []number {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -75,13 +75,16 @@ func numbers(path string, v reflect.Value) []number {
 		}
 		return out
 	case reflect.Slice:
-		periods, ok := v.Interface().([]score.Period)
-		if !ok {
-			return nil
-		}
 		var out []number
-		for _, p := range periods {
-			out = append(out, numbers(join(path, strconv.FormatFloat(p.Hours, 'f', -1, 64)+"h"), reflect.ValueOf(p))...)
+		switch list := v.Interface().(type) {
+		case []score.Period:
+			for _, p := range list {
+				out = append(out, numbers(join(path, strconv.FormatFloat(p.Hours, 'f', -1, 64)+"h"), reflect.ValueOf(p))...)
+			}
+		case []score.OnModel:
+			for _, m := range list {
+				out = append(out, numbers(join(path, m.Model), reflect.ValueOf(m))...)
+			}
 		}
 		return out
 	case reflect.Int, reflect.Int64:

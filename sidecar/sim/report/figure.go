@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
@@ -15,6 +16,7 @@ type figure struct {
 	Title, Caption string
 	Plot           *plot
 	Legend         []key
+	Areas          bool // the legend is of areas, not of lines
 }
 
 // key is a line of a legend; Class gives its colour and dashes.
@@ -155,7 +157,7 @@ func delay(g group, p palette) figure {
 	if top < 2*3600 {
 		unit, name = 60, "min"
 	}
-	x, second := timeAxis(long)
+	x, second := timeAxis(largest(g.Runs, func(s score.Scores) float64 { return s.Arrivals.Step * float64(len(s.Arrivals.Jobs)) }))
 	x.label = "submitted, " + x.label
 	f := figure{Title: delayMean.title("Shortest mean queueing delay", g.Runs), Legend: p.legend(g.Runs),
 		Caption: "Mean delay of the jobs submitted in the " + strconv.FormatFloat(window/3600, 'g', 2, 64) + " h before each moment: all the time that they held no GPU. Unfinished jobs are not in it."}
@@ -281,10 +283,31 @@ func use(g group) ([]figure, []key) {
 	for _, s := range g.Runs {
 		f := figure{Title: s.Scheduler, Caption: fmt.Sprintf("%.1f %% of GPU time in use", 100*s.Utilisation)}
 		f.Plot = newPlot("GPUs in use over time with "+s.Scheduler, x, axis{label: "GPUs held", hi: top})
-		f.Plot.layers(s, names, legend, second)
+		f.Plot.layers(s, s.Use.Used, s.Use.Capacity, s.Use.Tenants, names, legend, second)
 		out = append(out, f)
 	}
 	return out, legend
+}
+
+// useByModel draws the same for each run and GPU model, where there are several. The line is of all the model's GPUs.
+func useByModel(g group, legend []key) []figure {
+	names, _ := largestTenants(g.Runs, useTenants)
+	x, second := timeAxis(duration(g.Runs))
+	var out []figure
+	for _, s := range g.Runs {
+		for i, m := range s.Use.Models {
+			gpus, held := s.Models[i].GPUs, 0.0
+			for _, t := range s.Tenants {
+				held += t.On[i].Held
+			}
+			hours := float64(max(s.To.Sub(s.From), 1)) / float64(cluster.Hour)
+			f := figure{Title: m.Model + " with " + s.Scheduler, Caption: fmt.Sprintf("%.1f of %d GPUs held on average", held/hours, gpus)}
+			f.Plot = newPlot("GPUs of model "+m.Model+" in use over time with "+s.Scheduler, x, axis{label: "GPUs held", hi: niceTop(float64(gpus), ySteps)})
+			f.Plot.layers(s, m.Used, slices.Repeat([]float64{float64(gpus)}, len(m.Used)), m.Tenants, names, legend, second)
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 func largestOf(values []float64) float64 {
@@ -297,11 +320,11 @@ func largestOf(values []float64) float64 {
 
 // layers draws the stack from its outline, all GPUs in use, down to the lowest layer: each
 // covers what is above its own upper edge.
-func (p *plot) layers(s score.Scores, names []string, legend []key, second float64) {
-	edge := make([]float64, len(s.Use.Used))
+func (p *plot) layers(s score.Scores, used, capacity []float64, tenants []score.Line, names []string, legend []key, second float64) {
+	edge := make([]float64, len(used))
 	edges := [][]float64{}
 	for _, name := range names {
-		for _, l := range s.Use.Tenants {
+		for _, l := range tenants {
 			for i := range edge {
 				if l.Tenant == name {
 					edge[i] += l.GPUs[i]
@@ -310,7 +333,7 @@ func (p *plot) layers(s score.Scores, names []string, legend []key, second float
 		}
 		edges = append(edges, slices.Clone(edge))
 	}
-	edges = append(edges, s.Use.Used)
+	edges = append(edges, used)
 	long := float64(s.To.Sub(s.From)) / 1000 / second
 	for i := len(edges) - 1; i >= 0; i-- {
 		if i < len(legend) {
@@ -318,7 +341,7 @@ func (p *plot) layers(s score.Scores, names []string, legend []key, second float
 			p.path("area "+legend[i].Class, stairs(append([]float64{p.x.a}, xs...), append([]float64{p.y.a}, ys...))+"V"+px(p.y.a)+"Z", legend[i].Name)
 		}
 	}
-	xs, ys := p.steps(s.Use.Capacity, s.Use.Step/second, long)
+	xs, ys := p.steps(capacity, s.Use.Step/second, long)
 	p.path("capacity", stairs(xs, ys), "healthy GPUs")
 }
 

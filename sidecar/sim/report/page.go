@@ -44,6 +44,8 @@ type sizePart struct {
 	Tenants   int
 	Use       []figure
 	UseLegend []key
+	ByModel   []figure // of use, where there are several GPU models
+	OnModel   []tenantTable
 	Audits    []score.Scores // those that have one
 	ByTenant  []tenantTable
 }
@@ -153,6 +155,15 @@ func newSizePart(g group, colour palette, open bool) sizePart {
 	names, all := largestTenants(g.Runs, boxTenants)
 	s.Shown, s.Tenants = len(names), all
 	s.Use, s.UseLegend = use(g)
+	s.ByModel = useByModel(g, s.UseLegend)
+	for i, model := range g.Runs[0].Models {
+		s.OnModel = append(s.OnModel, byTenant("Time held on "+model.Model+", GPU h", 1, g.Runs, func(t score.Tenant) (float64, bool) {
+			if i >= len(t.On) {
+				return 0, false
+			}
+			return t.On[i].Held, true
+		}))
+	}
 	for _, r := range g.Runs {
 		if r.Audit != nil {
 			s.Audits = append(s.Audits, r)

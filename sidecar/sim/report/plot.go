@@ -155,7 +155,7 @@ func (p *plot) xAxis(top, bottom float64) {
 
 const (
 	rowHeight  = 17.0
-	nameLength = 18  // letters of a row's name
+	nameLength = 22  // letters of a row's name
 	nameLetter = 7.4 // width of one of them: names have capitals
 )
 

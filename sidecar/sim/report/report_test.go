@@ -309,6 +309,30 @@ func TestNamesAreEscaped(t *testing.T) {
 	}
 }
 
+// With several GPU models the page and the CSV say who held which.
+func TestModels(t *testing.T) {
+	run, err := score.Of(score.Run{Setting: score.Setting{Scheduler: "s", Nodes: 2, GPUs: 8, From: start, Models: []score.Model{{Model: "k80", GPUs: 4}, {Model: "v100", GPUs: 4}}},
+		To: start.Add(cluster.Hour), Samples: []score.Sample{{At: start, Capacity: 8, Used: 5, Tenants: []score.TenantSample{
+			{Tenant: "a", Holds: 4, On: []int{3, 1}}, {Tenant: "b", Holds: 1, On: []int{0, 1}}}}}}, score.Standard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := html(t, []score.Scores{run})
+	parse(t, text)
+	for _, want := range []string{"GPUs of each model over time", "k80 with s", "3.0 of 4 GPUs held on average", "v100 with s", "2.0 of 4 GPUs held on average", "Time held on v100, GPU h"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	var b bytes.Buffer
+	if err := CSV(&b, []score.Scores{run}); err != nil {
+		t.Fatal(err)
+	}
+	if want := ",2,8,s,a,on.k80.held_gpu_h,3\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("the CSV does not have %q", want)
+	}
+}
+
 // Runs with hardly anything in them are shown all the same.
 func TestLittleToShow(t *testing.T) {
 	empty, err := score.Of(score.Run{Setting: score.Setting{Scheduler: "a", From: start}, To: start}, score.Standard())

@@ -60,6 +60,7 @@ type Meter struct {
 	use                *timeline
 	useCap, useUsed    int // lines of use
 	useFragmented      int
+	useModel           []int // lines of use, by model
 	arrivals           *timeline
 	arrived, arrivedMS int   // lines of arrivals: jobs, and the sum of their waits
 	closed             []int // periods that are over, by length
@@ -78,6 +79,9 @@ type tenant struct {
 	name string
 	tally
 	holds        int
+	on           []int             // by model
+	had          []cluster.GPUTime // by model
+	onLines      []int             // of use, by model
 	rate         cluster.MicroGPU
 	alloc, due   cluster.GPUTime
 	alloc0, due0 cluster.GPUTime // at the first sample
@@ -99,6 +103,9 @@ func NewMeter(setting Setting, opt Options) *Meter {
 	m := &Meter{setting: setting, opt: opt, tenants: map[string]*tenant{}, closed: make([]int, len(opt.Periods)),
 		use: newTimeline(setting.From), arrivals: newTimeline(setting.From)}
 	m.useCap, m.useUsed, m.useFragmented = m.use.line(), m.use.line(), m.use.line()
+	for range setting.Models {
+		m.useModel = append(m.useModel, m.use.line())
+	}
 	m.arrived, m.arrivedMS = m.arrivals.line(), m.arrivals.line()
 	return m
 }
@@ -107,6 +114,10 @@ func (m *Meter) tenant(name string) *tenant {
 	t := m.tenants[name]
 	if t == nil {
 		t = &tenant{name: name, periods: make([]period, len(m.opt.Periods)), line: m.use.line()}
+		for range m.setting.Models {
+			t.onLines = append(t.onLines, m.use.line())
+		}
+		t.on, t.had = make([]int, len(t.onLines)), make([]cluster.GPUTime, len(t.onLines))
 		for i := range t.periods {
 			t.periods[i].noDue = m.closed[i] // it was due nothing before it was first seen
 		}
@@ -215,11 +226,13 @@ func (m *Meter) Sample(s Sample) error {
 	}
 	for _, x := range s.Tenants {
 		t := m.tenants[x.Tenant]
+		copy(t.on, x.On)
 		t.holds, t.rate, t.alloc, t.due, t.seen = x.Holds, x.Due, x.Alloc, x.DueTotal, s.At
 	}
 	for _, t := range m.tenants {
 		if t.seen != s.At {
 			t.holds, t.rate = 0, 0 // not in this sample: idle
+			clear(t.on)
 		}
 	}
 	m.now, m.state = s.At, s
@@ -238,6 +251,11 @@ func (m *Meter) pass(s Sample) {
 	m.use.fill(m.useFragmented, m.now, s.At, m.state.Fragmented)
 	for _, t := range m.tenants {
 		m.use.fill(t.line, m.now, s.At, t.holds)
+		for i, n := range t.on {
+			m.use.fill(t.onLines[i], m.now, s.At, n)
+			m.use.fill(m.useModel[i], m.now, s.At, n)
+			t.had[i] += cluster.Times(n, gone)
+		}
 	}
 	for i, length := range m.opt.Periods {
 		for {

@@ -37,6 +37,9 @@ func (m *Meter) Scores(to cluster.Instant) (Scores, error) {
 		x := Tenant{Tenant: name, Jobs: t.counts, Rho: share(t.alloc-t.alloc0, t.due-t.due0),
 			Alloc: (t.alloc - t.alloc0).Hours(), Due: (t.due - t.due0).Hours(),
 			Completion: t.completion.stats(second), Wait: t.wait.stats(second), Loss: t.result(m.opt.Loss)}
+		for i, model := range m.setting.Models {
+			x.On = append(x.On, OnModel{Model: model.Model, Held: t.had[i].Hours()})
+		}
 		for i := range t.periods {
 			x.Periods = append(x.Periods, t.periods[i].result(m.opt.Periods[i], m.opt.Tolerance))
 			pooled[i].join(&t.periods[i])
@@ -65,7 +68,7 @@ func (m *Meter) final(names []string, to cluster.Instant) Sample {
 	for _, name := range names {
 		t := m.tenants[name]
 		due, _ := cluster.Accrue(t.rate, max(0, to.Sub(m.now)), 0)
-		s.Tenants = append(s.Tenants, TenantSample{Tenant: name, Holds: t.holds, Due: t.rate,
+		s.Tenants = append(s.Tenants, TenantSample{Tenant: name, Holds: t.holds, On: t.on, Due: t.rate,
 			Alloc: t.alloc + cluster.Times(t.holds, to.Sub(m.now)), DueTotal: t.due + due})
 	}
 	return s
@@ -94,6 +97,13 @@ func (m *Meter) useResult(names []string, to cluster.Instant) Use {
 		Used: m.use.means(m.useUsed, n, to), Fragmented: m.use.means(m.useFragmented, n, to)}
 	for _, name := range names {
 		u.Tenants = append(u.Tenants, Line{Tenant: name, GPUs: m.use.means(m.tenants[name].line, n, to)})
+	}
+	for i, model := range m.setting.Models {
+		of := ModelUse{Model: model.Model, Used: m.use.means(m.useModel[i], n, to)}
+		for _, name := range names {
+			of.Tenants = append(of.Tenants, Line{Tenant: name, GPUs: m.use.means(m.tenants[name].onLines[i], n, to)})
+		}
+		u.Models = append(u.Models, of)
 	}
 	return u
 }

@@ -15,6 +15,14 @@ type Setting struct {
 	Interval  cluster.Span    `json:"interval_ms"` // between two rounds
 	Term      cluster.Span    `json:"term_ms"`     // of a lease; 0 = no leases
 	From      cluster.Instant `json:"from_ms"`     // periods are counted from here
+	// Models are the GPU models of the cluster, where there are several.
+	Models []Model `json:"models,omitempty"`
+}
+
+// Model is a GPU model of a cluster.
+type Model struct {
+	Model string `json:"model"`
+	GPUs  int    `json:"gpus"`
 }
 
 // Run is a whole run in memory. Long ones go into a Meter piece by piece instead.
@@ -74,6 +82,7 @@ type Sample struct {
 type TenantSample struct {
 	Tenant   string
 	Holds    int              // GPUs
+	On       []int            // the same by model, as Setting.Models; nil where that is
 	Due      cluster.MicroGPU // rate, min(demand, quota): ASTRAEA eq. 8
 	Alloc    cluster.GPUTime  // received until At
 	DueTotal cluster.GPUTime  // due until At

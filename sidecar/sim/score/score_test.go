@@ -234,6 +234,25 @@ func TestUse(t *testing.T) {
 	same(t, "fragmentation", s.Fragmented, 3./26)
 }
 
+// Where there are several GPU models, who held them is known by model.
+func TestUseByModel(t *testing.T) {
+	run := Run{Setting: Setting{Models: []Model{{"k80", 4}, {"v100", 4}}}, To: at(2), Samples: []Sample{
+		{At: zero, Capacity: 8, Used: 5, Tenants: []TenantSample{{Tenant: "a", Holds: 4, On: []int{3, 1}}, {Tenant: "b", Holds: 1, On: []int{0, 1}}}},
+		{At: at(1), Capacity: 8, Used: 2, Tenants: []TenantSample{{Tenant: "a", Holds: 2, On: []int{0, 2}, Alloc: gpuMinutes(4)}}}}}
+	s := of(t, run, Standard())
+	want := []ModelUse{
+		{"k80", []float64{3, 0}, []Line{{"a", []float64{3, 0}}, {"b", []float64{0, 0}}}},
+		{"v100", []float64{2, 2}, []Line{{"a", []float64{1, 2}}, {"b", []float64{1, 0}}}}}
+	if !reflect.DeepEqual(s.Use.Models, want) {
+		t.Errorf("use: %+v\nwant %+v", s.Use.Models, want)
+	}
+	for i, held := range [][]float64{{3. / 60, 3. / 60}, {0, 1. / 60}} {
+		for m, on := range s.Tenants[i].On {
+			same(t, s.Tenants[i].Tenant+" on "+on.Model, on.Held, held[m])
+		}
+	}
+}
+
 func TestNothingHappened(t *testing.T) {
 	s := of(t, Run{To: at(10)}, Standard())
 	if s.Completion != (Stats{}) || s.Makespan != 0 || s.Utilisation != 0 || len(s.Tenants) != 0 || s.JobRhoCDF != nil {

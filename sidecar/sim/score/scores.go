@@ -79,15 +79,22 @@ func (p Period) Ratio() float64 { return ratio(p.Unfair, int(p.Rho.Count)) }
 
 // Tenant is a tenant's part of the scores.
 type Tenant struct {
-	Tenant     string   `json:"tenant"`
-	Jobs       Counts   `json:"jobs"`
-	Rho        float64  `json:"rho"` // over the whole run; 0 where Due is 0
-	Alloc      float64  `json:"alloc_gpu_h"`
-	Due        float64  `json:"due_gpu_h"`
-	Periods    []Period `json:"periods"`
-	Completion Stats    `json:"completion_s"`
-	Wait       Stats    `json:"wait_s"`
-	Loss       Loss     `json:"sharing_loss"`
+	Tenant     string    `json:"tenant"`
+	Jobs       Counts    `json:"jobs"`
+	Rho        float64   `json:"rho"` // over the whole run; 0 where Due is 0
+	Alloc      float64   `json:"alloc_gpu_h"`
+	Due        float64   `json:"due_gpu_h"`
+	On         []OnModel `json:"on,omitempty"` // as Setting.Models
+	Periods    []Period  `json:"periods"`
+	Completion Stats     `json:"completion_s"`
+	Wait       Stats     `json:"wait_s"`
+	Loss       Loss      `json:"sharing_loss"`
+}
+
+// OnModel is the time that a tenant held GPUs of a model.
+type OnModel struct {
+	Model string  `json:"model"`
+	Held  float64 `json:"held_gpu_h"`
 }
 
 // Overhead is what leases cost the finished jobs: saves, loads, cold starts and
@@ -100,11 +107,19 @@ type Overhead struct {
 
 // Use is who held how many GPUs, as means over steps of time from the run's start.
 type Use struct {
-	Step       float64   `json:"step_s"`
-	Capacity   []float64 `json:"capacity"`
-	Used       []float64 `json:"used"`
-	Fragmented []float64 `json:"fragmented"`
-	Tenants    []Line    `json:"tenants"` // by name
+	Step       float64    `json:"step_s"`
+	Capacity   []float64  `json:"capacity"`
+	Used       []float64  `json:"used"`
+	Fragmented []float64  `json:"fragmented"`
+	Tenants    []Line     `json:"tenants"`          // by name
+	Models     []ModelUse `json:"models,omitempty"` // as Setting.Models
+}
+
+// ModelUse is who held how many GPUs of a model.
+type ModelUse struct {
+	Model   string    `json:"model"`
+	Used    []float64 `json:"used"`
+	Tenants []Line    `json:"tenants"` // by name
 }
 
 // Line is one tenant's GPUs, step by step.

@@ -49,7 +49,7 @@ func OnGavel(scheduler string, load Load, fleet Fleet, speeds sim.Speeds) Setup 
 	s.Costs, s.Saves = sim.Costs{}, sim.Always
 	s.Settings.Term, s.Settings.Interval = GavelRound, cluster.Second
 	s.Settings.MinLease, s.Settings.Notice = 0, 0
-	if scheduler == "fifo:random" || scheduler == "fifo:settled" { // they start jobs at every look
+	if scheduler == "fifo:random" { // it starts jobs at every look
 		s.Settings.Interval = GavelRound
 	}
 	return s

@@ -134,6 +134,11 @@ func (s *Setup) setting(leases bool) score.Setting {
 	nodes, gpus := s.Fleet.Count()
 	out := score.Setting{Scheduler: s.Scheduler, Trace: s.Load.Name, Nodes: nodes, GPUs: gpus,
 		Interval: s.Settings.Interval, From: Start}
+	if models := s.Fleet.models(); len(models) > 1 {
+		for _, m := range models {
+			out.Models = append(out.Models, score.Model{Model: m.Model, GPUs: m.Count})
+		}
+	}
 	if leases {
 		out.Term = s.Settings.Term
 	}

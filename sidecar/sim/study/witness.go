@@ -23,6 +23,7 @@ type witness struct {
 	changed bool            // since the last sample
 	tenants []purse         // by name, as in the ledger
 	place   map[string]int  // of tenants
+	models  []string        // where there are several
 	cells   []cluster.Fragmentation
 	broken  []cluster.GPUTime // by level of cells: cells × time
 	used    int               // GPUs held
@@ -60,7 +61,13 @@ func (w *witness) any(such func(*life) bool) bool {
 }
 
 func newWitness(meter *score.Meter, fleet Fleet, mixed, keep bool) *witness {
-	return &witness{meter: meter, gaps: newGaps(fleet, mixed), keep: keep, at: Start, place: map[string]int{}, jobs: map[cluster.JobID]*life{}}
+	w := &witness{meter: meter, gaps: newGaps(fleet, mixed), keep: keep, at: Start, place: map[string]int{}, jobs: map[cluster.JobID]*life{}}
+	if models := fleet.models(); len(models) > 1 {
+		for _, m := range models {
+			w.models = append(w.models, m.Model)
+		}
+	}
+	return w
 }
 
 // pass lets time pass to the moment to: what holds until then goes to the meter.
@@ -108,7 +115,7 @@ func (w *witness) tenant(name string) *purse {
 	if !ok {
 		i = len(w.tenants)
 		w.place[name] = i
-		w.tenants = append(w.tenants, purse{TenantSample: score.TenantSample{Tenant: name}})
+		w.tenants = append(w.tenants, purse{TenantSample: score.TenantSample{Tenant: name, On: make([]int, len(w.models))}})
 	}
 	return &w.tenants[i]
 }
@@ -172,14 +179,17 @@ func (w *witness) stop(l *life, e *sim.Event) {
 
 // hold gives a job its GPUs, or takes them away.
 func (w *witness) hold(l *life, holds []cluster.Holding, sign int) {
-	n := 0
+	n, p := 0, w.tenant(l.Tenant)
 	for i := range holds {
 		n += holds[i].GPUs
 		w.gaps.take(&holds[i], sign)
+		if m := slices.Index(w.models, holds[i].Model); m >= 0 {
+			p.On[m] += sign * holds[i].GPUs
+		}
 	}
 	w.used += sign * n
 	w.running += sign
-	w.tenant(l.Tenant).Holds += sign * n
+	p.Holds += sign * n
 }
 
 // turn takes what the loop's books say after a turn.
