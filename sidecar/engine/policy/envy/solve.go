@@ -9,8 +9,9 @@ import (
 const few = 50
 
 // Solve gives the parts that maximise the program, n×k, with no envy row, floor or cap
-// broken by more than 1e-9. Its error is of the simplex, for programs whose numbers are too
-// far apart.
+// broken by more than 1e-9 and, where no Cap is finite, a sum proven to be within 1e-9 of the
+// largest. Its error is of the simplex or of that check, for programs whose numbers are too far
+// apart.
 func Solve(p *Program) ([]float64, error) {
 	n, k := p.size()
 	tenants := order(p)
