@@ -1,5 +1,7 @@
 package envy
 
+import "github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+
 // cholesky is a dense symmetric matrix of n rows, and its factor.
 type cholesky struct {
 	n int
@@ -7,6 +9,15 @@ type cholesky struct {
 }
 
 func newCholesky(n int) *cholesky { return &cholesky{n: n, a: make([]float64, n*n)} }
+
+// factor replaces the matrix by L with L·Lᵀ = the matrix + a diagonal of shift times its own. It
+// gives false where a pivot is not positive.
+func (c *cholesky) factor(shift float64) bool {
+	for i := range c.n {
+		c.a[i*c.n+i] *= 1 + shift
+	}
+	return lp.Factor(c.a, c.n)
+}
 
 // solve replaces b by the solution of L·Lᵀ·x = b.
 func (c *cholesky) solve(b []float64) {

@@ -6,6 +6,9 @@ import (
 	"testing"
 )
 
+// block is how many columns are factored at a time.
+const block = 64
+
 // L·Lᵀ is the matrix again, for sizes around that of a block.
 func TestCholesky(t *testing.T) {
 	for _, n := range []int{1, 2, 3, block - 1, block, block + 1, block + 2, block + 3, 3*block + 2} {

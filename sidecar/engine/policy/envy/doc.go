@@ -25,7 +25,7 @@
 //
 //  1. an interior point on the rows between each tenant and those nearest to it in taste,
 //     with the rows that its answer breaks added once, comes within 1e-4 of the optimum
-//     and tells which rows bind (interior.go, cholesky.go, factor.go);
+//     and tells which rows bind (interior.go, cholesky.go);
 //  2. a dual simplex starts from those rows at that point, and is given the rows that its
 //     answers break until there is none (simplex.go);
 //  3. the answer is held against every row of the program, and its sum against what the

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package envy
+package lp
 
 /*
 #cgo CFLAGS: -O3
@@ -120,18 +120,10 @@ import "C"
 
 import "unsafe"
 
-// block is how many columns are factored at a time, strip of how many rows at a time.
-const (
-	block = C.BLOCK
-	strip = C.STRIP
-)
-
-// factor replaces the matrix by L with L·Lᵀ = the matrix + a diagonal of shift times its own. It
-// gives false where a pivot is not positive.
-func (c *cholesky) factor(shift float64) bool {
-	for i := range c.n {
-		c.a[i*c.n+i] *= 1 + shift
-	}
-	panel := make([]float64, (c.n+strip-1)/strip*strip*block)
-	return C.factor_best((*C.double)(&c.a[0]), C.size_t(c.n), (*C.strip)(unsafe.Pointer(&panel[0]))) != 0
+// Factor replaces a dense symmetric matrix of n rows, row by row, of which the lower triangle counts,
+// by L with L·Lᵀ = the matrix. It gives false where a pivot is not positive. It is here because this
+// is where C is.
+func Factor(a []float64, n int) bool {
+	panel := make([]float64, (n+C.STRIP-1)/C.STRIP*C.STRIP*C.BLOCK)
+	return C.factor_best((*C.double)(&a[0]), C.size_t(n), (*C.strip)(unsafe.Pointer(&panel[0]))) != 0
 }
