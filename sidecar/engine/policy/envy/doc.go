@@ -27,7 +27,9 @@
 //     with the rows that its answer breaks added once, comes within 1e-4 of the optimum
 //     and tells which rows bind (interior.go, cholesky.go);
 //  2. a dual simplex starts from those rows at that point, and is given the rows that its
-//     answers break until there is none (simplex.go).
+//     answers break until there is none (simplex.go);
+//  3. the answer is held against every row of the program, and its sum against what the
+//     simplex's multipliers prove to be the most (check.go).
 //
 // Few tenants, and those in a total order of taste, whose binding rows are known before,
 // go to the simplex at once.

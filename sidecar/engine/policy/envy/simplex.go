@@ -1,6 +1,7 @@
 package envy
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -15,12 +16,18 @@ const (
 	maxRounds = 500
 	perRound  = 4 // rows that a tenant is given in a round
 
+	// Where tastes are all but alike the simplex does not get below 1e-9 for noise, and goes round
+	// there; an answer that is not exact enough is taken on to strictTolerance.
+	tolerance       = 1e-9
+	strictTolerance = 1e-10
+
 	// What the interior point, 1e-4 from the optimum, says of the basis: a part above
 	// crashPart of the largest is basic, a row with a multiplier above crashRow binds, and
 	// one with a slack below keepSlack may.
-	crashPart = 3e-3
-	crashRow  = 1e-2
-	keepSlack = 1e-4
+	crashPart  = 3e-3
+	crashRow   = 1e-2
+	keepSlack  = 1e-4
+	mostLikely = 10 // rows of a tenant that may bind, and of a part
 )
 
 // rows is a linear program with some of the program's envy rows and caps. Its columns are the
@@ -33,13 +40,16 @@ type rows struct {
 	pairs []pair        // of the rows behind the first n+k
 	idle  []int         // for how many rounds each did not bind
 	gone  map[pair]bool // rows that were dropped once; they are dropped no more
+
+	strict   bool
+	patience int // for how many rounds a row that does not bind stays
 }
 
 func newRows(p *Program, pairs []pair) *rows {
 	n, k := p.size()
-	r := &rows{p: p, n: n, k: k, lp: lp.New(), gone: map[pair]bool{}}
+	r := &rows{p: p, n: n, k: k, lp: lp.New(), gone: map[pair]bool{}, patience: 2}
 	r.lp.Maximise()
-	r.lp.Set(lp.Options{PrimalTolerance: 1e-10, DualTolerance: 1e-9, DualBound: 1e3})
+	r.lp.Set(lp.Options{PrimalTolerance: tolerance, DualTolerance: 1e-9, DualBound: 1e3})
 	var columns []lp.Column
 	for range n * k {
 		columns = append(columns, lp.Column{Upper: math.Inf(1)})
@@ -101,7 +111,6 @@ func (r *rows) add(pairs []pair) {
 
 // drop deletes the rows that have not bound for some rounds.
 func (r *rows) drop() {
-	const patience = 2
 	var drop []int
 	kept := 0
 	for at, e := range r.pairs {
@@ -109,7 +118,7 @@ func (r *rows) drop() {
 		if r.lp.RowStatus(r.n+r.k+at) != lp.Basic {
 			r.idle[at] = 0
 		}
-		if r.idle[at] >= patience && !r.gone[e] {
+		if r.idle[at] >= r.patience && !r.gone[e] {
 			r.gone[e] = true
 			drop = append(drop, r.n+r.k+at)
 			continue
@@ -121,7 +130,21 @@ func (r *rows) drop() {
 	r.pairs, r.idle = r.pairs[:kept], r.idle[:kept]
 }
 
-// solve adds rows that the answer breaks until there is none.
+func (r *rows) beStrict() {
+	r.strict = true
+	r.lp.Set(lp.Options{PrimalTolerance: strictTolerance})
+}
+
+// without gives the pairs whose rows are not there.
+func (r *rows) without(pairs []pair) []pair {
+	there := make(map[pair]bool, len(r.pairs))
+	for _, e := range r.pairs {
+		there[e] = true
+	}
+	return slices.DeleteFunc(pairs, func(e pair) bool { return there[e] })
+}
+
+// solve adds rows that the answer breaks until there is none, and checks the answer.
 func (r *rows) solve() (y []float64, err error) {
 	for range maxRounds {
 		// Dual takes what its box or its tolerance cuts off for infeasible; so does Primal from its
@@ -137,10 +160,15 @@ func (r *rows) solve() (y []float64, err error) {
 		x := r.lp.Values(nil)
 		y, v := x[:r.n*r.k], x[r.n*r.k:]
 		more := broken(r.p, y, v, perRound, within)
-		if len(more) == 0 {
-			return y, nil
+		if more = r.without(more); len(more) == 0 {
+			if err := r.check(y); err == nil || r.strict {
+				return y, err
+			}
+			r.beStrict()
+			continue
 		}
 		r.drop()
+		r.patience = 2
 		r.add(more)
 	}
 	return nil, errRounds
@@ -148,6 +176,8 @@ func (r *rows) solve() (y []float64, err error) {
 
 // crash gives the simplex the basis that the interior point suggests.
 func (r *rows) crash(q *interior, z []float64) {
+	r.beStrict()   // it stays near a basis that is nearly right
+	r.patience = 1 // what is idle at its first optimum was but likely
 	most := 0.0
 	for _, x := range q.y {
 		most = max(most, x)
@@ -171,10 +201,26 @@ func (r *rows) crash(q *interior, z []float64) {
 	}
 }
 
-// likely gives the rows that seem to bind at the interior point, with their multipliers.
+// likely gives the rows that seem to bind at the interior point, with their multipliers: of each
+// tenant and of each part those with the largest. Where many parts are equal so are their rows,
+// and the point spreads over all of them what a basis has on few.
 func likely(q *interior) (pairs []pair, z []float64) {
+	rowsOf := make([][]int, 2*q.n) // by tenant, then by part
 	for at, e := range q.pairs {
 		if q.z[q.n+at] > crashRow || q.s[q.n+at] < keepSlack {
+			rowsOf[e.i] = append(rowsOf[e.i], at)
+			rowsOf[q.n+int(e.l)] = append(rowsOf[q.n+int(e.l)], at)
+		}
+	}
+	keep := make([]bool, len(q.pairs))
+	for _, of := range rowsOf {
+		slices.SortStableFunc(of, func(a, b int) int { return cmp.Compare(q.z[q.n+b], q.z[q.n+a]) })
+		for _, at := range of[:min(mostLikely, len(of))] {
+			keep[at] = true
+		}
+	}
+	for at, e := range q.pairs {
+		if keep[at] {
 			pairs, z = append(pairs, e), append(z, q.z[q.n+at])
 		}
 	}

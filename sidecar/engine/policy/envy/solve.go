@@ -5,12 +5,17 @@ import (
 	"slices"
 )
 
-// few is how many tenants the simplex divides for as fast without a start.
-const few = 50
+// How many tenants the simplex divides for as fast without a start, and how many where GPUs are
+// limited, of which the interior point knows nothing.
+const (
+	few        = 50
+	fewLimited = 200
+)
 
 // Solve gives the parts that maximise the program, n×k, with no envy row, floor or cap
-// broken by more than 1e-9. Its error is of the simplex, for programs whose numbers are too
-// far apart.
+// broken by more than 1e-9 and, where no Cap is finite, a sum proven to be within 1e-9 of the
+// largest. Its error is of the simplex or of that check, for programs whose numbers are too far
+// apart.
 func Solve(p *Program) ([]float64, error) {
 	n, k := p.size()
 	tenants := order(p)
@@ -64,7 +69,7 @@ func start(p *Program) *rows {
 	if pairs := ladder(p); pairs != nil {
 		return newRows(p, tidy(append(pairs, near(p, 2)...)))
 	}
-	if n <= few {
+	if n <= few || n <= fewLimited && p.limited() {
 		return newRows(p, near(p, 6))
 	}
 	// First with the nearest only, then with the rows that this breaks as well.

@@ -232,23 +232,10 @@ func (p *Program) Values(to []float64) []float64 {
 	return append(to, view(C.Clp_primalColumnSolution(p.clp), p.Columns())...)
 }
 
-// Activities appends A x, a number for each row, to to.
-func (p *Program) Activities(to []float64) []float64 {
-	return append(to, view(C.Clp_primalRowSolution(p.clp), p.Rows())...)
-}
-
 // Duals appends the dual of every row to to: by how much the objective changes for each
 // unit that the bound at which the row stands is raised.
 func (p *Program) Duals(to []float64) []float64 {
 	return append(to, view(C.Clp_dualRowSolution(p.clp), p.Rows())...)
-}
-
-// ReducedCosts appends the reduced cost of every column, cost - duals · column, to to.
-func (p *Program) ReducedCosts(to []float64) []float64 {
-	if C.Clp_getNumElements(p.clp) == 0 { // CLP gives zeros
-		return append(to, view(C.Clp_objective(p.clp), p.Columns())...)
-	}
-	return append(to, view(C.Clp_dualColumnSolution(p.clp), p.Columns())...)
 }
 
 // ColumnStatus tells where a column stands in the basis.

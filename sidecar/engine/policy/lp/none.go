@@ -34,8 +34,9 @@ func (p *Program) SetRowStatus(int, Status)              {}
 func (p *Program) Iterations() int                       { return 0 }
 func (p *Program) Objective() float64                    { return 0 }
 func (p *Program) Values(to []float64) []float64         { return to }
-func (p *Program) Activities(to []float64) []float64     { return to }
 func (p *Program) Duals(to []float64) []float64          { return to }
-func (p *Program) ReducedCosts(to []float64) []float64   { return to }
 func (p *Program) ColumnStatus(int) Status               { return Free }
 func (p *Program) RowStatus(int) Status                  { return Free }
+
+// Factor gives false: it takes C.
+func Factor([]float64, int) bool { return false }

@@ -1,0 +1,91 @@
+package envy
+
+import (
+	"fmt"
+	"math"
+)
+
+// exact is by how much an answer may break a row and be below its bound, the latter relatively.
+const exact = 1e-9
+
+// fits tells which of the program's rows parts break, by its formulas alone.
+func (p *Program) fits(y []float64) error {
+	n, k := p.size()
+	used := make([]float64, k)
+	for l := range n {
+		part := row(y, k, l)
+		for j, x := range part {
+			if !(x >= -exact) {
+				return fmt.Errorf("envy: a part of %v of model %d", x, j)
+			}
+		}
+		plus(used, p.Mass[l], part)
+		if over := dot(p.Unit, part) - p.Cap[l]; !(over <= exact*max(1, p.Cap[l])) {
+			return fmt.Errorf("envy: a part is %.1g GPUs above what its tenant can use", over)
+		}
+		own := dot(row(p.Own, k, l), part)
+		if !(own >= p.Floor[l]-exact) {
+			return fmt.Errorf("envy: a part is worth %v, less than its floor of %v", own, p.Floor[l])
+		}
+		for other := range n {
+			if sees := p.sees(l, other, row(y, k, other)); other != l && !(sees <= own+exact) {
+				return fmt.Errorf("envy: a part is worth %v, and another %v to the same tenant", own, sees)
+			}
+		}
+	}
+	for j, x := range used {
+		if mass := sum(p.Mass); !(x <= mass*(1+exact)) {
+			return fmt.Errorf("envy: %v of %v of model %d are given", x, mass, j)
+		}
+	}
+	return nil
+}
+
+// bound gives what the sum cannot be above, by the multipliers of the last optimum: with
+// A·x <= b and multipliers z >= 0, c·x <= b·z + (c - Aᵀ·z)·x. What of the last bracket is above 0 by
+// rounding is taken away with more of the own rows' multipliers and then of the models'.
+func (r *rows) bound() float64 {
+	n, k, p := r.n, r.k, r.p
+	z := r.lp.Duals(nil)
+	own, models, pairs := z[:n], z[n:n+k], z[n+k:]
+	overY, overV := make([]float64, n*k), append([]float64(nil), p.Gain...)
+	bound := 0.0
+	for at, e := range r.pairs {
+		i, l, f := int(e.i), int(e.l), max(pairs[at], 0)
+		if i == l {
+			plus(row(overY, k, l), -f, p.Unit)
+			bound += f * p.Cap[i]
+			continue
+		}
+		plus(row(overY, k, l), -f, row(p.Own, k, i))
+		overV[i] += f
+	}
+	for i := range n {
+		f := max(-own[i], overV[i], 0) // a row of >=: its multiplier is below 0
+		plus(row(overY, k, i), f, row(p.Own, k, i))
+		bound += (overV[i] - f) * p.Floor[i]
+	}
+	for j := range k {
+		f := max(models[j], 0)
+		for l := range n {
+			f = max(f, overY[l*k+j]/p.Mass[l])
+		}
+		bound += f * sum(p.Mass)
+	}
+	return bound
+}
+
+// check tells what is wrong with parts. Where GPUs are limited rows are read at one point, and
+// there is no bound.
+func (r *rows) check(y []float64) error {
+	if err := r.p.fits(y); err != nil {
+		return err
+	}
+	if r.p.limited() {
+		return nil
+	}
+	if value, bound := r.p.value(y), r.bound(); !(math.Abs(bound-value) <= exact*math.Abs(bound)) {
+		return fmt.Errorf("envy: the sum is %v, and might be %v", value, bound)
+	}
+	return nil
+}
