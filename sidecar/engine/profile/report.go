@@ -86,8 +86,8 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 	return &Change{Key: run.Key, Kind: run.Kind, Model: run.Model, Before: round(before), After: round(rate), At: r.At}, nil
 }
 
-// learn adds a sample to the average of its kind. After a change of manner what is
-// remembered counts as one sample only.
+// learn adds a sample to the average of its kind. Where its job's manner changed, only the rest of what is
+// remembered goes on counting.
 func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, changed bool) {
 	i, there := b.find(e)
 	if !there {
@@ -97,13 +97,14 @@ func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, chang
 	}
 	b.changed(e.Kind)
 	e = &b.entries[i]
+	trusted := e.Samples >= b.settings.Trust
 	if changed {
-		e.Samples = 1
+		e.Samples = b.rest(e)
 	}
 	mean, x := math.Log(e.Rate), math.Log(rate)
 	n := float64(min(e.Samples, max(b.settings.Recent, 2)-1) + 1)
 	off := x - mean
-	if e.Samples >= b.settings.Trust && !changed { // one far off is no news yet
+	if trusted && !changed { // one far off is no news yet
 		most := max(5*e.Spread, math.Ln2)
 		off = min(max(off, -most), most)
 	}
@@ -111,7 +112,24 @@ func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, chang
 	e.Spread = round(math.Sqrt((n - 1) / n * (e.Spread*e.Spread + off*off/n)))
 	e.Rate = round(math.Exp(mean + off/n))
 	e.Samples++
+	if trusted { // what was observed often enough stays so
+		e.Samples = max(e.Samples, b.settings.Trust)
+	}
 	e.At = max(e.At, at)
+}
+
+// rest gives how many samples of an average go on counting when the manner of one job changes: of those that it
+// looks back on the other jobs' part, taken as alike; and one at least.
+func (b *Book) rest(e *cluster.Profile) int {
+	jobs := 0
+	for i := range b.paces {
+		p := &b.paces[i]
+		if p.Samples > 0 && p.Kind == e.Kind && p.With == e.With && p.Model == e.Model && p.Gang == e.Gang {
+			jobs++
+		}
+	}
+	last := min(e.Samples, max(b.settings.Recent, 2))
+	return max(last-last/max(jobs, 1), 1)
 }
 
 // Remaining gives the steps that a job has yet to do: what it said that it is to do, in its
