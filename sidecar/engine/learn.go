@@ -173,11 +173,14 @@ func few(names []string) string {
 func (h *hall) hear(i int, r cluster.Progress) {
 	c := &h.s.Cases[i]
 	holds := c.Job.Holds
+	if c.Job.State == cluster.Suspended { // it said that before: how much of its suspension was over by then is not known
+		return
+	}
 	if len(holds) == 0 || slices.ContainsFunc(holds, func(o cluster.Holding) bool { return o.Model != holds[0].Model }) {
 		return
 	}
 	change, err := h.learned.book.Report(profile.Run{Key: c.Record.Key, Kind: h.learned.kinds[i], Model: holds[0].Model,
-		Gang: c.Job.GPUsHeld(), Since: c.Job.Start}, r)
+		Gang: c.Job.GPUsHeld(), Since: c.Job.Start, Suspended: c.Job.Suspend}, r)
 	switch {
 	case err != nil:
 		h.events = append(h.events, cluster.Event{Kind: "profile", Job: c.Record.Key, Text: err.Error()})

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,4 +120,32 @@ func comment(t *testing.T, divide, text string) (told []string, kept []cluster.P
 		}
 	}
 	return told, w.reports[len(w.reports)-1].Plan.Memory.Profiles
+}
+
+// What a job says is held against the time for which it ran: not while it is suspended, nor for how long it was.
+func TestASuspendedJobsReports(t *testing.T) {
+	s := simtest.Crowd(100, 1)
+	s.Settings.Divide, s.Settings.DivideJobs = "gavel:las", policy.OfJobs("gavel:las")
+	i := slices.IndexFunc(s.Cases, func(c cluster.Case) bool { return c.Job.State == cluster.Running })
+	j := &s.Cases[i].Job
+	hear := func(steps float64) *cluster.Pace {
+		t.Helper()
+		s.Now = s.Now.Add(cluster.Minute)
+		s.Progress = []cluster.Progress{{Job: j.ID, Steps: steps, At: s.Now}}
+		p := engine.Decide(s)
+		s.Paces, s.Profiles = p.Memory.Paces, p.Memory.Profiles
+		if len(s.Paces) != 1 {
+			t.Fatalf("of %d jobs it is known how they get on", len(s.Paces))
+		}
+		return &s.Paces[0]
+	}
+	hear(100)
+	j.State, j.Suspend = cluster.Suspended, 30*second
+	if p := hear(200); p.Steps != 100 {
+		t.Errorf("a suspended job is heard: %+v", p)
+	}
+	j.State, j.Suspend = cluster.Running, 60*second
+	if p := hear(700); p.Steps != 700 || p.Suspended != minute || len(s.Profiles) != 1 || s.Profiles[0].Rate != 10 {
+		t.Errorf("600 steps in two minutes, for one of which it was suspended: %+v, %+v", p, s.Profiles)
+	}
 }

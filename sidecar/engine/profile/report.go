@@ -16,6 +16,8 @@ type Run struct {
 	Model string
 	Gang  int
 	Since cluster.Instant // it holds this, and does not change, since then
+	// Suspended is for how long of that it was suspended. It runs again when it reports.
+	Suspended cluster.Span
 }
 
 // Change is a job that runs at another pace than it did.
@@ -28,7 +30,8 @@ type Change struct {
 }
 
 // Report takes a job's word on its progress. Two reports from the same stretch of the same
-// run, Least apart at least, make a sample of its kind; what comes sooner counts in the next one. A
+// run, Least apart at least, make a sample of its kind; what comes sooner counts in the next one. Time for which
+// it was suspended in between does not count. A
 // counter that went back is a job that resumed from a checkpoint: it is counted from
 // there. It gives the change where the job's pace is no longer what it was.
 func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
@@ -47,7 +50,7 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 		return nil, fmt.Errorf("total: %w", err)
 	}
 	fresh := cluster.Pace{Key: run.Key, Kind: run.Kind, With: run.With, Model: run.Model, Gang: run.Gang,
-		Steps: r.Steps, Total: r.Total, At: r.At}
+		Steps: r.Steps, Total: r.Total, At: r.At, Suspended: run.Suspended}
 	at, there := b.pace(run.Key)
 	if !there {
 		b.paces = slices.Insert(b.paces, at, fresh)
@@ -65,15 +68,15 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 		p.Total = r.Total
 	}
 	if r.Steps < p.Steps || p.At < run.Since {
-		p.Steps, p.At = r.Steps, r.At
+		p.Steps, p.At, p.Suspended = r.Steps, r.At, run.Suspended
 		return nil, nil
 	}
-	span := r.At.Sub(p.At)
-	rate := (r.Steps - p.Steps) / span.Duration().Seconds()
+	span := r.At.Sub(p.At) - max(run.Suspended-p.Suspended, 0)
+	rate := (r.Steps - p.Steps) / max(span, 1).Duration().Seconds()
 	if span < b.settings.Least || span <= 0 || rate < slowest {
 		return nil, nil // what there is yet to count counts in the next sample
 	}
-	p.Steps, p.At = r.Steps, r.At
+	p.Steps, p.At, p.Suspended = r.Steps, r.At, run.Suspended
 	if rate > fastest {
 		return nil, fmt.Errorf("job %s: %g steps in %s cannot be", r.Job, rate*span.Duration().Seconds(), span)
 	}

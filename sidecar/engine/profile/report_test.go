@@ -83,6 +83,34 @@ func TestOnlyOneStretchMakesASample(t *testing.T) {
 	}
 }
 
+// Time for which the job was suspended is none in which it ran.
+func TestSuspendedTimeDoesNotCount(t *testing.T) {
+	b := New(Default(), nil, nil)
+	r := run()
+	for _, x := range []struct{ at, steps, suspended float64 }{
+		{10, 100, 0}, {70, 700, 0}, {730, 1300, 600}, // suspended for ten minutes
+		{790, 1900, 600}, {900, 2500, 650},
+	} {
+		r.Suspended = cluster.Span(x.suspended) * cluster.Second
+		if _, err := b.Report(r, cluster.Progress{Steps: x.steps, At: at(x.at)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, _ := b.Rate("ml/a", "v100", 2); p.Rate != 10 || p.Samples != 4 || p.Spread != 0 {
+		t.Errorf("%+v, want four samples of 10", p)
+	}
+	// another attempt has its own suspension
+	r.Since, r.Suspended = at(1000), 30*cluster.Second
+	for _, x := range [][2]float64{{1040, 2600}, {1100, 3200}} {
+		if _, err := b.Report(r, cluster.Progress{Steps: x[1], At: at(x[0])}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, _ := b.Rate("ml/a", "v100", 2); p.Rate != 10 || p.Samples != 5 {
+		t.Errorf("%+v, want five samples of 10", p)
+	}
+}
+
 func TestReportsThatCannotBe(t *testing.T) {
 	for _, x := range []struct {
 		what string
