@@ -286,7 +286,7 @@ func TestAnAnswerBesideTheRounds(t *testing.T) {
 	d := <-b.answer // as the next turn will hear it
 	b.answer <- d
 	b.turn(t)
-	if d.Division.Digest != "1" {
+	if d.Digest != "1" {
 		t.Errorf("the answer is %+v", d)
 	}
 	if got := <-asked; got != "2" {

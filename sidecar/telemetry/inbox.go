@@ -42,7 +42,8 @@ type Inbox struct {
 }
 
 // mostBlame is how many of a user's reports are looked at that are no good, and how many of an address's
-// credentials are opened that are refused, between two Takes. Reports that are good are bounded by the user's running jobs, for each of which one counts in the time Every.
+// credentials are opened that are refused, between two Takes. Reports that are good are bounded by
+// the user's running jobs, for each of which one counts in the time Every.
 const mostBlame = 100
 
 // Take gives the newest report of every job since the last time, by job, and how many reports
