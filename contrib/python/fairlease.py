@@ -6,8 +6,9 @@
         fairlease.progress(step + 1, total)
 
 progress() may be called after every step: it sends at most one report a minute, or as seldom as
-fairlease asks for, in a thread of its own, and never raises or waits. It does nothing outside
-Slurm, in any but the first process of a job step, and where neither of these is set:
+fairlease asks for (an hour at most), in a thread of its own, and never raises or waits. It does
+nothing outside Slurm, in any but the first process of a job step, and where neither of these is
+set:
 
     FAIRLEASE_PROGRESS_URL     as in http://slurm1:8765, of the daemon; needs the program munge
     FAIRLEASE_PROGRESS_FOLDER  a shared folder with one of the user's own in it, for nodes that
@@ -33,6 +34,7 @@ try:
 except ValueError:
     INTERVAL = 60.0
 _TIMEOUT = 10.0
+_LONGEST = 3600.0  # seconds that fairlease may ask for
 
 _lock = threading.Lock()
 _next = 0.0
@@ -61,7 +63,6 @@ def progress(steps, total=None):
 
 def report(steps, total=None):
     """Report now, and wait for it. Raises OSError or ValueError, saying why it was refused."""
-    global _next
     text = {"job": job_id(), "steps": float(steps)}
     if total is not None:
         text["total"] = float(total)
@@ -69,9 +70,7 @@ def report(steps, total=None):
     url = os.environ.get("FAIRLEASE_PROGRESS_URL")
     folder = os.environ.get("FAIRLEASE_PROGRESS_FOLDER")
     if url:
-        wait = _post(url.rstrip("/") + "/v1/progress", text)
-        with _lock:
-            _next = max(_next, time.monotonic() + wait)
+        _post(url.rstrip("/") + "/v1/progress", text)
     elif folder:
         _leave(os.path.join(folder, getpass.getuser(), job_id() + ".json"), text)
 
@@ -91,7 +90,7 @@ def _quietly(steps, total):
 
 
 def _post(url, text):
-    """Send a report; give the seconds until the next one is of use."""
+    """Send a report, and note when the next one is of use."""
     munge = subprocess.run(["munge"], input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            timeout=_TIMEOUT, check=False)
     if munge.returncode:
@@ -99,9 +98,22 @@ def _post(url, text):
     request = urllib.request.Request(url, data=munge.stdout, headers={"Content-Type": "text/plain"})
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
-            return float(answer.headers.get("Retry-After", 0))
+            _put_off(answer.headers.get("Retry-After"))
     except urllib.error.HTTPError as e:
+        _put_off(e.headers.get("Retry-After"))
         raise OSError("fairlease: %d: %s" % (e.code, e.read(1024).decode(errors="replace").strip())) from e
+
+
+def _put_off(seconds):
+    """Send no report through progress() for so many seconds; what is no number is none."""
+    global _next
+    try:
+        wait = float(seconds or 0)
+    except ValueError:
+        return
+    if wait > 0:
+        with _lock:
+            _next = max(_next, time.monotonic() + min(wait, _LONGEST))
 
 
 def _leave(path, text):

@@ -48,7 +48,8 @@ type Bid struct {
 // beside the rounds, and is data in the snapshots after that.
 type Division struct {
 	Policy string   `json:"policy"`
-	Digest string   `json:"digest"` // of the question
+	Digest string   `json:"digest"`       // of the question
+	At     Instant  `json:"at,omitempty"` // when that was asked; 0 = it is not known
 	Pools  []string `json:"pools"`
 	Parts  []Part   `json:"parts"` // by party
 	// Trades are those in force, in the order in which they were made; Undone what this division

@@ -77,6 +77,8 @@ type Pace struct {
 	Steps float64 `json:"steps"` // when last heard
 	Total float64 `json:"total,omitempty"`
 	At    Instant `json:"at"` // from when on the next sample counts
+	// Suspended is for how long it had been suspended by then, in that attempt.
+	Suspended Span `json:"suspended,omitempty"`
 	// Samples, Mean and Spread are of the logarithm of its steps a second since its manner
 	// last changed; Up and Down are how far it has left that since, in the same unit.
 	Samples int     `json:"samples,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -428,4 +429,44 @@ func TestOnce(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// A policy that breaks down, or never answers, ends nothing: rounds go on by weight, and it is said once.
+func TestAPolicyThatFails(t *testing.T) {
+	for name, x := range map[string]struct {
+		divide func(cluster.Question) cluster.Division
+		matter string
+		says   string
+	}{
+		"breaks down": {func(cluster.Question) cluster.Division { panic("no such pivot") }, "the policy broke down", "no such pivot"},
+		"hangs":       {func(cluster.Question) cluster.Division { time.Sleep(24 * time.Hour); return cluster.Division{} }, "division", "has not answered for 11 s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, on := newLive(), newChair()
+				c.submit("nlp", 4, 1)
+				c.submit("vision", 4, 1)
+				r := start(t, "one", on, c, t.TempDir(), short+"preset: gandiva-fair\n")
+				pass(100 * time.Millisecond)
+				r.turns.enter()
+				r.Divide, r.loop = x.divide, nil
+				r.turns.leave()
+				pass(5 * time.Minute)
+				c.submit("nlp", 1, 1) // another question
+				pass(5 * time.Minute)
+				if n := c.rounds(); n < 500 {
+					t.Errorf("%d looks in ten minutes of a round a second", n)
+				}
+				if n := c.verbs(cluster.Grant); n < 8 {
+					t.Errorf("%d grants, for eight jobs that fit", n)
+				}
+				said := r.log.with(x.matter)
+				if len(said) != 1 || !strings.Contains(fmt.Sprint(said[0]["error"]), x.says) {
+					t.Errorf("it is said: %v", said)
+				}
+				r.end(t)
+				time.Sleep(24 * time.Hour) // the bubble's goroutines end; the daemon did not wait for them
+			})
+		})
+	}
 }

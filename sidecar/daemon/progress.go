@@ -16,7 +16,7 @@ import (
 // ears is how the daemon hears what running jobs say of their progress.
 type ears struct {
 	inbox   *telemetry.Inbox // nil = none is open
-	drop    *telemetry.Drop  // nil = there is none
+	drop    *fetch           // nil = there is none
 	running atomic.Pointer[map[cluster.JobID]uint32]
 }
 
@@ -24,7 +24,7 @@ type ears struct {
 func (d *Daemon) listen(ctx context.Context) (closing func(), err error) {
 	p := &d.Config.Models.Progress
 	if p.Folder != "" {
-		d.ears.drop = &telemetry.Drop{Folder: p.Folder}
+		d.ears.drop = &fetch{read: (&telemetry.Drop{Folder: p.Folder}).Read, folder: p.Folder}
 	}
 	if p.Listen == "" {
 		return func() {}, nil
@@ -80,12 +80,56 @@ func (d *Daemon) hear(seen *cluster.Sighting) {
 		}
 	}
 	if e.drop != nil {
-		reports, wrong := e.drop.Read(holders, seen.Now)
-		seen.Progress = append(seen.Progress, reports...)
-		if err := errors.Join(wrong...); err != nil {
-			d.once("progress", err)
-		} else {
-			d.said.clear("progress")
+		d.fetch(e.drop, seen, holders)
+	}
+}
+
+// fetch reads the folder of reports beside the rounds, for a file system that hangs is to hold up no round, nor the
+// daemon's end: who waits for it is left behind.
+type fetch struct {
+	read   func([]telemetry.Holder, cluster.Instant) ([]cluster.Progress, []error)
+	folder string
+	got    chan catch      // what the reading that is on will give; nil = none is on
+	since  cluster.Instant // it is on
+	late   bool            // it was told of
+}
+
+// catch is what was read.
+type catch struct {
+	reports []cluster.Progress
+	wrong   []error
+}
+
+// patience is how long the folder may take before it is told of.
+const patience = cluster.Minute
+
+// fetch takes what has been read, and has the folder read again for the jobs that run now, for the next round.
+func (d *Daemon) fetch(f *fetch, seen *cluster.Sighting, running []telemetry.Holder) {
+	if f.got != nil {
+		select {
+		case all := <-f.got:
+			seen.Progress = append(seen.Progress, all.reports...)
+			if f.late {
+				d.Log.Info().Str("folder", f.folder).Msg("the folder of reports answers again")
+			}
+			f.got, f.late = nil, false
+			if err := errors.Join(all.wrong...); err != nil {
+				d.once("progress", err)
+			} else {
+				d.said.clear("progress")
+			}
+		default:
+			if on := seen.Now.Sub(f.since); on >= patience && !f.late {
+				f.late = true
+				d.once("progress", fmt.Errorf("the folder of reports %s has not answered for %d s: what jobs leave there is not heard; is its file system there?", f.folder, on/cluster.Second))
+			}
+			return
 		}
 	}
+	got, read, now := make(chan catch, 1), f.read, seen.Now
+	f.got, f.since = got, now
+	go func() {
+		reports, wrong := read(running, now)
+		got <- catch{reports, wrong}
+	}()
 }

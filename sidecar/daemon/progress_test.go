@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -10,12 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
 
 // What jobs leave in the folder, and nothing else, is in what is seen; a job's owner speaks for it alone.
@@ -38,7 +41,12 @@ func TestReportsFromTheFolder(t *testing.T) {
 			{ID: cluster.JobID{ID: 8}, User: "alice", UID: me + 1, State: cluster.Running},
 			{ID: cluster.JobID{ID: 9}, User: "alice", UID: me, State: cluster.Waiting},
 		}}
-		d.hear(&s)
+		d.hear(&s) // has the folder read
+		all := <-d.ears.drop.got
+		d.ears.drop.got <- all
+		d.hear(&s) // has what was read
+		<-d.ears.drop.got
+		d.ears.drop.got = nil
 		return s.Progress
 	}
 	if got := seen(); got != nil || log.Len() > 0 {
@@ -124,4 +132,46 @@ func listening(t *testing.T) (d *Daemon, address string, closing func()) {
 	_, address, _ = strings.Cut(log.String(), `"address":"`)
 	address, _, _ = strings.Cut(address, `"`)
 	return d, address, closing
+}
+
+// stuck is a cluster in whose daemon the folder of reports does not answer, until it does.
+type stuck struct {
+	*live
+	d       chan *Daemon
+	answers chan struct{}
+}
+
+func (s stuck) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	d := <-s.d
+	s.d <- d
+	d.ears.drop.read = func([]telemetry.Holder, cluster.Instant) ([]cluster.Progress, []error) {
+		<-s.answers
+		return []cluster.Progress{{Job: cluster.JobID{ID: 1}, Steps: 5}}, nil
+	}
+	return s.live.Observe(ctx, since)
+}
+
+// A folder that does not answer holds up no round and no stop, and is told of, once. What it says at last is heard.
+func TestAFolderThatDoesNotAnswer(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		c := stuck{newLive(), make(chan *Daemon, 1), make(chan struct{})}
+		r := start(t, "one", newChair(), c, t.TempDir(), short+"models: {progress: {folder: "+folder+"}}\n")
+		c.d <- r.Daemon
+		pass(10 * time.Minute)
+		if n := c.rounds(); n < 500 {
+			t.Errorf("%d looks in ten minutes of a round a second", n)
+		}
+		said := r.log.with("progress")
+		if len(said) != 1 || !strings.Contains(fmt.Sprint(said[0]["error"]), "has not answered for 60 s") {
+			t.Errorf("it is said: %v", said)
+		}
+		c.answers <- struct{}{}
+		pass(2 * time.Second)
+		if said := r.log.with("answers again"); len(said) != 1 {
+			t.Errorf("of its answer it is said: %v", said)
+		}
+		r.end(t)
+		close(c.answers) // the bubble's goroutines end; the daemon did not wait for them
+	})
 }

@@ -112,6 +112,7 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 	if err != nil && len(r.Outcomes) == 0 {
 		return
 	}
+	d.answer(&r)
 	late := d.late.Swap(0)
 	if r.Quiet {
 		d.Log.Debug().Int("jobs", r.Jobs).Dur("took_ms", took).Int64("skipped", late).Msg("quiet round")
@@ -149,6 +150,22 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 		Int("leases", len(r.Plan.Memory.Leases)).Int("ended", len(r.Plan.Ended)).Int("claims", len(r.Plan.Memory.Claims)).
 		Int("actions", done).Int("failed", failed).Int("withheld", withheld).Int64("skipped", late).Dur("took_ms", took).Msg("round")
 	d.tell(fmt.Sprintf("STATUS=round %d: %d jobs, %d leases, %d actions", r.Plan.Round, r.Jobs, len(r.Plan.Memory.Leases), done+failed))
+}
+
+// answer tells, once, of a policy that broke down or has not answered for patiences intervals.
+func (d *Daemon) answer(r *loop.Report) {
+	const patiences = 10
+	if cause, where, _ := strings.Cut(r.Broke, "\n"); cause != "" && d.said.is("policy", cause) {
+		d.Log.Error().Str("error", cause).Str("stack", where).Msg("the policy broke down: everybody is due the share by weight until the question is another one; please report it")
+	} else if now := r.Plan.Memory.Division; now != nil && now.Why == "" {
+		d.said.clear("policy")
+	}
+	if r.Waits <= patiences*d.config.Load().Interval.Span() {
+		d.said.clear("division")
+		return
+	}
+	d.once("division", fmt.Errorf("the policy has not answered for %d s: what was divided before holds, and what comes is divided by weight; "+
+		"another preset may be faster (preset, models.divide_every)", r.Waits/cluster.Second))
 }
 
 // levelOf gives the level of a round's line by what is in it.

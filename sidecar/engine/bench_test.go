@@ -83,3 +83,26 @@ func report(s *cluster.Snapshot) {
 		}
 	}
 }
+
+// A user's 2,000 jobs, each of a kind of its own with rates on 60 models, beside the same jobs that say nothing.
+func BenchmarkDecideTalkative(b *testing.B) {
+	for _, n := range []int{500, 2000} {
+		for _, silent := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%d/silent=%v", n, silent), func(b *testing.B) {
+				s := talkative(n)
+				for i := range s.Cases {
+					if s.Cases[i].Record.ChargedTo = s.Ledger.At; silent {
+						s.Cases[i].Job.Comment = ""
+					}
+				}
+				warm := engine.Decide(s)
+				at := s.Ledger.At
+				s.Ledger, s.Parties, s.Profiles = warm.Memory.Ledger, warm.Memory.Parties, warm.Memory.Profiles
+				s.Ledger.At = at
+				for b.Loop() {
+					engine.Decide(s)
+				}
+			})
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
@@ -26,6 +28,7 @@ type runs struct {
 // declare, and what jobs have reported since the last round.
 func (h *hall) learn() {
 	if h.set.Divide == "" {
+		h.read()
 		return
 	}
 	set := profile.Default()
@@ -42,22 +45,25 @@ func (h *hall) learn() {
 		}
 	}
 	byID := map[cluster.JobID]int{}
+	said := declared{users: map[voice]int{}, at: map[subject]int{}}
 	for i := range h.s.Cases {
 		st, c := &h.standing[i], &h.s.Cases[i]
 		if !st.there || st.tenant < 0 {
 			continue
 		}
-		words, _ := profile.ParseComment(c.Job.Comment) // what is wrong in it is told by the plugin's check
+		words, wrong := profile.ParseComment(c.Job.Comment)
 		tenant := h.tenants[st.tenant]
 		l.kinds[i] = profile.KindOf(h.set.Kinds, tenant, c.Job.User, c.Job.Name, words.Kind)
 		l.total[i] = words.Steps
-		for _, r := range words.Rates {
-			h.declare(i, r)
+		left := h.declare(i, words.Rates, &said)
+		if h.comes(i) {
+			h.object(i, errors.Join(wrong, h.why(left, c.Job.User)))
 		}
 		if len(h.s.Progress) > 0 {
 			byID[c.Job.ID] = i
 		}
 	}
+	l.book.Hear(said.rates)
 	for _, r := range h.s.Progress {
 		if i, ok := byID[r.Job]; ok && h.standing[i].runs {
 			h.hear(i, r)
@@ -69,25 +75,112 @@ func (h *hall) learn() {
 	})
 }
 
-// declare takes a job's word on its own kind.
-func (h *hall) declare(i int, r profile.Declare) {
-	c := &h.s.Cases[i]
-	err := h.learned.book.Declare(cluster.Profile{Kind: h.learned.kinds[i], Model: r.Model, Gang: h.standing[i].gpus, Rate: r.Rate,
-		At: c.Record.First, Basis: "job " + c.Job.ID.String()})
-	if err != nil && c.Record.First == 0 { // said once, when it came
-		h.events = append(h.events, cluster.Event{Kind: "profile", Job: c.Record.Key, Text: err.Error()})
+// userRates is how many rates of a user's jobs are taken: as many as thirty kinds have on four models. Those of the
+// jobs that came first are.
+const userRates = 128
+
+// declared is what jobs declare of their kinds.
+type declared struct {
+	rates []cluster.Profile
+	users map[voice]int   // how many are whose
+	at    map[subject]int // in rates: a later word on the same counts
+}
+
+// voice is a user in a tenant.
+type voice struct{ tenant, user string }
+
+// subject is what a rate is of.
+type subject struct {
+	kind  cluster.Kind
+	model string
+	gang  int
+}
+
+// comes tells whether a job has not been in a round before: what is to be said of it once is said now.
+func (h *hall) comes(i int) bool { return h.s.Cases[i].Record.ChargedTo == 0 }
+
+// read tells what is wrong in jobs' words where nothing is learned from the rest.
+func (h *hall) read() {
+	for i := range h.s.Cases {
+		if h.comes(i) && h.standing[i].there {
+			_, wrong := profile.ParseComment(h.s.Cases[i].Job.Comment)
+			h.object(i, wrong)
+		}
 	}
+}
+
+// object tells what is not heard of a job's words.
+func (h *hall) object(i int, wrong error) {
+	if wrong != nil {
+		h.events = append(h.events, cluster.Event{Kind: "profile", Job: h.s.Cases[i].Record.Key,
+			Text: "of its --comment this is not heard: " + strings.ReplaceAll(wrong.Error(), "\n", "; ")})
+	}
+}
+
+// untaken is what a job declares in vain: models that the cluster lacks, and how many rates for which its user has no room.
+type untaken struct {
+	lacking []string
+	many    int
+}
+
+// declare takes a job's word on its own kind, as far as it speaks of GPUs that there are and its user has room.
+func (h *hall) declare(i int, rates []profile.Declare, said *declared) (left untaken) {
+	c := &h.s.Cases[i]
+	by := voice{h.tenants[h.standing[i].tenant], c.Job.User}
+	for _, r := range rates {
+		p := cluster.Profile{Kind: h.learned.kinds[i], Model: r.Model, Gang: h.standing[i].gpus, Rate: r.Rate,
+			At: c.Record.First, Basis: "job " + c.Job.ID.String()}
+		of := subject{p.Kind, p.Model, p.Gang}
+		at, known := said.at[of]
+		switch {
+		case known:
+			said.rates[at] = p
+		case h.pool(r.Model) < 0:
+			left.lacking = append(left.lacking, "steps/s."+r.Model)
+		case profile.Check(p) != nil: // it asks for no GPUs
+		case said.users[by] == userRates:
+			left.many++
+		default:
+			said.users[by]++
+			said.at[of], said.rates = len(said.rates), append(said.rates, p)
+		}
+	}
+	return left
+}
+
+// why tells a user why rates are not taken.
+func (h *hall) why(left untaken, user string) error {
+	var wrong []error
+	if len(left.lacking) > 0 {
+		wrong = append(wrong, fmt.Errorf("%s: the cluster has no such GPUs; it has %s", few(left.lacking), strings.Join(h.pools, ", ")))
+	}
+	if left.many > 0 {
+		wrong = append(wrong, fmt.Errorf("%d rates: those of %s's earlier jobs are %d, as many as a user's may be", left.many, user, userRates))
+	}
+	return errors.Join(wrong...)
+}
+
+// few names the first of several, and tells how many more there are.
+func few(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // hear takes a job's report.
 func (h *hall) hear(i int, r cluster.Progress) {
 	c := &h.s.Cases[i]
 	holds := c.Job.Holds
+	if c.Job.State == cluster.Suspended { // it said that before: how much of its suspension was over by then is not known
+		return
+	}
 	if len(holds) == 0 || slices.ContainsFunc(holds, func(o cluster.Holding) bool { return o.Model != holds[0].Model }) {
 		return
 	}
 	change, err := h.learned.book.Report(profile.Run{Key: c.Record.Key, Kind: h.learned.kinds[i], Model: holds[0].Model,
-		Gang: c.Job.GPUsHeld(), Since: c.Job.Start}, r)
+		Gang: c.Job.GPUsHeld(), Since: c.Job.Start, Suspended: c.Job.Suspend}, r)
 	switch {
 	case err != nil:
 		h.events = append(h.events, cluster.Event{Kind: "profile", Job: c.Record.Key, Text: err.Error()})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -31,10 +32,18 @@ type Loop struct {
 	desk   desk
 	memory cluster.Memory
 	opened bool
-	next   cluster.Instant       // of the last plan
-	was    *config               // of the last round that was written down; nil = whatever is seen is news
-	heard  []cluster.Progress    // since the last round that was written down
-	answer chan cluster.Division // of the question that is being answered; nil = none is
+	next   cluster.Instant    // of the last plan
+	was    *config            // of the last round that was written down; nil = whatever is seen is news
+	heard  []cluster.Progress // since the last round that was written down
+	answer chan answered      // of the question that is being answered; nil = none is
+	asked  cluster.Instant    // it was
+	broke  string             // what ended an answering that is yet to be reported
+}
+
+// answered is what comes of a question.
+type answered struct {
+	cluster.Division
+	broke string // what ended the answering, and where; "" = nothing did
 }
 
 // config is what a turn was decided with besides the cluster.
@@ -52,6 +61,10 @@ type Report struct {
 	// nothing was decided or written.
 	Quiet bool
 	Jobs  int
+	// Waits is for how long the answer to a question has been waited for; 0 = none is. Broke tells, once, what ended
+	// the answering of one and where.
+	Waits cluster.Span
+	Broke string
 }
 
 // ErrJournal marks an error of the journal: nothing was done in this turn.
@@ -79,7 +92,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	rules, settings := l.Configure()
 	now := &config{rules, settings, orders}
 	if seen.Unchanged && l.was != nil && reflect.DeepEqual(now, l.was) && (l.next == 0 || seen.Now < l.next) {
-		return Report{Quiet: true, Jobs: len(seen.Jobs)}, nil
+		return Report{Quiet: true, Jobs: len(seen.Jobs), Waits: l.waits(seen.Now)}, nil
 	}
 	l.was = nil // until this round is written down, what has changed is news
 	// Remember.
@@ -107,7 +120,8 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		l.next = seen.Now // what was asked for must be seen to have happened
 		l.memory.Records = l.desk.reclaimed(l.memory.Records, plan.Actions, outcomes)
 	}
-	report := Report{Plan: plan, Outcomes: outcomes, Jobs: len(seen.Jobs)}
+	report := Report{Plan: plan, Outcomes: outcomes, Jobs: len(seen.Jobs), Waits: l.waits(seen.Now), Broke: l.broke}
+	l.broke = ""
 	if err := l.Journal.Settle(ctx, plan, outcomes); err != nil {
 		return report, fmt.Errorf("%w: settle round %d: %w", ErrJournal, plan.Round, err)
 	}
@@ -117,24 +131,47 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 // ask has a question answered, unless another is being answered still: then it comes again.
 func (l *Loop) ask(q cluster.Question) {
 	if !l.Beside {
-		l.learn(l.Divide(q))
+		d := l.Divide(q)
+		d.At = q.At
+		l.learn(d)
 		return
 	}
 	if l.answer == nil {
-		answer, divide := make(chan cluster.Division, 1), l.Divide
-		l.answer = answer
-		go func() { answer <- divide(q) }()
+		answers, divide := make(chan answered, 1), l.Divide
+		l.answer, l.asked = answers, q.At
+		go func() { answers <- attempt(divide, q) }()
 	}
+}
+
+// attempt answers a question. A policy that breaks down leaves everybody the share by weight.
+func attempt(divide func(cluster.Question) cluster.Division, q cluster.Question) (a answered) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			a.Division = cluster.Division{Policy: q.Policy, Digest: q.Digest, NextTrade: q.NextTrade, Why: fmt.Sprintf("the policy broke down: %v", cause)}
+			a.broke = fmt.Sprintf("%v\n%s", cause, debug.Stack())
+		}
+		a.At = q.At
+	}()
+	return answered{Division: divide(q)}
 }
 
 // hear takes the answer that is there.
 func (l *Loop) hear() {
 	select {
-	case d := <-l.answer:
+	case a := <-l.answer:
 		l.answer = nil
-		l.learn(d)
+		l.broke = cmp.Or(a.broke, l.broke)
+		l.learn(a.Division)
 	default:
 	}
+}
+
+// waits gives for how long an answer has been waited for; 0 = none is.
+func (l *Loop) waits(now cluster.Instant) cluster.Span {
+	if l.answer == nil {
+		return 0
+	}
+	return max(now.Sub(l.asked), 0)
 }
 
 // learn puts a division in the place of the last one. That is news to the next round.

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -294,4 +295,52 @@ func TestAnAnswerBesideTheRounds(t *testing.T) {
 	if len(asked) > 0 {
 		t.Error("a question was answered twice")
 	}
+}
+
+// A policy that breaks down divides by weight and says why; beside the rounds that ends nothing. In turn it is the program's
+// own mistake, as ever.
+func TestAnAnswerThatBreaksDown(t *testing.T) {
+	b := newBench()
+	b.Beside = true
+	b.Divide = func(cluster.Question) cluster.Division { panic("no such pivot") }
+	b.plan.Question = &cluster.Question{Policy: "p", Digest: "1", At: noon, NextTrade: 7}
+	b.turn(t)
+	a := <-b.answer // as the next turn will hear it
+	b.answer <- a
+	b.plan.Question = nil
+	r, _, err := b.turn(t)
+	want := cluster.Division{Policy: "p", Digest: "1", At: noon, NextTrade: 7, Why: "the policy broke down: no such pivot"}
+	if err != nil || !reflect.DeepEqual(a.Division, want) {
+		t.Errorf("it answers %+v (%v), want %+v", a.Division, err, want)
+	}
+	if !strings.Contains(r.Broke, "no such pivot") || !strings.Contains(r.Broke, "TestAnAnswerThatBreaksDown") {
+		t.Errorf("of it the turn reports %q, want what and where", r.Broke)
+	}
+	if r, _, _ = b.turn(t); r.Broke != "" {
+		t.Errorf("the next turn reports it again: %q", r.Broke)
+	}
+}
+
+// For how long an answer is waited for is reported, also in a quiet turn.
+func TestAnAnswerThatIsLate(t *testing.T) {
+	b := newBench()
+	answer := make(chan struct{})
+	b.Beside = true
+	b.Divide = func(q cluster.Question) cluster.Division { <-answer; return cluster.Division{} }
+	b.plan.Question, b.seen.Unchanged = &cluster.Question{Digest: "1", At: noon}, true
+	waits := func(want cluster.Span) {
+		t.Helper()
+		if r, did, _ := b.turn(t); r.Waits != want {
+			t.Errorf("in a turn that did %q the answer is waited for since %s, want %s", did, r.Waits, want)
+		}
+	}
+	b.plan.Next = noon.Add(cluster.Hour)
+	waits(0)
+	b.plan.Question = nil
+	b.seen.Now = noon.Add(cluster.Minute)
+	waits(cluster.Minute)
+	close(answer)
+	a := <-b.answer
+	b.answer <- a
+	waits(0)
 }

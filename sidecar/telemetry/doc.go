@@ -8,5 +8,6 @@
 // it and that nobody changed it on its way, and takes each one once. A file in a folder is
 // believed as far as its owner is the job's. Either way a job's owner only
 // speaks for it, and what is kept is one report a job: as much as there are running jobs. Nobody keeps
-// others' reports out, be it by connections (Door) or by reports that are no good.
+// others' reports out by connections (Door) or by reports that are no good. Credentials that munged does not vouch for are
+// nobody's: who sends many of them keeps out, till the next round, what comes from the same address.
 package telemetry

@@ -29,15 +29,19 @@ func (d *Door) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := conn.RemoteAddr().String()
-	if host, _, err := net.SplitHostPort(from); err == nil {
-		from = host
-	}
-	g := &guest{conn, d, from}
+	g := &guest{conn, d, host(conn.RemoteAddr().String())}
 	if out := d.admit(g); out != nil {
 		_ = out.Close()
 	}
 	return g, nil
+}
+
+// host gives an address without its port.
+func host(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
 }
 
 // admit lets a connection in, and gives the one that has to go; nil = none.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -99,5 +100,47 @@ func TestAUserWhoseReportsAreNoGood(t *testing.T) {
 	*now = now.Add(time.Second)
 	if code, text, _ = post([]byte(`65534 {"job":"5","steps":1}`)); code != http.StatusAccepted {
 		t.Errorf("in the next round: %d %q", code, text)
+	}
+}
+
+// An address from which credentials come that are no good has only so many of them opened between two rounds, which is no
+// other address's trouble.
+func TestAnAddressWhoseCredentialsAreNoGood(t *testing.T) {
+	opened := map[string]int{} // one at a time
+	b := &Inbox{Open: func(_ context.Context, credential []byte) (uint32, []byte, error) {
+		opened[string(credential)]++
+		if string(credential) == "garbage" {
+			return 0, nil, &Refused{"it is no MUNGE credential"}
+		}
+		return 7, []byte(`{"job":"1","steps":1}`), nil
+	}, Now: time.Now, AtOnce: 1, Patience: time.Minute, Every: time.Second, Owner: func(cluster.JobID) (uint32, bool) { return 7, true }}
+	post := func(address, credential string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/progress", strings.NewReader(credential))
+		r.RemoteAddr = address
+		w := httptest.NewRecorder()
+		b.ServeHTTP(w, r)
+		return w
+	}
+	for i := range 2 * mostBlame {
+		want := http.StatusUnauthorized
+		if i >= mostBlame {
+			want = http.StatusTooManyRequests
+		}
+		if w := post(fmt.Sprintf("10.0.0.1:%d", 1000+i), "garbage"); w.Code != want {
+			t.Fatalf("credential %d: %d %s", i, w.Code, w.Body)
+		}
+	}
+	if w := post("10.0.0.1:7", "good"); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "from 10.0.0.1") {
+		t.Errorf("a good one from there: %d %s", w.Code, w.Body)
+	}
+	if w := post("[fd00::1]:7", "good"); w.Code != http.StatusAccepted {
+		t.Errorf("one from elsewhere: %d %s", w.Code, w.Body)
+	}
+	if opened["garbage"] != mostBlame {
+		t.Errorf("%d were opened, want %d", opened["garbage"], mostBlame)
+	}
+	b.Take()
+	if w := post("10.0.0.1:7", "garbage"); w.Code != http.StatusUnauthorized {
+		t.Errorf("in the next round: %d %s", w.Code, w.Body)
 	}
 }

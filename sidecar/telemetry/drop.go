@@ -37,49 +37,77 @@ type version struct {
 }
 
 // Read gives what is new of running jobs, in their order, each at the time when its file was
-// written, now at the latest. What is wrong with single reports is told; they are read
-// again when they are written again.
+// written, now at the latest. What is wrong with single reports and with users' folders is told; a report is
+// read again when it is written again. A user may have none.
 func (d *Drop) Read(running []Holder, now cluster.Instant) ([]cluster.Progress, []error) {
-	var out []cluster.Progress
-	var wrong []error
-	seen := map[cluster.JobID]version{}
 	root, err := syscall.Open(d.Folder, syscall.O_DIRECTORY|syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, []error{fmt.Errorf("the folder of reports %s: %w", d.Folder, err)}
 	}
 	defer func() { _ = syscall.Close(root) }()
-	users := map[string]int{} // folders that are open; -1 = there is none
-	for _, h := range running {
-		folder, there := users[h.User]
-		if !there {
-			if folder, err = syscall.Openat(root, h.User, syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err != nil || !plain(h.User) {
-				folder = -1
-			} else {
-				defer func() { _ = syscall.Close(folder) }()
-			}
-			users[h.User] = folder
+	users := map[string][]int{} // in running
+	var names []string
+	for i, h := range running {
+		if users[h.User] == nil {
+			names = append(names, h.User)
 		}
-		if folder < 0 {
-			continue
-		}
-		text, v, err := read(folder, h, d.seen[h.Job])
-		if v != (version{}) {
-			seen[h.Job] = v
-		}
-		var r cluster.Progress
-		if err == nil && text != nil {
-			r, err = Parse(text, h.Job.String())
-		}
-		switch {
-		case err != nil:
-			wrong = append(wrong, fmt.Errorf("%s/%s/%s.json: %w", d.Folder, h.User, h.Job, err))
-		case text != nil:
-			r.At = min(cluster.Instant(v.written/1e6), now)
-			out = append(out, r)
+		users[h.User] = append(users[h.User], i)
+	}
+	found := make([]finding, len(running))
+	var wrong []error
+	for _, name := range names {
+		if err := d.visit(root, name, running, users[name], found); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s/%s: %w", d.Folder, name, err))
 		}
 	}
-	d.seen = seen
+	var out []cluster.Progress
+	d.seen = map[cluster.JobID]version{}
+	for i, h := range running {
+		f := &found[i]
+		if f.version != (version{}) {
+			d.seen[h.Job] = f.version
+		}
+		switch {
+		case f.err != nil:
+			wrong = append(wrong, fmt.Errorf("%s/%s/%s.json: %w", d.Folder, h.User, h.Job, f.err))
+		case f.news:
+			f.report.At = min(cluster.Instant(f.version.written/1e6), now)
+			out = append(out, f.report)
+		}
+	}
 	return out, wrong
+}
+
+// finding is what is found of a job.
+type finding struct {
+	version version
+	news    bool
+	report  cluster.Progress
+	err     error
+}
+
+// visit looks into a user's folder, for some of the jobs that run. One folder is open at a time.
+func (d *Drop) visit(root int, user string, running []Holder, jobs []int, found []finding) error {
+	if !plain(user) {
+		return nil
+	}
+	folder, err := syscall.Openat(root, user, syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer func() { _ = syscall.Close(folder) }()
+	for _, i := range jobs {
+		f, h := &found[i], running[i]
+		var text []byte
+		if text, f.version, f.err = read(folder, h, d.seen[h.Job]); f.err == nil && text != nil {
+			f.report, f.err = Parse(text, h.Job.String())
+			f.news = f.err == nil
+		}
+	}
+	return nil
 }
 
 // plain tells whether a user's name is a file's.

@@ -1,8 +1,10 @@
 package telemetry
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,7 +59,7 @@ func TestReportsLeftInAFolder(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reports (-want +got):\n%s", diff)
 	}
-	says := []string{"ann/3.json: has 1025 bytes", "ann/4.json: is a symbolic link", "ann/5.json: is no regular file", "ann/6.json: is no regular file",
+	says := []string{"link: not a directory", "ann/3.json: has 1025 bytes", "ann/4.json: is a symbolic link", "ann/5.json: is no regular file", "ann/6.json: is no regular file",
 		"bob/7.json: is a file of user", "ann/11.json: steps: -3 cannot be", "ann/12.json: the report cannot be read"}
 	if len(wrong) != len(says) {
 		t.Fatalf("%d are refused, want %d: %v", len(wrong), len(says), wrong)
@@ -69,8 +71,8 @@ func TestReportsLeftInAFolder(t *testing.T) {
 	}
 
 	// what was read is read again when it is written again
-	if got, wrong = d.Read(running, now); len(got) > 0 || len(wrong) != 1 {
-		t.Errorf("again: %+v, %v; want the symbolic link only", got, wrong)
+	if got, wrong = d.Read(running, now); len(got) > 0 || len(wrong) != 2 {
+		t.Errorf("again: %+v, %v; want the symbolic links only", got, wrong)
 	}
 	write("ann", "1.json", `{"steps":200}`, int64(now)-30_000)
 	if got, _ = d.Read(running, now); len(got) != 1 || got[0].Steps != 200 || got[0].At != now-30_000 {
@@ -78,5 +80,58 @@ func TestReportsLeftInAFolder(t *testing.T) {
 	}
 	if _, wrong = (&Drop{Folder: filepath.Join(dir, "none")}).Read(running, now); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "the folder of reports") {
 		t.Errorf("without the folder: %v", wrong)
+	}
+}
+
+// Folders of more users than files may be open are read, and none of them stays open; one that cannot be opened is told of.
+func TestManyUsersFolders(t *testing.T) {
+	dir := t.TempDir()
+	me := uint32(os.Getuid())
+	const users = 60
+	var running []Holder
+	for i := range users {
+		user := fmt.Sprintf("u%02d", i)
+		for _, err := range []error{os.Mkdir(filepath.Join(dir, user), 0o755), os.WriteFile(filepath.Join(dir, user, strconv.Itoa(i+1)+".json"), []byte(`{"steps":7}`), 0o644)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		running = append(running, Holder{cluster.JobID{ID: int64(i + 1)}, user, me})
+	}
+	running = append(running, Holder{cluster.JobID{ID: 100}, "..", me}, Holder{cluster.JobID{ID: 101}, "u00", me})
+	open := func() int {
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(fds)
+	}
+	before := open()
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	few := limit
+	few.Cur = uint64(before + 20)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	got, wrong := (&Drop{Folder: dir}).Read(running, 1<<60)
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != users || len(wrong) > 0 {
+		t.Errorf("%d reports of %d users, and %v", len(got), users, wrong)
+	}
+	for i := range got {
+		if got[i].Job.ID != int64(i+1) {
+			t.Fatalf("report %d is of job %s", i, got[i].Job)
+		}
+	}
+	if after := open(); after != before {
+		t.Errorf("%d files are open, %d were", after, before)
+	}
+	if _, wrong = (&Drop{Folder: dir}).Read([]Holder{{cluster.JobID{ID: 1}, strings.Repeat("x", 300), me}}, 1<<60); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "xxx: file name too long") {
+		t.Errorf("of a folder that cannot be opened: %v", wrong)
 	}
 }

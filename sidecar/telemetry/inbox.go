@@ -38,10 +38,12 @@ type Inbox struct {
 	heard   map[cluster.JobID]time.Time        // when; of jobs that ran at the last Take, and since
 	refused int
 	blamed  map[uint32]int // reports by user id that were refused for what they were, since the last Take
+	shunned map[string]int // credentials by address that were refused, since the last Take
 }
 
-// mostBlame is how many of a user's reports are looked at that are no good, between two Takes. Those that
-// are good are bounded by the user's running jobs, for each of which one counts in the time Every.
+// mostBlame is how many of a user's reports are looked at that are no good, and how many of an address's
+// credentials are opened that are refused, between two Takes. Reports that are good are bounded by
+// the user's running jobs, for each of which one counts in the time Every.
 const mostBlame = 100
 
 // Take gives the newest report of every job since the last time, by job, and how many reports
@@ -59,7 +61,7 @@ func (b *Inbox) Take() (reports []cluster.Progress, refused int) {
 		reports = append(reports, r)
 	}
 	refused = b.refused
-	b.latest, b.refused, b.blamed = nil, 0, nil
+	b.latest, b.refused, b.blamed, b.shunned = nil, 0, nil, nil
 	slices.SortFunc(reports, func(x, y cluster.Progress) int { return x.Job.Compare(y.Job) })
 	return reports, refused
 }
@@ -120,7 +122,7 @@ func (b *Inbox) serve(r *http.Request) *refusal {
 	case len(credential) > 4*Most:
 		return &refusal{code: http.StatusRequestEntityTooLarge, what: fmt.Sprintf("the report is too long: %d bytes are the most", 4*Most)}
 	}
-	uid, payload, no := b.open(r.Context(), credential)
+	uid, payload, no := b.open(r.Context(), host(r.RemoteAddr), credential)
 	if no != nil {
 		return no
 	}
@@ -164,8 +166,28 @@ func (b *Inbox) take(uid uint32, payload []byte) *refusal {
 	return b.keep(report)
 }
 
-// open has a credential opened when there is a place.
-func (b *Inbox) open(ctx context.Context, credential []byte) (uint32, []byte, *refusal) {
+// shuns refuses to open credentials from an address of which too many were refused: nobody knows whose they are.
+func (b *Inbox) shuns(address string) *refusal {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if b.shunned[address] < mostBlame {
+		return nil
+	}
+	return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("%d credentials from %s have been refused; those to come are not opened for a while", mostBlame, address), again: b.Every}
+}
+
+// shun notes that a credential from an address was refused.
+func (b *Inbox) shun(address string) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if b.shunned == nil {
+		b.shunned = map[string]int{}
+	}
+	b.shunned[address]++
+}
+
+// open has a credential from an address opened when there is a place.
+func (b *Inbox) open(ctx context.Context, from string, credential []byte) (uint32, []byte, *refusal) {
 	b.once.Do(func() { b.places = make(chan struct{}, max(b.AtOnce, 1)) })
 	ctx, cancel := context.WithTimeout(ctx, b.Patience)
 	defer cancel()
@@ -175,10 +197,14 @@ func (b *Inbox) open(ctx context.Context, credential []byte) (uint32, []byte, *r
 	case <-ctx.Done():
 		return 0, nil, &refusal{code: http.StatusServiceUnavailable, what: "too many reports at once; come again", again: b.Every}
 	}
+	if no := b.shuns(from); no != nil { // asked in here: also of those that waited with it
+		return 0, nil, no
+	}
 	uid, payload, err := b.Open(ctx, credential)
 	var refused *Refused
 	switch {
 	case errors.As(err, &refused):
+		b.shun(from)
 		return 0, nil, &refusal{code: http.StatusUnauthorized, what: err.Error() + `; the body is what munge makes of the report: munge | curl --data-binary @- …`}
 	case err != nil:
 		return 0, nil, &refusal{code: http.StatusServiceUnavailable, what: "munged cannot be asked here; come again", again: b.Every}

@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"os/user"
@@ -104,5 +106,35 @@ func TestThePythonLibraryReports(t *testing.T) {
 	_ = server.Close()
 	if out := python(t, quiet, job("1")...); !strings.Contains(out, "refused") {
 		t.Errorf("nobody there: %s", out)
+	}
+}
+
+// Who is told to come again later does so, within reason, though the report was refused.
+func TestThePythonLibraryComesAgainWhenItIsTold(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "munge"), []byte("#!/bin/sh\nexec cat\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const script = "import fairlease, time\ntry: fairlease.report(1)\nexcept OSError: pass\nprint(round(max(fairlease._next - time.monotonic(), 0) / 10) * 10)"
+	for _, x := range []struct {
+		code  int
+		again string
+		want  string
+	}{
+		{http.StatusAccepted, "120", "120"}, {http.StatusTooManyRequests, "120", "120"}, {http.StatusServiceUnavailable, "240", "240"},
+		{http.StatusTooManyRequests, "1e9", "3600"}, {http.StatusTooManyRequests, "inf", "3600"}, {http.StatusTooManyRequests, "nan", "0"}, {http.StatusTooManyRequests, "-5", "0"},
+		{http.StatusTooManyRequests, "Fri, 31 Dec 1999 23:59:59 GMT", "0"}, {http.StatusAccepted, "soon", "0"}, {http.StatusTooManyRequests, "", "0"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if x.again != "" {
+				w.Header().Set("Retry-After", x.again)
+			}
+			w.WriteHeader(x.code)
+		}))
+		got := python(t, script, "PATH="+bin+":"+os.Getenv("PATH"), "SLURM_JOB_ID=1", "FAIRLEASE_PROGRESS_URL="+server.URL)
+		server.Close()
+		if got != x.want {
+			t.Errorf("%d, Retry-After %q: it comes again in %s s, want %s", x.code, x.again, got, x.want)
+		}
 	}
 }

@@ -134,6 +134,8 @@ func (p *program) divided(snap *cluster.Snapshot, a *ahead) {
 	d, when := a.Answer, "from the next round on"
 	if d == nil {
 		d, when = snap.Division, "as it is"
+	} else if now := snap.Division; now != nil && now.At > 0 && now.Policy == snap.Settings.Divide {
+		when += "; until then as it was asked at " + p.words(a.At, nil).Time(now.At) // long ago where the policy is slow
 	}
 	p.printf("\n%s\n", p.paint(fmt.Sprintf("Divided by %s, %s:", snap.Settings.Divide, when), "bold"))
 	if d != nil && d.Why != "" {

@@ -3,7 +3,6 @@ package profile
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -17,7 +16,8 @@ type Settings struct {
 	Recent int          // samples that an average looks back on
 	Trust  int          // samples from which on what is observed replaces what is declared
 	Least  cluster.Span // between two reports that make a sample
-	// Entries is how many entries a tenant may have in the book; its oldest ones go.
+	// Entries is how many entries a tenant may have in the book of what was observed, and as many of what its
+	// jobs declared; the oldest ones go.
 	Entries int
 	// Estimate is whether single jobs' unknown rates are estimated. Pairs' always are.
 	Estimate bool
@@ -73,24 +73,59 @@ func (b *Book) open(entries []cluster.Profile) {
 		kept = append(kept, e)
 	}
 	b.entries = kept
-	tenants := map[string]bool{}
-	for i := range b.entries {
-		tenants[b.entries[i].Kind.Tenant()] = true
-	}
-	for _, tenant := range slices.Sorted(maps.Keys(tenants)) {
-		b.bound(tenant, -1)
-	}
+	b.bound(make([]bool, len(b.entries)))
 }
 
-// bound takes a tenant's oldest entries out where it has too many; that at but stays. The site's are not bounded.
-func (b *Book) bound(tenant string, but int) {
-	for tenant != "" {
-		oldest, n := b.oldest(tenant, but)
-		if n <= max(b.settings.Entries, 1) {
-			return
+// shelf is what is bounded together: a tenant's entries of a source. The administrator's are on none.
+type shelf struct {
+	tenant string
+	source cluster.Source
+}
+
+func shelfOf(e *cluster.Profile) (on shelf, bounded bool) {
+	on = shelf{e.Kind.Tenant(), e.Source}
+	return on, on.tenant != "" && e.Basis != File
+}
+
+// bound takes out what is too much on each shelf: the oldest entries, by place those that are new only after all
+// others.
+func (b *Book) bound(fresh []bool) {
+	most := max(b.settings.Entries, 1)
+	on := map[shelf][]int{}
+	for i := range b.entries {
+		if s, bounded := shelfOf(&b.entries[i]); bounded {
+			on[s] = append(on[s], i)
 		}
-		b.entries = slices.Delete(b.entries, oldest, oldest+1)
 	}
+	out := make([]bool, len(b.entries))
+	surplus := false
+	for _, all := range on { // each by itself
+		if len(all) <= most {
+			continue
+		}
+		slices.SortStableFunc(all, func(i, j int) int {
+			if fresh[i] != fresh[j] {
+				if fresh[j] {
+					return -1
+				}
+				return 1
+			}
+			return cmp.Compare(b.entries[i].At, b.entries[j].At)
+		})
+		for _, i := range all[:len(all)-most] {
+			out[i], surplus = true, true
+		}
+	}
+	if !surplus {
+		return
+	}
+	kept := b.entries[:0]
+	for i := range b.entries {
+		if !out[i] {
+			kept = append(kept, b.entries[i])
+		}
+	}
+	b.entries = kept
 }
 
 // Entries gives what was declared and observed, sorted.
@@ -121,6 +156,48 @@ func (b *Book) Declare(p cluster.Profile) error {
 	return nil
 }
 
+// Hear takes what jobs declare of their kinds on GPUs that they have to themselves, all at once, as Declare takes each
+// of it in its order. Of what is more than a tenant may have it keeps what is declared now, and of what was
+// before the newest.
+func (b *Book) Hear(rates []cluster.Profile) {
+	said := make([]cluster.Profile, 0, len(rates))
+	for _, p := range rates {
+		p.Source, p.Samples, p.Spread, p.With = cluster.Declared, 0, 0, ""
+		if p.Kind.Tenant() != "" && check(&p) == nil {
+			said = append(said, p)
+		}
+	}
+	if len(said) == 0 {
+		return
+	}
+	slices.SortStableFunc(said, func(x, y cluster.Profile) int { return x.Compare(&y) })
+	merged := make([]cluster.Profile, 0, len(b.entries)+len(said))
+	fresh := make([]bool, 0, cap(merged))
+	for old := b.entries; len(old) > 0 || len(said) > 0; {
+		order := 1
+		if len(said) == 0 {
+			order = -1
+		} else if len(old) > 0 {
+			order = old[0].Compare(&said[0])
+		}
+		switch n := len(merged); {
+		case order < 0:
+			merged, fresh, old = append(merged, old[0]), append(fresh, false), old[1:]
+		case order == 0 && old[0].Basis == File:
+			said = said[1:]
+		case order == 0:
+			old = old[1:]
+		case n > 0 && merged[n-1].Compare(&said[0]) == 0:
+			merged[n-1], said = said[0], said[1:]
+		default:
+			merged, fresh, said = append(merged, said[0]), append(fresh, true), said[1:]
+		}
+	}
+	b.drop()
+	b.entries = merged
+	b.bound(fresh)
+}
+
 // Withdraw takes back all that somebody declared.
 func (b *Book) Withdraw(basis string) {
 	b.drop()
@@ -142,8 +219,8 @@ func (b *Book) pace(key cluster.JobKey) (int, bool) {
 	return slices.BinarySearchFunc(b.paces, key, func(p cluster.Pace, key cluster.JobKey) int { return int(min(max(p.Key-key, -1), 1)) })
 }
 
-// put writes an entry in, in the place of one about the same. If that is one too many of
-// its tenant, the tenant's oldest goes.
+// put writes an entry in, in the place of one about the same. If that is one too many on its shelf, the oldest there
+// goes.
 func (b *Book) put(p *cluster.Profile) {
 	at, there := b.find(p)
 	if there {
@@ -153,17 +230,22 @@ func (b *Book) put(p *cluster.Profile) {
 	}
 	b.drop()
 	b.entries = slices.Insert(b.entries, at, *p)
-	b.bound(p.Kind.Tenant(), at)
+	if oldest, n := b.oldest(at); n > max(b.settings.Entries, 1) {
+		b.entries = slices.Delete(b.entries, oldest, oldest+1)
+	}
 }
 
-// oldest gives a tenant's oldest entry, other than the one at but, and how many it has. The administrator's do
-// not count.
-func (b *Book) oldest(tenant string, but int) (oldest, n int) {
+// oldest gives the oldest entry on the shelf of that at but, other than that one, and how many are there.
+func (b *Book) oldest(but int) (oldest, n int) {
 	oldest = -1
-	from, to := b.tenant(tenant)
+	mine, bounded := shelfOf(&b.entries[but])
+	if !bounded {
+		return -1, 0
+	}
+	from, to := b.tenant(mine.tenant)
 	for i := from; i < to; i++ {
 		e := &b.entries[i]
-		if e.Kind.Tenant() != tenant || e.Basis == File {
+		if s, bounded := shelfOf(e); !bounded || s != mine {
 			continue
 		}
 		if n++; i != but && (oldest < 0 || e.At < b.entries[oldest].At) {
@@ -212,12 +294,16 @@ func (b *Book) changed(kind cluster.Kind) {
 // company gives as what a kind counts that shares GPUs: the site's kind of its name where
 // there is one, so that what is known beside one tenant's holds beside another's.
 func (b *Book) company(with cluster.Kind) cluster.Kind {
-	site := cluster.Kind(with.Name())
-	at, _ := b.find(&cluster.Profile{Kind: site})
-	if at < len(b.entries) && b.entries[at].Kind == site {
+	if site := cluster.Kind(with.Name()); b.mentions(site) {
 		return site
 	}
 	return with
+}
+
+// mentions tells whether there is any entry of a kind.
+func (b *Book) mentions(kind cluster.Kind) bool {
+	at, _ := slices.BinarySearchFunc(b.entries, kind, func(e cluster.Profile, kind cluster.Kind) int { return cmp.Compare(e.Kind, kind) })
+	return at < len(b.entries) && b.entries[at].Kind == kind
 }
 
 // look finds an entry.
@@ -260,6 +346,9 @@ func (b *Book) Rate(kind cluster.Kind, model string, gang int) (cluster.Profile,
 
 // Beside is Rate for a kind whose GPUs another one shares.
 func (b *Book) Beside(kind, with cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+	if !b.mentions(kind) && !b.mentions(cluster.Kind(kind.Name())) { // there is nothing to go by
+		return cluster.Profile{}, false
+	}
 	if p := b.known(kind, b.company(with), model, gang); p != nil {
 		out := *p
 		out.Kind, out.With = kind, with

@@ -70,24 +70,81 @@ func TestDeclarationsThatCannotBe(t *testing.T) {
 	}
 }
 
-// A tenant that makes up kinds without end loses its own oldest ones, and nobody else any.
+// A tenant that makes up kinds without end loses its own oldest ones, and nobody else any; nothing of what was observed.
 func TestABookIsBounded(t *testing.T) {
 	s := Default()
 	s.Entries = 10
-	b := New(s, nil, nil)
-	declare(t, b, "ref", "", 1, map[string]float64{"v100": 1})
-	declare(t, b, "cv/a", "", 1, map[string]float64{"v100": 1})
+	kinds := func(b *Book) (got []string) {
+		for _, e := range b.Entries() {
+			got = append(got, string(e.Kind))
+		}
+		return got
+	}
+	word := func(i int) cluster.Profile {
+		return cluster.Profile{Kind: cluster.Kind(fmt.Sprintf("ml/k%02d", i)), Model: "v100", Gang: 1, Rate: 1, At: at(float64(i)), Basis: "job 1"}
+	}
+	open := func() *Book {
+		b := New(s, nil, nil)
+		declare(t, b, "ref", "", 1, map[string]float64{"v100": 1})
+		declare(t, b, "cv/a", "", 1, map[string]float64{"v100": 1})
+		observe(b, "ml/a", "v100", 1, 5, 0.1)
+		return b
+	}
+	b, once := open(), open()
+	var words []cluster.Profile
 	for i := range 100 {
-		must(t, b.Declare(cluster.Profile{Kind: cluster.Kind(fmt.Sprintf("ml/k%02d", i)), Model: "v100", Gang: 1, Rate: 1, At: at(float64(i)), Basis: "job 1"}))
+		must(t, b.Declare(word(i)))
+		words = append(words, word(99-i))
 	}
-	var got []string
-	for _, e := range b.Entries() {
-		got = append(got, string(e.Kind))
-	}
-	want := []string{"cv/a", "ml/k90", "ml/k91", "ml/k92", "ml/k93", "ml/k94", "ml/k95", "ml/k96", "ml/k97", "ml/k98", "ml/k99", "ref"}
-	if !slices.Equal(got, want) {
+	once.Hear(words)
+	want := []string{"cv/a", "ml/a", "ml/k90", "ml/k91", "ml/k92", "ml/k93", "ml/k94", "ml/k95", "ml/k96", "ml/k97", "ml/k98", "ml/k99", "ref"}
+	if got := kinds(b); !slices.Equal(got, want) {
 		t.Errorf("entries of %v, want of %v", got, want)
 	}
+	if d := cmp.Diff(b.Entries(), once.Entries()); d != "" {
+		t.Errorf("said all at once (-one by one +at once):\n%s", d)
+	}
+	// what is said now stays, however old, before what was said before
+	b.Hear([]cluster.Profile{word(3), word(2), word(95)})
+	want = []string{"cv/a", "ml/a", "ml/k02", "ml/k03", "ml/k92", "ml/k93", "ml/k94", "ml/k95", "ml/k96", "ml/k97", "ml/k98", "ml/k99", "ref"}
+	if got := kinds(b); !slices.Equal(got, want) {
+		t.Errorf("then entries of %v, want of %v", got, want)
+	}
+	for i := range 20 { // observed ones have their own room
+		observe(b, cluster.Kind(fmt.Sprintf("ml/o%02d", i)), "v100", 1, 1, 0)
+	}
+	if got := kinds(b); len(got) != 22 || !slices.Contains(got, "ml/o19") || !slices.Contains(got, "ml/k02") {
+		t.Errorf("at last entries of %v", got)
+	}
+	if d := cmp.Diff(b.Entries(), New(s, b.Entries(), nil).Entries()); d != "" {
+		t.Errorf("remembered otherwise:\n%s", d)
+	}
+}
+
+// Rates that are said all at once make the book that they make one by one, as long as there is room.
+func TestWordsAtOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, once := New(Default(), nil, nil), New(Default(), nil, nil)
+		for _, each := range []*Book{b, once} {
+			if err := site(each); err != nil {
+				t.Fatal(err)
+			}
+			if err := each.Declare(cluster.Profile{Kind: "x/a", Model: "v100", Gang: 1, Rate: 7, Basis: File}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var words []cluster.Profile
+		for _, a := range acts("x", 10).Draw(t, "x") {
+			if a.Say != nil && a.Say.With == "" {
+				words = append(words, *a.Say)
+				_ = b.Declare(*a.Say)
+			}
+		}
+		once.Hear(words)
+		if d := cmp.Diff(b.Entries(), once.Entries()) + cmp.Diff(answers(b, "x"), answers(once, "x")); d != "" {
+			t.Fatalf("(-one by one +at once):\n%s", d)
+		}
+	})
 }
 
 func TestWhatIsRememberedComesBack(t *testing.T) {

@@ -24,13 +24,20 @@ type Declare struct {
 // mostRates is more models than a cluster has.
 const mostRates = 64
 
+// mostWrong is more than is wrong in a comment that is not wrong all over.
+const mostWrong = 8
+
 // ParseComment reads what a comment says to us, between commas, semicolons or blanks; other
-// words are the user's own. What is said wrongly or twice is told, all of it, and the
+// words are the user's own. What is said wrongly or twice is told, the first mostWrong of it, and the
 // rest holds.
 func ParseComment(text string) (Words, error) {
 	var w Words
 	var wrong []error
-	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	say := func(format string, args ...any) {
+		if len(wrong) < mostWrong {
+			wrong = append(wrong, fmt.Errorf(format, args...))
+		}
+	}
 	words := strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ';' || c == ' ' || c == '\t' || c == '\n' })
 	for _, word := range words {
 		key, value, ok := strings.Cut(word, "=")

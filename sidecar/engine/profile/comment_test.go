@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,7 @@ func TestWordsOfAComment(t *testing.T) {
 		{"kind=a,kind=b,steps=1,steps=2", Words{Kind: "a", Steps: 1}, []string{"kind=b: a kind stands", "steps=2: steps stand"}},
 		{"steps/s=3,steps/s.=3,steps/s.a/b=3,steps/s.v100=1e10,steps/s.v100=Inf,steps/s.v100=-3,steps/s.v100=fast", Words{},
 			[]string{"steps/s=3: on which GPU model? Write steps/s.MODEL=3", "steps/s.=3: write a GPU model", "steps/s.a/b=3: write a GPU model", "steps/s.v100=1e10: ", "steps/s.v100=Inf: ", "steps/s.v100=-3: ", "steps/s.v100=fast: \"fast\" is no number"}},
+		{strings.Repeat("steps=-1,", 9) + "kind=a", Words{Kind: "a"}, slices.Repeat([]string{"steps=-1: "}, mostWrong)},
 		{"steps/s.v100=3,steps/s.v100=4,kind=x", Words{Kind: "x", Rates: []Declare{{"v100", 3}}}, []string{"steps/s.v100=4: a rate on v100"}},
 	} {
 		got, err := ParseComment(x.text)

@@ -12,7 +12,8 @@
 // A rate is steps a second of the whole gang. An observed one is the average of the last
 // samples in the logarithm, so that a sample twice as high and one half as high cancel out,
 // and one that is far off counts little. Its spread is their standard deviation in the
-// logarithm: 0.1 is about 10 %.
+// logarithm: 0.1 is about 10 %. When a job's manner changes, the other jobs' part of the average goes on counting, and what was
+// observed often enough does not fall back to what somebody declared.
 //
 // A tenant's reports and declarations are about its own kinds only. What another tenant's
 // unknown entries are estimated from are the site's kinds, which the administrator

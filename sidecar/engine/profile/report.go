@@ -16,6 +16,8 @@ type Run struct {
 	Model string
 	Gang  int
 	Since cluster.Instant // it holds this, and does not change, since then
+	// Suspended is for how long of that it was suspended. It runs again when it reports.
+	Suspended cluster.Span
 }
 
 // Change is a job that runs at another pace than it did.
@@ -28,7 +30,8 @@ type Change struct {
 }
 
 // Report takes a job's word on its progress. Two reports from the same stretch of the same
-// run, Least apart at least, make a sample of its kind; what comes sooner counts in the next one. A
+// run, Least apart at least, make a sample of its kind; what comes sooner counts in the next one. Time for which
+// it was suspended in between does not count. A
 // counter that went back is a job that resumed from a checkpoint: it is counted from
 // there. It gives the change where the job's pace is no longer what it was.
 func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
@@ -47,7 +50,7 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 		return nil, fmt.Errorf("total: %w", err)
 	}
 	fresh := cluster.Pace{Key: run.Key, Kind: run.Kind, With: run.With, Model: run.Model, Gang: run.Gang,
-		Steps: r.Steps, Total: r.Total, At: r.At}
+		Steps: r.Steps, Total: r.Total, At: r.At, Suspended: run.Suspended}
 	at, there := b.pace(run.Key)
 	if !there {
 		b.paces = slices.Insert(b.paces, at, fresh)
@@ -65,15 +68,15 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 		p.Total = r.Total
 	}
 	if r.Steps < p.Steps || p.At < run.Since {
-		p.Steps, p.At = r.Steps, r.At
+		p.Steps, p.At, p.Suspended = r.Steps, r.At, run.Suspended
 		return nil, nil
 	}
-	span := r.At.Sub(p.At)
-	rate := (r.Steps - p.Steps) / span.Duration().Seconds()
+	span := r.At.Sub(p.At) - max(run.Suspended-p.Suspended, 0)
+	rate := (r.Steps - p.Steps) / max(span, 1).Duration().Seconds()
 	if span < b.settings.Least || span <= 0 || rate < slowest {
 		return nil, nil // what there is yet to count counts in the next sample
 	}
-	p.Steps, p.At = r.Steps, r.At
+	p.Steps, p.At, p.Suspended = r.Steps, r.At, run.Suspended
 	if rate > fastest {
 		return nil, fmt.Errorf("job %s: %g steps in %s cannot be", r.Job, rate*span.Duration().Seconds(), span)
 	}
@@ -86,8 +89,8 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 	return &Change{Key: run.Key, Kind: run.Kind, Model: run.Model, Before: round(before), After: round(rate), At: r.At}, nil
 }
 
-// learn adds a sample to the average of its kind. After a change of manner what is
-// remembered counts as one sample only.
+// learn adds a sample to the average of its kind. Where its job's manner changed, only the rest of what is
+// remembered goes on counting.
 func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, changed bool) {
 	i, there := b.find(e)
 	if !there {
@@ -97,13 +100,14 @@ func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, chang
 	}
 	b.changed(e.Kind)
 	e = &b.entries[i]
+	trusted := e.Samples >= b.settings.Trust
 	if changed {
-		e.Samples = 1
+		e.Samples = b.rest(e)
 	}
 	mean, x := math.Log(e.Rate), math.Log(rate)
 	n := float64(min(e.Samples, max(b.settings.Recent, 2)-1) + 1)
 	off := x - mean
-	if e.Samples >= b.settings.Trust && !changed { // one far off is no news yet
+	if trusted && !changed { // one far off is no news yet
 		most := max(5*e.Spread, math.Ln2)
 		off = min(max(off, -most), most)
 	}
@@ -111,7 +115,24 @@ func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, chang
 	e.Spread = round(math.Sqrt((n - 1) / n * (e.Spread*e.Spread + off*off/n)))
 	e.Rate = round(math.Exp(mean + off/n))
 	e.Samples++
+	if trusted { // what was observed often enough stays so
+		e.Samples = max(e.Samples, b.settings.Trust)
+	}
 	e.At = max(e.At, at)
+}
+
+// rest gives how many samples of an average go on counting when the manner of one job changes: of those that it
+// looks back on the other jobs' part, taken as alike; and one at least.
+func (b *Book) rest(e *cluster.Profile) int {
+	jobs := 0
+	for i := range b.paces {
+		p := &b.paces[i]
+		if p.Samples > 0 && p.Kind == e.Kind && p.With == e.With && p.Model == e.Model && p.Gang == e.Gang {
+			jobs++
+		}
+	}
+	last := min(e.Samples, max(b.settings.Recent, 2))
+	return max(last-last/max(jobs, 1), 1)
 }
 
 // Remaining gives the steps that a job has yet to do: what it said that it is to do, in its

@@ -83,6 +83,34 @@ func TestOnlyOneStretchMakesASample(t *testing.T) {
 	}
 }
 
+// Time for which the job was suspended is none in which it ran.
+func TestSuspendedTimeDoesNotCount(t *testing.T) {
+	b := New(Default(), nil, nil)
+	r := run()
+	for _, x := range []struct{ at, steps, suspended float64 }{
+		{10, 100, 0}, {70, 700, 0}, {730, 1300, 600}, // suspended for ten minutes
+		{790, 1900, 600}, {900, 2500, 650},
+	} {
+		r.Suspended = cluster.Span(x.suspended) * cluster.Second
+		if _, err := b.Report(r, cluster.Progress{Steps: x.steps, At: at(x.at)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, _ := b.Rate("ml/a", "v100", 2); p.Rate != 10 || p.Samples != 4 || p.Spread != 0 {
+		t.Errorf("%+v, want four samples of 10", p)
+	}
+	// another attempt has its own suspension
+	r.Since, r.Suspended = at(1000), 30*cluster.Second
+	for _, x := range [][2]float64{{1040, 2600}, {1100, 3200}} {
+		if _, err := b.Report(r, cluster.Progress{Steps: x[1], At: at(x[0])}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p, _ := b.Rate("ml/a", "v100", 2); p.Rate != 10 || p.Samples != 5 {
+		t.Errorf("%+v, want five samples of 10", p)
+	}
+}
+
 func TestReportsThatCannotBe(t *testing.T) {
 	for _, x := range []struct {
 		what string
@@ -169,6 +197,68 @@ func TestAChangeInMidTrainingIsTold(t *testing.T) {
 		return
 	}
 	t.Error("nobody noticed that the rate was halved")
+}
+
+// What was observed stays observed when a job's manner changes: nobody's word counts again, though the next samples are the
+// first of their kind.
+func TestAChangeBringsNoWordBack(t *testing.T) {
+	b := New(Default(), nil, nil)
+	declare(t, b, "ml/a", "", 2, map[string]float64{"v100": 1000})
+	steps, changes := 0.0, 0
+	for i := range 200 {
+		rate := 10.0
+		if i/50%2 == 1 {
+			rate = 4
+		}
+		steps += 60 * rate
+		change, err := b.Report(run(), cluster.Progress{Steps: steps, At: at(60 * float64(i))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change != nil {
+			changes++
+		}
+		if p, _ := b.Rate("ml/a", "v100", 2); i > 3 && (p.Source != cluster.Observed || p.Rate > 11) {
+			t.Fatalf("report %d, after %d changes: it is believed to do %+v", i, changes, p)
+		}
+	}
+	if changes < 2 {
+		t.Errorf("%d changes were noticed, of three", changes)
+	}
+}
+
+// One job that changes does not make what the others of its kind report count for nothing.
+func TestAChangeIsOfOneJob(t *testing.T) {
+	const jobs = 8
+	b := New(Default(), nil, nil)
+	var steps [jobs]float64
+	changes, least := 0, 16
+	for i := range 120 {
+		for j := range jobs {
+			rate := 10.0
+			if j == 0 && i >= 80 {
+				rate = 2
+			}
+			steps[j] += 60 * rate
+			r := run()
+			r.Key += cluster.JobKey(j)
+			change, err := b.Report(r, cluster.Progress{Steps: steps[j], At: at(60 * float64(i))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if change != nil {
+				changes++
+			}
+			if p, _ := b.Rate("ml/a", "v100", 2); i >= 10 {
+				if least = min(least, p.Samples); p.Rate < 7 {
+					t.Fatalf("report %d of job %d: the kind does %g, and seven of its eight jobs 10", i, j, p.Rate)
+				}
+			}
+		}
+	}
+	if changes != 1 || least < 12 {
+		t.Errorf("%d changes; the average is of %d samples at least", changes, least)
+	}
 }
 
 func TestStepsThatRemain(t *testing.T) {

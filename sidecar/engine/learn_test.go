@@ -1,0 +1,151 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// talkative gives a snapshot of n jobs, all of one user, each of a kind of its own, that declare rates on 60 models of which
+// the cluster has four.
+func talkative(n int) cluster.Snapshot {
+	s := simtest.Crowd(n, 1)
+	s.Settings.Divide, s.Settings.DivideJobs = "gavel:las", policy.OfJobs("gavel:las")
+	for i := range s.Cases {
+		var words strings.Builder
+		fmt.Fprintf(&words, "kind=k%d", i)
+		for m := range 56 {
+			fmt.Fprintf(&words, ",steps/s.no%d=%d", m, 1+m)
+		}
+		for m, model := range []string{"a100", "h100", "k80", "v100"} {
+			fmt.Fprintf(&words, ",steps/s.%s=%d", model, 1+i%7+m)
+		}
+		s.Cases[i].Job.Comment, s.Cases[i].Record.ChargedTo = words.String(), 0
+	}
+	return s
+}
+
+// eventsOf gives what is told of a job.
+func eventsOf(p *cluster.Plan, key cluster.JobKey) (out []string) {
+	for _, e := range p.Events {
+		if e.Job == key && e.Kind == "profile" {
+			out = append(out, e.Text)
+		}
+	}
+	return out
+}
+
+// What a user's jobs say of themselves takes as much room as a user has, and none of what was measured; of models that the
+// cluster lacks nothing is kept, and their jobs are told once.
+func TestAUsersWordsAreBounded(t *testing.T) {
+	s := talkative(300)
+	for i := range 512 {
+		s.Profiles = append(s.Profiles, cluster.Profile{Kind: cluster.KindOf("t000", fmt.Sprintf("seen%03d", i)), Model: "v100", Gang: 1, Rate: 3,
+			Source: cluster.Observed, Samples: 5, Spread: 0.1, At: 1})
+	}
+	p := engine.Decide(s)
+	count, models := map[cluster.Source]int{}, map[string]bool{}
+	for _, e := range p.Memory.Profiles {
+		count[e.Source]++
+		models[e.Model] = true
+	}
+	if count[cluster.Observed] != 512 || count[cluster.Declared] == 0 || count[cluster.Declared] > 128 || len(models) != 4 {
+		t.Errorf("in the book are %v, of models %v; want all 512 that were observed, and 128 declared ones at most, of the cluster's models", count, models)
+	}
+	for _, k := range []int{0, 299} { // one that is heard, and one that is too much
+		told := eventsOf(&p, s.Cases[k].Record.Key)
+		if len(told) != 1 || !strings.Contains(told[0], "steps/s.no0, steps/s.no1, steps/s.no2 and 53 more: the cluster has no such GPUs; it has a100, h100, k80, v100") || len(told[0]) > 1000 {
+			t.Errorf("job %d is told %q", k+1, told)
+		}
+	}
+	if told := eventsOf(&p, 300); len(told) != 1 || !strings.Contains(told[0], "4 rates: those of t000's earlier jobs are 128, as many as a user's may be") {
+		t.Errorf("of rates that are too many it is told %q", told)
+	}
+	again := s
+	again.Round, again.Profiles, again.Ledger, again.Cases = s.Round+1, p.Memory.Profiles, p.Memory.Ledger, append([]cluster.Case(nil), s.Cases...)
+	again.Now = s.Now.Add(10 * cluster.Second)
+	for i := range again.Cases {
+		again.Cases[i].Record = p.Memory.Records[i]
+	}
+	next := engine.Decide(again)
+	for k := range again.Cases {
+		if told := eventsOf(&next, again.Cases[k].Record.Key); len(told) > 0 {
+			t.Fatalf("in the next round job %d is told again %q", k+1, told)
+		}
+	}
+	if len(next.Memory.Profiles) != len(p.Memory.Profiles) {
+		t.Errorf("%d entries, and %d in the next round", len(p.Memory.Profiles), len(next.Memory.Profiles))
+	}
+}
+
+// What is wrong in a job's words is told once, when it comes, though it waits for something else for long.
+func TestAWrongCommentIsTold(t *testing.T) {
+	const known = "steps/s.v200: the cluster has no such GPUs; it has v100"
+	for _, divide := range []string{"", "gandiva-fair"} {
+		told, kept := comment(t, divide, "kind=a,steps/s.v100=NaN,steps=-4,gpus=7,steps/s.v200=3,steps/s.v100=2")
+		if len(told) != 1 || !strings.HasPrefix(told[0], "profile 1 ") || !strings.Contains(told[0], "steps/s.v100=NaN: ") ||
+			!strings.Contains(told[0], "steps=-4: ") || !strings.Contains(told[0], "gpus=7: ") || strings.Contains(told[0], known) != (divide != "") {
+			t.Errorf("%q: it is told %q", divide, told)
+		}
+		if divide != "" && (len(kept) != 1 || kept[0].Rate != 2) {
+			t.Errorf("of what is right this is kept: %+v", kept)
+		}
+	}
+	if told, _ := comment(t, "gandiva-fair", "mine,kind=a,steps/s.v100=2,gpus=idle"); len(told) > 0 {
+		t.Errorf("nothing is wrong, and it is told %q", told)
+	}
+}
+
+// comment has a job with a comment wait for three minutes, and gives the events and what is in the book then.
+func comment(t *testing.T, divide, text string) (told []string, kept []cluster.Profile) {
+	t.Helper()
+	w := newWorld(t, simtest.Product(), []int{8}, "ml", "cv")
+	w.Settings.Divide = divide
+	w.alter = func(s *cluster.Sighting) {
+		for i := range s.Jobs {
+			s.Jobs[i].Comment, s.Jobs[i].Inactive = text, "held"
+		}
+	}
+	w.Submit("ml", 1, 1, hour)
+	w.Run(3 * minute)
+	for _, r := range w.reports {
+		for _, e := range r.Plan.Events {
+			told = append(told, fmt.Sprintf("%s %d %s", e.Kind, e.Job, e.Text))
+		}
+	}
+	return told, w.reports[len(w.reports)-1].Plan.Memory.Profiles
+}
+
+// What a job says is held against the time for which it ran: not while it is suspended, nor for how long it was.
+func TestASuspendedJobsReports(t *testing.T) {
+	s := simtest.Crowd(100, 1)
+	s.Settings.Divide, s.Settings.DivideJobs = "gavel:las", policy.OfJobs("gavel:las")
+	i := slices.IndexFunc(s.Cases, func(c cluster.Case) bool { return c.Job.State == cluster.Running })
+	j := &s.Cases[i].Job
+	hear := func(steps float64) *cluster.Pace {
+		t.Helper()
+		s.Now = s.Now.Add(cluster.Minute)
+		s.Progress = []cluster.Progress{{Job: j.ID, Steps: steps, At: s.Now}}
+		p := engine.Decide(s)
+		s.Paces, s.Profiles = p.Memory.Paces, p.Memory.Profiles
+		if len(s.Paces) != 1 {
+			t.Fatalf("of %d jobs it is known how they get on", len(s.Paces))
+		}
+		return &s.Paces[0]
+	}
+	hear(100)
+	j.State, j.Suspend = cluster.Suspended, 30*second
+	if p := hear(200); p.Steps != 100 {
+		t.Errorf("a suspended job is heard: %+v", p)
+	}
+	j.State, j.Suspend = cluster.Running, 60*second
+	if p := hear(700); p.Steps != 700 || p.Suspended != minute || len(s.Profiles) != 1 || s.Profiles[0].Rate != 10 {
+		t.Errorf("600 steps in two minutes, for one of which it was suspended: %+v, %+v", p, s.Profiles)
+	}
+}
