@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// rounding is what sums of some thousand parts have, relative.
+const rounding = 2e-15
+
 // exact moves the water from tau, and the ways x of the jobs that stand with it, to where every such
 // job has its level and all of them use up what is left of the models that are closed. It gives the
 // tau. The search ends within 1e-11 of that, and what early models trade for grows such errors by the
@@ -37,7 +40,7 @@ func (f *filling) exact(jobs []int, tau float64) (found, off float64) {
 				copy(saved[i*k:(i+1)*k], f.x[m*k:(m+1)*k])
 			}
 		}
-		if now > last/2 && slices.Equal(full, e.full) {
+		if now <= rounding || now > last/2 && slices.Equal(full, e.full) {
 			break
 		}
 		last = now

@@ -160,10 +160,14 @@ func (f *filling) ask(tau float64, p []float64) (cost, slope float64) {
 			continue
 		}
 		c.choose(m, t, p)
-		c.add(m, t)
-		if rate := f.water.rate[m]; rate > 0 {
-			slope += c.gang[m] * rate * c.steep(m, p)
-		}
+		l, r := int(c.edge[2*m]), int(c.edge[2*m+1])
+		a := c.speed[m*(c.k+1) : (m+1)*(c.k+1)]
+		s := c.gang[m]
+		per := s / (a[r] - a[l])
+		right := min(s, (t-a[l])*per)
+		c.use[l] += s - right
+		c.use[r] += right
+		slope += f.water.rate[m] * per * (p[r] - p[l])
 	}
 	for j, v := range p {
 		cost += v * c.use[j]
