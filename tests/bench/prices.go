@@ -110,8 +110,7 @@ func onSum(name string, jobs, models int) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	name = fmt.Sprintf("%s_%d", name, jobs)
-	figure(name+"_ms", took, "ms")
+	figure(fmt.Sprintf("%s_%d_ms", name, jobs), took, "ms")
 	sum, took, err := divide(policy.Options{Whole: true}, 1)
 	if err != nil {
 		return fmt.Errorf("%s by CLP: %w", name, err)
@@ -119,7 +118,7 @@ func onSum(name string, jobs, models int) error {
 	if math.Abs(sum-ours) > 1e-7*ours {
 		return fmt.Errorf("%s: the sum is %v, CLP's %v", name, ours, sum)
 	}
-	figure("clp_"+name+"_ms", took, "ms")
+	figure(fmt.Sprintf("clp_%s_%d_ms", name, jobs), took, "ms")
 	return nil
 }
 
