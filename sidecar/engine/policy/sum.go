@@ -35,6 +35,7 @@ type lot struct {
 	x    []float64 // sold: the part of the time of job m on model j, at m·k+j
 }
 
+// lot is all time of all jobs, and all GPUs.
 func (d *division) lot() *lot {
 	n, k := len(d.p.Jobs), len(d.p.Models)
 	l := &lot{d: d, time: slices.Repeat([]float64{1}, n), x: make([]float64, n*k)}
@@ -44,6 +45,7 @@ func (d *division) lot() *lot {
 	return l
 }
 
+// sell sells all, and takes that for the answer.
 func (l *lot) sell(worth func(m, model int) float64) error {
 	d := l.d
 	if err := l.auction(worth); err != nil {
@@ -100,6 +102,7 @@ func (l *lot) auction(worth func(m, model int) float64) error {
 	return nil
 }
 
+// take gives a job parts of its time on each model.
 func (l *lot) take(m int, parts []float64) {
 	for j, part := range parts {
 		l.give(m, j, part)

@@ -103,7 +103,7 @@ type filling struct {
 	jobs   []int     // not yet settled on a way: they rise, or are bottlenecked with several
 	left   []float64 // GPUs for those
 	gpus   []float64 // the same and slack
-	slack  float64
+	slack  float64   // what gpus have beyond left, relative: the ways that were kept need what they need in spite of rounding
 	closed []bool    // models that have had a price
 	x      []float64 // of the last phase for jobs, else for good
 	rounds int
