@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -14,7 +16,7 @@ import (
 // alike: the least of some times, beside CLP on the same program where that takes less
 // than a minute.
 func onPrices() error {
-	fmt.Printf("Max-min fairness, water filling and equal throughput by prices, one core (%s)\n", machine())
+	fmt.Printf("Max-min fairness, water filling, sums and equal throughput by prices, one core (%s)\n", machine())
 	for _, c := range []struct {
 		name         string
 		jobs, models int
@@ -64,6 +66,11 @@ func onPrices() error {
 		}
 		figure(name, worst, "ms") // of all four kinds
 	}
+	for _, name := range []string{"fifo", "throughput"} {
+		if err := onSum(name, 8192, 3); err != nil {
+			return err
+		}
+	}
 	gpus, speedup := simtest.Tenants(1000, 10)
 	weight := make([]float64, 1000)
 	for l := range weight {
@@ -76,6 +83,43 @@ func onPrices() error {
 	}
 	figure("oef_noncoop_1000_ms", took, "ms")
 	return beside("oef_noncoop_1000", got, func() *lp.Program { return simtest.EqualProgram(gpus, speedup, got.High) })
+}
+
+// onSum measures a policy that maximises a sum, beside CLP, which stays up to its tolerance below.
+func onSum(name string, jobs, models int) error {
+	in, weight := simtest.Scarce(jobs, models)
+	var p policy.Problem
+	for _, n := range in.GPUs {
+		p.Models = append(p.Models, policy.Model{GPUs: n})
+	}
+	for m, gang := range in.Gang {
+		p.Jobs = append(p.Jobs, policy.Job{ID: int64(1 + m), Gang: int(gang), Weight: weight[m], Speed: in.Speed[m*models : (m+1)*models]})
+	}
+	divide := func(o policy.Options, times int) (sum, took float64, err error) {
+		took, err = least(times, func() error {
+			s, err := policy.Gavel(name, p, o)
+			if err == nil && s.Why != "" {
+				err = errors.New(s.Why)
+			}
+			sum = s.Objective
+			return err
+		})
+		return sum, took, err
+	}
+	ours, took, err := divide(policy.Options{}, 10)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	figure(fmt.Sprintf("%s_%d_ms", name, jobs), took, "ms")
+	sum, took, err := divide(policy.Options{Whole: true}, 1)
+	if err != nil {
+		return fmt.Errorf("%s by CLP: %w", name, err)
+	}
+	if math.Abs(sum-ours) > 1e-7*ours {
+		return fmt.Errorf("%s: the sum is %v, CLP's %v", name, ours, sum)
+	}
+	figure(fmt.Sprintf("clp_%s_%d_ms", name, jobs), took, "ms")
+	return nil
 }
 
 // beside measures CLP on the same program once, and fails where it finds another optimum.

@@ -16,6 +16,18 @@ import (
 // a dollar, and leaves all others idle: this is the policy for use. A GPU's price
 // counts for each GPU of the gang, and once for a pair.
 func cost(d *division) error {
+	if err := d.cheapest(); err != nil {
+		return err
+	}
+	d.objective = d.over(func(u use, speed float64) float64 { return speed / d.price(u) })
+	return nil
+}
+
+// cheapest takes an answer with the largest sum of throughputs a dollar.
+func (d *division) cheapest() error {
+	if d.plain() && !d.slo {
+		return d.sell(func(m, model int) float64 { return d.p.Jobs[m].Speed[model] / d.price(use{a: m, model: model}) })
+	}
 	v := d.solve(d.space(nil), nil)
 	if err := v.deadlines(); err != nil {
 		return err
@@ -23,11 +35,7 @@ func cost(d *division) error {
 	if err := v.best(func(x way) float64 { return (x.speedA + x.speedB) / v.price(x) }); err != nil {
 		return err
 	}
-	if err := v.rest(); err != nil {
-		return err
-	}
-	d.objective = d.over(func(u use, speed float64) float64 { return speed / d.price(u) })
-	return nil
+	return v.rest()
 }
 
 // costRatio maximises throughput over cost (Gavel §4.2):

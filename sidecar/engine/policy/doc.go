@@ -31,10 +31,12 @@
 //	            (space.go)          (las.go, ftf.go, ...)             (division.go)
 //	                                   │             │
 //	                         package price           package lp: CLP,
-//	                         max-min of jobs alone   all the rest
+//	                         max-min and sums        all the rest
+//	                         of jobs alone
 //
 // A max-min objective of jobs alone is solved by one price a model, and is filled up to
-// the lexicographic optimum. With pairs, or gangs apart where that matters, CLP solves it:
+// the lexicographic optimum; so is a sum of jobs alone (fifo, sjf, throughput, cost), and what it
+// leaves idle. With pairs, SLOs, or gangs apart where that matters, CLP solves it:
 // jobs that are alike are one row, pairs that do no more than taking turns are left out, and
 // the others become columns when their prices say that they pay.
 package policy

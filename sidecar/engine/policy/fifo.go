@@ -10,9 +10,8 @@ func fifo(d *division) error {
 	for m := range order {
 		order[m] = m
 	}
-	v := d.solve(d.space(nil), nil)
 	gain := d.queued(order)
-	if err := v.total(gain); err != nil {
+	if err := d.total(gain); err != nil {
 		return err
 	}
 	d.objective = d.sum(gain)

@@ -12,7 +12,7 @@ type Options struct {
 	// Eligible makes X_equal (§4.1) an equal share of the models that a job can run on.
 	// Else it is one of all models, as in the paper: what a job cannot use counts too.
 	Eligible bool
-	// Whole gives CLP the max-min programs as they are written: every job and every pair for
+	// Whole gives CLP the programs as they are written: every job and every pair for
 	// itself, all at once, and no second objective. It is to judge by: the smallest level is the same.
 	Whole bool
 }

@@ -208,28 +208,12 @@ func TestNonCooperativeIsEqualUpToDemand(t *testing.T) {
 						t.Fatalf("%d is at %v and could be at %v with nobody pushed below that; all: %v", l, level[l], most, level)
 					}
 				}
-				if slack := audit(t, m, p).Slack; slack > 1e-7+min(10*m.hair(), 1e-5) {
+				if slack := audit(t, m, p).Slack; slack > 1e-7 {
 					t.Fatalf("the sum could rise by %v with nobody losing", slack)
 				}
 			})
 		})
 	}
-}
-
-// hair gives the most by which a tenant's speed on a model is above that on another, relative, where that is by less
-// than 1e-4: water filling may take them for equal.
-func (m Market) hair() float64 {
-	most := 0.0
-	for _, t := range m.Tenants {
-		for _, a := range t.Speedup {
-			for _, b := range t.Speedup {
-				if more := a/b - 1; more > most && more < 1e-4 {
-					most = more
-				}
-			}
-		}
-	}
-	return most
 }
 
 // ceiling gives the highest level of tenant l with nobody below that which is so low already,
@@ -434,6 +418,13 @@ func TestNonCooperativeDoesNotRewardInflation(t *testing.T) {
 func TestNonCooperativeGivesNeighbouringModels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := taste{ordered: true, weights: true}.market(t)
+		for l, tenant := range m.Tenants {
+			for _, other := range m.Tenants[:l] {
+				if slices.Equal(tenant.Speedup, other.Speedup) {
+					t.Skip("two that are alike are in no order: what they have together may be divided in any way")
+				}
+			}
+		}
 		p := must(t, OEFNonCooperative, m)
 		for l, part := range p.GPUs {
 			first, last := -1, -1

@@ -10,23 +10,44 @@ import (
 // throughput(m, X). That says nothing of the others: they follow as in fifo, shortest
 // first. The objective is the shortest duration, in seconds.
 func sjf(d *division) error {
+	var v *solver
+	l, plain := d.lot(), d.plain()
+	most := func(m int) float64 {
+		_, throughput, _ := l.solo(m)
+		return throughput
+	}
+	if !plain {
+		v = d.solve(d.space(nil), nil)
+		most = v.most
+	}
 	order, shortest := make([]int, len(d.p.Jobs)), make([]float64, len(d.p.Jobs))
-	v := d.solve(d.space(nil), nil)
 	for m, j := range d.p.Jobs {
 		order[m] = m
 		shortest[m] = math.Inf(1)
 		if d.top[m] > 0 {
-			shortest[m] = j.Steps / v.most(m)
+			shortest[m] = j.Steps / most(m)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(shortest[a], shortest[b]) })
 	if len(order) == 0 || math.IsInf(shortest[order[0]], 1) {
 		return nil
 	}
-	first := order[0]
-	v.floor(first, v.most(first)*(1-tolerance))
-	if err := v.total(d.queued(order)); err != nil {
-		return err
+	first, gain := order[0], d.queued(order)
+	parts, _, sure := l.solo(first)
+	if plain && sure {
+		l.take(first, parts)
+		l.time[first] = 0 // what is left of it can use nothing
+		if err := l.sell(func(m, j int) float64 { return gain[m] * d.p.Jobs[m].Speed[j] }); err != nil {
+			return err
+		}
+	} else {
+		if plain { // which of its ways to the same is best for the others takes a floor
+			v = d.solve(d.space(nil), nil)
+		}
+		v.floor(first, v.most(first)*(1-tolerance))
+		if err := v.total(gain); err != nil {
+			return err
+		}
 	}
 	d.objective = d.p.Jobs[first].Steps / d.throughputs()[first]
 	return nil

@@ -7,11 +7,7 @@ func throughput(d *division) error {
 	for m := range one {
 		one[m] = 1
 	}
-	v := d.solve(d.space(nil), nil)
-	if err := v.deadlines(); err != nil {
-		return err
-	}
-	if err := v.total(one); err != nil {
+	if err := d.total(one); err != nil {
 		return err
 	}
 	d.objective = d.sum(one)

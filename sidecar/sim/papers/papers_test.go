@@ -2,11 +2,13 @@ package papers
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
@@ -245,6 +247,11 @@ func TestEstimates(t *testing.T) {
 
 // Every size has a time, that with pairs up to where they end.
 func TestScaling(t *testing.T) {
+	program := lp.New()
+	defer program.Close()
+	if errors.Is(program.Solve(lp.Primal), lp.ErrNone) {
+		t.Skip("space sharing takes COIN-OR CLP: this needs CGO_ENABLED=1")
+	}
 	p := charts(t)(small(t).Scaling(32, 32, 64))[0].Panels[0]
 	for k, c := range p.Curves {
 		if !slices.Equal(c.X, []float64{32, 64}[:2-k%2]) || slices.Min(c.Y) <= 0 {

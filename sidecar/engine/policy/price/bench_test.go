@@ -51,3 +51,16 @@ func BenchmarkEqualThroughput(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkEqualAtSize(b *testing.B) {
+	for _, n := range []int{10_000, 50_000} {
+		gpus, speedup := simtest.Tenants(n, 10)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := price.EqualThroughput(gpus, ones(n), speedup); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@
 //	MaxMin           the largest smallest level (Gavel §4.1: LAS)
 //	Fill             the lexicographic one, by entities or flat (Gavel §4.3: water filling)
 //	EqualThroughput  the largest level that all have alike (OEF §4.2.1, non-cooperative)
+//	Total            the largest sum of levels (Gavel §4.2: FIFO; §3.1: throughput)
 //
 // Let job m run the part x_mj of the time on model j, with Σ_j x_mj <= 1 and
 // Σ_m s_m·x_mj <= N_j, at the level a_m·x_m. Under prices p >= 0 with p·N = 1 the

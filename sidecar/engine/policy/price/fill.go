@@ -51,8 +51,10 @@ func Fill(in Instance, weight []float64, entities []Entity) (Filling, error) {
 			out.Short = true
 			break
 		}
-		f.close(p)
-		tau = next
+		if tau, ok = f.close(p, next); !ok {
+			out.Short = true
+			break
+		}
 	}
 	a := Answer{X: f.x}
 	a.finish(in)
@@ -99,20 +101,24 @@ type filling struct {
 	crowd  *crowd
 	water  *water
 	jobs   []int     // not yet settled on a way: they rise, or are bottlenecked with several
-	gpus   []float64 // left for those
+	left   []float64 // GPUs for those
+	gpus   []float64 // the same and slack
+	slack  float64   // what gpus have beyond left, relative: the ways that were kept need what they need in spite of rounding
 	closed []bool    // models that have had a price
 	x      []float64 // of the last phase for jobs, else for good
 	rounds int
 }
 
-// slack is what each phase lets models have beyond their GPUs, relative: the ways that
-// were kept need what they need in spite of rounding.
-const slack = 1e-10
+// Less than scrap of a model, relative, is nothing: in a phase it is the unit, and its rounding would not be small.
+const scrap = 1e-11
+
+// amiss is how far, relative, levels and GPUs of a phase may be from where they should.
+const amiss = 1e-7
 
 func newFilling(in Instance, weight []float64, entities []Entity) *filling {
 	k, n := len(in.GPUs), len(in.Gang)
 	caps := make([]float64, n)
-	f := &filling{in: in, crowd: newCrowd(k, in.Gang, even(in.Speed, k)), gpus: slices.Clone(in.GPUs), closed: make([]bool, k), x: make([]float64, n*k)}
+	f := &filling{in: in, crowd: newCrowd(k, in.Gang, even(in.Speed, k)), left: slices.Clone(in.GPUs), gpus: slices.Clone(in.GPUs), closed: make([]bool, k), x: make([]float64, n*k), slack: 1e-13}
 	for m := range n {
 		caps[m] = highest(in.Speed[m*k : (m+1)*k])
 		f.jobs = append(f.jobs, m)
@@ -133,7 +139,7 @@ func even(speed []float64, k int) []float64 {
 		}
 		slices.SortFunc(row, func(i, j int) int { return cmp.Compare(a[i], a[j]) })
 		for i, j := range row[1:] {
-			if below := a[row[i]]; a[j] <= below*(1+slack) {
+			if below := a[row[i]]; a[j] <= below*(1+1e-10) {
 				a[j] = below
 			}
 		}
@@ -154,10 +160,14 @@ func (f *filling) ask(tau float64, p []float64) (cost, slope float64) {
 			continue
 		}
 		c.choose(m, t, p)
-		c.add(m, t)
-		if rate := f.water.rate[m]; rate > 0 {
-			slope += c.gang[m] * rate * c.steep(m, p)
-		}
+		l, r := int(c.edge[2*m]), int(c.edge[2*m+1])
+		a := c.speed[m*(c.k+1) : (m+1)*(c.k+1)]
+		s := c.gang[m]
+		per := s / (a[r] - a[l])
+		right := min(s, (t-a[l])*per)
+		c.use[l] += s - right
+		c.use[r] += right
+		slope += f.water.rate[m] * per * (p[r] - p[l])
 	}
 	for j, v := range p {
 		cost += v * c.use[j]
@@ -209,7 +219,7 @@ func (f *filling) phase(from float64) (best []float64, tau float64, ok bool) {
 			sum += m.theta[i]
 		}
 	}
-	if sum < 1-1e-7 {
+	if sum < 1-1e-4 {
 		return best, from, false
 	}
 	// The duals prove it as well, if the prices have converged, and are exactly 0 where
@@ -266,29 +276,22 @@ func (f *filling) root(from, tau, cost, slope float64, p []float64) float64 {
 
 // close takes out of the program what prices p settle: models with a price for jobs that
 // rise on, and jobs that are bottlenecked and have one way. Models that such jobs leave
-// nothing of are closed in turn.
-func (f *filling) close(p []float64) {
+// nothing of are closed in turn. It gives the tau to which they rose; not ok where rounding hides that.
+func (f *filling) close(p []float64, tau float64) (float64, bool) {
 	k := len(f.gpus)
-	use := make([]float64, k)
-	for _, m := range f.jobs {
-		for j, v := range f.x[m*k : (m+1)*k] {
-			use[j] += f.in.Gang[m] * v
-		}
+	top := f.shut(p)
+	standing := slices.Clone(f.jobs)
+	if top > 0 {
+		standing = slices.DeleteFunc(standing, func(m int) bool { return f.water.level[m] < f.open(m)*(1-1e-9) })
 	}
-	first, top := -1, 0.0
-	for j, n := range f.gpus {
-		if !f.closed[j] && p[j]*n > top {
-			first, top = j, p[j]*n
-		}
+	tau, off := f.exact(standing, tau)
+	if off > amiss {
+		return tau, false
 	}
-	for j, n := range f.gpus {
-		if j == first || !f.closed[j] && p[j]*n > 1e-6*top && use[j] >= (1-1e-6)*n {
-			f.closed[j] = true
-		}
-	}
-	if first < 0 { // all stand at their caps
+	f.slack = max(f.slack, 4*off)
+	if top == 0 { // all stand at their caps
 		f.jobs = nil
-		return
+		return tau, true
 	}
 	// What is left of a price after convergence tells nothing about ways.
 	for j, n := range f.in.GPUs {
@@ -304,23 +307,60 @@ func (f *filling) close(p []float64) {
 				continue
 			}
 			for j, v := range f.x[m*k : (m+1)*k] {
-				f.gpus[j] -= f.in.Gang[m] * v
+				f.left[j] -= f.in.Gang[m] * v
 			}
 		}
 		f.jobs = keep
 		again = false
 		for j, n := range f.in.GPUs {
-			if !f.closed[j] && f.gpus[j] <= 100*slack*n {
+			if !f.closed[j] && f.left[j] <= max(scrap, 100*f.slack)*n {
 				f.closed[j], again = true, true
 			}
 		}
 	}
 	for j, n := range f.in.GPUs {
-		f.gpus[j] = max(f.gpus[j], 0) + slack*n
+		f.left[j] = max(f.left[j], 0)
+		f.gpus[j] = f.left[j] + f.slack*n
 	}
 	if !slices.ContainsFunc(f.jobs, func(m int) bool { return !f.water.full[m] }) {
 		f.jobs = nil
 	}
+	return tau, true
+}
+
+// shut closes the models that have a price and are used up, and gives the largest price of all GPUs of one; 0 =
+// nothing is in the way of anybody.
+func (f *filling) shut(p []float64) (top float64) {
+	k := len(f.gpus)
+	use := make([]float64, k)
+	for _, m := range f.jobs {
+		for j, v := range f.x[m*k : (m+1)*k] {
+			use[j] += f.in.Gang[m] * v
+		}
+	}
+	first := -1
+	for j, n := range f.gpus {
+		if !f.closed[j] && p[j]*n > top {
+			first, top = j, p[j]*n
+		}
+	}
+	for j, n := range f.gpus {
+		if j == first || !f.closed[j] && p[j]*n > 1e-6*top && use[j] >= (1-1e-6)*n {
+			f.closed[j] = true
+		}
+	}
+	return top
+}
+
+// open gives the speed of a job on the fastest model that is open.
+func (f *filling) open(m int) float64 {
+	open := 0.0
+	for j, shut := range f.closed {
+		if !shut {
+			open = max(open, f.crowd.speed[m*(len(f.gpus)+1)+j])
+		}
+	}
+	return open
 }
 
 // rises tells whether a job can stand higher on the models that are open, and leaves it
@@ -331,12 +371,7 @@ func (f *filling) rises(m int) bool {
 	}
 	k := len(f.gpus)
 	a := f.crowd.speed[m*(k+1) : m*(k+1)+k]
-	open := 0.0
-	for j, v := range a {
-		if !f.closed[j] {
-			open = max(open, v)
-		}
-	}
+	open := f.open(m)
 	if f.water.level[m] >= open*(1-1e-9) {
 		f.water.full[m], f.water.cap[m] = true, f.water.level[m]
 		return false
@@ -365,6 +400,8 @@ func (f *filling) ways(m int, p []float64) bool {
 		line := p[l] + rise*(v-a[l])
 		switch {
 		case j == l || j == r:
+		case f.x[m*k+j] > 1e-9: // it is in use, so it is one of them, whatever is left of the search in the prices
+			several = true
 		case p[j]-line > 1e-7*(p[j]+math.Abs(line))+1e-8*p[r]:
 			a[j] = 0
 		case v > 0 && (!exact || v >= t*(1-1e-9)):

@@ -72,6 +72,7 @@ func (m *master) solve() float64 {
 			if fresh || !m.invert() {
 				break
 			}
+			m.refine() // once for the theta and dual of the old inverse, and once more
 			m.refine() // and look again
 			fresh = true
 			continue
@@ -95,6 +96,13 @@ func (m *master) solve() float64 {
 		}
 		m.basis[leave] = enter
 		m.exchange(leave)
+		for i, u := range m.enter {
+			m.theta[i] = max(m.theta[i]-step*u, 0)
+		}
+		m.theta[leave] = step
+		for j := range r {
+			m.dual[j] += best * m.inv[leave*r+j]
+		}
 		m.refine()
 		fresh = false
 	}
@@ -170,31 +178,28 @@ func (m *master) exchange(row int) {
 	}
 }
 
-// refine computes theta and dual from the inverse, and what the inverse leaves over once
-// more: columns of the same crowd at almost the same prices are almost parallel.
+// refine makes theta and dual those of the basis, up to what the inverse's own errors leave over of what
+// they missed: columns of the same crowd at almost the same prices are almost parallel.
 func (m *master) refine() {
 	r := m.rows
-	clear(m.theta)
-	clear(m.dual)
-	for range 3 {
-		for i := range r {
-			m.over[i] = 1
-			m.short[i] = m.value[m.basis[i]]
-		}
-		for c, b := range m.basis {
-			for i, v := range m.column[b*r : (b+1)*r] {
-				m.over[i] -= m.theta[c] * v
-				m.short[c] -= m.dual[i] * v
-			}
-		}
-		for i := range r {
-			for j := range r {
-				m.theta[i] += m.inv[i*r+j] * m.over[j]
-				m.dual[j] += m.inv[i*r+j] * m.short[i]
-			}
-		}
+	for i := range r {
+		m.over[i] = 1
+		m.short[i] = m.value[m.basis[i]]
 	}
-	for i, v := range m.theta {
-		m.theta[i] = max(v, 0)
+	for c, b := range m.basis {
+		theta, short := m.theta[c], m.short[c]
+		for i, v := range m.column[b*r : (b+1)*r] {
+			m.over[i] -= theta * v
+			short -= m.dual[i] * v
+		}
+		m.short[c] = short
+	}
+	for i, short := range m.short {
+		sum := 0.0
+		for j, v := range m.inv[i*r : (i+1)*r] {
+			sum += v * m.over[j]
+			m.dual[j] += v * short
+		}
+		m.theta[i] = max(m.theta[i]+sum, 0)
 	}
 }

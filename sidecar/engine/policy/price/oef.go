@@ -1,6 +1,9 @@
 package price
 
-import "fmt"
+import (
+	"math"
+	"slices"
+)
 
 // EqualThroughput divides the GPUs of k models so that all tenants have the same
 // throughput by weight, and that the largest (OEF §4.2.1, equation 9; weights §4.2.3):
@@ -10,27 +13,54 @@ import "fmt"
 // Tenants that can use only so many GPUs are jobs of Fill, with that number for a gang.
 // Errors are as for MaxMin.
 func EqualThroughput(gpus, weight, speedup []float64) (Answer, error) {
-	// Nobody can use more GPUs than there are: tenants are jobs with a gang of all.
-	k, all := len(gpus), 0.0
-	for _, n := range gpus {
-		all += n
+	in := Instance{GPUs: gpus, Gang: weight, Speed: speedup}
+	if err := in.check(); err != nil {
+		return Answer{}, err
 	}
-	if len(weight)*k != len(speedup) {
-		return Answer{}, fmt.Errorf("%w: %d models, %d weights, %d speedups", ErrShape, k, len(weight), len(speedup))
-	}
-	in := Instance{GPUs: gpus, Gang: make([]float64, len(weight)), Speed: make([]float64, len(speedup))}
-	for l, w := range weight {
-		if !usable(w) {
-			return Answer{}, fmt.Errorf("%w: tenant %d has weight %v", ErrNumber, l, w)
+	k := len(gpus)
+	like, weights, rows := group(k, weight, speedup)
+	b := newBuyers(k, weights, rows)
+	near := sample(gpus, weights, rows, math.Inf(1), func(weight, speedup []float64) ([]float64, look) {
+		some := newBuyers(k, weight, speedup)
+		return some.use, some.ask
+	})
+	var goods [][]uint8 // of each column
+	s := search(gpus, math.Inf(1), certified, near, b.use, b.ask, func() { goods = append(goods, slices.Clone(b.good)) })
+	x := make([]float64, len(rows))
+	s.mixed(func(i int, share float64) {
+		for l, j := range goods[i] {
+			x[l*k+int(j)] += share * s.at[i] * b.need[l*k+int(j)]
 		}
-		in.Gang[l] = all
+	})
+	out := Answer{X: make([]float64, len(speedup)), High: s.high, Rounds: s.rounds}
+	for l, g := range like {
 		for j := range k {
-			in.Speed[l*k+j] = all * speedup[l*k+j] / w
+			out.X[l*k+j] = x[g*k+j] * weight[l] / weights[g]
 		}
 	}
-	out, err := MaxMin(in)
-	for i := range out.X {
-		out.X[i] *= all
+	out.share(in)
+	return out, nil
+}
+
+// share is finish where X is GPUs and the gangs are weights.
+func (a *Answer) share(in Instance) {
+	k := len(in.GPUs)
+	use := make([]float64, k)
+	for i, v := range a.X {
+		use[i%k] += v
 	}
-	return out, err
+	most := 1.0
+	for j, n := range in.GPUs {
+		most = max(most, use[j]/n)
+	}
+	for i := range a.X {
+		a.X[i] /= most
+	}
+	a.Level = levels(k, a.X, in.Speed)
+	a.Low = math.Inf(1)
+	for l, w := range in.Gang {
+		a.Level[l] /= w
+		a.Low = min(a.Low, a.Level[l])
+	}
+	a.High = max(a.High, a.Low)
 }

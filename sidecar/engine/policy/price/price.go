@@ -57,7 +57,11 @@ func MaxMin(in Instance) (Answer, error) {
 	}
 	var edges [][]uint8 // of each column
 	jobs := newSteady(c)
-	s := search(in.GPUs, top, certified, sample(in.GPUs, gang, speed, top), c.use, jobs.ask, func() { edges = append(edges, slices.Clone(c.edge)) })
+	near := sample(in.GPUs, gang, speed, top, func(gang, speed []float64) ([]float64, look) {
+		some := newSteady(newCrowd(k, gang, speed))
+		return some.use, some.ask
+	})
+	s := search(in.GPUs, top, certified, near, c.use, jobs.ask, func() { edges = append(edges, slices.Clone(c.edge)) })
 	x := make([]float64, len(speed))
 	s.mixed(func(i int, share float64) {
 		for m := range gang {
@@ -81,8 +85,8 @@ const (
 )
 
 // sample gives prices near the best ones for a part of the jobs on as large a part of the
-// GPUs, the last first; none where jobs are few.
-func sample(gpus, gang, speed []float64, top float64) (near start) {
+// GPUs, the last first; none where jobs are few. How those answer, and where their use is, answer says.
+func sample(gpus, gang, speed []float64, top float64, answer func(gang, speed []float64) (use []float64, ask look)) (near start) {
 	k := len(gpus)
 	if len(gang) < many*k {
 		return near
@@ -100,8 +104,8 @@ func sample(gpus, gang, speed []float64, top float64) (near start) {
 	for j, n := range gpus {
 		fewer[j] = n * part / all
 	}
-	jobs := newSteady(newCrowd(k, some, rows))
-	s := search(fewer, top, 1e-5, start{}, jobs.use, jobs.ask, func() {})
+	use, ask := answer(some, rows)
+	s := search(fewer, top, 1e-5, start{}, use, ask, func() {})
 	last := s.prices[len(s.prices)-1]
 	for _, p := range slices.Backward(s.prices) {
 		if far(p, last) > nearby {
