@@ -2,10 +2,12 @@ package study
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
 // kindOf is what a job of a kind says of itself.
@@ -16,20 +18,33 @@ func kindOf(kind string) string {
 	return "kind=" + profile.KindOf(nil, "", "", "", kind).Name()
 }
 
-// profiles is what is declared of every task.
+// profiles is what is declared of every task; what holds of any gang is declared of those in the load.
 func (s *Setup) profiles() []cluster.Profile {
 	var out []cluster.Profile
 	speeds := s.Declared
 	if speeds == nil {
 		speeds = s.Speeds
 	}
+	all := map[int]bool{1: true}
+	for j := range s.Load.Jobs {
+		all[j.GPUs] = true
+	}
 	for task, rates := range speeds {
+		gangs := []int{task.GPUs}
+		if task.GPUs == 0 {
+			gangs = slices.DeleteFunc(slices.Collect(maps.Keys(all)), func(gang int) bool {
+				_, own := speeds[sim.Task{Kind: task.Kind, GPUs: gang}]
+				return own
+			})
+		}
 		for model, rate := range rates {
 			if task.Kind == "" || rate.Speed <= 0 {
 				continue
 			}
-			out = append(out, cluster.Profile{Kind: profile.KindOf(nil, "", "", "", task.Kind), Model: model,
-				Gang: max(task.GPUs, 1), Rate: float64(rate.Speed) / 1e6, Source: cluster.Declared})
+			for _, gang := range gangs {
+				out = append(out, cluster.Profile{Kind: profile.KindOf(nil, "", "", "", task.Kind), Model: model,
+					Gang: gang, Rate: float64(rate.Speed) / 1e6, Source: cluster.Declared})
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b cluster.Profile) int {
