@@ -172,12 +172,17 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			k.Pools, k.Better = h.mayMove(i, l)
 		} else {
 			k.Aged = aged(r, k.GPUs, h.set.Term)
-			k.Humble = h.now < lease.MayDisplace(r, h.set.Term) || profile.IdleOnly(h.s.Cases[i].Job.Comment)
+			k.Humble = h.humble(i)
 		}
 		out = append(out, k)
 	}
 	h.unsorted = out
 	return out
+}
+
+// humble tells whether a job that waits takes idle GPUs only: its last grants did not start, or it says so.
+func (h *hall) humble(i int) bool {
+	return !h.standing[i].runs && (h.now < lease.MayDisplace(&h.records[i], h.set.Term) || profile.IdleOnly(h.s.Cases[i].Job.Comment))
 }
 
 // steadied gives the rho by which a running job is compared with waiting ones of

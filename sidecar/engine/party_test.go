@@ -8,6 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
@@ -209,5 +210,120 @@ func TestReportsAloneAskNothing(t *testing.T) {
 	w.Submit("a", 1, 1, forever)
 	if w.Run(term); asked == was {
 		t.Error("a job has come, and nothing was asked")
+	}
+}
+
+// says makes jobs report, which are twice as fast on v100, but for those that silent tells of.
+func (w *world) says(kinds []string, gangs []int, silent func(*cluster.Job) bool) {
+	w.Reports, w.Speeds = 30*second, sim.Speeds{}
+	for _, kind := range kinds {
+		for _, gang := range gangs {
+			w.Speeds[sim.Task{Kind: kind, GPUs: gang}] = map[string]sim.Rate{"k80": {Speed: sim.Reference}, "v100": {Speed: 2 * sim.Reference}}
+		}
+	}
+	w.alter = func(s *cluster.Sighting) {
+		s.Progress = slices.DeleteFunc(s.Progress, func(r cluster.Progress) bool {
+			return slices.ContainsFunc(s.Jobs, func(j cluster.Job) bool { return j.ID == r.Job && silent(&j) })
+		})
+	}
+}
+
+// A job that runs on the model on which its kind is not known yet needs no trial there.
+func TestNoTrialWhereAJobRuns(t *testing.T) {
+	w := newMarket(t, 1, 1, false, nil, "a", "b")
+	w.Loop.Divide = func(q cluster.Question) cluster.Division {
+		d := cluster.Division{Policy: q.Policy, Digest: q.Digest, Pools: []string{"k80", "v100"}}
+		for _, b := range q.Bids {
+			x := map[string][2]cluster.MicroGPU{"a/x@k80": {4, 0}, "a/x@v100": {0, 3}, "b/y@v100": {0, 1}}[b.Party]
+			d.Parts = append(d.Parts, cluster.Part{Party: b.Party, GPUs: []cluster.MicroGPU{x[0] * cluster.WholeGPU, x[1] * cluster.WholeGPU}})
+		}
+		return d
+	}
+	w.says([]string{"x"}, []int{1, 2}, func(j *cluster.Job) bool { return j.Request.Model == "v100" })
+	for _, job := range []struct {
+		tenant, kind, model string
+		gpus                int
+	}{{"a", "x", "k80", 1}, {"a", "x", "v100", 2}, {"b", "y", "v100", 1}, {"b", "y", "v100", 1}} {
+		w.submit(job.tenant, job.gpus, forever, func(k *sim.Work) { k.Kind, k.Comment, k.Request.Model = job.kind, "kind="+job.kind, job.model })
+	}
+	w.Run(24 * term)
+	if n := len(w.done(cluster.Reclaim)); n > 0 {
+		t.Errorf("%d jobs were requeued, though there is room for all", n)
+	}
+}
+
+// Every kind that reports is tried where it was not seen, also on a busy cluster, and though one that is silent there is cheaper to try.
+func TestEveryKindIsTried(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		w := newMarket(t, 1, 1, false, nil, "a", "b", "c")
+		w.Loop.Divide = parts(nil) // all by weight, and so idle GPUs are shared by who comes
+		w.says([]string{"x", "z"}, []int{1}, func(j *cluster.Job) bool {
+			return silent && j.Account == "a" && j.Comment == "kind=x" && len(j.Holds) > 0 && j.Holds[0].Model == "v100"
+		})
+		kinds := func(tenant, kind, model string) {
+			for range 4 {
+				w.submit(tenant, 1, forever, func(k *sim.Work) { k.Kind, k.Comment, k.Request.Model = kind, "kind="+kind, model })
+			}
+		}
+		kinds("a", "x", "")
+		kinds("a", "z", "v100")
+		kinds("b", "z", "v100")
+		w.Run(2 * term)
+		kinds("b", "x", "")
+		w.Run(48 * term)
+		for tenant, want := range map[cluster.Kind]bool{"a/x": !silent, "b/x": true} {
+			if seen := slices.ContainsFunc(w.Last.Memory.Profiles, func(p cluster.Profile) bool {
+				return p.Kind == tenant && p.Model == "v100" && p.Source == cluster.Observed
+			}); seen != want {
+				t.Errorf("a's are silent on v100: %v; how fast %s is there is known: %v", silent, tenant, seen)
+			}
+		}
+	}
+}
+
+// What is only watched is not tried: nothing moves, and the books do not say so.
+func TestWatchedJobsAreNotTried(t *testing.T) {
+	w := newMarket(t, 1, 1, false, engine.Divide, "a", "b")
+	w.Settings.Divide, w.Rules.Mode = "gandiva-fair", loop.Observe
+	w.says([]string{"x"}, []int{1}, func(*cluster.Job) bool { return false })
+	check := w.Check
+	w.Check = func(r loop.Report) {
+		check(r)
+		if n := len(r.Plan.Memory.Claims); n > 0 {
+			t.Fatalf("%d claims", n)
+		}
+		for _, x := range r.Plan.Memory.Records {
+			if x.Moved > 0 {
+				t.Fatalf("%s is said to have moved", x.ID)
+			}
+		}
+	}
+	for _, tenant := range []string{"a", "a", "a", "a", "b", "b"} {
+		w.submit(tenant, 1, forever, func(k *sim.Work) { k.Kind, k.Comment = "x", "kind=x" })
+	}
+	w.Run(12 * term)
+}
+
+// A kind of large gangs has its part beside its tenant's kinds of single GPUs, which fill every gap.
+func TestGangsHaveTheirPartOfTheirTenants(t *testing.T) {
+	w := newMarket(t, 0, 2, false, nil, "a", "b")
+	w.Loop.Divide = func(q cluster.Question) cluster.Division {
+		d := cluster.Division{Policy: q.Policy, Digest: q.Digest, Pools: []string{"v100"}}
+		for _, b := range q.Bids {
+			d.Parts = append(d.Parts, cluster.Part{Party: b.Party, GPUs: []cluster.MicroGPU{map[string]cluster.MicroGPU{"a/large": 2, "a/small": 4, "b/other": 2}[b.Party] * cluster.WholeGPU}})
+		}
+		return d
+	}
+	w.submit("a", 8, forever, func(k *sim.Work) { k.Comment, k.Request.Nodes, k.Request.PerNode = "kind=large", 2, 4 })
+	const large cluster.JobKey = 1
+	for range 12 {
+		w.submit("a", 1, forever, func(k *sim.Work) { k.Comment = "kind=small" })
+		w.submit("b", 1, forever, func(k *sim.Work) { k.Comment = "kind=other" })
+	}
+	w.Run(8 * term)
+	was := w.record(large).Alloc
+	w.Run(48 * term)
+	if had := float64(w.record(large).Alloc-was) / float64(48*term); had < 0.85*2 {
+		t.Errorf("gangs of 8 had %.2f GPUs of 2", had)
 	}
 }

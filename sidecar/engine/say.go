@@ -316,10 +316,13 @@ func ourReservation(name string) bool {
 // explain gives every candidate of a round of choosing its verdict.
 func (h *hall) explain(in *lease.Input, choice *lease.Choice) {
 	for t := range in.Tenants {
-		for at, i := range in.Tenants[t].Jobs {
+		tenant := &in.Tenants[t]
+		for at, i := range tenant.Jobs {
 			if p := &choice.Passed[i]; p.Code != "" {
 				st := &h.standing[in.Candidates[i].Case]
-				st.passed, st.rank = p, at+1
+				if st.passed, st.rank = p, at+1; tenant.Turns != nil {
+					st.rank = 1 + slices.Index(tenant.Turns[p.Pool], i)
+				}
 			}
 		}
 	}

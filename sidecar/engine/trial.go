@@ -10,12 +10,17 @@ import (
 )
 
 // explore chooses, for each pool, a job to be tried there: nobody has seen its kind run on the model, though its kind
-// reports what it does, and it costs least (a lease at the end of which it is known).
+// reports what it does, and it costs least (a lease at the end of which it is known). Who owes time in the pool has none,
+// so that kinds that are never seen pay for it themselves, and others have their trials meanwhile.
 func (h *hall) explore() {
 	h.tried = slices.Repeat([]int{-1}, len(h.pools))
 	for p, trials := range h.trials() {
-		if costs := h.learned.book.Explore(trials); len(costs) > 0 {
-			h.tried[p] = h.find(trials[costs[0].Trial].Key)
+		for _, cost := range h.learned.book.Explore(trials) {
+			i := h.find(trials[cost.Trial].Key)
+			if h.accounts[h.standing[i].party*len(h.pools)+p].Deficit >= 0 && !h.settling(i) && !h.humble(i) {
+				h.tried[p] = i
+				break
+			}
 		}
 	}
 }
@@ -23,8 +28,8 @@ func (h *hall) explore() {
 // tries tells whether a job is the one that is to show how fast its kind is in a pool.
 func (h *hall) tries(i, p int) bool { return h.tried[p] == i }
 
-// toTry gives the trials of candidates. Their tenants pay for the leases as for any other; who owes time in the pool
-// has none, so that those pay themselves that are never seen.
+// toTry gives the trials of candidates. Their tenants pay for the leases as for any other. A job that is only watched and runs
+// stays where it is.
 func (h *hall) toTry(cs []lease.Candidate) (out []lease.Trial) {
 	if h.set.Divide == "" {
 		return nil
@@ -35,12 +40,13 @@ func (h *hall) toTry(cs []lease.Candidate) (out []lease.Trial) {
 	h.charged(own, make([]int, len(own)), partyOf)
 	for p, i := range h.tried {
 		k := slices.IndexFunc(cs, func(k lease.Candidate) bool { return k.Case == i })
-		if k < 0 || h.settling(i) {
+		if k < 0 || cs[k].Running && h.standing[i].touch == cluster.Watch {
 			continue
 		}
 		queue, party := h.standing[i].queue*n+p, h.standing[i].party*n+p
-		if h.rows[queue].Deficit >= debit[queue] && h.accounts[party].Deficit >= own[party] {
-			out = append(out, lease.Trial{Candidate: k, Pool: p})
+		if h.accounts[party].Deficit >= own[party] {
+			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: h.rows[queue].Deficit >= debit[queue],
+				Idle: h.weights[h.tenants[h.standing[i].tenant]] == 0})
 		}
 	}
 	return out
@@ -87,6 +93,9 @@ func (h *hall) trials() [][]profile.Trial {
 			t.From = h.pools[from]
 		}
 		for _, p := range st.may {
+			if p == from {
+				continue // it shows that without a trial
+			}
 			if key := (like{kind, t.Gang, from, p}); !tried[key] {
 				tried[key] = true
 				t.Model, t.Idle = h.pools[p], idle[p] >= t.Gang

@@ -44,7 +44,11 @@ func (h *hall) turns(cs []lease.Candidate, tenants []lease.Tenant) {
 				case k.Running && at == 0:
 					x.behind += h.set.Threshold
 				}
-				behind[row] -= lease.Cost(h.accounts[row].Entitlement, k.GPUs, h.set.Term)
+				cost := lease.Cost(h.accounts[row].Entitlement, k.GPUs, h.set.Term)
+				if !k.Running && cost > 0 && behind[row] >= cost/2 {
+					k.Due = append(k.Due, p)
+				}
+				behind[row] -= cost
 				lines[p] = append(lines[p], x)
 			}
 		}

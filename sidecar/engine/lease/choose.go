@@ -90,7 +90,11 @@ type Claimed struct {
 }
 
 // Trial is a candidate that is to have a lease in a pool before anybody else.
-type Trial struct{ Candidate, Pool int }
+type Trial struct {
+	Candidate, Pool int
+	Even            bool // its tenant owes no time there; else it has the lease if nobody is much further behind
+	Idle            bool // it takes idle GPUs only
+}
 
 // Grant is a new lease for a waiting job.
 type Grant struct {
@@ -208,10 +212,14 @@ func (c *chooser) serveClaims() {
 func (c *chooser) serveTrials() {
 	for _, t := range c.Trials {
 		k := &c.Candidates[t.Candidate]
-		if c.settled[t.Candidate] || k.Humble {
+		if c.settled[t.Candidate] || k.Humble || !t.Even && c.unfair(k, t.Pool) {
 			continue
 		}
-		if g, ok := c.try(t.Candidate, k.Shape, t.Pool, ofAnybody, 0); ok {
+		displace := ofAnybody
+		if t.Idle {
+			displace = ofNobody
+		}
+		if g, ok := c.try(t.Candidate, k.Shape, t.Pool, displace, 0); ok {
 			c.paid = append(c.paid, payment{k.Tenant, t.Pool, k.GPUs, g.End.Sub(g.At)})
 		}
 	}
@@ -321,13 +329,13 @@ func (c *chooser) next(q *queue) (int, bool) {
 
 // overBurst tells whether the job would take its tenant above the burst limit.
 // A tenant that holds nothing may have one job, however large, unless it is due
-// nothing at all.
+// nothing at all; so may jobs whose turn it is by what they have of its share.
 func (c *chooser) overBurst(q *queue, i int) bool {
 	most := cluster.MulDiv(int64(q.entitled), c.Settings.BurstMaxMilli, 1000)
 	switch {
 	case q.entitled == 0 || c.Candidates[i].idles(q.pool):
 		return true
-	case c.Settings.BurstMaxMilli == 0 || q.holds == 0:
+	case c.Settings.BurstMaxMilli == 0 || q.holds == 0 || slices.Contains(c.Candidates[i].Due, q.pool):
 		return false
 	}
 	return int64(q.holds+c.Candidates[i].GPUs)*int64(cluster.WholeGPU) > most
@@ -423,7 +431,8 @@ func (c *chooser) better() {
 
 // isDue tells whether a gang that fits nowhere is due: one term of it takes its
 // tenant no further ahead than it is behind now, or the job itself no further than
-// it is behind within its tenant, whose small jobs would else starve it for ever.
+// it is behind within its tenant, whose small jobs would else starve it for ever: that is so where Due
+// says it, if the tenant is no more than the gang ahead.
 // A tenant has claims for no more than it is due, but always for one gang.
 func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	if k.GPUs < 2 || q.entitled == 0 {
@@ -433,7 +442,8 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	if claimed > 0 && int64(claimed+k.GPUs)*int64(cluster.WholeGPU) > int64(q.entitled) {
 		return false
 	}
-	if q.behind >= Cost(q.entitled, k.GPUs, c.Settings.Term)/2 {
+	cost := Cost(q.entitled, k.GPUs, c.Settings.Term)
+	if q.behind >= cost/2 || q.behind >= -cost && slices.Contains(k.Due, q.pool) {
 		return true
 	}
 	// For its job's sake a tenant must be about even: the coming term's leases are charged

@@ -19,6 +19,7 @@ type Candidate struct {
 
 	Running bool
 	Better  []Better // of Pools, where a move would pay
+	Due     []int    // of Pools, where it is its turn among its tenant's: those are far enough behind in what they have of its share
 	Idle    []int    // of Pools, where its tenant's share is not for it: it takes idle GPUs only there
 
 	Humble   bool // it takes idle GPUs only: it says so, or its last grants did not start
