@@ -186,6 +186,17 @@ func TestCooperativeMeetsAllDemands(t *testing.T) {
 	}
 }
 
+// What the last GPU that counts is worth is no coefficient of a row: its rounding, 1e-16, made CLP
+// call this one unbounded.
+func TestCooperativeOfAlikeTastesMeetsDemands(t *testing.T) {
+	m := market([][]float64{{1, 1.125}, {1, 1.125}}, []float64{5, 1})
+	m.Tenants[0].Weight, m.Tenants[0].Demand = 3, 1
+	m.Tenants[1].Weight, m.Tenants[1].Demand = 4, 3
+	if p := must(t, OEFCooperative, m); !near(p.Objective, 1.125+3, 1e-8) {
+		t.Errorf("the sum is %v", p.Objective)
+	}
+}
+
 // OEF §4.2.1, eq. 9: equal throughput by weight; who has less cannot have more.
 func TestNonCooperativeIsEqualUpToDemand(t *testing.T) {
 	for name, d := range map[string]taste{"weights": {weights: true}, "demands": {weights: true, demands: true}, "all": {weights: true, demands: true, zeros: true}} {

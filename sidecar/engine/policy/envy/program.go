@@ -28,16 +28,37 @@ func (p *Program) sees(i, l int, y []float64) float64 {
 	}
 	mu := p.marginal[i*n+l]
 	sum := mu * p.Cap[i]
-	for j, w := range own {
-		sum += max(w-mu*p.Unit[j], 0) * y[j]
+	for j, x := range y {
+		sum += p.above(i, j, mu) * x
 	}
 	return sum
+}
+
+// above gives what all of model j in the equal division is worth to i above μ a GPU. Of the model
+// whose worth is μ that is 0, not the rounding of a difference: a coefficient of 1e-16 leads
+// CLP's scaling astray.
+func (p *Program) above(i, j int, mu float64) float64 {
+	_, k := p.size()
+	if p.worth(i, j) <= mu {
+		return 0
+	}
+	return p.Own[i*k+j] - mu*p.Unit[j]
+}
+
+// worth gives what a GPU of model j is worth to i.
+func (p *Program) worth(i, j int) float64 {
+	_, k := p.size()
+	return p.Own[i*k+j] / p.Unit[j]
 }
 
 // limited tells whether anybody can use only so many GPUs.
 func (p *Program) limited() bool { return slices.Min(p.Cap) < math.Inf(1) }
 
-// marginals gives the μ at which each row reads the parts y as they are.
+// alike is by how much worths differ, relatively, that marginals takes for one.
+const alike = 1e-12
+
+// marginals gives the μ at which each row reads the parts y as they are. Of models whose worths are
+// alike it is that of the best.
 func (p *Program) marginals(y []float64) []float64 {
 	n, k := p.size()
 	mu := make([]float64, n*n)
@@ -49,13 +70,15 @@ func (p *Program) marginals(y []float64) []float64 {
 		for j := range models {
 			models[j] = j
 		}
-		worth := func(j int) float64 { return p.Own[i*k+j] / p.Unit[j] }
-		slices.SortStableFunc(models, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
+		slices.SortStableFunc(models, func(a, b int) int { return cmp.Compare(p.worth(i, b), p.worth(i, a)) })
 		for l := range n {
-			left := p.Cap[i] * (1 - 1e-10)
+			left, last := p.Cap[i]*(1-1e-10), math.Inf(1)
 			for _, j := range models {
+				if w := p.worth(i, j); w < last*(1-alike) {
+					last = w
+				}
 				if left -= p.Unit[j] * y[l*k+j]; left <= 0 {
-					mu[i*n+l] = worth(j)
+					mu[i*n+l] = last
 					break
 				}
 			}

@@ -96,7 +96,7 @@ func (r *rows) add(pairs []pair) {
 			mu := r.p.marginal[i*r.n+l]
 			base = mu * r.p.Cap[i]
 			for j := range eye {
-				eye[j] = max(eye[j]-mu*r.p.Unit[j], 0)
+				eye[j] = r.p.above(i, j, mu)
 			}
 		}
 		more = append(more, lp.Row{
