@@ -34,31 +34,32 @@ func (p *Program) sees(i, l int, y []float64) float64 {
 	return sum
 }
 
-// above gives what all of model j in the equal division is worth to i above μ a GPU. Of the model
-// whose worth is μ that is 0, not the rounding of a difference: a coefficient of 1e-16 leads
-// CLP's scaling astray.
+// alike is by how much of μ the worth of a GPU is above it at least.
+const alike = 1e-10
+
+// above gives what all of model j in the equal division is worth to i above μ a GPU. What is
+// alike is 0: with μ a little higher that is so, and a row that leaves out the 1e-10 that this adds to
+// μ·Cap is as good. As coefficients, such differences, of which rounding makes 1e-16 of a model
+// with a worth of μ itself, lead CLP's scaling astray.
 func (p *Program) above(i, j int, mu float64) float64 {
 	_, k := p.size()
-	if p.worth(i, j) <= mu {
-		return 0
+	if more := p.Own[i*k+j] - mu*p.Unit[j]; more > alike*mu*p.Unit[j] {
+		return more
 	}
-	return p.Own[i*k+j] - mu*p.Unit[j]
+	return 0
 }
 
-// worth gives what a GPU of model j is worth to i.
-func (p *Program) worth(i, j int) float64 {
-	_, k := p.size()
-	return p.Own[i*k+j] / p.Unit[j]
+// used gives what part of its cap each model of the equal division is to i.
+func (p *Program) used(i int) []float64 {
+	part := make([]float64, len(p.Unit))
+	plus(part, 1/p.Cap[i], p.Unit)
+	return part
 }
 
 // limited tells whether anybody can use only so many GPUs.
 func (p *Program) limited() bool { return slices.Min(p.Cap) < math.Inf(1) }
 
-// alike is by how much worths differ, relatively, that marginals takes for one.
-const alike = 1e-12
-
-// marginals gives the μ at which each row reads the parts y as they are. Of models whose worths are
-// alike it is that of the best.
+// marginals gives the μ at which each row reads the parts y as they are.
 func (p *Program) marginals(y []float64) []float64 {
 	n, k := p.size()
 	mu := make([]float64, n*n)
@@ -70,15 +71,13 @@ func (p *Program) marginals(y []float64) []float64 {
 		for j := range models {
 			models[j] = j
 		}
-		slices.SortStableFunc(models, func(a, b int) int { return cmp.Compare(p.worth(i, b), p.worth(i, a)) })
+		worth := func(j int) float64 { return p.Own[i*k+j] / p.Unit[j] }
+		slices.SortStableFunc(models, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
 		for l := range n {
-			left, last := p.Cap[i]*(1-1e-10), math.Inf(1)
+			left := p.Cap[i] * (1 - 1e-10)
 			for _, j := range models {
-				if w := p.worth(i, j); w < last*(1-alike) {
-					last = w
-				}
 				if left -= p.Unit[j] * y[l*k+j]; left <= 0 {
-					mu[i*n+l] = last
+					mu[i*n+l] = worth(j)
 					break
 				}
 			}
