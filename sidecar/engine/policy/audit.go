@@ -105,7 +105,11 @@ func (m Market) slack(p Parts) (float64, error) {
 	for l, t := range m.Tenants {
 		have, unit := t.sees(fastest(t.Speedup), p.GPUs[l], 1), max(slices.Max(t.Speedup), least)
 		now += have
-		rows = append(rows, lp.Row{Lower: have / unit, Upper: inf}, lp.Row{Lower: -inf, Upper: t.Demand})
+		less := 0.0
+		if t.Demand < inf {
+			less = 1e-10 // else rounding puts out what is often the only answer: the parts themselves
+		}
+		rows = append(rows, lp.Row{Lower: have / unit * (1 - less), Upper: inf}, lp.Row{Lower: -inf, Upper: t.Demand})
 		for j, w := range t.Speedup {
 			columns = append(columns, lp.Column{Upper: inf, Cost: w, Entries: []lp.Entry{{At: j, Value: 1}, {At: k + 2*l, Value: w / unit}, {At: k + 2*l + 1, Value: 1}}})
 		}

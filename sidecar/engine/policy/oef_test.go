@@ -93,8 +93,9 @@ func TestOEFReachesTheCertifiedOptimum(t *testing.T) {
 }
 
 // taste draws a market of up to 12 tenants and 5 models. Some tenants have weights other than 1, a
-// demand, a model that is of no use to them or the speedups of another, as it says.
-type taste struct{ weights, demands, zeros, ordered bool }
+// demand, a model that is of no use to them, models that are nearly alike or the speedups of another, as
+// it says.
+type taste struct{ weights, demands, zeros, ordered, alike bool }
 
 func (d taste) market(t *rapid.T) Market {
 	n, k := rapid.IntRange(1, 12).Draw(t, "tenants"), rapid.IntRange(1, 5).Draw(t, "models")
@@ -112,6 +113,8 @@ func (d taste) market(t *rapid.T) Market {
 				row[j] = math.Pow(1+.35*float64(j), steep)
 			case j == 0:
 				row[j] = 1
+			case d.alike && rapid.Bool().Draw(t, "alike"):
+				row[j] = row[j-1] * (1 + math.Pow(10, -float64(rapid.IntRange(1, 16).Draw(t, "by"))))
 			default:
 				row[j] = row[j-1] * rapid.Float64Range(1, 1.6).Draw(t, "step")
 			}
@@ -151,6 +154,7 @@ func TestCooperativeIsEnvyFreeWithSharingIncentive(t *testing.T) {
 	for name, d := range map[string]taste{
 		"weights": {weights: true}, "zeros": {weights: true, zeros: true}, "ordered": {ordered: true},
 		"demands": {weights: true, demands: true}, "all": {weights: true, demands: true, zeros: true},
+		"alike": {weights: true, demands: true, alike: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -183,6 +187,29 @@ func TestCooperativeMeetsAllDemands(t *testing.T) {
 		if got := worth(tenant.Speedup, p.GPUs[l]); math.Abs(got-tenant.Demand) > 1e-8 {
 			t.Errorf("tenant %d has %v GPUs of the %v that it can use", l, got, tenant.Demand)
 		}
+	}
+}
+
+// What the last GPU that counts is worth is no coefficient of a row: its rounding, 1e-16, made CLP
+// call this one unbounded.
+func TestCooperativeOfAlikeTastesMeetsDemands(t *testing.T) {
+	m := market([][]float64{{1, 1.125}, {1, 1.125}}, []float64{5, 1})
+	m.Tenants[0].Weight, m.Tenants[0].Demand = 3, 1
+	m.Tenants[1].Weight, m.Tenants[1].Demand = 4, 3
+	if p := must(t, OEFCooperative, m); !near(p.Objective, 1.125+3, 1e-8) {
+		t.Errorf("the sum is %v", p.Objective)
+	}
+}
+
+// What the second has a use for are the two models that are all but equal and better than the first by
+// 1e-8, and its share leaves it no other: rounding by 1e-16 put that point out of the program by 1e-8.
+func TestCooperativeOfNearlyAlikeModels(t *testing.T) {
+	m := market([][]float64{{1, 1.7713624781514608, 1.7713624781516117}, {1, 1.0000000108039433, 1.000000010803946}}, []float64{9, 7, 15})
+	m.Tenants[0].Weight = 3
+	m.Tenants[1].Weight, m.Tenants[1].Demand = 4, 5
+	p := must(t, OEFCooperative, m)
+	if f := audit(t, m, p); slices.Min(f.Incentive) < 1-1e-9 {
+		t.Errorf("of what their shares would give them they have %v", f.Incentive)
 	}
 }
 

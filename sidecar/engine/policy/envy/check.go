@@ -20,7 +20,7 @@ func (p *Program) fits(y []float64) error {
 			}
 		}
 		plus(used, p.Mass[l], part)
-		if over := dot(p.Unit, part) - p.Cap[l]; !(over <= exact*max(1, p.Cap[l])) {
+		if over := dot(p.Unit, part) - p.Cap[l]; !(over <= exact*p.Cap[l]) {
 			return fmt.Errorf("envy: a part is %.1g GPUs above what its tenant can use", over)
 		}
 		own := dot(row(p.Own, k, l), part)
@@ -53,8 +53,8 @@ func (r *rows) bound() float64 {
 	for at, e := range r.pairs {
 		i, l, f := int(e.i), int(e.l), max(pairs[at], 0)
 		if i == l {
-			plus(row(overY, k, l), -f, p.Unit)
-			bound += f * p.Cap[i]
+			plus(row(overY, k, l), -f, p.used(i))
+			bound += f
 			continue
 		}
 		plus(row(overY, k, l), -f, row(p.Own, k, i))

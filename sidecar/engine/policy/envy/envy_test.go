@@ -170,3 +170,20 @@ func BenchmarkSolve(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkLimited(b *testing.B) {
+	for _, k := range []int{3, 10} {
+		for _, n := range []int{20, 60} {
+			r := splitMix(7000 + n)
+			w, m := random(&r, n, k, false)
+			p := limited(w, m, &r)
+			b.Run(fmt.Sprintf("%dx%d", n, k), func(b *testing.B) {
+				for b.Loop() {
+					if _, err := Solve(p); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

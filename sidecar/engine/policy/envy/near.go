@@ -77,7 +77,7 @@ func broken(p *Program, y, v []float64, most int, slack float64) []pair {
 				worst = append(worst, seen{by, int32(l)})
 			}
 		}
-		if over := dot(p.Unit, row(y, k, i)) - p.Cap[i]; over > slack {
+		if over := dot(p.Unit, row(y, k, i)) - p.Cap[i]; over > slack*p.Cap[i] {
 			worst = append(worst, seen{math.Inf(1), int32(i)})
 		}
 		slices.SortFunc(worst, func(a, b seen) int { return cmp.Or(cmp.Compare(b.by, a.by), cmp.Compare(a.l, b.l)) })

@@ -28,10 +28,32 @@ func (p *Program) sees(i, l int, y []float64) float64 {
 	}
 	mu := p.marginal[i*n+l]
 	sum := mu * p.Cap[i]
-	for j, w := range own {
-		sum += max(w-mu*p.Unit[j], 0) * y[j]
+	for j, x := range y {
+		sum += p.above(i, j, mu) * x
 	}
 	return sum
+}
+
+// alike is by how much of μ the worth of a GPU is above it at least.
+const alike = 1e-10
+
+// above gives what all of model j in the equal division is worth to i above μ a GPU. What is
+// alike is 0: with μ a little higher that is so, and a row that leaves out the 1e-10 that this adds to
+// μ·Cap is as good. As coefficients, such differences, of which rounding makes 1e-16 of a model
+// with a worth of μ itself, lead CLP's scaling astray.
+func (p *Program) above(i, j int, mu float64) float64 {
+	_, k := p.size()
+	if more := p.Own[i*k+j] - mu*p.Unit[j]; more > alike*mu*p.Unit[j] {
+		return more
+	}
+	return 0
+}
+
+// used gives what part of its cap each model of the equal division is to i.
+func (p *Program) used(i int) []float64 {
+	part := make([]float64, len(p.Unit))
+	plus(part, 1/p.Cap[i], p.Unit)
+	return part
 }
 
 // limited tells whether anybody can use only so many GPUs.

@@ -68,3 +68,26 @@ func scaled(w [][]float64, m []float64) *Program {
 	p.Unit = m
 	return p
 }
+
+// limited gives two of three tenants a use for only a tenth to nine tenths of the GPUs of the
+// equal division, whose best, the last models, are the unit of their values then.
+func limited(w [][]float64, m []float64, r *splitMix) *Program {
+	p := scaled(w, m)
+	n, k := p.size()
+	for i := range n {
+		if r.next()%3 == 0 {
+			continue
+		}
+		p.Cap[i] = sum(m) * (.1 + .8*r.float())
+		best, left, own := 0., p.Cap[i], row(p.Own, k, i)
+		for j := k - 1; j >= 0 && left > 0; j-- {
+			best += own[j] * min(left/m[j], 1)
+			left -= m[j]
+		}
+		p.Gain[i] *= best
+		for j := range own {
+			own[j] /= best
+		}
+	}
+	return p
+}

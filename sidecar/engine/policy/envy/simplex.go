@@ -21,6 +21,11 @@ const (
 	tolerance       = 1e-9
 	strictTolerance = 1e-10
 
+	// Floors, caps and what limited tenants see in any part may leave one point, which rounding
+	// puts out of a program: where models are nearly alike, by 1e-16 over their difference. So
+	// where GPUs are limited floors and bases are lower by room.
+	room = 1e-10
+
 	// What the interior point, 1e-4 from the optimum, says of the basis: a part above
 	// crashPart of the largest is basic, a row with a multiplier above crashRow binds, and
 	// one with a slack below keepSlack may.
@@ -54,8 +59,12 @@ func newRows(p *Program, pairs []pair) *rows {
 	for range n * k {
 		columns = append(columns, lp.Column{Upper: math.Inf(1)})
 	}
+	less := 0.0
+	if p.limited() {
+		less = room
+	}
 	for i := range n {
-		columns = append(columns, lp.Column{Lower: p.Floor[i], Upper: math.Inf(1), Cost: p.Gain[i]})
+		columns = append(columns, lp.Column{Lower: p.Floor[i] * (1 - less), Upper: math.Inf(1), Cost: p.Gain[i]})
 	}
 	r.lp.AddColumns(columns...)
 	var first []lp.Row
@@ -71,6 +80,9 @@ func newRows(p *Program, pairs []pair) *rows {
 	}
 	r.lp.AddRows(first...)
 	r.add(pairs)
+	if p.limited() {
+		r.beStrict() // what a cap, a floor and a model may be off adds up where the answer is made to fit
+	}
 	return r
 }
 
@@ -88,7 +100,7 @@ func (r *rows) add(pairs []pair) {
 	for _, e := range pairs {
 		i, l := int(e.i), int(e.l)
 		if i == l {
-			more = append(more, lp.Row{Lower: math.Inf(-1), Upper: r.p.Cap[i], Entries: r.entries(r.p.Unit, i)})
+			more = append(more, lp.Row{Lower: math.Inf(-1), Upper: 1, Entries: r.entries(r.p.used(i), i)})
 			continue
 		}
 		eye, base := slices.Clone(row(r.p.Own, r.k, i)), 0.0
@@ -96,11 +108,11 @@ func (r *rows) add(pairs []pair) {
 			mu := r.p.marginal[i*r.n+l]
 			base = mu * r.p.Cap[i]
 			for j := range eye {
-				eye[j] = max(eye[j]-mu*r.p.Unit[j], 0)
+				eye[j] = r.p.above(i, j, mu)
 			}
 		}
 		more = append(more, lp.Row{
-			Lower: math.Inf(-1), Upper: -base,
+			Lower: math.Inf(-1), Upper: -base * (1 - room),
 			Entries: append(r.entries(eye, l), lp.Entry{At: r.n*r.k + i, Value: -1}),
 		})
 	}
@@ -147,8 +159,8 @@ func (r *rows) without(pairs []pair) []pair {
 // solve adds rows that the answer breaks until there is none, and checks the answer.
 func (r *rows) solve() (y []float64, err error) {
 	for range maxRounds {
-		// Dual takes what its box or its tolerance cuts off for infeasible; so does Primal from its
-		// basis where there is but one point, as floors and caps may leave.
+		// Dual takes what its box or its tolerance cuts off for infeasible; so may Primal from its
+		// basis, and Presolve begins anew.
 		for _, method := range []lp.Method{lp.Dual, lp.Primal, lp.Presolve} {
 			if err = r.lp.Solve(method); err == nil {
 				break

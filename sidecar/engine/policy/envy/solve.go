@@ -12,7 +12,7 @@ const (
 	fewLimited = 200
 )
 
-// Solve gives the parts that maximise the program, n×k, with no envy row, floor or cap
+// Solve gives the parts that maximise the program, n×k, with no envy row, floor or (relatively) cap
 // broken by more than 1e-9 and, where no Cap is finite, a sum proven to be within 1e-9 of the
 // largest. Its error is of the simplex or of that check, for programs whose numbers are too far
 // apart.
