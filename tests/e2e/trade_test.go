@@ -113,7 +113,7 @@ func TestTradingRaisesBoth(t *testing.T) {
 			}
 		}
 		left := time.Now()
-		r.until("its trades are undone, and vision has all that is left", 30*time.Second, func() bool {
+		r.until("its trades are undone within a term, and vision has all that is left", 20*time.Second, func() bool {
 			return m.ask("select count(*) from fairlease.trades where undone_at is null") == "0" && m.on("vision", "k80")+m.on("vision", "v100") == 12
 		})
 		t.Logf("undone after %s", time.Since(left).Round(time.Second))
