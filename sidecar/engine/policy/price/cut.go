@@ -92,12 +92,9 @@ func search(gpus []float64, top, gap float64, warm start, use []float64, ask loo
 			copy(p, warm.prices[c.rounds])
 			continue
 		}
-		if gain > noise || fell {
-			beta = hold
-		} else if beta == 0 {
-			break // rounding hides what is left
-		} else if beta /= 2; beta < 0.05 {
-			beta = 0
+		var more bool
+		if beta, more = heldBack(beta, hold, gain > noise || fell); !more {
+			break
 		}
 		c.master.prices(p, best, beta, gpus)
 		if trust < 1 && far(p[:k], best) > trust {
@@ -106,6 +103,20 @@ func search(gpus []float64, top, gap float64, warm start, use []float64, ask loo
 		}
 	}
 	return c
+}
+
+// heldBack gives how far the best prices hold back the next: as hold says after a step that gained, else half as far as beta
+// each time; there is no more to be had where they did not, since rounding hides what is left.
+func heldBack(beta, hold float64, gained bool) (next float64, more bool) {
+	switch {
+	case gained:
+		return hold, true
+	case beta == 0:
+		return 0, false
+	case beta/2 < 0.05:
+		return 0, true
+	}
+	return beta / 2, true
 }
 
 // prices writes the master's duals as the next prices p, with p·gpus = 1, damped by beta

@@ -204,12 +204,9 @@ func (f *filling) phase(from float64) (best []float64, tau float64, ok bool) {
 		if m.solve() >= 1-1e-11 {
 			break
 		}
-		if gain > noise || fell {
-			beta = damping
-		} else if beta == 0 {
-			break // rounding hides what is left
-		} else if beta /= 2; beta < 0.05 {
-			beta = 0
+		var more bool
+		if beta, more = heldBack(beta, damping, gain > noise || fell); !more {
+			break
 		}
 		m.prices(p, best, beta, f.gpus)
 	}

@@ -49,14 +49,7 @@ func (a *Answer) share(in Instance) {
 	for i, v := range a.X {
 		use[i%k] += v
 	}
-	most := 1.0
-	for j, n := range in.GPUs {
-		most = max(most, use[j]/n)
-	}
-	for i := range a.X {
-		a.X[i] /= most
-	}
-	a.Level = levels(k, a.X, in.Speed)
+	a.fit(in, use, 1)
 	a.Low = math.Inf(1)
 	for l, w := range in.Gang {
 		a.Level[l] /= w

@@ -135,18 +135,23 @@ func (a *Answer) finish(in Instance) {
 		}
 		most = max(most, time)
 	}
+	a.fit(in, use, most)
+	a.Low = math.Inf(1)
+	for _, l := range a.Level {
+		a.Low = min(a.Low, l)
+	}
+	a.High = max(a.High, a.Low)
+}
+
+// fit divides X by most, or by what makes the use of the models no more than there is, and gives the levels.
+func (a *Answer) fit(in Instance, use []float64, most float64) {
 	for j, n := range in.GPUs {
 		most = max(most, use[j]/n)
 	}
 	for i := range a.X {
 		a.X[i] /= most
 	}
-	a.Level = levels(k, a.X, in.Speed)
-	a.Low = math.Inf(1)
-	for _, l := range a.Level {
-		a.Low = min(a.Low, l)
-	}
-	a.High = max(a.High, a.Low)
+	a.Level = levels(len(in.GPUs), a.X, in.Speed)
 }
 
 // levels gives Σ_j speed_mj·x_mj of each job.

@@ -54,12 +54,9 @@ func Total(in Instance) (Answer, error) {
 		if low := m.solve() * unit; out.High-low <= 1e-12*out.High {
 			break
 		}
-		if gain > noise || fell {
-			beta = damping
-		} else if beta == 0 {
-			break // rounding hides what is left
-		} else if beta /= 2; beta < 0.05 {
-			beta = 0
+		var more bool
+		if beta, more = heldBack(beta, damping, gain > noise || fell); !more {
+			break
 		}
 		for j, n := range in.GPUs {
 			p[j] = beta*best[j] + (1-beta)*max(m.dual[j], 0)*unit/n
