@@ -162,6 +162,11 @@ type Job struct {
 	// "kind=resnet50,steps/s.v100=12.5,gpus=idle".
 	Comment string `json:"comment,omitempty"`
 
+	// Command is the command line by which jobs of a type are known; "" = Slurm does not tell.
+	Command string `json:"command,omitempty"`
+	// Declares is what its user says, in words or by the options of sbatch, of how it saves.
+	Declares Saving `json:"declares,omitzero"`
+
 	// Marked is true where our submit plugin set the gate; MarkedBegin is then
 	// the user's own --begin that it found (0 = none).
 	Marked      bool    `json:"marked,omitempty"`

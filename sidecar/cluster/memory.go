@@ -55,6 +55,12 @@ type Record struct {
 	Shun   []string `json:"shun,omitempty"` // nodes of the grant that failed last
 	Said   string   `json:"said,omitempty"` // Slurm's words about it
 	Lost   GPUTime  `json:"lost,omitempty"` // GPU time lost to reclaims so far
+
+	// Stops counts how often we stopped it, Spent is what that cost it: work destroyed, saves, starts. Saved is its
+	// newest reported save in the present attempt; 0 = none.
+	Stops int     `json:"stops,omitempty"`
+	Spent Span    `json:"spent,omitempty"`
+	Saved Instant `json:"saved,omitempty"`
 }
 
 // Bucket is one slice of the sliding window over which rho is reported.
@@ -124,4 +130,6 @@ type Memory struct {
 	// Profiles is how fast each kind of job is on each model; Paces of jobs that report.
 	Profiles []Profile `json:"profiles,omitempty"`
 	Paces    []Pace    `json:"paces,omitempty"`
+	// Habits is what jobs of each type did when they were stopped and started, by type.
+	Habits []Habit `json:"habits,omitempty"`
 }

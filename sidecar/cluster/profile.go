@@ -65,6 +65,7 @@ type Progress struct {
 	Steps float64 `json:"steps"`           // since it began
 	Total float64 `json:"total,omitempty"` // that it is to do; 0 = it did not say
 	At    Instant `json:"at"`              // when it was heard
+	Saved Instant `json:"saved,omitempty"` // when it last said that it had saved; 0 = not since the last look
 }
 
 // Pace is what is remembered of a job that reports progress.

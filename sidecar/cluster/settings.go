@@ -28,6 +28,14 @@ type Settings struct {
 	Threshold   Span `json:"threshold"`
 	MaxReclaims int  `json:"max_reclaims"`
 
+	// StopAllowance and StopOverheadMilli, thousandths of its run time, are what stops may cost a job; both 0 = any
+	// job may be stopped at any time, as the papers assume. StartCost is what a start costs where nothing is learnt.
+	StopAllowance     Span  `json:"stop_allowance,omitempty"`
+	StopOverheadMilli int64 `json:"stop_overhead_milli,omitempty"`
+	StartCost         Span  `json:"start_cost,omitempty"`
+	// Saves says how jobs save of which nothing else is known; the first rule that fits counts.
+	Saves []SavingRule `json:"saves,omitempty"`
+
 	// RecallFirst lets a job's first lease begin in the middle of others' terms: leases are
 	// recalled for it, RecallNotice before they end.
 	RecallFirst  bool `json:"recall_first,omitempty"`
@@ -74,6 +82,14 @@ type Settings struct {
 	// SiteFactor is added to the priority of a job that was granted a lease, so
 	// that nothing ungated stands before it in Slurm's queue; 0 = leave it alone.
 	SiteFactor int64 `json:"site_factor,omitempty"`
+}
+
+// SavingRule says how jobs save of which nothing else is known, where all its set fields match.
+type SavingRule struct {
+	Partition string `json:"partition,omitempty"`
+	QOS       string `json:"qos,omitempty"`
+	Manner    Manner `json:"manner"`
+	Every     Span   `json:"every,omitempty"`
 }
 
 // JobWeight is the weight in thousandths of jobs of a QOS inside their tenant.

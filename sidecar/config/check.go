@@ -122,6 +122,12 @@ func (k *checker) times() {
 	k.must(c.Gate.TTL > 3*c.Interval, "gate.ttl", "%v is not longer than three times %s: gates would lapse between rounds; lengthen it", c.Gate.TTL, k.where("interval", c.Interval))
 	k.must(c.Gate.SiteFactor >= 0 && c.Gate.SiteFactor < 1<<30, "gate.site_factor", "%d cannot be used; write 0 (leave the priority alone) to %d", c.Gate.SiteFactor, 1<<30-1)
 	k.must(c.Recall.Notice <= l.Notice, "recall.notice", "%v is longer than %s; shorten it", c.Recall.Notice, k.where("lease.notice", l.Notice))
+	k.must(c.Stop.Overhead < 50, "stop.overhead", "%v percent of a job's run time for stops is too much; write 0 to 49: with more, jobs that start from the beginning might never end", c.Stop.Overhead)
+	for i, r := range c.Saves {
+		_, err := ParseSaving(r.Saves)
+		k.must(err == nil, "saves", "rule %d: %v", i+1, err)
+		k.must(r.Partition != "" || r.QOS != "", "saves", "rule %d matches every job; name a partition or a qos", i+1)
+	}
 	k.must(c.Reclaim.Max >= 0, "reclaim.max", "%d is no number of jobs; write 0 for no limit", c.Reclaim.Max)
 }
 

@@ -27,6 +27,9 @@ type Config struct {
 	Interval Duration `yaml:"interval"`
 	Lease    Lease    `yaml:"lease"`
 	Gate     Gate     `yaml:"gate"`
+	Stop     Stop     `yaml:"stop"`
+	Start    Begin    `yaml:"start"`
+	Saves    []Saves  `yaml:"saves"`
 	Reclaim  Reclaim  `yaml:"reclaim"`
 	Recall   Recall   `yaml:"recall"`
 	Fairness Fairness `yaml:"fairness"`
@@ -107,6 +110,24 @@ type Signal struct {
 type Gate struct {
 	TTL        Duration `yaml:"ttl"`
 	SiteFactor int64    `yaml:"site_factor"`
+}
+
+// Stop is the stop budget: what requeues may cost a job.
+type Stop struct {
+	Allowance Duration `yaml:"allowance"`
+	Overhead  Percent  `yaml:"overhead"`
+}
+
+// Begin is what a start of a job costs where nothing has been learnt.
+type Begin struct {
+	Cost Duration `yaml:"cost"`
+}
+
+// Saves says how jobs save of which nothing else is known: those that match all of its fields that are set.
+type Saves struct {
+	Partition string `yaml:"partition" json:"partition,omitempty"`
+	QOS       string `yaml:"qos" json:"qos,omitempty"`
+	Saves     string `yaml:"saves" json:"saves"`
 }
 
 // Reclaim limits how readily leases are not renewed.
@@ -212,6 +233,8 @@ func Default() *Config {
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
 		Gate:     Gate{TTL: 10 * minute, SiteFactor: 1_000_000},
+		Stop:     Stop{Allowance: 15 * minute, Overhead: 2},
+		Start:    Begin{Cost: 5 * minute},
 		Reclaim:  Reclaim{Threshold: 15 * minute, Max: 100},
 		Recall:   Recall{FirstLease: true},
 		Fairness: Fairness{RhoSelect: 16, Window: 14 * day},
@@ -291,6 +314,7 @@ func (c *Config) Settings() cluster.Settings {
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
+		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StartCost: c.Start.Cost.Span(),
 		RecallFirst: c.Recall.FirstLease, RecallNotice: c.Recall.Notice.Span(),
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
@@ -312,6 +336,10 @@ func (c *Config) Settings() cluster.Settings {
 	}
 	for _, qos := range sortedKeys(c.Jobs.Weights) {
 		s.JobWeights = append(s.JobWeights, cluster.JobWeight{QOS: qos, Milli: int64(c.Jobs.Weights[qos])})
+	}
+	for _, r := range c.Saves {
+		saving, _ := ParseSaving(r.Saves) // check has read it
+		s.Saves = append(s.Saves, cluster.SavingRule{Partition: r.Partition, QOS: r.QOS, Manner: saving.Manner, Every: saving.Every})
 	}
 	for _, r := range c.Lease.Signals {
 		s.Signals = append(s.Signals, cluster.SignalRule{Partition: r.Partition, QOS: r.QOS, Account: r.Account,

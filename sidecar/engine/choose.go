@@ -102,7 +102,7 @@ func (h *hall) any(touch cluster.Touch) bool {
 // its job may be reclaimed.
 func (h *hall) ending(i int) bool {
 	l, st := h.leases[i], &h.standing[i]
-	if l == nil || !st.runs {
+	if l == nil || !st.runs || !st.stops {
 		return false
 	}
 	return l.End.Sub(h.now) <= h.set.Notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
@@ -134,7 +134,7 @@ func (h *hall) giveNotice() {
 
 // prolong ends a lease as renewed and puts the next term in its place.
 func (h *hall) prolong(i int) {
-	h.prolongTo(i, lease.Next(max(h.leases[i].End, h.now), h.set))
+	h.prolongTo(i, h.endFor(i, max(h.leases[i].End, h.now)))
 }
 
 func (h *hall) prolongTo(i int, end cluster.Instant) {
@@ -397,7 +397,7 @@ func (h *hall) grant(in *lease.Input, choice *lease.Choice) {
 			h.claims = append(h.claims, h.claim(k.Key, h.pools[g.Pool], g.Nodes, g.At))
 			continue
 		}
-		h.lend(k.Case, h.pools[g.Pool], g.Nodes, g.End)
+		h.lend(k.Case, h.pools[g.Pool], g.Nodes, h.endFor(k.Case, h.now))
 	}
 }
 
@@ -408,7 +408,7 @@ func (h *hall) lend(i int, pool string, nodes []cluster.Holding, end cluster.Ins
 	if h.standing[i].touch != cluster.Watch { // else it will not have it
 		r.Terms = term
 	}
-	h.standing[i].took = true
+	h.standing[i].took, h.standing[i].stops = true, !h.bound(i, end)
 	h.leases[i] = &cluster.Lease{
 		Job: r.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: pool,
 		GPUs: gpus(nodes), Nodes: nodes, Granted: h.now, End: end,
@@ -442,6 +442,7 @@ func (h *hall) dismiss(touch cluster.Touch) {
 		}
 		if l.End <= h.now {
 			l.State = cluster.Ending
+			h.stopped(i, h.now.Sub(l.NoticedAt))
 			h.noteMove(i, l)
 		}
 	}
@@ -512,7 +513,7 @@ func (h *hall) rank(in *lease.Input) []int {
 // fixed tells whether a job's GPUs stay taken whatever we decide.
 func (h *hall) fixed(i int) bool {
 	st := &h.standing[i]
-	return h.leases[i] == nil || st.touch != cluster.Act || st.ordered(cluster.Exempt)
+	return h.leases[i] == nil || st.touch != cluster.Act || !st.stops || st.ordered(cluster.Exempt)
 }
 
 func (h *hall) claimed(key cluster.JobKey) bool {

@@ -128,6 +128,7 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	// 2 divide
 	h.divide()
 	ltgf.Due(&h.ledger, h.records, active)
+	h.extend()
 	return h
 }
 
@@ -175,6 +176,7 @@ type caseState struct {
 	waiting bool              // it could be granted a lease now
 	took    bool              // its lease begins in this round
 	told    bool              // its notice is due in this round
+	stops   bool              // its job may be stopped when its lease ends
 	tenant  int               // index into tenants, -1 = none
 	party   int               // index into parties, -1 = none
 	queue   int               // index into queues, -1 = none

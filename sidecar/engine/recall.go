@@ -204,14 +204,22 @@ func (h *hall) anyRecallable() bool {
 // job has had its GPUs for the shortest lease. One that was renewed at this very moment, in this
 // round or in one that is made again, was weighed against all who wait.
 func (h *hall) recallable(i int) bool {
-	if h.fixed(i) || !h.standing[i].runs || h.standing[i].queue < 0 || h.leases[i].State != cluster.Active || h.ending(i) ||
+	if h.leases[i] == nil || h.standing[i].touch != cluster.Act || h.standing[i].ordered(cluster.Exempt) || !h.standing[i].runs || h.standing[i].queue < 0 || h.leases[i].State != cluster.Active || h.ending(i) ||
 		h.pool(h.leases[i].Pool) < 0 {
 		return false
 	}
 	if l := h.leases[i]; l.Granted == h.now && !l.Adopted {
 		return !h.later(h.now.Add(h.set.Interval))
 	}
-	return !h.later(h.s.Cases[i].Job.Start.Add(h.set.MinLease))
+	if h.later(h.s.Cases[i].Job.Start.Add(h.set.MinLease)) {
+		return false
+	}
+	rule := h.rule()
+	if rule.Off() {
+		return true
+	}
+	j := h.stopJob(i)
+	return j.May(rule, h.now.Add(h.set.RecallNotice), h.set.RecallNotice)
 }
 
 // later tells whether a moment is still to come; if so, recalls are looked at again then.
@@ -264,7 +272,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	if found.At > h.now {
 		h.claims = append(h.claims, h.claim(k.Key, h.pools[pool], found.Nodes, found.At))
 	} else {
-		h.lend(k.Case, h.pools[pool], found.Nodes, end)
+		h.lend(k.Case, h.pools[pool], found.Nodes, h.endFor(k.Case, h.now))
 	}
 	return true
 }
@@ -332,5 +340,5 @@ func (r *recalls) end(i int, heir cluster.JobKey) {
 	if r.most > 0 {
 		r.most--
 	}
-	l.End, l.Why, st.heir = r.h.now.Add(r.h.set.RecallNotice), recalled, heir
+	l.End, l.Why, st.heir, st.stops = r.h.now.Add(r.h.set.RecallNotice), recalled, heir, true
 }

@@ -451,7 +451,7 @@ func (v *vcs) end(r cellRecall) {
 	case l.Class != cluster.Opportunistic && h.ending(r.of) && l.Why == "": // its term is over anyway
 		st.heir = r.heir
 	default:
-		l.End, l.Why, st.heir = min(l.End, h.now.Add(h.set.RecallNotice)), recalled, r.heir
+		l.End, l.Why, st.heir, st.stops = min(l.End, h.now.Add(h.set.RecallNotice)), recalled, r.heir, true
 	}
 }
 

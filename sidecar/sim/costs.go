@@ -18,6 +18,9 @@ type Costs struct {
 	RequeueDelay cluster.Span
 }
 
+// Start gives what a start from a checkpoint costs.
+func (c *Costs) Start() cluster.Span { return c.ColdStart + c.Load }
+
 // DefaultCosts gives what a simulation charges unless told otherwise: saving and
 // loading take 5 s together ("the time needed to load and save checkpoints for our target
 // models is < 5 seconds": Gavel §7.5), in

@@ -104,6 +104,7 @@ func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 		Requeueable: !w.NoRequeue, Request: w.Request, Submit: v.now, Eligible: max(w.Begin, v.now),
 		Limit: w.Limit, Deadline: w.Deadline, NodeList: slices.Clone(w.NodeList),
 	}}
+	j.job.Declares = declared(w, v)
 	if v.Gate > 0 && j.job.Batch {
 		j.job.Marked, j.job.MarkedBegin = true, w.Begin
 		j.job.Eligible = max(w.Begin, v.now.Add(v.Gate))
@@ -123,6 +124,32 @@ func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 	v.live++
 	v.tell(Event{At: v.now, What: Submitted, Job: id, Work: &j.Work})
 	v.moved(j)
+}
+
+// declared gives what a job's user says of how it saves: the truth, and nothing of one that does not save.
+func declared(w *Work, v *Virtual) cluster.Saving {
+	c := &v.Costs
+	if w.Costs != nil {
+		c = w.Costs
+	}
+	s := cluster.Saving{Takes: c.Save, Source: cluster.FromDeclaration}
+	switch w.Saves {
+	case Always:
+		s.Manner = cluster.SavesOnTerm
+	case AtEnd:
+		if s.Manner = cluster.SavesOnTerm; c.Save > killWait {
+			s.Manner = cluster.SavesOnNotice
+		}
+	case AtNotice:
+		s.Manner = cluster.SavesOnNotice
+	case EachTerm:
+		s.Manner, s.Every = cluster.SavesEvery, v.Term
+	case Periodic:
+		s.Manner, s.Every = cluster.SavesEvery, w.Every
+	case Never:
+		return cluster.Saving{}
+	}
+	return s
 }
 
 // moved notes that a waiting job is not as it was: it may be able to start.

@@ -122,6 +122,7 @@ func (w *world) setup(p *program, args []string, sizes *string) (study.Setup, er
 		timeFlag{"--fail-every", w.failEvery, &s.Between}, timeFlag{"--repair", w.repair, &s.Repair}); err != nil {
 		return s, err
 	}
+	s.Settings.StartCost = s.Costs.Start()
 	s.Seed = w.seed
 	i := slices.IndexFunc(manners, func(m manner) bool { return m.name == w.saves })
 	if i < 0 {

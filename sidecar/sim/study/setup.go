@@ -54,8 +54,10 @@ type Setup struct {
 // Default gives a setup with the product's settings, astraea, the costs of
 // sim.DefaultCosts, jobs that save when their lease ends, and no failures.
 func Default() Setup {
-	return Setup{Scheduler: Schedulers()[0], Settings: config.Default().Settings(), Costs: sim.DefaultCosts(), Saves: sim.AtEnd,
+	s := Setup{Scheduler: Schedulers()[0], Settings: config.Default().Settings(), Costs: sim.DefaultCosts(), Saves: sim.AtEnd,
 		Repair: cluster.Hour, Measures: score.Standard()}
+	s.Settings.StartCost = s.Costs.Start()
+	return s
 }
 
 // Check says what is wrong with a setup.

@@ -1,0 +1,91 @@
+package cluster
+
+// Manner is when a job saves its work.
+type Manner string
+
+// The manners of saving. Unknown counts as Never.
+const (
+	UnknownManner Manner = ""
+	SavesOnNotice Manner = "notice"   // when it hears the notice
+	SavesOnTerm   Manner = "term"     // when it hears SIGTERM, within Slurm's KillWait: also when stopped without notice
+	SavesEvery    Manner = "periodic" // every so often, whatever it hears
+	SavesNever    Manner = "never"    // a requeue starts it from the beginning
+)
+
+// Saving is how a job saves its work, and how that is known.
+type Saving struct {
+	Manner Manner `json:"manner,omitempty"`
+	Every  Span   `json:"every,omitempty"` // between two saves, of SavesEvery
+	Takes  Span   `json:"takes,omitempty"` // how long a save takes; 0 = not known
+	// Source is the rank of the evidence; Evidence says it in words; At is when it was last seen.
+	Source   SavingSource `json:"source,omitempty"`
+	Evidence string       `json:"evidence,omitempty"`
+	At       Instant      `json:"at,omitempty"`
+}
+
+// SavingSource ranks what is known of how a job saves.
+type SavingSource string
+
+// The sources, best first: what jobs of the type did, what the user declared, what the site says of
+// a QOS or partition, and nothing at all.
+const (
+	FromConduct     SavingSource = "conduct"
+	FromDeclaration SavingSource = "declared"
+	FromSite        SavingSource = "site"
+	FromNowhere     SavingSource = ""
+)
+
+// JobType names jobs that are expected to behave alike when they are stopped: one user's submissions
+// of one command line with as many GPUs.
+type JobType struct {
+	User    string `json:"user"`
+	Command string `json:"command"`
+	GPUs    int    `json:"gpus"`
+}
+
+// Compare orders by user, command, GPUs.
+func (t JobType) Compare(o JobType) int {
+	switch {
+	case t.User != o.User:
+		return order(t.User, o.User)
+	case t.Command != o.Command:
+		return order(t.Command, o.Command)
+	}
+	return cmp(int64(t.GPUs), int64(o.GPUs))
+}
+
+func order(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Habit is what jobs of a type did so far when they were stopped and started. Habits are kept sorted
+// by type.
+type Habit struct {
+	Type JobType `json:"type"`
+	// Resumed and Restarted count attempts after a requeue that went on from a save, and that started from the beginning.
+	Resumed   int `json:"resumed,omitempty"`
+	Restarted int `json:"restarted,omitempty"`
+	// Completed counts jobs that completed without a requeue; Runs is the shortest of their run times, Longest the longest.
+	Completed int  `json:"completed,omitempty"`
+	Shortest  Span `json:"shortest,omitempty"`
+	Longest   Span `json:"longest,omitempty"`
+	// Reports counts reported saves; Every is the longest time between two of the latest, Takes the longest save.
+	Reports int  `json:"reports,omitempty"`
+	Every   Span `json:"every,omitempty"`
+	// Starts is what a start costs on each model, by model.
+	Starts []StartCost `json:"starts,omitempty"`
+	At     Instant     `json:"at"` // of the newest evidence
+}
+
+// StartCost is the time from a start to the first progress of a job type on a GPU model.
+type StartCost struct {
+	Model   string `json:"model"`
+	Mean    Span   `json:"mean"`
+	Samples int    `json:"samples"`
+}

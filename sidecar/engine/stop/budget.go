@@ -1,0 +1,136 @@
+package stop
+
+import "github.com/fairlease/fairlease/sidecar/cluster"
+
+// Rule is the site's stop budget.
+type Rule struct {
+	Allowance     cluster.Span // that stops may cost a job, however short it runs
+	OverheadMilli int64        // thousandths of its run time that stops may cost it beyond that; below 1000
+}
+
+// Off tells whether stops cost nothing: then any job may be stopped at any time, as the papers assume.
+func (r Rule) Off() bool { return r == Rule{} }
+
+// Job is what the rule needs to know of a running job.
+type Job struct {
+	Saving cluster.Saving
+	Start  cluster.Instant // of the present attempt
+	Ran    cluster.Span    // in earlier attempts
+	Spent  cluster.Span    // what its stops have cost so far
+	Saved  cluster.Instant // its newest reported save in this attempt; 0 = it reported none
+	Begin  cluster.Span    // what a start costs a job of its type
+}
+
+// drift is the part of an interval by which unreported saves may be late: a fiftieth.
+const drift = 50
+
+// base gives the moment from which work would be done again if the job were stopped at t after a notice
+// of the given length, and from when on a later save counts (0 = no later save is foreseen).
+func (j *Job) base(t cluster.Instant, notice cluster.Span) (from, next cluster.Instant) {
+	switch j.Saving.Manner {
+	case cluster.SavesOnTerm:
+		return t, 0
+	case cluster.SavesOnNotice:
+		if notice > 0 && notice >= j.Saving.Takes {
+			return t.Add(-notice), 0 // what it does after the save is lost
+		}
+	case cluster.SavesEvery:
+		if every := j.Saving.Every; every > 0 {
+			return j.periodic(t, every)
+		}
+	}
+	return max(j.Start, j.Saved), 0
+}
+
+// periodic is base of a job that saves every so often. What it reports counts; else the k-th save is
+// taken to be done k intervals and saves after the start, late by the drift, and to hold the work of k intervals.
+func (j *Job) periodic(t cluster.Instant, every cluster.Span) (from, next cluster.Instant) {
+	step := every + j.Saving.Takes
+	if j.Saved >= j.Start && j.Saved > 0 {
+		return j.Saved, j.Saved.Add(step)
+	}
+	done := j.Start.Add(j.Begin + every/drift)
+	k := max(t.Sub(done), 0) / step
+	if k > 0 {
+		from = j.Start.Add(k * every)
+	} else {
+		from = j.Start
+	}
+	return from, done.Add((k + 1) * step)
+}
+
+// Loss gives the work that a stop at t destroys, after a notice of the given length (0 = none).
+func (j *Job) Loss(t cluster.Instant, notice cluster.Span) cluster.Span {
+	from, _ := j.base(t, notice)
+	return max(t.Sub(from), 0)
+}
+
+// Cost gives what a stop at t costs: the work that it destroys, the time to save, and another start. An
+// attempt that leaves nothing to go on from costs its age: that holds its start.
+func (j *Job) Cost(t cluster.Instant, notice cluster.Span) cluster.Span {
+	from, _ := j.base(t, notice)
+	loss := max(t.Sub(from), 0)
+	if from <= j.Start {
+		return max(loss, j.Begin)
+	}
+	return loss + j.Saving.Takes + j.Begin
+}
+
+// Budget gives what stops may cost the job at t.
+func (j *Job) Budget(r Rule, t cluster.Instant) cluster.Span {
+	return r.Allowance + j.run(t)*cluster.Span(r.OverheadMilli)/1000 - j.Spent
+}
+
+// run gives the run time up to t.
+func (j *Job) run(t cluster.Instant) cluster.Span { return j.Ran + max(t.Sub(j.Start), 0) }
+
+// May tells whether the job may be stopped at t, after a notice of the given length.
+func (j *Job) May(r Rule, t cluster.Instant, notice cluster.Span) bool {
+	return r.Off() || j.Cost(t, notice) <= j.Budget(r, t)
+}
+
+// horizon is how far ahead From looks.
+const horizon = 400 * cluster.Day
+
+// From gives the first moment from t on at which the job may be stopped; 0 = none is foreseen.
+func (j *Job) From(r Rule, t cluster.Instant, notice cluster.Span) cluster.Instant {
+	end := t.Add(horizon)
+	for range 4096 {
+		if j.May(r, t, notice) {
+			return t
+		}
+		from, next := j.base(t, notice)
+		switch {
+		case from > j.Start && (j.Saving.Manner == cluster.SavesOnTerm || j.Saving.Manner == cluster.SavesOnNotice):
+			// The cost stays, the budget grows with the run time.
+			if r.OverheadMilli <= 0 {
+				return 0
+			}
+			short := j.Cost(t, notice) - j.Budget(r, t)
+			t = t.Add((short*1000 + cluster.Span(r.OverheadMilli) - 1) / cluster.Span(r.OverheadMilli))
+		case next > t:
+			t = next
+		default:
+			return 0
+		}
+		if t > end {
+			return 0
+		}
+	}
+	return 0
+}
+
+// Until gives the last moment up to which the job may be stopped, where it may at t; 0 = no such moment
+// is foreseen. It is good to a millisecond for attempts that lose what they do, and 0 for the others.
+func (j *Job) Until(r Rule, t cluster.Instant, notice cluster.Span) cluster.Instant {
+	from, _ := j.base(t, notice)
+	if r.Off() || from >= t || j.Saving.Manner == cluster.SavesOnNotice && notice > 0 {
+		return 0
+	}
+	// cost grows by 1 a millisecond, the budget by overhead.
+	spare := j.Budget(r, t) - j.Cost(t, notice)
+	if spare < 0 {
+		return 0
+	}
+	return t.Add(spare * 1000 / cluster.Span(1000-r.OverheadMilli))
+}

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/stop"
+)
+
+// rule gives the site's stop budget.
+func (h *hall) rule() stop.Rule {
+	return stop.Rule{Allowance: h.set.StopAllowance, OverheadMilli: h.set.StopOverheadMilli}
+}
+
+// stopJob gives what the stop budget needs to know of a case.
+func (h *hall) stopJob(i int) stop.Job {
+	j, r := &h.s.Cases[i].Job, &h.records[i]
+	return stop.Job{Saving: j.Declares, Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: h.set.StartCost}
+}
+
+// extend notes which jobs may be stopped when their leases end, and puts off the ends of leases whose jobs may not be: until
+// they may, or for another term where that is never. A lease whose term is over ends as soon as its job may be stopped.
+func (h *hall) extend() {
+	rule := h.rule()
+	for i, l := range h.leases {
+		st := &h.standing[i]
+		if l == nil {
+			continue
+		}
+		if st.stops = rule.Off() || l.State != cluster.Active || l.Why == recalled || st.ordered(cluster.Freeze); st.stops {
+			continue
+		}
+		j, soon := h.stopJob(i), h.now.Add(h.set.Notice)
+		if l.End > soon {
+			if lease.Next(l.Start, h.set) > h.now || !j.May(rule, soon, h.set.Notice) {
+				st.stops = j.May(rule, l.End, h.set.Notice)
+				continue
+			}
+			l.End = soon
+		}
+		if l.End <= h.now {
+			l.End = soon
+		}
+		if st.stops = j.May(rule, l.End, h.set.Notice); !st.stops {
+			h.prolongTo(i, h.endFor(i, l.End))
+			st.stops = j.May(rule, l.End, h.set.Notice)
+		}
+	}
+}
+
+// endFor gives the end of a lease that begins at t: the next boundary if its job may be stopped then, else the last
+// moment before at which it may, else the first one after, else the boundary all the same.
+func (h *hall) endFor(i int, t cluster.Instant) cluster.Instant {
+	end, rule := lease.Next(t, h.set), h.rule()
+	if rule.Off() || h.standing[i].touch == cluster.Keep {
+		return end
+	}
+	j := h.attempt(i, t)
+	if j.May(rule, end, h.set.Notice) {
+		return end
+	}
+	least := t.Add(max(h.set.MinLease, h.set.Notice+h.set.Interval))
+	if j.May(rule, least, h.set.Notice) {
+		if last := j.Until(rule, least, h.set.Notice) - cluster.Instant(h.set.Interval); last >= least {
+			return last - last%cluster.Instant(h.set.Interval)
+		}
+	}
+	if from := j.From(rule, end, h.set.Notice); from > 0 {
+		if at := from + (cluster.Instant(h.set.Term)-from%cluster.Instant(h.set.Term))%cluster.Instant(h.set.Term); j.May(rule, at, h.set.Notice) {
+			return at
+		}
+		return from
+	}
+	return end
+}
+
+// bound tells whether a job that starts or goes on now may not be stopped at t, when its lease ends.
+func (h *hall) bound(i int, t cluster.Instant) bool {
+	rule := h.rule()
+	if rule.Off() || h.standing[i].touch == cluster.Keep {
+		return h.standing[i].touch == cluster.Keep
+	}
+	j := h.attempt(i, h.now)
+	return !j.May(rule, t, h.set.Notice)
+}
+
+// attempt gives the present attempt of a case that runs, and of one that waits the one that would begin at t.
+func (h *hall) attempt(i int, t cluster.Instant) stop.Job {
+	j := h.stopJob(i)
+	if h.standing[i].waits || j.Start == 0 {
+		j.Start, j.Saved = t, 0
+	}
+	return j
+}
+
+// stopped books what a stop costs the job.
+func (h *hall) stopped(i int, notice cluster.Span) {
+	if h.rule().Off() || h.standing[i].touch == cluster.Watch || !h.standing[i].runs {
+		return
+	}
+	j, r := h.stopJob(i), &h.records[i]
+	r.Spent += j.Cost(h.now, notice)
+	r.Stops++
+	r.Saved = 0
+}
