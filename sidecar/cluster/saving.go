@@ -1,5 +1,9 @@
 package cluster
 
+import (
+	"fmt"
+)
+
 // Manner is when a job saves its work.
 type Manner string
 
@@ -17,11 +21,29 @@ type Saving struct {
 	Manner Manner `json:"manner,omitempty"`
 	Every  Span   `json:"every,omitempty"` // between two saves, of SavesEvery
 	Takes  Span   `json:"takes,omitempty"` // how long a save takes; 0 = not known
-	// Source is the rank of the evidence; Evidence says it in words; At is when it was last seen.
+	// Signal is the notice that it asked for, SignalTo which of its processes hear it (see Settings.SignalTo);
+	// "" = the site's.
+	Signal   string `json:"signal,omitempty"`
+	SignalTo string `json:"signal_to,omitempty"`
+	// Resumes tells whether an attempt after a requeue went on from a save.
+	Resumes Resumption `json:"resumes,omitempty"`
+	// Source is the rank of the evidence; Evidence says it in words; At is when it was last seen. Implied is
+	// true where the user or the site only said that a requeue is acceptable: then anything that is seen counts more.
 	Source   SavingSource `json:"source,omitempty"`
 	Evidence string       `json:"evidence,omitempty"`
 	At       Instant      `json:"at,omitempty"`
+	Implied  bool         `json:"implied,omitempty"`
 }
+
+// Resumption tells how an attempt after a requeue began.
+type Resumption string
+
+// How attempts after a requeue begin.
+const (
+	UnknownResumption Resumption = ""
+	Resumed           Resumption = "resumed"   // from a save
+	Restarted         Resumption = "restarted" // from the beginning
+)
 
 // SavingSource ranks what is known of how a job saves.
 type SavingSource string
@@ -34,6 +56,48 @@ const (
 	FromSite        SavingSource = "site"
 	FromNowhere     SavingSource = ""
 )
+
+// The longest interval between saves, and the longest save, that a job may declare.
+const (
+	maxInterval = 365 * Day
+	maxSaveTime = Day
+)
+
+// ParseSaving reads how a job saves: notice, term, never, or the interval between two saves, like 30m.
+func ParseSaving(text string) (Saving, error) {
+	switch m := Manner(text); m {
+	case SavesOnNotice, SavesOnTerm, SavesNever:
+		return Saving{Manner: m}, nil
+	}
+	every, err := ParseSpan(text)
+	if err != nil || every < Second || every > maxInterval {
+		return Saving{}, fmt.Errorf("%q is no manner of saving: write notice, term, never, or an interval like 30m", text)
+	}
+	return Saving{Manner: SavesEvery, Every: every}, nil
+}
+
+// Declare adds a word of a job's comment to what the job declares: saves=MANNER or save-time=SPAN.
+func (s *Saving) Declare(key, value string) error {
+	switch {
+	case key == "saves" && s.Manner != UnknownManner:
+		return fmt.Errorf("saves=%s: another saves= stands before it; keep one", value)
+	case key == "saves":
+		said, err := ParseSaving(value)
+		if err != nil {
+			return fmt.Errorf("saves=%s: %w", value, err)
+		}
+		s.Manner, s.Every = said.Manner, said.Every
+	case key == "save-time" && s.Takes != 0:
+		return fmt.Errorf("save-time=%s: another save-time= stands before it; keep one", value)
+	case key == "save-time":
+		takes, err := ParseSpan(value)
+		if err != nil || takes <= 0 || takes > maxSaveTime {
+			return fmt.Errorf("save-time=%s: write how long one save takes, like 90s, at most a day", value)
+		}
+		s.Takes = takes
+	}
+	return nil
+}
 
 // JobType names jobs that are expected to behave alike when they are stopped: one user's submissions
 // of one command line with as many GPUs.

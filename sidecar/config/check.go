@@ -124,7 +124,7 @@ func (k *checker) times() {
 	k.must(c.Recall.Notice <= l.Notice, "recall.notice", "%v is longer than %s; shorten it", c.Recall.Notice, k.where("lease.notice", l.Notice))
 	k.must(c.Stop.Overhead < 50, "stop.overhead", "%v percent of a job's run time for stops is too much; write 0 to 49: with more, jobs that start from the beginning might never end", c.Stop.Overhead)
 	for i, r := range c.Saves {
-		_, err := ParseSaving(r.Saves)
+		_, err := cluster.ParseSaving(r.Saves)
 		k.must(err == nil, "saves", "rule %d: %v", i+1, err)
 		k.must(r.Partition != "" || r.QOS != "", "saves", "rule %d matches every job; name a partition or a qos", i+1)
 	}

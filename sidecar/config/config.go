@@ -338,7 +338,7 @@ func (c *Config) Settings() cluster.Settings {
 		s.JobWeights = append(s.JobWeights, cluster.JobWeight{QOS: qos, Milli: int64(c.Jobs.Weights[qos])})
 	}
 	for _, r := range c.Saves {
-		saving, _ := ParseSaving(r.Saves) // check has read it
+		saving, _ := cluster.ParseSaving(r.Saves) // check has read it
 		s.Saves = append(s.Saves, cluster.SavingRule{Partition: r.Partition, QOS: r.QOS, Manner: saving.Manner, Every: saving.Every})
 	}
 	for _, r := range c.Lease.Signals {

@@ -111,6 +111,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	if !rec.wants && len(j.Holds) == 0 {
 		return rec, nil
 	}
+	j.Command, j.Declares = commandLine(w), declared(w, j.Comment)
 	rec.jobs = []cluster.Job{j}
 	if w.array > 0 && !w.task.set {
 		list, total, err := taskNumbers(w.tasks, t.arrayCap)
@@ -297,17 +298,20 @@ func mark(comment string) (bool, cluster.Instant) {
 	return false, 0
 }
 
-// words gives those of a user's comment that speak to us of the job's kind and speed, and of the GPUs that it takes, and as
-// many as are kept of it; the rest is the user's own.
+// ourWords are the beginnings of a comment's words that speak to us.
+var ourWords = []string{"kind=", "steps=", "steps/s", "gpus=", "saves=", "save-time="}
+
+// words gives those of a user's comment that speak to us of the job's kind and speed, of the GPUs that it takes and of how
+// it saves, and as many as are kept of it; the rest is the user's own.
 func words(comment string) string {
 	const most = 512
-	if !strings.Contains(comment, "kind=") && !strings.Contains(comment, "steps") && !strings.Contains(comment, "gpus=") {
+	if !slices.ContainsFunc(ourWords, func(word string) bool { return strings.Contains(comment, word) }) {
 		return ""
 	}
 	var ours []string
 	length := 0
 	for _, word := range strings.FieldsFunc(comment, func(c rune) bool { return strings.ContainsRune(",; \t\n", c) }) {
-		if !strings.HasPrefix(word, "kind=") && !strings.HasPrefix(word, "steps=") && !strings.HasPrefix(word, "steps/s") && !strings.HasPrefix(word, "gpus=") {
+		if !slices.ContainsFunc(ourWords, func(ours string) bool { return strings.HasPrefix(word, ours) }) {
 			continue
 		}
 		if length += len(word) + 1; length > most {

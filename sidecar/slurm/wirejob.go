@@ -32,7 +32,10 @@ type wireJob struct {
 	resv      string
 	mark      string // admin_comment
 	comment   string
-	uid       number
+	// command is the script and its arguments, "" of --wrap; submitLine is all of sbatch's, from v0.0.44 on.
+	command    string
+	submitLine string
+	uid        number
 
 	flags     []string
 	shared    []string
@@ -123,6 +126,10 @@ func (r *reader) job() wireJob {
 			w.mark = r.text()
 		case "comment":
 			w.comment = r.text()
+		case "command":
+			w.command = r.text()
+		case "submit_line":
+			w.submitLine = r.text()
 		case "flags":
 			w.flags = r.list()
 		case "shared":

@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Words is what a job's --comment= says of it: kind=resnet50,steps=90000,steps/s.v100=12.5,gpus=idle
+// Words is what a job's --comment= says of it: kind=resnet50,steps=90000,steps/s.v100=12.5,gpus=idle,saves=30m,save-time=90s
 type Words struct {
 	Kind  string
 	Idle  bool      // it takes idle GPUs only
 	Steps float64   // that it is to do; 0 = it does not say
 	Rates []Declare // by model, as they stand there
+	Saves cluster.Saving
 }
 
 // Declare is a rate that a job declares on a model.
@@ -54,6 +57,10 @@ func ParseComment(text string) (Words, error) {
 			say("%s: gpus=idle is all that can be said, for a job that takes idle GPUs only", word)
 		case key == "gpus":
 			w.Idle = true
+		case key == "saves" || key == "save-time":
+			if err := w.Saves.Declare(key, value); err != nil {
+				say("%w", err)
+			}
 		case key == "steps" && w.Steps != 0:
 			say("%s: steps stand there already; keep one", word)
 		case key == "steps":

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 func TestWordsOfAComment(t *testing.T) {
@@ -20,6 +22,10 @@ func TestWordsOfAComment(t *testing.T) {
 		{"checkpoint kind=a;steps=9e4 steps/s.v100=12.5\nsteps/s.k80=0", Words{Kind: "a", Steps: 90000, Rates: []Declare{{"v100", 12.5}, {"k80", 0}}}, nil},
 		{"ETA=3d,kinds=2", Words{}, nil},
 		{"kind=a,gpus=idle,gpus=idle", Words{Kind: "a", Idle: true}, nil},
+		{"saves=30m save-time=90s", Words{Saves: cluster.Saving{Manner: cluster.SavesEvery, Every: 30 * cluster.Minute, Takes: 90 * cluster.Second}}, nil},
+		{"saves=term,resaves=x", Words{Saves: cluster.Saving{Manner: cluster.SavesOnTerm}}, nil},
+		{"saves=banana,saves=never,saves=notice,save-time=0s,save-time=1m,save-time=2m", Words{Saves: cluster.Saving{Manner: cluster.SavesNever, Takes: cluster.Minute}},
+			[]string{"saves=banana: \"banana\" is no manner of saving: write notice, term, never, or an interval", "saves=notice: another", "save-time=0s: write how long", "save-time=2m: another"}},
 		{"gpus=idle,gpus=4", Words{Idle: true}, []string{"gpus=4: gpus=idle is all"}},
 		{"kind=a/b,kind=,steps=0,steps=-1,steps=NaN,steps=1e300,steps=x", Words{},
 			[]string{"kind=a/b: a kind is", "kind=: a kind is", "steps=0: ", "steps=-1: ", "steps=NaN: ", "steps=1e300: ", "steps=x: "}},
@@ -52,6 +58,7 @@ func TestWordsOfAComment(t *testing.T) {
 func FuzzParseComment(f *testing.F) {
 	f.Add("kind=resnet50,steps=90000,steps/s.v100=12.5;steps/s.k80=0")
 	f.Add("steps/s.=NaN kind=\x00")
+	f.Add("saves=30m,save-time=90s,saves=banana")
 	f.Fuzz(func(t *testing.T, text string) {
 		w, _ := ParseComment(text)
 		if w.Kind != "" && w.Kind != clean(w.Kind) {
@@ -59,6 +66,9 @@ func FuzzParseComment(f *testing.F) {
 		}
 		if err := countable(w.Steps); err != nil {
 			t.Error(err)
+		}
+		if s := w.Saves; (s.Manner == cluster.SavesEvery) != (s.Every > 0) || s.Takes < 0 {
+			t.Errorf("saves %+v", s)
 		}
 		for i, r := range w.Rates {
 			if err := usable(r.Rate); err != nil || r.Model == "" {

@@ -1,0 +1,184 @@
+package slurm
+
+import (
+	"fmt"
+	"hash/fnv"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// maxCommand is the length up to which a command line is kept.
+const maxCommand = 96
+
+// maxSubmitLine is the length up to which a submit line is read.
+const maxSubmitLine = 4096
+
+// commandLine gives the command line by which jobs of a type are known: the script's path and arguments, or
+// what --wrap runs, with every number as #. The end of a long one is replaced by a hash of the whole.
+func commandLine(w *wireJob) string {
+	text := strings.TrimSpace(w.command)
+	if text == "" {
+		line := strings.Fields(cutText(w.submitLine, maxSubmitLine))
+		at := slices.IndexFunc(line, func(s string) bool { return s == "--wrap" || strings.HasPrefix(s, "--wrap=") })
+		if at < 0 {
+			return ""
+		}
+		rest := append([]string{strings.TrimPrefix(strings.TrimPrefix(line[at], "--wrap"), "=")}, line[at+1:]...)
+		text = "--wrap " + strings.TrimSpace(strings.Join(rest, " "))
+	}
+	text = numberless(text)
+	if len(text) <= maxCommand {
+		return text
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(text)) // a hash takes everything
+	return fmt.Sprintf("%s~%08x", cutText(text, maxCommand-9), h.Sum32())
+}
+
+// cutText gives at most so many bytes of a text, and no part of a letter.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}
+
+// numberless writes every number in a text as #, and what cannot be shown as ?.
+func numberless(text string) string {
+	var out strings.Builder
+	digits := false
+	for _, c := range strings.ToValidUTF8(text, "?") {
+		switch {
+		case c >= '0' && c <= '9':
+			if !digits {
+				out.WriteByte('#')
+			}
+			digits = true
+			continue
+		case c < ' ' || c == 0x7f:
+			c = '?'
+		}
+		digits = false
+		out.WriteRune(c)
+	}
+	return out.String()
+}
+
+// declared gives what a job's user says of how it saves. An explicit word (--comment saves=) counts first; then
+// --signal, for a job that asks Slurm for a signal handles it; then --requeue or --open-mode=append, written by
+// the user. These two do not prove that the job saves, only that its user expects requeues: they count as saving on
+// SIGTERM, and as implied, so that whatever the job is seen to do counts more. The options are read from the
+// submit line, which Slurm tells from API v0.0.44 on; those inside the script are not seen.
+func declared(w *wireJob, comment string) cluster.Saving {
+	var s cluster.Saving
+	for word := range strings.SplitSeq(comment, ",") {
+		key, value, _ := strings.Cut(word, "=")
+		if s.Declare(key, value) == nil && key == "saves" {
+			s.Evidence = "--comment saves=" + value
+		}
+	}
+	o := options(w)
+	signal, named := parseSignal(o.signal)
+	if named {
+		s.Signal, s.SignalTo = signal.Signal, signal.SignalTo
+	}
+	switch {
+	case s.Manner != cluster.UnknownManner:
+		if s.Manner == cluster.SavesOnNotice && s.Takes == 0 {
+			s.Takes = signal.Takes
+		}
+	case named:
+		s.Manner, s.Evidence = cluster.SavesOnNotice, "--signal="+o.signal
+		if s.Takes == 0 {
+			s.Takes = signal.Takes
+		}
+	case o.requeue:
+		s.Manner, s.Evidence, s.Implied = cluster.SavesOnTerm, "--requeue", true
+	case o.appends:
+		s.Manner, s.Evidence, s.Implied = cluster.SavesOnTerm, "--open-mode=append", true
+	default:
+		return s // at most how long a save takes, and the signal
+	}
+	s.Source, s.At = cluster.FromDeclaration, instant(w.submit)
+	return s
+}
+
+// sbatchOptions is what a user says on the command line of sbatch.
+type sbatchOptions struct {
+	signal           string
+	requeue, appends bool
+}
+
+// options reads the options in a job's submit line, up to its script or --wrap: what follows is the job's own.
+func options(w *wireJob) (o sbatchOptions) {
+	if w.submitLine == "" || !w.batch {
+		return o
+	}
+	line := strings.Fields(cutText(w.submitLine, maxSubmitLine))
+	script, _, _ := strings.Cut(strings.TrimSpace(w.command), " ")
+	for i := 1; i < len(line); i++ {
+		name, value, joined := strings.Cut(line[i], "=")
+		if !joined && i+1 < len(line) {
+			value = line[i+1]
+		}
+		switch {
+		case name == "--wrap" || script != "" && path.Base(line[i]) == path.Base(script) && !strings.HasPrefix(line[i], "-") && !valueOf(line[i-1]):
+			return o
+		case name == "--signal":
+			o.signal = value
+		case name == "--requeue":
+			o.requeue = true
+		case name == "--no-requeue":
+			o.requeue = false
+		case name == "--open-mode":
+			o.appends = strings.HasPrefix(value, "a") || strings.HasPrefix(value, "A")
+		}
+	}
+	return o
+}
+
+// valueOf tells whether a word is an option whose value may be the next word and look like the script:
+// sbatch -J train.sh train.sh.
+func valueOf(option string) bool {
+	return slices.Contains([]string{"-J", "--job-name", "-o", "--output", "-e", "--error", "-D", "--chdir"}, option)
+}
+
+// signals are those that a job can handle, by Slurm's number.
+var signals = map[int]string{1: "HUP", 2: "INT", 3: "QUIT", 10: "USR1", 12: "USR2", 14: "ALRM", 15: "TERM", 18: "CONT"}
+
+// parseSignal reads the value of --signal, [{R|B}:]SIGNAL[@SECONDS]: which signal the job handles, by which
+// processes it is heard, and how much time the job asks for.
+func parseSignal(text string) (s cluster.Saving, ok bool) {
+	const standard = 60 * cluster.Second
+	s.SignalTo, s.Takes = "steps", standard
+	flags, rest, flagged := strings.Cut(text, ":")
+	if !flagged {
+		flags, rest = "", text
+	}
+	if strings.ContainsAny(flags, "Bb") {
+		s.SignalTo = "batch"
+	}
+	name, seconds, timed := strings.Cut(rest, "@")
+	if timed {
+		n, ok := cluster.ParseCount(seconds, 65535) // Slurm's most
+		if !ok {
+			return cluster.Saving{}, false
+		}
+		s.Takes = cluster.Span(n) * cluster.Second
+	}
+	name = strings.TrimPrefix(strings.ToUpper(name), "SIG")
+	if n, err := strconv.Atoi(name); err == nil {
+		name = signals[n]
+	}
+	for _, known := range signals {
+		if name == known {
+			s.Signal = name
+			return s, true
+		}
+	}
+	return cluster.Saving{}, false
+}
