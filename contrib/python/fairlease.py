@@ -14,6 +14,14 @@ set:
     FAIRLEASE_PROGRESS_FOLDER  a shared folder with one of the user's own in it, for nodes that
                                do not reach the daemon
 
+saved() says that the job has just written a checkpoint from which it would go on:
+
+    torch.save(state, path)
+    fairlease.saved(step + 1, total)
+
+It reports at once, at most every ten seconds, and neither raises nor waits. fairlease learns from it how
+often jobs of this type save, and prefers to stop a job just after a save, when that destroys least.
+
 FAIRLEASE_PROGRESS_EVERY is the least number of seconds between two reports, 60 if it is not set.
 
 Steps count from the job's very beginning: after a requeue go on from the checkpoint's step. All
@@ -35,9 +43,15 @@ except ValueError:
     INTERVAL = 60.0
 _TIMEOUT = 10.0
 _LONGEST = 3600.0  # seconds that fairlease may ask for
+_BETWEEN_SAVES = 10.0  # seconds between two reports of a save
 
 _lock = threading.Lock()
 _next = 0.0
+_next_save = 0.0
+_begun = 0  # reports of progress() and saved()
+
+_sending = threading.Lock()
+_sent = 0  # the newest of these that was sent
 _last_error = None
 
 
@@ -51,21 +65,37 @@ def job_id(env=os.environ):
 def progress(steps, total=None):
     """Report that the job has done some steps, of total if that is known."""
     global _next
-    if job_id() is None or os.environ.get("SLURM_PROCID", "0") != "0":
+    if not _reports():
         return
     with _lock:
         now = time.monotonic()
         if now < _next:
             return
         _next = now + INTERVAL
-    threading.Thread(target=_quietly, args=(steps, total), daemon=True).start()
+    _send(steps, total, False)
 
 
-def report(steps, total=None):
+def saved(steps, total=None):
+    """Report that the job has just saved the work of so many steps, of total if that is known."""
+    global _next, _next_save
+    if not _reports():
+        return
+    with _lock:
+        now = time.monotonic()
+        if now < _next_save:
+            return
+        _next_save = now + _BETWEEN_SAVES
+        _next = max(_next, now + INTERVAL)  # a report in the folder stays long enough to be read
+    _send(steps, total, True)
+
+
+def report(steps, total=None, saved=False):
     """Report now, and wait for it. Raises OSError or ValueError, saying why it was refused."""
     text = {"job": job_id(), "steps": float(steps)}
     if total is not None:
         text["total"] = float(total)
+    if saved:
+        text["saved"] = True
     text = json.dumps(text, allow_nan=False)
     url = os.environ.get("FAIRLEASE_PROGRESS_URL")
     folder = os.environ.get("FAIRLEASE_PROGRESS_FOLDER")
@@ -76,14 +106,35 @@ def report(steps, total=None):
 
 
 def last_error():
-    """Why the last report of progress() failed; None if it did not."""
+    """Why the last report of progress() or saved() failed; None if it did not."""
     return _last_error
 
 
-def _quietly(steps, total):
-    global _last_error
+def _reports():
+    """Whether this process reports: the first of a job step."""
+    return job_id() is not None and os.environ.get("SLURM_PROCID", "0") == "0"
+
+
+def _send(steps, total, saved):
+    """Report in a thread of its own."""
+    global _begun
+    with _lock:
+        _begun += 1
+        number = _begun
     try:
-        report(steps, total)
+        threading.Thread(target=_quietly, args=(number, steps, total, saved), daemon=True).start()
+    except RuntimeError:  # no more threads, or the interpreter ends
+        pass
+
+
+def _quietly(number, steps, total, saved):
+    global _last_error, _sent
+    try:
+        with _sending:
+            if number < _sent:
+                return  # a newer report was sent: this one would hide its save
+            _sent = number
+            report(steps, total, saved)
         _last_error = None
     except Exception as e:  # training goes on, whatever it is
         _last_error = e

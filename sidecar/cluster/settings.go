@@ -35,6 +35,10 @@ type Settings struct {
 	StartCost         Span  `json:"start_cost,omitempty"`
 	// Saves says how jobs save of which nothing else is known; the first rule that fits counts.
 	Saves []SavingRule `json:"saves,omitempty"`
+	// PreemptibleQOS and PreemptiblePartitions hold jobs to which a requeue is acceptable: they count as saving on
+	// SIGTERM unless they declare otherwise or are seen to do otherwise.
+	PreemptibleQOS        []string `json:"preemptible_qos,omitempty"`
+	PreemptiblePartitions []string `json:"preemptible_partitions,omitempty"`
 
 	// RecallFirst lets a job's first lease begin in the middle of others' terms: leases are
 	// recalled for it, RecallNotice before they end.

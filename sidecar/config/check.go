@@ -61,7 +61,8 @@ func (k *checker) manage() {
 		key  string
 		list []string
 	}{{"partitions", c.Partitions}, {"canary", c.Canary}, {"qos", c.QOS}, {"exclude.accounts", c.Exclude.Accounts},
-		{"exclude.users", c.Exclude.Users}, {"exclude.qos", c.Exclude.QOS}, {"jobs.urgent_qos", c.Jobs.UrgentQOS}, {"cells.strict_qos", c.Cells.StrictQOS}} {
+		{"exclude.users", c.Exclude.Users}, {"exclude.qos", c.Exclude.QOS}, {"jobs.urgent_qos", c.Jobs.UrgentQOS}, {"cells.strict_qos", c.Cells.StrictQOS},
+		{"preemptible.qos", c.Preemptible.QOS}, {"preemptible.partitions", c.Preemptible.Partitions}} {
 		k.must(!slices.Contains(l.list, ""), l.key, "contains an empty name; remove it")
 	}
 	for _, p := range c.Partitions {

@@ -30,6 +30,9 @@ type Config struct {
 	Stop     Stop     `yaml:"stop"`
 	Start    Begin    `yaml:"start"`
 	Saves    []Saves  `yaml:"saves"`
+
+	Preemptible Preemptible `yaml:"preemptible"`
+
 	Reclaim  Reclaim  `yaml:"reclaim"`
 	Recall   Recall   `yaml:"recall"`
 	Fairness Fairness `yaml:"fairness"`
@@ -128,6 +131,12 @@ type Saves struct {
 	Partition string `yaml:"partition" json:"partition,omitempty"`
 	QOS       string `yaml:"qos" json:"qos,omitempty"`
 	Saves     string `yaml:"saves" json:"saves"`
+}
+
+// Preemptible is where a requeue is acceptable to every job: it counts as a declaration that the job saves on SIGTERM.
+type Preemptible struct {
+	QOS        []string `yaml:"qos"`
+	Partitions []string `yaml:"partitions"`
 }
 
 // Reclaim limits how readily leases are not renewed.
@@ -337,6 +346,7 @@ func (c *Config) Settings() cluster.Settings {
 	for _, qos := range sortedKeys(c.Jobs.Weights) {
 		s.JobWeights = append(s.JobWeights, cluster.JobWeight{QOS: qos, Milli: int64(c.Jobs.Weights[qos])})
 	}
+	s.PreemptibleQOS, s.PreemptiblePartitions = c.Preemptible.QOS, c.Preemptible.Partitions
 	for _, r := range c.Saves {
 		saving, _ := cluster.ParseSaving(r.Saves) // check has read it
 		s.Saves = append(s.Saves, cluster.SavingRule{Partition: r.Partition, QOS: r.QOS, Manner: saving.Manner, Every: saving.Every})

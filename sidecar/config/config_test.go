@@ -72,12 +72,17 @@ gate: {ttl: 00:10}
 burst: {max: 1.5}
 jobs: {new_share: 25 %, weights: {low: 0.5, high: 2}}
 tenants: {level: 2, weights: {nlp: 3, vision: 1}}
+saves: [{qos: long, saves: 2h}, {partition: gpu, saves: term}]
+preemptible: {qos: [scavenge], partitions: preempt}
 `)
 	s := c.Settings()
-	got := []any{s.Interval, s.Term, s.MinLease, s.GateTTL, s.Signal, s.BurstMaxMilli, s.NewSharePercent, s.JobWeights, s.Signals}
+	got := []any{s.Interval, s.Term, s.MinLease, s.GateTTL, s.Signal, s.BurstMaxMilli, s.NewSharePercent, s.JobWeights, s.Signals,
+		s.Saves, s.PreemptibleQOS, s.PreemptiblePartitions}
 	want := []any{cluster.Second, 20 * cluster.Second, 10 * cluster.Second, 10 * cluster.Second, "USR2", int64(1500), 25,
 		[]cluster.JobWeight{{QOS: "high", Milli: 2000}, {QOS: "low", Milli: 500}},
-		[]cluster.SignalRule{{QOS: "long", To: "steps"}}}
+		[]cluster.SignalRule{{QOS: "long", To: "steps"}},
+		[]cluster.SavingRule{{QOS: "long", Manner: cluster.SavesEvery, Every: 2 * cluster.Hour}, {Partition: "gpu", Manner: cluster.SavesOnTerm}},
+		[]string{"scavenge"}, []string{"preempt"}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -119,6 +124,8 @@ func TestProblems(t *testing.T) {
 		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not have: nothing would be guaranteed; set preset: hived, or remove it`},
 		{"chooser", "preset: hived\ncells: {file: c, chooser: best}\n", `f.yaml:2: cells.chooser: "best" is not known; write one of astraea, fifo, tiresias-l, gandiva-fair`},
 		{"affinity", "cells: {affinity_wait: never}\n", `f.yaml:1: cells.affinity_wait: "never" is no length of time: write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00`},
+		{"preemptible", "preemptible: {qos: [a, '']}\n", "f.yaml:1: preemptible.qos: contains an empty name; remove it"},
+		{"saves", "saves: [{qos: long, saves: banana}]\n", "f.yaml:1: saves: rule 1: \"banana\" is no manner of saving: write notice, term, never, or an interval like 30m"},
 		{"strict", "cells: {strict_qos: [a, '']}\n", "f.yaml:1: cells.strict_qos: contains an empty name; remove it"},
 		{"several", "mode: x\nintervall: 1s\n", "f.yaml:2: intervall: unknown key; did you mean interval?"},
 		{"several checks", "mode: x\nlease: {min: 1s}\n", "f.yaml:1: mode: \"x\" is not known; write one of observe, canary, act\n" +

@@ -91,7 +91,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	}
 	rules, settings := l.Configure()
 	now := &config{rules, settings, orders}
-	if seen.Unchanged && l.was != nil && reflect.DeepEqual(now, l.was) && (l.next == 0 || seen.Now < l.next) {
+	if seen.Unchanged && !saved(l.heard) && l.was != nil && reflect.DeepEqual(now, l.was) && (l.next == 0 || seen.Now < l.next) {
 		return Report{Quiet: true, Jobs: len(seen.Jobs), Waits: l.waits(seen.Now)}, nil
 	}
 	l.was = nil // until this round is written down, what has changed is news
@@ -179,7 +179,12 @@ func (l *Loop) learn(d cluster.Division) {
 	l.memory.Division, l.was, l.next = &d, nil, l.memory.Ledger.At
 }
 
-// newest gives the last report of every job, by job.
+// saved tells whether a job has reported a save: the time just after it is when it may be stopped.
+func saved(reports []cluster.Progress) bool {
+	return slices.ContainsFunc(reports, func(r cluster.Progress) bool { return r.Saved > 0 })
+}
+
+// newest gives the last report of every job, by job, with the newest of its saves.
 func newest(old, reports []cluster.Progress) []cluster.Progress {
 	if len(reports) == 0 {
 		return old
@@ -190,6 +195,8 @@ func newest(old, reports []cluster.Progress) []cluster.Progress {
 	for i := range all {
 		if i+1 == len(all) || all[i+1].Job != all[i].Job {
 			kept = append(kept, all[i])
+		} else {
+			all[i+1].Saved = max(all[i+1].Saved, all[i].Saved)
 		}
 	}
 	return kept

@@ -72,6 +72,9 @@ func (d *Drop) Read(running []Holder, now cluster.Instant) ([]cluster.Progress, 
 			wrong = append(wrong, fmt.Errorf("%s/%s/%s.json: %w", d.Folder, h.User, h.Job, f.err))
 		case f.news:
 			f.report.At = min(cluster.Instant(f.version.written/1e6), now)
+			if f.saved {
+				f.report.Saved = f.report.At
+			}
 			out = append(out, f.report)
 		}
 	}
@@ -83,6 +86,7 @@ type finding struct {
 	version version
 	news    bool
 	report  cluster.Progress
+	saved   bool
 	err     error
 }
 
@@ -103,7 +107,7 @@ func (d *Drop) visit(root int, user string, running []Holder, jobs []int, found 
 		f, h := &found[i], running[i]
 		var text []byte
 		if text, f.version, f.err = read(folder, h, d.seen[h.Job]); f.err == nil && text != nil {
-			f.report, f.err = Parse(text, h.Job.String())
+			f.report, f.saved, f.err = Parse(text, h.Job.String())
 			f.news = f.err == nil
 		}
 	}

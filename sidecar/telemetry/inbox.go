@@ -24,7 +24,8 @@ type Inbox struct {
 	Open  func(ctx context.Context, credential []byte) (uid uint32, payload []byte, err error)
 	Owner Owner
 	Now   func() time.Time
-	// Every is the least time between two reports of a job; those that come sooner are refused.
+	// Every is the least time between two reports of a job, and between two of its reports of a save; those that
+	// come sooner are refused.
 	Every time.Duration
 	// AtOnce is how many credentials are opened at the same time. Who finds no place
 	// within Patience is told to come again.
@@ -35,19 +36,22 @@ type Inbox struct {
 	places  chan struct{}
 	lock    sync.Mutex
 	latest  map[cluster.JobID]cluster.Progress // since the last Take
-	heard   map[cluster.JobID]time.Time        // when; of jobs that ran at the last Take, and since
+	heard   map[cluster.JobID]hearing          // of jobs that ran at the last Take, and since
 	refused int
 	blamed  map[uint32]int // reports by user id that were refused for what they were, since the last Take
 	shunned map[string]int // credentials by address that were refused, since the last Take
 }
+
+// hearing is when a job last reported, and when it last reported a save.
+type hearing struct{ any, save time.Time }
 
 // mostBlame is how many of a user's reports are looked at that are no good, and how many of an address's
 // credentials are opened that are refused, between two Takes. Reports that are good are bounded by
 // the user's running jobs, for each of which one counts in the time Every.
 const mostBlame = 100
 
-// Take gives the newest report of every job since the last time, by job, and how many reports
-// were refused. Jobs that run no longer are forgotten.
+// Take gives the newest report of every job since the last time, by job, with the newest of its saves since
+// then, and how many reports were refused. Jobs that run no longer are forgotten.
 func (b *Inbox) Take() (reports []cluster.Progress, refused int) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -152,7 +156,7 @@ func (b *Inbox) tired(uid uint32) *refusal {
 
 // take keeps the report in a user's credential, if that user may make it.
 func (b *Inbox) take(uid uint32, payload []byte) *refusal {
-	report, err := Parse(payload, "")
+	report, saved, err := Parse(payload, "")
 	if err != nil {
 		return &refusal{code: http.StatusBadRequest, what: err.Error()}
 	}
@@ -163,7 +167,7 @@ func (b *Inbox) take(uid uint32, payload []byte) *refusal {
 	case owner != uid:
 		return &refusal{code: http.StatusForbidden, what: fmt.Sprintf("job %s is not a job of user %d", report.Job, uid)}
 	}
-	return b.keep(report)
+	return b.keep(report, saved)
 }
 
 // shuns refuses to open credentials from an address of which too many were refused: nobody knows whose they are.
@@ -212,21 +216,30 @@ func (b *Inbox) open(ctx context.Context, from string, credential []byte) (uint3
 	return uid, payload, nil
 }
 
-// keep puts a report in the place of the job's last one.
-func (b *Inbox) keep(r cluster.Progress) *refusal {
+// keep puts a report in the place of the job's last one. The job's last save is kept with it.
+func (b *Inbox) keep(r cluster.Progress, saved bool) *refusal {
 	now := b.Now()
 	r.At = cluster.InstantOf(now)
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	if last, there := b.heard[r.Job]; there && now.Sub(last) < b.Every {
+	on := b.heard[r.Job]
+	last := on.any
+	if saved { // not held back by a report without a save
+		last = on.save
+	}
+	if !last.IsZero() && now.Sub(last) < b.Every {
 		return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("job %s has just reported; once in %s is enough", r.Job, b.Every), again: b.Every - now.Sub(last)}
 	}
 	if b.heard == nil {
-		b.heard = map[cluster.JobID]time.Time{}
+		b.heard = map[cluster.JobID]hearing{}
 	}
 	if b.latest == nil {
 		b.latest = map[cluster.JobID]cluster.Progress{}
 	}
-	b.heard[r.Job], b.latest[r.Job] = now, r
+	on.any, r.Saved = now, b.latest[r.Job].Saved
+	if saved {
+		on.save, r.Saved = now, r.At
+	}
+	b.heard[r.Job], b.latest[r.Job] = on, r
 	return nil
 }

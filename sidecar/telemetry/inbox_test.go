@@ -162,6 +162,34 @@ func TestAReportIsBelievedOfTheJobsOwner(t *testing.T) {
 	}
 }
 
+// A save is heard though the job has just reported, and later reports without one do not hide it.
+func TestASaveIsNotLost(t *testing.T) {
+	b, now, post := inbox(t, func(_ context.Context, text []byte) (uint32, []byte, error) { return uint32(os.Getuid()), text, nil })
+	expect := func(body string, code int) {
+		t.Helper()
+		if got, text, _ := post([]byte(body)); got != code {
+			t.Errorf("%s: %d %q, want %d", body, got, text, code)
+		}
+	}
+	expect(`{"job":"1","steps":100}`, http.StatusAccepted)
+	*now = now.Add(time.Second)
+	expect(`{"job":"1","steps":101,"saved":true}`, http.StatusAccepted)
+	expect(`{"job":"1","steps":102,"saved":true}`, http.StatusTooManyRequests)
+	expect(`{"job":"1","steps":102}`, http.StatusTooManyRequests)
+	*now = now.Add(10 * time.Second)
+	expect(`{"job":"1","steps":103}`, http.StatusAccepted)
+	at := cluster.Instant(1_700_000_000_000)
+	got, _ := b.Take()
+	if d := cmp.Diff([]cluster.Progress{{Job: cluster.JobID{ID: 1}, Steps: 103, At: at + 11_000, Saved: at + 1000}}, got); d != "" {
+		t.Errorf("reports (-want +got):\n%s", d)
+	}
+	*now = now.Add(10 * time.Second)
+	expect(`{"job":"1","steps":104}`, http.StatusAccepted)
+	if got, _ := b.Take(); len(got) != 1 || got[0].Saved != 0 {
+		t.Errorf("a save is told twice: %+v", got)
+	}
+}
+
 func TestWithoutMunged(t *testing.T) {
 	if _, err := exec.LookPath("unmunge"); err != nil {
 		t.Skip("unmunge is not installed: run `apt-get install munge`")

@@ -49,6 +49,11 @@ func TestThePythonLibraryReports(t *testing.T) {
 	if len(wrong) > 0 || len(got) != 1 || got[0].Job != task || got[0].Steps != 7 || got[0].Total != 70 {
 		t.Errorf("left in the folder: %+v, %v", got, wrong)
 	}
+	python(t, "import fairlease, threading\nfairlease.progress(8); fairlease.saved(9, 70); fairlease.progress(10); fairlease.saved(11)\n[t.join() for t in threading.enumerate() if t is not threading.main_thread()]\nassert fairlease.last_error() is None", named...)
+	got, wrong = d.Read([]Holder{{Job: task, User: me.Username, UID: uint32(os.Getuid())}}, 1<<60)
+	if len(wrong) > 0 || len(got) != 1 || got[0].Steps != 9 || got[0].Saved == 0 || got[0].Saved != got[0].At {
+		t.Errorf("a save left in the folder: %+v, %v", got, wrong)
+	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*", "*")); len(left) != 1 {
 		t.Errorf("also left: %q", left)
 	}
@@ -95,17 +100,28 @@ func TestThePythonLibraryReports(t *testing.T) {
 	if out := python(t, quiet, "SLURM_JOB_ID=2_3", "FAIRLEASE_PROGRESS_URL=http://"+l.Addr().String(), at[0]); out != "None" {
 		t.Errorf("progress(): %s", out)
 	}
+	saves := strings.ReplaceAll(quiet, "progress", "saved")
 	for _, env := range [][]string{at, append(job("1"), "SLURM_PROCID=3")} {
-		if out := python(t, quiet, env...); out != "None" {
-			t.Errorf("progress(): %s", out)
+		for _, script := range []string{quiet, saves} {
+			if out := python(t, script, env...); out != "None" {
+				t.Errorf("progress(), saved(): %s", out)
+			}
 		}
 	}
 	if reports, refused := b.Take(); len(reports) != 1 || reports[0].Steps != 1 || refused != 0 {
 		t.Errorf("progress() sent %+v, %d were refused", reports, refused)
 	}
+	if out := python(t, saves, append(at, "SLURM_JOB_ID=2_3")...); out != "None" {
+		t.Errorf("saved(): %s", out)
+	}
+	if reports, refused := b.Take(); len(reports) != 1 || reports[0].Steps != 1 || reports[0].Saved == 0 || refused != 0 {
+		t.Errorf("saved() sent %+v, %d were refused", reports, refused)
+	}
 	_ = server.Close()
-	if out := python(t, quiet, job("1")...); !strings.Contains(out, "refused") {
-		t.Errorf("nobody there: %s", out)
+	for _, script := range []string{quiet, saves} {
+		if out := python(t, script, job("1")...); !strings.Contains(out, "refused") {
+			t.Errorf("nobody there: %s", out)
+		}
 	}
 }
 

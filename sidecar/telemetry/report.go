@@ -21,17 +21,18 @@ type wire struct {
 	Job   string   `json:"job"`
 	Steps *float64 `json:"steps"`
 	Total float64  `json:"total"`
+	Saved bool     `json:"saved"`
 }
 
-// Parse reads a report: {"job": "123_4", "steps": 1200, "total": 90000}. The total may be left
-// out, and the job where the file's name says it: then it is given as job.
-func Parse(text []byte, job string) (cluster.Progress, error) {
+// Parse reads a report: {"job": "123_4", "steps": 1200, "total": 90000, "saved": true}. The total may be left
+// out, and the job where the file's name says it: then it is given as job. With saved, the job has just saved its work.
+func Parse(text []byte, job string) (r cluster.Progress, saved bool, err error) {
 	var w wire
 	if len(text) > Most {
-		return cluster.Progress{}, fmt.Errorf("the report has %d bytes; %d is the most", len(text), Most)
+		return cluster.Progress{}, false, fmt.Errorf("the report has %d bytes; %d is the most", len(text), Most)
 	}
 	if err := json.Unmarshal(bytes.TrimSpace(text), &w, json.RejectUnknownMembers(true)); err != nil {
-		return cluster.Progress{}, fmt.Errorf(`the report cannot be read; write {"job": "123", "steps": 1200, "total": 90000}: %w`, err)
+		return cluster.Progress{}, false, fmt.Errorf(`the report cannot be read; write {"job": "123", "steps": 1200, "total": 90000}: %w`, err)
 	}
 	var wrong []error
 	if w.Job == "" {
@@ -52,7 +53,7 @@ func Parse(text []byte, job string) (cluster.Progress, error) {
 		wrong = append(wrong, fmt.Errorf("total: %v cannot be; write a number from 0 to %d, or leave it out", w.Total, int64(mostSteps)))
 	}
 	if len(wrong) > 0 {
-		return cluster.Progress{}, errors.Join(wrong...)
+		return cluster.Progress{}, false, errors.Join(wrong...)
 	}
-	return cluster.Progress{Job: id, Steps: *w.Steps, Total: w.Total}, nil
+	return cluster.Progress{Job: id, Steps: *w.Steps, Total: w.Total}, w.Saved, nil
 }

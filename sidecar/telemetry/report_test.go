@@ -17,6 +17,9 @@ func TestParse(t *testing.T) {
 		{`{"job":"123","steps":1200,"total":90000}`, "", cluster.Progress{Job: cluster.JobID{ID: 123}, Steps: 1200, Total: 90000}, nil},
 		{` {"job":"123_4","steps":0}` + "\n", "", cluster.Progress{Job: cluster.TaskID(123, 4)}, nil},
 		{`{"steps":1.5e3}`, "7", cluster.Progress{Job: cluster.JobID{ID: 7}, Steps: 1500}, nil},
+		{`{"steps":7,"saved":true}`, "7", cluster.Progress{Job: cluster.JobID{ID: 7}, Steps: 7}, nil},
+		{`{"steps":7,"saved":false}`, "7", cluster.Progress{Job: cluster.JobID{ID: 7}, Steps: 7}, nil},
+		{`{"steps":7,"saved":1}`, "7", cluster.Progress{}, []string{"the report cannot be read"}},
 		{`{"job":"8","steps":1}`, "7", cluster.Progress{}, []string{"job: 8 is said in the file of 7"}},
 		{`{"job":"x","steps":-1,"total":1e300}`, "", cluster.Progress{}, []string{`job: "x" is no job id`, "steps: -1 cannot be", "total: 1e+300 cannot be"}},
 		{`{"job":"1","total":-1}`, "", cluster.Progress{}, []string{"steps: are missing", "total: -1 cannot be"}},
@@ -27,9 +30,12 @@ func TestParse(t *testing.T) {
 		{``, "", cluster.Progress{}, []string{"the report cannot be read"}},
 		{strings.Repeat(" ", Most+1), "", cluster.Progress{}, []string{"the report has 1025 bytes; 1024 is the most"}},
 	} {
-		got, err := Parse([]byte(x.text), x.job)
+		got, saved, err := Parse([]byte(x.text), x.job)
 		if got != x.want {
 			t.Errorf("%q: %+v, want %+v", x.text, got, x.want)
+		}
+		if want := strings.Contains(x.text, `"saved":true`); saved != want {
+			t.Errorf("%q: saved %v, want %v", x.text, saved, want)
 		}
 		var lines []string
 		if err != nil {
@@ -50,8 +56,9 @@ func TestParse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"job":"123_4","steps":1200,"total":90000}`), "")
 	f.Add([]byte(`{"steps":1e400}`), "7")
+	f.Add([]byte(`{"steps":5,"saved":true}`), "7")
 	f.Fuzz(func(t *testing.T, text []byte, job string) {
-		r, err := Parse(text, job)
+		r, _, err := Parse(text, job)
 		if err != nil {
 			return
 		}
