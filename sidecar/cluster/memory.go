@@ -61,6 +61,8 @@ type Record struct {
 	Stops int     `json:"stops,omitempty"`
 	Spent Span    `json:"spent,omitempty"`
 	Saved Instant `json:"saved,omitempty"`
+	// Conduct is what it did over its attempts; nil = nothing is known.
+	Conduct *Conduct `json:"conduct,omitempty"`
 }
 
 // Bucket is one slice of the sliding window over which rho is reported.

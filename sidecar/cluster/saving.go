@@ -132,19 +132,58 @@ func order(a, b string) int {
 // by type.
 type Habit struct {
 	Type JobType `json:"type"`
-	// Resumed and Restarted count attempts after a requeue that went on from a save, and that started from the beginning.
-	Resumed   int `json:"resumed,omitempty"`
-	Restarted int `json:"restarted,omitempty"`
-	// Completed counts jobs that completed without a requeue; Runs is the shortest of their run times, Longest the longest.
+	// Resumed and Restarted count jobs and attempts after a requeue that went on from a save, and that started from
+	// the beginning; Last is which was seen last, LastAt when.
+	Resumed   int        `json:"resumed,omitempty"`
+	Restarted int        `json:"restarted,omitempty"`
+	Last      Resumption `json:"last,omitempty"`
+	LastAt    Instant    `json:"last_at,omitempty"`
+	// Redone is the longest work that an attempt did again after a requeue and that is not explained by the report
+	// before it; OnTerm and OnNotice count those that did nothing again, after a requeue without and with a notice.
+	Redone   Span `json:"redone,omitempty"`
+	OnTerm   int  `json:"on_term,omitempty"`
+	OnNotice int  `json:"on_notice,omitempty"`
+	// Completed counts jobs that completed without a requeue; Shortest and Longest are their run times.
 	Completed int  `json:"completed,omitempty"`
 	Shortest  Span `json:"shortest,omitempty"`
 	Longest   Span `json:"longest,omitempty"`
-	// Reports counts reported saves; Every is the longest time between two of the latest, Takes the longest save.
-	Reports int  `json:"reports,omitempty"`
-	Every   Span `json:"every,omitempty"`
+	// Reports counts reported saves; Every is the longest time between two of the latest.
+	Reports int     `json:"reports,omitempty"`
+	Every   Span    `json:"every,omitempty"`
+	SavedAt Instant `json:"saved_at,omitempty"`
 	// Starts is what a start costs on each model, by model.
 	Starts []StartCost `json:"starts,omitempty"`
 	At     Instant     `json:"at"` // of the newest evidence
+}
+
+// Conduct is what one job did over its attempts, of jobs that report progress or were requeued. A change
+// makes a new one: records of several rounds share it.
+type Conduct struct {
+	// Steps is what it reported last, At when, In the run time of that attempt by then; First and FirstIn are of the
+	// first report in that attempt. Model is the GPU model of that attempt; "" = several, or not known.
+	Steps   float64 `json:"steps,omitempty"`
+	At      Instant `json:"at,omitempty"`
+	In      Span    `json:"in,omitempty"`
+	First   float64 `json:"first,omitempty"`
+	FirstIn Span    `json:"first_in,omitempty"`
+	Model   string  `json:"model,omitempty"`
+	// Saved is its newest reported save, in any attempt; Reports and Every as in Habit.
+	Saved   Instant `json:"saved,omitempty"`
+	Reports int     `json:"reports,omitempty"`
+	Every   Span    `json:"every,omitempty"`
+	// Attempts counts those that a requeue ended; Ran is the run time of the last of them, Longest of the longest.
+	Attempts int  `json:"attempts,omitempty"`
+	Ran      Span `json:"ran,omitempty"`
+	Longest  Span `json:"longest,omitempty"`
+	// Ours is true where we ordered the last requeue, Noticed where a notice came before it. Booked is what it was
+	// thought to cost, Spent the sum up to it.
+	Ours    bool `json:"ours,omitempty"`
+	Noticed bool `json:"noticed,omitempty"`
+	Booked  Span `json:"booked,omitempty"`
+	Spent   Span `json:"spent,omitempty"`
+	// Last is how its attempt after the last requeue that could be judged began, LastAt when that was seen.
+	Last   Resumption `json:"last,omitempty"`
+	LastAt Instant    `json:"last_at,omitempty"`
 }
 
 // StartCost is the time from a start to the first progress of a job type on a GPU model.

@@ -35,10 +35,6 @@ type Settings struct {
 	StartCost         Span  `json:"start_cost,omitempty"`
 	// Saves says how jobs save of which nothing else is known; the first rule that fits counts.
 	Saves []SavingRule `json:"saves,omitempty"`
-	// PreemptibleQOS and PreemptiblePartitions hold jobs to which a requeue is acceptable: they count as saving on
-	// SIGTERM unless they declare otherwise or are seen to do otherwise.
-	PreemptibleQOS        []string `json:"preemptible_qos,omitempty"`
-	PreemptiblePartitions []string `json:"preemptible_partitions,omitempty"`
 
 	// RecallFirst lets a job's first lease begin in the middle of others' terms: leases are
 	// recalled for it, RecallNotice before they end.
@@ -94,6 +90,9 @@ type SavingRule struct {
 	QOS       string `json:"qos,omitempty"`
 	Manner    Manner `json:"manner"`
 	Every     Span   `json:"every,omitempty"`
+	// Source is FromSite, or FromDeclaration where the site calls the QOS or partition preemptible; Evidence says it.
+	Source   SavingSource `json:"source,omitempty"`
+	Evidence string       `json:"evidence,omitempty"`
 }
 
 // JobWeight is the weight in thousandths of jobs of a QOS inside their tenant.

@@ -52,6 +52,8 @@ type Snapshot struct {
 	Declared []Profile  `json:"declared,omitempty"`
 	Paces    []Pace     `json:"paces,omitempty"`
 	Progress []Progress `json:"progress,omitempty"`
+	// Habits is what jobs of each type did so far, by type.
+	Habits []Habit `json:"habits,omitempty"`
 	// Managed is the partitions that are acted on, where there are cells and no partition is only
 	// watched.
 	Managed   []string   `json:"managed,omitempty"`

@@ -133,6 +133,17 @@ type Saves struct {
 	Saves     string `yaml:"saves" json:"saves"`
 }
 
+// of names the jobs that match.
+func (r Saves) of() string {
+	switch {
+	case r.QOS == "":
+		return "partition " + r.Partition
+	case r.Partition == "":
+		return "QOS " + r.QOS
+	}
+	return "QOS " + r.QOS + " in partition " + r.Partition
+}
+
 // Preemptible is where a requeue is acceptable to every job: it counts as a declaration that the job saves on SIGTERM.
 type Preemptible struct {
 	QOS        []string `yaml:"qos"`
@@ -346,10 +357,18 @@ func (c *Config) Settings() cluster.Settings {
 	for _, qos := range sortedKeys(c.Jobs.Weights) {
 		s.JobWeights = append(s.JobWeights, cluster.JobWeight{QOS: qos, Milli: int64(c.Jobs.Weights[qos])})
 	}
-	s.PreemptibleQOS, s.PreemptiblePartitions = c.Preemptible.QOS, c.Preemptible.Partitions
+	for _, qos := range c.Preemptible.QOS {
+		s.Saves = append(s.Saves, cluster.SavingRule{QOS: qos, Manner: cluster.SavesOnTerm, Source: cluster.FromDeclaration,
+			Evidence: "QOS " + qos + " is preemptible here"})
+	}
+	for _, partition := range c.Preemptible.Partitions {
+		s.Saves = append(s.Saves, cluster.SavingRule{Partition: partition, Manner: cluster.SavesOnTerm, Source: cluster.FromDeclaration,
+			Evidence: "partition " + partition + " is preemptible here"})
+	}
 	for _, r := range c.Saves {
 		saving, _ := cluster.ParseSaving(r.Saves) // check has read it
-		s.Saves = append(s.Saves, cluster.SavingRule{Partition: r.Partition, QOS: r.QOS, Manner: saving.Manner, Every: saving.Every})
+		s.Saves = append(s.Saves, cluster.SavingRule{Partition: r.Partition, QOS: r.QOS, Manner: saving.Manner, Every: saving.Every,
+			Source: cluster.FromSite, Evidence: "the site's rule for " + r.of()})
 	}
 	for _, r := range c.Lease.Signals {
 		s.Signals = append(s.Signals, cluster.SignalRule{Partition: r.Partition, QOS: r.QOS, Account: r.Account,

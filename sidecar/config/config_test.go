@@ -77,12 +77,16 @@ preemptible: {qos: [scavenge], partitions: preempt}
 `)
 	s := c.Settings()
 	got := []any{s.Interval, s.Term, s.MinLease, s.GateTTL, s.Signal, s.BurstMaxMilli, s.NewSharePercent, s.JobWeights, s.Signals,
-		s.Saves, s.PreemptibleQOS, s.PreemptiblePartitions}
+		s.Saves}
 	want := []any{cluster.Second, 20 * cluster.Second, 10 * cluster.Second, 10 * cluster.Second, "USR2", int64(1500), 25,
 		[]cluster.JobWeight{{QOS: "high", Milli: 2000}, {QOS: "low", Milli: 500}},
 		[]cluster.SignalRule{{QOS: "long", To: "steps"}},
-		[]cluster.SavingRule{{QOS: "long", Manner: cluster.SavesEvery, Every: 2 * cluster.Hour}, {Partition: "gpu", Manner: cluster.SavesOnTerm}},
-		[]string{"scavenge"}, []string{"preempt"}}
+		[]cluster.SavingRule{
+			{QOS: "scavenge", Manner: cluster.SavesOnTerm, Source: cluster.FromDeclaration, Evidence: "QOS scavenge is preemptible here"},
+			{Partition: "preempt", Manner: cluster.SavesOnTerm, Source: cluster.FromDeclaration, Evidence: "partition preempt is preemptible here"},
+			{QOS: "long", Manner: cluster.SavesEvery, Every: 2 * cluster.Hour, Source: cluster.FromSite, Evidence: "the site's rule for QOS long"},
+			{Partition: "gpu", Manner: cluster.SavesOnTerm, Source: cluster.FromSite, Evidence: "the site's rule for partition gpu"},
+		}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

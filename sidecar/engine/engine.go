@@ -7,6 +7,7 @@
 //
 //	account  ltgf    who received and was due how much since the last look
 //	learn    profile how fast each kind of job runs on each GPU model
+//	observe  stop    how each type of job saves, and what its starts cost
 //	divide   policy  who is due how many GPUs of each model
 //	choose   lease   who holds a lease in the next term
 //	place    place   where
@@ -23,6 +24,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
 // Decide makes the plan for one round. It never fails: bad input is refused when
@@ -64,6 +66,8 @@ type room struct {
 	unsorted  []lease.Candidate
 	sorted    []lease.Candidate
 	claiming  []ltgf.Claimant
+	habits    stop.Habits
+	habitOf   []int32           // of cases, in habits; see hall.habit
 	passed    [2][]lease.Passed // of those that we act on, and of those that we watch
 }
 
@@ -123,6 +127,7 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 		h.site, h.possible = site, newProber(site, h.pools, s.Now, place.View{})
 	}
 	h.learn()
+	h.observe()
 	active := h.active()
 	h.gather()
 	// 2 divide

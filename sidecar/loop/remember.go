@@ -45,6 +45,7 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
 		Cells: rules.Cells, Lost: m.Lost, Parties: m.Parties, Division: m.Division,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
+		Habits: m.Habits,
 	}
 	if s.Cells != nil && rules.Mode == Act {
 		s.Managed = rules.Partitions

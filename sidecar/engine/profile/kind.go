@@ -20,7 +20,7 @@ func KindOf(rules []Rule, tenant, user, name, declared string) cluster.Kind {
 		}
 	}
 	if kind == "" {
-		kind = user + "." + numberless(name)
+		kind = user + "." + Numberless(name)
 	}
 	return cluster.KindOf(tenant, clean(kind))
 }
@@ -49,8 +49,8 @@ func fits(pattern, text string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// numberless writes every number in a text as #.
-func numberless(text string) string {
+// Numberless writes every number in a text as #.
+func Numberless(text string) string {
 	out := make([]byte, 0, len(text))
 	for i := range len(text) {
 		c := text[i]

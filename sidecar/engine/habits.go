@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/engine/stop"
+)
+
+// saving gives how a job saves, by the best evidence that there is.
+func (h *hall) saving(i int) cluster.Saving {
+	j := &h.s.Cases[i].Job
+	return resolve(h.set, j, h.records[i].Conduct, h.habit(i))
+}
+
+// resolve gives how a job saves, from its conduct, its type's habit (both may be nil), its words and the site's.
+func resolve(set *cluster.Settings, j *cluster.Job, own *cluster.Conduct, habit *cluster.Habit) cluster.Saving {
+	var site cluster.Saving
+	if len(set.Saves) > 0 && j.Declares.Manner == cluster.UnknownManner {
+		site = stop.Site(set.Saves, j)
+	}
+	if own == nil && habit == nil && site.Manner == cluster.UnknownManner {
+		return j.Declares
+	}
+	return stop.Resolve(own, habit, j.Declares, site)
+}
+
+// begin gives what a start on a GPU model costs a job: as learnt of its type, else as configured.
+func (h *hall) begin(i int, model string) cluster.Span {
+	return stop.Begin(h.habit(i), model, h.set.StartCost)
+}
+
+// modelOf gives the GPU model that a job holds, or of a job that waits the one that it names; "" = several, or any.
+func modelOf(j *cluster.Job) string {
+	if len(j.Holds) == 0 {
+		return j.Request.Model
+	}
+	model := j.Holds[0].Model
+	for i := range j.Holds {
+		if j.Holds[i].Model != model {
+			return ""
+		}
+	}
+	return model
+}
+
+// habit gives the habit of a job's type; nil = nothing was observed of it.
+func (h *hall) habit(i int) *cluster.Habit {
+	if h.habits.Len() == 0 {
+		return nil
+	}
+	at := h.habitOf[i]
+	if at == 0 { // not looked for yet
+		at = -1
+		if t, ok := typeOf(&h.s.Cases[i].Job); ok {
+			if k := h.habits.Find(t); k >= 0 {
+				at = k + 1
+			}
+		}
+		h.habitOf[i] = at
+	}
+	if at < 0 {
+		return nil
+	}
+	return h.habits.At(at - 1)
+}
+
+// typeOf gives a job's type; false where neither a command line nor a name tells it from its user's other jobs.
+func typeOf(j *cluster.Job) (cluster.JobType, bool) {
+	t := cluster.JobType{User: j.User, Command: j.Command, GPUs: j.Request.GPUs}
+	if t.Command == "" {
+		if j.Name == "" || j.Name == "wrap" || j.Name == "interactive" { // Slurm's own names
+			return t, false
+		}
+		t.Command = "--job-name " + profile.Numberless(j.Name)
+	}
+	return t, t.User != "" && t.GPUs > 0
+}
+
+// observe brings what is known of how jobs save and start up to now: from the progress that they report, and from
+// attempts that have ended since the last round. It works the same whether or not a policy divides GPU models.
+func (h *hall) observe() {
+	h.habits.Reset(h.s.Habits)
+	n := len(h.s.Cases)
+	h.habitOf = slices.Grow(h.habitOf[:0], n)[:n]
+	clear(h.habitOf)
+	var reports map[cluster.JobID]int
+	if len(h.s.Progress) > 0 {
+		reports = make(map[cluster.JobID]int, len(h.s.Progress))
+		for k := range h.s.Progress {
+			id := h.s.Progress[k].Job
+			if at, ok := reports[id]; !ok || h.s.Progress[at].At <= h.s.Progress[k].At {
+				reports[id] = k
+			}
+		}
+	}
+	for i := range h.s.Cases {
+		c := &h.s.Cases[i]
+		if ran := h.records[i].Ran - c.Record.Ran; ran > 0 {
+			h.attemptEnded(i, ran)
+		}
+		if reports == nil || !h.standing[i].runs {
+			continue
+		}
+		if k, ok := reports[c.Job.ID]; ok && h.s.Progress[k].At >= c.Job.Start && c.Job.Start > 0 {
+			h.heard(i, &h.s.Progress[k])
+		}
+	}
+}
+
+// conduct gives a job's conduct to be changed.
+func (h *hall) conduct(i int) *cluster.Conduct {
+	r, fresh := &h.records[i], &cluster.Conduct{}
+	if r.Conduct != nil {
+		*fresh = *r.Conduct
+	}
+	r.Conduct = fresh
+	return fresh
+}
+
+// attemptEnded notes that attempts of a job ended, which ran for so long.
+func (h *hall) attemptEnded(i int, ran cluster.Span) {
+	c, r := &h.s.Cases[i], &h.records[i]
+	j := &c.Job
+	switch {
+	case c.Gone || j.Outcome != "" && j.Outcome != "COMPLETED":
+		return // nothing can be told from it
+	case j.Outcome == "":
+		h.requeued(i, ran)
+		return
+	}
+	last := ran // several attempts, if they came and went unseen
+	if j.Start > 0 && j.End > j.Start {
+		last = min(ran, max(j.End.Sub(j.Start)-j.Suspend, 0))
+	}
+	own := r.Conduct
+	if (own == nil || own.Attempts == 0) && j.Restarts == 0 && last == r.Ran {
+		if t, ok := typeOf(j); ok && last >= h.set.MinLease { // shorter ones are never stopped
+			h.habits.Completed(t, h.now, last)
+		}
+		return
+	}
+	if own != nil && own.Last != cluster.UnknownResumption {
+		return // its reports told
+	}
+	model, earlier := held(c), r.Ran-last
+	verdict, redone := stop.Completion(own, model, h.habit(i), last, earlier, h.begin(i, model))
+	h.judge(i, verdict, redone, earlier)
+}
+
+// held gives the GPU model that a job held at the last look; "" = several, or it held none.
+func held(c *cluster.Case) string {
+	if len(c.Record.Held) != 1 {
+		return ""
+	}
+	return c.Record.Held[0].Model
+}
+
+// requeued notes that a requeue ended an attempt of a job, which ran for so long.
+func (h *hall) requeued(i int, ran cluster.Span) {
+	c, r := &h.s.Cases[i], &h.records[i]
+	own := h.conduct(i)
+	own.Attempts++
+	own.Ran, own.Longest = ran, max(own.Longest, ran)
+	if model := held(c); own.At < c.Record.HeldSince {
+		own.Model = model
+	}
+	own.Ours, own.Noticed = false, false
+	if k, ok := slices.BinarySearchFunc(h.s.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
+		l := &h.s.Leases[k]
+		own.Ours, own.Noticed = l.State == cluster.Ending, l.NoticedAt > 0
+	}
+	own.Booked, own.Spent = max(r.Spent-own.Spent, 0), r.Spent
+	r.Saved = 0
+}
+
+// heard takes a report of the present attempt of a job that runs.
+func (h *hall) heard(i int, p *cluster.Progress) {
+	j, r := &h.s.Cases[i].Job, &h.records[i]
+	in, model := max(p.At.Sub(j.Start)-j.Suspend, 0), modelOf(j)
+	t, typed := typeOf(j)
+	if before := r.Conduct; before == nil || before.At < j.Start { // the first of this attempt
+		if typed {
+			h.habits.Began(t, p.At, model, in)
+		}
+		if before != nil && before.Attempts > 0 {
+			now := stop.Report{Steps: p.Steps, In: in, Model: model}
+			verdict, redone := now.Resumption(before)
+			h.judge(i, verdict, redone, r.Ran)
+		}
+		own := h.conduct(i)
+		own.First, own.FirstIn = p.Steps, in
+	}
+	own := h.conduct(i)
+	own.Steps, own.At, own.In, own.Model = p.Steps, p.At, in, model
+	if p.Saved <= max(own.Saved, j.Start) {
+		return
+	}
+	since := j.Start.Add(h.begin(i, model))
+	if own.Saved >= j.Start {
+		since = own.Saved
+	}
+	own.Saved, r.Saved = p.Saved, p.Saved
+	if l := h.leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
+		return // it may have saved because of the notice
+	}
+	if gap := p.Saved.Sub(since); gap >= cluster.Second {
+		own.Reports++
+		own.Every = stop.Longest(own.Every, gap)
+		if typed {
+			h.habits.Saved(t, p.Saved, gap)
+		}
+		h.habitOf[i] = 0
+	}
+}
+
+// judge takes a verdict on how an attempt began, where earlier ones ran for so long. What a stop turns out
+// to have cost beyond what was booked is booked now.
+func (h *hall) judge(i int, verdict cluster.Resumption, redone, earlier cluster.Span) {
+	if verdict == cluster.UnknownResumption {
+		return
+	}
+	j, r := &h.s.Cases[i].Job, &h.records[i]
+	begin, habit := h.begin(i, modelOf(j)), h.habit(i)
+	if verdict == cluster.Restarted {
+		s := h.saving(i)
+		if !stop.Telling(&s, r.Conduct, habit != nil && habit.Reports > 0, earlier, begin) {
+			return
+		}
+	}
+	own := h.conduct(i)
+	own.Last, own.LastAt = verdict, h.now
+	if own.Ours {
+		cost := redone + begin
+		if verdict == cluster.Restarted {
+			cost = own.Ran
+		}
+		r.Spent += max(cost-own.Booked, 0)
+		own.Booked, own.Spent = max(own.Booked, cost), r.Spent
+	}
+	if t, ok := typeOf(j); ok {
+		h.habits.Judged(t, h.now, verdict, redone, own.Noticed)
+		h.habitOf[i] = 0
+	}
+}
