@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/cells":    {"sidecar/cluster"},
 	"sidecar/engine/trade":    {"sidecar/cluster"},
 	"sidecar/engine/stride":   {"sidecar/cluster"},
+	"sidecar/engine/stop":     {"sidecar/cluster"},
 	"sidecar/loop":            {"sidecar/cluster", "sidecar/loop"},
 	"sidecar/slurm":           {"sidecar/cluster", "sidecar/hostlist"},
 	"sidecar/store":           {"sidecar/cluster", "migrate", "sql"},
