@@ -192,3 +192,28 @@ type StartCost struct {
 	Mean    Span   `json:"mean"`
 	Samples int    `json:"samples"`
 }
+
+// StopReport says when a running job may be stopped, and what its stops have cost it.
+type StopReport struct {
+	Saving Saving `json:"saving"`
+	// Stops counts those that we ordered, Spent is what they cost, Budget what a stop may cost now, Cost what a
+	// stop after a notice of Notice would cost, Begin what of that is another start.
+	Stops  int  `json:"stops"`
+	Spent  Span `json:"spent"`
+	Budget Span `json:"budget"`
+	Cost   Span `json:"cost"`
+	Begin  Span `json:"begin"`
+	Notice Span `json:"notice"`
+	// May tells whether the job may be stopped at the end of a notice that is sent now. Until is then the last moment at
+	// which it may, 0 = none is foreseen; else From is the first, 0 = it will not be stopped before it ends.
+	May   bool    `json:"may"`
+	Until Instant `json:"until,omitempty"`
+	From  Instant `json:"from,omitempty"`
+	// Short is true where the job saves on a notice, and needs a longer one than it gets.
+	Short bool `json:"short,omitempty"`
+	// Off is true where the site has no stop budget: any job may be stopped at any time.
+	Off bool `json:"off,omitempty"`
+	// Habit is what is known of jobs of its type, Conduct of its own attempts; nil = nothing.
+	Habit   *Habit   `json:"habit,omitempty"`
+	Conduct *Conduct `json:"conduct,omitempty"`
+}

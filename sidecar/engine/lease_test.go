@@ -378,3 +378,24 @@ func TestTheBurstLimit(t *testing.T) {
 		}
 	}
 }
+
+// A job that asked sbatch for a signal handles that one.
+func TestTheSignalIsTheOneThatAJobDeclares(t *testing.T) {
+	w, _, _ := contested(t)
+	w.Settings.Signals = []cluster.SignalRule{{Signal: "INT", To: "steps"}}
+	w.alter = func(seen *cluster.Sighting) {
+		for i := range seen.Jobs {
+			d := &seen.Jobs[i].Declares
+			d.Signal, d.SignalTo = "USR2", "batch"
+		}
+	}
+	w.Run(15 * minute)
+	for _, n := range w.done(cluster.Notify) {
+		if n.Signal != "USR2" || n.SignalTo != "batch" {
+			t.Errorf("notice with %s to %s, want USR2 to batch", n.Signal, n.SignalTo)
+		}
+	}
+	if len(w.done(cluster.Notify)) == 0 {
+		t.Error("no notice was given")
+	}
+}

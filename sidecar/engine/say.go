@@ -256,8 +256,11 @@ func (h *hall) heir(i int, l *cluster.Lease) cluster.JobKey {
 // gpusOn is GPUs of a model on a node.
 type gpusOn struct{ node, model string }
 
-// signal gives the signal and its addressee for a job: the first rule that matches.
+// signal gives the signal and its addressee for a job: those that it declares, else the first rule that matches.
 func (h *hall) signal(j *cluster.Job) (string, string) {
+	if s := &j.Declares; s.Signal != "" {
+		return s.Signal, s.SignalTo
+	}
 	for _, r := range h.set.Signals {
 		if (r.Partition == "" || slices.Contains(j.Partitions, r.Partition)) &&
 			(r.QOS == "" || r.QOS == j.QOS) && (r.Account == "" || r.Account == j.Account) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -21,7 +22,7 @@ import (
 func (p *program) explain() *cobra.Command {
 	var l listing
 	c := &cobra.Command{Use: "explain JOB", Short: "why a job runs or waits, in words and numbers", Args: exactly("a job id, as in 123 or 123_4"),
-		Long: "Tell why a job runs or waits, what it waits for, when the next lease that could serve it ends,\nhow its tenant stands, and what was done with it.",
+		Long: "Tell why a job runs or waits, what it waits for, when the next lease that could serve it ends,\nhow its tenant stands, and what was done with it; of a job that runs how it saves, how that is known,\nand when it may be stopped.",
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := cluster.ParseJobID(args[0])
 			if err != nil {
@@ -55,6 +56,9 @@ type explained struct {
 	store.Explanation
 	Slurm *cluster.Job `json:"slurm,omitempty"`
 	Words string       `json:"words"`
+	// Stop is how the job saves and when it may be stopped, of one that runs; StopWords says it.
+	Stop      *cluster.StopReport `json:"stop,omitempty"`
+	StopWords []string            `json:"stop_words,omitempty"`
 	// Hardware is what is bad of the chain that the job waits for, where that is why.
 	Hardware []string `json:"hardware,omitempty"`
 	// Models is what the job's party is due of every model, where a policy divides them.
@@ -67,8 +71,11 @@ func withCase(x store.Explanation, snap *cluster.Snapshot, plan *cluster.Plan) e
 	if c, ok := known[x.Job.Key]; ok && !c.Gone {
 		out.Slurm = &c.Job
 	}
+	w := explain.Words{Job: known.name}
+	if r, ok := engine.StopOf(snap, plan, x.Job.Key); ok {
+		out.Stop, out.StopWords = &r, append(w.Saves(&r), w.Stops(&r)...)
+	}
 	if x.Verdict != nil {
-		w := explain.Words{Job: known.name}
 		out.Words = w.Reason(x.Verdict.Reason)
 		out.Hardware = badHardware(&x.Verdict.Reason, snap)
 	}
@@ -167,6 +174,10 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 	if le := x.Lease; le != nil {
 		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Time(le.End))
 		say("Right", "%s", explain.Right(le.Class))
+	}
+	if r, ok := engine.StopOf(snap, plan, j.Key); ok {
+		p.listed("Saves", w.Saves(&r))
+		p.listed("Stops", w.Stops(&r))
 	}
 	alloc, due, loss := j.Alloc, j.Due, j.Lost
 	if r := x.Record; r != nil { // newer than the table's

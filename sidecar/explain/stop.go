@@ -1,0 +1,104 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Saving says in words when a job saves.
+func Saving(s *cluster.Saving) string {
+	takes := ""
+	if s.Takes > 0 {
+		takes = ", which takes " + s.Takes.String()
+	}
+	switch s.Manner {
+	case cluster.SavesOnNotice:
+		return "on the notice" + before(" ", s.Signal) + takes
+	case cluster.SavesOnTerm:
+		return "on SIGTERM, within Slurm's KillWait" + takes
+	case cluster.SavesEvery:
+		return "every " + s.Every.String() + takes
+	case cluster.SavesNever:
+		return "never"
+	}
+	return "unknown, which counts as never"
+}
+
+// Saves says how a job saves, how that is known and since when: a line each.
+func (w Words) Saves(r *cluster.StopReport) []string {
+	s := &r.Saving
+	out := []string{Saving(s)}
+	if s.Evidence != "" {
+		known := rank[s.Source] + s.Evidence
+		if s.At > 0 {
+			known += ", " + w.Time(s.At)
+		}
+		out = append(out, known)
+	} else {
+		out = append(out, "no evidence: it neither declared it (--comment=saves=30m) nor was it seen after a requeue")
+	}
+	if s.Source == cluster.FromConduct && s.Resumes == cluster.UnknownResumption {
+		out = append(out, "whether it goes on from its saves has not been seen yet")
+	}
+	if h := r.Habit; h != nil && h.Resumed+h.Restarted > 0 {
+		out = append(out, fmt.Sprintf("of its type %d went on from a save after a requeue, %d restarted", h.Resumed, h.Restarted))
+	}
+	if r.Short {
+		out = append(out, fmt.Sprintf("the notice is too short for that: %s of %s (lease.notice); it counts as never", r.Notice, s.Takes))
+	}
+	return out
+}
+
+// rank says what kind of evidence it is.
+var rank = map[cluster.SavingSource]string{
+	cluster.FromConduct:     "seen: ",
+	cluster.FromDeclaration: "declared: ",
+	cluster.FromSite:        "configured: ",
+}
+
+// Stops says when a job may be stopped, what a stop would cost and what its stops have cost: a line each.
+func (w Words) Stops(r *cluster.StopReport) []string {
+	so := "was never stopped"
+	if r.Stops > 0 || r.Spent > 0 {
+		so = fmt.Sprintf("%s so far, which cost it %s", times(r.Stops), r.Spent)
+	}
+	if r.Off {
+		return []string{so, "may be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)"}
+	}
+	out := []string{so, fmt.Sprintf("a stop now would cost it %s, a start of %s among that; its budget is %s", r.Cost, r.Begin, max(r.Budget, 0))}
+	switch {
+	case r.May && r.Until > 0:
+		return append(out, "may be stopped until "+w.Time(r.Until)+w.then(r))
+	case r.May:
+		return append(out, "may be stopped when its lease ends")
+	case r.From > 0:
+		return append(out, "may be stopped from "+w.Time(r.From)+" on")
+	case r.Saving.Resumes == cluster.Restarted:
+		return append(out, "it will not be stopped again before it ends, for it would restart from the beginning")
+	}
+	return append(out, "it will not be stopped before it ends, for that would destroy more than its budget")
+}
+
+// then says what comes after the last moment at which a job may be stopped.
+func (w Words) then(r *cluster.StopReport) string {
+	if r.Saving.Manner == cluster.SavesEvery {
+		return ", and again after its next save"
+	}
+	return ", then not before it ends"
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// before puts a lead before text that is not empty.
+func before(lead, text string) string {
+	if text == "" {
+		return ""
+	}
+	return lead + text
+}

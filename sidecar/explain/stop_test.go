@@ -1,0 +1,66 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/explain"
+)
+
+func TestHowAJobSavesAndStops(t *testing.T) {
+	const now = cluster.Instant(1_800_000_000_000) // 2027-01-15 08:00:00 UTC
+	const minute = cluster.Minute
+	w := explain.Words{Now: now}
+	for _, c := range []struct {
+		name string
+		r    cluster.StopReport
+		want string
+	}{
+		{"unknown, young", cluster.StopReport{Budget: 15 * minute, Cost: 5 * minute, Begin: 5 * minute, May: true, Until: now.Add(10 * minute)},
+			`unknown, which counts as never
+no evidence: it neither declared it (--comment=saves=30m) nor was it seen after a requeue
+was never stopped
+a stop now would cost it 00:05:00, a start of 00:05:00 among that; its budget is 00:15:00
+may be stopped until 08:10:00 (in 00:10:00), then not before it ends`},
+		{"restarted", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Resumes: cluster.Restarted, Source: cluster.FromConduct, At: now.Add(-minute),
+			Evidence: "it restarted from the beginning after its last requeue"}, Habit: &cluster.Habit{Restarted: 1}, Stops: 1, Spent: 16 * minute, Budget: -minute, Cost: minute, Begin: minute},
+			`never
+seen: it restarted from the beginning after its last requeue, 07:59:00 (00:01:00 ago)
+of its type 0 went on from a save after a requeue, 1 restarted
+once so far, which cost it 00:16:00
+a stop now would cost it 00:01:00, a start of 00:01:00 among that; its budget is 00:00:00
+it will not be stopped again before it ends, for it would restart from the beginning`},
+		{"on a notice that is too short", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnNotice, Takes: 5 * minute, Signal: "USR2", Source: cluster.FromDeclaration,
+			Evidence: "--signal=USR2@300"}, Short: true, Notice: minute, Budget: 15 * minute, Cost: cluster.Hour, Begin: 5 * minute},
+			`on the notice USR2, which takes 00:05:00
+declared: --signal=USR2@300
+the notice is too short for that: 00:01:00 of 00:05:00 (lease.notice); it counts as never
+was never stopped
+a stop now would cost it 01:00:00, a start of 00:05:00 among that; its budget is 00:15:00
+it will not be stopped before it ends, for that would destroy more than its budget`},
+		{"reported saves", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesEvery, Every: 30 * minute, Source: cluster.FromConduct, Evidence: "it reports its saves", At: now},
+			Stops: 2, Spent: 12 * minute, Budget: 3 * minute, Cost: 20 * minute, Begin: minute, From: now.Add(20 * minute)},
+			`every 00:30:00
+seen: it reports its saves, 08:00:00 (now)
+whether it goes on from its saves has not been seen yet
+2 times so far, which cost it 00:12:00
+a stop now would cost it 00:20:00, a start of 00:01:00 among that; its budget is 00:03:00
+may be stopped from 08:20:00 (in 00:20:00) on`},
+		{"on TERM", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnTerm, Source: cluster.FromSite, Evidence: "the site's rule for QOS long"}, Budget: 15 * minute, May: true},
+			`on SIGTERM, within Slurm's KillWait
+configured: the site's rule for QOS long
+was never stopped
+a stop now would cost it 00:00:00, a start of 00:00:00 among that; its budget is 00:15:00
+may be stopped when its lease ends`},
+		{"no budget", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Source: cluster.FromDeclaration, Evidence: "--comment saves=never"}, Off: true, May: true},
+			`never
+declared: --comment saves=never
+was never stopped
+may be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)`},
+	} {
+		if got := strings.Join(append(w.Saves(&c.r), w.Stops(&c.r)...), "\n"); got != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
+		}
+	}
+}
