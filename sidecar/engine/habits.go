@@ -232,7 +232,7 @@ func (h *hall) judge(i int, verdict cluster.Resumption, redone, earlier cluster.
 	}
 	own := h.conduct(i)
 	own.Last, own.LastAt = verdict, h.now
-	if own.Ours {
+	if own.Ours && !h.rule().Off() {
 		cost := redone + begin
 		if verdict == cluster.Restarted {
 			cost = own.Ran

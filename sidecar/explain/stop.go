@@ -29,8 +29,8 @@ func Saving(s *cluster.Saving) string {
 func (w Words) Saves(r *cluster.StopReport) []string {
 	s := &r.Saving
 	out := []string{Saving(s)}
-	if s.Evidence != "" {
-		known := rank[s.Source] + s.Evidence
+	if s.Source != cluster.FromNowhere {
+		known := join(": ", rank[s.Source], s.Evidence)
 		if s.At > 0 {
 			known += ", " + w.Time(s.At)
 		}
@@ -52,19 +52,19 @@ func (w Words) Saves(r *cluster.StopReport) []string {
 
 // rank says what kind of evidence it is.
 var rank = map[cluster.SavingSource]string{
-	cluster.FromConduct:     "seen: ",
-	cluster.FromDeclaration: "declared: ",
-	cluster.FromSite:        "configured: ",
+	cluster.FromConduct:     "seen",
+	cluster.FromDeclaration: "declared",
+	cluster.FromSite:        "configured",
 }
 
 // Stops says when a job may be stopped, what a stop would cost and what its stops have cost: a line each.
 func (w Words) Stops(r *cluster.StopReport) []string {
-	so := "was never stopped"
-	if r.Stops > 0 || r.Spent > 0 {
-		so = fmt.Sprintf("%s so far, which cost it %s", times(r.Stops), r.Spent)
-	}
 	if r.Off {
-		return []string{so, "may be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)"}
+		return []string{"may be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)"}
+	}
+	so := "was never stopped"
+	if r.Stops > 0 {
+		so = fmt.Sprintf("%s so far, which cost it %s", times(r.Stops), r.Spent)
 	}
 	out := []string{so, fmt.Sprintf("a stop now would cost it %s, a start of %s among that; its budget is %s", r.Cost, r.Begin, max(r.Budget, 0))}
 	switch {

@@ -53,10 +53,11 @@ configured: the site's rule for QOS long
 was never stopped
 a stop now would cost it 00:00:00, a start of 00:00:00 among that; its budget is 00:15:00
 may be stopped when its lease ends`},
+		{"declared by a simulated job", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnTerm, Source: cluster.FromDeclaration}, Off: true},
+			"on SIGTERM, within Slurm's KillWait\ndeclared\nmay be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)"},
 		{"no budget", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Source: cluster.FromDeclaration, Evidence: "--comment saves=never"}, Off: true, May: true},
 			`never
 declared: --comment saves=never
-was never stopped
 may be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)`},
 	} {
 		if got := strings.Join(append(w.Saves(&c.r), w.Stops(&c.r)...), "\n"); got != c.want {

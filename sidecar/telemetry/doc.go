@@ -4,6 +4,9 @@
 //	{"job":"17","steps":1200} | munge | POST  ──►  Inbox, at /v1/progress
 //	{"steps":1200} ► 17.new ► mv 17.json      ──►  Drop, a folder of the user on a shared file system
 //
+// A report may say "saved":true: the job has just saved its work. A save counts at once, and is kept until the next
+// look when other reports of the job follow it.
+//
 // What is posted is a MUNGE credential whose payload is the report: munged says who made
 // it and that nobody changed it on its way, and takes each one once. A file in a folder is
 // believed as far as its owner is the job's. Either way a job's owner only

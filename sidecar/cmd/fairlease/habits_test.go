@@ -1,0 +1,25 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+func TestHabitsAreListed(t *testing.T) {
+	const now = cluster.Instant(1_800_000_000_000)
+	of := func(user, command string, gpus int) cluster.JobType { return cluster.JobType{User: user, Command: command, GPUs: gpus} }
+	list := []cluster.Habit{
+		{Type: of("ann", "/home/ann/train.sh --seed #", 8), Resumed: 2, Last: cluster.Resumed, LastAt: now, Reports: 9, Every: 30 * cluster.Minute, At: now.Add(-cluster.Hour),
+			Starts: []cluster.StartCost{{Model: "k80", Mean: 5 * cluster.Minute, Samples: 1}, {Model: "v100", Mean: 3 * cluster.Minute, Samples: 2}}},
+		{Type: of("ann", "sweep.sh", 1), Completed: 3, Shortest: cluster.Hour, Longest: 2 * cluster.Hour, At: now.Add(-cluster.Minute)},
+		{Type: of("bob", "x", 1), Restarted: 1, Last: cluster.Restarted, Completed: 1, Shortest: cluster.Hour, Longest: cluster.Hour, At: now},
+	}
+	var out bytes.Buffer
+	p := &program{out: &out}
+	if err := p.list(listing{}, habitTable(habitsShown(list), now), nil); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "habits", out.String())
+}
