@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -105,4 +106,50 @@ func BenchmarkDecideTalkative(b *testing.B) {
 			})
 		}
 	}
+}
+
+// The same snapshots with a stop budget, with as many habits as are kept, to which every job's type belongs, and with reports
+// of a sixth of the jobs that run, a tenth of these just after a save.
+func BenchmarkDecideHabits(b *testing.B) {
+	for _, learnt := range []bool{false, true} {
+		b.Run(fmt.Sprintf("50000/learnt=%v", learnt), func(b *testing.B) {
+			s := simtest.Crowd(50000, 100)
+			s.Settings.StopAllowance, s.Settings.StopOverheadMilli, s.Settings.StartCost = 15*cluster.Minute, 20, 5*cluster.Minute
+			if learnt {
+				teach(&s)
+			}
+			var d engine.Decider
+			warm := d.Decide(s) // opens the accounts
+			at := s.Ledger.At
+			s.Ledger = warm.Memory.Ledger
+			s.Ledger.At = at
+			b.ReportAllocs()
+			for b.Loop() {
+				d.Decide(s)
+			}
+		})
+	}
+}
+
+// teach gives a snapshot habits and reports.
+func teach(s *cluster.Snapshot) {
+	seen := map[cluster.JobType]bool{}
+	for i := range s.Cases {
+		j := &s.Cases[i].Job
+		j.Command = fmt.Sprintf("/home/%s/project/train.sh --config base-#.yaml --run %c%c", j.User, 'a'+i%16, 'a'+i/16%2)
+		ty := cluster.JobType{User: j.User, Command: j.Command, GPUs: j.Request.GPUs}
+		if !seen[ty] && len(s.Habits) < 10_000 {
+			seen[ty] = true
+			s.Habits = append(s.Habits, cluster.Habit{Type: ty, Resumed: 1, Last: cluster.Resumed, LastAt: 1, OnTerm: 1, At: 1,
+				Starts: []cluster.StartCost{{Model: "v100", Mean: cluster.Minute, Samples: 3}}})
+		}
+		if j.State == cluster.Running && i%6 == 0 {
+			p := cluster.Progress{Job: j.ID, Steps: 10, At: s.Now.Add(-cluster.Second)}
+			if i%60 == 0 {
+				p.Saved = p.At
+			}
+			s.Progress = append(s.Progress, p)
+		}
+	}
+	slices.SortFunc(s.Habits, func(x, y cluster.Habit) int { return x.Type.Compare(y.Type) })
 }

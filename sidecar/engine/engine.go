@@ -68,6 +68,7 @@ type room struct {
 	claiming  []ltgf.Claimant
 	habits    stop.Habits
 	habitOf   []int32           // of cases, in habits; see hall.habit
+	stopOf    []stopBase        // of cases; see hall.stopBase
 	passed    [2][]lease.Passed // of those that we act on, and of those that we watch
 }
 

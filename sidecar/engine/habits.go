@@ -15,6 +15,22 @@ func (h *hall) saving(i int) cluster.Saving {
 	return resolve(h.set, j, h.records[i].Conduct, h.habit(i))
 }
 
+// stopBase is what is known of a case that does not change once the round has observed.
+type stopBase struct {
+	known  bool
+	saving cluster.Saving
+	begin  cluster.Span
+}
+
+// stopBase gives how a job saves and what a start costs it. It is asked several times a round, and worked out once.
+func (h *hall) stopBase(i int) *stopBase {
+	b := &h.stopOf[i]
+	if !b.known {
+		*b = stopBase{true, h.saving(i), h.begin(i, modelOf(&h.s.Cases[i].Job))}
+	}
+	return b
+}
+
 // resolve gives how a job saves, from its conduct, its type's habit (both may be nil), its words and the site's.
 func resolve(set *cluster.Settings, j *cluster.Job, own *cluster.Conduct, habit *cluster.Habit) cluster.Saving {
 	var site cluster.Saving
@@ -86,6 +102,8 @@ func (h *hall) observe() {
 	n := len(h.s.Cases)
 	h.habitOf = slices.Grow(h.habitOf[:0], n)[:n]
 	clear(h.habitOf)
+	h.stopOf = slices.Grow(h.stopOf[:0], n)[:n]
+	clear(h.stopOf)
 	var reports map[cluster.JobID]int
 	if len(h.s.Progress) > 0 {
 		reports = make(map[cluster.JobID]int, len(h.s.Progress))

@@ -14,7 +14,8 @@ func (h *hall) rule() stop.Rule {
 // stopJob gives what the stop budget needs to know of a case.
 func (h *hall) stopJob(i int) stop.Job {
 	j, r := &h.s.Cases[i].Job, &h.records[i]
-	return stop.Job{Saving: h.saving(i), Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: h.begin(i, modelOf(j))}
+	b := h.stopBase(i)
+	return stop.Job{Saving: b.saving, Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
 }
 
 // extend notes which jobs may be stopped when their leases end, and puts off the ends of leases whose jobs may not be: until

@@ -9,7 +9,9 @@ import (
 
 func TestHabitsAreListed(t *testing.T) {
 	const now = cluster.Instant(1_800_000_000_000)
-	of := func(user, command string, gpus int) cluster.JobType { return cluster.JobType{User: user, Command: command, GPUs: gpus} }
+	of := func(user, command string, gpus int) cluster.JobType {
+		return cluster.JobType{User: user, Command: command, GPUs: gpus}
+	}
 	list := []cluster.Habit{
 		{Type: of("ann", "/home/ann/train.sh --seed #", 8), Resumed: 2, Last: cluster.Resumed, LastAt: now, Reports: 9, Every: 30 * cluster.Minute, At: now.Add(-cluster.Hour),
 			Starts: []cluster.StartCost{{Model: "k80", Mean: 5 * cluster.Minute, Samples: 1}, {Model: "v100", Mean: 3 * cluster.Minute, Samples: 2}}},

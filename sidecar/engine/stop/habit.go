@@ -18,16 +18,17 @@ const (
 
 // Habits is the habits of all types of jobs during one round. What is put in is not changed: the first change copies it.
 type Habits struct {
-	list  []cluster.Habit
-	index map[cluster.JobType]int32
-	owned bool // list is a copy
-	added bool
+	list   []cluster.Habit
+	index  map[cluster.JobType]int32
+	owned  bool // list is a copy
+	added  bool
+	sorted int // of list: the first so many are sorted
 }
 
 // Reset begins a round with the habits of the last one.
 func (b *Habits) Reset(list []cluster.Habit) {
 	same := !b.added && len(list) == len(b.list) && (len(list) == 0 || &list[0] == &b.list[0])
-	b.list, b.owned, b.added = list, false, false
+	b.list, b.owned, b.added, b.sorted = list, false, false, len(list)
 	if same && b.index != nil {
 		return
 	}
@@ -155,8 +156,7 @@ func (b *Habits) Entries() []cluster.Habit {
 	if !b.added {
 		return b.list
 	}
-	byType := func(x, y cluster.Habit) int { return x.Type.Compare(y.Type) }
-	slices.SortFunc(b.list, byType)
+	b.merge()
 	kept := b.list[:0]
 	for from := 0; from < len(b.list); {
 		to := from + 1
@@ -171,11 +171,29 @@ func (b *Habits) Entries() []cluster.Habit {
 	return b.list
 }
 
-// newest keeps so many habits with the newest evidence, by type.
+// merge puts the types that were added in this round in their places.
+func (b *Habits) merge() {
+	fresh := slices.Clone(b.list[b.sorted:])
+	slices.SortFunc(fresh, func(x, y cluster.Habit) int { return x.Type.Compare(y.Type) })
+	old, at := b.sorted-1, len(b.list)-1
+	for k := len(fresh) - 1; k >= 0; at-- {
+		if old >= 0 && b.list[old].Type.Compare(fresh[k].Type) > 0 {
+			b.list[at] = b.list[old]
+			old--
+		} else {
+			b.list[at] = fresh[k]
+			k--
+		}
+	}
+}
+
+// newest keeps at most so many habits, by type: where there are more, those with the newest evidence, and a
+// twentieth fewer, so that it need not be done in every round.
 func newest(list []cluster.Habit, most int) []cluster.Habit {
 	if len(list) <= most {
 		return list
 	}
+	most -= most / 20
 	slices.SortFunc(list, func(x, y cluster.Habit) int { return cmp.Or(cmp.Compare(y.At, x.At), x.Type.Compare(y.Type)) })
 	list = list[:most]
 	slices.SortFunc(list, func(x, y cluster.Habit) int { return x.Type.Compare(y.Type) })
