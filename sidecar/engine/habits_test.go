@@ -184,9 +184,11 @@ func TestAResumptionIsLearnt(t *testing.T) {
 func TestCompletionsAreLearnt(t *testing.T) {
 	for _, resumes := range []bool{true, false} {
 		s := newSchool(t)
-		s.start(1, 0)
-		s.round(100 * minute)
-		s.complete(1)
+		for id := range int64(2) {
+			s.start(10+id, 0)
+			s.round(100 * minute)
+			s.complete(10 + id)
+		}
 		s.start(2, 0)
 		s.round(60 * minute)
 		s.requeue(2)

@@ -355,3 +355,10 @@ func TestTheNewestReportKeepsTheLastSave(t *testing.T) {
 		t.Errorf("%+v; want %+v", got, want)
 	}
 }
+
+// The moment just after a save is when a job may be stopped: it is decided then, though nothing else has changed.
+func TestASaveIsNoQuietTurn(t *testing.T) {
+	if saved([]cluster.Progress{{Steps: 1}}) || !saved([]cluster.Progress{{Steps: 1}, {Saved: 5}}) {
+		t.Error("a save is not seen")
+	}
+}

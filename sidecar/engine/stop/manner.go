@@ -147,8 +147,12 @@ func (now Report) Resumption(before *cluster.Conduct) (r cluster.Resumption, red
 	return cluster.UnknownResumption, 0
 }
 
-// uniform is by how much, in percent of the shortest, the run times of a type may differ to conclude from them.
-const uniform = 25
+// To conclude from the run times of a type there must be enough of them, and alike: uniform is by how much they may
+// differ, in percent of the shortest. One run time may be another's by chance.
+const (
+	enough  = 2
+	uniform = 25
+)
 
 // Completion judges a job that was requeued and has completed: its last attempt ran for last, those before for earlier.
 //
@@ -157,7 +161,7 @@ const uniform = 25
 // an attempt as long as these, and clearly longer than what a resumption would have left to do, did not resume;
 // one that was clearly shorter did, if all attempts together are long enough.
 func Completion(own *cluster.Conduct, model string, habit *cluster.Habit, last, earlier, begin cluster.Span) (r cluster.Resumption, redone cluster.Span) {
-	known := habit != nil && habit.Completed > 0 && habit.Longest*100 <= habit.Shortest*(100+uniform)
+	known := habit != nil && habit.Completed >= enough && habit.Longest*100 <= habit.Shortest*(100+uniform)
 	if own != nil && own.Attempts > 0 && own.Model == model && own.Longest > last+last/10+begin {
 		redone = own.Longest / 2 // it saved at least once in that attempt
 		if known {

@@ -155,6 +155,7 @@ func TestCompletedJobsTell(t *testing.T) {
 		{"the rest, half an hour of it twice", own(60 * minute), alike, 80 * minute, 60 * minute, cluster.Resumed, 30 * minute},
 		{"too short altogether", own(10 * minute), alike, 20 * minute, 10 * minute, "", 0},
 		{"its type's run times differ", own(60 * minute), unlike, 101 * minute, 60 * minute, "", 0},
+		{"of its type one has completed", own(60 * minute), &cluster.Habit{Completed: 1, Shortest: 100 * minute, Longest: 100 * minute}, 101 * minute, 60 * minute, "", 0},
 		{"nothing is known of its type", own(60 * minute), nil, 101 * minute, 60 * minute, "", 0},
 		{"longer before than at last", own(60 * minute), nil, 30 * minute, 60 * minute, cluster.Resumed, 30 * minute},
 		{"so, on another model", &cluster.Conduct{Attempts: 1, Longest: 60 * minute, Model: "k80"}, nil, 30 * minute, 60 * minute, "", 0},
