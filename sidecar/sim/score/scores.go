@@ -103,6 +103,14 @@ type Overhead struct {
 	OfRun        float64 `json:"of_run"`        // share of their run time alone
 	OfCompletion float64 `json:"of_completion"` // share of their completion time (ASTRAEA §6.4)
 	GPUHours     float64 `json:"gpu_h"`
+	Lost         Lost    `json:"lost"`
+}
+
+// Lost is the part of the overhead that is work which was done and had to be done again after a stop.
+type Lost struct {
+	OfRun    float64 `json:"of_run"` // share of the finished jobs' run time alone
+	GPUHours float64 `json:"gpu_h"`
+	Jobs     int     `json:"jobs"` // finished jobs that lost work
 }
 
 // Use is who held how many GPUs, as means over steps of time from the run's start.

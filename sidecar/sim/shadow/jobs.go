@@ -56,7 +56,7 @@ func (b *builder) job(p *store.PastJob) {
 	j := score.Job{ID: p.SlurmID, Tenant: p.Tenant, User: p.User, GPUs: p.GPUs, End: done, Outcome: p.Outcome,
 		Alloc: max(alloc, 0), Due: max(due, 0), Preemptions: max(restarts, 0),
 		Held: span(alloc, p.GPUs), Overhead: span(min(lost, alloc), p.GPUs)}
-	j.Runs = j.Held - j.Overhead
+	j.Lost, j.Runs = j.Overhead, j.Held-j.Overhead // what the journal books is work lost
 	b.times(&j, p)
 	b.jobs.Compared++
 	if there && j.Submit == b.from {

@@ -80,7 +80,7 @@ func newRun(s *Setup) (*run, error) {
 	nodes := s.Fleet.nodes()
 	v := sim.NewVirtual(Start, nodes, s.accounts())
 	v.Costs, v.Term, v.Speeds, v.Mixed, v.Forget, v.Lend = s.Costs, s.Settings.Term, s.Speeds, s.Mixed, true, true
-	v.Beside = s.Beside
+	v.Beside, v.ReportSaves = s.Beside, s.Reported
 	if s.Between > 0 {
 		until := s.Until
 		if until == 0 {

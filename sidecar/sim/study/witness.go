@@ -148,6 +148,7 @@ func (w *witness) watch(e sim.Event) {
 		w.running++
 	case sim.Parted: // its GPUs are the other's
 		l.Overhead += e.Cold + e.Loading + e.Saving + e.Lost
+		l.Lost += e.Lost
 		w.gaps.wants(l.shape, 1)
 		w.running--
 	case sim.Requeued:
@@ -174,6 +175,7 @@ func (w *witness) watch(e sim.Event) {
 func (w *witness) stop(l *life, e *sim.Event) {
 	l.Held += e.At.Sub(e.Start)
 	l.Overhead += e.Cold + e.Loading + e.Saving + e.Lost + e.Terminating
+	l.Lost += e.Lost
 	w.hold(l, e.Holds, -1)
 }
 
