@@ -191,7 +191,7 @@ func (p *program) study(ctx context.Context, w *world, setups []study.Setup, o *
 	if o.csv || o.json {
 		notes = p.err
 	}
-	w.tell(notes, setups[0].Load)
+	w.tell(notes, &setups[0])
 	fmt.Fprintf(notes, "  interval %v, term %v\n", config.Duration(setups[0].Settings.Interval), config.Duration(setups[0].Settings.Term))
 	results, err := p.runAll(ctx, w, setups)
 	if err != nil {

@@ -318,3 +318,17 @@ func TestAJobSavesTheSameEverywhere(t *testing.T) {
 		t.Errorf("%+v and %+v", r.Overhead, again.Overhead)
 	}
 }
+
+// Two jobs that take turns on one GPU and never save would do so for ever: the run ends and says so.
+func TestJobsThatBeginAnewForEver(t *testing.T) {
+	s := ideal(t, "1x1", 15*cluster.Minute, job("1", "a", 0, 1, 2*cluster.Hour), job("2", "b", 0, 1, 2*cluster.Hour))
+	s.Saves, s.Scheduler = Only(sim.Never), "gandiva-fair"
+	r := run1(t, s)
+	if r.Endless != 2 || r.Jobs.Unfinished != 2 || r.CutShort || r.To.Sub(r.From) > 4*cluster.Day {
+		t.Errorf("%d endless, %+v, cut short %v, over %s", r.Endless, r.Jobs, r.CutShort, r.To.Sub(r.From))
+	}
+	s.Saves = Only(sim.AtEnd)
+	if r := run1(t, s); r.Endless != 0 || r.Jobs.Finished != 2 {
+		t.Errorf("with saves: %d endless, %+v", r.Endless, r.Jobs)
+	}
+}

@@ -22,13 +22,19 @@ type Result struct {
 	// TimedOut counts the jobs that reached their time limit here though they did not in
 	// the trace: what leases cost them was too much for it.
 	TimedOut int
-	Turns    int // rounds that were not quiet
+	// Endless counts the jobs that would never end: they are requeued again and again, and begin anew each time.
+	Endless int
+	Turns   int // rounds that were not quiet
 
 	jobs []score.Job // where there is an audit
 }
 
 // idleFor is how long nothing may happen while jobs wait, before a run is given up.
 const idleFor = 30 * cluster.Day
+
+// endlessFor is for how long, beyond four times what the whole cluster needs for all the work that is there, no job may
+// come or end before a run is ended in which jobs run.
+const endlessFor = 2 * cluster.Day
 
 // Run runs one setup, without its audit. told, if not nil, is called with the number of
 // jobs that are over, whenever it has changed. When ctx ends, the result has the scores up to
@@ -124,6 +130,8 @@ var (
 	errStuck = errors.New("nothing happens any more")
 	// errEnough ends one in which no job will be over any more.
 	errEnough = errors.New("the jobs that are left run for longer")
+	// errEndless ends one in which jobs run and none will ever be over.
+	errEndless = errors.New("the jobs that are left begin anew for ever")
 )
 
 func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
@@ -145,6 +153,11 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 		if w.running == 0 && r.world.Now().Sub(w.stirred) > idleFor && len(w.jobs) > 0 {
 			stop(errStuck)
 		}
+		if now := r.world.Now(); r.setup.Until == 0 && r.came && now.Sub(max(w.arrived, w.finished)) > endlessFor && now.Sub(w.asked) > cluster.Hour {
+			if w.asked = now; now.Sub(max(w.arrived, w.finished)) > endlessFor+4*w.toDo() {
+				stop(errEndless)
+			}
+		}
 		if r.setup.Enough && r.came && !w.any(func(j *life) bool { return j.Runs < r.setup.Until }) {
 			stop(errEnough)
 		}
@@ -158,6 +171,8 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 	case ctx.Err() != nil:
 		r.result.CutShort = true
 	case errors.Is(context.Cause(inner), errEnough):
+	case errors.Is(context.Cause(inner), errEndless):
+		r.result.Endless = len(w.jobs)
 	case errors.Is(context.Cause(inner), errStuck) || err == nil && r.setup.Until == 0 && !r.world.Drained():
 		return Result{}, r.stuck()
 	case err != nil:

@@ -34,6 +34,7 @@ type witness struct {
 
 	submitted, ended, timedOut, running int
 	stirred                             cluster.Instant // when something happened to a job last
+	arrived, finished, asked            cluster.Instant // when a job came last, ended last; when run asked last whether any ever will
 	row                                 []score.TenantSample
 }
 
@@ -58,6 +59,15 @@ func (w *witness) any(such func(*life) bool) bool {
 		}
 	}
 	return false
+}
+
+// toDo gives for how long the jobs that are there would keep all healthy GPUs busy.
+func (w *witness) toDo() cluster.Span {
+	var all cluster.GPUTime
+	for _, j := range w.jobs {
+		all += cluster.Times(j.GPUs, j.Runs)
+	}
+	return cluster.Span(all) / cluster.Span(max(w.full, 1))
 }
 
 func newWitness(meter *score.Meter, fleet Fleet, mixed, keep bool) *witness {
@@ -133,6 +143,7 @@ func (w *witness) watch(e sim.Event) {
 	switch e.What {
 	case sim.Submitted:
 		w.submitted++
+		w.arrived = e.At
 		w.gaps.wants(l.shape, 1)
 	case sim.Started:
 		if l.Start == 0 {
@@ -164,6 +175,7 @@ func (w *witness) watch(e sim.Event) {
 			w.stop(l, &e)
 		}
 		l.End, l.Outcome = e.At, e.Outcome
+		w.finished = e.At
 		w.over = append(w.over, e.Job)
 		if e.Outcome == "TIMEOUT" && l.outcome != "TIMEOUT" {
 			w.timedOut++
