@@ -39,6 +39,7 @@ type Edge struct {
 type PastJob struct {
 	Key       cluster.JobKey
 	SlurmID   string `db:"slurm_id"`
+	Name      string
 	User      string `db:"user_name"`
 	Tenant    string // "" = none
 	Touch     cluster.Touch

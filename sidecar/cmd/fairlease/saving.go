@@ -71,7 +71,7 @@ func tellSaves(out io.Writer, s *study.Setup) {
 		known, all := 0, 0
 		for j := range s.Load.Jobs {
 			all++
-			if _, ok := s.Saves.Of(&j, s.Seed); ok {
+			if s.Saves.Habit(&j) != nil {
 				known++
 			}
 		}

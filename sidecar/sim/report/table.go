@@ -30,6 +30,7 @@ func Table(w io.Writer, runs []score.Scores) error {
 				fmt.Fprintf(&b, "\n%s was cut short after %s of pretend time: its scores are not to be compared\n", plain(s.Scheduler), s.To.Sub(s.From))
 			}
 			auditLines(&b, s)
+			kindLines(&b, s)
 		}
 		b.WriteString("\n")
 	}

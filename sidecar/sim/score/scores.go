@@ -31,6 +31,8 @@ type Scores struct {
 
 	// Levels is how broken the cells were, where there were cells.
 	Levels []Level `json:"levels,omitempty"`
+	// Kinds tells what became of jobs by kind, where that was asked for; those with the most GPU time first.
+	Kinds []Kind `json:"kinds,omitempty"`
 	// Audit compares with private clusters, where that was done.
 	Audit []Audited `json:"audit,omitempty"`
 }
@@ -42,6 +44,21 @@ type Level struct {
 	Type   string  `json:"type"`
 	Cells  int     `json:"cells"`
 	Broken float64 `json:"broken"`
+}
+
+// Kind is jobs of one user with as many GPUs and one command, or a name that is the same but for numbers: they are taken
+// to save alike.
+type Kind struct {
+	User     string  `json:"user"`
+	Name     string  `json:"name"`
+	GPUs     int     `json:"gpus"`
+	Jobs     int     `json:"jobs"`
+	Held     float64 `json:"held_gpu_h"`
+	Requeued int     `json:"requeued_jobs"` // at least once
+	Losers   int     `json:"losing_jobs"`   // that lost work
+	Lost     float64 `json:"lost_gpu_h"`
+	Saves    string  `json:"saves"`
+	Why      string  `json:"why"` // how that is known: shown, declared, site rule, file, or assumed
 }
 
 // Counts says how many jobs there were and which of them count where.

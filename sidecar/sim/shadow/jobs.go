@@ -15,6 +15,7 @@ type builder struct {
 	interval   cluster.Span
 	next       cluster.JobKey                    // of the first job that came after the window
 	begin, end map[cluster.JobKey]cluster.Record // what was remembered then
+	commands   map[cluster.JobKey]string         // of the jobs that the window's edges show
 
 	was  []score.Job
 	load []trace.Job
@@ -24,7 +25,20 @@ type builder struct {
 func newBuilder(p *store.Past) *builder {
 	return &builder{from: p.Begin.Plan.At, to: p.End.Plan.At, interval: p.End.Snapshot.Settings.Interval,
 		next:  p.End.Plan.Memory.NextKey,
-		begin: byKey(p.Begin.Plan.Memory.Records), end: byKey(p.End.Plan.Memory.Records)}
+		begin: byKey(p.Begin.Plan.Memory.Records), end: byKey(p.End.Plan.Memory.Records), commands: commands(p)}
+}
+
+// commands gives the commands of jobs, by key.
+func commands(p *store.Past) map[cluster.JobKey]string {
+	out := map[cluster.JobKey]string{}
+	for _, snap := range []*cluster.Snapshot{&p.Begin.Snapshot, &p.End.Snapshot} {
+		for i := range snap.Cases {
+			if c := &snap.Cases[i]; c.Job.Command != "" {
+				out[c.Record.Key] = c.Job.Command
+			}
+		}
+	}
+	return out
 }
 
 func byKey(records []cluster.Record) map[cluster.JobKey]cluster.Record {
@@ -75,8 +89,8 @@ func (b *builder) job(p *store.PastJob) {
 		}
 	}
 	b.was = append(b.was, j)
-	b.load = append(b.load, trace.Job{ID: j.ID, Tenant: j.Tenant, User: j.User, Submit: j.Submit.Sub(b.from),
-		Runs: runs, GPUs: j.GPUs, Model: p.Model, Outcome: j.Outcome})
+	b.load = append(b.load, trace.Job{ID: j.ID, Tenant: j.Tenant, User: j.User, Name: p.Name, Command: b.commands[p.Key],
+		Submit: j.Submit.Sub(b.from), Runs: runs, GPUs: j.GPUs, Model: p.Model, Outcome: j.Outcome})
 }
 
 // leftOut counts a job that cannot be compared.

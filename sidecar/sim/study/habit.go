@@ -24,6 +24,7 @@ type Habit struct {
 	Command string // "" or * = any
 	GPUs    int    // 0 = any
 	Manner
+	Source cluster.SavingSource // "" = a file
 }
 
 func (h *Habit) fits(j *trace.Job) bool {

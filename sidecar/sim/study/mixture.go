@@ -216,15 +216,23 @@ func nameKind(name string) string {
 	return strings.TrimPrefix(profile.KindOf(nil, "", "", name, "").Name(), ".")
 }
 
-// Of gives how a job saves, and whether a habit says so. The same seed gives the same manner.
-func (m *Mixture) Of(j *trace.Job, seed uint64) (Manner, bool) {
+// Habit gives the first habit that fits a job; nil = none.
+func (m *Mixture) Habit(j *trace.Job) *Habit {
 	for i := range m.Habits {
 		if m.Habits[i].fits(j) {
-			return m.Habits[i].Manner, true
+			return &m.Habits[i]
 		}
 	}
+	return nil
+}
+
+// Of gives how a job saves. The same seed gives the same manner.
+func (m *Mixture) Of(j *trace.Job, seed uint64) Manner {
+	if h := m.Habit(j); h != nil {
+		return h.Manner
+	}
 	if len(m.Parts) == 1 {
-		return m.Parts[0].Manner, false
+		return m.Parts[0].Manner
 	}
 	h := newHash(seed)
 	if m.ByJob {
@@ -243,10 +251,10 @@ func (m *Mixture) Of(j *trace.Job, seed uint64) (Manner, bool) {
 	at := int64(h.mixed() % uint64(max(sum, 1)))
 	for _, p := range m.Parts {
 		if at -= p.Weight; at < 0 {
-			return p.Manner, false
+			return p.Manner
 		}
 	}
-	return m.Parts[len(m.Parts)-1].Manner, false
+	return m.Parts[len(m.Parts)-1].Manner
 }
 
 // hash is FNV-1a, and splitmix64 after it, so that neighbours are drawn independently.

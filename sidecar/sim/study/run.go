@@ -24,7 +24,8 @@ type Result struct {
 	TimedOut int
 	// Endless counts the jobs that would never end: they are requeued again and again, and begin anew each time.
 	Endless int
-	Turns   int // rounds that were not quiet
+	Turns   int         // rounds that were not quiet
+	Kept    []score.Job // all jobs, where Setup.Keep asks for them
 
 	jobs []score.Job // where there is an audit
 }
@@ -103,7 +104,7 @@ func newRun(s *Setup) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.witness = newWitness(score.NewMeter(s.setting(scheduler.Leases), s.Measures), s.Fleet, s.Mixed, s.Audit)
+	r.witness = newWitness(score.NewMeter(s.setting(scheduler.Leases), s.Measures), s.Fleet, s.Mixed, s.Audit || s.Keep)
 	v.Watch = r.witness.watch
 	memory := sim.NewMemory()
 	memory.Trust = true
@@ -206,5 +207,8 @@ func (r *run) close() (Result, error) {
 	}
 	r.result.Scores, r.result.CutShort = scores, cut
 	r.result.TimedOut, r.result.jobs = r.witness.timedOut, r.witness.kept
+	if r.setup.Keep {
+		r.result.Kept = r.witness.kept
+	}
 	return r.result, nil
 }

@@ -49,6 +49,7 @@ type Setup struct {
 	Enough          bool         // end before Until when all have come, and none is left that runs for less than that
 	Measures        score.Options
 	Audit           bool
+	Keep            bool // the jobs, in Result.Kept
 }
 
 // Default gives a setup with the product's settings, astraea, the costs of
@@ -124,7 +125,7 @@ func (s *Setup) arrivals(refused *Refused) iter.Seq[sim.Arrival] {
 
 // work makes a job of a trace one of the cluster. It goes by its id in the trace.
 func (s *Setup) work(j *trace.Job, request cluster.Request) sim.Work {
-	m, _ := s.Saves.Of(j, s.Seed)
+	m := s.Saves.Of(j, s.Seed)
 	w := sim.Work{Name: j.ID, User: userOf(j), Account: account(j.Tenant), Partition: partition, Request: request,
 		Comment: kindOf(j.Kind), Runs: j.Runs, Outcome: j.Outcome, Kind: j.Kind, Limit: j.Limit, Saves: m.Saves, Every: m.Every}
 	if m.Takes > 0 {
