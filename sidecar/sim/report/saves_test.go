@@ -64,3 +64,46 @@ func TestRunsThatSaveDifferently(t *testing.T) {
 		t.Errorf("of runs that rest on no assumption: %q", got)
 	}
 }
+
+// Kinds of jobs are listed with what becomes of them, ten at most, and advice where some do not save.
+func TestKindsOfJobs(t *testing.T) {
+	run := madeUp(t, 3, 40, 1, []string{"a"})
+	run.Kinds = []score.Kind{{User: "ann", Name: "train#.sh", GPUs: 8, Jobs: 12, Held: 1234.5, Requeued: 7, Losers: 3, Lost: 20.25, Saves: "never", Why: "assumed"},
+		{User: "bob", Name: "<b>\x1b[2J", GPUs: 1, Jobs: 2, Held: 7, Requeued: 2, Saves: "periodic=1h", Why: "declared"}}
+	var b bytes.Buffer
+	kindLines(&b, run)
+	want := `
+` + run.Scheduler + `. Of 14 jobs, 9 are requeued at least once, and 3 lose work: 20.2 GPU h in all. Kinds of jobs, by GPU time:
+  user  name       GPUs  jobs   GPU h  requeued  lose work  lost GPU h  saves        how known
+  ann   train#.sh     8    12  1234.5         7          3        20.2  never        assumed
+  bob   <b>?[2J       1     2     7.0         2          0         0.0  periodic=1h  declared
+` + Advice + "\n"
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Error(d)
+	}
+	text := html(t, []score.Scores{run})
+	parse(t, text)
+	for _, want := range []string{"<td>train#.sh</td>", "which jobs are requeued and lose work?", "--comment=saves=notice"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	for range 11 {
+		run.Kinds = append(run.Kinds, score.Kind{User: "eve", Saves: "notice", Jobs: 1})
+	}
+	b.Reset()
+	kindLines(&b, run)
+	if !strings.Contains(b.String(), "\n  and 3 more kinds\n") || strings.Count(b.String(), "\n  eve ") != 8 {
+		t.Errorf("of thirteen kinds:\n%s", b.String())
+	}
+	run.Kinds = run.Kinds[2:]
+	b.Reset()
+	if kindLines(&b, run); strings.Contains(b.String(), "Talk first") {
+		t.Errorf("advice though all save:\n%s", b.String())
+	}
+	run.Kinds = nil
+	b.Reset()
+	if kindLines(&b, run); b.Len() > 0 {
+		t.Errorf("of no kinds:\n%s", b.String())
+	}
+}

@@ -15,7 +15,7 @@ type builder struct {
 	interval   cluster.Span
 	next       cluster.JobKey                    // of the first job that came after the window
 	begin, end map[cluster.JobKey]cluster.Record // what was remembered then
-	commands   map[cluster.JobKey]string         // of the jobs that the window's edges show
+	commands   map[cluster.JobKey]string         // of the jobs that the past shows
 
 	was  []score.Job
 	load []trace.Job
@@ -31,11 +31,9 @@ func newBuilder(p *store.Past) *builder {
 // commands gives the commands of jobs, by key.
 func commands(p *store.Past) map[cluster.JobKey]string {
 	out := map[cluster.JobKey]string{}
-	for _, snap := range []*cluster.Snapshot{&p.Begin.Snapshot, &p.End.Snapshot} {
-		for i := range snap.Cases {
-			if c := &snap.Cases[i]; c.Job.Command != "" {
-				out[c.Record.Key] = c.Job.Command
-			}
+	for i := range p.Seen {
+		if c := &p.Seen[i]; c.Job.Command != "" {
+			out[c.Record.Key] = c.Job.Command
 		}
 	}
 	return out

@@ -48,13 +48,11 @@ func Known(habits []cluster.Habit, jobs []cluster.Job, rules []cluster.SavingRul
 // gpus gives how many GPUs a job holds, else asks for.
 func gpus(j *cluster.Job) int { return cmp.Or(j.GPUsHeld(), j.Request.GPUs) }
 
-// seen lists the jobs that the edges of a past show, the newest look last.
+// seen lists the jobs that a past shows, those that came last first.
 func seen(p *store.Past) []cluster.Job {
-	var out []cluster.Job
-	for _, snap := range []*cluster.Snapshot{&p.End.Snapshot, &p.Begin.Snapshot} {
-		for i := range snap.Cases {
-			out = append(out, snap.Cases[i].Job)
-		}
+	out := make([]cluster.Job, 0, len(p.Seen))
+	for i := len(p.Seen) - 1; i >= 0; i-- {
+		out = append(out, p.Seen[i].Job)
 	}
 	return out
 }
