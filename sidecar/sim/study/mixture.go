@@ -81,7 +81,7 @@ type Part struct {
 const maxWeight = 1_000_000
 
 // Mixture says how the jobs of a load save. Each job has one manner, whatever schedules it and on whichever fleet:
-// that of the first habit that fits it, else one drawn from the parts.
+// that of the first habit that fits it, else one drawn from the parts; without parts it loses nothing, as sim.Always.
 type Mixture struct {
 	Habits []Habit
 	File   string // that the habits are from
@@ -154,6 +154,9 @@ func (m Mixture) String() string {
 	for _, p := range m.Parts {
 		sum += p.Weight
 	}
+	if len(m.Parts) == 0 {
+		words = []string{Manner{Saves: sim.Always}.String()}
+	}
 	for _, p := range m.Parts {
 		if len(m.Parts) == 1 {
 			words = append(words, p.String())
@@ -179,8 +182,8 @@ func (m *Mixture) check() error {
 		}
 		sum += p.Weight
 	}
-	if sum <= 0 {
-		return fmt.Errorf("nothing says how jobs save: a mixture is missing")
+	if sum <= 0 && len(m.Parts) > 0 {
+		return fmt.Errorf("of a mixture of manners all have the weight 0")
 	}
 	return nil
 }
@@ -231,7 +234,10 @@ func (m *Mixture) Of(j *trace.Job, seed uint64) Manner {
 	if h := m.Habit(j); h != nil {
 		return h.Manner
 	}
-	if len(m.Parts) == 1 {
+	switch len(m.Parts) {
+	case 0:
+		return Manner{Saves: sim.Always}
+	case 1:
 		return m.Parts[0].Manner
 	}
 	h := newHash(seed)

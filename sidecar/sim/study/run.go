@@ -33,8 +33,8 @@ type Result struct {
 // idleFor is how long nothing may happen while jobs wait, before a run is given up.
 const idleFor = 30 * cluster.Day
 
-// endlessFor is for how long, beyond four times what the whole cluster needs for all the work that is there, no job may
-// come or end before a run is ended in which jobs run.
+// endlessFor is for how long, beyond twenty times the longest run time of the jobs that are there, no job may come, end or
+// keep work at a requeue before a run is ended. It leaves room for GPUs that are slower than the reference.
 const endlessFor = 2 * cluster.Day
 
 // Run runs one setup, without its audit. told, if not nil, is called with the number of
@@ -154,10 +154,8 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 		if w.running == 0 && r.world.Now().Sub(w.stirred) > idleFor && len(w.jobs) > 0 {
 			stop(errStuck)
 		}
-		if now := r.world.Now(); r.setup.Until == 0 && r.came && now.Sub(max(w.arrived, w.finished)) > endlessFor && now.Sub(w.asked) > cluster.Hour {
-			if w.asked = now; now.Sub(max(w.arrived, w.finished)) > endlessFor+4*w.toDo() {
-				stop(errEndless)
-			}
+		if r.setup.Until == 0 && r.came && w.endless(r.world.Now()) {
+			stop(errEndless)
 		}
 		if r.setup.Enough && r.came && !w.any(func(j *life) bool { return j.Runs < r.setup.Until }) {
 			stop(errEnough)

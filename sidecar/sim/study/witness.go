@@ -34,7 +34,7 @@ type witness struct {
 
 	submitted, ended, timedOut, running int
 	stirred                             cluster.Instant // when something happened to a job last
-	arrived, finished, asked            cluster.Instant // when a job came last, ended last; when run asked last whether any ever will
+	headway, asked                      cluster.Instant // when a job came, ended or kept work at a requeue last; when endless looked last
 	row                                 []score.TenantSample
 }
 
@@ -61,13 +61,14 @@ func (w *witness) any(such func(*life) bool) bool {
 	return false
 }
 
-// toDo gives for how long the jobs that are there would keep all healthy GPUs busy.
-func (w *witness) toDo() cluster.Span {
-	var all cluster.GPUTime
-	for _, j := range w.jobs {
-		all += cluster.Times(j.GPUs, j.Runs)
+// endless tells whether the jobs that run begin anew for ever. It looks once an hour.
+func (w *witness) endless(now cluster.Instant) bool {
+	idle := now.Sub(w.headway)
+	if idle <= endlessFor || now.Sub(w.asked) < cluster.Hour || w.running == 0 && now.Sub(w.stirred) > cluster.Day {
+		return false
 	}
-	return cluster.Span(all) / cluster.Span(max(w.full, 1))
+	w.asked = now
+	return !w.any(func(j *life) bool { return idle <= endlessFor+20*j.Runs })
 }
 
 func newWitness(meter *score.Meter, fleet Fleet, mixed, keep bool) *witness {
@@ -143,7 +144,7 @@ func (w *witness) watch(e sim.Event) {
 	switch e.What {
 	case sim.Submitted:
 		w.submitted++
-		w.arrived = e.At
+		w.headway = e.At
 		w.gaps.wants(l.shape, 1)
 	case sim.Started:
 		if l.Start == 0 {
@@ -163,6 +164,9 @@ func (w *witness) watch(e sim.Event) {
 		w.gaps.wants(l.shape, 1)
 		w.running--
 	case sim.Requeued:
+		if e.Worked > 0 {
+			w.headway = e.At
+		}
 		w.stop(l, &e)
 		if e.Reclaimed {
 			l.Preemptions++
@@ -175,7 +179,7 @@ func (w *witness) watch(e sim.Event) {
 			w.stop(l, &e)
 		}
 		l.End, l.Outcome = e.At, e.Outcome
-		w.finished = e.At
+		w.headway = e.At
 		w.over = append(w.over, e.Job)
 		if e.Outcome == "TIMEOUT" && l.outcome != "TIMEOUT" {
 			w.timedOut++
