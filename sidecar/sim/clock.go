@@ -46,6 +46,9 @@ func (v *Virtual) plan(j *work) {
 	switch j.job.State {
 	case cluster.Running:
 		j.next = j.ends()
+		if at := v.tells(j); at != 0 {
+			j.next = min(j.next, at)
+		}
 	case cluster.Completing:
 		j.next = j.completes
 	case cluster.Waiting:
@@ -128,6 +131,8 @@ func (v *Virtual) happen(j *work) {
 	switch {
 	case j.Cancel > 0 && j.Cancel <= v.now:
 		v.finish(j, "CANCELLED")
+	case j.job.State == cluster.Running && v.now < j.ends():
+		v.saves(j)
 	case j.job.State == cluster.Running || j.joined > 0:
 		v.finish(j, j.verdict(v.now))
 	case j.job.State == cluster.Completing:

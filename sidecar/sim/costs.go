@@ -49,6 +49,8 @@ const (
 	Periodic
 	// Never saves nothing: every requeue begins anew.
 	Never
+	// OnTerm saves when it hears SIGTERM, between that and SIGKILL, and heeds no notice.
+	OnTerm
 )
 
 // Speed is throughput in millionths of that on the reference model.
@@ -124,6 +126,7 @@ type progress struct {
 	stage stage
 	until cluster.Instant // when the stage is over, unless it is working
 	save  cluster.Instant // when the next save begins; 0 = none is planned
+	kept  cluster.Instant // when the newest save was done; 0 = none yet
 
 	done, saved amount
 	spent       [stages]cluster.Span
@@ -215,10 +218,25 @@ func (c *pace) next(p progress) progress {
 			p.save = c.plan(p.at)
 		}
 	case saving:
-		p.saved, p.save = p.done, c.plan(p.at)
+		p.saved, p.save, p.kept = p.done, c.plan(p.at), p.at
 	}
 	p.stage = working
 	return p
+}
+
+// nextSave gives when the next planned save will be done; 0 = none is planned before the work is done.
+func (c *pace) nextSave(p progress) cluster.Instant {
+	for p.stage == starting || p.stage == loading {
+		p.at = p.until
+		p = c.next(p)
+	}
+	switch {
+	case p.stage == saving:
+		return p.until
+	case p.save == 0 || p.done >= c.goal:
+		return 0
+	}
+	return max(p.save, p.at).Add(c.Save)
 }
 
 // finish gives when the work will be done if nothing comes in between.
@@ -230,7 +248,7 @@ const killWait = 30 * cluster.Second
 // terminate tells a job, at the moment p.at, that it is requeued. It gives how much longer
 // the job needs, to save what it has not yet saved.
 func (c *pace) terminate(p progress) (progress, cluster.Span) {
-	if c.saves != AtEnd || p.done == p.saved || c.Save > killWait {
+	if c.saves != AtEnd && c.saves != OnTerm || p.done == p.saved || c.Save > killWait {
 		return p, 0
 	}
 	rest := c.Save

@@ -21,7 +21,8 @@
 //	- The first start of a job is free: the recorded run time of a job has the start-up
 //	  in it. An attempt that goes on from a checkpoint begins with ColdStart and Load.
 //	- A save takes Save and holds up the work. When jobs save is for them to know: see
-//	  Saves. A save that is cut short is worth nothing.
+//	  Saves. A save that is cut short is worth nothing. Where
+//	  Virtual.ReportSaves is set, jobs that save on their own report each save.
 //	- What was done after the last save began is lost at a requeue, whoever orders it;
 //	  the next attempt does it again. A job that never saves begins anew.
 //	- A requeued job holds its GPUs for Completing, and is put off by RequeueDelay where

@@ -94,20 +94,49 @@ func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Sig
 	return s, nil
 }
 
-// report gives the progress of all running jobs, when they report.
+// report gives the progress of all running jobs, when they report, and of those that report that they have saved.
 func (v *Virtual) report() []cluster.Progress {
-	if v.Reports == 0 || v.now < v.reported.Add(v.Reports) {
-		return nil
+	jobs := v.savers
+	v.savers = v.savers[:0]
+	if v.Reports > 0 && v.now >= v.reported.Add(v.Reports) {
+		v.reported, jobs = v.now, v.list.jobs
 	}
-	v.reported = v.now
 	var out []cluster.Progress
-	for _, j := range v.list.jobs {
-		if j.job.State == cluster.Running {
-			steps := float64(j.pace.walk(j.progress, v.now).done) / float64(amountOf(cluster.Second))
-			out = append(out, cluster.Progress{Job: j.job.ID, Steps: steps, At: v.now})
+	for _, j := range jobs {
+		j.saver = false
+		if j.job.State != cluster.Running {
+			continue
 		}
+		p := j.pace.walk(j.progress, v.now)
+		r := cluster.Progress{Job: j.job.ID, Steps: float64(p.done) / float64(amountOf(cluster.Second)), At: v.now}
+		if v.ReportSaves && j.selfSaves() {
+			r.Saved = p.kept
+		}
+		out = append(out, r)
 	}
 	return out
+}
+
+// selfSaves tells whether a job saves without being told.
+func (j *work) selfSaves() bool { return j.Saves == Periodic || j.Saves == EachTerm }
+
+// tells gives when a running job will report a save; 0 = never.
+func (v *Virtual) tells(j *work) cluster.Instant {
+	if !v.ReportSaves || !j.selfSaves() {
+		return 0
+	}
+	return j.pace.nextSave(j.progress)
+}
+
+// saves notes that a running job has saved, or was to.
+func (v *Virtual) saves(j *work) {
+	j.progress = j.pace.walk(j.progress, v.now)
+	if j.progress.kept == v.now {
+		if v.changed = true; !j.saver {
+			v.savers, j.saver = append(v.savers, j), true
+		}
+	}
+	v.plan(j)
 }
 
 // firstAttempt gives the index of the first attempt that ended at since or later.

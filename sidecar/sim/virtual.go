@@ -33,6 +33,9 @@ type Virtual struct {
 	// Reports is how often running jobs report their progress, in seconds of work on the reference
 	// model; 0 = never.
 	Reports cluster.Span
+	// ReportSaves lets jobs that save on their own, every so often or at the end of each term, report each save with
+	// their progress.
+	ReportSaves bool
 	// Mixed lets gangs that name no model span models, at the pace of the slowest.
 	Mixed bool
 	// History makes every look tell the attempts since the last, not only looks
@@ -66,7 +69,8 @@ type Virtual struct {
 
 	jobs   map[cluster.JobID]*work
 	list   list
-	live   int // jobs that are not done
+	savers []*work // those that have saved since they were reported last
+	live   int     // jobs that are not done
 	nextID int64
 	agenda agenda
 	queue  queue

@@ -45,6 +45,7 @@ type work struct {
 	slot   int             // in the agenda, -1 = not there
 	row    int             // in the list, -1 = no longer
 	dirty  bool            // it has changed since the last look
+	saver  bool            // it is among those that have saved
 	queued bool            // it is in the queue
 	fresh  bool            // it has not been tried since it changed
 }
@@ -146,6 +147,10 @@ func declared(w *Work, v *Virtual) cluster.Saving {
 		s.Manner, s.Every = cluster.SavesEvery, v.Term
 	case Periodic:
 		s.Manner, s.Every = cluster.SavesEvery, w.Every
+	case OnTerm:
+		if s.Manner = cluster.SavesOnTerm; c.Save > killWait {
+			return cluster.Saving{} // it is killed before it has saved
+		}
 	case Never:
 		return cluster.Saving{}
 	}

@@ -1,9 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -26,7 +30,10 @@ type Past struct {
 	// are read from the database while it is gone through, and not kept.
 	Tenants iter.Seq2[PastTenant, error]
 	GPUs    []GPUsThen // the first is Begin's
-	Acted   Acted
+	// Seen is jobs as some rounds of the window show them, Begin and End among these: each as in the newest of them,
+	// by key. Jobs that came and went between two of these are not in it.
+	Seen  []cluster.Case
+	Acted Acted
 }
 
 // Edge is a round that a window begins or ends with: all that was known and wanted then.
@@ -39,6 +46,7 @@ type Edge struct {
 type PastJob struct {
 	Key       cluster.JobKey
 	SlurmID   string `db:"slurm_id"`
+	Name      string
 	User      string `db:"user_name"`
 	Tenant    string // "" = none
 	Touch     cluster.Touch
@@ -135,6 +143,9 @@ func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) 
 	if p.Jobs, err = collect[PastJob](ctx, s, doing, pastJobs, from, to); err != nil {
 		return Past{}, err
 	}
+	if p.Seen, err = s.seen(ctx, &p); err != nil {
+		return Past{}, err
+	}
 	p.Tenants = s.each(ctx, from, to)
 	if p.GPUs, err = collect[GPUsThen](ctx, s, doing, pastGPUs, e.First, e.Last); err != nil {
 		return Past{}, err
@@ -171,6 +182,44 @@ func (s *Store) each(ctx context.Context, from, to time.Time) iter.Seq2[PastTena
 			yield(PastTenant{}, fmt.Errorf("reading how tenants stood: %w", err))
 		}
 	}
+}
+
+// looks is how many rounds of a window Seen is from, beside the first and the last.
+const looks = 14
+
+// seen reads jobs from rounds that divide a window evenly.
+func (s *Store) seen(ctx context.Context, p *Past) ([]cluster.Case, error) {
+	first, last := p.Begin.Plan.Round, p.End.Plan.Round
+	of := map[cluster.JobKey]cluster.Case{}
+	take := func(cases []cluster.Case) {
+		for i := range cases {
+			c := cases[i]
+			if _, ok := of[c.Record.Key]; !ok || !c.Gone {
+				of[c.Record.Key] = c
+			}
+		}
+	}
+	take(p.Begin.Snapshot.Cases)
+	before := first
+	for i := range int64(looks) {
+		number := first + (last-first)*(i+1)/(looks+1)
+		if number == before || number == last {
+			continue
+		}
+		before = number
+		e, err := s.edge(ctx, number)
+		switch {
+		case errors.Is(err, ErrNone): // its snapshot is not kept
+			continue
+		case err != nil:
+			return nil, err
+		}
+		take(e.Snapshot.Cases)
+	}
+	take(p.End.Snapshot.Cases)
+	out := slices.Collect(maps.Values(of))
+	slices.SortFunc(out, func(a, b cluster.Case) int { return cmp.Compare(a.Record.Key, b.Record.Key) })
+	return out, nil
 }
 
 func (s *Store) edge(ctx context.Context, number int64) (e Edge, err error) {

@@ -35,6 +35,7 @@ left join fairlease.rounds newest on newest.number = kept.last;
 select
     j.key,
     j.slurm_id,
+    j.name,
     j.user_name,
     j.tenant,
     j.touch,

@@ -43,7 +43,9 @@ func onFigures(dir, only string) error {
 	if charts == nil {
 		return fmt.Errorf("-only %s is not known; write gandiva-fair, gavel or oef", only)
 	}
-	return into(filepath.Join(dir, "figures.html"), func(w io.Writer) error { return report.Charts(w, "The papers' figures", charts) })
+	return into(filepath.Join(dir, "figures.html"), func(w io.Writer) error {
+		return report.Charts(w, "The papers' figures: jobs save when their lease ends, or always, as the papers assume", charts)
+	})
 }
 
 // into writes a file.

@@ -4,11 +4,13 @@
 //
 // Without -live it needs no root. With -live it measures on a real Slurm. With -hived it
 // repeats HiveD's experiments, with -gavel Gavel's; with -models it compares the presets for unlike
-// GPU models, with -figures it makes the papers' figures. A figure
+// GPU models, with -figures it makes the papers' figures; with -saving it measures what is left of
+// fairness by how jobs save, with -curves it draws that beside the rivals. A figure
 // that misses its mark is printed all the same.
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -32,14 +34,20 @@ func main() {
 	gavel := flag.String("gavel", "", "repeat Gavel's simulated experiments instead (minutes each): all, single, single+ss, multiple, multiple+ss, ftf, makespan, makespan+ss, estimates or cost")
 	models := flag.Bool("models", false, "compare the presets that divide unlike GPU models instead (minutes)")
 	figures := flag.String("figures", "", "make the papers' figures again instead, into this folder")
-	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef")
+	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef; of -saving and -curves the traces so named: venus60, venus40, philly64, venus")
+	saving := flag.String("saving", "", "measure instead what is left of fairness by how jobs save, on the traces in this folder (minutes)")
+	curves := flag.String("curves", "", "draw that instead for astraea and its rivals as curves into this folder, on the traces of -traces or FAIRLEASE_TRACES (hours)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
-	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived")
+	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived and -curves")
 	flag.Parse()
 	measure := func() error { return onSlurm(*suite, *jobs) }
 	switch {
 	case *hived:
 		measure = func() error { return onHiveD(*seed, *traces) }
+	case *saving != "":
+		measure = func() error { return onSaving(*saving, *only) }
+	case *curves != "":
+		measure = func() error { return onCurves(cmp.Or(*traces, os.Getenv("FAIRLEASE_TRACES")), *curves, *only) }
 	case *figures != "":
 		measure = func() error { return onFigures(*figures, *only) }
 	case *models:
@@ -71,7 +79,13 @@ func offline() error {
 	if err := onPairs(); err != nil {
 		return err
 	}
-	return simulations()
+	if err := simulations(); err != nil {
+		return err
+	}
+	if dir := os.Getenv("FAIRLEASE_TRACES"); dir != "" {
+		return onSaving(dir, "")
+	}
+	return nil
 }
 
 // decisions measures Decide at a boundary where every lease ends, as the daemon decides: by

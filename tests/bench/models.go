@@ -97,7 +97,7 @@ func compareTimes() error {
 		return err
 	}
 	free := s
-	free.Costs, free.Saves = sim.Costs{}, sim.Always
+	free.Costs, free.Saves = sim.Costs{}, study.Only(sim.Always)
 	fmt.Printf("fifty tenants who come and go on %s: mean completion time, hand-overs, and the first where these cost nothing\n", s.Fleet)
 	for _, by := range dividers {
 		s.Scheduler, free.Scheduler = by, by

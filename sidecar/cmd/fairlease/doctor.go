@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -36,6 +37,9 @@ type finding struct {
 type findings struct {
 	area string
 	list []finding
+	now  func() time.Time
+	seen *cluster.Sighting // nil = Slurm could not be asked
+	past *store.Past       // the last days of the journal; nil = there is none
 }
 
 func (f *findings) ok(check, format string, args ...any) {
@@ -77,7 +81,7 @@ It changes nothing. The exit code is 1 if something must be repaired (fail); war
 }
 
 func (p *program) examine(ctx context.Context) []finding {
-	f := &findings{area: "configuration"}
+	f := &findings{area: "configuration", now: p.clock}
 	cfg, err := config.Load(p.file, p.env)
 	var problems config.Problems
 	switch {
@@ -101,6 +105,8 @@ func (p *program) examine(ctx context.Context) []finding {
 	f.slurm(ctx, cfg)
 	f.area = "postgresql"
 	f.database(ctx, cfg)
+	f.area = "jobs"
+	f.saves(cfg)
 	return f.list
 }
 
@@ -170,6 +176,9 @@ func (f *findings) database(ctx context.Context, cfg *config.Config) {
 		f.ok("seat", "no daemon is seated")
 	default:
 		f.ok("seat", "%s is seated, seen %v ago", seat.Holder, seat.Silent.Round(time.Millisecond))
+	}
+	if past, err := recent(ctx, s, f.now()); err == nil {
+		f.past = &past
 	}
 }
 

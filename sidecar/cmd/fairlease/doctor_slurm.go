@@ -42,6 +42,7 @@ func (f *findings) slurm(ctx context.Context, cfg *config.Config) {
 		f.add(bad, "look", cause(err), "rounds pause while the cluster cannot be read", "see the message; slurmdbd must run for the account tree")
 		return
 	}
+	f.seen = &seen
 	f.sighting(cfg, &seen)
 	for _, note := range client.Notes() {
 		f.add(warn, "look", note, "it is left out of decisions", "")

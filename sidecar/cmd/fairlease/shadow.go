@@ -27,10 +27,17 @@ they never end. Completion and delay are of the jobs that were over; in the shad
 beyond the window, so that both are of the same jobs. That flatters what was, which chose them: take a
 window much longer than the jobs. CPUs, memory and time limits count for nothing.
 
+How jobs save is taken from the journal: what jobs of the same user, command and number of GPUs did when they were
+stopped, else what their users declare (--comment=saves=...), else the rules under saves in the configuration. All
+others are taken to save as --saves says, by default never. The report names the kinds of jobs with the most GPU time,
+how many of them would be requeued and lose work, and what to add to their scripts.
+
 The window is bounded by rounds whose snapshots are kept (database.keep_rounds, 14 days).`
 
 func (p *program) shadow() *cobra.Command {
 	var since, until, interval, term string
+	var sv saving
+	var seed uint64
 	o := outlet{title: "fairlease: what was, and what would have been"}
 	c := &cobra.Command{Use: "shadow [--since WHEN] [--until WHEN]", Short: "what would have been under fairlease, beside what was", Long: aboutShadow,
 		Example: "  fairlease shadow --since 7d --html shadow.html\n  fairlease shadow --since 2030-01-01 --until 2030-01-08 --term 30m\n  fairlease shadow --interval 1m", Args: exactly(),
@@ -51,7 +58,7 @@ func (p *program) shadow() *cobra.Command {
 				if err != nil {
 					return p.noPast(err)
 				}
-				return p.compare(c.Context(), &past, interval, term, &o)
+				return p.compare(c.Context(), &past, interval, term, &sv, seed, &o)
 			})
 		}}
 	f := c.Flags()
@@ -59,6 +66,8 @@ func (p *program) shadow() *cobra.Command {
 	f.StringVar(&until, "until", "", "`WHEN` it ends (default: now)")
 	f.StringVar(&interval, "interval", "", "`TIME` between two rounds of the shadow; longer is faster (default: as the daemon had it)")
 	f.StringVar(&term, "term", "", "`TIME` that a lease would have lasted (default: as the daemon had it)")
+	sv.flags(f)
+	f.Uint64Var(&seed, "seed", 1, "seed `N` of how jobs save, where that is drawn")
 	o.flags(c)
 	return c
 }
@@ -98,7 +107,7 @@ func (p *program) noPast(err error) error {
 func (p *program) date(at time.Time) string { return at.In(p.zone()).Format(time.DateTime) }
 
 // compare runs the shadow and shows it beside what was.
-func (p *program) compare(ctx context.Context, past *store.Past, interval, term string, o *outlet) error {
+func (p *program) compare(ctx context.Context, past *store.Past, interval, term string, sv *saving, seed uint64, o *outlet) error {
 	begin, end := past.Begin.Plan.At.Time(), past.End.Plan.At.Time()
 	s := shadow.Of(past, fmt.Sprintf("%s to %s", p.date(begin), p.date(end)))
 	if s.Jobs.Compared == 0 {
@@ -108,7 +117,11 @@ func (p *program) compare(ctx context.Context, past *store.Past, interval, term 
 	if err := lengths(timeFlag{"--interval", interval, &s.Setup.Settings.Interval}, timeFlag{"--term", term, &s.Setup.Settings.Term}); err != nil {
 		return err
 	}
-	s.Setup.Settings = study.Fit(s.Setup.Settings)
+	s.Setup.Settings, s.Setup.Seed = study.Fit(s.Setup.Settings), seed
+	if err := sv.into(&s.Setup); err != nil {
+		return err
+	}
+	s.Assume(s.Setup.Saves)
 	if err := s.Setup.Check(); err != nil {
 		return usage(err.Error())
 	}
@@ -134,7 +147,9 @@ func (p *program) compare(ctx context.Context, past *store.Past, interval, term 
 	fmt.Fprintf(notes, "  %d jobs finished in the window as it was, %d in the shadow; there %d more are followed beyond its end, so that\n"+
 		"  completion and delay are of the same jobs: those that were over as it was, which it favours if the window is short\n\n",
 		was.Jobs.Finished, window.Jobs.Finished, long.Jobs.Finished-window.Jobs.Finished)
-	return o.write(p, []score.Scores{was, shadow.Join(window.Scores, long.Scores)})
+	would := shadow.Join(window.Scores, long.Scores)
+	would.Kinds = s.Kinds(window.Kept)
+	return o.write(p, []score.Scores{was, would})
 }
 
 // tellShadow says what is compared, and what is not as it was.
@@ -160,5 +175,6 @@ func (p *program) tellShadow(out io.Writer, past *store.Past, s *shadow.Shadow) 
 	if a := &past.Acted; a.Rounds > 0 {
 		fmt.Fprintf(out, "  fairlease acted in %d rounds from %s to %s: what was is what came of Slurm and fairlease together\n", a.Rounds, p.date(*a.First), p.date(*a.Last))
 	}
-	fmt.Fprintf(out, "  in the shadow: interval %v, term %v, jobs save when their lease ends\n", config.Duration(set.Interval), config.Duration(set.Term))
+	fmt.Fprintf(out, "  in the shadow: interval %v, term %v\n", config.Duration(set.Interval), config.Duration(set.Term))
+	tellSaves(out, &s.Setup)
 }

@@ -29,7 +29,10 @@ func watched(t *testing.T) *story {
 	w.Loop.Journal = seat.Journal()
 	w.Submit("nlp", 6, 4, 2*cluster.Hour)
 	w.Run(10 * cluster.Minute)
-	w.Submit("vision", 4, 2, 40*cluster.Minute)
+	for range 4 { // they never save
+		w.Virtual.Submit(sim.Work{Name: "train", User: "vision_user", Account: "vision", Partition: "gpu", Request: simtest.Gang(2),
+			Runs: 40 * cluster.Minute, Saves: sim.Never})
+	}
 	gone := w.Submit("vision", 1, 4, cluster.Hour)[0]
 	w.Virtual.Submit(sim.Work{Name: "shell", User: "ann", Account: "vision", Partition: "gpu", Request: simtest.Gang(1), Runs: cluster.Hour, Interactive: true})
 	w.Run(2*cluster.Hour + 10*cluster.Minute)

@@ -52,7 +52,18 @@ or one of the published ones: Philly's cluster_job_log, Helios' cluster_log.csv,
 Alibaba PAI's tables, or plain CSV (job_id,tenant,user,gpus,submit_time,duration_s,state). Without a
 trace, --generate makes jobs up as Gavel's or Philly's papers describe them.
 
-Without --until it goes on until all jobs are done. An interrupt (Ctrl-C) ends it with the scores so far.`
+How jobs save is an assumption: a history does not tell. By default no job saves, so each requeue starts it from the
+beginning; every report says on which assumption it rests. --saves takes a manner (never, notice, term, at-end,
+each-term, ideal, or an interval like 1h), a mixture of them with weights, and a file:
+
+  --saves never:60,periodic=1h:30,notice:10     drawn by --seed for each kind of job, or with --saves-by job for each job
+  --saves habits.json,never:100                 what fairlease habits --json wrote; never for jobs that are not in it
+  --saves habits.csv                            lines user,command,gpus,manner[,interval[,save-time]]; * fits any
+
+A job saves in the same manner under every scheduler and on every cluster. A command in a file fits jobs of that name or
+command, also where only numbers differ.
+
+Without --until it goes on until all jobs are done, or none would ever end. An interrupt (Ctrl-C) ends it with the scores so far.`
 
 // varied tells whether a scheduler is another with something behind its name.
 func varied(name string) bool {
@@ -191,7 +202,7 @@ func (p *program) study(ctx context.Context, w *world, setups []study.Setup, o *
 	if o.csv || o.json {
 		notes = p.err
 	}
-	w.tell(notes, setups[0].Load)
+	w.tell(notes, &setups[0])
 	fmt.Fprintf(notes, "  interval %v, term %v\n", config.Duration(setups[0].Settings.Interval), config.Duration(setups[0].Settings.Term))
 	results, err := p.runAll(ctx, w, setups)
 	if err != nil {

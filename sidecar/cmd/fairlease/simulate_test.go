@@ -64,6 +64,7 @@ func folder(t *testing.T) (dir string, env []string) {
 	write(t, filepath.Join(dir, "speeds.csv"), "pattern,model,speed\nresnet*,k80,0.25\n")
 	write(t, filepath.Join(dir, "kinds.csv"), kinds)
 	write(t, filepath.Join(dir, "cells.yaml"), cellsOfTwo)
+	write(t, filepath.Join(dir, "habits.csv"), "alice,resnet50,4,notice\nbob,*,*,periodic,15m,30s\n")
 	t.Chdir(dir)
 	return dir, []string{"FAIRLEASE_CONFIG=" + empty(t)}
 }
@@ -82,6 +83,8 @@ func TestSimulate(t *testing.T) {
 		{"simulate-speeds", []string{"kinds.csv", "--nodes", "1x4:v100+1x4:k80", "--speeds", "speeds.csv", "--weights", "config", "-c", "weights.yaml"}},
 		{"simulate-cells", []string{"history.csv", "--nodes", "2x8", "--schedulers", "quota-lend,hived", "--cells", "cells.yaml", "--audit"}},
 		{"simulate-cells-weights", []string{"history.csv", "--sizes", "2x8,3x8", "--schedulers", "hived:fifo", "--cells", "weights"}},
+		{"simulate-mixture", []string{"kinds.csv", "--nodes", "1x4", "--saves", "never:60,periodic=20m:30,notice:10", "--saves-by", "job", "--reported", "--seed", "3"}},
+		{"simulate-habits", []string{"kinds.csv", "--nodes", "1x4", "--saves", "habits.csv,never:50,30m:50"}},
 		{"simulate-csv", []string{"history.csv", "--nodes", "1x8", "--csv"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -167,8 +170,13 @@ func TestSimulateComplaints(t *testing.T) {
 		{"mixed", []string{"history.csv", "--nodes", "1x8:a+1x8:b", "--mixed"}, exitUsage, `astraea keeps every gang on one GPU model`},
 		{"term", []string{"history.csv", "--nodes", "1x8", "--term", "soon"}, exitUsage, `^fairlease: --term: "soon" is no length of time: `},
 		{"short term", []string{"history.csv", "--nodes", "1x8", "--term", "5s"}, exitUsage, `a term is no shorter`},
-		{"saves", []string{"history.csv", "--nodes", "1x8", "--saves", "x"}, exitUsage, `--saves x is not known`},
-		{"periodic", []string{"history.csv", "--nodes", "1x8", "--saves", "periodic"}, exitUsage, `a time between two saves`},
+		{"saves", []string{"history.csv", "--nodes", "1x8", "--saves", "x"}, exitUsage, `^fairlease: --saves: part 1, "x" is no manner of saving: write never, notice, .*\nnext: see fairlease simulate --help`},
+		{"weights of saves", []string{"history.csv", "--nodes", "1x8", "--saves", "never:60,notice"}, exitUsage, `--saves: "notice" has no weight: where there are several manners, write one for each`},
+		{"periodic", []string{"history.csv", "--nodes", "1x8", "--saves", "periodic"}, exitUsage, `--saves: part 1, periodic needs a time between two saves: write periodic=1h`},
+		{"every", []string{"history.csv", "--nodes", "1x8", "--saves", "periodic", "--every", "soon"}, exitUsage, `^fairlease: --every: "soon" is no length of time`},
+		{"saves by", []string{"history.csv", "--nodes", "1x8", "--saves-by", "user"}, exitUsage, `^fairlease: --saves-by user is not known; write kind or job`},
+		{"no habits", []string{"history.csv", "--nodes", "1x8", "--saves", "none.json"}, exitUsage, `^fairlease: --saves: the habits cannot be used\n  .*none.json: no such file.*\nnext: name a file that fairlease habits --json wrote`},
+		{"bad habits", []string{"history.csv", "--nodes", "1x8", "--saves", "./few.csv"}, exitUsage, `^fairlease: --saves: the habits cannot be used\n  ./few.csv: line 1: 2 fields: write user,command,gpus,manner`},
 		{"format", []string{"history.csv", "--nodes", "1x8", "--format", "x"}, exitUsage, `--format x is not known`},
 		{"zone", []string{"history.csv", "--nodes", "1x8", "--zone", "Mars/Olympus"}, exitUsage, `--zone Mars/Olympus is not known`},
 		{"weights", []string{"history.csv", "--nodes", "1x8", "--weights", "x"}, exitUsage, `--weights x is neither equal, demand nor config, and no file that can be read\n`},
@@ -302,7 +310,7 @@ func TestEverySchedulerSimulates(t *testing.T) {
 		}
 	}
 	for _, speeds := range [][]string{nil, {"--speeds", "how.csv"}} {
-		args := append([]string{"simulate", "tiny.csv", "-c", "prices.yaml", "--nodes", "1x2:v100+1x2:k80", "--json", "--schedulers", strings.Join(names, ",")}, speeds...)
+		args := append([]string{"simulate", "tiny.csv", "-c", "prices.yaml", "--nodes", "1x2:v100+1x2:k80", "--saves", "at-end", "--json", "--schedulers", strings.Join(names, ",")}, speeds...)
 		r := run(t, time.Time{}, env, args...)
 		var scores []score.Scores
 		if err := json.Unmarshal([]byte(r.out), &scores); err != nil || r.code != exitOK || len(scores) != len(names) {

@@ -34,7 +34,8 @@ type world struct {
 	throughputs                   string
 	table                         *trace.Throughputs // of throughputs; nil = none
 
-	until, saves, every      string
+	saving                   saving
+	until                    string
 	costSave, costLoad, cold string
 	failEvery, repair        string
 	workers                  int
@@ -42,17 +43,6 @@ type world struct {
 	from   *trace.Trace // nil = made up
 	census study.Census
 	paced  int // jobs that have speeds
-}
-
-// manner is a way in which jobs save, by its name for --saves.
-type manner struct {
-	name string
-	how  sim.Saves
-}
-
-var manners = []manner{
-	{"at-end", sim.AtEnd}, {"at-notice", sim.AtNotice}, {"each-term", sim.EachTerm},
-	{"periodic", sim.Periodic}, {"never", sim.Never}, {"ideal", sim.Always},
 }
 
 func (w *world) flags(c *cobra.Command) {
@@ -65,14 +55,13 @@ func (w *world) flags(c *cobra.Command) {
 	f.IntVar(&w.tenants, "tenants", 8, "tenants `N` of made-up jobs")
 	f.Float64Var(&w.load, "load", 1.5, "made-up jobs want `X` times the cluster on average")
 	f.Float64Var(&w.perHour, "per-hour", 0, "made-up jobs `N` per hour, instead of --load")
-	f.Uint64Var(&w.seed, "seed", 1, "seed `N` of what is made up: jobs, failures")
+	f.Uint64Var(&w.seed, "seed", 1, "seed `N` of what is made up: jobs, failures, how jobs save")
 	w.reading(c)
 	f.StringVar(&w.weights, "weights", "equal", "tenants' weights: `equal|demand|config|FILE` with lines like vision,64")
 	f.StringVar(&w.speeds, "speeds", "", "how fast jobs are on GPU models: `FILE` with lines like resnet*,k80,0.25")
 	f.StringVar(&w.throughputs, "throughputs", "", "how many steps a second kinds of jobs make: `FILE` as Gavel's authors publish theirs; its own jobs need it, and --per-hour")
 	f.StringVar(&w.until, "until", "", "`TIME` of pretend time at which to end (default: when all jobs are done)")
-	f.StringVar(&w.saves, "saves", manners[0].name, "when jobs `SAVE`: at-end, at-notice, each-term, periodic, never, ideal")
-	f.StringVar(&w.every, "every", "", "`TIME` between two saves, with --saves periodic")
+	w.saving.flags(f)
 	costs := sim.DefaultCosts()
 	f.StringVar(&w.costSave, "cost-save", config.Duration(costs.Save).String(), "`TIME` that it takes to save a checkpoint")
 	f.StringVar(&w.costLoad, "cost-load", config.Duration(costs.Load).String(), "`TIME` that it takes to load it")
@@ -117,18 +106,16 @@ func (w *world) setup(p *program, args []string, sizes *string) (study.Setup, er
 		return s, err
 	}
 	s.Settings, s.Prices = cfg.Settings(), cfg.Models.Prices
-	if err := lengths(timeFlag{"--until", w.until, &s.Until}, timeFlag{"--every", w.every, &s.Every}, timeFlag{"--cost-save", w.costSave, &s.Costs.Save},
+	if err := lengths(timeFlag{"--until", w.until, &s.Until}, timeFlag{"--cost-save", w.costSave, &s.Costs.Save},
 		timeFlag{"--cost-load", w.costLoad, &s.Costs.Load}, timeFlag{"--cost-start", w.cold, &s.Costs.ColdStart},
 		timeFlag{"--fail-every", w.failEvery, &s.Between}, timeFlag{"--repair", w.repair, &s.Repair}); err != nil {
 		return s, err
 	}
 	s.Settings.StartCost = s.Costs.Start()
 	s.Seed = w.seed
-	i := slices.IndexFunc(manners, func(m manner) bool { return m.name == w.saves })
-	if i < 0 {
-		return s, usage(fmt.Sprintf("--saves %s is not known; write at-end, at-notice, each-term, periodic, never or ideal", w.saves))
+	if err := w.saving.into(&s); err != nil {
+		return s, err
 	}
-	s.Saves = manners[i].how
 	if s.Fleet, err = w.fleet(sizes); err != nil {
 		return s, err
 	}
@@ -310,15 +297,15 @@ func some(names []string, most int) string {
 }
 
 // tell says what is about to be simulated, and what was left out of it.
-func (w *world) tell(out io.Writer, load study.Load) {
+func (w *world) tell(out io.Writer, s *study.Setup) {
 	c := &w.census
-	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", load.Name, c.Jobs, len(c.Tenants),
+	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", s.Load.Name, c.Jobs, len(c.Tenants),
 		c.Last, float64(c.Demand())/float64(max(c.Last, cluster.Hour)))
 	w.leftOut(out)
 	if w.speeds != "" {
 		fmt.Fprintf(out, "  %s says how fast %d of them are on which model\n", w.speeds, w.paced)
 	}
-	fmt.Fprintf(out, "  jobs save %s\n", w.saves)
+	tellSaves(out, s)
 }
 
 // leftOut says which rows of the trace are no jobs, and which jobs are not whole.
@@ -374,6 +361,10 @@ func tellResult(out io.Writer, s *study.Setup, r *study.Result) {
 			parts = append(parts, fmt.Sprintf("%.1f %% of %s", 100*l.Broken/float64(max(l.Cells, 1)), l.Type))
 		}
 		fmt.Fprintf(out, "  %s on %s: cells that could not be given whole to a guaranteed lease: %s\n", s.Scheduler, s.Fleet, strings.Join(parts, ", "))
+	}
+	if r.Endless > 0 {
+		fmt.Fprintf(out, "  %s on %s: the run ends after %s: %d jobs would never end, for they are requeued again and again and begin anew each time\n",
+			s.Scheduler, s.Fleet, r.To.Sub(r.From), r.Endless)
 	}
 	if r.TimedOut > 0 {
 		fmt.Fprintf(out, "  %s on %s: %d jobs reached their time limit here, but not in the trace\n", s.Scheduler, s.Fleet, r.TimedOut)

@@ -152,7 +152,7 @@ func spans(flag string, list []string, configured cluster.Span) ([]cluster.Span,
 // sweep runs all settings and shows them.
 func (p *program) sweep(ctx context.Context, w *world, s *sweep, setups []study.Setup, l listing) error {
 	if !l.json && !l.parsable && !l.bare {
-		w.tell(p.out, setups[0].Load)
+		w.tell(p.out, &setups[0])
 		p.printf("\n")
 	}
 	results, err := p.runAll(ctx, w, setups)
@@ -217,6 +217,10 @@ func (p *program) chosen(rule score.Rule, best int, trials []score.Trial) string
 		return "No setting can be chosen: none came to its end."
 	}
 	b := &trials[best]
+	words := rule.String() + "."
+	if b.Scores.Saves != "" {
+		words += " Jobs are taken to save: " + b.Scores.Saves + "."
+	}
 	return p.paint(fmt.Sprintf("Choose lease.term: %v, interval: %v, fairness.window: %v:", config.Duration(b.Scores.Term), config.Duration(b.Scores.Interval),
-		config.Duration(b.Window)), "bold") + "\n" + wrapped(rule.String()+".")
+		config.Duration(b.Window)), "bold") + "\n" + wrapped(words)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
@@ -163,6 +164,15 @@ func value(f *pflag.Flag) string {
 	word := f.Name == "weights" && (text == "equal" || text == "demand" || text == "config")
 	if slices.Contains([]string{"weights", "speeds", "config"}, f.Name) && !word {
 		return absolute(text)
+	}
+	if f.Name == "saves" {
+		parts := strings.Split(text, ",")
+		for i := range parts {
+			if m, err := study.ParseMixture(parts[i], cluster.Hour); err == nil && m.File != "" {
+				parts[i] = absolute(m.File)
+			}
+		}
+		return strings.Join(parts, ",")
 	}
 	return text
 }

@@ -48,7 +48,7 @@ func TestTuneAsJobArray(t *testing.T) {
 	dir, env := folder(t)
 	into := filepath.Join(dir, "it's here")
 	// Paths of the machine that wrote it are no part of the script's text.
-	r := run(t, time.Time{}, env, append(sweepArgs, "--weights", "equal", "--slurm-array", "sweep.sh", "--into", "it's here")...)
+	r := run(t, time.Time{}, env, append(sweepArgs, "--weights", "equal", "--saves", "./habits.csv,never:1", "--slurm-array", "sweep.sh", "--into", "it's here")...)
 	if r.code != exitOK {
 		t.Fatalf("exit code %d\n%s", r.code, r.err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
@@ -14,6 +15,7 @@ import (
 func Trading(ctx context.Context, until, step cluster.Span) ([]report.Chart, error) {
 	users, speeds := study.GandivaUsers()
 	s := study.Default()
+	s.Saves = study.Only(sim.AtEnd) // as the paper assumes
 	s.Speeds = speeds
 	leaves := map[string]cluster.Span{"user1": until / 2}
 	rates := report.Chart{Name: "gandiva-fair-8", Title: "Gandiva_fair, Figure 8: progress with and without trading",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
@@ -33,6 +34,7 @@ func oefUsers() (users []study.User, s study.Setup) {
 // oefSetup has leases of five minutes (§6.1.1).
 func oefSetup() study.Setup {
 	s := study.Default()
+	s.Saves = study.Only(sim.AtEnd) // as the paper assumes
 	s.Settings.Term, s.Settings.Interval = 5*cluster.Minute, 10*cluster.Second
 	s.Settings = study.Fit(s.Settings)
 	return s

@@ -30,18 +30,18 @@ func JSON(w io.Writer, runs []score.Scores) error {
 }
 
 // CSV writes every score, a number a row: trace, nodes, gpus, scheduler, tenant
-// (empty: of all), score, value. A score is named as in the JSON, with its unit;
+// (empty: of all), score, value, saves (how jobs are taken to save). A score is named as in the JSON, with its unit;
 // series, CDFs and audits are in the JSON only. The error is w's.
 func CSV(w io.Writer, runs []score.Scores) error {
 	c := csv.NewWriter(w)
-	if err := c.Write([]string{"trace", "nodes", "gpus", "scheduler", "tenant", "score", "value"}); err != nil {
+	if err := c.Write([]string{"trace", "nodes", "gpus", "scheduler", "tenant", "score", "value", "saves"}); err != nil {
 		return err
 	}
 	for _, s := range runs {
 		run := []string{s.Trace, strconv.Itoa(s.Nodes), strconv.Itoa(s.GPUs), s.Scheduler}
 		write := func(tenant string, x any) error {
 			for _, n := range numbers("", reflect.ValueOf(x)) {
-				if err := c.Write(append(run[:4:4], tenant, n.name, n.value)); err != nil {
+				if err := c.Write(append(run[:4:4], tenant, n.name, n.value, s.Saves)); err != nil {
 					return err
 				}
 			}

@@ -120,6 +120,7 @@ func parts(runs []score.Scores) []part {
 		}},
 		{"preemptions", "", 0, 0, func(s score.Scores) (float64, bool) { return float64(s.Preemptions), true }},
 		overheadOfRun,
+		{"work lost", "% of run", -1, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Overhead.Lost.OfRun, percent) }},
 		{"overhead", "% of JCT", 0, 2, func(s score.Scores) (float64, bool) { return stat(s.Completion, s.Overhead.OfCompletion, percent) }},
 		{"finished", "jobs", 0, 0, func(s score.Scores) (float64, bool) { return float64(s.Jobs.Finished), true }},
 		{"withdrawn", "jobs", 0, 0, func(s score.Scores) (float64, bool) { return float64(s.Jobs.Withdrawn), true }},
@@ -215,4 +216,24 @@ func (g group) Size() string {
 		nodes = "node"
 	}
 	return fmt.Sprintf("%s %s, %s GPUs", grouped(strconv.Itoa(g.Nodes)), nodes, grouped(strconv.Itoa(g.GPUs)))
+}
+
+// Saves says how jobs were taken to save: the assumption on which the scores rest. Where runs differ in it, each is named.
+func (g group) Saves() []string {
+	var lines []string
+	for _, s := range g.Runs {
+		if line := "Jobs are taken to save: " + s.Saves; s.Saves != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) < 2 && !slices.ContainsFunc(g.Runs, func(s score.Scores) bool { return s.Saves == "" }) {
+		return lines
+	}
+	lines = nil
+	for _, s := range g.Runs {
+		if s.Saves != "" {
+			lines = append(lines, "Jobs are taken to save, in "+s.Scheduler+": "+s.Saves)
+		}
+	}
+	return lines
 }

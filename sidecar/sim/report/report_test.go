@@ -328,7 +328,7 @@ func TestModels(t *testing.T) {
 	if err := CSV(&b, []score.Scores{run}); err != nil {
 		t.Fatal(err)
 	}
-	if want := ",2,8,s,a,on.k80.held_gpu_h,3\n"; !strings.Contains(b.String(), want) {
+	if want := ",2,8,s,a,on.k80.held_gpu_h,3,\n"; !strings.Contains(b.String(), want) {
 		t.Errorf("the CSV does not have %q", want)
 	}
 }
@@ -365,14 +365,14 @@ func TestLittleToShow(t *testing.T) {
 
 // hand gives two runs with round scores.
 func hand() []score.Scores {
-	a := score.Scores{Setting: score.Setting{Scheduler: "astraea", Trace: "small", Nodes: 2, GPUs: 16},
+	a := score.Scores{Setting: score.Setting{Scheduler: "astraea", Trace: "small", Nodes: 2, GPUs: 16, Saves: "60 % never, 40 % notice (drawn by kind)"},
 		Jobs:       score.Counts{All: 1200, Finished: 1198, Unfinished: 2},
 		Completion: score.Stats{Count: 1198, Mean: 7200, Median: 3600, P95: 36000, P99: 72000},
 		Wait:       score.Stats{Count: 1198, Mean: 900, P95: 3600}, Slowdown: score.Stats{Count: 1198, Mean: 1.5, P95: 4},
 		JobRho: score.Stats{Count: 1000, Median: 1.01}, Loss: score.Loss{Below: 0.95, Jobs: 20, Share: 0.02},
 		Periods:     []score.Period{{Hours: 1, Rho: score.Stats{Count: 200, Median: 1}, Unfair: 5, Tolerance: 0.01}},
 		Tenants:     []score.Tenant{{Tenant: "x", Due: 10, Rho: 1.25}, {Tenant: "y", Due: 5, Rho: 0.75}, {Tenant: "z"}},
-		Utilisation: 0.8125, Use: score.Use{Capacity: []float64{16}}, Overhead: score.Overhead{OfRun: 0.01, OfCompletion: 0.008},
+		Utilisation: 0.8125, Use: score.Use{Capacity: []float64{16}}, Overhead: score.Overhead{OfRun: 0.01, OfCompletion: 0.008, Lost: score.Lost{OfRun: 0.0025, GPUHours: 3, Jobs: 7}},
 		Preemptions: 1234, Makespan: 360000,
 		Audit: []score.Audited{{Tenant: "y", Longer: true, Jobs: 10, LeftOut: 1, Shared: 12, Private: 2, Worse: 4, Lost: 11,
 			Worst: []score.Anomaly{{Job: "17", User: "ann", GPUs: 8, Shared: 9, Private: 1, Unfinished: true}}}, {Tenant: "x", Jobs: 5}}}
@@ -387,6 +387,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `small on 2 nodes, 16 GPUs
+Jobs are taken to save: 60 % never, 40 % notice (drawn by kind)
 
 fairness             unfair 1 h   median rho 1 h    lowest rho   sharing loss   median rho   wait longer
                    % of periods       of tenants   of a tenant      % of jobs      of jobs       tenants
@@ -398,10 +399,10 @@ time               mean JCT   median JCT   p95 JCT   p99 JCT   mean delay   p95 
 astraea                2.00*        1.00     10.00     20.00         0.25        1.00            1.50           4.00      100.0
 slurm-multifactor      2.50         1.00     10.00     20.00         0.25        1.00            1.50           4.00      100.0
 
-use                utilisation   fragmented   preemptions   overhead   overhead   finished   withdrawn   unfinished
-                     % of GPUs    % of GPUs                 % of run   % of JCT       jobs        jobs         jobs
-astraea                   81.2         0.00         1,234       1.00       0.80      1,198           0            2
-slurm-multifactor         81.2         0.00         1,234       1.00       0.80      1,198           0            2
+use                utilisation   fragmented   preemptions   overhead   work lost   overhead   finished   withdrawn   unfinished
+                     % of GPUs    % of GPUs                 % of run    % of run   % of JCT       jobs        jobs         jobs
+astraea                   81.2         0.00         1,234       1.00        0.25       0.80      1,198           0            2
+slurm-multifactor         81.2         0.00         1,234       1.00        0.25       0.80      1,198           0            2
 
 astraea against a private cluster for each tenant:
   y waits longer: 12.0 h instead of 2.0 h over 10 jobs (1 more had no end there); 4 of them wait longer, by 11.0 h in all

@@ -18,6 +18,9 @@ func Table(w io.Writer, runs []score.Scores) error {
 	var b bytes.Buffer
 	for _, g := range groups(runs) {
 		fmt.Fprintf(&b, "%s on %s\n", plain(g.Trace), g.Size())
+		for _, line := range g.Saves() {
+			b.WriteString(plain(line) + "\n")
+		}
 		for _, p := range parts(g.Runs) {
 			b.WriteString("\n")
 			block(&b, p, g.Runs)
@@ -27,6 +30,7 @@ func Table(w io.Writer, runs []score.Scores) error {
 				fmt.Fprintf(&b, "\n%s was cut short after %s of pretend time: its scores are not to be compared\n", plain(s.Scheduler), s.To.Sub(s.From))
 			}
 			auditLines(&b, s)
+			kindLines(&b, s)
 		}
 		b.WriteString("\n")
 	}

@@ -16,6 +16,7 @@ import (
 // tradeoff is what the template of a sweep shows.
 type tradeoff struct {
 	Title, Rule, Chosen string
+	Saves               string  // how jobs are taken to save; "" = not known
 	Loss                float64 // the bound on a job's rho
 	Figures             []figure
 	Head                []measure
@@ -36,7 +37,7 @@ func Tradeoff(w io.Writer, title string, trials []score.Trial, rule score.Rule) 
 	best, why := rule.Choose(trials)
 	p := tradeoff{Title: title, Rule: rule.String(), Head: sweepMeasures(trials)}
 	for i := range trials {
-		p.Loss = trials[i].Scores.Loss.Below
+		p.Loss, p.Saves = trials[i].Scores.Loss.Below, trials[i].Scores.Saves
 		row := tradeoffRow{Name: settingName(&trials[i], true), Chosen: i == best, Why: why[i]}
 		for _, m := range p.Head {
 			row.Cells = append(row.Cells, m.Text(trials[i].Scores))

@@ -51,6 +51,9 @@ type Meter struct {
 	run, over   cluster.Span // sums over finished jobs
 	completion  cluster.Span
 	overGPU     cluster.GPUTime
+	lost        cluster.Span // sum over finished jobs
+	lostGPU     cluster.GPUTime
+	losers      int             // finished jobs that lost work
 	first, last cluster.Instant // submission, end
 
 	now                cluster.Instant // of the last sample; 0 = none yet
@@ -162,6 +165,11 @@ func (m *Meter) Job(j Job) error {
 	m.over += j.Overhead
 	m.completion += j.Completion()
 	m.overGPU += cluster.Times(j.GPUs, j.Overhead)
+	m.lost += j.Lost
+	m.lostGPU += cluster.Times(j.GPUs, j.Lost)
+	if j.Lost > 0 {
+		m.losers++
+	}
 	if j.Runs > 0 {
 		m.slowdown.add(cluster.MulDiv(int64(j.Completion()), int64(cluster.Fair), int64(j.Runs)))
 	}

@@ -26,7 +26,8 @@ func (m *Meter) Scores(to cluster.Instant) (Scores, error) {
 		SlowdownCDF: m.slowdown.cdf(millionths), JobRhoCDF: m.rho.cdf(millionths),
 		Utilisation: share(m.used, m.capacity), Fragmented: share(m.fragmented, m.capacity),
 		Preemptions: m.preemptions, Preempted: m.preempted,
-		Overhead: Overhead{OfRun: share(m.over, m.run), OfCompletion: share(m.over, m.completion), GPUHours: m.overGPU.Hours()},
+		Overhead: Overhead{OfRun: share(m.over, m.run), OfCompletion: share(m.over, m.completion), GPUHours: m.overGPU.Hours(),
+			Lost: Lost{OfRun: share(m.lost, m.run), GPUHours: m.lostGPU.Hours(), Jobs: m.losers}},
 		Makespan: float64(max(0, m.last.Sub(m.first))) / second,
 	}
 	out.Use = m.useResult(names, to)

@@ -15,6 +15,8 @@ type Setting struct {
 	Interval  cluster.Span    `json:"interval_ms"` // between two rounds
 	Term      cluster.Span    `json:"term_ms"`     // of a lease; 0 = no leases
 	From      cluster.Instant `json:"from_ms"`     // periods are counted from here
+	// Saves says how jobs are taken to save; "" = as they did.
+	Saves string `json:"saves,omitempty"`
 	// Models are the GPU models of the cluster, where there are several.
 	Models []Model `json:"models,omitempty"`
 }
@@ -43,6 +45,7 @@ type Job struct {
 	Runs             cluster.Span    // its run time alone on its GPUs, nothing added
 	Held             cluster.Span    // how long it held GPUs, all attempts, overhead included
 	Overhead         cluster.Span    // the part of Held that was no work: saves, loads, cold starts, work lost
+	Lost             cluster.Span    // the part of Overhead that was work lost
 	Alloc, Due       cluster.GPUTime // received and due (ASTRAEA eq. 2 and 14)
 	Preemptions      int
 	Outcome          string
@@ -62,7 +65,7 @@ func (j Job) check() error {
 		return fmt.Errorf("job %s: ends at %s, before its submission at %s or its start at %s", j.ID, j.End, j.Submit, j.Start)
 	case j.Start != 0 && j.Start < j.Submit:
 		return fmt.Errorf("job %s: starts at %s, before its submission at %s", j.ID, j.Start, j.Submit)
-	case j.Runs < 0 || j.Held < 0 || j.Overhead < 0 || j.Alloc < 0 || j.Due < 0:
+	case j.Runs < 0 || j.Held < 0 || j.Overhead < 0 || j.Lost < 0 || j.Alloc < 0 || j.Due < 0:
 		return fmt.Errorf("job %s: a time below zero", j.ID)
 	}
 	return nil

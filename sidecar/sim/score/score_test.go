@@ -168,7 +168,7 @@ func jobs() []Job {
 		{ID: "1", Tenant: "a", GPUs: 2, Submit: at(0), Start: at(0), End: at(40), Runs: minutes(40), Held: minutes(40),
 			Alloc: gpuMinutes(80), Due: gpuMinutes(80)},
 		{ID: "2", Tenant: "a", GPUs: 4, Submit: at(10), Start: at(20), End: at(75), Runs: minutes(40), Held: minutes(45),
-			Overhead: minutes(5), Alloc: gpuMinutes(180), Due: gpuMinutes(200), Preemptions: 2},
+			Overhead: minutes(5), Lost: minutes(2), Alloc: gpuMinutes(180), Due: gpuMinutes(200), Preemptions: 2},
 		{ID: "3", Tenant: "b", GPUs: 1, Submit: at(20), Start: at(25), End: at(25)},
 		{ID: "4", Tenant: "b", GPUs: 1, Submit: at(30), End: at(50), Runs: minutes(5), Due: gpuMinutes(20), Outcome: "CANCELLED"},
 		{ID: "5", Tenant: "b", GPUs: 1, Submit: at(40), Start: at(50), Held: minutes(30), Alloc: gpuMinutes(30), Due: gpuMinutes(40)},
@@ -197,6 +197,11 @@ func TestJobs(t *testing.T) {
 	same(t, "overhead of run time", s.Overhead.OfRun, 5./80)
 	same(t, "overhead of completion time", s.Overhead.OfCompletion, 5./110)
 	same(t, "overhead in GPU-hours", s.Overhead.GPUHours, 20./60)
+	same(t, "work lost of run time", s.Overhead.Lost.OfRun, 2./80)
+	same(t, "work lost in GPU-hours", s.Overhead.Lost.GPUHours, 8./60)
+	if s.Overhead.Lost.Jobs != 1 {
+		t.Errorf("%d jobs lost work, want 1", s.Overhead.Lost.Jobs)
+	}
 	same(t, "makespan", s.Makespan, 75*60)
 	if s.Preemptions != 2 || s.Preempted != 1 {
 		t.Errorf("%d preemptions of %d jobs, want 2 of 1", s.Preemptions, s.Preempted)

@@ -31,6 +31,8 @@ type Scores struct {
 
 	// Levels is how broken the cells were, where there were cells.
 	Levels []Level `json:"levels,omitempty"`
+	// Kinds tells what became of jobs by kind, where that was asked for; those with the most GPU time first.
+	Kinds []Kind `json:"kinds,omitempty"`
 	// Audit compares with private clusters, where that was done.
 	Audit []Audited `json:"audit,omitempty"`
 }
@@ -42,6 +44,21 @@ type Level struct {
 	Type   string  `json:"type"`
 	Cells  int     `json:"cells"`
 	Broken float64 `json:"broken"`
+}
+
+// Kind is jobs of one user with as many GPUs and one command, or a name that is the same but for numbers: they are taken
+// to save alike.
+type Kind struct {
+	User     string  `json:"user"`
+	Name     string  `json:"name"`
+	GPUs     int     `json:"gpus"`
+	Jobs     int     `json:"jobs"`
+	Held     float64 `json:"held_gpu_h"`
+	Requeued int     `json:"requeued_jobs"` // at least once
+	Losers   int     `json:"losing_jobs"`   // that lost work
+	Lost     float64 `json:"lost_gpu_h"`
+	Saves    string  `json:"saves"`
+	Why      string  `json:"why"` // how that is known: shown, declared, site rule, file, or assumed
 }
 
 // Counts says how many jobs there were and which of them count where.
@@ -103,6 +120,14 @@ type Overhead struct {
 	OfRun        float64 `json:"of_run"`        // share of their run time alone
 	OfCompletion float64 `json:"of_completion"` // share of their completion time (ASTRAEA §6.4)
 	GPUHours     float64 `json:"gpu_h"`
+	Lost         Lost    `json:"lost"`
+}
+
+// Lost is the part of the overhead that is work which was done and had to be done again after a stop.
+type Lost struct {
+	OfRun    float64 `json:"of_run"` // share of the finished jobs' run time alone
+	GPUHours float64 `json:"gpu_h"`
+	Jobs     int     `json:"jobs"` // finished jobs that lost work
 }
 
 // Use is who held how many GPUs, as means over steps of time from the run's start.

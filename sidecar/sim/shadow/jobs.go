@@ -15,6 +15,7 @@ type builder struct {
 	interval   cluster.Span
 	next       cluster.JobKey                    // of the first job that came after the window
 	begin, end map[cluster.JobKey]cluster.Record // what was remembered then
+	commands   map[cluster.JobKey]string         // of the jobs that the past shows
 
 	was  []score.Job
 	load []trace.Job
@@ -24,7 +25,18 @@ type builder struct {
 func newBuilder(p *store.Past) *builder {
 	return &builder{from: p.Begin.Plan.At, to: p.End.Plan.At, interval: p.End.Snapshot.Settings.Interval,
 		next:  p.End.Plan.Memory.NextKey,
-		begin: byKey(p.Begin.Plan.Memory.Records), end: byKey(p.End.Plan.Memory.Records)}
+		begin: byKey(p.Begin.Plan.Memory.Records), end: byKey(p.End.Plan.Memory.Records), commands: commands(p)}
+}
+
+// commands gives the commands of jobs, by key.
+func commands(p *store.Past) map[cluster.JobKey]string {
+	out := map[cluster.JobKey]string{}
+	for i := range p.Seen {
+		if c := &p.Seen[i]; c.Job.Command != "" {
+			out[c.Record.Key] = c.Job.Command
+		}
+	}
+	return out
 }
 
 func byKey(records []cluster.Record) map[cluster.JobKey]cluster.Record {
@@ -56,7 +68,7 @@ func (b *builder) job(p *store.PastJob) {
 	j := score.Job{ID: p.SlurmID, Tenant: p.Tenant, User: p.User, GPUs: p.GPUs, End: done, Outcome: p.Outcome,
 		Alloc: max(alloc, 0), Due: max(due, 0), Preemptions: max(restarts, 0),
 		Held: span(alloc, p.GPUs), Overhead: span(min(lost, alloc), p.GPUs)}
-	j.Runs = j.Held - j.Overhead
+	j.Lost, j.Runs = j.Overhead, j.Held-j.Overhead // what the journal books is work lost
 	b.times(&j, p)
 	b.jobs.Compared++
 	if there && j.Submit == b.from {
@@ -75,8 +87,8 @@ func (b *builder) job(p *store.PastJob) {
 		}
 	}
 	b.was = append(b.was, j)
-	b.load = append(b.load, trace.Job{ID: j.ID, Tenant: j.Tenant, User: j.User, Submit: j.Submit.Sub(b.from),
-		Runs: runs, GPUs: j.GPUs, Model: p.Model, Outcome: j.Outcome})
+	b.load = append(b.load, trace.Job{ID: j.ID, Tenant: j.Tenant, User: j.User, Name: p.Name, Command: b.commands[p.Key],
+		Submit: j.Submit.Sub(b.from), Runs: runs, GPUs: j.GPUs, Model: p.Model, Outcome: j.Outcome})
 }
 
 // leftOut counts a job that cannot be compared.

@@ -98,10 +98,11 @@ const beyond = 4
 // Setups gives the runs of the shadow: one to the window's end, for tenants and GPUs, and one
 // that follows jobs beyond it, where no more arrive, until all are over whose end is known.
 func (s *Shadow) Setups() []study.Setup {
-	long := s.Setup
+	window, long := s.Setup, s.Setup
+	window.Keep = true
 	long.Until *= beyond
 	long.Enough = true
-	return []study.Setup{s.Setup, long}
+	return []study.Setup{window, long}
 }
 
 // Join gives the scores of the shadow from those of its two runs.

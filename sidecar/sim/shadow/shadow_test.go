@@ -266,7 +266,7 @@ func TestOddPasts(t *testing.T) {
 	want := []score.Job{
 		{ID: "5", Tenant: "a", GPUs: 2, Submit: at(10), Start: at(10), End: at(20), Runs: 10 * cluster.Minute, Held: 10 * cluster.Minute, Alloc: 1_200_000},
 		{ID: "6", Tenant: "a", GPUs: 2, Submit: at(10), Start: at(30), End: at(50), Runs: 15 * cluster.Minute, Held: 20 * cluster.Minute,
-			Overhead: 5 * cluster.Minute, Alloc: 2_400_000, Preemptions: 1},
+			Overhead: 5 * cluster.Minute, Lost: 5 * cluster.Minute, Alloc: 2_400_000, Preemptions: 1},
 	}
 	if d := cmp.Diff(want, s.Was.Jobs); d != "" {
 		t.Error(d)

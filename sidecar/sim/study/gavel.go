@@ -46,7 +46,7 @@ func OnGavel(scheduler string, load Load, fleet Fleet, speeds sim.Speeds) Setup 
 	s := Default()
 	s.Scheduler, s.Load, s.Fleet, s.Speeds = scheduler, load, fleet, speeds
 	s.Weights = EqualWeights(Survey(load))
-	s.Costs, s.Saves = sim.Costs{}, sim.Always
+	s.Costs, s.Saves = sim.Costs{}, Only(sim.Always)
 	s.Settings.Term, s.Settings.Interval = GavelRound, cluster.Second
 	s.Settings.MinLease, s.Settings.Notice = 0, 0
 	if scheduler == "fifo:random" { // it starts jobs at every look

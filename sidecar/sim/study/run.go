@@ -22,13 +22,20 @@ type Result struct {
 	// TimedOut counts the jobs that reached their time limit here though they did not in
 	// the trace: what leases cost them was too much for it.
 	TimedOut int
-	Turns    int // rounds that were not quiet
+	// Endless counts the jobs that would never end: they are requeued again and again, and begin anew each time.
+	Endless int
+	Turns   int         // rounds that were not quiet
+	Kept    []score.Job // all jobs, where Setup.Keep asks for them
 
 	jobs []score.Job // where there is an audit
 }
 
 // idleFor is how long nothing may happen while jobs wait, before a run is given up.
 const idleFor = 30 * cluster.Day
+
+// endlessFor is for how long, beyond twenty times the longest run time of the jobs that are there, no job may come, end or
+// keep work at a requeue before a run is ended. It leaves room for GPUs that are slower than the reference.
+const endlessFor = 2 * cluster.Day
 
 // Run runs one setup, without its audit. told, if not nil, is called with the number of
 // jobs that are over, whenever it has changed. When ctx ends, the result has the scores up to
@@ -80,7 +87,7 @@ func newRun(s *Setup) (*run, error) {
 	nodes := s.Fleet.nodes()
 	v := sim.NewVirtual(Start, nodes, s.accounts())
 	v.Costs, v.Term, v.Speeds, v.Mixed, v.Forget, v.Lend = s.Costs, s.Settings.Term, s.Speeds, s.Mixed, true, true
-	v.Beside = s.Beside
+	v.Beside, v.ReportSaves = s.Beside, s.Reported
 	if s.Between > 0 {
 		until := s.Until
 		if until == 0 {
@@ -97,7 +104,7 @@ func newRun(s *Setup) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.witness = newWitness(score.NewMeter(s.setting(scheduler.Leases), s.Measures), s.Fleet, s.Mixed, s.Audit)
+	r.witness = newWitness(score.NewMeter(s.setting(scheduler.Leases), s.Measures), s.Fleet, s.Mixed, s.Audit || s.Keep)
 	v.Watch = r.witness.watch
 	memory := sim.NewMemory()
 	memory.Trust = true
@@ -124,6 +131,8 @@ var (
 	errStuck = errors.New("nothing happens any more")
 	// errEnough ends one in which no job will be over any more.
 	errEnough = errors.New("the jobs that are left run for longer")
+	// errEndless ends one in which jobs run and none will ever be over.
+	errEndless = errors.New("the jobs that are left begin anew for ever")
 )
 
 func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
@@ -145,6 +154,9 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 		if w.running == 0 && r.world.Now().Sub(w.stirred) > idleFor && len(w.jobs) > 0 {
 			stop(errStuck)
 		}
+		if r.setup.Until == 0 && r.came && w.endless(r.world.Now()) {
+			stop(errEndless)
+		}
 		if r.setup.Enough && r.came && !w.any(func(j *life) bool { return j.Runs < r.setup.Until }) {
 			stop(errEnough)
 		}
@@ -158,6 +170,8 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 	case ctx.Err() != nil:
 		r.result.CutShort = true
 	case errors.Is(context.Cause(inner), errEnough):
+	case errors.Is(context.Cause(inner), errEndless):
+		r.result.Endless = len(w.jobs)
 	case errors.Is(context.Cause(inner), errStuck) || err == nil && r.setup.Until == 0 && !r.world.Drained():
 		return Result{}, r.stuck()
 	case err != nil:
@@ -191,5 +205,8 @@ func (r *run) close() (Result, error) {
 	}
 	r.result.Scores, r.result.CutShort = scores, cut
 	r.result.TimedOut, r.result.jobs = r.witness.timedOut, r.witness.kept
+	if r.setup.Keep {
+		r.result.Kept = r.witness.kept
+	}
 	return r.result, nil
 }

@@ -30,8 +30,8 @@ type Setup struct {
 
 	Settings cluster.Settings
 	Costs    sim.Costs
-	Saves    sim.Saves
-	Every    cluster.Span // between two saves, of sim.Periodic
+	Saves    Mixture // how jobs save, drawn by Seed
+	Reported bool    // jobs that save on their own report each save to the scheduler
 	Speeds   sim.Speeds
 	Declared sim.Speeds // what is declared of them, to the presets that divide unlike models; nil = Speeds, the truth
 	// Beside is how fast jobs are that share GPUs, Expected what a scheduler takes it to be before it has seen it;
@@ -42,19 +42,20 @@ type Setup struct {
 	Prices map[string]float64 // of a GPU and hour, by model; for the policies that mind
 	Mixed  bool               // gangs may span models; not with every scheduler
 	// Between and Repair are the mean times of a node until it fails and until it is back;
-	// Between 0 = nothing fails. Seed is what failures are drawn from.
+	// Between 0 = nothing fails. Seed is what failures and manners of saving are drawn from.
 	Between, Repair cluster.Span
 	Seed            uint64
 	Until           cluster.Span // since the start; 0 = until all jobs are done
 	Enough          bool         // end before Until when all have come, and none is left that runs for less than that
 	Measures        score.Options
 	Audit           bool
+	Keep            bool // the jobs, in Result.Kept
 }
 
 // Default gives a setup with the product's settings, astraea, the costs of
 // sim.DefaultCosts, jobs that save when their lease ends, and no failures.
 func Default() Setup {
-	s := Setup{Scheduler: Schedulers()[0], Settings: config.Default().Settings(), Costs: sim.DefaultCosts(), Saves: sim.AtEnd,
+	s := Setup{Scheduler: Schedulers()[0], Settings: config.Default().Settings(), Costs: sim.DefaultCosts(), Saves: Only(sim.AtEnd),
 		Repair: cluster.Hour, Measures: score.Standard()}
 	s.Settings.StartCost = s.Costs.Start()
 	return s
@@ -74,10 +75,11 @@ func (s *Setup) Check() error {
 		return fmt.Errorf("a shortest lease of %v and a notice of %v do not go with a term of %v: neither may be longer", set.MinLease, set.Notice, set.Term)
 	case s.Between < 0 || s.Between > 0 && s.Repair <= 0:
 		return fmt.Errorf("nodes that fail need a time until they do and one until they are repaired, both above 0")
-	case s.Saves == sim.Periodic && s.Every <= 0:
-		return fmt.Errorf("jobs that save periodically need a time between two saves")
 	case s.Until < 0:
 		return fmt.Errorf("a run cannot end before it begins")
+	}
+	if err := s.Saves.check(); err != nil {
+		return err
 	}
 	if _, err := s.scheduler(nil, nil); err != nil {
 		return err
@@ -123,19 +125,30 @@ func (s *Setup) arrivals(refused *Refused) iter.Seq[sim.Arrival] {
 
 // work makes a job of a trace one of the cluster. It goes by its id in the trace.
 func (s *Setup) work(j *trace.Job, request cluster.Request) sim.Work {
-	user := j.User
-	if user == "" {
-		user = j.Tenant
+	m := s.Saves.Of(j, s.Seed)
+	w := sim.Work{Name: j.ID, User: userOf(j), Account: account(j.Tenant), Partition: partition, Request: request,
+		Comment: kindOf(j.Kind), Runs: j.Runs, Outcome: j.Outcome, Kind: j.Kind, Limit: j.Limit, Saves: m.Saves, Every: m.Every}
+	if m.Takes > 0 {
+		own := s.Costs
+		own.Save = m.Takes
+		w.Costs = &own
 	}
-	return sim.Work{Name: j.ID, User: user, Account: account(j.Tenant), Partition: partition, Request: request,
-		Comment: kindOf(j.Kind), Runs: j.Runs, Outcome: j.Outcome, Kind: j.Kind, Limit: j.Limit, Saves: s.Saves, Every: s.Every}
+	return w
+}
+
+// assumption says how jobs are taken to save.
+func (s *Setup) assumption() string {
+	if s.Reported {
+		return s.Saves.String() + ", saves reported"
+	}
+	return s.Saves.String()
 }
 
 // setting says what the scores are of.
 func (s *Setup) setting(leases bool) score.Setting {
 	nodes, gpus := s.Fleet.Count()
 	out := score.Setting{Scheduler: s.Scheduler, Trace: s.Load.Name, Nodes: nodes, GPUs: gpus,
-		Interval: s.Settings.Interval, From: Start}
+		Interval: s.Settings.Interval, From: Start, Saves: s.assumption()}
 	if models := s.Fleet.models(); len(models) > 1 {
 		for _, m := range models {
 			out.Models = append(out.Models, score.Model{Model: m.Model, GPUs: m.Count})

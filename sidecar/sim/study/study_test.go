@@ -26,7 +26,7 @@ func ideal(t testing.TB, fleet string, term cluster.Span, jobs ...trace.Job) Set
 	t.Helper()
 	s := Default()
 	s.Load = Load{Name: "example", Jobs: slices.Values(jobs)}
-	s.Costs, s.Saves = sim.Costs{}, sim.Always
+	s.Costs, s.Saves = sim.Costs{}, Only(sim.Always)
 	s.Settings.Term, s.Settings.MinLease, s.Settings.Notice, s.Settings.Threshold = term, 0, 0, 0
 	s.Settings.NewFirst, s.Settings.RecallFirst = false, false
 	return on(t, s, fleet)
@@ -105,7 +105,7 @@ func TestOverheadByHand(t *testing.T) {
 	s := ideal(t, "1x1", 10*cluster.Minute, job("1", "a", 0, 1, 20*cluster.Minute), job("2", "b", cluster.Second, 1, 5*cluster.Minute))
 	s.Settings.Notice, s.Settings.MinLease = cluster.Minute, cluster.Minute
 	s.Costs = sim.Costs{Save: 2 * cluster.Second, Load: 3 * cluster.Second, ColdStart: 5 * cluster.Second, Completing: cluster.Second}
-	s.Saves = sim.AtEnd
+	s.Saves = Only(sim.AtEnd)
 	r := run1(t, s)
 	// Job 2 has its turn from 10:01 to 15:01; the next round, at 15:10, gives the GPU back to job 1,
 	// which has worked for 9:58 and has 10:02 to do: it ends at 15:10 + 0:08 + 10:02.
@@ -486,7 +486,7 @@ func TestSetupsThatCannotRun(t *testing.T) {
 		"a term is no shorter":          func(s *Setup) { s.Settings.Interval = cluster.Hour },
 		"shortest lease of 01:00:00":    func(s *Setup) { s.Settings.MinLease = cluster.Hour },
 		"repaired":                      func(s *Setup) { s.Between, s.Repair = cluster.Day, 0 },
-		"between two saves":             func(s *Setup) { s.Saves = sim.Periodic },
+		"between two saves":             func(s *Setup) { s.Saves = Only(sim.Periodic) },
 		"before it begins":              func(s *Setup) { s.Until = -1 },
 		"no scheduler \"x\"; there are": func(s *Setup) { s.Scheduler = "x" },
 	} {

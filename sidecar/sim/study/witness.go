@@ -34,6 +34,7 @@ type witness struct {
 
 	submitted, ended, timedOut, running int
 	stirred                             cluster.Instant // when something happened to a job last
+	headway, asked                      cluster.Instant // when a job came, ended or kept work at a requeue last; when endless looked last
 	row                                 []score.TenantSample
 }
 
@@ -58,6 +59,16 @@ func (w *witness) any(such func(*life) bool) bool {
 		}
 	}
 	return false
+}
+
+// endless tells whether the jobs that run begin anew for ever. It looks once an hour.
+func (w *witness) endless(now cluster.Instant) bool {
+	idle := now.Sub(w.headway)
+	if idle <= endlessFor || now.Sub(w.asked) < cluster.Hour || w.running == 0 && now.Sub(w.stirred) > cluster.Day {
+		return false
+	}
+	w.asked = now
+	return !w.any(func(j *life) bool { return idle <= endlessFor+20*j.Runs })
 }
 
 func newWitness(meter *score.Meter, fleet Fleet, mixed, keep bool) *witness {
@@ -133,6 +144,7 @@ func (w *witness) watch(e sim.Event) {
 	switch e.What {
 	case sim.Submitted:
 		w.submitted++
+		w.headway = e.At
 		w.gaps.wants(l.shape, 1)
 	case sim.Started:
 		if l.Start == 0 {
@@ -148,9 +160,13 @@ func (w *witness) watch(e sim.Event) {
 		w.running++
 	case sim.Parted: // its GPUs are the other's
 		l.Overhead += e.Cold + e.Loading + e.Saving + e.Lost
+		l.Lost += e.Lost
 		w.gaps.wants(l.shape, 1)
 		w.running--
 	case sim.Requeued:
+		if e.Worked > 0 {
+			w.headway = e.At
+		}
 		w.stop(l, &e)
 		if e.Reclaimed {
 			l.Preemptions++
@@ -163,6 +179,7 @@ func (w *witness) watch(e sim.Event) {
 			w.stop(l, &e)
 		}
 		l.End, l.Outcome = e.At, e.Outcome
+		w.headway = e.At
 		w.over = append(w.over, e.Job)
 		if e.Outcome == "TIMEOUT" && l.outcome != "TIMEOUT" {
 			w.timedOut++
@@ -174,6 +191,7 @@ func (w *witness) watch(e sim.Event) {
 func (w *witness) stop(l *life, e *sim.Event) {
 	l.Held += e.At.Sub(e.Start)
 	l.Overhead += e.Cold + e.Loading + e.Saving + e.Lost + e.Terminating
+	l.Lost += e.Lost
 	w.hold(l, e.Holds, -1)
 }
 

@@ -20,6 +20,7 @@ type Job struct {
 
 	Model   string       // of its GPUs; "" = any
 	Kind    string       // kind of work, for per-model throughput; "" = unknown
+	Command string       // its command line; "" = unknown
 	Limit   cluster.Span // 0 = none
 	Outcome string       // COMPLETED FAILED CANCELLED TIMEOUT; "" = unknown
 }
