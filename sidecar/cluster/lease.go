@@ -59,6 +59,9 @@ type Claim struct {
 	Nodes []Holding `json:"nodes"`
 	At    Instant   `json:"at"` // when the leases there end
 	Made  Instant   `json:"made"`
+	// Gathers is true where jobs that we can never stop still hold some of the GPUs: they are kept from other such jobs
+	// as they become free, and At is not known.
+	Gathers bool `json:"gathers,omitempty"`
 	// Parts is, of a claim to a VC's cells, the GPUs that are kept.
 	Parts []CellPart `json:"parts,omitempty"`
 }

@@ -72,6 +72,12 @@ type Bucket struct {
 	Due   GPUTime `json:"due"`
 }
 
+// Lot is what came to be owed from Start on, in one slice of the window.
+type Lot struct {
+	Start Instant `json:"start"`
+	Time  GPUTime `json:"time"`
+}
+
 // TenantPool is a tenant's account in one pool of GPUs of one model.
 type TenantPool struct {
 	Tenant string `json:"tenant"`
@@ -84,14 +90,27 @@ type TenantPool struct {
 	Demand      MicroGPU `json:"demand"`
 	// Deficit is the one carried error: what the tenant is owed,
 	// negative where it had more.
-	Deficit  GPUTime `json:"deficit"`
-	SelCarry int64   `json:"sel_carry,omitempty"`
+	Deficit GPUTime `json:"deficit"`
+	// Owed is what others had of its due while it wanted that, negative what it had of others'. The accounts of a pool
+	// sum to 0. Lots is the same by age, oldest first, all of one sign. Repays is what it is given of others' dues until
+	// it has that back, negative what it gives: part of Entitlement.
+	Owed      GPUTime  `json:"owed,omitempty"`
+	OwedCarry int64    `json:"owed_carry,omitempty"`
+	Lots      []Lot    `json:"lots,omitempty"`
+	Repays    MicroGPU `json:"repays,omitempty"`
+	Repaying  bool     `json:"repaying,omitempty"`
+	// Young is how many GPUs its young jobs want, those that can still be stopped though not for long: the mean of about a day.
+	Young    MicroGPU `json:"young,omitempty"`
+	SelCarry int64    `json:"sel_carry,omitempty"`
 	// Alloc and Due are all-time integrals (eq. 11 and 9), Buckets the window's.
 	Alloc    GPUTime  `json:"alloc"`
 	Due      GPUTime  `json:"due"`
 	DueCarry int64    `json:"due_carry,omitempty"`
 	Buckets  []Bucket `json:"buckets,omitempty"`
 }
+
+// Own gives what the tenant is due now but for repayments.
+func (t *TenantPool) Own() MicroGPU { return t.Entitlement - t.Repays }
 
 // PoolAccount balances a pool to the GPU-millisecond:
 // Capacity = Tenants + Untouchable + Overhead + Idle + Bad.

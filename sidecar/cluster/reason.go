@@ -28,6 +28,8 @@ const (
 	BecauseClaim      Code = "claim"      // GPUs are kept for it at Until
 	BecauseClaimed    Code = "claimed"    // what is free is kept for another gang
 	BecauseBurst      Code = "burst"      // its tenant holds the most that it may while others wait
+	BecauseLane       Code = "lane"       // it could not be stopped any more, and the rest is kept for new jobs
+	BecauseGather     Code = "gather"     // GPUs are gathered for it, as jobs end that cannot be stopped
 	BecauseLimit      Code = "limit"      // the limit of reclaims a round is reached
 	BecauseThreshold  Code = "threshold"  // not far enough behind to reclaim
 	BecauseInactive   Code = "inactive"   // held, dependency, begin time, array limit

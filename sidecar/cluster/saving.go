@@ -4,6 +4,9 @@ import (
 	"fmt"
 )
 
+// Untyped is the command line of a job that belongs to no type: nothing is learnt from it for others.
+const Untyped = "-"
+
 // Manner is when a job saves its work.
 type Manner string
 

@@ -20,8 +20,10 @@ type Settings struct {
 	// BurstMaxMilli is how many thousandths of its quota a tenant may hold while
 	// others wait; 0 = no limit.
 	BurstMaxMilli int64 `json:"burst_max_milli"`
-	Window        Span  `json:"window"`
-	HalfLife      Span  `json:"half_life,omitempty"` // 0 = none
+	// RepayFloorPercent is how much of what it wants of its due a tenant keeps while it repays what it owes; 0 = nothing is repaid.
+	RepayFloorPercent int  `json:"repay_floor_percent,omitempty"`
+	Window            Span `json:"window"`
+	HalfLife          Span `json:"half_life,omitempty"` // 0 = none
 
 	// Threshold is how far behind, in time at its quota, a tenant must be of the
 	// one that runs before it reclaims. MaxReclaims is per round; 0 = no limit.

@@ -139,6 +139,7 @@ func (k *checker) fairness() {
 	k.must(c.Fairness.RhoSelect == 16 || c.Fairness.RhoSelect == 8, "fairness.rho_select", "%d is no equation to select by; write 16 (quota) or 8 (no more than wanted)", c.Fairness.RhoSelect)
 	k.must(c.Fairness.Window >= c.Lease.Term, "fairness.window", "%v is shorter than %s; lengthen it", c.Fairness.Window, k.where("lease.term", c.Lease.Term))
 	k.must(c.Burst.Max == 0 || c.Burst.Max >= 1000, "burst.max", "%v times its quota is less than a tenant's quota; write 0 for no limit, or 1 or more", c.Burst.Max)
+	k.must(c.Repay.Floor <= 100, "repay.floor", "%v percent is more than all; write 0 to 100", c.Repay.Floor)
 	k.must(c.Jobs.NewShare <= 100, "jobs.new_share", "%v percent is more than all; write 0 to 100", c.Jobs.NewShare)
 	k.must(c.Jobs.LongTerms >= 0, "jobs.long_terms", "%d is no number of terms; write 0 to switch it off", c.Jobs.LongTerms)
 	for _, qos := range sortedKeys(c.Jobs.Weights) {

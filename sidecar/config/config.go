@@ -38,6 +38,7 @@ type Config struct {
 	Fairness Fairness `yaml:"fairness"`
 	Credit   Credit   `yaml:"credit"`
 	Burst    Burst    `yaml:"burst"`
+	Repay    Repay    `yaml:"repay"`
 	Jobs     Jobs     `yaml:"jobs"`
 
 	Slurm    Slurm    `yaml:"slurm"`
@@ -179,6 +180,11 @@ type Burst struct {
 	Max Factor `yaml:"max"`
 }
 
+// Repay is what a tenant keeps while it repays.
+type Repay struct {
+	Floor Percent `yaml:"floor"`
+}
+
 // Jobs orders the jobs inside a tenant.
 type Jobs struct {
 	NewFirst  bool              `yaml:"new_first"`
@@ -260,6 +266,7 @@ func Default() *Config {
 		Fairness: Fairness{RhoSelect: 16, Window: 14 * day},
 		Credit:   Credit{Cap: 2 * hour},
 		Burst:    Burst{Max: 2000},
+		Repay:    Repay{Floor: 50},
 		Jobs:     Jobs{NewFirst: true, NewShare: 50},
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
 			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
@@ -334,7 +341,8 @@ func (c *Config) Settings() cluster.Settings {
 		RhoSelect: c.Fairness.RhoSelect, Window: c.Fairness.Window.Span(), HalfLife: c.Fairness.HalfLife.Span(),
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
-		StopAllowance: c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StartCost: c.Start.Cost.Span(),
+		RepayFloorPercent: int(c.Repay.Floor),
+		StopAllowance:     c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StartCost: c.Start.Cost.Span(),
 		RecallFirst: c.Recall.FirstLease, RecallNotice: c.Recall.Notice.Span(),
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,

@@ -44,6 +44,7 @@ func (h *hall) choose(touch cluster.Touch) {
 	in := lease.Input{Now: h.now, Settings: h.set}
 	in.Candidates, in.Tenants = h.line(candidates)
 	in.Trials = h.toTry(in.Candidates)
+	h.lanes(&in)
 	h.contest(&in, h.board, touch)
 	h.dismiss(touch)
 }
@@ -59,6 +60,7 @@ func (h *hall) contest(in *lease.Input, board *place.Board, touch cluster.Touch)
 	moving := []cluster.Claim(nil)
 	if touch == cluster.Act {
 		in.Claims, moving = h.liveClaims(in)
+		in.Claims = append(in.Claims, h.gathered(in, board)...)
 		for k := range moving {
 			board.Claim(moving[k].Nodes, moving[k].At)
 		}
@@ -71,6 +73,7 @@ func (h *hall) contest(in *lease.Input, board *place.Board, touch cluster.Touch)
 		h.claims = append(append(h.claims, choice.Kept...), moving...)
 		h.recall(in, &choice)
 		h.claimFor(in, choice.Due)
+		h.gatherFor(in, choice.Due)
 	}
 	h.explain(in, &choice)
 }
@@ -170,7 +173,9 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, h.steadied(r, l)
 			k.Pools, k.Better = h.mayMove(i, l)
+			k.Binds = h.bound(i, h.endFor(i, max(l.End, h.now)))
 		} else {
+			k.Binds = h.bound(i, h.endFor(i, h.now))
 			k.Aged = aged(r, k.GPUs, h.set.Term)
 			k.Humble = h.humble(i)
 		}
@@ -222,7 +227,7 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 			row := &h.rows[t*n+p]
 			tenants[t].Shares[p] = lease.Share{
 				Behind:      ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement),
-				Entitlement: row.Entitlement, Holds: holds[t*n+p],
+				Entitlement: row.Entitlement, Holds: holds[t*n+p], Owed: row.Owed,
 			}
 			entitled += row.Entitlement
 		}
@@ -277,6 +282,9 @@ func (h *hall) charged(debit []cluster.GPUTime, holds []int, of func(*caseState)
 	}
 	for k := range h.claims {
 		cl := &h.claims[k]
+		if cl.Gathers {
+			continue
+		}
 		i := h.find(cl.Job)
 		if p := h.pool(cl.Pool); i >= 0 && p >= 0 && of(&h.standing[i]) >= 0 {
 			t := of(&h.standing[i])
@@ -344,7 +352,7 @@ func (h *hall) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluste
 	}
 	for _, cl := range h.s.Claims {
 		c, p := h.find(cl.Job), h.pool(cl.Pool)
-		if cl.Parts != nil || c < 0 || p < 0 {
+		if cl.Gathers || cl.Parts != nil || c < 0 || p < 0 {
 			continue
 		}
 		if at[c] == 0 {

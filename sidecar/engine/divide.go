@@ -39,7 +39,7 @@ func (h *hall) divide() {
 		entitled = h.market(capacity, base)
 		largest = owe(largest, entitled)
 	}
-	ltgf.Settle(&h.ledger, base, entitled, largest, h.set)
+	ltgf.Settle(&h.ledger, base, entitled, largest, h.held(), h.set, h.s.Ledger.At/cluster.Instant(h.set.Term) != h.now/cluster.Instant(h.set.Term))
 }
 
 // own gives the GPUs of a pool that each tenant has in cells of its own; nil = there are none.
@@ -322,4 +322,15 @@ func (p *prober) pools(shape int, model string) []int {
 		}
 	}
 	return p.known[shape]
+}
+
+// held gives the GPUs that tenants hold, by row of the ledger.
+func (h *hall) held() []int {
+	out := make([]int, len(h.ledger.Tenants))
+	for i := range h.standing {
+		if st := &h.standing[i]; st.there && !st.waits && st.tenant >= 0 && len(st.pools) > 0 {
+			out[st.tenant*len(h.pools)+st.pools[0]] += st.held
+		}
+	}
+	return out
 }

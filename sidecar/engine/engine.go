@@ -135,6 +135,7 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	h.divide()
 	ltgf.Due(&h.ledger, h.records, active)
 	h.extend()
+	h.youth()
 	return h
 }
 

@@ -86,6 +86,9 @@ func (h *hall) habit(i int) *cluster.Habit {
 // typeOf gives a job's type; false where neither a command line nor a name tells it from its user's other jobs.
 func typeOf(j *cluster.Job) (cluster.JobType, bool) {
 	t := cluster.JobType{User: j.User, Command: j.Command, GPUs: j.Request.GPUs}
+	if t.Command == cluster.Untyped {
+		return t, false
+	}
 	if t.Command == "" {
 		if j.Name == "" || j.Name == "wrap" || j.Name == "interactive" { // Slurm's own names
 			return t, false

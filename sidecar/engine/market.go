@@ -45,7 +45,7 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 		}
 	}
 	ledger := cluster.Ledger{Tenants: h.accounts}
-	ltgf.Settle(&ledger, due, due, h.debts(due), h.set)
+	ltgf.Settle(&ledger, due, due, h.debts(due), make([]int, len(due)), h.set, true)
 	return entitled
 }
 

@@ -186,9 +186,7 @@ func (r *recalls) layOut(in *lease.Input) {
 			r.board.Hold(h.s.Cases[i].Job.Holds)
 		}
 	}
-	for k := range h.claims {
-		r.board.Claim(h.claims[k].Nodes, h.claims[k].At)
-	}
+	h.keep(r.board)
 }
 
 // anyRecallable tells whether any lease may be recalled, and notes when the next may be.
@@ -246,7 +244,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 		return false
 	}
 	end := r.ends()
-	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: end, Displace: place.Anybodys, Most: r.most}
+	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: end, Displace: place.Anybodys, Stops: !k.Binds, Most: r.most}
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, row)
 	found, ok := place.Placement{}, false

@@ -374,7 +374,9 @@ func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
 		return
 	}
 	if cl := h.claimOf(h.records[i].Key); cl != nil && st.waiting {
-		because.Code, because.Pool, because.Until = cluster.BecauseClaim, cl.Pool, cl.At
+		if because.Code, because.Pool, because.Until = cluster.BecauseClaim, cl.Pool, cl.At; cl.Gathers {
+			because.Code, because.Until = cluster.BecauseGather, 0
+		}
 		return
 	}
 	if st.cell != nil && st.waiting {

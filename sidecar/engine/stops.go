@@ -27,6 +27,10 @@ func (h *hall) extend() {
 		if l == nil {
 			continue
 		}
+		if l.State == cluster.Granted {
+			st.stops = !h.bound(i, l.End)
+			continue
+		}
 		if st.stops = rule.Off() || l.State != cluster.Active || l.Why == recalled || st.ordered(cluster.Freeze); st.stops {
 			continue
 		}

@@ -99,6 +99,13 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.BecauseBurst: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: "+queuer(r)+" holds the most that it may while others wait (burst.max)", w.comparison(r), w.chance(r))
 	},
+	cluster.BecauseLane: func(w Words, r *cluster.Reason) string {
+		return join("; ", "waits: once it runs it can no longer be stopped within its stop budget, and its tenant's other jobs of that kind hold what it is due; the rest of the GPUs is for young jobs and for other tenants",
+			w.chance(r))
+	},
+	cluster.BecauseGather: func(w Words, r *cluster.Reason) string {
+		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "gathered for it as jobs end that cannot be stopped; when the last of them ends is not known"
+	},
 	cluster.BecauseLimit: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: it would be its turn, but no more leases are ended for others in one round (reclaim.max)", w.comparison(r), w.chance(r))
 	},

@@ -14,6 +14,7 @@ type Ask struct {
 	Now, End    cluster.Instant
 	Displace    int // whose leases: ofNobody, ofAnybody, or ofOwner + the tenant
 	Spares      int // 1 + the tenant whose gangs that are no smaller stay; 0 = nobody's
+	Stops       bool
 	Most        int
 }
 
@@ -38,7 +39,10 @@ type Board interface {
 type Share struct {
 	Behind      cluster.Span // with every lease in force charged to its end
 	Entitlement cluster.MicroGPU
-	Holds       int // GPUs of leases that do not end now
+	Holds       int             // GPUs of leases that do not end now
+	Bound       int             // of these, GPUs of leases that we can never end
+	Owed        cluster.GPUTime // what others had of it
+	Lane        int             // GPUs that are kept for its young jobs
 }
 
 // Tenant is a tenant with its candidates, in the order of Order.
@@ -79,6 +83,7 @@ type Input struct {
 	// that each is for and the shape that asks for just its nodes.
 	Claims []Claimed
 	Trials []Trial
+	Lanes  []Lane   // by pool; nil = there are none
 	Room   []Passed // for those of the choice; what is in it means nothing
 }
 
@@ -138,6 +143,9 @@ type chooser struct {
 	reclaims int
 	later    []*queue
 	burst    bool
+	bound    []int   // GPUs, by pool
+	boundOf  [][]int // by tenant, then pool
+	denied   []denial
 }
 
 // served is the tenant that was served last in a pool.
@@ -167,12 +175,14 @@ func Choose(in Input, board Board, npools int) Choice {
 	}
 	c.choice.Passed = slices.Grow(in.Room[:0], len(in.Candidates))[:len(in.Candidates)]
 	clear(c.choice.Passed)
+	c.openLanes(npools)
 	c.serveClaims()
 	c.serveTrials()
 	c.walk(c.open(npools))
 	// What is left goes to tenants that have their burst already.
 	c.burst = false
 	c.walk(c.later)
+	c.bindRest()
 	c.better()
 	// A gang may have got its lease in another pool, or by another way, after all.
 	c.choice.Due = slices.DeleteFunc(c.choice.Due, func(d Due) bool { return c.settled[d.Candidate] })
@@ -348,14 +358,27 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 		c.move(q, i)
 		return
 	}
+	if k.Binds && (k.Barred || !c.mayBind(q, k)) {
+		if k.Running && !k.idles(q.pool) {
+			q.running--
+		}
+		c.denied = append(c.denied, denial{q, i})
+		return
+	}
+	c.lease(h, q, i)
+}
+
+func (c *chooser) lease(h *queues, q *queue, i int) {
+	k := &c.Candidates[i]
 	if k.Running {
-		if !k.idles(q.pool) {
+		if !k.Binds && !k.idles(q.pool) {
 			q.running--
 		}
 		if c.board.Renew(k.Case) {
 			c.settled[i] = true
 			c.choice.Renewed = append(c.choice.Renewed, i)
 			c.choice.Passed[i] = Passed{}
+			c.bind(k, q.pool)
 			c.charge(q, k.GPUs, c.Settings.Term)
 			c.served[q.pool].renewed = true
 			return
@@ -463,7 +486,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 		}
 	}
 	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: Next(c.Now, c.Settings),
-		Displace: displace, Spares: spares, Most: most})
+		Displace: displace, Spares: spares, Stops: !c.Candidates[i].Binds, Most: most})
 	if !ok {
 		return Grant{}, false
 	}
@@ -471,6 +494,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	c.reclaims += len(p.Displaced)
 	g := Grant{Candidate: i, Pool: pool, Placement: p, End: Next(p.At, c.Settings)}
 	c.settled[i] = true
+	c.bind(&c.Candidates[i], pool)
 	c.choice.Passed[i] = Passed{}
 	c.choice.Grants = append(c.choice.Grants, g)
 	return g, true
@@ -504,7 +528,7 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 		return 0
 	}
 	// Claims keep off what ends after them, so nothing keeps off what has ended.
-	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Displace: ofNobody, Most: -1})
+	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Displace: ofNobody, Stops: !k.Binds, Most: -1})
 	if !ok {
 		return 0
 	}

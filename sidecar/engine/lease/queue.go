@@ -22,6 +22,8 @@ type Candidate struct {
 	Due     []int    // of Pools, where it is its turn among its tenant's: those are far enough behind in what they have of its share
 	Idle    []int    // of Pools, where its tenant's share is not for it: it takes idle GPUs only there
 
+	Binds    bool // once it has its lease we cannot end that any more
+	Barred   bool // it runs on GPUs that are gathered for a gang, and must not be bound there
 	Humble   bool // it takes idle GPUs only: it says so, or its last grants did not start
 	Urgent   bool // by QOS or boosted
 	Unserved bool // no lease so far

@@ -39,7 +39,29 @@ func Charge(s *cluster.Snapshot, on Page) Page {
 		b.chargeJob(r, c, l, attempts[i])
 		b.accrueJob(r, c)
 	}
+	b.keep(s)
 	return Page{b.close(), records, rows}
+}
+
+// keep charges what is gathered for gangs to their tenants' accounts of what is owed: nobody else can have it.
+func (b *books) keep(s *cluster.Snapshot) {
+	b.kept = b.zeros()
+	for k := range s.Claims {
+		cl := &s.Claims[k]
+		if !cl.Gathers {
+			continue
+		}
+		i, ok := slices.BinarySearchFunc(s.Cases, cl.Job, func(c cluster.Case, key cluster.JobKey) int { return int(c.Record.Key - key) })
+		p := b.pool(cl.Pool)
+		if !ok || p < 0 {
+			continue
+		}
+		if row := b.row(s.Cases[i].Record.Tenant); row >= 0 {
+			for _, n := range cl.Nodes {
+				b.kept[row+p] += cluster.Times(n.GPUs, b.now.Sub(b.from))
+			}
+		}
+	}
 }
 
 // noLease stands for the lease of a job that has none; nobody changes it.
@@ -54,6 +76,8 @@ type books struct {
 	asked     [64]int           // rows of tenants asked for lately, + 1, by spot
 	first     int               // that of the tenant whose job is being charged; -1 = none
 	used      []cluster.GPUTime // by row
+	kept      []cluster.GPUTime // by row: what was gathered for gangs
+	lent      []cluster.GPUTime // by row: what tenants were owed for GPUs that they had left idle, at the last look
 	pools     []spent           // by pool
 	badNode   map[string]bool   // nil = none
 }
@@ -78,11 +102,13 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 	b.ledger = cluster.Ledger{At: s.Now, Tenants: slices.Grow(room.Tenants[:0], len(s.Ledger.Tenants)), Pools: append(room.Pools[:0], s.Ledger.Pools...)}
 	for i := range s.Ledger.Tenants {
 		var buckets []cluster.Bucket
+		var lots []cluster.Lot
 		if i < len(room.Tenants) {
-			buckets = room.Tenants[i].Buckets[:0]
+			buckets, lots = room.Tenants[i].Buckets[:0], room.Tenants[i].Lots[:0]
 		}
 		b.ledger.Tenants = append(b.ledger.Tenants, s.Ledger.Tenants[i])
 		b.ledger.Tenants[i].Buckets = append(buckets, s.Ledger.Tenants[i].Buckets...)
+		b.ledger.Tenants[i].Lots = append(lots, s.Ledger.Tenants[i].Lots...)
 	}
 	if b.find(); !b.complete(s) {
 		b.addMissing(s)
@@ -383,11 +409,16 @@ func (b *books) accrueJob(r *cluster.Record, c *cluster.Case) {
 // close books what was spent and due per tenant and pool, and balances.
 func (b *books) close() cluster.Ledger {
 	dt := b.now.Sub(b.from)
+	b.lent = b.zeros()
+	for i := range b.ledger.Tenants {
+		t := &b.ledger.Tenants[i]
+		b.lent[i] = max(t.Deficit-max(t.Owed, 0), 0)
+	}
 	for i := range b.ledger.Tenants {
 		t := &b.ledger.Tenants[i]
 		used := b.used[i]
 		var due, select_ cluster.GPUTime
-		due, t.DueCarry = cluster.Accrue(min(t.Entitlement, t.Demand), dt, t.DueCarry) // eq. 8, 9
+		due, t.DueCarry = cluster.Accrue(min(t.Own(), t.Demand), dt, t.DueCarry) // eq. 8, 9
 		t.Alloc += used
 		t.Due += due
 		bucket(t, b.from, b.now, used, due, b.settings.Window)
@@ -401,6 +432,7 @@ func (b *books) close() cluster.Ledger {
 			t.Deficit = max(ceiling, t.Deficit-select_)
 		}
 	}
+	b.settle(dt)
 	for i := range b.ledger.Pools {
 		p := &b.ledger.Pools[i]
 		all := cluster.Times(p.GPUs, dt)

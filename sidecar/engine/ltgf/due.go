@@ -42,7 +42,7 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 	for k, c := range claimants {
 		best := c.Pools[0]
 		for _, p := range c.Pools[1:] {
-			if rows[p].Entitlement-rows[p].Demand > rows[best].Entitlement-rows[best].Demand {
+			if rows[p].Own()-rows[p].Demand > rows[best].Own()-rows[best].Demand {
 				best = p
 			}
 		}
@@ -52,7 +52,7 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 	}
 	for k, c := range claimants {
 		row := &rows[in[k]]
-		share := min(row.Demand, row.Entitlement) // eq. 8
+		share := min(row.Demand, row.Own()) // eq. 8
 		rate := cluster.MulDiv(int64(share), c.Weight, max(weights[in[k]], 1))
 		records[c.Case].DueRate = min(cluster.MicroGPU(rate), cluster.MicroGPU(c.GPUs)*cluster.WholeGPU)
 	}
@@ -63,7 +63,7 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 // forgives debts beyond the largest gang for one term: what a tenant used while
 // nobody else wanted it is not held against it for ever. base and entitled are by row of
 // the ledger's tenants; largest is the largest gang of each row's tenant.
-func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest []int, s *cluster.Settings) {
+func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds []int, s *cluster.Settings, anew bool) {
 	writeOff(l, entitled)
 	furthest := map[string]cluster.Span{}
 	for i := range l.Tenants {
@@ -77,9 +77,11 @@ func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest []int,
 		if isNew(t) {
 			t.Deficit = Credit(entitled[i], min(furthest[t.Pool], s.CreditCap))
 		}
-		t.Base, t.Entitlement = base[i], entitled[i]
+		anew = anew || t.Own() != entitled[i]
+		t.Base, t.Entitlement = base[i], entitled[i]+t.Repays
 		t.Deficit = max(t.Deficit, -cluster.Times(largest[i], s.Term))
 	}
+	repay(l, holds, s, anew)
 }
 
 // writeOff takes from everybody's deficit what even those are behind who want all

@@ -32,6 +32,7 @@ type node struct {
 	free    part
 	shut    bool            // nothing can be granted here
 	claimed cluster.Instant // new leases must end by then; 0 = no claim
+	gathers bool            // new leases must be such as can be ended again
 	later   part            // what displaced leases will free at freeAt
 	freeAt  cluster.Instant
 }
@@ -102,6 +103,7 @@ type hold struct {
 // ends at end, with what it was allowed to displace.
 type attempt struct {
 	shape, pool, displace, spares int
+	stops                         bool
 	end                           cluster.Instant
 }
 
@@ -346,6 +348,16 @@ func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 	for i := range nodes {
 		if n := b.nodeAt(nodes[i].Node); n >= 0 {
 			b.nodes[n].claimed = at
+		}
+	}
+	clear(b.failed)
+}
+
+// Gather says that new leases on these nodes must be such as can be ended again.
+func (b *Board) Gather(nodes []cluster.Holding) {
+	for i := range nodes {
+		if n := b.nodeAt(nodes[i].Node); n >= 0 {
+			b.nodes[n].gathers = true
 		}
 	}
 	clear(b.failed)

@@ -26,6 +26,8 @@ type Ask struct {
 	// Spares is 1 + the owner whose leases of no fewer GPUs than are asked for stay all
 	// the same; 0 = nobody's.
 	Spares int
+	// Stops tells that its lease can be ended again: it may stand on nodes that are gathered for a gang.
+	Stops bool
 	// Most is how many leases may be displaced at most; < 0 = any number.
 	Most int
 }
@@ -42,7 +44,7 @@ type Placement struct {
 // if it fits there, else by displacing soft leases.
 func (b *Board) Fit(a Ask) (Placement, bool) {
 	sp := &b.specs[a.Shape]
-	key := attempt{a.Shape, a.Pool, a.Displace, a.Spares, a.End}
+	key := attempt{a.Shape, a.Pool, a.Displace, a.Spares, a.Stops, a.End}
 	if b.failed[key] {
 		return Placement{}, false
 	}
@@ -392,6 +394,9 @@ func (b *Board) admits(sp *spec, a Ask, s, want int, freed part) bool {
 		return false
 	}
 	if n.claimed > 0 && a.End > n.claimed && (sp.Limit == 0 || a.Now.Add(sp.Limit) > n.claimed) {
+		return false
+	}
+	if n.gathers && !a.Stops {
 		return false
 	}
 	return !b.reserved || !slices.ContainsFunc(m.windows, func(w window) bool { return !w.lets(sp, a.Now) })

@@ -158,8 +158,7 @@ const (
 //
 // A job that starts from the beginning needs its whole run time in its last attempt. So one of whose earlier attempts was
 // clearly longer than the last has resumed. Else its type's uninterrupted run times tell, where they are alike:
-// an attempt as long as these, and clearly longer than what a resumption would have left to do, did not resume;
-// one that was clearly shorter did, if all attempts together are long enough.
+// an attempt as long as these, and clearly longer than what a resumption would have left to do, did not resume.
 func Completion(own *cluster.Conduct, model string, habit *cluster.Habit, last, earlier, begin cluster.Span) (r cluster.Resumption, redone cluster.Span) {
 	known := habit != nil && habit.Completed >= enough && habit.Longest*100 <= habit.Shortest*(100+uniform)
 	if own != nil && own.Attempts > 0 && own.Model == model && own.Longest > last+last/10+begin {
@@ -172,12 +171,11 @@ func Completion(own *cluster.Conduct, model string, habit *cluster.Habit, last, 
 	if !known || last <= 0 || earlier <= 0 {
 		return cluster.UnknownResumption, 0
 	}
+	// A job that was shorter than its type proves nothing: it may have had less to do. To take that for a resumption
+	// would let a job be stopped again and again that loses everything each time.
 	left := max(habit.Longest-earlier, 0)
-	switch least := habit.Shortest - habit.Shortest/10; {
-	case last >= least && last <= habit.Longest+habit.Longest/10 && last > left+left/10+begin:
+	if last >= habit.Shortest-habit.Shortest/10 && last <= habit.Longest+habit.Longest/10 && last > left+left/10+begin {
 		return cluster.Restarted, 0
-	case last < least && earlier+last >= least:
-		return cluster.Resumed, max(earlier+last-habit.Longest-begin, 0)
 	}
 	return cluster.UnknownResumption, 0
 }

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 
@@ -126,7 +127,7 @@ func (s *Setup) arrivals(refused *Refused) iter.Seq[sim.Arrival] {
 // work makes a job of a trace one of the cluster. It goes by its id in the trace.
 func (s *Setup) work(j *trace.Job, request cluster.Request) sim.Work {
 	m := s.Saves.Of(j, s.Seed)
-	w := sim.Work{Name: j.ID, User: userOf(j), Account: account(j.Tenant), Partition: partition, Request: request,
+	w := sim.Work{Name: j.ID, Command: cmp.Or(j.Command, j.Name, cluster.Untyped), User: userOf(j), Account: account(j.Tenant), Partition: partition, Request: request,
 		Comment: kindOf(j.Kind), Runs: j.Runs, Outcome: j.Outcome, Kind: j.Kind, Limit: j.Limit, Saves: m.Saves, Every: m.Every}
 	if m.Takes > 0 {
 		own := s.Costs

@@ -227,7 +227,7 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 		for ; i < len(ledger) && ledger[i].Tenant == p.Tenant; i++ {
 			t := &ledger[i]
 			alloc, due = alloc+t.Alloc, due+t.Due
-			p.Due += min(t.Entitlement, t.Demand) // ASTRAEA eq. 8
+			p.Due += min(t.Own(), t.Demand) // ASTRAEA eq. 8
 		}
 		p.Alloc, p.DueTotal = max(p.Alloc, alloc), max(p.DueTotal, due)
 	}

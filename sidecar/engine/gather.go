@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// Gangs whose GPUs are held by jobs that we can never stop get no claim: nobody knows when those end. GPUs are gathered
+// for them instead: of the nodes that are likely to be free soonest, no more are given to jobs that cannot be stopped.
+// Young jobs run there meanwhile. When all that is left there can be stopped, that is told to go, and the gang has an
+// ordinary claim. In each pool there is one gang at a time for which GPUs are gathered: the one furthest behind.
+
+// gathered carries on with the gangs for which GPUs were gathered. It gives the claims of those that may start.
+func (h *hall) gathered(in *lease.Input, board *place.Board) (ready []lease.Claimed) {
+	for _, cl := range h.s.Claims {
+		if !cl.Gathers {
+			continue
+		}
+		i := h.find(cl.Job)
+		k := slices.IndexFunc(in.Candidates, func(k lease.Candidate) bool { return k.Case == i && !k.Running && !k.Humble })
+		p := h.pool(cl.Pool)
+		if i < 0 || k < 0 || p < 0 {
+			continue
+		}
+		nodes, ok := h.soonest(in, k, p)
+		if ok = ok && mayGather(in, &in.Candidates[k], p, false); !ok {
+			continue
+		}
+		cl.Nodes = nodes
+		if claimed, ok := h.whole(in, k, p, cl); ok {
+			ready = append(ready, claimed)
+			continue
+		}
+		board.Gather(nodes)
+		h.claims = append(h.claims, cl)
+		h.bar(in, nodes)
+	}
+	return ready
+}
+
+// gatherFor begins to gather GPUs for the gang furthest behind that could have no claim.
+func (h *hall) gatherFor(in *lease.Input, due []lease.Due) {
+	if h.rule().Off() {
+		return
+	}
+	for _, d := range due {
+		k := &in.Candidates[d.Candidate]
+		busy := slices.ContainsFunc(h.claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == h.pools[d.Pool] })
+		if busy || h.claimed(k.Key) || h.leases[k.Case] != nil || k.Running {
+			continue
+		}
+		if !mayGather(in, k, d.Pool, true) {
+			continue
+		}
+		if nodes, ok := h.soonest(in, d.Candidate, d.Pool); ok {
+			h.claims = append(h.claims, cluster.Claim{Job: k.Key, Pool: h.pools[d.Pool], Nodes: nodes, At: h.now, Made: h.now, Gathers: true})
+		}
+	}
+}
+
+// keep puts the claims on a board.
+func (h *hall) keep(board *place.Board) {
+	for k := range h.claims {
+		if cl := &h.claims[k]; cl.Gathers {
+			board.Gather(cl.Nodes)
+		} else {
+			board.Claim(cl.Nodes, cl.At)
+		}
+	}
+}
+
+// soonest gives nodes for a gang: those that are likely to be free soonest, if every lease of ours there ended by itself.
+func (h *hall) soonest(in *lease.Input, candidate, pool int) ([]cluster.Holding, bool) {
+	h.kept = h.fresh(h.kept)
+	board := h.kept
+	board.Await(len(h.standing))
+	for i := range h.standing {
+		st, l := &h.standing[i], h.leases[i]
+		switch {
+		case !st.there:
+		case l != nil && st.runs && l.State != cluster.Ending:
+			board.Soften(i, st.queue, -int(h.lasts(i)/cluster.Second), h.now, h.s.Cases[i].Job.Holds)
+		case l != nil && l.State == cluster.Granted:
+			board.Hold(l.Nodes)
+		case !st.waits:
+			board.Hold(h.s.Cases[i].Job.Holds)
+		}
+	}
+	for k := range h.claims {
+		board.Hold(h.claims[k].Nodes)
+	}
+	found, ok := board.Fit(place.Ask{Shape: in.Candidates[candidate].Shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})
+	return found.Nodes, ok
+}
+
+// lasts gives how long a lease is likely to last: nothing where it can be ended, else as long as it has lasted so far, for run times
+// have long tails, or what its limit leaves.
+func (h *hall) lasts(i int) cluster.Span {
+	if h.standing[i].stops {
+		return 0
+	}
+	j := &h.s.Cases[i].Job
+	age := h.now.Sub(j.Start)
+	if j.Limit > 0 {
+		age = min(age, max(j.Limit-age, 0))
+	}
+	return age + cluster.Second
+}
+
+// whole gives the claim of a gang if all that is left on its nodes can be stopped, and tells that to go.
+func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim) (lease.Claimed, bool) {
+	k := &in.Candidates[candidate]
+	spec := h.spec(k.Case)
+	spec.Require = nil
+	for _, n := range cl.Nodes {
+		spec.Require = append(spec.Require, n.Node)
+	}
+	shape := h.site.Shape(spec)
+	h.kept = h.fresh(h.kept)
+	board := h.kept
+	board.Await(len(h.standing))
+	rule, soon := h.rule(), h.now.Add(h.set.Notice)
+	for i := range h.standing {
+		st, l := &h.standing[i], h.leases[i]
+		switch {
+		case !st.there:
+		case l != nil && l.State == cluster.Granted:
+			board.Hold(l.Nodes)
+		case l != nil && st.runs && st.touch == cluster.Act && !st.ordered(cluster.Exempt) && l.State == cluster.Active:
+			j := h.stopJob(i)
+			if j.May(rule, soon, h.set.Notice) {
+				board.Soften(i, st.queue, 0, soon, h.s.Cases[i].Job.Holds)
+				continue
+			}
+			board.Hold(h.s.Cases[i].Job.Holds)
+		case !st.waits:
+			board.Hold(h.s.Cases[i].Job.Holds)
+		}
+	}
+	h.keep(board)
+	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})
+	if !ok {
+		return lease.Claimed{}, false
+	}
+	for _, i := range found.Displaced {
+		h.leases[i].End, h.standing[i].stops = min(h.leases[i].End, soon), true
+	}
+	cl.Gathers, cl.Nodes, cl.At, cl.Made = false, found.Nodes, found.At, h.now
+	return lease.Claimed{Claim: cl, Candidate: candidate, InPool: pool, Shape: shape}, true
+}
+
+// bar keeps jobs that run on gathered nodes from being bound there.
+func (h *hall) bar(in *lease.Input, nodes []cluster.Holding) {
+	on := map[string]bool{}
+	for i := range nodes {
+		on[nodes[i].Node] = true
+	}
+	for i := range in.Candidates {
+		if k := &in.Candidates[i]; k.Running {
+			for _, o := range h.leases[k.Case].Nodes {
+				k.Barred = k.Barred || on[o.Node]
+			}
+		}
+	}
+}
+
+// daysBeyond is for how long a tenant must be owed what of a gang goes beyond its due for GPUs to be gathered for it: a
+// gang of twice a tenant's due idles as many GPUs again.
+const daysBeyond = 3 * cluster.Day
+
+// mayGather tells whether GPUs may be gathered for a gang. What is being gathered counts against what its tenant is owed.
+func mayGather(in *lease.Input, k *lease.Candidate, pool int, anew bool) bool {
+	sh := &in.Tenants[k.Tenant].Shares[pool]
+	beyond := lease.Beyond(sh.Entitlement, sh.Bound+k.GPUs)
+	if beyond == 0 || !anew {
+		return beyond == 0 || sh.Owed > 0
+	}
+	return sh.Owed >= lease.Worth(beyond, daysBeyond)
+}

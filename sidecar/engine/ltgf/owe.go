@@ -1,0 +1,173 @@
+package ltgf
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// settle books what tenants had of each other's dues in an interval dt. In each pool, with the shortfalls
+// s = max(0, min(E, demand)·dt - used), the surpluses u = max(0, used - E·dt), their sums S and U, and T = min(S, U),
+// tenant j is owed s_j·T/S more and tenant i owes u_i·T/U more. So the accounts of a pool sum to nothing, to the
+// GPU-millisecond. A shortfall that is nobody's surplus (S > U: hand-overs, GPUs on which nothing fits) is owed by
+// nobody; a surplus that nobody lacks (U > S) is nobody's debt, and so is one by which a tenant has back what it lent while
+// it was idle (the deficit, up to credit.cap, beyond what it is owed). E is what a tenant is due without what it repays.
+func (b *books) settle(dt cluster.Span) {
+	width := max(cluster.Instant(b.settings.Window)/cuts, 1)
+	for p := range b.ledger.Pools {
+		lacks, over, owed := b.zeros(), b.zeros(), b.zeros()
+		var short, more cluster.GPUTime
+		for i := p; i < len(b.ledger.Tenants); i += len(b.ledger.Pools) {
+			t, used := &b.ledger.Tenants[i], b.used[i]+b.kept[i]
+			var due cluster.GPUTime
+			due, t.OwedCarry = cluster.Accrue(t.Own(), dt, t.OwedCarry)
+			wants := due
+			if demand := b.demand(i); demand < t.Own() {
+				wants, _ = cluster.Accrue(demand, dt, 0)
+			}
+			lacks[i], over[i] = max(wants-used, 0), max(used-due-b.lent[i], 0)
+			short, more = short+lacks[i], more+over[i]
+		}
+		moved := min(short, more)
+		b.share(p, owed, lacks, short, moved)
+		b.share(p, owed, over, more, -moved)
+		for i := p; i < len(b.ledger.Tenants); i += len(b.ledger.Pools) {
+			owe(&b.ledger.Tenants[i], owed[i], b.now-b.now%width)
+		}
+	}
+	b.forgive(dt)
+}
+
+// demand gives what a row's tenant wants of its pool. Where a policy divides the models by what jobs do on them, a job is
+// due parts of several pools at a time: then all that its tenant wants counts in each.
+func (b *books) demand(i int) cluster.MicroGPU {
+	n := len(b.ledger.Pools)
+	if b.settings.Divide == "" {
+		return b.ledger.Tenants[i].Demand
+	}
+	sum := cluster.MicroGPU(0)
+	for _, t := range b.ledger.Tenants[i-i%n : i-i%n+n] {
+		sum += t.Demand
+	}
+	return sum
+}
+
+// share adds to the rows of a pool their parts of an amount, as large as their own of sum. The parts add up to it.
+func (b *books) share(p int, to, own []cluster.GPUTime, sum, amount cluster.GPUTime) {
+	if amount == 0 {
+		return
+	}
+	var seen, given cluster.GPUTime
+	for i := p; i < len(own); i += len(b.ledger.Pools) {
+		if own[i] > 0 {
+			seen += own[i]
+			upTo := cluster.GPUTime(cluster.MulDiv(int64(max(amount, -amount)), int64(seen), int64(sum)))
+			if amount < 0 {
+				upTo = -upTo
+			}
+			to[i], given = to[i]+upTo-given, upTo
+		}
+	}
+}
+
+func (b *books) zeros() []cluster.GPUTime { return make([]cluster.GPUTime, len(b.ledger.Tenants)) }
+
+// owe changes what a tenant is owed: what it gets back is taken off its oldest lots, what is new goes to the newest.
+func owe(t *cluster.TenantPool, change cluster.GPUTime, start cluster.Instant) {
+	t.Owed += change
+	gone := 0
+	for ; change != 0 && gone < len(t.Lots) && (t.Lots[gone].Time > 0) != (change > 0); gone++ {
+		if left := t.Lots[gone].Time + change; left != 0 && (left > 0) != (change > 0) {
+			t.Lots[gone].Time, change = left, 0
+			break
+		}
+		change += t.Lots[gone].Time
+	}
+	t.Lots = slices.Delete(t.Lots, 0, gone)
+	if n := len(t.Lots); change != 0 && n > 0 && t.Lots[n-1].Start == start {
+		t.Lots[n-1].Time += change
+	} else if change != 0 {
+		t.Lots = append(t.Lots, cluster.Lot{Start: start, Time: change})
+	}
+}
+
+// forgive drops from the accounts of each pool what is older than the window: as much from those who are owed as from
+// those who owe, oldest first, so that the accounts still sum to nothing. With a half-life nothing is dropped at an
+// age; everybody's account shrinks by half in that time.
+func (b *books) forgive(dt cluster.Span) {
+	n := len(b.ledger.Pools)
+	for p := range n {
+		switch {
+		case b.settings.HalfLife > 0:
+			var owed cluster.GPUTime
+			for i := p; i < len(b.ledger.Tenants); i += n {
+				owed += max(b.ledger.Tenants[i].Owed, 0)
+			}
+			kept := weight(dt, b.settings.HalfLife)
+			b.drop(p, cluster.GPUTime(cluster.MulDiv(int64(owed), weightOne-kept, weightOne)), false)
+		case b.settings.Window > 0:
+			b.drop(p, b.expired(p), true)
+		}
+	}
+}
+
+// expired gives how much of the accounts of a pool is older than the window, on the side where that is more.
+func (b *books) expired(p int) cluster.GPUTime {
+	var credits, debts cluster.GPUTime
+	oldest := b.now - cluster.Instant(b.settings.Window)
+	for i := p; i < len(b.ledger.Tenants); i += len(b.ledger.Pools) {
+		for _, lot := range b.ledger.Tenants[i].Lots {
+			if lot.Start > oldest {
+				break
+			}
+			credits, debts = credits+max(lot.Time, 0), debts+max(-lot.Time, 0)
+		}
+	}
+	return max(credits, debts)
+}
+
+// drop takes so much off the credits of a pool, and as much off its debts: the oldest lots first, or of all accounts alike.
+func (b *books) drop(p int, much cluster.GPUTime, oldest bool) {
+	for _, sign := range []cluster.GPUTime{1, -1} {
+		if oldest {
+			b.dropOldest(p, sign, much)
+		} else {
+			b.dropEvenly(p, sign, much)
+		}
+	}
+}
+
+func (b *books) dropOldest(p int, sign, much cluster.GPUTime) {
+	rows := b.ledger.Tenants
+	for much > 0 {
+		first := -1
+		for i := p; i < len(rows); i += len(b.ledger.Pools) {
+			if lots := rows[i].Lots; len(lots) > 0 && sign*lots[0].Time > 0 && (first < 0 || lots[0].Start < rows[first].Lots[0].Start) {
+				first = i
+			}
+		}
+		if first < 0 {
+			return
+		}
+		off := min(much, sign*rows[first].Lots[0].Time)
+		owe(&rows[first], -sign*off, 0)
+		much -= off
+	}
+}
+
+func (b *books) dropEvenly(p int, sign, much cluster.GPUTime) {
+	if much <= 0 {
+		return
+	}
+	rows := b.ledger.Tenants
+	own, off := b.zeros(), b.zeros()
+	var sum cluster.GPUTime
+	for i := p; i < len(rows); i += len(b.ledger.Pools) {
+		own[i] = max(sign*rows[i].Owed, 0)
+		sum += own[i]
+	}
+	b.share(p, off, own, sum, min(much, sum))
+	for i := p; i < len(rows); i += len(b.ledger.Pools) {
+		owe(&rows[i], -sign*off[i], 0)
+	}
+}
