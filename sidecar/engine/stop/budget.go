@@ -32,7 +32,7 @@ func (j *Job) base(t cluster.Instant, notice cluster.Span) (from, next cluster.I
 		return t, 0
 	case cluster.SavesOnNotice:
 		if notice > 0 && notice >= j.Saving.Takes {
-			return t.Add(-notice), 0 // what it does after the save is lost
+			return max(t.Add(-notice), j.Start), 0 // what it does after the save is lost
 		}
 	case cluster.SavesEvery:
 		if every := j.Saving.Every; every > 0 {
