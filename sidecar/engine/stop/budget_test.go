@@ -88,7 +88,7 @@ func TestFromAndUntil(t *testing.T) {
 				rt.Fatalf("it may be stopped at %s, before %s", at, from)
 			}
 		}
-		if !j.May(rule, t0, notice) || t0 < start.Add(notice) { // in a notice that long there is nothing to save
+		if !j.May(rule, t0, notice) || t0 <= start.Add(notice) { // there is nothing to save yet
 			return
 		}
 		until := j.Until(rule, t0, notice)
