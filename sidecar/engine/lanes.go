@@ -29,7 +29,7 @@ func (h *hall) lanes(in *lease.Input) {
 			continue
 		}
 		l := h.leases[i]
-		if l == nil && !st.runs || l != nil && st.stops {
+		if l == nil && !st.runs || l != nil && st.stops && l.End.Sub(h.now) <= max(boundFor, 2*h.set.Term) {
 			continue
 		}
 		p := st.pools[0]

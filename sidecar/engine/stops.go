@@ -75,14 +75,19 @@ func (h *hall) endFor(i int, t cluster.Instant) cluster.Instant {
 	return end
 }
 
-// bound tells whether a job that starts or goes on now may not be stopped at t, when its lease ends.
+// boundFor is from what time on a lease binds its GPUs that can be ended only then: a job that waits so long for them could
+// as well wait for ever.
+const boundFor = cluster.Hour
+
+// bound tells whether a lease that ends at t binds its GPUs, of a job that starts or goes on now: its job may not be stopped
+// then, or that is long from now.
 func (h *hall) bound(i int, t cluster.Instant) bool {
 	rule := h.rule()
 	if rule.Off() || h.standing[i].touch == cluster.Keep {
 		return h.standing[i].touch == cluster.Keep
 	}
 	j := h.attempt(i, h.now)
-	return !j.May(rule, t, h.set.Notice)
+	return t.Sub(h.now) > max(boundFor, 2*h.set.Term) || !j.May(rule, t, h.set.Notice)
 }
 
 // attempt gives the present attempt of a case that runs, and of one that waits the one that would begin at t.

@@ -27,19 +27,20 @@ const drift = 50
 // base gives the moment from which work would be done again if the job were stopped at t after a notice
 // of the given length, and from when on a later save counts (0 = no later save is foreseen).
 func (j *Job) base(t cluster.Instant, notice cluster.Span) (from, next cluster.Instant) {
-	switch j.Saving.Manner {
-	case cluster.SavesOnTerm:
+	switch {
+	case j.heeds(notice) && j.Saving.Manner == cluster.SavesOnTerm:
 		return t, 0
-	case cluster.SavesOnNotice:
-		if notice > 0 && notice >= j.Saving.Takes {
-			return max(t.Add(-notice), j.Start), 0 // what it does after the save is lost
-		}
-	case cluster.SavesEvery:
-		if every := j.Saving.Every; every > 0 {
-			return j.periodic(t, every)
-		}
+	case j.heeds(notice):
+		return max(t.Add(-notice), j.Start), 0 // what it does after the save is lost
+	case j.Saving.Manner == cluster.SavesEvery && j.Saving.Every > 0:
+		return j.periodic(t, j.Saving.Every)
 	}
 	return max(j.Start, j.Saved), 0
+}
+
+// heeds tells whether the job saves when it is stopped after a notice of the given length.
+func (j *Job) heeds(notice cluster.Span) bool {
+	return j.Saving.Manner == cluster.SavesOnTerm || j.Saving.Manner == cluster.SavesOnNotice && notice > 0 && notice >= j.Saving.Takes
 }
 
 // periodic is base of a job that saves every so often. What it reports counts; else the k-th save is
@@ -101,7 +102,7 @@ func (j *Job) From(r Rule, t cluster.Instant, notice cluster.Span) cluster.Insta
 		}
 		from, next := j.base(t, notice)
 		switch {
-		case from > j.Start && (j.Saving.Manner == cluster.SavesOnTerm || j.Saving.Manner == cluster.SavesOnNotice):
+		case from > j.Start && j.heeds(notice):
 			// The cost stays, the budget grows with the run time.
 			if r.OverheadMilli <= 0 {
 				return 0
@@ -123,13 +124,10 @@ func (j *Job) From(r Rule, t cluster.Instant, notice cluster.Span) cluster.Insta
 // Until gives the last moment up to which the job may be stopped, where it may at t; 0 = no such moment
 // is foreseen. It is good to a millisecond for attempts that lose what they do, and 0 for the others.
 func (j *Job) Until(r Rule, t cluster.Instant, notice cluster.Span) cluster.Instant {
+	if r.Off() || j.heeds(notice) || !j.May(r, t, notice) {
+		return 0
+	}
 	from, _ := j.base(t, notice)
-	if r.Off() || from >= t || j.Saving.Manner == cluster.SavesOnNotice && notice > 0 {
-		return 0
-	}
-	if !j.May(r, t, notice) {
-		return 0
-	}
 	// The cost grows by 1 a millisecond, the budget by overhead. An attempt younger than a start costs a start until then.
 	spare := j.Budget(r, t) - j.Cost(t, notice)
 	if from <= j.Start {

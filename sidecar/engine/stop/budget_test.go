@@ -79,6 +79,7 @@ func TestFromAndUntil(t *testing.T) {
 		}
 		t0 := max(start, j.Saved).Add(span("from", 5*hour))
 		const step = cluster.Instant(10 * cluster.Second)
+		t0 = max(t0, start.Add(notice+cluster.Second)) // before, a job has nothing to save
 		from := j.From(rule, t0, notice)
 		if from != 0 && !j.May(rule, from, notice) {
 			rt.Fatalf("it may not be stopped at %s, %s after %s", from, from.Sub(t0), t0)
@@ -88,7 +89,7 @@ func TestFromAndUntil(t *testing.T) {
 				rt.Fatalf("it may be stopped at %s, before %s", at, from)
 			}
 		}
-		if !j.May(rule, t0, notice) || t0 <= start.Add(notice) { // there is nothing to save yet
+		if !j.May(rule, t0, notice) {
 			return
 		}
 		until := j.Until(rule, t0, notice)
