@@ -102,11 +102,8 @@ func (j *Job) From(r Rule, t cluster.Instant, notice cluster.Span) cluster.Insta
 		}
 		from, next := j.base(t, notice)
 		switch {
-		case from > j.Start && j.heeds(notice):
+		case r.OverheadMilli > 0 && (from > j.Start && j.heeds(notice) || from <= j.Start && t.Sub(from) < j.Begin):
 			// The cost stays, the budget grows with the run time.
-			if r.OverheadMilli <= 0 {
-				return 0
-			}
 			short := j.Cost(t, notice) - j.Budget(r, t)
 			t = t.Add((short*1000 + cluster.Span(r.OverheadMilli) - 1) / cluster.Span(r.OverheadMilli))
 		case next > t:
