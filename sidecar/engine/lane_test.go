@@ -1,0 +1,90 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+func neverSaves(j *sim.Work) { j.Saves, j.Command = sim.Never, cluster.Untyped }
+
+// Jobs that save nothing, with twice as much work as GPUs: all end, within their budgets, and the tenants share.
+func TestJobsThatNeverSaveAllEnd(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{8, 8}, "a", "b")
+	var ids []cluster.JobID
+	for range 48 {
+		for _, tenant := range []string{"a", "b"} {
+			ids = append(ids, w.submit(tenant, 2, hour, neverSaves))
+		}
+	}
+	for range 12 {
+		w.Run(hour)
+		for _, r := range w.Last.Memory.Records {
+			if most := w.Settings.StopAllowance + r.Ran*cluster.Span(w.Settings.StopOverheadMilli)/1000 + w.Settings.Interval; r.Spent > most {
+				t.Errorf("job %s: its %d stops cost %s, at most %s are within its budget", r.ID, r.Stops, r.Spent, most)
+			}
+		}
+	}
+	near(t, "half of the GPU time", w.Used("a"), w.Used("b"), 5)
+	w.Run(4 * hour)
+	for _, id := range ids {
+		if j := w.Job(id); j.State != cluster.Done && j.State != "" {
+			t.Errorf("job %s is %s after 16 hours; 12 are all the work", id, j.State)
+		}
+	}
+}
+
+// A gang whose GPUs are held by jobs that cannot be stopped has them gathered as they become free; meanwhile young jobs
+// run there, and jobs that would stay do not.
+func TestGPUsAreGatheredForAGang(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{4, 4, 4, 4}, "a", "b")
+	for k := range 40 { // one ends every half an hour
+		w.submit("a", 4, 2*hour+cluster.Span(k%4)*30*minute, neverSaves)
+	}
+	w.Run(hour)
+	gang := w.submit("b", 8, 3*hour, func(j *sim.Work) { neverSaves(j); j.Request.Nodes, j.Request.PerNode = 2, 4 })
+	w.Run(40 * minute)
+	if v := w.Verdict(gang); v.Code != cluster.BecauseGather && w.Alloc(gang) == 0 {
+		t.Errorf("nothing is gathered for the gang: %+v", v)
+	}
+	w.Run(30 * minute)
+	young := w.submit("a", 1, 5*minute, neverSaves)
+	w.Run(12 * minute)
+	if w.Alloc(young) == 0 && w.Alloc(gang) == 0 {
+		t.Errorf("a young job does not run where GPUs are gathered: %+v", w.Verdict(young))
+	}
+	for hours := 0; w.Job(gang).Start == 0; hours++ {
+		if hours == 6 {
+			t.Fatalf("after 6 hours the gang has not started: %+v", w.Verdict(gang))
+		}
+		w.Run(hour)
+	}
+}
+
+// A tenant does not bind more than its due while another waits: its jobs that outlive their budget are stopped, once.
+func TestALaneIsNotBound(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{8}, "a", "b")
+	first := w.Submit("a", 0, 1, 0)
+	for range 8 {
+		first = append(first, w.submit("a", 1, 10*hour, neverSaves))
+	}
+	w.Run(5 * minute)
+	for range 8 {
+		w.submit("b", 1, 10*hour, neverSaves)
+	}
+	w.Run(2 * hour)
+	stopped := 0
+	for _, id := range first {
+		if r := w.Record(id); r.Stops > 1 {
+			t.Errorf("job %s was stopped %d times", id, r.Stops)
+		} else {
+			stopped += r.Stops
+		}
+	}
+	if stopped < 4 {
+		t.Errorf("%d of a's eight jobs were stopped while they were young; b is due four GPUs", stopped)
+	}
+	near(t, "half of the GPUs in the long run", w.Used("b"), w.Used("a"), 15)
+}
