@@ -179,3 +179,20 @@ func TestWasteDoesNotDrownTheWeights(t *testing.T) {
 		}
 	}
 }
+
+func TestHoldingIsRepaid(t *testing.T) {
+	set := simtest.Product()
+	set.Interval = minute
+	w := simtest.NewHolding(t, set)
+	w.Run(48 * hour)
+	show := func() {
+		a, b := w.Last.Memory.Ledger.Tenants[0], w.Last.Memory.Ledger.Tenants[1]
+		t.Logf("%s a %.2f b %.2f; owed %.2f %.2f def %.2f %.2f rep %d ent %d %d dem %d", w.Now().Sub(simtest.Start), w.Used("a").Hours(), w.Used("b").Hours(), a.Owed.Hours(), b.Owed.Hours(), a.Deficit.Hours(), b.Deficit.Hours(), b.Repays, a.Entitlement, b.Entitlement, a.Demand)
+	}
+	show()
+	w.Submit("a", 40, 1, 1000*cluster.Hour)
+	for range 60 {
+		w.Run(hour)
+		show()
+	}
+}
