@@ -180,19 +180,41 @@ func TestWasteDoesNotDrownTheWeights(t *testing.T) {
 	}
 }
 
-func TestHoldingIsRepaid(t *testing.T) {
+// What a tenant held of another's due, in jobs that nobody may requeue, it repays as soon as they are over: all of it in as
+// long as it held that, never below the floor, and then both are even.
+func TestWhatWasHeldIsRepaid(t *testing.T) {
 	set := simtest.Product()
 	set.Interval = minute
 	w := simtest.NewHolding(t, set)
-	w.Run(48 * hour)
-	show := func() {
-		a, b := w.Last.Memory.Ledger.Tenants[0], w.Last.Memory.Ledger.Tenants[1]
-		t.Logf("%s a %.2f b %.2f; owed %.2f %.2f def %.2f %.2f rep %d ent %d %d dem %d", w.Now().Sub(simtest.Start), w.Used("a").Hours(), w.Used("b").Hours(), a.Owed.Hours(), b.Owed.Hours(), a.Deficit.Hours(), b.Deficit.Hours(), b.Repays, a.Entitlement, b.Entitlement, a.Demand)
+	near(t, "held", w.Used("a"), 3*w.Used("b"), .5)
+	if owed := w.Standing("b", "v100").Owed; owed != -w.Standing("a", "v100").Owed {
+		t.Errorf("b is owed %d GPU-ms, a owes %d", owed, -w.Standing("a", "v100").Owed)
+	} else {
+		near(t, "the debt", owed, simtest.HoldingDebt, .5)
 	}
-	show()
-	w.Submit("a", 40, 1, 1000*cluster.Hour)
-	for range 60 {
+	w.Run(2 * term) // a's jobs come at the next boundary
+	was, hours, repaid := w.Used("a"), 0, w.Used("b")
+	for ; hours < 60 && w.Standing("b", "v100").Repays > 0; hours++ {
 		w.Run(hour)
-		show()
+		if got := w.Used("a") - was; float64(got) < .99*float64(cluster.Times(4, hour)) {
+			t.Errorf("%d h after the holding a had %.2f GPU-hours in an hour, its floor is 4", hours, got.Hours())
+		}
+		was = w.Used("a")
+	}
+	if repaid = w.Used("b") - repaid; hours > 48 {
+		t.Errorf("b has been repaid for %d h, and is not even: %.2f GPU-hours", hours, (repaid - cluster.Times(8, cluster.Span(hours)*hour)).Hours())
+	}
+	near(t, "b after its repayment", w.Used("b"), w.Used("a"), .5)
+	b := w.Used("b")
+	w.Run(24 * hour)
+	near(t, "b once it is even", w.Used("b")-b, cluster.Times(8, 24*hour), 1)
+}
+
+// The figure repaid_pct.
+func TestRepaidPercent(t *testing.T) {
+	set := simtest.Product()
+	set.Interval = minute
+	if got := simtest.NewHolding(t, set).RepaidPercent(); got < 98 || got > 102 {
+		t.Errorf("%.1f %% of the debt were repaid, want 98 at least", got)
 	}
 }

@@ -264,17 +264,16 @@ func queuer(r *cluster.Reason) string {
 
 // Debt says what a tenant is owed in a pool, or owes, what is repaid of that now, and when it is even at this pace.
 func Debt(st *cluster.Standing) string {
-	when := "never at this pace"
-	if even, ok := st.EvenIn(); ok {
-		when = "in " + even.String() + " at this pace"
-	}
-	gpus := float64(max(st.Repays, -st.Repays)) / float64(cluster.WholeGPU)
+	what, how := "%s is owed %.2f GPU-hours of %s that others had of its due", "it is given %.2f GPUs for that"
 	if st.Owed < 0 {
-		return fmt.Sprintf("%s owes %.2f GPU-hours of %s that it had of others' dues; it gives %.2f GPUs for that, and is even %s",
-			st.Tenant, -st.Owed.Hours(), st.Pool, gpus, when)
+		what, how = "%s owes %.2f GPU-hours of %s that it had of others' dues", "it gives %.2f GPUs for that"
 	}
-	return fmt.Sprintf("%s is owed %.2f GPU-hours of %s that others had of its due; it is given %.2f GPUs for that, and is even %s",
-		st.Tenant, st.Owed.Hours(), st.Pool, gpus, when)
+	debt := fmt.Sprintf(what, st.Tenant, max(st.Owed, -st.Owed).Hours(), st.Pool)
+	even, ok := st.EvenIn()
+	if !ok {
+		return debt + "; nothing is repaid now: it is never even at this pace"
+	}
+	return debt + "; " + fmt.Sprintf(how, float64(max(st.Repays, -st.Repays))/float64(cluster.WholeGPU)) + " and is even in " + even.String() + " at this pace"
 }
 
 // Behind says a span as behind or ahead of one's due. Who is due nothing is as far ahead as can be.

@@ -214,9 +214,9 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 	say("As of", "round %d at %s", x.Round, w.Time(x.At))
 }
 
-// debtWords says what a tenant is owed or owes in a pool, if that is more than one term of its due.
+// debtWords says what a tenant is owed or owes in a pool, if that is more than one term of its due, or of one GPU.
 func debtWords(st *cluster.Standing, term cluster.Span) string {
-	own := max(st.Entitlement-st.Repays, 0)
+	own := max(st.Entitlement-st.Repays, cluster.WholeGPU)
 	if max(st.Owed, -st.Owed) <= cluster.GPUTime(cluster.MulDiv(int64(own), int64(term), int64(cluster.WholeGPU))) {
 		return ""
 	}
