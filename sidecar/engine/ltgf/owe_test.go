@@ -222,7 +222,9 @@ func TestRepaymentsAreBoundedAndEnd(t *testing.T) {
 		{"nothing is repaid with a floor of 0", hours(192), func(_ *cluster.Ledger, s *cluster.Settings) { s.RepayFloorPercent = 0 }, 0},
 		{"with a floor of 100 % neither", hours(192), func(_ *cluster.Ledger, s *cluster.Settings) { s.RepayFloorPercent = 100 }, 0},
 		{"less than a term of the due waits", hours(1.9), func(*cluster.Ledger, *cluster.Settings) {}, 0},
-		{"but goes on once begun", hours(.5), func(l *cluster.Ledger, _ *cluster.Settings) { l.Tenants[1].Repaying = true }, 2 * gpu},
+		{"but goes on once begun", hours(.5), func(l *cluster.Ledger, _ *cluster.Settings) {
+			l.Tenants[0].Repaying, l.Tenants[1].Repaying = true, true
+		}, 2 * gpu},
 		{"what the deficit carries settles itself", hours(3), func(l *cluster.Ledger, _ *cluster.Settings) {
 			l.Tenants[0].Deficit, l.Tenants[1].Deficit = -hours(2), hours(2)
 		}, 0},

@@ -12,14 +12,14 @@ func repay(l *cluster.Ledger, holds []int, s *cluster.Settings, anew bool) {
 		return
 	}
 	for p := range n {
-		flows := repays(l, p, s)
+		creditors, debtors := begins(l, p, s)
 		var pays, gets []int64
 		var sumPays, sumGets int64
 		for i := p; i < len(l.Tenants); i += n {
 			l.Tenants[i].Entitlement, l.Tenants[i].Repays = l.Tenants[i].Own(), 0
 			var pay, get cluster.MicroGPU
-			if flows {
-				pay, get = repayable(&l.Tenants[i], holds[i], s)
+			if t := &l.Tenants[i]; t.Repaying || creditors && t.Owed < 0 || debtors && t.Owed > 0 {
+				pay, get = repayable(t, holds[i], s)
 			}
 			pays, gets = append(pays, int64(pay)), append(gets, int64(get))
 			sumPays, sumGets = sumPays+int64(pay), sumGets+int64(get)
@@ -40,21 +40,27 @@ func repay(l *cluster.Ledger, holds []int, s *cluster.Settings, anew bool) {
 	}
 }
 
-// repays tells whether anything is repaid in a pool: from when an account is beyond a term of its tenant's due until that
-// account is even. Then all pay and get: what one tenant is owed may be owed by many, each of them less than a term of its due.
-func repays(l *cluster.Ledger, p int, s *cluster.Settings) bool {
-	flows := false
+// manyTerms is how many terms of a tenant's due its account must be beyond for those to take part whose own accounts are
+// less than a term of theirs.
+const manyTerms = 4
+
+// begins notes of a pool which tenants take part in its repayments: each from when its account is beyond a term of its due
+// until it is even. What one tenant is owed may be owed by many, each of them less than that: begins
+// tells, of creditors and of debtors, whether one of them is so far from even that all of the other side take part.
+func begins(l *cluster.Ledger, p int, s *cluster.Settings) (creditors, debtors bool) {
 	for i := p; i < len(l.Tenants); i += len(l.Pools) {
 		t := &l.Tenants[i]
-		switch left := unsettled(t); {
-		case left <= 0 || t.Own() <= 0:
+		left, term := unsettled(t), Credit(t.Own(), s.Term)
+		switch {
+		case left <= 0:
 			t.Repaying = false
-		case left > Credit(t.Own(), s.Term):
+		case left > term:
 			t.Repaying = true
 		}
-		flows = flows || t.Repaying
+		far := t.Own() > 0 && left > manyTerms*term
+		creditors, debtors = creditors || far && t.Owed > 0, debtors || far && t.Owed < 0
 	}
-	return flows && s.RepayFloorPercent > 0
+	return creditors, debtors
 }
 
 // unsettled gives what a tenant owes or is owed, less what its deficit settles by itself: the order of tenants goes by that.
@@ -65,8 +71,10 @@ func unsettled(t *cluster.TenantPool) cluster.GPUTime {
 // repayable gives what a tenant could give of its due, or be given of others'. What it does not want repays nothing: others
 // have that anyway, and it is nobody's debt.
 func repayable(t *cluster.TenantPool, holds int, s *cluster.Settings) (pay, get cluster.MicroGPU) {
-	due := t.Own()
-	left := max(unsettled(t), 0)
+	due, left := t.Own(), unsettled(t)
+	if left <= 0 || s.RepayFloorPercent <= 0 {
+		return 0, 0
+	}
 	rate := cluster.MicroGPU(cluster.MulDiv(int64(left), int64(cluster.WholeGPU), int64(max(s.Term, 1))))
 	if t.Owed < 0 {
 		most := cluster.MulDiv(int64(min(due, t.Demand)), int64(100-min(s.RepayFloorPercent, 100)), 100)
