@@ -445,7 +445,7 @@ func (b *books) close() cluster.Ledger {
 	b.lent = b.zeros()
 	for i := range b.ledger.Tenants {
 		t := &b.ledger.Tenants[i]
-		b.lent[i] = max(t.Deficit-max(t.Owed, 0)-Credit(t.Own(), b.settings.Term), 0)
+		b.lent[i] = max(t.Deficit-max(t.Owed, 0), 0)
 	}
 	for i := range b.ledger.Tenants {
 		t := &b.ledger.Tenants[i]

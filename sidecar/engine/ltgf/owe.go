@@ -11,8 +11,7 @@ import (
 // tenant j is owed s_j·T/S more and tenant i owes u_i·T/U more. So the accounts of a pool sum to nothing, to the
 // GPU-millisecond. A shortfall that is nobody's surplus (S > U: hand-overs, GPUs on which nothing fits) is owed by
 // nobody; a surplus that nobody lacks (U > S) is nobody's debt, and so is one by which a tenant has back what it lent while
-// it was idle (the deficit, up to credit.cap, beyond what it is owed and a term of its due: tenants that take turns are that far
-// apart, and what they have of each other is booked). E is what a tenant is due without what it repays.
+// it was idle (the deficit, up to credit.cap, beyond what it is owed). E is what a tenant is due without what it repays.
 //
 // A tenant may want GPUs of several pools at a time, where a policy divides the models: then its shortfalls in all of
 // them are no more than what it wants and has nowhere.

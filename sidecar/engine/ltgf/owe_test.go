@@ -310,7 +310,7 @@ func TestNobodyIsOwedWhatItWantsNotWhereModelsAreDivided(t *testing.T) {
 func TestWhatATenantLeftIdleIsNoDebt(t *testing.T) {
 	l, s := pair(0)
 	l.Tenants[0].Lots, l.Tenants[1].Lots = nil, nil
-	l.Tenants[1].Deficit = cluster.Times(4, cluster.Hour) // 2 of it are a term of its due
+	l.Tenants[1].Deficit = cluster.Times(2, cluster.Hour)
 	b := books{settings: s, from: begin, now: begin.Add(cluster.Hour), ledger: *l, pools: make([]spent, 1),
 		used: []cluster.GPUTime{cluster.Times(5, cluster.Hour), cluster.Times(11, cluster.Hour)}}
 	s.Window, b.kept = cluster.Day, b.zeros()
