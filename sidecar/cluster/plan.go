@@ -115,8 +115,26 @@ type Standing struct {
 	Deficit  GPUTime  `json:"deficit"`
 	// Behind is the deficit as time at the tenant's own entitlement.
 	Behind Span `json:"behind"`
-	Rho    Rho  `json:"rho"`     // over the window
-	RhoAll Rho  `json:"rho_all"` // since the beginning
+	// Owed is what others had of its due, negative what it had of others'; Repays what of others' dues it is given for
+	// that now, negative what it gives.
+	Owed   GPUTime  `json:"owed,omitempty"`
+	Repays MicroGPU `json:"repays,omitempty"`
+	Rho    Rho      `json:"rho"`     // over the window
+	RhoAll Rho      `json:"rho_all"` // since the beginning
+}
+
+// EvenIn gives how long it takes until nothing is owed, at the pace at which GPUs are repaid now: those that the tenant is
+// given and holds beyond its own due, or gives and does not hold. False = never, or nothing is owed.
+func (s *Standing) EvenIn() (Span, bool) {
+	owed, repays, beyond := s.Owed, s.Repays, MicroGPU(s.Holds)*WholeGPU-(s.Entitlement-s.Repays)
+	if owed < 0 {
+		owed, repays, beyond = -owed, -repays, -beyond
+	}
+	pace := min(repays, beyond)
+	if owed == 0 || pace <= 0 {
+		return 0, false
+	}
+	return Span(MulDiv(int64(owed), int64(WholeGPU), int64(pace))), true
 }
 
 // Event is something worth a line in the log and a row in the journal.

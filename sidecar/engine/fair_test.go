@@ -2,9 +2,13 @@ package engine_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
@@ -177,5 +181,143 @@ func TestWasteDoesNotDrownTheWeights(t *testing.T) {
 		if st := w.Standing(tenant, "v100"); st.Behind > 2*term {
 			t.Errorf("tenant %s stands %s behind", tenant, st.Behind)
 		}
+	}
+}
+
+// What a tenant held of another's due, in jobs that nobody may requeue, it repays as soon as they are over: all of it in as
+// long as it held that, never below the floor, and then both are even.
+func TestWhatWasHeldIsRepaid(t *testing.T) {
+	set := simtest.Product()
+	set.Interval = minute
+	w := simtest.NewHolding(t, set)
+	near(t, "held", w.Used("a"), 3*w.Used("b"), .5)
+	if owed := w.Standing("b", "v100").Owed; owed != -w.Standing("a", "v100").Owed {
+		t.Errorf("b is owed %d GPU-ms, a owes %d", owed, -w.Standing("a", "v100").Owed)
+	} else {
+		near(t, "the debt", owed, simtest.HoldingDebt, .5)
+	}
+	w.Run(2 * term) // a's jobs come at the next boundary
+	was, hours, repaid := w.Used("a"), 0, w.Used("b")
+	for ; hours < 60 && w.Standing("b", "v100").Repays > 0; hours++ {
+		w.Run(hour)
+		if got := w.Used("a") - was; float64(got) < .99*float64(cluster.Times(4, hour)) {
+			t.Errorf("%d h after the holding a had %.2f GPU-hours in an hour, its floor is 4", hours, got.Hours())
+		}
+		was = w.Used("a")
+	}
+	if repaid = w.Used("b") - repaid; hours > 48 {
+		t.Errorf("b has been repaid for %d h, and is not even: %.2f GPU-hours", hours, (repaid - cluster.Times(8, cluster.Span(hours)*hour)).Hours())
+	}
+	near(t, "b after its repayment", w.Used("b"), w.Used("a"), .5)
+	b := w.Used("b")
+	w.Run(24 * hour)
+	near(t, "b once it is even", w.Used("b")-b, cluster.Times(8, 24*hour), 1)
+}
+
+// The figure repaid_pct.
+func TestRepaidPercent(t *testing.T) {
+	set := simtest.Product()
+	set.Interval = minute
+	if got := simtest.NewHolding(t, set).RepaidPercent(); got < 98 || got > 102 {
+		t.Errorf("%.1f %% of the debt were repaid, want 98 at least", got)
+	}
+}
+
+// past is a history that leaves debts: idle spells, protected jobs, drains, restarts and new weights.
+type past struct {
+	*rand.Rand
+	w     *simtest.World
+	names []string
+	idle  bool // there are idle spells
+}
+
+func (p *past) protect() {
+	p.w.Virtual.Submit(sim.Work{Name: "hold", User: "u", Account: p.names[p.IntN(3)], Partition: "gpu",
+		Request: simtest.Gang(1 + p.IntN(4)), Runs: cluster.Span(2+p.IntN(23)) * hour, NoRequeue: true})
+}
+
+func (p *past) event() {
+	switch p.IntN(6) {
+	case 0, 1:
+		for range 4 {
+			p.protect()
+		}
+	case 2:
+		p.w.SetNode("n02", []string{"", "drain"}[p.IntN(2)])
+	case 3:
+		p.w.Loop = &loop.Loop{Cluster: p.w.Virtual, Journal: p.w.Loop.Journal, Decide: engine.Decide, Divide: engine.Divide, Configure: p.w.Loop.Configure}
+	case 4:
+		p.w.SetShares(p.names[p.IntN(3)], 1+p.Int64N(3))
+	case 5:
+		if p.idle {
+			p.w.Submit(p.names[p.IntN(3)], 8, 1, cluster.Span(1+p.IntN(12))*hour)
+		}
+	}
+	p.w.Run(cluster.Span(1+p.IntN(8)) * hour)
+}
+
+// After any history, when all tenants want everything for long enough, all are even: what is left of a debt is no more than
+// five terms of the tenant's due. Long enough is eight days, in which the protected jobs are over and credit.cap is less than 1 %, and then the largest debt at the pace that
+// the floor allows and the largest credit at the pace that the burst allows. Where nobody was idle, the rho of all
+// tenants over the window, what is still owed counted as repaid, are within 2 % of each other then: what tenants take back
+// of their deficits is not booked, and does not cancel out to the last percent.
+func TestAllAreEvenAfterASaturatedTime(t *testing.T) {
+	for seed := range uint64(6) {
+		set := simtest.Product()
+		set.Interval = 5 * minute
+		p := &past{Rand: rand.New(rand.NewPCG(seed, 1)), names: []string{"a", "b", "c"}, idle: seed%2 == 1}
+		p.w = simtest.New(t, set, simtest.Nodes("n", "v100", 2, 8), p.names...)
+		if !p.idle {
+			p.saturate()
+		}
+		for range 6 {
+			p.event()
+		}
+		p.w.SetNode("n02", "")
+		if p.idle {
+			p.saturate()
+		}
+		p.w.Run(8 * cluster.Day)
+		var pays, gets cluster.Span
+		for _, st := range p.w.Last.Tenants {
+			own := max((st.Entitlement-st.Repays)/2, 1)
+			if st.Owed < 0 {
+				pays = max(pays, cluster.Span(cluster.MulDiv(int64(-st.Owed), int64(cluster.WholeGPU), int64(own))))
+			} else {
+				gets = max(gets, cluster.Span(cluster.MulDiv(int64(st.Owed), int64(cluster.WholeGPU), int64(2*own))))
+			}
+		}
+		p.w.Run(pays + gets + 2*hour)
+		least, most := 2.0, 0.0
+		for _, st := range p.w.Last.Tenants {
+			own := st.Entitlement - st.Repays
+			if left := max(st.Owed, -st.Owed); left > cluster.GPUTime(cluster.MulDiv(int64(own), 5*int64(term), int64(cluster.WholeGPU))) {
+				t.Errorf("history %d: %s after %s: %s is owed %.2f GPU-hours at a due of %.2f GPUs", seed, p.w.Now().Sub(simtest.Start), pays+gets, st.Tenant, st.Owed.Hours(), float64(own)/1e6)
+			}
+			rho := float64(st.Rho)/1e6 + p.outstanding(&st)
+			least, most = min(least, rho), max(most, rho)
+		}
+		if !p.idle && most-least > .02 {
+			t.Errorf("history %d: rho are from %.4f to %.4f", seed, least, most)
+		}
+	}
+}
+
+// outstanding gives what a tenant is still owed, as part of what it was due in the window.
+func (p *past) outstanding(st *cluster.Standing) float64 {
+	due := cluster.GPUTime(1)
+	for _, row := range p.w.Last.Memory.Ledger.Tenants {
+		if row.Tenant == st.Tenant && row.Pool == st.Pool {
+			for _, b := range row.Buckets {
+				due += b.Due
+			}
+		}
+	}
+	return float64(st.Owed) / float64(due)
+}
+
+func (p *past) saturate() {
+	for _, name := range p.names {
+		p.w.Submit(name, 20, 1, forever)
 	}
 }

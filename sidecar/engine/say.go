@@ -478,8 +478,8 @@ func (h *hall) standings() []cluster.Standing {
 		t := &h.ledger.Tenants[i]
 		out[i] = cluster.Standing{Tenant: t.Tenant, Pool: t.Pool, Weight: h.weights[t.Tenant],
 			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Deficit: t.Deficit,
-			Behind: ltgf.Behind(t.Deficit, t.Entitlement),
-			Rho:    ltgf.Rho(t, h.now, h.set.HalfLife), RhoAll: cluster.RhoOf(t.Alloc, t.Due)}
+			Behind: ltgf.Behind(t.Deficit, t.Entitlement), Owed: t.Owed, Repays: t.Repays,
+			Rho: ltgf.Rho(t, h.now, h.set.HalfLife), RhoAll: cluster.RhoOf(t.Alloc, t.Due)}
 	}
 	n := len(h.pools)
 	for i := range h.s.Cases {

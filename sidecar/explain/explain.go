@@ -262,6 +262,20 @@ func queuer(r *cluster.Reason) string {
 	return "its tenant"
 }
 
+// Debt says what a tenant is owed in a pool, or owes, what is repaid of that now, and when it is even at this pace.
+func Debt(st *cluster.Standing) string {
+	what, how := "%s is owed %.2f GPU-hours of %s that others had of its due", "it is given %.2f GPUs for that"
+	if st.Owed < 0 {
+		what, how = "%s owes %.2f GPU-hours of %s that it had of others' dues", "it gives %.2f GPUs for that"
+	}
+	debt := fmt.Sprintf(what, st.Tenant, max(st.Owed, -st.Owed).Hours(), st.Pool)
+	even, ok := st.EvenIn()
+	if !ok {
+		return debt + "; nothing is repaid now: it is never even at this pace"
+	}
+	return debt + "; " + fmt.Sprintf(how, float64(max(st.Repays, -st.Repays))/float64(cluster.WholeGPU)) + " and is even in " + even.String() + " at this pace"
+}
+
 // Behind says a span as behind or ahead of one's due. Who is due nothing is as far ahead as can be.
 func Behind(s cluster.Span) string {
 	switch {

@@ -150,6 +150,7 @@ func ledgerRows(plan cluster.Plan) []ledgerRow {
 			Base: millionths(t.Base), Entitlement: millionths(t.Entitlement), Demand: millionths(t.Demand),
 			Holds: s.Holds, Lent: millionths(s.Lent), Borrowed: millionths(s.Borrowed), Waiting: s.Waiting,
 			Deficit: t.Deficit, Behind: s.Behind, Alloc: t.Alloc, Due: t.Due, Rho: rho(s.Rho), RhoAll: rho(s.RhoAll),
+			Owed: t.Owed, Repays: millionths(t.Repays),
 		}
 		for _, b := range t.Buckets {
 			row.WindowAlloc += b.Alloc

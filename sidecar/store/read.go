@@ -20,6 +20,7 @@ var (
 	readRounds   = sql.Query("rounds")
 	readPools    = sql.Query("pools")
 	readTenants  = sql.Query("tenants")
+	readDebts    = sql.Query("debts")
 	readLeases   = sql.Query("leases")
 	readWaiting  = sql.Query("waiting")
 	jobsByID     = sql.Query("jobs_by_id")
@@ -176,14 +177,34 @@ type Tenant struct {
 	RhoAll      cluster.Rho      `json:"rho_all_millionths" db:"rho_all"`
 	Behind      time.Duration    `json:"behind_ns"`
 	Deficit     cluster.GPUTime  `json:"deficit_gpu_ms" db:"deficit_gpu_ms"`
-	Alloc       cluster.GPUTime  `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
-	Due         cluster.GPUTime  `json:"due_gpu_ms" db:"due_gpu_ms"`
-	AsOf        time.Time        `json:"as_of"`
+	// Owed is what others had of its due, negative what it had of others'; Repays the GPUs that it is given for that,
+	// negative those that it gives. EvenIn is how long that takes at the present pace; nil = for ever, or nothing is owed.
+	Owed   cluster.GPUTime  `json:"owed_gpu_ms" db:"owed_gpu_ms"`
+	Repays cluster.MicroGPU `json:"repays_micro_gpus" db:"repays_gpus"`
+	EvenIn *time.Duration   `json:"even_in_ns" db:"even_in"`
+	Alloc  cluster.GPUTime  `json:"alloc_gpu_ms" db:"alloc_gpu_ms"`
+	Due    cluster.GPUTime  `json:"due_gpu_ms" db:"due_gpu_ms"`
+	AsOf   time.Time        `json:"as_of"`
 }
 
 // Tenants tells how every tenant stands in every pool.
 func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
 	return collect[Tenant](ctx, s, "reading how tenants stand", readTenants)
+}
+
+// Debt is GPU time that one tenant owes another, in thousandths of a GPU-millisecond: a pool has one account for each
+// tenant, and each claim is spread over the debtors.
+type Debt struct {
+	Pool     string    `json:"pool"`
+	Creditor string    `json:"creditor"`
+	Debtor   string    `json:"debtor"`
+	Time     float64   `json:"gpu_ms" db:"gpu_ms"`
+	AsOf     time.Time `json:"as_of"`
+}
+
+// Debts tells which tenant owes which how much, in each pool the largest debt first.
+func (s *Store) Debts(ctx context.Context) ([]Debt, error) {
+	return collect[Debt](ctx, s, "reading the debts", readDebts)
 }
 
 // Lease is a lease in force or over.

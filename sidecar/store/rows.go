@@ -306,6 +306,8 @@ type ledgerRow struct {
 	Due         cluster.GPUTime `json:"due_gpu_ms"`
 	Rho         rho             `json:"rho"`
 	RhoAll      rho             `json:"rho_all"`
+	Owed        cluster.GPUTime `json:"owed_gpu_ms"`
+	Repays      millionths      `json:"repays_gpus"`
 }
 
 type bucketKey struct {

@@ -431,7 +431,9 @@ insert into fairlease.ledger (
     alloc_gpu_ms,
     due_gpu_ms,
     rho,
-    rho_all
+    rho_all,
+    owed_gpu_ms,
+    repays_gpus
 )
 select
     tenant,
@@ -452,7 +454,9 @@ select
     alloc_gpu_ms,
     due_gpu_ms,
     rho,
-    rho_all
+    rho_all,
+    owed_gpu_ms,
+    repays_gpus
 from json_populate_recordset(null::fairlease.ledger, $1)
 on conflict (tenant, pool) do update set
     at = excluded.at,
@@ -471,7 +475,9 @@ on conflict (tenant, pool) do update set
     alloc_gpu_ms = excluded.alloc_gpu_ms,
     due_gpu_ms = excluded.due_gpu_ms,
     rho = excluded.rho,
-    rho_all = excluded.rho_all;
+    rho_all = excluded.rho_all,
+    owed_gpu_ms = excluded.owed_gpu_ms,
+    repays_gpus = excluded.repays_gpus;
 
 -- name: drop_ledger
 delete from fairlease.ledger

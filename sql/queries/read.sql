@@ -66,10 +66,22 @@ select
     fairlease.millionths(rho_all) as rho_all,
     behind,
     deficit_gpu_ms,
+    owed_gpu_ms,
+    fairlease.millionths(repays_gpus) as repays_gpus,
+    even_in,
     alloc_gpu_ms,
     due_gpu_ms,
     as_of
 from fairlease.tenant_fairness;
+
+-- name: debts
+select
+    pool,
+    creditor,
+    debtor,
+    gpu_ms,
+    as_of
+from fairlease.debts;
 
 -- name: leases
 -- In force, or all of them; of one job, or of all.

@@ -25,6 +25,19 @@ create or replace function fairlease.gpu_hours(gpu_ms numeric)
     return round(gpu_ms / 3600000, 6);
 comment on function fairlease.gpu_hours(numeric) is 'GPU-milliseconds as GPU-hours, rounded to millionths, for reading; add up the milliseconds, not these.';
 
+create or replace function fairlease.even_in(owed_gpu_ms bigint, repays_gpus numeric, beyond_gpus numeric)
+    returns interval
+    language sql
+    immutable
+    return case
+        when owed_gpu_ms > 0 and least(repays_gpus, beyond_gpus) > 0
+            then fairlease.span(round(least(owed_gpu_ms / least(repays_gpus, beyond_gpus), 1e15))::bigint)
+        when owed_gpu_ms < 0 and greatest(repays_gpus, beyond_gpus) < 0
+            then fairlease.span(round(least(owed_gpu_ms / greatest(repays_gpus, beyond_gpus), 1e15))::bigint)
+    end;
+comment on function fairlease.even_in(bigint, numeric, numeric) is
+    'How long until a tenant is even, from GPU-milliseconds that it is owed (negative = owes), GPUs that it is to be given for that (negative = gives), and GPUs that it holds beyond its own due; null = never at this pace.';
+
 create or replace function fairlease.millionths(x numeric)
     returns bigint
     language sql

@@ -13,6 +13,10 @@ select
     rho_all,
     fairlease.span(behind_ms) as behind,
     deficit_gpu_ms,
+    owed_gpu_ms,
+    fairlease.gpu_hours(owed_gpu_ms) as owed_gpu_hours,
+    repays_gpus,
+    fairlease.even_in(owed_gpu_ms, repays_gpus, holds_gpus - entitlement_gpus + repays_gpus) as even_in,
     window_alloc_gpu_ms,
     window_due_gpu_ms,
     alloc_gpu_ms,
@@ -36,7 +40,11 @@ comment on column fairlease.tenant_fairness.waiting_jobs is 'Its waiting jobs.';
 comment on column fairlease.tenant_fairness.rho is 'GPU time received over GPU time due, over the window; Infinity = received without being due.';
 comment on column fairlease.tenant_fairness.rho_all is 'The same since the beginning.';
 comment on column fairlease.tenant_fairness.behind is 'How far it is behind, as time at its entitlement; negative = ahead.';
-comment on column fairlease.tenant_fairness.deficit_gpu_ms is 'What it is owed; negative = it had more.';
+comment on column fairlease.tenant_fairness.deficit_gpu_ms is 'How far it is behind its entitlement, in GPU time; negative = ahead. Selects the tenant that goes next; bounded by credit.cap.';
+comment on column fairlease.tenant_fairness.owed_gpu_ms is 'GPU time that others had of its due while it wanted that; negative = GPU time that it had of others'' dues. Each pool sums to 0.';
+comment on column fairlease.tenant_fairness.owed_gpu_hours is 'The same in hours, rounded.';
+comment on column fairlease.tenant_fairness.repays_gpus is 'GPUs that it is given of others'' dues until it has that back; negative = that it gives. Part of entitlement_gpus.';
+comment on column fairlease.tenant_fairness.even_in is 'When nothing is owed any more at the pace at which GPUs are repaid now; null = never at this pace, or nothing is owed.';
 comment on column fairlease.tenant_fairness.window_alloc_gpu_ms is 'GPU time received in the window.';
 comment on column fairlease.tenant_fairness.window_due_gpu_ms is 'GPU time due in the window.';
 comment on column fairlease.tenant_fairness.alloc_gpu_ms is 'GPU time received since the beginning.';

@@ -82,10 +82,25 @@ func offline() error {
 	if err := simulations(); err != nil {
 		return err
 	}
+	repayments()
 	if dir := os.Getenv("FAIRLEASE_TRACES"); dir != "" {
 		return onSaving(dir, "")
 	}
 	return nil
+}
+
+// repayments measures what a tenant gets back in 48 h that another held of its due for 48 h.
+func repayments() {
+	fmt.Println("Two equal tenants, 16 GPUs: one holds 12 for 48 h in jobs that must not be requeued, while the other waits; then both want all")
+	percent := 0.0
+	testing.Benchmark(func(b *testing.B) {
+		for range b.N {
+			set := simtest.Product()
+			set.Interval = cluster.Minute
+			percent = simtest.NewHolding(b, set).RepaidPercent()
+		}
+	})
+	figure("repaid_pct", percent, "%")
 }
 
 // decisions measures Decide at a boundary where every lease ends, as the daemon decides: by

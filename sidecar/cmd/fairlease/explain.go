@@ -192,6 +192,9 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 		}
 		say(name, "%s in %s: due %s GPUs, wants %s, has %d; %s; rho %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
 			explain.Behind(st.Behind), st.Rho)
+		if s := debtWords(st, snap.Settings.Term); s != "" {
+			say("", "%s", s)
+		}
 	}
 	if e := x.Effective; e != nil {
 		rho := ""
@@ -209,6 +212,15 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 	}
 	p.history(x, w)
 	say("As of", "round %d at %s", x.Round, w.Time(x.At))
+}
+
+// debtWords says what a tenant is owed or owes in a pool, if that is more than one term of its due, or of one GPU.
+func debtWords(st *cluster.Standing, term cluster.Span) string {
+	own := max(st.Entitlement-st.Repays, cluster.WholeGPU)
+	if max(st.Owed, -st.Owed) <= cluster.GPUTime(cluster.MulDiv(int64(own), int64(term), int64(cluster.WholeGPU))) {
+		return ""
+	}
+	return explain.Debt(st)
 }
 
 // history writes what was done with the job, newest first.

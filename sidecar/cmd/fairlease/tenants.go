@@ -15,7 +15,8 @@ import (
 
 func (p *program) tenants() *cobra.Command {
 	var l listing
-	c := &cobra.Command{Use: "tenants", Short: "how every tenant stands: due, has, behind, rho", Args: exactly(),
+	var debts bool
+	c := &cobra.Command{Use: "tenants", Short: "how every tenant stands: due, has, behind, owed, rho", Args: exactly(),
 		Long: `List every tenant in every pool (the GPUs of one model):
 
   SHARE     its part of the weights
@@ -26,19 +27,37 @@ func (p *program) tenants() *cobra.Command {
   WAITING   its waiting jobs
   BEHIND    how far behind its due it is, as time at its due; negative = ahead
   RHO       GPU time received over GPU time due, in the window; 1 = exactly fair
-  RHO_ALL   the same since the beginning`,
+  RHO_ALL   the same since the beginning
+  OWED      GPU-hours that others had of its due while it wanted them; negative = it owes
+            GPU-hours that it had of others' dues. The debts of a pool sum to 0.
+  REPAYS    GPUs that it is given of others' dues for that now; negative = it gives
+  EVEN      how long until nothing is owed, at the pace at which GPUs are repaid now;
+            never = nothing is repaid now
+
+With --debts, list instead which tenant owes which how much. A pool has one account for each
+tenant, so each claim is spread over the debtors in proportion to their debts.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				all, err := s.Tenants(c.Context())
 				if err != nil {
 					return err
 				}
-				if err := p.list(l, tenantTable(all), all); err != nil {
+				if debts {
+					owed, err := s.Debts(c.Context())
+					if err != nil {
+						return err
+					}
+					err = p.list(l, debtTable(owed, all), owed)
+				} else {
+					err = p.list(l, tenantTable(all), all)
+				}
+				if err != nil {
 					return err
 				}
 				return p.asOf(c.Context(), l, s)
 			})
 		}}
+	c.Flags().BoolVar(&debts, "debts", false, "list which tenant owes which how much, and when the creditor is even at this pace")
 	l.flags(c)
 	return c
 }
@@ -66,7 +85,7 @@ func tenantTable(all []store.Tenant) *table {
 	for i := range all {
 		sums[all[i].Pool] += all[i].Weight
 	}
-	t := &table{head: []string{"TENANT", "POOL", ">SHARE", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO", ">RHO_ALL"}}
+	t := &table{head: []string{"TENANT", "POOL", ">SHARE", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO", ">RHO_ALL", ">OWED", ">REPAYS", ">EVEN"}}
 	for i := range all {
 		x := &all[i]
 		share := 0.0
@@ -74,7 +93,8 @@ func tenantTable(all []store.Tenant) *table {
 			share = 100 * float64(x.Weight) / float64(sums[x.Pool])
 		}
 		t.add(x.Tenant, x.Pool, fmt.Sprintf("%.1f%%", share), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds),
-			gpuCount(x.Lent), fmt.Sprint(x.Waiting), cluster.SpanOf(x.Behind).String(), x.Rho.String(), x.RhoAll.String())
+			gpuCount(x.Lent), fmt.Sprint(x.Waiting), cluster.SpanOf(x.Behind).String(), x.Rho.String(), x.RhoAll.String(),
+			gpuHours(float64(x.Owed)), gpuCount(x.Repays), even(x))
 	}
 	t.tint = func(row, column int) string {
 		if t.head[column] != ">RHO" || all[row].Demand == 0 {
@@ -84,6 +104,35 @@ func tenantTable(all []store.Tenant) *table {
 	}
 	return t
 }
+
+// debtTable lists debts with when their creditors are even.
+func debtTable(debts []store.Debt, all []store.Tenant) *table {
+	t := &table{head: []string{"POOL", "CREDITOR", "DEBTOR", ">OWED", ">EVEN"}}
+	for i := range debts {
+		d := &debts[i]
+		when := "never"
+		for k := range all {
+			if x := &all[k]; x.Tenant == d.Creditor && x.Pool == d.Pool {
+				when = even(x)
+			}
+		}
+		t.add(d.Pool, d.Creditor, d.Debtor, gpuHours(d.Time), when)
+	}
+	return t
+}
+
+// even tells how long it is until a tenant is even, at the present pace.
+func even(x *store.Tenant) string {
+	switch {
+	case x.Owed == 0:
+		return "-"
+	case x.EvenIn == nil:
+		return "never"
+	}
+	return cluster.SpanOf(*x.EvenIn).String()
+}
+
+func gpuHours(gpuMS float64) string { return fmt.Sprintf("%.2f", gpuMS/3_600_000) }
 
 // rhoTint marks a tenant that loses by sharing.
 func rhoTint(r cluster.Rho) string {

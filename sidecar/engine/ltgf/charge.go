@@ -1,6 +1,7 @@
 package ltgf
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -43,25 +44,55 @@ func Charge(s *cluster.Snapshot, on Page) Page {
 	return Page{b.close(), records, rows}
 }
 
-// keep charges what is gathered for gangs to their tenants' accounts of what is owed: nobody else can have it.
+// keep charges what is gathered for gangs to their tenants' accounts of what is owed: the GPUs that idle there. Those that
+// others still hold, or young jobs meanwhile, are charged to these.
 func (b *books) keep(s *cluster.Snapshot) {
 	b.kept = b.zeros()
+	var free map[nodeModel]int // GPUs that idle, by node and model
 	for k := range s.Claims {
 		cl := &s.Claims[k]
 		if !cl.Gathers {
 			continue
 		}
-		i, ok := slices.BinarySearchFunc(s.Cases, cl.Job, func(c cluster.Case, key cluster.JobKey) int { return int(c.Record.Key - key) })
+		i, ok := slices.BinarySearchFunc(s.Cases, cl.Job, func(c cluster.Case, key cluster.JobKey) int { return cmp.Compare(c.Record.Key, key) })
 		p := b.pool(cl.Pool)
 		if !ok || p < 0 {
 			continue
 		}
+		if free == nil {
+			free = idle(s)
+		}
 		if row := b.row(s.Cases[i].Record.Tenant); row >= 0 {
 			for _, n := range cl.Nodes {
-				b.kept[row+p] += cluster.Times(n.GPUs, b.now.Sub(b.from))
+				at := nodeModel{n.Node, cl.Pool}
+				gpus := min(n.GPUs, max(free[at], 0))
+				free[at] -= gpus
+				b.kept[row+p] += cluster.Times(gpus, b.now.Sub(b.from))
 			}
 		}
 	}
+}
+
+// idle counts the GPUs that no job holds, by node and model; none of bad nodes.
+func idle(s *cluster.Snapshot) map[nodeModel]int {
+	free := map[nodeModel]int{}
+	for i := range s.Nodes {
+		for _, g := range s.Nodes[i].GPUs {
+			if s.Nodes[i].Bad == "" {
+				free[nodeModel{s.Nodes[i].Name, g.Model}] += g.Count
+			}
+		}
+	}
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		if c.Gone || c.Job.State == cluster.Done || c.Job.State == cluster.Waiting {
+			continue
+		}
+		for _, h := range c.Job.Holds {
+			free[nodeModel{h.Node, h.Model}] -= h.GPUs
+		}
+	}
+	return free
 }
 
 // noLease stands for the lease of a job that has none; nobody changes it.
@@ -192,6 +223,8 @@ func (b *books) pool(model string) int {
 }
 
 type tenantPool struct{ tenant, pool string }
+
+type nodeModel struct{ node, model string }
 
 // addMissing opens an account for every pool, and for every tenant in every
 // pool, also for tenants that left: their time stays on the books.

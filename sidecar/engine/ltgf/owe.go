@@ -12,28 +12,34 @@ import (
 // GPU-millisecond. A shortfall that is nobody's surplus (S > U: hand-overs, GPUs on which nothing fits) is owed by
 // nobody; a surplus that nobody lacks (U > S) is nobody's debt, and so is one by which a tenant has back what it lent while
 // it was idle (the deficit, up to credit.cap, beyond what it is owed). E is what a tenant is due without what it repays.
+//
+// A tenant may want GPUs of several pools at a time, where a policy divides the models: then its shortfalls in all of
+// them are no more than what it wants and has nowhere.
 func (b *books) settle(dt cluster.Span) {
-	width := max(cluster.Instant(b.settings.Window)/cuts, 1)
+	lacks, over, owed := b.zeros(), b.zeros(), b.zeros()
+	for i := range b.ledger.Tenants {
+		t, used := &b.ledger.Tenants[i], b.used[i]+b.kept[i]
+		var due cluster.GPUTime
+		due, t.OwedCarry = cluster.Accrue(t.Own(), dt, t.OwedCarry)
+		wants := due
+		if demand := b.demand(i); demand < t.Own() {
+			wants, _ = cluster.Accrue(demand, dt, 0)
+		}
+		lacks[i], over[i] = max(wants-used, 0), max(used-due-b.lent[i], 0)
+	}
+	b.limit(lacks, dt)
 	for p := range b.ledger.Pools {
-		lacks, over, owed := b.zeros(), b.zeros(), b.zeros()
 		var short, more cluster.GPUTime
-		for i := p; i < len(b.ledger.Tenants); i += len(b.ledger.Pools) {
-			t, used := &b.ledger.Tenants[i], b.used[i]+b.kept[i]
-			var due cluster.GPUTime
-			due, t.OwedCarry = cluster.Accrue(t.Own(), dt, t.OwedCarry)
-			wants := due
-			if demand := b.demand(i); demand < t.Own() {
-				wants, _ = cluster.Accrue(demand, dt, 0)
-			}
-			lacks[i], over[i] = max(wants-used, 0), max(used-due-b.lent[i], 0)
+		for i := p; i < len(lacks); i += len(b.ledger.Pools) {
 			short, more = short+lacks[i], more+over[i]
 		}
 		moved := min(short, more)
 		b.share(p, owed, lacks, short, moved)
 		b.share(p, owed, over, more, -moved)
-		for i := p; i < len(b.ledger.Tenants); i += len(b.ledger.Pools) {
-			owe(&b.ledger.Tenants[i], owed[i], b.now-b.now%width)
-		}
+	}
+	start := b.lotStart()
+	for i := range owed {
+		owe(&b.ledger.Tenants[i], owed[i], start)
 	}
 	b.forgive(dt)
 }
@@ -50,6 +56,36 @@ func (b *books) demand(i int) cluster.MicroGPU {
 		sum += t.Demand
 	}
 	return sum
+}
+
+// limit shrinks the shortfalls of each tenant to what it wants and has in no pool, where a policy divides the models.
+func (b *books) limit(lacks []cluster.GPUTime, dt cluster.Span) {
+	n := len(b.ledger.Pools)
+	if b.settings.Divide == "" || n < 2 {
+		return
+	}
+	for first := 0; first < len(lacks); first += n {
+		var sum, used cluster.GPUTime
+		for i := first; i < first+n; i++ {
+			sum, used = sum+lacks[i], used+b.used[i]+b.kept[i]
+		}
+		wants, _ := cluster.Accrue(b.demand(first), dt, 0)
+		if left := max(wants-used, 0); left < sum {
+			for i := first; i < first+n; i++ {
+				lacks[i] = cluster.GPUTime(cluster.MulDiv(int64(lacks[i]), int64(left), int64(sum)))
+			}
+		}
+	}
+}
+
+// lotStart gives when the lot began to which debts of now belong. The span for which debts matter is cut into lots; debts
+// that are kept for ever are all of one lot.
+func (b *books) lotStart() cluster.Instant {
+	span := cluster.Instant(max(b.settings.Window, b.settings.HalfLife))
+	if span <= 0 {
+		return 0
+	}
+	return b.now - b.now%max(span/cuts, 1)
 }
 
 // share adds to the rows of a pool their parts of an amount, as large as their own of sum. The parts add up to it.
@@ -84,7 +120,7 @@ func owe(t *cluster.TenantPool, change cluster.GPUTime, start cluster.Instant) {
 		change += t.Lots[gone].Time
 	}
 	t.Lots = slices.Delete(t.Lots, 0, gone)
-	if n := len(t.Lots); change != 0 && n > 0 && t.Lots[n-1].Start == start {
+	if n := len(t.Lots); change != 0 && n > 0 && t.Lots[n-1].Start >= start { // later: the window was another
 		t.Lots[n-1].Time += change
 	} else if change != 0 {
 		t.Lots = append(t.Lots, cluster.Lot{Start: start, Time: change})

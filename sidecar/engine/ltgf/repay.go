@@ -2,23 +2,25 @@ package ltgf
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// repay moves entitlements from tenants that owe GPU time to those that are owed, in each pool. Repayment is bounded on
-// both sides: who repays keeps RepayFloorPercent of what it wants of its due, who is repaid holds no more than burst.max
-// times its own, and no more than it wants. What is left to repay in a term is spread over that term.
+// repay moves entitlements from tenants that owe GPU time to those that are owed, in each pool, once a term or when
+// entitlements change (anew). Repayment is bounded on both sides: a tenant that repays keeps RepayFloorPercent of what it
+// wants of its due; one that is repaid is due no more than burst.max times its own, no more than it wants, and no more
+// GPUs beyond its own than it holds. What is left to repay in a term is spread over that term.
 func repay(l *cluster.Ledger, holds []int, s *cluster.Settings, anew bool) {
 	n := len(l.Pools)
-	if n == 0 || s.RepayFloorPercent <= 0 && !anew {
-		return
-	}
-	if !anew {
+	if n == 0 || !anew {
 		return
 	}
 	for p := range n {
+		creditors, debtors := begins(l, p, s)
 		var pays, gets []int64
 		var sumPays, sumGets int64
 		for i := p; i < len(l.Tenants); i += n {
 			l.Tenants[i].Entitlement, l.Tenants[i].Repays = l.Tenants[i].Own(), 0
-			pay, get := repayable(&l.Tenants[i], holds[i], s)
+			var pay, get cluster.MicroGPU
+			if t := &l.Tenants[i]; t.Repaying || creditors && t.Owed < 0 || debtors && t.Owed > 0 {
+				pay, get = repayable(t, holds[i], s)
+			}
 			pays, gets = append(pays, int64(pay)), append(gets, int64(get))
 			sumPays, sumGets = sumPays+int64(pay), sumGets+int64(get)
 		}
@@ -38,23 +40,45 @@ func repay(l *cluster.Ledger, holds []int, s *cluster.Settings, anew bool) {
 	}
 }
 
-// repayable gives what a tenant could give of its due, or be given of others'.
-func repayable(t *cluster.TenantPool, holds int, s *cluster.Settings) (pay, get cluster.MicroGPU) {
-	due := t.Own()
-	// What the deficit carries already settles itself.
-	left := max(t.Owed, -t.Owed) - max(min(t.Deficit, t.Owed), min(-t.Deficit, -t.Owed), 0)
-	if left <= 0 {
-		t.Repaying = false
-	} else if left > Credit(due, s.Term) {
-		t.Repaying = true
+// manyTerms is how many terms of a tenant's due its account must be beyond for those to take part whose own accounts are
+// less than a term of theirs.
+const manyTerms = 4
+
+// begins notes of a pool which tenants take part in its repayments: each from when its account is beyond a term of its due
+// until it is even. What one tenant is owed may be owed by many, each of them less than that: begins
+// tells, of creditors and of debtors, whether one of them is so far from even that all of the other side take part.
+func begins(l *cluster.Ledger, p int, s *cluster.Settings) (creditors, debtors bool) {
+	for i := p; i < len(l.Tenants); i += len(l.Pools) {
+		t := &l.Tenants[i]
+		left, term := unsettled(t), Credit(t.Own(), s.Term)
+		switch {
+		case left <= 0:
+			t.Repaying = false
+		case left > term:
+			t.Repaying = true
+		}
+		far := t.Own() > 0 && left > manyTerms*term
+		creditors, debtors = creditors || far && t.Owed > 0, debtors || far && t.Owed < 0
 	}
-	if !t.Repaying || s.RepayFloorPercent <= 0 {
+	return creditors, debtors
+}
+
+// unsettled gives what a tenant owes or is owed, less what its deficit settles by itself: the order of tenants goes by that.
+func unsettled(t *cluster.TenantPool) cluster.GPUTime {
+	return max(t.Owed, -t.Owed) - max(min(t.Deficit, t.Owed), min(-t.Deficit, -t.Owed), 0)
+}
+
+// repayable gives what a tenant could give of its due, or be given of others'. What it does not want repays nothing: others
+// have that anyway, and it is nobody's debt.
+func repayable(t *cluster.TenantPool, holds int, s *cluster.Settings) (pay, get cluster.MicroGPU) {
+	due, left := t.Own(), unsettled(t)
+	if left <= 0 || s.RepayFloorPercent <= 0 {
 		return 0, 0
 	}
 	rate := cluster.MicroGPU(cluster.MulDiv(int64(left), int64(cluster.WholeGPU), int64(max(s.Term, 1))))
 	if t.Owed < 0 {
-		floor := cluster.MicroGPU(cluster.MulDiv(int64(min(due, t.Demand)), int64(s.RepayFloorPercent), 100))
-		return min(due-floor, rate), 0
+		most := cluster.MulDiv(int64(min(due, t.Demand)), int64(100-min(s.RepayFloorPercent, 100)), 100)
+		return min(cluster.MicroGPU(most), rate), 0
 	}
 	most := min(max(t.Demand-due, 0), cluster.MicroGPU(holds)*cluster.WholeGPU)
 	if s.BurstMaxMilli > 0 {
