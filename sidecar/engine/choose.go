@@ -214,7 +214,7 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 			row := &h.rows[t*n+p]
 			tenants[t].Shares[p] = lease.Share{
 				Behind:      ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement),
-				Entitlement: row.Entitlement, Holds: holds[t*n+p], Owed: row.Owed,
+				Entitlement: row.Entitlement, Own: row.Own(), Holds: holds[t*n+p], Owed: row.Owed,
 			}
 			entitled += row.Entitlement
 		}

@@ -39,10 +39,11 @@ type Board interface {
 type Share struct {
 	Behind      cluster.Span // with every lease in force charged to its end
 	Entitlement cluster.MicroGPU
-	Holds       int             // GPUs of leases that do not end now
-	Bound       int             // of these, GPUs of leases that we can never end
-	Owed        cluster.GPUTime // what others had of it
-	Lane        int             // GPUs that are kept for its young jobs
+	Own         cluster.MicroGPU // the entitlement but for repayments; 0 = the same
+	Holds       int              // GPUs of leases that do not end now
+	Bound       int              // of these, GPUs of leases that we can never end
+	Owed        cluster.GPUTime  // what others had of it
+	Lane        int              // GPUs that are kept for its young jobs
 }
 
 // Tenant is a tenant with its candidates, in the order of Order.
@@ -266,7 +267,7 @@ func (c *chooser) open(npools int) []*queue {
 			if qs[p] == nil {
 				sh := &tenant.Shares[p]
 				qs[p] = &queue{tenant: t, pool: p, boost: tenant.Boost,
-					behind: sh.Behind, entitled: sh.Entitlement, holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
+					behind: sh.Behind, entitled: sh.Entitlement, own: cmp.Or(sh.Own, sh.Entitlement), holds: sh.Holds, jobs: make([]int, 0, len(tenant.Jobs))}
 				all = append(all, qs[p])
 			}
 			switch {
@@ -341,7 +342,7 @@ func (c *chooser) next(q *queue) (int, bool) {
 // A tenant that holds nothing may have one job, however large, unless it is due
 // nothing at all; so may jobs whose turn it is by what they have of its share.
 func (c *chooser) overBurst(q *queue, i int) bool {
-	most := cluster.MulDiv(int64(q.entitled), c.Settings.BurstMaxMilli, 1000)
+	most := cluster.MulDiv(int64(q.own), c.Settings.BurstMaxMilli, 1000)
 	switch {
 	case q.entitled == 0 || c.Candidates[i].idles(q.pool):
 		return true

@@ -129,7 +129,8 @@ type queue struct {
 	boost        bool
 	behind       cluster.Span
 	entitled     cluster.MicroGPU
-	holds        int // GPUs that the tenant holds in this pool
+	own          cluster.MicroGPU // without repayments
+	holds        int              // GPUs that the tenant holds in this pool
 }
 
 // holding tells whether the queue still has running jobs to decide on.
