@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -55,13 +56,16 @@ func TestDebtsAreRepaid(t *testing.T) {
 
 		// From now on the least that a tenant holds counts, but for hand-overs, in which GPUs are nobody's.
 		freed, high, low := time.Now(), 0, 16
+		series := ""
 		r.until("vision has back what it was owed, but for a twentieth", 4*lent, func() bool {
 			if v, n := r.holds("vision"), r.holds("nlp"); v+n == 16 {
 				high, low = max(high, v), min(low, n)
 			}
+			series += fmt.Sprintf(" %d/%d", r.holds("vision"), r.owed("vision")/1000)
 			return r.owed("vision") <= owes/20+8*cluster.GPUTime(cluster.Second)
 		})
 		took := time.Since(freed)
+		t.Log(series)
 		t.Logf("vision was owed %d GPU-s after %s, and had them back after %s; it held at most %d GPUs, nlp at least %d", owes/1000, lent.Round(time.Second), took.Round(time.Second), high, low)
 		r.until("both hold their half", 3*r.settings.Term.Duration(), func() bool { return r.holds("nlp") == 8 && r.holds("vision") == 8 })
 		if high != 12 || low != 4 {
