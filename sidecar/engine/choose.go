@@ -28,9 +28,6 @@ func (h *hall) choose(touch cluster.Touch) {
 		return
 	}
 	h.prolongFixed(touch)
-	if touch == cluster.Act {
-		h.giveNotice()
-	}
 	if h.s.Cells != nil {
 		h.chooseCells(touch)
 		return
@@ -121,16 +118,6 @@ func (h *hall) prolongFixed(touch cluster.Touch) {
 		}
 		if st.touch == cluster.Keep || st.ordered(cluster.Exempt) {
 			h.prolong(i)
-		}
-	}
-}
-
-// giveNotice puts off the end of leases that ran out while nobody looked: no job
-// is reclaimed without its notice.
-func (h *hall) giveNotice() {
-	for i, l := range h.leases {
-		if h.standing[i].touch == cluster.Act && h.ending(i) && l.State == cluster.Active && l.End <= h.now {
-			l.End = h.now.Add(h.set.Notice)
 		}
 	}
 }

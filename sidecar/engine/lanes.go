@@ -3,11 +3,12 @@ package engine
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
 // lanes says of each pool how much is bound, by whom, and what is kept for young jobs.
 func (h *hall) lanes(in *lease.Input) {
-	if h.rule().Off() {
+	if h.rule().Off() || policy.TenantBlind(h.set.Divide) {
 		return
 	}
 	n := len(h.pools)

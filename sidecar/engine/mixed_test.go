@@ -25,6 +25,7 @@ func TestClaimsDoNotOutweighTheWeights(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", name, completing), func(t *testing.T) {
 				set := simtest.Product()
 				set.Interval, set.Term, set.MinLease, set.Notice = second, 20*second, 6*second, 3*second
+				set.StopAllowance, set.StopOverheadMilli = 0, 0 // terms are shorter than a start
 				set.Threshold, set.GrantTimeout, set.CreditCap = second, 15*second, 2*minute
 				nodes := append(simtest.Nodes("v", "v100", 2, 4), simtest.Nodes("k", "k80", 2, 4)...)
 				w := simtest.New(t, set, nodes, "nlp", "vision")

@@ -71,6 +71,7 @@ func TestATrialIsPaidFor(t *testing.T) {
 	for shares, silent := range map[int64]bool{1: true, 0: true, 2: false} {
 		w := newMarket(t, 1, 1, false, engine.Divide, "a", "b")
 		w.Settings.Divide = "gandiva-fair"
+		w.Settings.StopAllowance, w.Settings.StopOverheadMilli = 0, 0 // turns are a term long, as in the paper
 		w.SetShares("b", min(shares, 1))
 		w.Reports, w.Speeds = 30*second, sim.Speeds{}
 		for _, gang := range []int{1, 4} {

@@ -19,34 +19,31 @@ func (h *hall) stopJob(i int) stop.Job {
 }
 
 // extend notes which jobs may be stopped when their leases end, and puts off the ends of leases whose jobs may not be: until
-// they may, or for another term where that is never. A lease whose term is over ends as soon as its job may be stopped.
+// they may, or for another term where that is never. A lease whose term is over ends as soon as its job may be stopped. One
+// that ran out while nobody looked ends after a notice: no job is reclaimed without.
 func (h *hall) extend() {
-	rule := h.rule()
+	rule, soon := h.rule(), h.now.Add(h.set.Notice)
 	for i, l := range h.leases {
 		st := &h.standing[i]
-		if l == nil {
+		switch {
+		case l == nil:
 			continue
-		}
-		if l.State == cluster.Granted {
+		case l.State == cluster.Granted:
 			st.stops = !h.bound(i, l.End)
 			continue
+		case l.State == cluster.Active && l.End <= h.now && st.runs && st.touch == cluster.Act && !st.ordered(cluster.Exempt):
+			l.End = soon
 		}
 		if st.stops = rule.Off() || l.State != cluster.Active || l.Why == recalled || st.ordered(cluster.Freeze); st.stops {
 			continue
 		}
-		j, soon := h.stopJob(i), h.now.Add(h.set.Notice)
-		if l.End > soon {
-			if lease.Next(l.Start, h.set) > h.now || !j.May(rule, soon, h.set.Notice) {
-				st.stops = j.May(rule, l.End, h.set.Notice)
-				continue
-			}
+		j := h.stopJob(i)
+		if l.End > soon && lease.Next(max(l.Start, l.Granted), h.set) <= h.now && j.May(rule, soon, h.set.Notice) {
 			l.End = soon
 		}
-		if l.End <= h.now {
-			l.End = soon
-		}
-		if st.stops = j.May(rule, l.End, h.set.Notice); !st.stops {
-			h.prolongTo(i, h.endFor(i, l.End))
+		st.stops = j.May(rule, max(l.End, h.now), h.set.Notice)
+		if !st.stops && l.End <= soon {
+			h.prolongTo(i, h.endFor(i, max(l.End, h.now)))
 			st.stops = j.May(rule, l.End, h.set.Notice)
 		}
 	}
