@@ -21,12 +21,12 @@ func (r *rig) owed(tenant string) (sum cluster.GPUTime) {
 	return sum
 }
 
-// received gives the GPU-seconds that both tenants have received up to the newest round.
-func (r *rig) received() (nlp, vision float64) {
+// received gives the GPU-seconds that both tenants have received up to the newest round that was written down, and its time.
+func (r *rig) received() (nlp, vision float64, at time.Time) {
 	r.t.Helper()
 	a, _ := r.used("nlp")
 	b, _ := r.used("vision")
-	return float64(a) / 1000, float64(b) / 1000
+	return float64(a) / 1000, float64(b) / 1000, r.plan().Memory.Ledger.At.Time()
 }
 
 // A tenant holds 12 of 16 GPUs with jobs that may not be requeued, while another one of the same weight waits. When these
@@ -62,11 +62,10 @@ func TestDebtsAreRepaid(t *testing.T) {
 		}
 		r.until("the jobs that kept their GPUs are gone", 40*time.Second, func() bool { return r.holds("nlp") <= 8 && r.holds("nlp")+r.holds("vision") == 16 })
 
-		freed := time.Now()
-		nlp, vision := r.received()
+		nlp, vision, freed := r.received()
 		r.until("vision has back what it was owed, but for a twentieth", 4*lent, func() bool { return r.owed("vision") <= owes/20 })
-		took := time.Since(freed).Seconds()
-		nlpNow, visionNow := r.received()
+		nlpNow, visionNow, since := r.received()
+		took := since.Sub(freed).Seconds()
 		gave, got := (nlpNow-nlp)/took, (visionNow-vision)/took
 		t.Logf("vision was owed %d GPU-s after %s, and had them back after %.0f s, in which it held %.1f GPUs on average and nlp %.1f",
 			owes/1000, lent.Round(time.Second), took, got, gave)
@@ -79,11 +78,13 @@ func TestDebtsAreRepaid(t *testing.T) {
 		}
 
 		// From then on both get as much, but for a term of one of their jobs each, and what was repaid too much in the last term.
-		since := time.Now()
-		r.until("two terms are over", 3*r.settings.Term.Duration(), func() bool { return time.Since(since) >= 2*r.settings.Term.Duration() })
-		nlp, vision = r.received()
+		var at time.Time
+		r.until("two terms are over", 4*r.settings.Term.Duration(), func() bool {
+			nlp, vision, at = r.received()
+			return at.Sub(since) >= 2*r.settings.Term.Duration()
+		})
 		nlp, vision = nlp-nlpNow, vision-visionNow
-		t.Logf("in the two terms afterwards nlp received %.0f GPU-s, vision %.0f", nlp, vision)
+		t.Logf("in the %.0f s afterwards nlp received %.0f GPU-s, vision %.0f", at.Sub(since).Seconds(), nlp, vision)
 		if apart := math.Abs(nlp - vision); apart > 2*2*2*r.settings.Term.Duration().Seconds() {
 			t.Errorf("in the two terms after the repayment nlp received %.0f GPU-s, vision %.0f", nlp, vision)
 		}
