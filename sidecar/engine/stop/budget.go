@@ -32,7 +32,7 @@ func (j *Job) base(t cluster.Instant, notice cluster.Span) (from, next cluster.I
 		return t, 0
 	case cluster.SavesOnNotice:
 		if notice > 0 && notice >= j.Saving.Takes {
-			return t.Add(-notice), 0 // what it does after the save is lost
+			return max(t.Add(-notice), j.Start), 0 // what it does after the save is lost
 		}
 	case cluster.SavesEvery:
 		if every := j.Saving.Every; every > 0 {
@@ -127,10 +127,13 @@ func (j *Job) Until(r Rule, t cluster.Instant, notice cluster.Span) cluster.Inst
 	if r.Off() || from >= t || j.Saving.Manner == cluster.SavesOnNotice && notice > 0 {
 		return 0
 	}
-	// cost grows by 1 a millisecond, the budget by overhead.
-	spare := j.Budget(r, t) - j.Cost(t, notice)
-	if spare < 0 {
+	if !j.May(r, t, notice) {
 		return 0
+	}
+	// The cost grows by 1 a millisecond, the budget by overhead. An attempt younger than a start costs a start until then.
+	spare := j.Budget(r, t) - j.Cost(t, notice)
+	if from <= j.Start {
+		spare = j.Budget(r, t) - t.Sub(from)
 	}
 	return t.Add(spare * 1000 / cluster.Span(1000-r.OverheadMilli))
 }

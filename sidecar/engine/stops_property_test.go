@@ -1,0 +1,96 @@
+package engine_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// destroyed is what stops really cost jobs, as the virtual cluster knows it.
+type destroyed struct {
+	cost, run map[cluster.JobID]cluster.Span
+}
+
+// watch adds up what becomes of attempts. Saves that jobs make by themselves are no cost of stops.
+func (d *destroyed) watch(e sim.Event) {
+	if e.What != sim.Requeued && e.What != sim.Ended || e.Start == 0 {
+		return
+	}
+	d.run[e.Job] += e.At.Sub(e.Start)
+	d.cost[e.Job] += e.Cold + e.Loading
+	if e.What == sim.Requeued {
+		d.cost[e.Job] += e.Lost + e.Terminating
+	}
+}
+
+// The theorems of package stop, on random clusters, manners, costs, budgets and restarts of the daemon, with more work
+// waiting all the time than fits: stops cost a job at most allowance + overhead × its run time, and every job ends.
+func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		set := simtest.Product()
+		set.StopAllowance = cluster.Span(rapid.IntRange(0, 60).Draw(rt, "allowance")) * cluster.Minute
+		set.StopOverheadMilli = int64(rapid.IntRange(0, 100).Draw(rt, "overhead"))
+		if set.StopAllowance == 0 && set.StopOverheadMilli == 0 {
+			set.StopAllowance = cluster.Minute // else the rule is off
+		}
+		set.Interval = cluster.Span(rapid.SampledFrom([]int{10, 30, 60}).Draw(rt, "interval")) * cluster.Second
+		set.Threshold = cluster.Span(rapid.IntRange(0, 15).Draw(rt, "threshold")) * cluster.Minute
+		set.RecallFirst = rapid.Bool().Draw(rt, "recall")
+		size := rapid.SampledFrom([]int{2, 4, 8}).Draw(rt, "size")
+		nodes := simtest.Nodes("n", "v100", rapid.IntRange(1, 3).Draw(rt, "nodes"), size)
+		tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(rt, "tenants")]
+		w := simtest.New(t, set, nodes, tenants...)
+		costs := sim.Costs{Save: cluster.Span(rapid.IntRange(0, 20).Draw(rt, "save")) * cluster.Second,
+			ColdStart: cluster.Span(rapid.IntRange(0, 600).Draw(rt, "start")) * cluster.Second, Completing: cluster.Second}
+		w.Costs, w.Settings.StartCost = costs, costs.ColdStart
+		d := destroyed{map[cluster.JobID]cluster.Span{}, map[cluster.JobID]cluster.Span{}}
+		w.Watch = d.watch
+		submit := func(minutes int) cluster.JobID {
+			j := sim.Work{User: "u", Account: rapid.SampledFrom(tenants).Draw(rt, "tenant"), Partition: "gpu", Command: cluster.Untyped,
+				Request: simtest.Gang(rapid.IntRange(1, size).Draw(rt, "gpus")), Runs: cluster.Span(minutes) * cluster.Minute,
+				Saves: rapid.SampledFrom([]sim.Saves{sim.AtEnd, sim.AtNotice, sim.Periodic, sim.Never, sim.Never}).Draw(rt, "saves")}
+			if j.Saves == sim.Periodic {
+				j.Every = cluster.Span(rapid.IntRange(10, 120).Draw(rt, "every")) * cluster.Minute
+			}
+			return w.Virtual.Submit(j)
+		}
+		var ids []cluster.JobID
+		for range rapid.IntRange(1, 8).Draw(rt, "jobs") {
+			ids = append(ids, submit(rapid.IntRange(1, 600).Draw(rt, "minutes")))
+		}
+		done := func() (n int) {
+			for _, id := range ids {
+				if s := w.Job(id).State; s == cluster.Done || s == "" {
+					n++
+				}
+			}
+			return n
+		}
+		restarts := rapid.Bool().Draw(rt, "restarts")
+		for hours := 0; done() < len(ids); hours++ {
+			if hours > 60*24 {
+				rt.Fatalf("after 60 days %d of %d jobs have ended, though none has more than 10 hours of work", done(), len(ids))
+			}
+			if hours%2 == 0 { // there is always more to do
+				submit(rapid.IntRange(1, 240).Draw(rt, "more minutes"))
+			}
+			if restarts && hours%7 == 0 {
+				w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: w.Loop.Journal, Decide: engine.Decide, Configure: w.Loop.Configure}
+			}
+			w.Run(hour)
+		}
+		for id, cost := range d.cost {
+			// A stop is carried out in the round after the moment for which it was found to be within the budget.
+			most := set.StopAllowance + d.run[id]*cluster.Span(set.StopOverheadMilli)/1000 + 2*set.Interval
+			if cost > most {
+				rt.Errorf("job %s: stops cost it %s in %s, at most %s are within its budget", id, cost, d.run[id], most)
+			}
+		}
+	})
+}
