@@ -37,9 +37,9 @@ func TestDebtsAreRepaid(t *testing.T) {
 	onBoth(t, o, func(t *testing.T, r *rig) {
 		s := &r.settings
 		s.StopAllowance, s.StopOverheadMilli, s.StartCost = 30*cluster.Second, 20, cluster.Second
-		s.CreditCap, s.RepayFloorPercent, s.BurstMaxMilli = 5*cluster.Second, 50, 2000
-		for range 3 {
-			r.submit("alice", until("end"), "-A", "nlp", "--gres=gpu:4", "--no-requeue")
+		s.CreditCap, s.RepayFloorPercent, s.BurstMaxMilli = 2*cluster.Second, 50, 2000
+		for range 6 {
+			r.submit("alice", until("end"), "-A", "nlp", "--gres=gpu:2", "--no-requeue")
 		}
 		r.govern()
 		r.until("nlp holds 12 idle GPUs", 30*time.Second, func() bool { return r.holds("nlp") == 12 })
@@ -72,8 +72,10 @@ func TestDebtsAreRepaid(t *testing.T) {
 		if most := (lent*3/2 + 2*r.settings.Term.Duration()).Seconds(); took > most {
 			t.Errorf("vision was repaid in %.0f s what it had lent in %s; want at most %.0f s", took, lent, most)
 		}
-		// Leases are of whole terms and hand-overs take a while: so means count.
-		if gave < 0.8*4 || got > 1.1*12 {
+		// Leases are of whole terms, so means count. A tenant may be ahead by a term of its largest gang (2 GPUs); it gives that
+		// back by its deficit, which repay.floor does not bound.
+		gang := 2 * r.settings.Term.Duration().Seconds()
+		if gave*took < 0.9*4*took-gang || got*took > 12*took+gang {
 			t.Errorf("while debts were repaid vision held %.1f GPUs on average and nlp %.1f; want at most 12 and at least 4 (repay.floor 50 %%)", got, gave)
 		}
 
@@ -85,7 +87,7 @@ func TestDebtsAreRepaid(t *testing.T) {
 		})
 		nlp, vision = nlp-nlpNow, vision-visionNow
 		t.Logf("in the %.0f s afterwards nlp received %.0f GPU-s, vision %.0f", at.Sub(since).Seconds(), nlp, vision)
-		if apart := math.Abs(nlp - vision); apart > 2*2*2*r.settings.Term.Duration().Seconds() {
+		if apart := math.Abs(nlp - vision); apart > 4*gang {
 			t.Errorf("in the two terms after the repayment nlp received %.0f GPU-s, vision %.0f", nlp, vision)
 		}
 	})
