@@ -17,7 +17,7 @@ import (
 
 // worker is a job of a number of steps that take a second each. It logs every step in its user's home. A job that
 // saves writes the number of its last step to a file when it hears the notice or SIGTERM, and resumes from there.
-// A job that reports tells its progress in its user's home after each step.
+// A job that reports tells its progress in its user's home when it starts and after each step.
 type worker struct {
 	steps          int
 	saves, reports bool
@@ -37,10 +37,12 @@ second() { (trap '' USR1; exec sleep 1); }
 	} else {
 		b.WriteString("n=0\nsecond() { sleep 1; }\n")
 	}
-	fmt.Fprintf(&b, "echo start $n\nwhile [ $n -lt %d ]; do\n  second\n  n=$((n+1)); echo step $n\n", w.steps)
+	report := ""
 	if w.reports {
-		b.WriteString(`  echo "{\"job\": \"$SLURM_JOB_ID\", \"steps\": $n}" > .report.$SLURM_JOB_ID; mv .report.$SLURM_JOB_ID $SLURM_JOB_ID.json` + "\n")
+		report = `echo "{\"job\": \"$SLURM_JOB_ID\", \"steps\": $n}" > .report.$SLURM_JOB_ID; mv .report.$SLURM_JOB_ID $SLURM_JOB_ID.json` + "\n"
 	}
+	// The first report says from where the attempt goes on, before a second of work makes that less clear.
+	fmt.Fprintf(&b, "echo start $n\n%swhile [ $n -lt %d ]; do\n  second\n  n=$((n+1)); echo step $n\n%s", report, w.steps, report)
 	b.WriteString("done\necho end\nSH\n")
 	if w.saves {
 		b.WriteString("srun bash work.$SLURM_JOB_ID\n")
