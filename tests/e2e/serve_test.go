@@ -44,7 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// configure writes a configuration for the program and gives its path.
+// configure writes a configuration for the program and gives its path. Jobs of tests start in a second, so the default
+// stop.allowance lets even those that never save be stopped at every term, for as long as a test lasts.
 func (r *rig) configure(extra string) string {
 	r.t.Helper()
 	words := make([]string, 0, 16)
@@ -59,6 +60,7 @@ lease: {term: 20s, min: 6s, notice: 3s, grant_timeout: 15s}
 gate: {ttl: 30s}
 reclaim: {threshold: 1s}
 credit: {cap: 1m}
+start: {cost: 1s}
 slurm:
   address: unix://%s
   scontrol: [%s]

@@ -83,8 +83,8 @@ func TestTradingRaisesBoth(t *testing.T) {
 		m.db = storetest.Connect(t, r.dsn)
 		r.heard()
 		for range 12 {
-			m.jobs["alice"] = append(m.jobs["alice"], r.submit("alice", fmt.Sprintf(runs, 10, 40), "-A", "nlp", "--gres=gpu:1", "--comment=kind=lstm"))
-			m.jobs["bob"] = append(m.jobs["bob"], r.submit("bob", fmt.Sprintf(runs, 10, 10), "-A", "vision", "--gres=gpu:1", "--comment=kind=vae"))
+			m.jobs["alice"] = append(m.jobs["alice"], r.submit("alice", fmt.Sprintf(runs, 10, 40), "-A", "nlp", "--gres=gpu:1", "--comment=kind=lstm,saves=1s"))
+			m.jobs["bob"] = append(m.jobs["bob"], r.submit("bob", fmt.Sprintf(runs, 10, 10), "-A", "vision", "--gres=gpu:1", "--comment=kind=vae,saves=1s"))
 		}
 		r.until("both kinds are known on both models", 5*time.Minute, func() bool {
 			return m.ask("select count(*) from fairlease.profiles where source = $1 and samples >= 3", "observed") == "4"

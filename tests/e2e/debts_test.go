@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// owed gives what a tenant is owed by others, over all pools.
+func (r *rig) owed(tenant string) (sum cluster.GPUTime) {
+	for _, row := range r.plan().Memory.Ledger.Tenants {
+		if row.Tenant == tenant {
+			sum += row.Owed
+		}
+	}
+	return sum
+}
+
+// received gives the GPU-seconds that both tenants have received up to the newest round that was written down, and its time.
+func (r *rig) received() (nlp, vision float64, at time.Time) {
+	r.t.Helper()
+	a, _ := r.used("nlp")
+	b, _ := r.used("vision")
+	return float64(a) / 1000, float64(b) / 1000, r.plan().Memory.Ledger.At.Time()
+}
+
+// A tenant holds 12 of 16 GPUs with jobs that may not be requeued, while another one of the same weight waits. When these
+// jobs end, the other tenant has that GPU time back within about the same time: it holds 12 GPUs on average, the
+// first one the 4 that repay.floor leaves it, and then both get the same.
+func TestDebtsAreRepaid(t *testing.T) {
+	o := testcluster.Options{Accounts: tenants(1, 1), Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 4, Model: "v100", GPUs: 4}}}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		s := &r.settings
+		s.StopAllowance, s.StopOverheadMilli, s.StartCost = 30*cluster.Second, 20, cluster.Second
+		s.CreditCap, s.RepayFloorPercent, s.BurstMaxMilli = 2*cluster.Second, 50, 2000
+		for range 6 {
+			r.submit("alice", until("end"), "-A", "nlp", "--gres=gpu:2", "--no-requeue")
+		}
+		r.govern()
+		r.until("nlp holds 12 idle GPUs", 30*time.Second, func() bool { return r.holds("nlp") == 12 })
+		for range 8 {
+			r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:2", "--comment=saves=term")
+		}
+		for range 8 {
+			r.submit("carol", sleeps(3600), "-A", "nlp", "--gres=gpu:2", "--comment=saves=term")
+		}
+		r.until("vision holds what is left", 30*time.Second, func() bool { return r.holds("vision") == 4 })
+		const debt = 280 * cluster.GPUTime(cluster.Second) // of 4 GPUs in 70 s
+		began := time.Now()
+		r.until("vision is owed 280 GPU-seconds", 3*time.Minute, func() bool { return r.owed("vision") >= debt })
+		lent, owes := time.Since(began), r.owed("vision")
+		if sum := owes + r.owed("nlp"); sum != 0 {
+			t.Errorf("the accounts do not sum to nothing: %d GPU-ms", sum)
+		}
+		if err := os.WriteFile(filepath.Join(r.Home("alice"), "end"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r.until("the jobs that kept their GPUs are gone", 40*time.Second, func() bool { return r.holds("nlp") <= 8 && r.holds("nlp")+r.holds("vision") == 16 })
+
+		nlp, vision, freed := r.received()
+		r.until("vision has back what it was owed, but for a twentieth", 4*lent, func() bool { return r.owed("vision") <= owes/20 })
+		nlpNow, visionNow, since := r.received()
+		took := since.Sub(freed).Seconds()
+		gave, got := (nlpNow-nlp)/took, (visionNow-vision)/took
+		t.Logf("vision was owed %d GPU-s after %s, and had them back after %.0f s, in which it held %.1f GPUs on average and nlp %.1f",
+			owes/1000, lent.Round(time.Second), took, got, gave)
+		if most := (lent*3/2 + 2*r.settings.Term.Duration()).Seconds(); took > most {
+			t.Errorf("vision was repaid in %.0f s what it had lent in %s; want at most %.0f s", took, lent, most)
+		}
+		// Leases are of whole terms, so means count. A tenant may be ahead by a term of its largest gang (2 GPUs); it gives that
+		// back by its deficit, which repay.floor does not bound.
+		gang := 2 * r.settings.Term.Duration().Seconds()
+		if gave*took < 0.9*4*took-gang || got*took > 12*took+gang {
+			t.Errorf("while debts were repaid vision held %.1f GPUs on average and nlp %.1f; want at most 12 and at least 4 (repay.floor 50 %%)", got, gave)
+		}
+
+		// From then on both get as much, but for a term of one of their jobs each, and what was repaid too much in the last term.
+		var at time.Time
+		r.until("two terms are over", 4*r.settings.Term.Duration(), func() bool {
+			nlp, vision, at = r.received()
+			return at.Sub(since) >= 2*r.settings.Term.Duration()
+		})
+		nlp, vision = nlp-nlpNow, vision-visionNow
+		t.Logf("in the %.0f s afterwards nlp received %.0f GPU-s, vision %.0f", at.Sub(since).Seconds(), nlp, vision)
+		if apart := math.Abs(nlp - vision); apart > 4*gang {
+			t.Errorf("in the two terms after the repayment nlp received %.0f GPU-s, vision %.0f", nlp, vision)
+		}
+	})
+}
