@@ -340,9 +340,10 @@ func (c *chooser) next(q *queue) (int, bool) {
 
 // overBurst tells whether the job would take its tenant above the burst limit.
 // A tenant that holds nothing may have one job, however large, unless it is due
-// nothing at all; so may jobs whose turn it is by what they have of its share.
+// nothing at all; so may jobs whose turn it is by what they have of its share. Neither what a tenant repays nor what is
+// repaid to it lowers its limit.
 func (c *chooser) overBurst(q *queue, i int) bool {
-	most := cluster.MulDiv(int64(q.own), c.Settings.BurstMaxMilli, 1000)
+	most := cluster.MulDiv(int64(max(q.own, q.entitled)), c.Settings.BurstMaxMilli, 1000)
 	switch {
 	case q.entitled == 0 || c.Candidates[i].idles(q.pool):
 		return true
