@@ -103,6 +103,8 @@ func (d *Decider) page(s *cluster.Snapshot) *page {
 // Decide makes the plan for one round.
 func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan {
 	h := d.open(&s)
+	h.extend()
+	h.youth()
 	// 3 choose and place: first the jobs that we act on, then, as if those were
 	// fixed, the jobs that we only watch
 	h.choose(cluster.Act)
@@ -134,8 +136,6 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	// 2 divide
 	h.divide()
 	ltgf.Due(&h.ledger, h.records, active)
-	h.extend()
-	h.youth()
 	return h
 }
 

@@ -44,14 +44,13 @@ tenant, so each claim is spread over the debtors in proportion to their debts.`,
 				}
 				if debts {
 					owed, err := s.Debts(c.Context())
+					if err == nil {
+						err = p.list(l, debtTable(owed, all), owed)
+					}
 					if err != nil {
 						return err
 					}
-					err = p.list(l, debtTable(owed, all), owed)
-				} else {
-					err = p.list(l, tenantTable(all), all)
-				}
-				if err != nil {
+				} else if err := p.list(l, tenantTable(all), all); err != nil {
 					return err
 				}
 				return p.asOf(c.Context(), l, s)

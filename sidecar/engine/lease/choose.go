@@ -12,9 +12,9 @@ import (
 type Ask struct {
 	Shape, Pool int
 	Now, End    cluster.Instant
-	Displace    int // whose leases: ofNobody, ofAnybody, or ofOwner + the tenant
-	Spares      int // 1 + the tenant whose gangs that are no smaller stay; 0 = nobody's
-	Stops       bool
+	Displace    int  // whose leases: ofNobody, ofAnybody, or ofOwner + the tenant
+	Spares      int  // 1 + the tenant whose gangs that are no smaller stay; 0 = nobody's
+	Stops       bool // its lease can be ended again
 	Most        int
 }
 
@@ -360,22 +360,20 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 		c.move(q, i)
 		return
 	}
+	if k.Running && !k.idles(q.pool) {
+		q.running--
+	}
 	if k.Binds && (k.Barred || !c.mayBind(q, k)) {
-		if k.Running && !k.idles(q.pool) {
-			q.running--
-		}
 		c.denied = append(c.denied, denial{q, i})
 		return
 	}
 	c.lease(h, q, i)
 }
 
+// lease gives one candidate a lease, or says why it gets none.
 func (c *chooser) lease(h *queues, q *queue, i int) {
 	k := &c.Candidates[i]
 	if k.Running {
-		if !k.Binds && !k.idles(q.pool) {
-			q.running--
-		}
 		if c.board.Renew(k.Case) {
 			c.settled[i] = true
 			c.choice.Renewed = append(c.choice.Renewed, i)
