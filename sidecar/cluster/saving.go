@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	compare "cmp"
 	"fmt"
 )
 
@@ -112,23 +113,7 @@ type JobType struct {
 
 // Compare orders by user, command, GPUs.
 func (t JobType) Compare(o JobType) int {
-	switch {
-	case t.User != o.User:
-		return order(t.User, o.User)
-	case t.Command != o.Command:
-		return order(t.Command, o.Command)
-	}
-	return cmp(int64(t.GPUs), int64(o.GPUs))
-}
-
-func order(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return compare.Or(compare.Compare(t.User, o.User), compare.Compare(t.Command, o.Command), compare.Compare(t.GPUs, o.GPUs))
 }
 
 // Habit is what jobs of a type did so far when they were stopped and started. Habits are kept sorted

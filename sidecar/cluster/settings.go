@@ -35,7 +35,7 @@ type Settings struct {
 	StopAllowance     Span  `json:"stop_allowance,omitempty"`
 	StopOverheadMilli int64 `json:"stop_overhead_milli,omitempty"`
 	StartCost         Span  `json:"start_cost,omitempty"`
-	// Saves says how jobs save of which nothing else is known; the first rule that fits counts.
+	// Saves says how jobs save that have neither shown nor declared it; the first rule that fits counts.
 	Saves []SavingRule `json:"saves,omitempty"`
 
 	// RecallFirst lets a job's first lease begin in the middle of others' terms: leases are
@@ -86,7 +86,7 @@ type Settings struct {
 	SiteFactor int64 `json:"site_factor,omitempty"`
 }
 
-// SavingRule says how jobs save of which nothing else is known, where all its set fields match.
+// SavingRule says how jobs save that have neither shown nor declared it, where all its set fields match.
 type SavingRule struct {
 	Partition string `json:"partition,omitempty"`
 	QOS       string `json:"qos,omitempty"`

@@ -127,7 +127,7 @@ type Begin struct {
 	Cost Duration `yaml:"cost"`
 }
 
-// Saves says how jobs save of which nothing else is known: those that match all of its fields that are set.
+// Saves says how jobs save that have neither shown nor declared it, where all its set fields match.
 type Saves struct {
 	Partition string `yaml:"partition" json:"partition,omitempty"`
 	QOS       string `yaml:"qos" json:"qos,omitempty"`

@@ -161,7 +161,7 @@ func TestARestartIsLearnt(t *testing.T) {
 	}
 }
 
-// A job of a type of which nothing is known goes on after its requeue: the type is known to resume.
+// A job of an unknown type goes on after its requeue: the type is then known to resume.
 func TestAResumptionIsLearnt(t *testing.T) {
 	s := newSchool(t)
 	s.start(1, 0)
@@ -234,7 +234,7 @@ func TestReportedSavesAreLearnt(t *testing.T) {
 	}
 }
 
-// Nothing is learnt of jobs of which nothing is seen, and the same is learnt whatever the order of reports.
+// Jobs that show nothing teach nothing, and the order of reports does not matter.
 func TestLearningIsDeterministic(t *testing.T) {
 	var all []cluster.Plan
 	for turn := range 2 {
@@ -245,7 +245,7 @@ func TestLearningIsDeterministic(t *testing.T) {
 			s.round(10 * second)
 		}
 		if s.round(10 * minute); len(s.m.Habits) != 0 {
-			t.Errorf("habits of which nothing was seen: %+v", s.m.Habits)
+			t.Errorf("habits without evidence: %+v", s.m.Habits)
 		}
 		var progress []cluster.Progress
 		for id := range int64(6) {

@@ -27,7 +27,7 @@ func TestHabitsAreKept(t *testing.T) {
 	b.Reset(nil)
 	ty, other := cluster.JobType{User: "bob", Command: "train.sh", GPUs: 2}, cluster.JobType{User: "alice", Command: "x", GPUs: 1}
 	if b.At(b.Find(ty)) != nil || b.Len() != 0 || len(b.Entries()) != 0 {
-		t.Error("a habit of which nothing was observed")
+		t.Error("a habit without evidence")
 	}
 	b.Judged(ty, 10, cluster.Restarted, 0, true)
 	b.Judged(ty, 20, cluster.Resumed, 30*second, true)
