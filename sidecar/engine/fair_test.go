@@ -184,7 +184,7 @@ func TestWasteDoesNotDrownTheWeights(t *testing.T) {
 	}
 }
 
-// What a tenant held of another's due, in jobs that nobody may requeue, it repays as soon as they are over: all of it in as
+// A tenant repays the GPU time that its --no-requeue jobs held of another's due as soon as they are over: all of it in as
 // long as it held that, never below the floor, and then both are even.
 func TestWhatWasHeldIsRepaid(t *testing.T) {
 	set := simtest.Product()

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
-// lanes says of each pool how much is bound, by whom, and what is kept for young jobs.
+// lanes counts, in each pool, the GPUs that each tenant binds and those that its lane keeps for young jobs.
 func (h *hall) lanes(in *lease.Input) {
 	if h.rule().Off() || policy.TenantBlind(h.set.Divide) {
 		return

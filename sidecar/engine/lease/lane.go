@@ -13,7 +13,7 @@ type Lane struct {
 	Bound int
 }
 
-// denial is a candidate that may not bind its GPUs, as far as tenants' dues go.
+// denial is a candidate whose tenant's due does not let it bind GPUs.
 type denial struct {
 	queue     *queue
 	candidate int

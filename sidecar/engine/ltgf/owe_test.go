@@ -249,7 +249,7 @@ func TestRepaymentsAreBoundedAndEnd(t *testing.T) {
 	}
 }
 
-// One tenant is owed by many, each of which owes less than a term of its due: they repay all the same.
+// A tenant is owed by many, and each owes less than a term of its due: all of them repay.
 func TestManySmallDebtsAreRepaid(t *testing.T) {
 	l := &cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "p"}}}
 	var due []cluster.MicroGPU
@@ -268,7 +268,7 @@ func TestManySmallDebtsAreRepaid(t *testing.T) {
 	}
 }
 
-// What is gathered and idles is the gang's tenant's; what others run there meanwhile is theirs.
+// Gathered GPUs that idle are charged to the gang's tenant; those that others use meanwhile to these.
 func TestGatheredGPUsAreChargedOnce(t *testing.T) {
 	b := open(t, 8)
 	b.s.Tenants = append(b.s.Tenants, cluster.Tenant{Name: "u", Weight: 1})

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
 
-// What jobs did comes before what users declare, and that before the site's rules.
+// Conduct ranks before declarations, declarations before the site's rules.
 func TestWhatIsKnownOfSaving(t *testing.T) {
 	habits := []cluster.Habit{{Type: cluster.JobType{User: "ann", Command: "train.sh", GPUs: 8}, Restarted: 1},
 		{Type: cluster.JobType{User: "ann", Command: "new.sh", GPUs: 8}, Completed: 3}}
