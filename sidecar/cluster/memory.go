@@ -54,13 +54,20 @@ type Record struct {
 	Avoid  Instant  `json:"avoid,omitempty"`
 	Shun   []string `json:"shun,omitempty"` // nodes of the grant that failed last
 	Said   string   `json:"said,omitempty"` // Slurm's words about it
-	Lost   GPUTime  `json:"lost,omitempty"` // GPU time lost to reclaims so far
 
+	// Lost is the GPU time that our stops destroyed so far. KnownLost and UnknownLost are parts of it, by Certainty; the
+	// rest is bounded. None of it is in Alloc. Where there is no stop budget Lost is what came after notices, all of it
+	// bounded, and in Alloc.
+	Lost        GPUTime `json:"lost,omitempty"`
+	KnownLost   GPUTime `json:"known_lost,omitempty"`
+	UnknownLost GPUTime `json:"unknown_lost,omitempty"`
 	// Stops counts how often we stopped it, Spent is what that cost it: work destroyed, saves, starts. Saved is its
 	// newest reported save in the present attempt; 0 = none.
 	Stops int     `json:"stops,omitempty"`
 	Spent Span    `json:"spent,omitempty"`
 	Saved Instant `json:"saved,omitempty"`
+	// Stopping is the stop that was ordered of the present attempt; nil = none. A change makes a new one.
+	Stopping *PendingStop `json:"stopping,omitempty"`
 	// Conduct is what it did over its attempts; nil = nothing is known.
 	Conduct *Conduct `json:"conduct,omitempty"`
 }
@@ -99,10 +106,12 @@ type TenantPool struct {
 	Lots      []Lot    `json:"lots,omitempty"`
 	Repays    MicroGPU `json:"repays,omitempty"`
 	Repaying  bool     `json:"repaying,omitempty"`
+	// Destroyed is what stops destroyed and is not yet taken off what the tenant uses, as Owed counts that.
+	Destroyed GPUTime `json:"destroyed,omitempty"`
 	// Young is how many GPUs its young jobs want, those that can still be stopped though not for long: the mean of about a day.
 	Young    MicroGPU `json:"young,omitempty"`
 	SelCarry int64    `json:"sel_carry,omitempty"`
-	// Alloc and Due are all-time integrals (eq. 11 and 9), Buckets the window's.
+	// Alloc and Due are all-time integrals (eq. 11 and 9), Buckets the window's. What our stops destroyed is not in Alloc.
 	Alloc    GPUTime  `json:"alloc"`
 	Due      GPUTime  `json:"due"`
 	DueCarry int64    `json:"due_carry,omitempty"`
@@ -121,7 +130,7 @@ type PoolAccount struct {
 	Capacity    GPUTime `json:"capacity"`
 	Tenants     GPUTime `json:"tenants"`
 	Untouchable GPUTime `json:"untouchable"` // jobs of no tenant
-	Overhead    GPUTime `json:"overhead"`    // completing: neither used nor free
+	Overhead    GPUTime `json:"overhead"`    // completing or suspended, neither used nor free; and work that stops destroyed
 	Idle        GPUTime `json:"idle"`
 	Bad         GPUTime `json:"bad"`
 }

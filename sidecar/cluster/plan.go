@@ -8,6 +8,8 @@ type Plan struct {
 	Memory Memory `json:"memory"`
 	// Ended are the leases that came to an end in this round, with their reason.
 	Ended []Lease `json:"ended,omitempty"`
+	// Losses are what stops destroyed whose end was seen in this round, by job.
+	Losses []Loss `json:"losses,omitempty"`
 	// Actions are in the order in which they must be carried out.
 	Actions []Action `json:"actions,omitempty"`
 	// Verdicts says for every live job why it runs or waits, by key.

@@ -103,6 +103,44 @@ func (s *Saving) Declare(key, value string) error {
 	return nil
 }
 
+// Certainty tells how well it is known what a stop destroyed.
+type Certainty string
+
+// The certainties. Only jobs that report their saves, or were seen to restart, leave no doubt.
+const (
+	// KnownLoss: the work since a save that the attempt reported, or all of an attempt of a type that was seen to restart from
+	// the beginning.
+	KnownLoss Certainty = "known"
+	// BoundedLoss: the work since the latest moment at which the job saved for certain, by how it declares or is known to save.
+	// It may have saved since.
+	BoundedLoss Certainty = "bounded"
+	// UnknownLoss: all of the attempt, since nothing is known of how the job saves. It may be far too much.
+	UnknownLoss Certainty = "unknown"
+)
+
+// PendingStop is a stop that was ordered. What it destroys is booked when the job is seen to have been requeued: until then
+// the job may still end by itself, and has lost nothing.
+type PendingStop struct {
+	// Since is from when on the work of the attempt is destroyed; 0 = nothing is. Restarts is the job's count at the order.
+	Since     Instant   `json:"since,omitempty"`
+	Certainty Certainty `json:"certainty,omitempty"`
+	Restarts  int       `json:"restarts,omitempty"`
+	// GPUs is what the attempt held, once it has ended; Work how long of its run time was destroyed.
+	GPUs []GPUs `json:"gpus,omitempty"`
+	Work Span   `json:"work,omitempty"`
+}
+
+// Loss is what one stop destroyed.
+type Loss struct {
+	Job  JobKey `json:"job"`
+	Term int    `json:"term"` // of the lease that ended
+	Pool string `json:"pool"`
+	// Type is the job's; its command is Untyped where nothing tells the job from its user's others.
+	Type      JobType   `json:"type"`
+	Time      GPUTime   `json:"time"`
+	Certainty Certainty `json:"certainty"`
+}
+
 // JobType names jobs that are expected to behave alike when they are stopped: one user's submissions
 // of one command line with as many GPUs.
 type JobType struct {

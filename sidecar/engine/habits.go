@@ -224,6 +224,9 @@ func (h *hall) heard(i int, p *cluster.Progress) {
 		since = own.Saved
 	}
 	own.Saved, r.Saved = p.Saved, p.Saved
+	if s := r.Stopping; s != nil && s.Since > 0 && s.Since < p.Saved { // the requeue is late
+		r.Stopping = &cluster.PendingStop{Since: p.Saved, Certainty: cluster.KnownLoss, Restarts: s.Restarts}
+	}
 	if l := h.leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
 		return // it may have saved because of the notice
 	}

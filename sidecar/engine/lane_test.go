@@ -74,7 +74,7 @@ func TestALaneIsNotBound(t *testing.T) {
 	for range 8 {
 		w.submit("b", 1, 10*hour, neverSaves)
 	}
-	w.Run(2 * hour)
+	w.Run(3 * hour)
 	stopped := 0
 	for _, id := range first {
 		if r := w.Record(id); r.Stops > 1 {

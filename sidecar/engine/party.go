@@ -120,6 +120,9 @@ func (h *hall) openAccounts(at map[string]int) {
 		if len(had) == 0 {
 			had = h.records[i].Held // it began after the last look
 		}
+		if s := h.s.Cases[i].Record.Stopping; len(had) == 0 && s != nil {
+			had = s.GPUs // what it had and a stop destroyed is given back
+		}
 		if len(had) == 0 {
 			continue
 		}

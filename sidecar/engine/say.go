@@ -18,7 +18,7 @@ func (h *hall) say() cluster.Plan {
 	p := cluster.Plan{Round: h.s.Round, At: h.now}
 	p.Tenants = h.standings()
 	p.Actions = h.actionsOf()
-	p.Ended = h.ended
+	p.Ended, p.Losses = h.ended, h.losses()
 	p.Events = h.events
 	p.Next = h.next()
 	p.Verdicts = h.conclude()

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
@@ -99,13 +102,42 @@ func (h *hall) attempt(i int, t cluster.Instant) stop.Job {
 	return j
 }
 
-// stopped books what a stop costs the job.
+// stopped books what a stop costs the job, and notes what it destroys, to be booked when it has been carried out.
 func (h *hall) stopped(i int, notice cluster.Span) {
 	if h.rule().Off() || h.standing[i].touch == cluster.Watch || !h.standing[i].runs {
 		return
 	}
 	j, r := h.stopJob(i), &h.records[i]
+	since, sure := j.Destroys(h.now, notice)
+	r.Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: h.s.Cases[i].Job.Restarts}
 	r.Spent += j.Cost(h.now, notice)
 	r.Stops++
 	r.Saved = 0
+}
+
+// losses tells what stops destroyed whose end was seen in this round.
+func (h *hall) losses() []cluster.Loss {
+	var out []cluster.Loss
+	for i := range h.records {
+		was, r := &h.s.Cases[i].Record, &h.records[i]
+		if r.Lost <= was.Lost {
+			continue
+		}
+		x := cluster.Loss{Job: r.Key, Time: r.Lost - was.Lost, Certainty: cluster.BoundedLoss}
+		switch {
+		case r.KnownLost > was.KnownLost:
+			x.Certainty = cluster.KnownLoss
+		case r.UnknownLost > was.UnknownLost:
+			x.Certainty = cluster.UnknownLoss
+		}
+		var typed bool
+		if x.Type, typed = typeOf(&h.s.Cases[i].Job); !typed {
+			x.Type.Command = cluster.Untyped
+		}
+		if k, ok := slices.BinarySearchFunc(h.s.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
+			x.Term, x.Pool = h.s.Leases[k].Term, h.s.Leases[k].Pool
+		}
+		out = append(out, x)
+	}
+	return out
 }

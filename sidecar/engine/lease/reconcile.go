@@ -81,7 +81,9 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 		l.GPUs = j.GPUsHeld()
 	case j.State == cluster.Completing:
 	case l.State == cluster.Ending:
-		r.Lost += lost(l, s.Now)
+		if c.Record.Stopping == nil { // there is no stop budget
+			r.Lost += lost(l, s.Now)
+		}
 		*l = end(*l, s.Now, cmp.Or(l.Why, "reclaimed"))
 	default:
 		*l = end(*l, s.Now, "requeued by others")

@@ -108,6 +108,7 @@ type books struct {
 	first     int               // that of the tenant whose job is being charged; -1 = none
 	used      []cluster.GPUTime // by row
 	kept      []cluster.GPUTime // by row: what was gathered for gangs
+	wasted    []cluster.GPUTime // by row: what stops destroyed of what was received, now or earlier
 	lent      []cluster.GPUTime // by row: what tenants were owed for GPUs that they had left idle, at the last look
 	pools     []spent           // by pool
 	badNode   map[string]bool   // nil = none
@@ -145,7 +146,7 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 		b.addMissing(s)
 		b.find()
 	}
-	b.used = make([]cluster.GPUTime, len(b.ledger.Tenants))
+	b.used, b.wasted = b.zeros(), b.zeros()
 	b.pools = make([]spent, len(b.ledger.Pools))
 	return b
 }
@@ -287,6 +288,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		suspended := a.Suspend
 		switch {
 		case open: // at the last look: part of it has been charged
+			endStop(r, a.GPUs, a.Start, end, a.Suspend)
 			suspended = max(suspended-r.Suspend, 0)
 			r.Held, r.HeldSince, r.Suspend = nil, 0, 0
 		case end <= b.from:
@@ -298,6 +300,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 	if len(r.Held) > 0 && (!running || c.Gone || j.Start > r.HeldSince) {
 		end := b.endOfStretch(r, c, l)
 		b.charge(r, c, r.Held, r.HeldSince, end, 0)
+		endStop(r, r.Held, r.HeldSince, end, r.Suspend)
 		r.Ran += max(end.Sub(r.HeldSince)-r.Suspend, 0)
 		if !c.Gone && j.State == cluster.Completing {
 			b.overhead(c, r.Held, end)
@@ -327,8 +330,69 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		}
 		b.charge(r, c, held(holds, nil), j.Start, j.End, j.Suspend)
 	}
+	b.settleStop(r, c, l)
 	r.ChargedTo, r.Reclaimed = b.now, 0
 	r.State, r.Restarts, r.Submit = j.State, j.Restarts, j.Submit
+}
+
+// endStop notes what a stop destroyed of the attempt from start to end, if it was that which ended it.
+func endStop(r *cluster.Record, gpus []cluster.GPUs, start, end cluster.Instant, suspended cluster.Span) {
+	if r.Stopping == nil {
+		return
+	}
+	s := *r.Stopping
+	if s.GPUs = gpus; s.Since > 0 {
+		ran := max(end.Sub(start)-suspended, 0)
+		s.Work = min(max(end.Sub(max(s.Since, start)), 0), ran)
+	}
+	r.Stopping = &s
+}
+
+// settleStop books what a stop destroyed, once the job is seen to have been requeued. A job that ended by itself before
+// lost nothing. l is the lease that it had at the last look.
+func (b *books) settleStop(r *cluster.Record, c *cluster.Case, l *cluster.Lease) {
+	s := r.Stopping
+	if s == nil {
+		return
+	}
+	over := s.GPUs != nil
+	switch j := &c.Job; {
+	case c.Gone || l.State != cluster.Ending:
+		over = false
+	case j.State == cluster.Done:
+		over = over && j.Restarts > s.Restarts
+	case !over || j.State == cluster.Completing:
+		return
+	}
+	if r.Stopping = nil; over {
+		b.destroyed(r, s)
+	}
+}
+
+// destroyed takes what a stop destroyed out of what the job and its tenant received, and books it as overhead of the pool.
+// A tenant gains nothing by not saving: it is given anew at most what its jobs' stop budgets allow to be destroyed.
+func (b *books) destroyed(r *cluster.Record, s *cluster.PendingStop) {
+	for _, g := range s.GPUs {
+		lost := cluster.Times(g.Count, s.Work)
+		r.Lost += lost
+		switch s.Certainty {
+		case cluster.KnownLoss:
+			r.KnownLost += lost
+		case cluster.UnknownLoss:
+			r.UnknownLost += lost
+		}
+		p := b.pool(g.Model)
+		if p < 0 || b.first < 0 {
+			continue
+		}
+		// No more than was charged: a job that we adopted had run before.
+		i := b.first + p
+		lost = min(lost, r.Alloc, b.ledger.Tenants[i].Alloc+b.used[i]-b.wasted[i])
+		r.Alloc -= lost
+		b.wasted[i] += lost
+		b.pools[p].tenants -= lost
+		b.pools[p].overhead += lost
+	}
 }
 
 // startedSince tells whether the present or last stretch of a job began after the
@@ -449,18 +513,20 @@ func (b *books) close() cluster.Ledger {
 	}
 	for i := range b.ledger.Tenants {
 		t := &b.ledger.Tenants[i]
-		used := b.used[i]
+		used, wasted := b.used[i], b.wasted[i]
 		var due, select_ cluster.GPUTime
 		due, t.DueCarry = cluster.Accrue(min(t.Own(), t.Demand), dt, t.DueCarry) // eq. 8, 9
-		t.Alloc += used
+		t.Alloc += used - wasted
 		t.Due += due
 		bucket(t, b.from, b.now, used, due, b.settings.Window)
+		unbucket(t, wasted)
+		t.Destroyed += wasted
 		rate := t.Entitlement // eq. 16
 		if b.settings.RhoSelect == 8 {
 			rate = min(t.Entitlement, t.Demand)
 		}
 		select_, t.SelCarry = cluster.Accrue(rate, dt, t.SelCarry)
-		t.Deficit += select_ - used
+		t.Deficit += select_ - used + wasted
 		if ceiling := Credit(t.Entitlement, b.settings.CreditCap); t.Deficit > ceiling {
 			t.Deficit = max(ceiling, t.Deficit-select_)
 		}

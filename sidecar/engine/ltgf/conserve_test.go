@@ -23,6 +23,9 @@ type toyJob struct {
 	gpus     int
 	received cluster.GPUTime
 	since    cluster.Instant // of its present state
+	ran      cluster.Span    // of its present attempt
+	doomed   cluster.Instant // its stop is ordered, and destroys what it does from then on; 0 = it is not
+	lost     cluster.GPUTime
 }
 
 func (y *toy) use(j *toyJob) {
@@ -31,6 +34,7 @@ func (y *toy) use(j *toyJob) {
 	switch j.Job.State {
 	case cluster.Running:
 		j.received += cluster.Times(j.gpus, span)
+		j.ran += span
 	case cluster.Suspended:
 		j.Job.Suspend += span
 	}
@@ -45,7 +49,7 @@ func (y *toy) stir() {
 	switch {
 	case j.Job.State == cluster.Waiting && what <= 2 && j.gpus <= y.free:
 		y.free -= j.gpus
-		j.Job.State, j.Job.Start, j.Job.Suspend = cluster.Running, y.now, 0
+		j.Job.State, j.Job.Start, j.Job.Suspend, j.ran = cluster.Running, y.now, 0, 0
 		j.Job.Holds = []cluster.Holding{{Node: "n1", Model: "v100", GPUs: j.gpus}}
 	case j.Job.State == cluster.Waiting && what == 4:
 		j.Job.State, j.Job.End = cluster.Done, y.now
@@ -55,10 +59,15 @@ func (y *toy) stir() {
 		j.Job.State = cluster.Running
 	case runs && what == 2: // requeued
 		y.over(j, "REQUEUED")
+		if j.doomed > 0 {
+			lost := cluster.Times(j.gpus, min(y.now.Sub(j.doomed), j.ran))
+			j.lost, j.received, j.doomed = j.lost+lost, j.received-lost, 0
+		}
 		j.Job.State = cluster.Completing
 		j.Job.Restarts++
 	case runs && what == 3:
 		y.over(j, "COMPLETED")
+		j.doomed = 0 // it was faster than the requeue
 		y.free += j.gpus
 		j.Job.State, j.Job.End = cluster.Done, y.now
 	case j.Job.State == cluster.Completing:
@@ -72,9 +81,25 @@ func (y *toy) over(j *toyJob, outcome string) {
 		GPUs: []cluster.GPUs{{Model: "v100", Count: j.gpus}}, Outcome: outcome, Suspend: j.Job.Suspend})
 }
 
+// order decides after a look which jobs are to be stopped, as a round does, and drops the leases of those that were.
+func (y *toy) order(b *book) {
+	b.s.Leases = nil
+	for i, j := range y.jobs {
+		r := &b.s.Cases[i].Record
+		runs := j.Job.State == cluster.Running || j.Job.State == cluster.Suspended
+		if runs && r.Stopping == nil && r.Tenant != "" && rapid.IntRange(0, 2).Draw(y.T, "stop") == 0 {
+			j.doomed = j.Job.Start + cluster.Instant(rapid.Int64Range(0, int64(y.now-j.Job.Start)).Draw(y.T, "saved"))
+			r.Stopping = &cluster.PendingStop{Since: j.doomed, Certainty: cluster.KnownLoss, Restarts: j.Job.Restarts}
+		}
+		if r.Stopping != nil {
+			b.s.Leases = append(b.s.Leases, cluster.Lease{Job: r.Key, State: cluster.Ending})
+		}
+	}
+}
+
 // Whatever happens between looks, and whether or not the history is told: every
 // GPU-millisecond of the pool is booked once, and with the history every job is
-// charged exactly what it received.
+// charged exactly what it received, less what our stops destroyed of that.
 func TestChargeConserves(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		y := &toy{T: rt, now: begin, free: 8}
@@ -104,6 +129,7 @@ func TestChargeConserves(t *testing.T) {
 			b.due(4*gpu, b.s.Cases...)
 			b.look(y.now.Sub(b.now), y.cases()...)
 			y.check(b, history)
+			y.order(b)
 		}
 	})
 }
@@ -124,7 +150,7 @@ func (y *toy) check(b *book, exact bool) {
 	if got, want := b.pool().Capacity, cluster.Times(8, b.now.Sub(begin)); got != want {
 		y.Fatalf("capacity %d GPU-ms, want %d", got, want)
 	}
-	var tenant, stray cluster.GPUTime
+	var tenant, stray, lost cluster.GPUTime
 	for _, j := range y.jobs {
 		r := b.record(j.Record.Key)
 		if j.Record.Tenant == "" {
@@ -132,9 +158,24 @@ func (y *toy) check(b *book, exact bool) {
 		} else {
 			tenant += r.Alloc
 		}
-		if exact && r.Alloc != j.received {
-			y.Fatalf("job %d was charged %d GPU-ms and received %d", r.Key, r.Alloc, j.received)
+		pending := cluster.GPUTime(0) // its requeue may have been seen, and not yet its end
+		if s := r.Stopping; s != nil {
+			pending = cluster.Times(j.gpus, s.Work)
 		}
+		if exact && (r.Alloc-pending != j.received || r.Lost+pending != j.lost || r.KnownLost != r.Lost) {
+			y.Fatalf("job %d was charged %d GPU-ms and received %d; %d of %d lost are booked, %d are pending", r.Key, r.Alloc, j.received, r.Lost, j.lost, pending)
+		}
+		lost += r.Lost
+	}
+	var window cluster.GPUTime
+	for _, bucket := range b.row("t").Buckets {
+		if bucket.Alloc < 0 {
+			y.Fatalf("less than nothing was received in a part of the window: %+v", b.row("t").Buckets)
+		}
+		window += bucket.Alloc
+	}
+	if window != tenant || exact && b.pool().Overhead < lost {
+		y.Fatalf("the tenant received %d GPU-ms, in the window %d; of %d lost %d are overhead", tenant, window, lost, b.pool().Overhead)
 	}
 	if p := b.pool(); p.Tenants != tenant || p.Untouchable != stray || b.row("t").Alloc != tenant {
 		y.Fatalf("jobs have %d and %d GPU-ms, the pool %d and %d, the tenant %d", tenant, stray, p.Tenants, p.Untouchable, b.row("t").Alloc)

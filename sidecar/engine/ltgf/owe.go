@@ -17,8 +17,9 @@ import (
 // them are no more than what it wants and has nowhere.
 func (b *books) settle(dt cluster.Span) {
 	lacks, over, owed := b.zeros(), b.zeros(), b.zeros()
+	had := b.had()
 	for i := range b.ledger.Tenants {
-		t, used := &b.ledger.Tenants[i], b.used[i]+b.kept[i]
+		t, used := &b.ledger.Tenants[i], had[i]
 		var due cluster.GPUTime
 		due, t.OwedCarry = cluster.Accrue(t.Own(), dt, t.OwedCarry)
 		wants := due
@@ -27,7 +28,7 @@ func (b *books) settle(dt cluster.Span) {
 		}
 		lacks[i], over[i] = max(wants-used, 0), max(used-due-b.lent[i], 0)
 	}
-	b.limit(lacks, dt)
+	b.limit(lacks, had, dt)
 	for p := range b.ledger.Pools {
 		var short, more cluster.GPUTime
 		for i := p; i < len(lacks); i += len(b.ledger.Pools) {
@@ -42,6 +43,21 @@ func (b *books) settle(dt cluster.Span) {
 		owe(&b.ledger.Tenants[i], owed[i], start)
 	}
 	b.forgive(dt)
+}
+
+// had gives by row what tenants had in an interval: what their jobs used and what was gathered for them, less what stops
+// destroyed. That is taken off as they use GPUs again, for no interval can have held more than was used in it: else a
+// single stop would outweigh the shortfalls of all others in the interval in which it is booked. As T is at most U, it makes
+// a debt only where another tenant has more than its due meanwhile.
+func (b *books) had() []cluster.GPUTime {
+	out := b.zeros()
+	for i := range out {
+		t := &b.ledger.Tenants[i]
+		off := min(t.Destroyed, b.used[i])
+		t.Destroyed -= off
+		out[i] = b.used[i] - off + b.kept[i]
+	}
+	return out
 }
 
 // demand gives what a row's tenant wants of its pool. Where a policy divides the models by what jobs do on them, a job is
@@ -59,7 +75,7 @@ func (b *books) demand(i int) cluster.MicroGPU {
 }
 
 // limit shrinks the shortfalls of each tenant to what it wants and has in no pool, where a policy divides the models.
-func (b *books) limit(lacks []cluster.GPUTime, dt cluster.Span) {
+func (b *books) limit(lacks, had []cluster.GPUTime, dt cluster.Span) {
 	n := len(b.ledger.Pools)
 	if b.settings.Divide == "" || n < 2 {
 		return
@@ -67,7 +83,7 @@ func (b *books) limit(lacks []cluster.GPUTime, dt cluster.Span) {
 	for first := 0; first < len(lacks); first += n {
 		var sum, used cluster.GPUTime
 		for i := first; i < first+n; i++ {
-			sum, used = sum+lacks[i], used+b.used[i]+b.kept[i]
+			sum, used = sum+lacks[i], used+had[i]
 		}
 		wants, _ := cluster.Accrue(b.demand(first), dt, 0)
 		if left := max(wants-used, 0); left < sum {

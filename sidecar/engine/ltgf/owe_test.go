@@ -46,12 +46,16 @@ func (d *debtors) step(rt *rapid.T, dt cluster.Span, scale int) {
 	}
 	Settle(&d.b.ledger, entitled, entitled, largest, d.holds, d.b.settings, rapid.Bool().Draw(rt, "anew"))
 	d.b.from, d.b.now = d.b.now, d.b.now.Add(dt)
-	d.b.used, d.b.kept = d.b.zeros(), d.b.zeros()
+	d.b.used, d.b.kept, d.b.wasted = d.b.zeros(), d.b.zeros(), d.b.zeros()
 	d.b.pools = make([]spent, len(d.b.ledger.Pools))
 	for i := range rows {
 		d.b.used[i] = cluster.Times(d.holds[i], dt)
 		if rapid.IntRange(0, 4).Draw(rt, "gathers") == 0 {
 			d.b.kept[i] = cluster.Times(1, dt)
+		}
+		if rapid.IntRange(0, 4).Draw(rt, "stops") == 0 { // also of what was received long ago
+			most := min(rows[i].Alloc+d.b.used[i], cluster.Times(8*scale, 4*cluster.Hour))
+			d.b.wasted[i] = cluster.GPUTime(rapid.Int64Range(0, int64(most)).Draw(rt, "destroyed"))
 		}
 	}
 	d.b.ledger = d.b.close()
@@ -178,7 +182,7 @@ func TestDebtsOfAYearOf80000GPUsFit(t *testing.T) {
 		}
 		Settle(&b.ledger, []cluster.MicroGPU{half, half}, []cluster.MicroGPU{half, half}, []int{8, 8}, []int{80_000, 0}, &set, true)
 		b.from, b.now = b.now, b.now.Add(cluster.Day)
-		b.used, b.kept, b.pools = []cluster.GPUTime{cluster.Times(80_000, cluster.Day), 0}, b.zeros(), make([]spent, 1)
+		b.used, b.kept, b.wasted, b.pools = []cluster.GPUTime{cluster.Times(80_000, cluster.Day), 0}, b.zeros(), b.zeros(), make([]spent, 1)
 		b.ledger = b.close()
 	}
 	want := cluster.Times(40_000, 365*cluster.Day)
@@ -297,7 +301,7 @@ func TestNobodyIsOwedWhatItWantsNotWhereModelsAreDivided(t *testing.T) {
 			{Tenant: "a", Pool: "p", Entitlement: 8 * gpu, Demand: 4 * gpu}, {Tenant: "a", Pool: "q", Entitlement: 8 * gpu},
 			{Tenant: "b", Pool: "p", Entitlement: 8 * gpu}, {Tenant: "b", Pool: "q", Entitlement: 8 * gpu, Demand: 16 * gpu}}}}
 	b.used, b.pools = []cluster.GPUTime{cluster.Times(4, cluster.Hour), 0, 0, cluster.Times(16, cluster.Hour)}, make([]spent, 2)
-	b.kept = b.zeros()
+	b.kept, b.wasted = b.zeros(), b.zeros()
 	b.ledger = b.close()
 	for i := range b.ledger.Tenants {
 		if owed := b.ledger.Tenants[i].Owed; owed != 0 {
@@ -313,7 +317,7 @@ func TestWhatATenantLeftIdleIsNoDebt(t *testing.T) {
 	l.Tenants[1].Deficit = cluster.Times(2, cluster.Hour)
 	b := books{settings: s, from: begin, now: begin.Add(cluster.Hour), ledger: *l, pools: make([]spent, 1),
 		used: []cluster.GPUTime{cluster.Times(5, cluster.Hour), cluster.Times(11, cluster.Hour)}}
-	s.Window, b.kept = cluster.Day, b.zeros()
+	s.Window, b.kept, b.wasted = cluster.Day, b.zeros(), b.zeros()
 	b.ledger = b.close()
 	if got, want := b.ledger.Tenants[0].Owed, cluster.Times(1, cluster.Hour); got != want {
 		t.Errorf("a is owed %.2f GPU-hours, want 1: of 3 that b had beyond its due 2 were its own", got.Hours())
@@ -372,7 +376,7 @@ func TestDebtsAreKeptForTheWindow(t *testing.T) {
 			b := books{settings: s, now: begin, ledger: *l, pools: make([]spent, 1)}
 			for range int(c.after / (30 * minute)) {
 				b.from, b.now = b.now, b.now.Add(30*minute)
-				b.used, b.kept = []cluster.GPUTime{cluster.Times(8, 30*minute), cluster.Times(8, 30*minute)}, b.zeros()
+				b.used, b.kept, b.wasted = []cluster.GPUTime{cluster.Times(8, 30*minute), cluster.Times(8, 30*minute)}, b.zeros(), b.zeros()
 				b.ledger = b.close()
 			}
 			a, z := b.ledger.Tenants[0].Owed, b.ledger.Tenants[1].Owed

@@ -41,6 +41,16 @@ func bucket(t *cluster.TenantPool, from, now cluster.Instant, used, due cluster.
 	t.Buckets = t.Buckets[gone:]
 }
 
+// unbucket takes what a stop destroyed out of what was received in the window: newest first, for that is when it was
+// received. What is older than the window has left it already.
+func unbucket(t *cluster.TenantPool, wasted cluster.GPUTime) {
+	for k := len(t.Buckets) - 1; k >= 0 && wasted > 0; k-- {
+		off := min(wasted, t.Buckets[k].Alloc)
+		t.Buckets[k].Alloc -= off
+		wasted -= off
+	}
+}
+
 // part gives the share of g that falls on n of all units of time.
 func part(g cluster.GPUTime, n, all cluster.Instant) cluster.GPUTime {
 	if n >= all {

@@ -66,6 +66,22 @@ func (j *Job) Loss(t cluster.Instant, notice cluster.Span) cluster.Span {
 	return max(t.Sub(from), 0)
 }
 
+// Destroys gives from when on the work of the attempt is destroyed by a stop at t, after a notice of the given length, and
+// how well that is known. 0 = nothing is: the job saves when it hears SIGTERM.
+func (j *Job) Destroys(t cluster.Instant, notice cluster.Span) (since cluster.Instant, sure cluster.Certainty) {
+	if j.Saving.Manner == cluster.SavesOnTerm {
+		return 0, cluster.BoundedLoss
+	}
+	from, _ := j.base(t, notice)
+	switch {
+	case j.Saved > 0 && from == j.Saved, j.Saving.Manner == cluster.SavesNever && j.Saving.Resumes == cluster.Restarted:
+		return from, cluster.KnownLoss
+	case j.Saving.Manner == cluster.UnknownManner:
+		return from, cluster.UnknownLoss
+	}
+	return from, cluster.BoundedLoss
+}
+
 // Cost gives what a stop at t costs: the work that it destroys, the time to save, and another start. An
 // attempt that leaves nothing to go on from costs its age: that holds its start.
 func (j *Job) Cost(t cluster.Instant, notice cluster.Span) cluster.Span {
