@@ -15,6 +15,8 @@ import (
 // destroyed is what stops really cost jobs, as the virtual cluster knows it.
 type destroyed struct {
 	cost, run map[cluster.JobID]cluster.Span
+	lost      map[cluster.JobID]cluster.GPUTime // of it, work
+	never     map[cluster.JobID]bool
 }
 
 // watch adds up what becomes of attempts. Saves that jobs make by themselves are no cost of stops.
@@ -26,11 +28,14 @@ func (d *destroyed) watch(e sim.Event) {
 	d.cost[e.Job] += e.Cold + e.Loading
 	if e.What == sim.Requeued {
 		d.cost[e.Job] += e.Lost + e.Terminating
+		d.lost[e.Job] += cluster.Times(e.Work.Request.GPUs, e.Lost)
+		d.never[e.Job] = e.Work.Saves == sim.Never
 	}
 }
 
 // The theorems of package stop, on random clusters, manners, costs, budgets and restarts of the daemon, with more work
-// waiting all the time than fits: stops cost a job at most allowance + overhead × its run time, and every job ends.
+// waiting all the time than fits: stops cost a job at most allowance + overhead × its run time, and every job ends. What
+// the books say that they destroyed is at least what they did, and exactly that of jobs that never save.
 func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set := simtest.Product()
@@ -49,8 +54,18 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 		costs := sim.Costs{Save: cluster.Span(rapid.IntRange(0, 20).Draw(rt, "save")) * cluster.Second,
 			ColdStart: cluster.Span(rapid.IntRange(0, 600).Draw(rt, "start")) * cluster.Second, Completing: cluster.Second}
 		w.Costs, w.Settings.StartCost = costs, costs.ColdStart
-		d := destroyed{map[cluster.JobID]cluster.Span{}, map[cluster.JobID]cluster.Span{}}
+		d := destroyed{map[cluster.JobID]cluster.Span{}, map[cluster.JobID]cluster.Span{}, map[cluster.JobID]cluster.GPUTime{}, map[cluster.JobID]bool{}}
 		w.Watch = d.watch
+		booked, jobs := map[cluster.JobKey]cluster.GPUTime{}, map[cluster.JobID]cluster.JobKey{}
+		book := func(p *cluster.Plan) {
+			for _, x := range p.Losses {
+				booked[x.Job] += x.Time
+			}
+			for _, r := range p.Memory.Records {
+				jobs[r.ID] = r.Key
+			}
+		}
+		w.Check = func(r loop.Report) { book(&r.Plan) }
 		submit := func(minutes int) cluster.JobID {
 			j := sim.Work{User: "u", Account: rapid.SampledFrom(tenants).Draw(rt, "tenant"), Partition: "gpu", Command: cluster.Untyped,
 				Request: simtest.Gang(rapid.IntRange(1, size).Draw(rt, "gpus")), Runs: cluster.Span(minutes) * cluster.Minute,
@@ -84,6 +99,17 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 				w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: w.Loop.Journal, Decide: engine.Decide, Configure: w.Loop.Configure}
 			}
 			w.Run(hour)
+		}
+		book(&w.Last)
+		for _, r := range w.Last.Memory.Records {
+			if s := r.Stopping; s != nil && len(s.GPUs) > 0 { // it cleans up
+				booked[r.Key] += cluster.Times(s.GPUs[0].Count, s.Work)
+			}
+		}
+		for id, lost := range d.lost {
+			if got := booked[jobs[id]]; got < lost || d.never[id] && got != lost {
+				rt.Errorf("job %s lost %d GPU-ms to its stops (it never saves: %v), and %d are booked", id, lost, d.never[id], got)
+			}
 		}
 		for id, cost := range d.cost {
 			// A stop is carried out in the round after the moment for which it was found to be within the budget.

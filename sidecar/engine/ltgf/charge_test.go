@@ -516,3 +516,81 @@ func TestWasteIsWrittenOff(t *testing.T) {
 		})
 	}
 }
+
+// stopping orders the stop of a job, as a round does after it has charged.
+func (b *book) stopping(key cluster.JobKey, s cluster.PendingStop) {
+	b.s.Leases = []cluster.Lease{{Job: key, State: cluster.Ending}}
+	for i := range b.s.Cases {
+		if b.s.Cases[i].Record.Key == key {
+			b.s.Cases[i].Record.Stopping = &s
+		}
+	}
+}
+
+// What a stop destroys is no more received by its job and tenant. It is overhead, and the tenant is behind by it.
+func TestWhatAStopDestroysIsOverhead(t *testing.T) {
+	for _, c := range []struct {
+		sure           cluster.Certainty
+		known, unknown cluster.GPUTime
+	}{{cluster.KnownLoss, 1, 0}, {cluster.BoundedLoss, 0, 0}, {cluster.UnknownLoss, 0, 1}} {
+		b := open(t, 8)
+		b.look(0, running(1, 4, begin))
+		b.s.Ledger.Tenants[0].Entitlement = 4 * gpu
+		b.pass(10*minute, running(1, 4, begin))
+		b.stopping(1, cluster.PendingStop{Since: begin.Add(6 * minute), Certainty: c.sure})
+		b.s.Cases[0].Record.Reclaimed = b.now.Add(4 * second)
+		b.pass(10*second, completing(running(1, 4, begin), b.now))
+		b.charged(1, cluster.Times(4, 10*minute+4*second)) // it may still be that it has ended by itself
+		b.pass(10*second, requeued(running(1, 4, begin), b.now))
+		b.charged(1, cluster.Times(4, 6*minute))
+		lost := cluster.Times(4, 4*minute+4*second)
+		b.overhead(lost + cluster.Times(4, 6*second))
+		if r := b.record(1); r.Lost != lost || r.KnownLost != c.known*lost || r.UnknownLost != c.unknown*lost || r.Stopping != nil {
+			t.Errorf("%s: %d GPU-ms lost, %d of it known, %d unknown; want %d", c.sure, r.Lost, r.KnownLost, r.UnknownLost, lost)
+		}
+		if got, want := b.row("t").Deficit, cluster.Times(4, 10*minute+20*second)-cluster.Times(4, 6*minute); got != want {
+			t.Errorf("%s: the tenant is %d GPU-ms behind, want %d", c.sure, got, want)
+		}
+		if got := b.row("t").Destroyed; got != lost {
+			t.Errorf("%s: %d GPU-ms are to be taken off what it uses, want %d", c.sure, got, lost)
+		}
+	}
+}
+
+// A job that ended before the requeue reached it lost nothing.
+func TestAJobThatEndedBeforeItsStopLostNothing(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		now  cluster.Case
+	}{
+		{"completed", done(running(1, 4, begin), begin.Add(10*minute+second))},
+		{"gone", gone(1, 4)},
+		{"requeued by others, the lease was another by then", requeued(running(1, 4, begin), begin.Add(10*minute+second))},
+	} {
+		b := open(t, 8)
+		b.look(0, running(1, 4, begin))
+		b.pass(10*minute, running(1, 4, begin))
+		b.stopping(1, cluster.PendingStop{Since: begin})
+		if c.now.Job.State == cluster.Waiting {
+			b.s.Leases[0].State = cluster.Active
+		}
+		b.pass(10*second, c.now)
+		if r := b.record(1); r.Lost != 0 || r.Alloc < cluster.Times(4, 10*minute) || r.Stopping != nil {
+			t.Errorf("%s: %d GPU-ms lost, %d received", c.what, r.Lost, r.Alloc)
+		}
+	}
+}
+
+// Of a job that had run before we came no more is taken back than was charged.
+func TestNoMoreIsTakenBackThanWasCharged(t *testing.T) {
+	b := open(t, 8)
+	old := running(1, 4, begin.Add(-cluster.Hour))
+	b.look(0, old)
+	b.pass(minute, old)
+	b.stopping(1, cluster.PendingStop{Since: old.Job.Start})
+	b.pass(10*second, requeued(old, b.now))
+	b.charged(1, 0)
+	if got, want := b.record(1).Lost, cluster.Times(4, cluster.Hour+minute); got != want {
+		t.Errorf("%d GPU-ms lost, want %d", got, want)
+	}
+}

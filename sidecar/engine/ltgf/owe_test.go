@@ -386,3 +386,47 @@ func TestDebtsAreKeptForTheWindow(t *testing.T) {
 		})
 	}
 }
+
+// What stops destroyed of a tenant's GPU time is owed by those who have more than their due while it uses GPUs again, and by
+// nobody else: not by a tenant that has its due, and not at the expense of others that lack theirs.
+func TestWhatStopsDestroyIsOwedByNobodyButSurpluses(t *testing.T) {
+	hour := func(gpus int) cluster.GPUTime { return cluster.Times(gpus, cluster.Hour) }
+	for _, c := range []struct {
+		what      string
+		used      [3]int // of the tenant whose work was destroyed, of another, and of one that lacks half of its due
+		destroyed cluster.GPUTime
+		owed      [3]cluster.GPUTime
+		left      cluster.GPUTime
+	}{
+		{"nothing was destroyed", [3]int{4, 6, 2}, 0, [3]cluster.GPUTime{0, -hour(2), hour(2)}, 0},
+		{"nobody has more than its due", [3]int{4, 4, 2}, hour(2), [3]cluster.GPUTime{}, 0},
+		{"a surplus is shared by what they lack", [3]int{4, 6, 2}, hour(2), [3]cluster.GPUTime{hour(1), -hour(2), hour(1)}, 0},
+		{"more than it uses: the rest later", [3]int{4, 10, 2}, hour(7), [3]cluster.GPUTime{hour(4), -hour(6), hour(2)}, hour(3)},
+		{"its own surplus is no debt", [3]int{6, 4, 2}, hour(2), [3]cluster.GPUTime{}, 0},
+		{"it is idle", [3]int{0, 4, 2}, hour(2), [3]cluster.GPUTime{}, hour(2)},
+	} {
+		set := cluster.Settings{RhoSelect: 16, Window: 14 * cluster.Day, Term: 15 * minute}
+		b := books{settings: &set, from: begin, now: begin.Add(cluster.Hour), ledger: cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "p"}}}, pools: make([]spent, 1)}
+		for k, name := range []string{"a", "b", "c"} {
+			b.ledger.Tenants = append(b.ledger.Tenants, cluster.TenantPool{Tenant: name, Pool: "p", Entitlement: 4 * gpu, Demand: 4 * gpu})
+			b.used = append(b.used, hour(c.used[k]))
+			if c.used[k] > 4 {
+				b.ledger.Tenants[k].Demand = 20 * gpu
+			}
+		}
+		if c.used[0] == 0 {
+			b.ledger.Tenants[0].Demand = 0
+		}
+		b.kept, b.wasted = b.zeros(), b.zeros()
+		b.wasted[0] = c.destroyed
+		l := b.close()
+		for k := range l.Tenants {
+			if got := l.Tenants[k].Owed; got != c.owed[k] {
+				t.Errorf("%s: %s is owed %.2f GPU-hours, want %.2f", c.what, l.Tenants[k].Tenant, got.Hours(), c.owed[k].Hours())
+			}
+		}
+		if got := l.Tenants[0].Destroyed; got != c.left {
+			t.Errorf("%s: %.2f GPU-hours are left to be taken off, want %.2f", c.what, got.Hours(), c.left.Hours())
+		}
+	}
+}

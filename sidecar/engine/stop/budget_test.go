@@ -111,3 +111,43 @@ func TestFromAndUntil(t *testing.T) {
 		}
 	})
 }
+
+// What a stop at 3 h 1 min destroys, after a notice of a minute, and how well that is known.
+func TestHowWellALossIsKnown(t *testing.T) {
+	saved := func(j Job, at cluster.Span) Job { j.Saved = start.Add(at); return j }
+	every := func(j Job) Job { j.Saving.Every = hour; return j }
+	seen := func(j Job) Job {
+		j.Saving.Source, j.Saving.Resumes = cluster.FromConduct, cluster.Restarted
+		return j
+	}
+	slow := job(cluster.SavesOnNotice)
+	slow.Saving.Takes = 2 * minute
+	for _, c := range []struct {
+		what  string
+		job   Job
+		since cluster.Span
+		sure  cluster.Certainty
+	}{
+		{"nothing is known", job(cluster.UnknownManner), 0, cluster.UnknownLoss},
+		{"but that it reported a save", saved(job(cluster.UnknownManner), 2*hour), 2 * hour, cluster.KnownLoss},
+		{"it says that it never saves", job(cluster.SavesNever), 0, cluster.BoundedLoss},
+		{"it was seen to restart", seen(job(cluster.SavesNever)), 0, cluster.KnownLoss},
+		{"so, and reported a save", saved(seen(job(cluster.SavesNever)), 2*hour), 2 * hour, cluster.KnownLoss},
+		{"every hour, by a reported save", saved(every(job(cluster.SavesEvery)), 2*hour), 2 * hour, cluster.KnownLoss},
+		{"every hour, and none was reported", every(job(cluster.SavesEvery)), 2 * hour, cluster.BoundedLoss},
+		{"at the notice", job(cluster.SavesOnNotice), 3 * hour, cluster.BoundedLoss},
+		{"at the notice, too slowly", slow, 0, cluster.BoundedLoss},
+	} {
+		since, sure := c.job.Destroys(start.Add(3*hour+minute), minute)
+		if since != start.Add(c.since) || sure != c.sure {
+			t.Errorf("%s: %s from %s on, want %s from %s on", c.what, sure, since.Sub(start), c.sure, c.since)
+		}
+		if got, want := c.job.Loss(start.Add(3*hour+minute), minute), 3*hour+minute-c.since; got != want {
+			t.Errorf("%s: %s, and the cost counts %s", c.what, want, got)
+		}
+	}
+	term := job(cluster.SavesOnTerm)
+	if since, _ := term.Destroys(start.Add(hour), 0); since != 0 {
+		t.Errorf("a job that saves at SIGTERM loses what it did from %s on", since)
+	}
+}
