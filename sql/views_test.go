@@ -157,21 +157,30 @@ var views = []struct {
 	{
 		"work_lost",
 		lease(1, 2, "over", "ended_at = '2026-03-02 00:15'") + losses,
-		"at, slurm_id, job_key, tenant, user_name, pool, lease_term, gpu_ms, gpus, run_time, round",
+		"at, slurm_id, job_key, tenant, user_name, pool, lease_term, gpu_ms, certainty, command, gpus, run_time, round",
 		[]string{
-			"2026-03-02 00:30:00+00|12|2|bio|bob|v100|1|5|||31",
-			"2026-03-02 00:15:00+00|11|1|bio|ann|v100|2|240000|4|00:01:00|30",
-			"2026-03-01 23:00:00+00|11|1|bio|ann|v100|1|1000|||20",
+			"2026-03-02 00:30:00+00|12|2|bio|bob|v100|1|5|bounded|-|||31",
+			"2026-03-02 00:15:00+00|11|1|bio|ann|v100|2|240000|known|/home/ann/train.sh|4|00:01:00|30",
+			"2026-03-01 23:00:00+00|11|1|bio|ann|v100|1|1000|unknown|/home/ann/train.sh|||20",
 		},
 	},
 	{
 		"work_lost_per_day",
 		losses,
-		"day, tenant, user_name, reclaims, gpu_ms, gpu_hours",
+		"day, tenant, user_name, certainty, stops, gpu_ms, gpu_hours",
 		[]string{
-			"2026-03-02|bio|ann|1|240000|0.066667",
-			"2026-03-02|bio|bob|1|5|0.000001",
-			"2026-03-01|bio|ann|1|1000|0.000278",
+			"2026-03-02|bio|ann|known|1|240000|0.066667",
+			"2026-03-02|bio|bob|bounded|1|5|0.000001",
+			"2026-03-01|bio|ann|unknown|1|1000|0.000278",
+		},
+	},
+	{
+		"work_lost_per_kind",
+		losses,
+		"tenant, user_name, command, gpus, stops, gpu_hours, known_gpu_hours, bounded_gpu_hours, unknown_gpu_hours, last_at",
+		[]string{
+			"bio|ann|/home/ann/train.sh|4|2|0.066944|0.066667|0.000000|0.000278|2026-03-02 00:15:00+00",
+			"bio|bob|-|1|1|0.000001|0.000000|0.000001|0.000000|2026-03-02 00:30:00+00",
 		},
 	},
 	{
@@ -516,8 +525,9 @@ const (
 		('rack-v100', 'node', 'n3', 0, 'bio', '{n3}', '0-7', 8, true, 0, 1, '{}', '{}', '2026-03-02 01:00'),
 		('rack-v100', 'rack', 'n1', 0, 'bio', '{n1,n2}', '0-7', 16, false, 16, 0, '{1,3}', '{2}', '2026-03-02 00:00');`
 	losses = `insert into fairlease.losses values
-		(30, 1, '2026-03-02 00:15', '11', 'bio', 'ann', 'v100', 2, 240000), (31, 2, '2026-03-02 00:30', '12', 'bio', 'bob', 'v100', 1, 5),
-		(20, 1, '2026-03-01 23:00', '11', 'bio', 'ann', 'v100', 1, 1000);`
+		(30, 1, '2026-03-02 00:15', '11', 'bio', 'ann', 'v100', 2, 240000, 'known', '/home/ann/train.sh', 4),
+		(31, 2, '2026-03-02 00:30', '12', 'bio', 'bob', 'v100', 1, 5, 'bounded', '-', 1),
+		(20, 1, '2026-03-01 23:00', '11', 'bio', 'ann', 'v100', 1, 1000, 'unknown', '/home/ann/train.sh', 4);`
 	rounds = `insert into fairlease.seats (holder, takeover_after) values ('me', '15 s');
 		insert into fairlease.rounds (number, at, seat_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims,
 			actions, actions_withheld, events, recorded_at, settled_at, acting_ms) values

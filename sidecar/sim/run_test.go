@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,14 +92,15 @@ func TestARunIsFed(t *testing.T) {
 // week is a week of 20 tenants on two GPU models whose nodes fail, with jobs of every
 // kind, and what became of them.
 type week struct {
-	v      *sim.Virtual
-	bytes  [32]byte // of every event and action, and of whole plans
-	truth  map[string]cluster.GPUTime
-	work   map[cluster.JobID]cluster.Span
-	became map[string]int
-	last   cluster.Plan
-	jobs   int
-	lost   cluster.Span
+	v         *sim.Virtual
+	bytes     [32]byte // of every event and action, and of whole plans
+	truth     map[string]cluster.GPUTime
+	destroyed map[string]cluster.GPUTime // by tenant: as booked
+	work      map[cluster.JobID]cluster.Span
+	became    map[string]int
+	last      cluster.Plan
+	jobs      int
+	lost      cluster.Span
 }
 
 func (w *week) arrivals(seed uint64, n int) iter.Seq[sim.Arrival] {
@@ -143,7 +145,7 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 	v.Speeds = sim.Speeds{{Kind: "lstm"}: {"k80": {Speed: sim.Reference / 3}}}
 	v.Lend, v.Forget = lend, lend
 	v.Fail(sim.Failures(seed, nodes, start, start.Add(30*cluster.Day), 3*cluster.Day, 3*hour)...)
-	w := &week{v: v, truth: map[string]cluster.GPUTime{}, work: map[cluster.JobID]cluster.Span{}, became: map[string]int{}}
+	w := &week{v: v, truth: map[string]cluster.GPUTime{}, destroyed: map[string]cluster.GPUTime{}, work: map[cluster.JobID]cluster.Span{}, became: map[string]int{}}
 	sum := sha256.New()
 	write := func(x any) {
 		if err := json.NewEncoder(sum).Encode(x); err != nil {
@@ -179,6 +181,10 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 	}}
 	defer v.Feed(w.arrivals(seed, 300))()
 	err := sim.Run(context.Background(), v, l, 30*second, start.Add(most), func(r loop.Report) {
+		for _, x := range r.Plan.Losses {
+			i := slices.IndexFunc(r.Plan.Memory.Records, func(r cluster.Record) bool { return r.Key == x.Job })
+			w.destroyed[r.Plan.Memory.Records[i].Tenant] += x.Time
+		}
 		if w.last = r.Plan; r.Plan.Round%100 == 0 {
 			write(r.Plan) // all that led here is in it
 		} else {
@@ -210,22 +216,34 @@ func TestAWeek(t *testing.T) {
 	if w.lost == 0 {
 		t.Error("no work was lost: the week is too tame")
 	}
-	// The ledger has what the cluster gave, to the GPU-millisecond.
+	// The ledger has what the cluster gave, less what stops destroyed, to the GPU-millisecond.
 	booked := map[string]cluster.GPUTime{}
 	var tenants cluster.GPUTime
 	for _, row := range w.last.Memory.Ledger.Tenants {
 		booked[row.Tenant] += row.Alloc
 		tenants += row.Alloc
 	}
+	overhead := cluster.GPUTime(0)
+	for tenant, lost := range w.destroyed {
+		booked[tenant] += lost
+		overhead += lost
+	}
+	if overhead == 0 {
+		t.Error("stops destroyed nothing: the week is too tame")
+	}
 	maps.DeleteFunc(booked, func(_ string, g cluster.GPUTime) bool { return g == 0 })
 	if diff := cmp.Diff(w.truth, booked); diff != "" {
-		t.Errorf("GPU time of tenants (-held +booked):\n%s", diff)
+		t.Errorf("GPU time of tenants (-held +received and destroyed):\n%s", diff)
 	}
 	for _, p := range w.last.Memory.Ledger.Pools {
 		if sum := p.Tenants + p.Untouchable + p.Overhead + p.Idle + p.Bad; sum != p.Capacity || p.Idle < 0 || p.Bad == 0 {
 			t.Errorf("pool %s has %d GPU-ms booked of %d: %+v", p.Pool, sum, p.Capacity, p)
 		}
 		tenants -= p.Tenants
+		overhead -= p.Overhead
+	}
+	if overhead > 0 {
+		t.Errorf("%d GPU-ms that stops destroyed are not overhead of the pools", overhead)
 	}
 	if tenants != 0 {
 		t.Errorf("tenants and pools differ by %d GPU-ms", tenants)

@@ -46,13 +46,17 @@ func dateOf(t cluster.Instant) date {
 // holder is what the journal remembers of a job to tell what it received since.
 type holder struct {
 	alloc     cluster.GPUTime
-	lost      cluster.GPUTime
 	chargedTo cluster.Instant
 	held      []cluster.GPUs
+	stopped   []cluster.GPUs // that an attempt held whose stop is not booked yet
 }
 
 func holderOf(r cluster.Record) holder {
-	return holder{alloc: r.Alloc, lost: r.Lost, chargedTo: r.ChargedTo, held: slices.Clone(r.Held)}
+	h := holder{alloc: r.Alloc, chargedTo: r.ChargedTo, held: slices.Clone(r.Held)}
+	if r.Stopping != nil {
+		h.stopped = r.Stopping.GPUs
+	}
+	return h
 }
 
 // received tells when the job received what it received since was: from the
@@ -108,8 +112,10 @@ func heldBy(r cluster.Record, was holder, c *cluster.Case) []cluster.GPUs {
 	switch {
 	case len(r.Held) > 0:
 		return r.Held
-	case len(was.held) > 0 || c == nil:
+	case len(was.held) > 0 || c == nil && len(was.stopped) == 0:
 		return was.held
+	case len(was.stopped) > 0:
+		return was.stopped
 	}
 	var held []cluster.GPUs // it came and went between two looks
 	for _, h := range c.Job.Holds {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"slices"
 	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -200,17 +199,13 @@ func (w *written) lentSince(at cluster.Instant) []lendingDayRow {
 	return rows
 }
 
-func (w *written) lossRows(plan cluster.Plan) []lossRow {
-	var rows []lossRow
-	for _, r := range plan.Memory.Records {
-		lost := r.Lost - w.holders[r.Key].lost
-		if lost <= 0 {
-			continue
-		}
-		l, _ := leaseOf(plan, r.Key)
+func lossRows(plan cluster.Plan) []lossRow {
+	rows := make([]lossRow, 0, len(plan.Losses))
+	for _, x := range plan.Losses {
+		r, _ := recordOf(plan.Memory, x.Job)
 		rows = append(rows, lossRow{
-			Round: plan.Round, Job: r.Key, At: stamp(plan.At), SlurmID: r.ID.String(), Tenant: r.Tenant, User: r.User,
-			Pool: l.Pool, Term: l.Term, Time: lost,
+			Round: plan.Round, Job: x.Job, At: stamp(plan.At), SlurmID: r.ID.String(), Tenant: r.Tenant, User: r.User,
+			Pool: x.Pool, Term: x.Term, Time: x.Time, Certainty: x.Certainty, Command: x.Type.Command, GPUs: x.Type.GPUs,
 		})
 	}
 	return rows
@@ -257,15 +252,4 @@ func recordOf(m cluster.Memory, key cluster.JobKey) (cluster.Record, bool) {
 		return cluster.Record{}, false
 	}
 	return m.Records[i], true
-}
-
-// leaseOf gives the lease of a job that ended in this round, else the one in force.
-func leaseOf(plan cluster.Plan, job cluster.JobKey) (cluster.Lease, bool) {
-	for _, leases := range [][]cluster.Lease{plan.Ended, plan.Memory.Leases} {
-		i := slices.IndexFunc(leases, func(l cluster.Lease) bool { return l.Job == job })
-		if i >= 0 {
-			return leases[i], true
-		}
-	}
-	return cluster.Lease{}, false
 }

@@ -374,6 +374,10 @@ type lossRow struct {
 	Pool    string          `json:"pool"`
 	Term    int             `json:"lease_term"`
 	Time    cluster.GPUTime `json:"gpu_ms"`
+
+	Certainty cluster.Certainty `json:"certainty"`
+	Command   string            `json:"command"`
+	GPUs      int               `json:"type_gpus"`
 }
 
 type actionRow struct {

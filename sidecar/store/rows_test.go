@@ -116,9 +116,9 @@ func TestTheBooksAgree(t *testing.T) {
 		from, to := was.At, plan.At
 		for _, r := range plan.Memory.Records {
 			b := before[r.Key]
-			if d := int64(r.Alloc - b.Alloc); d > 0 {
+			if d := int64(r.Alloc - b.Alloc); d != 0 {
 				early := int64(0)
-				if to <= midnight {
+				if to <= midnight || d < 0 && from < midnight { // what a stop destroyed is of one moment
 					early = d
 				} else if from < midnight {
 					early = d * int64(midnight-from) / int64(to-from)
@@ -167,7 +167,8 @@ func TestTheBooksAgree(t *testing.T) {
 		t.Errorf("%d charges, want %d", len(got), len(charges))
 	}
 
-	// Leases: what is over was charged for exactly as long as it was held, and a job's leases sum to what it received.
+	// Leases: what is over was charged for exactly as long as it was held, less what its end destroyed, and a job's leases
+	// sum to what it received.
 	type odd struct {
 		Job  int64
 		Term int
@@ -176,8 +177,9 @@ func TestTheBooksAgree(t *testing.T) {
 	}
 	same(l, "leases that are over", []odd{},
 		`with held as (
-			select job_key, term, gpu_ms, coalesce(gpus * extract(epoch from ended_at - started_at) * 1000, 0)::bigint as want
-			from fairlease.leases
+			select l.job_key, term, l.gpu_ms, coalesce(gpus * extract(epoch from ended_at - started_at) * 1000, 0)::bigint - coalesce(x.gpu_ms, 0) as want
+			from fairlease.leases l
+			left join fairlease.losses x on x.job_key = l.job_key and x.lease_term = l.term
 			where ended_at <= (select max(at) from fairlease.rounds)
 		)
 		select * from held where gpu_ms is distinct from want`)
@@ -211,15 +213,23 @@ func TestTheBooksAgree(t *testing.T) {
 	same(l, "lending by day against the standings", pools,
 		"select pool, sum(gpu_ms)::text from fairlease.lending_days group by 1")
 
-	var lost cluster.GPUTime
+	var lost, known, unknown cluster.GPUTime
 	for _, r := range before {
-		lost += r.Lost
+		lost, known, unknown = lost+r.Lost, known+r.KnownLost, unknown+r.UnknownLost
 	}
 	type one struct{ N int64 }
 	if lost == 0 {
 		t.Fatal("nothing was lost in this story")
 	}
 	same(l, "work lost", []one{{int64(lost)}}, "select sum(gpu_ms)::bigint from fairlease.losses")
+	type sure struct {
+		Certainty string
+		Time      cluster.GPUTime
+	}
+	same(l, "how well it is known", []sure{{"known", known}, {"bounded", lost - known - unknown}, {"unknown", unknown}},
+		"select certainty, sum(gpu_ms)::bigint from fairlease.losses group by 1")
+	same(l, "types of jobs that lost work", []one{{0}}, `select count(*) from fairlease.work_lost_per_kind k
+		where (command = '-') <> (unknown_gpu_hours > 0) or gpus not in (1, 2, 4, 8)`)
 	same(l, "jobs", []one{{int64(len(before))}}, "select count(*) from fairlease.jobs")
 	same(l, "jobs without their GPUs", []one{{0}}, "select count(*) from fairlease.jobs where gpus = 0")
 	same(l, "pools that do not balance", []one{{0}}, "select count(*) from fairlease.pool_balance where unaccounted_gpu_ms <> 0")

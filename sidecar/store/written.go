@@ -280,7 +280,7 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 	}
 	e.charges = w.charges(snap, plan.Memory)
 	e.lendingDays = w.lentSince(plan.At)
-	e.losses = w.lossRows(plan)
+	e.losses = lossRows(plan)
 	e.actions = actionRows(plan)
 	e.events = eventRows(plan)
 	return e

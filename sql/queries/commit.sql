@@ -665,7 +665,10 @@ insert into fairlease.losses (
     user_name,
     pool,
     lease_term,
-    gpu_ms
+    gpu_ms,
+    certainty,
+    command,
+    type_gpus
 )
 select
     round,
@@ -676,7 +679,10 @@ select
     user_name,
     pool,
     lease_term,
-    gpu_ms
+    gpu_ms,
+    certainty,
+    command,
+    type_gpus
 from json_populate_recordset(null::fairlease.losses, $1);
 
 -- name: put_actions

@@ -30,6 +30,6 @@ comment on column fairlease.job_fairness.terms is 'Leases so far.';
 comment on column fairlease.job_fairness.alloc_gpu_ms is 'GPU time received.';
 comment on column fairlease.job_fairness.due_gpu_ms is 'GPU time due.';
 comment on column fairlease.job_fairness.rho is 'Received over due; null = neither yet.';
-comment on column fairlease.job_fairness.lost_gpu_ms is 'GPU time lost to reclaims.';
+comment on column fairlease.job_fairness.lost_gpu_ms is 'GPU time that stops destroyed; not received.';
 comment on column fairlease.job_fairness.age is 'Time since it first could have started, up to its end; null = it never could.';
 comment on column fairlease.job_fairness.as_of is 'As of when the numbers are: a live job''s are refreshed every few minutes and when its lease begins or ends.';

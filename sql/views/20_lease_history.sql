@@ -44,6 +44,6 @@ comment on column fairlease.lease_history.ended_at is 'When it really ended; nul
 comment on column fairlease.lease_history.held is 'How long it was held; null = in force, or never held.';
 comment on column fairlease.lease_history.why is 'Why it ended: finished, renewed, reclaimed, taken back, lost, dropped (decided without effect), ...';
 comment on column fairlease.lease_history.adopted is 'The job ran before we gave it a lease.';
-comment on column fairlease.lease_history.gpu_ms is 'GPU time charged under it; for one in force up to the job''s last refreshed number; null = not known yet.';
+comment on column fairlease.lease_history.gpu_ms is 'GPU time received under it, less what its end destroyed, also of earlier leases; for one in force up to the job''s last refreshed number; null = not known yet.';
 comment on column fairlease.lease_history.granted_round is 'Round that granted it.';
 comment on column fairlease.lease_history.ended_round is 'Round that noted its end.';

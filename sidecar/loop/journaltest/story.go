@@ -24,6 +24,7 @@ type Story struct {
 	now    cluster.Instant
 	memory cluster.Memory
 	ended  []cluster.Lease
+	losses []cluster.Loss
 	acts   []cluster.Action
 	events []cluster.Event
 	slurm  int64 // last job id given out
@@ -83,7 +84,7 @@ func NewStory(seed uint64, nodes, waiting int) *Story {
 // Next tells the next round: what was known and what was decided.
 func (s *Story) Next() (cluster.Snapshot, cluster.Plan) {
 	s.now = s.now.Add(s.Turn)
-	s.ended, s.acts, s.events = nil, nil, nil
+	s.ended, s.losses, s.acts, s.events = nil, nil, nil, nil
 	for len(s.queue) < s.Waiting+s.Restless {
 		s.arrive()
 	}
@@ -97,7 +98,7 @@ func (s *Story) Next() (cluster.Snapshot, cluster.Plan) {
 	s.prune()
 	s.plan = cluster.Plan{
 		Round: s.memory.Round, At: s.now, Memory: s.copyMemory(),
-		Ended: s.ended, Actions: s.acts, Events: s.events,
+		Ended: s.ended, Losses: s.losses, Actions: s.acts, Events: s.events,
 		Verdicts: s.verdicts(), Tenants: s.standings(), Cells: s.report(),
 	}
 	return snap, s.plan
@@ -260,10 +261,49 @@ func (s *Story) reclaim(l cluster.Lease) {
 	s.release(l.Job, cluster.Waiting, why)
 	r := s.record(l.Job)
 	r.Restarts++
-	r.Lost += cluster.Times(l.GPUs, s.now.Sub(l.NoticedAt))
+	s.lose(r, l)
 	r.Gate = s.now.Add(30 * cluster.Minute)
 	s.queue = append(s.queue, l.Job)
 	s.act(cluster.Reclaim, l.Job, cluster.BecauseBehind, nil)
+}
+
+// lose books what the end of a lease destroys: what came after the notice.
+func (s *Story) lose(r *cluster.Record, l cluster.Lease) {
+	lost := cluster.Times(l.GPUs, s.now.Sub(l.NoticedAt))
+	j := s.jobs[l.Job]
+	x := cluster.Loss{Job: l.Job, Term: l.Term, Pool: l.Pool, Time: lost, Certainty: cluster.BoundedLoss,
+		Type: cluster.JobType{User: j.User, Command: "/home/" + j.User + "/train.sh --seed #", GPUs: j.Request.GPUs}}
+	r.Lost += lost
+	switch l.Job % 3 {
+	case 0:
+		x.Certainty = cluster.KnownLoss
+		r.KnownLost += lost
+	case 1:
+		x.Certainty, x.Type.Command = cluster.UnknownLoss, cluster.Untyped
+		r.UnknownLost += lost
+	}
+	s.losses = append(s.losses, x)
+	r.Alloc -= lost
+	for i := range s.memory.Ledger.Tenants {
+		t := &s.memory.Ledger.Tenants[i]
+		if t.Tenant != r.Tenant || t.Pool != l.Pool {
+			continue
+		}
+		t.Alloc -= lost
+		t.Deficit += lost
+		t.Buckets = slices.Clone(t.Buckets)
+		for k, left := len(t.Buckets)-1, lost; k >= 0 && left > 0; k-- {
+			off := min(left, t.Buckets[k].Alloc)
+			t.Buckets[k].Alloc -= off
+			left -= off
+		}
+	}
+	for i := range s.memory.Ledger.Pools {
+		if p := &s.memory.Ledger.Pools[i]; p.Pool == l.Pool {
+			p.Tenants -= lost
+			p.Overhead += lost
+		}
+	}
 }
 
 // grant gives the waiting jobs leases, in order, where they fit.
