@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -78,6 +79,37 @@ func (w Words) Stops(r *cluster.StopReport) []string {
 		return append(out, "it will not be stopped again before it ends, for it would restart from the beginning")
 	}
 	return append(out, "it will not be stopped before it ends, for that would destroy more than its budget")
+}
+
+// Destroyed says what a job's stops destroyed, and how well that is known; "" = nothing.
+func Destroyed(r *cluster.Record) string {
+	known, unknown := r.KnownLost, r.UnknownLost
+	bounded := r.Lost - known - unknown
+	var parts []string
+	for _, part := range []struct {
+		time cluster.GPUTime
+		how  string
+	}{
+		{known, "exactly %s, by the saves that it reported or since it starts from the beginning"},
+		{bounded, "at most %s, by when it saves"},
+		{unknown, "at most %s, as if it never saved: nothing is known of how it saves"},
+	} {
+		if part.time > 0 {
+			parts = append(parts, fmt.Sprintf(part.how, GPUTime(part.time)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "its stops destroyed " + strings.Join(parts, "; ") + "; this is overhead, not received"
+}
+
+// GPUTime writes GPU time in the unit that suits its size.
+func GPUTime(g cluster.GPUTime) string {
+	if h := g.Hours(); h >= 1 {
+		return fmt.Sprintf("%.2f GPU-hours", h)
+	}
+	return fmt.Sprintf("%.2f GPU-minutes", 60*g.Hours())
 }
 
 // then says what comes after the last moment at which a job may be stopped.

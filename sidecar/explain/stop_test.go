@@ -65,3 +65,23 @@ may be stopped at any time: the site has no stop budget (stop.allowance, stop.ov
 		}
 	}
 }
+
+func TestWhatItsStopsDestroyed(t *testing.T) {
+	const minute = cluster.GPUTime(cluster.Minute)
+	for _, c := range []struct {
+		r    cluster.Record
+		want string
+	}{
+		{cluster.Record{}, ""},
+		{cluster.Record{Lost: 12 * minute, KnownLost: 12 * minute},
+			"its stops destroyed exactly 12.00 GPU-minutes, by the saves that it reported or since it starts from the beginning; this is overhead, not received"},
+		{cluster.Record{Lost: 90 * minute}, "its stops destroyed at most 1.50 GPU-hours, by when it saves; this is overhead, not received"},
+		{cluster.Record{Lost: 3 * minute, KnownLost: minute, UnknownLost: minute},
+			"its stops destroyed exactly 1.00 GPU-minutes, by the saves that it reported or since it starts from the beginning; " +
+				"at most 1.00 GPU-minutes, by when it saves; at most 1.00 GPU-minutes, as if it never saved: nothing is known of how it saves; this is overhead, not received"},
+	} {
+		if got := explain.Destroyed(&c.r); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}

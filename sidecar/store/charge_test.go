@@ -118,6 +118,23 @@ func TestCharges(t *testing.T) {
 	}
 }
 
+// What a stop destroyed is taken back from the user of the job that held the GPUs, though it holds none by then.
+func TestWhatAStopDestroyedIsTakenBackFromItsUser(t *testing.T) {
+	w := newWritten(cluster.Minute)
+	w.charged = midnight
+	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}
+	w.holders = map[cluster.JobKey]holder{1: holderOf(cluster.Record{Alloc: 500, ChargedTo: midnight,
+		Stopping: &cluster.PendingStop{GPUs: []cluster.GPUs{{Model: "a100", Count: 2}}, Work: 100}})}
+	got := w.charges(cluster.Snapshot{}, cluster.Memory{
+		Records: []cluster.Record{{Key: 1, Tenant: "bio", User: "ann", Alloc: 300, Lost: 200, ChargedTo: midnight + 100}},
+		Ledger:  cluster.Ledger{At: midnight + 100, Tenants: []cluster.TenantPool{{Tenant: "bio", Pool: "a100", Alloc: 800}}},
+	})
+	want := []chargeRow{{chargeKey{date(midnight), "bio", "ann", "a100"}, -200}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(chargeRow{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestLendings(t *testing.T) {
 	const g = cluster.WholeGPU
 	type pair struct {

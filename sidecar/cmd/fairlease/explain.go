@@ -183,7 +183,14 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 	if r := x.Record; r != nil { // newer than the table's
 		alloc, due, loss = r.Alloc, r.Due, r.Lost
 	}
-	say("Received", "%s of %s due (rho %s); leases %d, restarts %d%s", gpuTime(alloc), gpuTime(due), cluster.RhoOf(alloc, due), j.Terms, j.Restarts, lost(loss))
+	set := &snap.Settings
+	if budget := set.StopAllowance > 0 || set.StopOverheadMilli > 0; budget && x.Record != nil {
+		if s := explain.Destroyed(x.Record); s != "" {
+			say("Lost", "%s", s)
+		}
+		loss = 0
+	}
+	say("Received", "%s of %s due (rho %s); leases %d, restarts %d%s", explain.GPUTime(alloc), explain.GPUTime(due), cluster.RhoOf(alloc, due), j.Terms, j.Restarts, lost(loss))
 	for i := range x.Standing {
 		st := &x.Standing[i]
 		name := ""
@@ -313,15 +320,7 @@ func lost(g cluster.GPUTime) string {
 	if g == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s lost to requeues", gpuTime(g))
-}
-
-// gpuTime writes GPU time in the unit that suits its size.
-func gpuTime(g cluster.GPUTime) string {
-	if h := g.Hours(); h >= 1 {
-		return fmt.Sprintf("%.2f GPU-hours", h)
-	}
-	return fmt.Sprintf("%.2f GPU-minutes", 60*g.Hours())
+	return fmt.Sprintf("; %s lost to requeues", explain.GPUTime(g))
 }
 
 func quoted(name string) string {

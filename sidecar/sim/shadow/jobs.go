@@ -13,6 +13,7 @@ import (
 type builder struct {
 	from, to   cluster.Instant
 	interval   cluster.Span
+	budget     bool                              // stops have one: what they destroyed is booked apart
 	next       cluster.JobKey                    // of the first job that came after the window
 	begin, end map[cluster.JobKey]cluster.Record // what was remembered then
 	commands   map[cluster.JobKey]string         // of the jobs that the past shows
@@ -23,7 +24,8 @@ type builder struct {
 }
 
 func newBuilder(p *store.Past) *builder {
-	return &builder{from: p.Begin.Plan.At, to: p.End.Plan.At, interval: p.End.Snapshot.Settings.Interval,
+	set := &p.End.Snapshot.Settings
+	return &builder{from: p.Begin.Plan.At, to: p.End.Plan.At, interval: set.Interval, budget: set.StopAllowance > 0 || set.StopOverheadMilli > 0,
 		next:  p.End.Plan.Memory.NextKey,
 		begin: byKey(p.Begin.Plan.Memory.Records), end: byKey(p.End.Plan.Memory.Records), commands: commands(p)}
 }
@@ -62,12 +64,16 @@ func (b *builder) job(p *store.PastJob) {
 	}
 	before, there := b.begin[p.Key]
 	alloc, due, lost, restarts = alloc-before.Alloc, due-before.Due, lost-before.Lost, restarts-before.Restarts
-	if b.leftOut(p, alloc, lost, done) {
+	held := alloc
+	if b.budget { // what stops destroyed was held, too, and is not in alloc
+		held += max(lost, 0)
+	}
+	if b.leftOut(p, held, lost, done) {
 		return
 	}
 	j := score.Job{ID: p.SlurmID, Tenant: p.Tenant, User: p.User, GPUs: p.GPUs, End: done, Outcome: p.Outcome,
 		Alloc: max(alloc, 0), Due: max(due, 0), Preemptions: max(restarts, 0),
-		Held: span(alloc, p.GPUs), Overhead: span(min(lost, alloc), p.GPUs)}
+		Held: span(held, p.GPUs), Overhead: span(min(lost, held), p.GPUs)}
 	j.Lost, j.Runs = j.Overhead, j.Held-j.Overhead // what the journal books is work lost
 	b.times(&j, p)
 	b.jobs.Compared++
@@ -92,8 +98,8 @@ func (b *builder) job(p *store.PastJob) {
 }
 
 // leftOut counts a job that cannot be compared.
-func (b *builder) leftOut(p *store.PastJob, alloc, lost cluster.GPUTime, done cluster.Instant) bool {
-	never := done != 0 && alloc <= lost || alloc <= 0 && p.Eligible == nil && p.Started == nil
+func (b *builder) leftOut(p *store.PastJob, held, lost cluster.GPUTime, done cluster.Instant) bool {
+	never := done != 0 && held <= lost || held <= 0 && p.Eligible == nil && p.Started == nil
 	switch {
 	case never:
 		b.jobs.NeverRan++
@@ -104,7 +110,7 @@ func (b *builder) leftOut(p *store.PastJob, alloc, lost cluster.GPUTime, done cl
 	default:
 		return false
 	}
-	b.jobs.OutTime += max(alloc, 0)
+	b.jobs.OutTime += max(held, 0)
 	return true
 }
 

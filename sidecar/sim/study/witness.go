@@ -229,6 +229,7 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 			alloc, due = alloc+t.Alloc, due+t.Due
 			p.Due += min(t.Own(), t.Demand) // ASTRAEA eq. 8
 		}
+		// The scores go by what tenants held, whoever schedules: the books leave out what stops destroyed.
 		p.Alloc, p.DueTotal = max(p.Alloc, alloc), max(p.DueTotal, due)
 	}
 	for _, id := range w.over {
