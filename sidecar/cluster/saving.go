@@ -111,7 +111,7 @@ const (
 	// KnownLoss: the work since a save that the attempt reported, or all of an attempt of a type that was seen to restart from
 	// the beginning.
 	KnownLoss Certainty = "known"
-	// BoundedLoss: the work since the latest moment at which the job saved for certain, by how it declares or is known to save.
+	// BoundedLoss: the work since the latest moment at which the job must have saved, by what it declares or is known of it.
 	// It may have saved since.
 	BoundedLoss Certainty = "bounded"
 	// UnknownLoss: all of the attempt, since nothing is known of how the job saves. It may be far too much.
