@@ -36,7 +36,7 @@ func TestATenantDoesNotReceiveWhatAStopDestroyed(t *testing.T) {
 	if r.Stops != 1 || truth == 0 || r.Lost != truth || r.UnknownLost != truth || r.KnownLost != 0 {
 		t.Errorf("%d stops destroyed %d GPU-ms; %d are booked, %d as unknown", r.Stops, truth, r.Lost, r.UnknownLost)
 	}
-	held := w.Virtual.Received(never)
+	held := w.Received(never)
 	if got := w.Used("a"); got != held-truth || r.Alloc != got {
 		t.Errorf("the tenant received %d GPU-ms, its job %d; want %d: it held a GPU for %d, of which %d were destroyed", got, r.Alloc, held-truth, held, truth)
 	}
@@ -54,7 +54,7 @@ func TestATenantDoesNotReceiveWhatAStopDestroyed(t *testing.T) {
 // lost.
 func TestAKnownLossIsExact(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
-	w.Virtual.ReportSaves = true
+	w.ReportSaves = true
 	truth := map[cluster.JobID]cluster.GPUTime{}
 	w.Watch = func(e sim.Event) {
 		if e.What == sim.Requeued {
