@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
@@ -99,12 +101,35 @@ func (h *hall) attempt(i int, t cluster.Instant) stop.Job {
 	return j
 }
 
-// stopped books what a stop costs the job.
+// gone tells whether stops have spent the budget of a job that waits, or had when its present attempt began.
+func (h *hall) gone(i int) bool {
+	j := h.attempt(i, h.now)
+	return j.Gone(h.rule())
+}
+
+// forced gives why a stop could not wait until it is within the budget, in words; "" = it could.
+func (h *hall) forced(i int) string {
+	switch l := h.leases[i]; {
+	case h.standing[i].ordered(cluster.Freeze):
+		return "an administrator ordered it (freeze)"
+	case l.Why == recalled && l.Class == cluster.Opportunistic:
+		return "its GPUs were lent, and their owner needs them"
+	}
+	return ""
+}
+
+// stopped books what a stop costs the job. One that could not wait may be beyond the budget: that is counted and told.
 func (h *hall) stopped(i int, notice cluster.Span) {
 	if h.rule().Off() || h.standing[i].touch == cluster.Watch || !h.standing[i].runs {
 		return
 	}
 	j, r := h.stopJob(i), &h.records[i]
+	if why := h.forced(i); why != "" && !j.May(h.rule(), h.now, notice) {
+		r.Beyond++
+		h.events = append(h.events, cluster.Event{Kind: "stop_beyond_budget", Job: r.Key, Text: fmt.Sprintf(
+			"job %s of %s was stopped beyond its stop budget: the stop cost it %s, its budget was %s; %s",
+			r.ID, r.Tenant, j.Cost(h.now, notice), max(j.Budget(h.rule(), h.now), 0), why)})
+	}
 	r.Spent += j.Cost(h.now, notice)
 	r.Stops++
 	r.Saved = 0
