@@ -35,7 +35,7 @@ func (h *hall) lending() {
 	}
 	for i, l := range h.leases {
 		if l != nil && l.Class == cluster.Opportunistic && h.standing[i].runs && h.standing[i].touch == cluster.Act {
-			h.lentOf(l.Pool).Time += min(ran, h.now.Sub(l.Start))
+			h.lentOf(l.Pool).Time += min(ran, max(h.now.Sub(h.s.Cases[i].Job.Start), 0))
 		}
 	}
 }
