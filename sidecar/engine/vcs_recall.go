@@ -11,9 +11,10 @@ import (
 // within its stop budget. So a job whose budget is gone runs by right, on cells of its tenant's own VC, which end no
 // lease that may not be stopped. It is lent GPUs only where its time limit ends before these are likely to be recalled.
 //
-// A job that never saves is thus stopped beyond its budget at most twice. The first such stop leaves the budget gone, and
-// for such a job it stays gone: only its own run time makes it grow, and all of that was destroyed. The second one
-// follows a wrong forecast, after which no forecast counts.
+// Recalls thus stop a job that never saves beyond its budget at most twice. The first such stop leaves the budget gone,
+// and for such a job it stays gone: stops cost it all the time that it ran, and the budget grows by a part of that. The
+// second one follows a wrong forecast, after which no forecast counts. That holds as long as its VC has the cells in
+// which it runs: a VC that is made smaller, or loses hardware, turns its leases into opportunistic ones.
 
 // forecasts is how many stops beyond the budget are too many to trust another forecast.
 const forecasts = 2

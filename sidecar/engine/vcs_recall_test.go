@@ -215,12 +215,15 @@ func TestRecallsGoBeyondTheBudgetTwiceAtMost(t *testing.T) {
 		}
 		w := simtest.New(t, set, simtest.Nodes("n", "v100", 1+nodes, 4), "a", "b")
 		w.Rules.Cells = d
-		submit := func(tenant string, gpus int, runs cluster.Span) cluster.JobID {
-			return w.Virtual.Submit(sim.Work{User: tenant, Account: tenant, Partition: "gpu", Command: cluster.Untyped, Saves: sim.Never, Request: simtest.Gang(gpus), Runs: runs})
+		submit := func(tenant string, gpus int, runs, limit cluster.Span) cluster.JobID {
+			return w.Virtual.Submit(sim.Work{User: tenant, Account: tenant, Partition: "gpu", Command: cluster.Untyped, Saves: sim.Never,
+				Request: simtest.Gang(gpus), Runs: runs, Limit: limit})
 		}
 		var ids []cluster.JobID
 		for range rapid.IntRange(2, 6).Draw(rt, "jobs") {
-			ids = append(ids, submit("a", rapid.IntRange(1, 4).Draw(rt, "gpus"), cluster.Span(rapid.IntRange(30, 400).Draw(rt, "minutes"))*minute))
+			runs := cluster.Span(rapid.IntRange(30, 400).Draw(rt, "minutes")) * minute
+			limit := runs * cluster.Span(rapid.SampledFrom([]int{0, 1, 2}).Draw(rt, "limit"))
+			ids = append(ids, submit("a", rapid.IntRange(1, 4).Draw(rt, "gpus"), runs, limit))
 		}
 		spent := map[cluster.JobID]cluster.Record{}
 		w.Check = func(r loop.Report) {
@@ -241,7 +244,7 @@ func TestRecallsGoBeyondTheBudgetTwiceAtMost(t *testing.T) {
 				rt.Fatalf("after 10 days %d of %d jobs have ended, though all their work is %d hours at most", done(), len(ids), 7*len(ids))
 			}
 			for range nodes { // b wants all that it has again and again
-				submit("b", 4, cluster.Span(rapid.IntRange(5, 30).Draw(rt, "b's minutes"))*minute)
+				submit("b", 4, cluster.Span(rapid.IntRange(5, 30).Draw(rt, "b's minutes"))*minute, 0)
 			}
 			w.Run(hour)
 		}
