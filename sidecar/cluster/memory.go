@@ -56,12 +56,12 @@ type Record struct {
 	Said   string   `json:"said,omitempty"` // Slurm's words about it
 	Lost   GPUTime  `json:"lost,omitempty"` // GPU time lost to reclaims so far
 
-	// Stops counts how often we stopped it, Spent is what that cost it: work destroyed, saves, starts. Saved is its
+	// Stops counts how often we stopped it, or its node was drained or failed; Spent is what that cost it: work destroyed, saves, starts. Saved is its
 	// newest reported save in the present attempt; 0 = none.
 	Stops int     `json:"stops,omitempty"`
 	Spent Span    `json:"spent,omitempty"`
 	Saved Instant `json:"saved,omitempty"`
-	// Beyond counts the stops that were beyond its stop budget: recalls of lent GPUs and orders do not wait for it.
+	// Beyond counts the stops that were beyond its stop budget: recalls of lent GPUs, orders and drains do not wait for it.
 	Beyond int `json:"beyond,omitempty"`
 	// Conduct is what it did over its attempts; nil = nothing is known.
 	Conduct *Conduct `json:"conduct,omitempty"`

@@ -190,9 +190,29 @@ func (h *hall) requeued(i int, ran cluster.Span) {
 	if k, ok := slices.BinarySearchFunc(h.s.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
 		l := &h.s.Leases[k]
 		own.Ours, own.Noticed = l.State == cluster.Ending, l.NoticedAt > 0
+		if !own.Ours && h.failed(l.Nodes) {
+			h.drained(i, ran)
+		}
 	}
 	own.Booked, own.Spent = max(r.Spent-own.Spent, 0), r.Spent
 	r.Saved = 0
+}
+
+// failed tells whether one of the nodes is bad: down, drained, or not there any more.
+func (h *hall) failed(nodes []cluster.Holding) bool {
+	return slices.ContainsFunc(nodes, func(n cluster.Holding) bool { return !h.site.Good(n.Node) })
+}
+
+// drained books what it cost a job that its node was drained or failed: a requeue that others ordered, and no less a stop
+// to the job. It does not wait for the budget.
+func (h *hall) drained(i int, ran cluster.Span) {
+	c, r := &h.s.Cases[i], &h.records[i]
+	if h.rule().Off() || c.Touch != cluster.Act {
+		return
+	}
+	begin := c.Record.HeldSince
+	h.book(i, &stop.Job{Saving: h.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: h.begin(i, held(c))},
+		begin.Add(ran), 0, "its node was drained or failed")
 }
 
 // heard takes a report of the present attempt of a job that runs.

@@ -123,14 +123,20 @@ func (h *hall) stopped(i int, notice cluster.Span) {
 	if h.rule().Off() || h.standing[i].touch == cluster.Watch || !h.standing[i].runs {
 		return
 	}
-	j, r := h.stopJob(i), &h.records[i]
-	if why := h.forced(i); why != "" && !j.May(h.rule(), h.now, notice) {
+	j := h.stopJob(i)
+	h.book(i, &j, h.now, notice, h.forced(i))
+}
+
+// book books a stop at t, after a notice of the given length. Why says why it could not wait; "" = it could.
+func (h *hall) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Span, why string) {
+	r, cost := &h.records[i], j.Cost(t, notice)
+	if why != "" && !j.May(h.rule(), t, notice) {
 		r.Beyond++
 		h.events = append(h.events, cluster.Event{Kind: "stop_beyond_budget", Job: r.Key, Text: fmt.Sprintf(
 			"job %s of %s was stopped beyond its stop budget: the stop cost it %s, its budget was %s; %s",
-			r.ID, r.Tenant, j.Cost(h.now, notice), max(j.Budget(h.rule(), h.now), 0), why)})
+			r.ID, r.Tenant, cost, max(j.Budget(h.rule(), t), 0), why)})
 	}
-	r.Spent += j.Cost(h.now, notice)
+	r.Spent += cost
 	r.Stops++
 	r.Saved = 0
 }

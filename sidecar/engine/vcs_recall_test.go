@@ -164,8 +164,7 @@ func TestAnOrderIsBooked(t *testing.T) {
 	w.state(id, cluster.Done)
 }
 
-// A node that drains keeps its jobs, with and without VCs: nobody stops one that may not be stopped, and what Slurm stops
-// is not our stop.
+// A node that drains keeps its jobs, with and without VCs: nobody stops one that may not be stopped.
 func TestADrainStopsNobody(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -196,6 +195,35 @@ func TestADrainStopsNobody(t *testing.T) {
 		if r := w.Record(id); r.Stops != 0 || r.Spent != 0 {
 			t.Errorf("%s: %d stops, which cost it %s", c.name, r.Stops, r.Spent)
 		}
+	}
+}
+
+// An administrator drains a node and requeues its job. That is booked as a stop, and the job has its right to GPUs as
+// before. What somebody requeues on a healthy node is not.
+func TestADrainIsBooked(t *testing.T) {
+	for _, drain := range []bool{true, false} {
+		w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+		id := w.submit("a", 4, 3*hour, neverSaves)
+		w.Run(hour)
+		if drain {
+			w.SetNode(w.Job(id).Holds[0].Node, "drained")
+		} else {
+			w.Requeue(id)
+		}
+		w.Run(10 * minute)
+		r, told := w.Record(id), w.beyond(id)
+		if drain != (r.Stops == 1 && r.Beyond == 1 && r.Spent > 58*minute && r.Spent < 61*minute) || drain != (len(told) == 1 && strings.Contains(told[0].Text, "drained")) || !drain && r.Spent != 0 {
+			t.Errorf("drained %v: %d stops, %d beyond its budget, cost it %s: %+v", drain, r.Stops, r.Beyond, r.Spent, told)
+		}
+		if drain { // what a has is gone with its node
+			w.why(id, cluster.BecauseBudget)
+			w.SetNode("n01", "")
+			w.SetNode("n02", "")
+		}
+		w.Run(5 * minute)
+		w.class(id, cluster.Guaranteed)
+		w.Run(4 * hour)
+		w.state(id, cluster.Done)
 	}
 }
 

@@ -15,7 +15,7 @@
 //     consists of destroyed attempts, so it is bounded by the sum of the costs, and with
 //     overhead < 1/2 the ages of stopped attempts are bounded by a constant.
 //
-// Two kinds of stops cannot wait for the budget: recalls of GPUs that virtual clusters lend, and orders of administrators.
+// Some stops cannot wait for the budget: recalls of GPUs that virtual clusters lend, orders of administrators, and drains.
 // They may go beyond it. The first theorem then holds with the cost of these on top. A job whose budget is gone (Gone)
 // is lent GPUs only where its time limit ends before a recall is likely; the others end as above on their tenants' own
 // GPUs, where nobody recalls them.
