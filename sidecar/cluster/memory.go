@@ -61,13 +61,15 @@ type Record struct {
 	Lost        GPUTime `json:"lost,omitempty"`
 	KnownLost   GPUTime `json:"known_lost,omitempty"`
 	UnknownLost GPUTime `json:"unknown_lost,omitempty"`
-	// Stops counts how often we stopped it, Spent is what that cost it: work destroyed, saves, starts. Saved is its
-	// newest reported save in the present attempt; 0 = none.
+	// Stops counts how often we stopped it, or its node was drained or failed; Spent is what that cost it: work destroyed,
+	// saves, starts. Saved is its newest reported save in the present attempt; 0 = none.
 	Stops int     `json:"stops,omitempty"`
 	Spent Span    `json:"spent,omitempty"`
 	Saved Instant `json:"saved,omitempty"`
 	// Stopping is the stop that was ordered of the present attempt; nil = none. A change makes a new one.
 	Stopping *PendingStop `json:"stopping,omitempty"`
+	// Beyond counts the stops that were beyond its stop budget: recalls of lent GPUs, orders and drains do not wait for it.
+	Beyond int `json:"beyond,omitempty"`
 	// Conduct is what it did over its attempts; nil = nothing is known.
 	Conduct *Conduct `json:"conduct,omitempty"`
 }
@@ -142,6 +144,21 @@ type Ledger struct {
 	Pools   []PoolAccount `json:"pools"`   // sorted by pool
 }
 
+// Lending is how long opportunistic leases of a pool ran and how often their owners recalled them: since Since, and in
+// the window before that.
+type Lending struct {
+	Pool    string  `json:"pool"`
+	Since   Instant `json:"since"`
+	Now     Lent    `json:"now"`
+	Earlier Lent    `json:"earlier"`
+}
+
+// Lent sums opportunistic leases up: the time that they ran, and the recalls that ended some of them.
+type Lent struct {
+	Time    Span `json:"time"`
+	Recalls int  `json:"recalls"`
+}
+
 // Memory is everything that is remembered between two rounds. It is what the
 // journal gives back after a crash.
 type Memory struct {
@@ -153,6 +170,8 @@ type Memory struct {
 	Claims  []Claim  `json:"claims,omitempty"`
 	// Lost is what VCs cannot have of their cells, by VC, chain and type.
 	Lost []CellLoss `json:"lost,omitempty"`
+	// Lent is how long GPUs of VCs stay lent, by pool.
+	Lent []Lending `json:"lent,omitempty"`
 	// Parties are the accounts of those between whom a policy divides the GPUs, by party, then
 	// pool; Division is what it last made of that.
 	Parties  []PartyPool `json:"parties,omitempty"`

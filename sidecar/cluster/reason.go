@@ -22,6 +22,7 @@ const (
 const (
 	BecauseBehind     Code = "behind"     // others are further behind; see Until
 	BecauseCells      Code = "cells"      // its VC has no free cells that it fits in, and nothing fits that is lent
+	BecauseBudget     Code = "budget"     // so too; its stop budget is gone, and what is lent is likely to be recalled before its time limit ends
 	BecauseLost       Code = "lost"       // so too, but for cells that its VC lost to bad hardware
 	BecauseUnsafe     Code = "unsafe"     // promises to VCs do not add up: nothing is granted until they do
 	BecauseShape      Code = "shape"      // enough GPUs may be free, not where it fits
@@ -85,7 +86,10 @@ type Reason struct {
 	Cell  string     `json:"cell,omitempty"`
 	Chain string     `json:"chain,omitempty"`
 	Right LeaseClass `json:"right,omitempty"`
-	Note  string     `json:"note,omitempty"` // words of Slurm or of an administrator
+	// Spent is what stops have cost it, Fits the longest time limit with which it would be lent GPUs; 0 = none is.
+	Spent Span   `json:"spent,omitempty"`
+	Fits  Span   `json:"fits,omitempty"`
+	Note  string `json:"note,omitempty"` // words of Slurm or of an administrator
 }
 
 // Queuer says who queues for GPUs.

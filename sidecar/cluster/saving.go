@@ -222,9 +222,11 @@ type StartCost struct {
 // StopReport says when a running job may be stopped, and what its stops have cost it.
 type StopReport struct {
 	Saving Saving `json:"saving"`
-	// Stops counts those that we ordered, Spent is what they cost, Budget what a stop may cost now, Cost what a
+	// Stops counts those that we ordered, and drains and failures of its nodes; Spent is what they cost, Budget what a stop may cost now, Cost what a
 	// stop after a notice of Notice would cost, Begin what of that is another start.
+	// Beyond counts the stops that were beyond its budget.
 	Stops  int  `json:"stops"`
+	Beyond int  `json:"beyond,omitempty"`
 	Spent  Span `json:"spent"`
 	Budget Span `json:"budget"`
 	Cost   Span `json:"cost"`

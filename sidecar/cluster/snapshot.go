@@ -43,6 +43,7 @@ type Snapshot struct {
 	// Cells describes virtual clusters; nil = there are none.
 	Cells    *Cells      `json:"cells,omitempty"`
 	Lost     []CellLoss  `json:"lost,omitempty"`
+	Lent     []Lending   `json:"lent,omitempty"`
 	Parties  []PartyPool `json:"parties,omitempty"`
 	Division *Division   `json:"division,omitempty"`
 	// Profiles is what jobs have declared and what was observed; Declared is the administrator's

@@ -306,22 +306,44 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 	for at, k := range line {
 		rank[in.Candidates[k].Case] = at
 	}
+	h.lay(board, func(i int) (soft, bool) {
+		if !h.ending(i) || !h.standing[i].ours(touch) {
+			return soft{}, false
+		}
+		owner := h.standing[i].queue
+		if rank[i] == len(line) {
+			owner = -1 // nobody counts on it any more
+		}
+		return soft{owner, rank[i], h.leases[i].End}, true
+	})
+}
+
+// soft is a lease on a board that may end: whose it is, -1 = nobody counts on it, its rank among those that may, and when.
+type soft struct {
+	owner, rank int
+	end         cluster.Instant
+}
+
+// lay puts on a board what is held: leases of running jobs that may end as soft, the rest as fixed.
+func (h *hall) lay(board *place.Board, may func(i int) (soft, bool)) {
 	board.Await(len(h.standing))
 	for i := range h.standing {
 		st, l := &h.standing[i], h.leases[i]
 		switch {
 		case !st.there:
+			continue
 		case l != nil && l.State == cluster.Granted:
 			board.Hold(l.Nodes)
-		case h.ending(i) && st.ours(touch):
-			owner := st.queue
-			if rank[i] == len(line) {
-				owner = -1 // nobody counts on it any more
+			continue
+		case st.waits:
+			continue
+		case l != nil && st.runs:
+			if s, ok := may(i); ok {
+				board.Soften(i, s.owner, s.rank, s.end, h.s.Cases[i].Job.Holds)
+				continue
 			}
-			board.Soften(i, owner, rank[i], l.End, h.s.Cases[i].Job.Holds)
-		case !st.waits:
-			board.Hold(h.s.Cases[i].Job.Holds)
 		}
+		board.Hold(h.s.Cases[i].Job.Holds)
 	}
 }
 

@@ -105,6 +105,7 @@ func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan {
 	h := d.open(&s)
 	h.extend()
 	h.youth()
+	h.lending()
 	// 3 choose and place: first the jobs that we act on, then, as if those were
 	// fixed, the jobs that we only watch
 	h.choose(cluster.Act)
@@ -154,7 +155,8 @@ type hall struct {
 	claims  []cluster.Claim
 	heirs   map[gpusOn]int // the first claim on GPUs; nil = not worked out yet
 	lost    []cluster.CellLoss
-	tried   []int // by pool: the job that is to show how fast its kind is there, by case; -1 = none
+	lent    []cluster.Lending // by pool
+	tried   []int             // by pool: the job that is to show how fast its kind is there, by case; -1 = none
 	learned *learned
 	// What is to be divided anew; nil = what was divided holds.
 	question *cluster.Question

@@ -76,19 +76,9 @@ func (h *hall) keep(board *place.Board) {
 func (h *hall) soonest(in *lease.Input, candidate, pool int) ([]cluster.Holding, bool) {
 	h.kept = h.fresh(h.kept)
 	board := h.kept
-	board.Await(len(h.standing))
-	for i := range h.standing {
-		st, l := &h.standing[i], h.leases[i]
-		switch {
-		case !st.there:
-		case l != nil && st.runs && l.State != cluster.Ending:
-			board.Soften(i, st.queue, -int(h.lasts(i)/cluster.Second), h.now, h.s.Cases[i].Job.Holds)
-		case l != nil && l.State == cluster.Granted:
-			board.Hold(l.Nodes)
-		case !st.waits:
-			board.Hold(h.s.Cases[i].Job.Holds)
-		}
-	}
+	h.lay(board, func(i int) (soft, bool) {
+		return soft{h.standing[i].queue, -int(h.lasts(i) / cluster.Second), h.now}, h.leases[i].State != cluster.Ending
+	})
 	for k := range h.claims {
 		board.Hold(h.claims[k].Nodes)
 	}
@@ -121,25 +111,15 @@ func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim) (le
 	shape := h.site.Shape(spec)
 	h.kept = h.fresh(h.kept)
 	board := h.kept
-	board.Await(len(h.standing))
 	rule, soon := h.rule(), h.now.Add(h.set.Notice)
-	for i := range h.standing {
-		st, l := &h.standing[i], h.leases[i]
-		switch {
-		case !st.there:
-		case l != nil && l.State == cluster.Granted:
-			board.Hold(l.Nodes)
-		case l != nil && st.runs && st.touch == cluster.Act && !st.ordered(cluster.Exempt) && l.State == cluster.Active:
-			j := h.stopJob(i)
-			if j.May(rule, soon, h.set.Notice) {
-				board.Soften(i, st.queue, 0, soon, h.s.Cases[i].Job.Holds)
-				continue
-			}
-			board.Hold(h.s.Cases[i].Job.Holds)
-		case !st.waits:
-			board.Hold(h.s.Cases[i].Job.Holds)
+	h.lay(board, func(i int) (soft, bool) {
+		st := &h.standing[i]
+		if st.touch != cluster.Act || st.ordered(cluster.Exempt) || h.leases[i].State != cluster.Active {
+			return soft{}, false
 		}
-	}
+		j := h.stopJob(i)
+		return soft{st.queue, 0, soon}, j.May(rule, soon, h.set.Notice)
+	})
 	h.keep(board)
 	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})
 	if !ok {

@@ -107,26 +107,24 @@ func (h *hall) observe() {
 	clear(h.habitOf)
 	h.stopOf = slices.Grow(h.stopOf[:0], n)[:n]
 	clear(h.stopOf)
-	var reports map[cluster.JobID]int
-	if len(h.s.Progress) > 0 {
-		reports = make(map[cluster.JobID]int, len(h.s.Progress))
-		for k := range h.s.Progress {
-			id := h.s.Progress[k].Job
-			if at, ok := reports[id]; !ok || h.s.Progress[at].At <= h.s.Progress[k].At {
-				reports[id] = k
-			}
-		}
+	reports := h.s.Progress
+	if order := func(a, b cluster.Progress) int { return cmp.Or(a.Job.Compare(b.Job), cmp.Compare(a.At, b.At)) }; !slices.IsSortedFunc(reports, order) {
+		reports = slices.Clone(reports)
+		slices.SortStableFunc(reports, order)
 	}
 	for i := range h.s.Cases {
 		c := &h.s.Cases[i]
 		if ran := h.records[i].Ran - c.Record.Ran; ran > 0 {
 			h.attemptEnded(i, ran)
 		}
-		if reports == nil || !h.standing[i].runs {
+		if len(reports) == 0 || !h.standing[i].runs || c.Job.Start == 0 {
 			continue
 		}
-		if k, ok := reports[c.Job.ID]; ok && h.s.Progress[k].At >= c.Job.Start && c.Job.Start > 0 {
-			h.heard(i, &h.s.Progress[k])
+		k, _ := slices.BinarySearchFunc(reports, c.Job.ID, func(p cluster.Progress, id cluster.JobID) int { return p.Job.Compare(id) })
+		for ; k < len(reports) && reports[k].Job == c.Job.ID; k++ {
+			if reports[k].At >= c.Job.Start {
+				h.heard(i, &reports[k])
+			}
 		}
 	}
 }
@@ -192,16 +190,50 @@ func (h *hall) requeued(i int, ran cluster.Span) {
 	if k, ok := slices.BinarySearchFunc(h.s.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
 		l := &h.s.Leases[k]
 		own.Ours, own.Noticed = l.State == cluster.Ending, l.NoticedAt > 0
+		if !own.Ours && h.failed(l.Nodes) {
+			h.drained(i, ran)
+		}
 	}
 	own.Booked, own.Spent = max(r.Spent-own.Spent, 0), r.Spent
 	r.Saved = 0
 }
 
+// failed tells whether one of the nodes is bad: down, drained, or not there any more.
+func (h *hall) failed(nodes []cluster.Holding) bool {
+	return slices.ContainsFunc(nodes, func(n cluster.Holding) bool { return !h.site.Good(n.Node) })
+}
+
+// drained books what it cost a job that its node was drained or failed: a requeue that others ordered, and no less a stop
+// to the job. It does not wait for the budget.
+func (h *hall) drained(i int, ran cluster.Span) {
+	c, r := &h.s.Cases[i], &h.records[i]
+	if h.rule().Off() || c.Touch != cluster.Act {
+		return
+	}
+	begin := c.Record.HeldSince
+	h.book(i, &stop.Job{Saving: h.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: h.begin(i, held(c))},
+		begin.Add(ran), 0, "its node was drained or failed")
+}
+
 // heard takes a report of the present attempt of a job that runs.
+//
+// The first one that shows progress is judged, later ones are not: they tell less. What a job may have done from the
+// beginning grows with the time, by twice its earlier speed, so that a later report proves neither a resumption nor a
+// restart that the first one does not prove; and a job that is faster than twice what it was would seem to have resumed. A
+// report of no steps is no progress: the job may be about to load its save.
 func (h *hall) heard(i int, p *cluster.Progress) {
+	j := &h.s.Cases[i].Job
+	t, typed := typeOf(j)
+	if p.Steps > 0 {
+		h.progressed(i, p, t, typed)
+	}
+	h.hasSaved(i, p, t, typed)
+}
+
+// progressed takes the progress that a report shows.
+func (h *hall) progressed(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
 	j, r := &h.s.Cases[i].Job, &h.records[i]
 	in, model := max(p.At.Sub(j.Start)-j.Suspend, 0), modelOf(j)
-	t, typed := typeOf(j)
 	if before := r.Conduct; before == nil || before.At < j.Start { // the first of this attempt
 		if typed {
 			h.habits.Began(t, p.At, model, in)
@@ -216,10 +248,16 @@ func (h *hall) heard(i int, p *cluster.Progress) {
 	}
 	own := h.conduct(i)
 	own.Steps, own.At, own.In, own.Model = p.Steps, p.At, in, model
-	if p.Saved <= max(own.Saved, j.Start) {
+}
+
+// hasSaved takes the save that a report tells of.
+func (h *hall) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
+	j, r := &h.s.Cases[i].Job, &h.records[i]
+	if last := r.Conduct; p.Saved <= j.Start || last != nil && p.Saved <= last.Saved {
 		return
 	}
-	since := j.Start.Add(h.begin(i, model))
+	own := h.conduct(i)
+	since := j.Start.Add(h.begin(i, modelOf(j)))
 	if own.Saved >= j.Start {
 		since = own.Saved
 	}

@@ -180,6 +180,64 @@ func TestAResumptionIsLearnt(t *testing.T) {
 	}
 }
 
+// Reports come every minute, and no round is made for a quarter of an hour: the first one is judged all the same, and
+// what the start cost is known by it.
+func TestTheFirstReportOfSeveralIsJudged(t *testing.T) {
+	for _, resumes := range []bool{true, false} {
+		s := newSchool(t)
+		s.start(1, 0)
+		s.round(2 * minute)
+		s.round(20*minute, s.report(1, 1, false))
+		s.round(minute, s.report(1, 1200, false))
+		s.requeue(1)
+		s.start(1, 1)
+		saved, want := 0., cluster.SavesNever
+		if resumes {
+			saved, want = 1200, cluster.SavesOnNotice
+		}
+		var reports []cluster.Progress
+		s.round(minute)
+		s.now = s.now.Add(minute)
+		reports = append(reports, s.report(1, saved+60, false))
+		s.now = s.now.Add(14 * minute)
+		reports = append(reports, s.report(1, saved+900, false))
+		s.round(minute, reports...)
+		if got := s.saves(1); got.Manner != want {
+			t.Errorf("resumes %v: %+v", resumes, got)
+		}
+		if starts := s.m.Habits[0].Starts; len(starts) != 1 || starts[0].Mean != 2*minute {
+			t.Errorf("its starts took 2 minutes each, and not %+v", starts)
+		}
+	}
+}
+
+// A job reports no steps until it has loaded its save: that is neither progress nor a restart.
+func TestAReportOfNoStepsIsNotJudged(t *testing.T) {
+	s := newSchool(t)
+	s.start(1, 0)
+	s.round(2 * minute)
+	s.round(20*minute, s.report(1, 1, false))
+	s.round(minute, s.report(1, 1200, false))
+	s.requeue(1)
+	s.start(1, 1)
+	s.round(minute)
+	s.round(minute, s.report(1, 0, false))
+	if got := s.saves(1); got != (cluster.Saving{}) {
+		t.Errorf("after a report of no steps: %+v", got)
+	}
+	s.round(minute, s.report(1, 1201, false))
+	if got := s.saves(1); got.Manner != cluster.SavesOnNotice || got.Resumes != cluster.Resumed {
+		t.Errorf("after one of its next step: %+v", got)
+	}
+	s.start(2, 0)
+	s.jobs[1].Command = "other"
+	s.round(20 * minute)
+	s.round(minute, s.report(2, 0, true)) // it reports its saves only
+	if got := s.saves(2); got.Manner != cluster.SavesEvery {
+		t.Errorf("a job that reports saves and no steps: %+v", got)
+	}
+}
+
 // Within three jobs that report nothing a type is known by how long they took.
 func TestCompletionsAreLearnt(t *testing.T) {
 	for _, resumes := range []bool{true, false} {

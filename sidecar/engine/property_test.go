@@ -275,7 +275,7 @@ func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
 	for _, t := range snap.Tenants {
 		weights[t.Name] = t.Weight
 	}
-	m := cluster.Memory{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost}
+	m := cluster.Memory{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost, Lent: snap.Lent}
 	for i := range snap.Cases {
 		m.Records = append(m.Records, snap.Cases[i].Record)
 		if !snap.Cases[i].Gone {

@@ -174,18 +174,9 @@ func (r *recalls) layOut(in *lease.Input) {
 	ranks := h.rank(&now)
 	h.kept = h.fresh(h.kept)
 	r.board = h.kept
-	r.board.Await(len(h.standing))
-	for i, l := range h.leases {
-		st := &h.standing[i]
-		switch {
-		case l != nil && l.State == cluster.Granted:
-			r.board.Hold(l.Nodes)
-		case h.recallable(i):
-			r.board.Soften(i, st.queue, ranks[i], h.now.Add(h.set.RecallNotice), h.s.Cases[i].Job.Holds)
-		case st.there && !st.waits:
-			r.board.Hold(h.s.Cases[i].Job.Holds)
-		}
-	}
+	h.lay(r.board, func(i int) (soft, bool) {
+		return soft{h.standing[i].queue, ranks[i], h.now.Add(h.set.RecallNotice)}, h.recallable(i)
+	})
 	h.keep(r.board)
 }
 

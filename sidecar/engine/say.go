@@ -25,7 +25,7 @@ func (h *hall) say() cluster.Plan {
 	profiles, paces := h.profiles()
 	p.Memory = cluster.Memory{
 		Round: h.s.Round, NextKey: h.s.NextKey, Ledger: h.ledger,
-		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims, Lost: h.lost, Parties: h.partyAccounts(), Division: h.s.Division,
+		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims, Lost: h.lost, Lent: h.lent, Parties: h.partyAccounts(), Division: h.s.Division,
 		Profiles: profiles, Paces: paces, Habits: h.habits.Entries(),
 	}
 	p.Cells, p.Question = h.cells, h.question

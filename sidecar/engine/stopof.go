@@ -18,7 +18,7 @@ func StopOf(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluste
 		return cluster.StopReport{}, false
 	}
 	set, j, r := &s.Settings, &s.Cases[i].Job, &plan.Memory.Records[k]
-	out := cluster.StopReport{Stops: r.Stops, Spent: r.Spent, Notice: set.Notice, Conduct: r.Conduct}
+	out := cluster.StopReport{Stops: r.Stops, Beyond: r.Beyond, Spent: r.Spent, Notice: set.Notice, Conduct: r.Conduct}
 	if t, ok := typeOf(j); ok {
 		if at, ok := slices.BinarySearchFunc(plan.Memory.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
 			out.Habit = &plan.Memory.Habits[at]

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -102,15 +103,45 @@ func (h *hall) attempt(i int, t cluster.Instant) stop.Job {
 	return j
 }
 
-// stopped books what a stop costs the job, and notes what it destroys, to be booked when it has been carried out.
+// gone tells whether stops have spent the budget of a job that waits, or had when its present attempt began.
+func (h *hall) gone(i int) bool {
+	j := h.attempt(i, h.now)
+	return j.Gone(h.rule())
+}
+
+// forced gives why a stop could not wait until it is within the budget, in words; "" = it could.
+func (h *hall) forced(i int) string {
+	switch l := h.leases[i]; {
+	case h.standing[i].ordered(cluster.Freeze):
+		return "an administrator ordered it (freeze)"
+	case l.Why == recalled && l.Class == cluster.Opportunistic:
+		return "its GPUs were lent, and their owner needs them"
+	}
+	return ""
+}
+
+// stopped books what a stop costs the job, and notes what it destroys, to be booked when it has been carried out. One
+// that could not wait may be beyond the budget: that is counted and told.
 func (h *hall) stopped(i int, notice cluster.Span) {
 	if h.rule().Off() || h.standing[i].touch == cluster.Watch || !h.standing[i].runs {
 		return
 	}
-	j, r := h.stopJob(i), &h.records[i]
+	j := h.stopJob(i)
 	since, sure := j.Destroys(h.now, notice)
-	r.Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: h.s.Cases[i].Job.Restarts}
-	r.Spent += j.Cost(h.now, notice)
+	h.records[i].Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: h.s.Cases[i].Job.Restarts}
+	h.book(i, &j, h.now, notice, h.forced(i))
+}
+
+// book books a stop at t, after a notice of the given length. Why says why it could not wait; "" = it could.
+func (h *hall) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Span, why string) {
+	r, cost := &h.records[i], j.Cost(t, notice)
+	if why != "" && !j.May(h.rule(), t, notice) {
+		r.Beyond++
+		h.events = append(h.events, cluster.Event{Kind: "stop_beyond_budget", Job: r.Key, Text: fmt.Sprintf(
+			"job %s of %s was stopped beyond its stop budget: the stop cost it %s, its budget was %s; %s",
+			r.ID, r.Tenant, cost, max(j.Budget(h.rule(), t), 0), why)})
+	}
+	r.Spent += cost
 	r.Stops++
 	r.Saved = 0
 }

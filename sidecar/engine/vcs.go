@@ -31,6 +31,8 @@ type vcs struct {
 	inside []bool
 	// Who still has GPUs that were given to a job.
 	squatters map[cluster.JobKey][]int
+	// By pool: for how long lent GPUs are likely to stay lent; nil = not worked out yet.
+	stays []cluster.Span
 
 	// What is decided, until it is carried out.
 	renewed, promoted []int
@@ -186,6 +188,9 @@ func (v *vcs) guarantee() {
 			continue
 		}
 		p := inTerm
+		if v.h.gone(i) { // it is lent nothing any more: not even an urgent job of its VC takes its right
+			p = inTerm + urgent
+		}
 		if v.mayGo(i) {
 			p = -inTerm // of one that is not even in the line
 		}
@@ -451,6 +456,9 @@ func (v *vcs) end(r cellRecall) {
 	case l.Class != cluster.Opportunistic && h.ending(r.of) && l.Why == "": // its term is over anyway
 		st.heir = r.heir
 	default:
+		if l.Class == cluster.Opportunistic && l.Why != recalled && v.touch == cluster.Act {
+			h.recalledFrom(l.Pool)
+		}
 		l.End, l.Why, st.heir, st.stops = min(l.End, h.now.Add(h.set.RecallNotice)), recalled, r.heir, true
 	}
 }

@@ -65,7 +65,7 @@ func (v *vcs) lendPool(p int) {
 		for _, i := range v.in.Tenants[t].Jobs {
 			k := &v.in.Candidates[i]
 			switch {
-			case h.leases[k.Case] == nil && !k.Running && v.mayBorrow(k) && slices.Contains(k.Pools, p):
+			case h.leases[k.Case] == nil && !k.Running && slices.Contains(k.Pools, p) && v.mayBorrow(k, p):
 				b.waits = append(b.waits, i)
 				demands[t] += k.GPUs
 			case k.Running && k.Pools[0] == p && v.lent(k.Case) && h.ending(k.Case):
@@ -100,12 +100,12 @@ func (v *vcs) lent(i int) bool {
 	return l != nil && v.inside[i] && l.Class == cluster.Opportunistic && l.State != cluster.Ending && l.Why != recalled
 }
 
-// mayBorrow tells whether a job that waits may have a lease that ends when somebody wants its GPUs.
-func (v *vcs) mayBorrow(k *lease.Candidate) bool {
+// mayBorrow tells whether a job that waits may have a lease in a pool that ends when somebody wants its GPUs.
+func (v *vcs) mayBorrow(k *lease.Candidate, pool int) bool {
 	h := v.h
 	st := &h.standing[k.Case]
 	return (st.touch == cluster.Act || st.touch == cluster.Watch) && !st.ordered(cluster.Exempt) && !st.claimed &&
-		!slices.Contains(h.set.StrictQOS, h.s.Cases[k.Case].Job.QOS)
+		!slices.Contains(h.set.StrictQOS, h.s.Cases[k.Case].Job.QOS) && (!h.gone(k.Case) || v.over(k.Case, pool))
 }
 
 // renewLent renews opportunistic leases within their tenants' shares, and beyond these as
@@ -248,6 +248,12 @@ func (v *vcs) explain() {
 			}
 			if nodes := broken[cellsOf{vc: no.VC, chain: no.Chain}]; own && nodes != "" {
 				why.Code, why.Note = cluster.BecauseLost, nodes
+			}
+			if h.gone(c) && !slices.ContainsFunc(st.pools, func(p int) bool { return v.over(c, p) }) {
+				why.Code, why.Spent = cluster.BecauseBudget, h.records[c].Spent
+				for _, p := range st.pools {
+					why.Fits = max(why.Fits, v.fits(c, p))
+				}
 			}
 			if h.unsafe != nil {
 				why.Code, why.Note = cluster.BecauseUnsafe, strings.Join(h.unsafe, "; ")

@@ -80,6 +80,17 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	cluster.BecauseCells: func(w Words, r *cluster.Reason) string {
 		return join("; ", w.lacks(r, "is free"), w.holder(r), w.after(r), w.comparison(r))
 	},
+	cluster.BecauseBudget: func(w Words, r *cluster.Reason) string {
+		how := "is free"
+		if r.Note != "" {
+			how = "is left, since hardware is bad" + because(r.Note)
+		}
+		lent := "it is lent none of other tenants' GPUs any more"
+		if r.Fits > 0 {
+			lent = "it is lent other tenants' GPUs only where it ends before their owner is likely to recall them: now with a time limit that leaves it " + r.Fits.String() + " or less"
+		}
+		return join("; ", w.lacksOwn(r, how), "stops have cost it "+r.Spent.String()+" and its stop budget is spent (stop.allowance, stop.overhead), so "+lent, w.holder(r))
+	},
 	cluster.BecauseLost: func(w Words, r *cluster.Reason) string {
 		return join("; ", w.lacks(r, "is left, since hardware is bad"+because(r.Note)), "it can start when that is repaired, or when its tenant's own jobs give back a cell that it fits in", w.holder(r))
 	},
@@ -172,6 +183,14 @@ func (w Words) lacks(r *cluster.Reason, how string) string {
 		cell += " (chain " + r.Chain + ")"
 	}
 	return "waits for cells of its tenant: " + need + cell + " " + how
+}
+
+// lacksOwn says which cell a job waits for that is not lent GPUs.
+func (w Words) lacksOwn(r *cluster.Reason, how string) string {
+	if r.Cell == "" {
+		return "waits: it needs " + gpus(r.Need, r.Pool) + ", and no cell of its tenant that it fits in " + how
+	}
+	return w.lacks(r, how)
 }
 
 // holder says who has the cell that a job waits for, and by what right.

@@ -43,7 +43,7 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 		Tenants:  t.tenants(seen.Jobs, rules.Weights),
 		Attempts: seen.Attempts, NextKey: max(m.NextKey, 1),
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
-		Cells: rules.Cells, Lost: m.Lost, Parties: m.Parties, Division: m.Division,
+		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, Parties: m.Parties, Division: m.Division,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
 		Habits: m.Habits,
 	}

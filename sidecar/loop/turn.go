@@ -82,7 +82,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("look at the cluster: %w", err)
 	}
-	l.heard = newest(l.heard, seen.Progress)
+	l.heard = telling(l.heard, seen.Progress)
 	seen.Progress = l.heard
 	orders, err := l.Journal.Overrides(ctx, seen.Now)
 	if err != nil {
@@ -184,20 +184,26 @@ func saved(reports []cluster.Progress) bool {
 	return slices.ContainsFunc(reports, func(r cluster.Progress) bool { return r.Saved > 0 })
 }
 
-// newest gives the last report of every job, by job, with the newest of its saves.
-func newest(old, reports []cluster.Progress) []cluster.Progress {
+// telling gives the reports of every job that tell most, by job: the last one, with the newest of its saves, and the first
+// one that shows progress. How soon after a start that came tells what the start cost and whether the job resumed; rounds
+// may be quiet for a whole term.
+func telling(old, reports []cluster.Progress) []cluster.Progress {
 	if len(reports) == 0 {
 		return old
 	}
 	all := slices.Concat(old, reports)
 	slices.SortStableFunc(all, func(a, b cluster.Progress) int { return cmp.Or(a.Job.Compare(b.Job), cmp.Compare(a.At, b.At)) })
-	kept := all[:0]
+	kept, began := all[:0], false
 	for i := range all {
-		if i+1 == len(all) || all[i+1].Job != all[i].Job {
-			kept = append(kept, all[i])
-		} else {
-			all[i+1].Saved = max(all[i+1].Saved, all[i].Saved)
+		x := all[i]
+		last := i+1 == len(all) || all[i+1].Job != x.Job
+		if !last {
+			all[i+1].Saved = max(all[i+1].Saved, x.Saved)
 		}
+		if first := !began && x.Steps > 0; first || last {
+			kept, began = append(kept, x), began || first
+		}
+		began = began && !last
 	}
 	return kept
 }

@@ -345,12 +345,14 @@ func TestAnAnswerThatIsLate(t *testing.T) {
 	waits(0)
 }
 
-// A save is not lost when a later report without one takes the place of its report.
-func TestTheNewestReportKeepsTheLastSave(t *testing.T) {
+// The first report that shows progress stays, however long rounds are quiet. A save is not lost when a later report without
+// one takes the place of its report.
+func TestTheReportsThatTellMostAreKept(t *testing.T) {
 	one, two := cluster.JobID{ID: 1}, cluster.JobID{ID: 2}
-	got := newest([]cluster.Progress{{Job: one, Steps: 5, At: 10, Saved: 10}, {Job: two, Steps: 1, At: 11}},
-		[]cluster.Progress{{Job: one, Steps: 7, At: 30}, {Job: one, Steps: 6, At: 20, Saved: 20}})
-	want := []cluster.Progress{{Job: one, Steps: 7, At: 30, Saved: 20}, {Job: two, Steps: 1, At: 11}}
+	got := telling([]cluster.Progress{{Job: one, Steps: 5, At: 10, Saved: 10}, {Job: two, At: 11}},
+		[]cluster.Progress{{Job: one, Steps: 7, At: 30}, {Job: one, Steps: 6, At: 20, Saved: 20}, {Job: two, Steps: 1, At: 12}})
+	got = telling(got, []cluster.Progress{{Job: one, Steps: 8, At: 40}})
+	want := []cluster.Progress{{Job: one, Steps: 5, At: 10, Saved: 10}, {Job: one, Steps: 8, At: 40, Saved: 20}, {Job: two, Steps: 1, At: 12}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v; want %+v", got, want)
 	}

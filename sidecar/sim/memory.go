@@ -79,6 +79,7 @@ func apart(m cluster.Memory) cluster.Memory {
 	m.Leases = slices.Clone(m.Leases)
 	m.Claims = slices.Clone(m.Claims)
 	m.Lost = slices.Clone(m.Lost)
+	m.Lent = slices.Clone(m.Lent)
 	m.Ledger.Tenants = slices.Clone(m.Ledger.Tenants)
 	m.Ledger.Pools = slices.Clone(m.Ledger.Pools)
 	return m

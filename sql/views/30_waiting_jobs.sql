@@ -42,6 +42,8 @@ select
                 when for_job is null then 'what there is others have'
                 else format('job %s has one, %s, until %s', coalesce(for_slurm_id, 'of another tenant'), coalesce(nullif(for_right, ''), 'by no lease'), until_words)
             end)
+        when 'budget' then format('stops have cost it its stop budget: it is lent no GPUs that are likely to be recalled before it ends, and no cell of its tenant%s is free for its %s GPUs',
+            case when cell = '' then '' else format(' of type %s (chain %s)', cell, chain) end, need_gpus)
         when 'lost' then format('its tenant lost cells%s to bad hardware%s, and has no other free for its %s GPUs',
             case when cell = '' then '' else format(' of type %s (chain %s)', cell, chain) end, coalesce(' (' || nullif(note, '') || ')', ''), need_gpus)
         when 'unsafe' then concat_ws(': ', 'promises to virtual clusters do not add up, nothing is granted until they do', nullif(note, ''))

@@ -58,7 +58,7 @@ var commands = map[string]func(*story, []string) ([]string, error){
 	"mode":     (*story).setMode,    // mode observe|act
 	"by":       (*story).by,         // by SCHEDULER: a known one in the engine's place
 	"vcs":      (*story).vcs,        // vcs TENANT=NODES…: virtual clusters of whole nodes
-	"submit":   (*story).submit,     // submit TENANT GPUS [xN] [NODESxGPUS] [for D] [begin D] [limit D] [no-requeue] [interactive]
+	"submit":   (*story).submit,     // submit TENANT GPUS [xN] [NODESxGPUS] [for D] [begin D] [limit D] [no-requeue] [interactive] [never-saves]
 	"cancel":   (*story).cancel,     // cancel JOB…
 	"requeue":  (*story).requeue,    // requeue JOB…: by somebody else
 	"hold":     (*story).hold,       // hold JOB…
@@ -235,6 +235,8 @@ func (s *story) submit(words []string) ([]string, error) {
 			work.NoRequeue = true
 		case "interactive":
 			work.Interactive = true
+		case "never-saves":
+			work.Saves, work.Command = sim.Never, cluster.Untyped
 		default:
 			nodes, each, ok := strings.Cut(word, "x")
 			count, err := strconv.Atoi(each)
@@ -616,5 +618,7 @@ func (s *story) reason(r *cluster.Reason) string {
 	add(r.Other != "", "after %s, %s", r.Other, behind(r.OtherBehind))
 	add(r.Until > 0, "until %s", after(r.Until))
 	add(r.For > 0, "for job %s", s.id(r.For))
+	add(r.Spent > 0, "stops cost it %s", r.Spent)
+	add(r.Fits > 0, "fits with a limit of %s", r.Fits)
 	return strings.Join(parts, ", ")
 }

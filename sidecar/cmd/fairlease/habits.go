@@ -2,16 +2,13 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 	"github.com/fairlease/fairlease/sidecar/explain"
-	"github.com/fairlease/fairlease/sidecar/store"
 )
 
 func (p *program) habits() *cobra.Command {
@@ -28,26 +25,14 @@ as of the newest round. Numbers in a command line are written as #.
   STARTS     time from a start to the first progress, by GPU model
   AGE        of the newest evidence`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				_, plan, err := s.Last(c.Context())
-				if err != nil {
-					return err
-				}
-				if plan.Round == 0 {
-					return &failure{code: exitNo, what: "no round has been written down yet", next: "fairlease status tells whether a daemon makes rounds"}
-				}
-				all := habitsShown(plan.Memory.Habits)
-				if len(args) > 0 {
-					all = slices.DeleteFunc(all, func(x habitShown) bool { return x.Type.User != args[0] })
-					if len(all) == 0 {
-						return &failure{code: exitNo, what: fmt.Sprintf("nothing was learnt of jobs of %s", args[0]), next: "fairlease habits has all"}
-					}
-				}
-				if err := p.list(l, habitTable(all, p.now()), all); err != nil {
-					return err
-				}
-				return p.asOf(c.Context(), l, s)
-			})
+			return remembered[habitShown]{
+				of: func(_ *cluster.Snapshot, plan *cluster.Plan) ([]habitShown, error) {
+					return habitsShown(plan.Memory.Habits), nil
+				},
+				fits:  func(x *habitShown, user string) bool { return x.Type.User == user },
+				none:  "nothing was learnt of jobs of %s",
+				table: habitTable,
+			}.show(c, p, l, args)
 		}}
 	l.flags(c)
 	return c

@@ -32,30 +32,12 @@ func (p *program) profiles() *cobra.Command {
   SPREAD    standard deviation of these
   BASIS     who declared it (file = the administrator), or what an estimate was made of`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				snap, plan, err := s.Last(c.Context())
-				if err != nil {
-					return err
-				}
-				if plan.Round == 0 {
-					return &failure{code: exitNo, what: "no round has been written down yet", next: "fairlease status tells whether a daemon makes rounds"}
-				}
-				if snap.Settings.Divide == "" {
-					return &failure{code: exitNo, what: "no policy divides unlike GPU models in the newest round",
-						next: "set preset to one of " + strings.Join(policy.Presets(), ", ") + "; fairlease status tells whether rounds are made"}
-				}
-				all := known(&snap, &plan)
-				if len(args) > 0 {
-					all = slices.DeleteFunc(all, func(x profileShown) bool { return string(x.Kind) != args[0] && x.Kind.Name() != args[0] })
-					if len(all) == 0 {
-						return &failure{code: exitNo, what: fmt.Sprintf("nothing is known of a kind %q", args[0]), next: "fairlease profiles has all"}
-					}
-				}
-				if err := p.list(l, profileTable(all, p.now()), all); err != nil {
-					return err
-				}
-				return p.asOf(c.Context(), l, s)
-			})
+			return remembered[profileShown]{
+				of:    known,
+				fits:  func(x *profileShown, kind string) bool { return string(x.Kind) == kind || x.Kind.Name() == kind },
+				none:  "nothing is known of a kind %q",
+				table: profileTable,
+			}.show(c, p, l, args)
 		}}
 	l.flags(c)
 	return c
@@ -74,7 +56,11 @@ type profileSpeedup struct {
 }
 
 // known gives all that was declared and observed, and what the engine estimates where neither was.
-func known(snap *cluster.Snapshot, plan *cluster.Plan) []profileShown {
+func known(snap *cluster.Snapshot, plan *cluster.Plan) ([]profileShown, error) {
+	if snap.Settings.Divide == "" {
+		return nil, &failure{code: exitNo, what: "no policy divides unlike GPU models in the newest round",
+			next: "set preset to one of " + strings.Join(policy.Presets(), ", ") + "; fairlease status tells whether rounds are made"}
+	}
 	set := profile.Default()
 	set.Estimate = !snap.Settings.NoEstimates
 	book := profile.New(set, plan.Memory.Profiles, plan.Memory.Paces)
@@ -119,7 +105,7 @@ func known(snap *cluster.Snapshot, plan *cluster.Plan) []profileShown {
 	slices.SortStableFunc(all, func(a, b profileShown) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.With, b.With), cmp.Compare(a.Gang, b.Gang), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Source, b.Source))
 	})
-	return all
+	return all, nil
 }
 
 func profileTable(all []profileShown, now cluster.Instant) *table {

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/shadow"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
@@ -27,6 +29,9 @@ they never end. Completion and delay are of the jobs that were over; in the shad
 beyond the window, so that both are of the same jobs. That flatters what was, which chose them: take a
 window much longer than the jobs. CPUs, memory and time limits count for nothing.
 
+A start from a checkpoint costs what the daemon takes it to cost (start.cost, by default 5m), or --cost-load and
+--cost-start together.
+
 How jobs save is taken from the journal: what jobs of the same user, command and number of GPUs did when they were
 stopped, else what their users declare (--comment=saves=...), else the rules under saves in the configuration. All
 others are taken to save as --saves says, by default never. The report names the kinds of jobs with the most GPU time,
@@ -35,7 +40,8 @@ how many of them would be requeued and lose work, and what to add to their scrip
 The window is bounded by rounds whose snapshots are kept (database.keep_rounds, 14 days).`
 
 func (p *program) shadow() *cobra.Command {
-	var since, until, interval, term string
+	var since, until string
+	var times shadowTimes
 	var sv saving
 	var seed uint64
 	o := outlet{title: "fairlease: what was, and what would have been"}
@@ -58,18 +64,46 @@ func (p *program) shadow() *cobra.Command {
 				if err != nil {
 					return p.noPast(err)
 				}
-				return p.compare(c.Context(), &past, interval, term, &sv, seed, &o)
+				return p.compare(c.Context(), &past, &times, &sv, seed, &o)
 			})
 		}}
 	f := c.Flags()
 	f.StringVar(&since, "since", "", "`WHEN` the window begins: 7d (ago), 2030-01-31, 2030-01-31T18:00 (default: as far back as can be told)")
 	f.StringVar(&until, "until", "", "`WHEN` it ends (default: now)")
-	f.StringVar(&interval, "interval", "", "`TIME` between two rounds of the shadow; longer is faster (default: as the daemon had it)")
-	f.StringVar(&term, "term", "", "`TIME` that a lease would have lasted (default: as the daemon had it)")
+	times.flags(f)
 	sv.flags(f)
 	f.Uint64Var(&seed, "seed", 1, "seed `N` of how jobs save, where that is drawn")
 	o.flags(c)
 	return c
+}
+
+// shadowTimes are lengths of time of the shadow; "" = as the daemon had it.
+type shadowTimes struct {
+	interval, term           string
+	costSave, costLoad, cold string
+}
+
+func (t *shadowTimes) flags(f *pflag.FlagSet) {
+	f.StringVar(&t.interval, "interval", "", "`TIME` between two rounds of the shadow; longer is faster (default: as the daemon had it)")
+	f.StringVar(&t.term, "term", "", "`TIME` that a lease would have lasted (default: as the daemon had it)")
+	costs := sim.DefaultCosts()
+	f.StringVar(&t.costSave, "cost-save", config.Duration(costs.Save).String(), "`TIME` that it takes to save a checkpoint")
+	f.StringVar(&t.costLoad, "cost-load", config.Duration(costs.Load).String(), "`TIME` that it takes to load it")
+	f.StringVar(&t.cold, "cost-start", "", "`TIME` of a cold start before it is loaded (default: start.cost as the daemon had it, less --cost-load)")
+}
+
+// into sets the times of a setup.
+func (t *shadowTimes) into(s *study.Setup) error {
+	if err := lengths(timeFlag{"--interval", t.interval, &s.Settings.Interval}, timeFlag{"--term", t.term, &s.Settings.Term},
+		timeFlag{"--cost-save", t.costSave, &s.Costs.Save}, timeFlag{"--cost-load", t.costLoad, &s.Costs.Load}); err != nil {
+		return err
+	}
+	s.Costs.ColdStart = max(s.Settings.StartCost-s.Costs.Load, 0)
+	if err := lengths(timeFlag{"--cost-start", t.cold, &s.Costs.ColdStart}); err != nil {
+		return err
+	}
+	s.Settings.StartCost = s.Costs.Start()
+	return nil
 }
 
 // ago reads a moment that is past: a length of time before now, or a moment; "" = the zero time.
@@ -107,14 +141,14 @@ func (p *program) noPast(err error) error {
 func (p *program) date(at time.Time) string { return at.In(p.zone()).Format(time.DateTime) }
 
 // compare runs the shadow and shows it beside what was.
-func (p *program) compare(ctx context.Context, past *store.Past, interval, term string, sv *saving, seed uint64, o *outlet) error {
+func (p *program) compare(ctx context.Context, past *store.Past, times *shadowTimes, sv *saving, seed uint64, o *outlet) error {
 	begin, end := past.Begin.Plan.At.Time(), past.End.Plan.At.Time()
 	s := shadow.Of(past, fmt.Sprintf("%s to %s", p.date(begin), p.date(end)))
 	if s.Jobs.Compared == 0 {
 		return &failure{code: exitNo, what: "no job with GPUs ran or waited in that window", err: fmt.Errorf("%s", s.Setup.Load.Name),
 			next: "see fairlease status and fairlease doctor, whether the daemon sees the jobs that it should; or name another window"}
 	}
-	if err := lengths(timeFlag{"--interval", interval, &s.Setup.Settings.Interval}, timeFlag{"--term", term, &s.Setup.Settings.Term}); err != nil {
+	if err := times.into(&s.Setup); err != nil {
 		return err
 	}
 	s.Setup.Settings, s.Setup.Seed = study.Fit(s.Setup.Settings), seed
@@ -175,6 +209,8 @@ func (p *program) tellShadow(out io.Writer, past *store.Past, s *shadow.Shadow) 
 	if a := &past.Acted; a.Rounds > 0 {
 		fmt.Fprintf(out, "  fairlease acted in %d rounds from %s to %s: what was is what came of Slurm and fairlease together\n", a.Rounds, p.date(*a.First), p.date(*a.Last))
 	}
-	fmt.Fprintf(out, "  in the shadow: interval %v, term %v\n", config.Duration(set.Interval), config.Duration(set.Term))
+	costs := &s.Setup.Costs
+	fmt.Fprintf(out, "  in the shadow: interval %v, term %v; a start from a checkpoint costs %v, saving one %v\n",
+		config.Duration(set.Interval), config.Duration(set.Term), config.Duration(costs.Start()), config.Duration(costs.Save))
 	tellSaves(out, &s.Setup)
 }

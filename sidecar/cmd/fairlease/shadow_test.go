@@ -53,7 +53,7 @@ func TestShadow(t *testing.T) {
 		args []string
 	}{
 		{"shadow", nil},
-		{"shadow-window", []string{"--since", "5h", "--until", "2027-01-15T12:00", "--term", "30m", "--interval", "1m"}},
+		{"shadow-window", []string{"--since", "5h", "--until", "2027-01-15T12:00", "--term", "30m", "--interval", "1m", "--cost-start", "5m"}},
 		{"shadow-csv", []string{"--csv"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

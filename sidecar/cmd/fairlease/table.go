@@ -2,10 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/store"
 )
 
 // listing is how a command that lists writes its lines.
@@ -45,6 +51,41 @@ func (p *program) list(l listing, t *table, all any) error {
 	}
 	p.table(l, t)
 	return nil
+}
+
+// remembered is a list of what the newest round remembers.
+type remembered[T any] struct {
+	of    func(*cluster.Snapshot, *cluster.Plan) ([]T, error)
+	fits  func(x *T, name string) bool // the name is the command's argument
+	none  string                       // says that nothing fits a name
+	table func([]T, cluster.Instant) *table
+}
+
+// show writes the list, or what of it fits the command's argument.
+func (r remembered[T]) show(c *cobra.Command, p *program, l listing, args []string) error {
+	return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+		snap, plan, err := s.Last(c.Context())
+		if err != nil {
+			return err
+		}
+		if plan.Round == 0 {
+			return &failure{code: exitNo, what: "no round has been written down yet", next: "fairlease status tells whether a daemon makes rounds"}
+		}
+		all, err := r.of(&snap, &plan)
+		if err != nil {
+			return err
+		}
+		if len(args) > 0 {
+			all = slices.DeleteFunc(all, func(x T) bool { return !r.fits(&x, args[0]) })
+			if len(all) == 0 {
+				return &failure{code: exitNo, what: fmt.Sprintf(r.none, args[0]), next: c.CommandPath() + " has all"}
+			}
+		}
+		if err := p.list(l, r.table(all, p.now()), all); err != nil {
+			return err
+		}
+		return p.asOf(c.Context(), l, s)
+	})
 }
 
 func (p *program) json(v any) error {

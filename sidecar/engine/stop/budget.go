@@ -106,6 +106,15 @@ func (j *Job) May(r Rule, t cluster.Instant, notice cluster.Span) bool {
 	return r.Off() || j.Cost(t, notice) <= j.Budget(r, t)
 }
 
+// Gone tells whether stops have spent the job's budget: even the cheapest stop, at the beginning of an attempt that
+// starts at j.Start, is beyond it. A job that was never stopped has its budget, whatever a start costs it.
+//
+// A stop beyond the budget always leaves it gone, since the budget is negative then. It comes back as the job runs, by
+// overhead × its run time.
+func (j *Job) Gone(r Rule) bool {
+	return !r.Off() && j.Spent > 0 && j.Begin > j.Budget(r, j.Start)
+}
+
 // horizon is how far ahead From looks.
 const horizon = 400 * cluster.Day
 

@@ -151,3 +151,49 @@ func TestHowWellALossIsKnown(t *testing.T) {
 		t.Errorf("a job that saves at SIGTERM loses what it did from %s on", since)
 	}
 }
+
+func TestWhenABudgetIsGone(t *testing.T) {
+	rule := Rule{Allowance: 15 * minute, OverheadMilli: 20}
+	for _, c := range []struct {
+		what              string
+		ran, spent, begin cluster.Span
+		rule              Rule
+		want              bool
+	}{
+		{"never stopped", 0, 0, 5 * minute, rule, false},
+		{"never stopped, and its start costs more than the allowance", 0, 0, 20 * minute, rule, false},
+		{"another start is within the budget", 0, 10 * minute, 5 * minute, rule, false},
+		{"another start is beyond it", 0, 10*minute + 1, 5 * minute, rule, true},
+		{"it has run, and its budget has grown", 10 * hour, 20 * minute, 5 * minute, rule, false},
+		{"it has spent that, too", 10 * hour, 23 * minute, 5 * minute, rule, true},
+		{"no overhead", 1000 * hour, 11 * minute, 5 * minute, Rule{Allowance: 15 * minute}, true},
+		{"no budget", 0, hour, 5 * minute, Rule{}, false},
+	} {
+		j := Job{Start: start, Ran: c.ran, Spent: c.spent, Begin: c.begin}
+		if got := j.Gone(c.rule); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}
+
+// A stop beyond the budget leaves it gone; while it is gone no stop of the next attempt's beginning is within it.
+func TestStopsBeyondTheBudgetLeaveItGone(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		span := func(name string, most cluster.Span) cluster.Span {
+			return cluster.Span(rapid.Int64Range(0, int64(most)).Draw(rt, name))
+		}
+		j := job(rapid.SampledFrom([]cluster.Manner{cluster.SavesNever, cluster.SavesOnNotice, cluster.SavesOnTerm, cluster.SavesEvery}).Draw(rt, "manner"))
+		j.Saving.Every, j.Begin = minute+span("every", 3*hour), span("begin", 20*minute)
+		j.Ran, j.Spent = span("ran", 20*hour), span("spent", hour)
+		rule := Rule{span("allowance", hour) + cluster.Second, int64(rapid.IntRange(0, 200).Draw(rt, "overhead"))}
+		at := start.Add(span("age", 10*hour))
+		beyond, cost := !j.May(rule, at, minute), j.Cost(at, minute)
+		j.Ran, j.Spent, j.Start = j.run(at), j.Spent+cost, at.Add(hour)
+		if beyond && !j.Gone(rule) {
+			rt.Fatalf("%s are left after a stop beyond the budget", j.Budget(rule, j.Start))
+		}
+		if j.Gone(rule) && j.May(rule, j.Start, 0) {
+			rt.Fatal("the budget is gone, and a stop is within it")
+		}
+	})
+}

@@ -15,6 +15,11 @@
 //     consists of destroyed attempts, so it is bounded by the sum of the costs, and with
 //     overhead < 1/2 the ages of stopped attempts are bounded by a constant.
 //
+// Some stops cannot wait for the budget: recalls of GPUs that virtual clusters lend, orders of administrators, and drains.
+// They may go beyond it. The first theorem then holds with the cost of these on top. A job whose budget is gone (Gone)
+// is lent GPUs only where its time limit ends before a recall is likely; the others end as above on their tenants' own
+// GPUs, where nobody recalls them.
+//
 // A job that does not save can be stopped while it is young, then never again; a job that saves every
 // so often just after a save; a job that saves at the notice whenever its budget has grown enough for
 // another start.

@@ -14,7 +14,7 @@ import (
 
 // Conduct ranks before declarations, declarations before the site's rules.
 func TestWhatIsKnownOfSaving(t *testing.T) {
-	habits := []cluster.Habit{{Type: cluster.JobType{User: "ann", Command: "train.sh", GPUs: 8}, Restarted: 1},
+	habits := []cluster.Habit{{Type: cluster.JobType{User: "ann", Command: "train.sh", GPUs: 8}, Restarted: 1, Last: cluster.Restarted},
 		{Type: cluster.JobType{User: "ann", Command: "new.sh", GPUs: 8}, Completed: 3}}
 	job := func(user, name string, s cluster.Saving) cluster.Job {
 		return cluster.Job{User: user, Name: name, QOS: "free", Partitions: []string{"gpu"}, Request: cluster.Request{GPUs: 8}, Declares: s}

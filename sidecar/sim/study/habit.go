@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/engine/stop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
@@ -70,21 +71,11 @@ func MannerOf(s cluster.Saving) (Manner, bool) {
 	return m, true
 }
 
-// Learnt gives what the evidence on jobs of a type says of how they save; false where it says nothing: no job of
-// the type has been requeued or has reported saves. One restart from the beginning outweighs all else but reports.
+// Learnt gives what the evidence on jobs of a type says of how they save, as the engine judges it (stop.Resolve); false
+// where it says nothing: no job of the type was judged after a requeue or has reported saves.
 func Learnt(h *cluster.Habit) (Habit, bool) {
-	out := Habit{User: h.Type.User, Command: h.Type.Command, GPUs: h.Type.GPUs}
-	switch {
-	case h.Reports > 0 && h.Every > 0:
-		out.Manner = Manner{Saves: sim.Periodic, Every: h.Every}
-	case h.Restarted > 0:
-		out.Saves = sim.Never
-	case h.Resumed > 0:
-		out.Saves = sim.AtNotice
-	default:
-		return Habit{}, false
-	}
-	return out, true
+	m, ok := MannerOf(stop.Resolve(nil, h, cluster.Saving{}, cluster.Saving{}))
+	return Habit{User: h.Type.User, Command: h.Type.Command, GPUs: h.Type.GPUs, Manner: m}, ok
 }
 
 // ReadHabits reads habits: lines user,command,gpus,manner[,interval[,save-time]] with manners as in ParseManner, or JSON,

@@ -176,12 +176,12 @@ func TestReadHabits(t *testing.T) {
 		"what the journal has learnt": {`[
 {"type": {"user": "ann", "command": "train.sh", "gpus": 8}, "completed": 3, "at": 1},
 {"type": {"user": "ann", "command": "train.sh", "gpus": 4}, "reports": 5, "every": 3600000, "at": 1},
-{"type": {"user": "bob", "command": "run.sh", "gpus": 1}, "resumed": 3, "restarted": 1, "at": 1},
-{"type": {"user": "bob", "command": "go.sh", "gpus": 1}, "resumed": 3, "at": 1},
+{"type": {"user": "bob", "command": "run.sh", "gpus": 1}, "resumed": 3, "restarted": 1, "last": "restarted", "at": 1},
+{"type": {"user": "bob", "command": "go.sh", "gpus": 1}, "resumed": 3, "last": "resumed", "on_term": 1, "at": 1},
 {"type": {"user": "eve", "command": "x.sh", "gpus": 2}, "resumed": 1, "saving": {"manner": "term", "takes": 5000}, "at": 1},
 {"type": {"user": "eve", "command": "y.sh", "gpus": 2}, "manner": "periodic", "every": 3600000}]`,
 			[]Habit{{User: "ann", Command: "train.sh", GPUs: 4, Manner: hourly}, {User: "bob", Command: "run.sh", GPUs: 1, Manner: never},
-				{User: "bob", Command: "go.sh", GPUs: 1, Manner: Manner{Saves: sim.AtNotice}},
+				{User: "bob", Command: "go.sh", GPUs: 1, Manner: Manner{Saves: sim.OnTerm}},
 				{User: "eve", Command: "x.sh", GPUs: 2, Manner: Manner{Saves: sim.OnTerm, Takes: 5 * cluster.Second}},
 				{User: "eve", Command: "y.sh", GPUs: 2, Manner: hourly}}},
 	} {

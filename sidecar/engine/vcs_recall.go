@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// HiveD recalls lent GPUs as soon as their owner wants them (§3.3): a recall cannot wait until the job may be stopped
+// within its stop budget. So a job whose budget is gone runs by right, on cells of its tenant's own VC, which end no
+// lease that may not be stopped. It is lent GPUs only where its time limit ends before these are likely to be recalled.
+//
+// Recalls thus stop a job that never saves beyond its budget at most twice. The first such stop leaves the budget gone,
+// and for such a job it stays gone: stops cost it all the time that it ran, and the budget grows by a part of that. The
+// second one follows a wrong forecast, after which no forecast counts. That holds as long as its VC has the cells in
+// which it runs: a VC that is made smaller, or loses hardware, turns its leases into opportunistic ones.
+
+// forecasts is how many stops beyond the budget are too many to trust another forecast.
+const forecasts = 2
+
+// lending brings up to now how long GPUs were lent. A window passes into the one before when it is over.
+func (h *hall) lending() {
+	if h.s.Cells == nil || h.rule().Off() {
+		return
+	}
+	h.lent = slices.Clone(h.s.Lent)
+	for k := range h.lent {
+		if x := &h.lent[k]; h.set.Window > 0 && h.now.Sub(x.Since) >= h.set.Window {
+			x.Since, x.Earlier, x.Now = h.now, x.Now, cluster.Lent{}
+		}
+	}
+	ran := h.now.Sub(h.s.Ledger.At)
+	if h.s.Ledger.At == 0 || ran <= 0 {
+		return
+	}
+	for i, l := range h.leases {
+		if l != nil && l.Class == cluster.Opportunistic && h.standing[i].runs && h.standing[i].touch == cluster.Act {
+			h.lentOf(l.Pool).Time += min(ran, max(h.now.Sub(h.s.Cases[i].Job.Start), 0))
+		}
+	}
+}
+
+// lentOf gives the sum of a pool's present window, to be changed.
+func (h *hall) lentOf(pool string) *cluster.Lent {
+	k, ok := slices.BinarySearchFunc(h.lent, pool, func(x cluster.Lending, pool string) int { return cmp.Compare(x.Pool, pool) })
+	if !ok {
+		h.lent = slices.Insert(h.lent, k, cluster.Lending{Pool: pool, Since: h.now})
+	}
+	return &h.lent[k].Now
+}
+
+// recalledFrom counts a recall of a lent lease.
+func (h *hall) recalledFrom(pool string) {
+	if !h.rule().Off() {
+		h.lentOf(pool).Recalls++
+	}
+}
+
+// staysLent gives for how long GPUs of a pool that are lent now are likely to stay lent: the time that is more likely to
+// pass than not before a recall, if recalls come at random (the median of an exponential distribution). Their rate is
+// that of the last one to two windows, by the time for which leases ran, with one recall more than was seen. The
+// allowance comes on top: a job that a recall destroys so early loses no more than the site lets a stop cost any job.
+// No forecast goes beyond the next begin time that users of a VC have set for their jobs.
+func (v *vcs) staysLent(pool int) cluster.Span {
+	h, lent := v.h, cluster.Lent{}
+	for _, x := range h.lent {
+		if x.Pool == h.pools[pool] {
+			lent = cluster.Lent{Time: x.Now.Time + x.Earlier.Time, Recalls: x.Now.Recalls + x.Earlier.Recalls}
+		}
+	}
+	stays := h.set.StopAllowance + lent.Time/cluster.Span(lent.Recalls+1)*69/100 // ln 2
+	for i := range h.standing {
+		at, r := h.records[i].UserBegin, &h.s.Cases[i].Job.Request
+		if at > h.now && h.standing[i].waits && (r.Model == "" || r.Model == h.pools[pool]) && v.state.Has(h.records[i].Tenant) {
+			stays = min(stays, at.Sub(h.now))
+		}
+	}
+	return stays
+}
+
+// fits gives the longest time limit with which a job whose budget is gone is lent GPUs of a pool; 0 = with none.
+func (v *vcs) fits(i, pool int) cluster.Span {
+	if v.h.records[i].Beyond >= forecasts {
+		return 0
+	}
+	if v.stays == nil {
+		v.stays = make([]cluster.Span, len(v.h.pools))
+		for p := range v.stays {
+			v.stays[p] = v.staysLent(p)
+		}
+	}
+	return v.stays[pool]
+}
+
+// over tells whether a job is over, by its time limit, before GPUs of a pool are likely to be recalled.
+func (v *vcs) over(i, pool int) bool {
+	limit := v.h.limit(i)
+	return limit > 0 && limit <= v.fits(i, pool)
+}
