@@ -73,6 +73,7 @@ func (h *hall) keep(board *place.Board) {
 }
 
 // soonest gives nodes for a gang: those that are likely to be free soonest, if every lease of ours there ended by itself.
+// It gives none where that is likely to take longer than GPUs may idle for the gang.
 func (h *hall) soonest(in *lease.Input, candidate, pool int) ([]cluster.Holding, bool) {
 	h.kept = h.fresh(h.kept)
 	board := h.kept
@@ -82,8 +83,19 @@ func (h *hall) soonest(in *lease.Input, candidate, pool int) ([]cluster.Holding,
 	for k := range h.claims {
 		board.Hold(h.claims[k].Nodes)
 	}
-	found, ok := board.Fit(place.Ask{Shape: in.Candidates[candidate].Shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})
-	return found.Nodes, ok
+	k := &in.Candidates[candidate]
+	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})
+	takes := cluster.Span(0)
+	for _, i := range found.Displaced {
+		takes = max(takes, h.lasts(i))
+	}
+	return found.Nodes, ok && takes <= h.patience(k.Case)
+}
+
+// patience gives how long GPUs may idle for a gang that waits: a twentieth of its wait, at least half an hour. So gathering
+// costs others little, and no gang waits for ever.
+func (h *hall) patience(i int) cluster.Span {
+	return max(30*cluster.Minute, h.now.Sub(h.s.Cases[i].Job.Submit)/20)
 }
 
 // lasts gives how long a lease is likely to last: nothing where it can be ended, else as long as it has lasted so far, for run times
@@ -147,16 +159,14 @@ func (h *hall) bar(in *lease.Input, nodes []cluster.Holding) {
 	}
 }
 
-// daysBeyond is for how long a tenant must be owed what of a gang goes beyond its due for GPUs to be gathered for it: a
-// gang of twice a tenant's due idles as many GPUs again.
-const daysBeyond = 3 * cluster.Day
-
-// mayGather tells whether GPUs may be gathered for a gang. What is being gathered counts against what its tenant is owed.
+// mayGather tells whether GPUs may be gathered for a gang: within its tenant's due, and beyond it where the tenant is owed
+// something and the gang is young, for then it runs for the stop budget's allowance only. One that has run already must be
+// owed what goes beyond the due for a day. What is being gathered counts against what its tenant is owed.
 func mayGather(in *lease.Input, k *lease.Candidate, pool int, anew bool) bool {
 	sh := &in.Tenants[k.Tenant].Shares[pool]
 	beyond := lease.Beyond(sh.Entitlement, sh.Bound+k.GPUs)
-	if beyond == 0 || !anew {
+	if beyond == 0 || !anew || k.Unserved {
 		return beyond == 0 || sh.Owed > 0
 	}
-	return sh.Owed >= lease.Worth(beyond, daysBeyond)
+	return sh.Owed >= lease.Worth(beyond, cluster.Day)
 }

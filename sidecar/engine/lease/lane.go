@@ -41,19 +41,19 @@ func (c *chooser) bind(k *Candidate, pool int) {
 	}
 }
 
-// dayBeyond is for how long a tenant, or a job within its tenant, must be owed what goes beyond the due for the job to
+// beyondFor is for how long a tenant, or a job within its tenant, must be owed what goes beyond the due for the job to
 // bind that.
-const dayBeyond = cluster.Day
+const beyondFor = 6 * cluster.Hour
 
 // mayBind tells whether a candidate may bind GPUs: within its tenant's due, its lane left out; beyond that where the
-// tenant, or the job within its tenant, is owed as much as that is in a day, so that no job starves.
+// tenant, or the job within its tenant, is owed as much as that is in six hours, so that no job starves.
 func (c *chooser) mayBind(q *queue, k *Candidate) bool {
 	if len(c.Lanes) == 0 {
 		return true
 	}
 	sh := &c.Tenants[k.Tenant].Shares[q.pool]
 	beyond := Beyond(q.entitled, c.boundOf[k.Tenant][q.pool]+sh.Lane+k.GPUs)
-	return beyond == 0 || max(sh.Owed, k.Owed) >= Worth(beyond, dayBeyond)
+	return beyond == 0 || max(sh.Owed, k.Owed) >= Worth(beyond, beyondFor)
 }
 
 // Beyond gives how much of some GPUs is beyond a due.
