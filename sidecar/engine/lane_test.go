@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -87,4 +88,28 @@ func TestALaneIsNotBound(t *testing.T) {
 		t.Errorf("%d of a's eight jobs were stopped while they were young; b is due four GPUs", stopped)
 	}
 	near(t, "half of the GPUs in the long run", w.Used("b"), w.Used("a"), 15)
+}
+
+// GPUs idle for a gang no longer than a twentieth of its wait, at least half an hour: jobs that have run for long are
+// likely to go on for as long, so for a gang in front of them GPUs are gathered only when it has waited for long itself.
+func TestGatheringTakesNoLongerThanTheWaitIsWorth(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{4, 4}, "a", "b")
+	long := []cluster.JobID{w.submit("a", 4, 60*hour, neverSaves), w.submit("a", 4, 60*hour, neverSaves)}
+	w.Run(2 * hour)
+	gang := w.submit("b", 8, hour, func(j *sim.Work) { neverSaves(j); j.Request.Nodes, j.Request.PerNode = 2, 4 })
+	gathers := func() bool {
+		return slices.ContainsFunc(w.Last.Memory.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Job == w.Record(gang).Key })
+	}
+	for waited := cluster.Span(0); waited < 20*hour; waited += hour {
+		w.Run(hour)
+		if gathers() {
+			t.Fatalf("GPUs are gathered after %s for jobs that have run for %s", waited, w.Now().Sub(w.Job(long[0]).Start))
+		}
+	}
+	for hours := 0; w.Job(gang).Start == 0; hours++ {
+		if hours == 80 {
+			t.Fatalf("the gang has not started: %+v", w.Verdict(gang))
+		}
+		w.Run(hour)
+	}
 }
