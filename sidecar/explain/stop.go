@@ -67,7 +67,7 @@ func (w Words) Stops(r *cluster.StopReport) []string {
 	if r.Stops > 0 {
 		so = fmt.Sprintf("%s so far, which cost it %s", times(r.Stops), r.Spent)
 		if r.Beyond > 0 {
-			so += fmt.Sprintf("; %s beyond its stop budget, since owners recalled GPUs that were lent to it an administrator ordered it, or its node was drained or failed", times(r.Beyond))
+			so += fmt.Sprintf("; %s beyond its stop budget, for recalls of GPUs that were lent to it, orders of administrators, or nodes that were drained or failed", times(r.Beyond))
 		}
 	}
 	out := []string{so, fmt.Sprintf("a stop now would cost it %s, a start of %s among that; its budget is %s", r.Cost, r.Begin, max(r.Budget, 0))}

@@ -34,7 +34,7 @@ it will not be stopped again before it ends, for it would restart from the begin
 		{"recalled", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Source: cluster.FromSite}, Stops: 2, Beyond: 1, Spent: cluster.Hour, Budget: -cluster.Hour, Cost: minute, Begin: minute},
 			`never
 configured
-2 times so far, which cost it 01:00:00; once beyond its stop budget, since owners recalled GPUs that were lent to it an administrator ordered it, or its node was drained or failed
+2 times so far, which cost it 01:00:00; once beyond its stop budget, for recalls of GPUs that were lent to it, orders of administrators, or nodes that were drained or failed
 a stop now would cost it 00:01:00, a start of 00:01:00 among that; its budget is 00:00:00
 it will not be stopped before it ends, for that would destroy more than its budget`},
 		{"on a notice that is too short", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesOnNotice, Takes: 5 * minute, Signal: "USR2", Source: cluster.FromDeclaration,
