@@ -43,10 +43,10 @@ func (c *chooser) bind(k *Candidate, pool int) {
 
 // beyondFor is for how long a tenant, or a job within its tenant, must be owed what goes beyond the due for the job to
 // bind that.
-const beyondFor = 6 * cluster.Hour
+const beyondFor = cluster.Day
 
 // mayBind tells whether a candidate may bind GPUs: within its tenant's due, its lane left out; beyond that where the
-// tenant, or the job within its tenant, is owed as much as that is in six hours, so that no job starves.
+// tenant, or the job within its tenant, is owed as much as that is in a day, so that no job starves.
 func (c *chooser) mayBind(q *queue, k *Candidate) bool {
 	if len(c.Lanes) == 0 {
 		return true
