@@ -38,7 +38,7 @@ func TestATenantDoesNotReceiveWhatAStopDestroyed(t *testing.T) {
 	}
 	held := w.Received(never)
 	if got := w.Used("a"); got != held-truth || r.Alloc != got {
-		t.Errorf("the tenant received %d GPU-ms, its job %d; want %d: it held a GPU for %d, of which %d were destroyed", got, r.Alloc, held-truth, held, truth)
+		t.Errorf("the tenant received %d GPU-ms, its job %d; want %d: the job held a GPU for %d ms and stops destroyed %d ms", got, r.Alloc, held-truth, held, truth)
 	}
 	want := cluster.Loss{Job: r.Key, Term: 1, Pool: "v100", Type: cluster.JobType{User: "a_user", Command: "/home/a/train.sh", GPUs: 1},
 		Time: truth, Certainty: cluster.UnknownLoss}
@@ -50,8 +50,7 @@ func TestATenantDoesNotReceiveWhatAStopDestroyed(t *testing.T) {
 	}
 }
 
-// What a stop destroys of a job that reports its saves is known: the books have just what the virtual cluster knows that was
-// lost.
+// The loss of a job that reports its saves is known: the books equal the virtual cluster's own record of the loss.
 func TestAKnownLossIsExact(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
 	w.ReportSaves = true

@@ -118,8 +118,8 @@ func TestCharges(t *testing.T) {
 	}
 }
 
-// What a stop destroyed is taken back from the user of the job that held the GPUs, though it holds none by then.
-func TestWhatAStopDestroyedIsTakenBackFromItsUser(t *testing.T) {
+// Destroyed work leaves the received time of the job's user, even though the job holds no GPUs by then.
+func TestDestroyedWorkLeavesItsUser(t *testing.T) {
 	w := newWritten(cluster.Minute)
 	w.charged = midnight
 	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}

@@ -527,8 +527,8 @@ func (b *book) stopping(key cluster.JobKey, s cluster.PendingStop) {
 	}
 }
 
-// What a stop destroys is no more received by its job and tenant. It is overhead, and the tenant is behind by it.
-func TestWhatAStopDestroysIsOverhead(t *testing.T) {
+// Work that a stop destroys leaves the received time of its job and tenant. It becomes overhead, and the tenant falls behind by it.
+func TestDestroyedWorkIsOverhead(t *testing.T) {
 	for _, c := range []struct {
 		sure           cluster.Certainty
 		known, unknown cluster.GPUTime

@@ -45,10 +45,10 @@ func (b *books) settle(dt cluster.Span) {
 	b.forgive(dt)
 }
 
-// had gives by row what tenants had in an interval: what their jobs used and what was gathered for them, less what stops
-// destroyed. That is taken off as they use GPUs again, for no interval can have held more than was used in it: else a
-// single stop would outweigh the shortfalls of all others in the interval in which it is booked. As T is at most U, it makes
-// a debt only where another tenant has more than its due meanwhile.
+// had gives, by row, the GPU time that tenants had in an interval: used by their jobs or gathered for them, less destroyed
+// work. Destroyed work is taken off at most as fast as the tenant uses GPUs again: booked at once, a single stop would
+// outweigh the shortfalls of all other tenants in that interval. T is at most U, so destroyed work makes a debt only where
+// another tenant has more than its due meanwhile.
 func (b *books) had() []cluster.GPUTime {
 	out := b.zeros()
 	for i := range out {

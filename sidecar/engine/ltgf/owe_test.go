@@ -387,9 +387,9 @@ func TestDebtsAreKeptForTheWindow(t *testing.T) {
 	}
 }
 
-// What stops destroyed of a tenant's GPU time is owed by those who have more than their due while it uses GPUs again, and by
-// nobody else: not by a tenant that has its due, and not at the expense of others that lack theirs.
-func TestWhatStopsDestroyIsOwedByNobodyButSurpluses(t *testing.T) {
+// Tenants with a surplus owe the GPU time that stops destroyed, while its tenant uses GPUs again. A tenant that has just its
+// due owes nothing of it, and the shortfalls of other tenants count as before.
+func TestSurplusesOweDestroyedWork(t *testing.T) {
 	hour := func(gpus int) cluster.GPUTime { return cluster.Times(gpus, cluster.Hour) }
 	for _, c := range []struct {
 		what      string

@@ -112,7 +112,7 @@ func TestFromAndUntil(t *testing.T) {
 	})
 }
 
-// What a stop at 3 h 1 min destroys, after a notice of a minute, and how well that is known.
+// The work that a stop at 3 h 1 min destroys, after a notice of a minute, and its certainty.
 func TestHowWellALossIsKnown(t *testing.T) {
 	saved := func(j Job, at cluster.Span) Job { j.Saved = start.Add(at); return j }
 	every := func(j Job) Job { j.Saving.Every = hour; return j }
