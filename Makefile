@@ -7,9 +7,10 @@ GOLANGCI := v2.15.0
 BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
 PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge python3
 FUZZTIME ?= 20s
+DRAWS ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build-deps build check test lint demo bench bench-live fuzz plugin-check clean
+.PHONY: help deps build-deps build check test lint demo bench bench-live chaos fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +37,7 @@ check: build-deps plugin-check ## what needs no root: vet, unit tests, propertie
 	go vet ./...
 	FAIRLEASE_NO_CLUSTER=1 go test ./...
 
-test: deps plugin-check ## everything, the tests on two real Slurms too (root, about twenty minutes)
+test: deps plugin-check ## everything, the tests on two real Slurms too (root, about twenty-five minutes)
 	go vet ./...
 	go test -timeout 60m -parallel 8 ./...
 
@@ -53,13 +54,24 @@ demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look a
 bench: build-deps ## benchmarks that need no root; ends with one line a figure
 	go run ./tests/bench
 
-bench-live: deps ## benchmarks on a real Slurm (root); ends with one line a figure
+bench-live: deps ## benchmarks on a real Slurm and a real PostgreSQL (root); ends with one line a figure
 	go run ./tests/bench -live
+	go run ./tests/bench -journal 2
+
+chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
+	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0}
 
 fuzz: build-deps ## fuzz every decoder for FUZZTIME each
 	@for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 	  for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$pkg/*_test.go | cut -c6-); do \
 	    echo "$$pkg $$f"; go test -run xxx -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; done; done
+
+soak: build-deps ## all property tests with a fresh seed (SEED=n: that one) and ten times the draws (DRAWS=n)
+	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "soak: SEED=$$seed DRAWS=$(DRAWS)"; failed=; \
+	for pkg in $$(grep -rl --include='*_test.go' 'rapid\.Check(' . | xargs -n1 dirname | sort -u); do \
+	  tests=$$(awk '/^func /{name=$$2; sub(/\(.*/, "", name)} /rapid\.Check\(/{print name}' $$pkg/*_test.go | sort -u | paste -sd'|'); \
+	  FAIRLEASE_NO_CLUSTER=1 go test -timeout 60m $$pkg -run "^($$tests)\$$" -rapid.seed=$$seed -rapid.checks=$(DRAWS) -rapid.nofailfile || failed="$$failed $$pkg"; done; \
+	[ -z "$$failed" ] || { echo "soak: SEED=$$seed fails in$$failed" >&2; exit 1; }
 
 clean: ## remove what was built
 	rm -rf bin out

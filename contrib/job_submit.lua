@@ -5,7 +5,8 @@
 -- explained there), once, when slurmctld loads this script, and does the same, but for what Lua is shown:
 --
 --   * Lua cannot ask for a file's age, so it reads the heartbeat file, into which the sidecar writes the second of each touch.
---   * Lua sees a --signal only in the script's #SBATCH lines, not on the command line (matters with require_checkpoint).
+--   * Lua sees --signal and --deadline only in the script's #SBATCH lines, not on the command line. So a begin time, where it is the
+--     gate, is at most heartbeat_max_age away: Slurm refuses jobs that cannot meet their deadline then. Set gate_license to avoid that.
 --   * Lua sees the job that is changed, so protect_gate spares jobs that are not gated.
 --
 -- To use it beside a script of your own, load it with dofile() there and call fairlease_job_submit and fairlease_job_modify.
@@ -16,9 +17,15 @@ local path = conf_dir .. "/fairlease-plugin.conf"
 local settings = {
 	partitions = "", default_partition = "", heartbeat_dir = "/run/fairlease",
 	exclude_accounts = "", exclude_users = "", exclude_qos = "", operator_uids = "", checkpoint_mark = "checkpoint",
-	gate_seconds = 600, heartbeat_max_age = 60,
+	gate_license = "", opt_out = "charge",
+	gate_seconds = 600, heartbeat_max_age = 60, gate_site_factor = -1000000000,
 	gate_shards = false, mark_requeue = false, require_checkpoint = false, protect_gate = false,
 }
+
+-- Shows the user a line; log_user alone would take a % in it for a format.
+local function tell(line)
+	slurm.log_user("%s", line)
+end
 
 local function trim(text)
 	return (text:gsub("^%s+", ""):gsub("%s+$", ""))
@@ -49,11 +56,15 @@ end
 local function value_of(key, text)
 	local kind = type(settings[key])
 	if kind == "number" then
-		local seconds = text:match("^%d+$") and tonumber(text)
-		if not seconds or seconds < 1 or seconds > 366 * 86400 then
+		local number = #text <= 11 and text:match("^%-?%d+$") and tonumber(text)
+		if key == "gate_site_factor" then
+			if not number or number < -1073741823 or number > 0 then
+				return nil, "is not a whole number from -1073741823 to 0"
+			end
+		elseif not number or number < 1 or number > 366 * 86400 then
 			return nil, "is not a number of seconds from 1 to a year"
 		end
-		return seconds
+		return number
 	elseif kind == "boolean" then
 		if text ~= "yes" and text ~= "no" then
 			return nil, "is neither yes nor no"
@@ -61,6 +72,10 @@ local function value_of(key, text)
 		return text == "yes"
 	elseif (key == "partitions" or key == "default_partition") and (text:find("/", 1, true) or text:sub(1, 1) == ".") then
 		return nil, "is not made of partition names"
+	elseif key == "gate_license" and text:find("[^%w_.-]") then
+		return nil, "is not the name of a licence: use letters, digits, _, - and ."
+	elseif key == "opt_out" and text ~= "leave" and text ~= "charge" and text ~= "refuse" then
+		return nil, "is none of charge, leave and refuse"
 	end
 	return text
 end
@@ -102,14 +117,50 @@ local function read_settings()
 	end
 end
 
+-- True unless slurm.conf is without that licence for certain: it has no Licenses= with it and includes no other file.
+local function configured(name)
+	local file = io.open(conf_dir .. "/slurm.conf", "r")
+	if not file then
+		return true
+	end
+	local text = "\n" .. file:read("*a"):gsub("#[^\n]*", ""):gsub("\\%s*\n", " ")
+	file:close()
+	if text:lower():find("\n%s*include%s") then
+		return true
+	end
+	for line in text:gmatch("[^\n]+") do
+		if line:lower():find("licenses%s*=") then
+			for word in line:gmatch("[%w_.-]+") do
+				if word == name then
+					return true
+				end
+			end
+		end
+	end
+	return false
+end
+
 read_settings()
-slurm.log_info("job_submit/lua: fairlease: gates GPU jobs of partitions %s for %d s while %s/PARTITION is fresh",
-	settings.partitions, settings.gate_seconds, settings.heartbeat_dir)
+if settings.gate_license ~= "" and not configured(settings.gate_license) then
+	slurm.log_error("job_submit/lua: fairlease: %s/slurm.conf has no Licenses=%s:1000000: add it and run scontrol reconfigure; until then gates are begin times",
+		conf_dir, settings.gate_license)
+	settings.gate_license = "" -- Slurm would refuse jobs with a licence that it does not have
+end
+slurm.log_info("job_submit/lua: fairlease: gates GPU jobs of partitions %s by %s%s while %s/PARTITION is fresh", settings.partitions,
+	settings.gate_license ~= "" and "licence " or "begin times", settings.gate_license, settings.heartbeat_dir)
+
+-- Each request of a TRES list (gres/gpu:v100:2,…) without its type (gpu:v100:2).
+local function requests(tres)
+	local each = (tres or ""):gmatch("[^,;]+")
+	return function()
+		local request = each()
+		return request and (trim(request):gsub("^gres[/:]", ""))
+	end
+end
 
 -- True if a TRES request (gres/gpu:v100:2,…) asks for a GPU, or for a shard of one if shards count.
 local function wants_gpu(tres)
-	for request in (tres or ""):gmatch("[^,;]+") do
-		request = trim(request):gsub("^gres[/:]", "")
+	for request in requests(tres) do
 		local name = request:match("^[^:=]*")
 		if (name == "gpu" or (settings.gate_shards and name == "shard")) and not request:match("[:=]0+$") then
 			return true
@@ -141,16 +192,8 @@ local function granting(partition, now)
 	return beat ~= nil and math.abs(now - beat) <= settings.heartbeat_max_age
 end
 
-local CRON_JOB = 2 ^ 22 -- in bitflags
-
--- The partition for which the job is one to gate, or nil.
+-- The managed partition that the job asks for GPUs of, or nil.
 local function concerns(job)
-	if job.script == nil or (job.het_job_offset ~= nil and job.het_job_offset ~= slurm.NO_VAL) then
-		return nil
-	end
-	if math.floor((job.bitflags or 0) / CRON_JOB) % 2 == 1 then
-		return nil
-	end
 	if not (wants_gpu(job.tres_per_job) or wants_gpu(job.tres_per_node) or wants_gpu(job.tres_per_socket) or wants_gpu(job.tres_per_task)) then
 		return nil
 	end
@@ -161,60 +204,153 @@ local function concerns(job)
 	return managed(job.partition)
 end
 
+-- True if the job's requests name GPUs of more than one model.
+local function several_models(job)
+	local first
+	for _, field in ipairs({"tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task"}) do
+		for request in requests(job[field]) do
+			local model, rest = request:match("^gpu[:=]([^:=]*)(.*)$")
+			if model and model ~= "" and not (rest == "" and model:match("^%d")) then
+				if first and model ~= first then
+					return true
+				end
+				first = model
+			end
+		end
+	end
+	return false
+end
+
+local CRON_JOB = 2 ^ 22 -- in bitflags
+local SHARED_OK, NO_VAL16 = 1, 65534 -- of shared
+
+-- The option by which such a job keeps fairlease from leasing GPUs to it, or nil: the job is one to gate.
+local function opts_out(job)
+	if job.het_job_offset ~= nil and job.het_job_offset ~= slurm.NO_VAL then
+		return "heterogeneous components (:)"
+	elseif math.floor((job.bitflags or 0) / CRON_JOB) % 2 == 1 then
+		return "scrontab"
+	elseif job.script == nil then
+		return "salloc, or srun outside of a batch job"
+	elseif wants_gpu(job.tres_per_socket) then
+		return "--gpus-per-socket"
+	elseif job.contiguous == 1 then
+		return "--contiguous"
+	elseif job.shared ~= NO_VAL16 and job.shared > SHARED_OK then
+		return "--exclusive=user, =mcs or =topo"
+	elseif (job.features or ""):find("[%[%]()*,]") then
+		return "brackets, * or a comma in --constraint"
+	elseif several_models(job) then
+		return "several GPU models in one job"
+	end
+	return nil
+end
+
+-- True if one of the script's #SBATCH lines has the option.
+local function script_has(job, option)
+	return ("\n" .. job.script):match("\n#SBATCH%s[^\n]*%-%-" .. option .. "[=%s]") ~= nil
+end
+
 -- True if the job can save its work: it says so, or asks for a signal in its script.
 local function can_save(job)
 	local mark = settings.checkpoint_mark
-	if mark ~= "" and (job.comment or ""):find(mark, 1, true) then
-		return true
-	end
-	return ("\n" .. job.script):match("\n#SBATCH%s[^\n]*%-%-signal[=%s]") ~= nil
+	return mark ~= "" and (job.comment or ""):find(mark, 1, true) ~= nil or script_has(job, "signal")
 end
 
-local function mark(begin, gate)
-	return ("fl:begin=%.0f,gate=%.0f"):format(begin, gate)
+-- What has to be added to the licences for the gate, "" if they have it already; nil if they cannot be combined with it.
+local function license(licenses)
+	licenses = licenses or ""
+	if settings.gate_license == "" or licenses:find("|", 1, true) or #licenses >= 512 then
+		return nil
+	end
+	local has = false
+	for item in licenses:gmatch("[^,;]+") do
+		local name, count = item:match("^([^:=]*)[:=]?(.*)$")
+		if name == settings.gate_license then
+			local wanted = name == item and 1 or #count <= 10 and count:match("^%d+$") and tonumber(count)
+			if has or not wanted or wanted < 1 or wanted > 1073741823 then
+				return nil
+			end
+			has = true
+		end
+	end
+	return has and "" or (licenses ~= "" and "," or "") .. settings.gate_license .. ":1"
+end
+
+-- The begin time of a job that a licence cannot gate; nil if it may have too little time for one.
+local function begin_time(job, now)
+	if script_has(job, "deadline") then
+		return nil
+	end
+	return math.max(job.begin_time or 0, now + math.min(settings.gate_seconds, settings.heartbeat_max_age))
 end
 
 function fairlease_job_submit(job, part_list, submit_uid)
 	local now = os.time()
-	local partition = concerns(job)
+	local option = opts_out(job)
+	local partition = (option == nil or settings.opt_out == "refuse") and concerns(job)
 	if not partition or not granting(partition, now) then
 		return slurm.SUCCESS
 	end
+	if option then
+		tell("fairlease: GPU jobs of partition " .. partition .. " cannot wait for a lease with " .. option ..
+			": submit with sbatch and without it, or use another partition")
+		return slurm.ESLURM_ACCESS_DENIED
+	end
 	if settings.require_checkpoint and not can_save(job) then
 		local instead = settings.checkpoint_mark ~= "" and ", or say that yours can with --comment=" .. settings.checkpoint_mark or ""
-		slurm.log_user("fairlease: GPU jobs here must be able to save their work and go on later: submit with --signal=USR1@120 or the like" .. instead)
+		tell("fairlease: GPU jobs here must be able to save their work and go on later: submit with --signal=USR1@120 or the like" .. instead)
 		return slurm.ESLURM_ACCESS_DENIED
 	end
 
-	local begin = job.begin_time or 0
-	local gate = math.max(begin, now + settings.gate_seconds)
-	job.begin_time = gate
+	local more = license(job.licenses)
+	local gate = not more and begin_time(job, now)
+	if more then
+		job.licenses = (job.licenses or "") .. more
+		if job.site_factor == slurm.NO_VAL then -- else another plugin has set it
+			job.site_factor = 2 ^ 32 + settings.gate_site_factor -- slurmctld makes it unsigned, 32 bits
+		end
+	elseif gate then
+		-- Another plugin's words stay; ours are found behind them.
+		local words = job.admin_comment and job.admin_comment .. " " or ""
+		job.admin_comment = words .. ("fl:begin=%.0f,gate=%.0f"):format(job.begin_time or 0, gate)
+		job.begin_time = gate
+	else
+		return slurm.SUCCESS
+	end
 	local keeps = job.requeue == 0
 	if settings.mark_requeue and not keeps then
 		job.requeue = 1
 	end
-	-- Another plugin's words stay; ours are found behind them.
-	local words = job.admin_comment and job.admin_comment .. " " or ""
-	job.admin_comment = words .. mark(begin, gate)
 	local account = job.account and "account " .. job.account or "your default account"
 	local later = keeps and "it then keeps its GPUs until it ends"
 		or "at a lease's end it may be requeued, so save your work when signalled"
-	slurm.log_user("fairlease: this job waits for a GPU lease of " .. account .. "; " .. later .. "; see: fairlease explain JOBID")
+	tell("fairlease: this job waits for a GPU lease of " .. account .. "; " .. later .. "; see: fairlease explain JOBID")
 	return slurm.SUCCESS
 end
 
-function fairlease_job_modify(job, record, part_list, modify_uid)
-	local now = os.time()
+-- What the user reads whose change would open the gate of a waiting job, or nil.
+local function opens(job, record, now)
 	local begin = job.begin_time or 0
-	if not settings.protect_gate or begin == 0 or begin > now + settings.gate_seconds then
+	if job.licenses and license(record.licenses) == "" and license(job.licenses) ~= "" then
+		return ("fairlease: a waiting GPU job keeps the licence %s:1 until its lease: name it among the new ones; see: fairlease explain JOBID")
+			:format(settings.gate_license)
+	elseif begin ~= 0 and begin <= now + settings.gate_seconds and (record.admin_comment or ""):find("fl:begin=", 1, true) then
+		return ("fairlease: a waiting GPU job's start time is set by its lease; it may only be moved further than %d s away; see: fairlease explain JOBID")
+			:format(settings.gate_seconds)
+	end
+	return nil
+end
+
+function fairlease_job_modify(job, record, part_list, modify_uid)
+	if not settings.protect_gate or modify_uid == 0 or listed(settings.operator_uids, modify_uid) then
 		return slurm.SUCCESS
 	end
-	if modify_uid == 0 or listed(settings.operator_uids, modify_uid) or not (record.admin_comment or ""):find("fl:begin=", 1, true) then
-		return slurm.SUCCESS
-	end
-	for _, partition in ipairs(items(settings.partitions)) do
+	local now = os.time()
+	local refusal = opens(job, record, now)
+	for _, partition in ipairs(refusal and items(settings.partitions) or {}) do
 		if granting(partition, now) then
-			slurm.log_user(("fairlease: a waiting GPU job's start time is set by its lease; it may only be moved further than %d s away; see: fairlease explain JOBID"):format(settings.gate_seconds))
+			tell(refusal)
 			return slurm.ESLURM_ACCESS_DENIED
 		end
 	end

@@ -1,5 +1,5 @@
 // Package migrate brings the journal's schema in PostgreSQL up to date:
-// numbered migrations, each applied once, then all views made anew.
+// numbered migrations, each applied once, then the views, which keep their grants.
 //
 // There is no way back: a newer schema is used by a newer fairlease.
 package migrate
@@ -11,18 +11,23 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-
-	"github.com/fairlease/fairlease/sql"
 )
 
 //go:embed migrations/*.sql
 var files embed.FS
+
+// Schema is where the journal is kept unless the configuration says otherwise.
+const Schema = "fairlease"
+
+// In lets a connection work in a schema: no text of ours names one. A temporary table never stands before a table of the journal.
+func In(config *pgx.ConnConfig, schema string) {
+	config.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize() + ", pg_temp"
+}
 
 // oldest is the first PostgreSQL whose numeric knows Infinity, which rho may be.
 const oldest = 140000
@@ -39,13 +44,17 @@ func Latest() int64 {
 	if err != nil {
 		panic(err) // the pattern is wrong
 	}
-	return int64(len(all))
+	version, err := goose.NumericComponent(all[len(all)-1])
+	if err != nil {
+		panic(err) // the name is wrong
+	}
+	return version
 }
 
-// Version gives the version of the database's schema; 0 = there is none.
+// Version gives the version of the schema that the connection works in; 0 = there is none.
 func Version(ctx context.Context, db *pgx.Conn) (int64, error) {
 	var version int64
-	err := db.QueryRow(ctx, "select coalesce(max(version_id), 0) from fairlease.schema_version").Scan(&version)
+	err := db.QueryRow(ctx, "select coalesce(max(version_id), 0) from schema_version").Scan(&version)
 	if missing(err) {
 		return 0, nil
 	}
@@ -61,14 +70,15 @@ func missing(err error) bool {
 	return errors.As(err, &refused) && (refused.Code == noTable || refused.Code == noSchema)
 }
 
-// Up brings the schema of the database at dsn to Latest and makes its views
-// anew. It gives the versions before and after. Two at once wait for each other;
-// a schema newer than this program is an error and is left alone.
-func Up(ctx context.Context, dsn string, say Progress) (from, to int64, err error) {
+// Up brings the schema in the database at dsn and its views up to date, and makes a schema that is missing. It changes
+// nothing that is up to date. It gives the versions before and after. Concurrent calls wait for each other. A schema newer
+// than this program is an error, and Up leaves it alone.
+func Up(ctx context.Context, dsn, schema string, say Progress) (from, to int64, err error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading the address of PostgreSQL: %w", err)
 	}
+	In(config, schema)
 	db, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return 0, 0, fmt.Errorf("connecting to PostgreSQL: %w", err)
@@ -77,28 +87,31 @@ func Up(ctx context.Context, dsn string, say Progress) (from, to int64, err erro
 	if _, err := db.Exec(ctx, "select pg_advisory_lock($1)", one); err != nil {
 		return 0, 0, fmt.Errorf("waiting for another migration to end: %w", err)
 	}
-	if from, err = prepare(ctx, db); err != nil {
+	if from, err = prepare(ctx, db, schema); err != nil {
 		return 0, 0, err
 	}
 	if from < Latest() {
-		if err := step(ctx, db, dropViews); err != nil { // they may stand in a migration's way
+		if err := step(ctx, db, keepRights, dropViews); err != nil { // they may stand in a migration's way
 			return from, from, err
 		}
 		pool := stdlib.OpenDB(*config)
 		defer pool.Close()
-		if err := apply(ctx, pool, say); err != nil {
+		if err := apply(ctx, pool, schema, Latest(), say); err != nil {
 			return from, from, err
 		}
 	}
-	if err := step(ctx, db, dropViews, createViews); err != nil {
+	changed, err := refresh(ctx, db, schema)
+	if err != nil {
 		return from, from, err
 	}
-	say(fmt.Sprintf("views: %d made anew", len(sql.Views())))
+	if changed > 0 {
+		say(fmt.Sprintf("views and their functions: %d new, changed or dropped", changed))
+	}
 	return from, Latest(), nil
 }
 
 // prepare refuses what we cannot work with and makes an empty schema if there is none.
-func prepare(ctx context.Context, db *pgx.Conn) (version int64, err error) {
+func prepare(ctx context.Context, db *pgx.Conn, schema string) (version int64, err error) {
 	var server int
 	if err := db.QueryRow(ctx, "select current_setting('server_version_num')::int").Scan(&server); err != nil {
 		return 0, fmt.Errorf("asking PostgreSQL for its version: %w", err)
@@ -112,22 +125,22 @@ func prepare(ctx context.Context, db *pgx.Conn) (version int64, err error) {
 	if version > Latest() {
 		return 0, fmt.Errorf("the schema is version %d, made by a newer fairlease; this one knows %d: run the newer one", version, Latest())
 	}
-	if _, err := db.Exec(ctx, "create schema if not exists fairlease"); err != nil {
-		return 0, fmt.Errorf("making schema fairlease (the user must own the database or the schema): %w", err)
+	if _, err := db.Exec(ctx, "create schema if not exists "+pgx.Identifier{schema}.Sanitize()); err != nil {
+		return 0, fmt.Errorf("making schema %s (the user must own the database or the schema): %w", schema, err)
 	}
 	return version, nil
 }
 
-func apply(ctx context.Context, db *dbsql.DB, say Progress) error {
+func apply(ctx context.Context, db *dbsql.DB, schema string, last int64, say Progress) error {
 	texts, err := fs.Sub(files, "migrations")
 	if err != nil {
 		return err
 	}
-	runner, err := goose.NewProvider(goose.DialectPostgres, db, texts, goose.WithTableName("fairlease.schema_version"))
+	runner, err := goose.NewProvider(goose.DialectPostgres, db, texts, goose.WithTableName(schema+".schema_version"))
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
 	}
-	for {
+	for version := int64(0); version < last; {
 		done, err := runner.UpByOne(ctx)
 		if errors.Is(err, goose.ErrNoNextVersion) {
 			return nil
@@ -135,8 +148,10 @@ func apply(ctx context.Context, db *dbsql.DB, say Progress) error {
 		if err != nil {
 			return fmt.Errorf("migrating the schema (nothing of the failed step was kept): %w", err)
 		}
+		version = done.Source.Version
 		say(fmt.Sprintf("schema: %s applied in %s", done.Source.Path, done.Duration.Round(1e6)))
 	}
+	return nil
 }
 
 // step does all works in one transaction.
@@ -149,39 +164,4 @@ func step(ctx context.Context, db *pgx.Conn, works ...func(context.Context, pgx.
 		}
 		return nil
 	})
-}
-
-// dropViews drops all views of the schema, those of older versions too, in one
-// statement, so that their order does not matter. It never drops what others
-// built on them.
-func dropViews(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, "select 'fairlease.' || quote_ident(viewname) from pg_views where schemaname = 'fairlease'")
-	if err != nil {
-		return fmt.Errorf("listing the old views: %w", err)
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return fmt.Errorf("listing the old views: %w", err)
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	_, err = tx.Exec(ctx, "drop view "+strings.Join(names, ", "))
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.Detail != "" {
-		return fmt.Errorf("dropping the old views: %w: %s: drop it first, and make it again afterwards", err, refused.Detail)
-	}
-	if err != nil {
-		return fmt.Errorf("dropping the old views: %w", err)
-	}
-	return nil
-}
-
-func createViews(ctx context.Context, tx pgx.Tx) error {
-	for _, view := range sql.Views() {
-		if _, err := tx.Exec(ctx, view.Text); err != nil {
-			return fmt.Errorf("making the view of %s: %w", view.File, err)
-		}
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fairlease/fairlease/migrate"
@@ -19,18 +20,23 @@ func quiet(string) {}
 func TestUp(t *testing.T) {
 	dsn := storetest.Empty(t)
 	var steps []string
-	from, to, err := migrate.Up(t.Context(), dsn, func(step string) { steps = append(steps, step) })
+	from, to, err := migrate.Up(t.Context(), dsn, migrate.Schema, func(step string) { steps = append(steps, step) })
 	if err != nil || from != 0 || to != migrate.Latest() {
 		t.Fatalf("from %d to %d (%v)", from, to, err)
 	}
-	if len(steps) != int(migrate.Latest())+1 {
+	if len(steps) < 7 || !strings.HasPrefix(steps[len(steps)-2], fmt.Sprintf("schema: %05d_", migrate.Latest())) || !strings.HasPrefix(steps[len(steps)-1], "views and their functions: ") {
 		t.Errorf("told %q", steps)
 	}
-	from, to, err = migrate.Up(t.Context(), dsn, quiet)
-	if err != nil || from != migrate.Latest() || to != migrate.Latest() {
-		t.Errorf("again: from %d to %d (%v)", from, to, err)
-	}
 	db := storetest.Connect(t, dsn)
+	was := catalog(t, db)
+	steps = nil
+	from, to, err = migrate.Up(t.Context(), dsn, migrate.Schema, func(step string) { steps = append(steps, step) })
+	if err != nil || from != migrate.Latest() || to != migrate.Latest() || len(steps) > 0 {
+		t.Errorf("again: from %d to %d, told %q (%v)", from, to, steps, err)
+	}
+	if is := catalog(t, db); was != is {
+		t.Errorf("again, where nothing was to be done, it wrote to the catalogue: %s, then %s", was, is)
+	}
 	version, err := migrate.Version(t.Context(), db)
 	if err != nil || version != migrate.Latest() {
 		t.Errorf("the schema is version %d (%v)", version, err)
@@ -49,7 +55,7 @@ func TestManyAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
-			if _, _, err := migrate.Up(context.Background(), dsn, quiet); err != nil {
+			if _, _, err := migrate.Up(context.Background(), dsn, migrate.Schema, quiet); err != nil {
 				t.Error(err)
 			}
 		})
@@ -62,7 +68,7 @@ func TestANewerSchemaIsLeftAlone(t *testing.T) {
 	db := storetest.Connect(t, dsn)
 	execute(t, db, "insert into fairlease.schema_version (version_id, is_applied) values (1000, true)")
 	execute(t, db, "drop view fairlease.gpu_hours")
-	_, _, err := migrate.Up(t.Context(), dsn, quiet)
+	_, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet)
 	if err == nil || !strings.Contains(err.Error(), "version 1000") {
 		t.Errorf("the error is %v", err)
 	}
@@ -71,26 +77,132 @@ func TestANewerSchemaIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestViewsAreMadeAnew drops views of older versions, and never what others built on ours.
-func TestViewsAreMadeAnew(t *testing.T) {
+// catalog stands for every row of the schema's relations, functions and their comments as the catalogue has them: a row that
+// is written over with the same has another transaction.
+func catalog(t *testing.T, db *pgx.Conn) (text string) {
+	t.Helper()
+	err := db.QueryRow(t.Context(), `
+		select concat_ws(' ', md5(string_agg(row, ' ' order by row)), count(*))
+		from (
+			select concat_ws(' ', c.oid, c.xmin, c.relacl, r.xmin) as row
+			from pg_class c
+			left join pg_rewrite r on r.ev_class = c.oid
+			where c.relnamespace = 'fairlease'::regnamespace
+			union all
+			select concat_ws(' ', oid, xmin, proacl) from pg_proc where pronamespace = 'fairlease'::regnamespace
+			union all
+			select concat_ws(' ', d.objoid, d.objsubid, d.xmin)
+			from pg_description d
+			join pg_class c on c.oid = d.objoid and d.classoid = 'pg_class'::regclass
+			where c.relnamespace = 'fairlease'::regnamespace
+		) rows`).Scan(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestViewsKeepTheirGrants has a view that is as it should be, one that is replaced in place, and one that cannot be, for an
+// older version had other columns: which roles may read them is what it was in all cases, also where migrations are
+// applied.
+func TestViewsKeepTheirGrants(t *testing.T) {
+	for _, c := range []struct{ name, change string }{
+		{"no change", "select 1"},
+		{"another text", "create or replace view fairlease.gpu_hours as select day, tenant, user_name, pool as model, gpu_ms, 0.0::numeric as gpu_hours from fairlease.charges"},
+		{"other columns", "alter view fairlease.gpu_hours rename column model to pool"},
+		{"a view on it", "alter view fairlease.job_fairness rename column age to old"},
+		{"a comment", "comment on view fairlease.gpu_hours is 'old'"},
+		{"a migration", undo + "; " + forget},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dsn := storetest.Database(t)
+			db := storetest.Connect(t, dsn)
+			reader, writer := storetest.Role(t, db, "reader"), storetest.Role(t, db, "writer")
+			execute(t, db, "grant select on fairlease.gpu_hours, fairlease.sharing_loss to "+reader+" with grant option")
+			execute(t, db, "grant select (tenant) on fairlease.gpu_hours to "+writer)
+			execute(t, db, "grant select on fairlease.seat_now to public")
+			execute(t, db, "grant create on schema fairlease to "+writer)
+			execute(t, db, "alter view fairlease.round_latency owner to "+writer)
+			const grants = `select string_agg(concat_ws(' ', c.relname, c.relacl, pg_get_userbyid(c.relowner), (select string_agg(a.attacl::text, ',') from pg_attribute a where a.attrelid = c.oid)), E'\n' order by c.relname)
+				from pg_class c where c.relnamespace = 'fairlease'::regnamespace and c.relkind = 'v'`
+			want, texts := text(t, db, grants), text(t, db, definitions)
+			execute(t, db, c.change)
+			if _, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, text(t, db, grants)); diff != "" {
+				t.Errorf("the grants differ:\n%s", diff)
+			}
+			if diff := cmp.Diff(texts, text(t, db, definitions)); diff != "" {
+				t.Errorf("the views differ:\n%s", diff)
+			}
+		})
+	}
+}
+
+// definitions are the texts of the views and their comments.
+const definitions = `select string_agg(concat_ws(' ', c.relname, pg_get_viewdef(c.oid), obj_description(c.oid, 'pg_class')), E'\n' order by c.relname)
+	from pg_class c where c.relnamespace = 'fairlease'::regnamespace and c.relkind = 'v'`
+
+// forget makes the newest migrations be made again; undo takes back what they did and cannot do twice, with the views that read it.
+const forget = "delete from fairlease.schema_version where version_id >= 12"
+const undo = "alter table fairlease.pools drop column stops_gpu_ms cascade"
+
+// A migration that fails in the middle leaves the views away: the next one that succeeds gives them their grants.
+func TestGrantsSurviveAFailedMigration(t *testing.T) {
+	dsn := storetest.Database(t)
+	db := storetest.Connect(t, dsn)
+	reader := storetest.Role(t, db, "reader")
+	execute(t, db, "grant select on fairlease.gpu_hours to "+reader)
+	execute(t, db, forget)
+	if _, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err == nil {
+		t.Fatal("a migration whose tables are there already succeeded")
+	}
+	if n := number(t, db, "select count(*) from pg_views where schemaname = 'fairlease'"); n != 0 {
+		t.Fatalf("%d views are there; the test wants none", n)
+	}
+	execute(t, db, undo)
+	if _, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if n := number(t, db, "select has_table_privilege('"+reader+"', 'fairlease.gpu_hours', 'select')::int"); n != 1 {
+		t.Error("the grant is gone")
+	}
+}
+
+// TestViewsOfOthers drops views of older versions, and never what others built on ours.
+func TestViewsOfOthers(t *testing.T) {
 	dsn := storetest.Database(t)
 	db := storetest.Connect(t, dsn)
 	execute(t, db, "create view fairlease.of_an_older_version as select 1 as x")
 	execute(t, db, "drop view fairlease.gpu_hours")
-	if _, _, err := migrate.Up(t.Context(), dsn, quiet); err != nil {
+	if _, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err != nil {
 		t.Fatal(err)
 	}
 	if n := number(t, db, "select count(*) from pg_views where schemaname = 'fairlease' and viewname in ('gpu_hours', 'of_an_older_version')"); n != 1 {
 		t.Errorf("%d of the two views are there", n)
 	}
 	execute(t, db, "create view public.ours as select * from fairlease.gpu_hours")
-	_, _, err := migrate.Up(t.Context(), dsn, quiet)
-	if err == nil || !strings.Contains(err.Error(), "view ours depends on view fairlease.gpu_hours") {
+	execute(t, db, "comment on view fairlease.gpu_hours is 'old'")
+	if _, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err != nil {
+		t.Errorf("a view that is replaced in place: %v", err)
+	}
+	execute(t, db, "alter view fairlease.gpu_hours rename column model to pool")
+	_, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet)
+	if err == nil || !strings.Contains(err.Error(), "view public.ours depends on view gpu_hours") {
 		t.Errorf("the error is %v", err)
 	}
 	if n := number(t, db, "select count(*) from public.ours"); n != 0 {
 		t.Errorf("the view that somebody built gives %d rows", n)
 	}
+}
+
+func text(t *testing.T, db *pgx.Conn, query string) (text string) {
+	t.Helper()
+	if err := db.QueryRow(t.Context(), query).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // TestEverythingIsDocumented looks for a comment on every table, view, column, index and function.
@@ -100,14 +212,16 @@ func TestEverythingIsDocumented(t *testing.T) {
 		select c.relkind::text || ' ' || c.relname
 		from pg_class c
 		where c.relnamespace = 'fairlease'::regnamespace
-		and c.relkind in ('r', 'v')
+		and c.relkind in ('r', 'p', 'v')
+		and not c.relispartition
 		and obj_description(c.oid, 'pg_class') is null
 		union all
 		select 'column ' || c.relname || '.' || a.attname
 		from pg_class c
 		join pg_attribute a on a.attrelid = c.oid
 		where c.relnamespace = 'fairlease'::regnamespace
-		and c.relkind in ('r', 'v')
+		and c.relkind in ('r', 'p', 'v')
+		and not c.relispartition
 		and a.attnum > 0
 		and not a.attisdropped
 		and col_description(c.oid, a.attnum) is null
@@ -117,6 +231,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 		join pg_index x on x.indexrelid = i.oid
 		where i.relnamespace = 'fairlease'::regnamespace
 		and not x.indisprimary
+		and not i.relispartition
 		and obj_description(i.oid, 'pg_class') is null
 		union all
 		select 'function ' || p.proname
@@ -141,12 +256,69 @@ func TestEverythingIsDocumented(t *testing.T) {
 	}
 }
 
+// TestHistoryIsPartitioned migrates a journal with rows of before, and of a wrong clock: nothing is lost, and what comes goes
+// into the days' partitions.
+func TestHistoryIsPartitioned(t *testing.T) {
+	dsn := storetest.Empty(t)
+	if err := migrate.To(t.Context(), dsn, 8); err != nil {
+		t.Fatal(err)
+	}
+	db := storetest.Connect(t, dsn)
+	execute(t, db, `
+		insert into seats (holder, takeover_after) values ('me', '15 s');
+		insert into rounds (number, at, seat_term, preset, nodes, nodes_bad, gpus, tenants, jobs, jobs_running, jobs_waiting, leases, leases_ended, claims, actions, actions_withheld, events)
+		select n, case when n = 3 then '2199-01-01' else now() - interval '1 day' * (3 - n) end, 1, 'astraea', 1, 0, 8, 1, 1, 1, 0, 1, 0, 0, 1, 0, 1 from generate_series(1, 3) n;
+		insert into round_blobs select n, 1, 'x', 'y', 1, 1 from generate_series(1, 3) n;
+		insert into actions (round, ordinal, verb, slurm_id, nodes, reservation, limit_ms, signal, withheld, because) select n, 0, 'gate', '', '{}', '', 0, '', false, '{}' from generate_series(1, 3) n;
+		insert into events select number, 0, at, 'kind', null, '', 'text' from rounds;
+		insert into tenant_history select 'bio', 'v100', at, 1, 1, 1, 1, 1, 1, 1, 1 from rounds`)
+	if _, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"rounds", "round_blobs", "actions", "events", "tenant_history"} {
+		if n := number(t, db, "select count(*) from "+table); n != 3 {
+			t.Errorf("%d rows of %s of 3", n, table)
+		}
+		other := 0
+		if table == "rounds" || table == "events" || table == "tenant_history" {
+			other = 1
+		}
+		if n := number(t, db, "select count(*) from "+table+"_other"); n != other {
+			t.Errorf("%d rows of %s are of no day, want %d", n, table, other)
+		}
+	}
+	if n := number(t, db, "select count(*) from round_blobs where link is null"); n != 3 {
+		t.Errorf("%d blobs of before are known as such", n)
+	}
+	if n := number(t, db, "select count(*) from pg_class where relname in ('pool_history_before', 'losses_before')"); n != 0 {
+		t.Errorf("%d empty tables are kept", n)
+	}
+	// Rows that came before their day's partition are taken over by it.
+	execute(t, db, "insert into pool_history select 'v100', now() + interval '2 days', 1, 1, 1, 1, 1, 1, 1 from generate_series(1, 1)")
+	for range 2 {
+		execute(t, db, "select make_days((now() at time zone 'UTC')::date, (now() at time zone 'UTC')::date + 3)")
+	}
+	for query, want := range map[string]int{
+		"select count(*) from pool_history":                                                                 1,
+		"select count(*) from pool_history_other":                                                           0,
+		"select count(*) from history_parts() where parent = 'pool_history'":                                1 + 4,
+		"select count(*) from history_parts() where parent = 'rounds'":                                      1 + 1 + 3, // today is in what was there
+		"select count(*) from history_parts() where parent = 'rounds' and ends <= now()":                    0,
+		"select count(*) from history_parts() where rest and part <> parent || '_other'":                    0,
+		"select count(*) from pg_indexes where tablename like 'events\\_2%' and indexname like '%job_key%'": 3,
+	} {
+		if n := number(t, db, query); n != want {
+			t.Errorf("%s: %d, want %d", query, n, want)
+		}
+	}
+}
+
 func TestUpSaysWhatIsWrong(t *testing.T) {
 	for dsn, words := range map[string]string{
 		"://":                           "address",
 		"host=/nowhere dbname=x user=x": "connecting",
 	} {
-		if _, _, err := migrate.Up(t.Context(), dsn, quiet); err == nil || !strings.Contains(err.Error(), words) {
+		if _, _, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", dsn, err)
 		}
 	}
@@ -154,7 +326,7 @@ func TestUpSaysWhatIsWrong(t *testing.T) {
 	db := storetest.Connect(t, dsn)
 	role := fmt.Sprintf("guest_%d", db.PgConn().PID()) // roles are the whole server's
 	execute(t, db, "create role "+role+" login")
-	if _, _, err := migrate.Up(t.Context(), strings.Replace(dsn, "user=postgres", "user="+role, 1), quiet); err == nil || !strings.Contains(err.Error(), "must own the database") {
+	if _, _, err := migrate.Up(t.Context(), strings.Replace(dsn, "user=postgres", "user="+role, 1), migrate.Schema, quiet); err == nil || !strings.Contains(err.Error(), "must own the database") {
 		t.Errorf("a guest: %v", err)
 	}
 }

@@ -2,12 +2,13 @@
 #include "gate.h"
 
 #include <ctype.h>
-#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-enum kind { WORD, LIST, NAMES, SECONDS, SWITCH };
+enum kind { WORD, LIST, NAMES, LICENSE, SECONDS, FACTOR, SWITCH, OPT_OUT };
 
 struct setting {
 	const char *key;
@@ -28,14 +29,19 @@ static const struct setting all[] = {
 	TEXT_SETTING(exclude_qos, LIST),
 	TEXT_SETTING(operator_uids, LIST),
 	TEXT_SETTING(checkpoint_mark, WORD),
+	TEXT_SETTING(gate_license, LICENSE),
+	PLAIN_SETTING(gate_site_factor, FACTOR),
 	PLAIN_SETTING(gate_seconds, SECONDS),
 	PLAIN_SETTING(heartbeat_max_age, SECONDS),
 	PLAIN_SETTING(gate_shards, SWITCH),
 	PLAIN_SETTING(mark_requeue, SWITCH),
 	PLAIN_SETTING(require_checkpoint, SWITCH),
 	PLAIN_SETTING(protect_gate, SWITCH),
+	PLAIN_SETTING(opt_out, OPT_OUT),
 };
 enum { SETTINGS = sizeof(all) / sizeof(all[0]) };
+
+static const char *const opt_outs[] = { [GATE_LEAVE] = "leave", [GATE_CHARGE] = "charge", [GATE_REFUSE] = "refuse" };
 
 /* A stretch of somebody else's text. */
 struct span {
@@ -76,37 +82,83 @@ static const struct setting *find(struct span key)
 	return NULL;
 }
 
+/* Reads a whole number of at most ten digits; false if the text is anything else. */
+static bool whole(struct span text, long *number)
+{
+	size_t sign = text.len && text.at[0] == '-';
+
+	if (text.len == sign || text.len > sign + 10)
+		return false;
+	for (size_t i = sign; i < text.len; i++)
+		if (!isdigit((unsigned char)text.at[i]))
+			return false;
+	*number = strtol(text.at, NULL, 10);
+	return true;
+}
+
+/* Partitions become names of heartbeat files. */
+static bool file_names(struct span text)
+{
+	return !memchr(text.at, '/', text.len) && !(text.len && text.at[0] == '.');
+}
+
+/* What names of licences are made of, as they become a part of lists of them. */
+static bool in_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
+}
+
+static bool license_name(struct span text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if (!in_name(text.at[i]))
+			return false;
+	return true;
+}
+
 /* Stores a value; returns what is wrong with it, or NULL. */
 static const char *store(const struct setting *what, struct span value, struct gate_settings *s)
 {
 	char *field = (char *)s + what->offset;
-	char *end;
-	long seconds;
+	long number;
 
 	switch (what->kind) {
-	case NAMES: /* become file names */
-		if (memchr(value.at, '/', value.len) || (value.len && value.at[0] == '.'))
-			return "is not made of partition names";
-		/* fall through */
+	case NAMES:
+	case LICENSE:
 	case WORD:
 	case LIST:
+		if (what->kind == NAMES && !file_names(value))
+			return "is not made of partition names";
+		if (what->kind == LICENSE && !license_name(value))
+			return "is not the name of a licence: use letters, digits, _, - and .";
 		if (value.len >= what->size)
 			return "is too long";
 		memcpy(field, value.at, value.len);
 		field[value.len] = '\0';
 		return NULL;
 	case SECONDS:
-		errno = 0;
-		seconds = strtol(value.at, &end, 10);
-		if (!value.len || end != value.at + value.len || errno || seconds < 1 || seconds > 366 * 86400L)
+		if (!whole(value, &number) || number < 1 || number > 366 * 86400L)
 			return "is not a number of seconds from 1 to a year";
-		*(long *)field = seconds;
+		*(long *)field = number;
+		return NULL;
+	case FACTOR:
+		if (!whole(value, &number) || number < -1073741823 || number > 0)
+			return "is not a whole number from -1073741823 to 0";
+		*(long *)field = number;
 		return NULL;
 	case SWITCH:
 		if (!is(value, "yes") && !is(value, "no"))
 			return "is neither yes nor no";
 		*(bool *)field = is(value, "yes");
 		return NULL;
+	case OPT_OUT:
+		for (number = GATE_CHARGE; number <= GATE_REFUSE; number++) {
+			if (is(value, opt_outs[number])) {
+				*(enum gate_opt_out *)field = (enum gate_opt_out)number;
+				return NULL;
+			}
+		}
+		return "is none of charge, leave and refuse";
 	}
 	return NULL;
 }
@@ -121,6 +173,7 @@ bool gate_parse(const char *text, const char *file, struct gate_settings *s, cha
 		.heartbeat_max_age = 60,
 		.heartbeat_dir = "/run/fairlease",
 		.checkpoint_mark = "checkpoint",
+		.gate_site_factor = -1000000000,
 	};
 	for (int number = 1; next(&text, "\n", &line); number++) {
 		struct span key, value;
@@ -160,6 +213,41 @@ bool gate_parse(const char *text, const char *file, struct gate_settings *s, cha
 	return true;
 }
 
+/* True if one of the line's words is that one. */
+static bool has_word(struct span line, const char *word, bool any_case)
+{
+	size_t len = strlen(word);
+
+	for (size_t end, i = 0; i < line.len; i = end + 1) {
+		for (end = i; end < line.len && in_name(line.at[end]); end++)
+			;
+		if (end - i == len && !(any_case ? strncasecmp(line.at + i, word, len) : memcmp(line.at + i, word, len)))
+			return true;
+	}
+	return false;
+}
+
+bool gate_configured(const char *conf, const char *license)
+{
+	bool licenses = false; /* the line is one of Licenses=, or goes on with it */
+	struct span line;
+
+	while (next(&conf, "\n", &line)) {
+		const char *comment = memchr(line.at, '#', line.len);
+
+		if (comment)
+			line.len = (size_t)(comment - line.at);
+		line = trimmed(line);
+		if (line.len > 8 && !strncasecmp(line.at, "include", 7) && isspace((unsigned char)line.at[7]))
+			return true;
+		licenses = licenses || has_word(line, "licenses", true);
+		if (licenses && has_word(line, license, false))
+			return true;
+		licenses = licenses && line.len && line.at[line.len - 1] == '\\';
+	}
+	return false;
+}
+
 bool gate_listed(const char *list, const char *item)
 {
 	struct span entry;
@@ -191,14 +279,21 @@ static bool named(struct span request, const char *name)
 	return request.len >= len && !memcmp(request.at, name, len) && (request.len == len || strchr(":=", request.at[len]));
 }
 
+/* "gpu:2" of "gres/gpu:2". */
+static struct span without_type(struct span request)
+{
+	request = trimmed(request);
+	if (request.len > 5 && (!memcmp(request.at, "gres/", 5) || !memcmp(request.at, "gres:", 5)))
+		request = (struct span){ request.at + 5, request.len - 5 };
+	return request;
+}
+
 bool gate_wants_gpu(const char *tres, bool shards)
 {
 	struct span request;
 
 	while (next(&tres, ",;", &request)) {
-		request = trimmed(request);
-		if (request.len > 5 && (!memcmp(request.at, "gres/", 5) || !memcmp(request.at, "gres:", 5)))
-			request = (struct span){ request.at + 5, request.len - 5 };
+		request = without_type(request);
 		if ((named(request, "gpu") || (shards && named(request, "shard"))) && some(request))
 			return true;
 	}
@@ -247,14 +342,61 @@ bool gate_concerns(const struct gate_settings *s, const struct gate_job *j, char
 {
 	bool gpu = false;
 
-	if (!j->batch || j->het || j->cron)
-		return false;
 	for (int i = 0; i < 4; i++)
 		gpu = gpu || gate_wants_gpu(j->tres[i], s->gate_shards);
 	if (!gpu || gate_listed(s->exclude_accounts, j->account) || gate_listed(s->exclude_users, j->user) ||
 	    gate_listed(s->exclude_qos, j->qos))
 		return false;
 	return managed(s, j->partition, partition, size);
+}
+
+/* True if the requests name GPUs of more than one model. */
+static bool several_models(const char *const tres[4])
+{
+	struct span first = { NULL, 0 };
+
+	for (int i = 0; i < 4; i++) {
+		const char *list = tres[i];
+		struct span request;
+
+		while (next(&list, ",;", &request)) {
+			struct span model;
+
+			request = without_type(request);
+			if (!named(request, "gpu") || request.len < 5)
+				continue;
+			model = (struct span){ request.at + 4, 0 };
+			while (model.len < request.len - 4 && !strchr(":=", model.at[model.len]))
+				model.len++;
+			if (model.len == request.len - 4 && isdigit((unsigned char)model.at[0]))
+				continue; /* a count */
+			if (first.at && (first.len != model.len || memcmp(first.at, model.at, first.len)))
+				return true;
+			first = model;
+		}
+	}
+	return false;
+}
+
+const char *gate_opts_out(const struct gate_job *j)
+{
+	if (j->het)
+		return "heterogeneous components (:)";
+	if (j->cron)
+		return "scrontab";
+	if (!j->batch)
+		return "salloc, or srun outside of a batch job";
+	if (gate_wants_gpu(j->tres[2], false))
+		return "--gpus-per-socket";
+	if (j->contiguous)
+		return "--contiguous";
+	if (j->shares)
+		return "--exclusive=user, =mcs or =topo";
+	if (j->features && strpbrk(j->features, "[]()*,"))
+		return "brackets, * or a comma in --constraint";
+	if (several_models(j->tres))
+		return "several GPU models in one job";
+	return NULL;
 }
 
 void gate_heartbeat(const struct gate_settings *s, const char *partition, char *path, size_t size)
@@ -274,10 +416,47 @@ bool gate_refuses(const struct gate_settings *s, const struct gate_job *j)
 	return s->require_checkpoint && !j->warned && !marked;
 }
 
+bool gate_license(const struct gate_settings *s, const char *licenses, char *more, size_t size)
+{
+	const char *list = licenses;
+	bool has = false;
+	struct span item;
+
+	more[0] = '\0';
+	if (!s->gate_license[0] || (licenses && (strchr(licenses, '|') || strlen(licenses) >= GATE_TEXT)))
+		return false;
+	while (next(&list, ",;", &item)) {
+		struct span name = { item.at, 0 };
+		long count = 1;
+
+		while (name.len < item.len && !strchr(":=", name.at[name.len]))
+			name.len++;
+		if (!is(name, s->gate_license))
+			continue;
+		if (name.len < item.len && !whole((struct span){ item.at + name.len + 1, item.len - name.len - 1 }, &count))
+			return false;
+		if (has || count < 1 || count > INT_MAX / 2)
+			return false;
+		has = true;
+	}
+	if (!has)
+		snprintf(more, size, "%s%s:1", licenses && licenses[0] ? "," : "", s->gate_license);
+	return true;
+}
+
 time_t gate_begin(const struct gate_settings *s, const struct gate_job *j, time_t now)
 {
 	time_t gate = now + s->gate_seconds;
 
+	if (j->deadline) {
+		long minutes = j->time_min ? j->time_min : j->time_limit ? j->time_limit : 1;
+		time_t latest = j->deadline - minutes * 60 - GATE_SLACK;
+
+		if (latest <= now)
+			return 0;
+		if (gate > latest)
+			gate = latest;
+	}
 	return j->begin > gate ? j->begin : gate;
 }
 
@@ -301,12 +480,27 @@ void gate_refusal(const struct gate_settings *s, char *text, size_t size)
 		 s->checkpoint_mark[0] ? ", or say that yours can with --comment=" : "", s->checkpoint_mark);
 }
 
-bool gate_opens(const struct gate_settings *s, uid_t user, time_t begin, time_t now, char *text, size_t size)
+void gate_opt_out_refusal(const char *option, const char *partition, char *text, size_t size)
 {
-	char uid[32];
+	snprintf(text, size, "fairlease: GPU jobs of partition %.64s cannot wait for a lease with %s: submit with sbatch and without it, or use another partition",
+		 partition, option);
+}
+
+bool gate_opens(const struct gate_settings *s, uid_t user, const char *licenses, time_t begin, time_t now, char *text, size_t size)
+{
+	char uid[32], more[GATE_TEXT];
 
 	snprintf(uid, sizeof(uid), "%lld", (long long)user);
-	if (!s->protect_gate || !begin || begin > now + s->gate_seconds || user == 0 || gate_listed(s->operator_uids, uid))
+	if (!s->protect_gate || user == 0 || gate_listed(s->operator_uids, uid))
+		return false;
+	if (s->gate_license[0]) {
+		if (!licenses || (gate_license(s, licenses, more, sizeof(more)) && !more[0]))
+			return false;
+		snprintf(text, size, "fairlease: a waiting GPU job keeps the licence %s:1 until its lease: name it among the new ones; see: fairlease explain JOBID",
+			 s->gate_license);
+		return true;
+	}
+	if (!begin || begin > now + s->gate_seconds)
 		return false;
 	snprintf(text, size, "fairlease: a waiting GPU job's start time is set by its lease; it may only be moved further than %ld s away; see: fairlease explain JOBID",
 		 s->gate_seconds);

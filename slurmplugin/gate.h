@@ -13,7 +13,11 @@
 #include <time.h>
 
 #define GATE_LIST 4096 /* bytes of the longest list in the settings */
-#define GATE_TEXT 512  /* bytes of the longest message or mark */
+#define GATE_TEXT 512  /* bytes of the longest message, mark or list of licences that one is added to */
+#define GATE_SLACK 60  /* seconds that a gate leaves the scheduler before a job's last start: sched_interval's default */
+
+/* What becomes of jobs that fairlease cannot lease GPUs to; leave and charge differ in the sidecar only. */
+enum gate_opt_out { GATE_CHARGE, GATE_LEAVE, GATE_REFUSE };
 
 /* The settings; their words are explained in fairlease-plugin.conf. */
 struct gate_settings {
@@ -25,8 +29,11 @@ struct gate_settings {
 	char exclude_qos[GATE_LIST];
 	char operator_uids[GATE_LIST];
 	char checkpoint_mark[GATE_TEXT];
+	char gate_license[64]; /* empty: gates are begin times */
+	long gate_site_factor;
 	long gate_seconds;
 	long heartbeat_max_age; /* seconds */
+	enum gate_opt_out opt_out;
 	bool gate_shards;
 	bool mark_requeue;
 	bool require_checkpoint;
@@ -40,8 +47,15 @@ struct gate_job {
 	const char *qos;
 	const char *user;	/* as in exclude_users */
 	const char *comment;
+	const char *features;	/* --constraint */
+	const char *licenses;
 	const char *tres[4];	/* per job, node, socket, task */
 	time_t begin;		/* the user's --begin, 0: none */
+	time_t deadline;	/* 0: none */
+	long time_limit;	/* minutes, 0: none named */
+	long time_min;		/* minutes, 0: none named */
+	bool contiguous;
+	bool shares;		/* --exclusive=user, =mcs or =topo */
 	bool batch;		/* has a script */
 	bool het;		/* a component of a heterogeneous job */
 	bool cron;		/* from scrontab */
@@ -55,6 +69,13 @@ struct gate_job {
  */
 bool gate_parse(const char *text, const char *file, struct gate_settings *s, char *error, size_t size);
 
+/*
+ * True unless the text of slurm.conf is without that licence for certain: it
+ * has no Licenses= with it and includes no other file. Slurm refuses jobs that
+ * ask for a licence that it does not have.
+ */
+bool gate_configured(const char *conf, const char *license);
+
 /* True if item is one of the comma-separated list's. */
 bool gate_listed(const char *list, const char *item);
 
@@ -62,10 +83,13 @@ bool gate_listed(const char *list, const char *item);
 bool gate_wants_gpu(const char *tres, bool shards);
 
 /*
- * True if the job is one to gate while its partition is acted on; that partition
- * (the first managed one that it names) is put into partition.
+ * True if the job asks for GPUs of a managed partition and is not excluded; that
+ * partition (the first managed one that it names) is put into partition.
  */
 bool gate_concerns(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size);
+
+/* The option by which such a job keeps fairlease from leasing GPUs to it; NULL: none, so the job is one to gate. */
+const char *gate_opts_out(const struct gate_job *j);
 
 /* Puts the i-th managed partition, from 0, into partition; false behind the last. */
 bool gate_partition(const struct gate_settings *s, int i, char *partition, size_t size);
@@ -79,7 +103,20 @@ bool gate_beats(const struct gate_settings *s, time_t heartbeat, time_t now);
 /* True if the site refuses the job because it cannot be stopped gently. */
 bool gate_refuses(const struct gate_settings *s, const struct gate_job *j);
 
-/* The begin time that the job gets: its own, or the gate's end if that is later. */
+/*
+ * True if the gate is a licence that the job's own can be combined with. What has
+ * to be added to them is put into more: nothing if they have it already. Slurm
+ * knows no "this and (that or those)", takes a count of 0, and lets sums of
+ * several counts overflow: such lists are left to the begin-time gate.
+ */
+bool gate_license(const struct gate_settings *s, const char *licenses, char *more, size_t size);
+
+/*
+ * The begin time that the job gets: its own, or the gate's end if that is later.
+ * The gate ends GATE_SLACK before the last moment at which the job can start and
+ * still meet its deadline, by Slurm's own rule (time_min, else time_limit, else a
+ * minute); 0 if that leaves no room for a gate.
+ */
 time_t gate_begin(const struct gate_settings *s, const struct gate_job *j, time_t now);
 
 /* Puts the mark that remembers the user's begin time beside ours into mark. */
@@ -88,12 +125,14 @@ void gate_mark(const struct gate_job *j, time_t gate, char *mark, size_t size);
 /* Puts the line that the user reads at submission, or when the job is refused, into text. */
 void gate_explain(const struct gate_job *j, char *text, size_t size);
 void gate_refusal(const struct gate_settings *s, char *text, size_t size);
+void gate_opt_out_refusal(const char *option, const char *partition, char *text, size_t size);
 
 /*
- * True if a user's new begin time for a waiting job would open its gate; what
- * the user then reads is put into text. A begin time behind the gate is the
- * user's to choose.
+ * True if a user's change of a waiting job would open its gate; what the user
+ * then reads is put into text. licenses is NULL and begin 0 where they stay. A
+ * begin time behind the gate is the user's to choose, and any where the gate is a
+ * licence.
  */
-bool gate_opens(const struct gate_settings *s, uid_t user, time_t begin, time_t now, char *text, size_t size);
+bool gate_opens(const struct gate_settings *s, uid_t user, const char *licenses, time_t begin, time_t now, char *text, size_t size);
 
 #endif

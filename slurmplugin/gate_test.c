@@ -51,6 +51,14 @@ static void settings_are_read(void)
 	EXPECT(s.heartbeat_max_age == 60);
 	EXPECT(!strcmp(s.heartbeat_dir, "/run/fairlease"));
 	EXPECT(!strcmp(s.exclude_users, "a,b"));
+	EXPECT(!s.gate_license[0]);
+	EXPECT(s.gate_site_factor == -1000000000);
+	EXPECT(s.opt_out == GATE_CHARGE);
+	s = parsed("partitions=gpu\ngate_license=fair-lease.2\ngate_site_factor=-50\nopt_out=refuse");
+	EXPECT(!strcmp(s.gate_license, "fair-lease.2"));
+	EXPECT(s.gate_site_factor == -50);
+	EXPECT(s.opt_out == GATE_REFUSE);
+	EXPECT(parsed("partitions=gpu\ngate_site_factor=0\nopt_out=leave").opt_out == GATE_LEAVE);
 }
 
 static void wrong_settings_are_refused(void)
@@ -69,10 +77,33 @@ static void wrong_settings_are_refused(void)
 	EXPECT(refused("gate_seconds=0", "f:1: gate_seconds is not a number of seconds from 1 to a year"));
 	EXPECT(refused("gate_seconds=10m", "f:1: gate_seconds is not a number of seconds from 1 to a year"));
 	EXPECT(refused("gate_seconds=99999999999999999999", "f:1: gate_seconds is not a number of seconds from 1 to a year"));
+	EXPECT(refused("gate_seconds=+5", "f:1: gate_seconds is not a number of seconds from 1 to a year"));
+	EXPECT(refused("gate_license=a:1", "f:1: gate_license is not the name of a licence: use letters, digits, _, - and ."));
+	EXPECT(refused("gate_license=a|b", "f:1: gate_license is not the name of a licence: use letters, digits, _, - and ."));
+	EXPECT(refused("gate_site_factor=", "f:1: gate_site_factor is not a whole number from -1073741823 to 0"));
+	EXPECT(refused("gate_site_factor=-", "f:1: gate_site_factor is not a whole number from -1073741823 to 0"));
+	EXPECT(refused("gate_site_factor=1", "f:1: gate_site_factor is not a whole number from -1073741823 to 0"));
+	EXPECT(refused("gate_site_factor=-1073741824", "f:1: gate_site_factor is not a whole number from -1073741823 to 0"));
+	EXPECT(refused("gate_site_factor=-1e9", "f:1: gate_site_factor is not a whole number from -1073741823 to 0"));
+	EXPECT(refused("opt_out=yes", "f:1: opt_out is none of charge, leave and refuse"));
+	EXPECT(refused("opt_out=", "f:1: opt_out is none of charge, leave and refuse"));
 	EXPECT(refused("gate_shards=true", "f:1: gate_shards is neither yes nor no"));
 	memset(longer, 'x', sizeof(longer) - 1);
 	memcpy(longer, "partitions=", 11);
 	EXPECT(refused(longer, "f:1: partitions is too long"));
+}
+
+static void the_licence_is_looked_for(void)
+{
+	EXPECT(gate_configured("ClusterName=c\nLicenses=fair:1000000\n", "fair"));
+	EXPECT(gate_configured("ClusterName=c licenses = matlab:5,fair:1000000", "fair"));
+	EXPECT(gate_configured("Licenses=matlab:5,\\\n  fair:1000000\n", "fair"));
+	EXPECT(gate_configured("ClusterName=c\n include /etc/slurm/more.conf\n", "fair"));
+	EXPECT(!gate_configured("", "fair"));
+	EXPECT(!gate_configured("#Licenses=fair:1\nAccountingStorageTRES=license/fair\n", "fair"));
+	EXPECT(!gate_configured("Licenses=matlab:5 # fair\n", "fair"));
+	EXPECT(!gate_configured("Licenses=fairy:5,un-fair:2,Fair:1\nClusterName=fair\n", "fair"));
+	EXPECT(!gate_configured("#include more\nIncluded=1\n", "fair"));
 }
 
 static void requests_are_recognised(void)
@@ -117,9 +148,6 @@ static void the_right_jobs_are_gated(void)
 	EXPECT(!WITH(j.partition = "free"));
 	EXPECT(!WITH(j.partition = "lon"));
 	EXPECT(!WITH(j.partition = "longer"));
-	EXPECT(!WITH(j.batch = false));
-	EXPECT(!WITH(j.het = true));
-	EXPECT(!WITH(j.cron = true));
 	EXPECT(!WITH(j.tres[1] = NULL));
 	EXPECT(!WITH(j.account = "sys"));
 	EXPECT(!WITH(j.user = "7"));
@@ -132,6 +160,29 @@ static void the_right_jobs_are_gated(void)
 	EXPECT(gate_partition(&s, 0, p, sizeof(p)) && !strcmp(p, "gpu"));
 	EXPECT(gate_partition(&s, 1, p, sizeof(p)) && !strcmp(p, "long"));
 	EXPECT(!gate_partition(&s, 2, p, sizeof(p)));
+}
+
+static void opting_out_is_recognised(void)
+{
+	struct gate_job j;
+	const char *option;
+
+#define OPTION(change) (j = batch(), change, option = gate_opts_out(&j), option ? option : "")
+	EXPECT(!strcmp(OPTION(j.batch = true), ""));
+	EXPECT(!strcmp(OPTION(j.batch = false), "salloc, or srun outside of a batch job"));
+	EXPECT(!strcmp(OPTION((j.het = true, j.batch = false)), "heterogeneous components (:)"));
+	EXPECT(!strcmp(OPTION(j.cron = true), "scrontab"));
+	EXPECT(!strcmp(OPTION(j.contiguous = true), "--contiguous"));
+	EXPECT(!strcmp(OPTION(j.shares = true), "--exclusive=user, =mcs or =topo"));
+	EXPECT(!strcmp(OPTION(j.tres[2] = "gres/gpu:1"), "--gpus-per-socket"));
+	EXPECT(!strcmp(OPTION(j.tres[2] = "gres/nic:1"), ""));
+	EXPECT(!strcmp(OPTION(j.features = "[a|b]"), "brackets, * or a comma in --constraint"));
+	EXPECT(!strcmp(OPTION(j.features = "a&b|c"), ""));
+	EXPECT(!strcmp(OPTION(j.tres[1] = "gres/gpu:v100:1,gres/gpu:k80:1"), "several GPU models in one job"));
+	EXPECT(!strcmp(OPTION((j.tres[0] = "gres/gpu:v100", j.tres[1] = "gres/gpu:v1:1")), "several GPU models in one job"));
+	EXPECT(!strcmp(OPTION((j.tres[0] = "gres/gpu:v100:4", j.tres[1] = "gres/gpu:v100")), ""));
+	EXPECT(!strcmp(OPTION((j.tres[0] = "gres/gpu:4", j.tres[1] = "gpu:v100:2")), ""));
+	EXPECT(!strcmp(OPTION((j.tres[0] = "gres/gpu=4,gpu:,gpu", j.tres[1] = "gres/nic:x:1,gpu:v100:1")), ""));
 }
 
 static void old_heartbeats_do_not_count(void)
@@ -165,6 +216,70 @@ static void begin_is_kept(void)
 	EXPECT(!strcmp(mark, "fl:begin=5000000000,gate=5000000000"));
 }
 
+/* Slurm accepts a job whose begin time and time_min, or else time_limit, end by its deadline. */
+static void deadlines_are_kept(void)
+{
+	static const struct {
+		long deadline, limit, min; /* minutes from now */
+		time_t begin, gate;	   /* seconds from now; gate 0: none */
+	} cases[] = {
+		{ 0, 60, 0, 0, 600 },	   { 65, 60, 0, 0, 240 },     { 61, 60, 0, 0, 0 },	 { 62, 60, 0, 0, 60 },
+		{ 300, 60, 0, 0, 600 },	   { 30, 60, 10, 0, 600 },    { 15, 60, 10, 0, 240 },	 { 9, 60, 10, 0, 0 },
+		{ 8, 0, 0, 0, 360 },	   { 2, 0, 0, 0, 0 },	      { -5, 0, 0, 0, 0 },	 { 300, 60, 0, 3600, 3600 },
+		{ 125, 60, 0, 3600, 3600 }, { 65, 60, 0, 30, 240 },   { 65, 60, 0, 270, 270 },	 { 300, 0xffffffffL, 0, 0, 0 },
+	};
+	struct gate_settings s = parsed("partitions=gpu\ngate_seconds=600");
+	const time_t now = 1000000;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct gate_job j = batch();
+		time_t want = cases[i].gate ? now + cases[i].gate : 0, got;
+
+		j.deadline = cases[i].deadline ? now + cases[i].deadline * 60 : 0;
+		j.time_limit = cases[i].limit;
+		j.time_min = cases[i].min;
+		j.begin = cases[i].begin ? now + cases[i].begin : 0;
+		got = gate_begin(&s, &j, now);
+		if (got != want) {
+			printf("deadline %zu: gate %lld, not %lld\n", i, (long long)got, (long long)want);
+			failures++;
+		}
+	}
+}
+
+static void licences_are_added(void)
+{
+	static char longest[GATE_TEXT + 1];
+	static const struct {
+		const char *own, *more; /* NULL: cannot be combined */
+	} cases[] = {
+		{ NULL, "fair:1" },		  { "", "fair:1" },		    { "matlab:1", ",fair:1" },
+		{ "matlab,ansys=2", ",fair:1" },  { "matlab:1,", ",fair:1" },	    { "a;b", ",fair:1" },
+		{ "fairy:1", ",fair:1" },	  { "fair@server:1", ",fair:1" },   { "fai", ",fair:1" },
+		{ "fair", "" },			  { "fair:1", "" },		    { "matlab:1,fair:2", "" },
+		{ "fair=1;matlab", "" },	  { "a|b", NULL },		    { "fair:1|b", NULL },
+		{ "fair:0", NULL },		  { "fair:00", NULL },		    { "fair:", NULL },
+		{ "fair: 1", NULL },		  { "fair:-1", NULL },		    { "fair:+1", NULL },
+		{ "fair:1,fair:2147483647", NULL }, { "fair:4294967296", NULL },    { "fair:1,fair:1", NULL },
+	};
+	struct gate_settings s = parsed("partitions=gpu\ngate_license=fair");
+	char more[GATE_TEXT];
+
+	memset(longest, 'x', sizeof(longest) - 1);
+	EXPECT(!gate_license(&s, longest, more, sizeof(more)));
+	EXPECT(gate_license(&s, longest + 1, more, sizeof(more)) && !strcmp(more, ",fair:1"));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool can = gate_license(&s, cases[i].own, more, sizeof(more));
+
+		if (can != (cases[i].more != NULL) || (can && strcmp(more, cases[i].more))) {
+			printf("licences '%s': %s '%s'\n", cases[i].own ? cases[i].own : "none", can ? "adds" : "cannot add", more);
+			failures++;
+		}
+	}
+	s.gate_license[0] = '\0';
+	EXPECT(!gate_license(&s, NULL, more, sizeof(more)));
+}
+
 static void users_are_told(void)
 {
 	struct gate_settings s = parsed("partitions=gpu\nrequire_checkpoint=yes");
@@ -178,6 +293,10 @@ static void users_are_told(void)
 	j.no_requeue = true;
 	gate_explain(&j, text, sizeof(text));
 	EXPECT(!strcmp(text, "fairlease: this job waits for a GPU lease of your default account; it then keeps its GPUs until it ends; see: fairlease explain JOBID"));
+
+	gate_opt_out_refusal("--contiguous", "gpu", text, sizeof(text));
+	EXPECT(!strcmp(text, "fairlease: GPU jobs of partition gpu cannot wait for a lease with --contiguous: submit with sbatch and without it, or use another "
+			     "partition"));
 
 	EXPECT(gate_refuses(&s, &j));
 	gate_refusal(&s, text, sizeof(text));
@@ -199,29 +318,42 @@ static void gates_are_protected(void)
 	struct gate_settings s = parsed("partitions=gpu\nprotect_gate=yes\noperator_uids=990, 991\ngate_seconds=600");
 	char text[GATE_TEXT];
 
-	EXPECT(gate_opens(&s, 1001, 1000, 1000, text, sizeof(text)));
+	EXPECT(gate_opens(&s, 1001, NULL, 1000, 1000, text, sizeof(text)));
 	EXPECT(strstr(text, "600 s"));
-	EXPECT(gate_opens(&s, 1001, 1600, 1000, text, sizeof(text)));
-	EXPECT(!gate_opens(&s, 1001, 1601, 1000, text, sizeof(text)));
-	EXPECT(!gate_opens(&s, 1001, 0, 1000, text, sizeof(text)));
-	EXPECT(!gate_opens(&s, 0, 1000, 1000, text, sizeof(text)));
-	EXPECT(!gate_opens(&s, 991, 1000, 1000, text, sizeof(text)));
-	EXPECT(gate_opens(&s, 99, 1000, 1000, text, sizeof(text)));
+	EXPECT(gate_opens(&s, 1001, NULL, 1600, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 1001, NULL, 1601, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 1001, NULL, 0, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 0, NULL, 1000, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 991, NULL, 1000, 1000, text, sizeof(text)));
+	EXPECT(gate_opens(&s, 99, NULL, 1000, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 1001, "", 0, 1000, text, sizeof(text)));
+
+	snprintf(s.gate_license, sizeof(s.gate_license), "fair");
+	EXPECT(gate_opens(&s, 1001, "", 0, 1000, text, sizeof(text)));
+	EXPECT(strstr(text, "keeps the licence fair:1"));
+	EXPECT(gate_opens(&s, 1001, "matlab:1", 0, 1000, text, sizeof(text)));
+	EXPECT(gate_opens(&s, 1001, "fair:0", 0, 1000, text, sizeof(text)));
+	EXPECT(gate_opens(&s, 1001, "fair:1|matlab:1", 0, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 1001, "matlab:1,fair:1", 0, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 1001, NULL, 1000, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 0, "", 0, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 990, "", 0, 1000, text, sizeof(text)));
 	s.protect_gate = false;
-	EXPECT(!gate_opens(&s, 1001, 1000, 1000, text, sizeof(text)));
+	EXPECT(!gate_opens(&s, 1001, "", 1000, 1000, text, sizeof(text)));
 }
 
 /* Random texts made of words that matter must neither crash nor be taken silently for settings. */
 static void nonsense_is_survived(void)
 {
 	static const char *const words[] = { "partitions", "gate_seconds", "=", "\n", ",", "gpu", "#", " ", "\t", "yes", "12", "/", ".", "\r", "\xff",
-					     "heartbeat_dir", "gres/", ":", "0", ";", "shard", "exclude_users" };
+					     "heartbeat_dir", "gres/", ":", "0", ";", "shard", "exclude_users", "gate_license", "opt_out", "refuse", "-", "|" };
+	struct gate_settings licensed = parsed("partitions=a\ngate_license=gpu");
 	unsigned long state = 20240607;
 
 	for (int round = 0; round < 200000; round++) {
 		struct gate_settings s;
 		struct gate_job j = batch();
-		char text[512], error[64], p[8];
+		char text[512], error[64], p[8], more[16];
 		size_t len = 0;
 		const char *word;
 
@@ -239,6 +371,10 @@ static void nonsense_is_survived(void)
 		else
 			EXPECT(error[0] == 'f');
 		j.tres[0] = j.partition = text;
+		gate_opts_out(&j);
+		gate_configured(text, "gpu");
+		if (gate_license(&licensed, text, more, sizeof(more)) && !more[0])
+			EXPECT(strstr(text, "gpu") && !strchr(text, '|'));
 		if (gate_concerns(&s, &j, p, sizeof(p)))
 			EXPECT(gate_listed(s.partitions, p));
 	}
@@ -265,10 +401,14 @@ int main(int argc, char **argv)
 {
 	settings_are_read();
 	wrong_settings_are_refused();
+	the_licence_is_looked_for();
 	requests_are_recognised();
 	the_right_jobs_are_gated();
 	old_heartbeats_do_not_count();
+	opting_out_is_recognised();
 	begin_is_kept();
+	deadlines_are_kept();
+	licences_are_added();
 	users_are_told();
 	gates_are_protected();
 	nonsense_is_survived();

@@ -36,16 +36,12 @@ extern void slurm_xstrcat(char **text, const char *more);
 
 static struct gate_settings settings;
 
-/* Puts the path of the settings, beside slurm.conf, into path. */
-static void settings_path(char *path, size_t size)
+/* Slurm's own way of finding slurm.conf, but for slurmctld -f. */
+static const char *slurm_conf(void)
 {
 	const char *conf = getenv("SLURM_CONF");
-	const char *slash = conf ? strrchr(conf, '/') : NULL;
 
-	if (slash)
-		snprintf(path, size, "%.*s/fairlease-plugin.conf", (int)(slash - conf), conf);
-	else
-		snprintf(path, size, "/etc/slurm/fairlease-plugin.conf");
+	return conf && strchr(conf, '/') ? conf : "/etc/slurm/slurm.conf";
 }
 
 /* Reads a whole file into text; returns false, with errno set, if it cannot or the file is too long. */
@@ -97,11 +93,26 @@ static void resolve_users(char *users, size_t size)
 	}
 }
 
+/* Slurm would refuse jobs with a licence that it does not have; it reads slurm.conf when it loads this plugin, so this is the time to look. */
+static void check_license(void)
+{
+	enum { LONGEST = 16 << 20 };
+	char *conf = malloc(LONGEST);
+
+	if (conf && slurp(slurm_conf(), conf, LONGEST) && !gate_configured(conf, settings.gate_license)) {
+		slurm_error("%s: %s has no Licenses=%s:1000000: add it and run scontrol reconfigure; until then gates are begin times", plugin_type,
+			    slurm_conf(), settings.gate_license);
+		settings.gate_license[0] = '\0';
+	}
+	free(conf);
+}
+
 extern int init(void)
 {
 	char path[4096], text[65536], error[GATE_TEXT + sizeof(path)];
 
-	settings_path(path, sizeof(path));
+	/* The settings are beside slurm.conf. */
+	snprintf(path, sizeof(path), "%.*s/fairlease-plugin.conf", (int)(strrchr(slurm_conf(), '/') - slurm_conf()), slurm_conf());
 	if (!slurp(path, text, sizeof(text))) {
 		slurm_error("%s: reading its settings: %s: %s", plugin_type, path, strerror(errno));
 		return SLURM_ERROR;
@@ -111,8 +122,10 @@ extern int init(void)
 		return SLURM_ERROR;
 	}
 	resolve_users(settings.exclude_users, sizeof(settings.exclude_users));
-	slurm_info("%s: gates GPU jobs of partitions %s for %ld s while %s/PARTITION is fresh", plugin_type, settings.partitions,
-		   settings.gate_seconds, settings.heartbeat_dir);
+	if (settings.gate_license[0])
+		check_license();
+	slurm_info("%s: gates GPU jobs of partitions %s by %s%s while %s/PARTITION is fresh", plugin_type, settings.partitions,
+		   settings.gate_license[0] ? "licence " : "begin times", settings.gate_license, settings.heartbeat_dir);
 	return SLURM_SUCCESS;
 }
 
@@ -148,34 +161,56 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 		.qos = d->qos,
 		.user = user,
 		.comment = d->comment,
+		.features = d->features,
+		.licenses = d->licenses,
 		.tres = { d->tres_per_job, d->tres_per_node, d->tres_per_socket, d->tres_per_task },
 		.begin = d->begin_time,
+		.deadline = d->deadline == NO_VAL ? 0 : d->deadline,
+		.time_limit = d->time_limit == NO_VAL ? 0 : d->time_limit,
+		.time_min = d->time_min == NO_VAL ? 0 : d->time_min,
+		.contiguous = d->contiguous == 1,
+		.shares = d->shared != NO_VAL16 && d->shared > JOB_SHARED_OK,
 		.batch = d->script != NULL,
 		.het = d->het_job_offset != NO_VAL,
 		.cron = (d->bitflags & CRON_JOB) != 0,
 		.no_requeue = d->requeue == 0,
 		.warned = d->warn_signal != 0 && d->warn_signal != NO_VAL16,
 	};
-	time_t now = time(NULL);
+	time_t now = time(NULL), gate;
+	const char *option = gate_opts_out(&job);
 
 	(void)submit_uid;
 	snprintf(user, sizeof(user), "%lld", (long long)d->user_id);
-	if (!gate_concerns(&settings, &job, partition, sizeof(partition)) || !granting(partition, now))
+	if ((option && settings.opt_out != GATE_REFUSE) || !gate_concerns(&settings, &job, partition, sizeof(partition)) ||
+	    !granting(partition, now))
 		return SLURM_SUCCESS;
+	if (option) {
+		gate_opt_out_refusal(option, partition, text, sizeof(text));
+		tell(err_msg, text);
+		return ESLURM_ACCESS_DENIED;
+	}
 	if (gate_refuses(&settings, &job)) {
 		gate_refusal(&settings, text, sizeof(text));
 		tell(err_msg, text);
 		return ESLURM_ACCESS_DENIED;
 	}
 
-	d->begin_time = gate_begin(&settings, &job, now);
+	if (gate_license(&settings, d->licenses, text, sizeof(text))) {
+		slurm_xstrcat(&d->licenses, text);
+		if (d->site_factor == NO_VAL) /* else another plugin has set it */
+			d->site_factor = NICE_OFFSET + (uint32_t)settings.gate_site_factor;
+	} else if ((gate = gate_begin(&settings, &job, now))) {
+		d->begin_time = gate;
+		/* Another plugin's words stay; ours are found behind them. */
+		gate_mark(&job, gate, text, sizeof(text));
+		if (d->admin_comment)
+			slurm_xstrcat(&d->admin_comment, " ");
+		slurm_xstrcat(&d->admin_comment, text);
+	} else {
+		return SLURM_SUCCESS;
+	}
 	if (settings.mark_requeue && !job.no_requeue)
 		d->requeue = 1;
-	/* Another plugin's words stay; ours are found behind them. */
-	gate_mark(&job, d->begin_time, text, sizeof(text));
-	if (d->admin_comment)
-		slurm_xstrcat(&d->admin_comment, " ");
-	slurm_xstrcat(&d->admin_comment, text);
 	gate_explain(&job, text, sizeof(text));
 	tell(err_msg, text);
 	return SLURM_SUCCESS;
@@ -183,8 +218,9 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 
 /*
  * With protect_gate, users cannot open a gate early. Public headers do not show
- * which job is changed, so this holds for every job's start time; the Lua twin
- * sees the job and spares those that are not gated.
+ * which job is changed, so this holds for every job's licences (its start time,
+ * where there is no gate_license); the Lua twin sees the job and spares those
+ * that are not gated.
  */
 extern int job_modify(job_desc_msg_t *d, job_record_t *job, uint32_t submit_uid, char **err_msg)
 {
@@ -192,7 +228,7 @@ extern int job_modify(job_desc_msg_t *d, job_record_t *job, uint32_t submit_uid,
 	time_t now = time(NULL);
 
 	(void)job;
-	if (!gate_opens(&settings, submit_uid, d->begin_time, now, text, sizeof(text)))
+	if (!gate_opens(&settings, submit_uid, d->licenses, d->begin_time, now, text, sizeof(text)))
 		return SLURM_SUCCESS;
 	for (int i = 0; gate_partition(&settings, i, partition, sizeof(partition)); i++) {
 		if (granting(partition, now)) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -30,6 +31,19 @@ func Views() []View {
 	}
 	return views
 }
+
+// ViewNames gives the names of all views.
+func ViewNames() []string {
+	var names []string
+	for _, v := range Views() {
+		for _, match := range viewName.FindAllStringSubmatch(v.Text, -1) {
+			names = append(names, match[1])
+		}
+	}
+	return names
+}
+
+var viewName = regexp.MustCompile(`(?m)^create or replace view (\w+) as$`)
 
 // Query gives the text of a query. It panics where there is none of that name:
 // ask while starting.

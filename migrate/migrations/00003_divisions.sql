@@ -1,6 +1,6 @@
 -- +goose Up
 
-create table fairlease.divisions (
+create table divisions (
     number bigint generated always as identity primary key,
     policy text not null,
     digest text not null,
@@ -11,22 +11,22 @@ create table fairlease.divisions (
     since timestamptz not null,
     ended_at timestamptz
 );
-create unique index divisions_in_force on fairlease.divisions ((true)) where ended_at is null;
-create index divisions_since on fairlease.divisions (since);
-comment on table fairlease.divisions is 'Who was due how much of unlike GPU models, by which policy: a row for each division that was in force. One at most has no end.';
-comment on index fairlease.divisions_in_force is 'No two are in force at once.';
-comment on index fairlease.divisions_since is 'For charts of a time.';
-comment on column fairlease.divisions.number is 'Number.';
-comment on column fairlease.divisions.policy is 'The policy that was asked.';
-comment on column fairlease.divisions.digest is 'Stands for all that its answer depended on.';
-comment on column fairlease.divisions.objective is 'The policy''s own figure of merit.';
-comment on column fairlease.divisions.why_not is 'Why everybody was due the share by weight instead; empty = the policy answered.';
-comment on column fairlease.divisions.pools is 'GPU models that were divided.';
-comment on column fairlease.divisions.parties is 'Between how many parties: jobs, or tenants'' kinds of jobs.';
-comment on column fairlease.divisions.since is 'First round that went by it.';
-comment on column fairlease.divisions.ended_at is 'First round that did not any more; null = it is in force.';
+create unique index divisions_in_force on divisions ((true)) where ended_at is null;
+create index divisions_since on divisions (since);
+comment on table divisions is 'Who was due how much of unlike GPU models, by which policy: a row for each division that was in force. One at most has no end.';
+comment on index divisions_in_force is 'No two are in force at once.';
+comment on index divisions_since is 'For charts of a time.';
+comment on column divisions.number is 'Number.';
+comment on column divisions.policy is 'The policy that was asked.';
+comment on column divisions.digest is 'Stands for all that its answer depended on.';
+comment on column divisions.objective is 'The policy''s own figure of merit.';
+comment on column divisions.why_not is 'Why everybody was due the share by weight instead; empty = the policy answered.';
+comment on column divisions.pools is 'GPU models that were divided.';
+comment on column divisions.parties is 'Between how many parties: jobs, or tenants'' kinds of jobs.';
+comment on column divisions.since is 'First round that went by it.';
+comment on column divisions.ended_at is 'First round that did not any more; null = it is in force.';
 
-create table fairlease.profiles (
+create table profiles (
     kind text not null,
     beside text not null,
     model text not null,
@@ -39,19 +39,19 @@ create table fairlease.profiles (
     basis text not null,
     primary key (kind, beside, model, gang, source)
 ) with (fillfactor = 70);
-comment on table fairlease.profiles is 'How fast each kind of job is on each GPU model, as declared and as observed, as of the last round. Estimates are no rows: they are made anew when they are needed. Rows change when something about them does.';
-comment on column fairlease.profiles.kind is 'Kind of jobs: tenant/name; without a tenant it is the site''s, a reference for everybody.';
-comment on column fairlease.profiles.beside is 'Kind of the jobs that share its GPUs; empty = it has them to itself.';
-comment on column fairlease.profiles.model is 'GPU model.';
-comment on column fairlease.profiles.gang is 'GPUs of such a job.';
-comment on column fairlease.profiles.source is 'declared or observed.';
-comment on column fairlease.profiles.rate is 'Steps a second of the whole gang; 0 = it does not run there.';
-comment on column fairlease.profiles.samples is 'How many reports an observed rate is the average of.';
-comment on column fairlease.profiles.spread is 'Standard deviation of these, as a part of the rate.';
-comment on column fairlease.profiles.heard_at is 'When the newest was heard, or the declaration was made; null = not known.';
-comment on column fairlease.profiles.basis is 'Who declared it: file = the administrator, or a job.';
+comment on table profiles is 'How fast each kind of job is on each GPU model, as declared and as observed, as of the last round. Estimates are no rows: they are made anew when they are needed. Rows change when something about them does.';
+comment on column profiles.kind is 'Kind of jobs: tenant/name; without a tenant it is the site''s, a reference for everybody.';
+comment on column profiles.beside is 'Kind of the jobs that share its GPUs; empty = it has them to itself.';
+comment on column profiles.model is 'GPU model.';
+comment on column profiles.gang is 'GPUs of such a job.';
+comment on column profiles.source is 'declared or observed.';
+comment on column profiles.rate is 'Steps a second of the whole gang; 0 = it does not run there.';
+comment on column profiles.samples is 'How many reports an observed rate is the average of.';
+comment on column profiles.spread is 'Standard deviation of these, as a part of the rate.';
+comment on column profiles.heard_at is 'When the newest was heard, or the declaration was made; null = not known.';
+comment on column profiles.basis is 'Who declared it: file = the administrator, or a job.';
 
-create table fairlease.entitlements (
+create table entitlements (
     tenant text not null,
     pool text not null,
     at timestamptz not null,
@@ -63,18 +63,18 @@ create table fairlease.entitlements (
     speed double precision not null,
     primary key (tenant, pool)
 ) with (fillfactor = 50);
-comment on table fairlease.entitlements is 'What every tenant is due of each of the unlike GPU models that a policy divides, and what that is worth to it, as of the last round.';
-comment on column fairlease.entitlements.tenant is 'The tenant.';
-comment on column fairlease.entitlements.pool is 'GPU model.';
-comment on column fairlease.entitlements.at is 'Since when the row is so.';
-comment on column fairlease.entitlements.base_gpus is 'What it is due by weight: its share without any policy.';
-comment on column fairlease.entitlements.usable_gpus is 'Of that, what its active jobs can use at once, the fastest models first.';
-comment on column fairlease.entitlements.divided_gpus is 'What the policy gives it, before trades.';
-comment on column fairlease.entitlements.entitlement_gpus is 'What it is due: the same after trades.';
-comment on column fairlease.entitlements.holds_gpus is 'GPUs that its jobs hold.';
-comment on column fairlease.entitlements.speed is 'What one GPU does for its active jobs, on average by the GPUs that they ask for: steps a second relative to the slowest model; 1 = not known, 0 = of no use to them.';
+comment on table entitlements is 'What every tenant is due of each of the unlike GPU models that a policy divides, and what that is worth to it, as of the last round.';
+comment on column entitlements.tenant is 'The tenant.';
+comment on column entitlements.pool is 'GPU model.';
+comment on column entitlements.at is 'Since when the row is so.';
+comment on column entitlements.base_gpus is 'What it is due by weight: its share without any policy.';
+comment on column entitlements.usable_gpus is 'Of that, what its active jobs can use at once, the fastest models first.';
+comment on column entitlements.divided_gpus is 'What the policy gives it, before trades.';
+comment on column entitlements.entitlement_gpus is 'What it is due: the same after trades.';
+comment on column entitlements.holds_gpus is 'GPUs that its jobs hold.';
+comment on column entitlements.speed is 'What one GPU does for its active jobs, on average by the GPUs that they ask for: steps a second relative to the slowest model; 1 = not known, 0 = of no use to them.';
 
-create table fairlease.entitlement_history (
+create table entitlement_history (
     tenant text not null,
     pool text not null,
     at timestamptz not null,
@@ -86,20 +86,20 @@ create table fairlease.entitlement_history (
     speed double precision not null,
     primary key (tenant, pool, at)
 );
-create index entitlement_history_at on fairlease.entitlement_history (at);
-comment on table fairlease.entitlement_history is 'entitlements, sampled as tenant_history is. A minute without a row is like the one before; a row of zeros says that the tenant has none any more.';
-comment on index fairlease.entitlement_history_at is 'For charts of all tenants, and for pruning by age.';
-comment on column fairlease.entitlement_history.tenant is 'The tenant.';
-comment on column fairlease.entitlement_history.pool is 'GPU model.';
-comment on column fairlease.entitlement_history.at is 'When.';
-comment on column fairlease.entitlement_history.base_gpus is 'What it was due by weight.';
-comment on column fairlease.entitlement_history.usable_gpus is 'Of that, what its active jobs could use at once, the fastest models first.';
-comment on column fairlease.entitlement_history.divided_gpus is 'What the policy gave it, before trades.';
-comment on column fairlease.entitlement_history.entitlement_gpus is 'What it was due: the same after trades.';
-comment on column fairlease.entitlement_history.holds_gpus is 'GPUs that its jobs held.';
-comment on column fairlease.entitlement_history.speed is 'What one GPU did for its active jobs, as in entitlements.';
+create index entitlement_history_at on entitlement_history (at);
+comment on table entitlement_history is 'entitlements, sampled as tenant_history is. A minute without a row is like the one before; a row of zeros says that the tenant has none any more.';
+comment on index entitlement_history_at is 'For charts of all tenants, and for pruning by age.';
+comment on column entitlement_history.tenant is 'The tenant.';
+comment on column entitlement_history.pool is 'GPU model.';
+comment on column entitlement_history.at is 'When.';
+comment on column entitlement_history.base_gpus is 'What it was due by weight.';
+comment on column entitlement_history.usable_gpus is 'Of that, what its active jobs could use at once, the fastest models first.';
+comment on column entitlement_history.divided_gpus is 'What the policy gave it, before trades.';
+comment on column entitlement_history.entitlement_gpus is 'What it was due: the same after trades.';
+comment on column entitlement_history.holds_gpus is 'GPUs that its jobs held.';
+comment on column entitlement_history.speed is 'What one GPU did for its active jobs, as in entitlements.';
 
-create table fairlease.trades (
+create table trades (
     number bigint generated always as identity primary key,
     id bigint not null,
     made_at timestamptz not null,
@@ -121,33 +121,33 @@ create table fairlease.trades (
     undone_at timestamptz,
     undone_why text not null
 );
-create unique index trades_in_force on fairlease.trades (id) where left_fast_gpus > 0;
-create index trades_undone on fairlease.trades (undone_at);
-comment on table fairlease.trades is 'Swaps of entitlements between two tenants'' kinds of jobs (Gandiva_fair section 3.4), in force and past.';
-comment on index fairlease.trades_in_force is 'Each is noted once while it lasts.';
-comment on index fairlease.trades_undone is 'For pruning by age.';
-comment on column fairlease.trades.number is 'Number of the row.';
-comment on column fairlease.trades.id is 'The trade''s own number; comes round again when the policy was another for a while.';
-comment on column fairlease.trades.made_at is 'First round that went by it.';
-comment on column fairlease.trades.fast is 'The faster GPU model.';
-comment on column fairlease.trades.slow is 'The slower one.';
-comment on column fairlease.trades.fast_to is 'Tenant that gets fast GPUs and gives slow ones.';
-comment on column fairlease.trades.fast_to_kind is 'Its kind of jobs.';
-comment on column fairlease.trades.slow_to is 'Tenant that gets slow GPUs and gives fast ones.';
-comment on column fairlease.trades.slow_to_kind is 'Its kind of jobs.';
-comment on column fairlease.trades.fast_gpus is 'Fast GPUs traded.';
-comment on column fairlease.trades.slow_gpus is 'Slow GPUs traded for them.';
-comment on column fairlease.trades.price is 'Slow GPUs for a fast one.';
-comment on column fairlease.trades.fast_to_speedup is 'Speedup, fast over slow, of who gets the fast ones: the lower bound when they traded.';
-comment on column fairlease.trades.slow_to_speedup is 'The same of the other: the upper bound.';
-comment on column fairlease.trades.fast_to_gain is 'What the first gains while the trade is in force: throughput in GPUs of the model that is slowest to it.';
-comment on column fairlease.trades.slow_to_gain is 'What the other gains.';
-comment on column fairlease.trades.left_fast_gpus is 'Fast GPUs that are still traded; 0 = it is over.';
-comment on column fairlease.trades.left_slow_gpus is 'Slow GPUs that are still traded.';
-comment on column fairlease.trades.undone_at is 'When it was undone, in part or wholly, last; null = it was not.';
-comment on column fairlease.trades.undone_why is 'Why: left (a party or model is gone), speedups (it gains no more), entitlement (a party is due less than it gives), demand (a party cannot use what it gets), policy (it is another, or has no answer); empty = it was not.';
+create unique index trades_in_force on trades (id) where left_fast_gpus > 0;
+create index trades_undone on trades (undone_at);
+comment on table trades is 'Swaps of entitlements between two tenants'' kinds of jobs (Gandiva_fair section 3.4), in force and past.';
+comment on index trades_in_force is 'Each is noted once while it lasts.';
+comment on index trades_undone is 'For pruning by age.';
+comment on column trades.number is 'Number of the row.';
+comment on column trades.id is 'The trade''s own number; comes round again when the policy was another for a while.';
+comment on column trades.made_at is 'First round that went by it.';
+comment on column trades.fast is 'The faster GPU model.';
+comment on column trades.slow is 'The slower one.';
+comment on column trades.fast_to is 'Tenant that gets fast GPUs and gives slow ones.';
+comment on column trades.fast_to_kind is 'Its kind of jobs.';
+comment on column trades.slow_to is 'Tenant that gets slow GPUs and gives fast ones.';
+comment on column trades.slow_to_kind is 'Its kind of jobs.';
+comment on column trades.fast_gpus is 'Fast GPUs traded.';
+comment on column trades.slow_gpus is 'Slow GPUs traded for them.';
+comment on column trades.price is 'Slow GPUs for a fast one.';
+comment on column trades.fast_to_speedup is 'Speedup, fast over slow, of who gets the fast ones: the lower bound when they traded.';
+comment on column trades.slow_to_speedup is 'The same of the other: the upper bound.';
+comment on column trades.fast_to_gain is 'What the first gains while the trade is in force: throughput in GPUs of the model that is slowest to it.';
+comment on column trades.slow_to_gain is 'What the other gains.';
+comment on column trades.left_fast_gpus is 'Fast GPUs that are still traded; 0 = it is over.';
+comment on column trades.left_slow_gpus is 'Slow GPUs that are still traded.';
+comment on column trades.undone_at is 'When it was undone, in part or wholly, last; null = it was not.';
+comment on column trades.undone_why is 'Why: left (a party or model is gone), speedups (it gains no more), entitlement (a party is due less than it gives), demand (a party cannot use what it gets), policy (it is another, or has no answer); empty = it was not.';
 
-create table fairlease.audits (
+create table audits (
     day date primary key,
     at timestamptz not null,
     policy text not null,
@@ -157,12 +157,12 @@ create table fairlease.audits (
     misreports jsonb not null,
     recorded_at timestamptz not null default clock_timestamp()
 );
-comment on table fairlease.audits is 'How fair a division was, computed once a day.';
-comment on column fairlease.audits.day is 'Day, UTC.';
-comment on column fairlease.audits.at is 'The round that was audited.';
-comment on column fairlease.audits.policy is 'The policy.';
-comment on column fairlease.audits.pareto_slack is 'By how much all throughputs together could be higher with nobody''s lower, as a part; 0 = Pareto efficient; null = not worked out.';
-comment on column fairlease.audits.tenants is 'By tenant: its incentive to share, and its gains from misreports.';
-comment on column fairlease.audits.envy is 'By pairs of tenants: what one would have with the other''s GPUs, over what it has.';
-comment on column fairlease.audits.misreports is 'Declared rates that observation does not bear out.';
-comment on column fairlease.audits.recorded_at is 'When the row was last written, by the database''s clock.';
+comment on table audits is 'How fair a division was, computed once a day.';
+comment on column audits.day is 'Day, UTC.';
+comment on column audits.at is 'The round that was audited.';
+comment on column audits.policy is 'The policy.';
+comment on column audits.pareto_slack is 'By how much all throughputs together could be higher with nobody''s lower, as a part; 0 = Pareto efficient; null = not worked out.';
+comment on column audits.tenants is 'By tenant: its incentive to share, and its gains from misreports.';
+comment on column audits.envy is 'By pairs of tenants: what one would have with the other''s GPUs, over what it has.';
+comment on column audits.misreports is 'Declared rates that observation does not bear out.';
+comment on column audits.recorded_at is 'When the row was last written, by the database''s clock.';

@@ -1,10 +1,10 @@
 -- +goose Up
 
-alter table fairlease.verdicts
+alter table verdicts
     add column queue text not null default '',
     add column other_job bigint;
-comment on column fairlease.verdicts.queue is 'Who queues, where a policy divides unlike GPU models: job, where it knows jobs only. Empty = the tenant.';
-comment on column fairlease.verdicts.other_job is 'Key of the job that went before it, where jobs queue; null = none. Refreshed in turn.';
-comment on column fairlease.verdicts.behind_ms is 'How far its tenant, or where jobs queue the job, is behind, as time at the entitlement. Refreshed in turn.';
-comment on column fairlease.verdicts.other is 'The tenant that went before it, or whose job did.';
-comment on column fairlease.verdicts.other_behind_ms is 'How far who went before it is behind. Refreshed in turn.';
+comment on column verdicts.queue is 'Who queues, where a policy divides unlike GPU models: job, where it knows jobs only. Empty = the tenant.';
+comment on column verdicts.other_job is 'Key of the job that went before it, where jobs queue; null = none. Refreshed in turn.';
+comment on column verdicts.behind_ms is 'How far its tenant, or where jobs queue the job, is behind, as time at the entitlement. Refreshed in turn.';
+comment on column verdicts.other is 'The tenant that went before it, or whose job did.';
+comment on column verdicts.other_behind_ms is 'How far who went before it is behind. Refreshed in turn.';

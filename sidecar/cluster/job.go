@@ -80,6 +80,9 @@ const (
 	Done       JobState = "done"
 )
 
+// MostComment is how many bytes of a comment's words are read.
+const MostComment = 512
+
 // Request is what a job asks of nodes, in the terms in which we place it.
 type Request struct {
 	GPUs int `json:"gpus"` // all of them: the demand
@@ -135,6 +138,9 @@ type Job struct {
 	Inactive string `json:"inactive,omitempty"`
 	// Because is Slurm's own reason, for people to read.
 	Because string `json:"because,omitempty"`
+	// Aside tells why the job is set aside: its record cannot be read, or the engine or the journal broke down over
+	// it. It is seen, told of, and left alone; "" = it is not.
+	Aside string `json:"aside,omitempty"`
 	// Outcome is Slurm's final state of a Done job ("COMPLETED", "TIMEOUT", …).
 	Outcome string `json:"outcome,omitempty"`
 
@@ -144,33 +150,49 @@ type Job struct {
 
 	Request Request   `json:"request"`
 	Holds   []Holding `json:"holds,omitempty"` // sorted by node, model
+	Had     []GPUs    `json:"had,omitempty"`   // what a Done job held in its last attempt, sorted by model; empty = not told
 
 	Submit   Instant `json:"submit"`             // of the last requeue, as Slurm keeps it
 	Eligible Instant `json:"eligible,omitempty"` // begin time: the gate, the user's, or past
 	Start    Instant `json:"start,omitempty"`    // of the present or last attempt
 	End      Instant `json:"end,omitempty"`      // of a Done job: when; else when its limit ends
+	Blur     Span    `json:"blur,omitempty"`     // Start and End are off by no more; Slurm's are the middles of whole seconds
 	Limit    Span    `json:"limit,omitempty"`    // time limit; 0 = none
 	Deadline Instant `json:"deadline,omitempty"` // by which it is to have ended (--deadline); 0 = whenever
 	Suspend  Span    `json:"suspend,omitempty"`  // time suspended in the present attempt
 	Restarts int     `json:"restarts,omitempty"`
 
-	NodeList    []string `json:"node_list,omitempty"` // required nodes: the user's -w, or ours
+	// NodeList is the required nodes: the user's -w, or ours. Parts of it and of Exclude may have brackets, as Slurm writes them:
+	// v[1-1000] is not spelled out for every job.
+	NodeList    []string `json:"node_list,omitempty"`
+	SiteFactor  *int64   `json:"site_factor,omitempty"` // an administrator's own; nil = not told
 	Exclude     []string `json:"exclude,omitempty"`
 	Reservation string   `json:"reservation,omitempty"`
 
 	// Comment is the words of its --comment that speak of its kind and speed, and of the GPUs that it takes:
 	// "kind=resnet50,steps/s.v100=12.5,gpus=idle".
+	// Unread counts such words that stand beyond its first MostComment bytes: they are not in Comment.
 	Comment string `json:"comment,omitempty"`
+	Unread  int    `json:"unread,omitempty"`
 
 	// Command is the command line by which jobs of a type are known; "" = Slurm does not tell.
 	Command string `json:"command,omitempty"`
 	// Declares is what its user says, in words or by the options of sbatch, of how it saves.
 	Declares Saving `json:"declares,omitzero"`
 
+	// Licenses are those that it asks for, as Slurm wants them ("matlab:1"), but for ours; Locked is true where it asks for
+	// ours: that is its gate. Either is true where it asks for one of several, and so cannot be asked to wait for ours too.
+	Licenses string `json:"licenses,omitempty"`
+	Locked   bool   `json:"locked,omitempty"`
+	Either   bool   `json:"either,omitempty"`
+	// Stranded is true where Slurm holds the job because our licence left slurm.conf.
+	Stranded bool `json:"stranded,omitempty"`
+
 	// Marked is true where our submit plugin set the gate; MarkedBegin is then
-	// the user's own --begin that it found (0 = none).
+	// the user's own --begin that it found (0 = none), MarkedGate the gate; nothing is decided by that.
 	Marked      bool    `json:"marked,omitempty"`
 	MarkedBegin Instant `json:"marked_begin,omitempty"`
+	MarkedGate  Instant `json:"-"`
 }
 
 // GPUsHeld gives the number of GPUs that the job holds.

@@ -20,9 +20,12 @@ type Record struct {
 	UserBegin Instant  `json:"user_begin,omitempty"`
 	UserNodes []string `json:"user_nodes,omitempty"`
 	UserLimit Span     `json:"user_limit,omitempty"`
+	// SiteFactor is what an administrator has set, as last told while the job was not granted.
+	SiteFactor int64 `json:"site_factor,omitempty"`
 	// Gate is the begin time that we set last (0 = none). Pinned is true from the
 	// moment we set required nodes until we see them gone.
 	Gate   Instant `json:"gate,omitempty"`
+	Locked bool    `json:"locked,omitempty"` // it asked for our licence at the last look
 	Pinned bool    `json:"pinned,omitempty"`
 
 	// Alloc and Due are the integrals of ASTRAEA eq. 2 and 14. DueCarry is the
@@ -39,9 +42,9 @@ type Record struct {
 	// between two looks is still charged. HeldSince is that attempt's start.
 	Held      []GPUs  `json:"held,omitempty"`
 	HeldSince Instant `json:"held_since,omitempty"`
-	// Reclaimed is when our requeue of that attempt was carried out, as far as we
-	// were there to hear of it (0 = not): the attempt ended then.
-	Reclaimed Instant `json:"reclaimed,omitempty"`
+	// Acted is when our grant or requeue of the last round was carried out, as far as we were there to hear of it (0 = not):
+	// no attempt began before that grant, and the attempt ended with that requeue.
+	Acted Instant `json:"acted,omitempty"`
 	// Suspend is how much of the present attempt's suspension has been counted.
 	Suspend Span `json:"suspend,omitempty"`
 	// Ran is the run time in attempts that ended, of which the time limit is reduced.
@@ -72,6 +75,18 @@ type Record struct {
 	Beyond int `json:"beyond,omitempty"`
 	// Conduct is what it did over its attempts; nil = nothing is known.
 	Conduct *Conduct `json:"conduct,omitempty"`
+	// Aside is why it was set aside when last seen (see Job.Aside).
+	Aside string `json:"aside,omitempty"`
+	// Uncharged is true where its GPU time is charged to no tenant: it opts out of leases, and the site says so.
+	Uncharged bool `json:"uncharged,omitempty"`
+}
+
+// Payer gives the tenant to which the job's GPU time is charged; "" = none.
+func (r *Record) Payer() string {
+	if r.Uncharged {
+		return ""
+	}
+	return r.Tenant
 }
 
 // Bucket is one slice of the sliding window over which rho is reported.
@@ -131,10 +146,11 @@ type PoolAccount struct {
 	BadGPUs     int     `json:"bad_gpus"` // at the last look, with nothing running on them
 	Capacity    GPUTime `json:"capacity"`
 	Tenants     GPUTime `json:"tenants"`
-	Untouchable GPUTime `json:"untouchable"` // jobs of no tenant
+	Untouchable GPUTime `json:"untouchable"` // jobs that are charged to no tenant
 	Overhead    GPUTime `json:"overhead"`    // completing or suspended, neither used nor free; and work that stops destroyed
 	Idle        GPUTime `json:"idle"`
 	Bad         GPUTime `json:"bad"`
+	Stops       GPUTime `json:"stops,omitempty"` // what stops may still cost all its jobs together; below 0 = what they have cost beyond it
 }
 
 // Ledger is who got what, up to At.

@@ -57,3 +57,6 @@ type Account struct {
 
 // ReservationPrefix starts the name of every reservation that fairlease makes.
 const ReservationPrefix = "fairlease_"
+
+// GateReservation is the reservation of all licences by which jobs are gated.
+const GateReservation = ReservationPrefix + "gate"

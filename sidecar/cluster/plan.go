@@ -31,7 +31,9 @@ type Verb string
 
 // The verbs. See Action for the fields that each uses.
 const (
-	// Gate sets the begin time of a waiting job to Until.
+	// Lock makes the reservation Reservation of Licenses, or prolongs it, until Until: no job that asks for one starts.
+	Lock Verb = "lock"
+	// Gate sets the begin time of a waiting job to Until, or has it ask for our licence.
 	Gate Verb = "gate"
 	// Reserve makes the reservation Reservation on Nodes for Accounts until Until.
 	Reserve Verb = "reserve"
@@ -69,12 +71,17 @@ type Action struct {
 	NodeList    []string `json:"node_list,omitempty"` // the user's own, to be put back
 	Reservation string   `json:"reservation,omitempty"`
 	Accounts    []string `json:"accounts,omitempty"`
-	Limit       Span     `json:"limit,omitempty"` // time limit to set; 0 = leave
-	SiteFactor  int64    `json:"site_factor,omitempty"`
-	Resume      bool     `json:"resume,omitempty"` // resume the suspended job first
-	Restarts    int      `json:"restarts,omitempty"`
-	Signal      string   `json:"signal,omitempty"`
-	SignalTo    string   `json:"signal_to,omitempty"`
+	Limit       Span     `json:"limit,omitempty"`       // time limit to set; 0 = leave
+	SiteFactor  int64    `json:"site_factor,omitempty"` // of a grant or a gate: ours; else the one to be put back
+	// Lock has the job ask for Licenses and ours (Gate, TakeBack, Reclaim; its begin time stays), Unlock for Licenses alone
+	// (Grant, Open). Licenses are the user's own.
+	Lock     bool   `json:"lock,omitempty"`
+	Unlock   bool   `json:"unlock,omitempty"`
+	Licenses string `json:"licenses,omitempty"`
+	Resume   bool   `json:"resume,omitempty"` // resume the suspended job first
+	Restarts int    `json:"restarts,omitempty"`
+	Signal   string `json:"signal,omitempty"`
+	SignalTo string `json:"signal_to,omitempty"`
 
 	// Withheld is true where the mode or the job's partition forbids acting:
 	// recorded, not carried out.

@@ -154,6 +154,36 @@ func (t JobType) Compare(o JobType) int {
 	return compare.Or(compare.Compare(t.User, o.User), compare.Compare(t.Command, o.Command), compare.Compare(t.GPUs, o.GPUs))
 }
 
+// TypeOf gives a job's type; false where neither a command line nor a name tells it from its user's other jobs.
+func TypeOf(j *Job) (JobType, bool) {
+	t := JobType{User: j.User, Command: j.Command, GPUs: j.Request.GPUs}
+	if t.Command == Untyped {
+		return t, false
+	}
+	if t.Command == "" {
+		if j.Name == "" || j.Name == "wrap" || j.Name == "interactive" { // Slurm's own names
+			return t, false
+		}
+		t.Command = "--job-name " + Numberless(j.Name)
+	}
+	return t, t.User != "" && t.GPUs > 0
+}
+
+// Numberless writes every number in a text as #.
+func Numberless(text string) string {
+	out := make([]byte, 0, len(text))
+	for i := range len(text) {
+		c := text[i]
+		if c >= '0' && c <= '9' {
+			if c = '#'; len(out) > 0 && out[len(out)-1] == '#' {
+				continue
+			}
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}
+
 // Habit is what jobs of a type did so far when they were stopped and started. Habits are kept sorted
 // by type.
 type Habit struct {
@@ -239,6 +269,8 @@ type StopReport struct {
 	From  Instant `json:"from,omitempty"`
 	// Short is true where the job saves on a notice, and needs a longer one than it gets.
 	Short bool `json:"short,omitempty"`
+	// Dear is the job's GPU model where stops have cost all jobs on it together what they may: none is stopped now.
+	Dear string `json:"dear,omitempty"`
 	// Off is true where the site has no stop budget: any job may be stopped at any time.
 	Off bool `json:"off,omitempty"`
 	// Habit is what is known of jobs of its type, Conduct of its own attempts; nil = nothing.

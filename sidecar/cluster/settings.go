@@ -34,7 +34,9 @@ type Settings struct {
 	// job may be stopped at any time, as the papers assume. StartCost is what a start costs where nothing is learnt.
 	StopAllowance     Span  `json:"stop_allowance,omitempty"`
 	StopOverheadMilli int64 `json:"stop_overhead_milli,omitempty"`
-	StartCost         Span  `json:"start_cost,omitempty"`
+	// StopTotalMilli is what stops may cost all jobs of a pool together, thousandths of their run time; 0 = any number.
+	StopTotalMilli int64 `json:"stop_total_milli,omitempty"`
+	StartCost      Span  `json:"start_cost,omitempty"`
 	// Saves says how jobs save that have neither shown nor declared it; the first rule that fits counts.
 	Saves []SavingRule `json:"saves,omitempty"`
 

@@ -14,6 +14,19 @@ const (
 	Leave Touch = "leave"
 )
 
+// Left is the kind of reason for which a job is left alone.
+type Left string
+
+// The reasons for which jobs are left alone: its user chose something that cannot be leased; the site excludes it, or does
+// not manage its partition or QOS; it uses a reservation of others; its account is no tenant's; it is set aside.
+const (
+	LeftOptOut      Left = "opt_out"
+	LeftExcluded    Left = "excluded"
+	LeftReservation Left = "reservation"
+	LeftNoTenant    Left = "no_tenant"
+	LeftAside       Left = "aside"
+)
+
 // Case is a job together with what is remembered of it.
 type Case struct {
 	Job    Job    `json:"job"`
@@ -21,6 +34,8 @@ type Case struct {
 	Touch  Touch  `json:"touch"`
 	// TouchWhy says why the job is not Act, in words.
 	TouchWhy string `json:"touch_why,omitempty"`
+	// Left says for which kind of reason the job is left alone; "" = it is not, or asks for no GPUs.
+	Left Left `json:"left,omitempty"`
 	// Gone is true where Slurm no longer lists the job: Job repeats what was seen last.
 	Gone bool `json:"gone,omitempty"`
 }
@@ -33,13 +48,15 @@ type Snapshot struct {
 	Settings     Settings      `json:"settings"`
 	Nodes        []Node        `json:"nodes"`
 	Reservations []Reservation `json:"reservations,omitempty"`
-	Tenants      []Tenant      `json:"tenants"` // by name
-	Cases        []Case        `json:"cases"`   // by key
-	Attempts     []Attempt     `json:"attempts,omitempty"`
-	NextKey      JobKey        `json:"next_key"`
-	Ledger       Ledger        `json:"ledger"`
-	Leases       []Lease       `json:"leases"` // in force, by job key
-	Claims       []Claim       `json:"claims,omitempty"`
+	// License is the licence by which jobs are gated; zero where the site has none, or jobs of no partition are acted on.
+	License  License   `json:"license,omitzero"`
+	Tenants  []Tenant  `json:"tenants"` // by name
+	Cases    []Case    `json:"cases"`   // by key
+	Attempts []Attempt `json:"attempts,omitempty"`
+	NextKey  JobKey    `json:"next_key"`
+	Ledger   Ledger    `json:"ledger"`
+	Leases   []Lease   `json:"leases"` // in force, by job key
+	Claims   []Claim   `json:"claims,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
 	Cells    *Cells      `json:"cells,omitempty"`
 	Lost     []CellLoss  `json:"lost,omitempty"`

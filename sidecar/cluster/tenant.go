@@ -7,6 +7,12 @@ type Tenant struct {
 	Weight int64 `json:"weight"`
 }
 
+// Member is a Slurm user of a tenant.
+type Member struct {
+	Tenant string `json:"tenant"`
+	User   string `json:"user_name"`
+}
+
 // OverrideKind is what an administrator orders for a job, a user or a tenant.
 type OverrideKind string
 

@@ -63,8 +63,11 @@ func (t Instant) String() string {
 	return t.Time().Format("2006-01-02T15:04:05.000Z")
 }
 
-// Duration gives the span as a time.Duration.
-func (s Span) Duration() time.Duration { return time.Duration(s) * time.Millisecond }
+// Duration gives the span as a time.Duration; what is longer than the 292 years that one holds is as long as that.
+func (s Span) Duration() time.Duration {
+	const most = Span(math.MaxInt64 / time.Millisecond)
+	return time.Duration(max(min(s, most), -most)) * time.Millisecond
+}
 
 // String writes the span as Slurm writes times: [D-]HH:MM:SS, cut to whole seconds.
 func (s Span) String() string {

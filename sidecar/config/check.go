@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -52,6 +53,7 @@ func (c *Config) check() Problems {
 func (k *checker) manage() {
 	c := k.c
 	k.oneOf("mode", string(c.Mode), string(loop.Observe), string(loop.Canary), string(loop.Act))
+	k.oneOf("opt_out", string(c.OptOut), string(loop.Charge), string(loop.LeaveAlone), string(loop.Refuse))
 	k.must(len(c.Partitions) > 0, "partitions", "no partition is managed; name those whose GPU jobs are to be leased")
 	for _, p := range c.Canary {
 		k.must(slices.Contains(c.Partitions, p), "canary", "%q is not managed; add it to %s or remove it here", p, k.where("partitions", c.Partitions))
@@ -121,9 +123,11 @@ func (k *checker) times() {
 	k.must(l.Notice == 0 || l.Notice >= c.Interval, "lease.notice", "%v is shorter than %s, so no round may fall between notice and end; lengthen it, or write 0s for no notice", l.Notice, k.where("interval", c.Interval))
 	k.must(l.GrantTimeout >= c.Interval, "lease.grant_timeout", "%v is shorter than %s: every grant would be taken back before it is looked at; lengthen it", l.GrantTimeout, k.where("interval", c.Interval))
 	k.must(c.Gate.TTL > 3*c.Interval, "gate.ttl", "%v is not longer than three times %s: gates would lapse between rounds; lengthen it", c.Gate.TTL, k.where("interval", c.Interval))
+	k.must(!strings.ContainsAny(c.Gate.License, ",;:|@= \t\n\"'"), "gate.license", "%q is no name of a licence; write it as before the colon in Licenses= of slurm.conf, or \"\" for begin times", c.Gate.License)
 	k.must(c.Gate.SiteFactor >= 0 && c.Gate.SiteFactor < 1<<30, "gate.site_factor", "%d cannot be used; write 0 (leave the priority alone) to %d", c.Gate.SiteFactor, 1<<30-1)
 	k.must(c.Recall.Notice <= l.Notice, "recall.notice", "%v is longer than %s; shorten it", c.Recall.Notice, k.where("lease.notice", l.Notice))
 	k.must(c.Stop.Overhead < 50, "stop.overhead", "%v percent of a job's run time for stops is too much; write 0 to 49: with more, jobs that start from the beginning might never end", c.Stop.Overhead)
+	k.must(c.Stop.Total < 50, "stop.total", "%v percent of all jobs' run time for stops is too much; write 1 to 49, or 0 for no bound but each job's own", c.Stop.Total)
 	for i, r := range c.Saves {
 		_, err := cluster.ParseSaving(r.Saves)
 		k.must(err == nil, "saves", "rule %d: %v", i+1, err)
@@ -169,6 +173,9 @@ func (k *checker) signal(key, name string) {
 	k.must(name == "none" || slices.Contains(signals, trimSIG(name)), key, "%q cannot be sent as notice; write one of %s", name, strings.Join(signals, ", "))
 }
 
+// schemaName is what PostgreSQL takes for a name without quotes.
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
 func (k *checker) connections() {
 	s := &k.c.Slurm
 	u, err := url.Parse(s.Address)
@@ -186,6 +193,8 @@ func (k *checker) connections() {
 		{"database.keep_rounds", k.c.Database.KeepRounds}, {"database.keep", k.c.Database.Keep}} {
 		k.must(d.value >= leastInterval, d.key, "%v is too short; %v is the least", d.value, leastInterval)
 	}
+	k.must(schemaName.MatchString(k.c.Database.Schema) && !strings.HasPrefix(k.c.Database.Schema, "pg_") && k.c.Database.Schema != "public" && k.c.Database.Schema != "information_schema",
+		"database.schema", "%q cannot be used; write a name of its own for this journal, of lower-case letters, digits and _, such as fairlease_alpha", k.c.Database.Schema)
 	k.must(k.c.Database.Keep >= k.c.Fairness.Window, "database.keep", "%v is shorter than %s; lengthen it", k.c.Database.Keep, k.where("fairness.window", k.c.Fairness.Window))
 	k.must(s.Retries >= 0, "slurm.retries", "%d is no number of attempts; write 0 for none", s.Retries)
 	k.must(s.SmallList >= 0, "slurm.small_list", "%d is no number of jobs; write 0 for never", s.SmallList)
@@ -212,6 +221,9 @@ func (c *Config) Warnings() []string {
 	}
 	if c.Preset != Hived && len(c.Cells.StrictQOS) > 0 {
 		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived", c.Preset))
+	}
+	if host := c.unsafeDatabase(); host != "" {
+		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))
 	}
 	if policy.TenantBlind(c.Preset) {
 		out = append(out, fmt.Sprintf("preset %s knows jobs only: tenants have no shares in it, whatever their weights, and who has more jobs gets more; gavel:las and gavel:hierarchical weigh tenants", c.Preset))

@@ -14,12 +14,13 @@ import (
 // Config is what is in force. Its fields are the keys of the file, in the file's
 // order; etc/fairlease.yaml explains each.
 type Config struct {
-	Mode       loop.Mode `yaml:"mode"`
-	Partitions []string  `yaml:"partitions"`
-	Canary     []string  `yaml:"canary"`
-	QOS        []string  `yaml:"qos"`
-	Exclude    Exclude   `yaml:"exclude"`
-	Tenants    Tenants   `yaml:"tenants"`
+	Mode       loop.Mode   `yaml:"mode"`
+	Partitions []string    `yaml:"partitions"`
+	Canary     []string    `yaml:"canary"`
+	QOS        []string    `yaml:"qos"`
+	Exclude    Exclude     `yaml:"exclude"`
+	OptOut     loop.OptOut `yaml:"opt_out"`
+	Tenants    Tenants     `yaml:"tenants"`
 
 	Preset   string   `yaml:"preset"`
 	Cells    Cells    `yaml:"cells"`
@@ -113,6 +114,8 @@ type Signal struct {
 // Gate is how far ahead waiting jobs are gated.
 type Gate struct {
 	TTL        Duration `yaml:"ttl"`
+	License    string   `yaml:"license"`
+	PluginConf string   `yaml:"plugin_conf"`
 	SiteFactor int64    `yaml:"site_factor"`
 }
 
@@ -120,6 +123,7 @@ type Gate struct {
 type Stop struct {
 	Allowance Duration `yaml:"allowance"`
 	Overhead  Percent  `yaml:"overhead"`
+	Total     Percent  `yaml:"total"`
 }
 
 // Begin is what a start of a job costs where nothing has been learnt.
@@ -223,6 +227,7 @@ type TLS struct {
 // Database is where the journal is and how long it is kept.
 type Database struct {
 	URL        string   `yaml:"url"`
+	Schema     string   `yaml:"schema"`
 	KeepRounds Duration `yaml:"keep_rounds"`
 	Keep       Duration `yaml:"keep"`
 }
@@ -251,6 +256,7 @@ func Default() *Config {
 	return &Config{
 		Mode:       loop.Observe,
 		Partitions: []string{"gpu"},
+		OptOut:     loop.Charge,
 		Tenants:    Tenants{Level: 1},
 		Preset:     Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
@@ -258,8 +264,8 @@ func Default() *Config {
 		Interval:   10 * second,
 		Lease: Lease{Term: 15 * minute, Min: 5 * minute, Notice: minute, GrantTimeout: minute,
 			Signal: "USR1", SignalTo: "steps"},
-		Gate:     Gate{TTL: 10 * minute, SiteFactor: 1_000_000},
-		Stop:     Stop{Allowance: 15 * minute, Overhead: 2},
+		Gate:     Gate{TTL: 10 * minute, License: "fairlease", SiteFactor: 1_000_000},
+		Stop:     Stop{Allowance: 15 * minute, Overhead: 2, Total: 3},
 		Start:    Begin{Cost: 5 * minute},
 		Reclaim:  Reclaim{Threshold: 15 * minute, Max: 100},
 		Recall:   Recall{FirstLease: true},
@@ -271,7 +277,7 @@ func Default() *Config {
 		Slurm: Slurm{Address: "unix:///run/slurmrestd/slurmrestd.socket", Scontrol: Command{"scontrol"},
 			Timeout: 20 * second, ListTimeout: 2 * minute, Retries: 3, FullEvery: 30 * second,
 			AccountsEvery: 5 * minute, SmallList: 200, Singles: 64, ArrayCap: 1000},
-		Database: Database{KeepRounds: 14 * day, Keep: 365 * day},
+		Database: Database{Schema: "fairlease", KeepRounds: 14 * day, Keep: 365 * day},
 		Files:    Files{Heartbeats: "/run/fairlease", State: "/var/lib/fairlease/state.json"},
 		Log:      Log{Level: "info", Format: "auto"},
 	}
@@ -282,6 +288,7 @@ func (c *Config) Rules() loop.Rules {
 	r := loop.Rules{
 		Mode: c.Mode, Partitions: c.Partitions, QOS: c.QOS, Canary: c.Canary,
 		ExcludeAccounts: c.Exclude.Accounts, ExcludeUsers: c.Exclude.Users, ExcludeQOS: c.Exclude.QOS,
+		OptOut:      c.OptOut,
 		TenantLevel: c.Tenants.Level, Weights: c.Tenants.Weights,
 	}
 	if c.vcs != nil {
@@ -342,7 +349,7 @@ func (c *Config) Settings() cluster.Settings {
 		CreditCap: c.Credit.Cap.Span(), BurstMaxMilli: int64(c.Burst.Max),
 		Threshold: c.Reclaim.Threshold.Span(), MaxReclaims: c.Reclaim.Max,
 		RepayFloorPercent: int(c.Repay.Floor),
-		StopAllowance:     c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StartCost: c.Start.Cost.Span(),
+		StopAllowance:     c.Stop.Allowance.Span(), StopOverheadMilli: 10 * int64(c.Stop.Overhead), StopTotalMilli: 10 * int64(c.Stop.Total), StartCost: c.Start.Cost.Span(),
 		RecallFirst: c.Recall.FirstLease, RecallNotice: c.Recall.Notice.Span(),
 		NewFirst: c.Jobs.NewFirst, NewSharePercent: int(c.Jobs.NewShare),
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,

@@ -108,13 +108,14 @@ func (c *Config) Restart(now *Config) []string {
 }
 
 func fixed(key string) bool {
-	return strings.HasPrefix(key, "slurm.") || key == "database.url" || strings.HasPrefix(key, "files.") || strings.HasPrefix(key, "models.progress.") || strings.HasPrefix(key, "log.")
+	return strings.HasPrefix(key, "slurm.") || key == "database.url" || key == "database.schema" || strings.HasPrefix(key, "files.") || strings.HasPrefix(key, "models.progress.") || strings.HasPrefix(key, "log.")
 }
 
 // Keep gives now with everything that needs a restart, or says the same, as it is in c.
 func (c *Config) Keep(now *Config) *Config {
 	out := *now
-	out.Slurm, out.Database.URL, out.Files, out.Log = c.Slurm, c.Database.URL, c.Files, c.Log
+	out.Slurm, out.Files, out.Log = c.Slurm, c.Files, c.Log
+	out.Database.URL, out.Database.Schema = c.Database.URL, c.Database.Schema
 	out.Models.Progress = c.Models.Progress
 	if out.vcs != nil && c.vcs != nil && reflect.DeepEqual(out.vcs.Cells, c.vcs.Cells) {
 		f := *out.vcs

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -31,9 +32,18 @@ type watched struct {
 }
 
 func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	began := time.Now()
 	seen, err := w.Cluster.Observe(ctx, since)
 	if err != nil {
 		return seen, err
+	}
+	if w.d.seat != nil {
+		if err := w.d.claim(ctx, seen.Identity()); err != nil {
+			return seen, err
+		}
+		if err := w.d.agree(ctx, &seen, began); err != nil {
+			return seen, err
+		}
 	}
 	w.d.hear(&seen)
 	w.d.sight.last.Store(&cluster.Sighting{Nodes: seen.Nodes, Accounts: seen.Accounts})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine"
 )
@@ -99,5 +100,30 @@ func TestCellsAtTheFirstLook(t *testing.T) {
 			problems.Error() != dir+`/cells.yaml:5: physicalCluster[0].nodes: v[01-02]: Slurm has 4 v100, type "node" has 4 a100; correct cellHierarchy, or list the node under another type` {
 			t.Errorf("the daemon ended with %v", err)
 		}
+	})
+}
+
+// A daemon of another cluster ends at once, seated or not, with the two names; so does one whose slurmrestd is
+// another cluster's all of a sudden.
+func TestAnotherClustersDaemon(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		journal := newChair()
+		first := start(t, "a", journal, newLive(), dir, short)
+		until(t, "the first is seated", func() bool { journal.mu.Lock(); defer journal.mu.Unlock(); return journal.of.Name == "virtual" })
+		d := &Daemon{Cluster: newLive(), Decide: engine.Decide, Config: settings(t, dir, short), Log: zerolog.Nop(),
+			Identify: func(context.Context) (cluster.Identity, error) { return cluster.Identity{Name: "beta"}, nil },
+			Connect:  func(context.Context) (Store, error) { return &desk{chair: journal, name: "b"}, nil }}
+		if err := d.Serve(t.Context()); !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), "virtual, not beta") {
+			t.Errorf("another cluster's standby ended with %v", err)
+		}
+		journal.mu.Lock()
+		journal.of = cluster.Identity{Name: "gamma"} // as if the journal had been changed under it
+		journal.mu.Unlock()
+		first.mine = cluster.Identity{}
+		if err := <-first.ended; !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), "gamma, not virtual") {
+			t.Errorf("the seated daemon ended with %v", err)
+		}
+		first.stop()
 	})
 }

@@ -22,6 +22,8 @@ type Daemon struct {
 	Cluster loop.Cluster
 	// Connect opens the database; it is called again while that fails.
 	Connect func(context.Context) (Store, error)
+	// Identify tells which cluster this is; nil = the first look does.
+	Identify func(context.Context) (cluster.Identity, error)
 	// Decide is the engine.
 	Decide func(cluster.Snapshot) cluster.Plan
 	// Divide is the engine's other function: it works beside the rounds.
@@ -49,7 +51,8 @@ type Daemon struct {
 	seat   Seat
 	unkeep context.CancelFunc // ends the seat's keeper
 	loop   *loop.Loop
-	single bool // nobody waits for an answer of Divide that comes after this round
+	mine   cluster.Identity // the cluster that was last found to be the journal's
+	single bool             // nobody waits for an answer of Divide that comes after this round
 	beats  heartbeats
 	pause  pause
 	last   cluster.Snapshot // of the last round
@@ -242,9 +245,10 @@ func (d *Daemon) beat(ctx context.Context) error {
 	}()
 	turning, cancel := outlive(ctx, shutdownLimit)
 	defer cancel()
-	err := d.round(turning)
+	err := d.guarded(turning)
+	var broke *loop.Breakdown
 	switch {
-	case errors.Is(err, ErrSchema), errors.Is(err, ErrCells):
+	case errors.Is(err, ErrSchema), errors.Is(err, ErrCells), errors.Is(err, ErrCluster):
 		return err
 	case errors.Is(err, ErrTaken):
 		d.wait(err)
@@ -252,6 +256,12 @@ func (d *Daemon) beat(ctx context.Context) error {
 		d.Log.Error().Err(err).Msg("stopped acting")
 		d.leave()
 		d.tidy()
+	case errors.As(err, &broke):
+		// Nothing was begun. What waits is let go, all of it: gates lapse by themselves, and no new ones are shut.
+		d.loop = nil
+		d.tidy()
+		d.broken(broke)
+		d.fail(err)
 	case err != nil:
 		d.loop = nil // what was seen in the failed turn is still news to the next
 		d.fail(err)
@@ -269,6 +279,16 @@ func outlive(ctx context.Context, grace time.Duration) (context.Context, context
 		context.AfterFunc(turning, func() { end.Stop() })
 	})
 	return turning, func() { unwatch(); cancel() }
+}
+
+// guarded makes a round, and an error of whatever breaks down in it.
+func (d *Daemon) guarded(ctx context.Context) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = loop.BreakdownOf(cause)
+		}
+	}()
+	return d.round(ctx)
 }
 
 // round makes one turn if the seat is ours or can be had.
@@ -293,11 +313,12 @@ func (d *Daemon) round(ctx context.Context) error {
 // turn makes one turn of the loop from the seat.
 func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 	if d.loop == nil {
-		journal, err := record(d.seat.Journal(), d.config.Load().Files.State)
+		journal, err := record(d.seat.Journal(), d.config.Load().Files.State, d.seat.Term())
 		if err != nil {
 			return loop.Report{}, err
 		}
-		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.decide, Divide: d.Divide, Beside: !d.single, Configure: d.configure}
+		d.loop = &loop.Loop{Cluster: watched{d.Cluster, d}, Journal: journal, Decide: d.decide, Divide: d.Divide, Beside: !d.single,
+			Configure: d.configure, Keep: d.keep}
 	}
 	act, cancel := acting(ctx, d.seat)
 	defer cancel()
@@ -344,17 +365,37 @@ func (d *Daemon) sit(ctx context.Context) error {
 	if d.seat != nil {
 		return nil
 	}
+	if d.Identify != nil && d.mine == (cluster.Identity{}) {
+		// A standby is refused, too. While Slurm is away the first look from the seat tells.
+		if is, err := d.Identify(ctx); err == nil {
+			if err := d.claim(ctx, is); err != nil {
+				return err
+			}
+		}
+	}
 	seat, err := d.store.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	d.seat = seat
+	d.seat, d.mine = seat, cluster.Identity{}
 	d.said.clear("seat")
 	keep, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.unkeep = cancel
 	go keeper(keep, seat, keepEvery)
 	d.beats.beats = append([]string(nil), d.config.Load().Partitions...) // whatever an earlier process left
 	d.Log.Info().Msg("seated")
+	return nil
+}
+
+// claim makes sure that the journal is of this cluster.
+func (d *Daemon) claim(ctx context.Context, is cluster.Identity) error {
+	if is == d.mine {
+		return nil
+	}
+	if err := d.store.Claim(ctx, is); err != nil {
+		return err
+	}
+	d.mine = is
 	return nil
 }
 
@@ -412,13 +453,13 @@ func (d *Daemon) prune(ctx context.Context) {
 	}
 	c := d.config.Load()
 	began := time.Now()
-	rows, err := store.Prune(ctx, c.Database.KeepRounds.Span().Duration(), c.Database.Keep.Span().Duration())
+	days, rows, err := store.Prune(ctx, c.Database.KeepRounds.Span().Duration(), c.Database.Keep.Span().Duration())
 	if err != nil {
 		d.once("prune", err)
 		return
 	}
 	d.said.clear("prune")
-	d.Log.Info().Int64("rows", rows).Dur("took_ms", time.Since(began)).Msg("journal pruned")
+	d.Log.Info().Int("days", days).Int64("rows", rows).Dur("took_ms", time.Since(began)).Msg("journal pruned")
 }
 
 // audit writes down how fair it is what the policy divides, once a day.
@@ -435,7 +476,7 @@ func (d *Daemon) audit(ctx context.Context) {
 		return
 	}
 	began := time.Now()
-	a, ok := d.Audit(last)
+	a, ok := d.audited(last)
 	if !ok {
 		return
 	}
@@ -448,6 +489,17 @@ func (d *Daemon) audit(ctx context.Context) {
 	}
 	d.said.clear("audit")
 	d.Log.Info().Str("policy", a.Policy).Int("misreports", len(a.Misreports)).Dur("took_ms", time.Since(began)).Msg("division audited")
+}
+
+// audited audits. An audit that breaks down is told of, and not tried again before the next day.
+func (d *Daemon) audited(s cluster.Snapshot) (a cluster.Audit, ok bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			d.keep(s, loop.BreakdownOf(cause))
+			ok = false
+		}
+	}()
+	return d.Audit(s)
 }
 
 // tidy removes the heartbeats when we do not act.

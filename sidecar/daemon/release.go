@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -22,7 +22,9 @@ import (
 type Release struct {
 	Cluster loop.Cluster
 	State   State
-	Memory  cluster.Memory // of the journal; empty without
+	// Of is the cluster of the memory; the zero value = not known.
+	Of     cluster.Identity
+	Memory cluster.Memory // of the journal; empty without
 	// Patience is how long to wait for jobs that still clean up after a requeue.
 	// Then they are opened all the same, and Slurm starts them two minutes later.
 	Patience time.Duration
@@ -46,9 +48,9 @@ const between = time.Second
 
 // Plan gives what a release would do now.
 func (r *Release) Plan(ctx context.Context) ([]cluster.Action, error) {
-	seen, err := r.Cluster.Observe(ctx, 0)
+	seen, err := r.observe(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look at the cluster: %w", err)
+		return nil, err
 	}
 	return r.actions(&seen, true, false).list, nil
 }
@@ -59,9 +61,9 @@ func (r *Release) Do(ctx context.Context) (Released, error) {
 	done := Released{opened: map[cluster.JobID]bool{}}
 	end := time.Now().Add(r.Patience)
 	for first := true; ; first = false {
-		seen, err := r.Cluster.Observe(ctx, 0)
+		seen, err := r.observe(ctx)
 		if err != nil {
-			return done, fmt.Errorf("look at the cluster: %w", err)
+			return done, err
 		}
 		last := !time.Now().Before(end)
 		todo := r.actions(&seen, first, last)
@@ -79,6 +81,18 @@ func (r *Release) Do(ctx context.Context) (Released, error) {
 		case <-time.After(between):
 		}
 	}
+}
+
+// observe looks at the cluster and makes sure that it is the one of the memory.
+func (r *Release) observe(ctx context.Context) (cluster.Sighting, error) {
+	seen, err := r.Cluster.Observe(ctx, 0)
+	if err != nil {
+		return seen, fmt.Errorf("look at the cluster: %w", err)
+	}
+	if r.Of.Name != "" && !r.Of.Is(seen.Identity()) {
+		return seen, fmt.Errorf("%w: it is of cluster %v, but Slurm is cluster %v", ErrCluster, r.Of, seen.Identity())
+	}
+	return seen, nil
 }
 
 func (d *Released) count(a *cluster.Action, o *cluster.Outcome) {
@@ -113,6 +127,12 @@ func (r *Release) actions(seen *cluster.Sighting, first, last bool) todo {
 	var t todo
 	known := r.known()
 	arrays := map[int64]bool{}
+	// Without the lock all gates are open at once.
+	for i := range seen.Reservations {
+		if v := &seen.Reservations[i]; v.Name == cluster.GateReservation && v.End > seen.Now {
+			t.list = append(t.list, unreserve(v))
+		}
+	}
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
 		had, ours := find(known, j)
@@ -123,9 +143,9 @@ func (r *Release) actions(seen *cluster.Sighting, first, last bool) todo {
 		switch j.State {
 		case cluster.Running, cluster.Suspended:
 			if isOurs(j.Reservation) {
-				t.list = append(t.list, action(cluster.Release, j, cluster.Action{Reservation: j.Reservation}))
+				t.list = append(t.list, action(cluster.Release, j, cluster.Action{Reservation: j.Reservation, SiteFactor: had.SiteFactor}))
 			}
-			if len(j.NodeList) > 0 && !slices.Equal(j.NodeList, had.Nodes) {
+			if len(j.NodeList) > 0 && !hostlist.Same(j.NodeList, had.Nodes) {
 				t.pinned = append(t.pinned, j.ID)
 			}
 		case cluster.Completing:
@@ -140,12 +160,15 @@ func (r *Release) actions(seen *cluster.Sighting, first, last bool) todo {
 		}
 	}
 	for i := range seen.Reservations {
-		if v := &seen.Reservations[i]; v.Ours && v.End > seen.Now {
-			t.list = append(t.list, cluster.Action{Verb: cluster.Unreserve, Reservation: v.Name,
-				Because: cluster.Reason{Code: cluster.BecauseTidy}})
+		if v := &seen.Reservations[i]; v.Ours && v.Name != cluster.GateReservation && v.End > seen.Now {
+			t.list = append(t.list, unreserve(v))
 		}
 	}
 	return t
+}
+
+func unreserve(v *cluster.Reservation) cluster.Action {
+	return cluster.Action{Verb: cluster.Unreserve, Reservation: v.Name, Because: cluster.Reason{Code: cluster.BecauseTidy}}
 }
 
 func action(verb cluster.Verb, j *cluster.Job, a cluster.Action) cluster.Action {
@@ -155,7 +178,7 @@ func action(verb cluster.Verb, j *cluster.Job, a cluster.Action) cluster.Action 
 }
 
 func open(j *cluster.Job, had Touched, now cluster.Instant) cluster.Action {
-	verb, a := cluster.Open, cluster.Action{Array: j.Whole, NodeList: had.Nodes}
+	verb, a := cluster.Open, cluster.Action{Array: j.Whole, NodeList: had.Nodes, SiteFactor: had.SiteFactor, Unlock: j.Locked, Licenses: j.Licenses}
 	if had.Begin > now {
 		verb, a.Until = cluster.TakeBack, had.Begin
 	}
@@ -170,7 +193,7 @@ const slack = 2 * cluster.Second
 
 // changed tells whether a waiting job is still not as its user had it.
 func changed(j *cluster.Job, had Touched, now cluster.Instant) bool {
-	return j.Eligible > max(now, had.Begin).Add(slack) || isOurs(j.Reservation) || !slices.Equal(j.NodeList, had.Nodes)
+	return j.Locked || j.Eligible > max(now, had.Begin).Add(slack) || isOurs(j.Reservation) || !hostlist.Same(j.NodeList, had.Nodes)
 }
 
 func isOurs(reservation string) bool {
@@ -212,7 +235,7 @@ func find(k known, j *cluster.Job) (Touched, bool) {
 			return t, true
 		}
 	}
-	if j.Marked || isOurs(j.Reservation) {
+	if j.Marked || j.Locked || isOurs(j.Reservation) {
 		return Touched{ID: j.ID, Begin: j.MarkedBegin, Nodes: unpinned(j)}, true
 	}
 	return Touched{}, false

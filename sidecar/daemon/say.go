@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -50,7 +51,7 @@ func (c *changes) clear(matter string) {
 
 func (d *Daemon) once(matter string, err error) {
 	if d.said.trouble(matter, err) {
-		d.Log.Warn().Err(err).Msg(matter)
+		d.Log.Warn().Str("error", brief(err.Error(), mostText)).Msg(matter)
 	}
 }
 
@@ -77,7 +78,7 @@ func (d *Daemon) fail(err error) {
 	rest := min(interval<<min(p.failures-1, 10), longest)
 	p.until = time.Now().Add(rest - interval/2)
 	if d.said.trouble("round", err) {
-		d.Log.Error().Err(err).Int("failures", p.failures).Msg("no round; nothing is changed meanwhile")
+		d.Log.Error().Str("error", brief(err.Error(), mostText)).Int("failures", p.failures).Msg("no round; nothing is changed meanwhile")
 	}
 	d.tell("STATUS=no rounds: " + firstLine(err.Error()))
 }
@@ -144,12 +145,23 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 		if e.Node != "" {
 			line.Str("node", e.Node)
 		}
-		line.Msg(e.Text)
+		line.Msg(brief(e.Text, mostText))
 	}
 	d.Log.WithLevel(levelOf(done, failed, len(r.Plan.Ended))).Int64("round", r.Plan.Round).Int("jobs", r.Jobs).
-		Int("leases", len(r.Plan.Memory.Leases)).Int("ended", len(r.Plan.Ended)).Int("claims", len(r.Plan.Memory.Claims)).
+		Int("aside", aside(&r.Plan)).Int("leases", len(r.Plan.Memory.Leases)).Int("ended", len(r.Plan.Ended)).Int("claims", len(r.Plan.Memory.Claims)).
 		Int("actions", done).Int("failed", failed).Int("withheld", withheld).Int64("skipped", late).Dur("took_ms", took).Msg("round")
 	d.tell(fmt.Sprintf("STATUS=round %d: %d jobs, %d leases, %d actions", r.Plan.Round, r.Jobs, len(r.Plan.Memory.Leases), done+failed))
+}
+
+// aside counts the jobs that are set aside.
+func aside(p *cluster.Plan) int {
+	n := 0
+	for i := range p.Memory.Records {
+		if r := &p.Memory.Records[i]; r.Aside != "" && r.Done == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // answer tells, once, of a policy that broke down or has not answered for patiences intervals.
@@ -190,7 +202,7 @@ func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 		outcome = "skipped"
 	case !o.OK:
 		level, outcome = zerolog.WarnLevel, "failed"
-	case a.Verb == cluster.Gate:
+	case a.Verb == cluster.Gate || a.Verb == cluster.Lock:
 		level = zerolog.DebugLevel
 	}
 	line := d.Log.WithLevel(level).Int64("round", round).Str("outcome", outcome).Str("because", string(a.Because.Code))
@@ -198,7 +210,7 @@ func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 		line.Stringer("job", a.ID)
 	}
 	if len(a.Nodes) > 0 {
-		line.Strs("nodes", a.Nodes)
+		line.Str("nodes", brief(hostlist.Compress(a.Nodes), mostText))
 	}
 	if a.Until != 0 {
 		line.Time("until", a.Until.Time())
@@ -207,10 +219,10 @@ func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 		line.Str("reservation", a.Reservation)
 	}
 	if a.Because.Note != "" {
-		line.Str("note", a.Because.Note)
+		line.Str("note", brief(a.Because.Note, mostText))
 	}
 	if o.Error != "" && !a.Withheld {
-		line.Str("error", o.Error)
+		line.Str("error", brief(o.Error, mostText))
 	}
 	line.Dur("took_ms", o.Took.Duration()).Msg(string(a.Verb))
 }
@@ -227,7 +239,19 @@ func (d *Daemon) notes() {
 	}
 	if d.said.is("look", strings.Join(all, "\n")) {
 		for _, n := range all {
-			d.Log.Warn().Msg(n)
+			d.Log.Warn().Msg(brief(n, mostText))
 		}
 	}
+}
+
+// mostText is how long a text in a line of the log may be, in bytes.
+const mostText = 500
+
+// brief cuts a text off that is longer than most bytes, and says how long it was. No line of the log is as
+// long as a user's comment can make it.
+func brief(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:most], ""), len(text))
 }

@@ -14,12 +14,17 @@ import (
 type Store interface {
 	// Acquire takes the seat. It fails with ErrTaken while another holds it.
 	Acquire(ctx context.Context) (Seat, error)
+	// Claim makes the journal this cluster's if it is nobody's yet. It fails with
+	// ErrCluster if it is another's.
+	Claim(ctx context.Context, is cluster.Identity) error
 	// Prune deletes what is older than is kept and gives the number of rows.
-	Prune(ctx context.Context, keepRounds, keep time.Duration) (int64, error)
+	Prune(ctx context.Context, keepRounds, keep time.Duration) (days int, rows int64, err error)
 }
 
 // Seat is the right to act, for as long as signs of life are given.
 type Seat interface {
+	// Term is the number of this time in the seat; it grows from holder to holder.
+	Term() int64
 	// Keep gives a sign of life; every commit to the journal is another.
 	Keep(ctx context.Context) error
 	// Resign gives the seat up.
@@ -29,6 +34,8 @@ type Seat interface {
 	// Sure is until when nobody else can be seated, whatever happens. Whoever acts
 	// must be done by then.
 	Sure() time.Time
+	// Clock gives the time by the journal's own clock.
+	Clock(ctx context.Context) (time.Time, error)
 	// Journal writes rounds down by this right.
 	Journal() loop.Journal
 	// Audit writes an audit down by this right.
@@ -42,6 +49,10 @@ var ErrTaken = errors.New("another daemon is seated")
 // ErrSchema is in errors of a database whose schema does not fit: waiting does not
 // help, the administrator must migrate it.
 var ErrSchema = errors.New("the database's schema does not fit")
+
+// ErrCluster is in errors of a journal that is another cluster's; the rest of the error
+// names the two.
+var ErrCluster = errors.New("the journal is another cluster's")
 
 // errDeposed is why a turn was cut short.
 var errDeposed = errors.New("the seat was lost: another daemon may act now")
@@ -78,6 +89,15 @@ func lost(s Seat) bool {
 	default:
 		return false
 	}
+}
+
+// Hold keeps the seat with signs of life until the returned function is called. The
+// context ends at once when the seat is lost or can no longer be proved to be ours.
+func Hold(ctx context.Context, s Seat) (context.Context, func()) {
+	keep, unkeep := context.WithCancel(context.WithoutCancel(ctx))
+	go keeper(keep, s, keepEvery)
+	act, cancel := acting(ctx, s)
+	return act, func() { cancel(); unkeep() }
 }
 
 // keeper gives signs of life between rounds, and during long ones, until ctx ends

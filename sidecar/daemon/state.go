@@ -26,13 +26,17 @@ type Touched struct {
 	Begin cluster.Instant `json:"begin,omitempty"`
 	Nodes []string        `json:"nodes,omitempty"`
 	Limit cluster.Span    `json:"limit,omitempty"`
+	// SiteFactor is an administrator's own.
+	SiteFactor int64 `json:"site_factor,omitempty"`
 }
 
 // State is the local file: every job that we may have changed and that has not
 // ended since.
 type State struct {
 	Written cluster.Instant `json:"written"`
-	Jobs    []Touched       `json:"jobs"` // by id
+	// Term is the time in the seat in which it was written; 0 = by a fairlease that did not tell.
+	Term int64     `json:"term,omitempty"`
+	Jobs []Touched `json:"jobs"` // by id
 }
 
 // stateWord starts the file, so that nobody takes another one for it.
@@ -133,7 +137,7 @@ func (s State) with(plan *cluster.Plan) State {
 // touched gives what a job had, as the entry of the job or of its array.
 func touched(r *cluster.Record, id cluster.JobID, record int64, array bool) Touched {
 	return Touched{ID: id, Record: record, Array: array, User: r.User, Submit: r.Submit,
-		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit}
+		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit, SiteFactor: r.SiteFactor}
 }
 
 // recorder is a journal that also keeps the state file: when Commit returns nil,
@@ -141,13 +145,14 @@ func touched(r *cluster.Record, id cluster.JobID, record int64, array bool) Touc
 type recorder struct {
 	loop.Journal
 	path  string
+	term  int64 // in the seat
 	state State
 }
 
 // record reads the state file, to go on with what an earlier process touched.
-func record(j loop.Journal, path string) (*recorder, error) {
+func record(j loop.Journal, path string, term int64) (*recorder, error) {
 	s, err := ReadState(path)
-	return &recorder{Journal: j, path: path, state: s}, err
+	return &recorder{Journal: j, path: path, term: term, state: s}, err
 }
 
 // Commit writes the round down and then, if it acts, the state. An error of the
@@ -161,7 +166,8 @@ func (r *recorder) Commit(ctx context.Context, snap cluster.Snapshot, plan clust
 		return nil
 	}
 	next := r.state.with(&plan)
-	if !acts && len(next.Jobs) == len(r.state.Jobs) {
+	next.Term = r.term
+	if !acts && len(next.Jobs) == len(r.state.Jobs) && next.Term == r.state.Term {
 		return nil
 	}
 	if err := next.write(r.path); err != nil {

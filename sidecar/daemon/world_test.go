@@ -46,6 +46,8 @@ type live struct {
 	mu      sync.Mutex
 	v       *sim.Virtual
 	looks   []time.Time
+	ahead   time.Duration // the controller's clock
+	off     time.Duration // this host's clock, as looks have it
 	away    error         // what Observe fails with
 	slow    time.Duration // what Observe takes
 	before  func(context.Context, []cluster.Action)
@@ -80,7 +82,10 @@ func (l *live) Observe(ctx context.Context, since cluster.Instant) (cluster.Sigh
 		return cluster.Sighting{}, l.away
 	}
 	l.v.Advance(cluster.InstantOf(time.Now()))
-	return l.v.Observe(ctx, since)
+	seen, err := l.v.Observe(ctx, since)
+	seen.Clock = seen.Now.Add(cluster.SpanOf(l.ahead))
+	seen.Now = seen.Now.Add(cluster.SpanOf(l.off))
+	return seen, err
 }
 
 func (l *live) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
@@ -121,8 +126,10 @@ func (l *live) verbs(verb cluster.Verb) int {
 type chair struct {
 	mu     sync.Mutex
 	now    *sitting
+	of     cluster.Identity
 	gone   error // what everything fails with
 	pruned int
+	ahead  time.Duration // its clock
 	audits []cluster.Audit
 	memory *sim.Memory
 }
@@ -166,11 +173,23 @@ func (d *desk) Acquire(context.Context) (Seat, error) {
 	return d.now, nil
 }
 
-func (d *desk) Prune(context.Context, time.Duration, time.Duration) (int64, error) {
+func (d *desk) Claim(_ context.Context, is cluster.Identity) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.of == (cluster.Identity{}) {
+		d.of = is
+	}
+	if !d.of.Is(is) {
+		return fmt.Errorf("%w: %v, not %v", ErrCluster, d.of, is)
+	}
+	return nil
+}
+
+func (d *desk) Prune(context.Context, time.Duration, time.Duration) (int, int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pruned++
-	return 3, d.gone
+	return 1, 3, d.gone
 }
 
 func (s *sitting) alive() error {
@@ -211,6 +230,14 @@ func (s *sitting) Sure() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.heard.Add(takeover)
+}
+
+func (s *sitting) Term() int64 { return 1 }
+
+func (s *sitting) Clock(context.Context) (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Add(s.ahead), nil
 }
 
 func (s *sitting) Journal() loop.Journal { return paper{s} }
@@ -254,6 +281,13 @@ func (p paper) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Ov
 		return nil, err
 	}
 	return p.s.memory.Overrides(ctx, now)
+}
+
+func (p paper) Enrol(ctx context.Context, members []cluster.Member) error {
+	if err := p.s.alive(); err != nil {
+		return err
+	}
+	return p.s.memory.Enrol(ctx, members)
 }
 
 // lines is a log that tests read.

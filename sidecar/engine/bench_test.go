@@ -153,3 +153,32 @@ func teach(s *cluster.Snapshot) {
 	}
 	slices.SortFunc(s.Habits, func(x, y cluster.Habit) int { return x.Type.Compare(y.Type) })
 }
+
+// The same snapshot where every job excludes 1,000 of the nodes by a list of its own.
+func BenchmarkDecideExcludes(b *testing.B) {
+	for _, n := range []int{0, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := simtest.Crowd(50_000, 100)
+			excluding(&s, n)
+			warm := engine.Decide(s)
+			at := s.Ledger.At
+			s.Ledger = warm.Memory.Ledger
+			s.Ledger.At = at
+			d := new(engine.Decider)
+			b.ReportAllocs()
+			for b.Loop() {
+				d.Decide(s)
+			}
+		})
+	}
+}
+
+// excluding has every job exclude so many nodes, from another one on.
+func excluding(s *cluster.Snapshot, nodes int) {
+	for i := range s.Cases {
+		if j := &s.Cases[i].Job; nodes > 0 {
+			from := i % max(len(s.Nodes)-nodes, 1)
+			j.Exclude = []string{fmt.Sprintf("n[%05d-%05d]", from, from+nodes-1), fmt.Sprintf("x%d", i)}
+		}
+	}
+}

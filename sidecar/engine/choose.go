@@ -67,12 +67,28 @@ func (h *hall) contest(in *lease.Input, board *place.Board, touch cluster.Touch)
 	h.renew(in, &choice)
 	h.grant(in, &choice)
 	if touch == cluster.Act {
+		h.claims = h.served(h.claims)
 		h.claims = append(append(h.claims, choice.Kept...), moving...)
 		h.recall(in, &choice)
 		h.claimFor(in, choice.Due)
 		h.gatherFor(in, choice.Due)
 	}
 	h.explain(in, &choice)
+}
+
+// served drops the gathering for gangs that found GPUs elsewhere, on another model: idle ones, or a claim of those that
+// others give up.
+func (h *hall) served(claims []cluster.Claim) []cluster.Claim {
+	elsewhere := map[cluster.JobKey]bool{}
+	for _, cl := range claims {
+		if !cl.Gathers {
+			elsewhere[cl.Job] = true
+		}
+	}
+	return slices.DeleteFunc(claims, func(cl cluster.Claim) bool {
+		i := h.find(cl.Job)
+		return cl.Gathers && (elsewhere[cl.Job] || i >= 0 && h.leases[i] != nil)
+	})
 }
 
 // fresh gives a board with nothing on it, in the room of an old one.
@@ -162,7 +178,10 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			k.Pools, k.Better = h.mayMove(i, l)
 			k.Binds = h.bound(i, h.endFor(i, max(l.End, h.now)))
 		} else {
-			k.Binds = h.bound(i, h.endFor(i, h.now))
+			k.End = h.endFor(i, h.now)
+			if k.Binds = h.bound(i, k.End); k.Binds {
+				k.End = lease.Unending
+			}
 			k.Aged = aged(r, k.GPUs, h.set.Term)
 			k.Humble = h.humble(i)
 		}

@@ -74,7 +74,7 @@ func (h *hall) capacity() []int {
 	}
 	for i := range h.s.Cases {
 		st := &h.standing[i]
-		if !st.there || st.waits || h.records[i].Tenant != "" {
+		if !st.there || st.waits || h.records[i].Payer() != "" {
 			continue
 		}
 		for _, hold := range h.s.Cases[i].Job.Holds {
@@ -212,7 +212,7 @@ func (h *hall) judgeWaiting(i int, possible, open *prober) {
 			st.pools = possible.pools(st.shape, j.Request.Model)
 		}
 		if len(st.pools) == 0 {
-			st.why = cluster.BecauseTooBig
+			st.why, st.gpus = cluster.BecauseTooBig, 0
 			return
 		}
 		if open != possible {

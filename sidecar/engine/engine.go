@@ -60,6 +60,7 @@ type room struct {
 	refused   error
 	possible  *prober // on the site; nil = none yet
 	board     *place.Board
+	common    *place.Board // of nodes in no cell, where there are cells
 	kept      *place.Board // on which claims are made
 	standing  []caseState
 	ranks     []int
@@ -102,6 +103,12 @@ func (d *Decider) page(s *cluster.Snapshot) *page {
 
 // Decide makes the plan for one round.
 func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan {
+	done := false
+	defer func() {
+		if !done { // it broke down, and nothing that it kept can be relied on
+			*d = Decider{Brief: d.Brief}
+		}
+	}()
 	h := d.open(&s)
 	h.extend()
 	h.youth()
@@ -115,7 +122,9 @@ func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan {
 	}
 	slices.SortFunc(h.claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
 	// 4 say
-	return h.say()
+	p := h.say()
+	done = true
+	return p
 }
 
 // open takes the steps before anything is chosen.
@@ -127,11 +136,14 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	h.ledger, h.records = h.page.books.Ledger, h.page.books.Records
 	h.leases, h.ended = lease.Reconcile(s, h.records, &h.leasing)
 	h.register(h.page.books.Rows)
+	h.setAside()
 	if site := place.Resurvey(h.site, h.pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != h.site {
 		h.site, h.possible = site, newProber(site, h.pools, s.Now, place.View{})
 	}
 	h.learn()
 	h.observe()
+	h.saveUp()
+	h.afford()
 	active := h.active()
 	h.gather()
 	// 2 divide
@@ -156,6 +168,7 @@ type hall struct {
 	heirs   map[gpusOn]int // the first claim on GPUs; nil = not worked out yet
 	lost    []cluster.CellLoss
 	lent    []cluster.Lending // by pool
+	broke   []bool            // by pool: it cannot afford any stop
 	tried   []int             // by pool: the job that is to show how fast its kind is there, by case; -1 = none
 	learned *learned
 	// What is to be divided anew; nil = what was divided holds.
@@ -186,10 +199,11 @@ type caseState struct {
 	took    bool              // its lease begins in this round
 	told    bool              // its notice is due in this round
 	stops   bool              // its job may be stopped when its lease ends
+	dear    bool              // its pool cannot afford to stop it
 	tenant  int               // index into tenants, -1 = none
 	party   int               // index into parties, -1 = none
 	queue   int               // index into queues, -1 = none
-	gpus    int               // that it asks for
+	gpus    int               // that it asks for; 0 of one that can never have them: it costs the books nothing
 	held    int               // that it holds
 	rho     cluster.Rho       // its own
 	order   *cluster.Override // that is in force for it; nil = none
@@ -241,6 +255,12 @@ func (h *hall) register(rows []int) {
 	for i := 0; n > 0 && i < len(h.ledger.Tenants); i += n {
 		h.tenants = append(h.tenants, h.ledger.Tenants[i].Tenant)
 	}
+	all := 0
+	for i := range h.s.Nodes {
+		for _, g := range h.s.Nodes[i].GPUs {
+			all += g.Count
+		}
+	}
 	h.standing = slices.Grow(h.standing[:0], len(h.s.Cases))[:len(h.s.Cases)]
 	clear(h.standing)
 	for i := range h.standing {
@@ -258,6 +278,9 @@ func (h *hall) register(rows []int) {
 			st.held = l.GPUs // counted already
 		} else {
 			st.held = c.Job.GPUsHeld()
+		}
+		if st.gpus > all && st.held == 0 {
+			st.gpus = 0
 		}
 		if len(h.s.Overrides) > 0 {
 			st.order = h.order(r)

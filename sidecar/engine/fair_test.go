@@ -167,19 +167,28 @@ func TestNobodyIsFurtherFromItsDueThanPromised(t *testing.T) {
 // behind what it is due. It is not held against anybody, and the weights still count
 // when that has gone on for much longer than the credit cap.
 func TestWasteDoesNotDrownTheWeights(t *testing.T) {
-	set := simtest.Product()
-	set.CreditCap, set.Interval = hour, minute
-	w := simtest.New(t, set, simtest.Nodes("n", "v100", 1, 6), "early", "late")
-	w.SetShares("late", 2)
-	w.Submit("early", 6, 2, forever)
-	w.Submit("late", 4, 3, forever)
-	w.Run(cluster.Day)
-	early, late := w.Used("early"), w.Used("late")
-	w.Run(4 * cluster.Day)
-	near(t, "twice the weight", w.Used("late")-late, 2*(w.Used("early")-early), 5)
-	for _, tenant := range []string{"early", "late"} {
-		if st := w.Standing(tenant, "v100"); st.Behind > 2*term {
-			t.Errorf("tenant %s stands %s behind", tenant, st.Behind)
+	for _, every := range []cluster.Span{0, minute} { // however often rounds come
+		set := simtest.Product()
+		set.CreditCap, set.Interval = hour, minute
+		w := simtest.New(t, set, simtest.Nodes("n", "v100", 1, 6), "early", "late")
+		w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
+			p := engine.Decide(s)
+			if every > 0 {
+				p.Next = min(p.Next, s.Now.Add(every))
+			}
+			return p
+		}
+		w.SetShares("late", 2)
+		w.Submit("early", 6, 2, forever)
+		w.Submit("late", 4, 3, forever)
+		w.Run(cluster.Day)
+		early, late := w.Used("early"), w.Used("late")
+		w.Run(4 * cluster.Day)
+		near(t, "twice the weight", w.Used("late")-late, 2*(w.Used("early")-early), 5)
+		for _, tenant := range []string{"early", "late"} {
+			if st := w.Standing(tenant, "v100"); st.Behind > 2*term {
+				t.Errorf("tenant %s stands %s behind", tenant, st.Behind)
+			}
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim) (le
 			return soft{}, false
 		}
 		j := h.stopJob(i)
-		return soft{st.queue, 0, soon}, j.May(rule, soon, h.set.Notice)
+		return soft{st.queue, 0, soon}, !st.dear && j.May(rule, soon, h.set.Notice)
 	})
 	h.keep(board)
 	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})

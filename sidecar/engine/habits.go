@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
@@ -70,7 +69,7 @@ func (h *hall) habit(i int) *cluster.Habit {
 	at := h.habitOf[i]
 	if at == 0 { // not looked for yet
 		at = -1
-		if t, ok := typeOf(&h.s.Cases[i].Job); ok {
+		if t, ok := cluster.TypeOf(&h.s.Cases[i].Job); ok {
 			if k := h.habits.Find(t); k >= 0 {
 				at = k + 1
 			}
@@ -81,21 +80,6 @@ func (h *hall) habit(i int) *cluster.Habit {
 		return nil
 	}
 	return h.habits.At(at - 1)
-}
-
-// typeOf gives a job's type; false where neither a command line nor a name tells it from its user's other jobs.
-func typeOf(j *cluster.Job) (cluster.JobType, bool) {
-	t := cluster.JobType{User: j.User, Command: j.Command, GPUs: j.Request.GPUs}
-	if t.Command == cluster.Untyped {
-		return t, false
-	}
-	if t.Command == "" {
-		if j.Name == "" || j.Name == "wrap" || j.Name == "interactive" { // Slurm's own names
-			return t, false
-		}
-		t.Command = "--job-name " + profile.Numberless(j.Name)
-	}
-	return t, t.User != "" && t.GPUs > 0
 }
 
 // observe brings what is known of how jobs save and start up to now: from the progress that they report, and from
@@ -156,7 +140,7 @@ func (h *hall) attemptEnded(i int, ran cluster.Span) {
 	}
 	own := r.Conduct
 	if (own == nil || own.Attempts == 0) && j.Restarts == 0 && last == r.Ran {
-		if t, ok := typeOf(j); ok && last >= h.set.MinLease { // shorter ones are never stopped
+		if t, ok := cluster.TypeOf(j); ok && last >= h.set.MinLease { // shorter ones are never stopped
 			h.habits.Completed(t, h.now, last)
 		}
 		return
@@ -223,7 +207,7 @@ func (h *hall) drained(i int, ran cluster.Span) {
 // report of no steps is no progress: the job may be about to load its save.
 func (h *hall) heard(i int, p *cluster.Progress) {
 	j := &h.s.Cases[i].Job
-	t, typed := typeOf(j)
+	t, typed := cluster.TypeOf(j)
 	if p.Steps > 0 {
 		h.progressed(i, p, t, typed)
 	}
@@ -302,7 +286,7 @@ func (h *hall) judge(i int, verdict cluster.Resumption, redone, earlier cluster.
 		r.Spent += max(cost-own.Booked, 0)
 		own.Booked, own.Spent = max(own.Booked, cost), r.Spent
 	}
-	if t, ok := typeOf(j); ok {
+	if t, ok := cluster.TypeOf(j); ok {
 		h.habits.Judged(t, h.now, verdict, redone, own.Noticed)
 		h.habitOf[i] = 0
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // A handOver is a set of grants and reclaims that share nodes. It is carried out
@@ -133,16 +134,17 @@ func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
 	if c.Touch == cluster.Watch && r.Pinned { // it is being given back
 		return cluster.Action{}, false
 	}
-	if c.Job.State != cluster.Waiting || !c.Job.Whole && c.Job.Eligible <= h.now && slices.Equal(c.Job.NodeList, nodes) {
+	if c.Job.State != cluster.Waiting || !c.Job.Whole && c.Job.Eligible <= h.now && !c.Job.Locked && hostlist.Same(c.Job.NodeList, nodes) {
 		return cluster.Action{}, false
 	}
 	a := h.action(cluster.Grant, i, cluster.Reason{Code: cluster.BecauseGranted, Pool: l.Pool, Need: l.GPUs, Until: l.End})
 	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, h.set.SiteFactor, r.UserNodes
+	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	if r.Ran > 0 && r.UserLimit > 0 {
 		a.Limit = h.limit(i)
 	}
 	if !a.Withheld {
-		r.Pinned, r.Gate = true, 0
+		r.Pinned, r.Gate, r.Locked = true, 0, false
 	}
 	return a, true
 }
@@ -158,9 +160,7 @@ func (h *hall) reclaim(i int) (cluster.Action, bool) {
 		because.Code, because.For = cluster.BecauseRecalled, h.standing[i].heir
 	}
 	a := h.action(cluster.Reclaim, i, because)
-	a.Until, a.NodeList, a.Resume = h.gateOf(r), r.UserNodes, c.Job.State == cluster.Suspended
-	if !a.Withheld {
-		r.Gate = a.Until
-	}
+	a.NodeList, a.Resume = r.UserNodes, c.Job.State == cluster.Suspended
+	h.shut(i, &a)
 	return a, true
 }

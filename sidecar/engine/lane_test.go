@@ -113,3 +113,34 @@ func TestGatheringTakesNoLongerThanTheWaitIsWorth(t *testing.T) {
 		w.Run(hour)
 	}
 }
+
+// GPUs that are kept for a gang until a job there may be stopped go to nobody who would hold them longer.
+func TestAClaimIsNotGivenToJobsThatStay(t *testing.T) {
+	set := simtest.Product()
+	set.StopAllowance, set.StartCost = minute, 10*cluster.Second // who saves nothing cannot be stopped at all
+	w := newWorld(t, set, []int{8}, "a", "b", "c")
+	w.submit("a", 4, 20*hour, func(j *sim.Work) { j.Saves, j.Every = sim.Periodic, 2*hour })
+	w.Run(20 * minute)
+	gang := w.submit("b", 8, hour, nil)
+	w.Run(20 * minute)
+	claim := slices.IndexFunc(w.Last.Memory.Claims, func(c cluster.Claim) bool {
+		return c.Job == w.Record(gang).Key && c.At > w.Now().Add(30*minute)
+	})
+	if claim < 0 {
+		t.Fatalf("the gang has no claim for when the other job may be stopped: %+v, %+v", w.Last.Memory.Claims, w.Verdict(gang))
+	}
+	at := w.Last.Memory.Claims[claim].At
+	soon := w.Now().Add(minute) // so that Slurm does not start them before they are seen
+	stays := w.submit("c", 4, 20*hour, func(j *sim.Work) { neverSaves(j); j.Begin = soon })
+	short := w.submit("c", 2, 5*minute, func(j *sim.Work) { neverSaves(j); j.Begin, j.Limit = soon, 10*minute })
+	for w.Now() < at.Add(5*minute) {
+		w.Run(minute)
+		if w.Job(stays).State == cluster.Running && w.Job(gang).Start == 0 {
+			t.Fatalf("%s before the gang's time a job that cannot be stopped has its GPUs", at.Sub(w.Now()))
+		}
+	}
+	if j := w.Job(short); j.State != cluster.Done && j.State != "" {
+		t.Errorf("a short job did not run in front of the gang: %+v", w.Verdict(short))
+	}
+	w.state(gang, cluster.Running)
+}

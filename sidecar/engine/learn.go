@@ -57,7 +57,7 @@ func (h *hall) learn() {
 		l.total[i] = words.Steps
 		left := h.declare(i, words.Rates, &said)
 		if h.comes(i) {
-			h.object(i, errors.Join(wrong, h.why(left, c.Job.User)))
+			h.object(i, errors.Join(wrong, unread(&c.Job), h.why(left, c.Job.User)))
 		}
 		if len(h.s.Progress) > 0 {
 			byID[c.Job.ID] = i
@@ -103,18 +103,32 @@ func (h *hall) comes(i int) bool { return h.s.Cases[i].Record.ChargedTo == 0 }
 func (h *hall) read() {
 	for i := range h.s.Cases {
 		if h.comes(i) && h.standing[i].there {
-			_, wrong := profile.ParseComment(h.s.Cases[i].Job.Comment)
-			h.object(i, wrong)
+			j := &h.s.Cases[i].Job
+			_, wrong := profile.ParseComment(j.Comment)
+			h.object(i, errors.Join(wrong, unread(j)))
 		}
 	}
 }
 
-// object tells what is not heard of a job's words.
-func (h *hall) object(i int, wrong error) {
-	if wrong != nil {
-		h.events = append(h.events, cluster.Event{Kind: "profile", Job: h.s.Cases[i].Record.Key,
-			Text: "of its --comment this is not heard: " + strings.ReplaceAll(wrong.Error(), "\n", "; ")})
+// unread tells of a job's words that were not read.
+func unread(j *cluster.Job) error {
+	if j.Unread == 0 {
+		return nil
 	}
+	return fmt.Errorf("%d words that stand beyond the first %d bytes", j.Unread, cluster.MostComment)
+}
+
+// object tells what is not heard of a job's words; of much that is wrong the first.
+func (h *hall) object(i int, wrong error) {
+	const most = 400
+	if wrong == nil {
+		return
+	}
+	text := strings.ReplaceAll(wrong.Error(), "\n", "; ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "… and more"
+	}
+	h.events = append(h.events, cluster.Event{Kind: "profile", Job: h.s.Cases[i].Record.Key, Text: "of its --comment this is not heard: " + text})
 }
 
 // untaken is what a job declares in vain: models that the cluster lacks, and how many rates for which its user has no room.

@@ -29,7 +29,7 @@ func (h *hall) next() cluster.Instant {
 		at(settled(&h.s.Cases[i].Job))
 		at(lease.MayDisplace(r, h.set.Term))
 		at(r.UserBegin)
-		if st := &h.standing[i]; st.waits && st.ours(cluster.Act) {
+		if st := &h.standing[i]; st.waits && st.ours(cluster.Act) && !h.s.Cases[i].Job.Locked {
 			gate := max(h.s.Cases[i].Job.Eligible, r.Gate)
 			at(gate - cluster.Instant(h.set.GateTTL/2))
 		}
@@ -44,6 +44,9 @@ func (h *hall) next() cluster.Instant {
 	for i := range h.s.Reservations {
 		at(h.s.Reservations[i].Start)
 		at(h.s.Reservations[i].End)
+		if h.s.Reservations[i].Name == cluster.GateReservation && h.s.License.Total > 0 {
+			at(h.s.Reservations[i].End - cluster.Instant(h.set.GateTTL/2) + 1)
+		}
 		if isFence(&h.s.Reservations[i]) {
 			at(h.s.Reservations[i].End - cluster.Instant(h.set.GateTTL) + 1)
 		}

@@ -44,6 +44,9 @@ func newChaos(t *rapid.T, tb testing.TB) *chaos {
 	nodes = append(nodes, simtest.Nodes("b", "k80", rapid.IntRange(0, 2).Draw(t, "k80"), 4)...)
 	tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(t, "tenants")]
 	c := &chaos{T: t, nodes: nodes, world: simtest.New(tb, set, nodes, tenants...), sure: map[string]cluster.Instant{}}
+	if rapid.Bool().Draw(t, "licence") {
+		c.world.License = 1_000_000
+	}
 	c.world.Completing = rapid.SampledFrom([]cluster.Span{0, 3, 25}).Draw(t, "completing") * cluster.Second
 	c.world.History = rapid.Bool().Draw(t, "history")
 	for _, name := range tenants {
@@ -264,7 +267,7 @@ func (c *chaos) settled() {
 }
 
 func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
-	seen := cluster.Sighting{Now: snap.Now, Reservations: snap.Reservations}
+	seen := cluster.Sighting{Now: snap.Now, Reservations: snap.Reservations, License: snap.License}
 	for i := range snap.Nodes {
 		seen.Nodes = append([]cluster.Node{snap.Nodes[i]}, seen.Nodes...)
 	}

@@ -207,6 +207,9 @@ func (h *hall) recallable(i int) bool {
 	if rule.Off() {
 		return true
 	}
+	if h.standing[i].dear {
+		return false
+	}
 	j := h.stopJob(i)
 	return j.May(rule, h.now.Add(h.set.RecallNotice), h.set.RecallNotice)
 }
@@ -235,7 +238,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 		return false
 	}
 	end := r.ends()
-	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: end, Displace: place.Anybodys, Stops: !k.Binds, Most: r.most}
+	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: max(k.End, end), Displace: place.Anybodys, Stops: !k.Binds, Most: r.most}
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, row)
 	found, ok := place.Placement{}, false

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // say turns the difference between the leases and what was seen into actions,
@@ -89,6 +89,7 @@ func (h *hall) lasting() []cluster.Lease {
 // actionsOf lists what has to be done, in the order in which it has to be done:
 // what makes room and order first, then hand-overs, each whole, then the rest.
 func (h *hall) actionsOf() []cluster.Action {
+	h.lock()
 	h.takeBacks()
 	h.putFences()
 	h.handOvers()
@@ -102,7 +103,7 @@ func (h *hall) actionsOf() []cluster.Action {
 func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.Action {
 	j := &h.s.Cases[i].Job
 	return cluster.Action{Verb: verb, Job: h.records[i].Key, ID: j.ID, Record: j.Record, Whole: j.Whole,
-		Restarts: j.Restarts, Withheld: h.standing[i].touch == cluster.Watch, Because: because}
+		Restarts: j.Restarts, SiteFactor: h.records[i].SiteFactor, Withheld: h.standing[i].touch == cluster.Watch, Because: because}
 }
 
 // takeBacks ends the pin of jobs that wait without a lease: of a grant that did
@@ -120,7 +121,7 @@ func (h *hall) takeBacks() {
 		if l := h.leases[i]; acting && l != nil && l.State == cluster.Granted {
 			continue
 		}
-		if slices.Equal(j.NodeList, r.UserNodes) && !ourReservation(j.Reservation) {
+		if hostlist.Same(j.NodeList, r.UserNodes) && !ourReservation(j.Reservation) {
 			r.Pinned = false
 			continue
 		}
@@ -134,83 +135,10 @@ func (h *hall) takeBacks() {
 			continue
 		}
 		a := h.action(cluster.TakeBack, i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
-		a.Until, a.NodeList = h.gateOf(r), r.UserNodes
-		if !a.Withheld {
-			r.Gate = a.Until
-		}
+		a.NodeList = r.UserNodes
+		h.shut(i, &a)
 		h.actions = append(h.actions, a)
 	}
-}
-
-// gateOf gives the begin time to which a job is gated now: never before the user's own.
-func (h *hall) gateOf(r *cluster.Record) cluster.Instant {
-	return max(h.now.Add(h.set.GateTTL), r.UserBegin)
-}
-
-// gates shuts the gates of waiting jobs, before they lapse.
-func (h *hall) gates() {
-	done := map[int64]bool{}
-	shut := map[int64]cluster.Instant{} // gates that stand for all waiting tasks of an array
-	for k := range h.actions {
-		if a := &h.actions[k]; !a.Whole {
-			done[a.Record] = true
-		}
-	}
-	for i := range h.s.Cases {
-		c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
-		j := &c.Job
-		if !st.waits || done[j.Record] {
-			if until, ok := shut[j.Record]; ok && j.Whole {
-				r.Gate = until
-			}
-			continue
-		}
-		// The submit plugin cannot see everything that takes a job out of our hands.
-		if c.Touch == cluster.Leave && j.Marked && j.Eligible > max(h.now, r.UserBegin) {
-			done[j.Record] = true
-			h.openGate(i, cluster.Reason{Code: cluster.BecauseUntouched, Note: c.TouchWhy})
-		}
-		if c.Touch != cluster.Act && c.Touch != cluster.Keep {
-			continue
-		}
-		if l := h.leases[i]; l != nil && l.State == cluster.Granted {
-			continue
-		}
-		if st.ordered(cluster.Exempt) {
-			if j.Eligible > max(h.now, r.UserBegin) {
-				done[j.Record] = !j.Whole || !h.parted(r)
-				h.openGate(i, cluster.Reason{Code: cluster.BecauseExempt, Note: st.order.Reason})
-			}
-			continue
-		}
-		if j.Eligible > h.now.Add(h.set.GateTTL/2) && j.Eligible >= r.UserBegin {
-			continue
-		}
-		done[j.Record] = true
-		a := h.action(cluster.Gate, i, cluster.Reason{Code: cluster.BecauseGate})
-		a.Until, a.Array = h.gateOf(r), j.Whole
-		if r.Gate = a.Until; j.Whole {
-			shut[j.Record] = a.Until
-		}
-		h.actions = append(h.actions, a)
-	}
-}
-
-// parted tells whether there is an order for a single task of a job's array, so
-// that what is done to one of them must not be done to all.
-func (h *hall) parted(r *cluster.Record) bool {
-	return slices.ContainsFunc(h.s.Overrides, func(o cluster.Override) bool {
-		array, _, single := strings.Cut(o.Name, "_")
-		return o.Scope == "job" && single && array == r.ID.Array().String() && o.Until > h.now
-	})
-}
-
-// openGate leaves a waiting job to Slurm, as its user submitted it.
-func (h *hall) openGate(i int, because cluster.Reason) {
-	j, r := &h.s.Cases[i].Job, &h.records[i]
-	a := h.action(cluster.Open, i, because)
-	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.Whole && !h.parted(r)
-	h.actions = append(h.actions, a)
 }
 
 // notices tells jobs that their lease will not be renewed.
@@ -283,6 +211,7 @@ func (h *hall) tidy() {
 	for name := range h.fences {
 		named[name] = true
 	}
+	named[cluster.GateReservation] = h.s.License.Total > 0
 	for i := range h.s.Cases {
 		st, name := &h.standing[i], h.s.Cases[i].Job.Reservation
 		if name == "" || !st.there || !ourReservation(name) {
@@ -344,8 +273,8 @@ func (h *hall) conclude() []cluster.Verdict {
 		because := &out[len(out)-1].Reason
 		h.reason(because, i, next)
 		because.Rho = st.rho
-		if st.gpus > 0 {
-			because.Need = st.gpus
+		if need := h.s.Cases[i].Job.Request.GPUs; need > 0 {
+			because.Need = need
 		}
 	}
 	h.page.verdicts = out

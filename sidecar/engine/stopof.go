@@ -19,7 +19,7 @@ func StopOf(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluste
 	}
 	set, j, r := &s.Settings, &s.Cases[i].Job, &plan.Memory.Records[k]
 	out := cluster.StopReport{Stops: r.Stops, Beyond: r.Beyond, Spent: r.Spent, Notice: set.Notice, Conduct: r.Conduct}
-	if t, ok := typeOf(j); ok {
+	if t, ok := cluster.TypeOf(j); ok {
 		if at, ok := slices.BinarySearchFunc(plan.Memory.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
 			out.Habit = &plan.Memory.Habits[at]
 		}
@@ -30,6 +30,11 @@ func StopOf(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluste
 	if out.Off = rule.Off(); out.Off {
 		out.May = true
 		return out, true
+	}
+	for _, p := range plan.Memory.Ledger.Pools {
+		if p.Pool == modelOf(j) && set.StopTotalMilli > 0 && p.Stops <= 0 {
+			out.Dear = p.Pool
+		}
 	}
 	job := stop.Job{Saving: out.Saving, Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: out.Begin}
 	at := s.Now.Add(set.Notice)

@@ -45,10 +45,10 @@ func (h *hall) extend() {
 		if l.End > soon && lease.Next(max(l.Start, l.Granted), h.set) <= h.now && j.May(rule, soon, h.set.Notice) {
 			l.End = soon
 		}
-		st.stops = j.May(rule, max(l.End, h.now), h.set.Notice)
+		st.stops = !st.dear && j.May(rule, max(l.End, h.now), h.set.Notice)
 		if !st.stops && l.End <= soon {
 			h.prolongTo(i, h.endFor(i, max(l.End, h.now)))
-			st.stops = j.May(rule, l.End, h.set.Notice)
+			st.stops = !st.dear && j.May(rule, l.End, h.set.Notice)
 		}
 	}
 }
@@ -90,6 +90,9 @@ func (h *hall) bound(i int, t cluster.Instant) bool {
 	if rule.Off() || h.standing[i].touch == cluster.Keep {
 		return h.standing[i].touch == cluster.Keep
 	}
+	if pools := h.standing[i].pools; len(pools) > 0 && h.broke[pools[0]] {
+		return true
+	}
 	j := h.attempt(i, h.now)
 	return t.Sub(h.now) > max(boundFor, 2*h.set.Term) || !j.May(rule, t, h.set.Notice)
 }
@@ -129,6 +132,7 @@ func (h *hall) stopped(i int, notice cluster.Span) {
 	j := h.stopJob(i)
 	since, sure := j.Destroys(h.now, notice)
 	h.records[i].Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: h.s.Cases[i].Job.Restarts}
+	h.pay(h.leases[i], j.Cost(h.now, notice))
 	h.book(i, &j, h.now, notice, h.forced(i))
 }
 
@@ -162,7 +166,7 @@ func (h *hall) losses() []cluster.Loss {
 			x.Certainty = cluster.UnknownLoss
 		}
 		var typed bool
-		if x.Type, typed = typeOf(&h.s.Cases[i].Job); !typed {
+		if x.Type, typed = cluster.TypeOf(&h.s.Cases[i].Job); !typed {
 			x.Type.Command = cluster.Untyped
 		}
 		if k, ok := slices.BinarySearchFunc(h.s.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {

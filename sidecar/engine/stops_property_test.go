@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -44,6 +45,7 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 		if set.StopAllowance == 0 && set.StopOverheadMilli == 0 {
 			set.StopAllowance = cluster.Minute // else the rule is off
 		}
+		set.StopTotalMilli = rapid.SampledFrom([]int64{0, 10, 30}).Draw(rt, "total")
 		set.Interval = cluster.Span(rapid.SampledFrom([]int{10, 30, 60}).Draw(rt, "interval")) * cluster.Second
 		set.Threshold = cluster.Span(rapid.IntRange(0, 15).Draw(rt, "threshold")) * cluster.Minute
 		set.RecallFirst = rapid.Bool().Draw(rt, "recall")
@@ -116,6 +118,49 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 			most := set.StopAllowance + d.run[id]*cluster.Span(set.StopOverheadMilli)/1000 + 2*set.Interval
 			if cost > most {
 				rt.Errorf("job %s: stops cost it %s in %s, at most %s are within its budget", id, cost, d.run[id], most)
+			}
+		}
+	})
+}
+
+// However many jobs wait, each with an allowance of its own: what stops cost all of them together is at most stop.total of what
+// ran, and what was saved up of it. Every job ends all the same.
+func TestStopsCostNoMoreThanTheTotal(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		set := simtest.Product()
+		set.StopTotalMilli = int64(rapid.IntRange(5, 50).Draw(rt, "total"))
+		set.Interval = cluster.Span(rapid.SampledFrom([]int{10, 30}).Draw(rt, "interval")) * cluster.Second
+		nodes := rapid.IntRange(1, 3).Draw(rt, "nodes")
+		tenants := []string{"x", "y", "z"}[:rapid.IntRange(1, 3).Draw(rt, "tenants")]
+		w := simtest.New(t, set, simtest.Nodes("n", "v100", nodes, 4), tenants...)
+		costs := sim.Costs{ColdStart: cluster.Span(rapid.IntRange(0, 300).Draw(rt, "start")) * cluster.Second, Completing: cluster.Second}
+		w.Costs, w.Settings.StartCost = costs, costs.ColdStart
+		var cost, late cluster.GPUTime
+		w.Watch = func(e sim.Event) {
+			if e.What == sim.Requeued && e.Start > 0 {
+				gpus := e.Work.Request.GPUs
+				cost += cluster.Times(gpus, e.Lost+e.Terminating)
+				late += cluster.Times(gpus, 2*set.Interval) // a stop is carried out in the round after the one that foresaw it
+			}
+		}
+		var ids []cluster.JobID
+		for range rapid.IntRange(20, 40).Draw(rt, "waiting") {
+			ids = append(ids, w.Virtual.Submit(sim.Work{User: "u", Account: rapid.SampledFrom(tenants).Draw(rt, "tenant"), Partition: "gpu", Command: cluster.Untyped,
+				Request: simtest.Gang(rapid.IntRange(1, 4).Draw(rt, "gpus")), Runs: cluster.Span(rapid.IntRange(5, 200).Draw(rt, "minutes")) * cluster.Minute,
+				Saves: rapid.SampledFrom([]sim.Saves{sim.Never, sim.Never, sim.AtEnd}).Draw(rt, "saves")}))
+		}
+		waits := func() bool {
+			return slices.ContainsFunc(ids, func(id cluster.JobID) bool { s := w.Job(id).State; return s != cluster.Done && s != "" })
+		}
+		reserve := cluster.Times(4*nodes, set.StopAllowance)
+		for hours := 1; waits(); hours++ {
+			if hours > 60*24 {
+				rt.Fatal("after 60 days not all jobs have ended")
+			}
+			w.Run(hour)
+			used := w.Last.Memory.Ledger.Pools[0].Tenants + w.Last.Memory.Ledger.Pools[0].Overhead
+			if most := used*cluster.GPUTime(set.StopTotalMilli)/1000 + reserve + late; cost > most {
+				rt.Fatalf("after %d hours stops cost %.2f of %.2f GPU-hours, at most %.2f are within the total", hours, cost.Hours(), used.Hours(), most.Hours())
 			}
 		}
 	})

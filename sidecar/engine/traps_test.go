@@ -205,6 +205,34 @@ func TestInteractiveJobsAreNotTouched(t *testing.T) {
 	w.books()
 }
 
+// With opt_out: leave, interactive jobs and their like are nobody's: their GPUs are no capacity, their tenant is due a share of
+// the rest and is not charged for them.
+func TestInteractiveJobsAreNobodysWhereTheSiteSaysSo(t *testing.T) {
+	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
+	w.Rules.OptOut = loop.LeaveAlone
+	id := w.submit("a", 2, 3*hour, func(j *sim.Work) { j.Interactive = true })
+	w.Run(minute)
+	w.Submit("a", 2, 1, forever)
+	w.Submit("b", 2, 1, forever)
+	w.Run(2 * hour)
+	w.untouched(id)
+	w.state(id, cluster.Running)
+	if got := w.Standing("a", "v100").Entitlement; got != cluster.WholeGPU {
+		t.Errorf("tenant a is entitled to %d millionths, want half of the two GPUs that are left", got)
+	}
+	if got := w.Standing("a", "v100").Demand; got != 2*cluster.WholeGPU {
+		t.Errorf("tenant a wants %d millionths, want the two GPUs of its other jobs: nobody pays for the interactive one", got)
+	}
+	if a, b := w.Used("a"), w.Used("b"); max(a-b, b-a) > cluster.Times(1, term) {
+		t.Errorf("tenant a was charged %d GPU-ms, b %d: want the same but for a term, though a also has an interactive job", a, b)
+	}
+	w.Run(2 * hour) // it ends
+	if got := w.Last.Memory.Ledger.Pools[0].Untouchable; got != w.Received(id) || got == 0 {
+		t.Errorf("%d GPU-ms are booked as nobody's, the job received %d", got, w.Received(id))
+	}
+	w.books()
+}
+
 // Jobs of accounts in no tree hold GPUs that nobody can be due.
 func TestStrangersAreUntouchable(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
@@ -424,7 +452,7 @@ func TestADaemonThatStartsAgain(t *testing.T) {
 // A clock that goes back, a cluster without nodes: an error, and nothing changes.
 func TestALookThatCannotBeTrueChangesNothing(t *testing.T) {
 	for name, alter := range map[string]func(*cluster.Sighting){
-		"went back":         func(s *cluster.Sighting) { s.Now -= 1_000_000_000 },
+		"books are ahead":   func(s *cluster.Sighting) { s.Now -= 1_000_000_000 },
 		"no node with GPUs": func(s *cluster.Sighting) { s.Nodes = nil },
 	} {
 		w := newWorld(t, simtest.Product(), []int{1}, "a", "b")

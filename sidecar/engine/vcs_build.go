@@ -140,27 +140,23 @@ func told(holds []cluster.Holding) bool {
 	return true
 }
 
-// standIn puts one job where it is: in a lease of the cells if it has one of ours and
-// stands in cells only, else as GPUs that nobody can have.
+// standIn puts one job where it is: in a lease of the cells if it has one of ours, else as GPUs
+// that nobody can have. Of a gang that is on nodes in no cell as well, the others stand in the
+// cells: they are bound to its VC as long as it runs, and cost no other VC a cell.
 func (b *builder) standIn(i int) {
 	h := b.v.h
 	st, l, j := &h.standing[i], h.leases[i], &h.s.Cases[i].Job
-	in := 0
-	for k := range j.Holds {
-		if j.Holds[k].GPUs == 0 || b.on(j.Holds[k].Node) != nil {
-			in++
-		}
-	}
-	if in == 0 {
+	holds := b.inside(j.Holds)
+	if len(holds) == 0 {
 		return
 	}
 	var planned []cells.Part
 	if l != nil {
-		planned = l.Parts
+		planned = slices.DeleteFunc(slices.Clone(l.Parts), func(p cells.Part) bool { return b.on(p.Node) == nil })
 	}
-	parts := b.parts(j.Holds, planned)
+	parts := b.parts(holds, planned)
 	cleans := j.State == cluster.Completing
-	if in < len(j.Holds) || !cleans && (l == nil || !st.runs || !st.ours(b.v.touch)) {
+	if !cleans && (l == nil || !st.runs || !st.ours(b.v.touch)) {
 		for _, p := range parts {
 			b.on(p.Node).bad |= p.GPUs
 		}
@@ -188,6 +184,15 @@ func (b *builder) standIn(i int) {
 		}
 	}
 	b.leases = append(b.leases, f)
+}
+
+// inside gives what a job holds of nodes in cells.
+func (b *builder) inside(holds []cluster.Holding) []cluster.Holding {
+	out := func(o cluster.Holding) bool { return o.GPUs > 0 && b.on(o.Node) == nil }
+	if !slices.ContainsFunc(holds, out) {
+		return holds
+	}
+	return slices.DeleteFunc(slices.Clone(holds), func(o cluster.Holding) bool { return o.GPUs == 0 || out(o) })
 }
 
 // parts gives which GPUs a job has: as Slurm says, else as was planned if nobody has been

@@ -27,9 +27,9 @@ func (v *vcs) commons() {
 	})
 	in := lease.Input{Now: h.now, Settings: h.set}
 	in.Candidates, in.Tenants = h.line(rest)
-	h.kept = h.fresh(h.kept)
+	h.common = h.fresh(h.common) // h.kept is made anew in the middle of a contest
 	known := len(h.claims)
-	h.contest(&in, h.kept, v.touch)
+	h.contest(&in, h.common, v.touch)
 	for _, cl := range h.claims[known:] {
 		h.standing[h.find(cl.Job)].claimed = true
 	}
@@ -50,6 +50,7 @@ type borrower struct {
 	held, share int
 	weight      int64
 	waits       []int // candidates
+	last        []int // candidates that have what nobody else takes
 	at          int
 }
 
@@ -65,9 +66,13 @@ func (v *vcs) lendPool(p int) {
 		for _, i := range v.in.Tenants[t].Jobs {
 			k := &v.in.Candidates[i]
 			switch {
-			case h.leases[k.Case] == nil && !k.Running && slices.Contains(k.Pools, p) && v.mayBorrow(k, p):
-				b.waits = append(b.waits, i)
-				demands[t] += k.GPUs
+			case h.leases[k.Case] == nil && !k.Running && slices.Contains(k.Pools, p) && v.mayBorrow(k):
+				if !h.gone(k.Case) || v.over(k.Case, p) {
+					b.waits = append(b.waits, i)
+					demands[t] += k.GPUs
+				} else if !v.owns(k.Case) {
+					b.last = append(b.last, i)
+				}
 			case k.Running && k.Pools[0] == p && v.lent(k.Case) && h.ending(k.Case):
 				up = append(up, i)
 				demands[t] += k.GPUs
@@ -91,6 +96,10 @@ func (v *vcs) lendPool(p int) {
 		failed := map[string]bool{}
 		v.lendTo(p, bs, true, failed)
 		v.lendTo(p, bs, false, failed)
+		for t := range bs {
+			bs[t].waits = bs[t].last
+		}
+		v.lendTo(p, bs, false, failed)
 	}
 }
 
@@ -100,12 +109,12 @@ func (v *vcs) lent(i int) bool {
 	return l != nil && v.inside[i] && l.Class == cluster.Opportunistic && l.State != cluster.Ending && l.Why != recalled
 }
 
-// mayBorrow tells whether a job that waits may have a lease in a pool that ends when somebody wants its GPUs.
-func (v *vcs) mayBorrow(k *lease.Candidate, pool int) bool {
+// mayBorrow tells whether a job that waits may have a lease that ends when somebody wants its GPUs, as far as its stop budget goes.
+func (v *vcs) mayBorrow(k *lease.Candidate) bool {
 	h := v.h
 	st := &h.standing[k.Case]
 	return (st.touch == cluster.Act || st.touch == cluster.Watch) && !st.ordered(cluster.Exempt) && !st.claimed &&
-		!slices.Contains(h.set.StrictQOS, h.s.Cases[k.Case].Job.QOS) && (!h.gone(k.Case) || v.over(k.Case, pool))
+		!slices.Contains(h.set.StrictQOS, h.s.Cases[k.Case].Job.QOS)
 }
 
 // renewLent renews opportunistic leases within their tenants' shares, and beyond these as
@@ -249,7 +258,7 @@ func (v *vcs) explain() {
 			if nodes := broken[cellsOf{vc: no.VC, chain: no.Chain}]; own && nodes != "" {
 				why.Code, why.Note = cluster.BecauseLost, nodes
 			}
-			if h.gone(c) && !slices.ContainsFunc(st.pools, func(p int) bool { return v.over(c, p) }) {
+			if h.gone(c) && v.owns(c) && !slices.ContainsFunc(st.pools, func(p int) bool { return v.over(c, p) }) {
 				why.Code, why.Spent = cluster.BecauseBudget, h.records[c].Spent
 				for _, p := range st.pools {
 					why.Fits = max(why.Fits, v.fits(c, p))

@@ -161,6 +161,10 @@ func TestPropertiesOfCells(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			if rapid.IntRange(0, 9).Draw(rt, "reassign") == 0 {
 				next := *d
+				if n := len(d.Tops); n > 1 && rapid.Bool().Draw(rt, "a node is described no longer") {
+					at := rapid.IntRange(0, n-1).Draw(rt, "which")
+					next.Tops = slices.Delete(slices.Clone(d.Tops), at, at+1)
+				}
 				c.assign(&next)
 				c.world.Rules.Cells = &next
 			}

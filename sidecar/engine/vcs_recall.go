@@ -15,6 +15,9 @@ import (
 // and for such a job it stays gone: stops cost it all the time that it ran, and the budget grows by a part of that. The
 // second one follows a wrong forecast, after which no forecast counts. That holds as long as its VC has the cells in
 // which it runs: a VC that is made smaller, or loses hardware, turns its leases into opportunistic ones.
+//
+// A job that its tenant's VC can never hold, or whose tenant has none, has lent GPUs or nothing: once its budget is gone it is
+// lent what nobody else takes, and may be recalled from it any number of times.
 
 // forecasts is how many stops beyond the budget are too many to trust another forecast.
 const forecasts = 2
@@ -91,6 +94,14 @@ func (v *vcs) fits(i, pool int) cluster.Span {
 		}
 	}
 	return v.stays[pool]
+}
+
+// owns tells whether a job's tenant has a VC that is promised as many GPUs as it asks for, of a model that it may have.
+func (v *vcs) owns(i int) bool {
+	h := v.h
+	return slices.ContainsFunc(h.standing[i].pools, func(p int) bool {
+		return v.state.Promised(h.records[i].Tenant, h.pools[p]) >= h.s.Cases[i].Job.Request.GPUs
+	})
 }
 
 // over tells whether a job is over, by its time limit, before GPUs of a pool are likely to be recalled.

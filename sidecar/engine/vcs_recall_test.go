@@ -104,6 +104,32 @@ func TestAJobWhoseBudgetIsGoneIsLentWhatItCanFinish(t *testing.T) {
 	}
 }
 
+// A tenant without cells has lent GPUs or nothing: also when its job's budget is gone it is lent what nobody else takes, until it ends.
+func TestAJobWithoutCellsOfItsOwnIsLentWhatIsLeft(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b", "c")
+	w.submit("a", 4, 9*hour, neverSaves)
+	id := w.submit("c", 4, 2*hour, neverSaves)
+	w.Run(hour)
+	w.class(id, cluster.Opportunistic)
+	for range 3 {
+		w.submit("b", 4, 20*minute, neverSaves)
+		w.Run(hour)
+	}
+	if r := w.Record(id); r.Beyond < 3 {
+		t.Errorf("%d of its %d stops were beyond its budget", r.Beyond, r.Stops)
+	}
+	w.class(id, cluster.Opportunistic)
+	w.submit("b", 4, 10*minute, neverSaves)
+	w.Run(minute)
+	other := w.submit("a", 4, 30*minute, neverSaves)
+	w.Run(20 * minute)
+	w.class(other, cluster.Opportunistic) // those that have their budget come first
+	w.state(id, cluster.Waiting)
+	w.Run(3 * hour)
+	w.state(id, cluster.Done)
+	w.books()
+}
+
 // A user of b has set a begin time: no forecast goes beyond it.
 func TestABeginTimeIsKnown(t *testing.T) {
 	w, _, second := recalledOnce(t, nil)

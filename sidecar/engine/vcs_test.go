@@ -30,16 +30,18 @@ func vc(name, typ string, n int) cluster.VC {
 // newCells makes a world of nodes of 4 GPUs under the default settings with cells.
 func newCells(t *testing.T, nodes int, d *cluster.Cells, tenants ...string) *world {
 	t.Helper()
+	return newCellsOn(t, simtest.Nodes("n", "v100", nodes, 4), d, tenants...)
+}
+
+// newCellsOn makes one of these nodes.
+func newCellsOn(t *testing.T, nodes []cluster.Node, d *cluster.Cells, tenants ...string) *world {
+	t.Helper()
 	if _, err := cells.New(*d); err != nil {
 		t.Fatal(err)
 	}
 	set := simtest.Product()
 	set.Preset, set.Chooser = "hived", "astraea"
-	gpus := make([]int, nodes)
-	for i := range gpus {
-		gpus[i] = 4
-	}
-	w := newWorld(t, set, gpus, tenants...)
+	w := newWorldOn(t, set, nodes, tenants...)
 	w.Rules.Cells, w.Gate = d, set.GateTTL
 	check := w.Check
 	w.Check = func(r loop.Report) {
@@ -213,6 +215,72 @@ func TestALossIsTheVCsOwn(t *testing.T) {
 	w.state(b, cluster.Running)
 	if got := w.Last.Memory.Lost; got != nil {
 		t.Errorf("lost: %+v, want nothing", got)
+	}
+	w.books()
+}
+
+// A loss stays with its VC until the hardware is back, even while another VC leaves a healthy
+// node idle. That is lent to the VC with the loss, until its owner wants it.
+func TestALossStaysWhileOthersAreIdle(t *testing.T) {
+	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+	w.Run(minute)
+	w.SetNode("n01", "down")
+	w.Run(minute)
+	want := []cluster.CellLoss{{VC: "a", Chain: "node", Type: "node", Cells: 1}}
+	a := w.submit("a", 4, forever, nil)
+	w.Run(5 * minute)
+	w.state(a, cluster.Running)
+	w.class(a, cluster.Opportunistic)
+	if got := w.Last.Memory.Lost; !slices.Equal(got, want) {
+		t.Errorf("lost: %+v, want %+v", got, want)
+	}
+	b := w.submit("b", 4, forever, nil)
+	w.Run(minute)
+	w.class(b, cluster.Guaranteed)
+	w.state(b, cluster.Running)
+	w.why(a, cluster.BecauseLost)
+	w.SetNode("n01", "")
+	w.Run(minute)
+	w.class(a, cluster.Guaranteed)
+	w.books()
+}
+
+// A node that is described no longer is in no cell. A gang that runs there and on others keeps
+// these in its VC's cells, so that its VC binds no more than it has, and no other VC loses one.
+func TestAGangOnANodeThatIsDescribedNoLonger(t *testing.T) {
+	d := nodeCells(4, 4, vc("a", "node", 2), vc("b", "node", 2))
+	w := newCells(t, 4, d, "a", "b")
+	w.Run(minute)
+	gang := w.submit("a", 8, forever, func(j *sim.Work) { j.Request.Nodes, j.Request.PerNode = 2, 4 })
+	w.Run(minute)
+	w.class(gang, cluster.Guaranteed)
+	holds := w.Job(gang).Holds
+	next := *d
+	next.Tops = slices.DeleteFunc(slices.Clone(d.Tops), func(t cluster.TopCell) bool { return t.Name == holds[0].Node })
+	next.VCs = []cluster.VC{vc("a", "node", 1), vc("b", "node", 2)}
+	w.Rules.Cells = &next
+	w.Run(minute)
+	mine := w.submit("a", 4, forever, nil)
+	w.Run(minute)
+	var theirs []cluster.JobID
+	for range 2 {
+		theirs = append(theirs, w.submit("b", 4, forever, nil))
+	}
+	w.Run(2 * minute)
+	w.state(gang, cluster.Running)
+	w.class(gang, cluster.Guaranteed)
+	w.state(mine, cluster.Waiting) // a's one cell is the gang's
+	for _, id := range theirs {
+		w.class(id, cluster.Guaranteed)
+		w.state(id, cluster.Running)
+	}
+	if got := w.Last.Memory.Lost; got != nil {
+		t.Errorf("lost: %+v, want nothing", got)
+	}
+	for _, b := range w.Last.Cells.Bound {
+		if b.VC == "a" && (len(b.Parts) != 1 || b.Parts[0].Node != holds[1].Node) {
+			t.Errorf("a has %+v", b)
+		}
 	}
 	w.books()
 }
@@ -468,5 +536,45 @@ func TestNewJobsShareAVC(t *testing.T) {
 	w.Run(3 * minute) // past the first boundary
 	if n := len(w.done(cluster.Reclaim)); n != 1 {
 		t.Errorf("%d of two leases went to new jobs, want one", n)
+	}
+}
+
+// A VC's cell is wherever a job may run, not where the first free one is: jobs of others that are
+// lent GPUs there go. So for features, and for whatever else keeps a job off nodes.
+func TestACellIsWhereTheJobMayRun(t *testing.T) {
+	for name, only := range map[string]func(*sim.Work){
+		"features":  func(j *sim.Work) { j.Request.Features = "fast" },
+		"nodelist":  func(j *sim.Work) { j.NodeList = []string{"n03"} },
+		"exclude":   func(j *sim.Work) { j.Name = "choosy" },
+		"partition": func(j *sim.Work) { j.Partition = "fast" },
+		"CPUs":      func(j *sim.Work) { j.Request.CPUs = 128 },
+		"memory":    func(j *sim.Work) { j.Request.MemoryMB = 1 << 20 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := simtest.Nodes("n", "v100", 4, 4)
+			n := &nodes[2]
+			n.Features, n.CPUs, n.MemoryMB, n.Partitions = []string{"fast"}, 128, 1<<20, []string{"gpu", "fast"}
+			w := newCellsOn(t, nodes, nodeCells(4, 4, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
+			w.Rules.Partitions = []string{"gpu", "fast"}
+			w.alter = func(s *cluster.Sighting) {
+				for i := range s.Jobs {
+					if s.Jobs[i].Name == "choosy" {
+						s.Jobs[i].Exclude = []string{"n01", "n02", "n04"}
+					}
+				}
+			}
+			for range 4 {
+				w.submit("b", 4, forever, nil)
+			}
+			w.Run(20 * minute)
+			mine := w.submit("a", 4, forever, only)
+			w.Run(5 * minute)
+			w.class(mine, cluster.Guaranteed)
+			w.state(mine, cluster.Running)
+			if holds := w.Job(mine).Holds; len(holds) != 1 || holds[0].Node != "n03" {
+				t.Errorf("job %s is on %+v: %+v", mine, holds, w.Verdict(mine))
+			}
+			w.books()
+		})
 	}
 }

@@ -47,6 +47,12 @@ func newWorld(t *testing.T, set cluster.Settings, gpus []int, tenants ...string)
 		node := simtest.Nodes("n", "v100", i+1, n)[i]
 		nodes = append(nodes, node)
 	}
+	return newWorldOn(t, set, nodes, tenants...)
+}
+
+// newWorldOn makes a world of these nodes.
+func newWorldOn(t *testing.T, set cluster.Settings, nodes []cluster.Node, tenants ...string) *world {
+	t.Helper()
 	w := &world{World: simtest.New(t, set, nodes, tenants...), t: t, journal: sim.NewMemory()}
 	w.Loop.Journal, w.Loop.Cluster = w.journal, w
 	w.Check = func(r loop.Report) {

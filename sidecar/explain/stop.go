@@ -72,6 +72,8 @@ func (w Words) Stops(r *cluster.StopReport) []string {
 	}
 	out := []string{so, fmt.Sprintf("a stop now would cost it %s, a start of %s among that; its budget is %s", r.Cost, r.Begin, max(r.Budget, 0))}
 	switch {
+	case r.Dear != "":
+		return append(out, "is not stopped now: stops have cost all jobs on "+r.Dear+" GPUs together as much as they may (stop.total)")
 	case r.May && r.Until > 0:
 		return append(out, "may be stopped until "+w.Time(r.Until)+w.then(r))
 	case r.May:

@@ -23,6 +23,12 @@ no evidence: it neither declared it (--comment=saves=30m) nor was it seen after 
 was never stopped
 a stop now would cost it 00:05:00, a start of 00:05:00 among that; its budget is 00:15:00
 may be stopped until 08:10:00 (in 00:10:00), then not before it ends`},
+		{"stops have cost all jobs too much", cluster.StopReport{Budget: 15 * minute, Cost: 5 * minute, Begin: 5 * minute, May: true, Until: now.Add(10 * minute), Dear: "v100"},
+			`unknown, which counts as never
+no evidence: it neither declared it (--comment=saves=30m) nor was it seen after a requeue
+was never stopped
+a stop now would cost it 00:05:00, a start of 00:05:00 among that; its budget is 00:15:00
+is not stopped now: stops have cost all jobs on v100 GPUs together as much as they may (stop.total)`},
 		{"restarted", cluster.StopReport{Saving: cluster.Saving{Manner: cluster.SavesNever, Resumes: cluster.Restarted, Source: cluster.FromConduct, At: now.Add(-minute),
 			Evidence: "it restarted from the beginning after its last requeue"}, Habit: &cluster.Habit{Restarted: 1}, Stops: 1, Spent: 16 * minute, Budget: -minute, Cost: minute, Begin: minute},
 			`never

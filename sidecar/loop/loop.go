@@ -23,10 +23,14 @@ type Journal interface {
 	// Open gives back what was last committed; an empty Memory if nothing was.
 	Open(ctx context.Context) (cluster.Memory, error)
 	// Commit writes a round down. When it returns nil the round survives a crash;
-	// when it fails nothing of it does, and nothing may be acted on.
+	// when it fails nothing of it does, and nothing may be acted on. A Refusal names the
+	// jobs without which it would not have failed.
 	Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error
 	// Settle adds what became of the plan's actions, one outcome each.
 	Settle(ctx context.Context, plan cluster.Plan, outcomes []cluster.Outcome) error
 	// Overrides gives the orders in force at now, sorted by id.
 	Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error)
+	// Enrol keeps the users of all tenants, in the place of those of before, for people who may see no more than
+	// their own tenants' rows.
+	Enrol(ctx context.Context, members []cluster.Member) error
 }

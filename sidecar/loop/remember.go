@@ -25,9 +25,11 @@ type desk struct {
 }
 
 func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
-	if seen.Now < m.Ledger.At {
-		return cluster.Snapshot{}, fmt.Errorf("the clock went back: it says %s, but the last round was at %s; "+
-			"rounds pause until that has passed (check the time synchronisation of this host)", seen.Now, m.Ledger.At)
+	if back := m.Ledger.At.Sub(seen.Now); back > slack {
+		return cluster.Snapshot{}, fmt.Errorf("the books are ahead of the clock: the last round was at %s, it is %s now; rounds pause until that has passed, "+
+			"or after a wrong clock until `fairlease repair clock`", m.Ledger.At, seen.Now)
+	} else if back > 0 { // a leap second, or a clock that was corrected a little
+		seen.Now = m.Ledger.At
 	}
 	if !slices.ContainsFunc(seen.Nodes, func(n cluster.Node) bool { return len(n.GPUs) > 0 }) {
 		return cluster.Snapshot{}, fmt.Errorf("the cluster reports no node with GPUs; nothing is decided (check GresTypes and the nodes' Gres in slurm.conf)")
@@ -46,6 +48,9 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, Parties: m.Parties, Division: m.Division,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
 		Habits: m.Habits,
+	}
+	if len(rules.Acting()) > 0 {
+		s.License = seen.License
 	}
 	if s.Cells != nil && rules.Mode == Act {
 		s.Managed = rules.Partitions
@@ -77,7 +82,7 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 		c := &s.Cases[k]
 		c.Job, c.Gone = *j, false
 		c.Record.Tenant = t.tenant(j.Account)
-		c.Touch, c.TouchWhy = rules.touch(j, c.Record.Tenant)
+		rules.touch(c)
 		note(&c.Record, j, s.Now)
 	}
 	for k := range m.Records {
@@ -181,6 +186,10 @@ func (g *register) find(j *cluster.Job) int {
 // now, unless our submit plugin has put a gate before it.
 func newRecord(j *cluster.Job, key cluster.JobKey) cluster.Record {
 	r := cluster.Record{Key: key, ID: j.ID, Submit: j.Submit, Restarts: j.Restarts, State: j.State}
+	if j.State == cluster.Done || j.State == cluster.Completing {
+		r.State = cluster.Waiting // all that it ran is yet to be charged
+	}
+	r.Locked = j.Locked
 	if j.Marked {
 		r.UserBegin, r.Gate = j.MarkedBegin, j.Eligible
 	}
@@ -209,6 +218,9 @@ func note(r *cluster.Record, j *cluster.Job, now cluster.Instant) {
 	}
 	if !r.Pinned {
 		r.UserNodes = j.NodeList
+		if j.SiteFactor != nil {
+			r.SiteFactor = *j.SiteFactor
+		}
 	}
 }
 

@@ -18,6 +18,17 @@ const (
 	Act     Mode = "act"
 )
 
+// OptOut says what becomes of jobs that cannot be leased by their users' choice. They are never gated or reclaimed.
+type OptOut string
+
+// Charge: their GPU time is their tenants'. LeaveAlone: it is nobody's, and their GPUs are no capacity meanwhile. Refuse: the
+// submit plugin refuses them; those that run all the same are charged.
+const (
+	Charge     OptOut = "charge"
+	LeaveAlone OptOut = "leave"
+	Refuse     OptOut = "refuse"
+)
+
 // Rules says whose jobs are managed and who the tenants are.
 type Rules struct {
 	Mode Mode `json:"mode"`
@@ -30,6 +41,9 @@ type Rules struct {
 	ExcludeAccounts []string `json:"exclude_accounts,omitempty"`
 	ExcludeUsers    []string `json:"exclude_users,omitempty"`
 	ExcludeQOS      []string `json:"exclude_qos,omitempty"`
+
+	// OptOut is what becomes of jobs whose users opt out of leases; "" = Charge.
+	OptOut OptOut `json:"opt_out,omitempty"`
 
 	// TenantLevel is the depth in the account tree at which accounts are
 	// tenants: 1 = the children of root.
@@ -53,18 +67,21 @@ func (r *Rules) Acting() []string {
 	return nil
 }
 
-// touch tells what may be done with a job, and why not more.
-func (r *Rules) touch(j *cluster.Job, tenant string) (cluster.Touch, string) {
-	if why := r.leave(j, tenant); why != "" {
-		return cluster.Leave, why
+// touch sets what may be done with a case's job, why not more, and whether its GPU time is charged.
+func (r *Rules) touch(c *cluster.Case) {
+	j := &c.Job
+	c.Left, c.TouchWhy = r.leave(j, c.Record.Tenant)
+	c.Record.Uncharged = c.Left == cluster.LeftOptOut && r.OptOut == LeaveAlone
+	switch {
+	case c.TouchWhy != "":
+		c.Touch = cluster.Leave
+	case !overlap(j.Partitions, r.Acting()):
+		c.Touch, c.TouchWhy = cluster.Watch, fmt.Sprintf("mode %s: decisions are recorded, not carried out", r.Mode)
+	case !j.Requeueable:
+		c.Touch, c.TouchWhy = cluster.Keep, "submitted with --no-requeue: never reclaimed"
+	default:
+		c.Touch = cluster.Act
 	}
-	if !overlap(j.Partitions, r.Acting()) {
-		return cluster.Watch, fmt.Sprintf("mode %s: decisions are recorded, not carried out", r.Mode)
-	}
-	if !j.Requeueable {
-		return cluster.Keep, "submitted with --no-requeue: never reclaimed"
-	}
-	return cluster.Act, ""
 }
 
 // overlap tells whether two lists have something in common.
@@ -79,28 +96,45 @@ func overlap(a, b []string) bool {
 	return false
 }
 
-func (r *Rules) leave(j *cluster.Job, tenant string) string {
+// leave tells why a job is left alone; "" = it is not.
+func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, string) {
 	switch {
+	case j.Aside != "":
+		return cluster.LeftAside, "is set aside: " + j.Aside
 	case j.Request.GPUs == 0 && j.GPUsHeld() == 0:
-		return "asks for no GPUs"
+		return "", "asks for no GPUs"
 	case tenant == "":
-		return fmt.Sprintf("account %q belongs to no tenant", j.Account)
+		return cluster.LeftNoTenant, fmt.Sprintf("account %q belongs to no tenant", j.Account)
 	case !overlap(j.Partitions, r.Partitions):
-		return fmt.Sprintf("partition %s is not managed", strings.Join(j.Partitions, ","))
+		return cluster.LeftExcluded, fmt.Sprintf("partition %s is not managed", strings.Join(j.Partitions, ","))
 	case len(r.QOS) > 0 && !slices.Contains(r.QOS, j.QOS):
-		return fmt.Sprintf("QOS %s is not managed", j.QOS)
+		return cluster.LeftExcluded, fmt.Sprintf("QOS %s is not managed", j.QOS)
 	case slices.Contains(r.ExcludeAccounts, j.Account):
-		return fmt.Sprintf("account %s is excluded", j.Account)
+		return cluster.LeftExcluded, fmt.Sprintf("account %s is excluded", j.Account)
 	case slices.Contains(r.ExcludeUsers, j.User):
-		return fmt.Sprintf("user %s is excluded", j.User)
+		return cluster.LeftExcluded, fmt.Sprintf("user %s is excluded", j.User)
 	case slices.Contains(r.ExcludeQOS, j.QOS):
-		return fmt.Sprintf("QOS %s is excluded", j.QOS)
+		return cluster.LeftExcluded, fmt.Sprintf("QOS %s is excluded", j.QOS)
+	case j.Reservation != "" && !strings.HasPrefix(j.Reservation, cluster.ReservationPrefix):
+		return cluster.LeftReservation, fmt.Sprintf("uses reservation %s", j.Reservation)
+	}
+	if what := optsOut(j); what != "" {
+		who := "its tenant"
+		if r.OptOut == LeaveAlone {
+			who = "nobody"
+		}
+		return cluster.LeftOptOut, fmt.Sprintf("%s, so it has no lease; its GPU time is charged to %s (opt_out)", what, who)
+	}
+	return "", ""
+}
+
+// optsOut tells what a job's user chose that cannot be leased; "" = nothing.
+func optsOut(j *cluster.Job) string {
+	switch {
 	case j.Het:
 		return "is part of a heterogeneous job"
 	case !j.Batch:
 		return "is interactive"
-	case j.Reservation != "" && !strings.HasPrefix(j.Reservation, cluster.ReservationPrefix):
-		return fmt.Sprintf("uses reservation %s", j.Reservation)
 	case j.Request.Unplaceable != "":
 		return "cannot be placed by fairlease: " + j.Request.Unplaceable
 	case strings.ContainsAny(j.Request.Features, "[]()*,"):

@@ -52,12 +52,46 @@ func TestWhomWeMayTouch(t *testing.T) {
 			if c.rule != nil {
 				c.rule(&r)
 			}
-			tenant := growTree(sight(noon).Accounts, 1).tenant(j.Account)
-			touch, why := r.touch(&j, tenant)
-			if touch != c.want || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
-				t.Errorf("%s (%s), want %s (%s)", touch, why, c.want, c.why)
+			x := cluster.Case{Job: j, Record: cluster.Record{Tenant: growTree(sight(noon).Accounts, 1).tenant(j.Account)}}
+			r.touch(&x)
+			if x.Touch != c.want || !strings.Contains(x.TouchWhy, c.why) || (x.TouchWhy == "") != (c.why == "") {
+				t.Errorf("%s (%s), want %s (%s)", x.Touch, x.TouchWhy, c.want, c.why)
 			}
 		})
+	}
+}
+
+// The kind of reason for which a job is left alone, and who pays for it, by opt_out.
+func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		job  func(*cluster.Job)
+		left cluster.Left
+	}{
+		{"an ordinary job", func(*cluster.Job) {}, ""},
+		{"no GPUs", func(j *cluster.Job) { j.Request.GPUs = 0 }, ""},
+		{"salloc", func(j *cluster.Job) { j.Batch = false }, cluster.LeftOptOut},
+		{"a heterogeneous job", func(j *cluster.Job) { j.Het = true }, cluster.LeftOptOut},
+		{"--contiguous", func(j *cluster.Job) { j.Request.Unplaceable = "contiguous nodes" }, cluster.LeftOptOut},
+		{"--constraint with brackets", func(j *cluster.Job) { j.Request.Features = "[rack1|rack2]" }, cluster.LeftOptOut},
+		{"salloc in a reservation", func(j *cluster.Job) { j.Batch, j.Reservation = false, "course" }, cluster.LeftReservation},
+		{"salloc in a partition that is not managed", func(j *cluster.Job) { j.Batch, j.Partitions = false, []string{"cpu"} }, cluster.LeftExcluded},
+		{"salloc of no tenant", func(j *cluster.Job) { j.Batch, j.Account = false, "unknown" }, cluster.LeftNoTenant},
+		{"salloc that is set aside", func(j *cluster.Job) { j.Batch, j.Aside = false, "it cannot be read" }, cluster.LeftAside},
+	} {
+		for _, optOut := range []OptOut{"", Charge, LeaveAlone, Refuse} {
+			r := everything
+			r.OptOut = optOut
+			x := cluster.Case{Job: batch(1)}
+			c.job(&x.Job)
+			x.Record.Tenant = growTree(sight(noon).Accounts, 1).tenant(x.Job.Account)
+			x.Record.Uncharged = true // by the setting of before
+			r.touch(&x)
+			free := optOut == LeaveAlone && c.left == cluster.LeftOptOut
+			if x.Left != c.left || x.Record.Uncharged != free || strings.Contains(x.TouchWhy, "charged to nobody") != free {
+				t.Errorf("%s, opt_out %q: left for %q (%s), uncharged %v; want %q, %v", c.name, optOut, x.Left, x.TouchWhy, x.Record.Uncharged, c.left, free)
+			}
+		}
 	}
 }
 

@@ -28,10 +28,15 @@ type Loop struct {
 	// Brief tells that the snapshot that Decide and the journal are handed is good until the next
 	// turn only: its room is then used again.
 	Brief bool
+	// Keep is told of a snapshot over which the engine broke down, and how; the round is made without the jobs to which
+	// that is due. nil = a breakdown is a panic.
+	Keep func(cluster.Snapshot, *Breakdown)
 
+	aside  map[cluster.JobKey]string // jobs that are set aside, and why
 	desk   desk
 	memory cluster.Memory
 	opened bool
+	roll   []cluster.Member   // of tenants, as the journal has them; nil = not known
 	next   cluster.Instant    // of the last plan
 	was    *config            // of the last round that was written down; nil = whatever is seen is news
 	heard  []cluster.Progress // since the last round that was written down
@@ -103,10 +108,13 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	if l.Brief {
 		l.desk.cases = snap.Cases
 	}
-	// Decide.
-	plan := l.Decide(snap)
-	// Write down.
-	if err := l.Journal.Commit(ctx, snap, plan); err != nil {
+	// Decide, and write down.
+	plan, err := l.commit(func(s cluster.Snapshot, p cluster.Plan) error { return l.Journal.Commit(ctx, s, p) }, snap)
+	var broke *Breakdown
+	if errors.As(err, &broke) {
+		return Report{}, fmt.Errorf("round %d: %w", snap.Round, err)
+	}
+	if err != nil {
 		l.opened = false // what is remembered may differ from what is written
 		return Report{}, fmt.Errorf("%w: commit round %d: %w", ErrJournal, plan.Round, err)
 	}
@@ -118,22 +126,49 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	outcomes := l.act(ctx, plan.Actions)
 	if len(plan.Actions) > 0 {
 		l.next = seen.Now // what was asked for must be seen to have happened
-		l.memory.Records = l.desk.reclaimed(l.memory.Records, plan.Actions, outcomes)
+		l.memory.Records = l.desk.acted(l.memory.Records, plan.Actions, outcomes)
 	}
 	report := Report{Plan: plan, Outcomes: outcomes, Jobs: len(seen.Jobs), Waits: l.waits(seen.Now), Broke: l.broke}
 	l.broke = ""
 	if err := l.Journal.Settle(ctx, plan, outcomes); err != nil {
 		return report, fmt.Errorf("%w: settle round %d: %w", ErrJournal, plan.Round, err)
 	}
+	if err := l.enrol(ctx, seen.Members); err != nil {
+		return report, fmt.Errorf("%w: %w", ErrJournal, err)
+	}
 	return report, nil
+}
+
+// enrol has the journal keep the users of tenants, where they have changed.
+func (l *Loop) enrol(ctx context.Context, accounts []cluster.Member) error {
+	roll := make([]cluster.Member, 0, len(accounts))
+	for _, m := range accounts {
+		if m.Tenant = l.desk.tree.tenant(m.Tenant); m.Tenant != "" {
+			roll = append(roll, m)
+		}
+	}
+	if l.roll != nil && slices.Equal(roll, l.roll) {
+		return nil
+	}
+	if err := l.Journal.Enrol(ctx, roll); err != nil {
+		return err
+	}
+	l.roll = roll
+	return nil
 }
 
 // ask has a question answered, unless another is being answered still: then it comes again.
 func (l *Loop) ask(q cluster.Question) {
-	if !l.Beside {
+	switch {
+	case !l.Beside && l.Keep == nil:
 		d := l.Divide(q)
 		d.At = q.At
 		l.learn(d)
+		return
+	case !l.Beside:
+		a := attempt(l.Divide, q)
+		l.broke = cmp.Or(a.broke, l.broke)
+		l.learn(a.Division)
 		return
 	}
 	if l.answer == nil {
@@ -231,7 +266,8 @@ func (l *Loop) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, err
 	if err != nil {
 		return cluster.Snapshot{}, cluster.Plan{}, err
 	}
-	return snap, l.Decide(snap), nil
+	snap, plan, err := l.decide(snap)
+	return snap, plan, err
 }
 
 func (l *Loop) open(ctx context.Context) error {
@@ -276,12 +312,12 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 	return outcomes
 }
 
-// reclaimed gives records that know when their jobs were requeued: an attempt goes
-// on from the look at which that was decided until it is done.
-func (d *desk) reclaimed(records []cluster.Record, actions []cluster.Action, outcomes []cluster.Outcome) []cluster.Record {
+// acted gives records that know when their jobs were granted leases and requeued: an attempt begins
+// after the one, and goes on from the look at which the other was decided until it is done.
+func (d *desk) acted(records []cluster.Record, actions []cluster.Action, outcomes []cluster.Outcome) []cluster.Record {
 	copied := false
 	for i := range actions {
-		if actions[i].Verb != cluster.Reclaim || !outcomes[i].OK {
+		if v := actions[i].Verb; v != cluster.Reclaim && v != cluster.Grant || !outcomes[i].OK {
 			continue
 		}
 		if !copied { // the plan's are written down
@@ -290,7 +326,7 @@ func (d *desk) reclaimed(records []cluster.Record, actions []cluster.Action, out
 		}
 		k, ok := slices.BinarySearchFunc(records, actions[i].Job, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })
 		if ok {
-			records[k].Reclaimed = outcomes[i].At.Add(outcomes[i].Took)
+			records[k].Acted = outcomes[i].At.Add(outcomes[i].Took)
 		}
 	}
 	return records

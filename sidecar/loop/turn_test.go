@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
@@ -24,6 +26,7 @@ type bench struct {
 	applied []cluster.Action
 	settled []cluster.Outcome
 	kept    cluster.Memory // what was committed last
+	rolls   [][]cluster.Member
 }
 
 func newBench() *bench {
@@ -76,6 +79,11 @@ func (b *bench) Overrides(context.Context, cluster.Instant) ([]cluster.Override,
 	return b.orders, b.step("overrides")
 }
 
+func (b *bench) Enrol(_ context.Context, members []cluster.Member) error {
+	b.rolls = append(b.rolls, members)
+	return b.errs["enrol"]
+}
+
 // turn makes one turn and gives what was done in it.
 func (b *bench) turn(t *testing.T) (Report, string, error) {
 	t.Helper()
@@ -105,20 +113,45 @@ func TestATurn(t *testing.T) {
 	}
 }
 
-// An attempt that we requeue goes on until that is done, a little after the look:
-// the next decision knows when, unless it was not done.
-func TestARequeueIsRememberedByItsTime(t *testing.T) {
+// The users of accounts are written down as those of the accounts' tenants: once, and again when they change or when that failed.
+func TestUsersOfTenants(t *testing.T) {
 	b := newBench()
-	b.plan.Actions = []cluster.Action{{Verb: cluster.Reclaim, Job: 3}, {Verb: cluster.Gate, Job: 2}, {Verb: cluster.Reclaim, Job: 1, Withheld: true}}
-	b.plan.Memory.Records = []cluster.Record{{Key: 1}, {Key: 2}, {Key: 3}}
+	b.seen.Accounts = append(b.seen.Accounts, cluster.Account{Name: "speech", Parent: "nlp", Shares: 1})
+	b.seen.Members = []cluster.Member{{Tenant: "nlp", User: "alice"}, {Tenant: "root", User: "root"}, {Tenant: "speech", User: "bob"}}
+	b.errs["enrol"] = errors.New("full")
+	if _, _, err := b.turn(t); err == nil || !errors.Is(err, ErrJournal) {
+		t.Errorf("a roll that was not written down: %v", err)
+	}
+	delete(b.errs, "enrol")
+	for range 2 {
+		if _, _, err := b.turn(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.seen.Members = b.seen.Members[:1]
 	if _, _, err := b.turn(t); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []cluster.Instant{0, 0, noon.Add(3)} { // it took 3 ms
-		if got := b.memory.Records[i].Reclaimed; got != want {
-			t.Errorf("job %d was requeued at %d, want %d", i+1, got, want)
+	all := []cluster.Member{{Tenant: "nlp", User: "alice"}, {Tenant: "nlp", User: "bob"}}
+	if diff := cmp.Diff([][]cluster.Member{all, all, all[:1]}, b.rolls); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An attempt that we requeue goes on until that is done, a little after the look, and one that we grant begins only then:
+// the next decision knows when, unless it was not done.
+func TestARequeueAndAGrantAreRememberedByTheirTime(t *testing.T) {
+	b := newBench()
+	b.plan.Actions = []cluster.Action{{Verb: cluster.Reclaim, Job: 3}, {Verb: cluster.Gate, Job: 2}, {Verb: cluster.Reclaim, Job: 1, Withheld: true}, {Verb: cluster.Grant, Job: 4}}
+	b.plan.Memory.Records = []cluster.Record{{Key: 1}, {Key: 2}, {Key: 3}, {Key: 4}}
+	if _, _, err := b.turn(t); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []cluster.Instant{0, 0, noon.Add(3), noon.Add(4)} { // they took 3 and 4 ms
+		if got := b.memory.Records[i].Acted; got != want {
+			t.Errorf("something was done to job %d at %d, want %d", i+1, got, want)
 		}
-		if b.kept.Records[i].Reclaimed != 0 {
+		if b.kept.Records[i].Acted != 0 {
 			t.Error("what is written down changed afterwards")
 		}
 	}
@@ -233,7 +266,7 @@ func TestPreviewWritesAndDoesNothing(t *testing.T) {
 func TestATurnRefusesWhatCannotBeTrue(t *testing.T) {
 	b := newBench()
 	b.kept.Ledger.At = noon.Add(cluster.Hour)
-	if _, did, err := b.turn(t); err == nil || !strings.Contains(err.Error(), "clock went back") || strings.Contains(did, "decide") {
+	if _, did, err := b.turn(t); err == nil || !strings.Contains(err.Error(), "books are ahead of the clock") || strings.Contains(did, "decide") {
 		t.Errorf("did %q: %v", did, err)
 	}
 }

@@ -24,6 +24,9 @@ func (v *Virtual) Apply(_ context.Context, actions []cluster.Action) []cluster.O
 
 func (v *Virtual) apply(a *cluster.Action) error {
 	switch a.Verb {
+	case cluster.Lock:
+		v.lock(a.Until)
+		return nil
 	case cluster.Reserve:
 		v.unreserve(a.Reservation)
 		v.reservations = append(v.reservations, cluster.Reservation{Name: a.Reservation, Nodes: a.Nodes, Accounts: a.Accounts,
@@ -90,7 +93,10 @@ func (v *Virtual) notify(j *work, a *cluster.Action) {
 // steer sets what an update of a job sets.
 func (v *Virtual) steer(j *work, a *cluster.Action) {
 	defer v.moved(j)
-	j.job.Eligible, j.priority = a.Until, a.SiteFactor
+	if j.priority = a.SiteFactor; !a.Lock {
+		j.job.Eligible = a.Until
+	}
+	j.job.Locked = a.Lock || j.job.Locked && !a.Unlock
 	switch a.Verb {
 	case cluster.Gate:
 		return

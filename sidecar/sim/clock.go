@@ -2,7 +2,6 @@ package sim
 
 import (
 	"container/heap"
-	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -109,11 +108,7 @@ func (v *Virtual) step(at cluster.Instant) {
 	for len(v.agenda) > 0 && v.agenda[0].next <= v.now {
 		v.happen(v.agenda[0])
 	}
-	before := len(v.reservations)
-	v.reservations = slices.DeleteFunc(v.reservations, func(r cluster.Reservation) bool { return r.End <= v.now })
-	if len(v.reservations) != before {
-		v.changed, v.queue.freed = true, true
-	}
+	v.dropReservations(func(r cluster.Reservation) bool { return r.End <= v.now })
 	for len(v.outages) > 0 && v.outages[0].at <= v.now {
 		o := v.outages[0]
 		v.outages = v.outages[1:]

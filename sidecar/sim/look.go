@@ -76,6 +76,12 @@ func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Sig
 	v.unlist()
 	s := cluster.Sighting{Now: v.now, Cluster: "virtual", Nodes: v.nodes, Partitions: v.partitions, Accounts: v.accounts,
 		Reservations: v.reservations, Jobs: v.list.rows, Unchanged: !v.changed}
+	if v.License > 0 {
+		s.License = cluster.License{Name: "fairlease", Total: v.License}
+		if v.locked() {
+			s.License.Reserved = v.License
+		}
+	}
 	if !v.Lend {
 		s.Nodes, s.Partitions, s.Accounts = slices.Clone(s.Nodes), slices.Clone(s.Partitions), slices.Clone(s.Accounts)
 		s.Reservations, s.Jobs = slices.Clone(s.Reservations), slices.Clone(s.Jobs)

@@ -24,7 +24,38 @@ func (q *queue) add(j *work) {
 }
 
 func (v *Virtual) ready(j *work) bool {
-	return j.job.State == cluster.Waiting && j.job.Eligible <= v.now && j.job.Inactive == ""
+	return j.job.State == cluster.Waiting && j.job.Eligible <= v.now && j.job.Inactive == "" && (!j.job.Locked || !v.locked())
+}
+
+// locked tells whether all licences are reserved.
+func (v *Virtual) locked() bool { return slices.ContainsFunc(v.reservations, isLock) }
+
+func isLock(r cluster.Reservation) bool { return r.Name == cluster.GateReservation }
+
+// lock reserves all licences until a moment.
+func (v *Virtual) lock(until cluster.Instant) {
+	if at := slices.IndexFunc(v.reservations, isLock); at >= 0 {
+		v.reservations[at].End = until
+		return
+	}
+	v.reservations = append(v.reservations, cluster.Reservation{Name: cluster.GateReservation, Start: v.now, End: until, Ours: true})
+}
+
+// dropReservations removes reservations. Without the lock the jobs that ask for our licence may start.
+func (v *Virtual) dropReservations(which func(cluster.Reservation) bool) {
+	locked, before := v.locked(), len(v.reservations)
+	v.reservations = slices.DeleteFunc(v.reservations, which)
+	if len(v.reservations) == before {
+		return
+	}
+	v.changed, v.queue.freed = true, true
+	if locked && !v.locked() {
+		for _, j := range v.list.jobs {
+			if j.job.Locked && j.job.State == cluster.Waiting {
+				v.queue.add(j)
+			}
+		}
+	}
 }
 
 // schedule starts what can start, by priority, then id.

@@ -111,7 +111,7 @@ func (w *week) arrivals(seed uint64, n int) iter.Seq[sim.Arrival] {
 			at = at.Add(cluster.Span(rng.ExpFloat64() * float64(7*cluster.Day) / float64(n)))
 			j := sim.Work{Name: "train", User: "u", Account: fmt.Sprintf("t%02d", rng.IntN(20)), Partition: "gpu",
 				Request: simtest.Gang([]int{1, 1, 1, 2, 4, 8}[rng.IntN(6)]), Runs: minute + cluster.Span(rng.ExpFloat64()*float64(9*hour)),
-				Saves: sim.Saves(rng.IntN(6)), Every: 20 * minute, Kind: []string{"", "lstm"}[rng.IntN(2)], NoRequeue: rng.IntN(20) == 0}
+				Saves: sim.Saves(rng.IntN(6)), Every: 20 * minute, Kind: []string{"", "lstm"}[rng.IntN(2)], NoRequeue: rng.IntN(10) == 0}
 			if rng.IntN(10) == 0 {
 				j.Request = cluster.Request{GPUs: 16, Nodes: 2, PerNode: 8, Model: "v100"}
 			}
@@ -144,7 +144,7 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 	v.Costs, v.Term, v.Gate, v.History = sim.DefaultCosts(), 15*minute, 10*minute, true
 	v.Speeds = sim.Speeds{{Kind: "lstm"}: {"k80": {Speed: sim.Reference / 3}}}
 	v.Lend, v.Forget = lend, lend
-	v.Fail(sim.Failures(seed, nodes, start, start.Add(30*cluster.Day), 3*cluster.Day, 3*hour)...)
+	v.Fail(sim.Failures(seed, nodes, start, start.Add(30*cluster.Day), 2*cluster.Day, 3*hour)...)
 	w := &week{v: v, truth: map[string]cluster.GPUTime{}, destroyed: map[string]cluster.GPUTime{}, work: map[cluster.JobID]cluster.Span{}, became: map[string]int{}}
 	sum := sha256.New()
 	write := func(x any) {

@@ -26,6 +26,9 @@ type Virtual struct {
 	// Gate is how far ahead the submit plugin sets the begin time of a new batch job;
 	// 0 = there is no plugin.
 	Gate cluster.Span
+	// License is how many licences there are by which jobs are gated; with them the plugin has new batch jobs ask for one
+	// instead, and Gate is only whether there is a plugin. 0 = the cluster has none.
+	License int64
 	// Speeds is how fast work is on GPU models; nil = equally fast on all.
 	Speeds Speeds
 	// Beside is how fast work is that shares GPUs; nil = none can.
@@ -127,8 +130,7 @@ func (v *Virtual) AddReservation(r cluster.Reservation) {
 }
 
 func (v *Virtual) unreserve(name string) {
-	v.reservations = slices.DeleteFunc(v.reservations, func(r cluster.Reservation) bool { return r.Name == name })
-	v.queue.freed = true
+	v.dropReservations(func(r cluster.Reservation) bool { return r.Name == name })
 }
 
 // SetShares changes the shares of an account.

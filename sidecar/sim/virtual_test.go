@@ -19,6 +19,7 @@ func (v virtual) Submit(_ *testing.T, w clustertest.Work) cluster.JobID {
 	if w.Gated {
 		work.Begin = v.Now().Add(cluster.Hour)
 	}
+	work.Locked = w.Locked
 	if w.Array > 0 {
 		return cluster.JobID{ID: v.SubmitArray(work, w.Array)[0].ID}
 	}
@@ -39,6 +40,8 @@ func TestVirtualPassesTheClusterSuite(t *testing.T) {
 		for _, a := range []string{"nlp", "vision", "third"} {
 			accounts = append(accounts, cluster.Account{Name: a, Parent: "root", Shares: 1})
 		}
-		return virtual{sim.NewVirtual(simtest.Start, nodes, accounts)}
+		v := sim.NewVirtual(simtest.Start, nodes, accounts)
+		v.License = 1_000_000
+		return virtual{v}
 	})
 }

@@ -20,7 +20,7 @@ type Work struct {
 	Begin                               cluster.Instant
 	Cancel                              cluster.Instant // when its user cancels it; 0 = never
 	NodeList                            []string
-	NoRequeue, Interactive              bool
+	NoRequeue, Interactive, Locked      bool // Locked: it asks for the licence of gates
 	Saves                               Saves
 	Every                               cluster.Span // of Periodic: between two saves
 	Costs                               *Costs       // nil = the cluster's
@@ -107,7 +107,11 @@ func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 		Limit: w.Limit, Deadline: w.Deadline, NodeList: slices.Clone(w.NodeList),
 	}}
 	j.job.Declares = declared(w, v)
-	if v.Gate > 0 && j.job.Batch {
+	j.job.Locked = w.Locked
+	switch {
+	case v.Gate > 0 && j.job.Batch && v.License > 0:
+		j.job.Locked = true
+	case v.Gate > 0 && j.job.Batch:
 		j.job.Marked, j.job.MarkedBegin = true, w.Begin
 		j.job.Eligible = max(w.Begin, v.now.Add(v.Gate))
 	}
@@ -199,6 +203,14 @@ func (v *Virtual) Hold(id cluster.JobID, held bool) {
 		j.job.Inactive = "held"
 		v.part(j)
 	}
+	v.moved(j)
+}
+
+// TakeOff has a waiting job ask for our licence no more, as its user may.
+func (v *Virtual) TakeOff(id cluster.JobID) {
+	j := v.jobs[id]
+	v.split(j)
+	j.job.Locked = false
 	v.moved(j)
 }
 

@@ -29,12 +29,13 @@ func (c *Client) Apply(ctx context.Context, actions []cluster.Action) []cluster.
 		}
 		return out
 	}
-	b := batch{client: c, broken: map[string]string{}, granted: map[string]bool{}}
+	b := batch{client: c, courier: &courier{until: time.Now().Add(planLife)}, broken: map[string]string{}, granted: map[string]bool{}}
 	for _, a := range actions {
 		if a.Record != 0 && !a.Withheld {
 			c.touch(a.Record)
 		}
 	}
+	c.splitOff(ctx, actions)
 	for from := 0; from < len(actions); {
 		to := from + 1
 		if actions[from].Verb == cluster.Gate {
@@ -50,7 +51,8 @@ func (c *Client) Apply(ctx context.Context, actions []cluster.Action) []cluster.
 
 // batch is one call of Apply.
 type batch struct {
-	client *Client
+	client  *Client
+	courier *courier
 	// broken says why a reservation is of no use: what hangs on it is skipped.
 	// granted are the reservations for which at least one grant went through.
 	broken  map[string]string
@@ -88,7 +90,7 @@ func (b *batch) shut(ctx context.Context, l *line, gates []cluster.Action, out [
 	var at []int
 	for i, a := range gates {
 		ch, err := b.client.gateChange(a)
-		if a.Withheld || ctx.Err() != nil || err != nil || ch == nil {
+		if a.Withheld || ctx.Err() != nil || err != nil || ch == nil || b.courier.stopped() != "" {
 			out[i] = b.one(ctx, a)
 			continue
 		}
@@ -97,7 +99,11 @@ func (b *batch) shut(ctx context.Context, l *line, gates []cluster.Action, out [
 	now, began := b.client.now(), time.Now()
 	errs := l.put(ctx, posts)
 	each := cluster.SpanOf(time.Since(began) / time.Duration(max(len(posts), 1)))
+	b.courier.heard(errs...)
 	for k, err := range errs {
+		if err != nil {
+			err = b.client.looked(ctx, gates[at[k]].Record, posts[k].body, err)
+		}
 		out[at[k]] = outcomeOf(moot(err), now, each)
 	}
 }
@@ -110,6 +116,7 @@ func (s skip) Error() string { return string(s) }
 func (b *batch) one(ctx context.Context, a cluster.Action) cluster.Outcome {
 	now, began := b.client.now(), time.Now()
 	err := b.do(ctx, a)
+	b.courier.heard(err)
 	b.remember(a, err)
 	return outcomeOf(err, now, cluster.SpanOf(time.Since(began)))
 }
@@ -153,6 +160,9 @@ func (b *batch) do(ctx context.Context, a cluster.Action) error {
 	if ctx.Err() != nil {
 		return skip("stopped before its turn")
 	}
+	if why := b.courier.stopped(); why != "" {
+		return skip(why)
+	}
 	if why := b.broken[a.Reservation]; why != "" && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) {
 		return skip(fmt.Sprintf("what it hangs on failed: reservation %s: %s", a.Reservation, why))
 	}
@@ -161,6 +171,8 @@ func (b *batch) do(ctx context.Context, a cluster.Action) error {
 		return c.gate(ctx, a)
 	case cluster.Reserve:
 		return c.reserve(ctx, a)
+	case cluster.Lock:
+		return c.lock(ctx, a)
 	case cluster.Grant:
 		return c.grant(ctx, a)
 	case cluster.TakeBack:
@@ -214,7 +226,8 @@ func nodeList(nodes []string) []string {
 func siteFactor(n int64) int64 { return 1<<31 + n }
 
 func (c *Client) update(ctx context.Context, record int64, ch change) error {
-	return moot(c.rest.put(ctx, http.MethodPost, c.path("job/%d", record), ch, nil))
+	err := moot(c.rest.put(ctx, http.MethodPost, c.path("job/%d", record), ch, nil))
+	return c.looked(ctx, record, ch, err)
 }
 
 // moot turns the refusals that mean "the job has moved on" into skips.
@@ -237,7 +250,15 @@ func (c *Client) gate(ctx context.Context, a cluster.Action) error {
 	case err != nil:
 		return err
 	case ch == nil:
-		return c.gateTask(ctx, a.ID, c.gateUntil(a))
+		if a.Lock {
+			_, err := c.scontrol(ctx, "update", "jobid="+a.ID.String(), "Licenses="+c.locked(a))
+			return moot(err)
+		}
+		until, err := c.gateUntil(a)
+		if err != nil {
+			return err
+		}
+		return c.gateTask(ctx, a.ID, until)
 	}
 	return c.update(ctx, a.Record, ch)
 }
@@ -245,22 +266,37 @@ func (c *Client) gate(ctx context.Context, a cluster.Action) error {
 // gateChange gives the change that shuts the gate; nil = REST cannot, scontrol must.
 func (c *Client) gateChange(a cluster.Action) (change, error) {
 	rec := c.seen.records[a.Record]
-	if rec != nil && len(rec.jobs) > 0 && rec.jobs[0].State == cluster.Completing && !c.speech.version.gatesCompleting() {
+	if !a.Lock && rec != nil && len(rec.jobs) > 0 && rec.jobs[0].State == cluster.Completing && !c.speech.version.gatesCompleting() {
 		return nil, skip("it still cleans up")
 	}
 	if a.Whole && !a.Array {
 		return nil, nil
 	}
-	return change{"begin_time": beginAt(c.gateUntil(a))}, nil
+	if a.Lock {
+		ch := c.licensed(a, change{})
+		if a.SiteFactor != 0 {
+			ch["site_factor"] = siteFactor(a.SiteFactor)
+		}
+		return ch, nil
+	}
+	until, err := c.gateUntil(a)
+	if err != nil {
+		return nil, err
+	}
+	return c.licensed(a, change{"begin_time": beginAt(until)}), nil
 }
 
 // gateUntil is a.Until, or less where the job's deadline comes first: Slurm kills a
-// job that is still waiting then.
-func (c *Client) gateUntil(a cluster.Action) cluster.Instant {
-	if last := c.seen.records[a.Record].lastStart(); last > 0 {
-		return min(a.Until, last)
+// job that is still waiting then. A moment that has come would open the gate.
+func (c *Client) gateUntil(a cluster.Action) (cluster.Instant, error) {
+	last := c.seen.records[a.Record].lastStart()
+	if last == 0 || a.Until <= last {
+		return a.Until, nil
 	}
-	return a.Until
+	if last <= c.now() {
+		return 0, skip("its deadline leaves no time to wait behind a gate")
+	}
+	return last, nil
 }
 
 // lastStart is the last moment at which a job with a deadline can start and
@@ -269,13 +305,18 @@ func (r *record) lastStart() cluster.Instant {
 	if r == nil || len(r.jobs) == 0 || r.jobs[0].Deadline == 0 {
 		return 0
 	}
-	return r.jobs[0].Deadline.Add(-max(r.jobs[0].Limit, cluster.Minute))
+	return r.jobs[0].Deadline.Add(-max(r.least, cluster.Minute))
 }
 
 // gateTask shuts the gate of one task of a waiting array. It gives the
 // task a record of its own, by which REST can reach it from then on.
 func (c *Client) gateTask(ctx context.Context, id cluster.JobID, until cluster.Instant) error {
-	_, err := c.scontrol(ctx, "update", "jobid="+id.String(), "StartTime="+scontrolTime(until))
+	return c.gateTasks(ctx, id.String(), until)
+}
+
+// gateTasks does so with several, with commas between them.
+func (c *Client) gateTasks(ctx context.Context, tasks string, until cluster.Instant) error {
+	_, err := c.scontrol(ctx, "update", "jobid="+tasks, "StartTime="+scontrolTime(until))
 	return moot(err)
 }
 
@@ -287,7 +328,10 @@ func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 	if err != nil {
 		return err
 	}
-	ch := change{"begin_time": beginNow(c.now())}
+	ch := c.licensed(a, change{})
+	if !a.Unlock || a.Whole || c.putOff(a.Record) {
+		ch["begin_time"] = beginNow(c.now())
+	}
 	if len(a.Nodes) > 0 {
 		ch["required_nodes"] = a.Nodes
 	}
@@ -297,7 +341,7 @@ func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 	if a.Reservation != "" {
 		ch["reservation"] = a.Reservation
 	}
-	if a.SiteFactor != 0 {
+	if a.SiteFactor != 0 || a.Unlock {
 		ch["site_factor"] = siteFactor(a.SiteFactor)
 	}
 	return c.update(ctx, id, ch)
@@ -312,32 +356,13 @@ func (c *Client) putBack(ctx context.Context, a cluster.Action, begin any) error
 	return c.update(ctx, id, c.asTheUserHadIt(a, begin))
 }
 
-// ownRecord is the record by which REST reaches the job and nothing else. A task
-// of a waiting array gets one by being split off, which does not start it.
-func (c *Client) ownRecord(ctx context.Context, a cluster.Action) (int64, error) {
-	if !a.Whole || a.Array {
-		return a.Record, nil
-	}
-	gate := c.now().Add(cluster.Minute)
-	if rec := c.seen.records[a.Record]; rec != nil && len(rec.jobs) > 0 {
-		gate = max(gate, rec.jobs[0].Eligible)
-	}
-	if err := c.gateTask(ctx, a.ID, gate); err != nil {
-		return 0, err
-	}
-	w, err := c.readJob(ctx, a.Record, a.ID)
-	if err != nil {
-		return 0, err
-	}
-	c.touch(w.id)
-	return w.id, nil
-}
-
 func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
-	ch := change{
-		"begin_time":     begin,
-		"required_nodes": nodeList(a.NodeList),
-		"site_factor":    siteFactor(0),
+	ch := c.licensed(a, change{"required_nodes": nodeList(a.NodeList)})
+	if c.cfg.SiteFactor != 0 || a.Lock || a.Unlock {
+		ch["site_factor"] = siteFactor(a.SiteFactor)
+	}
+	if !a.Lock {
+		ch["begin_time"] = begin
 	}
 	if a.Limit > 0 {
 		ch["time_limit"] = num(ceil(int64(a.Limit), int64(cluster.Minute)))
@@ -485,6 +510,9 @@ func (c *Client) readJob(ctx context.Context, id int64, job cluster.JobID) (*wir
 	_, isTask := job.Index()
 	for i := range all {
 		if all[i].jobID() == job || all[i].id == id && (!isTask || len(all) == 1) {
+			if all[i].wrong != "" {
+				return nil, skip("its record makes no sense: " + all[i].wrong)
+			}
 			return &all[i], nil
 		}
 	}
@@ -556,7 +584,11 @@ func (c *Client) knowsReservation(name string) bool {
 // release frees a running job of its reservation, so that the reservation can
 // go while the job stays.
 func (c *Client) release(ctx context.Context, a cluster.Action) error {
-	err := c.update(ctx, a.Record, change{"reservation": "", "site_factor": siteFactor(0)})
+	ch := change{"reservation": ""}
+	if c.cfg.SiteFactor != 0 {
+		ch["site_factor"] = siteFactor(a.SiteFactor)
+	}
+	err := c.update(ctx, a.Record, ch)
 	var moved skip
 	if err != nil && !errors.As(err, &moved) {
 		return err

@@ -65,6 +65,7 @@ func TestGrantIsOneCall(t *testing.T) {
 // A job goes back as its user had it; a reservation of the user's own stays.
 func TestTakeBackRestores(t *testing.T) {
 	f, c := acting(t, 44, waitingJob(7, `"resv_name":"fairlease_7"`), waitingJob(8, `"resv_name":"course"`))
+	c.cfg.SiteFactor = 1000
 	f.on("POST /slurm/v0.0.44/job/7", text(ok))
 	f.on("POST /slurm/v0.0.44/job/8", text(ok))
 	for _, a := range c.Apply(t.Context(), []cluster.Action{

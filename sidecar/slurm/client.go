@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -18,6 +19,7 @@ type Client struct {
 	speech *speech // nil = to be negotiated (again)
 	seen   seen
 	notes  notes
+	split  map[cluster.JobID]bool // tasks that the present Apply has split off
 }
 
 // New checks cfg and gives a client. It does not connect: that is the first Observe's work.
@@ -47,6 +49,14 @@ func (n *notes) add(format string, args ...any) {
 		return
 	}
 	n.lines = append(n.lines, fmt.Sprintf(format, args...))
+}
+
+// join adds other notes.
+func (n *notes) join(other notes) {
+	for _, line := range other.lines {
+		n.add("%s", line)
+	}
+	n.dropped += other.dropped
 }
 
 // Notes tells what the last Observe left out or worked around, in words: records
@@ -96,6 +106,11 @@ func (c *Client) dbPath(format string, args ...any) string {
 // newer than that second. each must read exactly one value; what it reports
 // as an error, or leaves in r.junk, costs that record only.
 func (c *Client) list(ctx context.Context, path, member string, update int64, each func(*reader) error, reset func()) (reply, error) {
+	return c.listUnless(ctx, path, member, update, nil, each, reset)
+}
+
+// listUnless is list, but for a list whose text is known: of that nothing is read. known is told the text; nil = none is.
+func (c *Client) listUnless(ctx context.Context, path, member string, update int64, known func([]byte) bool, each func(*reader) error, reset func()) (reply, error) {
 	if update > 0 {
 		path += fmt.Sprintf("?update_time=%d", update)
 	}
@@ -108,6 +123,15 @@ func (c *Client) list(ctx context.Context, path, member string, update int64, ea
 		}
 		found, notes, all, bad = true, c.notes, 0, 0
 		reset()
+		if known != nil {
+			text := r.raw()
+			if r.err != nil || known(text) {
+				return true
+			}
+			whole := r
+			r = newReader(bytes.NewReader(text))
+			defer func() { whole.fail(r.err) }()
+		}
 		r.array(func() {
 			r.junk = ""
 			err := each(r)

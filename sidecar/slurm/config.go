@@ -12,11 +12,13 @@ type Config struct {
 	Address string
 	TLS     TLS
 	// User and TokenFile fill the X-SLURM-USER-NAME and X-SLURM-USER-TOKEN headers;
-	// empty where the socket's owner is proof enough. The file is read again on 401.
+	// empty where the socket's owner is proof enough. The file is read again whenever it changes.
 	User      string
 	TokenFile string
 	// APIVersion is "" to choose the newest that both sides know, or e.g. "v0.0.44".
 	APIVersion string
+	// License is the licence by which jobs are gated, where slurm.conf has it; "" = begin times are the only gates.
+	License string
 	// Scontrol is the command line before scontrol's arguments ("scontrol").
 	Scontrol []string
 
@@ -29,6 +31,10 @@ type Config struct {
 	SmallList     int           // up to so many job records the full list is always read (200; negative = never)
 	Singles       int           // up to so many changed records are read singly (64)
 	ArrayCap      int           // tasks of one waiting array that are told apart (1000)
+
+	// SiteFactor is what we give jobs that are granted a lease (gate.site_factor); 0 = none, and nobody's is
+	// read or put back.
+	SiteFactor int64
 
 	// Now is the clock (time.Now).
 	Now func() time.Time

@@ -98,7 +98,8 @@ func FuzzDeclared(f *testing.F) {
 	f.Add("", "x", "sbatch --signal")
 	f.Fuzz(func(t *testing.T, comment, script, line string) {
 		w := wireJob{comment: comment, command: script, submitLine: line, batch: true, submit: 5}
-		s := declared(&w, words(comment))
+		said, _ := words(comment)
+		s := declared(&w, said)
 		if (s.Manner != cluster.UnknownManner) != (s.Source == cluster.FromDeclaration) || (s.Manner == cluster.UnknownManner) != (s.Evidence == "") {
 			t.Errorf("no source, or no evidence: %+v", s)
 		}

@@ -40,6 +40,9 @@ type Facts struct {
 	RestDenied     string `json:"rest_denied,omitempty"`
 	ScontrolDenied string `json:"scontrol_denied,omitempty"`
 
+	// Token warns of a token that has expired or is about to; "" = there is time, or none is used.
+	Token string `json:"token,omitempty"`
+
 	Nodes []cluster.Node `json:"nodes"` // those with GPUs
 }
 
@@ -57,6 +60,8 @@ const (
 	ConfJobFileAppend  = "JobFileAppend"
 	ConfPreemptMode    = "PreemptMode"
 	ConfSelectTypeArgs = "SelectTypeParameters"
+	ConfLicenses       = "Licenses"
+	ConfFile           = "SLURM_CONF" // slurm.conf's path, as slurmctld has it
 	confBoot           = "BOOT_TIME"
 )
 
@@ -82,6 +87,7 @@ func (c *Client) Facts(ctx context.Context) (Facts, error) {
 		Requeue:  "scontrol",
 		Reserve:  "scontrol",
 		Nodes:    c.seen.last.Nodes,
+		Token:    c.rest.token.warning(c.cfg.Now()),
 	}
 	for _, v := range c.speech.offered {
 		f.Offered = append(f.Offered, v.String())

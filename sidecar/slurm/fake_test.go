@@ -53,7 +53,7 @@ func newRecorded(t testing.TB, versions ...int) *recorded {
 	f.on("GET /slurm/"+v+"/nodes/", text(`{"nodes":[{"name":"v1","state":["IDLE"],"gres":"gpu:v100:4","cpus":16,"real_memory":8000,"partitions":["main"]}],"last_update":900,"errors":[]}`))
 	f.on("GET /slurm/"+v+"/partitions/", text(`{"partitions":[{"name":"main","nodes":{"configured":"v1"},"partition":{"state":["UP"]}}],"last_update":{"set":true,"infinite":false,"number":900},"errors":[]}`))
 	f.on("GET /slurm/"+v+"/reservations/", text(`{"reservations":[],"last_update":900,"errors":[]}`))
-	f.on("GET /slurmdb/"+v+"/associations/", text(`{"associations":[{"account":"root","user":"","cluster":"test"},{"account":"nlp","user":"","parent_account":"root","shares_raw":3,"cluster":"test"}],"errors":[]}`))
+	f.on("GET /slurmdb/"+v+"/associations/", text(`{"associations":[{"account":"root","user":"","cluster":"test"},{"account":"nlp","user":"","parent_account":"root","shares_raw":3,"cluster":"test"},{"account":"nlp","user":"alice","cluster":"test"}],"errors":[]}`))
 	return f
 }
 

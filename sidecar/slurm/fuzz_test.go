@@ -60,6 +60,7 @@ func FuzzOthers(f *testing.F) {
 	f.Add([]byte(`{"partitions":[{"name":"main","nodes":{"configured":"v[1-2]"},"maximums":{"time":{"infinite":true}},"partition":{"state":["UP"]}}]}`))
 	f.Add([]byte(`{"reservations":[{"name":"fairlease_1","node_list":"v1","accounts":"nlp,vision","start_time":{"number":5,"set":true},"flags":["FLEX"]}]}`))
 	f.Add([]byte(`{"associations":[{"account":"nlp","shares_raw":"Infinity"}]}`))
+	f.Add([]byte(`{"shares":[{"name":"alice","parent":"nlp","type":["USER"],"shares":{"set":true,"infinite":true}}]}`))
 	f.Add([]byte(`{"jobs":[{"job_id":3,"state":{"current":["PENDING","REQUEUED"]},"time":{"start":5,"end":9},"tres":{"allocated":[{"type":"gres","name":"gpu:v100","count":2}]}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var c Client
@@ -78,6 +79,8 @@ func FuzzOthers(f *testing.F) {
 				r.array(func() { r.partition() })
 			case "reservations":
 				r.array(func() { r.reservation() })
+			case "shares":
+				r.array(func() { r.share() })
 			case "associations":
 				r.array(func() {
 					if a := r.association(); a.translate().Name != a.account {

@@ -65,7 +65,7 @@ func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
 		r.junk = "a row without job_id or state"
 		return a, false
 	}
-	if array > 0 && task.set {
+	if array > 0 && task.set && task.n >= 0 && task.n <= mostTask {
 		a.ID = cluster.TaskID(array, int32(task.n))
 	}
 	a.Outcome = attemptOutcome(states)
@@ -154,7 +154,7 @@ func (r *reader) allocated() []cluster.GPUs {
 				case "name":
 					what = r.text()
 				case "count":
-					n = int(max(r.number().n, 0))
+					n = r.count()
 				default:
 					r.skip()
 				}

@@ -24,6 +24,7 @@ type record struct {
 	cut   bool  // Slurm cut the list of them short
 	wants bool  // it asks for GPUs
 	resv  string
+	least cluster.Span // time that it needs at least, where it has a deadline
 	// ran is the run time before the last suspension: what a suspended job's
 	// Suspend is reckoned from.
 	ran cluster.Span
@@ -35,6 +36,7 @@ type record struct {
 type translator struct {
 	nodes    map[string]cluster.Node // those with GPUs
 	arrayCap int
+	license  string // by which jobs are gated; "" = none
 	now      cluster.Instant
 }
 
@@ -74,19 +76,26 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		Reservation: w.resv,
 	}
 	var err error
-	if j.NodeList, err = hostlist.Expand(w.required); err != nil {
+	if j.NodeList, err = hostlist.Parts(w.required); err != nil {
 		return nil, err
 	}
-	if j.Exclude, err = hostlist.Expand(w.excluded); err != nil {
+	if j.Exclude, err = hostlist.Parts(w.excluded); err != nil {
 		return nil, err
 	}
-	j.Comment = words(w.comment)
-	j.Marked, j.MarkedBegin = mark(w.mark)
+	j.Licenses, j.Locked, j.Either = licenses(w.licenses, t.license)
+	if rec.least = limit(w.least); rec.least == 0 {
+		rec.least = j.Limit
+	}
+	j.Comment, j.Unread = words(w.comment)
+	j.Marked, j.MarkedBegin, j.MarkedGate = mark(w.mark)
 	switch j.State {
 	case cluster.Waiting:
-		j.Inactive = inactive(w)
+		// Slurm 26.05 holds jobs that ask for a licence when that leaves slurm.conf, and names the licence.
+		if j.Stranded = j.Locked && w.reason == "JobHeldAdmin" && strings.HasPrefix(w.remark, "License request"); !j.Stranded {
+			j.Inactive = inactive(w)
+		}
 	default:
-		j.Start, j.End = within(w.start), within(w.end)
+		j.Start, j.End, j.Blur = within(w.start), within(w.end), half
 		j.Suspend = suspension(w, j.State, t.now)
 		if j.Limit == 0 && j.State != cluster.Done {
 			j.End = 0 // Slurm says in a year
@@ -97,6 +106,11 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	}
 	if holds(j.State) {
 		if j.Holds, rec.shards, err = t.holdings(w); err != nil {
+			return nil, err
+		}
+	}
+	if j.State == cluster.Done && rec.wants && j.Start > 0 {
+		if j.Had, err = t.had(w); err != nil {
 			return nil, err
 		}
 	}
@@ -258,10 +272,10 @@ func inactive(w *wireJob) string {
 }
 
 func limit(n number) cluster.Span {
-	if !n.set || n.n <= 0 || n.n > 1<<32 {
+	if !n.set || n.n <= 0 {
 		return 0
 	}
-	return cluster.Span(n.n) * cluster.Minute
+	return cluster.Span(min(n.n, mostMinutes)) * cluster.Minute
 }
 
 // suspension is how long the present attempt has been suspended.
@@ -276,37 +290,60 @@ func suspension(w *wireJob, s cluster.JobState, now cluster.Instant) cluster.Spa
 	return max(until.Sub(within(w.start))-span(w.ranBefore), 0)
 }
 
+// licenses tells which licences a job asks for, as Slurm wants them, but for ours, whether it asks for ours, and whether for one of several.
+func licenses(request, ours string) (own string, locked, either bool) {
+	if strings.Contains(request, "|") {
+		return request, false, true
+	}
+	var others []string
+	for item := range strings.FieldsFuncSeq(request, func(c rune) bool { return c == ',' || c == ';' }) {
+		if name, _, _ := strings.Cut(item, ":"); ours != "" && name == ours {
+			locked = true
+			continue
+		}
+		others = append(others, item)
+	}
+	return strings.Join(others, ","), locked, false
+}
+
 // mark reads what our submit plugin wrote: "fl:begin=<epoch|0>,gate=<epoch>",
 // perhaps among words of others.
-func mark(comment string) (bool, cluster.Instant) {
+func mark(comment string) (marked bool, begin, gate cluster.Instant) {
 	_, rest, ok := strings.Cut(comment, "fl:")
 	if !ok {
-		return false, 0
+		return false, 0, 0
 	}
 	word := rest
 	if end := strings.IndexAny(rest, " ;|\n"); end >= 0 {
 		word = rest[:end]
 	}
-	for _, item := range strings.Split(word, ",") {
-		if v, ok := strings.CutPrefix(item, "begin="); ok {
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err == nil && n >= 0 && n < 1<<40 {
-				return true, instant(n)
-			}
+	for item := range strings.SplitSeq(word, ",") {
+		key, value, _ := strings.Cut(item, "=")
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 0 {
+			continue
+		}
+		switch key {
+		case "begin":
+			marked, begin = true, instant(min(n, lastSecond))
+		case "gate":
+			gate = instant(min(n, lastSecond))
 		}
 	}
-	return false, 0
+	if !marked {
+		return false, 0, 0
+	}
+	return true, begin, gate
 }
 
 // ourWords are the beginnings of a comment's words that speak to us.
 var ourWords = []string{"kind=", "steps=", "steps/s", "gpus=", "saves=", "save-time="}
 
 // words gives those of a user's comment that speak to us of the job's kind and speed, of the GPUs that it takes and of how
-// it saves, and as many as are kept of it; the rest is the user's own.
-func words(comment string) string {
-	const most = 512
+// it saves, as many as are kept of it, and how many are not; the rest is the user's own.
+func words(comment string) (said string, unread int) {
 	if !slices.ContainsFunc(ourWords, func(word string) bool { return strings.Contains(comment, word) }) {
-		return ""
+		return "", 0
 	}
 	var ours []string
 	length := 0
@@ -314,12 +351,13 @@ func words(comment string) string {
 		if !slices.ContainsFunc(ourWords, func(ours string) bool { return strings.HasPrefix(word, ours) }) {
 			continue
 		}
-		if length += len(word) + 1; length > most {
-			break
+		if length += len(word) + 1; length > cluster.MostComment {
+			unread++
+			continue
 		}
 		ours = append(ours, word)
 	}
-	return strings.Join(ours, ",")
+	return strings.Join(ours, ","), unread
 }
 
 // holdings says what the job has on each GPU node: from gres_detail and
@@ -367,6 +405,24 @@ func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, 
 		return strings.Compare(a.Model, b.Model)
 	})
 	return out, shards, nil
+}
+
+// had gives the GPUs by model that a finished job held.
+func (t *translator) had(w *wireJob) ([]cluster.GPUs, error) {
+	nodes, _, err := t.holdings(w)
+	var out []cluster.GPUs
+	for _, h := range nodes {
+		at := slices.IndexFunc(out, func(g cluster.GPUs) bool { return g.Model == h.Model })
+		switch {
+		case h.GPUs == 0:
+		case at < 0:
+			out = append(out, cluster.GPUs{Model: h.Model, Count: h.GPUs})
+		default:
+			out[at].Count += h.GPUs
+		}
+	}
+	slices.SortFunc(out, func(a, b cluster.GPUs) int { return strings.Compare(a.Model, b.Model) })
+	return out, err
 }
 
 // held gives the GPUs in list as holdings on a node, one a model; one without
@@ -436,4 +492,16 @@ func spread(w *wireJob, names []string) []string {
 		out[i] = entry + ":" + strconv.Itoa(n)
 	}
 	return out
+}
+
+// sluid reads a job's step_id, of which nothing but the SLUID matters.
+func (r *reader) sluid() (id string) {
+	r.object(func(name string) {
+		if name == "sluid" {
+			id = r.text()
+		} else {
+			r.skip()
+		}
+	})
+	return id
 }

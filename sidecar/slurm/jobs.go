@@ -1,8 +1,10 @@
 package slurm
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"reflect"
 	"slices"
@@ -17,12 +19,19 @@ func (c *Client) lookJobs(ctx context.Context, now cluster.Instant, server int64
 	s := &c.seen
 	full := s.records == nil || s.fullAt == 0 || now.Sub(s.fullAt) >= cluster.SpanOf(c.cfg.FullEvery) || len(s.records) <= c.cfg.SmallList
 	if !full {
-		ids, err := c.changedRecords(ctx)
+		ids, list, err := c.changedRecords(ctx)
 		if err != nil {
 			return err
 		}
 		if len(ids) <= c.cfg.Singles {
-			return c.patch(ctx, now, ids)
+			ours, touched := !slices.ContainsFunc(ids, func(id int64) bool { _, ok := s.touched[id]; return !ok }), len(s.touched)
+			if err := c.patch(ctx, now, ids); err != nil {
+				return err
+			}
+			if ours && len(s.touched) == touched {
+				s.states = list // all records are as it says, but for those that are read anew at every look
+			}
+			return nil
 		}
 	}
 	return c.readAll(ctx, now, server)
@@ -33,29 +42,22 @@ func (c *Client) readAll(ctx context.Context, now cluster.Instant, server int64)
 	s := &c.seen
 	t := c.translator(now)
 	var fresh map[int64]*record
+	var wrong notes
 	rep, err := c.list(ctx, c.jobsPath("jobs/"), "jobs", s.jobs.ask, func(r *reader) error {
 		w := r.job()
 		if r.err != nil {
 			return r.err
 		}
-		before := s.records[w.id]
-		var rec *record
-		var err error
-		if r.junk == "" {
-			rec, err = t.record(&w, s.known(&w))
+		s.identify(&w)
+		if rec := c.translate(&t, &w, &wrong); rec != nil {
+			fresh[w.id] = rec
 		}
-		if rec == nil {
-			if before != nil { // better what it was than nothing
-				fresh[w.id] = before
-			}
-			return err
-		}
-		fresh[w.id] = rec
 		return nil
-	}, func() { fresh = make(map[int64]*record, len(s.records)) })
+	}, func() { fresh, wrong = make(map[int64]*record, len(s.records)), notes{} })
 	if err != nil {
 		return err
 	}
+	c.notes.join(wrong)
 	if rep.same || s.jobs.ask > 0 && len(fresh) == 0 && rep.lastUpdate == 0 {
 		s.fullAt = now
 		return nil // what Slurm answers for "nothing newer" looks like an empty cluster
@@ -66,10 +68,27 @@ func (c *Client) readAll(ctx context.Context, now cluster.Instant, server int64)
 		}
 	}
 	s.jobs.read(rep.lastUpdate, server)
+	s.states = 0
 	s.changed = s.changed || !reflect.DeepEqual(s.records, fresh)
 	s.records, s.fullAt = fresh, now
 	s.calm(slices.Collect(maps.Keys(s.touched)), now)
 	return nil
+}
+
+// translate gives the record for w. One that makes no sense is set aside; it is nil where nothing is known of it at all.
+func (c *Client) translate(t *translator, w *wireJob, notes *notes) *record {
+	if w.wrong == "" {
+		rec, err := t.record(w, c.seen.known(w))
+		if err == nil {
+			return rec
+		}
+		w.wrong = err.Error()
+	}
+	if w.id <= 0 || len(w.states) == 0 {
+		return c.seen.records[w.id]
+	}
+	notes.add("job %d is set aside: %s", w.id, w.wrong)
+	return t.aside(w, c.seen.records[w.id])
 }
 
 // known is what was known of the record; of a task that has just been split
@@ -82,16 +101,21 @@ func (s *seen) known(w *wireJob) *record {
 }
 
 func (c *Client) translator(now cluster.Instant) translator {
-	return translator{nodes: c.seen.gpuNodes, arrayCap: c.cfg.ArrayCap, now: now}
+	return translator{nodes: c.seen.gpuNodes, arrayCap: c.cfg.ArrayCap, license: c.cfg.License, now: now}
 }
 
 // changedRecords asks for all ids and states (80 bytes a job), forgets the
-// records that are gone, and gives those that must be read again.
-func (c *Client) changedRecords(ctx context.Context) ([]int64, error) {
+// records that are gone, and gives those that must be read again, and the list's hash.
+func (c *Client) changedRecords(ctx context.Context) ([]int64, uint64, error) {
 	s := &c.seen
-	states, err := c.states(ctx, "")
+	was := s.states
+	s.states = 0
+	states, list, err := c.states(ctx, "", was)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	if was != 0 && list == was {
+		return slices.Sorted(maps.Keys(s.touched)), list, nil
 	}
 	ids := map[int64]bool{}
 	for id := range s.touched {
@@ -120,7 +144,7 @@ func (c *Client) changedRecords(ctx context.Context) ([]int64, error) {
 			delete(ids, id)
 		}
 	}
-	return slices.Sorted(maps.Keys(ids)), nil
+	return slices.Sorted(maps.Keys(ids)), list, nil
 }
 
 // rests reports whether a job in these states holds nothing.
@@ -143,10 +167,15 @@ type stateOf struct {
 	tasks []int // of a waiting array
 }
 
-// states reads the list of states; query narrows it.
-func (c *Client) states(ctx context.Context, query string) (map[int64]stateOf, error) {
-	states := map[int64]stateOf{}
-	_, err := c.list(ctx, c.jobsPath("jobs/state/")+query, "jobs", 0, func(r *reader) error {
+// states reads the list of states, and gives its hash; query narrows it. A list of the hash known is not read: nothing has
+// changed, as is mostly so where many jobs wait.
+func (c *Client) states(ctx context.Context, query string, known uint64) (states map[int64]stateOf, list uint64, err error) {
+	states = map[int64]stateOf{}
+	same := func(text []byte) bool {
+		list = maphash.Bytes(hashSeed, text)
+		return list == known
+	}
+	_, err = c.listUnless(ctx, c.jobsPath("jobs/state/")+query, "jobs", 0, same, func(r *reader) error {
 		e := r.jobState()
 		if r.junk != "" || r.err != nil {
 			return r.err
@@ -159,8 +188,10 @@ func (c *Client) states(ctx context.Context, query string) (map[int64]stateOf, e
 		states[e.record] = of
 		return nil
 	}, func() { clear(states) })
-	return states, err
+	return states, list, err
 }
+
+var hashSeed = maphash.MakeSeed()
 
 // stateEntry is one entry of the list of states. Its job_id is the record's
 // id with what it stands for: "7", "7_3" (task 3, perhaps of array 5), "7+1"
@@ -177,7 +208,7 @@ func (r *reader) jobState() stateEntry {
 	r.object(func(name string) {
 		switch name {
 		case "job_id":
-			id = r.text()
+			id = string(bytes.Trim(r.raw(), `"`)) // each is another one: not a word to keep
 		case "state":
 			e.state = stateKey(r.list())
 		default:
@@ -188,7 +219,7 @@ func (r *reader) jobState() stateEntry {
 	number, _, _ = strings.Cut(number, "+")
 	e.record, _ = strconv.ParseInt(number, 10, 64)
 	var err error
-	if e.task, err = strconv.Atoi(task); err != nil {
+	if e.task, err = strconv.Atoi(task); err != nil || e.task > mostTask {
 		e.task = -1
 	}
 	if r.junk == "" && r.err == nil && (e.record <= 0 || e.state == "") {
@@ -202,7 +233,7 @@ func (c *Client) spellOut(ctx context.Context, rec *record) error {
 	if !rec.cut || len(rec.jobs) == 0 {
 		return nil
 	}
-	states, err := c.states(ctx, fmt.Sprintf("?job_id=%d", rec.id))
+	states, _, err := c.states(ctx, fmt.Sprintf("?job_id=%d", rec.id), 0)
 	if tasks := states[rec.id].tasks; len(tasks) > 0 {
 		slices.Sort(tasks)
 		rec.standFor(tasks[:min(len(tasks), c.cfg.ArrayCap)], len(tasks))
@@ -226,10 +257,8 @@ func (c *Client) patch(ctx context.Context, now cluster.Instant, ids []int64) er
 		}
 		for i := range all {
 			w := &all[i]
-			before := s.records[w.id]
-			rec, err := t.record(w, s.known(w))
-			if err != nil {
-				c.notes.add("job %d makes no sense and is taken for what it was: %v", w.id, err)
+			before, rec := s.records[w.id], c.translate(&t, w, &c.notes)
+			if rec == nil {
 				continue
 			}
 			if err := c.spellOut(ctx, rec); err != nil {
@@ -266,11 +295,7 @@ func (c *Client) readRecord(ctx context.Context, id int64) ([]wireJob, error) {
 		all = []wireJob{}
 		r.array(func() {
 			r.junk = ""
-			if w := r.job(); r.junk == "" {
-				all = append(all, w)
-			} else {
-				c.notes.add("left out a record of job %d: %s", id, r.junk)
-			}
+			all = append(all, r.job())
 		})
 		return true
 	})

@@ -46,8 +46,7 @@ func (l *line) put(ctx context.Context, posts []post) []error {
 		errs = append(errs, l.ask(ctx, posts[len(errs):])...)
 	}
 	for i, err := range errs {
-		var e *Error
-		if l.rest.cfg.TokenFile != "" && errors.As(err, &e) && e.HTTP == http.StatusUnauthorized { // nothing was done
+		if l.rest.token.file != "" && denied(err) { // nothing was done
 			errs[i] = l.rest.put(ctx, http.MethodPost, posts[i].path, posts[i].body, nil)
 		}
 	}
@@ -105,8 +104,9 @@ func (l *line) exchange(text []byte, posts []post) ([]error, error) {
 		}
 		l.said.reset(io.LimitReader(res.Body, replyMax))
 		rep, decoding := l.said.reply(nil)
-		errs = append(errs, judge("POST "+p.path, res, rep, decoding))
-		if decoding != nil {
+		judged := judge("POST "+p.path, res, rep, decoding)
+		errs = append(errs, judged)
+		if decoding != nil && !denied(judged) { // who is denied may be told so in plain text
 			return errs, decoding
 		}
 		if err := res.Body.Close(); err != nil { // reads what follows the JSON
@@ -130,14 +130,14 @@ func (l *line) hangUp() {
 func failed(posts []post, err error, unknown bool) []error {
 	errs := make([]error, 0, len(posts))
 	for _, p := range posts {
-		errs = append(errs, &Error{Doing: "POST " + p.path, Err: err, Unknown: unknown})
+		errs = append(errs, &Error{Doing: "POST " + p.path, Err: err, Unknown: unknown, Unheard: true})
 	}
 	return errs
 }
 
 // requests spells the changes out in HTTP.
 func (r *rest) requests(posts []post) ([]byte, error) {
-	token, err := r.currentToken(false, "")
+	token, err := r.token.current()
 	if err != nil {
 		return nil, err
 	}

@@ -141,11 +141,15 @@ func TestTokenRunsOutAmongManyGates(t *testing.T) {
 		}
 	}
 	write("old")
-	c.rest.cfg.User, c.rest.cfg.TokenFile = "fairlease", file
-	if _, err := c.rest.currentToken(false, ""); err != nil {
+	c.rest.cfg.User, c.rest.token.file = "fairlease", file
+	if _, err := c.rest.token.current(); err != nil {
 		t.Fatal(err)
 	}
+	c.rest.token.was, _ = os.Stat(file) // as if the next token came with the same time and size
 	write("new")
+	if err := os.Chtimes(file, time.Time{}, c.rest.token.was.ModTime()); err != nil {
+		t.Fatal(err)
+	}
 	for id := 1; id <= n; id++ {
 		f.on(gateOf(id), func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("X-SLURM-USER-TOKEN") != "new" || r.Header.Get("X-SLURM-USER-NAME") != "fairlease" {

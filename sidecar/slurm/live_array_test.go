@@ -60,6 +60,23 @@ func arrays(l *live) {
 			l.Errorf("granted task: %+v", j)
 		}
 	}
+	// Several tasks at once have a record each.
+	var several []cluster.Action
+	for _, i := range []int{6, 7, 8} {
+		j, _ := find(l.see(), all[i].ID)
+		g := act(cluster.Open, j)
+		g.Until = in1h()
+		several = append(several, g)
+	}
+	l.apply(several...)
+	records := map[int64]bool{array: true}
+	for _, a := range several {
+		j := l.until(a.ID, "split off", func(j cluster.Job) bool { return !j.Whole })
+		if records[j.Record] || j.State != cluster.Waiting || j.Eligible != a.Until {
+			l.Errorf("task opened among others: %+v", j)
+		}
+		records[j.Record] = true
+	}
 	waiting, active := 0, 0
 	for _, j := range tasks() {
 		if j.State == cluster.Waiting {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 func gates(l *live) {
@@ -48,7 +49,7 @@ func grants(l *live) {
 	id := job(l.submit("alice", sleeper, "--gres=gpu:2", "--begin=now+1hour", "-w", "v1", "-t", "600"))
 	j := l.until(id, "waiting", in(cluster.Waiting))
 	g := act(cluster.Grant, j)
-	g.Nodes, g.Limit, g.SiteFactor = []string{"k2"}, 90*cluster.Second, 5000
+	g.Nodes, g.Limit, g.SiteFactor = []string{"k2"}, 90*cluster.Second, 1_000_000
 	began := time.Now()
 	l.apply(g)
 	j = l.until(id, "running", in(cluster.Running))
@@ -79,6 +80,11 @@ func grants(l *live) {
 	j, _ = find(l.see(), blocked)
 	if j.State != cluster.Waiting || j.Eligible != back.Until || !slices.Equal(j.NodeList, []string{"v2"}) {
 		l.Errorf("taken back: %+v", j)
+	}
+	back.NodeList = []string{"v[1-2]"} // as Slurm writes what the user asked for
+	l.apply(back)
+	if j, _ = find(l.see(), blocked); !hostlist.Same(j.NodeList, []string{"v1", "v2"}) {
+		l.Errorf("taken back to two nodes: %+v", j)
 	}
 	back.NodeList = nil
 	l.apply(back)

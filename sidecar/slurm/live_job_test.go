@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // requests: every spelling of a request for GPUs.
@@ -99,7 +100,7 @@ func states(l *live) {
 		l.Errorf("dependent job: %+v", j)
 	}
 	if j := get(never); j.State != cluster.Waiting || j.Inactive != "" || j.Eligible.Sub(s.Now) < 50*cluster.Minute || j.Requeueable || j.Account != "vision" ||
-		!slices.Equal(j.Partitions, []string{"gpu", "free"}) || !slices.Equal(j.NodeList, []string{"v1", "v2"}) || !slices.Equal(j.Exclude, []string{"k1"}) || j.Limit != cluster.Hour || j.Start != 0 ||
+		!slices.Equal(j.Partitions, []string{"gpu", "free"}) || !hostlist.Same(j.NodeList, []string{"v1", "v2"}) || !slices.Equal(j.Exclude, []string{"k1"}) || j.Limit != cluster.Hour || j.Start != 0 ||
 		j.Deadline.Sub(s.Now) < 290*cluster.Minute || j.Deadline.Sub(s.Now) > 300*cluster.Minute {
 		l.Errorf("job with a begin time: %+v", j)
 	}

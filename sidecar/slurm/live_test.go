@@ -68,7 +68,7 @@ func boot(t *testing.T, suite string) *live {
 // another gives one more client.
 func (l *live) another(change func(*slurm.Config)) *slurm.Client {
 	l.Helper()
-	cfg := slurm.Config{Address: "unix://" + l.slurm.RestSocket(), Scontrol: l.slurm.Scontrol()}
+	cfg := slurm.Config{Address: "unix://" + l.slurm.RestSocket(), Scontrol: l.slurm.Scontrol(), SiteFactor: 1_000_000}
 	change(&cfg)
 	client, err := slurm.New(cfg)
 	if err != nil {

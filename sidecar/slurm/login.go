@@ -149,6 +149,10 @@ func (l Login) CancelWaiting(ctx context.Context, ids []cluster.JobID) error {
 		args = append(args, id.String())
 	}
 	_, err := l.run(ctx, "scancel", args...)
+	if err != nil && strings.HasSuffix(err.Error(), "signal: "+syscall.SIGINT.String()) {
+		// An interrupt is why jobs are cancelled. A second one may reach the command before it is in a group of its own.
+		_, err = l.run(ctx, "scancel", args...)
+	}
 	return err
 }
 

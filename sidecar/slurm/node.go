@@ -33,9 +33,9 @@ func (r *reader) node() cluster.Node {
 		case "cpus":
 			n.CPUs = r.count()
 		case "real_memory":
-			n.MemoryMB = r.number().n
+			n.MemoryMB = r.megabytes()
 		case "specialized_memory":
-			reserved = r.number().n
+			reserved = r.megabytes()
 		case "partitions":
 			n.Partitions = r.list()
 		case "active_features":
@@ -157,7 +157,7 @@ func (r *reader) partition() cluster.Partition {
 }
 
 // forever is the end of what has none, in the year 4147: far, but safe to reckon with.
-const forever = cluster.Instant(1<<36) * 1000
+const forever = cluster.Instant(lastSecond) * 1000
 
 func (r *reader) reservation() cluster.Reservation {
 	var v cluster.Reservation
@@ -221,6 +221,37 @@ func (r *reader) association() association {
 			r.skip()
 		}
 	})
+	return a
+}
+
+// share reads the same of the tree of shares that slurmctld keeps.
+func (r *reader) share() association {
+	var a association
+	var name string
+	user := false
+	r.object(func(field string) {
+		switch field {
+		case "cluster":
+			a.cluster = r.text()
+		case "name":
+			name = r.text()
+		case "parent":
+			a.parent = r.text()
+		case "partition":
+			a.partition = r.text()
+		case "shares":
+			if a.shares = r.number(); !a.shares.set { // the root's
+				a.shares.n = 1
+			}
+		case "type":
+			r.array(func() { user = r.text() == "USER" || user })
+		default:
+			r.skip()
+		}
+	})
+	if a.account = name; user {
+		a.account, a.parent, a.user = a.parent, "", name
+	}
 	return a
 }
 

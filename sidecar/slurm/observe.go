@@ -3,6 +3,7 @@ package slurm
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -20,16 +21,21 @@ type seen struct {
 	// changed is true when something differs from last; it stays true
 	// until a look succeeds, so that a failed look hides nothing.
 	changed bool
+	// lookedAt is when a look succeeded last, changedAt when one found something changed last.
+	lookedAt, changedAt cluster.Instant
 
 	boot       cluster.Instant
-	statsSince int64 // since when slurmctld counts its statistics
+	clock      cluster.Instant // slurmctld's, when it was last asked
+	statsSince int64           // since when slurmctld counts its statistics
 	cluster    string
+	clusterID  int64  // 0 = not known
 	release    string // of Slurm: "26.05.5"
 
 	nodes, partitions, reservations, jobs listing
 
 	gpuNodes map[string]cluster.Node
 	records  map[int64]*record
+	states   uint64          // hash of the list of states that the records are in accord with; 0 = of none
 	fullAt   cluster.Instant // when the full job list was last known to be true
 	// touched are the records that our actions changed, and until when they are
 	// read anew at every look.
@@ -39,6 +45,11 @@ type seen struct {
 	strangers   map[string]bool // accounts looked for in vain since the last reading
 
 	minJobAge cluster.Span // 0 = not known
+	// plansLicenses is PlansLicenses of Slurm's configuration.
+	plansLicenses bool
+
+	factors  map[int64]int64 // site factors of others, by record
+	factored map[int64]bool  // records of which they were asked for
 }
 
 // forget makes the next look read every list in full.
@@ -70,52 +81,72 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Si
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notes = notes{}
-	now := c.now()
-	err := c.look(ctx, now)
+	now, err := c.look(ctx)
 	if isPlain404(err) { // an upgrade took our API version away
 		c.speech = nil
-		err = c.look(ctx, now)
+		now, err = c.look(ctx)
 	}
 	if err != nil {
 		return cluster.Sighting{}, err
 	}
+	if warning := c.rest.token.warning(now.Time()); warning != "" {
+		c.notes.add("%s", warning)
+	}
 	s := &c.seen
-	s.last.Jobs = s.assemble(now)
-	s.last.Cluster, s.last.Boot = s.cluster, s.boot
+	c.lookFactors(ctx, now)
+	s.last.Jobs = s.factor(s.assemble(now))
+	s.last.Cluster, s.last.ClusterID, s.last.Boot = s.cluster, s.clusterID, s.boot
 	out := s.last
-	out.Now = now
-	if since > 0 && now.Sub(since) > c.minJobAge(ctx)/2 {
+	out.Now, out.Clock = now, s.clock
+	// Where all looks since then have found nothing changed, nothing was missed until the last of them.
+	from := since
+	if s.changedAt <= since {
+		from = max(since, s.lookedAt)
+	}
+	if since > 0 && now.Sub(from) > c.minJobAge(ctx)/2 {
 		if out.Attempts, err = c.attempts(ctx, since); err != nil {
 			return cluster.Sighting{}, err
 		}
 	}
 	out.Unchanged = s.given && !s.changed && len(out.Attempts) == 0
-	s.given, s.changed = true, false
+	if !out.Unchanged {
+		s.changedAt = now
+	}
+	s.given, s.changed, s.lookedAt = true, false, now
 	return out, nil
 }
 
-// look brings everything up to date.
-func (c *Client) look(ctx context.Context, now cluster.Instant) error {
+// look brings everything up to date, and gives the moment of which it tells: just before jobs are asked for. What came before may
+// have waited for a slurmctld that restarts, and jobs may have ended meanwhile: the books are closed no later than they were seen.
+func (c *Client) look(ctx context.Context) (now cluster.Instant, err error) {
 	if err := c.talk(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	server, err := c.lookController(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	asked := c.now()
 	if err := c.lookNodes(ctx, server); err != nil {
-		return err
+		return 0, err
 	}
 	if err := c.lookPartitions(ctx, server); err != nil {
-		return err
+		return 0, err
 	}
 	if err := c.lookReservations(ctx, server); err != nil {
-		return err
+		return 0, err
+	}
+	if err := c.lookLicense(ctx); err != nil {
+		return 0, err
+	}
+	now = c.now()
+	if c.seen.clock > 0 {
+		c.seen.clock = c.seen.clock.Add(now.Sub(asked))
 	}
 	if err := c.lookJobs(ctx, now, server); err != nil {
-		return err
+		return 0, err
 	}
-	return c.lookAccounts(ctx, now)
+	return now, c.lookAccounts(ctx, now)
 }
 
 // lookController asks for slurmctld's last start and its clock. After a restart
@@ -142,7 +173,7 @@ func (c *Client) lookController(ctx context.Context) (serverNow int64, err error
 		return 0, fmt.Errorf("asking slurmctld how it is: %w", err)
 	}
 	s := &c.seen
-	s.cluster, s.release = cmp.Or(rep.cluster, s.cluster), rep.release
+	s.cluster, s.release, s.clock = cmp.Or(rep.cluster, s.cluster), rep.release, instant(serverNow)
 	if since != s.statsSince || s.boot == 0 {
 		s.statsSince = since
 		c.lookBoot(ctx, instant(since))
@@ -157,6 +188,7 @@ func (c *Client) lookBoot(ctx context.Context, statsSince cluster.Instant) {
 	boot := statsSince
 	if conf, err := c.conf(ctx); err == nil {
 		s.minJobAge = minJobAge(conf)
+		s.plansLicenses = PlansLicenses(conf)
 		t, err := time.ParseInLocation("2006-01-02T15:04:05", conf[confBoot], time.UTC)
 		if b := cluster.InstantOf(t); err == nil && (b <= statsSince || statsSince == 0) {
 			boot = b
@@ -213,10 +245,19 @@ func (c *Client) lookPartitions(ctx context.Context, server int64) error {
 		}
 		return nil
 	}, func() { all = nil })
-	if err != nil || rep.same {
+	var e *Error
+	switch {
+	case errors.As(err, &e) && strings.HasPrefix(e.From, "slurmdb_") && len(all)+len(c.seen.last.Partitions) > 0:
+		// slurmctld's own list is whole. What lacks is slurmdbd's list of TRES, of which we read nothing here.
+		c.notes.add("slurmdbd does not answer, the partitions are slurmctld's alone: %v", err)
+		if len(all) == 0 {
+			return nil
+		}
+	case err != nil || rep.same:
 		return err
+	default:
+		c.seen.partitions.read(rep.lastUpdate, server)
 	}
-	c.seen.partitions.read(rep.lastUpdate, server)
 	byName(all, func(p cluster.Partition) string { return p.Name })
 	replace(&c.seen.last.Partitions, all, &c.seen.changed)
 	return nil
@@ -254,8 +295,7 @@ func replace[T any](known *[]T, read []T, changed *bool) {
 // unknown account. Once it was read, slurmdbd may be away: the tree is kept.
 func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 	s := &c.seen
-	stranger := s.stranger()
-	if now < s.accountsDue && stranger == "" {
+	if now < s.accountsDue && (s.given && !s.changed || s.stranger() == "") {
 		return nil
 	}
 	if len(s.last.Accounts) > 0 { // a slurmdbd that hangs is not waited for
@@ -263,17 +303,26 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 		ctx, cancel = context.WithTimeout(ctx, c.cfg.Timeout)
 		defer cancel()
 	}
-	accounts, err := c.accounts(ctx)
-	switch {
-	case err == nil:
-		s.accountsDue = now.Add(cluster.SpanOf(c.cfg.AccountsEvery))
+	next := cluster.SpanOf(c.cfg.AccountsEvery)
+	accounts, members, err := c.accounts(ctx)
+	if err != nil {
+		next = 30 * cluster.Second
+		if len(s.last.Accounts) > 0 {
+			c.notes.add("the account tree could not be renewed, the last one is used: %v", err)
+			accounts, members = s.last.Accounts, s.last.Members
+		} else {
+			away := err
+			if accounts, members, err = c.cachedAccounts(ctx); err != nil {
+				return errors.Join(away, err)
+			}
+			c.notes.add("the account tree is slurmctld's copy: %v", away)
+		}
+	}
+	s.accountsDue = now.Add(next)
+	replace(&s.last.Accounts, accounts, &s.changed)
+	replace(&s.last.Members, members, &s.changed)
+	if err == nil {
 		s.strangers = map[string]bool{}
-		replace(&s.last.Accounts, accounts, &s.changed)
-	case len(s.last.Accounts) == 0:
-		return err
-	default:
-		s.accountsDue = now.Add(30 * cluster.Second)
-		c.notes.add("the account tree could not be renewed, the last one is used: %v", err)
 	}
 	for name := s.stranger(); name != ""; name = s.stranger() {
 		s.strangers[name] = true
@@ -295,21 +344,67 @@ func (s *seen) stranger() string {
 	return ""
 }
 
-// accounts reads the lines of the association tree that stand for accounts.
-func (c *Client) accounts(ctx context.Context) ([]cluster.Account, error) {
-	var all []cluster.Account
+// accounts reads the lines of slurmdbd's association tree: those that stand for accounts, and the users of each account.
+func (c *Client) accounts(ctx context.Context) ([]cluster.Account, []cluster.Member, error) {
+	t := tree{cluster: c.seen.cluster}
 	_, err := c.list(ctx, c.dbPath("associations/"), "associations", 0, func(r *reader) error {
-		a := r.association()
-		if r.junk == "" && a.user == "" && a.partition == "" && a.account != "" && (a.cluster == "" || a.cluster == c.seen.cluster) {
-			all = append(all, a.translate())
-		}
+		t.add(r, r.association())
 		return nil
-	}, func() { all = nil })
-	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("slurmdbd knows no account of cluster %q; add the tenants' accounts with sacctmgr", c.seen.cluster)
+	}, t.empty)
+	return t.sorted(err)
+}
+
+// cachedAccounts reads the same from slurmctld, which keeps it for the time that slurmdbd is away.
+func (c *Client) cachedAccounts(ctx context.Context) ([]cluster.Account, []cluster.Member, error) {
+	t := tree{cluster: c.seen.cluster}
+	_, err := c.rest.get(ctx, c.cfg.Timeout, c.path("shares"), func(r *reader, name string) bool {
+		if name != "shares" || r.kind() != '{' {
+			return false
+		}
+		t.empty()
+		r.object(func(name string) {
+			if name != "shares" {
+				r.skip()
+				return
+			}
+			r.array(func() {
+				r.junk = ""
+				t.add(r, r.share())
+			})
+		})
+		return true
+	})
+	return t.sorted(err)
+}
+
+// tree is the accounts of a cluster and their users.
+type tree struct {
+	cluster string
+	all     []cluster.Account
+	members []cluster.Member
+}
+
+func (t *tree) empty() { t.all, t.members = nil, nil }
+
+func (t *tree) add(r *reader, a association) {
+	switch ours := r.junk == "" && a.account != "" && (a.cluster == "" || a.cluster == t.cluster); {
+	case ours && a.user != "":
+		t.members = append(t.members, cluster.Member{Tenant: a.account, User: a.user})
+	case ours && a.partition == "":
+		t.all = append(t.all, a.translate())
 	}
-	byName(all, func(a cluster.Account) string { return a.Name })
-	return all, err
+}
+
+// sorted gives both in order, unless reading them ended with an error.
+func (t *tree) sorted(err error) ([]cluster.Account, []cluster.Member, error) {
+	if err == nil && len(t.all) == 0 {
+		err = fmt.Errorf("no account of cluster %q is known to Slurm; add the tenants' accounts with sacctmgr", t.cluster)
+	}
+	byName(t.all, func(a cluster.Account) string { return a.Name })
+	slices.SortFunc(t.members, func(a, b cluster.Member) int {
+		return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.User, b.User))
+	})
+	return t.all, slices.Compact(t.members), err
 }
 
 // minJobAge is how long Slurm lists a finished job.

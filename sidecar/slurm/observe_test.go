@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
@@ -144,40 +146,6 @@ func TestRefusedReadIsNotRetried(t *testing.T) {
 	}
 }
 
-func TestTokenIsReadAgainOn401(t *testing.T) {
-	f := newRecorded(t, 44)
-	file := filepath.Join(t.TempDir(), "token")
-	write := func(s string) {
-		if err := os.WriteFile(file, []byte(s), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	valid := "one"
-	f.on("GET /slurm/v0.0.44/jobs/", func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-SLURM-USER-TOKEN") != valid || r.Header.Get("X-SLURM-USER-NAME") != "fairlease" {
-			status(401, text(`{"errors":[{"error_number":1007,"error":"Protocol authentication error"}]}`))(w, r)
-			return
-		}
-		jobs(900)(w, r)
-	})
-	write("SLURM_JWT=one\n")
-	c := f.client(func(c *Config) { c.User, c.TokenFile, c.Retries = "fairlease", file, -1 })
-	f.see(c)
-	valid = "two"
-	write("two")
-	f.see(c)
-	valid = "three" // and the file still holds the old one
-	if _, err := c.Observe(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "authentication") {
-		t.Errorf("error: %v", err)
-	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Observe(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "slurm.token_file") {
-		t.Errorf("error: %v", err)
-	}
-}
-
 func TestUnreachable(t *testing.T) {
 	c, err := New(Config{Address: "unix://" + filepath.Join(t.TempDir(), "nobody.sock"), Retries: -1})
 	if err != nil {
@@ -278,6 +246,111 @@ func TestStatePolls(t *testing.T) {
 	}
 }
 
+// A list of states that is the one before is not looked into, but one that comes back is: the records have changed since.
+func TestAStateListThatComesBack(t *testing.T) {
+	f := newRecorded(t, 44)
+	now := time.Unix(1_000_100, 0)
+	c := f.client(func(c *Config) { c.SmallList, c.Now = -1, func() time.Time { return now } })
+	states := "GET /slurm/v0.0.44/jobs/state/"
+	wait := text(`{"jobs":[{"job_id":1,"state":["PENDING"]},{"job_id":2,"state":["PENDING"]}]}`)
+	run := text(`{"jobs":[{"job_id":1,"state":["RUNNING"]},{"job_id":2,"state":["PENDING"]}]}`)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(1, ""), waitingJob(2, "")))
+	f.on(states, wait)
+	quiet := func() {
+		t.Helper()
+		f.see(c)
+		if s := f.see(c); !s.Unchanged || len(s.Jobs) != 2 {
+			t.Errorf("unchanged %v, %d jobs", s.Unchanged, len(s.Jobs))
+		}
+	}
+	state := func(when string, want cluster.JobState) {
+		t.Helper()
+		if s := f.see(c); len(s.Jobs) != 2 || s.Jobs[0].State != want {
+			t.Errorf("%s job 1 is %s, want %s", when, s.Jobs[0].State, want)
+		}
+	}
+	quiet()
+	f.on("GET /slurm/v0.0.44/job/1", status(500, text(`{}`)))
+	f.on(states, run)
+	for range 2 {
+		if _, err := c.Observe(t.Context(), 0); err == nil {
+			t.Error("a record that cannot be read is an error, also when the list is the same again")
+		}
+	}
+	f.on("GET /slurm/v0.0.44/job/1", jobs(0, runningJob(1, "")))
+	state("read at last,", cluster.Running)
+	quiet()
+	f.on("GET /slurm/v0.0.44/job/1", jobs(0, waitingJob(1, "")))
+	f.on(states, wait)
+	state("with the first list again,", cluster.Waiting)
+	quiet()
+	// A full read sees the job run; before the next list of states it is requeued.
+	now = now.Add(time.Minute)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(901, runningJob(1, ""), waitingJob(2, "")))
+	state("read with all,", cluster.Running)
+	state("requeued since,", cluster.Waiting)
+	quiet()
+	if n := f.count("GET /slurm/v0.0.44/jobs/"); n != 2 {
+		t.Errorf("%d full reads", n)
+	}
+	// A job that we changed is read at every look for a while. It runs when it is read last, and is requeued before the next list.
+	f.on("POST /slurm/v0.0.44/job/1", text(`{"errors":[]}`))
+	c.Apply(t.Context(), []cluster.Action{{Verb: cluster.Gate, ID: cluster.JobID{ID: 1}, Record: 1, Until: 1_000_000_000}})
+	f.on("GET /slurm/v0.0.44/job/1", jobs(0, waitingJob(1, "")))
+	state("that we changed,", cluster.Waiting)
+	state("that we changed,", cluster.Waiting)
+	f.on("GET /slurm/v0.0.44/job/1", jobs(0, runningJob(1, "")))
+	state("started,", cluster.Running)
+	f.on("GET /slurm/v0.0.44/job/1", jobs(0, waitingJob(1, "")))
+	state("requeued by others,", cluster.Waiting)
+}
+
+// The history is asked only for a time in which nobody looked, or of which what was seen was not written down: not by every
+// look of a quiet hour.
+func TestTheHistoryIsAskedForWhatNobodySaw(t *testing.T) {
+	f := newRecorded(t, 44)
+	now := time.Unix(1_000_100, 0)
+	c := f.client(func(c *Config) { c.Now = func() time.Time { return now } })
+	history := "GET /slurmdb/v0.0.44/jobs"
+	f.on(history, text(`{"jobs":[],"errors":[]}`))
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(1, "")))
+	look := func(after time.Duration, since cluster.Instant) cluster.Sighting {
+		t.Helper()
+		now = now.Add(after)
+		s, err := c.Observe(t.Context(), since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	asked := func(when string, want int) {
+		t.Helper()
+		if n := f.count(history); n != want {
+			t.Errorf("%s the history has been asked %d times, want %d", when, n, want)
+		}
+	}
+	written := look(0, 0).Now
+	for range 20 {
+		if s := look(time.Minute, written); !s.Unchanged {
+			t.Fatal("changed")
+		}
+	}
+	asked("in a quiet time", 0)
+	look(4*time.Minute, written)
+	asked("after a pause", 1)
+	look(time.Minute, written)
+	asked("after that", 1)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(950, waitingJob(1, ""), waitingJob(2, "")))
+	seen := look(time.Minute, written)
+	if seen.Unchanged {
+		t.Fatal("unchanged")
+	}
+	look(time.Minute, written)
+	asked("where a change was seen and not written down", 2)
+	look(time.Minute, seen.Now)
+	asked("where it was written down", 2)
+}
+
 // A list's update time is in whole seconds: what happens later in the same
 // second must not be taken for known.
 func TestUpdateTimes(t *testing.T) {
@@ -306,6 +379,47 @@ func TestUpdateTimes(t *testing.T) {
 	}
 }
 
+// slurmrestd wants slurmdbd's list of TRES to show partitions. Without it slurmctld's list comes all the same, beside an error: a look
+// goes on with it, also the first one.
+func TestPartitionsWithoutSlurmdbd(t *testing.T) {
+	f := newRecorded(t, 44)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(900))
+	const away = `"last_update":{"set":true,"infinite":false,"number":900},"errors":[{"description":"Slurmdb query failed","error_number":111,"error":"Connection refused","source":"slurmdb_tres_get"}]}`
+	f.on("GET /slurm/v0.0.44/partitions/", text(`{"partitions":[{"name":"main","nodes":{"configured":"v1"},"partition":{"state":["UP"]}}],`+away))
+	c := f.client(func(c *Config) { c.Retries = -1 })
+	if s := f.see(c); len(s.Partitions) != 1 || s.Partitions[0].Name != "main" {
+		t.Errorf("partitions: %+v", s.Partitions)
+	}
+	if n := c.Notes(); len(n) != 1 || !strings.Contains(n[0], "slurmdbd does not answer") {
+		t.Errorf("notes: %q", n)
+	}
+	f.on("GET /slurm/v0.0.44/partitions/", text(`{"partitions":[],`+away))
+	if s := f.see(c); len(s.Partitions) != 1 {
+		t.Errorf("none is newer than those that are known: %+v", s.Partitions)
+	}
+	if _, err := f.client(func(c *Config) { c.Retries = -1 }).Observe(t.Context(), 0); err == nil {
+		t.Error("a first look without partitions succeeds")
+	}
+}
+
+// A look that waits for a slurmctld that restarts tells of the moment at which jobs were asked for, not of that at which it began:
+// jobs may have ended meanwhile, and must not seem to have ended in its future.
+func TestALookIsOfTheMomentAtWhichJobsWereAskedFor(t *testing.T) {
+	f := newRecorded(t, 44)
+	f.on("GET /slurm/v0.0.44/jobs/", jobs(900))
+	now := time.Unix(1_000_100, 0)
+	c := f.client(func(c *Config) { c.Now = func() time.Time { return now } })
+	was := f.see(c)
+	partitions := f.answers["GET /slurm/v0.0.44/partitions/"]
+	f.on("GET /slurm/v0.0.44/partitions/", func(w http.ResponseWriter, r *http.Request) {
+		now = now.Add(3 * time.Second)
+		partitions(w, r)
+	})
+	if s := f.see(c); s.Now.Sub(was.Now) != 3*cluster.Second || s.Clock.Sub(was.Clock) != 3*cluster.Second {
+		t.Errorf("the look is of %v and slurmctld's clock of %v later than the one before, want 3 s", s.Now.Sub(was.Now), s.Clock.Sub(was.Clock))
+	}
+}
+
 func TestAccountsSurviveSlurmdbd(t *testing.T) {
 	f := newRecorded(t, 44)
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(900))
@@ -318,8 +432,25 @@ func TestAccountsSurviveSlurmdbd(t *testing.T) {
 	if _, err := c.Observe(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "database") {
 		t.Errorf("no tree at all: %v", err)
 	}
+	// A daemon that starts while slurmdbd is away has slurmctld's copy.
+	f.on("GET /slurm/v0.0.44/shares", text(`{"shares":{"total_shares":3,"shares":[
+		{"cluster":"test","name":"root","parent":"","shares":{"set":false,"infinite":false,"number":0},"type":["ASSOCIATION"]},
+		{"cluster":"test","name":"nlp","parent":"root","shares":{"set":true,"infinite":false,"number":3},"type":["ASSOCIATION"]},
+		{"cluster":"test","name":"own","parent":"nlp","shares":{"set":true,"infinite":false,"number":2147483647},"type":["ASSOCIATION"]},
+		{"cluster":"test","name":"nlp","parent":"root","partition":"main","shares":{"set":true,"infinite":false,"number":9},"type":["ASSOCIATION"]},
+		{"cluster":"other","name":"cv","parent":"root","shares":{"set":true,"infinite":false,"number":9},"type":["ASSOCIATION"]},
+		{"cluster":"test","name":"alice","parent":"nlp","shares":{"set":true,"infinite":false,"number":1},"type":["USER"]}]},"errors":[]}`))
+	early := f.client(func(c *Config) { c.Now = func() time.Time { return now } })
+	s := f.see(early)
+	want := []cluster.Account{{Name: "nlp", Parent: "root", Shares: 3}, {Name: "own", Parent: "nlp", ViaParent: true}, {Name: "root", Shares: 1}}
+	if diff := cmp.Diff(want, s.Accounts); diff != "" || len(s.Members) != 1 || s.Members[0] != (cluster.Member{Tenant: "nlp", User: "alice"}) {
+		t.Errorf("slurmctld's copy (-want +got): %s, of users %+v", diff, s.Members)
+	}
+	if n := early.Notes(); len(n) != 1 || !strings.Contains(n[0], "slurmctld's copy") {
+		t.Errorf("notes: %q", n)
+	}
 	f.on("GET /slurmdb/v0.0.44/associations/", tree)
-	if s := f.see(c); len(s.Accounts) != 2 || s.Accounts[0].Shares != 3 {
+	if s := f.see(c); len(s.Accounts) != 2 || s.Accounts[0].Shares != 3 || len(s.Members) != 1 || s.Members[0] != (cluster.Member{Tenant: "nlp", User: "alice"}) {
 		t.Errorf("accounts: %+v", s.Accounts)
 	}
 	f.on("GET /slurmdb/v0.0.44/associations/", away)

@@ -22,13 +22,19 @@ func TestGresList(t *testing.T) {
 		"gpu:v100:4(S:0-1),shard:v100:8":   {{name: "gpu", model: "v100", count: 4, notes: "S:0-1"}, {name: "shard", model: "v100", count: 8}},
 		"gpu:v100:2(IDX:0-1),shard:1(1/2)": {{name: "gpu", model: "v100", count: 2, notes: "IDX:0-1"}, {name: "shard", count: 1, notes: "1/2"}},
 		"gpu:(null):2(IDX:0,3)":            {{name: "gpu", count: 2, notes: "IDX:0,3"}},
+		"gpu:2k":                           {{name: "gpu", count: 2048}},
+		"gpu:v100:4G":                      {{name: "gpu", model: "v100", count: 4 << 30}},
+		"gpu:1g.5gb:2":                     {{name: "gpu", model: "1g.5gb", count: 2}},
+		"gpu:99999999999":                  {{name: "gpu", count: 99999999999}},
+		"gpu:99999999999999999999":         {{name: "gpu", count: mostThings}},
+		"gpu:9000000P":                     {{name: "gpu", count: mostThings}},
 	} {
 		got, err := gresList(s)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("gresList(%q) = %+v, %v; want %+v", s, got, err, want)
 		}
 	}
-	for _, s := range []string{"gpu:v100:many", "gpu:-1", "gpu:99999999999", "a:b:c:1", "(x)"} {
+	for _, s := range []string{"gpu:v100:many", "gpu:-1", "gpu:v100:-1", "a:b:c:1", "(x)"} {
 		if got, err := gresList(s); err == nil {
 			t.Errorf("gresList(%q) = %+v; want an error", s, got)
 		}
@@ -86,7 +92,7 @@ func TestTaskNumbersCounts(t *testing.T) {
 }
 
 func TestMegabytes(t *testing.T) {
-	for s, want := range map[string]int64{"100M": 100, "100": 100, "4G": 4096, "1.50T": 1572864, "1K": 1, "1500K": 2, "": 0, "-1M": 0, "x": 0, "1e300G": 0, "NaN": 0} {
+	for s, want := range map[string]int64{"100M": 100, "100": 100, "4G": 4096, "1.50T": 1572864, "1K": 1, "1500K": 2, "": 0, "-1M": 0, "x": 0, "1e300G": mostMemory, "1e400": mostMemory, "99999999P": mostMemory, "NaN": 0} {
 		if got := megabytes(s); got != want {
 			t.Errorf("megabytes(%q) = %d; want %d", s, got, want)
 		}
@@ -95,21 +101,22 @@ func TestMegabytes(t *testing.T) {
 
 func TestMark(t *testing.T) {
 	for s, want := range map[string]struct {
-		marked bool
-		begin  cluster.Instant
+		marked      bool
+		begin, gate cluster.Instant
 	}{
 		"":                                  {},
 		"fl:":                               {},
 		"fl:begin=":                         {},
 		"fl:begin=-5":                       {},
-		"fl:begin=0,gate=1795228656":        {true, 0},
-		"fl:begin=1795228656,gate=1":        {true, 1795228656000},
-		"site note fl:gate=9,begin=7; more": {true, 7000},
+		"fl:gate=5":                         {},
+		"fl:begin=0,gate=1795228656":        {true, 0, 1795228656000},
+		"fl:begin=1795228656,gate=1":        {true, 1795228656000, 1000},
+		"fl:begin=2,gate=-1":                {true, 2000, 0},
+		"site note fl:gate=9,begin=7; more": {true, 7000, 9000},
 		"half:begin=3":                      {},
 	} {
-		marked, begin := mark(s)
-		if marked != want.marked || begin != want.begin {
-			t.Errorf("mark(%q) = %v %v; want %+v", s, marked, begin, want)
+		if marked, begin, gate := mark(s); marked != want.marked || begin != want.begin || gate != want.gate {
+			t.Errorf("mark(%q) = %v %v %v; want %+v", s, marked, begin, gate, want)
 		}
 	}
 }
@@ -125,8 +132,9 @@ func TestWordsOfAComment(t *testing.T) {
 		"steps/s=3, kind=": "steps/s=3,kind=", // wrong, and told to the user where it is read
 		long + "," + long:  long,
 	} {
-		if got := words(s); got != want {
-			t.Errorf("words(%q) = %q; want %q", s, got, want)
+		got, unread := words(s)
+		if left := strings.Count(s, long) > 1; got != want || left != (unread == 1) {
+			t.Errorf("words(%q) = %q, %d unread; want %q", s, got, unread, want)
 		}
 	}
 }

@@ -17,13 +17,23 @@ import (
 // remembered in junk; broken JSON or a broken connection ends everything (err).
 type reader struct {
 	dec   *jsontext.Decoder
-	words map[string]string
+	words map[string]*word
+	at    *word  // name of the member that is being read
 	junk  string // where the first senseless value since the last reset stands
 	err   error
 }
 
+// word is a JSON string that was met. Records are alike: what comes after it mostly is what came after it in the record before,
+// and that is found without looking it up among all words.
+type word struct {
+	raw, text string
+	child     *word // name of the first member of its value
+	next      *word // name of the member after it
+	value     *word // its value
+}
+
 func newReader(from io.Reader) *reader {
-	r := &reader{dec: new(jsontext.Decoder), words: map[string]string{}}
+	r := &reader{dec: new(jsontext.Decoder), words: map[string]*word{}, at: new(word)}
 	r.reset(from)
 	return r
 }
@@ -67,6 +77,9 @@ func (r *reader) skip() {
 }
 
 func (r *reader) fail(err error) {
+	if err == nil {
+		return
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("the reply is cut short after %d bytes: %w", r.dec.InputOffset(), io.ErrUnexpectedEOF)
 	}
@@ -105,13 +118,18 @@ func (r *reader) object(field func(name string)) {
 		return
 	}
 	r.token()
+	outer := r.at
+	next := &outer.child
 	for r.kind() == '"' {
 		name := r.raw()
 		if len(name) < 2 {
 			return
 		}
-		field(r.word(name))
+		r.at = r.word(name, next)
+		next = &r.at.next
+		field(r.at.text)
 	}
+	r.at = outer
 	r.token()
 }
 
@@ -134,21 +152,26 @@ func (r *reader) array(item func()) {
 	r.token()
 }
 
-// word gives the text of a raw JSON string; equal texts share one string.
-func (r *reader) word(raw []byte) string {
-	if s, ok := r.words[string(raw)]; ok {
-		return s
+// word gives the word of a raw JSON string; equal ones share one. guess is where that word was last time.
+func (r *reader) word(raw []byte, guess **word) *word {
+	if w := *guess; w != nil && w.raw == string(raw) {
+		return w
 	}
-	s := unquote(raw)
-	if len(r.words) < 100_000 {
-		r.words[string(raw)] = s
+	w, ok := r.words[string(raw)]
+	if !ok {
+		w = &word{raw: string(raw)}
+		w.text = unquote(w.raw)
+		if len(r.words) < 100_000 {
+			r.words[w.raw] = w
+		}
 	}
-	return s
+	*guess = w
+	return w
 }
 
-func unquote(raw []byte) string {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return strings.ToValidUTF8(string(raw[1:len(raw)-1]), "\uFFFD")
+func unquote(raw string) string {
+	if strings.IndexByte(raw, '\\') < 0 {
+		return strings.ToValidUTF8(raw[1:len(raw)-1], "\uFFFD")
 	}
 	b, _ := jsontext.AppendUnquote(nil, raw)
 	return string(b)
@@ -159,7 +182,7 @@ func (r *reader) text() string {
 	switch r.kind() {
 	case '"':
 		if raw := r.raw(); len(raw) >= 2 {
-			return r.word(raw)
+			return r.word(raw, &r.at.value).text
 		}
 	case 'n':
 		r.skip()

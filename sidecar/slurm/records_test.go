@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"testing"
 
@@ -61,7 +62,10 @@ func TestRealRecords(t *testing.T) {
 				if gate := j.Eligible.Sub(j.Submit); gate >= 59*m {
 					j.Because += " gated"
 				}
-				j.Submit, j.Eligible, j.Start, j.End = 0, 0, 0, 0
+				if (j.Blur == s/2) != (j.Start > 0) {
+					t.Errorf("times of %v are off by %v", j.ID, j.Blur)
+				}
+				j.Submit, j.Eligible, j.Start, j.End, j.Blur = 0, 0, 0, 0, 0
 				j.Command = "" // of 26.05 only: see TestRealSubmitLines
 			}
 			base := cluster.Job{Name: "wrap", QOS: "normal", Partitions: []string{"gpu"}, Batch: true, Requeueable: true}
@@ -80,7 +84,7 @@ func TestRealRecords(t *testing.T) {
 					j.Holds = []holding{{Node: "v1", Model: "v100", GPUs: 2, Index: []int{0, 1}, CPUs: 2, MemoryMB: 200}}
 				}),
 				job(2, "carol", "nlp", cluster.Running, request{GPUs: 3, Nodes: 2, CPUs: 2, MemoryMB: 200}, func(j *cluster.Job) {
-					j.NodeList = []string{"k1", "k2"}
+					j.NodeList = []string{"k[1-2]"}
 					j.Holds = []holding{
 						{Node: "k1", Model: "k80", GPUs: 2, Index: []int{0, 1}, CPUs: 1, MemoryMB: 100},
 						{Node: "k2", Model: "k80", GPUs: 1, Index: []int{0}, CPUs: 1, MemoryMB: 100},
@@ -108,7 +112,7 @@ func TestRealRecords(t *testing.T) {
 					j.Because, j.Inactive = "Dependency", "dependency"
 				}),
 				job(8, "alice", "nlp", cluster.Done, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
-					j.Because, j.Outcome = "NonZeroExitCode", "FAILED"
+					j.Because, j.Outcome, j.Had = "NonZeroExitCode", "FAILED", []cluster.GPUs{{Model: "v100", Count: 1}}
 				}),
 			)
 			if d := cmp.Diff(want, jobs); d != "" {
@@ -118,8 +122,18 @@ func TestRealRecords(t *testing.T) {
 	}
 }
 
-// translated gives the jobs of a full list on a cluster of v1, v2, k1 and k2.
+// translated gives the jobs of a full list on a cluster of v1, v2, k1 and k2; every record must make sense.
 func translated(t testing.TB, data []byte) []cluster.Job {
+	t.Helper()
+	jobs, wrong := translatedAs(t, data)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	return jobs
+}
+
+// translatedAs gives the jobs, and what made no sense.
+func translatedAs(t testing.TB, data []byte) (jobs []cluster.Job, wrong []string) {
 	t.Helper()
 	s := seen{gpuNodes: map[string]cluster.Node{}, records: map[int64]*record{}}
 	for name, model := range map[string]string{"v1": "v100", "v2": "v100", "k1": "k80", "k2": "k80"} {
@@ -135,7 +149,8 @@ func translated(t testing.TB, data []byte) []cluster.Job {
 			w := r.job()
 			rec, err := tr.record(&w, nil)
 			if r.junk != "" || err != nil {
-				t.Fatalf("record %d: %s %v", w.id, r.junk, err)
+				wrong = append(wrong, fmt.Sprintf("record %d: %s %v", w.id, r.junk, err))
+				return
 			}
 			s.records[w.id] = rec
 		})
@@ -144,5 +159,5 @@ func translated(t testing.TB, data []byte) []cluster.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.assemble(1)
+	return s.assemble(1), wrong
 }

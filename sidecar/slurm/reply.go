@@ -108,8 +108,10 @@ type Error struct {
 	Doing string // "POST /slurm/v0.0.45/job/12" or a scontrol command
 	HTTP  int    // 0 where it did not come to an answer
 	Code  int    // Slurm's own number, 0 = none
+	From  string // the function of Slurm's that failed, where it is told
 	// Unknown is true where a change may have been made all the same.
 	Unknown bool
+	Unheard bool // nobody answered
 	Err     error
 }
 
@@ -126,6 +128,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // Slurm's numbers for what is no fault of anybody.
 const (
 	codeUnspecified     = -1
+	codeAuthentication  = 1007 // "Protocol authentication error": a token that is wrong or has expired
+	codeNoRight         = 2010 // "Access/permission denied"
 	codeUnknownJob      = 2017
 	codePending         = 2020 // "Job is pending execution" to a signal
 	codeFinished        = 2021 // "Job/step already completing or completed"
@@ -151,13 +155,16 @@ func codeOf(err error) int {
 func judge(doing string, res *http.Response, rep reply, decoding error) error {
 	e := &Error{Doing: doing, HTTP: res.StatusCode}
 	switch {
+	case len(rep.problems) > 0 && rep.problems[0].code == codeAuthentication:
+		e.Code = codeAuthentication
+		e.Err = fmt.Errorf("slurmctld does not accept who we say we are: %s; where a token is used, renew the file named by slurm.token_file in fairlease.yaml; else see munge on both sides", rep.problems[0].words())
 	case len(rep.problems) > 0:
 		p := rep.problems[0]
-		e.Code = p.code
+		e.Code, e.From = p.code, p.source
 		e.Err = errors.New(p.words())
-		e.Unknown = !refused(p.code)
-	case res.StatusCode == http.StatusUnauthorized:
-		e.Err = errors.New("slurmrestd does not accept our token (HTTP 401); renew the file named by slurm.token_file in fairlease.yaml")
+		e.Unknown = p.code != codeNoRight // other refusals may come after the change was made
+	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusNetworkAuthenticationRequired:
+		e.Err = fmt.Errorf("slurmrestd does not accept our token (HTTP %d); renew the file named by slurm.token_file in fairlease.yaml", res.StatusCode)
 	case res.StatusCode != http.StatusOK:
 		e.Err = fmt.Errorf("slurmrestd answered HTTP %d", res.StatusCode)
 		e.Unknown = res.StatusCode >= 500
@@ -187,14 +194,14 @@ func orSay(s, otherwise string) string {
 	return s
 }
 
-// refused reports whether the error is slurmctld's own refusal, so that
-// nothing was changed. Codes below 2000 are about messages lost on the way.
+// refused reports whether the error is slurmctld's own refusal: it has looked at the
+// request. Codes below 2000 are about messages lost on the way.
 func refused(code int) bool { return code >= 2000 }
 
 // mayPass reports whether a read that failed so is worth another try.
 func mayPass(err error) bool {
 	var e *Error
-	if !errors.As(err, &e) {
+	if !errors.As(err, &e) || denied(err) {
 		return false
 	}
 	answered := e.HTTP != 0 && e.HTTP != http.StatusOK && e.HTTP < 500 && e.HTTP != http.StatusTooManyRequests

@@ -42,11 +42,11 @@ func request(w *wireJob) cluster.Request {
 	case perJob > 0:
 		q.GPUs = perJob
 	case perNode > 0:
-		q.GPUs, q.PerNode = perNode*q.Nodes, perNode
+		q.GPUs, q.PerNode = things(perNode, q.Nodes), perNode
 	case perTask > 0:
-		q.GPUs = perTask * tasks
+		q.GPUs = things(perTask, tasks)
 		if w.tasksNode > 0 {
-			q.PerNode = perTask * w.tasksNode
+			q.PerNode = things(perTask, w.tasksNode)
 		}
 	}
 	if want.gpus > 0 && q.PerNode == 0 {
@@ -82,11 +82,13 @@ func gpus(list []gres) int {
 	n := 0
 	for _, g := range list {
 		if g.name == "gpu" {
-			n += g.count
+			n = min(n+g.count, mostThings)
 		}
 	}
 	return n
 }
+
+func things(a, b int) int { return int(product(int64(a), int64(b), mostThings)) }
 
 func has(list []gres, name string) bool {
 	return slices.ContainsFunc(list, func(g gres) bool { return g.name == name && g.count > 0 })
@@ -115,10 +117,10 @@ func model(want tres, list []gres) (name string, several bool) {
 
 func memory(w *wireJob, want tres, q cluster.Request) int64 {
 	switch {
-	case w.memCPU.n > 0:
-		return max(want.memoryMB, w.memCPU.n*int64(q.CPUs))
+	case w.memCPU > 0:
+		return max(want.memoryMB, product(w.memCPU, int64(q.CPUs), mostMemory))
 	case want.memoryMB > 0: // for as many nodes as stand beside it
-		return want.memoryMB * int64(q.Nodes) / int64(max(want.nodes, 1))
+		return min(cluster.MulDiv(want.memoryMB, int64(q.Nodes), int64(max(want.nodes, 1))), mostMemory)
 	}
-	return w.memNode.n * int64(q.Nodes)
+	return product(w.memNode, int64(q.Nodes), mostMemory)
 }

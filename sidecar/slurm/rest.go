@@ -15,21 +15,17 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
 
 // rest speaks HTTP with slurmrestd over a few connections that stay open.
 type rest struct {
-	cfg  Config
-	http *http.Client
-	dial func(context.Context) (net.Conn, error)
-	base string // "http://host" of every request, also where dial encrypts
-
-	mu    sync.Mutex
-	token string // as last read from TokenFile
+	cfg   Config
+	http  *http.Client
+	dial  func(context.Context) (net.Conn, error)
+	base  string // "http://host" of every request, also where dial encrypts
+	token token
 }
 
 // connections is how many requests may run at once: enough to keep slurmrestd
@@ -41,7 +37,7 @@ func newREST(cfg Config) (*rest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("slurm address %q: %w", cfg.Address, err)
 	}
-	r := &rest{cfg: cfg, base: "http://" + u.Host}
+	r := &rest{cfg: cfg, base: "http://" + u.Host, token: token{file: cfg.TokenFile}}
 	switch u.Scheme {
 	case "unix":
 		r.base = "http://localhost"
@@ -143,45 +139,25 @@ func (r *rest) put(ctx context.Context, method, path string, body any, take func
 	return err
 }
 
-// once does one request; a second one only where the server did not know our
-// token (401: nothing was done) and the token file now holds another.
+// once does one request; a second one only where our token was not accepted, so
+// that nothing was done, and its file now holds another.
 func (r *rest) once(ctx context.Context, method, path string, body []byte, take func(*reader, string) bool) (reply, error) {
-	token, err := r.currentToken(false, "")
+	stale, err := r.token.current()
 	if err != nil {
 		return reply{}, &Error{Doing: method + " " + path, Err: err}
 	}
-	rep, err := r.send(ctx, method, path, body, token, take)
-	var e *Error
-	if r.cfg.TokenFile == "" || !errors.As(err, &e) || e.HTTP != http.StatusUnauthorized {
+	rep, err := r.send(ctx, method, path, body, stale, take)
+	if r.token.file == "" || !denied(err) {
 		return rep, err
 	}
-	fresh, ferr := r.currentToken(true, token)
+	fresh, ferr := r.token.renewed(stale)
 	if ferr != nil {
-		return rep, &Error{Doing: method + " " + path, HTTP: e.HTTP, Err: ferr}
+		return rep, &Error{Doing: method + " " + path, HTTP: http.StatusUnauthorized, Err: ferr}
 	}
-	if fresh == token {
+	if fresh == stale {
 		return rep, err
 	}
 	return r.send(ctx, method, path, body, fresh, take)
-}
-
-// currentToken gives the token, reading the file when there is none yet or
-// when again is true and nobody else has replaced the stale one meanwhile.
-func (r *rest) currentToken(again bool, stale string) (string, error) {
-	if r.cfg.TokenFile == "" {
-		return "", nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.token != "" && (!again || r.token != stale) {
-		return r.token, nil
-	}
-	b, err := os.ReadFile(r.cfg.TokenFile)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the Slurm token: %w; see slurm.token_file in fairlease.yaml", err)
-	}
-	r.token = strings.TrimPrefix(strings.TrimSpace(string(b)), "SLURM_JWT=")
-	return r.token, nil
 }
 
 func (r *rest) send(ctx context.Context, method, path string, body []byte, token string, take func(*reader, string) bool) (reply, error) {
@@ -196,7 +172,7 @@ func (r *rest) send(ctx context.Context, method, path string, body []byte, token
 	}
 	res, err := r.http.Do(req)
 	if err != nil {
-		return reply{}, &Error{Doing: doing, Err: r.unreachable(err), Unknown: !neverSent(err)}
+		return reply{}, &Error{Doing: doing, Err: r.unreachable(err), Unknown: !neverSent(err), Unheard: true}
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusNotModified {

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,20 +51,32 @@ func parseGres(s string) (gres, error) {
 		return gres{}, fmt.Errorf("generic resource %.80q is not name[:type][:count]", s)
 	}
 	g.name = fields[0]
-	if n, err := strconv.Atoi(fields[len(fields)-1]); err == nil && len(fields) > 1 {
-		if n < 0 || n > 1<<20 {
-			return gres{}, fmt.Errorf("generic resource %.80q has an absurd count", s)
-		}
+	if n, ok := gresCount(fields[len(fields)-1]); ok && len(fields) > 1 {
 		g.count = n
 		fields = fields[:len(fields)-1]
 	}
 	if len(fields) > 1 {
 		g.model = fields[1]
 	}
-	if len(fields) > 2 {
+	if len(fields) > 2 || strings.HasPrefix(g.model, "-") {
 		return gres{}, fmt.Errorf("generic resource %.80q: the count is no number", s)
 	}
 	return g, nil
+}
+
+// gresCount reads a count as Slurm does: digits, and perhaps one of kmgtp for powers of 1024. More than is bounded
+// away is as much. What starts otherwise is the name of a type.
+func gresCount(s string) (int, bool) {
+	digits := strings.TrimRight(s, "kKmMgGtTpP")
+	if digits == "" || len(s)-len(digits) > 1 || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	unit := int64(1)
+	if digits != s {
+		unit <<= 10 * (1 + strings.IndexByte("kmgtp", s[len(s)-1]|0x20))
+	}
+	n, _ := strconv.ParseInt(digits, 10, 64) // of too many digits the most
+	return int(product(n, unit, mostThings)), true
 }
 
 func (g gres) pool() string {
@@ -161,12 +174,10 @@ func parseTres(s string) tres {
 	return t
 }
 
+// atoi reads a count, bounded; 0 where it is none.
 func atoi(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > 1<<40 {
-		return 0
-	}
-	return n
+	n, _ := strconv.ParseInt(s, 10, 64) // of too many digits the most
+	return int(bounded(n, mostThings))
 }
 
 // megabytes reads "100M", "4G", "1.50T", "512K" and plain megabytes, rounded up.
@@ -187,8 +198,11 @@ func megabytes(s string) int64 {
 		s = strings.TrimRight(s, "KMGTPcn")
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(f >= 0) || f*unit > 1<<50 {
+	if err != nil && !math.IsInf(f, 1) || !(f >= 0) {
 		return 0
+	}
+	if f*unit >= mostMemory {
+		return mostMemory
 	}
 	mb := int64(f * unit)
 	if float64(mb) < f*unit {
@@ -202,7 +216,7 @@ func gpuCounts(list []gres) []cluster.GPUs {
 	counts := map[string]int{}
 	for _, g := range list {
 		if g.name == "gpu" {
-			counts[g.pool()] += g.count
+			counts[g.pool()] = min(counts[g.pool()]+g.count, mostThings)
 		}
 	}
 	out := make([]cluster.GPUs, 0, len(counts))

@@ -32,10 +32,12 @@ type wireJob struct {
 	resv      string
 	mark      string // admin_comment
 	comment   string
+	licenses  string
 	// command is the script and its arguments, "" of --wrap; submitLine is all of sbatch's, from v0.0.44 on.
 	command    string
 	submitLine string
 	uid        number
+	sluid      string // Slurm's own number of the job; from v0.0.44 on
 
 	flags     []string
 	shared    []string
@@ -49,8 +51,8 @@ type wireJob struct {
 	taskCount int
 	tasksNode int
 	cpus      int
-	memNode   number
-	memCPU    number
+	memNode   int64  // MB
+	memCPU    int64  // MB
 	wanted    string // tres_req_str
 	got       string // tres_alloc_str
 	perJob    string
@@ -60,10 +62,12 @@ type wireJob struct {
 	detail    []string // gres_detail
 	parts     []nodePart
 
-	submit, eligible, start, end, deadline int64 // seconds; 0 = none
-	suspended, ranBefore                   int64 // suspend_time, pre_sus_time
-	limit                                  number
+	submit, eligible, start, end, deadline int64  // seconds; 0 = none
+	suspended, ranBefore                   int64  // suspend_time, pre_sus_time
+	limit, least                           number // minutes: time_limit, time_minimum
 	restarts                               int
+
+	wrong string // what made no sense
 }
 
 // nodePart is what job_resources says of one node.
@@ -73,7 +77,7 @@ type nodePart struct {
 	memoryMB int64
 }
 
-// job reads one record. What made no sense is in r.junk afterwards.
+// job reads one record. What made no sense is in wrong, and in r.junk, afterwards.
 func (r *reader) job() wireJob {
 	var w wireJob
 	r.object(func(name string) {
@@ -128,6 +132,8 @@ func (r *reader) job() wireJob {
 			w.comment = r.text()
 		case "command":
 			w.command = r.text()
+		case "step_id":
+			w.sluid = r.sluid()
 		case "submit_line":
 			w.submitLine = r.text()
 		case "flags":
@@ -155,9 +161,9 @@ func (r *reader) job() wireJob {
 		case "cpus":
 			w.cpus = r.count()
 		case "memory_per_node":
-			w.memNode = r.number()
+			w.memNode = r.megabytes()
 		case "memory_per_cpu":
-			w.memCPU = r.number()
+			w.memCPU = r.megabytes()
 		case "tres_req_str":
 			w.wanted = r.text()
 		case "tres_alloc_str":
@@ -188,6 +194,10 @@ func (r *reader) job() wireJob {
 			w.suspended = r.seconds()
 		case "pre_sus_time":
 			w.ranBefore = r.seconds()
+		case "licenses":
+			w.licenses = r.text()
+		case "time_minimum":
+			w.least = r.number()
 		case "time_limit":
 			w.limit = r.number()
 		case "restart_cnt":
@@ -196,30 +206,25 @@ func (r *reader) job() wireJob {
 			r.skip()
 		}
 	})
-	if r.junk == "" && r.err == nil && (w.id <= 0 || len(w.states) == 0) {
+	switch {
+	case r.junk != "" || r.err != nil:
+	case w.id <= 0 || len(w.states) == 0:
 		r.junk = "a record without job_id or job_state"
+	case w.task.set && (w.task.n < 0 || w.task.n > mostTask):
+		r.junk, w.task = "a task whose number is out of range", number{}
 	}
+	w.wrong = r.junk
 	return w
 }
 
-// count reads a number of things: never negative, 0 where unset or unlimited.
-func (r *reader) count() int {
-	n := r.number()
-	if n.n < 0 || n.n > 1<<40 {
-		r.junkAt([]byte("no count"))
-		return 0
-	}
-	return int(n.n)
-}
+// count reads a number of things, bounded; 0 where unset or unlimited.
+func (r *reader) count() int { return int(bounded(r.number().n, mostThings)) }
 
-// seconds reads a moment or a length in seconds; 0 where unset, unlimited or negative.
-func (r *reader) seconds() int64 {
-	n := r.number().n
-	if n < 0 || n > 1<<40 {
-		return 0
-	}
-	return n
-}
+// megabytes reads an amount of memory, bounded; 0 where unset or unlimited.
+func (r *reader) megabytes() int64 { return bounded(r.number().n, mostMemory) }
+
+// seconds reads a moment or a length in seconds, bounded; 0 where unset, unlimited or negative.
+func (r *reader) seconds() int64 { return bounded(r.number().n, lastSecond) }
 
 // details reads gres_detail: a list with one entry a node, or one string.
 // Its entries have commas of their own.
@@ -261,9 +266,9 @@ func (r *reader) nodePart() nodePart {
 		case "name":
 			p.node = r.text()
 		case "cpus":
-			p.cpus = int(r.member("count"))
+			p.cpus = int(bounded(r.member("count"), mostThings))
 		case "memory":
-			p.memoryMB = r.member("allocated")
+			p.memoryMB = bounded(r.member("allocated"), mostMemory)
 		default:
 			r.skip()
 		}
@@ -300,6 +305,9 @@ func (w *wireJob) jobID() cluster.JobID {
 func instant(seconds int64) cluster.Instant { return cluster.Instant(seconds * 1000) }
 func span(seconds int64) cluster.Span       { return cluster.Span(seconds) * cluster.Second }
 
+// half a second is how far a time within a second may be off.
+const half = cluster.Second / 2
+
 // within gives the middle of the second in which something happened: Slurm cuts
 // times to whole seconds, and what is charged between a cut start and an uncut end
 // would be half a second too much for every attempt.
@@ -307,5 +315,5 @@ func within(seconds int64) cluster.Instant {
 	if seconds == 0 {
 		return 0
 	}
-	return instant(seconds) + 500
+	return instant(seconds).Add(half)
 }

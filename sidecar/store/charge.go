@@ -140,7 +140,7 @@ func (w *written) charges(snap cluster.Snapshot, m cluster.Memory) []chargeRow {
 	}
 	for _, r := range m.Records {
 		was := w.holders[r.Key]
-		if r.Alloc == was.alloc || r.Tenant == "" {
+		if r.Alloc == was.alloc || r.Payer() == "" {
 			continue
 		}
 		time := received(was, r, w.charged, m.Ledger.At)

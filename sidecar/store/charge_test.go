@@ -96,6 +96,7 @@ func TestCharges(t *testing.T) {
 			{Key: 2, Tenant: "bio", User: "bob", Alloc: 300, ChargedTo: midnight + 100},
 			{Key: 3, User: "foreign", Alloc: 7, ChargedTo: midnight + 100},
 			{Key: 4, Tenant: "bio", User: "cy", Alloc: 50, ChargedTo: midnight + 100},
+			{Key: 5, Tenant: "bio", User: "dan", Alloc: 9, ChargedTo: midnight + 100, Held: w.holders[1].held, Uncharged: true},
 		},
 		Ledger: cluster.Ledger{At: midnight + 100, Tenants: []cluster.TenantPool{
 			{Tenant: "bio", Pool: "a100", Alloc: 1440}, {Tenant: "bio", Pool: "k80", Alloc: 50}, {Tenant: "bio", Pool: "v100", Alloc: 98},

@@ -142,6 +142,38 @@ func token(text []byte) (value int64, length int, number bool) {
 	return value, n, true
 }
 
+// appendDelta appends how long the text is, how long the delta, and that.
+func (o *original) appendDelta(out, text []byte) []byte {
+	delta := o.delta(text)
+	return append(appendNumbers(out, uint64(len(text)), uint64(len(delta))), delta...)
+}
+
+// appendChange appends how a text follows from another one: as a delta, or of no length where it is the same.
+func appendChange(out, old, text []byte) []byte {
+	if bytes.Equal(old, text) {
+		return appendNumbers(out, uint64(len(text)), 0)
+	}
+	return newOriginal(old).appendDelta(out, text)
+}
+
+// mostText bounds what a broken delta makes.
+const mostText = 1 << 28
+
+// text reads what appendChange has appended.
+func (r *reader) text(old []byte) []byte {
+	length, delta := r.number(), r.bytes(r.number())
+	if r.broken || length > mostText {
+		r.broken = true
+		return nil
+	}
+	if len(delta) == 0 && length == uint64(len(old)) {
+		return old
+	}
+	text, err := newOriginal(old).apply(delta, int64(length))
+	r.broken = err != nil
+	return text
+}
+
 var errDelta = errors.New("the difference is broken, or is not to this keyframe")
 
 // apply gives the text of limit bytes that a delta tells.
@@ -194,6 +226,19 @@ func (r *reader) bytes(n uint64) []byte {
 	}
 	out := r.left[:n]
 	r.left = r.left[n:]
+	return out
+}
+
+// fail gives what was read so far of something broken.
+func (r *reader) fail(so *sheet) *sheet {
+	r.broken, r.left = true, nil
+	return so
+}
+
+func appendNumbers(out []byte, numbers ...uint64) []byte {
+	for _, n := range numbers {
+		out = binary.AppendUvarint(out, n)
+	}
 	return out
 }
 

@@ -36,9 +36,17 @@ func roundOf(snap cluster.Snapshot, plan cluster.Plan) roundRow {
 			r.JobsWaiting++
 		}
 	}
+	for i := range snap.Cases {
+		if j := &snap.Cases[i].Job; j.Aside != "" && j.State != cluster.Done {
+			r.JobsAside++
+		}
+	}
 	for _, a := range plan.Actions {
 		if a.Withheld {
 			r.ActionsWithheld++
+		}
+		if isGate(a) {
+			r.Gates++
 		}
 	}
 	return r
@@ -70,12 +78,15 @@ func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
 	for _, r := range plan.Memory.Records {
 		c := caseOf(snap, r.Key)
 		if c != nil && !c.Gone {
-			if j := &c.Job; j.Request.GPUs > 0 || len(r.Held) > 0 || j.GPUsHeld() > 0 { // else it is only in the way
+			if j := &c.Job; j.Request.GPUs > 0 || len(r.Held) > 0 || j.GPUsHeld() > 0 || j.Aside != "" { // else it is only in the way
 				rows = append(rows, jobRowOf(c, r))
 			}
 			continue
 		}
 		was, known := w.jobs.rows[r.Key]
+		if left, ok := w.jobs.left[r.Key]; ok && !known {
+			was, known = left, true
+		}
 		if known || r.Key >= w.nextKey { // else what there was to tell is written; a new one came and went unseen
 			rows = append(rows, remembered(was, r))
 		}
@@ -108,18 +119,25 @@ func remembered(row jobRow, r cluster.Record) jobRow {
 	return row
 }
 
-func verdictRows(plan cluster.Plan) []verdictRow {
+func verdictRows(snap cluster.Snapshot, plan cluster.Plan) []verdictRow {
 	rows := make([]verdictRow, 0, len(plan.Verdicts))
-	for _, v := range plan.Verdicts {
+	detail := newDetailer(plan)
+	for i := range plan.Verdicts {
+		v := &plan.Verdicts[i]
 		r, _ := recordOf(plan.Memory, v.Job)
-		rows = append(rows, verdictRow{
-			Job: v.Job, Round: plan.Round, At: stamp(plan.At), Code: v.Reason.Code, Pool: v.Reason.Pool,
-			Need: v.Reason.Need, Free: v.Reason.Free, Behind: v.Reason.Behind, Other: v.Reason.Other, OtherBehind: v.Reason.OtherBehind,
-			Rank: v.Reason.Rank, Until: stamp(v.Reason.Until), For: optional(v.Reason.For), Note: v.Reason.Note,
-			Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate),
-			Cell: v.Reason.Cell, Chain: v.Reason.Chain, Right: v.Reason.Right,
-			Queue: v.Reason.Queue, OtherJob: optional(v.Reason.OtherJob),
-		})
+		row := verdictRow{
+			reasonColumns: reasonColumns{
+				Code: v.Reason.Code, Pool: v.Reason.Pool, Need: v.Reason.Need, Free: v.Reason.Free, Behind: v.Reason.Behind,
+				Other: v.Reason.Other, OtherBehind: v.Reason.OtherBehind, Rank: v.Reason.Rank, Note: v.Reason.Note,
+				Cell: v.Reason.Cell, Chain: v.Reason.Chain, Right: v.Reason.Right, Queue: v.Reason.Queue,
+			},
+			Job: v.Job, Round: plan.Round, At: stamp(plan.At), Until: stamp(v.Reason.Until), For: optional(v.Reason.For),
+			OtherJob: optional(v.Reason.OtherJob), Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate),
+		}
+		if c := caseOf(snap, v.Job); c != nil && !c.Gone {
+			row.SlurmSays, row.Details = c.Job.Because, detail.of(c, &r, &v.Reason)
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -176,7 +194,7 @@ func poolRows(plan cluster.Plan) []poolRow {
 	for _, p := range plan.Memory.Ledger.Pools {
 		rows = append(rows, poolRow{
 			Pool: p.Pool, At: stamp(plan.Memory.Ledger.At), GPUs: p.GPUs, BadGPUs: p.BadGPUs, Capacity: p.Capacity, Tenants: p.Tenants,
-			Untouchable: p.Untouchable, Overhead: p.Overhead, Idle: p.Idle, Bad: p.Bad,
+			Untouchable: p.Untouchable, Overhead: p.Overhead, Idle: p.Idle, Bad: p.Bad, Stops: p.Stops,
 		})
 	}
 	return rows
@@ -211,19 +229,32 @@ func lossRows(plan cluster.Plan) []lossRow {
 	return rows
 }
 
+// isGate tells whether an action is one of those that come again for every job that waits: to shut its gate.
+func isGate(a cluster.Action) bool {
+	return (a.Verb == cluster.Gate || a.Verb == cluster.Lock) && a.Because.Code == cluster.BecauseGate
+}
+
+// actionRows gives the actions but for gates.
 func actionRows(plan cluster.Plan) []actionRow {
-	rows := make([]actionRow, 0, len(plan.Actions))
+	var rows []actionRow
 	for i, a := range plan.Actions {
-		row := actionRow{
-			Round: plan.Round, Ordinal: i, Verb: a.Verb, Job: optional(a.Job), Until: stamp(a.Until), Nodes: listOf(a.Nodes),
-			Reservation: a.Reservation, Limit: a.Limit, Signal: a.Signal, Withheld: a.Withheld, Because: documentOf(a.Because),
+		if !isGate(a) {
+			rows = append(rows, actionRowOf(plan, i))
 		}
-		if a.ID.ID != 0 {
-			row.SlurmID = a.ID.String()
-		}
-		rows = append(rows, row)
 	}
 	return rows
+}
+
+func actionRowOf(plan cluster.Plan, i int) actionRow {
+	a := plan.Actions[i]
+	row := actionRow{
+		Round: plan.Round, Ordinal: i, At: stamp(plan.At), Verb: a.Verb, Job: optional(a.Job), Until: stamp(a.Until), Nodes: listOf(a.Nodes),
+		Reservation: a.Reservation, Limit: a.Limit, Signal: a.Signal, Withheld: a.Withheld, Because: documentOf(a.Because),
+	}
+	if a.ID.ID != 0 {
+		row.SlurmID = a.ID.String()
+	}
+	return row
 }
 
 func eventRows(plan cluster.Plan) []eventRow {

@@ -2,7 +2,9 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -10,117 +12,433 @@ import (
 )
 
 // A film is the rounds' snapshots and plans as blobs. Now and then a round is a
-// keyframe, compressed by itself; the others are compressed differences to it.
+// keyframe, told by itself; each of the others is told as the difference to the one before it.
+//
+// Nearly all of a round is jobs, what is remembered of them, their leases and the verdicts on them: those are sheets.
+// The rest is JSON. A snapshot is foretold from the plan before it, a plan from its snapshot: jobs that wait are due what
+// their rates say. What is foretold wrongly costs room, no more.
 type film struct {
 	key   int64 // the keyframe's round; 0 = none yet
-	whole int   // bytes of its blobs
-	count int   // frames since then, with it
-	size  int   // bytes of their blobs
-	worn  bool  // the next is a keyframe
-
-	snapshot, plan *original
+	day   date  // of it: its frames are in one partition
+	link  int   // of the newest frame
+	words int   // that frames tell
+	last  scene
 }
 
 // frame is one round on film.
 type frame struct {
 	round, keyframe int64
-	texts           texts
+	link            int // frames between it and the keyframe, with it
+	at              cluster.Instant
+	day             date
 	snapshot, plan  blob
+	scene           scene
 }
 
-// texts are a round's snapshot and plan as JSON.
-type texts struct{ snapshot, plan []byte }
-
-// blob is a text or a difference, compressed, and the text's length in bytes.
+// blob is what is told of a snapshot or a plan, compressed, and its length before that.
 type blob struct {
 	packed []byte
 	bytes  int64
 }
 
-// keyframeEvery bounds how many frames need one keyframe.
-const keyframeEvery = 100
+// scene is what frames are told from: a round as sheets, and the JSON of the rest.
+type scene struct {
+	words                           *words
+	jobs, records, leases, verdicts *sheet
+	snapshot, plan                  []byte
+	carried                         []byte // JSON of what one round hands to the next; nil where snapshot and plan have it
+}
 
-// shoot compresses a round.
+// carried is what a plan's memory hands to the next snapshot as it is, but for what is in sheets.
+type carried struct {
+	Ledger cluster.Ledger  `json:"ledger"`
+	Claims []cluster.Claim `json:"claims"`
+	Habits []cluster.Habit `json:"habits"`
+}
+
+// keyframeEvery bounds how many frames must be gone through to one.
+const keyframeEvery = 240
+
+var (
+	jobShape     = shapeOf(reflect.TypeFor[cluster.Case](), fieldOf[cluster.Case]("Record", "Key"), "record")
+	recordShape  = shapeOf(reflect.TypeFor[cluster.Record](), fieldOf[cluster.Record]("Key"))
+	leaseShape   = shapeOf(reflect.TypeFor[cluster.Lease](), fieldOf[cluster.Lease]("Job"))
+	verdictShape = shapeOf(reflect.TypeFor[cluster.Verdict](), fieldOf[cluster.Verdict]("Job"))
+)
+
+// fieldOf gives where a field is.
+func fieldOf[T any](names ...string) (at []int) {
+	t := reflect.TypeFor[T]()
+	for _, name := range names {
+		f, ok := t.FieldByName(name)
+		if !ok {
+			panic("no field " + name)
+		}
+		at, t = append(at, f.Index...), f.Type
+	}
+	return at
+}
+
+// newScene is nothing, in columns.
+func newScene(columns [4][]column) scene {
+	empty := func(i int) *sheet { return &sheet{columns: columns[i], cells: make([][]int64, len(columns[i]))} }
+	return scene{words: newWords(), jobs: empty(0), records: empty(1), leases: empty(2), verdicts: empty(3)}
+}
+
+func ourColumns() [4][]column {
+	return [4][]column{jobShape.columns, recordShape.columns, leaseShape.columns, verdictShape.columns}
+}
+
+// A frame's snapshot begins with a number: keyOfAll in a keyframe, which tells its columns then, frameOfAll else. What is carried
+// is told from the plan before, and that of the plan from its snapshot.
+//
+//	snapshot  keyOfAll|frameOfAll words jobs records leases carried rest
+//	plan      from at words records leases verdicts carried rest digest
+//
+// The rest of frames of before has what is carried.
+const (
+	oldKey = iota
+	oldFrame
+	keyOfAll
+	frameOfAll
+)
+
+// shoot tells a round.
 func (f *film) shoot(snap cluster.Snapshot, plan cluster.Plan) (frame, error) {
-	shot := frame{round: plan.Round, keyframe: f.key}
-	var err error
-	if shot.texts.snapshot, err = json.Marshal(snap); err != nil {
-		return frame{}, fmt.Errorf("writing the snapshot as JSON: %w", err)
+	shot := frame{round: plan.Round, keyframe: f.key, link: f.link + 1, at: plan.At, day: dateOf(plan.At)}
+	was := f.last
+	var told []byte
+	if f.key == 0 || shot.link == keyframeEvery || shot.day != f.day {
+		shot.keyframe, shot.link = plan.Round, 0
+		was = newScene(ourColumns())
+		told = appendColumns([]byte{keyOfAll}, ourColumns())
+	} else {
+		told = []byte{frameOfAll}
+		was.words.forget(f.words) // of a frame that was not kept
 	}
-	if shot.texts.plan, err = json.Marshal(plan); err != nil {
-		return frame{}, fmt.Errorf("writing the plan as JSON: %w", err)
+	w := was.words
+	failed := func(what string, err error) (frame, error) {
+		return frame{}, fmt.Errorf("telling the %s: %w", what, err)
 	}
-	if f.key == 0 || f.worn {
-		shot.keyframe = plan.Round
-		shot.snapshot, shot.plan = pack(shot.texts.snapshot, nil), pack(shot.texts.plan, nil)
-		return shot, nil
+	known := len(w.texts)
+	jobs, err := jobShape.fill(w, was.jobs, len(snap.Cases), func(i int) reflect.Value { return reflect.ValueOf(&snap.Cases[i]).Elem() })
+	if err != nil {
+		return failed("jobs", err)
 	}
-	shot.snapshot, shot.plan = pack(shot.texts.snapshot, f.snapshot), pack(shot.texts.plan, f.plan)
+	records, err := recordShape.fill(w, was.records, len(snap.Cases), func(i int) reflect.Value { return reflect.ValueOf(&snap.Cases[i].Record).Elem() })
+	if err != nil {
+		return failed("records", err)
+	}
+	leases, err := leaseShape.fill(w, was.leases, len(snap.Leases), func(i int) reflect.Value { return reflect.ValueOf(&snap.Leases[i]).Elem() })
+	if err != nil {
+		return failed("leases", err)
+	}
+	shot.scene = scene{words: w, jobs: jobs}
+	if shot.scene.snapshot, shot.scene.plan, err = rest(snap, plan); err != nil {
+		return failed("rest", err)
+	}
+	taken, err := json.Marshal(carried{snap.Ledger, snap.Claims, snap.Habits})
+	if err != nil {
+		return failed("ledger", err)
+	}
+	if shot.scene.carried, err = json.Marshal(carried{plan.Memory.Ledger, plan.Memory.Claims, plan.Memory.Habits}); err != nil {
+		return failed("ledger", err)
+	}
+	told = appendWords(told, w, known)
+	told = sheetDelta(told, was.jobs, jobs, plain)
+	told = sheetDelta(told, was.records, records, plain)
+	told = sheetDelta(told, was.leases, leases, plain)
+	told = appendChange(told, was.carried, taken)
+	told = appendChange(told, was.snapshot, shot.scene.snapshot)
+	shot.snapshot = pack(told)
+
+	known = len(w.texts)
+	m := &plan.Memory
+	if shot.scene.records, err = recordShape.fill(w, records, len(m.Records), func(i int) reflect.Value { return reflect.ValueOf(&m.Records[i]).Elem() }); err != nil {
+		return failed("records", err)
+	}
+	if shot.scene.leases, err = leaseShape.fill(w, leases, len(m.Leases), func(i int) reflect.Value { return reflect.ValueOf(&m.Leases[i]).Elem() }); err != nil {
+		return failed("leases", err)
+	}
+	if shot.scene.verdicts, err = verdictShape.fill(w, was.verdicts, len(plan.Verdicts), func(i int) reflect.Value { return reflect.ValueOf(&plan.Verdicts[i]).Elem() }); err != nil {
+		return failed("verdicts", err)
+	}
+	told = appendNumbers(told[:0], uint64(snap.Ledger.At), uint64(plan.At))
+	told = appendWords(told, w, known)
+	told = sheetDelta(told, records, shot.scene.records, accruing(snap.Ledger.At, plan.At))
+	told = sheetDelta(told, leases, shot.scene.leases, plain)
+	told = sheetDelta(told, was.verdicts, shot.scene.verdicts, judging(jobs, shot.scene.records))
+	told = appendChange(told, taken, shot.scene.carried)
+	told = appendChange(told, was.plan, shot.scene.plan)
+	told = appendNumbers(told, shot.scene.digest())
+	shot.plan = pack(told)
 	return shot, nil
 }
 
-// keep remembers that the frame was written. Differences grow with the time since
-// the keyframe; once one is above the average, a new keyframe costs less. So it
-// does when much has changed at once.
+// keep remembers that the frame was written.
 func (f *film) keep(shot frame) {
-	size := len(shot.snapshot.packed) + len(shot.plan.packed)
-	if shot.keyframe != shot.round {
-		f.count++
-		f.size += size
-		f.worn = f.count >= keyframeEvery || size*f.count > f.size || 2*size > f.whole
-		return
+	*f = film{key: shot.keyframe, day: shot.day, link: shot.link, words: len(shot.scene.words.texts), last: shot.scene}
+}
+
+// rest gives the JSON of what is not in sheets, and is not carried.
+func rest(snap cluster.Snapshot, plan cluster.Plan) (snapshot, whole []byte, err error) {
+	snap.Cases, snap.Leases = snap.Cases[:0:0], snap.Leases[:0:0]
+	plan.Memory.Records, plan.Memory.Leases, plan.Verdicts = plan.Memory.Records[:0:0], plan.Memory.Leases[:0:0], plan.Verdicts[:0:0]
+	snap.Ledger, snap.Claims, snap.Habits = cluster.Ledger{}, nil, nil
+	plan.Memory.Ledger, plan.Memory.Claims, plan.Memory.Habits = cluster.Ledger{}, nil, nil
+	if snapshot, err = json.Marshal(snap); err != nil {
+		return nil, nil, err
 	}
-	*f = film{
-		key: shot.round, whole: size, count: 1, size: size,
-		snapshot: newOriginal(shot.texts.snapshot), plan: newOriginal(shot.texts.plan),
+	whole, err = json.Marshal(plan)
+	return snapshot, whole, err
+}
+
+// plain foretells nothing: rows go by whose they are.
+func plain(s *sheet) foretold {
+	return foretold{groups: [][]int64{s.column(textKind, "tenant"), s.column(jsonKind, "held")}}
+}
+
+// accruing foretells what waiting jobs are due.
+func accruing(from, at cluster.Instant) func(*sheet) foretold {
+	return func(s *sheet) foretold {
+		told := plain(s)
+		due, carry, rates := s.column(numberKind, "due"), s.column(numberKind, "due_carry"), s.column(numberKind, "due_rate")
+		dues, carries := make([]int64, len(due)), make([]int64, len(due))
+		for i := range due {
+			if rates[i] < 0 || carry[i] < 0 || at < from {
+				continue
+			}
+			more, left := cluster.Accrue(cluster.MicroGPU(rates[i]), at.Sub(from), carry[i])
+			dues[i], carries[i] = due[i]+int64(more), left
+		}
+		told.formulas = map[string][]int64{"due": dues, "due_carry": carries}
+		return told
 	}
 }
 
-var encoder = must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1)))
-
-// pack compresses a text, or its difference to key if there is one.
-func pack(text []byte, key *original) blob {
-	told := text
-	if key != nil {
-		told = key.delta(text)
+// judging foretells verdicts by the jobs and what is remembered of them: those of a tenant that ask for the same are
+// mostly told the same.
+func judging(jobs, records *sheet) func(*sheet) foretold {
+	tenants, alloc, due := records.column(textKind, "tenant"), records.column(numberKind, "alloc"), records.column(numberKind, "due")
+	models, gpus := jobs.column(textKind, "job.request.model"), jobs.column(numberKind, "job.request.gpus")
+	return func(s *sheet) foretold {
+		rhos, owners, kinds := make([]int64, len(s.keys)), make([]int64, len(s.keys)), make([]int64, len(s.keys))
+		// What is said goes by the queue in which it was said last: that of the tenant, or that of a model.
+		code, pool := s.column(textKind, "reason.code"), s.column(textKind, "reason.pool")
+		queues, pools := make([]int64, len(s.keys)), make([]int64, len(s.keys))
+		record, job := follow(records), follow(jobs)
+		for r, key := range s.keys {
+			if i := record(key); i >= 0 {
+				owners[r], rhos[r] = tenants[i], int64(cluster.RhoOf(cluster.GPUTime(alloc[i]), cluster.GPUTime(due[i])))
+			}
+			if i := job(key); i >= 0 {
+				kinds[r] = owners[r]<<40 ^ gpus[i]<<20 ^ models[i]
+				pools[r] = models[i]
+			}
+			pools[r] ^= code[r]<<40 ^ pool[r]<<20
+			queues[r] = owners[r] ^ code[r]<<40 ^ pool[r]<<20
+		}
+		return foretold{formulas: map[string][]int64{"rho": rhos, "reason.rho": rhos}, groups: [][]int64{owners, kinds, queues, pools}, ordered: []string{"reason.rank"}}
 	}
-	return blob{encoder.EncodeAll(told, nil), int64(len(text))}
 }
 
-// develop unpacks a round's blobs. key holds its keyframe's texts, none for a
-// keyframe.
-func develop(snapshot, plan blob, key texts) (texts, error) {
-	var out texts
-	var err error
-	if out.snapshot, err = snapshot.unpack(key.snapshot); err != nil {
-		return texts{}, fmt.Errorf("unpacking the snapshot: %w", err)
+// follow gives the rows of keys that are asked for in their order; -1 = there is none.
+func follow(s *sheet) func(int64) int {
+	i := 0
+	return func(key int64) int {
+		for i < len(s.keys) && s.keys[i] < key {
+			i++
+		}
+		if i < len(s.keys) && s.keys[i] == key {
+			return i
+		}
+		return -1
 	}
-	if out.plan, err = plan.unpack(key.plan); err != nil {
-		return texts{}, fmt.Errorf("unpacking the plan: %w", err)
-	}
-	return out, nil
 }
 
-// unpack gives the text; key is the text that it is a difference to, or nil.
-// The length is known, so that a broken blob asks for no more memory than it may.
-func (b blob) unpack(key []byte) ([]byte, error) {
-	const longer = 1024 // a difference may be so much longer than twice its text
-	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(2*max(b.bytes, 0)+longer)))
+// digest stands for all of the scene.
+func (s *scene) digest() (sum uint64) {
+	for _, t := range []*sheet{s.jobs, s.records, s.leases, s.verdicts} {
+		sum = t.digest(sum)
+	}
+	for _, text := range [][]byte{s.snapshot, s.plan, s.carried} {
+		for _, b := range text {
+			sum = (sum ^ uint64(b)) * 0x100000001b3
+		}
+	}
+	return sum
+}
+
+// projector goes through the frames of a film from a keyframe on.
+type projector struct {
+	last            scene
+	snapshotRecords *sheet // of the newest frame
+	snapshotLeases  *sheet
+	snapshotCarried []byte
+	sum             uint64
+	begun           bool
+}
+
+var errFrame = errors.New("the frame is broken, or frames before it are missing")
+
+// next goes on to the next frame.
+func (p *projector) next(snapshot, plan blob) error {
+	told, err := snapshot.unpack()
+	if err != nil {
+		return fmt.Errorf("unpacking the snapshot: %w", err)
+	}
+	r := &reader{left: told}
+	how := r.number()
+	if how == oldKey || how == keyOfAll {
+		p.last, p.begun = newScene(r.columns()), true
+	}
+	if !p.begun || r.broken || how > frameOfAll {
+		return errFrame
+	}
+	carries := how >= keyOfAll
+	s := &p.last
+	r.words(s.words)
+	s.jobs = r.sheet(s.jobs, plain)
+	s.records = r.sheet(s.records, plain)
+	s.leases = r.sheet(s.leases, plain)
+	p.snapshotRecords, p.snapshotLeases = s.records, s.leases
+	if p.snapshotCarried = nil; carries {
+		p.snapshotCarried = r.text(s.carried)
+	}
+	if s.snapshot = r.text(s.snapshot); r.broken {
+		return fmt.Errorf("reading the snapshot: %w", errFrame)
+	}
+	if told, err = plan.unpack(); err != nil {
+		return fmt.Errorf("unpacking the plan: %w", err)
+	}
+	r = &reader{left: told}
+	from, at := cluster.Instant(r.number()), cluster.Instant(r.number())
+	r.words(s.words)
+	s.records = r.sheet(s.records, accruing(from, at))
+	s.leases = r.sheet(s.leases, plain)
+	s.verdicts = r.sheet(s.verdicts, judging(s.jobs, s.records))
+	if s.carried = nil; carries {
+		s.carried = r.text(p.snapshotCarried)
+	}
+	s.plan = r.text(s.plan)
+	if p.sum = r.number(); r.broken || len(r.left) > 0 {
+		return fmt.Errorf("reading the plan: %w", errFrame)
+	}
+	return nil
+}
+
+// show gives the newest frame.
+func (p *projector) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
+	s := &p.last
+	if !p.begun || s.digest() != p.sum {
+		return snap, plan, errFrame
+	}
+	if err := json.Unmarshal(s.snapshot, &snap); err != nil {
+		return snap, plan, fmt.Errorf("reading the snapshot's JSON: %w", err)
+	}
+	if err := json.Unmarshal(s.plan, &plan); err != nil {
+		return snap, plan, fmt.Errorf("reading the plan's JSON: %w", err)
+	}
+	if s.carried != nil {
+		var before, after carried
+		if err := errors.Join(json.Unmarshal(p.snapshotCarried, &before), json.Unmarshal(s.carried, &after)); err != nil {
+			return snap, plan, fmt.Errorf("reading the ledger's JSON: %w", err)
+		}
+		snap.Ledger, snap.Claims, snap.Habits = before.Ledger, before.Claims, before.Habits
+		plan.Memory.Ledger, plan.Memory.Claims, plan.Memory.Habits = after.Ledger, after.Claims, after.Habits
+	}
+	w := s.words
+	cases, m := listOfRows(&snap.Cases, s.jobs), &plan.Memory
+	if len(p.snapshotRecords.keys) != len(s.jobs.keys) {
+		return snap, plan, errFrame
+	}
+	err = errors.Join(
+		s.jobs.tell(jobShape, w, cases),
+		p.snapshotRecords.tell(recordShape, w, func(i int) reflect.Value { return reflect.ValueOf(&snap.Cases[i].Record).Elem() }),
+		p.snapshotLeases.tell(leaseShape, w, listOfRows(&snap.Leases, p.snapshotLeases)),
+		s.records.tell(recordShape, w, listOfRows(&m.Records, s.records)),
+		s.leases.tell(leaseShape, w, listOfRows(&m.Leases, s.leases)),
+		s.verdicts.tell(verdictShape, w, listOfRows(&plan.Verdicts, s.verdicts)))
+	return snap, plan, err
+}
+
+// listOfRows makes room for a sheet's rows, and gives each.
+func listOfRows[T any](list *[]T, s *sheet) func(int) reflect.Value {
+	if n := len(s.keys); n > 0 {
+		*list = make([]T, n)
+	}
+	return func(i int) reflect.Value { return reflect.ValueOf(&(*list)[i]).Elem() }
+}
+
+func appendColumns(out []byte, columns [4][]column) []byte {
+	for _, some := range columns {
+		out = appendNumbers(out, uint64(len(some)))
+		for _, c := range some {
+			out = append(appendText(out, c.name), c.kind)
+		}
+	}
+	return out
+}
+
+// mostColumns bounds what a broken blob asks for.
+const mostColumns = 1000
+
+func (r *reader) columns() (all [4][]column) {
+	for i := range all {
+		for range min(r.number(), mostColumns) {
+			name := string(r.bytes(r.number()))
+			kind := r.bytes(1)
+			if r.broken {
+				return all
+			}
+			all[i] = append(all[i], column{kind[0], name})
+		}
+	}
+	return all
+}
+
+// appendWords tells the words from the one numbered known on.
+func appendWords(out []byte, w *words, known int) []byte {
+	out = appendNumbers(out, uint64(len(w.texts)-known))
+	for _, text := range w.texts[known:] {
+		out = appendText(out, text)
+	}
+	return out
+}
+
+func (r *reader) words(w *words) {
+	for n := r.number(); n > 0 && !r.broken; n-- {
+		w.number(string(r.bytes(r.number())))
+	}
+}
+
+func appendText(out []byte, text string) []byte {
+	return append(appendNumbers(out, uint64(len(text))), text...)
+}
+
+var encoder = must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression)))
+
+// pack compresses what is told.
+func pack(told []byte) blob { return blob{encoder.EncodeAll(told, nil), int64(len(told))} }
+
+// unpack gives what is told. The length is known, so that a broken blob asks for no more memory than it may.
+func (b blob) unpack() ([]byte, error) {
+	told, err := b.unzip(b.bytes)
+	if err == nil && int64(len(told)) != b.bytes {
+		err = fmt.Errorf("it has %d bytes, not %d", len(told), b.bytes)
+	}
+	return told, err
+}
+
+// unzip gives no more than so many bytes, and a few.
+func (b blob) unzip(most int64) ([]byte, error) {
+	const more = 1024
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(most, 0)+more)))
 	if err != nil {
 		return nil, err
 	}
 	defer decoder.Close()
-	told, err := decoder.DecodeAll(b.packed, nil)
-	if err != nil {
-		return nil, err
-	}
-	if key != nil {
-		return newOriginal(key).apply(told, b.bytes)
-	}
-	if int64(len(told)) != b.bytes {
-		return nil, fmt.Errorf("it has %d bytes, not %d", len(told), b.bytes)
-	}
-	return told, nil
+	return decoder.DecodeAll(b.packed, nil)
 }
 
 func must(encoder *zstd.Encoder, err error) *zstd.Encoder {
@@ -128,15 +446,4 @@ func must(encoder *zstd.Encoder, err error) *zstd.Encoder {
 		panic(err) // its options are wrong
 	}
 	return encoder
-}
-
-// read gives the values that the texts tell.
-func (t texts) read() (snap cluster.Snapshot, plan cluster.Plan, err error) {
-	if err := json.Unmarshal(t.snapshot, &snap); err != nil {
-		return snap, plan, fmt.Errorf("reading the snapshot's JSON: %w", err)
-	}
-	if err := json.Unmarshal(t.plan, &plan); err != nil {
-		return snap, plan, fmt.Errorf("reading the plan's JSON: %w", err)
-	}
-	return snap, plan, nil
 }

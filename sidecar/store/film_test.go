@@ -9,37 +9,133 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
 )
 
+// reel is frames, in order.
+type reel []frame
+
+// told gives the rounds' snapshots and plans as JSON, as frames tell them.
+func (r reel) told(t *testing.T) []texts {
+	t.Helper()
+	var p projector
+	var all []texts
+	for _, shot := range r {
+		if err := p.next(shot.snapshot, shot.plan); err != nil {
+			t.Fatalf("round %d: %v", shot.round, err)
+		}
+		snap, plan, err := p.show()
+		if err != nil {
+			t.Fatalf("round %d: %v", shot.round, err)
+		}
+		all = append(all, textsOf(t, snap, plan))
+	}
+	return all
+}
+
+func textsOf(t *testing.T, snap cluster.Snapshot, plan cluster.Plan) texts {
+	t.Helper()
+	s, err := json.Marshal(snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts{s, p}
+}
+
+func (t texts) equal(o texts) bool {
+	return bytes.Equal(t.snapshot, o.snapshot) && bytes.Equal(t.plan, o.plan)
+}
+
 func TestFilm(t *testing.T) {
 	story := journaltest.NewStory(1, 4, 100)
 	var f film
-	frames := map[int64]frame{}
-	for range keyframeEvery + 20 {
+	var frames reel
+	var want []texts
+	keys := 0
+	for range keyframeEvery + 70 {
 		snap, plan := story.Next()
 		shot, err := f.shoot(snap, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.keep(shot)
-		frames[shot.round] = shot
-	}
-	keys := 0
-	for _, shot := range frames {
-		var key texts
-		if shot.keyframe == shot.round {
+		if frames = append(frames, shot); shot.keyframe == shot.round {
 			keys++
-		} else {
-			key = frames[shot.keyframe].texts
 		}
-		got, err := develop(shot.snapshot, shot.plan, key)
-		if err != nil {
-			t.Fatalf("round %d: %v", shot.round, err)
-		}
-		if !bytes.Equal(got.snapshot, shot.texts.snapshot) || !bytes.Equal(got.plan, shot.texts.plan) {
-			t.Errorf("round %d is developed to something else", shot.round)
+		want = append(want, textsOf(t, snap, plan))
+	}
+	for i, got := range frames.told(t) {
+		if !got.equal(want[i]) {
+			t.Errorf("round %d is told as something else", frames[i].round)
 		}
 	}
-	if keys < 2 || keys > len(frames)/4 {
+	if keys != 3 { // the first, one at midnight, one after so many
 		t.Errorf("%d keyframes in %d rounds", keys, len(frames))
+	}
+}
+
+// TestFilmOfEverything tells lists that are nil, empty and full, and what there is seldom.
+func TestFilmOfEverything(t *testing.T) {
+	job := func(key cluster.JobKey) cluster.Case {
+		factor := int64(-3)
+		return cluster.Case{
+			Job:    cluster.Job{ID: cluster.TaskID(7, int32(key)), Name: "a\x00\xff\n", Partitions: []string{}, NodeList: []string{"n1"}, SiteFactor: &factor, Eligible: -1 << 63, Requeueable: true},
+			Record: cluster.Record{Key: key, Due: 1<<63 - 1, DueRate: 1<<63 - 1, DueCarry: 999_999, Held: []cluster.GPUs{{Model: "k80", Count: 2}}, Conduct: &cluster.Conduct{}, Stopping: &cluster.PendingStop{}},
+			Touch:  cluster.Act, Gone: key%2 == 0,
+		}
+	}
+	one, two := job(1), job(2)
+	rounds := []struct {
+		snap cluster.Snapshot
+		plan cluster.Plan
+	}{
+		{},
+		{cluster.Snapshot{Cases: []cluster.Case{}, Leases: []cluster.Lease{}}, cluster.Plan{Memory: cluster.Memory{Records: []cluster.Record{}}, Verdicts: []cluster.Verdict{}}},
+		{cluster.Snapshot{Now: 5, Cases: []cluster.Case{one}}, cluster.Plan{At: 5, Memory: cluster.Memory{Records: []cluster.Record{one.Record}}, Verdicts: []cluster.Verdict{{Job: 1, Rho: cluster.Infinite}}}},
+		{cluster.Snapshot{Now: 6, Cases: []cluster.Case{two, one, one}}, cluster.Plan{At: 6, Memory: cluster.Memory{Records: []cluster.Record{two.Record, one.Record}}, Verdicts: []cluster.Verdict{{Job: 2}, {Job: 1}, {Job: 2}}}}, // in no order
+		{cluster.Snapshot{Now: 4, Cases: []cluster.Case{two}}, cluster.Plan{At: 4, Memory: cluster.Memory{Leases: []cluster.Lease{{Job: 1}, {Job: 1, Term: 2}}}}},
+		{},
+	}
+	var f film
+	var frames reel
+	for i := range rounds {
+		rounds[i].plan.Round = int64(i + 1)
+		shot, err := f.shoot(rounds[i].snap, rounds[i].plan)
+		if err != nil || shot.link != i {
+			t.Fatalf("link %d, %v", shot.link, err)
+		}
+		f.keep(shot)
+		frames = append(frames, shot)
+	}
+	for i, got := range frames.told(t) {
+		if want := textsOf(t, rounds[i].snap, rounds[i].plan); !got.equal(want) {
+			t.Errorf("round %d is told as\n%s\n%s, not\n%s\n%s", i, got.snapshot, got.plan, want.snapshot, want.plan)
+		}
+	}
+}
+
+// TestQuietRoundsAreShort bounds the bytes of rounds in which nearly all jobs only wait.
+func TestQuietRoundsAreShort(t *testing.T) {
+	story := journaltest.NewStory(1, 25, 2000)
+	var f film
+	whole, longest := 0, 0
+	for round := range 40 {
+		snap, plan := story.Next()
+		shot, err := f.shoot(snap, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.keep(shot)
+		switch size := len(shot.snapshot.packed) + len(shot.plan.packed); {
+		case shot.link == 0:
+			whole += size
+		case round > 5:
+			longest = max(longest, size)
+		}
+	}
+	if longest > 5000 || whole > 60_000 {
+		t.Errorf("a round with 2000 jobs that wait takes up to %d bytes, the keyframe %d", longest, whole)
 	}
 }
 
@@ -75,50 +171,108 @@ func TestFilmOfCells(t *testing.T) {
 	}
 }
 
-// TestFilmOfAnotherCluster begins a new keyframe when nothing is as it was.
-func TestFilmOfAnotherCluster(t *testing.T) {
+// TestFilmThatWasNotKept shoots a round again when it could not be written, and what it alone told is told again.
+func TestFilmThatWasNotKept(t *testing.T) {
+	story := journaltest.NewStory(1, 4, 50)
 	var f film
-	var keyframes []int64
-	for round := range int64(4) {
-		snap, plan := journaltest.NewStory(uint64(round), 4, 50).Next()
-		plan.Round = round + 1
-		shot, err := f.shoot(snap, plan)
+	var frames reel
+	var want []texts
+	for round := range 4 {
+		snap, plan := story.Next()
+		for range 2 {
+			shot, err := f.shoot(snap, plan)
+			if err != nil || round == 0 && shot.keyframe != shot.round {
+				t.Errorf("told after round %d (%v)", shot.keyframe, err)
+			}
+			if round%2 == 1 { // not these
+				snap.Cases[0].Job.Name = "another"
+				shot, err = f.shoot(snap, plan)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			frames = append(frames[:round:round], shot)
+		}
+		f.keep(frames[round])
+		want = append(want, textsOf(t, snap, plan))
+	}
+	for i, got := range frames.told(t) {
+		if !got.equal(want[i]) {
+			t.Errorf("round %d is told as something else", i+1)
+		}
+	}
+}
+
+// TestAFrameThatIsMissing finds out.
+func TestAFrameThatIsMissing(t *testing.T) {
+	story := journaltest.NewStory(1, 4, 50)
+	var f film
+	var p projector
+	for round := range 5 {
+		shot, err := f.shoot(story.Next())
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.keep(shot)
-		keyframes = append(keyframes, shot.keyframe)
-	}
-	if keyframes[0] != 1 || keyframes[3] < 3 {
-		t.Errorf("told after rounds %v", keyframes)
-	}
-}
-
-// TestFilmThatWasNotKept shoots a round again when it could not be written.
-func TestFilmThatWasNotKept(t *testing.T) {
-	snap, plan := journaltest.NewStory(1, 4, 50).Next()
-	var f film
-	for range 2 {
-		shot, err := f.shoot(snap, plan)
-		if err != nil || shot.keyframe != shot.round {
-			t.Errorf("told after round %d (%v)", shot.keyframe, err)
+		if round == 2 {
+			continue
+		}
+		err = p.next(shot.snapshot, shot.plan)
+		if err == nil {
+			_, _, err = p.show()
+		}
+		if (err != nil) != (round > 2) {
+			t.Errorf("round %d: %v", round+1, err)
 		}
 	}
 }
 
-// FuzzDevelop feeds blobs as a broken disk may give them: an error at most.
-func FuzzDevelop(f *testing.F) {
+// FuzzFrames feeds two frames as a broken disk may give them: an error at most.
+func FuzzFrames(f *testing.F) {
 	story := journaltest.NewStory(1, 2, 5)
 	var reel film
+	var told [][2][]byte
 	for range 2 {
-		snap, plan := story.Next()
-		shot, err := reel.shoot(snap, plan)
+		shot, err := reel.shoot(story.Next())
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(shot.snapshot.packed, shot.plan.packed, []byte(nil), shot.snapshot.bytes, shot.plan.bytes)
-		f.Add(shot.snapshot.packed, shot.plan.packed, shot.texts.plan, shot.snapshot.bytes, shot.plan.bytes)
 		reel.keep(shot)
+		snapshot, err := shot.snapshot.unpack()
+		if err != nil {
+			f.Fatal(err)
+		}
+		plan, err := shot.plan.unpack()
+		if err != nil {
+			f.Fatal(err)
+		}
+		told = append(told, [2][]byte{snapshot, plan})
+	}
+	f.Add(told[0][0], told[0][1], told[1][0], told[1][1])
+	f.Fuzz(func(t *testing.T, s1, p1, s2, p2 []byte) {
+		var p projector
+		for _, told := range [][2][]byte{{s1, p1}, {s2, p2}} {
+			if p.next(pack(told[0]), pack(told[1])) == nil {
+				_, _, _ = p.show() // an error is fine
+			}
+		}
+	})
+}
+
+// FuzzDevelop feeds blobs of before schema 9 as a broken disk may give them: an error at most.
+func FuzzDevelop(f *testing.F) {
+	story := journaltest.NewStory(1, 2, 5)
+	var key texts
+	for i := range 2 {
+		snap, plan := story.Next()
+		s, _ := json.Marshal(snap)
+		p, _ := json.Marshal(plan)
+		if i == 0 {
+			key = texts{s, p}
+			f.Add(pack(s).packed, pack(p).packed, []byte(nil), int64(len(s)), int64(len(p)))
+			continue
+		}
+		f.Add(pack(newOriginal(key.plan).delta(s)).packed, pack(newOriginal(key.plan).delta(p)).packed, key.plan, int64(len(s)), int64(len(p)))
 	}
 	f.Fuzz(func(t *testing.T, snapshot, plan, key []byte, snapshotBytes, planBytes int64) {
 		out, err := develop(blob{snapshot, snapshotBytes % (1 << 20)}, blob{plan, planBytes % (1 << 20)}, texts{key, key})
@@ -187,5 +341,44 @@ func TestColumns(t *testing.T) {
 		if err != nil || string(got) != c.want {
 			t.Errorf("%T %v is written as %s (%v), want %s", c.value, c.value, got, err, c.want)
 		}
+	}
+}
+
+// TestQuietRoundsWriteFewRows bounds the rows of rounds in which nearly all jobs only wait, every gate among them put off.
+func TestQuietRoundsWriteFewRows(t *testing.T) {
+	const waiting = 2000
+	story := journaltest.NewStory(1, 25, waiting)
+	w := newWritten(15 * cluster.Minute)
+	longest, all := 0, 0
+	const rounds = 100 // leases end in between, and with them what verdicts say of the time
+	for round := range rounds {
+		snap, plan := story.Next()
+		acts := plan.Actions
+		for _, c := range snap.Cases {
+			if c.Job.State == cluster.Waiting {
+				acts = append(acts, cluster.Action{Verb: cluster.Gate, Job: c.Record.Key, ID: c.Job.ID, Until: snap.Now.Add(10 * cluster.Minute),
+					Because: cluster.Reason{Code: cluster.BecauseGate}})
+			}
+		}
+		plan.Actions = acts
+		e := w.entry(snap, plan, cluster.Minute)
+		rows, err := e.texts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for _, r := range rows {
+			size += len(r.text)
+		}
+		w.keep(e, plan.Memory)
+		if e.round.Gates < waiting/2 || len(e.actions) > waiting/10 {
+			t.Errorf("round %d: %d gates, %d rows of actions", plan.Round, e.round.Gates, len(e.actions))
+		}
+		if round > 5 {
+			longest, all = max(longest, size), all+size
+		}
+	}
+	if longest > 200_000 || all/(rounds-6) > 45_000 {
+		t.Errorf("a round's rows are up to %d bytes, %d on average", longest, all/(rounds-6))
 	}
 }

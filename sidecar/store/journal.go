@@ -21,6 +21,7 @@ type Journal struct {
 	seat *Seat
 	was  *written // nil: not open
 	film film
+	days date // up to which partitions were made, or that was tried
 }
 
 // Journal gives a journal that writes from the seat.
@@ -74,7 +75,8 @@ func (s *Store) boundaries(ctx context.Context) ([]boundary, error) {
 // Commit writes a round down, all of it or nothing. It fails with ErrDeposed
 // when the seat is lost, and with ErrStale when the journal must be opened
 // again: its number is not above all others, or the fate of the round before is
-// unknown because the connection broke in its commit.
+// unknown because the connection broke in its commit. A RefusedError names jobs of which
+// the round says what PostgreSQL refuses.
 func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
 	if j.was == nil {
 		return fmt.Errorf("writing round %d down: the journal was not opened", plan.Round)
@@ -82,17 +84,36 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 	if plan.Round <= j.was.round {
 		return fmt.Errorf("writing round %d down: %w: it has got to round %d", plan.Round, ErrStale, j.was.round)
 	}
+	if day := dateOf(plan.At) + date(cluster.Day); day > j.days {
+		j.days = day
+		_ = j.seat.store.makeDays(ctx, plan.At.Time()) // Prune says why it cannot be done
+	}
+	var shot frame
+	var unshot error
+	done := make(chan struct{})
+	go func() { // both take long where many jobs wait
+		defer close(done)
+		shot, unshot = j.film.shoot(snap, plan)
+	}()
 	e := j.was.entry(snap, plan, cluster.SpanOf(j.seat.store.config.Sample))
 	e.round.SeatTerm = j.seat.Term
-	shot, err := j.film.shoot(snap, plan)
-	if err != nil {
-		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
-	}
 	rows, err := e.texts()
-	if err != nil {
+	<-done
+	if err = errors.Join(err, unshot); err != nil {
 		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
 	}
-	err = j.seat.inTerm(ctx, func(tx pgx.Tx) error { return send(ctx, tx, j.was.round, rows, shot) })
+	write := func() error {
+		return j.seat.inTerm(ctx, func(tx pgx.Tx) error { return send(ctx, tx, j.was.round, rows, shot) })
+	}
+	if err = write(); isRefusal(err) {
+		left, why := j.withoutRefused(ctx, &e, snap, rows)
+		if why != nil {
+			err = why
+		} else if left != nil {
+			rows = left
+			err = write()
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
 	}
@@ -102,8 +123,9 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 }
 
 var (
-	settleActions = sql.Query("settle_actions")
-	settleRound   = sql.Query("settle_round")
+	settleActions  = sql.Query("settle_actions")
+	putFailedGates = sql.Query("put_failed_gates")
+	settleRound    = sql.Query("settle_round")
 )
 
 // Settle adds what became of a committed plan's actions, one outcome each, in
@@ -112,28 +134,45 @@ func (j *Journal) Settle(ctx context.Context, plan cluster.Plan, outcomes []clus
 	if len(outcomes) != len(plan.Actions) {
 		return fmt.Errorf("settling round %d: %d outcomes for %d actions", plan.Round, len(outcomes), len(plan.Actions))
 	}
-	rows := make([]outcomeRow, 0, len(outcomes))
+	var rows []outcomeRow
+	var failed []failedGate
 	var acting cluster.Span
 	for i, o := range outcomes {
 		acting += o.Took
-		rows = append(rows, outcomeRow{
-			Round: plan.Round, Ordinal: i, OK: o.OK, Skipped: o.Skipped, Error: o.Error, Done: stamp(o.At), Took: o.Took,
-		})
+		switch {
+		case !isGate(plan.Actions[i]):
+			rows = append(rows, outcomeRow{
+				Round: plan.Round, Ordinal: i, OK: o.OK, Skipped: o.Skipped, Error: o.Error, Done: stamp(o.At), Took: o.Took,
+			})
+		case !o.OK && !o.Skipped:
+			failed = append(failed, failedGate{actionRowOf(plan, i), o.OK, o.Skipped, o.Error, stamp(o.At), o.Took})
+		}
 	}
-	text, err := rowsText(rows)
-	if err != nil {
-		return fmt.Errorf("settling round %d: %w", plan.Round, err)
+	w := &writer{}
+	add(w, settleActions, rows)
+	add(w, putFailedGates, failed)
+	if w.err != nil {
+		return fmt.Errorf("settling round %d: %w", plan.Round, w.err)
 	}
-	err = j.seat.inTerm(ctx, func(tx pgx.Tx) error {
-		done, err := tx.Exec(ctx, settleRound, plan.Round, acting, len(outcomes))
+	at := plan.At.Time()
+	err := j.seat.inTerm(ctx, func(tx pgx.Tx) error {
+		done, err := tx.Exec(ctx, settleRound, plan.Round, acting, len(outcomes), at)
 		if err != nil {
 			return err
 		}
 		if done.RowsAffected() == 0 {
 			return errors.New("there is no such round with as many actions in the journal")
 		}
-		_, err = tx.Exec(ctx, settleActions, text)
-		return err
+		for _, r := range w.rows {
+			args := []any{r.text}
+			if r.query == settleActions {
+				args = append(args, at)
+			}
+			if _, err := tx.Exec(ctx, r.query, args...); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("settling round %d: %w", plan.Round, err)

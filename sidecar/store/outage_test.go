@@ -23,7 +23,7 @@ import (
 
 func TestPostgresGoneForAWhile(t *testing.T) {
 	p := testcluster.PostgresForTest(t)
-	if _, _, err := migrate.Up(t.Context(), p.DSN(), func(string) {}); err != nil {
+	if _, _, err := migrate.Up(t.Context(), p.DSN(), migrate.Schema, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := Open(t.Context(), Config{DSN: p.DSN(), Takeover: time.Hour})

@@ -60,7 +60,7 @@ func (s *Store) AddOverride(ctx context.Context, o cluster.Override) (int64, err
 	var id int64
 	err := s.pool.QueryRow(ctx, overrideAdd, o.Kind, o.Scope, o.Name, o.Until.Time(), o.Reason, o.By).Scan(&id)
 	if err != nil {
-		return 0, fmt.Errorf("writing the override down: %w", err)
+		return 0, fmt.Errorf("writing the override down: %w", denied(err))
 	}
 	return id, nil
 }
@@ -91,7 +91,7 @@ func checkOverride(o cluster.Override) error {
 func (s *Store) EndOverride(ctx context.Context, id int64, by string) error {
 	done, err := s.pool.Exec(ctx, overrideEnd, id, by)
 	if err != nil {
-		return fmt.Errorf("ending override %d: %w", id, err)
+		return fmt.Errorf("ending override %d: %w", id, denied(err))
 	}
 	if done.RowsAffected() == 0 {
 		return fmt.Errorf("override %d is not in force: it never was, has lapsed or was ended", id)

@@ -133,10 +133,10 @@ func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) 
 		return Past{}, &WindowError{Oldest: *e.OldestAt, Newest: *e.NewestAt, Pruned: pruned}
 	}
 	var p Past
-	if p.Begin, err = s.edge(ctx, e.First); err != nil {
+	if p.Begin, err = s.viewer().edge(ctx, e.First); err != nil {
 		return Past{}, err
 	}
-	if p.End, err = s.edge(ctx, e.Last); err != nil {
+	if p.End, err = s.viewer().edge(ctx, e.Last); err != nil {
 		return Past{}, err
 	}
 	from, to := p.Begin.Plan.At.Time(), p.End.Plan.At.Time()
@@ -200,14 +200,14 @@ func (s *Store) seen(ctx context.Context, p *Past) ([]cluster.Case, error) {
 		}
 	}
 	take(p.Begin.Snapshot.Cases)
-	before := first
+	before, view := first, s.viewer()
 	for i := range int64(looks) {
 		number := first + (last-first)*(i+1)/(looks+1)
 		if number == before || number == last {
 			continue
 		}
 		before = number
-		e, err := s.edge(ctx, number)
+		e, err := view.edge(ctx, number)
 		switch {
 		case errors.Is(err, ErrNone): // its snapshot is not kept
 			continue
@@ -222,13 +222,7 @@ func (s *Store) seen(ctx context.Context, p *Past) ([]cluster.Case, error) {
 	return out, nil
 }
 
-func (s *Store) edge(ctx context.Context, number int64) (e Edge, err error) {
-	t, err := s.texts(ctx, number)
-	if err != nil {
-		return e, fmt.Errorf("reading round %d: %w", number, err)
-	}
-	if e.Snapshot, e.Plan, err = t.read(); err != nil {
-		return e, fmt.Errorf("reading round %d: %w", number, err)
-	}
-	return e, nil
+func (v *viewer) edge(ctx context.Context, number int64) (e Edge, err error) {
+	e.Snapshot, e.Plan, err = v.round(ctx, number)
+	return e, err
 }

@@ -38,6 +38,9 @@ func TestThePast(t *testing.T) {
 	hour(func() { w.SetNode("v02", "down") })
 	hour(func() { w.SetNode("v02", "") })
 	hour(func() { w.Submit("chem", 1, 2, 10*cluster.Hour) })
+	if _, err := w.Loop.Journal.Open(t.Context()); err != nil { // begins a keyframe
+		t.Fatal(err)
+	}
 	hour(func() { w.Rules.Mode = loop.Act; w.Submit("bio", 2, 4, cluster.Hour) })
 	p, err := s.Past(t.Context(), at(1), at(4))
 	if err != nil {

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/fairlease/fairlease/sql"
 )
 
 // Keep is how long things are kept.
 type Keep struct {
 	// Blobs is for the rounds' snapshots and plans; older ones cannot be replayed.
-	// The newest is always kept, and a keyframe as long as a difference needs it.
+	// The day of the newest is always kept.
 	Blobs time.Duration
 	// History is for everything else that ended or passed: jobs, leases, rounds
 	// with their actions and events, samples, slices of the window, overrides.
@@ -20,37 +22,69 @@ type Keep struct {
 	History time.Duration
 }
 
-// prunings lists the queries that take the age of history.
+// prunings lists the queries that take the age of history, of what is not partitioned by day.
 var (
-	pruneBlobs = sql.Query("prune_blobs")
-	prunings   = []string{
-		sql.Query("prune_rounds"), sql.Query("prune_leases"), sql.Query("prune_jobs"), sql.Query("prune_claims"),
-		sql.Query("prune_losses"), sql.Query("prune_buckets"), sql.Query("prune_tenant_history"),
-		sql.Query("prune_pool_history"), sql.Query("prune_vc_cell_history"), sql.Query("prune_fragmentation_history"),
-		sql.Query("prune_violations"), sql.Query("prune_divisions"), sql.Query("prune_trades"), sql.Query("prune_entitlement_history"), sql.Query("prune_audits"),
+	makeDays  = sql.Query("make_days")
+	dropDays  = sql.Query("drop_days")
+	pruneRest = sql.Query("prune_rest")
+	prunings  = []string{sql.Query("prune_leases"), sql.Query("prune_jobs"), sql.Query("prune_claims"), sql.Query("prune_buckets"),
+		sql.Query("prune_violations"), sql.Query("prune_divisions"), sql.Query("prune_trades"), sql.Query("prune_audits"),
 		sql.Query("prune_nodes"), sql.Query("prune_overrides"),
 	}
 )
 
-// Prune deletes what is older than is kept, by the database's clock, and gives
-// the number of rows. It may run beside commits; what it has deleted when it
-// fails stays deleted.
-func (s *Store) Prune(ctx context.Context, keep Keep) (int64, error) {
+// daysAhead is for how many days partitions are made before they come.
+const daysAhead = 3
+
+// Prune drops and deletes what is older than is kept, by the database's clock, and gives the number of partitions and of
+// rows. It may run beside commits; what is gone when it fails stays so. It makes the partitions of the days
+// to come, too.
+func (s *Store) Prune(ctx context.Context, keep Keep) (days int, rows int64, err error) {
 	if keep.Blobs <= 0 || keep.History <= 0 {
-		return 0, fmt.Errorf("pruning the journal: keep blobs and history for more than no time at all")
+		return 0, 0, fmt.Errorf("pruning the journal: keep blobs and history for more than no time at all")
 	}
-	total, err := s.prune(ctx, pruneBlobs, keep.Blobs)
-	if err != nil {
-		return total, err
+	if err := s.makeDays(ctx, time.Now()); err != nil {
+		return 0, 0, err
+	}
+	if err := s.promptly(ctx, func(tx pgx.Tx) error { return tx.QueryRow(ctx, dropDays, keep.Blobs, keep.History).Scan(&days) }); err != nil {
+		return 0, 0, fmt.Errorf("pruning the journal: dropping days: %w", err)
+	}
+	if err := s.pool.QueryRow(ctx, pruneRest, keep.Blobs, keep.History).Scan(&rows); err != nil {
+		return days, 0, fmt.Errorf("pruning the journal: %w", err)
 	}
 	for _, query := range prunings {
 		n, err := s.prune(ctx, query, keep.History)
-		total += n
+		rows += n
 		if err != nil {
-			return total, err
+			return days, rows, err
 		}
 	}
-	return total, nil
+	return days, rows, nil
+}
+
+// promptly does work that locks tables, in a transaction: who waits for a lock that readers hold makes the next
+// commit wait, too.
+func (s *Store) promptly(ctx context.Context, work func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "set local lock_timeout = '2s'"); err != nil {
+			return err
+		}
+		return work(tx)
+	})
+}
+
+// makeDays makes the partitions of the day of t and of those that come, where there are none. Without them nothing is
+// lost: what is written goes where rows of no day are.
+func (s *Store) makeDays(ctx context.Context, t time.Time) error {
+	day := t.UTC().Truncate(24 * time.Hour)
+	err := s.promptly(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, makeDays, day, day.AddDate(0, 0, daysAhead))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("making the partitions of the days to come: %w", err)
+	}
+	return nil
 }
 
 func (s *Store) prune(ctx context.Context, query string, age time.Duration) (int64, error) {

@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sql"
@@ -16,7 +18,9 @@ import (
 var ErrNone = errors.New("not in the journal")
 
 var (
-	roundBlobs   = sql.Query("round_blobs")
+	roundLink    = sql.Query("round_link")
+	roundFrames  = sql.Query("round_frames")
+	roundTexts   = sql.Query("round_texts")
 	readRounds   = sql.Query("rounds")
 	readPools    = sql.Query("pools")
 	readTenants  = sql.Query("tenants")
@@ -30,6 +34,11 @@ var (
 	seatNow      = sql.Query("seat_now")
 	readTrades   = sql.Query("trades")
 	effective    = sql.Query("effective")
+	newestRound  = sql.Query("newest_round")
+	mayRead      = sql.Query("may_read_rounds")
+	ownActions   = sql.Query("own_actions")
+	ownJobs      = sql.Query("own_jobs")
+	ownWaiting   = sql.Query("own_waiting")
 )
 
 // collect runs a query and reads its rows into structs by the columns' names.
@@ -40,33 +49,106 @@ func collect[T any](ctx context.Context, s *Store, doing, query string, args ...
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, err)
+		return nil, fmt.Errorf("%s: %w", doing, denied(err))
 	}
 	return all, nil
 }
 
-// Round gives the JSON of a round's snapshot and plan, byte for byte as they
-// were; ErrNone if it was pruned or never was.
-func (s *Store) Round(ctx context.Context, number int64) (snapshot, plan []byte, err error) {
-	t, err := s.texts(ctx, number)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading round %d: %w", number, err)
+// denied marks an error with ErrDenied if it is one.
+func denied(err error) error {
+	const noRight = "42501"
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.Code == noRight {
+		return fmt.Errorf("%w: %w", ErrDenied, err)
 	}
-	return t.snapshot, t.plan, nil
+	return err
 }
 
+// Round gives the JSON of a round's snapshot and plan; ErrNone if it was pruned or never was.
+func (s *Store) Round(ctx context.Context, number int64) (snapshot, plan []byte, err error) {
+	snap, did, err := s.viewer().round(ctx, number)
+	if err != nil {
+		return nil, nil, err
+	}
+	if snapshot, err = json.Marshal(snap); err != nil {
+		return nil, nil, fmt.Errorf("writing round %d as JSON: %w", number, err)
+	}
+	if plan, err = json.Marshal(did); err != nil {
+		return nil, nil, fmt.Errorf("writing round %d as JSON: %w", number, err)
+	}
+	return snapshot, plan, nil
+}
+
+// viewer reads rounds, those of one keyframe best in their order: it goes on from the one that it read last.
+type viewer struct {
+	store    *Store
+	film     projector
+	keyframe int64
+	link     int // of the frame at which it stands
+}
+
+func (s *Store) viewer() *viewer { return &viewer{store: s} }
+
+// round reads a round; ErrNone if it is not kept.
+func (v *viewer) round(ctx context.Context, number int64) (snap cluster.Snapshot, plan cluster.Plan, err error) {
+	if snap, plan, err = v.read(ctx, number); err != nil {
+		err = fmt.Errorf("reading round %d: %w", number, err)
+	}
+	return snap, plan, err
+}
+
+func (v *viewer) read(ctx context.Context, number int64) (snap cluster.Snapshot, plan cluster.Plan, err error) {
+	var keyframe int64
+	var link *int
+	err = v.store.pool.QueryRow(ctx, roundLink, number).Scan(&keyframe, &link)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return snap, plan, ErrNone
+	case err != nil:
+		return snap, plan, denied(err)
+	case link == nil:
+		t, err := v.store.texts(ctx, number)
+		if err != nil {
+			return snap, plan, err
+		}
+		return t.read()
+	}
+	if v.keyframe != keyframe || v.link > *link {
+		v.film, v.keyframe, v.link = projector{}, keyframe, -1
+	}
+	rows, err := v.store.pool.Query(ctx, roundFrames, keyframe, v.link, *link)
+	if err != nil {
+		return snap, plan, denied(err)
+	}
+	var snapshot, told blob
+	var at int
+	_, err = pgx.ForEachRow(rows, []any{&at, &snapshot.packed, &snapshot.bytes, &told.packed, &told.bytes}, func() error {
+		if at != v.link+1 {
+			return fmt.Errorf("frame %d after its keyframe, round %d, is missing", v.link+1, keyframe)
+		}
+		v.link = at
+		return v.film.next(snapshot, told)
+	})
+	if err == nil && v.link != *link {
+		err = fmt.Errorf("frame %d after its keyframe, round %d, is missing", v.link+1, keyframe)
+	}
+	if err != nil {
+		v.keyframe = 0
+		return snap, plan, err
+	}
+	return v.film.show()
+}
+
+// texts reads a round from before schema 9.
 func (s *Store) texts(ctx context.Context, number int64) (texts, error) {
 	var round, keyframe int64
 	var snapshot, plan, keySnapshot, keyPlan blob
 	var key texts
-	err := s.pool.QueryRow(ctx, roundBlobs, number).
+	err := s.pool.QueryRow(ctx, roundTexts, number).
 		Scan(&round, &keyframe, &snapshot.packed, &snapshot.bytes, &plan.packed, &plan.bytes,
 			&keySnapshot.packed, &keySnapshot.bytes, &keyPlan.packed, &keyPlan.bytes)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return texts{}, ErrNone
-	}
 	if err != nil {
-		return texts{}, err
+		return texts{}, denied(err)
 	}
 	if keyframe != round {
 		if keyPlan.packed == nil {
@@ -88,14 +170,43 @@ func (s *Store) Last(ctx context.Context) (snap cluster.Snapshot, plan cluster.P
 	if number == 0 {
 		return snap, plan, nil
 	}
-	t, err := s.texts(ctx, number)
+	return s.viewer().round(ctx, number)
+}
+
+// Newest tells the number and time of the newest round; 0 if there is none.
+func (s *Store) Newest(ctx context.Context) (number int64, at time.Time, err error) {
+	err = s.pool.QueryRow(ctx, newestRound).Scan(&number, &at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, at, nil
+	}
 	if err != nil {
-		return snap, plan, fmt.Errorf("reading round %d: %w", number, err)
+		err = fmt.Errorf("looking for the newest round: %w", err)
 	}
-	if snap, plan, err = t.read(); err != nil {
-		return snap, plan, fmt.Errorf("reading round %d: %w", number, err)
+	return number, at, err
+}
+
+// ErrDenied is in errors about something that this database user may not do.
+var ErrDenied = errors.New("this database user may not do that")
+
+// ReadsAll tells whether this database user may read whole rounds. One that may see no more than its own tenants' rows
+// may not: Last fails then.
+func (s *Store) ReadsAll(ctx context.Context) (yes bool, err error) {
+	if err := s.pool.QueryRow(ctx, mayRead).Scan(&yes); err != nil {
+		return false, fmt.Errorf("asking what this user may read: %w", err)
 	}
-	return snap, plan, nil
+	return yes, nil
+}
+
+// Count is how many jobs are in a state, or wait for a reason.
+type Count struct {
+	State string
+	Code  string // "" = all of the state
+	Jobs  int
+}
+
+// OwnJobs counts the live jobs that this database user may see.
+func (s *Store) OwnJobs(ctx context.Context) ([]Count, error) {
+	return collect[Count](ctx, s, "counting the jobs", ownJobs)
 }
 
 // Seated is who has the seat.
@@ -130,6 +241,7 @@ type Round struct {
 	Jobs        int        `json:"jobs"`
 	Running     int        `json:"running" db:"jobs_running"`
 	Waiting     int        `json:"waiting" db:"jobs_waiting"`
+	Aside       int        `json:"aside" db:"jobs_aside"`
 	Leases      int        `json:"leases"`
 	LeasesEnded int        `json:"leases_ended"`
 	Claims      int        `json:"claims"`
@@ -386,12 +498,22 @@ type Explanation struct {
 	Verdict *cluster.Verdict `json:"verdict,omitempty"`
 	// For is Slurm's id of the job that the verdict names; "" = none.
 	For string `json:"for,omitempty"`
+	// Waiting says why the job waits where this database user may not read whole rounds: there is no Record, Lease, Claim
+	// and Verdict then, and Newest is empty.
+	Waiting *Waiting `json:"waiting,omitempty"`
 	// Standing is the tenant's in every pool, Effective what its GPUs do for it; nil where nothing is divided.
 	Standing  []cluster.Standing `json:"standing,omitempty"`
 	Effective *Effective         `json:"effective,omitempty"`
 	Leases    []Lease            `json:"leases"`  // newest first
 	Actions   []Action           `json:"actions"` // newest first
 	Overrides []Order            `json:"overrides"`
+	// NumbersAt is when the numbers of Record and Verdict were written that change in every round: the journal refreshes them
+	// in turn. It is At where they are the newest round's.
+	NumbersAt cluster.Instant `json:"numbers_at"`
+	// SlurmSays is Slurm's own reason why the job waits.
+	SlurmSays string `json:"slurm_says,omitempty"`
+	// Newest is what the newest round says of the job, and of those that its verdict names; see newestOf.
+	Newest Edge `json:"-"`
 }
 
 // ExplainJob explains the newest job of that Slurm id; ErrNone if there is none.
@@ -420,7 +542,16 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	if x.Leases, err = collect[Lease](ctx, s, doing, readLeases, true, x.Job.Key, told); err != nil {
 		return Explanation{}, err
 	}
-	if x.Actions, err = collect[Action](ctx, s, doing, readActions, x.Job.Key, told); err != nil {
+	all, err := s.ReadsAll(ctx)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if all {
+		x.Actions, err = collect[Action](ctx, s, doing, readActions, x.Job.Key, told)
+	} else {
+		x.Actions, err = collect[Action](ctx, s, doing, ownActions, x.Job.SlurmID, told)
+	}
+	if err != nil {
 		return Explanation{}, err
 	}
 	if x.Overrides, err = collect[Order](ctx, s, doing, jobOverrides, x.Job.SlurmID, x.Job.User, x.Job.Tenant); err != nil {
@@ -433,18 +564,49 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	if len(worth) == 1 && x.Job.Tenant != "" {
 		x.Effective = &worth[0]
 	}
-	_, plan, err := s.Last(ctx)
-	if err != nil {
+	if !all {
+		return x, s.explainOwn(ctx, doing, &x)
+	}
+	if x.Newest, x.NumbersAt, err = s.newestOf(ctx, &x.Job); err != nil {
 		return Explanation{}, fmt.Errorf("%s: %w", doing, err)
 	}
+	plan := x.Newest.Plan
 	x.add(plan)
+	if c := caseOf(x.Newest.Snapshot, x.Job.Key); c != nil && !c.Gone && c.Job.Because != "None" {
+		x.SlurmSays = c.Job.Because
+	}
 	if x.Verdict == nil || x.Verdict.Reason.For == 0 {
 		return x, nil
 	}
-	if r, ok := recordOf(plan.Memory, x.Verdict.Reason.For); ok {
-		x.For = r.ID.String()
+	if c := caseOf(x.Newest.Snapshot, x.Verdict.Reason.For); c != nil {
+		x.For = c.Record.ID.String()
 	}
 	return x, nil
+}
+
+// explainOwn adds what the views say of the job, for users who may not read whole rounds.
+func (s *Store) explainOwn(ctx context.Context, doing string, x *Explanation) error {
+	number, at, err := s.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	x.Round, x.At = number, cluster.InstantOf(at)
+	x.NumbersAt = x.At
+	waits, err := collect[Waiting](ctx, s, doing, ownWaiting, x.Job.Key)
+	if err != nil {
+		return err
+	}
+	if len(waits) > 0 {
+		x.Waiting = &waits[0]
+	}
+	tenants, err := s.Tenants(ctx)
+	for _, t := range tenants {
+		if t.Tenant == x.Job.Tenant {
+			x.Standing = append(x.Standing, cluster.Standing{Tenant: t.Tenant, Pool: t.Pool, Weight: t.Weight, Entitlement: t.Entitlement, Demand: t.Demand,
+				Holds: t.Holds, Behind: cluster.SpanOf(t.Behind), Rho: t.Rho, Owed: t.Owed, Repays: t.Repays})
+		}
+	}
+	return err
 }
 
 // add adds what the newest round says of the job.

@@ -85,7 +85,12 @@ func documentOf(v any) document {
 	return document(text)
 }
 
-func (d document) MarshalJSON() ([]byte, error) { return []byte(d), nil }
+func (d document) MarshalJSON() ([]byte, error) {
+	if d == "" {
+		return []byte("null"), nil
+	}
+	return []byte(d), nil
+}
 
 // date is a day, UTC: its first moment.
 type date cluster.Instant
@@ -130,10 +135,12 @@ type roundRow struct {
 	Jobs            int    `json:"jobs"`
 	JobsRunning     int    `json:"jobs_running"`
 	JobsWaiting     int    `json:"jobs_waiting"`
+	JobsAside       int    `json:"jobs_aside"`
 	Leases          int    `json:"leases"`
 	LeasesEnded     int    `json:"leases_ended"`
 	Claims          int    `json:"claims"`
 	Actions         int    `json:"actions"`
+	Gates           int    `json:"gates"`
 	ActionsWithheld int    `json:"actions_withheld"`
 	Events          int    `json:"events"`
 }
@@ -192,31 +199,40 @@ type jobRow struct {
 }
 
 type verdictRow struct {
-	Job         cluster.JobKey  `json:"job_key"`
-	Round       int64           `json:"round"`
-	At          stamp           `json:"at"`
-	Code        cluster.Code    `json:"code"`
-	Pool        string          `json:"pool"`
-	Need        int             `json:"need_gpus"`
-	Free        int             `json:"free_gpus"`
-	Behind      cluster.Span    `json:"behind_ms"`
-	Other       string          `json:"other"`
-	OtherBehind cluster.Span    `json:"other_behind_ms"`
-	Rank        int             `json:"rank"`
-	Until       stamp           `json:"until_at"`
-	For         optional        `json:"for_job"`
-	Note        string          `json:"note"`
-	Rho         rho             `json:"rho"`
-	Alloc       cluster.GPUTime `json:"alloc_gpu_ms"`
-	Due         cluster.GPUTime `json:"due_gpu_ms"`
-	Gate        stamp           `json:"gate_until"`
+	reasonColumns
+	Job       cluster.JobKey  `json:"job_key"`
+	Round     int64           `json:"round"`
+	At        stamp           `json:"at"`
+	Until     stamp           `json:"until_at"`
+	For       optional        `json:"for_job"`
+	Rho       rho             `json:"rho"`
+	Alloc     cluster.GPUTime `json:"alloc_gpu_ms"`
+	Due       cluster.GPUTime `json:"due_gpu_ms"`
+	Gate      stamp           `json:"gate_until"`
+	OtherJob  optional        `json:"other_job"`
+	SlurmSays string          `json:"slurm_says"`
+	Details   document        `json:"details"`
+}
 
-	Cell  string             `json:"cell"`
-	Chain string             `json:"chain"`
-	Right cluster.LeaseClass `json:"for_right"`
+// reasonColumns are the columns of verdicts that hold a reason as it is, written and read alike.
+type reasonColumns struct {
+	Code        cluster.Code       `db:"code" json:"code"`
+	Pool        string             `db:"pool" json:"pool"`
+	Need        int                `db:"need_gpus" json:"need_gpus"`
+	Free        int                `db:"free_gpus" json:"free_gpus"`
+	Behind      cluster.Span       `db:"behind_ms" json:"behind_ms"`
+	Other       string             `db:"other" json:"other"`
+	OtherBehind cluster.Span       `db:"other_behind_ms" json:"other_behind_ms"`
+	Rank        int                `db:"rank" json:"rank"`
+	Note        string             `db:"note" json:"note"`
+	Cell        string             `db:"cell" json:"cell"`
+	Chain       string             `db:"chain" json:"chain"`
+	Right       cluster.LeaseClass `db:"for_right" json:"for_right"`
+	Queue       cluster.Queuer     `db:"queue" json:"queue"`
+}
 
-	Queue    cluster.Queuer `json:"queue"`
-	OtherJob optional       `json:"other_job"`
+type settingsRow struct {
+	Settings document `json:"settings"`
 }
 
 type leaseKey struct {
@@ -332,6 +348,7 @@ type poolRow struct {
 	Overhead    cluster.GPUTime `json:"overhead_gpu_ms"`
 	Idle        cluster.GPUTime `json:"idle_gpu_ms"`
 	Bad         cluster.GPUTime `json:"bad_gpu_ms"`
+	Stops       cluster.GPUTime `json:"stops_gpu_ms"`
 }
 
 type chargeKey struct {
@@ -383,6 +400,7 @@ type lossRow struct {
 type actionRow struct {
 	Round       int64        `json:"round"`
 	Ordinal     int          `json:"ordinal"`
+	At          stamp        `json:"at"`
 	Verb        cluster.Verb `json:"verb"`
 	Job         optional     `json:"job_key"`
 	SlurmID     string       `json:"slurm_id"`
@@ -393,6 +411,16 @@ type actionRow struct {
 	Signal      string       `json:"signal"`
 	Withheld    bool         `json:"withheld"`
 	Because     document     `json:"because"`
+}
+
+// failedGate is a gate that could not be shut.
+type failedGate struct {
+	actionRow
+	OK      bool         `json:"ok"`
+	Skipped bool         `json:"skipped"`
+	Error   string       `json:"error"`
+	Done    stamp        `json:"done_at"`
+	Took    cluster.Span `json:"took_ms"`
 }
 
 type outcomeRow struct {

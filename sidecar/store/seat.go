@@ -48,6 +48,8 @@ var (
 	seatQueue  = sql.Query("seat_queue")
 	seatRetire = sql.Query("seat_retire")
 	seatTake   = sql.Query("seat_take")
+	seatLast   = sql.Query("seat_last")
+	seatCrash  = sql.Query("seat_crashed")
 	seatHold   = sql.Query("seat_hold")
 	seatRenew  = sql.Query("seat_renew")
 	seatResign = sql.Query("seat_resign")
@@ -56,6 +58,18 @@ var (
 // Acquire takes the seat for holder (a name for people: host and process). It
 // fails with *TakenError while another holds it and lives.
 func (s *Store) Acquire(ctx context.Context, holder string) (*Seat, error) {
+	return s.acquire(ctx, holder, 0)
+}
+
+// Succeed takes the seat at once after a term whose holder is known to have
+// crashed. It fails with *TakenError if anybody was seated after that term, whether
+// they still are or not.
+func (s *Store) Succeed(ctx context.Context, holder string, crashed int64) (*Seat, error) {
+	return s.acquire(ctx, holder, crashed)
+}
+
+// acquire takes the seat: after the term crashed and no other, or with 0 after any that is over.
+func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Seat, error) {
 	asked := time.Now()
 	seat := &Seat{Holder: holder, store: s, lost: make(chan struct{})}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -69,7 +83,12 @@ func (s *Store) Acquire(ctx context.Context, holder string) (*Seat, error) {
 		if _, err := tx.Exec(ctx, seatRetire); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, seatTake, holder, s.config.Takeover).Scan(&seat.Term)
+		if crashed > 0 {
+			if _, err := tx.Exec(ctx, seatCrash, crashed); err != nil {
+				return err
+			}
+		}
+		return tx.QueryRow(ctx, seatTake, holder, s.config.Takeover, crashed).Scan(&seat.Term)
 	})
 	const locked = "55P03"
 	var refused *pgconn.PgError
@@ -81,6 +100,25 @@ func (s *Store) Acquire(ctx context.Context, holder string) (*Seat, error) {
 	}
 	seat.heard(asked)
 	return seat, nil
+}
+
+// LastSeat is the newest term in the seat.
+type LastSeat struct {
+	Term     int64
+	Holder   string
+	Renewed  time.Time     `db:"renewed_at"`
+	Takeover time.Time     `db:"takeover_at"`
+	Silent   time.Duration `db:"silent_for"`
+	Ended    bool          // given up, taken over or crashed
+}
+
+// LastSeat tells who was seated last, still or not; nil = nobody ever was.
+func (s *Store) LastSeat(ctx context.Context) (*LastSeat, error) {
+	all, err := collect[LastSeat](ctx, s, "reading who was seated last", seatLast)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
 }
 
 // taken tells who has the seat.

@@ -23,6 +23,7 @@ var (
 	putJobs          = sql.Query("put_jobs")
 	putVerdicts      = sql.Query("put_verdicts")
 	dropVerdicts     = sql.Query("drop_verdicts")
+	putSettings      = sql.Query("put_settings")
 	putLeases        = sql.Query("put_leases")
 	markEnds         = sql.Query("mark_ends")
 	markBegins       = sql.Query("mark_begins")
@@ -72,6 +73,7 @@ func (e *entry) texts() ([]rowsFor, error) {
 	add(w, putJobs, e.jobs.put)
 	add(w, dropVerdicts, e.verdicts.gone)
 	add(w, putVerdicts, e.verdicts.put)
+	add(w, putSettings, e.settings.put)
 	add(w, putLeases, e.leases.put)
 	add(w, markEnds, e.marks)
 	add(w, markBegins, e.marks)
@@ -150,6 +152,6 @@ func send(ctx context.Context, tx pgx.Tx, last int64, rows []rowsFor, shot frame
 	for _, r := range rows {
 		batch.Queue(r.query, r.text)
 	}
-	batch.Queue(putBlobs, shot.round, shot.keyframe, shot.snapshot.packed, shot.plan.packed, shot.snapshot.bytes, shot.plan.bytes)
+	batch.Queue(putBlobs, shot.round, shot.keyframe, shot.link, shot.at.Time(), shot.snapshot.packed, shot.plan.packed, shot.snapshot.bytes, shot.plan.bytes)
 	return tx.SendBatch(ctx, batch).Close()
 }

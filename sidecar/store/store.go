@@ -7,13 +7,16 @@
 //	Journal  what the loop writes to (loop.Journal), from a seat
 //
 // A round is one transaction. What the next daemon goes on from is the newest
-// round's plan, kept as a blob beside its snapshot; tables hold the same for
-// people, and only what changed is written to them. A journal therefore
+// round's plan, kept as a blob beside its snapshot, each round as the difference
+// to the one before; tables hold the same for people, and only what changed is
+// written to them, in turn where that is thousands of rows. Histories are
+// partitioned by day. A journal therefore
 // remembers what it wrote last, and whatever casts doubt on that (a commit whose
 // fate is unknown, a round by somebody else) is an error that asks for Open.
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,13 +37,15 @@ type Config struct {
 	// DSN is the address, as a URL or as key=value; what it leaves out comes from
 	// the usual PG* environment variables and the user's password file.
 	DSN string
+	// Schema is where the journal is; "" = migrate.Schema.
+	Schema string
 	// Takeover is how long after its last sign of life a holder loses the seat to
 	// whoever asks; 0 = 15 s. Renew it at least three times as often.
 	Takeover time.Duration
 	// Sample is how often the histories for charts are sampled; 0 = once a minute.
 	Sample time.Duration
 	// Refresh is how often the numbers of a waiting job's verdict are written
-	// though its reason is the same; 0 = every 5 minutes.
+	// though its reason is the same; 0 = every 15 minutes.
 	Refresh time.Duration
 }
 
@@ -50,9 +55,10 @@ func (c Config) withDefaults() Config {
 			*d = otherwise
 		}
 	}
+	c.Schema = cmp.Or(c.Schema, migrate.Schema)
 	fill(&c.Takeover, 15*time.Second)
 	fill(&c.Sample, time.Minute)
-	fill(&c.Refresh, 5*time.Minute)
+	fill(&c.Refresh, 15*time.Minute)
 	return c
 }
 
@@ -75,7 +81,8 @@ func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the address of PostgreSQL cannot be read: %w: write postgres://USER@HOST/DATABASE, or host=HOST dbname=DATABASE", err)
 	}
-	where := fmt.Sprintf("database %s on %s", config.ConnConfig.Database, config.ConnConfig.Host)
+	where := fmt.Sprintf("schema %s of database %s on %s", c.Schema, config.ConnConfig.Database, config.ConnConfig.Host)
+	migrate.In(config.ConnConfig, c.Schema)
 	// A session whose client hangs or is cut off must not hold the seat's row for ever.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(c.Takeover.Milliseconds())
 	config.ConnConfig.RuntimeParams["application_name"] = "fairlease"

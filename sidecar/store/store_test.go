@@ -149,6 +149,7 @@ func TestExplain(t *testing.T) {
 	if diff := cmp.Diff(byID, byKey); diff != "" {
 		t.Errorf("by key it is explained otherwise:\n%s", diff)
 	}
+	record.DueCarry, record.DueRate, record.ChargedTo = 0, 0, 0 // change in every round, and are not kept by job
 	if diff := cmp.Diff(&record, byID.Record); diff != "" {
 		t.Errorf("the record:\n%s", diff)
 	}

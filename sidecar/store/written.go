@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
@@ -11,12 +13,25 @@ type table[K comparable, R comparable] struct {
 	same func(was, now R) bool // nil: ==
 	rows map[K]R
 	// doubted rows count as changed: they will be written again.
-	doubted bool
+	doubted map[K]bool
+	// later tells which rows can wait where too many have changed in one round; nil = none can. turn is where those
+	// that are written are looked for first.
+	later func(R) bool
+	most  int // of these, in a round
+	turn  int
+	left  map[K]R // those that waited in the last round
 }
 
+// How many rows of a table that can wait are written in a round: tables are for people, and thousands of jobs
+// that come at once must not hold up the round. Why jobs wait may change for thousands in every round.
+const (
+	mostJobs     = 1000
+	mostVerdicts = 1000
+)
+
 // change is what must be written to a table: rows to put, and rows whose key is
-// not there any more, as they were written last.
-type change[R any] struct{ put, gone []R }
+// not there any more, as they were written last. left is what changed, too, and is to be written later.
+type change[R any] struct{ put, gone, left []R }
 
 func newTable[K comparable, R comparable](key func(R) K) *table[K, R] {
 	return &table[K, R]{key: key, rows: map[K]R{}}
@@ -24,15 +39,28 @@ func newTable[K comparable, R comparable](key func(R) K) *table[K, R] {
 
 func (t *table[K, R]) diff(now []R) change[R] {
 	var c change[R]
-	known := 0
-	for _, row := range now {
+	known, left := 0, t.most
+	turn := 0
+	if len(t.left) > 0 { // those that waited come first
+		turn = t.turn
+	}
+	for i := range now {
+		row := now[(i+turn)%len(now)]
 		was, ok := t.rows[t.key(row)]
 		if ok {
 			known++
 		}
-		if !ok || !t.unchanged(was, row) {
-			c.put = append(c.put, row)
+		if ok && t.unchanged(was, row) {
+			continue
 		}
+		if t.later != nil && t.later(row) {
+			if left == 0 {
+				c.left = append(c.left, row)
+				continue
+			}
+			left--
+		}
+		c.put = append(c.put, row)
 	}
 	if known == len(t.rows) {
 		return c
@@ -51,7 +79,7 @@ func (t *table[K, R]) diff(now []R) change[R] {
 
 func (t *table[K, R]) unchanged(was, now R) bool {
 	switch {
-	case t.doubted:
+	case len(t.doubted) > 0 && t.doubted[t.key(now)]:
 		return false
 	case t.same != nil:
 		return t.same(was, now)
@@ -66,8 +94,25 @@ func (t *table[K, R]) keep(c change[R]) {
 	}
 	for _, row := range c.put {
 		t.rows[t.key(row)] = row
+		delete(t.doubted, t.key(row))
 	}
-	t.doubted = false
+	t.left = make(map[K]R, len(c.left))
+	for _, row := range c.left {
+		t.left[t.key(row)] = row
+	}
+	t.turn += len(c.put)
+}
+
+// leased are the verdicts on jobs that have a lease.
+var leased = []cluster.Code{cluster.BecauseGranted, cluster.BecauseRenewed, cluster.BecauseHolding, cluster.BecauseAdopted, cluster.BecauseStarting,
+	cluster.BecauseNotice, cluster.BecauseEnding, cluster.BecauseRecalled}
+
+// doubt makes all rows be written again.
+func (t *table[K, R]) doubt() {
+	t.doubted = make(map[K]bool, len(t.rows))
+	for key := range t.rows {
+		t.doubted[key] = true
+	}
 }
 
 // written is what the journal holds as of one round, as far as later rounds are
@@ -88,6 +133,7 @@ type written struct {
 	nodes    *table[string, nodeRow]
 	jobs     *table[cluster.JobKey, jobRow]
 	verdicts *table[cluster.JobKey, verdictRow]
+	settings *table[bool, settingsRow]
 	leases   *table[leaseKey, leaseRow]
 	claims   *table[claimKey, claimRow]
 	ledger   *table[accountKey, ledgerRow]
@@ -117,6 +163,7 @@ func newWritten(refresh cluster.Span) *written {
 		nodes:    newTable(func(r nodeRow) string { return r.Name }),
 		jobs:     newTable(func(r jobRow) cluster.JobKey { return r.Key }),
 		verdicts: newTable(func(r verdictRow) cluster.JobKey { return r.Job }),
+		settings: newTable(func(settingsRow) bool { return true }),
 		leases:   newTable(func(r leaseRow) leaseKey { return r.leaseKey }),
 		claims:   newTable(func(r claimRow) claimKey { return r.claimKey }),
 		ledger:   newTable(func(r ledgerRow) accountKey { return r.accountKey }),
@@ -138,6 +185,8 @@ func newWritten(refresh cluster.Span) *written {
 		trades:       newTable(func(r tradeRow) int64 { return r.ID }),
 	}
 	w.jobs.same = sameJob
+	w.jobs.later, w.jobs.most = func(r jobRow) bool { return r.State == cluster.Waiting && r.Terms == 0 }, mostJobs
+	w.verdicts.later, w.verdicts.most = func(r verdictRow) bool { return !slices.Contains(leased, r.Code) }, mostVerdicts
 	w.verdicts.same = func(was, now verdictRow) bool { return sameVerdict(was, now, refresh) }
 	w.leases.same = sameLease
 	w.lending.same = func(was, now lendingRow) bool { return was.GPUs == now.GPUs }
@@ -184,8 +233,8 @@ func sameEntitlement(was, now entitlementRow) bool {
 	return was == now
 }
 
-// sameVerdict tells whether the row may stay: the reason is the same, and its
-// numbers are not yet to be refreshed. Each job's turn comes once in refresh;
+// sameVerdict tells whether the row may stay: the reason is the same, and what
+// goes with it (numbers, who went before it, until when) is not yet to be refreshed. Each job's turn comes once in refresh;
 // the turns are spread over that time.
 func sameVerdict(was, now verdictRow, refresh cluster.Span) bool {
 	turn := func(v verdictRow) int64 {
@@ -197,8 +246,8 @@ func sameVerdict(was, now verdictRow, refresh cluster.Span) bool {
 	}
 	was.Round, was.At = now.Round, now.At
 	was.Free, was.Behind, was.OtherBehind, was.Rank, was.Rho = now.Free, now.Behind, now.OtherBehind, now.Rank, now.Rho
-	was.OtherJob = now.OtherJob
-	was.Alloc, was.Due, was.Gate = now.Alloc, now.Due, now.Gate
+	was.OtherJob, was.Other, was.Until, was.For, was.Pool = now.OtherJob, now.Other, now.Until, now.For, now.Pool
+	was.SlurmSays, was.Alloc, was.Due = now.SlurmSays, now.Alloc, now.Due
 	return was == now
 }
 
@@ -211,6 +260,7 @@ type entry struct {
 	nodes    change[nodeRow]
 	jobs     change[jobRow]
 	verdicts change[verdictRow]
+	settings change[settingsRow]
 	leases   change[leaseRow]
 	claims   change[claimRow]
 	ledger   change[ledgerRow]
@@ -249,7 +299,8 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 	e.tenants = w.tenants.diff(tenantRows(snap))
 	e.nodes = w.nodes.diff(nodeRows(snap))
 	e.jobs = w.jobs.diff(w.jobRows(snap, plan))
-	e.verdicts = w.verdicts.diff(verdictRows(plan))
+	e.verdicts = w.verdicts.diff(verdictRows(snap, plan))
+	e.settings = w.settings.diff([]settingsRow{{documentOf(snap.Settings)}})
 	e.leases, e.marks, e.boundaries = w.leaseEntry(plan)
 	e.claims = w.claims.diff(claimRows(plan))
 	e.ledger = w.ledger.diff(ledgerRows(plan))
@@ -274,7 +325,7 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 		e.fragments = w.fragments.diff(fragmentRows(snap, plan))
 	}
 	// What a division changes may stay for long: it is sampled by itself, as rarely.
-	e.divided = len(e.divisions.put) > 0 && !w.divisions.doubted && plan.At.Sub(w.divided) >= every
+	e.divided = len(e.divisions.put) > 0 && len(w.divisions.doubted) == 0 && plan.At.Sub(w.divided) >= every
 	if e.poolSamples != nil || e.divided {
 		e.entSamples = w.entSamples.diff(entitlements)
 	}
@@ -293,6 +344,7 @@ func (w *written) keep(e entry, m cluster.Memory) {
 	w.nodes.keep(e.nodes)
 	w.jobs.keep(e.jobs)
 	w.verdicts.keep(e.verdicts)
+	w.settings.keep(e.settings)
 	w.leases.keep(inForce(e.leases))
 	w.boundaries = e.boundaries
 	w.claims.keep(e.claims)
@@ -331,13 +383,12 @@ func (w *written) keep(e entry, m cluster.Memory) {
 // lending, which tells since when it is so.
 func (w *written) doubt() {
 	w.sampled = 0
-	for _, doubted := range []*bool{
-		&w.tenants.doubted, &w.nodes.doubted, &w.jobs.doubted, &w.verdicts.doubted, &w.leases.doubted, &w.claims.doubted,
-		&w.ledger.doubted, &w.buckets.doubted, &w.pools.doubted, &w.samples.doubted,
-		&w.vcCells.doubted, &w.cellSamples.doubted, &w.boundCells.doubted, &w.fragments.doubted, &w.violations.doubted,
-		&w.divisions.doubted, &w.profiles.doubted, &w.entitlements.doubted, &w.entSamples.doubted, &w.trades.doubted,
+	for _, t := range []interface{ doubt() }{
+		w.tenants, w.nodes, w.jobs, w.verdicts, w.settings, w.leases, w.claims, w.ledger, w.buckets, w.pools, w.samples,
+		w.vcCells, w.cellSamples, w.boundCells, w.fragments, w.violations,
+		w.divisions, w.profiles, w.entitlements, w.entSamples, w.trades,
 	} {
-		*doubted = true
+		t.doubt()
 	}
 }
 

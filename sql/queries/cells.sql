@@ -1,7 +1,7 @@
 -- Each takes its rows as one JSON array of objects with the columns' names.
 
 -- name: put_vc_cells
-insert into fairlease.vc_cells as had (
+insert into vc_cells as had (
     vc,
     chain,
     type,
@@ -26,7 +26,7 @@ select
     lost,
     free,
     lent
-from json_populate_recordset(null::fairlease.vc_cells, $1)
+from json_populate_recordset(null::vc_cells, $1)
 on conflict (vc, chain, type) do update set
     at = excluded.at,
     cell_gpus = excluded.cell_gpus,
@@ -40,11 +40,11 @@ where (had.cell_gpus, had.reserved, had.pinned, had.bound, had.lost, had.free, h
     is distinct from (excluded.cell_gpus, excluded.reserved, excluded.pinned, excluded.bound, excluded.lost, excluded.free, excluded.lent);
 
 -- name: drop_vc_cells
-delete from fairlease.vc_cells
-where (vc, chain, type) in (select vc, chain, type from json_populate_recordset(null::fairlease.vc_cells, $1));
+delete from vc_cells
+where (vc, chain, type) in (select vc, chain, type from json_populate_recordset(null::vc_cells, $1));
 
 -- name: put_vc_cell_history
-insert into fairlease.vc_cell_history (
+insert into vc_cell_history (
     vc,
     chain,
     type,
@@ -69,11 +69,11 @@ select
     lost,
     free,
     lent
-from json_populate_recordset(null::fairlease.vc_cell_history, $1)
+from json_populate_recordset(null::vc_cell_history, $1)
 on conflict do nothing;
 
 -- name: put_bound_cells
-insert into fairlease.bound_cells (
+insert into bound_cells (
     chain,
     type,
     node,
@@ -104,7 +104,7 @@ select
     holders,
     guests,
     since
-from json_populate_recordset(null::fairlease.bound_cells, $1)
+from json_populate_recordset(null::bound_cells, $1)
 on conflict (chain, type, node, gpu, vc) do update set
     nodes = excluded.nodes,
     node_gpus = excluded.node_gpus,
@@ -116,11 +116,11 @@ on conflict (chain, type, node, gpu, vc) do update set
     guests = excluded.guests;
 
 -- name: drop_bound_cells
-delete from fairlease.bound_cells
-where (chain, type, node, gpu, vc) in (select chain, type, node, gpu, vc from json_populate_recordset(null::fairlease.bound_cells, $1));
+delete from bound_cells
+where (chain, type, node, gpu, vc) in (select chain, type, node, gpu, vc from json_populate_recordset(null::bound_cells, $1));
 
 -- name: put_fragmentation_history
-insert into fairlease.fragmentation_history (
+insert into fragmentation_history (
     chain,
     type,
     at,
@@ -135,23 +135,23 @@ select
     cell_gpus,
     broken,
     cells
-from json_populate_recordset(null::fairlease.fragmentation_history, $1)
+from json_populate_recordset(null::fragmentation_history, $1)
 on conflict do nothing;
 
 -- name: put_violations
-insert into fairlease.violations (
+insert into violations (
     what,
     since
 )
 select
     what,
     since
-from json_populate_recordset(null::fairlease.violations, $1)
+from json_populate_recordset(null::violations, $1)
 on conflict (md5(what)) where ended_at is null do nothing;
 
 -- name: end_violations
-update fairlease.violations v set
+update violations v set
     ended_at = e.ended_at
-from json_populate_recordset(null::fairlease.violations, $1) e
+from json_populate_recordset(null::violations, $1) e
 where v.what = e.what
 and v.ended_at is null;

@@ -2,10 +2,10 @@
 
 -- name: last_round
 select coalesce(max(number), 0)
-from fairlease.rounds;
+from rounds;
 
 -- name: put_rounds
-insert into fairlease.rounds (
+insert into rounds (
     number,
     at,
     seat_term,
@@ -17,10 +17,12 @@ insert into fairlease.rounds (
     jobs,
     jobs_running,
     jobs_waiting,
+    jobs_aside,
     leases,
     leases_ended,
     claims,
     actions,
+    gates,
     actions_withheld,
     events
 )
@@ -36,27 +38,31 @@ select
     jobs,
     jobs_running,
     jobs_waiting,
+    jobs_aside,
     leases,
     leases_ended,
     claims,
     actions,
+    gates,
     actions_withheld,
     events
-from json_populate_recordset(null::fairlease.rounds, $1);
+from json_populate_recordset(null::rounds, $1);
 
 -- name: put_blobs
-insert into fairlease.round_blobs (
+insert into round_blobs (
     round,
     keyframe,
+    link,
+    at,
     snapshot,
     plan,
     snapshot_bytes,
     plan_bytes
 )
-values ($1, $2, $3, $4, $5, $6);
+values ($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: put_tenants
-insert into fairlease.tenants (
+insert into tenants (
     name,
     weight,
     gone_at
@@ -65,14 +71,14 @@ select
     name,
     weight,
     gone_at
-from json_populate_recordset(null::fairlease.tenants, $1)
+from json_populate_recordset(null::tenants, $1)
 on conflict (name) do update set
     weight = excluded.weight,
     gone_at = excluded.gone_at,
     recorded_at = now();
 
 -- name: put_nodes
-insert into fairlease.nodes (
+insert into nodes (
     name,
     gpus,
     cpus,
@@ -93,7 +99,7 @@ select
     bad,
     busy,
     gone_at
-from json_populate_recordset(null::fairlease.nodes, $1)
+from json_populate_recordset(null::nodes, $1)
 on conflict (name) do update set
     gpus = excluded.gpus,
     cpus = excluded.cpus,
@@ -108,7 +114,7 @@ where (nodes.gpus, nodes.cpus, nodes.memory_mb, nodes.partitions, nodes.features
     is distinct from (excluded.gpus, excluded.cpus, excluded.memory_mb, excluded.partitions, excluded.features, excluded.bad, excluded.busy, excluded.gone_at);
 
 -- name: put_jobs
-insert into fairlease.jobs (
+insert into jobs (
     key,
     slurm_id,
     slurm_job,
@@ -175,7 +181,7 @@ select
     alloc_gpu_ms,
     due_gpu_ms,
     lost_gpu_ms
-from json_populate_recordset(null::fairlease.jobs, $1)
+from json_populate_recordset(null::jobs, $1)
 on conflict (key) do update set
     slurm_id = excluded.slurm_id,
     slurm_job = excluded.slurm_job,
@@ -211,7 +217,7 @@ on conflict (key) do update set
     recorded_at = now();
 
 -- name: put_verdicts
-insert into fairlease.verdicts (
+insert into verdicts (
     job_key,
     round,
     at,
@@ -234,7 +240,9 @@ insert into fairlease.verdicts (
     chain,
     for_right,
     queue,
-    other_job
+    other_job,
+    slurm_says,
+    details
 )
 select
     job_key,
@@ -259,8 +267,10 @@ select
     chain,
     for_right,
     queue,
-    other_job
-from json_populate_recordset(null::fairlease.verdicts, $1)
+    other_job,
+    slurm_says,
+    details
+from json_populate_recordset(null::verdicts, $1)
 on conflict (job_key) do update set
     round = excluded.round,
     at = excluded.at,
@@ -283,14 +293,24 @@ on conflict (job_key) do update set
     chain = excluded.chain,
     for_right = excluded.for_right,
     queue = excluded.queue,
-    other_job = excluded.other_job;
+    other_job = excluded.other_job,
+    slurm_says = excluded.slurm_says,
+    details = excluded.details;
+
+-- name: put_settings
+insert into settings (settings)
+select settings
+from json_populate_recordset(null::settings, $1)
+on conflict (single) do update set
+    settings = excluded.settings,
+    recorded_at = clock_timestamp();
 
 -- name: drop_verdicts
-delete from fairlease.verdicts
-where job_key in (select job_key from json_populate_recordset(null::fairlease.verdicts, $1));
+delete from verdicts
+where job_key in (select job_key from json_populate_recordset(null::verdicts, $1));
 
 -- name: put_leases
-insert into fairlease.leases (
+insert into leases (
     job_key,
     term,
     slurm_id,
@@ -335,7 +355,7 @@ select
     granted_round,
     ended_round,
     alloc_from_gpu_ms
-from json_populate_recordset(null::fairlease.leases, $1)
+from json_populate_recordset(null::leases, $1)
 on conflict (job_key, term) do update set
     state = excluded.state,
     class = excluded.class,
@@ -356,18 +376,18 @@ on conflict (job_key, term) do update set
 
 -- name: mark_ends
 -- What a job had received when a lease ended, known when the boundary has passed.
-update fairlease.leases l set
+update leases l set
     ended_at = m.ended_at,
     alloc_to_gpu_ms = m.alloc_gpu_ms
-from json_to_recordset($1) as m (job_key bigint, term integer, ended_at timestamptz, alloc_gpu_ms bigint)
+from json_to_recordset($1) as m (job_key bigint, term bigint, ended_at timestamptz, alloc_gpu_ms bigint)
 where l.job_key = m.job_key
 and l.term = m.term;
 
 -- name: mark_begins
 -- The same for the lease that follows at once.
-update fairlease.leases l set
+update leases l set
     alloc_from_gpu_ms = m.alloc_gpu_ms
-from json_to_recordset($1) as m (job_key bigint, next_term integer, alloc_gpu_ms bigint)
+from json_to_recordset($1) as m (job_key bigint, next_term bigint, alloc_gpu_ms bigint)
 where l.job_key = m.job_key
 and l.term = m.next_term;
 
@@ -378,14 +398,14 @@ select
     l.term,
     coalesce(min(n.term), 0),
     l.ended_at
-from fairlease.leases l
-left join fairlease.leases n on n.job_key = l.job_key and n.term > l.term
+from leases l
+left join leases n on n.job_key = l.job_key and n.term > l.term
 where l.alloc_to_gpu_ms is null
 and l.ended_at is not null
 group by l.job_key, l.term;
 
 -- name: put_claims
-insert into fairlease.claims (
+insert into claims (
     job_key,
     made_at,
     pool,
@@ -402,7 +422,7 @@ select
     nodes,
     at,
     ended_at
-from json_populate_recordset(null::fairlease.claims, $1)
+from json_populate_recordset(null::claims, $1)
 on conflict (job_key, made_at) do update set
     pool = excluded.pool,
     gpus = excluded.gpus,
@@ -412,7 +432,7 @@ on conflict (job_key, made_at) do update set
     recorded_at = now();
 
 -- name: put_ledger
-insert into fairlease.ledger (
+insert into ledger (
     tenant,
     pool,
     at,
@@ -457,7 +477,7 @@ select
     rho_all,
     owed_gpu_ms,
     repays_gpus
-from json_populate_recordset(null::fairlease.ledger, $1)
+from json_populate_recordset(null::ledger, $1)
 on conflict (tenant, pool) do update set
     at = excluded.at,
     weight = excluded.weight,
@@ -480,11 +500,11 @@ on conflict (tenant, pool) do update set
     repays_gpus = excluded.repays_gpus;
 
 -- name: drop_ledger
-delete from fairlease.ledger
-where (tenant, pool) in (select tenant, pool from json_populate_recordset(null::fairlease.ledger, $1));
+delete from ledger
+where (tenant, pool) in (select tenant, pool from json_populate_recordset(null::ledger, $1));
 
 -- name: put_buckets
-insert into fairlease.window_buckets (
+insert into window_buckets (
     tenant,
     pool,
     start_at,
@@ -497,13 +517,13 @@ select
     start_at,
     alloc_gpu_ms,
     due_gpu_ms
-from json_populate_recordset(null::fairlease.window_buckets, $1)
+from json_populate_recordset(null::window_buckets, $1)
 on conflict (tenant, pool, start_at) do update set
     alloc_gpu_ms = excluded.alloc_gpu_ms,
     due_gpu_ms = excluded.due_gpu_ms;
 
 -- name: put_pools
-insert into fairlease.pools (
+insert into pools (
     pool,
     at,
     gpus,
@@ -513,7 +533,8 @@ insert into fairlease.pools (
     untouchable_gpu_ms,
     overhead_gpu_ms,
     idle_gpu_ms,
-    bad_gpu_ms
+    bad_gpu_ms,
+    stops_gpu_ms
 )
 select
     pool,
@@ -525,8 +546,9 @@ select
     untouchable_gpu_ms,
     overhead_gpu_ms,
     idle_gpu_ms,
-    bad_gpu_ms
-from json_populate_recordset(null::fairlease.pools, $1)
+    bad_gpu_ms,
+    stops_gpu_ms
+from json_populate_recordset(null::pools, $1)
 on conflict (pool) do update set
     at = excluded.at,
     gpus = excluded.gpus,
@@ -536,14 +558,15 @@ on conflict (pool) do update set
     untouchable_gpu_ms = excluded.untouchable_gpu_ms,
     overhead_gpu_ms = excluded.overhead_gpu_ms,
     idle_gpu_ms = excluded.idle_gpu_ms,
-    bad_gpu_ms = excluded.bad_gpu_ms;
+    bad_gpu_ms = excluded.bad_gpu_ms,
+    stops_gpu_ms = excluded.stops_gpu_ms;
 
 -- name: drop_pools
-delete from fairlease.pools
-where pool in (select pool from json_populate_recordset(null::fairlease.pools, $1));
+delete from pools
+where pool in (select pool from json_populate_recordset(null::pools, $1));
 
 -- name: put_tenant_history
-insert into fairlease.tenant_history (
+insert into tenant_history (
     tenant,
     pool,
     at,
@@ -568,11 +591,11 @@ select
     alloc_gpu_ms,
     due_gpu_ms,
     rho
-from json_populate_recordset(null::fairlease.tenant_history, $1)
+from json_populate_recordset(null::tenant_history, $1)
 on conflict do nothing;
 
 -- name: put_pool_history
-insert into fairlease.pool_history (
+insert into pool_history (
     pool,
     at,
     gpus,
@@ -593,11 +616,11 @@ select
     overhead_gpu_ms,
     idle_gpu_ms,
     bad_gpu_ms
-from json_populate_recordset(null::fairlease.pool_history, $1)
+from json_populate_recordset(null::pool_history, $1)
 on conflict do nothing;
 
 -- name: add_charges
-insert into fairlease.charges as charged (
+insert into charges as charged (
     day,
     tenant,
     user_name,
@@ -610,12 +633,12 @@ select
     user_name,
     pool,
     gpu_ms
-from json_populate_recordset(null::fairlease.charges, $1)
+from json_populate_recordset(null::charges, $1)
 on conflict (day, tenant, user_name, pool) do update set
     gpu_ms = charged.gpu_ms + excluded.gpu_ms;
 
 -- name: put_lending
-insert into fairlease.lending (
+insert into lending (
     pool,
     lender,
     borrower,
@@ -628,17 +651,17 @@ select
     borrower,
     gpus,
     at
-from json_populate_recordset(null::fairlease.lending, $1)
+from json_populate_recordset(null::lending, $1)
 on conflict (pool, lender, borrower) do update set
     gpus = excluded.gpus,
     at = excluded.at;
 
 -- name: drop_lending
-delete from fairlease.lending
-where (pool, lender, borrower) in (select pool, lender, borrower from json_populate_recordset(null::fairlease.lending, $1));
+delete from lending
+where (pool, lender, borrower) in (select pool, lender, borrower from json_populate_recordset(null::lending, $1));
 
 -- name: add_lending_days
-insert into fairlease.lending_days as lent (
+insert into lending_days as lent (
     day,
     pool,
     lender,
@@ -651,12 +674,12 @@ select
     lender,
     borrower,
     gpu_ms
-from json_populate_recordset(null::fairlease.lending_days, $1)
+from json_populate_recordset(null::lending_days, $1)
 on conflict (day, pool, lender, borrower) do update set
     gpu_ms = lent.gpu_ms + excluded.gpu_ms;
 
 -- name: put_losses
-insert into fairlease.losses (
+insert into losses (
     round,
     job_key,
     at,
@@ -683,12 +706,13 @@ select
     certainty,
     command,
     type_gpus
-from json_populate_recordset(null::fairlease.losses, $1);
+from json_populate_recordset(null::losses, $1);
 
 -- name: put_actions
-insert into fairlease.actions (
+insert into actions (
     round,
     ordinal,
+    at,
     verb,
     job_key,
     slurm_id,
@@ -703,6 +727,7 @@ insert into fairlease.actions (
 select
     round,
     ordinal,
+    at,
     verb,
     job_key,
     slurm_id,
@@ -713,10 +738,10 @@ select
     signal,
     withheld,
     because
-from json_populate_recordset(null::fairlease.actions, $1);
+from json_populate_recordset(null::actions, $1);
 
 -- name: put_events
-insert into fairlease.events (
+insert into events (
     round,
     ordinal,
     at,
@@ -733,4 +758,4 @@ select
     job_key,
     node,
     text
-from json_populate_recordset(null::fairlease.events, $1);
+from json_populate_recordset(null::events, $1);

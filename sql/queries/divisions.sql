@@ -1,14 +1,14 @@
 -- Each takes its rows as one JSON array of objects with the columns' names.
 
 -- name: end_divisions
-update fairlease.divisions d set
+update divisions d set
     ended_at = e.ended_at
-from json_populate_recordset(null::fairlease.divisions, $1) e
+from json_populate_recordset(null::divisions, $1) e
 where (d.policy, d.digest) = (e.policy, e.digest)
 and d.ended_at is null;
 
 -- name: put_divisions
-insert into fairlease.divisions (
+insert into divisions (
     policy,
     digest,
     objective,
@@ -25,15 +25,15 @@ select
     pools,
     parties,
     since
-from json_populate_recordset(null::fairlease.divisions, $1)
+from json_populate_recordset(null::divisions, $1)
 on conflict ((true)) where ended_at is null do nothing;
 
 -- name: drop_profiles
-delete from fairlease.profiles
-where (kind, beside, model, gang, source) in (select kind, beside, model, gang, source from json_populate_recordset(null::fairlease.profiles, $1));
+delete from profiles
+where (kind, beside, model, gang, source) in (select kind, beside, model, gang, source from json_populate_recordset(null::profiles, $1));
 
 -- name: put_profiles
-insert into fairlease.profiles (
+insert into profiles (
     kind,
     beside,
     model,
@@ -56,7 +56,7 @@ select
     spread,
     heard_at,
     basis
-from json_populate_recordset(null::fairlease.profiles, $1)
+from json_populate_recordset(null::profiles, $1)
 on conflict (kind, beside, model, gang, source) do update set
     rate = excluded.rate,
     samples = excluded.samples,
@@ -70,14 +70,14 @@ select
     tenant,
     pool,
     speed
-from fairlease.entitlements;
+from entitlements;
 
 -- name: drop_entitlements
-delete from fairlease.entitlements
-where (tenant, pool) in (select tenant, pool from json_populate_recordset(null::fairlease.entitlements, $1));
+delete from entitlements
+where (tenant, pool) in (select tenant, pool from json_populate_recordset(null::entitlements, $1));
 
 -- name: put_entitlements
-insert into fairlease.entitlements as had (
+insert into entitlements as had (
     tenant,
     pool,
     at,
@@ -98,7 +98,7 @@ select
     entitlement_gpus,
     holds_gpus,
     speed
-from json_populate_recordset(null::fairlease.entitlements, $1)
+from json_populate_recordset(null::entitlements, $1)
 on conflict (tenant, pool) do update set
     at = excluded.at,
     base_gpus = excluded.base_gpus,
@@ -111,7 +111,7 @@ where (had.base_gpus, had.usable_gpus, had.divided_gpus, had.entitlement_gpus, h
     is distinct from (excluded.base_gpus, excluded.usable_gpus, excluded.divided_gpus, excluded.entitlement_gpus, excluded.holds_gpus, excluded.speed);
 
 -- name: put_entitlement_history
-insert into fairlease.entitlement_history (
+insert into entitlement_history (
     tenant,
     pool,
     at,
@@ -132,22 +132,22 @@ select
     entitlement_gpus,
     holds_gpus,
     speed
-from json_populate_recordset(null::fairlease.entitlement_history, $1)
+from json_populate_recordset(null::entitlement_history, $1)
 on conflict do nothing;
 
 -- name: end_trades
-update fairlease.trades t set
+update trades t set
     left_fast_gpus = 0,
     left_slow_gpus = 0,
     undone_at = e.undone_at,
     undone_why = e.undone_why
-from json_populate_recordset(null::fairlease.trades, $1) e
+from json_populate_recordset(null::trades, $1) e
 where t.id = e.id
 and t.left_fast_gpus > 0;
 
 -- name: put_trades
 -- Of one that is known, what it gains now, and what was undone of it if there is less left.
-insert into fairlease.trades as had (
+insert into trades as had (
     id,
     made_at,
     fast,
@@ -186,7 +186,7 @@ select
     left_fast_gpus,
     left_slow_gpus,
     undone_why
-from json_populate_recordset(null::fairlease.trades, $1)
+from json_populate_recordset(null::trades, $1)
 on conflict (id) where left_fast_gpus > 0 do update set
     fast_to_gain = excluded.fast_to_gain,
     slow_to_gain = excluded.slow_to_gain,
@@ -196,7 +196,7 @@ on conflict (id) where left_fast_gpus > 0 do update set
     undone_why = case when excluded.left_fast_gpus < had.left_fast_gpus then excluded.undone_why else had.undone_why end;
 
 -- name: put_audits
-insert into fairlease.audits (
+insert into audits (
     day,
     at,
     policy,
@@ -213,7 +213,7 @@ select
     coalesce(tenants, '[]'),
     coalesce(envy, '[]'),
     coalesce(misreports, '[]')
-from json_populate_recordset(null::fairlease.audits, $1)
+from json_populate_recordset(null::audits, $1)
 on conflict (day) do update set
     at = excluded.at,
     policy = excluded.policy,
@@ -235,18 +235,18 @@ select
     fast_to_kind,
     slow_to,
     slow_to_kind,
-    fairlease.millionths(fast_gpus) as fast_gpus,
-    fairlease.millionths(slow_gpus) as slow_gpus,
+    millionths(fast_gpus) as fast_gpus,
+    millionths(slow_gpus) as slow_gpus,
     price,
     fast_to_speedup,
     slow_to_speedup,
     fast_to_gain,
     slow_to_gain,
     undone_at,
-    fairlease.millionths(undone_fast_gpus) as undone_fast_gpus,
-    fairlease.millionths(undone_slow_gpus) as undone_slow_gpus,
+    millionths(undone_fast_gpus) as undone_fast_gpus,
+    millionths(undone_slow_gpus) as undone_slow_gpus,
     undone_why
-from fairlease.trade_history
+from trade_history
 where $1
 or in_force
 limit $2;
@@ -259,6 +259,6 @@ select
     due_throughput,
     share_throughput,
     ratio
-from fairlease.effective_throughput
+from effective_throughput
 where $1 = ''
 or tenant = $1;

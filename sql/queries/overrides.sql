@@ -7,13 +7,13 @@ select
     until_at,
     reason,
     by
-from fairlease.overrides
+from overrides
 where ended_at is null
 and until_at > $1
 order by id;
 
 -- name: override_add
-insert into fairlease.overrides (
+insert into overrides (
     kind,
     scope,
     name,
@@ -25,7 +25,7 @@ values ($1, $2, $3, $4, $5, $6)
 returning id;
 
 -- name: override_end
-update fairlease.overrides set
+update overrides set
     ended_at = now(),
     ended_by = $2
 where id = $1
@@ -44,6 +44,6 @@ select
     created_at,
     ended_at,
     ended_by
-from fairlease.overrides
+from overrides
 order by id desc
 limit $1;

@@ -6,8 +6,8 @@
 select
     coalesce((
         select r.number
-        from fairlease.rounds r
-        join fairlease.round_blobs b on b.round = r.number
+        from rounds r
+        join round_blobs b on b.round = r.number
         where r.number >= kept.first
         and r.at >= $1
         order by r.number
@@ -15,8 +15,8 @@ select
     ), 0) as first_round,
     coalesce((
         select r.number
-        from fairlease.rounds r
-        join fairlease.round_blobs b on b.round = r.number
+        from rounds r
+        join round_blobs b on b.round = r.number
         where r.number >= kept.first
         and r.at <= $2
         order by r.number desc
@@ -25,9 +25,9 @@ select
     oldest.number as oldest_round,
     oldest.at as oldest_at,
     newest.at as newest_at
-from (select min(round) as first, max(round) as last from fairlease.round_blobs) kept
-left join fairlease.rounds oldest on oldest.number = kept.first
-left join fairlease.rounds newest on newest.number = kept.last;
+from (select min(round) as first, max(round) as last from round_blobs) kept
+left join rounds oldest on oldest.number = kept.first
+left join rounds newest on newest.number = kept.last;
 
 -- name: past_jobs
 -- The jobs that were there between two moments. Their leases tell what they held, when they
@@ -50,12 +50,12 @@ select
     j.alloc_gpu_ms,
     j.due_gpu_ms,
     j.lost_gpu_ms
-from fairlease.jobs j
+from jobs j
 left join lateral (
     select
         gpus,
         started_at
-    from fairlease.leases
+    from leases
     where job_key = j.key
     and started_at is not null
     order by term
@@ -66,7 +66,7 @@ left join lateral (
         gpus,
         why,
         ended_at
-    from fairlease.leases
+    from leases
     where job_key = j.key
     order by term desc
     limit 1
@@ -81,11 +81,11 @@ select
     tenant,
     pool,
     at,
-    fairlease.millionths(least(entitlement_gpus, demand_gpus)) as rate_gpus,
+    millionths(least(entitlement_gpus, demand_gpus)) as rate_gpus,
     holds_gpus,
     alloc_gpu_ms,
     due_gpu_ms
-from fairlease.tenant_history
+from tenant_history
 where at > $1
 and at < $2
 order by at;
@@ -101,7 +101,7 @@ from (
         at,
         gpus,
         lag(gpus) over (order by number) as before
-    from fairlease.rounds
+    from rounds
     where number between $1 and $2
 ) r
 where before is distinct from gpus
@@ -113,6 +113,6 @@ select
     count(*) as rounds,
     min(at) as first_at,
     max(at) as last_at
-from fairlease.rounds
+from rounds
 where number between $1 and $2
 and actions > actions_withheld;

@@ -1,4 +1,25 @@
--- name: round_blobs
+-- name: round_link
+select
+    keyframe,
+    link
+from round_blobs
+where round = $1;
+
+-- name: round_frames
+-- The frames after link $2 of a keyframe, up to link $3.
+select
+    link,
+    snapshot,
+    snapshot_bytes,
+    plan,
+    plan_bytes
+from round_blobs
+where keyframe = $1
+and link > $2
+and link <= $3
+order by link;
+
+-- name: round_texts
 select
     b.round,
     b.keyframe,
@@ -10,8 +31,8 @@ select
     coalesce(k.snapshot_bytes, 0),
     k.plan,
     coalesce(k.plan_bytes, 0)
-from fairlease.round_blobs b
-left join fairlease.round_blobs k on k.round = b.keyframe and b.keyframe <> b.round
+from round_blobs b
+left join round_blobs k on k.round = b.keyframe and b.keyframe <> b.round
 where b.round = $1;
 
 -- name: rounds
@@ -27,15 +48,28 @@ select
     jobs,
     jobs_running,
     jobs_waiting,
+    jobs_aside,
     leases,
     leases_ended,
     claims,
     actions,
     actions_withheld,
-    exists (select from fairlease.round_blobs where round = number) as replayable
-from fairlease.rounds
+    exists (select from round_blobs where round = number) as replayable
+from rounds
 order by number desc
 limit $1;
+
+-- name: newest_round
+select
+    number,
+    at
+from rounds
+order by number desc
+limit 1;
+
+-- name: may_read_rounds
+-- Whether this user may read what rounds knew and decided; tenants may not, for that is of all tenants.
+select has_table_privilege('round_blobs', 'select');
 
 -- name: pools
 select
@@ -49,30 +83,30 @@ select
     idle_gpu_ms,
     bad_gpu_ms,
     as_of
-from fairlease.pool_balance;
+from pool_balance;
 
 -- name: tenants
 select
     tenant,
     pool,
     weight,
-    fairlease.millionths(entitlement_gpus) as entitlement_gpus,
-    fairlease.millionths(demand_gpus) as demand_gpus,
+    millionths(entitlement_gpus) as entitlement_gpus,
+    millionths(demand_gpus) as demand_gpus,
     holds_gpus,
-    fairlease.millionths(borrowed_gpus) as borrowed_gpus,
-    fairlease.millionths(lent_gpus) as lent_gpus,
+    millionths(borrowed_gpus) as borrowed_gpus,
+    millionths(lent_gpus) as lent_gpus,
     waiting_jobs,
-    fairlease.millionths(rho) as rho,
-    fairlease.millionths(rho_all) as rho_all,
+    millionths(rho) as rho,
+    millionths(rho_all) as rho_all,
     behind,
     deficit_gpu_ms,
     owed_gpu_ms,
-    fairlease.millionths(repays_gpus) as repays_gpus,
+    millionths(repays_gpus) as repays_gpus,
     even_in,
     alloc_gpu_ms,
     due_gpu_ms,
     as_of
-from fairlease.tenant_fairness;
+from tenant_fairness;
 
 -- name: debts
 select
@@ -81,7 +115,7 @@ select
     debtor,
     gpu_ms,
     as_of
-from fairlease.debts;
+from debts;
 
 -- name: leases
 -- In force, or all of them; of one job, or of all.
@@ -104,7 +138,7 @@ select
     why,
     adopted,
     gpu_ms
-from fairlease.lease_history
+from lease_history
 where ($1 or ended_at is null)
 and ($2 = 0 or job_key = $2)
 order by granted_at desc, job_key desc, term desc
@@ -125,7 +159,7 @@ select
     reason,
     until_at,
     as_of
-from fairlease.waiting_jobs
+from waiting_jobs
 limit $1;
 
 -- name: jobs_by_id
@@ -157,11 +191,79 @@ select
     alloc_gpu_ms,
     due_gpu_ms,
     lost_gpu_ms
-from fairlease.jobs
+from jobs
 where ($1 > 0 and slurm_job = $1 and slurm_id = $2)
 or ($1 = 0 and key = $3)
 order by key desc
 limit 1;
+
+-- name: settings_now
+-- With the newest round; null where none was written down since there are settings.
+select
+    r.number,
+    r.at,
+    s.settings
+from rounds r
+left join settings s on true
+order by r.number desc
+limit 1;
+
+-- name: verdict_of
+select
+    round,
+    at,
+    code,
+    pool,
+    need_gpus,
+    free_gpus,
+    behind_ms,
+    other,
+    other_behind_ms,
+    rank,
+    until_at,
+    for_job,
+    note,
+    millionths(rho) as rho,
+    alloc_gpu_ms,
+    due_gpu_ms,
+    gate_until,
+    cell,
+    chain,
+    for_right,
+    queue,
+    other_job,
+    slurm_says,
+    details
+from verdicts
+where job_key = $1;
+
+-- name: standings_of
+select
+    pool,
+    weight,
+    millionths(base_gpus) as base_gpus,
+    millionths(entitlement_gpus) as entitlement_gpus,
+    millionths(demand_gpus) as demand_gpus,
+    holds_gpus,
+    millionths(lent_gpus) as lent_gpus,
+    millionths(borrowed_gpus) as borrowed_gpus,
+    waiting_jobs,
+    deficit_gpu_ms,
+    behind_ms,
+    owed_gpu_ms,
+    millionths(repays_gpus) as repays_gpus,
+    millionths(rho) as rho,
+    millionths(rho_all) as rho_all
+from ledger
+where tenant = $1
+order by pool;
+
+-- name: job_names
+select
+    key,
+    slurm_id
+from jobs
+where key = any($1);
 
 -- name: actions
 -- Of one job, or of all.
@@ -181,8 +283,8 @@ select
     a.skipped,
     a.error,
     a.took_ms
-from fairlease.actions a
-join fairlease.rounds r on r.number = a.round
+from actions a
+join rounds r on r.number = a.round
 where $1 = 0
 or a.job_key = $1
 order by a.round desc, a.ordinal desc
@@ -196,7 +298,7 @@ select
     node,
     text,
     round
-from fairlease.events_recent
+from events_recent
 limit $1;
 
 -- name: job_overrides
@@ -211,7 +313,7 @@ select
     created_at,
     ended_at,
     ended_by
-from fairlease.overrides
+from overrides
 where ended_at is null
 and until_at > now()
 and (
@@ -220,3 +322,65 @@ and (
     or (scope = 'tenant' and name = $3)
 )
 order by id;
+
+-- name: own_actions
+-- Of one job, from the view that tenants may read.
+select
+    round,
+    at,
+    verb,
+    null::bigint as job_key,
+    slurm_id,
+    nodes,
+    until_at,
+    '' as reservation,
+    '' as signal,
+    status = 'withheld' as withheld,
+    because,
+    case status
+        when 'done' then true
+        when 'failed' then false
+        when 'skipped' then false
+    end as ok,
+    status = 'skipped' as skipped,
+    error,
+    round(1000 * extract(epoch from took))::bigint as took_ms
+from actions_recent
+where slurm_id = $1
+order by round desc, ordinal desc
+limit $2;
+
+-- name: own_jobs
+-- How many live jobs there are by state, and of those that wait by reason.
+select
+    state,
+    '' as code,
+    count(*) as jobs
+from jobs
+where state <> 'done'
+group by state
+union all
+select
+    'waiting',
+    code,
+    count(*)
+from waiting_jobs
+group by code;
+
+-- name: own_waiting
+select
+    job_key,
+    slurm_id,
+    name,
+    tenant,
+    user_name,
+    gpus,
+    model,
+    eligible_at,
+    terms,
+    code,
+    reason,
+    until_at,
+    as_of
+from waiting_jobs
+where job_key = $1;

@@ -1,4 +1,4 @@
-create or replace function fairlease.rho(received numeric, due numeric)
+create or replace function rho(received numeric, due numeric)
     returns numeric
     language sql
     immutable
@@ -8,37 +8,37 @@ create or replace function fairlease.rho(received numeric, due numeric)
         when due <= 0 then 'Infinity'
         else trunc(received / due, 6)
     end;
-comment on function fairlease.rho(numeric, numeric) is
+comment on function rho(numeric, numeric) is
     'Fairness degree: received over due, cut to millionths; Infinity = received without being due; null = neither.';
 
-create or replace function fairlease.span(ms bigint)
+create or replace function span(ms bigint)
     returns interval
     language sql
     immutable
     return justify_hours(make_interval(secs => ms / 1000.0));
-comment on function fairlease.span(bigint) is 'Milliseconds as an interval.';
+comment on function span(bigint) is 'Milliseconds as an interval.';
 
-create or replace function fairlease.gpu_hours(gpu_ms numeric)
+create or replace function gpu_hours(gpu_ms numeric)
     returns numeric
     language sql
     immutable
     return round(gpu_ms / 3600000, 6);
-comment on function fairlease.gpu_hours(numeric) is 'GPU-milliseconds as GPU-hours, rounded to millionths, for reading; add up the milliseconds, not these.';
+comment on function gpu_hours(numeric) is 'GPU-milliseconds as GPU-hours, rounded to millionths, for reading; add up the milliseconds, not these.';
 
-create or replace function fairlease.even_in(owed_gpu_ms bigint, repays_gpus numeric, beyond_gpus numeric)
+create or replace function even_in(owed_gpu_ms bigint, repays_gpus numeric, beyond_gpus numeric)
     returns interval
     language sql
     immutable
     return case
         when owed_gpu_ms > 0 and least(repays_gpus, beyond_gpus) > 0
-            then fairlease.span(round(least(owed_gpu_ms / least(repays_gpus, beyond_gpus), 1e15))::bigint)
+            then span(round(least(owed_gpu_ms / least(repays_gpus, beyond_gpus), 1e15))::bigint)
         when owed_gpu_ms < 0 and greatest(repays_gpus, beyond_gpus) < 0
-            then fairlease.span(round(least(owed_gpu_ms / greatest(repays_gpus, beyond_gpus), 1e15))::bigint)
+            then span(round(least(owed_gpu_ms / greatest(repays_gpus, beyond_gpus), 1e15))::bigint)
     end;
-comment on function fairlease.even_in(bigint, numeric, numeric) is
+comment on function even_in(bigint, numeric, numeric) is
     'How long until a tenant is even, from GPU-milliseconds that it is owed (negative = owes), GPUs that it is to be given for that (negative = gives), and GPUs that it holds beyond its own due; null = never at this pace.';
 
-create or replace function fairlease.millionths(x numeric)
+create or replace function millionths(x numeric)
     returns bigint
     language sql
     immutable
@@ -46,15 +46,15 @@ create or replace function fairlease.millionths(x numeric)
         when x = 'Infinity' then 9223372036854775807
         else (x * 1000000)::bigint
     end;
-comment on function fairlease.millionths(numeric) is 'A number in millionths, as programs read it; Infinity is the largest there is.';
+comment on function millionths(numeric) is 'A number in millionths, as programs read it; Infinity is the largest there is.';
 
-create or replace function fairlease.stands(behind_ms bigint)
+create or replace function stands(behind_ms bigint)
     returns text
     language sql
     immutable
     return case
-        when behind_ms >= 1000 then fairlease.span(behind_ms / 1000 * 1000) || ' behind its due'
-        when behind_ms <= -1000 then fairlease.span(-behind_ms / 1000 * 1000) || ' ahead of its due'
+        when behind_ms >= 1000 then span(behind_ms / 1000 * 1000) || ' behind its due'
+        when behind_ms <= -1000 then span(-behind_ms / 1000 * 1000) || ' ahead of its due'
         else 'even'
     end;
-comment on function fairlease.stands(bigint) is 'How far behind or ahead of its due a tenant is, in words, from milliseconds at its entitlement.';
+comment on function stands(bigint) is 'How far behind or ahead of its due a tenant is, in words, from milliseconds at its entitlement.';

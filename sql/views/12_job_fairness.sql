@@ -1,4 +1,4 @@
-create view fairlease.job_fairness as
+create or replace view job_fairness as
 select
     j.key as job_key,
     j.slurm_id,
@@ -10,26 +10,26 @@ select
     j.terms,
     coalesce(v.alloc_gpu_ms, j.alloc_gpu_ms) as alloc_gpu_ms,
     coalesce(v.due_gpu_ms, j.due_gpu_ms) as due_gpu_ms,
-    fairlease.rho(coalesce(v.alloc_gpu_ms, j.alloc_gpu_ms), coalesce(v.due_gpu_ms, j.due_gpu_ms)) as rho,
+    rho(coalesce(v.alloc_gpu_ms, j.alloc_gpu_ms), coalesce(v.due_gpu_ms, j.due_gpu_ms)) as rho,
     j.lost_gpu_ms,
     coalesce(j.done_at, v.at) - j.eligible_at as age,
     coalesce(v.at, j.recorded_at) as as_of
-from fairlease.jobs j
-left join fairlease.verdicts v on v.job_key = j.key
+from jobs j
+left join verdicts v on v.job_key = j.key
 order by j.key desc;
 
-comment on view fairlease.job_fairness is 'How fair it is to every job, newest first: GPU time received against GPU time due.';
-comment on column fairlease.job_fairness.job_key is 'Our own number of the job.';
-comment on column fairlease.job_fairness.slurm_id is 'Slurm''s id.';
-comment on column fairlease.job_fairness.name is 'Job name.';
-comment on column fairlease.job_fairness.tenant is 'The tenant.';
-comment on column fairlease.job_fairness.user_name is 'The user.';
-comment on column fairlease.job_fairness.state is 'waiting, running, suspended, completing or done.';
-comment on column fairlease.job_fairness.gpus is 'GPUs asked for.';
-comment on column fairlease.job_fairness.terms is 'Leases so far.';
-comment on column fairlease.job_fairness.alloc_gpu_ms is 'GPU time received.';
-comment on column fairlease.job_fairness.due_gpu_ms is 'GPU time due.';
-comment on column fairlease.job_fairness.rho is 'Received over due; null = neither yet.';
-comment on column fairlease.job_fairness.lost_gpu_ms is 'GPU time that stops destroyed; not received.';
-comment on column fairlease.job_fairness.age is 'Time since it first could have started, up to its end; null = it never could.';
-comment on column fairlease.job_fairness.as_of is 'As of when the numbers are: a live job''s are refreshed every few minutes and when its lease begins or ends.';
+comment on view job_fairness is 'How fair it is to every job, newest first: GPU time received against GPU time due.';
+comment on column job_fairness.job_key is 'Our own number of the job.';
+comment on column job_fairness.slurm_id is 'Slurm''s id.';
+comment on column job_fairness.name is 'Job name.';
+comment on column job_fairness.tenant is 'The tenant.';
+comment on column job_fairness.user_name is 'The user.';
+comment on column job_fairness.state is 'waiting, running, suspended, completing or done.';
+comment on column job_fairness.gpus is 'GPUs asked for.';
+comment on column job_fairness.terms is 'Leases so far.';
+comment on column job_fairness.alloc_gpu_ms is 'GPU time received.';
+comment on column job_fairness.due_gpu_ms is 'GPU time due.';
+comment on column job_fairness.rho is 'Received over due; null = neither yet.';
+comment on column job_fairness.lost_gpu_ms is 'GPU time that stops destroyed; not received.';
+comment on column job_fairness.age is 'Time since it first could have started, up to its end; null = it never could.';
+comment on column job_fairness.as_of is 'As of when the numbers are: a live job''s are refreshed every few minutes and when its lease begins or ends.';

@@ -1,4 +1,4 @@
-create view fairlease.sharing_loss as
+create or replace view sharing_loss as
 select
     'tenant' as scope,
     tenant,
@@ -10,7 +10,7 @@ select
     window_alloc_gpu_ms as received_gpu_ms,
     window_due_gpu_ms as due_gpu_ms,
     window_due_gpu_ms - window_alloc_gpu_ms as missing_gpu_ms
-from fairlease.ledger
+from ledger
 where rho < 0.95
 and window_due_gpu_ms > 0
 union all
@@ -25,30 +25,30 @@ select
     alloc_gpu_ms,
     due_gpu_ms,
     due_gpu_ms - alloc_gpu_ms
-from fairlease.job_fairness
+from job_fairness
 where rho < 0.95
 and due_gpu_ms > 0
 order by scope desc, missing_gpu_ms desc;
 
-comment on view fairlease.sharing_loss is 'Who gets less than 95 % of what it is due (ASTRAEA section 6.3): tenants over the window, then jobs, most missing first. A job that waits for its first lease is in here with rho 0.';
-comment on column fairlease.sharing_loss.scope is 'tenant or job.';
-comment on column fairlease.sharing_loss.tenant is 'The tenant.';
-comment on column fairlease.sharing_loss.pool is 'GPU model; null for a job.';
-comment on column fairlease.sharing_loss.slurm_id is 'Slurm''s id; null for a tenant.';
-comment on column fairlease.sharing_loss.user_name is 'The job''s user; null for a tenant.';
-comment on column fairlease.sharing_loss.state is 'The job''s state; null for a tenant.';
-comment on column fairlease.sharing_loss.rho is 'Received over due.';
-comment on column fairlease.sharing_loss.received_gpu_ms is 'GPU time received.';
-comment on column fairlease.sharing_loss.due_gpu_ms is 'GPU time due.';
-comment on column fairlease.sharing_loss.missing_gpu_ms is 'GPU time missing.';
+comment on view sharing_loss is 'Who gets less than 95 % of what it is due (ASTRAEA section 6.3): tenants over the window, then jobs, most missing first. A job that waits for its first lease is in here with rho 0.';
+comment on column sharing_loss.scope is 'tenant or job.';
+comment on column sharing_loss.tenant is 'The tenant.';
+comment on column sharing_loss.pool is 'GPU model; null for a job.';
+comment on column sharing_loss.slurm_id is 'Slurm''s id; null for a tenant.';
+comment on column sharing_loss.user_name is 'The job''s user; null for a tenant.';
+comment on column sharing_loss.state is 'The job''s state; null for a tenant.';
+comment on column sharing_loss.rho is 'Received over due.';
+comment on column sharing_loss.received_gpu_ms is 'GPU time received.';
+comment on column sharing_loss.due_gpu_ms is 'GPU time due.';
+comment on column sharing_loss.missing_gpu_ms is 'GPU time missing.';
 
-create view fairlease.sharing_loss_summary as
+create or replace view sharing_loss_summary as
 with done as (
     select
         tenant,
         count(*) as jobs,
         count(*) filter (where rho < 0.95) as in_loss
-    from fairlease.job_fairness
+    from job_fairness
     where state = 'done'
     and due_gpu_ms > 0
     group by tenant
@@ -58,7 +58,7 @@ slices as (
         tenant,
         count(*) as slices,
         count(*) filter (where rho < 1) as in_loss
-    from fairlease.tenant_fairness_over_time
+    from tenant_fairness_over_time
     where due_gpu_ms > 0
     group by tenant
 )
@@ -74,11 +74,11 @@ from done
 full join slices using (tenant)
 order by tenant;
 
-comment on view fairlease.sharing_loss_summary is 'How many of a tenant''s finished jobs ended with rho < 0.95, and in how many slices of time it got less than it was due (ASTRAEA section 6.3).';
-comment on column fairlease.sharing_loss_summary.tenant is 'The tenant.';
-comment on column fairlease.sharing_loss_summary.jobs_done is 'Its finished jobs that were due GPU time.';
-comment on column fairlease.sharing_loss_summary.jobs_in_loss is 'Of these, jobs with rho < 0.95.';
-comment on column fairlease.sharing_loss_summary.jobs_in_loss_percent is 'The same in per cent; null = no job.';
-comment on column fairlease.sharing_loss_summary.slices is 'Slices of time (by pool) in which it was due GPU time.';
-comment on column fairlease.sharing_loss_summary.slices_in_loss is 'Of these, slices with rho < 1.';
-comment on column fairlease.sharing_loss_summary.slices_in_loss_percent is 'The same in per cent; null = no slice.';
+comment on view sharing_loss_summary is 'How many of a tenant''s finished jobs ended with rho < 0.95, and in how many slices of time it got less than it was due (ASTRAEA section 6.3).';
+comment on column sharing_loss_summary.tenant is 'The tenant.';
+comment on column sharing_loss_summary.jobs_done is 'Its finished jobs that were due GPU time.';
+comment on column sharing_loss_summary.jobs_in_loss is 'Of these, jobs with rho < 0.95.';
+comment on column sharing_loss_summary.jobs_in_loss_percent is 'The same in per cent; null = no job.';
+comment on column sharing_loss_summary.slices is 'Slices of time (by pool) in which it was due GPU time.';
+comment on column sharing_loss_summary.slices_in_loss is 'Of these, slices with rho < 1.';
+comment on column sharing_loss_summary.slices_in_loss_percent is 'The same in per cent; null = no slice.';

@@ -1,4 +1,4 @@
-create view fairlease.work_lost as
+create or replace view work_lost as
 select
     x.at,
     x.slurm_id,
@@ -11,28 +11,28 @@ select
     x.certainty,
     x.command,
     l.gpus,
-    fairlease.span(x.gpu_ms / l.gpus) as run_time,
+    span(x.gpu_ms / l.gpus) as run_time,
     x.round
-from fairlease.losses x
-left join fairlease.leases l on l.job_key = x.job_key and l.term = x.lease_term
+from losses x
+left join leases l on l.job_key = x.job_key and l.term = x.lease_term
 order by x.at desc, x.job_key;
 
-comment on view fairlease.work_lost is 'Work that fairlease''s stops destroyed, a row a stop, newest first: GPU time since the save from which the job goes on.';
-comment on column fairlease.work_lost.at is 'When.';
-comment on column fairlease.work_lost.slurm_id is 'Slurm''s id.';
-comment on column fairlease.work_lost.job_key is 'Our own number of the job.';
-comment on column fairlease.work_lost.tenant is 'The tenant.';
-comment on column fairlease.work_lost.user_name is 'The user.';
-comment on column fairlease.work_lost.pool is 'GPU model.';
-comment on column fairlease.work_lost.lease_term is 'Which of the job''s leases.';
-comment on column fairlease.work_lost.gpu_ms is 'GPU time that was destroyed. It is overhead: the tenant did not receive it.';
-comment on column fairlease.work_lost.certainty is 'known = exact: since a save that the job reported, or all of the attempt of a job whose type was seen to restart from the beginning; bounded = at most so much, by how the job declares or is known to save; unknown = nothing is known of how it saves, and all of the attempt is counted.';
-comment on column fairlease.work_lost.command is 'The job''s type: its command line without numbers; - = it belongs to none.';
-comment on column fairlease.work_lost.gpus is 'GPUs that the job held; null = the lease was pruned.';
-comment on column fairlease.work_lost.run_time is 'The loss as run time of the job.';
-comment on column fairlease.work_lost.round is 'Round that noted it.';
+comment on view work_lost is 'Work that fairlease''s stops destroyed, a row a stop, newest first: GPU time since the save from which the job goes on.';
+comment on column work_lost.at is 'When.';
+comment on column work_lost.slurm_id is 'Slurm''s id.';
+comment on column work_lost.job_key is 'Our own number of the job.';
+comment on column work_lost.tenant is 'The tenant.';
+comment on column work_lost.user_name is 'The user.';
+comment on column work_lost.pool is 'GPU model.';
+comment on column work_lost.lease_term is 'Which of the job''s leases.';
+comment on column work_lost.gpu_ms is 'GPU time that was destroyed. It is overhead: the tenant did not receive it.';
+comment on column work_lost.certainty is 'known = exact: since a save that the job reported, or all of the attempt of a job whose type was seen to restart from the beginning; bounded = at most so much, by how the job declares or is known to save; unknown = nothing is known of how it saves, and all of the attempt is counted.';
+comment on column work_lost.command is 'The job''s type: its command line without numbers; - = it belongs to none.';
+comment on column work_lost.gpus is 'GPUs that the job held; null = the lease was pruned.';
+comment on column work_lost.run_time is 'The loss as run time of the job.';
+comment on column work_lost.round is 'Round that noted it.';
 
-create view fairlease.work_lost_per_day as
+create or replace view work_lost_per_day as
 select
     (at at time zone 'UTC')::date as day,
     tenant,
@@ -40,44 +40,44 @@ select
     certainty,
     count(*) as stops,
     sum(gpu_ms) as gpu_ms,
-    fairlease.gpu_hours(sum(gpu_ms)) as gpu_hours
-from fairlease.losses
+    gpu_hours(sum(gpu_ms)) as gpu_hours
+from losses
 group by 1, 2, 3, 4
 order by 1 desc, 2, 3, 4;
 
-comment on view fairlease.work_lost_per_day is 'Work that fairlease''s stops destroyed, by day, tenant, user and how well it is known.';
-comment on column fairlease.work_lost_per_day.day is 'Day, UTC.';
-comment on column fairlease.work_lost_per_day.tenant is 'The tenant.';
-comment on column fairlease.work_lost_per_day.user_name is 'The user.';
-comment on column fairlease.work_lost_per_day.certainty is 'known, bounded or unknown; see work_lost.';
-comment on column fairlease.work_lost_per_day.stops is 'Stops that destroyed work.';
-comment on column fairlease.work_lost_per_day.gpu_ms is 'GPU time that they destroyed.';
-comment on column fairlease.work_lost_per_day.gpu_hours is 'The same in hours, rounded to millionths.';
+comment on view work_lost_per_day is 'Work that fairlease''s stops destroyed, by day, tenant, user and how well it is known.';
+comment on column work_lost_per_day.day is 'Day, UTC.';
+comment on column work_lost_per_day.tenant is 'The tenant.';
+comment on column work_lost_per_day.user_name is 'The user.';
+comment on column work_lost_per_day.certainty is 'known, bounded or unknown; see work_lost.';
+comment on column work_lost_per_day.stops is 'Stops that destroyed work.';
+comment on column work_lost_per_day.gpu_ms is 'GPU time that they destroyed.';
+comment on column work_lost_per_day.gpu_hours is 'The same in hours, rounded to millionths.';
 
-create view fairlease.work_lost_per_kind as
+create or replace view work_lost_per_kind as
 select
     tenant,
     user_name,
     command,
     type_gpus as gpus,
     count(*) as stops,
-    fairlease.gpu_hours(sum(gpu_ms)) as gpu_hours,
-    fairlease.gpu_hours(coalesce(sum(gpu_ms) filter (where certainty = 'known'), 0)) as known_gpu_hours,
-    fairlease.gpu_hours(coalesce(sum(gpu_ms) filter (where certainty = 'bounded'), 0)) as bounded_gpu_hours,
-    fairlease.gpu_hours(coalesce(sum(gpu_ms) filter (where certainty = 'unknown'), 0)) as unknown_gpu_hours,
+    gpu_hours(sum(gpu_ms)) as gpu_hours,
+    gpu_hours(coalesce(sum(gpu_ms) filter (where certainty = 'known'), 0)) as known_gpu_hours,
+    gpu_hours(coalesce(sum(gpu_ms) filter (where certainty = 'bounded'), 0)) as bounded_gpu_hours,
+    gpu_hours(coalesce(sum(gpu_ms) filter (where certainty = 'unknown'), 0)) as unknown_gpu_hours,
     max(at) as last_at
-from fairlease.losses
+from losses
 group by 1, 2, 3, 4
 order by sum(gpu_ms) desc, 1, 2, 3, 4;
 
-comment on view fairlease.work_lost_per_kind is 'Work that fairlease''s stops destroyed, by type of job, most first: jobs of these types gain most by saving, and by reporting their saves.';
-comment on column fairlease.work_lost_per_kind.tenant is 'The tenant.';
-comment on column fairlease.work_lost_per_kind.user_name is 'The user.';
-comment on column fairlease.work_lost_per_kind.command is 'Command line without numbers; - = jobs that belong to no type.';
-comment on column fairlease.work_lost_per_kind.gpus is 'GPUs that its jobs ask for; 0 = noted by a fairlease that did not tell.';
-comment on column fairlease.work_lost_per_kind.stops is 'Stops that destroyed work.';
-comment on column fairlease.work_lost_per_kind.gpu_hours is 'GPU time that they destroyed, in hours, rounded to millionths.';
-comment on column fairlease.work_lost_per_kind.known_gpu_hours is 'Of it, known; see work_lost.';
-comment on column fairlease.work_lost_per_kind.bounded_gpu_hours is 'Of it, bounded: at most so much.';
-comment on column fairlease.work_lost_per_kind.unknown_gpu_hours is 'Of it, unknown: it may be far less.';
-comment on column fairlease.work_lost_per_kind.last_at is 'When the last of these stops was noted.';
+comment on view work_lost_per_kind is 'Work that fairlease''s stops destroyed, by type of job, most first: jobs of these types gain most by saving, and by reporting their saves.';
+comment on column work_lost_per_kind.tenant is 'The tenant.';
+comment on column work_lost_per_kind.user_name is 'The user.';
+comment on column work_lost_per_kind.command is 'Command line without numbers; - = jobs that belong to no type.';
+comment on column work_lost_per_kind.gpus is 'GPUs that its jobs ask for; 0 = noted by a fairlease that did not tell.';
+comment on column work_lost_per_kind.stops is 'Stops that destroyed work.';
+comment on column work_lost_per_kind.gpu_hours is 'GPU time that they destroyed, in hours, rounded to millionths.';
+comment on column work_lost_per_kind.known_gpu_hours is 'Of it, known; see work_lost.';
+comment on column work_lost_per_kind.bounded_gpu_hours is 'Of it, bounded: at most so much.';
+comment on column work_lost_per_kind.unknown_gpu_hours is 'Of it, unknown: it may be far less.';
+comment on column work_lost_per_kind.last_at is 'When the last of these stops was noted.';

@@ -1,17 +1,23 @@
-create view fairlease.waiting_jobs as
+create or replace view waiting_jobs as
 with waiting as (
     select
         j.*,
         v.*,
+        -- Tenants see only their own: the name and standing of another that goes first, and what is wrong with promises to others, are
+        -- for those who may read that anyway.
+        coalesce(t.name, '') as first,
+        case when t.name is not null then v.other_behind_ms else 0 end as first_behind_ms,
+        case when v.code <> 'unsafe' or exists (select from violations) then v.note else '' end as words,
         f.slurm_id as for_slurm_id,
         o.slurm_id as other_slurm_id,
         case v.queue when 'job' then 'it' else 'its tenant' end as queuer,
         coalesce(nullif(v.pool, ''), 'any model') as pool_words,
         coalesce(to_char(v.until_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'), 'a time not known yet') as until_words
-    from fairlease.jobs j
-    join fairlease.verdicts v on v.job_key = j.key
-    left join fairlease.jobs f on f.key = v.for_job
-    left join fairlease.jobs o on o.key = v.other_job
+    from jobs j
+    join verdicts v on v.job_key = j.key
+    left join tenants t on t.name = v.other
+    left join jobs f on f.key = v.for_job
+    left join jobs o on o.key = v.other_job
     where j.state in ('waiting', 'completing')
 )
 select
@@ -30,11 +36,11 @@ select
     case code
         when 'behind' then format('%s; %s is %s; the next lease that could serve it ends at %s',
             case
-                when other = '' then 'its turn has not come'
-                when queue = 'job' then format('%s of %s goes first, being %s', coalesce('job ' || other_slurm_id, 'a job'), other, fairlease.stands(other_behind_ms))
-                else format('tenant %s goes first, being %s', other, fairlease.stands(other_behind_ms))
+                when first = '' then 'its turn has not come'
+                when queue = 'job' then format('%s of %s goes first, being %s', coalesce('job ' || other_slurm_id, 'a job'), first, stands(first_behind_ms))
+                else format('tenant %s goes first, being %s', first, stands(first_behind_ms))
             end,
-            case queue when 'job' then 'it' else 'its own tenant' end, fairlease.stands(behind_ms), until_words)
+            case queue when 'job' then 'it' else 'its own tenant' end, stands(behind_ms), until_words)
         when 'cells' then format('%s for its %s GPUs; %s',
             case when cell = '' then 'its tenant has no free cell, and nothing that fits could be lent,' else format('its tenant has no free cell of type %s (chain %s)', cell, chain) end,
             need_gpus,
@@ -46,13 +52,13 @@ select
             case when cell = '' then '' else format(' of type %s (chain %s)', cell, chain) end, need_gpus)
         when 'lost' then format('its tenant lost cells%s to bad hardware%s, and has no other free for its %s GPUs',
             case when cell = '' then '' else format(' of type %s (chain %s)', cell, chain) end, coalesce(' (' || nullif(note, '') || ')', ''), need_gpus)
-        when 'unsafe' then concat_ws(': ', 'promises to virtual clusters do not add up, nothing is granted until they do', nullif(note, ''))
+        when 'unsafe' then concat_ws(': ', 'promises to virtual clusters do not add up, nothing is granted until they do', nullif(words, ''))
         when 'shape' then format('wants %s GPUs (%s) where they fit together; %s are free, but not so', need_gpus, pool_words, free_gpus)
         when 'claim' then format('%s GPUs (%s) are kept for it at %s', need_gpus, pool_words, until_words)
         when 'claimed' then format('what is free (%s GPUs) is kept for job %s; the next lease that could serve it ends at %s', free_gpus, coalesce(for_slurm_id, 'of another tenant'), until_words)
-        when 'burst' then format('%s holds the most that it may while others wait; it is %s', queuer, fairlease.stands(behind_ms))
+        when 'burst' then format('%s holds the most that it may while others wait; it is %s', queuer, stands(behind_ms))
         when 'limit' then 'its turn, but the limit of reclaims a round is reached: next round'
-        when 'threshold' then format('%s is %s, not far enough behind the others to end a running lease', queuer, fairlease.stands(behind_ms))
+        when 'threshold' then format('%s is %s, not far enough behind the others to end a running lease', queuer, stands(behind_ms))
         when 'inactive' then format('could not start even on an empty cluster: %s', coalesce(nullif(inactive, ''), note))
         when 'failed' then format('was granted GPUs, but Slurm did not start it (%s); tried again at %s', coalesce(nullif(note, ''), nullif(said, ''), 'no word from Slurm'), until_words)
         when 'frozen' then format('frozen by an administrator: %s', note)
@@ -67,12 +73,12 @@ select
     until_at,
     need_gpus,
     free_gpus,
-    fairlease.span(behind_ms) as behind,
-    other,
-    fairlease.span(other_behind_ms) as other_behind,
+    span(behind_ms) as behind,
+    first as other,
+    span(first_behind_ms) as other_behind,
     rank,
     for_slurm_id,
-    note,
+    words as note,
     rho,
     gate_until,
     cell,
@@ -84,34 +90,34 @@ select
 from waiting
 order by eligible_at, job_key;
 
-comment on view fairlease.waiting_jobs is 'Every job that waits and why, in words and in numbers, longest wait first.';
-comment on column fairlease.waiting_jobs.job_key is 'Our own number of the job.';
-comment on column fairlease.waiting_jobs.slurm_id is 'Slurm''s id.';
-comment on column fairlease.waiting_jobs.name is 'Job name.';
-comment on column fairlease.waiting_jobs.tenant is 'The tenant.';
-comment on column fairlease.waiting_jobs.user_name is 'The user.';
-comment on column fairlease.waiting_jobs.gpus is 'GPUs asked for.';
-comment on column fairlease.waiting_jobs.model is 'GPU model asked for; empty = any.';
-comment on column fairlease.waiting_jobs.partitions is 'Partitions asked for.';
-comment on column fairlease.waiting_jobs.eligible_at is 'When it first could have started; null = not yet.';
-comment on column fairlease.waiting_jobs.age is 'Time since then.';
-comment on column fairlease.waiting_jobs.terms is 'Leases so far.';
-comment on column fairlease.waiting_jobs.code is 'The reason by name.';
-comment on column fairlease.waiting_jobs.reason is 'The reason in words.';
-comment on column fairlease.waiting_jobs.until_at is 'When it may change; null = not known.';
-comment on column fairlease.waiting_jobs.need_gpus is 'GPUs wanted.';
-comment on column fairlease.waiting_jobs.free_gpus is 'GPUs that it could have had.';
-comment on column fairlease.waiting_jobs.behind is 'How far its tenant, or where jobs queue the job, is behind, as time at the entitlement.';
-comment on column fairlease.waiting_jobs.other is 'The tenant that went before it, or whose job did.';
-comment on column fairlease.waiting_jobs.other_behind is 'How far who went before it is behind.';
-comment on column fairlease.waiting_jobs.rank is 'Place in the order of choice; 0 = not said.';
-comment on column fairlease.waiting_jobs.for_slurm_id is 'Job that gets the GPUs, or that holds them.';
-comment on column fairlease.waiting_jobs.note is 'Words of Slurm or of an administrator.';
-comment on column fairlease.waiting_jobs.rho is 'The job''s fairness degree, received over due.';
-comment on column fairlease.waiting_jobs.gate_until is 'When its gate opens by itself.';
-comment on column fairlease.waiting_jobs.cell is 'Type of the cell that is missing; empty = none.';
-comment on column fairlease.waiting_jobs.chain is 'Largest type of that cell''s chain.';
-comment on column fairlease.waiting_jobs.for_right is 'By what right for_slurm_id has such a cell.';
-comment on column fairlease.waiting_jobs.queue is 'Who queues, where a policy divides unlike GPU models: job, where it knows jobs only; empty = the tenant.';
-comment on column fairlease.waiting_jobs.other_slurm_id is 'Job that went before it, where jobs queue; null = none.';
-comment on column fairlease.waiting_jobs.as_of is 'As of when the numbers are: refreshed every few minutes, and whenever the reason changes.';
+comment on view waiting_jobs is 'Every job that waits and why, in words and in numbers, longest wait first.';
+comment on column waiting_jobs.job_key is 'Our own number of the job.';
+comment on column waiting_jobs.slurm_id is 'Slurm''s id.';
+comment on column waiting_jobs.name is 'Job name.';
+comment on column waiting_jobs.tenant is 'The tenant.';
+comment on column waiting_jobs.user_name is 'The user.';
+comment on column waiting_jobs.gpus is 'GPUs asked for.';
+comment on column waiting_jobs.model is 'GPU model asked for; empty = any.';
+comment on column waiting_jobs.partitions is 'Partitions asked for.';
+comment on column waiting_jobs.eligible_at is 'When it first could have started; null = not yet.';
+comment on column waiting_jobs.age is 'Time since then.';
+comment on column waiting_jobs.terms is 'Leases so far.';
+comment on column waiting_jobs.code is 'The reason by name.';
+comment on column waiting_jobs.reason is 'The reason in words.';
+comment on column waiting_jobs.until_at is 'When it may change; null = not known.';
+comment on column waiting_jobs.need_gpus is 'GPUs wanted.';
+comment on column waiting_jobs.free_gpus is 'GPUs that it could have had.';
+comment on column waiting_jobs.behind is 'How far its tenant, or where jobs queue the job, is behind, as time at the entitlement.';
+comment on column waiting_jobs.other is 'The tenant that went before it, or whose job did.';
+comment on column waiting_jobs.other_behind is 'How far who went before it is behind.';
+comment on column waiting_jobs.rank is 'Place in the order of choice; 0 = not said.';
+comment on column waiting_jobs.for_slurm_id is 'Job that gets the GPUs, or that holds them.';
+comment on column waiting_jobs.note is 'Words of Slurm or of an administrator.';
+comment on column waiting_jobs.rho is 'The job''s fairness degree, received over due.';
+comment on column waiting_jobs.gate_until is 'When its gate opens by itself.';
+comment on column waiting_jobs.cell is 'Type of the cell that is missing; empty = none.';
+comment on column waiting_jobs.chain is 'Largest type of that cell''s chain.';
+comment on column waiting_jobs.for_right is 'By what right for_slurm_id has such a cell.';
+comment on column waiting_jobs.queue is 'Who queues, where a policy divides unlike GPU models: job, where it knows jobs only; empty = the tenant.';
+comment on column waiting_jobs.other_slurm_id is 'Job that went before it, where jobs queue; null = none.';
+comment on column waiting_jobs.as_of is 'As of when the numbers are: refreshed every few minutes, and whenever the reason changes.';

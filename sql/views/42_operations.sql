@@ -1,4 +1,4 @@
-create view fairlease.overrides_in_force as
+create or replace view overrides_in_force as
 select
     id,
     kind,
@@ -8,22 +8,22 @@ select
     reason,
     by,
     created_at
-from fairlease.overrides
+from overrides
 where ended_at is null
 and until_at > now()
 order by id;
 
-comment on view fairlease.overrides_in_force is 'Orders of administrators that are in force now.';
-comment on column fairlease.overrides_in_force.id is 'Number of the order.';
-comment on column fairlease.overrides_in_force.kind is 'exempt, boost or freeze.';
-comment on column fairlease.overrides_in_force.scope is 'job, user or tenant.';
-comment on column fairlease.overrides_in_force.name is 'Job id in Slurm, user or tenant.';
-comment on column fairlease.overrides_in_force.until_at is 'When it lapses.';
-comment on column fairlease.overrides_in_force.reason is 'Why.';
-comment on column fairlease.overrides_in_force.by is 'Who ordered it.';
-comment on column fairlease.overrides_in_force.created_at is 'When.';
+comment on view overrides_in_force is 'Orders of administrators that are in force now.';
+comment on column overrides_in_force.id is 'Number of the order.';
+comment on column overrides_in_force.kind is 'exempt, boost or freeze.';
+comment on column overrides_in_force.scope is 'job, user or tenant.';
+comment on column overrides_in_force.name is 'Job id in Slurm, user or tenant.';
+comment on column overrides_in_force.until_at is 'When it lapses.';
+comment on column overrides_in_force.reason is 'Why.';
+comment on column overrides_in_force.by is 'Who ordered it.';
+comment on column overrides_in_force.created_at is 'When.';
 
-create view fairlease.events_recent as
+create or replace view events_recent as
 select
     e.at,
     e.kind,
@@ -31,20 +31,20 @@ select
     e.node,
     e.text,
     e.round
-from fairlease.events e
-left join fairlease.jobs j on j.key = e.job_key
+from events e
+left join jobs j on j.key = e.job_key
 order by e.round desc, e.ordinal desc
 limit 1000;
 
-comment on view fairlease.events_recent is 'The last 1000 events, newest first.';
-comment on column fairlease.events_recent.at is 'When.';
-comment on column fairlease.events_recent.kind is 'What kind of event.';
-comment on column fairlease.events_recent.slurm_id is 'Job that it is about; null = none.';
-comment on column fairlease.events_recent.node is 'Node that it is about; empty = none.';
-comment on column fairlease.events_recent.text is 'In words.';
-comment on column fairlease.events_recent.round is 'Round that noted it.';
+comment on view events_recent is 'The last 1000 events, newest first.';
+comment on column events_recent.at is 'When.';
+comment on column events_recent.kind is 'What kind of event.';
+comment on column events_recent.slurm_id is 'Job that it is about; null = none.';
+comment on column events_recent.node is 'Node that it is about; empty = none.';
+comment on column events_recent.text is 'In words.';
+comment on column events_recent.round is 'Round that noted it.';
 
-create view fairlease.actions_recent as
+create or replace view actions_recent as
 select
     r.at,
     a.round,
@@ -59,30 +59,30 @@ select
         when a.skipped then 'skipped'
         when a.ok then 'done'
         when not a.ok then 'failed'
-        when r.number < (select max(number) from fairlease.rounds) then 'unknown'
+        when r.number < (select max(number) from rounds) then 'unknown'
         else 'under way'
     end as status,
     a.error,
-    fairlease.span(a.took_ms) as took
-from fairlease.actions a
-join fairlease.rounds r on r.number = a.round
+    span(a.took_ms) as took
+from actions a
+join rounds r on r.number = a.round
 order by a.round desc, a.ordinal desc
 limit 1000;
 
-comment on view fairlease.actions_recent is 'The last 1000 changes that we wanted of Slurm, newest first, and what became of them.';
-comment on column fairlease.actions_recent.at is 'When it was decided.';
-comment on column fairlease.actions_recent.round is 'Round that decided it.';
-comment on column fairlease.actions_recent.ordinal is 'Place in the round''s order.';
-comment on column fairlease.actions_recent.verb is 'gate, reserve, grant, take_back, notice, reclaim, release, unreserve or open.';
-comment on column fairlease.actions_recent.slurm_id is 'The job; empty = none.';
-comment on column fairlease.actions_recent.nodes is 'Nodes granted or reserved.';
-comment on column fairlease.actions_recent.until_at is 'Until when.';
-comment on column fairlease.actions_recent.because is 'The reason by name.';
-comment on column fairlease.actions_recent.status is 'done, failed, skipped, withheld, under way, or unknown: the daemon died in between.';
-comment on column fairlease.actions_recent.error is 'What went wrong.';
-comment on column fairlease.actions_recent.took is 'How long it took.';
+comment on view actions_recent is 'The last 1000 changes that we wanted of Slurm, newest first, and what became of them.';
+comment on column actions_recent.at is 'When it was decided.';
+comment on column actions_recent.round is 'Round that decided it.';
+comment on column actions_recent.ordinal is 'Place in the round''s order.';
+comment on column actions_recent.verb is 'gate, reserve, grant, take_back, notice, reclaim, release, unreserve or open.';
+comment on column actions_recent.slurm_id is 'The job; empty = none.';
+comment on column actions_recent.nodes is 'Nodes granted or reserved.';
+comment on column actions_recent.until_at is 'Until when.';
+comment on column actions_recent.because is 'The reason by name.';
+comment on column actions_recent.status is 'done, failed, skipped, withheld, under way, or unknown: the daemon died in between.';
+comment on column actions_recent.error is 'What went wrong.';
+comment on column actions_recent.took is 'How long it took.';
 
-create view fairlease.seat_now as
+create or replace view seat_now as
 select
     term,
     holder,
@@ -90,18 +90,18 @@ select
     renewed_at,
     clock_timestamp() - renewed_at as silent_for,
     renewed_at + takeover_after as takeover_at
-from fairlease.seats
+from seats
 where ended_at is null;
 
-comment on view fairlease.seat_now is 'Which daemon is seated; no row = none.';
-comment on column fairlease.seat_now.term is 'Number of this time in the seat.';
-comment on column fairlease.seat_now.holder is 'Who sits.';
-comment on column fairlease.seat_now.acquired_at is 'Since when.';
-comment on column fairlease.seat_now.renewed_at is 'Last sign of life.';
-comment on column fairlease.seat_now.silent_for is 'How long ago that was.';
-comment on column fairlease.seat_now.takeover_at is 'When another may take the seat if there is no other sign of life.';
+comment on view seat_now is 'Which daemon is seated; no row = none.';
+comment on column seat_now.term is 'Number of this time in the seat.';
+comment on column seat_now.holder is 'Who sits.';
+comment on column seat_now.acquired_at is 'Since when.';
+comment on column seat_now.renewed_at is 'Last sign of life.';
+comment on column seat_now.silent_for is 'How long ago that was.';
+comment on column seat_now.takeover_at is 'When another may take the seat if there is no other sign of life.';
 
-create view fairlease.nodes_out_of_service as
+create or replace view nodes_out_of_service as
 select
     name,
     gpus,
@@ -112,15 +112,15 @@ select
     end as why,
     bad <> '' or gone_at is not null as no_capacity,
     coalesce(gone_at, recorded_at) as since
-from fairlease.nodes
+from nodes
 where bad <> ''
 or busy <> ''
 or gone_at is not null
 order by name;
 
-comment on view fairlease.nodes_out_of_service is 'Nodes on which nothing can be granted now.';
-comment on column fairlease.nodes_out_of_service.name is 'Name in Slurm.';
-comment on column fairlease.nodes_out_of_service.gpus is 'Its GPUs by model.';
-comment on column fairlease.nodes_out_of_service.why is 'Why: down, drained, completing, ...; gone = Slurm does not list it any more.';
-comment on column fairlease.nodes_out_of_service.no_capacity is 'True where its GPUs are no capacity at all; false = healthy, but nothing can be granted for the moment.';
-comment on column fairlease.nodes_out_of_service.since is 'When we first saw it so.';
+comment on view nodes_out_of_service is 'Nodes on which nothing can be granted now.';
+comment on column nodes_out_of_service.name is 'Name in Slurm.';
+comment on column nodes_out_of_service.gpus is 'Its GPUs by model.';
+comment on column nodes_out_of_service.why is 'Why: down, drained, completing, ...; gone = Slurm does not list it any more.';
+comment on column nodes_out_of_service.no_capacity is 'True where its GPUs are no capacity at all; false = healthy, but nothing can be granted for the moment.';
+comment on column nodes_out_of_service.since is 'When we first saw it so.';

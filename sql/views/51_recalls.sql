@@ -1,4 +1,4 @@
-create view fairlease.recalls as
+create or replace view recalls as
 select
     d.at as decided_at,
     l.slurm_id,
@@ -18,13 +18,13 @@ select
     b.gpus as for_gpus,
     b.started_at as for_started_at,
     b.started_at - d.at as latency
-from fairlease.leases l
+from leases l
 join lateral (
     select
         r.at,
         (a.because ->> 'for')::bigint as for_job
-    from fairlease.actions a
-    join fairlease.rounds r on r.number = a.round
+    from actions a
+    join rounds r on r.number = a.round
     where a.job_key = l.job_key
     and a.round between l.granted_round and coalesce(l.ended_round, a.round)
     and a.verb in ('notice', 'reclaim')
@@ -40,7 +40,7 @@ left join lateral (
         n.class,
         n.gpus,
         n.started_at
-    from fairlease.leases n
+    from leases n
     where n.job_key = d.for_job
     and n.started_at >= d.at
     order by n.term
@@ -49,27 +49,27 @@ left join lateral (
 where l.why = 'recalled'
 order by d.at desc, l.job_key;
 
-comment on view fairlease.recalls is 'Every lease that was recalled for another job, newest first, and how long it took until that job''s lease started.';
-comment on column fairlease.recalls.decided_at is 'When the recall was decided: the first notice or reclaim that names the job for which.';
-comment on column fairlease.recalls.slurm_id is 'Slurm''s id of the job that had to give way.';
-comment on column fairlease.recalls.job_key is 'Our own number of it.';
-comment on column fairlease.recalls.term is 'Which of its leases.';
-comment on column fairlease.recalls.tenant is 'Its tenant.';
-comment on column fairlease.recalls.user_name is 'Its user.';
-comment on column fairlease.recalls.class is 'By what right it had the lease: opportunistic where the GPUs were lent, else a job that never had a lease went before it.';
-comment on column fairlease.recalls.pool is 'GPU model.';
-comment on column fairlease.recalls.gpus is 'GPUs that it held.';
-comment on column fairlease.recalls.ended_at is 'When its lease ended; null = not yet.';
-comment on column fairlease.recalls.freeing is 'How long that took.';
-comment on column fairlease.recalls.for_job is 'Our own number of the job for which.';
-comment on column fairlease.recalls.for_slurm_id is 'Slurm''s id of it; null = no lease of it has started.';
-comment on column fairlease.recalls.for_tenant is 'Its tenant.';
-comment on column fairlease.recalls.for_class is 'By what right it has its lease.';
-comment on column fairlease.recalls.for_gpus is 'GPUs of that lease.';
-comment on column fairlease.recalls.for_started_at is 'When that lease started, the first after the recall was decided.';
-comment on column fairlease.recalls.latency is 'From the decision to that start.';
+comment on view recalls is 'Every lease that was recalled for another job, newest first, and how long it took until that job''s lease started.';
+comment on column recalls.decided_at is 'When the recall was decided: the first notice or reclaim that names the job for which.';
+comment on column recalls.slurm_id is 'Slurm''s id of the job that had to give way.';
+comment on column recalls.job_key is 'Our own number of it.';
+comment on column recalls.term is 'Which of its leases.';
+comment on column recalls.tenant is 'Its tenant.';
+comment on column recalls.user_name is 'Its user.';
+comment on column recalls.class is 'By what right it had the lease: opportunistic where the GPUs were lent, else a job that never had a lease went before it.';
+comment on column recalls.pool is 'GPU model.';
+comment on column recalls.gpus is 'GPUs that it held.';
+comment on column recalls.ended_at is 'When its lease ended; null = not yet.';
+comment on column recalls.freeing is 'How long that took.';
+comment on column recalls.for_job is 'Our own number of the job for which.';
+comment on column recalls.for_slurm_id is 'Slurm''s id of it; null = no lease of it has started.';
+comment on column recalls.for_tenant is 'Its tenant.';
+comment on column recalls.for_class is 'By what right it has its lease.';
+comment on column recalls.for_gpus is 'GPUs of that lease.';
+comment on column recalls.for_started_at is 'When that lease started, the first after the recall was decided.';
+comment on column recalls.latency is 'From the decision to that start.';
 
-create view fairlease.recalls_per_day as
+create or replace view recalls_per_day as
 select
     (decided_at at time zone 'UTC')::date as day,
     for_class,
@@ -87,18 +87,18 @@ from (
         count(*) as recalls,
         sum(gpus) as gpus,
         for_started_at - min(decided_at) as latency
-    from fairlease.recalls
+    from recalls
     group by for_job, for_class, for_started_at
 ) served
 group by 1, 2
 order by 1 desc, 2;
 
-comment on view fairlease.recalls_per_day is 'How long jobs waited for the leases that were recalled for them, by day and by the right that they have.';
-comment on column fairlease.recalls_per_day.day is 'Day, UTC, of the decision.';
-comment on column fairlease.recalls_per_day.for_class is 'guaranteed: into cells of their own; shared: first leases. Null = not started (yet).';
-comment on column fairlease.recalls_per_day.jobs_served is 'Jobs for which leases were recalled.';
-comment on column fairlease.recalls_per_day.recalls is 'Leases recalled for them.';
-comment on column fairlease.recalls_per_day.gpus is 'GPUs of these.';
-comment on column fairlease.recalls_per_day.latency_median is 'From the first recall for a job to the start of its lease, median.';
-comment on column fairlease.recalls_per_day.latency_p95 is 'The same, 95 of 100 are faster.';
-comment on column fairlease.recalls_per_day.latency_max is 'The same, slowest.';
+comment on view recalls_per_day is 'How long jobs waited for the leases that were recalled for them, by day and by the right that they have.';
+comment on column recalls_per_day.day is 'Day, UTC, of the decision.';
+comment on column recalls_per_day.for_class is 'guaranteed: into cells of their own; shared: first leases. Null = not started (yet).';
+comment on column recalls_per_day.jobs_served is 'Jobs for which leases were recalled.';
+comment on column recalls_per_day.recalls is 'Leases recalled for them.';
+comment on column recalls_per_day.gpus is 'GPUs of these.';
+comment on column recalls_per_day.latency_median is 'From the first recall for a job to the start of its lease, median.';
+comment on column recalls_per_day.latency_p95 is 'The same, 95 of 100 are faster.';
+comment on column recalls_per_day.latency_max is 'The same, slowest.';

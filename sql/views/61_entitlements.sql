@@ -1,4 +1,4 @@
-create view fairlease.entitlements_now as
+create or replace view entitlements_now as
 select
     tenant,
     pool,
@@ -10,22 +10,22 @@ select
     holds_gpus,
     speed,
     at as since
-from fairlease.entitlements
+from entitlements
 order by tenant, pool;
 
-comment on view fairlease.entitlements_now is 'What every tenant is due of each of the unlike GPU models that a policy divides, as of the last round.';
-comment on column fairlease.entitlements_now.tenant is 'The tenant.';
-comment on column fairlease.entitlements_now.pool is 'GPU model.';
-comment on column fairlease.entitlements_now.base_gpus is 'What it is due by weight: its share without any policy.';
-comment on column fairlease.entitlements_now.divided_gpus is 'What the policy gives it, before trades.';
-comment on column fairlease.entitlements_now.entitlement_gpus is 'What it is due: the same after trades.';
-comment on column fairlease.entitlements_now.traded_gpus is 'What trades add; negative = what it gives.';
-comment on column fairlease.entitlements_now.usable_gpus is 'Of its share by weight, what its active jobs can use at once, the fastest models first.';
-comment on column fairlease.entitlements_now.holds_gpus is 'GPUs that its jobs hold.';
-comment on column fairlease.entitlements_now.speed is 'What one GPU does for its active jobs, on average by the GPUs that they ask for: steps a second relative to the slowest model; 1 = not known, 0 = of no use to them.';
-comment on column fairlease.entitlements_now.since is 'Since when it is so.';
+comment on view entitlements_now is 'What every tenant is due of each of the unlike GPU models that a policy divides, as of the last round.';
+comment on column entitlements_now.tenant is 'The tenant.';
+comment on column entitlements_now.pool is 'GPU model.';
+comment on column entitlements_now.base_gpus is 'What it is due by weight: its share without any policy.';
+comment on column entitlements_now.divided_gpus is 'What the policy gives it, before trades.';
+comment on column entitlements_now.entitlement_gpus is 'What it is due: the same after trades.';
+comment on column entitlements_now.traded_gpus is 'What trades add; negative = what it gives.';
+comment on column entitlements_now.usable_gpus is 'Of its share by weight, what its active jobs can use at once, the fastest models first.';
+comment on column entitlements_now.holds_gpus is 'GPUs that its jobs hold.';
+comment on column entitlements_now.speed is 'What one GPU does for its active jobs, on average by the GPUs that they ask for: steps a second relative to the slowest model; 1 = not known, 0 = of no use to them.';
+comment on column entitlements_now.since is 'Since when it is so.';
 
-create view fairlease.entitlements_over_time as
+create or replace view entitlements_over_time as
 select
     tenant,
     pool,
@@ -38,23 +38,23 @@ select
     usable_gpus,
     holds_gpus,
     speed
-from fairlease.entitlement_history
+from entitlement_history
 order by tenant, pool, at;
 
-comment on view fairlease.entitlements_over_time is 'What every tenant was due of each of the unlike GPU models that a policy divides, oldest first, to a minute (settable).';
-comment on column fairlease.entitlements_over_time.tenant is 'The tenant.';
-comment on column fairlease.entitlements_over_time.pool is 'GPU model.';
-comment on column fairlease.entitlements_over_time.from_at is 'From when.';
-comment on column fairlease.entitlements_over_time.until_at is 'Until when; null = still.';
-comment on column fairlease.entitlements_over_time.base_gpus is 'What it was due by weight; 0 with all else = nothing was divided any more, or the tenant had gone.';
-comment on column fairlease.entitlements_over_time.divided_gpus is 'What the policy gave it, before trades.';
-comment on column fairlease.entitlements_over_time.entitlement_gpus is 'What it was due: the same after trades.';
-comment on column fairlease.entitlements_over_time.traded_gpus is 'What trades added; negative = what it gave.';
-comment on column fairlease.entitlements_over_time.usable_gpus is 'Of its share by weight, what its active jobs could use at once, the fastest models first.';
-comment on column fairlease.entitlements_over_time.holds_gpus is 'GPUs that its jobs held.';
-comment on column fairlease.entitlements_over_time.speed is 'What one GPU did for its active jobs, relative to the slowest model.';
+comment on view entitlements_over_time is 'What every tenant was due of each of the unlike GPU models that a policy divides, oldest first, to a minute (settable).';
+comment on column entitlements_over_time.tenant is 'The tenant.';
+comment on column entitlements_over_time.pool is 'GPU model.';
+comment on column entitlements_over_time.from_at is 'From when.';
+comment on column entitlements_over_time.until_at is 'Until when; null = still.';
+comment on column entitlements_over_time.base_gpus is 'What it was due by weight; 0 with all else = nothing was divided any more, or the tenant had gone.';
+comment on column entitlements_over_time.divided_gpus is 'What the policy gave it, before trades.';
+comment on column entitlements_over_time.entitlement_gpus is 'What it was due: the same after trades.';
+comment on column entitlements_over_time.traded_gpus is 'What trades added; negative = what it gave.';
+comment on column entitlements_over_time.usable_gpus is 'Of its share by weight, what its active jobs could use at once, the fastest models first.';
+comment on column entitlements_over_time.holds_gpus is 'GPUs that its jobs held.';
+comment on column entitlements_over_time.speed is 'What one GPU did for its active jobs, relative to the slowest model.';
 
-create view fairlease.effective_throughput as
+create or replace view effective_throughput as
 select
     tenant,
     sum(holds_gpus * speed) as throughput,
@@ -62,19 +62,19 @@ select
     sum(usable_gpus::double precision * speed) as share_throughput,
     sum(holds_gpus * speed) / nullif(sum(usable_gpus::double precision * speed), 0) as ratio,
     max(at) as since
-from fairlease.entitlements
+from entitlements
 group by tenant
 order by tenant;
 
-comment on view fairlease.effective_throughput is 'What every tenant''s GPUs do for it, by how fast its jobs are on them, against what its share by weight would do, as of the last round. Throughputs are in GPUs of the slowest model.';
-comment on column fairlease.effective_throughput.tenant is 'The tenant.';
-comment on column fairlease.effective_throughput.throughput is 'Of the GPUs that its jobs hold.';
-comment on column fairlease.effective_throughput.due_throughput is 'Of the GPUs that it is due after policy and trades.';
-comment on column fairlease.effective_throughput.share_throughput is 'Of its share by weight, as far as its active jobs can use that: what it would have without any policy or trade.';
-comment on column fairlease.effective_throughput.ratio is 'throughput over share_throughput; null = it has no share that it could use.';
-comment on column fairlease.effective_throughput.since is 'Since when it is so.';
+comment on view effective_throughput is 'What every tenant''s GPUs do for it, by how fast its jobs are on them, against what its share by weight would do, as of the last round. Throughputs are in GPUs of the slowest model.';
+comment on column effective_throughput.tenant is 'The tenant.';
+comment on column effective_throughput.throughput is 'Of the GPUs that its jobs hold.';
+comment on column effective_throughput.due_throughput is 'Of the GPUs that it is due after policy and trades.';
+comment on column effective_throughput.share_throughput is 'Of its share by weight, as far as its active jobs can use that: what it would have without any policy or trade.';
+comment on column effective_throughput.ratio is 'throughput over share_throughput; null = it has no share that it could use.';
+comment on column effective_throughput.since is 'Since when it is so.';
 
-create view fairlease.effective_throughput_over_time as
+create or replace view effective_throughput_over_time as
 select
     tenant,
     at as from_at,
@@ -100,7 +100,7 @@ from (
             lag(holds_gpus * speed::numeric) over pools as was_throughput,
             lag(entitlement_gpus * speed::numeric) over pools as was_due,
             lag(usable_gpus * speed::numeric) over pools as was_share
-        from fairlease.entitlement_history
+        from entitlement_history
         window pools as (partition by tenant, pool order by at)
     ) rows_and_before
     group by tenant, at
@@ -108,15 +108,15 @@ from (
 window moments as (partition by tenant order by at)
 order by tenant, at;
 
-comment on view fairlease.effective_throughput_over_time is 'What every tenant''s GPUs did for it against what its share by weight would have done, oldest first, to a minute (settable). Throughputs are in GPUs of the slowest model.';
-comment on column fairlease.effective_throughput_over_time.tenant is 'The tenant.';
-comment on column fairlease.effective_throughput_over_time.from_at is 'From when.';
-comment on column fairlease.effective_throughput_over_time.until_at is 'Until when; null = still.';
-comment on column fairlease.effective_throughput_over_time.throughput is 'Of the GPUs that its jobs held.';
-comment on column fairlease.effective_throughput_over_time.due_throughput is 'Of the GPUs that it was due after policy and trades.';
-comment on column fairlease.effective_throughput_over_time.share_throughput is 'Of its share by weight, as far as its active jobs could use that.';
+comment on view effective_throughput_over_time is 'What every tenant''s GPUs did for it against what its share by weight would have done, oldest first, to a minute (settable). Throughputs are in GPUs of the slowest model.';
+comment on column effective_throughput_over_time.tenant is 'The tenant.';
+comment on column effective_throughput_over_time.from_at is 'From when.';
+comment on column effective_throughput_over_time.until_at is 'Until when; null = still.';
+comment on column effective_throughput_over_time.throughput is 'Of the GPUs that its jobs held.';
+comment on column effective_throughput_over_time.due_throughput is 'Of the GPUs that it was due after policy and trades.';
+comment on column effective_throughput_over_time.share_throughput is 'Of its share by weight, as far as its active jobs could use that.';
 
-create view fairlease.effective_throughput_per_day as
+create or replace view effective_throughput_per_day as
 select
     day,
     tenant,
@@ -135,18 +135,18 @@ from (
     from (
         select
             *,
-            coalesce(until_at, (select max(at) from fairlease.rounds)) at time zone 'UTC' as ended_at
-        from fairlease.effective_throughput_over_time
+            coalesce(until_at, (select max(at) from rounds)) at time zone 'UTC' as ended_at
+        from effective_throughput_over_time
     ) t
     cross join lateral generate_series(date_trunc('day', t.from_at at time zone 'UTC'), t.ended_at, interval '1 day') as d (day)
 ) stretches
 group by day, tenant
 order by day desc, tenant;
 
-comment on view fairlease.effective_throughput_per_day is 'The same added up by day: what every tenant''s GPUs did for it against what its share by weight would have done.';
-comment on column fairlease.effective_throughput_per_day.day is 'Day, UTC.';
-comment on column fairlease.effective_throughput_per_day.tenant is 'The tenant.';
-comment on column fairlease.effective_throughput_per_day.throughput_hours is 'Of the GPUs that its jobs held: hours of a GPU of the slowest model.';
-comment on column fairlease.effective_throughput_per_day.due_hours is 'Of the GPUs that it was due after policy and trades.';
-comment on column fairlease.effective_throughput_per_day.share_hours is 'Of its share by weight, as far as its active jobs could use that.';
-comment on column fairlease.effective_throughput_per_day.ratio is 'throughput_hours over share_hours: below 1 it had less than its share; null = it had no share that it could use.';
+comment on view effective_throughput_per_day is 'The same added up by day: what every tenant''s GPUs did for it against what its share by weight would have done.';
+comment on column effective_throughput_per_day.day is 'Day, UTC.';
+comment on column effective_throughput_per_day.tenant is 'The tenant.';
+comment on column effective_throughput_per_day.throughput_hours is 'Of the GPUs that its jobs held: hours of a GPU of the slowest model.';
+comment on column effective_throughput_per_day.due_hours is 'Of the GPUs that it was due after policy and trades.';
+comment on column effective_throughput_per_day.share_hours is 'Of its share by weight, as far as its active jobs could use that.';
+comment on column effective_throughput_per_day.ratio is 'throughput_hours over share_hours: below 1 it had less than its share; null = it had no share that it could use.';

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -33,8 +34,7 @@ type site struct {
 func onSlurm(suite string, jobs int) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
-	c, err := testcluster.Up(ctx, testcluster.Options{Suite: suite, Attached: true, Progress: os.Stdout,
-		ExtraConf: "MaxJobCount=50000", MinJobAge: 60})
+	c, err := testcluster.Up(ctx, liveOptions(suite))
 	if err != nil {
 		return err
 	}
@@ -50,6 +50,9 @@ func onSlurm(suite string, jobs int) (err error) {
 	}
 	defer stop()
 	fmt.Printf("Slurm of Debian %s, %s\n", suite, machine())
+	if err := explaining(ctx, db.DSN()); err != nil {
+		return err
+	}
 	if err := s.handOvers(ctx); err != nil {
 		return err
 	}
@@ -62,8 +65,16 @@ func onSlurm(suite string, jobs int) (err error) {
 	return tradeGain(ctx, suite)
 }
 
+// liveOptions is a cluster as the README wants it: with the submit plugin, and with licences for gates.
+func liveOptions(suite string) testcluster.Options {
+	return testcluster.Options{Suite: suite, Attached: true, Progress: os.Stdout,
+		MinJobAge: 600, // half of that is longer than submissions take: else the first round after them reads the history, too
+		ExtraConf: "MaxJobCount=50000\nLicenses=fairlease:1000000", Plugin: testcluster.PluginC,
+		PluginConf: "partitions=gpu\ndefault_partition=gpu\ngate_license=fairlease\nheartbeat_max_age=3600\n"}
+}
+
 func govern(ctx context.Context, c *testcluster.Cluster, dsn string) (*site, func(), error) {
-	if _, _, err := migrate.Up(ctx, dsn, func(string) {}); err != nil {
+	if _, _, err := migrate.Up(ctx, dsn, migrate.Schema, func(string) {}); err != nil {
 		return nil, nil, err
 	}
 	st, err := store.Open(ctx, store.Config{DSN: dsn})
@@ -74,7 +85,7 @@ func govern(ctx context.Context, c *testcluster.Cluster, dsn string) (*site, fun
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := slurm.New(slurm.Config{Address: "unix://" + c.RestSocket(), Scontrol: c.Scontrol()})
+	client, err := slurm.New(slurm.Config{Address: "unix://" + c.RestSocket(), Scontrol: c.Scontrol(), SiteFactor: 1_000_000, License: "fairlease"})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -157,10 +168,16 @@ func (s *site) gaps(ctx context.Context) ([]float64, error) {
 	return gaps, nil
 }
 
-// rounds measures rounds with many waiting jobs, none of them gated before: the
-// first, which shuts every gate, a full one, which reads everything anew, and a
-// quiet one. The figure is the dearer of the first two.
+// rounds measures rounds with many waiting jobs, gated by the plugin: the first, which sees
+// them all for the first time, a full one, which reads everything anew, and a quiet one. The
+// figure is the dearer of the first two.
 func (s *site) rounds(ctx context.Context, jobs int) error {
+	if err := os.WriteFile(filepath.Join(s.HeartbeatDir(), "gpu"), fmt.Appendf(nil, "%d\n", time.Now().Unix()), 0o644); err != nil {
+		return err
+	}
+	if _, err := s.turn(ctx); err != nil { // the licences are all reserved
+		return err
+	}
 	fmt.Printf("submitting %d jobs", jobs)
 	for k := range 10 {
 		script := fmt.Sprintf("for i in $(seq %d); do sbatch -Q --gres=gpu:%d -t 60 --wrap 'sleep 600' || exit 1; done", jobs/10, []int{1, 2, 4}[k%3])

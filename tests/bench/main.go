@@ -2,7 +2,8 @@
 //
 //	figure NAME VALUE UNIT
 //
-// Without -live it needs no root. With -live it measures on a real Slurm. With -hived it
+// Without -live it needs no root. With -live it measures on a real Slurm, with -journal how the journal grows in a real
+// PostgreSQL. With -hived it
 // repeats HiveD's experiments, with -gavel Gavel's; with -models it compares the presets for unlike
 // GPU models, with -figures it makes the papers' figures; with -saving it measures what is left of
 // fairness by how jobs save, with -curves it draws that beside the rivals. A figure
@@ -23,6 +24,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
@@ -37,6 +40,8 @@ func main() {
 	only := flag.String("only", "", "of -figures those of one paper: gandiva-fair, gavel or oef; of -saving and -curves the traces so named: venus60, venus40, philly64, venus")
 	saving := flag.String("saving", "", "measure instead what is left of fairness by how jobs save, on the traces in this folder (minutes)")
 	curves := flag.String("curves", "", "draw that instead for astraea and its rivals as curves into this folder, on the traces of -traces or FAIRLEASE_TRACES (hours)")
+	backlog := flag.Bool("backlog", false, "measure instead what stops cost where far more jobs wait than can run (a minute)")
+	journal := flag.Float64("journal", 0, "measure instead how the journal grows in so many hours of pretend time (needs PostgreSQL; minutes)")
 	seed := flag.Uint64("seed", 1, "of HiveD's workload, and Gavel's of costs")
 	traces := flag.String("traces", "", "folder with the traces of Philly and Venus, for -hived and -curves")
 	flag.Parse()
@@ -44,6 +49,10 @@ func main() {
 	switch {
 	case *hived:
 		measure = func() error { return onHiveD(*seed, *traces) }
+	case *backlog:
+		measure = onBacklog
+	case *journal > 0:
+		measure = func() error { return onJournal(*journal) }
 	case *saving != "":
 		measure = func() error { return onSaving(*saving, *only) }
 	case *curves != "":
@@ -83,6 +92,10 @@ func offline() error {
 		return err
 	}
 	repayments()
+	gateWrites()
+	if err := onBacklog(); err != nil {
+		return err
+	}
 	if dir := os.Getenv("FAIRLEASE_TRACES"); dir != "" {
 		return onSaving(dir, "")
 	}
@@ -101,6 +114,31 @@ func repayments() {
 		}
 	})
 	figure("repaid_pct", percent, "%")
+}
+
+// gateWrites counts the changes of Slurm's in an hour in which 10,000 jobs wait and nothing else happens, by gate.
+func gateWrites() {
+	fmt.Println("10,000 jobs wait for an hour behind one that holds all GPUs; they came through the submit plugin; gate.ttl 10 min")
+	for _, gate := range []struct {
+		name     string
+		licenses int64
+	}{{"gate_writes_per_hour_10k", 1_000_000}, {"gate_writes_per_hour_10k_begin", 0}} {
+		writes := 0
+		testing.Benchmark(func(b *testing.B) {
+			for range b.N {
+				w := simtest.New(b, simtest.Product(), simtest.Nodes("n", "v100", 1, 8), "a")
+				w.Gate, w.License = w.Settings.GateTTL, gate.licenses
+				w.Virtual.Submit(sim.Work{User: "a_user", Account: "a", Partition: "gpu", Request: simtest.Gang(8), Runs: cluster.Day, NoRequeue: true})
+				w.Run(cluster.Minute)
+				w.Submit("a", 10_000, 8, cluster.Hour)
+				w.Run(cluster.Minute)
+				writes = 0
+				w.Check = func(r loop.Report) { writes += len(r.Plan.Actions) }
+				w.Run(cluster.Hour)
+			}
+		})
+		figure(gate.name, float64(writes), "writes")
+	}
 }
 
 // decisions measures Decide at a boundary where every lease ends, as the daemon decides: by

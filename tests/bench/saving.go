@@ -119,11 +119,11 @@ func onSaving(dir, only string) error {
 			return err
 		}
 		fmt.Printf("%s on %s by %s, until %v days: how jobs save\n", base.Load.Name, base.Fleet, base.Scheduler, int64(savingUntil/cluster.Day))
-		fmt.Printf("  %-14s %-42s %10s %10s %9s %7s %12s %10s %9s %14s %10s\n", "variant", "jobs save", "unfinished", "overhead_%", "lost_GPUh", "JCT_h", "unfair_days%", "lowest_rho", "slowdown", "sharing_loss_%", "preempted")
+		fmt.Printf("  %-14s %-42s %10s %10s %9s %7s %12s %10s %10s %9s %14s %10s\n", "variant", "jobs save", "unfinished", "overhead_%", "lost_GPUh", "JCT_h", "unfair_days%", "repaying_%", "lowest_rho", "slowdown", "sharing_loss_%", "preempted")
 		for k := range results {
 			v := valuesOf(&results[k].Scores)
-			fmt.Printf("  %-14s %-42s %10.0f %10.2f %9.0f %7.2f %12.2f %10.3f %9.2f %14.2f %10d\n", strings.TrimPrefix(mannersOfSaving[k].name+" ", "_"), results[k].Saves,
-				v.unfinished, v.overhead, results[k].Overhead.Lost.GPUHours, v.jct, v.unfair, v.lowest, v.slowdown, v.loss, results[k].Preemptions)
+			fmt.Printf("  %-14s %-42s %10.0f %10.2f %9.0f %7.2f %12.2f %10.2f %10.3f %9.2f %14.2f %10d\n", strings.TrimPrefix(mannersOfSaving[k].name+" ", "_"), results[k].Saves,
+				v.unfinished, v.overhead, results[k].Overhead.Lost.GPUHours, v.jct, v.unfair, v.repaying, v.lowest, v.slowdown, v.loss, results[k].Preemptions)
 		}
 		for k := range results {
 			v, of := valuesOf(&results[k].Scores), x.name+mannersOfSaving[k].name
@@ -148,7 +148,8 @@ func together(setups []study.Setup) ([]study.Result, error) {
 }
 
 // values are what runs of how jobs save are compared by.
-type values struct{ unfinished, overhead, jct, unfair, lowest, slowdown, loss float64 }
+// Repaying is the part of the unfair days in which a tenant went short by no more than it repaid.
+type values struct{ unfinished, overhead, jct, unfair, repaying, lowest, slowdown, loss float64 }
 
 func valuesOf(s *score.Scores) values {
 	v := values{unfinished: float64(s.Jobs.Unfinished), overhead: 100 * s.Overhead.OfRun, jct: s.Completion.Mean / 3600,
@@ -156,6 +157,7 @@ func valuesOf(s *score.Scores) values {
 	for _, p := range s.Periods {
 		if p.Hours == 24 {
 			v.unfair = 100 * p.Ratio()
+			v.repaying = 100 * float64(p.Repaying) / float64(max(p.Rho.Count, 1))
 		}
 	}
 	first := true

@@ -128,6 +128,11 @@ func (c *Cluster) boot(ctx context.Context) error {
 	if err := c.installPlugin(ctx, strings.TrimSpace(pluginDir)); err != nil {
 		return err
 	}
+	if c.Options.JWT {
+		if err := c.installJWT(ctx, strings.TrimSpace(pluginDir)); err != nil {
+			return err
+		}
+	}
 	for _, d := range []Daemon{MariaDB, Munged} {
 		if err := c.await(ctx, d); err != nil {
 			return err

@@ -150,6 +150,30 @@ func TestFaults(t *testing.T) {
 	v1 := testcluster.Slurmd("v1")
 	must("kill slurmd", c.Kill(ctx, v1))
 	must("start slurmd", c.Start(ctx, v1))
+	must("reconfigure", c.Reconfigure(ctx))
+	must("kill slurmctld that was reconfigured", c.Kill(ctx, testcluster.Slurmctld))
+	must("start slurmctld", c.Start(ctx, testcluster.Slurmctld))
+	id, err := c.Sbatch(ctx, "alice", "#!/bin/bash\nsleep 4711\n", "-w", "v1", "-t", "60")
+	must("submit", err)
+	must("run", second(c.WaitJob(ctx, id, 30*time.Second, testcluster.InState("RUNNING"))))
+	sleeps := func() bool {
+		_, err := c.Exec(ctx, "root", "sh", "-c", "ps -eo args | grep -q '^sleep 4711'")
+		return err == nil
+	}
+	soon(t, 20*time.Second, func() error {
+		if !sleeps() {
+			return errors.New("the job does not run")
+		}
+		return nil
+	})
+	must("crash a node", c.Crash(ctx, "v1"))
+	soon(t, 10*time.Second, func() error {
+		if sleeps() {
+			return errors.New("the job outlives its node")
+		}
+		return nil
+	})
+	must("boot it", c.Boot(ctx, "v1"))
 	must("drain", c.SetNode(ctx, "v1", "drain"))
 	if state, err := c.NodeState(ctx, "v1"); err != nil || !strings.Contains(state, "DRAIN") {
 		t.Errorf("v1 is %s, %v", state, err)
@@ -161,6 +185,8 @@ func TestFaults(t *testing.T) {
 		t.Errorf("%d of %d daemons run at the end: %v", running, all, c.Running())
 	}
 }
+
+func second[T any](_ T, err error) error { return err }
 
 // TestDown shows that nothing remains: after Down, after a crash of the cluster, and after a crash of its owner.
 func TestDown(t *testing.T) {

@@ -21,6 +21,10 @@ func (o Options) files(pluginDir string) map[string]string {
 	if o.Topology != "" {
 		files["topology.conf"] = o.Topology
 	}
+	if o.JWT {
+		files["slurm.conf"] += jwtConf
+		files["slurmdbd.conf"] += jwtConf
+	}
 	return files
 }
 
@@ -35,7 +39,7 @@ LogFile=/var/log/slurm/slurmdbd.log
 PidFile=/run/slurm/slurmdbd.pid
 `
 
-// Small, without a network and without a care for crashes: its files are on a tmpfs that dies with the cluster.
+// Snapshot isolation ends slurmdbd when two of its sessions write the same row. Small, without a network and without a care for crashes: its files are on a tmpfs that dies with the cluster.
 const mariadbConf = `[mariadbd]
 user=mysql
 skip-networking
@@ -51,6 +55,7 @@ innodb-flush-log-at-trx-commit=0
 innodb-doublewrite=off
 innodb-use-native-aio=off
 innodb-lock-wait-timeout=900
+loose-innodb-snapshot-isolation=OFF
 `
 
 // The database must be there before slurmdbd: the client library of MariaDB 11.8.9 refuses every result on a connection that once
@@ -62,7 +67,7 @@ grant all on slurm_acct_db.* to slurm@localhost;
 
 func (o Options) slurmConf(pluginDir string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `ClusterName=fairlease
+	fmt.Fprintf(&b, `ClusterName=%s
 SlurmctldHost=fairlease(127.0.0.1)
 SlurmUser=slurm
 AuthType=auth/munge
@@ -104,7 +109,7 @@ UnkillableStepTimeout=60
 MaxJobCount=50000
 MaxArraySize=10001
 JobRequeue=1
-`, pluginDir, o.Scheduler, o.Tres, o.KillWait, o.MinJobAge)
+`, o.ClusterName, pluginDir, o.Scheduler, o.Tres, o.KillWait, o.MinJobAge)
 	switch o.Plugin {
 	case PluginC:
 		b.WriteString("JobSubmitPlugins=fairlease\n")
@@ -187,6 +192,7 @@ install -d -o munge -g munge -m 0700 /var/log/munge
 install -d -o mysql -g mysql -m 0755 /run/mysqld
 install -d -o slurm -g slurm -m 0755 /run/slurm /var/spool/slurmctld
 install -d -m 0755 /run/fairlease /run/testcluster
+(umask 0377 && head -c 32 /dev/urandom >/run/slurm/jwt.key && chown slurm:slurm /run/slurm/jwt.key)
 chown slurm:slurm /var/log/slurm /etc/slurm/slurmdbd.conf
 chmod 0600 /etc/slurm/slurmdbd.conf
 user() {
@@ -205,7 +211,7 @@ user() {
 // accountScript fills slurmdbd; it runs inside as root.
 func (o Options) accountScript() string {
 	var b strings.Builder
-	b.WriteString("set -eu\nsacctmgr -iQ add cluster fairlease\n")
+	fmt.Fprintf(&b, "set -eu\nsacctmgr -iQ add cluster %s\n", o.ClusterName)
 	fmt.Fprintf(&b, "sacctmgr -iQ add user %s account=root adminlevel=operator\n", Operator)
 	for _, q := range o.QOS {
 		fmt.Fprintf(&b, "sacctmgr -iQ add qos %s %s\n", q.Name, q.Words)

@@ -59,6 +59,9 @@ func (c *Cluster) command(d Daemon) string {
 		}
 		return "setpriv --reuid=slurm --regid=slurm --init-groups slurmctld"
 	case Slurmrestd:
+		if c.Options.JWT {
+			return background(Operator, "env SLURM_JWT=daemon slurmrestd -a rest_auth/jwt unix:/run/slurmrestd/slurmrestd.sock")
+		}
 		return background(Operator, "slurmrestd -a rest_auth/local unix:/run/slurmrestd/slurmrestd.sock")
 	}
 	node, _ := d.node()
@@ -169,6 +172,64 @@ func (c *Cluster) Thaw(ctx context.Context, d Daemon) error {
 	return c.signal(ctx, d, syscall.SIGCONT)
 }
 
+// Crash has a node fail: its slurmd and all that runs on it end at once.
+func (c *Cluster) Crash(ctx context.Context, node string) error {
+	if err := c.Kill(ctx, Slurmd(node)); err != nil {
+		return err
+	}
+	// Each step's daemon listens on a socket that is named after the node.
+	const script = `end() { local child; for child in $(cat /proc/"$1"/task/*/children); do end "$child"; done; kill -KILL "$1"; }
+ss -xlpH | grep -F "/var/spool/slurmd-$1/" | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u | while read -r pid; do end "$pid"; done
+true`
+	_, err := c.Exec(ctx, "root", "bash", "-c", script, "bash", node)
+	return err
+}
+
+// Boot starts the slurmd of a node that crashed, as after a boot.
+func (c *Cluster) Boot(ctx context.Context, node string) error {
+	if _, err := c.Exec(ctx, "root", "slurmd", "-b", "-N", node); err != nil {
+		return fmt.Errorf("booting node %s: %w", node, err)
+	}
+	err := poll(ctx, 20*time.Second, func() error {
+		if c.pid(Slurmd(node)) == 0 {
+			return errors.New("its slurmd does not run")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("booting node %s: %w\n%s", node, err, c.logTail(Slurmd(node)))
+	}
+	return c.await(ctx, Slurmd(node))
+}
+
+// Reconfigure has Slurm read its files again. slurmctld and each slurmd do that by a new process, for which this waits; for a
+// slurmd, which may hang or be gone, only a little.
+func (c *Cluster) Reconfigure(ctx context.Context) error {
+	old := map[Daemon]int{}
+	for _, d := range c.Daemons() {
+		old[d] = c.pid(d)
+	}
+	if _, err := c.Exec(ctx, "root", "scontrol", "reconfigure"); err != nil {
+		return err
+	}
+	anew := func(d Daemon) error {
+		if pid := c.pid(d); pid == 0 || pid == old[d] {
+			return fmt.Errorf("%s has not started itself again", d)
+		}
+		return nil
+	}
+	err := poll(ctx, 30*time.Second, func() error { return errors.Join(anew(Slurmctld), c.answers(ctx, Slurmctld)) })
+	_ = poll(ctx, 5*time.Second, func() error {
+		for _, d := range c.Daemons() {
+			if _, slurmd := d.node(); slurmd && old[d] != 0 && anew(d) != nil {
+				return anew(d)
+			}
+		}
+		return nil
+	})
+	return err
+}
+
 // Restart stops a daemon and starts it again.
 func (c *Cluster) Restart(ctx context.Context, d Daemon) error {
 	if err := c.Stop(ctx, d); err != nil {
@@ -228,6 +289,7 @@ func (c *Cluster) pid(d Daemon) int {
 	name, rest, _ := strings.Cut(string(stat), ") ")
 	_, name, _ = strings.Cut(name, "(")
 	program, _, _ := strings.Cut(string(d), "-")
+	name = strings.TrimSuffix(name, "-wlm") // the file's name in Debian, under which a daemon starts itself again to reconfigure
 	if strings.HasPrefix(rest, "Z") && !ends(process) || (name != program && name != "setpriv" && name != "setsid" && name != "sh") {
 		return 0
 	}

@@ -33,6 +33,11 @@ type Options struct {
 	Plugin     Plugin `json:"plugin,omitempty"`      // default PluginNone
 	PluginConf string `json:"plugin_conf,omitempty"` // text of fairlease-plugin.conf; empty: partitions=gpu and short times
 
+	// JWT has slurmrestd accept tokens of auth/jwt, and nothing else.
+	JWT bool `json:"jwt,omitempty"`
+
+	ClusterName string `json:"cluster_name,omitempty"` // of slurm.conf; default fairlease
+
 	KillWait  int       `json:"kill_wait,omitempty"`   // seconds between SIGTERM and SIGKILL; default 3
 	MinJobAge int       `json:"min_job_age,omitempty"` // seconds that a finished job stays listed; default 300
 	Scheduler string    `json:"scheduler,omitempty"`   // SchedulerParameters; default has short intervals
@@ -121,6 +126,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	setDefault(&o.Plugin, PluginNone)
 	setDefault(&o.PluginConf, defaultPluginConf)
+	setDefault(&o.ClusterName, "fairlease")
 	setDefault(&o.KillWait, 3)
 	setDefault(&o.MinJobAge, 300)
 	setDefault(&o.Scheduler, "sched_interval=5,bf_interval=5,bf_continue,bf_max_job_test=2000,default_queue_depth=2000")

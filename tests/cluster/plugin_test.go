@@ -14,8 +14,6 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-const gateSeconds = 600
-
 const pluginConf = `partitions=gpu,other
 default_partition=gpu
 gate_seconds=600
@@ -28,6 +26,9 @@ exclude_accounts=ops
 exclude_qos=debug
 `
 
+// The licences of each cluster here; the gate's are all taken by gateReservation.
+const slurmLicenses = "Licenses=fairlease:1000000,matlab:10\n"
+
 const script = "#!/bin/bash\nsleep 30\n"
 
 // A gateCase is one submission and what must become of it, with either twin.
@@ -37,13 +38,21 @@ type gateCase struct {
 	script  string // default: one that sleeps; "-" for a command that brings none
 	command string // default sbatch --parsable
 	args    string
+	suite   string        // the only one that takes such jobs; default both
 	age     time.Duration // of the heartbeat; default fresh
 	silent  bool          // no heartbeat at all
 	gated   bool
 	begin   time.Duration // the user's --begin, from now
+	room    time.Duration // latest end, from now, of a begin-time gate; default gate_seconds. noRoom: there is none
+	licence string        // the user's own licences; alone: the gate's cannot be added to them
 	requeue string        // Requeue= of the job, "" for any
 	says    string        // what a gated job's user reads besides
 }
+
+const (
+	noRoom = -time.Second
+	alone  = "alone "
+)
 
 var gateCases = []gateCase{
 	{name: "gres", args: "--gres=gpu:1", gated: true, requeue: "1", says: "lease of your default account; at a lease's end it may be requeued"},
@@ -51,7 +60,6 @@ var gateCases = []gateCase{
 	{name: "gpus", args: "--gpus=2", gated: true},
 	{name: "per node", args: "-N2 --gpus-per-node=1", gated: true},
 	{name: "per task", args: "-n2 --gpus-per-task=1", gated: true},
-	{name: "per socket", args: "--gpus-per-socket=1 --sockets-per-node=1", gated: true},
 	{name: "in the script", script: "#!/bin/bash\n#SBATCH --gres=gpu:1\nsleep 30\n", gated: true},
 	{name: "array", args: "--array=0-3 --gres=gpu:1", gated: true},
 	{name: "account named", args: "-A nlp --gres=gpu:1", gated: true, says: "lease of account nlp;"},
@@ -60,6 +68,20 @@ var gateCases = []gateCase{
 	{name: "own begin, after the gate", args: "--begin=now+3600 --gres=gpu:1", gated: true, begin: time.Hour},
 	{name: "own begin in the script", script: "#!/bin/bash\n#SBATCH --begin=now+3600\nsleep 30\n", args: "--gres=gpu:1", gated: true, begin: time.Hour},
 	{name: "no requeue", args: "--no-requeue --gres=gpu:1", gated: true, requeue: "0", says: "keeps its GPUs until it ends"},
+	{name: "own licence", args: "--gres=gpu:1", licence: "matlab:1", gated: true},
+	{name: "own licences", args: "--gres=gpu:1", licence: "matlab:1,,matlab;", gated: true},
+	{name: "has the gate's licence", args: "--gres=gpu:1", licence: "matlab:1,fairlease:2", gated: true},
+	{name: "has none of the gate's licence", args: "--gres=gpu:1", licence: alone + "fairlease:0", gated: true},
+	{name: "more of the gate's licence than 32 bits hold", args: "--gres=gpu:1", licence: alone + "fairlease:4294967296", gated: true},
+	{name: "licences that are alternatives", args: "--gres=gpu:1", licence: alone + "matlab:1|matlab:2", gated: true, suite: "forky"},
+	{name: "deadline", args: "--time=60 --deadline=now+65minutes --gres=gpu:1", gated: true, room: 4 * time.Minute},
+	{name: "deadline far away", args: "--time=60 --deadline=now+5hours --gres=gpu:1", gated: true},
+	{name: "deadline and least time", args: "--time=60 --time-min=10 --deadline=now+15minutes --gres=gpu:1", gated: true, room: 4 * time.Minute},
+	{name: "deadline alone", args: "--deadline=now+6minutes --gres=gpu:1", gated: true, room: 4 * time.Minute},
+	{name: "deadline and own begin", args: "--time=60 --begin=now+3600 --deadline=now+130minutes --gres=gpu:1", gated: true, begin: time.Hour},
+	{name: "deadline too near for a gate", script: "#!/bin/bash\n#SBATCH --time=60 --deadline=now+3630\nsleep 30\n", args: "--gres=gpu:1", gated: true, room: noRoom},
+	{name: "least time too long for a gate", script: "#!/bin/bash\n#SBATCH --time-min=10 --deadline=now+640\nsleep 30\n", args: "--time=60 --gres=gpu:1", gated: true, room: noRoom},
+	{name: "comment like a mark", args: "--comment=fl:begin=0,gate=1 --gres=gpu:1", gated: true},
 	{name: "dependent", args: "--dependency=singleton --gres=gpu:1", gated: true},
 	{name: "no GPU", args: "-n1"},
 	{name: "none of a GPU", args: "--gres=gpu:0"},
@@ -75,16 +97,55 @@ var gateCases = []gateCase{
 	{name: "interactive", script: "-", command: "salloc --no-shell", args: "--gres=gpu:1"},
 	{name: "srun", script: "-", command: "srun", args: "--gres=gpu:1 true"},
 	{name: "heterogeneous", args: "--gres=gpu:1 : --gres=gpu:1"},
+	{name: "per socket", args: "--gpus-per-socket=1 --sockets-per-node=1"},
+	{name: "contiguous", args: "--contiguous --gres=gpu:1"},
+	{name: "exclusive for a user", args: "--exclusive=user --gres=gpu:1"},
 }
 
-// TestPlugin runs the same table against both twins on both versions of Slurm.
+// TestPlugin runs the same table against both twins and both gates on both versions of Slurm.
 func TestPlugin(t *testing.T) {
 	eachTwin(t, pluginConf, func(t *testing.T, c *testcluster.Cluster) {
-		for _, g := range gateCases {
-			t.Run(g.name, func(t *testing.T) { g.run(t, c) })
+		table := func(t *testing.T, license string) {
+			for _, g := range gateCases {
+				if g.suite == "" || g.suite == c.Options.Suite {
+					t.Run(g.name, func(t *testing.T) { g.run(t, c, license) })
+				}
+			}
 		}
-		t.Run("protected", func(t *testing.T) { gatesAreProtected(t, c) })
+		t.Run("begin", func(t *testing.T) {
+			table(t, "")
+			t.Run("protected", func(t *testing.T) { gatesAreProtected(t, c) })
+			t.Run("opens before the deadline", func(t *testing.T) { deadlineIsMet(t, c) })
+		})
+		t.Run("licence", func(t *testing.T) {
+			configure(t, c, pluginConf+"gate_license=fairlease\n")
+			holdLicenses(t, c)
+			table(t, "fairlease")
+			t.Run("protected", func(t *testing.T) { licensesAreProtected(t, c) })
+			t.Run("not in slurm.conf", func(t *testing.T) { licenseIsMissing(t, c) })
+		})
 	})
+}
+
+// configure gives the plugin other settings.
+func configure(t *testing.T, c *testcluster.Cluster, conf string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(c.Dir, "conf", "fairlease-plugin.conf"), []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Restart(t.Context(), testcluster.Slurmctld); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// holdLicenses takes the gate's licences as the sidecar does.
+func holdLicenses(t *testing.T, c *testcluster.Cluster) {
+	t.Helper()
+	_, err := c.Exec(t.Context(), testcluster.Operator, "scontrol", "create", "reservation", "ReservationName=fairlease_gate", "StartTime=now",
+		"Duration=60", "Licenses=fairlease:1000000", "Users="+testcluster.Operator, "Flags=ANY_NODES")
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func eachTwin(t *testing.T, conf string, test func(*testing.T, *testcluster.Cluster)) {
@@ -96,7 +157,8 @@ func eachTwin(t *testing.T, conf string, test func(*testing.T, *testcluster.Clus
 					Partitions: []testcluster.Partition{{Name: "gpu", Default: true}, {Name: "free"}, {Name: "other"}},
 					Accounts: []testcluster.Account{{Name: "nlp", Users: []string{"alice", "dave"}}, {Name: "vision", Users: []string{"bob"}},
 						{Name: "ops", Users: []string{"bob"}}},
-					QOS: []testcluster.QOS{{Name: "debug"}},
+					QOS:       []testcluster.QOS{{Name: "debug"}},
+					ExtraConf: slurmLicenses,
 				})
 				test(t, c)
 			})
@@ -116,7 +178,8 @@ func beat(t *testing.T, c *testcluster.Cluster, partition string, age time.Durat
 	}
 }
 
-func (g gateCase) run(t *testing.T, c *testcluster.Cluster) {
+// run submits the job; license is the gate's, or empty where gates are begin times.
+func (g gateCase) run(t *testing.T, c *testcluster.Cluster, license string) {
 	ctx := t.Context()
 	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
 	if !g.silent {
@@ -126,14 +189,20 @@ func (g gateCase) run(t *testing.T, c *testcluster.Cluster) {
 	if text == "-" {
 		text = ""
 	}
+	own, isAlone := strings.CutPrefix(g.licence, alone)
+	argv := append(strings.Fields(command), strings.Fields(g.args)...)
+	if own != "" {
+		argv = append(argv, "--licenses="+own)
+	}
 	before := time.Now()
-	out, err := c.Run(ctx, user, text, append(strings.Fields(command), strings.Fields(g.args)...)...)
+	out, err := c.Run(ctx, user, text, argv...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	after := time.Now()
-	told := strings.Contains(out.Stderr, "fairlease: this job waits for a GPU lease of ")
-	if told != g.gated {
+	byLicense := g.gated && license != "" && !isAlone
+	byBegin := g.gated && !byLicense && g.room != noRoom
+	if told := strings.Contains(out.Stderr, "fairlease: this job waits for a GPU lease of "); told != (byLicense || byBegin) {
 		t.Errorf("the user read %q", out.Stderr)
 	}
 	if !strings.Contains(out.Stderr, g.says) {
@@ -148,17 +217,38 @@ func (g gateCase) run(t *testing.T, c *testcluster.Cluster) {
 	if g.requeue != "" && job["Requeue"] != g.requeue {
 		t.Errorf("Requeue=%s, not %s", job["Requeue"], g.requeue)
 	}
-	if !g.gated {
-		if strings.Contains(job["AdminComment"], "fl:") {
-			t.Errorf("marked %s", job["AdminComment"])
-		}
-		return
+	if want := gatedLicenses(own, license, byLicense); job["Licenses"] != want {
+		t.Errorf("Licenses=%s, not %s", job["Licenses"], want)
+	}
+	if byLicense && (job["JobState"] != "PENDING" || job["Priority"] != "1") {
+		t.Errorf("a gated job is %s with priority %s", job["JobState"], job["Priority"])
 	}
 	// Slurm reads --begin=now+60 in the second of the submission.
 	within := func(what string, got int64, offset time.Duration) {
 		if low, high := before.Add(offset).Unix(), after.Add(offset).Unix(); got < low || got > high {
 			t.Errorf("%s is %d, not within %d to %d", what, got, low, high)
 		}
+	}
+	eligible := func() int64 { // 0: not known yet
+		if job["EligibleTime"] == "Unknown" {
+			return 0
+		}
+		at, err := time.ParseInLocation("2006-01-02T15:04:05", job["EligibleTime"], time.Local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at.Unix()
+	}
+	if !byBegin {
+		if strings.Contains(job["AdminComment"], "fl:") {
+			t.Errorf("marked %s", job["AdminComment"])
+		}
+		if byLicense && g.begin > 0 {
+			within("eligibility", eligible(), g.begin)
+		} else if byLicense && eligible() > after.Unix() {
+			t.Errorf("eligible at %s", job["EligibleTime"])
+		}
+		return
 	}
 	begin, gate := marked(t, job)
 	if g.begin == 0 {
@@ -168,14 +258,30 @@ func (g gateCase) run(t *testing.T, c *testcluster.Cluster) {
 	} else {
 		within("the remembered begin time", begin, g.begin)
 	}
-	within("the gate", gate, max(g.begin, gateSeconds*time.Second))
-	eligible, err := time.ParseInLocation("2006-01-02T15:04:05", job["EligibleTime"], time.Local)
-	if err != nil {
-		t.Fatal(err)
+	end := 600 * time.Second // gate_seconds
+	if g.room > 0 {
+		end = min(end, g.room)
 	}
-	if g.name != "dependent" && eligible.Unix() != gate { // a dependent job is eligible at no time yet
-		t.Errorf("eligible at %d, marked %d", eligible.Unix(), gate)
+	if c.Options.Plugin == testcluster.PluginLua {
+		end = time.Minute // heartbeat_max_age: Lua is not shown deadlines
 	}
+	within("the gate", gate, max(g.begin, end))
+	if g.name != "dependent" && eligible() != gate { // a dependent job is eligible at no time yet
+		t.Errorf("eligible at %d, marked %d", eligible(), gate)
+	}
+}
+
+// gatedLicenses are what Slurm shows of a job that asked for its own.
+func gatedLicenses(own, license string, gated bool) string {
+	switch {
+	case gated && own == "":
+		return license + ":1"
+	case gated && !strings.Contains(own, license):
+		return own + "," + license + ":1"
+	case own == "":
+		return "(null)"
+	}
+	return own
 }
 
 var (
@@ -245,6 +351,130 @@ func gatesAreProtected(t *testing.T, c *testcluster.Cluster) {
 	}
 }
 
+// deadlineIsMet shows that a gate that lapses by itself leaves Slurm the time to start the job: it cancels jobs that are too late.
+func deadlineIsMet(t *testing.T, c *testcluster.Cluster) {
+	ctx := t.Context()
+	beat(t, c, "gpu", 0)
+	text := "#!/bin/bash\n#SBATCH --time=1 --deadline=now+123\nsleep 30\n"
+	id, err := c.Sbatch(ctx, "alice", text, "--gres=gpu:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Exec(ctx, "root", "scancel", id)
+	ended := testcluster.InState("RUNNING", "COMPLETED", "DEADLINE", "CANCELLED")
+	job, err := c.WaitJob(ctx, id, time.Minute, ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if job["JobState"] != "RUNNING" && job["JobState"] != "COMPLETED" {
+		t.Errorf("the job is %s (%s)", job["JobState"], job["Reason"])
+	}
+}
+
+func licensesAreProtected(t *testing.T, c *testcluster.Cluster) {
+	ctx := t.Context()
+	beat(t, c, "gpu", 0)
+	id, err := c.Sbatch(ctx, "alice", script, "--gres=gpu:1", "--licenses=matlab:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Exec(ctx, "root", "scancel", id)
+	change := func(user, id, what string) error {
+		_, err := c.Exec(ctx, user, "scontrol", "update", "JobId="+id, what)
+		return err
+	}
+	for _, what := range []string{"Licenses=", "Licenses=matlab:2", "Licenses=fairlease:0", "Licenses=fairlease:1,fairlease:0"} {
+		if err := change("alice", id, what); err == nil || !strings.Contains(err.Error(), "keeps the licence fairlease:1") {
+			t.Errorf("%s: alice opened her gate, or was not told why she may not: %v", what, err)
+		}
+	}
+	if job, _ := c.Job(ctx, id); job["Licenses"] != "matlab:1,fairlease:1" {
+		t.Errorf("the job has Licenses=%s", job["Licenses"])
+	}
+	for _, what := range []string{"Licenses=matlab:2,fairlease:1", "StartTime=now", "Comment=fl:begin=0,gate=1"} {
+		if err := change("alice", id, what); err != nil {
+			t.Errorf("%s: alice may change what is her own: %v", what, err)
+		}
+	}
+	waits := func(job testcluster.Job) bool { return job["JobState"] == "PENDING" && job["Reason"] == "Licenses" }
+	if _, err := c.WaitJob(ctx, id, 30*time.Second, waits); err != nil {
+		t.Error(err)
+	}
+	ungated, err := c.Sbatch(ctx, "alice", script, "--partition=free", "--hold", "--licenses=matlab:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Exec(ctx, "root", "scancel", ungated)
+	if err := change("alice", ungated, "Licenses=matlab:2"); (err != nil) != (c.Options.Plugin == testcluster.PluginC) {
+		t.Errorf("the C plugin does not see the job that is changed, its twin does: %v", err)
+	}
+	os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
+	if err := change("alice", ungated, "Licenses="); err != nil {
+		t.Errorf("without a heartbeat nothing is refused: %v", err)
+	}
+	beat(t, c, "gpu", 0)
+	if err := change(testcluster.Operator, id, "Licenses=matlab:2"); err != nil {
+		t.Errorf("the operator may open the gate: %v", err)
+	}
+	if _, err := c.WaitJob(ctx, id, 30*time.Second, testcluster.InState("RUNNING", "COMPLETED")); err != nil {
+		t.Error(err)
+	}
+}
+
+// licenseIsMissing takes the gate's licence out of slurm.conf: Slurm would refuse all jobs that ask for it.
+func licenseIsMissing(t *testing.T, c *testcluster.Cluster) {
+	ctx := t.Context()
+	if _, err := c.Exec(ctx, testcluster.Operator, "scontrol", "delete", "ReservationName=fairlease_gate"); err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(c.Dir, "conf", "slurm.conf")
+	text, err := os.ReadFile(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(conf, []byte(strings.Replace(string(text), slurmLicenses, "Licenses=matlab:10\n", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Restart(ctx, testcluster.Slurmctld); err != nil {
+		t.Fatal(err)
+	}
+	gateCase{args: "--gres=gpu:1", gated: true, licence: alone + "matlab:1"}.run(t, c, "fairlease")
+}
+
+// TestPluginRefusesOptOuts shows that a site may refuse the jobs that fairlease cannot lease GPUs to.
+func TestPluginRefusesOptOuts(t *testing.T) {
+	eachTwin(t, pluginConf+"opt_out=refuse\n", func(t *testing.T, c *testcluster.Cluster) {
+		beat(t, c, "gpu", 0)
+		for _, test := range []struct{ name, user, script, argv, option string }{
+			{"contiguous", "alice", script, "sbatch --contiguous --gres=gpu:1", "--contiguous"},
+			{"per socket", "alice", script, "sbatch --gpus-per-socket=1 --sockets-per-node=1", "--gpus-per-socket"},
+			{"heterogeneous", "alice", script, "sbatch --gres=gpu:1 : --gres=gpu:1", "heterogeneous components"},
+			{"salloc", "alice", "", "salloc --no-shell --gres=gpu:1", "salloc, or srun"},
+			{"srun", "alice", "", "srun --gres=gpu:1 true", "salloc, or srun"},
+			{"exclusive for a user", "alice", script, "sbatch --exclusive=user --gres=gpu:1", "--exclusive=user"},
+			{"several models", "alice", script, "sbatch --gpus=v100:1,k80:1", "several GPU models"},
+			{"one of two features", "alice", script, "sbatch --gres=gpu:1 --constraint=[a|b]", "brackets, * or a comma in --constraint"},
+			{"plain", "alice", script, "sbatch --gres=gpu:1", ""},
+			{"one model", "alice", script, "sbatch --gpus=v100:1", ""},
+			{"contiguous without GPUs", "alice", script, "sbatch --contiguous -n1", ""},
+			{"in a free partition", "alice", script, "sbatch -p free --contiguous --gres=gpu:1", ""},
+			{"excluded user", "dave", script, "sbatch --contiguous --gres=gpu:1", ""},
+		} {
+			out, err := c.Run(t.Context(), test.user, test.script, strings.Fields(test.argv)...)
+			switch {
+			case test.option == "" && err != nil:
+				t.Errorf("%s: %v", test.name, err)
+			case test.option != "" && (err == nil || !strings.Contains(out.Stderr, "cannot wait for a lease with "+test.option)):
+				t.Errorf("%s: taken, or the option is not named: %s", test.name, out.Stderr)
+			}
+		}
+		os.Remove(filepath.Join(c.HeartbeatDir(), "gpu"))
+		if _, err := c.Run(t.Context(), "alice", script, "sbatch", "--contiguous", "--gres=gpu:1"); err != nil {
+			t.Errorf("nothing is refused while nobody grants leases: %v", err)
+		}
+	})
+}
+
 // TestPluginRefuses shows that a site may demand jobs that can save their work.
 func TestPluginRefuses(t *testing.T) {
 	eachTwin(t, "partitions=gpu\ndefault_partition=gpu\nrequire_checkpoint=yes\n", func(t *testing.T, c *testcluster.Cluster) {
@@ -307,9 +537,9 @@ func or(s, otherwise string) string {
 func TestPluginBesideAnother(t *testing.T) {
 	for _, suite := range testcluster.Suites {
 		t.Run(suite, func(t *testing.T) {
-			c := testcluster.ForTest(t, testcluster.Options{Suite: suite, Plugin: testcluster.PluginC})
+			c := testcluster.ForTest(t, testcluster.Options{Suite: suite, Plugin: testcluster.PluginC, ExtraConf: slurmLicenses})
 			ctx := t.Context()
-			another := `function slurm_job_submit(job) job.admin_comment = "of the site"; slurm.log_user("the site says hello"); return slurm.SUCCESS end
+			another := `function slurm_job_submit(job) job.admin_comment = "of the site"; job.site_factor = 7; slurm.log_user("the site says hello"); return slurm.SUCCESS end
 function slurm_job_modify() return slurm.SUCCESS end
 return slurm.SUCCESS
 `
@@ -336,6 +566,16 @@ return slurm.SUCCESS
 			}
 			shown, err := c.Exec(ctx, "root", "scontrol", "show", "job", jobNumber.FindString(out.Stdout))
 			if err != nil || !strings.Contains(shown, "AdminComment=of the site fl:begin=0,gate=") {
+				t.Errorf("the job shows %s, %v", shown, err)
+			}
+			configure(t, c, "partitions=gpu\ndefault_partition=gpu\ngate_license=fairlease\n")
+			id, err := c.Sbatch(ctx, "alice", script, "--gres=gpu:1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown, err = c.Exec(ctx, "root", "scontrol", "show", "job", id)
+			if err != nil || !strings.Contains(shown, "Licenses=fairlease:1 ") || !strings.Contains(shown, "AdminComment=of the site") ||
+				strings.Contains(shown, "fl:") || strings.Contains(shown, "Priority=1 ") {
 				t.Errorf("the job shows %s, %v", shown, err)
 			}
 		})

@@ -222,6 +222,33 @@ func (p *Postgres) Kill(ctx context.Context) error {
 	return nil
 }
 
+// Freeze has the server and its sessions hang.
+func (p *Postgres) Freeze() error { return p.signal(syscall.SIGSTOP) }
+
+// Thaw wakes a frozen server.
+func (p *Postgres) Thaw() error { return p.signal(syscall.SIGCONT) }
+
+// signal sends the server and its sessions a signal.
+func (p *Postgres) signal(s syscall.Signal) error {
+	pid := p.pid()
+	if pid == 0 {
+		return fmt.Errorf("sending PostgreSQL a signal (%v): it does not run", s)
+	}
+	if err := syscall.Kill(pid, s); err != nil {
+		return fmt.Errorf("sending PostgreSQL a signal (%v): %w", s, err)
+	}
+	sessions, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
+	for _, session := range strings.Fields(string(sessions)) {
+		if n, bad := strconv.Atoi(session); bad == nil {
+			_ = syscall.Kill(n, s) // it may have ended just now
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("sending PostgreSQL's sessions a signal (%v): %w", s, err)
+	}
+	return nil
+}
+
 // Down ends the server and removes its files.
 func (p *Postgres) Down() error {
 	if pid := p.pid(); pid != 0 {
@@ -264,7 +291,7 @@ func (p *Postgres) data() string { return filepath.Join(p.Dir, "data") }
 
 // tool runs one of PostgreSQL's programs as the server's user.
 func (p *Postgres) tool(ctx context.Context, name string, args ...string) error {
-	path, err := postgresTool(name)
+	path, err := PostgresTool(name)
 	if err != nil {
 		return err
 	}
@@ -284,8 +311,8 @@ func (p *Postgres) tool(ctx context.Context, name string, args ...string) error 
 	return nil
 }
 
-// postgresTool finds a program of the newest installed PostgreSQL; Debian keeps the server's out of PATH.
-func postgresTool(name string) (string, error) {
+// PostgresTool finds a program of the newest installed PostgreSQL; Debian keeps the server's out of PATH.
+func PostgresTool(name string) (string, error) {
 	found, newest := "", 0
 	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	for _, folder := range folders {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
@@ -42,6 +43,20 @@ func TestPostgres(t *testing.T) {
 		if out, err := ask(p, "select n from t"); err != nil || out != "7" {
 			t.Errorf("after %s it has %s, %v", name, out, err)
 		}
+	}
+	if err := p.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	hung, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := exec.CommandContext(hung, "psql", "--command=select 1", p.DSN()).Run(); err == nil || hung.Err() == nil {
+		t.Errorf("a frozen server answers: %v", err)
+	}
+	if err := p.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := ask(p, "select n from t"); err != nil || out != "7" {
+		t.Errorf("once it is thawed it has %s, %v", out, err)
 	}
 	if err := other.Down(); err != nil {
 		t.Error(err)

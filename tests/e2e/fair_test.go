@@ -30,15 +30,16 @@ func TestSaturatedThreeToOne(t *testing.T) { saturated(t, 3, 1) }
 
 // saturated: two tenants with mixed gangs over 26 terms of 20 s, since a tenant may be
 // ahead by a term of its largest gang in each of the two pools: 8 % of what the smaller
-// one is due in so many terms. Each gets its due within 10 %, every job is served, and
-// slurmdbd agrees with the ledger.
+// one is due in so many terms. Each tenant wants 19 GPUs, more than all 16: one that
+// wants hardly more than its due cannot catch up. Each gets its due within 10 %, every
+// job is served, and slurmdbd agrees with the ledger.
 func saturated(t *testing.T, nlp, vision int) {
 	onBoth(t, testcluster.Options{Accounts: tenants(nlp, vision), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
 		begin := time.Now().Add(-2 * time.Second)
 		r.govern()
 		r.heard()
 		var jobs []string
-		for _, gang := range []string{"1", "1", "2", "4", "1", "2", "v100:2", "k80:2"} {
+		for _, gang := range []string{"1", "1", "2", "4", "1", "2", "v100:2", "k80:2", "1", "1", "1", "1"} {
 			jobs = append(jobs, r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:"+gang))
 			jobs = append(jobs, r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:"+gang))
 		}
@@ -71,7 +72,6 @@ func saturated(t *testing.T, nlp, vision int) {
 			t.Logf("%s: ledger / slurmdbd [GPU-s]: %d, %.0f", tenant, alloc/1000, of)
 			ledger, slurmdbd = ledger+float64(alloc)/1000, slurmdbd+of
 		}
-		// Both together: slurmdbd's times are whole seconds, of attempts that last twenty.
 		within(t, "ledger / slurmdbd [GPU-s]", ledger, slurmdbd, 1)
 		for _, rec := range r.plan().Memory.Records {
 			if rec.Terms == 0 {

@@ -24,12 +24,16 @@ import (
 )
 
 // rig is a real Slurm under the loop, with short terms.
+// license is what Slurm's configuration has for gates. Rigs on forky use it, those on trixie gate by begin times.
+const license = "fairlease"
+
 type rig struct {
 	*testcluster.Cluster
-	t      *testing.T
-	suite  string
-	client *slurm.Client
-	dsn    string
+	t       *testing.T
+	suite   string
+	license string // by which its client gates jobs; "" = begin times
+	client  *slurm.Client
+	dsn     string
 
 	mu       sync.Mutex
 	settings cluster.Settings
@@ -40,12 +44,14 @@ type rig struct {
 	ended    []cluster.Lease
 	errors   []error
 	stop     func()
+	keep     func(cluster.Snapshot, *loop.Breakdown) // nil = a breakdown of the engine ends the tests
 }
 
-// short gives settings with terms of term seconds and a turn every second.
+// short gives settings with terms of term seconds and a turn about every second: not just a second, for Slurm's times are whole
+// ones, and what they cut off would be the same in every attempt.
 func short(term int) cluster.Settings {
 	return cluster.Settings{
-		Preset: "astraea", Interval: cluster.Second, Term: cluster.Span(term) * cluster.Second,
+		Preset: "astraea", Interval: 1037, Term: cluster.Span(term) * cluster.Second,
 		MinLease: 6 * cluster.Second, Notice: 3 * cluster.Second, GrantTimeout: 15 * cluster.Second,
 		GateTTL: 2 * cluster.Minute, RhoSelect: 16, CreditCap: 2 * cluster.Minute,
 		BurstMaxMilli: 2000, Window: 14 * cluster.Day, Threshold: cluster.Second, NewFirst: true, NewSharePercent: 50,
@@ -67,15 +73,19 @@ func onBoth(t *testing.T, o testcluster.Options, run func(t *testing.T, r *rig))
 func newRig(t *testing.T, suite string, o testcluster.Options) *rig {
 	t.Helper()
 	o.Suite = suite
+	o.ExtraConf += "Licenses=" + license + ":1000000\n"
 	r := &rig{Cluster: testcluster.ForTest(t, o), t: t, suite: suite, settings: short(20), dsn: storetest.Database(t),
 		rules: loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}}
+	if suite == "forky" {
+		r.license = license
+	}
 	r.client = r.newClient()
 	return r
 }
 
 func (r *rig) newClient() *slurm.Client {
 	r.t.Helper()
-	c, err := slurm.New(slurm.Config{Address: "unix://" + r.RestSocket(), Scontrol: r.Scontrol(), FullEvery: 10 * time.Second})
+	c, err := slurm.New(slurm.Config{Address: "unix://" + r.RestSocket(), Scontrol: r.Scontrol(), License: r.license, FullEvery: 10 * time.Second, SiteFactor: short(20).SiteFactor})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -87,7 +97,7 @@ func (r *rig) newClient() *slurm.Client {
 func (r *rig) govern() {
 	r.t.Helper()
 	seat := r.seat()
-	l := &loop.Loop{Cluster: r.client, Journal: seat.Journal(), Decide: engine.Decide,
+	l := &loop.Loop{Cluster: r.client, Journal: seat.Journal(), Decide: engine.Decide, Keep: r.keep,
 		Configure: func() (loop.Rules, cluster.Settings) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
@@ -85,6 +88,19 @@ func (r *rig) fairlease(config string, args ...string) (string, error) {
 		r.t.Fatal(err)
 	}
 	out, err := exec.CommandContext(r.ctx(), path, append([]string{"-c", config}, args...)...).CombinedOutput()
+	return string(out), err
+}
+
+// afterCrash does what systemd does once a daemon was killed.
+func (r *rig) afterCrash(config string) (string, error) {
+	r.t.Helper()
+	path, err := binary()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c := exec.CommandContext(r.ctx(), path, "-c", config, "release", "--after-crash")
+	c.Env = append(os.Environ(), "SERVICE_RESULT=signal")
+	out, err := c.CombinedOutput()
 	return string(out), err
 }
 
@@ -229,6 +245,136 @@ func TestReleaseLeavesNoTrace(t *testing.T) {
 	})
 }
 
+// What an administrator has added to a job's priority is there again once the job is given back.
+func TestSiteFactorOfAnAdministrator(t *testing.T) {
+	onBoth(t, testcluster.Options{Accounts: tenants(1, 1)}, func(t *testing.T, r *rig) {
+		factor := func(id string) string {
+			out, err := r.Exec(r.ctx(), "root", "sprio", "-h", "-o", "%i %S")
+			if err != nil {
+				return err.Error()
+			}
+			for line := range strings.Lines(out) {
+				if f := strings.Fields(line); len(f) == 2 && f[0] == id {
+					return f[1]
+				}
+			}
+			return "none"
+		}
+		config := r.configure("")
+		for range 4 {
+			r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:4")
+		}
+		r.until("the cluster is full", time.Minute, func() bool { return r.running("vision") == 16 })
+		id := r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
+		if out, err := r.Exec(r.ctx(), "root", "scontrol", "update", "jobid="+id, "SiteFactor=-321"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		r.until("the factor is there", 20*time.Second, func() bool { return factor(id) == "-321" })
+		if out, err := r.fairlease(config, "freeze", "job:"+id, "--until", "1h", "--reason", "it is to wait"); err != nil {
+			t.Fatalf("freeze: %v\n%s", err, out)
+		}
+		end := r.serve(config)
+		r.until("the job is gated", time.Minute, func() bool {
+			out, err := r.Exec(r.ctx(), "root", "squeue", "-h", "-j", id, "-o", "%r")
+			return err == nil && (strings.Contains(out, "BeginTime") || strings.Contains(out, "Licenses"))
+		})
+		end(syscall.SIGTERM)
+		if out, err := r.fairlease(config, "release"); err != nil {
+			t.Fatalf("release: %v\n%s", err, out)
+		}
+		r.until("the factor is shown", 20*time.Second, func() bool { return factor(id) != "none" })
+		if f := factor(id); f != "-321" {
+			t.Errorf("the administrator's site factor is %s after the release, want -321", f)
+		}
+	})
+}
+
+// A standby that crashes releases nothing of the daemon that is seated; that one, crashed, is released.
+func TestCrashOfAStandby(t *testing.T) {
+	onBoth(t, testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
+		seated, standby := r.configure(""), r.configure("")
+		end := r.serve(seated)
+		r.heard()
+		for range 3 {
+			r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
+			r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:4")
+		}
+		gated := func() int {
+			out, err := r.Exec(r.ctx(), "root", "squeue", "-h", "-t", "PD", "-o", "%r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Count(out, "BeginTime")
+		}
+		r.until("the cluster is full and two jobs are gated", time.Minute, func() bool { return r.running("nlp")+r.running("vision") == 16 && gated() == 2 })
+		crash := r.serve(standby)
+		r.until("the standby waits", 20*time.Second, func() bool {
+			log, _ := os.ReadFile(logOf(standby))
+			return strings.Contains(string(log), "waiting: another daemon is seated")
+		})
+		crash(syscall.SIGKILL)
+		out, err := r.afterCrash(standby)
+		if err != nil || !strings.Contains(out, "was not the last one in the seat") {
+			t.Errorf("release after the standby's crash: %v\n%s", err, out)
+		}
+		if n := gated(); n != 2 {
+			t.Errorf("%d jobs are gated after the standby's crash, want 2", n)
+		}
+		end(syscall.SIGKILL)
+		if out, err := r.afterCrash(seated); err != nil || !strings.Contains(out, "2 waiting jobs opened") {
+			t.Errorf("release after the crash of the seated daemon: %v\n%s", err, out)
+		}
+		if n := gated(); n != 0 {
+			t.Errorf("%d jobs are gated after the release", n)
+		}
+	})
+}
+
+// Two clusters share a database, each in a schema of its own; a daemon of one that is pointed at the other's journal is refused.
+func TestTwoClustersInOneDatabase(t *testing.T) {
+	t.Parallel()
+	dsn := storetest.Database(t)
+	var configs []string
+	var rigs []*rig
+	for i, name := range []string{"alpha", "beta"} {
+		r := newRig(t, testcluster.Suites[i], testcluster.Options{ClusterName: name, Accounts: tenants(1, 1)})
+		r.dsn = dsn
+		if _, _, err := migrate.Up(r.ctx(), dsn, name, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+		config := r.configure("")
+		edit(t, config, "database:\n", "database:\n  schema: "+name+"\n")
+		r.serve(config)
+		r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
+		rigs, configs = append(rigs, r), append(configs, config)
+	}
+	for i, r := range rigs {
+		r.until("each governs its own", time.Minute, func() bool {
+			out, err := r.fairlease(configs[i], "leases", "-P", "-n")
+			return err == nil && strings.Count(out, "\n") == 1 && r.running("nlp") == 4
+		})
+	}
+	wrong := rigs[1].configure("")
+	edit(t, wrong, "database:\n", "database:\n  schema: alpha\n")
+	out, err := rigs[1].fairlease(wrong, "serve")
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(out, "is of cluster alpha") || !strings.Contains(out, "Slurm is cluster beta") {
+		t.Errorf("a daemon of beta with alpha's journal: %v\n%s", err, out)
+	}
+}
+
+// edit changes a word of a file.
+func edit(t *testing.T, path, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(text), from) {
+		t.Fatalf("%s has no %q (%v)", path, from, err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Every command answers on a real cluster, for people and as JSON.
 func TestCommands(t *testing.T) {
 	onBoth(t, testcluster.Options{Accounts: tenants(3, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
@@ -249,6 +395,9 @@ func TestCommands(t *testing.T) {
 				t.Errorf("fairlease %s: %v\n%s", strings.Join(args, " "), err, out)
 			}
 			t.Logf("fairlease %s\n%s", strings.Join(args, " "), out)
+			if found := "the submit plugin gated job "; args[0] == "doctor" && !strings.Contains(out, found) {
+				t.Errorf("the plugin's gate_seconds are 600, gate.ttl is 30s, and the doctor does not say so from a job")
+			}
 			if args[0] == "config" {
 				continue
 			}
@@ -256,6 +405,14 @@ func TestCommands(t *testing.T) {
 			if err != nil || !json.Valid([]byte(out)) {
 				t.Errorf("fairlease %s --json: %v\n%s", strings.Join(args, " "), err, out)
 			}
+		}
+		members := 0
+		if err := storetest.Connect(t, r.dsn).QueryRow(r.ctx(), "select count(*) from members where (tenant, user_name) in (('nlp', 'alice'), ('vision', 'bob')) or tenant in ('', 'root')").Scan(&members); err != nil || members != 2 {
+			t.Errorf("the journal has %d of the 2 users of tenants (%v)", members, err)
+		}
+		edit(t, config, "ttl: 30s", fmt.Sprintf("ttl: 30s, plugin_conf: %q", filepath.Join(r.Dir, "conf", "fairlease-plugin.conf")))
+		if out, err := r.fairlease(config, "doctor"); err != nil || !strings.Contains(out, "gate_seconds=600 in ") {
+			t.Errorf("the doctor does not find the plugin's gate_seconds: %v\n%s", err, out)
 		}
 		if out, err := r.fairlease(config, "explain", "999999"); err == nil || !strings.Contains(out, "999999") {
 			t.Errorf("explain of an unknown job: %v\n%s", err, out)

@@ -34,6 +34,9 @@ func (s stage) Submit(t *testing.T, w clustertest.Work) cluster.JobID {
 	if w.Gated {
 		args = append(args, "--begin=now+1hour")
 	}
+	if w.Locked {
+		args = append(args, "-L", license+":1")
+	}
 	if w.Array > 0 {
 		args = append(args, fmt.Sprintf("--array=0-%d", w.Array-1))
 	}
@@ -71,6 +74,9 @@ func TestSlurmPassesTheClusterSuite(t *testing.T) {
 				}
 			}
 			r.until("the cluster is empty", 30*time.Second, func() bool { out, _ := r.Exec(r.ctx(), "root", "squeue", "-h"); return out == "" })
+			// Where there is none it says so.
+			_, _ = r.Exec(r.ctx(), "root", "scontrol", "delete", "reservation="+cluster.GateReservation)
+			r.license = license
 			return stage{r.newClient(), r}
 		})
 	})

@@ -60,7 +60,7 @@ func (m *marketplace) rates() (alice, bob float64) {
 // on gives how many GPUs of a model a tenant's leases in force have.
 func (m *marketplace) on(tenant, model string) int {
 	m.t.Helper()
-	n, err := strconv.Atoi(m.ask("select coalesce(sum(l.gpus), 0) from fairlease.leases l join fairlease.jobs j on j.key = l.job_key where j.tenant || ' ' || l.pool = $1 and l.ended_at is null and l.state = 'active'", tenant+" "+model))
+	n, err := strconv.Atoi(m.ask("select coalesce(sum(l.gpus), 0)::bigint from fairlease.leases l join fairlease.jobs j on j.key = l.job_key where j.tenant || ' ' || l.pool = $1 and l.ended_at is null and l.state = 'active'", tenant+" "+model))
 	if err != nil {
 		m.t.Fatal(err)
 	}

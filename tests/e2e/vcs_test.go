@@ -307,7 +307,7 @@ func TestCellsOfADrainedNode(t *testing.T) {
 
 		drain(first, "drain")
 		s.until("the cell that is bound is bad", 20*time.Second, func() bool {
-			return s.ask("select coalesce(sum(bad_gpus), 0) from fairlease.bound_cells where vc = 'vision'") == "4"
+			return s.ask("select coalesce(sum(bad_gpus), 0)::bigint from fairlease.bound_cells where vc = 'vision'") == "4"
 		})
 		s.untouched(append(own, first, second)...)
 		s.letGo(first)

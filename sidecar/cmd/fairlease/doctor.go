@@ -100,6 +100,7 @@ func (p *program) examine(ctx context.Context) []finding {
 		f.add(warn, "file", found, "", do)
 	}
 	f.files(cfg)
+	f.modes(cfg)
 	f.progress(ctx, cfg)
 	f.area = "slurm"
 	f.slurm(ctx, cfg)
@@ -130,6 +131,17 @@ func (f *findings) files(cfg *config.Config) {
 	}
 }
 
+// modes looks at who else can read or write the daemon's files.
+func (f *findings) modes(cfg *config.Config) {
+	loose := cfg.LooseFiles()
+	for _, x := range loose {
+		f.add(map[bool]string{true: bad, false: warn}[x.Bad], "mode of "+x.What, x.Found, x.Means, x.Do)
+	}
+	if len(loose) == 0 {
+		f.ok("modes", "no file of fairlease can be read or written by users who should not")
+	}
+}
+
 func writable(dir string) error {
 	file, err := os.CreateTemp(dir, ".doctor*")
 	if err != nil {
@@ -146,7 +158,7 @@ func (f *findings) database(ctx context.Context, cfg *config.Config) {
 		f.add(bad, "address", "none is configured", "the daemon has nowhere to write rounds down, and does not start", "set database.url, or FAIRLEASE_DATABASE_URL")
 		return
 	}
-	facts, err := lookAtDatabase(ctx, cfg.Database.URL)
+	facts, err := lookAtDatabase(ctx, cfg.Database.URL, cfg.Database.Schema)
 	if err != nil {
 		f.add(bad, "connection", cause(err), "rounds pause while PostgreSQL is away", "check that it runs at "+config.Mask(cfg.Database.URL)+" and lets this user in")
 		return
@@ -168,6 +180,7 @@ func (f *findings) database(ctx context.Context, cfg *config.Config) {
 	skew := facts.skew.Round(10 * time.Millisecond)
 	f.must(skew.Abs() <= clockSkew, warn, "clock", fmt.Sprintf("this host's clock is within %v of PostgreSQL's", max(skew.Abs(), 10*time.Millisecond)),
 		"overrides, terms and the seat are told by different clocks", "synchronise the clocks (chrony, systemd-timesyncd)")
+	f.identity(ctx, s)
 	seat, err := s.Seated(ctx)
 	switch {
 	case err != nil:
@@ -179,6 +192,22 @@ func (f *findings) database(ctx context.Context, cfg *config.Config) {
 	}
 	if past, err := recent(ctx, s, f.now()); err == nil {
 		f.past = &past
+	}
+}
+
+// identity holds the journal's cluster against the one that was seen.
+func (f *findings) identity(ctx context.Context, s *store.Store) {
+	of, known, err := s.Identity(ctx)
+	switch {
+	case err != nil:
+		f.add(bad, "cluster", cause(err), "", "")
+	case !known:
+		f.ok("cluster", "the journal is of no cluster yet; the first round makes it this one's")
+	case f.seen != nil && !of.Is(f.seen.Identity()):
+		f.add(bad, "cluster", fmt.Sprintf("the journal is of cluster %v, but Slurm is cluster %v", of, f.seen.Identity()), "the daemon does not start",
+			"set database.schema to a schema of its own and run fairlease migrate, or correct slurm.address; if it is the same cluster under a new name or made anew: fairlease repair cluster")
+	default:
+		f.ok("cluster", "the journal is of cluster %v", of)
 	}
 }
 

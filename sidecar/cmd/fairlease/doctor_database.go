@@ -19,10 +19,15 @@ type databaseFacts struct {
 	skew    time.Duration
 }
 
-func lookAtDatabase(ctx context.Context, dsn string) (facts databaseFacts, err error) {
+func lookAtDatabase(ctx context.Context, dsn, schema string) (facts databaseFacts, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	db, err := pgx.Connect(ctx, dsn)
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return facts, err
+	}
+	migrate.In(config, schema)
+	db, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return facts, err
 	}
@@ -30,7 +35,7 @@ func lookAtDatabase(ctx context.Context, dsn string) (facts databaseFacts, err e
 	asked := time.Now()
 	var there time.Time
 	err = db.QueryRow(ctx, `select current_setting('server_version_num')::int, current_user, clock_timestamp(),
-		coalesce(has_table_privilege(to_regclass('fairlease.rounds'), 'insert'), false)`).Scan(&facts.version, &facts.user, &there, &facts.rights)
+		coalesce(has_table_privilege(to_regclass('rounds'), 'insert'), false)`).Scan(&facts.version, &facts.user, &there, &facts.rights)
 	if err != nil {
 		return facts, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,6 +30,9 @@ func (f *findings) slurm(ctx context.Context, cfg *config.Config) {
 		return
 	}
 	f.ok("version", "Slurm %s, cluster %s, API %s of %s", facts.Release, facts.Cluster, facts.Speaks, strings.Join(facts.Offered, " "))
+	if facts.Token != "" {
+		f.add(warn, "token", facts.Token, "Slurm refuses everything with a token that has expired, and rounds pause", "see to it that the file is renewed in time; it is read again whenever it changes")
+	}
 	f.rights(&facts)
 	f.capacity(&facts)
 	if facts.ConfError != "" {
@@ -44,7 +48,11 @@ func (f *findings) slurm(ctx context.Context, cfg *config.Config) {
 	}
 	f.seen = &seen
 	f.sighting(cfg, &seen)
+	f.plugin(cfg, facts.Conf, &seen)
 	for _, note := range client.Notes() {
+		if note == facts.Token {
+			continue
+		}
 		f.add(warn, "look", note, "it is left out of decisions", "")
 	}
 }
@@ -115,6 +123,7 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 		"a job's output is truncated whenever its next lease begins, unless it was submitted with --open-mode=append", "set JobFileAppend=1")
 	f.must(c[slurm.ConfJobRequeue] != "0", warn, "JobRequeue", is(slurm.ConfJobRequeue),
 		"jobs keep their GPUs until they end, unless submitted with --requeue", "set JobRequeue=1, or mark_requeue=yes in fairlease-plugin.conf")
+	f.gate(c, cfg)
 	plugin := c.has(slurm.ConfJobSubmit, "fairlease") || c.has(slurm.ConfJobSubmit, "lua")
 	f.must(plugin, warn, "submit plugin", is(slurm.ConfJobSubmit),
 		"new jobs are gated only when a round sees them, up to an interval after they were submitted; idle GPUs may have started them by then",
@@ -123,6 +132,31 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 		least := max(3*cfg.Interval.Span(), cluster.Minute)
 		f.must(age >= least, warn, "MinJobAge", is(slurm.ConfMinJobAge), "jobs that end may be forgotten before a round sees how",
 			fmt.Sprintf("set MinJobAge to %d or more", least/cluster.Second))
+	}
+}
+
+// gate says which gate is in force, and why.
+func (f *findings) gate(c conf, cfg *config.Config) {
+	const line = "add Licenses=fairlease:1000000 to slurm.conf (gate.license), if you can"
+	many := "each waiting job's begin time is put off every few minutes: a change of Slurm's for each, and its accrued age begins anew"
+	total := ""
+	for item := range strings.SplitSeq(c[slurm.ConfLicenses], ",") {
+		if name, count, _ := strings.Cut(item, ":"); name == cfg.Gate.License && name != "" {
+			total = cmp.Or(count, "1")
+		}
+	}
+	switch {
+	case cfg.Gate.License == "":
+		f.add(warn, "gate", "begin times (gate.license is empty)", many, line)
+	case total == "":
+		f.add(warn, "gate", "begin times (slurm.conf has no licence "+cfg.Gate.License+")", many, line)
+	case slurm.PlansLicenses(c):
+		f.add(warn, "gate", "begin times (SchedulerParameters has bf_licenses)", many,
+			"remove bf_licenses if nothing else needs it: with it Slurm's scheduler would stop at the first gated job")
+	default:
+		n, err := strconv.ParseInt(total, 10, 64)
+		f.must(err == nil && n >= 100_000, warn, "gate", "the licence "+cfg.Gate.License+", of which there are "+total,
+			"if fairlease is down for longer than gate.ttl, no more than so many jobs can start", "raise it in Licenses of slurm.conf: 1000000 costs nothing")
 	}
 }
 

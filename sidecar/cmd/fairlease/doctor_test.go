@@ -21,7 +21,7 @@ func good() conf {
 	return conf{
 		slurm.ConfSelectType: "select/cons_tres", slurm.ConfTRES: "cpu,mem,gres/gpu,gres/gpu:h100", slurm.ConfKillWait: "30 sec",
 		slurm.ConfScheduler: "bf_interval=30", slurm.ConfPriorityFlags: "ACCRUE_ALWAYS", slurm.ConfJobFileAppend: "1", slurm.ConfJobRequeue: "1",
-		slurm.ConfJobSubmit: "lua,fairlease", slurm.ConfMinJobAge: "300 sec",
+		slurm.ConfJobSubmit: "lua,fairlease", slurm.ConfMinJobAge: "300 sec", slurm.ConfLicenses: "matlab:4,fairlease:1000000",
 	}
 }
 
@@ -45,6 +45,9 @@ func TestSlurmConf(t *testing.T) {
 		{slurm.ConfJobRequeue, "0", "JobRequeue warn"},
 		{slurm.ConfJobSubmit, "(null)", "submit plugin warn"},
 		{slurm.ConfJobSubmit, "lua", ""},
+		{slurm.ConfLicenses, "(null)", "gate warn"},
+		{slurm.ConfLicenses, "fairlease", "gate warn"},
+		{slurm.ConfScheduler, "bf_licenses", "gate warn"},
 		{slurm.ConfMinJobAge, "2 sec", "MinJobAge warn"},
 	} {
 		t.Run(c.key+"="+c.value, func(t *testing.T) {
@@ -118,8 +121,8 @@ func TestDoctor(t *testing.T) {
 	for _, x := range found {
 		levels[x.Area+" "+x.Check] = x.Level
 	}
-	want := map[string]string{"configuration file": fine, "configuration heartbeats": fine, "configuration state": fine, "slurm connection": bad,
-		"postgresql version": fine, "postgresql schema": fine, "postgresql rights": fine, "postgresql clock": fine, "postgresql seat": fine}
+	want := map[string]string{"configuration file": fine, "configuration heartbeats": fine, "configuration state": fine, "configuration modes": fine, "slurm connection": bad,
+		"postgresql version": fine, "postgresql schema": fine, "postgresql rights": fine, "postgresql clock": fine, "postgresql cluster": fine, "postgresql seat": fine}
 	if d := cmp.Diff(want, levels); d != "" {
 		t.Error(d)
 	}

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
@@ -126,6 +129,25 @@ func TestOrders(t *testing.T) {
 	}
 	if r := live("override", "list", "-a", "-P", "-n"); strings.Count(r.out, "\n") != 5 {
 		t.Errorf("the list of all orders:\n%s", r.out)
+	}
+}
+
+// An order names the user who gave it, and beside that user whom SUDO_USER names, which anybody can set.
+func TestWhoGivesAnOrder(t *testing.T) {
+	s := tell(t)
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ sudo, want string }{{"", me.Username}, {"SUDO_USER=mallory", me.Username + ` (SUDO_USER "mallory")`}, {"SUDO_USER=a\nb", me.Username + ` (SUDO_USER "a\nb")`}} {
+		if r := run(t, time.Time{}, append(s.env, c.sudo), "boost", "alice", "--until", "2h", "--reason", "r"); r.code != 0 {
+			t.Fatalf("exit code %d\n%s", r.code, r.err)
+		}
+		r := run(t, time.Time{}, s.env, "override", "list", "--json")
+		var orders []store.Order
+		if err := json.Unmarshal([]byte(r.out), &orders); err != nil || len(orders) == 0 || orders[0].By != c.want {
+			t.Errorf("with %q it is by %+v (%v), want %s", c.sudo, orders, err, c.want)
+		}
 	}
 }
 

@@ -36,14 +36,11 @@ func (p *program) explain() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				snap, plan, err := s.Last(c.Context())
-				if err != nil {
-					return err
-				}
+				snap, plan := &x.Newest.Snapshot, &x.Newest.Plan
 				if l.json {
-					return p.json(withCase(x, &snap, &plan))
+					return p.json(withCase(x, snap, plan))
 				}
-				p.tell(&x, &snap, &plan)
+				p.tell(&x, snap, plan)
 				return nil
 			})
 		}}
@@ -68,7 +65,7 @@ type explained struct {
 func withCase(x store.Explanation, snap *cluster.Snapshot, plan *cluster.Plan) explained {
 	out := explained{Explanation: x, Models: stakeOf(x.Job.Key, snap, plan)}
 	known := people(snap)
-	if c, ok := known[x.Job.Key]; ok && !c.Gone {
+	if c, ok := known[x.Job.Key]; ok && !c.Gone && c.Job.Record > 0 { // else the journal's rows tell all that is kept of it
 		out.Slurm = &c.Job
 	}
 	w := explain.Words{Job: known.name}
@@ -87,8 +84,8 @@ func withCase(x store.Explanation, snap *cluster.Snapshot, plan *cluster.Plan) e
 func (p *program) notInJournal(ctx context.Context, cfg *config.Config, s *store.Store, id cluster.JobID) error {
 	f := &failure{code: exitNo, what: fmt.Sprintf("job %s is not in the journal", id)}
 	looked := "the journal was searched"
-	if rounds, err := s.Rounds(ctx, 1); err == nil && len(rounds) > 0 {
-		looked = fmt.Sprintf("the journal was searched up to round %d of %s", rounds[0].Number, rounds[0].At.In(p.zone()).Format(time.DateTime))
+	if number, at, err := s.Newest(ctx); err == nil && number > 0 {
+		looked = fmt.Sprintf("the journal was searched up to round %d of %s", number, at.In(p.zone()).Format(time.DateTime))
 	}
 	client, err := openSlurm(cfg)
 	if err != nil {
@@ -147,8 +144,6 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 		p.printf("%s %s\n", p.paint(fmt.Sprintf("%-11s", name), "bold"), fmt.Sprintf(format, args...))
 	}
 	j := &x.Job
-	c, seen := known[j.Key]
-	seen = seen && !c.Gone
 	say("Job", "%s %sof %s, account %s, tenant %s, partition %s%s", j.SlurmID, quoted(j.Name), j.User, j.Account,
 		or(j.Tenant, "none"), strings.Join(j.Partitions, ","), before(", QOS ", j.QOS))
 	say("Asks for", "%s%s", gpuWords(j.GPUs, j.Model), limit(j.Limit))
@@ -156,14 +151,16 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 	if x.Verdict != nil {
 		p.clauses("Why", "it "+w.Reason(x.Verdict.Reason))
 		p.listed("Hardware", badHardware(&x.Verdict.Reason, snap))
+	} else if x.Waiting != nil {
+		p.clauses("Why", x.Waiting.Reason)
 	} else {
-		say("Why", "%s", noVerdict(j))
+		say("Why", "%s", noVerdict(j, x.Leases))
 	}
 	if s := stakeOf(j.Key, snap, plan); s != nil {
 		p.listed("Models", s.words(j.Model))
 	}
-	if seen && c.Job.Because != "" && c.Job.Because != "None" {
-		say("Slurm says", "%s", c.Job.Because)
+	if x.SlurmSays != "" {
+		say("Slurm says", "%s", x.SlurmSays)
 	}
 	if j.Touch != string(cluster.Act) && j.TouchWhy != "" {
 		say("Note", "%s", j.TouchWhy)
@@ -174,6 +171,10 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 	if le := x.Lease; le != nil {
 		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Time(le.End))
 		say("Right", "%s", explain.Right(le.Class))
+	} else if x.Newest.Plan.Round == 0 && len(x.Leases) > 0 && x.Leases[0].Ended == nil {
+		le := &x.Leases[0]
+		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(le.Nodes), w.Time(cluster.InstantOf(le.Ends)))
+		say("Right", "%s", explain.Right(cluster.LeaseClass(le.Class)))
 	}
 	if r, ok := engine.StopOf(snap, plan, j.Key); ok {
 		p.listed("Saves", w.Saves(&r))
@@ -218,7 +219,11 @@ func (p *program) tell(x *store.Explanation, snap *cluster.Snapshot, plan *clust
 		say(name, "%s %s %s until %s, by %s: %s", o.Kind, o.Scope, o.Name, w.Time(cluster.InstantOf(o.Until)), o.By, o.Reason)
 	}
 	p.history(x, w)
-	say("As of", "round %d at %s", x.Round, w.Time(x.At))
+	numbers := ""
+	if x.NumbersAt != x.At {
+		numbers = "; the numbers of the job, not those of its tenant, are of " + w.Time(x.NumbersAt)
+	}
+	say("As of", "round %d at %s%s", x.Round, w.Time(x.At), numbers)
 }
 
 // debtWords says what a tenant is owed or owes in a pool, if that is more than one term of its due, or of one GPU.
@@ -294,9 +299,12 @@ func stateWords(w explain.Words, j *store.Job, r *cluster.Record) string {
 	return out
 }
 
-func noVerdict(j *store.Job) string {
-	if j.Done != nil || j.State == string(cluster.Done) {
+func noVerdict(j *store.Job, leases []store.Lease) string {
+	switch {
+	case j.Done != nil || j.State == string(cluster.Done):
 		return "it is over"
+	case len(leases) > 0 && leases[0].Ended == nil:
+		return "it holds a lease"
 	}
 	return "the newest round said nothing about it"
 }

@@ -8,8 +8,20 @@ import (
 )
 
 func (p *program) migrate() *cobra.Command {
-	return &cobra.Command{Use: "migrate", Short: "make or upgrade the tables in PostgreSQL", Args: exactly(),
-		Long: "Bring the journal's schema up to date and make its views anew. Run it after every upgrade, before\nthe daemon is started again. Running it twice does no harm.",
+	var roles bool
+	c := &cobra.Command{Use: "migrate", Short: "make or upgrade the tables in PostgreSQL", Args: exactly(),
+		Long: `Bring the journal's schema and its views up to date. Run it after every upgrade, before the daemon is
+started again. Where all is up to date it changes nothing. Views keep their grants.
+
+With --roles, also make roles to grant to database users. Their names begin with the schema's:
+
+  fairlease_reader     reads all of the journal
+  fairlease_tenant     reads the rows of its own tenants
+  fairlease_operator   reads all, and gives overrides: exempt, boost, freeze
+  fairlease_daemon     is what the daemon needs
+  fairlease_views      owns the views; it cannot log in
+
+A database user is the Slurm user of the same name, unless the table database_users has another one.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := p.config()
 			if err != nil {
@@ -19,16 +31,24 @@ func (p *program) migrate() *cobra.Command {
 				_, err := openStore(c.Context(), cfg)
 				return err
 			}
-			from, to, err := migrate.Up(c.Context(), cfg.Database.URL, func(step string) { p.printf("%s\n", step) })
+			from, to, err := migrate.Up(c.Context(), cfg.Database.URL, cfg.Database.Schema, func(step string) { p.printf("%s\n", step) })
 			if err != nil {
 				return &failure{code: exitNo, what: "the schema at " + config.Mask(cfg.Database.URL) + " was not brought up to date", err: err,
 					next: "check that PostgreSQL runs there, and that this user may create tables in that database"}
 			}
 			if from == to {
 				p.printf("the schema was up to date: version %d\n", to)
+			} else {
+				p.printf("the schema is version %d now, it was %d\n", to, from)
+			}
+			if !roles {
 				return nil
 			}
-			p.printf("the schema is version %d now, it was %d\n", to, from)
+			if err := migrate.Roles(c.Context(), cfg.Database.URL, cfg.Database.Schema, func(step string) { p.printf("%s\n", step) }); err != nil {
+				return &failure{code: exitNo, what: "the roles were not made; the tables are up to date", err: err}
+			}
 			return nil
 		}}
+	c.Flags().BoolVar(&roles, "roles", false, "make the roles for database users, too")
+	return c
 }

@@ -45,7 +45,7 @@ round; fairlease override lists and ends orders.`,
 				id, err := s.AddOverride(c.Context(), cluster.Override{Kind: cluster.OverrideKind(kind), Scope: scope, Name: name,
 					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: p.orderer()})
 				if err != nil {
-					return &failure{code: exitNo, what: "the order was not given", err: err}
+					return &failure{code: exitNo, what: "the order was not given", err: err, next: orRole(err, "")}
 				}
 				p.printf("order %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.words(p.now(), nil).Time(cluster.InstantOf(end)))
 				return nil
@@ -115,15 +115,17 @@ func whom(ctx context.Context, s *store.Store, word string) (scope, name string,
 		next: fmt.Sprintf("if you mean it all the same: user:%s or tenant:%s", word, word)}
 }
 
-// orderer names who gives an order.
+// orderer names the giver of an order: the user that this process runs as and, beside it, the value of SUDO_USER. Anybody can set
+// that variable, so it never stands alone.
 func (p *program) orderer() string {
-	if who := p.getenv("SUDO_USER"); who != "" {
-		return who
-	}
+	who := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
-		return u.Username
+		who = u.Username
 	}
-	return "uid " + strconv.Itoa(os.Getuid())
+	if from := p.getenv("SUDO_USER"); from != "" {
+		who += fmt.Sprintf(" (SUDO_USER %.64q)", from)
+	}
+	return who
 }
 
 func (p *program) override() *cobra.Command {
@@ -179,7 +181,7 @@ func (p *program) overrideEnd() *cobra.Command {
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				if err := s.EndOverride(c.Context(), id, p.orderer()); err != nil {
-					return &failure{code: exitNo, what: fmt.Sprintf("order %d was not ended", id), err: err, next: "fairlease override list has those in force"}
+					return &failure{code: exitNo, what: fmt.Sprintf("order %d was not ended", id), err: err, next: orRole(err, "fairlease override list has those in force")}
 				}
 				p.printf("order %d is ended; that takes effect in the next round\n", id)
 				return nil

@@ -74,7 +74,12 @@ type story struct {
 
 func tell(t *testing.T) *story {
 	t.Helper()
-	dsn := storetest.Database(t)
+	return tellOn(t, storetest.Database(t))
+}
+
+// tellOn tells the story to the journal at dsn.
+func tellOn(t *testing.T, dsn string) *story {
+	t.Helper()
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{DSN: dsn})
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -30,7 +31,10 @@ reservations), and from the journal where that can be reached.
 Stop the daemon first, or set mode: observe, else the daemon gates again.
 
 With --after-crash, as the systemd unit has it, it looks at what ended the daemon ($SERVICE_RESULT)
-and does nothing after a clean stop: then gates lapse by themselves, or a restart goes on with them.`,
+and does nothing after a clean stop: then gates lapse by themselves, or a restart goes on with them.
+It releases only if this host's daemon was the last one in the seat and no daemon is seated now: a
+standby that crashes owns nothing in Slurm. While PostgreSQL cannot tell, it releases nothing.
+During the release it holds the seat itself.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if result := p.getenv("SERVICE_RESULT"); afterCrash && (result == "success" || result == "") {
 				p.printf("the daemon stopped cleanly: nothing is released, gates lapse by themselves\n")
@@ -40,7 +44,17 @@ and does nothing after a clean stop: then gates lapse by themselves, or a restar
 			if err != nil {
 				return err
 			}
-			return p.letGo(c.Context(), cfg, l, patience, dry, force || afterCrash)
+			r := &daemon.Release{Patience: patience}
+			if r.State, err = daemon.ReadState(cfg.Files.State); err != nil {
+				fmt.Fprintf(p.err, "fairlease: %v; going on without it\n", err)
+			}
+			if afterCrash {
+				return p.succeed(c.Context(), cfg, r, l, dry)
+			}
+			if err := p.remember(c.Context(), cfg, r, dry || force); err != nil {
+				return err
+			}
+			return p.letGo(c.Context(), cfg, r, l, dry)
 		}}
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done")
 	c.Flags().BoolVar(&force, "force", false, "though a daemon is seated")
@@ -50,25 +64,79 @@ and does nothing after a clean stop: then gates lapse by themselves, or a restar
 	return c
 }
 
-func (p *program) letGo(ctx context.Context, cfg *config.Config, l listing, patience time.Duration, dry, force bool) error {
+// succeed releases in the place of the daemon that crashed: from its seat, and only if it had that last.
+func (p *program) succeed(ctx context.Context, cfg *config.Config, r *daemon.Release, l listing, dry bool) error {
+	not := func(format string, args ...any) error {
+		p.printf("nothing is released: %s; what fairlease has left in Slurm lapses by itself (gates within %v, reservations at their end)\n",
+			fmt.Sprintf(format, args...), cfg.Gate.TTL)
+		return nil
+	}
+	s, err := openStore(ctx, cfg)
+	if err != nil {
+		return not("whether another daemon is seated cannot be known: %s", firstLine(err))
+	}
+	defer s.Close()
+	last, err := s.LastSeat(ctx)
+	switch {
+	case err != nil:
+		return not("whether another daemon is seated cannot be known: %s", firstLine(err))
+	case last == nil:
+		return not("no daemon was ever seated")
+	case last.Term != r.State.Term:
+		return not("the daemon that crashed was not the last one in the seat, %s was (term %d)", last.Holder, last.Term)
+	case !last.Ended && living(last):
+		return not("%s is seated (term %d)", last.Holder, last.Term)
+	}
+	if !dry {
+		seat, err := s.Succeed(ctx, holder(), last.Term)
+		if err != nil {
+			return not("%s", firstLine(err))
+		}
+		held, letGo := daemon.Hold(ctx, chair{seat, s})
+		defer func() {
+			letGo()
+			if err := seat.Resign(context.WithoutCancel(ctx)); err != nil {
+				fmt.Fprintf(p.err, "fairlease: %v\n", err)
+			}
+		}()
+		ctx = held
+	}
+	p.recall(ctx, s, r)
+	return p.letGo(ctx, cfg, r, l, dry)
+}
+
+// recall tells a release what the journal remembers, and of which cluster.
+func (p *program) recall(ctx context.Context, s *store.Store, r *daemon.Release) {
+	_, plan, err := s.Last(ctx)
+	if err == nil {
+		r.Memory = plan.Memory
+		r.Of, _, err = s.Identity(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(p.err, "fairlease: %v; going on without it\n", err)
+	}
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// letGo releases, or with dry shows what that would do.
+func (p *program) letGo(ctx context.Context, cfg *config.Config, r *daemon.Release, l listing, dry bool) error {
 	client, err := openSlurm(cfg)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	state, err := daemon.ReadState(cfg.Files.State)
-	if err != nil {
-		fmt.Fprintf(p.err, "fairlease: %v; going on without it\n", err)
-	}
-	memory, err := p.remembered(ctx, cfg, dry || force)
-	if err != nil {
-		return err
-	}
-	r := &daemon.Release{Cluster: client, State: state, Memory: memory, Patience: patience}
+	r.Cluster = client
 	if dry {
 		return p.wouldRelease(ctx, cfg, r, l)
 	}
 	done, err := r.Do(ctx)
+	if errors.Is(err, daemon.ErrCluster) {
+		return notThere(err)
+	}
 	if err != nil {
 		return noSlurm(cfg, err)
 	}
@@ -104,6 +172,9 @@ func (p *program) released(done *daemon.Released) {
 
 func (p *program) wouldRelease(ctx context.Context, cfg *config.Config, r *daemon.Release, l listing) error {
 	actions, err := r.Plan(ctx)
+	if errors.Is(err, daemon.ErrCluster) {
+		return notThere(err)
+	}
 	if err != nil {
 		return noSlurm(cfg, err)
 	}
@@ -131,33 +202,29 @@ func (p *program) wouldRelease(ctx context.Context, cfg *config.Config, r *daemo
 	return nil
 }
 
-// remembered gives what the journal remembers; nothing where it cannot be reached.
-// It refuses while a daemon is alive, unless told not to mind.
-func (p *program) remembered(ctx context.Context, cfg *config.Config, anyway bool) (cluster.Memory, error) {
+// remember is recall where the journal can be reached. It refuses while a daemon is alive, unless told not to mind.
+func (p *program) remember(ctx context.Context, cfg *config.Config, r *daemon.Release, anyway bool) error {
 	if cfg.Database.URL == "" {
-		return cluster.Memory{}, nil
+		return nil
 	}
 	s, err := openStore(ctx, cfg)
 	if err != nil {
-		fmt.Fprintf(p.err, "fairlease: %v; going on without it\n", err)
-		return cluster.Memory{}, nil
+		fmt.Fprintf(p.err, "fairlease: %v; going on without it: whether a daemon is seated is not known, one that is will gate jobs again\n", err)
+		return nil
 	}
 	defer s.Close()
-	seat, err := s.Seated(ctx)
-	if err == nil && !anyway && seat != nil && living(seat) {
-		return cluster.Memory{}, &failure{code: exitNo, what: fmt.Sprintf("%s is seated and gates jobs again in its next round", seat.Holder),
+	last, err := s.LastSeat(ctx)
+	if err == nil && !anyway && last != nil && !last.Ended && living(last) {
+		return &failure{code: exitNo, what: fmt.Sprintf("%s is seated and gates jobs again in its next round", last.Holder),
 			next: "stop it first (systemctl stop fairlease), or set mode: observe and reload it, then release; or --force"}
 	}
-	_, plan, err := s.Last(ctx)
-	if err != nil {
-		fmt.Fprintf(p.err, "fairlease: %v; going on without it\n", err)
-	}
-	return plan.Memory, nil
+	p.recall(ctx, s, r)
+	return nil
 }
 
 // living tells whether a seat's holder may still act. One on this host is asked for
 // by its process; of others the last sign of life must do.
-func living(seat *store.Seated) bool {
+func living(seat *store.LastSeat) bool {
 	if !seat.Renewed.Add(seat.Silent).Before(seat.Takeover) {
 		return false
 	}

@@ -9,24 +9,33 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
 func (p *program) replay() *cobra.Command {
 	var dir string
-	c := &cobra.Command{Use: "replay ROUND [--save DIR]", Short: "decide a round again and compare, byte for byte", Args: exactly("the number of a round"),
+	c := &cobra.Command{Use: "replay ROUND|FILE [--save DIR]", Short: "decide a round again and compare, byte for byte", Args: exactly("the number of a round, or a file"),
 		Long: `Take what the engine knew in a round, decide again, and compare the plan with the one that was
 written down, byte for byte. The exit code is 1 if they differ. Another version of fairlease may
-decide otherwise. With --save the texts are left in a folder, as JSON.`,
+decide otherwise. With --save the texts are left in a folder, as JSON.
+
+A FILE is a snapshot over which the engine broke down: the daemon keeps it beside files.state, as
+broken-ROUND.json.gz. It is decided again, and it is told how that ends.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if strings.HasSuffix(args[0], ".gz") {
+				return p.replayKept(args[0])
+			}
 			round, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || round <= 0 {
 				return &failure{code: exitUsage, what: fmt.Sprintf("%q is no round's number", args[0]), next: "fairlease status tells the newest"}
@@ -59,6 +68,26 @@ decide otherwise. With --save the texts are left in a folder, as JSON.`,
 		}}
 	c.Flags().StringVar(&dir, "save", "", "leave snapshot, plan and the replayed plan in the folder `DIR`")
 	return c
+}
+
+// replayKept decides over a snapshot that the daemon kept.
+func (p *program) replayKept(path string) (err error) {
+	text, err := daemon.ReadKept(path)
+	if err != nil {
+		return &failure{code: exitNo, what: "the snapshot cannot be read", err: err}
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			p.printf("%s: the engine breaks down: %v\n%s", path, cause, debug.Stack())
+			err = quiet(exitNo)
+		}
+	}()
+	plan, err := decideAgain(text)
+	if err != nil {
+		return &failure{code: exitNo, what: "the snapshot cannot be read", err: err}
+	}
+	p.printf("%s: the engine decides (%d bytes from %d)\n", path, len(plan), len(text))
+	return nil
 }
 
 func decideAgain(snapshot []byte) ([]byte, error) {

@@ -58,8 +58,9 @@ func (p *program) root() *cobra.Command {
 		p.order("boost", "put a job first among its tenant's, or a tenant first among tenants"),
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
 	add("try", p.simulate(), p.tune(), p.shadow(), p.convert(), p.profile())
-	add("run", p.serve(), p.round(), p.release())
+	add("run", p.serve(), p.round(), p.release(), p.repair())
 	add("set", p.doctor(), p.migrate(), p.configuration(), p.cells(), p.version())
+	root.AddCommand(p.beside())
 	root.SetHelpCommandGroupID("set")
 	root.SetCompletionCommandGroupID("set")
 	return root

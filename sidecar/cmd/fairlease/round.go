@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/store"
 )
 
 func (p *program) round() *cobra.Command {
@@ -144,8 +145,10 @@ func turnFailed(cfg *config.Config, err error) error {
 	switch {
 	case errors.As(err, &f) || errors.Is(err, context.Canceled):
 		return err
-	case errors.Is(err, daemon.ErrCells):
+	case errors.Is(err, daemon.ErrCells), errors.Is(err, daemon.ErrCluster):
 		return notThere(err)
+	case errors.Is(err, daemon.ErrClock):
+		return &failure{code: exitNo, what: "no round was made", err: err}
 	case errors.Is(err, loop.ErrJournal):
 		return journalFailed(err)
 	case strings.HasPrefix(err.Error(), "look at the cluster"):
@@ -154,8 +157,16 @@ func turnFailed(cfg *config.Config, err error) error {
 	return &failure{code: exitNo, what: "no round could be made", err: err}
 }
 
-// notThere words the error of cells that are not those of Slurm, and leaves others alone.
+// notThere words the error of cells or of a journal that are not those of this Slurm, and leaves others alone.
 func notThere(err error) error {
+	if errors.Is(err, daemon.ErrCluster) {
+		var other *store.AnotherError
+		if errors.As(err, &other) {
+			err = other
+		}
+		return &failure{code: exitUsage, what: daemon.ErrCluster.Error(), err: err,
+			next: "give every cluster a schema of its own (database.schema, then fairlease migrate), or correct slurm.address; if this is the same cluster under a new name or made anew: fairlease repair cluster"}
+	}
 	var wrong config.Problems
 	if !errors.Is(err, daemon.ErrCells) || !errors.As(err, &wrong) {
 		return err
@@ -238,7 +249,7 @@ func (p *program) summary(plan *cluster.Plan, outcomes []cluster.Outcome) {
 		}
 	}
 	var parts []string
-	for _, v := range []cluster.Verb{cluster.Gate, cluster.Reserve, cluster.Grant, cluster.TakeBack, cluster.Notify,
+	for _, v := range []cluster.Verb{cluster.Lock, cluster.Gate, cluster.Reserve, cluster.Grant, cluster.TakeBack, cluster.Notify,
 		cluster.Reclaim, cluster.Release, cluster.Unreserve, cluster.Open} {
 		if verbs[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", v, verbs[v]))

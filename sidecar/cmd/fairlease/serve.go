@@ -37,11 +37,12 @@ PostgreSQL is away rounds pause and nothing is changed.`,
 			for _, w := range cfg.Warnings() {
 				log.Warn().Msg(w)
 			}
+			aside := besides(c.Context())
 			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)
 			d := &daemon.Daemon{
-				Cluster: client, Notes: client.Notes, Connect: connect(cfg), Decide: new(engine.Decider).Decide, Divide: engine.Divide, Audit: engine.Audit, Config: cfg,
+				Cluster: client, Identify: client.Identity, Notes: client.Notes, Connect: connect(cfg), Decide: new(engine.Decider).Decide, Divide: aside.divide, Audit: aside.audit, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
 				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log,
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -119,13 +120,82 @@ func TestServeWithoutSchema(t *testing.T) {
 	}
 }
 
-// After a clean stop nothing is released; else Slurm is asked.
+// After a crash only the daemon that had the seat last is released, and only while nobody has it. Slurm is away here:
+// a release that goes so far as to ask it ends with exitAbsent.
 func TestReleaseAfterCrash(t *testing.T) {
-	env := []string{"FAIRLEASE_CONFIG=" + empty(t)}
-	if r := run(t, time.Time{}, append(env, "SERVICE_RESULT=success"), "release", "--after-crash"); r.code != exitOK || !strings.Contains(r.out, "stopped cleanly") {
-		t.Errorf("after a clean stop: exit code %d\n%s%s", r.code, r.out, r.err)
+	here, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if r := run(t, time.Time{}, append(env, "SERVICE_RESULT=watchdog"), "release", "--after-crash"); r.code != exitAbsent {
-		t.Errorf("after a crash, with Slurm away: exit code %d\n%s%s", r.code, r.out, r.err)
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
 	}
+	dead, alive := fmt.Sprintf("%s:%d", here, gone.Process.Pid), fmt.Sprintf("%s:%d", here, os.Getpid())
+	for _, c := range []struct {
+		name    string
+		result  string   // $SERVICE_RESULT
+		holders []string // of the seat, one after the other; all but the last are over
+		over    bool     // the last is, too
+		term    int64    // in the state file
+		code    int
+		want    string
+	}{
+		{"clean stop", "success", []string{dead}, false, 1, exitOK, "stopped cleanly"},
+		{"seated last", "watchdog", []string{dead}, false, 1, exitAbsent, ""},
+		{"seated last and resigned", "exit-code", []string{dead}, true, 1, exitAbsent, ""},
+		{"standby", "signal", []string{"other.example.org:7"}, false, 0, exitOK, "the daemon that crashed was not the last one in the seat, other.example.org:7 was (term 1)"},
+		{"standby on the host of the seated one", "signal", []string{alive}, false, 1, exitOK, alive + " is seated"},
+		{"another was seated since", "oom-kill", []string{dead, "other.example.org:7"}, true, 1, exitOK, "other.example.org:7 was (term 2)"},
+		{"another is seated", "oom-kill", []string{dead, "other.example.org:7"}, false, 1, exitOK, "other.example.org:7 was (term 2)"},
+		{"never seated", "signal", nil, false, 0, exitOK, "no daemon was ever seated"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dsn := storetest.Database(t)
+			s, err := store.Open(t.Context(), store.Config{DSN: dsn})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for i, holder := range c.holders {
+				seat, err := s.Acquire(t.Context(), holder)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i+1 < len(c.holders) || c.over {
+					if err := seat.Resign(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			r := run(t, time.Time{}, crashed(t, dsn, c.result, c.term), "release", "--after-crash", "--patience", "1s")
+			if r.code != c.code || !strings.Contains(r.out, c.want) {
+				t.Errorf("exit code %d, want %d and %q\n%s%s", r.code, c.code, c.want, r.out, r.err)
+			}
+			last, err := s.LastSeat(t.Context())
+			if err != nil || c.code == exitAbsent && (last.Holder != alive || !last.Ended) {
+				t.Errorf("a release that works has the seat meanwhile; the last one in it was %+v (%v)", last, err)
+			}
+			if c.code == exitOK && last != nil && last.Term != int64(len(c.holders)) {
+				t.Errorf("the seat was taken though nothing was released: %+v", last)
+			}
+		})
+	}
+	for name, dsn := range map[string]string{"PostgreSQL is away": "postgres:///none?host=" + t.TempDir(), "schema mismatch": storetest.Empty(t)} {
+		r := run(t, time.Time{}, crashed(t, dsn, "exit-code", 1), "release", "--after-crash")
+		if r.code != exitOK || !strings.Contains(r.out, "nothing is released: whether another daemon is seated cannot be known") || !strings.Contains(r.out, "lapses by itself") {
+			t.Errorf("%s: exit code %d\n%s%s", name, r.code, r.out, r.err)
+		}
+	}
+}
+
+// crashed gives the environment of a release after a crash of a daemon whose state file is of that term in the seat.
+func crashed(t *testing.T, dsn, result string, term int64) []string {
+	t.Helper()
+	dir := t.TempDir()
+	state := filepath.Join(dir, "state.json")
+	write(t, state, fmt.Sprintf("fairlease state 1\n{\"written\":1,\"term\":%d,\"jobs\":[]}", term))
+	file := filepath.Join(dir, "fairlease.yaml")
+	write(t, file, fmt.Sprintf("slurm: {address: 'unix://%s/none', retries: 0}\nfiles: {heartbeats: %s, state: %s}\n", dir, dir, state))
+	return []string{"FAIRLEASE_CONFIG=" + file, "FAIRLEASE_DATABASE_URL=" + dsn, "SERVICE_RESULT=" + result}
 }

@@ -89,7 +89,7 @@ func TestShadowComplaints(t *testing.T) {
 	fresh := []string{"FAIRLEASE_DATABASE_URL=" + storetest.Database(t), "FAIRLEASE_CONFIG=" + empty(t)}
 	pruned := func() {
 		_, err := storetest.Connect(t, strings.TrimPrefix(s.env[0], "FAIRLEASE_DATABASE_URL=")).Exec(t.Context(),
-			"delete from fairlease.round_blobs where keyframe < (select max(keyframe) from fairlease.round_blobs)")
+			"delete from fairlease.round_blobs where round < (select max(round) from fairlease.round_blobs)")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,10 +33,20 @@ type state struct {
 	Claims  int                      `json:"claims"`
 	Bad     []string                 `json:"bad_nodes"`
 	Orders  int                      `json:"overrides"`
-	Next    *time.Time               `json:"next_lease_end"`
+	Aside   []asideJob               `json:"aside,omitempty"`
+	// Own is true where this database user sees no more than its own tenants' jobs, leases and orders: there are no Pools then.
+	Own  bool       `json:"own_tenants_only,omitempty"`
+	Next *time.Time `json:"next_lease_end"`
 	// Divided is the policy that divides unlike GPU models, Effective what they do for tenants then.
 	Divided   string            `json:"divided,omitempty"`
 	Effective []store.Effective `json:"effective,omitempty"`
+}
+
+// asideJob is a job that is set aside, and why.
+type asideJob struct {
+	ID   string `json:"id"`
+	User string `json:"user"`
+	Why  string `json:"why"`
 }
 
 // poolState is what the GPUs of one model do.
@@ -43,13 +57,19 @@ type poolState struct {
 	Idle  int    `json:"idle"`
 	Bad   int    `json:"bad"`
 	Claim int    `json:"claimed"`
+	// Out counts the GPUs that cannot be leased though they are healthy, some of them busy and some idle: jobs that are left
+	// alone hold them, or others have reserved them. OutBy is the same by reason.
+	Out   int                  `json:"out_of_reach"`
+	OutBy map[cluster.Left]int `json:"out_of_reach_by,omitempty"`
 }
 
 func (p *program) status() *cobra.Command {
 	var l listing
 	c := &cobra.Command{Use: "status", Short: "is the daemon alive, and how is the cluster?", Args: exactly(),
-		Long: `Tell who is seated, when the last round was, and what GPUs and jobs do, from the journal. Where the preset
-divides GPU models that are not alike, also what they do for each tenant, by how fast its jobs run on them:
+		Long: `Show the daemon in the seat, the time of the last round, and the state of GPUs and jobs, from the journal.
+OUT_OF_REACH counts healthy GPUs that cannot be leased, whether busy or idle: jobs that are left alone hold them,
+or others have reserved them. Where the preset divides heterogeneous GPU models, also what they do for
+each tenant, by how fast its jobs run on them:
 
   NOW            the GPUs that its jobs hold
   DUE            those that it is due, after division and trades
@@ -83,6 +103,13 @@ func readState(ctx context.Context, cfg *config.Config, s *store.Store) (*state,
 	if err != nil {
 		return nil, err
 	}
+	all, err := s.ReadsAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !all {
+		return readOwnState(ctx, cfg, s, seat)
+	}
 	snap, plan, err := s.Last(ctx)
 	if err != nil {
 		return nil, err
@@ -92,7 +119,7 @@ func readState(ctx context.Context, cfg *config.Config, s *store.Store) (*state,
 		return nil, err
 	}
 	rules := cfg.Rules()
-	st := &state{Divided: snap.Settings.Divide, Effective: worth, Seat: seat, Alive: seat != nil && seat.Renewed.Add(seat.Silent).Before(seat.Takeover), Mode: string(cfg.Mode), Acting: rules.Acting(),
+	st := &state{Divided: snap.Settings.Divide, Effective: worth, Seat: seat, Alive: lives(seat), Mode: string(cfg.Mode), Acting: rules.Acting(),
 		Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(plan.Memory.Leases), Claims: len(plan.Memory.Claims), Orders: len(snap.Overrides)}
 	if plan.Round > 0 {
@@ -106,6 +133,9 @@ func readState(ctx context.Context, cfg *config.Config, s *store.Store) (*state,
 			st.Jobs[c.Job.State]++
 		}
 		waits[c.Record.Key] = c.Job.State == cluster.Waiting
+		if c.Job.Aside != "" && c.Job.State != cluster.Done {
+			st.Aside = append(st.Aside, asideJob{c.Job.ID.String(), c.Job.User, c.Job.Aside})
+		}
 	}
 	for i := range plan.Verdicts {
 		if waits[plan.Verdicts[i].Job] {
@@ -131,9 +161,98 @@ func readState(ctx context.Context, cfg *config.Config, s *store.Store) (*state,
 	return st, nil
 }
 
+// lives tells whether a daemon is seated and gives signs of life.
+func lives(seat *store.Seated) bool {
+	return seat != nil && seat.Renewed.Add(seat.Silent).Before(seat.Takeover)
+}
+
+// readOwnState reads the state of a user's own tenants, who may not read whole rounds.
+func readOwnState(ctx context.Context, cfg *config.Config, s *store.Store, seat *store.Seated) (*state, error) {
+	rules := cfg.Rules()
+	st := &state{Own: true, Seat: seat, Alive: lives(seat), Mode: string(cfg.Mode), Acting: rules.Acting(), Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{}}
+	number, at, err := s.Newest(ctx)
+	if err != nil || number == 0 {
+		return st, err
+	}
+	st.Round, st.At = number, &at
+	counts, err := s.OwnJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range counts {
+		if c.Code == "" {
+			st.Jobs[cluster.JobState(c.State)] = c.Jobs
+		} else {
+			st.Reasons[cluster.Code(c.Code)] = c.Jobs
+		}
+	}
+	leases, err := s.Leases(ctx, false, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	st.Leases = len(leases)
+	for i := range leases {
+		if end := leases[i].Ends; st.Next == nil || end.Before(*st.Next) {
+			st.Next = &end
+		}
+	}
+	orders, err := s.Overrides(ctx, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range orders {
+		if o.Ended == nil && o.Until.After(at) {
+			st.Orders++
+		}
+	}
+	st.Effective, err = s.Effective(ctx, "")
+	return st, err
+}
+
+// out counts GPUs as out of reach.
+func (p *poolState) out(why cluster.Left, n int) {
+	if p.OutBy == nil {
+		p.OutBy = map[cluster.Left]int{}
+	}
+	p.Out += n
+	p.OutBy[why] += n
+}
+
+// outWords says why GPUs are out of reach.
+var outWords = map[cluster.Left]string{
+	cluster.LeftOptOut:      "of jobs that opt out of leases",
+	cluster.LeftExcluded:    "of jobs that the configuration excludes",
+	cluster.LeftReservation: "in reservations of others",
+	cluster.LeftNoTenant:    "of jobs of no tenant",
+	cluster.LeftAside:       "of jobs that are set aside",
+}
+
+// outOfReach tells of all pools together how many GPUs are out of reach, and why.
+func outOfReach(pools []poolState) string {
+	all, by := 0, map[string]int{}
+	for i := range pools {
+		all += pools[i].Out
+		for why, n := range pools[i].OutBy {
+			by[outWords[why]] += n
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	var parts []string
+	for _, why := range slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(by[b]-by[a], strings.Compare(a, b)) }) {
+		parts = append(parts, fmt.Sprintf("%d %s", by[why], why))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// gpusAt is the GPUs of one model on a node.
+type gpusAt struct{ node, model string }
+
 // poolStates counts what GPUs do, in the order of the ledger's pools.
 func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []poolState {
 	at := map[string]int{}
+	held := map[gpusAt]int{}
 	var out []poolState
 	for _, a := range plan.Memory.Ledger.Pools {
 		at[a.Pool] = len(out)
@@ -147,8 +266,35 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []poolState {
 		}
 	}
 	for i := range snap.Cases {
-		if c := &snap.Cases[i]; !c.Gone && c.Job.State != cluster.Waiting && c.Job.State != cluster.Done {
-			count(c.Job.Holds, func(p *poolState, n int) { p.Busy += n })
+		c := &snap.Cases[i]
+		if c.Gone || c.Job.State == cluster.Waiting || c.Job.State == cluster.Done {
+			continue
+		}
+		count(c.Job.Holds, func(p *poolState, n int) { p.Busy += n })
+		for _, h := range c.Job.Holds {
+			held[gpusAt{h.Node, h.Model}] += h.GPUs
+		}
+		if c.Touch == cluster.Leave {
+			count(c.Job.Holds, func(p *poolState, n int) { p.out(c.Left, n) })
+		}
+	}
+	reserved := map[string]bool{}
+	for i := range snap.Reservations {
+		if r := &snap.Reservations[i]; !r.Ours && r.Start <= snap.Now && snap.Now < r.End {
+			for _, node := range r.Nodes {
+				reserved[node] = true
+			}
+		}
+	}
+	for i := range snap.Nodes {
+		n := &snap.Nodes[i]
+		if n.Bad != "" || !reserved[n.Name] {
+			continue
+		}
+		for _, g := range n.GPUs {
+			if free := g.Count - held[gpusAt{n.Name, g.Model}]; free > 0 {
+				count([]cluster.Holding{{Model: g.Model, GPUs: free}}, func(p *poolState, n int) { p.out(cluster.LeftReservation, n) })
+			}
 		}
 	}
 	for i := range plan.Memory.Claims {
@@ -162,9 +308,9 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []poolState {
 
 func (p *program) tellState(l listing, st *state) {
 	w := p.words(p.now(), nil)
-	t := &table{head: []string{"POOL", ">GPUS", ">BUSY", ">IDLE", ">CLAIMED", ">BAD"}}
+	t := &table{head: []string{"POOL", ">GPUS", ">BUSY", ">IDLE", ">CLAIMED", ">BAD", ">OUT_OF_REACH"}}
 	for _, x := range st.Pools {
-		t.add(x.Pool, fmt.Sprint(x.GPUs), fmt.Sprint(x.Busy), fmt.Sprint(x.Idle), fmt.Sprint(x.Claim), fmt.Sprint(x.Bad))
+		t.add(x.Pool, fmt.Sprint(x.GPUs), fmt.Sprint(x.Busy), fmt.Sprint(x.Idle), fmt.Sprint(x.Claim), fmt.Sprint(x.Bad), fmt.Sprint(x.Out))
 	}
 	if l.parsable {
 		p.table(l, t)
@@ -193,15 +339,30 @@ func (p *program) tellState(l listing, st *state) {
 	if len(st.Reasons) > 0 {
 		say("waiting", "%s", countWords(st.Reasons))
 	}
-	say("leases", "%d in force, %d claims%s", st.Leases, st.Claims, nextEnd(st, w.Time))
+	claims := fmt.Sprintf(", %d claims", st.Claims)
+	if st.Own {
+		claims = ""
+	}
+	say("leases", "%d in force%s%s", st.Leases, claims, nextEnd(st, w.Time))
 	if st.Orders > 0 {
 		say("orders", "%d of administrators in force (fairlease override list)", st.Orders)
+	}
+	if n := len(st.Aside); n > 0 {
+		first := &st.Aside[0]
+		say("aside", "%s", p.paint(fmt.Sprintf("%d, charged to their tenants and left alone, for fairlease cannot deal with them; the first is job %s of %s: %s", n, first.ID, first.User, first.Why), "red"))
+	}
+	if s := outOfReach(st.Pools); s != "" {
+		say("beyond", "GPUs that cannot be leased: %s", s)
 	}
 	if len(st.Bad) > 0 {
 		say("bad", "%s", strings.Join(st.Bad, ", "))
 	}
-	p.printf("\n")
-	p.table(l, t)
+	if st.Own {
+		say("seen", "your own tenants' jobs, leases and orders, for this database user may see no others")
+	} else {
+		p.printf("\n")
+		p.table(l, t)
+	}
 	p.effective(l, st)
 }
 

@@ -50,8 +50,14 @@ tenant, so each claim is spread over the debtors in proportion to their debts.`,
 					if err != nil {
 						return err
 					}
-				} else if err := p.list(l, tenantTable(all), all); err != nil {
-					return err
+				} else {
+					whole, err := s.ReadsAll(c.Context())
+					if err == nil {
+						err = p.list(l, tenantTable(all, whole), all)
+					}
+					if err != nil {
+						return err
+					}
 				}
 				return p.asOf(c.Context(), l, s)
 			})
@@ -66,20 +72,21 @@ func (p *program) asOf(ctx context.Context, l listing, s *store.Store) error {
 	if l.json || l.parsable || l.bare {
 		return nil
 	}
-	rounds, err := s.Rounds(ctx, 1)
+	number, at, err := s.Newest(ctx)
 	if err != nil {
 		return err
 	}
-	if len(rounds) == 0 {
+	if number == 0 {
 		p.printf("no round has been written down yet\n")
 		return nil
 	}
-	as := fmt.Sprintf("as of round %d at %s", rounds[0].Number, p.words(p.now(), nil).Time(cluster.InstantOf(rounds[0].At)))
+	as := fmt.Sprintf("as of round %d at %s", number, p.words(p.now(), nil).Time(cluster.InstantOf(at)))
 	p.printf("\n%s\n", p.paint(as, "dim"))
 	return nil
 }
 
-func tenantTable(all []store.Tenant) *table {
+// tenantTable lists tenants; their shares only where these are all of them.
+func tenantTable(all []store.Tenant, whole bool) *table {
 	sums := map[string]int64{}
 	for i := range all {
 		sums[all[i].Pool] += all[i].Weight
@@ -87,11 +94,11 @@ func tenantTable(all []store.Tenant) *table {
 	t := &table{head: []string{"TENANT", "POOL", ">SHARE", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO", ">RHO_ALL", ">OWED", ">REPAYS", ">EVEN"}}
 	for i := range all {
 		x := &all[i]
-		share := 0.0
-		if sums[x.Pool] > 0 {
-			share = 100 * float64(x.Weight) / float64(sums[x.Pool])
+		share := "-"
+		if whole {
+			share = fmt.Sprintf("%.1f%%", 100*float64(x.Weight)/float64(max(sums[x.Pool], 1)))
 		}
-		t.add(x.Tenant, x.Pool, fmt.Sprintf("%.1f%%", share), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds),
+		t.add(x.Tenant, x.Pool, share, gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds),
 			gpuCount(x.Lent), fmt.Sprint(x.Waiting), cluster.SpanOf(x.Behind).String(), x.Rho.String(), x.RhoAll.String(),
 			gpuHours(float64(x.Owed)), gpuCount(x.Repays), even(x))
 	}

@@ -22,11 +22,11 @@ const connectLimit = 10 * time.Second
 func openSlurm(c *config.Config) (*slurm.Client, error) {
 	s := &c.Slurm
 	client, err := slurm.New(slurm.Config{
-		Address: s.Address, User: s.User, TokenFile: s.TokenFile, APIVersion: s.APIVersion, Scontrol: s.Scontrol,
+		Address: s.Address, User: s.User, TokenFile: s.TokenFile, APIVersion: s.APIVersion, Scontrol: s.Scontrol, License: c.Gate.License,
 		TLS:     slurm.TLS{CAFile: s.TLS.CAFile, CertFile: s.TLS.CertFile, KeyFile: s.TLS.KeyFile, ServerName: s.TLS.ServerName},
 		Timeout: s.Timeout.Span().Duration(), ListTimeout: s.ListTimeout.Span().Duration(), Retries: orNever(s.Retries),
 		FullEvery: s.FullEvery.Span().Duration(), AccountsEvery: s.AccountsEvery.Span().Duration(),
-		SmallList: orNever(s.SmallList), Singles: s.Singles, ArrayCap: s.ArrayCap,
+		SmallList: orNever(s.SmallList), Singles: s.Singles, ArrayCap: s.ArrayCap, SiteFactor: c.Gate.SiteFactor,
 	})
 	if err != nil {
 		return nil, &failure{code: exitUsage, what: "slurm cannot be set up", err: err, next: "correct the keys under slurm in the configuration"}
@@ -56,7 +56,7 @@ func openStore(ctx context.Context, c *config.Config) (*store.Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	s, err := store.Open(ctx, store.Config{DSN: c.Database.URL})
+	s, err := store.Open(ctx, store.Config{DSN: c.Database.URL, Schema: c.Database.Schema})
 	if errors.Is(err, store.ErrSchema) {
 		return nil, &failure{code: exitUsage, what: "the journal cannot be used", err: err}
 	}
@@ -88,7 +88,15 @@ func journalFailed(err error) error {
 	if err == nil || errors.As(err, &f) || errors.As(err, &q) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &failure{code: exitNo, what: "the journal could not be read or written", err: err}
+	return &failure{code: exitNo, what: "the journal could not be read or written", err: err, next: orRole(err, "")}
+}
+
+// orRole says what to do about an error: where this database user lacks the right, to get a role that has it.
+func orRole(err error, otherwise string) string {
+	if errors.Is(err, store.ErrDenied) {
+		return "ask an administrator for a role that may do that (see ROLES in fairlease(1))"
+	}
+	return otherwise
 }
 
 // seats lets the daemon take the seat that the store keeps.
@@ -129,15 +137,31 @@ func (s seats) Acquire(ctx context.Context) (daemon.Seat, error) {
 	if err != nil {
 		return nil, err
 	}
-	return chair{seat}, nil
+	return chair{seat, s.Store}, nil
 }
 
-func (s seats) Prune(ctx context.Context, rounds, history time.Duration) (int64, error) {
+func (s seats) Claim(ctx context.Context, is cluster.Identity) error {
+	err := s.Store.Claim(ctx, is)
+	var other *store.AnotherError
+	if errors.As(err, &other) {
+		return fmt.Errorf("%w: %w", daemon.ErrCluster, other)
+	}
+	return err
+}
+
+func (s seats) Prune(ctx context.Context, rounds, history time.Duration) (int, int64, error) {
 	return s.Store.Prune(ctx, store.Keep{Blobs: rounds, History: history})
 }
 
 // chair is a seat as the daemon knows it.
-type chair struct{ *store.Seat }
+type chair struct {
+	*store.Seat
+	store *store.Store
+}
+
+func (c chair) Clock(ctx context.Context) (time.Time, error) { return c.store.Clock(ctx) }
+
+func (c chair) Term() int64 { return c.Seat.Term }
 
 func (c chair) Journal() loop.Journal { return c.Seat.Journal() }
 
@@ -163,5 +187,7 @@ func (o onlooker) Overrides(ctx context.Context, now cluster.Instant) ([]cluster
 var errOnlooker = errors.New("this journal is for looking only")
 
 func (onlooker) Commit(context.Context, cluster.Snapshot, cluster.Plan) error { return errOnlooker }
+
+func (onlooker) Enrol(context.Context, []cluster.Member) error { return errOnlooker }
 
 func (onlooker) Settle(context.Context, cluster.Plan, []cluster.Outcome) error { return errOnlooker }

@@ -174,7 +174,7 @@ func (s *State) preempt(l int32, asks []ask, q *Request, grant *Grant, try func(
 		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.key, x.key))
 	})
 	least := 1
-	if a := &asks[0]; len(asks) == 1 && !q.Soft && a.within < 0 && !a.c.dead() {
+	if a := &asks[0]; len(asks) == 1 && !q.Soft && a.within < 0 && !a.passed && !a.c.dead() {
 		below, least = s.vcs[v].useful(s, a, q.Nodes, below)
 	}
 	if len(below) < least {

@@ -56,3 +56,24 @@ func BenchmarkBuild(b *testing.B) {
 		}
 	})
 }
+
+// Requests of gangs that one node in ten admits.
+func BenchmarkConstrained(b *testing.B) {
+	for _, nodes := range []int{1, 64} {
+		b.Run(fmt.Sprintf("%dnodes", nodes), func(b *testing.B) {
+			atSizes(b, func(b *testing.B, size int) {
+				s, err := cells.New(simtest.Racks(size))
+				if err != nil {
+					b.Fatal(err)
+				}
+				q := cells.Request{Key: 1, VC: s.Views()[0].VC, Nodes: nodes, GPUs: 8, Apart: true,
+					Admits: func(node string, _ int) bool { return node[len(node)-1] == '7' }}
+				for b.Loop() {
+					if _, err := s.Request(q); err == nil {
+						s.Release(1)
+					}
+				}
+			})
+		})
+	}
+}

@@ -67,6 +67,7 @@ type node struct {
 	stays  uint64 // of these: of leases that have not been recalled
 	guests []guest
 	mark   uint32 // of the gang that was placed here last
+	marked int    // GPUs of it
 	dirty  bool
 }
 
@@ -315,6 +316,9 @@ func (c *chain) vacant(k, i int) bool {
 	}
 	return true
 }
+
+// isFree tells whether all of a cell is there, healthy and not bound.
+func (c *chain) isFree(k, i int) bool { return c.levels[k].taken[i] == 0 && c.vacant(k, i) }
 
 // gap is one row of invariant (2).
 type gap struct{ needed, there int }

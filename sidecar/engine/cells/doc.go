@@ -29,8 +29,12 @@
 // A dead GPU is taken out of the free lists as if it were allocated for ever, so what is
 // left of its node are free cells of lower levels. Where invariant (2) then fails at a
 // level, the VC with most unallocated cells there loses one, visibly, until the hardware
-// is back: legal is a_tk < r_tk - lost_tk. The invariant therefore holds at every time.
+// is back: legal is a_tk < r_tk - lost_tk. The invariant therefore holds at every time. A
+// loss does not move to a VC that leaves healthy cells idle: those are lent, and a VC keeps what
+// it was promised whoever asks first.
 //
 // Cells are found without a search: in each group of buddies, and over the groups of
-// each level, trees of the least keep the best free cell on top (heap).
+// each level, trees of the least keep the best free cell on top (heap). Where a job may not
+// run on every node, and what is found so does not suffice, a search finds which cells to
+// bind (search): the guarantee holds on the nodes that admit the job.
 package cells

@@ -12,8 +12,9 @@ import (
 // private is a VC's cells of one chain as its private cluster: what State is held against. It
 // is searched by trying everything.
 type private struct {
-	c     *chain
-	cells []privateCell
+	c      *chain
+	cells  []privateCell
+	admits func(node string, gpus int) bool // of a request that is tried
 }
 
 // privateCell is the nodes of a cell of a VC, or a smaller cell, which is a node of
@@ -22,13 +23,20 @@ type privateCell struct {
 	level int
 	base  int      // of a smaller one: its first bit
 	free  []uint64 // GPUs, by node
+	node  int      // the first, or -1: one that is not bound
 }
 
-// privately gives the private cluster of a VC; leases of lower priority count as free.
-func (w *world) privately(v int32, ci, priority int) *private {
-	p := &private{c: w.chains[ci]}
-	size := len(p.c.lend)
-	low := make([]uint64, len(p.c.nodes))
+// on gives what a cell's node is counted as, and whether it takes so many GPUs of a gang.
+func (p *private) on(i, at, gpus int) (node [2]int, takes bool) {
+	if first := p.cells[i].node; first >= 0 {
+		return [2]int{-1, first + at}, p.admits == nil || p.admits(p.c.nodes[first+at].name, gpus)
+	}
+	return [2]int{i, at}, true
+}
+
+// lower gives the GPUs of a VC's leases of lower priority, by node.
+func (w *world) lower(v int32, ci, priority int) []uint64 {
+	low := make([]uint64, len(w.chains[ci].nodes))
 	for _, l := range w.vcs[v].leases {
 		if w.leases[l].priority < int32(priority) {
 			for _, part := range w.leases[l].parts {
@@ -38,24 +46,36 @@ func (w *world) privately(v int32, ci, priority int) *private {
 			}
 		}
 	}
+	return low
+}
+
+// bound gives a cell that is bound to a VC.
+func (p *private) bound(k, i int, low []uint64) privateCell {
+	l, size := &p.c.levels[k], len(p.c.lend)
+	cell := privateCell{level: k, base: i * l.size % size, node: i * l.size / size}
+	for n := cell.node; n*size < (i+1)*l.size; n++ {
+		whole := ones(0, size)
+		if l.size < size {
+			whole = ones(cell.base, l.size)
+		}
+		cell.free = append(cell.free, whole&^(p.c.nodes[n].used&^low[n])&^p.c.nodes[n].bad)
+	}
+	return cell
+}
+
+// privately gives the private cluster of a VC; leases of lower priority count as free.
+func (w *world) privately(v int32, ci, priority int) *private {
+	p := &private{c: w.chains[ci]}
+	size, low := len(p.c.lend), w.lower(v, ci, priority)
 	for k := range p.c.levels {
 		l := &p.c.levels[k]
 		for i, owner := range l.owner {
-			if owner != v+1 {
-				continue
+			if owner == v+1 {
+				p.cells = append(p.cells, p.bound(k, i, low))
 			}
-			cell := privateCell{level: k, base: i * l.size % size}
-			for n := i * l.size / size; n*size < (i+1)*l.size; n++ {
-				whole := ones(0, size)
-				if l.size < size {
-					whole = ones(cell.base, l.size)
-				}
-				cell.free = append(cell.free, whole&^(p.c.nodes[n].used&^low[n])&^p.c.nodes[n].bad)
-			}
-			p.cells = append(p.cells, cell)
 		}
 		for range w.vcs[v].accounts[ci][k].unbound() {
-			cell := privateCell{level: k, free: []uint64{ones(0, min(l.size, size))}}
+			cell := privateCell{level: k, node: -1, free: []uint64{ones(0, min(l.size, size))}}
 			for len(cell.free)*size < l.size {
 				cell.free = append(cell.free, cell.free[0])
 			}
@@ -63,6 +83,82 @@ func (w *world) privately(v int32, ci, priority int) *private {
 		}
 	}
 	return p
+}
+
+// physically binds cells of a VC in every way that leaves a place for all that is promised, and
+// tells whether one of them is legal. Leases of lower priority go, and give cells back that nobody else uses.
+func (w *world) physically(v int32, ci, priority int, back bool, legal func(*private) bool) bool {
+	c := w.chains[ci]
+	p := &private{c: c}
+	low, size := w.lower(v, ci, priority), len(c.lend)
+	taken := make([]bool, c.levels[0].n)
+	promised, free := make([]int, len(c.levels)), make([]int, len(c.levels))
+	for k := range c.levels {
+		l := &c.levels[k]
+		promised[k] = l.reserved - l.bound - l.lost
+		free[k] = w.vcs[v].accounts[ci][k].unbound()
+		for i, owner := range l.owner {
+			if owner < 1 {
+				continue
+			}
+			goes := back && owner == v+1 && !c.pinned[cell{k, i}]
+			for g := i * l.size; g < (i+1)*l.size && goes; g++ {
+				goes = (c.nodes[g/size].used&^low[g/size])&(1<<(g%size)) == 0
+			}
+			if goes {
+				promised[k]++
+				free[k]++
+				continue
+			}
+			for g := i * l.size; g < (i+1)*l.size; g++ {
+				taken[g] = true
+			}
+			if owner == v+1 {
+				p.cells = append(p.cells, p.bound(k, i, low))
+			}
+		}
+	}
+	for g := range taken {
+		d := &c.nodes[g/size]
+		taken[g] = taken[g] || d.name == "" || d.bad&(1<<(g%size)) != 0
+	}
+	var bind func(k, from int) bool
+	bind = func(k, from int) bool {
+		if packs(c, promised, 0, slices.Clone(taken)) && legal(p) {
+			return true
+		}
+		for ; k < len(c.levels); k, from = k+1, 0 {
+			l := &c.levels[k]
+			for i := from; i < l.n && free[k] > 0; i++ {
+				gpus := taken[i*l.size : (i+1)*l.size]
+				if slices.Contains(gpus, true) {
+					continue
+				}
+				for j := range gpus {
+					gpus[j] = true
+				}
+				promised[k]--
+				free[k]--
+				p.cells = append(p.cells, p.bound(k, i, low))
+				ok := bind(k, i+1)
+				p.cells = p.cells[:len(p.cells)-1]
+				promised[k]++
+				free[k]++
+				clear(gpus)
+				if ok {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return bind(0, 0)
+}
+
+// legal tells whether a request has room, at a level.
+func (p *private) legal(q *Request, level int) bool {
+	p.admits = q.Admits
+	return p.fits(q.Nodes, q.GPUs, level, q.Apart) || q.Soft && p.gpus() >= q.Nodes*q.GPUs
 }
 
 // fits tries to place n parts of g GPUs each, every way.
@@ -73,12 +169,12 @@ func (p *private) fits(n, g, level int, apart bool) bool {
 		within = level
 	}
 	if within == 0 {
-		return p.place(n, g, part, apart, map[[2]int]bool{}, func(int, int) bool { return true })
+		return p.place(n, g, part, apart, map[[2]int]int{}, func(int, int) bool { return true })
 	}
 	per := p.c.nodesIn(within)
 	for i, cell := range p.cells {
 		for first := 0; cell.level >= within && first < len(cell.free); first += per {
-			if p.place(n, g, part, apart, map[[2]int]bool{}, func(j, at int) bool { return i == j && first <= at && at < first+per }) {
+			if p.place(n, g, part, apart, map[[2]int]int{}, func(j, at int) bool { return i == j && first <= at && at < first+per }) {
 				return true
 			}
 		}
@@ -86,14 +182,15 @@ func (p *private) fits(n, g, level int, apart bool) bool {
 	return false
 }
 
-func (p *private) place(n, g, level int, apart bool, used map[[2]int]bool, may func(i, at int) bool) bool {
+func (p *private) place(n, g, level int, apart bool, used map[[2]int]int, may func(i, at int) bool) bool {
 	if n == 0 {
 		return true
 	}
 	for i := range p.cells {
 		cell := &p.cells[i]
 		for at := range cell.free {
-			if !may(i, at) || apart && used[[2]int{i, at}] {
+			node, _ := p.on(i, at, 0)
+			if _, takes := p.on(i, at, used[node]+g); !takes || !may(i, at) || apart && used[node] > 0 {
 				continue
 			}
 			free := cell.free[at]
@@ -103,10 +200,11 @@ func (p *private) place(n, g, level int, apart bool, used map[[2]int]bool, may f
 					if bits.OnesCount64(set) != g {
 						continue
 					}
-					was := used[[2]int{i, at}]
-					cell.free[at], used[[2]int{i, at}] = free&^set, true
+					cell.free[at] = free &^ set
+					used[node] += g
 					ok := p.place(n-1, g, level, apart, used, may)
-					cell.free[at], used[[2]int{i, at}] = free, was
+					cell.free[at] = free
+					used[node] -= g
 					if ok {
 						return true
 					}
@@ -117,15 +215,36 @@ func (p *private) place(n, g, level int, apart bool, used map[[2]int]bool, may f
 	return false
 }
 
-// gpus gives how many GPUs are free.
+// gpus gives how many GPUs are free, and taken by their nodes.
 func (p *private) gpus() int {
+	free := map[[2]int]int{}
 	n := 0
-	for _, cell := range p.cells {
-		for _, free := range cell.free {
-			n += bits.OnesCount64(free)
+	for i, cell := range p.cells {
+		for at := range cell.free {
+			node, _ := p.on(i, at, 0)
+			for range bits.OnesCount64(cell.free[at]) {
+				if _, takes := p.on(i, at, free[node]+1); takes {
+					free[node]++
+					n++
+				}
+			}
 		}
 	}
 	return n
+}
+
+// admits draws how many GPUs of a gang each node takes; nil = as many as it has.
+func (w *world) admits(rng *rand.Rand, c *chain) func(string, int) bool {
+	if rng.IntN(2) == 0 {
+		return nil
+	}
+	most := map[string]int{}
+	for i := range c.nodes {
+		if most[c.nodes[i].name] = len(c.lend); rng.IntN(2) == 0 {
+			most[c.nodes[i].name] = rng.IntN(len(c.lend)/(1+rng.IntN(2)) + 1)
+		}
+	}
+	return func(node string, gpus int) bool { return gpus <= most[node] }
 }
 
 // What a search of a VC's private cluster finds legal is granted at once, and nothing else
@@ -171,19 +290,22 @@ func TestWhatASearchFindsIsGranted(t *testing.T) {
 			if k > c.nodeAt && q.Nodes*q.GPUs > c.levels[k].size {
 				continue
 			}
-			legal := func(priority int) bool {
-				p := w.privately(int32(v), ci, priority)
-				return p.fits(q.Nodes, q.GPUs, k, q.Apart) || q.Soft && p.gpus() >= q.Nodes*q.GPUs
+			q.Admits = w.admits(rng, c)
+			legal := func(priority int, back bool) bool {
+				return w.physically(int32(v), ci, priority, back, func(p *private) bool { return p.legal(&q, k) })
 			}
-			free, lower := legal(0), legal(q.Priority)
-			g, err := w.request(t, q)
+			free, held, lower := legal(0, false), legal(q.Priority, false), legal(q.Priority, true)
 			// Two cells smaller than a node may be in one node: only cells are promised.
 			small := q.Apart && slices.ContainsFunc(w.vcs[v].accounts[ci][:c.nodeAt], func(a account) bool { return a.reserved+a.pinned > 0 })
-			// Who gives back a broken cell may get a whole one for it.
-			repaired := g.Demoted != nil && w.Export().Bad != nil
+			broken := w.Export().Bad != nil
+			if q.Admits == nil && !small && free != w.privately(int32(v), ci, 0).legal(&q, k) {
+				t.Fatalf("%v: on the VC's own nodes and on any legal is not the same", q)
+			}
+			g, err := w.request(t, q)
+			// What is left of a broken cell is better than none, but who gives it back may get a whole one for it.
 			switch {
-			case err == nil && !lower && !repaired, err != nil && lower && !small:
-				t.Fatalf("%v: legal is %v, the answer %v, %v", q, lower, g, err)
+			case err == nil && !lower && !broken, err != nil && (held || lower && !broken) && !small:
+				t.Fatalf("%v: legal is %v, with cells kept %v, with cells given back %v; the answer %v, %v", q, free, held, lower, g, err)
 			case err == nil && free && g.Demoted != nil && !small:
 				t.Fatalf("%v fits, and takes cells from %v", q, g.Demoted)
 			case err == nil && !free:

@@ -54,7 +54,7 @@ func (s *State) lendGang(l int32, a *ask, n int) int {
 			break
 		}
 		s.visit(l, part{int16(a.ci), -1, int32(at), gpus})
-		a.c.nodes[at].mark = a.gang
+		a.note(&a.c.nodes[at])
 		placed++
 	}
 	for _, at := range passed {

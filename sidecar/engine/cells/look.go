@@ -36,17 +36,26 @@ func (s *State) Has(name string) bool { return s.vcAt(name) >= 0 }
 
 // GPUs gives the GPUs that a VC has reserved, by model, less what it has lost.
 func (s *State) GPUs(name, model string) int {
+	return s.sum(name, model, func(a *account) int { return a.reserved + a.pinned - a.lost })
+}
+
+// Promised gives the GPUs that a VC has reserved, by model, with what it has lost.
+func (s *State) Promised(name, model string) int {
+	return s.sum(name, model, func(a *account) int { return a.reserved + a.pinned })
+}
+
+// sum gives the GPUs of a model in so many of a VC's cells.
+func (s *State) sum(name, model string, of func(*account) int) (n int) {
 	v := s.vcAt(name)
 	if v < 0 {
 		return 0
 	}
-	n := 0
 	for ci, c := range s.chains {
 		if c.model != model {
 			continue
 		}
-		for k, a := range s.vcs[v].accounts[ci] {
-			n += (a.reserved + a.pinned - a.lost) * c.levels[k].size
+		for k := range s.vcs[v].accounts[ci] {
+			n += of(&s.vcs[v].accounts[ci][k]) * c.levels[k].size
 		}
 	}
 	return n

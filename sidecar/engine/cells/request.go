@@ -21,8 +21,8 @@ type Request struct {
 	Apart    bool // each part on a node of its own, as Slurm's --nodes wants it
 	Soft     bool // any GPUs will do, if the parts cannot be had: the gang has waited for its affinity
 	Priority int  // within the VC: higher ones preempt lower ones
-	// Admits tells whether a node takes so many GPUs of a part, as far as anything but cells is
-	// concerned; nil = all do.
+	// Admits tells whether a node takes so many GPUs of the gang, as far as anything but cells is
+	// concerned; nil = all do. A node that takes some takes fewer, too.
 	Admits func(node string, gpus int) bool
 }
 
@@ -87,6 +87,8 @@ type ask struct {
 	inside int // that cell
 	gang   uint32
 	unsafe bool // a cell was legal and not there
+	passed bool // a node was passed over that does not admit the gang: another cell may do
+	chosen bool // the cells are bound that the gang is for
 }
 
 // asks gives a request for each chain that it may go to.
@@ -155,7 +157,7 @@ func (s *State) tryAll(l int32, asks []ask, q *Request, grant *Grant, refusal *R
 	for i := range asks {
 		a := &asks[i]
 		a.v = s.leases[l].vc
-		placed := s.gangOf(l, a, q.Nodes, grant)
+		placed := s.fill(l, a, q.Nodes, grant, s.gangOf)
 		if placed == q.Nodes {
 			return true
 		}
@@ -173,23 +175,55 @@ func (s *State) tryAll(l int32, asks []ask, q *Request, grant *Grant, refusal *R
 	}
 	for i := range asks {
 		spread := ask{v: asks[i].v, ci: asks[i].ci, c: asks[i].c, level: asks[i].c.nodeAt, admits: q.Admits, within: -1}
-		spread.gang = s.nextGang()
-		left := q.Nodes * q.GPUs
-		for g := min(left, spread.c.levels[spread.level].size); left > 0 && g > 0; g = min(g, left) {
-			spread.gpus = g
-			if s.place(l, &spread, grant) {
-				left -= g
-			} else {
-				g--
-			}
-		}
-		if left == 0 {
+		if all := q.Nodes * q.GPUs; s.fill(l, &spread, all, grant, s.spreadOf) == all {
 			grant.Relaxed = true
 			return true
 		}
 		s.undo(l, grant)
 	}
 	return false
+}
+
+// fill places n parts, and gives how many it could: in the cells that come first, or, if nodes
+// were passed over and that is not enough, in those that a search finds. place does it.
+func (s *State) fill(l int32, a *ask, n int, grant *Grant, place func(int32, *ask, int, *Grant) int) int {
+	placed := place(l, a, n, grant)
+	if placed == n || !a.passed || a.within >= 0 {
+		return placed
+	}
+	s.undo(l, grant)
+	cells, most := s.cells(a, n)
+	if most < n {
+		return most
+	}
+	for _, at := range cells {
+		s.bind(a.v, a.ci, at.level, at.index)
+	}
+	a.chosen = true
+	placed = place(l, a, n, grant)
+	a.chosen = false
+	for _, at := range cells {
+		if a.c.levels[at.level].used[at.index] == 0 {
+			s.unbind(a.v, a.ci, at.level, at.index)
+		}
+	}
+	return placed
+}
+
+// spreadOf places n GPUs wherever there are some, on few nodes, and gives how many it could.
+func (s *State) spreadOf(l int32, a *ask, n int, grant *Grant) int {
+	a.gang = s.nextGang()
+	left := n
+	for g := min(left, a.c.levels[a.level].size); left > 0 && g > 0; g = min(g, left) {
+		a.gpus = g
+		if s.place(l, a, grant) {
+			left -= g
+		} else {
+			g--
+		}
+	}
+	a.gpus = 1
+	return n - left
 }
 
 func (s *State) nextGang() uint32 {
@@ -236,7 +270,7 @@ func (s *State) place(l int32, a *ask, grant *Grant) bool {
 			s.put(l, a, p, grant)
 			return true
 		}
-		if a.within >= 0 {
+		if a.chosen || a.within >= 0 {
 			continue // its cell is bound
 		}
 		if p := s.fresh(a, k); p.gpus != 0 {
@@ -277,9 +311,28 @@ func (s *State) bound(a *ask, k int) part {
 	return best
 }
 
-// takes tells whether a part may be on a node at all.
+// takes tells whether another part may be on a node at all.
 func (a *ask) takes(d *node) bool {
-	return (!a.apart || d.mark != a.gang) && (a.admits == nil || a.admits(d.name, a.gpus))
+	gpus := a.gpus
+	if d.mark == a.gang {
+		if a.apart {
+			return false
+		}
+		gpus += d.marked
+	}
+	if a.admits == nil || a.admits(d.name, gpus) {
+		return true
+	}
+	a.passed = true
+	return false
+}
+
+// note notes that a part of the gang is on a node.
+func (a *ask) note(d *node) {
+	if d.mark != a.gang {
+		d.mark, d.marked = a.gang, 0
+	}
+	d.marked += a.gpus
 }
 
 // fresh binds another cell of level k to the VC and finds GPUs in it. Cells on nodes that
@@ -308,7 +361,7 @@ func (s *State) fresh(a *ask, k int) part {
 func (s *State) put(l int32, a *ask, p part, grant *Grant) {
 	s.use(l, p)
 	d := &a.c.nodes[p.node]
-	d.mark = a.gang
+	a.note(d)
 	if d.lent&p.gpus == 0 {
 		return
 	}
@@ -330,49 +383,86 @@ func (s *State) put(l int32, a *ask, p part, grant *Grant) {
 // cells are bound, the fullest that will do, else one of a cell that it binds.
 func (s *State) enclose(a *ask, n int) bool {
 	c := a.c
-	for fresh := range 2 {
-		for k := a.within; k <= c.top(); k++ {
-			account := &s.vcs[a.v].accounts[a.ci][k]
-			bound := -1
-			if fresh == 1 {
-				if account.unbound() < 1 {
-					continue
-				}
-				i, ok := c.find(k)
-				if !ok {
-					a.unsafe = true
-					return false
-				}
-				s.bind(a.v, a.ci, k, i)
-				bound = i
-			}
-			room := make([]int, c.levels[a.within].n)
-			i, _ := slices.BinarySearch(account.open, uint64(a.gpus)<<freeBits)
-			for _, key := range account.open[i:] {
-				parts := int(key>>freeBits) / a.gpus
-				if a.apart {
-					parts = 1
-				}
-				if !a.takes(&c.nodes[uint32(key)]) {
-					parts = 0
-				}
-				room[int(uint32(key))/c.nodesIn(a.within)] += parts
-			}
-			a.inside = -1
-			for i, parts := range room {
-				if parts >= n && (a.inside < 0 || parts < room[a.inside]) {
-					a.inside = i
-				}
-			}
-			if a.inside >= 0 {
-				return true
-			}
-			if bound >= 0 {
-				s.unbind(a.v, a.ci, k, bound)
-			}
+	accounts := s.vcs[a.v].accounts[a.ci]
+	for k := a.within; k <= c.top(); k++ {
+		open := accounts[k].open
+		room := make([]int, c.levels[a.within].n)
+		i, _ := slices.BinarySearch(open, uint64(a.gpus)<<freeBits)
+		for _, key := range open[i:] {
+			room[int(uint32(key))/c.nodesIn(a.within)] += a.most(&c.nodes[uint32(key)], int(key>>freeBits)/a.gpus)
+		}
+		if a.inside = fullest(room, n); a.inside >= 0 {
+			return true
+		}
+	}
+	for k := a.within; k <= c.top(); k++ {
+		if accounts[k].unbound() < 1 {
+			continue
+		}
+		i, ok := c.find(k)
+		if !ok {
+			a.unsafe = true
+			return false
+		}
+		if a.inside = a.roomIn(k, i, n); a.inside < 0 {
+			i = a.roomy(k, n)
+		}
+		if i >= 0 {
+			s.bind(a.v, a.ci, k, i)
+			return true
 		}
 	}
 	return false
+}
+
+// fullest gives the number of the cell with least room for n parts, or -1.
+func fullest(room []int, n int) int {
+	best := -1
+	for i, parts := range room {
+		if parts >= n && (best < 0 || parts < room[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// roomIn gives the cell in a free one of level k that has room for n parts, or -1.
+func (a *ask) roomIn(k, i, n int) int {
+	c := a.c
+	first := i * c.levels[k].size / c.levels[a.within].size
+	room := make([]int, c.levels[k].size/c.levels[a.within].size)
+	for x := range room {
+		for at, last := c.span(a.within, first+x); at < last; at++ {
+			room[x] += a.most(&c.nodes[at], len(c.lend)/a.gpus)
+		}
+	}
+	if x := fullest(room, n); x >= 0 {
+		return first + x
+	}
+	return -1
+}
+
+// roomy finds the free cell of level k with room for n parts and fewest GPUs under opportunistic
+// leases that may be bound without breaking invariant (2), or -1.
+func (a *ask) roomy(k, n int) int {
+	c := a.c
+	rows, best := c.gaps(nil), -1
+	for i, stays := range c.levels[k].stays {
+		if best >= 0 && stays >= c.levels[k].stays[best] || !c.isFree(k, i) {
+			continue
+		}
+		may := true
+		for l, x := k, i; l < c.top() && may; l++ {
+			x /= c.levels[l+1].split
+			may = !c.isFree(l+1, x) || rows[l+1].there > rows[l+1].needed
+		}
+		if may {
+			if inside := a.roomIn(k, i, n); inside >= 0 {
+				best, a.inside = i, inside
+			}
+		}
+	}
+	return best
 }
 
 // pick chooses n of the free GPUs of a part of a node, all in one cell of level most or

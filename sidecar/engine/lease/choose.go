@@ -485,8 +485,9 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 			displace = ofNobody
 		}
 	}
-	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: Next(c.Now, c.Settings),
-		Displace: displace, Spares: spares, Stops: !c.Candidates[i].Binds, Most: most})
+	k := &c.Candidates[i]
+	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: max(k.End, Next(c.Now, c.Settings)),
+		Displace: displace, Spares: spares, Stops: !k.Binds, Most: most})
 	if !ok {
 		return Grant{}, false
 	}
@@ -494,7 +495,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	c.reclaims += len(p.Displaced)
 	g := Grant{Candidate: i, Pool: pool, Placement: p, End: Next(p.At, c.Settings)}
 	c.settled[i] = true
-	c.bind(&c.Candidates[i], pool)
+	c.bind(k, pool)
 	c.choice.Passed[i] = Passed{}
 	c.choice.Grants = append(c.choice.Grants, g)
 	return g, true

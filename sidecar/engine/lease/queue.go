@@ -2,6 +2,7 @@ package lease
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -22,17 +23,21 @@ type Candidate struct {
 	Due     []int    // of Pools, where it is its turn among its tenant's: those are far enough behind in what they have of its share
 	Idle    []int    // of Pools, where its tenant's share is not for it: it takes idle GPUs only there
 
-	Binds    bool // once it has its lease we cannot end that any more
-	Barred   bool // it runs on GPUs that are gathered for a gang, and must not be bound there
-	Humble   bool // it takes idle GPUs only: it says so, or its last grants did not start
-	Urgent   bool // by QOS or boosted
-	Unserved bool // no lease so far
-	New      bool // unserved, and such jobs go first
+	End      cluster.Instant // of a waiting job: by when the lease that it would have now can be ended; Unending = not before its job ends
+	Binds    bool            // once it has its lease we cannot end that any more
+	Barred   bool            // it runs on GPUs that are gathered for a gang, and must not be bound there
+	Humble   bool            // it takes idle GPUs only: it says so, or its last grants did not start
+	Urgent   bool            // by QOS or boosted
+	Unserved bool            // no lease so far
+	New      bool            // unserved, and such jobs go first
 	Rho      cluster.Rho
 	Aged     cluster.Rho     // counts instead of Rho where New is taken away
 	Owed     cluster.GPUTime // its due less what it received
 	First    cluster.Instant // when it became eligible
 }
+
+// Unending is the end of a lease that binds its GPUs: no claim counts on it.
+const Unending cluster.Instant = math.MaxInt64
 
 // idles tells whether a candidate takes idle GPUs only in a pool.
 func (k *Candidate) idles(pool int) bool { return len(k.Idle) > 0 && slices.Contains(k.Idle, pool) }

@@ -38,9 +38,9 @@ func (b *book) look(span cluster.Span, cases ...cluster.Case) {
 		c := &b.s.Cases[i]
 		for k := range old {
 			if old[k].Record.Key == c.Record.Key {
-				tenant := c.Record.Tenant
+				tenant, uncharged := c.Record.Tenant, c.Record.Uncharged
 				c.Record = old[k].Record
-				c.Record.Tenant = tenant
+				c.Record.Tenant, c.Record.Uncharged = tenant, uncharged
 			}
 		}
 	}
@@ -70,12 +70,16 @@ func (b *book) due(quota cluster.MicroGPU, cases ...cluster.Case) {
 		b.s.Ledger.Tenants[i].Base, b.s.Ledger.Tenants[i].Entitlement = quota, quota
 	}
 	records := make([]cluster.Record, len(b.s.Cases))
-	var claimants []Claimant
+	claimants := make([][]Claimant, len(b.s.Ledger.Tenants))
 	for i := range b.s.Cases {
 		records[i] = b.s.Cases[i].Record
-		claimants = append(claimants, Claimant{Case: i, GPUs: b.s.Cases[i].Job.Request.GPUs, Weight: 1000, Pools: []int{0}})
+		for k := range claimants {
+			if b.s.Ledger.Tenants[k].Tenant == records[i].Tenant {
+				claimants[k] = append(claimants[k], Claimant{Case: i, GPUs: b.s.Cases[i].Job.Request.GPUs, Weight: 1000, Pools: []int{0}})
+			}
+		}
 	}
-	Due(&b.s.Ledger, records, [][]Claimant{claimants})
+	Due(&b.s.Ledger, records, claimants)
 	for i := range records {
 		b.s.Cases[i].Record = records[i]
 	}
@@ -166,5 +170,13 @@ func done(c cluster.Case, at cluster.Instant) cluster.Case {
 func gone(key cluster.JobKey, gpus int) cluster.Case {
 	c := seen(key, gpus, cluster.Done)
 	c.Gone = true
+	return c
+}
+
+// lending gives book b a tenant u besides t, with a job that uses all 8 GPUs.
+func (b *book) lending() cluster.Case {
+	b.s.Tenants = append(b.s.Tenants, cluster.Tenant{Name: "u", Weight: 1})
+	c := running(9, 8, begin)
+	c.Record.Tenant = "u"
 	return c
 }

@@ -28,7 +28,7 @@ func Charge(s *cluster.Snapshot, on Page) Page {
 	for i := range s.Cases {
 		c, r := &s.Cases[i], &records[i]
 		*r = c.Record
-		rows[i] = b.row(r.Tenant)
+		rows[i] = b.row(r.Payer())
 		for len(leases) > 0 && leases[0].Job < r.Key {
 			leases = leases[1:]
 		}
@@ -37,17 +37,28 @@ func Charge(s *cluster.Snapshot, on Page) Page {
 			l = &leases[0]
 		}
 		b.first = rows[i]
+		had := r.Alloc
 		b.chargeJob(r, c, l, attempts[i])
+		if l.State == cluster.Granted {
+			b.reserve(l, r.Alloc-had)
+		}
 		b.accrueJob(r, c)
 	}
 	b.keep(s)
 	return Page{b.close(), records, rows}
 }
 
+// reserve notes what a granted lease held for its job beyond the GPU time that was charged to the job. Without that, a tenant
+// whose jobs end at once seems to lack GPUs that were its own, and takes those of others for them.
+func (b *books) reserve(l *cluster.Lease, charged cluster.GPUTime) {
+	if p := b.pool(l.Pool); p >= 0 && b.first >= 0 {
+		b.granted[b.first+p] += max(cluster.Times(l.GPUs, b.now.Sub(b.from))-charged, 0)
+	}
+}
+
 // keep charges what is gathered for gangs to their tenants' accounts of what is owed: the GPUs that idle there. Those that
 // others still hold, or young jobs meanwhile, are charged to these.
 func (b *books) keep(s *cluster.Snapshot) {
-	b.kept = b.zeros()
 	var free map[nodeModel]int // GPUs that idle, by node and model
 	for k := range s.Claims {
 		cl := &s.Claims[k]
@@ -108,6 +119,7 @@ type books struct {
 	first     int               // that of the tenant whose job is being charged; -1 = none
 	used      []cluster.GPUTime // by row
 	kept      []cluster.GPUTime // by row: what was gathered for gangs
+	granted   []cluster.GPUTime // by row: what leases held for jobs that had not begun, or were over before they were seen to run
 	wasted    []cluster.GPUTime // by row: what stops destroyed of what was received, now or earlier
 	lent      []cluster.GPUTime // by row: what tenants were owed for GPUs that they had left idle, at the last look
 	pools     []spent           // by pool
@@ -146,7 +158,7 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 		b.addMissing(s)
 		b.find()
 	}
-	b.used, b.wasted = b.zeros(), b.zeros()
+	b.used, b.kept, b.granted, b.wasted = b.zeros(), b.zeros(), b.zeros(), b.zeros()
 	b.pools = make([]spent, len(b.ledger.Pools))
 	return b
 }
@@ -273,7 +285,8 @@ func (b *books) addMissing(s *cluster.Snapshot) {
 func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, attempts []cluster.Attempt) {
 	j := &c.Job
 	running := j.State == cluster.Running || j.State == cluster.Suspended
-	unseen := j.State == cluster.Done && j.Start > 0 && startedSince(r, j, b.from)
+	over := j.State == cluster.Done || j.State == cluster.Completing && j.End > 0
+	unseen := over && j.Start > 0 && startedSince(r, j, b.from)
 	for _, a := range attempts {
 		unseen = unseen && a.Start != j.Start
 		end := a.End
@@ -311,6 +324,9 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		if r.State != cluster.Completing { // started and requeued between two looks
 			since = max(since, j.Start)
 		}
+		if unseen { // until then it ran, which is charged below
+			since = max(since, j.End)
+		}
 		b.overhead(c, held(j.Holds, nil), since)
 	}
 	switch {
@@ -322,16 +338,19 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		suspended := max(j.Suspend-r.Suspend, 0)
 		r.Suspend = j.Suspend
 		r.Held = held(j.Holds, r.Held)
-		b.charge(r, c, r.Held, j.Start, b.now, suspended)
-	case unseen: // Slurm forgets first what it held, but we know what it was granted
-		holds := j.Holds
-		if len(holds) == 0 {
-			holds = l.Nodes
+		b.charge(r, c, r.Held, began(r, j), b.now, suspended)
+	case unseen: // where Slurm has forgotten what it held, it is what it was granted
+		gpus := j.Had
+		if len(gpus) == 0 {
+			gpus = held(j.Holds, nil)
 		}
-		b.charge(r, c, held(holds, nil), j.Start, j.End, j.Suspend)
+		if len(gpus) == 0 {
+			gpus = held(l.Nodes, nil)
+		}
+		b.charge(r, c, gpus, began(r, j), min(j.End, b.now), j.Suspend)
 	}
 	b.settleStop(r, c, l)
-	r.ChargedTo, r.Reclaimed = b.now, 0
+	r.ChargedTo, r.Acted = b.now, 0
 	r.State, r.Restarts, r.Submit = j.State, j.Restarts, j.Submit
 }
 
@@ -408,6 +427,15 @@ func startedSince(r *cluster.Record, j *cluster.Job, from cluster.Instant) bool 
 	return j.Start >= from && j.Start > r.HeldSince
 }
 
+// began tells when the present or last attempt of a job began. Where its start time is the middle of a whole second, one that
+// was granted in the last round began as soon in that second as it may have: gates open at once.
+func began(r *cluster.Record, j *cluster.Job) cluster.Instant {
+	if r.Acted > 0 && r.Acted < j.Start.Add(j.Blur) {
+		return max(j.Start.Add(-j.Blur), r.Acted)
+	}
+	return j.Start
+}
+
 // endOfStretch tells when a stretch that is over ended: when our requeue was
 // carried out, or the last look if we did not hear of that; the last look for a
 // job that is simply gone, too; the new submit time for one that somebody else
@@ -418,7 +446,7 @@ func (b *books) endOfStretch(r *cluster.Record, c *cluster.Case, l *cluster.Leas
 	end := b.now
 	switch {
 	case c.Gone || j.Restarts > r.Restarts && l.State == cluster.Ending:
-		end = max(r.ChargedTo, r.Reclaimed)
+		end = max(r.ChargedTo, r.Acted)
 	case j.Restarts > r.Restarts && j.Submit > 0:
 		end = j.Submit
 	case j.State == cluster.Done || j.State == cluster.Completing:
@@ -447,7 +475,7 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, 
 			continue
 		}
 		b.pools[p].overhead += idle
-		if r.Tenant == "" {
+		if r.Payer() == "" {
 			b.pools[p].untouchable += ran
 			continue
 		}
@@ -514,23 +542,15 @@ func (b *books) close() cluster.Ledger {
 	for i := range b.ledger.Tenants {
 		t := &b.ledger.Tenants[i]
 		used, wasted := b.used[i], b.wasted[i]
-		var due, select_ cluster.GPUTime
+		var due cluster.GPUTime
 		due, t.DueCarry = cluster.Accrue(min(t.Own(), t.Demand), dt, t.DueCarry) // eq. 8, 9
 		t.Alloc += used - wasted
 		t.Due += due
 		bucket(t, b.from, b.now, used, due, b.settings.Window)
 		unbucket(t, wasted)
 		t.Destroyed += wasted
-		rate := t.Entitlement // eq. 16
-		if b.settings.RhoSelect == 8 {
-			rate = min(t.Entitlement, t.Demand)
-		}
-		select_, t.SelCarry = cluster.Accrue(rate, dt, t.SelCarry)
-		t.Deficit += select_ - used + wasted
-		if ceiling := Credit(t.Entitlement, b.settings.CreditCap); t.Deficit > ceiling {
-			t.Deficit = max(ceiling, t.Deficit-select_)
-		}
 	}
+	b.lend(dt)
 	b.settle(dt)
 	for i := range b.ledger.Pools {
 		p := &b.ledger.Pools[i]

@@ -62,6 +62,27 @@ func TestAJobThatStartedAndEndedBetweenTwoLooksIsCharged(t *testing.T) {
 			b.charged(1, cluster.Times(2, 5*second))
 		})
 	}
+	t.Run("without a lease, when gates had lapsed", func(t *testing.T) {
+		b := open(t, 8)
+		b.look(0, waiting(1, 2))
+		c := forgotten
+		c.Job.Had = []cluster.GPUs{{Model: "v100", Count: 2}}
+		b.pass(10*second, c)
+		b.charged(1, cluster.Times(2, 5*second))
+		b.pass(10*second, c)
+		b.charged(1, cluster.Times(2, 5*second))
+	})
+	t.Run("it still cleans up", func(t *testing.T) {
+		b := open(t, 8)
+		b.look(0, waiting(1, 2))
+		c := holds
+		c.Job.State = cluster.Completing
+		b.pass(10*second, c)
+		b.charged(1, cluster.Times(2, 5*second))
+		b.overhead(cluster.Times(2, 3*second))
+		b.pass(10*second, holds)
+		b.charged(1, cluster.Times(2, 5*second))
+	})
 	t.Run("whole seconds", func(t *testing.T) { // it started in the second in which we looked
 		b := open(t, 8)
 		b.look(700, waiting(1, 2))
@@ -79,6 +100,33 @@ func TestAJobThatStartedAndEndedBetweenTwoLooksIsCharged(t *testing.T) {
 		b.pass(10*second, c)
 		b.charged(1, 0)
 	})
+}
+
+// Rounds keep their distance from Slurm's whole seconds: were a start that followed a grant at once taken for the middle of
+// its second, every attempt would be charged too little, or none.
+func TestAnAttemptThatFollowsItsGrantIsChargedFromTheGrant(t *testing.T) {
+	for _, c := range []struct {
+		acted, start, charged cluster.Span // from a whole second on; charged by the look at 2 s
+	}{
+		{200, 500, 1800}, {600, 500, 1400}, {950, 500, 1050},
+		{950, 1500, 1000}, // in the next second: at its begin
+		{1300, 500, 1500}, // before the grant, by somebody else
+		{100, 1500, 1000}, // gates open at once
+		{0, 500, 1500},    // nobody heard of the grant
+		{1999, 1500, 1},
+	} {
+		b := open(t, 8)
+		b.look(0, waiting(1, 2))
+		if c.acted > 0 {
+			b.s.Cases[0].Record.Acted = begin.Add(c.acted)
+		}
+		x := running(1, 2, begin.Add(c.start))
+		x.Job.Blur = 500
+		b.pass(2*second, x)
+		b.charged(1, cluster.Times(2, c.charged))
+		b.pass(18*second, x)
+		b.charged(1, cluster.Times(2, 18*second+c.charged))
+	}
 }
 
 // "A requeued job has a new submit time": the moment of the requeue.
@@ -114,11 +162,11 @@ func TestAReclaimedJobIsChargedToTheRequeueWeHeardOf(t *testing.T) {
 	b.look(0, running(1, 4, begin))
 	b.pass(minute, running(1, 4, begin))
 	b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Ending, Pool: "v100", GPUs: 4}}
-	b.s.Cases[0].Record.Reclaimed = begin.Add(minute + 300)
+	b.s.Cases[0].Record.Acted = begin.Add(minute + 300)
 	b.pass(10*second, requeued(running(1, 4, begin), begin.Add(68*second)))
 	b.charged(1, cluster.Times(4, minute+300))
-	if got := b.record(1); got.Ran != minute+300 || got.Reclaimed != 0 {
-		t.Errorf("ran for %s, reclaimed at %d; want 60.3 s, and the reclaim forgotten", got.Ran, got.Reclaimed)
+	if got := b.record(1); got.Ran != minute+300 || got.Acted != 0 {
+		t.Errorf("ran for %s, reclaimed at %d; want 60.3 s, and the reclaim forgotten", got.Ran, got.Acted)
 	}
 }
 
@@ -338,6 +386,39 @@ func TestJobsOfNoTenantAreUntouchableAndBadNodesAreBad(t *testing.T) {
 	b.balanced()
 }
 
+// A job that opts out is its tenant's or nobody's, as the site has it: also what it ran between the last look and its end, and
+// also where the setting changes while it runs.
+func TestJobsThatOptOutAreChargedAsTheSiteHasIt(t *testing.T) {
+	for _, uncharged := range []bool{false, true} {
+		b := open(t, 8)
+		c := running(1, 3, begin)
+		c.Touch, c.Record.Uncharged = cluster.Leave, uncharged
+		b.look(0, c)
+		b.pass(cluster.Hour, c)
+		gone := cluster.Case{Gone: true, Touch: cluster.Leave, Record: c.Record, Job: cluster.Job{State: cluster.Done}}
+		b.pass(cluster.Hour, gone)
+		tenants, nobody := cluster.Times(3, cluster.Hour), cluster.GPUTime(0)
+		if uncharged {
+			tenants, nobody = nobody, tenants
+		}
+		if p := b.pool(); p.Tenants != tenants || p.Untouchable != nobody || b.row("t").Alloc != tenants {
+			t.Errorf("uncharged %v: tenants had %d GPU-ms (t: %d), nobody %d; want %d, %d", uncharged, p.Tenants, b.row("t").Alloc, p.Untouchable, tenants, nobody)
+		}
+		b.balanced()
+	}
+	b := open(t, 8)
+	c := running(1, 3, begin)
+	c.Touch = cluster.Leave
+	b.look(0, c)
+	b.pass(cluster.Hour, c)
+	c.Record.Uncharged = true
+	b.pass(cluster.Hour, c)
+	if p := b.pool(); p.Tenants != cluster.Times(3, cluster.Hour) || p.Untouchable != p.Tenants {
+		t.Errorf("of two hours, after the first of which opt_out became leave, tenants had %d GPU-ms and nobody %d", p.Tenants, p.Untouchable)
+	}
+	b.balanced()
+}
+
 // Tenants that leave keep their accounts, so that the books go on adding up.
 func TestATenantThatLeftStaysOnTheBooks(t *testing.T) {
 	b := open(t, 8)
@@ -436,28 +517,29 @@ func TestAYearOf80000GPUsDoesNotOverflow(t *testing.T) {
 func TestTheCreditCap(t *testing.T) {
 	b := open(t, 8)
 	b.s.Settings.CreditCap = 2 * cluster.Hour
-	b.look(0)
-	b.due(4 * gpu)
+	taker := b.lending()
+	b.look(0, taker)
+	b.due(4*gpu, taker)
 	for range 10 {
-		b.pass(cluster.Hour)
-		b.due(4 * gpu)
+		b.pass(cluster.Hour, taker)
+		b.due(4*gpu, taker)
 	}
 	if got, want := b.row("t").Deficit, cluster.Times(4, 2*cluster.Hour); got != want {
 		t.Errorf("idle for ten hours: owed %d GPU-ms, want the cap of %d", got, want)
 	}
 	// A cap that shrinks forgives nothing that was owed before, but adds nothing.
 	b.s.Settings.CreditCap = cluster.Hour
-	b.pass(cluster.Hour)
+	b.pass(cluster.Hour, taker)
 	if got := b.row("t").Deficit; got != cluster.Times(4, 2*cluster.Hour) {
 		t.Errorf("after the cap shrank: owed %d GPU-ms", got)
 	}
 	b.s.Settings.CreditCap = 1<<63 - 1
-	b.pass(cluster.Hour)
+	b.pass(cluster.Hour, taker)
 	if got := b.row("t").Deficit; got != cluster.Times(4, 3*cluster.Hour) {
 		t.Errorf("without a cap: owed %d GPU-ms, want another hour", got)
 	}
 	row := *b.row("t")
-	Settle(&b.s.Ledger, []cluster.MicroGPU{4 * gpu}, []cluster.MicroGPU{4 * gpu}, []int{8}, make([]int, 4), &b.s.Settings, true)
+	Settle(&b.s.Ledger, []cluster.MicroGPU{4 * gpu, 4 * gpu}, []cluster.MicroGPU{4 * gpu, 4 * gpu}, []int{8, 8}, make([]int, 4), &b.s.Settings, true)
 	if got := b.row("t").Deficit; got != row.Deficit {
 		t.Errorf("settling changed the deficit from %d to %d", row.Deficit, got)
 	}
@@ -535,10 +617,10 @@ func TestDestroyedWorkIsOverhead(t *testing.T) {
 	}{{cluster.KnownLoss, 1, 0}, {cluster.BoundedLoss, 0, 0}, {cluster.UnknownLoss, 0, 1}} {
 		b := open(t, 8)
 		b.look(0, running(1, 4, begin))
-		b.s.Ledger.Tenants[0].Entitlement = 4 * gpu
+		b.s.Ledger.Tenants[0].Entitlement, b.s.Ledger.Tenants[0].Demand = 4*gpu, 4*gpu
 		b.pass(10*minute, running(1, 4, begin))
 		b.stopping(1, cluster.PendingStop{Since: begin.Add(6 * minute), Certainty: c.sure})
-		b.s.Cases[0].Record.Reclaimed = b.now.Add(4 * second)
+		b.s.Cases[0].Record.Acted = b.now.Add(4 * second)
 		b.pass(10*second, completing(running(1, 4, begin), b.now))
 		b.charged(1, cluster.Times(4, 10*minute+4*second)) // it may still be that it has ended by itself
 		b.pass(10*second, requeued(running(1, 4, begin), b.now))

@@ -45,7 +45,7 @@ func (b *books) settle(dt cluster.Span) {
 	b.forgive(dt)
 }
 
-// had gives, by row, the GPU time that tenants had in an interval: used by their jobs or gathered for them, less destroyed
+// had gives, by row, the GPU time that tenants had in an interval: used by their jobs, granted to them or gathered for them, less destroyed
 // work. Destroyed work is taken off at most as fast as the tenant uses GPUs again: booked at once, a single stop would
 // outweigh the shortfalls of all other tenants in that interval. T is at most U, so destroyed work makes a debt only where
 // another tenant has more than its due meanwhile.
@@ -55,7 +55,7 @@ func (b *books) had() []cluster.GPUTime {
 		t := &b.ledger.Tenants[i]
 		off := min(t.Destroyed, b.used[i])
 		t.Destroyed -= off
-		out[i] = b.used[i] - off + b.kept[i]
+		out[i] = b.used[i] - off + b.kept[i] + b.granted[i]
 	}
 	return out
 }

@@ -46,12 +46,15 @@ func (d *debtors) step(rt *rapid.T, dt cluster.Span, scale int) {
 	}
 	Settle(&d.b.ledger, entitled, entitled, largest, d.holds, d.b.settings, rapid.Bool().Draw(rt, "anew"))
 	d.b.from, d.b.now = d.b.now, d.b.now.Add(dt)
-	d.b.used, d.b.kept, d.b.wasted = d.b.zeros(), d.b.zeros(), d.b.zeros()
+	d.b.used, d.b.kept, d.b.granted, d.b.wasted = d.b.zeros(), d.b.zeros(), d.b.zeros(), d.b.zeros()
 	d.b.pools = make([]spent, len(d.b.ledger.Pools))
 	for i := range rows {
 		d.b.used[i] = cluster.Times(d.holds[i], dt)
 		if rapid.IntRange(0, 4).Draw(rt, "gathers") == 0 {
 			d.b.kept[i] = cluster.Times(1, dt)
+		}
+		if rapid.IntRange(0, 4).Draw(rt, "granted") == 0 {
+			d.b.granted[i] = cluster.Times(2, dt)
 		}
 		if rapid.IntRange(0, 4).Draw(rt, "stops") == 0 { // also of what was received long ago
 			most := min(rows[i].Alloc+d.b.used[i], cluster.Times(8*scale, 4*cluster.Hour))
@@ -182,7 +185,7 @@ func TestDebtsOfAYearOf80000GPUsFit(t *testing.T) {
 		}
 		Settle(&b.ledger, []cluster.MicroGPU{half, half}, []cluster.MicroGPU{half, half}, []int{8, 8}, []int{80_000, 0}, &set, true)
 		b.from, b.now = b.now, b.now.Add(cluster.Day)
-		b.used, b.kept, b.wasted, b.pools = []cluster.GPUTime{cluster.Times(80_000, cluster.Day), 0}, b.zeros(), b.zeros(), make([]spent, 1)
+		b.used, b.kept, b.granted, b.wasted, b.pools = []cluster.GPUTime{cluster.Times(80_000, cluster.Day), 0}, b.zeros(), b.zeros(), b.zeros(), make([]spent, 1)
 		b.ledger = b.close()
 	}
 	want := cluster.Times(40_000, 365*cluster.Day)
@@ -301,7 +304,7 @@ func TestNobodyIsOwedWhatItWantsNotWhereModelsAreDivided(t *testing.T) {
 			{Tenant: "a", Pool: "p", Entitlement: 8 * gpu, Demand: 4 * gpu}, {Tenant: "a", Pool: "q", Entitlement: 8 * gpu},
 			{Tenant: "b", Pool: "p", Entitlement: 8 * gpu}, {Tenant: "b", Pool: "q", Entitlement: 8 * gpu, Demand: 16 * gpu}}}}
 	b.used, b.pools = []cluster.GPUTime{cluster.Times(4, cluster.Hour), 0, 0, cluster.Times(16, cluster.Hour)}, make([]spent, 2)
-	b.kept, b.wasted = b.zeros(), b.zeros()
+	b.kept, b.granted, b.wasted = b.zeros(), b.zeros(), b.zeros()
 	b.ledger = b.close()
 	for i := range b.ledger.Tenants {
 		if owed := b.ledger.Tenants[i].Owed; owed != 0 {
@@ -317,7 +320,7 @@ func TestWhatATenantLeftIdleIsNoDebt(t *testing.T) {
 	l.Tenants[1].Deficit = cluster.Times(2, cluster.Hour)
 	b := books{settings: s, from: begin, now: begin.Add(cluster.Hour), ledger: *l, pools: make([]spent, 1),
 		used: []cluster.GPUTime{cluster.Times(5, cluster.Hour), cluster.Times(11, cluster.Hour)}}
-	s.Window, b.kept, b.wasted = cluster.Day, b.zeros(), b.zeros()
+	s.Window, b.kept, b.granted, b.wasted = cluster.Day, b.zeros(), b.zeros(), b.zeros()
 	b.ledger = b.close()
 	if got, want := b.ledger.Tenants[0].Owed, cluster.Times(1, cluster.Hour); got != want {
 		t.Errorf("a is owed %.2f GPU-hours, want 1: of 3 that b had beyond its due 2 were its own", got.Hours())
@@ -376,7 +379,7 @@ func TestDebtsAreKeptForTheWindow(t *testing.T) {
 			b := books{settings: s, now: begin, ledger: *l, pools: make([]spent, 1)}
 			for range int(c.after / (30 * minute)) {
 				b.from, b.now = b.now, b.now.Add(30*minute)
-				b.used, b.kept, b.wasted = []cluster.GPUTime{cluster.Times(8, 30*minute), cluster.Times(8, 30*minute)}, b.zeros(), b.zeros()
+				b.used, b.kept, b.granted, b.wasted = []cluster.GPUTime{cluster.Times(8, 30*minute), cluster.Times(8, 30*minute)}, b.zeros(), b.zeros(), b.zeros()
 				b.ledger = b.close()
 			}
 			a, z := b.ledger.Tenants[0].Owed, b.ledger.Tenants[1].Owed
@@ -417,7 +420,7 @@ func TestSurplusesOweDestroyedWork(t *testing.T) {
 		if c.used[0] == 0 {
 			b.ledger.Tenants[0].Demand = 0
 		}
-		b.kept, b.wasted = b.zeros(), b.zeros()
+		b.kept, b.granted, b.wasted = b.zeros(), b.zeros(), b.zeros()
 		b.wasted[0] = c.destroyed
 		l := b.close()
 		for k := range l.Tenants {
@@ -427,6 +430,34 @@ func TestSurplusesOweDestroyedWork(t *testing.T) {
 		}
 		if got := l.Tenants[0].Destroyed; got != c.left {
 			t.Errorf("%s: %.2f GPU-hours are left to be taken off, want %.2f", c.what, got.Hours(), c.left.Hours())
+		}
+	}
+}
+
+// What a lease holds for a job that has not begun, or that is over before it was seen, is had by the tenant: it neither falls
+// behind for it nor is owed it. Tenant u takes what t lacks beyond that.
+func TestGrantedGPUsAreHad(t *testing.T) {
+	for _, c := range []struct {
+		ran  cluster.Span // of the job, from the look on
+		want cluster.GPUTime
+	}{{0, cluster.Times(1, minute)}, {20 * second, cluster.Times(1, minute)}} {
+		b := open(t, 8)
+		other := b.lending()
+		other.Job.Holds[0].GPUs = 5
+		job := waiting(1, 3)
+		b.look(0, job, other)
+		for i := range b.s.Ledger.Tenants {
+			r := &b.s.Ledger.Tenants[i]
+			r.Base, r.Entitlement, r.Demand = 4*gpu, 4*gpu, 8*gpu
+		}
+		b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Granted, Pool: "v100", GPUs: 3, Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 3}}}}
+		if c.ran > 0 {
+			job = done(running(1, 3, b.now), b.now.Add(c.ran))
+		}
+		b.pass(minute, job, other)
+		if got := b.row("t"); got.Owed != c.want || got.Deficit != c.want || got.Alloc != cluster.Times(3, c.ran) {
+			t.Errorf("the job ran for %s: t is owed %d GPU-ms, %d behind, and received %d; want %d, %d and %d", c.ran, got.Owed, got.Deficit, got.Alloc,
+				c.want, c.want, cluster.Times(3, c.ran))
 		}
 	}
 }

@@ -183,19 +183,24 @@ func TestEquations13And14JobsShareWhatTheirTenantIsDue(t *testing.T) {
 
 // Eq. 16, §6.1.1: FairShare(t) = Quota. "This adjusted metric can motivate a tenant
 // to lend his unused resources to others and reclaim more than his share when he
-// has a burst demand." With eq. 8 an idle tenant is credited nothing.
+// has a burst demand." With eq. 8 an idle tenant is credited nothing; nor is it for GPUs that nobody used.
 func TestEquation16AgainstEquation8(t *testing.T) {
 	for _, c := range []struct {
 		selects int
+		lends   bool
 		want    cluster.GPUTime
-	}{{16, cluster.Times(4, cluster.Hour)}, {8, 0}} {
+	}{{16, true, cluster.Times(4, cluster.Hour)}, {16, false, 0}, {8, true, 0}} {
 		b := open(t, 8)
 		b.s.Settings.RhoSelect = c.selects
-		b.look(0)
-		b.due(4 * gpu)
-		b.pass(cluster.Hour)
+		var others []cluster.Case
+		if c.lends {
+			others = append(others, b.lending())
+		}
+		b.look(0, others...)
+		b.due(4*gpu, others...)
+		b.pass(cluster.Hour, others...)
 		if got := b.row("t").Deficit; got != c.want {
-			t.Errorf("eq. %d: an idle tenant is owed %d GPU-ms after an hour, want %d", c.selects, got, c.want)
+			t.Errorf("eq. %d: an idle tenant (it lends: %t) is owed %d GPU-ms after an hour, want %d", c.selects, c.lends, got, c.want)
 		}
 		if got := b.row("t").Due; got != 0 {
 			t.Errorf("eq. %d: what is reported as due goes by eq. 8 and is %d GPU-ms, want 0", c.selects, got)

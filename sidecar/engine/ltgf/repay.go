@@ -63,9 +63,11 @@ func begins(l *cluster.Ledger, p int, s *cluster.Settings) (creditors, debtors b
 	return creditors, debtors
 }
 
-// unsettled gives what a tenant owes or is owed, less what its deficit settles by itself: the order of tenants goes by that.
+// unsettled gives what a tenant owes or is owed, less its deficit. Where both say the same the order of tenants, which goes by
+// deficits, settles that much by itself. Where they contradict each other, as with gangs that take turns and leave GPUs idle between,
+// who owes is behind all the same, and has nothing to give before it is not.
 func unsettled(t *cluster.TenantPool) cluster.GPUTime {
-	return max(t.Owed, -t.Owed) - max(min(t.Deficit, t.Owed), min(-t.Deficit, -t.Owed), 0)
+	return max(t.Owed, -t.Owed) - max(t.Deficit, -t.Deficit)
 }
 
 // repayable gives what a tenant could give of its due, or be given of others'. What it does not want repays nothing: others

@@ -387,7 +387,7 @@ func (b *Board) admits(sp *spec, a Ask, s, want int, freed part) bool {
 	if cpus, memory := b.share(r, want); free.cpus < cpus || free.memory < memory {
 		return false
 	}
-	if len(sp.Require) > 0 && !slices.Contains(sp.Require, m.name) || slices.Contains(sp.Exclude, m.name) {
+	if sp.require != nil && !sp.require.Has(m.name) || sp.exclude != nil && sp.exclude.Has(m.name) {
 		return false
 	}
 	if !hasFeatures(m.features, r.Features) {

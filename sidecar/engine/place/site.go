@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
 // Site is what stays the same of the cluster while one round is decided: its
@@ -222,7 +223,7 @@ func (t *Site) slotOf(n int, model string) int {
 type Spec struct {
 	Request    cluster.Request
 	Partitions []string
-	Require    []string // the user's own node list; all candidates
+	Require    []string // the user's own node list; all candidates. Parts may have brackets, as Slurm writes them
 	Exclude    []string
 	Account    string
 	User       string
@@ -232,7 +233,8 @@ type Spec struct {
 // spec is a Spec prepared for matching.
 type spec struct {
 	Spec
-	parts uint64
+	parts            uint64
+	require, exclude *hostlist.Set // nil = none
 }
 
 // shapeKey tells jobs apart as far as placing them is concerned.
@@ -277,6 +279,12 @@ func (t *Site) prepare(s Spec) spec {
 	sp := spec{Spec: s}
 	for _, p := range s.Partitions {
 		sp.parts |= t.partition(p)
+	}
+	if len(s.Require) > 0 {
+		sp.require = hostlist.SetOf(s.Require)
+	}
+	if len(s.Exclude) > 0 {
+		sp.exclude = hostlist.SetOf(s.Exclude)
 	}
 	return sp
 }

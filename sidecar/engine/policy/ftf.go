@@ -35,10 +35,22 @@ func ftf(d *division) error {
 	}
 	key := func(m int) []float64 { j := d.p.Jobs[m]; return []float64{j.Steps, j.Elapsed, alone[m]} }
 	l := d.leveled(need(high), key)
-	rho, err := root(func(rho float64) (float64, error) {
+	spare := func(rho float64) (float64, error) {
 		h, err := l.height(need(rho))
 		return h - 1, err
-	}, low, high)
+	}
+	// Not everybody can have an nth of the cluster at once: large gangs may not fit, nor all that must be close together.
+	for range 64 {
+		s, err := spare(high)
+		if err != nil {
+			return err
+		}
+		if s >= 0 {
+			break
+		}
+		low, high = max(low, high), 2*high
+	}
+	rho, err := root(spare, low, high)
 	if err != nil {
 		return err
 	}

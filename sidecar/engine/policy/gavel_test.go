@@ -204,6 +204,28 @@ func TestPairsAndRowsAreExact(t *testing.T) {
 	})
 }
 
+// An nth of the cluster for each job cannot be had where half of the GPUs are too far apart: then the least finish-time
+// fairness is above 1, and everybody's is the least that is possible.
+func TestFinishTimeFairnessWhereNthsDoNotFit(t *testing.T) {
+	j := Job{Gang: 1, Weight: 1, Speed: []float64{.05}, Steps: 5, Elapsed: .5, ElapsedAlone: .5}
+	one, two := j, j
+	one.Apart, two.Gang = []float64{0}, 2
+	p := Problem{Models: []Model{{Name: "m", GPUs: 1, Together: .5}}, Jobs: []Job{one, two, one}}
+	for i := range p.Jobs {
+		p.Jobs[i].ID = int64(1 + i)
+	}
+	for _, whole := range []bool{false, true} {
+		s, err := Gavel("ftf", p, Options{Whole: whole})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A quarter of the time each for the two jobs that must be together, who would have a third alone.
+		if want := (.5 + 5/(.05*.25)) / (.5 + 5/(.05/3)); math.Abs(s.Objective-want) > 1e-6 {
+			t.Errorf("as a whole %t: finish-time fairness %v, want %v (%v)", whole, s.Objective, want, s.Time)
+		}
+	}
+}
+
 // A kind of three jobs that pair within and with another kind of two: all five in two rows.
 func TestAlikeJobsShareARow(t *testing.T) {
 	fast, slow := []float64{4, 2}, []float64{2, 2}

@@ -8,6 +8,23 @@ import (
 
 var inf = math.Inf(1)
 
+// widest is how many times as large as another a tenant's speedup on a model may be. No hardware is further apart, and programs of such numbers are lost in rounding.
+const widest = 1e9
+
+// wide gives two models on which throughputs are further apart than they can be.
+func wide(speed []float64) (slow, fast int, far bool) {
+	slow = -1
+	for j, v := range speed {
+		if v > 0 && (slow < 0 || v < speed[slow]) {
+			slow = j
+		}
+		if v > speed[fast] {
+			fast = j
+		}
+	}
+	return slow, fast, slow >= 0 && speed[fast] > widest*speed[slow]
+}
+
 // check finds the first number of the market that no program can be made of.
 func (m Market) check() error {
 	if len(m.Models) == 0 {
@@ -29,6 +46,10 @@ func (m Market) check() error {
 			if !sound(w) {
 				return fmt.Errorf("market: tenant %s: speedup %v on model %s; it takes 0 or more", t.Name, w, m.Models[j].Name)
 			}
+		}
+		if slow, fast, far := wide(t.Speedup); far {
+			return fmt.Errorf("market: tenant %s: speedups %v on model %s and %v on model %s; none is more than %g times another",
+				t.Name, t.Speedup[slow], m.Models[slow].Name, t.Speedup[fast], m.Models[fast].Name, widest)
 		}
 		if !sound(t.Demand) && !math.IsInf(t.Demand, 1) {
 			return fmt.Errorf("market: tenant %s: a demand of %v GPUs; it takes 0 or more", t.Name, t.Demand)

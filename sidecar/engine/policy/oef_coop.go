@@ -18,6 +18,10 @@ import (
 // numbers: replicas of a tenant can have equal parts, since the mean of their parts
 // breaks no row that the parts do not break.
 //
+// Speedups are measured, and none is known to 1e-6: tenants whose speedups differ by less have one
+// taste, that of the first of them, and may envy by as much. Differences between 1e-7 and 1e-11
+// would make a program that is hard only for what nobody knows.
+//
 // A tenant never gets more GPUs than its demand, and sees in another's part only as many,
 // the best of them. Where demands bind, the division is free of envy and gives everybody what
 // its share would, but its sum need not be the largest.
@@ -32,7 +36,8 @@ func OEFCooperative(m Market) (Parts, error) {
 	if len(present) == 0 {
 		return m.none(), nil
 	}
-	e := newEnvy(m, present)
+	known := m.known(present)
+	e := newEnvy(known, present)
 	y, err := envy.Solve(&e.program)
 	if err != nil {
 		return m.fixed(present, fmt.Sprintf("no division without envy was found (%v)", err)), nil
@@ -44,11 +49,46 @@ func OEFCooperative(m Market) (Parts, error) {
 		}
 	}
 	m.fit(p.GPUs)
-	if most := m.worstEnvy(present, p.GPUs); !(most <= 1e-8) {
+	if most := known.worstEnvy(present, p.GPUs); !(most <= 1e-8) {
 		return m.fixed(present, fmt.Sprintf("the division without envy is lost in rounding (%.1g)", most)), nil
 	}
 	p.Objective = m.total(p.GPUs)
 	return p, nil
+}
+
+// unknown is by how much two speedups differ, relatively, that may be the same.
+const unknown = 1e-6
+
+// known gives the market with each tenant's taste that of the first from which it does not
+// differ by more than is unknown. What its best model is worth to a tenant stays.
+func (m Market) known(present []int) Market {
+	m.Tenants = slices.Clone(m.Tenants)
+	var firsts []int
+	for _, l := range present {
+		t := &m.Tenants[l]
+		best := slices.Max(t.Speedup)
+		at := slices.IndexFunc(firsts, func(f int) bool {
+			first := m.Tenants[f].Speedup
+			of := slices.Max(first)
+			for j, w := range t.Speedup {
+				if a, b := w/best, first[j]/of; math.Abs(a-b) > unknown*min(a, b) {
+					return false
+				}
+			}
+			return true
+		})
+		if at < 0 {
+			firsts = append(firsts, l)
+			continue
+		}
+		first := m.Tenants[firsts[at]].Speedup
+		of := slices.Max(first)
+		t.Speedup = slices.Clone(first)
+		for j := range t.Speedup {
+			t.Speedup[j] *= best / of
+		}
+	}
+	return m
 }
 
 // envious is a market as package envy takes it: parts are per weight, and in units of each

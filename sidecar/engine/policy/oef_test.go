@@ -3,11 +3,13 @@ package policy
 import (
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -160,14 +162,17 @@ func TestCooperativeIsEnvyFreeWithSharingIncentive(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				m := d.market(t)
 				p := must(t, OEFCooperative, m)
-				f := audit(t, m, p)
+				f, room := audit(t, m, p), 1e-9
+				if d.alike {
+					room = 3 * unknown
+				}
 				for i, row := range f.Envy {
 					for l, x := range row {
-						if x > 1+1e-9 {
+						if x > 1+room {
 							t.Fatalf("%d has %v and envies %d, whose part is %v times as good", i, p.GPUs[i], l, x)
 						}
 					}
-					if f.Incentive[i] < 1-1e-9 {
+					if f.Incentive[i] < 1-room {
 						t.Fatalf("%d has %v of what its share would give it", i, f.Incentive[i])
 					}
 				}
@@ -235,7 +240,7 @@ func TestNonCooperativeIsEqualUpToDemand(t *testing.T) {
 						t.Fatalf("%d is at %v and could be at %v with nobody pushed below that; all: %v", l, level[l], most, level)
 					}
 				}
-				if slack := audit(t, m, p).Slack; slack > 1e-7 {
+				if slack := audit(t, m, p).Slack; slack > 1e-6 { // levels are as exact as TestNonCooperativeIsWhatCLPFinds wants them
 					t.Fatalf("the sum could rise by %v with nobody losing", slack)
 				}
 			})
@@ -362,6 +367,7 @@ func TestCooperativeIsWhatCLPFindsForReplicas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				m := d.market(t)
+				m = m.known(m.present()) // CLP tells tastes apart that may be the same
 				p := must(t, OEFCooperative, m)
 				r := m.replicas()
 				if want := allRows(t, r); !near(p.Objective, want, 1e-8) {
@@ -580,9 +586,23 @@ func leximin(gpus, weight, gang, speedup []float64) ([]float64, error) {
 		}
 		program.AddRows(row)
 	}
-	held := make([]bool, n)
+	held, floor := make([]bool, n), make([]float64, n)
+	// Levels are as exact as rounding, which puts some above the feasible: they give way by as little as helps.
+	solve := func() (err error) {
+		for slack := 1e-13; slack < 1e-9; slack *= 10 {
+			for l := range n {
+				if held[l] {
+					program.SetRowBounds(2*l, floor[l]*(1-slack), inf)
+				}
+			}
+			if err = program.Solve(lp.Dual); !errors.Is(err, lp.ErrInfeasible) {
+				break
+			}
+		}
+		return err
+	}
 	for left := n; left > 0; {
-		if err := program.Solve(lp.Dual); err != nil {
+		if err := solve(); err != nil {
 			return nil, err
 		}
 		at := program.Values(nil)[level]
@@ -595,12 +615,80 @@ func leximin(gpus, weight, gang, speedup []float64) ([]float64, error) {
 		}
 		for l := range n {
 			if !held[l] && math.Abs(price[2*l]) >= most*1e-6 {
-				held[l] = true
+				held[l], floor[l] = true, at
 				left--
 				program.SetCoefficient(2*l, level, 0)
-				program.SetRowBounds(2*l, at, inf)
 			}
 		}
 	}
 	return program.Values(nil)[:level], nil
+}
+
+// Sixty tenants with one of five tastes each, as they are measured: the program is as easy as one of five.
+func TestCooperativeOfTastesThatMayBeTheSame(t *testing.T) {
+	for seed := range uint64(80) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		tastes := make([][]float64, 5)
+		for i := range tastes {
+			tastes[i] = []float64{1 + rng.Float64(), 1.5 * (1 + rng.Float64()), 2 * (1 + rng.Float64()), 2.5 * (1 + rng.Float64())}
+		}
+		var w [][]float64
+		for l := range 60 {
+			row := slices.Clone(tastes[l%5])
+			for j := range row {
+				row[j] *= 1 + (2*rng.Float64()-1)*math.Pow(10, -7-4*rng.Float64())
+			}
+			w = append(w, row)
+		}
+		m := market(w, []float64{8, 16, 24, 32})
+		for l := range m.Tenants {
+			m.Tenants[l].Weight = float64(1 + rng.IntN(4))
+			if seed%2 == 0 && rng.IntN(2) == 0 {
+				m.Tenants[l].Demand = float64(1 + rng.IntN(8))
+			}
+		}
+		f := audit(t, m, must(t, OEFCooperative, m))
+		for i, row := range f.Envy {
+			if most := slices.Max(row); most > 1+3*unknown || f.Incentive[i] < 1-3*unknown {
+				t.Fatalf("seed %d: tenant %d has %v of its share, and another's part is %v times as good", seed, i, f.Incentive[i], most)
+			}
+		}
+	}
+}
+
+// Speeds that cannot be are refused, and those at the border of what can be end with an answer that
+// holds, within the limit.
+func TestCooperativeOfSpeedsFarApart(t *testing.T) {
+	refused, solved, shared := 0, 0, 0
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		wide := func(low, high float64) float64 { return math.Pow(10, low+(high-low)*rng.Float64()) }
+		var w [][]float64
+		for range 60 {
+			unit := wide(-9, 3)
+			row := []float64{unit * wide(0, 9), unit * wide(0, 9), unit * wide(0, 9), unit}
+			if seed%4 == 0 {
+				row = []float64{wide(-9, 12), wide(-9, 12), wide(-9, 12), 1}
+			}
+			w = append(w, row)
+		}
+		m := market(w, []float64{8, 16, 24, 32})
+		p, err := OEFCooperative(m)
+		if seed%4 == 0 {
+			if refused++; err == nil || !strings.Contains(err.Error(), "none is more than 1e+09 times another") {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.holds(p); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		if solved++; p.Why != "" {
+			solved, shared = solved-1, shared+1
+		}
+	}
+	t.Logf("%d refused, %d solved, %d by shares", refused, solved, shared)
 }

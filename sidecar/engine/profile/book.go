@@ -367,6 +367,8 @@ func (b *Book) Beside(kind, with cluster.Kind, model string, gang int) (cluster.
 const (
 	slowest = 1e-10
 	fastest = 1e9
+	// widest is how many times as fast a job can be on one GPU model as on another.
+	widest = 10_000
 	// mostSteps is up to where a float64 counts every step.
 	mostSteps = 1 << 53
 )

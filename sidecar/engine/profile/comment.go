@@ -82,6 +82,9 @@ func ParseComment(text string) (Words, error) {
 			if err == nil {
 				err = usable(rate)
 			}
+			if err == nil {
+				err = w.credible(rate)
+			}
 			if err != nil {
 				say("%s: %w", word, err)
 			} else {
@@ -99,6 +102,16 @@ func IdleOnly(comment string) bool {
 	}
 	w, _ := ParseComment(comment)
 	return w.Idle
+}
+
+// credible tells whether a rate can be beside the others.
+func (w *Words) credible(rate float64) error {
+	for _, o := range w.Rates {
+		if least, most := min(o.Rate, rate), max(o.Rate, rate); least > 0 && most > widest*least {
+			return fmt.Errorf("%g steps a second cannot be beside %g on %s: no GPU model is more than %d times as fast as another", rate, o.Rate, o.Model, widest)
+		}
+	}
+	return nil
 }
 
 func (w *Words) has(model string) bool {

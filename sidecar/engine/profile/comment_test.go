@@ -33,6 +33,8 @@ func TestWordsOfAComment(t *testing.T) {
 		{"steps/s=3,steps/s.=3,steps/s.a/b=3,steps/s.v100=1e10,steps/s.v100=Inf,steps/s.v100=-3,steps/s.v100=fast", Words{},
 			[]string{"steps/s=3: on which GPU model? Write steps/s.MODEL=3", "steps/s.=3: write a GPU model", "steps/s.a/b=3: write a GPU model", "steps/s.v100=1e10: ", "steps/s.v100=Inf: ", "steps/s.v100=-3: ", "steps/s.v100=fast: \"fast\" is no number"}},
 		{strings.Repeat("steps=-1,", 9) + "kind=a", Words{Kind: "a"}, slices.Repeat([]string{"steps=-1: "}, mostWrong)},
+		{"steps/s.k80=0,steps/s.v100=1e-6,steps/s.a100=1e3,steps/s.p100=1e-4", Words{Rates: []Declare{{"k80", 0}, {"v100", 1e-6}, {"p100", 1e-4}}},
+			[]string{"steps/s.a100=1e3: 1000 steps a second cannot be beside 1e-06 on v100: no GPU model is more than 10000 times as fast as another"}},
 		{"steps/s.v100=3,steps/s.v100=4,kind=x", Words{Kind: "x", Rates: []Declare{{"v100", 3}}}, []string{"steps/s.v100=4: a rate on v100"}},
 	} {
 		got, err := ParseComment(x.text)

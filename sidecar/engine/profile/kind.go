@@ -20,7 +20,7 @@ func KindOf(rules []Rule, tenant, user, name, declared string) cluster.Kind {
 		}
 	}
 	if kind == "" {
-		kind = user + "." + Numberless(name)
+		kind = user + "." + cluster.Numberless(name)
 	}
 	return cluster.KindOf(tenant, clean(kind))
 }
@@ -47,21 +47,6 @@ func fits(pattern, text string) bool {
 		}
 	}
 	return strings.Trim(pattern[p:], "*") == ""
-}
-
-// Numberless writes every number in a text as #.
-func Numberless(text string) string {
-	out := make([]byte, 0, len(text))
-	for i := range len(text) {
-		c := text[i]
-		if c >= '0' && c <= '9' {
-			if c = '#'; len(out) > 0 && out[len(out)-1] == '#' {
-				continue
-			}
-		}
-		out = append(out, c)
-	}
-	return string(out)
 }
 
 // mostLetters is the longest name of a kind.

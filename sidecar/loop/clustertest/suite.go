@@ -14,7 +14,7 @@ import (
 )
 
 // World is a cluster with the nodes v1, v2 (four v100 each) and k1, k2 (four k80
-// each) in partition gpu, the accounts nlp, vision and third, and nobody else on it.
+// each) in partition gpu, the accounts nlp, vision and third, 1,000,000 licences for gates, and nobody else on it.
 type World interface {
 	loop.Cluster
 	// Submit queues a job and gives its id (of an array the base's).
@@ -33,11 +33,12 @@ type Work struct {
 	Seconds   int
 	Limit     time.Duration
 	Gated     bool // submitted with a begin time an hour ahead
+	Locked    bool // submitted so that it asks for the licence of gates
 	Array     int  // number of tasks; 0 = no array
 	NoRequeue bool
 }
 
-// Run runs the suite. open gives the world of one test, with nothing on it.
+// Run runs the suite for both kinds of gates. open gives the world of one test, with nothing on it.
 func Run(t *testing.T, open func(t *testing.T) World) {
 	for _, c := range []struct {
 		name string
@@ -57,16 +58,52 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 		{"everything may be done twice", idempotent},
 		{"the history tells what nobody saw", history},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			c.run(t, &stage{World: open(t), t: t})
-		})
+		for _, license := range []bool{false, true} {
+			t.Run(map[bool]string{false: "begin times/", true: "licence/"}[license]+c.name, func(t *testing.T) {
+				s := &stage{World: open(t), t: t, license: license}
+				if license {
+					s.lock(s.look().Now.Add(10 * cluster.Minute))
+				}
+				c.run(t, s)
+			})
+		}
 	}
+	t.Run("the licence lapses", func(t *testing.T) { lapses(t, &stage{World: open(t), t: t, license: true}) })
 }
 
 // stage is a world with the words of the tests.
 type stage struct {
 	World
-	t *testing.T
+	t       *testing.T
+	license bool // that gates are licences
+}
+
+// lock reserves all licences until a moment.
+func (s *stage) lock(until cluster.Instant) {
+	s.t.Helper()
+	l := s.look().License
+	s.do(cluster.Action{Verb: cluster.Lock, Reservation: cluster.GateReservation, Licenses: fmt.Sprintf("%s:%d", l.Name, l.Total), Until: until})
+	if l = s.look().License; l.Name == "" || l.Total != 1_000_000 || l.Reserved != l.Total {
+		s.t.Fatalf("locked: %+v", l)
+	}
+}
+
+// shut is an action that shuts a job's gate.
+func (s *stage) shut(verb cluster.Verb, id cluster.JobID) cluster.Action {
+	s.t.Helper()
+	a := s.action(verb, id)
+	if a.Lock = s.license; !s.license {
+		a.Until = s.hourAhead()
+	}
+	return a
+}
+
+// gated tells whether a job waits behind its gate: for the licence, or until the gate of an action.
+func (s *stage) gated(j cluster.Job, a *cluster.Action) bool {
+	if s.license {
+		return waiting(j) && j.Locked
+	}
+	return waiting(j) && !j.Locked && j.Eligible >= a.Until-1000 && j.Eligible <= a.Until+1000
 }
 
 func (s *stage) look() cluster.Sighting {
@@ -110,6 +147,9 @@ func (s *stage) submit(w Work) cluster.JobID {
 	if w.Seconds == 0 {
 		w.Seconds = 600
 	}
+	if w.Gated && s.license {
+		w.Gated, w.Locked = false, true
+	}
 	return s.Submit(s.t, w)
 }
 
@@ -131,7 +171,7 @@ func (s *stage) action(verb cluster.Verb, id cluster.JobID) cluster.Action {
 
 func (s *stage) grant(id cluster.JobID, nodes ...string) cluster.Action {
 	a := s.action(cluster.Grant, id)
-	a.Nodes, a.SiteFactor = nodes, 1000
+	a.Nodes, a.SiteFactor, a.Unlock = nodes, 1000, s.license
 	return a
 }
 
@@ -173,14 +213,13 @@ func seesTheCluster(t *testing.T, s *stage) {
 func gateHolds(t *testing.T, s *stage) {
 	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
 	j := s.job(id)
-	if !waiting(j) || j.Eligible < s.look().Now.Add(50*cluster.Minute) || j.Request.GPUs != 1 || !j.Batch || !j.Requeueable {
+	if !waiting(j) || j.Locked != s.license || !s.license && j.Eligible < s.look().Now.Add(50*cluster.Minute) || j.Request.GPUs != 1 || !j.Batch || !j.Requeueable {
 		t.Fatalf("a gated job: %+v", j)
 	}
-	a := s.action(cluster.Gate, id)
-	a.Until = s.look().Now.Add(2 * cluster.Hour)
+	a := s.shut(cluster.Gate, id)
 	s.do(a)
-	if j = s.job(id); !waiting(j) || j.Eligible < a.Until-1000 || j.Eligible > a.Until+1000 {
-		t.Fatalf("gate to %s: eligible %s", a.Until, j.Eligible)
+	if j = s.job(id); !s.gated(j, &a) {
+		t.Fatalf("gate to %s: %+v", a.Until, j)
 	}
 }
 
@@ -201,11 +240,11 @@ func grantTask(t *testing.T, s *stage) {
 	if j := s.job(task); !waiting(j) || !j.Whole && j.Record == 0 {
 		t.Fatalf("a waiting task: %+v", j)
 	}
-	gate := s.action(cluster.Gate, task)
-	gate.Array, gate.Until = true, s.look().Now.Add(2*cluster.Hour)
+	gate := s.shut(cluster.Gate, task)
+	gate.Array = true
 	s.do(gate) // one gate for all of them
 	for i := range int32(3) {
-		if j := s.job(cluster.TaskID(base.ID, i)); !j.Whole || j.Record != base.ID || j.Eligible < gate.Until-1000 || j.Eligible > gate.Until+1000 {
+		if j := s.job(cluster.TaskID(base.ID, i)); !j.Whole || j.Record != base.ID || !s.gated(j, &gate) {
 			t.Errorf("task %d of a waiting array is not one record with the others: %+v", i, j)
 		}
 	}
@@ -214,7 +253,7 @@ func grantTask(t *testing.T, s *stage) {
 		t.Fatalf("the task runs on %+v, with record %d of array %d", j.Holds, j.Record, base.ID)
 	}
 	for _, i := range []int32{0, 2} {
-		if j := s.job(cluster.TaskID(base.ID, i)); !waiting(j) || !j.Whole || j.Record != base.ID || j.Eligible < s.look().Now.Add(cluster.Hour) {
+		if j := s.job(cluster.TaskID(base.ID, i)); !j.Whole || j.Record != base.ID || !s.gated(j, &gate) {
 			t.Errorf("task %d should still wait behind its gate: %+v", i, j)
 		}
 	}
@@ -237,10 +276,9 @@ func takeBack(t *testing.T, s *stage) {
 	s.until(holder, "running", running)
 	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
 	s.do(s.grant(id, "v1")) // full: cannot start
-	a := s.action(cluster.TakeBack, id)
-	a.Until = s.hourAhead()
+	a := s.shut(cluster.TakeBack, id)
 	s.do(a)
-	if j := s.job(id); !waiting(j) || j.Eligible < a.Until-1000 || len(j.NodeList) != 0 {
+	if j := s.job(id); !s.gated(j, &a) || len(j.NodeList) != 0 {
 		t.Fatalf("taken back: %+v", j)
 	}
 }
@@ -249,12 +287,11 @@ func reclaims(t *testing.T, s *stage) {
 	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
 	s.do(s.grant(id, "v1"))
 	before := s.until(id, "running", running)
-	a := s.action(cluster.Reclaim, id)
-	a.Until = s.hourAhead()
+	a := s.shut(cluster.Reclaim, id)
 	s.do(a)
 	j := s.until(id, "waiting again", waiting)
 	// Before 26.05 the gate is Slurm's own delay of two minutes, until the next Gate.
-	if j.Restarts != before.Restarts+1 || j.Eligible < s.look().Now.Add(cluster.Minute) || len(j.NodeList) != 0 || len(j.Holds) != 0 {
+	if j.Restarts != before.Restarts+1 || j.Locked != s.license || j.Eligible < s.look().Now.Add(cluster.Minute) || len(j.NodeList) != 0 || len(j.Holds) != 0 {
 		t.Fatalf("reclaimed: %+v", j)
 	}
 	s.do(s.grant(id, "k1"))
@@ -265,8 +302,7 @@ func reclaims(t *testing.T, s *stage) {
 
 func finishedStays(t *testing.T, s *stage) {
 	id := s.submit(Work{Account: "nlp", GPUs: 1, Seconds: 1, Gated: true})
-	late := s.action(cluster.Reclaim, id)
-	late.Until = s.hourAhead()
+	late := s.shut(cluster.Reclaim, id)
 	s.do(s.grant(id, "v1"))
 	before := s.until(id, "done", done)
 	s.Apply(context.Background(), []cluster.Action{late})
@@ -283,8 +319,7 @@ func noRequeueStays(t *testing.T, s *stage) {
 	}
 	s.do(s.grant(id, "v1"))
 	s.until(id, "running", running)
-	a := s.action(cluster.Reclaim, id)
-	a.Until = s.hourAhead()
+	a := s.shut(cluster.Reclaim, id)
 	if o := s.Apply(context.Background(), []cluster.Action{a}); o[0].OK || o[0].Error == "" {
 		t.Fatalf("reclaim of a --no-requeue job: %+v", o[0])
 	}
@@ -307,8 +342,8 @@ func handsOver(t *testing.T, s *stage) {
 		Until: s.look().Now.Add(5 * cluster.Minute)}
 	grant := s.grant(heir, "v1")
 	grant.Reservation = name
-	reclaim := s.action(cluster.Reclaim, holder)
-	reclaim.Until, reclaim.Reservation = s.hourAhead(), name
+	reclaim := s.shut(cluster.Reclaim, holder)
+	reclaim.Reservation = name
 	s.do(reserve, grant, reclaim)
 	if j := s.until(heir, "running", running); !on(j, "v1") {
 		t.Fatalf("the heir holds %+v", j.Holds)
@@ -331,8 +366,12 @@ func handsOver(t *testing.T, s *stage) {
 
 func opens(t *testing.T, s *stage) {
 	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
-	s.do(s.action(cluster.Open, id))
-	s.until(id, "running", running)
+	a := s.action(cluster.Open, id)
+	a.Unlock = s.license
+	s.do(a)
+	if j := s.until(id, "running", running); j.Locked {
+		t.Errorf("it still asks for the licence: %+v", j)
+	}
 }
 
 func idempotent(t *testing.T, s *stage) {
@@ -343,8 +382,7 @@ func idempotent(t *testing.T, s *stage) {
 	if o := s.Apply(context.Background(), []cluster.Action{g}); o[0].OK && !running(s.job(id)) {
 		t.Fatalf("a second grant: %+v", o[0])
 	}
-	r := s.action(cluster.Reclaim, id)
-	r.Until = s.hourAhead()
+	r := s.shut(cluster.Reclaim, id)
 	s.do(r)
 	s.Apply(context.Background(), []cluster.Action{r})
 	if j := s.until(id, "waiting", waiting); j.Restarts != 1 {
@@ -377,4 +415,18 @@ func history(t *testing.T, s *stage) {
 		}
 		s.Pass()
 	}
+}
+
+// When nobody prolongs the lock, jobs that ask for the licence start; a job without it never waited for it.
+func lapses(t *testing.T, s *stage) {
+	s.lock(s.look().Now.Add(10 * cluster.Minute))
+	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
+	other := s.submit(Work{Account: "vision", GPUs: 1})
+	s.until(other, "running", running)
+	if j := s.job(id); !waiting(j) || !j.Locked {
+		t.Fatalf("before the lock lapses: %+v", j)
+	}
+	s.lock(s.look().Now.Add(5 * cluster.Second))
+	s.until(id, "running", running)
+	s.until(id, "seen when no licence is reserved any more", func(cluster.Job) bool { return s.look().License.Reserved == 0 })
 }

@@ -87,6 +87,7 @@ type tenant struct {
 	onLines      []int             // of use, by model
 	rate         cluster.MicroGPU
 	alloc, due   cluster.GPUTime
+	repaid       cluster.GPUTime
 	alloc0, due0 cluster.GPUTime // at the first sample
 	periods      []period
 	line         int // of use
@@ -96,8 +97,10 @@ type tenant struct {
 // period is a tenant's rho over periods of one length.
 type period struct {
 	alloc, due    cluster.GPUTime // when the current period began
+	repaid        cluster.GPUTime
 	rho           spread
 	unfair, below int
+	repaying      int // of unfair
 	noDue         int
 }
 
@@ -220,9 +223,10 @@ func (m *Meter) Sample(s Sample) error {
 	for _, x := range s.Tenants {
 		t := m.tenant(x.Tenant)
 		if begin {
+			t.repaid = x.Repaid
 			t.alloc, t.due, t.alloc0, t.due0 = x.Alloc, x.DueTotal, x.Alloc, x.DueTotal
 			for i := range t.periods {
-				t.periods[i].alloc, t.periods[i].due = x.Alloc, x.DueTotal
+				t.periods[i].alloc, t.periods[i].due, t.periods[i].repaid = x.Alloc, x.DueTotal, x.Repaid
 			}
 		}
 		if x.Alloc < t.alloc || x.DueTotal < t.due {
@@ -235,7 +239,7 @@ func (m *Meter) Sample(s Sample) error {
 	for _, x := range s.Tenants {
 		t := m.tenants[x.Tenant]
 		copy(t.on, x.On)
-		t.holds, t.rate, t.alloc, t.due, t.seen = x.Holds, x.Due, x.Alloc, x.DueTotal, s.At
+		t.holds, t.rate, t.alloc, t.due, t.repaid, t.seen = x.Holds, x.Due, x.Alloc, x.DueTotal, x.Repaid, s.At
 	}
 	for _, t := range m.tenants {
 		if t.seen != s.At {
@@ -290,17 +294,17 @@ func (m *Meter) close(i int, end cluster.Instant, s Sample) {
 		next[x.Tenant] = x
 	}
 	for _, t := range m.tenants {
-		alloc, due := t.alloc, t.due
+		alloc, due, repaid := t.alloc, t.due, t.repaid
 		if x, ok := next[t.name]; ok {
-			alloc, due = between(alloc, x.Alloc), between(due, x.DueTotal)
+			alloc, due, repaid = between(alloc, x.Alloc), between(due, x.DueTotal), between(repaid, x.Repaid)
 		}
-		t.periods[i].close(alloc, due, m.opt.Tolerance)
+		t.periods[i].close(alloc, due, repaid, m.opt.Tolerance)
 	}
 	m.closed[i]++
 }
 
 // close notes the rho of the period that ends with these sums and begins the next.
-func (p *period) close(alloc, due cluster.GPUTime, tolerance cluster.Rho) {
+func (p *period) close(alloc, due, repaid cluster.GPUTime, tolerance cluster.Rho) {
 	if due == p.due {
 		p.noDue++
 	} else {
@@ -311,7 +315,10 @@ func (p *period) close(alloc, due cluster.GPUTime, tolerance cluster.Rho) {
 		}
 		if rho < cluster.Fair-tolerance {
 			p.unfair++
+			if net := due - p.due - (repaid - p.repaid); net <= 0 || cluster.RhoOf(alloc-p.alloc, net) >= cluster.Fair-tolerance {
+				p.repaying++
+			}
 		}
 	}
-	p.alloc, p.due = alloc, due
+	p.alloc, p.due, p.repaid = alloc, due, repaid
 }

@@ -70,7 +70,7 @@ func (m *Meter) final(names []string, to cluster.Instant) Sample {
 		t := m.tenants[name]
 		due, _ := cluster.Accrue(t.rate, max(0, to.Sub(m.now)), 0)
 		s.Tenants = append(s.Tenants, TenantSample{Tenant: name, Holds: t.holds, On: t.on, Due: t.rate,
-			Alloc: t.alloc + cluster.Times(t.holds, to.Sub(m.now)), DueTotal: t.due + due})
+			Alloc: t.alloc + cluster.Times(t.holds, to.Sub(m.now)), DueTotal: t.due + due, Repaid: t.repaid})
 	}
 	return s
 }
@@ -81,13 +81,14 @@ func (t *tally) result(bound cluster.Rho) Loss {
 
 func (p *period) result(length cluster.Span, tolerance cluster.Rho) Period {
 	return Period{Hours: float64(length) / float64(cluster.Hour), Rho: p.rho.stats(millionths),
-		Tolerance: float64(tolerance) / millionths, Unfair: p.unfair, Below: p.below, NoDue: p.noDue}
+		Tolerance: float64(tolerance) / millionths, Unfair: p.unfair, Repaying: p.repaying, Below: p.below, NoDue: p.noDue}
 }
 
 // join adds q's periods to p's.
 func (p *period) join(q *period) {
 	p.rho.join(&q.rho)
 	p.unfair += q.unfair
+	p.repaying += q.repaying
 	p.below += q.below
 	p.noDue += q.noDue
 }

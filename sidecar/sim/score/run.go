@@ -89,4 +89,5 @@ type TenantSample struct {
 	Due      cluster.MicroGPU // rate, min(demand, quota): ASTRAEA eq. 8
 	Alloc    cluster.GPUTime  // received until At
 	DueTotal cluster.GPUTime  // due until At
+	Repaid   cluster.GPUTime  // of that, what others had as repayment
 }

@@ -126,6 +126,17 @@ func TestToleranceOfPeriods(t *testing.T) {
 	}
 }
 
+// Of the unfair periods those are told apart in which a tenant went short by no more than it repaid.
+func TestPeriodsOfRepayment(t *testing.T) {
+	for _, c := range []struct{ alloc, repaid, unfair, repaying int }{{50, 50, 1, 1}, {49, 50, 1, 0}, {100, 50, 0, 0}, {50, 0, 1, 0}, {0, 100, 1, 1}} {
+		run := Run{To: at(10), Samples: []Sample{{At: zero}, {At: at(10), Tenants: []TenantSample{
+			{Tenant: "a", Alloc: gpuMinutes(c.alloc), DueTotal: gpuMinutes(100), Repaid: gpuMinutes(c.repaid)}}}}}
+		if p := of(t, run, Standard()).Periods[0]; p.Unfair != c.unfair || p.Repaying != c.repaying {
+			t.Errorf("%d of 100, %d repaid: %d unfair, %d of them by repaying; want %d, %d", c.alloc, c.repaid, p.Unfair, p.Repaying, c.unfair, c.repaying)
+		}
+	}
+}
+
 // A period may end between two samples, and a tenant may come late or go early.
 func TestPeriodsBetweenSamples(t *testing.T) {
 	run := Run{To: at(60), Samples: []Sample{

@@ -87,8 +87,9 @@ type Period struct {
 	Rho       Stats   `json:"rho"`       // one value per tenant and period
 	Tolerance float64 `json:"tolerance"` // Unfair means rho < 1 - Tolerance
 	Unfair    int     `json:"unfair"`
-	Below     int     `json:"below_one"` // rho < 1 without tolerance
-	NoDue     int     `json:"no_due"`    // periods in which the tenant was due nothing: left out
+	Repaying  int     `json:"unfair_repaying"` // of the unfair ones: but for what the tenant repaid they were fair
+	Below     int     `json:"below_one"`       // rho < 1 without tolerance
+	NoDue     int     `json:"no_due"`          // periods in which the tenant was due nothing: left out
 }
 
 // Ratio gives the share of tenant periods that were unfair; 0 without periods.

@@ -48,7 +48,9 @@ type life struct {
 // purse is a tenant's part of the books, carried on from the last turn to at.
 type purse struct {
 	score.TenantSample
-	carry int64
+	carry      int64
+	repays     cluster.MicroGPU // rate of Repaid
+	repayCarry int64
 }
 
 // any tells whether there is such a job.
@@ -93,6 +95,9 @@ func (w *witness) pass(to cluster.Instant) {
 		var due cluster.GPUTime
 		due, p.carry = cluster.Accrue(p.Due, gone, p.carry)
 		p.DueTotal += due
+		var repaid cluster.GPUTime
+		repaid, p.repayCarry = cluster.Accrue(p.repays, gone, p.repayCarry)
+		p.Repaid += repaid
 		p.Alloc += cluster.Times(p.Holds, gone)
 	}
 	for i := range w.cells {
@@ -223,11 +228,13 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 	for i := 0; i < len(ledger); {
 		p := w.tenant(ledger[i].Tenant)
 		var alloc, due cluster.GPUTime
-		p.Due, p.carry = 0, 0 // what is carried is less than a GPU-millisecond, and the ledger has it
+		p.Due, p.repays, p.carry = 0, 0, 0 // what is carried is less than a GPU-millisecond, and the ledger has it
 		for ; i < len(ledger) && ledger[i].Tenant == p.Tenant; i++ {
 			t := &ledger[i]
 			alloc, due = alloc+t.Alloc, due+t.Due
-			p.Due += min(t.Own(), t.Demand) // ASTRAEA eq. 8
+			wants := min(t.Own(), t.Demand) // ASTRAEA eq. 8
+			p.Due += wants
+			p.repays += max(wants-t.Entitlement, 0)
 		}
 		// The scores go by what tenants held, whoever schedules: the books leave out what stops destroyed.
 		p.Alloc, p.DueTotal = max(p.Alloc, alloc), max(p.DueTotal, due)

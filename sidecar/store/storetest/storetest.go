@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,7 +34,7 @@ var (
 		if err := execute(ctx, p.DSN(), "create database "+template); err != nil {
 			return nil, err
 		}
-		_, _, err = migrate.Up(ctx, in(p.DSN(), template), func(string) {})
+		_, _, err = migrate.Up(ctx, in(p.DSN(), template), migrate.Schema, func(string) {})
 		return p, err
 	})
 )
@@ -78,16 +79,75 @@ func installed() bool {
 	return len(found) > 0 || err == nil
 }
 
-// Connect gives a connection to the database at dsn, closed with the test.
+// Connect gives a connection to the database at dsn that works in the journal's schema, closed with the test.
 func Connect(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
-	db, err := pgx.Connect(t.Context(), dsn)
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrate.In(config, migrate.Schema)
+	db, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close(context.Background()) })
 	return db
 }
+
+// Role makes a role that may log in and belongs to the roles of, and drops it with all that it owns after the test. Roles are the whole
+// server's, so its name, which it gives, is new.
+func Role(t testing.TB, db *pgx.Conn, name string, of ...string) string {
+	t.Helper()
+	name = fmt.Sprintf("%s_%d", name, made.Add(1))
+	texts := []string{"create role " + name + " login"}
+	for _, group := range of {
+		texts = append(texts, "grant "+group+" to "+name)
+	}
+	for _, text := range texts {
+		if _, err := db.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for _, text := range []string{"drop owned by " + name + " cascade", "drop role " + name} {
+			if _, err := db.Exec(context.Background(), text); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return name
+}
+
+// Dump writes a journal's schema to a file with pg_dump, as the README says, and gives its path.
+func Dump(t testing.TB, dsn string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "journal.dump")
+	tool(t, "pg_dump", "--format=custom", "--schema="+migrate.Schema, "--file="+file, "--dbname="+dsn)
+	return file
+}
+
+// Restore makes a new database of what Dump wrote, with pg_restore and options of its, and gives its address.
+func Restore(t testing.TB, file string, options ...string) string {
+	t.Helper()
+	dsn := Empty(t)
+	tool(t, "pg_restore", append(options, "--exit-on-error", "--single-transaction", "--dbname="+dsn, file)...)
+	return dsn
+}
+
+func tool(t testing.TB, name string, args ...string) {
+	t.Helper()
+	path, err := testcluster.PostgresTool(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), path, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+}
+
+// As gives the address of the same database for another user.
+func As(dsn, user string) string { return strings.Replace(dsn, "user=postgres", "user="+user, 1) }
 
 func execute(ctx context.Context, dsn, text string) error {
 	db, err := pgx.Connect(ctx, dsn)

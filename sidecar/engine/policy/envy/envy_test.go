@@ -1,9 +1,11 @@
 package envy
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -143,6 +145,44 @@ func TestEqualProgramsGiveEqualBytes(t *testing.T) {
 		if !slices.Equal(first, again) {
 			t.Fatal("the same program, another answer")
 		}
+	}
+}
+
+// At the limit of iterations there is an answer that breaks no row, or an error that says so; with
+// more iterations it is no worse, and none takes more than it may.
+func TestTheLimitOfIterationsHolds(t *testing.T) {
+	r := splitMix(7060)
+	w, m := random(&r, 60, 10, false)
+	last, answers, refusals := 0., 0, 0
+	for left := 1; left < budget(60); left = left*3/2 + 1 {
+		r = splitMix(60)
+		p := limited(w, m, &r)
+		p.spent = budget(60) - left
+		y, err := p.solve()
+		if p.left() < -1 {
+			t.Fatalf("%d iterations beyond the limit of %d", -p.left(), left)
+		}
+		if err != nil {
+			if refusals++; answers > 0 || !errors.Is(err, ErrLimit) {
+				t.Fatalf("%d iterations: %v", left, err)
+			}
+			continue
+		}
+		answers++
+		p.marginal = p.marginals(y)
+		if err := p.fits(y); err != nil || p.value(y) < last*(1-1e-9) {
+			t.Fatalf("%d iterations: %v, a sum of %v after %v", left, err, p.value(y), last)
+		}
+		last = p.value(y)
+	}
+	if answers < 3 || refusals < 3 {
+		t.Errorf("%d answers, %d refusals: too few to show anything", answers, refusals)
+	}
+	w, m = seeded(60, false)
+	p := scaled(w, m)
+	p.spent = budget(60) - 20
+	if _, err := p.solve(); !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "% of the largest sum") {
+		t.Error(err)
 	}
 }
 

@@ -17,7 +17,15 @@ type Program struct {
 	Cap   []float64 // GPUs that each tenant can use; +Inf = any number
 
 	marginal []float64 // n×n: μ of row (i, l), see the package; nil = 0
+	spent    int       // iterations of the simplex
 }
+
+// budget gives the iterations that a program of n tenants is worth, in all its readings: the hardest of
+// those whose numbers are measured need a third of that, and what needs more goes round.
+func budget(n int) int { return 15_000 + 50*n }
+
+// left gives the iterations before the simplex gives up.
+func (p *Program) left() int { return budget(len(p.Gain)) - p.spent }
 
 // sees gives what tenant i sees in l's part y, by the row between them.
 func (p *Program) sees(i, l int, y []float64) float64 {

@@ -3,11 +3,15 @@ package envy
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
+
+// ErrLimit tells that a program is not solved within its iterations.
+var ErrLimit = errors.New("envy: the limit of iterations is reached")
 
 var errRounds = errors.New("envy: the rows that bind are not found")
 
@@ -162,8 +166,13 @@ func (r *rows) solve() (y []float64, err error) {
 		// Dual takes what its box or its tolerance cuts off for infeasible; so may Primal from its
 		// basis, and Presolve begins anew.
 		for _, method := range []lp.Method{lp.Dual, lp.Primal, lp.Presolve} {
-			if err = r.lp.Solve(method); err == nil {
+			if err = r.run(method); err == nil || r.p.left() <= 0 {
 				break
+			}
+		}
+		if err != nil && r.p.left() <= 0 {
+			if err = ErrLimit; !r.p.limited() {
+				err = fmt.Errorf("%w; everybody's share gives at least %.1f %% of the largest sum", err, 100*sum(r.p.Gain)/r.bound())
 			}
 		}
 		if err != nil {
@@ -184,6 +193,18 @@ func (r *rows) solve() (y []float64, err error) {
 		r.add(more)
 	}
 	return nil, errRounds
+}
+
+// run solves the rows within what is left of the program's iterations.
+func (r *rows) run(method lp.Method) error {
+	if r.p.left() <= 0 {
+		return ErrLimit
+	}
+	r.lp.Set(lp.Options{MaxIterations: r.p.left()})
+	before := r.lp.Iterations()
+	err := r.lp.Solve(method)
+	r.p.spent += r.lp.Iterations() - before
+	return err
 }
 
 // crash gives the simplex the basis that the interior point suggests.

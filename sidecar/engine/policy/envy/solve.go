@@ -14,8 +14,9 @@ const (
 
 // Solve gives the parts that maximise the program, n×k, with no envy row, floor or (relatively) cap
 // broken by more than 1e-9 and, where no Cap is finite, a sum proven to be within 1e-9 of the
-// largest. Its error is of the simplex or of that check, for programs whose numbers are too far
-// apart.
+// largest. The simplex has a limit of iterations. Where GPUs are limited the answer at the limit is
+// the best reading so far, which breaks no row. Else there is none: the error is ErrLimit, or
+// of the simplex or that check, for programs whose numbers are too far apart.
 func Solve(p *Program) ([]float64, error) {
 	n, k := p.size()
 	tenants := order(p)
@@ -44,15 +45,15 @@ func (p *Program) solve() ([]float64, error) {
 	r := start(p)
 	y, err := r.solve()
 	r.lp.Close()
+	if err != nil || !p.limited() {
+		return y, err
+	}
 	for range readings {
-		if err != nil || !p.limited() {
-			break
-		}
 		p.marginal = p.marginals(y)
 		r = newRows(p, r.pairs)
-		again, err := r.solve()
+		again, lost := r.solve() // then the last answer is the best
 		r.lp.Close()
-		if err != nil || p.value(again) <= p.value(y) {
+		if better := lost == nil && p.value(again) > p.value(y); !better {
 			break
 		}
 		done := p.value(again) <= p.value(y)*(1+1e-6)
@@ -60,7 +61,7 @@ func (p *Program) solve() ([]float64, error) {
 			break
 		}
 	}
-	return y, err
+	return y, nil
 }
 
 // start gives the first rows, with a basis where the interior point has found one.

@@ -26,6 +26,7 @@ type Program struct {
 	clp        unsafe.Pointer // Clp_Simplex*
 	seen       []int          // the entry's owner that named a row or column last, against duplicates
 	owner      int
+	limit      int // of iterations of one Solve; 0 = Limit of its size
 	iterations int
 	err        error
 }
@@ -68,7 +69,7 @@ func (p *Program) Set(o Options) {
 		C.Clp_setPerturbation(p.clp, 102)
 	}
 	if o.MaxIterations > 0 {
-		C.Clp_setMaximumIterations(p.clp, C.int(min(o.MaxIterations, math.MaxInt32)))
+		p.limit = o.MaxIterations
 	}
 }
 
@@ -209,6 +210,11 @@ func (p *Program) Solve(m Method) error {
 }
 
 func (p *Program) run(m Method) {
+	limit := p.limit
+	if limit == 0 {
+		limit = Limit(p.Rows(), p.Columns())
+	}
+	C.Clp_setMaximumIterations(p.clp, C.int(min(limit, math.MaxInt32)))
 	C.Clp_setNumberIterations(p.clp, 0)
 	switch m {
 	case Primal:

@@ -69,5 +69,9 @@ type Options struct {
 	DualBound                      float64 // of the box that Dual puts around free columns; CLP's own is 1e10
 	NoScaling                      bool
 	NoPerturbation                 bool
-	MaxIterations                  int // of one Solve
+	MaxIterations                  int // of one Solve; 0 = Limit of the program's size
 }
+
+// Limit gives how many iterations a program of so many rows and columns is worth if nobody says
+// otherwise: the simplex needs two or three times the rows, and one that goes round needs a limit.
+func Limit(rows, columns int) int { return 10_000 + 20*(rows+columns) }

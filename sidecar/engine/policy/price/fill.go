@@ -11,7 +11,7 @@ import (
 type Filling struct {
 	X      []float64 // the part of the time of job m on model j, at m·k+j
 	Level  []float64 // of each job, as X gives it
-	Short  bool      // rounding ended it early: what rose last could rise on
+	Short  bool      // rounding ended it early: the rest was given out job by job
 	Phases int       // bottlenecks, one after the other; models at most
 	Rounds int       // looks at prices
 }
@@ -58,8 +58,77 @@ func Fill(in Instance, weight []float64, entities []Entity) (Filling, error) {
 	}
 	a := Answer{X: f.x}
 	a.finish(in)
+	if out.Short {
+		a.top(in, weight)
+	}
 	out.X, out.Level, out.Rounds = a.X, a.Level, f.rounds
 	return out, nil
+}
+
+// top gives out what is idle, where rounding hid the next phase: those who stand lowest by weight have
+// the first turn, and use GPUs of the fastest model that has some, in their idle time first and
+// then in place of slower ones. Nobody's level falls, and in the end no GPU is idle on which any job
+// by itself would be faster.
+func (a *Answer) top(in Instance, weight []float64) {
+	k := len(in.GPUs)
+	left, order := slices.Clone(in.GPUs), make([]int, len(in.Gang))
+	for m, s := range in.Gang {
+		order[m] = m
+		for j, v := range a.X[m*k : (m+1)*k] {
+			left[j] -= s * v
+		}
+	}
+	slices.SortStableFunc(order, func(m, o int) int { return cmp.Compare(a.Level[m]/weight[m], a.Level[o]/weight[o]) })
+	for range 2 * k { // what one leaves may serve another
+		moved := false
+		for _, m := range order {
+			moved = a.rise(in, m, left) || moved
+		}
+		if !moved {
+			break
+		}
+	}
+	a.Level = levels(k, a.X, in.Speed)
+}
+
+// rise gives a job what is left where it is faster, and tells whether there was some.
+func (a *Answer) rise(in Instance, m int, left []float64) (rose bool) {
+	k := len(left)
+	x, speed, gang := a.X[m*k:(m+1)*k], in.Speed[m*k:(m+1)*k], in.Gang[m]
+	models := make([]int, k)
+	idle := 1.0
+	for j := range models {
+		models[j] = j
+		idle -= x[j]
+	}
+	slices.SortStableFunc(models, func(i, j int) int { return cmp.Compare(speed[j], speed[i]) })
+	for at, j := range models {
+		if speed[j] == 0 || left[j] <= scrap*in.GPUs[j] {
+			continue
+		}
+		for _, i := range append([]int{-1}, models[at+1:]...) {
+			has := max(idle, 0)
+			if i >= 0 {
+				if has = x[i]; speed[i] >= speed[j] {
+					continue
+				}
+			}
+			part := min(has, left[j]/gang)
+			if part <= scrap {
+				continue
+			}
+			rose = true
+			x[j] += part
+			left[j] -= gang * part
+			if i >= 0 {
+				x[i] -= part
+				left[i] += gang * part
+			} else {
+				idle -= part
+			}
+		}
+	}
+	return rose
 }
 
 func (in Instance) checkFill(weight []float64, entities []Entity) error {

@@ -3,6 +3,7 @@ package price
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -173,6 +174,51 @@ func TestFillIsFeasibleWithAbsurdSpeeds(t *testing.T) {
 		in := drawInstance(t, 12, drawSpeed)
 		n := len(in.Gang)
 		feasible(t, in, filled(t, in, drawWeights(t, n), drawEntities(t, n)).X)
+	})
+}
+
+// Where filling ends early the rest is given out: no GPU is idle on which a job by itself would be faster,
+// and nobody has less than before. So it is wherever filling might have ended.
+func TestWhatFillingLeavesIsGivenOut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInstance(t, 12, rapid.OneOf(drawSpeed, rapid.Map(rapid.Float64Range(0, 5), func(x float64) float64 { return math.Pow(10, x) })))
+		n, k := len(in.Gang), len(in.GPUs)
+		weight := drawWeights(t, n)
+		got := filled(t, in, weight, drawEntities(t, n))
+		if !got.Short {
+			early := rapid.Float64Range(0, 1).Draw(t, "ends early")
+			a := Answer{X: got.X, Level: got.Level}
+			for i := range a.X {
+				a.X[i] *= early
+			}
+			before := levels(k, a.X, in.Speed)
+			a.top(in, weight)
+			for m, l := range a.Level {
+				if l < before[m]*(1-1e-12) {
+					t.Fatalf("job %d fell from %v to %v", m, before[m], l)
+				}
+			}
+		}
+		feasible(t, in, got.X)
+		left := slices.Clone(in.GPUs)
+		for m, s := range in.Gang {
+			for j := range k {
+				left[j] -= s * got.X[m*k+j]
+			}
+		}
+		for m := range in.Gang {
+			x, speed, idle := got.X[m*k:(m+1)*k], in.Speed[m*k:(m+1)*k], 1.0
+			for _, v := range x {
+				idle -= v
+			}
+			for j, v := range left {
+				for i := range x {
+					if v > 1e-8*in.GPUs[j] && speed[j] > 0 && (idle > 1e-8 || x[i] > 1e-8 && speed[i] < speed[j]) {
+						t.Fatalf("%v of %v GPUs of model %d are idle, and job %d has %v at speeds %v", v, in.GPUs[j], j, m, x, speed)
+					}
+				}
+			}
+		}
 	})
 }
 

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// TestMain lets the daemon's own program be this one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "beside" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+func asked(t *testing.T) (cluster.Snapshot, cluster.Question) {
+	t.Helper()
+	s := simtest.Crowd(60, 4)
+	s.Settings.Divide = "oef:coop"
+	q := engine.Decide(s).Question
+	if q == nil {
+		t.Fatal("nothing is asked")
+	}
+	return s, *q
+}
+
+// A process of its own gives the same division and the same audit.
+func TestBeside(t *testing.T) {
+	s, q := asked(t)
+	b := besides(t.Context())
+	d := b.divide(q)
+	if want := engine.Divide(q); !reflect.DeepEqual(d, want) {
+		t.Errorf("it divides %+v, want %+v", d, want)
+	}
+	s.Division = &d
+	got, ok := b.audit(s)
+	want, there := engine.Audit(s)
+	if !ok || !there || !reflect.DeepEqual(got, want) {
+		t.Errorf("it audits %+v, want %+v", got, want)
+	}
+	s.Settings.Divide = ""
+	if _, ok := b.audit(s); ok {
+		t.Error("there is an audit where nothing is divided")
+	}
+}
+
+// A process that is killed by its own library, says nonsense or does not end is a breakdown of the policy, and of nothing else.
+func TestBesideFails(t *testing.T) {
+	_, q := asked(t)
+	for script, want := range map[string]string{
+		"kill -ABRT $$":                     "signal: aborted",
+		"echo terminate called >&2; exit 3": "terminate called",
+		"echo '{}'":                         "answered",
+		"echo nonsense":                     "answered",
+		"exec sleep 100":                    "longer than 100ms",
+	} {
+		program := filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		limit := time.Minute
+		if strings.Contains(script, "sleep") {
+			limit = 100 * time.Millisecond
+		}
+		func() {
+			defer func() {
+				if err, ok := recover().(error); !ok || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v; want %q", script, err, want)
+				}
+			}()
+			beside{t.Context(), program, limit}.divide(q)
+		}()
+	}
+}
+
+// A snapshot that the daemon kept is decided again.
+func TestReplayOfAKeptSnapshot(t *testing.T) {
+	dir := t.TempDir()
+	s := simtest.Crowd(60, 4)
+	path, err := daemon.KeepSnapshot(dir, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, time.Time{}, nil, "replay", path); r.code != 0 || !strings.Contains(r.out, "the engine decides") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	s.Settings.Term, s.Round = 0, 8 // a division by zero
+	if path, err = daemon.KeepSnapshot(dir, s); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, time.Time{}, nil, "replay", path); r.code != exitNo || !strings.Contains(r.out, "breaks down: runtime error: integer divide by zero") || !strings.Contains(r.out, "engine") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if r := run(t, time.Time{}, nil, "replay", filepath.Join(dir, "none.gz")); r.code != exitNo || !strings.Contains(r.err, "no such file") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}
+
+// Jobs that are set aside are a line of status.
+func TestStatusTellsOfJobsThatAreSetAside(t *testing.T) {
+	s := tell(t)
+	snap, plan, err := s.store.Last(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap.Cases[0].Job.Aside = "node list \"v[\" has no closing bracket"
+	plan.Round++
+	snap.Round++
+	plan.Memory.Round++
+	if err := s.world.Loop.Journal.Commit(t.Context(), snap, plan); err != nil {
+		t.Fatal(err)
+	}
+	r := s.run(t, "status")
+	if want := "aside     1, charged to their tenants and left alone, for fairlease cannot deal with them; the first is job 1 of nlp_user: node list \"v[\" has no closing bracket"; !strings.Contains(r.out, want) {
+		t.Errorf("want %q in\n%s", want, r.out)
+	}
+	if r := s.run(t, "status", "--json"); !strings.Contains(r.out, `"aside": [`) {
+		t.Error(r.out)
+	}
+}
+
+// GPUs that jobs hold which are left alone, and idle ones that others have reserved, are counted as out of reach.
+func TestStatusCountsGPUsOutOfReach(t *testing.T) {
+	s := tell(t)
+	snap, plan, err := s.store.Last(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.run(t, "status"); strings.Contains(r.out, "beyond") {
+		t.Errorf("nothing is out of reach:\n%s", r.out)
+	}
+	held, leave := 0, []cluster.Left{cluster.LeftOptOut, cluster.LeftExcluded}
+	for i := range snap.Cases {
+		c := &snap.Cases[i]
+		if n := c.Job.GPUsHeld(); n > 0 && c.Job.State == cluster.Running {
+			if len(leave) > 0 {
+				c.Touch, c.Left, leave = cluster.Leave, leave[0], leave[1:]
+			}
+			held += n
+		}
+	}
+	spare := cluster.Node{Name: "spare", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}
+	sick := spare
+	sick.Name, sick.Bad = "sick", "down"
+	snap.Nodes = append(snap.Nodes, sick, spare)
+	whole := func(name string, ours bool, start cluster.Span, nodes ...string) cluster.Reservation {
+		return cluster.Reservation{Name: name, Nodes: nodes, Ours: ours, Start: snap.Now.Add(start), End: snap.Now.Add(start + cluster.Hour)}
+	}
+	everywhere := []string{"sick", "spare"}
+	for i := range snap.Nodes {
+		everywhere = append(everywhere, snap.Nodes[i].Name)
+	}
+	snap.Reservations = []cluster.Reservation{whole("course", false, -cluster.Minute, everywhere...), whole("class", false, 0, "spare"),
+		whole("maint", false, cluster.Hour, everywhere...), whole("fairlease_1", true, 0, everywhere...)}
+	plan.Round++
+	snap.Round++
+	plan.Memory.Round++
+	if err := s.world.Loop.Journal.Commit(t.Context(), snap, plan); err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Pools []poolState }
+	r := s.run(t, "status", "--json")
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || len(got.Pools) != 1 {
+		t.Fatalf("%v\n%s", err, r.out)
+	}
+	p := got.Pools[0]
+	if by := p.OutBy; p.Out != by[cluster.LeftOptOut]+by[cluster.LeftExcluded]+by[cluster.LeftReservation] || by[cluster.LeftOptOut] == 0 || by[cluster.LeftExcluded] == 0 ||
+		by[cluster.LeftReservation] != 4+p.GPUs-held {
+		t.Errorf("out of reach: %d, %v, of %d GPUs and 4 spare ones, %d held", p.Out, by, p.GPUs, held)
+	}
+	r = s.run(t, "status")
+	for _, want := range []string{"beyond    GPUs that cannot be leased: ", "4 in reservations of others", " of jobs that opt out of leases", " of jobs that the configuration excludes"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("want %q in\n%s", want, r.out)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+func (p *program) repair() *cobra.Command {
+	c := &cobra.Command{Use: "repair", Short: "mend the journal: books that are ahead of the time, a cluster that was renamed",
+		Long: `Mend the journal where no round can. Stop the daemon first: a repair takes the seat while it works.
+Every repair needs a reason, and the journal's table repairs keeps who did what and why.`,
+		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.AddCommand(p.repairClock(), p.repairCluster())
+	return c
+}
+
+func (p *program) repairClock() *cobra.Command {
+	return p.mending(&cobra.Command{Use: "clock --reason TEXT", Short: "set back books that are ahead of the time",
+		Long: `Set back books that are ahead of the time. When a wrong clock was once believed, rounds stand still until
+that moment has come. This goes back to the last round before it: the GPU time that the rounds after it
+charged is taken back, also by day, and the next round charges what was received since, from Slurm's
+history. The time is PostgreSQL's: see that it is right (fairlease doctor) before you repair.`},
+		func(ctx context.Context, _ *config.Config, seat chair, r store.Repair) error {
+			now, err := seat.Clock(ctx)
+			if err != nil {
+				return err
+			}
+			b, err := seat.SetBack(ctx, now, r)
+			if errors.Is(err, store.ErrNotAhead) {
+				return &failure{code: exitNo, what: "nothing was mended: " + err.Error(), next: "if rounds stand still all the same: fairlease doctor"}
+			}
+			if err != nil {
+				return err
+			}
+			w := p.words(p.now(), nil)
+			if b.Right == 0 {
+				p.printf("round %d was at %s; no round from before is kept: the books begin anew in round %d\n", b.Newest, w.Time(cluster.InstantOf(b.At)), b.Repaired)
+				return nil
+			}
+			p.printf("round %d was at %s; the books went back to round %d at %s, in round %d\n",
+				b.Newest, w.Time(cluster.InstantOf(b.At)), b.Right, w.Time(cluster.InstantOf(b.RightAt)), b.Repaired)
+			return nil
+		})
+}
+
+func (p *program) repairCluster() *cobra.Command {
+	return p.mending(&cobra.Command{Use: "cluster --reason TEXT", Short: "give the journal to the cluster that Slurm is now",
+		Long: `Give the journal to the cluster that Slurm is now, after its ClusterName was changed or its
+slurmctld was made anew. Job ids begin anew with a new slurmctld: what the journal knows of jobs that
+are not there any more counts as ended. Never do it for another cluster: that needs a journal of its own
+(database.schema).`},
+		func(ctx context.Context, cfg *config.Config, seat chair, r store.Repair) error {
+			client, err := openSlurm(cfg)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			seen, err := client.Observe(ctx, 0)
+			if err != nil {
+				return noSlurm(cfg, err)
+			}
+			was, err := seat.Rename(ctx, seen.Identity(), r)
+			if err == nil {
+				p.printf("the journal was of cluster %v and is of cluster %v now\n", was, seen.Identity())
+			}
+			return err
+		})
+}
+
+// mending makes a command that mends the journal from the seat.
+func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, chair, store.Repair) error) *cobra.Command {
+	var reason string
+	c.Args = exactly()
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if strings.TrimSpace(reason) == "" {
+			return &failure{code: exitUsage, what: "a repair needs a reason, others will ask", next: "add --reason 'why'"}
+		}
+		return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) (err error) {
+			seat, err := s.Acquire(c.Context(), holder())
+			var taken *store.TakenError
+			if errors.As(err, &taken) {
+				return &failure{code: exitNo, what: "nothing was mended: " + taken.Error(), next: "stop the daemon (systemctl stop fairlease, on a standby's host too), then repair"}
+			}
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, seat.Resign(context.WithoutCancel(c.Context()))) }()
+			return mend(c.Context(), cfg, chair{seat, s}, store.Repair{By: p.orderer(), Reason: strings.TrimSpace(reason)})
+		})
+	}
+	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why")
+	return c
+}

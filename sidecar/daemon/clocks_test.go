@@ -1,0 +1,84 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A clock that is off by a year: nothing is written down, one line tells which clock it is, and rounds go on by themselves
+// once it is right again.
+func TestClocksThatDisagree(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for _, c := range []struct {
+		name               string
+		here, slurm, there time.Duration
+		want               string
+	}{
+		{"this host", year, 0, 0, "that of this host is off: this host says"},
+		{"slurmctld", 0, -2 * time.Minute, 0, "that of slurmctld is off"},
+		{"PostgreSQL", 0, 0, year, "that of PostgreSQL is off"},
+		{"all", 0, year, -year, "cannot be told which is off"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				on, journal := newLive(), newChair()
+				on.submit("nlp", 2, 4)
+				r := start(t, "a", journal, on, dir, short)
+				until(t, "rounds are made", func() bool { return on.rounds() > 3 })
+				set := func(here, slurm, there time.Duration) {
+					on.mu.Lock()
+					on.off, on.ahead = here, slurm
+					on.mu.Unlock()
+					journal.mu.Lock()
+					journal.ahead = there
+					journal.mu.Unlock()
+				}
+				committed := func() int64 {
+					m, err := journal.memory.Open(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					return m.Round
+				}
+				set(c.here, c.slurm, c.there)
+				pass(2 * time.Second)
+				before := committed()
+				pass(time.Minute)
+				if after := committed(); after != before {
+					t.Errorf("round %d was committed", after)
+				}
+				lines := r.log.with("no round; nothing is changed meanwhile")
+				if len(lines) != 1 || !strings.Contains(fmt.Sprint(lines), c.want) {
+					t.Errorf("%d lines, want one that says %q: %v", len(lines), c.want, lines)
+				}
+				set(0, 0, 0)
+				until(t, "rounds go on", func() bool { return committed() > before })
+				r.end(t)
+			})
+		})
+	}
+}
+
+func TestClocksThatAgree(t *testing.T) {
+	now := time.Date(2030, 3, 31, 1, 0, 0, 0, time.UTC)
+	at := func(name string, d time.Duration) clock { return clock{name, now.Add(d)} }
+	for _, c := range []struct {
+		clocks []clock
+		want   string // "" = they agree
+	}{
+		{[]clock{at("a", 0), at("b", time.Minute), at("c", time.Second)}, ""},
+		{[]clock{at("a", 0), at("b", time.Minute+1)}, "cannot be told which"},
+		{[]clock{at("a", 0), at("b", 50*time.Second), at("c", -50*time.Second)}, "cannot be told which"},
+		{[]clock{at("a", 0), at("b", time.Hour), at("c", 30*time.Second)}, "that of b is off"},
+		{[]clock{{"a", now}, {"b", now.In(time.FixedZone("summer", 7200))}}, ""}, // daylight saving changes no clock, only how it is read
+	} {
+		if err := agree(c.clocks...); (c.want == "") != (err == nil) || err != nil && (!errors.Is(err, ErrClock) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v: %v, want %q", c.clocks, err, c.want)
+		}
+	}
+}

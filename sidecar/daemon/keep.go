@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+)
+
+// mostKept is how many snapshots are kept over which the engine broke down: the newest.
+const mostKept = 3
+
+// keep keeps a snapshot over which the engine broke down, beside the state file, for `fairlease replay`. The same
+// trouble again is not kept.
+func (d *Daemon) keep(s cluster.Snapshot, b *loop.Breakdown) {
+	if !d.broken(b) {
+		return
+	}
+	path, err := KeepSnapshot(filepath.Dir(d.config.Load().Files.State), s)
+	if err != nil {
+		d.Log.Warn().Err(err).Msg("the snapshot over which the engine broke down could not be kept")
+		return
+	}
+	d.Log.Error().Str("file", path).Msg("the snapshot over which the engine broke down is kept: fairlease replay " + path)
+}
+
+// broken writes the line about a breakdown, if it is news.
+func (d *Daemon) broken(b *loop.Breakdown) bool {
+	if !d.said.is("engine", b.Cause) {
+		return false
+	}
+	d.Log.Error().Str("error", b.Cause).Str("stack", brief(b.Stack, 4000)).Msg("the engine broke down; please report it")
+	return true
+}
+
+// KeepSnapshot writes a snapshot into a folder, in the place of the oldest that is kept there, and gives its file.
+func KeepSnapshot(dir string, s cluster.Snapshot) (path string, err error) {
+	var text bytes.Buffer
+	packed := gzip.NewWriter(&text)
+	if err := json.NewEncoder(packed).Encode(s); err != nil {
+		return "", fmt.Errorf("write the snapshot as JSON: %w", err)
+	}
+	if err := packed.Close(); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	old, err := filepath.Glob(filepath.Join(dir, "broken-*.json.gz"))
+	if err != nil {
+		return "", err
+	}
+	slices.SortFunc(old, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	for _, name := range old[:max(len(old)-mostKept+1, 0)] {
+		if err := os.Remove(name); err != nil {
+			return "", err
+		}
+	}
+	path = filepath.Join(dir, fmt.Sprintf("broken-%d.json.gz", s.Round))
+	return path, replaceFile(path, text.Bytes(), 0o640, true)
+}
+
+// ReadKept reads a snapshot that was kept, as JSON.
+func ReadKept(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	packed, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no snapshot that fairlease kept: %w", path, err)
+	}
+	text, err := io.ReadAll(packed)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no whole snapshot: %w", path, err)
+	}
+	return text, nil
+}

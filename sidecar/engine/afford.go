@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Stops that wait for their jobs' budgets may cost all jobs of a pool together no more than a part of what they run
+// (stop.total): each job's own budget bounds what it loses, but where far more jobs wait than can run, every one of them has an
+// allowance to lose. What stops may cost grows with what runs, and is saved up until it is the allowance of a job on all GPUs.
+// Stops that cannot wait (recalls of lent GPUs, orders) may go beyond it.
+
+// saveUp adds what the time since the last look lets stops cost. A pool that was never seen begins with all that can be saved up.
+func (h *hall) saveUp() {
+	milli := cluster.GPUTime(h.set.StopTotalMilli)
+	for p := range h.ledger.Pools {
+		now := &h.ledger.Pools[p]
+		if milli == 0 || h.rule().Off() {
+			now.Stops = 0
+			continue
+		}
+		most := cluster.Times(now.GPUs, max(h.set.StopAllowance, h.set.StartCost))
+		ran, known := now.Tenants+now.Untouchable, false
+		for q := range h.s.Ledger.Pools {
+			if was := &h.s.Ledger.Pools[q]; was.Pool == now.Pool {
+				ran, known = ran-was.Tenants-was.Untouchable, was.Capacity > 0
+			}
+		}
+		if now.Stops = min(now.Stops+max(ran, 0)*milli/1000, most); !known {
+			now.Stops = most
+		}
+	}
+}
+
+// afford notes which jobs their pools cannot afford to stop, and which pools cannot afford any stop. Jobs whose leases end now
+// come first, then those of which a stop costs least.
+func (h *hall) afford() {
+	h.broke = make([]bool, len(h.pools))
+	if h.set.StopTotalMilli == 0 || h.rule().Off() {
+		return
+	}
+	left := make([]cluster.GPUTime, len(h.pools))
+	for p := range left {
+		left[p] = h.ledger.Pools[p].Stops
+	}
+	type stop struct {
+		of, pool int
+		later    cluster.Span // after the notice
+		cost     cluster.Span
+	}
+	var stops []stop
+	soon := h.now.Add(h.set.Notice)
+	for i, l := range h.leases {
+		st := &h.standing[i]
+		if l == nil || !st.runs || st.touch != cluster.Act || h.pool(l.Pool) < 0 {
+			continue
+		}
+		j := h.stopJob(i)
+		x := stop{i, h.pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, h.set.Notice)}
+		switch {
+		case l.State == cluster.Noticed || l.Why == recalled: // as good as stopped
+			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
+		case l.State == cluster.Active:
+			stops = append(stops, x)
+		}
+	}
+	slices.SortFunc(stops, func(a, b stop) int {
+		return cmp.Or(cmp.Compare(min(a.later, 1), min(b.later, 1)), cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of))
+	})
+	for p := range left {
+		h.broke[p] = left[p] <= 0
+	}
+	for _, x := range stops {
+		cost := cluster.Times(h.leases[x.of].GPUs, x.cost)
+		if h.standing[x.of].dear = cost > left[x.pool]; !h.standing[x.of].dear {
+			left[x.pool] -= cost
+		}
+	}
+}
+
+// pay takes what a stop costs from what stops may cost the pool.
+func (h *hall) pay(l *cluster.Lease, cost cluster.Span) {
+	if p := h.pool(l.Pool); p >= 0 && h.set.StopTotalMilli > 0 {
+		h.ledger.Pools[p].Stops -= cluster.Times(l.GPUs, cost)
+	}
+}

@@ -1,0 +1,162 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// withLicense makes a world whose Slurm has licences for gates; with plugin its submit plugin has new jobs ask for one.
+func withLicense(t *testing.T, plugin bool, gpus []int, tenants ...string) *world {
+	w := newWorld(t, simtest.Product(), gpus, tenants...)
+	if w.License = 1_000_000; plugin {
+		w.Gate = w.Settings.GateTTL
+	}
+	w.Run(10 * second)
+	return w
+}
+
+// told counts the events of a kind.
+func (w *world) told(kind string) (n int) {
+	for _, r := range w.reports {
+		for _, e := range r.Plan.Events {
+			if e.Kind == kind {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Jobs that wait cost nothing: the lock is prolonged, and only grants and reclaims are changes of jobs.
+func TestTheLockKeepsAllGatesShut(t *testing.T) {
+	w := withLicense(t, true, []int{8}, "a", "b")
+	for range 100 {
+		w.submit("a", 4, 100*hour, nil)
+		w.submit("b", 4, 100*hour, func(j *sim.Work) { j.NoRequeue = true })
+	}
+	w.Run(2 * hour)
+	locks, grants, others := len(w.done(cluster.Lock)), len(w.done(cluster.Grant))+len(w.done(cluster.Reclaim)), len(w.done(cluster.Gate))
+	if most := int(2*hour/(w.Settings.GateTTL/2)) + 2; locks < 12 || locks > most || others != 0 || grants == 0 {
+		t.Errorf("%d locks, want 12 to %d; %d gates, want none; %d grants and reclaims", locks, most, others, grants)
+	}
+	if n := w.told("gate_opened") + w.told("gates_open"); n != 0 {
+		t.Errorf("%d gates were said to be open", n)
+	}
+	w.books()
+}
+
+// Without a plugin each job is asked to wait for the licence once, and nothing else of it is touched; one that asks for one of several
+// licences is gated by a begin time.
+func TestJobsAreLockedOnce(t *testing.T) {
+	w := withLicense(t, false, []int{4}, "a")
+	w.submit("a", 4, 100*hour, nil)
+	w.Run(10 * second)
+	waits := w.submit("a", 4, hour, nil)
+	either := w.submit("a", 4, hour, nil)
+	w.alter = func(s *cluster.Sighting) {
+		for i := range s.Jobs {
+			if s.Jobs[i].ID == either {
+				s.Jobs[i].Either, s.Jobs[i].Licenses = true, "x|y"
+			}
+		}
+	}
+	w.Run(2 * hour)
+	if n := len(w.done(cluster.Gate, waits)); n != 1 {
+		t.Errorf("%d gates of %+v", n, w.Job(waits))
+	}
+	for _, d := range w.did {
+		if d.ID == waits && (d.Verb == cluster.Gate || d.Verb == cluster.Reclaim) && (!d.Lock || d.Until != 0) {
+			t.Errorf("its begin time is changed: %+v", d.Action)
+		}
+	}
+	if n := len(w.done(cluster.Gate, either)); n < 12 || w.Job(either).Locked || w.Job(either).Eligible <= w.Now() {
+		t.Errorf("%d gates of %+v", n, w.Job(either))
+	}
+}
+
+// Who takes the licence off a waiting job is seen. The gate is shut again, or the job that started is charged.
+func TestGatesThatUsersOpenAreSeen(t *testing.T) {
+	w := withLicense(t, true, []int{4, 4}, "a", "b")
+	w.submit("a", 4, 100*hour, nil)
+	w.Run(10 * second)
+	waits := w.submit("b", 8, hour, func(j *sim.Work) { j.Request.Nodes, j.Request.PerNode = 2, 4 }) // has no room
+	starts := w.submit("b", 4, hour, func(j *sim.Work) { j.NodeList = []string{"n02"} })
+	w.Run(10 * second)
+	if w.Job(starts).State == cluster.Running { // it was granted what was idle
+		w.Cancel(starts)
+		w.submit("a", 4, 100*hour, nil)
+		w.Run(minute)
+		starts = w.submit("b", 4, hour, nil)
+		w.Run(10 * second)
+	}
+	w.TakeOff(waits)
+	w.Run(10 * second)
+	if n := w.told("gate_opened"); n != 1 || !w.Job(waits).Locked {
+		t.Errorf("told %d times; the job is locked again: %v", n, w.Job(waits).Locked)
+	}
+	for _, l := range w.Last.Memory.Leases {
+		if id := w.Last.Memory.Records[slices.IndexFunc(w.Last.Memory.Records, func(r cluster.Record) bool { return r.Key == l.Job })].ID; id != starts {
+			w.Cancel(id)
+			break
+		}
+	}
+	w.TakeOff(starts) // before a round comes Slurm starts it
+	w.Run(10 * second)
+	w.state(starts, cluster.Running)
+	if n := w.told("gate_opened"); n != 2 {
+		t.Errorf("told %d times in all, want 2", n)
+	}
+	w.Run(hour / 2)
+	if w.Received(starts) == 0 || w.Record(starts).Alloc != w.Received(starts) {
+		t.Errorf("it received %d GPU-ms and is charged %d", w.Received(starts), w.Record(starts).Alloc)
+	}
+}
+
+// When fairlease is gone Slurm starts jobs after gate.ttl at the latest; when it is back, the gates are shut again.
+func TestTheLockLapses(t *testing.T) {
+	w := withLicense(t, true, []int{4, 4}, "a", "b")
+	for range 3 {
+		w.submit("a", 4, 3*hour, func(j *sim.Work) { j.NoRequeue = true })
+	}
+	w.Run(minute)
+	w.Cancel(cluster.JobID{ID: 1})
+	idle := cluster.JobID{ID: 3}
+	w.state(idle, cluster.Waiting)
+	w.Advance(w.Now().Add(w.Settings.GateTTL + second)) // nobody makes rounds
+	w.state(idle, cluster.Running)
+	late := w.submit("b", 4, hour, nil)
+	w.Run(10 * second)
+	w.Advance(w.Now().Add(minute))
+	if w.Job(late).State != cluster.Waiting || !w.Job(late).Locked || len(w.done(cluster.Lock)) < 2 {
+		t.Errorf("the gates are not shut again: %+v", w.Job(late))
+	}
+}
+
+// Jobs that are not, or no longer, for us to grant ask for the licence no more. A site where nothing is acted on has no lock.
+func TestTheLockIsGivenBack(t *testing.T) {
+	w := withLicense(t, true, []int{4}, "a")
+	w.submit("a", 4, 100*hour, nil)
+	w.Run(10 * second)
+	exempt := w.submit("a", 4, hour, nil)
+	foreign := w.submit("a", 4, hour, func(j *sim.Work) { j.Request.Unplaceable = "gpus-per-socket" })
+	w.Run(10 * second)
+	w.order(cluster.Exempt, "job", exempt.String(), 9)
+	w.Run(10 * second)
+	for _, id := range []cluster.JobID{exempt, foreign} {
+		if w.Job(id).Locked || len(w.done(cluster.Open, id)) != 1 {
+			t.Errorf("job %s: %+v", id, w.Job(id))
+		}
+	}
+	w.Rules.Mode = loop.Observe
+	locks := len(w.done(cluster.Lock))
+	w.Run(hour)
+	if n := len(w.done(cluster.Lock)); n != locks || slices.ContainsFunc(w.Last.Events, func(e cluster.Event) bool { return strings.HasPrefix(e.Kind, "gate") }) {
+		t.Errorf("%d locks in observe mode", n-locks)
+	}
+}

@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// A gang for which GPUs were gathered may find others that are given up to it, or idle ones, in the same round. Two claims of one
+// job would be refused by the journal.
+func TestGatheringEndsWhereThereIsAClaim(t *testing.T) {
+	h := &hall{s: &cluster.Snapshot{Cases: make([]cluster.Case, 3)}, leases: []*cluster.Lease{nil, {Job: 2}, nil}}
+	for i := range h.s.Cases {
+		h.s.Cases[i].Record.Key = cluster.JobKey(i + 1)
+	}
+	got := h.served([]cluster.Claim{
+		{Job: 1, Pool: "a100", Gathers: true},
+		{Job: 2, Pool: "a100", Gathers: true},
+		{Job: 3, Pool: "a100", Gathers: true},
+		{Job: 1, Pool: "h100"},
+	})
+	var left []cluster.JobKey
+	for _, cl := range got {
+		left = append(left, cl.Job)
+	}
+	if !slices.Equal(left, []cluster.JobKey{3, 1}) || got[1].Gathers {
+		t.Errorf("claims %+v are left, want job 3's and the one of job 1 that is no gathering", got)
+	}
+}

@@ -1,0 +1,78 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+)
+
+// A demand that no cluster meets is told as it is, and costs its tenant, its user's other jobs and the others nothing:
+// every account and every division is as if it had not been submitted.
+func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
+	impossible := []cluster.Request{
+		{GPUs: 7, Nodes: 1, PerNode: 7}, // more than a node has, and less than there are
+		{GPUs: 2_400_000_000, Nodes: 300_000_000, PerNode: 8, CPUs: 300_000_000},
+		{GPUs: 1_000_000_007},
+		{GPUs: 1 << 40, Nodes: 1 << 40, MaxNodes: 1 << 40, PerNode: 1 << 40, CPUs: 1 << 40, MemoryMB: 1 << 50},
+		{GPUs: 2_400_000_000, Nodes: 300_000_000, Exclusive: true},
+		{GPUs: 1 << 40, Nodes: 1 << 40},
+	}
+	for _, preset := range append([]string{""}, policy.Presets()...) {
+		s := bourse(preset, 6, 1.2, 6)
+		if preset != "" {
+			d := engine.Divide(*engine.Decide(s).Question)
+			s.Division = &d
+		}
+		with := s
+		with.Cases = slices.Clone(s.Cases)
+		for _, inactive := range []string{"", "held"} {
+			for _, q := range impossible {
+				c := waits(cluster.JobKey(len(with.Cases)+1), "t00", q.GPUs)
+				c.Job.Request, c.Job.Inactive, c.Job.Name, c.Record.Name = q, inactive, "train", "train"
+				c.Job.Limit, c.Job.Deadline, c.Record.UserLimit = 1<<31*minute, cluster.Instant(1<<36)*1000, 1<<31*minute
+				if q.GPUs == 7 && inactive != "" {
+					continue // what would fit is not looked into of a job that is held
+				}
+				with.Cases = append(with.Cases, c)
+			}
+		}
+		with.NextKey = cluster.JobKey(len(with.Cases) + 1)
+		plain, plan := engine.Decide(s), engine.Decide(with)
+		for round := range 2 {
+			if d := cmp.Diff(plain.Memory.Ledger, plan.Memory.Ledger); d != "" {
+				t.Errorf("%s, round %d: the ledger without them -, with them +\n%.2000s", preset, round, d)
+			}
+			if d := cmp.Diff(plain.Memory.Parties, plan.Memory.Parties); d != "" {
+				t.Errorf("%s, round %d: the parties without them -, with them +\n%.2000s", preset, round, d)
+			}
+			if d := cmp.Diff(plain.Question, plan.Question); d != "" {
+				t.Errorf("%s, round %d: the question without them -, with them +\n%.2000s", preset, round, d)
+			}
+			for i := len(s.Cases); i < len(with.Cases); i++ {
+				v, r := &plan.Verdicts[i], &plan.Memory.Records[i]
+				want := cluster.BecauseTooBig
+				if with.Cases[i].Job.Inactive != "" {
+					want = cluster.BecauseInactive
+				}
+				if v.Reason.Need != with.Cases[i].Job.Request.GPUs || v.Reason.Code != want || r.Due != 0 || r.DueRate != 0 {
+					t.Errorf("%s, round %d: %+v, due %d", preset, round, v.Reason, r.DueRate)
+				}
+			}
+			next := func(s cluster.Snapshot, p cluster.Plan) (cluster.Snapshot, cluster.Plan) {
+				s.Round, s.Now, s.Ledger, s.Parties = s.Round+1, s.Now.Add(minute), p.Memory.Ledger, p.Memory.Parties
+				s.Cases = slices.Clone(s.Cases)
+				for i := range s.Cases {
+					s.Cases[i].Record = p.Memory.Records[i]
+				}
+				return s, engine.Decide(s)
+			}
+			s, plain = next(s, plain)
+			with, plan = next(with, plan)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sort"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Refusal is the error of a journal that cannot write down what a round says of some jobs. Nothing of the round was
+// written.
+type Refusal interface {
+	error
+	Jobs() []cluster.JobKey
+	Why() string
+}
+
+// Breakdown is the error of a round over which the engine broke down, whichever jobs were set aside.
+type Breakdown struct {
+	Cause string
+	Stack string // where
+}
+
+func (e *Breakdown) Error() string { return "the engine broke down: " + e.Cause }
+
+// BreakdownOf makes the error of what a deferred call has recovered.
+func BreakdownOf(cause any) *Breakdown {
+	return &Breakdown{fmt.Sprintf("%.200s", fmt.Sprint(cause)), string(debug.Stack())}
+}
+
+// mostAside is how many jobs are looked for in a round that breaks the engine down. Each takes about twenty decisions.
+const mostAside = 16
+
+// decide asks the engine. Where it breaks down over some jobs these are set aside, and it is asked without them. The
+// snapshot of the first breakdown goes to Keep.
+func (l *Loop) decide(snap cluster.Snapshot) (cluster.Snapshot, cluster.Plan, error) {
+	l.forgetAside(&snap)
+	snap = without(snap, l.aside)
+	plan, broke := l.try(snap)
+	if broke == nil {
+		return snap, plan, nil
+	}
+	l.Keep(snap, broke)
+	for range mostAside {
+		key, ok := l.culprit(snap)
+		if !ok {
+			return snap, plan, broke
+		}
+		l.setAside("the engine broke down over it: "+broke.Cause, key)
+		snap = without(snap, l.aside)
+		var again *Breakdown
+		if plan, again = l.try(snap); again == nil {
+			return snap, plan, nil
+		}
+		broke = again
+	}
+	return snap, plan, broke
+}
+
+// commit decides and writes down. Jobs of which the journal cannot write are set aside, and the round is decided anew.
+func (l *Loop) commit(write func(cluster.Snapshot, cluster.Plan) error, snap cluster.Snapshot) (cluster.Plan, error) {
+	for {
+		fit, plan, err := l.decide(snap)
+		if err != nil {
+			return plan, err
+		}
+		err = write(fit, plan)
+		var refused Refusal
+		if !errors.As(err, &refused) {
+			return plan, err
+		}
+		known := len(l.aside)
+		l.setAside("the journal cannot write down what is known of it: "+refused.Why(), refused.Jobs()...)
+		if len(l.aside) == known {
+			return plan, err
+		}
+	}
+}
+
+// try decides. It tells how the engine broke down; nil = it did not.
+func (l *Loop) try(snap cluster.Snapshot) (plan cluster.Plan, broke *Breakdown) {
+	if l.Keep == nil {
+		return l.Decide(snap), nil
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			broke = BreakdownOf(cause)
+		}
+	}()
+	return l.Decide(snap), nil
+}
+
+// culprit finds a job without which the engine gets further, by halves: with the jobs before it as they are and those
+// from it on set aside the engine decides, and with it, too, it does not. False = it breaks down even if all are set aside.
+func (l *Loop) culprit(snap cluster.Snapshot) (cluster.JobKey, bool) {
+	breaks := func(n int) bool { // with the first n jobs as they are
+		tried := map[cluster.JobKey]string{}
+		for i := n; i < len(snap.Cases); i++ {
+			tried[snap.Cases[i].Record.Key] = "for a try"
+		}
+		_, broke := l.try(without(snap, tried))
+		return broke != nil
+	}
+	if breaks(0) {
+		return 0, false
+	}
+	n := sort.Search(len(snap.Cases), func(n int) bool { return breaks(n + 1) })
+	if n == len(snap.Cases) {
+		return 0, false
+	}
+	return snap.Cases[n].Record.Key, true
+}
+
+func (l *Loop) setAside(why string, keys ...cluster.JobKey) {
+	if l.aside == nil {
+		l.aside = map[cluster.JobKey]string{}
+	}
+	for _, key := range keys {
+		l.aside[key] = why
+	}
+}
+
+// forgetAside forgets of the jobs that are set aside those that are over.
+func (l *Loop) forgetAside(snap *cluster.Snapshot) {
+	if len(l.aside) == 0 {
+		return
+	}
+	there := map[cluster.JobKey]bool{}
+	for i := range snap.Cases {
+		there[snap.Cases[i].Record.Key] = !snap.Cases[i].Gone
+	}
+	maps.DeleteFunc(l.aside, func(key cluster.JobKey, _ string) bool { return !there[key] })
+}
+
+// without gives the snapshot with jobs set aside: of each there is only whose it is and what it holds.
+func without(snap cluster.Snapshot, aside map[cluster.JobKey]string) cluster.Snapshot {
+	if len(aside) == 0 {
+		return snap
+	}
+	gone := map[cluster.JobID]bool{}
+	snap.Cases = slices.Clone(snap.Cases)
+	for i := range snap.Cases {
+		c := &snap.Cases[i]
+		why, ok := aside[c.Record.Key]
+		if !ok || c.Gone {
+			continue
+		}
+		j := &c.Job
+		gone[j.ID] = true
+		c.Touch, c.TouchWhy, c.Left = cluster.Leave, "is set aside: "+why, cluster.LeftAside
+		c.Job = cluster.Job{
+			ID: j.ID, Record: j.Record, Whole: j.Whole, Name: j.Name, User: j.User, UID: j.UID, Account: j.Account, QOS: j.QOS,
+			Partitions: j.Partitions, State: j.State, Outcome: j.Outcome, Aside: why, Batch: j.Batch, Holds: j.Holds,
+			Submit: j.Submit, Start: j.Start, End: j.End, Suspend: j.Suspend, Restarts: j.Restarts,
+		}
+	}
+	snap.Progress = slices.DeleteFunc(slices.Clone(snap.Progress), func(p cluster.Progress) bool { return gone[p.Job] })
+	return snap
+}

@@ -1,0 +1,67 @@
+package slurm
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// aside translates as much as can be of a record that makes no sense (w.wrong), so that the rest of the list can be
+// gone on with: whose it is, what it holds, and why nothing is done with it. What was known of it before stays.
+func (t *translator) aside(w *wireJob, before *record) *record {
+	rec := &record{id: w.id, states: stateKey(w.states), array: w.array, resv: w.resv, wants: asksForGPUs(w)}
+	if before != nil {
+		known := *before
+		rec, known.states = &known, rec.states
+		rec.jobs = slices.Clone(before.jobs)
+		if len(rec.jobs) > 1 && state(w) != cluster.Waiting { // it stands for the last of the array's tasks now
+			rec.jobs = rec.jobs[:1]
+			rec.jobs[0].ID, rec.jobs[0].Whole, rec.tasks = w.jobID(), false, 0
+		}
+	} else if held := t.heldAside(w); rec.wants || len(held) > 0 {
+		rec.jobs = []cluster.Job{{
+			ID: w.jobID(), Record: w.id, Name: w.name, User: w.user, UID: uint32(w.uid.n), Account: w.account, QOS: w.qos,
+			Partitions: w.partition, Because: because(w), Batch: w.batch, Holds: held,
+			Submit: instant(w.submit), Restarts: w.restarts,
+		}}
+	}
+	for i := range rec.jobs {
+		j := &rec.jobs[i]
+		j.Aside = w.wrong
+		if j.State = state(w); j.State == cluster.Waiting {
+			continue
+		}
+		j.Blur = half
+		if j.Start == 0 {
+			j.Start = within(w.start)
+		}
+		if len(j.Holds) == 0 {
+			j.Holds = t.heldAside(w)
+		}
+		if j.State == cluster.Done {
+			j.Holds, j.End, j.Outcome = nil, within(w.end), outcome(w.states)
+		}
+	}
+	return rec
+}
+
+// asksForGPUs tells whether a record speaks of GPUs, however it is to be read.
+func asksForGPUs(w *wireJob) bool {
+	return slices.ContainsFunc([]string{w.wanted, w.got, w.perJob, w.perNode, w.perSocket, w.perTask}, func(s string) bool { return strings.Contains(s, "gpu") })
+}
+
+// heldAside gives what a job holds as far as that can be told.
+func (t *translator) heldAside(w *wireJob) []cluster.Holding {
+	if !holds(state(w)) {
+		return nil
+	}
+	out, _, err := t.holdings(w)
+	if err == nil {
+		return out
+	}
+	rest := *w
+	rest.detail = nil
+	out, _, _ = t.holdings(&rest)
+	return out
+}

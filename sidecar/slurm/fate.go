@@ -1,0 +1,108 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/hostlist"
+)
+
+// A slurmctld that hangs carries out what it was asked when it wakes up, however long after, and REST has no way to say until when
+// a change is wanted. So few changes are on their way when nobody answers, and none is sent long after it was decided.
+const (
+	// lostMax is how many changes of a plan may go without an answer before the rest is dropped.
+	lostMax = 3
+	// planLife is how long after its look a plan's changes are still sent. What is left is dropped.
+	planLife = time.Minute
+)
+
+// courier knows whether the changes of a plan may still be sent. It is safe for use by several goroutines.
+type courier struct {
+	until time.Time
+	lost  atomic.Int32 // changes that nobody answered
+}
+
+// stopped tells why no more is sent; "" = go on. The next round looks first, and acts on what is then still to be done.
+func (c *courier) stopped() string {
+	switch {
+	case c.lost.Load() >= lostMax:
+		return "dropped: Slurm did not answer to changes of this round; the next one looks first"
+	case time.Now().After(c.until):
+		return "dropped: the plan is more than a minute old; the next round looks first"
+	}
+	return ""
+}
+
+// heard notes what became of changes that were sent together; one broken connection is one failure.
+func (c *courier) heard(errs ...error) {
+	if slices.ContainsFunc(errs, unanswered) {
+		c.lost.Add(1)
+	}
+}
+
+// unanswered tells whether slurmctld did not answer a request, as far as can be told.
+func unanswered(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Unheard || e.Unknown && !refused(e.Code))
+}
+
+// looked judges a change that slurmctld refused by what the job's record shows now: some refusals, such as 2015 to a job whose
+// partition has changed, come after the change was made. It gives nil where all of it was, and else the error, with Unknown unless
+// none of it was.
+func (c *Client) looked(ctx context.Context, record int64, ch change, err error) error {
+	var e *Error
+	if !errors.As(err, &e) || !refused(e.Code) || !e.Unknown {
+		return err
+	}
+	all, readErr := c.readRecord(ctx, record)
+	at := slices.IndexFunc(all, func(w wireJob) bool { return w.id == record })
+	if readErr != nil || at < 0 {
+		return err
+	}
+	made, missed := 0, 0
+	for field := range ch {
+		if done, told := c.shows(&all[at], field, ch); !told {
+			continue
+		} else if done {
+			made++
+		} else {
+			missed++
+		}
+	}
+	switch {
+	case made > 0 && missed == 0:
+		return nil
+	case made == 0 && missed > 0:
+		e.Unknown = false
+	}
+	return err
+}
+
+// shows tells whether a record has the change of a field, where records tell of it.
+func (c *Client) shows(w *wireJob, field string, ch change) (done, told bool) {
+	switch field {
+	case "begin_time":
+		want, ok := ch[field].(map[string]any)["number"].(int64)
+		if now := int64(c.now()) / 1000; want <= now {
+			return w.eligible <= now, ok
+		}
+		return w.eligible == want, ok
+	case "required_nodes":
+		want, ok := ch[field].([]string)
+		have, err := hostlist.Expand(w.required)
+		want, wrong := hostlist.Expand(strings.Join(without(want), ","))
+		return err == nil && wrong == nil && slices.Equal(slices.Sorted(slices.Values(have)), slices.Sorted(slices.Values(want))), ok
+	case "reservation":
+		return w.resv == ch[field], true
+	}
+	return false, false
+}
+
+// without leaves out the empty name by which a node list is cleared.
+func without(nodes []string) []string {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return strings.TrimSpace(n) == "" })
+}

@@ -1,0 +1,261 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sql"
+)
+
+// To explain one of 50,000 jobs takes the rows of that one: the newest round as a whole is tens of megabytes. What the rows'
+// columns do not have stands in verdicts.details, of the few jobs that have more to tell.
+
+var (
+	settingsNow = sql.Query("settings_now")
+	verdictOf   = sql.Query("verdict_of")
+	standingsOf = sql.Query("standings_of")
+	jobNames    = sql.Query("job_names")
+)
+
+// details is what the journal keeps of a job beside its columns, but for the numbers that change in every round.
+type details struct {
+	Job    *cluster.Job    `json:"job,omitempty"`
+	Record *cluster.Record `json:"record,omitempty"`
+	Touch  cluster.Touch   `json:"touch,omitempty"`
+	Lease  *cluster.Lease  `json:"lease,omitempty"`
+	Claim  *cluster.Claim  `json:"claim,omitempty"`
+	Habit  *cluster.Habit  `json:"habit,omitempty"`
+	Reason *cluster.Reason `json:"reason,omitempty"`
+}
+
+// detailer finds what belongs to jobs; they are asked for in the order of their keys.
+type detailer struct {
+	leases []cluster.Lease
+	claims map[cluster.JobKey]*cluster.Claim
+	habits []cluster.Habit
+}
+
+func newDetailer(plan cluster.Plan) *detailer {
+	d := &detailer{leases: plan.Memory.Leases, habits: plan.Memory.Habits, claims: make(map[cluster.JobKey]*cluster.Claim, len(plan.Memory.Claims))}
+	for i := range plan.Memory.Claims {
+		d.claims[plan.Memory.Claims[i].Job] = &plan.Memory.Claims[i]
+	}
+	return d
+}
+
+// lease gives a job's lease, or nil.
+func (d *detailer) lease(key cluster.JobKey) *cluster.Lease {
+	i, ok := slices.BinarySearchFunc(d.leases, key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) })
+	if !ok {
+		return nil
+	}
+	return &d.leases[i]
+}
+
+// of gives a job's details; "" = its columns tell all.
+func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason) document {
+	out := details{Lease: d.lease(r.Key), Claim: d.claims[r.Key]}
+	extra := reason.To != "" || reason.Spent != 0 || reason.Fits != 0
+	if out.Lease == nil && out.Claim == nil && !extra && r.Stops == 0 && r.Lost == 0 {
+		return ""
+	}
+	j := c.Job
+	record := *r
+	record.Alloc, record.Due, record.DueCarry, record.DueRate, record.ChargedTo, record.Gate = 0, 0, 0, 0, 0, 0
+	j.Because = "" // a column has it
+	out.Job, out.Record, out.Touch = &j, &record, c.Touch
+	if extra {
+		other := *reason
+		other.Free, other.Behind, other.OtherBehind, other.Rank, other.Rho, other.OtherJob = 0, 0, 0, 0, 0, 0
+		out.Reason = &other
+	}
+	if t, ok := cluster.TypeOf(&j); ok {
+		if at, ok := slices.BinarySearchFunc(d.habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
+			out.Habit = &d.habits[at]
+		}
+	}
+	return documentOf(out)
+}
+
+// verdictNow is a row of verdicts.
+type verdictNow struct {
+	reasonColumns
+	Round     int64           `db:"round"`
+	At        time.Time       `db:"at"`
+	Until     *time.Time      `db:"until_at"`
+	For       *int64          `db:"for_job"`
+	Rho       cluster.Rho     `db:"rho"`
+	Alloc     cluster.GPUTime `db:"alloc_gpu_ms"`
+	Due       cluster.GPUTime `db:"due_gpu_ms"`
+	Gate      *time.Time      `db:"gate_until"`
+	OtherJob  *int64          `db:"other_job"`
+	SlurmSays string          `db:"slurm_says"`
+	Details   []byte          `db:"details"`
+}
+
+func (v *verdictNow) reason() cluster.Reason {
+	return cluster.Reason{Code: v.Code, Pool: v.Pool, Need: v.Need, Free: v.Free, Behind: v.Behind, Other: v.Other, OtherBehind: v.OtherBehind,
+		Queue: v.Queue, OtherJob: keyOf(v.OtherJob), Rank: v.Rank, Until: instantOf(v.Until), For: keyOf(v.For), Cell: v.Cell, Chain: v.Chain,
+		Right: v.Right, Note: v.Note, Rho: v.Rho}
+}
+
+func keyOf(key *int64) cluster.JobKey {
+	if key == nil {
+		return 0
+	}
+	return cluster.JobKey(*key)
+}
+
+func instantOf(t *time.Time) cluster.Instant {
+	if t == nil {
+		return 0
+	}
+	return cluster.InstantOf(*t)
+}
+
+// standingNow is a row of the ledger.
+type standingNow struct {
+	Pool        string           `db:"pool"`
+	Weight      int64            `db:"weight"`
+	Base        cluster.MicroGPU `db:"base_gpus"`
+	Entitlement cluster.MicroGPU `db:"entitlement_gpus"`
+	Demand      cluster.MicroGPU `db:"demand_gpus"`
+	Holds       int              `db:"holds_gpus"`
+	Lent        cluster.MicroGPU `db:"lent_gpus"`
+	Borrowed    cluster.MicroGPU `db:"borrowed_gpus"`
+	Waiting     int              `db:"waiting_jobs"`
+	Deficit     cluster.GPUTime  `db:"deficit_gpu_ms"`
+	Behind      cluster.Span     `db:"behind_ms"`
+	Owed        cluster.GPUTime  `db:"owed_gpu_ms"`
+	Repays      cluster.MicroGPU `db:"repays_gpus"`
+	Rho         cluster.Rho      `db:"rho"`
+	RhoAll      cluster.Rho      `db:"rho_all"`
+}
+
+// newestOf gives the newest round as far as it is about one job: its case, record, verdict, lease, claim and habit, its tenant's
+// standing, and the names of jobs that the verdict names, as cases that are gone. The whole round is read only where it is
+// needed: where a policy divides GPU models, for hardware that virtual clusters lost, and after a daemon that wrote less down.
+func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, error) {
+	var e Edge
+	var at time.Time
+	var settings []byte
+	err := s.pool.QueryRow(ctx, settingsNow).Scan(&e.Plan.Round, &at, &settings)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return e, 0, nil
+	}
+	if err != nil {
+		return e, 0, err
+	}
+	verdicts, err := collect[verdictNow](ctx, s, "reading the verdict", verdictOf, job.Key)
+	if err != nil {
+		return e, 0, err
+	}
+	if settings != nil {
+		if err := json.Unmarshal(settings, &e.Snapshot.Settings); err != nil {
+			return e, 0, fmt.Errorf("reading the settings: %w", err)
+		}
+	}
+	if settings == nil || e.Snapshot.Settings.Divide != "" || len(verdicts) > 0 && verdicts[0].Code == cluster.BecauseLost {
+		e.Snapshot, e.Plan, err = s.Last(ctx)
+		return e, e.Plan.At, err
+	}
+	e.Plan.At = cluster.InstantOf(at)
+	e.Snapshot.Round, e.Snapshot.Now = e.Plan.Round, e.Plan.At
+	numbers := e.Plan.At
+	rows, err := collect[standingNow](ctx, s, "reading how the tenant stands", standingsOf, job.Tenant)
+	if err != nil {
+		return e, 0, err
+	}
+	for _, r := range rows {
+		e.Plan.Tenants = append(e.Plan.Tenants, cluster.Standing{Tenant: job.Tenant, Pool: r.Pool, Weight: r.Weight, Base: r.Base,
+			Entitlement: r.Entitlement, Demand: r.Demand, Holds: r.Holds, Lent: r.Lent, Borrowed: r.Borrowed, Waiting: r.Waiting,
+			Deficit: r.Deficit, Behind: r.Behind, Owed: r.Owed, Repays: r.Repays, Rho: r.Rho, RhoAll: r.RhoAll})
+	}
+	if len(verdicts) == 0 {
+		return e, numbers, nil
+	}
+	v := &verdicts[0]
+	if err := e.add(job, v); err != nil {
+		return e, 0, err
+	}
+	if err := s.name(ctx, &e); err != nil {
+		return e, 0, err
+	}
+	return e, cluster.InstantOf(v.At), nil
+}
+
+// add adds what the job's rows say.
+func (e *Edge) add(job *Job, v *verdictNow) error {
+	id, err := cluster.ParseJobID(job.SlurmID)
+	if err != nil {
+		return err
+	}
+	d := details{
+		Job: &cluster.Job{ID: id, Name: job.Name, User: job.User, Account: job.Account, QOS: job.QOS, Partitions: job.Partitions,
+			State: cluster.JobState(job.State), Inactive: job.Inactive, Limit: job.Limit, Submit: instantOf(job.Submitted), Restarts: job.Restarts,
+			Request: cluster.Request{GPUs: job.GPUs, Model: job.Model}},
+		Record: &cluster.Record{Key: job.Key, ID: id, Tenant: job.Tenant, User: job.User, Account: job.Account, Name: job.Name,
+			Submit: instantOf(job.Submitted), Restarts: job.Restarts, State: cluster.JobState(job.State), First: instantOf(job.Eligible),
+			Done: instantOf(job.Done), Terms: job.Terms, Failed: job.Failed, Avoid: instantOf(job.Avoid), Said: job.Said, Lost: job.Lost},
+		Touch: cluster.Touch(job.Touch),
+	}
+	reason := v.reason()
+	if v.Details != nil {
+		var more details
+		if err := json.Unmarshal(v.Details, &more); err != nil {
+			return fmt.Errorf("reading the details of job %s: %w", job.SlurmID, err)
+		}
+		d = more
+	}
+	if more := d.Reason; more != nil {
+		reason.To, reason.Speed, reason.Trial, reason.Spent, reason.Fits = more.To, more.Speed, more.Trial, more.Spent, more.Fits
+	}
+	d.Job.Because = v.SlurmSays
+	d.Record.Alloc, d.Record.Due, d.Record.Gate = v.Alloc, v.Due, instantOf(v.Gate)
+	e.Snapshot.Cases = []cluster.Case{{Job: *d.Job, Record: *d.Record, Touch: d.Touch, TouchWhy: job.TouchWhy}}
+	m := &e.Plan.Memory
+	m.Records = []cluster.Record{*d.Record}
+	if d.Lease != nil {
+		m.Leases = []cluster.Lease{*d.Lease}
+	}
+	if d.Claim != nil {
+		m.Claims = []cluster.Claim{*d.Claim}
+	}
+	if d.Habit != nil {
+		m.Habits = []cluster.Habit{*d.Habit}
+	}
+	e.Plan.Verdicts = []cluster.Verdict{{Job: job.Key, Rho: v.Rho, Reason: reason}}
+	return nil
+}
+
+// name adds cases of the jobs that the verdict names.
+func (s *Store) name(ctx context.Context, e *Edge) error {
+	reason, own := &e.Plan.Verdicts[0].Reason, e.Plan.Verdicts[0].Job
+	keys := []int64{int64(reason.For), int64(reason.OtherJob)}
+	rows, err := s.pool.Query(ctx, jobNames, keys)
+	if err != nil {
+		return fmt.Errorf("reading the names of jobs: %w", err)
+	}
+	var key cluster.JobKey
+	var name string
+	_, err = pgx.ForEachRow(rows, []any{(*int64)(&key), &name}, func() error {
+		id, err := cluster.ParseJobID(name)
+		if err == nil && key != own {
+			e.Snapshot.Cases = append(e.Snapshot.Cases, cluster.Case{Gone: true, Record: cluster.Record{Key: key, ID: id}})
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("reading the names of jobs: %w", err)
+	}
+	slices.SortFunc(e.Snapshot.Cases, func(a, b cluster.Case) int { return cmp.Compare(a.Record.Key, b.Record.Key) })
+	return nil
+}

@@ -1,0 +1,103 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/migrate"
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/store/storetest"
+)
+
+// The first cluster that comes owns the journal; others are refused with the two names.
+func TestAJournalIsOfOneCluster(t *testing.T) {
+	dsn := storetest.Database(t)
+	s := openStore(t, store.Config{DSN: dsn})
+	if _, known, err := s.Identity(t.Context()); known || err != nil {
+		t.Fatalf("a new journal is of a cluster already (%v)", err)
+	}
+	alpha := func(id int64) cluster.Identity { return cluster.Identity{Name: "alpha", ID: id} }
+	for _, c := range []struct {
+		is   cluster.Identity
+		want string // in the error
+	}{
+		{alpha(0), ""},
+		{cluster.Identity{Name: "beta", ID: 9}, "the journal in schema fairlease is of cluster alpha, but Slurm is cluster beta (cluster id 9)"},
+		{alpha(7), ""}, // its number is told later
+		{alpha(0), ""},
+		{alpha(8), "is of cluster alpha (cluster id 7), but Slurm is cluster alpha (cluster id 8)"},
+	} {
+		err := s.Claim(t.Context(), c.is)
+		var another *store.AnotherError
+		if (c.want == "") != (err == nil) || err != nil && (!errors.As(err, &another) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v: %v, want %q", c.is, err, c.want)
+		}
+	}
+	seat := takeSeat(t, s)
+	was, err := seat.Rename(t.Context(), alpha(8), store.Repair{By: "root", Reason: "new disks"})
+	if err != nil || was != alpha(7) {
+		t.Errorf("renamed from %v (%v)", was, err)
+	}
+	if err := s.Claim(t.Context(), alpha(8)); err != nil {
+		t.Error(err)
+	}
+	var found, done, by string
+	if err := storetest.Connect(t, dsn).QueryRow(t.Context(), "select found, done, by from repairs where kind = 'cluster' and reason = 'new disks'").Scan(&found, &done, &by); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(found, "id 7") || !strings.Contains(done, "id 8") || by != "root" {
+		t.Errorf("the repair is noted as %q, %q, by %q", found, done, by)
+	}
+}
+
+// Journals of several clusters stand in one database, each in a schema of its own, and know nothing of each other.
+func TestSchemasAreApart(t *testing.T) {
+	dsn := storetest.Empty(t)
+	seats := map[string]*store.Seat{}
+	for i, schema := range []string{"alpha", "beta"} {
+		if _, _, err := migrate.Up(t.Context(), dsn, schema, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+		s := openStore(t, store.Config{DSN: dsn, Schema: schema})
+		if err := s.Claim(t.Context(), cluster.Identity{Name: schema}); err != nil {
+			t.Fatal(err)
+		}
+		seat := takeSeat(t, s) // both at once
+		j := seat.Journal()
+		if _, err := j.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		story := journaltest.NewStory(uint64(i+1), 4, 20)
+		for range i + 1 {
+			snap, plan := story.Next()
+			if err := j.Commit(t.Context(), snap, plan); err != nil {
+				t.Fatal(err)
+			}
+		}
+		seats[schema] = seat
+	}
+	for i, schema := range []string{"alpha", "beta"} {
+		s := openStore(t, store.Config{DSN: dsn, Schema: schema})
+		rounds, err := s.Rounds(t.Context(), 10)
+		if err != nil || len(rounds) != i+1 {
+			t.Errorf("%s has %d rounds (%v)", schema, len(rounds), err)
+		}
+		if err := seats[schema].Keep(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	db := storetest.Connect(t, dsn)
+	var strays int
+	err := db.QueryRow(t.Context(), `select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+		where n.nspname not in ('alpha', 'beta', 'information_schema') and n.nspname not like 'pg\_%'`).Scan(&strays)
+	if err != nil || strays != 0 {
+		t.Errorf("%d tables and views stand outside the schemas (%v)", strays, err)
+	}
+	if _, err := store.Open(t.Context(), store.Config{DSN: dsn, Schema: "gamma"}); !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "schema gamma") {
+		t.Errorf("a schema that is not there: %v", err)
+	}
+}

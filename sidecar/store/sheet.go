@@ -1,0 +1,549 @@
+package store
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+)
+
+// A sheet is a list of structs as columns of numbers, a row for each: a text stands there as its number in words, and so does
+// the JSON of what is a list or may be missing. All jobs' rows change a little in every round, and most of that can be
+// foretold: columns of numbers tell it in next to nothing, and in next to no time.
+type sheet struct {
+	columns []column
+	keys    []int64
+	cells   [][]int64 // by column, then row
+}
+
+// column is a field of the structs: its kind and its name in JSON.
+type column struct {
+	kind byte
+	name string
+}
+
+const (
+	numberKind = 'n'
+	floatKind  = 'f'
+	textKind   = 't'
+	jsonKind   = 'j'
+)
+
+// shape is how structs of a type become rows.
+type shape struct {
+	columns []column
+	fields  [][]int // by column: where it is
+	places  []field
+	key     []int
+}
+
+// field is where a column's values are in memory, and what they are: reflection takes five times as long for all jobs.
+type field struct {
+	offset uintptr
+	kind   reflect.Kind
+}
+
+// number reads a number from the field of a struct.
+func (f field) number(of unsafe.Pointer) int64 {
+	at := unsafe.Add(of, f.offset)
+	switch f.kind {
+	case reflect.Int64, reflect.Uint64, reflect.Float64:
+		return *(*int64)(at)
+	case reflect.Int:
+		return int64(*(*int)(at))
+	case reflect.Int32:
+		return int64(*(*int32)(at))
+	case reflect.Uint32:
+		return int64(*(*uint32)(at))
+	case reflect.Int16:
+		return int64(*(*int16)(at))
+	case reflect.Uint16:
+		return int64(*(*uint16)(at))
+	case reflect.Int8:
+		return int64(*(*int8)(at))
+	case reflect.Bool, reflect.Uint8:
+		return int64(*(*uint8)(at))
+	}
+	panic("a column is no number") // shapeOf makes it one of these
+}
+
+var shapes sync.Map // by type
+
+// shapeOf gives the shape of structs of a type without the fields named, keyed by the field at key.
+func shapeOf(t reflect.Type, key []int, without ...string) *shape {
+	if known, ok := shapes.Load(t); ok {
+		return known.(*shape)
+	}
+	type leaf struct {
+		column
+		field []int
+		place field
+	}
+	var leaves []leaf
+	var walk func(t reflect.Type, at []int, offset uintptr, name string)
+	walk = func(t reflect.Type, at []int, offset uintptr, name string) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if tag == "-" || name == "" && slices.Contains(without, tag) {
+				continue
+			}
+			here, called := append(slices.Clone(at), i), name+tag
+			var kind byte = jsonKind
+			switch f.Type.Kind() {
+			case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+				kind = numberKind
+			case reflect.Float64:
+				kind = floatKind
+			case reflect.String:
+				kind = textKind
+			case reflect.Struct:
+				walk(f.Type, here, offset+f.Offset, called+".")
+				continue
+			}
+			leaves = append(leaves, leaf{column{kind, called}, here, field{offset + f.Offset, f.Type.Kind()}})
+		}
+	}
+	walk(t, nil, 0, "")
+	s := &shape{key: key}
+	for _, l := range leaves {
+		s.columns, s.fields, s.places = append(s.columns, l.column), append(s.fields, l.field), append(s.places, l.place)
+	}
+	shapes.Store(t, s)
+	return s
+}
+
+// words are texts by number; 0 is the empty one.
+type words struct {
+	texts []string
+	of    map[string]int64
+}
+
+func newWords() *words { return &words{texts: []string{""}, of: map[string]int64{"": 0}} }
+
+func (w *words) number(text string) int64 {
+	n, ok := w.of[text]
+	if !ok {
+		n = int64(len(w.texts))
+		text = strings.Clone(text) // it may be a part of something large
+		w.texts, w.of[text] = append(w.texts, text), n
+	}
+	return n
+}
+
+// forget leaves the first n.
+func (w *words) forget(n int) {
+	for _, text := range w.texts[n:] {
+		delete(w.of, text)
+	}
+	w.texts = w.texts[:n]
+}
+
+// fill makes a sheet of n structs; row gives each. was is the sheet of these columns and words that it will be told from: most texts
+// stay as they were there.
+func (s *shape) fill(w *words, was *sheet, n int, row func(int) reflect.Value) (*sheet, error) {
+	out := &sheet{columns: s.columns, keys: make([]int64, n), cells: make([][]int64, len(s.columns))}
+	all := make([]int64, n*len(s.columns))
+	for c := range out.cells {
+		out.cells[c] = all[c*n : (c+1)*n]
+	}
+	before := follow(was)
+	for r := range n {
+		v := row(r)
+		at := v.Addr().UnsafePointer()
+		out.keys[r] = v.FieldByIndex(s.key).Int()
+		b := before(out.keys[r])
+		for c, place := range s.places {
+			switch s.columns[c].kind {
+			case textKind:
+				is := *(*string)(unsafe.Add(at, place.offset))
+				if is == "" {
+					continue
+				}
+				if b >= 0 && w.texts[was.cells[c][b]] == is {
+					out.cells[c][r] = was.cells[c][b]
+				} else {
+					out.cells[c][r] = w.number(is)
+				}
+			case jsonKind:
+				if *(*unsafe.Pointer)(unsafe.Add(at, place.offset)) == nil { // of a list, a map or a pointer
+					continue
+				}
+				written, err := json.Marshal(v.FieldByIndex(s.fields[c]).Interface())
+				if err != nil {
+					return nil, fmt.Errorf("writing %s as JSON: %w", s.columns[c].name, err)
+				}
+				out.cells[c][r] = w.number(string(written))
+			default:
+				out.cells[c][r] = place.number(at)
+			}
+		}
+	}
+	return out, nil
+}
+
+// tell writes the sheet's rows into structs; row gives each. Columns of fields that there are no more are left out.
+func (t *sheet) tell(s *shape, w *words, row func(int) reflect.Value) error {
+	for c, col := range t.columns {
+		at := slices.Index(s.columns, col)
+		if at < 0 {
+			continue
+		}
+		for r, x := range t.cells[c] {
+			if x == 0 {
+				continue
+			}
+			f := row(r).FieldByIndex(s.fields[at])
+			switch col.kind {
+			case floatKind:
+				f.SetFloat(math.Float64frombits(uint64(x)))
+			case textKind, jsonKind:
+				if x < 0 || x >= int64(len(w.texts)) {
+					return errFrame
+				}
+				if col.kind == textKind {
+					f.SetString(w.texts[x])
+				} else if err := json.Unmarshal([]byte(w.texts[x]), f.Addr().Interface()); err != nil {
+					return fmt.Errorf("reading the JSON of %s: %w", col.name, err)
+				}
+			default:
+				switch {
+				case f.CanInt():
+					f.SetInt(x)
+				case f.CanUint():
+					f.SetUint(uint64(x))
+				default:
+					f.SetBool(true)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// column gives the cells of a number's or a text's column by its name; zeros where there is none.
+func (t *sheet) column(kind byte, name string) []int64 {
+	if c := slices.Index(t.columns, column{kind, name}); c >= 0 {
+		return t.cells[c]
+	}
+	return make([]int64, len(t.keys))
+}
+
+// digest stands for all that the sheet says.
+func (t *sheet) digest(sum uint64) uint64 {
+	const prime = 0x9e3779b97f4a7c15
+	for _, cells := range append(t.cells, t.keys) {
+		for _, x := range cells {
+			sum = (sum ^ uint64(x)) * prime
+			sum ^= sum >> 29
+		}
+	}
+	return sum
+}
+
+// foretold is what can be known beforehand of a sheet's columns: formulas by column, and groups of rows in which numbers
+// change alike.
+type foretold struct {
+	formulas map[string][]int64
+	groups   [][]int64
+	ordered  []string // columns whose numbers are ranks
+}
+
+// guess is how the numbers of a column that changed are foretold.
+type guess byte
+
+const (
+	asBefore  guess = iota // each is as before
+	byValue                // those that were equal are equal
+	byFormula              // of foretold
+	byGroup                // those of a group change by as much: byGroup+2n for the n-th group; byGroup+2n+1: as byValue in it
+
+	// Those that follow each other in a group change by as much, as ranks do where one comes or goes: byOrder+n for the n-th
+	// group. Zeros stay.
+	byOrder guess = 128
+)
+
+// memo remembers what came of what, the last of each. Where two share a place a guess is wrong, no more.
+type memo struct {
+	keys, values [1 << 12]int64
+	known        [1 << 12]bool
+}
+
+func (m *memo) at(key int64) (value *int64, known *bool) {
+	i := uint64(key) * 0x9e3779b97f4a7c15 >> 52
+	if m.keys[i] != key {
+		m.keys[i], m.values[i], m.known[i] = key, 0, false
+	}
+	return &m.values[i], &m.known[i]
+}
+
+// each goes through a column: before is what it was, put is given each guess and gives what is true. All guesses but byOrder go
+// through the rows in their order.
+func (g guess) each(before []int64, told *foretold, column string, put func(row int, guessed int64) int64) {
+	switch {
+	case g == byFormula:
+		for r, p := range told.formulas[column] {
+			put(r, p)
+		}
+	case g >= byOrder:
+		group := told.groups[g-byOrder]
+		var rows []int
+		for r, was := range before {
+			if was == 0 {
+				put(r, 0)
+			} else {
+				rows = append(rows, r)
+			}
+		}
+		slices.SortFunc(rows, func(a, b int) int {
+			return cmp.Or(cmp.Compare(group[a], group[b]), cmp.Compare(before[a], before[b]), cmp.Compare(a, b))
+		})
+		var d int64
+		for i, r := range rows {
+			if i > 0 && group[r] != group[rows[i-1]] {
+				d = 0
+			}
+			d = put(r, before[r]+d) - before[r]
+		}
+	case g == byValue || g >= byGroup && (g-byGroup)%2 == 1:
+		var m memo
+		var group []int64
+		if g != byValue {
+			group = told.groups[(g-byGroup)/2]
+		}
+		for r, was := range before {
+			key, p := was, was
+			if group != nil {
+				key ^= group[r] * 0x2545f4914f6cdd1d
+			}
+			last, known := m.at(key)
+			if *known {
+				p = *last
+			}
+			*last, *known = put(r, p), true
+		}
+	case g >= byGroup:
+		var m memo
+		group := told.groups[(g-byGroup)/2]
+		for r, was := range before {
+			d, _ := m.at(group[r])
+			*d = put(r, was+*d) - was
+		}
+	default:
+		for r, was := range before {
+			put(r, was)
+		}
+	}
+}
+
+// misses counts how often the guess is wrong.
+func (g guess) misses(before, now []int64, told *foretold, column string) (n int) {
+	g.each(before, told, column, func(r int, p int64) int64 {
+		if p != now[r] {
+			n++
+		}
+		return now[r]
+	})
+	return n
+}
+
+// best gives the guess that is wrong least often.
+func best(before, now []int64, told *foretold, column string) guess {
+	const few = 8
+	least := asBefore.misses(before, now, told, column)
+	if least <= few {
+		return asBefore
+	}
+	found := asBefore
+	try := func(g guess) {
+		if n := g.misses(before, now, told, column); n < least {
+			found, least = g, n
+		}
+	}
+	try(byValue)
+	if told.formulas[column] != nil {
+		try(byFormula)
+	}
+	for i := range 2 * len(told.groups) {
+		try(byGroup + guess(i))
+	}
+	const many = 200 // it takes longer
+	for i := range told.groups {
+		if least > many && slices.Contains(told.ordered, column) {
+			try(byOrder + guess(i))
+		}
+	}
+	return found
+}
+
+// The difference between two sheets of the same columns:
+//
+//	keys     count { kept gone added }
+//	added    by column: the difference to the added row before; the keys as the last column
+//	changed  { gap of columns, guess, count, { gap of rows, what is true - the guess } }, and the gap past the last column;
+//	         rows are in the order in which they are guessed
+//
+// All are varints; a column that is not told is as before.
+
+// run is how many rows are kept, then gone, then added.
+type run struct{ kept, gone, added int }
+
+// moved gives a column's cells in the rows after; add is given the added ones, to be filled. Where rows stay as they
+// are the cells are the same.
+func moved(was []int64, runs []run, add func(at int, added []int64)) []int64 {
+	if len(runs) == 0 || len(runs) == 1 && runs[0].gone == 0 && runs[0].added == 0 {
+		return was
+	}
+	n := 0
+	for _, x := range runs {
+		n += x.kept + x.added
+	}
+	out := make([]int64, 0, n)
+	for _, x := range runs {
+		out = append(out, was[:x.kept]...)
+		was = was[x.kept+x.gone:]
+		out = out[:len(out)+x.added]
+		add(len(out)-x.added, out[len(out)-x.added:])
+	}
+	return out
+}
+
+// sheetDelta appends the difference. tell foretells columns; it is given the rows of now with what was before.
+func sheetDelta(out []byte, was, now *sheet, tell func(*sheet) foretold) []byte {
+	var runs []run
+	for i, j := 0, 0; i < len(was.keys) || j < len(now.keys); {
+		var x run
+		for i < len(was.keys) && j < len(now.keys) && was.keys[i] == now.keys[j] {
+			i, j, x.kept = i+1, j+1, x.kept+1
+		}
+		for i < len(was.keys) && (j == len(now.keys) || was.keys[i] < now.keys[j]) {
+			i, x.gone = i+1, x.gone+1
+		}
+		for j < len(now.keys) && (i == len(was.keys) || now.keys[j] < was.keys[i]) {
+			j, x.added = j+1, x.added+1
+		}
+		runs = append(runs, x)
+	}
+	out = appendNumbers(out, uint64(len(runs)))
+	for _, x := range runs {
+		out = appendNumbers(out, uint64(x.kept), uint64(x.gone), uint64(x.added))
+	}
+	before := &sheet{columns: now.columns, keys: now.keys, cells: make([][]int64, len(now.cells))}
+	for c := range now.cells {
+		before.cells[c] = moved(was.cells[c], runs, func(at int, added []int64) {
+			last := int64(0)
+			for i := range added {
+				added[i] = now.cells[c][at+i]
+				out = appendNumbers(out, zigzag(added[i]-last))
+				last = added[i]
+			}
+		})
+	}
+	moved(was.keys, runs, func(at int, added []int64) {
+		last := int64(0)
+		for i := range added {
+			out = appendNumbers(out, zigzag(now.keys[at+i]-last))
+			last = now.keys[at+i]
+		}
+	})
+	told := tell(before)
+	next := 0
+	var misses []byte
+	for c, col := range now.columns {
+		if slices.Equal(before.cells[c], now.cells[c]) {
+			continue
+		}
+		g := best(before.cells[c], now.cells[c], &told, col.name)
+		misses = misses[:0]
+		count, gap := 0, 0
+		g.each(before.cells[c], &told, col.name, func(r int, p int64) int64 {
+			x := now.cells[c][r]
+			if gap++; p != x {
+				misses = appendNumbers(misses, uint64(gap-1), zigzag(x-p))
+				count, gap = count+1, 0
+			}
+			return x
+		})
+		out = appendNumbers(out, uint64(c-next), uint64(g), uint64(count))
+		out = append(out, misses...)
+		next = c + 1
+	}
+	return appendNumbers(out, uint64(len(now.columns)-next))
+}
+
+// sheet reads the difference and gives the sheet that it leads to from was, which it leaves as it is.
+func (r *reader) sheet(was *sheet, tell func(*sheet) foretold) *sheet {
+	now := &sheet{columns: was.columns, cells: make([][]int64, len(was.columns))}
+	var runs []run
+	added, next := 0, 0
+	for range min(r.number(), uint64(len(r.left))) {
+		kept, gone, more := r.number(), r.number(), r.number()
+		left := uint64(len(was.keys) - next)
+		if kept > left || gone > left-kept || more > uint64(len(r.left)) {
+			return r.fail(now)
+		}
+		runs = append(runs, run{int(kept), int(gone), int(more)})
+		next += int(kept + gone)
+		added += int(more)
+	}
+	if next != len(was.keys) || added > len(r.left)/(len(was.columns)+1) {
+		return r.fail(now)
+	}
+	fill := func(_ int, added []int64) {
+		last := int64(0)
+		for i := range added {
+			last += unzigzag(r.number())
+			added[i] = last
+		}
+	}
+	for c := range was.cells {
+		now.cells[c] = moved(was.cells[c], runs, fill)
+	}
+	now.keys = moved(was.keys, runs, fill)
+	before := &sheet{columns: now.columns, keys: now.keys, cells: slices.Clone(now.cells)}
+	told := tell(before)
+	for c := 0; ; c++ {
+		gap := r.number()
+		if gap >= uint64(len(now.columns)-c) {
+			if gap > uint64(len(now.columns)-c) {
+				return r.fail(now)
+			}
+			return now
+		}
+		c += int(gap)
+		g, count := guess(min(r.number(), 255)), r.number()
+		if r.broken || g == byFormula && told.formulas[now.columns[c].name] == nil || g >= byGroup && g < byOrder && int(g-byGroup)/2 >= len(told.groups) ||
+			g >= byOrder && int(g-byOrder) >= len(told.groups) {
+			return r.fail(now)
+		}
+		miss := func() int {
+			if count == 0 {
+				return -1
+			}
+			count--
+			return int(min(r.number(), math.MaxInt32))
+		}
+		at, asked := miss(), 0
+		cells := make([]int64, len(now.keys))
+		now.cells[c] = cells
+		g.each(before.cells[c], &told, now.columns[c].name, func(row int, p int64) int64 {
+			if asked == at {
+				p += unzigzag(r.number())
+				if at = miss(); at >= 0 {
+					at += asked + 1
+				}
+			}
+			asked++
+			cells[row] = p
+			return p
+		})
+		if at >= 0 {
+			return r.fail(now)
+		}
+	}
+}

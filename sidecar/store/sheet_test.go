@@ -1,0 +1,77 @@
+package store
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// TestRanksAreTold tells ranks of two tenants, one of which loses the job in front: all others there move up, and that takes
+// a few bytes.
+func TestRanksAreTold(t *testing.T) {
+	const n = 5000
+	columns := []column{{numberKind, "tenant"}, {numberKind, "rank"}}
+	was := &sheet{columns: columns, keys: make([]int64, n), cells: [][]int64{make([]int64, n), make([]int64, n)}}
+	for i := range n {
+		was.keys[i] = int64(i + 1)
+		was.cells[0][i] = int64(i % 2)
+		if i%3 > 0 {
+			was.cells[1][i] = int64(i*7919%n + 1)
+		}
+	}
+	now := &sheet{columns: columns, keys: was.keys, cells: [][]int64{was.cells[0], slices.Clone(was.cells[1])}}
+	for i, rank := range was.cells[1] {
+		if was.cells[0][i] == 1 && rank > 700 {
+			now.cells[1][i] = rank - 1
+		}
+	}
+	tell := func(s *sheet) foretold {
+		return foretold{groups: [][]int64{s.column(numberKind, "tenant")}, ordered: []string{"rank"}}
+	}
+	told := sheetDelta(nil, was, now, tell)
+	if len(told) > 20 {
+		t.Errorf("it takes %d bytes to tell that ranks move up", len(told))
+	}
+	r := &reader{left: told}
+	got := r.sheet(was, tell)
+	if r.broken || len(r.left) > 0 || !slices.Equal(got.cells[1], now.cells[1]) || !slices.Equal(got.cells[0], now.cells[0]) {
+		t.Errorf("the ranks are told as others; broken %v, %d bytes left", r.broken, len(r.left))
+	}
+}
+
+// TestFillReadsEveryKind fills a sheet from fields of all sizes, some of them in a struct within.
+func TestFillReadsEveryKind(t *testing.T) {
+	type inner struct {
+		Small int8    `json:"small"`
+		Share float64 `json:"share"`
+		Name  string  `json:"name"`
+	}
+	type row struct {
+		Key  int64    `json:"key"`
+		Yes  bool     `json:"yes"`
+		In   inner    `json:"in"`
+		I    int      `json:"i"`
+		I16  int16    `json:"i16"`
+		I32  int32    `json:"i32"`
+		U8   uint8    `json:"u8"`
+		U16  uint16   `json:"u16"`
+		U32  uint32   `json:"u32"`
+		U64  uint64   `json:"u64"`
+		List []string `json:"list"`
+	}
+	rows := []row{
+		{1, true, inner{-8, 0.25, "a"}, -1, -16, -32, 8, 16, 32, 1 << 63, []string{"x"}},
+		{2, false, inner{8, -1, ""}, 1, 16, 32, 255, 65535, 1<<32 - 1, 1, nil},
+		{3, true, inner{0, 0, "a"}, 0, 0, 0, 0, 0, 0, 0, []string{}},
+	}
+	s := shapeOf(reflect.TypeFor[row](), []int{0})
+	w := newWords()
+	sheet, err := s.fill(w, &sheet{columns: s.columns, cells: make([][]int64, len(s.columns))}, len(rows), func(i int) reflect.Value { return reflect.ValueOf(&rows[i]).Elem() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []row
+	if err := sheet.tell(s, w, listOfRows(&got, sheet)); err != nil || !reflect.DeepEqual(got, rows) {
+		t.Errorf("rows %+v are told as %+v (%v)", rows, got, err)
+	}
+}

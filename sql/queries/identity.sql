@@ -1,0 +1,37 @@
+-- name: identity
+select
+    name,
+    cluster_id
+from identity;
+
+-- name: identity_claim
+-- The first comes; a number that was not known is added.
+insert into identity as known (
+    name,
+    cluster_id
+)
+values ($1, $2)
+on conflict (single) do update set
+    cluster_id = excluded.cluster_id
+where known.name = excluded.name
+and known.cluster_id = 0
+and excluded.cluster_id <> 0;
+
+-- name: identity_change
+update identity set
+    name = $1,
+    cluster_id = $2,
+    recorded_at = clock_timestamp();
+
+-- name: repair_add
+insert into repairs (
+    kind,
+    found,
+    done,
+    reason,
+    by
+)
+values ($1, $2, $3, $4, $5);
+
+-- name: database_clock
+select clock_timestamp();

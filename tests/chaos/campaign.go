@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// options of a campaign.
+type options struct {
+	Seed   uint64
+	Suite  string        // "" = by the seed
+	Length time.Duration // for how long things fail
+	Keep   string        // a folder for logs and records; "" = they are not kept
+}
+
+// license by which jobs are gated; "" = by begin times. Every other pair of seeds has either, on both suites.
+func (o options) license() string {
+	if o.Seed/2%2 == 1 {
+		return ""
+	}
+	return "fairlease"
+}
+
+// outcome is what a campaign tried and what the oracle says of it.
+type outcome struct {
+	Options options
+	Tried   map[string]int // faults, by name
+	Deeds   map[string]int // of users, by name
+	Spoilt  int            // answers of slurmrestd
+	Jobs    int
+	Rounds  int
+	Slowest time.Duration // from a fault's healing to the next round
+	Books   [2]float64    // GPU-seconds of all jobs that can be compared, by the journal and by slurmdbd
+	Broken  []string      // what does not hold
+}
+
+func (o *outcome) faults() int {
+	n := 0
+	for _, k := range o.Tried {
+		n += k
+	}
+	return n
+}
+
+func (o *outcome) print(w io.Writer) {
+	list := func(title string, counts map[string]int) {
+		fmt.Fprintf(w, "\n%s:\n", title)
+		for _, name := range slices.Sorted(maps.Keys(counts)) {
+			fmt.Fprintf(w, "%5d  %s\n", counts[name], name)
+		}
+	}
+	list("faults", o.Tried)
+	list("what users did", o.Deeds)
+	fmt.Fprintf(w, "\n%d jobs, %d rounds, %d answers of slurmrestd spoilt; slowest recovery %s\n", o.Jobs, o.Rounds, o.Spoilt, o.Slowest.Round(100*time.Millisecond))
+	fmt.Fprintf(w, "GPU-seconds by the journal %.0f, by slurmdbd %.0f (%+.2f %%)\n", o.Books[0], o.Books[1], 100*(o.Books[0]/max(o.Books[1], 1)-1))
+	for _, line := range o.Broken {
+		fmt.Fprintf(w, "BROKEN  %s\n", line)
+	}
+	fmt.Fprintf(w, "\nseed %d, Slurm of Debian %s, gates by %s\n", o.Options.Seed, o.Options.Suite, map[bool]string{true: "licence", false: "begin time"}[o.Options.license() != ""])
+	fmt.Fprintf(w, "chaos_faults %d\nchaos_lost %d\n", o.faults(), len(o.Broken))
+}
+
+// campaign is one run.
+type campaign struct {
+	*site
+	users *users
+	plan  *plan
+	say   func(string, ...any)
+	began time.Time
+
+	mu      sync.Mutex
+	faults  []Fault
+	tried   map[string]int
+	amnesia []time.Time
+}
+
+// run makes a campaign. An error means that it could not be carried out; what does not hold is in the outcome.
+func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome, err error) {
+	if o.Suite == "" {
+		o.Suite = []string{"forky", "trixie"}[o.Seed%2]
+	}
+	say("seed %d: Slurm of Debian %s, gates by %q, %s", o.Seed, o.Suite, o.license(), o.Length)
+	s, err := raise(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if d := s.down(); d != nil && err == nil {
+			err = d
+		}
+	}()
+	c := &campaign{site: s, plan: newPlan(o.Seed), say: say, began: time.Now(), tried: map[string]int{},
+		users: &users{site: s, say: say, counts: map[string]int{}}}
+	s.proxy.granted = c.users.meddles(ctx, c.plan.meddle)
+	for _, x := range s.sidecars {
+		if err := x.start(); err != nil {
+			return nil, err
+		}
+	}
+	for i, who := range []int{0, 1, 2, 3} { // jobs that run throughout
+		c.users.submit(ctx, manner{script: lasting, args: []string{fmt.Sprintf("--gres=gpu:%d", 1+i%2), "-t", "600", "--comment=saves=term"}}, who)
+	}
+	if !c.round(ctx, time.Now()) {
+		return nil, fmt.Errorf("no round was ever committed\n%s", c.logs())
+	}
+	working, enough := context.WithCancel(ctx)
+	var hands sync.WaitGroup
+	hands.Go(func() { c.users.work(working, c.plan.deed) })
+	err = c.fail(ctx, o.Length)
+	enough()
+	hands.Wait()
+	if err != nil {
+		return nil, err
+	}
+	s.proxy.granted = nil
+	facts, err := c.wind(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out = &outcome{Options: o, Tried: c.tried, Deeds: c.users.counts, Spoilt: s.proxy.spoilt(), Jobs: len(facts.Jobs), Rounds: len(facts.Rounds), Broken: judge(facts)}
+	all := held(facts.books()[everybody])
+	out.Books = [2]float64{all.Ours, all.Slurmdb}
+	for _, f := range facts.Faults {
+		if i := slices.IndexFunc(facts.Rounds, func(at time.Time) bool { return at.After(f.Healed) }); i >= 0 {
+			out.Slowest = max(out.Slowest, facts.Rounds[i].Sub(f.Healed))
+		}
+	}
+	if o.Keep != "" {
+		if err := c.keep(ctx, o.Keep); err != nil {
+			return nil, err
+		}
+	} else if len(out.Broken) > 0 {
+		say("the sidecars' logs:\n%s", c.logs())
+	}
+	return out, ctx.Err()
+}
+
+// fail has things fail, one episode after another, and waits after each until a round is committed.
+func (c *campaign) fail(ctx context.Context, length time.Duration) error {
+	for end := time.Now().Add(length); time.Now().Before(end) && ctx.Err() == nil; {
+		episode := c.plan.episode()
+		heals := make([]func(context.Context) error, len(episode))
+		begun := make([]time.Time, len(episode))
+		for i, x := range episode {
+			c.say("%s (%s)", x.name, x.hold)
+			begun[i] = time.Now()
+			heal, err := x.strike(ctx, c, x.who, x.hold)
+			if err != nil && len(episode) == 1 {
+				return fmt.Errorf("%s: %w", x.name, err)
+			} else if err != nil { // the other fault may be in its way: half done is half undone
+				c.say("%s failed beside %s: %.300v", x.name, episode[1-i].name, err)
+			}
+			heals[i] = heal
+			c.tried[x.name]++
+		}
+		order := []int{0}
+		if len(episode) == 2 {
+			order = []int{0, 1}
+			if episode[1].hold < episode[0].hold {
+				order = []int{1, 0}
+			}
+		}
+		for _, i := range order {
+			x := episode[i]
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Until(begun[i].Add(x.hold))):
+			}
+			healed := time.Now()
+			if heals[i] != nil {
+				if err := heals[i](ctx); err != nil {
+					c.say("healing: %s: %.300v", x.name, err)
+					again := i
+					defer func() { _ = heals[again](ctx) }()
+				}
+				healed = time.Now()
+			}
+			c.mu.Lock()
+			c.faults = append(c.faults, Fault{What: x.name, Began: begun[i], Healed: healed, GoesOn: x.goesOn && len(episode) == 1})
+			c.mu.Unlock()
+		}
+		last := c.faults[len(c.faults)-1].Healed
+		for i := range episode { // together they are healed when the last one is
+			c.faults[len(c.faults)-1-i].Healed = last
+		}
+		if !c.round(ctx, last) {
+			c.say("no rounds within %s", patience)
+		} else {
+			c.say("healed; rounds go on %.1f s later", time.Since(last).Seconds())
+		}
+	}
+	return nil
+}
+
+// round waits until rounds are committed after a moment. Jobs are submitted meanwhile, so that there is something to decide.
+func (c *campaign) round(ctx context.Context, after time.Time) bool {
+	nudge := time.Now().Add(4 * time.Second)
+	return until(ctx, patience, func() bool {
+		if time.Now().After(nudge) {
+			c.users.submit(ctx, manners[0], 0)
+			nudge = time.Now().Add(10 * time.Second)
+		}
+		n, err := ask[int](ctx, c.site, "select count(*)::int from rounds where recorded_at > $1", after)
+		return err == nil && n >= goingOn
+	})
+}
+
+func (c *campaign) forgets(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.amnesia = append(c.amnesia, at)
+}
+
+// wind ends the campaign: everything is healed, fairlease lets go of Slurm and is looked after, then it governs until all jobs are over.
+func (c *campaign) wind(ctx context.Context) (*Facts, error) {
+	f := &Facts{Amnesia: c.amnesia, Faults: c.faults, Capacity: map[string]int{}}
+	for who := range nodes {
+		f.Capacity[c.node(who)] = 4
+		_ = c.SetNode(ctx, c.node(who), "resume") // refused where it is up
+	}
+	// What users hold they let go; what Slurm holds after a failed launch the administrator does.
+	c.letGo(ctx)
+	for i := range 10 {
+		c.users.submit(ctx, manners[3], i)
+	}
+	until(ctx, 20*time.Second, func() bool { return c.users.waiting(ctx) >= 4 })
+	c.say("release")
+	for _, x := range c.sidecars {
+		x.stop(syscall.SIGTERM)
+	}
+	out, err := c.fairlease(ctx, c.sidecars[0], nil, "release")
+	c.say("%s", strings.TrimSpace(out))
+	if err != nil {
+		f.Left = append(f.Left, fmt.Sprintf("fairlease release: %v", err))
+	}
+	left, err := c.left(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.Left = append(f.Left, left...)
+	for _, x := range c.sidecars {
+		if err := x.start(); err != nil {
+			return nil, err
+		}
+	}
+	c.say("until all jobs are over")
+	if err := c.users.over(); err != nil {
+		return nil, err
+	}
+	until(ctx, 6*time.Minute, func() bool {
+		c.letGo(ctx)
+		out, err := c.Exec(ctx, "root", "squeue", "-h", "-o", "%i")
+		return err == nil && out == ""
+	})
+	// A last round books the ends.
+	ended := time.Now()
+	c.users.submit(ctx, manners[0], 0)
+	until(ctx, time.Minute, func() bool {
+		out, err := c.Exec(ctx, "root", "squeue", "-h", "-o", "%i")
+		return err == nil && out == ""
+	})
+	booked := until(ctx, patience, func() bool {
+		at, err := ask[time.Time](ctx, c.site, "select coalesce(max(at), 'epoch') from ledger")
+		busy, err2 := ask[int](ctx, c.site, "select count(*)::int from leases where ended_at is null or ended_at > now()")
+		return err == nil && err2 == nil && at.After(ended) && busy == 0
+	})
+	if !booked {
+		c.say("the journal still has leases, or has no round since %s", clock(ended))
+	}
+	if err := c.collect(ctx, f); err != nil {
+		return nil, err
+	}
+	for _, x := range c.sidecars {
+		x.stop(syscall.SIGTERM)
+	}
+	return f, nil
+}
+
+// letGo releases what is held, by users or by Slurm after a failed launch, and cancels what has lost its account.
+func (c *campaign) letGo(ctx context.Context) {
+	out, err := c.Exec(ctx, "root", "squeue", "-h", "-t", "PD", "-o", "%A %r")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(out) {
+		id, why, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case why == "JobHeldUser", why == "JobHeldAdmin", strings.Contains(why, "held"):
+			_ = c.users.command(ctx, "root", "scontrol", "release", id)
+			c.users.count("released at the end: " + why)
+		case why == "InvalidAccount":
+			c.users.did(id, "cancel")
+			_ = c.users.command(ctx, "root", "scancel", id)
+		}
+	}
+}

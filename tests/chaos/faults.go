@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// kind is a manner of failing. strike begins it and gives what heals it; that is called once the fault has lasted for its time.
+type kind struct {
+	name        string
+	of          string // the part that fails: two faults at once are of two parts
+	least, most time.Duration
+	goesOn      bool // rounds must go on while it lasts
+	strike      func(ctx context.Context, c *campaign, who int, hold time.Duration) (heal func(context.Context) error, err error)
+}
+
+// kinds is everything that fails.
+var kinds = []kind{
+	{"the seated sidecar is killed", "sidecar", 0, 4 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		active, _ := c.seated(ctx)
+		active.signal(syscall.SIGKILL)
+		return nothing, nil // systemd starts it again
+	}},
+	{"the seated sidecar hangs for more than three gate.ttl", "sidecar", 3*ttl + time.Second, 3*ttl + 6*time.Second, true, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		active, _ := c.seated(ctx)
+		active.signal(syscall.SIGSTOP)
+		return func(context.Context) error { active.signal(syscall.SIGCONT); return nil }, nil
+	}},
+	{"the seated sidecar hangs for a moment", "sidecar", 2 * time.Second, 12 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		active, _ := c.seated(ctx)
+		active.signal(syscall.SIGSTOP)
+		return func(context.Context) error { active.signal(syscall.SIGCONT); return nil }, nil
+	}},
+	{"the standby crashes", "sidecar", 5 * time.Second, 15 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		_, standby := c.seated(ctx)
+		standby.signal(syscall.SIGKILL)
+		return nothing, nil
+	}},
+	{"both sidecars are killed and stay away", "sidecar", 5 * time.Second, 2 * ttl, false, func(_ context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		for _, x := range c.sidecars {
+			x.stop(syscall.SIGKILL)
+		}
+		return func(context.Context) error { return errors.Join(c.sidecars[0].start(), c.sidecars[1].start()) }, nil
+	}},
+	{"the seated sidecar is restarted", "sidecar", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		active, _ := c.seated(ctx)
+		active.stop(syscall.SIGTERM)
+		return func(context.Context) error { return active.start() }, nil
+	}},
+
+	{"slurmctld is killed", "slurmctld", time.Second, 12 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		c.forgets(time.Now())
+		return c.killed(ctx, testcluster.Slurmctld)
+	}},
+	{"slurmctld hangs", "slurmctld", 4 * time.Second, 25 * time.Second, false, hangs(testcluster.Slurmctld)},
+	{"slurmctld is restarted", "slurmctld", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		if err := c.Stop(ctx, testcluster.Slurmctld); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error { return c.Start(ctx, testcluster.Slurmctld) }, nil
+	}},
+	{"slurmctld is reconfigured", "slurmctld", 0, 2 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		return nothing, c.Reconfigure(ctx)
+	}},
+	{"a slurmd is killed", "slurmd", 2 * time.Second, 15 * time.Second, false, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
+		return c.killed(ctx, testcluster.Slurmd(c.node(who)))
+	}},
+	{"a slurmd hangs", "slurmd", 5 * time.Second, 30 * time.Second, false, func(ctx context.Context, c *campaign, who int, hold time.Duration) (func(context.Context) error, error) {
+		return hangs(testcluster.Slurmd(c.node(who)))(ctx, c, who, hold)
+	}},
+	{"slurmrestd is killed", "slurmrestd", time.Second, 10 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		return c.killed(ctx, testcluster.Slurmrestd)
+	}},
+	{"slurmrestd hangs", "slurmrestd", 3 * time.Second, 15 * time.Second, false, hangs(testcluster.Slurmrestd)},
+	{"slurmdbd is killed", "slurmdbd", 15 * time.Second, 20 * time.Second, true, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		return c.killed(ctx, testcluster.Slurmdbd)
+	}},
+	{"slurmdbd hangs", "slurmdbd", 15 * time.Second, 25 * time.Second, true, hangs(testcluster.Slurmdbd)},
+
+	{"PostgreSQL is killed", "postgres", time.Second, 15 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		return c.db.Start, c.db.Kill(ctx)
+	}},
+	{"PostgreSQL hangs", "postgres", 3 * time.Second, 25 * time.Second, false, func(_ context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		return func(context.Context) error { return c.db.Thaw() }, c.db.Freeze()
+	}},
+	{"PostgreSQL is read-only", "postgres", 3 * time.Second, 20 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		set := func(to string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				return c.order(ctx, "alter system set default_transaction_read_only = "+to, "select pg_reload_conf()")
+			}
+		}
+		return set("off"), set("on")(ctx)
+	}},
+	{"PostgreSQL's disk is full", "postgres", 3 * time.Second, 20 * time.Second, false, full},
+
+	{"slurmrestd " + errorsIn200, "proxy", 3 * time.Second, 15 * time.Second, false, spoils(errorsIn200)},
+	{"slurmrestd " + doneRefused, "proxy", 3 * time.Second, 15 * time.Second, false, spoils(doneRefused)},
+	{"slurmrestd " + cutOff, "proxy", 3 * time.Second, 15 * time.Second, false, spoils(cutOff)},
+	{"slurmrestd " + lostAnswer, "proxy", 3 * time.Second, 15 * time.Second, false, spoils(lostAnswer)},
+	{"slurmrestd " + denied511, "proxy", 3 * time.Second, 10 * time.Second, false, spoils(denied511)},
+	{"slurmrestd " + slowAnswer, "proxy", 3 * time.Second, 15 * time.Second, false, spoils(slowAnswer)},
+	{"slurmrestd " + brokenJSON, "proxy", 3 * time.Second, 15 * time.Second, false, spoils(brokenJSON)},
+
+	{"a node is drained", "node", 5 * time.Second, 20 * time.Second, false, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
+		return c.set(ctx, who, "drain")
+	}},
+	{"a node is set down", "node", 3 * time.Second, 10 * time.Second, false, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
+		return c.set(ctx, who, "down")
+	}},
+	{"a node is rebooted", "node", 2 * time.Second, 10 * time.Second, false, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
+		node := c.node(who)
+		return func(ctx context.Context) error { return c.Boot(ctx, node) }, c.Crash(ctx, node)
+	}},
+
+	{"an account is added", "accounts", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
+		return nothing, c.addAccount(ctx, who)
+	}},
+	{"an account moves in the tree", "accounts", 5 * time.Second, 15 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		return c.moveAccount(ctx)
+	}},
+	{"an account is renamed", "accounts", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
+		return nothing, errors.Join(c.addAccount(ctx, who), c.deleteAccount(ctx))
+	}},
+	{"an account is deleted", "accounts", 0, 3 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		return nothing, c.deleteAccount(ctx)
+	}},
+}
+
+func nothing(context.Context) error { return nil }
+
+// hangs has a daemon stopped by a signal, and woken.
+func hangs(d testcluster.Daemon) func(context.Context, *campaign, int, time.Duration) (func(context.Context) error, error) {
+	return func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		return func(ctx context.Context) error { return c.Thaw(ctx, d) }, c.Freeze(ctx, d)
+	}
+}
+
+// spoils has slurmrestd's answers spoilt.
+func spoils(how string) func(context.Context, *campaign, int, time.Duration) (func(context.Context) error, error) {
+	return func(_ context.Context, c *campaign, who int, _ time.Duration) (func(context.Context) error, error) {
+		c.proxy.turn(how, 1+who%9, uint64(who)) // one to nine of ten
+		return func(context.Context) error { c.proxy.turn("", 0, 0); return nil }, nil
+	}
+}
+
+func (c *campaign) node(who int) string { return fmt.Sprintf("v%d", 1+who%nodes) }
+
+func (c *campaign) killed(ctx context.Context, d testcluster.Daemon) (func(context.Context) error, error) {
+	return func(ctx context.Context) error { return c.Start(ctx, d) }, c.Kill(ctx, d)
+}
+
+// set gives a node a state, which an administrator ends later; a node that came back by itself is left as it is.
+func (c *campaign) set(ctx context.Context, who int, state string) (func(context.Context) error, error) {
+	node := c.node(who)
+	resume := func(ctx context.Context) error {
+		err := c.SetNode(ctx, node, "resume")
+		if is, _ := c.NodeState(ctx, node); err != nil && is != "" && !strings.Contains(is, "DOWN") && !strings.Contains(is, "DRAIN") {
+			return nil
+		}
+		return err
+	}
+	return resume, c.SetNode(ctx, node, state)
+}
+
+// full makes every insertion fail as it does when PostgreSQL cannot extend a file, with SQLSTATE 53100, while whatever fits into the pages
+// that are there is still written: signs of life keep the seat, and no round can be committed. A disk without room for the write-ahead
+// log ends the server instead, which is another fault here.
+func full(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+	heal := func(ctx context.Context) error { return c.order(ctx, "drop function if exists chaos_full() cascade") }
+	return heal, c.order(ctx, `create function chaos_full() returns trigger language plpgsql as $$
+		begin raise exception 'could not extend file "base/16384/16385": No space left on device' using errcode = 'disk_full'; end $$`,
+		`do $$ declare t record; begin
+			for t in select c.oid::regclass as name from pg_class c where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition loop
+				execute format('create trigger chaos_full before insert on %s for each statement execute function chaos_full()', t.name);
+			end loop; end $$`)
+}

@@ -1,0 +1,350 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Facts is what was recorded of a campaign, by others than fairlease where they can know it.
+type Facts struct {
+	Jobs     []Job
+	Attempts []Attempt // as slurmdbd has them
+	Deeds    []Deed
+	Faults   []Fault
+	Rounds   []time.Time    // when rounds were committed, by PostgreSQL's clock
+	Capacity map[string]int // GPUs by node
+	Books    []Book
+	Ledger   float64  // GPU-seconds that all tenants held, by the journal's ledger
+	Left     []string // what fairlease left in Slurm after a release
+	Logged   []string // what the sidecars logged that must never happen
+	// Amnesia are the moments at which slurmctld was killed. What it was told in the seconds before each it had not
+	// written down: Slurm itself then forgets submissions and ends of jobs.
+	Amnesia []time.Time
+}
+
+// Job is a job, or a task of an array, that Slurm accepted.
+type Job struct {
+	ID          string // 12, or 12_3 of a task
+	Submitted   time.Time
+	NoRequeue   bool
+	Unreachable bool   // its account was deleted: the administrator cancelled it
+	Waits       string // why it still waits at the end; "" = it does not
+}
+
+// Attempt is one stretch for which a job ran, or waited until it was cancelled.
+type Attempt struct {
+	Job, Account, State string
+	Start, End          time.Time // the zero value: never started, not over
+	GPUs                int
+	Nodes               []string
+}
+
+// Deed is what a user or an administrator did to a job.
+type Deed struct {
+	At   time.Time
+	Job  string // the id that users know, of an array all of it
+	What string
+}
+
+// Fault is something that failed for a while.
+type Fault struct {
+	What          string
+	Began, Healed time.Time
+	GoesOn        bool // rounds must go on while it lasts
+}
+
+// Book is the GPU time that a job held, in GPU-seconds: received, and destroyed by stops.
+type Book struct {
+	Job, Tenant   string
+	Ours, Slurmdb float64
+	Cut           float64     // GPU-seconds by which the whole seconds of Slurm's times may be off: half a second of each attempt
+	Moments       []time.Time // its starts and ends, by whoever recorded one
+}
+
+const (
+	// patience is how long after a fault is healed a round may take to be committed: the seat is free after 15 seconds of silence, a
+	// hung request ends after 10, and two cores are shared by all.
+	patience = 90 * time.Second
+	// goingOn is how many rounds show that rounds go on: the first one may have begun before.
+	goingOn = 2
+	// unsaved is for how long slurmctld may not have written down what it was told: SAVE_MAX_WAIT of its state_save.c is 5 seconds.
+	unsaved = 8 * time.Second
+	// apart is how far slurmdbd's whole seconds may put an end after the next start on the same GPUs.
+	apart = time.Second
+)
+
+// judge tells what does not hold of the facts; nothing is what must come out.
+func judge(f *Facts) []string {
+	var broken []string
+	for _, rule := range []struct {
+		name string
+		of   func(*Facts) []string
+	}{
+		{"lost", lost}, {"run again", runAgain}, {"leased twice", leasedTwice}, {"books", booksApart}, {"stuck", stuck},
+		{"left after release", func(f *Facts) []string { return f.Left }}, {"logged", func(f *Facts) []string { return f.Logged }},
+	} {
+		for _, line := range rule.of(f) {
+			broken = append(broken, rule.name+": "+line)
+		}
+	}
+	return broken
+}
+
+// base is the id that all tasks of an array share.
+func base(id string) string {
+	id, _, _ = strings.Cut(id, "_")
+	return id
+}
+
+// forgot tells whether slurmctld was killed just after a moment.
+func (f *Facts) forgot(at time.Time) bool {
+	return slices.ContainsFunc(f.Amnesia, func(kill time.Time) bool { return !at.After(kill) && kill.Sub(at) <= unsaved })
+}
+
+// did tells whether somebody did one of these things to a job, from a moment on.
+func (f *Facts) did(job string, from time.Time, whats ...string) bool {
+	return slices.ContainsFunc(f.Deeds, func(d Deed) bool {
+		return (d.Job == job || d.Job == base(job)) && slices.Contains(whats, d.What) && !d.At.Before(from)
+	})
+}
+
+// byJob gives the attempts of every job in the order in which they ran.
+func (f *Facts) byJob() map[string][]Attempt {
+	all := map[string][]Attempt{}
+	for _, a := range f.Attempts {
+		all[a.Job] = append(all[a.Job], a)
+	}
+	for job, of := range all {
+		slices.SortStableFunc(of, func(a, b Attempt) int { return a.Start.Compare(b.Start) })
+		// After a crash slurmctld may have slurmdbd note an attempt a second time, with another time of submission.
+		all[job] = slices.CompactFunc(of, func(a, b Attempt) bool {
+			return a.Start.Equal(b.Start) && a.End.Equal(b.End) && a.State == b.State && a.GPUs == b.GPUs
+		})
+	}
+	return all
+}
+
+// ran gives the attempts that held GPUs for a while.
+func (f *Facts) ran() []Attempt {
+	var out []Attempt
+	attempts := f.byJob()
+	for _, job := range slices.Sorted(maps.Keys(attempts)) {
+		for _, a := range attempts[job] {
+			if a.GPUs > 0 && len(a.Nodes) > 0 && !a.Start.IsZero() && a.End.After(a.Start) {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+// lost gives the jobs that did not come to the end that their users wanted: completed, or cancelled by them.
+func lost(f *Facts) []string {
+	var out []string
+	attempts := f.byJob()
+	for _, j := range f.Jobs {
+		if j.Waits != "" {
+			out = append(out, fmt.Sprintf("job %s still waits: %s", j.ID, j.Waits))
+			continue
+		}
+		of := attempts[j.ID]
+		if len(of) == 0 {
+			if !f.forgot(j.Submitted) && !f.did(j.ID, time.Time{}, "cancel") {
+				out = append(out, fmt.Sprintf("job %s is not in slurmdbd", j.ID))
+			}
+			continue
+		}
+		states := make([]string, 0, len(of))
+		for _, a := range of {
+			states = append(states, a.State)
+		}
+		forgotten := f.forgot(j.Submitted) && !slices.ContainsFunc(of, func(a Attempt) bool { return a.State != "PENDING" })
+		if !forgotten && !slices.ContainsFunc(of, func(a Attempt) bool { return f.fine(j, a) }) {
+			out = append(out, fmt.Sprintf("job %s ended as %s", j.ID, strings.Join(states, ", ")))
+		}
+	}
+	return out
+}
+
+// fine tells whether an attempt is an end that the job's user wanted, or that Slurm and its nodes alone have brought about.
+func (f *Facts) fine(j Job, a Attempt) bool {
+	switch {
+	case a.State == "COMPLETED":
+		return true
+	case strings.HasPrefix(a.State, "CANCELLED"):
+		return j.Unreachable || f.did(j.ID, time.Time{}, "cancel")
+	case a.State == "NODE_FAIL":
+		return j.NoRequeue
+	}
+	return false
+}
+
+// runAgain gives the jobs that ran after slurmdbd had them as finished, without their users' having asked for it.
+func runAgain(f *Facts) []string {
+	var out []string
+	for id, of := range f.byJob() {
+		for i, a := range of {
+			over := a.State == "COMPLETED" || a.State == "FAILED" || a.State == "TIMEOUT"
+			if !over || a.End.IsZero() || f.forgot(a.End) {
+				continue
+			}
+			for _, later := range of[i+1:] {
+				if later.Start.After(a.End) && !f.did(id, a.Start, "requeue") {
+					out = append(out, fmt.Sprintf("job %s was %s at %s and ran again at %s", id, a.State, clock(a.End), clock(later.Start)))
+					break
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// revived tells whether a job's user requeued it when this attempt was over: Slurm then puts the time of that in the place of its end.
+func (f *Facts) revived(a Attempt) bool {
+	over := a.State == "COMPLETED" || a.State == "FAILED" || a.State == "TIMEOUT" || strings.HasPrefix(a.State, "CANCELLED")
+	return over && slices.ContainsFunc(f.Deeds, func(d Deed) bool {
+		return (d.Job == a.Job || d.Job == base(a.Job)) && d.What == "requeue" && d.At.Sub(a.End).Abs() <= 2*time.Second
+	})
+}
+
+// hold is that a job holds GPUs of a node.
+type hold struct {
+	job, node  string
+	gpus       int
+	start, end time.Time
+}
+
+// leasedTwice gives the moments at which jobs held more GPUs of a node than it has, by slurmdbd's record of who ran where.
+func leasedTwice(f *Facts) []string {
+	var ran []hold
+	for _, a := range f.ran() {
+		if f.forgot(a.End) || f.revived(a) { // that it ended then is a guess that slurmctld made after its restart, or not so
+			continue
+		}
+		for _, n := range a.Nodes {
+			ran = append(ran, hold{a.Job, n, a.GPUs / len(a.Nodes), a.Start, a.End})
+		}
+	}
+	return overfull(ran, f.Capacity)
+}
+
+// overfull gives the first moment at which each node is held more than once, for longer than clocks may err.
+func overfull(holds []hold, capacity map[string]int) []string {
+	var out []string
+	for _, node := range slices.Sorted(maps.Keys(capacity)) {
+		type step struct {
+			at   time.Time
+			gpus int
+		}
+		var steps []step
+		for _, h := range holds {
+			if h.node == node && h.end.Sub(h.start) > apart {
+				steps = append(steps, step{h.start, h.gpus}, step{h.end.Add(-apart), -h.gpus})
+			}
+		}
+		slices.SortStableFunc(steps, func(a, b step) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.gpus, b.gpus)) })
+		used := 0
+		for _, s := range steps {
+			if used += s.gpus; used > capacity[node] {
+				out = append(out, fmt.Sprintf("%s has %d GPUs and %d of them were held at %s: %s", node, capacity[node], used, clock(s.at), holders(holds, node, s.at)))
+				break
+			}
+		}
+	}
+	return out
+}
+
+func holders(holds []hold, node string, at time.Time) string {
+	var who []string
+	for _, h := range holds {
+		if h.node == node && !h.start.After(at) && h.end.After(at) {
+			who = append(who, fmt.Sprintf("job %s %d GPUs %s-%s", h.job, h.gpus, clock(h.start), clock(h.end)))
+		}
+	}
+	return strings.Join(who, ", ")
+}
+
+// everybody is the line of the books that sums all tenants up.
+const everybody = "all tenants"
+
+// books gives the books of each tenant, and of all, that can be compared.
+func (f *Facts) books() map[string][]Book {
+	of := map[string][]Book{}
+	for _, b := range f.Books {
+		revived := func(a Attempt) bool { return a.Job == b.Job && f.revived(a) }
+		if !slices.ContainsFunc(b.Moments, f.forgot) && !f.did(b.Job, time.Time{}, "revive") && !slices.ContainsFunc(f.Attempts, revived) {
+			of[b.Tenant] = append(of[b.Tenant], b)
+			of[everybody] = append(of[everybody], b)
+		}
+	}
+	return of
+}
+
+// held sums books up.
+func held(books []Book) (sum Book) {
+	for _, b := range books {
+		sum.Ours, sum.Slurmdb, sum.Cut = sum.Ours+b.Ours, sum.Slurmdb+b.Slurmdb, sum.Cut+b.Cut
+	}
+	return sum
+}
+
+// booksApart gives the tenants whose GPU time in the journal is not slurmdbd's, within one per cent and what whole seconds make of
+// attempts that last for ten of them. They do not even out: Slurm starts many jobs at the begin of a second, and by slurmctld's log,
+// which has milliseconds, slurmdbd was 0.13 s short of each attempt. Jobs of which slurmctld forgot
+// a start or an end are left out: slurmdbd does not know of these. So are jobs that their users requeued when they were over: Slurm
+// then puts the time of that in the place of their end.
+func booksApart(f *Facts) []string {
+	var out []string
+	total := 0.0
+	for _, b := range f.Books {
+		total += b.Ours
+	}
+	of := f.books()
+	if math.Abs(total-f.Ledger) > f.Ledger/1000 {
+		out = append(out, fmt.Sprintf("all tenants held %.0f GPU-s by the ledger and %.0f by its jobs", f.Ledger, total))
+	}
+	for _, tenant := range slices.Sorted(maps.Keys(of)) {
+		jobs := of[tenant]
+		sum := held(jobs)
+		if math.Abs(sum.Ours-sum.Slurmdb) <= sum.Slurmdb/100+sum.Cut {
+			continue
+		}
+		line := fmt.Sprintf("%s held %.0f GPU-s by the journal and %.0f by slurmdbd", tenant, sum.Ours, sum.Slurmdb)
+		slices.SortStableFunc(jobs, func(a, b Book) int { return cmp.Compare(math.Abs(b.Ours-b.Slurmdb), math.Abs(a.Ours-a.Slurmdb)) })
+		for _, b := range jobs[:min(len(jobs), 5)] {
+			line += fmt.Sprintf("; job %s %.1f and %.0f", b.Job, b.Ours, b.Slurmdb)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// stuck gives the faults after which, or during which, no round was committed in time.
+func stuck(f *Facts) []string {
+	var out []string
+	rounds := func(from, to time.Time) (n int) {
+		for _, at := range f.Rounds {
+			if at.After(from) && !at.After(to) {
+				n++
+			}
+		}
+		return n
+	}
+	for _, x := range f.Faults {
+		if rounds(x.Healed, x.Healed.Add(patience)) < goingOn {
+			out = append(out, fmt.Sprintf("no rounds within %s after %s was healed at %s", patience, x.What, clock(x.Healed)))
+		}
+		if x.GoesOn && rounds(x.Began, x.Healed) < goingOn {
+			out = append(out, fmt.Sprintf("no rounds while %s, from %s to %s", x.What, clock(x.Began), clock(x.Healed)))
+		}
+	}
+	return out
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05") }

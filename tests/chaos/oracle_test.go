@@ -1,0 +1,130 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// at is a moment of a made-up campaign, in seconds.
+func at(seconds float64) time.Time { return time.Unix(1_800_000_000, int64(seconds*1e9)) }
+
+func ran(job, state string, from, to float64, gpus int, nodes ...string) Attempt {
+	return Attempt{Job: job, Account: "nlp", State: state, Start: at(from), End: at(to), GPUs: gpus, Nodes: nodes}
+}
+
+// good is a campaign in which all went well. The tests spoil it.
+func good() *Facts {
+	return &Facts{
+		Capacity: map[string]int{"v1": 4, "v2": 4},
+		Jobs: []Job{{ID: "1", Submitted: at(0)}, {ID: "2", Submitted: at(1)}, {ID: "3_0", Submitted: at(2)}, {ID: "3_1", Submitted: at(2)},
+			{ID: "4", Submitted: at(3)}, {ID: "5", Submitted: at(4), NoRequeue: true}},
+		Attempts: []Attempt{
+			ran("1", "REQUEUED", 0, 20, 4, "v1"), ran("1", "COMPLETED", 40, 50, 4, "v1"),
+			ran("2", "COMPLETED", 20, 30, 4, "v1"),
+			ran("3_0", "COMPLETED", 0, 10, 2, "v2"), ran("3_1", "COMPLETED", 0, 10, 2, "v2"),
+			ran("4", "CANCELLED by 2001", 10, 20, 8, "v1", "v2"),
+			ran("5", "NODE_FAIL", 50, 60, 1, "v2"),
+		},
+		Deeds:  []Deed{{at(15), "4", "cancel"}},
+		Faults: []Fault{{"slurmdbd hangs", at(10), at(30), true}},
+		Rounds: []time.Time{at(5), at(20), at(21), at(31), at(32)},
+		Books:  []Book{{Job: "1", Tenant: "nlp", Ours: 100.9, Slurmdb: 100, Moments: []time.Time{at(0), at(20), at(40), at(50)}}},
+		Ledger: 100.9,
+	}
+}
+
+// The oracle is silent on a good campaign, and says of each bad one what is wrong with it.
+func TestOracle(t *testing.T) {
+	f := good()
+	f.Attempts[5].Start = at(30) // not beside the others
+	f.Attempts[5].End = at(40)
+	if broken := judge(f); len(broken) > 0 {
+		t.Fatalf("of a campaign in which all went well: %q", broken)
+	}
+	for _, bad := range []struct {
+		name  string
+		spoil func(*Facts)
+		want  string
+	}{
+		{"a job is not in slurmdbd", func(f *Facts) { f.Jobs = append(f.Jobs, Job{ID: "9", Submitted: at(7)}) }, "lost: job 9 is not in slurmdbd"},
+		{"a job still waits", func(f *Facts) { f.Jobs[1].Waits = "PENDING Licenses" }, "lost: job 2 still waits: PENDING Licenses"},
+		{"a job failed", func(f *Facts) { f.Attempts[2].State = "FAILED" }, "lost: job 2 ended as FAILED"},
+		{"a job was only requeued", func(f *Facts) { f.Attempts = append(f.Attempts[:1:1], f.Attempts[2:]...) }, "lost: job 1 ended as REQUEUED"},
+		{"a job was cancelled by nobody", func(f *Facts) { f.Deeds = nil }, "lost: job 4 ended as CANCELLED by 2001"},
+		{"a task of an array is missing", func(f *Facts) { f.Attempts[4].Job = "3_0" }, "lost: job 3_1 is not in slurmdbd"},
+		{"a job that may be requeued failed with its node", func(f *Facts) { f.Jobs[5].NoRequeue = false }, "lost: job 5 ended as NODE_FAIL"},
+		{"a job timed out", func(f *Facts) { f.Attempts[2].State = "TIMEOUT" }, "lost: job 2 ended as TIMEOUT"},
+		{"a job was forgotten long before slurmctld was killed", func(f *Facts) {
+			f.Jobs = append(f.Jobs, Job{ID: "9", Submitted: at(7)})
+			f.Amnesia = []time.Time{at(7 + unsaved.Seconds() + 1)}
+		}, "lost: job 9"},
+		{"a finished job ran again", func(f *Facts) { f.Attempts = append(f.Attempts, ran("2", "COMPLETED", 60, 70, 4, "v1")) }, "run again: job 2 was COMPLETED"},
+		{"it was requeued, but before it ran", func(f *Facts) {
+			f.Attempts = append(f.Attempts, ran("2", "COMPLETED", 60, 70, 4, "v1"))
+			f.Deeds = append(f.Deeds, Deed{at(19), "2", "requeue"})
+		}, "run again: job 2"},
+		{"two jobs on the same GPUs", func(f *Facts) { f.Attempts[2].Start = at(17) }, "leased twice: v1 has 4 GPUs and 8"},
+		{"another requeued its job at that moment", func(f *Facts) {
+			f.Attempts[2].Start = at(17)
+			f.Deeds = append(f.Deeds, Deed{at(19), "7", "requeue"})
+		}, "leased twice: v1 has 4 GPUs and 8"},
+		{"a gang on the GPUs of another job", func(f *Facts) { f.Attempts[5].Start, f.Attempts[5].End = at(20), at(40) }, "leased twice: v1 has 4 GPUs and 8"},
+		{"the books have too much", func(f *Facts) { f.Books[0].Ours, f.Ledger = 101.1, 101.1 }, "books: nlp held 101 GPU-s by the journal and 100 by slurmdbd; job 1 101.1 and 100"},
+		{"the books have less than whole seconds explain", func(f *Facts) {
+			f.Books[0].Ours, f.Books[0].Cut, f.Ledger = 95.9, 3, 95.9
+		}, "books: nlp held 96"},
+		{"the books have too little", func(f *Facts) { f.Books[0].Ours, f.Ledger = 98.9, 98.9 }, "books: all tenants held 99"},
+		{"one tenant's excess is another's lack", func(f *Facts) {
+			f.Books = []Book{{Job: "1", Tenant: "nlp", Ours: 105, Slurmdb: 100}, {Job: "2", Tenant: "vision", Ours: 95, Slurmdb: 100}}
+			f.Ledger = 200
+		}, "books: vision held 95"},
+		{"the ledger is not the sum of its jobs", func(f *Facts) { f.Ledger = 102 }, "books: all tenants held 102 GPU-s by the ledger and 101 by its jobs"},
+		{"a job is off that ended long before slurmctld was killed", func(f *Facts) {
+			f.Books[0].Ours, f.Ledger = 90, 90
+			f.Amnesia = []time.Time{at(50 + unsaved.Seconds() + 1)}
+		}, "books: nlp held 90"},
+		{"no round after a fault", func(f *Facts) { f.Rounds = f.Rounds[:4] }, "stuck: no rounds within"},
+		{"the round after a fault was late", func(f *Facts) { f.Rounds[4] = at(31 + patience.Seconds()) }, "stuck: no rounds within"},
+		{"no rounds during a fault", func(f *Facts) { f.Rounds = []time.Time{at(5), at(20), at(31), at(32)} }, "stuck: no rounds while slurmdbd hangs"},
+		{"a reservation is left", func(f *Facts) { f.Left = []string{"ReservationName=fairlease_gate"} }, "left after release: ReservationName=fairlease_gate"},
+		{"a sidecar panicked", func(f *Facts) { f.Logged = []string{"panic: index out of range"} }, "logged: panic"},
+	} {
+		f := good()
+		f.Attempts[5].Start, f.Attempts[5].End = at(30), at(40)
+		bad.spoil(f)
+		if broken := judge(f); len(broken) == 0 || !strings.Contains(strings.Join(broken, "\n"), bad.want) {
+			t.Errorf("%s: the oracle says %q, want %q", bad.name, broken, bad.want)
+		}
+	}
+}
+
+// What Slurm and its users have brought about is nobody else's fault.
+func TestOracleExcuses(t *testing.T) {
+	f := good()
+	f.Attempts[5].Start, f.Attempts[5].End = at(30), at(40)
+	f.Jobs = append(f.Jobs, Job{ID: "9", Submitted: at(7)}, Job{ID: "10", Submitted: at(7)})
+	f.Amnesia = []time.Time{at(8)}
+	f.Attempts = append(f.Attempts, Attempt{Job: "10", State: "PENDING"}, f.Attempts[1])
+	f.Attempts = append(f.Attempts, ran("2", "COMPLETED", 60, 70, 4, "v1"), ran("3_1", "COMPLETED", 80, 90, 2, "v2"))
+	f.Books = append(f.Books, Book{Job: "11", Tenant: "nlp", Ours: 50, Slurmdb: 90, Moments: []time.Time{at(5)}})
+	f.Books = append(f.Books, Book{Job: "12", Tenant: "nlp", Ours: 4, Slurmdb: 14})
+	f.Ledger += 54
+	f.Deeds = append(f.Deeds, Deed{at(60), "12", "revive"})
+	f.Deeds = append(f.Deeds, Deed{at(33), "2", "requeue"}, Deed{at(70), "3", "requeue"})
+	f.Attempts = append(f.Attempts, ran("13", "CANCELLED by 2001", 100, 125, 4, "v1"), ran("14", "COMPLETED", 120, 130, 4, "v1"))
+	f.Books = append(f.Books, Book{Job: "13", Tenant: "nlp", Ours: 80, Slurmdb: 100})
+	f.Ledger += 80
+	f.Deeds = append(f.Deeds, Deed{at(124), "13", "requeue"})
+	if broken := judge(f); len(broken) > 0 {
+		t.Errorf("%q", broken)
+	}
+}
+
+func TestParseAttempts(t *testing.T) {
+	got := parseAttempts("12_3|nlp|COMPLETED|1800000000|1800000010|billing=2,cpu=2,gres/gpu:v100=4,gres/gpu=4,mem=200M,node=2|v[1-2]\n" +
+		"13|vision|PENDING|Unknown|Unknown||None assigned\nnonsense\n14_[3-4%2]|nlp|CANCELLED by 2001|None|1800000010||None assigned\n")
+	if len(got) != 4 || got[2].Job != "14_3" || got[3].Job != "14_4" || got[0].Job != "12_3" || got[0].GPUs != 4 || strings.Join(got[0].Nodes, " ") != "v1 v2" || !got[0].End.Equal(at(10)) || !got[1].Start.IsZero() {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// plan draws what happens. Each kind of event has a stream of its own, so that how many are drawn of one does not depend on how fast the
+// machine works through another.
+type plan struct {
+	faults, users, grants *rand.Rand
+	deck                  []int // kinds of faults that have not had their turn
+}
+
+func newPlan(seed uint64) *plan {
+	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
+	return &plan{faults: stream(1), users: stream(2), grants: stream(3)}
+}
+
+func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
+
+// between gives a time from least to most, in tenths of a second.
+func between(r *rand.Rand, least, most time.Duration) time.Duration {
+	const step = 100 * time.Millisecond
+	return least + time.Duration(r.Int64N(int64((most-least)/step)+1))*step
+}
+
+// strike is one fault as it is drawn: its kind, whom it hits, and for how long it lasts.
+type strike struct {
+	*kind
+	who  int // any number; the kind takes it modulo its candidates
+	hold time.Duration
+}
+
+// episode draws one fault, in every third case together with another one.
+func (p *plan) episode() []strike {
+	first := p.draw(nil)
+	if p.faults.IntN(3) > 0 {
+		return []strike{first}
+	}
+	second := p.draw(first.kind)
+	second.hold = min(second.hold, first.hold+10*time.Second)
+	return []strike{first, second}
+}
+
+// draw takes the next kind from a shuffled deck, so that all kinds have their turn before one comes again. A kind that cannot strike
+// together with beside is left in the deck.
+func (p *plan) draw(beside *kind) strike {
+	for i, k := range p.deck {
+		if beside == nil || together(beside, &kinds[k]) {
+			p.deck = append(p.deck[:i:i], p.deck[i+1:]...)
+			drawn := &kinds[k]
+			return strike{drawn, p.faults.IntN(1 << 16), between(p.faults, drawn.least, drawn.most)}
+		}
+	}
+	p.deck = append(p.deck, p.faults.Perm(len(kinds))...)
+	return p.draw(beside)
+}
+
+// together tells whether two faults may strike at the same time. A slurmctld that is killed loses what it has not told slurmdbd yet:
+// then no record is left of who ran where, and nothing can be judged.
+func together(a, b *kind) bool {
+	loses := func(x, y *kind) bool { return x.of == "slurmctld" && y.of == "slurmdbd" }
+	return a.of != b.of && !loses(a, b) && !loses(b, a)
+}
+
+// deed is something that a user does: a submission, or a change of the job that is back places before the newest.
+type deed struct {
+	what string
+	kind int // of a submission, among manners
+	user int
+	back int
+	wait time.Duration // before it
+}
+
+// changes are what users do to jobs of theirs.
+var changes = []string{"cancel", "hold", "release", "requeue", "resubmit", "shorten", "comment", "licences", "begin", "nice"}
+
+func (p *plan) deed() deed {
+	d := deed{what: "submit", kind: p.users.IntN(len(manners)), user: p.users.IntN(1 << 16), back: p.users.IntN(10), wait: between(p.users, 500*time.Millisecond, 2500*time.Millisecond)}
+	if p.users.IntN(5) < 2 {
+		d.what = pick(p.users, changes)
+	}
+	return d
+}
+
+// meddle is what a user does to a job at the moment at which it is granted its nodes.
+type meddle struct {
+	what   string // "" = nothing
+	before bool   // the grant reaches Slurm
+}
+
+func (p *plan) meddle() meddle {
+	m := meddle{before: p.grants.IntN(2) == 0}
+	if what := pick(p.grants, changes); p.grants.IntN(6) == 0 {
+		m.what = what
+	}
+	return m
+}

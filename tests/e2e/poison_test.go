@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/store"
+	testcluster "github.com/fairlease/fairlease/tests/cluster"
+)
+
+// poison makes odd submissions, the same ones from the same seed.
+type poison struct{ *rand.Rand }
+
+func pick[T any](p poison, of []T) T { return of[p.IntN(len(of))] }
+
+var (
+	oddNumbers = []string{"0", "1", "2", "7", "65535", "300000000", "2147483646", "2147483647", "2147483648", "4294967292", "4294967293", "4294967295",
+		"9223372036854775807", "18446744073709551613", "-1", "1k", "4G", "999P", "1-300000000", "2-2"}
+	oddTexts = []string{"it's", `say "hi"`, "two\nlines", "\r\n\t\x01\x1b[31m\x7f", "\u202egnp.exe", "\xff\xfe\xc0", "\u0000"[:0] + "nul\\u0000nul", "🦆", strings.Repeat("x", 1000),
+		`"}],"errors":[{"error_number":1}]}`, "'; drop table fairlease.jobs; --", `\`, "%s%n%d", "$(reboot)", "a,b;c|d=e", "\u2028\u2029", "fairlease_cell_x", " ", "-", "=",
+		"fl:begin=99999999999999999999,gate=-1", "fl:begin=1,gate=2", "kind=" + strings.Repeat("é", 200), "saves=0,saves=-1,saves=9999999999d,save-time=1e300",
+		strings.Repeat("steps/s.v100=-1,", 60), "steps/s.v100=1e308,steps=1e308,gpus=idle,gpus=all", "steps/s.=NaN,steps=Inf,kind="}
+	oddTimes   = []string{"1", "0", "UNLIMITED", "1-00:00:00", "365000-00:00:00", "71582788", "2147483647", "4294967294"}
+	oddMoments = []string{"now", "now+1", "now+1hour", "now+30000days", "now+2000000000", "2038-01-19T03:14:08", "9999-12-31T23:59:59", "1970-01-01", "midnight", "now+1000000000000"}
+	oddArrays  = []string{"0-99999:7", "0-99999", "1,3,5-9:2,99998", "0-9%1", "0-0", "5-1", "0-99999:99999%3", "0-4294967294", "7"}
+	numeric    = []string{"-N", "-n", "-c", "--gpus", "--gres=gpu:", "--gres=gpu:v100:", "--gres=shard:", "--gpus-per-node", "--gpus-per-task", "--gpus-per-socket", "--ntasks-per-node",
+		"--ntasks-per-gpu", "--cpus-per-gpu", "--mem", "--mem-per-cpu", "--mem-per-gpu", "--tmp", "--nice", "--mincpus", "--sockets-per-node", "--core-spec", "--threads-per-core"}
+	textual = []string{"-J", "--comment", "--comment", "--wckey", "-C", "-L", "--exclude", "-w", "-o", "--mail-user", "--extra", "--export", "-D", "--signal", "-d", "-p", "--reservation", "--qos", "--tres-per-task"}
+)
+
+// args makes the options of one submission.
+func (p poison) args() []string {
+	args := []string{"--gres=gpu:1", "-t", "1"}
+	if p.IntN(3) == 0 {
+		args = nil
+	}
+	for range 1 + p.IntN(3) {
+		switch p.IntN(8) {
+		case 0, 1, 2:
+			name := pick(p, numeric)
+			if strings.HasSuffix(name, ":") {
+				args = append(args, name+pick(p, oddNumbers))
+			} else {
+				args = append(args, name, pick(p, oddNumbers))
+			}
+		case 3, 4:
+			args = append(args, pick(p, textual), pick(p, oddTexts))
+		case 5:
+			args = append(args, pick(p, []string{"-t", "--time-min"}), pick(p, oddTimes))
+		case 6:
+			args = append(args, pick(p, []string{"--begin", "--deadline"}), pick(p, oddMoments))
+		default:
+			args = append(args, pick(p, [][]string{{"--array", pick(p, oddArrays)}, {"--exclusive"}, {"--contiguous"}, {"--no-requeue"}, {"--hold"}, {"--overcommit"},
+				{"--gres=gpu:1", ":", "--gres=gpu:2"}, {"-d", "afterany:1"}, {"-d", "singleton"}, {"-d", "afternotok:99999"}, {"-C", "a&b|[c*3]"}, {"-L", "none@nowhere:999999"},
+				{"--signal", "B:USR1@65535"}, {"--switches", "99999@99999"}, {"--exclude", "v[1-2],k1"}, {"-w", "v1,k2"}, {"--exclusive=user"}, {"--spread-job"}, {"-p", "gpu,free"}})...)
+		}
+	}
+	return args
+}
+
+// sure are submissions that must be among them: each stopped or bent something once.
+var sure = [][]string{
+	{"-N", "300000000", "--gres=gpu:4"},
+	{"-N", "2147483647", "--gres=gpu:4", "--mem-per-cpu=1", "-c", "2"},
+	{"-N", "300000000", "--exclusive", "--gres=gpu:1"},
+	{"-N", "1-300000000", "--gres=gpu:v100:4"},
+	{"--gres=gpu:1", "--begin=now+1000000000000"},
+	{"--gres=gpu:1", "--array=0-99999:7", "--comment", strings.Repeat("steps=x,", 60)},
+	{"--gres=gpu:1", "-t", "35791394", "-J", "two\nlines \u202e\x01"},
+}
+
+// Ordinary users submit whatever Slurm accepts. No round fails, everything can be told of, and another tenant loses no
+// more than two terms. FAIRLEASE_POISON is for how long (3m), FAIRLEASE_SEED the seed.
+func TestPoison(t *testing.T) {
+	long := 3 * time.Minute
+	if d, err := time.ParseDuration(os.Getenv("FAIRLEASE_POISON")); err == nil {
+		long = d
+	}
+	seed := uint64(1)
+	if n, err := strconv.ParseUint(os.Getenv("FAIRLEASE_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	o := testcluster.Options{ExtraConf: "MaxArraySize=100001\n", MinJobAge: 20}
+	onBoth(t, o, func(t *testing.T, r *rig) {
+		r.keep = func(_ cluster.Snapshot, b *loop.Breakdown) {
+			t.Errorf("the engine broke down: %s\n%s", b.Cause, b.Stack)
+		}
+		r.govern()
+		for range 2 {
+			r.submit("bob", sleeps(3600), "--gres=gpu:4")
+		}
+		r.until("bob's jobs run", 30*time.Second, func() bool { return r.holds("vision") == 8 })
+		allocAt, dueAt := r.used("vision")
+		p := poison{rand.New(rand.NewPCG(seed, 0))}
+		var accepted []string
+		tried := 0
+		try := func(args []string) bool {
+			tried++
+			user := pick(p, []string{"alice", "carol"})
+			id, err := r.Sbatch(r.ctx(), user, pick(p, []string{"#!/bin/bash\nexit 0\n", "#!/bin/bash\nexec sleep 30\n"}), args...)
+			if err != nil {
+				return false
+			}
+			accepted = append(accepted, user+" "+strings.TrimSpace(id))
+			return true
+		}
+		for _, args := range sure {
+			if !try(args) {
+				t.Errorf("Slurm refuses %q", args)
+			}
+		}
+		for end := time.Now().Add(long); time.Now().Before(end) && !t.Failed(); {
+			try(p.args())
+			if p.IntN(4) > 0 || len(accepted) == 0 {
+				continue
+			}
+			user, id, _ := strings.Cut(pick(p, accepted), " ")
+			// What becomes of it is Slurm's matter.
+			_, _ = r.Exec(r.ctx(), user, pick(p, [][]string{{"scancel", id}, {"scontrol", "hold", id}, {"scontrol", "release", id}, {"scontrol", "requeue", id},
+				{"scontrol", "update", "jobid=" + id, "comment=" + pick(p, oddTexts)}, {"scontrol", "update", "jobid=" + id, "numnodes=" + pick(p, oddNumbers)},
+				{"scontrol", "update", "jobid=" + id, "timelimit=" + pick(p, oddTimes)}, {"scontrol", "update", "jobid=" + id, "name=" + pick(p, oddTexts)},
+				{"scontrol", "update", "jobid=" + id, "starttime=" + pick(p, oddMoments)}})...)
+		}
+		alloc, due := r.used("vision")
+		// The aim is a term. A tenant may have its turn a term early or late, and the hand-over of a job of 4 GPUs costs a quarter of a term.
+		behind, terms := (due-dueAt)-(alloc-allocAt), cluster.Times(8, r.settings.Term)
+		if behind > 2*terms {
+			t.Errorf("vision is %v of %v behind, more than two terms of its 8 GPUs", behind, due-dueAt)
+		}
+		t.Logf("vision is %.1f terms behind", float64(behind)/float64(terms))
+		r.toldOfAll()
+		for _, job := range accepted {
+			user, id, _ := strings.Cut(job, " ")
+			_, _ = r.Exec(r.ctx(), user, "scancel", id)
+		}
+		round := r.plan().Round
+		r.until("rounds go on", 30*time.Second, func() bool { return r.plan().Round > round+3 })
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.errors) > 0 {
+			t.Errorf("%d rounds failed, the first: %v", len(r.errors), r.errors[0])
+		}
+		t.Logf("seed %d: %d submissions, %d accepted, %d rounds", seed, tried, len(accepted), r.last.Round)
+	})
+}
+
+// toldOfAll fails unless everything that the journal has can be read.
+func (r *rig) toldOfAll() {
+	r.t.Helper()
+	s, err := store.Open(r.ctx(), store.Config{DSN: r.dsn})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer s.Close()
+	explained, aside := 0, 0
+	records := r.plan().Memory.Records
+	step := max(len(records)/40, 1)
+	for i := range records {
+		rec := &records[i]
+		if rec.Aside != "" {
+			aside++
+			r.t.Logf("job %s is set aside: %s", rec.ID, rec.Aside)
+		}
+		if i%step != 0 {
+			continue
+		}
+		if _, err := s.ExplainKey(r.ctx(), rec.Key); err != nil {
+			if !strings.Contains(err.Error(), store.ErrNone.Error()) {
+				r.t.Errorf("job %s cannot be explained: %v", rec.ID, err)
+			}
+			continue
+		}
+		explained++
+	}
+	for what, err := range map[string]error{
+		"waiting": second(s.Waiting(r.ctx(), 1000)), "actions": second(s.Actions(r.ctx(), 1000)), "events": second(s.Events(r.ctx(), 1000)),
+		"leases": second(s.Leases(r.ctx(), true, 1000)), "tenants": second(s.Tenants(r.ctx())), "rounds": second(s.Rounds(r.ctx(), 1000)),
+	} {
+		if err != nil {
+			r.t.Errorf("%s cannot be read: %v", what, err)
+		}
+	}
+	if explained == 0 {
+		r.t.Error("no job was explained")
+	}
+	r.t.Logf("%d jobs are remembered, %d are set aside, %d were explained", len(records), aside, explained)
+}
+
+func second[T any](_ T, err error) error {
+	if err != nil {
+		return fmt.Errorf("%T: %w", *new(T), err)
+	}
+	return nil
+}
