@@ -174,10 +174,12 @@ func (b *batch) do(ctx context.Context, a cluster.Action) error {
 	case cluster.Lock:
 		return c.lock(ctx, a)
 	case cluster.Grant:
+		c.settle(ctx, a.Record)
 		return c.grant(ctx, a)
 	case cluster.TakeBack:
 		return c.putBack(ctx, a, beginAt(a.Until))
 	case cluster.Open:
+		c.settle(ctx, a.Record)
 		begin := beginNow(c.now())
 		if a.Until > c.now() { // the user's own begin time
 			begin = beginAt(a.Until)
@@ -321,6 +323,27 @@ func (c *Client) gateTasks(ctx context.Context, tasks string, until cluster.Inst
 }
 
 func scontrolTime(t cluster.Instant) string { return fmt.Sprintf("uts%d", ceil(int64(t), 1000)) }
+
+// settle waits until the second is over in which the job was requeued, by whomever: slurmd kills a job that starts again
+// within it ("Job credential revoked"), and the job has failed. Slurm gives a requeued job a new time of submission, at
+// most a second late. Where that is further ahead, our clock is behind Slurm's and says nothing.
+func (c *Client) settle(ctx context.Context, id int64) {
+	rec := c.seen.records[id]
+	if rec == nil {
+		return
+	}
+	for i := range rec.jobs {
+		const late = 10 * cluster.Millisecond // of slurmctld's own reading of its clock
+		wait := rec.jobs[i].Submit.Add(cluster.Second + late).Sub(c.now())
+		if rec.jobs[i].Restarts == 0 || wait <= 0 || wait > 2*cluster.Second {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait.Duration()):
+		}
+	}
+}
 
 // grant opens the gate on the given nodes, all in one call.
 func (c *Client) grant(ctx context.Context, a cluster.Action) error {

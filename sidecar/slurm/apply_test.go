@@ -2,12 +2,14 @@ package slurm
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -59,6 +61,31 @@ func TestGrantIsOneCall(t *testing.T) {
 	}
 	if got := f.body("POST /slurm/v0.0.44/job/7"); !reflect.DeepEqual(got, want) {
 		t.Errorf("body %v; want %v", got, want)
+	}
+}
+
+// A job that was requeued starts again in a later second: slurmd kills one that starts in the same.
+func TestRequeuedJobsStartInALaterSecond(t *testing.T) {
+	for _, verb := range []cluster.Verb{cluster.Grant, cluster.Open} {
+		t.Run(string(verb), func(t *testing.T) {
+			t.Parallel()
+			requeued := time.Now().Truncate(time.Second).Add(time.Second) // Slurm's word of it may be so late
+			f := newRecorded(t, 44)
+			f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(7, fmt.Sprintf(`"restart_cnt":1,"submit_time":%d`, requeued.Unix()))))
+			c := f.client(func(cfg *Config) { cfg.Now = time.Now })
+			f.see(c)
+			var sent time.Time
+			f.on("POST /slurm/v0.0.44/job/7", func(w http.ResponseWriter, r *http.Request) {
+				sent = time.Now()
+				text(ok)(w, r)
+			})
+			if out := c.Apply(t.Context(), []cluster.Action{{Verb: verb, ID: cluster.JobID{ID: 7}, Record: 7}}); !out[0].OK {
+				t.Fatalf("outcome: %+v", out[0])
+			}
+			if over := requeued.Add(time.Second); sent.Before(over) {
+				t.Errorf("sent %s before the second of the requeue was over", over.Sub(sent))
+			}
+		})
 	}
 }
 

@@ -78,15 +78,17 @@ func (r *rig) read(id, user string, w worker) worked {
 // destroyed gives the seconds of work that a job that has ended did in vain.
 func (w worked) destroyed() int { return w.done - w.steps }
 
-// checkBudget fails if a job that has ended lost more than its stop budget. Between the decision to stop a job and its
-// last step may lie two seconds.
+// between is what may lie between the decision to stop a job and its last step: the budget holds for the decision.
+const between = 2 * cluster.Second
+
+// checkBudget fails if a job that has ended lost more than its stop budget.
 func (w worked) checkBudget(t *testing.T, allowance, overheadPercent int) {
 	t.Helper()
 	if w.ends != 1 {
 		t.Errorf("job %s came to its end %d times, in %d attempts", w.id, w.ends, w.attempts)
 	}
 	stops := max(w.attempts-1, 0)
-	if most := float64(allowance) + float64(w.done*overheadPercent)/100 + float64(2*stops); float64(w.destroyed()) > most {
+	if most := float64(allowance) + float64(w.done*overheadPercent)/100 + float64(stops)*between.Duration().Seconds(); float64(w.destroyed()) > most {
 		t.Errorf("job %s lost %d s of work in %d stops; its stop budget is %.1f s", w.id, w.destroyed(), stops, most)
 	}
 }
@@ -146,7 +148,7 @@ func TestJobsThatSaveNothing(t *testing.T) {
 		t.Logf("received / due [GPU-s]: nlp %d / %d, vision %d / %d", a/1000, aDue/1000, b/1000, bDue/1000)
 		within(t, "nlp's share of what was used / was due [%]", 100*float64(a)/float64(a+b), 100*float64(aDue)/float64(aDue+bDue), 10)
 		for _, rec := range r.plan().Memory.Records {
-			if most := allowance*cluster.Second + rec.Ran*overhead/100; rec.Spent > most {
+			if most := allowance*cluster.Second + rec.Ran*overhead/100 + cluster.Span(rec.Stops)*between; rec.Spent > most {
 				t.Errorf("job %s: %s is booked for its stops, its budget is %s", rec.ID, rec.Spent, most)
 			}
 		}

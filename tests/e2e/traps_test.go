@@ -302,7 +302,7 @@ func TestRestoreOfAnOldDump(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.waitState(waits, time.Minute, "COMPLETED")
-		r.until("it is charged", 20*time.Second, func() bool { return charged("vision") })
+		r.until("its end is booked", 20*time.Second, func() bool { return charged("vision") && r.holds("vision") == 0 })
 		alloc, _ = r.used("vision")
 		within(t, "all of it [GPU-s]", float64(alloc)/1000, r.accounted("vision", begin), 5)
 		alloc, _ = r.used("nlp")
