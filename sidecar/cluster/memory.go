@@ -42,7 +42,7 @@ type Record struct {
 	// between two looks is still charged. HeldSince is that attempt's start.
 	Held      []GPUs  `json:"held,omitempty"`
 	HeldSince Instant `json:"held_since,omitempty"`
-	// Acted is when our grant or requeue of the last round was carried out, as far as we were there to hear of it (0 = not):
+	// Acted is the time at which our grant or requeue of the last round was carried out; 0 = none was, or nobody heard of it:
 	// no attempt began before that grant, and the attempt ended with that requeue.
 	Acted Instant `json:"acted,omitempty"`
 	// Suspend is how much of the present attempt's suspension has been counted.

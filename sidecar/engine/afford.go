@@ -35,7 +35,7 @@ func (h *hall) saveUp() {
 }
 
 // afford notes which jobs their pools cannot afford to stop, and which pools cannot afford any stop. Jobs whose leases end now
-// come first, then those of which a stop costs least.
+// come first, then the others; within both, the cheapest stop.
 func (h *hall) afford() {
 	h.broke = make([]bool, len(h.pools))
 	if h.set.StopTotalMilli == 0 || h.rule().Off() {

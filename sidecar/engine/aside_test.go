@@ -79,7 +79,7 @@ func TestADeciderForgetsWhatItBrokeDownOver(t *testing.T) {
 	}
 }
 
-// What a comment says wrongly is an event of a bounded length; that a comment is longer than what is read of it is said.
+// Mistakes in a comment are an event of bounded length. A comment that is too long to be read whole is an event, too.
 func TestACommentThatIsWrongAllOver(t *testing.T) {
 	for _, preset := range []string{"", "oef:coop"} {
 		w := newMarket(t, 1, 1, false, engine.Divide, "a")

@@ -155,7 +155,7 @@ func (f *findings) gate(c conf, cfg *config.Config) {
 			"remove bf_licenses if nothing else needs it: with it Slurm's scheduler would stop at the first gated job")
 	default:
 		n, err := strconv.ParseInt(total, 10, 64)
-		f.must(err == nil && n >= 100_000, warn, "gate", "the licence "+cfg.Gate.License+", of which there are "+total,
+		f.must(err == nil && n >= 100_000, warn, "gate", "the licence "+cfg.Gate.License+" (Slurm has "+total+")",
 			"if fairlease is down for longer than gate.ttl, no more than so many jobs can start", "raise it in Licenses of slurm.conf: 1000000 costs nothing")
 	}
 }

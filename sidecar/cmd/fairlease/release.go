@@ -105,7 +105,7 @@ func (p *program) succeed(ctx context.Context, cfg *config.Config, r *daemon.Rel
 	return p.letGo(ctx, cfg, r, l, dry)
 }
 
-// recall tells a release what the journal remembers, and of which cluster.
+// recall gives a release the memory of the journal's newest round; none where that cannot be read.
 func (p *program) recall(ctx context.Context, s *store.Store, r *daemon.Release) {
 	_, plan, err := s.Last(ctx)
 	if err == nil {

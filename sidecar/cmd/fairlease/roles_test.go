@@ -39,7 +39,7 @@ func users(t *testing.T, s *story) map[string][]string {
 	return out
 }
 
-// What people of each role read is what it was with the daemon's credentials; a tenant reads the same of its own jobs, and nothing else.
+// People of each role read the same as with the daemon's credentials; a tenant reads that of its own jobs, and nothing else.
 func TestWhatRolesRead(t *testing.T) {
 	s := tell(t)
 	users := users(t, s)

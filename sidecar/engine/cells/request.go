@@ -21,8 +21,8 @@ type Request struct {
 	Apart    bool // each part on a node of its own, as Slurm's --nodes wants it
 	Soft     bool // any GPUs will do, if the parts cannot be had: the gang has waited for its affinity
 	Priority int  // within the VC: higher ones preempt lower ones
-	// Admits tells whether a node takes so many GPUs of the gang, as far as anything but cells is
-	// concerned; nil = all do. A node that takes some takes fewer, too.
+	// Admits tells whether a node takes so many GPUs of the gang by everything other than cells
+	// (features, CPUs, memory); nil = all do. A node that takes some takes fewer, too.
 	Admits func(node string, gpus int) bool
 }
 

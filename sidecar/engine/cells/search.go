@@ -10,8 +10,8 @@ import (
 // search finds the cells that a VC has to bind for a gang that may not run on every node.
 //
 // Buddy allocation takes any free cell of a level, which is as good as another while all nodes
-// will do. With constraints it matters which cells are bound, of which levels, and which larger
-// free cells are split for them. So the search weighs them exactly. It goes over the tree of cells
+// will do. With constraints the answer depends on the choice of cells, their levels, and the larger
+// free cells that are split for them. So the search weighs them (exactly, but for options). It goes over the tree of cells
 // from the leaves, and keeps for each cell the options that no other one beats: how many parts
 // have room, for how many cells bound and how many larger ones split, by level. Both are limited:
 //
