@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -169,6 +170,71 @@ func TestGrantsSurviveAFailedMigration(t *testing.T) {
 		t.Error("the grant is gone")
 	}
 }
+
+// TestInterrupted ends the connection of every migration when all of its work is done and none is committed: nothing of it is
+// kept, and the next call makes the same schema as one that nobody interrupts.
+func TestInterrupted(t *testing.T) {
+	want := text(t, storetest.Connect(t, storetest.Database(t)), shape)
+	for version := int64(1); version < migrate.Latest(); version++ {
+		t.Run(fmt.Sprintf("after %d", version), func(t *testing.T) {
+			t.Parallel()
+			dsn := storetest.Empty(t)
+			if err := migrate.To(t.Context(), dsn, version); err != nil {
+				t.Fatal(err)
+			}
+			db, other := storetest.Connect(t, dsn), storetest.Connect(t, dsn)
+			was := text(t, db, shape)
+			execute(t, other, "begin; lock table fairlease.schema_version in share mode") // its last row waits
+			ended := make(chan error, 1)
+			go func() {
+				_, _, err := migrate.Up(context.Background(), dsn, migrate.Schema, quiet)
+				ended <- err
+			}()
+			const waiting = "from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%schema_version%'"
+			for number(t, db, "select count(*) "+waiting) == 0 {
+				select {
+				case err := <-ended:
+					t.Fatalf("it ended before it was interrupted (%v)", err)
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+			execute(t, db, "select pg_terminate_backend(pid) "+waiting)
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), "nothing of the failed step was kept") {
+				t.Errorf("interrupted, it says %v", err)
+			}
+			execute(t, other, "rollback")
+			if diff := cmp.Diff(was, text(t, db, shape)); diff != "" {
+				t.Errorf("something of it was kept:\n%s", diff)
+			}
+			if from, to, err := migrate.Up(t.Context(), dsn, migrate.Schema, quiet); err != nil || from != version || to != migrate.Latest() {
+				t.Errorf("again: from %d to %d (%v)", from, to, err)
+			}
+			if diff := cmp.Diff(want, text(t, db, shape)); diff != "" {
+				t.Errorf("the schema differs:\n%s", diff)
+			}
+		})
+	}
+}
+
+// shape lists all columns, indexes, constraints and comments of the schema's tables and views, but for the partitions, which are of today,
+// and for what a migration keeps of the views' grants until they are made anew.
+const shape = `
+	with relations as (
+		select oid, relname from pg_class where relnamespace = 'fairlease'::regnamespace and relkind in ('r', 'p', 'v', 'i', 'I') and not relispartition and relname <> 'kept_grants'
+	)
+	select string_agg(line, E'\n' order by line)
+	from (
+		select concat_ws(' ', relname, attname, format_type(atttypid, atttypmod), attnotnull, attidentity, pg_get_expr(adbin, adrelid), col_description(relations.oid, attnum)) as line
+		from relations
+		join pg_attribute on attrelid = relations.oid and attnum > 0 and not attisdropped
+		left join pg_attrdef on adrelid = relations.oid and adnum = attnum
+		union all
+		select concat_ws(' ', relname, conname, pg_get_constraintdef(pg_constraint.oid)) from relations join pg_constraint on conrelid = relations.oid
+		union all
+		select concat_ws(' ', relname, pg_get_indexdef(relations.oid)) from relations join pg_index on indexrelid = relations.oid
+		union all
+		select concat_ws(' ', relname, obj_description(oid, 'pg_class')) from relations
+	) lines`
 
 // TestViewsOfOthers drops views of older versions, and never what others built on ours.
 func TestViewsOfOthers(t *testing.T) {
