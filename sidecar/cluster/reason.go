@@ -82,10 +82,11 @@ type Reason struct {
 	Speed int64  `json:"speed_milli,omitempty"`
 	Trial bool   `json:"trial,omitempty"`
 	// Cell is the type of cell that is missing, Chain its chain; For then has one of them, by
-	// Right, until Until.
+	// Right, until Until. Cut says that not all ways to choose cells were weighed.
 	Cell  string     `json:"cell,omitempty"`
 	Chain string     `json:"chain,omitempty"`
 	Right LeaseClass `json:"right,omitempty"`
+	Cut   bool       `json:"cut,omitempty"`
 	// Spent is what stops have cost it, Fits the longest time limit with which it would be lent GPUs; 0 = none is.
 	Spent Span   `json:"spent,omitempty"`
 	Fits  Span   `json:"fits,omitempty"`

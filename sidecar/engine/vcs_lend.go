@@ -248,7 +248,7 @@ func (v *vcs) explain() {
 			if !own && st.passed != nil && h.unsafe == nil {
 				continue // it has its turn on nodes in no cell
 			}
-			why := &cluster.Reason{Code: cluster.BecauseCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There}
+			why := &cluster.Reason{Code: cluster.BecauseCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
 			if len(st.pools) > 0 {
 				why.Pool = h.pools[st.pools[0]]
 			}

@@ -78,7 +78,11 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 			w.comparison(r), w.chance(r))
 	},
 	cluster.BecauseCells: func(w Words, r *cluster.Reason) string {
-		return join("; ", w.lacks(r, "is free"), w.holder(r), w.after(r), w.comparison(r))
+		cut := ""
+		if r.Cut {
+			cut = "its gang fits into cells in so many ways that not all were weighed, so there may be one: fewer nodes or fewer constraints make that sure"
+		}
+		return join("; ", w.lacks(r, "is free"), cut, w.holder(r), w.after(r), w.comparison(r))
 	},
 	cluster.BecauseBudget: func(w Words, r *cluster.Reason) string {
 		how := "is free"

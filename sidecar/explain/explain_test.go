@@ -115,6 +115,7 @@ func TestRights(t *testing.T) {
 			"no cell of type rack is free; job #7 has one, by its tenant's share; when that lease ends"},
 		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "rack", For: 7}, "job #7 has one, without a lease that could be ended; when that job ends, the cell is free"},
 		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "rack", Until: 1_800_000_000_000}, "is free; the next lease that could serve it ends at 2027-01-15 08:00:00"},
+		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "rack", Cut: true}, "no cell of type rack is free; its gang fits into cells in so many ways that not all were weighed, so there may be one"},
 		{cluster.Reason{Code: cluster.BecauseLost, Need: 8, Cell: "rack", Note: "n3 is down"}, "no cell of type rack is left, since hardware is bad: n3 is down; it can start when that is repaired"},
 		{cluster.Reason{Code: cluster.BecauseRecalled, Right: cluster.Opportunistic, For: 7}, "its GPUs were lent, and their owner needs them; they go to job #7"},
 	} {

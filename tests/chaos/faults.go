@@ -82,10 +82,6 @@ var kinds = []kind{
 		return c.killed(ctx, testcluster.Slurmdbd)
 	}},
 	{"slurmdbd hangs", "slurmdbd", 15 * time.Second, 25 * time.Second, true, hangs(testcluster.Slurmdbd)},
-	{"MariaDB is killed", "slurmdbd", 15 * time.Second, 20 * time.Second, true, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
-		return c.killed(ctx, testcluster.MariaDB)
-	}},
-	{"MariaDB hangs", "slurmdbd", 15 * time.Second, 25 * time.Second, true, hangs(testcluster.MariaDB)},
 
 	{"PostgreSQL is killed", "postgres", time.Second, 15 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 		return c.db.Start, c.db.Kill(ctx)

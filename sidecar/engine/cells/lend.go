@@ -27,7 +27,7 @@ func (s *State) Lend(q Request) (Grant, error) {
 		}
 		s.depart(l)
 		if refusal.Code == "" {
-			*refusal = Refusal{NoneToLend, q.VC, a.c.name, a.c.levels[max(a.level, a.within)].name, q.Nodes, placed}
+			*refusal = Refusal{NoneToLend, q.VC, a.c.name, a.c.levels[max(a.level, a.within)].name, q.Nodes, placed, false}
 		}
 	}
 	for i := range asks {

@@ -57,7 +57,8 @@ const (
 type Refusal struct {
 	Code             RefusalCode
 	VC, Chain, Level string
-	Needed, There    int // parts, or cells
+	Needed, There    int  // parts, or cells
+	Cut              bool // there were too many ways to choose cells to weigh them all: there may be one that fits
 }
 
 func (r Refusal) Error() string {
@@ -70,6 +71,9 @@ func (r Refusal) Error() string {
 	}
 	if r.Needed > 0 {
 		text += fmt.Sprintf(" (needed %d, there %d)", r.Needed, r.There)
+	}
+	if r.Cut {
+		text += "; there were too many ways to choose cells to weigh them all"
 	}
 	return text
 }
@@ -89,6 +93,7 @@ type ask struct {
 	unsafe bool // a cell was legal and not there
 	passed bool // a node was passed over that does not admit the gang: another cell may do
 	chosen bool // the cells are bound that the gang is for
+	cut    bool // a search for them did not weigh all ways
 }
 
 // asks gives a request for each chain that it may go to.
@@ -164,7 +169,7 @@ func (s *State) tryAll(l int32, asks []ask, q *Request, grant *Grant, refusal *R
 		s.undo(l, grant)
 		if refusal.Code == "" || a.unsafe && !s.trying {
 			k := max(a.c.fit(q.GPUs), a.within)
-			*refusal = Refusal{Lacking, q.VC, a.c.name, a.c.levels[k].name, q.Nodes, placed}
+			*refusal = Refusal{Lacking, q.VC, a.c.name, a.c.levels[k].name, q.Nodes, placed, a.cut}
 			if a.unsafe && !s.trying {
 				refusal.Code = Unsafe
 			}

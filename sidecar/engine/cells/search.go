@@ -11,9 +11,9 @@ import (
 //
 // Buddy allocation takes any free cell of a level, which is as good as another while all nodes
 // will do. With constraints the answer depends on the choice of cells, their levels, and the larger
-// free cells that are split for them. So the search weighs them (exactly, but for options). It goes over the tree of cells
-// from the leaves, and keeps for each cell the options that no other one beats: how many parts
-// have room, for how many cells bound and how many larger ones split, by level. Both are limited:
+// free cells that are split for them. So the search weighs them, exactly but for its budget. It goes
+// over the tree of cells from the leaves, and keeps for each cell the options that no other one beats:
+// how many parts have room, for how many cells bound and how many larger ones split, by level. Both are limited:
 //
 //	bound  at most what the VC has free of that level
 //	split  at most what invariant (2) leaves over: f_k + F_k less the cells that are promised
@@ -28,17 +28,49 @@ type search struct {
 	has    []int // by node: parts that have room in cells bound already
 	floor  int   // the lowest level of which cells may be bound
 	limits cost
+	lanes  [2 * Levels]int // where a cost has the count of what is bound, then split, of a level, or never
 	frees  map[shape]int
 	groups map[string]int
 	kinds  []kind
+	work   int  // pairs that may still be weighed
+	cut    bool // options were dropped: there may be better ones
 }
 
-// cost is how many cells of each level are bound, and how many are split for smaller ones.
-type cost [2 * Levels]int32
+// A gang of hundreds of nodes in a VC with cells of several levels can have very many options. Then some
+// in between are dropped, and the search is no longer exact: where it finds nothing, a guess is tried, and a refusal
+// says that not all was weighed. So a gang takes a tenth of a second at most, and all gangs of a round together some seconds.
+const (
+	options   = 512     // most options that are kept for a cell
+	few       = 16      // and once a search has done its work
+	perSearch = 1 << 19 // pairs of options that a search compares
+	perState  = 1 << 23 // and that all searches on a State do
+)
 
-// options is the most options that are kept for a cell. Gangs of hundreds of nodes in a VC with
-// cells of several levels can have more: then some in between are dropped, and the search is no longer exact.
-const options = 512
+// cost is how many cells of each level are bound, and how many are split for smaller ones: a lane of 16 bits
+// each, of which the highest is never set. So all lanes are added, or compared, at once.
+type cost [2 * Levels / 4]uint64
+
+const (
+	never = -1
+	tops  = 0x8000_8000_8000_8000
+	limit = 1<<14 - 1 // of a lane: two of them fit
+)
+
+func (c *cost) set(lane, n int) {
+	at := 16 * (lane % 4)
+	c[lane/4] = c[lane/4]&^(0xffff<<at) | uint64(min(n, limit))<<at
+}
+
+func (c *cost) get(lane int) int { return int(c[lane/4] >> (16 * (lane % 4)) & 0xffff) }
+
+func (c *cost) within(limits *cost) bool {
+	for i := range c {
+		if ((limits[i]|tops)-c[i])&tops != tops {
+			return false
+		}
+	}
+	return true
+}
 
 // shape is what matters of a cell, at most a node, to what can be bound in it.
 type shape struct {
@@ -57,6 +89,7 @@ type kind struct {
 // option is one way to use a cell, or several together.
 type option struct {
 	cost  cost
+	sum   int // of all counts in it
 	parts int
 	bind  bool // all of it
 	kind  int  // of a single cell within: its kind, and the way to use that
@@ -67,24 +100,43 @@ type option struct {
 // cells gives the cells to bind so that n parts have room, and how many parts have room at
 // best. Among several answers it takes one that binds fewest GPUs.
 func (s *State) cells(a *ask, n int) (bind []cell, best int) {
-	f := &search{a: a, c: a.c, n: n, floor: -1, frees: map[shape]int{}, groups: map[string]int{}}
+	f := &search{a: a, c: a.c, n: n, floor: -1, frees: map[shape]int{}, groups: map[string]int{}, work: min(perSearch, s.work)}
 	rows := a.c.gaps(nil)
-	for k := a.c.fit(a.gpus); k <= a.c.top(); k++ {
-		f.limits[k] = int32(max(s.vcs[a.v].accounts[a.ci][k].unbound(), 0))
-		f.limits[Levels+k] = int32(max(rows[k].there-rows[k].needed, 0))
-		if f.floor < 0 && f.limits[k] > 0 {
+	lanes := 0
+	lane := func(k, n int) {
+		if f.lanes[k] = never; n > 0 {
+			f.lanes[k] = lanes
+			f.limits.set(lanes, n)
+			lanes++
+		}
+	}
+	for k := range Levels {
+		bound, split := 0, 0
+		if k >= a.c.fit(a.gpus) && k <= a.c.top() {
+			bound, split = s.vcs[a.v].accounts[a.ci][k].unbound(), rows[k].there-rows[k].needed
+		}
+		if f.floor < 0 && bound > 0 {
 			f.floor = k
 		}
+		lane(k, bound)
+		lane(Levels+k, split)
 	}
 	if f.floor < 0 {
 		return nil, 0
 	}
 	f.look(s.vcs[a.v].accounts[a.ci])
+	guess, best, most := f.guess()
+	if most < n {
+		return nil, best
+	}
+	defer func(work int) { s.work -= work - max(f.work, 0) }(f.work)
 	top := a.c.top()
 	all := f.together(f.below(top+1, 0, len(a.c.levels[top].owner)))
 	weight := func(o *option) (gpus int) {
 		for k := range a.c.levels {
-			gpus += int(o.cost[k]) * a.c.levels[k].size
+			if lane := f.lanes[k]; lane != never {
+				gpus += o.cost.get(lane) * a.c.levels[k].size
+			}
 		}
 		return gpus
 	}
@@ -95,10 +147,14 @@ func (s *State) cells(a *ask, n int) (bind []cell, best int) {
 			chosen = o
 		}
 	}
-	if chosen == nil {
-		return nil, best
+	switch {
+	case chosen != nil:
+		return f.carryOut(chosen, top+1, 0, len(a.c.levels[top].owner), nil), best
+	case best == n:
+		return guess, best
 	}
-	return f.carryOut(chosen, top+1, 0, len(a.c.levels[top].owner), nil), best
+	a.cut = a.cut || f.cut
+	return nil, best
 }
 
 // look notes what each node takes, and what has room there in bound cells.
@@ -231,15 +287,15 @@ func (f *search) know(y *kind, k int, used []*option, note func(int)) int {
 		of := map[cost]*option{}
 		for _, o := range used {
 			split := *o
-			if o.cost != (cost{}) {
-				split.cost[Levels+k]++
+			if o.sum > 0 && !f.charge(&split, Levels+k) {
+				continue
 			}
 			f.offer(of, &split)
 		}
 		if y.full > 0 {
-			whole := &option{parts: min(y.full, f.n), bind: true}
-			whole.cost[k] = 1
-			f.offer(of, whole)
+			if whole := (&option{parts: min(y.full, f.n), bind: true}); f.charge(whole, k) {
+				f.offer(of, whole)
+			}
 		}
 		used = f.best(of)
 	}
@@ -262,7 +318,7 @@ func (f *search) together(kinds []int) []*option {
 		}
 		single := make([]*option, len(f.kinds[at].options))
 		for i, o := range f.kinds[at].options {
-			single[i] = &option{cost: o.cost, parts: o.parts, kind: at, way: o}
+			single[i] = &option{cost: o.cost, sum: o.sum, parts: o.parts, kind: at, way: o}
 		}
 		for ; n > 0; n >>= 1 { // 1, 2, 4, … of them
 			if n&1 > 0 {
@@ -276,17 +332,32 @@ func (f *search) together(kinds []int) []*option {
 	return out
 }
 
+// charge adds one cell to an option's cost, where that is allowed at all.
+func (f *search) charge(o *option, what int) bool {
+	lane := f.lanes[what]
+	if lane == never {
+		return false
+	}
+	o.cost.set(lane, o.cost.get(lane)+1)
+	o.sum++
+	return true
+}
+
 // add gives the options of two together, with at most so many parts.
 func (f *search) add(x, y []*option, most int) []*option {
-	if len(x) == 1 && x[0].parts == 0 && x[0].cost == (cost{}) && most >= f.n {
+	if len(x) == 1 && x[0].parts == 0 && x[0].sum == 0 && most >= f.n {
 		return y
 	}
+	if f.work < len(x)*len(y) {
+		x, y = f.thin(x, few), f.thin(y, few)
+	}
+	f.work -= len(x) * len(y)
 	of := make(map[cost]*option, len(x)+len(y))
 	for _, a := range x {
 		for _, b := range y {
-			o := option{cost: a.cost, parts: min(a.parts+b.parts, most, f.n), a: a, b: b}
-			for k := range o.cost {
-				o.cost[k] += b.cost[k]
+			o := option{cost: a.cost, sum: a.sum + b.sum, parts: min(a.parts+b.parts, most, f.n), a: a, b: b}
+			for i := range o.cost {
+				o.cost[i] += b.cost[i]
 			}
 			f.offer(of, &o)
 		}
@@ -296,52 +367,47 @@ func (f *search) add(x, y []*option, most int) []*option {
 
 // offer notes an option that is within the limits, and better than another of the same cost.
 func (f *search) offer(of map[cost]*option, o *option) {
-	for k, limit := range f.limits {
-		if o.cost[k] > limit {
-			return
-		}
+	if !o.cost.within(&f.limits) {
+		return
 	}
-	if was := of[o.cost]; was == nil || was.parts < o.parts {
-		of[o.cost] = o
+	if was := of[o.cost]; was == nil {
+		kept := *o
+		of[o.cost] = &kept
+	} else if was.parts < o.parts {
+		*was = *o
 	}
 }
 
 // best gives the options that no other one beats, cheapest first.
 func (f *search) best(of map[cost]*option) []*option {
 	all := slices.SortedFunc(maps.Values(of), func(a, b *option) int {
-		return cmp.Or(cmp.Compare(a.cost.sum(), b.cost.sum()), slices.Compare(a.cost[:], b.cost[:]))
+		return cmp.Or(cmp.Compare(a.sum, b.sum), slices.Compare(a.cost[:], b.cost[:]))
 	})
+	all = f.thin(all, 4*options)
+	if f.work < len(all)*len(all)/2 {
+		all = f.thin(all, 4*few)
+	}
 	out := all[:0]
 	for _, o := range all {
+		f.work -= len(out)
 		if !slices.ContainsFunc(out, func(p *option) bool { return p.parts >= o.parts && p.cost.within(&o.cost) }) {
 			out = append(out, o)
 		}
 	}
-	if len(out) > options {
-		step := (len(out) + options - 1) / options
-		last := out[len(out)-1]
-		for i := 0; i*step < len(out); i++ {
-			out[i] = out[i*step]
-		}
-		out = append(out[:(len(out)+step-1)/step], last)
+	return f.thin(out, options)
+}
+
+// thin drops options so that at most so many are left, the cheapest and the dearest among them.
+func (f *search) thin(all []*option, most int) []*option {
+	if len(all) <= most {
+		return all
+	}
+	f.cut = true
+	out := make([]*option, most)
+	for i := range out {
+		out[i] = all[i*(len(all)-1)/(most-1)]
 	}
 	return out
-}
-
-func (c *cost) sum() (n int32) {
-	for _, x := range c {
-		n += x
-	}
-	return n
-}
-
-func (c *cost) within(limits *cost) bool {
-	for k := range c {
-		if c[k] > limits[k] {
-			return false
-		}
-	}
-	return true
 }
 
 // carryOut adds the cells that an option binds, of those of level k-1 from first, below last:
@@ -381,7 +447,7 @@ func (f *search) carryOut(o *option, k, first, last int, out []cell) []cell {
 // single gives the single cells in which an option binds something.
 func (o *option) single(yield func(*option)) {
 	switch {
-	case o.cost == (cost{}):
+	case o.sum == 0:
 	case o.way != nil:
 		yield(o)
 	case o.a != nil:

@@ -23,6 +23,7 @@ type State struct {
 	hold   bool   // cells are not to be given back now, but are noted
 	held   []part // in such cells
 	rooms  []room // of useful, by node: all zero between its calls
+	work   int    // what searches for cells may still compare
 }
 
 // place is where a node is.
@@ -75,7 +76,7 @@ type part struct {
 // can be told at once; among them is an assignment that is not feasible, with the level
 // and the numbers.
 func New(d Description) (*State, error) {
-	s := &State{byName: map[string]int32{}, places: map[string]place{}, byKey: map[cluster.JobKey]int32{}}
+	s := &State{byName: map[string]int32{}, places: map[string]place{}, byKey: map[cluster.JobKey]int32{}, work: perState}
 	faults := append(s.types(d.Types), s.tops(d.Tops)...)
 	built := faults == nil
 	faults = append(faults, s.assign(d.VCs, built)...)
