@@ -3,6 +3,7 @@ package migrate_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -112,14 +113,20 @@ func refused(err error) bool {
 	return errors.As(err, &e) && e.Code == "42501"
 }
 
-// rows gives all that a user sees of a table or view, a row a line.
+// fraction of a second: any digits.
+var fraction = regexp.MustCompile(`(:\d\d)\.\d+`)
+
+// rows gives all that a user sees of a table or view, a row a line, without fractions of seconds: their digits tell of nobody.
 func rows(t *testing.T, user *pgx.Conn, name string) ([]string, error) {
 	t.Helper()
 	all, err := user.Query(t.Context(), "select x::text from fairlease."+name+" x")
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(all, pgx.RowTo[string])
+	return pgx.CollectRows(all, func(row pgx.CollectableRow) (string, error) {
+		text, err := pgx.RowTo[string](row)
+		return fraction.ReplaceAllString(text, "$1"), err
+	})
 }
 
 // A tenant sees rows of its own in all views that it is granted, and of others nothing anywhere, by no table and no view; a member of no

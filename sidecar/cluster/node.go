@@ -60,3 +60,7 @@ const ReservationPrefix = "fairlease_"
 
 // GateReservation is the reservation of all licences by which jobs are gated.
 const GateReservation = ReservationPrefix + "gate"
+
+// LastInQueue is the site factor, a summand of the priority, of jobs that wait for such a licence, as the plugin sets it by default: Slurm
+// looks at jobs in order, and at no more than so many, and those cannot start.
+const LastInQueue = -1_000_000_000

@@ -35,10 +35,6 @@ func (h *hall) lock() {
 // lockAgain gives the end that a lock must have now not to be prolonged.
 func (h *hall) lockAgain() cluster.Instant { return h.now.Add(h.set.GateTTL / 2) }
 
-// lastInQueue is added to the priority of jobs that wait for the licence: Slurm looks at jobs in order, and at no more than
-// so many, and those cannot start.
-const lastInQueue = -1_000_000_000
-
 // lockable tells whether a job's gate can be the licence.
 func (h *hall) lockable(j *cluster.Job) bool { return h.s.License.Total > 0 && !j.Either }
 
@@ -48,7 +44,7 @@ func (h *hall) shut(i int, a *cluster.Action) {
 	a.Licenses = j.Licenses
 	if h.lockable(j) {
 		if a.Lock = true; h.set.SiteFactor != 0 {
-			a.SiteFactor = lastInQueue
+			a.SiteFactor = cluster.LastInQueue
 		}
 		return
 	}

@@ -44,7 +44,7 @@ func (c *Client) lookFactors(ctx context.Context, now cluster.Instant) {
 		}
 	}
 	for id, factor := range factors {
-		if factor >= c.cfg.SiteFactor {
+		if factor >= c.cfg.SiteFactor || factor == cluster.LastInQueue {
 			continue // ours
 		}
 		if _, known := s.factors[id]; known || factor != 0 {
