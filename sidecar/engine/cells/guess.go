@@ -67,7 +67,7 @@ func (f *search) guess() (bind []cell, parts, most int) {
 	for k := range bound {
 		bound[k], split[k] = map[int]bool{}, map[int]bool{}
 	}
-	// opens tells whether a cell is in never that is bound, and splits those that are free.
+	// opens tells whether a cell is in none that is bound, and splits the larger ones that are free.
 	opens := func(x cell) bool {
 		was, opened := left, []cell(nil)
 		for k, i := x.level+1, x.index; k <= c.top(); k++ {
