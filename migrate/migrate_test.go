@@ -191,8 +191,11 @@ func TestInterrupted(t *testing.T) {
 				ended <- err
 			}()
 			const waiting = "from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%schema_version%'"
+			deadline := time.After(time.Minute)
 			for number(t, db, "select count(*) "+waiting) == 0 {
 				select {
+				case <-deadline:
+					t.Fatal("the migration neither waits for the lock nor ends")
 				case err := <-ended:
 					t.Fatalf("it ended before it was interrupted (%v)", err)
 				case <-time.After(5 * time.Millisecond):

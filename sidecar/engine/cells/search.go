@@ -46,8 +46,8 @@ const (
 	perState  = 1 << 23 // and that all searches on a State do
 )
 
-// cost is how many cells of each level are bound, and how many are split for smaller ones: a lane of 16 bits
-// each, of which the highest is never set. So all lanes are added, or compared, at once.
+// cost counts, by level, the cells that are bound and those that are split for smaller ones. Each count has a lane of 16 bits and
+// leaves the highest bit clear, so that one addition, or one subtraction to compare, serves four lanes.
 type cost [2 * Levels / 4]uint64
 
 const (
@@ -335,7 +335,7 @@ func (f *search) together(kinds []int) []*option {
 // charge adds one cell to an option's cost, where that is allowed at all.
 func (f *search) charge(o *option, what int) bool {
 	lane := f.lanes[what]
-	if lane == never {
+	if lane == never || o.cost.get(lane) == limit {
 		return false
 	}
 	o.cost.set(lane, o.cost.get(lane)+1)
