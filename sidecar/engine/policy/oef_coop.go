@@ -18,9 +18,9 @@ import (
 // numbers: replicas of a tenant can have equal parts, since the mean of their parts
 // breaks no row that the parts do not break.
 //
-// Speedups are measured, and none is known to 1e-6: tenants whose speedups differ by less have one
-// taste, that of the first of them, and may envy by as much. Differences between 1e-7 and 1e-11
-// would make a program that is hard only for what nobody knows.
+// Speedups are measured, and none is known to 1e-6. So a tenant's models whose speedups differ by less have
+// one speedup, tenants whose speedups do have one taste, and each may envy by as much: smaller differences
+// would make a program hard only for what nobody knows.
 //
 // A tenant never gets more GPUs than its demand, and sees in another's part only as many,
 // the best of them. Where demands bind, the division is free of envy and gives everybody what
@@ -59,37 +59,37 @@ func OEFCooperative(m Market) (Parts, error) {
 // unknown is by how much two speedups differ, relatively, that may be the same.
 const unknown = 1e-6
 
-// known gives the market with each tenant's taste that of the first from which it does not
-// differ by more than is unknown. What its best model is worth to a tenant stays.
+// known gives the market with what may be the same made the same: the speedups of a tenant on models that it
+// cannot tell apart are that on the first of them, and tenants whose tastes cannot be told apart have that of the
+// first. What its best model is worth to a tenant stays, but for what is unknown.
 func (m Market) known(present []int) Market {
 	m.Tenants = slices.Clone(m.Tenants)
-	var firsts []int
+	var firsts [][]float64 // tastes, of which the best model is 1
 	for _, l := range present {
 		t := &m.Tenants[l]
 		best := slices.Max(t.Speedup)
-		at := slices.IndexFunc(firsts, func(f int) bool {
-			first := m.Tenants[f].Speedup
-			of := slices.Max(first)
-			for j, w := range t.Speedup {
-				if a, b := w/best, first[j]/of; math.Abs(a-b) > unknown*min(a, b) {
-					return false
-				}
+		taste := make([]float64, len(t.Speedup))
+		for j, w := range t.Speedup {
+			taste[j] = w / best
+			if first := slices.IndexFunc(taste[:j], func(f float64) bool { return same(taste[j], f) }); first >= 0 {
+				taste[j] = taste[first]
 			}
-			return true
-		})
-		if at < 0 {
-			firsts = append(firsts, l)
-			continue
 		}
-		first := m.Tenants[firsts[at]].Speedup
-		of := slices.Max(first)
-		t.Speedup = slices.Clone(first)
+		if at := slices.IndexFunc(firsts, func(f []float64) bool { return slices.EqualFunc(f, taste, same) }); at >= 0 {
+			taste = firsts[at]
+		} else {
+			firsts = append(firsts, taste)
+		}
+		t.Speedup = slices.Clone(taste)
 		for j := range t.Speedup {
-			t.Speedup[j] *= best / of
+			t.Speedup[j] *= best
 		}
 	}
 	return m
 }
+
+// same tells whether two speedups cannot be told apart.
+func same(a, b float64) bool { return math.Abs(a-b) <= unknown*min(a, b) }
 
 // envious is a market as package envy takes it: parts are per weight, and in units of each
 // model's GPUs per weight; values are in units of what the share is worth to a tenant. Tenants

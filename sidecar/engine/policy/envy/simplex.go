@@ -148,7 +148,7 @@ func (r *rows) drop() {
 
 func (r *rows) beStrict() {
 	r.strict = true
-	r.lp.Set(lp.Options{PrimalTolerance: strictTolerance})
+	r.lp.Set(lp.Options{PrimalTolerance: strictTolerance, DualTolerance: strictTolerance})
 }
 
 // without gives the pairs whose rows are not there.
