@@ -17,6 +17,7 @@ type options struct {
 	Seed   uint64
 	Suite  string        // "" = by the seed
 	Length time.Duration // for how long things fail
+	Only   string        // what is in the names of the faults; "" = all faults
 	Keep   string        // a folder for logs and records; "" = they are not kept
 }
 
@@ -79,6 +80,7 @@ type campaign struct {
 	faults  []Fault
 	tried   map[string]int
 	amnesia []time.Time
+	gaps    []Span
 }
 
 // run makes a campaign. An error means that it could not be carried out; what does not hold is in the outcome.
@@ -87,6 +89,10 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 		o.Suite = []string{"forky", "trixie"}[o.Seed%2]
 	}
 	say("seed %d: Slurm of Debian %s, gates by %q, %s", o.Seed, o.Suite, o.license(), o.Length)
+	plan, err := newPlan(o.Seed, o.Only)
+	if err != nil {
+		return nil, err
+	}
 	s, err := raise(ctx, o)
 	if err != nil {
 		return nil, err
@@ -96,7 +102,7 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 			err = d
 		}
 	}()
-	c := &campaign{site: s, plan: newPlan(o.Seed), say: say, began: time.Now(), tried: map[string]int{},
+	c := &campaign{site: s, plan: plan, say: say, began: time.Now(), tried: map[string]int{},
 		users: &users{site: s, say: say, counts: map[string]int{}}}
 	s.proxy.granted = c.users.meddles(ctx, c.plan.meddle)
 	for _, x := range s.sidecars {
@@ -221,7 +227,7 @@ func (c *campaign) forgets(at time.Time) {
 
 // wind ends the campaign: everything is healed, fairlease lets go of Slurm and is looked after, then it governs until all jobs are over.
 func (c *campaign) wind(ctx context.Context) (*Facts, error) {
-	f := &Facts{Amnesia: c.amnesia, Faults: c.faults, Capacity: map[string]int{}}
+	f := &Facts{Amnesia: c.amnesia, Gaps: c.gaps, Faults: c.faults, Capacity: map[string]int{}}
 	for who := range nodes {
 		f.Capacity[c.node(who)] = 4
 		_ = c.SetNode(ctx, c.node(who), "resume") // refused where it is up

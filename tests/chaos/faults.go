@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -82,6 +83,15 @@ var kinds = []kind{
 		return c.killed(ctx, testcluster.Slurmdbd)
 	}},
 	{"slurmdbd hangs", "slurmdbd", 15 * time.Second, 25 * time.Second, true, hangs(testcluster.Slurmdbd)},
+	{"MariaDB is killed", "slurmdbd", 15 * time.Second, 20 * time.Second, true, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
+		heal, err := c.killed(ctx, testcluster.MariaDB)
+		return c.withRecords(heal), err
+	}},
+	// slurmctld of Slurm 26.05 itself does not answer a request for a reservation until slurmdbd has answered it.
+	{"MariaDB hangs", "slurmdbd", 15 * time.Second, 25 * time.Second, false, func(ctx context.Context, c *campaign, who int, hold time.Duration) (func(context.Context) error, error) {
+		heal, err := hangs(testcluster.MariaDB)(ctx, c, who, hold)
+		return c.withRecords(heal), err
+	}},
 
 	{"PostgreSQL is killed", "postgres", time.Second, 15 * time.Second, false, func(ctx context.Context, c *campaign, _ int, _ time.Duration) (func(context.Context) error, error) {
 		return c.db.Start, c.db.Kill(ctx)
@@ -153,6 +163,36 @@ func (c *campaign) node(who int) string { return fmt.Sprintf("v%d", 1+who%nodes)
 
 func (c *campaign) killed(ctx context.Context, d testcluster.Daemon) (func(context.Context) error, error) {
 	return func(ctx context.Context) error { return c.Start(ctx, d) }, c.Kill(ctx, d)
+}
+
+// withRecords heals MariaDB and waits until slurmdbd answers; it starts slurmdbd where that has ended, as it may without its database.
+// What slurmdbd was told meanwhile, and just before, it may have lost.
+func (c *campaign) withRecords(heal func(context.Context) error) func(context.Context) error {
+	from := time.Now().Add(-unsaved)
+	return func(ctx context.Context) error {
+		if err := heal(ctx); err != nil {
+			return err
+		}
+		answers := until(ctx, time.Minute, func() bool {
+			if !slices.Contains(c.Running(), testcluster.Slurmdbd) {
+				c.say("slurmdbd has ended by itself, and is started again")
+				if err := c.Start(ctx, testcluster.Slurmdbd); err != nil {
+					return false
+				}
+			}
+			asked, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			_, err := c.Exec(asked, "root", "sacctmgr", "-n", "list", "cluster")
+			return err == nil
+		})
+		c.mu.Lock()
+		c.gaps = append(c.gaps, Span{from, time.Now()})
+		c.mu.Unlock()
+		if !answers {
+			return errors.New("slurmdbd does not answer although MariaDB runs")
+		}
+		return nil
+	}
 }
 
 // set gives a node a state, which an administrator ends later; a node that came back by itself is left as it is.

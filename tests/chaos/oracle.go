@@ -25,7 +25,11 @@ type Facts struct {
 	// Amnesia are the moments at which slurmctld was killed. What it was told in the seconds before each it had not
 	// written down: Slurm itself then forgets submissions and ends of jobs.
 	Amnesia []time.Time
+	Gaps    []Span // in which slurmdbd had no database: ends are not in its record, or late
 }
+
+// Span is a stretch of time.
+type Span struct{ From, To time.Time }
 
 // Job is a job, or a task of an array, that Slurm accepted.
 type Job struct {
@@ -106,6 +110,23 @@ func (f *Facts) forgot(at time.Time) bool {
 	return slices.ContainsFunc(f.Amnesia, func(kill time.Time) bool { return !at.After(kill) && kill.Sub(at) <= unsaved })
 }
 
+// unrecorded tells whether slurmdbd may not have written down what it was told at a moment.
+func (f *Facts) unrecorded(at time.Time) bool {
+	return slices.ContainsFunc(f.Gaps, func(s Span) bool { return !at.Before(s.From) && !at.After(s.To) })
+}
+
+// sure gives until when an attempt is known to have run: one that was running when slurmdbd had no database may have ended
+// just then.
+func (f *Facts) sure(a Attempt) time.Time {
+	end := a.End
+	for _, gap := range f.Gaps {
+		if a.Start.Before(gap.To) && end.After(gap.From) {
+			end = gap.From
+		}
+	}
+	return end
+}
+
 // did tells whether somebody did one of these things to a job, from a moment on.
 func (f *Facts) did(job string, from time.Time, whats ...string) bool {
 	return slices.ContainsFunc(f.Deeds, func(d Deed) bool {
@@ -180,8 +201,19 @@ func (f *Facts) fine(j Job, a Attempt) bool {
 		return j.Unreachable || f.did(j.ID, time.Time{}, "cancel")
 	case a.State == "NODE_FAIL":
 		return j.NoRequeue
+	case a.State == "FAILED":
+		return f.twice(j, a)
 	}
 	return false
+}
+
+// twice tells whether an attempt failed because slurmctld forgot, when it was killed, that it had started the job already: it starts it
+// again, and has it fail when the node tells of the first attempt.
+func (f *Facts) twice(j Job, a Attempt) bool {
+	const known, atOnce = 30 * time.Second, 2 * time.Second // until all nodes have told what runs; between such a start and its end
+	return a.End.Sub(a.Start) <= atOnce && slices.ContainsFunc(f.Amnesia, func(kill time.Time) bool {
+		return j.Submitted.Before(kill) && a.Start.After(kill) && a.Start.Sub(kill) <= known
+	})
 }
 
 // runAgain gives the jobs that ran after slurmdbd had them as finished, without their users' having asked for it.
@@ -228,7 +260,7 @@ func leasedTwice(f *Facts) []string {
 			continue
 		}
 		for _, n := range a.Nodes {
-			ran = append(ran, hold{a.Job, n, a.GPUs / len(a.Nodes), a.Start, a.End})
+			ran = append(ran, hold{a.Job, n, a.GPUs / len(a.Nodes), a.Start, f.sure(a)})
 		}
 	}
 	return overfull(ran, f.Capacity)
@@ -278,7 +310,7 @@ func (f *Facts) books() map[string][]Book {
 	of := map[string][]Book{}
 	for _, b := range f.Books {
 		revived := func(a Attempt) bool { return a.Job == b.Job && f.revived(a) }
-		if !slices.ContainsFunc(b.Moments, f.forgot) && !f.did(b.Job, time.Time{}, "revive") && !slices.ContainsFunc(f.Attempts, revived) {
+		if !slices.ContainsFunc(b.Moments, f.forgot) && !slices.ContainsFunc(b.Moments, f.unrecorded) && !f.did(b.Job, time.Time{}, "revive") && !slices.ContainsFunc(f.Attempts, revived) {
 			of[b.Tenant] = append(of[b.Tenant], b)
 			of[everybody] = append(of[everybody], b)
 		}
@@ -297,7 +329,7 @@ func held(books []Book) (sum Book) {
 // booksApart gives the tenants whose GPU time in the journal is not slurmdbd's, within one per cent and what whole seconds make of
 // attempts that last for ten of them. They do not even out: Slurm starts many jobs at the begin of a second, and by slurmctld's log,
 // which has milliseconds, slurmdbd was 0.13 s short of each attempt. Jobs of which slurmctld forgot
-// a start or an end are left out: slurmdbd does not know of these. So are jobs that their users requeued when they were over: Slurm
+// a start or an end, or slurmdbd had no database to write one to, are left out: slurmdbd does not know of these. So are jobs that their users requeued when they were over: Slurm
 // then puts the time of that in the place of their end.
 func booksApart(f *Facts) []string {
 	var out []string

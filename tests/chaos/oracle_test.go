@@ -59,6 +59,14 @@ func TestOracle(t *testing.T) {
 			f.Jobs = append(f.Jobs, Job{ID: "9", Submitted: at(7)})
 			f.Amnesia = []time.Time{at(7 + unsaved.Seconds() + 1)}
 		}, "lost: job 9"},
+		{"a job failed soon after slurmctld was killed, but not at once", func(f *Facts) {
+			f.Attempts[2].State = "FAILED"
+			f.Amnesia = []time.Time{at(15)}
+		}, "lost: job 2 ended as FAILED"},
+		{"two jobs were on the same GPUs before slurmdbd lost its database", func(f *Facts) {
+			f.Attempts[2].Start = at(10)
+			f.Gaps = []Span{{at(15), at(19)}}
+		}, "leased twice: v1 has 4 GPUs and 8"},
 		{"a finished job ran again", func(f *Facts) { f.Attempts = append(f.Attempts, ran("2", "COMPLETED", 60, 70, 4, "v1")) }, "run again: job 2 was COMPLETED"},
 		{"it was requeued, but before it ran", func(f *Facts) {
 			f.Attempts = append(f.Attempts, ran("2", "COMPLETED", 60, 70, 4, "v1"))
@@ -116,6 +124,13 @@ func TestOracleExcuses(t *testing.T) {
 	f.Books = append(f.Books, Book{Job: "13", Tenant: "nlp", Ours: 80, Slurmdb: 100})
 	f.Ledger += 80
 	f.Deeds = append(f.Deeds, Deed{at(124), "13", "requeue"})
+	f.Gaps = []Span{{at(210), at(230)}} // the end of job 15 is recorded late
+	f.Attempts = append(f.Attempts, ran("15", "COMPLETED", 200, 229, 4, "v1"), ran("16", "COMPLETED", 220, 240, 4, "v1"))
+	f.Books = append(f.Books, Book{Job: "15", Tenant: "nlp", Ours: 80, Slurmdb: 116, Moments: []time.Time{at(200), at(220), at(229)}})
+	f.Ledger += 80
+	f.Amnesia = append(f.Amnesia, at(305))
+	f.Jobs = append(f.Jobs, Job{ID: "17", Submitted: at(303)})
+	f.Attempts = append(f.Attempts, ran("17", "FAILED", 312, 313, 4, "v1"))
 	if broken := judge(f); len(broken) > 0 {
 		t.Errorf("%q", broken)
 	}

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -9,12 +12,23 @@ import (
 // machine works through another.
 type plan struct {
 	faults, users, grants *rand.Rand
-	deck                  []int // kinds of faults that have not had their turn
+	kinds                 []*kind
+	deck                  []*kind // those that have not had their turn
 }
 
-func newPlan(seed uint64) *plan {
+// newPlan draws from a seed, of the kinds of faults whose name has only in it.
+func newPlan(seed uint64, only string) (*plan, error) {
 	stream := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
-	return &plan{faults: stream(1), users: stream(2), grants: stream(3)}
+	p := &plan{faults: stream(1), users: stream(2), grants: stream(3)}
+	for i := range kinds {
+		if strings.Contains(kinds[i].name, only) {
+			p.kinds = append(p.kinds, &kinds[i])
+		}
+	}
+	if len(p.kinds) == 0 {
+		return nil, fmt.Errorf("no kind of fault has %q in its name", only)
+	}
+	return p, nil
 }
 
 func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
@@ -38,6 +52,9 @@ func (p *plan) episode() []strike {
 	if p.faults.IntN(3) > 0 {
 		return []strike{first}
 	}
+	if !slices.ContainsFunc(p.kinds, func(k *kind) bool { return together(first.kind, k) }) {
+		return []strike{first}
+	}
 	second := p.draw(first.kind)
 	second.hold = min(second.hold, first.hold+10*time.Second)
 	return []strike{first, second}
@@ -47,13 +64,14 @@ func (p *plan) episode() []strike {
 // together with beside is left in the deck.
 func (p *plan) draw(beside *kind) strike {
 	for i, k := range p.deck {
-		if beside == nil || together(beside, &kinds[k]) {
-			p.deck = append(p.deck[:i:i], p.deck[i+1:]...)
-			drawn := &kinds[k]
-			return strike{drawn, p.faults.IntN(1 << 16), between(p.faults, drawn.least, drawn.most)}
+		if beside == nil || together(beside, k) {
+			p.deck = slices.Delete(p.deck, i, i+1)
+			return strike{k, p.faults.IntN(1 << 16), between(p.faults, k.least, k.most)}
 		}
 	}
-	p.deck = append(p.deck, p.faults.Perm(len(kinds))...)
+	for _, i := range p.faults.Perm(len(p.kinds)) {
+		p.deck = append(p.deck, p.kinds[i])
+	}
 	return p.draw(beside)
 }
 

@@ -2,12 +2,16 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
 // drawn gives what a seed draws, as text; of the users' deeds only every so many are asked for between two faults.
 func drawn(seed uint64, every int) (faults, users, grants string) {
-	p := newPlan(seed)
+	p, err := newPlan(seed, "")
+	if err != nil {
+		panic(err)
+	}
 	for i := range 200 {
 		for _, x := range p.episode() {
 			faults += fmt.Sprintln(x.name, x.who, x.hold)
@@ -34,7 +38,10 @@ func TestPlanIsTheSeeds(t *testing.T) {
 
 // Every kind of fault has its turn before one comes a third time, and two at once are of two parts.
 func TestPlanDrawsEverything(t *testing.T) {
-	p := newPlan(1)
+	p, err := newPlan(1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
 	count := map[string]int{}
 	for range len(kinds) {
 		episode := p.episode()
@@ -52,5 +59,21 @@ func TestPlanDrawsEverything(t *testing.T) {
 		if n := count[kinds[i].name]; n < 1 || n > 2 {
 			t.Errorf("%s was drawn %d times in %d episodes", kinds[i].name, n, len(kinds))
 		}
+	}
+}
+
+// Only some kinds of faults are drawn where only these are asked for, alone where no two of them can strike at once.
+func TestPlanDrawsOnlyWhatIsAskedFor(t *testing.T) {
+	p, err := newPlan(1, "MariaDB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if episode := p.episode(); len(episode) != 1 || !strings.Contains(episode[0].name, "MariaDB") {
+			t.Fatalf("%v is drawn", episode)
+		}
+	}
+	if _, err := newPlan(1, "Oracle"); err == nil {
+		t.Error("a plan without any fault is no error")
 	}
 }
