@@ -25,7 +25,7 @@ func (h *hall) gathered(in *lease.Input, board *place.Board) (ready []lease.Clai
 		if i < 0 || k < 0 || p < 0 {
 			continue
 		}
-		nodes, ok := h.soonest(in, k, p)
+		nodes, ok := h.soonest(h.likely(), &in.Candidates[k], p)
 		if ok = ok && mayGather(in, &in.Candidates[k], p, false); !ok {
 			continue
 		}
@@ -46,6 +46,7 @@ func (h *hall) gatherFor(in *lease.Input, due []lease.Due) {
 	if h.rule().Off() {
 		return
 	}
+	var board *place.Board // many gangs are asked about and few find nodes
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
 		busy := slices.ContainsFunc(h.claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == h.pools[d.Pool] })
@@ -55,7 +56,11 @@ func (h *hall) gatherFor(in *lease.Input, due []lease.Due) {
 		if !mayGather(in, k, d.Pool, true) {
 			continue
 		}
-		if nodes, ok := h.soonest(in, d.Candidate, d.Pool); ok {
+		if board == nil {
+			board = h.likely()
+		}
+		if nodes, ok := h.soonest(board, k, d.Pool); ok {
+			board.Hold(nodes)
 			h.claims = append(h.claims, cluster.Claim{Job: k.Key, Pool: h.pools[d.Pool], Nodes: nodes, At: h.now, Made: h.now, Gathers: true})
 		}
 	}
@@ -72,18 +77,21 @@ func (h *hall) keep(board *place.Board) {
 	}
 }
 
-// soonest gives nodes for a gang: those that are likely to be free soonest, if every lease of ours there ended by itself.
-// It gives none where that is likely to take longer than GPUs may idle for the gang.
-func (h *hall) soonest(in *lease.Input, candidate, pool int) ([]cluster.Holding, bool) {
+// likely gives a board with the claims that there are, on which those leases are in the way most that are likely to last longest.
+func (h *hall) likely() *place.Board {
 	h.kept = h.fresh(h.kept)
-	board := h.kept
-	h.lay(board, func(i int) (soft, bool) {
+	h.lay(h.kept, func(i int) (soft, bool) {
 		return soft{h.standing[i].queue, -int(h.lasts(i) / cluster.Second), h.now}, h.leases[i].State != cluster.Ending
 	})
 	for k := range h.claims {
-		board.Hold(h.claims[k].Nodes)
+		h.kept.Hold(h.claims[k].Nodes)
 	}
-	k := &in.Candidates[candidate]
+	return h.kept
+}
+
+// soonest gives nodes of a likely board for a gang: those that are likely to be free soonest, if every lease of ours there ended
+// by itself. It gives none where that is likely to take longer than GPUs may idle for the gang.
+func (h *hall) soonest(board *place.Board, k *lease.Candidate, pool int) ([]cluster.Holding, bool) {
 	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})
 	takes := cluster.Span(0)
 	for _, i := range found.Displaced {
