@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -77,7 +78,7 @@ var sure = [][]string{
 }
 
 // Ordinary users submit whatever Slurm accepts. No round fails, everything can be told of, and another tenant loses no
-// more than two terms. FAIRLEASE_POISON is for how long (3m), FAIRLEASE_SEED the seed.
+// more than a term. FAIRLEASE_POISON is for how long (3m), FAIRLEASE_SEED the seed.
 func TestPoison(t *testing.T) {
 	long := 3 * time.Minute
 	if d, err := time.ParseDuration(os.Getenv("FAIRLEASE_POISON")); err == nil {
@@ -116,7 +117,18 @@ func TestPoison(t *testing.T) {
 				t.Errorf("Slurm refuses %q", args)
 			}
 		}
+		// Turns make what a tenant is behind go up and down: what it has lost is the least of the last two terms, and what it is
+		// behind at the worst moment has a turn of its own, and the hand-over, in it.
+		terms := float64(cluster.Times(8, r.settings.Term))
+		var worst float64
+		lost := math.Inf(1)
 		for end := time.Now().Add(long); time.Now().Before(end) && !t.Failed(); {
+			alloc, due := r.used("vision")
+			behind := float64((due-dueAt)-(alloc-allocAt)) / terms
+			worst = max(worst, behind)
+			if time.Until(end) < 2*r.settings.Term.Duration() {
+				lost = min(lost, behind)
+			}
 			try(p.args())
 			if p.IntN(4) > 0 || len(accepted) == 0 {
 				continue
@@ -128,13 +140,10 @@ func TestPoison(t *testing.T) {
 				{"scontrol", "update", "jobid=" + id, "timelimit=" + pick(p, oddTimes)}, {"scontrol", "update", "jobid=" + id, "name=" + pick(p, oddTexts)},
 				{"scontrol", "update", "jobid=" + id, "starttime=" + pick(p, oddMoments)}})...)
 		}
-		alloc, due := r.used("vision")
-		// The aim is a term. A tenant may have its turn a term early or late, and the hand-over of a job of 4 GPUs costs a quarter of a term.
-		behind, terms := (due-dueAt)-(alloc-allocAt), cluster.Times(8, r.settings.Term)
-		if behind > 2*terms {
-			t.Errorf("vision is %v of %v behind, more than two terms of its 8 GPUs", behind, due-dueAt)
+		if lost > 1 || worst > 2 {
+			t.Errorf("vision has lost %.1f terms of its 8 GPUs, and was %.1f behind at the worst; at most 1 and 2 are right", lost, worst)
 		}
-		t.Logf("vision is %.1f terms behind", float64(behind)/float64(terms))
+		t.Logf("vision has lost %.1f terms, and was %.1f behind at the worst", lost, worst)
 		r.toldOfAll()
 		for _, job := range accepted {
 			user, id, _ := strings.Cut(job, " ")
