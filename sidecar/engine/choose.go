@@ -57,7 +57,7 @@ func (h *hall) contest(in *lease.Input, board *place.Board, touch cluster.Touch)
 	moving := []cluster.Claim(nil)
 	if touch == cluster.Act {
 		in.Claims, moving = h.liveClaims(in)
-		in.Claims = append(in.Claims, h.gathered(in, board)...)
+		in.Claims = append(in.Claims, h.gathered(in, board, moving)...)
 		for k := range moving {
 			board.Claim(moving[k].Nodes, moving[k].At)
 		}

@@ -13,8 +13,13 @@ import (
 // Young jobs run there meanwhile. When all that is left there can be stopped, that is told to go, and the gang has an
 // ordinary claim. In each pool there is one gang at a time for which GPUs are gathered: the one furthest behind.
 
-// gathered carries on with the gangs for which GPUs were gathered. It gives the claims of those that may start.
-func (h *hall) gathered(in *lease.Input, board *place.Board) (ready []lease.Claimed) {
+// gathered carries on with the gangs for which GPUs were gathered: beside the GPUs of the claims that go on, which are those of
+// the candidates and of the jobs that move. It gives the claims of those that may start.
+func (h *hall) gathered(in *lease.Input, board *place.Board, moving []cluster.Claim) (ready []lease.Claimed) {
+	others := moving
+	for k := range in.Claims {
+		others = append(others, in.Claims[k].Claim)
+	}
 	for _, cl := range h.s.Claims {
 		if !cl.Gathers {
 			continue
@@ -25,12 +30,12 @@ func (h *hall) gathered(in *lease.Input, board *place.Board) (ready []lease.Clai
 		if i < 0 || k < 0 || p < 0 {
 			continue
 		}
-		nodes, ok := h.soonest(h.likely(), &in.Candidates[k], p)
+		nodes, ok := h.soonest(h.likely(others), &in.Candidates[k], p)
 		if ok = ok && mayGather(in, &in.Candidates[k], p, false); !ok {
 			continue
 		}
 		cl.Nodes = nodes
-		if claimed, ok := h.whole(in, k, p, cl); ok {
+		if claimed, ok := h.whole(in, k, p, cl, others); ok {
 			ready = append(ready, claimed)
 			continue
 		}
@@ -57,7 +62,7 @@ func (h *hall) gatherFor(in *lease.Input, due []lease.Due) {
 			continue
 		}
 		if board == nil {
-			board = h.likely()
+			board = h.likely(nil)
 		}
 		if nodes, ok := h.soonest(board, k, d.Pool); ok {
 			board.Hold(nodes)
@@ -77,16 +82,24 @@ func (h *hall) keep(board *place.Board) {
 	}
 }
 
-// likely gives a board with the claims that there are, on which those leases are in the way most that are likely to last longest.
-func (h *hall) likely() *place.Board {
+// likely gives a board without the GPUs of the claims that there are and of others, on which those leases are in the way most
+// that are likely to last longest.
+func (h *hall) likely(others []cluster.Claim) *place.Board {
 	h.kept = h.fresh(h.kept)
 	h.lay(h.kept, func(i int) (soft, bool) {
 		return soft{h.standing[i].queue, -int(h.lasts(i) / cluster.Second), h.now}, h.leases[i].State != cluster.Ending
 	})
-	for k := range h.claims {
-		h.kept.Hold(h.claims[k].Nodes)
-	}
+	h.without(h.kept, others)
 	return h.kept
+}
+
+// without takes the GPUs of the claims that there are and of others off a board.
+func (h *hall) without(board *place.Board, others []cluster.Claim) {
+	for _, claims := range [][]cluster.Claim{h.claims, others} {
+		for k := range claims {
+			board.Hold(claims[k].Nodes)
+		}
+	}
 }
 
 // soonest gives nodes of a likely board for a gang: those that are likely to be free soonest, if every lease of ours there ended
@@ -121,7 +134,7 @@ func (h *hall) lasts(i int) cluster.Span {
 }
 
 // whole gives the claim of a gang if all that is left on its nodes can be stopped, and tells that to go.
-func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim) (lease.Claimed, bool) {
+func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, others []cluster.Claim) (lease.Claimed, bool) {
 	k := &in.Candidates[candidate]
 	spec := h.spec(k.Case)
 	spec.Require = nil
@@ -140,7 +153,7 @@ func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim) (le
 		j := h.stopJob(i)
 		return soft{st.queue, 0, soon}, !st.dear && j.May(rule, soon, h.set.Notice)
 	})
-	h.keep(board)
+	h.without(board, others)
 	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})
 	if !ok {
 		return lease.Claimed{}, false

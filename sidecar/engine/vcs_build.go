@@ -196,24 +196,23 @@ func (b *builder) inside(holds []cluster.Holding) []cluster.Holding {
 }
 
 // parts gives which GPUs a job has: as Slurm says, else as was planned if nobody has been
-// seen there, else the first that are left.
+// seen there, else the first that are left. Where these are the planned ones it stays in the
+// cells that were planned, also in several of a node.
 func (b *builder) parts(holds []cluster.Holding, planned []cells.Part) []cells.Part {
-	if same(holds, planned) {
-		return planned
-	}
-	var out []cells.Part
+	out := make([]cells.Part, 0, max(len(holds), len(planned)))
 	for k := range holds {
 		hold := &holds[k]
 		m := b.on(hold.Node)
 		if m == nil || hold.GPUs == 0 {
 			continue
 		}
-		p := cells.Part{Node: hold.Node}
+		p, from := cells.Part{Node: hold.Node}, len(out)
 		was := uint64(0)
 		for _, o := range planned {
 			if o.Node == hold.Node {
 				was |= o.GPUs
 				p.Type = o.Type
+				out = append(out, o)
 			}
 		}
 		if p.GPUs = maskOf(hold) & m.all; bits.OnesCount64(p.GPUs) != hold.GPUs {
@@ -222,7 +221,9 @@ func (b *builder) parts(holds []cluster.Holding, planned []cells.Part) []cells.P
 		if bits.OnesCount64(p.GPUs) != hold.GPUs {
 			p.GPUs = m.pick(hold.GPUs)
 		}
-		out = append(out, p)
+		if p.GPUs != was {
+			out = append(out[:from], p)
+		}
 	}
 	return out
 }
@@ -234,27 +235,6 @@ func maskOf(h *cluster.Holding) uint64 {
 		m |= 1 << g
 	}
 	return m
-}
-
-// same tells whether Slurm says what was planned.
-func same(holds []cluster.Holding, planned []cells.Part) bool {
-	if len(planned) == 0 || !told(holds) {
-		return false
-	}
-	n := 0
-	for k := range holds {
-		was := uint64(0)
-		for _, p := range planned {
-			if p.Node == holds[k].Node {
-				was |= p.GPUs
-				n++
-			}
-		}
-		if maskOf(&holds[k]) != was {
-			return false
-		}
-	}
-	return n == len(planned)
 }
 
 // pick gives n GPUs that nobody has, else such as somebody leaves, else any.

@@ -154,7 +154,10 @@ func TestPropertiesOfCells(t *testing.T) {
 					return
 				}
 			}
-			if !tells && len(d.Tops) == len(c.nodes) && slices.Equal(was, lost) && !slices.ContainsFunc(r.Plan.Actions, func(a cluster.Action) bool { return a.Verb == cluster.Reclaim }) {
+			again := slices.ContainsFunc(r.Plan.Actions, func(a cluster.Action) bool { // it waits again, and may be granted other GPUs in the next round
+				return a.Verb == cluster.Reclaim || a.Verb == cluster.TakeBack
+			})
+			if !tells && len(d.Tops) == len(c.nodes) && slices.Equal(was, lost) && !again {
 				c.settled()
 			}
 		}

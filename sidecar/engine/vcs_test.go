@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
@@ -576,5 +577,34 @@ func TestACellIsWhereTheJobMayRun(t *testing.T) {
 			}
 			w.books()
 		})
+	}
+}
+
+// A job that stands in two cells of its VC on one node stays there where Slurm does not tell which GPUs it has: a whole node that
+// was bound for it would put others of the node out of their cells.
+func TestAJobStaysInTwoCellsOfANode(t *testing.T) {
+	s := boundary(4, 4)
+	s.Settings.Preset, s.Settings.Chooser = "hived", "astraea"
+	s.Cells = &cluster.Cells{
+		Types: []cluster.CellType{{Name: "gpu", Model: "v100"}, {Name: "pair", Child: "gpu", Split: 2}, {Name: "node", Child: "pair", Split: 2, Node: true}},
+		Tops:  nodeCells(4, 2).Tops,
+		VCs: []cluster.VC{
+			{Name: "a", Cells: []cluster.CellQuota{{Type: "gpu", Cells: 1}, {Type: "pair", Cells: 1}, {Type: "node", Cells: 1}}},
+			vc("b", "gpu", 1)},
+	}
+	s.Cases = []cluster.Case{runsOn(1, "a", 3, "n01"), runsOn(2, "b", 1, "n01")}
+	for i, parts := range [][]cells.Part{
+		{{Node: "n01", GPUs: 0b0011, Type: "pair"}, {Node: "n01", GPUs: 0b0100, Type: "gpu"}},
+		{{Node: "n01", GPUs: 0b1000, Type: "gpu"}},
+	} {
+		l := leaseOf(&s, i)
+		l.Class, l.End, l.Parts = cluster.Guaranteed, s.Now.Add(5*minute), parts
+		s.Leases = append(s.Leases, l)
+	}
+	p := engine.Decide(s)
+	for i := range s.Leases {
+		if l := p.Memory.Leases[i]; l.Class != cluster.Guaranteed || !slices.Equal(l.Parts, s.Leases[i].Parts) {
+			t.Errorf("job %d is %s in %+v, want it in %+v", l.Job, l.Class, l.Parts, s.Leases[i].Parts)
+		}
 	}
 }

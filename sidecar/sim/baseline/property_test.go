@@ -162,7 +162,7 @@ func (c *chaos) safe(r *loop.Report) {
 }
 
 // busy checks that no waiting job fits on one node's idle GPUs while no lease is about
-// to change hands.
+// to change hands, but for nodes on which its last grant failed: it goes to others first.
 func (c *chaos) busy(p *cluster.Plan) {
 	idle := map[string]int{}
 	for _, n := range c.nodes {
@@ -189,7 +189,7 @@ func (c *chaos) busy(p *cluster.Plan) {
 		for _, rec := range p.Memory.Records {
 			j := c.Job(rec.ID)
 			for _, n := range c.nodes {
-				fits := !c.down[n.Name] && idle[n.Name] >= j.Request.GPUs && (j.Request.Model == "" || j.Request.Model == n.GPUs[0].Model)
+				fits := !c.down[n.Name] && !slices.Contains(rec.Shun, n.Name) && idle[n.Name] >= j.Request.GPUs && (j.Request.Model == "" || j.Request.Model == n.GPUs[0].Model)
 				if rec.Key == v.Job && fits {
 					c.Fatalf("job %s waits though %s has %d idle GPUs", j.ID, n.Name, idle[n.Name])
 				}
