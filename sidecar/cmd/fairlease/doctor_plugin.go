@@ -40,7 +40,7 @@ func (f *findings) plugin(cfg *config.Config, c conf, seen *cluster.Sighting) {
 
 // settingsOf reads the plugin's settings, with its defaults.
 func settingsOf(text string) map[string]string {
-	set := map[string]string{"gate_seconds": "600", "opt_out": "charge"}
+	set := map[string]string{"gate_seconds": "600", "gate_site_factor": strconv.Itoa(cluster.LastInQueue), "opt_out": "charge"}
 	for line := range strings.Lines(text) {
 		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(key, "#") {
 			set[strings.TrimSpace(key)] = strings.TrimSpace(value)
@@ -62,6 +62,10 @@ func (f *findings) pluginSettings(cfg *config.Config, path string, set map[strin
 	if license := set["gate_license"]; license != cfg.Gate.License {
 		differ("gate_license", license, fmt.Sprintf("gate.license is %q", cfg.Gate.License), "new jobs are gated in one way and then in the other: two changes of Slurm's for each",
 			"set gate_license="+cfg.Gate.License+" there")
+	}
+	if factor := strconv.Itoa(cluster.LastInQueue); cfg.Gate.License != "" && set["gate_site_factor"] != factor {
+		differ("gate_site_factor", set["gate_site_factor"], "jobs are gated with "+factor,
+			"where a user takes the licence off, the plugin's factor counts as an administrator's: it is given back when the job starts", "set gate_site_factor="+factor+" there")
 	}
 	if set["opt_out"] != string(cfg.OptOut) {
 		differ("opt_out", set["opt_out"], "opt_out is "+string(cfg.OptOut), "jobs that opt out of leases are accepted or refused at submission against what is configured here",
