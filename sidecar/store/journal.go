@@ -91,19 +91,27 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 	var shot frame
 	var unshot error
 	done := make(chan struct{})
-	go func() { // both take long where many jobs wait
+	go func() { // this takes long where many jobs wait, and so do the rows and the database's work on them
 		defer close(done)
 		shot, unshot = j.film.shoot(snap, plan)
 	}()
+	defer func() { <-done }()
 	e := j.was.entry(snap, plan, cluster.SpanOf(j.seat.store.config.Sample))
 	e.round.SeatTerm = j.seat.Term
 	rows, err := e.texts()
-	<-done
-	if err = errors.Join(err, unshot); err != nil {
+	if err != nil {
 		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
 	}
 	write := func() error {
-		return j.seat.inTerm(ctx, func(tx pgx.Tx) error { return send(ctx, tx, j.was.round, rows, shot) })
+		return j.seat.inTerm(ctx, func(tx pgx.Tx) error {
+			if err := send(ctx, tx, j.was.round, rows); err != nil {
+				return err
+			}
+			if <-done; unshot != nil {
+				return unshot
+			}
+			return sendFrame(ctx, tx, &shot)
+		})
 	}
 	if err = write(); isRefusal(err) {
 		left, why := j.withoutRefused(ctx, &e, snap, rows)

@@ -108,10 +108,10 @@ func (s *Seat) SetBack(ctx context.Context, now time.Time, r Repair) (SetBack, e
 		if err := errors.Join(each(clockBoth, now, b.Right), each(clockByRound, b.Right), each(clockByTime, now)); err != nil {
 			return err
 		}
-		if err := send(ctx, tx, b.Newest, rows, shot); err != nil {
+		if err := send(ctx, tx, b.Newest, rows); err != nil {
 			return err
 		}
-		if err := errors.Join(each(clockAfter, now), each(clockZeros)); err != nil {
+		if err := errors.Join(sendFrame(ctx, tx, &shot), each(clockAfter, now), each(clockZeros)); err != nil {
 			return err
 		}
 		return r.noted(ctx, tx, "clock", found, done)

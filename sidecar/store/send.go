@@ -135,9 +135,8 @@ func since[R any](gone []R, mark func(*R)) []R {
 	return rows
 }
 
-// send writes the rows and the blobs of a round, if nothing was written since
-// round last, to which they are the difference.
-func send(ctx context.Context, tx pgx.Tx, last int64, rows []rowsFor, shot frame) error {
+// send writes the rows of a round, if nothing was written since round last, to which they are the difference.
+func send(ctx context.Context, tx pgx.Tx, last int64, rows []rowsFor) error {
 	batch := &pgx.Batch{}
 	batch.Queue(lastRound).QueryRow(func(row pgx.Row) error {
 		var found int64
@@ -152,6 +151,11 @@ func send(ctx context.Context, tx pgx.Tx, last int64, rows []rowsFor, shot frame
 	for _, r := range rows {
 		batch.Queue(r.query, r.text)
 	}
-	batch.Queue(putBlobs, shot.round, shot.keyframe, shot.link, shot.at.Time(), shot.snapshot.packed, shot.plan.packed, shot.snapshot.bytes, shot.plan.bytes)
 	return tx.SendBatch(ctx, batch).Close()
+}
+
+// sendFrame writes the blobs of a round, after its rows.
+func sendFrame(ctx context.Context, tx pgx.Tx, f *frame) error {
+	_, err := tx.Exec(ctx, putBlobs, f.round, f.keyframe, f.link, f.at.Time(), f.snapshot.packed, f.plan.packed, f.snapshot.bytes, f.plan.bytes)
+	return err
 }

@@ -46,6 +46,7 @@ type shape struct {
 type field struct {
 	offset uintptr
 	kind   reflect.Kind
+	texts  bool // a list of texts
 }
 
 // number reads a number from the field of a struct.
@@ -106,7 +107,7 @@ func shapeOf(t reflect.Type, key []int, without ...string) *shape {
 				walk(f.Type, here, offset+f.Offset, called+".")
 				continue
 			}
-			leaves = append(leaves, leaf{column{kind, called}, here, field{offset + f.Offset, f.Type.Kind()}})
+			leaves = append(leaves, leaf{column{kind, called}, here, field{offset + f.Offset, f.Type.Kind(), f.Type == reflect.TypeFor[[]string]()}})
 		}
 	}
 	walk(t, nil, 0, "")
@@ -153,6 +154,13 @@ func (s *shape) fill(w *words, was *sheet, n int, row func(int) reflect.Value) (
 		out.cells[c] = all[c*n : (c+1)*n]
 	}
 	before := follow(was)
+	// Rows that follow each other mostly share a text, and its place in memory.
+	type text struct {
+		is     string
+		number int64
+	}
+	texts := make([]text, len(s.columns))
+	var written []byte
 	for r := range n {
 		v := row(r)
 		at := v.Addr().UnsafePointer()
@@ -165,26 +173,59 @@ func (s *shape) fill(w *words, was *sheet, n int, row func(int) reflect.Value) (
 				if is == "" {
 					continue
 				}
-				if b >= 0 && w.texts[was.cells[c][b]] == is {
-					out.cells[c][r] = was.cells[c][b]
-				} else {
-					out.cells[c][r] = w.number(is)
+				last := &texts[c]
+				switch {
+				case len(last.is) == len(is) && unsafe.StringData(last.is) == unsafe.StringData(is):
+				case b >= 0 && w.texts[was.cells[c][b]] == is:
+					*last = text{is, was.cells[c][b]}
+				default:
+					*last = text{is, w.number(is)}
 				}
+				out.cells[c][r] = last.number
 			case jsonKind:
 				if *(*unsafe.Pointer)(unsafe.Add(at, place.offset)) == nil { // of a list, a map or a pointer
 					continue
 				}
-				written, err := json.Marshal(v.FieldByIndex(s.fields[c]).Interface())
-				if err != nil {
-					return nil, fmt.Errorf("writing %s as JSON: %w", s.columns[c].name, err)
+				plain := false
+				if place.texts {
+					written, plain = appendTexts(written[:0], *(*[]string)(unsafe.Add(at, place.offset)))
 				}
-				out.cells[c][r] = w.number(string(written))
+				if !plain {
+					var err error
+					if written, err = json.Marshal(v.FieldByIndex(s.fields[c]).Interface()); err != nil {
+						return nil, fmt.Errorf("writing %s as JSON: %w", s.columns[c].name, err)
+					}
+				}
+				number, known := w.of[string(written)]
+				if !known {
+					number = w.number(string(written))
+				}
+				out.cells[c][r] = number
 			default:
 				out.cells[c][r] = place.number(at)
 			}
 		}
 	}
 	return out, nil
+}
+
+// appendTexts appends a list of texts as encoding/json writes it, and tells whether it could: each is printable ASCII and nothing
+// of it is escaped.
+func appendTexts(out []byte, texts []string) ([]byte, bool) {
+	out = append(out, '[')
+	for i, text := range texts {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, '"')
+		for _, c := range []byte(text) {
+			if c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+				return out, false
+			}
+		}
+		out = append(append(out, text...), '"')
+	}
+	return append(out, ']'), true
 }
 
 // tell writes the sheet's rows into structs; row gives each. Columns of fields that there are no more are left out.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"testing"
@@ -73,5 +74,21 @@ func TestFillReadsEveryKind(t *testing.T) {
 	var got []row
 	if err := sheet.tell(s, w, listOfRows(&got, sheet)); err != nil || !reflect.DeepEqual(got, rows) {
 		t.Errorf("rows %+v are told as %+v (%v)", rows, got, err)
+	}
+}
+
+// Lists of texts are written by hand as encoding/json writes them, where nothing of them is escaped.
+func TestListsOfTextsAreJSON(t *testing.T) {
+	for _, list := range [][]string{{}, {""}, {"gpu"}, {"gpu", "a b~"}} {
+		want, err := json.Marshal(list)
+		got, plain := appendTexts(nil, list)
+		if err != nil || !plain || string(got) != string(want) {
+			t.Errorf("%q is written as %s, %t; want %s", list, got, plain, want)
+		}
+	}
+	for _, text := range []string{"\"", "\\", "<", ">", "&", "\n", "\x7f", "ü", "\xff"} {
+		if got, plain := appendTexts(nil, []string{"gpu", text}); plain {
+			t.Errorf("%q is written as %s, though it is escaped", text, got)
+		}
 	}
 }
