@@ -245,9 +245,15 @@ func (c *chaos) uncertain(p *cluster.Plan) {
 }
 
 // settled checks that deciding again right after acting changes nothing, that the
-// order of what is seen does not matter, and that no waiting job fits idle GPUs. Jobs of a virtual
+// order of what is seen does not matter, and that no waiting job fits idle GPUs; not where Slurm deals
+// a gang's GPUs, which the next look sees. Jobs of a virtual
 // cluster may change cells when these are made anew: its fence follows them, once.
 func (c *chaos) settled() {
+	for _, at := range c.sure {
+		if at > c.world.Last.At {
+			return
+		}
+	}
 	snap, plan, err := c.world.Loop.Preview(context.Background())
 	if err == nil && slices.ContainsFunc(plan.Actions, func(a cluster.Action) bool { return a.Because.Code == cluster.BecauseFence }) {
 		if _, err = c.world.Loop.Turn(context.Background()); err == nil {
