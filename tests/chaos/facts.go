@@ -137,6 +137,11 @@ func (c *campaign) collect(ctx context.Context, f *Facts) error {
 	if err := c.journal(ctx, f); err != nil {
 		return err
 	}
+	log, err := os.ReadFile(c.LogFile(testcluster.Slurmctld))
+	if err != nil {
+		return err
+	}
+	f.Over = ends(string(log))
 	for _, x := range c.sidecars {
 		f.Logged = append(f.Logged, forbidden(x.name, x.log)...)
 	}
@@ -159,6 +164,20 @@ func (c *campaign) attempts(ctx context.Context) ([]Attempt, error) {
 		return nil, err
 	}
 	return parseAttempts(out), nil
+}
+
+// ended is slurmctld's line on a job whose script is over: JobId=12, or JobId=12_3(15) of a task.
+var ended = regexp.MustCompile(`(?m)^\[([^\]]+)\] _job_complete: JobId=([0-9_]+)(?:\([0-9]+\))? done$`)
+
+// ends reads when jobs ended from slurmctld's log.
+func ends(log string) []Deed {
+	var all []Deed
+	for _, m := range ended.FindAllStringSubmatch(log, -1) {
+		if at, err := time.ParseInLocation(scontrolTime, m[1], time.Local); err == nil {
+			all = append(all, Deed{at, m[2], "over"})
+		}
+	}
+	return all
 }
 
 // parseAttempts reads sacct's lines.

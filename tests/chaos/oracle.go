@@ -26,6 +26,7 @@ type Facts struct {
 	// written down: Slurm itself then forgets submissions and ends of jobs.
 	Amnesia []time.Time
 	Gaps    []Span // in which slurmdbd had no database: ends are not in its record, or late
+	Over    []Deed // when jobs ended by slurmctld's log
 }
 
 // Span is a stretch of time.
@@ -116,9 +117,14 @@ func (f *Facts) unrecorded(at time.Time) bool {
 }
 
 // sure gives until when an attempt is known to have run: one that was running when slurmdbd had no database may have ended
-// just then.
+// just then, and of one that was requeued when it was over slurmdbd has the time of that, slurmctld's log its end.
 func (f *Facts) sure(a Attempt) time.Time {
 	end := a.End
+	for _, o := range f.Over {
+		if o.Job == a.Job && o.At.After(a.Start) && o.At.Before(end) {
+			end = o.At
+		}
+	}
 	for _, gap := range f.Gaps {
 		if a.Start.Before(gap.To) && end.After(gap.From) {
 			end = gap.From

@@ -131,6 +131,8 @@ func TestOracleExcuses(t *testing.T) {
 	f.Amnesia = append(f.Amnesia, at(305))
 	f.Jobs = append(f.Jobs, Job{ID: "17", Submitted: at(303)})
 	f.Attempts = append(f.Attempts, ran("17", "FAILED", 312, 313, 4, "v1"))
+	f.Over = []Deed{{at(330), "18", "over"}} // it is requeued at 340, with its array
+	f.Attempts = append(f.Attempts, ran("18", "REQUEUED", 320, 340, 4, "v1"), ran("19", "COMPLETED", 332, 338, 4, "v1"))
 	if broken := judge(f); len(broken) > 0 {
 		t.Errorf("%q", broken)
 	}
