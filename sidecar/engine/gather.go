@@ -10,8 +10,8 @@ import (
 
 // Gangs whose GPUs are held by jobs that we can never stop get no claim: nobody knows when those end. GPUs are gathered
 // for them instead: of the nodes that are likely to be free soonest, no more are given to jobs that cannot be stopped.
-// Young jobs run there meanwhile. When all that is left there can be stopped, that is told to go, and the gang has an
-// ordinary claim. In each pool there is one gang at a time for which GPUs are gathered: the one furthest behind.
+// Young jobs run there meanwhile. When all that is left there can be stopped, that goes when its term is over, and the gang
+// has an ordinary claim. In each pool there is one gang at a time for which GPUs are gathered: the one furthest behind.
 
 // gathered carries on with the gangs for which GPUs were gathered: beside the GPUs of the claims that go on, which are those of
 // the candidates and of the jobs that move. It gives the claims of those that may start.
@@ -133,7 +133,7 @@ func (h *hall) lasts(i int) cluster.Span {
 	return age + cluster.Second
 }
 
-// whole gives the claim of a gang if all that is left on its nodes can be stopped, and tells that to go.
+// whole gives the claim of a gang if all that is left on its nodes can be stopped, which then ends with its term.
 func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, others []cluster.Claim) (lease.Claimed, bool) {
 	k := &in.Candidates[candidate]
 	spec := h.spec(k.Case)
@@ -144,14 +144,16 @@ func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, oth
 	shape := h.site.Shape(spec)
 	h.kept = h.fresh(h.kept)
 	board := h.kept
-	rule, soon := h.rule(), h.now.Add(h.set.Notice)
+	ends := func(l *cluster.Lease) cluster.Instant { // as soon as may be, but not in its term
+		return min(l.End, max(h.now.Add(h.set.Notice), lease.Next(max(l.Start, l.Granted), h.set)))
+	}
 	h.lay(board, func(i int) (soft, bool) {
-		st := &h.standing[i]
-		if st.touch != cluster.Act || st.ordered(cluster.Exempt) || h.leases[i].State != cluster.Active {
+		st, l := &h.standing[i], h.leases[i]
+		if st.touch != cluster.Act || st.ordered(cluster.Exempt) || l.State != cluster.Active {
 			return soft{}, false
 		}
-		j := h.stopJob(i)
-		return soft{st.queue, 0, soon}, !st.dear && j.May(rule, soon, h.set.Notice)
+		at, j := ends(l), h.stopJob(i)
+		return soft{st.queue, 0, at}, !st.dear && j.May(h.rule(), at, h.set.Notice)
 	})
 	h.without(board, others)
 	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})
@@ -159,7 +161,7 @@ func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, oth
 		return lease.Claimed{}, false
 	}
 	for _, i := range found.Displaced {
-		h.leases[i].End, h.standing[i].stops = min(h.leases[i].End, soon), true
+		h.leases[i].End, h.standing[i].stops = ends(h.leases[i]), true
 	}
 	cl.Gathers, cl.Nodes, cl.At, cl.Made = false, found.Nodes, found.At, h.now
 	return lease.Claimed{Claim: cl, Candidate: candidate, InPool: pool, Shape: shape}, true

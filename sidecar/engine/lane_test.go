@@ -115,32 +115,40 @@ func TestGatheringTakesNoLongerThanTheWaitIsWorth(t *testing.T) {
 	}
 }
 
-// GPUs that are kept for one gang until leases end are not taken for another for which GPUs are gathered: no lease is ended
-// for it before its end.
-func TestGatheringLeavesClaimsAlone(t *testing.T) {
-	s := boundary(4)
-	s.Settings = simtest.Product()
-	s.Cases = []cluster.Case{runsOn(1, "a", 1, "n01"), runsOn(2, "a", 1, "n01"), runsOn(3, "a", 2, "n01"), waits(4, "b", 2), waits(5, "b", 2)}
-	s.Cases[2].Touch, s.Cases[2].Job.Requeueable = cluster.Keep, false
-	end := s.Now.Add(10 * minute)
-	for i := range 3 {
-		l := leaseOf(&s, i)
-		l.Granted, l.Start, l.End = s.Now.Add(-minute), s.Now.Add(-minute), end
-		s.Leases = append(s.Leases, l)
-		s.Cases[i].Job.Declares.Manner = cluster.SavesOnTerm
-	}
-	two := []cluster.Holding{{Node: "n01", Model: "v100", GPUs: 2, CPUs: 2, MemoryMB: 2048}}
-	s.Claims = []cluster.Claim{
-		{Job: 4, Pool: "v100", Nodes: two, At: end, Made: s.Now},
-		{Job: 5, Pool: "v100", Nodes: two, At: s.Now, Made: s.Now, Gathers: true}}
-	p := engine.Decide(s)
-	for _, a := range p.Actions {
-		if a.Verb == cluster.Notify || a.Verb == cluster.Reclaim {
-			t.Errorf("%+v, want no lease to be ended before %s", a, end)
-		}
-	}
-	if len(p.Memory.Claims) != 2 || p.Memory.Claims[0].At != end || !p.Memory.Claims[1].Gathers {
-		t.Errorf("claims are %+v, want them to be as they were", p.Memory.Claims)
+// Leases are not ended in their terms for a gang for which GPUs are gathered, and GPUs that are kept for another gang until
+// leases end are not taken for it.
+func TestGatheringEndsNoTerm(t *testing.T) {
+	for name, others := range map[string]bool{"the only claim": false, "beside another's claim": true} {
+		t.Run(name, func(t *testing.T) {
+			s := boundary(4)
+			s.Settings = simtest.Product()
+			s.Cases = []cluster.Case{runsOn(1, "a", 1, "n01"), runsOn(2, "a", 1, "n01"), runsOn(3, "a", 2, "n01"), waits(4, "b", 2), waits(5, "b", 2)}
+			s.Cases[2].Touch, s.Cases[2].Job.Requeueable = cluster.Keep, false
+			if !others {
+				s.Cases = slices.Delete(s.Cases, 3, 4)
+			}
+			end := s.Now.Add(s.Settings.Term)
+			for i := range 3 {
+				l := leaseOf(&s, i)
+				l.Granted, l.Start, l.End = s.Now.Add(-minute), s.Now.Add(-minute), end
+				s.Leases = append(s.Leases, l)
+				s.Cases[i].Job.Declares.Manner = cluster.SavesOnTerm
+			}
+			two := []cluster.Holding{{Node: "n01", Model: "v100", GPUs: 2, CPUs: 2, MemoryMB: 2048}}
+			s.Claims = []cluster.Claim{{Job: 5, Pool: "v100", Nodes: two, At: s.Now, Made: s.Now, Gathers: true}}
+			if others {
+				s.Claims = slices.Insert(s.Claims, 0, cluster.Claim{Job: 4, Pool: "v100", Nodes: two, At: end, Made: s.Now})
+			}
+			p := engine.Decide(s)
+			for _, a := range p.Actions {
+				if a.Verb == cluster.Notify || a.Verb == cluster.Reclaim {
+					t.Errorf("%+v, want no lease to be ended before %s", a, end)
+				}
+			}
+			if got := p.Memory.Claims; len(got) != len(s.Claims) || got[0].At != end || got[0].Gathers || others && !got[1].Gathers {
+				t.Errorf("claims are %+v, want one at %s, and that of job 5 to be gathered for beside another", got, end)
+			}
+		})
 	}
 }
 
