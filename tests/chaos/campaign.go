@@ -227,7 +227,7 @@ func (c *campaign) forgets(at time.Time) {
 
 // wind ends the campaign: everything is healed, fairlease lets go of Slurm and is looked after, then it governs until all jobs are over.
 func (c *campaign) wind(ctx context.Context) (*Facts, error) {
-	f := &Facts{Amnesia: c.amnesia, Gaps: c.gaps, Faults: c.faults, Capacity: map[string]int{}}
+	f := &Facts{Amnesia: c.amnesia, Gaps: c.gaps, Unsent: unsent(c.faults, c.amnesia), Faults: c.faults, Capacity: map[string]int{}}
 	for who := range nodes {
 		f.Capacity[c.node(who)] = 4
 		_ = c.SetNode(ctx, c.node(who), "resume") // refused where it is up

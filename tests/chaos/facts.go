@@ -141,7 +141,7 @@ func (c *campaign) collect(ctx context.Context, f *Facts) error {
 	if err != nil {
 		return err
 	}
-	f.Over = ends(string(log))
+	f.Over = completions(string(log))
 	for _, x := range c.sidecars {
 		f.Logged = append(f.Logged, forbidden(x.name, x.log)...)
 	}
@@ -166,13 +166,13 @@ func (c *campaign) attempts(ctx context.Context) ([]Attempt, error) {
 	return parseAttempts(out), nil
 }
 
-// ended is slurmctld's line on a job whose script is over: JobId=12, or JobId=12_3(15) of a task.
-var ended = regexp.MustCompile(`(?m)^\[([^\]]+)\] _job_complete: JobId=([0-9_]+)(?:\([0-9]+\))? done$`)
+// completed is slurmctld's line on a job whose script has succeeded: JobId=12, or JobId=12_3(15) of a task.
+var completed = regexp.MustCompile(`(?m)^\[([^\]]+)\] _job_complete: JobId=([0-9_]+)(?:\([0-9]+\))? WEXITSTATUS 0$`)
 
-// ends reads when jobs ended from slurmctld's log.
-func ends(log string) []Deed {
+// completions reads when jobs completed from slurmctld's log.
+func completions(log string) []Deed {
 	var all []Deed
-	for _, m := range ended.FindAllStringSubmatch(log, -1) {
+	for _, m := range completed.FindAllStringSubmatch(log, -1) {
 		if at, err := time.ParseInLocation(scontrolTime, m[1], time.Local); err == nil {
 			all = append(all, Deed{at, m[2], "over"})
 		}

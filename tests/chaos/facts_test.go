@@ -26,13 +26,14 @@ func TestHeldOff(t *testing.T) {
 	}
 }
 
-// A job's end is the line in which slurmctld says that its script is over, not the one before it, nor another job's.
-func TestEnds(t *testing.T) {
-	got := ends("[2026-11-23T23:49:15.719] _job_complete: JobId=182_1(186) WEXITSTATUS 0\n" +
+// A job completed where slurmctld says that its script has succeeded.
+func TestCompletions(t *testing.T) {
+	got := completions("[2026-11-23T23:49:15.719] _job_complete: JobId=182_1(186) WEXITSTATUS 0\n" +
 		"[2026-11-23T23:49:15.720] _job_complete: JobId=182_1(186) done\n" +
 		"[2026-11-23T23:49:20.215] Requeuing JobId=182_1(186)\n" +
-		"[2026-11-23T23:49:23.066] _job_complete: JobId=152 done\n")
-	want := []Deed{{time.Date(2026, 11, 23, 23, 49, 15, 720e6, time.Local), "182_1", "over"}, {time.Date(2026, 11, 23, 23, 49, 23, 66e6, time.Local), "152", "over"}}
+		"[2026-11-23T23:49:21.066] _job_complete: JobId=151 WTERMSIG 15\n" +
+		"[2026-11-23T23:49:23.066] _job_complete: JobId=152 WEXITSTATUS 0\n")
+	want := []Deed{{time.Date(2026, 11, 23, 23, 49, 15, 719e6, time.Local), "182_1", "over"}, {time.Date(2026, 11, 23, 23, 49, 23, 66e6, time.Local), "152", "over"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -26,7 +26,8 @@ type Facts struct {
 	// written down: Slurm itself then forgets submissions and ends of jobs.
 	Amnesia []time.Time
 	Gaps    []Span // in which slurmdbd had no database: ends are not in its record, or late
-	Over    []Deed // when jobs ended by slurmctld's log
+	Unsent  []Span // of which slurmctld told slurmdbd nothing; see unsent
+	Over    []Deed // when jobs completed by slurmctld's log
 }
 
 // Span is a stretch of time.
@@ -79,6 +80,8 @@ const (
 	goingOn = 2
 	// unsaved is for how long slurmctld may not have written down what it was told: SAVE_MAX_WAIT of its state_save.c is 5 seconds.
 	unsaved = 8 * time.Second
+	// resent is how long after slurmdbd is back slurmctld may not have told it all that it kept for it meanwhile.
+	resent = 15 * time.Second
 	// apart is how far slurmdbd's whole seconds may put an end after the next start on the same GPUs.
 	apart = time.Second
 )
@@ -106,14 +109,42 @@ func base(id string) string {
 	return id
 }
 
-// forgot tells whether slurmctld was killed just after a moment.
+// forgot tells whether slurmctld was killed just after a moment, or before it could tell slurmdbd of it.
 func (f *Facts) forgot(at time.Time) bool {
-	return slices.ContainsFunc(f.Amnesia, func(kill time.Time) bool { return !at.After(kill) && kill.Sub(at) <= unsaved })
+	return slices.ContainsFunc(f.Amnesia, func(kill time.Time) bool { return !at.After(kill) && kill.Sub(at) <= unsaved }) ||
+		slices.ContainsFunc(f.Unsent, func(s Span) bool { return s.has(at) })
+}
+
+func (s Span) has(at time.Time) bool { return !at.Before(s.From) && !at.After(s.To) }
+
+// unsent gives the spans of which slurmdbd never learnt: slurmctld keeps in memory what it cannot tell it, and was killed before
+// slurmdbd was back, or just after. ("_load_dbd_state: recovered 0 pending RPCs", says its log.)
+func unsent(faults []Fault, kills []time.Time) []Span {
+	var out []Span
+	for _, x := range faults {
+		if !strings.HasPrefix(x.What, "slurmdbd") && !strings.HasPrefix(x.What, "MariaDB") {
+			continue
+		}
+		for _, kill := range kills {
+			if s := (Span{x.Began.Add(-time.Second), kill}); (Span{x.Began, x.Healed.Add(resent)}).has(kill) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// untold tells whether slurmdbd may not know that a job completed, as slurmctld's log says it did: once it has missed a start or a
+// requeue it misses all that follows, for that changes a record that it does not have.
+func (f *Facts) untold(j Job) bool {
+	return slices.ContainsFunc(f.Over, func(o Deed) bool {
+		return o.Job == j.ID && slices.ContainsFunc(f.Unsent, func(s Span) bool { return !j.Submitted.After(s.To) && !o.At.Before(s.From) })
+	})
 }
 
 // unrecorded tells whether slurmdbd may not have written down what it was told at a moment.
 func (f *Facts) unrecorded(at time.Time) bool {
-	return slices.ContainsFunc(f.Gaps, func(s Span) bool { return !at.Before(s.From) && !at.After(s.To) })
+	return slices.ContainsFunc(f.Gaps, func(s Span) bool { return s.has(at) })
 }
 
 // sure gives until when an attempt is known to have run: one that was running when slurmdbd had no database may have ended
@@ -180,6 +211,9 @@ func lost(f *Facts) []string {
 			continue
 		}
 		of := attempts[j.ID]
+		if f.untold(j) {
+			continue
+		}
 		if len(of) == 0 {
 			if !f.forgot(j.Submitted) && !f.did(j.ID, time.Time{}, "cancel") {
 				out = append(out, fmt.Sprintf("job %s is not in slurmdbd", j.ID))

@@ -59,6 +59,14 @@ func TestOracle(t *testing.T) {
 			f.Jobs = append(f.Jobs, Job{ID: "9", Submitted: at(7)})
 			f.Amnesia = []time.Time{at(7 + unsaved.Seconds() + 1)}
 		}, "lost: job 9"},
+		{"slurmctld was killed when it had told slurmdbd all", func(f *Facts) {
+			f.Jobs = append(f.Jobs, Job{ID: "9", Submitted: at(15)})
+			f.Unsent = unsent(f.Faults, []time.Time{at(30 + resent.Seconds() + 1)})
+		}, "lost: job 9"},
+		{"slurmctld was killed before it could tell slurmdbd, and does not say that the job completed", func(f *Facts) {
+			f.Attempts[2].State = "RUNNING"
+			f.Unsent = unsent(f.Faults, []time.Time{at(31)})
+		}, "lost: job 2"},
 		{"a job failed soon after slurmctld was killed, but not at once", func(f *Facts) {
 			f.Attempts[2].State = "FAILED"
 			f.Amnesia = []time.Time{at(15)}
@@ -131,7 +139,10 @@ func TestOracleExcuses(t *testing.T) {
 	f.Amnesia = append(f.Amnesia, at(305))
 	f.Jobs = append(f.Jobs, Job{ID: "17", Submitted: at(303)})
 	f.Attempts = append(f.Attempts, ran("17", "FAILED", 312, 313, 4, "v1"))
-	f.Over = []Deed{{at(330), "18", "over"}} // it is requeued at 340, with its array
+	f.Over = []Deed{{at(330), "18", "over"}, {at(390), "20", "over"}} // job 18 is requeued at 340, with its array
+	f.Unsent = unsent([]Fault{{"slurmdbd is killed", at(350), at(370), true}}, []time.Time{at(372)})
+	f.Jobs = append(f.Jobs, Job{ID: "20", Submitted: at(345)}, Job{ID: "21", Submitted: at(360)})
+	f.Attempts = append(f.Attempts, Attempt{Job: "20", State: "PENDING"})
 	f.Attempts = append(f.Attempts, ran("18", "REQUEUED", 320, 340, 4, "v1"), ran("19", "COMPLETED", 332, 338, 4, "v1"))
 	if broken := judge(f); len(broken) > 0 {
 		t.Errorf("%q", broken)
