@@ -252,6 +252,7 @@ func (d *Daemon) beat(ctx context.Context) error {
 		return err
 	case errors.Is(err, ErrTaken):
 		d.wait(err)
+		d.relay(turning)
 	case errors.Is(err, errDeposed):
 		d.Log.Error().Err(err).Msg("stopped acting")
 		d.leave()
@@ -302,12 +303,28 @@ func (d *Daemon) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.beats.beat(d.acting(), time.Now()); err != nil {
+	d.beaten(d.beats.beat(d.acting(), time.Now()))
+	return nil
+}
+
+// relay has a standby's heartbeats tell of the daemon in the seat, while that commits rounds: slurmctld and its submit plugin
+// may be on the standby's host. They are not removed, but grow old, for the other's may be in the same folder.
+func (d *Daemon) relay(ctx context.Context) {
+	const missed = 3
+	quiet, err := d.store.Quiet(ctx)
+	if err == nil && quiet <= missed*d.config.Load().Interval.Span().Duration() {
+		err = d.beats.touch(d.acting(), time.Now())
+	}
+	d.beaten(err)
+}
+
+// beaten says what became of the heartbeats, where that is news.
+func (d *Daemon) beaten(err error) {
+	if err != nil {
 		d.once("heartbeat", err)
 	} else {
 		d.said.clear("heartbeat")
 	}
-	return nil
 }
 
 // turn makes one turn of the loop from the seat.

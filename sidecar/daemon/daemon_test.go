@@ -146,7 +146,8 @@ func TestChangeSeenInAFailedRound(t *testing.T) {
 }
 
 // Of two daemons one acts. When it falls silent the other takes over, and the
-// first stops at once, in the middle of acting.
+// first stops at once, in the middle of acting. While the one commits rounds the other has heartbeats, too: the submit
+// plugin may be on its host.
 func TestTwoDaemons(t *testing.T) {
 	dirA, dirB := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,8 +161,8 @@ func TestTwoDaemons(t *testing.T) {
 		if other.rounds() != 0 || len(b.log.with("waiting: another daemon is seated: a")) != 1 {
 			t.Error("b acts, or does not say that it waits")
 		}
-		if _, there := b.heartbeat("gpu"); there {
-			t.Error("b keeps a heartbeat")
+		if beat, _ := b.heartbeat("gpu"); beat != fmt.Sprintln(time.Now().Unix()) {
+			t.Errorf("b's heartbeat is %q at %d", beat, time.Now().Unix())
 		}
 		// a is cut off while it acts for long.
 		acts, stopped := make(chan bool), make(chan bool)
@@ -181,6 +182,10 @@ func TestTwoDaemons(t *testing.T) {
 		a.desk.cutOff = true
 		journal.mu.Unlock()
 		silent := time.Now()
+		pass(8 * time.Second)
+		if beat, _ := b.heartbeat("gpu"); beat > fmt.Sprintln(silent.Add(4*time.Second).Unix()) {
+			t.Errorf("b's heartbeat is %q, though no round was committed after %d", beat, silent.Unix())
+		}
 		<-stopped
 		if after := time.Since(silent); after > takeover {
 			t.Errorf("a acted for %v after it fell silent", after)

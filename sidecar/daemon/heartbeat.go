@@ -22,12 +22,19 @@ type heartbeats struct {
 func (h *heartbeats) beat(partitions []string, now time.Time) error {
 	err := h.stop(partitions)
 	for _, p := range partitions {
-		if e := replaceFile(filepath.Join(h.dir, p), fmt.Appendf(nil, "%d\n", now.Unix()), 0o644, false); e != nil {
-			err = errors.Join(err, fmt.Errorf("heartbeat of partition %s (jobs are not gated at submission without it): %w", p, e))
-			continue
-		}
 		if !slices.Contains(h.beats, p) {
 			h.beats = append(h.beats, p)
+		}
+	}
+	return errors.Join(err, h.touch(partitions, now))
+}
+
+// touch touches the files of the partitions.
+func (h *heartbeats) touch(partitions []string, now time.Time) error {
+	var err error
+	for _, p := range partitions {
+		if e := replaceFile(filepath.Join(h.dir, p), fmt.Appendf(nil, "%d\n", now.Unix()), 0o644, false); e != nil {
+			err = errors.Join(err, fmt.Errorf("heartbeat of partition %s (jobs are not gated at submission without it): %w", p, e))
 		}
 	}
 	return err

@@ -17,6 +17,8 @@ type Store interface {
 	// Claim makes the journal this cluster's if it is nobody's yet. It fails with
 	// ErrCluster if it is another's.
 	Claim(ctx context.Context, is cluster.Identity) error
+	// Quiet gives for how long nobody has committed a round.
+	Quiet(ctx context.Context) (time.Duration, error)
 	// Prune deletes what is older than is kept and gives the number of rows.
 	Prune(ctx context.Context, keepRounds, keep time.Duration) (days int, rows int64, err error)
 }

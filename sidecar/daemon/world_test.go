@@ -131,6 +131,7 @@ type chair struct {
 	pruned int
 	ahead  time.Duration // its clock
 	audits []cluster.Audit
+	round  time.Time // when the last was committed
 	memory *sim.Memory
 }
 
@@ -183,6 +184,12 @@ func (d *desk) Claim(_ context.Context, is cluster.Identity) error {
 		return fmt.Errorf("%w: %v, not %v", ErrCluster, d.of, is)
 	}
 	return nil
+}
+
+func (d *desk) Quiet(context.Context) (time.Duration, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Since(d.round), d.gone
 }
 
 func (d *desk) Prune(context.Context, time.Duration, time.Duration) (int, int64, error) {
@@ -266,7 +273,13 @@ func (p paper) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.P
 	if err := p.s.alive(); err != nil {
 		return err
 	}
-	return p.s.memory.Commit(ctx, snap, plan)
+	err := p.s.memory.Commit(ctx, snap, plan)
+	if err == nil {
+		p.s.mu.Lock()
+		p.s.round = time.Now()
+		p.s.mu.Unlock()
+	}
+	return err
 }
 
 func (p paper) Settle(ctx context.Context, plan cluster.Plan, outcomes []cluster.Outcome) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // refusals are how Slurm refuses a token: slurmrestd itself, and slurmctld through rest_auth/jwt, as operations.c of 24.11.5 and
-// http.c of 26.05.3 answer it. They are not taken from a running auth/jwt, which Debian's Slurm is built without.
+// http.c of 26.05.3 answer it. TestLiveTokens has a running auth/jwt answer.
 var refusals = map[string]answer{
 	"401":                status(401, text(`{"errors":[{"error_number":1007,"error":"Protocol authentication error"}]}`)),
 	"401 without JSON":   status(401, text("Authentication failure")),

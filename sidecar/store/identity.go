@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,6 +29,7 @@ var (
 	identityChange = sql.Query("identity_change")
 	repairAdd      = sql.Query("repair_add")
 	databaseClock  = sql.Query("database_clock")
+	roundQuiet     = sql.Query("round_quiet")
 )
 
 // Claim makes the journal this cluster's if it is nobody's yet. It fails with
@@ -79,6 +81,19 @@ func (s *Seat) Rename(ctx context.Context, is cluster.Identity, r Repair) (was c
 		}
 		return r.noted(ctx, tx, "cluster", fmt.Sprintf("the journal was of cluster %v", was), fmt.Sprintf("it is of cluster %v", is))
 	})
+}
+
+// Quiet gives for how long no round has been committed; the longest time that there is where none ever was.
+func (s *Store) Quiet(ctx context.Context) (time.Duration, error) {
+	var quiet time.Duration
+	err := s.pool.QueryRow(ctx, roundQuiet).Scan(&quiet)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return math.MaxInt64, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("asking PostgreSQL for the time of the last round: %w", err)
+	}
+	return quiet, nil
 }
 
 // Clock gives the database's time.

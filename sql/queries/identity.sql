@@ -33,5 +33,12 @@ insert into repairs (
 )
 values ($1, $2, $3, $4, $5);
 
+-- name: round_quiet
+-- For how long no round has been written down.
+select clock_timestamp() - recorded_at
+from rounds
+order by number desc
+limit 1;
+
 -- name: database_clock
 select clock_timestamp();

@@ -39,6 +39,7 @@ type outcome struct {
 	Rounds  int
 	Slowest time.Duration // from a fault's healing to the next round
 	Books   [2]float64    // GPU-seconds of all jobs that can be compared, by the journal and by slurmdbd
+	LeftOut string        // how much the oracle did not judge
 	Broken  []string      // what does not hold
 }
 
@@ -61,6 +62,7 @@ func (o *outcome) print(w io.Writer) {
 	list("what users did", o.Deeds)
 	fmt.Fprintf(w, "\n%d jobs, %d rounds, %d answers of slurmrestd spoilt; slowest recovery %s\n", o.Jobs, o.Rounds, o.Spoilt, o.Slowest.Round(100*time.Millisecond))
 	fmt.Fprintf(w, "GPU-seconds by the journal %.0f, by slurmdbd %.0f (%+.2f %%)\n", o.Books[0], o.Books[1], 100*(o.Books[0]/max(o.Books[1], 1)-1))
+	fmt.Fprintln(w, o.LeftOut)
 	for _, line := range o.Broken {
 		fmt.Fprintf(w, "BROKEN  %s\n", line)
 	}
@@ -132,7 +134,7 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 	}
 	out = &outcome{Options: o, Tried: c.tried, Deeds: c.users.counts, Spoilt: s.proxy.spoilt(), Jobs: len(facts.Jobs), Rounds: len(facts.Rounds), Broken: judge(facts)}
 	all := held(facts.books()[everybody])
-	out.Books = [2]float64{all.Ours, all.Slurmdb}
+	out.Books, out.LeftOut = [2]float64{all.Ours, all.Slurmdb}, facts.leftOut()
 	for _, f := range facts.Faults {
 		if i := slices.IndexFunc(facts.Rounds, func(at time.Time) bool { return at.After(f.Healed) }); i >= 0 {
 			out.Slowest = max(out.Slowest, facts.Rounds[i].Sub(f.Healed))

@@ -103,6 +103,23 @@ func judge(f *Facts) []string {
 	return broken
 }
 
+// leftOut tells of how much no rule can judge, for what Slurm itself forgot.
+func (f *Facts) leftOut() string {
+	jobs, attempts, ran := 0, 0, f.ran()
+	for _, j := range f.Jobs {
+		if f.forgot(j.Submitted) || f.untold(j) {
+			jobs++
+		}
+	}
+	for _, a := range ran {
+		if f.forgot(a.End) || f.revived(a) {
+			attempts++
+		}
+	}
+	return fmt.Sprintf("left out, since Slurm itself forgot: %d of %d jobs, %d of %d attempts, %d of %d books", jobs, len(f.Jobs), attempts, len(ran),
+		len(f.Books)-len(f.books()[everybody]), len(f.Books))
+}
+
 // base is the id that all tasks of an array share.
 func base(id string) string {
 	id, _, _ = strings.Cut(id, "_")

@@ -42,6 +42,9 @@ func TestOracle(t *testing.T) {
 	if broken := judge(f); len(broken) > 0 {
 		t.Fatalf("of a campaign in which all went well: %q", broken)
 	}
+	if got, want := f.leftOut(), "0 of 6 jobs, 0 of 7 attempts, 0 of 1 books"; !strings.HasSuffix(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
 	for _, bad := range []struct {
 		name  string
 		spoil func(*Facts)
@@ -146,6 +149,9 @@ func TestOracleExcuses(t *testing.T) {
 	f.Attempts = append(f.Attempts, ran("18", "REQUEUED", 320, 340, 4, "v1"), ran("19", "COMPLETED", 332, 338, 4, "v1"))
 	if broken := judge(f); len(broken) > 0 {
 		t.Errorf("%q", broken)
+	}
+	if got, want := f.leftOut(), "11 of 11 jobs, 1 of 16 attempts, 5 of 5 books"; !strings.HasSuffix(got, want) {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

@@ -223,8 +223,8 @@ func TestReleaseLeavesNoTrace(t *testing.T) {
 			if err != nil || eligible.After(soon) {
 				t.Errorf("job %s is still gated to %s", id, j["EligibleTime"])
 			}
-			if j["ReqNodeList"] != "(null)" || strings.HasPrefix(j["Reservation"], cluster.ReservationPrefix) {
-				t.Errorf("job %s still wants nodes %s, reservation %q", id, j["ReqNodeList"], j["Reservation"])
+			if j["ReqNodeList"] != "(null)" || strings.HasPrefix(j["Reservation"], cluster.ReservationPrefix) || strings.Contains(j["Licenses"], "fairlease") {
+				t.Errorf("job %s still wants nodes %s, reservation %q, licences %s", id, j["ReqNodeList"], j["Reservation"], j["Licenses"])
 			}
 		}
 		if j, _ := r.Job(r.ctx(), later); j["EligibleTime"] < time.Now().Add(time.Hour).Format("2006-01-02T15:04:05") {

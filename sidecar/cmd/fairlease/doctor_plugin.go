@@ -35,18 +35,30 @@ func (f *findings) plugin(cfg *config.Config, c conf, seen *cluster.Sighting) {
 			"run the doctor where slurmctld runs, or name a copy of its fairlease-plugin.conf in gate.plugin_conf")
 		return
 	}
-	f.pluginSettings(cfg, path, settingsOf(string(text)))
+	set, wrong := settingsOf(string(text))
+	if wrong > 0 {
+		f.add(warn, "plugin settings", fmt.Sprintf("%s:%d: not of the form key=value", path, wrong), "slurmctld does not start with these settings, nor take them over",
+			"mend the line; comments begin with #")
+		return
+	}
+	f.pluginSettings(cfg, path, set)
 }
 
-// settingsOf reads the plugin's settings, with its defaults.
-func settingsOf(text string) map[string]string {
-	set := map[string]string{"gate_seconds": "600", "gate_site_factor": strconv.Itoa(cluster.LastInQueue), "opt_out": "charge"}
-	for line := range strings.Lines(text) {
-		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(key, "#") {
-			set[strings.TrimSpace(key)] = strings.TrimSpace(value)
+// settingsOf reads the plugin's settings, with its defaults; wrong is the first line that is none, from 1.
+func settingsOf(text string) (set map[string]string, wrong int) {
+	set = map[string]string{"gate_seconds": "600", "gate_site_factor": strconv.Itoa(cluster.LastInQueue), "opt_out": "charge"}
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
 		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return set, i + 1
+		}
+		set[strings.TrimSpace(key)] = strings.TrimSpace(value)
 	}
-	return set
+	return set, 0
 }
 
 func (f *findings) pluginSettings(cfg *config.Config, path string, set map[string]string) {

@@ -40,6 +40,7 @@ func TestPluginSettings(t *testing.T) {
 		{"another opt_out", "fairlease", good, func(c *config.Config) { c.OptOut = "refuse" }, "plugin opt_out warn"},
 		{"a partition more here", "fairlease", good, func(c *config.Config) { c.Partitions = []string{"gpu", "big"} }, "plugin partitions warn"},
 		{"a partition more there", "fairlease", strings.Replace(good, "\npartitions=gpu\n", "\npartitions=big, gpu\n", 1), nil, "plugin settings ok"},
+		{"a comment without its #", "fairlease", good + "so they are\n", nil, "plugin settings warn"},
 		{"no file", "fairlease", "", nil, "plugin settings warn"},
 		{"a copy of it", "fairlease", "", func(c *config.Config) { c.Gate.PluginConf = filepath.Join(dir, "copy") }, "plugin settings ok"},
 		{"no plugin", "(null)", "", nil, ""},
