@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -164,7 +165,30 @@ func (c *Cluster) Kill(ctx context.Context, d Daemon) error { return c.end(ctx, 
 
 // Freeze makes a daemon hang with SIGSTOP until Thaw.
 func (c *Cluster) Freeze(ctx context.Context, d Daemon) error {
-	return c.signal(ctx, d, syscall.SIGSTOP)
+	if err := c.signal(ctx, d, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	// Its threads run on until one of them has seen the signal, and on a busy machine that takes a while.
+	process := fmt.Sprintf("/proc/%d", c.pid(d))
+	if d != Slurmrestd {
+		process = fmt.Sprintf("/proc/%d/root%s", c.box.pid, process)
+	}
+	for end := time.Now().Add(10 * time.Second); !stopped(process); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) || ctx.Err() != nil {
+			return fmt.Errorf("%s runs on although it was told to stop", d)
+		}
+	}
+	return nil
+}
+
+// stopped tells whether all threads of a process in /proc are stopped.
+func stopped(process string) bool {
+	threads, _ := filepath.Glob(process + "/task/*/stat")
+	return len(threads) > 0 && !slices.ContainsFunc(threads, func(path string) bool {
+		text, err := os.ReadFile(path) // of one that has ended there is none
+		_, state, _ := strings.Cut(string(text), ") ")
+		return err == nil && !strings.HasPrefix(state, "T") && !strings.HasPrefix(state, "Z")
+	})
 }
 
 // Thaw wakes a frozen daemon.
