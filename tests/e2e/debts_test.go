@@ -73,9 +73,9 @@ func TestDebtsAreRepaid(t *testing.T) {
 			t.Errorf("vision was repaid in %.0f s what it had lent in %s; want at most %.0f s", took, lent, most)
 		}
 		// Leases are of whole terms, so means count. A tenant may be ahead by a term of its largest gang (2 GPUs); it gives that
-		// back by its deficit, which repay.floor does not bound. And Slurm's times are whole seconds, of 16 GPUs.
-		gang, whole := 2*r.settings.Term.Duration().Seconds(), 16.0
-		if gave*took < 0.9*4*took-gang || got*took > 12*took+gang+whole {
+		// back by its deficit, which repay.floor does not bound.
+		gang := 2 * r.settings.Term.Duration().Seconds()
+		if gave*took < 0.9*4*took-gang || got*took > 12*took+gang {
 			t.Errorf("while debts were repaid vision held %.1f GPUs on average and nlp %.1f; want at most 12 and at least 4 (repay.floor 50 %%)", got, gave)
 		}
 

@@ -150,7 +150,7 @@ func TestPoison(t *testing.T) {
 			_, _ = r.Exec(r.ctx(), user, "scancel", id)
 		}
 		round := r.plan().Round
-		r.until("rounds go on", 2*time.Minute, func() bool { return r.plan().Round > round+3 })
+		r.until("rounds go on", 30*time.Second, func() bool { return r.plan().Round > round+3 })
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if len(r.errors) > 0 {
