@@ -26,7 +26,7 @@ type Facts struct {
 	// written down: Slurm itself then forgets submissions and ends of jobs.
 	Amnesia []time.Time
 	Gaps    []Span // in which slurmdbd had no database: ends are not in its record, or late
-	Unsent  []Span // of which slurmctld told slurmdbd nothing; see unsent
+	Unsent  []Span // slurmdbd has no record of these; see unsent
 	Over    []Deed // when jobs completed by slurmctld's log
 }
 
@@ -134,8 +134,8 @@ func (f *Facts) forgot(at time.Time) bool {
 
 func (s Span) has(at time.Time) bool { return !at.Before(s.From) && !at.After(s.To) }
 
-// unsent gives the spans of which slurmdbd never learnt: slurmctld keeps in memory what it cannot tell it, and was killed before
-// slurmdbd was back, or just after. ("_load_dbd_state: recovered 0 pending RPCs", says its log.)
+// unsent gives the spans that are missing in slurmdbd's record. While slurmdbd is away slurmctld keeps its messages in memory. A
+// slurmctld that is killed then, or just after slurmdbd is back, loses them: "_load_dbd_state: recovered 0 pending RPCs", says its log.
 func unsent(faults []Fault, kills []time.Time) []Span {
 	var out []Span
 	for _, x := range faults {
