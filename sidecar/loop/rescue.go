@@ -35,8 +35,9 @@ func BreakdownOf(cause any) *Breakdown {
 // mostAside is how many jobs are looked for in a round that breaks the engine down. Each takes about twenty decisions.
 const mostAside = 16
 
-// decide asks the engine. Where it breaks down over some jobs these are set aside, and it is asked without them. The
-// snapshot of the first breakdown goes to Keep.
+// decide asks the engine. Where it breaks down over some jobs these are set aside, and it is asked without them. Where
+// there are more of them than one round looks for, that round goes on without any job of the users whose they are; the
+// next one looks further. The snapshot of the first breakdown goes to Keep.
 func (l *Loop) decide(snap cluster.Snapshot) (cluster.Snapshot, cluster.Plan, error) {
 	l.forgetAside(&snap)
 	snap = without(snap, l.aside)
@@ -45,13 +46,17 @@ func (l *Loop) decide(snap cluster.Snapshot) (cluster.Snapshot, cluster.Plan, er
 		return snap, plan, nil
 	}
 	l.Keep(snap, broke)
-	for range mostAside {
-		key, ok := l.culprit(snap)
+	for found := range 2 * mostAside {
+		culprit, ok := l.culprit(snap)
 		if !ok {
 			return snap, plan, broke
 		}
-		l.setAside("the engine broke down over it: "+broke.Cause, key)
-		snap = without(snap, l.aside)
+		if found < mostAside {
+			l.setAside("the engine broke down over it: "+broke.Cause, culprit.Record.Key)
+			snap = without(snap, l.aside)
+		} else {
+			snap = without(snap, jobsOf(culprit.Job.User, snap))
+		}
 		var again *Breakdown
 		if plan, again = l.try(snap); again == nil {
 			return snap, plan, nil
@@ -59,6 +64,17 @@ func (l *Loop) decide(snap cluster.Snapshot) (cluster.Snapshot, cluster.Plan, er
 		broke = again
 	}
 	return snap, plan, broke
+}
+
+// jobsOf gives all jobs of a user that are not set aside yet, and why they are now, for a round.
+func jobsOf(user string, snap cluster.Snapshot) map[cluster.JobKey]string {
+	all := map[cluster.JobKey]string{}
+	for i := range snap.Cases {
+		if j := &snap.Cases[i].Job; j.User == user && j.Aside == "" {
+			all[snap.Cases[i].Record.Key] = "the engine breaks down over too many jobs of " + user
+		}
+	}
+	return all
 }
 
 // commit decides and writes down. Jobs of which the journal cannot write are set aside, and the round is decided anew.
@@ -96,7 +112,7 @@ func (l *Loop) try(snap cluster.Snapshot) (plan cluster.Plan, broke *Breakdown) 
 
 // culprit finds a job without which the engine gets further, by halves: with the jobs before it as they are and those
 // from it on set aside the engine decides, and with it, too, it does not. False = it breaks down even if all are set aside.
-func (l *Loop) culprit(snap cluster.Snapshot) (cluster.JobKey, bool) {
+func (l *Loop) culprit(snap cluster.Snapshot) (*cluster.Case, bool) {
 	breaks := func(n int) bool { // with the first n jobs as they are
 		tried := map[cluster.JobKey]string{}
 		for i := n; i < len(snap.Cases); i++ {
@@ -106,13 +122,13 @@ func (l *Loop) culprit(snap cluster.Snapshot) (cluster.JobKey, bool) {
 		return broke != nil
 	}
 	if breaks(0) {
-		return 0, false
+		return nil, false
 	}
 	n := sort.Search(len(snap.Cases), func(n int) bool { return breaks(n + 1) })
 	if n == len(snap.Cases) {
-		return 0, false
+		return nil, false
 	}
-	return snap.Cases[n].Record.Key, true
+	return &snap.Cases[n], true
 }
 
 func (l *Loop) setAside(why string, keys ...cluster.JobKey) {

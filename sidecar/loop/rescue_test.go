@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -149,18 +150,44 @@ func TestABreakdownIsNoRound(t *testing.T) {
 	}
 }
 
-// Too many to look for in one round are an error; the next round goes on with the search.
+// Where there are too many to look for in one round, it is made without any job of their user; the next round looks
+// further, and in the end the user's other jobs are back.
 func TestALotOfPoison(t *testing.T) {
 	var all []int64
 	for id := range int64(mostAside + 5) {
 		all = append(all, id+1)
 	}
 	b, _, s := poisoned(t, 60, all, nil)
+	for i := range b.seen.Jobs[:40] {
+		b.seen.Jobs[i].User = "mallory"
+	}
+	if _, _, err := b.turn(t); err != nil || len(b.aside) != mostAside || len(aside(s)) != 40 {
+		t.Fatalf("%v, %d set aside, %d for the round", err, len(b.aside), len(aside(s)))
+	}
+	for range 2 {
+		if _, _, err := b.turn(t); err != nil || len(b.aside) != len(all) || len(aside(s)) != len(all) {
+			t.Errorf("%v, %d set aside, %d for the round", err, len(b.aside), len(aside(s)))
+		}
+	}
+}
+
+// Poison of too many users is an error of the round; the next one goes on with the search.
+func TestPoisonOfManyUsers(t *testing.T) {
+	var all []int64
+	for id := range int64(2*mostAside + 5) {
+		all = append(all, id+1)
+	}
+	b, _, s := poisoned(t, 60, all, nil)
+	for i := range b.seen.Jobs {
+		b.seen.Jobs[i].User = fmt.Sprint("user", i)
+	}
 	if _, _, err := b.turn(t); err == nil || len(b.aside) != mostAside {
 		t.Fatalf("%v, %d set aside", err, len(b.aside))
 	}
-	if _, _, err := b.turn(t); err != nil || len(aside(s)) != len(all) {
-		t.Errorf("%v, %v set aside", err, aside(s))
+	for range 2 {
+		if _, _, err := b.turn(t); err != nil || len(aside(s)) != len(all) {
+			t.Errorf("%v, %d set aside", err, len(aside(s)))
+		}
 	}
 }
 
