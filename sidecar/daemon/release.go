@@ -236,7 +236,11 @@ func find(k known, j *cluster.Job) (Touched, bool) {
 		}
 	}
 	if j.Marked || j.Locked || isOurs(j.Reservation) {
-		return Touched{ID: j.ID, Begin: j.MarkedBegin, Nodes: unpinned(j)}, true
+		had := Touched{ID: j.ID, Begin: j.MarkedBegin, Nodes: unpinned(j)}
+		if j.Locked && !j.Marked && j.Restarts == 0 { // the licence left the begin time to the user; Slurm puts off what it requeued
+			had.Begin = j.Eligible
+		}
+		return had, true
 	}
 	return Touched{}, false
 }

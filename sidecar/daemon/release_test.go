@@ -92,12 +92,16 @@ func TestReleaseFromMarksAlone(t *testing.T) {
 		job(5, cluster.Job{State: cluster.Running, Reservation: "fairlease_5_1", NodeList: []string{"v1"}}),
 		job(6, cluster.Job{State: cluster.Done, Marked: true}),
 		job(7, cluster.Job{Reservation: "maintenance"}),
+		job(8, cluster.Job{Locked: true, Eligible: now}),
+		job(9, cluster.Job{Locked: true, Eligible: gated}),               // the user's own begin time, behind our gate
+		job(10, cluster.Job{Locked: true, Eligible: gated, Restarts: 1}), // Slurm's delay
+		job(11, cluster.Job{Locked: true, Marked: true, Eligible: gated}),
 	}, Reservations: []cluster.Reservation{{Name: "fairlease_4_1", Ours: true, End: gated}, {Name: "maintenance", End: gated}}}
 	var got []string
 	for _, a := range (&Release{}).actions(&seen, true, false).list {
 		got = append(got, strings.TrimSpace(string(a.Verb)+" "+strings.TrimPrefix(a.ID.String(), "0")+a.Reservation+" "+strings.Join(a.NodeList, ",")))
 	}
-	want := []string{"open 1", "take_back 2 v1", "open 4", "release 5fairlease_5_1", "unreserve fairlease_4_1"}
+	want := []string{"open 1", "take_back 2 v1", "open 4", "release 5fairlease_5_1", "open 8", "take_back 9", "open 10", "open 11", "unreserve fairlease_4_1"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
