@@ -18,6 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // bazaar makes up divisions, with trades that come, shrink and go, for the rounds of a story.
@@ -145,7 +146,7 @@ const (
 // TestDivisionsReadBack tells stories of divisions with restarts, and finds in the tables what each
 // round said.
 func TestDivisionsReadBack(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range seeds.Of(t, 3) {
 		story := journaltest.NewStory(seed, 4, 10)
 		l := newLife(t, store.Config{Sample: time.Second}, story)
 		b := &bazaar{rng: rand.New(rand.NewPCG(seed, 7)), over: map[int64]string{}, undone: map[int64]string{}, first: map[int64]cluster.Trade{}}
