@@ -60,8 +60,10 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 
 // Settle sets every tenant's base and entitlement for the next interval, gives
 // new tenants their place (0/0 = first: as far behind as the furthest), and
-// forgives debts beyond the largest gang for one term: what a tenant used while
-// nobody else wanted it is not held against it for ever. base and entitled are by row of
+// bounds how far ahead a tenant may be: what it used while nobody else wanted it is
+// not held against it for ever. In the turn of things a tenant is ahead by its largest gang for one term, and by what
+// reclaim.threshold leaves it of others' GPUs: who could be ahead by less would be forgiven that again and again. A tenant that
+// repays others is ahead by its gang's term only, for repay.floor is to hold. base and entitled are by row of
 // the ledger's tenants; largest is the largest gang of each row's tenant.
 func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds []int, s *cluster.Settings, anew bool) {
 	writeOff(l, entitled)
@@ -79,7 +81,11 @@ func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds
 		}
 		anew = anew || t.Own() != entitled[i]
 		t.Base, t.Entitlement = base[i], entitled[i]+t.Repays
-		t.Deficit = max(t.Deficit, -cluster.Times(largest[i], s.Term))
+		ahead := cluster.Times(largest[i], s.Term)
+		if t.Repays >= 0 {
+			ahead += Credit(entitled[i], s.Threshold)
+		}
+		t.Deficit = max(t.Deficit, -ahead)
 	}
 	repay(l, holds, s, anew)
 }
