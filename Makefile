@@ -8,6 +8,8 @@ BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
 PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge python3
 FUZZTIME ?= 20s
 DRAWS ?= 1000
+# What makes a test draw random instances.
+DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build-deps build check test lint demo bench bench-live chaos fuzz soak plugin-check clean
@@ -54,9 +56,9 @@ demo: deps build ## a real Slurm, two tenants, a few minutes of leases to look a
 bench: build-deps ## benchmarks that need no root; ends with one line a figure
 	go run ./tests/bench
 
-bench-live: deps ## benchmarks on a real Slurm and a real PostgreSQL (root); ends with one line a figure
+bench-live: deps ## benchmarks on a real Slurm and a real PostgreSQL (root, half an hour); ends with one line a figure
 	go run ./tests/bench -live
-	go run ./tests/bench -journal 2
+	go run ./tests/bench -journal 6
 
 chaos: deps ## a real Slurm on which everything fails, for MINUTES (10), by a SEED (fresh); prints what it did, and what was lost (root)
 	go run ./tests/chaos -minutes $${MINUTES:-10} -seed $${SEED:-0}
@@ -68,8 +70,9 @@ fuzz: build-deps ## fuzz every decoder for FUZZTIME each
 
 soak: build-deps ## all property tests with a fresh seed (SEED=n: that one) and ten times the draws (DRAWS=n)
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "soak: SEED=$$seed DRAWS=$(DRAWS)"; failed=; \
-	for pkg in $$(grep -rl --include='*_test.go' 'rapid\.Check(' . | xargs -n1 dirname | sort -u); do \
-	  tests=$$(awk '/^func /{name=$$2; sub(/\(.*/, "", name)} /rapid\.Check\(/{print name}' $$pkg/*_test.go | sort -u | paste -sd'|'); \
+	for pkg in $$(grep -rlE --include='*_test.go' '$(DRAWN)' . | xargs -n1 dirname | sort -u); do \
+	  tests=$$(awk '/^func /{name=$$2; sub(/\(.*/, "", name)} /$(DRAWN)/{print name}' $$(grep -lE '$(DRAWN)' $$pkg/*_test.go) | sort -u | paste -sd'|'); \
+	  echo "$$tests" | grep -qE '^Test[A-Za-z0-9_]*([|]Test[A-Za-z0-9_]*)*$$' || { echo "soak: $$pkg: something is drawn outside a test: $$tests" >&2; exit 1; }; \
 	  FAIRLEASE_NO_CLUSTER=1 go test -timeout 60m $$pkg -run "^($$tests)\$$" -rapid.seed=$$seed -rapid.checks=$(DRAWS) -rapid.nofailfile || failed="$$failed $$pkg"; done; \
 	[ -z "$$failed" ] || { echo "soak: SEED=$$seed fails in$$failed" >&2; exit 1; }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
@@ -92,45 +93,47 @@ func TestPropose(t *testing.T) {
 
 // Whatever Slurm reports, what is proposed can be used as it is.
 func TestProposalsFit(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
 	models := []string{"a100", "nvidia_h100_80gb_hbm3", "gpu", "1080ti", "on", "a100x8"}
-	for round := range 300 {
-		seen := &cluster.Sighting{Cluster: "c", Accounts: []cluster.Account{{Name: "root"}}}
-		sockets := map[string]int{}
-		var racks []config.Rack
-		for g := range 1 + rng.IntN(6) {
-			gpus, model, n, s := 1+rng.IntN(16), models[rng.IntN(len(models))], 1+rng.IntN(20), rng.IntN(4)
-			for i := range n {
-				name := fmt.Sprintf("n%d-%d", g, i)
-				seen.Nodes = append(seen.Nodes, cluster.Node{Name: name, GPUs: []cluster.GPUs{{Model: model, Count: gpus}}, Partitions: []string{"gpu"}})
-				sockets[name] = s
-				if size := 1 + g%4; i%size == 0 {
-					racks = append(racks, config.Rack{Name: fmt.Sprint("r", len(racks))})
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
+		for range 3 {
+			seen := &cluster.Sighting{Cluster: "c", Accounts: []cluster.Account{{Name: "root"}}}
+			sockets := map[string]int{}
+			var racks []config.Rack
+			for g := range 1 + rng.IntN(6) {
+				gpus, model, n, s := 1+rng.IntN(16), models[rng.IntN(len(models))], 1+rng.IntN(20), rng.IntN(4)
+				for i := range n {
+					name := fmt.Sprintf("n%d-%d", g, i)
+					seen.Nodes = append(seen.Nodes, cluster.Node{Name: name, GPUs: []cluster.GPUs{{Model: model, Count: gpus}}, Partitions: []string{"gpu"}})
+					sockets[name] = s
+					if size := 1 + g%4; i%size == 0 {
+						racks = append(racks, config.Rack{Name: fmt.Sprint("r", len(racks))})
+					}
+					racks[len(racks)-1].Nodes = append(racks[len(racks)-1].Nodes, name)
 				}
-				racks[len(racks)-1].Nodes = append(racks[len(racks)-1].Nodes, name)
+			}
+			for i := range 1 + rng.IntN(20) {
+				name := []string{"nlp", "on", "42", "a b", "x'y", "vision: old", "#1"}[i%7] + strings.Repeat("+", i/7)
+				seen.Accounts = append(seen.Accounts, cluster.Account{Name: name, Parent: "root", Shares: int64(1 + rng.IntN(100))})
+			}
+			rules := config.Default().Rules()
+			text, err := config.ProposeCells(seen, &rules, sockets, racks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := config.ParseCells("c.yaml", []byte(text))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			wrong, _ := f.Against(seen, &rules)
+			if len(wrong) > 0 {
+				t.Fatalf("%v\n%s", wrong, text)
+			}
+			for _, s := range f.Supply {
+				if s.There != s.Needed && s.GPUs > 1 && strings.HasSuffix(s.Type, "-node") {
+					t.Fatalf("nodes are left: %+v\n%s", s, text)
+				}
 			}
 		}
-		for i := range 1 + rng.IntN(20) {
-			name := []string{"nlp", "on", "42", "a b", "x'y", "vision: old", "#1"}[i%7] + strings.Repeat("+", i/7)
-			seen.Accounts = append(seen.Accounts, cluster.Account{Name: name, Parent: "root", Shares: int64(1 + rng.IntN(100))})
-		}
-		rules := config.Default().Rules()
-		text, err := config.ProposeCells(seen, &rules, sockets, racks)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := config.ParseCells("c.yaml", []byte(text))
-		if err != nil {
-			t.Fatalf("round %d: %v\n%s", round, err, text)
-		}
-		wrong, _ := f.Against(seen, &rules)
-		if len(wrong) > 0 {
-			t.Fatalf("round %d: %v\n%s", round, wrong, text)
-		}
-		for _, s := range f.Supply {
-			if s.There != s.Needed && s.GPUs > 1 && strings.HasSuffix(s.Type, "-node") {
-				t.Fatalf("round %d: nodes are left: %+v\n%s", round, s, text)
-			}
-		}
-	}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // near fails unless got is within percent of want.
@@ -271,7 +272,7 @@ func (p *past) event() {
 // tenants over the window, what is still owed counted as repaid, are within 2 % of each other then: what tenants take back
 // of their deficits is not booked, and does not cancel out to the last percent.
 func TestAllAreEvenAfterASaturatedTime(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range seeds.Of(t, 6) {
 		set := simtest.Product()
 		set.Interval = 5 * minute
 		p := &past{Rand: rand.New(rand.NewPCG(seed, 1)), names: []string{"a", "b", "c"}, idle: seed%2 == 1}

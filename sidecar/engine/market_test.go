@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // newMarket makes a world of two pools, k80 and v100, with so many nodes of 4 GPUs each, in which
@@ -412,9 +414,11 @@ func TestMovesPay(t *testing.T) {
 }
 
 // Over a trade and its undoing nobody gets less done than its share by weight would have: what is owed on either side
-// when a trade begins or ends is neither forgotten nor paid in GPUs that are worth less to it. Markets are made up.
+// when a trade begins or ends is neither forgotten nor paid in GPUs that are worth less to it. Markets are made up. Tenants take turns at whole GPUs, and a
+// span may end when somebody's turn is to come. Such a shortfall does not grow: over 16, 32, 64 and 128 terms one tenant was short of 4.5,
+// 0.6, 1.2 and -0.8 GPU-terms. So who is short after a span may not be short by more than 5 % of that span after two.
 func TestTradesAndTheirUndoingCostNobody(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range seeds.Of(t, 6) {
 		rng := seed*6364136223846793005 + 1442695040888963407
 		uniform := func() float64 {
 			rng = rng*6364136223846793005 + 1442695040888963407
@@ -439,17 +443,27 @@ func TestTradesAndTheirUndoingCostNobody(t *testing.T) {
 		traded := false
 		past := func(span cluster.Span, tenants int, stay ...string) {
 			before := slices.Clone(w.Last.Memory.Ledger.Tenants)
-			w.Run(span)
-			traded = traded || len(w.Last.Memory.Division.Trades) > 0
-			got := map[string]float64{}
-			for i, row := range w.Last.Memory.Ledger.Tenants {
-				if s := map[string]float64{"k80": 1, "v100": speed[row.Tenant]}[row.Pool]; i < len(before) && before[i].Tenant == row.Tenant {
-					got[row.Tenant] += s * float64(row.Alloc-before[i].Alloc) / float64(span)
+			for spans := 1.0; ; spans++ {
+				w.Run(span)
+				traded = traded || len(w.Last.Memory.Division.Trades) > 0
+				got := map[string]float64{} // in spans
+				for i, row := range w.Last.Memory.Ledger.Tenants {
+					if s := map[string]float64{"k80": 1, "v100": speed[row.Tenant]}[row.Pool]; i < len(before) && before[i].Tenant == row.Tenant {
+						got[row.Tenant] += s * float64(row.Alloc-before[i].Alloc) / float64(span)
+					}
 				}
-			}
-			for _, tenant := range stay {
-				if share := (8 + 4*speed[tenant]) / float64(tenants); got[tenant] < 0.95*share { // hand-overs, and whole GPUs for a term
-					t.Errorf("seed %d: %s of speedup %.2f got %.2f done, its share is worth %.2f", seed, tenant, speed[tenant], got[tenant], share)
+				short := ""
+				for _, tenant := range stay {
+					if share := (8 + 4*speed[tenant]) / float64(tenants); got[tenant] < (spans-0.05)*share { // hand-overs, and whole GPUs for a term
+						short += fmt.Sprintf("; %s of speedup %.2f got %.2f done, its share is worth %.2f", tenant, speed[tenant], got[tenant], spans*share)
+					}
+				}
+				if short == "" {
+					return
+				}
+				if spans == 2 {
+					t.Errorf("seed %d, in twice %s%s", seed, span, short)
+					return
 				}
 			}
 		}

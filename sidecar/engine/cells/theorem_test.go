@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // Theorem 1 (§3.3): "Buddy cell allocation algorithm satisfies any legal cell allocation,
@@ -23,7 +25,9 @@ func TestTheorem1(t *testing.T) {
 
 // One long run: 10,000 steps on three racks and a loose node.
 func TestTheorem1For10000Steps(t *testing.T) {
-	theorem(t, threeRacks(), 1, 10_000, 10)
+	for seed := range seeds.Of(t, 1) {
+		theorem(t, threeRacks(), seed+1, 10_000, 10)
+	}
 }
 
 // threeRacks is fully reserved, on all levels by three VCs.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
@@ -218,42 +220,48 @@ func draw(rng *rand.Rand, tenants, jobs, demand int, run bool) contest {
 // nobody: line 17 of Algorithm 1 makes no difference then, and Choose must select
 // what Algorithm 1 selects.
 func TestAlgorithm1AndChooseSelectTheSame(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 2))
-	for n := range 3000 {
-		c := draw(rng, 1+n%3, 1+rng.IntN(8), 1+rng.IntN(3), false)
-		if got, want := c.ours(), c.paper(); !slices.Equal(got, want) {
-			t.Fatalf("%+v: selected %v, the paper's algorithm %v", c, got, want)
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+		for n := range 30 {
+			c := draw(rng, 1+n%3, 1+rng.IntN(8), 1+rng.IntN(3), false)
+			if got, want := c.ours(), c.paper(); !slices.Equal(got, want) {
+				t.Fatalf("%+v: selected %v, the paper's algorithm %v", c, got, want)
+			}
 		}
-	}
+	})
 }
 
 // §5.1.2: "(1) The scheduler treats all the jobs as in the pending state, and all
 // the resources as available. [...] (2) For each running job in the current lease
 // term, if it is selected by the scheduler, then its lease renewal is successful".
 func TestAlgorithm1AndChooseRenewTheSame(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 3))
-	for n := range 3000 {
-		c := draw(rng, 1+n%3, 1+rng.IntN(8), 1+rng.IntN(3), true)
-		if got, want := c.ours(), c.paper(); !slices.Equal(got, want) {
-			t.Fatalf("%+v: selected %v, the paper's algorithm %v", c, got, want)
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+		for n := range 30 {
+			c := draw(rng, 1+n%3, 1+rng.IntN(8), 1+rng.IntN(3), true)
+			if got, want := c.ours(), c.paper(); !slices.Equal(got, want) {
+				t.Fatalf("%+v: selected %v, the paper's algorithm %v", c, got, want)
+			}
 		}
-	}
+	})
 }
 
 // Nor does it where everything fits, whatever the sizes.
 func TestAlgorithm1AndChooseSelectAllThatFits(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 4))
-	for range 1000 {
-		c := draw(rng, 3, 6, 1, true)
-		c.free = 0
-		for i := range c.jobs {
-			c.jobs[i].demand = 1 + rng.IntN(8)
-			c.free += c.jobs[i].demand
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+		for range 10 {
+			c := draw(rng, 3, 6, 1, true)
+			c.free = 0
+			for i := range c.jobs {
+				c.jobs[i].demand = 1 + rng.IntN(8)
+				c.free += c.jobs[i].demand
+			}
+			if got, want := c.ours(), c.paper(); !slices.Equal(got, want) || len(got) != len(c.jobs) {
+				t.Fatalf("%+v: selected %v, the paper's algorithm %v, want all", c, got, want)
+			}
 		}
-		if got, want := c.ours(), c.paper(); !slices.Equal(got, want) || len(got) != len(c.jobs) {
-			t.Fatalf("%+v: selected %v, the paper's algorithm %v, want all", c, got, want)
-		}
-	}
+	})
 }
 
 // Where they differ, on purpose: "A job that does not fit is passed
@@ -277,22 +285,24 @@ func TestWhereChooseDiffersFromAlgorithm1(t *testing.T) {
 // Algorithm 2: "it selects the job with the maximal reward (e.g., smallest fairness
 // index) as the candidate."
 func TestAlgorithm2IsTheOrderOfATenantsJobs(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 5))
-	for range 200 {
-		c := draw(rng, 1, 1+rng.IntN(12), 1, false)
-		var cs []Candidate
-		var list, order []int
-		for i, job := range c.jobs {
-			cs = append(cs, Candidate{Key: cluster.JobKey(i + 1), GPUs: 1, Rho: cluster.Rho(job.rho)})
-			list, order = append(list, i), append(order, i)
-		}
-		Order(cs, order, 0)
-		for _, got := range order {
-			want := selectJob(c.jobs, list)
-			if got != want {
-				t.Fatalf("%+v: job %d is next, Algorithm 2 takes %d", c.jobs, got, want)
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+		for range 2 {
+			c := draw(rng, 1, 1+rng.IntN(12), 1, false)
+			var cs []Candidate
+			var list, order []int
+			for i, job := range c.jobs {
+				cs = append(cs, Candidate{Key: cluster.JobKey(i + 1), GPUs: 1, Rho: cluster.Rho(job.rho)})
+				list, order = append(list, i), append(order, i)
 			}
-			list = slices.DeleteFunc(list, func(i int) bool { return i == want })
+			Order(cs, order, 0)
+			for _, got := range order {
+				want := selectJob(c.jobs, list)
+				if got != want {
+					t.Fatalf("%+v: job %d is next, Algorithm 2 takes %d", c.jobs, got, want)
+				}
+				list = slices.DeleteFunc(list, func(i int) bool { return i == want })
+			}
 		}
-	}
+	})
 }

@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 const term = 6 * cluster.Minute // Gavel's round (§3.2)
@@ -198,7 +200,7 @@ func TestGavelFigure15TheMechanismApproachesTheShares(t *testing.T) {
 		for _, jobs := range []int{150, 400} {
 			most := map[int]float64{}
 			ever, plain := 0.0, 0.0
-			for seed := range uint64(2) {
+			for seed := range seeds.Of(t, 2) {
 				gpus, rows := figure15(seed, jobs, multi)
 				_, other := figure15(seed, jobs, multi)
 				for round := 1; round <= 1000; round++ {
@@ -223,9 +225,9 @@ func TestGavelFigure15TheMechanismApproachesTheShares(t *testing.T) {
 // falls behind further and further, by eleven rounds in 400 at worst here; Gavel stays within four.
 func TestSharesThatLeaveNoGPUIdle(t *testing.T) {
 	ours, plain := 0.0, 0.0
-	for seed := range uint64(8) {
-		r := rand.New(rand.NewPCG(seed, 3))
-		n := 3 + int(seed%4)
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
+		n := rapid.IntRange(3, 6).Draw(t, "jobs")
 		gpus, x := make([]int, n), make([][]float64, n)
 		for i := range x {
 			x[i], gpus[i] = make([]float64, n), 1
@@ -247,7 +249,7 @@ func TestSharesThatLeaveNoGPUIdle(t *testing.T) {
 			ours = max(ours, behind(a))
 		}
 		plain = max(plain, behind(b))
-	}
+	})
 	t.Logf("400 rounds, 3 to 6 jobs and models: %.2f rounds behind at most; Algorithm 1: %.2f", ours, plain)
 	if ours > 4 || plain < 4 {
 		t.Errorf("%.2f rounds behind, Algorithm 1 %.2f; want 4 at most, and more", ours, plain)

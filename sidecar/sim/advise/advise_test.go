@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/sim/replay"
@@ -106,73 +108,74 @@ func TestAdviseByChain(t *testing.T) {
 // and it is nearly always the least of all choices.
 func TestAdviseIsLeast(t *testing.T) {
 	d := cluster.Cells{Types: []cluster.CellType{{Name: "gpu", Model: "m"}, {Name: "pcie", Child: "gpu", Split: 2}, {Name: "node", Child: "pcie", Split: 2, Node: true}}}
-	const seeds = 300
-	least := 0
-	for seed := range uint64(seeds) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		var jobs []Job
-		for range 2 + rng.IntN(8) {
-			j := job("a", cluster.Span(rng.IntN(6)), 0, cluster.Span(1+rng.IntN(4)), 1, 1+rng.IntN(4))
-			if rng.IntN(4) == 0 {
-				j.Nodes = 2
+	all, least := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		for range 3 {
+			var jobs []Job
+			for range 2 + rng.IntN(8) {
+				j := job("a", cluster.Span(rng.IntN(6)), 0, cluster.Span(1+rng.IntN(4)), 1, 1+rng.IntN(4))
+				if rng.IntN(4) == 0 {
+					j.Nodes = 2
+				}
+				j.Waited = cluster.Span(rng.IntN(3)/2) * cluster.Hour
+				jobs = append(jobs, j)
 			}
-			j.Waited = cluster.Span(rng.IntN(3)/2) * cluster.Hour
-			jobs = append(jobs, j)
-		}
-		got, err := Advise(d, jobs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := chainsOf(d.Types)[0]
-		s := search{chain: &c, tenant: "a"}
-		slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) })
-		for _, j := range jobs {
-			s.jobs = append(s.jobs, j.Job)
-			s.waited += j.Waited
-		}
-		suffices := func(counts []int) bool {
-			ok, err := s.suffices(counts)
+			got, err := Advise(d, jobs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return ok
-		}
-		found := make([]int, 3)
-		for _, q := range got.VCs[0].Cells {
-			found[map[string]int{"gpu": 0, "pcie": 1, "node": 2}[q.Type]] = q.Cells
-		}
-		if !suffices(found) {
-			t.Errorf("seed %d: %v does not suffice", seed, found)
-		}
-		for k := range found {
-			for _, give := range []int{2, 1, 0} {
-				if found[k] == 0 || k == 0 && give > 0 {
-					continue
+			c := chainsOf(d.Types)[0]
+			s := search{chain: &c, tenant: "a"}
+			slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) })
+			for _, j := range jobs {
+				s.jobs = append(s.jobs, j.Job)
+				s.waited += j.Waited
+			}
+			suffices := func(counts []int) bool {
+				ok, err := s.suffices(counts)
+				if err != nil {
+					t.Fatal(err)
 				}
-				less := slices.Clone(found)
-				less[k]--
-				if k > 0 {
-					less[k-1] += give
-				}
-				if suffices(less) {
-					t.Errorf("seed %d: %v was found, %v suffices: %v", seed, found, less, describe(jobs))
+				return ok
+			}
+			found := make([]int, 3)
+			for _, q := range got.VCs[0].Cells {
+				found[map[string]int{"gpu": 0, "pcie": 1, "node": 2}[q.Type]] = q.Cells
+			}
+			if !suffices(found) {
+				t.Errorf("%v does not suffice", found)
+			}
+			for k := range found {
+				for _, give := range []int{2, 1, 0} {
+					if found[k] == 0 || k == 0 && give > 0 {
+						continue
+					}
+					less := slices.Clone(found)
+					less[k]--
+					if k > 0 {
+						less[k-1] += give
+					}
+					if suffices(less) {
+						t.Errorf("%v was found, %v suffices: %v", found, less, describe(jobs))
+					}
 				}
 			}
-		}
-		n, best := c.gpus(found), true
-		for nodes := range n/4 + 1 {
-			for pcies := range n/2 + 1 {
-				for gpus := range max(n-4*nodes-2*pcies, 0) {
-					best = best && !suffices([]int{gpus, pcies, nodes})
+			n, best := c.gpus(found), true
+			for nodes := range n/4 + 1 {
+				for pcies := range n/2 + 1 {
+					for gpus := range max(n-4*nodes-2*pcies, 0) {
+						best = best && !suffices([]int{gpus, pcies, nodes})
+					}
 				}
 			}
+			if all++; best {
+				least++
+			}
 		}
-		if best {
-			least++
-		}
-	}
-	if t.Logf("%d of %d are the least of all", least, seeds); 10*least < 9*seeds {
-		t.Errorf("only %d of %d are the least of all", least, seeds)
+	})
+	if t.Logf("%d of %d are the least of all", least, all); 10*least < 9*all {
+		t.Errorf("only %d of %d are the least of all", least, all)
 	}
 }
 

@@ -1,0 +1,43 @@
+// Package seeds draws the random instances of properties that are too slow for as many draws as rapid makes.
+package seeds
+
+import (
+	"flag"
+	"iter"
+	"testing"
+
+	_ "pgregory.net/rapid" // its flags
+)
+
+// Of gives the seeds of n random instances: 0, 1, … n-1, the same in every run, unless -rapid.seed has a value other than
+// 0 and 1, of which they are then made. -rapid.checks changes n in the proportion in which it changes the draws of
+// rapid, whose default is 100.
+func Of(t testing.TB, n int) iter.Seq[uint64] {
+	t.Helper()
+	seed, checks := flagged[uint64](t, "rapid.seed"), flagged[int](t, "rapid.checks")
+	return func(yield func(uint64) bool) {
+		for i := range uint64(max(n*checks/100, 1)) {
+			if !yield(first(seed) + i) {
+				return
+			}
+		}
+	}
+}
+
+// first gives the first of the seeds that are made of a seed: those of different seeds are far apart.
+func first(seed uint64) uint64 {
+	return (max(seed, 1) - 1) * 0x9e37_79b9_7f4a_7c15
+}
+
+// flagged gives the value of a flag.
+func flagged[T any](t testing.TB, name string) (v T) {
+	t.Helper()
+	if f := flag.Lookup(name); f != nil {
+		v, ok := f.Value.(flag.Getter).Get().(T)
+		if ok {
+			return v
+		}
+	}
+	t.Errorf("rapid has no flag %s of this type", name)
+	return v
+}
