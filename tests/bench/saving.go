@@ -208,7 +208,7 @@ func cuts() []cut {
 }
 
 // onCurves draws fairness, completion time and overhead against the part of jobs that save, under astraea and the rivals that
-// preempt: a CSV and a page. only names a scene.
+// preempt: a CSV for each cut, a page, and a picture of what matters most. only names a scene.
 func onCurves(dir, folder, only string) error {
 	x := &scenes[max(slices.IndexFunc(scenes, func(s scene) bool { return s.name == only }), 0)]
 	base, err := x.setup(dir)
@@ -230,7 +230,14 @@ func onCurves(dir, folder, only string) error {
 		charts = append(charts, chart)
 	}
 	title := fmt.Sprintf("%s on %s: what fairness costs by how jobs save", base.Load.Name, base.Fleet)
-	return into(filepath.Join(folder, "saving-"+x.name+".html"), func(w io.Writer) error { return report.Charts(w, title, charts) })
+	if err := into(filepath.Join(folder, "saving-"+x.name+".html"), func(w io.Writer) error { return report.Charts(w, title, charts) }); err != nil {
+		return err
+	}
+	for i := range charts {
+		all := charts[i].Panels
+		charts[i].Panels = []report.Panel{all[0], all[2], all[3]} // fairness, completion, overhead
+	}
+	return into(filepath.Join(folder, "saving-"+x.name+".svg"), func(w io.Writer) error { return report.Picture(w, title, charts) })
 }
 
 // measures of the curves, with what a panel calls them.

@@ -46,3 +46,23 @@ bars,b,v,4
 		t.Errorf("%s", b.String())
 	}
 }
+
+// A picture has a row for each chart, a plot for each of its panels with a line for each curve, and a legend.
+func TestPicture(t *testing.T) {
+	curves := []Curve{{"a", []float64{1, 2}, []float64{3, 4}}, {"b", []float64{1, 2}, []float64{5, 0}}}
+	c := Chart{Title: "A <row>", Panels: []Panel{{Title: "one", Y: "GPUs", Curves: curves}, {Title: "two", Y: "hours", Curves: curves}}}
+	var b bytes.Buffer
+	if err := Picture(&b, "All & more", []Chart{c, c, c}); err != nil {
+		t.Fatal(err)
+	}
+	page := parse(t, b.String())
+	if n := len(page.all("g")); n != 6 {
+		t.Errorf("%d plots, want 6", n)
+	}
+	if n := len(page.class("line")); n != 6*2+2 {
+		t.Errorf("%d lines, want 2 in each plot and 2 in the legend", n)
+	}
+	if rows := page.class("row"); len(rows) != 3 || rows[0].text() != "A <row>" {
+		t.Errorf("rows are %v", rows)
+	}
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-//go:embed page.html tradeoff.html chart.html
+//go:embed page.html tradeoff.html chart.html picture.html
 var pages embed.FS
 
 var pageTemplate = template.Must(template.ParseFS(pages, "*.html"))
