@@ -16,14 +16,18 @@ import (
 type options struct {
 	Seed   uint64
 	Suite  string        // "" = by the seed
+	Gate   string        // one of gates; "" = by the seed
 	Length time.Duration // for how long things fail
 	Only   string        // what is in the names of the faults; "" = all faults
 	Keep   string        // a folder for logs and records; "" = they are not kept
 }
 
-// license by which jobs are gated; "" = by begin times. Every other pair of seeds has either, on both suites.
+// gates are the kinds of gates. Every other pair of seeds has either, on both suites.
+var gates = []string{"licence", "begin"}
+
+// license by which jobs are gated; "" = by begin times.
 func (o options) license() string {
-	if o.Seed/2%2 == 1 {
+	if o.Gate == "begin" {
 		return ""
 	}
 	return "fairlease"
@@ -66,7 +70,7 @@ func (o *outcome) print(w io.Writer) {
 	for _, line := range o.Broken {
 		fmt.Fprintf(w, "BROKEN  %s\n", line)
 	}
-	fmt.Fprintf(w, "\nseed %d, Slurm of Debian %s, gates by %s\n", o.Options.Seed, o.Options.Suite, map[bool]string{true: "licence", false: "begin time"}[o.Options.license() != ""])
+	fmt.Fprintf(w, "\nseed %d, Slurm of Debian %s, gates by %s\n", o.Options.Seed, o.Options.Suite, o.Options.Gate)
 	fmt.Fprintf(w, "chaos_faults %d\nchaos_lost %d\n", o.faults(), len(o.Broken))
 }
 
@@ -90,7 +94,13 @@ func run(ctx context.Context, o options, say func(string, ...any)) (out *outcome
 	if o.Suite == "" {
 		o.Suite = []string{"forky", "trixie"}[o.Seed%2]
 	}
-	say("seed %d: Slurm of Debian %s, gates by %q, %s", o.Seed, o.Suite, o.license(), o.Length)
+	if o.Gate == "" {
+		o.Gate = gates[o.Seed/2%2]
+	}
+	if !slices.Contains(gates, o.Gate) {
+		return nil, fmt.Errorf("no gate is called %q; they are %q", o.Gate, gates)
+	}
+	say("seed %d: Slurm of Debian %s, gates by %s, %s", o.Seed, o.Suite, o.Gate, o.Length)
 	plan, err := newPlan(o.Seed, o.Only)
 	if err != nil {
 		return nil, err

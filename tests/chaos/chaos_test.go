@@ -9,12 +9,22 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// Three minutes of faults from a fixed seed, in which nothing is lost.
+// Three minutes of faults from a fixed seed, in which nothing is lost: with either gate, on a Slurm of its own.
 func TestChaos(t *testing.T) {
 	testcluster.SkipUnlessRoot(t)
+	for _, o := range []options{{Seed: 4, Suite: "forky", Gate: "licence"}, {Seed: 7, Suite: "trixie", Gate: "begin"}} {
+		t.Run(o.Suite+"/"+o.Gate, func(t *testing.T) {
+			t.Parallel()
+			o.Length = 3 * time.Minute
+			chaos(t, o)
+		})
+	}
+}
+
+func chaos(t *testing.T, o options) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
-	outcome, err := run(ctx, options{Seed: 4, Length: 3 * time.Minute}, func(format string, args ...any) { t.Logf(format, args...) })
+	outcome, err := run(ctx, o, func(format string, args ...any) { t.Logf(format, args...) })
 	if err != nil {
 		t.Fatal(err)
 	}

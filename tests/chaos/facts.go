@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -166,15 +167,15 @@ func (c *campaign) attempts(ctx context.Context) ([]Attempt, error) {
 	return parseAttempts(out), nil
 }
 
-// completed is slurmctld's line on a job whose script has succeeded: JobId=12, or JobId=12_3(15) of a task.
-var completed = regexp.MustCompile(`(?m)^\[([^\]]+)\] _job_complete: JobId=([0-9_]+)(?:\([0-9]+\))? WEXITSTATUS 0$`)
+// completed is slurmctld's line on a job whose script has succeeded: JobId=12, JobId=12_3(15) of a task, or JobId=12+1(13) of a part.
+var completed = regexp.MustCompile(`(?m)^\[([^\]]+)\] _job_complete: JobId=([0-9_+]+)(?:\([0-9]+\))? WEXITSTATUS 0$`)
 
 // completions reads when jobs completed from slurmctld's log.
 func completions(log string) []Deed {
 	var all []Deed
 	for _, m := range completed.FindAllStringSubmatch(log, -1) {
 		if at, err := time.ParseInLocation(scontrolTime, m[1], time.Local); err == nil {
-			all = append(all, Deed{at, m[2], "over"})
+			all = append(all, Deed{at, strings.TrimSuffix(m[2], "+0"), "over"})
 		}
 	}
 	return all
@@ -195,7 +196,7 @@ func parseAttempts(text string) []Attempt {
 		if len(w) != 7 {
 			continue
 		}
-		a := Attempt{Job: w[0], Account: w[1], State: w[2], Start: moment(w[3]), End: moment(w[4])}
+		a := Attempt{Job: strings.TrimSuffix(w[0], "+0"), Account: w[1], State: w[2], Start: moment(w[3]), End: moment(w[4])}
 		for tres := range strings.SplitSeq(w[5], ",") {
 			if n, ok := strings.CutPrefix(tres, "gres/gpu="); ok {
 				a.GPUs, _ = strconv.Atoi(n)
@@ -217,6 +218,17 @@ func parseAttempts(text string) []Attempt {
 		}
 	}
 	return all
+}
+
+// plain gives the id by which Slurm itself knows a part of a heterogeneous job: 13 for 12+1.
+func plain(id string) string {
+	first, part, ok := strings.Cut(id, "+")
+	a, err := strconv.Atoi(first)
+	b, bad := strconv.Atoi(part)
+	if !ok || err != nil || bad != nil {
+		return id
+	}
+	return strconv.Itoa(a + b)
 }
 
 // journal reads what fairlease wrote down, and puts slurmdbd's record beside it.
@@ -245,6 +257,13 @@ func (c *campaign) journal(ctx context.Context, f *Facts) error {
 	})
 	if err != nil {
 		return err
+	}
+	parts := map[string]string{} // names by plain id
+	for _, a := range f.Attempts {
+		parts[plain(a.Job)] = a.Job
+	}
+	for i := range f.Books {
+		f.Books[i].Job = cmp.Or(parts[f.Books[i].Job], f.Books[i].Job)
 	}
 	for _, a := range f.ran() {
 		// A slurmctld that forgot a job gives its id to another one, perhaps of another tenant.

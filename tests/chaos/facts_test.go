@@ -32,8 +32,11 @@ func TestCompletions(t *testing.T) {
 		"[2026-11-23T23:49:15.720] _job_complete: JobId=182_1(186) done\n" +
 		"[2026-11-23T23:49:20.215] Requeuing JobId=182_1(186)\n" +
 		"[2026-11-23T23:49:21.066] _job_complete: JobId=151 WTERMSIG 15\n" +
-		"[2026-11-23T23:49:23.066] _job_complete: JobId=152 WEXITSTATUS 0\n")
-	want := []Deed{{time.Date(2026, 11, 23, 23, 49, 15, 719e6, time.Local), "182_1", "over"}, {time.Date(2026, 11, 23, 23, 49, 23, 66e6, time.Local), "152", "over"}}
+		"[2026-11-23T23:49:23.066] _job_complete: JobId=152 WEXITSTATUS 0\n" +
+		"[2026-11-23T23:49:23.067] _job_complete: JobId=160+0(160) WEXITSTATUS 0\n" +
+		"[2026-11-23T23:49:23.068] _job_complete: JobId=160+1(161) WEXITSTATUS 0\n")
+	want := []Deed{{time.Date(2026, 11, 23, 23, 49, 15, 719e6, time.Local), "182_1", "over"}, {time.Date(2026, 11, 23, 23, 49, 23, 66e6, time.Local), "152", "over"},
+		{time.Date(2026, 11, 23, 23, 49, 23, 67e6, time.Local), "160", "over"}, {time.Date(2026, 11, 23, 23, 49, 23, 68e6, time.Local), "160+1", "over"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -23,6 +23,7 @@ func main() {
 	minutes := flag.Float64("minutes", 10, "how long things fail; what comes before and after takes about three minutes more")
 	seed := flag.Uint64("seed", 0, "what is drawn; 0 = a fresh seed, which is printed")
 	suite := flag.String("suite", "", "Debian suite of the Slurm: forky (26.05) or trixie (24.11); empty: even seeds forky, odd ones trixie")
+	gate := flag.String("gate", "", "how jobs are kept waiting: licence or begin (by begin times); empty: seeds 4n and 4n+1 by licence, the others begin")
 	only := flag.String("only", "", "only faults whose name has this in it, such as MariaDB")
 	keep := flag.String("keep", "", "folder for the logs and records of the run")
 	flag.Parse()
@@ -35,7 +36,7 @@ func main() {
 	say := func(format string, args ...any) {
 		fmt.Printf("%6.1f  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
-	outcome, err := run(ctx, options{Seed: *seed, Suite: *suite, Length: time.Duration(*minutes * float64(time.Minute)), Only: *only, Keep: *keep}, say)
+	outcome, err := run(ctx, options{Seed: *seed, Suite: *suite, Gate: *gate, Length: time.Duration(*minutes * float64(time.Minute)), Only: *only, Keep: *keep}, say)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(2)

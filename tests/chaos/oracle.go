@@ -35,7 +35,7 @@ type Span struct{ From, To time.Time }
 
 // Job is a job, or a task of an array, that Slurm accepted.
 type Job struct {
-	ID          string // 12, or 12_3 of a task
+	ID          string // 12, or 12_3 of a task; the first part stands for a heterogeneous job
 	Submitted   time.Time
 	NoRequeue   bool
 	Unreachable bool   // its account was deleted: the administrator cancelled it
@@ -120,9 +120,11 @@ func (f *Facts) leftOut() string {
 		len(f.Books)-len(f.books()[everybody]), len(f.Books))
 }
 
-// base is the id that all tasks of an array share.
+// base is the id that all tasks of an array, or all parts of a heterogeneous job, share.
 func base(id string) string {
-	id, _, _ = strings.Cut(id, "_")
+	if at := strings.IndexAny(id, "_+"); at >= 0 {
+		return id[:at]
+	}
 	return id
 }
 

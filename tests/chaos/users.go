@@ -14,7 +14,7 @@ import (
 
 // manner is a kind of job that users submit.
 type manner struct {
-	script    string
+	script    string // "" = args are a command that needs no answer
 	args      []string
 	array     int // tasks
 	noRequeue bool
@@ -61,6 +61,12 @@ var manners = []manner{
 	{script: sleeper(4), args: []string{"--gres=gpu:1", "-w", "v2"}, nodes: true},
 	{script: sleeper(3), args: []string{"--gres=gpu:1", "--exclude", "v[1-2]"}},
 	{script: sleeper(3)}, // no GPUs at all
+	{script: sleeper(5), args: []string{"--gres=gpu:1", "--deadline=now+3hours"}},
+	{script: sleeper(5), args: []string{"--gres=gpu:1", "-J", "one", "-d", "singleton"}},
+	{script: sleeper(4), args: []string{"--gres=gpu:1", "-L", "matlab:2"}},
+	{script: sleeper(4), args: []string{"--gres=gpu:1", "--exclusive"}},
+	{script: sleeper(4), args: []string{"--gres=gpu:1", ":", "-t", "10", "--gres=gpu:2"}}, // heterogeneous
+	{args: []string{"salloc", "--gres=gpu:1", "--immediate=8", "sleep", "3"}},
 }
 
 // ours is a job that the campaign submitted.
@@ -103,6 +109,12 @@ func (u *users) submit(ctx context.Context, m manner, who int) {
 		u.mu.Lock()
 		account = pickOf(append([]string{account}, u.guests...), who)
 		u.mu.Unlock()
+	}
+	if m.script == "" {
+		u.count(m.args[0])
+		// Whether it gets GPUs in time is Slurm's matter.
+		_ = u.command(ctx, user, append([]string{m.args[0], "-A", account, "-t", "1"}, m.args[1:]...)...)
+		return
 	}
 	args := append([]string{"-A", account, "-t", "10", "-o", "/dev/null"}, m.args...)
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
