@@ -95,7 +95,8 @@ const (
 // Operator is the cluster's user that slurmrestd runs as: operator in Slurm, nobody elsewhere.
 const Operator = "restd"
 
-const defaultPluginConf = `partitions=gpu
+// PluginConf is what fairlease-plugin.conf has by default.
+const PluginConf = `partitions=gpu
 default_partition=gpu
 gate_seconds=600
 heartbeat_dir=/run/fairlease
@@ -125,7 +126,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Accounts = []Account{{Name: "nlp", Users: []string{"alice", "carol"}}, {Name: "vision", Users: []string{"bob"}}}
 	}
 	setDefault(&o.Plugin, PluginNone)
-	setDefault(&o.PluginConf, defaultPluginConf)
+	setDefault(&o.PluginConf, PluginConf)
 	setDefault(&o.ClusterName, "fairlease")
 	setDefault(&o.KillWait, 3)
 	setDefault(&o.MinJobAge, 300)

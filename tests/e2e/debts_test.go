@@ -63,19 +63,25 @@ func TestDebtsAreRepaid(t *testing.T) {
 		r.until("the jobs that kept their GPUs are gone", 40*time.Second, func() bool { return r.holds("nlp") <= 8 && r.holds("nlp")+r.holds("vision") == 16 })
 
 		nlp, vision, freed := r.received()
+		behind := 0.0 // GPU-seconds that vision is short of its share already, besides what it is owed
+		for _, s := range r.plan().Tenants {
+			if s.Tenant == "vision" {
+				behind += max(float64(s.Deficit)/1000, 0)
+			}
+		}
 		r.until("vision has back what it was owed, but for a twentieth", 4*lent, func() bool { return r.owed("vision") <= owes/20 })
 		nlpNow, visionNow, since := r.received()
 		took := since.Sub(freed).Seconds()
 		gave, got := (nlpNow-nlp)/took, (visionNow-vision)/took
-		t.Logf("vision was owed %d GPU-s after %s, and had them back after %.0f s, in which it held %.1f GPUs on average and nlp %.1f",
-			owes/1000, lent.Round(time.Second), took, got, gave)
+		t.Logf("vision was owed %d GPU-s after %s, and had them back after %.0f s, in which it held %.1f GPUs on average and nlp %.1f; it was %.0f GPU-s behind before",
+			owes/1000, lent.Round(time.Second), took, got, gave, behind)
 		if most := (lent*3/2 + 2*r.settings.Term.Duration()).Seconds(); took > most {
 			t.Errorf("vision was repaid in %.0f s what it had lent in %s; want at most %.0f s", took, lent, most)
 		}
 		// Leases are of whole terms, so means count. A tenant may be ahead by a term of its largest gang (2 GPUs); it gives that
-		// back by its deficit, which repay.floor does not bound.
+		// back by its deficit, which repay.floor does not bound. What vision was behind when the GPUs came free is made up for now.
 		gang := 2 * r.settings.Term.Duration().Seconds()
-		if gave*took < 0.9*4*took-gang || got*took > 12*took+gang {
+		if gave*took < 0.9*4*took-gang || got*took > 12*took+gang+behind {
 			t.Errorf("while debts were repaid vision held %.1f GPUs on average and nlp %.1f; want at most 12 and at least 4 (repay.floor 50 %%)", got, gave)
 		}
 

@@ -95,7 +95,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := testcluster.Options{Accounts: tenants(1, 1), Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 2, Model: "v100", GPUs: 4}}}
-			onBoth(t, o, func(t *testing.T, r *rig) {
+			onBothGates(t, o, func(t *testing.T, r *rig) {
 				var ids []string
 				for range 4 {
 					ids = append(ids, r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:2"))
@@ -136,7 +136,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 
 // When the sidecar is dead, all gates lapse within their TTL and Slurm runs the jobs.
 func TestDeadSidecarFailsOpen(t *testing.T) {
-	onBoth(t, testcluster.Options{Accounts: tenants(1, 1)}, func(t *testing.T, r *rig) {
+	onBothGates(t, testcluster.Options{Accounts: tenants(1, 1)}, func(t *testing.T, r *rig) {
 		r.settings.GateTTL = 20 * cluster.Second
 		var ids []string
 		for range 10 {

@@ -15,49 +15,42 @@ import (
 // Either gate keeps a job waiting while fairlease lives, lapses within its time when that is gone, and is gone after a release.
 func TestGates(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 4}}}
-	for _, gate := range []string{"begin times", "licence"} {
-		t.Run(gate, func(t *testing.T) {
-			onBoth(t, o, func(t *testing.T, r *rig) {
-				if r.license = ""; gate == "licence" {
-					r.license = license
-				}
-				r.client, r.settings.GateTTL = r.newClient(), 24*cluster.Second
-				holder := r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4", "--no-requeue")
-				r.waitState(holder, 30*time.Second, "RUNNING")
-				r.govern()
-				waits := r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:2")
-				r.until("the waiting job is gated", 30*time.Second, func() bool { return r.count(cluster.Gate, waits) > 0 })
-				if r.license != "" {
-					r.opened(waits)
-				}
-				r.halt()
-				if _, err := r.Exec(r.ctx(), "root", "scancel", holder); err != nil {
-					t.Fatal(err)
-				}
-				if s := r.state(waits); s != "PENDING" {
-					t.Errorf("it does not wait behind its gate: %s", s)
-				}
-				left := time.Now().Add(r.settings.GateTTL.Duration() + 20*time.Second)
-				r.waitState(waits, time.Until(left), "RUNNING")
+	onBothGates(t, o, func(t *testing.T, r *rig) {
+		r.settings.GateTTL = 24 * cluster.Second
+		holder := r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4", "--no-requeue")
+		r.waitState(holder, 30*time.Second, "RUNNING")
+		r.govern()
+		waits := r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:2")
+		r.until("the waiting job is gated", 30*time.Second, func() bool { return r.count(cluster.Gate, waits) > 0 })
+		if r.license != "" {
+			r.opened(waits)
+		}
+		r.halt()
+		if _, err := r.Exec(r.ctx(), "root", "scancel", holder); err != nil {
+			t.Fatal(err)
+		}
+		if s := r.state(waits); s != "PENDING" {
+			t.Errorf("it does not wait behind its gate: %s", s)
+		}
+		left := time.Now().Add(r.settings.GateTTL.Duration() + 20*time.Second)
+		r.waitState(waits, time.Until(left), "RUNNING")
 
-				r.govern()
-				behind := r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
-				r.until("the next one is gated", 30*time.Second, func() bool { return r.count(cluster.Gate, behind) > 0 })
-				r.halt()
-				memory := r.remembered().Memory
-				if done, err := (&daemon.Release{Cluster: r.newClient(), Memory: memory}).Do(r.ctx()); err != nil || len(done.Failed) > 0 {
-					t.Fatalf("release: %+v, %v", done, err)
-				}
-				j, err := r.Job(r.ctx(), behind)
-				if err != nil || strings.Contains(j["Licenses"], license) || j["Reason"] == "BeginTime" {
-					t.Errorf("after the release: licences %q, %s, %v", j["Licenses"], j["Reason"], err)
-				}
-				if out, err := r.Exec(r.ctx(), "root", "scontrol", "show", "reservation"); strings.Contains(out, "fairlease") {
-					t.Errorf("reservations are left: %s, %v", out, err)
-				}
-			})
-		})
-	}
+		r.govern()
+		behind := r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
+		r.until("the next one is gated", 30*time.Second, func() bool { return r.count(cluster.Gate, behind) > 0 })
+		r.halt()
+		memory := r.remembered().Memory
+		if done, err := (&daemon.Release{Cluster: r.newClient(), Memory: memory}).Do(r.ctx()); err != nil || len(done.Failed) > 0 {
+			t.Fatalf("release: %+v, %v", done, err)
+		}
+		j, err := r.Job(r.ctx(), behind)
+		if err != nil || strings.Contains(j["Licenses"], license) || j["Reason"] == "BeginTime" {
+			t.Errorf("after the release: licences %q, %s, %v", j["Licenses"], j["Reason"], err)
+		}
+		if out, err := r.Exec(r.ctx(), "root", "scontrol", "show", "reservation"); strings.Contains(out, "fairlease") {
+			t.Errorf("reservations are left: %s, %v", out, err)
+		}
+	})
 }
 
 // opened has its user take a job's gate off, and waits until it is shut again.

@@ -23,21 +23,28 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// rig is a real Slurm under the loop, with short terms.
-// license is what Slurm's configuration has for gates. Rigs on forky use it, those on trixie gate by begin times.
+// license is what Slurm's configuration has for gates.
 const license = "fairlease"
 
+// gates are both kinds of gates, with the licence that each asks for.
+var gates = []struct{ name, license string }{{"licence", license}, {"begin times", ""}}
+
+// usual is the gate on either Slurm version where a test does not ask for both.
+var usual = map[string]string{"trixie": "", "forky": license}
+
+// rig is a real Slurm under the loop, with short terms.
 type rig struct {
 	*testcluster.Cluster
 	t       *testing.T
 	suite   string
-	license string // by which its client gates jobs; "" = begin times
+	license string // by which its client, its program and its submit plugin gate jobs; "" = begin times
 	client  *slurm.Client
 	dsn     string
 
 	mu       sync.Mutex
 	settings cluster.Settings
 	rules    loop.Rules
+	turns    int // that did not fail
 	last     cluster.Plan
 	actions  []cluster.Action
 	outcomes []cluster.Outcome
@@ -59,26 +66,39 @@ func short(term int) cluster.Settings {
 	}
 }
 
-// onBoth runs a test on both Slurm versions at the same time.
+// onBoth runs a test on both Slurm versions at the same time, on each with its usual gate.
 func onBoth(t *testing.T, o testcluster.Options, run func(t *testing.T, r *rig)) {
 	t.Parallel()
 	for _, suite := range testcluster.Suites {
 		t.Run(suite, func(t *testing.T) {
 			t.Parallel()
-			run(t, newRig(t, suite, o))
+			run(t, newRig(t, suite, usual[suite], o))
 		})
 	}
 }
 
-func newRig(t *testing.T, suite string, o testcluster.Options) *rig {
+// onBothGates runs a test with both gates on both Slurm versions, all at the same time.
+func onBothGates(t *testing.T, o testcluster.Options, run func(t *testing.T, r *rig)) {
+	t.Parallel()
+	for _, suite := range testcluster.Suites {
+		for _, gate := range gates {
+			t.Run(suite+"/"+gate.name, func(t *testing.T) {
+				t.Parallel()
+				run(t, newRig(t, suite, gate.license, o))
+			})
+		}
+	}
+}
+
+func newRig(t *testing.T, suite, gate string, o testcluster.Options) *rig {
 	t.Helper()
 	o.Suite = suite
-	o.ExtraConf += "Licenses=" + license + ":1000000\n"
-	r := &rig{Cluster: testcluster.ForTest(t, o), t: t, suite: suite, settings: short(20), dsn: storetest.Database(t),
-		rules: loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}}
-	if suite == "forky" {
-		r.license = license
+	if o.PluginConf == "" {
+		o.PluginConf = testcluster.PluginConf + "gate_license=" + gate + "\n"
 	}
+	o.ExtraConf += "Licenses=" + license + ":1000000\n"
+	r := &rig{Cluster: testcluster.ForTest(t, o), t: t, suite: suite, license: gate, settings: short(20), dsn: storetest.Database(t),
+		rules: loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}}
 	r.client = r.newClient()
 	return r
 }
@@ -183,6 +203,7 @@ func (r *rig) note(report loop.Report, err error, ctx context.Context) {
 		}
 		return
 	}
+	r.turns++
 	if report.Quiet {
 		return
 	}
@@ -194,6 +215,18 @@ func (r *rig) note(report loop.Report, err error, ctx context.Context) {
 			r.t.Logf("%s of job %s: %s", a.Verb, a.ID, o.Error)
 		}
 	}
+}
+
+// goesOn waits until the loop has made so many turns more, quiet ones too.
+func (r *rig) goesOn(turns int, limit time.Duration) {
+	r.t.Helper()
+	made := func() int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.turns
+	}
+	before := made()
+	r.until("rounds go on", limit, func() bool { return made() >= before+turns })
 }
 
 // plan gives the last plan that was not quiet.

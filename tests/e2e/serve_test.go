@@ -60,7 +60,7 @@ func (r *rig) configure(extra string) string {
 partitions: [gpu]
 interval: 1s
 lease: {term: 20s, min: 6s, notice: 3s, grant_timeout: 15s}
-gate: {ttl: 30s}
+gate: {ttl: 30s, license: %q}
 reclaim: {threshold: 1s}
 credit: {cap: 1m}
 start: {cost: 1s}
@@ -73,7 +73,7 @@ files:
   heartbeats: %s
   state: %s
 log: {format: json}
-%s`, r.RestSocket(), strings.Join(words, ", "), r.dsn, r.HeartbeatDir(), filepath.Join(filepath.Dir(path), "state.json"), extra)
+%s`, r.license, r.RestSocket(), strings.Join(words, ", "), r.dsn, r.HeartbeatDir(), filepath.Join(filepath.Dir(path), "state.json"), extra)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func (r *rig) running(account string) int {
 
 // kill -9 of the real program, again and again: no job is lost, the next one goes on.
 func TestKillNine(t *testing.T) {
-	onBoth(t, testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
+	onBothGates(t, testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
 		config := r.configure("")
 		end := r.serve(config)
 		r.heard()
@@ -194,7 +194,7 @@ func TestKillNine(t *testing.T) {
 
 // release leaves no trace: no gate, no pin, no reservation, no priority of ours.
 func TestReleaseLeavesNoTrace(t *testing.T) {
-	onBoth(t, testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
+	onBothGates(t, testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
 		config := r.configure("")
 		end := r.serve(config)
 		r.heard()
@@ -247,7 +247,7 @@ func TestReleaseLeavesNoTrace(t *testing.T) {
 
 // What an administrator has added to a job's priority is there again once the job is given back.
 func TestSiteFactorOfAnAdministrator(t *testing.T) {
-	onBoth(t, testcluster.Options{Accounts: tenants(1, 1)}, func(t *testing.T, r *rig) {
+	onBothGates(t, testcluster.Options{Accounts: tenants(1, 1)}, func(t *testing.T, r *rig) {
 		factor := func(id string) string {
 			out, err := r.Exec(r.ctx(), "root", "sprio", "-h", "-o", "%i %S")
 			if err != nil {
@@ -291,7 +291,7 @@ func TestSiteFactorOfAnAdministrator(t *testing.T) {
 
 // A standby that crashes releases nothing of the daemon that is seated; that one, crashed, is released.
 func TestCrashOfAStandby(t *testing.T) {
-	onBoth(t, testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
+	onBothGates(t, testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
 		seated, standby := r.configure(""), r.configure("")
 		end := r.serve(seated)
 		r.heard()
@@ -299,12 +299,16 @@ func TestCrashOfAStandby(t *testing.T) {
 			r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
 			r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:4")
 		}
+		reason := "BeginTime"
+		if r.license != "" {
+			reason = "Licenses"
+		}
 		gated := func() int {
 			out, err := r.Exec(r.ctx(), "root", "squeue", "-h", "-t", "PD", "-o", "%r")
 			if err != nil {
 				t.Fatal(err)
 			}
-			return strings.Count(out, "BeginTime")
+			return strings.Count(out, reason)
 		}
 		r.until("the cluster is full and two jobs are gated", time.Minute, func() bool { return r.running("nlp")+r.running("vision") == 16 && gated() == 2 })
 		crash := r.serve(standby)
@@ -337,7 +341,7 @@ func TestTwoClustersInOneDatabase(t *testing.T) {
 	var configs []string
 	var rigs []*rig
 	for i, name := range []string{"alpha", "beta"} {
-		r := newRig(t, testcluster.Suites[i], testcluster.Options{ClusterName: name, Accounts: tenants(1, 1)})
+		r := newRig(t, testcluster.Suites[i], usual[testcluster.Suites[i]], testcluster.Options{ClusterName: name, Accounts: tenants(1, 1)})
 		r.dsn = dsn
 		if _, _, err := migrate.Up(r.ctx(), dsn, name, func(string) {}); err != nil {
 			t.Fatal(err)
@@ -377,7 +381,9 @@ func edit(t *testing.T, path, from, to string) {
 
 // Every command answers on a real cluster, for people and as JSON.
 func TestCommands(t *testing.T) {
-	onBoth(t, testcluster.Options{Accounts: tenants(3, 1), Plugin: testcluster.PluginC}, func(t *testing.T, r *rig) {
+	// The plugin gates by begin times: they show the doctor its gate_seconds.
+	o := testcluster.Options{Accounts: tenants(3, 1), Plugin: testcluster.PluginC, PluginConf: testcluster.PluginConf}
+	onBoth(t, o, func(t *testing.T, r *rig) {
 		config := r.configure("")
 		end := r.serve(config)
 		r.heard()

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,6 +21,16 @@ type stage struct {
 }
 
 var userOf = map[string]string{"nlp": "alice", "vision": "bob", "third": "dan"}
+
+// Observe looks, and holds slurmctld's clock against this host's, which it shares. Slurm tells whole seconds.
+func (s stage) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	s.r.t.Helper()
+	seen, err := s.Client.Observe(ctx, since)
+	if apart := seen.Clock.Sub(seen.Now); err == nil && max(apart, -apart) > 2*cluster.Second {
+		s.r.t.Errorf("slurmctld's clock is read as %v away from the host's", apart)
+	}
+	return seen, err
+}
 
 func (s stage) Submit(t *testing.T, w clustertest.Work) cluster.JobID {
 	t.Helper()

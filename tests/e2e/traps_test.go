@@ -29,7 +29,7 @@ func (r *rig) verdict(id string) cluster.Reason {
 
 // The user's own --begin is kept: nothing is granted before it, and it is not lost.
 func TestUsersBeginIsKept(t *testing.T) {
-	onBoth(t, testcluster.Options{}, func(t *testing.T, r *rig) {
+	onBothGates(t, testcluster.Options{}, func(t *testing.T, r *rig) {
 		id := r.submit("alice", sleeps(1), "--gres=gpu:1", "--begin=now+25")
 		at := func(key string) time.Time {
 			j, _ := r.Job(r.ctx(), id)
