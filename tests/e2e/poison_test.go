@@ -71,9 +71,7 @@ func (p poison) args() []string {
 	return args
 }
 
-// sure are submissions that must be among them: each stopped or bent something once. One that did is not: -t 35791394, which
-// Slurm reads as 8,097 years. While such a job runs and another one waits, the backfill scheduler of Slurm 24.11 does not come to an end,
-// with fairlease or without it.
+// sure are submissions that must be among them: each stopped or bent something once.
 var sure = [][]string{
 	{"-N", "300000000", "--gres=gpu:4"},
 	{"-N", "2147483647", "--gres=gpu:4", "--mem-per-cpu=1", "-c", "2"},
@@ -95,7 +93,12 @@ func TestPoison(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("FAIRLEASE_SEED"), 10, 64); err == nil {
 		seed = n
 	}
-	o := testcluster.Options{ExtraConf: "MaxArraySize=100001\n", MinJobAge: 20}
+	// Without a MaxTime Slurm itself stops, with fairlease or without it: while a job runs that may end more than 2^31 s after
+	// another one (-t 35791394 is read as 8,097 years, --deadline=now+30000days without -t as 30,000 days) and a third one waits, the
+	// backfill scheduler of Slurm 24.11 does not come to an end.
+	const longest = "MaxTime=33000000"
+	o := testcluster.Options{ExtraConf: "MaxArraySize=100001\n", MinJobAge: 20,
+		Partitions: []testcluster.Partition{{Name: "gpu", Default: true, Extra: longest}, {Name: "free", Extra: longest}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
 		r.keep = func(_ cluster.Snapshot, b *loop.Breakdown) {
 			t.Errorf("the engine broke down: %s\n%s", b.Cause, b.Stack)
@@ -108,21 +111,29 @@ func TestPoison(t *testing.T) {
 		allocAt, dueAt := r.used("vision")
 		p := poison{rand.New(rand.NewPCG(seed, 0))}
 		var accepted []string
-		tried := 0
-		try := func(args []string) bool {
-			tried++
-			// sbatch itself goes on for a minute about some errors.
+		tried, unanswered := 0, 0
+		// Commands of Slurm themselves go on for a minute about some errors.
+		run := func(user, stdin string, argv ...string) (string, error) {
 			ctx, cancel := context.WithTimeout(r.ctx(), 10*time.Second)
 			defer cancel()
-			user := pick(p, []string{"alice", "carol"})
-			id, err := r.Sbatch(ctx, user, pick(p, []string{"#!/bin/bash\nexit 0\n", "#!/bin/bash\nexec sleep 30\n"}), args...)
+			out, err := r.Run(ctx, user, stdin, argv...)
 			if ctx.Err() != nil {
-				r.t.Logf("sbatch takes too long over %q: %v", args, err)
+				t.Logf("%s takes too long over %q: %v", argv[0], argv[1:], err)
+				if unanswered++; unanswered > 20 {
+					t.Fatal("Slurm does not answer")
+				}
 			}
+			return strings.TrimSpace(out.Stdout), err
+		}
+		try := func(args []string) bool {
+			tried++
+			user := pick(p, []string{"alice", "carol"})
+			script := pick(p, []string{"#!/bin/bash\nexit 0\n", "#!/bin/bash\nexec sleep 30\n"})
+			id, err := run(user, script, append([]string{"sbatch", "--parsable"}, args...)...)
 			if err != nil {
 				return false
 			}
-			accepted = append(accepted, user+" "+strings.TrimSpace(id))
+			accepted = append(accepted, user+" "+id)
 			return true
 		}
 		for _, args := range sure {
@@ -148,7 +159,7 @@ func TestPoison(t *testing.T) {
 			}
 			user, id, _ := strings.Cut(pick(p, accepted), " ")
 			// What becomes of it is Slurm's matter.
-			_, _ = r.Exec(r.ctx(), user, pick(p, [][]string{{"scancel", id}, {"scontrol", "hold", id}, {"scontrol", "release", id}, {"scontrol", "requeue", id},
+			_, _ = run(user, "", pick(p, [][]string{{"scancel", id}, {"scontrol", "hold", id}, {"scontrol", "release", id}, {"scontrol", "requeue", id},
 				{"scontrol", "update", "jobid=" + id, "comment=" + pick(p, oddTexts)}, {"scontrol", "update", "jobid=" + id, "numnodes=" + pick(p, oddNumbers)},
 				{"scontrol", "update", "jobid=" + id, "timelimit=" + pick(p, oddTimes)}, {"scontrol", "update", "jobid=" + id, "name=" + pick(p, oddTexts)},
 				{"scontrol", "update", "jobid=" + id, "starttime=" + pick(p, oddMoments)}})...)
@@ -160,7 +171,7 @@ func TestPoison(t *testing.T) {
 		r.toldOfAll()
 		for _, job := range accepted {
 			user, id, _ := strings.Cut(job, " ")
-			_, _ = r.Exec(r.ctx(), user, "scancel", id)
+			_, _ = run(user, "", "scancel", id)
 		}
 		r.goesOn(4, 30*time.Second)
 		r.mu.Lock()
