@@ -48,6 +48,7 @@ func (f *findings) slurm(ctx context.Context, cfg *config.Config) {
 	}
 	f.seen = &seen
 	f.sighting(cfg, &seen)
+	f.longest(facts.Release, seen.Partitions)
 	f.plugin(cfg, facts.Conf, &seen)
 	for _, note := range client.Notes() {
 		if note == facts.Token {
@@ -263,6 +264,29 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 	}
 	f.weights(&snap)
 	f.models(cfg, seen, &snap)
+}
+
+// longest looks for partitions whose jobs may be given ends that are decades away. Slurm 24.11 looks for the start of a job in windows that
+// double in 32 bits, and does not come to an end while such jobs run; 26.05 does, and the versions between were not tried.
+func (f *findings) longest(release string, partitions []cluster.Partition) {
+	const most = 10 * 365 * cluster.Day
+	major, _, _ := strings.Cut(release, ".")
+	if n, err := strconv.Atoi(major); err != nil || n >= 26 {
+		return
+	}
+	var open []string
+	for i := range partitions {
+		if longest := partitions[i].MaxTime; longest == 0 || longest > most {
+			open = append(open, partitions[i].Name)
+		}
+	}
+	if open == nil {
+		f.ok("MaxTime", "of all partitions at most ten years")
+		return
+	}
+	f.add(warn, "MaxTime", "none, or more than ten years, of the partitions "+strings.Join(open, ", "),
+		"jobs whose ends are decades away, as far deadlines make them, keep slurmctld's backfill scheduler busy for ever while another job waits, and nobody is answered",
+		"set MaxTime of partitions to some years at most")
 }
 
 func (f *findings) weights(snap *cluster.Snapshot) {

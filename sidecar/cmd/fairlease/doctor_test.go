@@ -106,6 +106,35 @@ func TestSighting(t *testing.T) {
 	}
 }
 
+func TestPartitionsWithoutALongestTime(t *testing.T) {
+	year := 365 * cluster.Day
+	for _, c := range []struct {
+		release string
+		longest []cluster.Span
+		want    string
+	}{
+		{"24.11.5", []cluster.Span{year, 0}, "MaxTime warn: none, or more than ten years, of the partitions p1"},
+		{"24.11.5", []cluster.Span{11 * year, 0}, "MaxTime warn: none, or more than ten years, of the partitions p0, p1"},
+		{"24.11.5", []cluster.Span{year, 10 * year}, "MaxTime ok: of all partitions at most ten years"},
+		{"26.05.3", []cluster.Span{0}, ""},
+		{"", []cluster.Span{0}, ""},
+	} {
+		var partitions []cluster.Partition
+		for i, longest := range c.longest {
+			partitions = append(partitions, cluster.Partition{Name: fmt.Sprintf("p%d", i), MaxTime: longest})
+		}
+		f := &findings{}
+		f.longest(c.release, partitions)
+		got := ""
+		for _, x := range f.list {
+			got += fmt.Sprintf("%s %s: %s", x.Check, x.Level, x.Found)
+		}
+		if got != c.want {
+			t.Errorf("Slurm %q, %v: %q, want %q", c.release, c.longest, got, c.want)
+		}
+	}
+}
+
 // The doctor goes through everything even where nothing answers, and says so.
 func TestDoctor(t *testing.T) {
 	dir := t.TempDir()
