@@ -416,7 +416,8 @@ func TestMovesPay(t *testing.T) {
 // Over a trade and its undoing nobody gets less done than its share by weight would have: what is owed on either side
 // when a trade begins or ends is neither forgotten nor paid in GPUs that are worth less to it. Markets are made up. Tenants take turns at whole GPUs, and a
 // span may end when somebody's turn is to come. Such a shortfall does not grow: over 16, 32, 64 and 128 terms one tenant was short of 4.5,
-// 0.6, 1.2 and -0.8 GPU-terms. So who is short after a span may not be short by more than 5 % of that span after two.
+// 0.6, 1.2 and -0.8 GPU-terms. So who is short after a span may not be short by more than 5 % of that span after two;
+// the first six markets keep that after one.
 func TestTradesAndTheirUndoingCostNobody(t *testing.T) {
 	for seed := range seeds.Of(t, 6) {
 		rng := seed*6364136223846793005 + 1442695040888963407
@@ -461,7 +462,7 @@ func TestTradesAndTheirUndoingCostNobody(t *testing.T) {
 				if short == "" {
 					return
 				}
-				if spans == 2 {
+				if spans == 2 || seed < 6 {
 					t.Errorf("seed %d, in twice %s%s", seed, span, short)
 					return
 				}

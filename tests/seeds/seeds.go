@@ -9,9 +9,8 @@ import (
 	_ "pgregory.net/rapid" // its flags
 )
 
-// Of gives the seeds of n random instances: 0, 1, … n-1, the same in every run, unless -rapid.seed has a value other than
-// 0 and 1, of which they are then made. -rapid.checks changes n in the proportion in which it changes the draws of
-// rapid, whose default is 100.
+// Of gives the seeds of n random instances: 0, 1, … n-1, the same in every run. Any value of -rapid.seed but 0 and 1 gives
+// other seeds, the same ones for the same value. The flag -rapid.checks, by default 100, scales n: 1,000 makes 10n of it.
 func Of(t testing.TB, n int) iter.Seq[uint64] {
 	t.Helper()
 	seed, checks := flagged[uint64](t, "rapid.seed"), flagged[int](t, "rapid.checks")

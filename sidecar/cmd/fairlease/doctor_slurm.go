@@ -281,10 +281,10 @@ func (f *findings) longest(release string, partitions []cluster.Partition) {
 		}
 	}
 	if open == nil {
-		f.ok("MaxTime", "of all partitions at most ten years")
+		f.ok("MaxTime", "at most ten years in all partitions")
 		return
 	}
-	f.add(warn, "MaxTime", "none, or more than ten years, of the partitions "+strings.Join(open, ", "),
+	f.add(warn, "MaxTime", "none, or more than ten years: partition "+strings.Join(open, ", "),
 		"jobs whose ends are decades away, as far deadlines make them, keep slurmctld's backfill scheduler busy for ever while another job waits, and nobody is answered",
 		"set MaxTime of partitions to some years at most")
 }

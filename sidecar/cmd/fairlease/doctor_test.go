@@ -113,9 +113,9 @@ func TestPartitionsWithoutALongestTime(t *testing.T) {
 		longest []cluster.Span
 		want    string
 	}{
-		{"24.11.5", []cluster.Span{year, 0}, "MaxTime warn: none, or more than ten years, of the partitions p1"},
-		{"24.11.5", []cluster.Span{11 * year, 0}, "MaxTime warn: none, or more than ten years, of the partitions p0, p1"},
-		{"24.11.5", []cluster.Span{year, 10 * year}, "MaxTime ok: of all partitions at most ten years"},
+		{"24.11.5", []cluster.Span{year, 0}, "MaxTime warn: none, or more than ten years: partition p1"},
+		{"24.11.5", []cluster.Span{11 * year, 0}, "MaxTime warn: none, or more than ten years: partition p0, p1"},
+		{"24.11.5", []cluster.Span{year, 10 * year}, "MaxTime ok: at most ten years in all partitions"},
 		{"26.05.3", []cluster.Span{0}, ""},
 		{"", []cluster.Span{0}, ""},
 	} {
