@@ -359,6 +359,14 @@ func (r *rig) accounted(account string, since time.Time) float64 {
 	return sum
 }
 
+// nextSecond waits for the next whole second. Slurm's times are whole seconds: a job that is submitted in the second of
+// the last look may seem to have begun before that look, where nothing is charged any more.
+func (r *rig) nextSecond() {
+	r.t.Helper()
+	now := time.Now().Unix()
+	r.until("the next second", 5*time.Second, func() bool { return time.Now().Unix() > now })
+}
+
 // output reads a file from a user's home.
 func (r *rig) output(user, name string) string {
 	b, err := os.ReadFile(filepath.Join(r.Home(user), name))

@@ -240,6 +240,7 @@ func TestOutageLongerThanMinJobAge(t *testing.T) {
 		// A look may come up to a second after the whole second in which the job began, and not see it yet.
 		r.until("the first job is charged", 40*time.Second, func() bool { a, _ := r.used("nlp"); return a >= cluster.Times(4, 3*cluster.Second) })
 		r.halt()
+		r.nextSecond()
 		meanwhile := r.submit("bob", sleeps(5), "-A", "vision", "--gres=gpu:4")
 		r.waitState(meanwhile, 40*time.Second, "COMPLETED")
 		r.until("Slurm has forgotten it", 2*time.Minute, func() bool {
@@ -273,6 +274,7 @@ func TestRestoreOfAnOldDump(t *testing.T) {
 		}
 		r.until("the running job is charged", 20*time.Second, func() bool { a, _ := r.used("nlp"); return a >= cluster.Times(4, 4*cluster.Second) })
 		dump, round := storetest.Dump(t, r.dsn), r.plan().Round
+		r.nextSecond()
 		lost := r.submit("bob", sleeps(5), "-A", "vision", "--gres=gpu:k80:4")
 		waits := r.submit("bob", sleeps(10), "-A", "vision", "-N2", "--gres=gpu:v100:4")
 		r.waitState(lost, 40*time.Second, "COMPLETED")
