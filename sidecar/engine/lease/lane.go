@@ -66,15 +66,15 @@ func Worth(gpus cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
 	return cluster.GPUTime(cluster.MulDiv(int64(gpus), int64(span), int64(cluster.WholeGPU)))
 }
 
-// bindRest gives those that were denied what nobody else wants, all tenants' lanes left out.
+// bindRest gives those that were denied what nobody else wants, all tenants' lanes left out. Where there are no lanes only
+// those were denied that are barred.
 func (c *chooser) bindRest() {
 	h := newQueues(nil, c.Settings.Threshold)
 	for _, d := range c.denied {
 		k, pool := &c.Candidates[d.candidate], d.queue.pool
-		lane := &c.Lanes[pool]
 		switch {
 		case c.settled[d.candidate]:
-		case !k.Barred && (c.bound[pool] == 0 || c.bound[pool]+k.GPUs <= lane.GPUs-lane.Keeps):
+		case !k.Barred && (c.bound[pool] == 0 || c.bound[pool]+k.GPUs <= c.Lanes[pool].GPUs-c.Lanes[pool].Keeps):
 			c.lease(h, d.queue, d.candidate)
 		default:
 			c.choice.Passed[d.candidate] = Passed{Code: cluster.BecauseLane, Pool: pool, Free: c.board.Idle(pool), Behind: d.queue.behind}
