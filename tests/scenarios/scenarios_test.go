@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fairlease/fairlease/tests/decisions"
 )
 
 var rewrite = flag.Bool("rewrite", false, "record the output of all commands anew")
@@ -30,7 +32,8 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			is := tell(t, string(was))
+			is, decided := tell(t, string(was))
+			decided.Compare(t, filepath.Join("testdata", file), *rewrite)
 			if *rewrite {
 				if err := os.WriteFile(file, []byte(is), 0o644); err != nil {
 					t.Fatal(err)
@@ -45,8 +48,8 @@ func TestStories(t *testing.T) {
 // indent is what tells output from commands and prose.
 const indent = "    "
 
-// tell runs the commands of a story and gives it back with their output.
-func tell(t *testing.T, text string) string {
+// tell runs the commands of a story and gives it back with their output, and what was decided.
+func tell(t *testing.T, text string) (string, *decisions.Recording) {
 	s := newStory(t)
 	var out []string
 	recorded := false // the old output of a command follows
@@ -67,7 +70,7 @@ func tell(t *testing.T, text string) string {
 			out = append(out, strings.TrimRight(indent+l, " "))
 		}
 	}
-	return strings.Join(out, "\n")
+	return strings.Join(out, "\n"), &s.decisions
 }
 
 // compare reports the first line that differs.
@@ -90,7 +93,7 @@ func compare(t *testing.T, file string, was, is []string) {
 // A test that cannot fail is a defect: a story that says otherwise is refused.
 func TestAStoryThatIsNotTrueIsFoundOut(t *testing.T) {
 	const text = "> nodes n1 v100 2\n> tenants a=1\n> submit a 1\n" + indent + "job 7\n"
-	if is := tell(t, text); is == text || !strings.Contains(is, indent+"job 1\n") {
+	if is, _ := tell(t, text); is == text || !strings.Contains(is, indent+"job 1\n") {
 		t.Errorf("told %q", is)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/decisions"
 )
 
 // story is a cluster while its story is told. It comes to life with the first
@@ -35,6 +36,8 @@ type story struct {
 	log     []entry
 	gated   map[cluster.JobID]bool
 	last    cluster.Plan
+
+	decisions decisions.Recording
 }
 
 // entry is one thing that happened: to jobs, by a verb.
@@ -194,7 +197,7 @@ func (s *story) live() *simtest.World {
 	for _, name := range s.tenants {
 		s.world.SetShares(name, s.shares[name])
 	}
-	s.world.Loop.Journal, s.world.Loop.Decide, s.world.Rules.Cells = s.journal, s.decide, s.cells
+	s.world.Loop.Journal, s.world.Loop.Decide, s.world.Rules.Cells = s.journal, s.decisions.Of(s.decide), s.cells
 	s.world.Loop.Configure = func() (loop.Rules, cluster.Settings) {
 		s.world.Rules.Mode = s.mode
 		return s.world.Rules, s.settings

@@ -1,0 +1,215 @@
+// Package decisions guards what the engine decides while its code is rewritten: of every round of a world it keeps a
+// digest of the plan's meaning (leases, claims, actions, ledger and reasons, but neither names of fields nor words), and
+// a test compares them with those that were recorded.
+//
+// A line of a recording is ten decisions; its columns are named by Columns, so that the first one that differs says where
+// to look. All decisions before it were equal. After a change of behaviour that you can explain, record anew:
+//
+//	go test ./tests/decisions ./tests/scenarios -rewrite
+package decisions
+
+import (
+	"errors"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Columns are the parts of a plan that have a digest each.
+var Columns = []string{"ledger", "records", "leases", "claims", "actions", "reasons", "market", "cells"}
+
+// fold is how many decisions a line is of.
+const fold = 10
+
+// most is how many lines of a world are kept.
+const most = 100
+
+// Recording is the digests of what was decided in a world.
+type Recording struct {
+	lines []string
+	first int64 // round of the line that is being written
+	n     int   // decisions in it
+	sums  []hash.Hash32
+}
+
+// Of gives decide, with what it decides recorded.
+func (r *Recording) Of(decide func(cluster.Snapshot) cluster.Plan) func(cluster.Snapshot) cluster.Plan {
+	return func(s cluster.Snapshot) cluster.Plan {
+		p := decide(s)
+		r.add(&p)
+		return p
+	}
+}
+
+func (r *Recording) add(p *cluster.Plan) {
+	if len(r.lines) == most {
+		return
+	}
+	if r.n == 0 {
+		r.first, r.sums = p.Round, make([]hash.Hash32, len(parts))
+		for k := range r.sums {
+			r.sums[k] = fnv.New32a()
+		}
+	}
+	for k, part := range parts {
+		part(r.sums[k], p)
+	}
+	if r.n++; r.n == fold {
+		r.end()
+	}
+}
+
+// end ends a line.
+func (r *Recording) end() {
+	if r.n == 0 {
+		return
+	}
+	line := fmt.Sprint(r.first)
+	for _, sum := range r.sums {
+		line += fmt.Sprintf(" %05x", sum.Sum32()&0xfffff)
+	}
+	r.lines, r.n = append(r.lines, line), 0
+}
+
+// Compare compares the recording with the one in a file, or writes it there.
+func (r *Recording) Compare(t *testing.T, file string, rewrite bool) {
+	t.Helper()
+	r.end()
+	if rewrite {
+		if err := os.WriteFile(file, []byte(strings.Join(r.lines, "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%s is not there: record it with -rewrite", file)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	was := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	for i, line := range r.lines[:min(len(r.lines), len(was))] {
+		if line != was[i] {
+			t.Fatalf("%s: line %d is another one: %s", file, i+1, difference(was[i], line))
+		}
+	}
+	if len(r.lines) != len(was) {
+		t.Fatalf("%s: %d lines, not %d", file, len(r.lines), len(was))
+	}
+}
+
+// difference names the columns in which two lines differ.
+func difference(was, is string) string {
+	a, b := strings.Fields(was), strings.Fields(is)
+	if len(a) != len(b) || a[0] != b[0] {
+		return fmt.Sprintf("%q instead of %q", is, was)
+	}
+	var out []string
+	for k, name := range Columns {
+		if a[k+1] != b[k+1] {
+			out = append(out, name)
+		}
+	}
+	return "from round " + a[0] + " on, decisions differ in " + strings.Join(out, ", ")
+}
+
+// parts write the parts of a plan, in the order of Columns.
+var parts = []func(io.Writer, *cluster.Plan){ledger, records, leases, claims, actions, reasons, market, cellReport}
+
+func ledger(w io.Writer, p *cluster.Plan) {
+	fmt.Fprintln(w, p.Memory.Ledger.At)
+	for _, t := range p.Memory.Ledger.Tenants {
+		fmt.Fprintln(w, t.Tenant, t.Pool, t.Base, t.Entitlement, t.Demand, t.Deficit, t.Owed, t.OwedCarry, t.Lots, t.Repays, t.Repaying, t.Destroyed,
+			t.Young, t.SelCarry, t.Alloc, t.Due, t.DueCarry, t.Buckets)
+	}
+	for _, a := range p.Memory.Ledger.Pools {
+		fmt.Fprintln(w, a.Pool, a.GPUs, a.BadGPUs, a.Capacity, a.Tenants, a.Untouchable, a.Overhead, a.Idle, a.Bad, a.Stops)
+	}
+	for _, s := range p.Tenants {
+		fmt.Fprintln(w, s.Weight, s.Holds, s.Lent, s.Borrowed, s.Waiting, s.Behind, s.Rho, s.RhoAll)
+	}
+}
+
+func records(w io.Writer, p *cluster.Plan) {
+	fmt.Fprintln(w, p.Memory.NextKey)
+	for i := range p.Memory.Records {
+		r := &p.Memory.Records[i]
+		fmt.Fprintln(w, r.Key, r.ID, r.Tenant, r.Submit, r.Restarts, r.State, r.First, r.Done, r.UserBegin, r.UserNodes, r.UserLimit, r.SiteFactor)
+		fmt.Fprintln(w, r.Gate, r.Locked, r.Pinned, r.Alloc, r.Due, r.DueCarry, r.DueRate, r.ChargedTo, r.Held, r.HeldSince, r.Suspend, r.Ran)
+		fmt.Fprintln(w, r.Terms, r.Moved, r.Failed, r.Avoid, r.Shun, r.Lost, r.KnownLost, r.UnknownLost, r.Stops, r.Spent, r.Saved, r.Beyond, r.Uncharged)
+		if r.Stopping != nil {
+			fmt.Fprintln(w, *r.Stopping)
+		}
+		if r.Conduct != nil {
+			fmt.Fprintln(w, *r.Conduct)
+		}
+	}
+	fmt.Fprintln(w, p.Memory.Habits, p.Losses)
+}
+
+func leases(w io.Writer, p *cluster.Plan) {
+	for _, all := range [][]cluster.Lease{p.Memory.Leases, p.Ended} {
+		for _, l := range all {
+			fmt.Fprintln(w, l.Job, l.Term, l.State, l.Class, l.Pool, l.GPUs, l.Nodes, l.Granted, l.Start, l.End, l.NoticedAt, l.Ended, l.Adopted, l.Parts, l.Why)
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+func claims(w io.Writer, p *cluster.Plan) {
+	for _, c := range p.Memory.Claims {
+		fmt.Fprintln(w, c.Job, c.Pool, c.Nodes, c.At, c.Made, c.Gathers, c.Parts)
+	}
+}
+
+func actions(w io.Writer, p *cluster.Plan) {
+	for _, a := range p.Actions {
+		fmt.Fprintln(w, a.Verb, a.Job, a.ID, a.Record, a.Whole, a.Array, a.Until, a.Nodes, a.NodeList, a.Reservation, a.Accounts, a.Limit, a.SiteFactor,
+			a.Lock, a.Unlock, a.Licenses, a.Resume, a.Restarts, a.Signal, a.SignalTo, a.Withheld)
+		reason(w, &a.Because)
+	}
+	fmt.Fprintln(w, p.Next)
+}
+
+func reasons(w io.Writer, p *cluster.Plan) {
+	for _, v := range p.Verdicts {
+		fmt.Fprint(w, v.Job, v.Rho)
+		reason(w, &v.Reason)
+	}
+	for _, e := range p.Events {
+		fmt.Fprintln(w, e.Kind, e.Job, e.Node)
+	}
+}
+
+// reason writes a reason without its note, which is words.
+func reason(w io.Writer, r *cluster.Reason) {
+	fmt.Fprintln(w, r.Code, r.Pool, r.Need, r.Free, r.Behind, r.Other, r.OtherBehind, r.Queue, r.OtherJob, r.Rho, r.Rank, r.Until, r.For, r.To, r.Speed,
+		r.Trial, r.Right, r.Cell, r.Chain, r.Cut, r.Spent, r.Fits)
+}
+
+func market(w io.Writer, p *cluster.Plan) {
+	fmt.Fprintln(w, p.Memory.Parties, p.Memory.Profiles, p.Memory.Paces)
+	if q := p.Question; q != nil {
+		fmt.Fprintln(w, q.Policy, q.At, q.Pools, q.Prices, q.Trades, q.NextTrade)
+		for _, b := range q.Bids {
+			fmt.Fprintln(w, b.Party, b.Tenant, b.Weight, b.Speeds, b.Basis, b.Margins, b.Gang, b.Demand, b.Milli, b.Pinned, b.Job, b.Elapsed, b.Steps, b.Did, b.Deadline)
+		}
+	}
+	if d := p.Memory.Division; d != nil {
+		fmt.Fprintln(w, d.Policy, d.Pools, d.Parts, d.Objective, d.Late, d.Trades, d.Undone, d.NextTrade)
+	}
+}
+
+func cellReport(w io.Writer, p *cluster.Plan) {
+	fmt.Fprintln(w, p.Memory.Lost, p.Memory.Lent)
+	if c := p.Cells; c != nil {
+		fmt.Fprintln(w, c.Views, c.Bound, c.Fragmentation, len(c.Unsafe))
+	}
+}
