@@ -1,15 +1,19 @@
 package decisions
 
 import (
+	"compress/gzip"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
@@ -236,4 +240,29 @@ func (d *driver) submit() {
 		return
 	}
 	d.jobs = append(d.jobs, d.Virtual.Submit(w))
+}
+
+// TestDecisionsOnSlurm decides anew on snapshots of real Slurms, each by itself.
+func TestDecisionsOnSlurm(t *testing.T) {
+	f, err := os.Open("testdata/slurm.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	text, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Recording
+	decide := r.Of(engine.Decide)
+	in := json.NewDecoder(text)
+	in.DisallowUnknownFields() // a field with another name would be lost
+	for in.More() {
+		var s cluster.Snapshot
+		if err := in.Decode(&s); err != nil {
+			t.Fatal(err)
+		}
+		decide(s)
+	}
+	r.Compare(t, "testdata/slurm.txt", *rewrite)
 }

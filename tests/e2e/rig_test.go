@@ -21,6 +21,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
+	"github.com/fairlease/fairlease/tests/decisions"
 )
 
 // license is what Slurm's configuration has for gates.
@@ -117,7 +118,7 @@ func (r *rig) newClient() *slurm.Client {
 func (r *rig) govern() {
 	r.t.Helper()
 	seat := r.seat()
-	l := &loop.Loop{Cluster: r.client, Journal: seat.Journal(), Decide: engine.Decide, Keep: r.keep,
+	l := &loop.Loop{Cluster: r.client, Journal: seat.Journal(), Decide: decisions.Sampled(r.t, engine.Decide), Keep: r.keep,
 		Configure: func() (loop.Rules, cluster.Settings) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
