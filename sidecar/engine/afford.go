@@ -14,17 +14,17 @@ import (
 
 // saveUp adds what the time since the last look lets stops cost. A pool that was never seen begins with all that can be saved up.
 func (h *hall) saveUp() {
-	milli := cluster.GPUTime(h.set.StopTotalMilli)
-	for p := range h.ledger.Pools {
-		now := &h.ledger.Pools[p]
+	milli := cluster.GPUTime(h.Settings.StopTotalMilli)
+	for p := range h.Ledger.Pools {
+		now := &h.Ledger.Pools[p]
 		if milli == 0 || h.rule().Off() {
 			now.Stops = 0
 			continue
 		}
-		most := cluster.Times(now.GPUs, max(h.set.StopAllowance, h.set.StartCost))
+		most := cluster.Times(now.GPUs, max(h.Settings.StopAllowance, h.Settings.StartCost))
 		ran, known := now.Tenants+now.Untouchable, false
-		for q := range h.s.Ledger.Pools {
-			if was := &h.s.Ledger.Pools[q]; was.Pool == now.Pool {
+		for q := range h.Snapshot.Ledger.Pools {
+			if was := &h.Snapshot.Ledger.Pools[q]; was.Pool == now.Pool {
 				ran, known = ran-was.Tenants-was.Untouchable, was.Capacity > 0
 			}
 		}
@@ -37,13 +37,13 @@ func (h *hall) saveUp() {
 // afford notes which jobs their pools cannot afford to stop, and which pools cannot afford any stop. Jobs whose leases end now
 // come first, then the others; within both, the cheapest stop.
 func (h *hall) afford() {
-	h.broke = make([]bool, len(h.pools))
-	if h.set.StopTotalMilli == 0 || h.rule().Off() {
+	h.broke = make([]bool, len(h.Pools))
+	if h.Settings.StopTotalMilli == 0 || h.rule().Off() {
 		return
 	}
-	left := make([]cluster.GPUTime, len(h.pools))
+	left := make([]cluster.GPUTime, len(h.Pools))
 	for p := range left {
-		left[p] = h.ledger.Pools[p].Stops
+		left[p] = h.Ledger.Pools[p].Stops
 	}
 	type stop struct {
 		of, pool int
@@ -51,14 +51,14 @@ func (h *hall) afford() {
 		cost     cluster.Span
 	}
 	var stops []stop
-	soon := h.now.Add(h.set.Notice)
-	for i, l := range h.leases {
-		st := &h.standing[i]
-		if l == nil || !st.runs || st.touch != cluster.Act || h.pool(l.Pool) < 0 {
+	soon := h.Now.Add(h.Settings.Notice)
+	for i, l := range h.Leases {
+		st := &h.Jobs[i]
+		if l == nil || !st.Runs || st.Touch != cluster.Act || h.Pool(l.Pool) < 0 {
 			continue
 		}
 		j := h.stopJob(i)
-		x := stop{i, h.pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, h.set.Notice)}
+		x := stop{i, h.Pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, h.Settings.Notice)}
 		switch {
 		case l.State == cluster.Noticed || l.Why == recalled: // as good as stopped
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
@@ -73,8 +73,8 @@ func (h *hall) afford() {
 		h.broke[p] = left[p] <= 0
 	}
 	for _, x := range stops {
-		cost := cluster.Times(h.leases[x.of].GPUs, x.cost)
-		if h.standing[x.of].dear = cost > left[x.pool]; !h.standing[x.of].dear {
+		cost := cluster.Times(h.Leases[x.of].GPUs, x.cost)
+		if h.Jobs[x.of].Dear = cost > left[x.pool]; !h.Jobs[x.of].Dear {
 			left[x.pool] -= cost
 		}
 	}
@@ -82,7 +82,7 @@ func (h *hall) afford() {
 
 // pay takes what a stop costs from what stops may cost the pool.
 func (h *hall) pay(l *cluster.Lease, cost cluster.Span) {
-	if p := h.pool(l.Pool); p >= 0 && h.set.StopTotalMilli > 0 {
-		h.ledger.Pools[p].Stops -= cluster.Times(l.GPUs, cost)
+	if p := h.Pool(l.Pool); p >= 0 && h.Settings.StopTotalMilli > 0 {
+		h.Ledger.Pools[p].Stops -= cluster.Times(l.GPUs, cost)
 	}
 }

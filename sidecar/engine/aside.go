@@ -8,8 +8,8 @@ import (
 
 // setAside tells which jobs are set aside from this round on, and which are no longer.
 func (h *hall) setAside() {
-	for i := range h.s.Cases {
-		r, c := &h.records[i], &h.s.Cases[i]
+	for i := range h.Snapshot.Cases {
+		r, c := &h.Records[i], &h.Snapshot.Cases[i]
 		if c.Gone || c.Job.Aside == r.Aside {
 			continue
 		}
@@ -18,6 +18,6 @@ func (h *hall) setAside() {
 			text = fmt.Sprintf("it is set aside, charged to its tenant and left alone: %s", c.Job.Aside)
 		}
 		r.Aside = c.Job.Aside
-		h.events = append(h.events, cluster.Event{Kind: "aside", Job: r.Key, Text: text})
+		h.Events = append(h.Events, cluster.Event{Kind: "aside", Job: r.Key, Text: text})
 	}
 }

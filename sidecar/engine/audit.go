@@ -170,16 +170,16 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 		return Stake{}, false
 	}
 	h := new(Decider).open(&s)
-	i := h.find(job)
-	if i < 0 || h.standing[i].party < 0 {
+	i := h.Find(job)
+	if i < 0 || h.Jobs[i].Party < 0 {
 		return Stake{}, false
 	}
-	st := &h.standing[i]
-	trials := make([]cluster.JobKey, len(h.pools))
+	st := &h.Jobs[i]
+	trials := make([]cluster.JobKey, len(h.Pools))
 	for p, k := range h.tried {
-		if k >= 0 && h.standing[k].party == st.party {
-			trials[p] = h.records[k].Key
+		if k >= 0 && h.Jobs[k].Party == st.Party {
+			trials[p] = h.Records[k].Key
 		}
 	}
-	return Stake{h.parties[st.party].name, h.learned.kinds[i], h.speedups(i), trials}, true
+	return Stake{h.parties[st.Party].name, h.learned.kinds[i], h.speedups(i), trials}, true
 }

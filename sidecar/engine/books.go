@@ -24,7 +24,7 @@ type Books struct {
 // is carried out in the same way.
 func (d *Decider) DecideBy(s cluster.Snapshot, choose func(*Books)) cluster.Plan {
 	h := d.open(&s)
-	choose(&Books{Ledger: &h.ledger, Records: h.records, Leases: h.leases, Pools: h.pools, Tenants: h.tenants, Site: h.site, h: h})
+	choose(&Books{Ledger: &h.Ledger, Records: h.Records, Leases: h.Leases, Pools: h.Pools, Tenants: h.Tenants, Site: h.site, h: h})
 	return h.say()
 }
 
@@ -42,11 +42,11 @@ type Job struct {
 
 // Job gives what was found out about a case.
 func (b *Books) Job(i int) Job {
-	st := &b.h.standing[i]
+	st := &b.h.Jobs[i]
 	return Job{
-		Waits: st.waiting && st.ours(cluster.Act), Runs: st.runs, Holds: st.there && !st.waits,
-		Movable: st.touch == cluster.Act && !st.ordered(cluster.Exempt),
-		Tenant:  st.tenant, GPUs: st.gpus, Shape: st.shape, Pools: st.pools,
+		Waits: st.Eligible && st.Ours(cluster.Act), Runs: st.Runs, Holds: st.Live && !st.Waits,
+		Movable: st.Touch == cluster.Act && !st.Ordered(cluster.Exempt),
+		Tenant:  st.Tenant, GPUs: st.GPUs, Shape: st.Shape, Pools: st.Pools,
 	}
 }
 
@@ -61,14 +61,14 @@ func (b *Books) Grant(i int, model string, nodes []cluster.Holding, end cluster.
 // Renew puts a term that ends at end in the place of the present one.
 func (b *Books) Renew(i int, end cluster.Instant) {
 	b.h.prolongTo(i, end)
-	b.h.standing[i].took = true
+	b.h.Jobs[i].Began = true
 }
 
 // Notify tells a job that its lease ends at end.
 func (b *Books) Notify(i int, end cluster.Instant) {
 	l := b.Leases[i]
-	l.State, l.NoticedAt, l.End = cluster.Noticed, b.h.now, end
-	b.h.standing[i].told = true
+	l.State, l.NoticedAt, l.End = cluster.Noticed, b.h.Now, end
+	b.h.Jobs[i].Noticed = true
 }
 
 // Reclaim ends the lease of a job, which is requeued.

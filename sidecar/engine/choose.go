@@ -9,6 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // table lets the lease room use the place room's board.
@@ -28,17 +29,17 @@ func (h *hall) choose(touch cluster.Touch) {
 		return
 	}
 	h.prolongFixed(touch)
-	if h.s.Cells != nil {
+	if h.Snapshot.Cells != nil {
 		h.chooseCells(touch)
 		return
 	}
 	candidates := h.candidates(touch)
-	if len(candidates) == 0 && (touch != cluster.Act || len(h.s.Claims) == 0) {
+	if len(candidates) == 0 && (touch != cluster.Act || len(h.Snapshot.Claims) == 0) {
 		h.dismiss(touch) // there is nothing to choose among
 		return
 	}
 	h.board = h.fresh(h.board)
-	in := lease.Input{Now: h.now, Settings: h.set}
+	in := lease.Input{Now: h.Now, Settings: h.Settings}
 	in.Candidates, in.Tenants = h.line(candidates)
 	in.Trials = h.toTry(in.Candidates)
 	h.lanes(&in)
@@ -62,13 +63,13 @@ func (h *hall) contest(in *lease.Input, board *place.Board, touch cluster.Touch)
 			board.Claim(moving[k].Nodes, moving[k].At)
 		}
 	}
-	choice := lease.Choose(*in, table{board}, len(h.pools))
+	choice := lease.Choose(*in, table{board}, len(h.Pools))
 	*passed = choice.Passed
 	h.renew(in, &choice)
 	h.grant(in, &choice)
 	if touch == cluster.Act {
-		h.claims = h.served(h.claims)
-		h.claims = append(append(h.claims, choice.Kept...), moving...)
+		h.Claims = h.served(h.Claims)
+		h.Claims = append(append(h.Claims, choice.Kept...), moving...)
 		h.recall(in, &choice)
 		h.claimFor(in, choice.Due)
 		h.gatherFor(in, choice.Due)
@@ -86,8 +87,8 @@ func (h *hall) served(claims []cluster.Claim) []cluster.Claim {
 		}
 	}
 	return slices.DeleteFunc(claims, func(cl cluster.Claim) bool {
-		i := h.find(cl.Job)
-		return cl.Gathers && (elsewhere[cl.Job] || i >= 0 && h.leases[i] != nil)
+		i := h.Find(cl.Job)
+		return cl.Gathers && (elsewhere[cl.Job] || i >= 0 && h.Leases[i] != nil)
 	})
 }
 
@@ -106,8 +107,8 @@ func (h *hall) fresh(old *place.Board) *place.Board {
 }
 
 func (h *hall) any(touch cluster.Touch) bool {
-	for i := range h.standing {
-		if h.standing[i].ours(touch) {
+	for i := range h.Jobs {
+		if h.Jobs[i].Ours(touch) {
 			return true
 		}
 	}
@@ -117,22 +118,22 @@ func (h *hall) any(touch cluster.Touch) bool {
 // ending tells whether a lease is up for renewal: it ends within the notice and
 // its job may be reclaimed.
 func (h *hall) ending(i int) bool {
-	l, st := h.leases[i], &h.standing[i]
-	if l == nil || !st.runs || !st.stops {
+	l, st := h.Leases[i], &h.Jobs[i]
+	if l == nil || !st.Runs || !st.Stoppable {
 		return false
 	}
-	return l.End.Sub(h.now) <= h.set.Notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
-		(st.touch == cluster.Act || st.touch == cluster.Watch) && !st.ordered(cluster.Exempt)
+	return l.End.Sub(h.Now) <= h.Settings.Notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
+		(st.Touch == cluster.Act || st.Touch == cluster.Watch) && !st.Ordered(cluster.Exempt)
 }
 
 // prolongFixed renews the leases of jobs that are never reclaimed.
 func (h *hall) prolongFixed(touch cluster.Touch) {
-	for i, l := range h.leases {
-		st := &h.standing[i]
-		if l == nil || !st.ours(touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(h.now) > h.set.Notice {
+	for i, l := range h.Leases {
+		st := &h.Jobs[i]
+		if l == nil || !st.Ours(touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(h.Now) > h.Settings.Notice {
 			continue
 		}
-		if st.touch == cluster.Keep || st.ordered(cluster.Exempt) {
+		if st.Touch == cluster.Keep || st.Ordered(cluster.Exempt) {
 			h.prolong(i)
 		}
 	}
@@ -140,16 +141,16 @@ func (h *hall) prolongFixed(touch cluster.Touch) {
 
 // prolong ends a lease as renewed and puts the next term in its place.
 func (h *hall) prolong(i int) {
-	h.prolongTo(i, h.endFor(i, max(h.leases[i].End, h.now)))
+	h.prolongTo(i, h.endFor(i, max(h.Leases[i].End, h.Now)))
 }
 
 func (h *hall) prolongTo(i int, end cluster.Instant) {
-	l, r := h.leases[i], &h.records[i]
-	h.ended = append(h.ended, *l)
-	old := &h.ended[len(h.ended)-1]
+	l, r := h.Leases[i], &h.Records[i]
+	h.Ended = append(h.Ended, *l)
+	old := &h.Ended[len(h.Ended)-1]
 	old.State, old.Ended, old.Why = cluster.Over, l.End, "renewed"
 	r.Terms++
-	l.Term, l.State, l.Granted, l.Start = r.Terms, cluster.Active, h.now, max(l.End, h.now)
+	l.Term, l.State, l.Granted, l.Start = r.Terms, cluster.Active, h.Now, max(l.End, h.Now)
 	l.NoticedAt, l.Adopted, l.Why = 0, false, ""
 	l.End = end
 }
@@ -157,32 +158,32 @@ func (h *hall) prolongTo(i int, end cluster.Instant) {
 // candidates lists the jobs that could hold a lease next.
 func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 	n := 0
-	for i := range h.standing {
-		if h.standing[i].waiting || h.leases[i] != nil {
+	for i := range h.Jobs {
+		if h.Jobs[i].Eligible || h.Leases[i] != nil {
 			n++
 		}
 	}
 	out := slices.Grow(h.unsorted[:0], n)
-	for i := range h.standing {
-		st, l := &h.standing[i], h.leases[i]
-		runs := h.ending(i) && !st.ordered(cluster.Freeze)
-		if !st.ours(touch) || !runs && (l != nil || !st.waiting) {
+	for i := range h.Jobs {
+		st, l := &h.Jobs[i], h.Leases[i]
+		runs := h.ending(i) && !st.Ordered(cluster.Freeze)
+		if !st.Ours(touch) || !runs && (l != nil || !st.Eligible) {
 			continue
 		}
-		r := &h.records[i]
-		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.queue, Pools: st.pools, Shape: st.shape, GPUs: st.gpus,
-			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: h.set.NewFirst && r.Terms == 0, Rho: st.rho, Running: runs,
-			Urgent: st.ordered(cluster.Boost) || slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS)}
+		r := &h.Records[i]
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.Queue, Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
+			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: h.Settings.NewFirst && r.Terms == 0, Rho: st.Rho, Running: runs,
+			Urgent: st.Ordered(cluster.Boost) || slices.Contains(h.Settings.UrgentQOS, h.Snapshot.Cases[i].Job.QOS)}
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, h.steadied(r, l)
 			k.Pools, k.Better = h.mayMove(i, l)
-			k.Binds = h.bound(i, h.endFor(i, max(l.End, h.now)))
+			k.Binds = h.bound(i, h.endFor(i, max(l.End, h.Now)))
 		} else {
-			k.End = h.endFor(i, h.now)
+			k.End = h.endFor(i, h.Now)
 			if k.Binds = h.bound(i, k.End); k.Binds {
 				k.End = lease.Unending
 			}
-			k.Aged = aged(r, k.GPUs, h.set.Term)
+			k.Aged = aged(r, k.GPUs, h.Settings.Term)
 			k.Humble = h.humble(i)
 		}
 		out = append(out, k)
@@ -193,7 +194,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 
 // humble tells whether a job that waits takes idle GPUs only: its last grants did not start, or it says so.
 func (h *hall) humble(i int) bool {
-	return !h.standing[i].runs && (h.now < lease.MayDisplace(&h.records[i], h.set.Term) || profile.IdleOnly(h.s.Cases[i].Job.Comment))
+	return !h.Jobs[i].Runs && (h.Now < lease.MayDisplace(&h.Records[i], h.Settings.Term) || profile.IdleOnly(h.Snapshot.Cases[i].Job.Comment))
 }
 
 // steadied gives the rho by which a running job is compared with waiting ones of
@@ -201,9 +202,9 @@ func (h *hall) humble(i int) bool {
 // be that much behind; jobs with many terms behind them count another term less
 // (ASTRAEA §5.2.1: renewed more readily).
 func (h *hall) steadied(r *cluster.Record, l *cluster.Lease) cluster.Rho {
-	bonus := h.set.Threshold
-	if h.set.LongTerms > 0 && r.Terms >= h.set.LongTerms {
-		bonus += h.set.Term
+	bonus := h.Settings.Threshold
+	if h.Settings.LongTerms > 0 && r.Terms >= h.Settings.LongTerms {
+		bonus += h.Settings.Term
 	}
 	return cluster.RhoOf(r.Alloc-cluster.Times(l.GPUs, bonus), r.Due)
 }
@@ -224,12 +225,12 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	debit := make([]cluster.GPUTime, len(h.rows)) // leases in force, to their ends
 	holds := make([]int, len(h.rows))
 	h.charged(debit, holds, queueOf)
-	n := len(h.pools)
+	n := len(h.Pools)
 	jobs := h.byTenant(cs)
 	for t := range h.queues {
-		tenants[t] = lease.Tenant{Name: h.queues[t].name, Boost: h.boosted(h.tenants[h.queues[t].tenant]), Shares: make([]lease.Share, n)}
+		tenants[t] = lease.Tenant{Name: h.queues[t].name, Boost: h.boosted(h.Tenants[h.queues[t].tenant]), Shares: make([]lease.Share, n)}
 		entitled := cluster.MicroGPU(0)
-		for p := range h.pools {
+		for p := range h.Pools {
 			row := &h.rows[t*n+p]
 			tenants[t].Shares[p] = lease.Share{
 				Behind:      ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement),
@@ -237,7 +238,7 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 			}
 			entitled += row.Entitlement
 		}
-		newGPUs := cluster.MulDiv(int64(entitled), int64(h.set.NewSharePercent), 100*int64(cluster.WholeGPU))
+		newGPUs := cluster.MulDiv(int64(entitled), int64(h.Settings.NewSharePercent), 100*int64(cluster.WholeGPU))
 		lease.Order(cs, jobs[t], int(newGPUs))
 		for at, i := range jobs[t] {
 			jobs[t][at] = len(sorted)
@@ -266,35 +267,35 @@ func (h *hall) byTenant(cs []lease.Candidate) [][]int {
 	return jobs
 }
 
-func queueOf(st *caseState) int { return st.queue }
-func partyOf(st *caseState) int { return st.party }
+func queueOf(st *round.Job) int { return st.Queue }
+func partyOf(st *round.Job) int { return st.Party }
 
 // charged adds up, by row of the accounts of those of whom jobs are, what leases in force and claims will
 // still use, and the GPUs of leases that do not end now.
-func (h *hall) charged(debit []cluster.GPUTime, holds []int, of func(*caseState) int) {
-	n := len(h.pools)
-	for i, l := range h.leases {
+func (h *hall) charged(debit []cluster.GPUTime, holds []int, of func(*round.Job) int) {
+	n := len(h.Pools)
+	for i, l := range h.Leases {
 		if l == nil {
 			continue
 		}
-		t, p := of(&h.standing[i]), h.pool(l.Pool)
+		t, p := of(&h.Jobs[i]), h.Pool(l.Pool)
 		if t < 0 || p < 0 {
 			continue
 		}
-		debit[t*n+p] += cluster.Times(l.GPUs, max(l.End.Sub(h.now), 0))
+		debit[t*n+p] += cluster.Times(l.GPUs, max(l.End.Sub(h.Now), 0))
 		if !h.ending(i) {
 			holds[t*n+p] += l.GPUs
 		}
 	}
-	for k := range h.claims {
-		cl := &h.claims[k]
+	for k := range h.Claims {
+		cl := &h.Claims[k]
 		if cl.Gathers {
 			continue
 		}
-		i := h.find(cl.Job)
-		if p := h.pool(cl.Pool); i >= 0 && p >= 0 && of(&h.standing[i]) >= 0 {
-			t := of(&h.standing[i])
-			debit[t*n+p] += cluster.Times(gpus(cl.Nodes), h.set.Term)
+		i := h.Find(cl.Job)
+		if p := h.Pool(cl.Pool); i >= 0 && p >= 0 && of(&h.Jobs[i]) >= 0 {
+			t := of(&h.Jobs[i])
+			debit[t*n+p] += cluster.Times(gpus(cl.Nodes), h.Settings.Term)
 		}
 	}
 }
@@ -308,8 +309,8 @@ func gpus(nodes []cluster.Holding) int {
 }
 
 func (h *hall) boosted(tenant string) bool {
-	return slices.ContainsFunc(h.s.Overrides, func(o cluster.Override) bool {
-		return o.Kind == cluster.Boost && o.Scope == "tenant" && o.Name == tenant && o.Until > h.now
+	return slices.ContainsFunc(h.Snapshot.Overrides, func(o cluster.Override) bool {
+		return o.Kind == cluster.Boost && o.Scope == "tenant" && o.Name == tenant && o.Until > h.Now
 	})
 }
 
@@ -317,7 +318,7 @@ func (h *hall) boosted(tenant string) bool {
 // the rest as fixed.
 func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) {
 	line := lease.LastFirst(in)
-	h.ranks = slices.Grow(h.ranks[:0], len(h.standing))[:len(h.standing)]
+	h.ranks = slices.Grow(h.ranks[:0], len(h.Jobs))[:len(h.Jobs)]
 	rank := h.ranks
 	for i := range rank {
 		rank[i] = len(line) // of those that are not in the line: frozen ones go first
@@ -326,14 +327,14 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 		rank[in.Candidates[k].Case] = at
 	}
 	h.lay(board, func(i int) (soft, bool) {
-		if !h.ending(i) || !h.standing[i].ours(touch) {
+		if !h.ending(i) || !h.Jobs[i].Ours(touch) {
 			return soft{}, false
 		}
-		owner := h.standing[i].queue
+		owner := h.Jobs[i].Queue
 		if rank[i] == len(line) {
 			owner = -1 // nobody counts on it any more
 		}
-		return soft{owner, rank[i], h.leases[i].End}, true
+		return soft{owner, rank[i], h.Leases[i].End}, true
 	})
 }
 
@@ -345,52 +346,52 @@ type soft struct {
 
 // lay puts on a board what is held: leases of running jobs that may end as soft, the rest as fixed.
 func (h *hall) lay(board *place.Board, may func(i int) (soft, bool)) {
-	board.Await(len(h.standing))
-	for i := range h.standing {
-		st, l := &h.standing[i], h.leases[i]
+	board.Await(len(h.Jobs))
+	for i := range h.Jobs {
+		st, l := &h.Jobs[i], h.Leases[i]
 		switch {
-		case !st.there:
+		case !st.Live:
 			continue
 		case l != nil && l.State == cluster.Granted:
 			board.Hold(l.Nodes)
 			continue
-		case st.waits:
+		case st.Waits:
 			continue
-		case l != nil && st.runs:
+		case l != nil && st.Runs:
 			if s, ok := may(i); ok {
-				board.Soften(i, s.owner, s.rank, s.end, h.s.Cases[i].Job.Holds)
+				board.Soften(i, s.owner, s.rank, s.end, h.Snapshot.Cases[i].Job.Holds)
 				continue
 			}
 		}
-		board.Hold(h.s.Cases[i].Job.Holds)
+		board.Hold(h.Snapshot.Cases[i].Job.Holds)
 	}
 }
 
 // liveClaims gives the claims whose job still waits on nodes that are still
 // good, oldest first; and those whose job is on its way there from other GPUs.
 func (h *hall) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluster.Claim) {
-	if len(h.s.Claims) == 0 {
+	if len(h.Snapshot.Claims) == 0 {
 		return nil, nil
 	}
-	h.ranks = slices.Grow(h.ranks[:0], len(h.standing))[:len(h.standing)]
+	h.ranks = slices.Grow(h.ranks[:0], len(h.Jobs))[:len(h.Jobs)]
 	at := h.ranks // by case: 1 + the candidate
 	clear(at)
 	for i := range in.Candidates {
 		at[in.Candidates[i].Case] = 1 + i
 	}
-	for _, cl := range h.s.Claims {
-		c, p := h.find(cl.Job), h.pool(cl.Pool)
+	for _, cl := range h.Snapshot.Claims {
+		c, p := h.Find(cl.Job), h.Pool(cl.Pool)
 		if cl.Gathers || cl.Parts != nil || c < 0 || p < 0 {
 			continue
 		}
 		if at[c] == 0 {
-			if h.leaves(c) && h.now.Sub(cl.At) <= h.set.Term {
+			if h.leaves(c) && h.Now.Sub(cl.At) <= h.Settings.Term {
 				moving = append(moving, cl)
 			}
 			continue
 		}
 		i, ok := at[c]-1, true
-		if in.Candidates[i].Running || in.Candidates[i].Humble || h.now.Sub(cl.At) > h.set.Term {
+		if in.Candidates[i].Running || in.Candidates[i].Humble || h.Now.Sub(cl.At) > h.Settings.Term {
 			continue
 		}
 		spec := h.spec(in.Candidates[i].Case)
@@ -409,15 +410,15 @@ func (h *hall) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluste
 
 // leaves tells whether a job is giving up GPUs, and will wait then.
 func (h *hall) leaves(i int) bool {
-	j, l := &h.s.Cases[i].Job, h.leases[i]
-	return h.standing[i].there && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || h.now < settled(j))
+	j, l := &h.Snapshot.Cases[i].Job, h.Leases[i]
+	return h.Jobs[i].Live && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || h.Now < settled(j))
 }
 
 func (h *hall) renew(in *lease.Input, choice *lease.Choice) {
-	h.ended = slices.Grow(h.ended, len(choice.Renewed))
+	h.Ended = slices.Grow(h.Ended, len(choice.Renewed))
 	for _, i := range choice.Renewed {
 		h.prolong(in.Candidates[i].Case)
-		h.standing[in.Candidates[i].Case].took = true
+		h.Jobs[in.Candidates[i].Case].Began = true
 	}
 }
 
@@ -427,34 +428,34 @@ func (h *hall) grant(in *lease.Input, choice *lease.Choice) {
 	for _, g := range choice.Grants {
 		k := &in.Candidates[g.Candidate]
 		if k.Running { // it moves when its lease ends
-			g.At = max(g.At, h.leases[k.Case].End)
+			g.At = max(g.At, h.Leases[k.Case].End)
 		}
-		if g.At > h.now || k.Running {
-			h.claims = append(h.claims, h.claim(k.Key, h.pools[g.Pool], g.Nodes, g.At))
+		if g.At > h.Now || k.Running {
+			h.Claims = append(h.Claims, h.claim(k.Key, h.Pools[g.Pool], g.Nodes, g.At))
 			continue
 		}
-		h.lend(k.Case, h.pools[g.Pool], g.Nodes, h.endFor(k.Case, h.now))
+		h.lend(k.Case, h.Pools[g.Pool], g.Nodes, h.endFor(k.Case, h.Now))
 	}
 }
 
 // lend makes a lease from now on.
 func (h *hall) lend(i int, pool string, nodes []cluster.Holding, end cluster.Instant) {
-	r := &h.records[i]
+	r := &h.Records[i]
 	term := r.Terms + 1
-	if h.standing[i].touch != cluster.Watch { // else it will not have it
+	if h.Jobs[i].Touch != cluster.Watch { // else it will not have it
 		r.Terms = term
 	}
-	h.standing[i].took, h.standing[i].stops = true, !h.bound(i, end)
-	h.leases[i] = &cluster.Lease{
+	h.Jobs[i].Began, h.Jobs[i].Stoppable = true, !h.bound(i, end)
+	h.Leases[i] = &cluster.Lease{
 		Job: r.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: pool,
-		GPUs: gpus(nodes), Nodes: nodes, Granted: h.now, End: end,
+		GPUs: gpus(nodes), Nodes: nodes, Granted: h.Now, End: end,
 	}
 }
 
 // claim makes a claim; one that was there already keeps its age.
 func (h *hall) claim(key cluster.JobKey, pool string, nodes []cluster.Holding, at cluster.Instant) cluster.Claim {
-	cl := cluster.Claim{Job: key, Pool: pool, Nodes: nodes, At: at, Made: h.now}
-	for _, old := range h.s.Claims {
+	cl := cluster.Claim{Job: key, Pool: pool, Nodes: nodes, At: at, Made: h.Now}
+	for _, old := range h.Snapshot.Claims {
 		if old.Job == key {
 			cl.Made = old.Made
 		}
@@ -466,19 +467,19 @@ func (h *hall) claim(key cluster.JobKey, pool string, nodes []cluster.Holding, a
 // first, requeue when the term is over. A lease is up for renewal still if it
 // was not prolonged above.
 func (h *hall) dismiss(touch cluster.Touch) {
-	for i, l := range h.leases {
-		if !h.standing[i].ours(touch) || !h.ending(i) {
+	for i, l := range h.Leases {
+		if !h.Jobs[i].Ours(touch) || !h.ending(i) {
 			continue
 		}
 		if l.State == cluster.Active {
-			l.State, l.NoticedAt = cluster.Noticed, h.now
+			l.State, l.NoticedAt = cluster.Noticed, h.Now
 			// That a job is only watched with notice is not remembered: it is said in
 			// the first round of the notice.
-			h.standing[i].told = touch == cluster.Act || h.s.Ledger.At < l.End-cluster.Instant(h.set.Notice)
+			h.Jobs[i].Noticed = touch == cluster.Act || h.Snapshot.Ledger.At < l.End-cluster.Instant(h.Settings.Notice)
 		}
-		if l.End <= h.now {
+		if l.End <= h.Now {
 			l.State = cluster.Ending
-			h.stopped(i, h.now.Sub(l.NoticedAt))
+			h.stopped(i, h.Now.Sub(l.NoticedAt))
 			h.noteMove(i, l)
 		}
 	}
@@ -498,32 +499,32 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 	}
 	h.kept = h.fresh(h.kept)
 	board := h.kept
-	board.Await(len(h.standing))
+	board.Await(len(h.Jobs))
 	ranks := h.rank(in)
-	for i, l := range h.leases {
-		st := &h.standing[i]
+	for i, l := range h.Leases {
+		st := &h.Jobs[i]
 		switch {
 		case !h.fixed(i):
-			board.Soften(i, st.queue, ranks[i], l.End, l.Nodes)
-		case st.there && !st.waits:
-			board.Hold(h.s.Cases[i].Job.Holds)
+			board.Soften(i, st.Queue, ranks[i], l.End, l.Nodes)
+		case st.Live && !st.Waits:
+			board.Hold(h.Snapshot.Cases[i].Job.Holds)
 		}
 	}
-	for k := range h.claims {
-		board.Hold(h.claims[k].Nodes)
+	for k := range h.Claims {
+		board.Hold(h.Claims[k].Nodes)
 	}
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
-		if h.claimed(k.Key) || h.leases[k.Case] != nil {
+		if h.claimed(k.Key) || h.Leases[k.Case] != nil {
 			continue
 		}
-		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: h.now, End: h.now, Displace: place.Anybodys, Most: -1}
+		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: h.Now, End: h.Now, Displace: place.Anybodys, Most: -1}
 		if in.Keeps(k.Tenant, d.Pool) {
 			ask.Spares = 1 + k.Tenant
 		}
 		if found, ok := board.Fit(ask); ok {
 			board.Take(found)
-			h.claims = append(h.claims, h.claim(k.Key, h.pools[d.Pool], found.Nodes, found.At))
+			h.Claims = append(h.Claims, h.claim(k.Key, h.Pools[d.Pool], found.Nodes, found.At))
 		}
 	}
 }
@@ -532,26 +533,26 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 // is furthest ahead is to go first.
 func (h *hall) rank(in *lease.Input) []int {
 	held := make([][]lease.Held, len(h.queues))
-	for i, l := range h.leases {
+	for i, l := range h.Leases {
 		if l != nil && !h.fixed(i) {
-			t := h.standing[i].queue
-			held[t] = append(held[t], lease.Held{Case: i, Pool: h.poolOf(l)[0], GPUs: l.GPUs, Rho: h.steadied(&h.records[i], l)})
+			t := h.Jobs[i].Queue
+			held[t] = append(held[t], lease.Held{Case: i, Pool: h.PoolOf(l)[0], GPUs: l.GPUs, Rho: h.steadied(&h.Records[i], l)})
 		}
 	}
-	ranks := slices.Grow(h.ranks[:0], len(h.leases))[:len(h.leases)]
+	ranks := slices.Grow(h.ranks[:0], len(h.Leases))[:len(h.Leases)]
 	clear(ranks)
 	for t := range held {
-		lease.Rank(ranks, held[t], &in.Tenants[t], h.set.Term)
+		lease.Rank(ranks, held[t], &in.Tenants[t], h.Settings.Term)
 	}
 	return ranks
 }
 
 // fixed tells whether a job's GPUs stay taken whatever we decide.
 func (h *hall) fixed(i int) bool {
-	st := &h.standing[i]
-	return h.leases[i] == nil || st.touch != cluster.Act || !st.stops || st.ordered(cluster.Exempt)
+	st := &h.Jobs[i]
+	return h.Leases[i] == nil || st.Touch != cluster.Act || !st.Stoppable || st.Ordered(cluster.Exempt)
 }
 
 func (h *hall) claimed(key cluster.JobKey) bool {
-	return slices.ContainsFunc(h.claims, func(c cluster.Claim) bool { return c.Job == key })
+	return slices.ContainsFunc(h.Claims, func(c cluster.Claim) bool { return c.Job == key })
 }

@@ -14,14 +14,14 @@ import (
 // GPUs (ASTRAEA eq. 6), less what jobs hold that belong to no tenant. Cells that a tenant
 // has are its own; what is shared by weight is the rest (SEMANTICS §1).
 func (h *hall) divide() {
-	n := len(h.pools)
+	n := len(h.Pools)
 	capacity := h.capacity()
-	weights := make([]int64, len(h.tenants))
-	for t, name := range h.tenants {
-		weights[t] = h.weights[name]
+	weights := make([]int64, len(h.Tenants))
+	for t, name := range h.Tenants {
+		weights[t] = h.Weight(name)
 	}
-	base := make([]cluster.MicroGPU, len(h.ledger.Tenants))
-	for p := range h.pools {
+	base := make([]cluster.MicroGPU, len(h.Ledger.Tenants))
+	for p := range h.Pools {
 		own := h.own(p)
 		commons := capacity[p]
 		for _, gpus := range own {
@@ -35,29 +35,29 @@ func (h *hall) divide() {
 		}
 	}
 	entitled, largest := base, h.largest()
-	if h.set.Divide != "" {
+	if h.Settings.Divide != "" {
 		entitled = h.market(capacity, base)
 		largest = owe(largest, entitled)
 	}
-	ltgf.Settle(&h.ledger, base, entitled, largest, h.held(), h.set, h.s.Ledger.At/cluster.Instant(h.set.Term) != h.now/cluster.Instant(h.set.Term))
+	ltgf.Settle(&h.Ledger, base, entitled, largest, h.held(), h.Settings, h.Snapshot.Ledger.At/cluster.Instant(h.Settings.Term) != h.Now/cluster.Instant(h.Settings.Term))
 }
 
 // own gives the GPUs of a pool that each tenant has in cells of its own; nil = there are none.
 func (h *hall) own(pool int) []int {
-	if h.s.Cells == nil {
+	if h.Snapshot.Cells == nil {
 		return nil
 	}
 	plain, err := h.layout()
 	if err != nil {
 		return nil
 	}
-	own := make([]int, len(h.tenants))
-	for t, name := range h.tenants {
-		own[t] = plain.GPUs(name, h.pools[pool])
+	own := make([]int, len(h.Tenants))
+	for t, name := range h.Tenants {
+		own[t] = plain.GPUs(name, h.Pools[pool])
 	}
-	for _, f := range h.s.Lost {
-		if t, ok := slices.BinarySearch(h.tenants, f.VC); ok {
-			own[t] = max(own[t]-f.Cells*plain.Size(f.Chain, f.Type, h.pools[pool]), 0)
+	for _, f := range h.Snapshot.Lost {
+		if t, ok := slices.BinarySearch(h.Tenants, f.VC); ok {
+			own[t] = max(own[t]-f.Cells*plain.Size(f.Chain, f.Type, h.Pools[pool]), 0)
 		}
 	}
 	return own
@@ -66,19 +66,19 @@ func (h *hall) own(pool int) []int {
 // capacity counts the GPUs of every pool that tenants can share, and keeps the
 // ledger's counts of all and of bad ones.
 func (h *hall) capacity() []int {
-	capacity := make([]int, len(h.pools))
-	for p := range h.pools {
-		row := &h.ledger.Pools[p]
+	capacity := make([]int, len(h.Pools))
+	for p := range h.Pools {
+		row := &h.Ledger.Pools[p]
 		row.GPUs, row.BadGPUs = h.site.Count(p)
 		capacity[p] = row.GPUs - row.BadGPUs
 	}
-	for i := range h.s.Cases {
-		st := &h.standing[i]
-		if !st.there || st.waits || h.records[i].Payer() != "" {
+	for i := range h.Snapshot.Cases {
+		st := &h.Jobs[i]
+		if !st.Live || st.Waits || h.Records[i].Payer() != "" {
 			continue
 		}
-		for _, hold := range h.s.Cases[i].Job.Holds {
-			if p := h.pool(hold.Model); p >= 0 && !h.site.Bad(hold.Node) {
+		for _, hold := range h.Snapshot.Cases[i].Job.Holds {
+			if p := h.Pool(hold.Model); p >= 0 && !h.site.Bad(hold.Node) {
 				capacity[p] -= hold.GPUs
 			}
 		}
@@ -91,15 +91,15 @@ func (h *hall) capacity() []int {
 
 // largest gives the largest gang of the tenant of every row of the ledger.
 func (h *hall) largest() []int {
-	byTenant := make([]int, len(h.tenants))
-	for i := range h.s.Cases {
-		if st := &h.standing[i]; st.tenant >= 0 && !h.s.Cases[i].Gone {
-			byTenant[st.tenant] = max(byTenant[st.tenant], st.gpus, st.held)
+	byTenant := make([]int, len(h.Tenants))
+	for i := range h.Snapshot.Cases {
+		if st := &h.Jobs[i]; st.Tenant >= 0 && !h.Snapshot.Cases[i].Gone {
+			byTenant[st.Tenant] = max(byTenant[st.Tenant], st.GPUs, st.Held)
 		}
 	}
-	out := make([]int, len(h.ledger.Tenants))
+	out := make([]int, len(h.Ledger.Tenants))
 	for i := range out {
-		out[i] = byTenant[i/len(h.pools)]
+		out[i] = byTenant[i/len(h.Pools)]
 	}
 	return out
 }
@@ -107,33 +107,33 @@ func (h *hall) largest() []int {
 // active lists the jobs of every tenant that run or could run now.
 func (h *hall) active() [][]ltgf.Claimant {
 	possible, open := h.possible, h.possible
-	if len(h.s.Reservations) > 0 {
-		open = newProber(h.site, h.pools, h.now, place.View{Reserved: true})
+	if len(h.Snapshot.Reservations) > 0 {
+		open = newProber(h.site, h.Pools, h.Now, place.View{Reserved: true})
 	}
 	byTenant := h.roomByTenant()
 	for _, running := range []bool{true, false} {
-		for i := range h.standing {
-			st := &h.standing[i]
-			if st.runs != running {
+		for i := range h.Jobs {
+			st := &h.Jobs[i]
+			if st.Runs != running {
 				continue
 			}
-			gpus := st.held
+			gpus := st.Held
 			if running {
 				h.judgeRunning(i)
-				if h.set.Divide != "" && len(st.pools) > 0 {
-					st.shape = h.site.Shape(h.spec(i))
-					st.may = possible.pools(st.shape, h.s.Cases[i].Job.Request.Model)
+				if h.Settings.Divide != "" && len(st.Pools) > 0 {
+					st.Shape = h.site.Shape(h.spec(i))
+					st.May = possible.pools(st.Shape, h.Snapshot.Cases[i].Job.Request.Model)
 				}
 			} else {
 				h.judgeWaiting(i, possible, open)
-				gpus, st.may = st.gpus, st.pools
+				gpus, st.May = st.GPUs, st.Pools
 			}
-			if st.tenant < 0 || len(st.pools) == 0 || !running && !st.waiting && st.why != cluster.BecauseCompleting &&
-				st.why != cluster.BecauseStarting {
+			if st.Tenant < 0 || len(st.Pools) == 0 || !running && !st.Eligible && st.Why != cluster.BecauseCompleting &&
+				st.Why != cluster.BecauseStarting {
 				continue
 			}
-			byTenant[st.tenant] = append(byTenant[st.tenant],
-				ltgf.Claimant{Case: i, GPUs: gpus, Weight: h.weight(i), Pools: st.pools})
+			byTenant[st.Tenant] = append(byTenant[st.Tenant],
+				ltgf.Claimant{Case: i, GPUs: gpus, Weight: h.weight(i), Pools: st.Pools})
 		}
 	}
 	return byTenant
@@ -141,16 +141,16 @@ func (h *hall) active() [][]ltgf.Claimant {
 
 // roomByTenant gives every tenant an empty list with room for all its cases.
 func (h *hall) roomByTenant() [][]ltgf.Claimant {
-	count := make([]int, len(h.tenants))
+	count := make([]int, len(h.Tenants))
 	all := 0
-	for i := range h.standing {
-		if st := &h.standing[i]; st.tenant >= 0 && st.there {
-			count[st.tenant]++
+	for i := range h.Jobs {
+		if st := &h.Jobs[i]; st.Tenant >= 0 && st.Live {
+			count[st.Tenant]++
 			all++
 		}
 	}
 	h.claiming = slices.Grow(h.claiming[:0], all)[:all]
-	room, lists := h.claiming, make([][]ltgf.Claimant, len(h.tenants))
+	room, lists := h.claiming, make([][]ltgf.Claimant, len(h.Tenants))
 	for t, n := range count {
 		lists[t], room = room[:0:n], room[n:]
 	}
@@ -159,8 +159,8 @@ func (h *hall) roomByTenant() [][]ltgf.Claimant {
 
 // weight gives a job's weight inside its tenant, in thousandths.
 func (h *hall) weight(i int) int64 {
-	for _, w := range h.set.JobWeights {
-		if w.QOS == h.s.Cases[i].Job.QOS {
+	for _, w := range h.Settings.JobWeights {
+		if w.QOS == h.Snapshot.Cases[i].Job.QOS {
 			return max(w.Milli, 1)
 		}
 	}
@@ -169,10 +169,10 @@ func (h *hall) weight(i int) int64 {
 
 // judgeRunning tells which pool a job runs on: the first that it holds GPUs of.
 func (h *hall) judgeRunning(i int) {
-	holds := h.s.Cases[i].Job.Holds
+	holds := h.Snapshot.Cases[i].Job.Holds
 	for k := range holds {
-		if p := h.pool(holds[k].Model); p >= 0 && holds[k].GPUs > 0 {
-			h.standing[i].pools = h.single[p]
+		if p := h.Pool(holds[k].Model); p >= 0 && holds[k].GPUs > 0 {
+			h.Jobs[i].Pools = h.Just(p)
 			return
 		}
 	}
@@ -181,50 +181,50 @@ func (h *hall) judgeRunning(i int) {
 // judgeWaiting tells whether a job that does not run could be granted a lease
 // now, and if not why.
 func (h *hall) judgeWaiting(i int, possible, open *prober) {
-	c, r := &h.s.Cases[i], &h.records[i]
-	st, j := &h.standing[i], &c.Job
-	switch l := h.leases[i]; {
-	case !st.there:
-		st.why, st.note = cluster.BecauseDone, j.Outcome
+	c, r := &h.Snapshot.Cases[i], &h.Records[i]
+	st, j := &h.Jobs[i], &c.Job
+	switch l := h.Leases[i]; {
+	case !st.Live:
+		st.Why, st.Note = cluster.BecauseDone, j.Outcome
 	case c.Touch == cluster.Leave:
-		st.why, st.note = cluster.BecauseUntouched, c.TouchWhy
-	case j.State == cluster.Completing || h.now < settled(j):
-		st.why = cluster.BecauseCompleting
-		st.shape = h.site.Shape(h.spec(i))
-		st.pools = possible.pools(st.shape, j.Request.Model)
+		st.Why, st.Note = cluster.BecauseUntouched, c.TouchWhy
+	case j.State == cluster.Completing || h.Now < settled(j):
+		st.Why = cluster.BecauseCompleting
+		st.Shape = h.site.Shape(h.spec(i))
+		st.Pools = possible.pools(st.Shape, j.Request.Model)
 	case l != nil && l.State == cluster.Granted:
-		st.why, st.until = cluster.BecauseStarting, l.Granted.Add(h.set.GrantTimeout)
-		st.pools = h.poolOf(l)
+		st.Why, st.Until = cluster.BecauseStarting, l.Granted.Add(h.Settings.GrantTimeout)
+		st.Pools = h.PoolOf(l)
 	case j.Inactive != "":
-		st.why, st.note = cluster.BecauseInactive, j.Inactive
-	case r.UserBegin > h.now:
-		st.why, st.note, st.until = cluster.BecauseInactive, "begin", r.UserBegin
-	case r.Avoid > h.now:
-		st.why, st.note, st.until = cluster.BecauseFailed, r.Said, r.Avoid
-	case st.ordered(cluster.Freeze):
-		st.why, st.note = cluster.BecauseFrozen, st.order.Reason
+		st.Why, st.Note = cluster.BecauseInactive, j.Inactive
+	case r.UserBegin > h.Now:
+		st.Why, st.Note, st.Until = cluster.BecauseInactive, "begin", r.UserBegin
+	case r.Avoid > h.Now:
+		st.Why, st.Note, st.Until = cluster.BecauseFailed, r.Said, r.Avoid
+	case st.Ordered(cluster.Freeze):
+		st.Why, st.Note = cluster.BecauseFrozen, st.Order.Reason
 	default:
-		st.shape = h.site.Shape(h.spec(i))
-		st.pools = possible.pools(st.shape, j.Request.Model)
-		if len(st.pools) == 0 && len(r.Shun) > 0 {
+		st.Shape = h.site.Shape(h.spec(i))
+		st.Pools = possible.pools(st.Shape, j.Request.Model)
+		if len(st.Pools) == 0 && len(r.Shun) > 0 {
 			r.Shun = nil // nowhere else to go: try the same nodes again
-			st.shape = h.site.Shape(h.spec(i))
-			st.pools = possible.pools(st.shape, j.Request.Model)
+			st.Shape = h.site.Shape(h.spec(i))
+			st.Pools = possible.pools(st.Shape, j.Request.Model)
 		}
-		if len(st.pools) == 0 {
-			st.why, st.gpus = cluster.BecauseTooBig, 0
+		if len(st.Pools) == 0 {
+			st.Why, st.GPUs = cluster.BecauseTooBig, 0
 			return
 		}
 		if open != possible {
-			st.pools = open.pools(st.shape, j.Request.Model)
+			st.Pools = open.pools(st.Shape, j.Request.Model)
 		}
-		if len(st.pools) == 0 {
-			st.why, st.note = cluster.BecauseReserved, h.reservationsAhead()
+		if len(st.Pools) == 0 {
+			st.Why, st.Note = cluster.BecauseReserved, h.reservationsAhead()
 			return
 		}
-		st.waiting = true
+		st.Eligible = true
 		if r.First == 0 {
-			r.First = h.now
+			r.First = h.Now
 		}
 	}
 }
@@ -239,30 +239,11 @@ func settled(j *cluster.Job) cluster.Instant {
 	return j.Submit.Add(cluster.Second)
 }
 
-// order gives the order of an administrator that applies to a job, or nil: its own
-// before its array's before its user's before its tenant's; freeze before exempt
-// before boost.
-func (h *hall) order(r *cluster.Record) *cluster.Override {
-	for _, scope := range []struct{ kind, name string }{
-		{"job", r.ID.String()}, {"job", r.ID.Array().String()}, {"user", r.User}, {"tenant", r.Tenant},
-	} {
-		for _, kind := range []cluster.OverrideKind{cluster.Freeze, cluster.Exempt, cluster.Boost} {
-			for k := range h.s.Overrides {
-				o := &h.s.Overrides[k]
-				if o.Kind == kind && o.Scope == scope.kind && o.Name == scope.name && o.Until > h.now {
-					return o
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // reservationsAhead names the reservations that keep jobs off nodes.
 func (h *hall) reservationsAhead() string {
 	var names []string
-	for i := range h.s.Reservations {
-		if r := &h.s.Reservations[i]; !r.Ours && r.End > h.now {
+	for i := range h.Snapshot.Reservations {
+		if r := &h.Snapshot.Reservations[i]; !r.Ours && r.End > h.Now {
 			names = append(names, r.Name)
 		}
 	}
@@ -272,23 +253,14 @@ func (h *hall) reservationsAhead() string {
 // spec is what a job asks of its nodes. Nodes of a grant that has just failed
 // are avoided for its next one.
 func (h *hall) spec(i int) place.Spec {
-	c, r := &h.s.Cases[i], &h.records[i]
+	c, r := &h.Snapshot.Cases[i], &h.Records[i]
 	j := &c.Job
 	exclude := j.Exclude
 	if len(r.Shun) > 0 {
 		exclude = append(slices.Clone(j.Exclude), r.Shun...)
 	}
 	return place.Spec{Request: j.Request, Partitions: j.Partitions, Require: r.UserNodes, Exclude: exclude,
-		Account: j.Account, User: j.User, Limit: h.limit(i)}
-}
-
-// limit gives the time limit that the job's next attempt will have.
-func (h *hall) limit(i int) cluster.Span {
-	c, r := &h.s.Cases[i], &h.records[i]
-	if r.UserLimit == 0 {
-		return c.Job.Limit
-	}
-	return max(r.UserLimit-r.Ran, cluster.Minute)
+		Account: j.Account, User: j.User, Limit: h.Limit(i)}
 }
 
 // prober tells which pools could ever serve a job: on the healthy cluster, empty,
@@ -326,10 +298,10 @@ func (p *prober) pools(shape int, model string) []int {
 
 // held gives the GPUs that tenants hold, by row of the ledger.
 func (h *hall) held() []int {
-	out := make([]int, len(h.ledger.Tenants))
-	for i := range h.standing {
-		if st := &h.standing[i]; st.there && !st.waits && st.tenant >= 0 && len(st.pools) > 0 {
-			out[st.tenant*len(h.pools)+st.pools[0]] += st.held
+	out := make([]int, len(h.Ledger.Tenants))
+	for i := range h.Jobs {
+		if st := &h.Jobs[i]; st.Live && !st.Waits && st.Tenant >= 0 && len(st.Pools) > 0 {
+			out[st.Tenant*len(h.Pools)+st.Pools[0]] += st.Held
 		}
 	}
 	return out

@@ -21,13 +21,13 @@ const fencePrefix = cluster.ReservationPrefix + "cell_"
 // fence works out which nodes the fence of each VC is around.
 func (v *vcs) fence() {
 	h := v.h
-	if v.touch != cluster.Act || len(h.s.Managed) == 0 {
+	if v.touch != cluster.Act || len(h.Snapshot.Managed) == 0 {
 		return
 	}
 	open := map[string]bool{}
-	for i := range h.s.Nodes {
-		if slices.ContainsFunc(h.s.Nodes[i].Partitions, func(p string) bool { return !slices.Contains(h.s.Managed, p) }) {
-			open[h.s.Nodes[i].Name] = true
+	for i := range h.Snapshot.Nodes {
+		if slices.ContainsFunc(h.Snapshot.Nodes[i].Partitions, func(p string) bool { return !slices.Contains(h.Snapshot.Managed, p) }) {
+			open[h.Snapshot.Nodes[i].Name] = true
 		}
 	}
 	if len(open) == 0 {
@@ -62,21 +62,21 @@ func (h *hall) putFences() {
 			h.fenced[n] = true
 		}
 	}
-	for i := range h.s.Reservations {
-		if r := &h.s.Reservations[i]; isFence(r) && r.End > h.now {
+	for i := range h.Snapshot.Reservations {
+		if r := &h.Snapshot.Reservations[i]; isFence(r) && r.End > h.Now {
 			note(r.Nodes)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.fences)) {
 		vc, nodes := name[len(fencePrefix):], h.fences[name]
 		note(nodes)
-		if slices.ContainsFunc(h.s.Reservations, func(r cluster.Reservation) bool {
-			return r.Name == name && r.End >= h.now.Add(h.set.GateTTL) && slices.Contains(r.Accounts, vc) &&
+		if slices.ContainsFunc(h.Snapshot.Reservations, func(r cluster.Reservation) bool {
+			return r.Name == name && r.End >= h.Now.Add(h.Settings.GateTTL) && slices.Contains(r.Accounts, vc) &&
 				slices.Equal(slices.Sorted(slices.Values(r.Nodes)), nodes)
 		}) {
 			continue
 		}
 		h.actions = append(h.actions, cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: nodes, Accounts: []string{vc},
-			Until: h.now.Add(2 * h.set.GateTTL), Because: cluster.Reason{Code: cluster.BecauseFence}})
+			Until: h.Now.Add(2 * h.Settings.GateTTL), Because: cluster.Reason{Code: cluster.BecauseFence}})
 	}
 }

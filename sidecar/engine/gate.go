@@ -16,34 +16,34 @@ import (
 
 // lock prolongs the lock in time.
 func (h *hall) lock() {
-	l := h.s.License
+	l := h.Snapshot.License
 	if l.Total == 0 {
 		return
 	}
-	at := slices.IndexFunc(h.s.Reservations, func(r cluster.Reservation) bool { return r.Name == cluster.GateReservation })
+	at := slices.IndexFunc(h.Snapshot.Reservations, func(r cluster.Reservation) bool { return r.Name == cluster.GateReservation })
 	switch {
 	case at >= 0 && l.Reserved < l.Total:
-		h.events = append(h.events, cluster.Event{Kind: "gates_open", Text: fmt.Sprintf(
+		h.Events = append(h.Events, cluster.Event{Kind: "gates_open", Text: fmt.Sprintf(
 			"%d of the %d licences %s were not reserved: waiting jobs could start without a lease", l.Total-l.Reserved, l.Total, l.Name)})
-	case at >= 0 && h.s.Reservations[at].End >= h.lockAgain():
+	case at >= 0 && h.Snapshot.Reservations[at].End >= h.lockAgain():
 		return
 	}
 	h.actions = append(h.actions, cluster.Action{Verb: cluster.Lock, Reservation: cluster.GateReservation,
-		Licenses: fmt.Sprintf("%s:%d", l.Name, l.Total), Until: h.now.Add(h.set.GateTTL), Because: cluster.Reason{Code: cluster.BecauseGate}})
+		Licenses: fmt.Sprintf("%s:%d", l.Name, l.Total), Until: h.Now.Add(h.Settings.GateTTL), Because: cluster.Reason{Code: cluster.BecauseGate}})
 }
 
 // lockAgain gives the end that a lock must have now not to be prolonged.
-func (h *hall) lockAgain() cluster.Instant { return h.now.Add(h.set.GateTTL / 2) }
+func (h *hall) lockAgain() cluster.Instant { return h.Now.Add(h.Settings.GateTTL / 2) }
 
 // lockable tells whether a job's gate can be the licence.
-func (h *hall) lockable(j *cluster.Job) bool { return h.s.License.Total > 0 && !j.Either }
+func (h *hall) lockable(j *cluster.Job) bool { return h.Snapshot.License.Total > 0 && !j.Either }
 
 // shut makes an action on a waiting job shut its gate.
 func (h *hall) shut(i int, a *cluster.Action) {
-	j, r := &h.s.Cases[i].Job, &h.records[i]
+	j, r := &h.Snapshot.Cases[i].Job, &h.Records[i]
 	a.Licenses = j.Licenses
 	if h.lockable(j) {
-		if a.Lock = true; h.set.SiteFactor != 0 {
+		if a.Lock = true; h.Settings.SiteFactor != 0 {
 			a.SiteFactor = cluster.LastInQueue
 		}
 		return
@@ -57,8 +57,8 @@ func (h *hall) shut(i int, a *cluster.Action) {
 // gateOf gives the begin time to which a job is gated now: never before the user's own. Jobs' gates end at different times, so
 // that they are not all put off in one round.
 func (h *hall) gateOf(r *cluster.Record) cluster.Instant {
-	spread := cluster.Span(uint64(r.Key)*0x9e3779b97f4a7c15>>32%uint64(max(h.set.GateTTL/4/cluster.Second, 1))) * cluster.Second
-	return max(h.now.Add(h.set.GateTTL-spread), r.UserBegin)
+	spread := cluster.Span(uint64(r.Key)*0x9e3779b97f4a7c15>>32%uint64(max(h.Settings.GateTTL/4/cluster.Second, 1))) * cluster.Second
+	return max(h.Now.Add(h.Settings.GateTTL-spread), r.UserBegin)
 }
 
 // gates shuts the gates of waiting jobs, before they lapse.
@@ -70,17 +70,17 @@ func (h *hall) gates() {
 			done[a.Record] = true
 		}
 	}
-	for i := range h.s.Cases {
-		c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
+	for i := range h.Snapshot.Cases {
+		c, r, st := &h.Snapshot.Cases[i], &h.Records[i], &h.Jobs[i]
 		j := &c.Job
 		h.opened(i)
-		if !st.waits || done[j.Record] {
+		if !st.Waits || done[j.Record] {
 			if until, ok := shut[j.Record]; ok && j.Whole {
 				r.Gate = until
 			}
 			continue
 		}
-		gated := j.Eligible > max(h.now, r.UserBegin) || j.Locked
+		gated := j.Eligible > max(h.Now, r.UserBegin) || j.Locked
 		// The submit plugin cannot see everything that takes a job out of our hands.
 		if c.Touch == cluster.Leave && (j.Marked || j.Locked) && gated {
 			done[j.Record] = true
@@ -89,19 +89,19 @@ func (h *hall) gates() {
 		if c.Touch != cluster.Act && c.Touch != cluster.Keep {
 			continue
 		}
-		if l := h.leases[i]; l != nil && l.State == cluster.Granted {
+		if l := h.Leases[i]; l != nil && l.State == cluster.Granted {
 			continue
 		}
-		if st.ordered(cluster.Exempt) {
+		if st.Ordered(cluster.Exempt) {
 			if gated {
 				done[j.Record] = !j.Whole || !h.parted(r)
-				h.openGate(i, cluster.Reason{Code: cluster.BecauseExempt, Note: st.order.Reason})
+				h.openGate(i, cluster.Reason{Code: cluster.BecauseExempt, Note: st.Order.Reason})
 			}
 			continue
 		}
 		stays := j.Locked
 		if !h.lockable(j) {
-			stays = j.Eligible > h.now.Add(h.set.GateTTL/2) && j.Eligible >= r.UserBegin
+			stays = j.Eligible > h.Now.Add(h.Settings.GateTTL/2) && j.Eligible >= r.UserBegin
 		}
 		if stays && !j.Stranded {
 			continue
@@ -118,32 +118,32 @@ func (h *hall) gates() {
 
 // opened tells of a job that asked for our licence at the last look and does so no more, though it was granted no lease.
 func (h *hall) opened(i int) {
-	c, r, st := &h.s.Cases[i], &h.records[i], &h.standing[i]
-	l := h.leases[i]
-	free := st.waits && !c.Job.Locked && l == nil || st.runs && l != nil && l.Adopted && l.Granted == h.now
+	c, r, st := &h.Snapshot.Cases[i], &h.Records[i], &h.Jobs[i]
+	l := h.Leases[i]
+	free := st.Waits && !c.Job.Locked && l == nil || st.Runs && l != nil && l.Adopted && l.Granted == h.Now
 	if r.Locked && free && (c.Touch == cluster.Act || c.Touch == cluster.Keep) {
 		what := "waits without a gate"
-		if st.runs {
+		if st.Runs {
 			what = "started without a lease, and is charged to its tenant"
 		}
-		h.events = append(h.events, cluster.Event{Kind: "gate_opened", Job: r.Key, Text: fmt.Sprintf(
-			"job %s of %s %s: somebody took its licence %s off, or the lock had lapsed", r.ID, r.Tenant, what, h.s.License.Name)})
+		h.Events = append(h.Events, cluster.Event{Kind: "gate_opened", Job: r.Key, Text: fmt.Sprintf(
+			"job %s of %s %s: somebody took its licence %s off, or the lock had lapsed", r.ID, r.Tenant, what, h.Snapshot.License.Name)})
 	}
-	r.Locked = st.waits && c.Job.Locked
+	r.Locked = st.Waits && c.Job.Locked
 }
 
 // parted tells whether there is an order for a single task of a job's array, so
 // that what is done to one of them must not be done to all.
 func (h *hall) parted(r *cluster.Record) bool {
-	return slices.ContainsFunc(h.s.Overrides, func(o cluster.Override) bool {
+	return slices.ContainsFunc(h.Snapshot.Overrides, func(o cluster.Override) bool {
 		array, _, single := strings.Cut(o.Name, "_")
-		return o.Scope == "job" && single && array == r.ID.Array().String() && o.Until > h.now
+		return o.Scope == "job" && single && array == r.ID.Array().String() && o.Until > h.Now
 	})
 }
 
 // openGate leaves a waiting job to Slurm, as its user submitted it.
 func (h *hall) openGate(i int, because cluster.Reason) {
-	j, r := &h.s.Cases[i].Job, &h.records[i]
+	j, r := &h.Snapshot.Cases[i].Job, &h.Records[i]
 	a := h.action(cluster.Open, i, because)
 	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.Whole && !h.parted(r)
 	a.Unlock, a.Licenses = j.Locked, j.Licenses

@@ -20,13 +20,13 @@ func (h *hall) gathered(in *lease.Input, board *place.Board, moving []cluster.Cl
 	for k := range in.Claims {
 		others = append(others, in.Claims[k].Claim)
 	}
-	for _, cl := range h.s.Claims {
+	for _, cl := range h.Snapshot.Claims {
 		if !cl.Gathers {
 			continue
 		}
-		i := h.find(cl.Job)
+		i := h.Find(cl.Job)
 		k := slices.IndexFunc(in.Candidates, func(k lease.Candidate) bool { return k.Case == i && !k.Running && !k.Humble })
-		p := h.pool(cl.Pool)
+		p := h.Pool(cl.Pool)
 		if i < 0 || k < 0 || p < 0 {
 			continue
 		}
@@ -40,7 +40,7 @@ func (h *hall) gathered(in *lease.Input, board *place.Board, moving []cluster.Cl
 			continue
 		}
 		board.Gather(nodes)
-		h.claims = append(h.claims, cl)
+		h.Claims = append(h.Claims, cl)
 		h.bar(in, nodes)
 	}
 	return ready
@@ -54,8 +54,8 @@ func (h *hall) gatherFor(in *lease.Input, due []lease.Due) {
 	var board *place.Board // many gangs are asked about and few find nodes
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
-		busy := slices.ContainsFunc(h.claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == h.pools[d.Pool] })
-		if busy || h.claimed(k.Key) || h.leases[k.Case] != nil || k.Running {
+		busy := slices.ContainsFunc(h.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == h.Pools[d.Pool] })
+		if busy || h.claimed(k.Key) || h.Leases[k.Case] != nil || k.Running {
 			continue
 		}
 		if !mayGather(in, k, d.Pool, true) {
@@ -66,15 +66,15 @@ func (h *hall) gatherFor(in *lease.Input, due []lease.Due) {
 		}
 		if nodes, ok := h.soonest(board, k, d.Pool); ok {
 			board.Hold(nodes)
-			h.claims = append(h.claims, cluster.Claim{Job: k.Key, Pool: h.pools[d.Pool], Nodes: nodes, At: h.now, Made: h.now, Gathers: true})
+			h.Claims = append(h.Claims, cluster.Claim{Job: k.Key, Pool: h.Pools[d.Pool], Nodes: nodes, At: h.Now, Made: h.Now, Gathers: true})
 		}
 	}
 }
 
 // keep puts the claims on a board.
 func (h *hall) keep(board *place.Board) {
-	for k := range h.claims {
-		if cl := &h.claims[k]; cl.Gathers {
+	for k := range h.Claims {
+		if cl := &h.Claims[k]; cl.Gathers {
 			board.Gather(cl.Nodes)
 		} else {
 			board.Claim(cl.Nodes, cl.At)
@@ -87,7 +87,7 @@ func (h *hall) keep(board *place.Board) {
 func (h *hall) likely(others []cluster.Claim) *place.Board {
 	h.kept = h.fresh(h.kept)
 	h.lay(h.kept, func(i int) (soft, bool) {
-		return soft{h.standing[i].queue, -int(h.lasts(i) / cluster.Second), h.now}, h.leases[i].State != cluster.Ending
+		return soft{h.Jobs[i].Queue, -int(h.lasts(i) / cluster.Second), h.Now}, h.Leases[i].State != cluster.Ending
 	})
 	h.without(h.kept, others)
 	return h.kept
@@ -95,7 +95,7 @@ func (h *hall) likely(others []cluster.Claim) *place.Board {
 
 // without takes the GPUs of the claims that there are and of others off a board.
 func (h *hall) without(board *place.Board, others []cluster.Claim) {
-	for _, claims := range [][]cluster.Claim{h.claims, others} {
+	for _, claims := range [][]cluster.Claim{h.Claims, others} {
 		for k := range claims {
 			board.Hold(claims[k].Nodes)
 		}
@@ -105,7 +105,7 @@ func (h *hall) without(board *place.Board, others []cluster.Claim) {
 // soonest gives nodes of a likely board for a gang: those that are likely to be free soonest, if every lease of ours there ended
 // by itself. It gives none where that is likely to take longer than GPUs may idle for the gang.
 func (h *hall) soonest(board *place.Board, k *lease.Candidate, pool int) ([]cluster.Holding, bool) {
-	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})
+	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: h.Now, End: h.Now, Displace: place.Anybodys, Stops: true, Most: -1})
 	takes := cluster.Span(0)
 	for _, i := range found.Displaced {
 		takes = max(takes, h.lasts(i))
@@ -116,17 +116,17 @@ func (h *hall) soonest(board *place.Board, k *lease.Candidate, pool int) ([]clus
 // patience gives how long GPUs may idle for a gang that waits: a twentieth of its wait, at least half an hour. So gathering
 // costs others little, and no gang waits for ever.
 func (h *hall) patience(i int) cluster.Span {
-	return max(30*cluster.Minute, h.now.Sub(h.s.Cases[i].Job.Submit)/20)
+	return max(30*cluster.Minute, h.Now.Sub(h.Snapshot.Cases[i].Job.Submit)/20)
 }
 
 // lasts gives how long a lease is likely to last: nothing where it can be ended, else as long as it has lasted so far, for run times
 // have long tails, or what its limit leaves.
 func (h *hall) lasts(i int) cluster.Span {
-	if h.standing[i].stops {
+	if h.Jobs[i].Stoppable {
 		return 0
 	}
-	j := &h.s.Cases[i].Job
-	age := h.now.Sub(j.Start)
+	j := &h.Snapshot.Cases[i].Job
+	age := h.Now.Sub(j.Start)
 	if j.Limit > 0 {
 		age = min(age, max(j.Limit-age, 0))
 	}
@@ -145,25 +145,25 @@ func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, oth
 	h.kept = h.fresh(h.kept)
 	board := h.kept
 	ends := func(l *cluster.Lease) cluster.Instant { // as soon as may be, but not in its term
-		return min(l.End, max(h.now.Add(h.set.Notice), lease.Next(max(l.Start, l.Granted), h.set)))
+		return min(l.End, max(h.Now.Add(h.Settings.Notice), lease.Next(max(l.Start, l.Granted), h.Settings)))
 	}
 	h.lay(board, func(i int) (soft, bool) {
-		st, l := &h.standing[i], h.leases[i]
-		if st.touch != cluster.Act || st.ordered(cluster.Exempt) || l.State != cluster.Active {
+		st, l := &h.Jobs[i], h.Leases[i]
+		if st.Touch != cluster.Act || st.Ordered(cluster.Exempt) || l.State != cluster.Active {
 			return soft{}, false
 		}
 		at, j := ends(l), h.stopJob(i)
-		return soft{st.queue, 0, at}, !st.dear && j.May(h.rule(), at, h.set.Notice)
+		return soft{st.Queue, 0, at}, !st.Dear && j.May(h.rule(), at, h.Settings.Notice)
 	})
 	h.without(board, others)
-	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: h.now, End: h.now, Displace: place.Anybodys, Stops: true, Most: -1})
+	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: h.Now, End: h.Now, Displace: place.Anybodys, Stops: true, Most: -1})
 	if !ok {
 		return lease.Claimed{}, false
 	}
 	for _, i := range found.Displaced {
-		h.leases[i].End, h.standing[i].stops = ends(h.leases[i]), true
+		h.Leases[i].End, h.Jobs[i].Stoppable = ends(h.Leases[i]), true
 	}
-	cl.Gathers, cl.Nodes, cl.At, cl.Made = false, found.Nodes, found.At, h.now
+	cl.Gathers, cl.Nodes, cl.At, cl.Made = false, found.Nodes, found.At, h.Now
 	return lease.Claimed{Claim: cl, Candidate: candidate, InPool: pool, Shape: shape}, true
 }
 
@@ -175,7 +175,7 @@ func (h *hall) bar(in *lease.Input, nodes []cluster.Holding) {
 	}
 	for i := range in.Candidates {
 		if k := &in.Candidates[i]; k.Running {
-			for _, o := range h.leases[k.Case].Nodes {
+			for _, o := range h.Leases[k.Case].Nodes {
 				k.Barred = k.Barred || on[o.Node]
 			}
 		}

@@ -10,8 +10,8 @@ import (
 
 // saving gives how a job saves, by the best evidence that there is.
 func (h *hall) saving(i int) cluster.Saving {
-	j := &h.s.Cases[i].Job
-	return resolve(h.set, j, h.records[i].Conduct, h.habit(i))
+	j := &h.Snapshot.Cases[i].Job
+	return resolve(h.Settings, j, h.Records[i].Conduct, h.habit(i))
 }
 
 // stopBase is what is known of a case that does not change once the round has observed.
@@ -25,7 +25,7 @@ type stopBase struct {
 func (h *hall) stopBase(i int) *stopBase {
 	b := &h.stopOf[i]
 	if !b.known {
-		*b = stopBase{true, h.saving(i), h.begin(i, modelOf(&h.s.Cases[i].Job))}
+		*b = stopBase{true, h.saving(i), h.begin(i, modelOf(&h.Snapshot.Cases[i].Job))}
 	}
 	return b
 }
@@ -44,7 +44,7 @@ func resolve(set *cluster.Settings, j *cluster.Job, own *cluster.Conduct, habit 
 
 // begin gives what a start on a GPU model costs a job: as learnt of its type, else as configured.
 func (h *hall) begin(i int, model string) cluster.Span {
-	return stop.Begin(h.habit(i), model, h.set.StartCost)
+	return stop.Begin(h.habit(i), model, h.Settings.StartCost)
 }
 
 // modelOf gives the GPU model that a job holds, or of a job that waits the one that it names; "" = several, or any.
@@ -69,7 +69,7 @@ func (h *hall) habit(i int) *cluster.Habit {
 	at := h.habitOf[i]
 	if at == 0 { // not looked for yet
 		at = -1
-		if t, ok := cluster.TypeOf(&h.s.Cases[i].Job); ok {
+		if t, ok := cluster.TypeOf(&h.Snapshot.Cases[i].Job); ok {
 			if k := h.habits.Find(t); k >= 0 {
 				at = k + 1
 			}
@@ -85,23 +85,23 @@ func (h *hall) habit(i int) *cluster.Habit {
 // observe brings what is known of how jobs save and start up to now: from the progress that they report, and from
 // attempts that have ended since the last round. It works the same whether or not a policy divides GPU models.
 func (h *hall) observe() {
-	h.habits.Reset(h.s.Habits)
-	n := len(h.s.Cases)
+	h.habits.Reset(h.Snapshot.Habits)
+	n := len(h.Snapshot.Cases)
 	h.habitOf = slices.Grow(h.habitOf[:0], n)[:n]
 	clear(h.habitOf)
 	h.stopOf = slices.Grow(h.stopOf[:0], n)[:n]
 	clear(h.stopOf)
-	reports := h.s.Progress
+	reports := h.Snapshot.Progress
 	if order := func(a, b cluster.Progress) int { return cmp.Or(a.Job.Compare(b.Job), cmp.Compare(a.At, b.At)) }; !slices.IsSortedFunc(reports, order) {
 		reports = slices.Clone(reports)
 		slices.SortStableFunc(reports, order)
 	}
-	for i := range h.s.Cases {
-		c := &h.s.Cases[i]
-		if ran := h.records[i].Ran - c.Record.Ran; ran > 0 {
+	for i := range h.Snapshot.Cases {
+		c := &h.Snapshot.Cases[i]
+		if ran := h.Records[i].Ran - c.Record.Ran; ran > 0 {
 			h.attemptEnded(i, ran)
 		}
-		if len(reports) == 0 || !h.standing[i].runs || c.Job.Start == 0 {
+		if len(reports) == 0 || !h.Jobs[i].Runs || c.Job.Start == 0 {
 			continue
 		}
 		k, _ := slices.BinarySearchFunc(reports, c.Job.ID, func(p cluster.Progress, id cluster.JobID) int { return p.Job.Compare(id) })
@@ -115,7 +115,7 @@ func (h *hall) observe() {
 
 // conduct gives a job's conduct to be changed.
 func (h *hall) conduct(i int) *cluster.Conduct {
-	r, fresh := &h.records[i], &cluster.Conduct{}
+	r, fresh := &h.Records[i], &cluster.Conduct{}
 	if r.Conduct != nil {
 		*fresh = *r.Conduct
 	}
@@ -125,7 +125,7 @@ func (h *hall) conduct(i int) *cluster.Conduct {
 
 // attemptEnded notes that attempts of a job ended, which ran for so long.
 func (h *hall) attemptEnded(i int, ran cluster.Span) {
-	c, r := &h.s.Cases[i], &h.records[i]
+	c, r := &h.Snapshot.Cases[i], &h.Records[i]
 	j := &c.Job
 	switch {
 	case c.Gone || j.Outcome != "" && j.Outcome != "COMPLETED":
@@ -140,8 +140,8 @@ func (h *hall) attemptEnded(i int, ran cluster.Span) {
 	}
 	own := r.Conduct
 	if (own == nil || own.Attempts == 0) && j.Restarts == 0 && last == r.Ran {
-		if t, ok := cluster.TypeOf(j); ok && last >= h.set.MinLease { // shorter ones are never stopped
-			h.habits.Completed(t, h.now, last)
+		if t, ok := cluster.TypeOf(j); ok && last >= h.Settings.MinLease { // shorter ones are never stopped
+			h.habits.Completed(t, h.Now, last)
 		}
 		return
 	}
@@ -163,7 +163,7 @@ func held(c *cluster.Case) string {
 
 // requeued notes that a requeue ended an attempt of a job, which ran for so long.
 func (h *hall) requeued(i int, ran cluster.Span) {
-	c, r := &h.s.Cases[i], &h.records[i]
+	c, r := &h.Snapshot.Cases[i], &h.Records[i]
 	own := h.conduct(i)
 	own.Attempts++
 	own.Ran, own.Longest = ran, max(own.Longest, ran)
@@ -171,8 +171,8 @@ func (h *hall) requeued(i int, ran cluster.Span) {
 		own.Model = model
 	}
 	own.Ours, own.Noticed = false, false
-	if k, ok := slices.BinarySearchFunc(h.s.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
-		l := &h.s.Leases[k]
+	if k, ok := slices.BinarySearchFunc(h.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
+		l := &h.Snapshot.Leases[k]
 		own.Ours, own.Noticed = l.State == cluster.Ending, l.NoticedAt > 0
 		if !own.Ours && h.failed(l.Nodes) {
 			h.drained(i, ran)
@@ -190,7 +190,7 @@ func (h *hall) failed(nodes []cluster.Holding) bool {
 // drained books what it cost a job that its node was drained or failed: a requeue that others ordered, and no less a stop
 // to the job. It does not wait for the budget.
 func (h *hall) drained(i int, ran cluster.Span) {
-	c, r := &h.s.Cases[i], &h.records[i]
+	c, r := &h.Snapshot.Cases[i], &h.Records[i]
 	if h.rule().Off() || c.Touch != cluster.Act {
 		return
 	}
@@ -206,7 +206,7 @@ func (h *hall) drained(i int, ran cluster.Span) {
 // restart that the first one does not prove; and a job that is faster than twice what it was would seem to have resumed. A
 // report of no steps is no progress: the job may be about to load its save.
 func (h *hall) heard(i int, p *cluster.Progress) {
-	j := &h.s.Cases[i].Job
+	j := &h.Snapshot.Cases[i].Job
 	t, typed := cluster.TypeOf(j)
 	if p.Steps > 0 {
 		h.progressed(i, p, t, typed)
@@ -216,7 +216,7 @@ func (h *hall) heard(i int, p *cluster.Progress) {
 
 // progressed takes the progress that a report shows.
 func (h *hall) progressed(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
-	j, r := &h.s.Cases[i].Job, &h.records[i]
+	j, r := &h.Snapshot.Cases[i].Job, &h.Records[i]
 	in, model := max(p.At.Sub(j.Start)-j.Suspend, 0), modelOf(j)
 	if before := r.Conduct; before == nil || before.At < j.Start { // the first of this attempt
 		if typed {
@@ -236,7 +236,7 @@ func (h *hall) progressed(i int, p *cluster.Progress, t cluster.JobType, typed b
 
 // hasSaved takes the save that a report tells of.
 func (h *hall) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
-	j, r := &h.s.Cases[i].Job, &h.records[i]
+	j, r := &h.Snapshot.Cases[i].Job, &h.Records[i]
 	if last := r.Conduct; p.Saved <= j.Start || last != nil && p.Saved <= last.Saved {
 		return
 	}
@@ -249,7 +249,7 @@ func (h *hall) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed boo
 	if s := r.Stopping; s != nil && s.Since > 0 && s.Since < p.Saved { // the requeue is late
 		r.Stopping = &cluster.PendingStop{Since: p.Saved, Certainty: cluster.KnownLoss, Restarts: s.Restarts}
 	}
-	if l := h.leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
+	if l := h.Leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
 		return // it may have saved because of the notice
 	}
 	if gap := p.Saved.Sub(since); gap >= cluster.Second {
@@ -268,7 +268,7 @@ func (h *hall) judge(i int, verdict cluster.Resumption, redone, earlier cluster.
 	if verdict == cluster.UnknownResumption {
 		return
 	}
-	j, r := &h.s.Cases[i].Job, &h.records[i]
+	j, r := &h.Snapshot.Cases[i].Job, &h.Records[i]
 	begin, habit := h.begin(i, modelOf(j)), h.habit(i)
 	if verdict == cluster.Restarted {
 		s := h.saving(i)
@@ -277,7 +277,7 @@ func (h *hall) judge(i int, verdict cluster.Resumption, redone, earlier cluster.
 		}
 	}
 	own := h.conduct(i)
-	own.Last, own.LastAt = verdict, h.now
+	own.Last, own.LastAt = verdict, h.Now
 	if own.Ours && !h.rule().Off() {
 		cost := redone + begin
 		if verdict == cluster.Restarted {
@@ -287,7 +287,7 @@ func (h *hall) judge(i int, verdict cluster.Resumption, redone, earlier cluster.
 		own.Booked, own.Spent = max(own.Booked, cost), r.Spent
 	}
 	if t, ok := cluster.TypeOf(j); ok {
-		h.habits.Judged(t, h.now, verdict, redone, own.Noticed)
+		h.habits.Judged(t, h.Now, verdict, redone, own.Noticed)
 		h.habitOf[i] = 0
 	}
 }

@@ -40,8 +40,8 @@ func (h *hall) handOvers() {
 func (h *hall) group(watched bool) []handOver {
 	of := map[string]int{} // node -> group
 	var groups []handOver
-	for i, l := range h.leases {
-		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (h.standing[i].touch == cluster.Watch) {
+	for i, l := range h.Leases {
+		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (h.Jobs[i].Touch == cluster.Watch) {
 			continue
 		}
 		g := -1
@@ -99,7 +99,7 @@ func (h *hall) handOver(o *handOver) {
 	}
 	name := ""
 	if len(o.grants) > 0 && (len(reclaims) > 0 || slices.ContainsFunc(o.nodes, func(n string) bool { return h.fenced[n] })) {
-		first := h.leases[o.grants[0]]
+		first := h.Leases[o.grants[0]]
 		name = fmt.Sprintf("%s%d_%d", cluster.ReservationPrefix, first.Job, first.Term)
 	}
 	var accounts []string
@@ -107,14 +107,14 @@ func (h *hall) handOver(o *handOver) {
 		if a, ok := h.open(i, name); ok {
 			grants = append(grants, a)
 		}
-		if account := h.s.Cases[i].Job.Account; !slices.Contains(accounts, account) {
+		if account := h.Snapshot.Cases[i].Job.Account; !slices.Contains(accounts, account) {
 			accounts = append(accounts, account)
 		}
 	}
 	if name != "" && len(grants) > 0 {
 		slices.Sort(accounts)
 		h.actions = append(h.actions, cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: o.nodes,
-			Accounts: accounts, Until: h.now.Add(h.set.GrantTimeout + cluster.Minute), Withheld: grants[0].Withheld,
+			Accounts: accounts, Until: h.Now.Add(h.Settings.GrantTimeout + cluster.Minute), Withheld: grants[0].Withheld,
 			Because: cluster.Reason{Code: cluster.BecauseHandOver}})
 	}
 	h.actions = append(h.actions, grants...)
@@ -125,8 +125,8 @@ func (h *hall) handOver(o *handOver) {
 // open grants: it opens the gate of a job on the nodes of its lease. Nothing is
 // to be done where that has been done and the job is about to start.
 func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
-	c, r := &h.s.Cases[i], &h.records[i]
-	l := h.leases[i]
+	c, r := &h.Snapshot.Cases[i], &h.Records[i]
+	l := h.Leases[i]
 	nodes := make([]string, len(l.Nodes))
 	for k := range l.Nodes {
 		nodes[k] = l.Nodes[k].Node
@@ -134,14 +134,14 @@ func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
 	if c.Touch == cluster.Watch && r.Pinned { // it is being given back
 		return cluster.Action{}, false
 	}
-	if c.Job.State != cluster.Waiting || !c.Job.Whole && c.Job.Eligible <= h.now && !c.Job.Locked && hostlist.Same(c.Job.NodeList, nodes) {
+	if c.Job.State != cluster.Waiting || !c.Job.Whole && c.Job.Eligible <= h.Now && !c.Job.Locked && hostlist.Same(c.Job.NodeList, nodes) {
 		return cluster.Action{}, false
 	}
 	a := h.action(cluster.Grant, i, cluster.Reason{Code: cluster.BecauseGranted, Pool: l.Pool, Need: l.GPUs, Until: l.End})
-	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, h.set.SiteFactor, r.UserNodes
+	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, h.Settings.SiteFactor, r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	if r.Ran > 0 && r.UserLimit > 0 {
-		a.Limit = h.limit(i)
+		a.Limit = h.Limit(i)
 	}
 	if !a.Withheld {
 		r.Pinned, r.Gate, r.Locked = true, 0, false
@@ -151,13 +151,13 @@ func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
 
 // reclaim requeues a job whose lease is over, unless that has been done.
 func (h *hall) reclaim(i int) (cluster.Action, bool) {
-	if !h.standing[i].runs {
+	if !h.Jobs[i].Runs {
 		return cluster.Action{}, false
 	}
-	c, r, l := &h.s.Cases[i], &h.records[i], h.leases[i]
+	c, r, l := &h.Snapshot.Cases[i], &h.Records[i], h.Leases[i]
 	because := cluster.Reason{Code: cluster.BecauseEnding, Pool: l.Pool, Until: l.End}
 	if l.Why == recalled {
-		because.Code, because.For = cluster.BecauseRecalled, h.standing[i].heir
+		because.Code, because.For = cluster.BecauseRecalled, h.Jobs[i].Heir
 	}
 	a := h.action(cluster.Reclaim, i, because)
 	a.NodeList, a.Resume = r.UserNodes, c.Job.State == cluster.Suspended

@@ -18,17 +18,17 @@ import (
 // division. What nobody is due is its tenants' by weight. capacity is the GPUs by pool, base what
 // tenants are due by weight.
 func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGPU {
-	n := len(h.pools)
+	n := len(h.Pools)
 	due := make([]cluster.MicroGPU, len(h.accounts))
 	known := h.divided(due)
 	h.ask(capacity)
-	entitled := make([]cluster.MicroGPU, len(h.ledger.Tenants))
-	weights := make([]int64, len(h.tenants))
-	for t, name := range h.tenants {
-		weights[t] = h.weights[name]
+	entitled := make([]cluster.MicroGPU, len(h.Ledger.Tenants))
+	weights := make([]int64, len(h.Tenants))
+	for t, name := range h.Tenants {
+		weights[t] = h.Weight(name)
 	}
 	h.explore()
-	for p := range h.pools {
+	for p := range h.Pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		fit(due, p, n, room)
 		for at := p; at < len(due); at += n {
@@ -45,20 +45,20 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 		}
 	}
 	ledger := cluster.Ledger{Tenants: h.accounts}
-	ltgf.Settle(&ledger, due, due, h.debts(due), make([]int, len(due)), h.set, true)
+	ltgf.Settle(&ledger, due, due, h.debts(due), make([]int, len(due)), h.Settings, true)
 	return entitled
 }
 
 // divided fills in what the division says, and tells which parties it knows.
 func (h *hall) divided(due []cluster.MicroGPU) (known []bool) {
 	known = make([]bool, len(h.parties))
-	d := h.s.Division
-	if d == nil || d.Policy != h.set.Divide {
+	d := h.Snapshot.Division
+	if d == nil || d.Policy != h.Settings.Divide {
 		return known
 	}
 	pools := make([]int, len(d.Pools))
 	for i, name := range d.Pools {
-		pools[i] = h.pool(name)
+		pools[i] = h.Pool(name)
 	}
 	k := 0
 	for i := range d.Parts {
@@ -72,7 +72,7 @@ func (h *hall) divided(due []cluster.MicroGPU) (known []bool) {
 		known[k] = true
 		for at, gpus := range part.GPUs {
 			if p := pools[at]; p >= 0 {
-				due[k*len(h.pools)+p] = gpus
+				due[k*len(h.Pools)+p] = gpus
 			}
 		}
 	}
@@ -96,8 +96,8 @@ func fit(due []cluster.MicroGPU, p, n int, room cluster.MicroGPU) {
 // blind gives those whom the division does not know their part of what their tenant is due by weight,
 // by what they ask for.
 func (h *hall) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster.MicroGPU, room cluster.MicroGPU) {
-	n := len(h.pools)
-	asked := make([]int64, len(h.tenants))
+	n := len(h.Pools)
+	asked := make([]int64, len(h.Tenants))
 	for k := range h.parties {
 		asked[h.parties[k].tenant] += int64(h.demand(k))
 	}
@@ -128,16 +128,16 @@ func (h *hall) demand(k int) int {
 
 // wants gives the GPUs that a job holds or asks for.
 func (h *hall) wants(i int) int {
-	if st := &h.standing[i]; st.runs {
-		return st.held
+	if st := &h.Jobs[i]; st.Runs {
+		return st.Held
 	}
-	return h.standing[i].gpus
+	return h.Jobs[i].GPUs
 }
 
 // debts gives, by row, the GPUs that its party may owe a term of.
 func (h *hall) debts(due []cluster.MicroGPU) []int {
 	gangs := make([]int, len(due))
-	n := len(h.pools)
+	n := len(h.Pools)
 	for k := range h.parties {
 		gang := h.gang(k)
 		for at := k * n; at < (k+1)*n; at++ {
@@ -168,17 +168,17 @@ func (h *hall) gang(k int) int {
 
 // ask puts the question of the division together, if it is another than the one that was answered.
 func (h *hall) ask(capacity []int) {
-	q := cluster.Question{Policy: h.set.Divide, At: h.now}
-	for p, name := range h.pools {
+	q := cluster.Question{Policy: h.Settings.Divide, At: h.Now}
+	for p, name := range h.Pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
-	if d := h.s.Division; d != nil && d.Policy == h.set.Divide {
+	if d := h.Snapshot.Division; d != nil && d.Policy == h.Settings.Divide {
 		q.Trades, q.NextTrade = d.Trades, d.NextTrade
 	}
-	if len(h.set.Prices) > 0 {
-		q.Prices = slices.Repeat([]float64{1}, len(h.pools))
-		for _, price := range h.set.Prices {
-			if p := h.pool(price.Model); p >= 0 {
+	if len(h.Settings.Prices) > 0 {
+		q.Prices = slices.Repeat([]float64{1}, len(h.Pools))
+		for _, price := range h.Settings.Prices {
+			if p := h.Pool(price.Model); p >= 0 {
 				q.Prices[p] = price.Price
 			}
 		}
@@ -189,11 +189,11 @@ func (h *hall) ask(capacity []int) {
 		}
 	}
 	epoch := int64(0)
-	if h.set.DivideEvery > 0 {
-		epoch = h.s.Round / h.set.DivideEvery
+	if h.Settings.DivideEvery > 0 {
+		epoch = h.Snapshot.Round / h.Settings.DivideEvery
 	}
 	q.Digest = digest(&q, epoch)
-	if h.s.Division == nil || h.s.Division.Digest != q.Digest {
+	if h.Snapshot.Division == nil || h.Snapshot.Division.Digest != q.Digest {
 		h.question = &q
 	}
 }
@@ -201,24 +201,24 @@ func (h *hall) ask(capacity []int) {
 // bid puts together what a party asks; false = none of its jobs is active.
 func (h *hall) bid(k int) (cluster.Bid, bool) {
 	party := &h.parties[k]
-	n := len(h.pools)
-	b := cluster.Bid{Party: party.name, Tenant: h.tenants[party.tenant], Weight: h.weights[h.tenants[party.tenant]],
+	n := len(h.Pools)
+	b := cluster.Bid{Party: party.name, Tenant: h.Tenants[party.tenant], Weight: h.Weight(h.Tenants[party.tenant]),
 		Speeds: make([]float64, n), Margins: make([]float64, n)}
 	for range b.Speeds {
 		b.Basis = append(b.Basis, cluster.Observed)
 	}
 	weight := int64(0)
 	for _, i := range party.cases {
-		st := &h.standing[i]
-		if len(st.may) == 0 {
+		st := &h.Jobs[i]
+		if len(st.May) == 0 {
 			continue
 		}
 		gpus := h.wants(i)
 		b.Gang, b.Demand = max(b.Gang, gpus), b.Demand+gpus
 		weight += h.weight(i) * int64(gpus)
-		b.Pinned = h.s.Cases[i].Job.Request.Model != ""
+		b.Pinned = h.Snapshot.Cases[i].Job.Request.Model != ""
 		speeds := h.speedups(i)
-		for _, p := range st.may {
+		for _, p := range st.May {
 			// Of several jobs the mean, by GPUs: one that cannot run there has nothing of it.
 			s := &speeds[p]
 			b.Speeds[p] += s.Value * float64(gpus)
@@ -235,10 +235,10 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 		b.Speeds[p] /= float64(b.Demand)
 	}
 	b.Milli = weight / int64(b.Demand)
-	if h.set.DivideJobs {
+	if h.Settings.DivideJobs {
 		i := party.cases[0]
-		b.Job = h.records[i].Key
-		b.Elapsed = max(h.now.Sub(h.records[i].First), 0)
+		b.Job = h.Records[i].Key
+		b.Elapsed = max(h.Now.Sub(h.Records[i].First), 0)
 		b.Steps, b.Did = h.steps(i), h.did(i)
 		b.Deadline = h.deadline(i, &b)
 	}
@@ -258,12 +258,12 @@ func lessSure(a, b cluster.Source) cluster.Source {
 // deadline gives by when a job is to be done; 0 = whenever. It aims a term ahead of what its user says as long as
 // that can be: whose turn it is comes round by terms.
 func (h *hall) deadline(i int, b *cluster.Bid) cluster.Instant {
-	last := h.s.Cases[i].Job.Deadline
+	last := h.Snapshot.Cases[i].Job.Deadline
 	if last == 0 {
 		return 0
 	}
 	fastest := slices.Max(b.Speeds) * float64(max(b.Gang, 1))
-	if ahead := last.Add(-h.set.Term); b.Steps*float64(cluster.Second) <= fastest*float64(ahead.Sub(h.now)) {
+	if ahead := last.Add(-h.Settings.Term); b.Steps*float64(cluster.Second) <= fastest*float64(ahead.Sub(h.Now)) {
 		return ahead
 	}
 	return last
@@ -315,23 +315,23 @@ const endless = 30 * cluster.Day
 // steps gives the work that a job has left, in GPU-seconds on the model on which it is slowest: what it says
 // of its steps, less those that it has reported; else what its time limit leaves on the fastest model.
 func (h *hall) steps(i int) float64 {
-	left := h.limit(i)
+	left := h.Limit(i)
 	if left == 0 {
 		left = endless
 	}
-	if st := &h.standing[i]; st.runs {
-		left -= h.now.Sub(h.s.Cases[i].Job.Start)
+	if st := &h.Jobs[i]; st.Runs {
+		left -= h.Now.Sub(h.Snapshot.Cases[i].Job.Start)
 	}
 	book, gang := h.learned.book, max(h.wants(i), 1)
 	fastest, slowest := 1.0, 0.0
 	for p, s := range h.speedups(i) {
 		fastest = max(fastest, s.Value)
-		if r, ok := book.Rate(h.learned.kinds[i], h.pools[p], gang); ok && r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
+		if r, ok := book.Rate(h.learned.kinds[i], h.Pools[p], gang); ok && r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
 			slowest = r.Rate
 		}
 	}
 	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * fastest
-	if steps, estimated := book.Remaining(h.records[i].Key, h.learned.total[i], left, slowest); !estimated && slowest > 0 {
+	if steps, estimated := book.Remaining(h.Records[i].Key, h.learned.total[i], left, slowest); !estimated && slowest > 0 {
 		seconds = max(steps/slowest, 1)
 	}
 	return seconds * float64(gang)
@@ -341,8 +341,8 @@ func (h *hall) steps(i int) float64 {
 // speeds on the models on which it may run.
 func (h *hall) did(i int) float64 {
 	speeds, sum := h.speedups(i), 0.0
-	for _, p := range h.standing[i].may {
+	for _, p := range h.Jobs[i].May {
 		sum += speeds[p].Value
 	}
-	return float64(h.records[i].Alloc) / float64(cluster.Second) * sum / float64(max(len(h.standing[i].may), 1))
+	return float64(h.Records[i].Alloc) / float64(cluster.Second) * sum / float64(max(len(h.Jobs[i].May), 1))
 }

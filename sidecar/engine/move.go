@@ -14,21 +14,21 @@ const settling = 10
 
 // moveCost gives what it costs a job to move to another model: the time to save, which is what it has notice
 // for, and a minute to be requeued and to start again.
-func (h *hall) moveCost() cluster.Span { return h.set.Notice + cluster.Minute }
+func (h *hall) moveCost() cluster.Span { return h.Settings.Notice + cluster.Minute }
 
 // mayMove gives the pool of a lease, and after it those to which its job may move when it ends, since its party is due
 // something there, and the move pays or settles what its party is owed; better are those where it pays.
 func (h *hall) mayMove(i int, l *cluster.Lease) (pools []int, better []lease.Better) {
-	pools, st := h.poolOf(l), &h.standing[i]
-	if h.set.Divide == "" || len(pools) == 0 || st.touch != cluster.Act {
+	pools, st := h.PoolOf(l), &h.Jobs[i]
+	if h.Settings.Divide == "" || len(pools) == 0 || st.Touch != cluster.Act {
 		return pools, nil
 	}
 	if h.settling(i) {
 		return pools, nil
 	}
 	from := pools[0]
-	for _, p := range st.may {
-		if p == from || h.accounts[st.party*len(h.pools)+p].Entitlement == 0 {
+	for _, p := range st.May {
+		if p == from || h.accounts[st.Party*len(h.Pools)+p].Entitlement == 0 {
 			continue
 		}
 		gain := h.gain(i, from, p)
@@ -44,8 +44,8 @@ func (h *hall) mayMove(i int, l *cluster.Lease) (pools []int, better []lease.Bet
 
 // settling tells whether a job has moved a short while ago, and stays.
 func (h *hall) settling(i int) bool {
-	moved := h.records[i].Moved
-	return moved > 0 && h.now.Sub(moved) < settling*h.moveCost()
+	moved := h.Records[i].Moved
+	return moved > 0 && h.Now.Sub(moved) < settling*h.moveCost()
 }
 
 // gain gives what a job gains by a move in the coming term, or by what it has left to do, as time where it runs: what it gets
@@ -56,8 +56,8 @@ func (h *hall) gain(i, from, to int) cluster.Span {
 	if here <= 0 || there <= here {
 		return 0
 	}
-	left := float64(h.set.Term)
-	if h.limit(i) > 0 || h.learned.total[i] > 0 {
+	left := float64(h.Settings.Term)
+	if h.Limit(i) > 0 || h.learned.total[i] > 0 {
 		left = min(left, h.steps(i)/(speeds[from].Value*float64(max(h.wants(i), 1)))*float64(cluster.Second))
 	}
 	return max(cluster.Span((there/here-1)*left)-h.moveCost(), 0)
@@ -67,34 +67,34 @@ func (h *hall) gain(i, from, to int) cluster.Span {
 // runs, or has had half of that too much there; and has not had too much in the other pool. (What it is owed there does not
 // tell: what all are behind in a pool is written off.)
 func (h *hall) settles(i, from, to int) bool {
-	at := h.standing[i].party * len(h.pools)
+	at := h.Jobs[i].Party * len(h.Pools)
 	had := &h.accounts[at+from]
-	much := had.Entitlement == 0 || had.Deficit <= -cluster.Times(h.wants(i), h.set.Term)/2
+	much := had.Entitlement == 0 || had.Deficit <= -cluster.Times(h.wants(i), h.Settings.Term)/2
 	return much && h.accounts[at+to].Deficit >= 0
 }
 
 // noteMove remembers that a job whose lease is over has GPUs of another model kept for it.
 func (h *hall) noteMove(i int, l *cluster.Lease) {
-	if h.set.Divide == "" {
+	if h.Settings.Divide == "" {
 		return
 	}
-	key := h.records[i].Key
-	if slices.ContainsFunc(h.claims, func(c cluster.Claim) bool { return c.Job == key && c.Pool != l.Pool }) {
-		h.records[i].Moved = h.now
+	key := h.Records[i].Key
+	if slices.ContainsFunc(h.Claims, func(c cluster.Claim) bool { return c.Job == key && c.Pool != l.Pool }) {
+		h.Records[i].Moved = h.Now
 	}
 }
 
 // goes says of a job whose lease is not renewed to which model it moves, if it does, and what for.
 func (h *hall) goes(because *cluster.Reason, i int, l *cluster.Lease) {
-	if h.set.Divide == "" {
+	if h.Settings.Divide == "" {
 		return
 	}
-	key := h.records[i].Key
+	key := h.Records[i].Key
 	cl := h.claimOf(key)
-	if cl == nil || cl.Pool == l.Pool || h.pool(l.Pool) < 0 {
+	if cl == nil || cl.Pool == l.Pool || h.Pool(l.Pool) < 0 {
 		return
 	}
-	from, to := h.pool(l.Pool), h.pool(cl.Pool)
+	from, to := h.Pool(l.Pool), h.Pool(cl.Pool)
 	because.To = cl.Pool
 	because.Trial = h.tries(i, to)
 	speeds := h.speedups(i)

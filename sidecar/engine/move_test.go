@@ -1,9 +1,10 @@
 package engine_test
 
 import (
-	"github.com/fairlease/fairlease/sidecar/engine"
 	"slices"
 	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/engine"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"

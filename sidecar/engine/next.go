@@ -9,46 +9,46 @@ import (
 func (h *hall) next() cluster.Instant {
 	var first cluster.Instant
 	at := func(t cluster.Instant) {
-		if t > h.now && (first == 0 || t < first) {
+		if t > h.Now && (first == 0 || t < first) {
 			first = t
 		}
 	}
-	for _, l := range h.leases {
+	for _, l := range h.Leases {
 		if l == nil {
 			continue
 		}
 		at(l.End)
-		at(l.End - cluster.Instant(h.set.Notice))
+		at(l.End - cluster.Instant(h.Settings.Notice))
 		if l.State == cluster.Granted {
-			at(l.Granted.Add(h.set.GrantTimeout))
+			at(l.Granted.Add(h.Settings.GrantTimeout))
 		}
 	}
-	for i := range h.s.Cases {
-		r := &h.records[i]
+	for i := range h.Snapshot.Cases {
+		r := &h.Records[i]
 		at(r.Avoid)
-		at(settled(&h.s.Cases[i].Job))
-		at(lease.MayDisplace(r, h.set.Term))
+		at(settled(&h.Snapshot.Cases[i].Job))
+		at(lease.MayDisplace(r, h.Settings.Term))
 		at(r.UserBegin)
-		if st := &h.standing[i]; st.waits && st.ours(cluster.Act) && !h.s.Cases[i].Job.Locked {
-			gate := max(h.s.Cases[i].Job.Eligible, r.Gate)
-			at(gate - cluster.Instant(h.set.GateTTL/2))
+		if st := &h.Jobs[i]; st.Waits && st.Ours(cluster.Act) && !h.Snapshot.Cases[i].Job.Locked {
+			gate := max(h.Snapshot.Cases[i].Job.Eligible, r.Gate)
+			at(gate - cluster.Instant(h.Settings.GateTTL/2))
 		}
 	}
 	at(h.recallAt)
-	for i := range h.claims {
-		at(h.claims[i].At)
+	for i := range h.Claims {
+		at(h.Claims[i].At)
 	}
-	for i := range h.s.Overrides {
-		at(h.s.Overrides[i].Until)
+	for i := range h.Snapshot.Overrides {
+		at(h.Snapshot.Overrides[i].Until)
 	}
-	for i := range h.s.Reservations {
-		at(h.s.Reservations[i].Start)
-		at(h.s.Reservations[i].End)
-		if h.s.Reservations[i].Name == cluster.GateReservation && h.s.License.Total > 0 {
-			at(h.s.Reservations[i].End - cluster.Instant(h.set.GateTTL/2) + 1)
+	for i := range h.Snapshot.Reservations {
+		at(h.Snapshot.Reservations[i].Start)
+		at(h.Snapshot.Reservations[i].End)
+		if h.Snapshot.Reservations[i].Name == cluster.GateReservation && h.Snapshot.License.Total > 0 {
+			at(h.Snapshot.Reservations[i].End - cluster.Instant(h.Settings.GateTTL/2) + 1)
 		}
-		if isFence(&h.s.Reservations[i]) {
-			at(h.s.Reservations[i].End - cluster.Instant(h.set.GateTTL) + 1)
+		if isFence(&h.Snapshot.Reservations[i]) {
+			at(h.Snapshot.Reservations[i].End - cluster.Instant(h.Settings.GateTTL) + 1)
 		}
 	}
 	return first

@@ -23,46 +23,46 @@ type party struct {
 // gather finds who queues, and the parties, with their accounts in every pool.
 func (h *hall) gather() {
 	h.queues, h.parties = h.queues[:0], h.parties[:0]
-	for t, name := range h.tenants {
+	for t, name := range h.Tenants {
 		h.queues = append(h.queues, party{name: name, tenant: t})
 	}
-	for i := range h.standing {
-		h.standing[i].party, h.standing[i].queue = -1, h.standing[i].tenant
+	for i := range h.Jobs {
+		h.Jobs[i].Party, h.Jobs[i].Queue = -1, h.Jobs[i].Tenant
 	}
-	h.rows = h.ledger.Tenants
-	if h.set.Divide == "" {
+	h.rows = h.Ledger.Tenants
+	if h.Settings.Divide == "" {
 		return
 	}
 	at := map[string]int{}
-	names := make([]string, len(h.standing))
-	for i := range h.standing {
-		st := &h.standing[i]
-		if st.tenant < 0 || !st.there {
+	names := make([]string, len(h.Jobs))
+	for i := range h.Jobs {
+		st := &h.Jobs[i]
+		if st.Tenant < 0 || !st.Live {
 			continue
 		}
 		name := h.partyName(i)
 		names[i] = name
 		if _, ok := at[name]; !ok {
 			at[name] = 0
-			h.parties = append(h.parties, party{name: name, tenant: st.tenant})
+			h.parties = append(h.parties, party{name: name, tenant: st.Tenant})
 		}
 	}
 	slices.SortFunc(h.parties, func(a, b party) int { return cmp.Compare(a.name, b.name) })
 	for k := range h.parties {
 		at[h.parties[k].name] = k
 	}
-	for i := range h.standing {
+	for i := range h.Jobs {
 		if names[i] != "" {
-			st := &h.standing[i]
-			st.party = at[names[i]]
-			h.parties[st.party].cases = append(h.parties[st.party].cases, i)
+			st := &h.Jobs[i]
+			st.Party = at[names[i]]
+			h.parties[st.Party].cases = append(h.parties[st.Party].cases, i)
 		}
 	}
 	h.openAccounts(at)
-	if policy.TenantBlind(h.set.Divide) {
+	if policy.TenantBlind(h.Settings.Divide) {
 		h.queues, h.rows = append(h.queues[:0], h.parties...), h.accounts
-		for i := range h.standing {
-			h.standing[i].queue = h.standing[i].party
+		for i := range h.Jobs {
+			h.Jobs[i].Queue = h.Jobs[i].Party
 		}
 	}
 }
@@ -70,9 +70,9 @@ func (h *hall) gather() {
 // partyName names the party of a job. Jobs that name a GPU model are a kind of their own: they
 // stay there whatever the market does.
 func (h *hall) partyName(i int) string {
-	c := &h.s.Cases[i]
-	if h.set.DivideJobs {
-		return fmt.Sprintf("%s/%010d", h.records[i].Tenant, h.records[i].Key)
+	c := &h.Snapshot.Cases[i]
+	if h.Settings.DivideJobs {
+		return fmt.Sprintf("%s/%010d", h.Records[i].Tenant, h.Records[i].Key)
 	}
 	kind := string(h.learned.kinds[i])
 	if m := c.Job.Request.Model; m != "" {
@@ -84,22 +84,22 @@ func (h *hall) partyName(i int) string {
 // openAccounts brings the accounts of parties to now: what they were due since the last look less what
 // their jobs have had.
 func (h *hall) openAccounts(at map[string]int) {
-	n := len(h.pools)
+	n := len(h.Pools)
 	h.accounts = slices.Grow(h.accounts[:0], len(h.parties)*n)[:len(h.parties)*n]
 	clear(h.accounts)
 	for k := range h.parties {
-		for p, pool := range h.pools {
+		for p, pool := range h.Pools {
 			h.accounts[k*n+p] = cluster.TenantPool{Tenant: h.parties[k].name, Pool: pool, Demand: cluster.MicroGPU(h.demand(k)) * cluster.WholeGPU}
 		}
 	}
-	span := h.now.Sub(h.s.Ledger.At)
-	if h.s.Ledger.At == 0 {
+	span := h.Now.Sub(h.Snapshot.Ledger.At)
+	if h.Snapshot.Ledger.At == 0 {
 		span = 0
 	}
-	for k := range h.s.Parties {
-		old := &h.s.Parties[k]
+	for k := range h.Snapshot.Parties {
+		old := &h.Snapshot.Parties[k]
 		i, ok := at[old.Party]
-		p := h.pool(old.Pool)
+		p := h.Pool(old.Pool)
 		if !ok || p < 0 {
 			continue
 		}
@@ -107,34 +107,34 @@ func (h *hall) openAccounts(at map[string]int) {
 		var due cluster.GPUTime
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
-		if ceiling := max(ltgf.Credit(old.Entitlement, h.set.CreditCap), 2*cluster.Times(h.gang(i), h.set.Term)); row.Deficit > ceiling {
+		if ceiling := max(ltgf.Credit(old.Entitlement, h.Settings.CreditCap), 2*cluster.Times(h.gang(i), h.Settings.Term)); row.Deficit > ceiling {
 			row.Deficit = max(ceiling, old.Deficit)
 		}
 	}
-	for i := range h.standing {
-		st := &h.standing[i]
-		if st.party < 0 {
+	for i := range h.Jobs {
+		st := &h.Jobs[i]
+		if st.Party < 0 {
 			continue
 		}
-		had := h.s.Cases[i].Record.Held
+		had := h.Snapshot.Cases[i].Record.Held
 		if len(had) == 0 {
-			had = h.records[i].Held // it began after the last look
+			had = h.Records[i].Held // it began after the last look
 		}
-		if s := h.s.Cases[i].Record.Stopping; len(had) == 0 && s != nil {
+		if s := h.Snapshot.Cases[i].Record.Stopping; len(had) == 0 && s != nil {
 			had = s.GPUs // what it had and a stop destroyed is given back
 		}
 		if len(had) == 0 {
 			continue
 		}
-		if p := h.pool(had[0].Model); p >= 0 {
-			h.accounts[st.party*n+p].Deficit -= h.records[i].Alloc - h.s.Cases[i].Record.Alloc
+		if p := h.Pool(had[0].Model); p >= 0 {
+			h.accounts[st.Party*n+p].Deficit -= h.Records[i].Alloc - h.Snapshot.Cases[i].Record.Alloc
 		}
 	}
 }
 
 // partyAccounts gives the accounts of parties, as they are to be remembered.
 func (h *hall) partyAccounts() []cluster.PartyPool {
-	if h.set.Divide == "" {
+	if h.Settings.Divide == "" {
 		return nil
 	}
 	out := make([]cluster.PartyPool, 0, len(h.accounts))

@@ -22,14 +22,14 @@ const recallsARound = 32
 // even without them, by the threshold; else of the job's own tenant, for at most the new
 // jobs' share of what that is due. A job keeps its GPUs for the shortest lease in any case.
 func (h *hall) recall(in *lease.Input, choice *lease.Choice) {
-	if !h.set.RecallFirst {
+	if !h.Settings.RecallFirst {
 		return
 	}
 	line := h.unserved(in, choice)
 	if len(line) == 0 || !h.anyRecallable() {
 		return
 	}
-	r, n := h.openRecalls(choice), len(h.pools)
+	r, n := h.openRecalls(choice), len(h.Pools)
 	line = slices.DeleteFunc(line, func(i int) bool { return !r.mayHope(&in.Candidates[i]) })
 	if len(line) == 0 {
 		return
@@ -55,9 +55,9 @@ func (h *hall) recall(in *lease.Input, choice *lease.Choice) {
 // unserved lists the candidates that never had a lease, and have none now.
 func (h *hall) unserved(in *lease.Input, choice *lease.Choice) []int {
 	var line []int
-	claimed := make(map[cluster.JobKey]bool, len(h.claims))
-	for k := range h.claims {
-		claimed[h.claims[k].Job] = true
+	claimed := make(map[cluster.JobKey]bool, len(h.Claims))
+	for k := range h.Claims {
+		claimed[h.Claims[k].Job] = true
 	}
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
@@ -90,11 +90,11 @@ const nobody cluster.Span = 1 << 62
 type refusal struct{ tenant, shape, pool int }
 
 func (h *hall) openRecalls(choice *lease.Choice) *recalls {
-	n, rows := len(h.pools), len(h.rows)
+	n, rows := len(h.Pools), len(h.rows)
 	r := &recalls{h: h, most: -1, refused: map[refusal]bool{},
 		behind: make([]cluster.Span, rows), least: slices.Repeat([]cluster.Span{nobody}, n), has: make([]bool, rows), firsts: make([]int, rows)}
-	if h.set.MaxReclaims > 0 {
-		r.most = h.set.MaxReclaims
+	if h.Settings.MaxReclaims > 0 {
+		r.most = h.Settings.MaxReclaims
 		for i := range choice.Grants {
 			r.most = max(r.most-len(choice.Grants[i].Displaced), 0)
 		}
@@ -105,8 +105,8 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 		row := &h.rows[at]
 		r.behind[at] = ltgf.Behind(row.Deficit-debit[at], row.Entitlement)
 	}
-	for i, l := range h.leases {
-		if l == nil || h.standing[i].queue < 0 || h.pool(l.Pool) < 0 {
+	for i, l := range h.Leases {
+		if l == nil || h.Jobs[i].Queue < 0 || h.Pool(l.Pool) < 0 {
 			continue
 		}
 		row := r.row(i)
@@ -118,11 +118,11 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 			r.least[row%n] = min(r.least[row%n], r.behind[row])
 		}
 	}
-	for k := range h.claims {
-		cl := &h.claims[k]
-		i, p := h.find(cl.Job), h.pool(cl.Pool)
-		if i >= 0 && p >= 0 && h.records[i].Terms == 0 && cl.At <= h.now.Add(h.set.RecallNotice) {
-			r.firsts[h.standing[i].queue*n+p] += gpus(cl.Nodes)
+	for k := range h.Claims {
+		cl := &h.Claims[k]
+		i, p := h.Find(cl.Job), h.Pool(cl.Pool)
+		if i >= 0 && p >= 0 && h.Records[i].Terms == 0 && cl.At <= h.Now.Add(h.Settings.RecallNotice) {
+			r.firsts[h.Jobs[i].Queue*n+p] += gpus(cl.Nodes)
 		}
 	}
 	return r
@@ -132,7 +132,7 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
-		row := k.Tenant*len(r.h.pools) + p
+		row := k.Tenant*len(r.h.Pools) + p
 		if r.h.rows[row].Entitlement > 0 && !slices.Contains(k.Idle, p) {
 			found = r.ahead(k, p) || r.has[row] && r.mayOwn(k, row) || found
 		}
@@ -143,31 +143,31 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 // ahead tells whether the tenant furthest ahead in a pool may have to give way to a job. If not
 // yet, it notes from when on.
 func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
-	gap := r.least[pool] + r.h.set.Threshold - r.behindWith(k, pool)
+	gap := r.least[pool] + r.h.Settings.Threshold - r.behindWith(k, pool)
 	if gap > 0 {
-		r.h.ripens(gap, lease.Cost(r.h.rows[k.Tenant*len(r.h.pools)+pool].Entitlement, k.GPUs, r.h.set.Term))
+		r.h.ripens(gap, lease.Cost(r.h.rows[k.Tenant*len(r.h.Pools)+pool].Entitlement, k.GPUs, r.h.Settings.Term))
 	}
 	return gap <= 0
 }
 
 // behindWith gives how far a tenant is behind when a job of its own has its first lease.
 func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
-	row := k.Tenant*len(r.h.pools) + pool
-	return r.behind[row] - lease.Cost(r.h.rows[row].Entitlement, k.GPUs, r.ends().Sub(r.h.now))
+	row := k.Tenant*len(r.h.Pools) + pool
+	return r.behind[row] - lease.Cost(r.h.rows[row].Entitlement, k.GPUs, r.ends().Sub(r.h.Now))
 }
 
 // ends gives the end of a lease that is made room for now.
 func (r *recalls) ends() cluster.Instant {
-	return lease.Next(r.h.now.Add(r.h.set.RecallNotice), r.h.set)
+	return lease.Next(r.h.Now.Add(r.h.Settings.RecallNotice), r.h.Settings)
 }
 
 // layOut makes the board.
 func (r *recalls) layOut(in *lease.Input) {
-	h, n := r.h, len(r.h.pools)
-	now := lease.Input{Settings: h.set, Tenants: make([]lease.Tenant, len(in.Tenants))}
+	h, n := r.h, len(r.h.Pools)
+	now := lease.Input{Settings: h.Settings, Tenants: make([]lease.Tenant, len(in.Tenants))}
 	for t := range now.Tenants {
 		now.Tenants[t].Shares = slices.Clone(in.Tenants[t].Shares)
-		for p := range h.pools {
+		for p := range h.Pools {
 			now.Tenants[t].Shares[p].Behind = r.behind[t*n+p]
 		}
 	}
@@ -175,7 +175,7 @@ func (r *recalls) layOut(in *lease.Input) {
 	h.kept = h.fresh(h.kept)
 	r.board = h.kept
 	h.lay(r.board, func(i int) (soft, bool) {
-		return soft{h.standing[i].queue, ranks[i], h.now.Add(h.set.RecallNotice)}, h.recallable(i)
+		return soft{h.Jobs[i].Queue, ranks[i], h.Now.Add(h.Settings.RecallNotice)}, h.recallable(i)
 	})
 	h.keep(r.board)
 }
@@ -183,7 +183,7 @@ func (r *recalls) layOut(in *lease.Input) {
 // anyRecallable tells whether any lease may be recalled, and notes when the next may be.
 func (h *hall) anyRecallable() bool {
 	found := false
-	for i := range h.leases {
+	for i := range h.Leases {
 		found = h.recallable(i) || found
 	}
 	return found
@@ -193,52 +193,52 @@ func (h *hall) anyRecallable() bool {
 // job has had its GPUs for the shortest lease. One that was renewed at this very moment, in this
 // round or in one that is made again, was weighed against all who wait.
 func (h *hall) recallable(i int) bool {
-	if h.leases[i] == nil || h.standing[i].touch != cluster.Act || h.standing[i].ordered(cluster.Exempt) || !h.standing[i].runs || h.standing[i].queue < 0 || h.leases[i].State != cluster.Active || h.ending(i) ||
-		h.pool(h.leases[i].Pool) < 0 {
+	if h.Leases[i] == nil || h.Jobs[i].Touch != cluster.Act || h.Jobs[i].Ordered(cluster.Exempt) || !h.Jobs[i].Runs || h.Jobs[i].Queue < 0 || h.Leases[i].State != cluster.Active || h.ending(i) ||
+		h.Pool(h.Leases[i].Pool) < 0 {
 		return false
 	}
-	if l := h.leases[i]; l.Granted == h.now && !l.Adopted {
-		return !h.later(h.now.Add(h.set.Interval))
+	if l := h.Leases[i]; l.Granted == h.Now && !l.Adopted {
+		return !h.later(h.Now.Add(h.Settings.Interval))
 	}
-	if h.later(h.s.Cases[i].Job.Start.Add(h.set.MinLease)) {
+	if h.later(h.Snapshot.Cases[i].Job.Start.Add(h.Settings.MinLease)) {
 		return false
 	}
 	rule := h.rule()
 	if rule.Off() {
 		return true
 	}
-	if h.standing[i].dear {
+	if h.Jobs[i].Dear {
 		return false
 	}
 	j := h.stopJob(i)
-	return j.May(rule, h.now.Add(h.set.RecallNotice), h.set.RecallNotice)
+	return j.May(rule, h.Now.Add(h.Settings.RecallNotice), h.Settings.RecallNotice)
 }
 
 // later tells whether a moment is still to come; if so, recalls are looked at again then.
 func (h *hall) later(at cluster.Instant) bool {
-	if at > h.now && (h.recallAt == 0 || at < h.recallAt) {
+	if at > h.Now && (h.recallAt == 0 || at < h.recallAt) {
 		h.recallAt = at
 	}
-	return at > h.now
+	return at > h.Now
 }
 
 // ripens notes when a gap between two tenants will have closed, unless a term ends before: what
 // they are charged for leases shrinks as time goes by, by closing in a whole term.
 func (h *hall) ripens(gap, closing cluster.Span) {
 	if gap < closing {
-		h.later(h.now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(h.set.Term), int64(closing))) + 1))
+		h.later(h.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(h.Settings.Term), int64(closing))) + 1))
 	}
 }
 
 // serve recalls leases for a job, if it may have any.
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	h := r.h
-	row := k.Tenant*len(h.pools) + pool
+	row := k.Tenant*len(h.Pools) + pool
 	if h.rows[row].Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
 		return false
 	}
 	end := r.ends()
-	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: max(k.End, end), Displace: place.Anybodys, Stops: !k.Binds, Most: r.most}
+	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: !k.Binds, Most: r.most}
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, row)
 	found, ok := place.Placement{}, false
@@ -261,10 +261,10 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	for _, i := range found.Displaced {
 		r.end(i, k.Key)
 	}
-	if found.At > h.now {
-		h.claims = append(h.claims, h.claim(k.Key, h.pools[pool], found.Nodes, found.At))
+	if found.At > h.Now {
+		h.Claims = append(h.Claims, h.claim(k.Key, h.Pools[pool], found.Nodes, found.At))
 	} else {
-		h.lend(k.Case, h.pools[pool], found.Nodes, h.endFor(k.Case, h.now))
+		h.lend(k.Case, h.Pools[pool], found.Nodes, h.endFor(k.Case, h.Now))
 	}
 	return true
 }
@@ -272,7 +272,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 // mayOwn tells whether a job may have leases of its own tenant: the first leases of its jobs
 // are then no more than new jobs' share of what it is due, or this is the only one.
 func (r *recalls) mayOwn(k *lease.Candidate, row int) bool {
-	share := int64(r.h.set.NewSharePercent)
+	share := int64(r.h.Settings.NewSharePercent)
 	if r.firsts[row] == 0 {
 		share = 100
 	}
@@ -282,12 +282,12 @@ func (r *recalls) mayOwn(k *lease.Candidate, row int) bool {
 // yield tells whether those who hold leases must give way to a tenant that is so far behind
 // when it has got them: each is as far ahead still without them, by the threshold.
 func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind cluster.Span, own bool) bool {
-	h, n := r.h, len(r.h.pools)
+	h, n := r.h, len(r.h.Pools)
 	entitled := func(row int) cluster.MicroGPU { return h.rows[row].Entitlement }
 	type sum struct{ behind, closing cluster.Span }
 	without := map[int]sum{} // by row
 	for _, i := range leases {
-		t := h.standing[i].queue
+		t := h.Jobs[i].Queue
 		if t == k.Tenant {
 			if !own {
 				return false
@@ -297,11 +297,11 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 		row := r.row(i) // of another pool where its CPUs are in the way
 		w, ok := without[row]
 		if !ok {
-			w = sum{r.behind[row], lease.Cost(entitled(k.Tenant*n+pool), k.GPUs, h.set.Term)}
+			w = sum{r.behind[row], lease.Cost(entitled(k.Tenant*n+pool), k.GPUs, h.Settings.Term)}
 		}
 		w.behind += r.rest(i)
-		w.closing += lease.Cost(entitled(row), h.leases[i].GPUs, h.set.Term)
-		if gap := w.behind + h.set.Threshold - behind; gap > 0 {
+		w.closing += lease.Cost(entitled(row), h.Leases[i].GPUs, h.Settings.Term)
+		if gap := w.behind + h.Settings.Threshold - behind; gap > 0 {
 			h.ripens(gap, w.closing)
 			return false
 		}
@@ -312,18 +312,18 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 
 // row gives the row of the ledger that a lease is charged to.
 func (r *recalls) row(i int) int {
-	return r.h.standing[i].queue*len(r.h.pools) + r.h.pool(r.h.leases[i].Pool)
+	return r.h.Jobs[i].Queue*len(r.h.Pools) + r.h.Pool(r.h.Leases[i].Pool)
 }
 
 // rest gives what is left of a lease, as time at its tenant's entitlement.
 func (r *recalls) rest(i int) cluster.Span {
-	l := r.h.leases[i]
-	return lease.Cost(r.h.rows[r.row(i)].Entitlement, l.GPUs, l.End.Sub(r.h.now))
+	l := r.h.Leases[i]
+	return lease.Cost(r.h.rows[r.row(i)].Entitlement, l.GPUs, l.End.Sub(r.h.Now))
 }
 
 // end recalls one lease.
 func (r *recalls) end(i int, heir cluster.JobKey) {
-	l, st := r.h.leases[i], &r.h.standing[i]
+	l, st := r.h.Leases[i], &r.h.Jobs[i]
 	row := r.row(i)
 	r.behind[row] += r.rest(i)
 	if l.Term == 1 {
@@ -332,5 +332,5 @@ func (r *recalls) end(i int, heir cluster.JobKey) {
 	if r.most > 0 {
 		r.most--
 	}
-	l.End, l.Why, st.heir, st.stops = r.h.now.Add(r.h.set.RecallNotice), recalled, heir, true
+	l.End, l.Why, st.Heir, st.Stoppable = r.h.Now.Add(r.h.Settings.RecallNotice), recalled, heir, true
 }

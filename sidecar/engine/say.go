@@ -15,17 +15,17 @@ import (
 // say turns the difference between the leases and what was seen into actions,
 // and gives every job its verdict.
 func (h *hall) say() cluster.Plan {
-	p := cluster.Plan{Round: h.s.Round, At: h.now}
+	p := cluster.Plan{Round: h.Snapshot.Round, At: h.Now}
 	p.Tenants = h.standings()
 	p.Actions = h.actionsOf()
-	p.Ended, p.Losses = h.ended, h.losses()
-	p.Events = h.events
+	p.Ended, p.Losses = h.Ended, h.losses()
+	p.Events = h.Events
 	p.Next = h.next()
 	p.Verdicts = h.conclude()
 	profiles, paces := h.profiles()
 	p.Memory = cluster.Memory{
-		Round: h.s.Round, NextKey: h.s.NextKey, Ledger: h.ledger,
-		Records: h.remembered(), Leases: h.lasting(), Claims: h.claims, Lost: h.lost, Lent: h.lent, Parties: h.partyAccounts(), Division: h.s.Division,
+		Round: h.Snapshot.Round, NextKey: h.Snapshot.NextKey, Ledger: h.Ledger,
+		Records: h.remembered(), Leases: h.lasting(), Claims: h.Claims, Lost: h.lost, Lent: h.lent, Parties: h.partyAccounts(), Division: h.Snapshot.Division,
 		Profiles: profiles, Paces: paces, Habits: h.habits.Entries(),
 	}
 	p.Cells, p.Question = h.cells, h.question
@@ -39,40 +39,40 @@ const keepDone = cluster.Hour
 // remembered drops from the records those that are forgotten. It is the last step.
 func (h *hall) remembered() []cluster.Record {
 	kept := 0
-	for i := range h.records {
+	for i := range h.Records {
 		if h.forgotten(i) {
 			continue
 		}
 		if kept < i {
-			h.records[kept] = h.records[i]
+			h.Records[kept] = h.Records[i]
 		}
 		kept++
 	}
-	clear(h.records[kept:])
-	return h.records[:kept]
+	clear(h.Records[kept:])
+	return h.Records[:kept]
 }
 
 func (h *hall) forgotten(i int) bool {
-	done := h.records[i].Done
-	return done != 0 && h.now.Sub(done) >= keepDone
+	done := h.Records[i].Done
+	return done != 0 && h.Now.Sub(done) >= keepDone
 }
 
 // lasting gives the leases to remember: of jobs that we only watch just what is
 // really so.
 func (h *hall) lasting() []cluster.Lease {
 	n := 0
-	for _, l := range h.leases {
+	for _, l := range h.Leases {
 		if l != nil {
 			n++
 		}
 	}
 	out := slices.Grow(h.page.leases[:0], n)
-	for i, in := range h.leases {
+	for i, in := range h.Leases {
 		if in == nil {
 			continue
 		}
 		l := *in
-		if h.standing[i].touch == cluster.Watch {
+		if h.Jobs[i].Touch == cluster.Watch {
 			switch l.State {
 			case cluster.Granted, cluster.Ending:
 				continue
@@ -101,9 +101,9 @@ func (h *hall) actionsOf() []cluster.Action {
 
 // action starts an action on a case.
 func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.Action {
-	j := &h.s.Cases[i].Job
-	return cluster.Action{Verb: verb, Job: h.records[i].Key, ID: j.ID, Record: j.Record, Whole: j.Whole,
-		Restarts: j.Restarts, SiteFactor: h.records[i].SiteFactor, Withheld: h.standing[i].touch == cluster.Watch, Because: because}
+	j := &h.Snapshot.Cases[i].Job
+	return cluster.Action{Verb: verb, Job: h.Records[i].Key, ID: j.ID, Record: j.Record, Whole: j.Whole,
+		Restarts: j.Restarts, SiteFactor: h.Records[i].SiteFactor, Withheld: h.Jobs[i].Touch == cluster.Watch, Because: because}
 }
 
 // takeBacks ends the pin of jobs that wait without a lease: of a grant that did
@@ -111,14 +111,14 @@ func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.
 // we no longer act the job goes back to Slurm at once: a gate lapses by itself, a
 // pin does not. So does an exempt one, which is never gated.
 func (h *hall) takeBacks() {
-	for i := range h.s.Cases {
-		st, r := &h.standing[i], &h.records[i]
-		j := &h.s.Cases[i].Job
-		acting := st.touch == cluster.Act || st.touch == cluster.Keep
-		if !st.waits || j.Whole || !r.Pinned {
+	for i := range h.Snapshot.Cases {
+		st, r := &h.Jobs[i], &h.Records[i]
+		j := &h.Snapshot.Cases[i].Job
+		acting := st.Touch == cluster.Act || st.Touch == cluster.Keep
+		if !st.Waits || j.Whole || !r.Pinned {
 			continue
 		}
-		if l := h.leases[i]; acting && l != nil && l.State == cluster.Granted {
+		if l := h.Leases[i]; acting && l != nil && l.State == cluster.Granted {
 			continue
 		}
 		if hostlist.Same(j.NodeList, r.UserNodes) && !ourReservation(j.Reservation) {
@@ -126,11 +126,11 @@ func (h *hall) takeBacks() {
 			continue
 		}
 		if !acting {
-			h.openGate(i, cluster.Reason{Code: cluster.BecauseTidy, Note: h.s.Cases[i].TouchWhy})
+			h.openGate(i, cluster.Reason{Code: cluster.BecauseTidy, Note: h.Snapshot.Cases[i].TouchWhy})
 			h.actions[len(h.actions)-1].Withheld = false
 			continue
 		}
-		if st.ordered(cluster.Exempt) {
+		if st.Ordered(cluster.Exempt) {
 			h.openGate(i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
 			continue
 		}
@@ -143,13 +143,13 @@ func (h *hall) takeBacks() {
 
 // notices tells jobs that their lease will not be renewed.
 func (h *hall) notices() {
-	for i, l := range h.leases {
-		if !h.standing[i].told || l == nil || l.State == cluster.Ending {
+	for i, l := range h.Leases {
+		if !h.Jobs[i].Noticed || l == nil || l.State == cluster.Ending {
 			continue
 		}
 		a := h.action(cluster.Notify, i, cluster.Reason{Code: cluster.BecauseNotice, Until: l.End, For: h.heir(i, l)})
 		h.goes(&a.Because, i, l)
-		a.Signal, a.SignalTo = h.signal(&h.s.Cases[i].Job)
+		a.Signal, a.SignalTo = h.signal(&h.Snapshot.Cases[i].Job)
 		if a.Signal != "" {
 			h.actions = append(h.actions, a)
 		}
@@ -159,26 +159,26 @@ func (h *hall) notices() {
 // heir gives the job for which a lease's nodes are claimed, or 0.
 func (h *hall) heir(i int, l *cluster.Lease) cluster.JobKey {
 	if l.Parts != nil { // in cells it is known
-		return h.standing[i].heir
+		return h.Jobs[i].Heir
 	}
 	if h.heirs == nil {
-		h.heirs = make(map[gpusOn]int, len(h.claims))
-		for k := len(h.claims) - 1; k >= 0; k-- {
-			for _, n := range h.claims[k].Nodes {
+		h.heirs = make(map[gpusOn]int, len(h.Claims))
+		for k := len(h.Claims) - 1; k >= 0; k-- {
+			for _, n := range h.Claims[k].Nodes {
 				h.heirs[gpusOn{n.Node, n.Model}] = k
 			}
 		}
 	}
-	first := len(h.claims)
+	first := len(h.Claims)
 	for _, n := range l.Nodes {
 		if k, ok := h.heirs[gpusOn{n.Node, n.Model}]; ok {
 			first = min(first, k)
 		}
 	}
-	if first == len(h.claims) {
+	if first == len(h.Claims) {
 		return 0
 	}
-	return h.claims[first].Job
+	return h.Claims[first].Job
 }
 
 // gpusOn is GPUs of a model on a node.
@@ -189,13 +189,13 @@ func (h *hall) signal(j *cluster.Job) (string, string) {
 	if s := &j.Declares; s.Signal != "" {
 		return s.Signal, s.SignalTo
 	}
-	for _, r := range h.set.Signals {
+	for _, r := range h.Settings.Signals {
 		if (r.Partition == "" || slices.Contains(j.Partitions, r.Partition)) &&
 			(r.QOS == "" || r.QOS == j.QOS) && (r.Account == "" || r.Account == j.Account) {
 			return r.Signal, r.To
 		}
 	}
-	return h.set.Signal, h.set.SignalTo
+	return h.Settings.Signal, h.Settings.SignalTo
 }
 
 // tidy removes what a started job no longer needs, and reservations of ours
@@ -211,14 +211,14 @@ func (h *hall) tidy() {
 	for name := range h.fences {
 		named[name] = true
 	}
-	named[cluster.GateReservation] = h.s.License.Total > 0
-	for i := range h.s.Cases {
-		st, name := &h.standing[i], h.s.Cases[i].Job.Reservation
-		if name == "" || !st.there || !ourReservation(name) {
+	named[cluster.GateReservation] = h.Snapshot.License.Total > 0
+	for i := range h.Snapshot.Cases {
+		st, name := &h.Jobs[i], h.Snapshot.Cases[i].Job.Reservation
+		if name == "" || !st.Live || !ourReservation(name) {
 			continue
 		}
-		ours := st.touch == cluster.Watch && h.records[i].Pinned
-		if ours && st.waits { // its pin was taken back above
+		ours := st.Touch == cluster.Watch && h.Records[i].Pinned
+		if ours && st.Waits { // its pin was taken back above
 			given[name] = true
 			continue
 		}
@@ -226,15 +226,15 @@ func (h *hall) tidy() {
 		if _, fence := h.fences[name]; fence { // it asked for that itself
 			continue
 		}
-		if l := h.leases[i]; st.runs && !st.told && (l == nil || l.State != cluster.Ending) { // else in the next round
+		if l := h.Leases[i]; st.Runs && !st.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round
 			a := h.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
 			a.Reservation, a.Withheld = name, a.Withheld && !ours
 			h.actions = append(h.actions, a)
 		}
 	}
-	for i := range h.s.Reservations {
-		r := &h.s.Reservations[i]
-		if r.Ours && !named[r.Name] && r.End > h.now {
+	for i := range h.Snapshot.Reservations {
+		r := &h.Snapshot.Reservations[i]
+		if r.Ours && !named[r.Name] && r.End > h.Now {
 			h.actions = append(h.actions, cluster.Action{Verb: cluster.Unreserve, Reservation: r.Name,
 				Withheld: !h.any(cluster.Act) && !given[r.Name], Because: cluster.Reason{Code: cluster.BecauseTidy}})
 		}
@@ -251,9 +251,9 @@ func (h *hall) explain(in *lease.Input, choice *lease.Choice) {
 		tenant := &in.Tenants[t]
 		for at, i := range tenant.Jobs {
 			if p := &choice.Passed[i]; p.Code != "" {
-				st := &h.standing[in.Candidates[i].Case]
-				if st.passed, st.rank = p, at+1; tenant.Turns != nil {
-					st.rank = 1 + slices.Index(tenant.Turns[p.Pool], i)
+				st := &h.Jobs[in.Candidates[i].Case]
+				if h.passedOver[in.Candidates[i].Case], st.Rank = p, at+1; tenant.Turns != nil {
+					st.Rank = 1 + slices.Index(tenant.Turns[p.Pool], i)
 				}
 			}
 		}
@@ -263,17 +263,17 @@ func (h *hall) explain(in *lease.Input, choice *lease.Choice) {
 // conclude gives every live job its verdict, by key.
 func (h *hall) conclude() []cluster.Verdict {
 	next := h.nextEnds()
-	out := slices.Grow(h.page.verdicts[:0], len(h.s.Cases))
-	for i := range h.s.Cases {
-		r, st := &h.records[i], &h.standing[i]
-		if r.Done != 0 && r.Done != h.now {
+	out := slices.Grow(h.page.verdicts[:0], len(h.Snapshot.Cases))
+	for i := range h.Snapshot.Cases {
+		r, st := &h.Records[i], &h.Jobs[i]
+		if r.Done != 0 && r.Done != h.Now {
 			continue
 		}
-		out = append(out, cluster.Verdict{Job: r.Key, Rho: st.rho})
+		out = append(out, cluster.Verdict{Job: r.Key, Rho: st.Rho})
 		because := &out[len(out)-1].Reason
 		h.reason(because, i, next)
-		because.Rho = st.rho
-		if need := h.s.Cases[i].Job.Request.GPUs; need > 0 {
+		because.Rho = st.Rho
+		if need := h.Snapshot.Cases[i].Job.Request.GPUs; need > 0 {
 			because.Need = need
 		}
 	}
@@ -283,12 +283,12 @@ func (h *hall) conclude() []cluster.Verdict {
 
 // nextEnds gives, by pool, when the next lease there ends.
 func (h *hall) nextEnds() []cluster.Instant {
-	next := make([]cluster.Instant, len(h.pools))
-	for _, l := range h.leases {
+	next := make([]cluster.Instant, len(h.Pools))
+	for _, l := range h.Leases {
 		if l == nil {
 			continue
 		}
-		if p := h.pool(l.Pool); p >= 0 && (next[p] == 0 || l.End < next[p]) {
+		if p := h.Pool(l.Pool); p >= 0 && (next[p] == 0 || l.End < next[p]) {
 			next[p] = l.End
 		}
 	}
@@ -297,41 +297,41 @@ func (h *hall) nextEnds() []cluster.Instant {
 
 // reason says why a job runs or waits.
 func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
-	st := &h.standing[i]
-	if l := h.leases[i]; l != nil {
+	st := &h.Jobs[i]
+	if l := h.Leases[i]; l != nil {
 		h.reasonOfLease(because, i, l)
 		return
 	}
-	if cl := h.claimOf(h.records[i].Key); cl != nil && st.waiting {
+	if cl := h.claimOf(h.Records[i].Key); cl != nil && st.Eligible {
 		if because.Code, because.Pool, because.Until = cluster.BecauseClaim, cl.Pool, cl.At; cl.Gathers {
 			because.Code, because.Until = cluster.BecauseGather, 0
 		}
 		return
 	}
-	if st.cell != nil && st.waiting {
-		*because = *st.cell
+	if st.Cell != nil && st.Eligible {
+		*because = *st.Cell
 		return
 	}
-	if !st.waiting {
-		because.Code, because.Note, because.Until = st.why, st.note, st.until
-		if st.touch == cluster.Leave {
-			because.Code, because.Note = cluster.BecauseUntouched, h.s.Cases[i].TouchWhy
+	if !st.Eligible {
+		because.Code, because.Note, because.Until = st.Why, st.Note, st.Until
+		if st.Touch == cluster.Leave {
+			because.Code, because.Note = cluster.BecauseUntouched, h.Snapshot.Cases[i].TouchWhy
 		}
 		return
 	}
-	because.Code, because.Rank = cluster.BecauseBehind, st.rank
-	for _, p := range st.pools {
+	because.Code, because.Rank = cluster.BecauseBehind, st.Rank
+	for _, p := range st.Pools {
 		if because.Until == 0 || next[p] > 0 && next[p] < because.Until {
 			because.Until = next[p]
 		}
 	}
-	if p := st.passed; p != nil {
-		because.Code, because.Pool, because.Free = p.Code, h.pools[p.Pool], p.Free
+	if p := h.passedOver[i]; p != nil {
+		because.Code, because.Pool, because.Free = p.Code, h.Pools[p.Pool], p.Free
 		because.Behind, because.OtherBehind, because.For = p.Behind, p.OtherBehind, p.For
 		h.queue(because, p.Other)
 		if p.Code == cluster.BecauseFailed {
-			because.Note, because.Until = h.records[i].Said, lease.MayDisplace(&h.records[i], h.set.Term)
-			if because.Until <= h.now {
+			because.Note, because.Until = h.Records[i].Said, lease.MayDisplace(&h.Records[i], h.Settings.Term)
+			if because.Until <= h.Now {
 				because.Code, because.Note, because.Until = cluster.BecauseIdleOnly, "", 0
 			}
 		}
@@ -339,27 +339,27 @@ func (h *hall) reason(because *cluster.Reason, i int, next []cluster.Instant) {
 }
 
 func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
-	c, st := &h.s.Cases[i], &h.standing[i]
+	c, st := &h.Snapshot.Cases[i], &h.Jobs[i]
 	because.Pool, because.Until = l.Pool, l.End
-	if h.s.Cells != nil {
+	if h.Snapshot.Cells != nil {
 		because.Right = l.Class
 	}
 	switch {
-	case st.ordered(cluster.Exempt):
-		because.Code, because.Note = cluster.BecauseExempt, st.order.Reason
+	case st.Ordered(cluster.Exempt):
+		because.Code, because.Note = cluster.BecauseExempt, st.Order.Reason
 	case l.State == cluster.Ending && l.Why == recalled:
-		because.Code, because.For = cluster.BecauseRecalled, st.heir
+		because.Code, because.For = cluster.BecauseRecalled, st.Heir
 	case l.State == cluster.Ending:
 		because.Code, because.For = cluster.BecauseEnding, h.heir(i, l)
 		h.goes(because, i, l)
 	case l.State == cluster.Noticed:
 		because.Code, because.For = cluster.BecauseNotice, h.heir(i, l)
 		h.goes(because, i, l)
-	case l.State == cluster.Granted && !st.took:
+	case l.State == cluster.Granted && !st.Began:
 		because.Code, because.Note = cluster.BecauseStarting, c.Job.Because
 	case l.State == cluster.Granted:
 		because.Code = cluster.BecauseGranted
-	case st.took:
+	case st.Began:
 		because.Code = cluster.BecauseRenewed
 	case c.Touch == cluster.Keep:
 		because.Code, because.Note = cluster.BecauseKept, c.TouchWhy
@@ -368,9 +368,9 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	default:
 		because.Code = cluster.BecauseHolding
 	}
-	if t := st.queue; t >= 0 {
-		if p := h.pool(l.Pool); p >= 0 {
-			row := &h.rows[t*len(h.pools)+p]
+	if t := st.Queue; t >= 0 {
+		if p := h.Pool(l.Pool); p >= 0 {
+			row := &h.rows[t*len(h.Pools)+p]
 			because.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
 			h.queue(because, "")
 		}
@@ -379,7 +379,7 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 
 // queue says who queues, and which party went before the job's own; "" = none did.
 func (h *hall) queue(because *cluster.Reason, other string) {
-	if !policy.TenantBlind(h.set.Divide) {
+	if !policy.TenantBlind(h.Settings.Divide) {
 		because.Other = other
 		return
 	}
@@ -389,37 +389,37 @@ func (h *hall) queue(because *cluster.Reason, other string) {
 		return
 	}
 	went := &h.queues[k]
-	because.Other, because.OtherJob = h.tenants[went.tenant], h.records[went.cases[0]].Key
+	because.Other, because.OtherJob = h.Tenants[went.tenant], h.Records[went.cases[0]].Key
 }
 
 func (h *hall) claimOf(key cluster.JobKey) *cluster.Claim {
-	k, ok := sort.Find(len(h.claims), func(k int) int { return cmp.Compare(key, h.claims[k].Job) })
+	k, ok := sort.Find(len(h.Claims), func(k int) int { return cmp.Compare(key, h.Claims[k].Job) })
 	if !ok {
 		return nil
 	}
-	return &h.claims[k]
+	return &h.Claims[k]
 }
 
 // standings reports how every tenant stands in every pool.
 func (h *hall) standings() []cluster.Standing {
-	out := slices.Grow(h.page.standing[:0], len(h.ledger.Tenants))[:len(h.ledger.Tenants)]
-	for i := range h.ledger.Tenants {
-		t := &h.ledger.Tenants[i]
-		out[i] = cluster.Standing{Tenant: t.Tenant, Pool: t.Pool, Weight: h.weights[t.Tenant],
+	out := slices.Grow(h.page.standing[:0], len(h.Ledger.Tenants))[:len(h.Ledger.Tenants)]
+	for i := range h.Ledger.Tenants {
+		t := &h.Ledger.Tenants[i]
+		out[i] = cluster.Standing{Tenant: t.Tenant, Pool: t.Pool, Weight: h.Weight(t.Tenant),
 			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Deficit: t.Deficit,
 			Behind: ltgf.Behind(t.Deficit, t.Entitlement), Owed: t.Owed, Repays: t.Repays,
-			Rho: ltgf.Rho(t, h.now, h.set.HalfLife), RhoAll: cluster.RhoOf(t.Alloc, t.Due)}
+			Rho: ltgf.Rho(t, h.Now, h.Settings.HalfLife), RhoAll: cluster.RhoOf(t.Alloc, t.Due)}
 	}
-	n := len(h.pools)
-	for i := range h.s.Cases {
-		st := &h.standing[i]
-		if st.tenant < 0 || !st.there {
+	n := len(h.Pools)
+	for i := range h.Snapshot.Cases {
+		st := &h.Jobs[i]
+		if st.Tenant < 0 || !st.Live {
 			continue
 		}
-		for _, p := range st.pools {
-			if row := &out[st.tenant*n+p]; st.runs {
-				row.Holds += st.held
-			} else if st.waiting && h.leases[i] == nil {
+		for _, p := range st.Pools {
+			if row := &out[st.Tenant*n+p]; st.Runs {
+				row.Holds += st.Held
+			} else if st.Eligible && h.Leases[i] == nil {
 				row.Waiting++
 			}
 		}

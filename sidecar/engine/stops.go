@@ -12,12 +12,12 @@ import (
 
 // rule gives the site's stop budget.
 func (h *hall) rule() stop.Rule {
-	return stop.Rule{Allowance: h.set.StopAllowance, OverheadMilli: h.set.StopOverheadMilli}
+	return stop.Rule{Allowance: h.Settings.StopAllowance, OverheadMilli: h.Settings.StopOverheadMilli}
 }
 
 // stopJob gives what the stop budget needs to know of a case.
 func (h *hall) stopJob(i int) stop.Job {
-	j, r := &h.s.Cases[i].Job, &h.records[i]
+	j, r := &h.Snapshot.Cases[i].Job, &h.Records[i]
 	b := h.stopBase(i)
 	return stop.Job{Saving: b.saving, Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
 }
@@ -26,29 +26,29 @@ func (h *hall) stopJob(i int) stop.Job {
 // they may, or for another term where that is never. A lease whose term is over ends as soon as its job may be stopped. One
 // that ran out while nobody looked ends after a notice: no job is reclaimed without.
 func (h *hall) extend() {
-	rule, soon := h.rule(), h.now.Add(h.set.Notice)
-	for i, l := range h.leases {
-		st := &h.standing[i]
+	rule, soon := h.rule(), h.Now.Add(h.Settings.Notice)
+	for i, l := range h.Leases {
+		st := &h.Jobs[i]
 		switch {
 		case l == nil:
 			continue
 		case l.State == cluster.Granted:
-			st.stops = !h.bound(i, l.End)
+			st.Stoppable = !h.bound(i, l.End)
 			continue
-		case l.State == cluster.Active && l.End <= h.now && st.runs && st.touch == cluster.Act && !st.ordered(cluster.Exempt):
+		case l.State == cluster.Active && l.End <= h.Now && st.Runs && st.Touch == cluster.Act && !st.Ordered(cluster.Exempt):
 			l.End = soon
 		}
-		if st.stops = rule.Off() || l.State != cluster.Active || l.Why == recalled || st.ordered(cluster.Freeze); st.stops {
+		if st.Stoppable = rule.Off() || l.State != cluster.Active || l.Why == recalled || st.Ordered(cluster.Freeze); st.Stoppable {
 			continue
 		}
 		j := h.stopJob(i)
-		if l.End > soon && lease.Next(max(l.Start, l.Granted), h.set) <= h.now && j.May(rule, soon, h.set.Notice) {
+		if l.End > soon && lease.Next(max(l.Start, l.Granted), h.Settings) <= h.Now && j.May(rule, soon, h.Settings.Notice) {
 			l.End = soon
 		}
-		st.stops = !st.dear && j.May(rule, max(l.End, h.now), h.set.Notice)
-		if !st.stops && l.End <= soon {
-			h.prolongTo(i, h.endFor(i, max(l.End, h.now)))
-			st.stops = !st.dear && j.May(rule, l.End, h.set.Notice)
+		st.Stoppable = !st.Dear && j.May(rule, max(l.End, h.Now), h.Settings.Notice)
+		if !st.Stoppable && l.End <= soon {
+			h.prolongTo(i, h.endFor(i, max(l.End, h.Now)))
+			st.Stoppable = !st.Dear && j.May(rule, l.End, h.Settings.Notice)
 		}
 	}
 }
@@ -56,22 +56,22 @@ func (h *hall) extend() {
 // endFor gives the end of a lease that begins at t: the next boundary if its job may be stopped then, else the last
 // moment before at which it may, else the first one after, else the boundary all the same.
 func (h *hall) endFor(i int, t cluster.Instant) cluster.Instant {
-	end, rule := lease.Next(t, h.set), h.rule()
-	if rule.Off() || h.standing[i].touch == cluster.Keep {
+	end, rule := lease.Next(t, h.Settings), h.rule()
+	if rule.Off() || h.Jobs[i].Touch == cluster.Keep {
 		return end
 	}
 	j := h.attempt(i, t)
-	if j.May(rule, end, h.set.Notice) {
+	if j.May(rule, end, h.Settings.Notice) {
 		return end
 	}
-	least := t.Add(max(h.set.MinLease, h.set.Notice+h.set.Interval))
-	if j.May(rule, least, h.set.Notice) {
-		if last := j.Until(rule, least, h.set.Notice) - cluster.Instant(h.set.Interval); last >= least {
-			return last - last%cluster.Instant(h.set.Interval)
+	least := t.Add(max(h.Settings.MinLease, h.Settings.Notice+h.Settings.Interval))
+	if j.May(rule, least, h.Settings.Notice) {
+		if last := j.Until(rule, least, h.Settings.Notice) - cluster.Instant(h.Settings.Interval); last >= least {
+			return last - last%cluster.Instant(h.Settings.Interval)
 		}
 	}
-	if from := j.From(rule, end, h.set.Notice); from > 0 {
-		if at := from + (cluster.Instant(h.set.Term)-from%cluster.Instant(h.set.Term))%cluster.Instant(h.set.Term); j.May(rule, at, h.set.Notice) {
+	if from := j.From(rule, end, h.Settings.Notice); from > 0 {
+		if at := from + (cluster.Instant(h.Settings.Term)-from%cluster.Instant(h.Settings.Term))%cluster.Instant(h.Settings.Term); j.May(rule, at, h.Settings.Notice) {
 			return at
 		}
 		return from
@@ -87,20 +87,20 @@ const boundFor = cluster.Hour
 // then, or that is long from now.
 func (h *hall) bound(i int, t cluster.Instant) bool {
 	rule := h.rule()
-	if rule.Off() || h.standing[i].touch == cluster.Keep {
-		return h.standing[i].touch == cluster.Keep
+	if rule.Off() || h.Jobs[i].Touch == cluster.Keep {
+		return h.Jobs[i].Touch == cluster.Keep
 	}
-	if pools := h.standing[i].pools; len(pools) > 0 && h.broke[pools[0]] {
+	if pools := h.Jobs[i].Pools; len(pools) > 0 && h.broke[pools[0]] {
 		return true
 	}
-	j := h.attempt(i, h.now)
-	return t.Sub(h.now) > max(boundFor, 2*h.set.Term) || !j.May(rule, t, h.set.Notice)
+	j := h.attempt(i, h.Now)
+	return t.Sub(h.Now) > max(boundFor, 2*h.Settings.Term) || !j.May(rule, t, h.Settings.Notice)
 }
 
 // attempt gives the present attempt of a case that runs, and of one that waits the one that would begin at t.
 func (h *hall) attempt(i int, t cluster.Instant) stop.Job {
 	j := h.stopJob(i)
-	if h.standing[i].waits || j.Start == 0 {
+	if h.Jobs[i].Waits || j.Start == 0 {
 		j.Start, j.Saved = t, 0
 	}
 	return j
@@ -108,14 +108,14 @@ func (h *hall) attempt(i int, t cluster.Instant) stop.Job {
 
 // gone tells whether stops have spent the budget of a job that waits, or had when its present attempt began.
 func (h *hall) gone(i int) bool {
-	j := h.attempt(i, h.now)
+	j := h.attempt(i, h.Now)
 	return j.Gone(h.rule())
 }
 
 // forced gives why a stop could not wait until it is within the budget, in words; "" = it could.
 func (h *hall) forced(i int) string {
-	switch l := h.leases[i]; {
-	case h.standing[i].ordered(cluster.Freeze):
+	switch l := h.Leases[i]; {
+	case h.Jobs[i].Ordered(cluster.Freeze):
 		return "an administrator ordered it (freeze)"
 	case l.Why == recalled && l.Class == cluster.Opportunistic:
 		return "its GPUs were lent, and their owner needs them"
@@ -126,22 +126,22 @@ func (h *hall) forced(i int) string {
 // stopped books what a stop costs the job, and notes what it destroys, to be booked when it has been carried out. One
 // that could not wait may be beyond the budget: that is counted and told.
 func (h *hall) stopped(i int, notice cluster.Span) {
-	if h.rule().Off() || h.standing[i].touch == cluster.Watch || !h.standing[i].runs {
+	if h.rule().Off() || h.Jobs[i].Touch == cluster.Watch || !h.Jobs[i].Runs {
 		return
 	}
 	j := h.stopJob(i)
-	since, sure := j.Destroys(h.now, notice)
-	h.records[i].Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: h.s.Cases[i].Job.Restarts}
-	h.pay(h.leases[i], j.Cost(h.now, notice))
-	h.book(i, &j, h.now, notice, h.forced(i))
+	since, sure := j.Destroys(h.Now, notice)
+	h.Records[i].Stopping = &cluster.PendingStop{Since: since, Certainty: sure, Restarts: h.Snapshot.Cases[i].Job.Restarts}
+	h.pay(h.Leases[i], j.Cost(h.Now, notice))
+	h.book(i, &j, h.Now, notice, h.forced(i))
 }
 
 // book books a stop at t, after a notice of the given length. Why says why it could not wait; "" = it could.
 func (h *hall) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Span, why string) {
-	r, cost := &h.records[i], j.Cost(t, notice)
+	r, cost := &h.Records[i], j.Cost(t, notice)
 	if why != "" && !j.May(h.rule(), t, notice) {
 		r.Beyond++
-		h.events = append(h.events, cluster.Event{Kind: "stop_beyond_budget", Job: r.Key, Text: fmt.Sprintf(
+		h.Events = append(h.Events, cluster.Event{Kind: "stop_beyond_budget", Job: r.Key, Text: fmt.Sprintf(
 			"job %s of %s was stopped beyond its stop budget: the stop cost it %s, its budget was %s; %s",
 			r.ID, r.Tenant, cost, max(j.Budget(h.rule(), t), 0), why)})
 	}
@@ -153,8 +153,8 @@ func (h *hall) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Span, 
 // losses tells what stops destroyed whose end was seen in this round.
 func (h *hall) losses() []cluster.Loss {
 	var out []cluster.Loss
-	for i := range h.records {
-		was, r := &h.s.Cases[i].Record, &h.records[i]
+	for i := range h.Records {
+		was, r := &h.Snapshot.Cases[i].Record, &h.Records[i]
 		if r.Lost <= was.Lost {
 			continue
 		}
@@ -166,11 +166,11 @@ func (h *hall) losses() []cluster.Loss {
 			x.Certainty = cluster.UnknownLoss
 		}
 		var typed bool
-		if x.Type, typed = cluster.TypeOf(&h.s.Cases[i].Job); !typed {
+		if x.Type, typed = cluster.TypeOf(&h.Snapshot.Cases[i].Job); !typed {
 			x.Type.Command = cluster.Untyped
 		}
-		if k, ok := slices.BinarySearchFunc(h.s.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
-			x.Term, x.Pool = h.s.Leases[k].Term, h.s.Leases[k].Pool
+		if k, ok := slices.BinarySearchFunc(h.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
+			x.Term, x.Pool = h.Snapshot.Leases[k].Term, h.Snapshot.Leases[k].Pool
 		}
 		out = append(out, x)
 	}

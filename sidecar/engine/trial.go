@@ -13,11 +13,11 @@ import (
 // reports what it does, and it costs least (a lease at the end of which it is known). Who owes time in the pool has none,
 // so that kinds that are never seen pay for it themselves, and others have their trials meanwhile.
 func (h *hall) explore() {
-	h.tried = slices.Repeat([]int{-1}, len(h.pools))
+	h.tried = slices.Repeat([]int{-1}, len(h.Pools))
 	for p, trials := range h.trials() {
 		for _, cost := range h.learned.book.Explore(trials) {
-			i := h.find(trials[cost.Trial].Key)
-			if h.accounts[h.standing[i].party*len(h.pools)+p].Deficit >= 0 && !h.settling(i) && !h.humble(i) {
+			i := h.Find(trials[cost.Trial].Key)
+			if h.accounts[h.Jobs[i].Party*len(h.Pools)+p].Deficit >= 0 && !h.settling(i) && !h.humble(i) {
 				h.tried[p] = i
 				break
 			}
@@ -31,22 +31,22 @@ func (h *hall) tries(i, p int) bool { return h.tried[p] == i }
 // toTry gives the trials of candidates. Their tenants pay for the leases as for any other. A job that is only watched and runs
 // stays where it is.
 func (h *hall) toTry(cs []lease.Candidate) (out []lease.Trial) {
-	if h.set.Divide == "" {
+	if h.Settings.Divide == "" {
 		return nil
 	}
-	n := len(h.pools)
+	n := len(h.Pools)
 	debit, own := make([]cluster.GPUTime, len(h.rows)), make([]cluster.GPUTime, len(h.accounts))
 	h.charged(debit, make([]int, len(debit)), queueOf)
 	h.charged(own, make([]int, len(own)), partyOf)
 	for p, i := range h.tried {
 		k := slices.IndexFunc(cs, func(k lease.Candidate) bool { return k.Case == i })
-		if k < 0 || cs[k].Running && h.standing[i].touch == cluster.Watch {
+		if k < 0 || cs[k].Running && h.Jobs[i].Touch == cluster.Watch {
 			continue
 		}
-		queue, party := h.standing[i].queue*n+p, h.standing[i].party*n+p
+		queue, party := h.Jobs[i].Queue*n+p, h.Jobs[i].Party*n+p
 		if h.accounts[party].Deficit >= own[party] {
 			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: h.rows[queue].Deficit >= debit[queue],
-				Idle: h.weights[h.tenants[h.standing[i].tenant]] == 0})
+				Idle: h.Weight(h.Tenants[h.Jobs[i].Tenant]) == 0})
 		}
 	}
 	return out
@@ -55,14 +55,14 @@ func (h *hall) toTry(cs []lease.Candidate) (out []lease.Trial) {
 // trials gives, by pool, the jobs that could be tried there: of each kind that reports, with its gang and
 // from the pool on which it runs, the first. What has been seen already needs none.
 func (h *hall) trials() [][]profile.Trial {
-	out := make([][]profile.Trial, len(h.pools))
-	idle := make([]int, len(h.pools))
+	out := make([][]profile.Trial, len(h.Pools))
+	idle := make([]int, len(h.Pools))
 	for p := range idle {
-		idle[p] = h.ledger.Pools[p].GPUs - h.ledger.Pools[p].BadGPUs
+		idle[p] = h.Ledger.Pools[p].GPUs - h.Ledger.Pools[p].BadGPUs
 	}
-	for i := range h.standing {
-		if st := &h.standing[i]; st.there && !st.waits && len(st.pools) > 0 {
-			idle[st.pools[0]] -= st.held
+	for i := range h.Jobs {
+		if st := &h.Jobs[i]; st.Live && !st.Waits && len(st.Pools) > 0 {
+			idle[st.Pools[0]] -= st.Held
 		}
 	}
 	type like struct {
@@ -71,12 +71,12 @@ func (h *hall) trials() [][]profile.Trial {
 		to         int
 	}
 	reports, tried := map[cluster.Kind]bool{}, map[like]bool{}
-	for i := range h.standing {
-		st := &h.standing[i]
-		if st.party < 0 || len(st.may) == 0 {
+	for i := range h.Jobs {
+		st := &h.Jobs[i]
+		if st.Party < 0 || len(st.May) == 0 {
 			continue
 		}
-		idler := h.weights[h.tenants[st.tenant]] == 0
+		idler := h.Weight(h.Tenants[st.Tenant]) == 0
 		kind := h.learned.kinds[i]
 		says, known := reports[kind]
 		if !known {
@@ -86,19 +86,19 @@ func (h *hall) trials() [][]profile.Trial {
 		if !says {
 			continue
 		}
-		t := profile.Trial{Key: h.records[i].Key, Kind: kind, Gang: h.wants(i), Move: h.moveCost(), Term: h.set.Term}
+		t := profile.Trial{Key: h.Records[i].Key, Kind: kind, Gang: h.wants(i), Move: h.moveCost(), Term: h.Settings.Term}
 		from := -1
-		if st.runs && len(st.pools) > 0 {
-			from = st.pools[0]
-			t.From = h.pools[from]
+		if st.Runs && len(st.Pools) > 0 {
+			from = st.Pools[0]
+			t.From = h.Pools[from]
 		}
-		for _, p := range st.may {
+		for _, p := range st.May {
 			if p == from {
 				continue // it shows that without a trial
 			}
 			if key := (like{kind, t.Gang, from, p}); !tried[key] {
 				tried[key] = true
-				t.Model, t.Idle = h.pools[p], idle[p] >= t.Gang
+				t.Model, t.Idle = h.Pools[p], idle[p] >= t.Gang
 				if (t.Idle || !idler) && !h.seen(i, p, t.Gang) {
 					out[p] = append(out[p], t)
 				}
@@ -119,8 +119,8 @@ func (h *hall) trials() [][]profile.Trial {
 
 // seen tells whether a job's kind needs no trial in a pool.
 func (h *hall) seen(i, p, gang int) bool {
-	if source := h.speedups(i)[p].Source; gang == h.standing[i].gpus && source != cluster.Declared { // else it depends on who declared it
+	if source := h.speedups(i)[p].Source; gang == h.Jobs[i].GPUs && source != cluster.Declared { // else it depends on who declared it
 		return source == cluster.Observed
 	}
-	return h.learned.book.Seen(h.learned.kinds[i], h.pools[p], gang)
+	return h.learned.book.Seen(h.learned.kinds[i], h.Pools[p], gang)
 }

@@ -15,7 +15,7 @@ import (
 // the pools between parties: each is charged to its party in turn, and one that runs keeps its GPUs until another
 // is further behind by the threshold. Where its party is due nothing, a candidate takes idle GPUs only.
 func (h *hall) turns(cs []lease.Candidate, tenants []lease.Tenant) {
-	if h.set.Divide == "" || policy.TenantBlind(h.set.Divide) {
+	if h.Settings.Divide == "" || policy.TenantBlind(h.Settings.Divide) {
 		return
 	}
 	type turn struct {
@@ -24,7 +24,7 @@ func (h *hall) turns(cs []lease.Candidate, tenants []lease.Tenant) {
 	}
 	debit := make([]cluster.GPUTime, len(h.accounts))
 	h.charged(debit, make([]int, len(debit)), partyOf)
-	n := len(h.pools)
+	n := len(h.Pools)
 	behind := make([]cluster.Span, len(h.accounts))
 	for at := range behind {
 		behind[at] = ltgf.Behind(h.accounts[at].Deficit-debit[at], h.accounts[at].Entitlement)
@@ -34,7 +34,7 @@ func (h *hall) turns(cs []lease.Candidate, tenants []lease.Tenant) {
 		for _, i := range tenants[t].Jobs {
 			k := &cs[i]
 			for at, p := range k.Pools {
-				row := h.standing[k.Case].party*n + p
+				row := h.Jobs[k.Case].Party*n + p
 				x := turn{i, behind[row]}
 				switch {
 				case h.accounts[row].Entitlement == 0:
@@ -42,9 +42,9 @@ func (h *hall) turns(cs []lease.Candidate, tenants []lease.Tenant) {
 				case k.Urgent:
 					x.behind = math.MaxInt64
 				case k.Running && at == 0:
-					x.behind += h.set.Threshold
+					x.behind += h.Settings.Threshold
 				}
-				cost := lease.Cost(h.accounts[row].Entitlement, k.GPUs, h.set.Term)
+				cost := lease.Cost(h.accounts[row].Entitlement, k.GPUs, h.Settings.Term)
 				if !k.Running && cost > 0 && behind[row] >= cost/2 {
 					k.Due = append(k.Due, p)
 				}

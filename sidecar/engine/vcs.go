@@ -58,14 +58,14 @@ type cellRecall struct {
 
 // chooseCells gives leases to the jobs of one touch where there are virtual clusters.
 func (h *hall) chooseCells(touch cluster.Touch) {
-	v := &vcs{h: h, touch: touch, claims: map[int]*cluster.Claim{}, squatters: map[cluster.JobKey][]int{}, inside: make([]bool, len(h.s.Cases)), refused: map[int]cells.Refusal{}}
+	v := &vcs{h: h, touch: touch, claims: map[int]*cluster.Claim{}, squatters: map[cluster.JobKey][]int{}, inside: make([]bool, len(h.Snapshot.Cases)), refused: map[int]cells.Refusal{}}
 	if _, err := h.layout(); err != nil {
 		v.safePlan(err.Error())
-		h.cells, h.lost = &cluster.CellReport{Unsafe: h.unsafe}, h.s.Lost
+		h.cells, h.lost = &cluster.CellReport{Unsafe: h.unsafe}, h.Snapshot.Lost
 		return
 	}
 	v.build()
-	in := lease.Input{Now: h.now, Settings: h.set}
+	in := lease.Input{Now: h.Now, Settings: h.Settings}
 	in.Candidates, in.Tenants = h.line(v.candidates())
 	v.in = &in
 	v.occupy()
@@ -89,15 +89,15 @@ func (h *hall) chooseCells(touch cluster.Touch) {
 func (v *vcs) candidates() []lease.Candidate {
 	h := v.h
 	cs := h.candidates(v.touch)
-	for i, l := range h.leases {
-		st := &h.standing[i]
-		if l == nil || !st.ours(v.touch) || !st.runs || h.ending(i) || st.tenant < 0 || !v.inside[i] ||
-			v.right(i) != cluster.Opportunistic || l.State != cluster.Active || st.order != nil {
+	for i, l := range h.Leases {
+		st := &h.Jobs[i]
+		if l == nil || !st.Ours(v.touch) || !st.Runs || h.ending(i) || st.Tenant < 0 || !v.inside[i] ||
+			v.right(i) != cluster.Opportunistic || l.State != cluster.Active || st.Order != nil {
 			continue
 		}
-		r := &h.records[i]
-		cs = append(cs, lease.Candidate{Case: i, Key: r.Key, Tenant: st.tenant, Pools: h.poolOf(l), GPUs: l.GPUs,
-			First: r.First, Owed: r.Due - r.Alloc, Rho: st.rho, Urgent: slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS)})
+		r := &h.Records[i]
+		cs = append(cs, lease.Candidate{Case: i, Key: r.Key, Tenant: st.Tenant, Pools: h.PoolOf(l), GPUs: l.GPUs,
+			First: r.First, Owed: r.Due - r.Alloc, Rho: st.Rho, Urgent: slices.Contains(h.Settings.UrgentQOS, h.Snapshot.Cases[i].Job.QOS)})
 	}
 	for k := range cs {
 		v.rank(&cs[k])
@@ -115,8 +115,8 @@ const SecondQueue = cluster.GPUTime(18000 * cluster.Second)
 // rank sets what orders a candidate in its VC. Whatever that is, those who run go before
 // those who wait where it is equal, and then it is first come, first served.
 func (v *vcs) rank(k *lease.Candidate) {
-	r := &v.h.records[k.Case]
-	switch v.h.set.Chooser {
+	r := &v.h.Records[k.Case]
+	switch v.h.Settings.Chooser {
 	case "fifo": // nobody is preempted
 		k.New, k.Rho = false, cluster.Fair
 		if k.Running && v.right(k.Case) == cluster.Guaranteed {
@@ -133,29 +133,29 @@ func (v *vcs) rank(k *lease.Candidate) {
 }
 
 // right gives by what right a job's lease stands in the cells; "" = it does not.
-func (v *vcs) right(i int) cluster.LeaseClass { return v.state.Right(v.h.records[i].Key) }
+func (v *vcs) right(i int) cluster.LeaseClass { return v.state.Right(v.h.Records[i].Key) }
 
 // occupy puts what is held on the board: who may have to go as soft, the rest as fixed.
 func (v *vcs) occupy() {
 	h := v.h
 	h.board = h.fresh(h.board)
 	v.board = h.board
-	v.board.Await(len(h.standing))
-	for i := range h.standing {
-		st, l := &h.standing[i], h.leases[i]
+	v.board.Await(len(h.Jobs))
+	for i := range h.Jobs {
+		st, l := &h.Jobs[i], h.Leases[i]
 		switch {
-		case !st.there:
+		case !st.Live:
 		case l != nil && l.State == cluster.Granted:
 			if v.right(i) == cluster.Opportunistic {
-				v.board.Soften(i, -1, 0, h.now, l.Nodes)
+				v.board.Soften(i, -1, 0, h.Now, l.Nodes)
 			} else {
 				v.board.Hold(l.Nodes)
 			}
-		case st.waits:
+		case st.Waits:
 		case v.right(i) == cluster.Opportunistic, v.mayGo(i):
-			v.board.Soften(i, -1, btoi(v.right(i) == cluster.Opportunistic), h.now, h.s.Cases[i].Job.Holds)
+			v.board.Soften(i, -1, btoi(v.right(i) == cluster.Opportunistic), h.Now, h.Snapshot.Cases[i].Job.Holds)
 		default:
-			v.board.Hold(h.s.Cases[i].Job.Holds)
+			v.board.Hold(h.Snapshot.Cases[i].Job.Holds)
 		}
 	}
 	for _, cl := range v.claims {
@@ -183,7 +183,7 @@ const (
 // guarantee gives every VC's cells to its tenant's jobs, in their order.
 func (v *vcs) guarantee() {
 	h := v.h
-	for i, l := range h.leases {
+	for i, l := range h.Leases {
 		if l == nil || !v.inside[i] {
 			continue
 		}
@@ -194,10 +194,10 @@ func (v *vcs) guarantee() {
 		if v.mayGo(i) {
 			p = -inTerm // of one that is not even in the line
 		}
-		if slices.Contains(h.set.UrgentQOS, h.s.Cases[i].Job.QOS) {
+		if slices.Contains(h.Settings.UrgentQOS, h.Snapshot.Cases[i].Job.QOS) {
 			p += urgent
 		}
-		v.state.Prefer(h.records[i].Key, p)
+		v.state.Prefer(h.Records[i].Key, p)
 	}
 	for t := range v.in.Tenants {
 		if v.state.Has(v.in.Tenants[t].Name) {
@@ -229,7 +229,7 @@ func (v *vcs) guaranteeVC(t int) {
 		k := &v.in.Candidates[i]
 		c := k.Case
 		switch {
-		case h.leases[c] != nil:
+		case h.Leases[c] != nil:
 			v.keep(k, tenant.Name)
 		case v.claims[c] != nil: // it has its place already
 			v.granted = append(v.granted, cellGrant{of: c, class: cluster.Guaranteed, parts: v.state.Parts(k.Key), recall: v.squatters[k.Key]})
@@ -259,7 +259,7 @@ func (v *vcs) keep(k *lease.Candidate, vc string) {
 			v.board.Renew(k.Case)
 		}
 	case cluster.Opportunistic:
-		if h.leases[k.Case].State == cluster.Ending || !v.state.Promote(k.Key, vc, true) {
+		if h.Leases[k.Case].State == cluster.Ending || !v.state.Promote(k.Key, vc, true) {
 			return
 		}
 		v.state.Prefer(k.Key, inTerm)
@@ -282,7 +282,7 @@ func (v *vcs) request(k *lease.Candidate, vc string, priority int) (cells.Refusa
 		}
 		g := cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts}
 		for _, key := range grant.Recall {
-			g.recall = append(g.recall, h.find(key))
+			g.recall = append(g.recall, h.Find(key))
 		}
 		if k.Humble && len(g.recall) > 0 { // it leaves others alone
 			v.state.Release(k.Key)
@@ -301,7 +301,7 @@ func (v *vcs) request(k *lease.Candidate, vc string, priority int) (cells.Refusa
 // forgiving asks again for a job that was refused and avoids the nodes on which its last grant did
 // not start: they may be all that its VC has.
 func (v *vcs) forgiving(k *lease.Candidate, vc string, priority int) bool {
-	r := &v.h.records[k.Case]
+	r := &v.h.Records[k.Case]
 	if len(r.Shun) == 0 {
 		return false
 	}
@@ -312,7 +312,7 @@ func (v *vcs) forgiving(k *lease.Candidate, vc string, priority int) bool {
 	if !ok {
 		r.Shun, k.Shape = shun, shape
 	}
-	v.h.standing[k.Case].shape = k.Shape
+	v.h.Jobs[k.Case].Shape = k.Shape
 	return ok
 }
 
@@ -327,7 +327,7 @@ func (v *vcs) settle(k *lease.Candidate, g *cellGrant) {
 	for n := range nodes {
 		for i := v.board.Crowded(nodes[n].Node); i >= 0; i = v.board.Crowded(nodes[n].Node) {
 			v.board.Displace(i)
-			if key := h.records[i].Key; v.right(i) == cluster.Guaranteed {
+			if key := h.Records[i].Key; v.right(i) == cluster.Guaranteed {
 				v.state.Demote(key)
 				v.demoted = append(v.demoted, key)
 			}
@@ -335,7 +335,7 @@ func (v *vcs) settle(k *lease.Candidate, g *cellGrant) {
 		}
 	}
 	for _, i := range g.recall {
-		v.state.Leave(h.records[i].Key)
+		v.state.Leave(h.Records[i].Key)
 		v.recalls = append(v.recalls, cellRecall{i, k.Key})
 	}
 	v.granted = append(v.granted, *g)
@@ -364,11 +364,11 @@ func (v *vcs) holdings(parts []cells.Part, shape int) []cluster.Holding {
 // nodes as it fits on, evenly, and after a while on any (soft).
 func (v *vcs) asks(k *lease.Candidate, tenant string, priority, displace int) []cells.Request {
 	h := v.h
-	r := &h.s.Cases[k.Case].Job.Request
+	r := &h.Snapshot.Cases[k.Case].Job.Request
 	base := cells.Request{Key: k.Key, VC: tenant, Priority: priority, Soft: v.soft(k.Case)}
 	var out []cells.Request
 	for _, c := range v.state.Chains() {
-		pool := h.pool(c.Model)
+		pool := h.Pool(c.Model)
 		if r.Model != "" && r.Model != c.Model || !slices.Contains(k.Pools, pool) {
 			continue
 		}
@@ -389,7 +389,7 @@ func (v *vcs) asks(k *lease.Candidate, tenant string, priority, displace int) []
 			}
 			q.GPUs = r.GPUs / q.Nodes
 		}
-		ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.now, End: lease.Next(h.now, h.set), Displace: displace}
+		ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.Now, End: lease.Next(h.Now, h.Settings), Displace: displace}
 		q.Admits = func(node string, gpus int) bool { return v.board.Admits(ask, node, gpus) }
 		out = append(out, q)
 	}
@@ -398,11 +398,11 @@ func (v *vcs) asks(k *lease.Candidate, tenant string, priority, displace int) []
 
 // soft tells whether a job takes GPUs wherever they are.
 func (v *vcs) soft(i int) bool {
-	r := &v.h.s.Cases[i].Job.Request
+	r := &v.h.Snapshot.Cases[i].Job.Request
 	if r.PerNode > 0 || r.Nodes > 0 || r.Exclusive {
 		return false
 	}
-	return !v.h.later(v.h.records[i].First.Add(v.h.set.AffinityWait))
+	return !v.h.later(v.h.Records[i].First.Add(v.h.Settings.AffinityWait))
 }
 
 // unsafe evaluates the safety condition (HiveD Theorem 1, invariant (2)).
@@ -421,20 +421,20 @@ func (v *vcs) carryOut() {
 	h := v.h
 	goes := make(map[cluster.JobKey]bool, len(v.recalls))
 	for _, r := range v.recalls {
-		goes[h.records[r.of].Key] = true
+		goes[h.Records[r.of].Key] = true
 		v.end(r)
 	}
 	for _, key := range v.demoted {
-		if i := h.find(key); h.leases[i] != nil && !goes[key] {
-			h.leases[i].Class, h.leases[i].Parts = cluster.Opportunistic, v.state.Parts(key)
+		if i := h.Find(key); h.Leases[i] != nil && !goes[key] {
+			h.Leases[i].Class, h.Leases[i].Parts = cluster.Opportunistic, v.state.Parts(key)
 		}
 	}
 	for _, i := range v.promoted {
-		h.leases[i].Class, h.leases[i].Parts = cluster.Guaranteed, v.state.Parts(h.records[i].Key)
+		h.Leases[i].Class, h.Leases[i].Parts = cluster.Guaranteed, v.state.Parts(h.Records[i].Key)
 	}
 	for _, i := range v.renewed {
 		h.prolong(i)
-		h.standing[i].took = true
+		h.Jobs[i].Began = true
 	}
 	for k := range v.granted {
 		v.grant(&v.granted[k])
@@ -445,21 +445,21 @@ func (v *vcs) carryOut() {
 // decided on, else after the notice of recalls.
 func (v *vcs) end(r cellRecall) {
 	h := v.h
-	l, st := h.leases[r.of], &h.standing[r.of]
+	l, st := h.Leases[r.of], &h.Jobs[r.of]
 	switch {
-	case l == nil || l.State != cluster.Granted && !st.runs: // it cleans up
+	case l == nil || l.State != cluster.Granted && !st.Runs: // it cleans up
 		return
 	case l.State == cluster.Granted:
 		h.takeBack(r.of, recalled)
 	case l.State == cluster.Ending:
-		st.heir = r.heir
+		st.Heir = r.heir
 	case l.Class != cluster.Opportunistic && h.ending(r.of) && l.Why == "": // its term is over anyway
-		st.heir = r.heir
+		st.Heir = r.heir
 	default:
 		if l.Class == cluster.Opportunistic && l.Why != recalled && v.touch == cluster.Act {
 			h.recalledFrom(l.Pool)
 		}
-		l.End, l.Why, st.heir, st.stops = min(l.End, h.now.Add(h.set.RecallNotice)), recalled, r.heir, true
+		l.End, l.Why, st.Heir, st.Stoppable = min(l.End, h.Now.Add(h.Settings.RecallNotice)), recalled, r.heir, true
 	}
 }
 
@@ -478,34 +478,34 @@ func trim(parts []cells.Part, gpus int) []cells.Part {
 
 // takeBack ends a lease that has not begun.
 func (h *hall) takeBack(i int, why string) {
-	l := *h.leases[i]
-	l.State, l.Ended, l.Why = cluster.Over, h.now, why
-	h.ended = append(h.ended, l)
-	h.leases[i] = nil
+	l := *h.Leases[i]
+	l.State, l.Ended, l.Why = cluster.Over, h.Now, why
+	h.Ended = append(h.Ended, l)
+	h.Leases[i] = nil
 }
 
 // grant makes a lease, or a claim until those who are there have gone.
 func (v *vcs) grant(g *cellGrant) {
 	h := v.h
-	st := &h.standing[g.of]
-	if r := &h.s.Cases[g.of].Job.Request; !r.Exclusive {
+	st := &h.Jobs[g.of]
+	if r := &h.Snapshot.Cases[g.of].Job.Request; !r.Exclusive {
 		g.parts = trim(g.parts, r.GPUs)
 	}
-	nodes := v.holdings(g.parts, st.shape)
-	pool, at := nodes[0].Model, h.now
+	nodes := v.holdings(g.parts, st.Shape)
+	pool, at := nodes[0].Model, h.Now
 	for _, i := range g.recall {
-		if l := h.leases[i]; l != nil && l.State != cluster.Ending {
+		if l := h.Leases[i]; l != nil && l.State != cluster.Ending {
 			at = max(at, l.End)
 		}
 	}
-	if at > h.now {
-		cl := cluster.Claim{Job: h.records[g.of].Key, Pool: pool, Nodes: nodes, At: at, Made: h.now, Parts: g.parts}
+	if at > h.Now {
+		cl := cluster.Claim{Job: h.Records[g.of].Key, Pool: pool, Nodes: nodes, At: at, Made: h.Now, Parts: g.parts}
 		if old := v.claims[g.of]; old != nil {
 			cl.Made = old.Made
 		}
-		h.claims, st.claimed = append(h.claims, cl), true
+		h.Claims, st.Claimed = append(h.Claims, cl), true
 		return
 	}
-	h.lend(g.of, pool, nodes, lease.Next(h.now, h.set))
-	h.leases[g.of].Class, h.leases[g.of].Parts = g.class, g.parts
+	h.lend(g.of, pool, nodes, lease.Next(h.Now, h.Settings))
+	h.Leases[g.of].Class, h.Leases[g.of].Parts = g.class, g.parts
 }

@@ -17,8 +17,8 @@ func (v *vcs) build() {
 	b := &builder{v: v, plain: h.plain, masks: map[string]*mask{}}
 	b.hardware()
 	b.stand()
-	record := cells.Record{Leases: b.leases, Lost: h.s.Lost}
-	for _, t := range h.s.Cells.Tops {
+	record := cells.Record{Leases: b.leases, Lost: h.Snapshot.Lost}
+	for _, t := range h.Snapshot.Cells.Tops {
 		for _, node := range t.Nodes {
 			if m := b.masks[node]; m != nil && m.bad != 0 {
 				record.Bad = append(record.Bad, cells.Bad{Node: node, GPUs: m.bad})
@@ -35,9 +35,9 @@ func (v *vcs) build() {
 // layout gives the cells of the description as they are when all is healthy and free; nil, and
 // why, where it describes what cannot be. Whoever reads descriptions refuses such.
 func (h *hall) layout() (*cells.State, error) {
-	if h.described != h.s.Cells {
-		h.described = h.s.Cells
-		h.plain, h.refused = cells.New(*h.s.Cells)
+	if h.described != h.Snapshot.Cells {
+		h.described = h.Snapshot.Cells
+		h.plain, h.refused = cells.New(*h.Snapshot.Cells)
 	}
 	return h.plain, h.refused
 }
@@ -73,15 +73,15 @@ func (b *builder) on(node string) *mask {
 // that a node should have and has not. Where Slurm does not tell which, it is the last ones.
 func (b *builder) hardware() {
 	h := b.v.h
-	for _, t := range h.s.Cells.Tops {
+	for _, t := range h.Snapshot.Cells.Tops {
 		for _, name := range t.Nodes {
-			i, ok := slices.BinarySearchFunc(h.s.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
-			if !ok || h.s.Nodes[i].Bad != "" {
+			i, ok := slices.BinarySearchFunc(h.Snapshot.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+			if !ok || h.Snapshot.Nodes[i].Bad != "" {
 				b.on(name).bad = b.on(name).all
 				continue
 			}
 			at, _ := b.plain.Place(name)
-			n, there := &h.s.Nodes[i], 0
+			n, there := &h.Snapshot.Nodes[i], 0
 			for _, g := range n.GPUs {
 				if g.Model == at.Model {
 					there = g.Count
@@ -109,15 +109,15 @@ func (b *builder) stand() {
 		if turn == 2 {
 			b.plan()
 		}
-		for i := range h.standing {
-			st, j := &h.standing[i], &h.s.Cases[i].Job
-			if !st.there || st.waits || len(j.Holds) == 0 {
+		for i := range h.Jobs {
+			st, j := &h.Jobs[i], &h.Snapshot.Cases[i].Job
+			if !st.Live || st.Waits || len(j.Holds) == 0 {
 				continue
 			}
 			its := 2
 			if told(j.Holds) {
 				its = 0
-			} else if l := h.leases[i]; l != nil && l.Parts != nil {
+			} else if l := h.Leases[i]; l != nil && l.Parts != nil {
 				its = 1
 			}
 			if turn == its {
@@ -126,7 +126,7 @@ func (b *builder) stand() {
 		}
 	}
 	for _, l := range b.leases {
-		v.inside[h.find(l.Key)] = true
+		v.inside[h.Find(l.Key)] = true
 	}
 }
 
@@ -145,7 +145,7 @@ func told(holds []cluster.Holding) bool {
 // cells: they are bound to its VC as long as it runs, and cost no other VC a cell.
 func (b *builder) standIn(i int) {
 	h := b.v.h
-	st, l, j := &h.standing[i], h.leases[i], &h.s.Cases[i].Job
+	st, l, j := &h.Jobs[i], h.Leases[i], &h.Snapshot.Cases[i].Job
 	holds := b.inside(j.Holds)
 	if len(holds) == 0 {
 		return
@@ -156,13 +156,13 @@ func (b *builder) standIn(i int) {
 	}
 	parts := b.parts(holds, planned)
 	cleans := j.State == cluster.Completing
-	if !cleans && (l == nil || !st.runs || !st.ours(b.v.touch)) {
+	if !cleans && (l == nil || !st.Runs || !st.Ours(b.v.touch)) {
 		for _, p := range parts {
 			b.on(p.Node).bad |= p.GPUs
 		}
 		return
 	}
-	f := cells.Lease{Key: h.records[i].Key, VC: h.records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
+	f := cells.Lease{Key: h.Records[i].Key, VC: h.Records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
 	switch {
 	case cleans || l.State == cluster.Ending:
 		f.Leaving = true
@@ -171,7 +171,7 @@ func (b *builder) standIn(i int) {
 		if h.ending(i) {
 			f.Priority = 1
 		}
-		if st.touch == cluster.Keep || st.ordered(cluster.Exempt) {
+		if st.Touch == cluster.Keep || st.Ordered(cluster.Exempt) {
 			f.Priority = 4
 		}
 	}
@@ -253,8 +253,8 @@ func (m *mask) pick(n int) uint64 {
 // claims. Slurm chose GPUs for others since: then they take what is left of their nodes.
 func (b *builder) plan() {
 	v, h := b.v, b.v.h
-	for i, l := range h.leases {
-		if l == nil || l.State != cluster.Granted || l.Parts == nil || !h.standing[i].ours(v.touch) {
+	for i, l := range h.Leases {
+		if l == nil || l.State != cluster.Granted || l.Parts == nil || !h.Jobs[i].Ours(v.touch) {
 			continue
 		}
 		if v.inside[i] = b.planned(i, l.Class, l.Parts); !v.inside[i] {
@@ -264,10 +264,10 @@ func (b *builder) plan() {
 	if v.touch != cluster.Act {
 		return
 	}
-	for k := range h.s.Claims {
-		cl := &h.s.Claims[k]
-		i := h.find(cl.Job)
-		if cl.Parts == nil || i < 0 || !h.standing[i].waiting || h.leases[i] != nil || h.now.Sub(cl.At) > h.set.Term ||
+	for k := range h.Snapshot.Claims {
+		cl := &h.Snapshot.Claims[k]
+		i := h.Find(cl.Job)
+		if cl.Parts == nil || i < 0 || !h.Jobs[i].Eligible || h.Leases[i] != nil || h.Now.Sub(cl.At) > h.Settings.Term ||
 			!b.planned(i, cluster.Guaranteed, cl.Parts) {
 			continue
 		}
@@ -296,7 +296,7 @@ func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) b
 		}
 		m.taken |= p.GPUs
 	}
-	b.leases = append(b.leases, cells.Lease{Key: h.records[i].Key, VC: h.records[i].Tenant, Right: right, Parts: parts, Priority: 2})
+	b.leases = append(b.leases, cells.Lease{Key: h.Records[i].Key, VC: h.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
 	return true
 }
 
@@ -306,14 +306,14 @@ func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) b
 func (v *vcs) keepIn(demoted []cluster.JobKey) {
 	h := v.h
 	for _, key := range demoted {
-		i := h.find(key)
-		st := &h.standing[i]
+		i := h.Find(key)
+		st := &h.Jobs[i]
 		switch {
 		case v.claims[i] != nil:
 			v.state.Release(key)
 			delete(v.claims, i)
-		case st.runs && v.relabel(i):
-		case st.touch == cluster.Keep || st.ordered(cluster.Exempt):
+		case st.Runs && v.relabel(i):
+		case st.Touch == cluster.Keep || st.Ordered(cluster.Exempt):
 			parts := v.state.Parts(key)
 			v.state.Release(key)
 			v.inside[i] = false
@@ -330,7 +330,7 @@ func (v *vcs) keepIn(demoted []cluster.JobKey) {
 // is lent the GPUs that are now its in the books has those that are its in fact.
 func (v *vcs) relabel(i int) bool {
 	h := v.h
-	key, parts := h.records[i].Key, v.state.Parts(h.records[i].Key)
+	key, parts := h.Records[i].Key, v.state.Parts(h.Records[i].Key)
 	gpus := bits.OnesCount64(parts[0].GPUs)
 	nodes := make([]string, len(parts))
 	for k, p := range parts {
@@ -340,10 +340,10 @@ func (v *vcs) relabel(i int) bool {
 	}
 	at, _ := v.state.Place(nodes[0])
 	v.state.Release(key)
-	grant, err := v.state.Request(cells.Request{Key: key, VC: h.records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
+	grant, err := v.state.Request(cells.Request{Key: key, VC: h.Records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
 		Priority: -inTerm, Admits: func(node string, _ int) bool { return slices.Contains(nodes, node) }})
 	if err != nil {
-		v.state.Stay(key, h.records[i].Tenant, parts)
+		v.state.Stay(key, h.Records[i].Tenant, parts)
 		return false
 	}
 	for _, guest := range grant.Recall {
@@ -351,9 +351,9 @@ func (v *vcs) relabel(i int) bool {
 			v.state.Shift(guest, node)
 		}
 	}
-	if h.s.Cases[i].Job.Start > h.s.Ledger.At-cluster.Instant(cluster.Second) { // Slurm's seconds are whole
-		h.events = append(h.events, cluster.Event{Kind: "cells_broken", Job: key,
-			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", h.records[i].ID, h.records[i].Tenant)})
+	if h.Snapshot.Cases[i].Job.Start > h.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm's seconds are whole
+		h.Events = append(h.Events, cluster.Event{Kind: "cells_broken", Job: key,
+			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", h.Records[i].ID, h.Records[i].Tenant)})
 	}
 	return true
 }
@@ -366,15 +366,15 @@ func (v *vcs) entitle() {
 	for _, r := range v.recalls {
 		goes[r.of] = true
 	}
-	for i, l := range h.leases {
+	for i, l := range h.Leases {
 		if l == nil || !v.inside[i] {
 			continue
 		}
-		l.Parts = v.state.Parts(h.records[i].Key)
+		l.Parts = v.state.Parts(h.Records[i].Key)
 		if right := v.right(i); right == cluster.Guaranteed || !goes[i] && l.State != cluster.Ending {
 			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
-				h.events = append(h.events, cluster.Event{Kind: "cells_demoted", Job: l.Job,
-					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", h.records[i].ID, h.records[i].Tenant)})
+				h.Events = append(h.Events, cluster.Event{Kind: "cells_demoted", Job: l.Job,
+					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", h.Records[i].ID, h.Records[i].Tenant)})
 			}
 			l.Class = right
 		}
@@ -390,17 +390,17 @@ func (v *vcs) squat() {
 	}
 	heirs := map[string][]cluster.JobKey{} // by node
 	note := func(i int) {
-		for _, p := range v.state.Parts(h.records[i].Key) {
-			heirs[p.Node] = append(heirs[p.Node], h.records[i].Key)
+		for _, p := range v.state.Parts(h.Records[i].Key) {
+			heirs[p.Node] = append(heirs[p.Node], h.Records[i].Key)
 		}
 	}
-	for i := range h.standing {
-		if v.claims[i] != nil || h.leases[i] != nil && h.leases[i].State == cluster.Granted && v.right(i) == cluster.Guaranteed {
+	for i := range h.Jobs {
+		if v.claims[i] != nil || h.Leases[i] != nil && h.Leases[i].State == cluster.Granted && v.right(i) == cluster.Guaranteed {
 			note(i)
 		}
 	}
 	for _, key := range keys {
-		i := h.find(key)
+		i := h.Find(key)
 		for n, heir := range v.heirsOf(key, heirs) {
 			if v.squatters[heir] = append(v.squatters[heir], i); n == 0 {
 				v.state.Leave(key)

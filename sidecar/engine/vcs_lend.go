@@ -15,23 +15,23 @@ import (
 // commons gives out nodes that are in no cell, by right of share, as where there are no cells.
 func (v *vcs) commons() {
 	h := v.h
-	if !slices.ContainsFunc(h.s.Nodes, func(n cluster.Node) bool { _, in := v.state.Place(n.Name); return !in && len(n.GPUs) > 0 }) {
+	if !slices.ContainsFunc(h.Snapshot.Nodes, func(n cluster.Node) bool { _, in := v.state.Place(n.Name); return !in && len(n.GPUs) > 0 }) {
 		return
 	}
 	v.in.Candidates = slices.Clone(v.in.Candidates) // the line is made anew below
-	for _, t := range h.s.Cells.Tops {
+	for _, t := range h.Snapshot.Cells.Tops {
 		h.closed = append(h.closed, t.Nodes...)
 	}
 	rest := slices.DeleteFunc(h.candidates(v.touch), func(k lease.Candidate) bool {
-		return k.Running && v.inside[k.Case] || !k.Running && h.leases[k.Case] != nil || h.standing[k.Case].claimed
+		return k.Running && v.inside[k.Case] || !k.Running && h.Leases[k.Case] != nil || h.Jobs[k.Case].Claimed
 	})
-	in := lease.Input{Now: h.now, Settings: h.set}
+	in := lease.Input{Now: h.Now, Settings: h.Settings}
 	in.Candidates, in.Tenants = h.line(rest)
 	h.common = h.fresh(h.common) // h.kept is made anew in the middle of a contest
-	known := len(h.claims)
+	known := len(h.Claims)
 	h.contest(&in, h.common, v.touch)
-	for _, cl := range h.claims[known:] {
-		h.standing[h.find(cl.Job)].claimed = true
+	for _, cl := range h.Claims[known:] {
+		h.Jobs[h.Find(cl.Job)].Claimed = true
 	}
 	h.closed = h.closed[:0]
 }
@@ -40,7 +40,7 @@ func (v *vcs) commons() {
 // weighted max-min between tenants (HiveD §3.3), by what each is entitled to. What is left
 // when all have their shares goes to whoever wants it.
 func (v *vcs) lend() {
-	for p := range v.h.pools {
+	for p := range v.h.Pools {
 		v.lendPool(p)
 	}
 }
@@ -58,15 +58,15 @@ func (v *vcs) lendPool(p int) {
 	h := v.h
 	bs := make([]borrower, len(v.in.Tenants))
 	demands, weights := make([]int, len(bs)), make([]int64, len(bs))
-	gpus := v.state.Idle(h.pools[p])
+	gpus := v.state.Idle(h.Pools[p])
 	var up []int // candidates: leases that are up for renewal, by tenant, first ones first
 	for t := range bs {
 		b := &bs[t]
-		b.weight = int64(h.row(t, p).Entitlement)
+		b.weight = int64(h.Row(t, p).Entitlement)
 		for _, i := range v.in.Tenants[t].Jobs {
 			k := &v.in.Candidates[i]
 			switch {
-			case h.leases[k.Case] == nil && !k.Running && slices.Contains(k.Pools, p) && v.mayBorrow(k):
+			case h.Leases[k.Case] == nil && !k.Running && slices.Contains(k.Pools, p) && v.mayBorrow(k):
 				if !h.gone(k.Case) || v.over(k.Case, p) {
 					b.waits = append(b.waits, i)
 					demands[t] += k.GPUs
@@ -81,18 +81,18 @@ func (v *vcs) lendPool(p int) {
 		}
 		weights[t] = b.weight
 	}
-	for i := range h.leases {
-		if t := h.standing[i].tenant; t >= 0 && v.lent(i) && h.pool(h.leases[i].Pool) == p && !h.ending(i) {
-			bs[t].held += h.leases[i].GPUs
-			demands[t] += h.leases[i].GPUs
-			gpus += h.leases[i].GPUs
+	for i := range h.Leases {
+		if t := h.Jobs[i].Tenant; t >= 0 && v.lent(i) && h.Pool(h.Leases[i].Pool) == p && !h.ending(i) {
+			bs[t].held += h.Leases[i].GPUs
+			demands[t] += h.Leases[i].GPUs
+			gpus += h.Leases[i].GPUs
 		}
 	}
 	for t, share := range cells.MaxMin(gpus, demands, weights) {
 		bs[t].share = share
 	}
 	v.renewLent(p, bs, up)
-	if gpus = v.state.Idle(h.pools[p]); gpus > 0 {
+	if gpus = v.state.Idle(h.Pools[p]); gpus > 0 {
 		failed := map[string]bool{}
 		v.lendTo(p, bs, true, failed)
 		v.lendTo(p, bs, false, failed)
@@ -105,16 +105,16 @@ func (v *vcs) lendPool(p int) {
 
 // lent tells whether a job has an opportunistic lease that it may keep.
 func (v *vcs) lent(i int) bool {
-	l := v.h.leases[i]
+	l := v.h.Leases[i]
 	return l != nil && v.inside[i] && l.Class == cluster.Opportunistic && l.State != cluster.Ending && l.Why != recalled
 }
 
 // mayBorrow tells whether a job that waits may have a lease that ends when somebody wants its GPUs, as far as its stop budget goes.
 func (v *vcs) mayBorrow(k *lease.Candidate) bool {
 	h := v.h
-	st := &h.standing[k.Case]
-	return (st.touch == cluster.Act || st.touch == cluster.Watch) && !st.ordered(cluster.Exempt) && !st.claimed &&
-		!slices.Contains(h.set.StrictQOS, h.s.Cases[k.Case].Job.QOS)
+	st := &h.Jobs[k.Case]
+	return (st.Touch == cluster.Act || st.Touch == cluster.Watch) && !st.Ordered(cluster.Exempt) && !st.Claimed &&
+		!slices.Contains(h.Settings.StrictQOS, h.Snapshot.Cases[k.Case].Job.QOS)
 }
 
 // renewLent renews opportunistic leases within their tenants' shares, and beyond these as
@@ -131,7 +131,7 @@ func (v *vcs) renewLent(p int, bs []borrower, up []int) {
 			over = append(over, i)
 		}
 	}
-	missing := -v.state.Idle(h.pools[p])
+	missing := -v.state.Idle(h.Pools[p])
 	for t := range bs {
 		wants := 0
 		for _, i := range bs[t].waits {
@@ -152,7 +152,7 @@ func (v *vcs) renewLent(p int, bs []borrower, up []int) {
 
 func (v *vcs) prolong(i int) {
 	v.h.prolong(i)
-	v.h.standing[i].took = true
+	v.h.Jobs[i].Began = true
 }
 
 // lendTo serves tenants, those first who have least by weight; within their shares, or beyond.
@@ -185,13 +185,13 @@ func (v *vcs) lendTo(p int, bs []borrower, within bool, failed map[string]bool) 
 		}
 		k := &v.in.Candidates[b.waits[b.at]]
 		b.at++
-		if h.leases[k.Case] != nil || within && b.held > 0 && b.held+k.GPUs > b.share {
+		if h.Leases[k.Case] != nil || within && b.held > 0 && b.held+k.GPUs > b.share {
 			continue
 		}
 		if shape := fmt.Sprint(k.Shape, v.soft(k.Case)); !failed[shape] {
 			if !v.borrow(k, p) {
 				failed[shape] = true
-			} else if b.held += k.GPUs; v.state.Idle(h.pools[p]) == 0 {
+			} else if b.held += k.GPUs; v.state.Idle(h.Pools[p]) == 0 {
 				return
 			}
 		}
@@ -201,7 +201,7 @@ func (v *vcs) lendTo(p int, bs []borrower, within bool, failed map[string]bool) 
 // borrow gives a job an opportunistic lease in a pool, if it fits anywhere.
 func (v *vcs) borrow(k *lease.Candidate, p int) bool {
 	for _, q := range v.asks(k, v.in.Tenants[k.Tenant].Name, 0, place.Nobodys) {
-		if q.Model != v.h.pools[p] {
+		if q.Model != v.h.Pools[p] {
 			continue
 		}
 		if grant, err := v.state.Lend(q); err == nil {
@@ -218,18 +218,18 @@ func (v *vcs) borrow(k *lease.Candidate, p int) bool {
 // nobody is given anything.
 func (v *vcs) safePlan(unsafe ...string) {
 	h := v.h
-	for i, l := range h.leases {
-		if l != nil && h.standing[i].ours(v.touch) && l.State != cluster.Granted && l.State != cluster.Ending && h.ending(i) {
+	for i, l := range h.Leases {
+		if l != nil && h.Jobs[i].Ours(v.touch) && l.State != cluster.Granted && l.State != cluster.Ending && h.ending(i) {
 			v.prolong(i)
 		}
 	}
-	for i := range h.standing {
+	for i := range h.Jobs {
 		if cl := v.claims[i]; cl != nil {
-			h.claims, h.standing[i].claimed = append(h.claims, *cl), true
+			h.Claims, h.Jobs[i].Claimed = append(h.Claims, *cl), true
 		}
 	}
 	h.unsafe = unsafe
-	h.events = append(h.events, cluster.Event{Kind: "cells_unsafe",
+	h.Events = append(h.Events, cluster.Event{Kind: "cells_unsafe",
 		Text: "promises to virtual clusters do not add up, nothing is granted: " + strings.Join(unsafe, "; ")})
 }
 
@@ -240,17 +240,17 @@ func (v *vcs) explain() {
 	for t := range v.in.Tenants {
 		for at, i := range v.in.Tenants[t].Jobs {
 			c := v.in.Candidates[i].Case
-			st := &h.standing[c]
-			if !st.waiting || h.leases[c] != nil || st.claimed {
+			st := &h.Jobs[c]
+			if !st.Eligible || h.Leases[c] != nil || st.Claimed {
 				continue
 			}
 			no, own := v.refused[c]
-			if !own && st.passed != nil && h.unsafe == nil {
+			if !own && h.passedOver[c] != nil && h.unsafe == nil {
 				continue // it has its turn on nodes in no cell
 			}
 			why := &cluster.Reason{Code: cluster.BecauseCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
-			if len(st.pools) > 0 {
-				why.Pool = h.pools[st.pools[0]]
+			if len(st.Pools) > 0 {
+				why.Pool = h.Pools[st.Pools[0]]
 			}
 			if l := holders[cellsOf{no.VC, no.Chain, no.Level}]; l != nil {
 				why.For, why.Right, why.Until = l.Job, l.Class, l.End
@@ -258,16 +258,16 @@ func (v *vcs) explain() {
 			if nodes := broken[cellsOf{vc: no.VC, chain: no.Chain}]; own && nodes != "" {
 				why.Code, why.Note = cluster.BecauseLost, nodes
 			}
-			if h.gone(c) && v.owns(c) && !slices.ContainsFunc(st.pools, func(p int) bool { return v.over(c, p) }) {
-				why.Code, why.Spent = cluster.BecauseBudget, h.records[c].Spent
-				for _, p := range st.pools {
+			if h.gone(c) && v.owns(c) && !slices.ContainsFunc(st.Pools, func(p int) bool { return v.over(c, p) }) {
+				why.Code, why.Spent = cluster.BecauseBudget, h.Records[c].Spent
+				for _, p := range st.Pools {
 					why.Fits = max(why.Fits, v.fits(c, p))
 				}
 			}
 			if h.unsafe != nil {
 				why.Code, why.Note = cluster.BecauseUnsafe, strings.Join(h.unsafe, "; ")
 			}
-			st.cell = why
+			st.Cell = why
 		}
 	}
 }
@@ -279,14 +279,14 @@ type cellsOf struct{ vc, chain, typ string }
 func (v *vcs) holders() map[cellsOf]*cluster.Lease {
 	h := v.h
 	out := map[cellsOf]*cluster.Lease{}
-	for i, l := range h.leases {
+	for i, l := range h.Leases {
 		if l == nil || !v.inside[i] || l.Class != cluster.Guaranteed || l.State == cluster.Granted {
 			continue
 		}
 		for _, p := range l.Parts {
 			at, _ := v.state.Place(p.Node)
 			for _, typ := range v.state.Within(at.Chain, p.Type) {
-				key := cellsOf{h.records[i].Tenant, at.Chain, typ}
+				key := cellsOf{h.Records[i].Tenant, at.Chain, typ}
 				if f := out[key]; f == nil || l.End < f.End {
 					out[key] = l
 				}
@@ -326,8 +326,8 @@ func (v *vcs) report() {
 		return
 	}
 	h.lost = v.state.Losses()
-	if !slices.Equal(h.lost, h.s.Lost) {
-		h.events = append(h.events, lossEvents(h.s.Lost, h.lost)...)
+	if !slices.Equal(h.lost, h.Snapshot.Lost) {
+		h.Events = append(h.Events, lossEvents(h.Snapshot.Lost, h.lost)...)
 	}
 	h.cells = &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Unsafe: h.unsafe}
 	if !h.brief {

@@ -24,22 +24,22 @@ const forecasts = 2
 
 // lending brings up to now how long GPUs were lent. A window passes into the one before when it is over.
 func (h *hall) lending() {
-	if h.s.Cells == nil || h.rule().Off() {
+	if h.Snapshot.Cells == nil || h.rule().Off() {
 		return
 	}
-	h.lent = slices.Clone(h.s.Lent)
+	h.lent = slices.Clone(h.Snapshot.Lent)
 	for k := range h.lent {
-		if x := &h.lent[k]; h.set.Window > 0 && h.now.Sub(x.Since) >= h.set.Window {
-			x.Since, x.Earlier, x.Now = h.now, x.Now, cluster.Lent{}
+		if x := &h.lent[k]; h.Settings.Window > 0 && h.Now.Sub(x.Since) >= h.Settings.Window {
+			x.Since, x.Earlier, x.Now = h.Now, x.Now, cluster.Lent{}
 		}
 	}
-	ran := h.now.Sub(h.s.Ledger.At)
-	if h.s.Ledger.At == 0 || ran <= 0 {
+	ran := h.Now.Sub(h.Snapshot.Ledger.At)
+	if h.Snapshot.Ledger.At == 0 || ran <= 0 {
 		return
 	}
-	for i, l := range h.leases {
-		if l != nil && l.Class == cluster.Opportunistic && h.standing[i].runs && h.standing[i].touch == cluster.Act {
-			h.lentOf(l.Pool).Time += min(ran, max(h.now.Sub(h.s.Cases[i].Job.Start), 0))
+	for i, l := range h.Leases {
+		if l != nil && l.Class == cluster.Opportunistic && h.Jobs[i].Runs && h.Jobs[i].Touch == cluster.Act {
+			h.lentOf(l.Pool).Time += min(ran, max(h.Now.Sub(h.Snapshot.Cases[i].Job.Start), 0))
 		}
 	}
 }
@@ -48,7 +48,7 @@ func (h *hall) lending() {
 func (h *hall) lentOf(pool string) *cluster.Lent {
 	k, ok := slices.BinarySearchFunc(h.lent, pool, func(x cluster.Lending, pool string) int { return cmp.Compare(x.Pool, pool) })
 	if !ok {
-		h.lent = slices.Insert(h.lent, k, cluster.Lending{Pool: pool, Since: h.now})
+		h.lent = slices.Insert(h.lent, k, cluster.Lending{Pool: pool, Since: h.Now})
 	}
 	return &h.lent[k].Now
 }
@@ -68,15 +68,15 @@ func (h *hall) recalledFrom(pool string) {
 func (v *vcs) staysLent(pool int) cluster.Span {
 	h, lent := v.h, cluster.Lent{}
 	for _, x := range h.lent {
-		if x.Pool == h.pools[pool] {
+		if x.Pool == h.Pools[pool] {
 			lent = cluster.Lent{Time: x.Now.Time + x.Earlier.Time, Recalls: x.Now.Recalls + x.Earlier.Recalls}
 		}
 	}
-	stays := h.set.StopAllowance + lent.Time/cluster.Span(lent.Recalls+1)*69/100 // ln 2
-	for i := range h.standing {
-		at, r := h.records[i].UserBegin, &h.s.Cases[i].Job.Request
-		if at > h.now && h.standing[i].waits && (r.Model == "" || r.Model == h.pools[pool]) && v.state.Has(h.records[i].Tenant) {
-			stays = min(stays, at.Sub(h.now))
+	stays := h.Settings.StopAllowance + lent.Time/cluster.Span(lent.Recalls+1)*69/100 // ln 2
+	for i := range h.Jobs {
+		at, r := h.Records[i].UserBegin, &h.Snapshot.Cases[i].Job.Request
+		if at > h.Now && h.Jobs[i].Waits && (r.Model == "" || r.Model == h.Pools[pool]) && v.state.Has(h.Records[i].Tenant) {
+			stays = min(stays, at.Sub(h.Now))
 		}
 	}
 	return stays
@@ -84,11 +84,11 @@ func (v *vcs) staysLent(pool int) cluster.Span {
 
 // fits gives the longest time limit with which a job whose budget is gone is lent GPUs of a pool; 0 = with none.
 func (v *vcs) fits(i, pool int) cluster.Span {
-	if v.h.records[i].Beyond >= forecasts {
+	if v.h.Records[i].Beyond >= forecasts {
 		return 0
 	}
 	if v.stays == nil {
-		v.stays = make([]cluster.Span, len(v.h.pools))
+		v.stays = make([]cluster.Span, len(v.h.Pools))
 		for p := range v.stays {
 			v.stays[p] = v.staysLent(p)
 		}
@@ -99,13 +99,13 @@ func (v *vcs) fits(i, pool int) cluster.Span {
 // owns tells whether a job's tenant has a VC that is promised as many GPUs as it asks for, of a model that it may have.
 func (v *vcs) owns(i int) bool {
 	h := v.h
-	return slices.ContainsFunc(h.standing[i].pools, func(p int) bool {
-		return v.state.Promised(h.records[i].Tenant, h.pools[p]) >= h.s.Cases[i].Job.Request.GPUs
+	return slices.ContainsFunc(h.Jobs[i].Pools, func(p int) bool {
+		return v.state.Promised(h.Records[i].Tenant, h.Pools[p]) >= h.Snapshot.Cases[i].Job.Request.GPUs
 	})
 }
 
 // over tells whether a job is over, by its time limit, before GPUs of a pool are likely to be recalled.
 func (v *vcs) over(i, pool int) bool {
-	limit := v.h.limit(i)
+	limit := v.h.Limit(i)
 	return limit > 0 && limit <= v.fits(i, pool)
 }

@@ -1,0 +1,80 @@
+package round
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Books are what the steps of a round have found out and decided.
+type Books struct {
+	Facts
+	Ledger  cluster.Ledger
+	Records []cluster.Record // by case
+	Leases  []*cluster.Lease // in force, by case; nil = none
+	Ended   []cluster.Lease
+	Claims  []cluster.Claim
+	Events  []cluster.Event
+	Jobs    []Job // by case
+}
+
+// Open gives the books of a round as they are once the time since the last look is charged and leases are reconciled
+// with what was seen. rows is the first row of each case's tenant in the ledger, -1 = it has none. Books of earlier
+// rounds give their room.
+func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []cluster.Record, leases []*cluster.Lease, ended []cluster.Lease, rows []int) {
+	b.reset(s, &ledger)
+	b.Ledger, b.Records, b.Leases, b.Ended, b.Claims, b.Events = ledger, records, leases, ended, nil, nil
+	all := 0
+	for i := range s.Nodes {
+		for _, g := range s.Nodes[i].GPUs {
+			all += g.Count
+		}
+	}
+	b.Jobs = slices.Grow(b.Jobs[:0], len(s.Cases))[:len(s.Cases)]
+	clear(b.Jobs)
+	for i := range b.Jobs {
+		b.Jobs[i].Tenant = rows[i]
+		if rows[i] >= 0 {
+			b.Jobs[i].Tenant = rows[i] / len(b.Pools)
+		}
+		b.see(i, all)
+	}
+}
+
+// see notes of a case what the snapshot, its record and its lease tell. all is the GPUs of the cluster.
+func (b *Books) see(i, all int) {
+	c, r, j := &b.Snapshot.Cases[i], &b.Records[i], &b.Jobs[i]
+	j.Touch, j.Rho = c.Touch, cluster.RhoOf(r.Alloc, r.Due)
+	j.GPUs = c.Job.Request.GPUs
+	j.Live = !c.Gone && c.Job.State != cluster.Done
+	j.Waits = j.Live && c.Job.State == cluster.Waiting
+	j.Runs = j.Live && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
+	if l := b.Leases[i]; l != nil && j.Runs {
+		j.Held = l.GPUs // counted already
+	} else {
+		j.Held = c.Job.GPUsHeld()
+	}
+	if j.GPUs > all && j.Held == 0 {
+		j.GPUs = 0
+	}
+	if len(b.Snapshot.Overrides) > 0 {
+		j.Order = b.order(r)
+	}
+}
+
+// Row gives a tenant's account in a pool.
+func (b *Books) Row(tenant, pool int) *cluster.TenantPool {
+	return &b.Ledger.Tenants[tenant*len(b.Pools)+pool]
+}
+
+// Limit gives the time limit that the next attempt of a case will have; 0 = none.
+func (b *Books) Limit(i int) cluster.Span {
+	c, r := &b.Snapshot.Cases[i], &b.Records[i]
+	if r.UserLimit == 0 {
+		return c.Job.Limit
+	}
+	return max(r.UserLimit-r.Ran, cluster.Minute)
+}
+
+// Tell adds an event.
+func (b *Books) Tell(e cluster.Event) { b.Events = append(b.Events, e) }

@@ -1,0 +1,6 @@
+// Package round is what the steps of a round hand on to each other: the facts of the round, which no step changes, and
+// the books, in which each step writes what it found out or decided.
+//
+// Cases, tenants and pools (GPU models) go by number: the place in Snapshot.Cases, in Facts.Tenants and in Facts.Pools.
+// What is kept by tenant and pool is a row: tenant * len(Pools) + pool, as in cluster.Ledger.
+package round

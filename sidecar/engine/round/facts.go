@@ -1,0 +1,95 @@
+package round
+
+import (
+	"cmp"
+	"sort"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Facts are what a round is about.
+type Facts struct {
+	Snapshot *cluster.Snapshot
+	Now      cluster.Instant
+	Settings *cluster.Settings
+	Pools    []string // GPU models
+	Tenants  []string // of the ledger, in order
+	weights  map[string]int64
+	single   [][]int // by pool: a list of just that one
+}
+
+// reset gives the facts of a snapshot, in the room of old ones.
+func (f *Facts) reset(s *cluster.Snapshot, ledger *cluster.Ledger) {
+	f.Snapshot, f.Now, f.Settings = s, s.Now, &s.Settings
+	if f.weights == nil {
+		f.weights = make(map[string]int64, len(s.Tenants))
+	}
+	clear(f.weights)
+	for _, t := range s.Tenants {
+		f.weights[t.Name] = t.Weight
+	}
+	f.Pools = f.Pools[:0]
+	for p := range ledger.Pools {
+		f.Pools = append(f.Pools, ledger.Pools[p].Pool)
+		if p == len(f.single) {
+			f.single = append(f.single, []int{p})
+		}
+	}
+	n := len(f.Pools)
+	f.Tenants = f.Tenants[:0]
+	for i := 0; n > 0 && i < len(ledger.Tenants); i += n {
+		f.Tenants = append(f.Tenants, ledger.Tenants[i].Tenant)
+	}
+}
+
+// Weight gives the weight of a tenant; 0 = it has none.
+func (f *Facts) Weight(tenant string) int64 { return f.weights[tenant] }
+
+// Pool gives the number of a GPU model, or -1.
+func (f *Facts) Pool(model string) int {
+	for i, p := range f.Pools {
+		if p == model {
+			return i
+		}
+	}
+	return -1
+}
+
+// Just gives a list of one pool, which is not to be changed.
+func (f *Facts) Just(pool int) []int { return f.single[pool] }
+
+// PoolOf gives the pool of a lease, as a list of just that one, which is not to be changed.
+func (f *Facts) PoolOf(l *cluster.Lease) []int {
+	if len(f.Pools) == 0 {
+		return nil
+	}
+	return f.single[max(f.Pool(l.Pool), 0)]
+}
+
+// Find gives the case of a job, or -1.
+func (f *Facts) Find(key cluster.JobKey) int {
+	i, ok := sort.Find(len(f.Snapshot.Cases), func(i int) int { return cmp.Compare(key, f.Snapshot.Cases[i].Record.Key) })
+	if !ok {
+		return -1
+	}
+	return i
+}
+
+// order gives the order of an administrator that applies to a job, or nil: its own
+// before its array's before its user's before its tenant's; freeze before exempt
+// before boost.
+func (f *Facts) order(r *cluster.Record) *cluster.Override {
+	for _, scope := range []struct{ kind, name string }{
+		{"job", r.ID.String()}, {"job", r.ID.Array().String()}, {"user", r.User}, {"tenant", r.Tenant},
+	} {
+		for _, kind := range []cluster.OverrideKind{cluster.Freeze, cluster.Exempt, cluster.Boost} {
+			for k := range f.Snapshot.Overrides {
+				o := &f.Snapshot.Overrides[k]
+				if o.Kind == kind && o.Scope == scope.kind && o.Name == scope.name && o.Until > f.Now {
+					return o
+				}
+			}
+		}
+	}
+	return nil
+}
