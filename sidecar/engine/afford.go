@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // Stops that wait for their jobs' budgets may cost all jobs of a pool together no more than a part of what they run
@@ -60,7 +61,7 @@ func (h *hall) afford() {
 		j := h.stopJob(i)
 		x := stop{i, h.Pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, h.Settings.Notice)}
 		switch {
-		case l.State == cluster.Noticed || l.Why == recalled: // as good as stopped
+		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
 		case l.State == cluster.Active:
 			stops = append(stops, x)

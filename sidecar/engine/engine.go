@@ -156,7 +156,7 @@ type hall struct {
 	*room
 	page    *page
 	rows    []cluster.TenantPool // the accounts of those who queue, by queue, then pool
-	heirs   map[gpusOn]int       // the first claim on GPUs; nil = not worked out yet
+	heirs   round.Heirs
 	lost    []cluster.CellLoss
 	lent    []cluster.Lending // by pool
 	broke   []bool            // by pool: it cannot afford any stop
@@ -165,14 +165,9 @@ type hall struct {
 	// What is to be divided anew; nil = what was divided holds.
 	question *cluster.Question
 	cells    *cluster.CellReport
-	unsafe   []string            // how promises to VCs do not add up
-	fences   map[string][]string // nodes by name of the reservation that is to be around them
-	fenced   map[string]bool     // nodes around which one is, or is about to be
+	unsafe   []string // how promises to VCs do not add up
 	brief    bool
-	actions  []cluster.Action
 	closed   []string // nodes on which only cells are given out
 	// When a lease may be recalled that may not be now; 0 = no such moment is known.
 	recallAt cluster.Instant
-	// Room to put a hand-over together in.
-	grants, reclaims []cluster.Action
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // settling is how many times what a move costs a job stays at least before it moves again: so moves take a
@@ -84,21 +85,35 @@ func (h *hall) noteMove(i int, l *cluster.Lease) {
 	}
 }
 
-// goes says of a job whose lease is not renewed to which model it moves, if it does, and what for.
-func (h *hall) goes(because *cluster.Reason, i int, l *cluster.Lease) {
+// moves gives to which models jobs go whose leases are not renewed, and what for.
+func (h *hall) moves() map[int]round.Move {
 	if h.Settings.Divide == "" {
-		return
+		return nil
 	}
-	key := h.Records[i].Key
-	cl := h.claimOf(key)
-	if cl == nil || cl.Pool == l.Pool || h.Pool(l.Pool) < 0 {
-		return
+	out := map[int]round.Move{}
+	for k := range h.Claims {
+		cl := &h.Claims[k]
+		i := h.Find(cl.Job)
+		if i < 0 || h.Leases[i] == nil {
+			continue
+		}
+		from, to := h.Pool(h.Leases[i].Pool), h.Pool(cl.Pool)
+		if from < 0 || from == to {
+			continue
+		}
+		m := round.Move{To: cl.Pool, Trial: h.tries(i, to)}
+		speeds := h.speedups(i)
+		if here, there := &speeds[from], &speeds[to]; here.Source != "" && there.Source != "" && here.Value > 0 {
+			m.Speed = int64(math.Round(1000 * there.Value / here.Value))
+		}
+		out[i] = m
 	}
-	from, to := h.Pool(l.Pool), h.Pool(cl.Pool)
-	because.To = cl.Pool
-	because.Trial = h.tries(i, to)
-	speeds := h.speedups(i)
-	if here, there := &speeds[from], &speeds[to]; here.Source != "" && there.Source != "" && here.Value > 0 {
-		because.Speed = int64(math.Round(1000 * there.Value / here.Value))
+	return out
+}
+
+// goes says to which model a job goes whose lease is not renewed.
+func (h *hall) goes(because *cluster.Reason, i int) {
+	if m, ok := h.Moves[i]; ok {
+		because.To, because.Trial, because.Speed = m.To, m.Trial, m.Speed
 	}
 }

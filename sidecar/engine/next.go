@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/actions"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 )
 
@@ -44,11 +45,8 @@ func (h *hall) next() cluster.Instant {
 	for i := range h.Snapshot.Reservations {
 		at(h.Snapshot.Reservations[i].Start)
 		at(h.Snapshot.Reservations[i].End)
-		if h.Snapshot.Reservations[i].Name == cluster.GateReservation && h.Snapshot.License.Total > 0 {
-			at(h.Snapshot.Reservations[i].End - cluster.Instant(h.Settings.GateTTL/2) + 1)
-		}
-		if isFence(&h.Snapshot.Reservations[i]) {
-			at(h.Snapshot.Reservations[i].End - cluster.Instant(h.Settings.GateTTL) + 1)
+		if t, ok := actions.Prolong(h.Books, &h.Snapshot.Reservations[i]); ok {
+			at(t)
 		}
 	}
 	return first

@@ -8,10 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
-
-// recalled is why a lease ends, said as soon as it is recalled.
-const recalled = "recalled"
 
 // recallsARound bounds the jobs that leases are recalled for in a round.
 const recallsARound = 32
@@ -332,5 +330,5 @@ func (r *recalls) end(i int, heir cluster.JobKey) {
 	if r.most > 0 {
 		r.most--
 	}
-	l.End, l.Why, st.Heir, st.Stoppable = r.h.Now.Add(r.h.Settings.RecallNotice), recalled, heir, true
+	l.End, l.Why, st.Heir, st.Stoppable = r.h.Now.Add(r.h.Settings.RecallNotice), round.Recalled, heir, true
 }

@@ -6,10 +6,11 @@ import (
 	"sort"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/actions"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // say turns the difference between the leases and what was seen into actions,
@@ -17,10 +18,12 @@ import (
 func (h *hall) say() cluster.Plan {
 	p := cluster.Plan{Round: h.Snapshot.Round, At: h.Now}
 	p.Tenants = h.standings()
-	p.Actions = h.actionsOf()
+	h.Moves = h.moves()
+	p.Actions = actions.List(h.Books)
 	p.Ended, p.Losses = h.Ended, h.losses()
 	p.Events = h.Events
 	p.Next = h.next()
+	h.heirs = h.Heirs()
 	p.Verdicts = h.conclude()
 	profiles, paces := h.profiles()
 	p.Memory = cluster.Memory{
@@ -84,165 +87,6 @@ func (h *hall) lasting() []cluster.Lease {
 	}
 	h.page.leases = out
 	return out
-}
-
-// actionsOf lists what has to be done, in the order in which it has to be done:
-// what makes room and order first, then hand-overs, each whole, then the rest.
-func (h *hall) actionsOf() []cluster.Action {
-	h.lock()
-	h.takeBacks()
-	h.putFences()
-	h.handOvers()
-	h.notices()
-	h.gates()
-	h.tidy()
-	return h.actions
-}
-
-// action starts an action on a case.
-func (h *hall) action(verb cluster.Verb, i int, because cluster.Reason) cluster.Action {
-	j := &h.Snapshot.Cases[i].Job
-	return cluster.Action{Verb: verb, Job: h.Records[i].Key, ID: j.ID, Record: j.Record, Whole: j.Whole,
-		Restarts: j.Restarts, SiteFactor: h.Records[i].SiteFactor, Withheld: h.Jobs[i].Touch == cluster.Watch, Because: because}
-}
-
-// takeBacks ends the pin of jobs that wait without a lease: of a grant that did
-// not start, and of whatever a crash or somebody else's requeue left behind. Where
-// we no longer act the job goes back to Slurm at once: a gate lapses by itself, a
-// pin does not. So does an exempt one, which is never gated.
-func (h *hall) takeBacks() {
-	for i := range h.Snapshot.Cases {
-		st, r := &h.Jobs[i], &h.Records[i]
-		j := &h.Snapshot.Cases[i].Job
-		acting := st.Touch == cluster.Act || st.Touch == cluster.Keep
-		if !st.Waits || j.Whole || !r.Pinned {
-			continue
-		}
-		if l := h.Leases[i]; acting && l != nil && l.State == cluster.Granted {
-			continue
-		}
-		if hostlist.Same(j.NodeList, r.UserNodes) && !ourReservation(j.Reservation) {
-			r.Pinned = false
-			continue
-		}
-		if !acting {
-			h.openGate(i, cluster.Reason{Code: cluster.BecauseTidy, Note: h.Snapshot.Cases[i].TouchWhy})
-			h.actions[len(h.actions)-1].Withheld = false
-			continue
-		}
-		if st.Ordered(cluster.Exempt) {
-			h.openGate(i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
-			continue
-		}
-		a := h.action(cluster.TakeBack, i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
-		a.NodeList = r.UserNodes
-		h.shut(i, &a)
-		h.actions = append(h.actions, a)
-	}
-}
-
-// notices tells jobs that their lease will not be renewed.
-func (h *hall) notices() {
-	for i, l := range h.Leases {
-		if !h.Jobs[i].Noticed || l == nil || l.State == cluster.Ending {
-			continue
-		}
-		a := h.action(cluster.Notify, i, cluster.Reason{Code: cluster.BecauseNotice, Until: l.End, For: h.heir(i, l)})
-		h.goes(&a.Because, i, l)
-		a.Signal, a.SignalTo = h.signal(&h.Snapshot.Cases[i].Job)
-		if a.Signal != "" {
-			h.actions = append(h.actions, a)
-		}
-	}
-}
-
-// heir gives the job for which a lease's nodes are claimed, or 0.
-func (h *hall) heir(i int, l *cluster.Lease) cluster.JobKey {
-	if l.Parts != nil { // in cells it is known
-		return h.Jobs[i].Heir
-	}
-	if h.heirs == nil {
-		h.heirs = make(map[gpusOn]int, len(h.Claims))
-		for k := len(h.Claims) - 1; k >= 0; k-- {
-			for _, n := range h.Claims[k].Nodes {
-				h.heirs[gpusOn{n.Node, n.Model}] = k
-			}
-		}
-	}
-	first := len(h.Claims)
-	for _, n := range l.Nodes {
-		if k, ok := h.heirs[gpusOn{n.Node, n.Model}]; ok {
-			first = min(first, k)
-		}
-	}
-	if first == len(h.Claims) {
-		return 0
-	}
-	return h.Claims[first].Job
-}
-
-// gpusOn is GPUs of a model on a node.
-type gpusOn struct{ node, model string }
-
-// signal gives the signal and its addressee for a job: those that it declares, else the first rule that matches.
-func (h *hall) signal(j *cluster.Job) (string, string) {
-	if s := &j.Declares; s.Signal != "" {
-		return s.Signal, s.SignalTo
-	}
-	for _, r := range h.Settings.Signals {
-		if (r.Partition == "" || slices.Contains(j.Partitions, r.Partition)) &&
-			(r.QOS == "" || r.QOS == j.QOS) && (r.Account == "" || r.Account == j.Account) {
-			return r.Signal, r.To
-		}
-	}
-	return h.Settings.Signal, h.Settings.SignalTo
-}
-
-// tidy removes what a started job no longer needs, and reservations of ours
-// that nobody names any more. Where we do not act we remove only what a job that
-// we pinned ourselves names: the rest may be another's.
-func (h *hall) tidy() {
-	named, given := map[string]bool{}, map[string]bool{}
-	for k := range h.actions {
-		if name := h.actions[k].Reservation; name != "" {
-			named[name] = true
-		}
-	}
-	for name := range h.fences {
-		named[name] = true
-	}
-	named[cluster.GateReservation] = h.Snapshot.License.Total > 0
-	for i := range h.Snapshot.Cases {
-		st, name := &h.Jobs[i], h.Snapshot.Cases[i].Job.Reservation
-		if name == "" || !st.Live || !ourReservation(name) {
-			continue
-		}
-		ours := st.Touch == cluster.Watch && h.Records[i].Pinned
-		if ours && st.Waits { // its pin was taken back above
-			given[name] = true
-			continue
-		}
-		named[name] = true
-		if _, fence := h.fences[name]; fence { // it asked for that itself
-			continue
-		}
-		if l := h.Leases[i]; st.Runs && !st.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round
-			a := h.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
-			a.Reservation, a.Withheld = name, a.Withheld && !ours
-			h.actions = append(h.actions, a)
-		}
-	}
-	for i := range h.Snapshot.Reservations {
-		r := &h.Snapshot.Reservations[i]
-		if r.Ours && !named[r.Name] && r.End > h.Now {
-			h.actions = append(h.actions, cluster.Action{Verb: cluster.Unreserve, Reservation: r.Name,
-				Withheld: !h.any(cluster.Act) && !given[r.Name], Because: cluster.Reason{Code: cluster.BecauseTidy}})
-		}
-	}
-}
-
-func ourReservation(name string) bool {
-	return len(name) > len(cluster.ReservationPrefix) && name[:len(cluster.ReservationPrefix)] == cluster.ReservationPrefix
 }
 
 // explain gives every candidate of a round of choosing its verdict.
@@ -347,14 +191,14 @@ func (h *hall) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	switch {
 	case st.Ordered(cluster.Exempt):
 		because.Code, because.Note = cluster.BecauseExempt, st.Order.Reason
-	case l.State == cluster.Ending && l.Why == recalled:
+	case l.State == cluster.Ending && l.Why == round.Recalled:
 		because.Code, because.For = cluster.BecauseRecalled, st.Heir
 	case l.State == cluster.Ending:
-		because.Code, because.For = cluster.BecauseEnding, h.heir(i, l)
-		h.goes(because, i, l)
+		because.Code, because.For = cluster.BecauseEnding, h.heirs.Of(i)
+		h.goes(because, i)
 	case l.State == cluster.Noticed:
-		because.Code, because.For = cluster.BecauseNotice, h.heir(i, l)
-		h.goes(because, i, l)
+		because.Code, because.For = cluster.BecauseNotice, h.heirs.Of(i)
+		h.goes(because, i)
 	case l.State == cluster.Granted && !st.Began:
 		because.Code, because.Note = cluster.BecauseStarting, c.Job.Because
 	case l.State == cluster.Granted:

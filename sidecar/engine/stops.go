@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
@@ -38,7 +39,7 @@ func (h *hall) extend() {
 		case l.State == cluster.Active && l.End <= h.Now && st.Runs && st.Touch == cluster.Act && !st.Ordered(cluster.Exempt):
 			l.End = soon
 		}
-		if st.Stoppable = rule.Off() || l.State != cluster.Active || l.Why == recalled || st.Ordered(cluster.Freeze); st.Stoppable {
+		if st.Stoppable = rule.Off() || l.State != cluster.Active || l.Why == round.Recalled || st.Ordered(cluster.Freeze); st.Stoppable {
 			continue
 		}
 		j := h.stopJob(i)
@@ -117,7 +118,7 @@ func (h *hall) forced(i int) string {
 	switch l := h.Leases[i]; {
 	case h.Jobs[i].Ordered(cluster.Freeze):
 		return "an administrator ordered it (freeze)"
-	case l.Why == recalled && l.Class == cluster.Opportunistic:
+	case l.Why == round.Recalled && l.Class == cluster.Opportunistic:
 		return "its GPUs were lent, and their owner needs them"
 	}
 	return ""

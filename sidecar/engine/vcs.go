@@ -10,6 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // vcs is a round of choosing where tenants have virtual clusters (HiveD; SEMANTICS §5).
@@ -450,16 +451,16 @@ func (v *vcs) end(r cellRecall) {
 	case l == nil || l.State != cluster.Granted && !st.Runs: // it cleans up
 		return
 	case l.State == cluster.Granted:
-		h.takeBack(r.of, recalled)
+		h.takeBack(r.of, round.Recalled)
 	case l.State == cluster.Ending:
 		st.Heir = r.heir
 	case l.Class != cluster.Opportunistic && h.ending(r.of) && l.Why == "": // its term is over anyway
 		st.Heir = r.heir
 	default:
-		if l.Class == cluster.Opportunistic && l.Why != recalled && v.touch == cluster.Act {
+		if l.Class == cluster.Opportunistic && l.Why != round.Recalled && v.touch == cluster.Act {
 			h.recalledFrom(l.Pool)
 		}
-		l.End, l.Why, st.Heir, st.Stoppable = min(l.End, h.Now.Add(h.Settings.RecallNotice)), recalled, r.heir, true
+		l.End, l.Why, st.Heir, st.Stoppable = min(l.End, h.Now.Add(h.Settings.RecallNotice)), round.Recalled, r.heir, true
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // build makes the cells anew from what is remembered and what was seen: nothing of them lives
@@ -177,7 +178,7 @@ func (b *builder) standIn(i int) {
 	}
 	for _, p := range parts {
 		m := b.on(p.Node)
-		if f.Leaving || l.Why == recalled || l.State == cluster.Noticed {
+		if f.Leaving || l.Why == round.Recalled || l.State == cluster.Noticed {
 			m.leaving |= p.GPUs
 		} else {
 			m.taken |= p.GPUs

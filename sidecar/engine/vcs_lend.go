@@ -10,6 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // commons gives out nodes that are in no cell, by right of share, as where there are no cells.
@@ -106,7 +107,7 @@ func (v *vcs) lendPool(p int) {
 // lent tells whether a job has an opportunistic lease that it may keep.
 func (v *vcs) lent(i int) bool {
 	l := v.h.Leases[i]
-	return l != nil && v.inside[i] && l.Class == cluster.Opportunistic && l.State != cluster.Ending && l.Why != recalled
+	return l != nil && v.inside[i] && l.Class == cluster.Opportunistic && l.State != cluster.Ending && l.Why != round.Recalled
 }
 
 // mayBorrow tells whether a job that waits may have a lease that ends when somebody wants its GPUs, as far as its stop budget goes.

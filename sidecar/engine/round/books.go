@@ -16,6 +16,9 @@ type Books struct {
 	Claims  []cluster.Claim
 	Events  []cluster.Event
 	Jobs    []Job // by case
+	// Fences are the nodes that are to be kept from jobs of partitions that are not managed, by the VC that they are bound to.
+	Fences map[string][]string
+	Moves  map[int]Move // by case
 }
 
 // Open gives the books of a round as they are once the time since the last look is charged and leases are reconciled
@@ -24,6 +27,7 @@ type Books struct {
 func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []cluster.Record, leases []*cluster.Lease, ended []cluster.Lease, rows []int) {
 	b.reset(s, &ledger)
 	b.Ledger, b.Records, b.Leases, b.Ended, b.Claims, b.Events = ledger, records, leases, ended, nil, nil
+	b.Fences, b.Moves = nil, nil
 	all := 0
 	for i := range s.Nodes {
 		for _, g := range s.Nodes[i].GPUs {
@@ -60,6 +64,16 @@ func (b *Books) see(i, all int) {
 	if len(b.Snapshot.Overrides) > 0 {
 		j.Order = b.order(r)
 	}
+}
+
+// Any tells whether there is a case that belongs to a round of choosing.
+func (b *Books) Any(touch cluster.Touch) bool {
+	for i := range b.Jobs {
+		if b.Jobs[i].Ours(touch) {
+			return true
+		}
+	}
+	return false
 }
 
 // Row gives a tenant's account in a pool.

@@ -1,10 +1,11 @@
-package engine
+package actions
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
@@ -19,29 +20,30 @@ type handOver struct {
 
 // handOvers opens the gates of jobs that were granted a lease, and requeues those
 // whose lease is over. What is only watched is kept apart: it will not happen.
-func (h *hall) handOvers() {
+func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 	for _, watched := range []bool{false, true} {
-		if watched && !h.any(cluster.Watch) {
-			return
+		if watched && !w.Any(cluster.Watch) {
+			break
 		}
-		groups := h.group(watched)
+		groups := w.group(watched)
 		n := len(groups)
 		for i := range groups {
 			n += len(groups[i].grants) + len(groups[i].reclaims)
 		}
-		h.actions = slices.Grow(h.actions, n)
+		out = slices.Grow(out, n)
 		for i := range groups {
-			h.handOver(&groups[i])
+			out = w.handOver(out, &groups[i])
 		}
 	}
+	return out
 }
 
 // group puts pending grants and reclaims that share a node together.
-func (h *hall) group(watched bool) []handOver {
+func (w *writer) group(watched bool) []handOver {
 	of := map[string]int{} // node -> group
 	var groups []handOver
-	for i, l := range h.Leases {
-		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (h.Jobs[i].Touch == cluster.Watch) {
+	for i, l := range w.Leases {
+		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (w.Jobs[i].Touch == cluster.Watch) {
 			continue
 		}
 		g := -1
@@ -90,43 +92,42 @@ func merge(groups []handOver, of map[string]int, a, b int) int {
 	return a
 }
 
-func (h *hall) handOver(o *handOver) {
-	grants, reclaims := h.grants[:0], h.reclaims[:0]
+// handOver lists the actions of a hand-over.
+func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
+	var grants, reclaims []cluster.Action
 	for _, i := range o.reclaims {
-		if a, ok := h.reclaim(i); ok {
+		if a, ok := w.reclaim(i); ok {
 			reclaims = append(reclaims, a)
 		}
 	}
 	name := ""
-	if len(o.grants) > 0 && (len(reclaims) > 0 || slices.ContainsFunc(o.nodes, func(n string) bool { return h.fenced[n] })) {
-		first := h.Leases[o.grants[0]]
+	if len(o.grants) > 0 && (len(reclaims) > 0 || slices.ContainsFunc(o.nodes, func(n string) bool { return w.fenced[n] })) {
+		first := w.Leases[o.grants[0]]
 		name = fmt.Sprintf("%s%d_%d", cluster.ReservationPrefix, first.Job, first.Term)
 	}
 	var accounts []string
 	for _, i := range o.grants {
-		if a, ok := h.open(i, name); ok {
+		if a, ok := w.grant(i, name); ok {
 			grants = append(grants, a)
 		}
-		if account := h.Snapshot.Cases[i].Job.Account; !slices.Contains(accounts, account) {
+		if account := w.Snapshot.Cases[i].Job.Account; !slices.Contains(accounts, account) {
 			accounts = append(accounts, account)
 		}
 	}
 	if name != "" && len(grants) > 0 {
 		slices.Sort(accounts)
-		h.actions = append(h.actions, cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: o.nodes,
-			Accounts: accounts, Until: h.Now.Add(h.Settings.GrantTimeout + cluster.Minute), Withheld: grants[0].Withheld,
+		out = append(out, cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: o.nodes,
+			Accounts: accounts, Until: w.Now.Add(w.Settings.GrantTimeout + cluster.Minute), Withheld: grants[0].Withheld,
 			Because: cluster.Reason{Code: cluster.BecauseHandOver}})
 	}
-	h.actions = append(h.actions, grants...)
-	h.actions = append(h.actions, reclaims...)
-	h.grants, h.reclaims = grants, reclaims
+	return append(append(out, grants...), reclaims...)
 }
 
-// open grants: it opens the gate of a job on the nodes of its lease. Nothing is
+// grant opens the gate of a job on the nodes of its lease. Nothing is
 // to be done where that has been done and the job is about to start.
-func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
-	c, r := &h.Snapshot.Cases[i], &h.Records[i]
-	l := h.Leases[i]
+func (w *writer) grant(i int, reservation string) (cluster.Action, bool) {
+	c, r := &w.Snapshot.Cases[i], &w.Records[i]
+	l := w.Leases[i]
 	nodes := make([]string, len(l.Nodes))
 	for k := range l.Nodes {
 		nodes[k] = l.Nodes[k].Node
@@ -134,14 +135,14 @@ func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
 	if c.Touch == cluster.Watch && r.Pinned { // it is being given back
 		return cluster.Action{}, false
 	}
-	if c.Job.State != cluster.Waiting || !c.Job.Whole && c.Job.Eligible <= h.Now && !c.Job.Locked && hostlist.Same(c.Job.NodeList, nodes) {
+	if c.Job.State != cluster.Waiting || !c.Job.Whole && c.Job.Eligible <= w.Now && !c.Job.Locked && hostlist.Same(c.Job.NodeList, nodes) {
 		return cluster.Action{}, false
 	}
-	a := h.action(cluster.Grant, i, cluster.Reason{Code: cluster.BecauseGranted, Pool: l.Pool, Need: l.GPUs, Until: l.End})
-	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, h.Settings.SiteFactor, r.UserNodes
+	a := w.action(cluster.Grant, i, cluster.Reason{Code: cluster.BecauseGranted, Pool: l.Pool, Need: l.GPUs, Until: l.End})
+	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.Settings.SiteFactor, r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	if r.Ran > 0 && r.UserLimit > 0 {
-		a.Limit = h.Limit(i)
+		a.Limit = w.Limit(i)
 	}
 	if !a.Withheld {
 		r.Pinned, r.Gate, r.Locked = true, 0, false
@@ -150,17 +151,17 @@ func (h *hall) open(i int, reservation string) (cluster.Action, bool) {
 }
 
 // reclaim requeues a job whose lease is over, unless that has been done.
-func (h *hall) reclaim(i int) (cluster.Action, bool) {
-	if !h.Jobs[i].Runs {
+func (w *writer) reclaim(i int) (cluster.Action, bool) {
+	if !w.Jobs[i].Runs {
 		return cluster.Action{}, false
 	}
-	c, r, l := &h.Snapshot.Cases[i], &h.Records[i], h.Leases[i]
+	c, r, l := &w.Snapshot.Cases[i], &w.Records[i], w.Leases[i]
 	because := cluster.Reason{Code: cluster.BecauseEnding, Pool: l.Pool, Until: l.End}
-	if l.Why == recalled {
-		because.Code, because.For = cluster.BecauseRecalled, h.Jobs[i].Heir
+	if l.Why == round.Recalled {
+		because.Code, because.For = cluster.BecauseRecalled, w.Jobs[i].Heir
 	}
-	a := h.action(cluster.Reclaim, i, because)
+	a := w.action(cluster.Reclaim, i, because)
 	a.NodeList, a.Resume = r.UserNodes, c.Job.State == cluster.Suspended
-	h.shut(i, &a)
+	w.shut(i, &a)
 	return a, true
 }

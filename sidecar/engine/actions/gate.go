@@ -1,0 +1,154 @@
+package actions
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// A waiting job stands behind a gate, so that Slurm does not start it before it is granted a lease. There are two kinds.
+// Where the site has a licence for it, the job asks for that licence, and all of these are in a reservation, the lock, that
+// ends by itself: one change for all jobs keeps their gates shut, and nothing of theirs is touched. Elsewhere, and for jobs that
+// ask for one of several licences, the gate is a begin time, which is put off again and again.
+// Either lapses within GateTTL when nobody prolongs it.
+
+// lock prolongs the lock in time.
+func (w *writer) lock(out []cluster.Action) []cluster.Action {
+	l := w.Snapshot.License
+	if l.Total == 0 {
+		return out
+	}
+	at := slices.IndexFunc(w.Snapshot.Reservations, func(r cluster.Reservation) bool { return r.Name == cluster.GateReservation })
+	switch {
+	case at >= 0 && l.Reserved < l.Total:
+		w.Tell(cluster.Event{Kind: "gates_open", Text: fmt.Sprintf(
+			"%d of the %d licences %s were not reserved: waiting jobs could start without a lease", l.Total-l.Reserved, l.Total, l.Name)})
+	case at >= 0 && w.Snapshot.Reservations[at].End >= lockUntil(w.Books):
+		return out
+	}
+	return append(out, cluster.Action{Verb: cluster.Lock, Reservation: cluster.GateReservation,
+		Licenses: fmt.Sprintf("%s:%d", l.Name, l.Total), Until: w.Now.Add(w.Settings.GateTTL), Because: cluster.Reason{Code: cluster.BecauseGate}})
+}
+
+// lockUntil gives the end that a lock must have now not to be prolonged.
+func lockUntil(b *round.Books) cluster.Instant { return b.Now.Add(b.Settings.GateTTL / 2) }
+
+// lockable tells whether a job's gate can be the licence.
+func (w *writer) lockable(j *cluster.Job) bool { return w.Snapshot.License.Total > 0 && !j.Either }
+
+// shut makes an action on a waiting job shut its gate.
+func (w *writer) shut(i int, a *cluster.Action) {
+	j, r := &w.Snapshot.Cases[i].Job, &w.Records[i]
+	a.Licenses = j.Licenses
+	if w.lockable(j) {
+		if a.Lock = true; w.Settings.SiteFactor != 0 {
+			a.SiteFactor = cluster.LastInQueue
+		}
+		return
+	}
+	a.Unlock, a.Until = j.Locked, w.gateOf(r)
+	if !a.Withheld {
+		r.Gate = a.Until
+	}
+}
+
+// gateOf gives the begin time to which a job is gated now: never before the user's own. Jobs' gates end at different times, so
+// that they are not all put off in one round.
+func (w *writer) gateOf(r *cluster.Record) cluster.Instant {
+	spread := cluster.Span(uint64(r.Key)*0x9e3779b97f4a7c15>>32%uint64(max(w.Settings.GateTTL/4/cluster.Second, 1))) * cluster.Second
+	return max(w.Now.Add(w.Settings.GateTTL-spread), r.UserBegin)
+}
+
+// gates shuts the gates of waiting jobs, before they lapse.
+func (w *writer) gates(out []cluster.Action) []cluster.Action {
+	done := map[int64]bool{}
+	shut := map[int64]cluster.Instant{} // gates that stand for all waiting tasks of an array
+	for k := range out {
+		if a := &out[k]; !a.Whole {
+			done[a.Record] = true
+		}
+	}
+	for i := range w.Snapshot.Cases {
+		c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
+		j := &c.Job
+		r.Locked = w.opened(i)
+		if !st.Waits || done[j.Record] {
+			if until, ok := shut[j.Record]; ok && j.Whole {
+				r.Gate = until
+			}
+			continue
+		}
+		gated := j.Eligible > max(w.Now, r.UserBegin) || j.Locked
+		// The submit plugin cannot see everything that takes a job out of our hands.
+		if c.Touch == cluster.Leave && (j.Marked || j.Locked) && gated {
+			done[j.Record] = true
+			out = append(out, w.open(i, cluster.Reason{Code: cluster.BecauseUntouched, Note: c.TouchWhy}))
+		}
+		if c.Touch != cluster.Act && c.Touch != cluster.Keep {
+			continue
+		}
+		if l := w.Leases[i]; l != nil && l.State == cluster.Granted {
+			continue
+		}
+		if st.Ordered(cluster.Exempt) {
+			if gated {
+				done[j.Record] = !j.Whole || !w.parted(r)
+				out = append(out, w.open(i, cluster.Reason{Code: cluster.BecauseExempt, Note: st.Order.Reason}))
+			}
+			continue
+		}
+		stays := j.Locked
+		if !w.lockable(j) {
+			stays = j.Eligible > w.Now.Add(w.Settings.GateTTL/2) && j.Eligible >= r.UserBegin
+		}
+		if stays && !j.Stranded {
+			continue
+		}
+		done[j.Record] = true
+		a := w.action(cluster.Gate, i, cluster.Reason{Code: cluster.BecauseGate})
+		a.Array = j.Whole
+		if w.shut(i, &a); j.Whole && !a.Lock {
+			shut[j.Record] = a.Until
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// opened tells of a job that asked for our licence at the last look and does so no more, though it was granted no lease. It
+// gives whether the job asks for it now.
+func (w *writer) opened(i int) bool {
+	c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
+	l := w.Leases[i]
+	free := st.Waits && !c.Job.Locked && l == nil || st.Runs && l != nil && l.Adopted && l.Granted == w.Now
+	if r.Locked && free && (c.Touch == cluster.Act || c.Touch == cluster.Keep) {
+		what := "waits without a gate"
+		if st.Runs {
+			what = "started without a lease, and is charged to its tenant"
+		}
+		w.Tell(cluster.Event{Kind: "gate_opened", Job: r.Key, Text: fmt.Sprintf(
+			"job %s of %s %s: somebody took its licence %s off, or the lock had lapsed", r.ID, r.Tenant, what, w.Snapshot.License.Name)})
+	}
+	return st.Waits && c.Job.Locked
+}
+
+// parted tells whether there is an order for a single task of a job's array, so
+// that what is done to one of them must not be done to all.
+func (w *writer) parted(r *cluster.Record) bool {
+	return slices.ContainsFunc(w.Snapshot.Overrides, func(o cluster.Override) bool {
+		array, _, single := strings.Cut(o.Name, "_")
+		return o.Scope == "job" && single && array == r.ID.Array().String() && o.Until > w.Now
+	})
+}
+
+// open leaves a waiting job to Slurm, as its user submitted it.
+func (w *writer) open(i int, because cluster.Reason) cluster.Action {
+	j, r := &w.Snapshot.Cases[i].Job, &w.Records[i]
+	a := w.action(cluster.Open, i, because)
+	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.Whole && !w.parted(r)
+	a.Unlock, a.Licenses = j.Locked, j.Licenses
+	return a
+}
