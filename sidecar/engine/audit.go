@@ -181,5 +181,5 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 			trials[p] = h.Records[k].Key
 		}
 	}
-	return Stake{h.parties[st.Party].name, h.learned.kinds[i], h.speedups(i), trials}, true
+	return Stake{h.Parties[st.Party].Name, h.learned.kinds[i], h.speedups(i), trials}, true
 }

@@ -221,17 +221,17 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 // gone through tenant by tenant.
 func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(h.sorted[:0], len(cs))
-	tenants := make([]lease.Tenant, len(h.queues))
-	debit := make([]cluster.GPUTime, len(h.rows)) // leases in force, to their ends
-	holds := make([]int, len(h.rows))
+	tenants := make([]lease.Tenant, len(h.Queues))
+	debit := make([]cluster.GPUTime, len(h.Rows)) // leases in force, to their ends
+	holds := make([]int, len(h.Rows))
 	h.charged(debit, holds, queueOf)
 	n := len(h.Pools)
 	jobs := h.byTenant(cs)
-	for t := range h.queues {
-		tenants[t] = lease.Tenant{Name: h.queues[t].name, Boost: h.boosted(h.Tenants[h.queues[t].tenant]), Shares: make([]lease.Share, n)}
+	for t := range h.Queues {
+		tenants[t] = lease.Tenant{Name: h.Queues[t].Name, Boost: h.boosted(h.Tenants[h.Queues[t].Tenant]), Shares: make([]lease.Share, n)}
 		entitled := cluster.MicroGPU(0)
 		for p := range h.Pools {
-			row := &h.rows[t*n+p]
+			row := &h.Rows[t*n+p]
 			tenants[t].Shares[p] = lease.Share{
 				Behind:      ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement),
 				Entitlement: row.Entitlement, Own: row.Own(), Holds: holds[t*n+p], Owed: row.Owed,
@@ -253,11 +253,11 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 
 // byTenant gives the indices of every tenant's candidates.
 func (h *hall) byTenant(cs []lease.Candidate) [][]int {
-	count := make([]int, len(h.queues))
+	count := make([]int, len(h.Queues))
 	for i := range cs {
 		count[cs[i].Tenant]++
 	}
-	all, jobs := make([]int, len(cs)), make([][]int, len(h.queues))
+	all, jobs := make([]int, len(cs)), make([][]int, len(h.Queues))
 	for t, n := range count {
 		jobs[t], all = all[:0:n], all[n:]
 	}
@@ -532,7 +532,7 @@ func (h *hall) claimFor(in *lease.Input, due []lease.Due) {
 // rank gives, by case, how far ahead the tenants of the leases that can end are: who
 // is furthest ahead is to go first.
 func (h *hall) rank(in *lease.Input) []int {
-	held := make([][]lease.Held, len(h.queues))
+	held := make([][]lease.Held, len(h.Queues))
 	for i, l := range h.Leases {
 		if l != nil && !h.fixed(i) {
 			t := h.Jobs[i].Queue
@@ -555,4 +555,19 @@ func (h *hall) fixed(i int) bool {
 
 func (h *hall) claimed(key cluster.JobKey) bool {
 	return slices.ContainsFunc(h.Claims, func(c cluster.Claim) bool { return c.Job == key })
+}
+
+// explain gives every candidate of a round of choosing its verdict.
+func (h *hall) explain(in *lease.Input, choice *lease.Choice) {
+	for t := range in.Tenants {
+		tenant := &in.Tenants[t]
+		for at, i := range tenant.Jobs {
+			if p := &choice.Passed[i]; p.Code != "" {
+				st := &h.Jobs[in.Candidates[i].Case]
+				if st.Passed, st.Rank = p, at+1; tenant.Turns != nil {
+					st.Rank = 1 + slices.Index(tenant.Turns[p.Pool], i)
+				}
+			}
+		}
+	}
 }

@@ -45,29 +45,25 @@ type Decider struct {
 
 // room is what a round is worked out in.
 type room struct {
-	leasing  lease.Room
-	parties  []party              // between whom a policy divides GPU models; empty = there is none
-	accounts []cluster.TenantPool // of parties, by party, then pool
-	queues   []party              // who queue for GPUs: tenants, or where a policy knows jobs only, parties
-	site     *place.Site
+	leasing lease.Room
+	site    *place.Site
 	// The cells' description, and the cells as they are when all is healthy and free.
-	described  *cluster.Cells
-	plain      *cells.State
-	refused    error
-	possible   *prober // on the site; nil = none yet
-	board      *place.Board
-	common     *place.Board // of nodes in no cell, where there are cells
-	kept       *place.Board // on which claims are made
-	books      round.Books
-	ranks      []int
-	unsorted   []lease.Candidate
-	sorted     []lease.Candidate
-	claiming   []ltgf.Claimant
-	habits     stop.Habits
-	habitOf    []int32           // of cases, in habits; see hall.habit
-	stopOf     []stopBase        // of cases; see hall.stopBase
-	passed     [2][]lease.Passed // of those that we act on, and of those that we watch
-	passedOver []*lease.Passed   // by case: why it was given nothing; nil = it was, or did not ask
+	described *cluster.Cells
+	plain     *cells.State
+	refused   error
+	possible  *prober // on the site; nil = none yet
+	board     *place.Board
+	common    *place.Board // of nodes in no cell, where there are cells
+	kept      *place.Board // on which claims are made
+	books     round.Books
+	ranks     []int
+	unsorted  []lease.Candidate
+	sorted    []lease.Candidate
+	claiming  []ltgf.Claimant
+	habits    stop.Habits
+	habitOf   []int32           // of cases, in habits; see hall.habit
+	stopOf    []stopBase        // of cases; see hall.stopBase
+	passed    [2][]round.Passed // of those that we act on, and of those that we watch
 }
 
 // page is room for the lists of a plan.
@@ -132,8 +128,6 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	books := &h.page.books
 	leases, ended := lease.Reconcile(s, books.Records, &h.leasing)
 	h.Open(s, books.Ledger, books.Records, leases, ended, books.Rows)
-	h.passedOver = slices.Grow(h.passedOver[:0], len(s.Cases))[:len(s.Cases)]
-	clear(h.passedOver)
 	h.setAside()
 	if site := place.Resurvey(h.site, h.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != h.site {
 		h.site, h.possible = site, newProber(site, h.Pools, s.Now, place.View{})
@@ -155,8 +149,6 @@ type hall struct {
 	*round.Books
 	*room
 	page    *page
-	rows    []cluster.TenantPool // the accounts of those who queue, by queue, then pool
-	heirs   round.Heirs
 	lost    []cluster.CellLoss
 	lent    []cluster.Lending // by pool
 	broke   []bool            // by pool: it cannot afford any stop

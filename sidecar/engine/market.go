@@ -19,7 +19,7 @@ import (
 // tenants are due by weight.
 func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGPU {
 	n := len(h.Pools)
-	due := make([]cluster.MicroGPU, len(h.accounts))
+	due := make([]cluster.MicroGPU, len(h.PartyRows))
 	known := h.divided(due)
 	h.ask(capacity)
 	entitled := make([]cluster.MicroGPU, len(h.Ledger.Tenants))
@@ -36,22 +36,22 @@ func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGP
 		}
 		h.blind(due, p, known, base, room)
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
-		for k := range h.parties {
-			entitled[h.parties[k].tenant*n+p] += due[k*n+p]
+		for k := range h.Parties {
+			entitled[h.Parties[k].Tenant*n+p] += due[k*n+p]
 			left -= due[k*n+p]
 		}
 		for t, q := range policy.Quota(max(left, 0), weights) {
 			entitled[t*n+p] += q
 		}
 	}
-	ledger := cluster.Ledger{Tenants: h.accounts}
+	ledger := cluster.Ledger{Tenants: h.PartyRows}
 	ltgf.Settle(&ledger, due, due, h.debts(due), make([]int, len(due)), h.Settings, true)
 	return entitled
 }
 
 // divided fills in what the division says, and tells which parties it knows.
 func (h *hall) divided(due []cluster.MicroGPU) (known []bool) {
-	known = make([]bool, len(h.parties))
+	known = make([]bool, len(h.Parties))
 	d := h.Snapshot.Division
 	if d == nil || d.Policy != h.Settings.Divide {
 		return known
@@ -63,10 +63,10 @@ func (h *hall) divided(due []cluster.MicroGPU) (known []bool) {
 	k := 0
 	for i := range d.Parts {
 		part := &d.Parts[i]
-		for k < len(h.parties) && h.parties[k].name < part.Party {
+		for k < len(h.Parties) && h.Parties[k].Name < part.Party {
 			k++
 		}
-		if k == len(h.parties) || h.parties[k].name != part.Party {
+		if k == len(h.Parties) || h.Parties[k].Name != part.Party {
 			continue // it has left
 		}
 		known[k] = true
@@ -98,19 +98,19 @@ func fit(due []cluster.MicroGPU, p, n int, room cluster.MicroGPU) {
 func (h *hall) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster.MicroGPU, room cluster.MicroGPU) {
 	n := len(h.Pools)
 	asked := make([]int64, len(h.Tenants))
-	for k := range h.parties {
-		asked[h.parties[k].tenant] += int64(h.demand(k))
+	for k := range h.Parties {
+		asked[h.Parties[k].Tenant] += int64(h.demand(k))
 	}
 	var sum cluster.MicroGPU
-	for k := range h.parties {
+	for k := range h.Parties {
 		if known[k] {
 			continue
 		}
-		t := h.parties[k].tenant
+		t := h.Parties[k].Tenant
 		due[k*n+p] = cluster.MicroGPU(cluster.MulDiv(int64(base[t*n+p]), int64(h.demand(k)), max(asked[t], 1)))
 		sum += due[k*n+p]
 	}
-	for k := range h.parties {
+	for k := range h.Parties {
 		if !known[k] && sum > room {
 			due[k*n+p] = cluster.MicroGPU(cluster.MulDiv(int64(due[k*n+p]), int64(max(room, 0)), int64(sum)))
 		}
@@ -120,7 +120,7 @@ func (h *hall) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster
 // demand gives the GPUs that all jobs of a party ask for.
 func (h *hall) demand(k int) int {
 	gpus := 0
-	for _, i := range h.parties[k].cases {
+	for _, i := range h.Parties[k].Cases {
 		gpus += h.wants(i)
 	}
 	return gpus
@@ -138,7 +138,7 @@ func (h *hall) wants(i int) int {
 func (h *hall) debts(due []cluster.MicroGPU) []int {
 	gangs := make([]int, len(due))
 	n := len(h.Pools)
-	for k := range h.parties {
+	for k := range h.Parties {
 		gang := h.gang(k)
 		for at := k * n; at < (k+1)*n; at++ {
 			gangs[at] = gang
@@ -160,7 +160,7 @@ func owe(gangs []int, due []cluster.MicroGPU) []int {
 // gang gives the largest gang of a party.
 func (h *hall) gang(k int) int {
 	largest := 0
-	for _, i := range h.parties[k].cases {
+	for _, i := range h.Parties[k].Cases {
 		largest = max(largest, h.wants(i))
 	}
 	return largest
@@ -183,7 +183,7 @@ func (h *hall) ask(capacity []int) {
 			}
 		}
 	}
-	for k := range h.parties {
+	for k := range h.Parties {
 		if bid, ok := h.bid(k); ok {
 			q.Bids = append(q.Bids, bid)
 		}
@@ -200,15 +200,15 @@ func (h *hall) ask(capacity []int) {
 
 // bid puts together what a party asks; false = none of its jobs is active.
 func (h *hall) bid(k int) (cluster.Bid, bool) {
-	party := &h.parties[k]
+	party := &h.Parties[k]
 	n := len(h.Pools)
-	b := cluster.Bid{Party: party.name, Tenant: h.Tenants[party.tenant], Weight: h.Weight(h.Tenants[party.tenant]),
+	b := cluster.Bid{Party: party.Name, Tenant: h.Tenants[party.Tenant], Weight: h.Weight(h.Tenants[party.Tenant]),
 		Speeds: make([]float64, n), Margins: make([]float64, n)}
 	for range b.Speeds {
 		b.Basis = append(b.Basis, cluster.Observed)
 	}
 	weight := int64(0)
-	for _, i := range party.cases {
+	for _, i := range party.Cases {
 		st := &h.Jobs[i]
 		if len(st.May) == 0 {
 			continue
@@ -236,7 +236,7 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 	}
 	b.Milli = weight / int64(b.Demand)
 	if h.Settings.DivideJobs {
-		i := party.cases[0]
+		i := party.Cases[0]
 		b.Job = h.Records[i].Key
 		b.Elapsed = max(h.Now.Sub(h.Records[i].First), 0)
 		b.Steps, b.Did = h.steps(i), h.did(i)

@@ -29,7 +29,7 @@ func (h *hall) mayMove(i int, l *cluster.Lease) (pools []int, better []lease.Bet
 	}
 	from := pools[0]
 	for _, p := range st.May {
-		if p == from || h.accounts[st.Party*len(h.Pools)+p].Entitlement == 0 {
+		if p == from || h.PartyRows[st.Party*len(h.Pools)+p].Entitlement == 0 {
 			continue
 		}
 		gain := h.gain(i, from, p)
@@ -69,9 +69,9 @@ func (h *hall) gain(i, from, to int) cluster.Span {
 // tell: what all are behind in a pool is written off.)
 func (h *hall) settles(i, from, to int) bool {
 	at := h.Jobs[i].Party * len(h.Pools)
-	had := &h.accounts[at+from]
+	had := &h.PartyRows[at+from]
 	much := had.Entitlement == 0 || had.Deficit <= -cluster.Times(h.wants(i), h.Settings.Term)/2
-	return much && h.accounts[at+to].Deficit >= 0
+	return much && h.PartyRows[at+to].Deficit >= 0
 }
 
 // noteMove remembers that a job whose lease is over has GPUs of another model kept for it.
@@ -109,11 +109,4 @@ func (h *hall) moves() map[int]round.Move {
 		out[i] = m
 	}
 	return out
-}
-
-// goes says to which model a job goes whose lease is not renewed.
-func (h *hall) goes(because *cluster.Reason, i int) {
-	if m, ok := h.Moves[i]; ok {
-		because.To, because.Trial, because.Speed = m.To, m.Trial, m.Speed
-	}
 }

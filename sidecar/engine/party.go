@@ -8,28 +8,19 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
-
-// party is who is due a part of what a policy divides: a single job (Gavel), or a tenant's jobs of one kind (OEF's
-// virtual users, §4.2.4). Tenants queue for GPUs, whatever their parties: so a tenant has what its parties are due
-// together, also if it has many whose jobs are short. What parties are owed says whose turn it is within
-// the tenant. But where a policy knows jobs only, jobs queue.
-type party struct {
-	name   string
-	tenant int
-	cases  []int // of the active ones; not filled where it is a tenant
-}
 
 // gather finds who queues, and the parties, with their accounts in every pool.
 func (h *hall) gather() {
-	h.queues, h.parties = h.queues[:0], h.parties[:0]
+	h.Queues, h.Parties, h.JobsQueue = h.Queues[:0], h.Parties[:0], false
 	for t, name := range h.Tenants {
-		h.queues = append(h.queues, party{name: name, tenant: t})
+		h.Queues = append(h.Queues, round.Claimant{Name: name, Tenant: t})
 	}
 	for i := range h.Jobs {
 		h.Jobs[i].Party, h.Jobs[i].Queue = -1, h.Jobs[i].Tenant
 	}
-	h.rows = h.Ledger.Tenants
+	h.Rows = h.Ledger.Tenants
 	if h.Settings.Divide == "" {
 		return
 	}
@@ -44,23 +35,23 @@ func (h *hall) gather() {
 		names[i] = name
 		if _, ok := at[name]; !ok {
 			at[name] = 0
-			h.parties = append(h.parties, party{name: name, tenant: st.Tenant})
+			h.Parties = append(h.Parties, round.Claimant{Name: name, Tenant: st.Tenant})
 		}
 	}
-	slices.SortFunc(h.parties, func(a, b party) int { return cmp.Compare(a.name, b.name) })
-	for k := range h.parties {
-		at[h.parties[k].name] = k
+	slices.SortFunc(h.Parties, func(a, b round.Claimant) int { return cmp.Compare(a.Name, b.Name) })
+	for k := range h.Parties {
+		at[h.Parties[k].Name] = k
 	}
 	for i := range h.Jobs {
 		if names[i] != "" {
 			st := &h.Jobs[i]
 			st.Party = at[names[i]]
-			h.parties[st.Party].cases = append(h.parties[st.Party].cases, i)
+			h.Parties[st.Party].Cases = append(h.Parties[st.Party].Cases, i)
 		}
 	}
 	h.openAccounts(at)
-	if policy.TenantBlind(h.Settings.Divide) {
-		h.queues, h.rows = append(h.queues[:0], h.parties...), h.accounts
+	if h.JobsQueue = policy.TenantBlind(h.Settings.Divide); h.JobsQueue {
+		h.Queues, h.Rows = append(h.Queues[:0], h.Parties...), h.PartyRows
 		for i := range h.Jobs {
 			h.Jobs[i].Queue = h.Jobs[i].Party
 		}
@@ -85,11 +76,11 @@ func (h *hall) partyName(i int) string {
 // their jobs have had.
 func (h *hall) openAccounts(at map[string]int) {
 	n := len(h.Pools)
-	h.accounts = slices.Grow(h.accounts[:0], len(h.parties)*n)[:len(h.parties)*n]
-	clear(h.accounts)
-	for k := range h.parties {
+	h.PartyRows = slices.Grow(h.PartyRows[:0], len(h.Parties)*n)[:len(h.Parties)*n]
+	clear(h.PartyRows)
+	for k := range h.Parties {
 		for p, pool := range h.Pools {
-			h.accounts[k*n+p] = cluster.TenantPool{Tenant: h.parties[k].name, Pool: pool, Demand: cluster.MicroGPU(h.demand(k)) * cluster.WholeGPU}
+			h.PartyRows[k*n+p] = cluster.TenantPool{Tenant: h.Parties[k].Name, Pool: pool, Demand: cluster.MicroGPU(h.demand(k)) * cluster.WholeGPU}
 		}
 	}
 	span := h.Now.Sub(h.Snapshot.Ledger.At)
@@ -103,7 +94,7 @@ func (h *hall) openAccounts(at map[string]int) {
 		if !ok || p < 0 {
 			continue
 		}
-		row := &h.accounts[i*n+p]
+		row := &h.PartyRows[i*n+p]
 		var due cluster.GPUTime
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
@@ -127,7 +118,7 @@ func (h *hall) openAccounts(at map[string]int) {
 			continue
 		}
 		if p := h.Pool(had[0].Model); p >= 0 {
-			h.accounts[st.Party*n+p].Deficit -= h.Records[i].Alloc - h.Snapshot.Cases[i].Record.Alloc
+			h.PartyRows[st.Party*n+p].Deficit -= h.Records[i].Alloc - h.Snapshot.Cases[i].Record.Alloc
 		}
 	}
 }
@@ -137,9 +128,9 @@ func (h *hall) partyAccounts() []cluster.PartyPool {
 	if h.Settings.Divide == "" {
 		return nil
 	}
-	out := make([]cluster.PartyPool, 0, len(h.accounts))
-	for i := range h.accounts {
-		r := &h.accounts[i]
+	out := make([]cluster.PartyPool, 0, len(h.PartyRows))
+	for i := range h.PartyRows {
+		r := &h.PartyRows[i]
 		if r.Entitlement != 0 || r.Deficit != 0 || r.SelCarry != 0 {
 			out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry})
 		}

@@ -43,7 +43,7 @@ func (h *hall) recall(in *lease.Input, choice *lease.Choice) {
 		}
 		for _, p := range in.Candidates[i].Pools {
 			if r.serve(&in.Candidates[i], p) {
-				choice.Passed[i] = lease.Passed{}
+				choice.Passed[i] = round.Passed{}
 				break
 			}
 		}
@@ -88,7 +88,7 @@ const nobody cluster.Span = 1 << 62
 type refusal struct{ tenant, shape, pool int }
 
 func (h *hall) openRecalls(choice *lease.Choice) *recalls {
-	n, rows := len(h.Pools), len(h.rows)
+	n, rows := len(h.Pools), len(h.Rows)
 	r := &recalls{h: h, most: -1, refused: map[refusal]bool{},
 		behind: make([]cluster.Span, rows), least: slices.Repeat([]cluster.Span{nobody}, n), has: make([]bool, rows), firsts: make([]int, rows)}
 	if h.Settings.MaxReclaims > 0 {
@@ -100,7 +100,7 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 	debit := make([]cluster.GPUTime, rows)
 	h.charged(debit, make([]int, rows), queueOf)
 	for at := range r.behind {
-		row := &h.rows[at]
+		row := &h.Rows[at]
 		r.behind[at] = ltgf.Behind(row.Deficit-debit[at], row.Entitlement)
 	}
 	for i, l := range h.Leases {
@@ -131,7 +131,7 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
 		row := k.Tenant*len(r.h.Pools) + p
-		if r.h.rows[row].Entitlement > 0 && !slices.Contains(k.Idle, p) {
+		if r.h.Rows[row].Entitlement > 0 && !slices.Contains(k.Idle, p) {
 			found = r.ahead(k, p) || r.has[row] && r.mayOwn(k, row) || found
 		}
 	}
@@ -143,7 +143,7 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 	gap := r.least[pool] + r.h.Settings.Threshold - r.behindWith(k, pool)
 	if gap > 0 {
-		r.h.ripens(gap, lease.Cost(r.h.rows[k.Tenant*len(r.h.Pools)+pool].Entitlement, k.GPUs, r.h.Settings.Term))
+		r.h.ripens(gap, lease.Cost(r.h.Rows[k.Tenant*len(r.h.Pools)+pool].Entitlement, k.GPUs, r.h.Settings.Term))
 	}
 	return gap <= 0
 }
@@ -151,7 +151,7 @@ func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 // behindWith gives how far a tenant is behind when a job of its own has its first lease.
 func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
 	row := k.Tenant*len(r.h.Pools) + pool
-	return r.behind[row] - lease.Cost(r.h.rows[row].Entitlement, k.GPUs, r.ends().Sub(r.h.Now))
+	return r.behind[row] - lease.Cost(r.h.Rows[row].Entitlement, k.GPUs, r.ends().Sub(r.h.Now))
 }
 
 // ends gives the end of a lease that is made room for now.
@@ -232,7 +232,7 @@ func (h *hall) ripens(gap, closing cluster.Span) {
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	h := r.h
 	row := k.Tenant*len(h.Pools) + pool
-	if h.rows[row].Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
+	if h.Rows[row].Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
 		return false
 	}
 	end := r.ends()
@@ -274,14 +274,14 @@ func (r *recalls) mayOwn(k *lease.Candidate, row int) bool {
 	if r.firsts[row] == 0 {
 		share = 100
 	}
-	return int64(r.firsts[row]+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.h.rows[row].Entitlement)
+	return int64(r.firsts[row]+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.h.Rows[row].Entitlement)
 }
 
 // yield tells whether those who hold leases must give way to a tenant that is so far behind
 // when it has got them: each is as far ahead still without them, by the threshold.
 func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind cluster.Span, own bool) bool {
 	h, n := r.h, len(r.h.Pools)
-	entitled := func(row int) cluster.MicroGPU { return h.rows[row].Entitlement }
+	entitled := func(row int) cluster.MicroGPU { return h.Rows[row].Entitlement }
 	type sum struct{ behind, closing cluster.Span }
 	without := map[int]sum{} // by row
 	for _, i := range leases {
@@ -316,7 +316,7 @@ func (r *recalls) row(i int) int {
 // rest gives what is left of a lease, as time at its tenant's entitlement.
 func (r *recalls) rest(i int) cluster.Span {
 	l := r.h.Leases[i]
-	return lease.Cost(r.h.rows[r.row(i)].Entitlement, l.GPUs, l.End.Sub(r.h.Now))
+	return lease.Cost(r.h.Rows[r.row(i)].Entitlement, l.GPUs, l.End.Sub(r.h.Now))
 }
 
 // end recalls one lease.

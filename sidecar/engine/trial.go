@@ -17,7 +17,7 @@ func (h *hall) explore() {
 	for p, trials := range h.trials() {
 		for _, cost := range h.learned.book.Explore(trials) {
 			i := h.Find(trials[cost.Trial].Key)
-			if h.accounts[h.Jobs[i].Party*len(h.Pools)+p].Deficit >= 0 && !h.settling(i) && !h.humble(i) {
+			if h.PartyRows[h.Jobs[i].Party*len(h.Pools)+p].Deficit >= 0 && !h.settling(i) && !h.humble(i) {
 				h.tried[p] = i
 				break
 			}
@@ -35,7 +35,7 @@ func (h *hall) toTry(cs []lease.Candidate) (out []lease.Trial) {
 		return nil
 	}
 	n := len(h.Pools)
-	debit, own := make([]cluster.GPUTime, len(h.rows)), make([]cluster.GPUTime, len(h.accounts))
+	debit, own := make([]cluster.GPUTime, len(h.Rows)), make([]cluster.GPUTime, len(h.PartyRows))
 	h.charged(debit, make([]int, len(debit)), queueOf)
 	h.charged(own, make([]int, len(own)), partyOf)
 	for p, i := range h.tried {
@@ -44,8 +44,8 @@ func (h *hall) toTry(cs []lease.Candidate) (out []lease.Trial) {
 			continue
 		}
 		queue, party := h.Jobs[i].Queue*n+p, h.Jobs[i].Party*n+p
-		if h.accounts[party].Deficit >= own[party] {
-			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: h.rows[queue].Deficit >= debit[queue],
+		if h.PartyRows[party].Deficit >= own[party] {
+			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: h.Rows[queue].Deficit >= debit[queue],
 				Idle: h.Weight(h.Tenants[h.Jobs[i].Tenant]) == 0})
 		}
 	}

@@ -22,12 +22,12 @@ func (h *hall) turns(cs []lease.Candidate, tenants []lease.Tenant) {
 		candidate int
 		behind    cluster.Span
 	}
-	debit := make([]cluster.GPUTime, len(h.accounts))
+	debit := make([]cluster.GPUTime, len(h.PartyRows))
 	h.charged(debit, make([]int, len(debit)), partyOf)
 	n := len(h.Pools)
-	behind := make([]cluster.Span, len(h.accounts))
+	behind := make([]cluster.Span, len(h.PartyRows))
 	for at := range behind {
-		behind[at] = ltgf.Behind(h.accounts[at].Deficit-debit[at], h.accounts[at].Entitlement)
+		behind[at] = ltgf.Behind(h.PartyRows[at].Deficit-debit[at], h.PartyRows[at].Entitlement)
 	}
 	for t := range tenants {
 		lines := make([][]turn, n)
@@ -37,14 +37,14 @@ func (h *hall) turns(cs []lease.Candidate, tenants []lease.Tenant) {
 				row := h.Jobs[k.Case].Party*n + p
 				x := turn{i, behind[row]}
 				switch {
-				case h.accounts[row].Entitlement == 0:
+				case h.PartyRows[row].Entitlement == 0:
 					k.Idle = append(k.Idle, p)
 				case k.Urgent:
 					x.behind = math.MaxInt64
 				case k.Running && at == 0:
 					x.behind += h.Settings.Threshold
 				}
-				cost := lease.Cost(h.accounts[row].Entitlement, k.GPUs, h.Settings.Term)
+				cost := lease.Cost(h.PartyRows[row].Entitlement, k.GPUs, h.Settings.Term)
 				if !k.Running && cost > 0 && behind[row] >= cost/2 {
 					k.Due = append(k.Due, p)
 				}

@@ -246,7 +246,7 @@ func (v *vcs) explain() {
 				continue
 			}
 			no, own := v.refused[c]
-			if !own && h.passedOver[c] != nil && h.unsafe == nil {
+			if !own && st.Passed != nil && h.unsafe == nil {
 				continue // it has its turn on nodes in no cell
 			}
 			why := &cluster.Reason{Code: cluster.BecauseCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}

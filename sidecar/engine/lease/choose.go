@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // Ask is one attempt to find GPUs for a gang; see place.Ask. Leases that may be
@@ -84,8 +85,8 @@ type Input struct {
 	// that each is for and the shape that asks for just its nodes.
 	Claims []Claimed
 	Trials []Trial
-	Lanes  []Lane   // by pool; nil = there are none
-	Room   []Passed // for those of the choice; what is in it means nothing
+	Lanes  []Lane         // by pool; nil = there are none
+	Room   []round.Passed // for those of the choice; what is in it means nothing
 }
 
 // Claimed is a claim with its candidate, the pool's index, and the shape that asks
@@ -109,22 +110,11 @@ type Grant struct {
 	End cluster.Instant
 }
 
-// Passed is why a candidate got nothing; Code "" = it got a lease.
-type Passed struct {
-	Code        cluster.Code
-	Pool        int
-	Free        int
-	Behind      cluster.Span
-	Other       string // the tenant served last in the pool
-	OtherBehind cluster.Span
-	For         cluster.JobKey // for whom what is free is kept
-}
-
 // Choice is what Choose decides.
 type Choice struct {
 	Grants  []Grant
 	Renewed []int           // candidates
-	Passed  []Passed        // by candidate
+	Passed  []round.Passed  // by candidate
 	Due     []Due           // gangs that are due but fit nowhere, furthest behind first
 	Kept    []cluster.Claim // claims that go on
 }
@@ -215,7 +205,7 @@ func (c *chooser) serveClaims() {
 		}
 		c.board.Claim(cl.Nodes, cl.At)
 		c.claimed[k.Tenant][cl.InPool] += k.GPUs
-		c.choice.Passed[cl.Candidate] = Passed{Code: cluster.BecauseClaim, Pool: cl.InPool}
+		c.choice.Passed[cl.Candidate] = round.Passed{Code: cluster.BecauseClaim, Pool: cl.InPool}
 	}
 }
 
@@ -377,7 +367,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 		if c.board.Renew(k.Case) {
 			c.settled[i] = true
 			c.choice.Renewed = append(c.choice.Renewed, i)
-			c.choice.Passed[i] = Passed{}
+			c.choice.Passed[i] = round.Passed{}
 			c.bind(k, q.pool)
 			c.charge(q, k.GPUs, c.Settings.Term)
 			c.served[q.pool].renewed = true
@@ -496,7 +486,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	g := Grant{Candidate: i, Pool: pool, Placement: p, End: Next(p.At, c.Settings)}
 	c.settled[i] = true
 	c.bind(k, pool)
-	c.choice.Passed[i] = Passed{}
+	c.choice.Passed[i] = round.Passed{}
 	c.choice.Grants = append(c.choice.Grants, g)
 	return g, true
 }
@@ -505,7 +495,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 	k := &c.Candidates[i]
 	s := c.served[q.pool]
-	p := Passed{Code: code, Pool: q.pool, Free: c.board.Idle(q.pool),
+	p := round.Passed{Code: code, Pool: q.pool, Free: c.board.Idle(q.pool),
 		Behind: q.behind, Other: s.name, OtherBehind: s.behind}
 	switch {
 	case code != cluster.BecauseBehind:

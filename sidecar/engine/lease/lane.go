@@ -1,6 +1,9 @@
 package lease
 
-import "github.com/fairlease/fairlease/sidecar/cluster"
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
 
 // A lease binds its GPUs when its job cannot be stopped any more within its stop budget. A tenant's lane is the part of
 // its due that it does not bind: there its young jobs run at once, and those that outlive their budget's allowance are
@@ -77,7 +80,7 @@ func (c *chooser) bindRest() {
 		case !k.Barred && (c.bound[pool] == 0 || c.bound[pool]+k.GPUs <= c.Lanes[pool].GPUs-c.Lanes[pool].Keeps):
 			c.lease(h, d.queue, d.candidate)
 		default:
-			c.choice.Passed[d.candidate] = Passed{Code: cluster.BecauseLane, Pool: pool, Free: c.board.Idle(pool), Behind: d.queue.behind}
+			c.choice.Passed[d.candidate] = round.Passed{Code: cluster.BecauseLane, Pool: pool, Free: c.board.Idle(pool), Behind: d.queue.behind}
 		}
 	}
 }

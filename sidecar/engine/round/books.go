@@ -16,6 +16,13 @@ type Books struct {
 	Claims  []cluster.Claim
 	Events  []cluster.Event
 	Jobs    []Job // by case
+	// Queues are who queue for GPUs: tenants, or where JobsQueue, jobs. Rows are their accounts, by queue, then pool.
+	Queues    []Claimant
+	Rows      []cluster.TenantPool
+	JobsQueue bool
+	// Parties are between whom a policy divides GPU models; empty = there is none. PartyRows are their accounts.
+	Parties   []Claimant
+	PartyRows []cluster.TenantPool
 	// Fences are the nodes that are to be kept from jobs of partitions that are not managed, by the VC that they are bound to.
 	Fences map[string][]string
 	Moves  map[int]Move // by case

@@ -24,6 +24,7 @@ type Job struct {
 	Shape     int               // of what it asks for; set where it may be placed
 	Pools     []int
 	May       []int           // pools that could serve it, wherever it runs; set where a policy divides them
+	Passed    *Passed         // why it was given nothing; nil = it was, or it could not be
 	Rank      int             // place in its tenant's queue
 	Claimed   bool            // GPUs are kept for it; noted of cells only
 	Heir      cluster.JobKey  // for whom its lease was recalled in this round

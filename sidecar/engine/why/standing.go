@@ -1,0 +1,42 @@
+package why
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// Standings gives how every tenant stands in every pool, in the room of out.
+func Standings(b *round.Books, out []cluster.Standing) []cluster.Standing {
+	out = slices.Grow(out[:0], len(b.Ledger.Tenants))[:len(b.Ledger.Tenants)]
+	for i := range b.Ledger.Tenants {
+		t := &b.Ledger.Tenants[i]
+		out[i] = cluster.Standing{Tenant: t.Tenant, Pool: t.Pool, Weight: b.Weight(t.Tenant),
+			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Deficit: t.Deficit,
+			Behind: ltgf.Behind(t.Deficit, t.Entitlement), Owed: t.Owed, Repays: t.Repays,
+			Rho: ltgf.Rho(t, b.Now, b.Settings.HalfLife), RhoAll: cluster.RhoOf(t.Alloc, t.Due)}
+	}
+	n := len(b.Pools)
+	for i := range b.Snapshot.Cases {
+		st := &b.Jobs[i]
+		if st.Tenant < 0 || !st.Live {
+			continue
+		}
+		for _, p := range st.Pools {
+			if row := &out[st.Tenant*n+p]; st.Runs {
+				row.Holds += st.Held
+			} else if st.Eligible && b.Leases[i] == nil {
+				row.Waiting++
+			}
+		}
+	}
+	for i := range out {
+		st := &out[i]
+		holds := cluster.MicroGPU(st.Holds) * cluster.WholeGPU
+		st.Borrowed = max(holds-st.Entitlement, 0)
+		st.Lent = max(st.Entitlement-max(holds, min(st.Demand, st.Entitlement)), 0)
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+// Package why says why every job runs or waits, and how every tenant stands.
+package why
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// writer writes verdicts.
+type writer struct {
+	*round.Books
+	heirs round.Heirs
+	next  []cluster.Instant // by pool: when the next lease there ends
+}
+
+// Verdicts gives every live job its verdict, by key, in the room of out.
+func Verdicts(b *round.Books, out []cluster.Verdict) []cluster.Verdict {
+	w := writer{Books: b, heirs: b.Heirs(), next: nextEnds(b)}
+	out = slices.Grow(out[:0], len(w.Snapshot.Cases))
+	for i := range w.Snapshot.Cases {
+		r, st := &w.Records[i], &w.Jobs[i]
+		if r.Done != 0 && r.Done != w.Now {
+			continue
+		}
+		out = append(out, cluster.Verdict{Job: r.Key, Rho: st.Rho})
+		because := &out[len(out)-1].Reason
+		w.reason(because, i)
+		because.Rho = st.Rho
+		if need := w.Snapshot.Cases[i].Job.Request.GPUs; need > 0 {
+			because.Need = need
+		}
+	}
+	return out
+}
+
+// nextEnds gives, by pool, when the next lease there ends.
+func nextEnds(b *round.Books) []cluster.Instant {
+	next := make([]cluster.Instant, len(b.Pools))
+	for _, l := range b.Leases {
+		if l == nil {
+			continue
+		}
+		if p := b.Pool(l.Pool); p >= 0 && (next[p] == 0 || l.End < next[p]) {
+			next[p] = l.End
+		}
+	}
+	return next
+}
+
+// reason says why a job runs or waits.
+func (w *writer) reason(because *cluster.Reason, i int) {
+	st := &w.Jobs[i]
+	if l := w.Leases[i]; l != nil {
+		w.reasonOfLease(because, i, l)
+		return
+	}
+	if cl := w.ClaimOf(w.Records[i].Key); cl != nil && st.Eligible {
+		if because.Code, because.Pool, because.Until = cluster.BecauseClaim, cl.Pool, cl.At; cl.Gathers {
+			because.Code, because.Until = cluster.BecauseGather, 0
+		}
+		return
+	}
+	if st.Cell != nil && st.Eligible {
+		*because = *st.Cell
+		return
+	}
+	if !st.Eligible {
+		because.Code, because.Note, because.Until = st.Why, st.Note, st.Until
+		if st.Touch == cluster.Leave {
+			because.Code, because.Note = cluster.BecauseUntouched, w.Snapshot.Cases[i].TouchWhy
+		}
+		return
+	}
+	because.Code, because.Rank = cluster.BecauseBehind, st.Rank
+	for _, p := range st.Pools {
+		if because.Until == 0 || w.next[p] > 0 && w.next[p] < because.Until {
+			because.Until = w.next[p]
+		}
+	}
+	if p := st.Passed; p != nil {
+		because.Code, because.Pool, because.Free = p.Code, w.Pools[p.Pool], p.Free
+		because.Behind, because.OtherBehind, because.For = p.Behind, p.OtherBehind, p.For
+		w.queue(because, p.Other)
+		if p.Code == cluster.BecauseFailed {
+			because.Note, because.Until = w.Records[i].Said, lease.MayDisplace(&w.Records[i], w.Settings.Term)
+			if because.Until <= w.Now {
+				because.Code, because.Note, because.Until = cluster.BecauseIdleOnly, "", 0
+			}
+		}
+	}
+}
+
+// reasonOfLease says why a job has the lease that it has.
+func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
+	c, st := &w.Snapshot.Cases[i], &w.Jobs[i]
+	because.Pool, because.Until = l.Pool, l.End
+	if w.Snapshot.Cells != nil {
+		because.Right = l.Class
+	}
+	switch {
+	case st.Ordered(cluster.Exempt):
+		because.Code, because.Note = cluster.BecauseExempt, st.Order.Reason
+	case l.State == cluster.Ending && l.Why == round.Recalled:
+		because.Code, because.For = cluster.BecauseRecalled, st.Heir
+	case l.State == cluster.Ending:
+		because.Code, because.For = cluster.BecauseEnding, w.heirs.Of(i)
+		w.goes(because, i)
+	case l.State == cluster.Noticed:
+		because.Code, because.For = cluster.BecauseNotice, w.heirs.Of(i)
+		w.goes(because, i)
+	case l.State == cluster.Granted && !st.Began:
+		because.Code, because.Note = cluster.BecauseStarting, c.Job.Because
+	case l.State == cluster.Granted:
+		because.Code = cluster.BecauseGranted
+	case st.Began:
+		because.Code = cluster.BecauseRenewed
+	case c.Touch == cluster.Keep:
+		because.Code, because.Note = cluster.BecauseKept, c.TouchWhy
+	case l.Adopted:
+		because.Code = cluster.BecauseAdopted
+	default:
+		because.Code = cluster.BecauseHolding
+	}
+	if t := st.Queue; t >= 0 {
+		if p := w.Pool(l.Pool); p >= 0 {
+			row := &w.Rows[t*len(w.Pools)+p]
+			because.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
+			w.queue(because, "")
+		}
+	}
+}
+
+// queue says who queues, and which party went before the job's own; "" = none did.
+func (w *writer) queue(because *cluster.Reason, other string) {
+	if !w.JobsQueue {
+		because.Other = other
+		return
+	}
+	because.Queue, because.Rank = cluster.JobQueues, 0
+	k, ok := slices.BinarySearchFunc(w.Queues, other, func(p round.Claimant, name string) int { return cmp.Compare(p.Name, name) })
+	if !ok {
+		return
+	}
+	went := &w.Queues[k]
+	because.Other, because.OtherJob = w.Tenants[went.Tenant], w.Records[went.Cases[0]].Key
+}
+
+// goes says to which model a job goes whose lease is not renewed.
+func (w *writer) goes(because *cluster.Reason, i int) {
+	if m, ok := w.Moves[i]; ok {
+		because.To, because.Trial, because.Speed = m.To, m.Trial, m.Speed
+	}
+}
