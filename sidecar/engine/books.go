@@ -60,7 +60,7 @@ func (b *Books) Grant(i int, model string, nodes []cluster.Holding, end cluster.
 
 // Renew puts a term that ends at end in the place of the present one.
 func (b *Books) Renew(i int, end cluster.Instant) {
-	b.h.prolongTo(i, end)
+	b.h.Prolong(i, end)
 	b.h.Jobs[i].Began = true
 }
 

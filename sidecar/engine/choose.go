@@ -141,18 +141,7 @@ func (h *hall) prolongFixed(touch cluster.Touch) {
 
 // prolong ends a lease as renewed and puts the next term in its place.
 func (h *hall) prolong(i int) {
-	h.prolongTo(i, h.endFor(i, max(h.Leases[i].End, h.Now)))
-}
-
-func (h *hall) prolongTo(i int, end cluster.Instant) {
-	l, r := h.Leases[i], &h.Records[i]
-	h.Ended = append(h.Ended, *l)
-	old := &h.Ended[len(h.Ended)-1]
-	old.State, old.Ended, old.Why = cluster.Over, l.End, "renewed"
-	r.Terms++
-	l.Term, l.State, l.Granted, l.Start = r.Terms, cluster.Active, h.Now, max(l.End, h.Now)
-	l.NoticedAt, l.Adopted, l.Why = 0, false, ""
-	l.End = end
+	h.Prolong(i, h.stops.EndFor(i, max(h.Leases[i].End, h.Now)))
 }
 
 // candidates lists the jobs that could hold a lease next.
@@ -177,10 +166,10 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, h.steadied(r, l)
 			k.Pools, k.Better = h.mayMove(i, l)
-			k.Binds = h.bound(i, h.endFor(i, max(l.End, h.Now)))
+			k.Binds = h.stops.Binds(i, h.stops.EndFor(i, max(l.End, h.Now)))
 		} else {
-			k.End = h.endFor(i, h.Now)
-			if k.Binds = h.bound(i, k.End); k.Binds {
+			k.End = h.stops.EndFor(i, h.Now)
+			if k.Binds = h.stops.Binds(i, k.End); k.Binds {
 				k.End = lease.Unending
 			}
 			k.Aged = aged(r, k.GPUs, h.Settings.Term)
@@ -434,7 +423,7 @@ func (h *hall) grant(in *lease.Input, choice *lease.Choice) {
 			h.Claims = append(h.Claims, h.claim(k.Key, h.Pools[g.Pool], g.Nodes, g.At))
 			continue
 		}
-		h.lend(k.Case, h.Pools[g.Pool], g.Nodes, h.endFor(k.Case, h.Now))
+		h.lend(k.Case, h.Pools[g.Pool], g.Nodes, h.stops.EndFor(k.Case, h.Now))
 	}
 }
 
@@ -445,7 +434,7 @@ func (h *hall) lend(i int, pool string, nodes []cluster.Holding, end cluster.Ins
 	if h.Jobs[i].Touch != cluster.Watch { // else it will not have it
 		r.Terms = term
 	}
-	h.Jobs[i].Began, h.Jobs[i].Stoppable = true, !h.bound(i, end)
+	h.Jobs[i].Began, h.Jobs[i].Stoppable = true, !h.stops.Binds(i, end)
 	h.Leases[i] = &cluster.Lease{
 		Job: r.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: pool,
 		GPUs: gpus(nodes), Nodes: nodes, Granted: h.Now, End: end,
@@ -479,7 +468,7 @@ func (h *hall) dismiss(touch cluster.Touch) {
 		}
 		if l.End <= h.Now {
 			l.State = cluster.Ending
-			h.stopped(i, h.Now.Sub(l.NoticedAt))
+			h.stops.Stopped(i, h.Now.Sub(l.NoticedAt))
 			h.noteMove(i, l)
 		}
 	}

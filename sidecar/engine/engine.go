@@ -19,12 +19,12 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
-	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
 // Decide makes the plan for one round. It never fails: bad input is refused when
@@ -60,9 +60,7 @@ type room struct {
 	unsorted  []lease.Candidate
 	sorted    []lease.Candidate
 	claiming  []ltgf.Claimant
-	habits    stop.Habits
-	habitOf   []int32           // of cases, in habits; see hall.habit
-	stopOf    []stopBase        // of cases; see hall.stopBase
+	stops     budget.Account
 	passed    [2][]round.Passed // of those that we act on, and of those that we watch
 }
 
@@ -103,7 +101,7 @@ func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan {
 		}
 	}()
 	h := d.open(&s)
-	h.extend()
+	budget.Extend(&h.stops)
 	h.youth()
 	h.lending()
 	// 3 choose and place: first the jobs that we act on, then, as if those were
@@ -133,9 +131,7 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 		h.site, h.possible = site, newProber(site, h.Pools, s.Now, place.View{})
 	}
 	h.learn()
-	h.observe()
-	h.saveUp()
-	h.afford()
+	h.stops.Open(h.Books, h.site.Good)
 	active := h.active()
 	h.gather()
 	// 2 divide
@@ -151,7 +147,6 @@ type hall struct {
 	page    *page
 	lost    []cluster.CellLoss
 	lent    []cluster.Lending // by pool
-	broke   []bool            // by pool: it cannot afford any stop
 	tried   []int             // by pool: the job that is to show how fast its kind is there, by case; -1 = none
 	learned *learned
 	// What is to be divided anew; nil = what was divided holds.

@@ -48,7 +48,7 @@ func (h *hall) gathered(in *lease.Input, board *place.Board, moving []cluster.Cl
 
 // gatherFor begins to gather GPUs for the gang furthest behind that could have no claim.
 func (h *hall) gatherFor(in *lease.Input, due []lease.Due) {
-	if h.rule().Off() {
+	if h.stops.Rule().Off() {
 		return
 	}
 	var board *place.Board // many gangs are asked about and few find nodes
@@ -152,8 +152,8 @@ func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, oth
 		if st.Touch != cluster.Act || st.Ordered(cluster.Exempt) || l.State != cluster.Active {
 			return soft{}, false
 		}
-		at, j := ends(l), h.stopJob(i)
-		return soft{st.Queue, 0, at}, !st.Dear && j.May(h.rule(), at, h.Settings.Notice)
+		at, j := ends(l), h.stops.Stop(i)
+		return soft{st.Queue, 0, at}, !st.Dear && j.May(h.stops.Rule(), at, h.Settings.Notice)
 	})
 	h.without(board, others)
 	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: h.Now, End: h.Now, Displace: place.Anybodys, Stops: true, Most: -1})

@@ -2,13 +2,14 @@ package engine
 
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
 // lanes counts, in each pool, the GPUs that each tenant binds and those that its lane keeps for young jobs.
 func (h *hall) lanes(in *lease.Input) {
-	if h.rule().Off() || policy.TenantBlind(h.Settings.Divide) {
+	if h.stops.Rule().Off() || policy.TenantBlind(h.Settings.Divide) {
 		return
 	}
 	n := len(h.Pools)
@@ -29,7 +30,7 @@ func (h *hall) lanes(in *lease.Input) {
 			continue
 		}
 		l := h.Leases[i]
-		if l == nil && !st.Runs || l != nil && st.Stoppable && l.End.Sub(h.Now) <= max(boundFor, 2*h.Settings.Term) {
+		if l == nil && !st.Runs || l != nil && st.Stoppable && l.End.Sub(h.Now) <= max(budget.BoundFor, 2*h.Settings.Term) {
 			continue
 		}
 		p := st.Pools[0]
@@ -50,7 +51,7 @@ func (h *hall) lanes(in *lease.Input) {
 // youth brings up to now how many GPUs tenants' young jobs want on average: what arrives, each job for as long as its stop
 // budget lets it be stopped (stop.allowance), over about a day. Gangs beyond their tenant's due fit no lane.
 func (h *hall) youth() {
-	if h.rule().Off() || h.Snapshot.Ledger.At == 0 {
+	if h.stops.Rule().Off() || h.Snapshot.Ledger.At == 0 {
 		return
 	}
 	gone := int64(min(h.Now.Sub(h.Snapshot.Ledger.At), cluster.Day))

@@ -201,14 +201,14 @@ func (h *hall) recallable(i int) bool {
 	if h.later(h.Snapshot.Cases[i].Job.Start.Add(h.Settings.MinLease)) {
 		return false
 	}
-	rule := h.rule()
+	rule := h.stops.Rule()
 	if rule.Off() {
 		return true
 	}
 	if h.Jobs[i].Dear {
 		return false
 	}
-	j := h.stopJob(i)
+	j := h.stops.Stop(i)
 	return j.May(rule, h.Now.Add(h.Settings.RecallNotice), h.Settings.RecallNotice)
 }
 
@@ -262,7 +262,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	if found.At > h.Now {
 		h.Claims = append(h.Claims, h.claim(k.Key, h.Pools[pool], found.Nodes, found.At))
 	} else {
-		h.lend(k.Case, h.Pools[pool], found.Nodes, h.endFor(k.Case, h.Now))
+		h.lend(k.Case, h.Pools[pool], found.Nodes, h.stops.EndFor(k.Case, h.Now))
 	}
 	return true
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/actions"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/why"
 )
 
@@ -16,7 +17,7 @@ func (h *hall) say() cluster.Plan {
 	h.page.standing = p.Tenants
 	h.Moves = h.moves()
 	p.Actions = actions.List(h.Books)
-	p.Ended, p.Losses = h.Ended, h.losses()
+	p.Ended, p.Losses = h.Ended, budget.Losses(h.Books)
 	p.Events = h.Events
 	p.Next = h.next()
 	p.Verdicts = why.Verdicts(h.Books, h.page.verdicts)
@@ -25,7 +26,7 @@ func (h *hall) say() cluster.Plan {
 	p.Memory = cluster.Memory{
 		Round: h.Snapshot.Round, NextKey: h.Snapshot.NextKey, Ledger: h.Ledger,
 		Records: h.remembered(), Leases: h.lasting(), Claims: h.Claims, Lost: h.lost, Lent: h.lent, Parties: h.partyAccounts(), Division: h.Snapshot.Division,
-		Profiles: profiles, Paces: paces, Habits: h.habits.Entries(),
+		Profiles: profiles, Paces: paces, Habits: h.stops.Habits(),
 	}
 	p.Cells, p.Question = h.cells, h.question
 	return p
@@ -83,4 +84,9 @@ func (h *hall) lasting() []cluster.Lease {
 	}
 	h.page.leases = out
 	return out
+}
+
+// StopOf gives when a job may be stopped, as of a round; see budget.Report.
+func StopOf(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluster.StopReport, bool) {
+	return budget.Report(s, plan, key)
 }

@@ -189,7 +189,7 @@ func (v *vcs) guarantee() {
 			continue
 		}
 		p := inTerm
-		if v.h.gone(i) { // it is lent nothing any more: not even an urgent job of its VC takes its right
+		if v.h.stops.Gone(i) { // it is lent nothing any more: not even an urgent job of its VC takes its right
 			p = inTerm + urgent
 		}
 		if v.mayGo(i) {

@@ -68,7 +68,7 @@ func (v *vcs) lendPool(p int) {
 			k := &v.in.Candidates[i]
 			switch {
 			case h.Leases[k.Case] == nil && !k.Running && slices.Contains(k.Pools, p) && v.mayBorrow(k):
-				if !h.gone(k.Case) || v.over(k.Case, p) {
+				if !h.stops.Gone(k.Case) || v.over(k.Case, p) {
 					b.waits = append(b.waits, i)
 					demands[t] += k.GPUs
 				} else if !v.owns(k.Case) {
@@ -259,7 +259,7 @@ func (v *vcs) explain() {
 			if nodes := broken[cellsOf{vc: no.VC, chain: no.Chain}]; own && nodes != "" {
 				why.Code, why.Note = cluster.BecauseLost, nodes
 			}
-			if h.gone(c) && v.owns(c) && !slices.ContainsFunc(st.Pools, func(p int) bool { return v.over(c, p) }) {
+			if h.stops.Gone(c) && v.owns(c) && !slices.ContainsFunc(st.Pools, func(p int) bool { return v.over(c, p) }) {
 				why.Code, why.Spent = cluster.BecauseBudget, h.Records[c].Spent
 				for _, p := range st.Pools {
 					why.Fits = max(why.Fits, v.fits(c, p))

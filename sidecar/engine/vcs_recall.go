@@ -24,7 +24,7 @@ const forecasts = 2
 
 // lending brings up to now how long GPUs were lent. A window passes into the one before when it is over.
 func (h *hall) lending() {
-	if h.Snapshot.Cells == nil || h.rule().Off() {
+	if h.Snapshot.Cells == nil || h.stops.Rule().Off() {
 		return
 	}
 	h.lent = slices.Clone(h.Snapshot.Lent)
@@ -55,7 +55,7 @@ func (h *hall) lentOf(pool string) *cluster.Lent {
 
 // recalledFrom counts a recall of a lent lease.
 func (h *hall) recalledFrom(pool string) {
-	if !h.rule().Off() {
+	if !h.stops.Rule().Off() {
 		h.lentOf(pool).Recalls++
 	}
 }

@@ -1,4 +1,4 @@
-package engine
+package budget
 
 import (
 	"cmp"
@@ -14,18 +14,18 @@ import (
 // Stops that cannot wait (recalls of lent GPUs, orders) may go beyond it.
 
 // saveUp adds what the time since the last look lets stops cost. A pool that was never seen begins with all that can be saved up.
-func (h *hall) saveUp() {
-	milli := cluster.GPUTime(h.Settings.StopTotalMilli)
-	for p := range h.Ledger.Pools {
-		now := &h.Ledger.Pools[p]
-		if milli == 0 || h.rule().Off() {
+func saveUp(a *Account) {
+	milli := cluster.GPUTime(a.Settings.StopTotalMilli)
+	for p := range a.Ledger.Pools {
+		now := &a.Ledger.Pools[p]
+		if milli == 0 || a.Rule().Off() {
 			now.Stops = 0
 			continue
 		}
-		most := cluster.Times(now.GPUs, max(h.Settings.StopAllowance, h.Settings.StartCost))
+		most := cluster.Times(now.GPUs, max(a.Settings.StopAllowance, a.Settings.StartCost))
 		ran, known := now.Tenants+now.Untouchable, false
-		for q := range h.Snapshot.Ledger.Pools {
-			if was := &h.Snapshot.Ledger.Pools[q]; was.Pool == now.Pool {
+		for q := range a.Snapshot.Ledger.Pools {
+			if was := &a.Snapshot.Ledger.Pools[q]; was.Pool == now.Pool {
 				ran, known = ran-was.Tenants-was.Untouchable, was.Capacity > 0
 			}
 		}
@@ -37,14 +37,14 @@ func (h *hall) saveUp() {
 
 // afford notes which jobs their pools cannot afford to stop, and which pools cannot afford any stop. Jobs whose leases end now
 // come first, then the others; within both, the cheapest stop.
-func (h *hall) afford() {
-	h.broke = make([]bool, len(h.Pools))
-	if h.Settings.StopTotalMilli == 0 || h.rule().Off() {
-		return
+func afford(a *Account) []bool {
+	broke := make([]bool, len(a.Pools))
+	if a.Settings.StopTotalMilli == 0 || a.Rule().Off() {
+		return broke
 	}
-	left := make([]cluster.GPUTime, len(h.Pools))
+	left := make([]cluster.GPUTime, len(a.Pools))
 	for p := range left {
-		left[p] = h.Ledger.Pools[p].Stops
+		left[p] = a.Ledger.Pools[p].Stops
 	}
 	type stop struct {
 		of, pool int
@@ -52,14 +52,14 @@ func (h *hall) afford() {
 		cost     cluster.Span
 	}
 	var stops []stop
-	soon := h.Now.Add(h.Settings.Notice)
-	for i, l := range h.Leases {
-		st := &h.Jobs[i]
-		if l == nil || !st.Runs || st.Touch != cluster.Act || h.Pool(l.Pool) < 0 {
+	soon := a.Now.Add(a.Settings.Notice)
+	for i, l := range a.Leases {
+		st := &a.Jobs[i]
+		if l == nil || !st.Runs || st.Touch != cluster.Act || a.Pool(l.Pool) < 0 {
 			continue
 		}
-		j := h.stopJob(i)
-		x := stop{i, h.Pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, h.Settings.Notice)}
+		j := a.Stop(i)
+		x := stop{i, a.Pool(l.Pool), max(l.End.Sub(soon), 0), j.Cost(soon, a.Settings.Notice)}
 		switch {
 		case l.State == cluster.Noticed || l.Why == round.Recalled: // as good as stopped
 			left[x.pool] -= cluster.Times(l.GPUs, x.cost)
@@ -71,19 +71,20 @@ func (h *hall) afford() {
 		return cmp.Or(cmp.Compare(min(a.later, 1), min(b.later, 1)), cmp.Compare(a.cost, b.cost), cmp.Compare(a.of, b.of))
 	})
 	for p := range left {
-		h.broke[p] = left[p] <= 0
+		broke[p] = left[p] <= 0
 	}
 	for _, x := range stops {
-		cost := cluster.Times(h.Leases[x.of].GPUs, x.cost)
-		if h.Jobs[x.of].Dear = cost > left[x.pool]; !h.Jobs[x.of].Dear {
+		cost := cluster.Times(a.Leases[x.of].GPUs, x.cost)
+		if a.Jobs[x.of].Dear = cost > left[x.pool]; !a.Jobs[x.of].Dear {
 			left[x.pool] -= cost
 		}
 	}
+	return broke
 }
 
 // pay takes what a stop costs from what stops may cost the pool.
-func (h *hall) pay(l *cluster.Lease, cost cluster.Span) {
-	if p := h.Pool(l.Pool); p >= 0 && h.Settings.StopTotalMilli > 0 {
-		h.Ledger.Pools[p].Stops -= cluster.Times(l.GPUs, cost)
+func (a *Account) Pay(l *cluster.Lease, cost cluster.Span) {
+	if p := a.Pool(l.Pool); p >= 0 && a.Settings.StopTotalMilli > 0 {
+		a.Ledger.Pools[p].Stops -= cluster.Times(l.GPUs, cost)
 	}
 }

@@ -1,4 +1,4 @@
-package engine
+package budget
 
 import (
 	"cmp"
@@ -8,9 +8,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
-// StopOf gives when a job may be stopped, as of a round; false where the job does not run or is never stopped. It is worked out from what a
+// Report gives when a job may be stopped, as of a round; false where the job does not run or is never stopped. It is worked out from what a
 // round remembers, for people who ask, and costs the rounds themselves nothing.
-func StopOf(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluster.StopReport, bool) {
+func Report(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluster.StopReport, bool) {
 	i, ok := slices.BinarySearchFunc(s.Cases, key, func(c cluster.Case, key cluster.JobKey) int { return cmp.Compare(c.Record.Key, key) })
 	k, known := slices.BinarySearchFunc(plan.Memory.Records, key, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })
 	if !ok || !known || s.Cases[i].Gone || s.Cases[i].Touch != cluster.Act && s.Cases[i].Touch != cluster.Watch ||

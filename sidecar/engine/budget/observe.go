@@ -1,4 +1,4 @@
-package engine
+package budget
 
 import (
 	"cmp"
@@ -7,28 +7,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
-
-// saving gives how a job saves, by the best evidence that there is.
-func (h *hall) saving(i int) cluster.Saving {
-	j := &h.Snapshot.Cases[i].Job
-	return resolve(h.Settings, j, h.Records[i].Conduct, h.habit(i))
-}
-
-// stopBase is what is known of a case that does not change once the round has observed.
-type stopBase struct {
-	known  bool
-	saving cluster.Saving
-	begin  cluster.Span
-}
-
-// stopBase gives how a job saves and what a start costs it. It is asked several times a round, and worked out once.
-func (h *hall) stopBase(i int) *stopBase {
-	b := &h.stopOf[i]
-	if !b.known {
-		*b = stopBase{true, h.saving(i), h.begin(i, modelOf(&h.Snapshot.Cases[i].Job))}
-	}
-	return b
-}
 
 // resolve gives how a job saves, from its conduct, its type's habit (both may be nil), its words and the site's.
 func resolve(set *cluster.Settings, j *cluster.Job, own *cluster.Conduct, habit *cluster.Habit) cluster.Saving {
@@ -40,11 +18,6 @@ func resolve(set *cluster.Settings, j *cluster.Job, own *cluster.Conduct, habit 
 		return j.Declares
 	}
 	return stop.Resolve(own, habit, j.Declares, site)
-}
-
-// begin gives what a start on a GPU model costs a job: as learnt of its type, else as configured.
-func (h *hall) begin(i int, model string) cluster.Span {
-	return stop.Begin(h.habit(i), model, h.Settings.StartCost)
 }
 
 // modelOf gives the GPU model that a job holds, or of a job that waits the one that it names; "" = several, or any.
@@ -61,61 +34,45 @@ func modelOf(j *cluster.Job) string {
 	return model
 }
 
-// habit gives the habit of a job's type; nil = nothing was observed of it.
-func (h *hall) habit(i int) *cluster.Habit {
-	if h.habits.Len() == 0 {
-		return nil
-	}
-	at := h.habitOf[i]
-	if at == 0 { // not looked for yet
-		at = -1
-		if t, ok := cluster.TypeOf(&h.Snapshot.Cases[i].Job); ok {
-			if k := h.habits.Find(t); k >= 0 {
-				at = k + 1
-			}
-		}
-		h.habitOf[i] = at
-	}
-	if at < 0 {
-		return nil
-	}
-	return h.habits.At(at - 1)
+// observer takes what jobs and nodes tell of stops.
+type observer struct {
+	*Account
+	good func(node string) bool
 }
 
 // observe brings what is known of how jobs save and start up to now: from the progress that they report, and from
 // attempts that have ended since the last round. It works the same whether or not a policy divides GPU models.
-func (h *hall) observe() {
-	h.habits.Reset(h.Snapshot.Habits)
-	n := len(h.Snapshot.Cases)
-	h.habitOf = slices.Grow(h.habitOf[:0], n)[:n]
-	clear(h.habitOf)
-	h.stopOf = slices.Grow(h.stopOf[:0], n)[:n]
-	clear(h.stopOf)
-	reports := h.Snapshot.Progress
+func (o *observer) observe(reports []cluster.Progress) {
+	o.habits.Reset(o.Snapshot.Habits)
+	n := len(o.Snapshot.Cases)
+	o.habitOf = slices.Grow(o.habitOf[:0], n)[:n]
+	clear(o.habitOf)
+	o.stopOf = slices.Grow(o.stopOf[:0], n)[:n]
+	clear(o.stopOf)
 	if order := func(a, b cluster.Progress) int { return cmp.Or(a.Job.Compare(b.Job), cmp.Compare(a.At, b.At)) }; !slices.IsSortedFunc(reports, order) {
 		reports = slices.Clone(reports)
 		slices.SortStableFunc(reports, order)
 	}
-	for i := range h.Snapshot.Cases {
-		c := &h.Snapshot.Cases[i]
-		if ran := h.Records[i].Ran - c.Record.Ran; ran > 0 {
-			h.attemptEnded(i, ran)
+	for i := range o.Snapshot.Cases {
+		c := &o.Snapshot.Cases[i]
+		if ran := o.Records[i].Ran - c.Record.Ran; ran > 0 {
+			o.attemptEnded(i, ran)
 		}
-		if len(reports) == 0 || !h.Jobs[i].Runs || c.Job.Start == 0 {
+		if len(reports) == 0 || !o.Jobs[i].Runs || c.Job.Start == 0 {
 			continue
 		}
 		k, _ := slices.BinarySearchFunc(reports, c.Job.ID, func(p cluster.Progress, id cluster.JobID) int { return p.Job.Compare(id) })
 		for ; k < len(reports) && reports[k].Job == c.Job.ID; k++ {
 			if reports[k].At >= c.Job.Start {
-				h.heard(i, &reports[k])
+				o.heard(i, &reports[k])
 			}
 		}
 	}
 }
 
 // conduct gives a job's conduct to be changed.
-func (h *hall) conduct(i int) *cluster.Conduct {
-	r, fresh := &h.Records[i], &cluster.Conduct{}
+func (o *observer) conduct(i int) *cluster.Conduct {
+	r, fresh := &o.Records[i], &cluster.Conduct{}
 	if r.Conduct != nil {
 		*fresh = *r.Conduct
 	}
@@ -124,14 +81,14 @@ func (h *hall) conduct(i int) *cluster.Conduct {
 }
 
 // attemptEnded notes that attempts of a job ended, which ran for so long.
-func (h *hall) attemptEnded(i int, ran cluster.Span) {
-	c, r := &h.Snapshot.Cases[i], &h.Records[i]
+func (o *observer) attemptEnded(i int, ran cluster.Span) {
+	c, r := &o.Snapshot.Cases[i], &o.Records[i]
 	j := &c.Job
 	switch {
 	case c.Gone || j.Outcome != "" && j.Outcome != "COMPLETED":
 		return // nothing can be told from it
 	case j.Outcome == "":
-		h.requeued(i, ran)
+		o.requeued(i, ran)
 		return
 	}
 	last := ran // several attempts, if they came and went unseen
@@ -140,8 +97,8 @@ func (h *hall) attemptEnded(i int, ran cluster.Span) {
 	}
 	own := r.Conduct
 	if (own == nil || own.Attempts == 0) && j.Restarts == 0 && last == r.Ran {
-		if t, ok := cluster.TypeOf(j); ok && last >= h.Settings.MinLease { // shorter ones are never stopped
-			h.habits.Completed(t, h.Now, last)
+		if t, ok := cluster.TypeOf(j); ok && last >= o.Settings.MinLease { // shorter ones are never stopped
+			o.habits.Completed(t, o.Now, last)
 		}
 		return
 	}
@@ -149,8 +106,8 @@ func (h *hall) attemptEnded(i int, ran cluster.Span) {
 		return // its reports told
 	}
 	model, earlier := held(c), r.Ran-last
-	verdict, redone := stop.Completion(own, model, h.habit(i), last, earlier, h.begin(i, model))
-	h.judge(i, verdict, redone, earlier)
+	verdict, redone := stop.Completion(own, model, o.habit(i), last, earlier, o.begin(i, model))
+	o.judge(i, verdict, redone, earlier)
 }
 
 // held gives the GPU model that a job held at the last look; "" = several, or it held none.
@@ -162,20 +119,20 @@ func held(c *cluster.Case) string {
 }
 
 // requeued notes that a requeue ended an attempt of a job, which ran for so long.
-func (h *hall) requeued(i int, ran cluster.Span) {
-	c, r := &h.Snapshot.Cases[i], &h.Records[i]
-	own := h.conduct(i)
+func (o *observer) requeued(i int, ran cluster.Span) {
+	c, r := &o.Snapshot.Cases[i], &o.Records[i]
+	own := o.conduct(i)
 	own.Attempts++
 	own.Ran, own.Longest = ran, max(own.Longest, ran)
 	if model := held(c); own.At < c.Record.HeldSince {
 		own.Model = model
 	}
 	own.Ours, own.Noticed = false, false
-	if k, ok := slices.BinarySearchFunc(h.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
-		l := &h.Snapshot.Leases[k]
+	if k, ok := slices.BinarySearchFunc(o.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
+		l := &o.Snapshot.Leases[k]
 		own.Ours, own.Noticed = l.State == cluster.Ending, l.NoticedAt > 0
-		if !own.Ours && h.failed(l.Nodes) {
-			h.drained(i, ran)
+		if !own.Ours && o.failed(l.Nodes) {
+			o.drained(i, ran)
 		}
 	}
 	own.Booked, own.Spent = max(r.Spent-own.Spent, 0), r.Spent
@@ -183,19 +140,19 @@ func (h *hall) requeued(i int, ran cluster.Span) {
 }
 
 // failed tells whether one of the nodes is bad: down, drained, or not there any more.
-func (h *hall) failed(nodes []cluster.Holding) bool {
-	return slices.ContainsFunc(nodes, func(n cluster.Holding) bool { return !h.site.Good(n.Node) })
+func (o *observer) failed(nodes []cluster.Holding) bool {
+	return slices.ContainsFunc(nodes, func(n cluster.Holding) bool { return !o.good(n.Node) })
 }
 
 // drained books what it cost a job that its node was drained or failed: a requeue that others ordered, and no less a stop
 // to the job. It does not wait for the budget.
-func (h *hall) drained(i int, ran cluster.Span) {
-	c, r := &h.Snapshot.Cases[i], &h.Records[i]
-	if h.rule().Off() || c.Touch != cluster.Act {
+func (o *observer) drained(i int, ran cluster.Span) {
+	c, r := &o.Snapshot.Cases[i], &o.Records[i]
+	if o.Rule().Off() || c.Touch != cluster.Act {
 		return
 	}
 	begin := c.Record.HeldSince
-	h.book(i, &stop.Job{Saving: h.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: h.begin(i, held(c))},
+	o.book(i, &stop.Job{Saving: o.saving(i), Start: begin, Ran: r.Ran - ran, Spent: r.Spent, Saved: r.Saved, Begin: o.begin(i, held(c))},
 		begin.Add(ran), 0, "its node was drained or failed")
 }
 
@@ -205,43 +162,43 @@ func (h *hall) drained(i int, ran cluster.Span) {
 // beginning grows with the time, by twice its earlier speed, so that a later report proves neither a resumption nor a
 // restart that the first one does not prove; and a job that is faster than twice what it was would seem to have resumed. A
 // report of no steps is no progress: the job may be about to load its save.
-func (h *hall) heard(i int, p *cluster.Progress) {
-	j := &h.Snapshot.Cases[i].Job
+func (o *observer) heard(i int, p *cluster.Progress) {
+	j := &o.Snapshot.Cases[i].Job
 	t, typed := cluster.TypeOf(j)
 	if p.Steps > 0 {
-		h.progressed(i, p, t, typed)
+		o.progressed(i, p, t, typed)
 	}
-	h.hasSaved(i, p, t, typed)
+	o.hasSaved(i, p, t, typed)
 }
 
 // progressed takes the progress that a report shows.
-func (h *hall) progressed(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
-	j, r := &h.Snapshot.Cases[i].Job, &h.Records[i]
+func (o *observer) progressed(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
+	j, r := &o.Snapshot.Cases[i].Job, &o.Records[i]
 	in, model := max(p.At.Sub(j.Start)-j.Suspend, 0), modelOf(j)
 	if before := r.Conduct; before == nil || before.At < j.Start { // the first of this attempt
 		if typed {
-			h.habits.Began(t, p.At, model, in)
+			o.habits.Began(t, p.At, model, in)
 		}
 		if before != nil && before.Attempts > 0 {
 			now := stop.Report{Steps: p.Steps, In: in, Model: model}
 			verdict, redone := now.Resumption(before)
-			h.judge(i, verdict, redone, r.Ran)
+			o.judge(i, verdict, redone, r.Ran)
 		}
-		own := h.conduct(i)
+		own := o.conduct(i)
 		own.First, own.FirstIn = p.Steps, in
 	}
-	own := h.conduct(i)
+	own := o.conduct(i)
 	own.Steps, own.At, own.In, own.Model = p.Steps, p.At, in, model
 }
 
 // hasSaved takes the save that a report tells of.
-func (h *hall) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
-	j, r := &h.Snapshot.Cases[i].Job, &h.Records[i]
+func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
+	j, r := &o.Snapshot.Cases[i].Job, &o.Records[i]
 	if last := r.Conduct; p.Saved <= j.Start || last != nil && p.Saved <= last.Saved {
 		return
 	}
-	own := h.conduct(i)
-	since := j.Start.Add(h.begin(i, modelOf(j)))
+	own := o.conduct(i)
+	since := j.Start.Add(o.begin(i, modelOf(j)))
 	if own.Saved >= j.Start {
 		since = own.Saved
 	}
@@ -249,36 +206,36 @@ func (h *hall) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed boo
 	if s := r.Stopping; s != nil && s.Since > 0 && s.Since < p.Saved { // the requeue is late
 		r.Stopping = &cluster.PendingStop{Since: p.Saved, Certainty: cluster.KnownLoss, Restarts: s.Restarts}
 	}
-	if l := h.Leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
+	if l := o.Leases[i]; l != nil && l.NoticedAt > 0 && p.Saved >= l.NoticedAt {
 		return // it may have saved because of the notice
 	}
 	if gap := p.Saved.Sub(since); gap >= cluster.Second {
 		own.Reports++
 		own.Every = stop.Longest(own.Every, gap)
 		if typed {
-			h.habits.Saved(t, p.Saved, gap)
+			o.habits.Saved(t, p.Saved, gap)
 		}
-		h.habitOf[i] = 0
+		o.habitOf[i] = 0
 	}
 }
 
 // judge takes a verdict on how an attempt began, where earlier ones ran for so long. What a stop turns out
 // to have cost beyond what was booked is booked now.
-func (h *hall) judge(i int, verdict cluster.Resumption, redone, earlier cluster.Span) {
+func (o *observer) judge(i int, verdict cluster.Resumption, redone, earlier cluster.Span) {
 	if verdict == cluster.UnknownResumption {
 		return
 	}
-	j, r := &h.Snapshot.Cases[i].Job, &h.Records[i]
-	begin, habit := h.begin(i, modelOf(j)), h.habit(i)
+	j, r := &o.Snapshot.Cases[i].Job, &o.Records[i]
+	begin, habit := o.begin(i, modelOf(j)), o.habit(i)
 	if verdict == cluster.Restarted {
-		s := h.saving(i)
+		s := o.saving(i)
 		if !stop.Telling(&s, r.Conduct, habit != nil && habit.Reports > 0, earlier, begin) {
 			return
 		}
 	}
-	own := h.conduct(i)
-	own.Last, own.LastAt = verdict, h.Now
-	if own.Ours && !h.rule().Off() {
+	own := o.conduct(i)
+	own.Last, own.LastAt = verdict, o.Now
+	if own.Ours && !o.Rule().Off() {
 		cost := redone + begin
 		if verdict == cluster.Restarted {
 			cost = own.Ran
@@ -287,7 +244,7 @@ func (h *hall) judge(i int, verdict cluster.Resumption, redone, earlier cluster.
 		own.Booked, own.Spent = max(own.Booked, cost), r.Spent
 	}
 	if t, ok := cluster.TypeOf(j); ok {
-		h.habits.Judged(t, h.Now, verdict, redone, own.Noticed)
-		h.habitOf[i] = 0
+		o.habits.Judged(t, o.Now, verdict, redone, own.Noticed)
+		o.habitOf[i] = 0
 	}
 }
