@@ -33,7 +33,7 @@ func Audit(s cluster.Snapshot) (cluster.Audit, bool) {
 	}
 	f := newFair(q)
 	a := cluster.Audit{At: s.Now, Policy: q.Policy, Slack: -1, Tenants: []cluster.AuditedTenant{}, Envy: []cluster.Envy{}, Misreports: []cluster.Misreport{}}
-	for _, m := range h.learned.book.Misreports() {
+	for _, m := range h.speeds.Book.Misreports() {
 		a.Misreports = append(a.Misreports, cluster.Misreport(m))
 	}
 	honest, _ := f.divide(f.market)
@@ -181,5 +181,5 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 			trials[p] = h.Records[k].Key
 		}
 	}
-	return Stake{h.Parties[st.Party].Name, h.learned.kinds[i], h.speedups(i), trials}, true
+	return Stake{h.Parties[st.Party].Name, h.speeds.Kinds[i], h.speeds.Speedups(i), trials}, true
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
+	"github.com/fairlease/fairlease/sidecar/engine/speeds"
 )
 
 // Decide makes the plan for one round. It never fails: bad input is refused when
@@ -130,7 +131,7 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	if site := place.Resurvey(h.site, h.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != h.site {
 		h.site, h.possible = site, newProber(site, h.Pools, s.Now, place.View{})
 	}
-	h.learn()
+	h.speeds = speeds.Learn(h.Books)
 	h.stops.Open(h.Books, h.site.Good)
 	active := h.active()
 	h.gather()
@@ -144,11 +145,11 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 type hall struct {
 	*round.Books
 	*room
-	page    *page
-	lost    []cluster.CellLoss
-	lent    []cluster.Lending // by pool
-	tried   []int             // by pool: the job that is to show how fast its kind is there, by case; -1 = none
-	learned *learned
+	page   *page
+	lost   []cluster.CellLoss
+	lent   []cluster.Lending // by pool
+	tried  []int             // by pool: the job that is to show how fast its kind is there, by case; -1 = none
+	speeds *speeds.Speeds
 	// What is to be divided anew; nil = what was divided holds.
 	question *cluster.Question
 	cells    *cluster.CellReport

@@ -61,7 +61,7 @@ func (h *hall) youth() {
 	}
 	for i := range h.Jobs {
 		st := &h.Jobs[i]
-		if !h.comes(i) || st.Tenant < 0 || !st.Live || len(st.Pools) == 0 {
+		if !h.Comes(i) || st.Tenant < 0 || !st.Live || len(st.Pools) == 0 {
 			continue
 		}
 		t := &h.Ledger.Tenants[st.Tenant*len(h.Pools)+st.Pools[0]]

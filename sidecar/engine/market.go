@@ -217,7 +217,7 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 		b.Gang, b.Demand = max(b.Gang, gpus), b.Demand+gpus
 		weight += h.weight(i) * int64(gpus)
 		b.Pinned = h.Snapshot.Cases[i].Job.Request.Model != ""
-		speeds := h.speedups(i)
+		speeds := h.speeds.Speedups(i)
 		for _, p := range st.May {
 			// Of several jobs the mean, by GPUs: one that cannot run there has nothing of it.
 			s := &speeds[p]
@@ -322,16 +322,16 @@ func (h *hall) steps(i int) float64 {
 	if st := &h.Jobs[i]; st.Runs {
 		left -= h.Now.Sub(h.Snapshot.Cases[i].Job.Start)
 	}
-	book, gang := h.learned.book, max(h.wants(i), 1)
+	book, gang := h.speeds.Book, max(h.wants(i), 1)
 	fastest, slowest := 1.0, 0.0
-	for p, s := range h.speedups(i) {
+	for p, s := range h.speeds.Speedups(i) {
 		fastest = max(fastest, s.Value)
-		if r, ok := book.Rate(h.learned.kinds[i], h.Pools[p], gang); ok && r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
+		if r, ok := book.Rate(h.speeds.Kinds[i], h.Pools[p], gang); ok && r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
 			slowest = r.Rate
 		}
 	}
 	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * fastest
-	if steps, estimated := book.Remaining(h.Records[i].Key, h.learned.total[i], left, slowest); !estimated && slowest > 0 {
+	if steps, estimated := book.Remaining(h.Records[i].Key, h.speeds.Total[i], left, slowest); !estimated && slowest > 0 {
 		seconds = max(steps/slowest, 1)
 	}
 	return seconds * float64(gang)
@@ -340,7 +340,7 @@ func (h *hall) steps(i int) float64 {
 // did gives the work that a job has done, as steps gives what is left: by the time for which it had GPUs, at the mean of its
 // speeds on the models on which it may run.
 func (h *hall) did(i int) float64 {
-	speeds, sum := h.speedups(i), 0.0
+	speeds, sum := h.speeds.Speedups(i), 0.0
 	for _, p := range h.Jobs[i].May {
 		sum += speeds[p].Value
 	}

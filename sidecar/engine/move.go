@@ -52,13 +52,13 @@ func (h *hall) settling(i int) bool {
 // gain gives what a job gains by a move in the coming term, or by what it has left to do, as time where it runs: what it gets
 // done more, by the least that is sure, less what the move costs it, (s'/s - 1) · time - cost.
 func (h *hall) gain(i, from, to int) cluster.Span {
-	speeds := h.speedups(i)
+	speeds := h.speeds.Speedups(i)
 	here, there := speeds[from].High, speeds[to].Low
 	if here <= 0 || there <= here {
 		return 0
 	}
 	left := float64(h.Settings.Term)
-	if h.Limit(i) > 0 || h.learned.total[i] > 0 {
+	if h.Limit(i) > 0 || h.speeds.Total[i] > 0 {
 		left = min(left, h.steps(i)/(speeds[from].Value*float64(max(h.wants(i), 1)))*float64(cluster.Second))
 	}
 	return max(cluster.Span((there/here-1)*left)-h.moveCost(), 0)
@@ -102,7 +102,7 @@ func (h *hall) moves() map[int]round.Move {
 			continue
 		}
 		m := round.Move{To: cl.Pool, Trial: h.tries(i, to)}
-		speeds := h.speedups(i)
+		speeds := h.speeds.Speedups(i)
 		if here, there := &speeds[from], &speeds[to]; here.Source != "" && there.Source != "" && here.Value > 0 {
 			m.Speed = int64(math.Round(1000 * there.Value / here.Value))
 		}

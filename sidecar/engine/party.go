@@ -65,7 +65,7 @@ func (h *hall) partyName(i int) string {
 	if h.Settings.DivideJobs {
 		return fmt.Sprintf("%s/%010d", h.Records[i].Tenant, h.Records[i].Key)
 	}
-	kind := string(h.learned.kinds[i])
+	kind := string(h.speeds.Kinds[i])
 	if m := c.Job.Request.Model; m != "" {
 		return kind + "@" + m
 	}

@@ -22,7 +22,7 @@ func (h *hall) say() cluster.Plan {
 	p.Next = h.next()
 	p.Verdicts = why.Verdicts(h.Books, h.page.verdicts)
 	h.page.verdicts = p.Verdicts
-	profiles, paces := h.profiles()
+	profiles, paces := h.speeds.Profiles()
 	p.Memory = cluster.Memory{
 		Round: h.Snapshot.Round, NextKey: h.Snapshot.NextKey, Ledger: h.Ledger,
 		Records: h.remembered(), Leases: h.lasting(), Claims: h.Claims, Lost: h.lost, Lent: h.lent, Parties: h.partyAccounts(), Division: h.Snapshot.Division,

@@ -15,7 +15,7 @@ import (
 func (h *hall) explore() {
 	h.tried = slices.Repeat([]int{-1}, len(h.Pools))
 	for p, trials := range h.trials() {
-		for _, cost := range h.learned.book.Explore(trials) {
+		for _, cost := range h.speeds.Book.Explore(trials) {
 			i := h.Find(trials[cost.Trial].Key)
 			if h.PartyRows[h.Jobs[i].Party*len(h.Pools)+p].Deficit >= 0 && !h.settling(i) && !h.humble(i) {
 				h.tried[p] = i
@@ -77,10 +77,10 @@ func (h *hall) trials() [][]profile.Trial {
 			continue
 		}
 		idler := h.Weight(h.Tenants[st.Tenant]) == 0
-		kind := h.learned.kinds[i]
+		kind := h.speeds.Kinds[i]
 		says, known := reports[kind]
 		if !known {
-			says = h.learned.book.Reports(kind)
+			says = h.speeds.Book.Reports(kind)
 			reports[kind] = says
 		}
 		if !says {
@@ -119,8 +119,8 @@ func (h *hall) trials() [][]profile.Trial {
 
 // seen tells whether a job's kind needs no trial in a pool.
 func (h *hall) seen(i, p, gang int) bool {
-	if source := h.speedups(i)[p].Source; gang == h.Jobs[i].GPUs && source != cluster.Declared { // else it depends on who declared it
+	if source := h.speeds.Speedups(i)[p].Source; gang == h.Jobs[i].GPUs && source != cluster.Declared { // else it depends on who declared it
 		return source == cluster.Observed
 	}
-	return h.learned.book.Seen(h.learned.kinds[i], h.Pools[p], gang)
+	return h.speeds.Book.Seen(h.speeds.Kinds[i], h.Pools[p], gang)
 }

@@ -88,6 +88,9 @@ func (b *Books) Row(tenant, pool int) *cluster.TenantPool {
 	return &b.Ledger.Tenants[tenant*len(b.Pools)+pool]
 }
 
+// Comes tells whether a job has not been in a round before: what is to be said of it once is said now.
+func (b *Books) Comes(i int) bool { return b.Snapshot.Cases[i].Record.ChargedTo == 0 }
+
 // Limit gives the time limit that the next attempt of a case will have; 0 = none.
 func (b *Books) Limit(i int) cluster.Span {
 	c, r := &b.Snapshot.Cases[i], &b.Records[i]
