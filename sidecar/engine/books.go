@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
@@ -24,7 +25,7 @@ type Books struct {
 // is carried out in the same way.
 func (d *Decider) DecideBy(s cluster.Snapshot, choose func(*Books)) cluster.Plan {
 	h := d.open(&s)
-	choose(&Books{Ledger: &h.Ledger, Records: h.Records, Leases: h.Leases, Pools: h.Pools, Tenants: h.Tenants, Site: h.site, h: h})
+	choose(&Books{Ledger: &h.Ledger, Records: h.Records, Leases: h.Leases, Pools: h.Pools, Tenants: h.Tenants, Site: h.field.Site, h: h})
 	return h.say()
 }
 
@@ -51,7 +52,7 @@ func (b *Books) Job(i int) Job {
 }
 
 // Spec gives what a job asks of its nodes.
-func (b *Books) Spec(i int) place.Spec { return b.h.spec(i) }
+func (b *Books) Spec(i int) place.Spec { return eligible.Spec(b.h.Books, i) }
 
 // Grant gives a job that waits a lease until end; 0 = for as long as it runs.
 func (b *Books) Grant(i int, model string, nodes []cluster.Holding, end cluster.Instant) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -96,9 +97,9 @@ func (h *hall) served(claims []cluster.Claim) []cluster.Claim {
 func (h *hall) fresh(old *place.Board) *place.Board {
 	v := place.View{Busy: true, Reserved: true}
 	if old == nil {
-		old = h.site.Board(v)
+		old = h.field.Site.Board(v)
 	} else {
-		h.site.Clear(old, v)
+		h.field.Site.Clear(old, v)
 	}
 	for _, node := range h.closed {
 		old.Close(node)
@@ -383,14 +384,14 @@ func (h *hall) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluste
 		if in.Candidates[i].Running || in.Candidates[i].Humble || h.Now.Sub(cl.At) > h.Settings.Term {
 			continue
 		}
-		spec := h.spec(in.Candidates[i].Case)
+		spec := eligible.Spec(h.Books, in.Candidates[i].Case)
 		spec.Require = nil
 		for _, n := range cl.Nodes {
-			ok = ok && h.site.Good(n.Node)
+			ok = ok && h.field.Site.Good(n.Node)
 			spec.Require = append(spec.Require, n.Node)
 		}
 		if ok {
-			out = append(out, lease.Claimed{Claim: cl, Candidate: i, InPool: p, Shape: h.site.Shape(spec)})
+			out = append(out, lease.Claimed{Claim: cl, Candidate: i, InPool: p, Shape: h.field.Site.Shape(spec)})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b lease.Claimed) int { return cmp.Compare(a.Made, b.Made) })
@@ -400,7 +401,7 @@ func (h *hall) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluste
 // leaves tells whether a job is giving up GPUs, and will wait then.
 func (h *hall) leaves(i int) bool {
 	j, l := &h.Snapshot.Cases[i].Job, h.Leases[i]
-	return h.Jobs[i].Live && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || h.Now < settled(j))
+	return h.Jobs[i].Live && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || h.Now < eligible.Settled(j))
 }
 
 func (h *hall) renew(in *lease.Input, choice *lease.Choice) {

@@ -21,6 +21,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -47,12 +48,11 @@ type Decider struct {
 // room is what a round is worked out in.
 type room struct {
 	leasing lease.Room
-	site    *place.Site
+	field   eligible.Field
 	// The cells' description, and the cells as they are when all is healthy and free.
 	described *cluster.Cells
 	plain     *cells.State
 	refused   error
-	possible  *prober // on the site; nil = none yet
 	board     *place.Board
 	common    *place.Board // of nodes in no cell, where there are cells
 	kept      *place.Board // on which claims are made
@@ -60,7 +60,6 @@ type room struct {
 	ranks     []int
 	unsorted  []lease.Candidate
 	sorted    []lease.Candidate
-	claiming  []ltgf.Claimant
 	stops     budget.Account
 	passed    [2][]round.Passed // of those that we act on, and of those that we watch
 }
@@ -128,12 +127,10 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	leases, ended := lease.Reconcile(s, books.Records, &h.leasing)
 	h.Open(s, books.Ledger, books.Records, leases, ended, books.Rows)
 	h.setAside()
-	if site := place.Resurvey(h.site, h.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != h.site {
-		h.site, h.possible = site, newProber(site, h.Pools, s.Now, place.View{})
-	}
+	h.field.Survey(h.Books)
 	h.speeds = speeds.Learn(h.Books)
-	h.stops.Open(h.Books, h.site.Good)
-	active := h.active()
+	h.stops.Open(h.Books, h.field.Site.Good)
+	active := h.field.Active()
 	h.gather()
 	// 2 divide
 	h.divide()

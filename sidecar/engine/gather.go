@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
@@ -136,12 +137,12 @@ func (h *hall) lasts(i int) cluster.Span {
 // whole gives the claim of a gang if all that is left on its nodes can be stopped, which then ends with its term.
 func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, others []cluster.Claim) (lease.Claimed, bool) {
 	k := &in.Candidates[candidate]
-	spec := h.spec(k.Case)
+	spec := eligible.Spec(h.Books, k.Case)
 	spec.Require = nil
 	for _, n := range cl.Nodes {
 		spec.Require = append(spec.Require, n.Node)
 	}
-	shape := h.site.Shape(spec)
+	shape := h.field.Site.Shape(spec)
 	h.kept = h.fresh(h.kept)
 	board := h.kept
 	ends := func(l *cluster.Lease) cluster.Instant { // as soon as may be, but not in its term

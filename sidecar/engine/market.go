@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
@@ -215,7 +216,7 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 		}
 		gpus := h.wants(i)
 		b.Gang, b.Demand = max(b.Gang, gpus), b.Demand+gpus
-		weight += h.weight(i) * int64(gpus)
+		weight += eligible.Weight(h.Books, i) * int64(gpus)
 		b.Pinned = h.Snapshot.Cases[i].Job.Request.Model != ""
 		speeds := h.speeds.Speedups(i)
 		for _, p := range st.May {

@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/actions"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 )
 
@@ -27,7 +28,7 @@ func (h *hall) next() cluster.Instant {
 	for i := range h.Snapshot.Cases {
 		r := &h.Records[i]
 		at(r.Avoid)
-		at(settled(&h.Snapshot.Cases[i].Job))
+		at(eligible.Settled(&h.Snapshot.Cases[i].Job))
 		at(lease.MayDisplace(r, h.Settings.Term))
 		at(r.UserBegin)
 		if st := &h.Jobs[i]; st.Waits && st.Ours(cluster.Act) && !h.Snapshot.Cases[i].Job.Locked {

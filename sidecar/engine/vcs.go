@@ -8,6 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
@@ -308,7 +309,7 @@ func (v *vcs) forgiving(k *lease.Candidate, vc string, priority int) bool {
 	}
 	shun, shape := r.Shun, k.Shape
 	r.Shun = nil
-	k.Shape = v.h.site.Shape(v.h.spec(k.Case))
+	k.Shape = v.h.field.Site.Shape(eligible.Spec(v.h.Books, k.Case))
 	_, ok := v.request(k, vc, priority)
 	if !ok {
 		r.Shun, k.Shape = shun, shape

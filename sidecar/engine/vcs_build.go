@@ -281,7 +281,7 @@ func (b *builder) plan() {
 func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) bool {
 	h := b.v.h
 	for _, p := range parts {
-		if m := b.on(p.Node); m == nil || !h.site.Good(p.Node) {
+		if m := b.on(p.Node); m == nil || !h.field.Site.Good(p.Node) {
 			return false
 		}
 	}

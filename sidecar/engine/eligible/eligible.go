@@ -1,0 +1,167 @@
+// Package eligible tells which jobs could be granted a lease now, and on which GPU models.
+package eligible
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// Field is the nodes of the cluster, and what was found out about who could run on them. It is kept from round to round:
+// what holds of nodes that have not changed is not worked out again.
+type Field struct {
+	*round.Books
+	Site     *place.Site
+	possible *prober // on the site
+	room     []ltgf.Claimant
+}
+
+// Survey looks at the nodes of a round.
+func (f *Field) Survey(b *round.Books) {
+	f.Books = b
+	s := b.Snapshot
+	if site := place.Resurvey(f.Site, b.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != f.Site {
+		f.Site, f.possible = site, newProber(site, b.Pools, s.Now, place.View{})
+	}
+}
+
+// Active lists the jobs of every tenant that run or could run now, and notes of each job where it could, and if it could not
+// why.
+func (f *Field) Active() [][]ltgf.Claimant {
+	possible, open := f.possible, f.possible
+	if len(f.Snapshot.Reservations) > 0 {
+		open = newProber(f.Site, f.Pools, f.Now, place.View{Reserved: true})
+	}
+	byTenant := f.roomByTenant()
+	for _, running := range []bool{true, false} {
+		for i := range f.Jobs {
+			st := &f.Jobs[i]
+			if st.Runs != running {
+				continue
+			}
+			gpus := st.Held
+			if running {
+				f.judgeRunning(i)
+				if f.Settings.Divide != "" && len(st.Pools) > 0 {
+					st.Shape = f.Site.Shape(Spec(f.Books, i))
+					st.May = possible.Pools(st.Shape, f.Snapshot.Cases[i].Job.Request.Model)
+				}
+			} else {
+				f.judgeWaiting(i, possible, open)
+				gpus, st.May = st.GPUs, st.Pools
+			}
+			if st.Tenant < 0 || len(st.Pools) == 0 || !running && !st.Eligible && st.Why != cluster.BecauseCompleting &&
+				st.Why != cluster.BecauseStarting {
+				continue
+			}
+			byTenant[st.Tenant] = append(byTenant[st.Tenant],
+				ltgf.Claimant{Case: i, GPUs: gpus, Weight: Weight(f.Books, i), Pools: st.Pools})
+		}
+	}
+	return byTenant
+}
+
+// roomByTenant gives every tenant an empty list with room for all its cases.
+func (f *Field) roomByTenant() [][]ltgf.Claimant {
+	count := make([]int, len(f.Tenants))
+	all := 0
+	for i := range f.Jobs {
+		if st := &f.Jobs[i]; st.Tenant >= 0 && st.Live {
+			count[st.Tenant]++
+			all++
+		}
+	}
+	f.room = slices.Grow(f.room[:0], all)[:all]
+	room, lists := f.room, make([][]ltgf.Claimant, len(f.Tenants))
+	for t, n := range count {
+		lists[t], room = room[:0:n], room[n:]
+	}
+	return lists
+}
+
+// judgeRunning tells which pool a job runs on: the first that it holds GPUs of.
+func (f *Field) judgeRunning(i int) {
+	holds := f.Snapshot.Cases[i].Job.Holds
+	for k := range holds {
+		if p := f.Pool(holds[k].Model); p >= 0 && holds[k].GPUs > 0 {
+			f.Jobs[i].Pools = f.Just(p)
+			return
+		}
+	}
+}
+
+// judgeWaiting tells whether a job that does not run could be granted a lease
+// now, and if not why.
+func (f *Field) judgeWaiting(i int, possible, open *prober) {
+	c, r := &f.Snapshot.Cases[i], &f.Records[i]
+	st, j := &f.Jobs[i], &c.Job
+	switch l := f.Leases[i]; {
+	case !st.Live:
+		st.Why, st.Note = cluster.BecauseDone, j.Outcome
+	case c.Touch == cluster.Leave:
+		st.Why, st.Note = cluster.BecauseUntouched, c.TouchWhy
+	case j.State == cluster.Completing || f.Now < Settled(j):
+		st.Why = cluster.BecauseCompleting
+		st.Shape = f.Site.Shape(Spec(f.Books, i))
+		st.Pools = possible.Pools(st.Shape, j.Request.Model)
+	case l != nil && l.State == cluster.Granted:
+		st.Why, st.Until = cluster.BecauseStarting, l.Granted.Add(f.Settings.GrantTimeout)
+		st.Pools = f.PoolOf(l)
+	case j.Inactive != "":
+		st.Why, st.Note = cluster.BecauseInactive, j.Inactive
+	case r.UserBegin > f.Now:
+		st.Why, st.Note, st.Until = cluster.BecauseInactive, "begin", r.UserBegin
+	case r.Avoid > f.Now:
+		st.Why, st.Note, st.Until = cluster.BecauseFailed, r.Said, r.Avoid
+	case st.Ordered(cluster.Freeze):
+		st.Why, st.Note = cluster.BecauseFrozen, st.Order.Reason
+	default:
+		st.Shape = f.Site.Shape(Spec(f.Books, i))
+		st.Pools = possible.Pools(st.Shape, j.Request.Model)
+		if len(st.Pools) == 0 && len(r.Shun) > 0 {
+			r.Shun = nil // nowhere else to go: try the same nodes again
+			st.Shape = f.Site.Shape(Spec(f.Books, i))
+			st.Pools = possible.Pools(st.Shape, j.Request.Model)
+		}
+		if len(st.Pools) == 0 {
+			st.Why, st.GPUs = cluster.BecauseTooBig, 0
+			return
+		}
+		if open != possible {
+			st.Pools = open.Pools(st.Shape, j.Request.Model)
+		}
+		if len(st.Pools) == 0 {
+			st.Why, st.Note = cluster.BecauseReserved, f.reservationsAhead()
+			return
+		}
+		st.Eligible = true
+		if r.First == 0 {
+			r.First = f.Now
+		}
+	}
+}
+
+// reservationsAhead names the reservations that keep jobs off nodes.
+func (f *Field) reservationsAhead() string {
+	var names []string
+	for i := range f.Snapshot.Reservations {
+		if r := &f.Snapshot.Reservations[i]; !r.Ours && r.End > f.Now {
+			names = append(names, r.Name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Settled gives from when on a job may start again after a requeue; 0 = it was not
+// requeued. slurmd takes a start in the same second for the attempt that it was just
+// told to end ("Job credential revoked"), and Slurm then fails the job for good.
+func Settled(j *cluster.Job) cluster.Instant {
+	if j.Restarts == 0 || j.State != cluster.Waiting {
+		return 0
+	}
+	return j.Submit.Add(cluster.Second)
+}

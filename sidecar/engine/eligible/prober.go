@@ -1,0 +1,42 @@
+package eligible
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// prober tells which pools could ever serve a job: on the healthy cluster, empty,
+// with or without its reservations.
+type prober struct {
+	gpus  []string        // models, by pool
+	now   cluster.Instant // matters to reservations only
+	board *place.Board
+	known [][]int // by shape; nil = not asked yet
+}
+
+// newProber makes one of a site.
+func newProber(site *place.Site, pools []string, now cluster.Instant, v place.View) *prober {
+	return &prober{gpus: slices.Clone(pools), now: now, board: site.Board(v)}
+}
+
+// Pools gives the pools that could serve a shape, in order. model is the GPU model
+// that it names, if any.
+func (p *prober) Pools(shape int, model string) []int {
+	for shape >= len(p.known) {
+		p.known = append(p.known, nil)
+	}
+	if p.known[shape] == nil {
+		p.known[shape] = []int{}
+		for k, pool := range p.gpus {
+			if model != "" && model != pool {
+				continue
+			}
+			if _, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.now, Most: -1}); ok {
+				p.known[shape] = append(p.known[shape], k)
+			}
+		}
+	}
+	return p.known[shape]
+}

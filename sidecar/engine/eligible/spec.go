@@ -1,0 +1,31 @@
+package eligible
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// Spec is what a job asks of its nodes. Nodes of a grant that has just failed
+// are avoided for its next one.
+func Spec(b *round.Books, i int) place.Spec {
+	c, r := &b.Snapshot.Cases[i], &b.Records[i]
+	j := &c.Job
+	exclude := j.Exclude
+	if len(r.Shun) > 0 {
+		exclude = append(slices.Clone(j.Exclude), r.Shun...)
+	}
+	return place.Spec{Request: j.Request, Partitions: j.Partitions, Require: r.UserNodes, Exclude: exclude,
+		Account: j.Account, User: j.User, Limit: b.Limit(i)}
+}
+
+// Weight gives a job's weight inside its tenant, in thousandths.
+func Weight(b *round.Books, i int) int64 {
+	for _, w := range b.Settings.JobWeights {
+		if w.QOS == b.Snapshot.Cases[i].Job.QOS {
+			return max(w.Milli, 1)
+		}
+	}
+	return 1000
+}
