@@ -9,7 +9,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
-	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
@@ -42,7 +41,7 @@ func (h *hall) choose(touch cluster.Touch) {
 	h.board = h.fresh(h.board)
 	in := lease.Input{Now: h.Now, Settings: h.Settings}
 	in.Candidates, in.Tenants = h.line(candidates)
-	in.Trials = h.toTry(in.Candidates)
+	in.Trials = h.market.Trials(in.Candidates)
 	h.lanes(&in)
 	h.contest(&in, h.board, touch)
 	h.dismiss(touch)
@@ -116,17 +115,6 @@ func (h *hall) any(touch cluster.Touch) bool {
 	return false
 }
 
-// ending tells whether a lease is up for renewal: it ends within the notice and
-// its job may be reclaimed.
-func (h *hall) ending(i int) bool {
-	l, st := h.Leases[i], &h.Jobs[i]
-	if l == nil || !st.Runs || !st.Stoppable {
-		return false
-	}
-	return l.End.Sub(h.Now) <= h.Settings.Notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
-		(st.Touch == cluster.Act || st.Touch == cluster.Watch) && !st.Ordered(cluster.Exempt)
-}
-
 // prolongFixed renews the leases of jobs that are never reclaimed.
 func (h *hall) prolongFixed(touch cluster.Touch) {
 	for i, l := range h.Leases {
@@ -156,7 +144,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 	out := slices.Grow(h.unsorted[:0], n)
 	for i := range h.Jobs {
 		st, l := &h.Jobs[i], h.Leases[i]
-		runs := h.ending(i) && !st.Ordered(cluster.Freeze)
+		runs := h.Ending(i) && !st.Ordered(cluster.Freeze)
 		if !st.Ours(touch) || !runs && (l != nil || !st.Eligible) {
 			continue
 		}
@@ -166,7 +154,7 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 			Urgent: st.Ordered(cluster.Boost) || slices.Contains(h.Settings.UrgentQOS, h.Snapshot.Cases[i].Job.QOS)}
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, h.steadied(r, l)
-			k.Pools, k.Better = h.mayMove(i, l)
+			k.Pools, k.Better = h.market.MayMove(i, l)
 			k.Binds = h.stops.Binds(i, h.stops.EndFor(i, max(l.End, h.Now)))
 		} else {
 			k.End = h.stops.EndFor(i, h.Now)
@@ -174,17 +162,12 @@ func (h *hall) candidates(touch cluster.Touch) []lease.Candidate {
 				k.End = lease.Unending
 			}
 			k.Aged = aged(r, k.GPUs, h.Settings.Term)
-			k.Humble = h.humble(i)
+			k.Humble = eligible.IdleOnly(h.Books, i)
 		}
 		out = append(out, k)
 	}
 	h.unsorted = out
 	return out
-}
-
-// humble tells whether a job that waits takes idle GPUs only: its last grants did not start, or it says so.
-func (h *hall) humble(i int) bool {
-	return !h.Jobs[i].Runs && (h.Now < lease.MayDisplace(&h.Records[i], h.Settings.Term) || profile.IdleOnly(h.Snapshot.Cases[i].Job.Comment))
 }
 
 // steadied gives the rho by which a running job is compared with waiting ones of
@@ -212,9 +195,7 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(h.sorted[:0], len(cs))
 	tenants := make([]lease.Tenant, len(h.Queues))
-	debit := make([]cluster.GPUTime, len(h.Rows)) // leases in force, to their ends
-	holds := make([]int, len(h.Rows))
-	h.charged(debit, holds, queueOf)
+	debit, holds := h.Committed(len(h.Rows), round.QueueOf)
 	n := len(h.Pools)
 	jobs := h.byTenant(cs)
 	for t := range h.Queues {
@@ -237,7 +218,7 @@ func (h *hall) line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 		tenants[t].Jobs = jobs[t]
 	}
 	h.sorted = sorted
-	h.turns(sorted, tenants)
+	h.market.Turns(sorted, tenants)
 	return sorted, tenants
 }
 
@@ -255,47 +236,6 @@ func (h *hall) byTenant(cs []lease.Candidate) [][]int {
 		jobs[cs[i].Tenant] = append(jobs[cs[i].Tenant], i)
 	}
 	return jobs
-}
-
-func queueOf(st *round.Job) int { return st.Queue }
-func partyOf(st *round.Job) int { return st.Party }
-
-// charged adds up, by row of the accounts of those of whom jobs are, what leases in force and claims will
-// still use, and the GPUs of leases that do not end now.
-func (h *hall) charged(debit []cluster.GPUTime, holds []int, of func(*round.Job) int) {
-	n := len(h.Pools)
-	for i, l := range h.Leases {
-		if l == nil {
-			continue
-		}
-		t, p := of(&h.Jobs[i]), h.Pool(l.Pool)
-		if t < 0 || p < 0 {
-			continue
-		}
-		debit[t*n+p] += cluster.Times(l.GPUs, max(l.End.Sub(h.Now), 0))
-		if !h.ending(i) {
-			holds[t*n+p] += l.GPUs
-		}
-	}
-	for k := range h.Claims {
-		cl := &h.Claims[k]
-		if cl.Gathers {
-			continue
-		}
-		i := h.Find(cl.Job)
-		if p := h.Pool(cl.Pool); i >= 0 && p >= 0 && of(&h.Jobs[i]) >= 0 {
-			t := of(&h.Jobs[i])
-			debit[t*n+p] += cluster.Times(gpus(cl.Nodes), h.Settings.Term)
-		}
-	}
-}
-
-func gpus(nodes []cluster.Holding) int {
-	n := 0
-	for i := range nodes {
-		n += nodes[i].GPUs
-	}
-	return n
 }
 
 func (h *hall) boosted(tenant string) bool {
@@ -317,7 +257,7 @@ func (h *hall) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) 
 		rank[in.Candidates[k].Case] = at
 	}
 	h.lay(board, func(i int) (soft, bool) {
-		if !h.ending(i) || !h.Jobs[i].Ours(touch) {
+		if !h.Ending(i) || !h.Jobs[i].Ours(touch) {
 			return soft{}, false
 		}
 		owner := h.Jobs[i].Queue
@@ -438,7 +378,7 @@ func (h *hall) lend(i int, pool string, nodes []cluster.Holding, end cluster.Ins
 	h.Jobs[i].Began, h.Jobs[i].Stoppable = true, !h.stops.Binds(i, end)
 	h.Leases[i] = &cluster.Lease{
 		Job: r.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: pool,
-		GPUs: gpus(nodes), Nodes: nodes, Granted: h.Now, End: end,
+		GPUs: round.GPUs(nodes), Nodes: nodes, Granted: h.Now, End: end,
 	}
 }
 
@@ -458,7 +398,7 @@ func (h *hall) claim(key cluster.JobKey, pool string, nodes []cluster.Holding, a
 // was not prolonged above.
 func (h *hall) dismiss(touch cluster.Touch) {
 	for i, l := range h.Leases {
-		if !h.Jobs[i].Ours(touch) || !h.ending(i) {
+		if !h.Jobs[i].Ours(touch) || !h.Ending(i) {
 			continue
 		}
 		if l.State == cluster.Active {
@@ -470,7 +410,7 @@ func (h *hall) dismiss(touch cluster.Touch) {
 		if l.End <= h.Now {
 			l.State = cluster.Ending
 			h.stops.Stopped(i, h.Now.Sub(l.NoticedAt))
-			h.noteMove(i, l)
+			h.market.NoteMove(i, l)
 		}
 	}
 }

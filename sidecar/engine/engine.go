@@ -22,8 +22,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/entitle"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/market"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
@@ -131,9 +133,11 @@ func (d *Decider) open(s *cluster.Snapshot) *hall {
 	h.speeds = speeds.Learn(h.Books)
 	h.stops.Open(h.Books, h.field.Site.Good)
 	active := h.field.Active()
-	h.gather()
+	entitle.Parties(h.Books, h.speeds)
 	// 2 divide
-	h.divide()
+	capacity := entitle.Capacity(h.Books, h.field.Site)
+	h.market = market.Open(h.Books, h.speeds)
+	h.question = entitle.Divide(h.Books, h.speeds, capacity, h.own())
 	ltgf.Due(&h.Ledger, h.Records, active)
 	return h
 }
@@ -145,7 +149,7 @@ type hall struct {
 	page   *page
 	lost   []cluster.CellLoss
 	lent   []cluster.Lending // by pool
-	tried  []int             // by pool: the job that is to show how fast its kind is there, by case; -1 = none
+	market *market.Market
 	speeds *speeds.Speeds
 	// What is to be divided anew; nil = what was divided holds.
 	question *cluster.Question

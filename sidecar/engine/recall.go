@@ -97,8 +97,7 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 			r.most = max(r.most-len(choice.Grants[i].Displaced), 0)
 		}
 	}
-	debit := make([]cluster.GPUTime, rows)
-	h.charged(debit, make([]int, rows), queueOf)
+	debit, _ := h.Committed(rows, round.QueueOf)
 	for at := range r.behind {
 		row := &h.Rows[at]
 		r.behind[at] = ltgf.Behind(row.Deficit-debit[at], row.Entitlement)
@@ -120,7 +119,7 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 		cl := &h.Claims[k]
 		i, p := h.Find(cl.Job), h.Pool(cl.Pool)
 		if i >= 0 && p >= 0 && h.Records[i].Terms == 0 && cl.At <= h.Now.Add(h.Settings.RecallNotice) {
-			r.firsts[h.Jobs[i].Queue*n+p] += gpus(cl.Nodes)
+			r.firsts[h.Jobs[i].Queue*n+p] += round.GPUs(cl.Nodes)
 		}
 	}
 	return r
@@ -191,7 +190,7 @@ func (h *hall) anyRecallable() bool {
 // job has had its GPUs for the shortest lease. One that was renewed at this very moment, in this
 // round or in one that is made again, was weighed against all who wait.
 func (h *hall) recallable(i int) bool {
-	if h.Leases[i] == nil || h.Jobs[i].Touch != cluster.Act || h.Jobs[i].Ordered(cluster.Exempt) || !h.Jobs[i].Runs || h.Jobs[i].Queue < 0 || h.Leases[i].State != cluster.Active || h.ending(i) ||
+	if h.Leases[i] == nil || h.Jobs[i].Touch != cluster.Act || h.Jobs[i].Ordered(cluster.Exempt) || !h.Jobs[i].Runs || h.Jobs[i].Queue < 0 || h.Leases[i].State != cluster.Active || h.Ending(i) ||
 		h.Pool(h.Leases[i].Pool) < 0 {
 		return false
 	}

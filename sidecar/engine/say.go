@@ -6,6 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/actions"
 	"github.com/fairlease/fairlease/sidecar/engine/budget"
+	"github.com/fairlease/fairlease/sidecar/engine/entitle"
 	"github.com/fairlease/fairlease/sidecar/engine/why"
 )
 
@@ -15,7 +16,7 @@ func (h *hall) say() cluster.Plan {
 	p := cluster.Plan{Round: h.Snapshot.Round, At: h.Now}
 	p.Tenants = why.Standings(h.Books, h.page.standing)
 	h.page.standing = p.Tenants
-	h.Moves = h.moves()
+	h.Moves = h.market.Moves()
 	p.Actions = actions.List(h.Books)
 	p.Ended, p.Losses = h.Ended, budget.Losses(h.Books)
 	p.Events = h.Events
@@ -25,7 +26,7 @@ func (h *hall) say() cluster.Plan {
 	profiles, paces := h.speeds.Profiles()
 	p.Memory = cluster.Memory{
 		Round: h.Snapshot.Round, NextKey: h.Snapshot.NextKey, Ledger: h.Ledger,
-		Records: h.remembered(), Leases: h.lasting(), Claims: h.Claims, Lost: h.lost, Lent: h.lent, Parties: h.partyAccounts(), Division: h.Snapshot.Division,
+		Records: h.remembered(), Leases: h.lasting(), Claims: h.Claims, Lost: h.lost, Lent: h.lent, Parties: entitle.Accounts(h.Books), Division: h.Snapshot.Division,
 		Profiles: profiles, Paces: paces, Habits: h.stops.Habits(),
 	}
 	p.Cells, p.Question = h.cells, h.question

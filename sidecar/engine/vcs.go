@@ -93,7 +93,7 @@ func (v *vcs) candidates() []lease.Candidate {
 	cs := h.candidates(v.touch)
 	for i, l := range h.Leases {
 		st := &h.Jobs[i]
-		if l == nil || !st.Ours(v.touch) || !st.Runs || h.ending(i) || st.Tenant < 0 || !v.inside[i] ||
+		if l == nil || !st.Ours(v.touch) || !st.Runs || h.Ending(i) || st.Tenant < 0 || !v.inside[i] ||
 			v.right(i) != cluster.Opportunistic || l.State != cluster.Active || st.Order != nil {
 			continue
 		}
@@ -166,7 +166,7 @@ func (v *vcs) occupy() {
 }
 
 // mayGo tells whether a guaranteed lease ends now if its VC so wants.
-func (v *vcs) mayGo(i int) bool { return v.inside[i] && v.h.ending(i) }
+func (v *vcs) mayGo(i int) bool { return v.inside[i] && v.h.Ending(i) }
 
 func btoi(b bool) int {
 	if b {
@@ -455,7 +455,7 @@ func (v *vcs) end(r cellRecall) {
 		h.takeBack(r.of, round.Recalled)
 	case l.State == cluster.Ending:
 		st.Heir = r.heir
-	case l.Class != cluster.Opportunistic && h.ending(r.of) && l.Why == "": // its term is over anyway
+	case l.Class != cluster.Opportunistic && h.Ending(r.of) && l.Why == "": // its term is over anyway
 		st.Heir = r.heir
 	default:
 		if l.Class == cluster.Opportunistic && l.Why != round.Recalled && v.touch == cluster.Act {

@@ -169,7 +169,7 @@ func (b *builder) standIn(i int) {
 		f.Leaving = true
 	case l.Class != cluster.Opportunistic:
 		f.Right = cluster.Guaranteed // one that is shared is new here
-		if h.ending(i) {
+		if h.Ending(i) {
 			f.Priority = 1
 		}
 		if st.Touch == cluster.Keep || st.Ordered(cluster.Exempt) {
@@ -433,4 +433,28 @@ func indices(gpus uint64) []int {
 		out = append(out, bits.TrailingZeros64(gpus))
 	}
 	return out
+}
+
+// own gives the GPUs that each tenant has in cells of its own, by pool, then tenant; nil = there are none.
+func (h *hall) own() [][]int {
+	if h.Snapshot.Cells == nil {
+		return nil
+	}
+	plain, err := h.layout()
+	if err != nil {
+		return nil
+	}
+	own := make([][]int, len(h.Pools))
+	for p, pool := range h.Pools {
+		own[p] = make([]int, len(h.Tenants))
+		for t, name := range h.Tenants {
+			own[p][t] = plain.GPUs(name, pool)
+		}
+		for _, f := range h.Snapshot.Lost {
+			if t, ok := slices.BinarySearch(h.Tenants, f.VC); ok {
+				own[p][t] = max(own[p][t]-f.Cells*plain.Size(f.Chain, f.Type, pool), 0)
+			}
+		}
+	}
+	return own
 }

@@ -74,7 +74,7 @@ func (v *vcs) lendPool(p int) {
 				} else if !v.owns(k.Case) {
 					b.last = append(b.last, i)
 				}
-			case k.Running && k.Pools[0] == p && v.lent(k.Case) && h.ending(k.Case):
+			case k.Running && k.Pools[0] == p && v.lent(k.Case) && h.Ending(k.Case):
 				up = append(up, i)
 				demands[t] += k.GPUs
 				gpus += k.GPUs
@@ -83,7 +83,7 @@ func (v *vcs) lendPool(p int) {
 		weights[t] = b.weight
 	}
 	for i := range h.Leases {
-		if t := h.Jobs[i].Tenant; t >= 0 && v.lent(i) && h.Pool(h.Leases[i].Pool) == p && !h.ending(i) {
+		if t := h.Jobs[i].Tenant; t >= 0 && v.lent(i) && h.Pool(h.Leases[i].Pool) == p && !h.Ending(i) {
 			bs[t].held += h.Leases[i].GPUs
 			demands[t] += h.Leases[i].GPUs
 			gpus += h.Leases[i].GPUs
@@ -220,7 +220,7 @@ func (v *vcs) borrow(k *lease.Candidate, p int) bool {
 func (v *vcs) safePlan(unsafe ...string) {
 	h := v.h
 	for i, l := range h.Leases {
-		if l != nil && h.Jobs[i].Ours(v.touch) && l.State != cluster.Granted && l.State != cluster.Ending && h.ending(i) {
+		if l != nil && h.Jobs[i].Ours(v.touch) && l.State != cluster.Granted && l.State != cluster.Ending && h.Ending(i) {
 			v.prolong(i)
 		}
 	}

@@ -102,3 +102,11 @@ func (b *Books) Limit(i int) cluster.Span {
 
 // Tell adds an event.
 func (b *Books) Tell(e cluster.Event) { b.Events = append(b.Events, e) }
+
+// Wants gives the GPUs that a job holds or asks for.
+func (b *Books) Wants(i int) int {
+	if st := &b.Jobs[i]; st.Runs {
+		return st.Held
+	}
+	return b.Jobs[i].GPUs
+}

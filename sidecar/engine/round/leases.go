@@ -13,3 +13,61 @@ func (b *Books) Prolong(i int, end cluster.Instant) {
 	l.NoticedAt, l.Adopted, l.Why = 0, false, ""
 	l.End = end
 }
+
+// Ending tells whether a lease is up for renewal: it ends within the notice and
+// its job may be reclaimed.
+func (b *Books) Ending(i int) bool {
+	l, st := b.Leases[i], &b.Jobs[i]
+	if l == nil || !st.Runs || !st.Stoppable {
+		return false
+	}
+	return l.End.Sub(b.Now) <= b.Settings.Notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
+		(st.Touch == cluster.Act || st.Touch == cluster.Watch) && !st.Ordered(cluster.Exempt)
+}
+
+// QueueOf gives who queues for a job's GPUs, PartyOf for whom a policy divides them; -1 = nobody.
+func QueueOf(j *Job) int { return j.Queue }
+
+// PartyOf is described at QueueOf.
+func PartyOf(j *Job) int { return j.Party }
+
+// Committed adds up, by row of the accounts of those of whom jobs are, the GPU time that leases in force and claims will
+// still use, and the GPUs of leases that do not end now. There are so many rows.
+func (b *Books) Committed(rows int, of func(*Job) int) (use []cluster.GPUTime, holds []int) {
+	use, holds = make([]cluster.GPUTime, rows), make([]int, rows)
+	n := len(b.Pools)
+	for i, l := range b.Leases {
+		if l == nil {
+			continue
+		}
+		t, p := of(&b.Jobs[i]), b.Pool(l.Pool)
+		if t < 0 || p < 0 {
+			continue
+		}
+		use[t*n+p] += cluster.Times(l.GPUs, max(l.End.Sub(b.Now), 0))
+		if !b.Ending(i) {
+			holds[t*n+p] += l.GPUs
+		}
+	}
+	for k := range b.Claims {
+		cl := &b.Claims[k]
+		if cl.Gathers {
+			continue
+		}
+		i := b.Find(cl.Job)
+		if p := b.Pool(cl.Pool); i >= 0 && p >= 0 && of(&b.Jobs[i]) >= 0 {
+			t := of(&b.Jobs[i])
+			use[t*n+p] += cluster.Times(GPUs(cl.Nodes), b.Settings.Term)
+		}
+	}
+	return use, holds
+}
+
+// GPUs counts the GPUs of holdings.
+func GPUs(nodes []cluster.Holding) int {
+	n := 0
+	for i := range nodes {
+		n += nodes[i].GPUs
+	}
+	return n
+}

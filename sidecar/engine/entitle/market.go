@@ -1,4 +1,4 @@
-package engine
+package entitle
 
 import (
 	"encoding/binary"
@@ -18,62 +18,60 @@ import (
 // their tenant is due by weight, as far as there is room; so have all where there is no
 // division. What nobody is due is its tenants' by weight. capacity is the GPUs by pool, base what
 // tenants are due by weight.
-func (h *hall) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGPU {
-	n := len(h.Pools)
-	due := make([]cluster.MicroGPU, len(h.PartyRows))
-	known := h.divided(due)
-	h.ask(capacity)
-	entitled := make([]cluster.MicroGPU, len(h.Ledger.Tenants))
-	weights := make([]int64, len(h.Tenants))
-	for t, name := range h.Tenants {
-		weights[t] = h.Weight(name)
+func (x *shares) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGPU {
+	n := len(x.Pools)
+	due := make([]cluster.MicroGPU, len(x.PartyRows))
+	known := x.divided(due)
+	entitled := make([]cluster.MicroGPU, len(x.Ledger.Tenants))
+	weights := make([]int64, len(x.Tenants))
+	for t, name := range x.Tenants {
+		weights[t] = x.Weight(name)
 	}
-	h.explore()
-	for p := range h.Pools {
+	for p := range x.Pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
 		fit(due, p, n, room)
 		for at := p; at < len(due); at += n {
 			room -= due[at]
 		}
-		h.blind(due, p, known, base, room)
+		x.blind(due, p, known, base, room)
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
-		for k := range h.Parties {
-			entitled[h.Parties[k].Tenant*n+p] += due[k*n+p]
+		for k := range x.Parties {
+			entitled[x.Parties[k].Tenant*n+p] += due[k*n+p]
 			left -= due[k*n+p]
 		}
 		for t, q := range policy.Quota(max(left, 0), weights) {
 			entitled[t*n+p] += q
 		}
 	}
-	ledger := cluster.Ledger{Tenants: h.PartyRows}
-	ltgf.Settle(&ledger, due, due, h.debts(due), make([]int, len(due)), h.Settings, true)
+	ledger := cluster.Ledger{Tenants: x.PartyRows}
+	ltgf.Settle(&ledger, due, due, x.debts(due), make([]int, len(due)), x.Settings, true)
 	return entitled
 }
 
 // divided fills in what the division says, and tells which parties it knows.
-func (h *hall) divided(due []cluster.MicroGPU) (known []bool) {
-	known = make([]bool, len(h.Parties))
-	d := h.Snapshot.Division
-	if d == nil || d.Policy != h.Settings.Divide {
+func (x *shares) divided(due []cluster.MicroGPU) (known []bool) {
+	known = make([]bool, len(x.Parties))
+	d := x.Snapshot.Division
+	if d == nil || d.Policy != x.Settings.Divide {
 		return known
 	}
 	pools := make([]int, len(d.Pools))
 	for i, name := range d.Pools {
-		pools[i] = h.Pool(name)
+		pools[i] = x.Pool(name)
 	}
 	k := 0
 	for i := range d.Parts {
 		part := &d.Parts[i]
-		for k < len(h.Parties) && h.Parties[k].Name < part.Party {
+		for k < len(x.Parties) && x.Parties[k].Name < part.Party {
 			k++
 		}
-		if k == len(h.Parties) || h.Parties[k].Name != part.Party {
+		if k == len(x.Parties) || x.Parties[k].Name != part.Party {
 			continue // it has left
 		}
 		known[k] = true
 		for at, gpus := range part.GPUs {
 			if p := pools[at]; p >= 0 {
-				due[k*len(h.Pools)+p] = gpus
+				due[k*len(x.Pools)+p] = gpus
 			}
 		}
 	}
@@ -96,22 +94,22 @@ func fit(due []cluster.MicroGPU, p, n int, room cluster.MicroGPU) {
 
 // blind gives those whom the division does not know their part of what their tenant is due by weight,
 // by what they ask for.
-func (h *hall) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster.MicroGPU, room cluster.MicroGPU) {
-	n := len(h.Pools)
-	asked := make([]int64, len(h.Tenants))
-	for k := range h.Parties {
-		asked[h.Parties[k].Tenant] += int64(h.demand(k))
+func (x *shares) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster.MicroGPU, room cluster.MicroGPU) {
+	n := len(x.Pools)
+	asked := make([]int64, len(x.Tenants))
+	for k := range x.Parties {
+		asked[x.Parties[k].Tenant] += int64(x.demand(k))
 	}
 	var sum cluster.MicroGPU
-	for k := range h.Parties {
+	for k := range x.Parties {
 		if known[k] {
 			continue
 		}
-		t := h.Parties[k].Tenant
-		due[k*n+p] = cluster.MicroGPU(cluster.MulDiv(int64(base[t*n+p]), int64(h.demand(k)), max(asked[t], 1)))
+		t := x.Parties[k].Tenant
+		due[k*n+p] = cluster.MicroGPU(cluster.MulDiv(int64(base[t*n+p]), int64(x.demand(k)), max(asked[t], 1)))
 		sum += due[k*n+p]
 	}
-	for k := range h.Parties {
+	for k := range x.Parties {
 		if !known[k] && sum > room {
 			due[k*n+p] = cluster.MicroGPU(cluster.MulDiv(int64(due[k*n+p]), int64(max(room, 0)), int64(sum)))
 		}
@@ -119,28 +117,20 @@ func (h *hall) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster
 }
 
 // demand gives the GPUs that all jobs of a party ask for.
-func (h *hall) demand(k int) int {
+func (x *shares) demand(k int) int {
 	gpus := 0
-	for _, i := range h.Parties[k].Cases {
-		gpus += h.wants(i)
+	for _, i := range x.Parties[k].Cases {
+		gpus += x.Wants(i)
 	}
 	return gpus
 }
 
-// wants gives the GPUs that a job holds or asks for.
-func (h *hall) wants(i int) int {
-	if st := &h.Jobs[i]; st.Runs {
-		return st.Held
-	}
-	return h.Jobs[i].GPUs
-}
-
 // debts gives, by row, the GPUs that its party may owe a term of.
-func (h *hall) debts(due []cluster.MicroGPU) []int {
+func (x *shares) debts(due []cluster.MicroGPU) []int {
 	gangs := make([]int, len(due))
-	n := len(h.Pools)
-	for k := range h.Parties {
-		gang := h.gang(k)
+	n := len(x.Pools)
+	for k := range x.Parties {
+		gang := x.gang(k)
 		for at := k * n; at < (k+1)*n; at++ {
 			gangs[at] = gang
 		}
@@ -159,66 +149,67 @@ func owe(gangs []int, due []cluster.MicroGPU) []int {
 }
 
 // gang gives the largest gang of a party.
-func (h *hall) gang(k int) int {
+func (x *shares) gang(k int) int {
 	largest := 0
-	for _, i := range h.Parties[k].Cases {
-		largest = max(largest, h.wants(i))
+	for _, i := range x.Parties[k].Cases {
+		largest = max(largest, x.Wants(i))
 	}
 	return largest
 }
 
-// ask puts the question of the division together, if it is another than the one that was answered.
-func (h *hall) ask(capacity []int) {
-	q := cluster.Question{Policy: h.Settings.Divide, At: h.Now}
-	for p, name := range h.Pools {
+// ask puts the question of the division together, if it is another than the one that was answered; else nil.
+func (x *shares) ask(capacity []int) *cluster.Question {
+	q := cluster.Question{Policy: x.Settings.Divide, At: x.Now}
+	for p, name := range x.Pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
-	if d := h.Snapshot.Division; d != nil && d.Policy == h.Settings.Divide {
+	if d := x.Snapshot.Division; d != nil && d.Policy == x.Settings.Divide {
 		q.Trades, q.NextTrade = d.Trades, d.NextTrade
 	}
-	if len(h.Settings.Prices) > 0 {
-		q.Prices = slices.Repeat([]float64{1}, len(h.Pools))
-		for _, price := range h.Settings.Prices {
-			if p := h.Pool(price.Model); p >= 0 {
+	if len(x.Settings.Prices) > 0 {
+		q.Prices = slices.Repeat([]float64{1}, len(x.Pools))
+		for _, price := range x.Settings.Prices {
+			if p := x.Pool(price.Model); p >= 0 {
 				q.Prices[p] = price.Price
 			}
 		}
 	}
-	for k := range h.Parties {
-		if bid, ok := h.bid(k); ok {
+	for k := range x.Parties {
+		if bid, ok := x.bid(k); ok {
 			q.Bids = append(q.Bids, bid)
 		}
 	}
 	epoch := int64(0)
-	if h.Settings.DivideEvery > 0 {
-		epoch = h.Snapshot.Round / h.Settings.DivideEvery
+	if x.Settings.DivideEvery > 0 {
+		epoch = x.Snapshot.Round / x.Settings.DivideEvery
 	}
 	q.Digest = digest(&q, epoch)
-	if h.Snapshot.Division == nil || h.Snapshot.Division.Digest != q.Digest {
-		h.question = &q
+	if d := x.Snapshot.Division; d != nil && d.Digest == q.Digest {
+		return nil
 	}
+	return &q
 }
 
 // bid puts together what a party asks; false = none of its jobs is active.
-func (h *hall) bid(k int) (cluster.Bid, bool) {
-	party := &h.Parties[k]
-	n := len(h.Pools)
-	b := cluster.Bid{Party: party.Name, Tenant: h.Tenants[party.Tenant], Weight: h.Weight(h.Tenants[party.Tenant]),
+func (x *shares) bid(k int) (cluster.Bid, bool) {
+	party := &x.Parties[k]
+	n := len(x.Pools)
+	b := cluster.Bid{Party: party.Name, Tenant: x.Tenants[party.Tenant], Weight: x.Weight(x.Tenants[party.Tenant]),
 		Speeds: make([]float64, n), Margins: make([]float64, n)}
 	for range b.Speeds {
 		b.Basis = append(b.Basis, cluster.Observed)
 	}
 	weight := int64(0)
 	for _, i := range party.Cases {
-		st := &h.Jobs[i]
+		st := &x.Jobs[i]
 		if len(st.May) == 0 {
 			continue
 		}
-		gpus := h.wants(i)
+		gpus := x.Wants(i)
 		b.Gang, b.Demand = max(b.Gang, gpus), b.Demand+gpus
-		weight += eligible.Weight(h.Books, i) * int64(gpus)
-		b.Pinned = h.Snapshot.Cases[i].Job.Request.Model != ""
-		speeds := h.speeds.Speedups(i)
+		weight += eligible.Weight(x.Books, i) * int64(gpus)
+		b.Pinned = x.Snapshot.Cases[i].Job.Request.Model != ""
+		speeds := x.speeds.Speedups(i)
 		for _, p := range st.May {
 			// Of several jobs the mean, by GPUs: one that cannot run there has nothing of it.
 			s := &speeds[p]
@@ -236,12 +227,12 @@ func (h *hall) bid(k int) (cluster.Bid, bool) {
 		b.Speeds[p] /= float64(b.Demand)
 	}
 	b.Milli = weight / int64(b.Demand)
-	if h.Settings.DivideJobs {
+	if x.Settings.DivideJobs {
 		i := party.Cases[0]
-		b.Job = h.Records[i].Key
-		b.Elapsed = max(h.Now.Sub(h.Records[i].First), 0)
-		b.Steps, b.Did = h.steps(i), h.did(i)
-		b.Deadline = h.deadline(i, &b)
+		b.Job = x.Records[i].Key
+		b.Elapsed = max(x.Now.Sub(x.Records[i].First), 0)
+		b.Steps, b.Did = x.speeds.Steps(i), x.speeds.Did(i)
+		b.Deadline = x.deadline(i, &b)
 	}
 	return b, true
 }
@@ -258,13 +249,13 @@ func lessSure(a, b cluster.Source) cluster.Source {
 
 // deadline gives by when a job is to be done; 0 = whenever. It aims a term ahead of what its user says as long as
 // that can be: whose turn it is comes round by terms.
-func (h *hall) deadline(i int, b *cluster.Bid) cluster.Instant {
-	last := h.Snapshot.Cases[i].Job.Deadline
+func (x *shares) deadline(i int, b *cluster.Bid) cluster.Instant {
+	last := x.Snapshot.Cases[i].Job.Deadline
 	if last == 0 {
 		return 0
 	}
 	fastest := slices.Max(b.Speeds) * float64(max(b.Gang, 1))
-	if ahead := last.Add(-h.Settings.Term); b.Steps*float64(cluster.Second) <= fastest*float64(ahead.Sub(h.Now)) {
+	if ahead := last.Add(-x.Settings.Term); b.Steps*float64(cluster.Second) <= fastest*float64(ahead.Sub(x.Now)) {
 		return ahead
 	}
 	return last
@@ -308,42 +299,4 @@ func digest(q *cluster.Question, epoch int64) string {
 		}
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil))
-}
-
-// endless is how long a job is taken to run that has no time limit.
-const endless = 30 * cluster.Day
-
-// steps gives the work that a job has left, in GPU-seconds on the model on which it is slowest: what it says
-// of its steps, less those that it has reported; else what its time limit leaves on the fastest model.
-func (h *hall) steps(i int) float64 {
-	left := h.Limit(i)
-	if left == 0 {
-		left = endless
-	}
-	if st := &h.Jobs[i]; st.Runs {
-		left -= h.Now.Sub(h.Snapshot.Cases[i].Job.Start)
-	}
-	book, gang := h.speeds.Book, max(h.wants(i), 1)
-	fastest, slowest := 1.0, 0.0
-	for p, s := range h.speeds.Speedups(i) {
-		fastest = max(fastest, s.Value)
-		if r, ok := book.Rate(h.speeds.Kinds[i], h.Pools[p], gang); ok && r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
-			slowest = r.Rate
-		}
-	}
-	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * fastest
-	if steps, estimated := book.Remaining(h.Records[i].Key, h.speeds.Total[i], left, slowest); !estimated && slowest > 0 {
-		seconds = max(steps/slowest, 1)
-	}
-	return seconds * float64(gang)
-}
-
-// did gives the work that a job has done, as steps gives what is left: by the time for which it had GPUs, at the mean of its
-// speeds on the models on which it may run.
-func (h *hall) did(i int) float64 {
-	speeds, sum := h.speeds.Speedups(i), 0.0
-	for _, p := range h.Jobs[i].May {
-		sum += speeds[p].Value
-	}
-	return float64(h.Records[i].Alloc) / float64(cluster.Second) * sum / float64(max(len(h.Jobs[i].May), 1))
 }

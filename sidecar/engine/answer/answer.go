@@ -1,4 +1,5 @@
-package engine
+// Package answer answers the questions of rounds: who is due how many GPUs of each model.
+package answer
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package engine
+package market
 
 import (
 	"cmp"
@@ -9,42 +9,42 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// turns puts the candidates of each tenant in the order of what their parties are owed, pool by pool, where a policy divides
+// Turns puts the candidates of each tenant in the order of what their parties are owed, pool by pool, where a policy divides
 // the pools between parties: each is charged to its party in turn, and one that runs keeps its GPUs until another
 // is further behind by the threshold. Where its party is due nothing, a candidate takes idle GPUs only.
-func (h *hall) turns(cs []lease.Candidate, tenants []lease.Tenant) {
-	if h.Settings.Divide == "" || policy.TenantBlind(h.Settings.Divide) {
+func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant) {
+	if m.Settings.Divide == "" || policy.TenantBlind(m.Settings.Divide) {
 		return
 	}
 	type turn struct {
 		candidate int
 		behind    cluster.Span
 	}
-	debit := make([]cluster.GPUTime, len(h.PartyRows))
-	h.charged(debit, make([]int, len(debit)), partyOf)
-	n := len(h.Pools)
-	behind := make([]cluster.Span, len(h.PartyRows))
+	debit, _ := m.Committed(len(m.PartyRows), round.PartyOf)
+	n := len(m.Pools)
+	behind := make([]cluster.Span, len(m.PartyRows))
 	for at := range behind {
-		behind[at] = ltgf.Behind(h.PartyRows[at].Deficit-debit[at], h.PartyRows[at].Entitlement)
+		behind[at] = ltgf.Behind(m.PartyRows[at].Deficit-debit[at], m.PartyRows[at].Entitlement)
 	}
 	for t := range tenants {
 		lines := make([][]turn, n)
 		for _, i := range tenants[t].Jobs {
 			k := &cs[i]
 			for at, p := range k.Pools {
-				row := h.Jobs[k.Case].Party*n + p
+				row := m.Jobs[k.Case].Party*n + p
 				x := turn{i, behind[row]}
 				switch {
-				case h.PartyRows[row].Entitlement == 0:
+				case m.PartyRows[row].Entitlement == 0:
 					k.Idle = append(k.Idle, p)
 				case k.Urgent:
 					x.behind = math.MaxInt64
 				case k.Running && at == 0:
-					x.behind += h.Settings.Threshold
+					x.behind += m.Settings.Threshold
 				}
-				cost := lease.Cost(h.PartyRows[row].Entitlement, k.GPUs, h.Settings.Term)
+				cost := lease.Cost(m.PartyRows[row].Entitlement, k.GPUs, m.Settings.Term)
 				if !k.Running && cost > 0 && behind[row] >= cost/2 {
 					k.Due = append(k.Due, p)
 				}

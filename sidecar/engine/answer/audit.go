@@ -1,0 +1,143 @@
+package answer
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+)
+
+// What an audit is bounded by: each misreport is a division of its own, and envy is of pairs.
+const (
+	auditLies  = 32 // tenants whose misreports are worked out in an audit; others have their turn on other days
+	auditPairs = 64 // tenants of whom all pairs are told; of more, whom each envies most
+)
+
+// Audit tells how fair it is what the policy answers to a question, by what GPUs are worth to tenants, which is what they are
+// worth to their jobs on average. It divides many times over.
+func Audit(q *cluster.Question, now cluster.Instant, misreports []profile.Misreport) cluster.Audit {
+	f := newFair(q)
+	a := cluster.Audit{At: now, Policy: q.Policy, Slack: -1, Tenants: []cluster.AuditedTenant{}, Envy: []cluster.Envy{}, Misreports: []cluster.Misreport{}}
+	for _, m := range misreports {
+		a.Misreports = append(a.Misreports, cluster.Misreport(m))
+	}
+	honest, _ := f.divide(f.market)
+	if fairness, err := policy.Audit(f.market, honest); err == nil {
+		a.Slack = fairness.Slack
+		f.tell(&a, fairness)
+	}
+	// A trade in force stays whatever is said now: what lies are worth is seen from the beginning.
+	q.Trades = nil
+	honest, _ = f.divide(f.market)
+	n := len(a.Tenants)
+	for k := range min(n, auditLies) {
+		l := (int(int64(now)/int64(cluster.Day))*auditLies + k) % n
+		a.Tenants[l].More = f.gain(honest, l, 1.2)
+		a.Tenants[l].Less = f.gain(honest, l, 0.8)
+	}
+	return a
+}
+
+// fair is a question as a market between tenants.
+type fair struct {
+	q      *cluster.Question
+	pools  []int // of the market's models
+	of     []int // the tenant of every bid
+	market policy.Market
+}
+
+func newFair(q *cluster.Question) *fair {
+	f := &fair{q: q, of: make([]int, len(q.Bids))}
+	f.market.Models, f.pools = models(q)
+	var usable [][]float64 // by tenant and model: GPUs asked for that can use it
+	for i := range q.Bids {
+		b := &q.Bids[i]
+		if n := len(f.market.Tenants); n == 0 || f.market.Tenants[n-1].Name != b.Tenant { // bids are by tenant
+			f.market.Tenants = append(f.market.Tenants, policy.Tenant{Name: b.Tenant, Weight: float64(b.Weight), Speedup: make([]float64, len(f.pools))})
+			usable = append(usable, make([]float64, len(f.pools)))
+		}
+		l := len(f.market.Tenants) - 1
+		f.of[i] = l
+		t := &f.market.Tenants[l]
+		t.Demand += float64(b.Demand)
+		for m, p := range f.pools {
+			if b.Speeds[p] > 0 {
+				t.Speedup[m] += b.Speeds[p] * float64(b.Demand)
+				usable[l][m] += float64(b.Demand)
+			}
+		}
+	}
+	for l := range f.market.Tenants {
+		for m, asked := range usable[l] {
+			f.market.Tenants[l].Speedup[m] /= max(asked, 1)
+		}
+	}
+	return f
+}
+
+// divide asks the policy what it would answer if jobs' speeds were by as much off as those of the
+// market are off those of the true one.
+func (f *fair) divide(said policy.Market) (policy.Parts, error) {
+	q := *f.q
+	q.Bids = slices.Clone(q.Bids)
+	for i := range q.Bids {
+		speeds := slices.Clone(q.Bids[i].Speeds)
+		for m, p := range f.pools {
+			if is := f.market.Tenants[f.of[i]].Speedup[m]; is > 0 {
+				speeds[p] *= said.Tenants[f.of[i]].Speedup[m] / is
+			}
+		}
+		q.Bids[i].Speeds = speeds
+	}
+	d := Divide(q)
+	parts := policy.Parts{GPUs: make([][]float64, len(f.market.Tenants)), Objective: d.Objective, Why: d.Why}
+	for l := range parts.GPUs {
+		parts.GPUs[l] = make([]float64, len(f.pools))
+	}
+	for m, p := range f.pools {
+		sum := cluster.MicroGPU(0)
+		for i := range d.Parts {
+			parts.GPUs[f.of[i]][m] += float64(d.Parts[i].GPUs[p])
+			sum += d.Parts[i].GPUs[p]
+		}
+		// Millionths are rounded: together they may be a few more than there are.
+		all := max(sum, cluster.MicroGPU(q.Pools[p].Count)*cluster.WholeGPU)
+		for l := range parts.GPUs {
+			parts.GPUs[l][m] *= f.market.Models[m].GPUs / float64(all)
+		}
+	}
+	return parts, nil
+}
+
+// gain gives what a tenant gains by saying that its speedups are factor times what they are;
+// nil = nobody knows.
+func (f *fair) gain(honest policy.Parts, l int, factor float64) *float64 {
+	gain, err := policy.Misreport(f.divide, f.market, honest, l, factor)
+	if err != nil {
+		return nil
+	}
+	gain = min(gain, cluster.Most)
+	return &gain
+}
+
+// tell fills in how the division treats every tenant.
+func (f *fair) tell(a *cluster.Audit, fairness policy.Fairness) {
+	for i, t := range f.market.Tenants {
+		a.Tenants = append(a.Tenants, cluster.AuditedTenant{Tenant: t.Name, Incentive: min(fairness.Incentive[i], cluster.Most)})
+		most := -1
+		for l, ratio := range fairness.Envy[i] {
+			if l == i {
+				continue
+			}
+			if len(f.market.Tenants) <= auditPairs {
+				a.Envy = append(a.Envy, cluster.Envy{Tenant: t.Name, Of: f.market.Tenants[l].Name, Ratio: min(ratio, cluster.Most)})
+			} else if most < 0 || ratio > fairness.Envy[i][most] {
+				most = l
+			}
+		}
+		if most >= 0 {
+			a.Envy = append(a.Envy, cluster.Envy{Tenant: t.Name, Of: f.market.Tenants[most].Name, Ratio: min(fairness.Envy[i][most], cluster.Most)})
+		}
+	}
+}

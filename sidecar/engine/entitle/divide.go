@@ -1,0 +1,109 @@
+// Package entitle tells what every tenant is due: its quota by weight, or what a policy makes of unlike GPU models; and puts
+// together what such a policy is asked.
+package entitle
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+	"github.com/fairlease/fairlease/sidecar/engine/speeds"
+)
+
+// shares works out what tenants and parties are due.
+type shares struct {
+	*round.Books
+	speeds *speeds.Speeds
+}
+
+// Divide sets every tenant's entitlement: its quota by weight of every pool's
+// GPUs (ASTRAEA eq. 6), less what jobs hold that belong to no tenant. Cells that a tenant
+// has are its own; what is shared by weight is the rest (SEMANTICS §1).
+//
+// capacity is the GPUs by pool, as Capacity counts them, and own those that each tenant has in cells of its own, by pool, then
+// tenant; nil = there are no cells. It gives what is to be divided anew; nil = what was divided holds.
+func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *cluster.Question {
+	x := &shares{b, s}
+	n := len(x.Pools)
+	weights := make([]int64, len(x.Tenants))
+	for t, name := range x.Tenants {
+		weights[t] = x.Weight(name)
+	}
+	base := make([]cluster.MicroGPU, len(x.Ledger.Tenants))
+	for p := range x.Pools {
+		commons := capacity[p]
+		if own != nil {
+			for _, gpus := range own[p] {
+				commons -= gpus
+			}
+		}
+		for t, q := range policy.Quota(cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, weights) {
+			base[t*n+p] = q
+			if own != nil {
+				base[t*n+p] += cluster.MicroGPU(own[p][t]) * cluster.WholeGPU
+			}
+		}
+	}
+	entitled, largest := base, x.largest()
+	var question *cluster.Question
+	if x.Settings.Divide != "" {
+		question = x.ask(capacity)
+		entitled = x.market(capacity, base)
+		largest = owe(largest, entitled)
+	}
+	ltgf.Settle(&x.Ledger, base, entitled, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
+	return question
+}
+
+// largest gives the largest gang of the tenant of every row of the ledger.
+func (x *shares) largest() []int {
+	byTenant := make([]int, len(x.Tenants))
+	for i := range x.Snapshot.Cases {
+		if st := &x.Jobs[i]; st.Tenant >= 0 && !x.Snapshot.Cases[i].Gone {
+			byTenant[st.Tenant] = max(byTenant[st.Tenant], st.GPUs, st.Held)
+		}
+	}
+	out := make([]int, len(x.Ledger.Tenants))
+	for i := range out {
+		out[i] = byTenant[i/len(x.Pools)]
+	}
+	return out
+}
+
+// held gives the GPUs that tenants hold, by row of the ledger.
+func (x *shares) held() []int {
+	out := make([]int, len(x.Ledger.Tenants))
+	for i := range x.Jobs {
+		if st := &x.Jobs[i]; st.Live && !st.Waits && st.Tenant >= 0 && len(st.Pools) > 0 {
+			out[st.Tenant*len(x.Pools)+st.Pools[0]] += st.Held
+		}
+	}
+	return out
+}
+
+// Capacity counts the GPUs of every pool that tenants can share, and keeps the
+// ledger's counts of all and of bad ones.
+func Capacity(b *round.Books, site *place.Site) []int {
+	capacity := make([]int, len(b.Pools))
+	for p := range b.Pools {
+		row := &b.Ledger.Pools[p]
+		row.GPUs, row.BadGPUs = site.Count(p)
+		capacity[p] = row.GPUs - row.BadGPUs
+	}
+	for i := range b.Snapshot.Cases {
+		st := &b.Jobs[i]
+		if !st.Live || st.Waits || b.Records[i].Payer() != "" {
+			continue
+		}
+		for _, hold := range b.Snapshot.Cases[i].Job.Holds {
+			if p := b.Pool(hold.Model); p >= 0 && !site.Bad(hold.Node) {
+				capacity[p] -= hold.GPUs
+			}
+		}
+	}
+	for p := range capacity {
+		capacity[p] = max(capacity[p], 0)
+	}
+	return capacity
+}

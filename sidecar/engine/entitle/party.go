@@ -1,0 +1,141 @@
+package entitle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+	"github.com/fairlease/fairlease/sidecar/engine/speeds"
+)
+
+// Parties finds who queues, and the parties, with their accounts in every pool.
+func Parties(b *round.Books, s *speeds.Speeds) {
+	x := &shares{b, s}
+	x.Queues, x.Parties, x.JobsQueue = x.Queues[:0], x.Parties[:0], false
+	for t, name := range x.Tenants {
+		x.Queues = append(x.Queues, round.Claimant{Name: name, Tenant: t})
+	}
+	for i := range x.Jobs {
+		x.Jobs[i].Party, x.Jobs[i].Queue = -1, x.Jobs[i].Tenant
+	}
+	x.Rows = x.Ledger.Tenants
+	if x.Settings.Divide == "" {
+		return
+	}
+	at := map[string]int{}
+	names := make([]string, len(x.Jobs))
+	for i := range x.Jobs {
+		st := &x.Jobs[i]
+		if st.Tenant < 0 || !st.Live {
+			continue
+		}
+		name := x.partyName(i)
+		names[i] = name
+		if _, ok := at[name]; !ok {
+			at[name] = 0
+			x.Parties = append(x.Parties, round.Claimant{Name: name, Tenant: st.Tenant})
+		}
+	}
+	slices.SortFunc(x.Parties, func(a, b round.Claimant) int { return cmp.Compare(a.Name, b.Name) })
+	for k := range x.Parties {
+		at[x.Parties[k].Name] = k
+	}
+	for i := range x.Jobs {
+		if names[i] != "" {
+			st := &x.Jobs[i]
+			st.Party = at[names[i]]
+			x.Parties[st.Party].Cases = append(x.Parties[st.Party].Cases, i)
+		}
+	}
+	x.openAccounts(at)
+	if x.JobsQueue = policy.TenantBlind(x.Settings.Divide); x.JobsQueue {
+		x.Queues, x.Rows = append(x.Queues[:0], x.Parties...), x.PartyRows
+		for i := range x.Jobs {
+			x.Jobs[i].Queue = x.Jobs[i].Party
+		}
+	}
+}
+
+// partyName names the party of a job. Jobs that name a GPU model are a kind of their own: they
+// stay there whatever the market does.
+func (x *shares) partyName(i int) string {
+	c := &x.Snapshot.Cases[i]
+	if x.Settings.DivideJobs {
+		return fmt.Sprintf("%s/%010d", x.Records[i].Tenant, x.Records[i].Key)
+	}
+	kind := string(x.speeds.Kinds[i])
+	if m := c.Job.Request.Model; m != "" {
+		return kind + "@" + m
+	}
+	return kind
+}
+
+// openAccounts brings the accounts of parties to now: what they were due since the last look less what
+// their jobs have had.
+func (x *shares) openAccounts(at map[string]int) {
+	n := len(x.Pools)
+	x.PartyRows = slices.Grow(x.PartyRows[:0], len(x.Parties)*n)[:len(x.Parties)*n]
+	clear(x.PartyRows)
+	for k := range x.Parties {
+		for p, pool := range x.Pools {
+			x.PartyRows[k*n+p] = cluster.TenantPool{Tenant: x.Parties[k].Name, Pool: pool, Demand: cluster.MicroGPU(x.demand(k)) * cluster.WholeGPU}
+		}
+	}
+	span := x.Now.Sub(x.Snapshot.Ledger.At)
+	if x.Snapshot.Ledger.At == 0 {
+		span = 0
+	}
+	for k := range x.Snapshot.Parties {
+		old := &x.Snapshot.Parties[k]
+		i, ok := at[old.Party]
+		p := x.Pool(old.Pool)
+		if !ok || p < 0 {
+			continue
+		}
+		row := &x.PartyRows[i*n+p]
+		var due cluster.GPUTime
+		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
+		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
+		if ceiling := max(ltgf.Credit(old.Entitlement, x.Settings.CreditCap), 2*cluster.Times(x.gang(i), x.Settings.Term)); row.Deficit > ceiling {
+			row.Deficit = max(ceiling, old.Deficit)
+		}
+	}
+	for i := range x.Jobs {
+		st := &x.Jobs[i]
+		if st.Party < 0 {
+			continue
+		}
+		had := x.Snapshot.Cases[i].Record.Held
+		if len(had) == 0 {
+			had = x.Records[i].Held // it began after the last look
+		}
+		if s := x.Snapshot.Cases[i].Record.Stopping; len(had) == 0 && s != nil {
+			had = s.GPUs // what it had and a stop destroyed is given back
+		}
+		if len(had) == 0 {
+			continue
+		}
+		if p := x.Pool(had[0].Model); p >= 0 {
+			x.PartyRows[st.Party*n+p].Deficit -= x.Records[i].Alloc - x.Snapshot.Cases[i].Record.Alloc
+		}
+	}
+}
+
+// Accounts gives the accounts of parties, as they are to be remembered.
+func Accounts(b *round.Books) []cluster.PartyPool {
+	if b.Settings.Divide == "" {
+		return nil
+	}
+	out := make([]cluster.PartyPool, 0, len(b.PartyRows))
+	for i := range b.PartyRows {
+		r := &b.PartyRows[i]
+		if r.Entitlement != 0 || r.Deficit != 0 || r.SelCarry != 0 {
+			out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry})
+		}
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package market
+
+import (
+	"math"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// explore chooses, for each pool, a job to be tried there: nobody has seen its kind run on the model, though its kind
+// reports what it does, and it costs least (a lease at the end of which it is known). Who owes time in the pool has none,
+// so that kinds that are never seen pay for it themselves, and others have their trials meanwhile.
+func (m *Market) explore() []int {
+	tried := slices.Repeat([]int{-1}, len(m.Pools))
+	for p, trials := range m.trials() {
+		for _, cost := range m.speeds.Book.Explore(trials) {
+			i := m.Find(trials[cost.Trial].Key)
+			if m.PartyRows[m.Jobs[i].Party*len(m.Pools)+p].Deficit >= 0 && !m.settling(i) && !eligible.IdleOnly(m.Books, i) {
+				tried[p] = i
+				break
+			}
+		}
+	}
+	return tried
+}
+
+// Tried gives the case that is to show how fast its kind is in a pool, -1 = none.
+func (m *Market) Tried(p int) int { return m.tried[p] }
+
+// tries tells whether a job is the one that is to show how fast its kind is in a pool.
+func (m *Market) tries(i, p int) bool { return m.tried[p] == i }
+
+// Trials gives the trials of candidates. Their tenants pay for the leases as for any other. A job that is only watched and runs
+// stays where it is.
+func (m *Market) Trials(cs []lease.Candidate) (out []lease.Trial) {
+	if m.Settings.Divide == "" {
+		return nil
+	}
+	n := len(m.Pools)
+	debit, _ := m.Committed(len(m.Rows), round.QueueOf)
+	own, _ := m.Committed(len(m.PartyRows), round.PartyOf)
+	for p, i := range m.tried {
+		k := slices.IndexFunc(cs, func(k lease.Candidate) bool { return k.Case == i })
+		if k < 0 || cs[k].Running && m.Jobs[i].Touch == cluster.Watch {
+			continue
+		}
+		queue, party := m.Jobs[i].Queue*n+p, m.Jobs[i].Party*n+p
+		if m.PartyRows[party].Deficit >= own[party] {
+			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: m.Rows[queue].Deficit >= debit[queue],
+				Idle: m.Weight(m.Tenants[m.Jobs[i].Tenant]) == 0})
+		}
+	}
+	return out
+}
+
+// trials gives, by pool, the jobs that could be tried there: of each kind that reports, with its gang and
+// from the pool on which it runs, the first. What has been seen already needs none.
+func (m *Market) trials() [][]profile.Trial {
+	out := make([][]profile.Trial, len(m.Pools))
+	idle := make([]int, len(m.Pools))
+	for p := range idle {
+		idle[p] = m.Ledger.Pools[p].GPUs - m.Ledger.Pools[p].BadGPUs
+	}
+	for i := range m.Jobs {
+		if st := &m.Jobs[i]; st.Live && !st.Waits && len(st.Pools) > 0 {
+			idle[st.Pools[0]] -= st.Held
+		}
+	}
+	type like struct {
+		kind       cluster.Kind
+		gang, from int
+		to         int
+	}
+	reports, tried := map[cluster.Kind]bool{}, map[like]bool{}
+	for i := range m.Jobs {
+		st := &m.Jobs[i]
+		if st.Party < 0 || len(st.May) == 0 {
+			continue
+		}
+		idler := m.Weight(m.Tenants[st.Tenant]) == 0
+		kind := m.speeds.Kinds[i]
+		says, known := reports[kind]
+		if !known {
+			says = m.speeds.Book.Reports(kind)
+			reports[kind] = says
+		}
+		if !says {
+			continue
+		}
+		t := profile.Trial{Key: m.Records[i].Key, Kind: kind, Gang: m.Wants(i), Move: m.moveCost(), Term: m.Settings.Term}
+		from := -1
+		if st.Runs && len(st.Pools) > 0 {
+			from = st.Pools[0]
+			t.From = m.Pools[from]
+		}
+		for _, p := range st.May {
+			if p == from {
+				continue // it shows that without a trial
+			}
+			if key := (like{kind, t.Gang, from, p}); !tried[key] {
+				tried[key] = true
+				t.Model, t.Idle = m.Pools[p], idle[p] >= t.Gang
+				if (t.Idle || !idler) && !m.seen(i, p, t.Gang) {
+					out[p] = append(out[p], t)
+				}
+			}
+		}
+	}
+	for p := range out { // what surely costs more than another is none
+		least := cluster.GPUTime(math.MaxInt64)
+		for i := range out[p] {
+			if t := &out[p][i]; t.From == "" {
+				least = min(least, t.Least())
+			}
+		}
+		out[p] = slices.DeleteFunc(out[p], func(t profile.Trial) bool { return t.Least() > least })
+	}
+	return out
+}
+
+// seen tells whether a job's kind needs no trial in a pool.
+func (m *Market) seen(i, p, gang int) bool {
+	if source := m.speeds.Speedups(i)[p].Source; gang == m.Jobs[i].GPUs && source != cluster.Declared { // else it depends on who declared it
+		return source == cluster.Observed
+	}
+	return m.speeds.Book.Seen(m.speeds.Kinds[i], m.Pools[p], gang)
+}

@@ -1,0 +1,41 @@
+package speeds
+
+import "github.com/fairlease/fairlease/sidecar/cluster"
+
+// endless is how long a job is taken to run that has no time limit.
+const endless = 30 * cluster.Day
+
+// Steps gives the work that a job has left, in GPU-seconds on the model on which it is slowest: what it says
+// of its steps, less those that it has reported; else what its time limit leaves on the fastest model.
+func (x *Speeds) Steps(i int) float64 {
+	left := x.Limit(i)
+	if left == 0 {
+		left = endless
+	}
+	if st := &x.Jobs[i]; st.Runs {
+		left -= x.Now.Sub(x.Snapshot.Cases[i].Job.Start)
+	}
+	book, gang := x.Book, max(x.Wants(i), 1)
+	fastest, slowest := 1.0, 0.0
+	for p, s := range x.Speedups(i) {
+		fastest = max(fastest, s.Value)
+		if r, ok := book.Rate(x.Kinds[i], x.Pools[p], gang); ok && r.Rate > 0 && (slowest == 0 || r.Rate < slowest) {
+			slowest = r.Rate
+		}
+	}
+	seconds := float64(max(left, cluster.Minute)) / float64(cluster.Second) * fastest
+	if steps, estimated := book.Remaining(x.Records[i].Key, x.Total[i], left, slowest); !estimated && slowest > 0 {
+		seconds = max(steps/slowest, 1)
+	}
+	return seconds * float64(gang)
+}
+
+// Did gives the work that a job has done, as steps gives what is left: by the time for which it had GPUs, at the mean of its
+// speeds on the models on which it may run.
+func (x *Speeds) Did(i int) float64 {
+	speeds, sum := x.Speedups(i), 0.0
+	for _, p := range x.Jobs[i].May {
+		sum += speeds[p].Value
+	}
+	return float64(x.Records[i].Alloc) / float64(cluster.Second) * sum / float64(max(len(x.Jobs[i].May), 1))
+}
