@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/answer"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
@@ -15,15 +16,15 @@ func Audit(s cluster.Snapshot) (cluster.Audit, bool) {
 		return cluster.Audit{}, false
 	}
 	s.Division = nil // so that the question is asked, though it may be answered already
-	h := new(Decider).open(&s)
-	q := h.question
+	x := new(Decider).open(&s)
+	q := x.question
 	if len(q.Bids) == 0 {
 		return cluster.Audit{}, false
 	}
 	if known != nil && known.Policy == q.Policy {
 		q.Trades, q.NextTrade = known.Trades, known.NextTrade
 	}
-	return answer.Audit(q, s.Now, h.speeds.Book.Misreports()), true
+	return answer.Audit(q, s.Now, x.speeds.Book.Misreports()), true
 }
 
 // Stake is whom a policy divides GPUs between that a job is of, and what GPUs are worth to it.
@@ -39,7 +40,9 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 	if s.Settings.Divide == "" {
 		return Stake{}, false
 	}
-	h := new(Decider).open(&s)
+	d := new(Decider)
+	x := d.open(&s)
+	h := &d.books
 	i := h.Find(job)
 	if i < 0 || h.Jobs[i].Party < 0 {
 		return Stake{}, false
@@ -47,12 +50,17 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 	st := &h.Jobs[i]
 	trials := make([]cluster.JobKey, len(h.Pools))
 	for p := range trials {
-		if k := h.market.Tried(p); k >= 0 && h.Jobs[k].Party == st.Party {
+		if k := x.market.Tried(p); k >= 0 && h.Jobs[k].Party == st.Party {
 			trials[p] = h.Records[k].Key
 		}
 	}
-	return Stake{h.Parties[st.Party].Name, h.speeds.Kinds[i], h.speeds.Speedups(i), trials}, true
+	return Stake{h.Parties[st.Party].Name, x.speeds.Kinds[i], x.speeds.Speedups(i), trials}, true
 }
 
 // Divide answers a question; see answer.Divide.
 func Divide(q cluster.Question) cluster.Division { return answer.Divide(q) }
+
+// StopOf gives when a job may be stopped, as of a round; see budget.Report.
+func StopOf(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluster.StopReport, bool) {
+	return budget.Report(s, plan, key)
+}

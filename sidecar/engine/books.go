@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
@@ -17,16 +18,17 @@ type Books struct {
 	Pools   []string         // GPU models
 	Tenants []string
 	Site    *place.Site
-	h       *hall
+	f       *field.Field
 }
 
 // DecideBy decides as Decide does, but for step 3: choose says who holds a lease next, by
 // what it does to the books. So the same books are kept whoever chooses, and what is chosen
 // is carried out in the same way.
 func (d *Decider) DecideBy(s cluster.Snapshot, choose func(*Books)) cluster.Plan {
-	h := d.open(&s)
-	choose(&Books{Ledger: &h.Ledger, Records: h.Records, Leases: h.Leases, Pools: h.Pools, Tenants: h.Tenants, Site: h.field.Site, h: h})
-	return h.say()
+	return d.by(&s, func(f *field.Field) field.Outcome {
+		choose(&Books{Ledger: &f.Ledger, Records: f.Records, Leases: f.Leases, Pools: f.Pools, Tenants: f.Tenants, Site: f.Site, f: f})
+		return field.Outcome{}
+	})
 }
 
 // Job is what was found out about a case.
@@ -43,7 +45,7 @@ type Job struct {
 
 // Job gives what was found out about a case.
 func (b *Books) Job(i int) Job {
-	st := &b.h.Jobs[i]
+	st := &b.f.Jobs[i]
 	return Job{
 		Waits: st.Eligible && st.Ours(cluster.Act), Runs: st.Runs, Holds: st.Live && !st.Waits,
 		Movable: st.Touch == cluster.Act && !st.Ordered(cluster.Exempt),
@@ -52,24 +54,24 @@ func (b *Books) Job(i int) Job {
 }
 
 // Spec gives what a job asks of its nodes.
-func (b *Books) Spec(i int) place.Spec { return eligible.Spec(b.h.Books, i) }
+func (b *Books) Spec(i int) place.Spec { return eligible.Spec(b.f.Books, i) }
 
 // Grant gives a job that waits a lease until end; 0 = for as long as it runs.
 func (b *Books) Grant(i int, model string, nodes []cluster.Holding, end cluster.Instant) {
-	b.h.lend(i, model, nodes, end)
+	b.f.Lend(i, model, nodes, end)
 }
 
 // Renew puts a term that ends at end in the place of the present one.
 func (b *Books) Renew(i int, end cluster.Instant) {
-	b.h.Prolong(i, end)
-	b.h.Jobs[i].Began = true
+	b.f.Prolong(i, end)
+	b.f.Jobs[i].Began = true
 }
 
 // Notify tells a job that its lease ends at end.
 func (b *Books) Notify(i int, end cluster.Instant) {
 	l := b.Leases[i]
-	l.State, l.NoticedAt, l.End = cluster.Noticed, b.h.Now, end
-	b.h.Jobs[i].Noticed = true
+	l.State, l.NoticedAt, l.End = cluster.Noticed, b.f.Now, end
+	b.f.Jobs[i].Noticed = true
 }
 
 // Reclaim ends the lease of a job, which is requeued.

@@ -11,9 +11,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Field is the nodes of the cluster, and what was found out about who could run on them. It is kept from round to round:
+// Nodes is the nodes of the cluster, and what was found out about who could run on them. It is kept from round to round:
 // what holds of nodes that have not changed is not worked out again.
-type Field struct {
+type Nodes struct {
 	*round.Books
 	Site     *place.Site
 	possible *prober // on the site
@@ -21,7 +21,7 @@ type Field struct {
 }
 
 // Survey looks at the nodes of a round.
-func (f *Field) Survey(b *round.Books) {
+func (f *Nodes) Survey(b *round.Books) {
 	f.Books = b
 	s := b.Snapshot
 	if site := place.Resurvey(f.Site, b.Pools, s.Nodes, s.Reservations, s.Now, len(s.Claims) > 0); site != f.Site {
@@ -31,7 +31,7 @@ func (f *Field) Survey(b *round.Books) {
 
 // Active lists the jobs of every tenant that run or could run now, and notes of each job where it could, and if it could not
 // why.
-func (f *Field) Active() [][]ltgf.Claimant {
+func (f *Nodes) Active() [][]ltgf.Claimant {
 	possible, open := f.possible, f.possible
 	if len(f.Snapshot.Reservations) > 0 {
 		open = newProber(f.Site, f.Pools, f.Now, place.View{Reserved: true})
@@ -66,7 +66,7 @@ func (f *Field) Active() [][]ltgf.Claimant {
 }
 
 // roomByTenant gives every tenant an empty list with room for all its cases.
-func (f *Field) roomByTenant() [][]ltgf.Claimant {
+func (f *Nodes) roomByTenant() [][]ltgf.Claimant {
 	count := make([]int, len(f.Tenants))
 	all := 0
 	for i := range f.Jobs {
@@ -84,7 +84,7 @@ func (f *Field) roomByTenant() [][]ltgf.Claimant {
 }
 
 // judgeRunning tells which pool a job runs on: the first that it holds GPUs of.
-func (f *Field) judgeRunning(i int) {
+func (f *Nodes) judgeRunning(i int) {
 	holds := f.Snapshot.Cases[i].Job.Holds
 	for k := range holds {
 		if p := f.Pool(holds[k].Model); p >= 0 && holds[k].GPUs > 0 {
@@ -96,7 +96,7 @@ func (f *Field) judgeRunning(i int) {
 
 // judgeWaiting tells whether a job that does not run could be granted a lease
 // now, and if not why.
-func (f *Field) judgeWaiting(i int, possible, open *prober) {
+func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 	c, r := &f.Snapshot.Cases[i], &f.Records[i]
 	st, j := &f.Jobs[i], &c.Job
 	switch l := f.Leases[i]; {
@@ -146,7 +146,7 @@ func (f *Field) judgeWaiting(i int, possible, open *prober) {
 }
 
 // reservationsAhead names the reservations that keep jobs off nodes.
-func (f *Field) reservationsAhead() string {
+func (f *Nodes) reservationsAhead() string {
 	var names []string
 	for i := range f.Snapshot.Reservations {
 		if r := &f.Snapshot.Reservations[i]; !r.Ours && r.End > f.Now {

@@ -49,6 +49,7 @@ func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []clust
 			b.Jobs[i].Tenant = rows[i] / len(b.Pools)
 		}
 		b.see(i, all)
+		b.aside(i)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/vc"
 )
 
 // newTiresias makes Tiresias-L (Gu et al., NSDI'19, §3.2: discretized two-dimensional
@@ -19,7 +19,7 @@ func newTiresias(Options) chooser {
 		r.upForRenewal()
 		line := r.contenders()
 		queue := func(k int) int {
-			if r.alloc(&r.jobs[k]) < engine.SecondQueue {
+			if r.alloc(&r.jobs[k]) < vc.SecondQueue {
 				return 0
 			}
 			return 1

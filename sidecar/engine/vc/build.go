@@ -1,4 +1,4 @@
-package engine
+package vc
 
 import (
 	"cmp"
@@ -35,12 +35,12 @@ func (v *vcs) build() {
 
 // layout gives the cells of the description as they are when all is healthy and free; nil, and
 // why, where it describes what cannot be. Whoever reads descriptions refuses such.
-func (h *hall) layout() (*cells.State, error) {
-	if h.described != h.Snapshot.Cells {
-		h.described = h.Snapshot.Cells
-		h.plain, h.refused = cells.New(*h.Snapshot.Cells)
+func (c *Chooser) layout(d *cluster.Cells) (*cells.State, error) {
+	if c.described != d {
+		c.described = d
+		c.plain, c.refused = cells.New(*d)
 	}
-	return h.plain, h.refused
+	return c.plain, c.refused
 }
 
 // builder puts together what stands in the cells.
@@ -259,7 +259,7 @@ func (b *builder) plan() {
 			continue
 		}
 		if v.inside[i] = b.planned(i, l.Class, l.Parts); !v.inside[i] {
-			h.takeBack(i, "taken back: its GPUs are not there any more")
+			h.TakeBack(i, "taken back: its GPUs are not there any more")
 		}
 	}
 	if v.touch != cluster.Act {
@@ -281,7 +281,7 @@ func (b *builder) plan() {
 func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) bool {
 	h := b.v.h
 	for _, p := range parts {
-		if m := b.on(p.Node); m == nil || !h.field.Site.Good(p.Node) {
+		if m := b.on(p.Node); m == nil || !h.Site.Good(p.Node) {
 			return false
 		}
 	}
@@ -435,23 +435,23 @@ func indices(gpus uint64) []int {
 	return out
 }
 
-// own gives the GPUs that each tenant has in cells of its own, by pool, then tenant; nil = there are none.
-func (h *hall) own() [][]int {
-	if h.Snapshot.Cells == nil {
+// Own gives the GPUs that each tenant has in cells of its own, by pool, then tenant; nil = there are none.
+func (c *Chooser) Own(b *round.Books) [][]int {
+	if b.Snapshot.Cells == nil {
 		return nil
 	}
-	plain, err := h.layout()
+	plain, err := c.layout(b.Snapshot.Cells)
 	if err != nil {
 		return nil
 	}
-	own := make([][]int, len(h.Pools))
-	for p, pool := range h.Pools {
-		own[p] = make([]int, len(h.Tenants))
-		for t, name := range h.Tenants {
+	own := make([][]int, len(b.Pools))
+	for p, pool := range b.Pools {
+		own[p] = make([]int, len(b.Tenants))
+		for t, name := range b.Tenants {
 			own[p][t] = plain.GPUs(name, pool)
 		}
-		for _, f := range h.Snapshot.Lost {
-			if t, ok := slices.BinarySearch(h.Tenants, f.VC); ok {
+		for _, f := range b.Snapshot.Lost {
+			if t, ok := slices.BinarySearch(b.Tenants, f.VC); ok {
 				own[p][t] = max(own[p][t]-f.Cells*plain.Size(f.Chain, f.Type, pool), 0)
 			}
 		}

@@ -1,18 +1,19 @@
-package engine
+package share
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // A gang for which GPUs were gathered may find others that are given up to it, or idle ones, in the same round. Two claims of one
 // job would be refused by the journal.
 func TestGatheringEndsWhereThereIsAClaim(t *testing.T) {
-	h := &hall{Books: &round.Books{Facts: round.Facts{Snapshot: &cluster.Snapshot{Cases: make([]cluster.Case, 3)}},
-		Leases: []*cluster.Lease{nil, {Job: 2}, nil}}}
+	h := &contest{Field: &field.Field{Books: &round.Books{Facts: round.Facts{Snapshot: &cluster.Snapshot{Cases: make([]cluster.Case, 3)}},
+		Leases: []*cluster.Lease{nil, {Job: 2}, nil}}}}
 	for i := range h.Snapshot.Cases {
 		h.Snapshot.Cases[i].Record.Key = cluster.JobKey(i + 1)
 	}

@@ -1,4 +1,4 @@
-package engine
+package vc
 
 import (
 	"cmp"
@@ -23,13 +23,13 @@ import (
 const forecasts = 2
 
 // lending brings up to now how long GPUs were lent. A window passes into the one before when it is over.
-func (h *hall) lending() {
-	if h.Snapshot.Cells == nil || h.stops.Rule().Off() {
+func (h *turn) lending() {
+	if h.Snapshot.Cells == nil || h.Stops.Rule().Off() {
 		return
 	}
-	h.lent = slices.Clone(h.Snapshot.Lent)
-	for k := range h.lent {
-		if x := &h.lent[k]; h.Settings.Window > 0 && h.Now.Sub(x.Since) >= h.Settings.Window {
+	h.out.Lent = slices.Clone(h.Snapshot.Lent)
+	for k := range h.out.Lent {
+		if x := &h.out.Lent[k]; h.Settings.Window > 0 && h.Now.Sub(x.Since) >= h.Settings.Window {
 			x.Since, x.Earlier, x.Now = h.Now, x.Now, cluster.Lent{}
 		}
 	}
@@ -45,17 +45,17 @@ func (h *hall) lending() {
 }
 
 // lentOf gives the sum of a pool's present window, to be changed.
-func (h *hall) lentOf(pool string) *cluster.Lent {
-	k, ok := slices.BinarySearchFunc(h.lent, pool, func(x cluster.Lending, pool string) int { return cmp.Compare(x.Pool, pool) })
+func (h *turn) lentOf(pool string) *cluster.Lent {
+	k, ok := slices.BinarySearchFunc(h.out.Lent, pool, func(x cluster.Lending, pool string) int { return cmp.Compare(x.Pool, pool) })
 	if !ok {
-		h.lent = slices.Insert(h.lent, k, cluster.Lending{Pool: pool, Since: h.Now})
+		h.out.Lent = slices.Insert(h.out.Lent, k, cluster.Lending{Pool: pool, Since: h.Now})
 	}
-	return &h.lent[k].Now
+	return &h.out.Lent[k].Now
 }
 
 // recalledFrom counts a recall of a lent lease.
-func (h *hall) recalledFrom(pool string) {
-	if !h.stops.Rule().Off() {
+func (h *turn) recalledFrom(pool string) {
+	if !h.Stops.Rule().Off() {
 		h.lentOf(pool).Recalls++
 	}
 }
@@ -67,7 +67,7 @@ func (h *hall) recalledFrom(pool string) {
 // No forecast goes beyond the next begin time that users of a VC have set for their jobs.
 func (v *vcs) staysLent(pool int) cluster.Span {
 	h, lent := v.h, cluster.Lent{}
-	for _, x := range h.lent {
+	for _, x := range h.out.Lent {
 		if x.Pool == h.Pools[pool] {
 			lent = cluster.Lent{Time: x.Now.Time + x.Earlier.Time, Recalls: x.Now.Recalls + x.Earlier.Recalls}
 		}

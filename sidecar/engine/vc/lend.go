@@ -1,4 +1,4 @@
-package engine
+package vc
 
 import (
 	"cmp"
@@ -21,20 +21,20 @@ func (v *vcs) commons() {
 	}
 	v.in.Candidates = slices.Clone(v.in.Candidates) // the line is made anew below
 	for _, t := range h.Snapshot.Cells.Tops {
-		h.closed = append(h.closed, t.Nodes...)
+		h.Closed = append(h.Closed, t.Nodes...)
 	}
-	rest := slices.DeleteFunc(h.candidates(v.touch), func(k lease.Candidate) bool {
+	rest := slices.DeleteFunc(h.Candidates(v.touch), func(k lease.Candidate) bool {
 		return k.Running && v.inside[k.Case] || !k.Running && h.Leases[k.Case] != nil || h.Jobs[k.Case].Claimed
 	})
 	in := lease.Input{Now: h.Now, Settings: h.Settings}
-	in.Candidates, in.Tenants = h.line(rest)
-	h.common = h.fresh(h.common) // h.kept is made anew in the middle of a contest
+	in.Candidates, in.Tenants = h.Line(rest)
+	h.common = h.Fresh(h.common)
 	known := len(h.Claims)
-	h.contest(&in, h.common, v.touch)
+	h.Commons(h.Field, &in, h.common, v.touch)
 	for _, cl := range h.Claims[known:] {
 		h.Jobs[h.Find(cl.Job)].Claimed = true
 	}
-	h.closed = h.closed[:0]
+	h.Closed = h.Closed[:0]
 }
 
 // lend gives out GPUs that nobody uses, as opportunistic leases, and renews such leases:
@@ -68,7 +68,7 @@ func (v *vcs) lendPool(p int) {
 			k := &v.in.Candidates[i]
 			switch {
 			case h.Leases[k.Case] == nil && !k.Running && slices.Contains(k.Pools, p) && v.mayBorrow(k):
-				if !h.stops.Gone(k.Case) || v.over(k.Case, p) {
+				if !h.Stops.Gone(k.Case) || v.over(k.Case, p) {
 					b.waits = append(b.waits, i)
 					demands[t] += k.GPUs
 				} else if !v.owns(k.Case) {
@@ -152,7 +152,7 @@ func (v *vcs) renewLent(p int, bs []borrower, up []int) {
 }
 
 func (v *vcs) prolong(i int) {
-	v.h.prolong(i)
+	v.h.Extend(i)
 	v.h.Jobs[i].Began = true
 }
 
@@ -259,7 +259,7 @@ func (v *vcs) explain() {
 			if nodes := broken[cellsOf{vc: no.VC, chain: no.Chain}]; own && nodes != "" {
 				why.Code, why.Note = cluster.BecauseLost, nodes
 			}
-			if h.stops.Gone(c) && v.owns(c) && !slices.ContainsFunc(st.Pools, func(p int) bool { return v.over(c, p) }) {
+			if h.Stops.Gone(c) && v.owns(c) && !slices.ContainsFunc(st.Pools, func(p int) bool { return v.over(c, p) }) {
 				why.Code, why.Spent = cluster.BecauseBudget, h.Records[c].Spent
 				for _, p := range st.Pools {
 					why.Fits = max(why.Fits, v.fits(c, p))
@@ -323,16 +323,16 @@ func (v *vcs) broken() map[cellsOf]string {
 // report says how the cells stand.
 func (v *vcs) report() {
 	h := v.h
-	if h.cells != nil { // those that we act on have said it
+	if h.out.Cells != nil { // those that we act on have said it
 		return
 	}
-	h.lost = v.state.Losses()
-	if !slices.Equal(h.lost, h.Snapshot.Lost) {
-		h.Events = append(h.Events, lossEvents(h.Snapshot.Lost, h.lost)...)
+	h.out.Lost = v.state.Losses()
+	if !slices.Equal(h.out.Lost, h.Snapshot.Lost) {
+		h.Events = append(h.Events, lossEvents(h.Snapshot.Lost, h.out.Lost)...)
 	}
-	h.cells = &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Unsafe: h.unsafe}
-	if !h.brief {
-		h.cells.Views, h.cells.Bound = v.state.Views(), v.state.Bound()
+	h.out.Cells = &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Unsafe: h.unsafe}
+	if !h.Brief {
+		h.out.Cells.Views, h.out.Cells.Bound = v.state.Views(), v.state.Bound()
 	}
 }
 

@@ -1,10 +1,11 @@
-package engine
+package share
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -19,15 +20,15 @@ const recallsARound = 32
 // longer for a boundary than they run. First of tenants that are further ahead
 // even without them, by the threshold; else of the job's own tenant, for at most the new
 // jobs' share of what that is due. A job keeps its GPUs for the shortest lease in any case.
-func (h *hall) recall(in *lease.Input, choice *lease.Choice) {
-	if !h.Settings.RecallFirst {
+func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
+	if !x.Settings.RecallFirst {
 		return
 	}
-	line := h.unserved(in, choice)
-	if len(line) == 0 || !h.anyRecallable() {
+	line := x.unserved(in, choice)
+	if len(line) == 0 || !x.anyRecallable() {
 		return
 	}
-	r, n := h.openRecalls(choice), len(h.Pools)
+	r, n := x.openRecalls(choice), len(x.Pools)
 	line = slices.DeleteFunc(line, func(i int) bool { return !r.mayHope(&in.Candidates[i]) })
 	if len(line) == 0 {
 		return
@@ -51,11 +52,11 @@ func (h *hall) recall(in *lease.Input, choice *lease.Choice) {
 }
 
 // unserved lists the candidates that never had a lease, and have none now.
-func (h *hall) unserved(in *lease.Input, choice *lease.Choice) []int {
+func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 	var line []int
-	claimed := make(map[cluster.JobKey]bool, len(h.Claims))
-	for k := range h.Claims {
-		claimed[h.Claims[k].Job] = true
+	claimed := make(map[cluster.JobKey]bool, len(x.Claims))
+	for k := range x.Claims {
+		claimed[x.Claims[k].Job] = true
 	}
 	for t := range in.Tenants {
 		for _, i := range in.Tenants[t].Jobs {
@@ -70,7 +71,7 @@ func (h *hall) unserved(in *lease.Input, choice *lease.Choice) []int {
 
 // recalls is what is worked out once for all recalls of a round.
 type recalls struct {
-	h       *hall
+	*contest
 	board   *place.Board
 	behind  []cluster.Span // by row of the ledger, with every lease charged to its end
 	least   []cluster.Span // by pool: behind of the tenant furthest ahead that has a lease to recall
@@ -87,39 +88,39 @@ const nobody cluster.Span = 1 << 62
 // refusal is a shape that a tenant may not have others' leases for.
 type refusal struct{ tenant, shape, pool int }
 
-func (h *hall) openRecalls(choice *lease.Choice) *recalls {
-	n, rows := len(h.Pools), len(h.Rows)
-	r := &recalls{h: h, most: -1, refused: map[refusal]bool{},
+func (x *contest) openRecalls(choice *lease.Choice) *recalls {
+	n, rows := len(x.Pools), len(x.Rows)
+	r := &recalls{contest: x, most: -1, refused: map[refusal]bool{},
 		behind: make([]cluster.Span, rows), least: slices.Repeat([]cluster.Span{nobody}, n), has: make([]bool, rows), firsts: make([]int, rows)}
-	if h.Settings.MaxReclaims > 0 {
-		r.most = h.Settings.MaxReclaims
+	if x.Settings.MaxReclaims > 0 {
+		r.most = x.Settings.MaxReclaims
 		for i := range choice.Grants {
 			r.most = max(r.most-len(choice.Grants[i].Displaced), 0)
 		}
 	}
-	debit, _ := h.Committed(rows, round.QueueOf)
+	debit, _ := x.Committed(rows, round.QueueOf)
 	for at := range r.behind {
-		row := &h.Rows[at]
+		row := &x.Rows[at]
 		r.behind[at] = ltgf.Behind(row.Deficit-debit[at], row.Entitlement)
 	}
-	for i, l := range h.Leases {
-		if l == nil || h.Jobs[i].Queue < 0 || h.Pool(l.Pool) < 0 {
+	for i, l := range x.Leases {
+		if l == nil || x.Jobs[i].Queue < 0 || x.Pool(l.Pool) < 0 {
 			continue
 		}
 		row := r.row(i)
 		if l.Term == 1 {
 			r.firsts[row] += l.GPUs
 		}
-		if h.recallable(i) {
+		if x.recallable(i) {
 			r.has[row] = true
 			r.least[row%n] = min(r.least[row%n], r.behind[row])
 		}
 	}
-	for k := range h.Claims {
-		cl := &h.Claims[k]
-		i, p := h.Find(cl.Job), h.Pool(cl.Pool)
-		if i >= 0 && p >= 0 && h.Records[i].Terms == 0 && cl.At <= h.Now.Add(h.Settings.RecallNotice) {
-			r.firsts[h.Jobs[i].Queue*n+p] += round.GPUs(cl.Nodes)
+	for k := range x.Claims {
+		cl := &x.Claims[k]
+		i, p := x.Find(cl.Job), x.Pool(cl.Pool)
+		if i >= 0 && p >= 0 && x.Records[i].Terms == 0 && cl.At <= x.Now.Add(x.Settings.RecallNotice) {
+			r.firsts[x.Jobs[i].Queue*n+p] += round.GPUs(cl.Nodes)
 		}
 	}
 	return r
@@ -129,8 +130,8 @@ func (h *hall) openRecalls(choice *lease.Choice) *recalls {
 func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
-		row := k.Tenant*len(r.h.Pools) + p
-		if r.h.Rows[row].Entitlement > 0 && !slices.Contains(k.Idle, p) {
+		row := k.Tenant*len(r.Pools) + p
+		if r.Rows[row].Entitlement > 0 && !slices.Contains(k.Idle, p) {
 			found = r.ahead(k, p) || r.has[row] && r.mayOwn(k, row) || found
 		}
 	}
@@ -140,48 +141,48 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 // ahead tells whether the tenant furthest ahead in a pool may have to give way to a job. If not
 // yet, it notes from when on.
 func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
-	gap := r.least[pool] + r.h.Settings.Threshold - r.behindWith(k, pool)
+	gap := r.least[pool] + r.Settings.Threshold - r.behindWith(k, pool)
 	if gap > 0 {
-		r.h.ripens(gap, lease.Cost(r.h.Rows[k.Tenant*len(r.h.Pools)+pool].Entitlement, k.GPUs, r.h.Settings.Term))
+		r.ripens(gap, lease.Cost(r.Rows[k.Tenant*len(r.Pools)+pool].Entitlement, k.GPUs, r.Settings.Term))
 	}
 	return gap <= 0
 }
 
 // behindWith gives how far a tenant is behind when a job of its own has its first lease.
 func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
-	row := k.Tenant*len(r.h.Pools) + pool
-	return r.behind[row] - lease.Cost(r.h.Rows[row].Entitlement, k.GPUs, r.ends().Sub(r.h.Now))
+	row := k.Tenant*len(r.Pools) + pool
+	return r.behind[row] - lease.Cost(r.Rows[row].Entitlement, k.GPUs, r.ends().Sub(r.Now))
 }
 
 // ends gives the end of a lease that is made room for now.
 func (r *recalls) ends() cluster.Instant {
-	return lease.Next(r.h.Now.Add(r.h.Settings.RecallNotice), r.h.Settings)
+	return lease.Next(r.Now.Add(r.Settings.RecallNotice), r.Settings)
 }
 
 // layOut makes the board.
 func (r *recalls) layOut(in *lease.Input) {
-	h, n := r.h, len(r.h.Pools)
-	now := lease.Input{Settings: h.Settings, Tenants: make([]lease.Tenant, len(in.Tenants))}
+	x, n := r.contest, len(r.Pools)
+	now := lease.Input{Settings: x.Settings, Tenants: make([]lease.Tenant, len(in.Tenants))}
 	for t := range now.Tenants {
 		now.Tenants[t].Shares = slices.Clone(in.Tenants[t].Shares)
-		for p := range h.Pools {
+		for p := range x.Pools {
 			now.Tenants[t].Shares[p].Behind = r.behind[t*n+p]
 		}
 	}
-	ranks := h.rank(&now)
-	h.kept = h.fresh(h.kept)
-	r.board = h.kept
-	h.lay(r.board, func(i int) (soft, bool) {
-		return soft{h.Jobs[i].Queue, ranks[i], h.Now.Add(h.Settings.RecallNotice)}, h.recallable(i)
+	ranks := x.rank(&now)
+	x.kept = x.Fresh(x.kept)
+	r.board = x.kept
+	x.Lay(r.board, func(i int) (field.Soft, bool) {
+		return field.Soft{x.Jobs[i].Queue, ranks[i], x.Now.Add(x.Settings.RecallNotice)}, x.recallable(i)
 	})
-	h.keep(r.board)
+	x.keep(r.board)
 }
 
 // anyRecallable tells whether any lease may be recalled, and notes when the next may be.
-func (h *hall) anyRecallable() bool {
+func (x *contest) anyRecallable() bool {
 	found := false
-	for i := range h.Leases {
-		found = h.recallable(i) || found
+	for i := range x.Leases {
+		found = x.recallable(i) || found
 	}
 	return found
 }
@@ -189,53 +190,45 @@ func (h *hall) anyRecallable() bool {
 // recallable tells whether a lease may be recalled: it is in the middle of its term, and its
 // job has had its GPUs for the shortest lease. One that was renewed at this very moment, in this
 // round or in one that is made again, was weighed against all who wait.
-func (h *hall) recallable(i int) bool {
-	if h.Leases[i] == nil || h.Jobs[i].Touch != cluster.Act || h.Jobs[i].Ordered(cluster.Exempt) || !h.Jobs[i].Runs || h.Jobs[i].Queue < 0 || h.Leases[i].State != cluster.Active || h.Ending(i) ||
-		h.Pool(h.Leases[i].Pool) < 0 {
+func (x *contest) recallable(i int) bool {
+	if x.Leases[i] == nil || x.Jobs[i].Touch != cluster.Act || x.Jobs[i].Ordered(cluster.Exempt) || !x.Jobs[i].Runs || x.Jobs[i].Queue < 0 || x.Leases[i].State != cluster.Active || x.Ending(i) ||
+		x.Pool(x.Leases[i].Pool) < 0 {
 		return false
 	}
-	if l := h.Leases[i]; l.Granted == h.Now && !l.Adopted {
-		return !h.later(h.Now.Add(h.Settings.Interval))
+	if l := x.Leases[i]; l.Granted == x.Now && !l.Adopted {
+		return !x.Later(x.Now.Add(x.Settings.Interval))
 	}
-	if h.later(h.Snapshot.Cases[i].Job.Start.Add(h.Settings.MinLease)) {
+	if x.Later(x.Snapshot.Cases[i].Job.Start.Add(x.Settings.MinLease)) {
 		return false
 	}
-	rule := h.stops.Rule()
+	rule := x.Stops.Rule()
 	if rule.Off() {
 		return true
 	}
-	if h.Jobs[i].Dear {
+	if x.Jobs[i].Dear {
 		return false
 	}
-	j := h.stops.Stop(i)
-	return j.May(rule, h.Now.Add(h.Settings.RecallNotice), h.Settings.RecallNotice)
-}
-
-// later tells whether a moment is still to come; if so, recalls are looked at again then.
-func (h *hall) later(at cluster.Instant) bool {
-	if at > h.Now && (h.recallAt == 0 || at < h.recallAt) {
-		h.recallAt = at
-	}
-	return at > h.Now
+	j := x.Stops.Stop(i)
+	return j.May(rule, x.Now.Add(x.Settings.RecallNotice), x.Settings.RecallNotice)
 }
 
 // ripens notes when a gap between two tenants will have closed, unless a term ends before: what
 // they are charged for leases shrinks as time goes by, by closing in a whole term.
-func (h *hall) ripens(gap, closing cluster.Span) {
+func (x *contest) ripens(gap, closing cluster.Span) {
 	if gap < closing {
-		h.later(h.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(h.Settings.Term), int64(closing))) + 1))
+		x.Later(x.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(x.Settings.Term), int64(closing))) + 1))
 	}
 }
 
 // serve recalls leases for a job, if it may have any.
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
-	h := r.h
-	row := k.Tenant*len(h.Pools) + pool
-	if h.Rows[row].Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
+	x := r.contest
+	row := k.Tenant*len(x.Pools) + pool
+	if x.Rows[row].Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
 		return false
 	}
 	end := r.ends()
-	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: h.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: !k.Binds, Most: r.most}
+	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: !k.Binds, Most: r.most}
 	behind := r.behindWith(k, pool)
 	own := r.mayOwn(k, row)
 	found, ok := place.Placement{}, false
@@ -258,10 +251,10 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	for _, i := range found.Displaced {
 		r.end(i, k.Key)
 	}
-	if found.At > h.Now {
-		h.Claims = append(h.Claims, h.claim(k.Key, h.Pools[pool], found.Nodes, found.At))
+	if found.At > x.Now {
+		x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[pool], found.Nodes, found.At))
 	} else {
-		h.lend(k.Case, h.Pools[pool], found.Nodes, h.stops.EndFor(k.Case, h.Now))
+		x.Lend(k.Case, x.Pools[pool], found.Nodes, x.Stops.EndFor(k.Case, x.Now))
 	}
 	return true
 }
@@ -269,22 +262,22 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 // mayOwn tells whether a job may have leases of its own tenant: the first leases of its jobs
 // are then no more than new jobs' share of what it is due, or this is the only one.
 func (r *recalls) mayOwn(k *lease.Candidate, row int) bool {
-	share := int64(r.h.Settings.NewSharePercent)
+	share := int64(r.Settings.NewSharePercent)
 	if r.firsts[row] == 0 {
 		share = 100
 	}
-	return int64(r.firsts[row]+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.h.Rows[row].Entitlement)
+	return int64(r.firsts[row]+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.Rows[row].Entitlement)
 }
 
 // yield tells whether those who hold leases must give way to a tenant that is so far behind
 // when it has got them: each is as far ahead still without them, by the threshold.
 func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind cluster.Span, own bool) bool {
-	h, n := r.h, len(r.h.Pools)
-	entitled := func(row int) cluster.MicroGPU { return h.Rows[row].Entitlement }
+	x, n := r.contest, len(r.Pools)
+	entitled := func(row int) cluster.MicroGPU { return x.Rows[row].Entitlement }
 	type sum struct{ behind, closing cluster.Span }
 	without := map[int]sum{} // by row
 	for _, i := range leases {
-		t := h.Jobs[i].Queue
+		t := x.Jobs[i].Queue
 		if t == k.Tenant {
 			if !own {
 				return false
@@ -294,12 +287,12 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 		row := r.row(i) // of another pool where its CPUs are in the way
 		w, ok := without[row]
 		if !ok {
-			w = sum{r.behind[row], lease.Cost(entitled(k.Tenant*n+pool), k.GPUs, h.Settings.Term)}
+			w = sum{r.behind[row], lease.Cost(entitled(k.Tenant*n+pool), k.GPUs, x.Settings.Term)}
 		}
 		w.behind += r.rest(i)
-		w.closing += lease.Cost(entitled(row), h.Leases[i].GPUs, h.Settings.Term)
-		if gap := w.behind + h.Settings.Threshold - behind; gap > 0 {
-			h.ripens(gap, w.closing)
+		w.closing += lease.Cost(entitled(row), x.Leases[i].GPUs, x.Settings.Term)
+		if gap := w.behind + x.Settings.Threshold - behind; gap > 0 {
+			x.ripens(gap, w.closing)
 			return false
 		}
 		without[row] = w
@@ -309,18 +302,18 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 
 // row gives the row of the ledger that a lease is charged to.
 func (r *recalls) row(i int) int {
-	return r.h.Jobs[i].Queue*len(r.h.Pools) + r.h.Pool(r.h.Leases[i].Pool)
+	return r.Jobs[i].Queue*len(r.Pools) + r.Pool(r.Leases[i].Pool)
 }
 
 // rest gives what is left of a lease, as time at its tenant's entitlement.
 func (r *recalls) rest(i int) cluster.Span {
-	l := r.h.Leases[i]
-	return lease.Cost(r.h.Rows[r.row(i)].Entitlement, l.GPUs, l.End.Sub(r.h.Now))
+	l := r.Leases[i]
+	return lease.Cost(r.Rows[r.row(i)].Entitlement, l.GPUs, l.End.Sub(r.Now))
 }
 
 // end recalls one lease.
 func (r *recalls) end(i int, heir cluster.JobKey) {
-	l, st := r.h.Leases[i], &r.h.Jobs[i]
+	l, st := r.Leases[i], &r.Jobs[i]
 	row := r.row(i)
 	r.behind[row] += r.rest(i)
 	if l.Term == 1 {
@@ -329,5 +322,5 @@ func (r *recalls) end(i int, heir cluster.JobKey) {
 	if r.most > 0 {
 		r.most--
 	}
-	l.End, l.Why, st.Heir, st.Stoppable = r.h.Now.Add(r.h.Settings.RecallNotice), round.Recalled, heir, true
+	l.End, l.Why, st.Heir, st.Stoppable = r.Now.Add(r.Settings.RecallNotice), round.Recalled, heir, true
 }

@@ -1,4 +1,4 @@
-package engine
+package vc
 
 import (
 	"math/bits"

@@ -1,10 +1,11 @@
-package engine
+package share
 
 import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
@@ -16,66 +17,66 @@ import (
 
 // gathered carries on with the gangs for which GPUs were gathered: beside the GPUs of the claims that go on, which are those of
 // the candidates and of the jobs that move. It gives the claims of those that may start.
-func (h *hall) gathered(in *lease.Input, board *place.Board, moving []cluster.Claim) (ready []lease.Claimed) {
+func (x *contest) gathered(in *lease.Input, board *place.Board, moving []cluster.Claim) (ready []lease.Claimed) {
 	others := moving
 	for k := range in.Claims {
 		others = append(others, in.Claims[k].Claim)
 	}
-	for _, cl := range h.Snapshot.Claims {
+	for _, cl := range x.Snapshot.Claims {
 		if !cl.Gathers {
 			continue
 		}
-		i := h.Find(cl.Job)
+		i := x.Find(cl.Job)
 		k := slices.IndexFunc(in.Candidates, func(k lease.Candidate) bool { return k.Case == i && !k.Running && !k.Humble })
-		p := h.Pool(cl.Pool)
+		p := x.Pool(cl.Pool)
 		if i < 0 || k < 0 || p < 0 {
 			continue
 		}
-		nodes, ok := h.soonest(h.likely(others), &in.Candidates[k], p)
+		nodes, ok := x.soonest(x.likely(others), &in.Candidates[k], p)
 		if ok = ok && mayGather(in, &in.Candidates[k], p, false); !ok {
 			continue
 		}
 		cl.Nodes = nodes
-		if claimed, ok := h.whole(in, k, p, cl, others); ok {
+		if claimed, ok := x.whole(in, k, p, cl, others); ok {
 			ready = append(ready, claimed)
 			continue
 		}
 		board.Gather(nodes)
-		h.Claims = append(h.Claims, cl)
-		h.bar(in, nodes)
+		x.Claims = append(x.Claims, cl)
+		x.bar(in, nodes)
 	}
 	return ready
 }
 
 // gatherFor begins to gather GPUs for the gang furthest behind that could have no claim.
-func (h *hall) gatherFor(in *lease.Input, due []lease.Due) {
-	if h.stops.Rule().Off() {
+func (x *contest) gatherFor(in *lease.Input, due []lease.Due) {
+	if x.Stops.Rule().Off() {
 		return
 	}
 	var board *place.Board // many gangs are asked about and few find nodes
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
-		busy := slices.ContainsFunc(h.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == h.Pools[d.Pool] })
-		if busy || h.claimed(k.Key) || h.Leases[k.Case] != nil || k.Running {
+		busy := slices.ContainsFunc(x.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == x.Pools[d.Pool] })
+		if busy || x.IsClaimed(k.Key) || x.Leases[k.Case] != nil || k.Running {
 			continue
 		}
 		if !mayGather(in, k, d.Pool, true) {
 			continue
 		}
 		if board == nil {
-			board = h.likely(nil)
+			board = x.likely(nil)
 		}
-		if nodes, ok := h.soonest(board, k, d.Pool); ok {
+		if nodes, ok := x.soonest(board, k, d.Pool); ok {
 			board.Hold(nodes)
-			h.Claims = append(h.Claims, cluster.Claim{Job: k.Key, Pool: h.Pools[d.Pool], Nodes: nodes, At: h.Now, Made: h.Now, Gathers: true})
+			x.Claims = append(x.Claims, cluster.Claim{Job: k.Key, Pool: x.Pools[d.Pool], Nodes: nodes, At: x.Now, Made: x.Now, Gathers: true})
 		}
 	}
 }
 
 // keep puts the claims on a board.
-func (h *hall) keep(board *place.Board) {
-	for k := range h.Claims {
-		if cl := &h.Claims[k]; cl.Gathers {
+func (x *contest) keep(board *place.Board) {
+	for k := range x.Claims {
+		if cl := &x.Claims[k]; cl.Gathers {
 			board.Gather(cl.Nodes)
 		} else {
 			board.Claim(cl.Nodes, cl.At)
@@ -85,18 +86,18 @@ func (h *hall) keep(board *place.Board) {
 
 // likely gives a board without the GPUs of the claims that there are and of others, on which those leases are in the way most
 // that are likely to last longest.
-func (h *hall) likely(others []cluster.Claim) *place.Board {
-	h.kept = h.fresh(h.kept)
-	h.lay(h.kept, func(i int) (soft, bool) {
-		return soft{h.Jobs[i].Queue, -int(h.lasts(i) / cluster.Second), h.Now}, h.Leases[i].State != cluster.Ending
+func (x *contest) likely(others []cluster.Claim) *place.Board {
+	x.kept = x.Fresh(x.kept)
+	x.Lay(x.kept, func(i int) (field.Soft, bool) {
+		return field.Soft{x.Jobs[i].Queue, -int(x.lasts(i) / cluster.Second), x.Now}, x.Leases[i].State != cluster.Ending
 	})
-	h.without(h.kept, others)
-	return h.kept
+	x.without(x.kept, others)
+	return x.kept
 }
 
 // without takes the GPUs of the claims that there are and of others off a board.
-func (h *hall) without(board *place.Board, others []cluster.Claim) {
-	for _, claims := range [][]cluster.Claim{h.Claims, others} {
+func (x *contest) without(board *place.Board, others []cluster.Claim) {
+	for _, claims := range [][]cluster.Claim{x.Claims, others} {
 		for k := range claims {
 			board.Hold(claims[k].Nodes)
 		}
@@ -105,29 +106,29 @@ func (h *hall) without(board *place.Board, others []cluster.Claim) {
 
 // soonest gives nodes of a likely board for a gang: those that are likely to be free soonest, if every lease of ours there ended
 // by itself. It gives none where that is likely to take longer than GPUs may idle for the gang.
-func (h *hall) soonest(board *place.Board, k *lease.Candidate, pool int) ([]cluster.Holding, bool) {
-	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: h.Now, End: h.Now, Displace: place.Anybodys, Stops: true, Most: -1})
+func (x *contest) soonest(board *place.Board, k *lease.Candidate, pool int) ([]cluster.Holding, bool) {
+	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Most: -1})
 	takes := cluster.Span(0)
 	for _, i := range found.Displaced {
-		takes = max(takes, h.lasts(i))
+		takes = max(takes, x.lasts(i))
 	}
-	return found.Nodes, ok && takes <= h.patience(k.Case)
+	return found.Nodes, ok && takes <= x.patience(k.Case)
 }
 
 // patience gives how long GPUs may idle for a gang that waits: a twentieth of its wait, at least half an hour. So gathering
 // costs others little, and no gang waits for ever.
-func (h *hall) patience(i int) cluster.Span {
-	return max(30*cluster.Minute, h.Now.Sub(h.Snapshot.Cases[i].Job.Submit)/20)
+func (x *contest) patience(i int) cluster.Span {
+	return max(30*cluster.Minute, x.Now.Sub(x.Snapshot.Cases[i].Job.Submit)/20)
 }
 
 // lasts gives how long a lease is likely to last: nothing where it can be ended, else as long as it has lasted so far, for run times
 // have long tails, or what its limit leaves.
-func (h *hall) lasts(i int) cluster.Span {
-	if h.Jobs[i].Stoppable {
+func (x *contest) lasts(i int) cluster.Span {
+	if x.Jobs[i].Stoppable {
 		return 0
 	}
-	j := &h.Snapshot.Cases[i].Job
-	age := h.Now.Sub(j.Start)
+	j := &x.Snapshot.Cases[i].Job
+	age := x.Now.Sub(j.Start)
 	if j.Limit > 0 {
 		age = min(age, max(j.Limit-age, 0))
 	}
@@ -135,48 +136,48 @@ func (h *hall) lasts(i int) cluster.Span {
 }
 
 // whole gives the claim of a gang if all that is left on its nodes can be stopped, which then ends with its term.
-func (h *hall) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, others []cluster.Claim) (lease.Claimed, bool) {
+func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, others []cluster.Claim) (lease.Claimed, bool) {
 	k := &in.Candidates[candidate]
-	spec := eligible.Spec(h.Books, k.Case)
+	spec := eligible.Spec(x.Books, k.Case)
 	spec.Require = nil
 	for _, n := range cl.Nodes {
 		spec.Require = append(spec.Require, n.Node)
 	}
-	shape := h.field.Site.Shape(spec)
-	h.kept = h.fresh(h.kept)
-	board := h.kept
+	shape := x.Site.Shape(spec)
+	x.kept = x.Fresh(x.kept)
+	board := x.kept
 	ends := func(l *cluster.Lease) cluster.Instant { // as soon as may be, but not in its term
-		return min(l.End, max(h.Now.Add(h.Settings.Notice), lease.Next(max(l.Start, l.Granted), h.Settings)))
+		return min(l.End, max(x.Now.Add(x.Settings.Notice), lease.Next(max(l.Start, l.Granted), x.Settings)))
 	}
-	h.lay(board, func(i int) (soft, bool) {
-		st, l := &h.Jobs[i], h.Leases[i]
+	x.Lay(board, func(i int) (field.Soft, bool) {
+		st, l := &x.Jobs[i], x.Leases[i]
 		if st.Touch != cluster.Act || st.Ordered(cluster.Exempt) || l.State != cluster.Active {
-			return soft{}, false
+			return field.Soft{}, false
 		}
-		at, j := ends(l), h.stops.Stop(i)
-		return soft{st.Queue, 0, at}, !st.Dear && j.May(h.stops.Rule(), at, h.Settings.Notice)
+		at, j := ends(l), x.Stops.Stop(i)
+		return field.Soft{st.Queue, 0, at}, !st.Dear && j.May(x.Stops.Rule(), at, x.Settings.Notice)
 	})
-	h.without(board, others)
-	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: h.Now, End: h.Now, Displace: place.Anybodys, Stops: true, Most: -1})
+	x.without(board, others)
+	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Most: -1})
 	if !ok {
 		return lease.Claimed{}, false
 	}
 	for _, i := range found.Displaced {
-		h.Leases[i].End, h.Jobs[i].Stoppable = ends(h.Leases[i]), true
+		x.Leases[i].End, x.Jobs[i].Stoppable = ends(x.Leases[i]), true
 	}
-	cl.Gathers, cl.Nodes, cl.At, cl.Made = false, found.Nodes, found.At, h.Now
+	cl.Gathers, cl.Nodes, cl.At, cl.Made = false, found.Nodes, found.At, x.Now
 	return lease.Claimed{Claim: cl, Candidate: candidate, InPool: pool, Shape: shape}, true
 }
 
 // bar keeps jobs that run on gathered nodes from being bound there.
-func (h *hall) bar(in *lease.Input, nodes []cluster.Holding) {
+func (x *contest) bar(in *lease.Input, nodes []cluster.Holding) {
 	on := map[string]bool{}
 	for i := range nodes {
 		on[nodes[i].Node] = true
 	}
 	for i := range in.Candidates {
 		if k := &in.Candidates[i]; k.Running {
-			for _, o := range h.Leases[k.Case].Nodes {
+			for _, o := range x.Leases[k.Case].Nodes {
 				k.Barred = k.Barred || on[o.Node]
 			}
 		}

@@ -1,4 +1,5 @@
-package engine
+// Package vc chooses where tenants have virtual clusters (HiveD; SEMANTICS §5).
+package vc
 
 import (
 	"cmp"
@@ -9,13 +10,55 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
+// Chooser chooses where tenants have virtual clusters. It is kept from round to round for its room.
+type Chooser struct {
+	// Commons gives out nodes that are in no cell.
+	Commons Contest
+	Brief   bool // no views of the cells are wanted
+	// The cells' description, and the cells as they are when all is healthy and free.
+	described *cluster.Cells
+	plain     *cells.State
+	refused   error
+
+	board  *place.Board
+	common *place.Board // of nodes in no cell
+}
+
+// Contest gives leases to candidates, by right of share.
+type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch)
+
+// turn is a round of a chooser.
+type turn struct {
+	*field.Field
+	*Chooser
+	out    field.Outcome
+	unsafe []string // how promises to VCs do not add up
+}
+
+// Choose implements field.Chooser.
+func (c *Chooser) Choose(f *field.Field) field.Outcome {
+	h := &turn{Field: f, Chooser: c}
+	h.lending()
+	for _, touch := range field.Touches {
+		if f.Any(touch) {
+			f.ExtendFixed(touch)
+			h.chooseCells(touch)
+		}
+	}
+	if h.out.Cells == nil { // there is no job at all
+		h.chooseCells(cluster.Act)
+	}
+	return h.out
+}
+
 // vcs is a round of choosing where tenants have virtual clusters (HiveD; SEMANTICS §5).
-// It decides on the cells first and touches the hall only when what it decided is safe:
+// It decides on the cells first and touches the books only when what it decided is safe:
 //
 //	build      the cells, with the leases and claims that stand in them
 //	guarantee  each VC's cells to its tenant's jobs, as on a private cluster
@@ -23,7 +66,7 @@ import (
 //	carryOut   leases, claims, recalls
 //	lend       what is idle, to whoever is furthest below a weighted max-min share
 type vcs struct {
-	h     *hall
+	h     *turn
 	touch cluster.Touch
 	state *cells.State
 	board *place.Board // CPUs, memory and whatever else keeps jobs off nodes
@@ -59,16 +102,16 @@ type cellRecall struct {
 }
 
 // chooseCells gives leases to the jobs of one touch where there are virtual clusters.
-func (h *hall) chooseCells(touch cluster.Touch) {
+func (h *turn) chooseCells(touch cluster.Touch) {
 	v := &vcs{h: h, touch: touch, claims: map[int]*cluster.Claim{}, squatters: map[cluster.JobKey][]int{}, inside: make([]bool, len(h.Snapshot.Cases)), refused: map[int]cells.Refusal{}}
-	if _, err := h.layout(); err != nil {
+	if _, err := h.layout(h.Snapshot.Cells); err != nil {
 		v.safePlan(err.Error())
-		h.cells, h.lost = &cluster.CellReport{Unsafe: h.unsafe}, h.Snapshot.Lost
+		h.out.Cells, h.out.Lost = &cluster.CellReport{Unsafe: h.unsafe}, h.Snapshot.Lost
 		return
 	}
 	v.build()
 	in := lease.Input{Now: h.Now, Settings: h.Settings}
-	in.Candidates, in.Tenants = h.line(v.candidates())
+	in.Candidates, in.Tenants = h.Line(v.candidates())
 	v.in = &in
 	v.occupy()
 	v.guarantee()
@@ -79,7 +122,7 @@ func (h *hall) chooseCells(touch cluster.Touch) {
 		v.commons()
 		v.lend()
 	}
-	h.dismiss(touch)
+	h.Dismiss(touch)
 	v.fence()
 	v.explain()
 	v.report()
@@ -90,7 +133,7 @@ func (h *hall) chooseCells(touch cluster.Touch) {
 // orders are known, too.
 func (v *vcs) candidates() []lease.Candidate {
 	h := v.h
-	cs := h.candidates(v.touch)
+	cs := h.Candidates(v.touch)
 	for i, l := range h.Leases {
 		st := &h.Jobs[i]
 		if l == nil || !st.Ours(v.touch) || !st.Runs || h.Ending(i) || st.Tenant < 0 || !v.inside[i] ||
@@ -104,7 +147,6 @@ func (v *vcs) candidates() []lease.Candidate {
 	for k := range cs {
 		v.rank(&cs[k])
 	}
-	h.unsorted = cs
 	return cs
 }
 
@@ -140,7 +182,7 @@ func (v *vcs) right(i int) cluster.LeaseClass { return v.state.Right(v.h.Records
 // occupy puts what is held on the board: who may have to go as soft, the rest as fixed.
 func (v *vcs) occupy() {
 	h := v.h
-	h.board = h.fresh(h.board)
+	h.board = h.Fresh(h.board)
 	v.board = h.board
 	v.board.Await(len(h.Jobs))
 	for i := range h.Jobs {
@@ -190,7 +232,7 @@ func (v *vcs) guarantee() {
 			continue
 		}
 		p := inTerm
-		if v.h.stops.Gone(i) { // it is lent nothing any more: not even an urgent job of its VC takes its right
+		if v.h.Stops.Gone(i) { // it is lent nothing any more: not even an urgent job of its VC takes its right
 			p = inTerm + urgent
 		}
 		if v.mayGo(i) {
@@ -309,7 +351,7 @@ func (v *vcs) forgiving(k *lease.Candidate, vc string, priority int) bool {
 	}
 	shun, shape := r.Shun, k.Shape
 	r.Shun = nil
-	k.Shape = v.h.field.Site.Shape(eligible.Spec(v.h.Books, k.Case))
+	k.Shape = v.h.Site.Shape(eligible.Spec(v.h.Books, k.Case))
 	_, ok := v.request(k, vc, priority)
 	if !ok {
 		r.Shun, k.Shape = shun, shape
@@ -404,7 +446,7 @@ func (v *vcs) soft(i int) bool {
 	if r.PerNode > 0 || r.Nodes > 0 || r.Exclusive {
 		return false
 	}
-	return !v.h.later(v.h.Records[i].First.Add(v.h.Settings.AffinityWait))
+	return !v.h.Later(v.h.Records[i].First.Add(v.h.Settings.AffinityWait))
 }
 
 // unsafe evaluates the safety condition (HiveD Theorem 1, invariant (2)).
@@ -435,7 +477,7 @@ func (v *vcs) carryOut() {
 		h.Leases[i].Class, h.Leases[i].Parts = cluster.Guaranteed, v.state.Parts(h.Records[i].Key)
 	}
 	for _, i := range v.renewed {
-		h.prolong(i)
+		h.Extend(i)
 		h.Jobs[i].Began = true
 	}
 	for k := range v.granted {
@@ -452,7 +494,7 @@ func (v *vcs) end(r cellRecall) {
 	case l == nil || l.State != cluster.Granted && !st.Runs: // it cleans up
 		return
 	case l.State == cluster.Granted:
-		h.takeBack(r.of, round.Recalled)
+		h.TakeBack(r.of, round.Recalled)
 	case l.State == cluster.Ending:
 		st.Heir = r.heir
 	case l.Class != cluster.Opportunistic && h.Ending(r.of) && l.Why == "": // its term is over anyway
@@ -478,14 +520,6 @@ func trim(parts []cells.Part, gpus int) []cells.Part {
 	return parts
 }
 
-// takeBack ends a lease that has not begun.
-func (h *hall) takeBack(i int, why string) {
-	l := *h.Leases[i]
-	l.State, l.Ended, l.Why = cluster.Over, h.Now, why
-	h.Ended = append(h.Ended, l)
-	h.Leases[i] = nil
-}
-
 // grant makes a lease, or a claim until those who are there have gone.
 func (v *vcs) grant(g *cellGrant) {
 	h := v.h
@@ -508,6 +542,6 @@ func (v *vcs) grant(g *cellGrant) {
 		h.Claims, st.Claimed = append(h.Claims, cl), true
 		return
 	}
-	h.lend(g.of, pool, nodes, lease.Next(h.Now, h.Settings))
+	h.Lend(g.of, pool, nodes, lease.Next(h.Now, h.Settings))
 	h.Leases[g.of].Class, h.Leases[g.of].Parts = g.class, g.parts
 }

@@ -1,0 +1,122 @@
+package field
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// Candidates lists the jobs that could hold a lease next.
+func (f *Field) Candidates(touch cluster.Touch) []lease.Candidate {
+	n := 0
+	for i := range f.Jobs {
+		if f.Jobs[i].Eligible || f.Leases[i] != nil {
+			n++
+		}
+	}
+	out := slices.Grow(f.room.unsorted[:0], n)
+	for i := range f.Jobs {
+		st, l := &f.Jobs[i], f.Leases[i]
+		runs := f.Ending(i) && !st.Ordered(cluster.Freeze)
+		if !st.Ours(touch) || !runs && (l != nil || !st.Eligible) {
+			continue
+		}
+		r := &f.Records[i]
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.Queue, Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
+			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho, Running: runs,
+			Urgent: st.Ordered(cluster.Boost) || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}
+		if runs {
+			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
+			k.Pools, k.Better = f.Market.MayMove(i, l)
+			k.Binds = f.Stops.Binds(i, f.Stops.EndFor(i, max(l.End, f.Now)))
+		} else {
+			k.End = f.Stops.EndFor(i, f.Now)
+			if k.Binds = f.Stops.Binds(i, k.End); k.Binds {
+				k.End = lease.Unending
+			}
+			k.Aged = aged(r, k.GPUs, f.Settings.Term)
+			k.Humble = eligible.IdleOnly(f.Books, i)
+		}
+		out = append(out, k)
+	}
+	f.room.unsorted = out
+	return out
+}
+
+// Steadied gives the rho by which a running job is compared with waiting ones of
+// its tenant: as if it had received threshold less, so that a waiting one must
+// be that much behind; jobs with many terms behind them count another term less
+// (ASTRAEA §5.2.1: renewed more readily).
+func (f *Field) Steadied(r *cluster.Record, l *cluster.Lease) cluster.Rho {
+	bonus := f.Settings.Threshold
+	if f.Settings.LongTerms > 0 && r.Terms >= f.Settings.LongTerms {
+		bonus += f.Settings.Term
+	}
+	return cluster.RhoOf(r.Alloc-cluster.Times(l.GPUs, bonus), r.Due)
+}
+
+// aged gives the rho of a new job that does not go first: as if it had received
+// and been due one term, so that it rises in the queue as it waits.
+func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
+	one := cluster.Times(gpus, term)
+	return cluster.RhoOf(r.Alloc+one, r.Due+one)
+}
+
+// Line makes the tenants of a round of choosing: what each is due and has, and
+// its candidates in their order. It puts the candidates in that order, too: they are
+// gone through tenant by tenant.
+func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
+	sorted := slices.Grow(f.room.sorted[:0], len(cs))
+	tenants := make([]lease.Tenant, len(f.Queues))
+	debit, holds := f.Committed(len(f.Rows), round.QueueOf)
+	n := len(f.Pools)
+	jobs := f.byTenant(cs)
+	for t := range f.Queues {
+		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Shares: make([]lease.Share, n)}
+		entitled := cluster.MicroGPU(0)
+		for p := range f.Pools {
+			row := &f.Rows[t*n+p]
+			tenants[t].Shares[p] = lease.Share{
+				Behind:      ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement),
+				Entitlement: row.Entitlement, Own: row.Own(), Holds: holds[t*n+p], Owed: row.Owed,
+			}
+			entitled += row.Entitlement
+		}
+		newGPUs := cluster.MulDiv(int64(entitled), int64(f.Settings.NewSharePercent), 100*int64(cluster.WholeGPU))
+		lease.Order(cs, jobs[t], int(newGPUs))
+		for at, i := range jobs[t] {
+			jobs[t][at] = len(sorted)
+			sorted = append(sorted, cs[i])
+		}
+		tenants[t].Jobs = jobs[t]
+	}
+	f.room.sorted = sorted
+	f.Market.Turns(sorted, tenants)
+	return sorted, tenants
+}
+
+// byTenant gives the indices of every tenant's candidates.
+func (f *Field) byTenant(cs []lease.Candidate) [][]int {
+	count := make([]int, len(f.Queues))
+	for i := range cs {
+		count[cs[i].Tenant]++
+	}
+	all, jobs := make([]int, len(cs)), make([][]int, len(f.Queues))
+	for t, n := range count {
+		jobs[t], all = all[:0:n], all[n:]
+	}
+	for i := range cs {
+		jobs[cs[i].Tenant] = append(jobs[cs[i].Tenant], i)
+	}
+	return jobs
+}
+
+func (f *Field) boosted(tenant string) bool {
+	return slices.ContainsFunc(f.Snapshot.Overrides, func(o cluster.Override) bool {
+		return o.Kind == cluster.Boost && o.Scope == "tenant" && o.Name == tenant && o.Until > f.Now
+	})
+}

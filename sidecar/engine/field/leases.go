@@ -1,0 +1,106 @@
+package field
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// ExtendFixed renews the leases of jobs that are never reclaimed.
+func (f *Field) ExtendFixed(touch cluster.Touch) {
+	for i, l := range f.Leases {
+		st := &f.Jobs[i]
+		if l == nil || !st.Ours(touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(f.Now) > f.Settings.Notice {
+			continue
+		}
+		if st.Touch == cluster.Keep || st.Ordered(cluster.Exempt) {
+			f.Extend(i)
+		}
+	}
+}
+
+// Extend ends a lease as renewed and puts the next term in its place.
+func (f *Field) Extend(i int) {
+	f.Prolong(i, f.Stops.EndFor(i, max(f.Leases[i].End, f.Now)))
+}
+
+// Lend makes a lease from now on.
+func (f *Field) Lend(i int, pool string, nodes []cluster.Holding, end cluster.Instant) {
+	r := &f.Records[i]
+	term := r.Terms + 1
+	if f.Jobs[i].Touch != cluster.Watch { // else it will not have it
+		r.Terms = term
+	}
+	f.Jobs[i].Began, f.Jobs[i].Stoppable = true, !f.Stops.Binds(i, end)
+	f.Leases[i] = &cluster.Lease{
+		Job: r.Key, Term: term, State: cluster.Granted, Class: cluster.Shared, Pool: pool,
+		GPUs: round.GPUs(nodes), Nodes: nodes, Granted: f.Now, End: end,
+	}
+}
+
+// Claim makes a claim; one that was there already keeps its age.
+func (f *Field) Claim(key cluster.JobKey, pool string, nodes []cluster.Holding, at cluster.Instant) cluster.Claim {
+	cl := cluster.Claim{Job: key, Pool: pool, Nodes: nodes, At: at, Made: f.Now}
+	for _, old := range f.Snapshot.Claims {
+		if old.Job == key {
+			cl.Made = old.Made
+		}
+	}
+	return cl
+}
+
+// Dismiss ends the leases that were up for renewal and were not renewed: notice
+// first, requeue when the term is over. A lease is up for renewal still if it
+// was not prolonged above.
+func (f *Field) Dismiss(touch cluster.Touch) {
+	for i, l := range f.Leases {
+		if !f.Jobs[i].Ours(touch) || !f.Ending(i) {
+			continue
+		}
+		if l.State == cluster.Active {
+			l.State, l.NoticedAt = cluster.Noticed, f.Now
+			// That a job is only watched with notice is not remembered: it is said in
+			// the first round of the notice.
+			f.Jobs[i].Noticed = touch == cluster.Act || f.Snapshot.Ledger.At < l.End-cluster.Instant(f.Settings.Notice)
+		}
+		if l.End <= f.Now {
+			l.State = cluster.Ending
+			f.Stops.Stopped(i, f.Now.Sub(l.NoticedAt))
+			f.Market.NoteMove(i, l)
+		}
+	}
+}
+
+// TakeBack ends a lease that has not begun.
+func (f *Field) TakeBack(i int, why string) {
+	l := *f.Leases[i]
+	l.State, l.Ended, l.Why = cluster.Over, f.Now, why
+	f.Ended = append(f.Ended, l)
+	f.Leases[i] = nil
+}
+
+// Fixed tells whether a job's GPUs stay taken whatever we decide.
+func (f *Field) Fixed(i int) bool {
+	st := &f.Jobs[i]
+	return f.Leases[i] == nil || st.Touch != cluster.Act || !st.Stoppable || st.Ordered(cluster.Exempt)
+}
+
+func (f *Field) IsClaimed(key cluster.JobKey) bool {
+	return slices.ContainsFunc(f.Claims, func(c cluster.Claim) bool { return c.Job == key })
+}
+
+// Leaves tells whether a job is giving up GPUs, and will wait then.
+func (f *Field) Leaves(i int) bool {
+	j, l := &f.Snapshot.Cases[i].Job, f.Leases[i]
+	return f.Jobs[i].Live && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || f.Now < eligible.Settled(j))
+}
+
+// Later tells whether a moment is still to come; if so, recalls are looked at again then.
+func (f *Field) Later(at cluster.Instant) bool {
+	if at > f.Now && (f.next == 0 || at < f.next) {
+		f.next = at
+	}
+	return at > f.Now
+}

@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/actions"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/entitle"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+	"github.com/fairlease/fairlease/sidecar/engine/why"
+)
+
+// page is room for the lists of a plan.
+type page struct {
+	books    ltgf.Page
+	leases   []cluster.Lease
+	verdicts []cluster.Verdict
+	standing []cluster.Standing
+}
+
+func newPage() *page {
+	// What is empty is written as an empty list.
+	return &page{books: ltgf.Page{Records: []cluster.Record{}}, leases: []cluster.Lease{}, verdicts: []cluster.Verdict{}, standing: []cluster.Standing{}}
+}
+
+// page gives the page on which the snapshot does not stand.
+func (d *Decider) page(s *cluster.Snapshot) *page {
+	if !d.Brief {
+		return newPage()
+	}
+	if d.pages[0] == nil {
+		d.pages = [2]*page{newPage(), newPage()}
+	}
+	p := d.pages[0]
+	if on := p.books.Ledger.Pools; len(on) > 0 && len(s.Ledger.Pools) > 0 && &on[0] == &s.Ledger.Pools[0] {
+		p = d.pages[1]
+	}
+	return p
+}
+
+// plan turns the difference between the leases and what was seen into actions, and gives every job its verdict.
+func (d *Decider) plan(x opened, out *field.Outcome) cluster.Plan {
+	b, page := &d.books, x.page
+	page.standing = why.Standings(b, page.standing)
+	b.Moves = x.market.Moves()
+	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: page.standing, Actions: actions.List(b), Ended: b.Ended,
+		Losses: budget.Losses(b), Cells: out.Cells, Question: x.question}
+	p.Events = b.Events
+	p.Next = next(b, d.field.Next())
+	page.verdicts = why.Verdicts(b, page.verdicts)
+	page.leases = lasting(b, page.leases)
+	p.Verdicts = page.verdicts
+	profiles, paces := x.speeds.Profiles()
+	p.Memory = cluster.Memory{
+		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: page.leases, Claims: b.Claims,
+		Lost: out.Lost, Lent: out.Lent, Parties: entitle.Accounts(b), Division: b.Snapshot.Division,
+		Profiles: profiles, Paces: paces, Habits: d.stops.Habits(),
+	}
+	return p
+}
+
+// keepDone is how long a finished job is remembered, so that its id coming
+// round again, or a late word of the history, is not taken for it.
+const keepDone = cluster.Hour
+
+// remembered drops from the records those that are forgotten. It is the last step.
+func remembered(b *round.Books) []cluster.Record {
+	kept := 0
+	for i := range b.Records {
+		if forgotten(b, i) {
+			continue
+		}
+		if kept < i {
+			b.Records[kept] = b.Records[i]
+		}
+		kept++
+	}
+	clear(b.Records[kept:])
+	return b.Records[:kept]
+}
+
+func forgotten(b *round.Books, i int) bool {
+	done := b.Records[i].Done
+	return done != 0 && b.Now.Sub(done) >= keepDone
+}
+
+// lasting gives the leases to remember: of jobs that we only watch just what is
+// really so. It uses the room of out.
+func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
+	n := 0
+	for _, l := range b.Leases {
+		if l != nil {
+			n++
+		}
+	}
+	out = slices.Grow(out[:0], n)
+	for i, in := range b.Leases {
+		if in == nil {
+			continue
+		}
+		l := *in
+		if b.Jobs[i].Touch == cluster.Watch {
+			switch l.State {
+			case cluster.Granted, cluster.Ending:
+				continue
+			case cluster.Noticed:
+				l.State, l.NoticedAt = cluster.Active, 0
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// next gives the first moment after now at which time alone changes something; choosing is when it changes what is chosen.
+func next(b *round.Books, choosing cluster.Instant) cluster.Instant {
+	var first cluster.Instant
+	at := func(t cluster.Instant) {
+		if t > b.Now && (first == 0 || t < first) {
+			first = t
+		}
+	}
+	for _, l := range b.Leases {
+		if l == nil {
+			continue
+		}
+		at(l.End)
+		at(l.End - cluster.Instant(b.Settings.Notice))
+		if l.State == cluster.Granted {
+			at(l.Granted.Add(b.Settings.GrantTimeout))
+		}
+	}
+	for i := range b.Snapshot.Cases {
+		r := &b.Records[i]
+		at(r.Avoid)
+		at(eligible.Settled(&b.Snapshot.Cases[i].Job))
+		at(lease.MayDisplace(r, b.Settings.Term))
+		at(r.UserBegin)
+		if st := &b.Jobs[i]; st.Waits && st.Ours(cluster.Act) && !b.Snapshot.Cases[i].Job.Locked {
+			gate := max(b.Snapshot.Cases[i].Job.Eligible, r.Gate)
+			at(gate - cluster.Instant(b.Settings.GateTTL/2))
+		}
+	}
+	at(choosing)
+	for i := range b.Claims {
+		at(b.Claims[i].At)
+	}
+	for i := range b.Snapshot.Overrides {
+		at(b.Snapshot.Overrides[i].Until)
+	}
+	for i := range b.Snapshot.Reservations {
+		at(b.Snapshot.Reservations[i].Start)
+		at(b.Snapshot.Reservations[i].End)
+		if t, ok := actions.Prolong(b, &b.Snapshot.Reservations[i]); ok {
+			at(t)
+		}
+	}
+	return first
+}

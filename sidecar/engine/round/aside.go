@@ -1,0 +1,21 @@
+package round
+
+import (
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// aside tells of a case that it is set aside from this round on, or no longer.
+func (b *Books) aside(i int) {
+	r, c := &b.Records[i], &b.Snapshot.Cases[i]
+	if c.Gone || c.Job.Aside == r.Aside {
+		return
+	}
+	text := "it is no longer set aside"
+	if c.Job.Aside != "" {
+		text = fmt.Sprintf("it is set aside, charged to its tenant and left alone: %s", c.Job.Aside)
+	}
+	r.Aside = c.Job.Aside
+	b.Tell(cluster.Event{Kind: "aside", Job: r.Key, Text: text})
+}

@@ -1,0 +1,270 @@
+// Package share chooses by fair share (ASTRAEA): who is furthest behind what they are due goes first.
+package share
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// Chooser chooses by fair share. It is kept from round to round for its room.
+type Chooser struct {
+	board, kept *place.Board      // kept: the one on which claims are made
+	ranks       []int             // by case
+	passed      [2][]round.Passed // of those that we act on, and of those that we watch
+}
+
+// Choose implements field.Chooser.
+func (c *Chooser) Choose(f *field.Field) field.Outcome {
+	for _, touch := range field.Touches {
+		if !f.Any(touch) {
+			continue
+		}
+		f.ExtendFixed(touch)
+		candidates := f.Candidates(touch)
+		if len(candidates) > 0 || touch == cluster.Act && len(f.Snapshot.Claims) > 0 {
+			in := lease.Input{Now: f.Now, Settings: f.Settings}
+			in.Candidates, in.Tenants = f.Line(candidates)
+			in.Trials = f.Market.Trials(in.Candidates)
+			in.Lanes = lanes(f, in.Tenants)
+			c.board = f.Fresh(c.board)
+			c.Contest(f, &in, c.board, touch)
+		}
+		f.Dismiss(touch)
+	}
+	return field.Outcome{}
+}
+
+// contest is a contest for GPUs.
+type contest struct {
+	*field.Field
+	*Chooser
+}
+
+// table lets the lease room use the place room's board.
+type table struct{ *place.Board }
+
+func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
+	p, ok := t.Board.Fit(place.Ask(a))
+	return lease.Placement(p), ok
+}
+
+func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
+
+// Contest gives leases to the candidates that are furthest behind, and says why the others got none.
+func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch) {
+	x := &contest{f, c}
+	passed := &x.passed[0]
+	if touch == cluster.Watch {
+		passed = &x.passed[1]
+	}
+	in.Room = *passed
+	x.occupy(board, in, touch)
+	moving := []cluster.Claim(nil)
+	if touch == cluster.Act {
+		in.Claims, moving = x.liveClaims(in)
+		in.Claims = append(in.Claims, x.gathered(in, board, moving)...)
+		for k := range moving {
+			board.Claim(moving[k].Nodes, moving[k].At)
+		}
+	}
+	choice := lease.Choose(*in, table{board}, len(x.Pools))
+	*passed = choice.Passed
+	x.renew(in, &choice)
+	x.grant(in, &choice)
+	if touch == cluster.Act {
+		x.Claims = x.served(x.Claims)
+		x.Claims = append(append(x.Claims, choice.Kept...), moving...)
+		x.recall(in, &choice)
+		x.claimFor(in, choice.Due)
+		x.gatherFor(in, choice.Due)
+	}
+	x.explain(in, &choice)
+}
+
+// served drops the gathering for gangs that found GPUs elsewhere, on another model: idle ones, or a claim of those that
+// others give up.
+func (x *contest) served(claims []cluster.Claim) []cluster.Claim {
+	elsewhere := map[cluster.JobKey]bool{}
+	for _, cl := range claims {
+		if !cl.Gathers {
+			elsewhere[cl.Job] = true
+		}
+	}
+	return slices.DeleteFunc(claims, func(cl cluster.Claim) bool {
+		i := x.Find(cl.Job)
+		return cl.Gathers && (elsewhere[cl.Job] || i >= 0 && x.Leases[i] != nil)
+	})
+}
+
+// occupy puts everything that is held on the board: leases that end now as soft,
+// the rest as fixed.
+func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) {
+	line := lease.LastFirst(in)
+	x.ranks = slices.Grow(x.ranks[:0], len(x.Jobs))[:len(x.Jobs)]
+	rank := x.ranks
+	for i := range rank {
+		rank[i] = len(line) // of those that are not in the line: frozen ones go first
+	}
+	for at, k := range line {
+		rank[in.Candidates[k].Case] = at
+	}
+	x.Lay(board, func(i int) (field.Soft, bool) {
+		if !x.Ending(i) || !x.Jobs[i].Ours(touch) {
+			return field.Soft{}, false
+		}
+		owner := x.Jobs[i].Queue
+		if rank[i] == len(line) {
+			owner = -1 // nobody counts on it any more
+		}
+		return field.Soft{owner, rank[i], x.Leases[i].End}, true
+	})
+}
+
+// liveClaims gives the claims whose job still waits on nodes that are still
+// good, oldest first; and those whose job is on its way there from other GPUs.
+func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluster.Claim) {
+	if len(x.Snapshot.Claims) == 0 {
+		return nil, nil
+	}
+	x.ranks = slices.Grow(x.ranks[:0], len(x.Jobs))[:len(x.Jobs)]
+	at := x.ranks // by case: 1 + the candidate
+	clear(at)
+	for i := range in.Candidates {
+		at[in.Candidates[i].Case] = 1 + i
+	}
+	for _, cl := range x.Snapshot.Claims {
+		c, p := x.Find(cl.Job), x.Pool(cl.Pool)
+		if cl.Gathers || cl.Parts != nil || c < 0 || p < 0 {
+			continue
+		}
+		if at[c] == 0 {
+			if x.Leaves(c) && x.Now.Sub(cl.At) <= x.Settings.Term {
+				moving = append(moving, cl)
+			}
+			continue
+		}
+		i, ok := at[c]-1, true
+		if in.Candidates[i].Running || in.Candidates[i].Humble || x.Now.Sub(cl.At) > x.Settings.Term {
+			continue
+		}
+		spec := eligible.Spec(x.Books, in.Candidates[i].Case)
+		spec.Require = nil
+		for _, n := range cl.Nodes {
+			ok = ok && x.Site.Good(n.Node)
+			spec.Require = append(spec.Require, n.Node)
+		}
+		if ok {
+			out = append(out, lease.Claimed{Claim: cl, Candidate: i, InPool: p, Shape: x.Site.Shape(spec)})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b lease.Claimed) int { return cmp.Compare(a.Made, b.Made) })
+	return out, moving
+}
+
+func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
+	x.Ended = slices.Grow(x.Ended, len(choice.Renewed))
+	for _, i := range choice.Renewed {
+		x.Extend(in.Candidates[i].Case)
+		x.Jobs[in.Candidates[i].Case].Began = true
+	}
+}
+
+// grant makes leases of what can start now, and claims of what has to wait until
+// those that it displaces have had their notice.
+func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
+	for _, g := range choice.Grants {
+		k := &in.Candidates[g.Candidate]
+		if k.Running { // it moves when its lease ends
+			g.At = max(g.At, x.Leases[k.Case].End)
+		}
+		if g.At > x.Now || k.Running {
+			x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[g.Pool], g.Nodes, g.At))
+			continue
+		}
+		x.Lend(k.Case, x.Pools[g.Pool], g.Nodes, x.Stops.EndFor(k.Case, x.Now))
+	}
+}
+
+// claimsARound bounds the new claims of a round: there are many rounds to a term,
+// and those furthest behind come first.
+const claimsARound = 32
+
+// claimFor keeps GPUs for gangs that are due but fit nowhere: where they would
+// fit in the pool that owes them if every lease that can end had ended, disturbing
+// least.
+func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
+	due = due[:min(len(due), claimsARound)]
+	if !slices.ContainsFunc(due, func(d lease.Due) bool { return !x.IsClaimed(in.Candidates[d.Candidate].Key) }) {
+		return
+	}
+	x.kept = x.Fresh(x.kept)
+	board := x.kept
+	board.Await(len(x.Jobs))
+	ranks := x.rank(in)
+	for i, l := range x.Leases {
+		st := &x.Jobs[i]
+		switch {
+		case !x.Fixed(i):
+			board.Soften(i, st.Queue, ranks[i], l.End, l.Nodes)
+		case st.Live && !st.Waits:
+			board.Hold(x.Snapshot.Cases[i].Job.Holds)
+		}
+	}
+	for k := range x.Claims {
+		board.Hold(x.Claims[k].Nodes)
+	}
+	for _, d := range due {
+		k := &in.Candidates[d.Candidate]
+		if x.IsClaimed(k.Key) || x.Leases[k.Case] != nil {
+			continue
+		}
+		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Most: -1}
+		if in.Keeps(k.Tenant, d.Pool) {
+			ask.Spares = 1 + k.Tenant
+		}
+		if found, ok := board.Fit(ask); ok {
+			board.Take(found)
+			x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[d.Pool], found.Nodes, found.At))
+		}
+	}
+}
+
+// rank gives, by case, how far ahead the tenants of the leases that can end are: who
+// is furthest ahead is to go first.
+func (x *contest) rank(in *lease.Input) []int {
+	held := make([][]lease.Held, len(x.Queues))
+	for i, l := range x.Leases {
+		if l != nil && !x.Fixed(i) {
+			t := x.Jobs[i].Queue
+			held[t] = append(held[t], lease.Held{Case: i, Pool: x.PoolOf(l)[0], GPUs: l.GPUs, Rho: x.Steadied(&x.Records[i], l)})
+		}
+	}
+	ranks := slices.Grow(x.ranks[:0], len(x.Leases))[:len(x.Leases)]
+	clear(ranks)
+	for t := range held {
+		lease.Rank(ranks, held[t], &in.Tenants[t], x.Settings.Term)
+	}
+	return ranks
+}
+
+// explain gives every candidate of a round of choosing its verdict.
+func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
+	for t := range in.Tenants {
+		tenant := &in.Tenants[t]
+		for at, i := range tenant.Jobs {
+			if p := &choice.Passed[i]; p.Code != "" {
+				st := &x.Jobs[in.Candidates[i].Case]
+				if st.Passed, st.Rank = p, at+1; tenant.Turns != nil {
+					st.Rank = 1 + slices.Index(tenant.Turns[p.Pool], i)
+				}
+			}
+		}
+	}
+}
