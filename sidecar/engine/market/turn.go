@@ -8,7 +8,6 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
@@ -16,7 +15,7 @@ import (
 // the pools between parties: each is charged to its party in turn, and one that runs keeps its GPUs until another
 // is further behind by the threshold. Where its party is due nothing, a candidate takes idle GPUs only.
 func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant) {
-	if m.Settings.Divide == "" || policy.TenantBlind(m.Settings.Divide) {
+	if m.Settings.Divide == "" || m.JobsQueue {
 		return
 	}
 	type turn struct {

@@ -123,7 +123,7 @@ func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Touc
 		if rank[i] == len(line) {
 			owner = -1 // nobody counts on it any more
 		}
-		return field.Soft{owner, rank[i], x.Leases[i].End}, true
+		return field.Soft{Owner: owner, Rank: rank[i], End: x.Leases[i].End}, true
 	})
 }
 

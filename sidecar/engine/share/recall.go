@@ -173,7 +173,7 @@ func (r *recalls) layOut(in *lease.Input) {
 	x.kept = x.Fresh(x.kept)
 	r.board = x.kept
 	x.Lay(r.board, func(i int) (field.Soft, bool) {
-		return field.Soft{x.Jobs[i].Queue, ranks[i], x.Now.Add(x.Settings.RecallNotice)}, x.recallable(i)
+		return field.Soft{Owner: x.Jobs[i].Queue, Rank: ranks[i], End: x.Now.Add(x.Settings.RecallNotice)}, x.recallable(i)
 	})
 	x.keep(r.board)
 }
