@@ -12,25 +12,18 @@ import (
 )
 
 // build makes the cells anew from what is remembered and what was seen: nothing of them lives
-// between two rounds. What Slurm says of which GPUs a job has goes before what was planned.
-func (v *vcs) build() {
-	h := v.h
-	b := &builder{v: v, plain: h.plain, masks: map[string]*mask{}}
-	b.hardware()
-	b.stand()
-	record := cells.Record{Leases: b.leases, Lost: h.Snapshot.Lost}
-	for _, t := range h.Snapshot.Cells.Tops {
-		for _, node := range t.Nodes {
-			if m := b.masks[node]; m != nil && m.bad != 0 {
-				record.Bad = append(record.Bad, cells.Bad{Node: node, GPUs: m.bad})
-			}
-		}
-	}
+// between two rounds. What Slurm says of which GPUs a job has goes before what was planned. The ground has claims, and who is
+// inside, and who has to leave, then.
+func build(v *ground, d *cluster.Cells) *cells.State {
+	b := &builder{ground: v, masks: map[string]*mask{}}
+	b.hardware(d.Tops)
+	record := cells.Record{Leases: b.stand(), Bad: b.bad(d.Tops), Lost: v.Snapshot.Lost}
 	var changes cells.Changes
-	v.state, changes = h.plain.Rebuild(record)
+	v.state, changes = v.plain.Rebuild(record)
 	v.keepIn(changes.Demoted)
-	v.squat()
-	v.entitle()
+	v.squatters, v.leaving = v.squat()
+	v.entitle(v.leaving)
+	return v.state
 }
 
 // layout gives the cells of the description as they are when all is healthy and free; nil, and
@@ -45,8 +38,7 @@ func (c *Chooser) layout(d *cluster.Cells) (*cells.State, error) {
 
 // builder puts together what stands in the cells.
 type builder struct {
-	v      *vcs
-	plain  *cells.State
+	*ground
 	masks  map[string]*mask // by node
 	leases []cells.Lease
 }
@@ -72,17 +64,16 @@ func (b *builder) on(node string) *mask {
 
 // hardware notes what is bad: nodes that are down, drained or unknown, drained GPUs, and GPUs
 // that a node should have and has not. Where Slurm does not tell which, it is the last ones.
-func (b *builder) hardware() {
-	h := b.v.h
-	for _, t := range h.Snapshot.Cells.Tops {
+func (b *builder) hardware(tops []cluster.TopCell) {
+	for _, t := range tops {
 		for _, name := range t.Nodes {
-			i, ok := slices.BinarySearchFunc(h.Snapshot.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
-			if !ok || h.Snapshot.Nodes[i].Bad != "" {
+			i, ok := slices.BinarySearchFunc(b.Snapshot.Nodes, name, func(n cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+			if !ok || b.Snapshot.Nodes[i].Bad != "" {
 				b.on(name).bad = b.on(name).all
 				continue
 			}
 			at, _ := b.plain.Place(name)
-			n, there := &h.Snapshot.Nodes[i], 0
+			n, there := &b.Snapshot.Nodes[i], 0
 			for _, g := range n.GPUs {
 				if g.Model == at.Model {
 					there = g.Count
@@ -104,21 +95,20 @@ func (b *builder) hardware() {
 
 // stand puts those who hold GPUs where they are: first those of whom Slurm tells which, then
 // those for whom they were planned, and then the rest, who have what is left.
-func (b *builder) stand() {
-	v, h := b.v, b.v.h
+func (b *builder) stand() []cells.Lease {
 	for turn := range 3 {
 		if turn == 2 {
-			b.plan()
+			b.plan(b.Snapshot.Claims)
 		}
-		for i := range h.Jobs {
-			st, j := &h.Jobs[i], &h.Snapshot.Cases[i].Job
+		for i := range b.Jobs {
+			st, j := &b.Jobs[i], &b.Snapshot.Cases[i].Job
 			if !st.Live || st.Waits || len(j.Holds) == 0 {
 				continue
 			}
 			its := 2
 			if told(j.Holds) {
 				its = 0
-			} else if l := h.Leases[i]; l != nil && l.Parts != nil {
+			} else if l := b.Leases[i]; l != nil && l.Parts != nil {
 				its = 1
 			}
 			if turn == its {
@@ -127,8 +117,22 @@ func (b *builder) stand() {
 		}
 	}
 	for _, l := range b.leases {
-		v.inside[h.Find(l.Key)] = true
+		b.inside[b.Find(l.Key)] = true
 	}
+	return b.leases
+}
+
+// bad gives the GPUs that nobody can have.
+func (b *builder) bad(tops []cluster.TopCell) []cells.Bad {
+	var out []cells.Bad
+	for _, t := range tops {
+		for _, node := range t.Nodes {
+			if m := b.masks[node]; m != nil && m.bad != 0 {
+				out = append(out, cells.Bad{Node: node, GPUs: m.bad})
+			}
+		}
+	}
+	return out
 }
 
 // told tells whether Slurm says which GPUs a job has.
@@ -145,9 +149,8 @@ func told(holds []cluster.Holding) bool {
 // that nobody can have. Of a gang that is on nodes in no cell as well, the others stand in the
 // cells: they are bound to its VC as long as it runs, and cost no other VC a cell.
 func (b *builder) standIn(i int) {
-	h := b.v.h
-	st, l, j := &h.Jobs[i], h.Leases[i], &h.Snapshot.Cases[i].Job
-	holds := b.inside(j.Holds)
+	st, l, j := &b.Jobs[i], b.Leases[i], &b.Snapshot.Cases[i].Job
+	holds := b.within(j.Holds)
 	if len(holds) == 0 {
 		return
 	}
@@ -157,19 +160,19 @@ func (b *builder) standIn(i int) {
 	}
 	parts := b.parts(holds, planned)
 	cleans := j.State == cluster.Completing
-	if !cleans && (l == nil || !st.Runs || !st.Ours(b.v.touch)) {
+	if !cleans && (l == nil || !st.Runs || !st.Ours(b.touch)) {
 		for _, p := range parts {
 			b.on(p.Node).bad |= p.GPUs
 		}
 		return
 	}
-	f := cells.Lease{Key: h.Records[i].Key, VC: h.Records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
+	f := cells.Lease{Key: b.Records[i].Key, VC: b.Records[i].Tenant, Right: cluster.Opportunistic, Parts: parts, Priority: 3}
 	switch {
 	case cleans || l.State == cluster.Ending:
 		f.Leaving = true
 	case l.Class != cluster.Opportunistic:
 		f.Right = cluster.Guaranteed // one that is shared is new here
-		if h.Ending(i) {
+		if b.Ending(i) {
 			f.Priority = 1
 		}
 		if st.Touch == cluster.Keep || st.Ordered(cluster.Exempt) {
@@ -187,8 +190,8 @@ func (b *builder) standIn(i int) {
 	b.leases = append(b.leases, f)
 }
 
-// inside gives what a job holds of nodes in cells.
-func (b *builder) inside(holds []cluster.Holding) []cluster.Holding {
+// within gives what a job holds of nodes in cells.
+func (b *builder) within(holds []cluster.Holding) []cluster.Holding {
 	out := func(o cluster.Holding) bool { return o.GPUs > 0 && b.on(o.Node) == nil }
 	if !slices.ContainsFunc(holds, out) {
 		return holds
@@ -252,36 +255,34 @@ func (m *mask) pick(n int) uint64 {
 
 // plan puts those who do not run yet where they are to be: leases that have not begun, and
 // claims. Slurm chose GPUs for others since: then they take what is left of their nodes.
-func (b *builder) plan() {
-	v, h := b.v, b.v.h
-	for i, l := range h.Leases {
-		if l == nil || l.State != cluster.Granted || l.Parts == nil || !h.Jobs[i].Ours(v.touch) {
+func (b *builder) plan(claims []cluster.Claim) {
+	for i, l := range b.Leases {
+		if l == nil || l.State != cluster.Granted || l.Parts == nil || !b.Jobs[i].Ours(b.touch) {
 			continue
 		}
-		if v.inside[i] = b.planned(i, l.Class, l.Parts); !v.inside[i] {
-			h.TakeBack(i, "taken back: its GPUs are not there any more")
+		if b.inside[i] = b.planned(i, l.Class, l.Parts); !b.inside[i] {
+			b.TakeBack(i, "taken back: its GPUs are not there any more")
 		}
 	}
-	if v.touch != cluster.Act {
+	if b.touch != cluster.Act {
 		return
 	}
-	for k := range h.Snapshot.Claims {
-		cl := &h.Snapshot.Claims[k]
-		i := h.Find(cl.Job)
-		if cl.Parts == nil || i < 0 || !h.Jobs[i].Eligible || h.Leases[i] != nil || h.Now.Sub(cl.At) > h.Settings.Term ||
+	for k := range claims {
+		cl := &claims[k]
+		i := b.Find(cl.Job)
+		if cl.Parts == nil || i < 0 || !b.Jobs[i].Eligible || b.Leases[i] != nil || b.Now.Sub(cl.At) > b.Settings.Term ||
 			!b.planned(i, cluster.Guaranteed, cl.Parts) {
 			continue
 		}
-		v.claims[i] = cl
+		b.claims[i] = cl
 	}
 }
 
 // planned puts one where it is to be, and tells whether its nodes are still good. What is lent it
 // may have only if nobody else is there.
 func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) bool {
-	h := b.v.h
 	for _, p := range parts {
-		if m := b.on(p.Node); m == nil || !h.Site.Good(p.Node) {
+		if m := b.on(p.Node); m == nil || !b.Site.Good(p.Node) {
 			return false
 		}
 	}
@@ -297,133 +298,8 @@ func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) b
 		}
 		m.taken |= p.GPUs
 	}
-	b.leases = append(b.leases, cells.Lease{Key: h.Records[i].Key, VC: h.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
+	b.leases = append(b.leases, cells.Lease{Key: b.Records[i].Key, VC: b.Records[i].Tenant, Right: right, Parts: parts, Priority: 2})
 	return true
-}
-
-// keepIn deals with those who found no cell of their VC where they are. A job that runs has as many GPUs
-// of the same nodes in its VC's books if they can be had; else it is opportunistic now, and one that
-// may not be requeued keeps its GPUs from everybody. A claim that cannot be kept is dropped.
-func (v *vcs) keepIn(demoted []cluster.JobKey) {
-	h := v.h
-	for _, key := range demoted {
-		i := h.Find(key)
-		st := &h.Jobs[i]
-		switch {
-		case v.claims[i] != nil:
-			v.state.Release(key)
-			delete(v.claims, i)
-		case st.Runs && v.relabel(i):
-		case st.Touch == cluster.Keep || st.Ordered(cluster.Exempt):
-			parts := v.state.Parts(key)
-			v.state.Release(key)
-			v.inside[i] = false
-			for _, p := range parts {
-				v.state.Spoil(p.Node, p.GPUs)
-			}
-		}
-	}
-}
-
-// relabel puts a job that runs into cells of its VC on its nodes by number: Slurm chose GPUs of
-// them that are in no one cell. Its affinity is broken, which is an event; its right is not, for else
-// another job of its VC would be given the cell, to be put across two in its turn. Who
-// is lent the GPUs that are now its in the books has those that are its in fact.
-func (v *vcs) relabel(i int) bool {
-	h := v.h
-	key, parts := h.Records[i].Key, v.state.Parts(h.Records[i].Key)
-	gpus := bits.OnesCount64(parts[0].GPUs)
-	nodes := make([]string, len(parts))
-	for k, p := range parts {
-		if nodes[k] = p.Node; bits.OnesCount64(p.GPUs) != gpus || slices.Contains(nodes[:k], p.Node) {
-			return false
-		}
-	}
-	at, _ := v.state.Place(nodes[0])
-	v.state.Release(key)
-	grant, err := v.state.Request(cells.Request{Key: key, VC: h.Records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
-		Priority: -inTerm, Admits: func(node string, _ int) bool { return slices.Contains(nodes, node) }})
-	if err != nil {
-		v.state.Stay(key, h.Records[i].Tenant, parts)
-		return false
-	}
-	for _, guest := range grant.Recall {
-		for _, node := range nodes {
-			v.state.Shift(guest, node)
-		}
-	}
-	if h.Snapshot.Cases[i].Job.Start > h.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm's seconds are whole
-		h.Events = append(h.Events, cluster.Event{Kind: "cells_broken", Job: key,
-			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", h.Records[i].ID, h.Records[i].Tenant)})
-	}
-	return true
-}
-
-// entitle says of every lease in the cells where it stands and by what right. One that is
-// not renewed for another job of its VC keeps its right until it ends.
-func (v *vcs) entitle() {
-	h := v.h
-	goes := make(map[int]bool, len(v.recalls))
-	for _, r := range v.recalls {
-		goes[r.of] = true
-	}
-	for i, l := range h.Leases {
-		if l == nil || !v.inside[i] {
-			continue
-		}
-		l.Parts = v.state.Parts(h.Records[i].Key)
-		if right := v.right(i); right == cluster.Guaranteed || !goes[i] && l.State != cluster.Ending {
-			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
-				h.Events = append(h.Events, cluster.Event{Kind: "cells_demoted", Job: l.Job,
-					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", h.Records[i].ID, h.Records[i].Tenant)})
-			}
-			l.Class = right
-		}
-	}
-}
-
-// squat finds out who is on GPUs that were given to somebody else, and for whom each goes.
-func (v *vcs) squat() {
-	h := v.h
-	keys := v.state.Squatters()
-	if len(keys) == 0 {
-		return
-	}
-	heirs := map[string][]cluster.JobKey{} // by node
-	note := func(i int) {
-		for _, p := range v.state.Parts(h.Records[i].Key) {
-			heirs[p.Node] = append(heirs[p.Node], h.Records[i].Key)
-		}
-	}
-	for i := range h.Jobs {
-		if v.claims[i] != nil || h.Leases[i] != nil && h.Leases[i].State == cluster.Granted && v.right(i) == cluster.Guaranteed {
-			note(i)
-		}
-	}
-	for _, key := range keys {
-		i := h.Find(key)
-		for n, heir := range v.heirsOf(key, heirs) {
-			if v.squatters[heir] = append(v.squatters[heir], i); n == 0 {
-				v.state.Leave(key)
-				v.recalls = append(v.recalls, cellRecall{i, heir})
-			}
-		}
-	}
-}
-
-// heirsOf gives the jobs that have been given GPUs on which a lease still is.
-func (v *vcs) heirsOf(key cluster.JobKey, heirs map[string][]cluster.JobKey) []cluster.JobKey {
-	var out []cluster.JobKey
-	for _, p := range v.state.Parts(key) {
-		for _, heir := range heirs[p.Node] {
-			for _, q := range v.state.Parts(heir) {
-				if p.Node == q.Node && p.GPUs&q.GPUs != 0 && !slices.Contains(out, heir) {
-					out = append(out, heir)
-				}
-			}
-		}
-	}
-	return out
 }
 
 // indices gives the members of a set of GPUs.
@@ -457,4 +333,127 @@ func (c *Chooser) Own(b *round.Books) [][]int {
 		}
 	}
 	return own
+}
+
+// keepIn deals with those who found no cell of their VC where they are. A job that runs has as many GPUs
+// of the same nodes in its VC's books if they can be had; else it is opportunistic now, and one that
+// may not be requeued keeps its GPUs from everybody. A claim that cannot be kept is dropped.
+func (v *ground) keepIn(demoted []cluster.JobKey) {
+	for _, key := range demoted {
+		i := v.Find(key)
+		st := &v.Jobs[i]
+		switch {
+		case v.claims[i] != nil:
+			v.state.Release(key)
+			delete(v.claims, i)
+		case st.Runs && v.relabel(i):
+		case st.Touch == cluster.Keep || st.Ordered(cluster.Exempt):
+			parts := v.state.Parts(key)
+			v.state.Release(key)
+			v.inside[i] = false
+			for _, p := range parts {
+				v.state.Spoil(p.Node, p.GPUs)
+			}
+		}
+	}
+}
+
+// relabel puts a job that runs into cells of its VC on its nodes by number: Slurm chose GPUs of
+// them that are in no one cell. Its affinity is broken, which is an event; its right is not, for else
+// another job of its VC would be given the cell, to be put across two in its turn. Who
+// is lent the GPUs that are now its in the books has those that are its in fact.
+func (v *ground) relabel(i int) bool {
+	key, parts := v.Records[i].Key, v.state.Parts(v.Records[i].Key)
+	gpus := bits.OnesCount64(parts[0].GPUs)
+	nodes := make([]string, len(parts))
+	for k, p := range parts {
+		if nodes[k] = p.Node; bits.OnesCount64(p.GPUs) != gpus || slices.Contains(nodes[:k], p.Node) {
+			return false
+		}
+	}
+	at, _ := v.state.Place(nodes[0])
+	v.state.Release(key)
+	grant, err := v.state.Request(cells.Request{Key: key, VC: v.Records[i].Tenant, Chain: at.Chain, Nodes: len(nodes), GPUs: gpus, Apart: true,
+		Priority: -inTerm, Admits: func(node string, _ int) bool { return slices.Contains(nodes, node) }})
+	if err != nil {
+		v.state.Stay(key, v.Records[i].Tenant, parts)
+		return false
+	}
+	for _, guest := range grant.Recall {
+		for _, node := range nodes {
+			v.state.Shift(guest, node)
+		}
+	}
+	if v.Snapshot.Cases[i].Job.Start > v.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm's seconds are whole
+		v.Events = append(v.Events, cluster.Event{Kind: "cells_broken", Job: key,
+			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", v.Records[i].ID, v.Records[i].Tenant)})
+	}
+	return true
+}
+
+// entitle says of every lease in the cells where it stands and by what right. One that is
+// not renewed for another job of its VC keeps its right until it ends.
+func (v *ground) entitle(leaving []cellRecall) {
+	goes := make(map[int]bool, len(leaving))
+	for _, r := range leaving {
+		goes[r.of] = true
+	}
+	for i, l := range v.Leases {
+		if l == nil || !v.inside[i] {
+			continue
+		}
+		l.Parts = v.state.Parts(v.Records[i].Key)
+		if right := v.right(i); right == cluster.Guaranteed || !goes[i] && l.State != cluster.Ending {
+			if l.Class == cluster.Guaranteed && right == cluster.Opportunistic {
+				v.Events = append(v.Events, cluster.Event{Kind: "cells_demoted", Job: l.Job,
+					Text: fmt.Sprintf("job %s no longer stands in cells of %s: its lease is opportunistic now", v.Records[i].ID, v.Records[i].Tenant)})
+			}
+			l.Class = right
+		}
+	}
+}
+
+// squat finds out who is on GPUs that were given to somebody else, and for whom each goes.
+func (v *ground) squat() (squatters map[cluster.JobKey][]int, leaving []cellRecall) {
+	keys := v.state.Squatters()
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	squatters = map[cluster.JobKey][]int{}
+	heirs := map[string][]cluster.JobKey{} // by node
+	note := func(i int) {
+		for _, p := range v.state.Parts(v.Records[i].Key) {
+			heirs[p.Node] = append(heirs[p.Node], v.Records[i].Key)
+		}
+	}
+	for i := range v.Jobs {
+		if v.claims[i] != nil || v.Leases[i] != nil && v.Leases[i].State == cluster.Granted && v.right(i) == cluster.Guaranteed {
+			note(i)
+		}
+	}
+	for _, key := range keys {
+		i := v.Find(key)
+		for n, heir := range v.heirsOf(key, heirs) {
+			if squatters[heir] = append(squatters[heir], i); n == 0 {
+				v.state.Leave(key)
+				leaving = append(leaving, cellRecall{i, heir})
+			}
+		}
+	}
+	return squatters, leaving
+}
+
+// heirsOf gives the jobs that have been given GPUs on which a lease still is.
+func (v *ground) heirsOf(key cluster.JobKey, heirs map[string][]cluster.JobKey) []cluster.JobKey {
+	var out []cluster.JobKey
+	for _, p := range v.state.Parts(key) {
+		for _, heir := range heirs[p.Node] {
+			for _, q := range v.state.Parts(heir) {
+				if p.Node == q.Node && p.GPUs&q.GPUs != 0 && !slices.Contains(out, heir) {
+					out = append(out, heir)
+				}
+			}
+		}
+	}
+	return out
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 )
 
 // HiveD recalls lent GPUs as soon as their owner wants them (§3.3): a recall cannot wait until the job may be stopped
@@ -22,42 +23,53 @@ import (
 // forecasts is how many stops beyond the budget are too many to trust another forecast.
 const forecasts = 2
 
-// lending brings up to now how long GPUs were lent. A window passes into the one before when it is over.
-func (h *turn) lending() {
-	if h.Snapshot.Cells == nil || h.Stops.Rule().Off() {
-		return
+// lending gives how long GPUs were lent up to now. A window passes into the one before when it is over.
+func lending(f *field.Field) []cluster.Lending {
+	if f.Stops.Rule().Off() {
+		return nil
 	}
-	h.out.Lent = slices.Clone(h.Snapshot.Lent)
-	for k := range h.out.Lent {
-		if x := &h.out.Lent[k]; h.Settings.Window > 0 && h.Now.Sub(x.Since) >= h.Settings.Window {
-			x.Since, x.Earlier, x.Now = h.Now, x.Now, cluster.Lent{}
+	lent := slices.Clone(f.Snapshot.Lent)
+	for k := range lent {
+		if x := &lent[k]; f.Settings.Window > 0 && f.Now.Sub(x.Since) >= f.Settings.Window {
+			x.Since, x.Earlier, x.Now = f.Now, x.Now, cluster.Lent{}
 		}
 	}
-	ran := h.Now.Sub(h.Snapshot.Ledger.At)
-	if h.Snapshot.Ledger.At == 0 || ran <= 0 {
-		return
+	ran := f.Now.Sub(f.Snapshot.Ledger.At)
+	if f.Snapshot.Ledger.At == 0 || ran <= 0 {
+		return lent
 	}
-	for i, l := range h.Leases {
-		if l != nil && l.Class == cluster.Opportunistic && h.Jobs[i].Runs && h.Jobs[i].Touch == cluster.Act {
-			h.lentOf(l.Pool).Time += min(ran, max(h.Now.Sub(h.Snapshot.Cases[i].Job.Start), 0))
+	for i, l := range f.Leases {
+		if l != nil && l.Class == cluster.Opportunistic && f.Jobs[i].Runs && f.Jobs[i].Touch == cluster.Act {
+			var of *cluster.Lent
+			lent, of = lentOf(lent, l.Pool, f.Now)
+			of.Time += min(ran, max(f.Now.Sub(f.Snapshot.Cases[i].Job.Start), 0))
 		}
 	}
+	return lent
 }
 
-// lentOf gives the sum of a pool's present window, to be changed.
-func (h *turn) lentOf(pool string) *cluster.Lent {
-	k, ok := slices.BinarySearchFunc(h.out.Lent, pool, func(x cluster.Lending, pool string) int { return cmp.Compare(x.Pool, pool) })
+// lentOf gives the sum of a pool's present window, to be changed; lent has it then.
+func lentOf(lent []cluster.Lending, pool string, now cluster.Instant) ([]cluster.Lending, *cluster.Lent) {
+	k, ok := slices.BinarySearchFunc(lent, pool, func(x cluster.Lending, pool string) int { return cmp.Compare(x.Pool, pool) })
 	if !ok {
-		h.out.Lent = slices.Insert(h.out.Lent, k, cluster.Lending{Pool: pool, Since: h.Now})
+		lent = slices.Insert(lent, k, cluster.Lending{Pool: pool, Since: now})
 	}
-	return &h.out.Lent[k].Now
+	return lent, &lent[k].Now
 }
 
 // recalledFrom counts a recall of a lent lease.
 func (h *turn) recalledFrom(pool string) {
 	if !h.Stops.Rule().Off() {
-		h.lentOf(pool).Recalls++
+		var of *cluster.Lent
+		h.out.Lent, of = lentOf(h.out.Lent, pool, h.Now)
+		of.Recalls++
 	}
+}
+
+// forecast tells for how long GPUs that are lent now are likely to stay lent.
+type forecast struct {
+	*ground
+	stays []cluster.Span // by pool; nil = not worked out yet
 }
 
 // staysLent gives for how long GPUs of a pool that are lent now are likely to stay lent: the time that is more likely to
@@ -65,30 +77,30 @@ func (h *turn) recalledFrom(pool string) {
 // that of the last one to two windows, by the time for which leases ran, with one recall more than was seen. The
 // allowance comes on top: a job that a recall destroys so early loses no more than the site lets a stop cost any job.
 // No forecast goes beyond the next begin time that users of a VC have set for their jobs.
-func (v *vcs) staysLent(pool int) cluster.Span {
-	h, lent := v.h, cluster.Lent{}
-	for _, x := range h.out.Lent {
-		if x.Pool == h.Pools[pool] {
+func (v *forecast) staysLent(pool int) cluster.Span {
+	lent := cluster.Lent{}
+	for _, x := range v.out.Lent {
+		if x.Pool == v.Pools[pool] {
 			lent = cluster.Lent{Time: x.Now.Time + x.Earlier.Time, Recalls: x.Now.Recalls + x.Earlier.Recalls}
 		}
 	}
-	stays := h.Settings.StopAllowance + lent.Time/cluster.Span(lent.Recalls+1)*69/100 // ln 2
-	for i := range h.Jobs {
-		at, r := h.Records[i].UserBegin, &h.Snapshot.Cases[i].Job.Request
-		if at > h.Now && h.Jobs[i].Waits && (r.Model == "" || r.Model == h.Pools[pool]) && v.state.Has(h.Records[i].Tenant) {
-			stays = min(stays, at.Sub(h.Now))
+	stays := v.Settings.StopAllowance + lent.Time/cluster.Span(lent.Recalls+1)*69/100 // ln 2
+	for i := range v.Jobs {
+		at, r := v.Records[i].UserBegin, &v.Snapshot.Cases[i].Job.Request
+		if at > v.Now && v.Jobs[i].Waits && (r.Model == "" || r.Model == v.Pools[pool]) && v.state.Has(v.Records[i].Tenant) {
+			stays = min(stays, at.Sub(v.Now))
 		}
 	}
 	return stays
 }
 
 // fits gives the longest time limit with which a job whose budget is gone is lent GPUs of a pool; 0 = with none.
-func (v *vcs) fits(i, pool int) cluster.Span {
-	if v.h.Records[i].Beyond >= forecasts {
+func (v *forecast) fits(i, pool int) cluster.Span {
+	if v.Records[i].Beyond >= forecasts {
 		return 0
 	}
 	if v.stays == nil {
-		v.stays = make([]cluster.Span, len(v.h.Pools))
+		v.stays = make([]cluster.Span, len(v.Pools))
 		for p := range v.stays {
 			v.stays[p] = v.staysLent(p)
 		}
@@ -97,15 +109,14 @@ func (v *vcs) fits(i, pool int) cluster.Span {
 }
 
 // owns tells whether a job's tenant has a VC that is promised as many GPUs as it asks for, of a model that it may have.
-func (v *vcs) owns(i int) bool {
-	h := v.h
-	return slices.ContainsFunc(h.Jobs[i].Pools, func(p int) bool {
-		return v.state.Promised(h.Records[i].Tenant, h.Pools[p]) >= h.Snapshot.Cases[i].Job.Request.GPUs
+func (v *forecast) owns(i int) bool {
+	return slices.ContainsFunc(v.Jobs[i].Pools, func(p int) bool {
+		return v.state.Promised(v.Records[i].Tenant, v.Pools[p]) >= v.Snapshot.Cases[i].Job.Request.GPUs
 	})
 }
 
 // over tells whether a job is over, by its time limit, before GPUs of a pool are likely to be recalled.
-func (v *vcs) over(i, pool int) bool {
-	limit := v.h.Limit(i)
+func (v *forecast) over(i, pool int) bool {
+	limit := v.Limit(i)
 	return limit > 0 && limit <= v.fits(i, pool)
 }

@@ -1,0 +1,136 @@
+package vc
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// carryOut does what was decided.
+func carryOut(v *decision) {
+	goes := make(map[cluster.JobKey]bool, len(v.recalls))
+	for _, r := range v.recalls {
+		goes[v.Records[r.of].Key] = true
+		v.end(r)
+	}
+	for _, key := range v.demoted {
+		if i := v.Find(key); v.Leases[i] != nil && !goes[key] {
+			v.Leases[i].Class, v.Leases[i].Parts = cluster.Opportunistic, v.state.Parts(key)
+		}
+	}
+	for _, i := range v.promoted {
+		v.Leases[i].Class, v.Leases[i].Parts = cluster.Guaranteed, v.state.Parts(v.Records[i].Key)
+	}
+	for _, i := range v.renewed {
+		v.Extend(i)
+		v.Jobs[i].Began = true
+	}
+	for k := range v.granted {
+		v.grant(&v.granted[k])
+	}
+}
+
+// end recalls one lease: at the end of its term if that is so near that its turn is being
+// decided on, else after the notice of recalls.
+func (v *ground) end(r cellRecall) {
+	l, st := v.Leases[r.of], &v.Jobs[r.of]
+	switch {
+	case l == nil || l.State != cluster.Granted && !st.Runs: // it cleans up
+		return
+	case l.State == cluster.Granted:
+		v.TakeBack(r.of, round.Recalled)
+	case l.State == cluster.Ending:
+		st.Heir = r.heir
+	case l.Class != cluster.Opportunistic && v.Ending(r.of) && l.Why == "": // its term is over anyway
+		st.Heir = r.heir
+	default:
+		if l.Class == cluster.Opportunistic && l.Why != round.Recalled && v.touch == cluster.Act {
+			v.recalledFrom(l.Pool)
+		}
+		l.End, l.Why, st.Heir, st.Stoppable = min(l.End, v.Now.Add(v.Settings.RecallNotice)), round.Recalled, r.heir, true
+	}
+}
+
+// trim takes GPUs off the last nodes of a gang that was asked for evenly and is not even.
+func trim(parts []cells.Part, gpus int) []cells.Part {
+	for _, p := range parts {
+		gpus -= bits.OnesCount64(p.GPUs)
+	}
+	for k := len(parts) - 1; k >= 0 && gpus < 0; k-- {
+		for p := &parts[k]; gpus < 0 && bits.OnesCount64(p.GPUs) > 1; gpus++ {
+			p.GPUs &^= 1 << (63 - bits.LeadingZeros64(p.GPUs))
+		}
+	}
+	return parts
+}
+
+// grant makes a lease, or a claim until those who are there have gone.
+func (v *ground) grant(g *cellGrant) {
+	st := &v.Jobs[g.of]
+	if r := &v.Snapshot.Cases[g.of].Job.Request; !r.Exclusive {
+		g.parts = trim(g.parts, r.GPUs)
+	}
+	nodes := v.holdings(g.parts, st.Shape)
+	pool, at := nodes[0].Model, v.Now
+	for _, i := range g.recall {
+		if l := v.Leases[i]; l != nil && l.State != cluster.Ending {
+			at = max(at, l.End)
+		}
+	}
+	if at > v.Now {
+		cl := cluster.Claim{Job: v.Records[g.of].Key, Pool: pool, Nodes: nodes, At: at, Made: v.Now, Parts: g.parts}
+		if old := v.claims[g.of]; old != nil {
+			cl.Made = old.Made
+		}
+		v.Claims, st.Claimed = append(v.Claims, cl), true
+		return
+	}
+	v.Lend(g.of, pool, nodes, lease.Next(v.Now, v.Settings))
+	v.Leases[g.of].Class, v.Leases[g.of].Parts = g.class, g.parts
+}
+
+// safePlan is what is done when promises to VCs do not add up: everybody keeps what he has, and
+// nobody is given anything. It gives what was given.
+func safePlan(v *ground, unsafe ...string) []string {
+	for i, l := range v.Leases {
+		if l != nil && v.Jobs[i].Ours(v.touch) && l.State != cluster.Granted && l.State != cluster.Ending && v.Ending(i) {
+			v.prolong(i)
+		}
+	}
+	for i := range v.Jobs {
+		if cl := v.claims[i]; cl != nil {
+			v.Claims, v.Jobs[i].Claimed = append(v.Claims, *cl), true
+		}
+	}
+	v.Events = append(v.Events, cluster.Event{Kind: "cells_unsafe",
+		Text: "promises to virtual clusters do not add up, nothing is granted: " + strings.Join(unsafe, "; ")})
+	return unsafe
+}
+
+// commons gives out nodes that are in no cell, by right of share, as where there are no cells.
+func commons(v *ground, in *lease.Input) {
+	if !slices.ContainsFunc(v.Snapshot.Nodes, func(n cluster.Node) bool { _, in := v.state.Place(n.Name); return !in && len(n.GPUs) > 0 }) {
+		return
+	}
+	in.Candidates = slices.Clone(in.Candidates) // the line is made anew below
+	for _, t := range v.Snapshot.Cells.Tops {
+		v.Closed = append(v.Closed, t.Nodes...)
+	}
+	rest := slices.DeleteFunc(v.Candidates(v.touch), func(k lease.Candidate) bool {
+		return k.Running && v.inside[k.Case] || !k.Running && v.Leases[k.Case] != nil || v.Jobs[k.Case].Claimed
+	})
+	of := lease.Input{Now: v.Now, Settings: v.Settings}
+	of.Candidates, of.Tenants = v.Line(rest)
+	v.common = v.Fresh(v.common)
+	known := len(v.Claims)
+	v.Commons(v.Field, &of, v.common, v.touch)
+	for _, cl := range v.Claims[known:] {
+		v.Jobs[v.Find(cl.Job)].Claimed = true
+	}
+	v.Closed = v.Closed[:0]
+}

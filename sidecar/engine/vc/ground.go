@@ -1,0 +1,195 @@
+package vc
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// ground is where a round of choosing stands: the cells with the leases and claims that stand in them, and the board of
+// everything else that keeps jobs off nodes.
+type ground struct {
+	*turn
+	touch cluster.Touch
+	state *cells.State
+	board *place.Board // CPUs, memory and whatever else
+	// By case: the claim that it has, and whether it stands in cells.
+	claims map[int]*cluster.Claim
+	inside []bool
+	// squatters still have GPUs that were given to a job; leaving are their recalls.
+	squatters map[cluster.JobKey][]int
+	leaving   []cellRecall
+}
+
+// cellRecall is a lease that ends for a guaranteed one.
+type cellRecall struct {
+	of   int
+	heir cluster.JobKey
+}
+
+// candidates lists the jobs that could hold a lease next: besides those that always could,
+// those that run in the middle of an opportunistic lease. In cells others than ASTRAEA's
+// orders are known, too.
+func (v *ground) candidates() []lease.Candidate {
+	cs := v.Candidates(v.touch)
+	for i, l := range v.Leases {
+		st := &v.Jobs[i]
+		if l == nil || !st.Ours(v.touch) || !st.Runs || v.Ending(i) || st.Tenant < 0 || !v.inside[i] ||
+			v.right(i) != cluster.Opportunistic || l.State != cluster.Active || st.Order != nil {
+			continue
+		}
+		r := &v.Records[i]
+		cs = append(cs, lease.Candidate{Case: i, Key: r.Key, Tenant: st.Tenant, Pools: v.PoolOf(l), GPUs: l.GPUs,
+			First: r.First, Owed: r.Due - r.Alloc, Rho: st.Rho, Urgent: slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS)})
+	}
+	for k := range cs {
+		v.rank(&cs[k])
+	}
+	return cs
+}
+
+// SecondQueue is the attained service that takes a job to the second queue of Tiresias-L
+// (Gu et al., NSDI'19, §3.2). The simulator that its authors released (SymbioticLab/Tiresias) has
+// 3,250, 7,200 and 18,000 GPU-seconds. The last is better for it than the first, in completion time
+// and in sharing loss, on the trace where that was tried.
+const SecondQueue = cluster.GPUTime(18000 * cluster.Second)
+
+// rank sets what orders a candidate in its VC. Whatever that is, those who run go before
+// those who wait where it is equal, and then it is first come, first served.
+func (v *ground) rank(k *lease.Candidate) {
+	r := &v.Records[k.Case]
+	switch v.Settings.Chooser {
+	case "fifo": // nobody is preempted
+		k.New, k.Rho = false, cluster.Fair
+		if k.Running && v.right(k.Case) == cluster.Guaranteed {
+			k.Rho = 0
+		}
+	case "tiresias-l":
+		k.New, k.Rho = false, 0
+		if r.Alloc >= SecondQueue {
+			k.Rho = 1
+		}
+	case "gandiva-fair": // the stride of jobs that share a tenant's tickets by GPU (§3.1)
+		k.New, k.Rho = false, cluster.Rho(int64(r.Alloc)/int64(max(k.GPUs, 1)))
+	}
+}
+
+// right gives by what right a job's lease stands in the cells; "" = it does not.
+func (v *ground) right(i int) cluster.LeaseClass { return v.state.Right(v.Records[i].Key) }
+
+// occupy puts what is held on the board: who may have to go as soft, the rest as fixed.
+func (v *ground) occupy() *place.Board {
+	board := v.Fresh(v.Chooser.board)
+	v.Chooser.board = board
+	board.Await(len(v.Jobs))
+	for i := range v.Jobs {
+		st, l := &v.Jobs[i], v.Leases[i]
+		switch {
+		case !st.Live:
+		case l != nil && l.State == cluster.Granted:
+			if v.right(i) == cluster.Opportunistic {
+				board.Soften(i, -1, 0, v.Now, l.Nodes)
+			} else {
+				board.Hold(l.Nodes)
+			}
+		case st.Waits:
+		case v.right(i) == cluster.Opportunistic, v.mayGo(i):
+			board.Soften(i, -1, btoi(v.right(i) == cluster.Opportunistic), v.Now, v.Snapshot.Cases[i].Job.Holds)
+		default:
+			board.Hold(v.Snapshot.Cases[i].Job.Holds)
+		}
+	}
+	for _, cl := range v.claims {
+		board.Hold(cl.Nodes)
+	}
+	return board
+}
+
+// mayGo tells whether a guaranteed lease ends now if its VC so wants.
+func (v *ground) mayGo(i int) bool { return v.inside[i] && v.Ending(i) }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// holdings gives the GPUs of parts as what a job of a shape holds.
+func (v *ground) holdings(parts []cells.Part, shape int) []cluster.Holding {
+	var out []cluster.Holding
+	for _, p := range parts {
+		at, _ := v.state.Place(p.Node)
+		index := indices(p.GPUs)
+		if n := len(out); n > 0 && out[n-1].Node == p.Node {
+			index = append(out[n-1].Index, index...)
+			slices.Sort(index)
+			out = out[:n-1]
+		}
+		cpus, memory := v.board.Parts(shape, len(index))
+		out = append(out, cluster.Holding{Node: p.Node, Model: at.Model, GPUs: len(index), Index: index, CPUs: cpus, MemoryMB: memory})
+	}
+	slices.SortFunc(out, func(a, b cluster.Holding) int { return cmp.Compare(a.Node, b.Node) })
+	return out
+}
+
+// asks gives a job's request as cells know it: so many nodes with so many GPUs each. A job
+// that asks for nodes gets just those (hard); one that asks for GPUs alone is put on as few
+// nodes as it fits on, evenly, and after a while on any (soft).
+func (v *ground) asks(k *lease.Candidate, tenant string, priority, displace int) []cells.Request {
+	r := &v.Snapshot.Cases[k.Case].Job.Request
+	base := cells.Request{Key: k.Key, VC: tenant, Priority: priority, Soft: v.soft(k.Case)}
+	var out []cells.Request
+	for _, c := range v.state.Chains() {
+		pool := v.Pool(c.Model)
+		if r.Model != "" && r.Model != c.Model || !slices.Contains(k.Pools, pool) {
+			continue
+		}
+		q := base
+		q.Chain, q.Model, q.Apart = c.Chain, c.Model, r.Nodes > 0
+		switch {
+		case r.Exclusive:
+			q.Nodes, q.GPUs = max(r.Nodes, 1), c.GPUs
+		case r.PerNode > 0:
+			q.Nodes, q.GPUs = max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode), r.PerNode
+		case r.Nodes > 0:
+			q.Nodes = r.Nodes
+			q.GPUs = (r.GPUs + r.Nodes - 1) / r.Nodes
+		default:
+			q.Nodes = (r.GPUs + c.GPUs - 1) / c.GPUs
+			for r.GPUs%q.Nodes != 0 {
+				q.Nodes++
+			}
+			q.GPUs = r.GPUs / q.Nodes
+		}
+		ask := place.Ask{Shape: k.Shape, Pool: pool, Now: v.Now, End: lease.Next(v.Now, v.Settings), Displace: displace}
+		q.Admits = func(node string, gpus int) bool { return v.board.Admits(ask, node, gpus) }
+		out = append(out, q)
+	}
+	return out
+}
+
+// soft tells whether a job takes GPUs wherever they are.
+func (v *ground) soft(i int) bool {
+	r := &v.Snapshot.Cases[i].Job.Request
+	if r.PerNode > 0 || r.Nodes > 0 || r.Exclusive {
+		return false
+	}
+	return !v.Later(v.Records[i].First.Add(v.Settings.AffinityWait))
+}
+
+// lent tells whether a job has an opportunistic lease that it may keep.
+func (v *ground) lent(i int) bool {
+	l := v.Leases[i]
+	return l != nil && v.inside[i] && l.Class == cluster.Opportunistic && l.State != cluster.Ending && l.Why != round.Recalled
+}
+
+func (v *ground) prolong(i int) {
+	v.Extend(i)
+	v.Jobs[i].Began = true
+}

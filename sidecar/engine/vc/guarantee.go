@@ -1,0 +1,197 @@
+package vc
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/lease"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+)
+
+// decision is what is decided on the cells of VCs, until it is carried out.
+type decision struct {
+	*ground
+	in                *lease.Input
+	renewed, promoted []int // cases
+	demoted           []cluster.JobKey
+	granted           []cellGrant
+	recalls           []cellRecall
+	refused           map[int]cells.Refusal // by case
+}
+
+// cellGrant is GPUs for a job that waits.
+type cellGrant struct {
+	of     int // case
+	class  cluster.LeaseClass
+	parts  []cells.Part
+	recall []int // cases of those who have to go first
+}
+
+// The priorities of leases within a VC: by place in the queue where their turn is decided
+// on now, above these where it is not; urgent ones above all that are not.
+const (
+	inTerm = 1 << 28
+	urgent = 1 << 29
+)
+
+// guarantee gives every VC's cells to its tenant's jobs, in their order.
+func guarantee(g *ground, in *lease.Input) *decision {
+	v := &decision{ground: g, in: in, recalls: g.leaving, refused: map[int]cells.Refusal{}}
+	for i, l := range v.Leases {
+		if l == nil || !v.inside[i] {
+			continue
+		}
+		p := inTerm
+		if v.Stops.Gone(i) { // it is lent nothing any more: not even an urgent job of its VC takes its right
+			p = inTerm + urgent
+		}
+		if v.mayGo(i) {
+			p = -inTerm // of one that is not even in the line
+		}
+		if slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS) {
+			p += urgent
+		}
+		v.state.Prefer(v.Records[i].Key, p)
+	}
+	for t := range in.Tenants {
+		if v.state.Has(in.Tenants[t].Name) {
+			v.guaranteeVC(t)
+		}
+	}
+	return v
+}
+
+func (v *decision) guaranteeVC(t int) {
+	tenant := &v.in.Tenants[t]
+	priority := func(at int) int {
+		p := -at
+		if v.in.Candidates[tenant.Jobs[at]].Urgent {
+			p += urgent
+		}
+		return p
+	}
+	for at, i := range tenant.Jobs {
+		if k := &v.in.Candidates[i]; k.Running && v.right(k.Case) == cluster.Guaranteed {
+			v.state.Prefer(k.Key, priority(at))
+		}
+	}
+	type attempt struct {
+		shape        int
+		soft, urgent bool
+	}
+	failed := map[attempt]cells.Refusal{}
+	for at, i := range tenant.Jobs {
+		k := &v.in.Candidates[i]
+		c := k.Case
+		switch {
+		case v.Leases[c] != nil:
+			v.keep(k, tenant.Name)
+		case v.claims[c] != nil: // it has its place already
+			v.granted = append(v.granted, cellGrant{of: c, class: cluster.Guaranteed, parts: v.state.Parts(k.Key), recall: v.squatters[k.Key]})
+		default:
+			try := attempt{k.Shape, v.soft(c), k.Urgent}
+			refusal, known := failed[try]
+			if !known {
+				var ok bool
+				if refusal, ok = v.request(k, tenant.Name, priority(at)); ok || v.forgiving(k, tenant.Name, priority(at)) {
+					continue
+				}
+				failed[try] = refusal
+			}
+			v.refused[c] = refusal
+		}
+	}
+}
+
+// keep renews a guaranteed lease, and makes an opportunistic one guaranteed where it is if
+// its VC has the cells for that.
+func (v *decision) keep(k *lease.Candidate, vc string) {
+	switch v.right(k.Case) {
+	case cluster.Guaranteed:
+		if k.Running {
+			v.renewed = append(v.renewed, k.Case)
+			v.board.Renew(k.Case)
+		}
+	case cluster.Opportunistic:
+		if v.Leases[k.Case].State == cluster.Ending || !v.state.Promote(k.Key, vc, true) {
+			return
+		}
+		v.state.Prefer(k.Key, inTerm)
+		v.board.Renew(k.Case)
+		if v.promoted = append(v.promoted, k.Case); k.Running {
+			v.renewed = append(v.renewed, k.Case)
+		}
+	}
+}
+
+// request asks for a VC's cells for a job that waits.
+func (v *decision) request(k *lease.Candidate, vc string, priority int) (cells.Refusal, bool) {
+	refusal := cells.Refusal{Code: cells.UnknownLevel, VC: vc}
+	for _, q := range v.asks(k, vc, priority, place.Anybodys) {
+		grant, err := v.state.Request(q)
+		if err != nil {
+			errors.As(err, &refusal)
+			continue
+		}
+		g := cellGrant{of: k.Case, class: cluster.Guaranteed, parts: grant.Parts}
+		for _, key := range grant.Recall {
+			g.recall = append(g.recall, v.Find(key))
+		}
+		if k.Humble && len(g.recall) > 0 { // it leaves others alone
+			v.state.Release(k.Key)
+			for _, key := range grant.Demoted {
+				v.state.Promote(key, vc, false)
+			}
+			return cells.Refusal{Code: cells.NoneToLend, VC: vc}, false
+		}
+		v.demoted = append(v.demoted, grant.Demoted...)
+		v.settle(k, &g)
+		return refusal, true
+	}
+	return refusal, false
+}
+
+// forgiving asks again for a job that was refused and avoids the nodes on which its last grant did
+// not start: they may be all that its VC has.
+func (v *decision) forgiving(k *lease.Candidate, vc string, priority int) bool {
+	r := &v.Records[k.Case]
+	if len(r.Shun) == 0 {
+		return false
+	}
+	shun, shape := r.Shun, k.Shape
+	r.Shun = nil
+	k.Shape = v.Site.Shape(eligible.Spec(v.Books, k.Case))
+	_, ok := v.request(k, vc, priority)
+	if !ok {
+		r.Shun, k.Shape = shun, shape
+	}
+	v.Jobs[k.Case].Shape = k.Shape
+	return ok
+}
+
+// settle takes the place of a grant on the board, and with it what its CPUs and memory need.
+func (v *decision) settle(k *lease.Candidate, g *cellGrant) {
+	for _, i := range g.recall {
+		v.board.Displace(i)
+	}
+	nodes := v.holdings(g.parts, k.Shape)
+	v.board.Hold(nodes)
+	for n := range nodes {
+		for i := v.board.Crowded(nodes[n].Node); i >= 0; i = v.board.Crowded(nodes[n].Node) {
+			v.board.Displace(i)
+			if key := v.Records[i].Key; v.right(i) == cluster.Guaranteed {
+				v.state.Demote(key)
+				v.demoted = append(v.demoted, key)
+			}
+			g.recall = append(g.recall, i)
+		}
+	}
+	for _, i := range g.recall {
+		v.state.Leave(v.Records[i].Key)
+		v.recalls = append(v.recalls, cellRecall{i, k.Key})
+	}
+	v.granted = append(v.granted, *g)
+}

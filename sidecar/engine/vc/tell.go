@@ -1,0 +1,139 @@
+package vc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// teller tells of every job why it has no GPUs.
+type teller struct {
+	*decision
+	forecast forecast
+}
+
+// explain says of every job that waits why it has neither cells of its VC nor anything lent.
+func explain(d *decision) {
+	v := &teller{decision: d, forecast: forecast{ground: d.ground}}
+	holders, broken := v.holders(), v.broken()
+	for t := range v.in.Tenants {
+		for at, i := range v.in.Tenants[t].Jobs {
+			c := v.in.Candidates[i].Case
+			st := &v.Jobs[c]
+			if !st.Eligible || v.Leases[c] != nil || st.Claimed {
+				continue
+			}
+			no, own := v.refused[c]
+			if !own && st.Passed != nil && v.unsafe == nil {
+				continue // it has its turn on nodes in no cell
+			}
+			why := &cluster.Reason{Code: cluster.BecauseCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
+			if len(st.Pools) > 0 {
+				why.Pool = v.Pools[st.Pools[0]]
+			}
+			if l := holders[cellsOf{no.VC, no.Chain, no.Level}]; l != nil {
+				why.For, why.Right, why.Until = l.Job, l.Class, l.End
+			}
+			if nodes := broken[cellsOf{vc: no.VC, chain: no.Chain}]; own && nodes != "" {
+				why.Code, why.Note = cluster.BecauseLost, nodes
+			}
+			if v.Stops.Gone(c) && v.forecast.owns(c) && !slices.ContainsFunc(st.Pools, func(p int) bool { return v.forecast.over(c, p) }) {
+				why.Code, why.Spent = cluster.BecauseBudget, v.Records[c].Spent
+				for _, p := range st.Pools {
+					why.Fits = max(why.Fits, v.forecast.fits(c, p))
+				}
+			}
+			if v.unsafe != nil {
+				why.Code, why.Note = cluster.BecauseUnsafe, strings.Join(v.unsafe, "; ")
+			}
+			st.Cell = why
+		}
+	}
+}
+
+// cellsOf is a VC's cells of a type.
+type cellsOf struct{ vc, chain, typ string }
+
+// holders gives, of the guaranteed leases in a VC's cells of a type or larger, the one that ends first.
+func (v *teller) holders() map[cellsOf]*cluster.Lease {
+	out := map[cellsOf]*cluster.Lease{}
+	for i, l := range v.Leases {
+		if l == nil || !v.inside[i] || l.Class != cluster.Guaranteed || l.State == cluster.Granted {
+			continue
+		}
+		for _, p := range l.Parts {
+			at, _ := v.state.Place(p.Node)
+			for _, typ := range v.state.Within(at.Chain, p.Type) {
+				key := cellsOf{v.Records[i].Tenant, at.Chain, typ}
+				if f := out[key]; f == nil || l.End < f.End {
+					out[key] = l
+				}
+			}
+		}
+	}
+	return out
+}
+
+// broken names the bad nodes of every chain of which a VC has lost cells.
+func (v *teller) broken() map[cellsOf]string {
+	out := map[cellsOf]string{}
+	losses := v.state.Losses()
+	if losses == nil {
+		return out
+	}
+	nodes := map[string][]string{} // by chain
+	for _, b := range v.state.Export().Bad {
+		at, _ := v.state.Place(b.Node)
+		nodes[at.Chain] = append(nodes[at.Chain], b.Node)
+	}
+	for _, f := range losses {
+		bad := nodes[f.Chain]
+		words := strings.Join(bad[:min(len(bad), 3)], ", ")
+		if len(bad) > 3 {
+			words += fmt.Sprintf(" and %d more", len(bad)-3)
+		}
+		out[cellsOf{vc: f.VC, chain: f.Chain}] = words
+	}
+	return out
+}
+
+// report says how the cells stand.
+func report(v *ground) *cluster.CellReport {
+	if lost := v.state.Losses(); !slices.Equal(lost, v.Snapshot.Lost) {
+		v.Events = append(v.Events, lossEvents(v.Snapshot.Lost, lost)...)
+	}
+	out := &cluster.CellReport{Fragmentation: v.state.Fragmentation(), Unsafe: v.unsafe}
+	if !v.Brief {
+		out.Views, out.Bound = v.state.Views(), v.state.Bound()
+	}
+	return out
+}
+
+// lossEvents tells what VCs lost to hardware, and what came back.
+func lossEvents(was, is []cluster.CellLoss) []cluster.Event {
+	var out []cluster.Event
+	tell := func(kind, words string, f cluster.CellLoss) {
+		out = append(out, cluster.Event{Kind: kind, Text: fmt.Sprintf("%s %s %d cells of type %s (chain %s)", f.VC, words, f.Cells, f.Type, f.Chain)})
+	}
+	cells := func(all []cluster.CellLoss, f cluster.CellLoss) int {
+		for _, o := range all {
+			if o.VC == f.VC && o.Chain == f.Chain && o.Type == f.Type {
+				return o.Cells
+			}
+		}
+		return 0
+	}
+	for _, f := range is {
+		if f.Cells -= cells(was, f); f.Cells > 0 {
+			tell("cells_lost", "has lost to bad hardware", f)
+		}
+	}
+	for _, f := range was {
+		if f.Cells -= cells(is, f); f.Cells > 0 {
+			tell("cells_back", "has back", f)
+		}
+	}
+	return out
+}
