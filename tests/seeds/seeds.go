@@ -4,6 +4,7 @@ package seeds
 import (
 	"flag"
 	"iter"
+	"os"
 	"testing"
 
 	_ "pgregory.net/rapid" // its flags
@@ -22,6 +23,10 @@ func Of(t testing.TB, n int) iter.Seq[uint64] {
 		}
 	}
 }
+
+// Full reports whether the environment variable FAIRLEASE_FULL is set: then tests run all their cases, as in make test.
+// Without it, as in make check, a slow test may run fewer.
+func Full() bool { return os.Getenv("FAIRLEASE_FULL") != "" }
 
 // first gives the first of the seeds that are made of a seed: those of different seeds are far apart.
 func first(seed uint64) uint64 {
