@@ -113,15 +113,6 @@ func TestReasonsInWords(t *testing.T) {
 	}
 }
 
-func TestQueryOfNoName(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("a query that is not there was given")
-		}
-	}()
-	sql.Query("no such query")
-}
-
 // TestViewsAreMadeInOrder is what the numbers in the files' names are for.
 func TestViewsAreMadeInOrder(t *testing.T) {
 	var names []string

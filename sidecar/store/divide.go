@@ -254,7 +254,7 @@ func tradesOver(gone []tradeRow, snap cluster.Snapshot) []tradeRow {
 
 var (
 	readSpeeds = sql.Query("speeds")
-	putAudits  = sql.Query("put_audits")
+	putAudits  = query[auditRow]("put_audits")
 )
 
 // speeds reads what one GPU does for tenants' jobs.
@@ -278,7 +278,8 @@ func (s *Store) speeds(ctx context.Context) (map[accountKey]float64, error) {
 func (s *Seat) Audit(ctx context.Context, a cluster.Audit) error {
 	row := auditRow{
 		Day: dateOf(a.At), At: stamp(a.At), Policy: a.Policy,
-		Tenants: a.Tenants, Envy: a.Envy, Misreports: a.Misreports,
+		Tenants: append([]cluster.AuditedTenant{}, a.Tenants...), Envy: append([]cluster.Envy{}, a.Envy...),
+		Misreports: append([]cluster.Misreport{}, a.Misreports...),
 	}
 	if a.Slack >= 0 {
 		row.Slack = &a.Slack
