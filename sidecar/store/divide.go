@@ -249,7 +249,11 @@ func undoneBy(d *cluster.Division) map[int64]string {
 // tradesOver gives the trades that are over, with the reason.
 func tradesOver(gone []tradeRow, snap cluster.Snapshot) []tradeRow {
 	undone := undoneBy(divisionOf(snap))
-	return since(gone, func(r *tradeRow) { r.Undone, r.Why = stamp(snap.Now), cmp.Or(undone[r.ID], "policy") })
+	over := slices.Clone(gone)
+	for i := range over {
+		over[i].Undone, over[i].Why = stamp(snap.Now), cmp.Or(undone[over[i].ID], "policy")
+	}
+	return over
 }
 
 var (

@@ -66,49 +66,18 @@ var (
 // texts gives the entry as rows for queries, in the order in which they must run.
 func (e *entry) texts() ([]rowsFor, error) {
 	w := &writer{}
-	at := stamp(e.at)
 	add(w, putRounds, []roundRow{e.round})
-	add(w, putTenants, append(e.tenants.put, since(e.tenants.gone, func(r *tenantRow) { r.Gone = at })...))
-	add(w, putNodes, append(e.nodes.put, since(e.nodes.gone, func(r *nodeRow) { r.Gone = at })...))
-	add(w, putJobs, e.jobs.put)
-	add(w, dropVerdicts, e.verdicts.gone)
-	add(w, putVerdicts, e.verdicts.put)
-	add(w, putSettings, e.settings.put)
-	add(w, putLeases, e.leases.put)
+	for _, c := range e.changes {
+		c.write(w, stamp(e.at))
+	}
 	add(w, markEnds, e.marks)
 	add(w, markBegins, e.marks)
-	add(w, putClaims, append(e.claims.put, since(e.claims.gone, func(r *claimRow) { r.Ended = at })...))
-	add(w, dropLedger, e.ledger.gone)
-	add(w, putLedger, e.ledger.put)
-	add(w, putBuckets, e.buckets.put)
-	add(w, dropPools, e.pools.gone)
-	add(w, putPools, e.pools.put)
-	add(w, putTenantHistory, e.samples.put)
 	add(w, putPoolHistory, e.poolSamples)
 	add(w, addCharges, e.charges)
-	add(w, dropLending, e.lending.gone)
-	add(w, putLending, e.lending.put)
 	add(w, addLendingDays, e.lendingDays)
 	add(w, putLosses, e.losses)
 	add(w, putActions, e.actions)
 	add(w, putEvents, e.events)
-	add(w, dropVCCells, e.vcCells.gone)
-	add(w, putVCCells, e.vcCells.put)
-	add(w, dropBoundCells, e.boundCells.gone)
-	add(w, putBoundCells, e.boundCells.put)
-	add(w, putVCCellHistory, append(e.cellSamples.put, since(e.cellSamples.gone, func(r *vcCellRow) { *r = vcCellRow{vcCellKey: r.vcCellKey, At: at} })...))
-	add(w, putFragmentationHistory, append(e.fragments.put, since(e.fragments.gone, func(r *fragmentRow) { *r = fragmentRow{levelKey: r.levelKey, At: at} })...))
-	add(w, putViolations, e.violations.put)
-	add(w, endViolations, since(e.violations.gone, func(r *violationRow) { r.Ended = at }))
-	add(w, endDivisions, since(e.divisions.gone, func(r *divisionRow) { r.Ended = at }))
-	add(w, putDivisions, e.divisions.put)
-	add(w, dropProfiles, e.profiles.gone)
-	add(w, putProfiles, e.profiles.put)
-	add(w, dropEntitlements, e.entitlements.gone)
-	add(w, putEntitlements, e.entitlements.put)
-	add(w, putEntitlementHistory, append(e.entSamples.put, since(e.entSamples.gone, func(r *entitlementRow) { *r = entitlementRow{accountKey: r.accountKey, At: at} })...))
-	add(w, endTrades, e.trades.gone)
-	add(w, putTrades, e.trades.put)
 	return w.rows, w.err
 }
 
@@ -124,15 +93,6 @@ func add[R any](w *writer, query string, rows []R) {
 	}
 	text, err := rowsText(rows)
 	w.rows, w.err = append(w.rows, rowsFor{query, text}), err
-}
-
-// since gives the rows with what became of them.
-func since[R any](gone []R, mark func(*R)) []R {
-	rows := append([]R(nil), gone...)
-	for i := range rows {
-		mark(&rows[i])
-	}
-	return rows
 }
 
 // send writes the rows of a round, if nothing was written since round last, to which they are the difference.
