@@ -16,6 +16,7 @@ import (
 func TestViews(t *testing.T) {
 	for _, view := range views {
 		t.Run(view.name, func(t *testing.T) {
+			t.Parallel()
 			db := storetest.Connect(t, storetest.Database(t))
 			for _, text := range []string{"set timezone = 'UTC'", view.given} {
 				if _, err := db.Exec(t.Context(), text); err != nil {

@@ -16,6 +16,7 @@ import (
 // TestTheCellsOfARealEngine lets the engine govern virtual clusters for some hours with the journal in
 // PostgreSQL, daemons that die and nodes that fail, and decides every round again.
 func TestTheCellsOfARealEngine(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
 	set := simtest.Product()

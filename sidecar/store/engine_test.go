@@ -13,6 +13,7 @@ import (
 // TestTheBooksOfARealEngine lets the engine govern a virtual cluster for some
 // hours with the journal in PostgreSQL, and daemons that die now and then.
 func TestTheBooksOfARealEngine(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
 	nodes := append(simtest.Nodes("k", "k80", 2, 4), simtest.Nodes("v", "v100", 2, 8)...)

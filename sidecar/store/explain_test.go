@@ -20,6 +20,7 @@ import (
 
 // What the rows of one job tell is what the whole round tells of it: jobs wait, run, are stopped, and have claims.
 func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
+	t.Parallel()
 	s := openStore(t, store.Config{DSN: storetest.Database(t), Refresh: time.Millisecond}) // so that all numbers are the newest round's
 	set := simtest.Product()
 	w := simtest.New(t, set, simtest.Nodes("v", "v100", 2, 4), "bio", "nlp")
@@ -93,6 +94,7 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 // To explain a job reads no round: it works where the newest one cannot be read. A journal of before has no settings; there the
 // round is read.
 func TestAJobIsExplainedWithoutItsRound(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(1, 2, 5))
 	_, plan := l.round()
 	key := plan.Memory.Leases[0].Job

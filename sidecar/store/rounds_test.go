@@ -45,6 +45,7 @@ func (l *life) isTold(number int64, want told) {
 }
 
 func TestRoundsAreToldByteForByte(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(1, 4, 30))
 	if _, _, err := l.store.Round(t.Context(), 1); !errors.Is(err, store.ErrNone) {
 		t.Errorf("a round that never was: %v", err)
@@ -73,6 +74,7 @@ func TestRoundsAreToldByteForByte(t *testing.T) {
 
 // TestRoundsOfBefore reads rounds that were written before schema 9, as JSON, and goes on from there.
 func TestRoundsOfBefore(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(1, 4, 30))
 	encoder, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -100,6 +102,7 @@ func TestRoundsOfBefore(t *testing.T) {
 }
 
 func TestPrune(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(2, 4, 20)
 	story.Turn, story.Term, story.Notice, story.Cells = 30*cluster.Minute, 40*cluster.Minute, 30*cluster.Minute, true
 	l := newLife(t, store.Config{}, story)
