@@ -16,6 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // What the rows of one job tell is what the whole round tells of it: jobs wait, run, are stopped, and have claims.
@@ -29,8 +30,9 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 	w.Submit("bio", 3, 4, 3*cluster.Hour)
 	w.Virtual.Submit(sim.Work{Name: "shell", User: "bio_user", Account: "bio", Partition: "gpu", Request: simtest.Gang(1), Runs: cluster.Hour, Interactive: true})
 	seen := map[string]int{}
-	for range 30 {
-		w.Run(3 * cluster.Minute)
+	turns := seeds.Some(10, 30)
+	for range turns {
+		w.Run(90 * cluster.Minute / cluster.Span(turns))
 		snap, plan, err := s.Last(t.Context())
 		if err != nil {
 			t.Fatal(err)

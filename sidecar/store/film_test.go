@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // reel is frames, in order.
@@ -358,7 +359,7 @@ func TestQuietRoundsWriteFewRows(t *testing.T) {
 	story := journaltest.NewStory(1, 25, waiting)
 	w := newWritten(15 * cluster.Minute)
 	longest, all := 0, 0
-	const rounds = 100 // leases end in between, and with them what verdicts say of the time
+	rounds := seeds.Some(40, 100) // leases end in between, and with them what verdicts say of the time
 	for round := range rounds {
 		snap, plan := story.Next()
 		acts := plan.Actions

@@ -12,7 +12,7 @@ type table[K comparable, R comparable] struct {
 	put  string // the query that writes rows
 	key  func(R) K
 	same func(was, now R) bool // nil: ==
-	gone string // the query for rows whose key is not there any more; "" = such rows stay as they are
+	gone string                // the query for rows whose key is not there any more; "" = such rows stay as they are
 	// mark changes such a row to what gone writes; nil = nothing.
 	mark func(row *R, at stamp)
 	over func(R) bool // tells which rows are forgotten once they are written; nil = none are
