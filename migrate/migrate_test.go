@@ -19,6 +19,7 @@ import (
 func quiet(string) {}
 
 func TestUp(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Empty(t)
 	var steps []string
 	from, to, err := migrate.Up(t.Context(), dsn, migrate.Schema, func(step string) { steps = append(steps, step) })
@@ -45,6 +46,7 @@ func TestUp(t *testing.T) {
 }
 
 func TestVersionOfNothing(t *testing.T) {
+	t.Parallel()
 	version, err := migrate.Version(t.Context(), storetest.Connect(t, storetest.Empty(t)))
 	if err != nil || version != 0 {
 		t.Errorf("an empty database has version %d (%v)", version, err)
@@ -52,6 +54,7 @@ func TestVersionOfNothing(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Empty(t)
 	var group sync.WaitGroup
 	for range 4 {
@@ -65,6 +68,7 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 func TestANewerSchemaIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	db := storetest.Connect(t, dsn)
 	execute(t, db, "insert into fairlease.schema_version (version_id, is_applied) values (1000, true)")
@@ -107,6 +111,7 @@ func catalog(t *testing.T, db *pgx.Conn) (text string) {
 // older version had other columns: which roles may read them is what it was in all cases, also where migrations are
 // applied.
 func TestViewsKeepTheirGrants(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, change string }{
 		{"no change", "select 1"},
 		{"another text", "create or replace view fairlease.gpu_hours as select day, tenant, user_name, pool as model, gpu_ms, 0.0::numeric as gpu_hours from fairlease.charges"},
@@ -151,6 +156,7 @@ const undo = "alter table fairlease.pools drop column stops_gpu_ms cascade"
 
 // A migration that fails in the middle leaves the views away: the next one that succeeds gives them their grants.
 func TestGrantsSurviveAFailedMigration(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	db := storetest.Connect(t, dsn)
 	reader := storetest.Role(t, db, "reader")
@@ -174,6 +180,7 @@ func TestGrantsSurviveAFailedMigration(t *testing.T) {
 // TestInterrupted ends the connection of every migration when all of its work is done and none is committed: nothing of it is
 // kept, and the next call makes the same schema as one that nobody interrupts.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	want := text(t, storetest.Connect(t, storetest.Database(t)), shape)
 	for version := int64(1); version < migrate.Latest(); version++ {
 		t.Run(fmt.Sprintf("after %d", version), func(t *testing.T) {
@@ -241,6 +248,7 @@ const shape = `
 
 // TestViewsOfOthers drops views of older versions, and never what others built on ours.
 func TestViewsOfOthers(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	db := storetest.Connect(t, dsn)
 	execute(t, db, "create view fairlease.of_an_older_version as select 1 as x")
@@ -276,6 +284,7 @@ func text(t *testing.T, db *pgx.Conn, query string) (text string) {
 
 // TestEverythingIsDocumented looks for a comment on every table, view, column, index and function.
 func TestEverythingIsDocumented(t *testing.T) {
+	t.Parallel()
 	db := storetest.Connect(t, storetest.Database(t))
 	rows, err := db.Query(t.Context(), `
 		select c.relkind::text || ' ' || c.relname
@@ -328,6 +337,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 // TestHistoryIsPartitioned migrates a journal with rows of before, and of a wrong clock: nothing is lost, and what comes goes
 // into the days' partitions.
 func TestHistoryIsPartitioned(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Empty(t)
 	if err := migrate.To(t.Context(), dsn, 8); err != nil {
 		t.Fatal(err)
@@ -383,6 +393,7 @@ func TestHistoryIsPartitioned(t *testing.T) {
 }
 
 func TestUpSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	for dsn, words := range map[string]string{
 		"://":                           "address",
 		"host=/nowhere dbname=x user=x": "connecting",

@@ -7,11 +7,9 @@ package sql
 
 import (
 	"embed"
-	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
-	"strings"
 )
 
 //go:embed views/*.sql queries/*.sql
@@ -26,7 +24,7 @@ type View struct {
 // Views gives all views in the order in which they must be made.
 func Views() []View {
 	var views []View
-	for _, name := range list("views/*.sql") {
+	for _, name := range glob("views/*.sql") {
 		views = append(views, View{File: path.Base(name), Text: read(name)})
 	}
 	return views
@@ -45,34 +43,8 @@ func ViewNames() []string {
 
 var viewName = regexp.MustCompile(`(?m)^create or replace view (\w+) as$`)
 
-// Query gives the text of a query. It panics where there is none of that name:
-// ask while starting.
-func Query(name string) string {
-	text, ok := queries[name]
-	if !ok {
-		panic(fmt.Sprintf("sql: there is no query %q", name))
-	}
-	return text
-}
-
-var queries = load()
-
-func load() map[string]string {
-	all := map[string]string{}
-	for _, file := range list("queries/*.sql") {
-		for _, part := range strings.Split("\n"+read(file), "\n-- name: ")[1:] {
-			name, text, _ := strings.Cut(part, "\n")
-			if _, twice := all[name]; twice {
-				panic(fmt.Sprintf("sql: query %q is there twice, again in %s", name, file))
-			}
-			all[name] = strings.TrimSpace(text)
-		}
-	}
-	return all
-}
-
-// list gives the embedded files that match, by name.
-func list(pattern string) []string {
+// glob gives the embedded files that match, by name.
+func glob(pattern string) []string {
 	names, err := fs.Glob(files, pattern)
 	if err != nil {
 		panic(err) // the pattern is wrong

@@ -16,6 +16,7 @@ import (
 func TestViews(t *testing.T) {
 	for _, view := range views {
 		t.Run(view.name, func(t *testing.T) {
+			t.Parallel()
 			db := storetest.Connect(t, storetest.Database(t))
 			for _, text := range []string{"set timezone = 'UTC'", view.given} {
 				if _, err := db.Exec(t.Context(), text); err != nil {
@@ -111,15 +112,6 @@ func TestReasonsInWords(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-}
-
-func TestQueryOfNoName(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("a query that is not there was given")
-		}
-	}()
-	sql.Query("no such query")
 }
 
 // TestViewsAreMadeInOrder is what the numbers in the files' names are for.

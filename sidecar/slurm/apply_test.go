@@ -43,6 +43,7 @@ func (f *recorded) body(what string) map[string]any {
 }
 
 func TestGrantIsOneCall(t *testing.T) {
+	t.Parallel()
 	f, c := acting(t, 44, waitingJob(7, ""))
 	f.on("POST /slurm/v0.0.44/job/7", text(ok))
 	out := c.Apply(t.Context(), []cluster.Action{{
@@ -66,6 +67,7 @@ func TestGrantIsOneCall(t *testing.T) {
 
 // A job that was requeued starts again in a later second: slurmd kills one that starts in the same.
 func TestRequeuedJobsStartInALaterSecond(t *testing.T) {
+	t.Parallel()
 	for _, verb := range []cluster.Verb{cluster.Grant, cluster.Open} {
 		t.Run(string(verb), func(t *testing.T) {
 			t.Parallel()
@@ -91,6 +93,7 @@ func TestRequeuedJobsStartInALaterSecond(t *testing.T) {
 
 // A job goes back as its user had it; a reservation of the user's own stays.
 func TestTakeBackRestores(t *testing.T) {
+	t.Parallel()
 	f, c := acting(t, 44, waitingJob(7, `"resv_name":"fairlease_7"`), waitingJob(8, `"resv_name":"course"`))
 	c.cfg.SiteFactor = 1000
 	f.on("POST /slurm/v0.0.44/job/7", text(ok))
@@ -120,6 +123,7 @@ func TestTakeBackRestores(t *testing.T) {
 
 // A gate past its deadline would kill the job.
 func TestGateStopsBeforeDeadline(t *testing.T) {
+	t.Parallel()
 	f, c := acting(t, 44, waitingJob(7, `"deadline":1005000,"time_limit":{"set":true,"infinite":false,"number":10}`))
 	f.on("POST /slurm/v0.0.44/job/7", text(ok))
 	c.Apply(t.Context(), []cluster.Action{{Verb: cluster.Gate, ID: cluster.JobID{ID: 7}, Record: 7, Until: 2_000_000_000}})
@@ -131,6 +135,7 @@ func TestGateStopsBeforeDeadline(t *testing.T) {
 
 // A write whose fate is unknown is reported so and sent once, whatever goes wrong.
 func TestWritesAreNeverRepeated(t *testing.T) {
+	t.Parallel()
 	for name, a := range map[string]answer{
 		"connection breaks": func(w http.ResponseWriter, r *http.Request) {
 			hijacked, _, _ := w.(http.Hijacker).Hijack()
@@ -157,6 +162,7 @@ func TestWritesAreNeverRepeated(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	for code, want := range map[string]struct {
 		skipped bool
 		words   string
@@ -178,6 +184,7 @@ func TestRefusals(t *testing.T) {
 // What hangs on a reservation that could not be made, or on a grant that
 // failed, is left alone: nobody is requeued for nothing.
 func TestDependentActionsAreSkipped(t *testing.T) {
+	t.Parallel()
 	handOver := []cluster.Action{
 		{Verb: cluster.Reserve, Reservation: "fairlease_7", Nodes: []string{"v1"}, Accounts: []string{"nlp"}, Until: 2_000_000_000},
 		{Verb: cluster.Grant, ID: cluster.JobID{ID: 7}, Record: 7, Nodes: []string{"v1"}, Reservation: "fairlease_7"},
@@ -214,6 +221,7 @@ func TestDependentActionsAreSkipped(t *testing.T) {
 
 // Slurm answers 200 to a requeue that did nothing: only restart_cnt tells.
 func TestReclaimIsJudgedByRestarts(t *testing.T) {
+	t.Parallel()
 	reclaim := cluster.Action{Verb: cluster.Reclaim, ID: cluster.JobID{ID: 9}, Record: 9, Restarts: 0, Until: 2_000_000_000, NodeList: []string{"v1"}}
 	record := func(state, restarts string) string {
 		return `{"job_id":9,"job_state":` + state + `,"restart_cnt":` + restarts + `}`
@@ -260,6 +268,7 @@ func TestReclaimIsJudgedByRestarts(t *testing.T) {
 }
 
 func TestNoticeReadsStatus(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		status      string
 		ok, skipped bool
@@ -290,6 +299,7 @@ func TestNoticeReadsStatus(t *testing.T) {
 }
 
 func TestScontrolMissing(t *testing.T) {
+	t.Parallel()
 	_, c := acting(t, 42, runningJob(7, ""))
 	c.cfg.Scontrol = []string{"/nowhere/scontrol"}
 	out := c.Apply(t.Context(), []cluster.Action{{Verb: cluster.Unreserve, Reservation: "fairlease_7"}})
@@ -300,6 +310,7 @@ func TestScontrolMissing(t *testing.T) {
 
 // Levers that the version lacks go through scontrol, whose words count.
 func TestScontrol(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "scontrol")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$@\" >> "+dir+"/said\ncase \"$*\" in *fairlease_9*) echo 'Error deleting reservation: Requested reservation is in use' >&2; exit 1;; esac\n"), 0o755); err != nil {

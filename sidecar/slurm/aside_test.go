@@ -12,6 +12,7 @@ import (
 // A record that makes no sense is set aside: it is told of, with its owner and what it holds, the others are read as ever,
 // and however many of them a user has, the look does not fail.
 func TestARecordThatMakesNoSenseIsSetAside(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	list := []string{waitingJob(1, ""), runningJob(2, "")}
 	for id := 10; id < 20; id++ {
@@ -51,6 +52,7 @@ func TestARecordThatMakesNoSenseIsSetAside(t *testing.T) {
 // What was known of a job stays when its record makes no sense any more, and comes back when it does again. An array keeps
 // its tasks.
 func TestAKnownJobIsSetAsideAndComesBack(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	const array = `"array_job_id":5,"array_task_string":"0-2"`
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(1_000_000, waitingJob(1, ""), runningJob(2, ""), waitingJob(5, array)))

@@ -10,6 +10,7 @@ import (
 
 // What users write is told as it is as long as 64 bits can reckon with it, and is bounded beyond that.
 func TestNumbersOfAJobAreBounded(t *testing.T) {
+	t.Parallel()
 	const huge = `{"set":true,"infinite":false,"number":9223372036854775807}`
 	for what, c := range map[string]struct {
 		fields string
@@ -40,6 +41,7 @@ func TestNumbersOfAJobAreBounded(t *testing.T) {
 
 // A time that Slurm's users may name, or a clock that is off, is safe to reckon with, and every calendar has it.
 func TestTimesOfAJobAreBounded(t *testing.T) {
+	t.Parallel()
 	for _, seconds := range []string{"1000000000000", "9223372036854775807", "-1", "-9223372036854775808", "1e300"} {
 		fields := ""
 		for _, name := range []string{"submit_time", "eligible_time", "start_time", "end_time", "deadline", "suspend_time", "pre_sus_time", "time_limit"} {
@@ -68,6 +70,7 @@ func TestTimesOfAJobAreBounded(t *testing.T) {
 }
 
 func TestProducts(t *testing.T) {
+	t.Parallel()
 	for _, c := range [][4]int64{{0, math.MaxInt64, 9, 0}, {3, 3, 10, 9}, {3, 4, 10, 10}, {1 << 32, 1 << 32, 1 << 40, 1 << 40}, {math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}} {
 		if got := product(c[0], c[1], c[2]); got != c[3] {
 			t.Errorf("%d · %d within %d is %d; want %d", c[0], c[1], c[2], got, c[3])

@@ -12,6 +12,7 @@ import (
 )
 
 func TestWhatAJobDeclares(t *testing.T) {
+	t.Parallel()
 	const script = `"command":"/home/alice/train.sh --lr 0.1","submit_line":"sbatch %s train.sh --lr 0.1 --requeue --signal=USR2"`
 	said := func(s cluster.Saving) cluster.Saving {
 		s.Source, s.At = cluster.FromDeclaration, 100_000
@@ -54,6 +55,7 @@ func TestWhatAJobDeclares(t *testing.T) {
 }
 
 func TestCommandsOfAType(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ fields, want string }{
 		{`"command":"/home/alice/train.sh --lr 0.1 --seed 17"`, "/home/alice/train.sh --lr #.# --seed #"},
 		{`"command":"","submit_line":"sbatch -N1 --wrap python train.py --seed 3"`, "--wrap python train.py --seed #"},
@@ -75,6 +77,7 @@ func TestCommandsOfAType(t *testing.T) {
 
 // What a real Slurm answers in v0.0.44.
 func TestRealSubmitLines(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile("testdata/jobs-26.05.json")
 	if err != nil {
 		t.Fatal(err)

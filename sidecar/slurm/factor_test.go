@@ -11,6 +11,7 @@ import (
 
 // An administrator's site factor is read once for a new job, and put back whole; where we write none, none is touched.
 func TestSiteFactorOfOthers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	sprio := filepath.Join(dir, "sprio")
 	script := "#!/bin/sh\necho asked >> " + dir + "/asked\necho '     7 -33'\necho '     8 1000000'\necho '     9 -1000000000'\necho nonsense\n"

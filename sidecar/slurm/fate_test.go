@@ -11,6 +11,7 @@ import (
 
 // A refusal proves nothing: what the record shows afterwards does.
 func TestARefusalIsJudgedByLooking(t *testing.T) {
+	t.Parallel()
 	const until = 2_000_000
 	moved := fmt.Sprintf(`"eligible_time":{"set":true,"infinite":false,"number":%d}`, until)
 	pinned := `"required_nodes":"v[1-2]","eligible_time":{"set":true,"infinite":false,"number":100}`
@@ -55,6 +56,7 @@ func TestARefusalIsJudgedByLooking(t *testing.T) {
 // After three changes that nobody answered the rest of the plan is dropped, whatever it is. Refusals do not count: one user's job
 // does not stop the others.
 func TestThreeUnansweredChangesEndAPlan(t *testing.T) {
+	t.Parallel()
 	actions := make([]cluster.Action, 0, 20)
 	for id := int64(1); id <= 20; id++ {
 		actions = append(actions, cluster.Action{Verb: cluster.Open, Record: id, ID: cluster.JobID{ID: id}})
@@ -86,6 +88,7 @@ func TestThreeUnansweredChangesEndAPlan(t *testing.T) {
 }
 
 func TestAnOldPlanIsDropped(t *testing.T) {
+	t.Parallel()
 	if why := (&courier{until: time.Now().Add(-time.Second)}).stopped(); !strings.Contains(why, "more than a minute old") {
 		t.Errorf("stopped: %q", why)
 	}

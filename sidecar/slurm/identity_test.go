@@ -9,6 +9,7 @@ import (
 
 // SLUIDs as Slurm 26.05 gave them to jobs of clusters whose StateSaveLocation/clustername names the id.
 func TestClusterOfSLUID(t *testing.T) {
+	t.Parallel()
 	for sluid, want := range map[string]int64{
 		"sCZ9M82P9RTP00": 3322, "s0000000000001": 0, "s7ZZZZZZZZZZZZ": 2047, "sFZZZZZZZZZZZZ": 4095,
 		"": 0, "sCZ9M82P9RTP0": 0, "sCZ9M82P9RTP0U": 0, "xCZ9M82P9RTP00": 0, "sGZZZZZZZZZZZZ": 0, "sé9M82P9RTP00": 0,
@@ -20,6 +21,7 @@ func TestClusterOfSLUID(t *testing.T) {
 }
 
 func TestIdentity(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(7, `"step_id":{"job_id":7,"sluid":"sCZ9M82P9RTP00","step_id":"TBD"}`)))
 	c := f.client()

@@ -7,6 +7,7 @@ import (
 )
 
 func TestSockets(t *testing.T) {
+	t.Parallel()
 	for has, want := range map[string]int{
 		"gpu:v100:4(S:0-1)": 2, "gpu:v100:2(S:0),gpu:v100:2(S:1)": 2, "gpu:v100:8(S:0,2-3)": 3, "gpu:v100:4(S:1)": 1,
 		"gpu:v100:4": 0, "": 0, "gpu:v100:4(S:x)": 0, "shard:v100:8(S:0-1)": 0, "gpu:4(S:0-1),shard:8(S:0-3)": 2,
@@ -18,6 +19,7 @@ func TestSockets(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string][]Group{
 		"":                                    nil,
 		"No topology information available\n": nil,

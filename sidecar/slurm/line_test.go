@@ -40,6 +40,7 @@ func (f *recorded) each(want func(id, times int) bool, n int) {
 }
 
 func TestManyGates(t *testing.T) {
+	t.Parallel()
 	const n = 3*together*connections + 5
 	f, c, gates := manyGates(t, n)
 	for i, o := range c.Apply(t.Context(), gates) {
@@ -56,6 +57,7 @@ func TestManyGates(t *testing.T) {
 
 // slurmrestd hangs up after every refusal: the gates after it are shut all the same, once.
 func TestRefusalsAmongManyGates(t *testing.T) {
+	t.Parallel()
 	const n = 3 * together
 	f, c, gates := manyGates(t, n)
 	refused := func(id int) bool { return id%5 == 0 || id == together+1 }
@@ -78,6 +80,7 @@ func TestRefusalsAmongManyGates(t *testing.T) {
 // What is on its way when the connection breaks may have been carried out: it is not
 // sent again, and said to be unknown. The next gates go over a new connection.
 func TestConnectionBreaksAmongManyGates(t *testing.T) {
+	t.Parallel()
 	const n = 2 * connections * together
 	for name, a := range map[string]answer{
 		"broken":  hijack(""),
@@ -112,6 +115,7 @@ func hijack(bytes string) answer {
 }
 
 func TestNobodyHearsManyGates(t *testing.T) {
+	t.Parallel()
 	_, c, gates := manyGates(t, together)
 	c.rest.dial = mustREST(t, "unix:///nowhere/slurmrestd.sock").dial
 	for i, o := range c.Apply(t.Context(), gates) {
@@ -132,6 +136,7 @@ func mustREST(t *testing.T, address string) *rest {
 
 // A token that has run out in the middle is read again, and nothing is done twice.
 func TestTokenRunsOutAmongManyGates(t *testing.T) {
+	t.Parallel()
 	const n = 2 * together
 	f, c, gates := manyGates(t, n)
 	file := filepath.Join(t.TempDir(), "token")

@@ -16,6 +16,7 @@ import (
 )
 
 func TestNegotiation(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		offered           []version
 		ordered           string
@@ -47,6 +48,7 @@ func TestNegotiation(t *testing.T) {
 
 // An upgrade of Slurm takes our version away in the middle: the next look finds the new one.
 func TestNegotiatesAgainAfterUpgrade(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(7, "")))
 	c := f.client()
@@ -62,6 +64,7 @@ func TestNegotiatesAgainAfterUpgrade(t *testing.T) {
 }
 
 func TestTruth(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		answer answer
 		err    string
@@ -93,6 +96,7 @@ func TestTruth(t *testing.T) {
 // A record that makes no sense costs itself, not the list; where it was known
 // before, it is taken for what it was.
 func TestJunkRecord(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	var list []string
 	for i := range 20 {
@@ -116,6 +120,7 @@ func TestJunkRecord(t *testing.T) {
 }
 
 func TestReadsAreRetried(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	failures := 2
 	f.on("GET /slurm/v0.0.44/jobs/", func(w http.ResponseWriter, r *http.Request) {
@@ -136,6 +141,7 @@ func TestReadsAreRetried(t *testing.T) {
 
 // What Slurm refuses is not asked for again.
 func TestRefusedReadIsNotRetried(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	f.on("GET /slurm/v0.0.44/jobs/", status(500, text(`{"errors":[{"error_number":2010,"error":"Access/permission denied"}]}`)))
 	if _, err := f.client().Observe(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "permission denied (Slurm error 2010)") {
@@ -147,6 +153,7 @@ func TestRefusedReadIsNotRetried(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	c, err := New(Config{Address: "unix://" + filepath.Join(t.TempDir(), "nobody.sock"), Retries: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -161,6 +168,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(7, "")))
 	s := httptest.NewTLSServer(f)
@@ -185,6 +193,7 @@ func TestTLS(t *testing.T) {
 
 // Between two full reads only what changed is read.
 func TestStatePolls(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	now := time.Unix(1_000_100, 0)
 	c := f.client(func(c *Config) {
@@ -248,6 +257,7 @@ func TestStatePolls(t *testing.T) {
 
 // A list of states that is the one before is not looked into, but one that comes back is: the records have changed since.
 func TestAStateListThatComesBack(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	now := time.Unix(1_000_100, 0)
 	c := f.client(func(c *Config) { c.SmallList, c.Now = -1, func() time.Time { return now } })
@@ -308,6 +318,7 @@ func TestAStateListThatComesBack(t *testing.T) {
 // The history is asked only for a time in which nobody looked, or of which what was seen was not written down: not by every
 // look of a quiet hour.
 func TestTheHistoryIsAskedForWhatNobodySaw(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	now := time.Unix(1_000_100, 0)
 	c := f.client(func(c *Config) { c.Now = func() time.Time { return now } })
@@ -354,6 +365,7 @@ func TestTheHistoryIsAskedForWhatNobodySaw(t *testing.T) {
 // A list's update time is in whole seconds: what happens later in the same
 // second must not be taken for known.
 func TestUpdateTimes(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	c := f.client()
 	ask := func() string {
@@ -382,6 +394,7 @@ func TestUpdateTimes(t *testing.T) {
 // slurmrestd wants slurmdbd's list of TRES to show partitions. Without it slurmctld's list comes all the same, beside an error: a look
 // goes on with it, also the first one.
 func TestPartitionsWithoutSlurmdbd(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(900))
 	const away = `"last_update":{"set":true,"infinite":false,"number":900},"errors":[{"description":"Slurmdb query failed","error_number":111,"error":"Connection refused","source":"slurmdb_tres_get"}]}`
@@ -405,6 +418,7 @@ func TestPartitionsWithoutSlurmdbd(t *testing.T) {
 // A look that waits for a slurmctld that restarts tells of the moment at which jobs were asked for, not of that at which it began:
 // jobs may have ended meanwhile, and must not seem to have ended in its future.
 func TestALookIsOfTheMomentAtWhichJobsWereAskedFor(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(900))
 	now := time.Unix(1_000_100, 0)
@@ -421,6 +435,7 @@ func TestALookIsOfTheMomentAtWhichJobsWereAskedFor(t *testing.T) {
 }
 
 func TestAccountsSurviveSlurmdbd(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(900))
 	now := time.Unix(1_000_100, 0)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestGresList(t *testing.T) {
+	t.Parallel()
 	for s, want := range map[string][]gres{
 		"":                                 nil,
 		"N/A":                              nil,
@@ -50,6 +51,7 @@ func TestGresList(t *testing.T) {
 }
 
 func TestTaskNumbers(t *testing.T) {
+	t.Parallel()
 	first := func(n int) (out []int) {
 		for i := range n {
 			out = append(out, i)
@@ -86,12 +88,14 @@ func TestTaskNumbers(t *testing.T) {
 }
 
 func TestTaskNumbersCounts(t *testing.T) {
+	t.Parallel()
 	if _, total, err := taskNumbers("0-9:3,20-4000019%2", 10); total != 4_000_004 || err != nil {
 		t.Errorf("total %d, %v", total, err)
 	}
 }
 
 func TestMegabytes(t *testing.T) {
+	t.Parallel()
 	for s, want := range map[string]int64{"100M": 100, "100": 100, "4G": 4096, "1.50T": 1572864, "1K": 1, "1500K": 2, "": 0, "-1M": 0, "x": 0, "1e300G": mostMemory, "1e400": mostMemory, "99999999P": mostMemory, "NaN": 0} {
 		if got := megabytes(s); got != want {
 			t.Errorf("megabytes(%q) = %d; want %d", s, got, want)
@@ -100,6 +104,7 @@ func TestMegabytes(t *testing.T) {
 }
 
 func TestMark(t *testing.T) {
+	t.Parallel()
 	for s, want := range map[string]struct {
 		marked      bool
 		begin, gate cluster.Instant
@@ -122,6 +127,7 @@ func TestMark(t *testing.T) {
 }
 
 func TestWordsOfAComment(t *testing.T) {
+	t.Parallel()
 	long := "kind=" + strings.Repeat("x", 300)
 	for s, want := range map[string]string{
 		"":                 "",
@@ -140,6 +146,7 @@ func TestWordsOfAComment(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]number{
 		`5`:    {n: 5, set: true},
 		`"5"`:  {n: 5, set: true},
@@ -174,6 +181,7 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestNodes(t *testing.T) {
+	t.Parallel()
 	gpus := func(list ...any) (out []cluster.GPUs) {
 		for i := 0; i < len(list); i += 2 {
 			out = append(out, cluster.GPUs{Model: list[i].(string), Count: list[i+1].(int)})
@@ -211,6 +219,7 @@ func TestNodes(t *testing.T) {
 
 // Which GPUs are drained is known where Slurm tells it; they are no capacity either way.
 func TestDrainedGPUs(t *testing.T) {
+	t.Parallel()
 	for drained, want := range map[string]struct {
 		gpus    int
 		indices []int

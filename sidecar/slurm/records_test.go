@@ -13,6 +13,7 @@ import (
 
 // What a user's comment says to us comes with the job.
 func TestACommentIsRead(t *testing.T) {
+	t.Parallel()
 	data, err := os.ReadFile("testdata/jobs-26.05.json")
 	if err != nil {
 		t.Fatal(err)
@@ -25,6 +26,7 @@ func TestACommentIsRead(t *testing.T) {
 
 // A job's deadline comes with it; without one it is 0.
 func TestADeadlineIsRead(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		field string
 		want  cluster.Instant
@@ -39,6 +41,7 @@ func TestADeadlineIsRead(t *testing.T) {
 // TestRealRecords translates what real Slurms answered (testdata: the same eight jobs on
 // 24.11 in v0.0.42 and on 26.05 in v0.0.44), and expects the same of both.
 func TestRealRecords(t *testing.T) {
+	t.Parallel()
 	const s, m = cluster.Second, cluster.Minute
 	type request = cluster.Request
 	type holding = cluster.Holding

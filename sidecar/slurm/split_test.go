@@ -14,6 +14,7 @@ import (
 // Grants for many tasks of an array cost one scontrol for 64 of them, and one small question each: never a list of all
 // of the array's records.
 func TestGrantsOfManyTasks(t *testing.T) {
+	t.Parallel()
 	f := newRecorded(t, 44)
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(1_000_000, waitingJob(5, `"array_job_id":5,"array_task_string":"0-99"`)))
 	f.on("GET /slurm/v0.0.44/jobs/state/", func(w http.ResponseWriter, r *http.Request) {

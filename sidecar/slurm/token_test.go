@@ -25,6 +25,7 @@ var refusals = map[string]answer{
 }
 
 func TestTokenIsReadAgain(t *testing.T) {
+	t.Parallel()
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {
 			f := newRecorded(t, 44)
@@ -100,6 +101,7 @@ func jwt(claims string) string {
 }
 
 func TestTokenExpiry(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1_000_000, 0)
 	for _, c := range []struct{ text, want string }{
 		{jwt(`{"exp":1001000,"iat":999200,"sun":"fairlease"}`), ""},

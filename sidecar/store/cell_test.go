@@ -37,6 +37,7 @@ var storySizes = map[string]int{"gpu": 1, "pai": 2, "qua": 4, "nod": 8, "rac": 1
 
 // TestCells tells a story with cells and restarts, and counts everything a second time.
 func TestCells(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(1, 6, 30)
 	story.Cells, story.Term, story.Notice = true, 3*cluster.Minute, 25*cluster.Second
 	l := newLife(t, store.Config{Sample: time.Second}, story)
@@ -132,6 +133,7 @@ func cmpText(a, b string, i, j int) int {
 
 // TestOddCells writes down what should never be: it must not stop the journal.
 func TestOddCells(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(2, 2, 5)
 	story.Cells = true
 	l := newLife(t, store.Config{}, story)
@@ -159,6 +161,7 @@ func TestOddCells(t *testing.T) {
 
 // TestBoundSince keeps since when a cell is bound, whoever comes and goes in it.
 func TestBoundSince(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(3, 2, 5)
 	story.Cells = true
 	l := newLife(t, store.Config{}, story)

@@ -15,6 +15,7 @@ const (
 )
 
 func TestDays(t *testing.T) {
+	t.Parallel()
 	type part struct {
 		Day  int
 		Time cluster.GPUTime
@@ -49,6 +50,7 @@ func TestDays(t *testing.T) {
 }
 
 func TestReceived(t *testing.T) {
+	t.Parallel()
 	two := []cluster.GPUs{{Model: "v100", Count: 2}}
 	const last, at = 1000, 2000
 	for _, c := range []struct {
@@ -81,6 +83,7 @@ func TestReceived(t *testing.T) {
 
 // TestCharges lets the ledger know better than the jobs: what they do not explain goes to no user.
 func TestCharges(t *testing.T) {
+	t.Parallel()
 	w := newWritten(cluster.Minute)
 	w.charged = midnight - 100
 	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}
@@ -121,6 +124,7 @@ func TestCharges(t *testing.T) {
 
 // Destroyed work leaves the received time of the job's user, even though the job holds no GPUs by then.
 func TestDestroyedWorkLeavesItsUser(t *testing.T) {
+	t.Parallel()
 	w := newWritten(cluster.Minute)
 	w.charged = midnight
 	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}
@@ -137,6 +141,7 @@ func TestDestroyedWorkLeavesItsUser(t *testing.T) {
 }
 
 func TestLendings(t *testing.T) {
+	t.Parallel()
 	const g = cluster.WholeGPU
 	type pair struct {
 		Pool, From, To string

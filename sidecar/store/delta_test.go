@@ -7,6 +7,7 @@ import (
 )
 
 func TestDelta(t *testing.T) {
+	t.Parallel()
 	const old = `{"at":100,"jobs":[{"key":1,"due":10},{"key":2,"due":20},{"key":3,"due":30}],"nodes":[{"name":"gpu0001"},{"name":"gpu0002"}]}`
 	for _, c := range []struct {
 		name, text string

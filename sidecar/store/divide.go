@@ -249,12 +249,16 @@ func undoneBy(d *cluster.Division) map[int64]string {
 // tradesOver gives the trades that are over, with the reason.
 func tradesOver(gone []tradeRow, snap cluster.Snapshot) []tradeRow {
 	undone := undoneBy(divisionOf(snap))
-	return since(gone, func(r *tradeRow) { r.Undone, r.Why = stamp(snap.Now), cmp.Or(undone[r.ID], "policy") })
+	over := slices.Clone(gone)
+	for i := range over {
+		over[i].Undone, over[i].Why = stamp(snap.Now), cmp.Or(undone[over[i].ID], "policy")
+	}
+	return over
 }
 
 var (
 	readSpeeds = sql.Query("speeds")
-	putAudits  = sql.Query("put_audits")
+	putAudits  = query[auditRow]("put_audits")
 )
 
 // speeds reads what one GPU does for tenants' jobs.
@@ -278,7 +282,8 @@ func (s *Store) speeds(ctx context.Context) (map[accountKey]float64, error) {
 func (s *Seat) Audit(ctx context.Context, a cluster.Audit) error {
 	row := auditRow{
 		Day: dateOf(a.At), At: stamp(a.At), Policy: a.Policy,
-		Tenants: a.Tenants, Envy: a.Envy, Misreports: a.Misreports,
+		Tenants: append([]cluster.AuditedTenant{}, a.Tenants...), Envy: append([]cluster.Envy{}, a.Envy...),
+		Misreports: append([]cluster.Misreport{}, a.Misreports...),
 	}
 	if a.Slack >= 0 {
 		row.Slack = &a.Slack

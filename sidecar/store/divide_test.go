@@ -146,7 +146,8 @@ const (
 // TestDivisionsReadBack tells stories of divisions with restarts, and finds in the tables what each
 // round said.
 func TestDivisionsReadBack(t *testing.T) {
-	for seed := range seeds.Of(t, 3) {
+	t.Parallel()
+	for seed := range seeds.Of(t, seeds.Some(1, 3)) {
 		story := journaltest.NewStory(seed, 4, 10)
 		l := newLife(t, store.Config{Sample: time.Second}, story)
 		b := &bazaar{rng: rand.New(rand.NewPCG(seed, 7)), over: map[int64]string{}, undone: map[int64]string{}, first: map[int64]cluster.Trade{}}
@@ -282,6 +283,7 @@ func (b *bazaar) compare(l *life, plan cluster.Plan) {
 
 // TestOddDivisions writes down what should never be: it must not stop the journal.
 func TestOddDivisions(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(2, 2, 5)
 	l := newLife(t, store.Config{}, story)
 	snap, plan := story.Next()
@@ -304,6 +306,7 @@ func TestOddDivisions(t *testing.T) {
 }
 
 func TestAudits(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(1, 2, 5))
 	lapse(t, l.db)
 	seat := takeSeat(t, l.store)
@@ -353,6 +356,7 @@ func TestAudits(t *testing.T) {
 // TestTheMarketOfARealEngine lets the engine divide two models between tenants that they are worth
 // something else to, with the journal in PostgreSQL and daemons that die.
 func TestTheMarketOfARealEngine(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
 	set := simtest.Product()
@@ -412,6 +416,7 @@ func TestTheMarketOfARealEngine(t *testing.T) {
 // TestWhoGoesFirstWhereModelsAreDivided lets tenants queue for what a policy divides, or jobs where it knows jobs only: the
 // view of waiting jobs says which of them went before a job, as the engine does.
 func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
+	t.Parallel()
 	for policy, jobs := range map[string]bool{"gavel:ftf": true, "gandiva-fair": false} {
 		t.Run(policy, func(t *testing.T) {
 			s := openStore(t, store.Config{DSN: storetest.Database(t), Refresh: time.Second})

@@ -8,16 +8,18 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // TestTheBooksOfARealEngine lets the engine govern a virtual cluster for some
 // hours with the journal in PostgreSQL, and daemons that die now and then.
 func TestTheBooksOfARealEngine(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
 	nodes := append(simtest.Nodes("k", "k80", 2, 4), simtest.Nodes("v", "v100", 2, 8)...)
 	w := simtest.New(t, simtest.Product(), nodes, "bio", "chem", "idle")
-	for hour := range 6 {
+	for hour := range seeds.Some(3, 6) {
 		lapse(t, db)
 		w.Loop = &loop.Loop{Cluster: w.Loop.Cluster, Journal: takeSeat(t, s).Journal(), Decide: w.Loop.Decide, Configure: w.Loop.Configure}
 		for i := range 4 {

@@ -163,11 +163,13 @@ func ledgerRows(plan cluster.Plan) []ledgerRow {
 	for _, t := range plan.Memory.Ledger.Tenants {
 		s := standings[accountKey{t.Tenant, t.Pool}]
 		row := ledgerRow{
-			accountKey: accountKey{t.Tenant, t.Pool}, At: stamp(plan.Memory.Ledger.At), Weight: s.Weight,
-			Base: millionths(t.Base), Entitlement: millionths(t.Entitlement), Demand: millionths(t.Demand),
-			Holds: s.Holds, Lent: millionths(s.Lent), Borrowed: millionths(s.Borrowed), Waiting: s.Waiting,
-			Deficit: t.Deficit, Behind: s.Behind, Alloc: t.Alloc, Due: t.Due, Rho: rho(s.Rho), RhoAll: rho(s.RhoAll),
-			Owed: t.Owed, Repays: millionths(t.Repays),
+			sampleRow: sampleRow{
+				accountKey: accountKey{t.Tenant, t.Pool}, At: stamp(plan.Memory.Ledger.At),
+				Entitlement: millionths(t.Entitlement), Demand: millionths(t.Demand), Holds: s.Holds, Waiting: s.Waiting,
+				Deficit: t.Deficit, Alloc: t.Alloc, Due: t.Due, Rho: rho(s.Rho),
+			},
+			Weight: s.Weight, Base: millionths(t.Base), Lent: millionths(s.Lent), Borrowed: millionths(s.Borrowed),
+			Behind: s.Behind, RhoAll: rho(s.RhoAll), Owed: t.Owed, Repays: millionths(t.Repays),
 		}
 		for _, b := range t.Buckets {
 			row.WindowAlloc += b.Alloc

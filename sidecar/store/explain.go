@@ -20,8 +20,8 @@ import (
 
 var (
 	settingsNow = sql.Query("settings_now")
-	verdictOf   = sql.Query("verdict_of")
-	standingsOf = sql.Query("standings_of")
+	verdictOf   = query[verdictNow]("verdict_of")
+	standingsOf = query[standingNow]("standings_of")
 	jobNames    = sql.Query("job_names")
 )
 

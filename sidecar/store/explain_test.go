@@ -16,10 +16,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // What the rows of one job tell is what the whole round tells of it: jobs wait, run, are stopped, and have claims.
 func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
+	t.Parallel()
 	s := openStore(t, store.Config{DSN: storetest.Database(t), Refresh: time.Millisecond}) // so that all numbers are the newest round's
 	set := simtest.Product()
 	w := simtest.New(t, set, simtest.Nodes("v", "v100", 2, 4), "bio", "nlp")
@@ -28,8 +30,9 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 	w.Submit("bio", 3, 4, 3*cluster.Hour)
 	w.Virtual.Submit(sim.Work{Name: "shell", User: "bio_user", Account: "bio", Partition: "gpu", Request: simtest.Gang(1), Runs: cluster.Hour, Interactive: true})
 	seen := map[string]int{}
-	for range 30 {
-		w.Run(3 * cluster.Minute)
+	turns := seeds.Some(10, 30)
+	for range turns {
+		w.Run(90 * cluster.Minute / cluster.Span(turns))
 		snap, plan, err := s.Last(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -93,6 +96,7 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 // To explain a job reads no round: it works where the newest one cannot be read. A journal of before has no settings; there the
 // round is read.
 func TestAJobIsExplainedWithoutItsRound(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(1, 2, 5))
 	_, plan := l.round()
 	key := plan.Memory.Leases[0].Job

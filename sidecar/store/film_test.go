@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // reel is frames, in order.
@@ -48,6 +49,7 @@ func (t texts) equal(o texts) bool {
 }
 
 func TestFilm(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(1, 4, 100)
 	var f film
 	var frames reel
@@ -77,6 +79,7 @@ func TestFilm(t *testing.T) {
 
 // TestFilmOfEverything tells lists that are nil, empty and full, and what there is seldom.
 func TestFilmOfEverything(t *testing.T) {
+	t.Parallel()
 	job := func(key cluster.JobKey) cluster.Case {
 		factor := int64(-3)
 		return cluster.Case{
@@ -117,6 +120,7 @@ func TestFilmOfEverything(t *testing.T) {
 
 // TestQuietRoundsAreShort bounds the bytes of rounds in which nearly all jobs only wait.
 func TestQuietRoundsAreShort(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(1, 25, 2000)
 	var f film
 	whole, longest := 0, 0
@@ -142,6 +146,7 @@ func TestQuietRoundsAreShort(t *testing.T) {
 // TestFilmOfCells tells the description of the cells, which every snapshot repeats, next to nothing
 // after the keyframe.
 func TestFilmOfCells(t *testing.T) {
+	t.Parallel()
 	described := journaltest.NewStory(1, 4000, 5)
 	described.Cells = true
 	with, _ := described.Next()
@@ -173,6 +178,7 @@ func TestFilmOfCells(t *testing.T) {
 
 // TestFilmThatWasNotKept shoots a round again when it could not be written, and what it alone told is told again.
 func TestFilmThatWasNotKept(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(1, 4, 50)
 	var f film
 	var frames reel
@@ -205,6 +211,7 @@ func TestFilmThatWasNotKept(t *testing.T) {
 
 // TestAFrameThatIsMissing finds out.
 func TestAFrameThatIsMissing(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(1, 4, 50)
 	var f film
 	var p projector
@@ -315,6 +322,7 @@ func FuzzRowsText(f *testing.F) {
 }
 
 func TestColumns(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		value any
 		want  string
@@ -346,11 +354,12 @@ func TestColumns(t *testing.T) {
 
 // TestQuietRoundsWriteFewRows bounds the rows of rounds in which nearly all jobs only wait, every gate among them put off.
 func TestQuietRoundsWriteFewRows(t *testing.T) {
+	t.Parallel()
 	const waiting = 2000
 	story := journaltest.NewStory(1, 25, waiting)
 	w := newWritten(15 * cluster.Minute)
 	longest, all := 0, 0
-	const rounds = 100 // leases end in between, and with them what verdicts say of the time
+	rounds := seeds.Some(40, 100) // leases end in between, and with them what verdicts say of the time
 	for round := range rounds {
 		snap, plan := story.Next()
 		acts := plan.Actions

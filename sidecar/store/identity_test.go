@@ -17,6 +17,7 @@ import (
 
 // The first cluster that comes owns the journal; others are refused with the two names.
 func TestAJournalIsOfOneCluster(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	s := openStore(t, store.Config{DSN: dsn})
 	if _, known, err := s.Identity(t.Context()); known || err != nil {
@@ -58,6 +59,7 @@ func TestAJournalIsOfOneCluster(t *testing.T) {
 
 // Journals of several clusters stand in one database, each in a schema of its own, and know nothing of each other.
 func TestSchemasAreApart(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Empty(t)
 	seats := map[string]*store.Seat{}
 	for i, schema := range []string{"alpha", "beta"} {
@@ -106,6 +108,7 @@ func TestSchemasAreApart(t *testing.T) {
 
 // A standby asks for how long no round has been committed: for ever where none ever was.
 func TestQuiet(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	s := openStore(t, store.Config{DSN: dsn})
 	quiet := func() time.Duration {

@@ -31,6 +31,7 @@ func takeSeat(t testing.TB, s *store.Store) *store.Seat {
 }
 
 func TestStoreIsAJournal(t *testing.T) {
+	t.Parallel()
 	journaltest.Run(t, func(t *testing.T) journaltest.Ground {
 		dsn := storetest.Database(t)
 		db := storetest.Connect(t, dsn)

@@ -18,7 +18,7 @@ type boundary struct {
 // leaseEntry tells the leases that changed or ended, what is to be marked, and the
 // boundaries that are still to come. A lease that is no longer in force and did
 // not end either was dropped.
-func (w *written) leaseEntry(plan cluster.Plan) (c change[leaseRow], marks []markRow, pending []boundary) {
+func (w *written) leaseEntry(plan cluster.Plan) (c change[leaseKey, leaseRow], marks []markRow, pending []boundary) {
 	terms := map[cluster.JobKey][]int{}
 	for _, leases := range [][]cluster.Lease{plan.Ended, plan.Memory.Leases} {
 		for _, l := range leases {

@@ -12,7 +12,7 @@ import (
 
 var (
 	dropMembers = sql.Query("drop_members")
-	putMembers  = sql.Query("put_members")
+	putMembers  = query[cluster.Member]("put_members")
 )
 
 // Enrol writes down the users of every tenant in the place of those that the journal has.

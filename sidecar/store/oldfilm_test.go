@@ -13,6 +13,7 @@ import (
 
 // TestFilmOfSchema9 reads frames as they were before ledger, claims and habits were told by themselves.
 func TestFilmOfSchema9(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("testdata/film-of-schema-9.json")
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +63,7 @@ func oldBlob(text, key []byte) blob {
 
 // TestTexts reads rounds as they were kept before schema 9.
 func TestTexts(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(1, 4, 30)
 	first, second := nextTexts(t, story), nextTexts(t, story)
 	key, err := develop(oldBlob(first.snapshot, nil), oldBlob(first.plan, nil), texts{})

@@ -22,6 +22,7 @@ import (
 )
 
 func TestPostgresGoneForAWhile(t *testing.T) {
+	t.Parallel()
 	p := testcluster.PostgresForTest(t)
 	if _, _, err := migrate.Up(t.Context(), p.DSN(), migrate.Schema, func(string) {}); err != nil {
 		t.Fatal(err)
@@ -112,6 +113,7 @@ func (c *cutConn) Read(text []byte) (int, error) {
 }
 
 func TestACommitOfUnknownFate(t *testing.T) {
+	t.Parallel()
 	var c cutter
 	s, err := open(t.Context(), Config{DSN: storetest.Database(t)}, c.dial)
 	if err != nil {
@@ -158,6 +160,7 @@ func TestACommitOfUnknownFate(t *testing.T) {
 }
 
 func TestAHungDaemonIsTakenOver(t *testing.T) {
+	t.Parallel()
 	s, err := Open(t.Context(), Config{DSN: storetest.Database(t), Takeover: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

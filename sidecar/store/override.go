@@ -30,7 +30,7 @@ var (
 	overridesAt  = sql.Query("overrides_at")
 	overrideAdd  = sql.Query("override_add")
 	overrideEnd  = sql.Query("override_end")
-	overrideList = sql.Query("override_list")
+	overrideList = query[Order]("override_list")
 )
 
 // OverridesAt gives the orders in force at now, sorted by id.

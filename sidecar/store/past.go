@@ -16,7 +16,7 @@ import (
 
 var (
 	pastEdges = sql.Query("past_edges")
-	pastJobs  = sql.Query("past_jobs")
+	pastJobs  = query[PastJob]("past_jobs")
 	pastStood = sql.Query("past_tenants")
 	pastGPUs  = sql.Query("past_gpus")
 	pastActed = sql.Query("past_acted")

@@ -16,6 +16,7 @@ import (
 // What the journal of a daemon in observe mode tells of a window: of jobs that began before
 // it, in it and after it, of a node that fails, and of the time when the daemon acted.
 func TestThePast(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
 	if _, err := s.Past(t.Context(), time.Time{}, time.Time{}); !errors.Is(err, store.ErrNone) {

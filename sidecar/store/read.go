@@ -21,24 +21,24 @@ var (
 	roundLink    = sql.Query("round_link")
 	roundFrames  = sql.Query("round_frames")
 	roundTexts   = sql.Query("round_texts")
-	readRounds   = sql.Query("rounds")
-	readPools    = sql.Query("pools")
-	readTenants  = sql.Query("tenants")
-	readDebts    = sql.Query("debts")
-	readLeases   = sql.Query("leases")
-	readWaiting  = sql.Query("waiting")
-	jobsByID     = sql.Query("jobs_by_id")
-	readActions  = sql.Query("actions")
-	readEvents   = sql.Query("events")
-	jobOverrides = sql.Query("job_overrides")
-	seatNow      = sql.Query("seat_now")
-	readTrades   = sql.Query("trades")
-	effective    = sql.Query("effective")
+	readRounds   = query[Round]("rounds")
+	readPools    = query[Pool]("pools")
+	readTenants  = query[Tenant]("tenants")
+	readDebts    = query[Debt]("debts")
+	readLeases   = query[Lease]("leases")
+	readWaiting  = query[Waiting]("waiting")
+	jobsByID     = query[Job]("jobs_by_id")
+	readActions  = query[Action]("actions")
+	readEvents   = query[Event]("events")
+	jobOverrides = query[Order]("job_overrides")
+	seatNow      = query[Seated]("seat_now")
+	readTrades   = query[Trade]("trades")
+	effective    = query[Effective]("effective")
 	newestRound  = sql.Query("newest_round")
 	mayRead      = sql.Query("may_read_rounds")
-	ownActions   = sql.Query("own_actions")
+	ownActions   = query[Action]("own_actions")
 	ownJobs      = sql.Query("own_jobs")
-	ownWaiting   = sql.Query("own_waiting")
+	ownWaiting   = query[Waiting]("own_waiting")
 )
 
 // collect runs a query and reads its rows into structs by the columns' names.
@@ -287,7 +287,7 @@ type Tenant struct {
 	Waiting     int              `json:"waiting_jobs" db:"waiting_jobs"`
 	Rho         cluster.Rho      `json:"rho_millionths" db:"rho"`
 	RhoAll      cluster.Rho      `json:"rho_all_millionths" db:"rho_all"`
-	Behind      time.Duration    `json:"behind_ns"`
+	Behind      time.Duration    `json:"behind_ns" db:"behind"`
 	Deficit     cluster.GPUTime  `json:"deficit_gpu_ms" db:"deficit_gpu_ms"`
 	// Owed is what others had of its due, negative what it had of others'; Repays the GPUs that it is given for that,
 	// negative those that it gives. EvenIn is how long that takes at the present pace; nil = for ever, or nothing is owed.

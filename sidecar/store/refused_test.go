@@ -15,6 +15,7 @@ import (
 // PostgreSQL refuses rows of some jobs: they are named, nothing is written, and with them set aside the round is
 // written down, without the rows that are refused even so. An event says so.
 func TestRowsThatPostgreSQLRefuses(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(3, 4, 40))
 	for range 20 {
 		l.round()

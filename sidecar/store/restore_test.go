@@ -17,6 +17,7 @@ import (
 // next daemon go on from there: what jobs received in that hour is charged from the cluster's history, jobs that ran run on, those that
 // waited get their turn, and none is run again that had finished. An order of that hour is lost, one from before it is not.
 func TestRestoreOfAnHourOldDump(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	if err := migrate.Roles(t.Context(), dsn, migrate.Schema, func(string) {}); err != nil {
 		t.Fatal(err)

@@ -304,26 +304,31 @@ type accountKey struct {
 }
 
 type ledgerRow struct {
-	accountKey
-	At          stamp           `json:"at"`
+	sampleRow
 	Weight      int64           `json:"weight"`
 	Base        millionths      `json:"base_gpus"`
-	Entitlement millionths      `json:"entitlement_gpus"`
-	Demand      millionths      `json:"demand_gpus"`
-	Holds       int             `json:"holds_gpus"`
 	Lent        millionths      `json:"lent_gpus"`
 	Borrowed    millionths      `json:"borrowed_gpus"`
-	Waiting     int             `json:"waiting_jobs"`
-	Deficit     cluster.GPUTime `json:"deficit_gpu_ms"`
 	Behind      cluster.Span    `json:"behind_ms"`
 	WindowAlloc cluster.GPUTime `json:"window_alloc_gpu_ms"`
 	WindowDue   cluster.GPUTime `json:"window_due_gpu_ms"`
-	Alloc       cluster.GPUTime `json:"alloc_gpu_ms"`
-	Due         cluster.GPUTime `json:"due_gpu_ms"`
-	Rho         rho             `json:"rho"`
 	RhoAll      rho             `json:"rho_all"`
 	Owed        cluster.GPUTime `json:"owed_gpu_ms"`
 	Repays      millionths      `json:"repays_gpus"`
+}
+
+// sampleRow is what tenant_history has of a row of the ledger.
+type sampleRow struct {
+	accountKey
+	At          stamp           `json:"at"`
+	Entitlement millionths      `json:"entitlement_gpus"`
+	Demand      millionths      `json:"demand_gpus"`
+	Holds       int             `json:"holds_gpus"`
+	Waiting     int             `json:"waiting_jobs"`
+	Deficit     cluster.GPUTime `json:"deficit_gpu_ms"`
+	Alloc       cluster.GPUTime `json:"alloc_gpu_ms"`
+	Due         cluster.GPUTime `json:"due_gpu_ms"`
+	Rho         rho             `json:"rho"`
 }
 
 type bucketKey struct {

@@ -101,6 +101,7 @@ type lent struct {
 // TestTheBooksAgree tells a story across midnight, with restarts, in rounds that
 // do not fall on the boundaries of terms, and counts everything a second time.
 func TestTheBooksAgree(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(1, 6, 30)
 	story.Turn, story.Term, story.Notice = 7*cluster.Second+3, 3*cluster.Minute, 25*cluster.Second
 	l := newLife(t, store.Config{}, story)
@@ -272,6 +273,7 @@ func lentRates(plan cluster.Plan) map[string]int64 {
 func millionths(n int64) string { return fmt.Sprintf("%d.%06d", n/1e6, n%1e6) }
 
 func TestVerdictsAreRefreshedInTurn(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(2, 2, 300)
 	story.Restless = 0
 	l := newLife(t, store.Config{Refresh: time.Minute}, story)
@@ -291,6 +293,7 @@ func TestVerdictsAreRefreshedInTurn(t *testing.T) {
 
 // TestAJobThatIsGone keeps what Slurm said of it while it was there, through a restart too.
 func TestAJobThatIsGone(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(3, 2, 5))
 	_, plan := l.round()
 	lastSeen := plan.Memory.Records[0]
@@ -325,6 +328,7 @@ type jobSeen struct {
 const jobSeenQuery = "select gpus, cpus, model, qos, partitions, memory_mb, name, tenant from fairlease.jobs where key = $1"
 
 func TestAJobThatCameAndWentUnseen(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(3, 2, 5))
 	l.round()
 	snap, plan := l.story.Next()
@@ -345,6 +349,7 @@ func TestAJobThatCameAndWentUnseen(t *testing.T) {
 }
 
 func TestOutcomesAreWrittenDown(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(4, 2, 5))
 	snap, plan := l.story.Next()
 	plan.Actions = plan.Actions[:3]
@@ -376,6 +381,7 @@ func TestOutcomesAreWrittenDown(t *testing.T) {
 }
 
 func TestHistoriesAreSampled(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{Sample: 30 * time.Second}, journaltest.NewStory(5, 2, 5))
 	var want []time.Time
 	for i := range 20 {
@@ -410,6 +416,7 @@ func TestHistoriesAreSampled(t *testing.T) {
 }
 
 func TestWhatIsMissingIsGone(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(6, 4, 5))
 	_, first := l.round()
 	l.round()

@@ -48,6 +48,7 @@ func counts(t *testing.T, db *pgx.Conn) map[string]int64 {
 }
 
 func TestOnlyOneIsSeated(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	one, two := openStore(t, store.Config{DSN: dsn}), openStore(t, store.Config{DSN: dsn})
 	first, err := one.Acquire(t.Context(), "one")
@@ -84,6 +85,7 @@ func TestOnlyOneIsSeated(t *testing.T) {
 }
 
 func TestADeposedDaemonWritesNothing(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	db := storetest.Connect(t, dsn)
 	one, two := openStore(t, store.Config{DSN: dsn}), openStore(t, store.Config{DSN: dsn})
@@ -141,6 +143,7 @@ func TestADeposedDaemonWritesNothing(t *testing.T) {
 }
 
 func TestSignsOfLife(t *testing.T) {
+	t.Parallel()
 	s := openStore(t, store.Config{DSN: storetest.Database(t), Takeover: time.Minute})
 	begun := time.Now()
 	seat := takeSeat(t, s)
@@ -178,6 +181,7 @@ func TestSignsOfLife(t *testing.T) {
 }
 
 func TestWhoIsCommittingIsNotTakenOver(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn)
 	seat := takeSeat(t, s)
@@ -204,6 +208,7 @@ func TestWhoIsCommittingIsNotTakenOver(t *testing.T) {
 // A commit may take longer than another waits to take over: it blocks neither our
 // signs of life nor loses us the seat, even if there were none.
 func TestALongCommitKeepsTheSeat(t *testing.T) {
+	t.Parallel()
 	dsn := storetest.Database(t)
 	s, db, slow := openStore(t, store.Config{DSN: dsn}), storetest.Connect(t, dsn), storetest.Connect(t, dsn)
 	seat := takeSeat(t, s)
@@ -263,6 +268,7 @@ func TestALongCommitKeepsTheSeat(t *testing.T) {
 }
 
 func TestManyWantTheSeat(t *testing.T) {
+	t.Parallel()
 	s := openStore(t, store.Config{DSN: storetest.Database(t)})
 	var terms []int64
 	for range 3 {

@@ -10,6 +10,7 @@ import (
 // TestRanksAreTold tells ranks of two tenants, one of which loses the job in front: all others there move up, and that takes
 // a few bytes.
 func TestRanksAreTold(t *testing.T) {
+	t.Parallel()
 	const n = 5000
 	columns := []column{{numberKind, "tenant"}, {numberKind, "rank"}}
 	was := &sheet{columns: columns, keys: make([]int64, n), cells: [][]int64{make([]int64, n), make([]int64, n)}}
@@ -42,6 +43,7 @@ func TestRanksAreTold(t *testing.T) {
 
 // TestFillReadsEveryKind fills a sheet from fields of all sizes, some of them in a struct within.
 func TestFillReadsEveryKind(t *testing.T) {
+	t.Parallel()
 	type inner struct {
 		Small int8    `json:"small"`
 		Share float64 `json:"share"`
@@ -79,6 +81,7 @@ func TestFillReadsEveryKind(t *testing.T) {
 
 // Lists of texts are written by hand as encoding/json writes them, where nothing of them is escaped.
 func TestListsOfTextsAreJSON(t *testing.T) {
+	t.Parallel()
 	for _, list := range [][]string{{}, {""}, {"gpu"}, {"gpu", "a b~"}} {
 		want, err := json.Marshal(list)
 		got, plain := appendTexts(nil, list)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	older, newer := storetest.Database(t), storetest.Database(t)
 	for dsn, change := range map[string]string{
 		older: "delete from fairlease.schema_version where version_id > 0",
@@ -53,6 +54,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestOpenKeepsSecrets(t *testing.T) {
+	t.Parallel()
 	_, err := store.Open(t.Context(), store.Config{DSN: "postgres://me:hunter2@127.0.0.1:1/journal"})
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error is %v", err)
@@ -60,6 +62,7 @@ func TestOpenKeepsSecrets(t *testing.T) {
 }
 
 func TestJournalIsOpenedFirst(t *testing.T) {
+	t.Parallel()
 	s := openStore(t, store.Config{DSN: storetest.Database(t)})
 	snap, plan := journaltest.NewStory(1, 2, 5).Next()
 	if err := takeSeat(t, s).Journal().Commit(t.Context(), snap, plan); err == nil {
@@ -68,6 +71,7 @@ func TestJournalIsOpenedFirst(t *testing.T) {
 }
 
 func TestOverrides(t *testing.T) {
+	t.Parallel()
 	s := openStore(t, store.Config{DSN: storetest.Database(t)})
 	soon := cluster.InstantOf(time.Now().Add(time.Hour))
 	good := cluster.Override{Kind: cluster.Boost, Scope: "user", Name: "ann", Until: soon, Reason: "deadline", By: "root"}
@@ -115,6 +119,7 @@ func TestOverrides(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	story := journaltest.NewStory(1, 2, 5)
 	l := newLife(t, store.Config{}, story)
 	var plan cluster.Plan
@@ -172,6 +177,7 @@ func TestExplain(t *testing.T) {
 
 // TestLists asks for every list once and compares it with the plan.
 func TestLists(t *testing.T) {
+	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(2, 2, 7))
 	l.round()
 	snap, plan := l.story.Next()

@@ -9,8 +9,13 @@ import (
 // table is what one table holds of the living, as written last. Comparing with
 // it is how a commit writes only what changed.
 type table[K comparable, R comparable] struct {
+	put  string // the query that writes rows
 	key  func(R) K
 	same func(was, now R) bool // nil: ==
+	gone string                // the query for rows whose key is not there any more; "" = such rows stay as they are
+	// mark changes such a row to what gone writes; nil = nothing.
+	mark func(row *R, at stamp)
+	over func(R) bool // tells which rows are forgotten once they are written; nil = none are
 	rows map[K]R
 	// doubted rows count as changed: they will be written again.
 	doubted map[K]bool
@@ -31,14 +36,17 @@ const (
 
 // change is what must be written to a table: rows to put, and rows whose key is
 // not there any more, as they were written last. left is what changed, too, and is to be written later.
-type change[R any] struct{ put, gone, left []R }
-
-func newTable[K comparable, R comparable](key func(R) K) *table[K, R] {
-	return &table[K, R]{key: key, rows: map[K]R{}}
+type change[K, R comparable] struct {
+	of              *table[K, R]
+	put, gone, left []R
 }
 
-func (t *table[K, R]) diff(now []R) change[R] {
-	var c change[R]
+func newTable[K comparable, R comparable](put string, key func(R) K) *table[K, R] {
+	return &table[K, R]{put: put, key: key, rows: map[K]R{}}
+}
+
+func (t *table[K, R]) diff(now []R) change[K, R] {
+	c := change[K, R]{of: t}
 	known, left := 0, t.most
 	turn := 0
 	if len(t.left) > 0 { // those that waited come first
@@ -87,12 +95,30 @@ func (t *table[K, R]) unchanged(was, now R) bool {
 	return was == now
 }
 
+// write gives the change to a writer; at is the time of the round.
+func (c change[K, R]) write(w *writer, at stamp) {
+	if c.of.gone != "" {
+		gone := slices.Clone(c.gone)
+		if c.of.mark != nil {
+			for i := range gone {
+				c.of.mark(&gone[i], at)
+			}
+		}
+		add(w, c.of.gone, gone)
+	}
+	add(w, c.of.put, c.put)
+}
+
 // keep remembers that the change was written.
-func (t *table[K, R]) keep(c change[R]) {
+func (c change[K, R]) keep() {
+	t := c.of
 	for _, row := range c.gone {
 		delete(t.rows, t.key(row))
 	}
 	for _, row := range c.put {
+		if t.over != nil && t.over(row) {
+			continue
+		}
 		t.rows[t.key(row)] = row
 		delete(t.doubted, t.key(row))
 	}
@@ -159,45 +185,58 @@ type written struct {
 
 func newWritten(refresh cluster.Span) *written {
 	w := &written{
-		tenants:  newTable(func(r tenantRow) string { return r.Name }),
-		nodes:    newTable(func(r nodeRow) string { return r.Name }),
-		jobs:     newTable(func(r jobRow) cluster.JobKey { return r.Key }),
-		verdicts: newTable(func(r verdictRow) cluster.JobKey { return r.Job }),
-		settings: newTable(func(settingsRow) bool { return true }),
-		leases:   newTable(func(r leaseRow) leaseKey { return r.leaseKey }),
-		claims:   newTable(func(r claimRow) claimKey { return r.claimKey }),
-		ledger:   newTable(func(r ledgerRow) accountKey { return r.accountKey }),
-		buckets:  newTable(func(r bucketRow) bucketKey { return r.bucketKey }),
-		pools:    newTable(func(r poolRow) string { return r.Pool }),
-		lending:  newTable(func(r lendingRow) lendingKey { return r.lendingKey }),
-		samples:  newTable(func(r ledgerRow) accountKey { return r.accountKey }),
+		tenants:  newTable(putTenants, func(r tenantRow) string { return r.Name }),
+		nodes:    newTable(putNodes, func(r nodeRow) string { return r.Name }),
+		jobs:     newTable(putJobs, func(r jobRow) cluster.JobKey { return r.Key }),
+		verdicts: newTable(putVerdicts, func(r verdictRow) cluster.JobKey { return r.Job }),
+		settings: newTable(putSettings, func(settingsRow) bool { return true }),
+		leases:   newTable(putLeases, func(r leaseRow) leaseKey { return r.leaseKey }),
+		claims:   newTable(putClaims, func(r claimRow) claimKey { return r.claimKey }),
+		ledger:   newTable(putLedger, func(r ledgerRow) accountKey { return r.accountKey }),
+		buckets:  newTable(putBuckets, func(r bucketRow) bucketKey { return r.bucketKey }),
+		pools:    newTable(putPools, func(r poolRow) string { return r.Pool }),
+		lending:  newTable(putLending, func(r lendingRow) lendingKey { return r.lendingKey }),
+		samples:  newTable(putTenantHistory, func(r ledgerRow) accountKey { return r.accountKey }),
 
-		vcCells:     newTable(func(r vcCellRow) vcCellKey { return r.vcCellKey }),
-		cellSamples: newTable(func(r vcCellRow) vcCellKey { return r.vcCellKey }),
-		boundCells:  newTable(func(r boundCellRow) boundCellKey { return r.boundCellKey }),
-		fragments:   newTable(func(r fragmentRow) levelKey { return r.levelKey }),
-		violations:  newTable(func(r violationRow) string { return r.What }),
+		vcCells:     newTable(putVCCells, func(r vcCellRow) vcCellKey { return r.vcCellKey }),
+		cellSamples: newTable(putVCCellHistory, func(r vcCellRow) vcCellKey { return r.vcCellKey }),
+		boundCells:  newTable(putBoundCells, func(r boundCellRow) boundCellKey { return r.boundCellKey }),
+		fragments:   newTable(putFragmentationHistory, func(r fragmentRow) levelKey { return r.levelKey }),
+		violations:  newTable(putViolations, func(r violationRow) string { return r.What }),
 
-		divisions:    newTable(func(r divisionRow) divisionKey { return r.divisionKey }),
-		profiles:     newTable(func(r profileRow) profileKey { return r.profileKey }),
-		entitlements: newTable(func(r entitlementRow) accountKey { return r.accountKey }),
-		entSamples:   newTable(func(r entitlementRow) accountKey { return r.accountKey }),
-		trades:       newTable(func(r tradeRow) int64 { return r.ID }),
+		divisions:    newTable(putDivisions, func(r divisionRow) divisionKey { return r.divisionKey }),
+		profiles:     newTable(putProfiles, func(r profileRow) profileKey { return r.profileKey }),
+		entitlements: newTable(putEntitlements, func(r entitlementRow) accountKey { return r.accountKey }),
+		entSamples:   newTable(putEntitlementHistory, func(r entitlementRow) accountKey { return r.accountKey }),
+		trades:       newTable(putTrades, func(r tradeRow) int64 { return r.ID }),
 	}
+	w.tenants.gone, w.tenants.mark = putTenants, func(r *tenantRow, at stamp) { r.Gone = at }
+	w.nodes.gone, w.nodes.mark = putNodes, func(r *nodeRow, at stamp) { r.Gone = at }
 	w.jobs.same = sameJob
 	w.jobs.later, w.jobs.most = func(r jobRow) bool { return r.State == cluster.Waiting && r.Terms == 0 }, mostJobs
 	w.verdicts.later, w.verdicts.most = func(r verdictRow) bool { return !slices.Contains(leased, r.Code) }, mostVerdicts
+	w.verdicts.gone = dropVerdicts
 	w.verdicts.same = func(was, now verdictRow) bool { return sameVerdict(was, now, refresh) }
 	w.leases.same = sameLease
+	w.leases.over = func(r leaseRow) bool { return r.Ended != 0 }
+	w.claims.gone, w.claims.mark = putClaims, func(r *claimRow, at stamp) { r.Ended = at }
+	w.ledger.gone, w.pools.gone, w.lending.gone = dropLedger, dropPools, dropLending
 	w.lending.same = func(was, now lendingRow) bool { return was.GPUs == now.GPUs }
 	w.ledger.same = sameStanding
 	w.samples.same = sameStanding
+	w.vcCells.gone, w.boundCells.gone = dropVCCells, dropBoundCells
 	w.vcCells.same, w.cellSamples.same = sameCells, sameCells
+	w.cellSamples.gone, w.cellSamples.mark = putVCCellHistory, func(r *vcCellRow, at stamp) { *r = vcCellRow{vcCellKey: r.vcCellKey, At: at} }
 	w.boundCells.same = func(was, now boundCellRow) bool { was.Since = now.Since; return was == now }
 	w.fragments.same = func(was, now fragmentRow) bool { was.At = now.At; return was == now }
+	w.fragments.gone, w.fragments.mark = putFragmentationHistory, func(r *fragmentRow, at stamp) { *r = fragmentRow{levelKey: r.levelKey, At: at} }
 	w.violations.same = func(violationRow, violationRow) bool { return true }
+	w.violations.gone, w.violations.mark = endViolations, func(r *violationRow, at stamp) { r.Ended = at }
 	w.divisions.same = func(divisionRow, divisionRow) bool { return true }
+	w.divisions.gone, w.divisions.mark = endDivisions, func(r *divisionRow, at stamp) { r.Ended = at }
+	w.profiles.gone, w.entitlements.gone, w.trades.gone = dropProfiles, dropEntitlements, endTrades
 	w.entitlements.same, w.entSamples.same = sameEntitlement, sameEntitlement
+	w.entSamples.gone, w.entSamples.mark = putEntitlementHistory, func(r *entitlementRow, at stamp) { *r = entitlementRow{accountKey: r.accountKey, At: at} }
 	w.trades.same = func(was, now tradeRow) bool { was.At, was.Why = now.At, now.Why; return was == now }
 	return w
 }
@@ -253,25 +292,16 @@ func sameVerdict(was, now verdictRow, refresh cluster.Span) bool {
 
 // entry is all that one round adds to the journal, but its blobs.
 type entry struct {
-	round roundRow
-	at    cluster.Instant
-
-	tenants  change[tenantRow]
-	nodes    change[nodeRow]
-	jobs     change[jobRow]
-	verdicts change[verdictRow]
-	settings change[settingsRow]
-	leases   change[leaseRow]
-	claims   change[claimRow]
-	ledger   change[ledgerRow]
-	buckets  change[bucketRow]
-	pools    change[poolRow]
-	lending  change[lendingRow]
+	round   roundRow
+	at      cluster.Instant
+	changes []interface { // of tables, in the order in which they are written
+		write(w *writer, at stamp)
+		keep()
+	}
 
 	marks      []markRow
 	boundaries []boundary
 
-	samples     change[ledgerRow]
 	poolSamples []poolRow
 	charges     []chargeRow
 	lendingDays []lendingDayRow
@@ -279,93 +309,65 @@ type entry struct {
 	actions     []actionRow
 	events      []eventRow
 
-	vcCells, cellSamples change[vcCellRow]
-	boundCells           change[boundCellRow]
-	fragments            change[fragmentRow]
-	violations           change[violationRow]
-
-	divided                  bool // its entitlements are sampled
-	speeds                   map[accountKey]float64
-	divisions                change[divisionRow]
-	profiles                 change[profileRow]
-	entitlements, entSamples change[entitlementRow]
-	trades                   change[tradeRow]
+	divided bool // its entitlements are sampled
+	speeds  map[accountKey]float64
 }
 
 // entry tells a round as the difference to what is written. Histories are
 // sampled at most once in every.
 func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.Span) entry {
-	e := entry{round: roundOf(snap, plan), at: plan.At}
-	e.tenants = w.tenants.diff(tenantRows(snap))
-	e.nodes = w.nodes.diff(nodeRows(snap))
-	e.jobs = w.jobs.diff(w.jobRows(snap, plan))
-	e.verdicts = w.verdicts.diff(verdictRows(snap, plan))
-	e.settings = w.settings.diff([]settingsRow{{documentOf(snap.Settings)}})
-	e.leases, e.marks, e.boundaries = w.leaseEntry(plan)
-	e.claims = w.claims.diff(claimRows(plan))
-	e.ledger = w.ledger.diff(ledgerRows(plan))
-	e.buckets = w.buckets.diff(bucketRows(plan))
-	e.pools = w.pools.diff(poolRows(plan))
-	e.lending = w.lending.diff(lendings(plan.Tenants, plan.At))
-	vcCells := vcCellRows(snap, plan)
-	e.vcCells = w.vcCells.diff(vcCells)
-	e.boundCells = w.boundCells.diff(boundCellRows(plan))
-	e.violations = w.violations.diff(violationRows(plan))
-	e.speeds = w.speedsAfter(plan)
-	e.divisions = w.divisions.diff(divisionRows(snap))
-	e.profiles = w.profiles.diff(profileRows(snap, plan))
-	entitlements := entitlementRows(snap, plan, e.speeds)
-	e.entitlements = w.entitlements.diff(entitlements)
-	e.trades = w.trades.diff(tradeRows(snap))
-	e.trades.gone = tradesOver(e.trades.gone, snap)
-	if w.sampled == 0 || plan.At.Sub(w.sampled) >= every {
-		e.samples = w.samples.diff(ledgerRows(plan))
+	e := entry{
+		round: roundOf(snap, plan), at: plan.At, speeds: w.speedsAfter(plan), charges: w.charges(snap, plan.Memory),
+		lendingDays: w.lentSince(plan.At), losses: lossRows(plan), actions: actionRows(plan), events: eventRows(plan),
+	}
+	leases, marks, boundaries := w.leaseEntry(plan)
+	e.marks, e.boundaries = marks, boundaries
+	ledger, vcCells, entitlements := ledgerRows(plan), vcCellRows(snap, plan), entitlementRows(snap, plan, e.speeds)
+	divisions, trades := w.divisions.diff(divisionRows(snap)), w.trades.diff(tradeRows(snap))
+	trades.gone = tradesOver(trades.gone, snap)
+	e.changes = append(e.changes,
+		w.tenants.diff(tenantRows(snap)),
+		w.nodes.diff(nodeRows(snap)),
+		w.jobs.diff(w.jobRows(snap, plan)),
+		w.verdicts.diff(verdictRows(snap, plan)),
+		w.settings.diff([]settingsRow{{documentOf(snap.Settings)}}),
+		leases,
+		w.claims.diff(claimRows(plan)),
+		w.ledger.diff(ledger),
+		w.buckets.diff(bucketRows(plan)),
+		w.pools.diff(poolRows(plan)),
+		w.lending.diff(lendings(plan.Tenants, plan.At)),
+		w.vcCells.diff(vcCells),
+		w.boundCells.diff(boundCellRows(plan)),
+		w.violations.diff(violationRows(plan)),
+		divisions,
+		w.profiles.diff(profileRows(snap, plan)),
+		w.entitlements.diff(entitlements),
+		trades,
+	)
+	sampled := w.sampled == 0 || plan.At.Sub(w.sampled) >= every
+	if sampled {
 		e.poolSamples = poolRows(plan)
-		e.cellSamples = w.cellSamples.diff(vcCells)
-		e.fragments = w.fragments.diff(fragmentRows(snap, plan))
+		e.changes = append(e.changes, w.samples.diff(ledger), w.cellSamples.diff(vcCells), w.fragments.diff(fragmentRows(snap, plan)))
 	}
 	// What a division changes may stay for long: it is sampled by itself, as rarely.
-	e.divided = len(e.divisions.put) > 0 && len(w.divisions.doubted) == 0 && plan.At.Sub(w.divided) >= every
-	if e.poolSamples != nil || e.divided {
-		e.entSamples = w.entSamples.diff(entitlements)
+	e.divided = len(divisions.put) > 0 && len(w.divisions.doubted) == 0 && plan.At.Sub(w.divided) >= every
+	if sampled || e.divided {
+		e.changes = append(e.changes, w.entSamples.diff(entitlements))
 	}
-	e.charges = w.charges(snap, plan.Memory)
-	e.lendingDays = w.lentSince(plan.At)
-	e.losses = lossRows(plan)
-	e.actions = actionRows(plan)
-	e.events = eventRows(plan)
 	return e
 }
 
 // keep remembers that the round was written.
 func (w *written) keep(e entry, m cluster.Memory) {
 	w.round, w.at, w.charged, w.nextKey = e.round.Number, e.at, m.Ledger.At, m.NextKey
-	w.tenants.keep(e.tenants)
-	w.nodes.keep(e.nodes)
-	w.jobs.keep(e.jobs)
-	w.verdicts.keep(e.verdicts)
-	w.settings.keep(e.settings)
-	w.leases.keep(inForce(e.leases))
-	w.boundaries = e.boundaries
-	w.claims.keep(e.claims)
-	w.ledger.keep(e.ledger)
-	w.buckets.keep(e.buckets)
-	w.pools.keep(e.pools)
-	w.lending.keep(e.lending)
-	w.samples.keep(e.samples)
-	w.vcCells.keep(e.vcCells)
-	w.cellSamples.keep(e.cellSamples)
-	w.boundCells.keep(e.boundCells)
-	w.fragments.keep(e.fragments)
-	w.violations.keep(e.violations)
-	if w.speeds = e.speeds; e.divided {
+	for _, c := range e.changes {
+		c.keep()
+	}
+	w.boundaries, w.speeds = e.boundaries, e.speeds
+	if e.divided {
 		w.divided = e.at
 	}
-	w.divisions.keep(e.divisions)
-	w.profiles.keep(e.profiles)
-	w.entitlements.keep(e.entitlements)
-	w.entSamples.keep(e.entSamples)
-	w.trades.keep(e.trades)
 	if e.poolSamples != nil {
 		w.sampled = e.at
 	}
@@ -390,15 +392,4 @@ func (w *written) doubt() {
 	} {
 		t.doubt()
 	}
-}
-
-// inForce takes the leases that are over off what is remembered.
-func inForce(c change[leaseRow]) change[leaseRow] {
-	kept := change[leaseRow]{gone: c.gone}
-	for _, row := range c.put {
-		if row.Ended == 0 {
-			kept.put = append(kept.put, row)
-		}
-	}
-	return kept
 }

@@ -33,17 +33,7 @@ and ended_at is null
 and until_at > now();
 
 -- name: override_list
-select
-    id,
-    kind,
-    scope,
-    name,
-    until_at,
-    reason,
-    by,
-    created_at,
-    ended_at,
-    ended_by
+select {columns}
 from overrides
 order by id desc
 limit $1;

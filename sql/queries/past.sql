@@ -33,23 +33,10 @@ left join rounds newest on newest.number = kept.last;
 -- The jobs that were there between two moments. Their leases tell what they held, when they
 -- started first, and when exactly they finished: a job has many, so only the first and the last are looked up.
 select
-    j.key,
-    j.slurm_id,
-    j.name,
-    j.user_name,
-    j.tenant,
-    j.touch,
+    {columns but gpus, started_at, done_at},
     coalesce(greatest(f.gpus, l.gpus), j.gpus) as gpus,
-    j.model,
-    j.outcome,
-    j.submitted_at,
-    j.eligible_at,
     f.started_at,
-    coalesce(case when l.why = 'finished' then l.ended_at end, j.done_at) as done_at,
-    j.restarts,
-    j.alloc_gpu_ms,
-    j.due_gpu_ms,
-    j.lost_gpu_ms
+    coalesce(case when l.why = 'finished' then l.ended_at end, j.done_at) as done_at
 from jobs j
 left join lateral (
     select

@@ -37,23 +37,7 @@ where b.round = $1;
 
 -- name: rounds
 select
-    number,
-    at,
-    recorded_at,
-    settled_at,
-    nodes,
-    nodes_bad,
-    gpus,
-    tenants,
-    jobs,
-    jobs_running,
-    jobs_waiting,
-    jobs_aside,
-    leases,
-    leases_ended,
-    claims,
-    actions,
-    actions_withheld,
+    {columns but replayable},
     exists (select from round_blobs where round = number) as replayable
 from rounds
 order by number desc
@@ -72,72 +56,20 @@ limit 1;
 select has_table_privilege('round_blobs', 'select');
 
 -- name: pools
-select
-    pool,
-    gpus,
-    bad_gpus,
-    capacity_gpu_ms,
-    tenants_gpu_ms,
-    untouchable_gpu_ms,
-    overhead_gpu_ms,
-    idle_gpu_ms,
-    bad_gpu_ms,
-    as_of
+select {columns}
 from pool_balance;
 
 -- name: tenants
-select
-    tenant,
-    pool,
-    weight,
-    millionths(entitlement_gpus) as entitlement_gpus,
-    millionths(demand_gpus) as demand_gpus,
-    holds_gpus,
-    millionths(borrowed_gpus) as borrowed_gpus,
-    millionths(lent_gpus) as lent_gpus,
-    waiting_jobs,
-    millionths(rho) as rho,
-    millionths(rho_all) as rho_all,
-    behind,
-    deficit_gpu_ms,
-    owed_gpu_ms,
-    millionths(repays_gpus) as repays_gpus,
-    even_in,
-    alloc_gpu_ms,
-    due_gpu_ms,
-    as_of
+select {columns}
 from tenant_fairness;
 
 -- name: debts
-select
-    pool,
-    creditor,
-    debtor,
-    gpu_ms,
-    as_of
+select {columns}
 from debts;
 
 -- name: leases
 -- In force, or all of them; of one job, or of all.
-select
-    job_key,
-    slurm_id,
-    term,
-    tenant,
-    user_name,
-    class,
-    state,
-    pool,
-    gpus,
-    nodes,
-    granted_at,
-    started_at,
-    ends_at,
-    noticed_at,
-    ended_at,
-    why,
-    adopted,
-    gpu_ms
+select {columns}
 from lease_history
 where ($1 or ended_at is null)
 and ($2 = 0 or job_key = $2)
@@ -145,52 +77,12 @@ order by granted_at desc, job_key desc, term desc
 limit $3;
 
 -- name: waiting
-select
-    job_key,
-    slurm_id,
-    name,
-    tenant,
-    user_name,
-    gpus,
-    model,
-    eligible_at,
-    terms,
-    code,
-    reason,
-    until_at,
-    as_of
+select {columns}
 from waiting_jobs
 limit $1;
 
 -- name: jobs_by_id
-select
-    key,
-    slurm_id,
-    name,
-    user_name,
-    account,
-    tenant,
-    qos,
-    partitions,
-    state,
-    inactive,
-    outcome,
-    touch,
-    touch_why,
-    gpus,
-    model,
-    limit_ms,
-    submitted_at,
-    eligible_at,
-    done_at,
-    restarts,
-    terms,
-    failed,
-    avoid_until,
-    said,
-    alloc_gpu_ms,
-    due_gpu_ms,
-    lost_gpu_ms
+select {columns}
 from jobs
 where ($1 > 0 and slurm_job = $1 and slurm_id = $2)
 or ($1 = 0 and key = $3)
@@ -209,51 +101,12 @@ order by r.number desc
 limit 1;
 
 -- name: verdict_of
-select
-    round,
-    at,
-    code,
-    pool,
-    need_gpus,
-    free_gpus,
-    behind_ms,
-    other,
-    other_behind_ms,
-    rank,
-    until_at,
-    for_job,
-    note,
-    millionths(rho) as rho,
-    alloc_gpu_ms,
-    due_gpu_ms,
-    gate_until,
-    cell,
-    chain,
-    for_right,
-    queue,
-    other_job,
-    slurm_says,
-    details
+select {columns}
 from verdicts
 where job_key = $1;
 
 -- name: standings_of
-select
-    pool,
-    weight,
-    millionths(base_gpus) as base_gpus,
-    millionths(entitlement_gpus) as entitlement_gpus,
-    millionths(demand_gpus) as demand_gpus,
-    holds_gpus,
-    millionths(lent_gpus) as lent_gpus,
-    millionths(borrowed_gpus) as borrowed_gpus,
-    waiting_jobs,
-    deficit_gpu_ms,
-    behind_ms,
-    owed_gpu_ms,
-    millionths(repays_gpus) as repays_gpus,
-    millionths(rho) as rho,
-    millionths(rho_all) as rho_all
+select {columns}
 from ledger
 where tenant = $1
 order by pool;
@@ -268,51 +121,23 @@ where key = any($1);
 -- name: actions
 -- Of one job, or of all.
 select
-    a.round,
-    r.at,
-    a.verb,
-    a.job_key,
-    a.slurm_id,
-    a.nodes,
-    a.until_at,
-    a.reservation,
-    a.signal,
-    a.withheld,
-    a.because ->> 'code' as because,
-    a.ok,
-    a.skipped,
-    a.error,
-    a.took_ms
-from actions a
-join rounds r on r.number = a.round
+    {columns but at, because},
+    seen_at as at,
+    because ->> 'code' as because
+from actions
+join (select number, at as seen_at from rounds) r on number = round
 where $1 = 0
-or a.job_key = $1
-order by a.round desc, a.ordinal desc
+or job_key = $1
+order by round desc, ordinal desc
 limit $2;
 
 -- name: events
-select
-    at,
-    kind,
-    slurm_id,
-    node,
-    text,
-    round
+select {columns}
 from events_recent
 limit $1;
 
 -- name: job_overrides
-select
-    id,
-    kind,
-    scope,
-    name,
-    until_at,
-    reason,
-    by,
-    created_at,
-    ended_at,
-    ended_by
+select {columns}
 from overrides
 where ended_at is null
 and until_at > now()
@@ -326,24 +151,17 @@ order by id;
 -- name: own_actions
 -- Of one job, from the view that tenants may read.
 select
-    round,
-    at,
-    verb,
+    {columns but job_key, reservation, signal, withheld, ok, skipped, took_ms},
     null::bigint as job_key,
-    slurm_id,
-    nodes,
-    until_at,
     '' as reservation,
     '' as signal,
     status = 'withheld' as withheld,
-    because,
     case status
         when 'done' then true
         when 'failed' then false
         when 'skipped' then false
     end as ok,
     status = 'skipped' as skipped,
-    error,
     round(1000 * extract(epoch from took))::bigint as took_ms
 from actions_recent
 where slurm_id = $1
@@ -368,19 +186,6 @@ from waiting_jobs
 group by code;
 
 -- name: own_waiting
-select
-    job_key,
-    slurm_id,
-    name,
-    tenant,
-    user_name,
-    gpus,
-    model,
-    eligible_at,
-    terms,
-    code,
-    reason,
-    until_at,
-    as_of
+select {columns}
 from waiting_jobs
 where job_key = $1;

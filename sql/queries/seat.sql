@@ -80,11 +80,5 @@ from mine
 where seats.term = mine.term;
 
 -- name: seat_now
-select
-    term,
-    holder,
-    acquired_at,
-    renewed_at,
-    takeover_at,
-    silent_for
+select {columns}
 from seat_now;

@@ -96,7 +96,7 @@ func TestGangs(t *testing.T) {
 
 // Table 1's quotas become all nodes; multi-level cells are as many GPUs, and feasible.
 func TestAssign(t *testing.T) {
-	jobs := month()
+	jobs := like(30)
 	for _, nodes := range []int{12, 200, 279} {
 		site := hived(nodes)
 		levels := site.Levels(jobs)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 func TestBesideOf(t *testing.T) {
@@ -80,7 +81,7 @@ func TestSpaceSharingInSmall(t *testing.T) {
 	}{{"alone", "gavel:las", nil}, {"known", "gavel:las+ss", nil}, {"estimated", "gavel:las+ss", expected}, {"packing", "gandiva:packing", nil}} {
 		s := gavelSetup(t, c.by, "single", 0.75, "1x4:v100+1x4:p100+1x4:k80")
 		s.Beside, s.Expected = BesideOf(table, trace.GavelReference), c.expected
-		f := follow(t, s, 60, 160)
+		f := follow(t, s, seeds.Some(30, 60), seeds.Some(80, 160))
 		hours[c.name] = f.Hours()
 		t.Logf("%s: %.2f h, %d turns", c.name, f.Hours(), f.Turns)
 	}

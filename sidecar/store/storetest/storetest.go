@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -27,7 +29,7 @@ var (
 	// server ends with the process, however that ends.
 	server = sync.OnceValues(func() (*testcluster.Postgres, error) {
 		ctx := context.Background()
-		p, err := testcluster.StartPostgres(ctx, "")
+		p, err := testcluster.StartPostgres(ctx, inMemory())
 		if err != nil {
 			return nil, err
 		}
@@ -38,6 +40,20 @@ var (
 		return p, err
 	})
 )
+
+// inMemory makes a folder in memory, where a database is copied ten times as fast as on a disk; "" = there is too little of it.
+func inMemory() string {
+	const memory, room = "/dev/shm", 4 << 30
+	var free syscall.Statfs_t
+	if err := syscall.Statfs(memory, &free); err != nil || int64(free.Bavail)*free.Bsize < room {
+		return ""
+	}
+	dir, err := os.MkdirTemp(memory, "fl-pg-")
+	if err != nil {
+		return ""
+	}
+	return dir
+}
 
 // Database gives the address of a new database with the newest schema.
 func Database(t testing.TB) string {
