@@ -37,6 +37,3 @@ func (p *Program) Values(to []float64) []float64         { return to }
 func (p *Program) Duals(to []float64) []float64          { return to }
 func (p *Program) ColumnStatus(int) Status               { return Free }
 func (p *Program) RowStatus(int) Status                  { return Free }
-
-// Factor gives false: it takes C.
-func Factor([]float64, int) bool { return false }

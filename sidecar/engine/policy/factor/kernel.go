@@ -1,15 +1,16 @@
 //go:build cgo
 
-package lp
+package factor
 
 /*
-#cgo CFLAGS: -O3
+// ISO C fuses no product with its sum; plain.go does not either.
+#cgo CFLAGS: -O3 -std=c11
 #cgo LDFLAGS: -lm
 #include <math.h>
 #include <stddef.h>
 
-// BLOCK columns are factored at a time; the rows below them lie in strips of eight, column
-// by column.
+// BLOCK columns, block in plain.go, are factored at a time; the rows below them lie in strips of
+// eight, column by column.
 enum { BLOCK = 64, STRIP = 8, TILE = 4 };
 typedef double four __attribute__((vector_size(32), aligned(8)));
 typedef double strip[BLOCK][STRIP];
@@ -104,8 +105,7 @@ static inline __attribute__((always_inline)) int factor(double *a, size_t n, str
 static int factor_plain(double *a, size_t n, strip *panel) { return factor(a, n, panel); }
 
 #ifdef __x86_64__
-// The same sums in the same order, four at a time: products are not fused, so that the bits are
-// those of any other processor.
+// The same sums in the same order, four at a time.
 __attribute__((target("avx2"))) static int factor_avx2(double *a, size_t n, strip *panel) { return factor(a, n, panel); }
 
 static int factor_best(double *a, size_t n, strip *panel)
@@ -120,10 +120,13 @@ import "C"
 
 import "unsafe"
 
-// Factor replaces a dense symmetric matrix of n rows, row by row, of which the lower triangle counts,
-// by L with L·Lᵀ = the matrix. It gives false where a pivot is not positive. It is here because this
-// is where C is.
-func Factor(a []float64, n int) bool {
+// Cholesky replaces a symmetric matrix of n rows, stored row by row, by its Cholesky factor L. It
+// reads the lower triangle only and leaves L there; the upper triangle is undefined afterwards.
+// It returns false if a pivot is not positive and finite: the matrix is not positive definite.
+func Cholesky(a []float64, n int) bool {
+	if n <= block {
+		return plain(a, n) // too small to be worth a call of C
+	}
 	panel := make([]float64, (n+C.STRIP-1)/C.STRIP*C.STRIP*C.BLOCK)
 	return C.factor_best((*C.double)(&a[0]), C.size_t(n), (*C.strip)(unsafe.Pointer(&panel[0]))) != 0
 }
