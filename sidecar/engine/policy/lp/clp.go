@@ -20,6 +20,9 @@ import (
 	"unsafe"
 )
 
+// Available tells whether this build has COIN-OR CLP.
+const Available = true
+
 // Program is a linear program and its last basis. A mistake in a call (an index that does
 // not exist, a coefficient that is no number) is told by the next Solve.
 type Program struct {

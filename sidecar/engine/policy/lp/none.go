@@ -2,6 +2,9 @@
 
 package lp
 
+// Available tells whether this build has COIN-OR CLP.
+const Available = false
+
 // Program is, where there is no C, a linear program that nobody solves: its Solve gives ErrNone. The rest
 // is as with C.
 type Program struct{ rows, columns int }
