@@ -20,22 +20,6 @@ func Standard() Options {
 	return Options{Periods: []cluster.Span{cluster.Hour, cluster.Day}, Tolerance: 10_000, Loss: 950_000}
 }
 
-// Of gives the scores of a run that is in memory; errors as of Meter.
-func Of(run Run, opt Options) (Scores, error) {
-	m := NewMeter(run.Setting, opt)
-	for _, j := range run.Jobs {
-		if err := m.Job(j); err != nil {
-			return Scores{}, err
-		}
-	}
-	for _, s := range run.Samples {
-		if err := m.Sample(s); err != nil {
-			return Scores{}, err
-		}
-	}
-	return m.Scores(run.To)
-}
-
 // Meter gathers scores while a run goes on. It keeps nothing that it is handed.
 type Meter struct {
 	setting Setting

@@ -247,15 +247,6 @@ func (p *Program) Duals(to []float64) []float64 {
 	return append(to, view(C.Clp_dualRowSolution(p.clp), p.Rows())...)
 }
 
-// ColumnStatus tells where a column stands in the basis.
-func (p *Program) ColumnStatus(column int) Status {
-	if !p.within("column", column, p.Columns()) {
-		return Free
-	}
-	p.basis()
-	return Status(C.Clp_getColumnStatus(p.clp, C.int(column)))
-}
-
 // RowStatus tells where the activity of a row stands in the basis.
 func (p *Program) RowStatus(row int) Status {
 	if !p.within("row", row, p.Rows()) {

@@ -38,5 +38,4 @@ func (p *Program) Iterations() int                       { return 0 }
 func (p *Program) Objective() float64                    { return 0 }
 func (p *Program) Values(to []float64) []float64         { return to }
 func (p *Program) Duals(to []float64) []float64          { return to }
-func (p *Program) ColumnStatus(int) Status               { return Free }
 func (p *Program) RowStatus(int) Status                  { return Free }
