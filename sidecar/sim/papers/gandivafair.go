@@ -11,8 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
 
-// Trading makes Gandiva_fair's Figures 8, 10 and 11 (§5.4, §5.5): its four users without and with trading; user1 goes half-way.
-func Trading(ctx context.Context, until, step cluster.Span) ([]report.Chart, error) {
+// trading makes Gandiva_fair's Figures 8, 10 and 11 (§5.4, §5.5): its four users without and with trading; user1 goes half-way.
+func trading(ctx context.Context, until, step cluster.Span) ([]report.Chart, error) {
 	users, speeds := study.GandivaUsers()
 	s := study.Default()
 	s.Saves = study.Only(sim.AtEnd) // as the paper assumes

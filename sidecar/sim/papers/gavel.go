@@ -22,9 +22,9 @@ func jobs(n int, gpus float64) policy.Problem {
 	return p
 }
 
-// Entities makes Gavel's Figures 12 and 13: eighteen jobs on 3 GPUs of each model, one more every four steps, of three entities with
+// entities makes Gavel's Figures 12 and 13: eighteen jobs on 3 GPUs of each model, one more every four steps, of three entities with
 // weights 1, 2 and 3. A throughput counts relative to that with an equal part of every model.
-func Entities() ([]report.Chart, error) {
+func entities() ([]report.Chart, error) {
 	charts := []report.Chart{
 		{Name: "gavel-12", Title: "Gavel, Figure 12: fairness over entities, fairness inside",
 			Theirs: "throughput by the entities' weights; 17 % less in all where the GPUs are split between entities (§7.3)."},
@@ -83,9 +83,9 @@ func Entities() ([]report.Chart, error) {
 	return charts, nil
 }
 
-// Lag shows what Figure 15b rests on: how far, at worst over jobs and models, the rounds are behind an allocation that stays, LAS's of so
+// lag shows what Figure 15b rests on: how far, at worst over jobs and models, the rounds are behind an allocation that stays, LAS's of so
 // many jobs on 36 GPUs of each model.
-func Lag(n, many int) ([]report.Chart, error) {
+func lag(n, many int) ([]report.Chart, error) {
 	const round = 6 * cluster.Minute
 	p := jobs(n, 36)
 	las, err := policy.Gavel("las", p, policy.Options{})

@@ -135,8 +135,8 @@ func parts(title, x string, logX bool, ways []way, of func(way int) []float64) r
 var lasWays = []way{{name: "LAS, blind", by: "gavel:las-blind"}, {name: "with Gandiva's packing", by: "gandiva:packing"},
 	{name: "Gavel", by: "gavel:las"}, {name: "Gavel, space sharing", by: "gavel:las+ss"}}
 
-// LAS makes Gavel's Figure 9 or 10: completion times over the load, and their distribution at the last, of a stream, single or multiple.
-func (l *lab) LAS(ctx context.Context, figure, stream, theirs string, loads []float64) ([]report.Chart, error) {
+// las makes Gavel's Figure 9 or 10: completion times over the load, and their distribution at the last, of a stream, single or multiple.
+func (l *lab) las(ctx context.Context, figure, stream, theirs string, loads []float64) ([]report.Chart, error) {
 	means, high, err := l.sweep(ctx, stream, loads, lasWays)
 	if err != nil {
 		return nil, err
@@ -149,8 +149,8 @@ func (l *lab) LAS(ctx context.Context, figure, stream, theirs string, loads []fl
 		Panels: []report.Panel{means, parts(fmt.Sprintf("completion times at %v jobs an hour", top), "hours, log scale", true, lasWays, func(k int) []float64 { return high[k].took })}}}, nil
 }
 
-// Fairness makes Gavel's Figure 11: finish-time fairness, with and without knowing the models.
-func (l *lab) Fairness(ctx context.Context, loads []float64) ([]report.Chart, error) {
+// fairness makes Gavel's Figure 11: finish-time fairness, with and without knowing the models.
+func (l *lab) fairness(ctx context.Context, loads []float64) ([]report.Chart, error) {
 	ways := []way{{name: "FTF, blind", by: "gavel:ftf-blind"}, {name: "Gavel", by: "gavel:ftf"}}
 	means, high, err := l.sweep(ctx, "multiple", loads, ways)
 	if err != nil {
@@ -172,8 +172,8 @@ func (l *lab) Fairness(ctx context.Context, loads []float64) ([]report.Chart, er
 		Panels: []report.Panel{means, parts(fmt.Sprintf("finish-time fairness at %v jobs an hour", top), "time taken over that with 1/n of the cluster", false, ways, func(k int) []float64 { return high[k].rho })}}}, nil
 }
 
-// RoundLengths makes Gavel's Figure 15a: completion times with rounds of several lengths.
-func (l *lab) RoundLengths(ctx context.Context, loads []float64, minutes ...int) ([]report.Chart, error) {
+// roundLengths makes Gavel's Figure 15a: completion times with rounds of several lengths.
+func (l *lab) roundLengths(ctx context.Context, loads []float64, minutes ...int) ([]report.Chart, error) {
 	var ways []way
 	for _, m := range minutes {
 		ways = append(ways, way{name: fmt.Sprintf("%d min", m), by: "gavel:las", round: cluster.Span(m) * cluster.Minute})
@@ -192,8 +192,8 @@ func (l *lab) RoundLengths(ctx context.Context, loads []float64, minutes ...int)
 	return []report.Chart{c}, nil
 }
 
-// Mechanism makes Gavel's Figure 15b: completion times with rounds, and with every allocation exactly as it is.
-func (l *lab) Mechanism(ctx context.Context, loads []float64) ([]report.Chart, error) {
+// mechanism makes Gavel's Figure 15b: completion times with rounds, and with every allocation exactly as it is.
+func (l *lab) mechanism(ctx context.Context, loads []float64) ([]report.Chart, error) {
 	means, _, err := l.sweep(ctx, "single", loads, []way{{name: "Gavel, rounds of 6 min", by: "gavel:las"}})
 	if err != nil {
 		return nil, err
@@ -281,8 +281,8 @@ func (l *lab) ideal(stream string, perHour float64) (float64, error) {
 	return hours / float64(done), nil
 }
 
-// Estimates makes Gavel's Figure 16, on 12 GPUs: space sharing where what pairs do is estimated until they have met.
-func (l *lab) Estimates(ctx context.Context, loads []float64) ([]report.Chart, error) {
+// estimates makes Gavel's Figure 16, on 12 GPUs: space sharing where what pairs do is estimated until they have met.
+func (l *lab) estimates(ctx context.Context, loads []float64) ([]report.Chart, error) {
 	expected, err := study.Estimate(l.table, trace.GavelReference, "p100", 5)
 	if err != nil {
 		return nil, err
@@ -300,9 +300,9 @@ func (l *lab) Estimates(ctx context.Context, loads []float64) ([]report.Chart, e
 			small.first, small.last, loads[len(loads)-1], high[0].hours, high[1].hours, high[2].hours)}}, nil
 }
 
-// Scaling makes Gavel's Figure 14: how long policies take over the number of jobs of one GPU, with a GPU of each model for eight jobs,
+// scaling makes Gavel's Figure 14: how long policies take over the number of jobs of one GPU, with a GPU of each model for eight jobs,
 // and with all pairs up to so many jobs. No two jobs are alike. Real seconds: no two runs are equal.
-func (l *lab) Scaling(paired int, many ...int) ([]report.Chart, error) {
+func (l *lab) scaling(paired int, many ...int) ([]report.Chart, error) {
 	p := report.Panel{Title: "time to divide", X: "jobs, log scale", Y: "seconds, log scale", Log: true}
 	c := report.Chart{Name: "gavel-14", Title: "Gavel, Figure 14: time to divide",
 		Theirs: "the hierarchical policy takes less than ten minutes with 2048 jobs, or with 512 that share GPUs, LAS much less (§7.4).", Ours: "seconds:"}

@@ -40,9 +40,9 @@ func oefSetup() study.Setup {
 	return s
 }
 
-// Lying makes OEF's Figure 4: the same users honest, and with user 1 claiming half as much speed again on the faster models.
+// lying makes OEF's Figure 4: the same users honest, and with user 1 claiming half as much speed again on the faster models.
 // User 4 leaves after 40 of 80 minutes.
-func Lying(ctx context.Context) ([]report.Chart, error) {
+func lying(ctx context.Context) ([]report.Chart, error) {
 	users, s := oefUsers()
 	c := report.Chart{Name: "oef-4", Title: "OEF, Figure 4: who lies is penalised",
 		Theirs: "all have equal progress; user 1, lying, has less than before, the others more, and all together 10 % less (§6.2.1)."}
@@ -73,8 +73,8 @@ func Lying(ctx context.Context) ([]report.Chart, error) {
 	return []report.Chart{c}, nil
 }
 
-// Kinds makes OEF's Figure 5b: user 1 adds jobs of a second kind after 40 minutes of four hours.
-func Kinds(ctx context.Context) ([]report.Chart, error) {
+// virtualTenants makes OEF's Figure 5b: user 1 adds jobs of a second kind after 40 minutes of four hours.
+func virtualTenants(ctx context.Context) ([]report.Chart, error) {
 	users, s := oefUsers()
 	const second = "densenet"
 	of := maps.Clone(oefSpeeds)
@@ -95,9 +95,9 @@ func Kinds(ctx context.Context) ([]report.Chart, error) {
 			mean(p.Curves[0], 60, 240), mean(p.Curves[4], 60, 240), mean(p.Curves[1], 60, 240))}}, nil
 }
 
-// Envy makes OEF's Figures 5a and 6, as estimated: what the cooperative program gives each user beside an equal share, and
+// envyAndSharing makes OEF's Figures 5a and 6, as estimated: what the cooperative program gives each user beside an equal share, and
 // what each could do with another's part.
-func Envy() ([]report.Chart, error) {
+func envyAndSharing() ([]report.Chart, error) {
 	var m policy.Market
 	for _, name := range oefModels {
 		m.Models = append(m.Models, policy.Model{Name: name, GPUs: 8})

@@ -119,9 +119,9 @@ func total(speed, parts [][]float64) float64 {
 	return sum
 }
 
-// Throughput makes OEF's Figures 7 and 8: twenty tenants under OEF, Gavel and Gandiva_fair, as the policies answer and as it comes
+// throughput makes OEF's Figures 7 and 8: twenty tenants under OEF, Gavel and Gandiva_fair, as the policies answer and as it comes
 // out, with speedups as on the paper's GPUs and with those of models that are less alike.
-func Throughput(ctx context.Context) ([]report.Chart, error) {
+func throughput(ctx context.Context) ([]report.Chart, error) {
 	const equal = "gandiva-fair:no-trade"
 	charts := []report.Chart{
 		{Name: "oef-7", Title: "OEF, Figure 7: throughput, non-cooperative", Theirs: "as much as Gavel and Gandiva_fair estimated, up to 10 % more actual (§6.3.1)."},
@@ -190,9 +190,9 @@ func Comers(tenants int) (study.Setup, error) {
 	return s, err
 }
 
-// Completion makes OEF's Figure 9: how long jobs of so many tenants are there, under OEF, Gavel and Gandiva_fair, as presets of
+// completion makes OEF's Figure 9: how long jobs of so many tenants are there, under OEF, Gavel and Gandiva_fair, as presets of
 // fairlease and by the papers' own mechanisms.
-func Completion(ctx context.Context, tenants int) ([]report.Chart, error) {
+func completion(ctx context.Context, tenants int) ([]report.Chart, error) {
 	s, err := Comers(tenants)
 	if err != nil {
 		return nil, err
@@ -230,8 +230,8 @@ func Completion(ctx context.Context, tenants int) ([]report.Chart, error) {
 	return []report.Chart{out}, nil
 }
 
-// Scale makes OEF's Figure 10a: the time that one division among so many tenants takes, of ten models.
-func Scale(tenants []int) ([]report.Chart, error) {
+// scale makes OEF's Figure 10a: the time that one division among so many tenants takes, of ten models.
+func scale(tenants []int) ([]report.Chart, error) {
 	const models = 10
 	p := report.Panel{Title: "one division of ten models", X: "tenants, log scale", Y: "seconds, log scale", Log: true}
 	c := report.Chart{Name: "oef-10a", Title: "OEF, Figure 10a: time to divide", Ours: fmt.Sprintf("among %d tenants:", tenants[len(tenants)-1]),
@@ -273,9 +273,9 @@ func off(r *rand.Rand, speed [][]float64, part float64) [][]float64 {
 	return out
 }
 
-// Errors makes OEF's Figure 10b: what twenty tenants do whose declared speedups are wrong, as the policies answer, the mean of so many
+// wrongSpeedups makes OEF's Figure 10b: what twenty tenants do whose declared speedups are wrong, as the policies answer, the mean of so many
 // draws, and as it comes out in one.
-func Errors(ctx context.Context, draws int) ([]report.Chart, error) {
+func wrongSpeedups(ctx context.Context, draws int) ([]report.Chart, error) {
 	speed := oefCrowd(20, oefLow, oefHigh)
 	gap := report.Panel{Title: "as the policies answer", X: "error of the profile, up to %", Y: "% between promised and done"}
 	lost := report.Panel{Title: "as it comes out", X: "error of the profile, up to %", Y: "% of the throughput lost"}

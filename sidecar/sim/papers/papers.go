@@ -31,34 +31,34 @@ func Figures(data string, say func(run string)) []Figure {
 	single, multiple := []float64{0.7, 1.1, 1.4}, []float64{0.25, 0.5, 0.65} // a quarter of what Gavel's loads are
 	return []Figure{
 		{"gandiva-fair", "8, 10, 11", func(ctx context.Context) ([]report.Chart, error) {
-			return Trading(ctx, 8*cluster.Hour, 30*cluster.Minute)
+			return trading(ctx, 8*cluster.Hour, 30*cluster.Minute)
 		}},
-		{"oef", "4", Lying},
-		{"oef", "5b", Kinds},
-		{"oef", "5a, 6", func(context.Context) ([]report.Chart, error) { return Envy() }},
-		{"oef", "7, 8", Throughput},
-		{"oef", "9", func(ctx context.Context) ([]report.Chart, error) { return Completion(ctx, 50) }},
-		{"oef", "10a", func(context.Context) ([]report.Chart, error) { return Scale([]int{10, 20, 50, 100, 200}) }},
-		{"oef", "10b", func(ctx context.Context) ([]report.Chart, error) { return Errors(ctx, 20) }},
+		{"oef", "4", lying},
+		{"oef", "5b", virtualTenants},
+		{"oef", "5a, 6", func(context.Context) ([]report.Chart, error) { return envyAndSharing() }},
+		{"oef", "7, 8", throughput},
+		{"oef", "9", func(ctx context.Context) ([]report.Chart, error) { return completion(ctx, 50) }},
+		{"oef", "10a", func(context.Context) ([]report.Chart, error) { return scale([]int{10, 20, 50, 100, 200}) }},
+		{"oef", "10b", func(ctx context.Context) ([]report.Chart, error) { return wrongSpeedups(ctx, 20) }},
 		{"gavel", "9", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) {
 			l.first, l.last = 700, 1000 // the blind queue grows for long
-			return l.LAS(ctx, "9", "single", "3.5 times shorter at 5.6 jobs an hour; with pairs 2.2 times shorter than with Gandiva's (§7.3).", single)
+			return l.las(ctx, "9", "single", "3.5 times shorter at 5.6 jobs an hour; with pairs 2.2 times shorter than with Gandiva's (§7.3).", single)
 		})},
 		{"gavel", "10", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) {
-			return l.LAS(ctx, "10", "multiple", "2.2 times shorter at 2.6 jobs an hour; with pairs 2.2 times shorter than with Gandiva's (§7.3).", multiple)
+			return l.las(ctx, "10", "multiple", "2.2 times shorter at 2.6 jobs an hour; with pairs 2.2 times shorter than with Gandiva's (§7.3).", multiple)
 		})},
-		{"gavel", "11", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) { return l.Fairness(ctx, multiple) })},
-		{"gavel", "12, 13", func(context.Context) ([]report.Chart, error) { return Entities() }},
+		{"gavel", "11", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) { return l.fairness(ctx, multiple) })},
+		{"gavel", "12, 13", func(context.Context) ([]report.Chart, error) { return entities() }},
 		{"gavel", "14", runs(func(l *lab, _ context.Context) ([]report.Chart, error) {
-			return l.Scaling(512, 32, 64, 128, 256, 512, 1024, 2048)
+			return l.scaling(512, 32, 64, 128, 256, 512, 1024, 2048)
 		})},
 		{"gavel", "15a", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) {
-			return l.RoundLengths(ctx, single, 6, 12, 24, 48)
+			return l.roundLengths(ctx, single, 6, 12, 24, 48)
 		})},
-		{"gavel", "15b", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) { return l.Mechanism(ctx, single) })},
-		{"gavel", "15b, lag", func(context.Context) ([]report.Chart, error) { return Lag(150, 1000) }},
+		{"gavel", "15b", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) { return l.mechanism(ctx, single) })},
+		{"gavel", "15b, lag", func(context.Context) ([]report.Chart, error) { return lag(150, 1000) }},
 		{"gavel", "16", runs(func(l *lab, ctx context.Context) ([]report.Chart, error) {
-			return l.Estimates(ctx, []float64{0.4, 0.6, 0.8})
+			return l.estimates(ctx, []float64{0.4, 0.6, 0.8})
 		})},
 	}
 }

@@ -42,7 +42,7 @@ func charts(t *testing.T) func(c []report.Chart, err error) []report.Chart {
 // the eighteen here 1 and 4 %.
 func TestTrading(t *testing.T) {
 	const until = 48 * cluster.Hour
-	c := charts(t)(Trading(context.Background(), until, 2*cluster.Hour))
+	c := charts(t)(trading(context.Background(), until, 2*cluster.Hour))
 	from, to := 6., 24.
 	term := study.Default().Settings.Term.Duration().Hours()
 	for i, gang := range []float64{1, 2, 4} {
@@ -68,7 +68,7 @@ func TestTrading(t *testing.T) {
 
 // Who claims more speed than it has ends with less than before.
 func TestLying(t *testing.T) {
-	c := charts(t)(Lying(context.Background()))[0]
+	c := charts(t)(lying(context.Background()))[0]
 	honest, lying := c.Panels[0].Curves, c.Panels[1].Curves
 	if a, b := mean(honest[0], 10, 40), mean(lying[0], 10, 40); b > 0.95*a {
 		t.Errorf("user1 has %.2f honest, %.2f lying", a, b)
@@ -82,7 +82,7 @@ func TestLying(t *testing.T) {
 
 // Two kinds of one user have about half each of what another user has.
 func TestKinds(t *testing.T) {
-	p := charts(t)(Kinds(context.Background()))[0].Panels[0]
+	p := charts(t)(virtualTenants(context.Background()))[0].Panels[0]
 	first, second, other := mean(p.Curves[0], 60, 240), mean(p.Curves[4], 60, 240), mean(p.Curves[1], 60, 240)
 	if r := first / second; r < 0.7 || r > 1.4 || first+second < 0.8*other || first+second > 1.2*other {
 		t.Errorf("kinds of user1 %.2f and %.2f, user2 %.2f", first, second, other)
@@ -91,7 +91,7 @@ func TestKinds(t *testing.T) {
 
 // Nobody has less than an equal share, nor would have more with another's part.
 func TestEnvy(t *testing.T) {
-	c := charts(t)(Envy())
+	c := charts(t)(envyAndSharing())
 	bars := c[0].Panels[0].Curves
 	for i := range bars[0].Y {
 		if bars[1].Y[i] < bars[0].Y[i]-1e-6 {
@@ -127,7 +127,7 @@ func TestThroughput(t *testing.T) {
 
 // Jobs are there for less time under OEF than under Gavel.
 func TestCompletion(t *testing.T) {
-	p := charts(t)(Completion(context.Background(), 12))[0].Panels[0]
+	p := charts(t)(completion(context.Background(), 12))[0].Panels[0]
 	sum := make([]float64, len(p.Curves))
 	for i, c := range p.Curves {
 		for _, hours := range c.X {
@@ -163,7 +163,7 @@ func TestErrors(t *testing.T) {
 
 // Entities have throughput by their weights, and more than with GPUs split between them.
 func TestEntities(t *testing.T) {
-	for _, c := range charts(t)(Entities()) {
+	for _, c := range charts(t)(entities()) {
 		if c.Name != "gavel-12" {
 			continue
 		}
@@ -180,7 +180,7 @@ func TestEntities(t *testing.T) {
 
 // No job is ever more than two rounds behind (Figure 15's bound).
 func TestLag(t *testing.T) {
-	p := charts(t)(Lag(150, 200))[0].Panels[0]
+	p := charts(t)(lag(150, 200))[0].Panels[0]
 	for k, y := range p.Curves[0].Y {
 		if y > p.Curves[1].Y[k] {
 			t.Errorf("after %d rounds %.2f %% behind, more than %.2f %%", k+1, y, p.Curves[1].Y[k])
@@ -201,7 +201,7 @@ func small(t *testing.T) *lab {
 
 // Who knows the models has jobs done earlier; Gavel's pairs do more than Gandiva's; and the distribution goes up to all jobs.
 func TestLAS(t *testing.T) {
-	p := charts(t)(small(t).LAS(context.Background(), "9", "single", "", []float64{0.6}))[0].Panels
+	p := charts(t)(small(t).las(context.Background(), "9", "single", "", []float64{0.6}))[0].Panels
 	high := func(way int) float64 { return p[0].Curves[way].Y[0] }
 	if blind, packing, knows, pairs := high(0), high(1), high(2), high(3); knows > 0.75*blind || pairs > 0.9*packing || pairs > knows {
 		t.Errorf("blind %.2f h, packing %.2f h, Gavel %.2f h, with pairs %.2f h", blind, packing, knows, pairs)
@@ -217,8 +217,8 @@ func TestLAS(t *testing.T) {
 func TestMechanism(t *testing.T) {
 	l := small(t)
 	loads := []float64{0.4, 0.6}
-	exact := charts(t)(l.Mechanism(context.Background(), loads))[0].Panels[0].Curves
-	rounds := charts(t)(l.RoundLengths(context.Background(), loads, 6, 96))[0].Panels[0].Curves
+	exact := charts(t)(l.mechanism(context.Background(), loads))[0].Panels[0].Curves
+	rounds := charts(t)(l.roundLengths(context.Background(), loads, 6, 96))[0].Panels[0].Curves
 	for i := range loads {
 		short, long, ideal := rounds[0].Y[i], rounds[1].Y[i], exact[1].Y[i]
 		if short != exact[0].Y[i] || short > 1.03*ideal || short < 0.99*ideal || long < 1.05*ideal {
@@ -231,7 +231,7 @@ func TestMechanism(t *testing.T) {
 func TestFairness(t *testing.T) {
 	l := small(t)
 	l.gpus = 8
-	p := charts(t)(l.Fairness(context.Background(), []float64{0.5}))[0].Panels[1]
+	p := charts(t)(l.fairness(context.Background(), []float64{0.5}))[0].Panels[1]
 	if blind, knows := p.Curves[0].X[30], p.Curves[1].X[30]; knows > 0.9*blind {
 		t.Errorf("the median is %.2f, blind %.2f", knows, blind)
 	}
@@ -239,7 +239,7 @@ func TestFairness(t *testing.T) {
 
 // Estimates keep most of what sharing gains.
 func TestEstimates(t *testing.T) {
-	c := charts(t)(small(t).Estimates(context.Background(), []float64{0.7}))[0].Panels[0].Curves
+	c := charts(t)(small(t).estimates(context.Background(), []float64{0.7}))[0].Panels[0].Curves
 	if without, estimated, known := c[0].Y[0], c[1].Y[0], c[2].Y[0]; estimated > (without+known)/2 {
 		t.Errorf("%.2f h without, %.2f h estimated, %.2f h known", without, estimated, known)
 	}
@@ -252,7 +252,7 @@ func TestScaling(t *testing.T) {
 	if errors.Is(program.Solve(lp.Primal), lp.ErrNone) {
 		t.Skip("space sharing takes COIN-OR CLP: this needs CGO_ENABLED=1")
 	}
-	p := charts(t)(small(t).Scaling(32, 32, 64))[0].Panels[0]
+	p := charts(t)(small(t).scaling(32, 32, 64))[0].Panels[0]
 	for k, c := range p.Curves {
 		if !slices.Equal(c.X, []float64{32, 64}[:2-k%2]) || slices.Min(c.Y) <= 0 {
 			t.Errorf("%s: %v, %v", c.Name, c.X, c.Y)

@@ -59,7 +59,7 @@ func (s Site) Levels(jobs []Job) Site {
 	demand := map[string][]float64{}
 	for _, j := range jobs {
 		k := len(levels) - 1
-		for k > 0 && s.GPUs(levels[k].Name) < j.GPUs {
+		for k > 0 && s.gpus(levels[k].Name) < j.GPUs {
 			k--
 		}
 		if demand[j.Tenant] == nil {
@@ -67,7 +67,7 @@ func (s Site) Levels(jobs []Job) Site {
 		}
 		demand[j.Tenant][k] += float64(j.Nodes*j.GPUs) * float64(j.Runs)
 	}
-	shares := s.Shares()
+	shares := s.shares()
 	s.VCs = slices.Clone(s.VCs)
 	for i := range s.VCs {
 		v := &s.VCs[i]
@@ -77,7 +77,7 @@ func (s Site) Levels(jobs []Job) Site {
 			sum += d
 		}
 		for k, level := range levels {
-			size := s.GPUs(level.Name)
+			size := s.gpus(level.Name)
 			n := left / size
 			if k < len(levels)-1 && sum > 0 {
 				rest += demand[v.Name][k] / sum * float64(shares[v.Name])

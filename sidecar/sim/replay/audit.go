@@ -31,7 +31,7 @@ func (s Site) Audit(jobs []Job, worlds ...World) ([]Row, []Result, error) {
 			return nil, nil, err
 		}
 	}
-	shares := s.Shares()
+	shares := s.shares()
 	var rows []Row
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		if shares[name] == 0 {
@@ -47,7 +47,7 @@ func (s Site) Audit(jobs []Job, worlds ...World) ([]Row, []Result, error) {
 		}
 		row := Row{Tenant: name, Shared: make([]float64, len(worlds))}
 		for k, i := range of[name] {
-			if alone.Waits[k] == Never {
+			if alone.Waits[k] == never {
 				row.LeftOut++
 				continue
 			}

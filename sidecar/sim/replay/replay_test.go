@@ -51,7 +51,7 @@ func TestOpportunisticJobsGo(t *testing.T) {
 	// Its own node is another one: for its last hour it moves there.
 	expect(t, "static", replay(t, site.Static(), jobs), hours(0, 1, 0, 0), 8, 8)
 	alone := replay(t, site.Private("a"), []Job{jobs[0], jobs[1], jobs[3]})
-	expect(t, "private", alone, []cluster.Span{0, 10 * cluster.Hour, Never}, 0, 0)
+	expect(t, "private", alone, []cluster.Span{0, 10 * cluster.Hour, never}, 0, 0)
 	if h := replay(t, site.HiveD(), jobs).Hours; len(h) != 21 || h[4] != (Hour{Guaranteed: 16, Bound: 16, Broken: 2, Nodes: 2}) || h[3].Lent != 8 {
 		t.Errorf("the hours are %+v", h)
 	}
@@ -101,9 +101,9 @@ func TestAssign(t *testing.T) {
 		site := hived(nodes)
 		levels := site.Levels(jobs)
 		sum := 0
-		for name, gpus := range site.Shares() {
+		for name, gpus := range site.shares() {
 			sum += gpus
-			if got := levels.Shares()[name]; got != gpus {
+			if got := levels.shares()[name]; got != gpus {
 				t.Errorf("%d nodes: %s has %d GPUs in node cells and %d in cells of all levels", nodes, name, gpus, got)
 			}
 		}

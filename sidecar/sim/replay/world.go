@@ -47,10 +47,10 @@ type Site struct {
 
 // HiveD lets each tenant have the cells of its VC, which are bound dynamically.
 func (s Site) HiveD() World {
-	w := World{Cells: cluster.Cells(s), shares: s.Shares(), lend: true}
+	w := World{Cells: cluster.Cells(s), shares: s.shares(), lend: true}
 	for _, t := range s.Types {
 		if t.Node {
-			w.whole = s.GPUs(t.Name)
+			w.whole = s.gpus(t.Name)
 		}
 	}
 	return w
@@ -98,19 +98,19 @@ func (s Site) Private(tenant string) World {
 	return w
 }
 
-// Shares counts the GPUs of each VC.
-func (s Site) Shares() map[string]int {
+// shares counts the GPUs of each VC.
+func (s Site) shares() map[string]int {
 	out := map[string]int{}
 	for _, v := range s.VCs {
 		for _, q := range v.Cells {
-			out[v.Name] += q.Cells * s.GPUs(q.Type)
+			out[v.Name] += q.Cells * s.gpus(q.Type)
 		}
 	}
 	return out
 }
 
-// GPUs counts the GPUs of a cell of a type.
-func (s Site) GPUs(name string) int {
+// gpus counts the gpus of a cell of a type.
+func (s Site) gpus(name string) int {
 	n := 1
 	for name != "" {
 		i := slices.IndexFunc(s.Types, func(t cluster.CellType) bool { return t.Name == name })

@@ -150,7 +150,7 @@ func (m *Meter) Job(j Job) error {
 	m.firstWait.add(int64(j.Start.Sub(j.Submit)))
 	m.run += j.Runs
 	m.over += j.Overhead
-	m.completion += j.Completion()
+	m.completion += j.completion()
 	m.overGPU += cluster.Times(j.GPUs, j.Overhead)
 	m.lost += j.Lost
 	m.lostGPU += cluster.Times(j.GPUs, j.Lost)
@@ -158,7 +158,7 @@ func (m *Meter) Job(j Job) error {
 		m.losers++
 	}
 	if j.Runs > 0 {
-		m.slowdown.add(cluster.MulDiv(int64(j.Completion()), int64(cluster.Fair), int64(j.Runs)))
+		m.slowdown.add(cluster.MulDiv(int64(j.completion()), int64(cluster.Fair), int64(j.Runs)))
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (t *tally) add(j Job, bound cluster.Rho) {
 		return
 	}
 	t.counts.Finished++
-	t.completion.add(int64(j.Completion()))
+	t.completion.add(int64(j.completion()))
 	if j.Runs == 0 {
 		t.counts.NoRun++
 	}

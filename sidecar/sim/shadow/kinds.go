@@ -12,9 +12,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Known gives what is known of how jobs save, the best evidence first: what jobs of a type did, what users declare of the
+// habitsOf gives what is known of how jobs save, the best evidence first: what jobs of a type did, what users declare of the
 // jobs, what the site's rules say of them.
-func Known(habits []cluster.Habit, jobs []cluster.Job, rules []cluster.SavingRule) []study.Habit {
+func habitsOf(habits []cluster.Habit, jobs []cluster.Job, rules []cluster.SavingRule) []study.Habit {
 	var out []study.Habit
 	for i := range habits {
 		if h, ok := study.Learnt(&habits[i]); ok {
@@ -59,7 +59,7 @@ func seen(p *store.Past) []cluster.Job {
 
 // Assume lets jobs save as the journal knows, and where it knows nothing as m says.
 func (s *Shadow) Assume(m study.Mixture) {
-	known := Known(s.past.End.Plan.Memory.Habits, seen(s.past), s.Setup.Settings.Saves)
+	known := habitsOf(s.past.End.Plan.Memory.Habits, seen(s.past), s.Setup.Settings.Saves)
 	if len(known) > 0 {
 		m.Habits = append(slices.Clone(m.Habits), known...)
 		if m.File == "" {
@@ -91,7 +91,7 @@ func (s *Shadow) Kinds(jobs []score.Job) []score.Kind {
 // and rules say how they save.
 func Queue(now cluster.Instant, jobs []cluster.Job, habits []cluster.Habit, rules []cluster.SavingRule) []score.Kind {
 	s := study.Setup{Saves: study.Only(sim.Never)}
-	s.Saves.Habits = Known(habits, jobs, rules)
+	s.Saves.Habits = habitsOf(habits, jobs, rules)
 	sums := tally{}
 	for i := range jobs {
 		j := &jobs[i]

@@ -28,7 +28,7 @@ func TestWhatIsKnownOfSaving(t *testing.T) {
 	want := []study.Habit{habit("ann", "train.sh", study.Manner{Saves: sim.Never}, cluster.FromConduct),
 		habit("bob", "run#", study.Manner{Saves: sim.OnTerm}, cluster.FromDeclaration),
 		habit("eve", "x", study.Manner{Saves: sim.Periodic, Every: cluster.Hour}, cluster.FromSite)}
-	if d := cmp.Diff(want, Known(habits, jobs, rules)); d != "" {
+	if d := cmp.Diff(want, habitsOf(habits, jobs, rules)); d != "" {
 		t.Error(d)
 	}
 }

@@ -106,7 +106,7 @@ func TestSpaceSharingIsScored(t *testing.T) {
 		}
 		hours[by] = r.Tenants[0].Alloc
 		t.Logf("%s: %.1f GPU hours, utilisation %.2f, makespan %.1f h", by, r.Tenants[0].Alloc, r.Utilisation, r.Makespan/3600)
-		if held := r.Utilisation * 4 * r.To.Sub(Start).Duration().Hours(); math.Abs(held-hours[by]) > 0.01*held {
+		if held := r.Utilisation * 4 * r.To.Sub(start).Duration().Hours(); math.Abs(held-hours[by]) > 0.01*held {
 			t.Errorf("%s: the books have %.2f GPU hours, the GPUs were held for %.2f", by, hours[by], held)
 		}
 	}

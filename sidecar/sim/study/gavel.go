@@ -12,8 +12,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// GavelRound is the length of Gavel's rounds in its evaluation (§7.3).
-const GavelRound = 6 * cluster.Minute
+// gavelRound is the length of Gavel's rounds in its evaluation (§7.3).
+const gavelRound = 6 * cluster.Minute
 
 // GavelFleet is its simulated cluster, 36 GPUs of each model, with no more nodes than models: as in its simulator gangs are
 // never apart.
@@ -47,10 +47,10 @@ func OnGavel(scheduler string, load Load, fleet Fleet, speeds sim.Speeds) Setup 
 	s.Scheduler, s.Load, s.Fleet, s.Speeds = scheduler, load, fleet, speeds
 	s.Weights = EqualWeights(Survey(load))
 	s.Costs, s.Saves = sim.Costs{}, Only(sim.Always)
-	s.Settings.Term, s.Settings.Interval = GavelRound, cluster.Second
+	s.Settings.Term, s.Settings.Interval = gavelRound, cluster.Second
 	s.Settings.MinLease, s.Settings.Notice = 0, 0
 	if scheduler == "fifo:random" { // it starts jobs at every look
-		s.Settings.Interval = GavelRound
+		s.Settings.Interval = gavelRound
 	}
 	return s
 }
@@ -152,7 +152,7 @@ func Follow(ctx context.Context, s Setup, first, last int) (Finished, error) {
 		return Finished{}, err
 	}
 	var out Finished
-	there := crowd{at: Start}
+	there := crowd{at: start}
 	order, jobs := 0, map[cluster.JobID]*Done{}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -179,7 +179,7 @@ func Follow(ctx context.Context, s Setup, first, last int) (Finished, error) {
 				j.Held[e.Holds[0].Model] += e.At.Sub(e.Start)
 			}
 			if e.What == sim.Ended {
-				j.Took, out.Until = e.At.Sub(j.Submit), e.At.Sub(Start)
+				j.Took, out.Until = e.At.Sub(j.Submit), e.At.Sub(start)
 				j.Rivals = (sum - j.Rivals) / float64(j.Took)
 				out.Jobs = append(out.Jobs, *j)
 			}
@@ -189,7 +189,7 @@ func Follow(ctx context.Context, s Setup, first, last int) (Finished, error) {
 		}
 	}
 	defer r.world.Feed(s.arrivals(&r.result.Refused))()
-	err = sim.Run(inner, r.world.Virtual, r.loop, s.Settings.Interval, Start.Add(forever), func(report loop.Report) {
+	err = sim.Run(inner, r.world.Virtual, r.loop, s.Settings.Interval, start.Add(forever), func(report loop.Report) {
 		out.Turns++
 		r.witness.turn(&report.Plan, nil)
 		if r.witness.running == 0 && r.world.Now().Sub(r.witness.stirred) > idleFor && len(r.witness.jobs) > 0 {

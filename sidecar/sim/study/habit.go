@@ -78,7 +78,7 @@ func Learnt(h *cluster.Habit) (Habit, bool) {
 	return Habit{User: h.Type.User, Command: h.Type.Command, GPUs: h.Type.GPUs, Manner: m}, ok
 }
 
-// ReadHabits reads habits: lines user,command,gpus,manner[,interval[,save-time]] with manners as in ParseManner, or JSON,
+// ReadHabits reads habits: lines user,command,gpus,manner[,interval[,save-time]] with manners as in parseManner, or JSON,
 // an array or a stream of objects with these names (save_time, in JSON), or as the journal has them: with type, and saving or the
 // evidence, whose times are in milliseconds. Empty fields and * fit any job. name is what errors call the file.
 func ReadHabits(r io.Reader, name string) ([]Habit, error) {
@@ -150,7 +150,7 @@ func newHabit(user, command, gpus, manner, interval, takes string) (Habit, error
 			return Habit{}, fmt.Errorf("interval: %q is too short: write 1s or more", interval)
 		}
 	}
-	if h.Manner, err = ParseManner(manner, every.Span()); err != nil {
+	if h.Manner, err = parseManner(manner, every.Span()); err != nil {
 		return Habit{}, err
 	}
 	if takes != "" {

@@ -29,7 +29,7 @@ var manners = []struct {
 	{"each-term", sim.EachTerm}, {"never", sim.Never}, {"ideal", sim.Always},
 }
 
-// String writes a manner as ParseManner reads it; how long a save takes is left out.
+// String writes a manner as parseManner reads it; how long a save takes is left out.
 func (m Manner) String() string {
 	if m.Saves == sim.Periodic {
 		return "periodic=" + config.Duration(m.Every).String()
@@ -42,9 +42,9 @@ func (m Manner) String() string {
 	return ""
 }
 
-// ParseManner reads how a job saves: at-end, notice (at-notice), term, each-term, never, ideal, an interval (1h or
+// parseManner reads how a job saves: at-end, notice (at-notice), term, each-term, never, ideal, an interval (1h or
 // periodic=1h), or periodic, whose interval is every.
-func ParseManner(text string, every cluster.Span) (Manner, error) {
+func parseManner(text string, every cluster.Span) (Manner, error) {
 	for _, x := range manners {
 		if x.name == text {
 			return Manner{Saves: x.how}, nil
@@ -104,7 +104,7 @@ func ParseMixture(text string, every cluster.Span) (Mixture, error) {
 		part = strings.TrimSpace(part)
 		word, weight, weighed := strings.Cut(part, ":")
 		where := fmt.Sprintf("part %d", i+1)
-		manner, err := ParseManner(word, every)
+		manner, err := parseManner(word, every)
 		switch {
 		case part == "":
 			return Mixture{}, fmt.Errorf("%s is empty: write a manner, as in never:60,periodic=1h:30,notice:10", where)

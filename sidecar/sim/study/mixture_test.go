@@ -99,7 +99,7 @@ func FuzzMixture(f *testing.F) {
 		}
 		m.Of(&trace.Job{ID: text, User: text, Name: text, GPUs: 1}, 7)
 		for _, p := range m.Parts { // the words of a manner can be read
-			if back, err := ParseManner(p.String(), 0); err != nil || back != p.Manner {
+			if back, err := parseManner(p.String(), 0); err != nil || back != p.Manner {
 				t.Errorf("%v reads as %v, %v", p.Manner, back, err)
 			}
 		}

@@ -84,7 +84,7 @@ func Over(ctx context.Context, s Setup, moments []cluster.Span, leaves map[strin
 	if err != nil {
 		return nil, err
 	}
-	kinds, done, since := map[cluster.JobID]string{}, map[cluster.JobID]cluster.Span{}, Start
+	kinds, done, since := map[cluster.JobID]string{}, map[cluster.JobID]cluster.Span{}, start
 	type on struct{ tenant, model string }
 	held, had := map[on]int{}, map[on]float64{} // GPUs now, and GPUs × milliseconds
 	watch := r.world.Watch
@@ -112,10 +112,10 @@ func Over(ctx context.Context, s Setup, moments []cluster.Span, leaves map[strin
 	var out []Stretch
 	from := cluster.Span(0)
 	for _, until := range moments {
-		if err := sim.Run(ctx, r.world.Virtual, r.loop, s.Settings.Interval, Start.Add(until), nil); err != nil {
+		if err := sim.Run(ctx, r.world.Virtual, r.loop, s.Settings.Interval, start.Add(until), nil); err != nil {
 			return nil, err
 		}
-		pass(Start.Add(until))
+		pass(start.Add(until))
 		span := float64(until - from)
 		now := Stretch{Until: until, Rates: map[Work]float64{}, GPUs: map[string]map[string]float64{}}
 		for _, id := range r.witness.there() {

@@ -85,7 +85,7 @@ func (e *eye) Observe(ctx context.Context, since cluster.Instant) (cluster.Sight
 
 func newRun(s *Setup) (*run, error) {
 	nodes := s.Fleet.nodes()
-	v := sim.NewVirtual(Start, nodes, s.accounts())
+	v := sim.NewVirtual(start, nodes, s.accounts())
 	v.Costs, v.Term, v.Speeds, v.Mixed, v.Forget, v.Lend = s.Costs, s.Settings.Term, s.Speeds, s.Mixed, true, true
 	v.Beside, v.ReportSaves = s.Beside, s.Reported
 	if s.Between > 0 {
@@ -93,7 +93,7 @@ func newRun(s *Setup) (*run, error) {
 		if until == 0 {
 			until = 10 * 365 * cluster.Day
 		}
-		v.Fail(sim.Failures(s.Seed, nodes, Start, Start.Add(until), s.Between, s.Repair)...)
+		v.Fail(sim.Failures(s.Seed, nodes, start, start.Add(until), s.Between, s.Repair)...)
 	}
 	// Nothing can die here, so gates need no prolonging.
 	v.Gate = 2 * forever
@@ -136,9 +136,9 @@ var (
 )
 
 func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
-	end := Start.Add(forever)
+	end := start.Add(forever)
 	if r.setup.Until > 0 {
-		end = Start.Add(r.setup.Until)
+		end = start.Add(r.setup.Until)
 	}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -75,7 +75,7 @@ func TestThroughputsThatAreNone(t *testing.T) {
 		`{"v100": {"('A3C', 99999999)": {"null": 1}}}`:         "is no task",
 		`{"v100": {"('A3C', 1)": {"null": 1}}, "v100": false}`: "is there twice",
 	} {
-		if _, err := ReadThroughputs(strings.NewReader(in), "x"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readThroughputs(strings.NewReader(in), "x"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", in, err, want)
 		}
 	}
@@ -85,7 +85,7 @@ func FuzzThroughputs(f *testing.F) {
 	f.Add([]byte(`{"v100": {"('A3C', 1)": {"null": 7.2, "('A3C', 1)": [4, 4]}}, "V100_unconsolidated": {"('A3C', 1)": {"null": 7}}}`))
 	f.Add([]byte("{\"k80\":\n{\"('A', 1)\": {}}}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		table, err := ReadThroughputs(bytes.NewReader(data), "x")
+		table, err := readThroughputs(bytes.NewReader(data), "x")
 		if err != nil {
 			return
 		}
