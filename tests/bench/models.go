@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/fairlease/fairlease/research/figures"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
-	"github.com/fairlease/fairlease/sidecar/sim/papers"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
@@ -92,7 +92,7 @@ func compareModels(name string, users []study.User, speeds sim.Speeds, fleet str
 
 // compareTimes prints how long the jobs of OEF's fifty tenants are there, with what leases cost and without, under each preset.
 func compareTimes() error {
-	s, err := papers.Comers(50)
+	s, err := figures.Comers(50)
 	if err != nil {
 		return err
 	}

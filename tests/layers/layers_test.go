@@ -45,7 +45,6 @@ var allowed = map[string][]string{
 	"sidecar/sim/baseline":    {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
 	"sidecar/sim/study":       {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},
-	"sidecar/sim/papers":      {"sidecar/cluster", "sidecar/engine", "sidecar/engine/policy", "sidecar/engine/rounds", "sidecar/sim", "sidecar/sim/report", "sidecar/sim/simtest", "sidecar/sim/study", "sidecar/sim/trace"},
 	"sidecar/sim/shadow":      {"sidecar/cluster", "sidecar/sim", "sidecar/store"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/engine/profile", "sidecar/hostlist"},
 	"sidecar/hostlist":        {},
@@ -54,6 +53,8 @@ var allowed = map[string][]string{
 
 	"sidecar/engine/policy/factor": {},
 	"sidecar/engine/policy/lp":     {},
+
+	"research/figures": {"sidecar/cluster", "sidecar/engine", "sidecar/engine/policy", "sidecar/engine/rounds", "sidecar/sim", "sidecar/sim/report", "sidecar/sim/simtest", "sidecar/sim/study", "sidecar/sim/trace"},
 }
 
 // files calls f for every Go file that is not a test.
@@ -108,6 +109,17 @@ func TestImportsPointOneWay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestResearchStandsApart keeps what only repeats experiments out of the program that sites install.
+func TestResearchStandsApart(t *testing.T) {
+	files(t, "sidecar", func(dir string, _ *token.FileSet, file *ast.File) {
+		for _, path := range imports(t, file) {
+			if own, ok := strings.CutPrefix(path, module); ok && under(own, []string{"research"}) {
+				t.Errorf("%s imports %s: research imports sidecar, never the other way round", dir, own)
+			}
+		}
+	})
 }
 
 // rule gives the longest key of allowed that dir is under.

@@ -1,4 +1,4 @@
-package papers
+package figures
 
 import (
 	"context"
@@ -17,8 +17,8 @@ type Figure struct {
 	Make  func(context.Context) ([]report.Chart, error)
 }
 
-// Figures lists all. Those of Gavel's runs read its authors' data, in a folder, and say what run is over.
-func Figures(data string, say func(run string)) []Figure {
+// All lists the figures. Those of Gavel's runs read its authors' data, in a folder, and say what run is over.
+func All(data string, say func(run string)) []Figure {
 	runs := func(of func(*lab, context.Context) ([]report.Chart, error)) func(context.Context) ([]report.Chart, error) {
 		return func(ctx context.Context) ([]report.Chart, error) {
 			l, err := quarter(data, say)

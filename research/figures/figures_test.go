@@ -1,8 +1,7 @@
-package papers
+package figures
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -191,7 +190,7 @@ func TestLag(t *testing.T) {
 // small gives a ninth of Gavel's cluster and few jobs.
 func small(t *testing.T) *lab {
 	t.Helper()
-	l, err := quarter("../trace/testdata/gavel", func(run string) { t.Log(run) })
+	l, err := quarter("../../sidecar/sim/trace/testdata/gavel", func(run string) { t.Log(run) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,10 +246,8 @@ func TestEstimates(t *testing.T) {
 
 // Every size has a time, that with pairs up to where they end.
 func TestScaling(t *testing.T) {
-	program := lp.New()
-	defer program.Close()
-	if errors.Is(program.Solve(lp.Primal), lp.ErrNone) {
-		t.Skip("space sharing takes COIN-OR CLP: this needs CGO_ENABLED=1")
+	if !lp.Available {
+		t.Skip(lp.ErrNone)
 	}
 	p := charts(t)(small(t).scaling(32, 32, 64))[0].Panels[0]
 	for k, c := range p.Curves {
