@@ -6,8 +6,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
 
 // Figure makes charts that come of the same runs.
@@ -64,18 +64,18 @@ func All(data string, say func(run string)) []Figure {
 }
 
 // over runs users on a fleet under a preset, in steps of equal length.
-func over(ctx context.Context, s study.Setup, by, fleet string, users []study.User, until, step cluster.Span, leaves map[string]cluster.Span) ([]study.Stretch, error) {
-	f, err := study.ParseFleet(fleet)
+func over(ctx context.Context, s experiment.Setup, by, fleet string, users []experiment.User, until, step cluster.Span, leaves map[string]cluster.Span) ([]experiment.Stretch, error) {
+	f, err := experiment.ParseFleet(fleet)
 	if err != nil {
 		return nil, err
 	}
-	s.Scheduler, s.Load, s.Fleet = by, study.Users("users", users), f
-	s.Weights = study.EqualWeights(study.Survey(s.Load))
+	s.Scheduler, s.Load, s.Fleet = by, experiment.Users("users", users), f
+	s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
 	var moments []cluster.Span
 	for at := step; at <= until; at += step {
 		moments = append(moments, at)
 	}
-	out, err := study.Over(ctx, s, moments, leaves)
+	out, err := experiment.Over(ctx, s, moments, leaves)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", by, err)
 	}
@@ -83,7 +83,7 @@ func over(ctx context.Context, s study.Setup, by, fleet string, users []study.Us
 }
 
 // line makes a curve of a number of each stretch, over its middle, in units of time.
-func line(name string, over []study.Stretch, unit cluster.Span, of func(*study.Stretch) float64) report.Curve {
+func line(name string, over []experiment.Stretch, unit cluster.Span, of func(*experiment.Stretch) float64) report.Curve {
 	c := report.Curve{Name: name}
 	from := cluster.Span(0)
 	for i := range over {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
 
 // charts gives what a figure makes, and fails where it makes none or has a curve that is none.
@@ -43,7 +43,7 @@ func TestTrading(t *testing.T) {
 	const until = 48 * cluster.Hour
 	c := charts(t)(trading(context.Background(), until, 2*cluster.Hour))
 	from, to := 6., 24.
-	term := study.Default().Settings.Term.Duration().Hours()
+	term := experiment.Default().Settings.Term.Duration().Hours()
 	for i, gang := range []float64{1, 2, 4} {
 		p := c[0].Panels[i]
 		without, with := mean(p.Curves[0], from, to), mean(p.Curves[1], from, to)

@@ -13,9 +13,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -52,12 +52,12 @@ type outcome struct {
 	took, rho []float64
 }
 
-func (l *lab) load(stream string, perHour float64) (study.Load, error) {
+func (l *lab) load(stream string, perHour float64) (experiment.Load, error) {
 	t, err := trace.Open(filepath.Join(l.dir, "gavel_trace_"+stream+"_seed0.csv.gz"), trace.Options{Throughputs: l.table, PerHour: perHour})
 	if err != nil {
-		return study.Load{}, err
+		return experiment.Load{}, err
 	}
-	return study.Of(t), nil
+	return experiment.Of(t), nil
 }
 
 func (l *lab) run(ctx context.Context, stream string, perHour float64, w way) (outcome, error) {
@@ -65,16 +65,16 @@ func (l *lab) run(ctx context.Context, stream string, perHour float64, w way) (o
 	if err != nil {
 		return outcome{}, err
 	}
-	fleet, err := study.ParseFleet(fmt.Sprintf("1x%d:v100+1x%[1]d:p100+1x%[1]d:k80", l.gpus))
+	fleet, err := experiment.ParseFleet(fmt.Sprintf("1x%d:v100+1x%[1]d:p100+1x%[1]d:k80", l.gpus))
 	if err != nil {
 		return outcome{}, err
 	}
-	s := study.OnGavel(w.by, load, fleet, study.SpeedsOf(l.table, trace.GavelReference))
-	s.Beside, s.Expected = study.BesideOf(l.table, trace.GavelReference), w.expected
+	s := experiment.OnGavel(w.by, load, fleet, experiment.SpeedsOf(l.table, trace.GavelReference))
+	s.Beside, s.Expected = experiment.BesideOf(l.table, trace.GavelReference), w.expected
 	if w.round > 0 {
 		s.Settings.Term = w.round
 	}
-	f, err := study.Follow(ctx, s, l.first, l.last)
+	f, err := experiment.Follow(ctx, s, l.first, l.last)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -228,7 +228,7 @@ func (l *lab) ideal(stream string, perHour float64) (float64, error) {
 	for _, m := range []string{"v100", "p100", "k80"} {
 		p.Models = append(p.Models, policy.Model{Name: m, GPUs: float64(l.gpus)})
 	}
-	speeds := study.SpeedsOf(l.table, trace.GavelReference)
+	speeds := experiment.SpeedsOf(l.table, trace.GavelReference)
 	now, hours, done := 0.0, 0.0, 0
 	// pass lets time pass up to a moment, with an end of a job after another.
 	pass := func(to float64) error {
@@ -283,7 +283,7 @@ func (l *lab) ideal(stream string, perHour float64) (float64, error) {
 
 // estimates makes Gavel's Figure 16, on 12 GPUs: space sharing where what pairs do is estimated until they have met.
 func (l *lab) estimates(ctx context.Context, loads []float64) ([]report.Chart, error) {
-	expected, err := study.Estimate(l.table, trace.GavelReference, "p100", 5)
+	expected, err := experiment.Estimate(l.table, trace.GavelReference, "p100", 5)
 	if err != nil {
 		return nil, err
 	}

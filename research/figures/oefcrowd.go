@@ -12,8 +12,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -48,15 +48,15 @@ func kinds(speed [][]float64) map[string][]float64 {
 func crowdRun(ctx context.Context, by string, speed, declared [][]float64) (float64, error) {
 	s := oefSetup()
 	s.Speeds, s.Declared = speeds(oefModels, kinds(speed)), speeds(oefModels, kinds(declared))
-	var users []study.User
+	var users []experiment.User
 	for i := range speed {
-		users = append(users, study.User{Name: tenant(i), Kind: tenant(i), Jobs: 20, GPUs: 1})
+		users = append(users, experiment.User{Name: tenant(i), Kind: tenant(i), Jobs: 20, GPUs: 1})
 	}
 	got, err := over(ctx, s, "fairlease:"+by, oefFleet, users, 12*cluster.Hour, 2*cluster.Hour, nil)
 	if err != nil {
 		return 0, err
 	}
-	all := line(by, got, cluster.Hour, func(s *study.Stretch) float64 {
+	all := line(by, got, cluster.Hour, func(s *experiment.Stretch) float64 {
 		sum := 0.0
 		for i := range speed {
 			sum += s.Of(tenant(i))
@@ -162,7 +162,7 @@ func throughput(ctx context.Context) ([]report.Chart, error) {
 
 // oefJobs draws the jobs of OEF §6.3.2, as far as the paper has them: tenants with ten to thirty jobs each that are alike, which all
 // come at once, at some time in the first sixty hours. How long they run, and on how many GPUs, is ours: so that the cluster has work for three days.
-func oefJobs(tenants int) study.Load {
+func oefJobs(tenants int) experiment.Load {
 	r := rand.New(rand.NewPCG(9, uint64(tenants)))
 	var jobs []trace.Job
 	for i := range tenants {
@@ -174,19 +174,19 @@ func oefJobs(tenants int) study.Load {
 		}
 	}
 	slices.SortStableFunc(jobs, func(a, b trace.Job) int { return cmp.Compare(a.Submit, b.Submit) })
-	return study.Load{Name: "oef", Jobs: slices.Values(jobs)}
+	return experiment.Load{Name: "oef", Jobs: slices.Values(jobs)}
 }
 
 // Comers gives OEF §6.3.2's jobs of so many tenants on its cluster, without a scheduler.
-func Comers(tenants int) (study.Setup, error) {
+func Comers(tenants int) (experiment.Setup, error) {
 	s := oefSetup()
 	s.Settings.Interval = cluster.Minute // with ten seconds it takes minutes
-	s.Settings = study.Fit(s.Settings)
+	s.Settings = experiment.Fit(s.Settings)
 	s.Load = oefJobs(tenants)
 	s.Speeds = speeds(oefModels, kinds(oefCrowd(tenants, oefLow, oefHigh)))
-	s.Weights = study.EqualWeights(study.Survey(s.Load))
+	s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
 	var err error
-	s.Fleet, err = study.ParseFleet(oefFleet)
+	s.Fleet, err = experiment.ParseFleet(oefFleet)
 	return s, err
 }
 
@@ -208,7 +208,7 @@ func completion(ctx context.Context, tenants int) ([]report.Chart, error) {
 		var hours []float64
 		for k, by := range way.by {
 			s.Scheduler = by
-			got, err := study.Follow(ctx, s, 0, study.Survey(s.Load).Jobs)
+			got, err := experiment.Follow(ctx, s, 0, experiment.Survey(s.Load).Jobs)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", by, err)
 			}

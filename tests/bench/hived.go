@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/replay"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -195,7 +195,7 @@ func small(all []trace.Job) error {
 // realTraces audits Philly and Venus on several sizes of cluster.
 func realTraces(dir string) error {
 	sizes := strings.NewReader(simtest.Philly)
-	philly, err := study.ReadWeights(sizes, "philly")
+	philly, err := experiment.ReadWeights(sizes, "philly")
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func realTraces(dir string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	venus, err := study.ReadWeights(f, "venus_tenants.csv")
+	venus, err := experiment.ReadWeights(f, "venus_tenants.csv")
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"sidecar/sim/advise":      {"sidecar/cluster", "sidecar/engine/cells", "sidecar/sim/replay"},
 	"sidecar/sim/baseline":    {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
-	"sidecar/sim/study":       {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},
+	"sidecar/sim/experiment":  {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},
 	"sidecar/sim/shadow":      {"sidecar/cluster", "sidecar/sim", "sidecar/store"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/engine/profile", "sidecar/hostlist"},
 	"sidecar/hostlist":        {},
@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/policy/factor": {},
 	"sidecar/engine/policy/lp":     {},
 
-	"research/figures": {"sidecar/cluster", "sidecar/engine", "sidecar/engine/policy", "sidecar/engine/rounds", "sidecar/sim", "sidecar/sim/report", "sidecar/sim/simtest", "sidecar/sim/study", "sidecar/sim/trace"},
+	"research/figures": {"sidecar/cluster", "sidecar/engine", "sidecar/engine/policy", "sidecar/engine/rounds", "sidecar/sim", "sidecar/sim/report", "sidecar/sim/simtest", "sidecar/sim/experiment", "sidecar/sim/trace"},
 }
 
 // files calls f for every Go file that is not a test.

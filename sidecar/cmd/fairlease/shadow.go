@@ -12,9 +12,9 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/shadow"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -93,7 +93,7 @@ func (t *shadowTimes) flags(f *pflag.FlagSet) {
 }
 
 // into sets the times of a setup.
-func (t *shadowTimes) into(s *study.Setup) error {
+func (t *shadowTimes) into(s *experiment.Setup) error {
 	if err := lengths(timeFlag{"--interval", t.interval, &s.Settings.Interval}, timeFlag{"--term", t.term, &s.Settings.Term},
 		timeFlag{"--cost-save", t.costSave, &s.Costs.Save}, timeFlag{"--cost-load", t.costLoad, &s.Costs.Load}); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (p *program) compare(ctx context.Context, past *store.Past, times *shadowTi
 	if err := times.into(&s.Setup); err != nil {
 		return err
 	}
-	s.Setup.Settings, s.Setup.Seed = study.Fit(s.Setup.Settings), seed
+	s.Setup.Settings, s.Setup.Seed = experiment.Fit(s.Setup.Settings), seed
 	if err := sv.into(&s.Setup); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (p *program) tellShadow(out io.Writer, past *store.Past, s *shadow.Shadow) 
 	j, set := &s.Jobs, &s.Setup.Settings
 	_, gpus := s.Setup.Fleet.Count()
 	fmt.Fprintf(out, "the journal, rounds %d to %d: %d jobs of %d tenants on %s\n", past.Begin.Plan.Round, past.End.Plan.Round, j.Compared,
-		len(study.Survey(s.Setup.Load).Tenants), s.Setup.Fleet)
+		len(experiment.Survey(s.Setup.Load).Tenants), s.Setup.Fleet)
 	say(j.There, "%d were there when the window begins: they count from then on, with the run time that was left", j.There)
 	say(j.Running+j.Waiting, "%d still ran and %d still waited when it ends: nobody knows for how long they run, so they are unfinished in both,\n"+
 		"  and in the shadow they never end", j.Running, j.Waiting)

@@ -2,7 +2,7 @@
 // happened, from the journal that the daemon writes in observe mode.
 //
 //	store.Past ──► Of ──┬─► Was      what happened, scored as score.Of scores any run
-//	                    └─► Setups   the same jobs for study, on the same nodes, with the daemon's settings
+//	                    └─► Setups   the same jobs for package experiment, on the same nodes, with the daemon's settings
 //
 // Both count from the same moment, the window's first round, to the same end, its last.
 //

@@ -6,27 +6,27 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
 // habitsOf gives what is known of how jobs save, the best evidence first: what jobs of a type did, what users declare of the
 // jobs, what the site's rules say of them.
-func habitsOf(habits []cluster.Habit, jobs []cluster.Job, rules []cluster.SavingRule) []study.Habit {
-	var out []study.Habit
+func habitsOf(habits []cluster.Habit, jobs []cluster.Job, rules []cluster.SavingRule) []experiment.Habit {
+	var out []experiment.Habit
 	for i := range habits {
-		if h, ok := study.Learnt(&habits[i]); ok {
+		if h, ok := experiment.Learnt(&habits[i]); ok {
 			h.Source = cluster.FromConduct
 			out = append(out, h)
 		}
 	}
 	add := func(j *cluster.Job, s cluster.Saving, source cluster.SavingSource) {
-		m, ok := study.MannerOf(s)
-		k := study.KindOf(&trace.Job{User: j.User, Name: j.Name, Command: j.Command, GPUs: gpus(j)})
-		h := study.Habit{User: k.User, Command: k.Name, GPUs: k.GPUs, Manner: m, Source: source}
-		if ok && h.Command != "" && !slices.ContainsFunc(out, func(o study.Habit) bool { return o.User == h.User && o.Command == h.Command && o.GPUs == h.GPUs }) {
+		m, ok := experiment.MannerOf(s)
+		k := experiment.KindOf(&trace.Job{User: j.User, Name: j.Name, Command: j.Command, GPUs: gpus(j)})
+		h := experiment.Habit{User: k.User, Command: k.Name, GPUs: k.GPUs, Manner: m, Source: source}
+		if ok && h.Command != "" && !slices.ContainsFunc(out, func(o experiment.Habit) bool { return o.User == h.User && o.Command == h.Command && o.GPUs == h.GPUs }) {
 			out = append(out, h)
 		}
 	}
@@ -58,7 +58,7 @@ func seen(p *store.Past) []cluster.Job {
 }
 
 // Assume lets jobs save as the journal knows, and where it knows nothing as m says.
-func (s *Shadow) Assume(m study.Mixture) {
+func (s *Shadow) Assume(m experiment.Mixture) {
 	known := habitsOf(s.past.End.Plan.Memory.Habits, seen(s.past), s.Setup.Settings.Saves)
 	if len(known) > 0 {
 		m.Habits = append(slices.Clone(m.Habits), known...)
@@ -90,7 +90,7 @@ func (s *Shadow) Kinds(jobs []score.Job) []score.Kind {
 // Queue sums up the jobs that Slurm shows, by kind, with the GPU time that they have held in their present attempts; habits
 // and rules say how they save.
 func Queue(now cluster.Instant, jobs []cluster.Job, habits []cluster.Habit, rules []cluster.SavingRule) []score.Kind {
-	s := study.Setup{Saves: study.Only(sim.Never)}
+	s := experiment.Setup{Saves: experiment.Only(sim.Never)}
 	s.Saves.Habits = habitsOf(habits, jobs, rules)
 	sums := tally{}
 	for i := range jobs {
@@ -107,10 +107,10 @@ func Queue(now cluster.Instant, jobs []cluster.Job, habits []cluster.Habit, rule
 }
 
 // tally is sums by kind.
-type tally map[study.Kind]*score.Kind
+type tally map[experiment.Kind]*score.Kind
 
-func (t tally) add(s *study.Setup, of *trace.Job, j *score.Job) {
-	k := study.KindOf(of)
+func (t tally) add(s *experiment.Setup, of *trace.Job, j *score.Job) {
+	k := experiment.KindOf(of)
 	sum := t[k]
 	if sum == nil {
 		m, why := s.Saves.Of(of, s.Seed), "assumed"

@@ -7,9 +7,9 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
 
 // Conduct ranks before declarations, declarations before the site's rules.
@@ -22,12 +22,12 @@ func TestWhatIsKnownOfSaving(t *testing.T) {
 	term := cluster.Saving{Manner: cluster.SavesOnTerm}
 	jobs := []cluster.Job{job("ann", "train.sh", term), job("bob", "run7", term), job("bob", "run8", cluster.Saving{}), job("eve", "x", cluster.Saving{}), job("eve", "", term)}
 	rules := []cluster.SavingRule{{Partition: "long", Manner: cluster.SavesNever}, {QOS: "free", Manner: cluster.SavesEvery, Every: cluster.Hour}}
-	habit := func(user, command string, m study.Manner, source cluster.SavingSource) study.Habit {
-		return study.Habit{User: user, Command: command, GPUs: 8, Manner: m, Source: source}
+	habit := func(user, command string, m experiment.Manner, source cluster.SavingSource) experiment.Habit {
+		return experiment.Habit{User: user, Command: command, GPUs: 8, Manner: m, Source: source}
 	}
-	want := []study.Habit{habit("ann", "train.sh", study.Manner{Saves: sim.Never}, cluster.FromConduct),
-		habit("bob", "run#", study.Manner{Saves: sim.OnTerm}, cluster.FromDeclaration),
-		habit("eve", "x", study.Manner{Saves: sim.Periodic, Every: cluster.Hour}, cluster.FromSite)}
+	want := []experiment.Habit{habit("ann", "train.sh", experiment.Manner{Saves: sim.Never}, cluster.FromConduct),
+		habit("bob", "run#", experiment.Manner{Saves: sim.OnTerm}, cluster.FromDeclaration),
+		habit("eve", "x", experiment.Manner{Saves: sim.Periodic, Every: cluster.Hour}, cluster.FromSite)}
 	if d := cmp.Diff(want, habitsOf(habits, jobs, rules)); d != "" {
 		t.Error(d)
 	}
@@ -51,11 +51,11 @@ func TestKindsOfJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh := Of(&past, "test")
-	sh.Assume(study.Only(sim.Never))
+	sh.Assume(experiment.Only(sim.Never))
 	if got := sh.Setup.Saves.String(); got != "as the journal says (1 kinds), else never" {
 		t.Errorf("the shadow rests on %q", got)
 	}
-	r, err := study.All(t.Context(), sh.Setups(), 1, nil)
+	r, err := experiment.All(t.Context(), sh.Setups(), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -23,8 +23,8 @@ const (
 
 // Shadow is a window of time, twice.
 type Shadow struct {
-	Was   score.Run   // without Samples: they are many, see Score
-	Setup study.Setup // of the window alone; see Setups
+	Was   score.Run        // without Samples: they are many, see Score
+	Setup experiment.Setup // of the window alone; see Setups
 	Jobs  Jobs
 	// Least and Most are the fewest and the most healthy GPUs that there were.
 	Least, Most int
@@ -56,9 +56,9 @@ func Of(p *store.Past, name string) Shadow {
 	slices.SortFunc(b.load, func(x, y trace.Job) int {
 		return cmp.Or(cmp.Compare(x.Submit, y.Submit), cmp.Compare(x.ID, y.ID))
 	})
-	s := Shadow{Jobs: b.jobs, Setup: study.Default(), past: p}
+	s := Shadow{Jobs: b.jobs, Setup: experiment.Default(), past: p}
 	s.Least, s.Most = bounds(p.GPUs)
-	s.Setup.Load = study.Load{Name: name, Jobs: slices.Values(b.load)}
+	s.Setup.Load = experiment.Load{Name: name, Jobs: slices.Values(b.load)}
 	s.Setup.Fleet, s.Setup.Weights = fleet(p), weights(p)
 	s.Setup.Settings = p.End.Snapshot.Settings
 	s.Setup.Until = b.to.Sub(b.from)
@@ -97,12 +97,12 @@ const beyond = 4
 
 // Setups gives the runs of the shadow: one to the window's end, for tenants and GPUs, and one
 // that follows jobs beyond it, where no more arrive, until all are over whose end is known.
-func (s *Shadow) Setups() []study.Setup {
+func (s *Shadow) Setups() []experiment.Setup {
 	window, long := s.Setup, s.Setup
 	window.Keep = true
 	long.Until *= beyond
 	long.Enough = true
-	return []study.Setup{window, long}
+	return []experiment.Setup{window, long}
 }
 
 // Join gives the scores of the shadow from those of its two runs.
@@ -130,7 +130,7 @@ func bounds(gpus []store.GPUsThen) (least, most int) {
 }
 
 // fleet gives the nodes that were healthy at the beginning or the end.
-func fleet(p *store.Past) study.Fleet {
+func fleet(p *store.Past) experiment.Fleet {
 	nodes := map[string]cluster.Node{}
 	for _, snap := range []*cluster.Snapshot{&p.Begin.Snapshot, &p.End.Snapshot} {
 		for _, n := range snap.Nodes {
@@ -139,20 +139,20 @@ func fleet(p *store.Past) study.Fleet {
 			}
 		}
 	}
-	racks := map[study.Rack]int{} // of one node
+	racks := map[experiment.Rack]int{} // of one node
 	for _, n := range nodes {
 		for _, g := range n.GPUs {
 			if g.Count > 0 {
-				racks[study.Rack{Nodes: 1, GPUs: g.Count, Model: strings.ToLower(g.Model)}]++
+				racks[experiment.Rack{Nodes: 1, GPUs: g.Count, Model: strings.ToLower(g.Model)}]++
 			}
 		}
 	}
-	var f study.Fleet
+	var f experiment.Fleet
 	for r, n := range racks {
 		r.Nodes = n
 		f.Racks = append(f.Racks, r)
 	}
-	slices.SortFunc(f.Racks, func(a, b study.Rack) int {
+	slices.SortFunc(f.Racks, func(a, b experiment.Rack) int {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(b.GPUs, a.GPUs))
 	})
 	return f

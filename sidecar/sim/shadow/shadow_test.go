@@ -11,9 +11,9 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
@@ -62,7 +62,7 @@ func scores(t *testing.T, s *store.Store) (sh Shadow, was, wouldBe score.Scores)
 // would runs the shadow.
 func would(t *testing.T, sh *Shadow) score.Scores {
 	t.Helper()
-	r, err := study.All(t.Context(), sh.Setups(), 1, nil)
+	r, err := experiment.All(t.Context(), sh.Setups(), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

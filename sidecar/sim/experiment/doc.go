@@ -1,4 +1,4 @@
-// Package study runs a scheduler on a trace on a virtual cluster, in pretend time,
+// Package experiment runs a scheduler on a trace on a virtual cluster, in pretend time,
 // and gives the scores. It joins what stands beside it:
 //
 //	trace    jobs                       Load
@@ -43,4 +43,4 @@
 //
 // With virtual clusters a tenant's private fleet is the cells of its VC, and nothing is
 // enlarged: jobs that do not fit it, and tenants without a VC, are left out and counted.
-package study
+package experiment
