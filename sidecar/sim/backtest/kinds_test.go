@@ -1,4 +1,4 @@
-package shadow
+package backtest
 
 import (
 	"testing"
@@ -53,7 +53,7 @@ func TestKindsOfJobs(t *testing.T) {
 	sh := Of(&past, "test")
 	sh.Assume(experiment.Only(sim.Never))
 	if got := sh.Setup.Saves.String(); got != "as the journal says (1 kinds), else never" {
-		t.Errorf("the shadow rests on %q", got)
+		t.Errorf("the backtest rests on %q", got)
 	}
 	r, err := experiment.All(t.Context(), sh.Setups(), 1, nil)
 	if err != nil {

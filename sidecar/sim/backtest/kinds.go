@@ -1,4 +1,4 @@
-package shadow
+package backtest
 
 import (
 	"cmp"
@@ -58,7 +58,7 @@ func seen(p *store.Past) []cluster.Job {
 }
 
 // Assume lets jobs save as the journal knows, and where it knows nothing as m says.
-func (s *Shadow) Assume(m experiment.Mixture) {
+func (s *Window) Assume(m experiment.Mixture) {
 	known := habitsOf(s.past.End.Plan.Memory.Habits, seen(s.past), s.Setup.Settings.Saves)
 	if len(known) > 0 {
 		m.Habits = append(slices.Clone(m.Habits), known...)
@@ -72,7 +72,7 @@ func (s *Shadow) Assume(m experiment.Mixture) {
 }
 
 // Kinds sums jobs of the window up by kind, those with the most GPU time first.
-func (s *Shadow) Kinds(jobs []score.Job) []score.Kind {
+func (s *Window) Kinds(jobs []score.Job) []score.Kind {
 	of := map[string]*trace.Job{}
 	for j := range s.Setup.Load.Jobs {
 		of[j.ID] = &j

@@ -1,4 +1,4 @@
-package shadow
+package backtest
 
 import (
 	"cmp"
@@ -21,8 +21,8 @@ const (
 	Would = "fairlease (would be)"
 )
 
-// Shadow is a window of time, twice.
-type Shadow struct {
+// Window is a window of time, twice.
+type Window struct {
 	Was   score.Run        // without Samples: they are many, see Score
 	Setup experiment.Setup // of the window alone; see Setups
 	Jobs  Jobs
@@ -38,7 +38,7 @@ type Jobs struct {
 	There    int // of them: there already when it begins
 	Running  int // of them: still ran when it ends
 	Waiting  int // of them: had not started when it ends
-	Alone    int // of them: left alone by fairlease (interactive, excluded, …), but leased in the shadow
+	Alone    int // of them: left alone by fairlease (interactive, excluded, …), but leased in the backtest
 
 	NeverRan int // left out: over before they ran, or could not have started
 	Unseen   int // left out: came and went while nobody looked
@@ -48,7 +48,7 @@ type Jobs struct {
 }
 
 // Of makes both from what the journal tells. name is what tables call the window.
-func Of(p *store.Past, name string) Shadow {
+func Of(p *store.Past, name string) Window {
 	b := newBuilder(p)
 	for i := range p.Jobs {
 		b.job(&p.Jobs[i])
@@ -56,7 +56,7 @@ func Of(p *store.Past, name string) Shadow {
 	slices.SortFunc(b.load, func(x, y trace.Job) int {
 		return cmp.Or(cmp.Compare(x.Submit, y.Submit), cmp.Compare(x.ID, y.ID))
 	})
-	s := Shadow{Jobs: b.jobs, Setup: experiment.Default(), past: p}
+	s := Window{Jobs: b.jobs, Setup: experiment.Default(), past: p}
 	s.Least, s.Most = bounds(p.GPUs)
 	s.Setup.Load = experiment.Load{Name: name, Jobs: slices.Values(b.load)}
 	s.Setup.Fleet, s.Setup.Weights = fleet(p), weights(p)
@@ -72,7 +72,7 @@ func Of(p *store.Past, name string) Shadow {
 }
 
 // Score gives the scores of what happened. It goes through the past's tenants.
-func (s *Shadow) Score() (score.Scores, error) {
+func (s *Window) Score() (score.Scores, error) {
 	m := score.NewMeter(s.Was.Setting, s.Setup.Measures)
 	for _, j := range s.Was.Jobs {
 		if err := m.Job(j); err != nil {
@@ -92,12 +92,12 @@ func (s *Shadow) Score() (score.Scores, error) {
 	return out, err
 }
 
-// beyond is for how many windows in all jobs of the shadow are followed.
+// beyond is for how many windows in all jobs of the backtest are followed.
 const beyond = 4
 
-// Setups gives the runs of the shadow: one to the window's end, for tenants and GPUs, and one
+// Setups gives the runs of the backtest: one to the window's end, for tenants and GPUs, and one
 // that follows jobs beyond it, where no more arrive, until all are over whose end is known.
-func (s *Shadow) Setups() []experiment.Setup {
+func (s *Window) Setups() []experiment.Setup {
 	window, long := s.Setup, s.Setup
 	window.Keep = true
 	long.Until *= beyond
@@ -105,7 +105,7 @@ func (s *Shadow) Setups() []experiment.Setup {
 	return []experiment.Setup{window, long}
 }
 
-// Join gives the scores of the shadow from those of its two runs.
+// Join gives the scores of the backtest from those of its two runs.
 func Join(window, long score.Scores) score.Scores {
 	out := long
 	out.Scheduler, out.To = Would, window.To

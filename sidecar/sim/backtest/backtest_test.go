@@ -1,4 +1,4 @@
-package shadow
+package backtest
 
 import (
 	"errors"
@@ -46,7 +46,7 @@ func look(t *testing.T, w *simtest.World) {
 }
 
 // scores gives what was and what would have been in the whole of a journal.
-func scores(t *testing.T, s *store.Store) (sh Shadow, was, wouldBe score.Scores) {
+func scores(t *testing.T, s *store.Store) (sh Window, was, wouldBe score.Scores) {
 	t.Helper()
 	past, err := s.Past(t.Context(), cluster.Instant(0).Time(), simtest.Start.Add(cluster.Day).Time())
 	if err != nil {
@@ -59,8 +59,8 @@ func scores(t *testing.T, s *store.Store) (sh Shadow, was, wouldBe score.Scores)
 	return sh, was, would(t, &sh)
 }
 
-// would runs the shadow.
-func would(t *testing.T, sh *Shadow) score.Scores {
+// would runs the backtest.
+func would(t *testing.T, sh *Window) score.Scores {
 	t.Helper()
 	r, err := experiment.All(t.Context(), sh.Setups(), 1, nil)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestJobsAcrossTheEdges(t *testing.T) {
 
 // Two jobs of 4 GPUs and three hours, of two tenants, on 4 GPUs, in a window of four hours: as it was
 // the first ran for three hours, and the second had run for one when the window ended. In the
-// shadow both have two hours by then, and the first is over only beyond the window: it has its
+// backtest both have two hours by then, and the first is over only beyond the window: it has its
 // completion time all the same.
 func TestJobsAreFollowedBeyondTheWindow(t *testing.T) {
 	w, s := observed(t, simtest.Nodes("v", "v100", 1, 4), "nlp", "vision")
