@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/sim/advise"
 	"github.com/fairlease/fairlease/sidecar/sim/backtest"
-	"github.com/fairlease/fairlease/sidecar/sim/replay"
+	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -179,7 +179,7 @@ func ended(past *store.Past, node int) []advise.Job {
 		if j.End == 0 || j.Tenant == "" || j.Held == 0 {
 			continue
 		}
-		g := replay.Gangs([]trace.Job{load[j.ID]}, node)[0]
+		g := cellworld.Gangs([]trace.Job{load[j.ID]}, node)[0]
 		g.Tenant, g.Model, g.Runs = j.Tenant, load[j.ID].Model, j.Held
 		out = append(out, advise.Job{Job: g, Waited: j.Wait(j.End)})
 	}

@@ -1,4 +1,4 @@
-package replay
+package cellworld
 
 import (
 	"reflect"
@@ -46,13 +46,13 @@ func TestOpportunisticJobsGo(t *testing.T) {
 	}
 	site := two()
 	// The second of a's loses an hour, in which b runs, and keeps its work of four.
-	expect(t, "HiveD", replay(t, site.HiveD(), jobs), hours(0, 1, 0, 0), 8, 0)
-	expect(t, "quota", replay(t, site.Quota(), jobs), hours(0, 1, 0, 0), 8, 0)
+	expect(t, "HiveD", simulate(t, site.HiveD(), jobs), hours(0, 1, 0, 0), 8, 0)
+	expect(t, "quota", simulate(t, site.Quota(), jobs), hours(0, 1, 0, 0), 8, 0)
 	// Its own node is another one: for its last hour it moves there.
-	expect(t, "static", replay(t, site.Static(), jobs), hours(0, 1, 0, 0), 8, 8)
-	alone := replay(t, site.Private("a"), []Job{jobs[0], jobs[1], jobs[3]})
+	expect(t, "static", simulate(t, site.Static(), jobs), hours(0, 1, 0, 0), 8, 8)
+	alone := simulate(t, site.Private("a"), []Job{jobs[0], jobs[1], jobs[3]})
 	expect(t, "private", alone, []cluster.Span{0, 10 * cluster.Hour, never}, 0, 0)
-	if h := replay(t, site.HiveD(), jobs).Hours; len(h) != 21 || h[4] != (Hour{Guaranteed: 16, Bound: 16, Broken: 2, Nodes: 2}) || h[3].Lent != 8 {
+	if h := simulate(t, site.HiveD(), jobs).Hours; len(h) != 21 || h[4] != (Hour{Guaranteed: 16, Bound: 16, Broken: 2, Nodes: 2}) || h[3].Lent != 8 {
 		t.Errorf("the hours are %+v", h)
 	}
 }
@@ -70,9 +70,9 @@ func TestQuotaFragments(t *testing.T) {
 	jobs = append(jobs, Job{Tenant: "a", Submit: 2 * cluster.Hour, Runs: cluster.Hour, Nodes: 1, GPUs: 8})
 	site := two()
 	none := make([]cluster.Span, 17)
-	expect(t, "HiveD", replay(t, site.HiveD(), jobs), none, 0, 1) // the long one on a's node moves when b has room
+	expect(t, "HiveD", simulate(t, site.HiveD(), jobs), none, 0, 1) // the long one on a's node moves when b has room
 	late := append(make([]cluster.Span, 16), 8*cluster.Hour)
-	expect(t, "quota", replay(t, site.Quota(), jobs), late, 0, 0)
+	expect(t, "quota", simulate(t, site.Quota(), jobs), late, 0, 0)
 }
 
 // Where affinity may be relaxed, it is.
@@ -81,8 +81,8 @@ func TestSoftAffinity(t *testing.T) {
 		{Tenant: "a", Runs: cluster.Hour, Nodes: 1, GPUs: 2}}
 	for wait, soft := range map[int]bool{10: false, 0: true} {
 		jobs[2].Soft = soft
-		expect(t, "quota", replay(t, two().Quota(), jobs), hours(0, 0, wait), 0, 0)
-		expect(t, "HiveD", replay(t, two().HiveD(), jobs), hours(0, 0, wait), 0, 0)
+		expect(t, "quota", simulate(t, two().Quota(), jobs), hours(0, 0, wait), 0, 0)
+		expect(t, "HiveD", simulate(t, two().HiveD(), jobs), hours(0, 0, wait), 0, 0)
 	}
 }
 

@@ -1,6 +1,7 @@
-// Package replay lets the jobs of a trace run to their end on cells, and tells how long they
-// waited: HiveD's experiments (§5.2, §5.3), without Slurm, terms or costs. What places jobs is
-// the very room of the engine (engine/cells).
+// Package cellworld simulates a cluster of cells and nothing else: without Slurm, terms or costs. The
+// jobs of a trace run to their end, and it tells how long they waited, as HiveD's experiments do
+// (§5.2, §5.3). Package engine/cells places the jobs, as in the daemon. `fairlease cells advise`
+// tries many clusters with it; package sim simulates all that the daemon does.
 //
 // A job is a gang that needs its GPUs on certain nodes. It runs as a guaranteed one if its tenant has
 // that much of its share left and GPUs with that affinity are there; else as an
@@ -23,4 +24,4 @@
 // GPUs as the VC would have given it alone: else a job of one GPU that runs by itself would
 // bind a whole node, and the VC would be worse than a private cluster. Moves are counted apart
 // from preemptions.
-package replay
+package cellworld

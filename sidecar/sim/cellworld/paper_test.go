@@ -1,4 +1,4 @@
-package replay
+package cellworld
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func hived(nodes int) Site {
 	return Nodes(nodes).Assign(weights)
 }
 
-func replay(t *testing.T, w World, jobs []Job) Result {
+func simulate(t *testing.T, w World, jobs []Job) Result {
 	t.Helper()
 	r, err := Run(w, jobs)
 	if err != nil {
@@ -36,7 +36,7 @@ func replay(t *testing.T, w World, jobs []Job) Result {
 // is depends on how full the cluster is: with this workload it is that on 220 to 240 nodes.
 func TestDynamicBindingPreemptsLess(t *testing.T) {
 	site, jobs := hived(240), Gangs(trace.LikeHiveD(1).Jobs(), 8)
-	dynamic, static := replay(t, site.HiveD(), jobs), replay(t, site.Static(), jobs)
+	dynamic, static := simulate(t, site.HiveD(), jobs), simulate(t, site.Static(), jobs)
 	if dynamic.Preempted == 0 || 2*dynamic.Preempted > static.Preempted {
 		t.Errorf("dynamic binding preempts %d GPUs, static %d: want half of that at most", dynamic.Preempted, static.Preempted)
 	}
@@ -45,7 +45,7 @@ func TestDynamicBindingPreemptsLess(t *testing.T) {
 // §5.3, Figure 11, 279 nodes: "The fragmentation level is always lower with multi-level cells."
 func TestMultiLevelCellsFragmentLess(t *testing.T) {
 	site, jobs := hived(279), month()
-	single, multi := replay(t, site.HiveD(), jobs), replay(t, site.Levels(jobs).HiveD(), jobs)
+	single, multi := simulate(t, site.HiveD(), jobs), simulate(t, site.Levels(jobs).HiveD(), jobs)
 	a, b := single.Mean(2232), multi.Mean(2232)
 	// What could be gained is the nodes that are not full.
 	if gain, most := a.Broken-b.Broken, a.Broken-a.Guaranteed; gain < 0.2*most {

@@ -1,4 +1,4 @@
-package replay
+package cellworld
 
 import (
 	"container/heap"
@@ -11,10 +11,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 )
 
-// Result is what came of a replay.
+// Result is what came of a run.
 type Result struct {
 	// Waits is the time that each job waited in all, in the order of the jobs: its completion
-	// time less its run time. never = it cannot run there.
+	// time less its run time; -1 = it cannot run there.
 	Waits     []cluster.Span
 	Preempted int // GPUs of opportunistic jobs that had to go, counted each time
 	Moved     int // GPUs of opportunistic jobs that moved to become guaranteed ones
@@ -58,7 +58,7 @@ func Within(w World, jobs []Job, most cluster.Span) (bool, error) {
 	return r.waited <= most, nil
 }
 
-// start makes a replay.
+// start makes a run.
 func start(w World, jobs []Job) (*run, error) {
 	s, err := cells.New(w.Cells)
 	if err != nil {
@@ -68,7 +68,7 @@ func start(w World, jobs []Job) (*run, error) {
 	return r, r.sort()
 }
 
-// run is a replay under way. Jobs and shapes go by number.
+// run is a run under way. Jobs and shapes go by number.
 type run struct {
 	world   World
 	state   *cells.State
