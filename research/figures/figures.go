@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/fairlease/fairlease/research/steady"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -64,18 +65,18 @@ func All(data string, say func(run string)) []Figure {
 }
 
 // over runs users on a fleet under a preset, in steps of equal length.
-func over(ctx context.Context, s experiment.Setup, by, fleet string, users []experiment.User, until, step cluster.Span, leaves map[string]cluster.Span) ([]experiment.Stretch, error) {
+func over(ctx context.Context, s experiment.Setup, by, fleet string, users []steady.User, until, step cluster.Span, leaves map[string]cluster.Span) ([]steady.Stretch, error) {
 	f, err := experiment.ParseFleet(fleet)
 	if err != nil {
 		return nil, err
 	}
-	s.Scheduler, s.Load, s.Fleet = by, experiment.Users("users", users), f
+	s.Scheduler, s.Load, s.Fleet = by, steady.Load("users", users), f
 	s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
 	var moments []cluster.Span
 	for at := step; at <= until; at += step {
 		moments = append(moments, at)
 	}
-	out, err := experiment.Over(ctx, s, moments, leaves)
+	out, err := steady.Over(ctx, s, moments, leaves)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", by, err)
 	}
@@ -83,7 +84,7 @@ func over(ctx context.Context, s experiment.Setup, by, fleet string, users []exp
 }
 
 // line makes a curve of a number of each stretch, over its middle, in units of time.
-func line(name string, over []experiment.Stretch, unit cluster.Span, of func(*experiment.Stretch) float64) report.Curve {
+func line(name string, over []steady.Stretch, unit cluster.Span, of func(*steady.Stretch) float64) report.Curve {
 	c := report.Curve{Name: name}
 	from := cluster.Span(0)
 	for i := range over {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/fairlease/fairlease/research/steady"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -13,7 +14,7 @@ import (
 
 // trading makes Gandiva_fair's Figures 8, 10 and 11 (§5.4, §5.5): its four users without and with trading; user1 goes half-way.
 func trading(ctx context.Context, until, step cluster.Span) ([]report.Chart, error) {
-	users, speeds := experiment.GandivaUsers()
+	users, speeds := steady.Gandiva()
 	s := experiment.Default()
 	s.Saves = experiment.Only(sim.AtEnd) // as the paper assumes
 	s.Speeds = speeds
@@ -29,18 +30,18 @@ func trading(ctx context.Context, until, step cluster.Span) ([]report.Chart, err
 		rates.Panels = append(rates.Panels, report.Panel{Title: u.Name, X: "hours", Y: "progress, GPUs of the slowest model"})
 	}
 	for k, by := range []string{"fairlease:gandiva-fair:no-trade", "fairlease:gandiva-fair"} {
-		got, err := over(ctx, s, by, experiment.GandivaFleet, users, until, step, leaves)
+		got, err := over(ctx, s, by, steady.GandivaFleet, users, until, step, leaves)
 		if err != nil {
 			return nil, err
 		}
 		for i, u := range users {
 			rates.Panels[i].Curves = append(rates.Panels[i].Curves,
-				line([]string{"no trading", "trading"}[k], got, cluster.Hour, func(s *experiment.Stretch) float64 { return s.Of(u.Name) }))
+				line([]string{"no trading", "trading"}[k], got, cluster.Hour, func(s *steady.Stretch) float64 { return s.Of(u.Name) }))
 		}
 		for _, model := range []string{"v100", "p100", "k80"} {
 			p := report.Panel{Title: model, X: "hours", Y: "GPUs held"}
 			for _, u := range users {
-				p.Curves = append(p.Curves, line(u.Name, got, cluster.Hour, func(s *experiment.Stretch) float64 { return s.GPUs[model][u.Name] }))
+				p.Curves = append(p.Curves, line(u.Name, got, cluster.Hour, func(s *steady.Stretch) float64 { return s.GPUs[model][u.Name] }))
 			}
 			held[k].Panels = append(held[k].Panels, p)
 		}

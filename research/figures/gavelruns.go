@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlease/fairlease/research/gavel"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/sim"
@@ -69,12 +70,12 @@ func (l *lab) run(ctx context.Context, stream string, perHour float64, w way) (o
 	if err != nil {
 		return outcome{}, err
 	}
-	s := experiment.OnGavel(w.by, load, fleet, experiment.SpeedsOf(l.table, trace.GavelReference))
+	s := gavel.Setup(w.by, load, fleet, experiment.SpeedsOf(l.table, trace.GavelReference))
 	s.Beside, s.Expected = experiment.BesideOf(l.table, trace.GavelReference), w.expected
 	if w.round > 0 {
 		s.Settings.Term = w.round
 	}
-	f, err := experiment.Follow(ctx, s, l.first, l.last)
+	f, err := gavel.Follow(ctx, s, l.first, l.last)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -283,7 +284,7 @@ func (l *lab) ideal(stream string, perHour float64) (float64, error) {
 
 // estimates makes Gavel's Figure 16, on 12 GPUs: space sharing where what pairs do is estimated until they have met.
 func (l *lab) estimates(ctx context.Context, loads []float64) ([]report.Chart, error) {
-	expected, err := experiment.Estimate(l.table, trace.GavelReference, "p100", 5)
+	expected, err := gavel.Estimate(l.table, trace.GavelReference, "p100", 5)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 
+	"github.com/fairlease/fairlease/research/steady"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/sim"
@@ -22,9 +23,9 @@ var (
 
 const oefFleet = "2x4:rtx3070+2x4:rtx3080+2x4:rtx3090"
 
-func oefUsers() (users []experiment.User, s experiment.Setup) {
+func oefUsers() (users []steady.User, s experiment.Setup) {
 	for i, kind := range oefKinds {
-		users = append(users, experiment.User{Name: fmt.Sprintf("user%d", i+1), Kind: kind, Jobs: 20, GPUs: 1})
+		users = append(users, steady.User{Name: fmt.Sprintf("user%d", i+1), Kind: kind, Jobs: 20, GPUs: 1})
 	}
 	s = oefSetup()
 	s.Speeds = speeds(oefModels, oefSpeeds)
@@ -59,7 +60,7 @@ func lying(ctx context.Context) ([]report.Chart, error) {
 		}
 		p := report.Panel{Title: title, X: "minutes", Y: "progress, GPUs of the slowest model"}
 		for i, u := range users {
-			curve := line(u.Name, got, cluster.Minute, func(s *experiment.Stretch) float64 { return s.Of(u.Name) })
+			curve := line(u.Name, got, cluster.Minute, func(s *steady.Stretch) float64 { return s.Of(u.Name) })
 			p.Curves = append(p.Curves, curve)
 			total[k] += mean(curve, 10, 40)
 			if i == 0 {
@@ -80,14 +81,14 @@ func virtualTenants(ctx context.Context) ([]report.Chart, error) {
 	of := maps.Clone(oefSpeeds)
 	of[second] = []float64{1, 1.25, 1.5}
 	s.Speeds = speeds(oefModels, of)
-	users = append(users, experiment.User{Name: "user1", Kind: second, Jobs: 20, GPUs: 1, From: 40 * cluster.Minute})
+	users = append(users, steady.User{Name: "user1", Kind: second, Jobs: 20, GPUs: 1, From: 40 * cluster.Minute})
 	got, err := over(ctx, s, "fairlease:oef:noncoop", oefFleet, users, 4*cluster.Hour, 10*cluster.Minute, nil)
 	if err != nil {
 		return nil, err
 	}
 	p := report.Panel{Title: "user1 adds " + second + " after 40 minutes", X: "minutes", Y: "progress, GPUs of the slowest model"}
 	for _, u := range users {
-		p.Curves = append(p.Curves, line(u.Name+" "+u.Kind, got, cluster.Minute, func(s *experiment.Stretch) float64 { return s.Rates[experiment.Work{Tenant: u.Name, Kind: u.Kind}] }))
+		p.Curves = append(p.Curves, line(u.Name+" "+u.Kind, got, cluster.Minute, func(s *steady.Stretch) float64 { return s.Rates[steady.Work{Tenant: u.Name, Kind: u.Kind}] }))
 	}
 	return []report.Chart{{Name: "oef-5b", Title: "OEF, Figure 5b: several kinds of jobs of a user", Panels: []report.Panel{p},
 		Theirs: "the two kinds have about the same, each half of what another user has (§6.2.3).",

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlease/fairlease/research/gavel"
+	"github.com/fairlease/fairlease/research/steady"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -48,15 +50,15 @@ func kinds(speed [][]float64) map[string][]float64 {
 func crowdRun(ctx context.Context, by string, speed, declared [][]float64) (float64, error) {
 	s := oefSetup()
 	s.Speeds, s.Declared = speeds(oefModels, kinds(speed)), speeds(oefModels, kinds(declared))
-	var users []experiment.User
+	var users []steady.User
 	for i := range speed {
-		users = append(users, experiment.User{Name: tenant(i), Kind: tenant(i), Jobs: 20, GPUs: 1})
+		users = append(users, steady.User{Name: tenant(i), Kind: tenant(i), Jobs: 20, GPUs: 1})
 	}
 	got, err := over(ctx, s, "fairlease:"+by, oefFleet, users, 12*cluster.Hour, 2*cluster.Hour, nil)
 	if err != nil {
 		return 0, err
 	}
-	all := line(by, got, cluster.Hour, func(s *experiment.Stretch) float64 {
+	all := line(by, got, cluster.Hour, func(s *steady.Stretch) float64 {
 		sum := 0.0
 		for i := range speed {
 			sum += s.Of(tenant(i))
@@ -208,7 +210,7 @@ func completion(ctx context.Context, tenants int) ([]report.Chart, error) {
 		var hours []float64
 		for k, by := range way.by {
 			s.Scheduler = by
-			got, err := experiment.Follow(ctx, s, 0, experiment.Survey(s.Load).Jobs)
+			got, err := gavel.Follow(ctx, s, 0, experiment.Survey(s.Load).Jobs)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", by, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fairlease/fairlease/research/gavel"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -38,7 +39,7 @@ func onGavel(of string, seed uint64) error {
 		return err
 	}
 	l := lab{table: table, beside: experiment.BesideOf(table, trace.GavelReference)}
-	if l.fleet, err = experiment.ParseFleet(experiment.GavelFleet); err != nil {
+	if l.fleet, err = experiment.ParseFleet(gavel.Fleet); err != nil {
 		return err
 	}
 	experiments := []struct {
@@ -84,7 +85,7 @@ func (l *lab) stream(name string, perHour float64) (experiment.Load, error) {
 }
 
 func (l *lab) setup(by string, load experiment.Load) experiment.Setup {
-	s := experiment.OnGavel(by, load, l.fleet, experiment.SpeedsOf(l.table, trace.GavelReference))
+	s := gavel.Setup(by, load, l.fleet, experiment.SpeedsOf(l.table, trace.GavelReference))
 	s.Beside = l.beside
 	return s
 }
@@ -108,7 +109,7 @@ func (l *lab) steady(name string, rates []float64, by ...string) error {
 			return "", err
 		}
 		s := l.setup(r.by, load)
-		f, err := experiment.Follow(context.Background(), s, 4000, 5000)
+		f, err := gavel.Follow(context.Background(), s, 4000, 5000)
 		if err != nil {
 			return "", err
 		}
@@ -135,7 +136,7 @@ func (l *lab) makespan(most int, by ...string) error {
 			return "", err
 		}
 		load.Jobs = atOnce(load.Jobs, r.jobs)
-		f, err := experiment.Follow(context.Background(), l.setup(r.by, load), 0, r.jobs)
+		f, err := gavel.Follow(context.Background(), l.setup(r.by, load), 0, r.jobs)
 		if err != nil {
 			return "", err
 		}
@@ -150,7 +151,7 @@ func (l *lab) estimates() error {
 	if err != nil {
 		return err
 	}
-	expected, err := experiment.Estimate(l.table, trace.GavelReference, "p100", 5)
+	expected, err := gavel.Estimate(l.table, trace.GavelReference, "p100", 5)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (l *lab) estimates() error {
 		}
 		s := l.setup(r.by, load)
 		s.Fleet, s.Expected = fleet, r.expected
-		f, err := experiment.Follow(context.Background(), s, 200, 700)
+		f, err := gavel.Follow(context.Background(), s, 200, 700)
 		if err != nil {
 			return "", err
 		}
@@ -212,7 +213,7 @@ func (l *lab) costs(seed uint64) error {
 	return sideBySide([]string{"gavel:throughput", "gavel:cost", "gavel:cost-slo"}, func(by string) (string, error) {
 		s := l.setup(by, experiment.Load{Name: "costs", Jobs: slices.Values(jobs)})
 		s.Prices, s.Within = prices, within
-		f, err := experiment.Follow(context.Background(), s, 0, len(jobs))
+		f, err := gavel.Follow(context.Background(), s, 0, len(jobs))
 		if err != nil {
 			return "", err
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/research/figures"
+	"github.com/fairlease/fairlease/research/steady"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -23,8 +24,8 @@ var dividers = []string{"fairlease:gandiva-fair:no-trade", "astraea", "fairlease
 // onModels compares the presets: on Gandiva_fair's four users (§5.5, Figures 8 and 11), on twenty tenants
 // with jobs of Gavel's throughput table on 8 GPUs of each model, as OEF §6.3 has it, and on OEF's fifty tenants who come and go.
 func onModels(seed uint64) error {
-	users, speeds := experiment.GandivaUsers()
-	if err := compareModels("Gandiva_fair's four users", users, speeds, experiment.GandivaFleet); err != nil {
+	users, speeds := steady.Gandiva()
+	if err := compareModels("Gandiva_fair's four users", users, speeds, steady.GandivaFleet); err != nil {
 		return err
 	}
 	table, err := trace.OpenThroughputs(filepath.Join(gavelData, "simulation_throughputs.json.gz"))
@@ -42,7 +43,7 @@ func onModels(seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, 0))
 	users = nil
 	for n := range 20 {
-		users = append(users, experiment.User{Name: fmt.Sprintf("tenant%02d", n+1), Kind: kinds[random.IntN(len(kinds))], Jobs: 20, GPUs: 1})
+		users = append(users, steady.User{Name: fmt.Sprintf("tenant%02d", n+1), Kind: kinds[random.IntN(len(kinds))], Jobs: 20, GPUs: 1})
 	}
 	if err := compareModels("twenty tenants", users, speeds, "2x4:v100+2x4:p100+2x4:k80"); err != nil {
 		return err
@@ -52,7 +53,7 @@ func onModels(seed uint64) error {
 
 // compareModels prints what each tenant's jobs do in two days after the first half, under each preset: long enough for jobs that
 // are each due a sixth of a GPU to have their turns.
-func compareModels(name string, users []experiment.User, speeds sim.Speeds, fleet string) error {
+func compareModels(name string, users []steady.User, speeds sim.Speeds, fleet string) error {
 	f, err := experiment.ParseFleet(fleet)
 	if err != nil {
 		return err
@@ -61,9 +62,9 @@ func compareModels(name string, users []experiment.User, speeds sim.Speeds, flee
 	var alone map[string]float64
 	for _, by := range dividers {
 		s := experiment.Default()
-		s.Scheduler, s.Load, s.Fleet, s.Speeds = by, experiment.Users(name, users), f, speeds
+		s.Scheduler, s.Load, s.Fleet, s.Speeds = by, steady.Load(name, users), f, speeds
 		s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
-		rates, err := experiment.Rates(context.Background(), s, 12*cluster.Hour, 60*cluster.Hour)
+		rates, err := steady.Rates(context.Background(), s, 12*cluster.Hour, 60*cluster.Hour)
 		if err != nil {
 			return fmt.Errorf("%s: %w", by, err)
 		}

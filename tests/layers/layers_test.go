@@ -54,7 +54,9 @@ var allowed = map[string][]string{
 	"sidecar/engine/policy/factor": {},
 	"sidecar/engine/policy/lp":     {},
 
-	"research/figures": {"sidecar/cluster", "sidecar/engine", "sidecar/engine/policy", "sidecar/engine/rounds", "sidecar/sim", "sidecar/sim/report", "sidecar/sim/simtest", "sidecar/sim/experiment", "sidecar/sim/trace"},
+	"research/figures": {"research/gavel", "research/steady", "sidecar/cluster", "sidecar/engine", "sidecar/engine/policy", "sidecar/engine/rounds", "sidecar/sim"},
+	"research/gavel":   {"sidecar/cluster", "sidecar/engine/profile", "sidecar/sim"},
+	"research/steady":  {"sidecar/cluster", "sidecar/sim"},
 }
 
 // files calls f for every Go file that is not a test.

@@ -50,7 +50,7 @@ func (s *Setup) privates() []private {
 // the shared one.
 func (s *Setup) own(share float64, load Load) Fleet {
 	gangs := s.gangs(load)
-	models := s.Fleet.models()
+	models := s.Fleet.Models()
 	count := make([]int, len(models))
 	for i, m := range models {
 		count[i] = int(math.Round(share * float64(m.Count)))

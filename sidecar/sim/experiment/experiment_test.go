@@ -86,15 +86,15 @@ func TestEnough(t *testing.T) {
 	whole := run1(t, s)
 	s.Enough = true
 	r := run1(t, s)
-	if end := r.To.Sub(start); end < 3*cluster.Hour || end > 3*cluster.Hour+s.Settings.Term || r.CutShort {
+	if end := r.To.Sub(Start); end < 3*cluster.Hour || end > 3*cluster.Hour+s.Settings.Term || r.CutShort {
 		t.Errorf("it ends after %s, want 3 hours or a term more", end)
 	}
-	if end := whole.To.Sub(start); end != s.Until || r.Jobs != whole.Jobs || r.Jobs.Finished != 1 || r.Jobs.Unfinished != 2 || r.Completion != whole.Completion {
+	if end := whole.To.Sub(Start); end != s.Until || r.Jobs != whole.Jobs || r.Jobs.Finished != 1 || r.Jobs.Unfinished != 2 || r.Completion != whole.Completion {
 		t.Errorf("%+v, %+v; to the end at %s %+v, %+v", r.Jobs, r.Completion, end, whole.Jobs, whole.Completion)
 	}
 	s = ideal(t, "1x2", 10*cluster.Minute, job("endless", "a", 0, 1, 100*cluster.Day), job("short", "b", cluster.Hour, 1, 30*cluster.Minute))
 	s.Until, s.Enough = 10*cluster.Day, true
-	if end := run1(t, s).To.Sub(start); end < 90*cluster.Minute || end > 100*cluster.Minute {
+	if end := run1(t, s).To.Sub(Start); end < 90*cluster.Minute || end > 100*cluster.Minute {
 		t.Errorf("it ends after %s, want 90 minutes or a term more", end)
 	}
 }
@@ -258,7 +258,7 @@ func TestCutShort(t *testing.T) {
 		t.Errorf("cut short %v, %+v", r.CutShort, r.Jobs)
 	}
 	// The same run, told to end then, gives the same scores but for that mark.
-	s.Until = r.To.Sub(start)
+	s.Until = r.To.Sub(Start)
 	whole := run1(t, s)
 	r.CutShort = false
 	if d := cmp.Diff(whole.Scores, r.Scores); whole.CutShort || d != "" {

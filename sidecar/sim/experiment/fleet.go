@@ -89,8 +89,8 @@ func (f Fleet) Count() (nodes, gpus int) {
 // named tells whether the fleet says which models it has.
 func (f Fleet) named() bool { return len(f.Racks) > 0 && f.Racks[0].Model != "" }
 
-// models lists the fleet's models, sorted, and their GPUs.
-func (f Fleet) models() []cluster.GPUs {
+// Models lists the fleet's models, sorted, and their GPUs.
+func (f Fleet) Models() []cluster.GPUs {
 	var out []cluster.GPUs
 	for _, r := range f.Racks {
 		i := slices.IndexFunc(out, func(g cluster.GPUs) bool { return g.Model == r.Model })

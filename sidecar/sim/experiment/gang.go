@@ -45,7 +45,7 @@ func (f Fleet) pools(model string, mixed bool) [][]Rack {
 		return [][]Rack{f.Racks}
 	}
 	var out [][]Rack
-	for _, m := range f.models() {
+	for _, m := range f.Models() {
 		if model != "" && m.Model != model {
 			continue
 		}

@@ -85,7 +85,7 @@ func (e *eye) Observe(ctx context.Context, since cluster.Instant) (cluster.Sight
 
 func newRun(s *Setup) (*run, error) {
 	nodes := s.Fleet.nodes()
-	v := sim.NewVirtual(start, nodes, s.accounts())
+	v := sim.NewVirtual(Start, nodes, s.accounts())
 	v.Costs, v.Term, v.Speeds, v.Mixed, v.Forget, v.Lend = s.Costs, s.Settings.Term, s.Speeds, s.Mixed, true, true
 	v.Beside, v.ReportSaves = s.Beside, s.Reported
 	if s.Between > 0 {
@@ -93,10 +93,10 @@ func newRun(s *Setup) (*run, error) {
 		if until == 0 {
 			until = 10 * 365 * cluster.Day
 		}
-		v.Fail(sim.Failures(s.Seed, nodes, start, start.Add(until), s.Between, s.Repair)...)
+		v.Fail(sim.Failures(s.Seed, nodes, Start, Start.Add(until), s.Between, s.Repair)...)
 	}
 	// Nothing can die here, so gates need no prolonging.
-	v.Gate = 2 * forever
+	v.Gate = 2 * Forever
 	settings := s.Settings
 	settings.GateTTL = v.Gate
 	r := &run{setup: s, world: &eye{Virtual: v, fails: s.Between > 0}}
@@ -136,9 +136,9 @@ var (
 )
 
 func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
-	end := start.Add(forever)
+	end := Start.Add(Forever)
 	if r.setup.Until > 0 {
-		end = start.Add(r.setup.Until)
+		end = Start.Add(r.setup.Until)
 	}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -151,7 +151,7 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 		if w.err != nil {
 			stop(w.err)
 		}
-		if w.running == 0 && r.world.Now().Sub(w.stirred) > idleFor && len(w.jobs) > 0 {
+		if r.waits() {
 			stop(errStuck)
 		}
 		if r.setup.Until == 0 && r.came && w.endless(r.world.Now()) {
@@ -178,6 +178,12 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 		return Result{}, err
 	}
 	return r.close()
+}
+
+// waits tells whether jobs wait and nothing happens any more.
+func (r *run) waits() bool {
+	w := r.witness
+	return w.running == 0 && r.world.Now().Sub(w.stirred) > idleFor && len(w.jobs) > 0
 }
 
 // stuck says who waits for ever.

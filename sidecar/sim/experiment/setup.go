@@ -12,11 +12,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// start is when every run begins: on a boundary of every term that divides an hour.
-const start cluster.Instant = 1_800_000_000_000
+// Start is when every run begins: on a boundary of every term that divides an hour.
+const Start cluster.Instant = 1_800_000_000_000
 
-// forever is how long a run may last that nobody ends.
-const forever = 100 * 365 * cluster.Day
+// Forever is how long a run may last that nobody ends.
+const Forever = 100 * 365 * cluster.Day
 
 // Setup is one run: who decides, what arrives, and on what. Default gives all but Load,
 // Weights and Fleet.
@@ -117,7 +117,7 @@ func (s *Setup) arrivals(refused *Refused) iter.Seq[sim.Arrival] {
 				refused.add(&j, why)
 				continue
 			}
-			if !yield(sim.Arrival{At: start.Add(j.Submit), Work: s.work(&j, request)}) {
+			if !yield(sim.Arrival{At: Start.Add(j.Submit), Work: s.work(&j, request)}) {
 				return
 			}
 		}
@@ -149,8 +149,8 @@ func (s *Setup) assumption() string {
 func (s *Setup) setting(leases bool) score.Setting {
 	nodes, gpus := s.Fleet.Count()
 	out := score.Setting{Scheduler: s.Scheduler, Trace: s.Load.Name, Nodes: nodes, GPUs: gpus,
-		Interval: s.Settings.Interval, From: start, Saves: s.assumption()}
-	if models := s.Fleet.models(); len(models) > 1 {
+		Interval: s.Settings.Interval, From: Start, Saves: s.assumption()}
+	if models := s.Fleet.Models(); len(models) > 1 {
 		for _, m := range models {
 			out.Models = append(out.Models, score.Model{Model: m.Model, GPUs: m.Count})
 		}

@@ -105,3 +105,24 @@ func (b *Speedbook) Sort(l Load) (Load, int) {
 	}
 	return l, n
 }
+
+// SpeedsOf makes speeds of a table: multiples of what a task does on the model that run times are on.
+// Tasks that do not run there have none.
+func SpeedsOf(t *trace.Throughputs, reference string) sim.Speeds {
+	out := sim.Speeds{}
+	for _, task := range t.Tasks() {
+		base := t.Alone(reference, task, false)
+		if base == 0 {
+			continue
+		}
+		rates := map[string]sim.Rate{}
+		speed := func(model string, apart bool) sim.Speed {
+			return max(sim.Halt, sim.Speed(math.Round(t.Alone(model, task, apart)/base*float64(sim.Reference))))
+		}
+		for _, m := range t.Models {
+			rates[m] = sim.Rate{Speed: speed(m, false), Apart: speed(m, true)}
+		}
+		out[sim.Task{Kind: task.Kind, GPUs: task.GPUs}] = rates
+	}
+	return out
+}

@@ -1,10 +1,12 @@
 package experiment
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -61,6 +63,25 @@ func TestSpeedsThatAreNone(t *testing.T) {
 	} {
 		if _, err := ReadSpeeds(strings.NewReader(in), "x"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", in, err, want)
+		}
+	}
+}
+
+func TestSpeedsOf(t *testing.T) {
+	all := SpeedsOf(gavelTable(t), trace.GavelReference)
+	for _, c := range []struct {
+		task        sim.Task
+		model       string
+		near, apart float64
+	}{
+		{sim.Task{Kind: "A3C", GPUs: 1}, "v100", 1, 1},
+		{sim.Task{Kind: "A3C", GPUs: 1}, "k80", 3.439 / 7.176, 3.439 / 7.176},
+		{sim.Task{Kind: "LM (batch size 5)", GPUs: 8}, "v100", 1, 73.12 / 698.773},
+		{sim.Task{Kind: "ResNet-50 (batch size 128)", GPUs: 2}, "k80", 1e-6, 1e-6},
+	} {
+		r := all[c.task][c.model]
+		if near, apart := float64(r.Speed)/1e6, float64(r.Apart)/1e6; math.Abs(near-c.near) > 2e-4 || math.Abs(apart-c.apart) > 2e-4 {
+			t.Errorf("%v on %s: %v, %v apart; want %v, %v", c.task, c.model, near, apart, c.near, c.apart)
 		}
 	}
 }

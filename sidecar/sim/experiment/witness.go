@@ -74,8 +74,8 @@ func (w *witness) endless(now cluster.Instant) bool {
 }
 
 func newWitness(meter *score.Meter, fleet Fleet, mixed, keep bool) *witness {
-	w := &witness{meter: meter, gaps: newGaps(fleet, mixed), keep: keep, at: start, place: map[string]int{}, jobs: map[cluster.JobID]*life{}}
-	if models := fleet.models(); len(models) > 1 {
+	w := &witness{meter: meter, gaps: newGaps(fleet, mixed), keep: keep, at: Start, place: map[string]int{}, jobs: map[cluster.JobID]*life{}}
+	if models := fleet.Models(); len(models) > 1 {
 		for _, m := range models {
 			w.models = append(w.models, m.Model)
 		}
@@ -291,7 +291,7 @@ func (w *witness) close(plan *cluster.Plan, running func(cluster.JobID) cluster.
 	scores, err := w.meter.Scores(w.at)
 	for i, f := range w.cells {
 		scores.Levels = append(scores.Levels, score.Level{Chain: f.Chain, Type: f.Type, Cells: f.Cells,
-			Broken: float64(w.broken[i]) / float64(max(w.at.Sub(start), 1))})
+			Broken: float64(w.broken[i]) / float64(max(w.at.Sub(Start), 1))})
 	}
 	return scores, err
 }

@@ -1,13 +1,17 @@
-package experiment
+// Package steady measures how fast the work of users goes whose jobs never end, under a scheduler: the
+// experiments of Gandiva_fair (§5.4, §5.5) and of OEF (§6).
+package steady
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -19,14 +23,14 @@ type User struct {
 	From       cluster.Span // when they all come
 }
 
-// Users makes a load of users.
-func Users(name string, users []User) Load {
+// Load makes a load of users.
+func Load(name string, users []User) experiment.Load {
 	users = slices.Clone(users)
 	slices.SortStableFunc(users, func(a, b User) int { return cmp.Compare(a.From, b.From) })
-	return Load{Name: name, Jobs: func(yield func(trace.Job) bool) {
+	return experiment.Load{Name: name, Jobs: func(yield func(trace.Job) bool) {
 		for _, u := range users {
 			for n := range u.Jobs {
-				j := trace.Job{ID: fmt.Sprintf("%s-%s-%d", u.Name, u.Kind, n+1), Tenant: u.Name, GPUs: u.GPUs, Kind: u.Kind, Submit: u.From, Runs: forever}
+				j := trace.Job{ID: fmt.Sprintf("%s-%s-%d", u.Name, u.Kind, n+1), Tenant: u.Name, GPUs: u.GPUs, Kind: u.Kind, Submit: u.From, Runs: experiment.Forever}
 				if !yield(j) {
 					return
 				}
@@ -38,8 +42,8 @@ func Users(name string, users []User) Load {
 // GandivaFleet is the heterogeneous cluster of Gandiva_fair §5.4, in servers of four GPUs.
 const GandivaFleet = "3x4:v100+6x4:p100+16x4:k80"
 
-// GandivaUsers gives the four users of §5.4, each of whom has 150 jobs, with the speeds of Table 1.
-func GandivaUsers() ([]User, sim.Speeds) {
+// Gandiva gives the four users of §5.4, each of whom has 150 jobs, with the speeds of Table 1.
+func Gandiva() ([]User, sim.Speeds) {
 	of := func(p100, v100 float64) map[string]sim.Rate {
 		at := func(x float64) sim.Rate { return sim.Rate{Speed: sim.Speed(x * float64(sim.Reference))} }
 		return map[string]sim.Rate{"k80": at(1), "p100": at(p100), "v100": at(v100)}
@@ -73,61 +77,61 @@ func (s *Stretch) Of(tenant string) float64 {
 	return sum
 }
 
+// job is a job that is there.
+type job struct {
+	work Work
+	gpus int
+	done cluster.Span // work, when it was looked at last
+}
+
 // Over runs a setup up to the last of the moments, which ascend, and gives what happened before each of
 // them. What a job does in the stretch in which it ends is not counted. A tenant in leaves goes, with all its jobs, at the first
 // of the moments that is not before the one given there.
-func Over(ctx context.Context, s Setup, moments []cluster.Span, leaves map[string]cluster.Span) ([]Stretch, error) {
-	if err := s.Check(); err != nil {
-		return nil, err
-	}
-	r, err := newRun(&s)
-	if err != nil {
-		return nil, err
-	}
-	kinds, done, since := map[cluster.JobID]string{}, map[cluster.JobID]cluster.Span{}, start
+func Over(ctx context.Context, s experiment.Setup, moments []cluster.Span, leaves map[string]cluster.Span) ([]Stretch, error) {
+	jobs, since := map[cluster.JobID]*job{}, experiment.Start
 	type on struct{ tenant, model string }
 	held, had := map[on]int{}, map[on]float64{} // GPUs now, and GPUs × milliseconds
-	watch := r.world.Watch
 	pass := func(to cluster.Instant) {
 		for k, n := range held {
 			had[k] += float64(n) * float64(to.Sub(since))
 		}
 		since = to
 	}
-	r.world.Watch = func(e sim.Event) {
+	run, err := experiment.Open(&s, func(e sim.Event) {
 		pass(e.At)
-		watch(e)
 		sign := -1
 		switch e.What {
 		case sim.Submitted:
-			kinds[e.Job] = e.Work.Kind
+			jobs[e.Job] = &job{work: Work{e.Work.Account, e.Work.Kind}, gpus: e.Work.Request.GPUs}
 		case sim.Started:
 			sign = 1
+		case sim.Ended:
+			delete(jobs, e.Job)
 		}
 		for _, h := range e.Holds {
 			held[on{e.Work.Account, h.Model}] += sign * h.GPUs
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	defer r.world.Feed(s.arrivals(&r.result.Refused))()
+	defer run.Close()
 	var out []Stretch
 	from := cluster.Span(0)
 	for _, until := range moments {
-		if err := sim.Run(ctx, r.world.Virtual, r.loop, s.Settings.Interval, start.Add(until), nil); err != nil {
+		if err := run.To(ctx, until); err != nil {
 			return nil, err
 		}
-		pass(start.Add(until))
+		pass(experiment.Start.Add(until))
 		span := float64(until - from)
 		now := Stretch{Until: until, Rates: map[Work]float64{}, GPUs: map[string]map[string]float64{}}
-		for _, id := range r.witness.there() {
-			j := r.witness.jobs[id]
-			if j.End != 0 {
-				continue
-			}
-			progress := r.world.Progress(id)
-			now.Rates[Work{j.Tenant, kinds[id]}] += float64(progress-done[id]) * float64(j.GPUs) / s.slowest(r.world.Virtual, id) / span
-			done[id] = progress
-			if at, ok := leaves[j.Tenant]; ok && until >= at {
-				r.world.Cancel(id)
+		for _, id := range slices.SortedFunc(maps.Keys(jobs), cluster.JobID.Compare) {
+			j := jobs[id]
+			progress := run.Progress(id)
+			now.Rates[j.work] += float64(progress-j.done) * float64(j.gpus) / slowest(&s, run.Virtual, id) / span
+			j.done = progress
+			if at, ok := leaves[j.work.Tenant]; ok && until >= at {
+				run.Cancel(id)
 			}
 		}
 		for k, n := range had {
@@ -144,7 +148,7 @@ func Over(ctx context.Context, s Setup, moments []cluster.Span, leaves map[strin
 
 // Rates runs a setup and gives the work that each tenant's jobs did between two moments, each in GPUs of the model on
 // which its work is slowest: 1 is one such GPU all the time.
-func Rates(ctx context.Context, s Setup, from, to cluster.Span) (map[string]float64, error) {
+func Rates(ctx context.Context, s experiment.Setup, from, to cluster.Span) (map[string]float64, error) {
 	over, err := Over(ctx, s, []cluster.Span{from, to}, nil)
 	if err != nil {
 		return nil, err
@@ -157,9 +161,9 @@ func Rates(ctx context.Context, s Setup, from, to cluster.Span) (map[string]floa
 }
 
 // slowest gives how fast a job is on the model on which it is slowest, of those that there are.
-func (s *Setup) slowest(v *sim.Virtual, id cluster.JobID) float64 {
+func slowest(s *experiment.Setup, v *sim.Virtual, id cluster.JobID) float64 {
 	var speeds []sim.Speed
-	for _, m := range s.Fleet.models() {
+	for _, m := range s.Fleet.Models() {
 		if speed := v.Speed(id, m.Model); speed > sim.Halt {
 			speeds = append(speeds, speed)
 		}

@@ -1,56 +1,32 @@
-package experiment
+package gavel
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
-	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 )
 
-// gavelRound is the length of Gavel's rounds in its evaluation (§7.3).
-const gavelRound = 6 * cluster.Minute
+// round is the length of Gavel's rounds in its evaluation (§7.3).
+const round = 6 * cluster.Minute
 
-// GavelFleet is its simulated cluster, 36 GPUs of each model, with no more nodes than models: as in its simulator gangs are
+// Fleet is its simulated cluster, 36 GPUs of each model, with no more nodes than models: as in its simulator gangs are
 // never apart.
-const GavelFleet = "1x36:v100+1x36:p100+1x36:k80"
+const Fleet = "1x36:v100+1x36:p100+1x36:k80"
 
-// SpeedsOf makes speeds of a table: multiples of what a task does on the model that run times are on.
-// Tasks that do not run there have none.
-func SpeedsOf(t *trace.Throughputs, reference string) sim.Speeds {
-	out := sim.Speeds{}
-	for _, task := range t.Tasks() {
-		base := t.Alone(reference, task, false)
-		if base == 0 {
-			continue
-		}
-		rates := map[string]sim.Rate{}
-		speed := func(model string, apart bool) sim.Speed {
-			return max(sim.Halt, sim.Speed(math.Round(t.Alone(model, task, apart)/base*float64(sim.Reference))))
-		}
-		for _, m := range t.Models {
-			rates[m] = sim.Rate{Speed: speed(m, false), Apart: speed(m, true)}
-		}
-		out[sim.Task{Kind: task.Kind, GPUs: task.GPUs}] = rates
-	}
-	return out
-}
-
-// OnGavel gives a setup as Gavel's simulator has it: rounds of six minutes at whose beginnings
+// Setup gives a setup as Gavel's simulator has it: rounds of six minutes at whose beginnings
 // alone jobs start, nothing lost and nothing paid at a change.
-func OnGavel(scheduler string, load Load, fleet Fleet, speeds sim.Speeds) Setup {
-	s := Default()
+func Setup(scheduler string, load experiment.Load, fleet experiment.Fleet, speeds sim.Speeds) experiment.Setup {
+	s := experiment.Default()
 	s.Scheduler, s.Load, s.Fleet, s.Speeds = scheduler, load, fleet, speeds
-	s.Weights = EqualWeights(Survey(load))
-	s.Costs, s.Saves = sim.Costs{}, Only(sim.Always)
-	s.Settings.Term, s.Settings.Interval = gavelRound, cluster.Second
+	s.Weights = experiment.EqualWeights(experiment.Survey(load))
+	s.Costs, s.Saves = sim.Costs{}, experiment.Only(sim.Always)
+	s.Settings.Term, s.Settings.Interval = round, cluster.Second
 	s.Settings.MinLease, s.Settings.Notice = 0, 0
 	if scheduler == "fifo:random" { // it starts jobs at every look
-		s.Settings.Interval = gavelRound
+		s.Settings.Interval = round
 	}
 	return s
 }
@@ -106,7 +82,7 @@ func (f *Finished) Late(within map[string]cluster.Span) float64 {
 }
 
 // Fairness gives the mean finish-time fairness of the jobs.
-func (f *Finished) Fairness(s *Setup) float64 {
+func (f *Finished) Fairness(s *experiment.Setup) float64 {
 	sum := 0.0
 	for i := range f.Jobs {
 		sum += f.Jobs[i].Fairness(s)
@@ -116,9 +92,9 @@ func (f *Finished) Fairness(s *Setup) float64 {
 
 // Fairness gives the finish-time fairness of a job (§4.2): the time that it took over the time that it would have
 // taken with one nth of the cluster to itself, n being the jobs that were there on average.
-func (j *Done) Fairness(s *Setup) float64 {
+func (j *Done) Fairness(s *experiment.Setup) float64 {
 	rate, time := 0.0, 0.0
-	for _, m := range s.Fleet.models() {
+	for _, m := range s.Fleet.Models() {
 		x := float64(m.Count) / (j.Rivals * float64(j.GPUs))
 		speed := s.Speeds[sim.Task{Kind: j.kind, GPUs: j.GPUs}][m.Model].Speed
 		rate, time = rate+x*float64(speed)/float64(sim.Reference), time+x
@@ -143,22 +119,13 @@ func (c *crowd) pass(to cluster.Instant) float64 {
 // Follow runs a setup until the jobs of the load from the first up to before the last are over, counted from
 // 0 in order of arrival: those in which Gavel looks at the steady state (§7.1). New ones go on arriving. When ctx ends that
 // is an error.
-func Follow(ctx context.Context, s Setup, first, last int) (Finished, error) {
-	if err := s.Check(); err != nil {
-		return Finished{}, err
-	}
-	r, err := newRun(&s)
-	if err != nil {
-		return Finished{}, err
-	}
+func Follow(ctx context.Context, s experiment.Setup, first, last int) (Finished, error) {
 	var out Finished
-	there := crowd{at: start}
+	there := crowd{at: experiment.Start}
 	order, jobs := 0, map[cluster.JobID]*Done{}
-	inner, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	watch := r.world.Watch
-	r.world.Watch = func(e sim.Event) {
-		watch(e)
+	inner, enough := context.WithCancel(ctx)
+	defer enough()
+	run, err := experiment.Open(&s, func(e sim.Event) {
 		sum := there.pass(e.At)
 		switch e.What {
 		case sim.Submitted:
@@ -179,28 +146,24 @@ func Follow(ctx context.Context, s Setup, first, last int) (Finished, error) {
 				j.Held[e.Holds[0].Model] += e.At.Sub(e.Start)
 			}
 			if e.What == sim.Ended {
-				j.Took, out.Until = e.At.Sub(j.Submit), e.At.Sub(start)
+				j.Took, out.Until = e.At.Sub(j.Submit), e.At.Sub(experiment.Start)
 				j.Rivals = (sum - j.Rivals) / float64(j.Took)
 				out.Jobs = append(out.Jobs, *j)
 			}
 			if len(out.Jobs) == last-first {
-				stop(errEnough)
+				enough()
 			}
 		}
-	}
-	defer r.world.Feed(s.arrivals(&r.result.Refused))()
-	err = sim.Run(inner, r.world.Virtual, r.loop, s.Settings.Interval, start.Add(forever), func(report loop.Report) {
-		out.Turns++
-		r.witness.turn(&report.Plan, nil)
-		if r.witness.running == 0 && r.world.Now().Sub(r.witness.stirred) > idleFor && len(r.witness.jobs) > 0 {
-			stop(errStuck)
-		}
 	})
+	if err != nil {
+		return Finished{}, err
+	}
+	defer run.Close()
+	err = run.To(inner, experiment.Forever)
+	out.Turns = run.Turns
 	switch {
-	case errors.Is(context.Cause(inner), errEnough):
+	case len(out.Jobs) == last-first:
 		return out, nil
-	case errors.Is(context.Cause(inner), errStuck):
-		return out, r.stuck()
 	case err != nil:
 		return out, err
 	}

@@ -1,4 +1,4 @@
-package experiment
+package steady
 
 import (
 	"context"
@@ -6,22 +6,23 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 )
 
 // Two users with opposite speedups under each preset that divides models: trading raises both against the same
 // share of every model for both; nobody envies in the cooperative program; in the other one both do the same.
 func TestRates(t *testing.T) {
-	fleet, err := ParseFleet("3x4:k80+1x4:v100")
+	fleet, err := experiment.ParseFleet("3x4:k80+1x4:v100")
 	if err != nil {
 		t.Fatal(err)
 	}
 	rates := func(by string) map[string]float64 {
-		s := Default()
+		s := experiment.Default()
 		s.Scheduler, s.Fleet = by, fleet
-		s.Load = Users("two", []User{{Name: "a", Kind: "lstm", Jobs: 16, GPUs: 1}, {Name: "b", Kind: "vae", Jobs: 16, GPUs: 1}})
+		s.Load = Load("two", []User{{Name: "a", Kind: "lstm", Jobs: 16, GPUs: 1}, {Name: "b", Kind: "vae", Jobs: 16, GPUs: 1}})
 		s.Speeds = sim.Speeds{{Kind: "lstm"}: {"v100": {Speed: 4 * sim.Reference}}, {Kind: "vae"}: {"v100": {Speed: sim.Reference}, "k80": {Speed: sim.Reference}}}
 		s.Speeds[sim.Task{Kind: "lstm"}]["k80"] = sim.Rate{Speed: sim.Reference}
-		s.Weights = EqualWeights(Survey(s.Load))
+		s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
 		out, err := Rates(context.Background(), s, 2*cluster.Hour, 8*cluster.Hour)
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package experiment
+package gavel
 
 import (
 	"context"
@@ -11,34 +11,35 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-func gavelTable(t testing.TB) *trace.Throughputs {
+func table(t testing.TB) *trace.Throughputs {
 	t.Helper()
-	table, err := trace.OpenThroughputs("../trace/testdata/gavel/simulation_throughputs.json.gz")
+	table, err := trace.OpenThroughputs("../../sidecar/sim/trace/testdata/gavel/simulation_throughputs.json.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return table
 }
 
-// gavelSetup gives a run of the authors' own jobs.
-func gavelSetup(t testing.TB, scheduler, stream string, perHour float64, fleet string) Setup {
+// setup gives a run of the authors' own jobs.
+func setup(t testing.TB, scheduler, stream string, perHour float64, fleet string) experiment.Setup {
 	t.Helper()
-	table := gavelTable(t)
-	jobs, err := trace.Open("../trace/testdata/gavel/gavel_trace_"+stream+"_seed0.csv.gz", trace.Options{Throughputs: table, PerHour: perHour})
+	throughputs := table(t)
+	jobs, err := trace.Open("../../sidecar/sim/trace/testdata/gavel/gavel_trace_"+stream+"_seed0.csv.gz", trace.Options{Throughputs: throughputs, PerHour: perHour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := ParseFleet(fleet)
+	f, err := experiment.ParseFleet(fleet)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return OnGavel(scheduler, Of(jobs), f, SpeedsOf(table, trace.GavelReference))
+	return Setup(scheduler, experiment.Of(jobs), f, experiment.SpeedsOf(throughputs, trace.GavelReference))
 }
 
-func follow(t testing.TB, s Setup, first, last int) Finished {
+func follow(t testing.TB, s experiment.Setup, first, last int) Finished {
 	t.Helper()
 	f, err := Follow(context.Background(), s, first, last)
 	if err != nil {
@@ -50,31 +51,12 @@ func follow(t testing.TB, s Setup, first, last int) Finished {
 	return f
 }
 
-func TestSpeedsOf(t *testing.T) {
-	speeds := SpeedsOf(gavelTable(t), trace.GavelReference)
-	for _, c := range []struct {
-		task        sim.Task
-		model       string
-		near, apart float64
-	}{
-		{sim.Task{Kind: "A3C", GPUs: 1}, "v100", 1, 1},
-		{sim.Task{Kind: "A3C", GPUs: 1}, "k80", 3.439 / 7.176, 3.439 / 7.176},
-		{sim.Task{Kind: "LM (batch size 5)", GPUs: 8}, "v100", 1, 73.12 / 698.773},
-		{sim.Task{Kind: "ResNet-50 (batch size 128)", GPUs: 2}, "k80", 1e-6, 1e-6},
-	} {
-		r := speeds[c.task][c.model]
-		if near, apart := float64(r.Speed)/1e6, float64(r.Apart)/1e6; math.Abs(near-c.near) > 2e-4 || math.Abs(apart-c.apart) > 2e-4 {
-			t.Errorf("%v on %s: %v, %v apart; want %v, %v", c.task, c.model, near, apart, c.near, c.apart)
-		}
-	}
-}
-
 // On a ninth of Gavel's cluster: who knows the models is faster, fairer and earlier done than who does not.
 func TestGavelInSmall(t *testing.T) {
 	const fleet = "1x4:v100+1x4:p100+1x4:k80"
 	hours := map[string]float64{}
 	for _, by := range []string{"fifo:random", "fifo:fastest", "gavel:las-blind", "gavel:las"} {
-		s := gavelSetup(t, by, "single", 0.55, fleet)
+		s := setup(t, by, "single", 0.55, fleet)
 		f := follow(t, s, 20, 60)
 		hours[by] = f.Hours()
 		t.Logf("%s: %.2f h, fairness %.2f, %d turns", by, f.Hours(), f.Fairness(&s), f.Turns)
@@ -84,7 +66,7 @@ func TestGavelInSmall(t *testing.T) {
 	}
 	until, rho := map[string]cluster.Span{}, map[string]float64{}
 	for _, by := range []string{"fifo:random", "gavel:makespan", "gavel:ftf"} {
-		s := gavelSetup(t, by, "multiple", 1e6, "1x8:v100+1x8:p100+1x8:k80")
+		s := setup(t, by, "multiple", 1e6, "1x8:v100+1x8:p100+1x8:k80")
 		s.Load.Jobs = slices.Values(slices.Collect(s.Load.Jobs)[:30])
 		f := follow(t, s, 0, 30)
 		until[by], rho[by] = f.Until, f.Fairness(&s)
@@ -96,8 +78,8 @@ func TestGavelInSmall(t *testing.T) {
 
 // The cheapest GPUs are not always in time; with deadlines they are.
 func TestCostAndDeadlinesInSmall(t *testing.T) {
-	table := gavelTable(t)
-	s := gavelSetup(t, "gavel:cost", "single", 1, "1x4:v100+1x4:p100+1x4:k80")
+	throughputs := table(t)
+	s := setup(t, "gavel:cost", "single", 1, "1x4:v100+1x4:p100+1x4:k80")
 	s.Prices = map[string]float64{"v100": 2.48, "p100": 1.46, "k80": 0.45}
 	s.Within = map[string]cluster.Span{}
 	var jobs []trace.Job
@@ -108,8 +90,8 @@ func TestCostAndDeadlinesInSmall(t *testing.T) {
 		}
 		jobs = append(jobs, j)
 	}
-	s.Load = Load{Name: "costs", Jobs: slices.Values(jobs)}
-	s.Speeds, s.Weights = SpeedsOf(table, trace.GavelReference), EqualWeights(Survey(s.Load))
+	s.Load = experiment.Load{Name: "costs", Jobs: slices.Values(jobs)}
+	s.Speeds, s.Weights = experiment.SpeedsOf(throughputs, trace.GavelReference), experiment.EqualWeights(experiment.Survey(s.Load))
 	dollars, late := map[string]float64{}, map[string]float64{}
 	for _, by := range []string{"gavel:throughput", "gavel:cost", "gavel:cost-slo"} {
 		s.Scheduler = by
@@ -123,7 +105,7 @@ func TestCostAndDeadlinesInSmall(t *testing.T) {
 }
 
 func TestFollowSaysWhatIsWrong(t *testing.T) {
-	s := gavelSetup(t, "gavel:las", "single", 1e6, "1x4:v100")
+	s := setup(t, "gavel:las", "single", 1e6, "1x4:v100")
 	jobs := slices.Collect(s.Load.Jobs)[:5]
 	s.Load.Jobs = slices.Values(jobs)
 	if _, err := Follow(context.Background(), s, 0, 6); err == nil || !strings.Contains(err.Error(), "5 of 6 jobs are over") {
@@ -155,7 +137,7 @@ func TestGavelsOwnNumbers(t *testing.T) {
 		{"gavel:las-blind", 2.8, 23.92}, {"gavel:las-blind", 5.6, 103.40},
 		{"fifo:settled", 2.8, 18.62}, // of the paper's notebook; 19.73 with the code of today
 	} {
-		f := follow(t, gavelSetup(t, c.by, "single", c.perHour, GavelFleet), 4000, 5000)
+		f := follow(t, setup(t, c.by, "single", c.perHour, Fleet), 4000, 5000)
 		t.Logf("%s at %v jobs/h: %.2f h", c.by, c.perHour, f.Hours())
 		within := 0.05
 		if c.perHour == 5.6 {
@@ -173,8 +155,8 @@ func TestPresetsOnUnlikeModels(t *testing.T) {
 	const fleet = "1x4:v100+1x4:p100+1x4:k80"
 	hours := map[string]float64{}
 	for _, by := range []string{"astraea", "fairlease:gavel:las", "fairlease:gavel:fifo", "fairlease:gandiva-fair", "fairlease:oef:coop", "fairlease:oef:noncoop"} {
-		s := gavelSetup(t, by, "single", 0.55, fleet)
-		d := Default()
+		s := setup(t, by, "single", 0.55, fleet)
+		d := experiment.Default()
 		s.Costs, s.Saves, s.Settings = d.Costs, d.Saves, d.Settings
 		f := follow(t, s, 20, 60)
 		hours[by] = f.Hours()
@@ -184,5 +166,59 @@ func TestPresetsOnUnlikeModels(t *testing.T) {
 		if by != "astraea" && h > hours["astraea"] {
 			t.Errorf("%s: %.2f h on average; astraea, which knows no models, %.2f h", by, h, hours["astraea"])
 		}
+	}
+}
+
+// What was profiled is as it is, and the rest is near to it on average.
+func TestEstimate(t *testing.T) {
+	throughputs := table(t)
+	truth := experiment.BesideOf(throughputs, trace.GavelReference)
+	expected, err := Estimate(throughputs, trace.GavelReference, "p100", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, n, off := 0, 0, 0.0
+	for other, by := range truth {
+		for own, rates := range by {
+			for model, rate := range rates {
+				if own.GPUs > 1 {
+					continue
+				}
+				alone := throughputs.Alone(model, trace.Task{Kind: own.Kind, GPUs: 1}, false) / throughputs.Alone(trace.GavelReference, trace.Task{Kind: own.Kind, GPUs: 1}, false)
+				got := expected[other][own][model].Speed
+				if n++; got == rate.Speed && model == "p100" {
+					exact++
+				}
+				off += math.Abs(float64(got-rate.Speed)) / float64(sim.Reference) / alone
+			}
+		}
+	}
+	t.Logf("%d rates, %d profiled; off by %.3f of what they are alone", n, exact, off/float64(n))
+	if exact < 100 || exact > n/10 || off/float64(n) > 0.14 {
+		t.Errorf("of %d rates %d are exact, off by %.3f on average", n, exact, off/float64(n))
+	}
+}
+
+// On a ninth of Gavel's cluster, crowded: who chooses pairs by what they do together has jobs done earlier than who never shares
+// GPUs, and than who tries pairs at random; also where what they do is not known before they meet.
+func TestSpaceSharingInSmall(t *testing.T) {
+	throughputs := table(t)
+	expected, err := Estimate(throughputs, trace.GavelReference, "p100", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hours := map[string]float64{}
+	for _, c := range []struct {
+		name, by string
+		expected sim.Beside
+	}{{"alone", "gavel:las", nil}, {"known", "gavel:las+ss", nil}, {"estimated", "gavel:las+ss", expected}, {"packing", "gandiva:packing", nil}} {
+		s := setup(t, c.by, "single", 0.75, "1x4:v100+1x4:p100+1x4:k80")
+		s.Beside, s.Expected = experiment.BesideOf(throughputs, trace.GavelReference), c.expected
+		f := follow(t, s, 60, 160)
+		hours[c.name] = f.Hours()
+		t.Logf("%s: %.2f h, %d turns", c.name, f.Hours(), f.Turns)
+	}
+	if !(hours["known"] < hours["estimated"] && hours["estimated"] < 0.97*hours["alone"] && hours["estimated"] < 0.75*hours["packing"]) {
+		t.Errorf("mean hours: %v", hours)
 	}
 }
