@@ -12,7 +12,7 @@ DRAWS ?= 1000
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build-deps build check test lint demo bench bench-live chaos fuzz soak plugin-check clean
+.PHONY: help deps build-deps build check check-nocgo test lint demo bench bench-live chaos fuzz soak plugin-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,11 +35,16 @@ build-deps: ## install what building needs: a C compiler and COIN-OR CLP (Debian
 build: build-deps ## build bin/fairlease
 	go build -o $(GOBIN)/ ./sidecar/cmd/fairlease
 
-check: build-deps plugin-check ## what needs no root: vet, unit tests, properties with few draws, stories (under a minute)
+check: build-deps plugin-check check-nocgo ## what needs no root: vet, unit tests, properties with few draws, stories (under a minute)
 	go vet ./...
 	FAIRLEASE_NO_CLUSTER=1 go test -short ./...
 
-test: deps plugin-check ## everything, the tests on two real Slurms too (root, about twenty-five minutes)
+check-nocgo: ## build without cgo, and test what is different there: no COIN-OR CLP, no kernel in C
+	CGO_ENABLED=0 go build ./...
+	CGO_ENABLED=0 go test ./sidecar/engine/policy/... ./sidecar/config
+	CGO_ENABLED=0 go test -run WithoutCLP ./sidecar/cmd/fairlease
+
+test: deps plugin-check check-nocgo ## everything, the tests on two real Slurms too (root, about twenty-five minutes)
 	go vet ./...
 	FAIRLEASE_FULL=1 go test -timeout 60m -parallel 8 ./...
 

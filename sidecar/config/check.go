@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -139,6 +140,7 @@ func (k *checker) times() {
 func (k *checker) fairness() {
 	c := k.c
 	k.oneOf("preset", c.Preset, append([]string{Astraea, Hived}, policy.Presets()...)...)
+	k.must(lp.Available || !policy.NeedsSolver(c.Preset), "preset", "%s needs the solver COIN-OR CLP, and this fairlease was built without it (CGO_ENABLED=0); install one built by `make build`, or choose another preset", c.Preset)
 	k.models()
 	k.must(c.Fairness.RhoSelect == 16 || c.Fairness.RhoSelect == 8, "fairness.rho_select", "%d is no equation to select by; write 16 (quota) or 8 (no more than wanted)", c.Fairness.RhoSelect)
 	k.must(c.Fairness.Window >= c.Lease.Term, "fairness.window", "%v is shorter than %s; lengthen it", c.Fairness.Window, k.where("lease.term", c.Lease.Term))

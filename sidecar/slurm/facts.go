@@ -48,21 +48,18 @@ type Facts struct {
 
 // The keys of Facts.Conf that matter to us.
 const (
-	ConfSelectType     = "SelectType"
-	ConfGresTypes      = "GresTypes"
-	ConfTRES           = "AccountingStorageTRES"
-	ConfKillWait       = "KillWait"
-	ConfPriorityFlags  = "PriorityFlags"
-	ConfScheduler      = "SchedulerParameters"
-	ConfJobSubmit      = "JobSubmitPlugins"
-	ConfMinJobAge      = "MinJobAge"
-	ConfJobRequeue     = "JobRequeue"
-	ConfJobFileAppend  = "JobFileAppend"
-	ConfPreemptMode    = "PreemptMode"
-	ConfSelectTypeArgs = "SelectTypeParameters"
-	ConfLicenses       = "Licenses"
-	ConfFile           = "SLURM_CONF" // slurm.conf's path, as slurmctld has it
-	confBoot           = "BOOT_TIME"
+	ConfSelectType    = "SelectType"
+	ConfTRES          = "AccountingStorageTRES"
+	ConfKillWait      = "KillWait"
+	ConfPriorityFlags = "PriorityFlags"
+	ConfScheduler     = "SchedulerParameters"
+	ConfJobSubmit     = "JobSubmitPlugins"
+	ConfMinJobAge     = "MinJobAge"
+	ConfJobRequeue    = "JobRequeue"
+	ConfJobFileAppend = "JobFileAppend"
+	ConfLicenses      = "Licenses"
+	ConfFile          = "SLURM_CONF" // slurm.conf's path, as slurmctld has it
+	confBoot          = "BOOT_TIME"
 )
 
 // Facts asks Slurm for them. What cannot be found out is told in the Facts;

@@ -12,9 +12,9 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// ErrStale means that the journal has moved on from what this one remembers,
+// errStale means that the journal has moved on from what this one remembers,
 // or may have: open it again before the next round.
-var ErrStale = errors.New("the journal is not as it was left: open it again")
+var errStale = errors.New("the journal is not as it was left: open it again")
 
 // Journal writes rounds down from a seat. It is for one goroutine.
 type Journal struct {
@@ -73,7 +73,7 @@ func (s *Store) boundaries(ctx context.Context) ([]boundary, error) {
 }
 
 // Commit writes a round down, all of it or nothing. It fails with ErrDeposed
-// when the seat is lost, and with ErrStale when the journal must be opened
+// when the seat is lost, and with errStale when the journal must be opened
 // again: its number is not above all others, or the fate of the round before is
 // unknown because the connection broke in its commit. A RefusedError names jobs of which
 // the round says what PostgreSQL refuses.
@@ -82,7 +82,7 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 		return fmt.Errorf("writing round %d down: the journal was not opened", plan.Round)
 	}
 	if plan.Round <= j.was.round {
-		return fmt.Errorf("writing round %d down: %w: it has got to round %d", plan.Round, ErrStale, j.was.round)
+		return fmt.Errorf("writing round %d down: %w: it has got to round %d", plan.Round, errStale, j.was.round)
 	}
 	if day := dateOf(plan.At) + date(cluster.Day); day > j.days {
 		j.days = day

@@ -56,7 +56,7 @@ func TestPostgresGoneForAWhile(t *testing.T) {
 		_, open := s.Seated(t.Context())
 		for what, err := range map[string]error{
 			"commit": j.Commit(t.Context(), next, nextPlan), "settle": j.Settle(t.Context(), plan, outcomes),
-			"keep": seat.Keep(t.Context()), "overrides": overrides, "seated": open, "ping": s.Ping(t.Context()),
+			"keep": seat.Keep(t.Context()), "overrides": overrides, "seated": open,
 		} {
 			if err == nil || errors.Is(err, ErrDeposed) {
 				t.Errorf("%s without PostgreSQL: %v", what, err)
@@ -140,11 +140,11 @@ func TestACommitOfUnknownFate(t *testing.T) {
 	}
 	c.armed.Store(false)
 	// In truth it is written. Neither it nor the next may be told as a difference to the round before it.
-	if err := j.Commit(t.Context(), snap, plan); !errors.Is(err, ErrStale) {
+	if err := j.Commit(t.Context(), snap, plan); !errors.Is(err, errStale) {
 		t.Errorf("the same round again: %v", err)
 	}
 	nextSnap, next := story.Next()
-	if err := j.Commit(t.Context(), nextSnap, next); !errors.Is(err, ErrStale) {
+	if err := j.Commit(t.Context(), nextSnap, next); !errors.Is(err, errStale) {
 		t.Errorf("the next round without opening again: %v", err)
 	}
 	memory, err := j.Open(t.Context())

@@ -104,7 +104,7 @@ func send(ctx context.Context, tx pgx.Tx, last int64, rows []rowsFor) error {
 			return err
 		}
 		if found != last {
-			return fmt.Errorf("%w: it has got to round %d, not %d", ErrStale, found, last)
+			return fmt.Errorf("%w: it has got to round %d, not %d", errStale, found, last)
 		}
 		return nil
 	})

@@ -131,11 +131,3 @@ func (s *Store) check(ctx context.Context, where string) error {
 
 // Close gives the connections back.
 func (s *Store) Close() { s.pool.Close() }
-
-// Ping tells whether the database answers.
-func (s *Store) Ping(ctx context.Context) error {
-	if err := s.pool.Ping(ctx); err != nil {
-		return fmt.Errorf("PostgreSQL does not answer: %w", err)
-	}
-	return nil
-}

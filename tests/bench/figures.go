@@ -9,7 +9,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/sim/papers"
+	"github.com/fairlease/fairlease/research/figures"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 )
 
@@ -21,7 +21,7 @@ func onFigures(dir, only string) error {
 	var charts []report.Chart
 	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	say := func(run string) { fmt.Fprintln(os.Stderr, run) }
-	for _, f := range papers.Figures(gavelData, say) {
+	for _, f := range figures.All(gavelData, say) {
 		if only != "" && only != f.Paper {
 			continue
 		}

@@ -11,9 +11,10 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/fairlease/fairlease/research/gavel"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -27,7 +28,7 @@ var prices = map[string]float64{"v100": 2.48, "p100": 1.46, "k80": 0.45}
 type lab struct {
 	table  *trace.Throughputs
 	beside sim.Beside
-	fleet  study.Fleet
+	fleet  experiment.Fleet
 }
 
 // onGavel repeats Gavel's simulated experiments (§7.3) on 36 GPUs of each model; of = one of them, or all.
@@ -37,8 +38,8 @@ func onGavel(of string, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	l := lab{table: table, beside: study.BesideOf(table, trace.GavelReference)}
-	if l.fleet, err = study.ParseFleet(study.GavelFleet); err != nil {
+	l := lab{table: table, beside: experiment.BesideOf(table, trace.GavelReference)}
+	if l.fleet, err = experiment.ParseFleet(gavel.Fleet); err != nil {
 		return err
 	}
 	experiments := []struct {
@@ -75,16 +76,16 @@ func onGavel(of string, seed uint64) error {
 }
 
 // stream gives the authors' own jobs.
-func (l *lab) stream(name string, perHour float64) (study.Load, error) {
+func (l *lab) stream(name string, perHour float64) (experiment.Load, error) {
 	t, err := trace.Open(filepath.Join(gavelData, "gavel_trace_"+name+"_seed0.csv.gz"), trace.Options{Throughputs: l.table, PerHour: perHour})
 	if err != nil {
-		return study.Load{}, err
+		return experiment.Load{}, err
 	}
-	return study.Of(t), nil
+	return experiment.Of(t), nil
 }
 
-func (l *lab) setup(by string, load study.Load) study.Setup {
-	s := study.OnGavel(by, load, l.fleet, study.SpeedsOf(l.table, trace.GavelReference))
+func (l *lab) setup(by string, load experiment.Load) experiment.Setup {
+	s := gavel.Setup(by, load, l.fleet, experiment.SpeedsOf(l.table, trace.GavelReference))
 	s.Beside = l.beside
 	return s
 }
@@ -108,7 +109,7 @@ func (l *lab) steady(name string, rates []float64, by ...string) error {
 			return "", err
 		}
 		s := l.setup(r.by, load)
-		f, err := study.Follow(context.Background(), s, 4000, 5000)
+		f, err := gavel.Follow(context.Background(), s, 4000, 5000)
 		if err != nil {
 			return "", err
 		}
@@ -135,7 +136,7 @@ func (l *lab) makespan(most int, by ...string) error {
 			return "", err
 		}
 		load.Jobs = atOnce(load.Jobs, r.jobs)
-		f, err := study.Follow(context.Background(), l.setup(r.by, load), 0, r.jobs)
+		f, err := gavel.Follow(context.Background(), l.setup(r.by, load), 0, r.jobs)
 		if err != nil {
 			return "", err
 		}
@@ -146,11 +147,11 @@ func (l *lab) makespan(most int, by ...string) error {
 // estimates gives the mean hours of jobs 200 to 700 of continuous-single on four GPUs of each model (Figure 16): where nobody
 // shares GPUs, where what pairs do is known, and where it is estimated until they have met.
 func (l *lab) estimates() error {
-	fleet, err := study.ParseFleet("1x4:v100+1x4:p100+1x4:k80")
+	fleet, err := experiment.ParseFleet("1x4:v100+1x4:p100+1x4:k80")
 	if err != nil {
 		return err
 	}
-	expected, err := study.Estimate(l.table, trace.GavelReference, "p100", 5)
+	expected, err := gavel.Estimate(l.table, trace.GavelReference, "p100", 5)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (l *lab) estimates() error {
 		}
 		s := l.setup(r.by, load)
 		s.Fleet, s.Expected = fleet, r.expected
-		f, err := study.Follow(context.Background(), s, 200, 700)
+		f, err := gavel.Follow(context.Background(), s, 200, 700)
 		if err != nil {
 			return "", err
 		}
@@ -210,9 +211,9 @@ func (l *lab) costs(seed uint64) error {
 		jobs, at = append(jobs, j), at+2*rng.ExpFloat64()
 	}
 	return sideBySide([]string{"gavel:throughput", "gavel:cost", "gavel:cost-slo"}, func(by string) (string, error) {
-		s := l.setup(by, study.Load{Name: "costs", Jobs: slices.Values(jobs)})
+		s := l.setup(by, experiment.Load{Name: "costs", Jobs: slices.Values(jobs)})
 		s.Prices, s.Within = prices, within
-		f, err := study.Follow(context.Background(), s, 0, len(jobs))
+		f, err := gavel.Follow(context.Background(), s, 0, len(jobs))
 		if err != nil {
 			return "", err
 		}

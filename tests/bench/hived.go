@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/sim/replay"
+	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -43,7 +43,7 @@ func quotas(less ...string) map[string]int64 {
 
 // fullSize is §5.3, Figures 10 and 11, on 279 nodes.
 func fullSize(all []trace.Job) error {
-	jobs, site := replay.Gangs(all, 8), replay.Nodes(279).Assign(quotas())
+	jobs, site := cellworld.Gangs(all, 8), cellworld.Nodes(279).Assign(quotas())
 	rows, r, err := site.Audit(jobs, site.Quota(), site.HiveD(), site.Static(), site.Levels(jobs).HiveD())
 	if err != nil {
 		return err
@@ -62,14 +62,14 @@ func fullSize(all []trace.Job) error {
 // bindings is Figure 10 on clusters that are fuller.
 func bindings(all []trace.Job) error {
 	fmt.Print("\n| nodes | GPUs preempted, dynamic | static | dynamic of static % |\n|---|---|---|---|\n")
-	jobs := replay.Gangs(all, 8)
+	jobs := cellworld.Gangs(all, 8)
 	for _, nodes := range []int{200, 220, 240, 260} {
-		site := replay.Nodes(nodes).Assign(quotas())
-		dynamic, err := replay.Run(site.HiveD(), jobs)
+		site := cellworld.Nodes(nodes).Assign(quotas())
+		dynamic, err := cellworld.Run(site.HiveD(), jobs)
 		if err != nil {
 			return err
 		}
-		static, err := replay.Run(site.Static(), jobs)
+		static, err := cellworld.Run(site.Static(), jobs)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func bindings(all []trace.Job) error {
 
 // highLoad is §5.2, Figures 6 and 7, on 200 nodes.
 func highLoad(all []trace.Job) error {
-	jobs, site := replay.Gangs(all, 8), replay.Nodes(200).Assign(quotas())
+	jobs, site := cellworld.Gangs(all, 8), cellworld.Nodes(200).Assign(quotas())
 	rows, r, err := site.Audit(jobs, site.Quota(), site.HiveD())
 	if err != nil {
 		return err
@@ -106,13 +106,13 @@ func highLoad(all []trace.Job) error {
 func without(all []trace.Job) error {
 	for _, less := range [][]string{{"prod-a"}, {"prod-a", "res-f"}} {
 		weights, nodes := quotas(less...), 0
-		for _, v := range replay.Nodes(200).Assign(quotas()).VCs {
+		for _, v := range cellworld.Nodes(200).Assign(quotas()).VCs {
 			if weights[v.Name] > 0 {
 				nodes += v.Cells[0].Cells
 			}
 		}
-		jobs := replay.Gangs(slices.DeleteFunc(slices.Clone(all), func(j trace.Job) bool { return slices.Contains(less, j.Tenant) }), 8)
-		site := replay.Nodes(nodes).Assign(weights)
+		jobs := cellworld.Gangs(slices.DeleteFunc(slices.Clone(all), func(j trace.Job) bool { return slices.Contains(less, j.Tenant) }), 8)
+		site := cellworld.Nodes(nodes).Assign(weights)
 		rows, _, err := site.Audit(jobs, site.Quota(), site.HiveD())
 		if err != nil {
 			return err
@@ -126,11 +126,11 @@ func without(all []trace.Job) error {
 // reshaped is Figure 8, on 200 nodes.
 func reshaped(all []trace.Job) error {
 	fmt.Print("\nGPU affinity reshaped, 200 nodes: mean wait of res-f\n\n| tenants with jobs of 8 GPUs | workload fragmentation | private, min | quota | cells |\n|---|---|---|---|---|\n")
-	site := replay.Nodes(200).Assign(quotas())
+	site := cellworld.Nodes(200).Assign(quotas())
 	var eight []string
 	for _, name := range []string{"res-f", "prod-e", "prod-d", "prod-c"} {
 		eight = append(eight, name)
-		jobs := replay.Gangs(trace.Reshape(all, eight, 1), 8)
+		jobs := cellworld.Gangs(trace.Reshape(all, eight, 1), 8)
 		rows, _, err := site.Audit(jobs, site.Quota(), site.HiveD())
 		if err != nil {
 			return err
@@ -151,10 +151,10 @@ func reshaped(all []trace.Job) error {
 // relaxed is Figure 9, on 200 nodes.
 func relaxed(all []trace.Job) error {
 	fmt.Print("\nSoft affinity, 200 nodes: mean wait of prod-a\n\n| jobs of several GPUs that relax % | private, min | quota | cells |\n|---|---|---|---|\n")
-	site := replay.Nodes(200).Assign(quotas())
+	site := cellworld.Nodes(200).Assign(quotas())
 	for _, percent := range []int{0, 25, 50, 75} {
 		rng := rand.New(rand.NewPCG(1, 9))
-		jobs := replay.Gangs(all, 8)
+		jobs := cellworld.Gangs(all, 8)
 		for i := range jobs {
 			if jobs[i].Nodes*jobs[i].GPUs > 1 {
 				jobs[i].Soft = rng.IntN(100) < percent
@@ -181,8 +181,8 @@ func small(all []trace.Job) error {
 	for i := range days {
 		days[i].Submit -= 30 * cluster.Day
 	}
-	site := replay.Nodes(12).Assign(quotas())
-	jobs := replay.Gangs(trace.Sample(days, 96.0/2232, 1), 8)
+	site := cellworld.Nodes(12).Assign(quotas())
+	jobs := cellworld.Gangs(trace.Sample(days, 96.0/2232, 1), 8)
 	rows, _, err := site.Audit(jobs, site.Quota(), site.HiveD())
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func small(all []trace.Job) error {
 // realTraces audits Philly and Venus on several sizes of cluster.
 func realTraces(dir string) error {
 	sizes := strings.NewReader(simtest.Philly)
-	philly, err := study.ReadWeights(sizes, "philly")
+	philly, err := experiment.ReadWeights(sizes, "philly")
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func realTraces(dir string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	venus, err := study.ReadWeights(f, "venus_tenants.csv")
+	venus, err := experiment.ReadWeights(f, "venus_tenants.csv")
 	if err != nil {
 		return err
 	}
@@ -217,9 +217,9 @@ func realTraces(dir string) error {
 		if err != nil {
 			return err
 		}
-		jobs := replay.Gangs(t.Jobs, 8)
+		jobs := cellworld.Gangs(t.Jobs, 8)
 		for _, nodes := range c.nodes {
-			site := replay.Nodes(nodes).Assign(c.weights)
+			site := cellworld.Nodes(nodes).Assign(c.weights)
 			rows, r, err := site.Audit(jobs, site.Quota(), site.HiveD())
 			if err != nil {
 				return err
@@ -233,7 +233,7 @@ func realTraces(dir string) error {
 }
 
 // audited prints a sharing audit.
-func audited(rows []replay.Row, worlds ...string) {
+func audited(rows []cellworld.Row, worlds ...string) {
 	fmt.Printf("\n| mean wait, min | private | %s | jobs larger than the VC |\n|---|---|%s---|\n", strings.Join(worlds, " | "), strings.Repeat("---|", len(worlds)))
 	for _, r := range rows {
 		fmt.Printf("| %s | %.1f |", r.Tenant, r.Private)

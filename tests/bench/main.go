@@ -199,11 +199,11 @@ func inCells() {
 }
 
 func figure(name string, value float64, unit string) {
-	figures = append(figures, fmt.Sprintf("figure %s %.4g %s", name, value, unit))
-	fmt.Println(figures[len(figures)-1])
+	measured = append(measured, fmt.Sprintf("figure %s %.4g %s", name, value, unit))
+	fmt.Println(measured[len(measured)-1])
 }
 
-var figures []string
+var measured []string
 
 // used gives the CPU time so far of this process and of the children that it has
 // waited for: scontrol, where that is needed.

@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/fairlease/fairlease/research/figures"
+	"github.com/fairlease/fairlease/research/steady"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
-	"github.com/fairlease/fairlease/sidecar/sim/papers"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -23,15 +24,15 @@ var dividers = []string{"fairlease:gandiva-fair:no-trade", "astraea", "fairlease
 // onModels compares the presets: on Gandiva_fair's four users (§5.5, Figures 8 and 11), on twenty tenants
 // with jobs of Gavel's throughput table on 8 GPUs of each model, as OEF §6.3 has it, and on OEF's fifty tenants who come and go.
 func onModels(seed uint64) error {
-	users, speeds := study.GandivaUsers()
-	if err := compareModels("Gandiva_fair's four users", users, speeds, study.GandivaFleet); err != nil {
+	users, speeds := steady.Gandiva()
+	if err := compareModels("Gandiva_fair's four users", users, speeds, steady.GandivaFleet); err != nil {
 		return err
 	}
 	table, err := trace.OpenThroughputs(filepath.Join(gavelData, "simulation_throughputs.json.gz"))
 	if err != nil {
 		return err
 	}
-	speeds = study.SpeedsOf(table, trace.GavelReference)
+	speeds = experiment.SpeedsOf(table, trace.GavelReference)
 	var kinds []string
 	for task := range speeds {
 		if task.GPUs == 1 {
@@ -42,7 +43,7 @@ func onModels(seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, 0))
 	users = nil
 	for n := range 20 {
-		users = append(users, study.User{Name: fmt.Sprintf("tenant%02d", n+1), Kind: kinds[random.IntN(len(kinds))], Jobs: 20, GPUs: 1})
+		users = append(users, steady.User{Name: fmt.Sprintf("tenant%02d", n+1), Kind: kinds[random.IntN(len(kinds))], Jobs: 20, GPUs: 1})
 	}
 	if err := compareModels("twenty tenants", users, speeds, "2x4:v100+2x4:p100+2x4:k80"); err != nil {
 		return err
@@ -52,18 +53,18 @@ func onModels(seed uint64) error {
 
 // compareModels prints what each tenant's jobs do in two days after the first half, under each preset: long enough for jobs that
 // are each due a sixth of a GPU to have their turns.
-func compareModels(name string, users []study.User, speeds sim.Speeds, fleet string) error {
-	f, err := study.ParseFleet(fleet)
+func compareModels(name string, users []steady.User, speeds sim.Speeds, fleet string) error {
+	f, err := experiment.ParseFleet(fleet)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%s on %s: throughput, in GPUs of the slowest model, and of each tenant as a multiple of that without trading\n", name, fleet)
 	var alone map[string]float64
 	for _, by := range dividers {
-		s := study.Default()
-		s.Scheduler, s.Load, s.Fleet, s.Speeds = by, study.Users(name, users), f, speeds
-		s.Weights = study.EqualWeights(study.Survey(s.Load))
-		rates, err := study.Rates(context.Background(), s, 12*cluster.Hour, 60*cluster.Hour)
+		s := experiment.Default()
+		s.Scheduler, s.Load, s.Fleet, s.Speeds = by, steady.Load(name, users), f, speeds
+		s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
+		rates, err := steady.Rates(context.Background(), s, 12*cluster.Hour, 60*cluster.Hour)
 		if err != nil {
 			return fmt.Errorf("%s: %w", by, err)
 		}
@@ -92,20 +93,20 @@ func compareModels(name string, users []study.User, speeds sim.Speeds, fleet str
 
 // compareTimes prints how long the jobs of OEF's fifty tenants are there, with what leases cost and without, under each preset.
 func compareTimes() error {
-	s, err := papers.Comers(50)
+	s, err := figures.Comers(50)
 	if err != nil {
 		return err
 	}
 	free := s
-	free.Costs, free.Saves = sim.Costs{}, study.Only(sim.Always)
+	free.Costs, free.Saves = sim.Costs{}, experiment.Only(sim.Always)
 	fmt.Printf("fifty tenants who come and go on %s: mean completion time, hand-overs, and the first where these cost nothing\n", s.Fleet)
 	for _, by := range dividers {
 		s.Scheduler, free.Scheduler = by, by
-		got, err := study.Run(context.Background(), s, nil)
+		got, err := experiment.Run(context.Background(), s, nil)
 		if err != nil {
 			return fmt.Errorf("%s: %w", by, err)
 		}
-		best, err := study.Run(context.Background(), free, nil)
+		best, err := experiment.Run(context.Background(), free, nil)
 		if err != nil {
 			return fmt.Errorf("%s: %w", by, err)
 		}

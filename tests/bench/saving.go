@@ -12,10 +12,10 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -42,8 +42,8 @@ var mannersOfSaving = []manner{
 }
 
 // onto sets a setup's jobs.
-func (m *manner) onto(s *study.Setup) error {
-	mixture, err := study.ParseMixture(m.saves, 0)
+func (m *manner) onto(s *experiment.Setup) error {
+	mixture, err := experiment.ParseMixture(m.saves, 0)
 	if err != nil {
 		return err
 	}
@@ -76,22 +76,22 @@ var scenes = []scene{
 }
 
 // setup reads a scene's trace.
-func (x *scene) setup(dir string) (study.Setup, error) {
-	s := study.Default()
+func (x *scene) setup(dir string) (experiment.Setup, error) {
+	s := experiment.Default()
 	jobs, err := trace.Open(filepath.Join(dir, x.file), trace.Options{})
 	if err != nil {
 		return s, err
 	}
-	s.Load, s.Until = study.Of(jobs), savingUntil
+	s.Load, s.Until = experiment.Of(jobs), savingUntil
 	f, err := x.weights(dir)
 	if err != nil {
 		return s, err
 	}
 	defer func() { _ = f.Close() }()
-	if s.Weights, err = study.ReadWeights(f, x.name); err != nil {
+	if s.Weights, err = experiment.ReadWeights(f, x.name); err != nil {
 		return s, err
 	}
-	s.Fleet, err = study.ParseFleet(x.fleet)
+	s.Fleet, err = experiment.ParseFleet(x.fleet)
 	return s, err
 }
 
@@ -106,7 +106,7 @@ func onSaving(dir, only string) error {
 		if err != nil {
 			return err
 		}
-		var setups []study.Setup
+		var setups []experiment.Setup
 		for k := range mannersOfSaving {
 			s := base
 			if err := mannersOfSaving[k].onto(&s); err != nil {
@@ -140,11 +140,11 @@ func onSaving(dir, only string) error {
 }
 
 // together runs setups side by side, as fairlease simulate does.
-func together(setups []study.Setup) ([]study.Result, error) {
+func together(setups []experiment.Setup) ([]experiment.Result, error) {
 	cores := min(2, runtime.NumCPU(), len(setups))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	return study.All(context.Background(), setups, cores, nil)
+	return experiment.All(context.Background(), setups, cores, nil)
 }
 
 // values are what runs of how jobs save are compared by.
@@ -253,8 +253,8 @@ var curveMeasures = []struct {
 }
 
 // chart runs every scheduler at every point of a cut.
-func (c *cut) chart(scene string, base study.Setup) (report.Chart, error) {
-	var setups []study.Setup
+func (c *cut) chart(scene string, base experiment.Setup) (report.Chart, error) {
+	var setups []experiment.Setup
 	for _, by := range preempting {
 		for _, at := range c.at {
 			s, m := base, c.manner(at)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -41,12 +41,12 @@ func simulations() error {
 // simulation is one that has a figure.
 type simulation struct {
 	name  string
-	setup study.Setup
+	setup experiment.Setup
 	by    []string // schedulers; nil = that of the setup
 }
 
 func (x *simulation) measure() error {
-	setups := []study.Setup{x.setup}
+	setups := []experiment.Setup{x.setup}
 	for i, name := range x.by {
 		setups = append(setups[:i], x.setup)
 		setups[i].Scheduler = name
@@ -59,7 +59,7 @@ func (x *simulation) measure() error {
 		return err
 	}
 	begin, cpu := time.Now(), used()
-	results, err := study.All(context.Background(), setups, cores, nil)
+	results, err := experiment.All(context.Background(), setups, cores, nil)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (x *simulation) measure() error {
 
 // everybody gives a simulation by all schedulers.
 func everybody(x simulation) simulation {
-	return simulation{strings.Replace(x.name, "astraea", "all", 1), x.setup, study.Schedulers()}
+	return simulation{strings.Replace(x.name, "astraea", "all", 1), x.setup, experiment.Schedulers()}
 }
 
 // year gives a million jobs in a year on 10,000 GPUs, of which they keep 65 % in use. Most
@@ -94,12 +94,12 @@ func year() (simulation, error) {
 	if err != nil {
 		return simulation{}, err
 	}
-	s := study.Default()
+	s := experiment.Default()
 	s.Settings.Interval = cluster.Minute
-	s.Settings = study.Fit(s.Settings)
-	s.Load = study.Load{Name: "a made-up year", Jobs: made}
-	s.Weights = study.EqualWeights(study.Survey(s.Load))
-	s.Fleet, err = study.ParseFleet("1250x8")
+	s.Settings = experiment.Fit(s.Settings)
+	s.Load = experiment.Load{Name: "a made-up year", Jobs: made}
+	s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
+	s.Fleet, err = experiment.ParseFleet("1250x8")
 	return simulation{"sim_1m_jobs", s, nil}, err
 }
 
@@ -123,12 +123,12 @@ func published(dir string) ([]simulation, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := study.Default()
-		s.Load = study.Of(jobs)
-		if s.Weights, err = study.ReadWeights(strings.NewReader(x.weights), x.name); err != nil {
+		s := experiment.Default()
+		s.Load = experiment.Of(jobs)
+		if s.Weights, err = experiment.ReadWeights(strings.NewReader(x.weights), x.name); err != nil {
 			return nil, err
 		}
-		if s.Fleet, err = study.ParseFleet(x.fleet); err != nil {
+		if s.Fleet, err = experiment.ParseFleet(x.fleet); err != nil {
 			return nil, err
 		}
 		out = append(out, simulation{x.name, s, nil})
@@ -158,10 +158,10 @@ func madeUp() ([]simulation, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := study.Default()
-		s.Load = study.Load{Name: "made-up jobs", Jobs: jobs}
-		s.Weights = study.EqualWeights(study.Survey(s.Load))
-		if s.Fleet, err = study.ParseFleet(x.fleet); err != nil {
+		s := experiment.Default()
+		s.Load = experiment.Load{Name: "made-up jobs", Jobs: jobs}
+		s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
+		if s.Fleet, err = experiment.ParseFleet(x.fleet); err != nil {
 			return nil, err
 		}
 		out = append(out, simulation{x.name, s, nil})

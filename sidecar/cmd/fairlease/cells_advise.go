@@ -10,8 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/sim/advise"
-	"github.com/fairlease/fairlease/sidecar/sim/replay"
-	"github.com/fairlease/fairlease/sidecar/sim/shadow"
+	"github.com/fairlease/fairlease/sidecar/sim/backtest"
+	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -169,7 +169,7 @@ func promised(d *cluster.Cells, tenant string, of *cluster.CellQuota) int {
 
 // ended gives the jobs that were over, as gangs on nodes of so many GPUs.
 func ended(past *store.Past, node int) []advise.Job {
-	s := shadow.Of(past, "")
+	s := backtest.Of(past, "")
 	load := map[string]trace.Job{}
 	for j := range s.Setup.Load.Jobs {
 		load[j.ID] = j
@@ -179,7 +179,7 @@ func ended(past *store.Past, node int) []advise.Job {
 		if j.End == 0 || j.Tenant == "" || j.Held == 0 {
 			continue
 		}
-		g := replay.Gangs([]trace.Job{load[j.ID]}, node)[0]
+		g := cellworld.Gangs([]trace.Job{load[j.ID]}, node)[0]
 		g.Tenant, g.Model, g.Runs = j.Tenant, load[j.ID].Model, j.Held
 		out = append(out, advise.Job{Job: g, Waited: j.Wait(j.End)})
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/backtest"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/sim/shadow"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -26,12 +26,12 @@ const (
 func (f *findings) saves(cfg *config.Config) {
 	where, kinds := "", []score.Kind(nil)
 	if f.past != nil {
-		sh := shadow.Of(f.past, "")
-		sh.Assume(study.Only(sim.Never))
+		sh := backtest.Of(f.past, "")
+		sh.Assume(experiment.Only(sim.Never))
 		where, kinds = "in the journal since "+f.past.Begin.Plan.At.Time().Format(time.DateOnly), sh.Kinds(sh.Was.Jobs)
 	}
 	if len(kinds) == 0 && f.seen != nil {
-		where, kinds = "in the queue", shadow.Queue(f.seen.Now, f.seen.Jobs, nil, cfg.Settings().Saves)
+		where, kinds = "in the queue", backtest.Queue(f.seen.Now, f.seen.Jobs, nil, cfg.Settings().Saves)
 	}
 	if len(kinds) > 0 {
 		f.unsaved(kinds, where)

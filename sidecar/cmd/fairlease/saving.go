@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 )
 
 // saving is what flags say of how simulated jobs save.
@@ -28,12 +28,12 @@ func (s *saving) flags(f *pflag.FlagSet) {
 }
 
 // into sets how the jobs of a setup save.
-func (s *saving) into(setup *study.Setup) error {
+func (s *saving) into(setup *experiment.Setup) error {
 	var every cluster.Span
 	if err := lengths(timeFlag{"--every", s.every, &every}); err != nil {
 		return err
 	}
-	m, err := study.ParseMixture(s.saves, every)
+	m, err := experiment.ParseMixture(s.saves, every)
 	if err != nil {
 		return usage("--saves: " + err.Error())
 	}
@@ -51,17 +51,17 @@ func (s *saving) into(setup *study.Setup) error {
 	return nil
 }
 
-func readHabits(path string) ([]study.Habit, error) {
+func readHabits(path string) ([]experiment.Habit, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return study.ReadHabits(f, path)
+	return experiment.ReadHabits(f, path)
 }
 
 // tellSaves says how the jobs of a setup are taken to save, and how many of them habits speak of.
-func tellSaves(out io.Writer, s *study.Setup) {
+func tellSaves(out io.Writer, s *experiment.Setup) {
 	reported := ""
 	if s.Reported {
 		reported = "; each save of those that save on their own is reported"

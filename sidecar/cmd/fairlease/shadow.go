@@ -12,9 +12,9 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/backtest"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/sim/shadow"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -93,7 +93,7 @@ func (t *shadowTimes) flags(f *pflag.FlagSet) {
 }
 
 // into sets the times of a setup.
-func (t *shadowTimes) into(s *study.Setup) error {
+func (t *shadowTimes) into(s *experiment.Setup) error {
 	if err := lengths(timeFlag{"--interval", t.interval, &s.Settings.Interval}, timeFlag{"--term", t.term, &s.Settings.Term},
 		timeFlag{"--cost-save", t.costSave, &s.Costs.Save}, timeFlag{"--cost-load", t.costLoad, &s.Costs.Load}); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (p *program) date(at time.Time) string { return at.In(p.zone()).Format(time
 // compare runs the shadow and shows it beside what was.
 func (p *program) compare(ctx context.Context, past *store.Past, times *shadowTimes, sv *saving, seed uint64, o *outlet) error {
 	begin, end := past.Begin.Plan.At.Time(), past.End.Plan.At.Time()
-	s := shadow.Of(past, fmt.Sprintf("%s to %s", p.date(begin), p.date(end)))
+	s := backtest.Of(past, fmt.Sprintf("%s to %s", p.date(begin), p.date(end)))
 	if s.Jobs.Compared == 0 {
 		return &failure{code: exitNo, what: "no job with GPUs ran or waited in that window", err: fmt.Errorf("%s", s.Setup.Load.Name),
 			next: "see fairlease status and fairlease doctor, whether the daemon sees the jobs that it should; or name another window"}
@@ -151,7 +151,7 @@ func (p *program) compare(ctx context.Context, past *store.Past, times *shadowTi
 	if err := times.into(&s.Setup); err != nil {
 		return err
 	}
-	s.Setup.Settings, s.Setup.Seed = study.Fit(s.Setup.Settings), seed
+	s.Setup.Settings, s.Setup.Seed = experiment.Fit(s.Setup.Settings), seed
 	if err := sv.into(&s.Setup); err != nil {
 		return err
 	}
@@ -181,13 +181,13 @@ func (p *program) compare(ctx context.Context, past *store.Past, times *shadowTi
 	fmt.Fprintf(notes, "  %d jobs finished in the window as it was, %d in the shadow; there %d more are followed beyond its end, so that\n"+
 		"  completion and delay are of the same jobs: those that were over as it was, which it favours if the window is short\n\n",
 		was.Jobs.Finished, window.Jobs.Finished, long.Jobs.Finished-window.Jobs.Finished)
-	would := shadow.Join(window.Scores, long.Scores)
+	would := backtest.Join(window.Scores, long.Scores)
 	would.Kinds = s.Kinds(window.Kept)
 	return o.write(p, []score.Scores{was, would})
 }
 
 // tellShadow says what is compared, and what is not as it was.
-func (p *program) tellShadow(out io.Writer, past *store.Past, s *shadow.Shadow) {
+func (p *program) tellShadow(out io.Writer, past *store.Past, s *backtest.Window) {
 	say := func(n int, format string, args ...any) {
 		if n > 0 {
 			fmt.Fprintf(out, "  "+format+"\n", args...)
@@ -196,7 +196,7 @@ func (p *program) tellShadow(out io.Writer, past *store.Past, s *shadow.Shadow) 
 	j, set := &s.Jobs, &s.Setup.Settings
 	_, gpus := s.Setup.Fleet.Count()
 	fmt.Fprintf(out, "the journal, rounds %d to %d: %d jobs of %d tenants on %s\n", past.Begin.Plan.Round, past.End.Plan.Round, j.Compared,
-		len(study.Survey(s.Setup.Load).Tenants), s.Setup.Fleet)
+		len(experiment.Survey(s.Setup.Load).Tenants), s.Setup.Fleet)
 	say(j.There, "%d were there when the window begins: they count from then on, with the run time that was left", j.There)
 	say(j.Running+j.Waiting, "%d still ran and %d still waited when it ends: nobody knows for how long they run, so they are unfinished in both,\n"+
 		"  and in the shadow they never end", j.Running, j.Waiting)

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/backtest"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/sim/shadow"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
@@ -67,7 +67,7 @@ func TestShadow(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "shadow.html")
 	r := s.run(t, "shadow", "--json", "--html", page)
 	var scores []score.Scores
-	if err := json.Unmarshal([]byte(r.out), &scores); err != nil || len(scores) != 2 || scores[0].Scheduler != shadow.Was || scores[1].Scheduler != shadow.Would {
+	if err := json.Unmarshal([]byte(r.out), &scores); err != nil || len(scores) != 2 || scores[0].Scheduler != backtest.Was || scores[1].Scheduler != backtest.Would {
 		t.Errorf("%v\n%s%s", err, r.out, r.err)
 	}
 	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "what would have been") || !strings.Contains(string(text), "</html>") {
@@ -79,7 +79,7 @@ func TestShadow(t *testing.T) {
 func TestShadowOfActing(t *testing.T) {
 	s := tell(t)
 	r := s.run(t, "shadow")
-	if r.code != exitOK || !strings.Contains(r.out, "fairlease acted in ") || !strings.Contains(r.out, shadow.Acted) || strings.Contains(r.out, shadow.Was) {
+	if r.code != exitOK || !strings.Contains(r.out, "fairlease acted in ") || !strings.Contains(r.out, backtest.Acted) || strings.Contains(r.out, backtest.Was) {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -31,12 +31,12 @@ nodes are called n000001, n000002, … in the order of --nodes, or whole nodes b
 Where GPU models are not alike, --speeds or the trace says how fast jobs are on which. Fairlease with a preset that
 divides them takes that as declared:
 
-` + listed(study.Dividing()) + `
+` + listed(experiment.Dividing()) + `
 
 The papers' own mechanisms, for comparison; those of Gavel also with -blind behind the name, as if all GPUs were of
 one model, and, with --throughputs, with +ss, where two jobs may share GPUs:
 
-` + listed(slices.DeleteFunc(study.Unlike(), varied)) + `
+` + listed(slices.DeleteFunc(experiment.Unlike(), varied)) + `
 
 Those of cost go by models.prices of the configuration.
 
@@ -95,7 +95,7 @@ func (p *program) simulate() *cobra.Command {
 			if err := lengths(timeFlag{"--interval", interval, &base.Settings.Interval}, timeFlag{"--term", term, &base.Settings.Term}); err != nil {
 				return err
 			}
-			base.Settings = study.Fit(base.Settings)
+			base.Settings = experiment.Fit(base.Settings)
 			base.Audit, base.Mixed = audit, mixed
 			setups, err := cross(base, sizes, schedulers, cells)
 			if err != nil {
@@ -108,7 +108,7 @@ func (p *program) simulate() *cobra.Command {
 		}}
 	w.flags(c)
 	f := c.Flags()
-	f.StringSliceVar(&schedulers, "schedulers", study.Schedulers()[:1], "`NAMES` of those to compare, divided by commas, or all")
+	f.StringSliceVar(&schedulers, "schedulers", experiment.Schedulers()[:1], "`NAMES` of those to compare, divided by commas, or all")
 	f.StringVar(&cells, "cells", "", "virtual clusters: `FILE|weights` (default, of hived: weights)")
 	f.StringVar(&sizes, "sizes", "", "`LIST` of clusters to try instead of --nodes: 40x8,48x8,60x8")
 	f.StringVar(&interval, "interval", "", "`TIME` between two rounds (default: the configuration's, 10s)")
@@ -120,12 +120,12 @@ func (p *program) simulate() *cobra.Command {
 }
 
 // cross gives a setup for each size and scheduler.
-func cross(base study.Setup, sizes string, schedulers []string, cells string) ([]study.Setup, error) {
-	fleets := []study.Fleet{base.Fleet}
+func cross(base experiment.Setup, sizes string, schedulers []string, cells string) ([]experiment.Setup, error) {
+	fleets := []experiment.Fleet{base.Fleet}
 	if sizes != "" {
 		fleets = nil
 		for text := range strings.SplitSeq(sizes, ",") {
-			f, err := study.ParseFleet(text)
+			f, err := experiment.ParseFleet(text)
 			if err != nil {
 				return nil, usage("--sizes: " + err.Error())
 			}
@@ -134,9 +134,9 @@ func cross(base study.Setup, sizes string, schedulers []string, cells string) ([
 		}
 	}
 	if len(schedulers) == 1 && schedulers[0] == "all" {
-		schedulers = study.Schedulers()
+		schedulers = experiment.Schedulers()
 	}
-	var out []study.Setup
+	var out []experiment.Setup
 	for _, f := range fleets {
 		d, err := virtual(cells, f, base.Weights)
 		if err != nil {
@@ -161,7 +161,7 @@ func cross(base study.Setup, sizes string, schedulers []string, cells string) ([
 }
 
 // prices gives what a GPU of each model of a fleet costs: 1 where the configuration does not say, as in the daemon.
-func prices(known map[string]float64, f study.Fleet, scheduler string) (map[string]float64, error) {
+func prices(known map[string]float64, f experiment.Fleet, scheduler string) (map[string]float64, error) {
 	if len(known) == 0 {
 		if strings.HasPrefix(strings.TrimPrefix(scheduler, "fairlease:"), "gavel:cost") {
 			return nil, &failure{code: exitUsage, what: scheduler + " weighs throughput against cost, and no price is known",
@@ -178,12 +178,12 @@ func prices(known map[string]float64, f study.Fleet, scheduler string) (map[stri
 }
 
 // virtual gives the virtual clusters that --cells names; nil = none.
-func virtual(name string, f study.Fleet, weights map[string]int64) (*cluster.Cells, error) {
+func virtual(name string, f experiment.Fleet, weights map[string]int64) (*cluster.Cells, error) {
 	switch name {
 	case "":
 		return nil, nil
 	case "weights":
-		d, err := study.CellsByWeight(f, weights)
+		d, err := experiment.CellsByWeight(f, weights)
 		if err != nil {
 			return nil, usage("--cells weights: " + err.Error())
 		}
@@ -197,7 +197,7 @@ func virtual(name string, f study.Fleet, weights map[string]int64) (*cluster.Cel
 }
 
 // study runs setups and shows what came of them.
-func (p *program) study(ctx context.Context, w *world, setups []study.Setup, o *outlet) error {
+func (p *program) study(ctx context.Context, w *world, setups []experiment.Setup, o *outlet) error {
 	notes := p.out
 	if o.csv || o.json {
 		notes = p.err
@@ -228,10 +228,10 @@ func (p *program) study(ctx context.Context, w *world, setups []study.Setup, o *
 }
 
 // runAll runs setups on all cores, with a progress bar.
-func (p *program) runAll(ctx context.Context, w *world, setups []study.Setup) ([]study.Result, error) {
+func (p *program) runAll(ctx context.Context, w *world, setups []experiment.Setup) ([]experiment.Result, error) {
 	defer moreMemory()()
 	b := p.progress()
-	results, err := study.All(ctx, setups, w.workers, b.set)
+	results, err := experiment.All(ctx, setups, w.workers, b.set)
 	b.end()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return nil, &failure{code: exitNo, what: "the simulation cannot go on", err: err}
@@ -240,7 +240,7 @@ func (p *program) runAll(ctx context.Context, w *world, setups []study.Setup) ([
 }
 
 // whole counts the runs that came to their end.
-func whole(results []study.Result) int {
+func whole(results []experiment.Result) int {
 	n := 0
 	for i := range results {
 		if results[i].Scheduler != "" && !results[i].CutShort {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
 
 // history is a small trace with what goes wrong in traces.
@@ -276,7 +276,7 @@ func TestProgressBar(t *testing.T) {
 
 // everybody gives the names of all schedulers.
 func everybody() []string {
-	return slices.Concat(study.Schedulers(), study.Cellular(), study.Dividing(), study.Unlike())
+	return slices.Concat(experiment.Schedulers(), experiment.Cellular(), experiment.Dividing(), experiment.Unlike())
 }
 
 // The help names every scheduler that there is, and so does the man page, but for what may stand behind and before names.

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/sim"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -41,7 +41,7 @@ type world struct {
 	workers                  int
 
 	from   *trace.Trace // nil = made up
-	census study.Census
+	census experiment.Census
 	paced  int // jobs that have speeds
 }
 
@@ -99,8 +99,8 @@ func lengths(flags ...timeFlag) error {
 }
 
 // setup makes what all runs have in common; sizes, if given, stand for --nodes.
-func (w *world) setup(p *program, args []string, sizes *string) (study.Setup, error) {
-	s := study.Default()
+func (w *world) setup(p *program, args []string, sizes *string) (experiment.Setup, error) {
+	s := experiment.Default()
 	cfg, err := p.config()
 	if err != nil {
 		return s, err
@@ -127,7 +127,7 @@ func (w *world) setup(p *program, args []string, sizes *string) (study.Setup, er
 	if s.Load, err = w.jobs(args, s.Fleet); err != nil {
 		return s, err
 	}
-	if w.census = study.Survey(s.Load); w.census.Jobs == 0 {
+	if w.census = experiment.Survey(s.Load); w.census.Jobs == 0 {
 		return s, &failure{code: exitNo, what: s.Load.Name + " has no job with GPUs and a run time", next: "see what its rows are: " + w.counts()}
 	}
 	if s.Weights, err = w.weigh(cfg); err != nil {
@@ -137,11 +137,11 @@ func (w *world) setup(p *program, args []string, sizes *string) (study.Setup, er
 }
 
 // fleet gives the cluster, or the first of several sizes.
-func (w *world) fleet(sizes *string) (study.Fleet, error) {
+func (w *world) fleet(sizes *string) (experiment.Fleet, error) {
 	text := w.nodes
 	if sizes != nil && *sizes != "" {
 		if text != "" {
-			return study.Fleet{}, usage("--nodes and --sizes exclude each other")
+			return experiment.Fleet{}, usage("--nodes and --sizes exclude each other")
 		}
 		text, _, _ = strings.Cut(*sizes, ",")
 	}
@@ -149,9 +149,9 @@ func (w *world) fleet(sizes *string) (study.Fleet, error) {
 		text = "8x8"
 	}
 	if text == "" {
-		return study.Fleet{}, usage("--nodes is missing: how large is the cluster? As in --nodes 64x8")
+		return experiment.Fleet{}, usage("--nodes is missing: how large is the cluster? As in --nodes 64x8")
 	}
-	f, err := study.ParseFleet(text)
+	f, err := experiment.ParseFleet(text)
 	if err != nil {
 		return f, usage("--nodes: " + err.Error())
 	}
@@ -163,37 +163,37 @@ func (w *world) fleet(sizes *string) (study.Fleet, error) {
 }
 
 // jobs reads the trace, or makes jobs up.
-func (w *world) jobs(args []string, fleet study.Fleet) (study.Load, error) {
+func (w *world) jobs(args []string, fleet experiment.Fleet) (experiment.Load, error) {
 	switch {
 	case len(args) > 1:
-		return study.Load{}, usage(fmt.Sprintf("one trace at a time, but there are %q", args))
+		return experiment.Load{}, usage(fmt.Sprintf("one trace at a time, but there are %q", args))
 	case len(args) == 1 && w.generate != "":
-		return study.Load{}, usage("a trace and --generate exclude each other")
+		return experiment.Load{}, usage("a trace and --generate exclude each other")
 	case len(args) == 1:
 		return w.read(args[0])
 	case w.generate == "":
-		return study.Load{}, usage("what is to be simulated? Name a trace, or make jobs up with --generate philly")
+		return experiment.Load{}, usage("what is to be simulated? Name a trace, or make jobs up with --generate philly")
 	}
 	return w.makeUp(fleet)
 }
 
-func (w *world) read(path string) (study.Load, error) {
+func (w *world) read(path string) (experiment.Load, error) {
 	zone, err := time.LoadLocation(w.zone)
 	if err != nil {
-		return study.Load{}, usage(fmt.Sprintf("--zone %s is not known; write one like Europe/Berlin", w.zone))
+		return experiment.Load{}, usage(fmt.Sprintf("--zone %s is not known; write one like Europe/Berlin", w.zone))
 	}
 	known := []trace.Format{"", trace.FormatPlain, trace.FormatPhilly, trace.FormatHelios, trace.FormatPAI, trace.FormatSacct, trace.FormatSlurmdb, trace.FormatGavel}
 	if !slices.Contains(known, trace.Format(w.format)) {
-		return study.Load{}, usage(fmt.Sprintf("--format %s is not known; write plain, philly, helios, pai, sacct, slurmdb or gavel", w.format))
+		return experiment.Load{}, usage(fmt.Sprintf("--format %s is not known; write plain, philly, helios, pai, sacct, slurmdb or gavel", w.format))
 	}
 	w.from, err = trace.Open(path, trace.Options{Format: trace.Format(w.format), Zone: zone, Throughputs: w.table, PerHour: w.perHour})
 	if err != nil {
-		return study.Load{}, &failure{code: exitNo, what: "the trace cannot be used", err: err}
+		return experiment.Load{}, &failure{code: exitNo, what: "the trace cannot be used", err: err}
 	}
-	return study.Of(w.from), nil
+	return experiment.Of(w.from), nil
 }
 
-func (w *world) makeUp(fleet study.Fleet) (study.Load, error) {
+func (w *world) makeUp(fleet experiment.Fleet) (experiment.Load, error) {
 	var r trace.Recipe
 	switch w.generate {
 	case "gavel":
@@ -202,13 +202,13 @@ func (w *world) makeUp(fleet study.Fleet) (study.Load, error) {
 	case "philly":
 		r = trace.LikePhilly(w.seed, 1)
 	default:
-		return study.Load{}, usage(fmt.Sprintf("--generate %s is not known; write gavel or philly", w.generate))
+		return experiment.Load{}, usage(fmt.Sprintf("--generate %s is not known; write gavel or philly", w.generate))
 	}
 	if err := lengths(timeFlag{"--length", w.length, &r.Length}); err != nil {
-		return study.Load{}, err
+		return experiment.Load{}, err
 	}
 	if w.tenants < 1 || w.tenants > 100_000 {
-		return study.Load{}, usage("--tenants: one or more")
+		return experiment.Load{}, usage("--tenants: one or more")
 	}
 	r.Tenants = trace.Shifts(w.tenants, 0.8)
 	_, gpus := fleet.Count()
@@ -218,13 +218,13 @@ func (w *world) makeUp(fleet study.Fleet) (study.Load, error) {
 	}
 	jobs, err := trace.Generate(r)
 	if err != nil {
-		return study.Load{}, usage("--generate: " + err.Error())
+		return experiment.Load{}, usage("--generate: " + err.Error())
 	}
-	return study.Load{Name: "like " + w.generate, Jobs: jobs}, nil
+	return experiment.Load{Name: "like " + w.generate, Jobs: jobs}, nil
 }
 
 // pace tells how fast jobs are on the models of the cluster.
-func (w *world) pace(s *study.Setup) error {
+func (w *world) pace(s *experiment.Setup) error {
 	flag := "--speeds"
 	if w.table != nil {
 		flag = "--throughputs"
@@ -237,7 +237,7 @@ func (w *world) pace(s *study.Setup) error {
 	case s.Fleet.Racks[0].Model == "":
 		return usage(flag + " needs a cluster that names its models, as in --nodes 20x8:v100+20x4:k80")
 	case w.table != nil:
-		s.Speeds, s.Beside = study.SpeedsOf(w.table, trace.GavelReference), study.BesideOf(w.table, trace.GavelReference)
+		s.Speeds, s.Beside = experiment.SpeedsOf(w.table, trace.GavelReference), experiment.BesideOf(w.table, trace.GavelReference)
 		return nil
 	}
 	f, err := os.Open(w.speeds)
@@ -245,7 +245,7 @@ func (w *world) pace(s *study.Setup) error {
 		return &failure{code: exitUsage, what: "--speeds " + w.speeds + " cannot be read", err: err}
 	}
 	defer func() { _ = f.Close() }()
-	book, err := study.ReadSpeeds(f, w.speeds)
+	book, err := experiment.ReadSpeeds(f, w.speeds)
 	if err != nil {
 		return &failure{code: exitUsage, what: "the speeds cannot be used", err: err}
 	}
@@ -260,15 +260,15 @@ func (w *world) pace(s *study.Setup) error {
 func (w *world) weigh(cfg *config.Config) (map[string]int64, error) {
 	switch w.weights {
 	case "equal":
-		return study.EqualWeights(w.census), nil
+		return experiment.EqualWeights(w.census), nil
 	case "demand":
-		return study.DemandWeights(w.census), nil
+		return experiment.DemandWeights(w.census), nil
 	case "config":
 		if len(cfg.Tenants.Weights) == 0 {
 			return nil, usage("--weights config: the configuration names no weights (tenants.weights), which leaves them to Slurm's shares: write these into a file")
 		}
 		weights := maps.Clone(cfg.Tenants.Weights)
-		for _, tenant := range study.Missing(w.census, weights) {
+		for _, tenant := range experiment.Missing(w.census, weights) {
 			weights[tenant] = 0 // as for the daemon
 		}
 		return weights, nil
@@ -278,11 +278,11 @@ func (w *world) weigh(cfg *config.Config) (map[string]int64, error) {
 		return nil, &failure{code: exitUsage, what: "--weights " + w.weights + " is neither equal, demand nor config, and no file that can be read", err: err}
 	}
 	defer func() { _ = f.Close() }()
-	weights, err := study.ReadWeights(f, w.weights)
+	weights, err := experiment.ReadWeights(f, w.weights)
 	if err != nil {
 		return nil, &failure{code: exitUsage, what: "the weights cannot be used", err: err}
 	}
-	if missing := study.Missing(w.census, weights); len(missing) > 0 {
+	if missing := experiment.Missing(w.census, weights); len(missing) > 0 {
 		return nil, &failure{code: exitUsage, what: fmt.Sprintf("%s has no weight for %d tenants of the trace: %s", w.weights, len(missing), some(missing, 10)),
 			next: "add a line for each, with 0 for one that is due nothing"}
 	}
@@ -297,7 +297,7 @@ func some(names []string, most int) string {
 }
 
 // tell says what is about to be simulated, and what was left out of it.
-func (w *world) tell(out io.Writer, s *study.Setup) {
+func (w *world) tell(out io.Writer, s *experiment.Setup) {
 	c := &w.census
 	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", s.Load.Name, c.Jobs, len(c.Tenants),
 		c.Last, float64(c.Demand())/float64(max(c.Last, cluster.Hour)))
@@ -344,9 +344,9 @@ func (w *world) counts() string {
 }
 
 // tellResult says what is no score of a run but must be known.
-func tellResult(out io.Writer, s *study.Setup, r *study.Result) {
+func tellResult(out io.Writer, s *experiment.Setup, r *experiment.Result) {
 	if r.Refused.Jobs > 0 {
-		all := study.Survey(s.Load).Demand()
+		all := experiment.Survey(s.Load).Demand()
 		fmt.Fprintf(out, "  %s on %s: %d jobs were not submitted (%.1f %% of the GPU time wanted)\n", s.Scheduler, s.Fleet, r.Refused.Jobs, 100*float64(r.Refused.Demand)/float64(all))
 		for _, x := range r.Refused.Named[:min(3, len(r.Refused.Named))] {
 			fmt.Fprintf(out, "    %s\n", x)

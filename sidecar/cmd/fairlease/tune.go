@@ -10,9 +10,9 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
 
 const aboutTune = `Replay a trace over lease terms, intervals and windows, show what each setting does to fairness, to
@@ -65,7 +65,7 @@ program, the trace and the configuration must be where all nodes see them.`,
 		}}
 	w.flags(c)
 	f := c.Flags()
-	f.StringVar(&s.scheduler, "scheduler", study.Schedulers()[0], "`NAME` of the scheduler")
+	f.StringVar(&s.scheduler, "scheduler", experiment.Schedulers()[0], "`NAME` of the scheduler")
 	f.StringSliceVar(&s.terms, "terms", []string{"5m", "10m", "15m", "20m", "30m", "1h"}, "lease terms to try, `LIST`")
 	f.StringSliceVar(&s.intervals, "intervals", nil, "intervals to try, `LIST` (default: the configuration's, 10s)")
 	f.StringSliceVar(&s.windows, "windows", nil, "windows to try, `LIST` (default: the configuration's, 14d)")
@@ -97,7 +97,7 @@ func wrapped(text string) string {
 }
 
 // setups gives a setup for every setting, by window, interval and term.
-func (s *sweep) setups(base study.Setup) ([]study.Setup, error) {
+func (s *sweep) setups(base experiment.Setup) ([]experiment.Setup, error) {
 	base.Scheduler = s.scheduler
 	var err error
 	if base.Prices, err = prices(base.Prices, base.Fleet, base.Scheduler); err != nil {
@@ -115,13 +115,13 @@ func (s *sweep) setups(base study.Setup) ([]study.Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []study.Setup
+	var out []experiment.Setup
 	for _, window := range windows {
 		for _, interval := range intervals {
 			for _, term := range terms {
 				x := base
 				x.Settings.Window, x.Settings.Interval, x.Settings.Term = window, interval, term
-				x.Settings = study.Fit(x.Settings)
+				x.Settings = experiment.Fit(x.Settings)
 				if err := x.Check(); err != nil {
 					return nil, usage(err.Error())
 				}
@@ -150,7 +150,7 @@ func spans(flag string, list []string, configured cluster.Span) ([]cluster.Span,
 }
 
 // sweep runs all settings and shows them.
-func (p *program) sweep(ctx context.Context, w *world, s *sweep, setups []study.Setup, l listing) error {
+func (p *program) sweep(ctx context.Context, w *world, s *sweep, setups []experiment.Setup, l listing) error {
 	if !l.json && !l.parsable && !l.bare {
 		w.tell(p.out, &setups[0])
 		p.printf("\n")

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
-	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
 
 // taskResult is what a task of a job array leaves behind.
@@ -28,7 +28,7 @@ type taskResult struct {
 }
 
 // task runs one setting and writes what came of it.
-func (p *program) task(ctx context.Context, w *world, s *sweep, setups []study.Setup) error {
+func (p *program) task(ctx context.Context, w *world, s *sweep, setups []experiment.Setup) error {
 	if s.into == "" {
 		return usage("--task needs --into: the folder for its result")
 	}
@@ -168,7 +168,7 @@ func value(f *pflag.Flag) string {
 	if f.Name == "saves" {
 		parts := strings.Split(text, ",")
 		for i := range parts {
-			if m, err := study.ParseMixture(parts[i], cluster.Hour); err == nil && m.File != "" {
+			if m, err := experiment.ParseMixture(parts[i], cluster.Hour); err == nil && m.File != "" {
 				parts[i] = absolute(m.File)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 // Two tenants, a GPU of each model, and what each column of the audit is by hand.
 func TestAuditByHand(t *testing.T) {
+	needsCLP(t)
 	m := market([][]float64{{1, 2}, {1, 4}}, []float64{1, 1})
 	m.Tenants[1].Weight = 3
 	// The first has what is best for the second.
@@ -32,6 +33,7 @@ func TestAuditByHand(t *testing.T) {
 
 // A tenant that can use one GPU does not envy a second.
 func TestAuditKnowsDemand(t *testing.T) {
+	needsCLP(t)
 	m := market([][]float64{{1, 2}, {1, 2}}, []float64{4, 4})
 	m.Tenants[0].Demand = 1
 	f := audit(t, m, Parts{GPUs: [][]float64{{0, 1}, {4, 3}}})
@@ -78,6 +80,7 @@ func TestAuditRefusesPartsOfAnotherMarket(t *testing.T) {
 // Claiming a fifth more never gains where all have the same throughput; saying the truth
 // changes nothing in either program.
 func TestMisreports(t *testing.T) {
+	needsCLP(t)
 	rapid.Check(t, func(t *rapid.T) {
 		m := taste{weights: true}.market(t)
 		p := must(t, OEFNonCooperative, m)

@@ -39,6 +39,7 @@ func close2(t *testing.T, what string, got [][]float64, want [][]float64, by flo
 // one V100 and nothing else the two share it, and each has half of what it does alone;
 // "solutions with colocation are always at least as good as without" (§4.4).
 func TestGavelSpaceSharing(t *testing.T) {
+	needsCLP(t)
 	p := Problem{Models: gpus(1), Jobs: jobs([]float64{40}, []float64{15})}
 	p.Pairs = []Pair{{A: 0, B: 1, SpeedA: []float64{20}, SpeedB: []float64{7.5}}}
 	s := solved(t, "las", p)
@@ -118,6 +119,7 @@ func TestGavelFIFO(t *testing.T) {
 // Gavel §4.2, placement as two worker types: with 4 of 8 GPUs on whole nodes a gang of 4 that is slow
 // apart has these, and one that does not care has the others.
 func TestGavelPlacement(t *testing.T) {
+	needsCLP(t)
 	p := Problem{Models: []Model{{Name: "v100", GPUs: 8, Together: 4}}, Jobs: jobs([]float64{8}, []float64{8})}
 	for m, apart := range []float64{2, 8} {
 		p.Jobs[m].Gang, p.Jobs[m].Apart = 4, []float64{apart}

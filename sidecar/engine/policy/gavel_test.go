@@ -69,6 +69,7 @@ func drawn(t *rapid.T) Problem {
 
 // Every policy gives feasible shares of any sane problem, has an optimum, and gives the same bits again.
 func TestEveryPolicyIsFeasibleAndRepeats(t *testing.T) {
+	needsCLP(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
 		for _, name := range Names() {
@@ -97,6 +98,7 @@ func solved2(t *rapid.T, name string, p Problem) Shares {
 // Gavel §4.4, sharing incentive: 1/n of every model for everybody is feasible, so the objective is
 // at least as good as that.
 func TestSharingIncentive(t *testing.T) {
+	needsCLP(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
 		d := newDivision(p, Options{}, false)
@@ -132,6 +134,7 @@ func TestSharingIncentive(t *testing.T) {
 // Gavel §4.4, Pareto efficiency: nobody's throughput can rise but at another's cost. Looked
 // for by a program: the most of all throughputs together, by job's own fastest, with nobody below.
 func TestParetoEfficiency(t *testing.T) {
+	needsCLP(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
 		for _, name := range []string{"las", "makespan"} {
@@ -169,6 +172,7 @@ func TestParetoEfficiency(t *testing.T) {
 // Pairs, and jobs that are alike sharing a row, change nothing but the time that it takes: the
 // whole program has the same optimum.
 func TestPairsAndRowsAreExact(t *testing.T) {
+	needsCLP(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
 		// Some jobs twice, pairs and all.
@@ -207,6 +211,7 @@ func TestPairsAndRowsAreExact(t *testing.T) {
 // An nth of the cluster for each job cannot be had where half of the GPUs are too far apart: then the least finish-time
 // fairness is above 1, and everybody's is the least that is possible.
 func TestFinishTimeFairnessWhereNthsDoNotFit(t *testing.T) {
+	needsCLP(t)
 	j := Job{Gang: 1, Weight: 1, Speed: []float64{.05}, Steps: 5, Elapsed: .5, ElapsedAlone: .5}
 	one, two := j, j
 	one.Apart, two.Gang = []float64{0}, 2
@@ -341,6 +346,7 @@ func TestFaultsAreNamed(t *testing.T) {
 
 // No jobs, one model, more models than jobs, a job that runs nowhere: all have an answer.
 func TestOddProblemsHaveAnAnswer(t *testing.T) {
+	needsCLP(t)
 	for what, p := range map[string]Problem{
 		"no jobs":               {Models: gpus(1, 1)},
 		"one job on one model":  {Models: gpus(1), Jobs: jobs([]float64{3})},
@@ -390,6 +396,7 @@ func TestABoastTakesNothing(t *testing.T) {
 
 // SLOs that cannot be kept: the fewest are left out, with the least slack, by name.
 func TestLateJobsAreNamed(t *testing.T) {
+	needsCLP(t)
 	p := sane()
 	p.Models = p.Models[:1]
 	p.Models[0].GPUs = 1
@@ -410,6 +417,7 @@ func TestLateJobsAreNamed(t *testing.T) {
 
 // Where the program has no answer everybody has the fixed share, and the reason is told.
 func TestFixedShares(t *testing.T) {
+	needsCLP(t)
 	objectives["broken"] = objective{divide: func(d *division) error {
 		v := d.solve(d.space(nil), nil)
 		v.floor(0, 1e6)

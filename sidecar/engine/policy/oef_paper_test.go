@@ -30,6 +30,7 @@ var (
 // not Pareto-efficient: "u2 can trade with u1 to obtain higher efficiency without hurting
 // anyone".
 func TestOEFEquations1And3OthersAllowEnvy(t *testing.T) {
+	needsCLP(t)
 	m := market(three, ones2)
 	for name, c := range map[string]struct {
 		x         [][]float64
@@ -50,6 +51,7 @@ func TestOEFEquations1And3OthersAllowEnvy(t *testing.T) {
 
 // OEF §2.4, equation 2: X* = (1, 0; 0, .5; 0, .5) and E* = (1, 1.5, 2).
 func TestOEFEquation2MoreWithoutEnvy(t *testing.T) {
+	needsCLP(t)
 	p := must(t, OEFCooperative, market(three, ones2))
 	sameParts(t, p.GPUs, [][]float64{{1, 0}, {0, .5}, {0, .5}}, 1e-9)
 	if !near(p.Objective, 4.5, 1e-9) {
@@ -61,6 +63,7 @@ func TestOEFEquation2MoreWithoutEnvy(t *testing.T) {
 // .625): "1.75 for u1 and is 16.7% higher", "from 5.25 to 4.875". Both lying ends at the equal
 // division: u1 has 1.5, u2 has 3.
 func TestOEFEquation6EnvyFreenessRewardsLies(t *testing.T) {
+	needsCLP(t)
 	m := market(two, ones2)
 	p := must(t, OEFCooperative, m)
 	sameParts(t, p.GPUs, [][]float64{{1, .25}, {0, .75}}, 1e-9)
@@ -84,6 +87,7 @@ func TestOEFEquation6EnvyFreenessRewardsLies(t *testing.T) {
 // so envy-freeness at the largest sum is not strategy-proof (Theorem 3.2). The
 // non-cooperative program is: the same lie costs there.
 func TestOEFFigure2Conflicts(t *testing.T) {
+	needsCLP(t)
 	m := market([][]float64{{1, 2}, {1, 4}}, ones2)
 	p := must(t, OEFCooperative, m)
 	sameParts(t, p.GPUs, [][]float64{{1, .25}, {0, .75}}, 1e-9)

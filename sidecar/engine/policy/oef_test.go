@@ -53,6 +53,7 @@ func near(a, b, tolerance float64) bool {
 
 // The certified optima of OEF's two programs.
 func TestOEFReachesTheCertifiedOptimum(t *testing.T) {
+	needsCLP(t)
 	file, err := os.Open("testdata/oracles/oef.json.gz")
 	if err != nil {
 		t.Fatal(err)
@@ -168,6 +169,7 @@ func audit(t rapid.TB, m Market, p Parts) Fairness {
 // OEF Theorem 5.1: nobody would have another's part rather than its own, or its share of
 // every model.
 func TestCooperativeIsEnvyFreeWithSharingIncentive(t *testing.T) {
+	needsCLP(t)
 	for name, d := range map[string]taste{
 		"weights": {weights: true}, "zeros": {weights: true, zeros: true}, "ordered": {ordered: true},
 		"demands": {weights: true, demands: true}, "all": {weights: true, demands: true, zeros: true},
@@ -199,6 +201,7 @@ func TestCooperativeIsEnvyFreeWithSharingIncentive(t *testing.T) {
 // Where there is more than anybody can use, all have their demands: the program's caps and floors leave
 // one point.
 func TestCooperativeMeetsAllDemands(t *testing.T) {
+	needsCLP(t)
 	m := market([][]float64{{1, 1}, {1, 1}}, []float64{3, 32})
 	m.Tenants[0].Weight, m.Tenants[0].Demand = 1, 5
 	m.Tenants[1].Weight, m.Tenants[1].Demand = 4, 7
@@ -213,6 +216,7 @@ func TestCooperativeMeetsAllDemands(t *testing.T) {
 // What the last GPU that counts is worth is no coefficient of a row: its rounding, 1e-16, made CLP
 // call this one unbounded.
 func TestCooperativeOfAlikeTastesMeetsDemands(t *testing.T) {
+	needsCLP(t)
 	m := market([][]float64{{1, 1.125}, {1, 1.125}}, []float64{5, 1})
 	m.Tenants[0].Weight, m.Tenants[0].Demand = 3, 1
 	m.Tenants[1].Weight, m.Tenants[1].Demand = 4, 3
@@ -224,6 +228,7 @@ func TestCooperativeOfAlikeTastesMeetsDemands(t *testing.T) {
 // Speedups that cannot be told apart are one: what the second tenant gets of its share, and what it sees in
 // another's part, are right but for that.
 func TestCooperativeOfNearlyAlikeModels(t *testing.T) {
+	needsCLP(t)
 	m := market([][]float64{{1, 1.7713624781514608, 1.7713624781516117}, {1, 1.0000000108039433, 1.000000010803946}}, []float64{9, 7, 15})
 	m.Tenants[0].Weight = 3
 	m.Tenants[1].Weight, m.Tenants[1].Demand = 4, 5
@@ -236,6 +241,7 @@ func TestCooperativeOfNearlyAlikeModels(t *testing.T) {
 // equal and better than the first by 1e-8, and its share leaves it no other. Rounding by 1e-16 put that point out of
 // the program by 1e-8.
 func TestProgramOfNearlyAlikeModels(t *testing.T) {
+	needsCLP(t)
 	m := market([][]float64{{1, 1.7713624781514608, 1.7713624781516117}, {1, 1.0000000108039433, 1.000000010803946}}, []float64{9, 7, 15})
 	m.Tenants[0].Weight = 3
 	m.Tenants[1].Weight, m.Tenants[1].Demand = 4, 5
@@ -247,6 +253,7 @@ func TestProgramOfNearlyAlikeModels(t *testing.T) {
 // With multipliers wrong by 1e-9 the sum here is below the largest by 1e-9 of it, which the check refused: everybody
 // had its share alone.
 func TestCooperativeReachesTheSumThatIsProven(t *testing.T) {
+	needsCLP(t)
 	m := market([][]float64{{1, 1}, {1, 1 + 1e-10}, {1, 1 + 1e-8}, {1, 1.125}}, []float64{5, 1})
 	for l, weight := range []float64{1, 3, 2, 4} {
 		m.Tenants[l].Weight = weight
@@ -258,6 +265,7 @@ func TestCooperativeReachesTheSumThatIsProven(t *testing.T) {
 
 // OEF §4.2.1, eq. 9: equal throughput by weight; who has less cannot have more.
 func TestNonCooperativeIsEqualUpToDemand(t *testing.T) {
+	needsCLP(t)
 	for name, d := range map[string]taste{"weights": {weights: true}, "demands": {weights: true, demands: true}, "all": {weights: true, demands: true, zeros: true}} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -319,6 +327,7 @@ func (m Market) ceiling(t rapid.TB, level []float64, l int, part float64) float6
 
 // The solver of our own finds what CLP finds, one bottleneck after the other.
 func TestNonCooperativeIsWhatCLPFinds(t *testing.T) {
+	needsCLP(t)
 	rapid.Check(t, func(t *rapid.T) {
 		m := taste{weights: true, demands: true, zeros: true}.market(t)
 		p := must(t, OEFNonCooperative, m)
@@ -401,6 +410,7 @@ func (m Market) replicas() Market {
 
 // OEF §4.2.3: a weight is as good as replicas, and our rows are as good as all.
 func TestCooperativeIsWhatCLPFindsForReplicas(t *testing.T) {
+	needsCLP(t)
 	for name, d := range map[string]taste{"any": {weights: true}, "zeros": {weights: true, zeros: true}, "ordered": {weights: true, ordered: true}} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -423,6 +433,7 @@ func TestCooperativeIsWhatCLPFindsForReplicas(t *testing.T) {
 // With demands the sum is the best that is near the equal division, not the largest: of about fifty other markets it could rise by 6.0 and
 // 8.5 % in two. So the 5 % of those are what the first markets keep, no promise.
 func TestCooperativeOfManyTenants(t *testing.T) {
+	needsCLP(t)
 	for seed := range seeds.Of(t, 6) {
 		kind := seed % 6
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -553,6 +564,7 @@ func TestBadMarkets(t *testing.T) {
 
 // What is odd but no mistake: who takes no part gets nothing and takes nothing from others.
 func TestOddMarkets(t *testing.T) {
+	needsCLP(t)
 	w := [][]float64{{1, 2}, {1, 4}, {1, 3}}
 	for name, c := range map[string]struct {
 		change func(m *Market)
@@ -667,6 +679,7 @@ func leximin(gpus, weight, gang, speedup []float64) ([]float64, error) {
 
 // Sixty tenants with one of five tastes each, as they are measured: the program is as easy as one of five.
 func TestCooperativeOfTastesThatMayBeTheSame(t *testing.T) {
+	needsCLP(t)
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		demands := rapid.Bool().Draw(t, "demands")
@@ -701,6 +714,7 @@ func TestCooperativeOfTastesThatMayBeTheSame(t *testing.T) {
 // Speeds that cannot be are refused, and those at the border of what can be end with an answer that
 // holds, within the limit.
 func TestCooperativeOfSpeedsFarApart(t *testing.T) {
+	needsCLP(t)
 	refused, solved, shared := 0, 0, 0
 	for seed := range seeds.Of(t, 40) {
 		rng := rand.New(rand.NewPCG(seed, 0))

@@ -204,6 +204,7 @@ func fills(t *testing.T, d *division, s Shares, want []float64) {
 
 // Every objective reaches its certified optimum, to 1e-6.
 func TestCertifiedOptima(t *testing.T) {
+	needsCLP(t)
 	seen := map[string]int{}
 	for _, c := range oracles(t) {
 		t.Run(c.ID, func(t *testing.T) {

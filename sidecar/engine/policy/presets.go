@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The presets whose division looks at GPU models. What stands after the colon is the objective.
 const (
@@ -26,3 +29,13 @@ func TenantBlind(preset string) bool {
 	objective, ok := strings.CutPrefix(preset, gavel)
 	return ok && !strings.HasPrefix(objective, "las") && !strings.HasPrefix(objective, "hierarchical")
 }
+
+// byCLP lists the presets whose programs need COIN-OR CLP (package lp), gavel:sjf only where two
+// ways are equally good for the shortest job. All others are solved by prices.
+var byCLP = []string{
+	gavel + "cost-least-slo", gavel + "cost-ratio", gavel + "cost-ratio-slo", gavel + "cost-slo", gavel + "sjf", gavel + "throughput-slo",
+	oef + "coop",
+}
+
+// NeedsSolver tells whether a preset cannot divide in a build without COIN-OR CLP (lp.Available).
+func NeedsSolver(preset string) bool { return slices.Contains(byCLP, preset) }

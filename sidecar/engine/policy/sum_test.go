@@ -22,6 +22,7 @@ func plainly(t *rapid.T) Problem {
 
 // What is sold by prices is worth what CLP finds.
 func TestSalesAreWorthWhatCLPFinds(t *testing.T) {
+	needsCLP(t)
 	for name, worth := range map[string]func(d *division, m, j int) float64{
 		"throughput": func(d *division, m, j int) float64 { return d.p.Jobs[m].Speed[j] },
 		"cost":       func(d *division, m, j int) float64 { return d.p.Jobs[m].Speed[j] / d.price(use{a: m, model: j}) },
@@ -78,6 +79,7 @@ func (d *division) judged(t *rapid.T, worth func(m, j int) float64, floors ...fl
 // The shortest job has all that it can use, and the others are as well off as CLP finds; what a little less of the first
 // would buy them does not count.
 func TestShortestFirstIsAsCLPHasIt(t *testing.T) {
+	needsCLP(t)
 	rapid.Check(t, func(t *rapid.T) {
 		p := plainly(t)
 		got := solved2(t, "sjf", p)

@@ -60,12 +60,6 @@ func (j *Job) periodic(t cluster.Instant, every cluster.Span) (from, next cluste
 	return from, done.Add((k + 1) * step)
 }
 
-// Loss gives the work that a stop at t destroys, after a notice of the given length (0 = none).
-func (j *Job) Loss(t cluster.Instant, notice cluster.Span) cluster.Span {
-	from, _ := j.base(t, notice)
-	return max(t.Sub(from), 0)
-}
-
 // Destroys gives from when on the work of the attempt is destroyed by a stop at t, after a notice of the given length, and
 // how well that is known. 0 = nothing is: the job saves when it hears SIGTERM.
 func (j *Job) Destroys(t cluster.Instant, notice cluster.Span) (since cluster.Instant, sure cluster.Certainty) {

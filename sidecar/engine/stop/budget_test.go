@@ -142,7 +142,8 @@ func TestHowWellALossIsKnown(t *testing.T) {
 		if since != start.Add(c.since) || sure != c.sure {
 			t.Errorf("%s: %s from %s on, want %s from %s on", c.what, sure, since.Sub(start), c.sure, c.since)
 		}
-		if got, want := c.job.Loss(start.Add(3*hour+minute), minute), 3*hour+minute-c.since; got != want {
+		from, _ := c.job.base(start.Add(3*hour+minute), minute)
+		if got, want := start.Add(3*hour+minute).Sub(from), 3*hour+minute-c.since; got != want {
 			t.Errorf("%s: %s, and the cost counts %s", c.what, want, got)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package advise says which cells a virtual cluster needs, from what its tenant's jobs asked
 // for and how long they waited: HiveD leaves that to the administrator (§3.2, §6).
 //
-// The jobs are replayed alone on candidate cells (replay.Site.Private: first come first, one
+// The jobs are replayed alone on candidate cells (cellworld.Site.Private: first come first, one
 // that does not fit is passed over), until the fewest GPUs are found, in cells as large as can
 // be, on which they wait no longer in all than they did. Then cells are split into smaller
 // ones, since a promise of small cells costs the others less (§5.3), replaced by smaller ones or
@@ -19,13 +19,13 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
-	"github.com/fairlease/fairlease/sidecar/sim/replay"
+	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
 )
 
 // Job is a job of a site's history.
 type Job struct {
-	replay.Job              // Model: of the GPUs that it ran on
-	Waited     cluster.Span // in all: from its submission to its end, less the time that it ran
+	cellworld.Job              // Model: of the GPUs that it ran on
+	Waited        cluster.Span // in all: from its submission to its end, less the time that it ran
 }
 
 // VC is what one tenant needs of one chain.
@@ -150,7 +150,7 @@ func (c *chain) holds(j *Job) bool {
 type search struct {
 	*chain
 	tenant string
-	jobs   []replay.Job
+	jobs   []cellworld.Job
 	waited cluster.Span
 }
 
@@ -251,13 +251,13 @@ func (s *search) suffices(counts []int) (bool, error) {
 	if s.gpus(counts) == 0 {
 		return false, nil
 	}
-	site := replay.Site{Types: s.types, VCs: []cluster.VC{{Name: s.tenant, Cells: s.quota(counts)}}}
+	site := cellworld.Site{Types: s.types, VCs: []cluster.VC{{Name: s.tenant, Cells: s.quota(counts)}}}
 	node := s.types[len(s.types)-1].Name
 	for n := range (s.gpus(counts) + s.node() - 1) / s.node() {
 		name := fmt.Sprintf("n%06d", n)
 		site.Tops = append(site.Tops, cluster.TopCell{Name: name, Type: node, Nodes: []string{name}})
 	}
-	return replay.Within(site.Private(s.tenant), s.jobs, s.waited)
+	return cellworld.Within(site.Private(s.tenant), s.jobs, s.waited)
 }
 
 // quota writes counts of cells as a VC's.

@@ -43,8 +43,8 @@ func kinds(s score.Scores) kindTable {
 	return t
 }
 
-// Advice says what to add to the scripts of jobs that are taken never to save.
-const Advice = `Talk first to the users at the top whose jobs never save or lose work. A script that can be requeued at any time
+// advice says what to add to the scripts of jobs that are taken never to save.
+const advice = `Talk first to the users at the top whose jobs never save or lose work. A script that can be requeued at any time
   - traps USR1 (the notice) and TERM, saves, and goes on from its newest save when it starts
   - says so:     #SBATCH --comment=saves=notice     (or saves=term, or saves=1h where it saves every hour)
   - keeps logs:  #SBATCH --open-mode=append`
@@ -81,7 +81,7 @@ func kindLines(b *bytes.Buffer, s score.Scores) {
 		fmt.Fprintf(b, "  and %d more kinds\n", t.More)
 	}
 	if slices.ContainsFunc(s.Kinds, func(k score.Kind) bool { return k.Saves == "never" || k.Losers > 0 }) {
-		b.WriteString(Advice + "\n")
+		b.WriteString(advice + "\n")
 	}
 }
 
@@ -97,4 +97,4 @@ func (g group) Kinds() []kindTable {
 }
 
 // Advice is Advice, for pages.
-func (t kindTable) Advice() string { return Advice }
+func (t kindTable) Advice() string { return advice }

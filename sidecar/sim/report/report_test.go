@@ -89,7 +89,7 @@ func madeUp(t testing.TB, scheduler, nodes, days int, tenants []string) score.Sc
 		s.Fragmented = (s.Capacity - s.Used) / 4
 		run.Samples = append(run.Samples, s)
 	}
-	scores, err := score.Of(run, score.Standard())
+	scores, err := scored(run, score.Standard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +104,22 @@ func madeUp(t testing.TB, scheduler, nodes, days int, tenants []string) score.Sc
 		scores.Audit = score.Audit(run, []score.Run{alone}, cluster.Minute)
 	}
 	return scores
+}
+
+// scored gives the scores of a run that is in memory.
+func scored(run score.Run, opt score.Options) (score.Scores, error) {
+	m := score.NewMeter(run.Setting, opt)
+	for _, j := range run.Jobs {
+		if err := m.Job(j); err != nil {
+			return score.Scores{}, err
+		}
+	}
+	for _, s := range run.Samples {
+		if err := m.Sample(s); err != nil {
+			return score.Scores{}, err
+		}
+	}
+	return m.Scores(run.To)
 }
 
 func manyTenants() []string {
@@ -311,7 +327,7 @@ func TestNamesAreEscaped(t *testing.T) {
 
 // With several GPU models the page and the CSV say who held which.
 func TestModels(t *testing.T) {
-	run, err := score.Of(score.Run{Setting: score.Setting{Scheduler: "s", Nodes: 2, GPUs: 8, From: start, Models: []score.Model{{Model: "k80", GPUs: 4}, {Model: "v100", GPUs: 4}}},
+	run, err := scored(score.Run{Setting: score.Setting{Scheduler: "s", Nodes: 2, GPUs: 8, From: start, Models: []score.Model{{Model: "k80", GPUs: 4}, {Model: "v100", GPUs: 4}}},
 		To: start.Add(cluster.Hour), Samples: []score.Sample{{At: start, Capacity: 8, Used: 5, Tenants: []score.TenantSample{
 			{Tenant: "a", Holds: 4, On: []int{3, 1}}, {Tenant: "b", Holds: 1, On: []int{0, 1}}}}}}, score.Standard())
 	if err != nil {
@@ -335,15 +351,15 @@ func TestModels(t *testing.T) {
 
 // Runs with hardly anything in them are shown all the same.
 func TestLittleToShow(t *testing.T) {
-	empty, err := score.Of(score.Run{Setting: score.Setting{Scheduler: "a", From: start}, To: start}, score.Standard())
+	empty, err := scored(score.Run{Setting: score.Setting{Scheduler: "a", From: start}, To: start}, score.Standard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := score.Of(score.Run{Setting: score.Setting{Scheduler: "b", From: start}, To: start}, score.Options{})
+	none, err := scored(score.Run{Setting: score.Setting{Scheduler: "b", From: start}, To: start}, score.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	single, err := score.Of(score.Run{Setting: score.Setting{Scheduler: "c", Nodes: 1, GPUs: 8, From: start}, To: start.Add(cluster.Minute),
+	single, err := scored(score.Run{Setting: score.Setting{Scheduler: "c", Nodes: 1, GPUs: 8, From: start}, To: start.Add(cluster.Minute),
 		Jobs:    []score.Job{{ID: "1", Tenant: "x", GPUs: 8, Submit: start, Start: start, End: start.Add(30), Runs: 30, Held: 30, Alloc: 240, Due: 240}},
 		Samples: []score.Sample{{At: start, Capacity: 8, Used: 8, Tenants: []score.TenantSample{{Tenant: "x", Holds: 8}}}}}, score.Standard())
 	if err != nil {

@@ -77,7 +77,7 @@ func TestKindsOfJobs(t *testing.T) {
   user  name       GPUs  jobs   GPU h  requeued  lose work  lost GPU h  saves        how known
   ann   train#.sh     8    12  1234.5         7          3        20.2  never        assumed
   bob   <b>?[2J       1     2     7.0         2          0         0.0  periodic=1h  declared
-` + Advice + "\n"
+` + advice + "\n"
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Error(d)
 	}

@@ -20,22 +20,6 @@ func Standard() Options {
 	return Options{Periods: []cluster.Span{cluster.Hour, cluster.Day}, Tolerance: 10_000, Loss: 950_000}
 }
 
-// Of gives the scores of a run that is in memory; errors as of Meter.
-func Of(run Run, opt Options) (Scores, error) {
-	m := NewMeter(run.Setting, opt)
-	for _, j := range run.Jobs {
-		if err := m.Job(j); err != nil {
-			return Scores{}, err
-		}
-	}
-	for _, s := range run.Samples {
-		if err := m.Sample(s); err != nil {
-			return Scores{}, err
-		}
-	}
-	return m.Scores(run.To)
-}
-
 // Meter gathers scores while a run goes on. It keeps nothing that it is handed.
 type Meter struct {
 	setting Setting
@@ -166,7 +150,7 @@ func (m *Meter) Job(j Job) error {
 	m.firstWait.add(int64(j.Start.Sub(j.Submit)))
 	m.run += j.Runs
 	m.over += j.Overhead
-	m.completion += j.Completion()
+	m.completion += j.completion()
 	m.overGPU += cluster.Times(j.GPUs, j.Overhead)
 	m.lost += j.Lost
 	m.lostGPU += cluster.Times(j.GPUs, j.Lost)
@@ -174,7 +158,7 @@ func (m *Meter) Job(j Job) error {
 		m.losers++
 	}
 	if j.Runs > 0 {
-		m.slowdown.add(cluster.MulDiv(int64(j.Completion()), int64(cluster.Fair), int64(j.Runs)))
+		m.slowdown.add(cluster.MulDiv(int64(j.completion()), int64(cluster.Fair), int64(j.Runs)))
 	}
 	return nil
 }
@@ -206,7 +190,7 @@ func (t *tally) add(j Job, bound cluster.Rho) {
 		return
 	}
 	t.counts.Finished++
-	t.completion.add(int64(j.Completion()))
+	t.completion.add(int64(j.completion()))
 	if j.Runs == 0 {
 		t.counts.NoRun++
 	}

@@ -51,8 +51,8 @@ type Job struct {
 	Outcome          string
 }
 
-// Completion gives the time from submission to the end, for a job that has one.
-func (j Job) Completion() cluster.Span { return j.End.Sub(j.Submit) }
+// completion gives the time from submission to the end, for a job that has one.
+func (j Job) completion() cluster.Span { return j.End.Sub(j.Submit) }
 
 // Wait gives the queueing delay: all the time until end in which the job held no
 // GPU, before its first start and after each preemption. It is never below 0,

@@ -23,12 +23,28 @@ func minutes(n int) cluster.Span { return cluster.Span(n) * cluster.Minute }
 
 func gpuMinutes(n int) cluster.GPUTime { return cluster.Times(n, cluster.Minute) }
 
+// scored gives the scores of a run that is in memory.
+func scored(run Run, opt Options) (Scores, error) {
+	m := NewMeter(run.Setting, opt)
+	for _, j := range run.Jobs {
+		if err := m.Job(j); err != nil {
+			return Scores{}, err
+		}
+	}
+	for _, s := range run.Samples {
+		if err := m.Sample(s); err != nil {
+			return Scores{}, err
+		}
+	}
+	return m.Scores(run.To)
+}
+
 func of(t *testing.T, run Run, opt Options) Scores {
 	t.Helper()
 	if run.From == 0 {
 		run.From = zero
 	}
-	s, err := Of(run, opt)
+	s, err := scored(run, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +310,7 @@ func TestContradictions(t *testing.T) {
 			{At: at(2), Tenants: []TenantSample{{Tenant: "a", Alloc: 4}}}}}, "has shrunk"},
 	} {
 		c.run.From, c.run.To = zero, at(10)
-		if _, err := Of(c.run, Standard()); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := scored(c.run, Standard()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
 		}
 	}
@@ -416,7 +432,7 @@ func drawRun(t *rapid.T) Run {
 }
 
 func scoresOf(t *rapid.T, run Run) Scores {
-	s, err := Of(run, Standard())
+	s, err := scored(run, Standard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,31 +7,31 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
-// HoldingTime is for how long the jobs of NewHolding hold their GPUs, and in what time all of that can be repaid.
-const HoldingTime = 48 * cluster.Hour
+// holdingTime is for how long the jobs of NewHolding hold their GPUs, and in what time all of that can be repaid.
+const holdingTime = 48 * cluster.Hour
 
 // HoldingDebt is what tenant a has of tenant b's due in that time.
-var HoldingDebt = cluster.Times(4, HoldingTime)
+var HoldingDebt = cluster.Times(4, holdingTime)
 
 // NewHolding makes the world of a debt: 16 GPUs and two equal tenants. Tenant a starts twelve 1-GPU jobs on the idle cluster
-// that must not be requeued and run for HoldingTime; tenant b then submits 1-GPU jobs without end. When NewHolding returns,
+// that must not be requeued and run for holdingTime; tenant b then submits 1-GPU jobs without end. When NewHolding returns,
 // those twelve are over, tenant a has had 576 GPU-hours and tenant b 192, and tenant a wants everything, too.
 func NewHolding(t testing.TB, settings cluster.Settings) *World {
 	w := New(t, settings, Nodes("n", "v100", 2, 8), "a", "b")
 	for range 12 {
 		w.Virtual.Submit(sim.Work{Name: "hold", User: "a_user", Account: "a", Partition: "gpu", Request: Gang(1),
-			Runs: HoldingTime, NoRequeue: true})
+			Runs: holdingTime, NoRequeue: true})
 	}
 	w.Run(settings.Interval)
 	w.Submit("b", 40, 1, 1000*cluster.Hour)
-	w.Run(HoldingTime)
+	w.Run(holdingTime)
 	w.Submit("a", 40, 1, 1000*cluster.Hour)
 	return w
 }
 
-// RepaidPercent lets HoldingTime pass, and gives what tenant b got back in it, in percent of HoldingDebt.
+// RepaidPercent lets holdingTime pass, and gives what tenant b got back in it, in percent of HoldingDebt.
 func (w *World) RepaidPercent() float64 {
 	before := w.Used("b")
-	w.Run(HoldingTime)
-	return 100 * float64(w.Used("b")-before-cluster.Times(8, HoldingTime)) / float64(HoldingDebt)
+	w.Run(holdingTime)
+	return 100 * float64(w.Used("b")-before-cluster.Times(8, holdingTime)) / float64(HoldingDebt)
 }

@@ -13,7 +13,7 @@
 //	sacct    SacctCommand                                            your own
 //	slurmdb  SlurmdbCommand, or sacct -a -D --json                   your own
 //	gavel    the jobs that Gavel's simulator draws, with its table of  MIT, Narayanan et al., OSDI'20
-//	         throughputs (ReadThroughputs)
+//	         throughputs (readThroughputs)
 //	plain    Write and WriteFull
 //
 // What becomes of the columns:

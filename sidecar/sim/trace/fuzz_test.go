@@ -12,7 +12,7 @@ import (
 // accepts must hold together, and survive being written and read.
 func held(t *testing.T, data []byte, f Format) {
 	for _, zone := range []*time.Location{nil, time.FixedZone("", -5*3600)} {
-		tr, err := Read(bytes.NewReader(data), "x", Options{Format: f, Zone: zone, Named: 5})
+		tr, err := read(bytes.NewReader(data), "x", Options{Format: f, Zone: zone, Named: 5})
 		if err != nil {
 			if tr != nil || err.Error() == "" {
 				t.Errorf("%v with %v", tr, err)

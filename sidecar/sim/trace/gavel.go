@@ -81,17 +81,3 @@ func (r *Recipe) checkTable() error {
 	}
 	return nil
 }
-
-// GavelSingle gives continuous-single (§7.1): LikeGavel with jobs of one GPU.
-func GavelSingle(seed uint64, perHour float64) Recipe {
-	r := LikeGavel(seed, perHour)
-	r.Sizes = []Size{{1, 1}}
-	return r
-}
-
-// GavelStatic gives so many jobs that are all there from the start (§7.1, for makespan).
-func GavelStatic(seed uint64, jobs int) Recipe {
-	r := LikeGavel(seed, 1)
-	r.Jobs, r.Static = jobs, true
-	return r
-}

@@ -75,7 +75,7 @@ func TestThroughputsThatAreNone(t *testing.T) {
 		`{"v100": {"('A3C', 99999999)": {"null": 1}}}`:         "is no task",
 		`{"v100": {"('A3C', 1)": {"null": 1}}, "v100": false}`: "is there twice",
 	} {
-		if _, err := ReadThroughputs(strings.NewReader(in), "x"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readThroughputs(strings.NewReader(in), "x"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", in, err, want)
 		}
 	}
@@ -85,7 +85,7 @@ func FuzzThroughputs(f *testing.F) {
 	f.Add([]byte(`{"v100": {"('A3C', 1)": {"null": 7.2, "('A3C', 1)": [4, 4]}}, "V100_unconsolidated": {"('A3C', 1)": {"null": 7}}}`))
 	f.Add([]byte("{\"k80\":\n{\"('A', 1)\": {}}}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		table, err := ReadThroughputs(bytes.NewReader(data), "x")
+		table, err := readThroughputs(bytes.NewReader(data), "x")
 		if err != nil {
 			return
 		}
@@ -154,13 +154,13 @@ func TestGavelsJobsThatAreNone(t *testing.T) {
 		"\n1,A3C,1,1,0,0\n":   "line 3: 6 columns instead of 5",
 		"1,A3C,1,many,soon\n": "steps \"many\": no number",
 	} {
-		tr, err := Read(strings.NewReader(gavelHead+row), "x", Options{Throughputs: throughputs(t), PerHour: 1})
+		tr, err := read(strings.NewReader(gavelHead+row), "x", Options{Throughputs: throughputs(t), PerHour: 1})
 		if err != nil || len(tr.Jobs) > 0 || len(tr.Bad) != 1 || !strings.Contains(fmt.Sprintf("line %d: %s", tr.Bad[0].Line, tr.Bad[0].What), want) {
 			t.Errorf("%q: %v, %+v; want %q", row, err, tr, want)
 		}
 	}
 	for _, o := range []Options{{}, {Throughputs: throughputs(t)}, {PerHour: 1}, {Throughputs: throughputs(t), PerHour: math.NaN()}} {
-		if _, err := Read(strings.NewReader(gavelHead), "x", o); err == nil || !strings.Contains(err.Error(), "are needed") {
+		if _, err := read(strings.NewReader(gavelHead), "x", o); err == nil || !strings.Contains(err.Error(), "are needed") {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
@@ -170,7 +170,7 @@ func FuzzGavel(f *testing.F) {
 	f.Add([]byte(gavelHead + "0,\"LM (batch size 5)\",2,1.5e6,0.25\n1,A3C,1,7,1\n"))
 	table := throughputs(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tr, err := Read(bytes.NewReader(data), "x", Options{Format: FormatGavel, Throughputs: table, PerHour: 2.5})
+		tr, err := read(bytes.NewReader(data), "x", Options{Format: FormatGavel, Throughputs: table, PerHour: 2.5})
 		if err != nil {
 			return
 		}
@@ -179,9 +179,23 @@ func FuzzGavel(f *testing.F) {
 	})
 }
 
+// gavelSingle gives continuous-single (§7.1): LikeGavel with jobs of one GPU.
+func gavelSingle(seed uint64, perHour float64) Recipe {
+	r := LikeGavel(seed, perHour)
+	r.Sizes = []Size{{1, 1}}
+	return r
+}
+
+// gavelStatic gives so many jobs that are all there from the start (§7.1, for makespan).
+func gavelStatic(seed uint64, jobs int) Recipe {
+	r := LikeGavel(seed, 1)
+	r.Jobs, r.Static = jobs, true
+	return r
+}
+
 // A static workload is there from the start, and every kind has as many GPUs as it can use.
 func TestGavelStatic(t *testing.T) {
-	r := GavelStatic(3, 2000)
+	r := gavelStatic(3, 2000)
 	r.Table = throughputs(t)
 	n, one := 0, 0
 	for j := range generate(t, r) {
@@ -197,7 +211,7 @@ func TestGavelStatic(t *testing.T) {
 		t.Errorf("%d jobs", n)
 	}
 	near(t, "jobs of one GPU", one, n, 0.7)
-	single := GavelSingle(3, 2)
+	single := gavelSingle(3, 2)
 	single.Jobs = 100
 	for j := range generate(t, single) {
 		if j.GPUs != 1 {
@@ -208,7 +222,7 @@ func TestGavelStatic(t *testing.T) {
 	if _, err := Generate(r); err == nil || !strings.Contains(err.Error(), "a size of 3 GPUs: no kind") {
 		t.Errorf("gangs of 3: %v", err)
 	}
-	if r = GavelStatic(1, 0); r.check() == nil {
+	if r = gavelStatic(1, 0); r.check() == nil {
 		t.Error("a static workload without an end")
 	}
 }

@@ -207,7 +207,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	if bytes.Equal(once, write(r)) {
 		t.Error("another seed gave the same jobs")
 	}
-	tr, err := Read(bytes.NewReader(once), "made", Options{})
+	tr, err := read(bytes.NewReader(once), "made", Options{})
 	if err != nil || len(tr.Jobs) != 5000 || tr.Counts.Bad != 0 {
 		t.Fatalf("%v %v", tr, err)
 	}
@@ -295,7 +295,7 @@ func BenchmarkReadPlain(b *testing.B) {
 	}
 	b.SetBytes(int64(data.Len()))
 	for b.Loop() {
-		if tr, err := Read(bytes.NewReader(data.Bytes()), "x", Options{}); err != nil || len(tr.Jobs) != r.Jobs {
+		if tr, err := read(bytes.NewReader(data.Bytes()), "x", Options{}); err != nil || len(tr.Jobs) != r.Jobs {
 			b.Fatal(err)
 		}
 	}
@@ -332,7 +332,7 @@ func BenchmarkReadPhilly(b *testing.B) {
 	data.WriteString("\n]\n")
 	b.SetBytes(int64(data.Len()))
 	for b.Loop() {
-		if tr, err := Read(bytes.NewReader(data.Bytes()), "x", Options{}); err != nil || len(tr.Jobs) != 117_000 {
+		if tr, err := read(bytes.NewReader(data.Bytes()), "x", Options{}); err != nil || len(tr.Jobs) != 117_000 {
 			b.Fatal(err)
 		}
 	}

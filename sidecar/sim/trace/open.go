@@ -102,16 +102,6 @@ func paiFile(dir, name string) (string, error) {
 	return "", fmt.Errorf("there is no %s.csv and no %s.csv.gz in %s", name, name, dir)
 }
 
-// Read reads a trace from a stream, gzipped or not; name is what messages call it.
-// PAI's two tables need Open.
-func Read(r io.Reader, name string, o Options) (*Trace, error) {
-	s, err := newSource(r, name, o)
-	if err != nil {
-		return nil, err
-	}
-	return s.read(o)
-}
-
 // source is a stream of which the beginning was looked at.
 type source struct {
 	name   string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
+
+// read reads a trace from a stream, gzipped or not; name is what messages call it.
+// PAI's two tables need Open.
+func read(r io.Reader, name string, o Options) (*Trace, error) {
+	s, err := newSource(r, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.read(o)
+}
 
 const second = cluster.Second
 
@@ -184,11 +195,11 @@ func TestGzipReadsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := Read(bytes.NewReader(data), path, Options{})
+		want, err := read(bytes.NewReader(data), path, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Read(bytes.NewReader(zip(data)), path, Options{})
+		got, err := read(bytes.NewReader(zip(data)), path, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +207,7 @@ func TestGzipReadsTheSame(t *testing.T) {
 			t.Errorf("%s: %s", path, diff)
 		}
 		windows := append([]byte("\xef\xbb\xbf"), bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))...)
-		if got, err = Read(bytes.NewReader(windows), path, Options{}); err != nil {
+		if got, err = read(bytes.NewReader(windows), path, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -291,15 +302,15 @@ func TestUnreadable(t *testing.T) {
 		"cut answer":    {`{"jobs":[`, "x: line 1: the file ends too early: fetch it again"},
 		"cut key":       {`{"jobs":[],"er`, "x: line 1: the file ends too early: fetch it again"},
 	} {
-		_, err := Read(strings.NewReader(c.in), "x", Options{})
+		_, err := read(strings.NewReader(c.in), "x", Options{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", name, err, c.want)
 		}
 	}
-	if tr, err := Read(strings.NewReader(sacct), "x", Options{}); err != nil || len(tr.Jobs) != 0 {
+	if tr, err := read(strings.NewReader(sacct), "x", Options{}); err != nil || len(tr.Jobs) != 0 {
 		t.Errorf("an empty history: %v %v", tr, err)
 	}
-	if _, err := Read(strings.NewReader(plain), "x", Options{Format: "swf"}); err == nil || !strings.Contains(err.Error(), `x: there is no format "swf": known are`) {
+	if _, err := read(strings.NewReader(plain), "x", Options{Format: "swf"}); err == nil || !strings.Contains(err.Error(), `x: there is no format "swf": known are`) {
 		t.Error(err)
 	}
 
@@ -346,7 +357,7 @@ func TestZones(t *testing.T) {
 		{berlin, head + "\n5|u|2026-10-24T23:00:00+0000|2026-10-24T23:30:00Z|2026-10-25T01:00:00+01:00|gres/gpu=1", 30 * cluster.Minute, "2026-10-25T01:00:00+02:00"},
 		{nil, head + "\n5|u|1793000000|1793000060|1793000120|gres/gpu=1", cluster.Minute, "2026-10-26T07:33:20Z"},
 	} {
-		tr, err := Read(strings.NewReader(c.in), "x", Options{Zone: c.zone})
+		tr, err := read(strings.NewReader(c.in), "x", Options{Zone: c.zone})
 		if err != nil || len(tr.Jobs) != 1 {
 			t.Errorf("%s: %+v %v", c.in, tr, err)
 			continue
@@ -355,12 +366,12 @@ func TestZones(t *testing.T) {
 			t.Errorf("%s in %v: runs %v from %s; want %v from %s", c.in, c.zone, tr.Jobs[0].Runs, got, c.runs, c.epoch)
 		}
 	}
-	tr, err := Read(strings.NewReader(head+"\n5|u|2026-10-24T23:00:00|2026-10-25T02:30:00|2026-10-25T02:10:00|gres/gpu=1\n"), "x", Options{})
+	tr, err := read(strings.NewReader(head+"\n5|u|2026-10-24T23:00:00|2026-10-25T02:30:00|2026-10-25T02:10:00|gres/gpu=1\n"), "x", Options{})
 	if err != nil || tr.Counts.Bad != 1 || tr.Bad[0].What != "it ends 00:20:00 before it starts" {
 		t.Errorf("an end before the start: %+v %v", tr, err)
 	}
 	epoch := day("2020-06-03 00:00:00")
-	tr, err = Read(strings.NewReader("job_id,tenant,gpus,submit_time,duration_s\nj,t,1,60,5\n"), "x", Options{Epoch: epoch})
+	tr, err = read(strings.NewReader("job_id,tenant,gpus,submit_time,duration_s\nj,t,1,60,5\n"), "x", Options{Epoch: epoch})
 	if err != nil || !tr.Epoch.Equal(epoch) || tr.Jobs[0].Submit != cluster.Minute {
 		t.Errorf("the caller's epoch: %+v %v", tr, err)
 	}
@@ -370,7 +381,7 @@ func TestBadRowsAreAllCounted(t *testing.T) {
 	in := "job_id,tenant,gpus,submit_time,duration_s\n" + strings.Repeat("j,t,none,0,5\n", 50) +
 		strings.Repeat("x", longestLine+5) + "\nj,t,1,0,5\n"
 	for named, want := range map[int]int{0: 20, 3: 3, -1: 0, 100: 51} {
-		tr, err := Read(strings.NewReader(in), "x", Options{Named: named})
+		tr, err := read(strings.NewReader(in), "x", Options{Named: named})
 		if err != nil || tr.Counts.Bad != 51 || len(tr.Bad) != want || len(tr.Jobs) != 1 {
 			t.Errorf("Named %d: %d bad, %d named, %d jobs, %v", named, tr.Counts.Bad, len(tr.Bad), len(tr.Jobs), err)
 		}
@@ -407,7 +418,7 @@ func TestAttempts(t *testing.T) {
 			}
 			fmt.Fprintf(&in, "5|%s|%s|%s|%s|2026-01-01T00:0%s:00|%s\n", tres, f[0], f[1], f[2], f[3], f[4])
 		}
-		tr, err := Read(strings.NewReader(in.String()), "x", Options{})
+		tr, err := read(strings.NewReader(in.String()), "x", Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -457,7 +468,7 @@ func TestPublishedTraces(t *testing.T) {
 		if err := Write(&out, slices.Values(tr.Jobs)); err != nil {
 			t.Fatal(err)
 		}
-		again, err := Read(&out, c.file, Options{})
+		again, err := read(&out, c.file, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

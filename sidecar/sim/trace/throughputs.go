@@ -96,14 +96,14 @@ func OpenThroughputs(path string) (*Throughputs, error) {
 		return nil, unreadable(path, err)
 	}
 	defer func() { _ = f.Close() }()
-	return ReadThroughputs(f, path)
+	return readThroughputs(f, path)
 }
 
-// ReadThroughputs reads a table in the form of Gavel's authors, gzipped or not: an object of GPU
+// readThroughputs reads a table in the form of Gavel's authors, gzipped or not: an object of GPU
 // models, in each of them one of tasks like "('LM (batch size 5)', 2)", in each of these the steps a second by
 // itself under "null", and, under the name of another task, those of both. name is what errors call it;
 // they tell the line.
-func ReadThroughputs(r io.Reader, name string) (*Throughputs, error) {
+func readThroughputs(r io.Reader, name string) (*Throughputs, error) {
 	in := bufio.NewReader(r)
 	var text io.Reader = in
 	if head, _ := in.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {

@@ -117,7 +117,7 @@ func TestWrite(t *testing.T) {
 	if err := WriteFull(&all, slices.Values(jobs)); err != nil {
 		t.Fatal(err)
 	}
-	tr, err := Read(&all, "x", Options{})
+	tr, err := read(&all, "x", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func rewritten(t *testing.T, tr *Trace) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	again, err := Read(&b, "again", Options{})
+	again, err := read(&b, "again", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,11 +170,11 @@ func rewritten(t *testing.T, tr *Trace) {
 
 // What has no place in a line does not come into a trace.
 func TestControlCharacters(t *testing.T) {
-	tr, err := Read(strings.NewReader(`[{"jobid":"a\nb","vc":"t","submitted_time":"2020-01-01 00:00:00","attempts":[{"start_time":"2020-01-01 00:00:00","end_time":"2020-01-01 00:00:01","detail":[{"gpus":["0"]}]}]}]`), "x", Options{})
+	tr, err := read(strings.NewReader(`[{"jobid":"a\nb","vc":"t","submitted_time":"2020-01-01 00:00:00","attempts":[{"start_time":"2020-01-01 00:00:00","end_time":"2020-01-01 00:00:01","detail":[{"gpus":["0"]}]}]}]`), "x", Options{})
 	if err != nil || tr.Counts.Bad != 1 || tr.Bad[0].What != `"a\nb" has control characters` {
 		t.Errorf("%+v %v", tr, err)
 	}
-	tr, err = Read(strings.NewReader(`{"jobs":[{"job_id":1,"name":" a\nb","user":" u ","time":{"submission":5,"elapsed":5},"tres":{"allocated":[{"type":"gres","name":"gpu","count":1}]}}]}`), "x", Options{})
+	tr, err = read(strings.NewReader(`{"jobs":[{"job_id":1,"name":" a\nb","user":" u ","time":{"submission":5,"elapsed":5},"tres":{"allocated":[{"type":"gres","name":"gpu","count":1}]}}]}`), "x", Options{})
 	if err != nil || len(tr.Jobs) != 1 || tr.Jobs[0].Name != "a b" || tr.Jobs[0].User != "u" {
 		t.Errorf("%+v %v", tr, err)
 	}
@@ -184,7 +184,7 @@ func TestControlCharacters(t *testing.T) {
 func TestSlurmdbHeterogeneousJobs(t *testing.T) {
 	const job = `{"job_id":%d,"het":{"job_id":%d,"job_offset":{"set":%t,"infinite":false,"number":%d}},"user":"u","time":{"submission":5,"elapsed":5},"tres":{"allocated":[{"type":"gres","name":"gpu","count":1}]}}`
 	in := fmt.Sprintf(`{"jobs":[`+job+","+job+","+job+`]}`, 11, 11, true, 0, 12, 11, true, 1, 13, 0, false, 0)
-	tr, err := Read(strings.NewReader(in), "x", Options{})
+	tr, err := read(strings.NewReader(in), "x", Options{})
 	if err != nil || len(tr.Jobs) != 3 || tr.Jobs[0].ID != "11+0" || tr.Jobs[1].ID != "11+1" || tr.Jobs[2].ID != "13" {
 		t.Errorf("%+v %v", tr, err)
 	}

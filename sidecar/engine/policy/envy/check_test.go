@@ -11,6 +11,7 @@ import (
 
 // An answer that breaks a row, and one that is not the best, are refused.
 func TestASpoiledAnswerIsRefused(t *testing.T) {
+	needsCLP(t)
 	w, m := seeded(60, false)
 	p := scaled(w, m)
 	n, k := p.size()

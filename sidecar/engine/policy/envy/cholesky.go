@@ -1,6 +1,6 @@
 package envy
 
-import "github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+import "github.com/fairlease/fairlease/sidecar/engine/policy/factor"
 
 // cholesky is a dense symmetric matrix of n rows, and its factor.
 type cholesky struct {
@@ -16,7 +16,7 @@ func (c *cholesky) factor(shift float64) bool {
 	for i := range c.n {
 		c.a[i*c.n+i] *= 1 + shift
 	}
-	return lp.Factor(c.a, c.n)
+	return factor.Cholesky(c.a, c.n)
 }
 
 // solve replaces b by the solution of L·Lᵀ·x = b.

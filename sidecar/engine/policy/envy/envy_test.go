@@ -21,6 +21,7 @@ var optima = []struct {
 }
 
 func TestSeededInstancesReachTheirOptimum(t *testing.T) {
+	needsCLP(t)
 	for _, c := range optima {
 		t.Run(fmt.Sprint(c.n, c.ordered), func(t *testing.T) {
 			w, m := seeded(c.n, c.ordered)
@@ -49,6 +50,7 @@ func total(w [][]float64, m, y []float64) float64 {
 // The answer breaks no row, and prices prove that there is no better one: weak duality, from
 // the formulas alone.
 func TestTheAnswerIsCertified(t *testing.T) {
+	needsCLP(t)
 	for _, c := range optima[1:3] {
 		w, m := seeded(c.n, c.ordered)
 		p := scaled(w, m)
@@ -118,6 +120,7 @@ func TestTheAnswerIsCertified(t *testing.T) {
 
 // Without the interior point the simplex finds the same.
 func TestTheStartDecidesNothing(t *testing.T) {
+	needsCLP(t)
 	w, m := seeded(100, false)
 	p := scaled(w, m)
 	r := newRows(p, near(p, 6))
@@ -132,6 +135,7 @@ func TestTheStartDecidesNothing(t *testing.T) {
 }
 
 func TestEqualProgramsGiveEqualBytes(t *testing.T) {
+	needsCLP(t)
 	w, m := seeded(100, false)
 	first, err := Solve(scaled(w, m))
 	if err != nil {
@@ -151,6 +155,7 @@ func TestEqualProgramsGiveEqualBytes(t *testing.T) {
 // At the limit of iterations there is an answer that breaks no row, or an error that says so; with
 // more iterations it is no worse, and none takes more than it may.
 func TestTheLimitOfIterationsHolds(t *testing.T) {
+	needsCLP(t)
 	r := splitMix(7060)
 	w, m := random(&r, 60, 10, false)
 	last, answers, refusals := 0., 0, 0

@@ -20,6 +20,9 @@ import (
 	"unsafe"
 )
 
+// Available tells whether this build has COIN-OR CLP.
+const Available = true
+
 // Program is a linear program and its last basis. A mistake in a call (an index that does
 // not exist, a coefficient that is no number) is told by the next Solve.
 type Program struct {
@@ -242,15 +245,6 @@ func (p *Program) Values(to []float64) []float64 {
 // unit that the bound at which the row stands is raised.
 func (p *Program) Duals(to []float64) []float64 {
 	return append(to, view(C.Clp_dualRowSolution(p.clp), p.Rows())...)
-}
-
-// ColumnStatus tells where a column stands in the basis.
-func (p *Program) ColumnStatus(column int) Status {
-	if !p.within("column", column, p.Columns()) {
-		return Free
-	}
-	p.basis()
-	return Status(C.Clp_getColumnStatus(p.clp, C.int(column)))
 }
 
 // RowStatus tells where the activity of a row stands in the basis.

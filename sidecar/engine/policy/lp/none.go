@@ -2,6 +2,9 @@
 
 package lp
 
+// Available tells whether this build has COIN-OR CLP.
+const Available = false
+
 // Program is, where there is no C, a linear program that nobody solves: its Solve gives ErrNone. The rest
 // is as with C.
 type Program struct{ rows, columns int }
@@ -35,8 +38,4 @@ func (p *Program) Iterations() int                       { return 0 }
 func (p *Program) Objective() float64                    { return 0 }
 func (p *Program) Values(to []float64) []float64         { return to }
 func (p *Program) Duals(to []float64) []float64          { return to }
-func (p *Program) ColumnStatus(int) Status               { return Free }
 func (p *Program) RowStatus(int) Status                  { return Free }
-
-// Factor gives false: it takes C.
-func Factor([]float64, int) bool { return false }

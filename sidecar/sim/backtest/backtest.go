@@ -1,0 +1,260 @@
+package backtest
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// The names of both in tables; Acted is that of what happened where fairlease had a hand in it.
+const (
+	Was   = "slurm (as it was)"
+	Acted = "as it was (fairlease on)"
+	Would = "fairlease (would be)"
+)
+
+// Window is a window of time, twice.
+type Window struct {
+	Was   score.Run        // without Samples: they are many, see Score
+	Setup experiment.Setup // of the window alone; see Setups
+	Jobs  Jobs
+	// Least and Most are the fewest and the most healthy GPUs that there were.
+	Least, Most int
+
+	past *store.Past
+}
+
+// Jobs says which jobs of the window are compared, and which are left out.
+type Jobs struct {
+	Compared int
+	There    int // of them: there already when it begins
+	Running  int // of them: still ran when it ends
+	Waiting  int // of them: had not started when it ends
+	Alone    int // of them: left alone by fairlease (interactive, excluded, …), but leased in the backtest
+
+	NeverRan int // left out: over before they ran, or could not have started
+	Unseen   int // left out: came and went while nobody looked
+	NoTenant int // left out: of no tenant
+	// OutTime is what those left out received.
+	OutTime cluster.GPUTime
+}
+
+// Of makes both from what the journal tells. name is what tables call the window.
+func Of(p *store.Past, name string) Window {
+	b := newBuilder(p)
+	for i := range p.Jobs {
+		b.job(&p.Jobs[i])
+	}
+	slices.SortFunc(b.load, func(x, y trace.Job) int {
+		return cmp.Or(cmp.Compare(x.Submit, y.Submit), cmp.Compare(x.ID, y.ID))
+	})
+	s := Window{Jobs: b.jobs, Setup: experiment.Default(), past: p}
+	s.Least, s.Most = bounds(p.GPUs)
+	s.Setup.Load = experiment.Load{Name: name, Jobs: slices.Values(b.load)}
+	s.Setup.Fleet, s.Setup.Weights = fleet(p), weights(p)
+	s.Setup.Settings = p.End.Snapshot.Settings
+	s.Setup.Until = b.to.Sub(b.from)
+	s.Was = score.Run{To: b.to, Jobs: b.was}
+	nodes, gpus := s.Setup.Fleet.Count()
+	s.Was.Setting = score.Setting{Scheduler: Was, Trace: name, Nodes: nodes, GPUs: gpus, From: b.from}
+	if p.Acted.Rounds > 0 {
+		s.Was.Scheduler = Acted
+	}
+	return s
+}
+
+// Score gives the scores of what happened. It goes through the past's tenants.
+func (s *Window) Score() (score.Scores, error) {
+	m := score.NewMeter(s.Was.Setting, s.Setup.Measures)
+	for _, j := range s.Was.Jobs {
+		if err := m.Job(j); err != nil {
+			return score.Scores{}, err
+		}
+	}
+	for x, err := range samples(s.past) {
+		if err == nil {
+			err = m.Sample(x)
+		}
+		if err != nil {
+			return score.Scores{}, err
+		}
+	}
+	out, err := m.Scores(s.Was.To)
+	out.Fragmented, out.Use.Fragmented = -1, nil
+	return out, err
+}
+
+// beyond is for how many windows in all jobs of the backtest are followed.
+const beyond = 4
+
+// Setups gives the runs of the backtest: one to the window's end, for tenants and GPUs, and one
+// that follows jobs beyond it, where no more arrive, until all are over whose end is known.
+func (s *Window) Setups() []experiment.Setup {
+	window, long := s.Setup, s.Setup
+	window.Keep = true
+	long.Until *= beyond
+	long.Enough = true
+	return []experiment.Setup{window, long}
+}
+
+// Join gives the scores of the backtest from those of its two runs.
+func Join(window, long score.Scores) score.Scores {
+	out := long
+	out.Scheduler, out.To = Would, window.To
+	out.Periods, out.Preemptions, out.Preempted = window.Periods, window.Preemptions, window.Preempted
+	out.Utilisation, out.Fragmented, out.Use = window.Utilisation, window.Fragmented, window.Use
+	out.Tenants = slices.Clone(window.Tenants) // the same in both, by name
+	for i := range out.Tenants {
+		t, l := &out.Tenants[i], &long.Tenants[i]
+		t.Jobs, t.Completion, t.Wait, t.Loss = l.Jobs, l.Completion, l.Wait, l.Loss
+	}
+	return out
+}
+
+func bounds(gpus []store.GPUsThen) (least, most int) {
+	for i, g := range gpus {
+		if i == 0 {
+			least = g.GPUs
+		}
+		least, most = min(least, g.GPUs), max(most, g.GPUs)
+	}
+	return least, most
+}
+
+// fleet gives the nodes that were healthy at the beginning or the end.
+func fleet(p *store.Past) experiment.Fleet {
+	nodes := map[string]cluster.Node{}
+	for _, snap := range []*cluster.Snapshot{&p.Begin.Snapshot, &p.End.Snapshot} {
+		for _, n := range snap.Nodes {
+			if n.Bad == "" {
+				nodes[n.Name] = n
+			}
+		}
+	}
+	racks := map[experiment.Rack]int{} // of one node
+	for _, n := range nodes {
+		for _, g := range n.GPUs {
+			if g.Count > 0 {
+				racks[experiment.Rack{Nodes: 1, GPUs: g.Count, Model: strings.ToLower(g.Model)}]++
+			}
+		}
+	}
+	var f experiment.Fleet
+	for r, n := range racks {
+		r.Nodes = n
+		f.Racks = append(f.Racks, r)
+	}
+	slices.SortFunc(f.Racks, func(a, b experiment.Rack) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(b.GPUs, a.GPUs))
+	})
+	return f
+}
+
+// weights gives those of the end; of tenants that were gone by then, those of the beginning.
+func weights(p *store.Past) map[string]int64 {
+	out := map[string]int64{}
+	for _, snap := range []*cluster.Snapshot{&p.Begin.Snapshot, &p.End.Snapshot} {
+		for _, t := range snap.Tenants {
+			out[t.Name] = t.Weight
+		}
+	}
+	return out
+}
+
+// account is a tenant's part of a pool, as of a moment.
+type account struct {
+	holds      int
+	rate       cluster.MicroGPU // due, ASTRAEA eq. 8
+	alloc, due cluster.GPUTime
+}
+
+type accountKey struct{ tenant, pool string }
+
+// samples gives the states that the cluster went through; each is good until the next. Where nothing is
+// told of a tenant in a pool at some moment, what was told before still holds.
+func samples(p *store.Past) iter.Seq2[score.Sample, error] {
+	return func(yield func(score.Sample, error) bool) {
+		b := books{accounts: map[accountKey]account{}, top: map[string]score.TenantSample{}}
+		b.edge(&p.Begin)
+		counts := p.GPUs
+		now := p.Begin.Plan.At
+		// to gives a sample for each moment at which the number of GPUs changed before then.
+		to := func(then cluster.Instant) bool {
+			for now < then {
+				for ; len(counts) > 0 && cluster.InstantOf(counts[0].At) <= now; counts = counts[1:] {
+					b.gpus = counts[0].GPUs
+				}
+				if !yield(b.sample(now), nil) {
+					return false
+				}
+				if now = then; len(counts) > 0 {
+					now = min(then, cluster.InstantOf(counts[0].At))
+				}
+			}
+			return true
+		}
+		for t, err := range p.Tenants {
+			if err != nil {
+				yield(score.Sample{}, err)
+				return
+			}
+			if !to(min(cluster.InstantOf(t.At), p.End.Plan.At)) {
+				return
+			}
+			b.accounts[accountKey{t.Tenant, t.Pool}] = account{holds: t.Holds, rate: t.Rate, alloc: t.Alloc, due: t.Due}
+		}
+		if to(p.End.Plan.At) {
+			b.edge(&p.End)
+			yield(b.sample(p.End.Plan.At), nil)
+		}
+	}
+}
+
+// books are what is told of tenants, as of a moment.
+type books struct {
+	accounts map[accountKey]account
+	gpus     int
+	top      map[string]score.TenantSample // sums never shrink, though time may move between pools
+	row      []score.TenantSample
+}
+
+func (b *books) edge(e *store.Edge) {
+	for _, t := range e.Plan.Memory.Ledger.Tenants {
+		b.accounts[accountKey{t.Tenant, t.Pool}] = account{rate: min(t.Entitlement, t.Demand), alloc: t.Alloc, due: t.Due}
+	}
+	for _, t := range e.Plan.Tenants {
+		k := accountKey{t.Tenant, t.Pool}
+		a := b.accounts[k]
+		a.holds = t.Holds
+		b.accounts[k] = a
+	}
+}
+
+// sample sums pools up.
+func (b *books) sample(at cluster.Instant) score.Sample {
+	out := score.Sample{At: at, Capacity: b.gpus}
+	sums := map[string]score.TenantSample{}
+	for k, a := range b.accounts {
+		t := sums[k.tenant]
+		sums[k.tenant] = score.TenantSample{Tenant: k.tenant, Holds: t.Holds + a.holds, Due: t.Due + a.rate,
+			Alloc: t.Alloc + a.alloc, DueTotal: t.DueTotal + a.due}
+	}
+	b.row = b.row[:0]
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		t := sums[name]
+		t.Alloc, t.DueTotal = max(t.Alloc, b.top[name].Alloc), max(t.DueTotal, b.top[name].DueTotal)
+		b.top[name] = t
+		out.Used += t.Holds
+		b.row = append(b.row, t)
+	}
+	out.Tenants = b.row
+	return out
+}

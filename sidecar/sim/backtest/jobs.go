@@ -1,0 +1,157 @@
+package backtest
+
+import (
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// builder goes through the jobs of a window.
+type builder struct {
+	from, to   cluster.Instant
+	interval   cluster.Span
+	budget     bool                              // stops have one: what they destroyed is booked apart
+	next       cluster.JobKey                    // of the first job that came after the window
+	begin, end map[cluster.JobKey]cluster.Record // what was remembered then
+	commands   map[cluster.JobKey]string         // of the jobs that the past shows
+
+	was  []score.Job
+	load []trace.Job
+	jobs Jobs
+}
+
+func newBuilder(p *store.Past) *builder {
+	set := &p.End.Snapshot.Settings
+	return &builder{from: p.Begin.Plan.At, to: p.End.Plan.At, interval: set.Interval, budget: set.StopAllowance > 0 || set.StopOverheadMilli > 0,
+		next:  p.End.Plan.Memory.NextKey,
+		begin: byKey(p.Begin.Plan.Memory.Records), end: byKey(p.End.Plan.Memory.Records), commands: commands(p)}
+}
+
+// commands gives the commands of jobs, by key.
+func commands(p *store.Past) map[cluster.JobKey]string {
+	out := map[cluster.JobKey]string{}
+	for i := range p.Seen {
+		if c := &p.Seen[i]; c.Job.Command != "" {
+			out[c.Record.Key] = c.Job.Command
+		}
+	}
+	return out
+}
+
+func byKey(records []cluster.Record) map[cluster.JobKey]cluster.Record {
+	out := make(map[cluster.JobKey]cluster.Record, len(records))
+	for _, r := range records {
+		out[r.Key] = r
+	}
+	return out
+}
+
+// job adds a job to both worlds, or counts why not.
+func (b *builder) job(p *store.PastJob) {
+	if p.Key >= b.next {
+		return
+	}
+	// What the row says may have happened since; the record is of the window's end.
+	alloc, due, lost, restarts, done := p.Alloc, p.Due, p.Lost, p.Restarts, instant(p.Done)
+	if r, ok := b.end[p.Key]; ok {
+		alloc, due, lost, restarts = r.Alloc, r.Due, r.Lost, r.Restarts
+		if r.Done == 0 {
+			done = 0
+		}
+	}
+	before, there := b.begin[p.Key]
+	alloc, due, lost, restarts = alloc-before.Alloc, due-before.Due, lost-before.Lost, restarts-before.Restarts
+	held := alloc
+	if b.budget { // what stops destroyed was held, too, and is not in alloc
+		held += max(lost, 0)
+	}
+	if b.leftOut(p, held, lost, done) {
+		return
+	}
+	j := score.Job{ID: p.SlurmID, Tenant: p.Tenant, User: p.User, GPUs: p.GPUs, End: done, Outcome: p.Outcome,
+		Alloc: max(alloc, 0), Due: max(due, 0), Preemptions: max(restarts, 0),
+		Held: span(held, p.GPUs), Overhead: span(min(lost, held), p.GPUs)}
+	j.Lost, j.Runs = j.Overhead, j.Held-j.Overhead // what the journal books is work lost
+	b.times(&j, p)
+	b.jobs.Compared++
+	if there && j.Submit == b.from {
+		b.jobs.There++
+	}
+	if p.Touch == cluster.Leave {
+		b.jobs.Alone++
+	}
+	runs := j.Runs
+	if done == 0 {
+		runs = beyond * b.to.Sub(b.from) // never over
+		if j.Start == 0 {
+			b.jobs.Waiting++
+		} else {
+			b.jobs.Running++
+		}
+	}
+	b.was = append(b.was, j)
+	b.load = append(b.load, trace.Job{ID: j.ID, Tenant: j.Tenant, User: j.User, Name: p.Name, Command: b.commands[p.Key],
+		Submit: j.Submit.Sub(b.from), Runs: runs, GPUs: j.GPUs, Model: p.Model, Outcome: j.Outcome})
+}
+
+// leftOut counts a job that cannot be compared.
+func (b *builder) leftOut(p *store.PastJob, held, lost cluster.GPUTime, done cluster.Instant) bool {
+	never := done != 0 && held <= lost || held <= 0 && p.Eligible == nil && p.Started == nil
+	switch {
+	case never:
+		b.jobs.NeverRan++
+	case p.GPUs <= 0:
+		b.jobs.Unseen++
+	case p.Tenant == "":
+		b.jobs.NoTenant++
+	default:
+		return false
+	}
+	b.jobs.OutTime += max(held, 0)
+	return true
+}
+
+// times sets when a job arrived, started and ended, as far as that lies in the window.
+func (b *builder) times(j *score.Job, p *store.PastJob) {
+	if j.Start = instant(p.Started); j.Start > b.to {
+		j.Start = 0
+	}
+	if j.Start == 0 && j.Alloc > 0 { // it ran between two looks, or without a lease
+		last := j.End
+		if last == 0 {
+			last = b.to
+		}
+		j.Start = last.Add(-j.Held)
+	}
+	j.Submit = instant(p.Eligible)
+	if j.Submit == 0 || j.Start != 0 && j.Start < j.Submit {
+		j.Submit = j.Start
+	}
+	// It was seen a look later than it came, at most.
+	if asked := instant(p.Submitted); asked != 0 && asked < j.Submit && j.Submit.Sub(asked) <= b.interval {
+		j.Submit = asked
+	}
+	j.Submit = max(j.Submit, b.from)
+	if j.Start != 0 {
+		j.Start = max(j.Start, j.Submit)
+	}
+	if j.End != 0 {
+		j.End = max(j.End, j.Submit, j.Start)
+	}
+}
+
+// instant gives the moment of a time, 0 of none.
+func instant(t *time.Time) cluster.Instant {
+	if t == nil {
+		return 0
+	}
+	return cluster.InstantOf(*t)
+}
+
+// span gives how long so many GPUs were held.
+func span(t cluster.GPUTime, gpus int) cluster.Span {
+	return cluster.Span(max(t, 0)) / cluster.Span(gpus)
+}

@@ -1,0 +1,54 @@
+package experiment
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/sim"
+)
+
+// kindOf is what a job of a kind says of itself.
+func kindOf(kind string) string {
+	if kind == "" {
+		return ""
+	}
+	return "kind=" + profile.KindOf(nil, "", "", "", kind).Name()
+}
+
+// profiles is what is declared of every task; what holds of any gang is declared of those in the load.
+func (s *Setup) profiles() []cluster.Profile {
+	var out []cluster.Profile
+	speeds := s.Declared
+	if speeds == nil {
+		speeds = s.Speeds
+	}
+	all := map[int]bool{1: true}
+	for j := range s.Load.Jobs {
+		all[j.GPUs] = true
+	}
+	for task, rates := range speeds {
+		gangs := []int{task.GPUs}
+		if task.GPUs == 0 {
+			gangs = slices.DeleteFunc(slices.Collect(maps.Keys(all)), func(gang int) bool {
+				_, own := speeds[sim.Task{Kind: task.Kind, GPUs: gang}]
+				return own
+			})
+		}
+		for model, rate := range rates {
+			if task.Kind == "" || rate.Speed <= 0 {
+				continue
+			}
+			for _, gang := range gangs {
+				out = append(out, cluster.Profile{Kind: profile.KindOf(nil, "", "", "", task.Kind), Model: model,
+					Gang: gang, Rate: float64(rate.Speed) / 1e6, Source: cluster.Declared})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b cluster.Profile) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Gang, b.Gang))
+	})
+	return out
+}

@@ -1,0 +1,101 @@
+package experiment
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+)
+
+// Load is the jobs that arrive, in order of Submit. They are gone through several times
+// and must be the same each time.
+type Load struct {
+	Name string
+	Jobs iter.Seq[trace.Job]
+}
+
+// Of makes a load of a trace that was read.
+func Of(t *trace.Trace) Load { return Load{Name: t.Name, Jobs: slices.Values(t.Jobs)} }
+
+// Census is what is known of a load as a whole.
+type Census struct {
+	Jobs    int
+	Last    cluster.Span // submission of the last
+	Tenants []Resident   // by name
+}
+
+// Resident is a tenant's part of a load.
+type Resident struct {
+	Tenant string
+	Jobs   int
+	Demand cluster.GPUTime // of all its jobs
+	Gang   int             // GPUs of its largest job
+}
+
+// Demand gives the GPU time of all jobs.
+func (c Census) Demand() cluster.GPUTime {
+	var sum cluster.GPUTime
+	for _, t := range c.Tenants {
+		sum += t.Demand
+	}
+	return sum
+}
+
+// Survey goes through a load.
+func Survey(l Load) Census {
+	var c Census
+	tenants := map[string]*Resident{}
+	for j := range l.Jobs {
+		t := tenants[j.Tenant]
+		if t == nil {
+			t = &Resident{Tenant: j.Tenant}
+			tenants[j.Tenant] = t
+		}
+		t.Jobs++
+		t.Demand += cluster.Times(j.GPUs, j.Runs)
+		t.Gang = max(t.Gang, j.GPUs)
+		c.Jobs++
+		c.Last = max(c.Last, j.Submit)
+	}
+	for _, name := range slices.Sorted(maps.Keys(tenants)) {
+		c.Tenants = append(c.Tenants, *tenants[name])
+	}
+	return c
+}
+
+// of gives the jobs of one tenant.
+func (l Load) of(tenant string) Load {
+	return Load{Name: l.Name, Jobs: func(yield func(trace.Job) bool) {
+		for j := range l.Jobs {
+			if j.Tenant == tenant && !yield(j) {
+				return
+			}
+		}
+	}}
+}
+
+// namedRefusals is how many refused jobs are named.
+const namedRefusals = 20
+
+// Refused is the jobs that were not submitted, because they could never run.
+type Refused struct {
+	Jobs   int
+	Demand cluster.GPUTime // of them
+	Named  []Refusal       // the first of them
+}
+
+// Refusal is a job that was not submitted, and why.
+type Refusal struct{ Job, Tenant, Why string }
+
+func (r Refusal) String() string { return fmt.Sprintf("job %s of %s %s", r.Job, r.Tenant, r.Why) }
+
+func (r *Refused) add(j *trace.Job, why string) {
+	r.Jobs++
+	r.Demand += cluster.Times(j.GPUs, j.Runs)
+	if len(r.Named) < namedRefusals {
+		r.Named = append(r.Named, Refusal{Job: j.ID, Tenant: j.Tenant, Why: why})
+	}
+}

@@ -1,0 +1,218 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+)
+
+// Result is what came of a run.
+type Result struct {
+	score.Scores
+	Refused Refused
+	// TimedOut counts the jobs that reached their time limit here though they did not in
+	// the trace: what leases cost them was too much for it.
+	TimedOut int
+	// Endless counts the jobs that would never end: they are requeued again and again, and begin anew each time.
+	Endless int
+	Turns   int         // rounds that were not quiet
+	Kept    []score.Job // all jobs, where Setup.Keep asks for them
+
+	jobs []score.Job // where there is an audit
+}
+
+// idleFor is how long nothing may happen while jobs wait, before a run is given up.
+const idleFor = 30 * cluster.Day
+
+// endlessFor is for how long, beyond twenty times the longest run time of the jobs that are there, no job may come, end or
+// keep work at a requeue before a run is ended. It leaves room for GPUs that are slower than the reference.
+const endlessFor = 2 * cluster.Day
+
+// Run runs one setup, without its audit. told, if not nil, is called with the number of
+// jobs that are over, whenever it has changed. When ctx ends, the result has the scores up to
+// then and is marked as cut short; that is no error. An error says what is wrong with the setup, or
+// that jobs wait for ever.
+func Run(ctx context.Context, s Setup, told func(over int)) (Result, error) {
+	if err := s.Check(); err != nil {
+		return Result{}, err
+	}
+	r, err := newRun(&s)
+	if err != nil {
+		return Result{}, err
+	}
+	defer r.world.Feed(func(yield func(sim.Arrival) bool) {
+		s.arrivals(&r.result.Refused)(yield)
+		r.came = true
+	})()
+	return r.run(ctx, told)
+}
+
+// run is a setup that is being run.
+type run struct {
+	setup   *Setup
+	world   *eye
+	loop    *loop.Loop
+	witness *witness
+	last    cluster.Plan
+	came    bool // all jobs of the load
+	result  Result
+}
+
+// eye is the cluster as the loop sees it; what it sees of nodes that may fail is kept.
+type eye struct {
+	*sim.Virtual
+	nodes []cluster.Node // nil where none fails
+	fails bool
+}
+
+// Observe implements loop.Cluster.
+func (e *eye) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+	seen, err := e.Virtual.Observe(ctx, since)
+	if e.fails {
+		e.nodes = seen.Nodes
+	}
+	return seen, err
+}
+
+func newRun(s *Setup) (*run, error) {
+	nodes := s.Fleet.nodes()
+	v := sim.NewVirtual(Start, nodes, s.accounts())
+	v.Costs, v.Term, v.Speeds, v.Mixed, v.Forget, v.Lend = s.Costs, s.Settings.Term, s.Speeds, s.Mixed, true, true
+	v.Beside, v.ReportSaves = s.Beside, s.Reported
+	if s.Between > 0 {
+		until := s.Until
+		if until == 0 {
+			until = 10 * 365 * cluster.Day
+		}
+		v.Fail(sim.Failures(s.Seed, nodes, Start, Start.Add(until), s.Between, s.Repair)...)
+	}
+	// Nothing can die here, so gates need no prolonging.
+	v.Gate = 2 * Forever
+	settings := s.Settings
+	settings.GateTTL = v.Gate
+	r := &run{setup: s, world: &eye{Virtual: v, fails: s.Between > 0}}
+	scheduler, err := s.scheduler(v, func(j *cluster.Job) cluster.Span { return r.witness.jobs[j.ID].Runs })
+	if err != nil {
+		return nil, err
+	}
+	r.witness = newWitness(score.NewMeter(s.setting(scheduler.Leases), s.Measures), s.Fleet, s.Mixed, s.Audit || s.Keep)
+	v.Watch = r.witness.watch
+	memory := sim.NewMemory()
+	memory.Trust = true
+	rules := everybody
+	if scheduler.Chooser != "" {
+		settings.Preset, settings.Chooser = config.Hived, scheduler.Chooser
+		settings.AffinityWait = cmp.Or(settings.AffinityWait, config.Default().Cells.AffinityWait.Span())
+		if rules.Cells, err = s.cells(); err != nil {
+			return nil, err
+		}
+	}
+	if scheduler.Divide != "" {
+		settings.Divide, settings.DivideJobs = scheduler.Divide, policy.OfJobs(scheduler.Divide)
+		settings.DivideEvery = max(int64(config.Default().Models.DivideEvery.Span()/settings.Interval), 1)
+		rules.Profiles = s.profiles()
+	}
+	r.loop = &loop.Loop{Cluster: r.world, Journal: memory, Decide: scheduler.Decide, Divide: engine.Divide, Brief: true,
+		Configure: func() (loop.Rules, cluster.Settings) { return rules, settings }}
+	return r, nil
+}
+
+var (
+	// errStuck ends a run in which nothing happens any more.
+	errStuck = errors.New("nothing happens any more")
+	// errEnough ends one in which no job will be over any more.
+	errEnough = errors.New("the jobs that are left run for longer")
+	// errEndless ends one in which jobs run and none will ever be over.
+	errEndless = errors.New("the jobs that are left begin anew for ever")
+)
+
+func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
+	end := Start.Add(Forever)
+	if r.setup.Until > 0 {
+		end = Start.Add(r.setup.Until)
+	}
+	inner, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w := r.witness
+	err := sim.Run(inner, r.world.Virtual, r.loop, r.setup.Settings.Interval, end, func(report loop.Report) {
+		r.result.Turns++
+		r.last = report.Plan
+		before := w.ended
+		w.turn(&report.Plan, r.world.nodes)
+		if w.err != nil {
+			stop(w.err)
+		}
+		if r.waits() {
+			stop(errStuck)
+		}
+		if r.setup.Until == 0 && r.came && w.endless(r.world.Now()) {
+			stop(errEndless)
+		}
+		if r.setup.Enough && r.came && !w.any(func(j *life) bool { return j.Runs < r.setup.Until }) {
+			stop(errEnough)
+		}
+		if told != nil && w.ended > before {
+			told(w.ended)
+		}
+	})
+	switch {
+	case w.err != nil:
+		return Result{}, w.err
+	case ctx.Err() != nil:
+		r.result.CutShort = true
+	case errors.Is(context.Cause(inner), errEnough):
+	case errors.Is(context.Cause(inner), errEndless):
+		r.result.Endless = len(w.jobs)
+	case errors.Is(context.Cause(inner), errStuck) || err == nil && r.setup.Until == 0 && !r.world.Drained():
+		return Result{}, r.stuck()
+	case err != nil:
+		return Result{}, err
+	}
+	return r.close()
+}
+
+// waits tells whether jobs wait and nothing happens any more.
+func (r *run) waits() bool {
+	w := r.witness
+	return w.running == 0 && r.world.Now().Sub(w.stirred) > idleFor && len(w.jobs) > 0
+}
+
+// stuck says who waits for ever.
+func (r *run) stuck() error {
+	there := r.witness.there()
+	first := r.witness.jobs[there[0]]
+	return fmt.Errorf("%s on %s: %d jobs wait for ever, the first of them %s of %s with %d GPUs", r.setup.Scheduler, r.setup.Fleet,
+		len(there), first.ID, first.Tenant, first.GPUs)
+}
+
+// close brings the books up to now and gives the scores.
+func (r *run) close() (Result, error) {
+	if !r.world.Drained() || len(r.witness.over) > 0 {
+		_, plan, err := r.loop.Preview(context.Background())
+		if err != nil {
+			return Result{}, err
+		}
+		r.last = plan
+		r.witness.turn(&plan, r.world.nodes)
+	}
+	cut := r.result.CutShort
+	scores, err := r.witness.close(&r.last, r.world.Job)
+	if err != nil {
+		return Result{}, err
+	}
+	r.result.Scores, r.result.CutShort = scores, cut
+	r.result.TimedOut, r.result.jobs = r.witness.timedOut, r.witness.kept
+	if r.setup.Keep {
+		r.result.Kept = r.witness.kept
+	}
+	return r.result, nil
+}

@@ -1,0 +1,50 @@
+package experiment
+
+import (
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/baseline"
+)
+
+// Schedulers lists the schedulers without virtual clusters, in the order in which tables show
+// them, Cellular those with.
+func Schedulers() []string { return baseline.Names() }
+
+// Cellular lists the schedulers with virtual clusters.
+func Cellular() []string { return baseline.Cellular() }
+
+// Unlike lists the schedulers for GPU models that are not alike.
+func Unlike() []string { return baseline.Unlike() }
+
+// scheduler makes the setup's scheduler, for one run on a virtual cluster, which tells what
+// only a simulator knows: how long a job will run, and how fast it is where.
+func (s *Setup) scheduler(v *sim.Virtual, runs func(*cluster.Job) cluster.Span) (baseline.Scheduler, error) {
+	o := baseline.Options{Mixed: s.Mixed, Brief: true, Runs: runs, Prices: s.Prices,
+		Within: func(j *cluster.Job) cluster.Span { return s.Within[j.Name] },
+		Left:   func(j *cluster.Job) cluster.Span { return v.Left(j.ID) },
+		Speed:  func(j *cluster.Job, model string) float64 { return times(v.Speed(j.ID, model)) },
+	}
+	if s.Beside != nil {
+		o.Share = v.Share
+		o.Beside = func(j, other *cluster.Job, model string, met bool) (float64, float64) {
+			of := s.Beside
+			if s.Expected != nil && !met {
+				of = s.Expected
+			}
+			own, its := v.Together(of, j.ID, other.ID, model)
+			return times(own), times(its)
+		}
+	}
+	return baseline.New(s.Scheduler, o)
+}
+
+// times gives a speed as a multiple of that on the reference model; 0 = the work does not run.
+func times(s sim.Speed) float64 {
+	if s == sim.Halt {
+		return 0
+	}
+	return float64(s) / float64(sim.Reference)
+}
+
+// Dividing lists the product's presets that divide unlike GPU models.
+func Dividing() []string { return baseline.Dividing() }

@@ -1,0 +1,128 @@
+package experiment
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+)
+
+// Speedbook says how fast jobs are on GPU models.
+type Speedbook struct {
+	patterns []string // in the order of the file
+	Speeds   sim.Speeds
+}
+
+// mostSpeed is how many times as fast a model may be.
+const mostSpeed = 1000
+
+// ReadSpeeds reads lines of a pattern, a model and a speed: resnet*,k80,0.25. A pattern is of a job's kind or
+// name, with * and ? as in file names; a speed is a multiple of that at which the job's run time in the
+// trace was taken, and 1 for models that are not listed. Lines that begin with # are passed over, and a first line
+// without a number as the header that it is. name is what errors call the file.
+func ReadSpeeds(r io.Reader, name string) (Speedbook, error) {
+	b := Speedbook{Speeds: sim.Speeds{}}
+	in := csv.NewReader(r)
+	in.Comment, in.TrimLeadingSpace, in.FieldsPerRecord = '#', true, -1
+	for first := true; ; first = false {
+		row, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return b, fmt.Errorf("%s: cannot be read: %w", name, err)
+		}
+		line, _ := in.FieldPos(0)
+		var speed float64
+		if len(row) == 3 {
+			speed, err = strconv.ParseFloat(strings.TrimSpace(row[2]), 64)
+			if err != nil && first {
+				continue // the header
+			}
+		}
+		if len(row) != 3 || err != nil || row[0] == "" || !(speed >= 1e-3 && speed <= mostSpeed) {
+			return b, fmt.Errorf("%s: line %d: %q is no speed: write a pattern, a model and how many times as fast, as in resnet*,k80,0.25, from 0.001 to %d",
+				name, line, strings.Join(row, ","), mostSpeed)
+		}
+		pattern, model := row[0], strings.ToLower(strings.TrimSpace(row[1]))
+		if _, err := path.Match(pattern, ""); err != nil {
+			return b, fmt.Errorf("%s: line %d: %q is no pattern: %w", name, line, pattern, err)
+		}
+		task := sim.Task{Kind: pattern}
+		if b.Speeds[task] == nil {
+			b.Speeds[task] = map[string]sim.Rate{}
+			b.patterns = append(b.patterns, pattern)
+		}
+		if b.Speeds[task][model].Speed > 0 {
+			return b, fmt.Errorf("%s: line %d: %s has a speed on %s already", name, line, pattern, model)
+		}
+		b.Speeds[task][model] = sim.Rate{Speed: sim.Speed(math.Round(speed * float64(sim.Reference)))}
+	}
+	if len(b.patterns) == 0 {
+		return b, fmt.Errorf("%s: names no speed: write lines like resnet*,k80,0.25", name)
+	}
+	return b, nil
+}
+
+// kind gives the first pattern that fits a job; "" = none. A job that names its model had its run time there.
+func (b *Speedbook) kind(j *trace.Job) string {
+	if j.Model != "" {
+		return ""
+	}
+	for _, p := range b.patterns {
+		for _, text := range [...]string{j.Kind, j.Name} {
+			if ok, _ := path.Match(p, text); ok && text != "" {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
+// Sort gives a load whose jobs' kinds are the patterns that fit them, and how many have one.
+func (b *Speedbook) Sort(l Load) (Load, int) {
+	jobs := l.Jobs
+	l.Jobs = iter.Seq[trace.Job](func(yield func(trace.Job) bool) {
+		for j := range jobs {
+			if j.Kind = b.kind(&j); !yield(j) {
+				return
+			}
+		}
+	})
+	n := 0
+	for j := range l.Jobs {
+		if j.Kind != "" {
+			n++
+		}
+	}
+	return l, n
+}
+
+// SpeedsOf makes speeds of a table: multiples of what a task does on the model that run times are on.
+// Tasks that do not run there have none.
+func SpeedsOf(t *trace.Throughputs, reference string) sim.Speeds {
+	out := sim.Speeds{}
+	for _, task := range t.Tasks() {
+		base := t.Alone(reference, task, false)
+		if base == 0 {
+			continue
+		}
+		rates := map[string]sim.Rate{}
+		speed := func(model string, apart bool) sim.Speed {
+			return max(sim.Halt, sim.Speed(math.Round(t.Alone(model, task, apart)/base*float64(sim.Reference))))
+		}
+		for _, m := range t.Models {
+			rates[m] = sim.Rate{Speed: speed(m, false), Apart: speed(m, true)}
+		}
+		out[sim.Task{Kind: task.Kind, GPUs: task.GPUs}] = rates
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/sim"
+)
+
+// Stepper is a run that stops at moments of the caller's choice. It serves measurements that no Result
+// holds: the caller looks at the cluster in between, and is told of all events.
+type Stepper struct {
+	*sim.Virtual     // the cluster, at the moment that was reached
+	Turns        int // rounds that were not quiet
+
+	run   *run
+	close func()
+}
+
+// Open prepares a run of a setup. It calls see for everything that happens to jobs. The caller closes
+// the Stepper.
+func Open(s *Setup, see func(sim.Event)) (*Stepper, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	r, err := newRun(s)
+	if err != nil {
+		return nil, err
+	}
+	watch := r.world.Watch
+	r.world.Watch = func(e sim.Event) {
+		watch(e)
+		see(e)
+	}
+	return &Stepper{Virtual: r.world.Virtual, run: r, close: r.world.Feed(s.arrivals(&r.result.Refused))}, nil
+}
+
+// To goes on until a moment, counted from Start. It ends early, with an error, when ctx ends and where
+// jobs wait for ever.
+func (p *Stepper) To(ctx context.Context, until cluster.Span) error {
+	r := p.run
+	inner, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := sim.Run(inner, p.Virtual, r.loop, r.setup.Settings.Interval, Start.Add(until), func(report loop.Report) {
+		p.Turns++
+		r.witness.turn(&report.Plan, nil)
+		if r.waits() {
+			stop(errStuck)
+		}
+	})
+	if errors.Is(context.Cause(inner), errStuck) {
+		return r.stuck()
+	}
+	return err
+}
+
+// Close ends the run.
+func (p *Stepper) Close() { p.close() }

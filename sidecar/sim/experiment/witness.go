@@ -1,0 +1,297 @@
+package experiment
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim"
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+)
+
+// witness sees what happens to jobs and what the loop's books say, and feeds a meter with
+// both. What happens at one moment is one sample.
+type witness struct {
+	meter *score.Meter
+	gaps  *gaps
+	keep  bool
+	kept  []score.Job // all that ended, where keep is set
+	err   error       // the first of the meter's
+
+	at      cluster.Instant // of what is known below
+	changed bool            // since the last sample
+	tenants []purse         // by name, as in the ledger
+	place   map[string]int  // of tenants
+	models  []string        // where there are several
+	cells   []cluster.Fragmentation
+	broken  []cluster.GPUTime // by level of cells: cells × time
+	used    int               // GPUs held
+	full    int               // healthy GPUs
+
+	jobs map[cluster.JobID]*life
+	over []cluster.JobID // ended; the books have not told what they received
+
+	submitted, ended, timedOut, running int
+	stirred                             cluster.Instant // when something happened to a job last
+	headway, asked                      cluster.Instant // when a job came, ended or kept work at a requeue last; when endless looked last
+	row                                 []score.TenantSample
+}
+
+// life is a job that is there.
+type life struct {
+	score.Job
+	shape   shape
+	outcome string // in the trace
+}
+
+// purse is a tenant's part of the books, carried on from the last turn to at.
+type purse struct {
+	score.TenantSample
+	carry      int64
+	repays     cluster.MicroGPU // rate of Repaid
+	repayCarry int64
+}
+
+// any tells whether there is such a job.
+func (w *witness) any(such func(*life) bool) bool {
+	for _, j := range w.jobs {
+		if such(j) {
+			return true
+		}
+	}
+	return false
+}
+
+// endless tells whether the jobs that run begin anew for ever. It looks once an hour.
+func (w *witness) endless(now cluster.Instant) bool {
+	idle := now.Sub(w.headway)
+	if idle <= endlessFor || now.Sub(w.asked) < cluster.Hour || w.running == 0 && now.Sub(w.stirred) > cluster.Day {
+		return false
+	}
+	w.asked = now
+	return !w.any(func(j *life) bool { return idle <= endlessFor+20*j.Runs })
+}
+
+func newWitness(meter *score.Meter, fleet Fleet, mixed, keep bool) *witness {
+	w := &witness{meter: meter, gaps: newGaps(fleet, mixed), keep: keep, at: Start, place: map[string]int{}, jobs: map[cluster.JobID]*life{}}
+	if models := fleet.Models(); len(models) > 1 {
+		for _, m := range models {
+			w.models = append(w.models, m.Model)
+		}
+	}
+	return w
+}
+
+// pass lets time pass to the moment to: what holds until then goes to the meter.
+func (w *witness) pass(to cluster.Instant) {
+	if to <= w.at {
+		return
+	}
+	w.sample()
+	gone := to.Sub(w.at)
+	for i := range w.tenants {
+		p := &w.tenants[i]
+		var due cluster.GPUTime
+		due, p.carry = cluster.Accrue(p.Due, gone, p.carry)
+		p.DueTotal += due
+		var repaid cluster.GPUTime
+		repaid, p.repayCarry = cluster.Accrue(p.repays, gone, p.repayCarry)
+		p.Repaid += repaid
+		p.Alloc += cluster.Times(p.Holds, gone)
+	}
+	for i := range w.cells {
+		w.broken[i] += cluster.Times(w.cells[i].Broken, gone)
+	}
+	w.at = to
+}
+
+// sample tells the meter what holds from now on, if that is not what held before.
+func (w *witness) sample() {
+	if !w.changed || w.full == 0 { // before the first turn nobody has counted the GPUs
+		return
+	}
+	w.changed = false
+	w.row = w.row[:0]
+	for i := range w.tenants {
+		w.row = append(w.row, w.tenants[i].TenantSample)
+	}
+	w.note(w.meter.Sample(score.Sample{At: w.at, Capacity: w.full, Used: w.used, Fragmented: w.gaps.fragmented(), Tenants: w.row}))
+}
+
+func (w *witness) note(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// tenant gives a tenant's purse.
+func (w *witness) tenant(name string) *purse {
+	i, ok := w.place[name]
+	if !ok {
+		i = len(w.tenants)
+		w.place[name] = i
+		w.tenants = append(w.tenants, purse{TenantSample: score.TenantSample{Tenant: name, On: make([]int, len(w.models))}})
+	}
+	return &w.tenants[i]
+}
+
+// watch takes an event of the cluster.
+func (w *witness) watch(e sim.Event) {
+	w.pass(e.At)
+	w.changed, w.stirred = true, e.At
+	l := w.jobs[e.Job]
+	if l == nil {
+		l = &life{shape: shapeOf(&e.Work.Request), outcome: e.Work.Outcome, Job: score.Job{ID: e.Work.Name,
+			Tenant: e.Work.Account, User: e.Work.User, GPUs: e.Work.Request.GPUs, Submit: e.At, Runs: e.Work.Runs}}
+		w.jobs[e.Job] = l
+	}
+	switch e.What {
+	case sim.Submitted:
+		w.submitted++
+		w.headway = e.At
+		w.gaps.wants(l.shape, 1)
+	case sim.Started:
+		if l.Start == 0 {
+			l.Start = e.At
+		}
+		w.gaps.wants(l.shape, -1)
+		w.hold(l, e.Holds, 1)
+	case sim.Joined:
+		if l.Start == 0 {
+			l.Start = e.At
+		}
+		w.gaps.wants(l.shape, -1)
+		w.running++
+	case sim.Parted: // its GPUs are the other's
+		l.Overhead += e.Cold + e.Loading + e.Saving + e.Lost
+		l.Lost += e.Lost
+		w.gaps.wants(l.shape, 1)
+		w.running--
+	case sim.Requeued:
+		if e.Worked > 0 {
+			w.headway = e.At
+		}
+		w.stop(l, &e)
+		if e.Reclaimed {
+			l.Preemptions++
+		}
+		w.gaps.wants(l.shape, 1)
+	case sim.Ended:
+		if e.Start == 0 {
+			w.gaps.wants(l.shape, -1)
+		} else {
+			w.stop(l, &e)
+		}
+		l.End, l.Outcome = e.At, e.Outcome
+		w.headway = e.At
+		w.over = append(w.over, e.Job)
+		if e.Outcome == "TIMEOUT" && l.outcome != "TIMEOUT" {
+			w.timedOut++
+		}
+	}
+}
+
+// stop ends an attempt.
+func (w *witness) stop(l *life, e *sim.Event) {
+	l.Held += e.At.Sub(e.Start)
+	l.Overhead += e.Cold + e.Loading + e.Saving + e.Lost + e.Terminating
+	l.Lost += e.Lost
+	w.hold(l, e.Holds, -1)
+}
+
+// hold gives a job its GPUs, or takes them away.
+func (w *witness) hold(l *life, holds []cluster.Holding, sign int) {
+	n, p := 0, w.tenant(l.Tenant)
+	for i := range holds {
+		n += holds[i].GPUs
+		w.gaps.take(&holds[i], sign)
+		if m := slices.Index(w.models, holds[i].Model); m >= 0 {
+			p.On[m] += sign * holds[i].GPUs
+		}
+	}
+	w.used += sign * n
+	w.running += sign
+	p.Holds += sign * n
+}
+
+// turn takes what the loop's books say after a turn.
+func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
+	w.pass(plan.At)
+	w.changed = true
+	w.full = w.gaps.healthy(nodes)
+	if plan.Cells != nil {
+		w.cells = plan.Cells.Fragmentation
+		w.broken = slices.Grow(w.broken, len(w.cells))[:len(w.cells)]
+	}
+	ledger := plan.Memory.Ledger.Tenants
+	for i := 0; i < len(ledger); {
+		p := w.tenant(ledger[i].Tenant)
+		var alloc, due cluster.GPUTime
+		p.Due, p.repays, p.carry = 0, 0, 0 // what is carried is less than a GPU-millisecond, and the ledger has it
+		for ; i < len(ledger) && ledger[i].Tenant == p.Tenant; i++ {
+			t := &ledger[i]
+			alloc, due = alloc+t.Alloc, due+t.Due
+			wants := min(t.Own(), t.Demand) // ASTRAEA eq. 8
+			p.Due += wants
+			p.repays += max(wants-t.Entitlement, 0)
+		}
+		// The scores go by what tenants held, whoever schedules: the books leave out what stops destroyed.
+		p.Alloc, p.DueTotal = max(p.Alloc, alloc), max(p.DueTotal, due)
+	}
+	for _, id := range w.over {
+		l := w.jobs[id]
+		w.settle(l, plan, id)
+		w.note(w.meter.Job(l.Job))
+		if w.keep {
+			w.kept = append(w.kept, l.Job)
+		}
+		delete(w.jobs, id)
+		w.ended++
+	}
+	w.over = w.over[:0]
+}
+
+// settle takes over what the books say of a job.
+func (w *witness) settle(l *life, plan *cluster.Plan, id cluster.JobID) {
+	records := plan.Memory.Records
+	// Keys are given in the order of ids here, where no id comes round again.
+	i, ok := slices.BinarySearchFunc(records, id, func(r cluster.Record, id cluster.JobID) int { return r.ID.Compare(id) })
+	if !ok {
+		if l.Start != 0 {
+			w.note(fmt.Errorf("the books of round %d do not have job %s, which ran", plan.Round, l.ID))
+		}
+		return
+	}
+	l.Alloc, l.Due = records[i].Alloc, records[i].Due
+}
+
+// there lists the jobs that are there, in order of submission.
+func (w *witness) there() []cluster.JobID {
+	return slices.SortedFunc(maps.Keys(w.jobs), cluster.JobID.Compare)
+}
+
+// close hands over the jobs that are still there and gives the scores up to the last turn.
+func (w *witness) close(plan *cluster.Plan, running func(cluster.JobID) cluster.Job) (score.Scores, error) {
+	for _, id := range w.there() {
+		l := w.jobs[id]
+		w.settle(l, plan, id)
+		if j := running(id); j.State == cluster.Running {
+			l.Held += w.at.Sub(j.Start)
+		}
+		w.note(w.meter.Job(l.Job))
+		if w.keep {
+			w.kept = append(w.kept, l.Job)
+		}
+	}
+	w.sample()
+	if w.err != nil {
+		return score.Scores{}, w.err
+	}
+	scores, err := w.meter.Scores(w.at)
+	for i, f := range w.cells {
+		scores.Levels = append(scores.Levels, score.Level{Chain: f.Chain, Type: f.Type, Cells: f.Cells,
+			Broken: float64(w.broken[i]) / float64(max(w.at.Sub(Start), 1))})
+	}
+	return scores, err
+}
