@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"sidecar/store":           {"sidecar/cluster", "migrate", "sql"},
 	"sidecar/store/storetest": {"migrate", "tests/cluster"},
 	"sidecar/explain":         {"sidecar/cluster"},
+	"sidecar/failure":         {"sidecar/slurm"},
 	"sidecar/telemetry":       {"sidecar/cluster"},
 	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/hostlist", "sidecar/slurm", "sidecar/store", "sidecar/explain", "sidecar/telemetry", "migrate"},
 	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},

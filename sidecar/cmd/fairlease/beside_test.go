@@ -12,6 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
@@ -98,10 +99,10 @@ func TestReplayOfAKeptSnapshot(t *testing.T) {
 	if path, err = daemon.KeepSnapshot(dir, s); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, time.Time{}, nil, "replay", path); r.code != exitNo || !strings.Contains(r.out, "breaks down: runtime error: integer divide by zero") || !strings.Contains(r.out, "engine") {
+	if r := run(t, time.Time{}, nil, "replay", path); r.code != failure.No || !strings.Contains(r.out, "breaks down: runtime error: integer divide by zero") || !strings.Contains(r.out, "engine") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if r := run(t, time.Time{}, nil, "replay", filepath.Join(dir, "none.gz")); r.code != exitNo || !strings.Contains(r.err, "no such file") {
+	if r := run(t, time.Time{}, nil, "replay", filepath.Join(dir, "none.gz")); r.code != failure.No || !strings.Contains(r.err, "no such file") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }

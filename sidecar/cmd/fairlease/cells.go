@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
@@ -56,13 +57,13 @@ larger and all pinned ones are taken; what is over is split for the levels below
 				file = args[0]
 			}
 			if file == "" {
-				return &failure{code: exitUsage, what: "no file of cells is configured", next: "name one: fairlease cells check FILE; or set cells.file"}
+				return &failure.Error{Code: failure.Misuse, What: "no file of cells is configured", Next: "name one: fairlease cells check FILE; or set cells.file"}
 			}
 			found := cellsFound{File: file, Levels: []cells.Supply{}, Problems: []string{}, Remarks: []string{}}
 			f, err := config.LoadCells(file)
 			var problems config.Problems
 			if err != nil && !errors.As(err, &problems) {
-				return &failure{code: exitUsage, what: "the file of cells cannot be read", err: err, next: "`fairlease cells init` writes one"}
+				return &failure.Error{Code: failure.Misuse, What: "the file of cells cannot be read", Err: err, Next: "`fairlease cells init` writes one"}
 			}
 			if f != nil {
 				found.Levels = f.Supply
@@ -83,7 +84,7 @@ larger and all pinned ones are taken; what is over is split for the levels below
 // against holds a file of cells against Slurm, as far as that can be asked.
 func (p *program) against(ctx context.Context, cfg *config.Config, f *config.CellFile) (config.Problems, []string) {
 	away := func(err error) (config.Problems, []string) {
-		return nil, []string{fmt.Sprintf("Slurm could not be asked (%s), so nodes and tenants were not checked", cause(err))}
+		return nil, []string{fmt.Sprintf("Slurm could not be asked (%s), so nodes and tenants were not checked", failure.Cause(err))}
 	}
 	client, err := openSlurm(cfg)
 	if err != nil {
@@ -106,7 +107,7 @@ func (p *program) tellCells(l listing, found *cellsFound, problems config.Proble
 			return err
 		}
 		if problems != nil {
-			return quiet(exitNo)
+			return failure.Quiet(failure.No)
 		}
 		return nil
 	}
@@ -123,8 +124,8 @@ func (p *program) tellCells(l listing, found *cellsFound, problems config.Proble
 		}
 	}
 	if problems != nil {
-		return &failure{code: exitNo, what: found.File + " cannot be used", err: problems,
-			next: "correct the file; a running daemon would keep its old one"}
+		return &failure.Error{Code: failure.No, What: found.File + " cannot be used", Err: problems,
+			Next: "correct the file; a running daemon would keep its old one"}
 	}
 	return nil
 }
@@ -169,12 +170,12 @@ func (p *program) propose(ctx context.Context, cfg *config.Config) (string, erro
 	}
 	layout, err := client.Layout(ctx)
 	if err != nil {
-		fmt.Fprintf(p.err, "fairlease: without topology: %s\n", cause(err))
+		fmt.Fprintf(p.err, "fairlease: without topology: %s\n", failure.Cause(err))
 	}
 	rules := cfg.Rules()
 	text, err := config.ProposeCells(&seen, &rules, layout.Sockets, racks(layout.Groups))
 	if err != nil {
-		return "", &failure{code: exitNo, what: "there is nothing to make cells of", err: err, next: "correct partitions, tenants.level or tenants.weights in the configuration; `fairlease doctor` looks closer"}
+		return "", &failure.Error{Code: failure.No, What: "there is nothing to make cells of", Err: err, Next: "correct partitions, tenants.level or tenants.weights in the configuration; `fairlease doctor` looks closer"}
 	}
 	f, err := config.ParseCells("proposal", []byte(text))
 	if err == nil {
@@ -183,7 +184,7 @@ func (p *program) propose(ctx context.Context, cfg *config.Config) (string, erro
 		}
 	}
 	if err != nil {
-		return "", &failure{code: exitNo, what: "what Slurm reports could not be put into a file of cells", err: err, next: "write it by hand; etc/cells has examples"}
+		return "", &failure.Error{Code: failure.No, What: "what Slurm reports could not be put into a file of cells", Err: err, Next: "write it by hand; etc/cells has examples"}
 	}
 	return text, nil
 }
@@ -208,10 +209,10 @@ func (p *program) writeNew(path, text string, force bool) error {
 		err = errors.Join(err, f.Close())
 	}
 	if errors.Is(err, os.ErrExist) {
-		return &failure{code: exitNo, what: path + " is there already", next: "name another file, or overwrite it with --force"}
+		return &failure.Error{Code: failure.No, What: path + " is there already", Next: "name another file, or overwrite it with --force"}
 	}
 	if err != nil {
-		return &failure{code: exitNo, what: "the file could not be written", err: err}
+		return &failure.Error{Code: failure.No, What: "the file could not be written", Err: err}
 	}
 	p.printf("%s is written; edit it, then: fairlease cells check %s\n", path, path)
 	return nil

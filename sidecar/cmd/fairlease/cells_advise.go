@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/advise"
 	"github.com/fairlease/fairlease/sidecar/sim/replay"
 	"github.com/fairlease/fairlease/sidecar/sim/shadow"
@@ -70,11 +71,11 @@ func (p *program) cellTypes(cfg *config.Config, args []string) (*config.CellFile
 		file = args[0]
 	}
 	if file == "" {
-		return nil, &failure{code: exitUsage, what: "no file of cells is configured", next: "make one: fairlease cells init -o FILE; then: fairlease cells advise FILE"}
+		return nil, &failure.Error{Code: failure.Misuse, What: "no file of cells is configured", Next: "make one: fairlease cells init -o FILE; then: fairlease cells advise FILE"}
 	}
 	f, err := config.LoadCells(file)
 	if err != nil {
-		return nil, &failure{code: exitUsage, what: file + " cannot be used", err: err, next: "see fairlease cells check " + file}
+		return nil, &failure.Error{Code: failure.Misuse, What: file + " cannot be used", Err: err, Next: "see fairlease cells check " + file}
 	}
 	return f, nil
 }
@@ -93,7 +94,7 @@ type advised struct {
 func (p *program) advise(l listing, f *config.CellFile, past *store.Past) error {
 	jobs := ended(past, nodeGPUs(f.Cells))
 	if len(jobs) == 0 {
-		return &failure{code: exitNo, what: "no job with GPUs ended in that window", next: "name a longer one: --since"}
+		return &failure.Error{Code: failure.No, What: "no job with GPUs ended in that window", Next: "name a longer one: --since"}
 	}
 	advice, err := advise.Advise(*f.Cells, jobs)
 	if err != nil {

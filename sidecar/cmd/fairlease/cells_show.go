@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -35,11 +36,11 @@ are lent, and is recalled at once when their owner needs them.`,
 					return err
 				}
 				if snap.Cells == nil || plan.Cells == nil {
-					return &failure{code: exitNo, what: "there are no cells in the newest round", next: "see fairlease cells --help, how to describe them, and fairlease status, whether rounds are made"}
+					return &failure.Error{Code: failure.No, What: "there are no cells in the newest round", Next: "see fairlease cells --help, how to describe them, and fairlease status, whether rounds are made"}
 				}
 				f := survey(&snap, &plan)
 				if vc != "" && !slices.ContainsFunc(f.VCs, func(v vcShown) bool { return v.VC == vc }) {
-					return &failure{code: exitUsage, what: fmt.Sprintf("there is no virtual cluster %q", vc), next: "fairlease cells show has all"}
+					return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("there is no virtual cluster %q", vc), Next: "fairlease cells show has all"}
 				}
 				if vc != "" {
 					f.Cluster = nil

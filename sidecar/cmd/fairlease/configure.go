@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
 func (p *program) configuration() *cobra.Command {
@@ -68,7 +69,7 @@ func (p *program) configCheck() *cobra.Command {
 					p.printf("%s\n", x)
 				}
 				p.printf("%s\n", p.paint(counted(len(problems), "problem")+"; a running daemon would keep its old configuration", "red"))
-				return quiet(exitUsage)
+				return failure.Quiet(failure.Misuse)
 			}
 			if err != nil {
 				return p.badConfig(err)

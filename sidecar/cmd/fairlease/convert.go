@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -30,7 +31,7 @@ func (p *program) convert() *cobra.Command {
 				write = trace.Write
 			}
 			if err := write(p.out, jobs); err != nil {
-				return &failure{code: exitNo, what: "the output cannot be written", err: err}
+				return &failure.Error{Code: failure.No, What: "the output cannot be written", Err: err}
 			}
 			return nil
 		}}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -71,7 +72,7 @@ It changes nothing. The exit code is 1 if something must be repaired (fail); war
 			}
 			for i := range found {
 				if found[i].Level == bad {
-					return quiet(exitNo)
+					return failure.Quiet(failure.No)
 				}
 			}
 			return nil
@@ -91,7 +92,7 @@ func (p *program) examine(ctx context.Context) []finding {
 		}
 		return f.list
 	case err != nil:
-		f.add(bad, "file", cause(err), "the daemon does not start without it", "check the path and its rights")
+		f.add(bad, "file", failure.Cause(err), "the daemon does not start without it", "check the path and its rights")
 		return f.list
 	}
 	f.ok("file", "good: mode %s, partitions %s", cfg.Mode, strings.Join(cfg.Partitions, ", "))
@@ -125,7 +126,7 @@ func (f *findings) files(cfg *config.Config) {
 		err := writable(x.dir)
 		found := x.dir + " can be written to"
 		if err != nil {
-			found = cause(err)
+			found = failure.Cause(err)
 		}
 		f.must(err == nil, level, x.check, found, x.means, "make "+x.dir+" for the daemon's user (the packaged tmpfiles.d does), and run the doctor as that user")
 	}
@@ -160,17 +161,17 @@ func (f *findings) database(ctx context.Context, cfg *config.Config) {
 	}
 	facts, err := lookAtDatabase(ctx, cfg.Database.URL, cfg.Database.Schema)
 	if err != nil {
-		f.add(bad, "connection", cause(err), "rounds pause while PostgreSQL is away", "check that it runs at "+config.Mask(cfg.Database.URL)+" and lets this user in")
+		f.add(bad, "connection", failure.Cause(err), "rounds pause while PostgreSQL is away", "check that it runs at "+config.Mask(cfg.Database.URL)+" and lets this user in")
 		return
 	}
 	f.must(facts.version >= 140000, bad, "version", fmt.Sprintf("PostgreSQL %d", facts.version/10000), "fairlease needs 14 or newer", "upgrade it")
 	s, err := openStore(ctx, cfg)
 	switch {
 	case errors.Is(err, store.ErrSchema):
-		f.add(bad, "schema", cause(err), "the daemon does not start", "run fairlease migrate with the newest fairlease")
+		f.add(bad, "schema", failure.Cause(err), "the daemon does not start", "run fairlease migrate with the newest fairlease")
 		return
 	case err != nil:
-		f.add(bad, "schema", cause(err), "the daemon cannot work", "see the message")
+		f.add(bad, "schema", failure.Cause(err), "the daemon cannot work", "see the message")
 		return
 	}
 	defer s.Close()
@@ -184,7 +185,7 @@ func (f *findings) database(ctx context.Context, cfg *config.Config) {
 	seat, err := s.Seated(ctx)
 	switch {
 	case err != nil:
-		f.add(bad, "seat", cause(err), "", "")
+		f.add(bad, "seat", failure.Cause(err), "", "")
 	case seat == nil:
 		f.ok("seat", "no daemon is seated")
 	default:
@@ -200,7 +201,7 @@ func (f *findings) identity(ctx context.Context, s *store.Store) {
 	of, known, err := s.Identity(ctx)
 	switch {
 	case err != nil:
-		f.add(bad, "cluster", cause(err), "", "")
+		f.add(bad, "cluster", failure.Cause(err), "", "")
 	case !known:
 		f.ok("cluster", "the journal is of no cluster yet; the first round makes it this one's")
 	case f.seen != nil && !of.Is(f.seen.Identity()):

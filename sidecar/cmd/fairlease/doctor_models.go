@@ -15,6 +15,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
 
@@ -40,7 +41,7 @@ func (f *findings) munge(ctx context.Context, socket string) {
 		f.ok(check, "answers at %s", or(socket, "its default socket"))
 		return
 	}
-	f.add(bad, check, cause(err), means, "install munge and start munged with the nodes' key; set models.progress.munge if its socket is elsewhere")
+	f.add(bad, check, failure.Cause(err), means, "install munge and start munged with the nodes' key; set models.progress.munge if its socket is elsewhere")
 }
 
 // drop checks the folder of reports, and its users' folders.
@@ -55,7 +56,7 @@ func (f *findings) drop(folder string) {
 		users, err = os.ReadDir(folder)
 	}
 	if err != nil {
-		f.add(bad, check, cause(err), "what jobs leave there is not heard (models.progress.folder)",
+		f.add(bad, check, failure.Cause(err), "what jobs leave there is not heard (models.progress.folder)",
 			"make it for root with mode 0755, on a file system that the nodes share, and in it a folder for each user, as install -d -o alice -m 0755 "+filepath.Join(folder, "alice"))
 		return
 	}
@@ -85,7 +86,7 @@ func (f *findings) drop(folder string) {
 func userFolder(path, name string) string {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return cause(err)
+		return failure.Cause(err)
 	}
 	if !info.IsDir() {
 		return "is no folder"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
@@ -31,7 +32,7 @@ func (f *findings) plugin(cfg *config.Config, c conf, seen *cluster.Sighting) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		f.add(warn, "plugin settings", cause(err), "whether the submit plugin's gate_seconds, gate_license, opt_out and partitions fit this configuration is not known",
+		f.add(warn, "plugin settings", failure.Cause(err), "whether the submit plugin's gate_seconds, gate_license, opt_out and partitions fit this configuration is not known",
 			"run the doctor where slurmctld runs, or name a copy of its fairlease-plugin.conf in gate.plugin_conf")
 		return
 	}

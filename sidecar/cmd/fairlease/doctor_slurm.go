@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/slurm"
@@ -19,13 +20,13 @@ import (
 func (f *findings) slurm(ctx context.Context, cfg *config.Config) {
 	client, err := openSlurm(cfg)
 	if err != nil {
-		f.add(bad, "connection", cause(err), "Slurm cannot be asked", "correct the keys under slurm in the configuration")
+		f.add(bad, "connection", failure.Cause(err), "Slurm cannot be asked", "correct the keys under slurm in the configuration")
 		return
 	}
 	defer client.Close()
 	facts, err := client.Facts(ctx)
 	if err != nil {
-		f.add(bad, "connection", cause(err), "rounds pause while Slurm is away",
+		f.add(bad, "connection", failure.Cause(err), "rounds pause while Slurm is away",
 			"check that slurmrestd and slurmctld run, slurm.address, and that this user may open the socket")
 		return
 	}
@@ -43,7 +44,7 @@ func (f *findings) slurm(ctx context.Context, cfg *config.Config) {
 	}
 	seen, err := client.Observe(ctx, 0)
 	if err != nil {
-		f.add(bad, "look", cause(err), "rounds pause while the cluster cannot be read", "see the message; slurmdbd must run for the account tree")
+		f.add(bad, "look", failure.Cause(err), "rounds pause while the cluster cannot be read", "see the message; slurmdbd must run for the account tree")
 		return
 	}
 	f.seen = &seen

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/slurm"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
@@ -143,7 +144,7 @@ func TestDoctor(t *testing.T) {
 	env := []string{"FAIRLEASE_DATABASE_URL=" + storetest.Database(t)}
 	r := run(t, time.Time{}, env, "-c", file, "doctor", "--json")
 	var found []finding
-	if err := json.Unmarshal([]byte(r.out), &found); err != nil || r.code != exitNo {
+	if err := json.Unmarshal([]byte(r.out), &found); err != nil || r.code != failure.No {
 		t.Fatalf("exit code %d, %v\n%s", r.code, err, r.out)
 	}
 	levels := map[string]string{}
@@ -160,10 +161,10 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("for people:\n%s", people.out)
 	}
 	write(t, file, "lease: {notcie: 1}\n")
-	if r := run(t, time.Time{}, env, "-c", file, "doctor"); r.code != exitNo || !strings.Contains(r.out, "did you mean lease.notice?") {
+	if r := run(t, time.Time{}, env, "-c", file, "doctor"); r.code != failure.No || !strings.Contains(r.out, "did you mean lease.notice?") {
 		t.Errorf("with a wrong configuration: exit code %d\n%s", r.code, r.out)
 	}
-	if r := run(t, time.Time{}, nil, "-c", empty(t), "doctor", "-P"); r.code != exitNo || !strings.Contains(r.out, "postgresql|address|fail|none is configured") {
+	if r := run(t, time.Time{}, nil, "-c", empty(t), "doctor", "-P"); r.code != failure.No || !strings.Contains(r.out, "postgresql|address|fail|none is configured") {
 		t.Errorf("without a database: exit code %d\n%s", r.code, r.out)
 	}
 }

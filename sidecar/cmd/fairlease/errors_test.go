@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
@@ -28,20 +29,20 @@ func TestComplaints(t *testing.T) {
 		code int
 		err  string // pattern
 	}{
-		{"unknown command", nil, []string{"nonsense"}, exitUsage, `^fairlease: unknown command "nonsense" for "fairlease"\nnext: see fairlease help\n$`},
-		{"unknown flag", nil, []string{"leases", "--foo"}, exitUsage, `^fairlease: unknown flag: --foo\nnext: see fairlease leases --help\n$`},
-		{"argument too few", nil, []string{"explain"}, exitUsage, `^fairlease: fairlease explain needs a job id, as in 123 or 123_4\n`},
-		{"argument too many", nil, []string{"status", "x"}, exitUsage, `^fairlease: fairlease status takes no argument, but was given \["x"\]\n`},
-		{"no job id", nil, []string{"explain", "abc"}, exitUsage, `^fairlease: "abc" is no job id: write 123 or, for an array task, 123_4\n$`},
-		{"no round", nil, []string{"replay", "x"}, exitUsage, `^fairlease: "x" is no round's number\n`},
-		{"no end", nil, []string{"freeze", "1", "--reason", "r"}, exitUsage, `^fairlease: --until is missing: `},
-		{"past end", nil, []string{"freeze", "1", "--until", "2001-01-01", "--reason", "r"}, exitUsage, `^fairlease: --until 2001-01-01 is past`},
-		{"no reason", nil, []string{"freeze", "1", "--until", "1h"}, exitUsage, `^fairlease: an order needs a reason, others will ask\nnext: add --reason`},
-		{"bad configuration", nil, []string{"-c", bad, "status"}, exitUsage, `^fairlease: the configuration cannot be used\n  \S+bad.yaml:2: lease.notcie: unknown key; did you mean lease.notice\?\nnext: correct the file`},
-		{"no file", nil, []string{"-c", bad + "x", "status"}, exitUsage, `^fairlease: the configuration cannot be used\n  read the configuration: open \S+: no such file or directory\n`},
-		{"no database", nil, []string{"tenants"}, exitUsage, `^fairlease: no database is configured\nnext: set database.url`},
-		{"database away", nowhere, []string{"tenants"}, exitAbsent, `^fairlease: the journal cannot be reached at postgresql://u:xxxxx@/f\?host=\S+\n  dial unix \S+: connect: no such file or directory\nnext: check that PostgreSQL runs`},
-		{"slurm away", nil, []string{"round", "--dry-run"}, exitAbsent, `^fairlease: Slurm does not answer at unix://\S+/none\n  .*no such file.*\nnext: check that slurmrestd`},
+		{"unknown command", nil, []string{"nonsense"}, failure.Misuse, `^fairlease: unknown command "nonsense" for "fairlease"\nnext: see fairlease help\n$`},
+		{"unknown flag", nil, []string{"leases", "--foo"}, failure.Misuse, `^fairlease: unknown flag: --foo\nnext: see fairlease leases --help\n$`},
+		{"argument too few", nil, []string{"explain"}, failure.Misuse, `^fairlease: fairlease explain needs a job id, as in 123 or 123_4\n`},
+		{"argument too many", nil, []string{"status", "x"}, failure.Misuse, `^fairlease: fairlease status takes no argument, but was given \["x"\]\n`},
+		{"no job id", nil, []string{"explain", "abc"}, failure.Misuse, `^fairlease: "abc" is no job id: write 123 or, for an array task, 123_4\n$`},
+		{"no round", nil, []string{"replay", "x"}, failure.Misuse, `^fairlease: "x" is no round's number\n`},
+		{"no end", nil, []string{"freeze", "1", "--reason", "r"}, failure.Misuse, `^fairlease: --until is missing: `},
+		{"past end", nil, []string{"freeze", "1", "--until", "2001-01-01", "--reason", "r"}, failure.Misuse, `^fairlease: --until 2001-01-01 is past`},
+		{"no reason", nil, []string{"freeze", "1", "--until", "1h"}, failure.Misuse, `^fairlease: an order needs a reason, others will ask\nnext: add --reason`},
+		{"bad configuration", nil, []string{"-c", bad, "status"}, failure.Misuse, `^fairlease: the configuration cannot be used\n  \S+bad.yaml:2: lease.notcie: unknown key; did you mean lease.notice\?\nnext: correct the file`},
+		{"no file", nil, []string{"-c", bad + "x", "status"}, failure.Misuse, `^fairlease: the configuration cannot be used\n  read the configuration: open \S+: no such file or directory\n`},
+		{"no database", nil, []string{"tenants"}, failure.Misuse, `^fairlease: no database is configured\nnext: set database.url`},
+		{"database away", nowhere, []string{"tenants"}, failure.Absent, `^fairlease: the journal cannot be reached at postgresql://u:xxxxx@/f\?host=\S+\n  dial unix \S+: connect: no such file or directory\nnext: check that PostgreSQL runs`},
+		{"slurm away", nil, []string{"round", "--dry-run"}, failure.Absent, `^fairlease: Slurm does not answer at unix://\S+/none\n  .*no such file.*\nnext: check that slurmrestd`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := run(t, time.Time{}, append(c.env, "FAIRLEASE_CONFIG="+empty(t)), c.args...)
@@ -74,7 +75,7 @@ func write(t *testing.T, path, text string) {
 func TestMigrate(t *testing.T) {
 	env := []string{"FAIRLEASE_DATABASE_URL=" + storetest.Empty(t), "FAIRLEASE_CONFIG=" + empty(t)}
 	r := run(t, time.Time{}, env, "tenants")
-	if r.code != exitUsage || !strings.Contains(r.err, "run `fairlease migrate`") {
+	if r.code != failure.Misuse || !strings.Contains(r.err, "run `fairlease migrate`") {
 		t.Errorf("without a schema: exit code %d\n%s", r.code, r.err)
 	}
 	if r := run(t, time.Time{}, env, "migrate"); r.code != 0 || !strings.Contains(r.out, "it was 0") {
@@ -86,7 +87,7 @@ func TestMigrate(t *testing.T) {
 	if r := run(t, time.Time{}, env, "tenants"); r.code != 0 {
 		t.Errorf("afterwards: exit code %d\n%s", r.code, r.err)
 	}
-	if r := run(t, time.Time{}, env, "status"); r.code != exitNo || !strings.Contains(r.out, "none is seated") {
+	if r := run(t, time.Time{}, env, "status"); r.code != failure.No || !strings.Contains(r.out, "none is seated") {
 		t.Errorf("status without a daemon: exit code %d\n%s", r.code, r.out)
 	}
 }
@@ -109,10 +110,10 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, r.code, r.out, r.err)
 		}
 	}
-	if r := live("freeze", "stranger", "--until", "2h", "--reason", "r"); r.code != exitUsage || !strings.Contains(r.err, "user:stranger") {
+	if r := live("freeze", "stranger", "--until", "2h", "--reason", "r"); r.code != failure.Misuse || !strings.Contains(r.err, "user:stranger") {
 		t.Errorf("an unknown name: exit code %d\n%s", r.code, r.err)
 	}
-	if r := live("freeze", "gang:x", "--until", "2h", "--reason", "r"); r.code != exitUsage {
+	if r := live("freeze", "gang:x", "--until", "2h", "--reason", "r"); r.code != failure.Misuse {
 		t.Errorf("an unknown scope: exit code %d\n%s", r.code, r.err)
 	}
 	if r := live("explain", "6_2"); !strings.Contains(r.out, "exempt job 6_2 until") || !strings.Contains(r.out, "demo") || !strings.Contains(r.out, "boost job 6 until") {
@@ -121,7 +122,7 @@ func TestOrders(t *testing.T) {
 	if r := live("override", "end", "1"); r.code != 0 {
 		t.Errorf("end: exit code %d\n%s", r.code, r.err)
 	}
-	if r := live("override", "end", "1"); r.code != exitNo || !strings.Contains(r.err, "not in force") {
+	if r := live("override", "end", "1"); r.code != failure.No || !strings.Contains(r.err, "not in force") {
 		t.Errorf("end twice: exit code %d\n%s", r.code, r.err)
 	}
 	if r := live("override", "list", "-P", "-n"); strings.Count(r.out, "\n") != 4 || strings.Contains(r.out, "vision") {
@@ -155,7 +156,7 @@ func TestWhoGivesAnOrder(t *testing.T) {
 func TestExplainUnknown(t *testing.T) {
 	s := tell(t)
 	r := s.run(t, "explain", "999")
-	if r.code != exitNo || !strings.Contains(r.err, "job 999 is not in the journal") || !strings.Contains(r.err, "searched up to round") ||
+	if r.code != failure.No || !strings.Contains(r.err, "job 999 is not in the journal") || !strings.Contains(r.err, "searched up to round") ||
 		!strings.Contains(r.err, "Slurm could not be asked") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
@@ -188,7 +189,7 @@ func TestReplay(t *testing.T) {
 	if err1 != nil || err2 != nil || string(was) != string(again) {
 		t.Error("the saved plans differ:", err1, err2)
 	}
-	if r := s.run(t, "replay", "99999"); r.code != exitNo || !strings.Contains(r.err, "round 99999 is not in the journal") {
+	if r := s.run(t, "replay", "99999"); r.code != failure.No || !strings.Contains(r.err, "round 99999 is not in the journal") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -26,7 +27,7 @@ func (p *program) explain() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := cluster.ParseJobID(args[0])
 			if err != nil {
-				return &failure{code: exitUsage, what: err.Error()}
+				return &failure.Error{Code: failure.Misuse, What: err.Error()}
 			}
 			return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) error {
 				x, err := s.ExplainJob(c.Context(), id)
@@ -82,7 +83,7 @@ func withCase(x store.Explanation, snap *cluster.Snapshot, plan *cluster.Plan) e
 // notInJournal says of a job that the journal does not have where it was looked
 // for, and what Slurm knows of it.
 func (p *program) notInJournal(ctx context.Context, cfg *config.Config, s *store.Store, id cluster.JobID) error {
-	f := &failure{code: exitNo, what: fmt.Sprintf("job %s is not in the journal", id)}
+	f := &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s is not in the journal", id)}
 	looked := "the journal was searched"
 	if number, at, err := s.Newest(ctx); err == nil && number > 0 {
 		looked = fmt.Sprintf("the journal was searched up to round %d of %s", number, at.In(p.zone()).Format(time.DateTime))
@@ -94,18 +95,18 @@ func (p *program) notInJournal(ctx context.Context, cfg *config.Config, s *store
 	defer client.Close()
 	seen, err := client.Observe(ctx, 0)
 	if err != nil {
-		f.err = fmt.Errorf("%s; Slurm could not be asked: %s", looked, cause(err))
+		f.Err = fmt.Errorf("%s; Slurm could not be asked: %s", looked, failure.Cause(err))
 		return f
 	}
 	for i := range seen.Jobs {
 		if seen.Jobs[i].ID == id {
-			f.err = fmt.Errorf("%s; Slurm has it: %s, account %s, %s", looked, seen.Jobs[i].State, seen.Jobs[i].Account, or(seen.Jobs[i].Because, "no reason given"))
-			f.next = "the next round will see it (fairlease status tells whether rounds are made)"
+			f.Err = fmt.Errorf("%s; Slurm has it: %s, account %s, %s", looked, seen.Jobs[i].State, seen.Jobs[i].Account, or(seen.Jobs[i].Because, "no reason given"))
+			f.Next = "the next round will see it (fairlease status tells whether rounds are made)"
 			return f
 		}
 	}
-	f.err = fmt.Errorf("%s; Slurm was asked, and lists no such job that has or wants GPUs of a node", looked)
-	f.next = fmt.Sprintf("check the id with squeue; jobs without GPUs are not managed; for one that ended long ago: sacct -j %s", id)
+	f.Err = fmt.Errorf("%s; Slurm was asked, and lists no such job that has or wants GPUs of a node", looked)
+	f.Next = fmt.Sprintf("check the id with squeue; jobs without GPUs are not managed; for one that ended long ago: sacct -j %s", id)
 	return f
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -74,16 +75,16 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := s.run(t, strings.Fields(args)...)
-			if r.code != exitOK || r.err != "" {
+			if r.code != failure.OK || r.err != "" {
 				t.Errorf("%s: exit code %d\n%s", args, r.code, r.err)
 			}
 			golden(t, name, stamps.ReplaceAllString(r.out, "STAMP"))
 		})
 	}
-	if r := s.run(t, "profiles", "no/such"); r.code != exitNo || !strings.Contains(r.err, `nothing is known of a kind "no/such"`) {
+	if r := s.run(t, "profiles", "no/such"); r.code != failure.No || !strings.Contains(r.err, `nothing is known of a kind "no/such"`) {
 		t.Errorf("an unknown kind: exit code %d\n%s", r.code, r.err)
 	}
-	if r := s.run(t, "profiles", "a", "b"); r.code != exitUsage {
+	if r := s.run(t, "profiles", "a", "b"); r.code != failure.Misuse {
 		t.Errorf("two kinds: exit code %d\n%s", r.code, r.err)
 	}
 	snap, plan, err := s.world.Loop.Preview(t.Context())
@@ -109,7 +110,7 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 				t.Errorf("%v: %q does not have the columns of %q", args, l, lines[0])
 			}
 		}
-		if r := s.run(t, append(args, "-P", "--json")...); r.code != exitUsage {
+		if r := s.run(t, append(args, "-P", "--json")...); r.code != failure.Misuse {
 			t.Errorf("%v: two forms at once: exit code %d", args, r.code)
 		}
 	}
@@ -118,16 +119,16 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 // Without a policy there is nothing to read, and it is said.
 func TestNoMarket(t *testing.T) {
 	s := tell(t)
-	if r := s.run(t, "profiles"); r.code != exitNo || !strings.Contains(r.err, "no policy divides unlike GPU models") || !strings.Contains(r.err, "gandiva-fair") {
+	if r := s.run(t, "profiles"); r.code != failure.No || !strings.Contains(r.err, "no policy divides unlike GPU models") || !strings.Contains(r.err, "gandiva-fair") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
-	if r := s.run(t, "trades", "-P"); r.code != exitOK || strings.Count(r.out, "\n") != 1 {
+	if r := s.run(t, "trades", "-P"); r.code != failure.OK || strings.Count(r.out, "\n") != 1 {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if r := s.run(t, "trades"); r.code != exitOK || !strings.HasPrefix(r.out, "There is no trade: no policy divides unlike GPU models, preset gandiva-fair would.\n\nas of round ") {
+	if r := s.run(t, "trades"); r.code != failure.OK || !strings.HasPrefix(r.out, "There is no trade: no policy divides unlike GPU models, preset gandiva-fair would.\n\nas of round ") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if r := s.run(t, "round", "--audit"); r.code != exitUsage || !strings.Contains(r.err, "--audit goes with --dry-run only") {
+	if r := s.run(t, "round", "--audit"); r.code != failure.Misuse || !strings.Contains(r.err, "--audit goes with --dry-run only") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
 }
@@ -140,13 +141,13 @@ func TestNoRoundYet(t *testing.T) {
 		code int
 		want string
 	}{
-		"profiles":    {exitNo, "no round has been written down yet\nnext: fairlease status"},
-		"profiles x":  {exitNo, "no round has been written down yet"},
-		"trades":      {exitOK, "no round has been written down yet"},
-		"trades -a":   {exitOK, "no round has been written down yet"},
-		"status":      {exitOK, "none has been written down yet"},
-		"status -P":   {exitOK, "POOL|GPUS"},
-		"explain 123": {exitNo, "job 123 is not in the journal"},
+		"profiles":    {failure.No, "no round has been written down yet\nnext: fairlease status"},
+		"profiles x":  {failure.No, "no round has been written down yet"},
+		"trades":      {failure.OK, "no round has been written down yet"},
+		"trades -a":   {failure.OK, "no round has been written down yet"},
+		"status":      {failure.OK, "none has been written down yet"},
+		"status -P":   {failure.OK, "POOL|GPUS"},
+		"explain 123": {failure.No, "job 123 is not in the journal"},
 	} {
 		if r := st.run(t, strings.Fields(args)...); r.code != c.code || !strings.Contains(r.out+r.err, c.want) {
 			t.Errorf("%s: exit code %d\n%s%s", args, r.code, r.out, r.err)
@@ -168,12 +169,12 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 	}
 	w.Run(15 * cluster.Minute)
 	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, world: w, end: w.Now().Time().Add(3 * time.Second)}
-	if r := st.run(t, "trades"); r.code != exitOK || !strings.Contains(r.out, "gavel:throughput-slo divides GPU models, and only gandiva-fair trades") {
+	if r := st.run(t, "trades"); r.code != failure.OK || !strings.Contains(r.out, "gavel:throughput-slo divides GPU models, and only gandiva-fair trades") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	for name, args := range map[string]string{"explain-late": "explain 6", "explain-party": "explain 5"} {
 		r := st.run(t, strings.Fields(args)...)
-		if r.code != exitOK || r.err != "" {
+		if r.code != failure.OK || r.err != "" {
 			t.Errorf("%s: exit code %d\n%s", args, r.code, r.err)
 		}
 		golden(t, name, stamps.ReplaceAllString(r.out, "STAMP"))
@@ -211,7 +212,7 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 		t.Helper()
 		st.end = w.Now().Time().Add(3 * time.Second)
 		r := st.run(t, "explain", job.String())
-		if r.code != exitOK || r.err != "" {
+		if r.code != failure.OK || r.err != "" {
 			t.Errorf("%s: exit code %d\n%s", name, r.code, r.err)
 		}
 		golden(t, name, stamps.ReplaceAllString(r.out, "STAMP"))

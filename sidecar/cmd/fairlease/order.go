@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -32,10 +33,10 @@ round; fairlease override lists and ends orders.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			end, err := when(until, p.clock().In(p.zone()))
 			if err != nil {
-				return &failure{code: exitUsage, what: "--until " + err.Error()}
+				return &failure.Error{Code: failure.Misuse, What: "--until " + err.Error()}
 			}
 			if strings.TrimSpace(reason) == "" {
-				return &failure{code: exitUsage, what: "an order needs a reason, others will ask", next: "add --reason 'why'"}
+				return &failure.Error{Code: failure.Misuse, What: "an order needs a reason, others will ask", Next: "add --reason 'why'"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				scope, name, err := whom(c.Context(), s, args[0])
@@ -45,7 +46,7 @@ round; fairlease override lists and ends orders.`,
 				id, err := s.AddOverride(c.Context(), cluster.Override{Kind: cluster.OverrideKind(kind), Scope: scope, Name: name,
 					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: p.orderer()})
 				if err != nil {
-					return &failure{code: exitNo, what: "the order was not given", err: err, next: orRole(err, "")}
+					return &failure.Error{Code: failure.No, What: "the order was not given", Err: err, Next: orRole(err, "")}
 				}
 				p.printf("order %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.words(p.now(), nil).Time(cluster.InstantOf(end)))
 				return nil
@@ -90,7 +91,7 @@ func moment(text string, zone *time.Location) (time.Time, bool) {
 func whom(ctx context.Context, s *store.Store, word string) (scope, name string, err error) {
 	if scope, name, ok := strings.Cut(word, ":"); ok {
 		if !slices.Contains([]string{"job", "user", "tenant"}, scope) || name == "" {
-			return "", "", &failure{code: exitUsage, what: fmt.Sprintf("%q names nobody", word), next: "write job:ID, user:NAME or tenant:NAME"}
+			return "", "", &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q names nobody", word), Next: "write job:ID, user:NAME or tenant:NAME"}
 		}
 		return scope, name, nil
 	}
@@ -105,14 +106,14 @@ func whom(ctx context.Context, s *store.Store, word string) (scope, name string,
 	person := slices.ContainsFunc(snap.Cases, func(c cluster.Case) bool { return c.Record.User == word })
 	switch {
 	case tenant && person:
-		return "", "", &failure{code: exitUsage, what: word + " is a tenant and a user", next: fmt.Sprintf("write tenant:%s or user:%s", word, word)}
+		return "", "", &failure.Error{Code: failure.Misuse, What: word + " is a tenant and a user", Next: fmt.Sprintf("write tenant:%s or user:%s", word, word)}
 	case tenant:
 		return "tenant", word, nil
 	case person:
 		return "user", word, nil
 	}
-	return "", "", &failure{code: exitUsage, what: fmt.Sprintf("%s is no job id, and the newest round knows no tenant and no job's user of that name", word),
-		next: fmt.Sprintf("if you mean it all the same: user:%s or tenant:%s", word, word)}
+	return "", "", &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s is no job id, and the newest round knows no tenant and no job's user of that name", word),
+		Next: fmt.Sprintf("if you mean it all the same: user:%s or tenant:%s", word, word)}
 }
 
 // orderer names the giver of an order: the user that this process runs as and, beside it, the value of SUDO_USER. Anybody can set
@@ -177,11 +178,11 @@ func (p *program) overrideEnd() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {
-				return &failure{code: exitUsage, what: fmt.Sprintf("%q is no order's number", args[0]), next: "fairlease override list has them"}
+				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is no order's number", args[0]), Next: "fairlease override list has them"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				if err := s.EndOverride(c.Context(), id, p.orderer()); err != nil {
-					return &failure{code: exitNo, what: fmt.Sprintf("order %d was not ended", id), err: err, next: orRole(err, "fairlease override list has those in force")}
+					return &failure.Error{Code: failure.No, What: fmt.Sprintf("order %d was not ended", id), Err: err, Next: orRole(err, "fairlease override list has those in force")}
 				}
 				p.printf("order %d is ended; that takes effect in the next round\n", id)
 				return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
@@ -57,7 +58,7 @@ An interrupt cancels the jobs that have not started. Exit code 1 when a model wa
 		Example: "  fairlease profile bert --account nlp --gpus 4 --minutes 5 train.sh -- --batch-size 32\n  fairlease profile bert train.sh --models v100,k80 --dry-run",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return &failure{code: exitUsage, what: "fairlease profile needs a kind and a batch script", next: "see fairlease profile --help"}
+				return &failure.Error{Code: failure.Misuse, What: "fairlease profile needs a kind and a batch script", Next: "see fairlease profile --help"}
 			}
 			o.kind, o.script, o.args = args[0], args[1], args[2:]
 			o.wait, o.do = !noWait, !dry
@@ -81,10 +82,10 @@ An interrupt cancels the jobs that have not started. Exit code 1 when a model wa
 // check refuses what no job can be made of.
 func (o *profiling) check() error {
 	if err := profile.CheckName(o.kind); err != nil {
-		return &failure{code: exitUsage, what: err.Error(), next: "the tenant is that of --account"}
+		return &failure.Error{Code: failure.Misuse, What: err.Error(), Next: "the tenant is that of --account"}
 	}
 	if o.gpus < 1 || o.minutes < 1 {
-		return usage(fmt.Sprintf("--gpus=%d --minutes=%d: a job needs one at least of each", o.gpus, o.minutes))
+		return failure.Usage("--gpus=%d --minutes=%d: a job needs one at least of each", o.gpus, o.minutes)
 	}
 	text, err := os.ReadFile(o.script)
 	if err == nil && !bytes.HasPrefix(text, []byte("#!")) {
@@ -94,7 +95,7 @@ func (o *profiling) check() error {
 		err = fmt.Errorf("it has %q, which counts beside what is asked for here", strings.TrimSpace(at))
 	}
 	if err != nil {
-		return &failure{code: exitUsage, what: "the batch script cannot be used", err: err, next: "fairlease profile KIND SCRIPT; its arguments stand behind --"}
+		return &failure.Error{Code: failure.Misuse, What: "the batch script cannot be used", Err: err, Next: "fairlease profile KIND SCRIPT; its arguments stand behind --"}
 	}
 	return nil
 }
@@ -168,6 +169,6 @@ func (p *program) noLogin(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &failure{code: exitAbsent, what: "Slurm cannot be asked", err: err,
-		next: "run it where sbatch and scontrol work, as on a login node; check that slurmctld runs"}
+	return &failure.Error{Code: failure.Absent, What: "Slurm cannot be asked", Err: err,
+		Next: "run it where sbatch and scontrol work, as on a login node; check that slurmctld runs"}
 }

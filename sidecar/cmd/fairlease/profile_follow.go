@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
 // submit submits the jobs of all trials that may be. It fails where sbatch takes none.
@@ -20,14 +21,14 @@ func (p *program) submit(ctx context.Context, o *profiling, trials []*trial) err
 		}
 		id, err := o.login.Submit(ctx, o.sbatch(x))
 		if err != nil {
-			x.State, x.Note = "refused", cause(err)
+			x.State, x.Note = "refused", failure.Cause(err)
 			refused = cmp.Or(refused, err)
 			continue
 		}
 		x.id, x.Job, x.State, x.began, taken = id, id.String(), "submitted", p.now(), true
 	}
 	if refused != nil && !taken {
-		return &failure{code: exitNo, what: "sbatch took none of the jobs", err: refused, next: "try the line that --dry-run shows"}
+		return &failure.Error{Code: failure.No, What: "sbatch took none of the jobs", Err: refused, Next: "try the line that --dry-run shows"}
 	}
 	return nil
 }
@@ -47,7 +48,7 @@ func (p *program) await(ctx context.Context, o *profiling, trials []*trial, hear
 		}
 		upTo, err := hear(ctx, trials)
 		if err != nil && ctx.Err() == nil {
-			line.say("what the jobs report cannot be read: " + cause(err))
+			line.say("what the jobs report cannot be read: " + failure.Cause(err))
 		}
 		line.set(following(trials, line.terminal))
 		if over && (err == nil && upTo >= last || p.now().Sub(last) > lateReports) {
@@ -70,7 +71,7 @@ func (p *program) look(ctx context.Context, o *profiling, x *trial) {
 	j, known, err := o.login.Job(ctx, x.id)
 	switch {
 	case err != nil: // it is looked at again
-		x.Note = cause(err)
+		x.Note = failure.Cause(err)
 	case !known:
 		x.State, x.over, x.ended = "forgotten", true, p.now()
 	default:
@@ -94,7 +95,7 @@ func (p *program) abandon(ctx context.Context, o *profiling, trials []*trial) {
 		return
 	}
 	if err := o.login.CancelWaiting(ctx, left); err != nil {
-		fmt.Fprintf(p.err, "fairlease: jobs that have not started could not be cancelled: %s\n", cause(err))
+		fmt.Fprintf(p.err, "fairlease: jobs that have not started could not be cancelled: %s\n", failure.Cause(err))
 	}
 	for _, x := range submitted(trials) {
 		p.look(ctx, o, x)

@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
@@ -38,20 +39,20 @@ func (p *program) ears(ctx context.Context, cfg *config.Config, o *profiling) (*
 			s.Close()
 		}
 		if why = "no policy divides unlike GPU models in the newest round"; err != nil {
-			why = cause(err)
+			why = failure.Cause(err)
 		}
 	}
 	if folder == "" {
-		return nil, &failure{code: exitUsage, what: "nobody here would hear what the jobs report: the journal is of no use (" + why + "), and no folder is known",
-			next: "set FAIRLEASE_PROGRESS_FOLDER to a folder that the nodes see, with one of your own in it; or --no-wait, and read fairlease profiles where the journal can be"}
+		return nil, &failure.Error{Code: failure.Misuse, What: "nobody here would hear what the jobs report: the journal is of no use (" + why + "), and no folder is known",
+			Next: "set FAIRLEASE_PROGRESS_FOLDER to a folder that the nodes see, with one of your own in it; or --no-wait, and read fairlease profiles where the journal can be"}
 	}
 	me, err := user.Current()
 	if err != nil {
-		return nil, &failure{code: exitNo, what: "the program cannot tell who runs it", err: err}
+		return nil, &failure.Error{Code: failure.No, What: "the program cannot tell who runs it", Err: err}
 	}
 	if info, err := os.Stat(filepath.Join(folder, me.Username)); err != nil || !info.IsDir() {
-		return nil, &failure{code: exitUsage, what: fmt.Sprintf("%s has no folder %s, in which your jobs would leave their reports", folder, me.Username),
-			next: "have the administrator make it, or set FAIRLEASE_PROGRESS_FOLDER"}
+		return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s has no folder %s, in which your jobs would leave their reports", folder, me.Username),
+			Next: "have the administrator make it, or set FAIRLEASE_PROGRESS_FOLDER"}
 	}
 	drop := &telemetry.Drop{Folder: folder}
 	book := profile.New(profile.Default(), nil, nil)

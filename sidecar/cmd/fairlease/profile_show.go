@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
 // measured shows what came of the trials.
@@ -38,7 +39,7 @@ func (p *program) measured(ctx context.Context, l listing, o *profiling, trials 
 		p.printf("\nwhat they report: fairlease profiles %s\n", o.kind)
 	}
 	if !all {
-		return quiet(exitNo)
+		return failure.Quiet(failure.No)
 	}
 	return nil
 }
@@ -70,10 +71,10 @@ func (p *program) interrupted(trials []*trial) error {
 	for _, x := range unfinished(trials) {
 		left = append(left, x.Job)
 	}
-	f := &failure{code: exitNo, what: "interrupted: jobs that had not started are cancelled, and none is left"}
+	f := &failure.Error{Code: failure.No, What: "interrupted: jobs that had not started are cancelled, and none is left"}
 	if len(left) > 0 {
-		f.what = "interrupted: jobs that had not started are cancelled; left " + strings.Join(left, ", ")
-		f.next = "scancel " + strings.Join(left, " ") + " ends them; what they report counts all the same"
+		f.What = "interrupted: jobs that had not started are cancelled; left " + strings.Join(left, ", ")
+		f.Next = "scancel " + strings.Join(left, " ") + " ends them; what they report counts all the same"
 	}
 	return f
 }

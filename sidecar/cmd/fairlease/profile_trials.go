@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
@@ -59,7 +60,7 @@ func (o *profiling) trials(nodes []slurm.UserNode) ([]*trial, error) {
 		}
 	}
 	if len(in) == 0 {
-		return nil, &failure{code: exitNo, what: "no node of partition " + strings.Join(o.partitions, ", ") + " has GPUs", next: "name others with --partition; sinfo has them"}
+		return nil, &failure.Error{Code: failure.No, What: "no node of partition " + strings.Join(o.partitions, ", ") + " has GPUs", Next: "name others with --partition; sinfo has them"}
 	}
 	models := slices.Compact(slices.Sorted(slices.Values(o.models)))
 	if len(models) == 0 {
@@ -68,8 +69,8 @@ func (o *profiling) trials(nodes []slurm.UserNode) ([]*trial, error) {
 	var out []*trial
 	for _, m := range models {
 		if in[m] == nil {
-			return nil, &failure{code: exitUsage, what: fmt.Sprintf("--models: no node of partition %s has a GPU model %q", strings.Join(o.partitions, ", "), m),
-				next: "there are " + strings.Join(slices.Sorted(maps.Keys(in)), ", ")}
+			return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("--models: no node of partition %s has a GPU model %q", strings.Join(o.partitions, ", "), m),
+				Next: "there are " + strings.Join(slices.Sorted(maps.Keys(in)), ", ")}
 		}
 		x := &trial{Model: m}
 		if m == untypedModel && len(in) > 1 {

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -58,8 +59,8 @@ type profileSpeedup struct {
 // known gives all that was declared and observed, and what the engine estimates where neither was.
 func known(snap *cluster.Snapshot, plan *cluster.Plan) ([]profileShown, error) {
 	if snap.Settings.Divide == "" {
-		return nil, &failure{code: exitNo, what: "no policy divides unlike GPU models in the newest round",
-			next: "set preset to one of " + strings.Join(policy.Presets(), ", ") + "; fairlease status tells whether rounds are made"}
+		return nil, &failure.Error{Code: failure.No, What: "no policy divides unlike GPU models in the newest round",
+			Next: "set preset to one of " + strings.Join(policy.Presets(), ", ") + "; fairlease status tells whether rounds are made"}
 	}
 	set := profile.Default()
 	set.Estimate = !snap.Settings.NoEstimates

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -190,7 +191,7 @@ func TestParsable(t *testing.T) {
 		if strings.HasPrefix(bare.out, lines[0]) {
 			t.Errorf("%v -n has a header", args)
 		}
-		if r := s.run(t, append(args, "-P", "--json")...); r.code != exitUsage {
+		if r := s.run(t, append(args, "-P", "--json")...); r.code != failure.Misuse {
 			t.Errorf("%v: two forms at once: exit code %d", args, r.code)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
@@ -151,7 +152,7 @@ func (p *program) letGo(ctx context.Context, cfg *config.Config, r *daemon.Relea
 		p.released(&done)
 	}
 	if err == nil && len(done.Failed) > 0 {
-		return quiet(exitNo)
+		return failure.Quiet(failure.No)
 	}
 	return err
 }
@@ -215,8 +216,8 @@ func (p *program) remember(ctx context.Context, cfg *config.Config, r *daemon.Re
 	defer s.Close()
 	last, err := s.LastSeat(ctx)
 	if err == nil && !anyway && last != nil && !last.Ended && living(last) {
-		return &failure{code: exitNo, what: fmt.Sprintf("%s is seated and gates jobs again in its next round", last.Holder),
-			next: "stop it first (systemctl stop fairlease), or set mode: observe and reload it, then release; or --force"}
+		return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s is seated and gates jobs again in its next round", last.Holder),
+			Next: "stop it first (systemctl stop fairlease), or set mode: observe and reload it, then release; or --force"}
 	}
 	p.recall(ctx, s, r)
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -34,7 +35,7 @@ history. The time is PostgreSQL's: see that it is right (fairlease doctor) befor
 			}
 			b, err := seat.SetBack(ctx, now, r)
 			if errors.Is(err, store.ErrNotAhead) {
-				return &failure{code: exitNo, what: "nothing was mended: " + err.Error(), next: "if rounds stand still all the same: fairlease doctor"}
+				return &failure.Error{Code: failure.No, What: "nothing was mended: " + err.Error(), Next: "if rounds stand still all the same: fairlease doctor"}
 			}
 			if err != nil {
 				return err
@@ -80,13 +81,13 @@ func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.C
 	c.Args = exactly()
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if strings.TrimSpace(reason) == "" {
-			return &failure{code: exitUsage, what: "a repair needs a reason, others will ask", next: "add --reason 'why'"}
+			return &failure.Error{Code: failure.Misuse, What: "a repair needs a reason, others will ask", Next: "add --reason 'why'"}
 		}
 		return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) (err error) {
 			seat, err := s.Acquire(c.Context(), holder())
 			var taken *store.TakenError
 			if errors.As(err, &taken) {
-				return &failure{code: exitNo, what: "nothing was mended: " + taken.Error(), next: "stop the daemon (systemctl stop fairlease, on a standby's host too), then repair"}
+				return &failure.Error{Code: failure.No, What: "nothing was mended: " + taken.Error(), Next: "stop the daemon (systemctl stop fairlease, on a standby's host too), then repair"}
 			}
 			if err != nil {
 				return err

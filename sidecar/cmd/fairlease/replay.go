@@ -20,6 +20,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -38,23 +39,23 @@ broken-ROUND.json.gz. It is decided again, and it is told how that ends.`,
 			}
 			round, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || round <= 0 {
-				return &failure{code: exitUsage, what: fmt.Sprintf("%q is no round's number", args[0]), next: "fairlease status tells the newest"}
+				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is no round's number", args[0]), Next: "fairlease status tells the newest"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				snap, plan, err := s.Round(c.Context(), round)
 				if errors.Is(err, store.ErrNone) {
-					return &failure{code: exitNo, what: fmt.Sprintf("round %d is not in the journal", round), next: "it never was, or it is older than database.keep_rounds; rounds in which nothing changed are not written down"}
+					return &failure.Error{Code: failure.No, What: fmt.Sprintf("round %d is not in the journal", round), Next: "it never was, or it is older than database.keep_rounds; rounds in which nothing changed are not written down"}
 				}
 				if err != nil {
 					return err
 				}
 				again, err := decideAgain(snap)
 				if err != nil {
-					return &failure{code: exitNo, what: fmt.Sprintf("round %d cannot be read", round), err: err}
+					return &failure.Error{Code: failure.No, What: fmt.Sprintf("round %d cannot be read", round), Err: err}
 				}
 				if dir != "" {
 					if err := save(dir, round, map[string][]byte{"snapshot": snap, "plan": plan, "replayed": again}); err != nil {
-						return &failure{code: exitNo, what: "the texts cannot be saved", err: err}
+						return &failure.Error{Code: failure.No, What: "the texts cannot be saved", Err: err}
 					}
 					p.printf("saved: %s\n", filepath.Join(dir, fmt.Sprintf("round-%d-*.json", round)))
 				}
@@ -63,7 +64,7 @@ broken-ROUND.json.gz. It is decided again, and it is told how that ends.`,
 					return nil
 				}
 				p.printf("round %d: the plan differs; first at %s\n", round, difference(plan, again))
-				return quiet(exitNo)
+				return failure.Quiet(failure.No)
 			})
 		}}
 	c.Flags().StringVar(&dir, "save", "", "leave snapshot, plan and the replayed plan in the folder `DIR`")
@@ -74,17 +75,17 @@ broken-ROUND.json.gz. It is decided again, and it is told how that ends.`,
 func (p *program) replayKept(path string) (err error) {
 	text, err := daemon.ReadKept(path)
 	if err != nil {
-		return &failure{code: exitNo, what: "the snapshot cannot be read", err: err}
+		return &failure.Error{Code: failure.No, What: "the snapshot cannot be read", Err: err}
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
 			p.printf("%s: the engine breaks down: %v\n%s", path, cause, debug.Stack())
-			err = quiet(exitNo)
+			err = failure.Quiet(failure.No)
 		}
 	}()
 	plan, err := decideAgain(text)
 	if err != nil {
-		return &failure{code: exitNo, what: "the snapshot cannot be read", err: err}
+		return &failure.Error{Code: failure.No, What: "the snapshot cannot be read", Err: err}
 	}
 	p.printf("%s: the engine decides (%d bytes from %d)\n", path, len(plan), len(text))
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -41,7 +42,7 @@ it tells who would be due what of each model, and the trades; with --audit also 
 				return p.preview(c.Context(), cfg, l, audit)
 			}
 			if audit {
-				return &failure{code: exitUsage, what: "--audit goes with --dry-run only", next: "see " + c.CommandPath() + " --help"}
+				return &failure.Error{Code: failure.Misuse, What: "--audit goes with --dry-run only", Next: "see " + c.CommandPath() + " --help"}
 			}
 			return p.once(c.Context(), cfg, l)
 		}}
@@ -103,8 +104,8 @@ func (p *program) once(ctx context.Context, cfg *config.Config, l listing) error
 		Decide: func(s cluster.Snapshot) cluster.Plan { snap = s; return engine.Decide(s) }, Divide: engine.Divide}
 	report, err := d.Once(ctx)
 	if errors.Is(err, daemon.ErrTaken) {
-		return &failure{code: exitNo, what: "no round was made", err: p.whoSits(ctx, cfg, err),
-			next: "that daemon makes rounds by itself; to see what the next one would do: fairlease round --dry-run"}
+		return &failure.Error{Code: failure.No, What: "no round was made", Err: p.whoSits(ctx, cfg, err),
+			Next: "that daemon makes rounds by itself; to see what the next one would do: fairlease round --dry-run"}
 	}
 	if err != nil {
 		return turnFailed(cfg, err)
@@ -118,8 +119,8 @@ func (p *program) once(ctx context.Context, cfg *config.Config, l listing) error
 	p.decisions(l, &snap, &report.Plan, report.Outcomes)
 	for i, o := range report.Outcomes {
 		if !o.OK && !o.Skipped {
-			return &failure{code: exitNo, what: fmt.Sprintf("%s of %s failed", report.Plan.Actions[i].Verb, subject(&report.Plan.Actions[i])),
-				err: errors.New(o.Error), next: "the next round looks again and does what is still to be done"}
+			return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s of %s failed", report.Plan.Actions[i].Verb, subject(&report.Plan.Actions[i])),
+				Err: errors.New(o.Error), Next: "the next round looks again and does what is still to be done"}
 		}
 	}
 	return nil
@@ -141,20 +142,20 @@ func (p *program) whoSits(ctx context.Context, cfg *config.Config, taken error) 
 
 // turnFailed words the error of a turn.
 func turnFailed(cfg *config.Config, err error) error {
-	var f *failure
+	var f *failure.Error
 	switch {
 	case errors.As(err, &f) || errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, daemon.ErrCells), errors.Is(err, daemon.ErrCluster):
 		return notThere(err)
 	case errors.Is(err, daemon.ErrClock):
-		return &failure{code: exitNo, what: "no round was made", err: err}
+		return &failure.Error{Code: failure.No, What: "no round was made", Err: err}
 	case errors.Is(err, loop.ErrJournal):
 		return journalFailed(err)
 	case strings.HasPrefix(err.Error(), "look at the cluster"):
 		return noSlurm(cfg, err)
 	}
-	return &failure{code: exitNo, what: "no round could be made", err: err}
+	return &failure.Error{Code: failure.No, What: "no round could be made", Err: err}
 }
 
 // notThere words the error of cells or of a journal that are not those of this Slurm, and leaves others alone.
@@ -164,14 +165,14 @@ func notThere(err error) error {
 		if errors.As(err, &other) {
 			err = other
 		}
-		return &failure{code: exitUsage, what: daemon.ErrCluster.Error(), err: err,
-			next: "give every cluster a schema of its own (database.schema, then fairlease migrate), or correct slurm.address; if this is the same cluster under a new name or made anew: fairlease repair cluster"}
+		return &failure.Error{Code: failure.Misuse, What: daemon.ErrCluster.Error(), Err: err,
+			Next: "give every cluster a schema of its own (database.schema, then fairlease migrate), or correct slurm.address; if this is the same cluster under a new name or made anew: fairlease repair cluster"}
 	}
 	var wrong config.Problems
 	if !errors.Is(err, daemon.ErrCells) || !errors.As(err, &wrong) {
 		return err
 	}
-	return &failure{code: exitUsage, what: daemon.ErrCells.Error(), err: wrong, next: "correct the file, or Slurm; `fairlease cells check` looks again"}
+	return &failure.Error{Code: failure.Misuse, What: daemon.ErrCells.Error(), Err: wrong, Next: "correct the file, or Slurm; `fairlease cells check` looks again"}
 }
 
 // decisions writes what a round decided: leases that begin or are renewed, notices,

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
 
@@ -35,16 +36,16 @@ func (s *saving) into(setup *study.Setup) error {
 	}
 	m, err := study.ParseMixture(s.saves, every)
 	if err != nil {
-		return usage("--saves: " + err.Error())
+		return failure.Usage("--saves: %v", err)
 	}
 	if s.by != "kind" && s.by != "job" {
-		return usage(fmt.Sprintf("--saves-by %s is not known; write kind or job", s.by))
+		return failure.Usage("--saves-by %s is not known; write kind or job", s.by)
 	}
 	m.ByJob = s.by == "job"
 	if m.File != "" {
 		if m.Habits, err = readHabits(m.File); err != nil {
-			return &failure{code: exitUsage, what: "--saves: the habits cannot be used", err: err,
-				next: "name a file that fairlease habits --json wrote, or lines like alice,train.sh,8,periodic,1h; or a manner such as never"}
+			return &failure.Error{Code: failure.Misuse, What: "--saves: the habits cannot be used", Err: err,
+				Next: "name a file that fairlease habits --json wrote, or lines like alice,train.sh,8,periodic,1h; or a manner such as never"}
 		}
 	}
 	setup.Saves, setup.Reported = m, s.reported

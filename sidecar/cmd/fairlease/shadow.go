@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/shadow"
@@ -118,7 +119,7 @@ func (p *program) ago(flag, text string) (time.Time, error) {
 	if at, ok := moment(text, now.Location()); ok {
 		return at, nil
 	}
-	return time.Time{}, usage(fmt.Sprintf("%s: %q is no time: write 2h or 7d (ago), 2030-01-31 or 2030-01-31T18:00", flag, text))
+	return time.Time{}, failure.Usage("%s: %q is no time: write 2h or 7d (ago), 2030-01-31 or 2030-01-31T18:00", flag, text)
 }
 
 // noPast words why the journal cannot tell of a window.
@@ -126,14 +127,14 @@ func (p *program) noPast(err error) error {
 	var w *store.WindowError
 	switch {
 	case errors.Is(err, store.ErrNone):
-		return &failure{code: exitNo, what: "the journal has no round yet, so there is nothing to compare",
-			next: "run the daemon in mode observe for some days: systemctl start fairlease, or fairlease serve"}
+		return &failure.Error{Code: failure.No, What: "the journal has no round yet, so there is nothing to compare",
+			Next: "run the daemon in mode observe for some days: systemctl start fairlease, or fairlease serve"}
 	case errors.As(err, &w) && w.Pruned:
-		return &failure{code: exitNo, what: "the journal cannot tell of a time so long ago", err: fmt.Errorf("snapshots of rounds before %s are pruned", p.date(w.Oldest)),
-			next: "leave --since out, or name that time or a later one; database.keep_rounds says how long they are kept"}
+		return &failure.Error{Code: failure.No, What: "the journal cannot tell of a time so long ago", Err: fmt.Errorf("snapshots of rounds before %s are pruned", p.date(w.Oldest)),
+			Next: "leave --since out, or name that time or a later one; database.keep_rounds says how long they are kept"}
 	case errors.As(err, &w):
-		return &failure{code: exitNo, what: "there are not two rounds in that window", err: fmt.Errorf("the journal can tell of %s to %s", p.date(w.Oldest), p.date(w.Newest)),
-			next: "name --since and --until within that"}
+		return &failure.Error{Code: failure.No, What: "there are not two rounds in that window", Err: fmt.Errorf("the journal can tell of %s to %s", p.date(w.Oldest), p.date(w.Newest)),
+			Next: "name --since and --until within that"}
 	}
 	return err
 }
@@ -145,8 +146,8 @@ func (p *program) compare(ctx context.Context, past *store.Past, times *shadowTi
 	begin, end := past.Begin.Plan.At.Time(), past.End.Plan.At.Time()
 	s := shadow.Of(past, fmt.Sprintf("%s to %s", p.date(begin), p.date(end)))
 	if s.Jobs.Compared == 0 {
-		return &failure{code: exitNo, what: "no job with GPUs ran or waited in that window", err: fmt.Errorf("%s", s.Setup.Load.Name),
-			next: "see fairlease status and fairlease doctor, whether the daemon sees the jobs that it should; or name another window"}
+		return &failure.Error{Code: failure.No, What: "no job with GPUs ran or waited in that window", Err: fmt.Errorf("%s", s.Setup.Load.Name),
+			Next: "see fairlease status and fairlease doctor, whether the daemon sees the jobs that it should; or name another window"}
 	}
 	if err := times.into(&s.Setup); err != nil {
 		return err
@@ -157,7 +158,7 @@ func (p *program) compare(ctx context.Context, past *store.Past, times *shadowTi
 	}
 	s.Assume(s.Setup.Saves)
 	if err := s.Setup.Check(); err != nil {
-		return usage(err.Error())
+		return failure.Usage("%v", err)
 	}
 	notes := p.out
 	if o.csv || o.json {
@@ -166,7 +167,7 @@ func (p *program) compare(ctx context.Context, past *store.Past, times *shadowTi
 	p.tellShadow(notes, past, &s)
 	was, err := s.Score()
 	if err != nil {
-		return &failure{code: exitNo, what: "the journal contradicts itself", err: err, next: "try a window that begins later: --since"}
+		return &failure.Error{Code: failure.No, What: "the journal contradicts itself", Err: err, Next: "try a window that begins later: --since"}
 	}
 	past.Jobs, s.Was.Jobs = nil, nil // the runs need the memory
 	results, err := p.runAll(ctx, &world{}, s.Setups())
@@ -174,7 +175,7 @@ func (p *program) compare(ctx context.Context, past *store.Past, times *shadowTi
 		return err
 	}
 	if whole(results) < len(results) {
-		return &failure{code: exitNo, what: "interrupted", err: ctx.Err(), next: "a shorter window takes less time: --since"}
+		return &failure.Error{Code: failure.No, What: "interrupted", Err: ctx.Err(), Next: "a shorter window takes less time: --since"}
 	}
 	window, long := &results[0], &results[1]
 	tellResult(notes, &s.Setup, window)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
@@ -127,7 +128,7 @@ func cross(base study.Setup, sizes string, schedulers []string, cells string) ([
 		for text := range strings.SplitSeq(sizes, ",") {
 			f, err := study.ParseFleet(text)
 			if err != nil {
-				return nil, usage("--sizes: " + err.Error())
+				return nil, failure.Usage("--sizes: %v", err)
 			}
 			f.CPUs, f.MemoryMB = base.Fleet.CPUs, base.Fleet.MemoryMB
 			fleets = append(fleets, f)
@@ -149,13 +150,13 @@ func cross(base study.Setup, sizes string, schedulers []string, cells string) ([
 				return nil, err
 			}
 			if err := s.Check(); err != nil {
-				return nil, usage(err.Error())
+				return nil, failure.Usage("%v", err)
 			}
 			out = append(out, s)
 		}
 	}
 	if len(out) == 0 {
-		return nil, usage("--schedulers names none")
+		return nil, failure.Usage("--schedulers names none")
 	}
 	return out, nil
 }
@@ -164,8 +165,8 @@ func cross(base study.Setup, sizes string, schedulers []string, cells string) ([
 func prices(known map[string]float64, f study.Fleet, scheduler string) (map[string]float64, error) {
 	if len(known) == 0 {
 		if strings.HasPrefix(strings.TrimPrefix(scheduler, "fairlease:"), "gavel:cost") {
-			return nil, &failure{code: exitUsage, what: scheduler + " weighs throughput against cost, and no price is known",
-				next: "write what a GPU of each model costs an hour, as models.prices, into a configuration for -c"}
+			return nil, &failure.Error{Code: failure.Misuse, What: scheduler + " weighs throughput against cost, and no price is known",
+				Next: "write what a GPU of each model costs an hour, as models.prices, into a configuration for -c"}
 		}
 		return nil, nil
 	}
@@ -185,13 +186,13 @@ func virtual(name string, f study.Fleet, weights map[string]int64) (*cluster.Cel
 	case "weights":
 		d, err := study.CellsByWeight(f, weights)
 		if err != nil {
-			return nil, usage("--cells weights: " + err.Error())
+			return nil, failure.Usage("--cells weights: %v", err)
 		}
 		return d, nil
 	}
 	file, err := config.LoadCells(name)
 	if err != nil {
-		return nil, &failure{code: exitUsage, what: "--cells " + name + " cannot be used", err: err, next: "write weights for whole nodes by the tenants' weights"}
+		return nil, &failure.Error{Code: failure.Misuse, What: "--cells " + name + " cannot be used", Err: err, Next: "write weights for whole nodes by the tenants' weights"}
 	}
 	return file.Cells, nil
 }
@@ -221,8 +222,8 @@ func (p *program) study(ctx context.Context, w *world, setups []study.Setup, o *
 		return err
 	}
 	if ctx.Err() != nil {
-		return &failure{code: exitNo, what: "interrupted", err: fmt.Errorf("%d of %d runs had come to their end", whole(results), len(results)),
-			next: "what is shown above is how far it had come; --until ends all runs at the same time"}
+		return &failure.Error{Code: failure.No, What: "interrupted", Err: fmt.Errorf("%d of %d runs had come to their end", whole(results), len(results)),
+			Next: "what is shown above is how far it had come; --until ends all runs at the same time"}
 	}
 	return nil
 }
@@ -234,7 +235,7 @@ func (p *program) runAll(ctx context.Context, w *world, setups []study.Setup) ([
 	results, err := study.All(ctx, setups, w.workers, b.set)
 	b.end()
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return nil, &failure{code: exitNo, what: "the simulation cannot go on", err: err}
+		return nil, &failure.Error{Code: failure.No, What: "the simulation cannot go on", Err: err}
 	}
 	return results, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
@@ -91,7 +92,7 @@ func lengths(flags ...timeFlag) error {
 		}
 		d, err := config.ParseDuration(s.text)
 		if err != nil {
-			return usage(s.flag + ": " + err.Error())
+			return failure.Usage("%s: %v", s.flag, err)
 		}
 		*s.to = d.Span()
 	}
@@ -121,14 +122,14 @@ func (w *world) setup(p *program, args []string, sizes *string) (study.Setup, er
 	}
 	if w.throughputs != "" {
 		if w.table, err = trace.OpenThroughputs(w.throughputs); err != nil {
-			return s, &failure{code: exitUsage, what: "the throughputs cannot be used", err: err}
+			return s, &failure.Error{Code: failure.Misuse, What: "the throughputs cannot be used", Err: err}
 		}
 	}
 	if s.Load, err = w.jobs(args, s.Fleet); err != nil {
 		return s, err
 	}
 	if w.census = study.Survey(s.Load); w.census.Jobs == 0 {
-		return s, &failure{code: exitNo, what: s.Load.Name + " has no job with GPUs and a run time", next: "see what its rows are: " + w.counts()}
+		return s, &failure.Error{Code: failure.No, What: s.Load.Name + " has no job with GPUs and a run time", Next: "see what its rows are: " + w.counts()}
 	}
 	if s.Weights, err = w.weigh(cfg); err != nil {
 		return s, err
@@ -141,7 +142,7 @@ func (w *world) fleet(sizes *string) (study.Fleet, error) {
 	text := w.nodes
 	if sizes != nil && *sizes != "" {
 		if text != "" {
-			return study.Fleet{}, usage("--nodes and --sizes exclude each other")
+			return study.Fleet{}, failure.Usage("--nodes and --sizes exclude each other")
 		}
 		text, _, _ = strings.Cut(*sizes, ",")
 	}
@@ -149,14 +150,14 @@ func (w *world) fleet(sizes *string) (study.Fleet, error) {
 		text = "8x8"
 	}
 	if text == "" {
-		return study.Fleet{}, usage("--nodes is missing: how large is the cluster? As in --nodes 64x8")
+		return study.Fleet{}, failure.Usage("--nodes is missing: how large is the cluster? As in --nodes 64x8")
 	}
 	f, err := study.ParseFleet(text)
 	if err != nil {
-		return f, usage("--nodes: " + err.Error())
+		return f, failure.Usage("--nodes: %v", err)
 	}
 	if w.cpus < 0 || w.memory < 0 {
-		return f, usage("--cpus and --memory cannot be less than 0")
+		return f, failure.Usage("--cpus and --memory cannot be less than 0")
 	}
 	f.CPUs, f.MemoryMB = w.cpus, w.memory
 	return f, nil
@@ -166,13 +167,13 @@ func (w *world) fleet(sizes *string) (study.Fleet, error) {
 func (w *world) jobs(args []string, fleet study.Fleet) (study.Load, error) {
 	switch {
 	case len(args) > 1:
-		return study.Load{}, usage(fmt.Sprintf("one trace at a time, but there are %q", args))
+		return study.Load{}, failure.Usage("one trace at a time, but there are %q", args)
 	case len(args) == 1 && w.generate != "":
-		return study.Load{}, usage("a trace and --generate exclude each other")
+		return study.Load{}, failure.Usage("a trace and --generate exclude each other")
 	case len(args) == 1:
 		return w.read(args[0])
 	case w.generate == "":
-		return study.Load{}, usage("what is to be simulated? Name a trace, or make jobs up with --generate philly")
+		return study.Load{}, failure.Usage("what is to be simulated? Name a trace, or make jobs up with --generate philly")
 	}
 	return w.makeUp(fleet)
 }
@@ -180,15 +181,15 @@ func (w *world) jobs(args []string, fleet study.Fleet) (study.Load, error) {
 func (w *world) read(path string) (study.Load, error) {
 	zone, err := time.LoadLocation(w.zone)
 	if err != nil {
-		return study.Load{}, usage(fmt.Sprintf("--zone %s is not known; write one like Europe/Berlin", w.zone))
+		return study.Load{}, failure.Usage("--zone %s is not known; write one like Europe/Berlin", w.zone)
 	}
 	known := []trace.Format{"", trace.FormatPlain, trace.FormatPhilly, trace.FormatHelios, trace.FormatPAI, trace.FormatSacct, trace.FormatSlurmdb, trace.FormatGavel}
 	if !slices.Contains(known, trace.Format(w.format)) {
-		return study.Load{}, usage(fmt.Sprintf("--format %s is not known; write plain, philly, helios, pai, sacct, slurmdb or gavel", w.format))
+		return study.Load{}, failure.Usage("--format %s is not known; write plain, philly, helios, pai, sacct, slurmdb or gavel", w.format)
 	}
 	w.from, err = trace.Open(path, trace.Options{Format: trace.Format(w.format), Zone: zone, Throughputs: w.table, PerHour: w.perHour})
 	if err != nil {
-		return study.Load{}, &failure{code: exitNo, what: "the trace cannot be used", err: err}
+		return study.Load{}, &failure.Error{Code: failure.No, What: "the trace cannot be used", Err: err}
 	}
 	return study.Of(w.from), nil
 }
@@ -202,13 +203,13 @@ func (w *world) makeUp(fleet study.Fleet) (study.Load, error) {
 	case "philly":
 		r = trace.LikePhilly(w.seed, 1)
 	default:
-		return study.Load{}, usage(fmt.Sprintf("--generate %s is not known; write gavel or philly", w.generate))
+		return study.Load{}, failure.Usage("--generate %s is not known; write gavel or philly", w.generate)
 	}
 	if err := lengths(timeFlag{"--length", w.length, &r.Length}); err != nil {
 		return study.Load{}, err
 	}
 	if w.tenants < 1 || w.tenants > 100_000 {
-		return study.Load{}, usage("--tenants: one or more")
+		return study.Load{}, failure.Usage("--tenants: one or more")
 	}
 	r.Tenants = trace.Shifts(w.tenants, 0.8)
 	_, gpus := fleet.Count()
@@ -218,7 +219,7 @@ func (w *world) makeUp(fleet study.Fleet) (study.Load, error) {
 	}
 	jobs, err := trace.Generate(r)
 	if err != nil {
-		return study.Load{}, usage("--generate: " + err.Error())
+		return study.Load{}, failure.Usage("--generate: %v", err)
 	}
 	return study.Load{Name: "like " + w.generate, Jobs: jobs}, nil
 }
@@ -233,25 +234,25 @@ func (w *world) pace(s *study.Setup) error {
 	case w.speeds == "" && w.table == nil:
 		return nil
 	case w.speeds != "" && w.table != nil:
-		return usage("--speeds and --throughputs exclude each other")
+		return failure.Usage("--speeds and --throughputs exclude each other")
 	case s.Fleet.Racks[0].Model == "":
-		return usage(flag + " needs a cluster that names its models, as in --nodes 20x8:v100+20x4:k80")
+		return failure.Usage("%s needs a cluster that names its models, as in --nodes 20x8:v100+20x4:k80", flag)
 	case w.table != nil:
 		s.Speeds, s.Beside = study.SpeedsOf(w.table, trace.GavelReference), study.BesideOf(w.table, trace.GavelReference)
 		return nil
 	}
 	f, err := os.Open(w.speeds)
 	if err != nil {
-		return &failure{code: exitUsage, what: "--speeds " + w.speeds + " cannot be read", err: err}
+		return &failure.Error{Code: failure.Misuse, What: "--speeds " + w.speeds + " cannot be read", Err: err}
 	}
 	defer func() { _ = f.Close() }()
 	book, err := study.ReadSpeeds(f, w.speeds)
 	if err != nil {
-		return &failure{code: exitUsage, what: "the speeds cannot be used", err: err}
+		return &failure.Error{Code: failure.Misuse, What: "the speeds cannot be used", Err: err}
 	}
 	s.Speeds = book.Speeds
 	if s.Load, w.paced = book.Sort(s.Load); w.paced == 0 {
-		return usage(w.speeds + " fits no job: its patterns are of kinds or names, which the trace must tell, and jobs that name a GPU model are as fast as they were there")
+		return failure.Usage("%s fits no job: its patterns are of kinds or names, which the trace must tell, and jobs that name a GPU model are as fast as they were there", w.speeds)
 	}
 	return nil
 }
@@ -265,7 +266,7 @@ func (w *world) weigh(cfg *config.Config) (map[string]int64, error) {
 		return study.DemandWeights(w.census), nil
 	case "config":
 		if len(cfg.Tenants.Weights) == 0 {
-			return nil, usage("--weights config: the configuration names no weights (tenants.weights), which leaves them to Slurm's shares: write these into a file")
+			return nil, failure.Usage("--weights config: the configuration names no weights (tenants.weights), which leaves them to Slurm's shares: write these into a file")
 		}
 		weights := maps.Clone(cfg.Tenants.Weights)
 		for _, tenant := range study.Missing(w.census, weights) {
@@ -275,16 +276,16 @@ func (w *world) weigh(cfg *config.Config) (map[string]int64, error) {
 	}
 	f, err := os.Open(w.weights)
 	if err != nil {
-		return nil, &failure{code: exitUsage, what: "--weights " + w.weights + " is neither equal, demand nor config, and no file that can be read", err: err}
+		return nil, &failure.Error{Code: failure.Misuse, What: "--weights " + w.weights + " is neither equal, demand nor config, and no file that can be read", Err: err}
 	}
 	defer func() { _ = f.Close() }()
 	weights, err := study.ReadWeights(f, w.weights)
 	if err != nil {
-		return nil, &failure{code: exitUsage, what: "the weights cannot be used", err: err}
+		return nil, &failure.Error{Code: failure.Misuse, What: "the weights cannot be used", Err: err}
 	}
 	if missing := study.Missing(w.census, weights); len(missing) > 0 {
-		return nil, &failure{code: exitUsage, what: fmt.Sprintf("%s has no weight for %d tenants of the trace: %s", w.weights, len(missing), some(missing, 10)),
-			next: "add a line for each, with 0 for one that is due nothing"}
+		return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s has no weight for %d tenants of the trace: %s", w.weights, len(missing), some(missing, 10)),
+			Next: "add a line for each, with 0 for one that is due nothing"}
 	}
 	return weights, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
@@ -33,7 +34,7 @@ func (o *outlet) flags(c *cobra.Command) {
 
 func (o *outlet) check() error {
 	if o.csv && o.json {
-		return usage("--csv and --json exclude each other; --out writes both")
+		return failure.Usage("--csv and --json exclude each other; --out writes both")
 	}
 	return nil
 }
@@ -62,7 +63,7 @@ func (o *outlet) write(p *program, scores []score.Scores) error {
 	}
 	if o.dir != "" {
 		if err := os.MkdirAll(o.dir, 0o755); err != nil {
-			return unwritten(o.dir, err)
+			return failure.Unwritten(o.dir, err)
 		}
 		files = append(files, file{filepath.Join(o.dir, "report.html"), page},
 			file{filepath.Join(o.dir, "scores.csv"), func(out io.Writer) error { return report.CSV(out, scores) }},
@@ -79,17 +80,13 @@ func (p *program) files(files []file, silent bool) error {
 			return err
 		}
 		if err := os.WriteFile(f.path, b.Bytes(), 0o644); err != nil {
-			return unwritten(f.path, err)
+			return failure.Unwritten(f.path, err)
 		}
 		if !silent {
 			p.printf("written: %s\n", f.path)
 		}
 	}
 	return nil
-}
-
-func unwritten(path string, err error) error {
-	return &failure{code: exitNo, what: path + " cannot be written", err: err, next: "name a place that you may write to"}
 }
 
 // moreMemory lets a simulation, which lives on short-lived memory, spend nine times what it

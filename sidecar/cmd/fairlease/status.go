@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -89,7 +90,7 @@ The exit code is 1 when no daemon gives signs of life.`,
 					p.tellState(l, st)
 				}
 				if err == nil && !st.Alive {
-					return quiet(exitNo)
+					return failure.Quiet(failure.No)
 				}
 				return err
 			})

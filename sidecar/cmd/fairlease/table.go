@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -26,7 +27,7 @@ func (l *listing) flags(c *cobra.Command) {
 	c.Flags().BoolVarP(&l.bare, "noheader", "n", false, "write no header line")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if l.json && l.parsable {
-			return &failure{code: exitUsage, what: "--json and --parsable exclude each other", next: "see " + c.CommandPath() + " --help"}
+			return &failure.Error{Code: failure.Misuse, What: "--json and --parsable exclude each other", Next: "see " + c.CommandPath() + " --help"}
 		}
 		return nil
 	}
@@ -69,7 +70,7 @@ func (r remembered[T]) show(c *cobra.Command, p *program, l listing, args []stri
 			return err
 		}
 		if plan.Round == 0 {
-			return &failure{code: exitNo, what: "no round has been written down yet", next: "fairlease status tells whether a daemon makes rounds"}
+			return &failure.Error{Code: failure.No, What: "no round has been written down yet", Next: "fairlease status tells whether a daemon makes rounds"}
 		}
 		all, err := r.of(&snap, &plan)
 		if err != nil {
@@ -78,7 +79,7 @@ func (r remembered[T]) show(c *cobra.Command, p *program, l listing, args []stri
 		if len(args) > 0 {
 			all = slices.DeleteFunc(all, func(x T) bool { return !r.fits(&x, args[0]) })
 			if len(all) == 0 {
-				return &failure{code: exitNo, what: fmt.Sprintf(r.none, args[0]), next: c.CommandPath() + " has all"}
+				return &failure.Error{Code: failure.No, What: fmt.Sprintf(r.none, args[0]), Next: c.CommandPath() + " has all"}
 			}
 		}
 		if err := p.list(l, r.table(all, p.now()), all); err != nil {

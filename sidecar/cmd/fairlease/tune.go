@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
@@ -123,14 +124,14 @@ func (s *sweep) setups(base study.Setup) ([]study.Setup, error) {
 				x.Settings.Window, x.Settings.Interval, x.Settings.Term = window, interval, term
 				x.Settings = study.Fit(x.Settings)
 				if err := x.Check(); err != nil {
-					return nil, usage(err.Error())
+					return nil, failure.Usage("%v", err)
 				}
 				out = append(out, x)
 			}
 		}
 	}
 	if s.task >= len(out) {
-		return nil, usage(fmt.Sprintf("--task %d: there are %d settings, counted from 0", s.task, len(out)))
+		return nil, failure.Usage("--task %d: there are %d settings, counted from 0", s.task, len(out))
 	}
 	return out, nil
 }
@@ -169,8 +170,8 @@ func (p *program) sweep(ctx context.Context, w *world, s *sweep, setups []study.
 		return err
 	}
 	if ctx.Err() != nil {
-		return &failure{code: exitNo, what: "interrupted", err: fmt.Errorf("%d of %d settings had come to their end", whole(results), len(results)),
-			next: "choose among those only, or try fewer --terms"}
+		return &failure.Error{Code: failure.No, What: "interrupted", Err: fmt.Errorf("%d of %d settings had come to their end", whole(results), len(results)),
+			Next: "choose among those only, or try fewer --terms"}
 	}
 	return nil
 }

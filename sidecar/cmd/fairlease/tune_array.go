@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 )
@@ -30,17 +31,17 @@ type taskResult struct {
 // task runs one setting and writes what came of it.
 func (p *program) task(ctx context.Context, w *world, s *sweep, setups []study.Setup) error {
 	if s.into == "" {
-		return usage("--task needs --into: the folder for its result")
+		return failure.Usage("--task needs --into: the folder for its result")
 	}
 	if err := os.MkdirAll(s.into, 0o755); err != nil {
-		return unwritten(s.into, err)
+		return failure.Unwritten(s.into, err)
 	}
 	results, err := p.runAll(ctx, w, setups[s.task:s.task+1])
 	if err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return &failure{code: exitNo, what: "interrupted: the task has left no result", next: "submit it again: sbatch --array=" + fmt.Sprint(s.task) + " and the script's name"}
+		return &failure.Error{Code: failure.No, What: "interrupted: the task has left no result", Next: "submit it again: sbatch --array=" + fmt.Sprint(s.task) + " and the script's name"}
 	}
 	r := taskResult{Task: s.task, Of: len(setups), Trial: score.Trial{Window: setups[s.task].Settings.Window, Scores: results[0].Scores}}
 	path := filepath.Join(s.into, fmt.Sprintf("trial-%05d.json", s.task))
@@ -49,7 +50,7 @@ func (p *program) task(ctx context.Context, w *world, s *sweep, setups []study.S
 		return err
 	}
 	if err := os.Rename(path+".part", path); err != nil {
-		return unwritten(path, err)
+		return failure.Unwritten(path, err)
 	}
 	p.printf("written: %s\n", path)
 	return nil
@@ -59,7 +60,7 @@ func (p *program) task(ctx context.Context, w *world, s *sweep, setups []study.S
 func (p *program) collect(s *sweep, l listing) error {
 	paths, err := filepath.Glob(filepath.Join(strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, `\`, `\\`).Replace(s.collect), "trial-*.json")) // sorted
 	if err != nil || len(paths) == 0 {
-		return &failure{code: exitNo, what: s.collect + " has no result of a task (trial-*.json)", next: "name the folder that --into named, when its tasks are done"}
+		return &failure.Error{Code: failure.No, What: s.collect + " has no result of a task (trial-*.json)", Next: "name the folder that --into named, when its tasks are done"}
 	}
 	var trials []score.Trial
 	done, of := map[int]bool{}, 0
@@ -73,7 +74,7 @@ func (p *program) collect(s *sweep, l listing) error {
 			err = fmt.Errorf("it is one of %d settings, but another result is one of %d: the folder holds two sweeps", r.Of, of)
 		}
 		if err != nil {
-			return &failure{code: exitNo, what: path + " cannot be used", err: err, next: "remove it and run its task again"}
+			return &failure.Error{Code: failure.No, What: path + " cannot be used", Err: err, Next: "remove it and run its task again"}
 		}
 		of, done[r.Task] = r.Of, true
 		trials = append(trials, r.Trial)
@@ -88,8 +89,8 @@ func (p *program) collect(s *sweep, l listing) error {
 		}
 	}
 	if len(missing) > 0 {
-		return &failure{code: exitNo, what: fmt.Sprintf("%d of %d tasks have left no result: %s", len(missing), of, some(missing, 20)),
-			next: "see their logs in " + s.collect + "; run them again with sbatch --array=" + strings.Join(missing, ",") + " and the script's name"}
+		return &failure.Error{Code: failure.No, What: fmt.Sprintf("%d of %d tasks have left no result: %s", len(missing), of, some(missing, 20)),
+			Next: "see their logs in " + s.collect + "; run them again with sbatch --array=" + strings.Join(missing, ",") + " and the script's name"}
 	}
 	return nil
 }
@@ -97,18 +98,18 @@ func (p *program) collect(s *sweep, l listing) error {
 // slurmArray writes the sweep as a job array.
 func (p *program) slurmArray(c *cobra.Command, args []string, s *sweep, settings int) error {
 	if s.into == "" {
-		return usage("--slurm-array needs --into: a folder for the results that all nodes of the cluster see")
+		return failure.Usage("--slurm-array needs --into: a folder for the results that all nodes of the cluster see")
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return &failure{code: exitNo, what: "the program cannot find itself", err: err}
+		return &failure.Error{Code: failure.No, What: "the program cannot find itself", Err: err}
 	}
 	into, err := filepath.Abs(s.into)
 	if err != nil {
-		return unwritten(s.into, err)
+		return failure.Unwritten(s.into, err)
 	}
 	if strings.ContainsAny(into, "%\n\\") {
-		return usage("--into: Slurm cannot write into a folder with % or \\ in its name")
+		return failure.Usage("--into: Slurm cannot write into a folder with %% or \\ in its name")
 	}
 	again := []string{program, "tune"}
 	for _, a := range args {
@@ -130,7 +131,7 @@ func (p *program) slurmArray(c *cobra.Command, args []string, s *sweep, settings
 	var b bytes.Buffer
 	fmt.Fprintf(&b, script, settings, shellWords(into), settings-1, into, shellWords(into), shellWords(into), shellWords(filepath.Join(into, "tune.txt")), shellWords(shellWords(collect...)), shellWords(again...))
 	if err := os.WriteFile(s.array, b.Bytes(), 0o755); err != nil {
-		return unwritten(s.array, err)
+		return failure.Unwritten(s.array, err)
 	}
 	p.printf("written: %s, a job array of %d tasks\nnext: bash %s\n", s.array, settings, s.array)
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/slurm"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -29,7 +30,7 @@ func openSlurm(c *config.Config) (*slurm.Client, error) {
 		SmallList: orNever(s.SmallList), Singles: s.Singles, ArrayCap: s.ArrayCap, SiteFactor: c.Gate.SiteFactor,
 	})
 	if err != nil {
-		return nil, &failure{code: exitUsage, what: "slurm cannot be set up", err: err, next: "correct the keys under slurm in the configuration"}
+		return nil, &failure.Error{Code: failure.Misuse, What: "slurm cannot be set up", Err: err, Next: "correct the keys under slurm in the configuration"}
 	}
 	return client, nil
 }
@@ -44,25 +45,25 @@ func orNever(n int) int {
 
 // noSlurm says that Slurm cannot be reached.
 func noSlurm(c *config.Config, err error) error {
-	return &failure{code: exitAbsent, what: "Slurm does not answer at " + c.Slurm.Address, err: err,
-		next: "check that slurmrestd and slurmctld run, and slurm.address in the configuration; `fairlease doctor` looks closer"}
+	return &failure.Error{Code: failure.Absent, What: "Slurm does not answer at " + c.Slurm.Address, Err: err,
+		Next: "check that slurmrestd and slurmctld run, and slurm.address in the configuration; `fairlease doctor` looks closer"}
 }
 
 // openStore connects to the journal's database.
 func openStore(ctx context.Context, c *config.Config) (*store.Store, error) {
 	if c.Database.URL == "" {
-		return nil, &failure{code: exitUsage, what: "no database is configured",
-			next: "set database.url in the configuration, or FAIRLEASE_DATABASE_URL, or PGHOST and its kind"}
+		return nil, &failure.Error{Code: failure.Misuse, What: "no database is configured",
+			Next: "set database.url in the configuration, or FAIRLEASE_DATABASE_URL, or PGHOST and its kind"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	s, err := store.Open(ctx, store.Config{DSN: c.Database.URL, Schema: c.Database.Schema})
 	if errors.Is(err, store.ErrSchema) {
-		return nil, &failure{code: exitUsage, what: "the journal cannot be used", err: err}
+		return nil, &failure.Error{Code: failure.Misuse, What: "the journal cannot be used", Err: err}
 	}
 	if err != nil {
-		return nil, &failure{code: exitAbsent, what: "the journal cannot be reached at " + config.Mask(c.Database.URL), err: err,
-			next: "check that PostgreSQL runs there and lets this user in, and database.url in the configuration"}
+		return nil, &failure.Error{Code: failure.Absent, What: "the journal cannot be reached at " + config.Mask(c.Database.URL), Err: err,
+			Next: "check that PostgreSQL runs there and lets this user in, and database.url in the configuration"}
 	}
 	return s, nil
 }
@@ -83,12 +84,10 @@ func (p *program) withStore(ctx context.Context, work func(*config.Config, *stor
 
 // journalFailed words an error of the journal, unless it is worded already.
 func journalFailed(err error) error {
-	var f *failure
-	var q quiet
-	if err == nil || errors.As(err, &f) || errors.As(err, &q) || errors.Is(err, context.Canceled) {
+	if err == nil || failure.Worded(err) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &failure{code: exitNo, what: "the journal could not be read or written", err: err, next: orRole(err, "")}
+	return &failure.Error{Code: failure.No, What: "the journal could not be read or written", Err: err, Next: orRole(err, "")}
 }
 
 // orRole says what to do about an error: where this database user lacks the right, to get a role that has it.
