@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"sidecar/failure":         {"sidecar/slurm"},
 	"sidecar/telemetry":       {"sidecar/cluster"},
 	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/hostlist", "sidecar/slurm", "sidecar/store", "sidecar/explain", "sidecar/telemetry", "migrate"},
+	"sidecar/view":            {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/explain", "sidecar/hostlist", "sidecar/store"},
 	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},
 	"sidecar/sim/trace":       {"sidecar/cluster"},
 	"sidecar/sim/score":       {"sidecar/cluster"},
@@ -165,6 +166,23 @@ func TestTheEngineIsPure(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A view is a function of values: it may write to a writer, and knows nothing else of the world.
+func TestViewsReadNothing(t *testing.T) {
+	files(t, "sidecar/view", func(dir string, fset *token.FileSet, file *ast.File) {
+		for _, path := range imports(t, file) {
+			if path != "io" && under(path, forbidden) {
+				t.Errorf("%s imports %s: a view has no clock, file, log, goroutine or random source", dir, path)
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if x, ok := n.(*ast.SelectorExpr); ok && clock(x) {
+				t.Errorf("%s: a view may not read the clock (time.%s)", fset.Position(n.Pos()), x.Sel.Name)
+			}
+			return true
+		})
+	})
 }
 
 // clock tells whether an expression reads or waits for real time.

@@ -14,6 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // TestMain lets the daemon's own program be this one.
@@ -169,7 +170,7 @@ func TestStatusCountsGPUsOutOfReach(t *testing.T) {
 	if err := s.world.Loop.Journal.Commit(t.Context(), snap, plan); err != nil {
 		t.Fatal(err)
 	}
-	var got struct{ Pools []poolState }
+	var got struct{ Pools []view.PoolStatus }
 	r := s.run(t, "status", "--json")
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || len(got.Pools) != 1 {
 		t.Fatalf("%v\n%s", err, r.out)

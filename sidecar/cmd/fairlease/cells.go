@@ -12,6 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/slurm"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 func (p *program) cells() *cobra.Command {
@@ -39,7 +40,7 @@ type cellsFound struct {
 }
 
 func (p *program) cellsCheck() *cobra.Command {
-	var l listing
+	var l view.Form
 	var offline bool
 	c := &cobra.Command{Use: "check [FILE]", Short: "check a file of cells, and whether Slurm bears it out", Args: cobra.MaximumNArgs(1),
 		Long: `Check a file of cells, the one that the configuration names if none is given: is every promise
@@ -77,7 +78,7 @@ larger and all pinned ones are taken; what is over is split for the levels below
 			return p.tellCells(l, &found, problems)
 		}}
 	c.Flags().BoolVar(&offline, "offline", false, "do not ask Slurm")
-	l.flags(c)
+	listFlags(c, &l)
 	return c
 }
 
@@ -101,9 +102,9 @@ func (p *program) against(ctx context.Context, cfg *config.Config, f *config.Cel
 }
 
 // tellCells writes what was found. Problems are an error.
-func (p *program) tellCells(l listing, found *cellsFound, problems config.Problems) error {
-	if l.json {
-		if err := p.json(found); err != nil {
+func (p *program) tellCells(l view.Form, found *cellsFound, problems config.Problems) error {
+	if l.JSON {
+		if err := p.page(l).Encode(found); err != nil {
 			return err
 		}
 		if problems != nil {
@@ -111,14 +112,14 @@ func (p *program) tellCells(l listing, found *cellsFound, problems config.Proble
 		}
 		return nil
 	}
-	t := &table{head: []string{"CHAIN", "TYPE", ">GPUS", ">CELLS", ">PINNED", ">NEEDED", ">THERE", ">SPARE"}}
+	t := &view.Table{Head: []string{"CHAIN", "TYPE", ">GPUS", ">CELLS", ">PINNED", ">NEEDED", ">THERE", ">SPARE"}}
 	for _, s := range found.Levels {
-		t.add(s.Chain, s.Type, fmt.Sprint(s.GPUs), fmt.Sprint(s.Cells), fmt.Sprint(s.Pinned), fmt.Sprint(s.Needed), fmt.Sprint(s.There), fmt.Sprint(s.There-s.Needed))
+		t.Add(s.Chain, s.Type, fmt.Sprint(s.GPUs), fmt.Sprint(s.Cells), fmt.Sprint(s.Pinned), fmt.Sprint(s.Needed), fmt.Sprint(s.There), fmt.Sprint(s.There-s.Needed))
 	}
-	if len(t.rows) > 0 || l.parsable {
-		p.table(l, t)
+	if len(found.Levels) > 0 || l.Parsable {
+		p.page(l).Table(t)
 	}
-	if !l.parsable {
+	if !l.Parsable {
 		for _, r := range found.Remarks {
 			p.printf("%s %s\n", p.paint("remark:", "yellow"), r)
 		}

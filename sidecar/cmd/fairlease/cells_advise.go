@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/shadow"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 const aboutAdvise = `Propose the smallest virtual clusters in which each tenant's jobs would have waited no longer than
@@ -28,7 +29,7 @@ A gang is taken to be on as few nodes as it fits on. Jobs that were not over cou
 window (--since) much longer than the jobs.`
 
 func (p *program) cellsAdvise() *cobra.Command {
-	var l listing
+	var l view.Form
 	var since, until string
 	c := &cobra.Command{Use: "advise [FILE]", Short: "the smallest virtual clusters that would have served as well", Args: cobra.MaximumNArgs(1), Long: aboutAdvise,
 		Example: "  fairlease cells advise --since 14d\n  fairlease cells advise proposal.yaml --since 2030-01-01 --until 2030-02-01",
@@ -60,7 +61,7 @@ func (p *program) cellsAdvise() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&since, "since", "", "`WHEN` the window begins: 7d (ago), 2030-01-31 (default: as far back as can be told)")
 	f.StringVar(&until, "until", "", "`WHEN` it ends (default: now)")
-	l.flags(c)
+	listFlags(c, &l)
 	return c
 }
 
@@ -91,7 +92,7 @@ type advised struct {
 	Waited float64 `json:"waited_h"`
 }
 
-func (p *program) advise(l listing, f *config.CellFile, past *store.Past) error {
+func (p *program) advise(l view.Form, f *config.CellFile, past *store.Past) error {
 	jobs := ended(past, nodeGPUs(f.Cells))
 	if len(jobs) == 0 {
 		return &failure.Error{Code: failure.No, What: "no job with GPUs ended in that window", Next: "name a longer one: --since"}
@@ -106,15 +107,15 @@ func (p *program) advise(l listing, f *config.CellFile, past *store.Past) error 
 			lines = append(lines, advised{v.Tenant, q.Chain, q.Type, q.Cells, promised(f.Cells, v.Tenant, &q), v.Jobs, v.Waited.Duration().Hours()})
 		}
 	}
-	if l.json {
-		return p.json(map[string]any{"cells": lines, "left_out": advice.LeftOut, "short": advice.Short})
+	if l.JSON {
+		return p.page(l).Encode(map[string]any{"cells": lines, "left_out": advice.LeftOut, "short": advice.Short})
 	}
-	t := &table{head: []string{"TENANT", "CHAIN", "TYPE", ">CELLS", ">NOW", ">JOBS", ">WAITED"}}
+	t := &view.Table{Head: []string{"TENANT", "CHAIN", "TYPE", ">CELLS", ">NOW", ">JOBS", ">WAITED"}}
 	for _, x := range lines {
-		t.add(x.Tenant, x.Chain, x.Type, fmt.Sprint(x.Cells), fmt.Sprint(x.Now), fmt.Sprint(x.Jobs), fmt.Sprintf("%.1f h", x.Waited))
+		t.Add(x.Tenant, x.Chain, x.Type, fmt.Sprint(x.Cells), fmt.Sprint(x.Now), fmt.Sprint(x.Jobs), fmt.Sprintf("%.1f h", x.Waited))
 	}
-	p.table(l, t)
-	if l.parsable {
+	p.page(l).Table(t)
+	if l.Parsable {
 		return nil
 	}
 	if advice.LeftOut > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // How bad a finding is.
@@ -61,7 +62,7 @@ func (f *findings) must(holds bool, level, check, found, means, do string) {
 }
 
 func (p *program) doctor() *cobra.Command {
-	var l listing
+	var l view.Form
 	c := &cobra.Command{Use: "doctor", Short: "check Slurm, PostgreSQL, configuration and clock; say what to do", Args: exactly(),
 		Long: `Check everything that fairlease stands on and say what each finding means and what to do about it.
 It changes nothing. The exit code is 1 if something must be repaired (fail); warnings do not count.`,
@@ -77,7 +78,7 @@ It changes nothing. The exit code is 1 if something must be repaired (fail); war
 			}
 			return nil
 		}}
-	l.flags(c)
+	listFlags(c, &l)
 	return c
 }
 
@@ -213,17 +214,17 @@ func (f *findings) identity(ctx context.Context, s *store.Store) {
 }
 
 // report writes the findings.
-func (p *program) report(l listing, found []finding) error {
-	if l.json {
-		return p.json(found)
+func (p *program) report(l view.Form, found []finding) error {
+	if l.JSON {
+		return p.page(l).Encode(found)
 	}
 	tints := map[string]string{fine: "green", warn: "yellow", bad: "red"}
-	if l.parsable {
-		t := &table{head: []string{"AREA", "CHECK", "LEVEL", "FOUND", "MEANS", "DO"}}
+	if l.Parsable {
+		t := &view.Table{Head: []string{"AREA", "CHECK", "LEVEL", "FOUND", "MEANS", "DO"}}
 		for _, x := range found {
-			t.add(x.Area, x.Check, x.Level, x.Found, x.Means, x.Do)
+			t.Add(x.Area, x.Check, x.Level, x.Found, x.Means, x.Do)
 		}
-		p.table(l, t)
+		p.page(l).Table(t)
 		return nil
 	}
 	area := ""

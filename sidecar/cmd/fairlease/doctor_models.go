@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func (f *findings) munge(ctx context.Context, socket string) {
 	_, _, err := telemetry.Munge{Socket: socket}.Open(ctx, []byte("MUNGE::"))
 	var refused *telemetry.Refused
 	if err == nil || errors.As(err, &refused) {
-		f.ok(check, "answers at %s", or(socket, "its default socket"))
+		f.ok(check, "answers at %s", cmp.Or(socket, "its default socket"))
 		return
 	}
 	f.add(bad, check, failure.Cause(err), means, "install munge and start munged with the nodes' key; set models.progress.munge if its socket is elsewhere")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (f *findings) unsaved(kinds []score.Kind, where string) {
 	}
 	var names []string
 	for _, k := range out[:min(len(out), savesNamed)] {
-		names = append(names, fmt.Sprintf("%s %s with %d GPUs (%.1f GPU h, %d jobs)", k.User, or(k.Name, "(no name)"), k.GPUs, k.Held, k.Jobs))
+		names = append(names, fmt.Sprintf("%s %s with %d GPUs (%.1f GPU h, %d jobs)", k.User, cmp.Or(k.Name, "(no name)"), k.GPUs, k.Held, k.Jobs))
 	}
 	if more := len(out) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more kinds", more))

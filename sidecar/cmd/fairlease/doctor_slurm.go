@@ -14,6 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/slurm"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // slurm checks Slurm as it is against what fairlease needs of it.
@@ -63,7 +64,7 @@ func (f *findings) rights(facts *slurm.Facts) {
 	switch {
 	case facts.RestDenied != "" || facts.ScontrolDenied != "":
 		f.add(bad, "rights", strings.TrimSpace(facts.RestDenied+" "+facts.ScontrolDenied), "gates, grants and requeues are refused",
-			fmt.Sprintf("sacctmgr modify user %s set adminlevel=operator (the users as whom slurmrestd and slurm.scontrol run)", or(facts.Operator, "NAME")))
+			fmt.Sprintf("sacctmgr modify user %s set adminlevel=operator (the users as whom slurmrestd and slurm.scontrol run)", cmp.Or(facts.Operator, "NAME")))
 	case facts.Rights == "Operator" || facts.Rights == "Administrator":
 		f.ok("rights", "%s is %s", facts.Operator, facts.Rights)
 	default:
@@ -81,7 +82,7 @@ func (f *findings) capacity(facts *slurm.Facts) {
 			}
 		}
 	}
-	f.must(len(facts.Nodes) > 0, bad, "GPUs", fmt.Sprintf("%d nodes with %s", len(facts.Nodes), countWords(models)),
+	f.must(len(facts.Nodes) > 0, bad, "GPUs", fmt.Sprintf("%d nodes with %s", len(facts.Nodes), view.Counts(models)),
 		"there is nothing to lease", "set GresTypes=gpu and the nodes' Gres in slurm.conf, and gres.conf")
 	if len(untyped) > 0 {
 		f.add(warn, "GPU models", "no model is named on "+hostlist.Compress(untyped), "GPUs of all kinds count as one pool there", "name them: Gres=gpu:h100:8, and Type= in gres.conf")
@@ -107,7 +108,7 @@ func (c conf) seconds(key string) (cluster.Span, bool) {
 }
 
 func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
-	is := func(key string) string { return key + "=" + or(c[key], "(not set)") }
+	is := func(key string) string { return key + "=" + cmp.Or(c[key], "(not set)") }
 	f.must(c[slurm.ConfSelectType] == "select/cons_tres", bad, "SelectType", is(slurm.ConfSelectType),
 		"without cons_tres Slurm does not place single GPUs", "set SelectType=select/cons_tres")
 	f.tres(c, facts)
@@ -180,7 +181,7 @@ func (f *findings) tres(c conf, facts *slurm.Facts) {
 			gpus = append(gpus, tres)
 		}
 	}
-	f.must(c.has(key, "gres/gpu"), bad, key, or(strings.Join(gpus, ","), "no GPUs in it"), "Slurm does not tell how many GPUs jobs want or hold", "add gres/gpu to AccountingStorageTRES and restart slurmctld")
+	f.must(c.has(key, "gres/gpu"), bad, key, cmp.Or(strings.Join(gpus, ","), "no GPUs in it"), "Slurm does not tell how many GPUs jobs want or hold", "add gres/gpu to AccountingStorageTRES and restart slurmctld")
 	var missing []string
 	for i := range facts.Nodes {
 		for _, g := range facts.Nodes[i].GPUs {

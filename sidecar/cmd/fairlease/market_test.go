@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // bazaar is a journal in PostgreSQL of two tenants to whom a v100 is worth something else: they trade,
@@ -92,13 +93,13 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	(&program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}).divided(&snap, lookAhead(&snap, &plan, true))
+	view.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
 	golden(t, "divided-audited", out.String())
-	var x struct{ Models *stake }
+	var x struct{ Models *view.Stake }
 	if r := s.run(t, "explain", "3", "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Models == nil || x.Models.Party != "nlp/bert" || len(x.Models.Trades) == 0 {
 		t.Errorf("the JSON of a job does not have what its party is due: %+v", x.Models)
 	}
-	var st state
+	var st view.Status
 	if r := s.run(t, "status", "--json"); json.Unmarshal([]byte(r.out), &st) != nil || st.Divided != "gandiva-fair" || len(st.Effective) != 2 || st.Effective[0].Tenant != "nlp" || st.Effective[0].Rho == nil {
 		t.Errorf("the JSON of status does not have what GPUs do for tenants: %s", r.out)
 	}
@@ -184,7 +185,7 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	(&program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}).divided(&snap, lookAhead(&snap, &plan, false))
+	view.LookAhead(&snap, &plan, false).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
 	golden(t, "divided-late", out.String())
 }
 
@@ -239,7 +240,7 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 		}
 	}
 	show("explain-moves", moves)
-	var x explained
+	var x view.Explanation
 	if r := st.run(t, "explain", moves.String(), "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Verdict == nil || x.Verdict.Reason.To != "v100" || x.Verdict.Reason.Speed != 2400 {
 		t.Errorf("the JSON does not say where it moves to:\n%s", r.out)
 	}
@@ -247,9 +248,9 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := stakeOf(x.Job.Key, &snap, &plan)
+	s := view.StakeOf(x.Job.Key, &snap, &plan)
 	s.Models[len(s.Models)-1].Trial = moves.String()
-	if got := s.words(""); !strings.HasSuffix(got[len(got)-1], "; job "+moves.String()+" is to show how fast it is there") {
+	if got := s.Words(""); !strings.HasSuffix(got[len(got)-1], "; job "+moves.String()+" is to show how fast it is there") {
 		t.Errorf("of a trial it says %q", got)
 	}
 }
@@ -271,9 +272,9 @@ func TestWhatARoundWouldDivide(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		p := &program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}
-		next := lookAhead(&snap, &plan, audit)
-		p.divided(&snap, next)
+		p := &view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}
+		next := view.LookAhead(&snap, &plan, audit)
+		next.Write(p, &snap)
 		golden(t, name, out.String())
 		if text, err := json.Marshal(next); err != nil || !bytes.Contains(text, []byte(`"round":`)) {
 			t.Errorf("%s: as JSON: %v", name, err)
@@ -296,7 +297,7 @@ func TestWhatARoundWouldDivide(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	(&program{out: &out, clock: time.Now}).divided(&snap, lookAhead(&snap, &plan, true))
+	view.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out}, &snap)
 	if out.Len() > 0 {
 		t.Errorf("of nothing that is divided: %s", &out)
 	}

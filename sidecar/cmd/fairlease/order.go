@@ -16,6 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // order is one of exempt, boost and freeze.
@@ -48,7 +49,7 @@ round; fairlease override lists and ends orders.`,
 				if err != nil {
 					return &failure.Error{Code: failure.No, What: "the order was not given", Err: err, Next: orRole(err, "")}
 				}
-				p.printf("order %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.words(p.now(), nil).Time(cluster.InstantOf(end)))
+				p.printf("order %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.page(view.Form{}).Time(cluster.InstantOf(end)))
 				return nil
 			})
 		}}
@@ -137,7 +138,7 @@ func (p *program) override() *cobra.Command {
 }
 
 func (p *program) overrideList() *cobra.Command {
-	var l listing
+	var l view.Form
 	var all bool
 	c := &cobra.Command{Use: "list", Short: "list orders in force", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -149,28 +150,13 @@ func (p *program) overrideList() *cobra.Command {
 				if !all {
 					orders = slices.DeleteFunc(orders, func(o store.Order) bool { return o.Ended != nil || o.Until.Before(p.clock()) })
 				}
-				return p.list(l, p.orderTable(orders), orders)
+				page := p.page(l)
+				return page.List(page.OrderTable(orders), orders)
 			})
 		}}
 	c.Flags().BoolVarP(&all, "all", "a", false, "orders that are over, too")
-	l.flags(c)
+	listFlags(c, &l)
 	return c
-}
-
-func (p *program) orderTable(orders []store.Order) *table {
-	w := p.words(p.now(), nil)
-	t := &table{head: []string{">ID", "ORDER", "FOR", "NAME", "UNTIL", "BY", "ENDED_BY", "REASON"}}
-	for _, o := range orders {
-		until, by := o.Until, ""
-		if o.Ended != nil {
-			until = *o.Ended
-		}
-		if o.EndedBy != nil {
-			by = *o.EndedBy
-		}
-		t.add(fmt.Sprint(o.ID), o.Kind, o.Scope, o.Name, clock(w, cluster.InstantOf(until)), o.By, by, o.Reason)
-	}
-	return t
 }
 
 func (p *program) overrideEnd() *cobra.Command {

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/slurm"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // profiling is what a profile of a kind is asked for.
@@ -34,7 +35,7 @@ type profiling struct {
 }
 
 func (p *program) profile() *cobra.Command {
-	var l listing
+	var l view.Form
 	o := profiling{}
 	var dry, noWait bool
 	c := &cobra.Command{Use: "profile KIND [--account NAME] [--gpus N] [--minutes N] SCRIPT [-- ARGUMENT ...]",
@@ -75,7 +76,7 @@ An interrupt cancels the jobs that have not started. Exit code 1 when a model wa
 	c.Flags().BoolVar(&o.idle, "wait-for-idle", false, "also submit jobs for models without idle GPUs; they wait")
 	c.Flags().BoolVar(&noWait, "no-wait", false, "submit the jobs, and do not wait for what they report")
 	c.Flags().BoolVar(&dry, "dry-run", false, "show what would be submitted")
-	l.flags(c)
+	listFlags(c, &l)
 	return c
 }
 
@@ -104,7 +105,7 @@ func (o *profiling) check() error {
 var adds = regexp.MustCompile(`(?m)^#SBATCH(\s.*)?\s(--gpus|-G|--array|-a).*$`)
 
 // measure submits the jobs, waits for them and shows what they did.
-func (p *program) measure(ctx context.Context, l listing, o *profiling) error {
+func (p *program) measure(ctx context.Context, l view.Form, o *profiling) error {
 	cfg, err := p.userConfig()
 	if err != nil {
 		return err

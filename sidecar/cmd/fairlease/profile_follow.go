@@ -9,6 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // submit submits the jobs of all trials that may be. It fails where sbatch takes none.
@@ -38,8 +39,8 @@ const lateReports = 30 * cluster.Second
 
 // await follows the jobs to their ends, or to an interrupt. Then it cancels those that have not started.
 func (p *program) await(ctx context.Context, o *profiling, trials []*trial, hear func(context.Context, []*trial) (cluster.Instant, error)) {
-	line := p.statusLine()
-	defer line.end()
+	line := &view.Line{Out: p.err, Terminal: p.terminal() != nil}
+	defer line.End()
 	for {
 		over, last := true, cluster.Instant(0)
 		for _, x := range submitted(trials) {
@@ -48,9 +49,9 @@ func (p *program) await(ctx context.Context, o *profiling, trials []*trial, hear
 		}
 		upTo, err := hear(ctx, trials)
 		if err != nil && ctx.Err() == nil {
-			line.say("what the jobs report cannot be read: " + failure.Cause(err))
+			line.Say("what the jobs report cannot be read: " + failure.Cause(err))
 		}
-		line.set(following(trials, line.terminal))
+		line.Set(following(trials, line.Terminal))
 		if over && (err == nil && upTo >= last || p.now().Sub(last) > lateReports) {
 			return
 		}

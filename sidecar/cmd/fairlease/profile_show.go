@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -8,10 +9,11 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // measured shows what came of the trials.
-func (p *program) measured(ctx context.Context, l listing, o *profiling, trials []*trial) error {
+func (p *program) measured(ctx context.Context, l view.Form, o *profiling, trials []*trial) error {
 	slowest := 0.0
 	all := true
 	for _, x := range trials {
@@ -29,13 +31,14 @@ func (p *program) measured(ctx context.Context, l listing, o *profiling, trials 
 		}
 		all = all && (x.Profile != nil || !o.wait && x.Job != "")
 	}
-	if err := p.list(l, trialTable(trials, p.now()), trials); err != nil {
+	page := p.page(l)
+	if err := page.List(trialTable(trials, page.Now), trials); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return p.interrupted(trials)
 	}
-	if !o.wait && !l.json && !l.parsable {
+	if !o.wait && !l.JSON && !l.Parsable {
 		p.printf("\nwhat they report: fairlease profiles %s\n", o.kind)
 	}
 	if !all {
@@ -62,7 +65,7 @@ func (x *trial) unmeasured() string {
 	case x.State == "forgotten":
 		return "Slurm does not know its job any more"
 	}
-	return "its job ended as " + x.State + ", exit code " + or(x.exit, "unknown") + see
+	return "its job ended as " + x.State + ", exit code " + cmp.Or(x.exit, "unknown") + see
 }
 
 // interrupted says what is left of the jobs.
@@ -79,14 +82,14 @@ func (p *program) interrupted(trials []*trial) error {
 	return f
 }
 
-func trialTable(trials []*trial, now cluster.Instant) *table {
-	t := &table{head: []string{"MODEL", "PARTITION", ">JOB", "STATE", "NODES", ">STEPS/S", ">SPEEDUP", ">SAMPLES", ">SPREAD", ">AGE", "NOTE"}}
+func trialTable(trials []*trial, now cluster.Instant) *view.Table {
+	t := &view.Table{Head: []string{"MODEL", "PARTITION", ">JOB", "STATE", "NODES", ">STEPS/S", ">SPEEDUP", ">SAMPLES", ">SPREAD", ">AGE", "NOTE"}}
 	for _, x := range trials {
 		cells := []string{x.Model, x.Partition, x.Job, strings.ToLower(x.State), x.Nodes, "", "", "", "", "", x.Note}
 		if m := x.Profile; m != nil {
 			copy(cells[5:], []string{fmt.Sprintf("%.4g", m.Rate), fmt.Sprintf("%.2f", m.Speedup), strconv.Itoa(m.Samples), fmt.Sprintf("%.1f%%", 100*m.Spread), max(now.Sub(m.At), 0).String()})
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
 	return t
 }

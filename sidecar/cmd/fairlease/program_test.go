@@ -21,6 +21,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
@@ -165,8 +166,7 @@ func TestDecisions(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			p := &program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}
-			p.decisions(listing{}, &snap, &plan, nil)
+			(&view.Page{Out: &out}).Decisions(&snap, &plan, nil)
 			golden(t, fmt.Sprintf("decisions-%s-%s", mode, when), out.String())
 			w.Advance(w.Now().Add(10 * cluster.Second))
 		}

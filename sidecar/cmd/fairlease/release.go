@@ -11,16 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 func (p *program) release() *cobra.Command {
-	var l listing
+	var l view.Form
 	var dry, force, afterCrash bool
 	var patience time.Duration
 	c := &cobra.Command{Use: "release", Short: "give every job back to Slurm, leave no trace", Args: exactly(),
@@ -61,12 +60,12 @@ During the release it holds the seat itself.`,
 	c.Flags().BoolVar(&force, "force", false, "though a daemon is seated")
 	c.Flags().BoolVar(&afterCrash, "after-crash", false, "only if the service did not stop cleanly")
 	c.Flags().DurationVar(&patience, "patience", time.Minute, "`TIME` to wait for jobs that still clean up after a requeue")
-	c.Flags().BoolVar(&l.json, "json", false, "write JSON")
+	c.Flags().BoolVar(&l.JSON, "json", false, "write JSON")
 	return c
 }
 
 // succeed releases in the place of the daemon that crashed: from its seat, and only if it had that last.
-func (p *program) succeed(ctx context.Context, cfg *config.Config, r *daemon.Release, l listing, dry bool) error {
+func (p *program) succeed(ctx context.Context, cfg *config.Config, r *daemon.Release, l view.Form, dry bool) error {
 	not := func(format string, args ...any) error {
 		p.printf("nothing is released: %s; what fairlease has left in Slurm lapses by itself (gates within %v, reservations at their end)\n",
 			fmt.Sprintf(format, args...), cfg.Gate.TTL)
@@ -124,7 +123,7 @@ func firstLine(err error) string {
 }
 
 // letGo releases, or with dry shows what that would do.
-func (p *program) letGo(ctx context.Context, cfg *config.Config, r *daemon.Release, l listing, dry bool) error {
+func (p *program) letGo(ctx context.Context, cfg *config.Config, r *daemon.Release, l view.Form, dry bool) error {
 	client, err := openSlurm(cfg)
 	if err != nil {
 		return err
@@ -146,8 +145,8 @@ func (p *program) letGo(ctx context.Context, cfg *config.Config, r *daemon.Relea
 			fmt.Fprintf(p.err, "fairlease: %v\n", err)
 		}
 	}
-	if l.json {
-		err = p.json(done)
+	if l.JSON {
+		err = p.page(l).Encode(done)
 	} else {
 		p.released(&done)
 	}
@@ -171,7 +170,7 @@ func (p *program) released(done *daemon.Released) {
 	}
 }
 
-func (p *program) wouldRelease(ctx context.Context, cfg *config.Config, r *daemon.Release, l listing) error {
+func (p *program) wouldRelease(ctx context.Context, cfg *config.Config, r *daemon.Release, l view.Form) error {
 	actions, err := r.Plan(ctx)
 	if errors.Is(err, daemon.ErrCluster) {
 		return notThere(err)
@@ -179,27 +178,15 @@ func (p *program) wouldRelease(ctx context.Context, cfg *config.Config, r *daemo
 	if err != nil {
 		return noSlurm(cfg, err)
 	}
-	if l.json {
-		return p.json(actions)
-	}
-	w := p.words(p.now(), nil)
-	t := &table{head: []string{"WHAT", "FOR", "BEGIN", "NODES"}}
-	for i := range actions {
-		a := &actions[i]
-		begin := "now"
-		if a.Until > 0 {
-			begin = w.Time(a.Until)
-		}
-		if a.Verb == cluster.Release || a.Verb == cluster.Unreserve {
-			begin = ""
-		}
-		t.add(string(a.Verb), subject(a), begin, hostlist.Compress(a.NodeList))
+	if l.JSON {
+		return p.page(l).Encode(actions)
 	}
 	if len(actions) == 0 {
 		p.printf("nothing of ours is in Slurm\n")
 		return nil
 	}
-	p.table(l, t)
+	page := p.page(l)
+	page.Table(page.ReleaseTable(actions))
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 func (p *program) repair() *cobra.Command {
@@ -40,7 +41,7 @@ history. The time is PostgreSQL's: see that it is right (fairlease doctor) befor
 			if err != nil {
 				return err
 			}
-			w := p.words(p.now(), nil)
+			w := p.page(view.Form{})
 			if b.Right == 0 {
 				p.printf("round %d was at %s; no round from before is kept: the books begin anew in round %d\n", b.Newest, w.Time(cluster.InstantOf(b.At)), b.Repaired)
 				return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // users gives the story to users of each role, with roles that the program made, and the environment of each. The tenant's user is
@@ -80,7 +81,7 @@ func TestWhatRolesRead(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s%s", c.args, r.code, r.out, r.err)
 		}
 	}
-	var x explained
+	var x view.Explanation
 	if r := run(t, s.end, users["tenant"], "explain", "2", "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Waiting == nil || x.Waiting.Reason == "" || len(x.Standing) != 1 {
 		t.Errorf("explain --json: %s%s", r.out, r.err)
 	}

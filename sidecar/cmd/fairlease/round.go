@@ -14,13 +14,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 func (p *program) round() *cobra.Command {
-	var l listing
+	var l view.Form
 	var dry, audit bool
 	c := &cobra.Command{Use: "round [--dry-run [--audit]]", Short: "make one round by hand, or show what it would do", Args: exactly(),
 		Long: `Make one round by hand: look, decide, write down, act as far as the mode allows. It takes the
@@ -48,12 +48,12 @@ it tells who would be due what of each model, and the trades; with --audit also 
 		}}
 	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done")
 	c.Flags().BoolVar(&audit, "audit", false, "with --dry-run, tell how fair it is what the preset divides")
-	l.flags(c)
+	listFlags(c, &l)
 	return c
 }
 
 // preview shows what a round would do now.
-func (p *program) preview(ctx context.Context, cfg *config.Config, l listing, audit bool) error {
+func (p *program) preview(ctx context.Context, cfg *config.Config, l view.Form, audit bool) error {
 	client, err := openSlurm(cfg)
 	if err != nil {
 		return err
@@ -74,25 +74,26 @@ func (p *program) preview(ctx context.Context, cfg *config.Config, l listing, au
 	if err != nil {
 		return turnFailed(cfg, err)
 	}
-	if l.json {
-		return p.json(lookAhead(&snap, &plan, audit))
+	page := p.page(l)
+	if l.JSON {
+		return page.Encode(view.LookAhead(&snap, &plan, audit))
 	}
-	if !l.parsable && !l.bare {
-		p.printf("%s  nothing is written or changed\n", p.paint(fmt.Sprintf("Round %d, as it would be now, in mode %s.", plan.Round, cfg.Mode), "bold"))
+	if l.ForPeople() {
+		p.printf("%s  nothing is written or changed\n", page.Paint(fmt.Sprintf("Round %d, as it would be now, in mode %s.", plan.Round, cfg.Mode), "bold"))
 		if journal.Store == nil {
 			p.printf("No database is configured: decided as if fairlease had never looked before.\n")
 		}
 		p.printf("\n")
 	}
-	p.decisions(l, &snap, &plan, nil)
-	if !l.parsable && !l.bare {
-		p.divided(&snap, lookAhead(&snap, &plan, audit))
+	page.Decisions(&snap, &plan, nil)
+	if l.ForPeople() {
+		view.LookAhead(&snap, &plan, audit).Write(page, &snap)
 	}
 	return nil
 }
 
 // once makes a round.
-func (p *program) once(ctx context.Context, cfg *config.Config, l listing) error {
+func (p *program) once(ctx context.Context, cfg *config.Config, l view.Form) error {
 	client, err := openSlurm(cfg)
 	if err != nil {
 		return err
@@ -110,16 +111,17 @@ func (p *program) once(ctx context.Context, cfg *config.Config, l listing) error
 	if err != nil {
 		return turnFailed(cfg, err)
 	}
-	if l.json {
-		return p.json(map[string]any{"plan": report.Plan, "outcomes": report.Outcomes})
+	page := p.page(l)
+	if l.JSON {
+		return page.Encode(map[string]any{"plan": report.Plan, "outcomes": report.Outcomes})
 	}
-	if !l.parsable && !l.bare {
-		p.printf("%s\n\n", p.paint(fmt.Sprintf("Round %d, in mode %s.", report.Plan.Round, cfg.Mode), "bold"))
+	if l.ForPeople() {
+		p.printf("%s\n\n", page.Paint(fmt.Sprintf("Round %d, in mode %s.", report.Plan.Round, cfg.Mode), "bold"))
 	}
-	p.decisions(l, &snap, &report.Plan, report.Outcomes)
+	page.Decisions(&snap, &report.Plan, report.Outcomes)
 	for i, o := range report.Outcomes {
 		if !o.OK && !o.Skipped {
-			return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s of %s failed", report.Plan.Actions[i].Verb, subject(&report.Plan.Actions[i])),
+			return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s of %s failed", report.Plan.Actions[i].Verb, view.Subject(&report.Plan.Actions[i])),
 				Err: errors.New(o.Error), Next: "the next round looks again and does what is still to be done"}
 		}
 	}
@@ -137,7 +139,7 @@ func (p *program) whoSits(ctx context.Context, cfg *config.Config, taken error) 
 	if err != nil || seat == nil {
 		return taken
 	}
-	return fmt.Errorf("%s is seated since %s, seen %v ago", seat.Holder, p.words(p.now(), nil).Time(cluster.InstantOf(seat.Acquired)), seat.Silent.Round(time.Millisecond))
+	return fmt.Errorf("%s is seated since %s, seen %v ago", seat.Holder, p.page(view.Form{}).Time(cluster.InstantOf(seat.Acquired)), seat.Silent.Round(time.Millisecond))
 }
 
 // turnFailed words the error of a turn.
@@ -173,108 +175,4 @@ func notThere(err error) error {
 		return err
 	}
 	return &failure.Error{Code: failure.Misuse, What: daemon.ErrCells.Error(), Err: wrong, Next: "correct the file, or Slurm; `fairlease cells check` looks again"}
-}
-
-// decisions writes what a round decided: leases that begin or are renewed, notices,
-// requeues, claims, and a line on what it leaves as it is.
-func (p *program) decisions(l listing, snap *cluster.Snapshot, plan *cluster.Plan, outcomes []cluster.Outcome) {
-	who := people(snap)
-	w := p.words(plan.At, who.name)
-	verdicts := map[cluster.JobKey]*cluster.Verdict{}
-	for i := range plan.Verdicts {
-		verdicts[plan.Verdicts[i].Job] = &plan.Verdicts[i]
-	}
-	t := &table{head: []string{"WHAT", "JOB", "TENANT", "USER", ">GPUS", "MODEL", "NODES", "UNTIL", "WHY"}}
-	row := func(what string, key cluster.JobKey, gpus int, pool string, nodes []string, until cluster.Instant) {
-		why, c := "", who[key]
-		if v := verdicts[key]; v != nil {
-			why = w.Reason(v.Reason)
-		}
-		if c.Touch == cluster.Watch {
-			what = "would " + what
-		}
-		t.add(what, who.name(key), c.Record.Tenant, c.Record.User, fmt.Sprint(gpus), pool, hostlist.Compress(nodes), clock(w, until), why)
-	}
-	for i := range plan.Memory.Leases {
-		le := &plan.Memory.Leases[i]
-		if v := verdicts[le.Job]; v != nil && news[v.Reason.Code] != "" {
-			row(news[v.Reason.Code], le.Job, le.GPUs, le.Pool, nodeNames(le.Nodes), le.End)
-		}
-	}
-	for i := range plan.Actions {
-		a := &plan.Actions[i]
-		if a.Withheld && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) { // its lease is not remembered
-			row(string(a.Verb), a.Job, who[a.Job].Job.Request.GPUs, a.Because.Pool, a.Nodes, a.Because.Until)
-		}
-	}
-	for i := range plan.Memory.Claims {
-		cl := &plan.Memory.Claims[i]
-		row("claim", cl.Job, gpusOf(cl.Nodes), cl.Pool, nodeNames(cl.Nodes), cl.At)
-	}
-	if len(t.rows) > 0 || l.parsable {
-		p.table(l, t)
-	} else {
-		p.printf("No lease begins, is renewed or ends now.\n")
-	}
-	if l.parsable || l.bare {
-		return
-	}
-	p.printf("\n")
-	p.summary(plan, outcomes)
-}
-
-// news names what a round decided about a lease, by the code of its job's verdict;
-// what is not there is nothing new.
-var news = map[cluster.Code]string{
-	cluster.BecauseGranted:  "grant",
-	cluster.BecauseRenewed:  "renew",
-	cluster.BecauseAdopted:  "adopt",
-	cluster.BecauseNotice:   "notice",
-	cluster.BecauseEnding:   "reclaim",
-	cluster.BecauseRecalled: "recall",
-}
-
-// summary counts what else a round saw and did.
-func (p *program) summary(plan *cluster.Plan, outcomes []cluster.Outcome) {
-	verbs, withheld, failed := map[cluster.Verb]int{}, 0, 0
-	for i := range plan.Actions {
-		if plan.Actions[i].Withheld {
-			withheld++
-			continue
-		}
-		verbs[plan.Actions[i].Verb]++
-	}
-	for i := range outcomes {
-		if !outcomes[i].OK && !outcomes[i].Skipped {
-			failed++
-		}
-	}
-	var parts []string
-	for _, v := range []cluster.Verb{cluster.Lock, cluster.Gate, cluster.Reserve, cluster.Grant, cluster.TakeBack, cluster.Notify,
-		cluster.Reclaim, cluster.Release, cluster.Unreserve, cluster.Open} {
-		if verbs[v] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", v, verbs[v]))
-		}
-	}
-	if withheld > 0 {
-		parts = append(parts, fmt.Sprintf("withheld %d (the mode forbids them)", withheld))
-	}
-	if failed > 0 {
-		parts = append(parts, p.paint(fmt.Sprintf("failed %d", failed), "red"))
-	}
-	if len(parts) == 0 {
-		parts = []string{"none"}
-	}
-	p.printf("Actions: %s\n", strings.Join(parts, ", "))
-	counts := map[cluster.Code]int{}
-	for i := range plan.Verdicts {
-		counts[plan.Verdicts[i].Reason.Code]++
-	}
-	p.printf("Jobs:    %s\n", countWords(counts))
-	for i := range plan.Events {
-		p.printf("Event:   %s\n", plan.Events[i].Text)
-	}
-	if plan.Next > 0 {
-		p.printf("Next:    time alone changes something at %s\n", p.words(plan.At, nil).Time(plan.Next))
-	}
 }

@@ -15,8 +15,8 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // Run is the whole program: it parses args, does what they say and gives the exit
@@ -93,9 +93,15 @@ func (p *program) colours() bool {
 	return ok && isatty.IsTerminal(f.Fd()) && p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
 }
 
-// words makes sentences as of now, in the local time zone.
-func (p *program) words(now cluster.Instant, job func(cluster.JobKey) string) explain.Words {
-	return explain.Words{Now: now, Zone: p.zone(), Job: job}
+// paint colours text for a terminal.
+func (p *program) paint(text, how string) string { return p.page(view.Form{}).Paint(text, how) }
+
+// terminal is the standard error where that is a terminal; else nil.
+func (p *program) terminal() io.Writer {
+	if f, ok := p.err.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		return f
+	}
+	return nil
 }
 
 func (p *program) zone() *time.Location {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 var aboutSimulate = `Run a trace of jobs on a virtual cluster, in pretend time, under one or several schedulers, and
@@ -231,9 +233,9 @@ func (p *program) study(ctx context.Context, w *world, setups []study.Setup, o *
 // runAll runs setups on all cores, with a progress bar.
 func (p *program) runAll(ctx context.Context, w *world, setups []study.Setup) ([]study.Result, error) {
 	defer moreMemory()()
-	b := p.progress()
-	results, err := study.All(ctx, setups, w.workers, b.set)
-	b.end()
+	bar := view.NewBar(p.terminal(), time.Now())
+	results, err := study.All(ctx, setups, w.workers, func(over, of int) { bar.Set(over, of, time.Now()) })
+	bar.End()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return nil, &failure.Error{Code: failure.No, What: "the simulation cannot go on", Err: err}
 	}

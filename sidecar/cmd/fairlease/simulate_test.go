@@ -244,37 +244,6 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-func TestProgressBar(t *testing.T) {
-	for _, c := range []struct {
-		over, of int
-		want     string
-	}{
-		{0, 100, "[..............................]   0 %  0 of 100 jobs, ? left   "},
-		{50, 100, "[###############...............]  50 %  50 of 100 jobs, 1m0s left   "},
-		{100, 100, "[##############################] 100 %  100 of 100 jobs, 0s left   "},
-	} {
-		if got := barLine(c.over, c.of, time.Minute); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
-	}
-	var b bytes.Buffer
-	p := &program{out: &b, err: &b}
-	shown := p.progress()
-	shown.begun = shown.begun.Add(-time.Hour)
-	shown.set(1, 2)
-	shown.end()
-	if b.Len() > 0 {
-		t.Errorf("something that is no terminal was told %q", b.String())
-	}
-	shown.out = &b
-	shown.set(1, 2)
-	shown.set(2, 2) // too soon after the one before
-	shown.end()
-	if got := b.String(); strings.Count(got, "\r") != 2 || !strings.HasSuffix(got, "\r\x1b[K") {
-		t.Errorf("%q", got)
-	}
-}
-
 // everybody gives the names of all schedulers.
 func everybody() []string {
 	return slices.Concat(study.Schedulers(), study.Cellular(), study.Dividing(), study.Unlike())

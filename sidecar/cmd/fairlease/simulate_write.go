@@ -2,14 +2,11 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/failure"
@@ -94,50 +91,4 @@ func (p *program) files(files []file, silent bool) error {
 func moreMemory() (restore func()) {
 	was := debug.SetGCPercent(800)
 	return func() { debug.SetGCPercent(was) }
-}
-
-// bar shows how far something has come that takes longer than two seconds, on a terminal only.
-type bar struct {
-	out         io.Writer // nil = nowhere
-	begun, last time.Time
-	shown       bool
-}
-
-func (p *program) progress() *bar {
-	b := &bar{begun: time.Now()}
-	if f, ok := p.err.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		b.out = f
-	}
-	return b
-}
-
-// set tells how many of how many jobs are over.
-func (b *bar) set(over, of int) {
-	now := time.Now()
-	if b.out == nil || now.Sub(b.begun) < 2*time.Second || now.Sub(b.last) < 200*time.Millisecond || of == 0 {
-		return
-	}
-	b.last, b.shown = now, true
-	fmt.Fprintf(b.out, "\r%s", barLine(over, of, now.Sub(b.begun)))
-}
-
-const barWidth = 30
-
-// barLine is a line that fits 80 columns.
-func barLine(over, of int, gone time.Duration) string {
-	full := min(over*barWidth/of, barWidth)
-	line := bytes.Repeat([]byte{'.'}, barWidth)
-	copy(line, bytes.Repeat([]byte{'#'}, full))
-	rest := "?"
-	if over > 0 {
-		rest = (gone * time.Duration(of-over) / time.Duration(over)).Round(time.Second).String()
-	}
-	return fmt.Sprintf("[%s] %3d %%  %d of %d jobs, %s left   ", line, min(100*over/of, 100), over, of, rest)
-}
-
-// end removes the bar.
-func (b *bar) end() {
-	if b.shown {
-		fmt.Fprint(b.out, "\r\x1b[K")
-	}
 }

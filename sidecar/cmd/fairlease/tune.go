@@ -14,6 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/report"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 const aboutTune = `Replay a trace over lease terms, intervals and windows, show what each setting does to fairness, to
@@ -33,7 +34,7 @@ type sweep struct {
 func (p *program) tune() *cobra.Command {
 	var w world
 	var s sweep
-	var l listing
+	var l view.Form
 	c := &cobra.Command{Use: "tune TRACE --nodes NxG", Short: "try lease terms on a trace, and name the one to choose", Long: aboutTune + wrapped(score.StandardRule().String()+".") + `
 
 A window says over what time rho is reported; it changes no decision of astraea.
@@ -75,7 +76,7 @@ program, the trace and the configuration must be where all nodes see them.`,
 	f.StringVar(&s.into, "into", "", "folder `DIR` for the results of a job array's tasks")
 	f.IntVar(&s.task, "task", -1, "run setting `N` only and write its result into the folder of --into")
 	f.StringVar(&s.collect, "collect", "", "show what the tasks of a job array have written into `DIR`")
-	l.flags(c)
+	listFlags(c, &l)
 	return c
 }
 
@@ -151,8 +152,8 @@ func spans(flag string, list []string, configured cluster.Span) ([]cluster.Span,
 }
 
 // sweep runs all settings and shows them.
-func (p *program) sweep(ctx context.Context, w *world, s *sweep, setups []study.Setup, l listing) error {
-	if !l.json && !l.parsable && !l.bare {
+func (p *program) sweep(ctx context.Context, w *world, s *sweep, setups []study.Setup, l view.Form) error {
+	if !l.JSON && !l.Parsable && !l.NoHeader {
 		w.tell(p.out, &setups[0])
 		p.printf("\n")
 	}
@@ -177,11 +178,11 @@ func (p *program) sweep(ctx context.Context, w *world, s *sweep, setups []study.
 }
 
 // trials shows the settings of a sweep and which to choose.
-func (p *program) trials(s *sweep, l listing, trials []score.Trial) error {
+func (p *program) trials(s *sweep, l view.Form, trials []score.Trial) error {
 	rule := score.StandardRule()
 	best, why := rule.Choose(trials)
-	t := &table{head: []string{">TERM", ">INTERVAL", ">WINDOW", ">UNFAIR_%", ">LOSS_JOBS", ">LOSS_%", ">MEAN_JCT_H", ">OVERHEAD_%", ">PREEMPTIONS", "VERDICT"}}
-	t.tint = func(row, _ int) string {
+	t := &view.Table{Head: []string{">TERM", ">INTERVAL", ">WINDOW", ">UNFAIR_%", ">LOSS_JOBS", ">LOSS_%", ">MEAN_JCT_H", ">OVERHEAD_%", ">PREEMPTIONS", "VERDICT"}}
+	t.Tint = func(row, _ int) string {
 		if row == best {
 			return "bold"
 		}
@@ -193,14 +194,14 @@ func (p *program) trials(s *sweep, l listing, trials []score.Trial) error {
 		if len(x.Periods) > 0 {
 			unfair = x.Periods[0].Ratio()
 		}
-		t.add(config.Duration(x.Term).String(), config.Duration(x.Interval).String(), config.Duration(trials[i].Window).String(),
+		t.Add(config.Duration(x.Term).String(), config.Duration(x.Interval).String(), config.Duration(trials[i].Window).String(),
 			fmt.Sprintf("%.1f", 100*unfair), fmt.Sprint(x.Loss.Jobs+x.Loss.Unfinished), fmt.Sprintf("%.2f", 100*x.Loss.Share),
 			fmt.Sprintf("%.3f", x.Completion.Mean/3600), fmt.Sprintf("%.2f", 100*x.Overhead.OfRun), fmt.Sprint(x.Preemptions), why[i])
 	}
-	if err := p.list(l, t, map[string]any{"rule": rule.String(), "chosen": best, "why": why, "trials": trials}); err != nil {
+	if err := p.page(l).List(t, map[string]any{"rule": rule.String(), "chosen": best, "why": why, "trials": trials}); err != nil {
 		return err
 	}
-	quiet := l.json || l.parsable || l.bare
+	quiet := l.JSON || l.Parsable || l.NoHeader
 	if !quiet {
 		p.printf("\n%s\n", p.chosen(rule, best, trials))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // taskResult is what a task of a job array leaves behind.
@@ -57,7 +58,7 @@ func (p *program) task(ctx context.Context, w *world, s *sweep, setups []study.S
 }
 
 // collect shows what the tasks of a job array have left behind.
-func (p *program) collect(s *sweep, l listing) error {
+func (p *program) collect(s *sweep, l view.Form) error {
 	paths, err := filepath.Glob(filepath.Join(strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, `\`, `\\`).Replace(s.collect), "trial-*.json")) // sorted
 	if err != nil || len(paths) == 0 {
 		return &failure.Error{Code: failure.No, What: s.collect + " has no result of a task (trial-*.json)", Next: "name the folder that --into named, when its tasks are done"}

@@ -1,10 +1,14 @@
-package main
+package view_test
 
 import (
 	"bytes"
+	"os"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 func TestHabitsAreListed(t *testing.T) {
@@ -19,9 +23,15 @@ func TestHabitsAreListed(t *testing.T) {
 		{Type: of("bob", "x", 1), Restarted: 1, Last: cluster.Restarted, Completed: 1, Shortest: cluster.Hour, Longest: cluster.Hour, At: now},
 	}
 	var out bytes.Buffer
-	p := &program{out: &out}
-	if err := p.list(listing{}, habitTable(habitsShown(list), now), nil); err != nil {
+	p := &view.Page{Out: &out}
+	if err := p.List(view.HabitTable(view.Habits(list), now), nil); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "habits", out.String())
+	want, err := os.ReadFile("testdata/habits.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), out.String()); d != "" {
+		t.Error(d)
+	}
 }

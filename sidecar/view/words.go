@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"cmp"
@@ -48,8 +48,8 @@ func gpusOf(holdings []cluster.Holding) int {
 	return n
 }
 
-// subject names what an action is about.
-func subject(a *cluster.Action) string {
+// Subject names what an action is about.
+func Subject(a *cluster.Action) string {
 	if a.ID != (cluster.JobID{}) {
 		return "job " + a.ID.String()
 	}
@@ -65,8 +65,8 @@ func clock(w explain.Words, t cluster.Instant) string {
 	return at
 }
 
-// countWords lists counts, the greatest first.
-func countWords[K ~string](counts map[K]int) string {
+// Counts lists counts, the greatest first.
+func Counts[K ~string](counts map[K]int) string {
 	keys := slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
@@ -85,8 +85,8 @@ func gpuCount(g cluster.MicroGPU) string {
 	return fmt.Sprintf("%.2f", float64(g)/float64(cluster.WholeGPU))
 }
 
-// counted writes how many there are of something that takes an s.
-func counted(n int, what string) string {
+// Count writes how many there are of something that takes an s.
+func Count(n int, what string) string {
 	if n != 1 {
 		what += "s"
 	}

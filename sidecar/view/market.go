@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/explain"
 )
 
-// stake is what a job's party is due of every model, and why.
-type stake struct {
+// Stake is what a job's party is due of every model, and why.
+type Stake struct {
 	Party  string          `json:"party"`
 	Kind   cluster.Kind    `json:"kind"`
 	Policy string          `json:"policy"`
-	Models []modelStake    `json:"models"` // by pool
+	Models []ModelStake    `json:"models"` // by pool
 	Trades []cluster.Trade `json:"trades,omitempty"`
 	WhyNot string          `json:"why_not,omitempty"` // the policy has no answer
 	Late   bool            `json:"late,omitempty"`    // its deadline cannot be kept
@@ -25,7 +25,7 @@ type stake struct {
 	ofJob bool // the party is just the job
 }
 
-type modelStake struct {
+type ModelStake struct {
 	Model   string           `json:"model"`
 	Due     cluster.MicroGPU `json:"due_micro_gpus"`
 	Speedup float64          `json:"speedup"` // over the slowest model; 1 where nothing is known
@@ -36,16 +36,16 @@ type modelStake struct {
 	Trial string `json:"trial,omitempty"`
 }
 
-// stakeOf gives that of a job; nil = it has none.
-func stakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *stake {
+// StakeOf gives that of a job; nil = it has none.
+func StakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *Stake {
 	at, ok := engine.StakeOf(*snap, job)
 	if !ok {
 		return nil
 	}
-	s := &stake{Party: at.Party, ofJob: snap.Settings.DivideJobs, Kind: at.Kind, Policy: snap.Settings.Divide, Unasked: true}
+	s := &Stake{Party: at.Party, ofJob: snap.Settings.DivideJobs, Kind: at.Kind, Policy: snap.Settings.Divide, Unasked: true}
 	who := people(snap)
 	for p, x := range at.Speedups {
-		m := modelStake{Model: x.Model, Speedup: x.Value, Low: x.Low, High: x.High, Source: x.Source, Trial: who.name(at.Trials[p])}
+		m := ModelStake{Model: x.Model, Speedup: x.Value, Low: x.Low, High: x.High, Source: x.Source, Trial: who.name(at.Trials[p])}
 		for _, due := range plan.Memory.Parties {
 			if due.Party == at.Party && due.Pool == x.Model {
 				m.Due = due.Entitlement
@@ -68,8 +68,8 @@ func stakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *st
 	return s
 }
 
-// words says it, a line for each model and trade. named is the model that the job asks for.
-func (s *stake) words(named string) []string {
+// Words says it, a line for each model and trade. named is the model that the job asks for.
+func (s *Stake) Words(named string) []string {
 	head := fmt.Sprintf("%s divides them; jobs of kind %s are due", s.Policy, s.Kind)
 	if s.ofJob {
 		head = fmt.Sprintf("%s divides them; this job is due", s.Policy)
@@ -100,8 +100,8 @@ func (s *stake) words(named string) []string {
 	return lines
 }
 
-// ahead is what a round would decide, with the answer to what is to be divided anew.
-type ahead struct {
+// Ahead is what a round would decide, with the answer to what is to be divided anew.
+type Ahead struct {
 	cluster.Plan
 	Answer *cluster.Division `json:"answer,omitempty"` // nil = the division that is known holds
 	Audit  *cluster.Audit    `json:"audit,omitempty"`
@@ -109,9 +109,9 @@ type ahead struct {
 	due []cluster.Standing // of tenants, with the answer
 }
 
-// lookAhead answers what a plan asks, and audits it if that is wanted.
-func lookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *ahead {
-	a := &ahead{Plan: *plan, due: plan.Tenants}
+// LookAhead answers what a plan asks, and audits it if that is wanted.
+func LookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *Ahead {
+	a := &Ahead{Plan: *plan, due: plan.Tenants}
 	next := *snap
 	if plan.Question != nil {
 		d := engine.Divide(*plan.Question)
@@ -126,8 +126,8 @@ func lookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *ahead {
 	return a
 }
 
-// divided writes who is due what of each model, and the trades.
-func (p *program) divided(snap *cluster.Snapshot, a *ahead) {
+// Write writes who is due what of each model, and the trades.
+func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 	if snap.Settings.Divide == "" {
 		return
 	}
@@ -135,27 +135,27 @@ func (p *program) divided(snap *cluster.Snapshot, a *ahead) {
 	if d == nil {
 		d, when = snap.Division, "as it is"
 	} else if now := snap.Division; now != nil && now.At > 0 && now.Policy == snap.Settings.Divide {
-		when += "; until then as it was asked at " + p.words(a.At, nil).Time(now.At) // long ago where the policy is slow
+		when += "; until then as it was asked at " + p.wordsAt(a.At, nil).Time(now.At) // long ago where the policy is slow
 	}
-	p.printf("\n%s\n", p.paint(fmt.Sprintf("Divided by %s, %s:", snap.Settings.Divide, when), "bold"))
+	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Divided by %s, %s:", snap.Settings.Divide, when), "bold"))
 	if d != nil && d.Why != "" {
-		p.printf("%s: everybody is due the share by weight\n", d.Why)
+		p.Printf("%s: everybody is due the share by weight\n", d.Why)
 	}
-	t := &table{head: []string{"TENANT", "MODEL", ">BY_WEIGHT", ">DUE", ">WANTS", ">HAS"}}
+	t := &Table{Head: []string{"TENANT", "MODEL", ">BY_WEIGHT", ">DUE", ">WANTS", ">HAS"}}
 	for i := range a.due {
 		x := &a.due[i]
-		t.add(x.Tenant, x.Pool, gpuCount(x.Base), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds))
+		t.Add(x.Tenant, x.Pool, gpuCount(x.Base), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds))
 	}
-	p.table(listing{}, t)
+	p.Table(t)
 	if d != nil {
 		for i := range d.Trades {
-			p.printf("Trade %d: %s\n", d.Trades[i].ID, explain.Trade(&d.Trades[i]))
+			p.Printf("Trade %d: %s\n", d.Trades[i].ID, explain.Trade(&d.Trades[i]))
 		}
 		for _, key := range d.Late {
-			p.printf("Late:    the deadline of %s cannot be kept: it is divided as if it had none\n", p.words(a.At, people(snap).name).Name(key))
+			p.Printf("Late:    the deadline of %s cannot be kept: it is divided as if it had none\n", p.wordsAt(a.At, people(snap).name).Name(key))
 		}
 		for _, u := range d.Undone {
-			p.printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), fastOf(snap.Division, u.ID), u.ID, explain.Undone(u.Why))
+			p.Printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), fastOf(snap.Division, u.ID), u.ID, explain.Undone(u.Why))
 		}
 	}
 	p.audited(a.Audit)
@@ -174,11 +174,11 @@ func fastOf(was *cluster.Division, id int64) string {
 }
 
 // audited writes an audit.
-func (p *program) audited(a *cluster.Audit) {
+func (p *Page) audited(a *cluster.Audit) {
 	if a == nil {
 		return
 	}
-	t := &table{head: []string{"TENANT", ">INCENTIVE", ">MOST_ENVY", "OF", ">SAYS+20%", ">SAYS-20%"}}
+	t := &Table{Head: []string{"TENANT", ">INCENTIVE", ">MOST_ENVY", "OF", ">SAYS+20%", ">SAYS-20%"}}
 	for _, x := range a.Tenants {
 		envies := cluster.Envy{}
 		for _, e := range a.Envy {
@@ -186,25 +186,25 @@ func (p *program) audited(a *cluster.Audit) {
 				envies = e
 			}
 		}
-		t.add(x.Tenant, fmt.Sprintf("%.3f", x.Incentive), fmt.Sprintf("%.3f", envies.Ratio), envies.Of, gain(x.More), gain(x.Less))
+		t.Add(x.Tenant, fmt.Sprintf("%.3f", x.Incentive), fmt.Sprintf("%.3f", envies.Ratio), envies.Of, gain(x.More), gain(x.Less))
 	}
-	t.tint = func(row, column int) string {
+	t.Tint = func(row, column int) string {
 		if column == 1 && a.Tenants[row].Incentive < 0.999 {
 			return "red"
 		}
 		return ""
 	}
-	p.printf("\n%s\n", p.paint("How fair that is:", "bold"))
-	p.table(listing{}, t)
+	p.Printf("\n%s\n", p.Paint("How fair that is:", "bold"))
+	p.Table(t)
 	if a.Slack >= 0 {
-		p.printf("Slack:   %.2f%% more throughput could be had with nobody having less\n", 100*a.Slack)
+		p.Printf("Slack:   %.2f%% more throughput could be had with nobody having less\n", 100*a.Slack)
 	}
 	for _, m := range a.Misreports {
 		what := m.Model
 		if m.Than != "" {
 			what += " over " + m.Than
 		}
-		p.printf("Suspect: %s says %.4g on %s, observed is %.4g (said by %s)\n", m.Kind, m.Said, what, m.Seen, m.By)
+		p.Printf("Suspect: %s says %.4g on %s, observed is %.4g (said by %s)\n", m.Kind, m.Said, what, m.Seen, m.By)
 	}
 }
 
