@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/slurm"
@@ -87,7 +88,7 @@ func (p *program) against(ctx context.Context, cfg *config.Config, f *config.Cel
 	away := func(err error) (config.Problems, []string) {
 		return nil, []string{fmt.Sprintf("Slurm could not be asked (%s), so nodes and tenants were not checked", failure.Cause(err))}
 	}
-	client, err := openSlurm(cfg)
+	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return away(err)
 	}
@@ -160,14 +161,14 @@ each tenant by its weight.`,
 
 // propose makes a file of cells that can be used as it is.
 func (p *program) propose(ctx context.Context, cfg *config.Config) (string, error) {
-	client, err := openSlurm(cfg)
+	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return "", err
 	}
 	defer client.Close()
 	seen, err := client.Observe(ctx, 0)
 	if err != nil {
-		return "", noSlurm(cfg, err)
+		return "", connect.SlurmAway(cfg, err)
 	}
 	layout, err := client.Layout(ctx)
 	if err != nil {

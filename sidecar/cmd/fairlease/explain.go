@@ -11,6 +11,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
@@ -52,7 +53,7 @@ func (p *program) notInJournal(ctx context.Context, cfg *config.Config, s *store
 	if number, at, err := s.Newest(ctx); err == nil && number > 0 {
 		looked = fmt.Sprintf("the journal was searched up to round %d of %s", number, at.In(p.zone()).Format(time.DateTime))
 	}
-	client, err := openSlurm(cfg)
+	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
@@ -82,4 +84,18 @@ func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []st
 		page := p.page(l)
 		return p.list(c, page, s, r.table(all, page.Now), all)
 	})
+}
+
+// withStore runs work with the configuration and the journal's database.
+func (p *program) withStore(ctx context.Context, work func(*config.Config, *store.Store) error) error {
+	c, err := p.config()
+	if err != nil {
+		return err
+	}
+	s, err := connect.Journal(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return connect.JournalFailed(work(c, s))
 }

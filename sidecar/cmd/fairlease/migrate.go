@@ -5,6 +5,7 @@ import (
 
 	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
@@ -29,7 +30,7 @@ A database user is the Slurm user of the same name, unless the table database_us
 				return err
 			}
 			if cfg.Database.URL == "" {
-				_, err := openStore(c.Context(), cfg)
+				_, err := connect.Journal(c.Context(), cfg)
 				return err
 			}
 			from, to, err := migrate.Up(c.Context(), cfg.Database.URL, cfg.Database.Schema, func(step string) { p.printf("%s\n", step) })

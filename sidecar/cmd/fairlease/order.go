@@ -14,6 +14,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
@@ -47,7 +48,7 @@ round; fairlease override lists and ends orders.`,
 				id, err := s.AddOverride(c.Context(), cluster.Override{Kind: cluster.OverrideKind(kind), Scope: scope, Name: name,
 					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: p.orderer()})
 				if err != nil {
-					return &failure.Error{Code: failure.No, What: "the order was not given", Err: err, Next: orRole(err, "")}
+					return &failure.Error{Code: failure.No, What: "the order was not given", Err: err, Next: connect.OrRole(err, "")}
 				}
 				p.printf("order %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.page(view.Form{}).Time(cluster.InstantOf(end)))
 				return nil
@@ -168,7 +169,7 @@ func (p *program) overrideEnd() *cobra.Command {
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				if err := s.EndOverride(c.Context(), id, p.orderer()); err != nil {
-					return &failure.Error{Code: failure.No, What: fmt.Sprintf("order %d was not ended", id), Err: err, Next: orRole(err, "fairlease override list has those in force")}
+					return &failure.Error{Code: failure.No, What: fmt.Sprintf("order %d was not ended", id), Err: err, Next: connect.OrRole(err, "fairlease override list has those in force")}
 				}
 				p.printf("order %d is ended; that takes effect in the next round\n", id)
 				return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -30,7 +31,7 @@ func (p *program) ears(ctx context.Context, cfg *config.Config, o *profiling) (*
 	folder := cmp.Or(p.getenv("FAIRLEASE_PROGRESS_FOLDER"), cfg.Models.Progress.Folder)
 	why := "database.url is not set"
 	if cfg.Database.URL != "" {
-		s, err := openStore(ctx, cfg)
+		s, err := connect.Journal(ctx, cfg)
 		if err == nil {
 			var snap cluster.Snapshot
 			if snap, _, err = s.Last(ctx); err == nil && snap.Settings.Divide != "" {

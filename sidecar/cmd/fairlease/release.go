@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -71,7 +72,7 @@ func (p *program) succeed(ctx context.Context, cfg *config.Config, r *daemon.Rel
 			fmt.Sprintf(format, args...), cfg.Gate.TTL)
 		return nil
 	}
-	s, err := openStore(ctx, cfg)
+	s, err := connect.Journal(ctx, cfg)
 	if err != nil {
 		return not("whether another daemon is seated cannot be known: %s", firstLine(err))
 	}
@@ -88,11 +89,11 @@ func (p *program) succeed(ctx context.Context, cfg *config.Config, r *daemon.Rel
 		return not("%s is seated (term %d)", last.Holder, last.Term)
 	}
 	if !dry {
-		seat, err := s.Succeed(ctx, holder(), last.Term)
+		seat, err := s.Succeed(ctx, connect.Holder(), last.Term)
 		if err != nil {
 			return not("%s", firstLine(err))
 		}
-		held, letGo := daemon.Hold(ctx, chair{seat, s})
+		held, letGo := daemon.Hold(ctx, connect.Seat{Seat: seat, Store: s})
 		defer func() {
 			letGo()
 			if err := seat.Resign(context.WithoutCancel(ctx)); err != nil {
@@ -124,7 +125,7 @@ func firstLine(err error) string {
 
 // letGo releases, or with dry shows what that would do.
 func (p *program) letGo(ctx context.Context, cfg *config.Config, r *daemon.Release, l view.Form, dry bool) error {
-	client, err := openSlurm(cfg)
+	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return err
 	}
@@ -135,10 +136,10 @@ func (p *program) letGo(ctx context.Context, cfg *config.Config, r *daemon.Relea
 	}
 	done, err := r.Do(ctx)
 	if errors.Is(err, daemon.ErrCluster) {
-		return notThere(err)
+		return connect.Mismatch(err)
 	}
 	if err != nil {
-		return noSlurm(cfg, err)
+		return connect.SlurmAway(cfg, err)
 	}
 	if len(done.Failed) == 0 {
 		if err := daemon.Forget(cfg.Files.State, cfg.Files.Heartbeats, cfg.Partitions); err != nil {
@@ -173,10 +174,10 @@ func (p *program) released(done *daemon.Released) {
 func (p *program) wouldRelease(ctx context.Context, cfg *config.Config, r *daemon.Release, l view.Form) error {
 	actions, err := r.Plan(ctx)
 	if errors.Is(err, daemon.ErrCluster) {
-		return notThere(err)
+		return connect.Mismatch(err)
 	}
 	if err != nil {
-		return noSlurm(cfg, err)
+		return connect.SlurmAway(cfg, err)
 	}
 	if l.JSON {
 		return p.page(l).Encode(actions)
@@ -195,7 +196,7 @@ func (p *program) remember(ctx context.Context, cfg *config.Config, r *daemon.Re
 	if cfg.Database.URL == "" {
 		return nil
 	}
-	s, err := openStore(ctx, cfg)
+	s, err := connect.Journal(ctx, cfg)
 	if err != nil {
 		fmt.Fprintf(p.err, "fairlease: %v; going on without it: whether a daemon is seated is not known, one that is will gate jobs again\n", err)
 		return nil

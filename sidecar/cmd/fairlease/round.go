@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/loop"
-	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
@@ -54,14 +53,14 @@ it tells who would be due what of each model, and the trades; with --audit also 
 
 // preview shows what a round would do now.
 func (p *program) preview(ctx context.Context, cfg *config.Config, l view.Form, audit bool) error {
-	client, err := openSlurm(cfg)
+	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	journal := onlooker{}
+	journal := connect.ReadOnlyJournal{}
 	if cfg.Database.URL != "" {
-		s, err := openStore(ctx, cfg)
+		s, err := connect.Journal(ctx, cfg)
 		if err != nil {
 			return err
 		}
@@ -72,7 +71,7 @@ func (p *program) preview(ctx context.Context, cfg *config.Config, l view.Form, 
 		Configure: func() (loop.Rules, cluster.Settings) { return cfg.Rules(), cfg.Settings() }}
 	snap, plan, err := turn.Preview(ctx)
 	if err != nil {
-		return turnFailed(cfg, err)
+		return connect.RoundFailed(cfg, err)
 	}
 	page := p.page(l)
 	if l.JSON {
@@ -94,14 +93,14 @@ func (p *program) preview(ctx context.Context, cfg *config.Config, l view.Form, 
 
 // once makes a round.
 func (p *program) once(ctx context.Context, cfg *config.Config, l view.Form) error {
-	client, err := openSlurm(cfg)
+	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	// What was decided on is kept to tell jobs by their names.
 	var snap cluster.Snapshot
-	d := &daemon.Daemon{Cluster: client, Connect: connect(cfg), Config: cfg,
+	d := &daemon.Daemon{Cluster: client, Connect: connect.Daemon(cfg), Config: cfg,
 		Decide: func(s cluster.Snapshot) cluster.Plan { snap = s; return engine.Decide(s) }, Divide: engine.Divide}
 	report, err := d.Once(ctx)
 	if errors.Is(err, daemon.ErrTaken) {
@@ -109,7 +108,7 @@ func (p *program) once(ctx context.Context, cfg *config.Config, l view.Form) err
 			Next: "that daemon makes rounds by itself; to see what the next one would do: fairlease round --dry-run"}
 	}
 	if err != nil {
-		return turnFailed(cfg, err)
+		return connect.RoundFailed(cfg, err)
 	}
 	page := p.page(l)
 	if l.JSON {
@@ -130,7 +129,7 @@ func (p *program) once(ctx context.Context, cfg *config.Config, l view.Form) err
 
 // whoSits says who has the seat and since when.
 func (p *program) whoSits(ctx context.Context, cfg *config.Config, taken error) error {
-	s, err := openStore(ctx, cfg)
+	s, err := connect.Journal(ctx, cfg)
 	if err != nil {
 		return taken
 	}
@@ -140,39 +139,4 @@ func (p *program) whoSits(ctx context.Context, cfg *config.Config, taken error) 
 		return taken
 	}
 	return fmt.Errorf("%s is seated since %s, seen %v ago", seat.Holder, p.page(view.Form{}).Time(cluster.InstantOf(seat.Acquired)), seat.Silent.Round(time.Millisecond))
-}
-
-// turnFailed words the error of a turn.
-func turnFailed(cfg *config.Config, err error) error {
-	var f *failure.Error
-	switch {
-	case errors.As(err, &f) || errors.Is(err, context.Canceled):
-		return err
-	case errors.Is(err, daemon.ErrCells), errors.Is(err, daemon.ErrCluster):
-		return notThere(err)
-	case errors.Is(err, daemon.ErrClock):
-		return &failure.Error{Code: failure.No, What: "no round was made", Err: err}
-	case errors.Is(err, loop.ErrJournal):
-		return journalFailed(err)
-	case strings.HasPrefix(err.Error(), "look at the cluster"):
-		return noSlurm(cfg, err)
-	}
-	return &failure.Error{Code: failure.No, What: "no round could be made", Err: err}
-}
-
-// notThere words the error of cells or of a journal that are not those of this Slurm, and leaves others alone.
-func notThere(err error) error {
-	if errors.Is(err, daemon.ErrCluster) {
-		var other *store.AnotherError
-		if errors.As(err, &other) {
-			err = other
-		}
-		return &failure.Error{Code: failure.Misuse, What: daemon.ErrCluster.Error(), Err: err,
-			Next: "give every cluster a schema of its own (database.schema, then fairlease migrate), or correct slurm.address; if this is the same cluster under a new name or made anew: fairlease repair cluster"}
-	}
-	var wrong config.Problems
-	if !errors.Is(err, daemon.ErrCells) || !errors.As(err, &wrong) {
-		return err
-	}
-	return &failure.Error{Code: failure.Misuse, What: daemon.ErrCells.Error(), Err: wrong, Next: "correct the file, or Slurm; `fairlease cells check` looks again"}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
 )
@@ -28,7 +29,7 @@ PostgreSQL is away rounds pause and nothing is changed.`,
 			if err != nil {
 				return err
 			}
-			client, err := openSlurm(cfg)
+			client, err := connect.Slurm(cfg)
 			if err != nil {
 				return err
 			}
@@ -42,11 +43,11 @@ PostgreSQL is away rounds pause and nothing is changed.`,
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)
 			d := &daemon.Daemon{
-				Cluster: client, Identify: client.Identity, Notes: client.Notes, Connect: connect(cfg), Decide: new(engine.Decider).Decide, Divide: aside.divide, Audit: aside.audit, Config: cfg,
+				Cluster: client, Identify: client.Identity, Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Decider).Decide, Divide: aside.divide, Audit: aside.audit, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
 				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log,
 			}
-			return notThere(d.Serve(c.Context()))
+			return connect.Mismatch(d.Serve(c.Context()))
 		}}
 }
 

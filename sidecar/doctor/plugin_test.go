@@ -1,4 +1,4 @@
-package main
+package doctor_test
 
 import (
 	"os"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/doctor"
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestPluginSettings(t *testing.T) {
 	dir := t.TempDir()
 	beside := filepath.Join(dir, "fairlease-plugin.conf")
-	packaged, err := os.ReadFile("../../../slurmplugin/fairlease-plugin.conf")
+	packaged, err := os.ReadFile("../../slurmplugin/fairlease-plugin.conf")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,26 +57,14 @@ func TestPluginSettings(t *testing.T) {
 			if c.change != nil {
 				c.change(cfg)
 			}
-			f := &findings{}
-			f.plugin(cfg, conf{slurm.ConfJobSubmit: c.plugin, slurm.ConfFile: filepath.Join(dir, "slurm.conf")}, &cluster.Sighting{})
-			if d := cmp.Diff(c.want, levels(t, f)); d != "" {
-				t.Errorf("%s\n%+v", d, f.list)
+			conf := map[string]string{slurm.ConfJobSubmit: c.plugin, slurm.ConfFile: filepath.Join(dir, "slurm.conf")}
+			seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: conf}, Plugin: doctor.ReadPlugin(cfg, conf), Sighting: &cluster.Sighting{}}}
+			found := named(doctor.Check(cfg, seen), "plugin")
+			if d := cmp.Diff(c.want, levels(t, found)); d != "" {
+				t.Errorf("%s\n%+v", d, found)
 			}
 		})
 	}
-}
-
-// levels lists what was found, and fails where a finding does not say what it means and what to do.
-func levels(t *testing.T, f *findings) string {
-	t.Helper()
-	var got []string
-	for _, x := range f.list {
-		got = append(got, x.Check+" "+x.Level)
-		if x.Level != fine && (x.Means == "" || x.Do == "") {
-			t.Errorf("%s does not say what it means and what to do", x.Check)
-		}
-	}
-	return strings.Join(got, ", ")
 }
 
 // How long the plugin really gates is seen from the newest job that it gated by a begin time.
@@ -109,9 +98,8 @@ func TestPluginsGateAsJobsShowIt(t *testing.T) {
 		{"shorter until a reconfigure", []cluster.Job{gated(2, cluster.Minute, ttl, nil), gated(1, 0, ttl/2, nil)}, "plugin's gate ok"},
 		{"shorter since a reconfigure", []cluster.Job{gated(2, cluster.Minute, ttl/2, nil), gated(1, 0, ttl, nil)}, "plugin's gate warn"},
 	} {
-		f := &findings{}
-		f.gateShown(config.Default(), &cluster.Sighting{Jobs: c.jobs})
-		if d := cmp.Diff(c.want, levels(t, f)); d != "" {
+		seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: good()}, Sighting: &cluster.Sighting{Jobs: c.jobs}}}
+		if d := cmp.Diff(c.want, levels(t, named(doctor.Check(config.Default(), seen), "plugin's gate"))); d != "" {
 			t.Errorf("%s: %s", c.name, d)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package doctor_test
 
 import (
 	"fmt"
@@ -7,25 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/doctor"
 )
-
-// told gives findings as "check level: found", and fails where one does not say what it means and what to do.
-func told(t *testing.T, f *findings) []string {
-	t.Helper()
-	var out []string
-	for _, x := range f.list {
-		out = append(out, fmt.Sprintf("%s %s: %s", x.Check, x.Level, x.Found))
-		if x.Level != fine && (x.Means == "" || x.Do == "") {
-			t.Errorf("%s does not say what it means and what to do", x.Check)
-		}
-	}
-	return out
-}
 
 // munged is reached where it says of what is no credential that it is none.
 func TestDoctorOfMunge(t *testing.T) {
@@ -34,9 +23,7 @@ func TestDoctorOfMunge(t *testing.T) {
 	cfg := config.Default()
 	cfg.Models.Progress.Munge = "/run/munge/s"
 	examine := func() string {
-		f := &findings{}
-		f.progress(t.Context(), cfg)
-		return strings.Join(told(t, f), "\n")
+		return strings.Join(told(t, looked(t, cfg)), "\n")
 	}
 	if got := examine(); got != "" {
 		t.Errorf("where no report is taken it says %s", got)
@@ -68,9 +55,7 @@ func TestDoctorOfTheFolderOfReports(t *testing.T) {
 	cfg.Models.Progress.Folder = folder
 	expect := func(what, want string) {
 		t.Helper()
-		f := &findings{}
-		f.progress(t.Context(), cfg)
-		if got := strings.Join(told(t, f), "\n"); !strings.Contains(got, want) {
+		if got := strings.Join(told(t, looked(t, cfg)), "\n"); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", what, got, want)
 		}
 	}
@@ -107,8 +92,7 @@ func TestDoctorOfTheFolderOfReports(t *testing.T) {
 // Models and tenants of which Slurm knows nothing are named, with those that it knows.
 func TestDoctorOfProfiles(t *testing.T) {
 	dir := t.TempDir()
-	seen := &cluster.Sighting{Nodes: []cluster.Node{{GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}, {GPUs: []cluster.GPUs{{Model: "k80", Count: 4}}}}}
-	snap := &cluster.Snapshot{Tenants: []cluster.Tenant{{Name: "nlp"}}}
+	seen := &cluster.Sighting{Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}}, Nodes: []cluster.Node{{GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}, {GPUs: []cluster.GPUs{{Model: "k80", Count: 4}}}}}
 	for _, c := range []struct {
 		profiles, prices string
 		want             []string
@@ -130,14 +114,13 @@ func TestDoctorOfProfiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &findings{}
-		f.models(cfg, seen, snap)
-		if d := cmp.Diff(c.want, told(t, f)); d != "" {
+		got := told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "prices", "profiles"))
+		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s%s", c.profiles, d)
 		}
 	}
 	write(t, filepath.Join(dir, "f.yaml"), "models: {profiles: none.yaml}\n")
-	if got := (&program{file: filepath.Join(dir, "f.yaml")}).examine(t.Context()); len(got) != 1 || got[0].Level != bad || !strings.Contains(got[0].Found, "f.yaml:1: models.profiles: ") || got[0].Do == "" {
+	if got := doctor.Examine(t.Context(), filepath.Join(dir, "f.yaml"), nil, time.Now); len(got) != 1 || got[0].Level != doctor.Fail || !strings.Contains(got[0].Found, "f.yaml:1: models.profiles: ") || got[0].Do == "" {
 		t.Errorf("of a file that is not there: %+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
@@ -24,15 +25,15 @@ const (
 )
 
 // saves names the kinds of jobs that are taken never to save, from the journal, else from the queue.
-func (f *findings) saves(cfg *config.Config) {
+func (f *findings) saves(cfg *config.Config, past *store.Past, seen *cluster.Sighting) {
 	where, kinds := "", []score.Kind(nil)
-	if f.past != nil {
-		sh := shadow.Of(f.past, "")
+	if past != nil {
+		sh := shadow.Of(past, "")
 		sh.Assume(study.Only(sim.Never))
-		where, kinds = "in the journal since "+f.past.Begin.Plan.At.Time().Format(time.DateOnly), sh.Kinds(sh.Was.Jobs)
+		where, kinds = "in the journal since "+past.Begin.Plan.At.Time().Format(time.DateOnly), sh.Kinds(sh.Was.Jobs)
 	}
-	if len(kinds) == 0 && f.seen != nil {
-		where, kinds = "in the queue", shadow.Queue(f.seen.Now, f.seen.Jobs, nil, cfg.Settings().Saves)
+	if len(kinds) == 0 && seen != nil {
+		where, kinds = "in the queue", shadow.Queue(seen.Now, seen.Jobs, nil, cfg.Settings().Saves)
 	}
 	if len(kinds) > 0 {
 		f.unsaved(kinds, where)
@@ -71,7 +72,7 @@ func (f *findings) unsaved(kinds []score.Kind, where string) {
 	if more := len(out) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more kinds", more))
 	}
-	f.add(warn, check, fmt.Sprintf("%s, %d jobs with %.1f of %.1f GPU h are taken never to save: %s", where, jobs, never, all, strings.Join(names, "; ")),
+	f.add(Warn, check, fmt.Sprintf("%s, %d jobs with %.1f of %.1f GPU h are taken never to save: %s", where, jobs, never, all, strings.Join(names, "; ")),
 		"fairlease stops such a job only while it is young, its work is lost then, and later it keeps its GPUs whoever waits",
 		"talk to these users: a script traps USR1 and TERM, saves, resumes when it starts, and says #SBATCH --comment=saves=notice (or saves=1h) and"+
 			" --open-mode=append; or write a rule under saves in the configuration. fairlease shadow says what it costs")

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"cmp"
@@ -16,33 +16,54 @@ import (
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
+// PluginFile is the file with the submit plugin's settings.
+type PluginFile struct {
+	Path string // "" = Slurm has no such plugin
+	Text string
+	Err  error
+}
+
+// ReadPlugin reads the file, if Slurm has the plugin.
+func ReadPlugin(cfg *config.Config, slurmConf map[string]string) (p PluginFile) {
+	c := conf(slurmConf)
+	if !c.hasPlugin() {
+		return p
+	}
+	p.Path = cfg.Gate.PluginConf
+	if p.Path == "" {
+		p.Path = filepath.Join(filepath.Dir(c[slurm.ConfFile]), "fairlease-plugin.conf")
+	}
+	text, err := os.ReadFile(p.Path)
+	p.Text, p.Err = string(text), err
+	return p
+}
+
+// hasPlugin tells whether Slurm has the submit plugin, or its twin in Lua.
+func (c conf) hasPlugin() bool {
+	return c.has(slurm.ConfJobSubmit, "fairlease") || c.has(slurm.ConfJobSubmit, "lua")
+}
+
 // plugin compares the submit plugin's settings with the configuration: as its file has them, and as the newest job that it gated
 // by a begin time shows them, which also tells of a file that slurmctld has not read yet.
-func (f *findings) plugin(cfg *config.Config, c conf, seen *cluster.Sighting) {
-	native := c.has(slurm.ConfJobSubmit, "fairlease")
-	if !native && !c.has(slurm.ConfJobSubmit, "lua") {
+func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cluster.Sighting) {
+	if !c.hasPlugin() {
 		return
 	}
-	if native { // the twin's begin times are shorter than gate_seconds
+	if c.has(slurm.ConfJobSubmit, "fairlease") { // the twin's begin times are shorter than gate_seconds
 		f.gateShown(cfg, seen)
 	}
-	path := cfg.Gate.PluginConf
-	if path == "" {
-		path = filepath.Join(filepath.Dir(c[slurm.ConfFile]), "fairlease-plugin.conf")
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		f.add(warn, "plugin settings", failure.Cause(err), "whether the submit plugin's gate_seconds, gate_license, opt_out and partitions fit this configuration is not known",
+	if file.Err != nil {
+		f.add(Warn, "plugin settings", failure.Cause(file.Err), "whether the submit plugin's gate_seconds, gate_license, opt_out and partitions fit this configuration is not known",
 			"run the doctor where slurmctld runs, or name a copy of its fairlease-plugin.conf in gate.plugin_conf")
 		return
 	}
-	set, wrong := settingsOf(string(text))
+	set, wrong := settingsOf(file.Text)
 	if wrong > 0 {
-		f.add(warn, "plugin settings", fmt.Sprintf("%s:%d: not of the form key=value", path, wrong), "slurmctld does not start with these settings, nor take them over",
+		f.add(Warn, "plugin settings", fmt.Sprintf("%s:%d: not of the form key=value", file.Path, wrong), "slurmctld does not start with these settings, nor take them over",
 			"mend the line; comments begin with #")
 		return
 	}
-	f.pluginSettings(cfg, path, set)
+	f.pluginSettings(cfg, file.Path, set)
 }
 
 // settingsOf reads the plugin's settings, with its defaults; wrong is the first line that is none, from 1.
@@ -66,7 +87,7 @@ func (f *findings) pluginSettings(cfg *config.Config, path string, set map[strin
 	differs := false
 	differ := func(key, value, ours, means, do string) {
 		differs = true
-		f.add(warn, "plugin "+key, fmt.Sprintf("%s=%s in %s, but %s here", key, value, path, ours), means, do+", and run scontrol reconfigure")
+		f.add(Warn, "plugin "+key, fmt.Sprintf("%s=%s in %s, but %s here", key, value, path, ours), means, do+", and run scontrol reconfigure")
 	}
 	if n, err := strconv.ParseInt(set["gate_seconds"], 10, 64); err != nil || cluster.Span(n)*cluster.Second != cfg.Gate.TTL.Span() {
 		differ("gate_seconds", set["gate_seconds"], fmt.Sprintf("gate.ttl is %v", cfg.Gate.TTL), gateDiffers,
@@ -117,7 +138,7 @@ func (f *findings) gateShown(cfg *config.Config, seen *cluster.Sighting) {
 	}
 	const slack = 2 * cluster.Second // the plugin's second may not be the one that Slurm notes
 	shown, ttl := newest.MarkedGate.Sub(newest.Submit), cfg.Gate.TTL.Span()
-	f.must(max(shown-ttl, ttl-shown) <= slack, warn, "plugin's gate", fmt.Sprintf("the submit plugin gated job %s for %v, gate.ttl is %v",
+	f.must(max(shown-ttl, ttl-shown) <= slack, Warn, "plugin's gate", fmt.Sprintf("the submit plugin gated job %s for %v, gate.ttl is %v",
 		newest.ID, shown.Duration().Round(time.Second), cfg.Gate.TTL), gateDiffers,
 		fmt.Sprintf("set gate_seconds=%d in fairlease-plugin.conf, and run scontrol reconfigure", ttl/cluster.Second))
 }

@@ -1,8 +1,7 @@
-package main
+package doctor
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,53 +16,52 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// slurm checks Slurm as it is against what fairlease needs of it.
-func (f *findings) slurm(ctx context.Context, cfg *config.Config) {
-	client, err := openSlurm(cfg)
-	if err != nil {
-		f.add(bad, "connection", failure.Cause(err), "Slurm cannot be asked", "correct the keys under slurm in the configuration")
+// slurm tells of Slurm as it is, against what fairlease needs of it.
+func (f *findings) slurm(cfg *config.Config, s *Slurm) {
+	if s.SetupErr != nil {
+		f.add(Fail, "connection", failure.Cause(s.SetupErr), "Slurm cannot be asked", "correct the keys under slurm in the configuration")
 		return
 	}
-	defer client.Close()
-	facts, err := client.Facts(ctx)
-	if err != nil {
-		f.add(bad, "connection", failure.Cause(err), "rounds pause while Slurm is away",
+	if s.Err != nil {
+		f.add(Fail, "connection", failure.Cause(s.Err), "rounds pause while Slurm is away",
 			"check that slurmrestd and slurmctld run, slurm.address, and that this user may open the socket")
 		return
 	}
+	facts := &s.Facts
 	f.ok("version", "Slurm %s, cluster %s, API %s of %s", facts.Release, facts.Cluster, facts.Speaks, strings.Join(facts.Offered, " "))
 	if facts.Token != "" {
-		f.add(warn, "token", facts.Token, "Slurm refuses everything with a token that has expired, and rounds pause", "see to it that the file is renewed in time; it is read again whenever it changes")
+		f.add(Warn, "token", facts.Token, "Slurm refuses everything with a token that has expired, and rounds pause", "see to it that the file is renewed in time; it is read again whenever it changes")
 	}
-	f.rights(&facts)
-	f.capacity(&facts)
+	f.rights(facts)
+	f.capacity(facts)
 	if facts.ConfError != "" {
-		f.add(bad, "scontrol", facts.ConfError, "what the REST API cannot do goes through scontrol; slurm.conf could not be checked either",
+		f.add(Fail, "scontrol", facts.ConfError, "what the REST API cannot do goes through scontrol; slurm.conf could not be checked either",
 			"set slurm.scontrol to a command that works for the daemon's user")
 	} else {
-		conf(facts.Conf).check(f, cfg, &facts)
+		conf(facts.Conf).check(f, cfg, facts)
 	}
-	seen, err := client.Observe(ctx, 0)
-	if err != nil {
-		f.add(bad, "look", failure.Cause(err), "rounds pause while the cluster cannot be read", "see the message; slurmdbd must run for the account tree")
+	if s.LookErr != nil {
+		f.add(Fail, "look", failure.Cause(s.LookErr), "rounds pause while the cluster cannot be read", "see the message; slurmdbd must run for the account tree")
 		return
 	}
-	f.seen = &seen
-	f.sighting(cfg, &seen)
-	f.longest(facts.Release, seen.Partitions)
-	f.plugin(cfg, facts.Conf, &seen)
-	for _, note := range client.Notes() {
+	if s.Sighting == nil {
+		return
+	}
+	f.sighting(cfg, s.Sighting)
+	f.longest(facts.Release, s.Sighting.Partitions)
+	f.plugin(cfg, facts.Conf, &s.Plugin, s.Sighting)
+	for _, note := range s.Notes {
 		if note == facts.Token {
 			continue
 		}
-		f.add(warn, "look", note, "it is left out of decisions", "")
+		f.add(Warn, "look", note, "it is left out of decisions", "")
 	}
 }
 
 func (f *findings) rights(facts *slurm.Facts) {
 	switch {
 	case facts.RestDenied != "" || facts.ScontrolDenied != "":
-		f.add(bad, "rights", strings.TrimSpace(facts.RestDenied+" "+facts.ScontrolDenied), "gates, grants and requeues are refused",
+		f.add(Fail, "rights", strings.TrimSpace(facts.RestDenied+" "+facts.ScontrolDenied), "gates, grants and requeues are refused",
 			fmt.Sprintf("sacctmgr modify user %s set adminlevel=operator (the users as whom slurmrestd and slurm.scontrol run)", cmp.Or(facts.Operator, "NAME")))
 	case facts.Rights == "Operator" || facts.Rights == "Administrator":
 		f.ok("rights", "%s is %s", facts.Operator, facts.Rights)
@@ -82,10 +80,10 @@ func (f *findings) capacity(facts *slurm.Facts) {
 			}
 		}
 	}
-	f.must(len(facts.Nodes) > 0, bad, "GPUs", fmt.Sprintf("%d nodes with %s", len(facts.Nodes), view.Counts(models)),
+	f.must(len(facts.Nodes) > 0, Fail, "GPUs", fmt.Sprintf("%d nodes with %s", len(facts.Nodes), view.Counts(models)),
 		"there is nothing to lease", "set GresTypes=gpu and the nodes' Gres in slurm.conf, and gres.conf")
 	if len(untyped) > 0 {
-		f.add(warn, "GPU models", "no model is named on "+hostlist.Compress(untyped), "GPUs of all kinds count as one pool there", "name them: Gres=gpu:h100:8, and Type= in gres.conf")
+		f.add(Warn, "GPU models", "no model is named on "+hostlist.Compress(untyped), "GPUs of all kinds count as one pool there", "name them: Gres=gpu:h100:8, and Type= in gres.conf")
 	}
 }
 
@@ -109,31 +107,30 @@ func (c conf) seconds(key string) (cluster.Span, bool) {
 
 func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 	is := func(key string) string { return key + "=" + cmp.Or(c[key], "(not set)") }
-	f.must(c[slurm.ConfSelectType] == "select/cons_tres", bad, "SelectType", is(slurm.ConfSelectType),
+	f.must(c[slurm.ConfSelectType] == "select/cons_tres", Fail, "SelectType", is(slurm.ConfSelectType),
 		"without cons_tres Slurm does not place single GPUs", "set SelectType=select/cons_tres")
 	f.tres(c, facts)
 	f.killWait(c, cfg)
 	if delay, ok := parameter(c[slurm.ConfScheduler], "requeue_delay"); ok {
 		n, err := strconv.Atoi(delay)
-		f.must(err == nil && n >= 30, warn, "requeue_delay", "requeue_delay="+delay, "a requeued job may come back before its GPUs are handed over",
+		f.must(err == nil && n >= 30, Warn, "requeue_delay", "requeue_delay="+delay, "a requeued job may come back before its GPUs are handed over",
 			"remove requeue_delay from SchedulerParameters (120 s is the default)")
 	} else {
 		f.ok("requeue_delay", "not set: 120 s")
 	}
-	f.must(c.has(slurm.ConfPriorityFlags, "ACCRUE_ALWAYS"), warn, "PriorityFlags", is(slurm.ConfPriorityFlags),
+	f.must(c.has(slurm.ConfPriorityFlags, "ACCRUE_ALWAYS"), Warn, "PriorityFlags", is(slurm.ConfPriorityFlags),
 		"a job that waits for a lease, or was requeued, counts as young in Slurm's age factor", "add ACCRUE_ALWAYS to PriorityFlags")
-	f.must(c[slurm.ConfJobFileAppend] == "1", warn, "JobFileAppend", is(slurm.ConfJobFileAppend),
+	f.must(c[slurm.ConfJobFileAppend] == "1", Warn, "JobFileAppend", is(slurm.ConfJobFileAppend),
 		"a job's output is truncated whenever its next lease begins, unless it was submitted with --open-mode=append", "set JobFileAppend=1")
-	f.must(c[slurm.ConfJobRequeue] != "0", warn, "JobRequeue", is(slurm.ConfJobRequeue),
+	f.must(c[slurm.ConfJobRequeue] != "0", Warn, "JobRequeue", is(slurm.ConfJobRequeue),
 		"jobs keep their GPUs until they end, unless submitted with --requeue", "set JobRequeue=1, or mark_requeue=yes in fairlease-plugin.conf")
 	f.gate(c, cfg)
-	plugin := c.has(slurm.ConfJobSubmit, "fairlease") || c.has(slurm.ConfJobSubmit, "lua")
-	f.must(plugin, warn, "submit plugin", is(slurm.ConfJobSubmit),
+	f.must(c.hasPlugin(), Warn, "submit plugin", is(slurm.ConfJobSubmit),
 		"new jobs are gated only when a round sees them, up to an interval after they were submitted; idle GPUs may have started them by then",
 		"install slurmplugin/job_submit_fairlease, or contrib/job_submit.lua")
 	if age, ok := c.seconds(slurm.ConfMinJobAge); ok {
 		least := max(3*cfg.Interval.Span(), cluster.Minute)
-		f.must(age >= least, warn, "MinJobAge", is(slurm.ConfMinJobAge), "jobs that end may be forgotten before a round sees how",
+		f.must(age >= least, Warn, "MinJobAge", is(slurm.ConfMinJobAge), "jobs that end may be forgotten before a round sees how",
 			fmt.Sprintf("set MinJobAge to %d or more", least/cluster.Second))
 	}
 }
@@ -150,15 +147,15 @@ func (f *findings) gate(c conf, cfg *config.Config) {
 	}
 	switch {
 	case cfg.Gate.License == "":
-		f.add(warn, "gate", "begin times (gate.license is empty)", many, line)
+		f.add(Warn, "gate", "begin times (gate.license is empty)", many, line)
 	case total == "":
-		f.add(warn, "gate", "begin times (slurm.conf has no licence "+cfg.Gate.License+")", many, line)
+		f.add(Warn, "gate", "begin times (slurm.conf has no licence "+cfg.Gate.License+")", many, line)
 	case slurm.PlansLicenses(c):
-		f.add(warn, "gate", "begin times (SchedulerParameters has bf_licenses)", many,
+		f.add(Warn, "gate", "begin times (SchedulerParameters has bf_licenses)", many,
 			"remove bf_licenses if nothing else needs it: with it Slurm's scheduler would stop at the first gated job")
 	default:
 		n, err := strconv.ParseInt(total, 10, 64)
-		f.must(err == nil && n >= 100_000, warn, "gate", "the licence "+cfg.Gate.License+" (Slurm has "+total+")",
+		f.must(err == nil && n >= 100_000, Warn, "gate", "the licence "+cfg.Gate.License+" (Slurm has "+total+")",
 			"if fairlease is down for longer than gate.ttl, no more than so many jobs can start", "raise it in Licenses of slurm.conf: 1000000 costs nothing")
 	}
 }
@@ -181,7 +178,7 @@ func (f *findings) tres(c conf, facts *slurm.Facts) {
 			gpus = append(gpus, tres)
 		}
 	}
-	f.must(c.has(key, "gres/gpu"), bad, key, cmp.Or(strings.Join(gpus, ","), "no GPUs in it"), "Slurm does not tell how many GPUs jobs want or hold", "add gres/gpu to AccountingStorageTRES and restart slurmctld")
+	f.must(c.has(key, "gres/gpu"), Fail, key, cmp.Or(strings.Join(gpus, ","), "no GPUs in it"), "Slurm does not tell how many GPUs jobs want or hold", "add gres/gpu to AccountingStorageTRES and restart slurmctld")
 	var missing []string
 	for i := range facts.Nodes {
 		for _, g := range facts.Nodes[i].GPUs {
@@ -191,7 +188,7 @@ func (f *findings) tres(c conf, facts *slurm.Facts) {
 		}
 	}
 	if len(missing) > 0 {
-		f.add(warn, key, "without "+strings.Join(missing, ","), "Slurm's accounting does not tell GPU models apart", "add them to AccountingStorageTRES")
+		f.add(Warn, key, "without "+strings.Join(missing, ","), "Slurm's accounting does not tell GPU models apart", "add them to AccountingStorageTRES")
 	}
 }
 
@@ -211,12 +208,12 @@ func (f *findings) killWait(c conf, cfg *config.Config) {
 	const check = "KillWait"
 	switch {
 	case wait >= cfg.Lease.GrantTimeout.Span():
-		f.add(bad, check, found+fmt.Sprintf(", lease.grant_timeout=%v", cfg.Lease.GrantTimeout),
+		f.add(Fail, check, found+fmt.Sprintf(", lease.grant_timeout=%v", cfg.Lease.GrantTimeout),
 			"a job that ignores SIGTERM keeps its GPUs for KillWait, and the next job's grant is taken back before it can start", "lengthen lease.grant_timeout beyond KillWait")
 	case wait+notice.Span() < 30*cluster.Second:
-		f.add(warn, check, found, "jobs have less than 30 s to save, scripts that do not hear the notice only KillWait", "lengthen KillWait or the notices")
+		f.add(Warn, check, found, "jobs have less than 30 s to save, scripts that do not hear the notice only KillWait", "lengthen KillWait or the notices")
 	case wait < 30*cluster.Second && cfg.Lease.SignalTo == "steps":
-		f.add(warn, check, found, "scripts that run without srun do not hear the notice (lease.signal_to: steps) and have only KillWait to save", "lengthen KillWait to what a save takes")
+		f.add(Warn, check, found, "scripts that run without srun do not hear the notice (lease.signal_to: steps) and have only KillWait to save", "lengthen KillWait to what a save takes")
 	default:
 		f.ok(check, "%s", found)
 	}
@@ -239,9 +236,9 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 	for _, p := range cfg.Partitions {
 		switch part := known[p]; {
 		case part == nil:
-			f.add(bad, "partition "+p, "Slurm has no such partition", "nothing in it is managed", "correct partitions in the configuration")
+			f.add(Fail, "partition "+p, "Slurm has no such partition", "nothing in it is managed", "correct partitions in the configuration")
 		case gpus[p] == 0:
-			f.add(warn, "partition "+p, "has no GPUs", "there is nothing to lease in it", "correct partitions in the configuration")
+			f.add(Warn, "partition "+p, "has no GPUs", "there is nothing to lease in it", "correct partitions in the configuration")
 		default:
 			f.ok("partition "+p, "%d GPUs", gpus[p])
 		}
@@ -250,10 +247,10 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 		rules := cfg.Rules()
 		wrong, remarks := vcs.Against(seen, &rules)
 		for _, x := range wrong {
-			f.add(bad, "cells", x.String(), "the daemon does not start, or take the file over", "correct the file, or Slurm")
+			f.add(Fail, "cells", x.String(), "the daemon does not start, or take the file over", "correct the file, or Slurm")
 		}
 		for _, r := range remarks {
-			f.add(warn, "cells", r, "", "")
+			f.add(Warn, "cells", r, "", "")
 		}
 		if wrong == nil {
 			f.ok("cells", "%d virtual clusters on %d top cells of %s", len(vcs.Cells.VCs), len(vcs.Cells.Tops), vcs.Name)
@@ -261,7 +258,7 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 	}
 	snap, err := loop.Remember(cluster.Memory{}, *seen, nil, cfg.Rules(), cfg.Settings())
 	if err != nil {
-		f.add(bad, "look", err.Error(), "no round can be made", "")
+		f.add(Fail, "look", err.Error(), "no round can be made", "")
 		return
 	}
 	f.weights(&snap)
@@ -286,7 +283,7 @@ func (f *findings) longest(release string, partitions []cluster.Partition) {
 		f.ok("MaxTime", "at most ten years in all partitions")
 		return
 	}
-	f.add(warn, "MaxTime", "none, or more than ten years: partition "+strings.Join(open, ", "),
+	f.add(Warn, "MaxTime", "none, or more than ten years: partition "+strings.Join(open, ", "),
 		"jobs whose ends are decades away, as far deadlines make them, keep slurmctld's backfill scheduler busy for ever while another job waits, and nobody is answered",
 		"set MaxTime of partitions to some years at most")
 }
@@ -297,7 +294,7 @@ func (f *findings) weights(snap *cluster.Snapshot) {
 		sum += snap.Tenants[i].Weight
 	}
 	if sum == 0 {
-		f.add(bad, "tenants", fmt.Sprintf("%d, none with a weight above 0", len(snap.Tenants)), "nobody is due anything",
+		f.add(Fail, "tenants", fmt.Sprintf("%d, none with a weight above 0", len(snap.Tenants)), "nobody is due anything",
 			"add accounts with shares (sacctmgr), or correct tenants.level or tenants.weights")
 		return
 	}
