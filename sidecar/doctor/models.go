@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // progress tells of the ways by which jobs report their progress.
@@ -41,19 +42,11 @@ func (f *findings) reports(folder string, r *Reports, uid int) {
 		f.add(Warn, check, fmt.Sprintf("%s is user %d's, with mode %#o", folder, r.Owner, r.Mode), "others than the administrator may take or move the folder of another user, whose jobs are then not heard",
 			"chown root "+folder+"; chmod go-w "+folder)
 	case len(r.Wrong) > 0:
-		f.add(Warn, check, folder+": "+some(r.Wrong, 5), "these users' jobs are not heard, or others speak in their place",
+		f.add(Warn, check, folder+": "+view.Some(r.Wrong, 5), "these users' jobs are not heard, or others speak in their place",
 			"give each folder to the user of its name, with mode 0755: chown alice "+filepath.Join(folder, "alice"))
 	default:
 		f.ok(check, "%s, of %d users", folder, r.Good)
 	}
-}
-
-// some lists names, the first few of them.
-func some(names []string, most int) string {
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + ", …"
-	}
-	return strings.Join(names, ", ")
 }
 
 // models holds the file of profiles, and prices, against the GPU models and tenants that there are.
@@ -72,7 +65,7 @@ func (f *findings) models(cfg *config.Config, seen *cluster.Sighting, snap *clus
 		}
 	}
 	if slices.Sort(strangers); len(strangers) > 0 {
-		f.add(Warn, "prices", "no node has a GPU model "+some(strangers, 5), "models.prices has no effect on it, and a model without a price costs 1", "correct it; "+known)
+		f.add(Warn, "prices", "no node has a GPU model "+view.Some(strangers, 5), "models.prices has no effect on it, and a model without a price costs 1", "correct it; "+known)
 	}
 	file := cfg.ProfileFile()
 	if file == nil {
@@ -101,10 +94,10 @@ func (f *findings) models(cfg *config.Config, seen *cluster.Sighting, snap *clus
 	}
 	const check = "profiles"
 	if len(strangers) > 0 {
-		f.add(Warn, check, fmt.Sprintf("%s: no node has a GPU model %s", file.Name, some(strangers, 5)), "its rates are of no use, and those of the model that may be meant are not known", "correct it; "+known)
+		f.add(Warn, check, fmt.Sprintf("%s: no node has a GPU model %s", file.Name, view.Some(strangers, 5)), "its rates are of no use, and those of the model that may be meant are not known", "correct it; "+known)
 	}
 	if len(nobody) > 0 {
-		f.add(Warn, check, fmt.Sprintf("%s: there is no tenant %s", file.Name, some(nobody, 5)), "what is said of its jobs holds for none", "correct it; fairlease tenants has them, at tenants.level of the account tree")
+		f.add(Warn, check, fmt.Sprintf("%s: there is no tenant %s", file.Name, view.Some(nobody, 5)), "what is said of its jobs holds for none", "correct it; fairlease tenants has them, at tenants.level of the account tree")
 	}
 	if len(strangers)+len(nobody) == 0 {
 		f.ok(check, "%d rules, %d rates in %s", len(file.Rules), len(file.Profiles), file.Name)

@@ -39,6 +39,7 @@ var allowed = map[string][]string{
 	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/hostlist", "sidecar/slurm", "sidecar/store", "sidecar/explain", "sidecar/telemetry", "migrate"},
 	"sidecar/connect":         {"sidecar/cluster", "sidecar/config", "sidecar/daemon", "sidecar/failure", "sidecar/loop", "sidecar/slurm", "sidecar/store"},
 	"sidecar/doctor":          {"migrate", "sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/failure", "sidecar/hostlist", "sidecar/loop", "sidecar/sim", "sidecar/slurm", "sidecar/store", "sidecar/telemetry", "sidecar/view"},
+	"sidecar/trial":           {"sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/engine/profile", "sidecar/failure", "sidecar/slurm", "sidecar/store", "sidecar/telemetry", "sidecar/view"},
 	"sidecar/view":            {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/explain", "sidecar/hostlist", "sidecar/store"},
 	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},
 	"sidecar/sim/trace":       {"sidecar/cluster"},

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/trial"
 )
 
 // login is a folder with commands that pretend to be Slurm's. Jobs are of the model that their --gres names; one
@@ -120,7 +120,7 @@ func TestProfile(t *testing.T) {
 		t.Errorf("sbatch was given\n%s", got)
 	}
 	r = d.ask(t.Context(), "bert", "train.sh", "--models", "v100,k80,v100", "--json")
-	var trials []trial
+	var trials []trial.Trial
 	if err := json.Unmarshal([]byte(r.out), &trials); err != nil || r.code != failure.OK || len(trials) != 2 || trials[1].Profile == nil || trials[1].Profile.Speedup < 3.9 {
 		t.Errorf("exit code %d, %v\n%s", r.code, err, r.out)
 	}
@@ -226,52 +226,5 @@ func TestProfileRefuses(t *testing.T) {
 	t.Setenv("PATH", filepath.Join(d.dir, "bin"))
 	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.Absent || !strings.Contains(r.err, "Slurm cannot be asked\n  cannot run Slurm's command scontrol") {
 		t.Errorf("without Slurm: exit code %d\n%s", r.code, r.err)
-	}
-}
-
-// Gangs go on as few nodes as can be, the same number of GPUs on each.
-func TestSpread(t *testing.T) {
-	for _, x := range []struct {
-		gang, nodes, each int
-		on                []int
-	}{{1, 1, 1, []int{0, 1}}, {4, 1, 4, []int{3, 4}}, {4, 2, 2, []int{3, 2}}, {6, 3, 2, []int{5, 2, 2}}, {5, 0, 0, []int{4, 4}}, {5, 5, 1, []int{4, 1, 1, 1, 1}}, {2, 0, 0, nil}} {
-		if nodes, each := spread(x.gang, x.on); nodes != x.nodes || each != x.each {
-			t.Errorf("%d GPUs on %v: %d nodes of %d, want %d of %d", x.gang, x.on, nodes, each, x.nodes, x.each)
-		}
-	}
-}
-
-// In the journal a job's kind is that of its tenant, and what was heard before the job began does not count.
-func TestProfileOfTheJournal(t *testing.T) {
-	s := bazaar(t)
-	snap, plan, err := s.store.Last(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := -1
-	for i := range plan.Memory.Profiles {
-		if e := &plan.Memory.Profiles[i]; e.Source == cluster.Observed && e.Kind == "vision/resnet50" && e.Model == "k80" {
-			at = i
-		}
-	}
-	job := -1
-	for i := range snap.Cases {
-		if snap.Cases[i].Record.Tenant == "vision" {
-			job = i
-		}
-	}
-	if at < 0 || job < 0 {
-		t.Fatal("the story has no report")
-	}
-	e := plan.Memory.Profiles[at]
-	o := &profiling{kind: "resnet50", gpus: 1}
-	x := &trial{Model: "k80", Job: "x", id: snap.Cases[job].Job.ID, began: e.At}
-	late, other := &trial{Model: "k80", Job: "x", id: x.id, began: e.At + 1}, &trial{Model: "p100", Job: "x", id: x.id, began: 1}
-	upTo, err := o.read(t.Context(), s.store, []*trial{x, late, other})
-	if err != nil || upTo != snap.Now || x.Profile == nil || x.Profile.Rate != e.Rate || x.Profile.Samples != e.Samples || x.Profile.At != e.At {
-		t.Errorf("%v, up to %s: %+v, want %+v", err, upTo, x.Profile, e)
-	}
-	if late.Profile != nil || other.Profile != nil {
-		t.Errorf("what is not of the job counts: %+v %+v", late.Profile, other.Profile)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/sidecar/trial"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
@@ -174,7 +175,7 @@ func prices(known map[string]float64, f study.Fleet, scheduler string) (map[stri
 	}
 	out := map[string]float64{}
 	for _, r := range f.Racks {
-		out[cmp.Or(r.Model, untypedModel)] = 1
+		out[cmp.Or(r.Model, trial.Untyped)] = 1
 	}
 	maps.Copy(out, known)
 	return out, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // world is what simulate and tune are told of jobs and clusters, and the jobs.
@@ -284,17 +285,10 @@ func (w *world) weigh(cfg *config.Config) (map[string]int64, error) {
 		return nil, &failure.Error{Code: failure.Misuse, What: "the weights cannot be used", Err: err}
 	}
 	if missing := study.Missing(w.census, weights); len(missing) > 0 {
-		return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s has no weight for %d tenants of the trace: %s", w.weights, len(missing), some(missing, 10)),
+		return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s has no weight for %d tenants of the trace: %s", w.weights, len(missing), view.Some(missing, 10)),
 			Next: "add a line for each, with 0 for one that is due nothing"}
 	}
 	return weights, nil
-}
-
-func some(names []string, most int) string {
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + ", …"
-	}
-	return strings.Join(names, ", ")
 }
 
 // tell says what is about to be simulated, and what was left out of it.

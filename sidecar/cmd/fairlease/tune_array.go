@@ -90,7 +90,7 @@ func (p *program) collect(s *sweep, l view.Form) error {
 		}
 	}
 	if len(missing) > 0 {
-		return &failure.Error{Code: failure.No, What: fmt.Sprintf("%d of %d tasks have left no result: %s", len(missing), of, some(missing, 20)),
+		return &failure.Error{Code: failure.No, What: fmt.Sprintf("%d of %d tasks have left no result: %s", len(missing), of, view.Some(missing, 20)),
 			Next: "see their logs in " + s.collect + "; run them again with sbatch --array=" + strings.Join(missing, ",") + " and the script's name"}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (p *program) slurmArray(c *cobra.Command, args []string, s *sweep, settings
 	again = append(again, "--workers=1", "--into="+into)
 	collect := []string{program, "tune", "--collect=" + into, "--html=" + filepath.Join(into, "tune.html")}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, script, settings, shellWords(into), settings-1, into, shellWords(into), shellWords(into), shellWords(filepath.Join(into, "tune.txt")), shellWords(shellWords(collect...)), shellWords(again...))
+	fmt.Fprintf(&b, script, settings, view.ShellWords(into), settings-1, into, view.ShellWords(into), view.ShellWords(into), view.ShellWords(filepath.Join(into, "tune.txt")), view.ShellWords(view.ShellWords(collect...)), view.ShellWords(again...))
 	if err := os.WriteFile(s.array, b.Bytes(), 0o755); err != nil {
 		return failure.Unwritten(s.array, err)
 	}
@@ -189,17 +189,3 @@ func absolute(name string) string {
 	}
 	return name
 }
-
-// shellWords writes words as a shell reads them.
-func shellWords(words ...string) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = w
-		if strings.ContainsFunc(w, func(r rune) bool { return !strings.ContainsRune(plainLetters, r) }) || w == "" {
-			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(out, " ")
-}
-
-const plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+./,:@%"

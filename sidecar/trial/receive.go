@@ -1,4 +1,4 @@
-package main
+package trial
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/failure"
@@ -17,25 +16,25 @@ import (
 	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
 
-// ears is where what jobs report is heard.
-type ears struct {
-	// hear fills in what is known of the trials, and tells up to when.
-	hear  func(ctx context.Context, trials []*trial) (cluster.Instant, error)
+// source is where what jobs report is received.
+type source struct {
+	// receive fills in what is known of the trials, and tells up to when.
+	receive  func(ctx context.Context, trials []*Trial) (cluster.Instant, error)
 	env   []string // by which jobs report there
 	close func()
 }
 
-// ears finds out where reports can be heard: in the journal, as the daemon has learned from them, else in the
+// source finds out where reports can be heard: in the journal, as the daemon has learned from them, else in the
 // folder in which the user's own jobs leave them.
-func (p *program) ears(ctx context.Context, cfg *config.Config, o *profiling) (*ears, error) {
-	folder := cmp.Or(p.getenv("FAIRLEASE_PROGRESS_FOLDER"), cfg.Models.Progress.Folder)
+func (d *Desk) source(ctx context.Context, o *Request) (*source, error) {
+	folder := cmp.Or(d.Folder, d.Config.Models.Progress.Folder)
 	why := "database.url is not set"
-	if cfg.Database.URL != "" {
-		s, err := connect.Journal(ctx, cfg)
+	if d.Config.Database.URL != "" {
+		s, err := connect.Journal(ctx, d.Config)
 		if err == nil {
 			var snap cluster.Snapshot
 			if snap, _, err = s.Last(ctx); err == nil && snap.Settings.Divide != "" {
-				return &ears{hear: func(ctx context.Context, trials []*trial) (cluster.Instant, error) { return o.read(ctx, s, trials) }, close: s.Close}, nil
+				return &source{receive: func(ctx context.Context, trials []*Trial) (cluster.Instant, error) { return o.read(ctx, s, trials) }, close: s.Close}, nil
 			}
 			s.Close()
 		}
@@ -57,52 +56,58 @@ func (p *program) ears(ctx context.Context, cfg *config.Config, o *profiling) (*
 	}
 	drop := &telemetry.Drop{Folder: folder}
 	book := profile.New(profile.Default(), nil, nil)
-	return &ears{hear: func(_ context.Context, trials []*trial) (cluster.Instant, error) {
-		return p.now(), o.listen(drop, book, me.Username, p.now(), trials)
+	return &source{receive: func(_ context.Context, trials []*Trial) (cluster.Instant, error) {
+		return d.Now(), o.listen(drop, book, me.Username, d.Now(), trials)
 	}, env: []string{"FAIRLEASE_PROGRESS_FOLDER=" + folder, "FAIRLEASE_PROGRESS_URL="}, close: func() {}}, nil
 }
 
 // read looks into the journal's newest round.
-func (o *profiling) read(ctx context.Context, s *store.Store, trials []*trial) (cluster.Instant, error) {
+func (o *Request) read(ctx context.Context, s *store.Store, trials []*Trial) (cluster.Instant, error) {
 	snap, plan, err := s.Last(ctx)
 	if err != nil {
 		return 0, err
 	}
+	o.Learn(&snap, &plan, trials)
+	return snap.Now, nil
+}
+
+// Learn fills in what a round knows of the speed of trials that were submitted. A job's kind is that of its tenant, and
+// what was reported before the job began does not count.
+func (o *Request) Learn(snap *cluster.Snapshot, plan *cluster.Plan, trials []*Trial) {
 	for _, x := range submitted(trials) {
 		for i := range snap.Cases {
-			if c := &snap.Cases[i]; c.Job.ID == x.id {
+			if c := &snap.Cases[i]; c.Job.ID == x.ID {
 				x.tenant = c.Record.Tenant
 			}
 		}
 		for i := range plan.Memory.Profiles {
 			e := &plan.Memory.Profiles[i]
-			if e.Kind == cluster.KindOf(x.tenant, o.kind) && e.With == "" && e.Model == x.Model && e.Gang == o.gpus && e.Source == cluster.Observed && e.At >= x.began {
-				x.Profile = &trialProfile{Rate: e.Rate, Samples: e.Samples, Spread: e.Spread, At: e.At}
+			if e.Kind == cluster.KindOf(x.tenant, o.Kind) && e.With == "" && e.Model == x.Model && e.Gang == o.GPUs && e.Source == cluster.Observed && e.At >= x.Began {
+				x.Profile = &Speed{Rate: e.Rate, Samples: e.Samples, Spread: e.Spread, At: e.At}
 			}
 		}
 	}
-	return snap.Now, nil
 }
 
 // listen reads what the jobs that run have left in the folder.
-func (o *profiling) listen(drop *telemetry.Drop, book *profile.Book, me string, now cluster.Instant, trials []*trial) error {
-	kind := cluster.KindOf(cmp.Or(o.account, me), o.kind)
+func (o *Request) listen(drop *telemetry.Drop, book *profile.Book, me string, now cluster.Instant, trials []*Trial) error {
+	kind := cluster.KindOf(cmp.Or(o.Account, me), o.Kind)
 	var holders []telemetry.Holder
-	of := map[cluster.JobID]*trial{}
+	of := map[cluster.JobID]*Trial{}
 	for _, x := range submitted(trials) {
-		holders = append(holders, telemetry.Holder{Job: x.id, User: me, UID: uint32(os.Getuid())})
-		of[x.id] = x
+		holders = append(holders, telemetry.Holder{Job: x.ID, User: me, UID: uint32(os.Getuid())})
+		of[x.ID] = x
 	}
 	reports, wrong := drop.Read(holders, now)
 	for _, r := range reports {
-		if _, err := book.Report(profile.Run{Key: cluster.JobKey(r.Job.ID), Kind: kind, Model: of[r.Job].Model, Gang: o.gpus, Since: of[r.Job].began}, r); err != nil {
+		if _, err := book.Report(profile.Run{Key: cluster.JobKey(r.Job.ID), Kind: kind, Model: of[r.Job].Model, Gang: o.GPUs, Since: of[r.Job].Began}, r); err != nil {
 			wrong = append(wrong, err)
 		}
 	}
 	for _, e := range book.Entries() {
 		for _, x := range submitted(trials) {
 			if x.Model == e.Model {
-				x.Profile = &trialProfile{Rate: e.Rate, Samples: e.Samples, Spread: e.Spread, At: e.At}
+				x.Profile = &Speed{Rate: e.Rate, Samples: e.Samples, Spread: e.Spread, At: e.At}
 			}
 		}
 	}

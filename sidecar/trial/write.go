@@ -1,4 +1,4 @@
-package main
+package trial
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// measured shows what came of the trials.
-func (p *program) measured(ctx context.Context, l view.Form, o *profiling, trials []*trial) error {
+// write writes what came of the trials.
+func write(ctx context.Context, p *view.Page, o *Request, trials []*Trial) error {
 	slowest := 0.0
 	all := true
 	for _, x := range trials {
@@ -25,21 +25,20 @@ func (p *program) measured(ctx context.Context, l view.Form, o *profiling, trial
 		switch {
 		case x.Profile != nil:
 			x.Profile.Speedup = x.Profile.Rate / slowest
-		case x.State == "skipped" || x.State == "refused" || !o.wait:
+		case x.State == "skipped" || x.State == "refused" || !o.Wait:
 		default:
 			x.Note = x.unmeasured()
 		}
-		all = all && (x.Profile != nil || !o.wait && x.Job != "")
+		all = all && (x.Profile != nil || !o.Wait && x.Job != "")
 	}
-	page := p.page(l)
-	if err := page.List(trialTable(trials, page.Now), trials); err != nil {
+	if err := p.List(table(trials, p.Now), trials); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return p.interrupted(trials)
+		return interrupted(trials)
 	}
-	if !o.wait && !l.JSON && !l.Parsable {
-		p.printf("\nwhat they report: fairlease profiles %s\n", o.kind)
+	if !o.Wait && !p.JSON && !p.Parsable {
+		p.Printf("\nwhat they report: fairlease profiles %s\n", o.Kind)
 	}
 	if !all {
 		return failure.Quiet(failure.No)
@@ -48,7 +47,7 @@ func (p *program) measured(ctx context.Context, l view.Form, o *profiling, trial
 }
 
 // unmeasured says why nothing is known of a job's speed.
-func (x *trial) unmeasured() string {
+func (x *Trial) unmeasured() string {
 	see := ""
 	if x.output != "" {
 		see = "; see " + x.output
@@ -69,7 +68,7 @@ func (x *trial) unmeasured() string {
 }
 
 // interrupted says what is left of the jobs.
-func (p *program) interrupted(trials []*trial) error {
+func interrupted(trials []*Trial) error {
 	var left []string
 	for _, x := range unfinished(trials) {
 		left = append(left, x.Job)
@@ -82,7 +81,7 @@ func (p *program) interrupted(trials []*trial) error {
 	return f
 }
 
-func trialTable(trials []*trial, now cluster.Instant) *view.Table {
+func table(trials []*Trial, now cluster.Instant) *view.Table {
 	t := &view.Table{Head: []string{"MODEL", "PARTITION", ">JOB", "STATE", "NODES", ">STEPS/S", ">SPEEDUP", ">SAMPLES", ">SPREAD", ">AGE", "NOTE"}}
 	for _, x := range trials {
 		cells := []string{x.Model, x.Partition, x.Job, strings.ToLower(x.State), x.Nodes, "", "", "", "", "", x.Note}
