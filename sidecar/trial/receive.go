@@ -19,9 +19,9 @@ import (
 // source is where what jobs report is received.
 type source struct {
 	// receive fills in what is known of the trials, and tells up to when.
-	receive  func(ctx context.Context, trials []*Trial) (cluster.Instant, error)
-	env   []string // by which jobs report there
-	close func()
+	receive func(ctx context.Context, trials []*Trial) (cluster.Instant, error)
+	env     []string // by which jobs report there
+	close   func()
 }
 
 // source finds out where reports can be heard: in the journal, as the daemon has learned from them, else in the

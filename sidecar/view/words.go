@@ -113,3 +113,21 @@ func ShellWords(words ...string) string {
 	}
 	return strings.Join(out, " ")
 }
+
+// Wrapped breaks a text into lines that fit a terminal.
+func Wrapped(text string) string {
+	var b strings.Builder
+	width := 0
+	for word := range strings.FieldsSeq(text) {
+		if width > 0 && width+1+len(word) > 98 {
+			b.WriteString("\n")
+			width = 0
+		} else if width > 0 {
+			b.WriteString(" ")
+			width++
+		}
+		b.WriteString(word)
+		width += len(word)
+	}
+	return b.String()
+}
