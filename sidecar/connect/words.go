@@ -3,7 +3,9 @@ package connect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/daemon"
@@ -66,4 +68,21 @@ func Mismatch(err error) error {
 		return err
 	}
 	return &failure.Error{Code: failure.Misuse, What: daemon.ErrCells.Error(), Err: wrong, Next: "correct the file, or Slurm; `fairlease cells check` looks again"}
+}
+
+// NoWindow words why the journal cannot tell of a window.
+func NoWindow(err error, date func(time.Time) string) error {
+	var w *store.WindowError
+	switch {
+	case errors.Is(err, store.ErrNone):
+		return &failure.Error{Code: failure.No, What: "the journal has no round yet, so there is nothing to compare",
+			Next: "run the daemon in mode observe for some days: systemctl start fairlease, or fairlease serve"}
+	case errors.As(err, &w) && w.Pruned:
+		return &failure.Error{Code: failure.No, What: "the journal cannot tell of a time so long ago", Err: fmt.Errorf("snapshots of rounds before %s are pruned", date(w.Oldest)),
+			Next: "leave --since out, or name that time or a later one; database.keep_rounds says how long they are kept"}
+	case errors.As(err, &w):
+		return &failure.Error{Code: failure.No, What: "there are not two rounds in that window", Err: fmt.Errorf("the journal can tell of %s to %s", date(w.Oldest), date(w.Newest)),
+			Next: "name --since and --until within that"}
+	}
+	return err
 }

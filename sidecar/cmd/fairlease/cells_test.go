@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/cellfile"
 	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
@@ -43,7 +44,7 @@ func TestCellsCheck(t *testing.T) {
 	if r.code != failure.No || r.err != want || r.out != "" {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	var found cellsFound
+	var found cellfile.Found
 	r = run(t, time.Time{}, env, "cells", "check", "bad.yaml", "--json")
 	if err := json.Unmarshal([]byte(r.out), &found); err != nil || r.code != failure.No || len(found.Problems) != 2 || found.Levels == nil || found.Remarks == nil {
 		t.Errorf("exit code %d, %v\n%s", r.code, err, r.out)
@@ -75,26 +76,5 @@ func TestCellsCheck(t *testing.T) {
 		if r := run(t, time.Time{}, env, c.args...); r.code != c.code || !strings.Contains(r.err, c.want) {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, r.code, r.out, r.err)
 		}
-	}
-}
-
-// What is there is kept, unless told otherwise.
-func TestWriteNew(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "cells.yaml")
-	p := &program{out: &strings.Builder{}}
-	if err := p.writeNew(path, "one", false); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.writeNew(path, "two", false); err == nil || !strings.Contains(err.Error(), "is there already") {
-		t.Errorf("overwritten: %v", err)
-	}
-	if err := p.writeNew(path, "3", true); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != "3" {
-		t.Errorf("%q %v", text, err)
-	}
-	if err := p.writeNew(filepath.Join(path, "x"), "", false); err == nil {
-		t.Error("written below a file")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/moment"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -33,7 +33,7 @@ Every order has an end and a reason, which others read in explain. It takes effe
 round; fairlease override lists and ends orders.`,
 		Example: fmt.Sprintf("  fairlease %s 4711 --until 2h --reason 'paper deadline'\n  fairlease %s tenant:nlp --until 2030-01-31T18:00 --reason 'as agreed'", kind, kind),
 		RunE: func(c *cobra.Command, args []string) error {
-			end, err := when(until, p.clock().In(p.zone()))
+			end, err := moment.Ahead(until, p.clock().In(p.zone()))
 			if err != nil {
 				return &failure.Error{Code: failure.Misuse, What: "--until " + err.Error()}
 			}
@@ -57,36 +57,6 @@ round; fairlease override lists and ends orders.`,
 	c.Flags().StringVar(&until, "until", "", "`WHEN` it ends: 2h, 1-12:00:00, 2030-01-31, 2030-01-31T18:00")
 	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why")
 	return c
-}
-
-// when reads the end of an order: a length of time from now, or a moment.
-func when(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, fmt.Errorf("is missing: write when the order ends, as in 2h or 2030-01-31T18:00")
-	}
-	if d, err := config.ParseDuration(strings.TrimPrefix(text, "now+")); err == nil {
-		if d <= 0 {
-			return time.Time{}, fmt.Errorf("%s is now: give an end to come", text)
-		}
-		return now.Add(d.Span().Duration()), nil
-	}
-	if at, ok := moment(text, now.Location()); ok {
-		if !at.After(now) {
-			return time.Time{}, fmt.Errorf("%s is past: give an end to come", text)
-		}
-		return at, nil
-	}
-	return time.Time{}, fmt.Errorf("%q is no time: write 2h, 1-12:00:00, 2030-01-31 or 2030-01-31T18:00", text)
-}
-
-// moment reads a moment in the ways in which people write them.
-func moment(text string, zone *time.Location) (time.Time, bool) {
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		if at, err := time.ParseInLocation(form, text, zone); err == nil {
-			return at, true
-		}
-	}
-	return time.Time{}, false
 }
 
 // whom tells whether a word names a job, a user or a tenant.

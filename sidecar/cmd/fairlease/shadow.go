@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/moment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/notes"
 	"github.com/fairlease/fairlease/sidecar/sim/outlet"
@@ -49,11 +50,7 @@ func (p *program) shadow() *cobra.Command {
 	c := &cobra.Command{Use: "shadow [--since WHEN] [--until WHEN]", Short: "what would have been under fairlease, beside what was", Long: aboutShadow,
 		Example: "  fairlease shadow --since 7d --html shadow.html\n  fairlease shadow --since 2030-01-01 --until 2030-01-08 --term 30m\n  fairlease shadow --interval 1m", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			from, err := p.ago("--since", since)
-			if err != nil {
-				return err
-			}
-			to, err := p.ago("--until", until)
+			from, to, err := p.window(since, until)
 			if err != nil {
 				return err
 			}
@@ -63,7 +60,7 @@ func (p *program) shadow() *cobra.Command {
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				past, err := s.Past(c.Context(), from, to)
 				if err != nil {
-					return p.noPast(err)
+					return connect.NoWindow(err, p.date)
 				}
 				return p.compare(c.Context(), &past, &times, &sv, seed, &o)
 			})
@@ -78,36 +75,16 @@ func (p *program) shadow() *cobra.Command {
 	return c
 }
 
-// ago reads a moment that is past: a length of time before now, or a moment; "" = the zero time.
-func (p *program) ago(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
+// window reads a stretch of time that is past.
+func (p *program) window(since, until string) (from, to time.Time, err error) {
 	now := p.clock().In(p.zone())
-	if d, err := config.ParseDuration(text); err == nil && d >= 0 {
-		return now.Add(-d.Span().Duration()), nil
+	if from, err = moment.Ago(since, now); err != nil {
+		return from, to, failure.Usage("--since: %v", err)
 	}
-	if at, ok := moment(text, now.Location()); ok {
-		return at, nil
+	if to, err = moment.Ago(until, now); err != nil {
+		return from, to, failure.Usage("--until: %v", err)
 	}
-	return time.Time{}, failure.Usage("%s: %q is no time: write 2h or 7d (ago), 2030-01-31 or 2030-01-31T18:00", flag, text)
-}
-
-// noPast words why the journal cannot tell of a window.
-func (p *program) noPast(err error) error {
-	var w *store.WindowError
-	switch {
-	case errors.Is(err, store.ErrNone):
-		return &failure.Error{Code: failure.No, What: "the journal has no round yet, so there is nothing to compare",
-			Next: "run the daemon in mode observe for some days: systemctl start fairlease, or fairlease serve"}
-	case errors.As(err, &w) && w.Pruned:
-		return &failure.Error{Code: failure.No, What: "the journal cannot tell of a time so long ago", Err: fmt.Errorf("snapshots of rounds before %s are pruned", p.date(w.Oldest)),
-			Next: "leave --since out, or name that time or a later one; database.keep_rounds says how long they are kept"}
-	case errors.As(err, &w):
-		return &failure.Error{Code: failure.No, What: "there are not two rounds in that window", Err: fmt.Errorf("the journal can tell of %s to %s", p.date(w.Oldest), p.date(w.Newest)),
-			Next: "name --since and --until within that"}
-	}
-	return err
+	return from, to, nil
 }
 
 func (p *program) date(at time.Time) string { return at.In(p.zone()).Format(time.DateTime) }
