@@ -48,17 +48,30 @@ var allowed = map[string][]string{
 	"sidecar/store":           {"sidecar/cluster", "migrate", "sql"},
 	"sidecar/store/storetest": {"migrate", "tests/cluster"},
 	"sidecar/explain":         {"sidecar/cluster"},
+	"sidecar/failure":         {"sidecar/slurm"},
 	"sidecar/telemetry":       {"sidecar/cluster"},
 	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/hostlist", "sidecar/slurm", "sidecar/store", "sidecar/explain", "sidecar/telemetry", "migrate"},
+	"sidecar/beside":          {"sidecar/cluster", "sidecar/engine"},
+	"sidecar/replay":          {"sidecar/cluster", "sidecar/engine"},
+	"sidecar/moment":          {"sidecar/config"},
+	"sidecar/cellfile":        {"sidecar/config", "sidecar/connect", "sidecar/engine/cells", "sidecar/failure", "sidecar/slurm", "sidecar/view"},
+	"sidecar/connect":         {"sidecar/cluster", "sidecar/config", "sidecar/daemon", "sidecar/failure", "sidecar/loop", "sidecar/slurm", "sidecar/store"},
+	"sidecar/doctor":          {"migrate", "sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/failure", "sidecar/hostlist", "sidecar/loop", "sidecar/sim", "sidecar/slurm", "sidecar/store", "sidecar/telemetry", "sidecar/view"},
+	"sidecar/trial":           {"sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/engine/profile", "sidecar/failure", "sidecar/slurm", "sidecar/store", "sidecar/telemetry", "sidecar/view"},
+	"sidecar/view":            {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/explain", "sidecar/hostlist", "sidecar/store"},
 	"sidecar/sim":             {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/sim"},
 	"sidecar/sim/trace":       {"sidecar/cluster"},
 	"sidecar/sim/score":       {"sidecar/cluster"},
 	"sidecar/sim/cellworld":   {"sidecar/cluster", "sidecar/engine/cells", "sidecar/sim/trace"},
-	"sidecar/sim/advise":      {"sidecar/cluster", "sidecar/engine/cells", "sidecar/sim/cellworld"},
+	"sidecar/sim/advise":      {"sidecar/cluster", "sidecar/engine/cells", "sidecar/sim/cellworld", "sidecar/sim/backtest", "sidecar/sim/trace", "sidecar/store", "sidecar/view"},
 	"sidecar/sim/baseline":    {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/sim/report":      {"sidecar/cluster", "sidecar/sim/score"},
 	"sidecar/sim/experiment":  {"sidecar/cluster", "sidecar/config", "sidecar/engine", "sidecar/loop", "sidecar/sim", "sidecar/sim/baseline", "sidecar/sim/score", "sidecar/sim/trace"},
 	"sidecar/sim/backtest":    {"sidecar/cluster", "sidecar/sim", "sidecar/store"},
+	"sidecar/sim/notes":       {"sidecar/config", "sidecar/sim/backtest", "sidecar/sim/experiment", "sidecar/store"},
+	"sidecar/sim/outlet":      {"sidecar/failure", "sidecar/sim/report", "sidecar/sim/score"},
+	"sidecar/sim/input":       {"sidecar/cluster", "sidecar/config", "sidecar/failure", "sidecar/sim/notes", "sidecar/sim/experiment", "sidecar/sim/trace", "sidecar/view"},
+	"sidecar/sim/sweep":       {"sidecar/cluster", "sidecar/config", "sidecar/failure", "sidecar/sim/input", "sidecar/sim/outlet", "sidecar/sim/report", "sidecar/sim/score", "sidecar/sim/experiment", "sidecar/view"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/engine/profile", "sidecar/hostlist"},
 	"sidecar/hostlist":        {},
 	"migrate":                 {"sql"},
@@ -195,6 +208,23 @@ func TestTheEngineIsPure(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A view is a function of values: it may write to a writer, and knows nothing else of the world.
+func TestViewsReadNothing(t *testing.T) {
+	files(t, "sidecar/view", func(dir string, fset *token.FileSet, file *ast.File) {
+		for _, path := range imports(t, file) {
+			if path != "io" && under(path, forbidden) {
+				t.Errorf("%s imports %s: a view has no clock, file, log, goroutine or random source", dir, path)
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if x, ok := n.(*ast.SelectorExpr); ok && clock(x) {
+				t.Errorf("%s: a view may not read the clock (time.%s)", fset.Position(n.Pos()), x.Sel.Name)
+			}
+			return true
+		})
+	})
 }
 
 // clock tells whether an expression reads or waits for real time.

@@ -4,15 +4,15 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/daemon"
-	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // TestMain lets the daemon's own program be this one.
@@ -21,66 +21,6 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	os.Exit(m.Run())
-}
-
-func asked(t *testing.T) (cluster.Snapshot, cluster.Question) {
-	t.Helper()
-	s := simtest.Crowd(60, 4)
-	s.Settings.Divide = "oef:coop"
-	q := engine.Decide(s).Question
-	if q == nil {
-		t.Fatal("nothing is asked")
-	}
-	return s, *q
-}
-
-// A process of its own gives the same division and the same audit.
-func TestBeside(t *testing.T) {
-	s, q := asked(t)
-	b := besides(t.Context())
-	d := b.divide(q)
-	if want := engine.Divide(q); !reflect.DeepEqual(d, want) {
-		t.Errorf("it divides %+v, want %+v", d, want)
-	}
-	s.Division = &d
-	got, ok := b.audit(s)
-	want, there := engine.Audit(s)
-	if !ok || !there || !reflect.DeepEqual(got, want) {
-		t.Errorf("it audits %+v, want %+v", got, want)
-	}
-	s.Settings.Divide = ""
-	if _, ok := b.audit(s); ok {
-		t.Error("there is an audit where nothing is divided")
-	}
-}
-
-// A process that is killed by its own library, says nonsense or does not end is a breakdown of the policy, and of nothing else.
-func TestBesideFails(t *testing.T) {
-	_, q := asked(t)
-	for script, want := range map[string]string{
-		"kill -ABRT $$":                     "signal: aborted",
-		"echo terminate called >&2; exit 3": "terminate called",
-		"echo '{}'":                         "answered",
-		"echo nonsense":                     "answered",
-		"exec sleep 100":                    "longer than 100ms",
-	} {
-		program := filepath.Join(t.TempDir(), "program")
-		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		limit := time.Minute
-		if strings.Contains(script, "sleep") {
-			limit = 100 * time.Millisecond
-		}
-		func() {
-			defer func() {
-				if err, ok := recover().(error); !ok || !strings.Contains(err.Error(), want) {
-					t.Errorf("%s: %v; want %q", script, err, want)
-				}
-			}()
-			beside{t.Context(), program, limit}.divide(q)
-		}()
-	}
 }
 
 // A snapshot that the daemon kept is decided again.
@@ -98,10 +38,10 @@ func TestReplayOfAKeptSnapshot(t *testing.T) {
 	if path, err = daemon.KeepSnapshot(dir, s); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, time.Time{}, nil, "replay", path); r.code != exitNo || !strings.Contains(r.out, "breaks down: runtime error: integer divide by zero") || !strings.Contains(r.out, "engine") {
+	if r := run(t, time.Time{}, nil, "replay", path); r.code != failure.No || !strings.Contains(r.out, "breaks down: runtime error: integer divide by zero") || !strings.Contains(r.out, "engine") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if r := run(t, time.Time{}, nil, "replay", filepath.Join(dir, "none.gz")); r.code != exitNo || !strings.Contains(r.err, "no such file") {
+	if r := run(t, time.Time{}, nil, "replay", filepath.Join(dir, "none.gz")); r.code != failure.No || !strings.Contains(r.err, "no such file") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }
@@ -168,7 +108,7 @@ func TestStatusCountsGPUsOutOfReach(t *testing.T) {
 	if err := s.world.Loop.Journal.Commit(t.Context(), snap, plan); err != nil {
 		t.Fatal(err)
 	}
-	var got struct{ Pools []poolState }
+	var got struct{ Pools []view.PoolStatus }
 	r := s.run(t, "status", "--json")
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || len(got.Pools) != 1 {
 		t.Fatalf("%v\n%s", err, r.out)

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
-
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/cellfile"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/engine/cells"
-	"github.com/fairlease/fairlease/sidecar/slurm"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 func (p *program) cells() *cobra.Command {
@@ -29,16 +25,8 @@ func (p *program) mended() (*config.Config, error) {
 	return c, nil
 }
 
-// cellsFound is what `cells check` found out.
-type cellsFound struct {
-	File     string         `json:"file"`
-	Levels   []cells.Supply `json:"levels"`
-	Problems []string       `json:"problems"`
-	Remarks  []string       `json:"remarks"`
-}
-
 func (p *program) cellsCheck() *cobra.Command {
-	var l listing
+	var l view.Form
 	var offline bool
 	c := &cobra.Command{Use: "check [FILE]", Short: "check a file of cells, and whether Slurm bears it out", Args: cobra.MaximumNArgs(1),
 		Long: `Check a file of cells, the one that the configuration names if none is given: is every promise
@@ -56,77 +44,17 @@ larger and all pinned ones are taken; what is over is split for the levels below
 				file = args[0]
 			}
 			if file == "" {
-				return &failure{code: exitUsage, what: "no file of cells is configured", next: "name one: fairlease cells check FILE; or set cells.file"}
+				return &failure.Error{Code: failure.Misuse, What: "no file of cells is configured", Next: "name one: fairlease cells check FILE; or set cells.file"}
 			}
-			found := cellsFound{File: file, Levels: []cells.Supply{}, Problems: []string{}, Remarks: []string{}}
-			f, err := config.LoadCells(file)
-			var problems config.Problems
-			if err != nil && !errors.As(err, &problems) {
-				return &failure{code: exitUsage, what: "the file of cells cannot be read", err: err, next: "`fairlease cells init` writes one"}
+			found, err := cellfile.Check(c.Context(), cfg, file, offline)
+			if err != nil {
+				return err
 			}
-			if f != nil {
-				found.Levels = f.Supply
-				if !offline {
-					problems, found.Remarks = p.against(c.Context(), cfg, f)
-				}
-			}
-			for _, x := range problems {
-				found.Problems = append(found.Problems, x.String())
-			}
-			return p.tellCells(l, &found, problems)
+			return found.Write(p.page(l))
 		}}
 	c.Flags().BoolVar(&offline, "offline", false, "do not ask Slurm")
-	l.flags(c)
+	listFlags(c, &l)
 	return c
-}
-
-// against holds a file of cells against Slurm, as far as that can be asked.
-func (p *program) against(ctx context.Context, cfg *config.Config, f *config.CellFile) (config.Problems, []string) {
-	away := func(err error) (config.Problems, []string) {
-		return nil, []string{fmt.Sprintf("Slurm could not be asked (%s), so nodes and tenants were not checked", cause(err))}
-	}
-	client, err := openSlurm(cfg)
-	if err != nil {
-		return away(err)
-	}
-	defer client.Close()
-	seen, err := client.Observe(ctx, 0)
-	if err != nil {
-		return away(err)
-	}
-	rules := cfg.Rules()
-	wrong, remarks := f.Against(&seen, &rules)
-	return wrong, append([]string{}, remarks...)
-}
-
-// tellCells writes what was found. Problems are an error.
-func (p *program) tellCells(l listing, found *cellsFound, problems config.Problems) error {
-	if l.json {
-		if err := p.json(found); err != nil {
-			return err
-		}
-		if problems != nil {
-			return quiet(exitNo)
-		}
-		return nil
-	}
-	t := &table{head: []string{"CHAIN", "TYPE", ">GPUS", ">CELLS", ">PINNED", ">NEEDED", ">THERE", ">SPARE"}}
-	for _, s := range found.Levels {
-		t.add(s.Chain, s.Type, fmt.Sprint(s.GPUs), fmt.Sprint(s.Cells), fmt.Sprint(s.Pinned), fmt.Sprint(s.Needed), fmt.Sprint(s.There), fmt.Sprint(s.There-s.Needed))
-	}
-	if len(t.rows) > 0 || l.parsable {
-		p.table(l, t)
-	}
-	if !l.parsable {
-		for _, r := range found.Remarks {
-			p.printf("%s %s\n", p.paint("remark:", "yellow"), r)
-		}
-	}
-	if problems != nil {
-		return &failure{code: exitNo, what: found.File + " cannot be used", err: problems,
-			next: "correct the file; a running daemon would keep its old one"}
-	}
-	return nil
 }
 
 func (p *program) cellsInit() *cobra.Command {
@@ -141,7 +69,7 @@ each tenant by its weight.`,
 			if err != nil {
 				return err
 			}
-			text, err := p.propose(c.Context(), cfg)
+			text, err := cellfile.Propose(c.Context(), cfg, p.err)
 			if err != nil {
 				return err
 			}
@@ -149,70 +77,13 @@ each tenant by its weight.`,
 				p.printf("%s", text)
 				return nil
 			}
-			return p.writeNew(output, text, force)
+			if err := cellfile.WriteNew(output, text, force); err != nil {
+				return err
+			}
+			p.printf("%s is written; edit it, then: fairlease cells check %s\n", output, output)
+			return nil
 		}}
 	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`, not to the standard output")
 	c.Flags().BoolVar(&force, "force", false, "overwrite the file")
 	return c
-}
-
-// propose makes a file of cells that can be used as it is.
-func (p *program) propose(ctx context.Context, cfg *config.Config) (string, error) {
-	client, err := openSlurm(cfg)
-	if err != nil {
-		return "", err
-	}
-	defer client.Close()
-	seen, err := client.Observe(ctx, 0)
-	if err != nil {
-		return "", noSlurm(cfg, err)
-	}
-	layout, err := client.Layout(ctx)
-	if err != nil {
-		fmt.Fprintf(p.err, "fairlease: without topology: %s\n", cause(err))
-	}
-	rules := cfg.Rules()
-	text, err := config.ProposeCells(&seen, &rules, layout.Sockets, racks(layout.Groups))
-	if err != nil {
-		return "", &failure{code: exitNo, what: "there is nothing to make cells of", err: err, next: "correct partitions, tenants.level or tenants.weights in the configuration; `fairlease doctor` looks closer"}
-	}
-	f, err := config.ParseCells("proposal", []byte(text))
-	if err == nil {
-		if wrong, _ := f.Against(&seen, &rules); len(wrong) > 0 {
-			err = wrong
-		}
-	}
-	if err != nil {
-		return "", &failure{code: exitNo, what: "what Slurm reports could not be put into a file of cells", err: err, next: "write it by hand; etc/cells has examples"}
-	}
-	return text, nil
-}
-
-func racks(groups []slurm.Group) []config.Rack {
-	out := make([]config.Rack, len(groups))
-	for i, g := range groups {
-		out[i] = config.Rack(g)
-	}
-	return out
-}
-
-// writeNew writes a file that must not be there yet, unless that is forced.
-func (p *program) writeNew(path, text string, force bool) error {
-	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if force {
-		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(path, how, 0o644)
-	if err == nil {
-		_, err = f.WriteString(text)
-		err = errors.Join(err, f.Close())
-	}
-	if errors.Is(err, os.ErrExist) {
-		return &failure{code: exitNo, what: path + " is there already", next: "name another file, or overwrite it with --force"}
-	}
-	if err != nil {
-		return &failure{code: exitNo, what: "the file could not be written", err: err}
-	}
-	p.printf("%s is written; edit it, then: fairlease cells check %s\n", path, path)
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
 const fourGPUs = `
@@ -30,7 +31,7 @@ func TestCellsAdvise(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := s.run(t, "cells", "advise", file)
-	if r.code != exitOK {
+	if r.code != failure.OK {
 		t.Fatalf("exit code %d\n%s", r.code, r.err)
 	}
 	golden(t, "cells-advise", r.out+r.err)
@@ -48,7 +49,7 @@ func TestCellsAdvise(t *testing.T) {
 		{"cells advise " + file + " --since 2099-01-01", "that window"},
 		{"cells advise " + file + " --since soon", "is no time"},
 	} {
-		if r := s.run(t, strings.Fields(c.args)...); r.code == exitOK || !strings.Contains(r.err, c.says) {
+		if r := s.run(t, strings.Fields(c.args)...); r.code == failure.OK || !strings.Contains(r.err, c.says) {
 			t.Errorf("%s: exit code %d, %s", c.args, r.code, r.err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
@@ -165,12 +166,12 @@ func TestCells(t *testing.T) {
 		"explain-noticed-in-cells": "explain 104",
 	} {
 		r := run(t, floorNow, env, strings.Fields(args)...)
-		if r.code != exitOK || r.err != "" {
+		if r.code != failure.OK || r.err != "" {
 			t.Errorf("%s: exit code %d\n%s", args, r.code, r.err)
 		}
 		golden(t, name, r.out)
 	}
-	if r := run(t, floorNow, env, "cells", "show", "--vc", "astro"); r.code != exitUsage || !strings.Contains(r.err, `no virtual cluster "astro"`) {
+	if r := run(t, floorNow, env, "cells", "show", "--vc", "astro"); r.code != failure.Misuse || !strings.Contains(r.err, `no virtual cluster "astro"`) {
 		t.Errorf("an unknown VC: exit code %d\n%s", r.code, r.err)
 	}
 	if r := run(t, floorNow, env, "explain", "110", "--json"); !strings.Contains(r.out, `"v013: GPU 2 drained"`) {
@@ -195,7 +196,7 @@ func TestNoCells(t *testing.T) {
 	f := newFloor(1)
 	f.snap.Cells, f.plan.Cells = nil, nil
 	for _, env := range [][]string{f.written(t), {"FAIRLEASE_DATABASE_URL=" + storetest.Database(t), "FAIRLEASE_CONFIG=" + empty(t)}} {
-		if r := run(t, time.Time{}, env, "cells", "show"); r.code != exitNo || !strings.Contains(r.err, "there are no cells in the newest round") {
+		if r := run(t, time.Time{}, env, "cells", "show"); r.code != failure.No || !strings.Contains(r.err, "there are no cells in the newest round") {
 			t.Errorf("exit code %d\n%s", r.code, r.err)
 		}
 	}

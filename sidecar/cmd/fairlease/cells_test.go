@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cellfile"
+	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
 // The levels of a file that is right are shown; of one that is wrong, every line.
@@ -18,12 +21,12 @@ func TestCellsCheck(t *testing.T) {
 	}
 	t.Chdir(examples)
 	r := run(t, time.Time{}, env, "cells", "check", "--offline", "mixed-models.yaml")
-	if r.code != exitOK || r.err != "" {
+	if r.code != failure.OK || r.err != "" {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
 	golden(t, "cells-check", r.out)
 	r = run(t, time.Time{}, env, "cells", "check", "small-lab.yaml")
-	if r.code != exitOK || !strings.Contains(r.out, "\nremark: Slurm could not be asked (") {
+	if r.code != failure.OK || !strings.Contains(r.out, "\nremark: Slurm could not be asked (") {
 		t.Errorf("Slurm is away: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 
@@ -38,26 +41,26 @@ func TestCellsCheck(t *testing.T) {
 		"  bad.yaml:13: cellHierarchy[5].split: \"k80-node\" is split into 0 cells; write 1 or more\n" +
 		"  bad.yaml:41: vcAssignment[2].cells[0].number: \"none\" cannot be used here; write a whole number\n" +
 		"next: correct the file; a running daemon would keep its old one\n"
-	if r.code != exitNo || r.err != want || r.out != "" {
+	if r.code != failure.No || r.err != want || r.out != "" {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	var found cellsFound
+	var found cellfile.Found
 	r = run(t, time.Time{}, env, "cells", "check", "bad.yaml", "--json")
-	if err := json.Unmarshal([]byte(r.out), &found); err != nil || r.code != exitNo || len(found.Problems) != 2 || found.Levels == nil || found.Remarks == nil {
+	if err := json.Unmarshal([]byte(r.out), &found); err != nil || r.code != failure.No || len(found.Problems) != 2 || found.Levels == nil || found.Remarks == nil {
 		t.Errorf("exit code %d, %v\n%s", r.code, err, r.out)
 	}
 
 	// The file that the configuration names, which is not read before it is checked.
 	write(t, "f.yaml", "preset: hived\ncells: {file: bad.yaml}\n")
-	if r := run(t, time.Time{}, nil, "-c", "f.yaml", "cells", "check", "--offline"); r.code != exitNo || r.err != want {
+	if r := run(t, time.Time{}, nil, "-c", "f.yaml", "cells", "check", "--offline"); r.code != failure.No || r.err != want {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if r := run(t, time.Time{}, nil, "-c", "f.yaml", "config", "check"); r.code != exitUsage || !strings.Contains(r.out, "bad.yaml:13: ") {
+	if r := run(t, time.Time{}, nil, "-c", "f.yaml", "config", "check"); r.code != failure.Misuse || !strings.Contains(r.out, "bad.yaml:13: ") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	write(t, "bad.yaml", string(text))
 	for _, args := range [][]string{{"cells", "check", "--offline", "-P"}, {"config", "check"}, {"config", "show"}} {
-		if r := run(t, time.Time{}, nil, append([]string{"-c", "f.yaml"}, args...)...); r.code != exitOK {
+		if r := run(t, time.Time{}, nil, append([]string{"-c", "f.yaml"}, args...)...); r.code != failure.OK {
 			t.Errorf("%v: exit code %d\n%s%s", args, r.code, r.out, r.err)
 		}
 	}
@@ -66,33 +69,12 @@ func TestCellsCheck(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"cells", "check"}, exitUsage, "no file of cells is configured"},
-		{[]string{"cells", "check", "none.yaml"}, exitUsage, "open none.yaml: no such file"},
-		{[]string{"cells", "init"}, exitAbsent, "Slurm does not answer"},
+		{[]string{"cells", "check"}, failure.Misuse, "no file of cells is configured"},
+		{[]string{"cells", "check", "none.yaml"}, failure.Misuse, "open none.yaml: no such file"},
+		{[]string{"cells", "init"}, failure.Absent, "Slurm does not answer"},
 	} {
 		if r := run(t, time.Time{}, env, c.args...); r.code != c.code || !strings.Contains(r.err, c.want) {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, r.code, r.out, r.err)
 		}
-	}
-}
-
-// What is there is kept, unless told otherwise.
-func TestWriteNew(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "cells.yaml")
-	p := &program{out: &strings.Builder{}}
-	if err := p.writeNew(path, "one", false); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.writeNew(path, "two", false); err == nil || !strings.Contains(err.Error(), "is there already") {
-		t.Errorf("overwritten: %v", err)
-	}
-	if err := p.writeNew(path, "3", true); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(path); err != nil || string(text) != "3" {
-		t.Errorf("%q %v", text, err)
-	}
-	if err := p.writeNew(filepath.Join(path, "x"), "", false); err == nil {
-		t.Error("written below a file")
 	}
 }

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 func (p *program) configuration() *cobra.Command {
@@ -18,7 +18,7 @@ func (p *program) configuration() *cobra.Command {
 }
 
 func (p *program) configShow() *cobra.Command {
-	var l listing
+	var l view.Form
 	c := &cobra.Command{Use: "show", Short: "show every value in force and where it comes from; passwords are masked", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := p.config()
@@ -26,32 +26,10 @@ func (p *program) configShow() *cobra.Command {
 				return err
 			}
 			values := cfg.Values()
-			t := &table{head: []string{"KEY", "VALUE", "ORIGIN"}}
-			for _, v := range values {
-				t.add(v.Key, valueText(v.Value), v.Origin)
-			}
-			t.tint = func(row, _ int) string {
-				if values[row].Origin == "default" {
-					return "dim"
-				}
-				return ""
-			}
-			return p.list(l, t, values)
+			return p.page(l).List(view.ConfigTable(values), values)
 		}}
-	l.flags(c)
+	listFlags(c, &l)
 	return c
-}
-
-// valueText writes a value as the file would have it.
-func valueText(v any) string {
-	if s, ok := v.(string); ok && s != "" {
-		return s
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(text)
 }
 
 func (p *program) configCheck() *cobra.Command {
@@ -67,8 +45,8 @@ func (p *program) configCheck() *cobra.Command {
 				for _, x := range problems {
 					p.printf("%s\n", x)
 				}
-				p.printf("%s\n", p.paint(counted(len(problems), "problem")+"; a running daemon would keep its old configuration", "red"))
-				return quiet(exitUsage)
+				p.printf("%s\n", p.paint(view.Count(len(problems), "problem")+"; a running daemon would keep its old configuration", "red"))
+				return failure.Quiet(failure.Misuse)
 			}
 			if err != nil {
 				return p.badConfig(err)

@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
@@ -11,16 +13,16 @@ handed on: a job a line, requeued attempts joined, its times in seconds since th
 --anonymous nothing that names who ran what. What was left out is told on standard error.`
 
 func (p *program) convert() *cobra.Command {
-	var w world
+	var w input.World
 	var anonymous, brief bool
 	c := &cobra.Command{Use: "convert TRACE [--anonymous] [--brief]", Short: "write a trace of jobs as plain CSV", Long: aboutConvert,
 		Example: "  fairlease convert history.txt > history.csv\n  fairlease convert history.json --anonymous > to-be-published.csv", Args: exactly("the name of one trace"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			load, err := w.read(args[0])
+			load, err := w.Read(args[0])
 			if err != nil {
 				return err
 			}
-			w.leftOut(p.err)
+			w.LeftOut(p.err)
 			jobs := load.Jobs
 			if anonymous {
 				jobs = trace.Anonymous(jobs)
@@ -30,11 +32,11 @@ func (p *program) convert() *cobra.Command {
 				write = trace.Write
 			}
 			if err := write(p.out, jobs); err != nil {
-				return &failure{code: exitNo, what: "the output cannot be written", err: err}
+				return &failure.Error{Code: failure.No, What: "the output cannot be written", Err: err}
 			}
 			return nil
 		}}
-	w.reading(c)
+	traceFlags(c, &w)
 	f := c.Flags()
 	f.BoolVar(&anonymous, "anonymous", false, "number jobs, tenants, users and names of jobs instead of naming them")
 	f.BoolVar(&brief, "brief", false, "write the seven columns only that every such file has")

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
 func TestConvert(t *testing.T) {
@@ -14,7 +16,7 @@ func TestConvert(t *testing.T) {
 		"convert": {"kinds.csv"}, "convert-anonymous": {"kinds.csv", "--anonymous"}, "convert-brief": {"history.csv", "--brief"},
 	} {
 		r := run(t, time.Time{}, env, append([]string{"convert"}, args...)...)
-		if r.code != exitOK {
+		if r.code != failure.OK {
 			t.Fatalf("exit code %d\n%s", r.code, r.err)
 		}
 		golden(t, name, r.out+r.err)
@@ -31,7 +33,7 @@ func TestConvert(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "again", "history.csv"), run(t, time.Time{}, env, "convert", "history.csv").out)
 	one, two := run(t, time.Time{}, env, "simulate", "history.csv", "--nodes", "1x8", "--csv"), run(t, time.Time{}, env, "simulate", "again/history.csv", "--nodes", "1x8", "--csv")
-	if one.code != exitOK || one.out != two.out {
+	if one.code != failure.OK || one.out != two.out {
 		t.Errorf("%s\nconverted first:\n%s%s", one.out, two.out, two.err)
 	}
 }
@@ -43,12 +45,12 @@ func TestConvertComplaints(t *testing.T) {
 		code int
 		err  string // pattern
 	}{
-		{nil, exitUsage, `needs the name of one trace`},
-		{[]string{"a", "b"}, exitUsage, `needs the name of one trace`},
-		{[]string{"none.csv"}, exitNo, `^fairlease: the trace cannot be used\n  none.csv: cannot be read`},
-		{[]string{"history.csv", "--format", "x"}, exitUsage, `--format x is not known`},
-		{[]string{"history.csv", "--zone", "x"}, exitUsage, `--zone x is not known`},
-		{[]string{"history.csv", "--seed", "1"}, exitUsage, `unknown flag`},
+		{nil, failure.Misuse, `needs the name of one trace`},
+		{[]string{"a", "b"}, failure.Misuse, `needs the name of one trace`},
+		{[]string{"none.csv"}, failure.No, `^fairlease: the trace cannot be used\n  none.csv: cannot be read`},
+		{[]string{"history.csv", "--format", "x"}, failure.Misuse, `--format x is not known`},
+		{[]string{"history.csv", "--zone", "x"}, failure.Misuse, `--zone x is not known`},
+		{[]string{"history.csv", "--seed", "1"}, failure.Misuse, `unknown flag`},
 	} {
 		r := run(t, time.Time{}, env, append([]string{"convert"}, c.args...)...)
 		if r.code != c.code || !regexp.MustCompile(c.err).MatchString(r.err) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
@@ -28,20 +29,20 @@ func TestComplaints(t *testing.T) {
 		code int
 		err  string // pattern
 	}{
-		{"unknown command", nil, []string{"nonsense"}, exitUsage, `^fairlease: unknown command "nonsense" for "fairlease"\nnext: see fairlease help\n$`},
-		{"unknown flag", nil, []string{"leases", "--foo"}, exitUsage, `^fairlease: unknown flag: --foo\nnext: see fairlease leases --help\n$`},
-		{"argument too few", nil, []string{"explain"}, exitUsage, `^fairlease: fairlease explain needs a job id, as in 123 or 123_4\n`},
-		{"argument too many", nil, []string{"status", "x"}, exitUsage, `^fairlease: fairlease status takes no argument, but was given \["x"\]\n`},
-		{"no job id", nil, []string{"explain", "abc"}, exitUsage, `^fairlease: "abc" is no job id: write 123 or, for an array task, 123_4\n$`},
-		{"no round", nil, []string{"replay", "x"}, exitUsage, `^fairlease: "x" is no round's number\n`},
-		{"no end", nil, []string{"freeze", "1", "--reason", "r"}, exitUsage, `^fairlease: --until is missing: `},
-		{"past end", nil, []string{"freeze", "1", "--until", "2001-01-01", "--reason", "r"}, exitUsage, `^fairlease: --until 2001-01-01 is past`},
-		{"no reason", nil, []string{"freeze", "1", "--until", "1h"}, exitUsage, `^fairlease: an order needs a reason, others will ask\nnext: add --reason`},
-		{"bad configuration", nil, []string{"-c", bad, "status"}, exitUsage, `^fairlease: the configuration cannot be used\n  \S+bad.yaml:2: lease.notcie: unknown key; did you mean lease.notice\?\nnext: correct the file`},
-		{"no file", nil, []string{"-c", bad + "x", "status"}, exitUsage, `^fairlease: the configuration cannot be used\n  read the configuration: open \S+: no such file or directory\n`},
-		{"no database", nil, []string{"tenants"}, exitUsage, `^fairlease: no database is configured\nnext: set database.url`},
-		{"database away", nowhere, []string{"tenants"}, exitAbsent, `^fairlease: the journal cannot be reached at postgresql://u:xxxxx@/f\?host=\S+\n  dial unix \S+: connect: no such file or directory\nnext: check that PostgreSQL runs`},
-		{"slurm away", nil, []string{"round", "--dry-run"}, exitAbsent, `^fairlease: Slurm does not answer at unix://\S+/none\n  .*no such file.*\nnext: check that slurmrestd`},
+		{"unknown command", nil, []string{"nonsense"}, failure.Misuse, `^fairlease: unknown command "nonsense" for "fairlease"\nnext: see fairlease help\n$`},
+		{"unknown flag", nil, []string{"leases", "--foo"}, failure.Misuse, `^fairlease: unknown flag: --foo\nnext: see fairlease leases --help\n$`},
+		{"argument too few", nil, []string{"explain"}, failure.Misuse, `^fairlease: fairlease explain needs a job id, as in 123 or 123_4\n`},
+		{"argument too many", nil, []string{"status", "x"}, failure.Misuse, `^fairlease: fairlease status takes no argument, but was given \["x"\]\n`},
+		{"no job id", nil, []string{"explain", "abc"}, failure.Misuse, `^fairlease: "abc" is no job id: write 123 or, for an array task, 123_4\n$`},
+		{"no round", nil, []string{"replay", "x"}, failure.Misuse, `^fairlease: "x" is no round's number\n`},
+		{"no end", nil, []string{"freeze", "1", "--reason", "r"}, failure.Misuse, `^fairlease: --until is missing: `},
+		{"past end", nil, []string{"freeze", "1", "--until", "2001-01-01", "--reason", "r"}, failure.Misuse, `^fairlease: --until 2001-01-01 is past`},
+		{"no reason", nil, []string{"freeze", "1", "--until", "1h"}, failure.Misuse, `^fairlease: an order needs a reason, others will ask\nnext: add --reason`},
+		{"bad configuration", nil, []string{"-c", bad, "status"}, failure.Misuse, `^fairlease: the configuration cannot be used\n  \S+bad.yaml:2: lease.notcie: unknown key; did you mean lease.notice\?\nnext: correct the file`},
+		{"no file", nil, []string{"-c", bad + "x", "status"}, failure.Misuse, `^fairlease: the configuration cannot be used\n  read the configuration: open \S+: no such file or directory\n`},
+		{"no database", nil, []string{"tenants"}, failure.Misuse, `^fairlease: no database is configured\nnext: set database.url`},
+		{"database away", nowhere, []string{"tenants"}, failure.Absent, `^fairlease: the journal cannot be reached at postgresql://u:xxxxx@/f\?host=\S+\n  dial unix \S+: connect: no such file or directory\nnext: check that PostgreSQL runs`},
+		{"slurm away", nil, []string{"round", "--dry-run"}, failure.Absent, `^fairlease: Slurm does not answer at unix://\S+/none\n  .*no such file.*\nnext: check that slurmrestd`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := run(t, time.Time{}, append(c.env, "FAIRLEASE_CONFIG="+empty(t)), c.args...)
@@ -74,7 +75,7 @@ func write(t *testing.T, path, text string) {
 func TestMigrate(t *testing.T) {
 	env := []string{"FAIRLEASE_DATABASE_URL=" + storetest.Empty(t), "FAIRLEASE_CONFIG=" + empty(t)}
 	r := run(t, time.Time{}, env, "tenants")
-	if r.code != exitUsage || !strings.Contains(r.err, "run `fairlease migrate`") {
+	if r.code != failure.Misuse || !strings.Contains(r.err, "run `fairlease migrate`") {
 		t.Errorf("without a schema: exit code %d\n%s", r.code, r.err)
 	}
 	if r := run(t, time.Time{}, env, "migrate"); r.code != 0 || !strings.Contains(r.out, "it was 0") {
@@ -86,7 +87,7 @@ func TestMigrate(t *testing.T) {
 	if r := run(t, time.Time{}, env, "tenants"); r.code != 0 {
 		t.Errorf("afterwards: exit code %d\n%s", r.code, r.err)
 	}
-	if r := run(t, time.Time{}, env, "status"); r.code != exitNo || !strings.Contains(r.out, "none is seated") {
+	if r := run(t, time.Time{}, env, "status"); r.code != failure.No || !strings.Contains(r.out, "none is seated") {
 		t.Errorf("status without a daemon: exit code %d\n%s", r.code, r.out)
 	}
 }
@@ -109,10 +110,10 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, r.code, r.out, r.err)
 		}
 	}
-	if r := live("freeze", "stranger", "--until", "2h", "--reason", "r"); r.code != exitUsage || !strings.Contains(r.err, "user:stranger") {
+	if r := live("freeze", "stranger", "--until", "2h", "--reason", "r"); r.code != failure.Misuse || !strings.Contains(r.err, "user:stranger") {
 		t.Errorf("an unknown name: exit code %d\n%s", r.code, r.err)
 	}
-	if r := live("freeze", "gang:x", "--until", "2h", "--reason", "r"); r.code != exitUsage {
+	if r := live("freeze", "gang:x", "--until", "2h", "--reason", "r"); r.code != failure.Misuse {
 		t.Errorf("an unknown scope: exit code %d\n%s", r.code, r.err)
 	}
 	if r := live("explain", "6_2"); !strings.Contains(r.out, "exempt job 6_2 until") || !strings.Contains(r.out, "demo") || !strings.Contains(r.out, "boost job 6 until") {
@@ -121,7 +122,7 @@ func TestOrders(t *testing.T) {
 	if r := live("override", "end", "1"); r.code != 0 {
 		t.Errorf("end: exit code %d\n%s", r.code, r.err)
 	}
-	if r := live("override", "end", "1"); r.code != exitNo || !strings.Contains(r.err, "not in force") {
+	if r := live("override", "end", "1"); r.code != failure.No || !strings.Contains(r.err, "not in force") {
 		t.Errorf("end twice: exit code %d\n%s", r.code, r.err)
 	}
 	if r := live("override", "list", "-P", "-n"); strings.Count(r.out, "\n") != 4 || strings.Contains(r.out, "vision") {
@@ -155,25 +156,9 @@ func TestWhoGivesAnOrder(t *testing.T) {
 func TestExplainUnknown(t *testing.T) {
 	s := tell(t)
 	r := s.run(t, "explain", "999")
-	if r.code != exitNo || !strings.Contains(r.err, "job 999 is not in the journal") || !strings.Contains(r.err, "searched up to round") ||
+	if r.code != failure.No || !strings.Contains(r.err, "job 999 is not in the journal") || !strings.Contains(r.err, "searched up to round") ||
 		!strings.Contains(r.err, "Slurm could not be asked") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
-	}
-}
-
-// A plan that was tampered with is found out, and the first difference is told.
-func TestReplayFindsDifferences(t *testing.T) {
-	for _, c := range []struct{ was, is, want string }{
-		{`{"a":1,"b":[1,2]}`, `{"a":1,"b":[1,3]}`, ".b[1]:\n  was 2\n  is  3"},
-		{`{"a":1}`, `{"a":1,"c":2}`, ".c:\n  was null\n  is  2"},
-		{`{"a":[1]}`, `{"a":[1,2]}`, ".a:\n  was [1]\n  is  [1,2]"},
-		{`{"a":9007199254740993}`, `{"a":9007199254740992}`, ".a:\n  was 9007199254740993\n  is  9007199254740992"},
-		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, "the order of keys or the form of numbers"},
-		{`{`, `{}`, "its form: one of them is no JSON"},
-	} {
-		if got := difference([]byte(c.was), []byte(c.is)); got != c.want {
-			t.Errorf("%s against %s: %s", c.was, c.is, got)
-		}
 	}
 }
 
@@ -188,26 +173,7 @@ func TestReplay(t *testing.T) {
 	if err1 != nil || err2 != nil || string(was) != string(again) {
 		t.Error("the saved plans differ:", err1, err2)
 	}
-	if r := s.run(t, "replay", "99999"); r.code != exitNo || !strings.Contains(r.err, "round 99999 is not in the journal") {
+	if r := s.run(t, "replay", "99999"); r.code != failure.No || !strings.Contains(r.err, "round 99999 is not in the journal") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
-	}
-}
-
-func TestWhen(t *testing.T) {
-	zone := time.FixedZone("test", 3600)
-	now := time.Date(2026, 5, 1, 12, 0, 0, 0, zone)
-	for text, want := range map[string]string{
-		"2h": "2026-05-01T14:00:00+01:00", "now+30": "2026-05-01T12:30:00+01:00", "1-12:00:00": "2026-05-03T00:00:00+01:00",
-		"2026-05-02": "2026-05-02T00:00:00+01:00", "2026-05-02T08:30": "2026-05-02T08:30:00+01:00",
-		"2026-05-02 08:30:15": "2026-05-02T08:30:15+01:00", "2026-05-02T08:30:00Z": "2026-05-02T08:30:00Z",
-	} {
-		if at, err := when(text, now); err != nil || at.Format(time.RFC3339) != want {
-			t.Errorf("%q is %v (%v), want %s", text, at.Format(time.RFC3339), err, want)
-		}
-	}
-	for _, text := range []string{"", "0", "tomorrow", "2026-05-01", "2026-13-01", "-1h"} {
-		if at, err := when(text, now); err == nil {
-			t.Errorf("%q is %v", text, at)
-		}
 	}
 }

@@ -7,23 +7,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
 func TestHelp(t *testing.T) {
 	r := run(t, time.Time{}, nil, "help")
-	if r.code != exitOK {
+	if r.code != failure.OK {
 		t.Error(r.err)
 	}
 	golden(t, "help", r.out)
-	if bare := run(t, time.Time{}, nil); bare.code != exitOK || !strings.Contains(bare.out, "To begin") {
+	if bare := run(t, time.Time{}, nil); bare.code != failure.OK || !strings.Contains(bare.out, "To begin") {
 		t.Error("no command gives no help")
 	}
-	if r := run(t, time.Time{}, nil, "version"); r.code != exitOK || !strings.HasPrefix(r.out, "fairlease ") {
+	if r := run(t, time.Time{}, nil, "version"); r.code != failure.OK || !strings.HasPrefix(r.out, "fairlease ") {
 		t.Errorf("exit code %d: %s", r.code, r.out)
 	}
-	if r := run(t, time.Time{}, nil, "completion", "bash"); r.code != exitOK || len(r.out) < 1000 {
+	if r := run(t, time.Time{}, nil, "completion", "bash"); r.code != failure.OK || len(r.out) < 1000 {
 		t.Errorf("exit code %d, %d bytes of completion", r.code, len(r.out))
 	}
 }

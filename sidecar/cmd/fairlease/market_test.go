@@ -10,10 +10,12 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // bazaar is a journal in PostgreSQL of two tenants to whom a v100 is worth something else: they trade,
@@ -74,16 +76,16 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := s.run(t, strings.Fields(args)...)
-			if r.code != exitOK || r.err != "" {
+			if r.code != failure.OK || r.err != "" {
 				t.Errorf("%s: exit code %d\n%s", args, r.code, r.err)
 			}
 			golden(t, name, stamps.ReplaceAllString(r.out, "STAMP"))
 		})
 	}
-	if r := s.run(t, "profiles", "no/such"); r.code != exitNo || !strings.Contains(r.err, `nothing is known of a kind "no/such"`) {
+	if r := s.run(t, "profiles", "no/such"); r.code != failure.No || !strings.Contains(r.err, `nothing is known of a kind "no/such"`) {
 		t.Errorf("an unknown kind: exit code %d\n%s", r.code, r.err)
 	}
-	if r := s.run(t, "profiles", "a", "b"); r.code != exitUsage {
+	if r := s.run(t, "profiles", "a", "b"); r.code != failure.Misuse {
 		t.Errorf("two kinds: exit code %d\n%s", r.code, r.err)
 	}
 	snap, plan, err := s.world.Loop.Preview(t.Context())
@@ -91,13 +93,13 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	(&program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}).divided(&snap, lookAhead(&snap, &plan, true))
+	view.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
 	golden(t, "divided-audited", out.String())
-	var x struct{ Models *stake }
+	var x struct{ Models *view.Stake }
 	if r := s.run(t, "explain", "3", "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Models == nil || x.Models.Party != "nlp/bert" || len(x.Models.Trades) == 0 {
 		t.Errorf("the JSON of a job does not have what its party is due: %+v", x.Models)
 	}
-	var st state
+	var st view.Status
 	if r := s.run(t, "status", "--json"); json.Unmarshal([]byte(r.out), &st) != nil || st.Divided != "gandiva-fair" || len(st.Effective) != 2 || st.Effective[0].Tenant != "nlp" || st.Effective[0].Rho == nil {
 		t.Errorf("the JSON of status does not have what GPUs do for tenants: %s", r.out)
 	}
@@ -109,7 +111,7 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 				t.Errorf("%v: %q does not have the columns of %q", args, l, lines[0])
 			}
 		}
-		if r := s.run(t, append(args, "-P", "--json")...); r.code != exitUsage {
+		if r := s.run(t, append(args, "-P", "--json")...); r.code != failure.Misuse {
 			t.Errorf("%v: two forms at once: exit code %d", args, r.code)
 		}
 	}
@@ -118,16 +120,16 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 // Without a policy there is nothing to read, and it is said.
 func TestNoMarket(t *testing.T) {
 	s := tell(t)
-	if r := s.run(t, "profiles"); r.code != exitNo || !strings.Contains(r.err, "no policy divides unlike GPU models") || !strings.Contains(r.err, "gandiva-fair") {
+	if r := s.run(t, "profiles"); r.code != failure.No || !strings.Contains(r.err, "no policy divides unlike GPU models") || !strings.Contains(r.err, "gandiva-fair") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
-	if r := s.run(t, "trades", "-P"); r.code != exitOK || strings.Count(r.out, "\n") != 1 {
+	if r := s.run(t, "trades", "-P"); r.code != failure.OK || strings.Count(r.out, "\n") != 1 {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if r := s.run(t, "trades"); r.code != exitOK || !strings.HasPrefix(r.out, "There is no trade: no policy divides unlike GPU models, preset gandiva-fair would.\n\nas of round ") {
+	if r := s.run(t, "trades"); r.code != failure.OK || !strings.HasPrefix(r.out, "There is no trade: no policy divides unlike GPU models, preset gandiva-fair would.\n\nas of round ") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if r := s.run(t, "round", "--audit"); r.code != exitUsage || !strings.Contains(r.err, "--audit goes with --dry-run only") {
+	if r := s.run(t, "round", "--audit"); r.code != failure.Misuse || !strings.Contains(r.err, "--audit goes with --dry-run only") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
 }
@@ -140,13 +142,13 @@ func TestNoRoundYet(t *testing.T) {
 		code int
 		want string
 	}{
-		"profiles":    {exitNo, "no round has been written down yet\nnext: fairlease status"},
-		"profiles x":  {exitNo, "no round has been written down yet"},
-		"trades":      {exitOK, "no round has been written down yet"},
-		"trades -a":   {exitOK, "no round has been written down yet"},
-		"status":      {exitOK, "none has been written down yet"},
-		"status -P":   {exitOK, "POOL|GPUS"},
-		"explain 123": {exitNo, "job 123 is not in the journal"},
+		"profiles":    {failure.No, "no round has been written down yet\nnext: fairlease status"},
+		"profiles x":  {failure.No, "no round has been written down yet"},
+		"trades":      {failure.OK, "no round has been written down yet"},
+		"trades -a":   {failure.OK, "no round has been written down yet"},
+		"status":      {failure.OK, "none has been written down yet"},
+		"status -P":   {failure.OK, "POOL|GPUS"},
+		"explain 123": {failure.No, "job 123 is not in the journal"},
 	} {
 		if r := st.run(t, strings.Fields(args)...); r.code != c.code || !strings.Contains(r.out+r.err, c.want) {
 			t.Errorf("%s: exit code %d\n%s%s", args, r.code, r.out, r.err)
@@ -168,12 +170,12 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 	}
 	w.Run(15 * cluster.Minute)
 	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, world: w, end: w.Now().Time().Add(3 * time.Second)}
-	if r := st.run(t, "trades"); r.code != exitOK || !strings.Contains(r.out, "gavel:throughput-slo divides GPU models, and only gandiva-fair trades") {
+	if r := st.run(t, "trades"); r.code != failure.OK || !strings.Contains(r.out, "gavel:throughput-slo divides GPU models, and only gandiva-fair trades") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	for name, args := range map[string]string{"explain-late": "explain 6", "explain-party": "explain 5"} {
 		r := st.run(t, strings.Fields(args)...)
-		if r.code != exitOK || r.err != "" {
+		if r.code != failure.OK || r.err != "" {
 			t.Errorf("%s: exit code %d\n%s", args, r.code, r.err)
 		}
 		golden(t, name, stamps.ReplaceAllString(r.out, "STAMP"))
@@ -183,7 +185,7 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	(&program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}).divided(&snap, lookAhead(&snap, &plan, false))
+	view.LookAhead(&snap, &plan, false).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
 	golden(t, "divided-late", out.String())
 }
 
@@ -211,7 +213,7 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 		t.Helper()
 		st.end = w.Now().Time().Add(3 * time.Second)
 		r := st.run(t, "explain", job.String())
-		if r.code != exitOK || r.err != "" {
+		if r.code != failure.OK || r.err != "" {
 			t.Errorf("%s: exit code %d\n%s", name, r.code, r.err)
 		}
 		golden(t, name, stamps.ReplaceAllString(r.out, "STAMP"))
@@ -238,7 +240,7 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 		}
 	}
 	show("explain-moves", moves)
-	var x explained
+	var x view.Explanation
 	if r := st.run(t, "explain", moves.String(), "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Verdict == nil || x.Verdict.Reason.To != "v100" || x.Verdict.Reason.Speed != 2400 {
 		t.Errorf("the JSON does not say where it moves to:\n%s", r.out)
 	}
@@ -246,9 +248,9 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := stakeOf(x.Job.Key, &snap, &plan)
+	s := view.StakeOf(x.Job.Key, &snap, &plan)
 	s.Models[len(s.Models)-1].Trial = moves.String()
-	if got := s.words(""); !strings.HasSuffix(got[len(got)-1], "; job "+moves.String()+" is to show how fast it is there") {
+	if got := s.Words(""); !strings.HasSuffix(got[len(got)-1], "; job "+moves.String()+" is to show how fast it is there") {
 		t.Errorf("of a trial it says %q", got)
 	}
 }
@@ -270,9 +272,9 @@ func TestWhatARoundWouldDivide(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		p := &program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}
-		next := lookAhead(&snap, &plan, audit)
-		p.divided(&snap, next)
+		p := &view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}
+		next := view.LookAhead(&snap, &plan, audit)
+		next.Write(p, &snap)
 		golden(t, name, out.String())
 		if text, err := json.Marshal(next); err != nil || !bytes.Contains(text, []byte(`"round":`)) {
 			t.Errorf("%s: as JSON: %v", name, err)
@@ -295,7 +297,7 @@ func TestWhatARoundWouldDivide(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	(&program{out: &out, clock: time.Now}).divided(&snap, lookAhead(&snap, &plan, true))
+	view.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out}, &snap)
 	if out.Len() > 0 {
 		t.Errorf("of nothing that is divided: %s", &out)
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
+	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
 func (p *program) migrate() *cobra.Command {
@@ -28,13 +30,13 @@ A database user is the Slurm user of the same name, unless the table database_us
 				return err
 			}
 			if cfg.Database.URL == "" {
-				_, err := openStore(c.Context(), cfg)
+				_, err := connect.Journal(c.Context(), cfg)
 				return err
 			}
 			from, to, err := migrate.Up(c.Context(), cfg.Database.URL, cfg.Database.Schema, func(step string) { p.printf("%s\n", step) })
 			if err != nil {
-				return &failure{code: exitNo, what: "the schema at " + config.Mask(cfg.Database.URL) + " was not brought up to date", err: err,
-					next: "check that PostgreSQL runs there, and that this user may create tables in that database"}
+				return &failure.Error{Code: failure.No, What: "the schema at " + config.Mask(cfg.Database.URL) + " was not brought up to date", Err: err,
+					Next: "check that PostgreSQL runs there, and that this user may create tables in that database"}
 			}
 			if from == to {
 				p.printf("the schema was up to date: version %d\n", to)
@@ -45,7 +47,7 @@ A database user is the Slurm user of the same name, unless the table database_us
 				return nil
 			}
 			if err := migrate.Roles(c.Context(), cfg.Database.URL, cfg.Database.Schema, func(step string) { p.printf("%s\n", step) }); err != nil {
-				return &failure{code: exitNo, what: "the roles were not made; the tables are up to date", err: err}
+				return &failure.Error{Code: failure.No, What: "the roles were not made; the tables are up to date", Err: err}
 			}
 			return nil
 		}}

@@ -8,13 +8,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/moment"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // order is one of exempt, boost and freeze.
@@ -30,12 +33,12 @@ Every order has an end and a reason, which others read in explain. It takes effe
 round; fairlease override lists and ends orders.`,
 		Example: fmt.Sprintf("  fairlease %s 4711 --until 2h --reason 'paper deadline'\n  fairlease %s tenant:nlp --until 2030-01-31T18:00 --reason 'as agreed'", kind, kind),
 		RunE: func(c *cobra.Command, args []string) error {
-			end, err := when(until, p.clock().In(p.zone()))
+			end, err := moment.Ahead(until, p.clock().In(p.zone()))
 			if err != nil {
-				return &failure{code: exitUsage, what: "--until " + err.Error()}
+				return &failure.Error{Code: failure.Misuse, What: "--until " + err.Error()}
 			}
 			if strings.TrimSpace(reason) == "" {
-				return &failure{code: exitUsage, what: "an order needs a reason, others will ask", next: "add --reason 'why'"}
+				return &failure.Error{Code: failure.Misuse, What: "an order needs a reason, others will ask", Next: "add --reason 'why'"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				scope, name, err := whom(c.Context(), s, args[0])
@@ -45,9 +48,9 @@ round; fairlease override lists and ends orders.`,
 				id, err := s.AddOverride(c.Context(), cluster.Override{Kind: cluster.OverrideKind(kind), Scope: scope, Name: name,
 					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: p.orderer()})
 				if err != nil {
-					return &failure{code: exitNo, what: "the order was not given", err: err, next: orRole(err, "")}
+					return &failure.Error{Code: failure.No, What: "the order was not given", Err: err, Next: connect.OrRole(err, "")}
 				}
-				p.printf("order %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.words(p.now(), nil).Time(cluster.InstantOf(end)))
+				p.printf("order %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.page(view.Form{}).Time(cluster.InstantOf(end)))
 				return nil
 			})
 		}}
@@ -56,41 +59,11 @@ round; fairlease override lists and ends orders.`,
 	return c
 }
 
-// when reads the end of an order: a length of time from now, or a moment.
-func when(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, fmt.Errorf("is missing: write when the order ends, as in 2h or 2030-01-31T18:00")
-	}
-	if d, err := config.ParseDuration(strings.TrimPrefix(text, "now+")); err == nil {
-		if d <= 0 {
-			return time.Time{}, fmt.Errorf("%s is now: give an end to come", text)
-		}
-		return now.Add(d.Span().Duration()), nil
-	}
-	if at, ok := moment(text, now.Location()); ok {
-		if !at.After(now) {
-			return time.Time{}, fmt.Errorf("%s is past: give an end to come", text)
-		}
-		return at, nil
-	}
-	return time.Time{}, fmt.Errorf("%q is no time: write 2h, 1-12:00:00, 2030-01-31 or 2030-01-31T18:00", text)
-}
-
-// moment reads a moment in the ways in which people write them.
-func moment(text string, zone *time.Location) (time.Time, bool) {
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		if at, err := time.ParseInLocation(form, text, zone); err == nil {
-			return at, true
-		}
-	}
-	return time.Time{}, false
-}
-
 // whom tells whether a word names a job, a user or a tenant.
 func whom(ctx context.Context, s *store.Store, word string) (scope, name string, err error) {
 	if scope, name, ok := strings.Cut(word, ":"); ok {
 		if !slices.Contains([]string{"job", "user", "tenant"}, scope) || name == "" {
-			return "", "", &failure{code: exitUsage, what: fmt.Sprintf("%q names nobody", word), next: "write job:ID, user:NAME or tenant:NAME"}
+			return "", "", &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q names nobody", word), Next: "write job:ID, user:NAME or tenant:NAME"}
 		}
 		return scope, name, nil
 	}
@@ -105,14 +78,14 @@ func whom(ctx context.Context, s *store.Store, word string) (scope, name string,
 	person := slices.ContainsFunc(snap.Cases, func(c cluster.Case) bool { return c.Record.User == word })
 	switch {
 	case tenant && person:
-		return "", "", &failure{code: exitUsage, what: word + " is a tenant and a user", next: fmt.Sprintf("write tenant:%s or user:%s", word, word)}
+		return "", "", &failure.Error{Code: failure.Misuse, What: word + " is a tenant and a user", Next: fmt.Sprintf("write tenant:%s or user:%s", word, word)}
 	case tenant:
 		return "tenant", word, nil
 	case person:
 		return "user", word, nil
 	}
-	return "", "", &failure{code: exitUsage, what: fmt.Sprintf("%s is no job id, and the newest round knows no tenant and no job's user of that name", word),
-		next: fmt.Sprintf("if you mean it all the same: user:%s or tenant:%s", word, word)}
+	return "", "", &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s is no job id, and the newest round knows no tenant and no job's user of that name", word),
+		Next: fmt.Sprintf("if you mean it all the same: user:%s or tenant:%s", word, word)}
 }
 
 // orderer names the giver of an order: the user that this process runs as and, beside it, the value of SUDO_USER. Anybody can set
@@ -136,7 +109,7 @@ func (p *program) override() *cobra.Command {
 }
 
 func (p *program) overrideList() *cobra.Command {
-	var l listing
+	var l view.Form
 	var all bool
 	c := &cobra.Command{Use: "list", Short: "list orders in force", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -148,28 +121,13 @@ func (p *program) overrideList() *cobra.Command {
 				if !all {
 					orders = slices.DeleteFunc(orders, func(o store.Order) bool { return o.Ended != nil || o.Until.Before(p.clock()) })
 				}
-				return p.list(l, p.orderTable(orders), orders)
+				page := p.page(l)
+				return page.List(page.OrderTable(orders), orders)
 			})
 		}}
 	c.Flags().BoolVarP(&all, "all", "a", false, "orders that are over, too")
-	l.flags(c)
+	listFlags(c, &l)
 	return c
-}
-
-func (p *program) orderTable(orders []store.Order) *table {
-	w := p.words(p.now(), nil)
-	t := &table{head: []string{">ID", "ORDER", "FOR", "NAME", "UNTIL", "BY", "ENDED_BY", "REASON"}}
-	for _, o := range orders {
-		until, by := o.Until, ""
-		if o.Ended != nil {
-			until = *o.Ended
-		}
-		if o.EndedBy != nil {
-			by = *o.EndedBy
-		}
-		t.add(fmt.Sprint(o.ID), o.Kind, o.Scope, o.Name, clock(w, cluster.InstantOf(until)), o.By, by, o.Reason)
-	}
-	return t
 }
 
 func (p *program) overrideEnd() *cobra.Command {
@@ -177,11 +135,11 @@ func (p *program) overrideEnd() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {
-				return &failure{code: exitUsage, what: fmt.Sprintf("%q is no order's number", args[0]), next: "fairlease override list has them"}
+				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is no order's number", args[0]), Next: "fairlease override list has them"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				if err := s.EndOverride(c.Context(), id, p.orderer()); err != nil {
-					return &failure{code: exitNo, what: fmt.Sprintf("order %d was not ended", id), err: err, next: orRole(err, "fairlease override list has those in force")}
+					return &failure.Error{Code: failure.No, What: fmt.Sprintf("order %d was not ended", id), Err: err, Next: connect.OrRole(err, "fairlease override list has those in force")}
 				}
 				p.printf("order %d is ended; that takes effect in the next round\n", id)
 				return nil

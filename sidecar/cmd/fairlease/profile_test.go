@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/trial"
 )
 
 // login is a folder with commands that pretend to be Slurm's. Jobs are of the model that their --gres names; one
@@ -110,7 +111,7 @@ func (d *desk) read(name string) string {
 func TestProfile(t *testing.T) {
 	d := newDesk(t, node("k1", "k80", 4, 0), node("v1", "v100", 4, 3), node("a1", "a100", 4, 4), node("p1", "p100", 4, 0), node("t1", "t4", 4, 0), node("m1", "mi50", 4, 0))
 	r := d.ask(t.Context(), "bert", "train.sh", "-A", "nlp", "--minutes", "3", "--", "--lr", "0.1 x")
-	if r.code != exitNo {
+	if r.code != failure.No {
 		t.Errorf("exit code %d, though models were not measured", r.code)
 	}
 	golden(t, "profile", r.out+"\n"+r.err)
@@ -119,8 +120,8 @@ func TestProfile(t *testing.T) {
 		t.Errorf("sbatch was given\n%s", got)
 	}
 	r = d.ask(t.Context(), "bert", "train.sh", "--models", "v100,k80,v100", "--json")
-	var trials []trial
-	if err := json.Unmarshal([]byte(r.out), &trials); err != nil || r.code != exitOK || len(trials) != 2 || trials[1].Profile == nil || trials[1].Profile.Speedup < 3.9 {
+	var trials []trial.Trial
+	if err := json.Unmarshal([]byte(r.out), &trials); err != nil || r.code != failure.OK || len(trials) != 2 || trials[1].Profile == nil || trials[1].Profile.Speedup < 3.9 {
 		t.Errorf("exit code %d, %v\n%s", r.code, err, r.out)
 	}
 }
@@ -132,15 +133,15 @@ func TestProfileWithoutWaiting(t *testing.T) {
 	want := regexp.MustCompile(`^env FAIRLEASE_PROGRESS_EVERY=10 \S+ FAIRLEASE_PROGRESS_URL= sbatch \S+ --comment=kind=bert,gpus=idle --time=5 --partition=gpu --nodes=2 --gres=gpu:k80:2 train.sh
 env .* --nodes=1 --gres=gpu:v100:4 train.sh
 $`)
-	if r.code != exitOK || !want.MatchString(r.out) {
+	if r.code != failure.OK || !want.MatchString(r.out) {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	r = d.ask(t.Context(), "bert", "train.sh", "--gpus", "8", "--dry-run")
-	if r.code != exitOK || !strings.Contains(r.out, "# k80: 4 of 8 GPUs are idle; --wait-for-idle") || !strings.Contains(r.out, "# v100: 5 of 8") {
+	if r.code != failure.OK || !strings.Contains(r.out, "# k80: 4 of 8 GPUs are idle; --wait-for-idle") || !strings.Contains(r.out, "# v100: 5 of 8") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	r = d.ask(t.Context(), "bert", "train.sh", "--gpus", "12", "--dry-run", "--wait-for-idle")
-	if r.code != exitOK || strings.Count(r.out, "cannot hold 12 GPUs") != 2 {
+	if r.code != failure.OK || strings.Count(r.out, "cannot hold 12 GPUs") != 2 {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	if d.read("sbatch.log") != "" {
@@ -148,7 +149,7 @@ $`)
 	}
 	d.env = d.env[:len(d.env)-1] // nobody hears
 	r = d.ask(t.Context(), "bert", "train.sh", "--gpus", "8", "--wait-for-idle", "--no-wait")
-	if got := d.read("sbatch.log"); r.code != exitOK || !strings.Contains(got, "--nodes=2 --gres=gpu:k80:4 train.sh") || !strings.Contains(r.out, "submitted") || !strings.Contains(r.out, "fairlease profiles bert") {
+	if got := d.read("sbatch.log"); r.code != failure.OK || !strings.Contains(got, "--nodes=2 --gres=gpu:k80:4 train.sh") || !strings.Contains(r.out, "submitted") || !strings.Contains(r.out, "fairlease profiles bert") {
 		t.Errorf("exit code %d\n%s%s%s", r.code, r.out, r.err, got)
 	}
 }
@@ -164,7 +165,7 @@ func TestProfileInterrupted(t *testing.T) {
 		}
 	}
 	r := d.ask(ctx, "bert", "train.sh")
-	if r.code != exitNo || !strings.Contains(r.err, "interrupted: jobs that had not started are cancelled; left 102\nnext: scancel 102 ends them") || !strings.Contains(r.err, "k80: job 101 pending (BeginTime)") {
+	if r.code != failure.No || !strings.Contains(r.err, "interrupted: jobs that had not started are cancelled; left 102\nnext: scancel 102 ends them") || !strings.Contains(r.err, "k80: job 101 pending (BeginTime)") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
 	if got := d.read("scancel.log"); got != "--state=PENDING 101 102\n" {
@@ -186,20 +187,20 @@ func TestProfileRefuses(t *testing.T) {
 		code int
 		err  string // pattern
 	}{
-		{"bert", exitUsage, `needs a kind and a batch script`},
-		{"nlp/bert train.sh", exitUsage, `"nlp/bert" is no kind: .*\nnext: the tenant is that of --account`},
-		{"b=t train.sh", exitUsage, `"b=t" is no kind`},
-		{"bert none.sh", exitUsage, `the batch script cannot be used\n  open none.sh: no such file`},
-		{"bert words.txt", exitUsage, `does not begin with #!`},
-		{"bert empty.sh", exitUsage, `does not begin with #!`},
-		{"bert gpus.sh", exitUsage, `it has "#SBATCH -t 5 --gpus-per-node=4", which counts beside`},
-		{"bert array.sh", exitUsage, `it has "#SBATCH -a 1-9"`},
-		{"bert bin", exitUsage, `the batch script cannot be used\n  read bin: is a directory`},
-		{"bert train.sh --gpus 0", exitUsage, `--gpus=0 --minutes=5: a job needs one at least of each`},
-		{"bert train.sh --minutes 0", exitUsage, `--minutes=0`},
-		{"bert train.sh --models h100", exitUsage, `no node of partition gpu has a GPU model "h100"\nnext: there are k80`},
-		{"bert train.sh --partition cpu", exitNo, `no node of partition cpu has GPUs`},
-		{"bert train.sh --lr 3", exitUsage, `unknown flag: --lr`},
+		{"bert", failure.Misuse, `needs a kind and a batch script`},
+		{"nlp/bert train.sh", failure.Misuse, `"nlp/bert" is no kind: .*\nnext: the tenant is that of --account`},
+		{"b=t train.sh", failure.Misuse, `"b=t" is no kind`},
+		{"bert none.sh", failure.Misuse, `the batch script cannot be used\n  open none.sh: no such file`},
+		{"bert words.txt", failure.Misuse, `does not begin with #!`},
+		{"bert empty.sh", failure.Misuse, `does not begin with #!`},
+		{"bert gpus.sh", failure.Misuse, `it has "#SBATCH -t 5 --gpus-per-node=4", which counts beside`},
+		{"bert array.sh", failure.Misuse, `it has "#SBATCH -a 1-9"`},
+		{"bert bin", failure.Misuse, `the batch script cannot be used\n  read bin: is a directory`},
+		{"bert train.sh --gpus 0", failure.Misuse, `--gpus=0 --minutes=5: a job needs one at least of each`},
+		{"bert train.sh --minutes 0", failure.Misuse, `--minutes=0`},
+		{"bert train.sh --models h100", failure.Misuse, `no node of partition gpu has a GPU model "h100"\nnext: there are k80`},
+		{"bert train.sh --partition cpu", failure.No, `no node of partition cpu has GPUs`},
+		{"bert train.sh --lr 3", failure.Misuse, `unknown flag: --lr`},
 	} {
 		if r := d.ask(t.Context(), strings.Fields(c.args)...); r.code != c.code || !regexp.MustCompile(c.err).MatchString(r.err) || r.out != "" {
 			t.Errorf("%s: exit code %d\n%s%s", c.args, r.code, r.out, r.err)
@@ -207,70 +208,23 @@ func TestProfileRefuses(t *testing.T) {
 	}
 	reports := d.env[len(d.env)-1]
 	d.env = append(d.env[:len(d.env)-1], "FAIRLEASE_PROGRESS_FOLDER="+filepath.Join(d.dir, "bin"))
-	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != exitUsage || !strings.Contains(r.err, "in which your jobs would leave their reports") {
+	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.Misuse || !strings.Contains(r.err, "in which your jobs would leave their reports") {
 		t.Errorf("without a folder of one's own: exit code %d\n%s", r.code, r.err)
 	}
 	d.env = d.env[:len(d.env)-1]
-	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != exitUsage || !strings.Contains(r.err, "nobody here would hear") {
+	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.Misuse || !strings.Contains(r.err, "nobody here would hear") {
 		t.Errorf("where nobody hears: exit code %d\n%s", r.code, r.err)
 	}
 	d.env = append(d.env, reports)
 	write(t, filepath.Join(d.dir, "nodes"), node("p1", "p100", 4, 0))
-	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != exitNo || !strings.Contains(r.err, "sbatch took none of the jobs\n  sbatch: Batch job submission failed: Invalid account") {
+	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.No || !strings.Contains(r.err, "sbatch took none of the jobs\n  sbatch: Batch job submission failed: Invalid account") {
 		t.Errorf("where sbatch refuses: exit code %d\n%s", r.code, r.err)
 	}
 	if err := os.Remove(filepath.Join(d.dir, "bin", "scontrol")); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", filepath.Join(d.dir, "bin"))
-	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != exitAbsent || !strings.Contains(r.err, "Slurm cannot be asked\n  cannot run Slurm's command scontrol") {
+	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.Absent || !strings.Contains(r.err, "Slurm cannot be asked\n  cannot run Slurm's command scontrol") {
 		t.Errorf("without Slurm: exit code %d\n%s", r.code, r.err)
-	}
-}
-
-// Gangs go on as few nodes as can be, the same number of GPUs on each.
-func TestSpread(t *testing.T) {
-	for _, x := range []struct {
-		gang, nodes, each int
-		on                []int
-	}{{1, 1, 1, []int{0, 1}}, {4, 1, 4, []int{3, 4}}, {4, 2, 2, []int{3, 2}}, {6, 3, 2, []int{5, 2, 2}}, {5, 0, 0, []int{4, 4}}, {5, 5, 1, []int{4, 1, 1, 1, 1}}, {2, 0, 0, nil}} {
-		if nodes, each := spread(x.gang, x.on); nodes != x.nodes || each != x.each {
-			t.Errorf("%d GPUs on %v: %d nodes of %d, want %d of %d", x.gang, x.on, nodes, each, x.nodes, x.each)
-		}
-	}
-}
-
-// In the journal a job's kind is that of its tenant, and what was heard before the job began does not count.
-func TestProfileOfTheJournal(t *testing.T) {
-	s := bazaar(t)
-	snap, plan, err := s.store.Last(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := -1
-	for i := range plan.Memory.Profiles {
-		if e := &plan.Memory.Profiles[i]; e.Source == cluster.Observed && e.Kind == "vision/resnet50" && e.Model == "k80" {
-			at = i
-		}
-	}
-	job := -1
-	for i := range snap.Cases {
-		if snap.Cases[i].Record.Tenant == "vision" {
-			job = i
-		}
-	}
-	if at < 0 || job < 0 {
-		t.Fatal("the story has no report")
-	}
-	e := plan.Memory.Profiles[at]
-	o := &profiling{kind: "resnet50", gpus: 1}
-	x := &trial{Model: "k80", Job: "x", id: snap.Cases[job].Job.ID, began: e.At}
-	late, other := &trial{Model: "k80", Job: "x", id: x.id, began: e.At + 1}, &trial{Model: "p100", Job: "x", id: x.id, began: 1}
-	upTo, err := o.read(t.Context(), s.store, []*trial{x, late, other})
-	if err != nil || upTo != snap.Now || x.Profile == nil || x.Profile.Rate != e.Rate || x.Profile.Samples != e.Samples || x.Profile.At != e.At {
-		t.Errorf("%v, up to %s: %+v, want %+v", err, upTo, x.Profile, e)
-	}
-	if late.Profile != nil || other.Profile != nil {
-		t.Errorf("what is not of the job counts: %+v %+v", late.Profile, other.Profile)
 	}
 }

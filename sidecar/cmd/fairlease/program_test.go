@@ -15,11 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
@@ -164,8 +166,7 @@ func TestDecisions(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			p := &program{out: &out, env: []string{"TZ=UTC"}, clock: time.Now}
-			p.decisions(listing{}, &snap, &plan, nil)
+			(&view.Page{Out: &out}).Decisions(&snap, &plan, nil)
 			golden(t, fmt.Sprintf("decisions-%s-%s", mode, when), out.String())
 			w.Advance(w.Now().Add(10 * cluster.Second))
 		}
@@ -190,7 +191,7 @@ func TestParsable(t *testing.T) {
 		if strings.HasPrefix(bare.out, lines[0]) {
 			t.Errorf("%v -n has a header", args)
 		}
-		if r := s.run(t, append(args, "-P", "--json")...); r.code != exitUsage {
+		if r := s.run(t, append(args, "-P", "--json")...); r.code != failure.Misuse {
 			t.Errorf("%v: two forms at once: exit code %d", args, r.code)
 		}
 	}

@@ -11,15 +11,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/daemon"
-	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 func (p *program) release() *cobra.Command {
-	var l listing
+	var l view.Form
 	var dry, force, afterCrash bool
 	var patience time.Duration
 	c := &cobra.Command{Use: "release", Short: "give every job back to Slurm, leave no trace", Args: exactly(),
@@ -60,18 +61,18 @@ During the release it holds the seat itself.`,
 	c.Flags().BoolVar(&force, "force", false, "though a daemon is seated")
 	c.Flags().BoolVar(&afterCrash, "after-crash", false, "only if the service did not stop cleanly")
 	c.Flags().DurationVar(&patience, "patience", time.Minute, "`TIME` to wait for jobs that still clean up after a requeue")
-	c.Flags().BoolVar(&l.json, "json", false, "write JSON")
+	c.Flags().BoolVar(&l.JSON, "json", false, "write JSON")
 	return c
 }
 
 // succeed releases in the place of the daemon that crashed: from its seat, and only if it had that last.
-func (p *program) succeed(ctx context.Context, cfg *config.Config, r *daemon.Release, l listing, dry bool) error {
+func (p *program) succeed(ctx context.Context, cfg *config.Config, r *daemon.Release, l view.Form, dry bool) error {
 	not := func(format string, args ...any) error {
 		p.printf("nothing is released: %s; what fairlease has left in Slurm lapses by itself (gates within %v, reservations at their end)\n",
 			fmt.Sprintf(format, args...), cfg.Gate.TTL)
 		return nil
 	}
-	s, err := openStore(ctx, cfg)
+	s, err := connect.Journal(ctx, cfg)
 	if err != nil {
 		return not("whether another daemon is seated cannot be known: %s", firstLine(err))
 	}
@@ -88,11 +89,11 @@ func (p *program) succeed(ctx context.Context, cfg *config.Config, r *daemon.Rel
 		return not("%s is seated (term %d)", last.Holder, last.Term)
 	}
 	if !dry {
-		seat, err := s.Succeed(ctx, holder(), last.Term)
+		seat, err := s.Succeed(ctx, connect.Holder(), last.Term)
 		if err != nil {
 			return not("%s", firstLine(err))
 		}
-		held, letGo := daemon.Hold(ctx, chair{seat, s})
+		held, letGo := daemon.Hold(ctx, connect.Seat{Seat: seat, Store: s})
 		defer func() {
 			letGo()
 			if err := seat.Resign(context.WithoutCancel(ctx)); err != nil {
@@ -123,8 +124,8 @@ func firstLine(err error) string {
 }
 
 // letGo releases, or with dry shows what that would do.
-func (p *program) letGo(ctx context.Context, cfg *config.Config, r *daemon.Release, l listing, dry bool) error {
-	client, err := openSlurm(cfg)
+func (p *program) letGo(ctx context.Context, cfg *config.Config, r *daemon.Release, l view.Form, dry bool) error {
+	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return err
 	}
@@ -135,23 +136,23 @@ func (p *program) letGo(ctx context.Context, cfg *config.Config, r *daemon.Relea
 	}
 	done, err := r.Do(ctx)
 	if errors.Is(err, daemon.ErrCluster) {
-		return notThere(err)
+		return connect.Mismatch(err)
 	}
 	if err != nil {
-		return noSlurm(cfg, err)
+		return connect.SlurmAway(cfg, err)
 	}
 	if len(done.Failed) == 0 {
 		if err := daemon.Forget(cfg.Files.State, cfg.Files.Heartbeats, cfg.Partitions); err != nil {
 			fmt.Fprintf(p.err, "fairlease: %v\n", err)
 		}
 	}
-	if l.json {
-		err = p.json(done)
+	if l.JSON {
+		err = p.page(l).Encode(done)
 	} else {
 		p.released(&done)
 	}
 	if err == nil && len(done.Failed) > 0 {
-		return quiet(exitNo)
+		return failure.Quiet(failure.No)
 	}
 	return err
 }
@@ -170,35 +171,23 @@ func (p *program) released(done *daemon.Released) {
 	}
 }
 
-func (p *program) wouldRelease(ctx context.Context, cfg *config.Config, r *daemon.Release, l listing) error {
+func (p *program) wouldRelease(ctx context.Context, cfg *config.Config, r *daemon.Release, l view.Form) error {
 	actions, err := r.Plan(ctx)
 	if errors.Is(err, daemon.ErrCluster) {
-		return notThere(err)
+		return connect.Mismatch(err)
 	}
 	if err != nil {
-		return noSlurm(cfg, err)
+		return connect.SlurmAway(cfg, err)
 	}
-	if l.json {
-		return p.json(actions)
-	}
-	w := p.words(p.now(), nil)
-	t := &table{head: []string{"WHAT", "FOR", "BEGIN", "NODES"}}
-	for i := range actions {
-		a := &actions[i]
-		begin := "now"
-		if a.Until > 0 {
-			begin = w.Time(a.Until)
-		}
-		if a.Verb == cluster.Release || a.Verb == cluster.Unreserve {
-			begin = ""
-		}
-		t.add(string(a.Verb), subject(a), begin, hostlist.Compress(a.NodeList))
+	if l.JSON {
+		return p.page(l).Encode(actions)
 	}
 	if len(actions) == 0 {
 		p.printf("nothing of ours is in Slurm\n")
 		return nil
 	}
-	p.table(l, t)
+	page := p.page(l)
+	page.Table(page.ReleaseTable(actions))
 	return nil
 }
 
@@ -207,7 +196,7 @@ func (p *program) remember(ctx context.Context, cfg *config.Config, r *daemon.Re
 	if cfg.Database.URL == "" {
 		return nil
 	}
-	s, err := openStore(ctx, cfg)
+	s, err := connect.Journal(ctx, cfg)
 	if err != nil {
 		fmt.Fprintf(p.err, "fairlease: %v; going on without it: whether a daemon is seated is not known, one that is will gate jobs again\n", err)
 		return nil
@@ -215,8 +204,8 @@ func (p *program) remember(ctx context.Context, cfg *config.Config, r *daemon.Re
 	defer s.Close()
 	last, err := s.LastSeat(ctx)
 	if err == nil && !anyway && last != nil && !last.Ended && living(last) {
-		return &failure{code: exitNo, what: fmt.Sprintf("%s is seated and gates jobs again in its next round", last.Holder),
-			next: "stop it first (systemctl stop fairlease), or set mode: observe and reload it, then release; or --force"}
+		return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s is seated and gates jobs again in its next round", last.Holder),
+			Next: "stop it first (systemctl stop fairlease), or set mode: observe and reload it, then release; or --force"}
 	}
 	p.recall(ctx, s, r)
 	return nil

@@ -9,7 +9,10 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 func (p *program) repair() *cobra.Command {
@@ -27,19 +30,19 @@ func (p *program) repairClock() *cobra.Command {
 that moment has come. This goes back to the last round before it: the GPU time that the rounds after it
 charged is taken back, also by day, and the next round charges what was received since, from Slurm's
 history. The time is PostgreSQL's: see that it is right (fairlease doctor) before you repair.`},
-		func(ctx context.Context, _ *config.Config, seat chair, r store.Repair) error {
+		func(ctx context.Context, _ *config.Config, seat connect.Seat, r store.Repair) error {
 			now, err := seat.Clock(ctx)
 			if err != nil {
 				return err
 			}
 			b, err := seat.SetBack(ctx, now, r)
 			if errors.Is(err, store.ErrNotAhead) {
-				return &failure{code: exitNo, what: "nothing was mended: " + err.Error(), next: "if rounds stand still all the same: fairlease doctor"}
+				return &failure.Error{Code: failure.No, What: "nothing was mended: " + err.Error(), Next: "if rounds stand still all the same: fairlease doctor"}
 			}
 			if err != nil {
 				return err
 			}
-			w := p.words(p.now(), nil)
+			w := p.page(view.Form{})
 			if b.Right == 0 {
 				p.printf("round %d was at %s; no round from before is kept: the books begin anew in round %d\n", b.Newest, w.Time(cluster.InstantOf(b.At)), b.Repaired)
 				return nil
@@ -56,15 +59,15 @@ func (p *program) repairCluster() *cobra.Command {
 slurmctld was made anew. Job ids begin anew with a new slurmctld: what the journal knows of jobs that
 are not there any more counts as ended. Never do it for another cluster: that needs a journal of its own
 (database.schema).`},
-		func(ctx context.Context, cfg *config.Config, seat chair, r store.Repair) error {
-			client, err := openSlurm(cfg)
+		func(ctx context.Context, cfg *config.Config, seat connect.Seat, r store.Repair) error {
+			client, err := connect.Slurm(cfg)
 			if err != nil {
 				return err
 			}
 			defer client.Close()
 			seen, err := client.Observe(ctx, 0)
 			if err != nil {
-				return noSlurm(cfg, err)
+				return connect.SlurmAway(cfg, err)
 			}
 			was, err := seat.Rename(ctx, seen.Identity(), r)
 			if err == nil {
@@ -75,24 +78,24 @@ are not there any more counts as ended. Never do it for another cluster: that ne
 }
 
 // mending makes a command that mends the journal from the seat.
-func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, chair, store.Repair) error) *cobra.Command {
+func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, connect.Seat, store.Repair) error) *cobra.Command {
 	var reason string
 	c.Args = exactly()
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if strings.TrimSpace(reason) == "" {
-			return &failure{code: exitUsage, what: "a repair needs a reason, others will ask", next: "add --reason 'why'"}
+			return &failure.Error{Code: failure.Misuse, What: "a repair needs a reason, others will ask", Next: "add --reason 'why'"}
 		}
 		return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) (err error) {
-			seat, err := s.Acquire(c.Context(), holder())
+			seat, err := s.Acquire(c.Context(), connect.Holder())
 			var taken *store.TakenError
 			if errors.As(err, &taken) {
-				return &failure{code: exitNo, what: "nothing was mended: " + taken.Error(), next: "stop the daemon (systemctl stop fairlease, on a standby's host too), then repair"}
+				return &failure.Error{Code: failure.No, What: "nothing was mended: " + taken.Error(), Next: "stop the daemon (systemctl stop fairlease, on a standby's host too), then repair"}
 			}
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, seat.Resign(context.WithoutCancel(c.Context()))) }()
-			return mend(c.Context(), cfg, chair{seat, s}, store.Repair{By: p.orderer(), Reason: strings.TrimSpace(reason)})
+			return mend(c.Context(), cfg, connect.Seat{Seat: seat, Store: s}, store.Repair{By: p.orderer(), Reason: strings.TrimSpace(reason)})
 		})
 	}
 	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why")

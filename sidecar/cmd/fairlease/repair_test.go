@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -80,10 +81,10 @@ func TestRepairClock(t *testing.T) {
 			if _, err := w.Loop.Turn(t.Context()); err == nil || !strings.Contains(err.Error(), "fairlease repair clock") {
 				t.Errorf("a round after that: %v", err)
 			}
-			if r := run(t, time.Time{}, env, "repair", "clock", "--reason", "x"); r.code != exitNo || !strings.Contains(r.err, "the seat is taken by login1") {
+			if r := run(t, time.Time{}, env, "repair", "clock", "--reason", "x"); r.code != failure.No || !strings.Contains(r.err, "the seat is taken by login1") {
 				t.Errorf("a repair beside the daemon: exit code %d\n%s", r.code, r.err)
 			}
-			if r := run(t, time.Time{}, env, "repair", "clock"); r.code != exitUsage {
+			if r := run(t, time.Time{}, env, "repair", "clock"); r.code != failure.Misuse {
 				t.Errorf("a repair without a reason: exit code %d\n%s", r.code, r.err)
 			}
 		}

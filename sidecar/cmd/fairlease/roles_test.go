@@ -8,8 +8,10 @@ import (
 
 	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 // users gives the story to users of each role, with roles that the program made, and the environment of each. The tenant's user is
@@ -75,11 +77,11 @@ func TestWhatRolesRead(t *testing.T) {
 		{"tenants --debts", "permission denied for view debts"},
 		{"replay 7", "permission denied"},
 	} {
-		if r := run(t, s.end, users["tenant"], strings.Fields(c.args)...); r.code != exitNo || !strings.Contains(r.err, c.want) || strings.Contains(c.want, "permission") != strings.Contains(r.err, "see ROLES") {
+		if r := run(t, s.end, users["tenant"], strings.Fields(c.args)...); r.code != failure.No || !strings.Contains(r.err, c.want) || strings.Contains(c.want, "permission") != strings.Contains(r.err, "see ROLES") {
 			t.Errorf("%s: exit code %d\n%s%s", c.args, r.code, r.out, r.err)
 		}
 	}
-	var x explained
+	var x view.Explanation
 	if r := run(t, s.end, users["tenant"], "explain", "2", "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Waiting == nil || x.Waiting.Reason == "" || len(x.Standing) != 1 {
 		t.Errorf("explain --json: %s%s", r.out, r.err)
 	}
@@ -91,7 +93,7 @@ func TestWhoMayOrder(t *testing.T) {
 	for role, env := range users(t, s) {
 		given := run(t, time.Time{}, env, "boost", "job:1", "--until", "2h", "--reason", "r")
 		if role != "operator" {
-			if given.code != exitNo || !strings.Contains(given.err, "permission denied for table overrides") {
+			if given.code != failure.No || !strings.Contains(given.err, "permission denied for table overrides") {
 				t.Errorf("%s gives an order: exit code %d\n%s%s", role, given.code, given.out, given.err)
 			}
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fairlease/fairlease/migrate"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
 const about = `fairlease shares the GPUs of a Slurm cluster fairly over time. It is a sidecar: users go on
@@ -42,7 +43,7 @@ func (p *program) root() *cobra.Command {
 	}
 	root.PersistentFlags().StringVarP(&p.file, "config", "c", "", "configuration `FILE` (default: $FAIRLEASE_CONFIG, else "+config.DefaultPath+")")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &failure{code: exitUsage, what: err.Error(), next: "see " + c.CommandPath() + " --help"}
+		return &failure.Error{Code: failure.Misuse, What: err.Error(), Next: "see " + c.CommandPath() + " --help"}
 	})
 	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "order", Title: "Order:"},
 		&cobra.Group{ID: "try", Title: "Try:"}, &cobra.Group{ID: "run", Title: "Run:"}, &cobra.Group{ID: "set", Title: "Set up:"})
@@ -76,7 +77,7 @@ func exactly(what ...string) cobra.PositionalArgs {
 		if len(what) > 0 {
 			said = fmt.Sprintf("%s needs %s", c.CommandPath(), strings.Join(what, " and "))
 		}
-		return &failure{code: exitUsage, what: said, next: "see " + c.CommandPath() + " --help"}
+		return &failure.Error{Code: failure.Misuse, What: said, Next: "see " + c.CommandPath() + " --help"}
 	}
 }
 

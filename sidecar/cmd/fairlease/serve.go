@@ -10,7 +10,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/fairlease/fairlease/sidecar/beside"
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
 )
@@ -28,7 +30,7 @@ PostgreSQL is away rounds pause and nothing is changed.`,
 			if err != nil {
 				return err
 			}
-			client, err := openSlurm(cfg)
+			client, err := connect.Slurm(cfg)
 			if err != nil {
 				return err
 			}
@@ -37,16 +39,17 @@ PostgreSQL is away rounds pause and nothing is changed.`,
 			for _, w := range cfg.Warnings() {
 				log.Warn().Msg(w)
 			}
-			aside := besides(c.Context())
+			// The program is the one that runs, also when its file has been replaced.
+			aside := beside.Process{Context: c.Context(), Path: "/proc/self/exe", Args: []string{"beside"}, Limit: beside.Limit}
 			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)
 			defer signal.Stop(hangup)
 			d := &daemon.Daemon{
-				Cluster: client, Identify: client.Identity, Notes: client.Notes, Connect: connect(cfg), Decide: new(engine.Decider).Decide, Divide: aside.divide, Audit: aside.audit, Config: cfg,
+				Cluster: client, Identify: client.Identity, Notes: client.Notes, Connect: connect.Daemon(cfg), Decide: new(engine.Decider).Decide, Divide: aside.Divide, Audit: aside.Audit, Config: cfg,
 				Reload: func() (*config.Config, error) { return config.Load(p.file, p.env) },
 				Hangup: hangup, Notify: daemon.NewNotifier(p.getenv), Log: log,
 			}
-			return notThere(d.Serve(c.Context()))
+			return connect.Mismatch(d.Serve(c.Context()))
 		}}
 }
 
@@ -66,4 +69,10 @@ func (p *program) log(c *config.Log) zerolog.Logger {
 			Level(level).With().Timestamp().Logger()
 	}
 	return zerolog.New(p.err).Level(level).With().Timestamp().Logger()
+}
+
+// beside is the command of the process that divides and audits for the daemon.
+func (p *program) beside() *cobra.Command {
+	return &cobra.Command{Use: "beside", Hidden: true, Short: "divide or audit for the daemon", Args: exactly(),
+		RunE: func(c *cobra.Command, _ []string) error { return beside.Answer(c.InOrStdin(), p.out) }}
 }

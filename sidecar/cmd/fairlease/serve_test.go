@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
@@ -72,11 +73,11 @@ func TestServe(t *testing.T) {
 		t.Errorf("the seat is %+v (%v)", seat, err)
 	}
 	r := run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn}, "-c", file, "round")
-	if r.code != exitNo || !strings.Contains(r.err, "is seated since") || !strings.Contains(r.err, "--dry-run") {
+	if r.code != failure.No || !strings.Contains(r.err, "is seated since") || !strings.Contains(r.err, "--dry-run") {
 		t.Errorf("a round by hand beside the daemon: exit code %d\n%s", r.code, r.err)
 	}
 	r = run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn}, "-c", file, "release")
-	if r.code != exitNo || !strings.Contains(r.err, "is seated and gates jobs again") {
+	if r.code != failure.No || !strings.Contains(r.err, "is seated and gates jobs again") {
 		t.Errorf("a release beside the daemon: exit code %d\n%s", r.code, r.err)
 	}
 
@@ -88,7 +89,7 @@ func TestServe(t *testing.T) {
 	until(t, "takes over a new configuration", says("configuration taken over"))
 
 	stop()
-	if code := <-ended; code != exitOK {
+	if code := <-ended; code != failure.OK {
 		t.Errorf("exit code %d", code)
 	}
 	if seat, err := s.Seated(t.Context()); err != nil || seat != nil {
@@ -114,14 +115,14 @@ func TestServeWithoutSchema(t *testing.T) {
 		{"NOTHING=1", "no database is configured"},
 	} {
 		r := run(t, time.Time{}, []string{c.env, "FAIRLEASE_CONFIG=" + empty(t)}, "serve")
-		if r.code != exitUsage || !strings.Contains(r.err, c.want) {
-			t.Errorf("exit code %d, want %d\n%s", r.code, exitUsage, r.err)
+		if r.code != failure.Misuse || !strings.Contains(r.err, c.want) {
+			t.Errorf("exit code %d, want %d\n%s", r.code, failure.Misuse, r.err)
 		}
 	}
 }
 
 // After a crash only the daemon that had the seat last is released, and only while nobody has it. Slurm is away here:
-// a release that goes so far as to ask it ends with exitAbsent.
+// a release that goes so far as to ask it ends with failure.Absent.
 func TestReleaseAfterCrash(t *testing.T) {
 	here, err := os.Hostname()
 	if err != nil {
@@ -141,14 +142,14 @@ func TestReleaseAfterCrash(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{"clean stop", "success", []string{dead}, false, 1, exitOK, "stopped cleanly"},
-		{"seated last", "watchdog", []string{dead}, false, 1, exitAbsent, ""},
-		{"seated last and resigned", "exit-code", []string{dead}, true, 1, exitAbsent, ""},
-		{"standby", "signal", []string{"other.example.org:7"}, false, 0, exitOK, "the daemon that crashed was not the last one in the seat, other.example.org:7 was (term 1)"},
-		{"standby on the host of the seated one", "signal", []string{alive}, false, 1, exitOK, alive + " is seated"},
-		{"another was seated since", "oom-kill", []string{dead, "other.example.org:7"}, true, 1, exitOK, "other.example.org:7 was (term 2)"},
-		{"another is seated", "oom-kill", []string{dead, "other.example.org:7"}, false, 1, exitOK, "other.example.org:7 was (term 2)"},
-		{"never seated", "signal", nil, false, 0, exitOK, "no daemon was ever seated"},
+		{"clean stop", "success", []string{dead}, false, 1, failure.OK, "stopped cleanly"},
+		{"seated last", "watchdog", []string{dead}, false, 1, failure.Absent, ""},
+		{"seated last and resigned", "exit-code", []string{dead}, true, 1, failure.Absent, ""},
+		{"standby", "signal", []string{"other.example.org:7"}, false, 0, failure.OK, "the daemon that crashed was not the last one in the seat, other.example.org:7 was (term 1)"},
+		{"standby on the host of the seated one", "signal", []string{alive}, false, 1, failure.OK, alive + " is seated"},
+		{"another was seated since", "oom-kill", []string{dead, "other.example.org:7"}, true, 1, failure.OK, "other.example.org:7 was (term 2)"},
+		{"another is seated", "oom-kill", []string{dead, "other.example.org:7"}, false, 1, failure.OK, "other.example.org:7 was (term 2)"},
+		{"never seated", "signal", nil, false, 0, failure.OK, "no daemon was ever seated"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dsn := storetest.Database(t)
@@ -173,17 +174,17 @@ func TestReleaseAfterCrash(t *testing.T) {
 				t.Errorf("exit code %d, want %d and %q\n%s%s", r.code, c.code, c.want, r.out, r.err)
 			}
 			last, err := s.LastSeat(t.Context())
-			if err != nil || c.code == exitAbsent && (last.Holder != alive || !last.Ended) {
+			if err != nil || c.code == failure.Absent && (last.Holder != alive || !last.Ended) {
 				t.Errorf("a release that works has the seat meanwhile; the last one in it was %+v (%v)", last, err)
 			}
-			if c.code == exitOK && last != nil && last.Term != int64(len(c.holders)) {
+			if c.code == failure.OK && last != nil && last.Term != int64(len(c.holders)) {
 				t.Errorf("the seat was taken though nothing was released: %+v", last)
 			}
 		})
 	}
 	for name, dsn := range map[string]string{"PostgreSQL is away": "postgres:///none?host=" + t.TempDir(), "schema mismatch": storetest.Empty(t)} {
 		r := run(t, time.Time{}, crashed(t, dsn, "exit-code", 1), "release", "--after-crash")
-		if r.code != exitOK || !strings.Contains(r.out, "nothing is released: whether another daemon is seated cannot be known") || !strings.Contains(r.out, "lapses by itself") {
+		if r.code != failure.OK || !strings.Contains(r.out, "nothing is released: whether another daemon is seated cannot be known") || !strings.Contains(r.out, "lapses by itself") {
 			t.Errorf("%s: exit code %d\n%s%s", name, r.code, r.out, r.err)
 		}
 	}

@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
-	"github.com/fairlease/fairlease/sidecar/sim/backtest"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/backtest"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
@@ -58,7 +59,7 @@ func TestShadow(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := s.run(t, append([]string{"shadow"}, c.args...)...)
-			if r.code != exitOK {
+			if r.code != failure.OK {
 				t.Fatalf("exit code %d\n%s", r.code, r.err)
 			}
 			golden(t, c.name, r.out+r.err)
@@ -79,7 +80,7 @@ func TestShadow(t *testing.T) {
 func TestShadowOfActing(t *testing.T) {
 	s := tell(t)
 	r := s.run(t, "shadow")
-	if r.code != exitOK || !strings.Contains(r.out, "fairlease acted in ") || !strings.Contains(r.out, backtest.Acted) || strings.Contains(r.out, backtest.Was) {
+	if r.code != failure.OK || !strings.Contains(r.out, "fairlease acted in ") || !strings.Contains(r.out, backtest.Acted) || strings.Contains(r.out, backtest.Was) {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }
@@ -102,18 +103,18 @@ func TestShadowComplaints(t *testing.T) {
 		code   int
 		err    string // pattern
 	}{
-		{"no database", []string{"FAIRLEASE_CONFIG=" + empty(t)}, nil, nil, exitUsage, `^fairlease: no database is configured`},
-		{"no round", fresh, nil, nil, exitNo, `^fairlease: the journal has no round yet, .*\nnext: run the daemon in mode observe`},
-		{"since", s.env, nil, []string{"--since", "x"}, exitUsage, `^fairlease: --since: "x" is no time: write 2h`},
-		{"until", s.env, nil, []string{"--until", "-2h"}, exitUsage, `^fairlease: --until: "-2h" is no time`},
-		{"empty", s.env, nil, []string{"--since", "1s"}, exitNo, `^fairlease: there are not two rounds in that window\n  the journal can tell of 2027-01-15 08:00:00 to 2027-.*\nnext: name --since`},
-		{"term", s.env, nil, []string{"--term", "1s"}, exitUsage, `a term is no shorter`},
-		{"no term", s.env, nil, []string{"--term", "x"}, exitUsage, `^fairlease: --term: `},
-		{"interval", s.env, nil, []string{"--interval", "soon"}, exitUsage, `^fairlease: --interval: "soon" is no length of time`},
-		{"long interval", s.env, nil, []string{"--interval", "1h"}, exitUsage, `a term is no shorter`},
-		{"csv and json", s.env, nil, []string{"--csv", "--json"}, exitUsage, `exclude each other`},
-		{"argument", s.env, nil, []string{"x"}, exitUsage, `takes no argument`},
-		{"pruned", s.env, pruned, []string{"--since", "9m"}, exitNo, `^fairlease: the journal cannot tell of a time so long ago\n  snapshots of rounds before 2027-.* are pruned\nnext: leave --since out`},
+		{"no database", []string{"FAIRLEASE_CONFIG=" + empty(t)}, nil, nil, failure.Misuse, `^fairlease: no database is configured`},
+		{"no round", fresh, nil, nil, failure.No, `^fairlease: the journal has no round yet, .*\nnext: run the daemon in mode observe`},
+		{"since", s.env, nil, []string{"--since", "x"}, failure.Misuse, `^fairlease: --since: "x" is no time: write 2h`},
+		{"until", s.env, nil, []string{"--until", "-2h"}, failure.Misuse, `^fairlease: --until: "-2h" is no time`},
+		{"empty", s.env, nil, []string{"--since", "1s"}, failure.No, `^fairlease: there are not two rounds in that window\n  the journal can tell of 2027-01-15 08:00:00 to 2027-.*\nnext: name --since`},
+		{"term", s.env, nil, []string{"--term", "1s"}, failure.Misuse, `a term is no shorter`},
+		{"no term", s.env, nil, []string{"--term", "x"}, failure.Misuse, `^fairlease: --term: `},
+		{"interval", s.env, nil, []string{"--interval", "soon"}, failure.Misuse, `^fairlease: --interval: "soon" is no length of time`},
+		{"long interval", s.env, nil, []string{"--interval", "1h"}, failure.Misuse, `a term is no shorter`},
+		{"csv and json", s.env, nil, []string{"--csv", "--json"}, failure.Misuse, `exclude each other`},
+		{"argument", s.env, nil, []string{"x"}, failure.Misuse, `takes no argument`},
+		{"pruned", s.env, pruned, []string{"--since", "9m"}, failure.No, `^fairlease: the journal cannot tell of a time so long ago\n  snapshots of rounds before 2027-.* are pruned\nnext: leave --since out`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.before != nil {
@@ -136,7 +137,7 @@ func TestShadowOfNothing(t *testing.T) {
 	w.SetNode("v01", "down")
 	w.Run(cluster.Minute)
 	r := run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, "shadow")
-	if r.code != exitNo || !strings.HasPrefix(r.err, "fairlease: no job with GPUs ran or waited in that window\n") {
+	if r.code != failure.No || !strings.HasPrefix(r.err, "fairlease: no job with GPUs ran or waited in that window\n") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }

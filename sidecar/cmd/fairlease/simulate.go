@@ -5,17 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/sim/input"
+	"github.com/fairlease/fairlease/sidecar/sim/notes"
+	"github.com/fairlease/fairlease/sidecar/sim/outlet"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 var aboutSimulate = `Run a trace of jobs on a virtual cluster, in pretend time, under one or several schedulers, and
@@ -72,15 +77,16 @@ func varied(name string) bool {
 
 // listed writes names in lines of help.
 func listed(names []string) string {
-	return "  " + strings.ReplaceAll(wrapped(strings.Join(names, " ")), "\n", "\n  ")
+	return "  " + strings.ReplaceAll(view.Wrapped(strings.Join(names, " ")), "\n", "\n  ")
 }
 
 func (p *program) simulate() *cobra.Command {
-	var w world
+	var w input.World
+	var workers int
 	var schedulers []string
 	var sizes, interval, term, cells string
 	var audit, mixed bool
-	o := outlet{title: "fairlease: schedulers compared"}
+	o := outlet.Outlet{Title: "fairlease: schedulers compared"}
 	c := &cobra.Command{Use: "simulate [TRACE] --nodes NxG", Short: "what would become of a trace of jobs, by whom it is scheduled", Long: aboutSimulate,
 		Example: `  fairlease simulate --generate philly --nodes 8x8 --html report.html
   fairlease simulate sacct.txt --nodes 20x8:v100+20x4:k80 --weights demand --audit
@@ -88,25 +94,29 @@ func (p *program) simulate() *cobra.Command {
   fairlease simulate history.txt --nodes 64x8 --schedulers quota-lend,hived --cells weights --audit
   fairlease simulate history.txt --nodes 64x8 -c /etc/fairlease/fairlease.yaml --weights config`,
 		RunE: func(c *cobra.Command, args []string) error {
-			base, err := w.setup(p, args, &sizes)
+			cfg, err := p.config()
 			if err != nil {
 				return err
 			}
-			if err := lengths(timeFlag{"--interval", interval, &base.Settings.Interval}, timeFlag{"--term", term, &base.Settings.Term}); err != nil {
+			base, err := w.Setup(cfg, args, sizes)
+			if err != nil {
+				return err
+			}
+			if err := cmp.Or(input.Length("--interval", interval, &base.Settings.Interval), input.Length("--term", term, &base.Settings.Term)); err != nil {
 				return err
 			}
 			base.Settings = experiment.Fit(base.Settings)
 			base.Audit, base.Mixed = audit, mixed
-			setups, err := cross(base, sizes, schedulers, cells)
+			setups, err := input.Cross(base, sizes, schedulers, cells)
 			if err != nil {
 				return err
 			}
-			if err := o.check(); err != nil {
+			if err := o.Check(); err != nil {
 				return err
 			}
-			return p.study(c.Context(), &w, setups, &o)
+			return p.study(c.Context(), &w, workers, setups, &o)
 		}}
-	w.flags(c)
+	worldFlags(c, &w)
 	f := c.Flags()
 	f.StringSliceVar(&schedulers, "schedulers", experiment.Schedulers()[:1], "`NAMES` of those to compare, divided by commas, or all")
 	f.StringVar(&cells, "cells", "", "virtual clusters: `FILE|weights` (default, of hived: weights)")
@@ -115,96 +125,20 @@ func (p *program) simulate() *cobra.Command {
 	f.StringVar(&term, "term", "", "`TIME` that a lease lasts (default: the configuration's, 15m)")
 	f.BoolVar(&audit, "audit", false, "compare with a private cluster for each tenant, and name who waits longer")
 	f.BoolVar(&mixed, "mixed", false, "let gangs span GPU models, at the pace of the slowest (not with astraea)")
-	o.flags(c)
+	workersFlag(c, &workers)
+	outletFlags(c, &o)
 	return c
 }
 
-// cross gives a setup for each size and scheduler.
-func cross(base experiment.Setup, sizes string, schedulers []string, cells string) ([]experiment.Setup, error) {
-	fleets := []experiment.Fleet{base.Fleet}
-	if sizes != "" {
-		fleets = nil
-		for text := range strings.SplitSeq(sizes, ",") {
-			f, err := experiment.ParseFleet(text)
-			if err != nil {
-				return nil, usage("--sizes: " + err.Error())
-			}
-			f.CPUs, f.MemoryMB = base.Fleet.CPUs, base.Fleet.MemoryMB
-			fleets = append(fleets, f)
-		}
-	}
-	if len(schedulers) == 1 && schedulers[0] == "all" {
-		schedulers = experiment.Schedulers()
-	}
-	var out []experiment.Setup
-	for _, f := range fleets {
-		d, err := virtual(cells, f, base.Weights)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range schedulers {
-			s := base
-			s.Fleet, s.Scheduler, s.Cells = f, strings.TrimSpace(name), d
-			if s.Prices, err = prices(base.Prices, f, s.Scheduler); err != nil {
-				return nil, err
-			}
-			if err := s.Check(); err != nil {
-				return nil, usage(err.Error())
-			}
-			out = append(out, s)
-		}
-	}
-	if len(out) == 0 {
-		return nil, usage("--schedulers names none")
-	}
-	return out, nil
-}
-
-// prices gives what a GPU of each model of a fleet costs: 1 where the configuration does not say, as in the daemon.
-func prices(known map[string]float64, f experiment.Fleet, scheduler string) (map[string]float64, error) {
-	if len(known) == 0 {
-		if strings.HasPrefix(strings.TrimPrefix(scheduler, "fairlease:"), "gavel:cost") {
-			return nil, &failure{code: exitUsage, what: scheduler + " weighs throughput against cost, and no price is known",
-				next: "write what a GPU of each model costs an hour, as models.prices, into a configuration for -c"}
-		}
-		return nil, nil
-	}
-	out := map[string]float64{}
-	for _, r := range f.Racks {
-		out[cmp.Or(r.Model, untypedModel)] = 1
-	}
-	maps.Copy(out, known)
-	return out, nil
-}
-
-// virtual gives the virtual clusters that --cells names; nil = none.
-func virtual(name string, f experiment.Fleet, weights map[string]int64) (*cluster.Cells, error) {
-	switch name {
-	case "":
-		return nil, nil
-	case "weights":
-		d, err := experiment.CellsByWeight(f, weights)
-		if err != nil {
-			return nil, usage("--cells weights: " + err.Error())
-		}
-		return d, nil
-	}
-	file, err := config.LoadCells(name)
-	if err != nil {
-		return nil, &failure{code: exitUsage, what: "--cells " + name + " cannot be used", err: err, next: "write weights for whole nodes by the tenants' weights"}
-	}
-	return file.Cells, nil
-}
-
 // study runs setups and shows what came of them.
-func (p *program) study(ctx context.Context, w *world, setups []experiment.Setup, o *outlet) error {
-	notes := p.out
-	if o.csv || o.json {
-		notes = p.err
+func (p *program) study(ctx context.Context, w *input.World, workers int, setups []experiment.Setup, o *outlet.Outlet) error {
+	out := p.out
+	if o.CSV || o.JSON {
+		out = p.err
 	}
-	w.tell(notes, &setups[0])
-	fmt.Fprintf(notes, "  interval %v, term %v\n", config.Duration(setups[0].Settings.Interval), config.Duration(setups[0].Settings.Term))
-	results, err := p.runAll(ctx, w, setups)
+	w.Tell(out, &setups[0])
+	fmt.Fprintf(out, "  interval %v, term %v\n", config.Duration(setups[0].Settings.Interval), config.Duration(setups[0].Settings.Term))
+	results, err := p.runAll(ctx, workers, setups)
 	if err != nil {
 		return err
 	}
@@ -213,34 +147,34 @@ func (p *program) study(ctx context.Context, w *world, setups []experiment.Setup
 		if results[i].Scheduler == "" {
 			continue // the interrupt came before it began
 		}
-		tellResult(notes, &setups[i], &results[i])
+		notes.Result(out, &setups[i], &results[i])
 		scores = append(scores, results[i].Scores)
 	}
-	fmt.Fprintln(notes)
-	if err := o.write(p, scores); err != nil {
+	fmt.Fprintln(out)
+	if err := o.Write(p.out, scores); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return &failure{code: exitNo, what: "interrupted", err: fmt.Errorf("%d of %d runs had come to their end", whole(results), len(results)),
-			next: "what is shown above is how far it had come; --until ends all runs at the same time"}
+		return &failure.Error{Code: failure.No, What: "interrupted", Err: fmt.Errorf("%d of %d runs had come to their end", wholeRuns(results), len(results)),
+			Next: "what is shown above is how far it had come; --until ends all runs at the same time"}
 	}
 	return nil
 }
 
 // runAll runs setups on all cores, with a progress bar.
-func (p *program) runAll(ctx context.Context, w *world, setups []experiment.Setup) ([]experiment.Result, error) {
+func (p *program) runAll(ctx context.Context, workers int, setups []experiment.Setup) ([]experiment.Result, error) {
 	defer moreMemory()()
-	b := p.progress()
-	results, err := experiment.All(ctx, setups, w.workers, b.set)
-	b.end()
+	bar := view.NewBar(p.terminal(), time.Now())
+	results, err := experiment.All(ctx, setups, workers, func(over, of int) { bar.Set(over, of, time.Now()) })
+	bar.End()
 	if err != nil && !errors.Is(err, context.Canceled) {
-		return nil, &failure{code: exitNo, what: "the simulation cannot go on", err: err}
+		return nil, &failure.Error{Code: failure.No, What: "the simulation cannot go on", Err: err}
 	}
 	return results, err
 }
 
-// whole counts the runs that came to their end.
-func whole(results []experiment.Result) int {
+// wholeRuns counts the runs that came to their end.
+func wholeRuns(results []experiment.Result) int {
 	n := 0
 	for i := range results {
 		if results[i].Scheduler != "" && !results[i].CutShort {
@@ -248,4 +182,15 @@ func whole(results []experiment.Result) int {
 		}
 	}
 	return n
+}
+
+// moreMemory lets a simulation, which lives on short-lived memory, spend nine times what it
+// needs in order to spend less time on collecting it.
+func moreMemory() (restore func()) {
+	was := debug.SetGCPercent(800)
+	return func() { debug.SetGCPercent(was) }
+}
+
+func workersFlag(c *cobra.Command, workers *int) {
+	c.Flags().IntVar(workers, "workers", 0, "runs `N` side by side; 0 = as many as there are cores")
 }

@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 )
 
 // history is a small trace with what goes wrong in traces.
@@ -89,7 +90,7 @@ func TestSimulate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := run(t, time.Time{}, env, append([]string{"simulate"}, c.args...)...)
-			if r.code != exitOK {
+			if r.code != failure.OK {
 				t.Fatalf("exit code %d\n%s", r.code, r.err)
 			}
 			golden(t, c.name, r.out+r.err)
@@ -101,7 +102,7 @@ func TestSimulate(t *testing.T) {
 func TestSimulateHeedsTheConfiguration(t *testing.T) {
 	_, env := folder(t)
 	r := run(t, time.Time{}, env, "simulate", "history.csv", "--nodes", "1x8", "-c", "config.yaml")
-	if r.code != exitOK || !strings.Contains(r.out, "term 30m") {
+	if r.code != failure.OK || !strings.Contains(r.out, "term 30m") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }
@@ -110,7 +111,7 @@ func TestSimulateHeedsTheConfiguration(t *testing.T) {
 func TestSimulateWritesFiles(t *testing.T) {
 	dir, env := folder(t)
 	r := run(t, time.Time{}, env, "simulate", "history.csv", "--sizes", "1x8,2x8", "--out", "out/new", "--html", "page.html", "--json")
-	if r.code != exitOK {
+	if r.code != failure.OK {
 		t.Fatalf("exit code %d\n%s", r.code, r.err)
 	}
 	read := func(name string) []byte {
@@ -145,53 +146,53 @@ func TestSimulateComplaints(t *testing.T) {
 		code int
 		err  string // pattern
 	}{
-		{"nothing", nil, exitUsage, `^fairlease: --nodes is missing: how large is the cluster\?`},
-		{"no trace", []string{"--nodes", "1x8"}, exitUsage, `^fairlease: what is to be simulated\? Name a trace`},
-		{"no such trace", []string{"none.csv", "--nodes", "1x8"}, exitNo, `^fairlease: the trace cannot be used\n  none.csv: cannot be read: no such file`},
-		{"no trace's header", []string{"header.csv", "--nodes", "1x8"}, exitNo, `^fairlease: the trace cannot be used\n  header.csv: `},
-		{"no GPUs", []string{"cpus.csv", "--nodes", "1x8"}, exitNo, `^fairlease: cpus has no job with GPUs and a run time\nnext: .*1 jobs without GPUs`},
-		{"two traces", []string{"history.csv", "b.csv", "--nodes", "1x8"}, exitUsage, `one trace at a time`},
-		{"trace and recipe", []string{"history.csv", "--generate", "philly", "--nodes", "1x8"}, exitUsage, `exclude each other`},
-		{"recipe", []string{"--generate", "x"}, exitUsage, `--generate x is not known; write gavel or philly`},
-		{"tenants", []string{"--generate", "philly", "--tenants", "0"}, exitUsage, `--tenants: one or more`},
-		{"rate", []string{"--generate", "philly", "--load", "-1"}, exitUsage, `^fairlease: --generate: .*set PerHour to more than 0`},
-		{"nodes", []string{"history.csv", "--nodes", "8"}, exitUsage, `^fairlease: --nodes: "8" is no cluster: write nodes x GPUs per node, as in 64x8`},
-		{"sizes", []string{"history.csv", "--sizes", "8x8,x"}, exitUsage, `^fairlease: --sizes: "x" is no cluster`},
-		{"nodes and sizes", []string{"history.csv", "--nodes", "8x8", "--sizes", "8x8"}, exitUsage, `--nodes and --sizes exclude each other`},
-		{"cpus", []string{"history.csv", "--nodes", "8x8", "--cpus", "-1"}, exitUsage, `cannot be less than 0`},
-		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--schedulers", "x"}, exitUsage, `there is no scheduler "x"; there are (.|\n)*\nnext: see fairlease simulate --help\n$`},
-		{"no prices", []string{"history.csv", "--nodes", "1x8:v100", "--schedulers", "gavel:cost"}, exitUsage, `^fairlease: gavel:cost weighs throughput against cost, and no price is known\nnext: write .* models.prices`},
-		{"no prices for fairlease", []string{"history.csv", "--nodes", "1x8:v100", "--schedulers", "fairlease:gavel:cost-slo"}, exitUsage, `no price is known`},
-		{"no such cells", []string{"history.csv", "--nodes", "2x8", "--cells", "none.yaml"}, exitUsage, `^fairlease: --cells none.yaml cannot be used\n  .*no such file`},
-		{"bad cells", []string{"history.csv", "--nodes", "2x8", "--cells", "weights.yaml"}, exitUsage, `^fairlease: --cells weights.yaml cannot be used\n  weights.yaml`},
-		{"cells of another cluster", []string{"history.csv", "--nodes", "1x8", "--cells", "cells.yaml"}, exitUsage, `a node n000002, which is none of the cluster 1x8: its nodes are n000001 to n000001`},
-		{"cells of other nodes", []string{"history.csv", "--nodes", "2x4", "--cells", "cells.yaml"}, exitUsage, `node n000001 has 4 GPUs of model gpu in the cluster 2x4, but in the cells 8`},
-		{"cells of others", []string{"--generate", "philly", "--nodes", "2x8", "--cells", "cells.yaml"}, exitUsage, `a VC vision, but no tenant of that name has a weight`},
-		{"mixed", []string{"history.csv", "--nodes", "1x8:a+1x8:b", "--mixed"}, exitUsage, `astraea keeps every gang on one GPU model`},
-		{"term", []string{"history.csv", "--nodes", "1x8", "--term", "soon"}, exitUsage, `^fairlease: --term: "soon" is no length of time: `},
-		{"short term", []string{"history.csv", "--nodes", "1x8", "--term", "5s"}, exitUsage, `a term is no shorter`},
-		{"saves", []string{"history.csv", "--nodes", "1x8", "--saves", "x"}, exitUsage, `^fairlease: --saves: part 1, "x" is no manner of saving: write never, notice, .*\nnext: see fairlease simulate --help`},
-		{"weights of saves", []string{"history.csv", "--nodes", "1x8", "--saves", "never:60,notice"}, exitUsage, `--saves: "notice" has no weight: where there are several manners, write one for each`},
-		{"periodic", []string{"history.csv", "--nodes", "1x8", "--saves", "periodic"}, exitUsage, `--saves: part 1, periodic needs a time between two saves: write periodic=1h`},
-		{"every", []string{"history.csv", "--nodes", "1x8", "--saves", "periodic", "--every", "soon"}, exitUsage, `^fairlease: --every: "soon" is no length of time`},
-		{"saves by", []string{"history.csv", "--nodes", "1x8", "--saves-by", "user"}, exitUsage, `^fairlease: --saves-by user is not known; write kind or job`},
-		{"no habits", []string{"history.csv", "--nodes", "1x8", "--saves", "none.json"}, exitUsage, `^fairlease: --saves: the habits cannot be used\n  .*none.json: no such file.*\nnext: name a file that fairlease habits --json wrote`},
-		{"bad habits", []string{"history.csv", "--nodes", "1x8", "--saves", "./few.csv"}, exitUsage, `^fairlease: --saves: the habits cannot be used\n  ./few.csv: line 1: 2 fields: write user,command,gpus,manner`},
-		{"format", []string{"history.csv", "--nodes", "1x8", "--format", "x"}, exitUsage, `--format x is not known`},
-		{"zone", []string{"history.csv", "--nodes", "1x8", "--zone", "Mars/Olympus"}, exitUsage, `--zone Mars/Olympus is not known`},
-		{"weights", []string{"history.csv", "--nodes", "1x8", "--weights", "x"}, exitUsage, `--weights x is neither equal, demand nor config, and no file that can be read\n`},
-		{"weights of the configuration", []string{"history.csv", "--nodes", "1x8", "--weights", "config"}, exitUsage, `the configuration names no weights \(tenants.weights\)`},
-		{"speeds", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "none.csv"}, exitUsage, `^fairlease: --speeds none.csv cannot be read\n  .*no such file`},
-		{"speeds of no model", []string{"history.csv", "--nodes", "1x8", "--speeds", "speeds.csv"}, exitUsage, `--speeds needs a cluster that names its models`},
-		{"bad speeds", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "bad.csv"}, exitUsage, `^fairlease: the speeds cannot be used\n  bad.csv: line 1: "vision,4" is no speed`},
-		{"speeds of no job", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "speeds.csv"}, exitUsage, `speeds.csv fits no job`},
-		{"throughputs", []string{"history.csv", "--nodes", "1x8:v100", "--throughputs", "none.json"}, exitUsage, `^fairlease: the throughputs cannot be used\n  none.json: cannot be read`},
-		{"bad throughputs", []string{"history.csv", "--nodes", "1x8:v100", "--throughputs", "bad.csv"}, exitUsage, `bad.csv: line 1: `},
-		{"few weights", []string{"history.csv", "--nodes", "1x8", "--weights", "few.csv"}, exitUsage, `few.csv has no weight for 2 tenants of the trace: nlp, speech\nnext: add a line`},
-		{"bad weights", []string{"history.csv", "--nodes", "1x8", "--weights", "bad.csv"}, exitUsage, `bad.csv: line 2: "nlp,x" is no tenant with a weight`},
-		{"csv and json", []string{"history.csv", "--nodes", "1x8", "--csv", "--json"}, exitUsage, `--csv and --json exclude each other`},
-		{"no place", []string{"history.csv", "--nodes", "1x8", "--html", "none/page.html"}, exitNo, `^fairlease: none/page.html cannot be written\n`},
-		{"no folder", []string{"history.csv", "--nodes", "1x8", "--out", "few.csv"}, exitNo, `^fairlease: few.csv cannot be written\n`},
+		{"nothing", nil, failure.Misuse, `^fairlease: --nodes is missing: how large is the cluster\?`},
+		{"no trace", []string{"--nodes", "1x8"}, failure.Misuse, `^fairlease: what is to be simulated\? Name a trace`},
+		{"no such trace", []string{"none.csv", "--nodes", "1x8"}, failure.No, `^fairlease: the trace cannot be used\n  none.csv: cannot be read: no such file`},
+		{"no trace's header", []string{"header.csv", "--nodes", "1x8"}, failure.No, `^fairlease: the trace cannot be used\n  header.csv: `},
+		{"no GPUs", []string{"cpus.csv", "--nodes", "1x8"}, failure.No, `^fairlease: cpus has no job with GPUs and a run time\nnext: .*1 jobs without GPUs`},
+		{"two traces", []string{"history.csv", "b.csv", "--nodes", "1x8"}, failure.Misuse, `one trace at a time`},
+		{"trace and recipe", []string{"history.csv", "--generate", "philly", "--nodes", "1x8"}, failure.Misuse, `exclude each other`},
+		{"recipe", []string{"--generate", "x"}, failure.Misuse, `--generate x is not known; write gavel or philly`},
+		{"tenants", []string{"--generate", "philly", "--tenants", "0"}, failure.Misuse, `--tenants: one or more`},
+		{"rate", []string{"--generate", "philly", "--load", "-1"}, failure.Misuse, `^fairlease: --generate: .*set PerHour to more than 0`},
+		{"nodes", []string{"history.csv", "--nodes", "8"}, failure.Misuse, `^fairlease: --nodes: "8" is no cluster: write nodes x GPUs per node, as in 64x8`},
+		{"sizes", []string{"history.csv", "--sizes", "8x8,x"}, failure.Misuse, `^fairlease: --sizes: "x" is no cluster`},
+		{"nodes and sizes", []string{"history.csv", "--nodes", "8x8", "--sizes", "8x8"}, failure.Misuse, `--nodes and --sizes exclude each other`},
+		{"cpus", []string{"history.csv", "--nodes", "8x8", "--cpus", "-1"}, failure.Misuse, `cannot be less than 0`},
+		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--schedulers", "x"}, failure.Misuse, `there is no scheduler "x"; there are (.|\n)*\nnext: see fairlease simulate --help\n$`},
+		{"no prices", []string{"history.csv", "--nodes", "1x8:v100", "--schedulers", "gavel:cost"}, failure.Misuse, `^fairlease: gavel:cost weighs throughput against cost, and no price is known\nnext: write .* models.prices`},
+		{"no prices for fairlease", []string{"history.csv", "--nodes", "1x8:v100", "--schedulers", "fairlease:gavel:cost-slo"}, failure.Misuse, `no price is known`},
+		{"no such cells", []string{"history.csv", "--nodes", "2x8", "--cells", "none.yaml"}, failure.Misuse, `^fairlease: --cells none.yaml cannot be used\n  .*no such file`},
+		{"bad cells", []string{"history.csv", "--nodes", "2x8", "--cells", "weights.yaml"}, failure.Misuse, `^fairlease: --cells weights.yaml cannot be used\n  weights.yaml`},
+		{"cells of another cluster", []string{"history.csv", "--nodes", "1x8", "--cells", "cells.yaml"}, failure.Misuse, `a node n000002, which is none of the cluster 1x8: its nodes are n000001 to n000001`},
+		{"cells of other nodes", []string{"history.csv", "--nodes", "2x4", "--cells", "cells.yaml"}, failure.Misuse, `node n000001 has 4 GPUs of model gpu in the cluster 2x4, but in the cells 8`},
+		{"cells of others", []string{"--generate", "philly", "--nodes", "2x8", "--cells", "cells.yaml"}, failure.Misuse, `a VC vision, but no tenant of that name has a weight`},
+		{"mixed", []string{"history.csv", "--nodes", "1x8:a+1x8:b", "--mixed"}, failure.Misuse, `astraea keeps every gang on one GPU model`},
+		{"term", []string{"history.csv", "--nodes", "1x8", "--term", "soon"}, failure.Misuse, `^fairlease: --term: "soon" is no length of time: `},
+		{"short term", []string{"history.csv", "--nodes", "1x8", "--term", "5s"}, failure.Misuse, `a term is no shorter`},
+		{"saves", []string{"history.csv", "--nodes", "1x8", "--saves", "x"}, failure.Misuse, `^fairlease: --saves: part 1, "x" is no manner of saving: write never, notice, .*\nnext: see fairlease simulate --help`},
+		{"weights of saves", []string{"history.csv", "--nodes", "1x8", "--saves", "never:60,notice"}, failure.Misuse, `--saves: "notice" has no weight: where there are several manners, write one for each`},
+		{"periodic", []string{"history.csv", "--nodes", "1x8", "--saves", "periodic"}, failure.Misuse, `--saves: part 1, periodic needs a time between two saves: write periodic=1h`},
+		{"every", []string{"history.csv", "--nodes", "1x8", "--saves", "periodic", "--every", "soon"}, failure.Misuse, `^fairlease: --every: "soon" is no length of time`},
+		{"saves by", []string{"history.csv", "--nodes", "1x8", "--saves-by", "user"}, failure.Misuse, `^fairlease: --saves-by user is not known; write kind or job`},
+		{"no habits", []string{"history.csv", "--nodes", "1x8", "--saves", "none.json"}, failure.Misuse, `^fairlease: --saves: the habits cannot be used\n  .*none.json: no such file.*\nnext: name a file that fairlease habits --json wrote`},
+		{"bad habits", []string{"history.csv", "--nodes", "1x8", "--saves", "./few.csv"}, failure.Misuse, `^fairlease: --saves: the habits cannot be used\n  ./few.csv: line 1: 2 fields: write user,command,gpus,manner`},
+		{"format", []string{"history.csv", "--nodes", "1x8", "--format", "x"}, failure.Misuse, `--format x is not known`},
+		{"zone", []string{"history.csv", "--nodes", "1x8", "--zone", "Mars/Olympus"}, failure.Misuse, `--zone Mars/Olympus is not known`},
+		{"weights", []string{"history.csv", "--nodes", "1x8", "--weights", "x"}, failure.Misuse, `--weights x is neither equal, demand nor config, and no file that can be read\n`},
+		{"weights of the configuration", []string{"history.csv", "--nodes", "1x8", "--weights", "config"}, failure.Misuse, `the configuration names no weights \(tenants.weights\)`},
+		{"speeds", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "none.csv"}, failure.Misuse, `^fairlease: --speeds none.csv cannot be read\n  .*no such file`},
+		{"speeds of no model", []string{"history.csv", "--nodes", "1x8", "--speeds", "speeds.csv"}, failure.Misuse, `--speeds needs a cluster that names its models`},
+		{"bad speeds", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "bad.csv"}, failure.Misuse, `^fairlease: the speeds cannot be used\n  bad.csv: line 1: "vision,4" is no speed`},
+		{"speeds of no job", []string{"history.csv", "--nodes", "1x8:v100", "--speeds", "speeds.csv"}, failure.Misuse, `speeds.csv fits no job`},
+		{"throughputs", []string{"history.csv", "--nodes", "1x8:v100", "--throughputs", "none.json"}, failure.Misuse, `^fairlease: the throughputs cannot be used\n  none.json: cannot be read`},
+		{"bad throughputs", []string{"history.csv", "--nodes", "1x8:v100", "--throughputs", "bad.csv"}, failure.Misuse, `bad.csv: line 1: `},
+		{"few weights", []string{"history.csv", "--nodes", "1x8", "--weights", "few.csv"}, failure.Misuse, `few.csv has no weight for 2 tenants of the trace: nlp, speech\nnext: add a line`},
+		{"bad weights", []string{"history.csv", "--nodes", "1x8", "--weights", "bad.csv"}, failure.Misuse, `bad.csv: line 2: "nlp,x" is no tenant with a weight`},
+		{"csv and json", []string{"history.csv", "--nodes", "1x8", "--csv", "--json"}, failure.Misuse, `--csv and --json exclude each other`},
+		{"no place", []string{"history.csv", "--nodes", "1x8", "--html", "none/page.html"}, failure.No, `^fairlease: none/page.html cannot be written\n`},
+		{"no folder", []string{"history.csv", "--nodes", "1x8", "--out", "few.csv"}, failure.No, `^fairlease: few.csv cannot be written\n`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := run(t, time.Time{}, env, append([]string{"simulate"}, c.args...)...)
@@ -209,7 +210,7 @@ func TestSimulateGavel(t *testing.T) {
 	write(t, filepath.Join(dir, "gavel.csv"), "job,job_type,scale_factor,steps,unit_arrival\n0,A3C,1,36000,0\n1,A3C,1,36000,0\n")
 	args := []string{"simulate", "gavel.csv", "--throughputs", "table.json", "--per-hour", "2", "--nodes", "1x1:v100+1x1:k80", "--schedulers", "fifo:fastest,gavel:las"}
 	r := run(t, time.Time{}, env, args...)
-	if r.code != exitOK || !strings.Contains(r.out, "fifo:fastest") || !strings.Contains(r.out, "gavel:las") || !strings.Contains(r.out, "gavel: 2 jobs of 1 tenants") {
+	if r.code != failure.OK || !strings.Contains(r.out, "fifo:fastest") || !strings.Contains(r.out, "gavel:las") || !strings.Contains(r.out, "gavel: 2 jobs of 1 tenants") {
 		t.Errorf("%d\n%s\n%s", r.code, r.out, r.err)
 	}
 	for _, c := range []struct {
@@ -220,7 +221,7 @@ func TestSimulateGavel(t *testing.T) {
 		{[]string{"simulate", "gavel.csv", "--throughputs", "table.json", "--per-hour", "2", "--nodes", "1x1"}, "--throughputs needs a cluster that names its models"},
 		{[]string{"simulate", "gavel.csv", "--throughputs", "table.json", "--nodes", "1x1:v100"}, "how many jobs arrive in an hour are needed"},
 	} {
-		if r := run(t, time.Time{}, env, c.args...); r.code == exitOK || !strings.Contains(r.err, c.want) {
+		if r := run(t, time.Time{}, env, c.args...); r.code == failure.OK || !strings.Contains(r.err, c.want) {
 			t.Errorf("%v: %d, %s; want %s", c.args, r.code, r.err, c.want)
 		}
 	}
@@ -234,7 +235,7 @@ func TestSimulateInterrupted(t *testing.T) {
 	// The first line of the output is written when the simulation is about to begin.
 	p := &program{out: writer(func(b []byte) (int, error) { stop(); return out.Write(b) }), err: &errs, env: env, clock: time.Now}
 	code := p.run(ctx, []string{"simulate", "--generate", "philly", "--nodes", "8x8"}, strings.NewReader(""))
-	if code != exitNo || !strings.Contains(errs.String(), "fairlease: interrupted\n  0 of 1 runs had come to their end\n") {
+	if code != failure.No || !strings.Contains(errs.String(), "fairlease: interrupted\n  0 of 1 runs had come to their end\n") {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 }
@@ -242,37 +243,6 @@ func TestSimulateInterrupted(t *testing.T) {
 type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
-
-func TestProgressBar(t *testing.T) {
-	for _, c := range []struct {
-		over, of int
-		want     string
-	}{
-		{0, 100, "[..............................]   0 %  0 of 100 jobs, ? left   "},
-		{50, 100, "[###############...............]  50 %  50 of 100 jobs, 1m0s left   "},
-		{100, 100, "[##############################] 100 %  100 of 100 jobs, 0s left   "},
-	} {
-		if got := barLine(c.over, c.of, time.Minute); got != c.want {
-			t.Errorf("%q, want %q", got, c.want)
-		}
-	}
-	var b bytes.Buffer
-	p := &program{out: &b, err: &b}
-	shown := p.progress()
-	shown.begun = shown.begun.Add(-time.Hour)
-	shown.set(1, 2)
-	shown.end()
-	if b.Len() > 0 {
-		t.Errorf("something that is no terminal was told %q", b.String())
-	}
-	shown.out = &b
-	shown.set(1, 2)
-	shown.set(2, 2) // too soon after the one before
-	shown.end()
-	if got := b.String(); strings.Count(got, "\r") != 2 || !strings.HasSuffix(got, "\r\x1b[K") {
-		t.Errorf("%q", got)
-	}
-}
 
 // everybody gives the names of all schedulers.
 func everybody() []string {
@@ -313,7 +283,7 @@ func TestEverySchedulerSimulates(t *testing.T) {
 		args := append([]string{"simulate", "tiny.csv", "-c", "prices.yaml", "--nodes", "1x2:v100+1x2:k80", "--saves", "at-end", "--json", "--schedulers", strings.Join(names, ",")}, speeds...)
 		r := run(t, time.Time{}, env, args...)
 		var scores []score.Scores
-		if err := json.Unmarshal([]byte(r.out), &scores); err != nil || r.code != exitOK || len(scores) != len(names) {
+		if err := json.Unmarshal([]byte(r.out), &scores); err != nil || r.code != failure.OK || len(scores) != len(names) {
 			t.Fatalf("exit code %d, %d scores of %d schedulers (%v)\n%s", r.code, len(scores), len(names), err, r.err)
 		}
 		for i := range scores {
@@ -322,7 +292,7 @@ func TestEverySchedulerSimulates(t *testing.T) {
 			}
 		}
 	}
-	if r := run(t, time.Time{}, env, "tune", "tiny.csv", "--nodes", "1x2:v100+1x2:k80", "--scheduler", "gavel:cost"); r.code != exitUsage || !strings.Contains(r.err, "no price is known") {
+	if r := run(t, time.Time{}, env, "tune", "tiny.csv", "--nodes", "1x2:v100+1x2:k80", "--scheduler", "gavel:cost"); r.code != failure.Misuse || !strings.Contains(r.err, "no price is known") {
 		t.Errorf("tune without prices: exit code %d\n%s", r.code, r.err)
 	}
 	r := run(t, time.Time{}, env, "simulate", "tiny.csv", "--nodes", "1x2", "--schedulers", "gavel")

@@ -3,16 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
+	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/sim/experiment"
-	"github.com/fairlease/fairlease/sidecar/sim/report"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/sim/sweep"
+	"github.com/fairlease/fairlease/sidecar/view"
 )
 
 const aboutTune = `Replay a trace over lease terms, intervals and windows, show what each setting does to fairness, to
@@ -20,20 +20,19 @@ completion times and to the overhead of leases, and name the one to choose, by t
 
 `
 
-// sweep is what tune was told.
-type sweep struct {
-	terms, intervals, windows []string
-	scheduler                 string
-	html                      string
-	array, into, collect      string
-	task                      int
+// tuning is what tune was told beside the sweep.
+type tuning struct {
+	sweep.Sweep
+	html                 string
+	array, into, collect string
+	task, workers        int
 }
 
 func (p *program) tune() *cobra.Command {
-	var w world
-	var s sweep
-	var l listing
-	c := &cobra.Command{Use: "tune TRACE --nodes NxG", Short: "try lease terms on a trace, and name the one to choose", Long: aboutTune + wrapped(score.StandardRule().String()+".") + `
+	var w input.World
+	var s tuning
+	var l view.Form
+	c := &cobra.Command{Use: "tune TRACE --nodes NxG", Short: "try lease terms on a trace, and name the one to choose", Long: aboutTune + view.Wrapped(score.StandardRule().String()+".") + `
 
 A window says over what time rho is reported; it changes no decision of astraea.
 
@@ -45,117 +44,54 @@ program, the trace and the configuration must be where all nodes see them.`,
   fairlease tune sacct.txt --nodes 64x8 --slurm-array sweep.sh --into sweep && bash sweep.sh -A ops -t 60`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if s.collect != "" {
-				return p.collect(&s, l)
+				return p.collect(&s, p.page(l))
 			}
-			base, err := w.setup(p, args, nil)
+			cfg, err := p.config()
 			if err != nil {
 				return err
 			}
-			setups, err := s.setups(base)
+			base, err := w.Setup(cfg, args, "")
 			if err != nil {
 				return err
+			}
+			setups, err := s.Setups(base)
+			if err != nil {
+				return err
+			}
+			if s.task >= len(setups) {
+				return failure.Usage("--task %d: there are %d settings, counted from 0", s.task, len(setups))
 			}
 			switch {
 			case s.array != "":
 				return p.slurmArray(c, args, &s, len(setups))
 			case s.task >= 0:
-				return p.task(c.Context(), &w, &s, setups)
+				return p.task(c.Context(), &s, setups)
 			}
-			return p.sweep(c.Context(), &w, &s, setups, l)
+			return p.sweep(c.Context(), &w, &s, setups, p.page(l))
 		}}
-	w.flags(c)
+	worldFlags(c, &w)
+	workersFlag(c, &s.workers)
 	f := c.Flags()
-	f.StringVar(&s.scheduler, "scheduler", experiment.Schedulers()[0], "`NAME` of the scheduler")
-	f.StringSliceVar(&s.terms, "terms", []string{"5m", "10m", "15m", "20m", "30m", "1h"}, "lease terms to try, `LIST`")
-	f.StringSliceVar(&s.intervals, "intervals", nil, "intervals to try, `LIST` (default: the configuration's, 10s)")
-	f.StringSliceVar(&s.windows, "windows", nil, "windows to try, `LIST` (default: the configuration's, 14d)")
+	f.StringVar(&s.Scheduler, "scheduler", experiment.Schedulers()[0], "`NAME` of the scheduler")
+	f.StringSliceVar(&s.Terms, "terms", []string{"5m", "10m", "15m", "20m", "30m", "1h"}, "lease terms to try, `LIST`")
+	f.StringSliceVar(&s.Intervals, "intervals", nil, "intervals to try, `LIST` (default: the configuration's, 10s)")
+	f.StringSliceVar(&s.Windows, "windows", nil, "windows to try, `LIST` (default: the configuration's, 14d)")
 	f.StringVar(&s.html, "html", "", "write the plots into `FILE`, one page that needs no network")
 	f.StringVar(&s.array, "slurm-array", "", "write the sweep as a Slurm job array into `FILE`; run nothing")
 	f.StringVar(&s.into, "into", "", "folder `DIR` for the results of a job array's tasks")
 	f.IntVar(&s.task, "task", -1, "run setting `N` only and write its result into the folder of --into")
 	f.StringVar(&s.collect, "collect", "", "show what the tasks of a job array have written into `DIR`")
-	l.flags(c)
+	listFlags(c, &l)
 	return c
 }
 
-// wrapped breaks a text into lines that fit a terminal.
-func wrapped(text string) string {
-	var b strings.Builder
-	width := 0
-	for word := range strings.FieldsSeq(text) {
-		if width > 0 && width+1+len(word) > 98 {
-			b.WriteString("\n")
-			width = 0
-		} else if width > 0 {
-			b.WriteString(" ")
-			width++
-		}
-		b.WriteString(word)
-		width += len(word)
-	}
-	return b.String()
-}
-
-// setups gives a setup for every setting, by window, interval and term.
-func (s *sweep) setups(base experiment.Setup) ([]experiment.Setup, error) {
-	base.Scheduler = s.scheduler
-	var err error
-	if base.Prices, err = prices(base.Prices, base.Fleet, base.Scheduler); err != nil {
-		return nil, err
-	}
-	terms, err := spans("--terms", s.terms, base.Settings.Term)
-	if err != nil {
-		return nil, err
-	}
-	intervals, err := spans("--intervals", s.intervals, base.Settings.Interval)
-	if err != nil {
-		return nil, err
-	}
-	windows, err := spans("--windows", s.windows, base.Settings.Window)
-	if err != nil {
-		return nil, err
-	}
-	var out []experiment.Setup
-	for _, window := range windows {
-		for _, interval := range intervals {
-			for _, term := range terms {
-				x := base
-				x.Settings.Window, x.Settings.Interval, x.Settings.Term = window, interval, term
-				x.Settings = experiment.Fit(x.Settings)
-				if err := x.Check(); err != nil {
-					return nil, usage(err.Error())
-				}
-				out = append(out, x)
-			}
-		}
-	}
-	if s.task >= len(out) {
-		return nil, usage(fmt.Sprintf("--task %d: there are %d settings, counted from 0", s.task, len(out)))
-	}
-	return out, nil
-}
-
-// spans reads a list of lengths of time; an empty one is what is configured.
-func spans(flag string, list []string, configured cluster.Span) ([]cluster.Span, error) {
-	if len(list) == 0 {
-		return []cluster.Span{configured}, nil
-	}
-	out := make([]cluster.Span, len(list))
-	for i := range list {
-		if err := lengths(timeFlag{flag, strings.TrimSpace(list[i]), &out[i]}); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
 // sweep runs all settings and shows them.
-func (p *program) sweep(ctx context.Context, w *world, s *sweep, setups []experiment.Setup, l listing) error {
-	if !l.json && !l.parsable && !l.bare {
-		w.tell(p.out, &setups[0])
+func (p *program) sweep(ctx context.Context, w *input.World, s *tuning, setups []experiment.Setup, page *view.Page) error {
+	if page.ForPeople() {
+		w.Tell(p.out, &setups[0])
 		p.printf("\n")
 	}
-	results, err := p.runAll(ctx, w, setups)
+	results, err := p.runAll(ctx, s.workers, setups)
 	if err != nil {
 		return err
 	}
@@ -165,62 +101,71 @@ func (p *program) sweep(ctx context.Context, w *world, s *sweep, setups []experi
 			trials = append(trials, score.Trial{Window: setups[i].Settings.Window, Scores: results[i].Scores})
 		}
 	}
-	if err := p.trials(s, l, trials); err != nil {
+	if err := sweep.Write(page, trials, s.html); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return &failure{code: exitNo, what: "interrupted", err: fmt.Errorf("%d of %d settings had come to their end", whole(results), len(results)),
-			next: "choose among those only, or try fewer --terms"}
+		return &failure.Error{Code: failure.No, What: "interrupted", Err: fmt.Errorf("%d of %d settings had come to their end", wholeRuns(results), len(results)),
+			Next: "choose among those only, or try fewer --terms"}
 	}
 	return nil
 }
 
-// trials shows the settings of a sweep and which to choose.
-func (p *program) trials(s *sweep, l listing, trials []score.Trial) error {
-	rule := score.StandardRule()
-	best, why := rule.Choose(trials)
-	t := &table{head: []string{">TERM", ">INTERVAL", ">WINDOW", ">UNFAIR_%", ">LOSS_JOBS", ">LOSS_%", ">MEAN_JCT_H", ">OVERHEAD_%", ">PREEMPTIONS", "VERDICT"}}
-	t.tint = func(row, _ int) string {
-		if row == best {
-			return "bold"
-		}
-		return ""
+// task runs one setting and writes what came of it.
+func (p *program) task(ctx context.Context, s *tuning, setups []experiment.Setup) error {
+	if s.into == "" {
+		return failure.Usage("--task needs --into: the folder for its result")
 	}
-	for i := range trials {
-		x := &trials[i].Scores
-		unfair := 0.0
-		if len(x.Periods) > 0 {
-			unfair = x.Periods[0].Ratio()
-		}
-		t.add(config.Duration(x.Term).String(), config.Duration(x.Interval).String(), config.Duration(trials[i].Window).String(),
-			fmt.Sprintf("%.1f", 100*unfair), fmt.Sprint(x.Loss.Jobs+x.Loss.Unfinished), fmt.Sprintf("%.2f", 100*x.Loss.Share),
-			fmt.Sprintf("%.3f", x.Completion.Mean/3600), fmt.Sprintf("%.2f", 100*x.Overhead.OfRun), fmt.Sprint(x.Preemptions), why[i])
+	if err := os.MkdirAll(s.into, 0o755); err != nil {
+		return failure.Unwritten(s.into, err)
 	}
-	if err := p.list(l, t, map[string]any{"rule": rule.String(), "chosen": best, "why": why, "trials": trials}); err != nil {
+	results, err := p.runAll(ctx, s.workers, setups[s.task:s.task+1])
+	if err != nil {
 		return err
 	}
-	quiet := l.json || l.parsable || l.bare
-	if !quiet {
-		p.printf("\n%s\n", p.chosen(rule, best, trials))
+	if ctx.Err() != nil {
+		return &failure.Error{Code: failure.No, What: "interrupted: the task has left no result", Next: "submit it again: sbatch --array=" + fmt.Sprint(s.task) + " and the script's name"}
 	}
-	if s.html == "" {
-		return nil
+	r := sweep.Result{Task: s.task, Of: len(setups), Trial: score.Trial{Window: setups[s.task].Settings.Window, Scores: results[0].Scores}}
+	path, err := r.Save(s.into)
+	if err == nil {
+		p.printf("written: %s\n", path)
 	}
-	return p.files([]file{{s.html, func(out io.Writer) error {
-		return report.Tradeoff(out, "fairlease: lease terms compared", trials, rule)
-	}}}, quiet)
+	return err
 }
 
-// chosen says which setting to choose and why, for the configuration.
-func (p *program) chosen(rule score.Rule, best int, trials []score.Trial) string {
-	if best < 0 {
-		return "No setting can be chosen: none came to its end."
+// collect shows what the tasks of a job array have left behind.
+func (p *program) collect(s *tuning, page *view.Page) error {
+	trials, missing, err := sweep.Collect(s.collect)
+	if err != nil {
+		return err
 	}
-	b := &trials[best]
-	words := rule.String() + "."
-	if b.Scores.Saves != "" {
-		words += " Jobs are taken to save: " + b.Scores.Saves + "."
+	if err := sweep.Write(page, trials, s.html); err != nil {
+		return err
 	}
-	return p.paint(fmt.Sprintf("Choose lease.term: %v, interval: %v, fairness.window: %v:", config.Duration(b.Scores.Term), config.Duration(b.Scores.Interval),
-		config.Duration(b.Window)), "bold") + "\n" + wrapped(words)
+	return missing
+}
+
+// slurmArray writes the sweep as a job array.
+func (p *program) slurmArray(c *cobra.Command, args []string, s *tuning, tasks int) error {
+	if s.into == "" {
+		return failure.Usage("--slurm-array needs --into: a folder for the results that all nodes of the cluster see")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return &failure.Error{Code: failure.No, What: "the program cannot find itself", Err: err}
+	}
+	config := ""
+	if !c.Flags().Changed("config") {
+		config = p.configFile()
+	}
+	text, err := sweep.Array(program, args, c.Flags(), config, s.into, tasks)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(s.array, []byte(text), 0o755); err != nil {
+		return failure.Unwritten(s.array, err)
+	}
+	p.printf("written: %s, a job array of %d tasks\nnext: bash %s\n", s.array, tasks, s.array)
+	return nil
 }

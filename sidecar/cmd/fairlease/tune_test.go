@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
 // sweepArgs is a small sweep in which terms differ.
@@ -18,7 +20,7 @@ var sweepArgs = []string{"tune", "--generate", "gavel", "--length", "2d", "--nod
 func TestTune(t *testing.T) {
 	dir, env := folder(t)
 	r := run(t, time.Time{}, env, append(sweepArgs, "--html", "tune.html")...)
-	if r.code != exitOK {
+	if r.code != failure.OK {
 		t.Fatalf("exit code %d\n%s", r.code, r.err)
 	}
 	golden(t, "tune", r.out+r.err)
@@ -49,7 +51,7 @@ func TestTuneAsJobArray(t *testing.T) {
 	into := filepath.Join(dir, "it's here")
 	// Paths of the machine that wrote it are no part of the script's text.
 	r := run(t, time.Time{}, env, append(sweepArgs, "--weights", "equal", "--saves", "./habits.csv,never:1", "--slurm-array", "sweep.sh", "--into", "it's here")...)
-	if r.code != exitOK {
+	if r.code != failure.OK {
 		t.Fatalf("exit code %d\n%s", r.code, r.err)
 	}
 	script, err := os.ReadFile("sweep.sh")
@@ -93,26 +95,26 @@ func TestTuneAsJobArray(t *testing.T) {
 		t.Errorf("%v: the job that collects runs %q", err, words)
 	}
 
-	if r := run(t, time.Time{}, env, "tune", "--collect", into); r.code != exitNo || !strings.Contains(r.err, "has no result of a task") {
+	if r := run(t, time.Time{}, env, "tune", "--collect", into); r.code != failure.No || !strings.Contains(r.err, "has no result of a task") {
 		t.Errorf("nothing collected: exit code %d\n%s", r.code, r.err)
 	}
 	for _, task := range []int{4, 0, 5, 1, 3} {
-		if r := run(t, time.Time{}, env, append(sweepArgs, "--task", fmt.Sprint(task), "--into", into)...); r.code != exitOK {
+		if r := run(t, time.Time{}, env, append(sweepArgs, "--task", fmt.Sprint(task), "--into", into)...); r.code != failure.OK {
 			t.Fatalf("task %d: exit code %d\n%s", task, r.code, r.err)
 		}
 	}
-	if r := run(t, time.Time{}, env, "tune", "--collect", into); r.code != exitNo || !strings.Contains(r.err, "1 of 6 tasks have left no result: 2\n") || !strings.Contains(r.out, "chosen") {
+	if r := run(t, time.Time{}, env, "tune", "--collect", into); r.code != failure.No || !strings.Contains(r.err, "1 of 6 tasks have left no result: 2\n") || !strings.Contains(r.out, "chosen") {
 		t.Errorf("five collected: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if r := run(t, time.Time{}, env, append(sweepArgs, "--task", "2", "--into", into)...); r.code != exitOK {
+	if r := run(t, time.Time{}, env, append(sweepArgs, "--task", "2", "--into", into)...); r.code != failure.OK {
 		t.Fatal(r.err)
 	}
 	one, parts := run(t, time.Time{}, env, append(sweepArgs, "-P")...), run(t, time.Time{}, env, "tune", "--collect", into, "-P")
-	if parts.code != exitOK || one.out != parts.out {
+	if parts.code != failure.OK || one.out != parts.out {
 		t.Errorf("exit code %d: collected\n%s%sin one go\n%s", parts.code, parts.out, parts.err, one.out)
 	}
 	write(t, filepath.Join(into, "trial-00003.json"), "{}")
-	if r := run(t, time.Time{}, env, "tune", "--collect", into); r.code != exitNo || !strings.Contains(r.err, "trial-00003.json cannot be used") {
+	if r := run(t, time.Time{}, env, "tune", "--collect", into); r.code != failure.No || !strings.Contains(r.err, "trial-00003.json cannot be used") {
 		t.Errorf("a result of another sweep: exit code %d\n%s", r.code, r.err)
 	}
 }
@@ -125,15 +127,15 @@ func TestTuneComplaints(t *testing.T) {
 		code int
 		err  string // pattern
 	}{
-		{"no trace", []string{"--nodes", "1x8"}, exitUsage, `what is to be simulated\?`},
-		{"terms", []string{"history.csv", "--nodes", "1x8", "--terms", "5m,soon"}, exitUsage, `^fairlease: --terms: "soon" is no length of time`},
-		{"intervals", []string{"history.csv", "--nodes", "1x8", "--intervals", "x"}, exitUsage, `^fairlease: --intervals: `},
-		{"windows", []string{"history.csv", "--nodes", "1x8", "--windows", "x"}, exitUsage, `^fairlease: --windows: `},
-		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--scheduler", "x"}, exitUsage, `there is no scheduler "x"`},
-		{"task", []string{"history.csv", "--nodes", "1x8", "--task", "6", "--into", "x"}, exitUsage, `--task 6: there are 6 settings, counted from 0`},
-		{"task without a folder", []string{"history.csv", "--nodes", "1x8", "--task", "1"}, exitUsage, `--task needs --into`},
-		{"array without a folder", []string{"history.csv", "--nodes", "1x8", "--slurm-array", "x.sh"}, exitUsage, `--slurm-array needs --into`},
-		{"folder of an array", []string{"history.csv", "--nodes", "1x8", "--slurm-array", "x.sh", "--into", "a%b"}, exitUsage, `--into: Slurm cannot write`},
+		{"no trace", []string{"--nodes", "1x8"}, failure.Misuse, `what is to be simulated\?`},
+		{"terms", []string{"history.csv", "--nodes", "1x8", "--terms", "5m,soon"}, failure.Misuse, `^fairlease: --terms: "soon" is no length of time`},
+		{"intervals", []string{"history.csv", "--nodes", "1x8", "--intervals", "x"}, failure.Misuse, `^fairlease: --intervals: `},
+		{"windows", []string{"history.csv", "--nodes", "1x8", "--windows", "x"}, failure.Misuse, `^fairlease: --windows: `},
+		{"scheduler", []string{"history.csv", "--nodes", "1x8", "--scheduler", "x"}, failure.Misuse, `there is no scheduler "x"`},
+		{"task", []string{"history.csv", "--nodes", "1x8", "--task", "6", "--into", "x"}, failure.Misuse, `--task 6: there are 6 settings, counted from 0`},
+		{"task without a folder", []string{"history.csv", "--nodes", "1x8", "--task", "1"}, failure.Misuse, `--task needs --into`},
+		{"array without a folder", []string{"history.csv", "--nodes", "1x8", "--slurm-array", "x.sh"}, failure.Misuse, `--slurm-array needs --into`},
+		{"folder of an array", []string{"history.csv", "--nodes", "1x8", "--slurm-array", "x.sh", "--into", "a%b"}, failure.Misuse, `--into: Slurm cannot write`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := run(t, time.Time{}, env, append([]string{"tune"}, c.args...)...)

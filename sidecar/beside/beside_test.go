@@ -1,0 +1,86 @@
+package beside_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/beside"
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+)
+
+// TestMain lets the program that divides be this one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "beside" {
+		if err := beside.Answer(os.Stdin, os.Stdout); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func asked(t *testing.T) (cluster.Snapshot, cluster.Question) {
+	t.Helper()
+	s := simtest.Crowd(60, 4)
+	s.Settings.Divide = "oef:coop"
+	q := engine.Decide(s).Question
+	if q == nil {
+		t.Fatal("nothing is asked")
+	}
+	return s, *q
+}
+
+// A process of its own gives the same division and the same audit.
+func TestBeside(t *testing.T) {
+	s, q := asked(t)
+	b := beside.Process{Context: t.Context(), Path: "/proc/self/exe", Args: []string{"beside"}, Limit: beside.Limit}
+	d := b.Divide(q)
+	if want := engine.Divide(q); !reflect.DeepEqual(d, want) {
+		t.Errorf("it divides %+v, want %+v", d, want)
+	}
+	s.Division = &d
+	got, ok := b.Audit(s)
+	want, there := engine.Audit(s)
+	if !ok || !there || !reflect.DeepEqual(got, want) {
+		t.Errorf("it audits %+v, want %+v", got, want)
+	}
+	s.Settings.Divide = ""
+	if _, ok := b.Audit(s); ok {
+		t.Error("there is an audit where nothing is divided")
+	}
+}
+
+// A process that is killed by its own library, says nonsense or does not end is a breakdown of the policy, and of nothing else.
+func TestBesideFails(t *testing.T) {
+	_, q := asked(t)
+	for script, want := range map[string]string{
+		"kill -ABRT $$":                     "signal: aborted",
+		"echo terminate called >&2; exit 3": "terminate called",
+		"echo '{}'":                         "answered",
+		"echo nonsense":                     "answered",
+		"exec sleep 100":                    "longer than 100ms",
+	} {
+		program := filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		limit := time.Minute
+		if strings.Contains(script, "sleep") {
+			limit = 100 * time.Millisecond
+		}
+		func() {
+			defer func() {
+				if err, ok := recover().(error); !ok || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: %v; want %q", script, err, want)
+				}
+			}()
+			beside.Process{Context: t.Context(), Path: program, Limit: limit}.Divide(q)
+		}()
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+// listFlags adds the flags that all lists have.
+func listFlags(c *cobra.Command, l *view.Form) {
+	c.Flags().BoolVar(&l.JSON, "json", false, "write JSON, with all numbers")
+	c.Flags().BoolVarP(&l.Parsable, "parsable", "P", false, "write columns separated by |, for programs")
+	c.Flags().BoolVarP(&l.NoHeader, "noheader", "n", false, "write no header line")
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if l.JSON && l.Parsable {
+			return &failure.Error{Code: failure.Misuse, What: "--json and --parsable exclude each other", Next: "see " + c.CommandPath() + " --help"}
+		}
+		return nil
+	}
+}
+
+// page is where a command writes.
+func (p *program) page(l view.Form) *view.Page {
+	return &view.Page{Out: p.out, Form: l, Colours: p.colours(), Zone: p.zone(), Now: p.now()}
+}
+
+// list writes a table of what the journal has, or all of it as JSON, and of which round that is.
+func (p *program) list(c *cobra.Command, page *view.Page, s *store.Store, t *view.Table, all any) error {
+	if err := page.List(t, all); err != nil {
+		return err
+	}
+	return p.asOf(c, page, s)
+}
+
+// asOf tells people of which round a list is.
+func (p *program) asOf(c *cobra.Command, page *view.Page, s *store.Store) error {
+	if !page.ForPeople() {
+		return nil
+	}
+	round, at, err := s.Newest(c.Context())
+	if err == nil {
+		page.AsOf(round, cluster.InstantOf(at))
+	}
+	return err
+}
+
+// remembered is a list of what the newest round remembers.
+type remembered[T any] struct {
+	of    func(*cluster.Snapshot, *cluster.Plan) ([]T, error)
+	fits  func(x *T, name string) bool // the name is the command's argument
+	none  string                       // says that nothing fits a name
+	table func([]T, cluster.Instant) *view.Table
+}
+
+// show writes the list, or what of it fits the command's argument.
+func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []string) error {
+	return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
+		snap, plan, err := s.Last(c.Context())
+		if err != nil {
+			return err
+		}
+		if plan.Round == 0 {
+			return &failure.Error{Code: failure.No, What: "no round has been written down yet", Next: "fairlease status tells whether a daemon makes rounds"}
+		}
+		all, err := r.of(&snap, &plan)
+		if err != nil {
+			return err
+		}
+		if len(args) > 0 {
+			all = slices.DeleteFunc(all, func(x T) bool { return !r.fits(&x, args[0]) })
+			if len(all) == 0 {
+				return &failure.Error{Code: failure.No, What: fmt.Sprintf(r.none, args[0]), Next: c.CommandPath() + " has all"}
+			}
+		}
+		page := p.page(l)
+		return p.list(c, page, s, r.table(all, page.Now), all)
+	})
+}
+
+// withStore runs work with the configuration and the journal's database.
+func (p *program) withStore(ctx context.Context, work func(*config.Config, *store.Store) error) error {
+	c, err := p.config()
+	if err != nil {
+		return err
+	}
+	s, err := connect.Journal(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return connect.JournalFailed(work(c, s))
+}

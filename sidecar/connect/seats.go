@@ -1,0 +1,112 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// seats lets the daemon take the seat that the store keeps.
+type seats struct {
+	*store.Store
+	holder string
+}
+
+// Daemon opens the daemon's store.
+func Daemon(c *config.Config) func(context.Context) (daemon.Store, error) {
+	return func(ctx context.Context) (daemon.Store, error) {
+		s, err := Journal(ctx, c)
+		if errors.Is(err, store.ErrSchema) || c.Database.URL == "" {
+			return nil, fmt.Errorf("%w: %w", daemon.ErrSchema, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return seats{s, Holder()}, nil
+	}
+}
+
+// Holder names this process, for people and for other machines.
+func Holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+func (s seats) Acquire(ctx context.Context) (daemon.Seat, error) {
+	seat, err := s.Store.Acquire(ctx, s.holder)
+	var taken *store.TakenError
+	if errors.As(err, &taken) {
+		return nil, fmt.Errorf("%w: %s, in its term %d", daemon.ErrTaken, taken.Holder, taken.Term)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Seat{seat, s.Store}, nil
+}
+
+func (s seats) Claim(ctx context.Context, is cluster.Identity) error {
+	err := s.Store.Claim(ctx, is)
+	var other *store.AnotherError
+	if errors.As(err, &other) {
+		return fmt.Errorf("%w: %w", daemon.ErrCluster, other)
+	}
+	return err
+}
+
+func (s seats) Prune(ctx context.Context, rounds, history time.Duration) (int, int64, error) {
+	return s.Store.Prune(ctx, store.Keep{Blobs: rounds, History: history})
+}
+
+// Seat is a seat as the daemon knows it.
+type Seat struct {
+	*store.Seat
+	Store *store.Store
+}
+
+func (c Seat) Clock(ctx context.Context) (time.Time, error) { return c.Store.Clock(ctx) }
+
+func (c Seat) Term() int64 { return c.Seat.Term }
+
+func (c Seat) Journal() loop.Journal { return c.Seat.Journal() }
+
+// ReadOnlyJournal is a journal that can be looked into but not written to: for looking
+// ahead without a seat. Without a store it is empty.
+type ReadOnlyJournal struct{ *store.Store }
+
+func (o ReadOnlyJournal) Open(ctx context.Context) (cluster.Memory, error) {
+	if o.Store == nil {
+		return cluster.Memory{}, nil
+	}
+	_, plan, err := o.Last(ctx)
+	return plan.Memory, err
+}
+
+func (o ReadOnlyJournal) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
+	if o.Store == nil {
+		return nil, nil
+	}
+	return o.OverridesAt(ctx, now)
+}
+
+var errReadOnly = errors.New("this journal is for looking only")
+
+func (ReadOnlyJournal) Commit(context.Context, cluster.Snapshot, cluster.Plan) error {
+	return errReadOnly
+}
+
+func (ReadOnlyJournal) Enrol(context.Context, []cluster.Member) error { return errReadOnly }
+
+func (ReadOnlyJournal) Settle(context.Context, cluster.Plan, []cluster.Outcome) error {
+	return errReadOnly
+}

@@ -1,0 +1,88 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// JournalFailed words an error of the journal, unless it is worded already.
+func JournalFailed(err error) error {
+	if err == nil || failure.Worded(err) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &failure.Error{Code: failure.No, What: "the journal could not be read or written", Err: err, Next: OrRole(err, "")}
+}
+
+// OrRole says what to do about an error: where this database user lacks the right, to get a role that has it.
+func OrRole(err error, otherwise string) string {
+	if errors.Is(err, store.ErrDenied) {
+		return "ask an administrator for a role that may do that (see ROLES in fairlease(1))"
+	}
+	return otherwise
+}
+
+// SlurmAway says that Slurm cannot be reached.
+func SlurmAway(c *config.Config, err error) error {
+	return &failure.Error{Code: failure.Absent, What: "Slurm does not answer at " + c.Slurm.Address, Err: err,
+		Next: "check that slurmrestd and slurmctld run, and slurm.address in the configuration; `fairlease doctor` looks closer"}
+}
+
+// RoundFailed words the error of a round.
+func RoundFailed(cfg *config.Config, err error) error {
+	switch {
+	case failure.Worded(err) || errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, daemon.ErrCells), errors.Is(err, daemon.ErrCluster):
+		return Mismatch(err)
+	case errors.Is(err, daemon.ErrClock):
+		return &failure.Error{Code: failure.No, What: "no round was made", Err: err}
+	case errors.Is(err, loop.ErrJournal):
+		return JournalFailed(err)
+	case strings.HasPrefix(err.Error(), "look at the cluster"):
+		return SlurmAway(cfg, err)
+	}
+	return &failure.Error{Code: failure.No, What: "no round could be made", Err: err}
+}
+
+// Mismatch words the error of cells or of a journal that are not those of this Slurm, and leaves others alone.
+func Mismatch(err error) error {
+	if errors.Is(err, daemon.ErrCluster) {
+		var other *store.AnotherError
+		if errors.As(err, &other) {
+			err = other
+		}
+		return &failure.Error{Code: failure.Misuse, What: daemon.ErrCluster.Error(), Err: err,
+			Next: "give every cluster a schema of its own (database.schema, then fairlease migrate), or correct slurm.address; if this is the same cluster under a new name or made anew: fairlease repair cluster"}
+	}
+	var wrong config.Problems
+	if !errors.Is(err, daemon.ErrCells) || !errors.As(err, &wrong) {
+		return err
+	}
+	return &failure.Error{Code: failure.Misuse, What: daemon.ErrCells.Error(), Err: wrong, Next: "correct the file, or Slurm; `fairlease cells check` looks again"}
+}
+
+// NoWindow words why the journal cannot tell of a window.
+func NoWindow(err error, date func(time.Time) string) error {
+	var w *store.WindowError
+	switch {
+	case errors.Is(err, store.ErrNone):
+		return &failure.Error{Code: failure.No, What: "the journal has no round yet, so there is nothing to compare",
+			Next: "run the daemon in mode observe for some days: systemctl start fairlease, or fairlease serve"}
+	case errors.As(err, &w) && w.Pruned:
+		return &failure.Error{Code: failure.No, What: "the journal cannot tell of a time so long ago", Err: fmt.Errorf("snapshots of rounds before %s are pruned", date(w.Oldest)),
+			Next: "leave --since out, or name that time or a later one; database.keep_rounds says how long they are kept"}
+	case errors.As(err, &w):
+		return &failure.Error{Code: failure.No, What: "there are not two rounds in that window", Err: fmt.Errorf("the journal can tell of %s to %s", date(w.Oldest), date(w.Newest)),
+			Next: "name --since and --until within that"}
+	}
+	return err
+}

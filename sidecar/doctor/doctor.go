@@ -1,0 +1,183 @@
+// Package doctor finds what is wrong with everything that fairlease stands on: its own
+// files, Slurm, PostgreSQL and the clock; and with jobs that lose work when they stop.
+//
+// Look reads the world into a Seen, and Check holds a Seen against the configuration.
+// Check is a function of values: each finding says what was found, what it means and
+// what to do about it. Nothing here changes anything but for a file that is made and
+// removed again to try a folder.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// How bad a finding is.
+const (
+	OK   = "ok"
+	Warn = "warn"
+	Fail = "fail"
+)
+
+// Finding is the result of one check.
+type Finding struct {
+	Area  string `json:"area"`
+	Check string `json:"check"`
+	Level string `json:"level"` // OK, Warn or Fail
+	Found string `json:"found"`
+	Means string `json:"means,omitempty"`
+	Do    string `json:"do,omitempty"`
+}
+
+// Examine reads the configuration, looks at all that it names and gives what it finds.
+func Examine(ctx context.Context, file string, env []string, clock func() time.Time) []Finding {
+	cfg, err := config.Load(file, env)
+	if err != nil {
+		return unusable(err)
+	}
+	return Check(cfg, Look(ctx, cfg, clock))
+}
+
+// unusable words why there is no configuration.
+func unusable(err error) []Finding {
+	f := &findings{area: "configuration"}
+	var problems config.Problems
+	if !errors.As(err, &problems) {
+		f.add(Fail, "file", failure.Cause(err), "the daemon does not start without it", "check the path and its rights")
+		return f.list
+	}
+	for _, x := range problems {
+		f.add(Fail, "file", x.String(), "the daemon does not start with it", "correct it; etc/fairlease.yaml explains every key")
+	}
+	return f.list
+}
+
+// Check holds what was seen against a configuration.
+func Check(cfg *config.Config, seen *Seen) []Finding {
+	f := &findings{area: "configuration"}
+	f.ok("file", "good: mode %s, partitions %s", cfg.Mode, strings.Join(cfg.Partitions, ", "))
+	for _, w := range cfg.Warnings() {
+		found, do, _ := strings.Cut(w, "; ")
+		f.add(Warn, "file", found, "", do)
+	}
+	f.folders(cfg, seen.Folders)
+	f.modes(seen.Loose)
+	f.progress(cfg, seen)
+	f.area = "slurm"
+	f.slurm(cfg, &seen.Slurm)
+	f.area = "postgresql"
+	f.database(cfg, &seen.Database, seen.Slurm.Sighting)
+	f.area = "jobs"
+	f.saves(cfg, seen.Database.Past, seen.Slurm.Sighting)
+	return f.list
+}
+
+// findings collects them.
+type findings struct {
+	area string
+	list []Finding
+}
+
+func (f *findings) ok(check, format string, args ...any) {
+	f.list = append(f.list, Finding{Area: f.area, Check: check, Level: OK, Found: fmt.Sprintf(format, args...)})
+}
+
+func (f *findings) add(level, check, found, means, do string) {
+	f.list = append(f.list, Finding{Area: f.area, Check: check, Level: level, Found: found, Means: means, Do: do})
+}
+
+// must is ok where holds, else a finding.
+func (f *findings) must(holds bool, level, check, found, means, do string) {
+	if holds {
+		f.ok(check, "%s", found)
+		return
+	}
+	f.add(level, check, found, means, do)
+}
+
+// folders tells of the folders that the daemon writes to.
+func (f *findings) folders(cfg *config.Config, folders []Folder) {
+	rules := cfg.Rules()
+	level := Warn
+	if len(rules.Acting()) > 0 {
+		level = Fail
+	}
+	for _, x := range folders {
+		found := x.Path + " can be written to"
+		if x.Err != nil {
+			found = failure.Cause(x.Err)
+		}
+		f.must(x.Err == nil, level, x.Check, found, x.Means, "make "+x.Path+" for the daemon's user (the packaged tmpfiles.d does), and run the doctor as that user")
+	}
+}
+
+// modes tells who else can read or write the daemon's files.
+func (f *findings) modes(loose []config.Loose) {
+	for _, x := range loose {
+		f.add(map[bool]string{true: Fail, false: Warn}[x.Bad], "mode of "+x.What, x.Found, x.Means, x.Do)
+	}
+	if len(loose) == 0 {
+		f.ok("modes", "no file of fairlease can be read or written by users who should not")
+	}
+}
+
+// clockSkew is how far our clock may be from PostgreSQL's before it matters.
+const clockSkew = 2 * time.Second
+
+func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Sighting) {
+	if cfg.Database.URL == "" {
+		f.add(Fail, "address", "none is configured", "the daemon has nowhere to write rounds down, and does not start", "set database.url, or FAIRLEASE_DATABASE_URL")
+		return
+	}
+	if d.Err != nil {
+		f.add(Fail, "connection", failure.Cause(d.Err), "rounds pause while PostgreSQL is away", "check that it runs at "+config.Mask(cfg.Database.URL)+" and lets this user in")
+		return
+	}
+	f.must(d.Version >= 140000, Fail, "version", fmt.Sprintf("PostgreSQL %d", d.Version/10000), "fairlease needs 14 or newer", "upgrade it")
+	switch {
+	case errors.Is(d.OpenErr, store.ErrSchema):
+		f.add(Fail, "schema", failure.Cause(d.OpenErr), "the daemon does not start", "run fairlease migrate with the newest fairlease")
+		return
+	case d.OpenErr != nil:
+		f.add(Fail, "schema", failure.Cause(d.OpenErr), "the daemon cannot work", "see the message")
+		return
+	}
+	f.ok("schema", "version %d", d.Schema)
+	f.must(d.Rights, Fail, "rights", fmt.Sprintf("user %s %s", d.User, map[bool]string{true: "may write the journal", false: "may not write the journal"}[d.Rights]),
+		"no round can be written down, so none is made", "run fairlease migrate as that user, or grant it all on the tables of schema fairlease")
+	skew := d.Skew.Round(10 * time.Millisecond)
+	f.must(skew.Abs() <= clockSkew, Warn, "clock", fmt.Sprintf("this host's clock is within %v of PostgreSQL's", max(skew.Abs(), 10*time.Millisecond)),
+		"overrides, terms and the seat are told by different clocks", "synchronise the clocks (chrony, systemd-timesyncd)")
+	f.identity(d, slurm)
+	switch {
+	case d.SeatErr != nil:
+		f.add(Fail, "seat", failure.Cause(d.SeatErr), "", "")
+	case d.Seat == nil:
+		f.ok("seat", "no daemon is seated")
+	default:
+		f.ok("seat", "%s is seated, seen %v ago", d.Seat.Holder, d.Seat.Silent.Round(time.Millisecond))
+	}
+}
+
+// identity holds the journal's cluster against the one that was seen.
+func (f *findings) identity(d *Database, slurm *cluster.Sighting) {
+	switch {
+	case d.OfErr != nil:
+		f.add(Fail, "cluster", failure.Cause(d.OfErr), "", "")
+	case d.Of == nil:
+		f.ok("cluster", "the journal is of no cluster yet; the first round makes it this one's")
+	case slurm != nil && !d.Of.Is(slurm.Identity()):
+		f.add(Fail, "cluster", fmt.Sprintf("the journal is of cluster %v, but Slurm is cluster %v", *d.Of, slurm.Identity()), "the daemon does not start",
+			"set database.schema to a schema of its own and run fairlease migrate, or correct slurm.address; if it is the same cluster under a new name or made anew: fairlease repair cluster")
+	default:
+		f.ok("cluster", "the journal is of cluster %v", *d.Of)
+	}
+}

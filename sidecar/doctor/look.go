@@ -1,0 +1,180 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/slurm"
+	"github.com/fairlease/fairlease/sidecar/telemetry"
+)
+
+// Seen is what was read of the world, by the user that runs the doctor.
+type Seen struct {
+	UID      int
+	Folders  []Folder
+	Loose    []config.Loose
+	Munge    error // why munged does not answer; asked only where reports are listened to
+	Reports  Reports
+	Slurm    Slurm
+	Database Database
+}
+
+// Folder is one that the daemon writes to.
+type Folder struct {
+	Check, Path string
+	Means       string // that it cannot be written to
+	Err         error  // nil = it can
+}
+
+// Reports is the folder in which jobs leave their reports.
+type Reports struct {
+	Err   error
+	Mode  fs.FileMode
+	Owner int
+	Wrong []string // users' folders, and what is wrong with them
+	Good  int      // users' folders that are as they should be
+}
+
+// Slurm is what Slurm says of itself. What comes after an error is empty.
+type Slurm struct {
+	SetupErr error // the configuration's keys cannot be used
+	Err      error
+	Facts    slurm.Facts
+	LookErr  error
+	Sighting *cluster.Sighting
+	Plugin   PluginFile
+	Notes    []string
+}
+
+// Look reads all that a configuration names.
+func Look(ctx context.Context, cfg *config.Config, clock func() time.Time) *Seen {
+	s := &Seen{UID: os.Getuid(), Loose: cfg.LooseFiles()}
+	for _, x := range []Folder{
+		{Check: "heartbeats", Path: cfg.Files.Heartbeats, Means: "the submit plugin does not gate where it finds no heartbeat, so jobs start before they are granted a lease"},
+		{Check: "state", Path: filepath.Dir(cfg.Files.State), Means: "the daemon does not act if it cannot write down first what jobs had"},
+	} {
+		x.Err = writable(x.Path)
+		s.Folders = append(s.Folders, x)
+	}
+	p := &cfg.Models.Progress
+	if p.Listen != "" {
+		s.Munge = askMunge(ctx, p.Munge)
+	}
+	if p.Folder != "" {
+		s.Reports = readReports(p.Folder)
+	}
+	s.Slurm = askSlurm(ctx, cfg)
+	if cfg.Database.URL != "" {
+		s.Database = askDatabase(ctx, cfg, clock())
+	}
+	return s
+}
+
+func writable(dir string) error {
+	file, err := os.CreateTemp(dir, ".doctor*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// askMunge asks munged to open what is no credential: it says so, if it can be asked.
+func askMunge(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.Limit)
+	defer cancel()
+	_, _, err := telemetry.Munge{Socket: socket}.Open(ctx, []byte("MUNGE::"))
+	var refused *telemetry.Refused
+	if errors.As(err, &refused) {
+		return nil
+	}
+	return err
+}
+
+func readReports(folder string) (r Reports) {
+	info, err := os.Stat(folder)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is no folder", folder)
+	}
+	var users []os.DirEntry
+	if err == nil {
+		users, err = os.ReadDir(folder)
+	}
+	if err != nil {
+		return Reports{Err: err}
+	}
+	r.Mode, r.Owner = info.Mode().Perm(), owner(info)
+	for _, u := range users {
+		if why := userFolder(filepath.Join(folder, u.Name()), u.Name()); why != "" {
+			r.Wrong = append(r.Wrong, u.Name()+" "+why)
+		} else {
+			r.Good++
+		}
+	}
+	return r
+}
+
+// userFolder says what is wrong with a user's folder of reports; "" = nothing.
+func userFolder(path, name string) string {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return failure.Cause(err)
+	}
+	if !info.IsDir() {
+		return "is no folder"
+	}
+	u, err := user.Lookup(name)
+	switch {
+	case err != nil:
+		return "is no user's name here"
+	case u.Uid != strconv.Itoa(owner(info)):
+		return fmt.Sprintf("belongs to user %d", owner(info))
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Sprintf("has mode %#o", info.Mode().Perm())
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return "cannot be read by this user"
+	}
+	_ = dir.Close()
+	return ""
+}
+
+// owner gives the id of a file's owner.
+func owner(info os.FileInfo) int {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(s.Uid)
+	}
+	return -1
+}
+
+func askSlurm(ctx context.Context, cfg *config.Config) (s Slurm) {
+	client, err := connect.Slurm(cfg)
+	if err != nil {
+		s.SetupErr = err
+		return s
+	}
+	defer client.Close()
+	if s.Facts, s.Err = client.Facts(ctx); s.Err != nil {
+		return s
+	}
+	seen, err := client.Observe(ctx, 0)
+	if err != nil {
+		s.LookErr = err
+		return s
+	}
+	s.Sighting, s.Notes = &seen, client.Notes()
+	s.Plugin = ReadPlugin(cfg, s.Facts.Conf)
+	return s
+}

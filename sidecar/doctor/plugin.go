@@ -1,0 +1,144 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/slurm"
+)
+
+// PluginFile is the file with the submit plugin's settings.
+type PluginFile struct {
+	Path string // "" = Slurm has no such plugin
+	Text string
+	Err  error
+}
+
+// ReadPlugin reads the file, if Slurm has the plugin.
+func ReadPlugin(cfg *config.Config, slurmConf map[string]string) (p PluginFile) {
+	c := conf(slurmConf)
+	if !c.hasPlugin() {
+		return p
+	}
+	p.Path = cfg.Gate.PluginConf
+	if p.Path == "" {
+		p.Path = filepath.Join(filepath.Dir(c[slurm.ConfFile]), "fairlease-plugin.conf")
+	}
+	text, err := os.ReadFile(p.Path)
+	p.Text, p.Err = string(text), err
+	return p
+}
+
+// hasPlugin tells whether Slurm has the submit plugin, or its twin in Lua.
+func (c conf) hasPlugin() bool {
+	return c.has(slurm.ConfJobSubmit, "fairlease") || c.has(slurm.ConfJobSubmit, "lua")
+}
+
+// plugin compares the submit plugin's settings with the configuration: as its file has them, and as the newest job that it gated
+// by a begin time shows them, which also tells of a file that slurmctld has not read yet.
+func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cluster.Sighting) {
+	if !c.hasPlugin() {
+		return
+	}
+	if c.has(slurm.ConfJobSubmit, "fairlease") { // the twin's begin times are shorter than gate_seconds
+		f.gateShown(cfg, seen)
+	}
+	if file.Err != nil {
+		f.add(Warn, "plugin settings", failure.Cause(file.Err), "whether the submit plugin's gate_seconds, gate_license, opt_out and partitions fit this configuration is not known",
+			"run the doctor where slurmctld runs, or name a copy of its fairlease-plugin.conf in gate.plugin_conf")
+		return
+	}
+	set, wrong := settingsOf(file.Text)
+	if wrong > 0 {
+		f.add(Warn, "plugin settings", fmt.Sprintf("%s:%d: not of the form key=value", file.Path, wrong), "slurmctld does not start with these settings, nor take them over",
+			"mend the line; comments begin with #")
+		return
+	}
+	f.pluginSettings(cfg, file.Path, set)
+}
+
+// settingsOf reads the plugin's settings, with its defaults; wrong is the first line that is none, from 1.
+func settingsOf(text string) (set map[string]string, wrong int) {
+	set = map[string]string{"gate_seconds": "600", "gate_site_factor": strconv.Itoa(cluster.LastInQueue), "opt_out": "charge"}
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return set, i + 1
+		}
+		set[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	}
+	return set, 0
+}
+
+func (f *findings) pluginSettings(cfg *config.Config, path string, set map[string]string) {
+	differs := false
+	differ := func(key, value, ours, means, do string) {
+		differs = true
+		f.add(Warn, "plugin "+key, fmt.Sprintf("%s=%s in %s, but %s here", key, value, path, ours), means, do+", and run scontrol reconfigure")
+	}
+	if n, err := strconv.ParseInt(set["gate_seconds"], 10, 64); err != nil || cluster.Span(n)*cluster.Second != cfg.Gate.TTL.Span() {
+		differ("gate_seconds", set["gate_seconds"], fmt.Sprintf("gate.ttl is %v", cfg.Gate.TTL), gateDiffers,
+			fmt.Sprintf("set gate_seconds=%d there", cfg.Gate.TTL.Span()/cluster.Second))
+	}
+	if license := set["gate_license"]; license != cfg.Gate.License {
+		differ("gate_license", license, fmt.Sprintf("gate.license is %q", cfg.Gate.License), "new jobs are gated in one way and then in the other: two changes of Slurm's for each",
+			"set gate_license="+cfg.Gate.License+" there")
+	}
+	if factor := strconv.Itoa(cluster.LastInQueue); cfg.Gate.License != "" && set["gate_site_factor"] != factor {
+		differ("gate_site_factor", set["gate_site_factor"], "jobs are gated with "+factor,
+			"where a user takes the licence off, the plugin's factor counts as an administrator's: it is given back when the job starts", "set gate_site_factor="+factor+" there")
+	}
+	if set["opt_out"] != string(cfg.OptOut) {
+		differ("opt_out", set["opt_out"], "opt_out is "+string(cfg.OptOut), "jobs that opt out of leases are accepted or refused at submission against what is configured here",
+			"set opt_out="+string(cfg.OptOut)+" there")
+	}
+	var missing []string
+	there := strings.FieldsFunc(set["partitions"], func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+	for _, p := range cfg.Partitions {
+		if !slices.Contains(there, p) {
+			missing = append(missing, p)
+		}
+	}
+	if missing != nil {
+		differ("partitions", set["partitions"], "partitions has "+strings.Join(missing, ", ")+", too,", "new jobs there are gated only when a round sees them", "add them there")
+	}
+	if !differs {
+		f.ok("plugin settings", "%s fits", path)
+	}
+}
+
+const gateDiffers = "new jobs are not gated for as long as others: shorter gates may open between two rounds, longer ones hold jobs up when fairlease is down"
+
+// gateShown compares how long the newest job was gated by the plugin with gate.ttl.
+func (f *findings) gateShown(cfg *config.Config, seen *cluster.Sighting) {
+	var newest *cluster.Job
+	for i := range seen.Jobs {
+		j := &seen.Jobs[i]
+		// A deadline shortens the gate, a begin time of the user's lengthens it, and a requeue changes the submit time.
+		if j.Marked && j.MarkedGate > 0 && j.MarkedBegin == 0 && j.Deadline == 0 && j.Restarts == 0 &&
+			(newest == nil || cmp.Or(cmp.Compare(newest.Submit, j.Submit), newest.ID.Compare(j.ID)) < 0) {
+			newest = j
+		}
+	}
+	if newest == nil {
+		return
+	}
+	const slack = 2 * cluster.Second // the plugin's second may not be the one that Slurm notes
+	shown, ttl := newest.MarkedGate.Sub(newest.Submit), cfg.Gate.TTL.Span()
+	f.must(max(shown-ttl, ttl-shown) <= slack, Warn, "plugin's gate", fmt.Sprintf("the submit plugin gated job %s for %v, gate.ttl is %v",
+		newest.ID, shown.Duration().Round(time.Second), cfg.Gate.TTL), gateDiffers,
+		fmt.Sprintf("set gate_seconds=%d in fairlease-plugin.conf, and run scontrol reconfigure", ttl/cluster.Second))
+}

@@ -1,0 +1,310 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/slurm"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+// slurm tells of Slurm as it is, against what fairlease needs of it.
+func (f *findings) slurm(cfg *config.Config, s *Slurm) {
+	if s.SetupErr != nil {
+		f.add(Fail, "connection", failure.Cause(s.SetupErr), "Slurm cannot be asked", "correct the keys under slurm in the configuration")
+		return
+	}
+	if s.Err != nil {
+		f.add(Fail, "connection", failure.Cause(s.Err), "rounds pause while Slurm is away",
+			"check that slurmrestd and slurmctld run, slurm.address, and that this user may open the socket")
+		return
+	}
+	facts := &s.Facts
+	f.ok("version", "Slurm %s, cluster %s, API %s of %s", facts.Release, facts.Cluster, facts.Speaks, strings.Join(facts.Offered, " "))
+	if facts.Token != "" {
+		f.add(Warn, "token", facts.Token, "Slurm refuses everything with a token that has expired, and rounds pause", "see to it that the file is renewed in time; it is read again whenever it changes")
+	}
+	f.rights(facts)
+	f.capacity(facts)
+	if facts.ConfError != "" {
+		f.add(Fail, "scontrol", facts.ConfError, "what the REST API cannot do goes through scontrol; slurm.conf could not be checked either",
+			"set slurm.scontrol to a command that works for the daemon's user")
+	} else {
+		conf(facts.Conf).check(f, cfg, facts)
+	}
+	if s.LookErr != nil {
+		f.add(Fail, "look", failure.Cause(s.LookErr), "rounds pause while the cluster cannot be read", "see the message; slurmdbd must run for the account tree")
+		return
+	}
+	if s.Sighting == nil {
+		return
+	}
+	f.sighting(cfg, s.Sighting)
+	f.longest(facts.Release, s.Sighting.Partitions)
+	f.plugin(cfg, facts.Conf, &s.Plugin, s.Sighting)
+	for _, note := range s.Notes {
+		if note == facts.Token {
+			continue
+		}
+		f.add(Warn, "look", note, "it is left out of decisions", "")
+	}
+}
+
+func (f *findings) rights(facts *slurm.Facts) {
+	switch {
+	case facts.RestDenied != "" || facts.ScontrolDenied != "":
+		f.add(Fail, "rights", strings.TrimSpace(facts.RestDenied+" "+facts.ScontrolDenied), "gates, grants and requeues are refused",
+			fmt.Sprintf("sacctmgr modify user %s set adminlevel=operator (the users as whom slurmrestd and slurm.scontrol run)", cmp.Or(facts.Operator, "NAME")))
+	case facts.Rights == "Operator" || facts.Rights == "Administrator":
+		f.ok("rights", "%s is %s", facts.Operator, facts.Rights)
+	default:
+		f.ok("rights", "an operator's requests are allowed, through the REST API and scontrol")
+	}
+}
+
+func (f *findings) capacity(facts *slurm.Facts) {
+	models, untyped := map[string]int{}, []string{}
+	for i := range facts.Nodes {
+		for _, g := range facts.Nodes[i].GPUs {
+			models[g.Model] += g.Count
+			if g.Model == "" || g.Model == "gpu" {
+				untyped = append(untyped, facts.Nodes[i].Name)
+			}
+		}
+	}
+	f.must(len(facts.Nodes) > 0, Fail, "GPUs", fmt.Sprintf("%d nodes with %s", len(facts.Nodes), view.Counts(models)),
+		"there is nothing to lease", "set GresTypes=gpu and the nodes' Gres in slurm.conf, and gres.conf")
+	if len(untyped) > 0 {
+		f.add(Warn, "GPU models", "no model is named on "+hostlist.Compress(untyped), "GPUs of all kinds count as one pool there", "name them: Gres=gpu:h100:8, and Type= in gres.conf")
+	}
+}
+
+// conf is slurm.conf, as scontrol shows it.
+type conf map[string]string
+
+// has tells whether a comma-separated value has a word, or a word=….
+func (c conf) has(key, word string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(c[key], func(r rune) bool { return r == ',' || r == ' ' }), func(w string) bool {
+		name, _, _ := strings.Cut(w, "=")
+		return strings.EqualFold(w, word) || strings.EqualFold(name, word)
+	})
+}
+
+// seconds reads "30 sec".
+func (c conf) seconds(key string) (cluster.Span, bool) {
+	word, _, _ := strings.Cut(c[key], " ")
+	n, err := strconv.Atoi(word)
+	return cluster.Span(n) * cluster.Second, err == nil
+}
+
+func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
+	is := func(key string) string { return key + "=" + cmp.Or(c[key], "(not set)") }
+	f.must(c[slurm.ConfSelectType] == "select/cons_tres", Fail, "SelectType", is(slurm.ConfSelectType),
+		"without cons_tres Slurm does not place single GPUs", "set SelectType=select/cons_tres")
+	f.tres(c, facts)
+	f.killWait(c, cfg)
+	if delay, ok := parameter(c[slurm.ConfScheduler], "requeue_delay"); ok {
+		n, err := strconv.Atoi(delay)
+		f.must(err == nil && n >= 30, Warn, "requeue_delay", "requeue_delay="+delay, "a requeued job may come back before its GPUs are handed over",
+			"remove requeue_delay from SchedulerParameters (120 s is the default)")
+	} else {
+		f.ok("requeue_delay", "not set: 120 s")
+	}
+	f.must(c.has(slurm.ConfPriorityFlags, "ACCRUE_ALWAYS"), Warn, "PriorityFlags", is(slurm.ConfPriorityFlags),
+		"a job that waits for a lease, or was requeued, counts as young in Slurm's age factor", "add ACCRUE_ALWAYS to PriorityFlags")
+	f.must(c[slurm.ConfJobFileAppend] == "1", Warn, "JobFileAppend", is(slurm.ConfJobFileAppend),
+		"a job's output is truncated whenever its next lease begins, unless it was submitted with --open-mode=append", "set JobFileAppend=1")
+	f.must(c[slurm.ConfJobRequeue] != "0", Warn, "JobRequeue", is(slurm.ConfJobRequeue),
+		"jobs keep their GPUs until they end, unless submitted with --requeue", "set JobRequeue=1, or mark_requeue=yes in fairlease-plugin.conf")
+	f.gate(c, cfg)
+	f.must(c.hasPlugin(), Warn, "submit plugin", is(slurm.ConfJobSubmit),
+		"new jobs are gated only when a round sees them, up to an interval after they were submitted; idle GPUs may have started them by then",
+		"install slurmplugin/job_submit_fairlease, or contrib/job_submit.lua")
+	if age, ok := c.seconds(slurm.ConfMinJobAge); ok {
+		least := max(3*cfg.Interval.Span(), cluster.Minute)
+		f.must(age >= least, Warn, "MinJobAge", is(slurm.ConfMinJobAge), "jobs that end may be forgotten before a round sees how",
+			fmt.Sprintf("set MinJobAge to %d or more", least/cluster.Second))
+	}
+}
+
+// gate says which gate is in force, and why.
+func (f *findings) gate(c conf, cfg *config.Config) {
+	const line = "add Licenses=fairlease:1000000 to slurm.conf (gate.license), if you can"
+	many := "each waiting job's begin time is put off every few minutes: a change of Slurm's for each, and its accrued age begins anew"
+	total := ""
+	for item := range strings.SplitSeq(c[slurm.ConfLicenses], ",") {
+		if name, count, _ := strings.Cut(item, ":"); name == cfg.Gate.License && name != "" {
+			total = cmp.Or(count, "1")
+		}
+	}
+	switch {
+	case cfg.Gate.License == "":
+		f.add(Warn, "gate", "begin times (gate.license is empty)", many, line)
+	case total == "":
+		f.add(Warn, "gate", "begin times (slurm.conf has no licence "+cfg.Gate.License+")", many, line)
+	case slurm.PlansLicenses(c):
+		f.add(Warn, "gate", "begin times (SchedulerParameters has bf_licenses)", many,
+			"remove bf_licenses if nothing else needs it: with it Slurm's scheduler would stop at the first gated job")
+	default:
+		n, err := strconv.ParseInt(total, 10, 64)
+		f.must(err == nil && n >= 100_000, Warn, "gate", "the licence "+cfg.Gate.License+" (Slurm has "+total+")",
+			"if fairlease is down for longer than gate.ttl, no more than so many jobs can start", "raise it in Licenses of slurm.conf: 1000000 costs nothing")
+	}
+}
+
+// parameter finds a word=value in SchedulerParameters.
+func parameter(text, word string) (string, bool) {
+	for part := range strings.SplitSeq(text, ",") {
+		if name, value, _ := strings.Cut(strings.TrimSpace(part), "="); name == word {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+func (f *findings) tres(c conf, facts *slurm.Facts) {
+	const key = slurm.ConfTRES
+	var gpus []string
+	for tres := range strings.SplitSeq(c[key], ",") {
+		if strings.HasPrefix(tres, "gres/gpu") {
+			gpus = append(gpus, tres)
+		}
+	}
+	f.must(c.has(key, "gres/gpu"), Fail, key, cmp.Or(strings.Join(gpus, ","), "no GPUs in it"), "Slurm does not tell how many GPUs jobs want or hold", "add gres/gpu to AccountingStorageTRES and restart slurmctld")
+	var missing []string
+	for i := range facts.Nodes {
+		for _, g := range facts.Nodes[i].GPUs {
+			if typed := "gres/gpu:" + g.Model; g.Model != "" && g.Model != "gpu" && !c.has(key, typed) && !slices.Contains(missing, typed) {
+				missing = append(missing, typed)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		f.add(Warn, key, "without "+strings.Join(missing, ","), "Slurm's accounting does not tell GPU models apart", "add them to AccountingStorageTRES")
+	}
+}
+
+// killWait holds KillWait against the notice and the grant timeout: it is all that a
+// job has that did not hear the notice, and how long a hand-over may take.
+func (f *findings) killWait(c conf, cfg *config.Config) {
+	wait, ok := c.seconds(slurm.ConfKillWait)
+	if !ok {
+		return
+	}
+	found := fmt.Sprintf("KillWait=%v, lease.notice=%v", config.Duration(wait), cfg.Lease.Notice)
+	notice := cfg.Lease.Notice
+	if cfg.Recall.FirstLease {
+		notice = cfg.Recall.Notice // the shorter one
+		found += fmt.Sprintf(", recall.notice=%v", notice)
+	}
+	const check = "KillWait"
+	switch {
+	case wait >= cfg.Lease.GrantTimeout.Span():
+		f.add(Fail, check, found+fmt.Sprintf(", lease.grant_timeout=%v", cfg.Lease.GrantTimeout),
+			"a job that ignores SIGTERM keeps its GPUs for KillWait, and the next job's grant is taken back before it can start", "lengthen lease.grant_timeout beyond KillWait")
+	case wait+notice.Span() < 30*cluster.Second:
+		f.add(Warn, check, found, "jobs have less than 30 s to save, scripts that do not hear the notice only KillWait", "lengthen KillWait or the notices")
+	case wait < 30*cluster.Second && cfg.Lease.SignalTo == "steps":
+		f.add(Warn, check, found, "scripts that run without srun do not hear the notice (lease.signal_to: steps) and have only KillWait to save", "lengthen KillWait to what a save takes")
+	default:
+		f.ok(check, "%s", found)
+	}
+}
+
+// sighting checks the configuration against what is there.
+func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
+	known := map[string]*cluster.Partition{}
+	for i := range seen.Partitions {
+		known[seen.Partitions[i].Name] = &seen.Partitions[i]
+	}
+	gpus := map[string]int{}
+	for i := range seen.Nodes {
+		for _, p := range seen.Nodes[i].Partitions {
+			for _, g := range seen.Nodes[i].GPUs {
+				gpus[p] += g.Count
+			}
+		}
+	}
+	for _, p := range cfg.Partitions {
+		switch part := known[p]; {
+		case part == nil:
+			f.add(Fail, "partition "+p, "Slurm has no such partition", "nothing in it is managed", "correct partitions in the configuration")
+		case gpus[p] == 0:
+			f.add(Warn, "partition "+p, "has no GPUs", "there is nothing to lease in it", "correct partitions in the configuration")
+		default:
+			f.ok("partition "+p, "%d GPUs", gpus[p])
+		}
+	}
+	if vcs := cfg.VCs(); vcs != nil {
+		rules := cfg.Rules()
+		wrong, remarks := vcs.Against(seen, &rules)
+		for _, x := range wrong {
+			f.add(Fail, "cells", x.String(), "the daemon does not start, or take the file over", "correct the file, or Slurm")
+		}
+		for _, r := range remarks {
+			f.add(Warn, "cells", r, "", "")
+		}
+		if wrong == nil {
+			f.ok("cells", "%d virtual clusters on %d top cells of %s", len(vcs.Cells.VCs), len(vcs.Cells.Tops), vcs.Name)
+		}
+	}
+	snap, err := loop.Remember(cluster.Memory{}, *seen, nil, cfg.Rules(), cfg.Settings())
+	if err != nil {
+		f.add(Fail, "look", err.Error(), "no round can be made", "")
+		return
+	}
+	f.weights(&snap)
+	f.models(cfg, seen, &snap)
+}
+
+// longest looks for partitions whose jobs may be given ends that are decades away. Slurm 24.11 looks for the start of a job in windows that
+// double in 32 bits, and does not come to an end while such jobs run; 26.05 does, and the versions between were not tried.
+func (f *findings) longest(release string, partitions []cluster.Partition) {
+	const most = 10 * 365 * cluster.Day
+	major, _, _ := strings.Cut(release, ".")
+	if n, err := strconv.Atoi(major); err != nil || n >= 26 {
+		return
+	}
+	var open []string
+	for i := range partitions {
+		if longest := partitions[i].MaxTime; longest == 0 || longest > most {
+			open = append(open, partitions[i].Name)
+		}
+	}
+	if open == nil {
+		f.ok("MaxTime", "at most ten years in all partitions")
+		return
+	}
+	f.add(Warn, "MaxTime", "none, or more than ten years: partition "+strings.Join(open, ", "),
+		"jobs whose ends are decades away, as far deadlines make them, keep slurmctld's backfill scheduler busy for ever while another job waits, and nobody is answered",
+		"set MaxTime of partitions to some years at most")
+}
+
+func (f *findings) weights(snap *cluster.Snapshot) {
+	var sum int64
+	for i := range snap.Tenants {
+		sum += snap.Tenants[i].Weight
+	}
+	if sum == 0 {
+		f.add(Fail, "tenants", fmt.Sprintf("%d, none with a weight above 0", len(snap.Tenants)), "nobody is due anything",
+			"add accounts with shares (sacctmgr), or correct tenants.level or tenants.weights")
+		return
+	}
+	var words []string
+	for i := range snap.Tenants {
+		words = append(words, fmt.Sprintf("%s %.1f%%", snap.Tenants[i].Name, 100*float64(snap.Tenants[i].Weight)/float64(sum)))
+	}
+	const most = 8
+	if len(words) > most {
+		words = append(words[:most], fmt.Sprintf("and %d more", len(snap.Tenants)-most))
+	}
+	f.ok("tenants", "%s", strings.Join(words, ", "))
+}

@@ -1,0 +1,125 @@
+package doctor_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/doctor"
+	"github.com/fairlease/fairlease/sidecar/slurm"
+)
+
+// good is a slurm.conf with which all is well.
+func good() map[string]string {
+	return map[string]string{
+		slurm.ConfSelectType: "select/cons_tres", slurm.ConfTRES: "cpu,mem,gres/gpu,gres/gpu:h100", slurm.ConfKillWait: "30 sec",
+		slurm.ConfScheduler: "bf_interval=30", slurm.ConfPriorityFlags: "ACCRUE_ALWAYS", slurm.ConfJobFileAppend: "1", slurm.ConfJobRequeue: "1",
+		slurm.ConfJobSubmit: "lua,fairlease", slurm.ConfMinJobAge: "300 sec", slurm.ConfLicenses: "matlab:4,fairlease:1000000",
+	}
+}
+
+// Each flaw of slurm.conf is found, and told with what it means and what to do.
+func TestSlurmConf(t *testing.T) {
+	nodes := []cluster.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "h100", Count: 8}}}}
+	for _, c := range []struct {
+		key, value string
+		want       string // check and level; "" = none
+	}{
+		{"", "", ""},
+		{slurm.ConfSelectType, "select/linear", "SelectType fail"},
+		{slurm.ConfTRES, "cpu,mem", "AccountingStorageTRES fail, AccountingStorageTRES warn"},
+		{slurm.ConfTRES, "cpu,gres/gpu", "AccountingStorageTRES warn"},
+		{slurm.ConfKillWait, "3 sec", "KillWait warn"},
+		{slurm.ConfKillWait, "60 sec", "KillWait fail"},
+		{slurm.ConfScheduler, "requeue_delay=0,bf_interval=3", "requeue_delay warn"},
+		{slurm.ConfScheduler, "requeue_delay=180", ""},
+		{slurm.ConfPriorityFlags, "", "PriorityFlags warn"},
+		{slurm.ConfJobFileAppend, "0", "JobFileAppend warn"},
+		{slurm.ConfJobRequeue, "0", "JobRequeue warn"},
+		{slurm.ConfJobSubmit, "(null)", "submit plugin warn"},
+		{slurm.ConfJobSubmit, "lua", ""},
+		{slurm.ConfLicenses, "(null)", "gate warn"},
+		{slurm.ConfLicenses, "fairlease", "gate warn"},
+		{slurm.ConfScheduler, "bf_licenses", "gate warn"},
+		{slurm.ConfMinJobAge, "2 sec", "MinJobAge warn"},
+	} {
+		t.Run(c.key+"="+c.value, func(t *testing.T) {
+			slurmConf := good()
+			if c.key != "" {
+				slurmConf[c.key] = c.value
+			}
+			facts := slurm.Facts{Conf: slurmConf, Nodes: nodes}
+			found := ofArea(doctor.Check(config.Default(), &doctor.Seen{Slurm: doctor.Slurm{Facts: facts, LookErr: errors.New("away")}}), "slurm")
+			var got []string
+			for _, x := range found[:len(found)-1] { // the last one says that there was no look
+				if x.Level != doctor.OK {
+					got = append(got, x.Check+" "+x.Level)
+				}
+				if x.Level != doctor.OK && (x.Means == "" || x.Do == "") {
+					t.Errorf("%s does not say what it means and what to do", x.Check)
+				}
+			}
+			if d := cmp.Diff(c.want, strings.Join(got, ", ")); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestCapacityAndRights(t *testing.T) {
+	for _, c := range []struct {
+		facts slurm.Facts
+		want  string
+	}{
+		{slurm.Facts{}, "rights ok, GPUs fail"},
+		{slurm.Facts{Operator: "restd", Rights: "Operator", Nodes: []cluster.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "gpu", Count: 2}}}}}, "rights ok, GPUs ok, GPU models warn"},
+		{slurm.Facts{Operator: "restd", RestDenied: "Access denied"}, "rights fail, GPUs fail"},
+	} {
+		found := ofArea(doctor.Check(config.Default(), &doctor.Seen{Slurm: doctor.Slurm{Facts: c.facts, LookErr: errors.New("away")}}), "slurm")
+		if got := levels(t, named(found, "rights", "GPU")); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.facts, got, c.want)
+		}
+	}
+}
+
+func TestSighting(t *testing.T) {
+	cfg := config.Default()
+	cfg.Partitions = []string{"gpu", "cpu", "gone"}
+	seen := &cluster.Sighting{Now: 1, Partitions: []cluster.Partition{{Name: "cpu"}, {Name: "gpu"}},
+		Nodes:    []cluster.Node{{Name: "n1", Partitions: []string{"gpu"}, GPUs: []cluster.GPUs{{Model: "h100", Count: 8}}}},
+		Accounts: []cluster.Account{{Name: "a", Parent: "root", Shares: 3}, {Name: "b", Parent: "root", Shares: 1}, {Name: "root"}}}
+	got := told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "partition ", "tenants"))
+	want := []string{"partition gpu ok: 8 GPUs", "partition cpu warn: has no GPUs", "partition gone fail: Slurm has no such partition", "tenants ok: a 75.0%, b 25.0%"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPartitionsWithoutALongestTime(t *testing.T) {
+	year := 365 * cluster.Day
+	for _, c := range []struct {
+		release string
+		longest []cluster.Span
+		want    string
+	}{
+		{"24.11.5", []cluster.Span{year, 0}, "MaxTime warn: none, or more than ten years: partition p1"},
+		{"24.11.5", []cluster.Span{11 * year, 0}, "MaxTime warn: none, or more than ten years: partition p0, p1"},
+		{"24.11.5", []cluster.Span{year, 10 * year}, "MaxTime ok: at most ten years in all partitions"},
+		{"26.05.3", []cluster.Span{0}, ""},
+		{"", []cluster.Span{0}, ""},
+	} {
+		var partitions []cluster.Partition
+		for i, longest := range c.longest {
+			partitions = append(partitions, cluster.Partition{Name: fmt.Sprintf("p%d", i), MaxTime: longest})
+		}
+		seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Release: c.release}, Sighting: &cluster.Sighting{Partitions: partitions}}}
+		if got := strings.Join(told(t, named(doctor.Check(config.Default(), seen), "MaxTime")), "; "); got != c.want {
+			t.Errorf("Slurm %q, %v: %q, want %q", c.release, c.longest, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+// Package failure holds errors as their user reads them: what happened, why, and
+// what to do next. Every command of fairlease ends with one of them or with nil,
+// and its code is the exit code of the program.
+package failure
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fairlease/fairlease/sidecar/slurm"
+)
+
+// Exit codes of the program.
+const (
+	OK     = 0
+	No     = 1 // it failed, or the answer is no: a finding, a difference, nothing there
+	Misuse = 2 // the command line or the configuration is wrong
+	Absent = 3 // Slurm or PostgreSQL cannot be reached
+)
+
+// SeeHelp as the next step means: see the help of the command that was given.
+const SeeHelp = "see --help"
+
+// Error is an error that is worded for the user.
+type Error struct {
+	Code int    // exit code
+	What string // what happened
+	Err  error  // why; nil where What says it all
+	Next string // what to do next; may be empty
+}
+
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return e.What
+	}
+	return e.What + ": " + Cause(e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Usage says that a command line is wrong; the command's help says more.
+func Usage(format string, args ...any) error {
+	return &Error{Code: Misuse, What: fmt.Sprintf(format, args...), Next: SeeHelp}
+}
+
+// Quiet is an exit code without a word: the output has said it.
+type Quiet int
+
+func (q Quiet) Error() string { return fmt.Sprintf("exit code %d", int(q)) }
+
+// Worded tells whether an error needs no more words: it has them, or wants none.
+func Worded(err error) bool {
+	var e *Error
+	var q Quiet
+	return errors.As(err, &e) || errors.As(err, &q)
+}
+
+// Unwritten says that a file or folder cannot be written.
+func Unwritten(path string, err error) error {
+	return &Error{Code: No, What: path + " cannot be written", Err: err, Next: "name a place that you may write to"}
+}
+
+// Cause gives what is at the bottom of an error, which is what people can act on.
+// The layers above it say what was being done, and Error.What has said that.
+func Cause(err error) string {
+	var network *net.OpError
+	var refused *pgconn.PgError
+	var answer *slurm.Error
+	switch {
+	case errors.As(err, &network):
+		return network.Error()
+	case errors.As(err, &refused):
+		return "PostgreSQL says: " + refused.Message
+	case errors.As(err, &answer):
+		return answer.Error()
+	}
+	return err.Error()
+}

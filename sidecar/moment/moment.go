@@ -1,0 +1,56 @@
+// Package moment reads moments as people write them: a length of time from now (2h,
+// 1-12:00:00), or a date with or without a time of day. Its errors name no flag: they
+// go on where the flag's name ends.
+package moment
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/config"
+)
+
+// Ahead reads a moment to come.
+func Ahead(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, fmt.Errorf("is missing: write when the order ends, as in 2h or 2030-01-31T18:00")
+	}
+	if d, err := config.ParseDuration(strings.TrimPrefix(text, "now+")); err == nil {
+		if d <= 0 {
+			return time.Time{}, fmt.Errorf("%s is now: give an end to come", text)
+		}
+		return now.Add(d.Span().Duration()), nil
+	}
+	if at, ok := parse(text, now.Location()); ok {
+		if !at.After(now) {
+			return time.Time{}, fmt.Errorf("%s is past: give an end to come", text)
+		}
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("%q is no time: write 2h, 1-12:00:00, 2030-01-31 or 2030-01-31T18:00", text)
+}
+
+// parse reads a moment in the ways in which people write them.
+func parse(text string, zone *time.Location) (time.Time, bool) {
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if at, err := time.ParseInLocation(form, text, zone); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// Ago reads a moment that is past, or a length of time before now; "" = the zero time.
+func Ago(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := config.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d.Span().Duration()), nil
+	}
+	if at, ok := parse(text, now.Location()); ok {
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("%q is no time: write 2h or 7d (ago), 2030-01-31 or 2030-01-31T18:00", text)
+}

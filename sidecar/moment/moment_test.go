@@ -1,0 +1,42 @@
+package moment_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/moment"
+)
+
+func TestAhead(t *testing.T) {
+	zone := time.FixedZone("test", 3600)
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, zone)
+	for text, want := range map[string]string{
+		"2h": "2026-05-01T14:00:00+01:00", "now+30": "2026-05-01T12:30:00+01:00", "1-12:00:00": "2026-05-03T00:00:00+01:00",
+		"2026-05-02": "2026-05-02T00:00:00+01:00", "2026-05-02T08:30": "2026-05-02T08:30:00+01:00",
+		"2026-05-02 08:30:15": "2026-05-02T08:30:15+01:00", "2026-05-02T08:30:00Z": "2026-05-02T08:30:00Z",
+	} {
+		if at, err := moment.Ahead(text, now); err != nil || at.Format(time.RFC3339) != want {
+			t.Errorf("%q is %v (%v), want %s", text, at.Format(time.RFC3339), err, want)
+		}
+	}
+	for _, text := range []string{"", "0", "tomorrow", "2026-05-01", "2026-13-01", "-1h"} {
+		if at, err := moment.Ahead(text, now); err == nil {
+			t.Errorf("%q is %v", text, at)
+		}
+	}
+}
+
+func TestAgo(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{"": "0001-01-01T00:00:00Z", "2h": "2026-05-01T10:00:00Z", "7d": "2026-04-24T12:00:00Z", "0": "2026-05-01T12:00:00Z",
+		"2026-04-30": "2026-04-30T00:00:00Z", "2026-04-30T08:30": "2026-04-30T08:30:00Z"} {
+		if at, err := moment.Ago(text, now); err != nil || at.Format(time.RFC3339) != want {
+			t.Errorf("%q is %v (%v), want %s", text, at.Format(time.RFC3339), err, want)
+		}
+	}
+	for _, text := range []string{"yesterday", "-1h", "2026-13-01"} {
+		if at, err := moment.Ago(text, now); err == nil {
+			t.Errorf("%q is %v", text, at)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// Package replay decides over a snapshot again that was kept, and says where two plans
+// differ. A round is replayed exactly: the same snapshot gives the same plan, byte for
+// byte, as long as the engine is the same.
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+)
+
+// Decide decides over a snapshot and gives the plan, both as JSON.
+func Decide(snapshot []byte) ([]byte, error) {
+	var s cluster.Snapshot
+	if err := json.Unmarshal(snapshot, &s); err != nil {
+		return nil, err
+	}
+	return json.Marshal(engine.Decide(s))
+}
+
+// Save leaves texts of a round in a folder.
+func Save(dir string, round int64, texts map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		var b bytes.Buffer
+		if err := json.Indent(&b, texts[name], "", " "); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("round-%d-%s.json", round, name)), b.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Difference says where two JSON texts differ first, by the path of keys.
+func Difference(was, is []byte) string {
+	a, err1 := loose(was)
+	b, err2 := loose(is)
+	if err1 != nil || err2 != nil {
+		return "its form: one of them is no JSON"
+	}
+	if path, x, y, ok := differ("", a, b); ok {
+		return fmt.Sprintf("%s:\n  was %s\n  is  %s", path, brief(x), brief(y))
+	}
+	return "the order of keys or the form of numbers"
+}
+
+// loose reads any JSON, with numbers as they are written.
+func loose(text []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
+}
+
+func differ(path string, a, b any) (string, any, any, bool) {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok {
+			return path, a, b, true
+		}
+		keys := slices.Sorted(maps.Keys(x))
+		for k := range maps.Keys(y) {
+			if _, ok := x[k]; !ok {
+				keys = append(keys, k)
+			}
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			if p, u, v, no := differ(path+"."+k, x[k], y[k]); no {
+				return p, u, v, true
+			}
+		}
+		return "", nil, nil, false
+	case []any:
+		y, ok := b.([]any)
+		for i := 0; ok && i < min(len(x), len(y)); i++ {
+			if p, u, v, no := differ(fmt.Sprintf("%s[%d]", path, i), x[i], y[i]); no {
+				return p, u, v, true
+			}
+		}
+		if !ok || len(x) != len(y) {
+			return path, a, b, true
+		}
+		return "", nil, nil, false
+	}
+	return path, a, b, !reflect.DeepEqual(a, b)
+}
+
+func brief(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	const most = 200
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(text)
+}

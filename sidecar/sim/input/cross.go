@@ -1,0 +1,92 @@
+package input
+
+import (
+	"cmp"
+	"maps"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+)
+
+// untyped is the model of GPUs of which Slurm knows none.
+const untyped = "gpu"
+
+// Cross gives a setup for each size and scheduler.
+func Cross(base experiment.Setup, sizes string, schedulers []string, cells string) ([]experiment.Setup, error) {
+	fleets := []experiment.Fleet{base.Fleet}
+	if sizes != "" {
+		fleets = nil
+		for text := range strings.SplitSeq(sizes, ",") {
+			f, err := experiment.ParseFleet(text)
+			if err != nil {
+				return nil, failure.Usage("--sizes: %v", err)
+			}
+			f.CPUs, f.MemoryMB = base.Fleet.CPUs, base.Fleet.MemoryMB
+			fleets = append(fleets, f)
+		}
+	}
+	if len(schedulers) == 1 && schedulers[0] == "all" {
+		schedulers = experiment.Schedulers()
+	}
+	var out []experiment.Setup
+	for _, f := range fleets {
+		d, err := virtual(cells, f, base.Weights)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range schedulers {
+			s := base
+			s.Fleet, s.Scheduler, s.Cells = f, strings.TrimSpace(name), d
+			if s.Prices, err = Prices(base.Prices, f, s.Scheduler); err != nil {
+				return nil, err
+			}
+			if err := s.Check(); err != nil {
+				return nil, failure.Usage("%v", err)
+			}
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return nil, failure.Usage("--schedulers names none")
+	}
+	return out, nil
+}
+
+// Prices gives what a GPU of each model of a fleet costs: 1 where the configuration does not say, as in the daemon.
+func Prices(known map[string]float64, f experiment.Fleet, scheduler string) (map[string]float64, error) {
+	if len(known) == 0 {
+		if strings.HasPrefix(strings.TrimPrefix(scheduler, "fairlease:"), "gavel:cost") {
+			return nil, &failure.Error{Code: failure.Misuse, What: scheduler + " weighs throughput against cost, and no price is known",
+				Next: "write what a GPU of each model costs an hour, as models.prices, into a configuration for -c"}
+		}
+		return nil, nil
+	}
+	out := map[string]float64{}
+	for _, r := range f.Racks {
+		out[cmp.Or(r.Model, untyped)] = 1
+	}
+	maps.Copy(out, known)
+	return out, nil
+}
+
+// virtual gives the virtual clusters that --cells names; nil = none.
+func virtual(name string, f experiment.Fleet, weights map[string]int64) (*cluster.Cells, error) {
+	switch name {
+	case "":
+		return nil, nil
+	case "weights":
+		d, err := experiment.CellsByWeight(f, weights)
+		if err != nil {
+			return nil, failure.Usage("--cells weights: %v", err)
+		}
+		return d, nil
+	}
+	file, err := config.LoadCells(name)
+	if err != nil {
+		return nil, &failure.Error{Code: failure.Misuse, What: "--cells " + name + " cannot be used", Err: err, Next: "write weights for whole nodes by the tenants' weights"}
+	}
+	return file.Cells, nil
+}

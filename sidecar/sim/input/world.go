@@ -1,0 +1,298 @@
+// Package input makes an experiment of what a person says on a command line: which
+// jobs, from a trace or made up, on which cluster, with which weights, speeds and
+// manners of saving. It refuses what does not fit together, in words that name the flag.
+package input
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/sim/notes"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+// World is what is said of jobs and clusters, as text, and the jobs.
+type World struct {
+	Nodes    string // the cluster, as experiment.ParseFleet reads it
+	CPUs     int    // for each GPU; 0 = enough for all jobs
+	MemoryMB int64  // for each GPU; 0 = enough for all jobs
+
+	Generate      string // jobs like gavel or philly; "" = from a trace
+	Length        string
+	Tenants       int
+	PerHour, Load float64
+	Seed          uint64
+
+	Format, Zone                 string // of the trace
+	Weights, Speeds, Throughputs string
+
+	Saving                        Saving
+	Until                         string
+	CostSave, CostLoad, ColdStart string
+	FailEvery, Repair             string
+
+	table  *trace.Throughputs // nil = none
+	from   *trace.Trace       // nil = made up
+	census experiment.Census
+	paced  int // jobs that have speeds
+}
+
+// Length reads a flag that is a length of time; an empty one leaves what is there.
+func Length(flag, text string, to *cluster.Span) error {
+	if text == "" {
+		return nil
+	}
+	d, err := config.ParseDuration(text)
+	if err != nil {
+		return failure.Usage("%s: %v", flag, err)
+	}
+	*to = d.Span()
+	return nil
+}
+
+// Setup makes what all runs have in common; sizes, if given, stand for --nodes.
+func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experiment.Setup, error) {
+	s := experiment.Default()
+	s.Settings, s.Prices = cfg.Settings(), cfg.Models.Prices
+	err := cmp.Or(Length("--until", w.Until, &s.Until), Length("--cost-save", w.CostSave, &s.Costs.Save),
+		Length("--cost-load", w.CostLoad, &s.Costs.Load), Length("--cost-start", w.ColdStart, &s.Costs.ColdStart),
+		Length("--fail-every", w.FailEvery, &s.Between), Length("--repair", w.Repair, &s.Repair))
+	if err != nil {
+		return s, err
+	}
+	s.Settings.StartCost = s.Costs.Start()
+	s.Seed = w.Seed
+	if err := w.Saving.Into(&s); err != nil {
+		return s, err
+	}
+	if s.Fleet, err = w.fleet(sizes); err != nil {
+		return s, err
+	}
+	if w.Throughputs != "" {
+		if w.table, err = trace.OpenThroughputs(w.Throughputs); err != nil {
+			return s, &failure.Error{Code: failure.Misuse, What: "the throughputs cannot be used", Err: err}
+		}
+	}
+	if s.Load, err = w.jobs(args, s.Fleet); err != nil {
+		return s, err
+	}
+	if w.census = experiment.Survey(s.Load); w.census.Jobs == 0 {
+		return s, &failure.Error{Code: failure.No, What: s.Load.Name + " has no job with GPUs and a run time", Next: "see what its rows are: " + w.counts()}
+	}
+	if s.Weights, err = w.weigh(cfg); err != nil {
+		return s, err
+	}
+	return s, w.pace(&s)
+}
+
+// fleet gives the cluster, or the first of several sizes.
+func (w *World) fleet(sizes string) (experiment.Fleet, error) {
+	text := w.Nodes
+	if sizes != "" {
+		if text != "" {
+			return experiment.Fleet{}, failure.Usage("--nodes and --sizes exclude each other")
+		}
+		text, _, _ = strings.Cut(sizes, ",")
+	}
+	if text == "" && w.Generate != "" {
+		text = "8x8"
+	}
+	if text == "" {
+		return experiment.Fleet{}, failure.Usage("--nodes is missing: how large is the cluster? As in --nodes 64x8")
+	}
+	f, err := experiment.ParseFleet(text)
+	if err != nil {
+		return f, failure.Usage("--nodes: %v", err)
+	}
+	if w.CPUs < 0 || w.MemoryMB < 0 {
+		return f, failure.Usage("--cpus and --memory cannot be less than 0")
+	}
+	f.CPUs, f.MemoryMB = w.CPUs, w.MemoryMB
+	return f, nil
+}
+
+// jobs reads the trace, or makes jobs up.
+func (w *World) jobs(args []string, fleet experiment.Fleet) (experiment.Load, error) {
+	switch {
+	case len(args) > 1:
+		return experiment.Load{}, failure.Usage("one trace at a time, but there are %q", args)
+	case len(args) == 1 && w.Generate != "":
+		return experiment.Load{}, failure.Usage("a trace and --generate exclude each other")
+	case len(args) == 1:
+		return w.Read(args[0])
+	case w.Generate == "":
+		return experiment.Load{}, failure.Usage("what is to be simulated? Name a trace, or make jobs up with --generate philly")
+	}
+	return w.makeUp(fleet)
+}
+
+// Read reads a trace.
+func (w *World) Read(path string) (experiment.Load, error) {
+	zone, err := time.LoadLocation(w.Zone)
+	if err != nil {
+		return experiment.Load{}, failure.Usage("--zone %s is not known; write one like Europe/Berlin", w.Zone)
+	}
+	known := []trace.Format{"", trace.FormatPlain, trace.FormatPhilly, trace.FormatHelios, trace.FormatPAI, trace.FormatSacct, trace.FormatSlurmdb, trace.FormatGavel}
+	if !slices.Contains(known, trace.Format(w.Format)) {
+		return experiment.Load{}, failure.Usage("--format %s is not known; write plain, philly, helios, pai, sacct, slurmdb or gavel", w.Format)
+	}
+	w.from, err = trace.Open(path, trace.Options{Format: trace.Format(w.Format), Zone: zone, Throughputs: w.table, PerHour: w.PerHour})
+	if err != nil {
+		return experiment.Load{}, &failure.Error{Code: failure.No, What: "the trace cannot be used", Err: err}
+	}
+	return experiment.Of(w.from), nil
+}
+
+func (w *World) makeUp(fleet experiment.Fleet) (experiment.Load, error) {
+	var r trace.Recipe
+	switch w.Generate {
+	case "gavel":
+		r = trace.LikeGavel(w.Seed, 1)
+		r.Table = w.table
+	case "philly":
+		r = trace.LikePhilly(w.Seed, 1)
+	default:
+		return experiment.Load{}, failure.Usage("--generate %s is not known; write gavel or philly", w.Generate)
+	}
+	if err := Length("--length", w.Length, &r.Length); err != nil {
+		return experiment.Load{}, err
+	}
+	if w.Tenants < 1 || w.Tenants > 100_000 {
+		return experiment.Load{}, failure.Usage("--tenants: one or more")
+	}
+	r.Tenants = trace.Shifts(w.Tenants, 0.8)
+	_, gpus := fleet.Count()
+	r.PerHour = w.Load * float64(gpus) / r.MeanDemand()
+	if w.PerHour != 0 {
+		r.PerHour = w.PerHour
+	}
+	jobs, err := trace.Generate(r)
+	if err != nil {
+		return experiment.Load{}, failure.Usage("--generate: %v", err)
+	}
+	return experiment.Load{Name: "like " + w.Generate, Jobs: jobs}, nil
+}
+
+// pace tells how fast jobs are on the models of the cluster.
+func (w *World) pace(s *experiment.Setup) error {
+	flag := "--speeds"
+	if w.table != nil {
+		flag = "--throughputs"
+	}
+	switch {
+	case w.Speeds == "" && w.table == nil:
+		return nil
+	case w.Speeds != "" && w.table != nil:
+		return failure.Usage("--speeds and --throughputs exclude each other")
+	case s.Fleet.Racks[0].Model == "":
+		return failure.Usage("%s needs a cluster that names its models, as in --nodes 20x8:v100+20x4:k80", flag)
+	case w.table != nil:
+		s.Speeds, s.Beside = experiment.SpeedsOf(w.table, trace.GavelReference), experiment.BesideOf(w.table, trace.GavelReference)
+		return nil
+	}
+	f, err := os.Open(w.Speeds)
+	if err != nil {
+		return &failure.Error{Code: failure.Misuse, What: "--speeds " + w.Speeds + " cannot be read", Err: err}
+	}
+	defer func() { _ = f.Close() }()
+	book, err := experiment.ReadSpeeds(f, w.Speeds)
+	if err != nil {
+		return &failure.Error{Code: failure.Misuse, What: "the speeds cannot be used", Err: err}
+	}
+	s.Speeds = book.Speeds
+	if s.Load, w.paced = book.Sort(s.Load); w.paced == 0 {
+		return failure.Usage("%s fits no job: its patterns are of kinds or names, which the trace must tell, and jobs that name a GPU model are as fast as they were there", w.Speeds)
+	}
+	return nil
+}
+
+// weigh gives the tenants' weights.
+func (w *World) weigh(cfg *config.Config) (map[string]int64, error) {
+	switch w.Weights {
+	case "equal":
+		return experiment.EqualWeights(w.census), nil
+	case "demand":
+		return experiment.DemandWeights(w.census), nil
+	case "config":
+		if len(cfg.Tenants.Weights) == 0 {
+			return nil, failure.Usage("--weights config: the configuration names no weights (tenants.weights), which leaves them to Slurm's shares: write these into a file")
+		}
+		weights := maps.Clone(cfg.Tenants.Weights)
+		for _, tenant := range experiment.Missing(w.census, weights) {
+			weights[tenant] = 0 // as for the daemon
+		}
+		return weights, nil
+	}
+	f, err := os.Open(w.Weights)
+	if err != nil {
+		return nil, &failure.Error{Code: failure.Misuse, What: "--weights " + w.Weights + " is neither equal, demand nor config, and no file that can be read", Err: err}
+	}
+	defer func() { _ = f.Close() }()
+	weights, err := experiment.ReadWeights(f, w.Weights)
+	if err != nil {
+		return nil, &failure.Error{Code: failure.Misuse, What: "the weights cannot be used", Err: err}
+	}
+	if missing := experiment.Missing(w.census, weights); len(missing) > 0 {
+		return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s has no weight for %d tenants of the trace: %s", w.Weights, len(missing), view.Some(missing, 10)),
+			Next: "add a line for each, with 0 for one that is due nothing"}
+	}
+	return weights, nil
+}
+
+// Tell says what is about to be simulated, and what was left out of it.
+func (w *World) Tell(out io.Writer, s *experiment.Setup) {
+	c := &w.census
+	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", s.Load.Name, c.Jobs, len(c.Tenants),
+		c.Last, float64(c.Demand())/float64(max(c.Last, cluster.Hour)))
+	w.LeftOut(out)
+	if w.Speeds != "" {
+		fmt.Fprintf(out, "  %s says how fast %d of them are on which model\n", w.Speeds, w.paced)
+	}
+	notes.Saves(out, s)
+}
+
+// LeftOut says which rows of the trace are no jobs, and which jobs are not whole.
+func (w *World) LeftOut(out io.Writer) {
+	if counts := w.counts(); counts != "" {
+		fmt.Fprintf(out, "  left out: %s\n", counts)
+	}
+	if w.from != nil {
+		for _, b := range w.from.Bad {
+			fmt.Fprintf(out, "  %s: line %d: %s\n", b.File, b.Line, b.What)
+		}
+		if more := w.from.Counts.Bad - len(w.from.Bad); more > 0 {
+			fmt.Fprintf(out, "  … and %d more\n", more)
+		}
+		if n := w.from.Counts.Unfinished; n > 0 {
+			fmt.Fprintf(out, "  %d jobs still ran when it was written down: they end here when that was\n", n)
+		}
+	}
+}
+
+// counts says which rows of the trace became no job.
+func (w *World) counts() string {
+	if w.from == nil {
+		return ""
+	}
+	var parts []string
+	for _, x := range []struct {
+		n    int
+		what string
+	}{{w.from.Counts.Bad, "rows that make no sense"}, {w.from.Counts.CPUOnly, "jobs without GPUs"}, {w.from.Counts.NoRun, "jobs that never ran"}} {
+		if x.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

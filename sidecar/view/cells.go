@@ -1,0 +1,621 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
+)
+
+// Cells is how the cells stand after a round, with the names of who is in them.
+type Cells struct {
+	Round         int64                   `json:"round"`
+	At            cluster.Instant         `json:"at"`
+	Cluster       []Cell                  `json:"cluster,omitempty"` // top cells, by chain
+	VCs           []VC                    `json:"vcs"`
+	Fragmentation []cluster.Fragmentation `json:"fragmentation"`
+	Unsafe        []string                `json:"unsafe,omitempty"`
+}
+
+// Cell is a physical cell: the cells in it, or of a node what its GPUs are used for.
+type Cell struct {
+	Chain string `json:"chain,omitempty"` // of a top cell
+	Type  string `json:"type"`
+	Name  string `json:"name"`
+	GPUs  int    `json:"gpus"`
+	Cells []Cell `json:"cells,omitempty"`
+	Uses  []Use  `json:"uses,omitempty"`
+}
+
+// Use is GPUs of a node that are used alike.
+type Use struct {
+	GPUs    []int      `json:"gpus"`
+	VC      string     `json:"vc,omitempty"`      // that has the cell that they are in
+	Holder  *JobInCell `json:"holder,omitempty"`  // by a guaranteed or shared lease
+	Guest   *JobInCell `json:"guest,omitempty"`   // by an opportunistic lease
+	Outside *JobInCell `json:"outside,omitempty"` // by no lease
+	Bad     string     `json:"bad,omitempty"`
+}
+
+// JobInCell is a job that holds GPUs.
+type JobInCell struct {
+	Job    cluster.JobKey     `json:"job"`
+	ID     string             `json:"slurm_id"`
+	User   string             `json:"user"`
+	Tenant string             `json:"tenant"`
+	Right  cluster.LeaseClass `json:"right,omitempty"`
+	GPUs   int                `json:"gpus"`
+	Until  cluster.Instant    `json:"until,omitempty"`
+	State  cluster.LeaseState `json:"state,omitempty"`
+}
+
+// VC is a virtual cluster, from the largest cells of each chain down.
+type VC struct {
+	VC     string    `json:"vc"`
+	Levels []VCLevel `json:"levels"`
+}
+
+type VCLevel struct {
+	cluster.CellView
+	CellGPUs int         `json:"cell_gpus"`
+	Cells    []BoundCell `json:"cells,omitempty"`
+}
+
+type BoundCell struct {
+	Nodes   []string     `json:"nodes"`
+	GPUs    []int        `json:"node_gpus,omitempty"` // of a cell smaller than a node
+	Pinned  bool         `json:"pinned,omitempty"`
+	Used    int          `json:"used_gpus"`
+	Bad     int          `json:"bad_gpus,omitempty"`
+	Holders []*JobInCell `json:"holders,omitempty"`
+	Guests  []*JobInCell `json:"guests,omitempty"`
+}
+
+// use is what a GPU is used for, to be compared.
+type use struct {
+	vc                     string
+	holder, guest, outside cluster.JobKey
+	bad                    string
+}
+
+// kind sums a use up in a word.
+func (u *Use) kind() string {
+	switch {
+	case u.Bad != "":
+		return "bad"
+	case u.Outside != nil:
+		return "not leased"
+	case u.Guest != nil:
+		return "lent"
+	case u.VC != "":
+		return "bound"
+	case u.Holder != nil:
+		return "shared"
+	}
+	return "free"
+}
+
+// useKinds are the kinds in the order in which they are told.
+var useKinds = []string{"free", "bound", "lent", "shared", "not leased", "bad"}
+
+// surveyor finds out who is where.
+type surveyor struct {
+	types map[string]*cluster.CellType
+	jobs  map[cluster.JobKey]*JobInCell
+	uses  map[string]*[64]use // by node, by GPU
+}
+
+// newSurveyor knows the cells of a snapshot and their hardware, but nobody in them yet.
+func newSurveyor(snap *cluster.Snapshot) *surveyor {
+	s := &surveyor{types: map[string]*cluster.CellType{}, jobs: map[cluster.JobKey]*JobInCell{}, uses: map[string]*[64]use{}}
+	for i := range snap.Cells.Types {
+		s.types[snap.Cells.Types[i].Name] = &snap.Cells.Types[i]
+	}
+	for _, t := range snap.Cells.Tops {
+		for _, n := range t.Nodes {
+			s.uses[n] = &[64]use{}
+			s.mark(n, ^uint64(0), func(u *use) { u.bad = "not in Slurm" })
+		}
+	}
+	for i := range snap.Nodes {
+		n := &snap.Nodes[i]
+		s.mark(n.Name, ^uint64(0), func(u *use) { u.bad = n.Bad })
+		s.mark(n.Name, mask(n.Drained), func(u *use) { u.bad = cmp.Or(u.bad, "drained") })
+	}
+	return s
+}
+
+// wrong says what is wrong with the hardware of a node.
+func (s *surveyor) wrong(node string) string {
+	var bad []int
+	why := ""
+	for g, u := range s.uses[node] {
+		if u.bad != "" {
+			bad, why = append(bad, g), u.bad
+		}
+	}
+	if len(bad) > 0 && len(bad) < len(s.uses[node]) {
+		return "GPU " + ranges(bad) + " " + why
+	}
+	return why
+}
+
+// CellsOf tells how the cells stand after a round of a cluster that has cells.
+func CellsOf(snap *cluster.Snapshot, plan *cluster.Plan) *Cells {
+	s := newSurveyor(snap)
+	s.meet(snap, plan)
+	s.look(snap, plan)
+	out := &Cells{Round: plan.Round, At: plan.At, VCs: []VC{}, Fragmentation: plan.Cells.Fragmentation, Unsafe: plan.Cells.Unsafe}
+	for i := range snap.Cells.Tops {
+		t := &snap.Cells.Tops[i]
+		c := s.cell(t.Type, t.Nodes)
+		c.Name, c.Chain = t.Name, cmp.Or(t.Chain, s.chainOf(t.Type))
+		out.Cluster = append(out.Cluster, c)
+	}
+	slices.SortStableFunc(out.Cluster, func(a, b Cell) int { return strings.Compare(a.Chain, b.Chain) })
+	type place struct{ vc, chain, typ string }
+	bound := map[place][]BoundCell{}
+	for i := range plan.Cells.Bound {
+		b := &plan.Cells.Bound[i]
+		at := place{b.VC, b.Chain, b.Type}
+		bound[at] = append(bound[at], s.bound(b))
+	}
+	for _, v := range plan.Cells.Views {
+		if n := len(out.VCs); n == 0 || out.VCs[n-1].VC != v.VC {
+			out.VCs = append(out.VCs, VC{VC: v.VC})
+		}
+		last := &out.VCs[len(out.VCs)-1]
+		last.Levels = append(last.Levels, VCLevel{v, s.size(v.Type), bound[place{v.VC, v.Chain, v.Type}]})
+	}
+	return out
+}
+
+// meet learns the jobs that hold GPUs.
+func (s *surveyor) meet(snap *cluster.Snapshot, plan *cluster.Plan) {
+	for i := range snap.Cases {
+		c := &snap.Cases[i]
+		if n := c.Job.GPUsHeld(); n > 0 && !c.Gone {
+			s.jobs[c.Record.Key] = &JobInCell{Job: c.Record.Key, ID: c.Record.ID.String(), User: c.Record.User, Tenant: c.Record.Tenant, GPUs: n, Until: c.Job.End}
+		}
+	}
+	for i := range plan.Memory.Records {
+		if r := &plan.Memory.Records[i]; s.jobs[r.Key] == nil {
+			s.jobs[r.Key] = &JobInCell{Job: r.Key, ID: r.ID.String(), User: r.User, Tenant: r.Tenant}
+		}
+	}
+	for i := range plan.Memory.Leases {
+		l := &plan.Memory.Leases[i]
+		j := s.job(l.Job)
+		j.Right, j.GPUs, j.Until, j.State = l.Class, l.GPUs, l.End, l.State
+	}
+}
+
+// job gives what is known of a job; of one that nobody knows, its key.
+func (s *surveyor) job(key cluster.JobKey) *JobInCell {
+	if key == 0 {
+		return nil
+	}
+	if s.jobs[key] == nil {
+		s.jobs[key] = &JobInCell{Job: key, ID: fmt.Sprintf("#%d", key)}
+	}
+	return s.jobs[key]
+}
+
+// look finds out who uses every GPU.
+func (s *surveyor) look(snap *cluster.Snapshot, plan *cluster.Plan) {
+	for i := range plan.Cells.Bound {
+		b := &plan.Cells.Bound[i]
+		for _, part := range b.Parts {
+			s.mark(part.Node, part.GPUs, func(u *use) { u.vc = b.VC })
+		}
+	}
+	for i := range snap.Cases {
+		c := &snap.Cases[i]
+		for _, h := range c.Job.Holds {
+			if s.jobs[c.Record.Key] != nil && s.jobs[c.Record.Key].Right == "" {
+				s.mark(h.Node, mask(h.Index), func(u *use) { u.outside = c.Record.Key })
+			}
+		}
+	}
+	for i := range plan.Memory.Leases {
+		l := &plan.Memory.Leases[i]
+		for _, part := range l.Parts {
+			s.mark(part.Node, part.GPUs, func(u *use) {
+				if l.Class == cluster.Opportunistic {
+					u.guest = l.Job
+				} else {
+					u.holder = l.Job
+				}
+			})
+		}
+	}
+}
+
+// mark changes what GPUs of a node are used for, if it is in a cell.
+func (s *surveyor) mark(node string, gpus uint64, change func(*use)) {
+	at := s.uses[node]
+	if at == nil {
+		return
+	}
+	for i := range at {
+		if gpus>>i&1 == 1 {
+			change(&at[i])
+		}
+	}
+}
+
+func mask(index []int) uint64 {
+	m := uint64(0)
+	for _, i := range index {
+		m |= 1 << i
+	}
+	return m
+}
+
+// cell gives a physical cell on nodes, with what is in it.
+func (s *surveyor) cell(kind string, nodes []string) Cell {
+	c := Cell{Type: kind, Name: hostlist.Compress(nodes), GPUs: s.size(kind)}
+	t := s.types[kind]
+	if t != nil && !t.Node && t.Split > 0 {
+		for part := range slices.Chunk(nodes, max(len(nodes)/t.Split, 1)) {
+			c.Cells = append(c.Cells, s.cell(t.Child, part))
+		}
+		return c
+	}
+	if len(nodes) == 0 {
+		return c
+	}
+	at := map[use]int{}
+	for g := range min(c.GPUs, 64) {
+		u := s.uses[nodes[0]][g]
+		k, ok := at[u]
+		if !ok {
+			k = len(c.Uses)
+			at[u] = k
+			c.Uses = append(c.Uses, Use{VC: u.vc, Bad: u.bad, Holder: s.job(u.holder), Guest: s.job(u.guest), Outside: s.job(u.outside)})
+		}
+		c.Uses[k].GPUs = append(c.Uses[k].GPUs, g)
+	}
+	return c
+}
+
+// bound gives a bound cell, with who is in it.
+func (s *surveyor) bound(b *cluster.BoundCell) BoundCell {
+	out := BoundCell{Pinned: b.Pinned, Used: b.Used, Bad: b.Bad}
+	for i, part := range b.Parts {
+		out.Nodes = append(out.Nodes, part.Node)
+		for g := range 64 {
+			if i == 0 && part.GPUs>>g&1 == 1 && !s.whole(b.Type) {
+				out.GPUs = append(out.GPUs, g)
+			}
+		}
+	}
+	for _, key := range b.Holders {
+		out.Holders = append(out.Holders, s.job(key))
+	}
+	for _, key := range b.Guests {
+		out.Guests = append(out.Guests, s.job(key))
+	}
+	return out
+}
+
+// whole tells whether cells of a type are nodes, or larger.
+func (s *surveyor) whole(kind string) bool {
+	for range s.types {
+		t := s.types[kind]
+		if t == nil {
+			return false
+		}
+		if t.Node {
+			return true
+		}
+		kind = t.Child
+	}
+	return false
+}
+
+// size gives the GPUs of a cell of a type.
+func (s *surveyor) size(kind string) int {
+	n, t := 1, s.types[kind]
+	for range s.types {
+		if t != nil && t.Child != "" {
+			n *= t.Split
+			t = s.types[t.Child]
+		}
+	}
+	return n
+}
+
+// chainOf gives the largest type that a type is part of, where there is only one.
+func (s *surveyor) chainOf(kind string) string {
+	for range s.types {
+		for _, name := range slices.Sorted(maps.Keys(s.types)) {
+			if s.types[name].Child == kind {
+				kind = name
+			}
+		}
+	}
+	return kind
+}
+
+// foldAt is how many lines a chain or a virtual cluster may fill unless all is asked for.
+const foldAt = 40
+
+// branch is a line of a tree.
+type branch struct {
+	names []string
+	says  string
+	kids  []branch
+}
+
+// lines gives how many lines a tree has.
+func lines(all []branch) int {
+	n := len(all)
+	for i := range all {
+		n += lines(all[i].kids)
+	}
+	return n
+}
+
+// merge makes one of siblings without children that say the same.
+func merge(all []branch) []branch {
+	at := map[string]int{}
+	var out []branch
+	for _, b := range all {
+		k, ok := at[b.says]
+		switch {
+		case len(b.kids) > 0:
+		case ok:
+			out[k].names = append(out[k].names, b.names...)
+			continue
+		default:
+			at[b.says] = len(out)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// Only leaves one virtual cluster, and nothing of the physical one. False = there is no such virtual cluster.
+func (f *Cells) Only(vc string) bool {
+	f.Cluster = nil
+	f.VCs = slices.DeleteFunc(f.VCs, func(v VC) bool { return v.VC != vc })
+	return len(f.VCs) > 0
+}
+
+// Write writes how the cells stand; what fills many lines is summarised unless all is to be told.
+func (f *Cells) Write(p *Page, all bool) {
+	for group := range chunk(f.Cluster, func(c *Cell) string { return c.Chain }) {
+		p.Printf("%s  %s\n", p.Paint("chain "+group[0].Chain, "bold"), sums(group))
+		tree := p.branches(group, all)
+		if !all && lines(tree) > foldAt {
+			tree = fold(group)
+		}
+		p.tree(tree, "  ", all)
+		p.Printf("\n")
+	}
+	for i := range f.VCs {
+		p.Printf("%s\n", p.Paint("VC "+f.VCs[i].VC, "bold"))
+		p.levels(f.VCs[i].Levels, all)
+		p.Printf("\n")
+	}
+	for group := range chunk(f.Fragmentation, func(x *cluster.Fragmentation) string { return x.Chain }) {
+		var parts []string
+		for i := len(group) - 1; i >= 0; i-- {
+			parts = append(parts, fmt.Sprintf("%s %d of %d", group[i].Type, group[i].Broken, group[i].Cells))
+		}
+		p.Printf("chain %s, cells that cannot give their full affinity to a guaranteed lease: %s\n", group[0].Chain, strings.Join(parts, ", "))
+	}
+	for _, what := range f.Unsafe {
+		p.Printf("%s\n", p.Paint("UNSAFE, nothing is granted: "+what, "red"))
+	}
+	p.Printf("%s\n", p.Paint(fmt.Sprintf("as of round %d at %s", f.Round, p.Time(f.At)), "dim"))
+}
+
+// chunk gives stretches of equal keys.
+func chunk[T any](all []T, key func(*T) string) func(func([]T) bool) {
+	return func(yield func([]T) bool) {
+		for from := 0; from < len(all); {
+			to := from + 1
+			for to < len(all) && key(&all[to]) == key(&all[from]) {
+				to++
+			}
+			if !yield(all[from:to]) {
+				return
+			}
+			from = to
+		}
+	}
+}
+
+// branches makes a tree of physical cells. A node whose GPUs are all used alike is one line; unless
+// all is to be told, so is a larger cell, and so are siblings.
+func (p *Page) branches(cells []Cell, all bool) []branch {
+	var out []branch
+	for i := range cells {
+		c := &cells[i]
+		b := branch{names: []string{c.Name}, kids: p.branches(c.Cells, all)}
+		for k := range c.Uses {
+			b.kids = append(b.kids, branch{names: []string{"GPU " + ranges(c.Uses[k].GPUs)}, says: p.use(&c.Uses[k])})
+		}
+		if len(b.kids) == 1 && len(b.kids[0].kids) == 0 && (len(c.Uses) > 0 || !all) {
+			b.says, b.kids = b.kids[0].says, nil
+		}
+		out = append(out, b)
+	}
+	if all {
+		return out
+	}
+	return merge(out)
+}
+
+// fold makes a line of each top cell, and one of those alike.
+func fold(cells []Cell) []branch {
+	var out []branch
+	for i := range cells {
+		out = append(out, branch{names: []string{cells[i].Name}, says: sums(cells[i : i+1])})
+	}
+	return merge(out)
+}
+
+// sums tells how many GPUs of cells are used for what.
+func sums(cells []Cell) string {
+	counts := map[string]int{}
+	var add func([]Cell)
+	add = func(cells []Cell) {
+		for i := range cells {
+			for k := range cells[i].Uses {
+				counts[cells[i].Uses[k].kind()] += len(cells[i].Uses[k].GPUs)
+			}
+			add(cells[i].Cells)
+		}
+	}
+	add(cells)
+	total := 0
+	var parts []string
+	for _, kind := range useKinds {
+		if n := counts[kind]; n > 0 {
+			total += n
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind))
+		}
+	}
+	return fmt.Sprintf("%d GPUs: %s", total, strings.Join(parts, ", "))
+}
+
+// tree writes lines, each deeper level further in.
+func (p *Page) tree(all []branch, indent string, unfold bool) {
+	width := 0 // of short names, to line up what is said
+	for i := range all {
+		width = max(width, min(len(hostlist.Compress(all[i].names)), 30))
+	}
+	for i := range all {
+		if i == foldAt && !unfold {
+			p.Printf("%s… %d more: fairlease cells show --all\n", indent, len(all)-i)
+			return
+		}
+		p.Printf("%s\n", strings.TrimRight(fmt.Sprintf("%s%-*s  %s", indent, width, hostlist.Compress(all[i].names), all[i].says), " "))
+		p.tree(all[i].kids, indent+"  ", unfold)
+	}
+}
+
+// use says what GPUs are used for.
+func (p *Page) use(u *Use) string {
+	var parts []string
+	say := func(j *JobInCell, how string) {
+		if j != nil {
+			parts = append(parts, how+p.jobWords(j))
+		}
+	}
+	if u.VC != "" {
+		parts = append(parts, "bound to "+u.VC)
+	}
+	say(u.Holder, "")
+	say(u.Guest, "lent to ")
+	say(u.Outside, "in use without a lease: ")
+	if u.Bad != "" {
+		parts = append(parts, "bad: "+u.Bad)
+	}
+	return cmp.Or(strings.Join(parts, ", "), "free")
+}
+
+// jobWords names a job, and until when it may stay.
+func (p *Page) jobWords(j *JobInCell) string {
+	out := fmt.Sprintf("%s of %s", j.ID, cmp.Or(j.User, "somebody"))
+	if j.Tenant != "" {
+		out += " (" + j.Tenant + ")"
+	}
+	if j.Right != "" {
+		out += ", " + string(j.Right)
+	}
+	if j.Until != 0 {
+		out += " until " + clock(p.words(nil), j.Until)
+	}
+	if j.State == cluster.Noticed || j.State == cluster.Ending {
+		out += " at the latest"
+	}
+	return out
+}
+
+// levels writes what a virtual cluster has at each level.
+func (p *Page) levels(all []VCLevel, unfold bool) {
+	n := 0
+	for i := range all {
+		n += len(all[i].Cells)
+	}
+	const few = 3
+	for i := range all {
+		l := &all[i]
+		parts := []string{fmt.Sprintf("%d reserved", l.Reserved)}
+		for _, x := range []struct {
+			n    int
+			what string
+		}{{l.Pinned, "pinned"}, {l.Bound, "bound"}, {l.Lost, "lost to bad hardware"}, {l.Free, "free"}} {
+			if x.n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
+			}
+		}
+		said := strings.Join(parts, ", ")
+		if l.Lent > 0 {
+			said += fmt.Sprintf(" (%d lent)", l.Lent)
+		}
+		name := l.Type
+		if l.Chain != l.Type {
+			name += " of chain " + l.Chain
+		}
+		p.Printf("  %s, %s: %s\n", name, gpuWords(l.CellGPUs, ""), said)
+		for k := range l.Cells {
+			if k == few && n > foldAt && !unfold {
+				p.Printf("    … %d more: fairlease cells show --all\n", len(l.Cells)-k)
+				break
+			}
+			p.Printf("    %s\n", p.boundWords(&l.Cells[k], l.CellGPUs))
+		}
+	}
+}
+
+// boundWords says where a bound cell is and who is in it.
+func (p *Page) boundWords(c *BoundCell, size int) string {
+	where := hostlist.Compress(c.Nodes)
+	if len(c.GPUs) > 0 {
+		where += " GPU " + ranges(c.GPUs)
+	}
+	if c.Pinned {
+		where += ", pinned"
+	}
+	var parts []string
+	for _, j := range c.Holders {
+		parts = append(parts, p.jobWords(j))
+	}
+	if len(c.Holders) == 0 {
+		parts = append(parts, "nobody")
+	} else if c.Used < size-c.Bad {
+		parts = append(parts, fmt.Sprintf("%d of %d GPUs used", c.Used, size))
+	}
+	for _, j := range c.Guests {
+		parts = append(parts, "lent to "+p.jobWords(j))
+	}
+	if c.Bad > 0 {
+		parts = append(parts, fmt.Sprintf("%d bad", c.Bad))
+	}
+	return where + ": " + strings.Join(parts, ", ")
+}
+
+// ranges writes GPUs of a node: 0-3,6.
+func ranges(gpus []int) string {
+	var parts []string
+	for i := 0; i < len(gpus); {
+		from := i
+		for i++; i < len(gpus) && gpus[i] == gpus[i-1]+1; i++ {
+		}
+		if last := gpus[i-1]; last > gpus[from] {
+			parts = append(parts, fmt.Sprintf("%d-%d", gpus[from], last))
+		} else {
+			parts = append(parts, fmt.Sprint(last))
+		}
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,285 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// Explanation is an explanation with what Slurm said of the job.
+type Explanation struct {
+	store.Explanation
+	Slurm *cluster.Job `json:"slurm,omitempty"`
+	Words string       `json:"words"`
+	// Stop is how the job saves and when it may be stopped, of one that runs; StopWords says it.
+	Stop      *cluster.StopReport `json:"stop,omitempty"`
+	StopWords []string            `json:"stop_words,omitempty"`
+	// Hardware is what is bad of the chain that the job waits for, where that is why.
+	Hardware []string `json:"hardware,omitempty"`
+	// Models is what the job's party is due of every model, where a policy divides them.
+	Models *Stake `json:"models,omitempty"`
+}
+
+// Explain adds to what the journal has of a job what its newest round says in words.
+func Explain(x store.Explanation) Explanation {
+	snap, plan := &x.Newest.Snapshot, &x.Newest.Plan
+	out := Explanation{Explanation: x, Models: StakeOf(x.Job.Key, snap, plan)}
+	known := people(snap)
+	if c, ok := known[x.Job.Key]; ok && !c.Gone && c.Job.Record > 0 { // else the journal's rows tell all that is kept of it
+		out.Slurm = &c.Job
+	}
+	w := explain.Words{Job: known.name}
+	if r, ok := engine.StopOf(snap, plan, x.Job.Key); ok {
+		out.Stop, out.StopWords = &r, append(w.Saves(&r), w.Stops(&r)...)
+	}
+	if x.Verdict != nil {
+		out.Words = w.Reason(x.Verdict.Reason)
+		out.Hardware = badHardware(&x.Verdict.Reason, snap)
+	}
+	return out
+}
+
+// badHardware lists what is bad of the chain in which a job's tenant lost cells.
+func badHardware(r *cluster.Reason, snap *cluster.Snapshot) []string {
+	if r.Code != cluster.BecauseLost || snap.Cells == nil {
+		return nil
+	}
+	s := newSurveyor(snap)
+	nodes := map[string][]string{} // by what is wrong with them
+	for i := range snap.Cells.Tops {
+		t := &snap.Cells.Tops[i]
+		if r.Chain != "" && cmp.Or(t.Chain, s.chainOf(t.Type)) != r.Chain {
+			continue
+		}
+		for _, name := range t.Nodes {
+			if why := s.wrong(name); why != "" {
+				nodes[why] = append(nodes[why], name)
+			}
+		}
+	}
+	var out []string
+	for _, why := range slices.Sorted(maps.Keys(nodes)) {
+		slices.Sort(nodes[why])
+		out = append(out, hostlist.Compress(nodes[why])+": "+why)
+	}
+	return out
+}
+
+// Job writes an explanation for people.
+func (p *Page) Job(x *store.Explanation) {
+	snap, plan := &x.Newest.Snapshot, &x.Newest.Plan
+	known := people(snap)
+	w := p.words(known.name)
+	say := func(name, format string, args ...any) {
+		p.Printf("%s %s\n", p.Paint(fmt.Sprintf("%-11s", name), "bold"), fmt.Sprintf(format, args...))
+	}
+	j := &x.Job
+	say("Job", "%s %sof %s, account %s, tenant %s, partition %s%s", j.SlurmID, quoted(j.Name), j.User, j.Account,
+		cmp.Or(j.Tenant, "none"), strings.Join(j.Partitions, ","), before(", QOS ", j.QOS))
+	say("Asks for", "%s%s", gpuWords(j.GPUs, j.Model), limit(j.Limit))
+	say("State", "%s", stateWords(w, j, x.Record))
+	if x.Verdict != nil {
+		p.clauses("Why", "it "+w.Reason(x.Verdict.Reason))
+		p.listed("Hardware", badHardware(&x.Verdict.Reason, snap))
+	} else if x.Waiting != nil {
+		p.clauses("Why", x.Waiting.Reason)
+	} else {
+		say("Why", "%s", noVerdict(j, x.Leases))
+	}
+	if s := StakeOf(j.Key, snap, plan); s != nil {
+		p.listed("Models", s.Words(j.Model))
+	}
+	if x.SlurmSays != "" {
+		say("Slurm says", "%s", x.SlurmSays)
+	}
+	if j.Touch != string(cluster.Act) && j.TouchWhy != "" {
+		say("Note", "%s", j.TouchWhy)
+	}
+	if x.Claim != nil {
+		say("Claim", "%s on %s from %s", gpuWords(gpusOf(x.Claim.Nodes), x.Claim.Pool), hostlist.Compress(nodeNames(x.Claim.Nodes)), w.Time(x.Claim.At))
+	}
+	if le := x.Lease; le != nil {
+		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(nodeNames(le.Nodes)), w.Time(le.End))
+		say("Right", "%s", explain.Right(le.Class))
+	} else if x.Newest.Plan.Round == 0 && len(x.Leases) > 0 && x.Leases[0].Ended == nil {
+		le := &x.Leases[0]
+		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(le.Nodes), w.Time(cluster.InstantOf(le.Ends)))
+		say("Right", "%s", explain.Right(cluster.LeaseClass(le.Class)))
+	}
+	if r, ok := engine.StopOf(snap, plan, j.Key); ok {
+		p.listed("Saves", w.Saves(&r))
+		p.listed("Stops", w.Stops(&r))
+	}
+	alloc, due, loss := j.Alloc, j.Due, j.Lost
+	if r := x.Record; r != nil { // newer than the table's
+		alloc, due, loss = r.Alloc, r.Due, r.Lost
+	}
+	set := &snap.Settings
+	if budget := set.StopAllowance > 0 || set.StopOverheadMilli > 0; budget && x.Record != nil {
+		if s := explain.Destroyed(x.Record); s != "" {
+			say("Lost", "%s", s)
+		}
+		loss = 0
+	}
+	say("Received", "%s of %s due (rho %s); leases %d, restarts %d%s", explain.GPUTime(alloc), explain.GPUTime(due), cluster.RhoOf(alloc, due), j.Terms, j.Restarts, lost(loss))
+	for i := range x.Standing {
+		st := &x.Standing[i]
+		name := ""
+		if i == 0 {
+			name = "Tenant"
+		}
+		say(name, "%s in %s: due %s GPUs, wants %s, has %d; %s; rho %s", st.Tenant, st.Pool, gpuCount(st.Entitlement), gpuCount(st.Demand), st.Holds,
+			explain.Behind(st.Behind), st.Rho)
+		if s := debtWords(st, snap.Settings.Term); s != "" {
+			say("", "%s", s)
+		}
+	}
+	if e := x.Effective; e != nil {
+		rho := ""
+		if e.Rho != nil {
+			rho = fmt.Sprintf("; rho %.3f by measured speedups", *e.Rho)
+		}
+		say("", "%s in all: its GPUs do as much as %.2f of the slowest model, its share by weight would do %.2f%s", e.Tenant, e.Throughput, e.Share, rho)
+	}
+	for i, o := range x.Overrides {
+		name := ""
+		if i == 0 {
+			name = "Orders"
+		}
+		say(name, "%s %s %s until %s, by %s: %s", o.Kind, o.Scope, o.Name, w.Time(cluster.InstantOf(o.Until)), o.By, o.Reason)
+	}
+	p.history(x, w)
+	numbers := ""
+	if x.NumbersAt != x.At {
+		numbers = "; the numbers of the job, not those of its tenant, are of " + w.Time(x.NumbersAt)
+	}
+	say("As of", "round %d at %s%s", x.Round, w.Time(x.At), numbers)
+}
+
+// debtWords says what a tenant is owed or owes in a pool, if that is more than one term of its due, or of one GPU.
+func debtWords(st *cluster.Standing, term cluster.Span) string {
+	own := max(st.Entitlement-st.Repays, cluster.WholeGPU)
+	if max(st.Owed, -st.Owed) <= cluster.GPUTime(cluster.MulDiv(int64(own), int64(term), int64(cluster.WholeGPU))) {
+		return ""
+	}
+	return explain.Debt(st)
+}
+
+// history writes what was done with the job, newest first.
+func (p *Page) history(x *store.Explanation, w explain.Words) {
+	const most = 8
+	for i, a := range x.Actions[:min(len(x.Actions), most)] {
+		name := ""
+		if i == 0 {
+			name = "Actions"
+		}
+		what := fmt.Sprintf("%s  %-9s %-8s  %s  %s", clock(w, cluster.InstantOf(a.At)), a.Verb, outcome(&a), hostlist.Compress(a.Nodes), errorOf(&a))
+		p.Printf("%s %s\n", p.Paint(fmt.Sprintf("%-11s", name), "bold"), strings.TrimRight(what, " "))
+	}
+}
+
+// clauses writes a sentence with each clause on a line of its own.
+func (p *Page) clauses(name, sentence string) { p.listed(name, strings.Split(sentence, "; ")) }
+
+// listed writes each part on a line of its own.
+func (p *Page) listed(name string, parts []string) {
+	for i, part := range parts {
+		if i > 0 {
+			name = ""
+		}
+		p.Printf("%s %s\n", p.Paint(fmt.Sprintf("%-11s", name), "bold"), part)
+	}
+}
+
+func outcome(a *store.Action) string {
+	switch {
+	case a.Withheld:
+		return "withheld"
+	case a.OK == nil:
+		return "unknown"
+	case *a.OK:
+		return "done"
+	case a.Skipped != nil && *a.Skipped:
+		return "skipped"
+	}
+	return "failed"
+}
+
+func errorOf(a *store.Action) string {
+	if a.Error == nil || a.Withheld {
+		return ""
+	}
+	return *a.Error
+}
+
+func stateWords(w explain.Words, j *store.Job, r *cluster.Record) string {
+	out := j.State
+	if j.Outcome != "" {
+		out += " (" + j.Outcome + ")"
+	}
+	if j.State == string(cluster.Waiting) && r != nil && r.First > 0 {
+		out += fmt.Sprintf(", eligible since %s", w.Time(r.First))
+	}
+	if j.State == string(cluster.Waiting) && r != nil && r.Gate > w.Now {
+		out += fmt.Sprintf("; its gate opens by itself at %s", w.Time(r.Gate))
+	}
+	if j.Done != nil {
+		out += ", over since " + w.Time(cluster.InstantOf(*j.Done))
+	}
+	return out
+}
+
+func noVerdict(j *store.Job, leases []store.Lease) string {
+	switch {
+	case j.Done != nil || j.State == string(cluster.Done):
+		return "it is over"
+	case len(leases) > 0 && leases[0].Ended == nil:
+		return "it holds a lease"
+	}
+	return "the newest round said nothing about it"
+}
+
+func gpuWords(n int, model string) string {
+	what := "GPUs"
+	if n == 1 {
+		what = "GPU"
+	}
+	return strings.Join(strings.Fields(fmt.Sprintf("%d %s %s", n, model, what)), " ")
+}
+
+func limit(s cluster.Span) string {
+	if s == 0 {
+		return ", without a time limit"
+	}
+	return ", for " + s.String() + " at most"
+}
+
+func lost(g cluster.GPUTime) string {
+	if g == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s lost to requeues", explain.GPUTime(g))
+}
+
+func quoted(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("%q ", name)
+}
+
+// before puts a lead before text that is not empty.
+func before(lead, text string) string {
+	if text == "" {
+		return ""
+	}
+	return lead + text
+}

@@ -1,0 +1,89 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Line tells how something stands that is waited for: one line that is written over
+// on a terminal; elsewhere each change is a line of its own.
+type Line struct {
+	Out      io.Writer
+	Terminal bool
+
+	last string
+	said string
+}
+
+// Set changes what the line says.
+func (l *Line) Set(text string) {
+	if text == l.last {
+		return
+	}
+	l.last = text
+	if l.Terminal {
+		fmt.Fprintf(l.Out, "\r\x1b[K%s", text[:min(len(text), 79)])
+	} else {
+		fmt.Fprintln(l.Out, text)
+	}
+}
+
+// Say writes what is no state, once.
+func (l *Line) Say(text string) {
+	if text == l.said {
+		return
+	}
+	l.said = text
+	l.End()
+	fmt.Fprintf(l.Out, "fairlease: %s\n", text)
+}
+
+// End removes the line from a terminal.
+func (l *Line) End() {
+	if l.Terminal && l.last != "" {
+		fmt.Fprint(l.Out, "\r\x1b[K")
+		l.last = ""
+	}
+}
+
+// Bar shows on a terminal how far something has come that takes longer than two seconds.
+type Bar struct {
+	out         io.Writer // nil = nowhere
+	begun, last time.Time
+	shown       bool
+}
+
+// NewBar begins a bar on a terminal; out is nil where there is none.
+func NewBar(out io.Writer, now time.Time) *Bar { return &Bar{out: out, begun: now} }
+
+// Set tells how many of how many jobs are over.
+func (b *Bar) Set(over, of int, now time.Time) {
+	if b.out == nil || now.Sub(b.begun) < 2*time.Second || now.Sub(b.last) < 200*time.Millisecond || of == 0 {
+		return
+	}
+	b.last, b.shown = now, true
+	fmt.Fprintf(b.out, "\r%s", barLine(over, of, now.Sub(b.begun)))
+}
+
+// End removes the bar.
+func (b *Bar) End() {
+	if b.shown {
+		fmt.Fprint(b.out, "\r\x1b[K")
+	}
+}
+
+const barWidth = 30
+
+// barLine is a line that fits 80 columns.
+func barLine(over, of int, gone time.Duration) string {
+	full := min(over*barWidth/of, barWidth)
+	line := bytes.Repeat([]byte{'.'}, barWidth)
+	copy(line, bytes.Repeat([]byte{'#'}, full))
+	rest := "?"
+	if over > 0 {
+		rest = (gone * time.Duration(of-over) / time.Duration(over)).Round(time.Second).String()
+	}
+	return fmt.Sprintf("[%s] %3d %%  %d of %d jobs, %s left   ", line, min(100*over/of, 100), over, of, rest)
+}

@@ -1,0 +1,217 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/explain"
+)
+
+// Stake is what a job's party is due of every model, and why.
+type Stake struct {
+	Party  string          `json:"party"`
+	Kind   cluster.Kind    `json:"kind"`
+	Policy string          `json:"policy"`
+	Models []ModelStake    `json:"models"` // by pool
+	Trades []cluster.Trade `json:"trades,omitempty"`
+	WhyNot string          `json:"why_not,omitempty"` // the policy has no answer
+	Late   bool            `json:"late,omitempty"`    // its deadline cannot be kept
+	// Unasked is true where the policy has not been asked since the party came: it is due a part of
+	// its tenant's share by weight until then.
+	Unasked bool `json:"unasked,omitempty"`
+
+	ofJob bool // the party is just the job
+}
+
+type ModelStake struct {
+	Model   string           `json:"model"`
+	Due     cluster.MicroGPU `json:"due_micro_gpus"`
+	Speedup float64          `json:"speedup"` // over the slowest model; 1 where nothing is known
+	Low     float64          `json:"low"`
+	High    float64          `json:"high"`
+	Source  cluster.Source   `json:"source,omitempty"` // "" = nothing is known
+	// Trial is the job that is to show how fast its kind is there; "" = none.
+	Trial string `json:"trial,omitempty"`
+}
+
+// StakeOf gives that of a job; nil = it has none.
+func StakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *Stake {
+	at, ok := engine.StakeOf(*snap, job)
+	if !ok {
+		return nil
+	}
+	s := &Stake{Party: at.Party, ofJob: snap.Settings.DivideJobs, Kind: at.Kind, Policy: snap.Settings.Divide, Unasked: true}
+	who := people(snap)
+	for p, x := range at.Speedups {
+		m := ModelStake{Model: x.Model, Speedup: x.Value, Low: x.Low, High: x.High, Source: x.Source, Trial: who.name(at.Trials[p])}
+		for _, due := range plan.Memory.Parties {
+			if due.Party == at.Party && due.Pool == x.Model {
+				m.Due = due.Entitlement
+			}
+		}
+		s.Models = append(s.Models, m)
+	}
+	if s.ofJob {
+		s.Party = "job " + who.name(job)
+	}
+	if d := snap.Division; d != nil && d.Policy == s.Policy {
+		s.Unasked = !slices.ContainsFunc(d.Parts, func(p cluster.Part) bool { return p.Party == at.Party })
+		s.WhyNot, s.Late = d.Why, slices.Contains(d.Late, job)
+		for _, t := range d.Trades {
+			if t.FastTo.Kind == s.Party || t.SlowTo.Kind == s.Party {
+				s.Trades = append(s.Trades, t)
+			}
+		}
+	}
+	return s
+}
+
+// Words says it, a line for each model and trade. named is the model that the job asks for.
+func (s *Stake) Words(named string) []string {
+	head := fmt.Sprintf("%s divides them; jobs of kind %s are due", s.Policy, s.Kind)
+	if s.ofJob {
+		head = fmt.Sprintf("%s divides them; this job is due", s.Policy)
+	}
+	if named != "" {
+		head = fmt.Sprintf("it names %s and stays there; such jobs of its kind are due", named)
+	}
+	if s.WhyNot != "" {
+		head = fmt.Sprintf("%s has no answer (%s), everybody is due the share by weight", s.Policy, s.WhyNot)
+	}
+	lines := []string{head}
+	if s.Unasked {
+		lines = append(lines, "  a part of the tenant's share by weight: the policy has not been asked since")
+	}
+	if s.Late {
+		lines = append(lines, "  its deadline cannot be kept: it is divided as if it had none")
+	}
+	for _, m := range s.Models {
+		line := fmt.Sprintf("  %s %s: %s", gpuCount(m.Due), m.Model, explain.Worth(m.Speedup, m.Source))
+		if m.Trial != "" {
+			line += fmt.Sprintf("; job %s is to show how fast it is there", m.Trial)
+		}
+		lines = append(lines, line)
+	}
+	for i := range s.Trades {
+		lines = append(lines, fmt.Sprintf("  by trade %d %s", s.Trades[i].ID, explain.Trade(&s.Trades[i])))
+	}
+	return lines
+}
+
+// Ahead is what a round would decide, with the answer to what is to be divided anew.
+type Ahead struct {
+	cluster.Plan
+	Answer *cluster.Division `json:"answer,omitempty"` // nil = the division that is known holds
+	Audit  *cluster.Audit    `json:"audit,omitempty"`
+
+	due []cluster.Standing // of tenants, with the answer
+}
+
+// LookAhead answers what a plan asks, and audits it if that is wanted.
+func LookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *Ahead {
+	a := &Ahead{Plan: *plan, due: plan.Tenants}
+	next := *snap
+	if plan.Question != nil {
+		d := engine.Divide(*plan.Question)
+		a.Answer, next.Division = &d, &d
+		a.due = engine.Decide(next).Tenants
+	}
+	if audit {
+		if found, ok := engine.Audit(next); ok {
+			a.Audit = &found
+		}
+	}
+	return a
+}
+
+// Write writes who is due what of each model, and the trades.
+func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
+	if snap.Settings.Divide == "" {
+		return
+	}
+	d, when := a.Answer, "from the next round on"
+	if d == nil {
+		d, when = snap.Division, "as it is"
+	} else if now := snap.Division; now != nil && now.At > 0 && now.Policy == snap.Settings.Divide {
+		when += "; until then as it was asked at " + p.wordsAt(a.At, nil).Time(now.At) // long ago where the policy is slow
+	}
+	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Divided by %s, %s:", snap.Settings.Divide, when), "bold"))
+	if d != nil && d.Why != "" {
+		p.Printf("%s: everybody is due the share by weight\n", d.Why)
+	}
+	t := &Table{Head: []string{"TENANT", "MODEL", ">BY_WEIGHT", ">DUE", ">WANTS", ">HAS"}}
+	for i := range a.due {
+		x := &a.due[i]
+		t.Add(x.Tenant, x.Pool, gpuCount(x.Base), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds))
+	}
+	p.Table(t)
+	if d != nil {
+		for i := range d.Trades {
+			p.Printf("Trade %d: %s\n", d.Trades[i].ID, explain.Trade(&d.Trades[i]))
+		}
+		for _, key := range d.Late {
+			p.Printf("Late:    the deadline of %s cannot be kept: it is divided as if it had none\n", p.wordsAt(a.At, people(snap).name).Name(key))
+		}
+		for _, u := range d.Undone {
+			p.Printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), fastOf(snap.Division, u.ID), u.ID, explain.Undone(u.Why))
+		}
+	}
+	p.audited(a.Audit)
+}
+
+// fastOf gives the fast model of a trade of the division before.
+func fastOf(was *cluster.Division, id int64) string {
+	if was != nil {
+		for i := range was.Trades {
+			if was.Trades[i].ID == id {
+				return was.Trades[i].Fast
+			}
+		}
+	}
+	return "fast GPUs"
+}
+
+// audited writes an audit.
+func (p *Page) audited(a *cluster.Audit) {
+	if a == nil {
+		return
+	}
+	t := &Table{Head: []string{"TENANT", ">INCENTIVE", ">MOST_ENVY", "OF", ">SAYS+20%", ">SAYS-20%"}}
+	for _, x := range a.Tenants {
+		envies := cluster.Envy{}
+		for _, e := range a.Envy {
+			if e.Tenant == x.Tenant && e.Ratio > envies.Ratio {
+				envies = e
+			}
+		}
+		t.Add(x.Tenant, fmt.Sprintf("%.3f", x.Incentive), fmt.Sprintf("%.3f", envies.Ratio), envies.Of, gain(x.More), gain(x.Less))
+	}
+	t.Tint = func(row, column int) string {
+		if column == 1 && a.Tenants[row].Incentive < 0.999 {
+			return "red"
+		}
+		return ""
+	}
+	p.Printf("\n%s\n", p.Paint("How fair that is:", "bold"))
+	p.Table(t)
+	if a.Slack >= 0 {
+		p.Printf("Slack:   %.2f%% more throughput could be had with nobody having less\n", 100*a.Slack)
+	}
+	for _, m := range a.Misreports {
+		what := m.Model
+		if m.Than != "" {
+			what += " over " + m.Than
+		}
+		p.Printf("Suspect: %s says %.4g on %s, observed is %.4g (said by %s)\n", m.Kind, m.Said, what, m.Seen, m.By)
+	}
+}
+
+// gain writes what is gained, as a part, in per cent.
+func gain(part *float64) string {
+	if part == nil {
+		return "not asked"
+	}
+	return fmt.Sprintf("%+.1f%%", 100**part)
+}

@@ -1,0 +1,88 @@
+// Package view turns values into what people and programs read: tables, sentences
+// and JSON. Its input is the snapshot and the plan of a round, and what the journal
+// lists; its output goes to a Page.
+//
+// Each view is a value that a function makes of those (CellsOf, StatusOf, Explain).
+// The value marshals to the JSON of the command, and its Write makes the text. The
+// package reads no clock, file, database or network: the Page says the time.
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/explain"
+)
+
+// Page is where a view is written, in which form, and as of when.
+type Page struct {
+	Out io.Writer
+	Form
+	Colours bool           // Out is a terminal that shows colours
+	Zone    *time.Location // of times; nil = UTC
+	Now     cluster.Instant
+}
+
+// Form is how lists are written: as a table for people, unless it says otherwise.
+type Form struct {
+	JSON     bool // all numbers, as JSON
+	Parsable bool // columns separated by |
+	NoHeader bool
+}
+
+// ForPeople tells whether a list may have sentences around it.
+func (f Form) ForPeople() bool { return !f.JSON && !f.Parsable && !f.NoHeader }
+
+// Printf writes formatted text.
+func (p *Page) Printf(format string, args ...any) { fmt.Fprintf(p.Out, format, args...) }
+
+// Encode writes a value as JSON.
+func (p *Page) Encode(v any) error {
+	e := json.NewEncoder(p.Out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// Paint colours text: bold, dim, red, green or yellow.
+func (p *Page) Paint(text, how string) string {
+	if !p.Colours {
+		return text
+	}
+	return painted(text, how)
+}
+
+// AsOf says of which round a list is, and when that was; round 0 = none.
+func (p *Page) AsOf(round int64, at cluster.Instant) {
+	if !p.ForPeople() {
+		return
+	}
+	if round == 0 {
+		p.Printf("no round has been written down yet\n")
+		return
+	}
+	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("as of round %d at %s", round, p.Time(at)), "dim"))
+}
+
+// Time says a moment, and how far it is from now.
+func (p *Page) Time(t cluster.Instant) string { return p.words(nil).Time(t) }
+
+// words makes sentences as of now.
+func (p *Page) words(job func(cluster.JobKey) string) explain.Words { return p.wordsAt(p.Now, job) }
+
+// wordsAt makes sentences as of another moment.
+func (p *Page) wordsAt(now cluster.Instant, job func(cluster.JobKey) string) explain.Words {
+	return explain.Words{Now: now, Zone: p.Zone, Job: job}
+}
+
+var paints = map[string]string{"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+
+func painted(text, how string) string {
+	if paints[how] == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + paints[how] + "m" + text + "\x1b[0m"
+}

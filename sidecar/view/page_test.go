@@ -1,0 +1,161 @@
+package view_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+const at = cluster.Instant(1_800_000_000_000) // 2027-01-15 08:00:00 UTC
+
+// A table is lined up for people and divided by bars for programs; long cells stick out.
+func TestTable(t *testing.T) {
+	long := strings.Repeat("x", 61)
+	for _, c := range []struct {
+		name    string
+		form    view.Form
+		colours bool
+		want    string
+	}{
+		{"for people", view.Form{}, false, "NAME  GPUS\na        8\n" + long + "    16\n"},
+		{"without a header", view.Form{NoHeader: true}, false, "a        8\n" + long + "    16\n"},
+		{"for programs", view.Form{Parsable: true}, false, "NAME|GPUS\na|8\n" + long + "|16\n"},
+		{"for programs, without a header", view.Form{Parsable: true, NoHeader: true}, true, "a|8\n" + long + "|16\n"},
+		{"in colours", view.Form{NoHeader: true}, true, "\x1b[31ma\x1b[0m        8\n" + long + "    16\n"},
+		{"as JSON", view.Form{JSON: true}, true, "[\n  \"<all>\"\n]\n"},
+	} {
+		var out bytes.Buffer
+		table := &view.Table{Head: []string{"NAME", ">GPUS"}, Tint: func(row, column int) string {
+			if row == 0 && column == 0 {
+				return "red"
+			}
+			return ""
+		}}
+		table.Add("a", "8")
+		table.Add(long, "16")
+		p := &view.Page{Out: &out, Form: c.form, Colours: c.colours}
+		if err := p.List(table, []string{"<all>"}); err != nil || out.String() != c.want {
+			t.Errorf("%s (%v):\n%s\nwant\n%s", c.name, err, out.String(), c.want)
+		}
+	}
+}
+
+// Only people are told of which round a list is.
+func TestAsOf(t *testing.T) {
+	for _, c := range []struct {
+		form  view.Form
+		round int64
+		want  string
+	}{
+		{view.Form{}, 7, "\nas of round 7 at 08:00:00 (in 00:05:00)\n"},
+		{view.Form{}, 0, "no round has been written down yet\n"},
+		{view.Form{Parsable: true}, 7, ""}, {view.Form{JSON: true}, 0, ""}, {view.Form{NoHeader: true}, 7, ""},
+	} {
+		var out bytes.Buffer
+		(&view.Page{Out: &out, Form: c.form, Now: at.Add(-5 * cluster.Minute)}).AsOf(c.round, at)
+		if out.String() != c.want {
+			t.Errorf("%+v, round %d: %q, want %q", c.form, c.round, out.String(), c.want)
+		}
+	}
+}
+
+// What is waited for is one line on a terminal, and lines of their own elsewhere; nothing is said twice.
+func TestLine(t *testing.T) {
+	for terminal, want := range map[bool]string{
+		true:  "\r\x1b[Kwaits\r\x1b[Kfairlease: odd\n\r\x1b[Kruns\r\x1b[K",
+		false: "waits\nfairlease: odd\nruns\n",
+	} {
+		var out bytes.Buffer
+		l := view.Line{Out: &out, Terminal: terminal}
+		for _, text := range []string{"waits", "waits"} {
+			l.Set(text)
+		}
+		l.Say("odd")
+		l.Say("odd")
+		l.Set("runs")
+		l.End()
+		if out.String() != want {
+			t.Errorf("terminal %v: %q, want %q", terminal, out.String(), want)
+		}
+	}
+}
+
+// A bar appears after two seconds, changes five times a second at most and leaves nothing behind.
+func TestBar(t *testing.T) {
+	begun := at.Time()
+	for _, c := range []struct {
+		over, of int
+		after    time.Duration
+		want     string
+	}{
+		{1, 2, time.Second, ""},
+		{0, 100, time.Minute, "\r[..............................]   0 %  0 of 100 jobs, ? left   \r\x1b[K"},
+		{50, 100, time.Minute, "\r[###############...............]  50 %  50 of 100 jobs, 1m0s left   \r\x1b[K"},
+		{100, 100, time.Minute, "\r[##############################] 100 %  100 of 100 jobs, 0s left   \r\x1b[K"},
+		{0, 0, time.Minute, ""},
+	} {
+		var out bytes.Buffer
+		b := view.NewBar(&out, begun)
+		b.Set(c.over, c.of, begun.Add(c.after))
+		b.Set(c.over, c.of, begun.Add(c.after+time.Millisecond)) // too soon after the one before
+		b.End()
+		if out.String() != c.want {
+			t.Errorf("%d of %d after %v: %q, want %q", c.over, c.of, c.after, out.String(), c.want)
+		}
+	}
+	none := view.NewBar(nil, begun)
+	none.Set(1, 2, begun.Add(time.Hour))
+	none.End()
+}
+
+// Values are written as the file would have them.
+func TestConfigTable(t *testing.T) {
+	var out bytes.Buffer
+	p := &view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}
+	p.Table(view.ConfigTable([]config.Value{{Key: "mode", Value: "act"}, {Key: "license", Value: ""}, {Key: "partitions", Value: []string{"gpu"}}, {Key: "retries", Value: 2}}))
+	const want = "mode|act|\nlicense|\"\"|\npartitions|[\"gpu\"]|\nretries|2|\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// Shares are told only where these are all tenants; a debt is even when the creditor is.
+func TestTenants(t *testing.T) {
+	hour := cluster.GPUTime(3_600_000)
+	all := []store.Tenant{{}, {}}
+	all[0].Tenant, all[0].Pool, all[0].Weight, all[0].Owed, all[0].EvenIn = "nlp", "v100", 3, hour, nil
+	all[1].Tenant, all[1].Pool, all[1].Weight = "vision", "v100", 1
+	show := func(table *view.Table) string {
+		var out bytes.Buffer
+		(&view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}).Table(table)
+		return out.String()
+	}
+	if got := show(view.TenantTable(all, true)); !strings.HasPrefix(got, "nlp|v100|75.0%|") || !strings.Contains(got, "|1.00|0.00|never\n") || !strings.Contains(got, "\nvision|v100|25.0%|") || !strings.HasSuffix(got, "|-\n") {
+		t.Error(got)
+	}
+	if got := show(view.TenantTable(all[:1], false)); !strings.HasPrefix(got, "nlp|v100|-|") {
+		t.Error(got)
+	}
+	debts := []store.Debt{{Pool: "v100", Creditor: "nlp", Debtor: "vision", Time: float64(hour)}}
+	if got := show(view.DebtTable(debts, all)); got != "v100|nlp|vision|1.00|never\n" {
+		t.Error(got)
+	}
+}
+
+// Orders that are over say when and by whom.
+func TestOrderTable(t *testing.T) {
+	end, by := at.Time(), "root"
+	var out bytes.Buffer
+	p := &view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}, Now: at}
+	p.Table(p.OrderTable([]store.Order{{ID: 1, Kind: "boost", Scope: "user", Name: "ann", Until: at.Add(cluster.Hour).Time(), By: "bob", Reason: "r"},
+		{ID: 2, Kind: "freeze", Scope: "job", Name: "7", Until: at.Add(cluster.Hour).Time(), Ended: &end, EndedBy: &by}}))
+	if want := "1|boost|user|ann|09:00:00|bob||r\n2|freeze|job|7|08:00:00||root|\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}

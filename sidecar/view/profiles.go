@@ -1,0 +1,142 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/profile"
+	"github.com/fairlease/fairlease/sidecar/explain"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// Profile is a rate, with the speedup that the policy makes of it.
+type Profile struct {
+	cluster.Profile
+	Speedup *Speedup `json:"speedup,omitempty"` // nil = something surer counts
+}
+
+// Speedup is over the slowest model, with its bounds.
+type Speedup struct {
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// Profiles gives all rates that were declared and observed, and what the engine estimates where neither was.
+func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
+	set := profile.Default()
+	set.Estimate = !snap.Settings.NoEstimates
+	book := profile.New(set, plan.Memory.Profiles, plan.Memory.Paces)
+	for _, d := range snap.Declared {
+		d.Basis = profile.File
+		_ = book.Declare(d) // what is wrong was told when the file was read
+	}
+	var models []string
+	for i := range plan.Memory.Ledger.Pools {
+		models = append(models, plan.Memory.Ledger.Pools[i].Pool)
+	}
+	var all []Profile
+	type group struct {
+		kind, with cluster.Kind
+		gang       int
+	}
+	seen := map[group]bool{}
+	for _, e := range book.Entries() {
+		all = append(all, Profile{Profile: e})
+		g := group{e.Kind, e.With, e.Gang}
+		if e.With != "" || seen[g] {
+			continue
+		}
+		seen[g] = true
+		for _, model := range models {
+			if x, ok := book.Rate(e.Kind, model, e.Gang); ok && x.Source == cluster.Estimated {
+				x.Model, x.Gang = model, e.Gang
+				all = append(all, Profile{Profile: x})
+			}
+		}
+	}
+	for i := range all {
+		x := &all[i]
+		at := slices.Index(models, x.Model)
+		if x.With != "" || at < 0 {
+			continue
+		}
+		if s := book.Speedups(x.Kind, x.Gang, models)[at]; s.Source == x.Source {
+			x.Speedup = &Speedup{s.Value, s.Low, s.High}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Profile) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.With, b.With), cmp.Compare(a.Gang, b.Gang), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Source, b.Source))
+	})
+	return all
+}
+
+// ProfileTable lists rates; estimates are dim.
+func ProfileTable(all []Profile, now cluster.Instant) *Table {
+	t := &Table{Head: []string{"KIND", "BESIDE", ">GANG", "MODEL", ">STEPS/S", ">SPEEDUP", "BOUNDS", "SOURCE", ">SAMPLES", ">SPREAD", ">AGE", "BASIS"}}
+	for i := range all {
+		x := &all[i]
+		speedup, bounds, samples, spread, age := "", "", "", "", ""
+		if s := x.Speedup; s != nil {
+			speedup, bounds = fmt.Sprintf("%.2f", s.Value), fmt.Sprintf("%.2f-%.2f", s.Low, s.High)
+		}
+		if x.Samples > 0 {
+			samples, spread = fmt.Sprint(x.Samples), fmt.Sprintf("%.1f%%", 100*x.Spread)
+		}
+		if x.At > 0 {
+			age = now.Sub(x.At).String()
+		}
+		t.Add(string(x.Kind), string(x.With), fmt.Sprint(x.Gang), x.Model, fmt.Sprintf("%.4g", x.Rate), speedup, bounds, string(x.Source), samples, spread, age, x.Basis)
+	}
+	t.Tint = func(row, _ int) string {
+		if all[row].Source == cluster.Estimated {
+			return "dim"
+		}
+		return ""
+	}
+	return t
+}
+
+// NoTrades says why there is no trade to list, as of the newest round. all tells that those which are over were looked for, too.
+func (p *Page) NoTrades(snap *cluster.Snapshot, plan *cluster.Plan, all bool) {
+	switch divide := snap.Settings.Divide; {
+	case plan.Round == 0: // AsOf says so
+	case divide == "":
+		p.Printf("There is no trade: no policy divides unlike GPU models, preset %s would.\n", policy.GandivaFair)
+	case divide != policy.GandivaFair:
+		p.Printf("There is no trade: %s divides GPU models, and only %s trades.\n", divide, policy.GandivaFair)
+	case all:
+		p.Printf("No trade was made that is remembered still.\n")
+	default:
+		p.Printf("No trade is in force; fairlease trades --all has those that are over.\n")
+	}
+}
+
+// TradeTable lists trades; those that are over are dim.
+func (p *Page) TradeTable(list []store.Trade) *Table {
+	t := &Table{Head: []string{">ID", "MADE", "FAST_TO", ">GETS", "FAST", "SLOW_TO", ">GETS", "SLOW", ">PRICE", "SPEEDUPS", "GAINS", "UNDONE"}}
+	w := p.words(nil)
+	for i := range list {
+		x := &list[i]
+		undone := ""
+		if x.Undone != nil {
+			how := gpuCount(x.UndoneFastGPUs) + " " + x.Fast
+			if !x.InForce {
+				how = "all"
+			}
+			undone = fmt.Sprintf("%s, %s: %s", how, clock(w, cluster.InstantOf(*x.Undone)), explain.Undone(x.Why))
+		}
+		t.Add(fmt.Sprint(x.ID), clock(w, cluster.InstantOf(x.Made)), cmp.Or(x.FastToKind, x.FastTo), gpuCount(x.FastGPUs), x.Fast, cmp.Or(x.SlowToKind, x.SlowTo), gpuCount(x.SlowGPUs), x.Slow,
+			fmt.Sprintf("%.2f", x.Price), fmt.Sprintf("%.2f %.2f", x.FastToSpeedup, x.SlowToSpeedup), fmt.Sprintf("%.2f %.2f", x.FastToGain, x.SlowToGain), undone)
+	}
+	t.Tint = func(row, _ int) string {
+		if !list[row].InForce {
+			return "dim"
+		}
+		return ""
+	}
+	return t
+}

@@ -1,0 +1,113 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
+)
+
+// Decisions writes what a round decided: leases that begin or are renewed, notices,
+// requeues, claims, and a line on what it leaves as it is.
+func (p *Page) Decisions(snap *cluster.Snapshot, plan *cluster.Plan, outcomes []cluster.Outcome) {
+	who := people(snap)
+	w := p.wordsAt(plan.At, who.name)
+	verdicts := map[cluster.JobKey]*cluster.Verdict{}
+	for i := range plan.Verdicts {
+		verdicts[plan.Verdicts[i].Job] = &plan.Verdicts[i]
+	}
+	t := &Table{Head: []string{"WHAT", "JOB", "TENANT", "USER", ">GPUS", "MODEL", "NODES", "UNTIL", "WHY"}}
+	row := func(what string, key cluster.JobKey, gpus int, pool string, nodes []string, until cluster.Instant) {
+		why, c := "", who[key]
+		if v := verdicts[key]; v != nil {
+			why = w.Reason(v.Reason)
+		}
+		if c.Touch == cluster.Watch {
+			what = "would " + what
+		}
+		t.Add(what, who.name(key), c.Record.Tenant, c.Record.User, fmt.Sprint(gpus), pool, hostlist.Compress(nodes), clock(w, until), why)
+	}
+	for i := range plan.Memory.Leases {
+		le := &plan.Memory.Leases[i]
+		if v := verdicts[le.Job]; v != nil && news[v.Reason.Code] != "" {
+			row(news[v.Reason.Code], le.Job, le.GPUs, le.Pool, nodeNames(le.Nodes), le.End)
+		}
+	}
+	for i := range plan.Actions {
+		a := &plan.Actions[i]
+		if a.Withheld && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) { // its lease is not remembered
+			row(string(a.Verb), a.Job, who[a.Job].Job.Request.GPUs, a.Because.Pool, a.Nodes, a.Because.Until)
+		}
+	}
+	for i := range plan.Memory.Claims {
+		cl := &plan.Memory.Claims[i]
+		row("claim", cl.Job, gpusOf(cl.Nodes), cl.Pool, nodeNames(cl.Nodes), cl.At)
+	}
+	if len(t.rows) > 0 || p.Parsable {
+		p.Table(t)
+	} else {
+		p.Printf("No lease begins, is renewed or ends now.\n")
+	}
+	if p.Parsable || p.NoHeader {
+		return
+	}
+	p.Printf("\n")
+	p.summary(plan, outcomes)
+}
+
+// news names what a round decided about a lease, by the code of its job's verdict;
+// what is not there is nothing new.
+var news = map[cluster.Code]string{
+	cluster.BecauseGranted:  "grant",
+	cluster.BecauseRenewed:  "renew",
+	cluster.BecauseAdopted:  "adopt",
+	cluster.BecauseNotice:   "notice",
+	cluster.BecauseEnding:   "reclaim",
+	cluster.BecauseRecalled: "recall",
+}
+
+// summary counts what else a round saw and did.
+func (p *Page) summary(plan *cluster.Plan, outcomes []cluster.Outcome) {
+	verbs, withheld, failed := map[cluster.Verb]int{}, 0, 0
+	for i := range plan.Actions {
+		if plan.Actions[i].Withheld {
+			withheld++
+			continue
+		}
+		verbs[plan.Actions[i].Verb]++
+	}
+	for i := range outcomes {
+		if !outcomes[i].OK && !outcomes[i].Skipped {
+			failed++
+		}
+	}
+	var parts []string
+	for _, v := range []cluster.Verb{cluster.Lock, cluster.Gate, cluster.Reserve, cluster.Grant, cluster.TakeBack, cluster.Notify,
+		cluster.Reclaim, cluster.Release, cluster.Unreserve, cluster.Open} {
+		if verbs[v] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", v, verbs[v]))
+		}
+	}
+	if withheld > 0 {
+		parts = append(parts, fmt.Sprintf("withheld %d (the mode forbids them)", withheld))
+	}
+	if failed > 0 {
+		parts = append(parts, p.Paint(fmt.Sprintf("failed %d", failed), "red"))
+	}
+	if len(parts) == 0 {
+		parts = []string{"none"}
+	}
+	p.Printf("Actions: %s\n", strings.Join(parts, ", "))
+	counts := map[cluster.Code]int{}
+	for i := range plan.Verdicts {
+		counts[plan.Verdicts[i].Reason.Code]++
+	}
+	p.Printf("Jobs:    %s\n", Counts(counts))
+	for i := range plan.Events {
+		p.Printf("Event:   %s\n", plan.Events[i].Text)
+	}
+	if plan.Next > 0 {
+		p.Printf("Next:    time alone changes something at %s\n", p.wordsAt(plan.At, nil).Time(plan.Next))
+	}
+}

@@ -1,0 +1,326 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// Status is what status tells.
+type Status struct {
+	Alive  bool          `json:"alive"` // a daemon is seated and gives signs of life
+	Seat   *store.Seated `json:"seat"`
+	Mode   string        `json:"mode"`   // as configured here
+	Acting []string      `json:"acting"` // partitions, as configured here
+	Round  int64         `json:"round"`  // the newest that was written down
+	At     *time.Time    `json:"at"`
+	Pools  []PoolStatus  `json:"pools"`
+	// Jobs counts what the newest round saw, by state.
+	Jobs    map[cluster.JobState]int `json:"jobs"`
+	Reasons map[cluster.Code]int     `json:"reasons"` // of jobs that wait
+	Leases  int                      `json:"leases"`
+	Claims  int                      `json:"claims"`
+	Bad     []string                 `json:"bad_nodes"`
+	Orders  int                      `json:"overrides"`
+	Aside   []AsideJob               `json:"aside,omitempty"`
+	// Own is true where this database user sees no more than its own tenants' jobs, leases and orders: there are no Pools then.
+	Own  bool       `json:"own_tenants_only,omitempty"`
+	Next *time.Time `json:"next_lease_end"`
+	// Divided is the policy that divides unlike GPU models, Effective what they do for tenants then.
+	Divided   string            `json:"divided,omitempty"`
+	Effective []store.Effective `json:"effective,omitempty"`
+}
+
+// AsideJob is a job that is set aside, and why.
+type AsideJob struct {
+	ID   string `json:"id"`
+	User string `json:"user"`
+	Why  string `json:"why"`
+}
+
+// PoolStatus is what the GPUs of one model do.
+type PoolStatus struct {
+	Pool  string `json:"pool"`
+	GPUs  int    `json:"gpus"`
+	Busy  int    `json:"busy"`
+	Idle  int    `json:"idle"`
+	Bad   int    `json:"bad"`
+	Claim int    `json:"claimed"`
+	// Out counts the GPUs that cannot be leased though they are healthy, some of them busy and some idle: jobs that are left
+	// alone hold them, or others have reserved them. OutBy is the same by reason.
+	Out   int                  `json:"out_of_reach"`
+	OutBy map[cluster.Left]int `json:"out_of_reach_by,omitempty"`
+}
+
+// StatusOf sums up the newest round, and what its GPUs do for tenants. Mode and Acting are left to the caller.
+func StatusOf(seat *store.Seated, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
+	st := &Status{Divided: snap.Settings.Divide, Effective: effective, Seat: seat, Alive: lives(seat), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
+		Leases: len(plan.Memory.Leases), Claims: len(plan.Memory.Claims), Orders: len(snap.Overrides)}
+	if plan.Round > 0 {
+		at := plan.At.Time()
+		st.At = &at
+	}
+	waits := map[cluster.JobKey]bool{}
+	for i := range snap.Cases {
+		c := &snap.Cases[i]
+		if c.Job.State != cluster.Done {
+			st.Jobs[c.Job.State]++
+		}
+		waits[c.Record.Key] = c.Job.State == cluster.Waiting
+		if c.Job.Aside != "" && c.Job.State != cluster.Done {
+			st.Aside = append(st.Aside, AsideJob{c.Job.ID.String(), c.Job.User, c.Job.Aside})
+		}
+	}
+	for i := range plan.Verdicts {
+		if waits[plan.Verdicts[i].Job] {
+			st.Reasons[plan.Verdicts[i].Reason.Code]++
+		}
+	}
+	var next cluster.Instant
+	for i := range plan.Memory.Leases {
+		if end := plan.Memory.Leases[i].End; next == 0 || end < next {
+			next = end
+		}
+	}
+	if next > 0 {
+		at := next.Time()
+		st.Next = &at
+	}
+	for i := range snap.Nodes {
+		if n := &snap.Nodes[i]; n.Bad != "" {
+			st.Bad = append(st.Bad, n.Name+" ("+n.Bad+")")
+		}
+	}
+	st.Pools = poolStates(snap, plan)
+	return st
+}
+
+// lives tells whether a daemon is seated and gives signs of life.
+func lives(seat *store.Seated) bool {
+	return seat != nil && seat.Renewed.Add(seat.Silent).Before(seat.Takeover)
+}
+
+// Own is what the journal shows to a user who may not read whole rounds: what is its own tenants'.
+type Own struct {
+	Round     int64 // 0 = none was written down yet, and the rest is empty
+	At        time.Time
+	Jobs      []store.Count
+	Leases    []store.Lease
+	Orders    []store.Order
+	Effective []store.Effective
+}
+
+// OwnStatusOf sums up what a user may read. Mode and Acting are left to the caller.
+func OwnStatusOf(seat *store.Seated, own *Own) *Status {
+	st := &Status{Own: true, Seat: seat, Alive: lives(seat), Round: own.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
+		Leases: len(own.Leases), Effective: own.Effective}
+	if own.Round == 0 {
+		return st
+	}
+	st.At = &own.At
+	for _, c := range own.Jobs {
+		if c.Code == "" {
+			st.Jobs[cluster.JobState(c.State)] = c.Jobs
+		} else {
+			st.Reasons[cluster.Code(c.Code)] = c.Jobs
+		}
+	}
+	for i := range own.Leases {
+		if end := own.Leases[i].Ends; st.Next == nil || end.Before(*st.Next) {
+			st.Next = &end
+		}
+	}
+	for _, o := range own.Orders {
+		if o.Ended == nil && o.Until.After(own.At) {
+			st.Orders++
+		}
+	}
+	return st
+}
+
+// out counts GPUs as out of reach.
+func (p *PoolStatus) out(why cluster.Left, n int) {
+	if p.OutBy == nil {
+		p.OutBy = map[cluster.Left]int{}
+	}
+	p.Out += n
+	p.OutBy[why] += n
+}
+
+// outWords says why GPUs are out of reach.
+var outWords = map[cluster.Left]string{
+	cluster.LeftOptOut:      "of jobs that opt out of leases",
+	cluster.LeftExcluded:    "of jobs that the configuration excludes",
+	cluster.LeftReservation: "in reservations of others",
+	cluster.LeftNoTenant:    "of jobs of no tenant",
+	cluster.LeftAside:       "of jobs that are set aside",
+}
+
+// outOfReach tells of all pools together how many GPUs are out of reach, and why.
+func outOfReach(pools []PoolStatus) string {
+	all, by := 0, map[string]int{}
+	for i := range pools {
+		all += pools[i].Out
+		for why, n := range pools[i].OutBy {
+			by[outWords[why]] += n
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	var parts []string
+	for _, why := range slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Or(by[b]-by[a], strings.Compare(a, b)) }) {
+		parts = append(parts, fmt.Sprintf("%d %s", by[why], why))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// gpusAt is the GPUs of one model on a node.
+type gpusAt struct{ node, model string }
+
+// poolStates counts what GPUs do, in the order of the ledger's pools.
+func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
+	at := map[string]int{}
+	held := map[gpusAt]int{}
+	var out []PoolStatus
+	for _, a := range plan.Memory.Ledger.Pools {
+		at[a.Pool] = len(out)
+		out = append(out, PoolStatus{Pool: a.Pool, GPUs: a.GPUs, Bad: a.BadGPUs})
+	}
+	count := func(holdings []cluster.Holding, add func(*PoolStatus, int)) {
+		for _, h := range holdings {
+			if i, ok := at[h.Model]; ok {
+				add(&out[i], h.GPUs)
+			}
+		}
+	}
+	for i := range snap.Cases {
+		c := &snap.Cases[i]
+		if c.Gone || c.Job.State == cluster.Waiting || c.Job.State == cluster.Done {
+			continue
+		}
+		count(c.Job.Holds, func(p *PoolStatus, n int) { p.Busy += n })
+		for _, h := range c.Job.Holds {
+			held[gpusAt{h.Node, h.Model}] += h.GPUs
+		}
+		if c.Touch == cluster.Leave {
+			count(c.Job.Holds, func(p *PoolStatus, n int) { p.out(c.Left, n) })
+		}
+	}
+	reserved := map[string]bool{}
+	for i := range snap.Reservations {
+		if r := &snap.Reservations[i]; !r.Ours && r.Start <= snap.Now && snap.Now < r.End {
+			for _, node := range r.Nodes {
+				reserved[node] = true
+			}
+		}
+	}
+	for i := range snap.Nodes {
+		n := &snap.Nodes[i]
+		if n.Bad != "" || !reserved[n.Name] {
+			continue
+		}
+		for _, g := range n.GPUs {
+			if free := g.Count - held[gpusAt{n.Name, g.Model}]; free > 0 {
+				count([]cluster.Holding{{Model: g.Model, GPUs: free}}, func(p *PoolStatus, n int) { p.out(cluster.LeftReservation, n) })
+			}
+		}
+	}
+	for i := range plan.Memory.Claims {
+		count(plan.Memory.Claims[i].Nodes, func(p *PoolStatus, n int) { p.Claim += n })
+	}
+	for i := range out {
+		out[i].Idle = max(out[i].GPUs-out[i].Bad-out[i].Busy, 0)
+	}
+	return out
+}
+
+// Write writes the status; for programs, the pools alone.
+func (st *Status) Write(p *Page) {
+	t := &Table{Head: []string{"POOL", ">GPUS", ">BUSY", ">IDLE", ">CLAIMED", ">BAD", ">OUT_OF_REACH"}}
+	for _, x := range st.Pools {
+		t.Add(x.Pool, fmt.Sprint(x.GPUs), fmt.Sprint(x.Busy), fmt.Sprint(x.Idle), fmt.Sprint(x.Claim), fmt.Sprint(x.Bad), fmt.Sprint(x.Out))
+	}
+	if p.Parsable {
+		p.Table(t)
+		return
+	}
+	say := func(name, format string, args ...any) { p.Printf("%-9s %s\n", name, fmt.Sprintf(format, args...)) }
+	switch {
+	case st.Seat == nil:
+		say("daemon", "%s", p.Paint("none is seated: nobody makes rounds; start one with systemctl start fairlease", "red"))
+	case !st.Alive:
+		say("daemon", "%s", p.Paint(fmt.Sprintf("%s is seated, but has been silent for %s: it is dead or cut off", st.Seat.Holder, cluster.SpanOf(st.Seat.Silent)), "red"))
+	default:
+		say("daemon", "%s is seated since %s, seen %s ago", st.Seat.Holder, p.Time(cluster.InstantOf(st.Seat.Acquired)), cluster.SpanOf(st.Seat.Silent))
+	}
+	acting := "no partition is acted on"
+	if len(st.Acting) > 0 {
+		acting = "acting on " + strings.Join(st.Acting, ", ")
+	}
+	say("mode", "%s: %s (as configured here)", st.Mode, acting)
+	if st.Round == 0 {
+		say("round", "none has been written down yet")
+		return
+	}
+	say("round", "%d, written down at %s; rounds in which nothing changes are not", st.Round, p.Time(cluster.InstantOf(*st.At)))
+	say("jobs", "%s", Counts(st.Jobs))
+	if len(st.Reasons) > 0 {
+		say("waiting", "%s", Counts(st.Reasons))
+	}
+	claims := fmt.Sprintf(", %d claims", st.Claims)
+	if st.Own {
+		claims = ""
+	}
+	say("leases", "%d in force%s%s", st.Leases, claims, st.nextEnd(p))
+	if st.Orders > 0 {
+		say("orders", "%d of administrators in force (fairlease override list)", st.Orders)
+	}
+	if n := len(st.Aside); n > 0 {
+		first := &st.Aside[0]
+		say("aside", "%s", p.Paint(fmt.Sprintf("%d, charged to their tenants and left alone, for fairlease cannot deal with them; the first is job %s of %s: %s", n, first.ID, first.User, first.Why), "red"))
+	}
+	if s := outOfReach(st.Pools); s != "" {
+		say("beyond", "GPUs that cannot be leased: %s", s)
+	}
+	if len(st.Bad) > 0 {
+		say("bad", "%s", strings.Join(st.Bad, ", "))
+	}
+	if st.Own {
+		say("seen", "your own tenants' jobs, leases and orders, for this database user may see no others")
+	} else {
+		p.Printf("\n")
+		p.Table(t)
+	}
+	st.effective(p)
+}
+
+// effective writes what unlike GPU models do for tenants, where a policy divides them.
+func (st *Status) effective(p *Page) {
+	if len(st.Effective) == 0 {
+		return
+	}
+	t := &Table{Head: []string{"TENANT", ">NOW", ">DUE", ">BY_WEIGHT", ">MEASURED_RHO"}}
+	for _, x := range st.Effective {
+		rho := "-"
+		if x.Rho != nil {
+			rho = fmt.Sprintf("%.3f", *x.Rho)
+		}
+		t.Add(x.Tenant, fmt.Sprintf("%.2f", x.Throughput), fmt.Sprintf("%.2f", x.Due), fmt.Sprintf("%.2f", x.Share), rho)
+	}
+	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("What GPUs do for tenants by measured speedups, in GPUs of the slowest model (%s divides):", st.Divided), "bold"))
+	p.Table(t)
+}
+
+func (st *Status) nextEnd(p *Page) string {
+	if st.Next == nil {
+		return ""
+	}
+	return "; the next ends at " + p.Time(cluster.InstantOf(*st.Next))
+}

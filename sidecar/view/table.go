@@ -1,0 +1,85 @@
+package view
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Table is columns of text. Heads that begin with > are of numbers: set to the right.
+type Table struct {
+	Head []string
+	Tint func(row, column int) string // as of Page.Paint, or ""; nil = none
+	rows [][]string
+}
+
+// Add adds a row, with a cell for each head.
+func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// widest is the longest cell that others are lined up with; longer ones stick out.
+const widest = 60
+
+// List writes a table, or what is in it as JSON.
+func (p *Page) List(t *Table, all any) error {
+	if p.JSON {
+		return p.Encode(all)
+	}
+	p.Table(t)
+	return nil
+}
+
+// Table writes a table, for people or for programs.
+func (p *Page) Table(t *Table) {
+	head := make([]string, len(t.Head))
+	for i, h := range t.Head {
+		head[i] = strings.TrimPrefix(h, ">")
+	}
+	if p.Parsable {
+		if !p.NoHeader {
+			p.Printf("%s\n", strings.Join(head, "|"))
+		}
+		for _, row := range t.rows {
+			p.Printf("%s\n", strings.Join(row, "|"))
+		}
+		return
+	}
+	width := make([]int, len(head))
+	for _, row := range append([][]string{head}, t.rows...) {
+		for i, cell := range row {
+			if n := utf8.RuneCountInString(cell); n <= widest {
+				width[i] = max(width[i], n)
+			}
+		}
+	}
+	line := func(cells []string, tint func(int) string) {
+		var b strings.Builder
+		for i, cell := range cells {
+			space := strings.Repeat(" ", max(width[i]-utf8.RuneCountInString(cell), 0))
+			if p.Colours {
+				cell = painted(cell, tint(i))
+			}
+			switch {
+			case strings.HasPrefix(t.Head[i], ">"):
+				b.WriteString(space + cell)
+			case i == len(cells)-1:
+				b.WriteString(cell)
+			default:
+				b.WriteString(cell + space)
+			}
+			if i < len(cells)-1 {
+				b.WriteString("  ")
+			}
+		}
+		p.Printf("%s\n", strings.TrimRight(b.String(), " "))
+	}
+	if !p.NoHeader {
+		line(head, func(int) string { return "bold" })
+	}
+	for i, row := range t.rows {
+		line(row, func(column int) string {
+			if t.Tint == nil {
+				return ""
+			}
+			return t.Tint(i, column)
+		})
+	}
+}

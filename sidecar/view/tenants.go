@@ -1,0 +1,111 @@
+package view
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/hostlist"
+	"github.com/fairlease/fairlease/sidecar/store"
+)
+
+// TenantTable lists tenants; their shares only where these are all of them.
+func TenantTable(all []store.Tenant, whole bool) *Table {
+	sums := map[string]int64{}
+	for i := range all {
+		sums[all[i].Pool] += all[i].Weight
+	}
+	t := &Table{Head: []string{"TENANT", "POOL", ">SHARE", ">DUE", ">WANTS", ">HAS", ">LENT", ">WAITING", ">BEHIND", ">RHO", ">RHO_ALL", ">OWED", ">REPAYS", ">EVEN"}}
+	for i := range all {
+		x := &all[i]
+		share := "-"
+		if whole {
+			share = fmt.Sprintf("%.1f%%", 100*float64(x.Weight)/float64(max(sums[x.Pool], 1)))
+		}
+		t.Add(x.Tenant, x.Pool, share, gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds),
+			gpuCount(x.Lent), fmt.Sprint(x.Waiting), cluster.SpanOf(x.Behind).String(), x.Rho.String(), x.RhoAll.String(),
+			gpuHours(float64(x.Owed)), gpuCount(x.Repays), even(x))
+	}
+	t.Tint = func(row, column int) string {
+		if t.Head[column] != ">RHO" || all[row].Demand == 0 {
+			return ""
+		}
+		return rhoTint(all[row].Rho)
+	}
+	return t
+}
+
+// DebtTable lists debts with when their creditors are even.
+func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
+	t := &Table{Head: []string{"POOL", "CREDITOR", "DEBTOR", ">OWED", ">EVEN"}}
+	for i := range debts {
+		d := &debts[i]
+		when := "never"
+		for k := range all {
+			if x := &all[k]; x.Tenant == d.Creditor && x.Pool == d.Pool {
+				when = even(x)
+			}
+		}
+		t.Add(d.Pool, d.Creditor, d.Debtor, gpuHours(d.Time), when)
+	}
+	return t
+}
+
+// even tells how long it is until a tenant is even, at the present pace.
+func even(x *store.Tenant) string {
+	switch {
+	case x.Owed == 0:
+		return "-"
+	case x.EvenIn == nil:
+		return "never"
+	}
+	return cluster.SpanOf(*x.EvenIn).String()
+}
+
+func gpuHours(gpuMS float64) string { return fmt.Sprintf("%.2f", gpuMS/3_600_000) }
+
+// rhoTint marks a tenant that loses by sharing.
+func rhoTint(r cluster.Rho) string {
+	switch {
+	case r < 800_000:
+		return "red"
+	case r < 950_000:
+		return "yellow"
+	}
+	return "green"
+}
+
+// LeaseTable lists leases; with over, also why those are over that are.
+func (p *Page) LeaseTable(all []store.Lease, over bool) *Table {
+	w, at := p.words(nil), p.Now
+	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "POOL", "NODES", ">TERM", "STATE", "CLASS", "SINCE", "UNTIL", ">LEFT"}}
+	if over {
+		t.Head = append(t.Head, "WHY")
+	}
+	moment := func(at *time.Time) string {
+		if at == nil {
+			return "-"
+		}
+		return clock(w, cluster.InstantOf(*at))
+	}
+	for i := range all {
+		x := &all[i]
+		until, left := &x.Ends, max(cluster.InstantOf(x.Ends).Sub(at), 0).String()
+		if x.Ended != nil {
+			until, left = x.Ended, "-"
+		}
+		cells := []string{x.SlurmID, x.Tenant, x.User, fmt.Sprint(x.GPUs), x.Pool, hostlist.Compress(x.Nodes), fmt.Sprint(x.Term), x.State, x.Class,
+			moment(x.Started), moment(until), left}
+		if over {
+			cells = append(cells, x.Why)
+		}
+		t.Add(cells...)
+	}
+	t.Tint = func(row, column int) string {
+		if t.Head[column] != "STATE" {
+			return ""
+		}
+		return map[string]string{"granted": "yellow", "active": "green", "noticed": "yellow", "ending": "red"}[all[row].State]
+	}
+	return t
+}

@@ -1,0 +1,133 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/explain"
+)
+
+// cases finds what a snapshot knows of jobs by their keys.
+type cases map[cluster.JobKey]cluster.Case
+
+func people(s *cluster.Snapshot) cases {
+	out := make(cases, len(s.Cases))
+	for i := range s.Cases {
+		out[s.Cases[i].Record.Key] = s.Cases[i]
+	}
+	return out
+}
+
+// name gives a job's id as users know it; "" where the snapshot has no such job.
+func (c cases) name(key cluster.JobKey) string {
+	if k, ok := c[key]; ok {
+		return k.Record.ID.String()
+	}
+	return ""
+}
+
+// nodeNames gives the nodes of holdings, each once, sorted.
+func nodeNames(holdings []cluster.Holding) []string {
+	var out []string
+	for i := range holdings {
+		out = append(out, holdings[i].Node)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func gpusOf(holdings []cluster.Holding) int {
+	n := 0
+	for i := range holdings {
+		n += holdings[i].GPUs
+	}
+	return n
+}
+
+// Subject names what an action is about.
+func Subject(a *cluster.Action) string {
+	if a.ID != (cluster.JobID{}) {
+		return "job " + a.ID.String()
+	}
+	return "reservation " + a.Reservation
+}
+
+// clock says a moment of the day, or the day too where it is another.
+func clock(w explain.Words, t cluster.Instant) string {
+	if t == 0 {
+		return ""
+	}
+	at, _, _ := strings.Cut(w.Time(t), " (")
+	return at
+}
+
+// Counts lists counts, the greatest first.
+func Counts[K ~string](counts map[K]int) string {
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, k := range keys {
+		parts = append(parts, fmt.Sprintf("%s %d", k, counts[k]))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// gpuCount writes millionths of a GPU as GPUs.
+func gpuCount(g cluster.MicroGPU) string {
+	return fmt.Sprintf("%.2f", float64(g)/float64(cluster.WholeGPU))
+}
+
+// Count writes how many there are of something that takes an s.
+func Count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// Some lists the first few of many names.
+func Some(names []string, most int) string {
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// ShellWords writes words as a shell reads them.
+func ShellWords(words ...string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+./,:@%"
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = w
+		if strings.ContainsFunc(w, func(r rune) bool { return !strings.ContainsRune(plain, r) }) || w == "" {
+			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// Wrapped breaks a text into lines that fit a terminal.
+func Wrapped(text string) string {
+	var b strings.Builder
+	width := 0
+	for word := range strings.FieldsSeq(text) {
+		if width > 0 && width+1+len(word) > 98 {
+			b.WriteString("\n")
+			width = 0
+		} else if width > 0 {
+			b.WriteString(" ")
+			width++
+		}
+		b.WriteString(word)
+		width += len(word)
+	}
+	return b.String()
+}
