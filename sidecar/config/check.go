@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -80,8 +80,8 @@ func (k *checker) manage() {
 
 func (k *checker) cells() {
 	c := &k.c.Cells
-	k.must(k.c.Preset != Hived || c.File != "", "cells.file", "preset hived gives tenants virtual clusters, and no file describes them; `fairlease cells init` writes one")
-	k.must(k.c.Preset == Hived || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not have: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
+	k.must(k.c.Preset != preset.Hived || c.File != "", "cells.file", "preset hived gives tenants virtual clusters, and no file describes them; `fairlease cells init` writes one")
+	k.must(k.c.Preset == preset.Hived || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not have: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
 	k.oneOf("cells.chooser", c.Chooser, "astraea", "fifo", "tiresias-l", "gandiva-fair")
 }
 
@@ -139,8 +139,9 @@ func (k *checker) times() {
 
 func (k *checker) fairness() {
 	c := k.c
-	k.oneOf("preset", c.Preset, append([]string{Astraea, Hived}, policy.Presets()...)...)
-	k.must(lp.Available || !policy.NeedsSolver(c.Preset), "preset", "%s needs the solver COIN-OR CLP, and this fairlease was built without it (CGO_ENABLED=0); install one built by `make build`, or choose another preset", c.Preset)
+	k.oneOf("preset", c.Preset, preset.Names()...)
+	row, _ := preset.Of(c.Preset)
+	k.must(lp.Available || !row.Solver, "preset", "%s needs the solver COIN-OR CLP, and this fairlease was built without it (CGO_ENABLED=0); install one built by `make build`, or choose another preset", c.Preset)
 	k.models()
 	k.must(c.Fairness.RhoSelect == 16 || c.Fairness.RhoSelect == 8, "fairness.rho_select", "%d is no equation to select by; write 16 (quota) or 8 (no more than wanted)", c.Fairness.RhoSelect)
 	k.must(c.Fairness.Window >= c.Lease.Term, "fairness.window", "%v is shorter than %s; lengthen it", c.Fairness.Window, k.where("lease.term", c.Lease.Term))
@@ -221,13 +222,13 @@ func (c *Config) Warnings() []string {
 	if c.Mode == loop.Observe && len(c.Canary) > 0 {
 		out = append(out, "canary lists partitions, but mode is observe: nothing is acted on; set mode: canary when you are ready")
 	}
-	if c.Preset != Hived && len(c.Cells.StrictQOS) > 0 {
+	if c.Preset != preset.Hived && len(c.Cells.StrictQOS) > 0 {
 		out = append(out, fmt.Sprintf("cells.strict_qos lists QOS, but preset %s has no virtual clusters: it has no effect; set preset: hived", c.Preset))
 	}
 	if host := c.unsafeDatabase(); host != "" {
 		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))
 	}
-	if policy.TenantBlind(c.Preset) {
+	if preset.TenantBlind(c.Preset) {
 		out = append(out, fmt.Sprintf("preset %s knows jobs only: tenants have no shares in it, whatever their weights, and who has more jobs gets more; gavel:las and gavel:hierarchical weigh tenants", c.Preset))
 	}
 	return out

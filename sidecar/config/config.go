@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
@@ -244,12 +244,6 @@ type Log struct {
 	Format string `yaml:"format"`
 }
 
-// The presets. Hived gives tenants virtual clusters.
-const (
-	Astraea = "astraea"
-	Hived   = "hived"
-)
-
 // Default gives the configuration of an empty file.
 func Default() *Config {
 	const second, minute, hour, day = Duration(cluster.Second), Duration(cluster.Minute), Duration(cluster.Hour), Duration(cluster.Day)
@@ -258,7 +252,7 @@ func Default() *Config {
 		Partitions: []string{"gpu"},
 		OptOut:     loop.Charge,
 		Tenants:    Tenants{Level: 1},
-		Preset:     Astraea,
+		Preset:     preset.Astraea,
 		Cells:      Cells{Chooser: "astraea", AffinityWait: 10 * minute},
 		Models:     Models{Estimate: true, DivideEvery: 5 * minute, Progress: Progress{Every: 10 * second}},
 		Interval:   10 * second,
@@ -355,11 +349,11 @@ func (c *Config) Settings() cluster.Settings {
 		LongTerms: c.Jobs.LongTerms, UrgentQOS: c.Jobs.UrgentQOS,
 		Signal: bare(c.Lease.Signal), SignalTo: c.Lease.SignalTo,
 	}
-	if c.Preset == Hived {
+	if c.Preset == preset.Hived {
 		s.Chooser, s.AffinityWait, s.StrictQOS = c.Cells.Chooser, c.Cells.AffinityWait.Span(), c.Cells.StrictQOS
 	}
 	if c.market() {
-		s.Divide, s.DivideJobs = c.Preset, policy.OfJobs(c.Preset)
+		s.Divide, s.DivideJobs = c.Preset, preset.OfJobs(c.Preset)
 		s.DivideEvery = max(int64(c.Models.DivideEvery/c.Interval), 1)
 		s.NoEstimates = !c.Models.Estimate
 		if c.profiles != nil {
@@ -393,7 +387,7 @@ func (c *Config) Settings() cluster.Settings {
 }
 
 // market tells whether the preset divides GPU models that are not alike.
-func (c *Config) market() bool { return slices.Contains(policy.Presets(), c.Preset) }
+func (c *Config) market() bool { return slices.Contains(preset.Dividing(), c.Preset) }
 
 // bare gives a signal without SIG; "none" is no signal at all.
 func bare(signal string) string {

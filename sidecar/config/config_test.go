@@ -13,7 +13,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
 var values = cmp.Options{cmpopts.IgnoreUnexported(config.Config{}), cmpopts.EquateEmpty()}
@@ -123,7 +123,7 @@ func TestProblems(t *testing.T) {
 		{"signal", "lease: {signal: KILL}\n", `f.yaml:1: lease.signal: "KILL" cannot be sent as notice; write one of none, USR1, USR2, TERM, INT, HUP, QUIT, CONT, URG, WINCH, ALRM, PROF, VTALRM`},
 		{"address", "slurm: {address: /run/x}\n", `f.yaml:1: slurm.address: "/run/x" is no address; write unix:///path/of/the/socket, http://host:port or https://host:port`},
 		{"token in clear", "slurm: {address: 'http://slurm.example.org:6820', user: u, token_file: /t}\n", "f.yaml:1: slurm.address: the token would cross the network in clear; use https, or a unix socket"},
-		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(policy.Presets(), ", ")},
+		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(preset.Dividing(), ", ")},
 		{"hived without cells", "preset: hived\n", "default: cells.file: preset hived gives tenants virtual clusters, and no file describes them; `fairlease cells init` writes one"},
 		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not have: nothing would be guaranteed; set preset: hived, or remove it`},
 		{"chooser", "preset: hived\ncells: {file: c, chooser: best}\n", `f.yaml:2: cells.chooser: "best" is not known; write one of astraea, fifo, tiresias-l, gandiva-fair`},

@@ -5,22 +5,25 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
 // A build without COIN-OR CLP refuses the presets that need it, and no others.
 func TestPresetsThatNeedTheSolver(t *testing.T) {
-	for _, preset := range policy.Presets() {
-		_, err := config.Parse("f.yaml", []byte("preset: "+preset+"\nmodels: {prices: {v100: 2}}\n"), nil)
-		if !policy.NeedsSolver(preset) || lp.Available {
+	for _, row := range preset.All() {
+		if row.Cells {
+			continue // it wants a file that describes them
+		}
+		_, err := config.Parse("f.yaml", []byte("preset: "+row.Name+"\nmodels: {prices: {v100: 2}}\n"), nil)
+		if !row.Solver || lp.Available {
 			if err != nil {
-				t.Errorf("%s: %v", preset, err)
+				t.Errorf("%s: %v", row.Name, err)
 			}
 			continue
 		}
-		if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:1: preset: "+preset+" needs the solver COIN-OR CLP") {
-			t.Errorf("%s: got %v", preset, err)
+		if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:1: preset: "+row.Name+" needs the solver COIN-OR CLP") {
+			t.Errorf("%s: got %v", row.Name, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/answer"
 	"github.com/fairlease/fairlease/sidecar/engine/budget"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
@@ -24,7 +25,8 @@ func Audit(s cluster.Snapshot) (cluster.Audit, bool) {
 	if known != nil && known.Policy == q.Policy {
 		q.Trades, q.NextTrade = known.Trades, known.NextTrade
 	}
-	return answer.Audit(q, s.Now, x.speeds.Book.Misreports()), true
+	p, _ := preset.Of(q.Policy)
+	return answer.Audit(q, p.Divide, s.Now, x.speeds.Book.Misreports()), true
 }
 
 // Stake is whom a policy divides GPUs between that a job is of, and what GPUs are worth to it.
@@ -57,8 +59,8 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 	return Stake{h.Parties[st.Party].Name, x.speeds.Kinds[i], x.speeds.Speedups(i), trials}, true
 }
 
-// Divide answers a question; see answer.Divide.
-func Divide(q cluster.Question) cluster.Division { return answer.Divide(q) }
+// Divide answers a question; see preset.Divide.
+func Divide(q cluster.Question) cluster.Division { return preset.Divide(q) }
 
 // StopOf gives when a job may be stopped, as of a round; see budget.Report.
 func StopOf(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluster.StopReport, bool) {

@@ -8,14 +8,14 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
 // bourse is a snapshot of four k80 and four v100 with tenants of so many waiting jobs of one GPU each,
 // to whom a v100 is worth so many k80.
 func bourse(divide string, jobs int, speedups ...float64) cluster.Snapshot {
 	s := boundary(4, 4)
-	s.Settings.Divide, s.Settings.DivideJobs = divide, policy.OfJobs(divide)
+	s.Settings.Divide, s.Settings.DivideJobs = divide, preset.OfJobs(divide)
 	s.Nodes[0].GPUs[0].Model = "k80"
 	s.Tenants, s.Cases = nil, nil
 	for t, speedup := range speedups {
@@ -33,43 +33,43 @@ func bourse(divide string, jobs int, speedups ...float64) cluster.Snapshot {
 }
 
 func TestAnAudit(t *testing.T) {
-	for _, preset := range policy.Presets() {
-		s := bourse(preset, 6, 1.2, 6)
+	for _, by := range preset.Dividing() {
+		s := bourse(by, 6, 1.2, 6)
 		q := engine.Decide(s).Question
 		d := engine.Divide(*q)
 		s.Division = &d
 		a, ok := engine.Audit(s)
-		if !ok || a.Policy != preset || a.At != s.Now || len(a.Tenants) != 2 || len(a.Envy) != 2 || a.Tenants[0].Tenant != "t00" {
-			t.Fatalf("%s: %v %+v", preset, ok, a)
+		if !ok || a.Policy != by || a.At != s.Now || len(a.Tenants) != 2 || len(a.Envy) != 2 || a.Tenants[0].Tenant != "t00" {
+			t.Fatalf("%s: %v %+v", by, ok, a)
 		}
 		if text, err := json.Marshal(a); err != nil {
-			t.Errorf("%s: %v: %s", preset, err, text)
+			t.Errorf("%s: %v: %s", by, err, text)
 		}
 		again, _ := engine.Audit(s)
 		if first, second := asJSON(t, a), asJSON(t, again); first != second {
-			t.Errorf("%s: two audits differ: %s and %s", preset, first, second)
+			t.Errorf("%s: two audits differ: %s and %s", by, first, second)
 		}
 		for i, x := range a.Tenants {
 			if x.More == nil || x.Less == nil {
-				t.Fatalf("%s: no gain of %s", preset, x.Tenant)
+				t.Fatalf("%s: no gain of %s", by, x.Tenant)
 			}
 			// What each policy promises (OEF Table 1).
-			switch preset {
+			switch by {
 			case "gandiva-fair", "gavel:las", "oef:coop":
 				if x.Incentive < 1-1e-5 {
-					t.Errorf("%s: %s would be better off alone: %v", preset, x.Tenant, x.Incentive)
+					t.Errorf("%s: %s would be better off alone: %v", by, x.Tenant, x.Incentive)
 				}
 			case "oef:noncoop":
 				if *x.More > 1e-5 {
-					t.Errorf("%s: %s gains %v by saying more", preset, x.Tenant, *x.More)
+					t.Errorf("%s: %s gains %v by saying more", by, x.Tenant, *x.More)
 				}
 			}
-			if preset == "oef:coop" && a.Envy[i].Ratio > 1+1e-5 {
-				t.Errorf("%s: %+v", preset, a.Envy[i])
+			if by == "oef:coop" && a.Envy[i].Ratio > 1+1e-5 {
+				t.Errorf("%s: %+v", by, a.Envy[i])
 			}
 		}
-		if preset == "oef:coop" && (a.Slack < 0 || a.Slack > 1e-5) {
-			t.Errorf("%s: slack %v", preset, a.Slack)
+		if by == "oef:coop" && (a.Slack < 0 || a.Slack > 1e-5) {
+			t.Errorf("%s: slack %v", by, a.Slack)
 		}
 	}
 }
@@ -144,11 +144,11 @@ func TestAnAuditOfNothing(t *testing.T) {
 	if _, ok := engine.Audit(bourse("gandiva-fair", 0, 2)); ok {
 		t.Error("there is an audit without jobs")
 	}
-	for _, preset := range []string{"unheard-of", "oef:coop", "gavel:las"} {
-		s := bourse(preset, 2, 1e9, 1)
-		s.Nodes[1].Bad = "down"                                     // one model only
-		s.Tenants[1].Weight = 0                                     // only idle GPUs
-		s.Division = &cluster.Division{Policy: preset, Digest: "?"} // without parts
+	for _, by := range []string{"unheard-of", "oef:coop", "gavel:las"} {
+		s := bourse(by, 2, 1e9, 1)
+		s.Nodes[1].Bad = "down"                                 // one model only
+		s.Tenants[1].Weight = 0                                 // only idle GPUs
+		s.Division = &cluster.Division{Policy: by, Digest: "?"} // without parts
 		if a, ok := engine.Audit(s); ok {
 			asJSON(t, a)
 		}
@@ -169,14 +169,14 @@ func TestAnAuditTellsMisreports(t *testing.T) {
 }
 
 func TestTheStakeOfAJob(t *testing.T) {
-	for _, x := range []struct{ preset, party string }{{"gandiva-fair", "t01/t01.train"}, {"gavel:las", "t01/0000000003"}} {
-		s := bourse(x.preset, 2, 1.2, 6)
+	for _, x := range []struct{ by, party string }{{"gandiva-fair", "t01/t01.train"}, {"gavel:las", "t01/0000000003"}} {
+		s := bourse(x.by, 2, 1.2, 6)
 		stake, ok := engine.StakeOf(s, 3)
 		if !ok || stake.Party != x.party || stake.Kind != "t01/t01.train" || len(stake.Speedups) != 2 || stake.Speedups[1].Value != 6 || stake.Speedups[1].Source != cluster.Declared {
-			t.Errorf("%s: %v %+v", x.preset, ok, stake)
+			t.Errorf("%s: %v %+v", x.by, ok, stake)
 		}
 		s.Cases[2].Job.Request.Model = "v100"
-		if stake, _ = engine.StakeOf(s, 3); x.preset == "gandiva-fair" && stake.Party != x.party+"@v100" {
+		if stake, _ = engine.StakeOf(s, 3); x.by == "gandiva-fair" && stake.Party != x.party+"@v100" {
 			t.Errorf("a job that names a model is of %s", stake.Party)
 		}
 		if _, ok := engine.StakeOf(s, 99); ok {

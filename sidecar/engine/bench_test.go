@@ -7,7 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
@@ -30,16 +30,16 @@ func BenchmarkDecide(b *testing.B) {
 // The same snapshots where a policy has divided the pools: between jobs, and between tenants' kinds. With reports
 // jobs are of 20 kinds of each tenant, which were seen on two models of four, and those that run report.
 func BenchmarkDecideDivided(b *testing.B) {
-	for _, preset := range []string{"gavel:las", "gandiva-fair"} {
+	for _, by := range []string{"gavel:las", "gandiva-fair"} {
 		for _, n := range []int{1000, 10000, 50000} {
 			for _, reports := range []bool{false, true} {
-				name := fmt.Sprintf("%s/%d", preset, n)
+				name := fmt.Sprintf("%s/%d", by, n)
 				if reports {
 					name += "/reports"
 				}
 				b.Run(name, func(b *testing.B) {
 					s := simtest.Crowd(n, 100)
-					s.Settings.Divide, s.Settings.DivideJobs = preset, policy.OfJobs(preset)
+					s.Settings.Divide, s.Settings.DivideJobs = by, preset.OfJobs(by)
 					if reports {
 						report(&s)
 					}

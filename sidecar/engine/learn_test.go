@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
@@ -16,7 +16,7 @@ import (
 // the cluster has four.
 func talkative(n int) cluster.Snapshot {
 	s := simtest.Crowd(n, 1)
-	s.Settings.Divide, s.Settings.DivideJobs = "gavel:las", policy.OfJobs("gavel:las")
+	s.Settings.Divide, s.Settings.DivideJobs = "gavel:las", preset.OfJobs("gavel:las")
 	for i := range s.Cases {
 		var words strings.Builder
 		fmt.Fprintf(&words, "kind=k%d", i)
@@ -125,7 +125,7 @@ func comment(t *testing.T, divide, text string) (told []string, kept []cluster.P
 // What a job says is held against the time for which it ran: not while it is suspended, nor for how long it was.
 func TestASuspendedJobsReports(t *testing.T) {
 	s := simtest.Crowd(100, 1)
-	s.Settings.Divide, s.Settings.DivideJobs = "gavel:las", policy.OfJobs("gavel:las")
+	s.Settings.Divide, s.Settings.DivideJobs = "gavel:las", preset.OfJobs("gavel:las")
 	i := slices.IndexFunc(s.Cases, func(c cluster.Case) bool { return c.Job.State == cluster.Running })
 	j := &s.Cases[i].Job
 	hear := func(steps float64) *cluster.Pace {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/tests/seeds"
@@ -130,9 +130,9 @@ func (w *world) declared(kinds map[string][2]float64) {
 // Two tenants with opposite speedups: each policy that looks at models gives the fast GPUs to
 // whom they help more, and but for oef:noncoop nobody less than by weight.
 func TestPoliciesUseSpeedups(t *testing.T) {
-	for _, preset := range []string{"gavel:las", "gavel:ftf", "gavel:hierarchical", "gandiva-fair", "oef:coop", "oef:noncoop"} {
-		w := newMarket(t, 1, 1, policy.OfJobs(preset), engine.Divide, "a", "b")
-		w.Settings.Divide = preset
+	for _, by := range []string{"gavel:las", "gavel:ftf", "gavel:hierarchical", "gandiva-fair", "oef:coop", "oef:noncoop"} {
+		w := newMarket(t, 1, 1, preset.OfJobs(by), engine.Divide, "a", "b")
+		w.Settings.Divide = by
 		w.declared(map[string][2]float64{"lstm": {1, 6}, "vae": {1, 1.2}})
 		for _, job := range []struct{ tenant, kind string }{{"a", "lstm"}, {"b", "vae"}} {
 			for range 8 {
@@ -140,25 +140,25 @@ func TestPoliciesUseSpeedups(t *testing.T) {
 			}
 		}
 		w.Run(4 * term)
-		if d := w.Last.Memory.Division; d == nil || d.Policy != preset || d.Why != "" || w.due("a", "v100") < 9*cluster.WholeGPU/4 && preset != "oef:noncoop" {
-			t.Errorf("%s: a is due %d of v100: %+v", preset, w.due("a", "v100"), d)
+		if d := w.Last.Memory.Division; d == nil || d.Policy != by || d.Why != "" || w.due("a", "v100") < 9*cluster.WholeGPU/4 && by != "oef:noncoop" {
+			t.Errorf("%s: a is due %d of v100: %+v", by, w.due("a", "v100"), d)
 		}
 		before := w.Last.Memory.Ledger.Tenants
 		w.Run(40 * term)
 		for i, row := range w.Last.Memory.Ledger.Tenants {
 			got := float64(row.Alloc-before[i].Alloc) / float64(40*term)
 			if due := float64(row.Entitlement) / float64(cluster.WholeGPU); math.Abs(got-due) > 0.2+0.05*due {
-				t.Errorf("%s: %s had %.2f GPUs of %s, and is due %.2f", preset, row.Tenant, got, row.Pool, due)
+				t.Errorf("%s: %s had %.2f GPUs of %s, and is due %.2f", by, row.Tenant, got, row.Pool, due)
 			}
 		}
-		if preset == "oef:noncoop" || preset == "gavel:ftf" { // other things are equal there than throughput beside a share by weight
+		if by == "oef:noncoop" || by == "gavel:ftf" { // other things are equal there than throughput beside a share by weight
 			continue
 		}
 		speed := map[string][2]float64{"a": {1, 6}, "b": {1, 1.2}}
 		for tenant, s := range speed {
 			got := s[0]*float64(w.due(tenant, "k80")) + s[1]*float64(w.due(tenant, "v100"))
 			if fair := 2*s[0] + 2*s[1]; got < 0.999*fair*float64(cluster.WholeGPU) {
-				t.Errorf("%s: %s is due %.3f, by weight %.3f", preset, tenant, got/1e6, fair)
+				t.Errorf("%s: %s is due %.3f, by weight %.3f", by, tenant, got/1e6, fair)
 			}
 		}
 		w.books()
@@ -296,9 +296,9 @@ func TestWhatAJobHasLeft(t *testing.T) {
 func TestDeadlinesAreKept(t *testing.T) {
 	within := []cluster.Span{forever, 2 * hour, 3 * hour, 30 * minute}
 	inTime := map[string][]bool{"gavel:cost-slo": {false, true, true, false}, "gavel:cost": {false, false, false, false}}
-	for _, preset := range slices.Sorted(maps.Keys(inTime)) {
+	for _, by := range slices.Sorted(maps.Keys(inTime)) {
 		w := newMarket(t, 1, 1, true, engine.Divide, "a")
-		w.Settings.Divide, w.Settings.DivideEvery = preset, 30
+		w.Settings.Divide, w.Settings.DivideEvery = by, 30
 		w.Settings.Prices = []cluster.Price{{Model: "k80", Price: 1}, {Model: "v100", Price: 8}}
 		w.declared(map[string][2]float64{"lstm": {1, 4}})
 		w.Reports = 30 * second
@@ -310,13 +310,13 @@ func TestDeadlinesAreKept(t *testing.T) {
 			}))
 		}
 		w.Run(w.Settings.Interval)
-		if late := w.Last.Memory.Division.Late; preset == "gavel:cost-slo" && !slices.Equal(late, []cluster.JobKey{w.Record(ids[3]).Key}) {
+		if late := w.Last.Memory.Division.Late; by == "gavel:cost-slo" && !slices.Equal(late, []cluster.JobKey{w.Record(ids[3]).Key}) {
 			t.Errorf("left out: %v", late)
 		}
 		w.Run(3 * hour)
-		for i, want := range inTime[preset] {
+		for i, want := range inTime[by] {
 			if j := w.Job(ids[i]); (j.State == cluster.Done && j.End <= j.Deadline) != want {
-				t.Errorf("%s: the job with %s is %s at %s", preset, within[i], j.State, j.End.Sub(simtest.Start))
+				t.Errorf("%s: the job with %s is %s at %s", by, within[i], j.State, j.End.Sub(simtest.Start))
 			}
 		}
 	}
@@ -324,9 +324,9 @@ func TestDeadlinesAreKept(t *testing.T) {
 
 // Who went before a job is said by names that people know: a tenant; or its job, where the policy knows jobs only.
 func TestWhoWentBefore(t *testing.T) {
-	for _, preset := range []string{"gavel:las", "gavel:ftf", "gandiva-fair"} {
-		w := newMarket(t, 1, 1, policy.OfJobs(preset), engine.Divide, "a", "b")
-		w.Settings.Divide = preset
+	for _, by := range []string{"gavel:las", "gavel:ftf", "gandiva-fair"} {
+		w := newMarket(t, 1, 1, preset.OfJobs(by), engine.Divide, "a", "b")
+		w.Settings.Divide = by
 		w.Submit("a", 8, 1, forever)
 		w.Submit("b", 8, 1, forever)
 		w.Run(2 * term)
@@ -343,14 +343,14 @@ func TestWhoWentBefore(t *testing.T) {
 			said++
 			switch {
 			case r.Other != "a" && r.Other != "b":
-				t.Errorf("%s: %q is no tenant", preset, r.Other)
-			case preset != "gavel:ftf" && (r.Queue != "" || r.OtherJob != 0 || r.Rank == 0),
-				preset == "gavel:ftf" && (r.Queue != cluster.JobQueues || w.record(r.OtherJob).Tenant != r.Other || r.OtherJob == v.Job || r.Rank != 0):
-				t.Errorf("%s: %+v", preset, r)
+				t.Errorf("%s: %q is no tenant", by, r.Other)
+			case by != "gavel:ftf" && (r.Queue != "" || r.OtherJob != 0 || r.Rank == 0),
+				by == "gavel:ftf" && (r.Queue != cluster.JobQueues || w.record(r.OtherJob).Tenant != r.Other || r.OtherJob == v.Job || r.Rank != 0):
+				t.Errorf("%s: %+v", by, r)
 			}
 		}
 		if said == 0 {
-			t.Errorf("%s: nobody went before anybody", preset)
+			t.Errorf("%s: nobody went before anybody", by)
 		}
 	}
 }

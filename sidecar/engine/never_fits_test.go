@@ -8,7 +8,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
 // A demand that no cluster meets is told as it is, and costs its tenant, its user's other jobs and the others nothing:
@@ -22,9 +22,9 @@ func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 		{GPUs: 2_400_000_000, Nodes: 300_000_000, Exclusive: true},
 		{GPUs: 1 << 40, Nodes: 1 << 40},
 	}
-	for _, preset := range append([]string{""}, policy.Presets()...) {
-		s := bourse(preset, 6, 1.2, 6)
-		if preset != "" {
+	for _, by := range append([]string{""}, preset.Dividing()...) {
+		s := bourse(by, 6, 1.2, 6)
+		if by != "" {
 			d := engine.Divide(*engine.Decide(s).Question)
 			s.Division = &d
 		}
@@ -45,13 +45,13 @@ func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 		plain, plan := engine.Decide(s), engine.Decide(with)
 		for round := range 2 {
 			if d := cmp.Diff(plain.Memory.Ledger, plan.Memory.Ledger); d != "" {
-				t.Errorf("%s, round %d: the ledger without them -, with them +\n%.2000s", preset, round, d)
+				t.Errorf("%s, round %d: the ledger without them -, with them +\n%.2000s", by, round, d)
 			}
 			if d := cmp.Diff(plain.Memory.Parties, plan.Memory.Parties); d != "" {
-				t.Errorf("%s, round %d: the parties without them -, with them +\n%.2000s", preset, round, d)
+				t.Errorf("%s, round %d: the parties without them -, with them +\n%.2000s", by, round, d)
 			}
 			if d := cmp.Diff(plain.Question, plan.Question); d != "" {
-				t.Errorf("%s, round %d: the question without them -, with them +\n%.2000s", preset, round, d)
+				t.Errorf("%s, round %d: the question without them -, with them +\n%.2000s", by, round, d)
 			}
 			for i := len(s.Cases); i < len(with.Cases); i++ {
 				v, r := &plan.Verdicts[i], &plan.Memory.Records[i]
@@ -60,7 +60,7 @@ func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 					want = cluster.BecauseInactive
 				}
 				if v.Reason.Need != with.Cases[i].Job.Request.GPUs || v.Reason.Code != want || r.Due != 0 || r.DueRate != 0 {
-					t.Errorf("%s, round %d: %+v, due %d", preset, round, v.Reason, r.DueRate)
+					t.Errorf("%s, round %d: %+v, due %d", by, round, v.Reason, r.DueRate)
 				}
 			}
 			next := func(s cluster.Snapshot, p cluster.Plan) (cluster.Snapshot, cluster.Plan) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
@@ -35,11 +35,11 @@ func (w *world) had(terms cluster.Span, meanwhile func()) map[string]map[string]
 
 // A tenant with many short jobs, each a party of its own or of a kind of its own, has its share and no more.
 func TestShortPartiesHaveTheirTenantsShare(t *testing.T) {
-	for _, preset := range []string{"gavel:las", "gavel:hierarchical", "gavel:hierarchical-fifo", "gandiva-fair", "oef:coop", "oef:noncoop"} {
-		t.Run(preset, func(t *testing.T) {
+	for _, by := range []string{"gavel:las", "gavel:hierarchical", "gavel:hierarchical-fifo", "gandiva-fair", "oef:coop", "oef:noncoop"} {
+		t.Run(by, func(t *testing.T) {
 			t.Parallel()
-			w := newMarket(t, 0, 2, policy.OfJobs(preset), engine.Divide, "a", "b", "c")
-			w.Settings.Divide = preset
+			w := newMarket(t, 0, 2, preset.OfJobs(by), engine.Divide, "a", "b", "c")
+			w.Settings.Divide = by
 			for _, tenant := range []string{"b", "c"} {
 				for range 8 {
 					w.submit(tenant, 1, forever, func(k *sim.Work) { k.Comment = "kind=x" })
@@ -161,11 +161,11 @@ func TestFinishTimeFairnessKnowsWhatJobsHaveDone(t *testing.T) {
 
 // A tenant's weight is its jobs' together, and a tenant without one has idle GPUs only, whatever divides them.
 func TestWeightsOfTenants(t *testing.T) {
-	for _, preset := range policy.Presets() {
-		if policy.TenantBlind(preset) {
+	for _, by := range preset.Dividing() {
+		if preset.TenantBlind(by) {
 			continue
 		}
-		q := cluster.Question{Policy: preset, Pools: []cluster.GPUs{{Model: "k80", Count: 4}, {Model: "v100", Count: 4}}}
+		q := cluster.Question{Policy: by, Pools: []cluster.GPUs{{Model: "k80", Count: 4}, {Model: "v100", Count: 4}}}
 		for i, tenant := range []string{"a", "b", "b", "b", "c"} {
 			b := cluster.Bid{Party: fmt.Sprintf("%s/%010d", tenant, i), Tenant: tenant, Job: cluster.JobKey(i + 1), Milli: 1000, Gang: 4, Demand: 4,
 				Speeds: []float64{1, 3}, Margins: []float64{1, 1}, Basis: []cluster.Source{cluster.Declared, cluster.Declared}, Steps: 3600}
@@ -178,7 +178,7 @@ func TestWeightsOfTenants(t *testing.T) {
 			worth[q.Bids[i].Tenant] += float64(d.Parts[i].GPUs[0]) + 3*float64(d.Parts[i].GPUs[1])
 		}
 		if a, b := worth["a"], worth["b"]; d.Why != "" || worth["c"] != 0 || a < 0.99*b || a > 1.01*b {
-			t.Errorf("%s: a with one job has %.0f, b with three %.0f, c without weight %.0f (%s)", preset, a, b, worth["c"], d.Why)
+			t.Errorf("%s: a with one job has %.0f, b with three %.0f, c without weight %.0f (%s)", by, a, b, worth["c"], d.Why)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
@@ -125,8 +125,8 @@ func TestProperties(t *testing.T) {
 func TestPropertiesDivided(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaos(rt, t)
-		preset := rapid.SampledFrom(policy.Presets()).Draw(rt, "preset")
-		c.world.Settings.Divide, c.world.Settings.DivideJobs = preset, policy.OfJobs(preset)
+		by := rapid.SampledFrom(preset.Dividing()).Draw(rt, "preset")
+		c.world.Settings.Divide, c.world.Settings.DivideJobs = by, preset.OfJobs(by)
 		c.world.Settings.DivideEvery = rapid.SampledFrom([]int64{0, 1, 20}).Draw(rt, "every")
 		c.world.Reports = rapid.SampledFrom([]cluster.Span{0, 1, 5}).Draw(rt, "reports") * cluster.Minute
 		c.comment = func() string {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/explain"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -105,9 +105,9 @@ func (p *Page) NoTrades(snap *cluster.Snapshot, plan *cluster.Plan, all bool) {
 	switch divide := snap.Settings.Divide; {
 	case plan.Round == 0: // AsOf says so
 	case divide == "":
-		p.Printf("There is no trade: no policy divides unlike GPU models, preset %s would.\n", policy.GandivaFair)
-	case divide != policy.GandivaFair:
-		p.Printf("There is no trade: %s divides GPU models, and only %s trades.\n", divide, policy.GandivaFair)
+		p.Printf("There is no trade: no policy divides unlike GPU models, preset %s would.\n", preset.GandivaFair)
+	case divide != preset.GandivaFair:
+		p.Printf("There is no trade: %s divides GPU models, and only %s trades.\n", divide, preset.GandivaFair)
 	case all:
 		p.Printf("No trade was made that is remembered still.\n")
 	default:

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
@@ -121,7 +121,7 @@ func churn(t *testing.T, r *Recording, name string) {
 		w.Rules.Cells = cellsOf(nodes)
 	}
 	if s.Divide != "" {
-		w.Settings.Divide, w.Settings.DivideJobs, w.Settings.DivideEvery = s.Divide, policy.OfJobs(s.Divide), 60
+		w.Settings.Divide, w.Settings.DivideJobs, w.Settings.DivideEvery = s.Divide, preset.OfJobs(s.Divide), 60
 	}
 	d := &driver{World: w, rand: rand.New(rand.NewPCG(7, 13)), journal: journal}
 	for at := range 54 {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
@@ -32,7 +32,7 @@ func (p *program) profiles() *cobra.Command {
 				of: func(snap *cluster.Snapshot, plan *cluster.Plan) ([]view.Profile, error) {
 					if snap.Settings.Divide == "" {
 						return nil, &failure.Error{Code: failure.No, What: "no policy divides unlike GPU models in the newest round",
-							Next: "set preset to one of " + strings.Join(policy.Presets(), ", ") + "; fairlease status tells whether rounds are made"}
+							Next: "set preset to one of " + strings.Join(preset.Dividing(), ", ") + "; fairlease status tells whether rounds are made"}
 					}
 					return view.Profiles(snap, plan), nil
 				},

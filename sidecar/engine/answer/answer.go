@@ -3,38 +3,27 @@ package answer
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
-// Divide answers a question: who is due how much of each pool (SEMANTICS §4). It is a pure
-// function like Decide, and may take longer: it runs beside the rounds. It never fails: where a
-// policy has no answer everybody is due his part by weight, and Why says why.
-func Divide(q cluster.Question) cluster.Division {
+// Policy fills in what the bids of a question are due: the parts of a division, by bid, and what else it has to tell. It fails
+// where it has no answer.
+type Policy func(q *cluster.Question, d *cluster.Division) error
+
+// Divide has a policy answer a question, whose tenants have weights. Where the policy fails all are due their part by weight, and
+// Why says why.
+func Divide(q cluster.Question, by Policy) cluster.Division {
 	bids := q.Bids
 	q.Bids = weighty(bids)
 	d := cluster.Division{Policy: q.Policy, Digest: q.Digest, NextTrade: q.NextTrade}
 	for _, p := range q.Pools {
 		d.Pools = append(d.Pools, p.Model)
 	}
-	family, objective, _ := strings.Cut(q.Policy, ":")
-	var err error
-	switch family {
-	case "gavel":
-		err = divideTime(&q, objective, &d)
-	case "oef":
-		err = divideMarket(&q, objective, &d)
-	case "gandiva-fair":
-		divideTickets(&q, objective != "no-trade", &d)
-	default:
-		err = fmt.Errorf("no policy %q", q.Policy)
-	}
-	if err != nil {
+	if err := by(&q, &d); err != nil {
 		d.Parts, d.Trades, d.Why = byWeight(&q), nil, err.Error()
 	}
 	d.Parts = withNothing(bids, d.Parts, len(q.Pools))
@@ -115,6 +104,11 @@ func models(q *cluster.Question) (out []policy.Model, at []int) {
 	return out, at
 }
 
+// ByTime has one of Gavel's policies divide the time of jobs; see divideTime.
+func ByTime(objective string) Policy {
+	return func(q *cluster.Question, d *cluster.Division) error { return divideTime(q, objective, d) }
+}
+
 // divideTime has one of Gavel's policies divide the time of jobs: a job is due the part of the
 // time that it is to run on a model, times its gang.
 func divideTime(q *cluster.Question, objective string, d *cluster.Division) error {
@@ -187,14 +181,14 @@ func alone(j *policy.Job, did float64, models []policy.Model, n int) float64 {
 	return did / rate * max(1, time)
 }
 
-// divideMarket has one of OEF's programs divide the GPUs: a tenant's kinds of jobs are virtual
+// ByMarket has one of OEF's programs divide the GPUs: a tenant's kinds of jobs are virtual
 // tenants of equal weight (OEF §4.2.4).
-func divideMarket(q *cluster.Question, objective string, d *cluster.Division) error {
+func ByMarket(divide func(policy.Market) (policy.Parts, error)) Policy {
+	return func(q *cluster.Question, d *cluster.Division) error { return divideMarket(q, divide, d) }
+}
+
+func divideMarket(q *cluster.Question, divide func(policy.Market) (policy.Parts, error), d *cluster.Division) error {
 	m, at := market(q)
-	divide := policy.OEFCooperative
-	if objective == "noncoop" {
-		divide = policy.OEFNonCooperative
-	}
 	p, err := divide(m)
 	if err != nil {
 		return err

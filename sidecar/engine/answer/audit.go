@@ -16,8 +16,8 @@ const (
 
 // Audit tells how fair it is what the policy answers to a question, by what GPUs are worth to tenants, which is what they are
 // worth to their jobs on average. It divides many times over.
-func Audit(q *cluster.Question, now cluster.Instant, misreports []profile.Misreport) cluster.Audit {
-	f := newFair(q)
+func Audit(q *cluster.Question, by Policy, now cluster.Instant, misreports []profile.Misreport) cluster.Audit {
+	f := newFair(q, by)
 	a := cluster.Audit{At: now, Policy: q.Policy, Slack: -1, Tenants: []cluster.AuditedTenant{}, Envy: []cluster.Envy{}, Misreports: []cluster.Misreport{}}
 	for _, m := range misreports {
 		a.Misreports = append(a.Misreports, cluster.Misreport(m))
@@ -42,13 +42,14 @@ func Audit(q *cluster.Question, now cluster.Instant, misreports []profile.Misrep
 // fair is a question as a market between tenants.
 type fair struct {
 	q      *cluster.Question
+	by     Policy
 	pools  []int // of the market's models
 	of     []int // the tenant of every bid
 	market policy.Market
 }
 
-func newFair(q *cluster.Question) *fair {
-	f := &fair{q: q, of: make([]int, len(q.Bids))}
+func newFair(q *cluster.Question, by Policy) *fair {
+	f := &fair{q: q, by: by, of: make([]int, len(q.Bids))}
 	f.market.Models, f.pools = models(q)
 	var usable [][]float64 // by tenant and model: GPUs asked for that can use it
 	for i := range q.Bids {
@@ -90,7 +91,7 @@ func (f *fair) divide(said policy.Market) (policy.Parts, error) {
 		}
 		q.Bids[i].Speeds = speeds
 	}
-	d := Divide(q)
+	d := Divide(q, f.by)
 	parts := policy.Parts{GPUs: make([][]float64, len(f.market.Tenants)), Objective: d.Objective, Why: d.Why}
 	for l := range parts.GPUs {
 		parts.GPUs[l] = make([]float64, len(f.pools))

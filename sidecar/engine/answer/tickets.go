@@ -14,8 +14,15 @@ import (
 // speedups differ by a twentieth.
 var worthwhile = trade.Rules{Least: cluster.WholeGPU / 100, Edge: 0.05}
 
-// divideTickets gives every tenant the same share of every model by its tickets, less what it does
+// ByTickets gives every tenant the same share of every model by its tickets, less what it does
 // not want (Gandiva_fair §2.1), and lets tenants trade models (§3.4).
+func ByTickets(trades bool) Policy {
+	return func(q *cluster.Question, d *cluster.Division) error {
+		divideTickets(q, trades, d)
+		return nil
+	}
+}
+
 func divideTickets(q *cluster.Question, trades bool, d *cluster.Division) {
 	order := fastestFirst(q)
 	due := tickets(q, order)

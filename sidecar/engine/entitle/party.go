@@ -7,7 +7,7 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
 )
@@ -52,7 +52,7 @@ func Parties(b *round.Books, s *speeds.Speeds) {
 		}
 	}
 	x.openAccounts(at)
-	if x.JobsQueue = policy.TenantBlind(x.Settings.Divide); x.JobsQueue {
+	if x.JobsQueue = preset.TenantBlind(x.Settings.Divide); x.JobsQueue {
 		x.Queues, x.Rows = append(x.Queues[:0], x.Parties...), x.PartyRows
 		for i := range x.Jobs {
 			x.Jobs[i].Queue = x.Jobs[i].Party

@@ -1,9 +1,6 @@
 package policy
 
 import (
-	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
@@ -14,56 +11,5 @@ func needsCLP(t *testing.T) {
 	t.Helper()
 	if !lp.Available {
 		t.Skip(lp.ErrNone)
-	}
-}
-
-// A build without CLP divides by every preset that NeedsSolver does not name, whatever the engine
-// asks: jobs alone, with deadlines and equal speeds. By those that it names it fails.
-func TestNeedsSolver(t *testing.T) {
-	if lp.Available {
-		t.Skip("only a build without COIN-OR CLP shows which presets need it")
-	}
-	failed := map[string]bool{}
-	r := rand.New(rand.NewPCG(1, 1))
-	for range 300 {
-		k := 1 + r.IntN(3)
-		p := Problem{Entities: []Entity{{Weight: 1}, {Weight: 2}}}
-		for range k {
-			p.Models = append(p.Models, Model{Name: "m", GPUs: float64(1 + r.IntN(4)), Price: float64(1 + r.IntN(3))})
-		}
-		m := Market{Models: p.Models}
-		for id := range 1 + r.IntN(5) {
-			speed := make([]float64, k)
-			for j := range speed {
-				speed[j] = float64(r.IntN(3))
-			}
-			p.Jobs = append(p.Jobs, Job{ID: int64(id), Gang: 1 + r.IntN(2), Weight: 1, Speed: speed, Steps: float64(1 + r.IntN(100)),
-				Within: float64(r.IntN(2) * 50), Elapsed: 1, ElapsedAlone: 1, Entity: id % 2})
-			m.Tenants = append(m.Tenants, Tenant{Name: "t", Weight: 1, Speedup: speed, Demand: float64(1 + r.IntN(8))})
-		}
-		for _, name := range Names() {
-			s, err := Gavel(name, p, Options{Eligible: true})
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			failed[gavel+name] = failed[gavel+name] || strings.Contains(s.Why, lp.ErrNone.Error())
-		}
-		for name, divide := range map[string]func(Market) (Parts, error){"coop": OEFCooperative, "noncoop": OEFNonCooperative} {
-			s, err := divide(m)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			failed[oef+name] = failed[oef+name] || strings.Contains(s.Why, lp.ErrNone.Error())
-		}
-	}
-	for name, is := range failed {
-		if is != NeedsSolver(name) {
-			t.Errorf("%s: it fails without CLP: %v; NeedsSolver says %v", name, is, NeedsSolver(name))
-		}
-	}
-	for _, name := range byCLP {
-		if !slices.Contains(Presets(), name) {
-			t.Errorf("%s is no preset", name)
-		}
 	}
 }

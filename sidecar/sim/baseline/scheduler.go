@@ -9,6 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
 // Scheduler decides rounds; see the package for those that there are.
@@ -117,8 +118,8 @@ const dividing = "fairlease:"
 // Dividing lists the product's presets that divide unlike GPU models, by the names that they have here.
 func Dividing() []string {
 	var names []string
-	for _, preset := range policy.Presets() {
-		names = append(names, dividing+preset)
+	for _, by := range preset.Dividing() {
+		names = append(names, dividing+by)
 	}
 	return names
 }

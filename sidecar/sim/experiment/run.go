@@ -9,7 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/engine"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/preset"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
@@ -110,14 +110,14 @@ func newRun(s *Setup) (*run, error) {
 	memory.Trust = true
 	rules := everybody
 	if scheduler.Chooser != "" {
-		settings.Preset, settings.Chooser = config.Hived, scheduler.Chooser
+		settings.Preset, settings.Chooser = preset.Hived, scheduler.Chooser
 		settings.AffinityWait = cmp.Or(settings.AffinityWait, config.Default().Cells.AffinityWait.Span())
 		if rules.Cells, err = s.cells(); err != nil {
 			return nil, err
 		}
 	}
 	if scheduler.Divide != "" {
-		settings.Divide, settings.DivideJobs = scheduler.Divide, policy.OfJobs(scheduler.Divide)
+		settings.Divide, settings.DivideJobs = scheduler.Divide, preset.OfJobs(scheduler.Divide)
 		settings.DivideEvery = max(int64(config.Default().Models.DivideEvery.Span()/settings.Interval), 1)
 		rules.Profiles = s.profiles()
 	}

@@ -1,0 +1,146 @@
+// Package preset is the registry of presets: what a site can be told to decide by. A preset is one row: the policy that says
+// who is due how many GPUs, between whom, who chooses then, and what that needs. Whatever lists presets, lists these.
+package preset
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/answer"
+	"github.com/fairlease/fairlease/sidecar/engine/policy"
+)
+
+// Between says between whom GPUs are divided.
+type Between string
+
+// Tenants share by weight. Types: a policy divides GPU models between each tenant's types of jobs. Jobs: between single jobs.
+const (
+	Tenants Between = "tenants"
+	Types   Between = "types"
+	Jobs    Between = "jobs"
+)
+
+// Preset is a row of the registry.
+type Preset struct {
+	Name string
+	Doc  string // what a tenant is due, in a line or two
+	// Divide answers what each party is due of each GPU model; nil = tenants are due every model by weight.
+	Divide  answer.Policy
+	Between Between
+	Needs
+	Cells bool // tenants have virtual clusters, whose chooser gives leases; else that of fair share does
+}
+
+// Needs is what a preset cannot do without, or has no use without.
+type Needs struct {
+	Solver bool // a build with COIN-OR CLP
+	Prices bool // what GPUs cost
+	// Weighs tells that tenants' weights count; else the policy knows jobs only, and jobs queue (SEMANTICS §4).
+	Weighs bool
+}
+
+// The presets that are named elsewhere.
+const (
+	Astraea     = "astraea"
+	Hived       = "hived"
+	GandivaFair = "gandiva-fair"
+)
+
+var (
+	weighs = Needs{Weighs: true}
+	blind  = Needs{}
+	priced = Needs{Prices: true}
+	solved = Needs{Prices: true, Solver: true}
+)
+
+// all is the registry, in the order in which presets are listed.
+var all = []Preset{
+	{Name: Astraea, Between: Tenants, Needs: weighs,
+		Doc: "long-term fair GPU time by leases (ASTRAEA)"},
+	{Name: Hived, Between: Tenants, Needs: weighs, Cells: true,
+		Doc: "each tenant has a virtual cluster: GPUs with the affinity that it was promised, at any time; idle ones are lent to others, and recalled when its jobs come back (HiveD)"},
+	{Name: GandivaFair, Divide: answer.ByTickets(true), Between: Types, Needs: weighs,
+		Doc: "the same share of every model by weight; then tenants trade fast GPUs for more slow ones, at the second price, and no tenant loses (Gandiva_fair)"},
+	{Name: GandivaFair + ":no-trade", Divide: answer.ByTickets(false), Between: Types, Needs: weighs,
+		Doc: "the same share of every model by weight, without trading"},
+	gavel("cost", priced, "throughput per cost, as high as possible"),
+	gavel("cost-least-slo", solved, "the least cost at which jobs meet their deadlines (sbatch --deadline)"),
+	gavel("cost-ratio", solved, "throughput over cost, as one ratio"),
+	gavel("cost-ratio-slo", solved, "the same, and jobs meet their deadlines"),
+	gavel("cost-slo", solved, "throughput per cost, and jobs meet their deadlines"),
+	gavel("fifo", blind, "first come, first served, each job on the model on which it is fastest"),
+	gavel("fifo-blind", blind, "first come, first served, as if all models were alike"),
+	gavel("ftf", blind, "finish-time fairness: the worst slowdown against an equal share is as low as possible"),
+	gavel("ftf-blind", blind, "finish-time fairness, as if all models were alike"),
+	gavel("hierarchical", weighs, "max-min between tenants by weight, and between the jobs of each"),
+	gavel("hierarchical-fifo", weighs, "max-min between tenants by weight, and first come, first served within each"),
+	gavel("las", weighs, "max-min: the worst-off job's normalised throughput is as high as possible, weighted by tenant"),
+	gavel("las-blind", weighs, "max-min by weight, as if all models were alike"),
+	gavel("las-weights", weighs, "another name of gavel:las"),
+	gavel("makespan", blind, "all jobs are done as early as possible"),
+	gavel("makespan-blind", blind, "all jobs are done as early as possible, as if all models were alike"),
+	gavel("sjf", Needs{Solver: true}, "the shortest job first"),
+	gavel("throughput", blind, "the highest total throughput"),
+	gavel("throughput-slo", Needs{Solver: true}, "the highest total throughput with which jobs meet their deadlines"),
+	{Name: "oef:coop", Divide: answer.ByMarket(policy.OEFCooperative), Between: Types, Needs: Needs{Weighs: true, Solver: true},
+		Doc: "the highest total throughput that is envy-free: no tenant would prefer another's share (OEF)"},
+	{Name: "oef:noncoop", Divide: answer.ByMarket(policy.OEFNonCooperative), Between: Types, Needs: weighs,
+		Doc: "the same throughput for all by weight: no tenant gains by claiming that a model is faster than it is (OEF)"},
+}
+
+// gavel gives the row of one of Gavel's policies (Table 1), which divide the time of jobs.
+func gavel(objective string, needs Needs, doc string) Preset {
+	return Preset{Name: "gavel:" + objective, Doc: doc + " (Gavel)", Divide: answer.ByTime(objective), Between: Jobs, Needs: needs}
+}
+
+// All lists the registry. It is not to be changed.
+func All() []Preset { return all }
+
+// Names lists all presets, Dividing those whose policy divides GPU models.
+func Names() []string { return names(func(*Preset) bool { return true }) }
+
+// Dividing is described at Names.
+func Dividing() []string { return names(func(p *Preset) bool { return p.Divide != nil }) }
+
+func names(which func(*Preset) bool) []string {
+	var out []string
+	for i := range all {
+		if which(&all[i]) {
+			out = append(out, all[i].Name)
+		}
+	}
+	return out
+}
+
+// Of gives the row of a preset; false = there is none of that name.
+func Of(name string) (Preset, bool) {
+	i := slices.IndexFunc(all, func(p Preset) bool { return p.Name == name })
+	if i < 0 {
+		return Preset{}, false
+	}
+	return all[i], true
+}
+
+// OfJobs tells whether a preset divides GPU models between single jobs.
+func OfJobs(name string) bool {
+	p, _ := Of(name)
+	return p.Between == Jobs
+}
+
+// TenantBlind tells whether a preset knows jobs only: tenants' weights count for nothing in what it divides.
+func TenantBlind(name string) bool {
+	p, ok := Of(name)
+	return ok && !p.Weighs
+}
+
+// Divide answers a question by the preset that it names: who is due how much of each pool (SEMANTICS §4). It is a pure function,
+// and may take long: it runs beside the rounds. It never fails: where a policy has no answer everybody is due
+// their part by weight, and Why says why.
+func Divide(q cluster.Question) cluster.Division {
+	p, ok := Of(q.Policy)
+	if !ok || p.Divide == nil {
+		return answer.Divide(q, func(*cluster.Question, *cluster.Division) error { return fmt.Errorf("no policy %q", q.Policy) })
+	}
+	return answer.Divide(q, p.Divide)
+}
