@@ -25,8 +25,7 @@ func Audit(s cluster.Snapshot) (cluster.Audit, bool) {
 	if known != nil && known.Policy == q.Policy {
 		q.Trades, q.NextTrade = known.Trades, known.NextTrade
 	}
-	p, _ := preset.Of(q.Policy)
-	return answer.Audit(q, p.Divide, s.Now, x.speeds.Book.Misreports()), true
+	return answer.Audit(q, preset.PolicyOf(q.Policy), s.Now, x.speeds.Book.Misreports()), true
 }
 
 // Stake is whom a policy divides GPUs between that a job is of, and what GPUs are worth to it.

@@ -137,10 +137,12 @@ func TenantBlind(name string) bool {
 // Divide answers a question by the preset that it names: who is due how much of each pool (SEMANTICS §4). It is a pure function,
 // and may take long: it runs beside the rounds. It never fails: where a policy has no answer everybody is due
 // their part by weight, and Why says why.
-func Divide(q cluster.Question) cluster.Division {
-	p, ok := Of(q.Policy)
-	if !ok || p.Divide == nil {
-		return answer.Divide(q, func(*cluster.Question, *cluster.Division) error { return fmt.Errorf("no policy %q", q.Policy) })
+func Divide(q cluster.Question) cluster.Division { return answer.Divide(q, PolicyOf(q.Policy)) }
+
+// PolicyOf gives the policy of a preset; where it has none, one that fails.
+func PolicyOf(name string) answer.Policy {
+	if p, ok := Of(name); ok && p.Divide != nil {
+		return p.Divide
 	}
-	return answer.Divide(q, p.Divide)
+	return func(*cluster.Question, *cluster.Division) error { return fmt.Errorf("no policy %q", name) }
 }
