@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/fairlease/fairlease/research/hived"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -43,18 +44,18 @@ func quotas(less ...string) map[string]int64 {
 
 // fullSize is §5.3, Figures 10 and 11, on 279 nodes.
 func fullSize(all []trace.Job) error {
-	jobs, site := cellworld.Gangs(all, 8), cellworld.Nodes(279).Assign(quotas())
-	rows, r, err := site.Audit(jobs, site.Quota(), site.HiveD(), site.Static(), site.Levels(jobs).HiveD())
+	jobs, site := cellworld.Gangs(all, 8), hived.Assign(hived.Nodes(279), quotas())
+	rows, r, err := hived.Audit(site, jobs, site.Quota(), site.HiveD(), hived.Static(site), hived.Levels(site, jobs).HiveD())
 	if err != nil {
 		return err
 	}
 	fmt.Print("\n279 nodes\n\n| | GPUs guaranteed % | lent % | in bound cells % | fragmentation % | GPUs preempted | moved |\n|---|---|---|---|---|---|---|\n")
 	for i, name := range []string{"quota", "cells, dynamic", "cells, static", "cells of all levels"} {
-		m := r[i].Mean(2232)
+		m := hived.MeanOf(r[i], 2232)
 		fmt.Printf("| %s | %.1f | %.1f | %.1f | %.1f | %d | %d |\n", name, 100*m.Guaranteed, 100*m.Lent, 100*m.Bound, 100*m.Broken, r[i].Preempted, r[i].Moved)
 	}
 	figure("hived_preempted_dynamic_of_static", float64(r[1].Preempted)/float64(r[2].Preempted), "ratio")
-	figure("hived_fragmentation_levels_less", 100*(r[1].Mean(2232).Broken-r[3].Mean(2232).Broken), "points")
+	figure("hived_fragmentation_levels_less", 100*(hived.MeanOf(r[1], 2232).Broken-hived.MeanOf(r[3], 2232).Broken), "points")
 	audited(rows, "quota", "cells", "static", "all levels")
 	return nil
 }
@@ -64,12 +65,12 @@ func bindings(all []trace.Job) error {
 	fmt.Print("\n| nodes | GPUs preempted, dynamic | static | dynamic of static % |\n|---|---|---|---|\n")
 	jobs := cellworld.Gangs(all, 8)
 	for _, nodes := range []int{200, 220, 240, 260} {
-		site := cellworld.Nodes(nodes).Assign(quotas())
+		site := hived.Assign(hived.Nodes(nodes), quotas())
 		dynamic, err := cellworld.Run(site.HiveD(), jobs)
 		if err != nil {
 			return err
 		}
-		static, err := cellworld.Run(site.Static(), jobs)
+		static, err := cellworld.Run(hived.Static(site), jobs)
 		if err != nil {
 			return err
 		}
@@ -80,14 +81,14 @@ func bindings(all []trace.Job) error {
 
 // highLoad is §5.2, Figures 6 and 7, on 200 nodes.
 func highLoad(all []trace.Job) error {
-	jobs, site := cellworld.Gangs(all, 8), cellworld.Nodes(200).Assign(quotas())
-	rows, r, err := site.Audit(jobs, site.Quota(), site.HiveD())
+	jobs, site := cellworld.Gangs(all, 8), hived.Assign(hived.Nodes(200), quotas())
+	rows, r, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
 	if err != nil {
 		return err
 	}
 	fmt.Print("\n200 nodes\n")
 	for i, name := range []string{"quota", "cells"} {
-		m := r[i].Mean(1600)
+		m := hived.MeanOf(r[i], 1600)
 		fmt.Printf("%s: %.1f %% of the GPUs guaranteed, %.1f %% lent, fragmentation %.1f %%, %d GPUs preempted, %d moved\n", name, 100*m.Guaranteed, 100*m.Lent, 100*m.Broken, r[i].Preempted, r[i].Moved)
 	}
 	worst := 0.0
@@ -106,14 +107,14 @@ func highLoad(all []trace.Job) error {
 func without(all []trace.Job) error {
 	for _, less := range [][]string{{"prod-a"}, {"prod-a", "res-f"}} {
 		weights, nodes := quotas(less...), 0
-		for _, v := range cellworld.Nodes(200).Assign(quotas()).VCs {
+		for _, v := range hived.Assign(hived.Nodes(200), quotas()).VCs {
 			if weights[v.Name] > 0 {
 				nodes += v.Cells[0].Cells
 			}
 		}
 		jobs := cellworld.Gangs(slices.DeleteFunc(slices.Clone(all), func(j trace.Job) bool { return slices.Contains(less, j.Tenant) }), 8)
-		site := cellworld.Nodes(nodes).Assign(weights)
-		rows, _, err := site.Audit(jobs, site.Quota(), site.HiveD())
+		site := hived.Assign(hived.Nodes(nodes), weights)
+		rows, _, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
 		if err != nil {
 			return err
 		}
@@ -126,12 +127,12 @@ func without(all []trace.Job) error {
 // reshaped is Figure 8, on 200 nodes.
 func reshaped(all []trace.Job) error {
 	fmt.Print("\nGPU affinity reshaped, 200 nodes: mean wait of res-f\n\n| tenants with jobs of 8 GPUs | workload fragmentation | private, min | quota | cells |\n|---|---|---|---|---|\n")
-	site := cellworld.Nodes(200).Assign(quotas())
+	site := hived.Assign(hived.Nodes(200), quotas())
 	var eight []string
 	for _, name := range []string{"res-f", "prod-e", "prod-d", "prod-c"} {
 		eight = append(eight, name)
 		jobs := cellworld.Gangs(trace.Reshape(all, eight, 1), 8)
-		rows, _, err := site.Audit(jobs, site.Quota(), site.HiveD())
+		rows, _, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
 		if err != nil {
 			return err
 		}
@@ -151,7 +152,7 @@ func reshaped(all []trace.Job) error {
 // relaxed is Figure 9, on 200 nodes.
 func relaxed(all []trace.Job) error {
 	fmt.Print("\nSoft affinity, 200 nodes: mean wait of prod-a\n\n| jobs of several GPUs that relax % | private, min | quota | cells |\n|---|---|---|---|\n")
-	site := cellworld.Nodes(200).Assign(quotas())
+	site := hived.Assign(hived.Nodes(200), quotas())
 	for _, percent := range []int{0, 25, 50, 75} {
 		rng := rand.New(rand.NewPCG(1, 9))
 		jobs := cellworld.Gangs(all, 8)
@@ -160,7 +161,7 @@ func relaxed(all []trace.Job) error {
 				jobs[i].Soft = rng.IntN(100) < percent
 			}
 		}
-		rows, _, err := site.Audit(jobs, site.Quota(), site.HiveD())
+		rows, _, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
 		if err != nil {
 			return err
 		}
@@ -181,9 +182,9 @@ func small(all []trace.Job) error {
 	for i := range days {
 		days[i].Submit -= 30 * cluster.Day
 	}
-	site := cellworld.Nodes(12).Assign(quotas())
+	site := hived.Assign(hived.Nodes(12), quotas())
 	jobs := cellworld.Gangs(trace.Sample(days, 96.0/2232, 1), 8)
-	rows, _, err := site.Audit(jobs, site.Quota(), site.HiveD())
+	rows, _, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
 	if err != nil {
 		return err
 	}
@@ -219,12 +220,12 @@ func realTraces(dir string) error {
 		}
 		jobs := cellworld.Gangs(t.Jobs, 8)
 		for _, nodes := range c.nodes {
-			site := cellworld.Nodes(nodes).Assign(c.weights)
-			rows, r, err := site.Audit(jobs, site.Quota(), site.HiveD())
+			site := hived.Assign(hived.Nodes(nodes), c.weights)
+			rows, r, err := hived.Audit(site, jobs, site.Quota(), site.HiveD())
 			if err != nil {
 				return err
 			}
-			q, h := r[0].Mean(8*nodes), r[1].Mean(8*nodes)
+			q, h := hived.MeanOf(r[0], 8*nodes), hived.MeanOf(r[1], 8*nodes)
 			fmt.Printf("\n%s, %d nodes: fragmentation %.1f %% with quotas, %.1f %% with cells; %.1f %% of the GPUs guaranteed\n", t.Name, nodes, 100*q.Broken, 100*h.Broken, 100*h.Guaranteed)
 			audited(rows, "quota", "cells")
 		}
@@ -233,7 +234,7 @@ func realTraces(dir string) error {
 }
 
 // audited prints a sharing audit.
-func audited(rows []cellworld.Row, worlds ...string) {
+func audited(rows []hived.Row, worlds ...string) {
 	fmt.Printf("\n| mean wait, min | private | %s | jobs larger than the VC |\n|---|---|%s---|\n", strings.Join(worlds, " | "), strings.Repeat("---|", len(worlds)))
 	for _, r := range rows {
 		fmt.Printf("| %s | %.1f |", r.Tenant, r.Private)

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/fairlease/fairlease/research/hived"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
@@ -43,7 +44,7 @@ func TestAdvise(t *testing.T) {
 		{"three GPUs fill up", []Job{job("a", 0, 0, 2, 1, 3), job("a", 0, 0, 2, 1, 1)}, quota("socket", 1)},
 		{"no order", []Job{job("a", 4, 0, 2, 1, 2), job("a", 0, 0, 4, 1, 2)}, quota("pcie", 1)},
 	} {
-		got, err := Advise(cluster.Cells(cellworld.Nodes(2)), c.jobs)
+		got, err := Advise(cluster.Cells(hived.Nodes(2)), c.jobs)
 		if err != nil || got.LeftOut != 0 || got.Short != nil || len(got.VCs) != 1 || !reflect.DeepEqual(got.VCs[0].Cells, c.want) {
 			t.Errorf("%s: %+v, %v; want %v", c.what, got, err, c.want)
 		}
@@ -59,7 +60,7 @@ func TestAdviseTellsWhatIsShort(t *testing.T) {
 	big := job("c", 0, 0, 1, 1, 16)
 	other := job("c", 0, 0, 1, 1, 1)
 	other.Model = "k80"
-	got, err := Advise(cluster.Cells(cellworld.Nodes(3)), append(jobs, big, other))
+	got, err := Advise(cluster.Cells(hived.Nodes(3)), append(jobs, big, other))
 	if err != nil || got.LeftOut != 2 || len(got.VCs) != 3 || got.VCs[0].Tenant != "a" || got.VCs[0].GPUs != 10 || got.VCs[2].Jobs != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -67,10 +68,10 @@ func TestAdviseTellsWhatIsShort(t *testing.T) {
 	if !reflect.DeepEqual(got.Short, want) {
 		t.Errorf("short is %v, want %v", got.Short, want)
 	}
-	if got, err = Advise(cluster.Cells(cellworld.Nodes(4)), jobs); err != nil || got.Short != nil {
+	if got, err = Advise(cluster.Cells(hived.Nodes(4)), jobs); err != nil || got.Short != nil {
 		t.Errorf("four nodes are short of %v (%v)", got.Short, err)
 	}
-	if got, err = Advise(cluster.Cells{Types: cellworld.Nodes(1).Types}, jobs); err != nil || got.Short != nil || len(got.VCs) != 3 {
+	if got, err = Advise(cluster.Cells{Types: hived.Nodes(1).Types}, jobs); err != nil || got.Short != nil || len(got.VCs) != 3 {
 		t.Errorf("without a cluster: %+v (%v)", got, err)
 	}
 }
@@ -195,7 +196,7 @@ func TestAdviseOnATrace(t *testing.T) {
 	for _, j := range cellworld.Gangs(h.Jobs(), 8) {
 		jobs = append(jobs, Job{Job: j, Waited: 10 * cluster.Minute})
 	}
-	got, err := Advise(cluster.Cells(cellworld.Nodes(279)), jobs)
+	got, err := Advise(cluster.Cells(hived.Nodes(279)), jobs)
 	if err != nil || len(got.VCs) != len(trace.HiveDTenants) {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@
 // that much of its share left and GPUs with that affinity are there; else as an
 // opportunistic one on what is idle, if it may (§5.1: "schedule jobs as high-priority ones if the
 // tenant has sufficient resources in its quota or VC, otherwise the job will be scheduled as a
-// low-priority one"). Who is in the way of a guaranteed job goes, keeps the work that it
+// low-priority one"). A job in the way of a guaranteed one leaves, keeps the work that it
 // did, and waits again. What is lent goes to the tenant that has least lent to it for its
 // share. Jobs are looked at in order of submission, and one that cannot be had is passed over, as
 // YARN's capacity scheduler does.
@@ -17,7 +17,6 @@
 //	Site.Private   a tenant's own cluster; nothing is lent
 //	Site.Quota     a number of GPUs, anywhere: the VC of all is the whole cluster
 //	Site.HiveD     the cells of its VC, bound dynamically
-//	Site.Static    the same cells, bound for ever
 //
 // An opportunistic job whose turn comes becomes a guaranteed one. With quotas it stays where
 // it is. In a VC it stays if it has whole nodes and cells can be bound there; else it moves to

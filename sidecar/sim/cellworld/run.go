@@ -14,15 +14,15 @@ import (
 // Result is what came of a run.
 type Result struct {
 	// Waits is the time that each job waited in all, in the order of the jobs: its completion
-	// time less its run time; -1 = it cannot run there.
+	// time less its run time; Never = it cannot run there.
 	Waits     []cluster.Span
 	Preempted int // GPUs of opportunistic jobs that had to go, counted each time
 	Moved     int // GPUs of opportunistic jobs that moved to become guaranteed ones
 	Hours     []Hour
 }
 
-// never is the wait of a job that cannot run.
-const never cluster.Span = -1
+// Never is the wait of a job that cannot run.
+const Never cluster.Span = -1
 
 // Hour is how things stand at the beginning of an hour of the time in which jobs come.
 type Hour struct {
@@ -134,7 +134,7 @@ func (r *run) sort() error {
 			tenants[j.Tenant], r.tenants = t, append(r.tenants, t)
 		}
 		r.lives[i] = life{tenant: t, shape: k, left: j.Runs}
-		r.result.Waits = append(r.result.Waits, never)
+		r.result.Waits = append(r.result.Waits, Never)
 	}
 	r.tight = make([]bool, len(r.shapes))
 	for _, t := range r.tenants {

@@ -1,7 +1,6 @@
 package cellworld
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -47,32 +46,11 @@ type Site struct {
 
 // HiveD lets each tenant have the cells of its VC, which are bound dynamically.
 func (s Site) HiveD() World {
-	w := World{Cells: cluster.Cells(s), shares: s.shares(), lend: true}
+	w := World{Cells: cluster.Cells(s), shares: s.Shares(), lend: true}
 	for _, t := range s.Types {
 		if t.Node {
-			w.whole = s.gpus(t.Name)
+			w.whole = s.GPUs(t.Name)
 		}
-	}
-	return w
-}
-
-// Static has all node cells of VCs bound for ever, one VC after the other.
-func (s Site) Static() World {
-	w := s.HiveD()
-	var nodes []string
-	for _, t := range s.Tops {
-		nodes = append(nodes, t.Nodes...)
-	}
-	w.Cells.VCs = nil
-	for _, v := range s.VCs {
-		pinned := cluster.VC{Name: v.Name}
-		for _, q := range v.Cells {
-			for range q.Cells {
-				pinned.Pins = append(pinned.Pins, cluster.CellPin{Type: q.Type, Node: nodes[0]})
-				nodes = nodes[1:]
-			}
-		}
-		w.Cells.VCs = append(w.Cells.VCs, pinned)
 	}
 	return w
 }
@@ -98,19 +76,19 @@ func (s Site) Private(tenant string) World {
 	return w
 }
 
-// shares counts the GPUs of each VC.
-func (s Site) shares() map[string]int {
+// Shares counts the GPUs of each VC.
+func (s Site) Shares() map[string]int {
 	out := map[string]int{}
 	for _, v := range s.VCs {
 		for _, q := range v.Cells {
-			out[v.Name] += q.Cells * s.gpus(q.Type)
+			out[v.Name] += q.Cells * s.GPUs(q.Type)
 		}
 	}
 	return out
 }
 
-// gpus counts the gpus of a cell of a type.
-func (s Site) gpus(name string) int {
+// GPUs counts the GPUs of a cell of a type.
+func (s Site) GPUs(name string) int {
 	n := 1
 	for name != "" {
 		i := slices.IndexFunc(s.Types, func(t cluster.CellType) bool { return t.Name == name })
@@ -126,19 +104,4 @@ func (s Site) gpus(name string) int {
 // node tells whether cells of a type are nodes.
 func (w *World) node(name string) bool {
 	return slices.ContainsFunc(w.Cells.Types, func(t cluster.CellType) bool { return t.Node && t.Name == name })
-}
-
-// Nodes is HiveD's cluster of §5.1: so many nodes of 8 GPUs, under 4 PCIe switches and 2 sockets.
-func Nodes(n int) Site {
-	s := Site{Types: []cluster.CellType{
-		{Name: "gpu", Model: "v100"},
-		{Name: "pcie", Child: "gpu", Split: 2},
-		{Name: "socket", Child: "pcie", Split: 2},
-		{Name: "node", Child: "socket", Split: 2, Node: true},
-	}}
-	for i := range n {
-		name := fmt.Sprintf("n%05d", i)
-		s.Tops = append(s.Tops, cluster.TopCell{Name: name, Type: "node", Nodes: []string{name}})
-	}
-	return s
 }

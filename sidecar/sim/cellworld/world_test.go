@@ -1,16 +1,17 @@
-package cellworld
+package cellworld_test
 
 import (
 	"reflect"
 	"testing"
 
+	"github.com/fairlease/fairlease/research/hived"
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/cells"
+	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
 // two is two nodes, one for each of two tenants.
-func two() Site { return Nodes(2).Assign(map[string]int64{"a": 1, "b": 1}) }
+func two() cellworld.Site { return hived.Assign(hived.Nodes(2), map[string]int64{"a": 1, "b": 1}) }
 
 func hours(n ...int) []cluster.Span {
 	out := make([]cluster.Span, len(n))
@@ -21,15 +22,24 @@ func hours(n ...int) []cluster.Span {
 }
 
 // ones gives n jobs of a GPU each.
-func ones(tenant string, n int, submit, runs cluster.Span) []Job {
-	out := make([]Job, n)
+func ones(tenant string, n int, submit, runs cluster.Span) []cellworld.Job {
+	out := make([]cellworld.Job, n)
 	for i := range out {
-		out[i] = Job{Tenant: tenant, Submit: submit, Runs: runs, Nodes: 1, GPUs: 1}
+		out[i] = cellworld.Job{Tenant: tenant, Submit: submit, Runs: runs, Nodes: 1, GPUs: 1}
 	}
 	return out
 }
 
-func expect(t *testing.T, what string, r Result, waits []cluster.Span, preempted, moved int) {
+func simulate(t *testing.T, w cellworld.World, jobs []cellworld.Job) cellworld.Result {
+	t.Helper()
+	r, err := cellworld.Run(w, jobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func expect(t *testing.T, what string, r cellworld.Result, waits []cluster.Span, preempted, moved int) {
 	t.Helper()
 	if !reflect.DeepEqual(r.Waits, waits) || r.Preempted != preempted || r.Moved != moved {
 		t.Errorf("%s: waits %v, %d GPUs preempted, %d moved; want %v, %d, %d", what, r.Waits, r.Preempted, r.Moved, waits, preempted, moved)
@@ -38,7 +48,7 @@ func expect(t *testing.T, what string, r Result, waits []cluster.Span, preempted
 
 // A tenant's jobs beyond its share run on what is idle, and go when the other wants its own.
 func TestOpportunisticJobsGo(t *testing.T) {
-	jobs := []Job{
+	jobs := []cellworld.Job{
 		{Tenant: "a", Submit: 0, Runs: 10 * cluster.Hour, Nodes: 1, GPUs: 8},
 		{Tenant: "a", Submit: 0, Runs: 10 * cluster.Hour, Nodes: 1, GPUs: 8},
 		{Tenant: "b", Submit: 4 * cluster.Hour, Runs: cluster.Hour, Nodes: 1, GPUs: 8},
@@ -49,17 +59,17 @@ func TestOpportunisticJobsGo(t *testing.T) {
 	expect(t, "HiveD", simulate(t, site.HiveD(), jobs), hours(0, 1, 0, 0), 8, 0)
 	expect(t, "quota", simulate(t, site.Quota(), jobs), hours(0, 1, 0, 0), 8, 0)
 	// Its own node is another one: for its last hour it moves there.
-	expect(t, "static", simulate(t, site.Static(), jobs), hours(0, 1, 0, 0), 8, 8)
-	alone := simulate(t, site.Private("a"), []Job{jobs[0], jobs[1], jobs[3]})
-	expect(t, "private", alone, []cluster.Span{0, 10 * cluster.Hour, never}, 0, 0)
-	if h := simulate(t, site.HiveD(), jobs).Hours; len(h) != 21 || h[4] != (Hour{Guaranteed: 16, Bound: 16, Broken: 2, Nodes: 2}) || h[3].Lent != 8 {
+	expect(t, "static", simulate(t, hived.Static(site), jobs), hours(0, 1, 0, 0), 8, 8)
+	alone := simulate(t, site.Private("a"), []cellworld.Job{jobs[0], jobs[1], jobs[3]})
+	expect(t, "private", alone, []cluster.Span{0, 10 * cluster.Hour, cellworld.Never}, 0, 0)
+	if h := simulate(t, site.HiveD(), jobs).Hours; len(h) != 21 || h[4] != (cellworld.Hour{Guaranteed: 16, Bound: 16, Broken: 2, Nodes: 2}) || h[3].Lent != 8 {
 		t.Errorf("the hours are %+v", h)
 	}
 }
 
 // HiveD §2: jobs of one GPU are left on all nodes, and a quota cannot keep them from that.
 func TestQuotaFragments(t *testing.T) {
-	var jobs []Job
+	var jobs []cellworld.Job
 	for i := range 16 { // two of which, on two nodes, run on
 		runs := cluster.Hour
 		if i == 0 || i == 8 {
@@ -67,7 +77,7 @@ func TestQuotaFragments(t *testing.T) {
 		}
 		jobs = append(jobs, ones("b", 1, 0, runs)...)
 	}
-	jobs = append(jobs, Job{Tenant: "a", Submit: 2 * cluster.Hour, Runs: cluster.Hour, Nodes: 1, GPUs: 8})
+	jobs = append(jobs, cellworld.Job{Tenant: "a", Submit: 2 * cluster.Hour, Runs: cluster.Hour, Nodes: 1, GPUs: 8})
 	site := two()
 	none := make([]cluster.Span, 17)
 	expect(t, "HiveD", simulate(t, site.HiveD(), jobs), none, 0, 1) // the long one on a's node moves when b has room
@@ -77,7 +87,7 @@ func TestQuotaFragments(t *testing.T) {
 
 // Where affinity may be relaxed, it is.
 func TestSoftAffinity(t *testing.T) {
-	jobs := []Job{{Tenant: "a", Runs: 10 * cluster.Hour, Nodes: 1, GPUs: 7}, {Tenant: "b", Runs: 10 * cluster.Hour, Nodes: 1, GPUs: 7},
+	jobs := []cellworld.Job{{Tenant: "a", Runs: 10 * cluster.Hour, Nodes: 1, GPUs: 7}, {Tenant: "b", Runs: 10 * cluster.Hour, Nodes: 1, GPUs: 7},
 		{Tenant: "a", Runs: cluster.Hour, Nodes: 1, GPUs: 2}}
 	for wait, soft := range map[int]bool{10: false, 0: true} {
 		jobs[2].Soft = soft
@@ -87,58 +97,20 @@ func TestSoftAffinity(t *testing.T) {
 }
 
 func TestGangs(t *testing.T) {
-	got := Gangs([]trace.Job{{Tenant: "a", GPUs: 1}, {GPUs: 8}, {GPUs: 12}, {GPUs: 17}, {GPUs: 64}}, 8)
-	want := []Job{{Tenant: "a", Nodes: 1, GPUs: 1}, {Nodes: 1, GPUs: 8}, {Nodes: 2, GPUs: 6}, {Nodes: 3, GPUs: 6}, {Nodes: 8, GPUs: 8}}
+	got := cellworld.Gangs([]trace.Job{{Tenant: "a", GPUs: 1}, {GPUs: 8}, {GPUs: 12}, {GPUs: 17}, {GPUs: 64}}, 8)
+	want := []cellworld.Job{{Tenant: "a", Nodes: 1, GPUs: 1}, {Nodes: 1, GPUs: 8}, {Nodes: 2, GPUs: 6}, {Nodes: 3, GPUs: 6}, {Nodes: 8, GPUs: 8}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-// Table 1's quotas become all nodes; multi-level cells are as many GPUs, and feasible.
-func TestAssign(t *testing.T) {
-	jobs := like(30)
-	for _, nodes := range []int{12, 200, 279} {
-		site := hived(nodes)
-		levels := site.Levels(jobs)
-		sum := 0
-		for name, gpus := range site.shares() {
-			sum += gpus
-			if got := levels.shares()[name]; got != gpus {
-				t.Errorf("%d nodes: %s has %d GPUs in node cells and %d in cells of all levels", nodes, name, gpus, got)
-			}
-		}
-		if sum != 8*nodes {
-			t.Errorf("%d nodes: VCs have %d GPUs", nodes, sum)
-		}
-		for _, s := range []Site{site, levels} {
-			if _, err := cells.New(cluster.Cells(s)); err != nil {
-				t.Errorf("%d nodes: %v", nodes, err)
-			}
-		}
-	}
-	small := 0
-	for _, v := range hived(279).Levels(jobs).VCs {
-		for _, q := range v.Cells {
-			if v.Name == "res-d" && q.Type != "gpu" {
-				t.Errorf("res-d, whose jobs have one GPU, has %+v", q)
-			}
-			if q.Type != "node" {
-				small += q.Cells
-			}
-		}
-	}
-	if small == 0 {
-		t.Error("no VC has cells smaller than a node")
-	}
-}
-
 func TestRunRefuses(t *testing.T) {
-	if _, err := Run(two().HiveD(), []Job{{Tenant: "a", Submit: 1, Runs: 1, Nodes: 1, GPUs: 1}, {Tenant: "a", Runs: 1, Nodes: 1, GPUs: 1}}); err == nil {
+	if _, err := cellworld.Run(two().HiveD(), []cellworld.Job{{Tenant: "a", Submit: 1, Runs: 1, Nodes: 1, GPUs: 1}, {Tenant: "a", Runs: 1, Nodes: 1, GPUs: 1}}); err == nil {
 		t.Error("jobs out of order were accepted")
 	}
 	site := two()
 	site.VCs[0].Cells[0].Cells = 2
-	if _, err := Run(site.HiveD(), nil); err == nil {
+	if _, err := cellworld.Run(site.HiveD(), nil); err == nil {
 		t.Error("an infeasible assignment was accepted")
 	}
 }

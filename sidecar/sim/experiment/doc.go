@@ -1,4 +1,4 @@
-// Package experiment runs a scheduler on a trace on a virtual cluster, in pretend time,
+// Package experiment runs a scheduler on a trace on a virtual cluster, in simulated time,
 // and gives the scores. It joins what stands beside it:
 //
 //	trace    jobs                       Load
@@ -12,8 +12,7 @@
 //
 //	Run   one Setup
 //	All   many side by side, on all cores, in the order in which they were given
-//
-// Follow runs one as Gavel's experiments are: until certain jobs are over, whatever comes after them.
+//	Open  one Setup, step by step: the caller measures in between (Stepper)
 //
 // # What a job of a trace asks for
 //

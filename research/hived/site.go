@@ -1,15 +1,32 @@
-package cellworld
+package hived
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
 )
 
-// Assign gives every tenant node cells for its weight: whole ones by largest remainders, ties
-// by name. Who gets none has no VC.
-func (s Site) Assign(weights map[string]int64) Site {
+// Nodes is HiveD's cluster of §5.1: so many nodes of 8 GPUs, under 4 PCIe switches and 2 sockets.
+func Nodes(n int) cellworld.Site {
+	s := cellworld.Site{Types: []cluster.CellType{
+		{Name: "gpu", Model: "v100"},
+		{Name: "pcie", Child: "gpu", Split: 2},
+		{Name: "socket", Child: "pcie", Split: 2},
+		{Name: "node", Child: "socket", Split: 2, Node: true},
+	}}
+	for i := range n {
+		name := fmt.Sprintf("n%05d", i)
+		s.Tops = append(s.Tops, cluster.TopCell{Name: name, Type: "node", Nodes: []string{name}})
+	}
+	return s
+}
+
+// Assign gives every tenant node cells of a site for its weight: whole ones by largest remainders, ties
+// by name. A tenant that gets none has no VC.
+func Assign(s cellworld.Site, weights map[string]int64) cellworld.Site {
 	type part struct {
 		name  string
 		cells int64
@@ -49,7 +66,7 @@ func (s Site) Assign(weights map[string]int64) Site {
 
 // Levels splits node cells of each VC into smaller ones, to match the GPU time that its jobs
 // ask for at each level (HiveD §5.3); the number of GPUs stays the same.
-func (s Site) Levels(jobs []Job) Site {
+func Levels(s cellworld.Site, jobs []cellworld.Job) cellworld.Site {
 	var levels []cluster.CellType // from the node down
 	for name := s.Tops[0].Type; name != ""; {
 		i := slices.IndexFunc(s.Types, func(t cluster.CellType) bool { return t.Name == name })
@@ -59,7 +76,7 @@ func (s Site) Levels(jobs []Job) Site {
 	demand := map[string][]float64{}
 	for _, j := range jobs {
 		k := len(levels) - 1
-		for k > 0 && s.gpus(levels[k].Name) < j.GPUs {
+		for k > 0 && s.GPUs(levels[k].Name) < j.GPUs {
 			k--
 		}
 		if demand[j.Tenant] == nil {
@@ -67,7 +84,7 @@ func (s Site) Levels(jobs []Job) Site {
 		}
 		demand[j.Tenant][k] += float64(j.Nodes*j.GPUs) * float64(j.Runs)
 	}
-	shares := s.shares()
+	shares := s.Shares()
 	s.VCs = slices.Clone(s.VCs)
 	for i := range s.VCs {
 		v := &s.VCs[i]
@@ -77,7 +94,7 @@ func (s Site) Levels(jobs []Job) Site {
 			sum += d
 		}
 		for k, level := range levels {
-			size := s.gpus(level.Name)
+			size := s.GPUs(level.Name)
 			n := left / size
 			if k < len(levels)-1 && sum > 0 {
 				rest += demand[v.Name][k] / sum * float64(shares[v.Name])
@@ -92,4 +109,25 @@ func (s Site) Levels(jobs []Job) Site {
 		}
 	}
 	return s
+}
+
+// Static has all node cells of VCs bound for ever, one VC after the other.
+func Static(s cellworld.Site) cellworld.World {
+	w := s.HiveD()
+	var nodes []string
+	for _, t := range s.Tops {
+		nodes = append(nodes, t.Nodes...)
+	}
+	w.Cells.VCs = nil
+	for _, v := range s.VCs {
+		pinned := cluster.VC{Name: v.Name}
+		for _, q := range v.Cells {
+			for range q.Cells {
+				pinned.Pins = append(pinned.Pins, cluster.CellPin{Type: q.Type, Node: nodes[0]})
+				nodes = nodes[1:]
+			}
+		}
+		w.Cells.VCs = append(w.Cells.VCs, pinned)
+	}
+	return w
 }

@@ -1,10 +1,11 @@
-package cellworld
+package hived
 
 import (
 	"maps"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
 )
 
 // Row is a tenant's part of a sharing audit: the mean wait of its jobs, in minutes.
@@ -19,35 +20,35 @@ type Row struct {
 // Audit compares worlds in which tenants share a site with a private cluster of each
 // tenant's VC (HiveD §5): the rows of those that have a VC and jobs, by name, and what
 // came of each world.
-func (s Site) Audit(jobs []Job, worlds ...World) ([]Row, []Result, error) {
+func Audit(s cellworld.Site, jobs []cellworld.Job, worlds ...cellworld.World) ([]Row, []cellworld.Result, error) {
 	of := map[string][]int{}
 	for i := range jobs {
 		of[jobs[i].Tenant] = append(of[jobs[i].Tenant], i)
 	}
-	results := make([]Result, len(worlds))
+	results := make([]cellworld.Result, len(worlds))
 	for i, w := range worlds {
 		var err error
-		if results[i], err = Run(w, jobs); err != nil {
+		if results[i], err = cellworld.Run(w, jobs); err != nil {
 			return nil, nil, err
 		}
 	}
-	shares := s.shares()
+	shares := s.Shares()
 	var rows []Row
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		if shares[name] == 0 {
 			continue
 		}
-		own := make([]Job, len(of[name]))
+		own := make([]cellworld.Job, len(of[name]))
 		for k, i := range of[name] {
 			own[k] = jobs[i]
 		}
-		alone, err := Run(s.Private(name), own)
+		alone, err := cellworld.Run(s.Private(name), own)
 		if err != nil {
 			return nil, nil, err
 		}
 		row := Row{Tenant: name, Shared: make([]float64, len(worlds))}
 		for k, i := range of[name] {
-			if alone.Waits[k] == never {
+			if alone.Waits[k] == cellworld.Never {
 				row.LeftOut++
 				continue
 			}
@@ -69,11 +70,11 @@ func (s Site) Audit(jobs []Job, worlds ...World) ([]Row, []Result, error) {
 
 func minutes(s cluster.Span) float64 { return float64(s) / float64(cluster.Minute) }
 
-// Mean is the mean of Hours, as shares of the GPUs and of the nodes.
+// Mean is the mean of a result's hours, as shares of the GPUs and of the nodes.
 type Mean struct{ Guaranteed, Lent, Bound, Broken float64 }
 
-// Mean gives it for a site of so many GPUs.
-func (r Result) Mean(gpus int) Mean {
+// MeanOf gives it for a site of so many GPUs.
+func MeanOf(r cellworld.Result, gpus int) Mean {
 	var m Mean
 	for _, h := range r.Hours {
 		m.Guaranteed += float64(h.Guaranteed) / float64(gpus)
