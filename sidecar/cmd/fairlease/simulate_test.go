@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/sim/score"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
+	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
 // history is a small trace with what goes wrong in traces.

@@ -82,7 +82,7 @@ func afford(a *Account) []bool {
 	return broke
 }
 
-// pay takes what a stop costs from what stops may cost the pool.
+// Pay takes what a stop costs from what stops may cost the pool.
 func (a *Account) Pay(l *cluster.Lease, cost cluster.Span) {
 	if p := a.Pool(l.Pool); p >= 0 && a.Settings.StopTotalMilli > 0 {
 		a.Ledger.Pools[p].Stops -= cluster.Times(l.GPUs, cost)

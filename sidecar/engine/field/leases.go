@@ -87,6 +87,7 @@ func (f *Field) Fixed(i int) bool {
 	return f.Leases[i] == nil || st.Touch != cluster.Act || !st.Stoppable || st.Ordered(cluster.Exempt)
 }
 
+// IsClaimed tells whether GPUs are kept for a job.
 func (f *Field) IsClaimed(key cluster.JobKey) bool {
 	return slices.ContainsFunc(f.Claims, func(c cluster.Claim) bool { return c.Job == key })
 }

@@ -60,6 +60,8 @@ var all = []Preset{
 		Doc: "long-term fair GPU time by leases (ASTRAEA)"},
 	{Name: Hived, Between: Tenants, Needs: weighs, Cells: true,
 		Doc: "each tenant has a virtual cluster: GPUs with the affinity that it was promised, at any time; idle ones are lent to others, and recalled when its jobs come back (HiveD)"},
+	{Name: "drf", Divide: answer.ByDominantShare, Between: Types, Needs: weighs,
+		Doc: "dominant-resource fairness: the largest part that a tenant has of any GPU model grows alike for all, by weight (DRF)"},
 	{Name: GandivaFair, Divide: answer.ByTickets(true), Between: Types, Needs: weighs,
 		Doc: "the same share of every model by weight; then tenants trade fast GPUs for more slow ones, at the second price, and no tenant loses (Gandiva_fair)"},
 	{Name: GandivaFair + ":no-trade", Divide: answer.ByTickets(false), Between: Types, Needs: weighs,
