@@ -17,7 +17,7 @@ import (
 //	{few where ...}   in "delete from TABLE where {few where ...}": true for a bounded number of the rows
 //
 // {new but a, b} leaves out the columns a and b; {columns}, {rows} and {changed} understand this, too. Query panics if there
-// is no query of that name, or if it needs columns and has none: ask while starting.
+// is no query of that name, if it needs columns and has none, or if it leaves out one that is not there: ask while starting.
 func Query(name string, columns ...string) string {
 	text, ok := queries[name]
 	if !ok {
@@ -25,47 +25,60 @@ func Query(name string, columns ...string) string {
 	}
 	return braces.ReplaceAllStringFunc(text, func(found string) string {
 		part := braces.FindStringSubmatch(found)
-		what, rest := part[1], part[2]
-		switch {
-		case what == "few where":
-			return "ctid = any (array(\n    select ctid\n    from " + named(table, text) + "\n    where " + rest + "\n    limit 10000\n))"
-		case len(columns) == 0:
-			panic(fmt.Sprintf("sql: query %q needs columns", name))
+		what, but, condition := part[1], split(part[2]), part[3]
+		if what == "few where" {
+			return fmt.Sprintf("ctid = any (array(\n    select ctid\n    from %s\n    where %s\n    limit 10000\n))", match(table, text), condition)
+		}
+		for _, column := range but {
+			if !slices.ContainsFunc(columns, func(c string) bool { return nameOf(c) == column }) {
+				panic(fmt.Sprintf("sql: query %q has no column %q to leave out", name, column))
+			}
 		}
 		if what == "new" || what == "changed" {
-			rest += ", " + named(key, text)
+			but = append(but, split(match(key, text))...)
 		}
-		each := func(format string) string { return list(columns, strings.Split(rest, ", "), format) }
+		all := func(format string) string { return each(columns, but, format) }
 		switch what {
 		case "rows":
-			return "(\n    " + each("%s") + "\n)\nselect\n    " + each("%s") + "\nfrom json_populate_recordset(null::" + named(table, text) + ", $1)"
+			return fmt.Sprintf("(\n    %[1]s\n)\nselect\n    %[1]s\nfrom json_populate_recordset(null::%[2]s, $1)", all("%s"), match(table, text))
 		case "new":
-			return each("%[1]s = excluded.%[1]s")
+			return all("%[1]s = excluded.%[1]s")
 		case "changed":
-			return "(" + each("had.%s") + ") is distinct from (" + each("excluded.%s") + ")"
+			return "(" + all("had.%s") + ") is distinct from (" + all("excluded.%s") + ")"
 		}
-		return each("%s")
+		return all("%s")
 	})
 }
 
 var (
-	braces = regexp.MustCompile(`(?s)\{(columns|rows|new|changed|few where)(?: (?:but )?(.*?))?\}`)
+	braces = regexp.MustCompile(`(?s)\{(columns|rows|new|changed|few where)(?: but ([\w, ]+)| ([^}]+))?\}`)
 	table  = regexp.MustCompile(`(?:insert into|delete from) (\w+)`)
 	key    = regexp.MustCompile(`on conflict \(([\w, ]+)\)`)
 )
 
-// named gives the name that an expression finds.
-func named(expression *regexp.Regexp, text string) string {
+// match gives the name, or the names, that an expression finds.
+func match(expression *regexp.Regexp, text string) string {
 	return expression.FindStringSubmatch(text)[1]
 }
 
-// list gives the columns without some, each in a format, separated by commas.
-func list(columns, without []string, format string) string {
+// nameOf gives a column's name.
+func nameOf(column string) string { return column[strings.LastIndex(column, " ")+1:] }
+
+// split gives the names of a list with commas.
+func split(names string) []string {
+	return strings.FieldsFunc(names, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// each gives the columns without some, each in a format, separated by commas. It panics if there are none.
+func each(columns, but []string, format string) string {
 	var out []string
 	for _, column := range columns {
-		if name := column[strings.LastIndex(column, " ")+1:]; !slices.Contains(without, name) {
+		if !slices.Contains(but, nameOf(column)) {
 			out = append(out, fmt.Sprintf(format, column))
 		}
+	}
+	if len(out) == 0 {
+		panic("sql: a query needs columns and has none")
 	}
 	return strings.Join(out, ",\n    ")
 }

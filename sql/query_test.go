@@ -35,7 +35,7 @@ func TestQuery(t *testing.T) {
 }
 
 func TestQueryThatIsNot(t *testing.T) {
-	for name, why := range map[string]string{"no such query": "there is none", "put_jobs": "it has no columns"} {
+	for name, why := range map[string]string{"no such query": "there is none", "put_jobs": "it has no columns", "put_bound_cells": "it has no column since to leave out"} {
 		func() {
 			defer func() {
 				if recover() == nil {

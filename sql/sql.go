@@ -2,7 +2,14 @@
 // of it: package migrate makes the views, package store runs the queries.
 //
 // Files in views are made in the order of their names. Files in queries hold
-// several queries, each under a line `-- name: some_name`.
+// several queries, each under a line `-- name: some_name`, and do not list the
+// columns of rows: Query writes them for what stands in braces, such as
+//
+//	-- name: put_jobs
+//	insert into jobs {rows}
+//	on conflict (key) do update set
+//	    {new},
+//	    recorded_at = now();
 package sql
 
 import (

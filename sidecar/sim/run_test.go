@@ -132,6 +132,9 @@ func (w *week) arrivals(seed uint64, n int) iter.Seq[sim.Arrival] {
 	}
 }
 
+// weekJobs is how many jobs the week has.
+func weekJobs() int { return seeds.Some(150, 300) }
+
 // live runs the week until every job is done, or for most. lend takes the ways that
 // spare copies.
 func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
@@ -180,7 +183,7 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 	l := &loop.Loop{Cluster: v, Journal: memory, Decide: engine.Decide, Configure: func() (loop.Rules, cluster.Settings) {
 		return loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}, set
 	}}
-	defer v.Feed(w.arrivals(seed, 300))()
+	defer v.Feed(w.arrivals(seed, weekJobs()))()
 	err := sim.Run(context.Background(), v, l, 30*second, start.Add(most), func(r loop.Report) {
 		for _, x := range r.Plan.Losses {
 			i := slices.IndexFunc(r.Plan.Memory.Records, func(r cluster.Record) bool { return r.Key == x.Job })
@@ -212,7 +215,7 @@ func aWeek(t *testing.T, seed uint64) {
 	for _, n := range w.became {
 		ended += n
 	}
-	if ended != w.jobs || w.jobs != 300 || !w.v.Drained() || len(w.work) != 0 {
+	if ended != w.jobs || w.jobs != weekJobs() || !w.v.Drained() || len(w.work) != 0 {
 		t.Errorf("%d of %d jobs ended: %v", ended, w.jobs, w.became)
 	}
 	for _, outcome := range []string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"} {

@@ -12,8 +12,9 @@ import (
 )
 
 // Rows are sent as JSON objects that PostgreSQL turns into rows of the table
-// (json_populate_recordset), so the tags are the columns' names. All fields can
-// be compared with ==: that is how an unchanged row is known.
+// (json_populate_recordset), so the tags are the columns' names; queries take
+// them from here. All fields can be compared with ==: that is how an unchanged
+// row is known.
 
 // stamp is an Instant as a timestamptz; "none" is null.
 type stamp cluster.Instant
