@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -65,9 +63,9 @@ program, the trace and the configuration must be where all nodes see them.`,
 			case s.array != "":
 				return p.slurmArray(c, args, &s, len(setups))
 			case s.task >= 0:
-				return p.task(c.Context(), &s, setups)
+				return p.session(s.workers).Task(c.Context(), setups, s.task, s.into)
 			}
-			return p.sweep(c.Context(), &w, &s, setups, p.page(l))
+			return p.session(s.workers).Sweep(c.Context(), &w, setups, p.page(l), s.html)
 		}}
 	worldFlags(c, &w)
 	workersFlag(c, &s.workers)
@@ -83,55 +81,6 @@ program, the trace and the configuration must be where all nodes see them.`,
 	f.StringVar(&s.collect, "collect", "", "show what the tasks of a job array have written into `DIR`")
 	listFlags(c, &l)
 	return c
-}
-
-// sweep runs all settings and shows them.
-func (p *program) sweep(ctx context.Context, w *input.World, s *tuning, setups []study.Setup, page *view.Page) error {
-	if page.ForPeople() {
-		w.Tell(p.out, &setups[0])
-		p.printf("\n")
-	}
-	results, err := p.runAll(ctx, s.workers, setups)
-	if err != nil {
-		return err
-	}
-	var trials []score.Trial
-	for i := range results {
-		if results[i].Scheduler != "" {
-			trials = append(trials, score.Trial{Window: setups[i].Settings.Window, Scores: results[i].Scores})
-		}
-	}
-	if err := sweep.Write(page, trials, s.html); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return &failure.Error{Code: failure.No, What: "interrupted", Err: fmt.Errorf("%d of %d settings had come to their end", wholeRuns(results), len(results)),
-			Next: "choose among those only, or try fewer --terms"}
-	}
-	return nil
-}
-
-// task runs one setting and writes what came of it.
-func (p *program) task(ctx context.Context, s *tuning, setups []study.Setup) error {
-	if s.into == "" {
-		return failure.Usage("--task needs --into: the folder for its result")
-	}
-	if err := os.MkdirAll(s.into, 0o755); err != nil {
-		return failure.Unwritten(s.into, err)
-	}
-	results, err := p.runAll(ctx, s.workers, setups[s.task:s.task+1])
-	if err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return &failure.Error{Code: failure.No, What: "interrupted: the task has left no result", Next: "submit it again: sbatch --array=" + fmt.Sprint(s.task) + " and the script's name"}
-	}
-	r := sweep.Result{Task: s.task, Of: len(setups), Trial: score.Trial{Window: setups[s.task].Settings.Window, Scores: results[0].Scores}}
-	path, err := r.Save(s.into)
-	if err == nil {
-		p.printf("written: %s\n", path)
-	}
-	return err
 }
 
 // collect shows what the tasks of a job array have left behind.

@@ -1,0 +1,63 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/sim/input"
+	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/study"
+	"github.com/fairlease/fairlease/sidecar/sim/sweep"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+// Sweep runs all settings and writes which to choose.
+func (s *Session) Sweep(ctx context.Context, w *input.World, setups []study.Setup, page *view.Page, html string) error {
+	if page.ForPeople() {
+		w.Tell(s.Out, &setups[0])
+		page.Printf("\n")
+	}
+	results, err := s.All(ctx, setups)
+	if err != nil {
+		return err
+	}
+	var trials []score.Trial
+	for i := range results {
+		if results[i].Scheduler != "" {
+			trials = append(trials, score.Trial{Window: setups[i].Settings.Window, Scores: results[i].Scores})
+		}
+	}
+	if err := sweep.Write(page, trials, html); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return &failure.Error{Code: failure.No, What: "interrupted", Err: fmt.Errorf("%d of %d settings had come to their end", whole(results), len(results)),
+			Next: "choose among those only, or try fewer --terms"}
+	}
+	return nil
+}
+
+// Task runs one setting of a sweep and writes what came of it into a folder.
+func (s *Session) Task(ctx context.Context, setups []study.Setup, task int, into string) error {
+	if into == "" {
+		return failure.Usage("--task needs --into: the folder for its result")
+	}
+	if err := os.MkdirAll(into, 0o755); err != nil {
+		return failure.Unwritten(into, err)
+	}
+	results, err := s.All(ctx, setups[task:task+1])
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return &failure.Error{Code: failure.No, What: "interrupted: the task has left no result", Next: "submit it again: sbatch --array=" + fmt.Sprint(task) + " and the script's name"}
+	}
+	r := sweep.Result{Task: task, Of: len(setups), Trial: score.Trial{Window: setups[task].Settings.Window, Scores: results[0].Scores}}
+	path, err := r.Save(into)
+	if err == nil {
+		fmt.Fprintf(s.Out, "written: %s\n", path)
+	}
+	return err
+}
