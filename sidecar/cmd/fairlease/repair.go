@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/override"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -95,7 +96,7 @@ func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.C
 				return err
 			}
 			defer func() { err = errors.Join(err, seat.Resign(context.WithoutCancel(c.Context()))) }()
-			return mend(c.Context(), cfg, connect.Seat{Seat: seat, Store: s}, store.Repair{By: p.orderer(), Reason: strings.TrimSpace(reason)})
+			return mend(c.Context(), cfg, connect.Seat{Seat: seat, Store: s}, store.Repair{By: override.By(p.getenv("SUDO_USER")), Reason: strings.TrimSpace(reason)})
 		})
 	}
 	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why")

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/session"
 	"github.com/fairlease/fairlease/sidecar/sim/study"
 	"github.com/fairlease/fairlease/sidecar/sim/sweep"
 	"github.com/fairlease/fairlease/sidecar/view"
@@ -42,7 +41,7 @@ program, the trace and the configuration must be where all nodes see them.`,
   fairlease tune sacct.txt --nodes 64x8 --slurm-array sweep.sh --into sweep && bash sweep.sh -A ops -t 60`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if s.collect != "" {
-				return p.collect(&s, p.page(l))
+				return session.Collect(p.page(l), s.collect, s.html)
 			}
 			cfg, err := p.config()
 			if err != nil {
@@ -61,7 +60,11 @@ program, the trace and the configuration must be where all nodes see them.`,
 			}
 			switch {
 			case s.array != "":
-				return p.slurmArray(c, args, &s, len(setups))
+				config := ""
+				if !c.Flags().Changed("config") {
+					config = p.configFile()
+				}
+				return p.session(0).Array(sweep.Array{Args: args, Flags: c.Flags(), Config: config, Into: s.into, Tasks: len(setups)}, s.array)
 			case s.task >= 0:
 				return p.session(s.workers).Task(c.Context(), setups, s.task, s.into)
 			}
@@ -81,40 +84,4 @@ program, the trace and the configuration must be where all nodes see them.`,
 	f.StringVar(&s.collect, "collect", "", "show what the tasks of a job array have written into `DIR`")
 	listFlags(c, &l)
 	return c
-}
-
-// collect shows what the tasks of a job array have left behind.
-func (p *program) collect(s *tuning, page *view.Page) error {
-	trials, missing, err := sweep.Collect(s.collect)
-	if err != nil {
-		return err
-	}
-	if err := sweep.Write(page, trials, s.html); err != nil {
-		return err
-	}
-	return missing
-}
-
-// slurmArray writes the sweep as a job array.
-func (p *program) slurmArray(c *cobra.Command, args []string, s *tuning, tasks int) error {
-	if s.into == "" {
-		return failure.Usage("--slurm-array needs --into: a folder for the results that all nodes of the cluster see")
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return &failure.Error{Code: failure.No, What: "the program cannot find itself", Err: err}
-	}
-	config := ""
-	if !c.Flags().Changed("config") {
-		config = p.configFile()
-	}
-	text, err := sweep.Array(program, args, c.Flags(), config, s.into, tasks)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(s.array, []byte(text), 0o755); err != nil {
-		return failure.Unwritten(s.array, err)
-	}
-	p.printf("written: %s, a job array of %d tasks\nnext: bash %s\n", s.array, tasks, s.array)
-	return nil
 }

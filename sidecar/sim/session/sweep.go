@@ -61,3 +61,35 @@ func (s *Session) Task(ctx context.Context, setups []study.Setup, task int, into
 	}
 	return err
 }
+
+// Collect writes what the tasks of a job array have left in a folder, as Sweep would have.
+func Collect(page *view.Page, dir, html string) error {
+	trials, missing, err := sweep.Collect(dir)
+	if err != nil {
+		return err
+	}
+	if err := sweep.Write(page, trials, html); err != nil {
+		return err
+	}
+	return missing
+}
+
+// Array writes a sweep by this program as a job array into a file.
+func (s *Session) Array(a sweep.Array, path string) error {
+	if a.Into == "" {
+		return failure.Usage("--slurm-array needs --into: a folder for the results that all nodes of the cluster see")
+	}
+	var err error
+	if a.Program, err = os.Executable(); err != nil {
+		return &failure.Error{Code: failure.No, What: "the program cannot find itself", Err: err}
+	}
+	text, err := a.Script()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		return failure.Unwritten(path, err)
+	}
+	fmt.Fprintf(s.Out, "written: %s, a job array of %d tasks\nnext: bash %s\n", path, a.Tasks, path)
+	return nil
+}

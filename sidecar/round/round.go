@@ -1,0 +1,107 @@
+// Package round makes one round by hand, or shows what it would do: it looks, decides,
+// and where it is no preview, takes the seat, writes down and acts as the daemon does.
+package round
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
+	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+// Preview writes what a round would do now. It changes nothing.
+func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) error {
+	client, err := connect.Slurm(cfg)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	journal := connect.ReadOnlyJournal{}
+	if cfg.Database.URL != "" {
+		s, err := connect.Journal(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		journal.Store = s
+	}
+	turn := &loop.Loop{Cluster: daemon.Watch(client, cfg), Journal: journal, Decide: engine.Decide, Divide: engine.Divide,
+		Configure: func() (loop.Rules, cluster.Settings) { return cfg.Rules(), cfg.Settings() }}
+	snap, plan, err := turn.Preview(ctx)
+	if err != nil {
+		return connect.RoundFailed(cfg, err)
+	}
+	if p.JSON {
+		return p.Encode(view.LookAhead(&snap, &plan, audit))
+	}
+	if p.ForPeople() {
+		p.Printf("%s  nothing is written or changed\n", p.Paint(fmt.Sprintf("Round %d, as it would be now, in mode %s.", plan.Round, cfg.Mode), "bold"))
+		if journal.Store == nil {
+			p.Printf("No database is configured: decided as if fairlease had never looked before.\n")
+		}
+		p.Printf("\n")
+	}
+	p.Decisions(&snap, &plan, nil)
+	if p.ForPeople() {
+		view.LookAhead(&snap, &plan, audit).Write(p, &snap)
+	}
+	return nil
+}
+
+// Once makes a round and writes what it did.
+func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
+	client, err := connect.Slurm(cfg)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	// What was decided on is kept to tell jobs by their names.
+	var snap cluster.Snapshot
+	d := &daemon.Daemon{Cluster: client, Connect: connect.Daemon(cfg), Config: cfg,
+		Decide: func(s cluster.Snapshot) cluster.Plan { snap = s; return engine.Decide(s) }, Divide: engine.Divide}
+	report, err := d.Once(ctx)
+	if errors.Is(err, daemon.ErrTaken) {
+		return &failure.Error{Code: failure.No, What: "no round was made", Err: whoSits(ctx, cfg, p, err),
+			Next: "that daemon makes rounds by itself; to see what the next one would do: fairlease round --dry-run"}
+	}
+	if err != nil {
+		return connect.RoundFailed(cfg, err)
+	}
+	if p.JSON {
+		return p.Encode(map[string]any{"plan": report.Plan, "outcomes": report.Outcomes})
+	}
+	if p.ForPeople() {
+		p.Printf("%s\n\n", p.Paint(fmt.Sprintf("Round %d, in mode %s.", report.Plan.Round, cfg.Mode), "bold"))
+	}
+	p.Decisions(&snap, &report.Plan, report.Outcomes)
+	for i, o := range report.Outcomes {
+		if !o.OK && !o.Skipped {
+			return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s of %s failed", report.Plan.Actions[i].Verb, view.Subject(&report.Plan.Actions[i])),
+				Err: errors.New(o.Error), Next: "the next round looks again and does what is still to be done"}
+		}
+	}
+	return nil
+}
+
+// whoSits says who has the seat and since when.
+func whoSits(ctx context.Context, cfg *config.Config, p *view.Page, taken error) error {
+	s, err := connect.Journal(ctx, cfg)
+	if err != nil {
+		return taken
+	}
+	defer s.Close()
+	seat, err := s.Seated(ctx)
+	if err != nil || seat == nil {
+		return taken
+	}
+	return fmt.Errorf("%s is seated since %s, seen %v ago", seat.Holder, p.Time(cluster.InstantOf(seat.Acquired)), seat.Silent.Round(time.Millisecond))
+}
