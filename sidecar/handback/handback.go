@@ -79,7 +79,7 @@ func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 		if err != nil {
 			return not("%s", firstLine(err))
 		}
-		held, letGo := daemon.Hold(ctx, connect.Seat{Seat: seat, Store: s})
+		held, letGo := daemon.Hold(ctx, connect.Seat(seat, s))
 		defer func() {
 			letGo()
 			if err := seat.Resign(context.WithoutCancel(ctx)); err != nil {

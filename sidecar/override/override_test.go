@@ -23,7 +23,7 @@ func TestTarget(t *testing.T) {
 	}
 	away := errors.New("away")
 	last := func() (cluster.Snapshot, error) { return newest, away }
-	if _, _, err := override.Target("nlp", last); err != away {
+	if _, _, err := override.Target("nlp", last); !errors.Is(err, away) {
 		t.Error(err)
 	}
 	if _, name, err := override.Target("7", last); err != nil || name != "7" {

@@ -15,6 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
@@ -25,16 +26,14 @@ func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) 
 		return err
 	}
 	defer client.Close()
-	journal := connect.ReadOnlyJournal{}
+	var journal *store.Store // nil = none is configured
 	if cfg.Database.URL != "" {
-		s, err := connect.Journal(ctx, cfg)
-		if err != nil {
+		if journal, err = connect.Journal(ctx, cfg); err != nil {
 			return err
 		}
-		defer s.Close()
-		journal.Store = s
+		defer journal.Close()
 	}
-	turn := &loop.Loop{Cluster: daemon.Watch(client, cfg), Journal: journal, Decide: engine.Decide, Divide: engine.Divide,
+	turn := &loop.Loop{Cluster: daemon.Watch(client, cfg), Journal: connect.ReadOnlyJournal(journal), Decide: engine.Decide, Divide: engine.Divide,
 		Configure: func() (loop.Rules, cluster.Settings) { return cfg.Rules(), cfg.Settings() }}
 	snap, plan, err := turn.Preview(ctx)
 	if err != nil {
@@ -45,7 +44,7 @@ func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) 
 	}
 	if p.ForPeople() {
 		p.Printf("%s  nothing is written or changed\n", p.Paint(fmt.Sprintf("Round %d, as it would be now, in mode %s.", plan.Round, cfg.Mode), "bold"))
-		if journal.Store == nil {
+		if journal == nil {
 			p.Printf("No database is configured: decided as if fairlease had never looked before.\n")
 		}
 		p.Printf("\n")

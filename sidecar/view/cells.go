@@ -59,12 +59,14 @@ type VC struct {
 	Levels []VCLevel `json:"levels"`
 }
 
+// VCLevel is what a virtual cluster was promised at a level, and what became of it.
 type VCLevel struct {
 	cluster.CellView
 	CellGPUs int         `json:"cell_gpus"`
 	Cells    []BoundCell `json:"cells,omitempty"`
 }
 
+// BoundCell is a cell of a virtual cluster that jobs are in.
 type BoundCell struct {
 	Nodes   []string     `json:"nodes"`
 	GPUs    []int        `json:"node_gpus,omitempty"` // of a cell smaller than a node

@@ -25,6 +25,7 @@ type Stake struct {
 	ofJob bool // the party is just the job
 }
 
+// ModelStake is what it is due of one model.
 type ModelStake struct {
 	Model   string           `json:"model"`
 	Due     cluster.MicroGPU `json:"due_micro_gpus"`

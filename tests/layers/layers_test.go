@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/hostlist", "sidecar/slurm", "sidecar/store", "sidecar/explain", "sidecar/telemetry", "migrate"},
 	"sidecar/beside":          {"sidecar/cluster", "sidecar/engine"},
 	"sidecar/replay":          {"sidecar/cluster", "sidecar/daemon", "sidecar/engine", "sidecar/failure"},
-	"sidecar/round":           {"sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/daemon", "sidecar/engine", "sidecar/failure", "sidecar/loop", "sidecar/view"},
+	"sidecar/round":           {"sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/daemon", "sidecar/engine", "sidecar/failure", "sidecar/loop", "sidecar/store", "sidecar/view"},
 	"sidecar/override":        {"sidecar/cluster", "sidecar/failure"},
 	"sidecar/moment":          {"sidecar/config"},
 	"sidecar/cellfile":        {"sidecar/config", "sidecar/connect", "sidecar/engine/cells", "sidecar/failure", "sidecar/slurm", "sidecar/view"},
