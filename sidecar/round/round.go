@@ -49,7 +49,7 @@ func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) 
 		}
 		p.Printf("\n")
 	}
-	p.Decisions(&snap, &plan, nil)
+	(&view.Decisions{Snapshot: &snap, Plan: &plan}).Write(p)
 	if p.ForPeople() {
 		view.LookAhead(&snap, &plan, audit).Write(p, &snap)
 	}
@@ -81,7 +81,7 @@ func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
 	if p.ForPeople() {
 		p.Printf("%s\n\n", p.Paint(fmt.Sprintf("Round %d, in mode %s.", report.Plan.Round, cfg.Mode), "bold"))
 	}
-	p.Decisions(&snap, &report.Plan, report.Outcomes)
+	(&view.Decisions{Snapshot: &snap, Plan: &report.Plan, Outcomes: report.Outcomes}).Write(p)
 	for i, o := range report.Outcomes {
 		if !o.OK && !o.Skipped {
 			return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s of %s failed", report.Plan.Actions[i].Verb, view.Subject(&report.Plan.Actions[i])),

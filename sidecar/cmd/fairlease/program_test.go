@@ -166,7 +166,7 @@ func TestDecisions(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			(&view.Page{Out: &out}).Decisions(&snap, &plan, nil)
+			(&view.Decisions{Snapshot: &snap, Plan: &plan}).Write(&view.Page{Out: &out})
 			golden(t, fmt.Sprintf("decisions-%s-%s", mode, when), out.String())
 			w.Advance(w.Now().Add(10 * cluster.Second))
 		}
