@@ -61,7 +61,7 @@ var allowed = map[string][]string{
 	"sidecar/sim/notes":       {"sidecar/config", "sidecar/sim/shadow", "sidecar/sim/study", "sidecar/store"},
 	"sidecar/sim/outlet":      {"sidecar/failure", "sidecar/sim/report", "sidecar/sim/score"},
 	"sidecar/sim/input":       {"sidecar/cluster", "sidecar/config", "sidecar/failure", "sidecar/sim/notes", "sidecar/sim/study", "sidecar/sim/trace", "sidecar/view"},
-	"sidecar/sim/session":     {"sidecar/config", "sidecar/failure", "sidecar/sim", "sidecar/store", "sidecar/view"},
+	"sidecar/sim/session":     {"sidecar/config", "sidecar/failure", "sidecar/sim/input", "sidecar/sim/notes", "sidecar/sim/outlet", "sidecar/sim/score", "sidecar/sim/shadow", "sidecar/sim/study", "sidecar/sim/sweep", "sidecar/store", "sidecar/view"},
 	"sidecar/sim/sweep":       {"sidecar/cluster", "sidecar/config", "sidecar/failure", "sidecar/sim/input", "sidecar/sim/outlet", "sidecar/sim/report", "sidecar/sim/score", "sidecar/sim/study", "sidecar/view"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/engine/profile", "sidecar/hostlist"},
 	"sidecar/hostlist":        {},
@@ -181,6 +181,17 @@ func TestTheEngineIsPure(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Commands are wiring: what they do lives in rooms that know of no command line.
+func TestOnlyTheProgramKnowsCommands(t *testing.T) {
+	files(t, "sidecar", func(dir string, _ *token.FileSet, file *ast.File) {
+		for _, path := range imports(t, file) {
+			if under(path, []string{"github.com/spf13/cobra"}) && !under(dir, []string{"sidecar/cmd"}) {
+				t.Errorf("%s imports %s: only sidecar/cmd may", dir, path)
+			}
+		}
+	})
 }
 
 // A view is a function of values: it may write to a writer, and knows nothing else of the world.
