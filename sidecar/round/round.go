@@ -40,7 +40,7 @@ func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) 
 		return connect.RoundFailed(cfg, err)
 	}
 	if p.JSON {
-		return p.Encode(view.LookAhead(&snap, &plan, audit))
+		return p.Encode(LookAhead(&snap, &plan, audit))
 	}
 	if p.ForPeople() {
 		p.Printf("%s  nothing is written or changed\n", p.Paint(fmt.Sprintf("Round %d, as it would be now, in mode %s.", plan.Round, cfg.Mode), "bold"))
@@ -51,9 +51,26 @@ func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) 
 	}
 	(&view.Decisions{Snapshot: &snap, Plan: &plan}).Write(p)
 	if p.ForPeople() {
-		view.LookAhead(&snap, &plan, audit).Write(p, &snap)
+		LookAhead(&snap, &plan, audit).Write(p, &snap)
 	}
 	return nil
+}
+
+// LookAhead answers what a plan asks, and audits it if that is wanted.
+func LookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *view.Ahead {
+	a := &view.Ahead{Plan: *plan, Due: plan.Tenants}
+	next := *snap
+	if plan.Question != nil {
+		d := engine.Divide(*plan.Question)
+		a.Answer, next.Division = &d, &d
+		a.Due = engine.Decide(next).Tenants
+	}
+	if audit {
+		if found, ok := engine.Audit(next); ok {
+			a.Audit = &found
+		}
+	}
+	return a
 }
 
 // Once makes a round and writes what it did.
