@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/policy"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -68,8 +67,8 @@ func TestNoTrades(t *testing.T) {
 		{"", 0, false, ""},
 		{"", 1, false, "There is no trade: no policy divides unlike GPU models, preset gandiva-fair would.\n"},
 		{"oef:coop", 1, false, "There is no trade: oef:coop divides GPU models, and only gandiva-fair trades.\n"},
-		{policy.GandivaFair, 1, true, "No trade was made that is remembered still.\n"},
-		{policy.GandivaFair, 1, false, "No trade is in force; fairlease trades --all has those that are over.\n"},
+		{"gandiva-fair", 1, true, "No trade was made that is remembered still.\n"},
+		{"gandiva-fair", 1, false, "No trade is in force; fairlease trades --all has those that are over.\n"},
 	} {
 		var out bytes.Buffer
 		snap := &cluster.Snapshot{}
