@@ -71,7 +71,7 @@ func TestRoundFailed(t *testing.T) {
 			t.Errorf("%v: %v", c.err, err)
 		}
 	}
-	if err := connect.RoundFailed(config.Default(), context.Canceled); err != context.Canceled {
+	if err := connect.RoundFailed(config.Default(), context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("an interrupt is worded: %v", err)
 	}
 	if err := connect.JournalFailed(nil); err != nil {
@@ -84,7 +84,7 @@ func TestRoundFailed(t *testing.T) {
 
 // A journal without a store is empty, and none that is for looking can be written to.
 func TestReadOnlyJournal(t *testing.T) {
-	j := connect.ReadOnlyJournal{}
+	j := connect.ReadOnlyJournal(nil)
 	if m, err := j.Open(t.Context()); err != nil || m.Round != 0 {
 		t.Errorf("%+v, %v", m, err)
 	}

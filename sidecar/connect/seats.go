@@ -52,7 +52,7 @@ func (s seats) Acquire(ctx context.Context) (daemon.Seat, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Seat{seat, s.Store}, nil
+	return Seat(seat, s.Store), nil
 }
 
 func (s seats) Claim(ctx context.Context, is cluster.Identity) error {
@@ -68,23 +68,27 @@ func (s seats) Prune(ctx context.Context, rounds, history time.Duration) (int, i
 	return s.Store.Prune(ctx, store.Keep{Blobs: rounds, History: history})
 }
 
-// Seat is a seat as the daemon knows it.
-type Seat struct {
+// Seat gives a seat of a store as the daemon knows it.
+func Seat(seat *store.Seat, s *store.Store) daemon.Seat { return chair{seat, s} }
+
+type chair struct {
 	*store.Seat
-	Store *store.Store
+	store *store.Store
 }
 
-func (c Seat) Clock(ctx context.Context) (time.Time, error) { return c.Store.Clock(ctx) }
+func (c chair) Clock(ctx context.Context) (time.Time, error) { return c.store.Clock(ctx) }
 
-func (c Seat) Term() int64 { return c.Seat.Term }
+func (c chair) Term() int64 { return c.Seat.Term }
 
-func (c Seat) Journal() loop.Journal { return c.Seat.Journal() }
+func (c chair) Journal() loop.Journal { return c.Seat.Journal() }
 
-// ReadOnlyJournal is a journal that can be looked into but not written to: for looking
-// ahead without a seat. Without a store it is empty.
-type ReadOnlyJournal struct{ *store.Store }
+// ReadOnlyJournal gives a journal that can be looked into but not written to: for looking
+// ahead without a seat. Without a store (nil) it is empty.
+func ReadOnlyJournal(s *store.Store) loop.Journal { return readOnly{s} }
 
-func (o ReadOnlyJournal) Open(ctx context.Context) (cluster.Memory, error) {
+type readOnly struct{ *store.Store }
+
+func (o readOnly) Open(ctx context.Context) (cluster.Memory, error) {
 	if o.Store == nil {
 		return cluster.Memory{}, nil
 	}
@@ -92,7 +96,7 @@ func (o ReadOnlyJournal) Open(ctx context.Context) (cluster.Memory, error) {
 	return plan.Memory, err
 }
 
-func (o ReadOnlyJournal) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
+func (o readOnly) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
 	if o.Store == nil {
 		return nil, nil
 	}
@@ -101,12 +105,12 @@ func (o ReadOnlyJournal) Overrides(ctx context.Context, now cluster.Instant) ([]
 
 var errReadOnly = errors.New("this journal is for looking only")
 
-func (ReadOnlyJournal) Commit(context.Context, cluster.Snapshot, cluster.Plan) error {
+func (readOnly) Commit(context.Context, cluster.Snapshot, cluster.Plan) error {
 	return errReadOnly
 }
 
-func (ReadOnlyJournal) Enrol(context.Context, []cluster.Member) error { return errReadOnly }
+func (readOnly) Enrol(context.Context, []cluster.Member) error { return errReadOnly }
 
-func (ReadOnlyJournal) Settle(context.Context, cluster.Plan, []cluster.Outcome) error {
+func (readOnly) Settle(context.Context, cluster.Plan, []cluster.Outcome) error {
 	return errReadOnly
 }

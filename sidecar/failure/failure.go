@@ -4,9 +4,12 @@
 package failure
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -78,4 +81,34 @@ func Cause(err error) string {
 		return answer.Error()
 	}
 	return err.Error()
+}
+
+// Report tells the user about the error of a command and gives the exit code. An error that nobody has worded is of the
+// command line; help says how to see the command's help.
+func Report(out io.Writer, err error, help string) int {
+	var q Quiet
+	var e *Error
+	switch {
+	case errors.As(err, &q):
+		return int(q)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(out, "fairlease: interrupted")
+		return No
+	case !errors.As(err, &e):
+		e = &Error{Code: Misuse, What: err.Error(), Next: SeeHelp}
+	}
+	fmt.Fprintf(out, "fairlease: %s\n", e.What)
+	if e.Err != nil {
+		for line := range strings.Lines(Cause(e.Err)) {
+			fmt.Fprintf(out, "  %s\n", strings.TrimRight(line, "\n"))
+		}
+	}
+	switch e.Next {
+	case "":
+	case SeeHelp:
+		fmt.Fprintf(out, "next: %s\n", help)
+	default:
+		fmt.Fprintf(out, "next: %s\n", e.Next)
+	}
+	return e.Code
 }

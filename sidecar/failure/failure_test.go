@@ -1,6 +1,7 @@
 package failure_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,27 @@ func TestWorded(t *testing.T) {
 	} {
 		if got := failure.Worded(c.err); got != c.want {
 			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+		}
+	}
+}
+
+// A report says what happened, why and what next, and gives the exit code.
+func TestReport(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+		want string
+	}{
+		{failure.Quiet(failure.Absent), failure.Absent, ""},
+		{fmt.Errorf("look: %w", context.Canceled), failure.No, "fairlease: interrupted\n"},
+		{errors.New("unknown flag: --foo"), failure.Misuse, "fairlease: unknown flag: --foo\nnext: see x --help\n"},
+		{failure.Usage("--task %d", 3), failure.Misuse, "fairlease: --task 3\nnext: see x --help\n"},
+		{&failure.Error{Code: failure.No, What: "no"}, failure.No, "fairlease: no\n"},
+		{&failure.Error{Code: failure.Absent, What: "no", Err: errors.New("a\nb\n"), Next: "wait"}, failure.Absent, "fairlease: no\n  a\n  b\nnext: wait\n"},
+	} {
+		var out bytes.Buffer
+		if code := failure.Report(&out, c.err, "see x --help"); code != c.code || out.String() != c.want {
+			t.Errorf("%v: exit code %d, %q; want %d, %q", c.err, code, &out, c.code, c.want)
 		}
 	}
 }

@@ -11,10 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
 // Decide decides over a snapshot and gives the plan, both as JSON.
@@ -109,4 +112,22 @@ func brief(v any) string {
 		return string(text[:most]) + "…"
 	}
 	return string(text)
+}
+
+// Kept decides over a snapshot that the daemon kept, and says how that ends. Where the engine breaks down, the answer is no.
+func Kept(path string) (said string, err error) {
+	text, err := daemon.ReadKept(path)
+	if err != nil {
+		return "", &failure.Error{Code: failure.No, What: "the snapshot cannot be read", Err: err}
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			said, err = fmt.Sprintf("%s: the engine breaks down: %v\n%s", path, cause, debug.Stack()), failure.Quiet(failure.No)
+		}
+	}()
+	plan, err := Decide(text)
+	if err != nil {
+		return "", &failure.Error{Code: failure.No, What: "the snapshot cannot be read", Err: err}
+	}
+	return fmt.Sprintf("%s: the engine decides (%d bytes from %d)\n", path, len(plan), len(text)), nil
 }

@@ -24,7 +24,7 @@ type source struct {
 	close   func()
 }
 
-// source finds out where reports can be heard: in the journal, as the daemon has learned from them, else in the
+// source finds out where reports can be received: in the journal, as the daemon has learned from them, else in the
 // folder in which the user's own jobs leave them.
 func (d *Desk) source(ctx context.Context, o *Request) (*source, error) {
 	folder := cmp.Or(d.Folder, d.Config.Models.Progress.Folder)

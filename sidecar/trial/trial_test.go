@@ -111,7 +111,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// In the journal a job's kind is that of its tenant, and what was heard before the job began does not count.
+// In the journal a job's kind is that of its tenant, and what was reported before the job began does not count.
 func TestLearn(t *testing.T) {
 	id := cluster.JobID{ID: 7}
 	snap := &cluster.Snapshot{Cases: []cluster.Case{{Job: cluster.Job{ID: id}, Record: cluster.Record{Tenant: "vision"}}}}

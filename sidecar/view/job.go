@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Explanation is an explanation with what Slurm said of the job.
+// Explanation is what the journal has of a job, with what Slurm said of it and the same in words.
 type Explanation struct {
 	store.Explanation
 	Slurm *cluster.Job `json:"slurm,omitempty"`
@@ -29,9 +29,9 @@ type Explanation struct {
 }
 
 // Explain adds to what the journal has of a job what its newest round says in words.
-func Explain(x store.Explanation) Explanation {
+func Explain(x store.Explanation) *Explanation {
 	snap, plan := &x.Newest.Snapshot, &x.Newest.Plan
-	out := Explanation{Explanation: x, Models: StakeOf(x.Job.Key, snap, plan)}
+	out := &Explanation{Explanation: x, Models: StakeOf(x.Job.Key, snap, plan)}
 	known := people(snap)
 	if c, ok := known[x.Job.Key]; ok && !c.Gone && c.Job.Record > 0 { // else the journal's rows tell all that is kept of it
 		out.Slurm = &c.Job
@@ -73,11 +73,10 @@ func badHardware(r *cluster.Reason, snap *cluster.Snapshot) []string {
 	return out
 }
 
-// Job writes an explanation for people.
-func (p *Page) Job(x *store.Explanation) {
-	snap, plan := &x.Newest.Snapshot, &x.Newest.Plan
-	known := people(snap)
-	w := p.words(known.name)
+// Write writes an explanation for people.
+func (x *Explanation) Write(p *Page) {
+	snap := &x.Newest.Snapshot
+	w := p.words(people(snap).name)
 	say := func(name, format string, args ...any) {
 		p.Printf("%s %s\n", p.Paint(fmt.Sprintf("%-11s", name), "bold"), fmt.Sprintf(format, args...))
 	}
@@ -88,14 +87,14 @@ func (p *Page) Job(x *store.Explanation) {
 	say("State", "%s", stateWords(w, j, x.Record))
 	if x.Verdict != nil {
 		p.clauses("Why", "it "+w.Reason(x.Verdict.Reason))
-		p.listed("Hardware", badHardware(&x.Verdict.Reason, snap))
+		p.listed("Hardware", x.Hardware)
 	} else if x.Waiting != nil {
 		p.clauses("Why", x.Waiting.Reason)
 	} else {
 		say("Why", "%s", noVerdict(j, x.Leases))
 	}
-	if s := StakeOf(j.Key, snap, plan); s != nil {
-		p.listed("Models", s.Words(j.Model))
+	if x.Models != nil {
+		p.listed("Models", x.Models.Words(j.Model))
 	}
 	if x.SlurmSays != "" {
 		say("Slurm says", "%s", x.SlurmSays)
@@ -114,9 +113,9 @@ func (p *Page) Job(x *store.Explanation) {
 		say("Lease", "term %d, %s, %s: %s on %s, until %s", le.Term, le.State, le.Class, gpuWords(le.GPUs, le.Pool), hostlist.Compress(le.Nodes), w.Time(cluster.InstantOf(le.Ends)))
 		say("Right", "%s", explain.Right(cluster.LeaseClass(le.Class)))
 	}
-	if r, ok := engine.StopOf(snap, plan, j.Key); ok {
-		p.listed("Saves", w.Saves(&r))
-		p.listed("Stops", w.Stops(&r))
+	if x.Stop != nil {
+		p.listed("Saves", w.Saves(x.Stop))
+		p.listed("Stops", w.Stops(x.Stop))
 	}
 	alloc, due, loss := j.Alloc, j.Due, j.Lost
 	if r := x.Record; r != nil { // newer than the table's
@@ -156,7 +155,7 @@ func (p *Page) Job(x *store.Explanation) {
 		}
 		say(name, "%s %s %s until %s, by %s: %s", o.Kind, o.Scope, o.Name, w.Time(cluster.InstantOf(o.Until)), o.By, o.Reason)
 	}
-	p.history(x, w)
+	p.history(&x.Explanation, w)
 	numbers := ""
 	if x.NumbersAt != x.At {
 		numbers = "; the numbers of the job, not those of its tenant, are of " + w.Time(x.NumbersAt)

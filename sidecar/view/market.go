@@ -25,6 +25,7 @@ type Stake struct {
 	ofJob bool // the party is just the job
 }
 
+// ModelStake is what it is due of one model.
 type ModelStake struct {
 	Model   string           `json:"model"`
 	Due     cluster.MicroGPU `json:"due_micro_gpus"`
@@ -106,24 +107,7 @@ type Ahead struct {
 	Answer *cluster.Division `json:"answer,omitempty"` // nil = the division that is known holds
 	Audit  *cluster.Audit    `json:"audit,omitempty"`
 
-	due []cluster.Standing // of tenants, with the answer
-}
-
-// LookAhead answers what a plan asks, and audits it if that is wanted.
-func LookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *Ahead {
-	a := &Ahead{Plan: *plan, due: plan.Tenants}
-	next := *snap
-	if plan.Question != nil {
-		d := engine.Divide(*plan.Question)
-		a.Answer, next.Division = &d, &d
-		a.due = engine.Decide(next).Tenants
-	}
-	if audit {
-		if found, ok := engine.Audit(next); ok {
-			a.Audit = &found
-		}
-	}
-	return a
+	Due []cluster.Standing `json:"-"` // of tenants, with the answer
 }
 
 // Write writes who is due what of each model, and the trades.
@@ -142,8 +126,8 @@ func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 		p.Printf("%s: everybody is due the share by weight\n", d.Why)
 	}
 	t := &Table{Head: []string{"TENANT", "MODEL", ">BY_WEIGHT", ">DUE", ">WANTS", ">HAS"}}
-	for i := range a.due {
-		x := &a.due[i]
+	for i := range a.Due {
+		x := &a.Due[i]
 		t.Add(x.Tenant, x.Pool, gpuCount(x.Base), gpuCount(x.Entitlement), gpuCount(x.Demand), fmt.Sprint(x.Holds))
 	}
 	p.Table(t)

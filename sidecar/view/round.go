@@ -8,9 +8,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// Decisions writes what a round decided: leases that begin or are renewed, notices,
-// requeues, claims, and a line on what it leaves as it is.
-func (p *Page) Decisions(snap *cluster.Snapshot, plan *cluster.Plan, outcomes []cluster.Outcome) {
+// Decisions is what a round decided; Outcomes are those of the plan's actions, nil where nothing was acted on.
+type Decisions struct {
+	Snapshot *cluster.Snapshot
+	Plan     *cluster.Plan
+	Outcomes []cluster.Outcome
+}
+
+// Write writes leases that begin or are renewed, notices, requeues, claims, and a line on what a round leaves as it is.
+func (d *Decisions) Write(p *Page) {
+	snap, plan := d.Snapshot, d.Plan
 	who := people(snap)
 	w := p.wordsAt(plan.At, who.name)
 	verdicts := map[cluster.JobKey]*cluster.Verdict{}
@@ -53,7 +60,7 @@ func (p *Page) Decisions(snap *cluster.Snapshot, plan *cluster.Plan, outcomes []
 		return
 	}
 	p.Printf("\n")
-	p.summary(plan, outcomes)
+	d.summary(p)
 }
 
 // news names what a round decided about a lease, by the code of its job's verdict;
@@ -68,7 +75,8 @@ var news = map[cluster.Code]string{
 }
 
 // summary counts what else a round saw and did.
-func (p *Page) summary(plan *cluster.Plan, outcomes []cluster.Outcome) {
+func (d *Decisions) summary(p *Page) {
+	plan := d.Plan
 	verbs, withheld, failed := map[cluster.Verb]int{}, 0, 0
 	for i := range plan.Actions {
 		if plan.Actions[i].Withheld {
@@ -77,8 +85,8 @@ func (p *Page) summary(plan *cluster.Plan, outcomes []cluster.Outcome) {
 		}
 		verbs[plan.Actions[i].Verb]++
 	}
-	for i := range outcomes {
-		if !outcomes[i].OK && !outcomes[i].Skipped {
+	for i := range d.Outcomes {
+		if !d.Outcomes[i].OK && !d.Outcomes[i].Skipped {
 			failed++
 		}
 	}

@@ -107,7 +107,7 @@ func TestDecisions(t *testing.T) {
 	snap, plan := small()
 	show := func() string {
 		var out bytes.Buffer
-		(&view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}).Decisions(snap, plan, nil)
+		(&view.Decisions{Snapshot: snap, Plan: plan}).Write(&view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}})
 		return out.String()
 	}
 	if got := show(); !strings.HasPrefix(got, "renew|101|nlp|ann|2|v100|a3|08:15:00|") || strings.Count(got, "\n") != 1 {
@@ -123,7 +123,7 @@ func TestDecisions(t *testing.T) {
 		t.Error(got)
 	}
 	var out bytes.Buffer
-	(&view.Page{Out: &out}).Decisions(snap, plan, []cluster.Outcome{{OK: true}, {}, {Skipped: true}})
+	(&view.Decisions{Snapshot: snap, Plan: plan, Outcomes: []cluster.Outcome{{OK: true}, {}, {Skipped: true}}}).Write(&view.Page{Out: &out})
 	if !strings.Contains(out.String(), "\nActions: gate 1, withheld 1 (the mode forbids them), failed 1\nJobs:    ") {
 		t.Error(out.String())
 	}

@@ -85,8 +85,8 @@ func gpuCount(g cluster.MicroGPU) string {
 	return fmt.Sprintf("%.2f", float64(g)/float64(cluster.WholeGPU))
 }
 
-// Count writes how many there are of something that takes an s.
-func Count(n int, what string) string {
+// Plural writes how many there are of something that takes an s.
+func Plural(n int, what string) string {
 	if n != 1 {
 		what += "s"
 	}

@@ -53,9 +53,12 @@ var allowed = map[string][]string{
 	"sidecar/telemetry":       {"sidecar/cluster"},
 	"sidecar/daemon":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine", "sidecar/config", "sidecar/hostlist", "sidecar/slurm", "sidecar/store", "sidecar/explain", "sidecar/telemetry", "migrate"},
 	"sidecar/beside":          {"sidecar/cluster", "sidecar/engine"},
-	"sidecar/replay":          {"sidecar/cluster", "sidecar/engine"},
+	"sidecar/replay":          {"sidecar/cluster", "sidecar/daemon", "sidecar/engine", "sidecar/failure"},
+	"sidecar/round":           {"sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/daemon", "sidecar/engine", "sidecar/failure", "sidecar/loop", "sidecar/store", "sidecar/view"},
+	"sidecar/override":        {"sidecar/cluster", "sidecar/failure"},
 	"sidecar/moment":          {"sidecar/config"},
 	"sidecar/cellfile":        {"sidecar/config", "sidecar/connect", "sidecar/engine/cells", "sidecar/failure", "sidecar/slurm", "sidecar/view"},
+	"sidecar/handback":        {"sidecar/config", "sidecar/connect", "sidecar/daemon", "sidecar/failure", "sidecar/store", "sidecar/view"},
 	"sidecar/connect":         {"sidecar/cluster", "sidecar/config", "sidecar/daemon", "sidecar/failure", "sidecar/loop", "sidecar/slurm", "sidecar/store"},
 	"sidecar/doctor":          {"migrate", "sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/failure", "sidecar/hostlist", "sidecar/loop", "sidecar/sim", "sidecar/slurm", "sidecar/store", "sidecar/telemetry", "sidecar/view"},
 	"sidecar/trial":           {"sidecar/cluster", "sidecar/config", "sidecar/connect", "sidecar/engine/profile", "sidecar/failure", "sidecar/slurm", "sidecar/store", "sidecar/telemetry", "sidecar/view"},
@@ -74,6 +77,7 @@ var allowed = map[string][]string{
 	"sidecar/sim/input":       {"sidecar/cluster", "sidecar/config", "sidecar/failure", "sidecar/sim/notes", "sidecar/sim/experiment", "sidecar/sim/trace", "sidecar/view"},
 	"sidecar/sim/sweep":       {"sidecar/cluster", "sidecar/config", "sidecar/failure", "sidecar/sim/input", "sidecar/sim/outlet", "sidecar/sim/report", "sidecar/sim/score", "sidecar/sim/experiment", "sidecar/view"},
 	"sidecar/config":          {"sidecar/cluster", "sidecar/loop", "sidecar/engine/cells", "sidecar/engine/policy", "sidecar/engine/preset", "sidecar/engine/profile", "sidecar/hostlist"},
+	"sidecar/sim/session":     {"sidecar/config", "sidecar/failure", "sidecar/sim/input", "sidecar/sim/notes", "sidecar/sim/outlet", "sidecar/sim/score", "sidecar/sim/backtest", "sidecar/sim/experiment", "sidecar/sim/sweep", "sidecar/store", "sidecar/view"},
 	"sidecar/hostlist":        {},
 	"migrate":                 {"sql"},
 	"sql":                     {},
@@ -210,6 +214,17 @@ func TestTheEngineIsPure(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Commands are wiring: what they do lives in rooms that know of no command line.
+func TestOnlyTheProgramKnowsCommands(t *testing.T) {
+	files(t, "sidecar", func(dir string, _ *token.FileSet, file *ast.File) {
+		for _, path := range imports(t, file) {
+			if under(path, []string{"github.com/spf13/cobra"}) && !under(dir, []string{"sidecar/cmd"}) {
+				t.Errorf("%s imports %s: only sidecar/cmd may", dir, path)
+			}
+		}
+	})
 }
 
 // A view is a function of values: it may write to a writer, and knows nothing else of the world.

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
@@ -175,5 +177,28 @@ func TestReplay(t *testing.T) {
 	}
 	if r := s.run(t, "replay", "99999"); r.code != failure.No || !strings.Contains(r.err, "round 99999 is not in the journal") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
+}
+
+// A snapshot that the daemon kept is decided again.
+func TestReplayOfAKeptSnapshot(t *testing.T) {
+	dir := t.TempDir()
+	s := simtest.Crowd(60, 4)
+	path, err := daemon.KeepSnapshot(dir, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, time.Time{}, nil, "replay", path); r.code != 0 || !strings.Contains(r.out, "the engine decides") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	s.Settings.Term, s.Round = 0, 8 // a division by zero
+	if path, err = daemon.KeepSnapshot(dir, s); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, time.Time{}, nil, "replay", path); r.code != failure.No || !strings.Contains(r.out, "breaks down: runtime error: integer divide by zero") || !strings.Contains(r.out, "engine") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	if r := run(t, time.Time{}, nil, "replay", filepath.Join(dir, "none.gz")); r.code != failure.No || !strings.Contains(r.err, "no such file") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }

@@ -37,7 +37,7 @@ func (p *program) explain() *cobra.Command {
 				if l.JSON {
 					return p.page(l).Encode(view.Explain(x))
 				}
-				p.page(l).Job(&x)
+				view.Explain(x).Write(p.page(l))
 				return nil
 			})
 		}}

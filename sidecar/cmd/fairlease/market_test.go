@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/round"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -93,7 +94,7 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	view.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
+	round.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
 	golden(t, "divided-audited", out.String())
 	var x struct{ Models *view.Stake }
 	if r := s.run(t, "explain", "3", "--json"); json.Unmarshal([]byte(r.out), &x) != nil || x.Models == nil || x.Models.Party != "nlp/bert" || len(x.Models.Trades) == 0 {
@@ -185,7 +186,7 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	view.LookAhead(&snap, &plan, false).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
+	round.LookAhead(&snap, &plan, false).Write(&view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}, &snap)
 	golden(t, "divided-late", out.String())
 }
 
@@ -273,7 +274,7 @@ func TestWhatARoundWouldDivide(t *testing.T) {
 		}
 		var out bytes.Buffer
 		p := &view.Page{Out: &out, Now: cluster.InstantOf(time.Now())}
-		next := view.LookAhead(&snap, &plan, audit)
+		next := round.LookAhead(&snap, &plan, audit)
 		next.Write(p, &snap)
 		golden(t, name, out.String())
 		if text, err := json.Marshal(next); err != nil || !bytes.Contains(text, []byte(`"round":`)) {
@@ -297,7 +298,7 @@ func TestWhatARoundWouldDivide(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	view.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out}, &snap)
+	round.LookAhead(&snap, &plan, true).Write(&view.Page{Out: &out}, &snap)
 	if out.Len() > 0 {
 		t.Errorf("of nothing that is divided: %s", &out)
 	}

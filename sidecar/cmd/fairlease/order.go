@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/moment"
+	"github.com/fairlease/fairlease/sidecar/override"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -41,12 +39,15 @@ round; fairlease override lists and ends orders.`,
 				return &failure.Error{Code: failure.Misuse, What: "an order needs a reason, others will ask", Next: "add --reason 'why'"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				scope, name, err := whom(c.Context(), s, args[0])
+				scope, name, err := override.Target(args[0], func() (cluster.Snapshot, error) {
+					snap, _, err := s.Last(c.Context())
+					return snap, err
+				})
 				if err != nil {
 					return err
 				}
 				id, err := s.AddOverride(c.Context(), cluster.Override{Kind: cluster.OverrideKind(kind), Scope: scope, Name: name,
-					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: p.orderer()})
+					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: override.By(p.getenv("SUDO_USER"))})
 				if err != nil {
 					return &failure.Error{Code: failure.No, What: "the order was not given", Err: err, Next: connect.OrRole(err, "")}
 				}
@@ -57,48 +58,6 @@ round; fairlease override lists and ends orders.`,
 	c.Flags().StringVar(&until, "until", "", "`WHEN` it ends: 2h, 1-12:00:00, 2030-01-31, 2030-01-31T18:00")
 	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why")
 	return c
-}
-
-// whom tells whether a word names a job, a user or a tenant.
-func whom(ctx context.Context, s *store.Store, word string) (scope, name string, err error) {
-	if scope, name, ok := strings.Cut(word, ":"); ok {
-		if !slices.Contains([]string{"job", "user", "tenant"}, scope) || name == "" {
-			return "", "", &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q names nobody", word), Next: "write job:ID, user:NAME or tenant:NAME"}
-		}
-		return scope, name, nil
-	}
-	if id, err := cluster.ParseJobID(word); err == nil {
-		return "job", id.String(), nil
-	}
-	snap, _, err := s.Last(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	tenant := slices.ContainsFunc(snap.Tenants, func(t cluster.Tenant) bool { return t.Name == word })
-	person := slices.ContainsFunc(snap.Cases, func(c cluster.Case) bool { return c.Record.User == word })
-	switch {
-	case tenant && person:
-		return "", "", &failure.Error{Code: failure.Misuse, What: word + " is a tenant and a user", Next: fmt.Sprintf("write tenant:%s or user:%s", word, word)}
-	case tenant:
-		return "tenant", word, nil
-	case person:
-		return "user", word, nil
-	}
-	return "", "", &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s is no job id, and the newest round knows no tenant and no job's user of that name", word),
-		Next: fmt.Sprintf("if you mean it all the same: user:%s or tenant:%s", word, word)}
-}
-
-// orderer names the giver of an order: the user that this process runs as and, beside it, the value of SUDO_USER. Anybody can set
-// that variable, so it never stands alone.
-func (p *program) orderer() string {
-	who := "uid " + strconv.Itoa(os.Getuid())
-	if u, err := user.Current(); err == nil {
-		who = u.Username
-	}
-	if from := p.getenv("SUDO_USER"); from != "" {
-		who += fmt.Sprintf(" (SUDO_USER %.64q)", from)
-	}
-	return who
 }
 
 func (p *program) override() *cobra.Command {
@@ -138,7 +97,7 @@ func (p *program) overrideEnd() *cobra.Command {
 				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is no order's number", args[0]), Next: "fairlease override list has them"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
-				if err := s.EndOverride(c.Context(), id, p.orderer()); err != nil {
+				if err := s.EndOverride(c.Context(), id, override.By(p.getenv("SUDO_USER"))); err != nil {
 					return &failure.Error{Code: failure.No, What: fmt.Sprintf("order %d was not ended", id), Err: err, Next: connect.OrRole(err, "fairlease override list has those in force")}
 				}
 				p.printf("order %d is ended; that takes effect in the next round\n", id)

@@ -26,6 +26,14 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
+// TestMain lets the daemon's own program be this one.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "beside" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
 // testdata is the folder of golden files, wherever a test has gone.
 var testdata, _ = filepath.Abs("testdata")
 
@@ -166,7 +174,7 @@ func TestDecisions(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			(&view.Page{Out: &out}).Decisions(&snap, &plan, nil)
+			(&view.Decisions{Snapshot: &snap, Plan: &plan}).Write(&view.Page{Out: &out})
 			golden(t, fmt.Sprintf("decisions-%s-%s", mode, when), out.String())
 			w.Advance(w.Now().Add(10 * cluster.Second))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/override"
 	"github.com/fairlease/fairlease/sidecar/store"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -30,8 +31,8 @@ func (p *program) repairClock() *cobra.Command {
 that moment has come. This goes back to the last round before it: the GPU time that the rounds after it
 charged is taken back, also by day, and the next round charges what was received since, from Slurm's
 history. The time is PostgreSQL's: see that it is right (fairlease doctor) before you repair.`},
-		func(ctx context.Context, _ *config.Config, seat connect.Seat, r store.Repair) error {
-			now, err := seat.Clock(ctx)
+		func(ctx context.Context, _ *config.Config, s *store.Store, seat *store.Seat, r store.Repair) error {
+			now, err := s.Clock(ctx)
 			if err != nil {
 				return err
 			}
@@ -59,7 +60,7 @@ func (p *program) repairCluster() *cobra.Command {
 slurmctld was made anew. Job ids begin anew with a new slurmctld: what the journal knows of jobs that
 are not there any more counts as ended. Never do it for another cluster: that needs a journal of its own
 (database.schema).`},
-		func(ctx context.Context, cfg *config.Config, seat connect.Seat, r store.Repair) error {
+		func(ctx context.Context, cfg *config.Config, _ *store.Store, seat *store.Seat, r store.Repair) error {
 			client, err := connect.Slurm(cfg)
 			if err != nil {
 				return err
@@ -78,7 +79,7 @@ are not there any more counts as ended. Never do it for another cluster: that ne
 }
 
 // mending makes a command that mends the journal from the seat.
-func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, connect.Seat, store.Repair) error) *cobra.Command {
+func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, *store.Store, *store.Seat, store.Repair) error) *cobra.Command {
 	var reason string
 	c.Args = exactly()
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -95,7 +96,7 @@ func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.C
 				return err
 			}
 			defer func() { err = errors.Join(err, seat.Resign(context.WithoutCancel(c.Context()))) }()
-			return mend(c.Context(), cfg, connect.Seat{Seat: seat, Store: s}, store.Repair{By: p.orderer(), Reason: strings.TrimSpace(reason)})
+			return mend(c.Context(), cfg, s, seat, store.Repair{By: override.By(p.getenv("SUDO_USER")), Reason: strings.TrimSpace(reason)})
 		})
 	}
 	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why")

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/daemon"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/replay"
 	"github.com/fairlease/fairlease/sidecar/store"
@@ -28,7 +26,9 @@ A FILE is a snapshot over which the engine broke down: the daemon keeps it besid
 broken-ROUND.json.gz. It is decided again, and it is told how that ends.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if strings.HasSuffix(args[0], ".gz") {
-				return p.replayKept(args[0])
+				said, err := replay.Kept(args[0])
+				p.printf("%s", said)
+				return err
 			}
 			round, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || round <= 0 {
@@ -62,24 +62,4 @@ broken-ROUND.json.gz. It is decided again, and it is told how that ends.`,
 		}}
 	c.Flags().StringVar(&dir, "save", "", "leave snapshot, plan and the replayed plan in the folder `DIR`")
 	return c
-}
-
-// replayKept decides over a snapshot that the daemon kept.
-func (p *program) replayKept(path string) (err error) {
-	text, err := daemon.ReadKept(path)
-	if err != nil {
-		return &failure.Error{Code: failure.No, What: "the snapshot cannot be read", Err: err}
-	}
-	defer func() {
-		if cause := recover(); cause != nil {
-			p.printf("%s: the engine breaks down: %v\n%s", path, cause, debug.Stack())
-			err = failure.Quiet(failure.No)
-		}
-	}()
-	plan, err := replay.Decide(text)
-	if err != nil {
-		return &failure.Error{Code: failure.No, What: "the snapshot cannot be read", Err: err}
-	}
-	p.printf("%s: the engine decides (%d bytes from %d)\n", path, len(plan), len(text))
-	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
-	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/config"
@@ -36,7 +34,11 @@ func (p *program) run(ctx context.Context, args []string, in io.Reader) int {
 	if err == nil {
 		return failure.OK
 	}
-	return p.complain(c, err)
+	help := "see fairlease help"
+	if c.HasParent() {
+		help = "see " + c.CommandPath() + " --help"
+	}
+	return failure.Report(p.err, err, help)
 }
 
 // program is one run.
@@ -112,34 +114,3 @@ func (p *program) zone() *time.Location {
 }
 
 func (p *program) now() cluster.Instant { return cluster.InstantOf(p.clock()) }
-
-// complain tells the user about the error of a command and gives the exit code.
-func (p *program) complain(c *cobra.Command, err error) int {
-	var q failure.Quiet
-	var f *failure.Error
-	switch {
-	case errors.As(err, &q):
-		return int(q)
-	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(p.err, "fairlease: interrupted")
-		return failure.No
-	case !errors.As(err, &f):
-		// cobra's own: the command line
-		f = &failure.Error{Code: failure.Misuse, What: err.Error(), Next: failure.SeeHelp}
-	}
-	fmt.Fprintf(p.err, "fairlease: %s\n", f.What)
-	if f.Err != nil {
-		for line := range strings.Lines(failure.Cause(f.Err)) {
-			fmt.Fprintf(p.err, "  %s\n", strings.TrimRight(line, "\n"))
-		}
-	}
-	switch {
-	case f.Next == failure.SeeHelp && c.HasParent():
-		fmt.Fprintf(p.err, "next: see %s --help\n", c.CommandPath())
-	case f.Next == failure.SeeHelp:
-		fmt.Fprintf(p.err, "next: see fairlease help\n")
-	case f.Next != "":
-		fmt.Fprintf(p.err, "next: %s\n", f.Next)
-	}
-	return f.Code
-}

@@ -4,10 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
-	"github.com/mattn/go-isatty"
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/beside"
@@ -35,7 +32,7 @@ PostgreSQL is away rounds pause and nothing is changed.`,
 				return err
 			}
 			defer client.Close()
-			log := p.log(&cfg.Log)
+			log := daemon.NewLog(&cfg.Log, p.err, p.terminal() != nil, p.getenv("NO_COLOR") == "")
 			for _, w := range cfg.Warnings() {
 				log.Warn().Msg(w)
 			}
@@ -51,24 +48,6 @@ PostgreSQL is away rounds pause and nothing is changed.`,
 			}
 			return connect.Mismatch(d.Serve(c.Context()))
 		}}
-}
-
-// log makes the daemon's log on the standard error.
-func (p *program) log(c *config.Log) zerolog.Logger {
-	zerolog.TimeFieldFormat = time.RFC3339Nano
-	zerolog.DurationFieldUnit = time.Millisecond
-	zerolog.DurationFieldInteger = true
-	level, err := zerolog.ParseLevel(c.Level)
-	if err != nil {
-		level = zerolog.InfoLevel // the configuration was checked
-	}
-	f, isFile := p.err.(*os.File)
-	terminal := isFile && isatty.IsTerminal(f.Fd())
-	if c.Format == "console" || c.Format == "auto" && terminal {
-		return zerolog.New(zerolog.ConsoleWriter{Out: p.err, TimeFormat: time.DateTime, NoColor: !terminal || p.getenv("NO_COLOR") != ""}).
-			Level(level).With().Timestamp().Logger()
-	}
-	return zerolog.New(p.err).Level(level).With().Timestamp().Logger()
 }
 
 // beside is the command of the process that divides and audits for the daemon.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,12 +9,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/connect"
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/moment"
-	"github.com/fairlease/fairlease/sidecar/sim/backtest"
-	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
-	"github.com/fairlease/fairlease/sidecar/sim/notes"
 	"github.com/fairlease/fairlease/sidecar/sim/outlet"
-	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/session"
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
@@ -62,7 +57,7 @@ func (p *program) shadow() *cobra.Command {
 				if err != nil {
 					return connect.NoWindow(err, p.date)
 				}
-				return p.compare(c.Context(), &past, &times, &sv, seed, &o)
+				return p.session(0).Shadow(c.Context(), &past, &session.Assumptions{Times: times, Saving: sv, Seed: seed}, &o, p.date)
 			})
 		}}
 	f := c.Flags()
@@ -88,49 +83,3 @@ func (p *program) window(since, until string) (from, to time.Time, err error) {
 }
 
 func (p *program) date(at time.Time) string { return at.In(p.zone()).Format(time.DateTime) }
-
-// compare runs the shadow and shows it beside what was.
-func (p *program) compare(ctx context.Context, past *store.Past, times *input.Times, sv *input.Saving, seed uint64, o *outlet.Outlet) error {
-	begin, end := past.Begin.Plan.At.Time(), past.End.Plan.At.Time()
-	s := backtest.Of(past, fmt.Sprintf("%s to %s", p.date(begin), p.date(end)))
-	if s.Jobs.Compared == 0 {
-		return &failure.Error{Code: failure.No, What: "no job with GPUs ran or waited in that window", Err: fmt.Errorf("%s", s.Setup.Load.Name),
-			Next: "see fairlease status and fairlease doctor, whether the daemon sees the jobs that it should; or name another window"}
-	}
-	if err := times.Into(&s.Setup); err != nil {
-		return err
-	}
-	s.Setup.Settings, s.Setup.Seed = experiment.Fit(s.Setup.Settings), seed
-	if err := sv.Into(&s.Setup); err != nil {
-		return err
-	}
-	s.Assume(s.Setup.Saves)
-	if err := s.Setup.Check(); err != nil {
-		return failure.Usage("%v", err)
-	}
-	out := p.out
-	if o.CSV || o.JSON {
-		out = p.err
-	}
-	notes.Shadow(out, p.date, past, &s)
-	was, err := s.Score()
-	if err != nil {
-		return &failure.Error{Code: failure.No, What: "the journal contradicts itself", Err: err, Next: "try a window that begins later: --since"}
-	}
-	past.Jobs, s.Was.Jobs = nil, nil // the runs need the memory
-	results, err := p.runAll(ctx, 0, s.Setups())
-	if err != nil {
-		return err
-	}
-	if wholeRuns(results) < len(results) {
-		return &failure.Error{Code: failure.No, What: "interrupted", Err: ctx.Err(), Next: "a shorter window takes less time: --since"}
-	}
-	window, long := &results[0], &results[1]
-	notes.Result(out, &s.Setup, window)
-	fmt.Fprintf(out, "  %d jobs finished in the window as it was, %d in the shadow; there %d more are followed beyond its end, so that\n"+
-		"  completion and delay are of the same jobs: those that were over as it was, which it favours if the window is short\n\n",
-		was.Jobs.Finished, window.Jobs.Finished, long.Jobs.Finished-window.Jobs.Finished)
-	would := backtest.Join(window.Scores, long.Scores)
-	would.Kinds = s.Kinds(window.Kept)
-	return o.Write(p.out, []score.Scores{was, would})
-}

@@ -2,23 +2,15 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/fairlease/fairlease/sidecar/config"
-	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
-	"github.com/fairlease/fairlease/sidecar/sim/notes"
 	"github.com/fairlease/fairlease/sidecar/sim/outlet"
-	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/session"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -114,7 +106,7 @@ func (p *program) simulate() *cobra.Command {
 			if err := o.Check(); err != nil {
 				return err
 			}
-			return p.study(c.Context(), &w, workers, setups, &o)
+			return p.session(workers).Compare(c.Context(), &w, setups, &o)
 		}}
 	worldFlags(c, &w)
 	f := c.Flags()
@@ -130,67 +122,11 @@ func (p *program) simulate() *cobra.Command {
 	return c
 }
 
-// study runs setups and shows what came of them.
-func (p *program) study(ctx context.Context, w *input.World, workers int, setups []experiment.Setup, o *outlet.Outlet) error {
-	out := p.out
-	if o.CSV || o.JSON {
-		out = p.err
-	}
-	w.Tell(out, &setups[0])
-	fmt.Fprintf(out, "  interval %v, term %v\n", config.Duration(setups[0].Settings.Interval), config.Duration(setups[0].Settings.Term))
-	results, err := p.runAll(ctx, workers, setups)
-	if err != nil {
-		return err
-	}
-	var scores []score.Scores
-	for i := range results {
-		if results[i].Scheduler == "" {
-			continue // the interrupt came before it began
-		}
-		notes.Result(out, &setups[i], &results[i])
-		scores = append(scores, results[i].Scores)
-	}
-	fmt.Fprintln(out)
-	if err := o.Write(p.out, scores); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return &failure.Error{Code: failure.No, What: "interrupted", Err: fmt.Errorf("%d of %d runs had come to their end", wholeRuns(results), len(results)),
-			Next: "what is shown above is how far it had come; --until ends all runs at the same time"}
-	}
-	return nil
-}
-
-// runAll runs setups on all cores, with a progress bar.
-func (p *program) runAll(ctx context.Context, workers int, setups []experiment.Setup) ([]experiment.Result, error) {
-	defer moreMemory()()
-	bar := view.NewBar(p.terminal(), time.Now())
-	results, err := experiment.All(ctx, setups, workers, func(over, of int) { bar.Set(over, of, time.Now()) })
-	bar.End()
-	if err != nil && !errors.Is(err, context.Canceled) {
-		return nil, &failure.Error{Code: failure.No, What: "the simulation cannot go on", Err: err}
-	}
-	return results, err
-}
-
-// wholeRuns counts the runs that came to their end.
-func wholeRuns(results []experiment.Result) int {
-	n := 0
-	for i := range results {
-		if results[i].Scheduler != "" && !results[i].CutShort {
-			n++
-		}
-	}
-	return n
-}
-
-// moreMemory lets a simulation, which lives on short-lived memory, spend nine times what it
-// needs in order to spend less time on collecting it.
-func moreMemory() (restore func()) {
-	was := debug.SetGCPercent(800)
-	return func() { debug.SetGCPercent(was) }
-}
-
 func workersFlag(c *cobra.Command, workers *int) {
 	c.Flags().IntVar(workers, "workers", 0, "runs `N` side by side; 0 = as many as there are cores")
+}
+
+// session is where experiments run.
+func (p *program) session(workers int) *session.Session {
+	return &session.Session{Out: p.out, Errors: p.err, Terminal: p.terminal(), Workers: workers}
 }

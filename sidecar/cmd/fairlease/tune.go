@@ -1,16 +1,13 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/fairlease/fairlease/sidecar/failure"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 	"github.com/fairlease/fairlease/sidecar/sim/score"
+	"github.com/fairlease/fairlease/sidecar/sim/session"
 	"github.com/fairlease/fairlease/sidecar/sim/sweep"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
@@ -44,7 +41,7 @@ program, the trace and the configuration must be where all nodes see them.`,
   fairlease tune sacct.txt --nodes 64x8 --slurm-array sweep.sh --into sweep && bash sweep.sh -A ops -t 60`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if s.collect != "" {
-				return p.collect(&s, p.page(l))
+				return session.Collect(p.page(l), s.collect, s.html)
 			}
 			cfg, err := p.config()
 			if err != nil {
@@ -63,11 +60,15 @@ program, the trace and the configuration must be where all nodes see them.`,
 			}
 			switch {
 			case s.array != "":
-				return p.slurmArray(c, args, &s, len(setups))
+				config := ""
+				if !c.Flags().Changed("config") {
+					config = p.configFile()
+				}
+				return p.session(0).Array(sweep.Array{Args: args, Flags: c.Flags(), Config: config, Into: s.into, Tasks: len(setups)}, s.array)
 			case s.task >= 0:
-				return p.task(c.Context(), &s, setups)
+				return p.session(s.workers).Task(c.Context(), setups, s.task, s.into)
 			}
-			return p.sweep(c.Context(), &w, &s, setups, p.page(l))
+			return p.session(s.workers).Sweep(c.Context(), &w, setups, p.page(l), s.html)
 		}}
 	worldFlags(c, &w)
 	workersFlag(c, &s.workers)
@@ -83,89 +84,4 @@ program, the trace and the configuration must be where all nodes see them.`,
 	f.StringVar(&s.collect, "collect", "", "show what the tasks of a job array have written into `DIR`")
 	listFlags(c, &l)
 	return c
-}
-
-// sweep runs all settings and shows them.
-func (p *program) sweep(ctx context.Context, w *input.World, s *tuning, setups []experiment.Setup, page *view.Page) error {
-	if page.ForPeople() {
-		w.Tell(p.out, &setups[0])
-		p.printf("\n")
-	}
-	results, err := p.runAll(ctx, s.workers, setups)
-	if err != nil {
-		return err
-	}
-	var trials []score.Trial
-	for i := range results {
-		if results[i].Scheduler != "" {
-			trials = append(trials, score.Trial{Window: setups[i].Settings.Window, Scores: results[i].Scores})
-		}
-	}
-	if err := sweep.Write(page, trials, s.html); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return &failure.Error{Code: failure.No, What: "interrupted", Err: fmt.Errorf("%d of %d settings had come to their end", wholeRuns(results), len(results)),
-			Next: "choose among those only, or try fewer --terms"}
-	}
-	return nil
-}
-
-// task runs one setting and writes what came of it.
-func (p *program) task(ctx context.Context, s *tuning, setups []experiment.Setup) error {
-	if s.into == "" {
-		return failure.Usage("--task needs --into: the folder for its result")
-	}
-	if err := os.MkdirAll(s.into, 0o755); err != nil {
-		return failure.Unwritten(s.into, err)
-	}
-	results, err := p.runAll(ctx, s.workers, setups[s.task:s.task+1])
-	if err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return &failure.Error{Code: failure.No, What: "interrupted: the task has left no result", Next: "submit it again: sbatch --array=" + fmt.Sprint(s.task) + " and the script's name"}
-	}
-	r := sweep.Result{Task: s.task, Of: len(setups), Trial: score.Trial{Window: setups[s.task].Settings.Window, Scores: results[0].Scores}}
-	path, err := r.Save(s.into)
-	if err == nil {
-		p.printf("written: %s\n", path)
-	}
-	return err
-}
-
-// collect shows what the tasks of a job array have left behind.
-func (p *program) collect(s *tuning, page *view.Page) error {
-	trials, missing, err := sweep.Collect(s.collect)
-	if err != nil {
-		return err
-	}
-	if err := sweep.Write(page, trials, s.html); err != nil {
-		return err
-	}
-	return missing
-}
-
-// slurmArray writes the sweep as a job array.
-func (p *program) slurmArray(c *cobra.Command, args []string, s *tuning, tasks int) error {
-	if s.into == "" {
-		return failure.Usage("--slurm-array needs --into: a folder for the results that all nodes of the cluster see")
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return &failure.Error{Code: failure.No, What: "the program cannot find itself", Err: err}
-	}
-	config := ""
-	if !c.Flags().Changed("config") {
-		config = p.configFile()
-	}
-	text, err := sweep.Array(program, args, c.Flags(), config, s.into, tasks)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(s.array, []byte(text), 0o755); err != nil {
-		return failure.Unwritten(s.array, err)
-	}
-	p.printf("written: %s, a job array of %d tasks\nnext: bash %s\n", s.array, tasks, s.array)
-	return nil
 }

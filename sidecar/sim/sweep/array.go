@@ -77,34 +77,43 @@ func Collect(dir string) (trials []score.Trial, missing, err error) {
 	return trials, missing, nil
 }
 
-// Array gives the script of a job array of so many tasks. program and args are the command line that sweeps, flags
-// what was said in it, and config the configuration's file where that is none of the flags.
-func Array(program string, args []string, flags *pflag.FlagSet, config, into string, tasks int) (string, error) {
-	into, err := filepath.Abs(into)
+// Array is a sweep as a job array.
+type Array struct {
+	Program string         // the sweep is run by it
+	Args    []string       // of its command tune
+	Flags   *pflag.FlagSet // what was said of these
+	Config  string         // the configuration's file where that is none of the flags; "" = none
+	Into    string         // the folder for results
+	Tasks   int
+}
+
+// Script gives the script of the job array.
+func (a *Array) Script() (string, error) {
+	into, err := filepath.Abs(a.Into)
 	if err != nil {
 		return "", failure.Unwritten(into, err)
 	}
 	if strings.ContainsAny(into, "%\n\\") {
 		return "", failure.Usage("--into: Slurm cannot write into a folder with %% or \\ in its name")
 	}
-	again := []string{program, "tune"}
-	for _, a := range args {
-		again = append(again, absolute(a))
+	again := []string{a.Program, "tune"}
+	for _, arg := range a.Args {
+		again = append(again, absolute(arg))
 	}
-	flags.Visit(func(f *pflag.Flag) {
+	a.Flags.Visit(func(f *pflag.Flag) {
 		switch f.Name {
 		case "slurm-array", "into", "task", "collect", "html", "json", "parsable", "noheader", "workers":
 			return
 		}
 		again = append(again, "--"+f.Name+"="+value(f))
 	})
-	if config != "" { // the tasks' nodes may have another one, or none
-		again = append(again, "--config="+absolute(config))
+	if a.Config != "" { // the tasks' nodes may have another one, or none
+		again = append(again, "--config="+absolute(a.Config))
 	}
 	again = append(again, "--workers=1", "--into="+into)
-	collect := []string{program, "tune", "--collect=" + into, "--html=" + filepath.Join(into, "tune.html")}
+	collect := []string{a.Program, "tune", "--collect=" + into, "--html=" + filepath.Join(into, "tune.html")}
 	folder := view.ShellWords(into)
-	return fmt.Sprintf(script, tasks, folder, tasks-1, into, folder, folder, view.ShellWords(filepath.Join(into, "tune.txt")),
+	return fmt.Sprintf(script, a.Tasks, folder, a.Tasks-1, into, folder, folder, view.ShellWords(filepath.Join(into, "tune.txt")),
 		view.ShellWords(view.ShellWords(collect...)), view.ShellWords(again...)), nil
 }
 

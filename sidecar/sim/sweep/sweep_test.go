@@ -89,7 +89,7 @@ func TestArray(t *testing.T) {
 	if err := f.Parse([]string{"--terms", "5m,1h", "--html", "x.html", "--json"}); err != nil {
 		t.Fatal(err)
 	}
-	text, err := sweep.Array("/bin/fairlease", []string{"history.csv"}, f, "", "it's", 6)
+	text, err := (&sweep.Array{Program: "/bin/fairlease", Args: []string{"history.csv"}, Flags: f, Into: "it's", Tasks: 6}).Script()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestArray(t *testing.T) {
 	if strings.Contains(text, "x.html") || strings.Contains(text, "--json") {
 		t.Errorf("tasks are told what is for the whole sweep:\n%s", text)
 	}
-	if _, err := sweep.Array("fairlease", nil, f, "", "a%b", 6); err == nil {
+	if _, err := (&sweep.Array{Flags: f, Into: "a%b"}).Script(); err == nil {
 		t.Error("a folder into which Slurm cannot write")
 	}
 }

@@ -2,49 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/daemon"
-	"github.com/fairlease/fairlease/sidecar/failure"
-	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 	"github.com/fairlease/fairlease/sidecar/view"
 )
-
-// TestMain lets the daemon's own program be this one.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "beside" {
-		main()
-	}
-	os.Exit(m.Run())
-}
-
-// A snapshot that the daemon kept is decided again.
-func TestReplayOfAKeptSnapshot(t *testing.T) {
-	dir := t.TempDir()
-	s := simtest.Crowd(60, 4)
-	path, err := daemon.KeepSnapshot(dir, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := run(t, time.Time{}, nil, "replay", path); r.code != 0 || !strings.Contains(r.out, "the engine decides") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
-	}
-	s.Settings.Term, s.Round = 0, 8 // a division by zero
-	if path, err = daemon.KeepSnapshot(dir, s); err != nil {
-		t.Fatal(err)
-	}
-	if r := run(t, time.Time{}, nil, "replay", path); r.code != failure.No || !strings.Contains(r.out, "breaks down: runtime error: integer divide by zero") || !strings.Contains(r.out, "engine") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
-	}
-	if r := run(t, time.Time{}, nil, "replay", filepath.Join(dir, "none.gz")); r.code != failure.No || !strings.Contains(r.err, "no such file") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
-	}
-}
 
 // Jobs that are set aside are a line of status.
 func TestStatusTellsOfJobsThatAreSetAside(t *testing.T) {

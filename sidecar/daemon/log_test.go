@@ -1,0 +1,30 @@
+package daemon
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/config"
+)
+
+// A log is JSON for programs and lines for people; auto looks at where it goes.
+func TestNewLog(t *testing.T) {
+	for _, c := range []struct {
+		format            string
+		terminal, colours bool
+		json, painted     bool
+	}{
+		{"auto", false, true, true, false}, {"auto", true, true, false, true}, {"auto", true, false, false, false},
+		{"json", true, true, true, false}, {"console", false, true, false, false},
+	} {
+		var out bytes.Buffer
+		log := NewLog(&config.Log{Level: "warn", Format: c.format}, &out, c.terminal, c.colours)
+		log.Info().Msg("not told")
+		log.Warn().Msg("told")
+		got := out.String()
+		if strings.HasPrefix(got, "{") != c.json || strings.Contains(got, "\x1b") != c.painted || !strings.Contains(got, "told") || strings.Contains(got, "not told") {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+// Package handback gives every job back to Slurm and leaves no trace: by hand, or in the
+// place of a daemon that crashed. What is ours is known from the local state file and
+// from Slurm, and from the journal where that can be reached. It acts only where no
+// daemon would gate the jobs again.
+package handback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
+	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+// Back is how jobs are given back.
+type Back struct {
+	Config   *config.Config
+	Patience time.Duration // with jobs that still clean up after a requeue
+	DryRun   bool          // only show what would be done
+	Errors   io.Writer
+
+	release daemon.Release
+}
+
+// ByHand gives jobs back unless a daemon is seated, which would gate them again; with force it does all the same.
+func (b *Back) ByHand(ctx context.Context, p *view.Page, force bool) error {
+	b.readState()
+	if err := b.remember(ctx, b.DryRun || force); err != nil {
+		return err
+	}
+	return b.letGo(ctx, p)
+}
+
+// readState begins a release with what the daemon on this host has written down.
+func (b *Back) readState() {
+	b.release.Patience = b.Patience
+	var err error
+	if b.release.State, err = daemon.ReadState(b.Config.Files.State); err != nil {
+		fmt.Fprintf(b.Errors, "fairlease: %v; going on without it\n", err)
+	}
+}
+
+// AfterCrash gives jobs back in the place of the daemon that crashed: from its seat, and only if it had that last.
+func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
+	b.readState()
+	not := func(format string, args ...any) error {
+		p.Printf("nothing is released: %s; what fairlease has left in Slurm lapses by itself (gates within %v, reservations at their end)\n",
+			fmt.Sprintf(format, args...), b.Config.Gate.TTL)
+		return nil
+	}
+	s, err := connect.Journal(ctx, b.Config)
+	if err != nil {
+		return not("whether another daemon is seated cannot be known: %s", firstLine(err))
+	}
+	defer s.Close()
+	last, err := s.LastSeat(ctx)
+	switch {
+	case err != nil:
+		return not("whether another daemon is seated cannot be known: %s", firstLine(err))
+	case last == nil:
+		return not("no daemon was ever seated")
+	case last.Term != b.release.State.Term:
+		return not("the daemon that crashed was not the last one in the seat, %s was (term %d)", last.Holder, last.Term)
+	case !last.Ended && Living(last):
+		return not("%s is seated (term %d)", last.Holder, last.Term)
+	}
+	if !b.DryRun {
+		seat, err := s.Succeed(ctx, connect.Holder(), last.Term)
+		if err != nil {
+			return not("%s", firstLine(err))
+		}
+		held, letGo := daemon.Hold(ctx, connect.Seat(seat, s))
+		defer func() {
+			letGo()
+			if err := seat.Resign(context.WithoutCancel(ctx)); err != nil {
+				fmt.Fprintf(b.Errors, "fairlease: %v\n", err)
+			}
+		}()
+		ctx = held
+	}
+	b.recall(ctx, s)
+	return b.letGo(ctx, p)
+}
+
+// recall gives a release the memory of the journal's newest round; none where that cannot be read.
+func (b *Back) recall(ctx context.Context, s *store.Store) {
+	_, plan, err := s.Last(ctx)
+	if err == nil {
+		b.release.Memory = plan.Memory
+		b.release.Of, _, err = s.Identity(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(b.Errors, "fairlease: %v; going on without it\n", err)
+	}
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// letGo releases, or with dry shows what that would do.
+func (b *Back) letGo(ctx context.Context, p *view.Page) error {
+	client, err := connect.Slurm(b.Config)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	b.release.Cluster = client
+	if b.DryRun {
+		return b.wouldRelease(ctx, p)
+	}
+	done, err := b.release.Do(ctx)
+	if errors.Is(err, daemon.ErrCluster) {
+		return connect.Mismatch(err)
+	}
+	if err != nil {
+		return connect.SlurmAway(b.Config, err)
+	}
+	if len(done.Failed) == 0 {
+		if err := daemon.Forget(b.Config.Files.State, b.Config.Files.Heartbeats, b.Config.Partitions); err != nil {
+			fmt.Fprintf(b.Errors, "fairlease: %v\n", err)
+		}
+	}
+	if p.JSON {
+		err = p.Encode(done)
+	} else {
+		released(p, &done)
+	}
+	if err == nil && len(done.Failed) > 0 {
+		return failure.Quiet(failure.No)
+	}
+	return err
+}
+
+func released(p *view.Page, done *daemon.Released) {
+	p.Printf("released: %d waiting jobs opened, %d running jobs freed of a reservation, %d reservations removed\n", done.Opened, done.Freed, done.Reservations)
+	for _, f := range done.Failed {
+		p.Printf("%s %s\n", p.Paint("failed:", "red"), f)
+	}
+	if len(done.Failed) > 0 {
+		p.Printf("next: run fairlease release again; what is left lapses by itself (gate.ttl)\n")
+	}
+	if n := len(done.Pinned); n > 0 {
+		p.Printf("note: %d running jobs keep the node list of their lease, which Slurm lets nobody change while they run (job %v%s); it matters only if they are requeued\n",
+			n, done.Pinned[0], map[bool]string{true: ", …"}[n > 1])
+	}
+}
+
+func (b *Back) wouldRelease(ctx context.Context, p *view.Page) error {
+	actions, err := b.release.Plan(ctx)
+	if errors.Is(err, daemon.ErrCluster) {
+		return connect.Mismatch(err)
+	}
+	if err != nil {
+		return connect.SlurmAway(b.Config, err)
+	}
+	if p.JSON {
+		return p.Encode(actions)
+	}
+	if len(actions) == 0 {
+		p.Printf("nothing of ours is in Slurm\n")
+		return nil
+	}
+	p.Table(p.ReleaseTable(actions))
+	return nil
+}
+
+// remember is recall where the journal can be reached. It refuses while a daemon is alive, unless told not to mind.
+func (b *Back) remember(ctx context.Context, anyway bool) error {
+	if b.Config.Database.URL == "" {
+		return nil
+	}
+	s, err := connect.Journal(ctx, b.Config)
+	if err != nil {
+		fmt.Fprintf(b.Errors, "fairlease: %v; going on without it: whether a daemon is seated is not known, one that is will gate jobs again\n", err)
+		return nil
+	}
+	defer s.Close()
+	last, err := s.LastSeat(ctx)
+	if err == nil && !anyway && last != nil && !last.Ended && Living(last) {
+		return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s is seated and gates jobs again in its next round", last.Holder),
+			Next: "stop it first (systemctl stop fairlease), or set mode: observe and reload it, then release; or --force"}
+	}
+	b.recall(ctx, s)
+	return nil
+}
+
+// Living tells whether a seat's holder may still act. One on this host is asked for
+// by its process; of others the last sign of life must do.
+func Living(seat *store.LastSeat) bool {
+	if !seat.Renewed.Add(seat.Silent).Before(seat.Takeover) {
+		return false
+	}
+	here, err := os.Hostname()
+	host, pid, ok := strings.Cut(seat.Holder, ":")
+	n, bad := strconv.Atoi(pid)
+	if err != nil || !ok || bad != nil || host != here {
+		return true
+	}
+	return alive(n)
+}
+
+// alive tells whether a process of this host runs. One that is dead but was not
+// waited for does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, ok := strings.Cut(string(stat), ") ")
+	return err == nil && ok && !strings.HasPrefix(state, "Z")
+}

@@ -1,0 +1,123 @@
+// Package round makes one round by hand, or shows what it would do: it looks, decides,
+// and where it is no preview, takes the seat, writes down and acts as the daemon does.
+package round
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/connect"
+	"github.com/fairlease/fairlease/sidecar/daemon"
+	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/failure"
+	"github.com/fairlease/fairlease/sidecar/loop"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+// Preview writes what a round would do now. It changes nothing.
+func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) error {
+	client, err := connect.Slurm(cfg)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	var journal *store.Store // nil = none is configured
+	if cfg.Database.URL != "" {
+		if journal, err = connect.Journal(ctx, cfg); err != nil {
+			return err
+		}
+		defer journal.Close()
+	}
+	turn := &loop.Loop{Cluster: daemon.Watch(client, cfg), Journal: connect.ReadOnlyJournal(journal), Decide: engine.Decide, Divide: engine.Divide,
+		Configure: func() (loop.Rules, cluster.Settings) { return cfg.Rules(), cfg.Settings() }}
+	snap, plan, err := turn.Preview(ctx)
+	if err != nil {
+		return connect.RoundFailed(cfg, err)
+	}
+	if p.JSON {
+		return p.Encode(LookAhead(&snap, &plan, audit))
+	}
+	if p.ForPeople() {
+		p.Printf("%s  nothing is written or changed\n", p.Paint(fmt.Sprintf("Round %d, as it would be now, in mode %s.", plan.Round, cfg.Mode), "bold"))
+		if journal == nil {
+			p.Printf("No database is configured: decided as if fairlease had never looked before.\n")
+		}
+		p.Printf("\n")
+	}
+	(&view.Decisions{Snapshot: &snap, Plan: &plan}).Write(p)
+	if p.ForPeople() {
+		LookAhead(&snap, &plan, audit).Write(p, &snap)
+	}
+	return nil
+}
+
+// LookAhead answers what a plan asks, and audits it if that is wanted.
+func LookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *view.Ahead {
+	a := &view.Ahead{Plan: *plan, Due: plan.Tenants}
+	next := *snap
+	if plan.Question != nil {
+		d := engine.Divide(*plan.Question)
+		a.Answer, next.Division = &d, &d
+		a.Due = engine.Decide(next).Tenants
+	}
+	if audit {
+		if found, ok := engine.Audit(next); ok {
+			a.Audit = &found
+		}
+	}
+	return a
+}
+
+// Once makes a round and writes what it did.
+func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
+	client, err := connect.Slurm(cfg)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	// What was decided on is kept to tell jobs by their names.
+	var snap cluster.Snapshot
+	d := &daemon.Daemon{Cluster: client, Connect: connect.Daemon(cfg), Config: cfg,
+		Decide: func(s cluster.Snapshot) cluster.Plan { snap = s; return engine.Decide(s) }, Divide: engine.Divide}
+	report, err := d.Once(ctx)
+	if errors.Is(err, daemon.ErrTaken) {
+		return &failure.Error{Code: failure.No, What: "no round was made", Err: whoSits(ctx, cfg, p, err),
+			Next: "that daemon makes rounds by itself; to see what the next one would do: fairlease round --dry-run"}
+	}
+	if err != nil {
+		return connect.RoundFailed(cfg, err)
+	}
+	if p.JSON {
+		return p.Encode(map[string]any{"plan": report.Plan, "outcomes": report.Outcomes})
+	}
+	if p.ForPeople() {
+		p.Printf("%s\n\n", p.Paint(fmt.Sprintf("Round %d, in mode %s.", report.Plan.Round, cfg.Mode), "bold"))
+	}
+	(&view.Decisions{Snapshot: &snap, Plan: &report.Plan, Outcomes: report.Outcomes}).Write(p)
+	for i, o := range report.Outcomes {
+		if !o.OK && !o.Skipped {
+			return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s of %s failed", report.Plan.Actions[i].Verb, view.Subject(&report.Plan.Actions[i])),
+				Err: errors.New(o.Error), Next: "the next round looks again and does what is still to be done"}
+		}
+	}
+	return nil
+}
+
+// whoSits says who has the seat and since when.
+func whoSits(ctx context.Context, cfg *config.Config, p *view.Page, taken error) error {
+	s, err := connect.Journal(ctx, cfg)
+	if err != nil {
+		return taken
+	}
+	defer s.Close()
+	seat, err := s.Seated(ctx)
+	if err != nil || seat == nil {
+		return taken
+	}
+	return fmt.Errorf("%s is seated since %s, seen %v ago", seat.Holder, p.Time(cluster.InstantOf(seat.Acquired)), seat.Silent.Round(time.Millisecond))
+}

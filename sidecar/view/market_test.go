@@ -1,0 +1,127 @@
+package view_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/store"
+	"github.com/fairlease/fairlease/sidecar/view"
+)
+
+// What a job is due of each model is said with how that is known, and with what hinders it.
+func TestStakeInWords(t *testing.T) {
+	base := view.Stake{Party: "nlp/bert", Kind: "nlp/bert", Policy: "oef:coop", Models: []view.ModelStake{
+		{Model: "k80", Due: cluster.WholeGPU / 2, Speedup: 1, Source: cluster.Declared}, {Model: "v100", Due: 2 * cluster.WholeGPU, Speedup: 4, Source: cluster.Observed, Trial: "7"}}}
+	for _, c := range []struct {
+		change      func(*view.Stake)
+		named, want string
+	}{
+		{func(*view.Stake) {}, "", "oef:coop divides them; jobs of kind nlp/bert are due\n  0.50 k80: "},
+		{func(*view.Stake) {}, "", "; job 7 is to show how fast it is there"},
+		{func(*view.Stake) {}, "v100", "it names v100 and stays there; such jobs of its kind are due\n"},
+		{func(s *view.Stake) { s.WhyNot = "too slow" }, "v100", "oef:coop has no answer (too slow), everybody is due the share by weight\n"},
+		{func(s *view.Stake) { s.Unasked = true }, "", "\n  a part of the tenant's share by weight: "},
+		{func(s *view.Stake) { s.Late = true }, "", "\n  its deadline cannot be kept: "},
+		{func(s *view.Stake) { s.Trades = []cluster.Trade{{ID: 9}} }, "", "\n  by trade 9 "},
+	} {
+		s := base
+		c.change(&s)
+		if got := strings.Join(s.Words(c.named), "\n"); !strings.Contains(got, c.want) {
+			t.Errorf("want %q in\n%s", c.want, got)
+		}
+	}
+}
+
+// An audit marks who would rather be alone, names the most envied and what could still be had.
+func TestAudit(t *testing.T) {
+	more := 0.125
+	snap, plan := small()
+	snap.Settings.Divide = "oef:coop"
+	a := &view.Ahead{Plan: *plan, Audit: &cluster.Audit{Tenants: []cluster.AuditedTenant{{Tenant: "nlp", Incentive: 0.9, More: &more}, {Tenant: "vision", Incentive: 1.2}},
+		Envy: []cluster.Envy{{Tenant: "nlp", Of: "vision", Ratio: 1.1}, {Tenant: "nlp", Of: "chem", Ratio: 1.3}}, Slack: 0.02}}
+	var out bytes.Buffer
+	a.Write(&view.Page{Out: &out}, snap)
+	for _, want := range []string{"Divided by oef:coop, as it is:\n", "nlp         0.900      1.300  chem     +12.5%  not asked\n", "Slack:   2.00% more throughput could be had with nobody having less\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in\n%s", want, &out)
+		}
+	}
+	out.Reset()
+	snap.Settings.Divide = ""
+	a.Write(&view.Page{Out: &out}, snap)
+	if out.Len() > 0 {
+		t.Errorf("of nothing that is divided: %s", &out)
+	}
+}
+
+// Where there is no trade it is said why.
+func TestNoTrades(t *testing.T) {
+	for _, c := range []struct {
+		divide string
+		round  int64
+		all    bool
+		want   string
+	}{
+		{"", 0, false, ""},
+		{"", 1, false, "There is no trade: no policy divides unlike GPU models, preset gandiva-fair would.\n"},
+		{"oef:coop", 1, false, "There is no trade: oef:coop divides GPU models, and only gandiva-fair trades.\n"},
+		{"gandiva-fair", 1, true, "No trade was made that is remembered still.\n"},
+		{"gandiva-fair", 1, false, "No trade is in force; fairlease trades --all has those that are over.\n"},
+	} {
+		var out bytes.Buffer
+		snap := &cluster.Snapshot{}
+		snap.Settings.Divide = c.divide
+		(&view.Page{Out: &out}).NoTrades(snap, &cluster.Plan{Round: c.round}, c.all)
+		if out.String() != c.want {
+			t.Errorf("%+v: %q", c, &out)
+		}
+	}
+}
+
+// Estimates come behind what was declared, and only what counts has a speedup.
+func TestProfiles(t *testing.T) {
+	snap, plan := &cluster.Snapshot{}, &cluster.Plan{}
+	plan.Memory.Ledger.Pools = []cluster.PoolAccount{{Pool: "k80"}, {Pool: "v100"}}
+	snap.Declared = []cluster.Profile{{Kind: "bert", Model: "k80", Gang: 1, Rate: 1}, {Kind: "bert", Model: "v100", Gang: 1, Rate: 3}}
+	all := view.Profiles(snap, plan)
+	if len(all) != 2 || all[0].Model != "k80" || all[1].Speedup == nil || all[1].Speedup.Value != 3 {
+		t.Fatalf("%+v", all)
+	}
+	var out bytes.Buffer
+	(&view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}}).Table(view.ProfileTable(all, at))
+	if !strings.HasPrefix(out.String(), "bert||1|k80|1|1.00|1.00-1.00|declared|||") {
+		t.Error(out.String())
+	}
+}
+
+// A lease that is over has no time left, and with --all a reason.
+func TestLeaseTable(t *testing.T) {
+	began, ended := at.Time(), at.Add(cluster.Minute).Time()
+	leases := []store.Lease{{SlurmID: "1", Tenant: "nlp", User: "ann", GPUs: 8, Pool: "v100", Nodes: []string{"a3", "a4"}, Term: 2, State: "active", Class: "shared", Started: &began, Ends: at.Add(cluster.Hour).Time()},
+		{SlurmID: "2", Pool: "v100", Ends: at.Add(cluster.Hour).Time(), Ended: &ended, Why: "done"}}
+	var out bytes.Buffer
+	p := &view.Page{Out: &out, Form: view.Form{Parsable: true, NoHeader: true}, Now: at.Add(30 * cluster.Minute)}
+	p.Table(p.LeaseTable(leases, true))
+	if want := "1|nlp|ann|8|v100|a[3-4]|2|active|shared|08:00:00|09:00:00|00:30:00|\n2|||0|v100||0|||-|08:01:00|-|done\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// A job's explanation says why it waits, what it asks for and what was done with it.
+func TestExplanation(t *testing.T) {
+	snap, plan := small()
+	yes, no := true, false
+	x := store.Explanation{Job: store.Job{Key: 2, SlurmID: "102", User: "ann", Account: "nlp", GPUs: 1, Model: "v100", State: "waiting"}, Verdict: &plan.Verdicts[1], Round: 9, At: at, NumbersAt: at,
+		Newest: store.Edge{Snapshot: *snap, Plan: *plan}, Overrides: []store.Order{{Kind: "boost", Scope: "user", Name: "ann", Until: at.Time(), By: "bob", Reason: "r"}},
+		Actions: []store.Action{{Verb: "gate", OK: &yes, At: at.Time()}, {Verb: "open", OK: &no, Skipped: &yes, At: at.Time()}, {Verb: "open", OK: &no, At: at.Time()}, {Verb: "grant", Withheld: true, At: at.Time()}, {Verb: "lock", At: at.Time()}}}
+	var out bytes.Buffer
+	view.Explain(x).Write(&view.Page{Out: &out, Now: at})
+	for _, want := range []string{"Job         102 of ann, account nlp, tenant none", "Asks for    1 v100 GPU, without a time limit\n", "Orders      boost user ann until 08:00:00 (now), by bob: r\n",
+		"gate      done", "open      skipped", "open      failed", "grant     withheld", "lock      unknown", "As of       round 9 at 08:00:00 (now)\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("want %q in\n%s", want, &out)
+		}
+	}
+}
