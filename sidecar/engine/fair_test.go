@@ -22,6 +22,7 @@ func near(t *testing.T, what string, got, want cluster.GPUTime, percent float64)
 }
 
 func TestTwoTenantsSaturatedShareByWeight(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name         string
 		shares       int64
@@ -56,6 +57,7 @@ func TestTwoTenantsSaturatedShareByWeight(t *testing.T) {
 // An 8-GPU gang among one-GPU jobs of another tenant gets its node at the next
 // boundary or the one after, every time that it is due.
 func TestGangAmongSmallJobs(t *testing.T) {
+	t.Parallel()
 	for _, nodes := range []int{1, 2, 3} {
 		set := simtest.Product()
 		set.Interval = 30 * second
@@ -87,6 +89,7 @@ func TestIdleGPUsAreLentAndComeBackWithinATerm(t *testing.T) {
 
 // A tenant that was idle for a week does not take the cluster for a week.
 func TestCreditCapBoundsWhatAnIdleTenantTakes(t *testing.T) {
+	t.Parallel()
 	set := simtest.Product()
 	set.CreditCap, set.Interval = 2*cluster.Hour, cluster.Minute
 	w := simtest.New(t, set, simtest.Nodes("n", "v100", 1, 8), "busy", "idle")
@@ -122,6 +125,7 @@ func TestWeightZeroGetsIdleGPUsOnly(t *testing.T) {
 // At every hour of two days, for weights far apart, jobs that just fill the cluster
 // and jobs that queue, one-GPU jobs and gangs.
 func TestNobodyIsFurtherFromItsDueThanPromised(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		gpus, extra int
 		gangs       int
@@ -168,6 +172,7 @@ func TestNobodyIsFurtherFromItsDueThanPromised(t *testing.T) {
 // behind what it is due. It is not held against anybody, and the weights still count
 // when that has gone on for much longer than the credit cap.
 func TestWasteDoesNotDrownTheWeights(t *testing.T) {
+	t.Parallel()
 	for _, every := range []cluster.Span{0, minute} { // however often rounds come
 		set := simtest.Product()
 		set.CreditCap, set.Interval = hour, minute
@@ -197,6 +202,7 @@ func TestWasteDoesNotDrownTheWeights(t *testing.T) {
 // A tenant repays the GPU time that its --no-requeue jobs held of another's due as soon as they are over: all of it in as
 // long as it held that, never below the floor, and then both are even.
 func TestWhatWasHeldIsRepaid(t *testing.T) {
+	t.Parallel()
 	set := simtest.Product()
 	set.Interval = minute
 	w := simtest.NewHolding(t, set)
@@ -226,6 +232,7 @@ func TestWhatWasHeldIsRepaid(t *testing.T) {
 
 // The figure repaid_pct.
 func TestRepaidPercent(t *testing.T) {
+	t.Parallel()
 	set := simtest.Product()
 	set.Interval = minute
 	if got := simtest.NewHolding(t, set).RepaidPercent(); got < 98 || got > 102 {
@@ -272,6 +279,7 @@ func (p *past) event() {
 // tenants over the window, what is still owed counted as repaid, are within 2 % of each other then: what tenants take back
 // of their deficits is not booked, and does not cancel out to the last percent.
 func TestAllAreEvenAfterASaturatedTime(t *testing.T) {
+	t.Parallel()
 	for seed := range seeds.Of(t, 6) {
 		set := simtest.Product()
 		set.Interval = 5 * minute

@@ -14,6 +14,7 @@ func neverSaves(j *sim.Work) { j.Saves, j.Command = sim.Never, cluster.Untyped }
 
 // Jobs that save nothing, with twice as much work as GPUs: all end, within their budgets, and the tenants share.
 func TestJobsThatNeverSaveAllEnd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, simtest.Product(), []int{8, 8}, "a", "b")
 	var ids []cluster.JobID
 	for range 48 {

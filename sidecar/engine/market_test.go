@@ -130,6 +130,7 @@ func (w *world) declared(kinds map[string][2]float64) {
 // Two tenants with opposite speedups: each policy that looks at models gives the fast GPUs to
 // whom they help more, and but for oef:noncoop nobody less than by weight.
 func TestPoliciesUseSpeedups(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"gavel:las", "gavel:ftf", "gavel:hierarchical", "gandiva-fair", "oef:coop", "oef:noncoop"} {
 		w := newMarket(t, 1, 1, preset.OfJobs(by), engine.Divide, "a", "b")
 		w.Settings.Divide = by
@@ -368,6 +369,7 @@ func (w *world) record(key cluster.JobKey) cluster.Record {
 // A job that runs moves to a model on which it is faster if that makes up for what a move costs within a term, and then stays;
 // however its speeds swing, it moves no more than once in ten times what a move costs.
 func TestMovesPay(t *testing.T) {
+	t.Parallel()
 	const cost = 2 * minute // a minute's notice, and another to start again
 	for _, c := range []struct {
 		name        string

@@ -16,6 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/stride"
 	"github.com/fairlease/fairlease/sidecar/loop"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // division is a division that a mechanism is to carry out, round after round.
@@ -326,13 +327,14 @@ func (c course) idle(d *division) float64 {
 
 // How the mechanisms that carry divisions out compare: how far tenants are from what they are due, over rounds.
 func TestMechanisms(t *testing.T) {
+	t.Parallel()
 	const n = 200
 	looks := []int{5, 20, 50, 100, n}
 	for mix, gangs := range [][]int{{1}, {1, 2, 4, 8}} {
 		for _, m := range mechanisms {
 			pool, all := make([]float64, len(looks)), make([]float64, len(looks))
 			waits, idle := 0.0, 0.0
-			for seed := range uint64(3) {
+			for seed := range uint64(seeds.Some(1, 3)) {
 				d := divisions(seed, gangs)
 				if m.jobs {
 					d = d.apart()

@@ -12,6 +12,7 @@ import (
 // Mixed gangs of two tenants, three to one, in two small pools: claims for gangs, and
 // jobs that take turns, must not bend the tenants' shares, and no job may starve.
 func TestClaimsDoNotOutweighTheWeights(t *testing.T) {
+	t.Parallel()
 	type gang struct {
 		gpus  int
 		model string

@@ -68,6 +68,7 @@ func TestShortPartiesHaveTheirTenantsShare(t *testing.T) {
 
 // A kind that reports how fast it is on one model, and never on the other, is tried there at its own tenant's cost.
 func TestATrialIsPaidFor(t *testing.T) {
+	t.Parallel()
 	for shares, silent := range map[int64]bool{1: true, 0: true, 2: false} {
 		w := newMarket(t, 1, 1, false, engine.Divide, "a", "b")
 		w.Settings.Divide = "gandiva-fair"
@@ -255,6 +256,7 @@ func TestNoTrialWhereAJobRuns(t *testing.T) {
 
 // Every kind that reports is tried where it was not seen, also on a busy cluster, and though one that is silent there is cheaper to try.
 func TestEveryKindIsTried(t *testing.T) {
+	t.Parallel()
 	for _, silent := range []bool{false, true} {
 		w := newMarket(t, 1, 1, false, nil, "a", "b", "c")
 		w.Loop.Divide = parts(nil) // all by weight, and so idle GPUs are shared by who comes
@@ -307,6 +309,7 @@ func TestWatchedJobsAreNotTried(t *testing.T) {
 
 // A kind of large gangs has its part beside its tenant's kinds of single GPUs, which fill every gap.
 func TestGangsHaveTheirPartOfTheirTenants(t *testing.T) {
+	t.Parallel()
 	w := newMarket(t, 0, 2, false, nil, "a", "b")
 	w.Loop.Divide = func(q cluster.Question) cluster.Division {
 		d := cluster.Division{Policy: q.Policy, Digest: q.Digest, Pools: []string{"v100"}}

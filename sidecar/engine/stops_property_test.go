@@ -38,6 +38,7 @@ func (d *destroyed) watch(e sim.Event) {
 // waiting all the time than fits: stops cost a job at most allowance + overhead × its run time, and every job ends. What
 // the books say that they destroyed is at least what they did, and exactly that of jobs that never save.
 func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		set := simtest.Product()
 		set.StopAllowance = cluster.Span(rapid.IntRange(0, 60).Draw(rt, "allowance")) * cluster.Minute
@@ -126,6 +127,7 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 // However many jobs wait, each with an allowance of its own: what stops cost all of them together is at most stop.total of what
 // ran, and what was saved up of it. Every job ends all the same.
 func TestStopsCostNoMoreThanTheTotal(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		set := simtest.Product()
 		set.StopTotalMilli = int64(rapid.IntRange(5, 50).Draw(rt, "total"))

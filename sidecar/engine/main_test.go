@@ -1,0 +1,9 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/fairlease/fairlease/tests/seeds"
+)
+
+func TestMain(m *testing.M) { seeds.Main(m) }
