@@ -38,10 +38,9 @@ const pivots = 5_000_000
 // solve begins a program; need is what the jobs will need about, or nil.
 func (d *division) solve(s *space, need []float64) *solver {
 	n, k := len(s.rows), len(d.p.Models)
-	v := &solver{d: d, s: s, p: lp.New(), top: make([]float64, n), scale: make([]float64, n), gains: make([]float64, len(s.ways)), column: make([]int, len(s.ways))}
+	v := &solver{d: d, s: s, p: lp.New().Maximise(), top: make([]float64, n), scale: make([]float64, n), gains: make([]float64, len(s.ways)), column: make([]int, len(s.ways))}
 	d.close()
 	d.solver = v
-	v.p.Maximise()
 	v.p.Set(lp.Options{PrimalTolerance: tolerance, DualTolerance: tolerance, MaxIterations: pivots})
 	rows := make([]lp.Row, 2*n+2*k)
 	for m, jobs := range s.rows {

@@ -56,8 +56,7 @@ type rows struct {
 
 func newRows(p *Program, pairs []pair) *rows {
 	n, k := p.size()
-	r := &rows{p: p, n: n, k: k, lp: lp.New(), gone: map[pair]bool{}, patience: 2}
-	r.lp.Maximise()
+	r := &rows{p: p, n: n, k: k, lp: lp.New().Maximise(), gone: map[pair]bool{}, patience: 2}
 	r.lp.Set(lp.Options{PrimalTolerance: tolerance, DualTolerance: 1e-9, DualBound: 1e3})
 	var columns []lp.Column
 	for range n * k {
@@ -128,10 +127,10 @@ func (r *rows) add(pairs []pair) {
 // drop deletes the rows that have not bound for some rounds.
 func (r *rows) drop() {
 	var drop []int
-	kept := 0
+	kept, basis := 0, r.lp.Basis()
 	for at, e := range r.pairs {
 		r.idle[at]++
-		if r.lp.RowStatus(r.n+r.k+at) != lp.Basic {
+		if basis.Row(r.n+r.k+at) != lp.Basic {
 			r.idle[at] = 0
 		}
 		if r.idle[at] >= r.patience && !r.gone[e] {
@@ -211,25 +210,25 @@ func (r *rows) run(method lp.Method) error {
 func (r *rows) crash(q *interior, z []float64) {
 	r.beStrict()   // it stays near a basis that is nearly right
 	r.patience = 1 // what is idle at its first optimum was but likely
-	most := 0.0
+	most, basis := 0.0, r.lp.Basis()
 	for _, x := range q.y {
 		most = max(most, x)
 	}
 	for i, x := range q.y {
 		if x > crashPart*most {
-			r.lp.SetColumnStatus(i, lp.Basic)
+			basis.SetColumn(i, lp.Basic)
 		}
 	}
 	for i := range r.n {
-		r.lp.SetColumnStatus(r.n*r.k+i, lp.Basic)
-		r.lp.SetRowStatus(i, lp.AtLower)
+		basis.SetColumn(r.n*r.k+i, lp.Basic)
+		basis.SetRow(i, lp.AtLower)
 	}
 	for j := range r.k {
-		r.lp.SetRowStatus(r.n+j, lp.AtUpper)
+		basis.SetRow(r.n+j, lp.AtUpper)
 	}
 	for at := range z {
 		if z[at] > crashRow {
-			r.lp.SetRowStatus(r.n+r.k+at, lp.AtUpper)
+			basis.SetRow(r.n+r.k+at, lp.AtUpper)
 		}
 	}
 }

@@ -106,10 +106,10 @@ func TestABasisIsCarriedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for j := range a.Columns() {
-		b.SetColumnStatus(j, a.ColumnStatus(j))
+		b.Basis().SetColumn(j, a.Basis().Column(j))
 	}
 	for i := range a.Rows() {
-		b.SetRowStatus(i, a.RowStatus(i))
+		b.Basis().SetRow(i, a.Basis().Row(i))
 	}
 	if err := b.Solve(Dual); err != nil {
 		t.Fatal(err)
@@ -182,8 +182,8 @@ func TestMistakesAreTold(t *testing.T) {
 		"row 3 of 2":              func(p *Program) { p.SetRowBounds(3, 1, 2) },
 		"row 4 of 2":              func(p *Program) { p.SetCoefficient(4, 0, 2) },
 		"row 5 of 2":              func(p *Program) { p.DeleteRows(0, 5) },
-		"row 6 of 2":              func(p *Program) { p.SetRowStatus(6, Basic) },
-		"column 7 of 2":           func(p *Program) { p.ColumnStatus(7) },
+		"row 6 of 2":              func(p *Program) { p.Basis().SetRow(6, Basic) },
+		"column 7 of 2":           func(p *Program) { p.Basis().Column(7) },
 	} {
 		p := shop()
 		do(p)
