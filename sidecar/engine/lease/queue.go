@@ -216,9 +216,10 @@ func (h *queues) sink(i int) {
 }
 
 // pop takes the first queue off the heap.
-func (h *queues) pop() {
-	n := len(h.all) - 1
+func (h *queues) pop() *queue {
+	first, n := h.all[0], len(h.all)-1
 	h.all[0] = h.all[n]
 	h.all = h.all[:n]
 	h.sink(0)
+	return first
 }

@@ -144,13 +144,12 @@ func (t *Site) Clear(b *Board, v View) *Board {
 }
 
 func (b *Board) index(p int) {
-	b.avail[p].empty()
-	b.idle[p].empty()
+	avail, idle := b.avail[p].emptied(), b.idle[p].emptied()
 	b.free[p] = 0
 	for at, s := range b.byPool[p] {
 		if b.slots[s].open {
-			b.avail[p][b.slots[s].idle].set(at)
-			b.idle[p][b.slots[s].idle].set(at)
+			avail[b.slots[s].idle].set(at)
+			idle[b.slots[s].idle].set(at)
 			b.free[p] += b.slots[s].idle
 		}
 	}

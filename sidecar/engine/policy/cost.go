@@ -144,7 +144,7 @@ func (v *solver) deadlines() error {
 		}
 	}
 	v.gain(func(way) float64 { return 0 })
-	v.everything()            // a pair may be what makes it feasible
+	v.add(v.absent())         // a pair may be what makes it feasible
 	n, over := 0, len(jobs)+1 // so many can be kept, so many cannot
 	for try := len(jobs); over-n > 1; try = (n + over) / 2 {
 		keep(try)

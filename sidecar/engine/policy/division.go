@@ -39,10 +39,12 @@ func newDivision(p Problem, o Options, slo bool) *division {
 	return d
 }
 
-func (d *division) close() {
+// keep makes a solver the division's, and frees the one before; nil = none.
+func (d *division) keep(v *solver) {
 	if d.solver != nil {
 		d.solver.p.Close()
 	}
+	d.solver = v
 }
 
 // equal gives the throughput of a job with an equal share of every model (§4.1's
