@@ -142,7 +142,8 @@ func (v *vcs) candidates() []lease.Candidate {
 		}
 		r := &h.Records[i]
 		cs = append(cs, lease.Candidate{Case: i, Key: r.Key, Tenant: st.Tenant, Pools: h.PoolOf(l), GPUs: l.GPUs,
-			First: r.First, Owed: r.Due - r.Alloc, Rho: st.Rho, Urgent: slices.Contains(h.Settings.UrgentQOS, h.Snapshot.Cases[i].Job.QOS)})
+			Priority: lease.Priority{First: r.First, Owed: r.Due - r.Alloc, Rho: st.Rho,
+				Urgent: slices.Contains(h.Settings.UrgentQOS, h.Snapshot.Cases[i].Job.QOS)}})
 	}
 	for k := range cs {
 		v.rank(&cs[k])
