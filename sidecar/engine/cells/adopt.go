@@ -127,7 +127,7 @@ func (s *State) restore(l, v int32, parts []part, allow []int) bool {
 }
 
 // lendAt makes a lease an opportunistic one on these GPUs.
-func (s *State) lendAt(l int32, parts []part, leaving bool) {
+func (s *roster) lendAt(l int32, parts []part, leaving bool) {
 	s.leases[l].right, s.leases[l].leaving = cluster.Opportunistic, leaving
 	for _, p := range parts {
 		p.level = -1
@@ -146,7 +146,7 @@ func (s *State) Demote(key cluster.JobKey) bool {
 }
 
 // demote gives the parts that the lease had in cells.
-func (s *State) demote(l int32) []part {
+func (s *roster) demote(l int32) []part {
 	s.quit(l)
 	parts := slices.Clone(s.leases[l].parts)
 	s.leases[l].parts = s.leases[l].parts[:0]
@@ -325,7 +325,7 @@ func (s *State) shun(parts []part, sign int) {
 }
 
 // Stay gives a tenant an opportunistic lease on the very GPUs that it is on.
-func (s *State) Stay(key cluster.JobKey, tenant string, on []Part) {
+func (s *roster) Stay(key cluster.JobKey, tenant string, on []Part) {
 	if parts, ok := s.at(on); ok && s.Right(key) == "" {
 		s.lendAt(s.open(key, tenant, 0, cluster.Opportunistic), parts, false)
 	}

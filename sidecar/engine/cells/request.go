@@ -474,7 +474,7 @@ func (a *ask) roomy(k, n int) int {
 // lower: where fewest of those to avoid must be taken, in the smallest cell, farthest from
 // those, in the fullest, the first (or the last). It gives how many must be taken that
 // should be avoided; 0 GPUs = there is no such cell.
-func (c *chain) pick(whole, free, avoid uint64, n, most int, last bool) (gpus uint64, cost int) {
+func (c *tree) pick(whole, free, avoid uint64, n, most int, last bool) (gpus uint64, cost int) {
 	if free == whole && bits.OnesCount64(whole) == n && c.levels[most].size >= n {
 		return whole, bits.OnesCount64(whole & avoid)
 	}

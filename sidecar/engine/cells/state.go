@@ -7,23 +7,44 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// State is the cells of a cluster: whose they are, and which leases stand in them.
+// State is the cells of a cluster: whose they are, and which leases stand in them. What it is made of knows nothing of
+// what comes before it here:
+//
+//	State      meets requests: finds cells and GPUs for gangs, makes way, adopts what runs
+//	roster     the leases, and the GPUs on which each stands
+//	allotment  the cells that are bound to VCs, and what VCs lose to bad hardware
+//	layout     the cells that there are, and the VCs with what they have of them
 type State struct {
+	roster
+	gang  uint32 // counts gangs: to tell whose mark a node bears
+	snug  bool   // no cell is bound that is not filled
+	rooms []room // of useful, by node: all zero between its calls
+	work  int    // what searches for cells may still compare
+}
+
+// roster is the leases, and where they stand.
+type roster struct {
+	allotment
+	leases []lease
+	spare  []int32 // of leases: not in use
+	byKey  map[cluster.JobKey]int32
+	hold   bool   // cells are not to be given back now, but are noted
+	held   []part // in such cells
+}
+
+// allotment is the cells that are bound to VCs.
+type allotment struct {
+	layout
+	trying bool // losses are not to be settled now
+}
+
+// layout is the cells that there are, and the VCs that have some of them.
+type layout struct {
 	chains []*chain
 	vcs    []*vc // by name
 	byName map[string]int32
 	places map[string]place
 	named  map[string]*Type // all types, where they are faulty and make no chains
-	leases []lease
-	spare  []int32 // of leases: not in use
-	byKey  map[cluster.JobKey]int32
-	gang   uint32 // counts gangs: to tell whose mark a node bears
-	snug   bool   // no cell is bound that is not filled
-	trying bool   // losses are not to be settled now
-	hold   bool   // cells are not to be given back now, but are noted
-	held   []part // in such cells
-	rooms  []room // of useful, by node: all zero between its calls
-	work   int    // what searches for cells may still compare
 }
 
 // place is where a node is.
@@ -76,7 +97,8 @@ type part struct {
 // can be told at once; among them is an assignment that is not feasible, with the level
 // and the numbers.
 func New(d Description) (*State, error) {
-	s := &State{byName: map[string]int32{}, places: map[string]place{}, byKey: map[cluster.JobKey]int32{}, work: perState}
+	s := &State{work: perState}
+	s.byName, s.places, s.byKey = map[string]int32{}, map[string]place{}, map[cluster.JobKey]int32{}
 	faults := append(s.types(d.Types), s.tops(d.Tops)...)
 	built := faults == nil
 	faults = append(faults, s.assign(d.VCs, built)...)
@@ -87,14 +109,14 @@ func New(d Description) (*State, error) {
 		return nil, faults
 	}
 	for _, c := range s.chains {
-		c.refresh()
+		c.lendings()
 	}
 	return s, nil
 }
 
 // Short gives the levels at which more cells are reserved than can be had of healthy
 // hardware, with the numbers: nil on a new cluster, if its assignment is feasible.
-func (s *State) Short() Faults {
+func (s *layout) Short() Faults {
 	var faults Faults
 	for _, c := range s.chains {
 		cells, _ := c.short()
@@ -108,7 +130,7 @@ func (s *State) Short() Faults {
 }
 
 // vcAt gives the number of a VC, or -1.
-func (s *State) vcAt(name string) int32 {
+func (s *layout) vcAt(name string) int32 {
 	if i, ok := s.byName[name]; ok {
 		return i
 	}
@@ -116,7 +138,7 @@ func (s *State) vcAt(name string) int32 {
 }
 
 // bind binds a vacant cell to a VC.
-func (s *State) bind(v int32, ci, k, i int) {
+func (s *allotment) bind(v int32, ci, k, i int) {
 	c := s.chains[ci]
 	c.bury(k, i, -1)
 	l, a := &c.levels[k], &s.vcs[v].accounts[ci][k]
@@ -128,7 +150,7 @@ func (s *State) bind(v int32, ci, k, i int) {
 }
 
 // unbind gives a cell back. Its dead GPUs stay out of the free lists.
-func (s *State) unbind(v int32, ci, k, i int) {
+func (s *allotment) unbind(v int32, ci, k, i int) {
 	c := s.chains[ci]
 	l, a := &c.levels[k], &s.vcs[v].accounts[ci][k]
 	c.unfence(k, i, a)
@@ -164,7 +186,7 @@ func (c *chain) bury(k, i int, sign int) {
 }
 
 // lossy tells whether some VC has lost a cell.
-func (c *chain) lossy() bool {
+func (c *tree) lossy() bool {
 	for k := range c.levels {
 		if c.levels[k].lost > 0 {
 			return true
@@ -175,7 +197,7 @@ func (c *chain) lossy() bool {
 
 // slots gives the nodes of a cell of level k, or the cell itself where it is smaller:
 // their level, the first, and how many.
-func (c *chain) slots(k, i int) (level, first, n int) {
+func (c *tree) slots(k, i int) (level, first, n int) {
 	if k <= c.nodeAt {
 		return k, i, 1
 	}
@@ -251,7 +273,7 @@ func (a *account) move(was, is uint64) {
 
 // change sets which GPUs of a node are used, bad and lent to leases that stay: some GPUs
 // in one bound cell of level k, whose slot it moves.
-func (s *State) change(v int32, ci, k, at int, gpus, used, bad, stays uint64) {
+func (s *allotment) change(v int32, ci, k, at int, gpus, used, bad, stays uint64) {
 	c := s.chains[ci]
 	d := &c.nodes[at]
 	level := min(k, c.nodeAt)
@@ -264,7 +286,7 @@ func (s *State) change(v int32, ci, k, at int, gpus, used, bad, stays uint64) {
 }
 
 // use puts a lease on GPUs of a cell that is bound to its VC.
-func (s *State) use(l int32, p part) {
+func (s *roster) use(l int32, p part) {
 	f, c := &s.leases[l], s.chains[p.chain]
 	k, d := int(p.level), &c.nodes[p.node]
 	s.change(f.vc, int(p.chain), k, int(p.node), p.gpus, d.used|p.gpus, d.bad, d.stays)
@@ -273,7 +295,7 @@ func (s *State) use(l int32, p part) {
 }
 
 // leave takes a lease off a cell, and unbinds the cell with its last GPU.
-func (s *State) leave(v int32, p part) {
+func (s *roster) leave(v int32, p part) {
 	c := s.chains[p.chain]
 	k, d := int(p.level), &c.nodes[p.node]
 	s.change(v, int(p.chain), k, int(p.node), p.gpus, d.used&^p.gpus, d.bad, d.stays)
@@ -290,7 +312,7 @@ func (s *State) leave(v int32, p part) {
 }
 
 // letGo gives the cells back that were held and that nobody uses.
-func (s *State) letGo(v int32) {
+func (s *roster) letGo(v int32) {
 	for _, p := range s.held {
 		c, k := s.chains[p.chain], int(p.level)
 		if i := c.cellOf(k, int(p.node), p.gpus); c.levels[k].owner[i] == v+1 && c.levels[k].used[i] == 0 {
@@ -301,7 +323,7 @@ func (s *State) letGo(v int32) {
 }
 
 // open makes a lease.
-func (s *State) open(key cluster.JobKey, tenant string, priority int, right cluster.LeaseClass) int32 {
+func (s *roster) open(key cluster.JobKey, tenant string, priority int, right cluster.LeaseClass) int32 {
 	if len(s.spare) == 0 {
 		s.leases = append(s.leases, lease{})
 		s.spare = append(s.spare, int32(len(s.leases)-1))
@@ -314,21 +336,21 @@ func (s *State) open(key cluster.JobKey, tenant string, priority int, right clus
 }
 
 // close forgets a lease that holds nothing.
-func (s *State) close(l int32) {
+func (s *roster) close(l int32) {
 	delete(s.byKey, s.leases[l].key)
 	s.leases[l].right = ""
 	s.spare = append(s.spare, l)
 }
 
 // join makes a lease one of its VC's.
-func (s *State) join(l, v int32) {
+func (s *roster) join(l, v int32) {
 	f := &s.leases[l]
 	f.vc, f.at, f.right, f.leaving = v, int32(len(s.vcs[v].leases)), cluster.Guaranteed, false
 	s.vcs[v].leases = append(s.vcs[v].leases, l)
 }
 
 // quit makes a lease none of its VC's any more, which holds nothing then.
-func (s *State) quit(l int32) {
+func (s *roster) quit(l int32) {
 	f := &s.leases[l]
 	v := s.vcs[f.vc]
 	for _, p := range f.parts {
@@ -361,7 +383,7 @@ type Cell struct{ Chain, Level, Index int }
 
 // Allocate binds a cell of a type to a VC: AllocateCell of Algorithm 1, after the check
 // that it is legal. An error is a Refusal. What is bound so stays bound until Free.
-func (s *State) Allocate(name, chain, typ string) (Cell, error) {
+func (s *allotment) Allocate(name, chain, typ string) (Cell, error) {
 	v := s.vcAt(name)
 	if v < 0 {
 		return Cell{}, Refusal{Code: UnknownVC, VC: name}
@@ -383,7 +405,7 @@ func (s *State) Allocate(name, chain, typ string) (Cell, error) {
 
 // Free gives a cell back that was allocated and that no lease stands in: ReleaseCell of
 // Algorithm 1. It tells whether it did.
-func (s *State) Free(at Cell) bool {
+func (s *allotment) Free(at Cell) bool {
 	if at.Chain < 0 || at.Chain >= len(s.chains) || at.Level < 0 || at.Level > s.chains[at.Chain].top() {
 		return false
 	}
