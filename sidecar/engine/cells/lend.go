@@ -15,9 +15,9 @@ import (
 func (s *State) Lend(q Request) (Grant, error) {
 	asks, refusal := s.asks(&q)
 	if len(asks) == 0 {
-		return Grant{}, *refusal
+		return Grant{}, refusal
 	}
-	*refusal = Refusal{}
+	refusal = Refusal{}
 	l := s.open(q.Key, q.VC, q.Priority, cluster.Opportunistic)
 	for i := range asks {
 		a := &asks[i]
@@ -27,7 +27,7 @@ func (s *State) Lend(q Request) (Grant, error) {
 		}
 		s.depart(l)
 		if refusal.Code == "" {
-			*refusal = Refusal{NoneToLend, q.VC, a.c.name, a.c.levels[max(a.level, a.within)].name, q.Nodes, placed, false}
+			refusal = Refusal{NoneToLend, q.VC, a.c.name, a.c.levels[max(a.level, a.within)].name, q.Nodes, placed, false}
 		}
 	}
 	for i := range asks {
@@ -37,7 +37,7 @@ func (s *State) Lend(q Request) (Grant, error) {
 		s.depart(l)
 	}
 	s.close(l)
-	return Grant{}, *refusal
+	return Grant{}, refusal
 }
 
 // lendGang places parts, and gives how many it could.
