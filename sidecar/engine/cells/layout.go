@@ -1,8 +1,6 @@
 package cells
 
-import (
-	"slices"
-)
+import "slices"
 
 // layout is the cells that there are, and the VCs that have some of them.
 type layout struct {

@@ -1,8 +1,6 @@
 package cells
 
-import (
-	"github.com/fairlease/fairlease/sidecar/cluster"
-)
+import "github.com/fairlease/fairlease/sidecar/cluster"
 
 // State is the cells of a cluster: whose they are, and which leases stand in them. What it is made of knows nothing of
 // what comes before it here:
