@@ -38,7 +38,7 @@ func (p *Program) Basis() Basis                          { return Basis{} }
 // Basis is that of a program that nobody solves.
 type Basis struct{}
 
-// All are Free.
+// Column and Row give Free, and nothing can be set.
 func (Basis) Column(int) Status     { return Free }
 func (Basis) Row(int) Status        { return Free }
 func (Basis) SetColumn(int, Status) {}
