@@ -127,7 +127,7 @@ func (s *State) restore(l, v int32, parts []part, allow []int) bool {
 }
 
 // lendAt makes a lease an opportunistic one on these GPUs.
-func (s *State) lendAt(l int32, parts []part, leaving bool) {
+func (s *roster) lendAt(l int32, parts []part, leaving bool) {
 	s.leases[l].right, s.leases[l].leaving = cluster.Opportunistic, leaving
 	for _, p := range parts {
 		p.level = -1
@@ -146,7 +146,7 @@ func (s *State) Demote(key cluster.JobKey) bool {
 }
 
 // demote gives the parts that the lease had in cells.
-func (s *State) demote(l int32) []part {
+func (s *roster) demote(l int32) []part {
 	s.quit(l)
 	parts := slices.Clone(s.leases[l].parts)
 	s.leases[l].parts = s.leases[l].parts[:0]
@@ -158,38 +158,38 @@ func (s *State) demote(l int32) []part {
 // met, lowest priority and youngest first; then those that need not have been are
 // guaranteed again. Their cells are given back first, so that idle ones may be bound; if that
 // will not do, they are kept, since what is left of a broken one is better than none.
-func (s *State) preempt(l int32, asks []ask, q *Request, grant *Grant, try func() bool) bool {
-	f := &s.leases[l]
+func (t *trial) preempt() bool {
+	f := &t.leases[t.l]
 	v := f.vc
 	var below []int32
-	for _, g := range s.vcs[v].leases {
-		if o := &s.leases[g]; o.priority < f.priority && slices.ContainsFunc(o.parts, func(p part) bool {
-			return slices.ContainsFunc(asks, func(a ask) bool { return int(p.chain) == a.ci })
+	for _, g := range t.vcs[v].leases {
+		if o := &t.leases[g]; o.priority < f.priority && slices.ContainsFunc(o.parts, func(p part) bool {
+			return slices.ContainsFunc(t.asks, func(a ask) bool { return int(p.chain) == a.ci })
 		}) {
 			below = append(below, g)
 		}
 	}
 	slices.SortFunc(below, func(a, b int32) int {
-		x, y := &s.leases[a], &s.leases[b]
+		x, y := &t.leases[a], &t.leases[b]
 		return cmp.Or(cmp.Compare(x.priority, y.priority), cmp.Compare(y.key, x.key))
 	})
 	least := 1
-	if a := &asks[0]; len(asks) == 1 && !q.Soft && a.within < 0 && !a.passed && !a.c.dead() {
-		below, least = s.vcs[v].useful(s, a, q.Nodes, below)
+	if a := &t.asks[0]; len(t.asks) == 1 && !t.q.Soft && a.within < 0 && !a.passed && !a.c.dead() {
+		below, least = t.vcs[v].useful(t.State, a, t.q.Nodes, below)
 	}
 	if len(below) < least {
 		return false
 	}
-	s.trying = true
-	ok := s.preemptOf(below, least, v, grant, try)
-	if !ok && slices.ContainsFunc(asks, func(a ask) bool { return a.c.dead() }) {
-		s.hold = true
-		ok = s.preemptOf(below, least, v, grant, try)
-		s.letGo(v)
+	t.trying = true
+	ok := t.preemptOf(below, least, v)
+	if !ok && slices.ContainsFunc(t.asks, func(a ask) bool { return a.c.dead() }) {
+		t.hold = true
+		ok = t.preemptOf(below, least, v)
+		t.letGo(v)
 	}
-	s.trying = false
-	for i := range asks {
-		s.settle(asks[i].ci)
+	t.trying = false
+	for i := range t.asks {
+		t.settle(t.asks[i].ci)
 	}
 	return ok
 }
@@ -273,23 +273,23 @@ func (v *vc) useful(s *State, a *ask, n int, below []int32) ([]int32, int) {
 type room struct{ now, more int }
 
 // preemptOf is preempt among these leases of VC v, of which so many must go at least.
-func (s *State) preemptOf(below []int32, least int, v int32, grant *Grant, try func() bool) bool {
-	allow := make([]int, len(s.chains))
-	for ci, c := range s.chains {
+func (t *trial) preemptOf(below []int32, least int, v int32) bool {
+	allow := make([]int, len(t.chains))
+	for ci, c := range t.chains {
 		_, allow[ci] = c.short()
 	}
 	had := make([][]part, 0, len(below))
 	ok := false
 	for step, more := least, 1; len(had) < len(below) && !ok; step, more = more, more+more/2+1 {
 		for _, g := range below[len(had):min(len(had)+step, len(below))] {
-			parts := s.demote(g)
-			s.shun(parts, 1)
+			parts := t.demote(g)
+			t.shun(parts, 1)
 			had = append(had, parts)
 		}
-		ok = try()
+		ok = t.try()
 	}
 	for _, parts := range had {
-		s.shun(parts, -1)
+		t.shun(parts, -1)
 	}
 	for ci := range allow {
 		if !ok {
@@ -298,8 +298,8 @@ func (s *State) preemptOf(below []int32, least int, v int32, grant *Grant, try f
 	}
 	for i := len(had) - 1; i >= 0; i-- {
 		g := below[i]
-		if s.leases[g].leaving || !s.restore(g, v, had[i], allow) {
-			grant.Demoted = append(grant.Demoted, s.leases[g].key)
+		if t.leases[g].leaving || !t.restore(g, v, had[i], allow) {
+			t.grant.Demoted = append(t.grant.Demoted, t.leases[g].key)
 		}
 	}
 	return ok
@@ -325,7 +325,7 @@ func (s *State) shun(parts []part, sign int) {
 }
 
 // Stay gives a tenant an opportunistic lease on the very GPUs that it is on.
-func (s *State) Stay(key cluster.JobKey, tenant string, on []Part) {
+func (s *roster) Stay(key cluster.JobKey, tenant string, on []Part) {
 	if parts, ok := s.at(on); ok && s.Right(key) == "" {
 		s.lendAt(s.open(key, tenant, 0, cluster.Opportunistic), parts, false)
 	}

@@ -4,7 +4,7 @@ import "math/bits"
 
 // SetBad says which GPUs of a node are bad now (all bits = the node is), and tells
 // whether there is such a node. Leases on them stay where they are until they are released.
-func (s *State) SetBad(name string, gpus uint64) bool {
+func (s *allotment) SetBad(name string, gpus uint64) bool {
 	at, ok := s.places[name]
 	if !ok {
 		return false
@@ -23,7 +23,7 @@ func (s *State) SetBad(name string, gpus uint64) bool {
 }
 
 // flip makes a good GPU of a node bad, or a bad one good.
-func (s *State) flip(ci, at int, gpu uint64) {
+func (s *allotment) flip(ci, at int, gpu uint64) {
 	c := s.chains[ci]
 	d := &c.nodes[at]
 	size := c.levels[c.nodeAt].size
@@ -47,7 +47,7 @@ func (s *State) flip(ci, at int, gpu uint64) {
 }
 
 // holder gives the bound cell that a GPU is in.
-func (c *chain) holder(g int) (k, i int) {
+func (c *tree) holder(g int) (k, i int) {
 	for k = range c.levels {
 		if i = g / c.levels[k].size; c.levels[k].owner[i] > 0 {
 			break
@@ -59,7 +59,7 @@ func (c *chain) holder(g int) (k, i int) {
 // settle keeps invariant (2) when hardware failed or came back: from the highest level down,
 // what is short is lost by the VC with most unallocated cells there, by name, one at a
 // time; and what can be had again comes back to who lost most.
-func (s *State) settle(ci int) {
+func (s *allotment) settle(ci int) {
 	if s.trying {
 		return
 	}
@@ -97,7 +97,7 @@ func holds(row []gap) bool {
 }
 
 // most gives the account of a level that has most of something, the first by name.
-func (s *State) most(ci, k int, of func(*account) int) *account {
+func (s *allotment) most(ci, k int, of func(*account) int) *account {
 	var best *account
 	for _, v := range s.vcs {
 		if a := &v.accounts[ci][k]; best == nil || of(a) > of(best) {

@@ -9,13 +9,18 @@ import (
 // level is split into the same number of cells (hierarchical uniform composability, §3.2).
 // Cell i of level k has the cells i*split and on of level k-1, and the GPUs i*size and on.
 type chain struct {
+	tree
 	name, model string
-	nodeAt      int
-	levels      []level // [0]: GPUs
 	nodes       []node
 	pinned      map[cell]bool
 	lend        []ranking // [g-1]: nodes with g GPUs that can be lent
 	dirty       []int32   // nodes that changed since lend was looked at
+}
+
+// tree is the cells of a chain by level, which of them are free, and which of those is best.
+type tree struct {
+	levels []level // [0]: GPUs
+	nodeAt int     // the level of nodes
 }
 
 // level is the cells of one level.
@@ -77,13 +82,13 @@ type guest struct {
 	gpus  uint64
 }
 
-func (c *chain) top() int { return len(c.levels) - 1 }
+func (c *tree) top() int { return len(c.levels) - 1 }
 
 // nodesIn gives how many nodes a cell of level k has.
-func (c *chain) nodesIn(k int) int { return c.levels[k].size / c.levels[c.nodeAt].size }
+func (c *tree) nodesIn(k int) int { return c.levels[k].size / c.levels[c.nodeAt].size }
 
 // levelOf gives the level of a type, or -1.
-func (c *chain) levelOf(name string) int {
+func (c *tree) levelOf(name string) int {
 	for k := range c.levels {
 		if c.levels[k].name == name {
 			return k
@@ -93,7 +98,7 @@ func (c *chain) levelOf(name string) int {
 }
 
 // fit gives the lowest level whose cells have g GPUs; g is at most that of a node.
-func (c *chain) fit(g int) int {
+func (c *tree) fit(g int) int {
 	k := 0
 	for c.levels[k].size < g {
 		k++
@@ -102,7 +107,7 @@ func (c *chain) fit(g int) int {
 }
 
 // cellOf gives the cell of level k that the first of some GPUs of a node is in.
-func (c *chain) cellOf(k, node int, gpus uint64) int {
+func (c *tree) cellOf(k, node int, gpus uint64) int {
 	return (node*c.levels[c.nodeAt].size + bits.TrailingZeros64(gpus)) / c.levels[k].size
 }
 
@@ -110,13 +115,13 @@ func (c *chain) cellOf(k, node int, gpus uint64) int {
 func ones(at, n int) uint64 { return ^uint64(0) >> (64 - n) << at }
 
 // part gives the node, and there the GPUs, of a cell of level k, at most a node.
-func (c *chain) part(k, i int) (node int, gpus uint64) {
+func (c *tree) part(k, i int) (node int, gpus uint64) {
 	first, whole := i*c.levels[k].size, c.levels[c.nodeAt].size
 	return first / whole, ones(first%whole, c.levels[k].size)
 }
 
 // span gives the nodes of a cell: from first, below last.
-func (c *chain) span(k, i int) (first, last int) {
+func (c *tree) span(k, i int) (first, last int) {
 	whole := c.levels[c.nodeAt].size
 	first = i * c.levels[k].size / whole
 	return first, max((i+1)*c.levels[k].size/whole, first+1)
@@ -168,14 +173,14 @@ func (c *chain) build(nodes []string) {
 }
 
 // buddies gives the group of buddies that a cell is in, and its number there.
-func (c *chain) buddies(k, i int) (group, at int) {
+func (c *tree) buddies(k, i int) (group, at int) {
 	w := c.levels[k].order.width
 	return i / w, i % w
 }
 
 // rank tells the order of level k about cell i. Fewest GPUs under opportunistic leases
 // come first, then the name.
-func (c *chain) rank(k, i int) bool {
+func (c *tree) rank(k, i int) bool {
 	l := &c.levels[k]
 	group, at := c.buddies(k, i)
 	key := none
@@ -189,7 +194,7 @@ func (c *chain) rank(k, i int) bool {
 // from once the cell above is split. Its best cell stands for it; cells of broken nodes
 // come last, then count GPUs under opportunistic leases, how full the cell above is, how
 // full the node, the name.
-func (c *chain) regroup(k, group int) {
+func (c *tree) regroup(k, group int) {
 	const width, most = 21, ChainGPUs - 1
 	l := &c.levels[k]
 	key := l.order.kids.least(group)
@@ -217,7 +222,7 @@ func (c *chain) regroup(k, group int) {
 
 // find gives the best free cell of level k (AllocateCell of Algorithm 1): in the lowest
 // level that has a free one, and there split off it.
-func (c *chain) find(k int) (int, bool) {
+func (c *tree) find(k int) (int, bool) {
 	for l := k; l <= c.top(); l++ {
 		o := &c.levels[l].order
 		best := o.best.least(0)
@@ -237,7 +242,7 @@ func (c *chain) find(k int) (int, bool) {
 }
 
 // take takes a free cell out of the free lists, and splits the larger ones around it.
-func (c *chain) take(k, i int) {
+func (c *tree) take(k, i int) {
 	top, size := c.top(), int32(c.levels[k].size)
 	for l, x := k, i; ; l++ {
 		if l == top || c.levels[l+1].taken[x/c.levels[l+1].split] > 0 {
@@ -251,7 +256,7 @@ func (c *chain) take(k, i int) {
 }
 
 // give puts a cell back and merges what can be merged (ReleaseCell of Algorithm 1).
-func (c *chain) give(k, i int) {
+func (c *tree) give(k, i int) {
 	top, size := c.top(), int32(c.levels[k].size)
 	for l, x := k, i; ; l++ {
 		if l == top || c.levels[l+1].taken[x/c.levels[l+1].split] > size {
@@ -265,7 +270,7 @@ func (c *chain) give(k, i int) {
 }
 
 // count adds n to the GPUs taken of a cell and of all that it is in.
-func (c *chain) count(k, i int, n int32) {
+func (c *tree) count(k, i int, n int32) {
 	for l, x := k, i; l <= c.top(); l++ {
 		at := &c.levels[l].taken[x]
 		was := *at
@@ -289,7 +294,7 @@ func (c *chain) count(k, i int, n int32) {
 }
 
 // regroupNode tells the orders about all cells in a node.
-func (c *chain) regroupNode(at int) {
+func (c *tree) regroupNode(at int) {
 	size := c.levels[c.nodeAt].size
 	for k := range c.nodeAt {
 		w := c.levels[k].order.width * c.levels[k].size
@@ -325,7 +330,7 @@ type gap struct{ needed, there int }
 
 // gaps gives invariant (2) for each level: cells that are yet to be allocated, and those
 // that can be had, f_k + F_k, with F_k by equation (1).
-func (c *chain) gaps(row []gap) []gap {
+func (c *tree) gaps(row []gap) []gap {
 	row = append(row[:0], make([]gap, len(c.levels))...)
 	split := 0
 	for k := c.top(); k >= 0; k-- {
@@ -338,7 +343,7 @@ func (c *chain) gaps(row []gap) []gap {
 
 // short gives, by level, the cells that are reserved and cannot be had, from the highest
 // level down, and how many GPUs that is; losses are not counted as such.
-func (c *chain) short() (cells [Levels]int, gpus int) {
+func (c *tree) short() (cells [Levels]int, gpus int) {
 	split := 0
 	for k := c.top(); k >= 0; k-- {
 		l := &c.levels[k]
@@ -351,7 +356,7 @@ func (c *chain) short() (cells [Levels]int, gpus int) {
 }
 
 // dead tells whether any GPU is bad.
-func (c *chain) dead() bool {
+func (c *tree) dead() bool {
 	return slices.ContainsFunc(c.levels[c.top()].dead, func(n int32) bool { return n > 0 })
 }
 

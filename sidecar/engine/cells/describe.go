@@ -107,7 +107,7 @@ func (fs Faults) Error() string {
 
 // types checks the types and gives the chains, by name: one for each type that is
 // no part of a larger one.
-func (s *State) types(types []Type) Faults {
+func (s *layout) types(types []Type) Faults {
 	var faults Faults
 	byName := make(map[string]*Type, len(types))
 	inner := map[string]bool{}
@@ -159,8 +159,8 @@ func (s *State) types(types []Type) Faults {
 }
 
 // chain adds the chain whose largest type is t.
-func (s *State) chain(t *Type, byName map[string]*Type) Faults {
-	c := &chain{name: t.Name, nodeAt: -1}
+func (s *layout) chain(t *Type, byName map[string]*Type) Faults {
+	c := &chain{name: t.Name, tree: tree{nodeAt: -1}}
 	nodes, size := 0, 1
 	for ; t != nil; t = byName[t.Child] {
 		c.levels = append(c.levels, level{name: t.Name, split: t.Split})
@@ -196,7 +196,7 @@ func (s *State) chain(t *Type, byName map[string]*Type) Faults {
 }
 
 // levelOf finds the chain and the level of a type.
-func (s *State) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
+func (s *layout) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
 	if s.named[name] != nil {
 		return -1, 0, unchecked
 	}
@@ -219,7 +219,7 @@ func (s *State) levelOf(chain, name string) (ci, k int, wrong FaultKind) {
 }
 
 // tops builds the cells of all chains, if nothing is wrong so far.
-func (s *State) tops(tops []Top) Faults {
+func (s *layout) tops(tops []Top) Faults {
 	var faults Faults
 	at := make([][][]item, len(s.chains)) // by chain and level
 	for i, c := range s.chains {
@@ -316,7 +316,7 @@ func (c *chain) join(at [][]item) (nodes []string, gpus int) {
 }
 
 // assign gives the VCs their cells; built tells whether there are any.
-func (s *State) assign(vcs []VC, built bool) Faults {
+func (s *allotment) assign(vcs []VC, built bool) Faults {
 	var faults Faults
 	order := make([]int, len(vcs))
 	for i := range order {
@@ -372,7 +372,7 @@ func (s *State) assign(vcs []VC, built bool) Faults {
 }
 
 // pin binds a pinned cell for ever.
-func (s *State) pin(name string, p *Pin) Fault {
+func (s *allotment) pin(name string, p *Pin) Fault {
 	f := Fault{VC: name, Type: p.Type, Cell: p.Node}
 	at, ok := s.places[p.Node]
 	if !ok {

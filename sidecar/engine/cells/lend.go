@@ -15,9 +15,9 @@ import (
 func (s *State) Lend(q Request) (Grant, error) {
 	asks, refusal := s.asks(&q)
 	if len(asks) == 0 {
-		return Grant{}, *refusal
+		return Grant{}, refusal
 	}
-	*refusal = Refusal{}
+	refusal = Refusal{}
 	l := s.open(q.Key, q.VC, q.Priority, cluster.Opportunistic)
 	for i := range asks {
 		a := &asks[i]
@@ -27,7 +27,7 @@ func (s *State) Lend(q Request) (Grant, error) {
 		}
 		s.depart(l)
 		if refusal.Code == "" {
-			*refusal = Refusal{NoneToLend, q.VC, a.c.name, a.c.levels[max(a.level, a.within)].name, q.Nodes, placed, false}
+			refusal = Refusal{NoneToLend, q.VC, a.c.name, a.c.levels[max(a.level, a.within)].name, q.Nodes, placed, false}
 		}
 	}
 	for i := range asks {
@@ -37,7 +37,7 @@ func (s *State) Lend(q Request) (Grant, error) {
 		s.depart(l)
 	}
 	s.close(l)
-	return Grant{}, *refusal
+	return Grant{}, refusal
 }
 
 // lendGang places parts, and gives how many it could.
@@ -141,8 +141,7 @@ func (c *chain) remote(at int) uint64 {
 // lendable finds GPUs for a part. Nodes that will not do are passed over, which is
 // noted, and not chosen again until they are touched.
 func (c *chain) lendable(a *ask, passed *[]int) (at int, gpus uint64) {
-	c.refresh()
-	r := &c.lend[a.gpus-1]
+	r := &c.lendings()[a.gpus-1]
 	for {
 		best := r.best.least(0)
 		if best == none {
@@ -161,8 +160,8 @@ func (c *chain) lendable(a *ask, passed *[]int) (at int, gpus uint64) {
 	}
 }
 
-// refresh brings the rankings of what can be lent up to date.
-func (c *chain) refresh() {
+// lendings brings the rankings of what can be lent up to date, and gives them.
+func (c *chain) lendings() []ranking {
 	for _, i := range c.dirty {
 		d := &c.nodes[i]
 		d.dirty = false
@@ -176,6 +175,7 @@ func (c *chain) refresh() {
 		}
 	}
 	c.dirty = c.dirty[:0]
+	return c.lend
 }
 
 // rankLend tells a ranking of what can be lent about a node.
@@ -198,7 +198,7 @@ func (c *chain) rankLend(g, at int, key uint64) {
 }
 
 // visit puts an opportunistic lease on GPUs of a node.
-func (s *State) visit(l int32, p part) {
+func (s *roster) visit(l int32, p part) {
 	s.leases[l].parts = append(s.leases[l].parts, p)
 	d := &s.chains[p.chain].nodes[p.node]
 	d.guests = append(d.guests, guest{l, p.gpus})
@@ -206,7 +206,7 @@ func (s *State) visit(l int32, p part) {
 }
 
 // depart takes an opportunistic lease off all its nodes.
-func (s *State) depart(l int32) {
+func (s *roster) depart(l int32) {
 	f := &s.leases[l]
 	for _, p := range f.parts {
 		d := &s.chains[p.chain].nodes[p.node]
@@ -218,7 +218,7 @@ func (s *State) depart(l int32) {
 
 // recall says that an opportunistic lease goes, or that it may stay after all. Who takes
 // the GPUs of one that goes disturbs nobody any more.
-func (s *State) recall(l int32, leaving bool) {
+func (s *roster) recall(l int32, leaving bool) {
 	s.leases[l].leaving = leaving
 	for _, p := range s.leases[l].parts {
 		s.host(p)
@@ -226,7 +226,7 @@ func (s *State) recall(l int32, leaving bool) {
 }
 
 // host counts the opportunistic leases on the node of a part anew.
-func (s *State) host(p part) {
+func (s *roster) host(p part) {
 	c := s.chains[p.chain]
 	d := &c.nodes[p.node]
 	d.lent = 0
@@ -262,7 +262,7 @@ func (s *State) host(p part) {
 }
 
 // stay adds n to the GPUs of a cell under opportunistic leases that stay.
-func (c *chain) stay(k, i, n int) {
+func (c *tree) stay(k, i, n int) {
 	if n == 0 {
 		return
 	}

@@ -13,7 +13,7 @@ type Place struct {
 }
 
 // Place gives the place of a node, and whether it is in the description.
-func (s *State) Place(node string) (Place, bool) {
+func (s *layout) Place(node string) (Place, bool) {
 	at, ok := s.places[node]
 	if !ok {
 		return Place{}, false
@@ -23,7 +23,7 @@ func (s *State) Place(node string) (Place, bool) {
 }
 
 // Chains gives the chains, with the GPUs of a node of each.
-func (s *State) Chains() []Place {
+func (s *layout) Chains() []Place {
 	out := make([]Place, len(s.chains))
 	for i, c := range s.chains {
 		out[i] = Place{c.name, c.model, len(c.lend)}
@@ -32,20 +32,20 @@ func (s *State) Chains() []Place {
 }
 
 // Has tells whether there is a VC of that name.
-func (s *State) Has(name string) bool { return s.vcAt(name) >= 0 }
+func (s *layout) Has(name string) bool { return s.vcAt(name) >= 0 }
 
 // GPUs gives the GPUs that a VC has reserved, by model, less what it has lost.
-func (s *State) GPUs(name, model string) int {
+func (s *layout) GPUs(name, model string) int {
 	return s.sum(name, model, func(a *account) int { return a.reserved + a.pinned - a.lost })
 }
 
 // Promised gives the GPUs that a VC has reserved, by model, with what it has lost.
-func (s *State) Promised(name, model string) int {
+func (s *layout) Promised(name, model string) int {
 	return s.sum(name, model, func(a *account) int { return a.reserved + a.pinned })
 }
 
 // sum gives the GPUs of a model in so many of a VC's cells.
-func (s *State) sum(name, model string, of func(*account) int) (n int) {
+func (s *layout) sum(name, model string, of func(*account) int) (n int) {
 	v := s.vcAt(name)
 	if v < 0 {
 		return 0
@@ -62,7 +62,7 @@ func (s *State) sum(name, model string, of func(*account) int) (n int) {
 }
 
 // Idle gives how many GPUs of a model nobody uses.
-func (s *State) Idle(model string) int {
+func (s *layout) Idle(model string) int {
 	n := 0
 	for _, c := range s.chains {
 		for i := range c.nodes {
@@ -75,7 +75,7 @@ func (s *State) Idle(model string) int {
 }
 
 // Right gives by what right a lease stands; "" = there is none.
-func (s *State) Right(key cluster.JobKey) cluster.LeaseClass {
+func (s *roster) Right(key cluster.JobKey) cluster.LeaseClass {
 	l, ok := s.byKey[key]
 	if !ok {
 		return ""
@@ -84,7 +84,7 @@ func (s *State) Right(key cluster.JobKey) cluster.LeaseClass {
 }
 
 // Parts gives the GPUs of a lease.
-func (s *State) Parts(key cluster.JobKey) []Part {
+func (s *roster) Parts(key cluster.JobKey) []Part {
 	l, ok := s.byKey[key]
 	if !ok {
 		return nil
@@ -93,7 +93,7 @@ func (s *State) Parts(key cluster.JobKey) []Part {
 }
 
 // Squatters gives the opportunistic leases on GPUs of guaranteed ones: they have to go.
-func (s *State) Squatters() []cluster.JobKey {
+func (s *roster) Squatters() []cluster.JobKey {
 	var out []cluster.JobKey
 	for _, c := range s.chains {
 		for i := range c.nodes {
@@ -112,28 +112,28 @@ func (s *State) Squatters() []cluster.JobKey {
 }
 
 // Prefer sets the priority of a lease within its VC.
-func (s *State) Prefer(key cluster.JobKey, priority int) {
+func (s *roster) Prefer(key cluster.JobKey, priority int) {
 	if l, ok := s.byKey[key]; ok {
 		s.leases[l].priority = int32(priority)
 	}
 }
 
 // Leave says that an opportunistic lease goes: who takes its GPUs disturbs nobody any more.
-func (s *State) Leave(key cluster.JobKey) {
+func (s *roster) Leave(key cluster.JobKey) {
 	if l, ok := s.byKey[key]; ok && s.leases[l].right == cluster.Opportunistic && !s.leases[l].leaving {
 		s.recall(l, true)
 	}
 }
 
 // Spoil makes further GPUs of a node bad.
-func (s *State) Spoil(node string, gpus uint64) {
+func (s *allotment) Spoil(node string, gpus uint64) {
 	if at, ok := s.places[node]; ok {
 		s.SetBad(node, s.chains[at.chain].nodes[at.node].bad|gpus)
 	}
 }
 
 // Size gives the GPUs of a cell of a type, 0 if it has none of a model.
-func (s *State) Size(chain, typ, model string) int {
+func (s *layout) Size(chain, typ, model string) int {
 	ci, k, wrong := s.levelOf(chain, typ)
 	if wrong != "" || s.chains[ci].model != model {
 		return 0
@@ -142,7 +142,7 @@ func (s *State) Size(chain, typ, model string) int {
 }
 
 // Within gives the types of the cells that one of a type has in it, and its own.
-func (s *State) Within(chain, typ string) []string {
+func (s *layout) Within(chain, typ string) []string {
 	for _, c := range s.chains {
 		if k := c.levelOf(typ); c.name == chain && k >= 0 {
 			out := make([]string, k+1)

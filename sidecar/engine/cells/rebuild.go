@@ -37,7 +37,7 @@ type Changes struct {
 }
 
 // Export gives what has to be kept of a state, in an order that depends on nothing else.
-func (s *State) Export() Record {
+func (s *roster) Export() Record {
 	var r Record
 	for i := range s.leases {
 		if f := &s.leases[i]; f.right != "" {
@@ -57,7 +57,7 @@ func (s *State) Export() Record {
 }
 
 // Losses gives what VCs have lost to bad hardware.
-func (s *State) Losses() []Loss {
+func (s *layout) Losses() []Loss {
 	var out []Loss
 	for _, v := range s.vcs {
 		for ci, accounts := range v.accounts {
@@ -72,7 +72,7 @@ func (s *State) Losses() []Loss {
 }
 
 // parts gives the parts of a lease by name.
-func (s *State) parts(f *lease) []Part {
+func (s *roster) parts(f *lease) []Part {
 	out := make([]Part, len(f.parts))
 	for i, p := range f.parts {
 		c := s.chains[p.chain]
@@ -143,7 +143,7 @@ func (s *State) rebuild(r Record, careful bool) (*State, Changes) {
 
 // byRank gives leases in the order in which they are put back: those on bad GPUs first, since
 // nobody else can use these, then by priority.
-func (s *State) byRank(leases []Lease) []*Lease {
+func (s *layout) byRank(leases []Lease) []*Lease {
 	type ranked struct {
 		f   *Lease
 		bad bool
@@ -177,7 +177,7 @@ func btoi(b bool) int {
 }
 
 // at gives parts by number, and whether all nodes are there.
-func (s *State) at(parts []Part) ([]part, bool) {
+func (s *layout) at(parts []Part) ([]part, bool) {
 	out := make([]part, len(parts))
 	for i, p := range parts {
 		at, ok := s.places[p.Node]
@@ -194,7 +194,7 @@ func (s *State) at(parts []Part) ([]part, bool) {
 }
 
 // lostGPUs gives how many GPUs VCs had lost, by chain.
-func (s *State) lostGPUs(lost []Loss) []int {
+func (s *layout) lostGPUs(lost []Loss) []int {
 	allow := make([]int, len(s.chains))
 	for _, f := range lost {
 		if ci, k, wrong := s.levelOf(f.Chain, f.Type); wrong == "" {
@@ -205,7 +205,7 @@ func (s *State) lostGPUs(lost []Loss) []int {
 }
 
 // lose lets VCs lose what they had lost, as far as they have it free.
-func (s *State) lose(lost []Loss) {
+func (s *allotment) lose(lost []Loss) {
 	for _, f := range lost {
 		ci, k, wrong := s.levelOf(f.Chain, f.Type)
 		v := s.vcAt(f.VC)

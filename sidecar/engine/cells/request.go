@@ -97,8 +97,8 @@ type ask struct {
 }
 
 // asks gives a request for each chain that it may go to.
-func (s *State) asks(q *Request) ([]ask, *Refusal) {
-	refusal := &Refusal{Code: UnknownLevel, VC: q.VC, Chain: q.Chain, Level: q.Level}
+func (s *State) asks(q *Request) ([]ask, Refusal) {
+	refusal := Refusal{Code: UnknownLevel, VC: q.VC, Chain: q.Chain, Level: q.Level}
 	var asks []ask
 	for ci, c := range s.chains {
 		if q.Chain != "" && q.Chain != c.name || q.Model != "" && q.Model != c.model {
@@ -123,7 +123,7 @@ func (s *State) asks(q *Request) ([]ask, *Refusal) {
 		asks = append(asks, a)
 	}
 	if _, ok := s.byKey[q.Key]; ok {
-		return nil, &Refusal{Code: Held, VC: q.VC}
+		return nil, Refusal{Code: Held, VC: q.VC}
 	}
 	return asks, refusal
 }
@@ -138,90 +138,98 @@ func (s *State) Request(q Request) (Grant, error) {
 	}
 	asks, refusal := s.asks(&q)
 	if len(asks) == 0 {
-		return Grant{}, *refusal
+		return Grant{}, refusal
 	}
-	var grant Grant
-	*refusal = Refusal{}
-	l := s.open(q.Key, q.VC, q.Priority, cluster.Guaranteed)
-	s.join(l, v)
-	try := func() bool { return s.tryAll(l, asks, &q, &grant, refusal) }
-	if !try() && !s.preempt(l, asks, &q, &grant, try) {
-		s.quit(l)
-		s.close(l)
-		return Grant{}, *refusal
+	t := trial{State: s, q: &q, l: s.open(q.Key, q.VC, q.Priority, cluster.Guaranteed), asks: asks}
+	s.join(t.l, v)
+	if !t.try() && !t.preempt() {
+		s.quit(t.l)
+		s.close(t.l)
+		return Grant{}, t.refusal
 	}
-	grant.Parts = s.parts(&s.leases[l])
-	slices.Sort(grant.Recall)
-	slices.Sort(grant.Demoted)
-	return grant, nil
+	t.grant.Parts = s.parts(&s.leases[t.l])
+	slices.Sort(t.grant.Recall)
+	slices.Sort(t.grant.Demoted)
+	return t.grant, nil
 }
 
-// tryAll tries a request with the affinity that it asks for, then, if that may be
+// trial is a VC's request while it is tried on a state.
+type trial struct {
+	*State
+	q       *Request
+	asks    []ask
+	l       int32   // the lease, with what it has been given so far
+	grant   Grant   // so far
+	refusal Refusal // why it was not met at first
+}
+
+// try tries a request with the affinity that it asks for, then, if that may be
 // relaxed, without.
-func (s *State) tryAll(l int32, asks []ask, q *Request, grant *Grant, refusal *Refusal) bool {
-	for i := range asks {
-		a := &asks[i]
-		a.v = s.leases[l].vc
-		placed := s.fill(l, a, q.Nodes, grant, s.gangOf)
+func (t *trial) try() bool {
+	q := t.q
+	for i := range t.asks {
+		a := &t.asks[i]
+		a.v = t.leases[t.l].vc
+		placed := t.fill(a, q.Nodes, t.gangOf)
 		if placed == q.Nodes {
 			return true
 		}
-		s.undo(l, grant)
-		if refusal.Code == "" || a.unsafe && !s.trying {
+		t.grant = t.undone()
+		if t.refusal.Code == "" || a.unsafe && !t.trying {
 			k := max(a.c.fit(q.GPUs), a.within)
-			*refusal = Refusal{Lacking, q.VC, a.c.name, a.c.levels[k].name, q.Nodes, placed, a.cut}
-			if a.unsafe && !s.trying {
-				refusal.Code = Unsafe
+			t.refusal = Refusal{Lacking, q.VC, a.c.name, a.c.levels[k].name, q.Nodes, placed, a.cut}
+			if a.unsafe && !t.trying {
+				t.refusal.Code = Unsafe
 			}
 		}
 	}
 	if !q.Soft {
 		return false
 	}
-	for i := range asks {
-		spread := ask{v: asks[i].v, ci: asks[i].ci, c: asks[i].c, level: asks[i].c.nodeAt, admits: q.Admits, within: -1}
-		if all := q.Nodes * q.GPUs; s.fill(l, &spread, all, grant, s.spreadOf) == all {
-			grant.Relaxed = true
+	for i := range t.asks {
+		spread := ask{v: t.asks[i].v, ci: t.asks[i].ci, c: t.asks[i].c, level: t.asks[i].c.nodeAt, admits: q.Admits, within: -1}
+		if all := q.Nodes * q.GPUs; t.fill(&spread, all, t.spreadOf) == all {
+			t.grant.Relaxed = true
 			return true
 		}
-		s.undo(l, grant)
+		t.grant = t.undone()
 	}
 	return false
 }
 
 // fill places n parts, and gives how many it could: in the cells that come first, or, if nodes
 // were passed over and that is not enough, in those that a search finds. place does it.
-func (s *State) fill(l int32, a *ask, n int, grant *Grant, place func(int32, *ask, int, *Grant) int) int {
-	placed := place(l, a, n, grant)
+func (t *trial) fill(a *ask, n int, place func(*ask, int) int) int {
+	placed := place(a, n)
 	if placed == n || !a.passed || a.within >= 0 {
 		return placed
 	}
-	s.undo(l, grant)
-	cells, most := s.cells(a, n)
+	t.grant = t.undone()
+	cells, most := t.cells(a, n)
 	if most < n {
 		return most
 	}
 	for _, at := range cells {
-		s.bind(a.v, a.ci, at.level, at.index)
+		t.bind(a.v, a.ci, at.level, at.index)
 	}
 	a.chosen = true
-	placed = place(l, a, n, grant)
+	placed = place(a, n)
 	a.chosen = false
 	for _, at := range cells {
 		if a.c.levels[at.level].used[at.index] == 0 {
-			s.unbind(a.v, a.ci, at.level, at.index)
+			t.unbind(a.v, a.ci, at.level, at.index)
 		}
 	}
 	return placed
 }
 
 // spreadOf places n GPUs wherever there are some, on few nodes, and gives how many it could.
-func (s *State) spreadOf(l int32, a *ask, n int, grant *Grant) int {
-	a.gang = s.nextGang()
+func (t *trial) spreadOf(a *ask, n int) int {
+	a.gang = t.nextGang()
 	left := n
 	for g := min(left, a.c.levels[a.level].size); left > 0 && g > 0; g = min(g, left) {
 		a.gpus = g
-		if s.place(l, a, grant) {
+		if t.place(a) {
 			left -= g
 		} else {
 			g--
@@ -237,49 +245,51 @@ func (s *State) nextGang() uint32 {
 }
 
 // gangOf places the parts of a gang, and gives how many it could.
-func (s *State) gangOf(l int32, a *ask, n int, grant *Grant) int {
-	a.gang = s.nextGang()
-	if a.within >= 0 && !s.enclose(a, n) {
+func (t *trial) gangOf(a *ask, n int) int {
+	a.gang = t.nextGang()
+	if a.within >= 0 && !t.enclose(a, n) {
 		return 0
 	}
 	for placed := range n {
-		if !s.place(l, a, grant) {
+		if !t.place(a) {
 			return placed
 		}
 	}
 	return n
 }
 
-// undo takes back what was placed for a gang in vain, and the recalls made for it.
-func (s *State) undo(l int32, grant *Grant) {
-	f := &s.leases[l]
+// undone takes back what was placed for a gang in vain, and the recalls made for it, and gives what is left of the grant.
+func (t *trial) undone() Grant {
+	f := &t.leases[t.l]
 	for _, p := range f.parts {
-		s.leave(f.vc, p)
+		t.leave(f.vc, p)
 	}
 	f.parts = f.parts[:0]
-	for _, g := range grant.recalled {
-		s.recall(g, false)
+	for _, g := range t.grant.recalled {
+		t.recall(g, false)
 	}
-	grant.Recall, grant.recalled = nil, nil
+	left := t.grant
+	left.Recall, left.recalled = nil, nil
+	return left
 }
 
 // place places one part: in the smallest cell that will do, first in those that are
 // bound already.
-func (s *State) place(l int32, a *ask, grant *Grant) bool {
+func (t *trial) place(a *ask) bool {
 	low := a.c.fit(a.gpus)
 	if a.within >= 0 {
 		low = a.within
 	}
 	for k := low; k <= a.c.top(); k++ {
-		if p := s.bound(a, k); p.gpus != 0 {
-			s.put(l, a, p, grant)
+		if p := t.bound(a, k); p.gpus != 0 {
+			t.put(a, p)
 			return true
 		}
 		if a.chosen || a.within >= 0 {
 			continue // its cell is bound
 		}
-		if p := s.fresh(a, k); p.gpus != 0 {
-			s.put(l, a, p, grant)
+		if p := t.fresh(a, k); p.gpus != 0 {
+			t.put(a, p)
 			return true
 		}
 	}
@@ -363,8 +373,9 @@ func (s *State) fresh(a *ask, k int) part {
 }
 
 // put places a part, and recalls the opportunistic leases in its way.
-func (s *State) put(l int32, a *ask, p part, grant *Grant) {
-	s.use(l, p)
+func (t *trial) put(a *ask, p part) {
+	t.use(t.l, p)
+	grant := &t.grant
 	d := &a.c.nodes[p.node]
 	a.note(d)
 	if d.lent&p.gpus == 0 {
@@ -372,13 +383,13 @@ func (s *State) put(l int32, a *ask, p part, grant *Grant) {
 	}
 	found := len(grant.Recall)
 	for _, g := range d.guests {
-		if key := s.leases[g.lease].key; g.gpus&p.gpus != 0 && !slices.Contains(grant.Recall, key) {
+		if key := t.leases[g.lease].key; g.gpus&p.gpus != 0 && !slices.Contains(grant.Recall, key) {
 			grant.Recall = append(grant.Recall, key)
 		}
 	}
 	for _, key := range grant.Recall[found:] {
-		if g := s.byKey[key]; !s.leases[g].leaving {
-			s.recall(g, true)
+		if g := t.byKey[key]; !t.leases[g].leaving {
+			t.recall(g, true)
 			grant.recalled = append(grant.recalled, g)
 		}
 	}
@@ -474,7 +485,7 @@ func (a *ask) roomy(k, n int) int {
 // lower: where fewest of those to avoid must be taken, in the smallest cell, farthest from
 // those, in the fullest, the first (or the last). It gives how many must be taken that
 // should be avoided; 0 GPUs = there is no such cell.
-func (c *chain) pick(whole, free, avoid uint64, n, most int, last bool) (gpus uint64, cost int) {
+func (c *tree) pick(whole, free, avoid uint64, n, most int, last bool) (gpus uint64, cost int) {
 	if free == whole && bits.OnesCount64(whole) == n && c.levels[most].size >= n {
 		return whole, bits.OnesCount64(whole & avoid)
 	}

@@ -189,7 +189,7 @@ func (a *ask) most(d *node, n int) int {
 }
 
 // parts gives how many parts have room on free GPUs, each in one cell of a level.
-func (c *chain) parts(free uint64, level, gpus int) int {
+func (c *tree) parts(free uint64, level, gpus int) int {
 	n, size := 0, c.levels[level].size
 	for ; free != 0; free &^= ones(bits.TrailingZeros64(free)/size*size, size) {
 		n += bits.OnesCount64(free&ones(bits.TrailingZeros64(free)/size*size, size)) / gpus

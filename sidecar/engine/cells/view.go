@@ -8,7 +8,7 @@ import (
 )
 
 // Views gives what every VC has at each level where it has something.
-func (s *State) Views() []View {
+func (s *layout) Views() []View {
 	var out []View
 	clean := make([][]int, len(s.chains))
 	for ci, c := range s.chains {
@@ -43,7 +43,7 @@ type Supply struct {
 }
 
 // Supply gives it for each level, by chain, from the largest down.
-func (s *State) Supply() []Supply {
+func (s *layout) Supply() []Supply {
 	var out []Supply
 	for ci, c := range s.chains {
 		rows := c.gaps(nil)
@@ -86,7 +86,7 @@ func (c *chain) clean(k int) int {
 }
 
 // Bound gives all bound cells, by chain, from the largest level down, by name.
-func (s *State) Bound() []Binding {
+func (s *roster) Bound() []Binding {
 	type key struct{ chain, level, index int }
 	holders := map[key][]cluster.JobKey{}
 	for i := range s.leases {
@@ -133,7 +133,7 @@ func sorted(keys []cluster.JobKey) []cluster.JobKey {
 }
 
 // Fragmentation gives it for each level.
-func (s *State) Fragmentation() []Fragmentation {
+func (s *layout) Fragmentation() []Fragmentation {
 	var out []Fragmentation
 	for _, c := range s.chains {
 		for k := range c.levels {

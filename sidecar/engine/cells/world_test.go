@@ -174,8 +174,8 @@ func same(t rapid.TB, what string, a, b *State) {
 	}
 	for i, c := range a.chains {
 		o := b.chains[i]
-		c.refresh()
-		o.refresh()
+		c.lendings()
+		o.lendings()
 		for k := range c.levels {
 			x, y := &c.levels[k], &o.levels[k]
 			if x.free != y.free || x.bound != y.bound || x.lost != y.lost ||

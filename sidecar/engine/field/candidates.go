@@ -27,8 +27,9 @@ func (f *Field) Candidates(touch cluster.Touch) []lease.Candidate {
 		}
 		r := &f.Records[i]
 		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.Queue, Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
-			First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho, Running: runs,
-			Urgent: st.Ordered(cluster.Boost) || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}
+			Running: runs, Priority: lease.Priority{
+				First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho,
+				Urgent: st.Ordered(cluster.Boost) || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}}
 		if runs {
 			k.GPUs, k.Rho = l.GPUs, f.Steadied(r, l)
 			k.Pools, k.Better = f.Market.MayMove(i, l)

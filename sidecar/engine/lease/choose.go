@@ -127,12 +127,10 @@ type chooser struct {
 	Input
 	board    Board
 	choice   Choice
-	settled  []bool    // by candidate: it has a lease
-	served   []served  // by pool
-	claimed  [][]int   // GPUs of claims, by tenant and pool
-	paid     []payment // of claims that were served
+	settled  []bool   // by candidate: it has a lease
+	served   []served // by pool
+	claimed  [][]int  // GPUs of claims, by tenant and pool
 	reclaims int
-	later    []*queue
 	burst    bool
 	bound    []int   // GPUs, by pool
 	boundOf  [][]int // by tenant, then pool
@@ -167,14 +165,14 @@ func Choose(in Input, board Board, npools int) Choice {
 	c.choice.Passed = slices.Grow(in.Room[:0], len(in.Candidates))[:len(in.Candidates)]
 	clear(c.choice.Passed)
 	c.openLanes(npools)
-	c.serveClaims()
-	c.serveTrials()
-	c.walk(c.open(npools))
+	paid := c.serveClaims(c.Claims)
+	paid = append(paid, c.serveTrials(c.Trials)...)
+	later := c.walk(c.open(npools, paid))
 	// What is left goes to tenants that have their burst already.
 	c.burst = false
-	c.walk(c.later)
-	c.bindRest()
-	c.better()
+	c.walk(later)
+	c.bindRest(c.denied)
+	c.choice.Renewed = c.better(c.choice.Renewed)
 	// A gang may have got its lease in another pool, or by another way, after all.
 	c.choice.Due = slices.DeleteFunc(c.choice.Due, func(d Due) bool { return c.settled[d.Candidate] })
 	for _, cl := range c.Claims {
@@ -185,12 +183,12 @@ func Choose(in Input, board Board, npools int) Choice {
 	return c.choice
 }
 
-// serveClaims serves those for whom GPUs were kept; a claim whose time has not come
+// serveClaims serves those for whom GPUs were kept, and gives what their tenants pay; a claim whose time has not come
 // keeps longer leases off its nodes. One that was made when those who have to go were
 // given notice is a promise for this boundary; one for a job's first lease is served however
 // far ahead its tenant is.
-func (c *chooser) serveClaims() {
-	for _, cl := range c.Claims {
+func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
+	for _, cl := range claims {
 		k := &c.Candidates[cl.Candidate]
 		if promised := cl.Made.Add(c.Settings.Notice) >= cl.At; !promised && !k.Unserved && c.unfair(k, cl.InPool) {
 			continue
@@ -200,18 +198,19 @@ func (c *chooser) serveClaims() {
 			g, ok = c.try(cl.Candidate, cl.Shape, cl.InPool, ofAnybody, 0)
 		}
 		if ok {
-			c.paid = append(c.paid, payment{k.Tenant, cl.InPool, k.GPUs, g.End.Sub(g.At)})
+			paid = append(paid, payment{k.Tenant, cl.InPool, k.GPUs, g.End.Sub(g.At)})
 			continue
 		}
 		c.board.Claim(cl.Nodes, cl.At)
 		c.claimed[k.Tenant][cl.InPool] += k.GPUs
 		c.choice.Passed[cl.Candidate] = round.Passed{Code: cluster.BecauseClaim, Pool: cl.InPool}
 	}
+	return paid
 }
 
-// serveTrials gives trials their leases; their tenants pay for them as for any.
-func (c *chooser) serveTrials() {
-	for _, t := range c.Trials {
+// serveTrials gives trials their leases, and gives what their tenants pay: as for any.
+func (c *chooser) serveTrials(trials []Trial) (paid []payment) {
+	for _, t := range trials {
 		k := &c.Candidates[t.Candidate]
 		if c.settled[t.Candidate] || k.Humble || !t.Even && c.unfair(k, t.Pool) {
 			continue
@@ -221,9 +220,10 @@ func (c *chooser) serveTrials() {
 			displace = ofNobody
 		}
 		if g, ok := c.try(t.Candidate, k.Shape, t.Pool, displace, 0); ok {
-			c.paid = append(c.paid, payment{k.Tenant, t.Pool, k.GPUs, g.End.Sub(g.At)})
+			paid = append(paid, payment{k.Tenant, t.Pool, k.GPUs, g.End.Sub(g.At)})
 		}
 	}
+	return paid
 }
 
 // unfair tells whether somebody is further behind than the tenant of a claim by
@@ -246,8 +246,8 @@ const (
 	ofOwner
 )
 
-// open makes the queues: of every tenant in every pool.
-func (c *chooser) open(npools int) []*queue {
+// open makes the queues, of every tenant in every pool, and charges them with what is paid.
+func (c *chooser) open(npools int, paid []payment) []*queue {
 	var all []*queue
 	for t := range c.Tenants {
 		tenant := &c.Tenants[t]
@@ -278,18 +278,18 @@ func (c *chooser) open(npools int) []*queue {
 			}
 		}
 	}
-	for _, paid := range c.paid {
+	for _, p := range paid {
 		for _, q := range all {
-			if q.tenant == paid.tenant && q.pool == paid.pool {
-				c.charge(q, paid.gpus, paid.span)
+			if q.tenant == p.tenant && q.pool == p.pool {
+				c.charge(q, p.gpus, p.span)
 			}
 		}
 	}
 	return all
 }
 
-// walk serves queues until none has a job left that fits.
-func (c *chooser) walk(all []*queue) {
+// walk serves queues until none has a job left that fits, and gives those that reached their burst limit.
+func (c *chooser) walk(all []*queue) (later []*queue) {
 	h := newQueues(all, c.Settings.Threshold)
 	for len(h.all) > 0 {
 		q := h.all[0]
@@ -298,13 +298,13 @@ func (c *chooser) walk(all []*queue) {
 			h.pop()
 		case c.burst && c.overBurst(q, i):
 			q.at--
-			h.pop()
-			c.later = append(c.later, q)
+			later = append(later, h.pop())
 		default:
 			c.serve(h, q, i)
 			h.sink(0)
 		}
 	}
+	return later
 }
 
 // next takes the queue's next candidate. Those that were put off while the
@@ -419,11 +419,12 @@ func (c *chooser) move(q *queue, i int) {
 	}
 }
 
-// better moves jobs whose leases are renewed to idle GPUs on which they get more done, who gains most first.
-func (c *chooser) better() {
+// better moves jobs whose leases are renewed to idle GPUs on which they get more done, largest gain first.
+// It gives those that do not move.
+func (c *chooser) better(renewed []int) []int {
 	type way struct{ candidate, at int }
 	var ways []way
-	for _, i := range c.choice.Renewed {
+	for _, i := range renewed {
 		for at := range c.Candidates[i].Better {
 			ways = append(ways, way{i, at})
 		}
@@ -439,7 +440,7 @@ func (c *chooser) better() {
 			_, moved[w.candidate] = c.try(w.candidate, k.Shape, k.Better[w.at].Pool, ofNobody, 0)
 		}
 	}
-	c.choice.Renewed = slices.DeleteFunc(c.choice.Renewed, func(i int) bool { return moved[i] })
+	return slices.DeleteFunc(renewed, func(i int) bool { return moved[i] })
 }
 
 // isDue tells whether a gang that fits nowhere is due: one term of it takes its

@@ -71,9 +71,9 @@ func Worth(gpus cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
 
 // bindRest gives those that were denied what nobody else wants, all tenants' lanes left out. Where there are no lanes only
 // those were denied that are barred.
-func (c *chooser) bindRest() {
+func (c *chooser) bindRest(denied []denial) {
 	h := newQueues(nil, c.Settings.Threshold)
-	for _, d := range c.denied {
+	for _, d := range denied {
 		k, pool := &c.Candidates[d.candidate], d.queue.pool
 		switch {
 		case c.settled[d.candidate]:

@@ -32,24 +32,24 @@ func TestPrioritisationsOf521(t *testing.T) {
 		jobs    []Candidate
 		want    []cluster.JobKey
 	}{
-		{"smallest rho first", 0, []Candidate{{Rho: 3}, {Rho: 1}, {Rho: 2}}, []cluster.JobKey{2, 3, 1}},
+		{"smallest rho first", 0, []Candidate{{Priority: Priority{Rho: 3}}, {Priority: Priority{Rho: 1}}, {Priority: Priority{Rho: 2}}}, []cluster.JobKey{2, 3, 1}},
 		// "(1) If we prioritize the newly submitted jobs, these short jobs can be
 		// scheduled and completed promptly"
-		{"new jobs before served ones", 9, []Candidate{{Rho: 1}, {Rho: 0, New: true}, {Rho: 5, New: true}}, []cluster.JobKey{2, 3, 1}},
+		{"new jobs before served ones", 9, []Candidate{{Priority: Priority{Rho: 1}}, {Priority: Priority{Rho: 0, New: true}}, {Priority: Priority{Rho: 5, New: true}}}, []cluster.JobKey{2, 3, 1}},
 		// "for at most a settable part of its tenant's grants": the rest
 		// stands where it would if it had been served and due a term.
-		{"new jobs, but not all of them", 2, []Candidate{{Rho: 1}, {New: true, Aged: 7}, {New: true, Aged: 7}, {New: true, Aged: 7}, {Rho: 9}},
+		{"new jobs, but not all of them", 2, []Candidate{{Priority: Priority{Rho: 1}}, {Priority: Priority{New: true, Aged: 7}}, {Priority: Priority{New: true, Aged: 7}}, {Priority: Priority{New: true, Aged: 7}}, {Priority: Priority{Rho: 9}}},
 			[]cluster.JobKey{2, 3, 1, 4, 5}},
-		{"one new job always, however large", 2, []Candidate{{Rho: 1}, {New: true, GPUs: 8, Aged: 7}}, []cluster.JobKey{2, 1}},
-		{"a large new job does not hold up smaller ones", 4, []Candidate{{New: true, GPUs: 1, Aged: 7}, {New: true, GPUs: 8, Aged: 9}, {New: true, GPUs: 2, Aged: 8}},
+		{"one new job always, however large", 2, []Candidate{{Priority: Priority{Rho: 1}}, {GPUs: 8, Priority: Priority{New: true, Aged: 7}}}, []cluster.JobKey{2, 1}},
+		{"a large new job does not hold up smaller ones", 4, []Candidate{{GPUs: 1, Priority: Priority{New: true, Aged: 7}}, {GPUs: 8, Priority: Priority{New: true, Aged: 9}}, {GPUs: 2, Priority: Priority{New: true, Aged: 8}}},
 			[]cluster.JobKey{1, 3, 2}},
 		// "(3) Users may specify some important and urgent jobs"
-		{"urgent jobs before all", 9, []Candidate{{Rho: 0, New: true}, {Rho: 9, Urgent: true}, {Rho: 0}}, []cluster.JobKey{2, 1, 3}},
-		{"urgent jobs among themselves", 9, []Candidate{{Rho: 9, Urgent: true}, {Rho: 1, Urgent: true}}, []cluster.JobKey{2, 1}},
+		{"urgent jobs before all", 9, []Candidate{{Priority: Priority{Rho: 0, New: true}}, {Priority: Priority{Rho: 9, Urgent: true}}, {Priority: Priority{Rho: 0}}}, []cluster.JobKey{2, 1, 3}},
+		{"urgent jobs among themselves", 9, []Candidate{{Priority: Priority{Rho: 9, Urgent: true}}, {Priority: Priority{Rho: 1, Urgent: true}}}, []cluster.JobKey{2, 1}},
 		// "A tie goes to the job that runs."
-		{"a tie goes to the job that runs", 0, []Candidate{{Rho: 4}, {Rho: 4, Running: true}}, []cluster.JobKey{2, 1}},
-		{"then to the one that has waited longest", 0, []Candidate{{Rho: 4, First: 20}, {Rho: 4, First: 10}}, []cluster.JobKey{2, 1}},
-		{"then to the older key", 0, []Candidate{{Rho: 4, First: 10}, {Rho: 4, First: 10}, {Rho: 4, First: 10}}, []cluster.JobKey{1, 2, 3}},
+		{"a tie goes to the job that runs", 0, []Candidate{{Priority: Priority{Rho: 4}}, {Running: true, Priority: Priority{Rho: 4}}}, []cluster.JobKey{2, 1}},
+		{"then to the one that has waited longest", 0, []Candidate{{Priority: Priority{Rho: 4, First: 20}}, {Priority: Priority{Rho: 4, First: 10}}}, []cluster.JobKey{2, 1}},
+		{"then to the older key", 0, []Candidate{{Priority: Priority{Rho: 4, First: 10}}, {Priority: Priority{Rho: 4, First: 10}}, {Priority: Priority{Rho: 4, First: 10}}}, []cluster.JobKey{1, 2, 3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := ordered(c.newGPUs, c.jobs...); !slices.Equal(got, c.want) {
@@ -64,7 +64,7 @@ func TestPrioritisationsOf521(t *testing.T) {
 func TestEqualScoresAreOrderedTheSameEveryTime(t *testing.T) {
 	cs := make([]Candidate, 50)
 	for i := range cs {
-		cs[i] = Candidate{Key: cluster.JobKey(i + 1), GPUs: 1, Rho: 7, First: cluster.Instant(i % 3)}
+		cs[i] = Candidate{Key: cluster.JobKey(i + 1), GPUs: 1, Priority: Priority{Rho: 7, First: cluster.Instant(i % 3)}}
 	}
 	var want []int
 	for turn := range len(cs) {

@@ -18,18 +18,23 @@ type Candidate struct {
 	Shape  int
 	GPUs   int
 
-	Running bool
-	Better  []Better // of Pools, where a move would pay
-	Due     []int    // of Pools, where it is its turn among its tenant's: those are far enough behind in what they have of its share
-	Idle    []int    // of Pools, where its tenant's share is not for it: it takes idle GPUs only there
+	Better []Better // of Pools, where a move would pay
+	Due    []int    // of Pools, where it is its turn among its tenant's: those are far enough behind in what they have of its share
+	Idle   []int    // of Pools, where its tenant's share is not for it: it takes idle GPUs only there
 
-	End      cluster.Instant // of a waiting job: by when the lease that it would have now can be ended; Unending = not before its job ends
-	Binds    bool            // once it has its lease we cannot end that any more
-	Barred   bool            // it runs on GPUs that are gathered for a gang, and must not be bound there
-	Humble   bool            // it takes idle GPUs only: it says so, or its last grants did not start
-	Urgent   bool            // by QOS or boosted
-	Unserved bool            // no lease so far
-	New      bool            // unserved, and such jobs go first
+	End     cluster.Instant // of a waiting job: by when the lease that it would have now can be ended; Unending = not before its job ends
+	Running bool
+	Binds   bool // once it has its lease we cannot end that any more
+	Barred  bool // it runs on GPUs that are gathered for a gang, and must not be bound there
+	Humble  bool // it takes idle GPUs only: it says so, or its last grants did not start
+	Priority
+}
+
+// Priority is what decides on a candidate's turn among its tenant's.
+type Priority struct {
+	Urgent   bool // by QOS or boosted
+	Unserved bool // no lease so far
+	New      bool // unserved, and such jobs go first
 	Rho      cluster.Rho
 	Aged     cluster.Rho     // counts instead of Rho where New is taken away
 	Owed     cluster.GPUTime // its due less what it received
@@ -216,9 +221,10 @@ func (h *queues) sink(i int) {
 }
 
 // pop takes the first queue off the heap.
-func (h *queues) pop() {
-	n := len(h.all) - 1
+func (h *queues) pop() *queue {
+	first, n := h.all[0], len(h.all)-1
 	h.all[0] = h.all[n]
 	h.all = h.all[:n]
 	h.sink(0)
+	return first
 }

@@ -114,16 +114,25 @@ type books struct {
 	from, now cluster.Instant
 	settings  *cluster.Settings
 	ledger    cluster.Ledger
-	tenantAt  map[string]int    // the first row of each tenant, one a pool
-	asked     [64]int           // rows of tenants asked for lately, + 1, by spot
-	first     int               // that of the tenant whose job is being charged; -1 = none
-	used      []cluster.GPUTime // by row
-	kept      []cluster.GPUTime // by row: what was gathered for gangs
-	granted   []cluster.GPUTime // by row: what leases held for jobs that had not begun, or were over before they were seen to run
-	wasted    []cluster.GPUTime // by row: what stops destroyed of what was received, now or earlier
-	lent      []cluster.GPUTime // by row: what tenants were owed for GPUs that they had left idle, at the last look
-	pools     []spent           // by pool
-	badNode   map[string]bool   // nil = none
+	tenantAt  map[string]int // the first row of each tenant, one a pool
+	asked     [64]int        // rows of tenants asked for lately, + 1, by spot
+	first     int            // that of the tenant whose job is being charged; -1 = none
+	usage
+	pools   []spent         // by pool
+	badNode map[string]bool // nil = none
+}
+
+// usage is what tenants received since the last look, by row of the ledger.
+type usage struct {
+	used    []cluster.GPUTime // by their jobs
+	kept    []cluster.GPUTime // gathered for gangs
+	granted []cluster.GPUTime // held by leases for jobs that had not begun, or were over before they were seen to run
+	wasted  []cluster.GPUTime // what stops destroyed of what was received, now or earlier
+}
+
+func newUsage(rows int) usage {
+	zeros := func() []cluster.GPUTime { return make([]cluster.GPUTime, rows) }
+	return usage{used: zeros(), kept: zeros(), granted: zeros(), wasted: zeros()}
 }
 
 // spent is where a pool's GPU time went since the last look.
@@ -154,11 +163,11 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 		b.ledger.Tenants[i].Buckets = append(buckets, s.Ledger.Tenants[i].Buckets...)
 		b.ledger.Tenants[i].Lots = append(lots, s.Ledger.Tenants[i].Lots...)
 	}
-	if b.find(); !b.complete(s) {
+	if b.tenantAt = firstRows(&b.ledger); !b.complete(s) {
 		b.addMissing(s)
-		b.find()
+		b.tenantAt, b.asked = firstRows(&b.ledger), [64]int{}
 	}
-	b.used, b.kept, b.granted, b.wasted = b.zeros(), b.zeros(), b.zeros(), b.zeros()
+	b.usage = newUsage(len(b.ledger.Tenants))
 	b.pools = make([]spent, len(b.ledger.Pools))
 	return b
 }
@@ -182,13 +191,14 @@ func (b *books) row(tenant string) int {
 	return first
 }
 
-// find notes the first row of each tenant.
-func (b *books) find() {
-	n := max(len(b.ledger.Pools), 1)
-	b.tenantAt, b.asked = make(map[string]int, len(b.ledger.Tenants)/n), [64]int{}
-	for i := 0; i < len(b.ledger.Tenants); i += n {
-		b.tenantAt[b.ledger.Tenants[i].Tenant] = i
+// firstRows gives the first row of each tenant.
+func firstRows(l *cluster.Ledger) map[string]int {
+	n := max(len(l.Pools), 1)
+	at := make(map[string]int, len(l.Tenants)/n)
+	for i := 0; i < len(l.Tenants); i += n {
+		at[l.Tenants[i].Tenant] = i
 	}
+	return at
 }
 
 // complete tells whether the ledger has its pools in order and of every tenant, in order,
@@ -534,11 +544,7 @@ func (b *books) accrueJob(r *cluster.Record, c *cluster.Case) {
 // close books what was spent and due per tenant and pool, and balances.
 func (b *books) close() cluster.Ledger {
 	dt := b.now.Sub(b.from)
-	b.lent = b.zeros()
-	for i := range b.ledger.Tenants {
-		t := &b.ledger.Tenants[i]
-		b.lent[i] = max(t.Deficit-max(t.Owed, 0), 0)
-	}
+	a := b.accounts()
 	for i := range b.ledger.Tenants {
 		t := &b.ledger.Tenants[i]
 		used, wasted := b.used[i], b.wasted[i]
@@ -550,8 +556,8 @@ func (b *books) close() cluster.Ledger {
 		unbucket(t, wasted)
 		t.Destroyed += wasted
 	}
-	b.lend(dt)
-	b.settle(dt)
+	a.lend(dt)
+	a.settle(dt)
 	for i := range b.ledger.Pools {
 		p := &b.ledger.Pools[i]
 		all := cluster.Times(p.GPUs, dt)

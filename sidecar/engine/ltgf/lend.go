@@ -7,25 +7,25 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 // all of them, also by those that nobody could use. A tenant that wants less than its entitlement lends the rest, and is
 // owed for it only what other tenants took: their use beyond their own entitlements, less what tenants that wait lack. GPU
 // time that nobody used is nobody's credit. No deficit grows beyond credit.cap.
-func (b *books) lend(dt cluster.Span) {
-	lacks, lends, over := b.zeros(), b.zeros(), b.zeros()
-	for i := range b.ledger.Tenants {
-		t := &b.ledger.Tenants[i]
+func (a *accounts) lend(dt cluster.Span) {
+	lacks, lends, over := a.zeros(), a.zeros(), a.zeros()
+	for i := range a.rows {
+		t := &a.rows[i]
 		rate := t.Entitlement
-		if b.settings.RhoSelect == 8 {
+		if a.settings.RhoSelect == 8 {
 			rate = min(t.Entitlement, t.Demand)
 		}
 		var entitled cluster.GPUTime
 		entitled, t.SelCarry = cluster.Accrue(rate, dt, t.SelCarry)
 		wanted := entitled
-		if demand := b.demand(i); demand < rate {
+		if demand := a.demand(i); demand < rate {
 			wanted, _ = cluster.Accrue(demand, dt, 0)
 		}
-		had := b.used[i] + b.granted[i]
+		had := a.used[i] + a.granted[i]
 		lacks[i] = max(wanted-had, 0)
 		lends[i], over[i] = max(entitled-had, 0)-lacks[i], max(had-entitled, 0)
 	}
-	n := len(b.ledger.Pools)
+	n := a.pools
 	for p := range n {
 		var lacking, lent, taken cluster.GPUTime
 		for i := p; i < len(lends); i += n {
@@ -33,14 +33,14 @@ func (b *books) lend(dt cluster.Span) {
 		}
 		taken = max(taken-lacking, 0)
 		for i := p; i < len(lends); i += n {
-			t := &b.ledger.Tenants[i]
+			t := &a.rows[i]
 			more := lends[i]
 			if taken < lent {
 				more = cluster.GPUTime(cluster.MulDiv(int64(more), int64(taken), int64(lent)))
 			}
 			more += lacks[i]
-			t.Deficit += more - over[i] + b.wasted[i]
-			if ceiling := Credit(t.Entitlement, b.settings.CreditCap); t.Deficit > ceiling {
+			t.Deficit += more - over[i] + a.wasted[i]
+			if ceiling := Credit(t.Entitlement, a.settings.CreditCap); t.Deficit > ceiling {
 				t.Deficit = max(ceiling, t.Deficit-more)
 			}
 		}

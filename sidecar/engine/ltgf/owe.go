@@ -6,6 +6,27 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
+// accounts is what tenants have of each other's dues, while the books are closed.
+type accounts struct {
+	settings *cluster.Settings
+	now      cluster.Instant
+	rows     []cluster.TenantPool // the ledger's: tenant by tenant, one a pool
+	pools    int
+	usage
+	lent []cluster.GPUTime // by row: what tenants were owed for GPUs that they had left idle, at the last look
+}
+
+// accounts opens the accounts of a ledger in which nothing of the interval is booked yet.
+func (b *books) accounts() *accounts {
+	a := &accounts{settings: b.settings, now: b.now, rows: b.ledger.Tenants, pools: len(b.ledger.Pools), usage: b.usage}
+	a.lent = a.zeros()
+	for i := range a.rows {
+		t := &a.rows[i]
+		a.lent[i] = max(t.Deficit-max(t.Owed, 0), 0)
+	}
+	return a
+}
+
 // settle books what tenants had of each other's dues in an interval dt. In each pool, with the shortfalls
 // s = max(0, min(E, demand)·dt - used), the surpluses u = max(0, used - E·dt), their sums S and U, and T = min(S, U),
 // tenant j is owed s_j·T/S more and tenant i owes u_i·T/U more. So the accounts of a pool sum to nothing, to the
@@ -15,69 +36,68 @@ import (
 //
 // A tenant may want GPUs of several pools at a time, where a policy divides the models: then its shortfalls in all of
 // them are no more than what it wants and has nowhere.
-func (b *books) settle(dt cluster.Span) {
-	lacks, over, owed := b.zeros(), b.zeros(), b.zeros()
-	had := b.had()
-	for i := range b.ledger.Tenants {
-		t, used := &b.ledger.Tenants[i], had[i]
+func (a *accounts) settle(dt cluster.Span) {
+	lacks, over, owed := a.zeros(), a.zeros(), a.zeros()
+	had := a.had()
+	for i := range a.rows {
+		t, used := &a.rows[i], had[i]
 		var due cluster.GPUTime
 		due, t.OwedCarry = cluster.Accrue(t.Own(), dt, t.OwedCarry)
 		wants := due
-		if demand := b.demand(i); demand < t.Own() {
+		if demand := a.demand(i); demand < t.Own() {
 			wants, _ = cluster.Accrue(demand, dt, 0)
 		}
-		lacks[i], over[i] = max(wants-used, 0), max(used-due-b.lent[i], 0)
+		lacks[i], over[i] = max(wants-used, 0), max(used-due-a.lent[i], 0)
 	}
-	b.limit(lacks, had, dt)
-	for p := range b.ledger.Pools {
+	a.limit(lacks, had, dt)
+	for p := range a.pools {
 		var short, more cluster.GPUTime
-		for i := p; i < len(lacks); i += len(b.ledger.Pools) {
+		for i := p; i < len(lacks); i += a.pools {
 			short, more = short+lacks[i], more+over[i]
 		}
 		moved := min(short, more)
-		b.share(p, owed, lacks, short, moved)
-		b.share(p, owed, over, more, -moved)
+		a.share(p, owed, lacks, short, moved)
+		a.share(p, owed, over, more, -moved)
 	}
-	start := b.lotStart()
+	start := a.lotStart()
 	for i := range owed {
-		owe(&b.ledger.Tenants[i], owed[i], start)
+		owe(&a.rows[i], owed[i], start)
 	}
-	b.forgive(dt)
+	a.forgive(dt)
 }
 
 // had gives, by row, the GPU time that tenants had in an interval: used by their jobs, granted to them or gathered for them, less destroyed
 // work. Destroyed work is taken off at most as fast as the tenant uses GPUs again: booked at once, a single stop would
 // outweigh the shortfalls of all other tenants in that interval. T is at most U, so destroyed work makes a debt only where
 // another tenant has more than its due meanwhile.
-func (b *books) had() []cluster.GPUTime {
-	out := b.zeros()
+func (a *accounts) had() []cluster.GPUTime {
+	out := a.zeros()
 	for i := range out {
-		t := &b.ledger.Tenants[i]
-		off := min(t.Destroyed, b.used[i])
+		t := &a.rows[i]
+		off := min(t.Destroyed, a.used[i])
 		t.Destroyed -= off
-		out[i] = b.used[i] - off + b.kept[i] + b.granted[i]
+		out[i] = a.used[i] - off + a.kept[i] + a.granted[i]
 	}
 	return out
 }
 
 // demand gives what a row's tenant wants of its pool. Where a policy divides the models by what jobs do on them, a job is
 // due parts of several pools at a time: then all that its tenant wants counts in each.
-func (b *books) demand(i int) cluster.MicroGPU {
-	n := len(b.ledger.Pools)
-	if b.settings.Divide == "" {
-		return b.ledger.Tenants[i].Demand
+func (a *accounts) demand(i int) cluster.MicroGPU {
+	if a.settings.Divide == "" {
+		return a.rows[i].Demand
 	}
-	sum := cluster.MicroGPU(0)
-	for _, t := range b.ledger.Tenants[i-i%n : i-i%n+n] {
+	n, sum := a.pools, cluster.MicroGPU(0)
+	for _, t := range a.rows[i-i%n : i-i%n+n] {
 		sum += t.Demand
 	}
 	return sum
 }
 
 // limit shrinks the shortfalls of each tenant to what it wants and has in no pool, where a policy divides the models.
-func (b *books) limit(lacks, had []cluster.GPUTime, dt cluster.Span) {
-	n := len(b.ledger.Pools)
-	if b.settings.Divide == "" || n < 2 {
+func (a *accounts) limit(lacks, had []cluster.GPUTime, dt cluster.Span) {
+	n := a.pools
+	if a.settings.Divide == "" || n < 2 {
 		return
 	}
 	for first := 0; first < len(lacks); first += n {
@@ -85,7 +105,7 @@ func (b *books) limit(lacks, had []cluster.GPUTime, dt cluster.Span) {
 		for i := first; i < first+n; i++ {
 			sum, used = sum+lacks[i], used+had[i]
 		}
-		wants, _ := cluster.Accrue(b.demand(first), dt, 0)
+		wants, _ := cluster.Accrue(a.demand(first), dt, 0)
 		if left := max(wants-used, 0); left < sum {
 			for i := first; i < first+n; i++ {
 				lacks[i] = cluster.GPUTime(cluster.MulDiv(int64(lacks[i]), int64(left), int64(sum)))
@@ -96,21 +116,21 @@ func (b *books) limit(lacks, had []cluster.GPUTime, dt cluster.Span) {
 
 // lotStart gives when the lot began to which debts of now belong. The span for which debts matter is cut into lots; debts
 // that are kept for ever are all of one lot.
-func (b *books) lotStart() cluster.Instant {
-	span := cluster.Instant(max(b.settings.Window, b.settings.HalfLife))
+func (a *accounts) lotStart() cluster.Instant {
+	span := cluster.Instant(max(a.settings.Window, a.settings.HalfLife))
 	if span <= 0 {
 		return 0
 	}
-	return b.now - b.now%max(span/cuts, 1)
+	return a.now - a.now%max(span/cuts, 1)
 }
 
 // share adds to the rows of a pool their parts of an amount, as large as their own of sum. The parts add up to it.
-func (b *books) share(p int, to, own []cluster.GPUTime, sum, amount cluster.GPUTime) {
+func (a *accounts) share(p int, to, own []cluster.GPUTime, sum, amount cluster.GPUTime) {
 	if amount == 0 {
 		return
 	}
 	var seen, given cluster.GPUTime
-	for i := p; i < len(own); i += len(b.ledger.Pools) {
+	for i := p; i < len(own); i += a.pools {
 		if own[i] > 0 {
 			seen += own[i]
 			upTo := cluster.GPUTime(cluster.MulDiv(int64(max(amount, -amount)), int64(seen), int64(sum)))
@@ -122,7 +142,7 @@ func (b *books) share(p int, to, own []cluster.GPUTime, sum, amount cluster.GPUT
 	}
 }
 
-func (b *books) zeros() []cluster.GPUTime { return make([]cluster.GPUTime, len(b.ledger.Tenants)) }
+func (a *accounts) zeros() []cluster.GPUTime { return make([]cluster.GPUTime, len(a.rows)) }
 
 // owe changes what a tenant is owed: what it gets back is taken off its oldest lots, what is new goes to the newest.
 func owe(t *cluster.TenantPool, change cluster.GPUTime, start cluster.Instant) {
@@ -146,29 +166,29 @@ func owe(t *cluster.TenantPool, change cluster.GPUTime, start cluster.Instant) {
 // forgive drops from the accounts of each pool what is older than the window: as much from those who are owed as from
 // those who owe, oldest first, so that the accounts still sum to nothing. With a half-life nothing is dropped at an
 // age; everybody's account shrinks by half in that time.
-func (b *books) forgive(dt cluster.Span) {
-	n := len(b.ledger.Pools)
+func (a *accounts) forgive(dt cluster.Span) {
+	n := a.pools
 	for p := range n {
 		switch {
-		case b.settings.HalfLife > 0:
+		case a.settings.HalfLife > 0:
 			var owed cluster.GPUTime
-			for i := p; i < len(b.ledger.Tenants); i += n {
-				owed += max(b.ledger.Tenants[i].Owed, 0)
+			for i := p; i < len(a.rows); i += n {
+				owed += max(a.rows[i].Owed, 0)
 			}
-			kept := weight(dt, b.settings.HalfLife)
-			b.drop(p, cluster.GPUTime(cluster.MulDiv(int64(owed), weightOne-kept, weightOne)), false)
-		case b.settings.Window > 0:
-			b.drop(p, b.expired(p), true)
+			kept := weight(dt, a.settings.HalfLife)
+			a.drop(p, cluster.GPUTime(cluster.MulDiv(int64(owed), weightOne-kept, weightOne)), false)
+		case a.settings.Window > 0:
+			a.drop(p, a.expired(p), true)
 		}
 	}
 }
 
 // expired gives how much of the accounts of a pool is older than the window, on the side where that is more.
-func (b *books) expired(p int) cluster.GPUTime {
+func (a *accounts) expired(p int) cluster.GPUTime {
 	var credits, debts cluster.GPUTime
-	oldest := b.now - cluster.Instant(b.settings.Window)
-	for i := p; i < len(b.ledger.Tenants); i += len(b.ledger.Pools) {
-		for _, lot := range b.ledger.Tenants[i].Lots {
+	oldest := a.now - cluster.Instant(a.settings.Window)
+	for i := p; i < len(a.rows); i += a.pools {
+		for _, lot := range a.rows[i].Lots {
 			if lot.Start > oldest {
 				break
 			}
@@ -179,47 +199,45 @@ func (b *books) expired(p int) cluster.GPUTime {
 }
 
 // drop takes so much off the credits of a pool, and as much off its debts: the oldest lots first, or of all accounts alike.
-func (b *books) drop(p int, much cluster.GPUTime, oldest bool) {
+func (a *accounts) drop(p int, much cluster.GPUTime, oldest bool) {
 	for _, sign := range []cluster.GPUTime{1, -1} {
 		if oldest {
-			b.dropOldest(p, sign, much)
+			a.dropOldest(p, sign, much)
 		} else {
-			b.dropEvenly(p, sign, much)
+			a.dropEvenly(p, sign, much)
 		}
 	}
 }
 
-func (b *books) dropOldest(p int, sign, much cluster.GPUTime) {
-	rows := b.ledger.Tenants
+func (a *accounts) dropOldest(p int, sign, much cluster.GPUTime) {
 	for much > 0 {
 		first := -1
-		for i := p; i < len(rows); i += len(b.ledger.Pools) {
-			if lots := rows[i].Lots; len(lots) > 0 && sign*lots[0].Time > 0 && (first < 0 || lots[0].Start < rows[first].Lots[0].Start) {
+		for i := p; i < len(a.rows); i += a.pools {
+			if lots := a.rows[i].Lots; len(lots) > 0 && sign*lots[0].Time > 0 && (first < 0 || lots[0].Start < a.rows[first].Lots[0].Start) {
 				first = i
 			}
 		}
 		if first < 0 {
 			return
 		}
-		off := min(much, sign*rows[first].Lots[0].Time)
-		owe(&rows[first], -sign*off, 0)
+		off := min(much, sign*a.rows[first].Lots[0].Time)
+		owe(&a.rows[first], -sign*off, 0)
 		much -= off
 	}
 }
 
-func (b *books) dropEvenly(p int, sign, much cluster.GPUTime) {
+func (a *accounts) dropEvenly(p int, sign, much cluster.GPUTime) {
 	if much <= 0 {
 		return
 	}
-	rows := b.ledger.Tenants
-	own, off := b.zeros(), b.zeros()
+	own, off := a.zeros(), a.zeros()
 	var sum cluster.GPUTime
-	for i := p; i < len(rows); i += len(b.ledger.Pools) {
-		own[i] = max(sign*rows[i].Owed, 0)
+	for i := p; i < len(a.rows); i += a.pools {
+		own[i] = max(sign*a.rows[i].Owed, 0)
 		sum += own[i]
 	}
-	b.share(p, off, own, sum, min(much, sum))
-	for i := p; i < len(rows); i += len(b.ledger.Pools) {
-		owe(&rows[i], -sign*off[i], 0)
+	a.share(p, off, own, sum, min(much, sum))
+	for i := p; i < len(a.rows); i += a.pools {
+		owe(&a.rows[i], -sign*off[i], 0)
 	}
 }

@@ -46,7 +46,7 @@ func (d *debtors) step(rt *rapid.T, dt cluster.Span, scale int) {
 	}
 	Settle(&d.b.ledger, entitled, entitled, largest, d.holds, d.b.settings, rapid.Bool().Draw(rt, "anew"))
 	d.b.from, d.b.now = d.b.now, d.b.now.Add(dt)
-	d.b.used, d.b.kept, d.b.granted, d.b.wasted = d.b.zeros(), d.b.zeros(), d.b.zeros(), d.b.zeros()
+	d.b.usage = newUsage(len(rows))
 	d.b.pools = make([]spent, len(d.b.ledger.Pools))
 	for i := range rows {
 		d.b.used[i] = cluster.Times(d.holds[i], dt)
@@ -185,7 +185,8 @@ func TestDebtsOfAYearOf80000GPUsFit(t *testing.T) {
 		}
 		Settle(&b.ledger, []cluster.MicroGPU{half, half}, []cluster.MicroGPU{half, half}, []int{8, 8}, []int{80_000, 0}, &set, true)
 		b.from, b.now = b.now, b.now.Add(cluster.Day)
-		b.used, b.kept, b.granted, b.wasted, b.pools = []cluster.GPUTime{cluster.Times(80_000, cluster.Day), 0}, b.zeros(), b.zeros(), b.zeros(), make([]spent, 1)
+		b.usage, b.pools = newUsage(2), make([]spent, 1)
+		b.used[0] = cluster.Times(80_000, cluster.Day)
 		b.ledger = b.close()
 	}
 	want := cluster.Times(40_000, 365*cluster.Day)
@@ -303,8 +304,8 @@ func TestNobodyIsOwedWhatItWantsNotWhereModelsAreDivided(t *testing.T) {
 		Tenants: []cluster.TenantPool{
 			{Tenant: "a", Pool: "p", Entitlement: 8 * gpu, Demand: 4 * gpu}, {Tenant: "a", Pool: "q", Entitlement: 8 * gpu},
 			{Tenant: "b", Pool: "p", Entitlement: 8 * gpu}, {Tenant: "b", Pool: "q", Entitlement: 8 * gpu, Demand: 16 * gpu}}}}
-	b.used, b.pools = []cluster.GPUTime{cluster.Times(4, cluster.Hour), 0, 0, cluster.Times(16, cluster.Hour)}, make([]spent, 2)
-	b.kept, b.granted, b.wasted = b.zeros(), b.zeros(), b.zeros()
+	b.usage, b.pools = newUsage(4), make([]spent, 2)
+	b.used[0], b.used[3] = cluster.Times(4, cluster.Hour), cluster.Times(16, cluster.Hour)
 	b.ledger = b.close()
 	for i := range b.ledger.Tenants {
 		if owed := b.ledger.Tenants[i].Owed; owed != 0 {
@@ -318,9 +319,9 @@ func TestWhatATenantLeftIdleIsNoDebt(t *testing.T) {
 	l, s := pair(0)
 	l.Tenants[0].Lots, l.Tenants[1].Lots = nil, nil
 	l.Tenants[1].Deficit = cluster.Times(2, cluster.Hour)
-	b := books{settings: s, from: begin, now: begin.Add(cluster.Hour), ledger: *l, pools: make([]spent, 1),
-		used: []cluster.GPUTime{cluster.Times(5, cluster.Hour), cluster.Times(11, cluster.Hour)}}
-	s.Window, b.kept, b.granted, b.wasted = cluster.Day, b.zeros(), b.zeros(), b.zeros()
+	b := books{settings: s, from: begin, now: begin.Add(cluster.Hour), ledger: *l, pools: make([]spent, 1), usage: newUsage(2)}
+	b.used[0], b.used[1] = cluster.Times(5, cluster.Hour), cluster.Times(11, cluster.Hour)
+	s.Window = cluster.Day
 	b.ledger = b.close()
 	if got, want := b.ledger.Tenants[0].Owed, cluster.Times(1, cluster.Hour); got != want {
 		t.Errorf("a is owed %.2f GPU-hours, want 1: of 3 that b had beyond its due 2 were its own", got.Hours())
@@ -379,7 +380,8 @@ func TestDebtsAreKeptForTheWindow(t *testing.T) {
 			b := books{settings: s, now: begin, ledger: *l, pools: make([]spent, 1)}
 			for range int(c.after / (30 * minute)) {
 				b.from, b.now = b.now, b.now.Add(30*minute)
-				b.used, b.kept, b.granted, b.wasted = []cluster.GPUTime{cluster.Times(8, 30*minute), cluster.Times(8, 30*minute)}, b.zeros(), b.zeros(), b.zeros()
+				b.usage = newUsage(2)
+				b.used[0], b.used[1] = cluster.Times(8, 30*minute), cluster.Times(8, 30*minute)
 				b.ledger = b.close()
 			}
 			a, z := b.ledger.Tenants[0].Owed, b.ledger.Tenants[1].Owed
@@ -409,10 +411,10 @@ func TestSurplusesOweDestroyedWork(t *testing.T) {
 		{"it is idle", [3]int{0, 4, 2}, hour(2), [3]cluster.GPUTime{}, hour(2)},
 	} {
 		set := cluster.Settings{RhoSelect: 16, Window: 14 * cluster.Day, Term: 15 * minute}
-		b := books{settings: &set, from: begin, now: begin.Add(cluster.Hour), ledger: cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "p"}}}, pools: make([]spent, 1)}
+		b := books{settings: &set, from: begin, now: begin.Add(cluster.Hour), ledger: cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "p"}}}, usage: newUsage(3), pools: make([]spent, 1)}
 		for k, name := range []string{"a", "b", "c"} {
 			b.ledger.Tenants = append(b.ledger.Tenants, cluster.TenantPool{Tenant: name, Pool: "p", Entitlement: 4 * gpu, Demand: 4 * gpu})
-			b.used = append(b.used, hour(c.used[k]))
+			b.used[k] = hour(c.used[k])
 			if c.used[k] > 4 {
 				b.ledger.Tenants[k].Demand = 20 * gpu
 			}
@@ -420,7 +422,6 @@ func TestSurplusesOweDestroyedWork(t *testing.T) {
 		if c.used[0] == 0 {
 			b.ledger.Tenants[0].Demand = 0
 		}
-		b.kept, b.granted, b.wasted = b.zeros(), b.zeros(), b.zeros()
 		b.wasted[0] = c.destroyed
 		l := b.close()
 		for k := range l.Tenants {

@@ -18,11 +18,12 @@ func newBitsets(k, n int) bitsets {
 	return sets
 }
 
-// empty takes everything out.
-func (sets bitsets) empty() {
+// emptied takes everything out, and gives the sets.
+func (sets bitsets) emptied() bitsets {
 	for _, s := range sets {
 		clear(s)
 	}
+	return sets
 }
 
 // move takes i from one set to another.

@@ -122,8 +122,8 @@ func (t *Site) Clear(b *Board, v View) *Board {
 		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), free: make([]int, len(t.pools)),
 			softs: b.softs, made: b.made, failed: b.failed, seen: b.seen}
 		for p := range t.pools {
-			b.avail[p] = newBitsets(t.most[p]+1, len(t.byPool[p]))
-			b.idle[p] = newBitsets(t.most[p]+1, len(t.byPool[p]))
+			b.avail[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
+			b.idle[p] = newBitsets(t.byPool[p].most+1, len(t.byPool[p].slots))
 		}
 	}
 	b.reserved, b.used, b.room = v.Reserved, 0, b.lists
@@ -144,13 +144,12 @@ func (t *Site) Clear(b *Board, v View) *Board {
 }
 
 func (b *Board) index(p int) {
-	b.avail[p].empty()
-	b.idle[p].empty()
+	avail, idle := b.avail[p].emptied(), b.idle[p].emptied()
 	b.free[p] = 0
-	for at, s := range b.byPool[p] {
+	for at, s := range b.byPool[p].slots {
 		if b.slots[s].open {
-			b.avail[p][b.slots[s].idle].set(at)
-			b.idle[p][b.slots[s].idle].set(at)
+			avail[b.slots[s].idle].set(at)
+			idle[b.slots[s].idle].set(at)
 			b.free[p] += b.slots[s].idle
 		}
 	}
@@ -313,7 +312,7 @@ func (b *Board) Admits(a Ask, node string, gpus int) bool {
 			}
 		}
 	}
-	return own >= 0 && b.admits(&b.specs[a.Shape], a, own, gpus, freed)
+	return own >= 0 && b.search(a).admits(own, gpus, freed)
 }
 
 // Displace frees what a soft lease holds, if it is still there.
@@ -340,7 +339,7 @@ func (b *Board) Crowded(node string) int {
 
 // Parts gives the CPUs and memory that go with GPUs of a shape.
 func (b *Board) Parts(shape, gpus int) (cpus int, memoryMB int64) {
-	return b.share(&b.specs[shape].Request, gpus)
+	return share(&b.specs[shape].Request, gpus)
 }
 
 // Claim says that new leases on these nodes must end by at, or their jobs' limits.
@@ -386,7 +385,7 @@ func (b *Board) shift(s, idle, soft int) {
 }
 
 // clamp keeps counts in range where Slurm reports more held than exists.
-func (b *Board) clamp(p, k int) int { return min(max(k, 0), b.most[p]) }
+func (b *Board) clamp(p, k int) int { return min(max(k, 0), b.byPool[p].most) }
 
 // hasFeatures evaluates the two forms of constraint that we place: "a&b" and
 // "a|b". Others are refused when the snapshot is built.

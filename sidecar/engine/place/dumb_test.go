@@ -187,7 +187,7 @@ func newSmall(t *rapid.T) *small {
 		nodes = append(nodes, s.d.nodes[i].Node)
 	}
 	s.b = New([]string{"k80", "v100"}, nodes, s.reservations(), noon)
-	s.b.MindLimits()
+	s.b.limits = true
 	for range rapid.IntRange(2, 10).Draw(t, "leases") {
 		s.hold()
 	}

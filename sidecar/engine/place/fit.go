@@ -40,29 +40,38 @@ type Placement struct {
 	At        cluster.Instant
 }
 
+// search is an ask that is looked for on a board.
+type search struct {
+	*Board
+	sp  *spec
+	ask Ask
+}
+
+func (b *Board) search(a Ask) *search { return &search{b, &b.specs[a.Shape], a} }
+
 // Fit finds GPUs for a gang, all or nothing, without taking them: on idle GPUs
 // if it fits there, else by displacing soft leases.
 func (b *Board) Fit(a Ask) (Placement, bool) {
-	sp := &b.specs[a.Shape]
 	key := attempt{a.Shape, a.Pool, a.Displace, a.Spares, a.Stops, a.End}
 	if b.failed[key] {
 		return Placement{}, false
 	}
-	splits := b.splits(&sp.Request, a.Pool)
+	x := b.search(a)
+	splits := x.splits()
 	for _, now := range []bool{true, false} {
 		for _, sl := range splits {
-			if found := b.onIdle(sp, a, sl, now); found != nil {
-				return b.placement(sp, found), true
+			if found := x.onIdle(sl, now); found != nil {
+				return x.placement(found), true
 			}
 		}
 	}
 	if a.Displace != Nobodys {
 		for _, sl := range splits {
-			found := b.onSoft(sp, a, sl)
+			found := x.onSoft(sl)
 			if found == nil {
 				continue
 			}
-			if p := b.placement(sp, found); a.Most < 0 || len(p.Displaced) <= a.Most {
+			if p := x.placement(found); a.Most < 0 || len(p.Displaced) <= a.Most {
 				return p, true
 			}
 		}
@@ -75,8 +84,9 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 // spread over just so many nodes.
 type split struct{ nodes, per int }
 
-// splits gives the ways to spread a request, fewest nodes first.
-func (b *Board) splits(r *cluster.Request, pool int) []split {
+// splits gives the ways to spread the gang, fewest nodes first.
+func (x *search) splits() []split {
+	r, pool := &x.sp.Request, &x.byPool[x.ask.Pool]
 	if r.Exclusive {
 		return []split{{max(r.Nodes, 1), wholeNode}}
 	}
@@ -84,10 +94,10 @@ func (b *Board) splits(r *cluster.Request, pool int) []split {
 		return []split{{max(r.Nodes, (r.GPUs+r.PerNode-1)/r.PerNode, 1), r.PerNode}}
 	}
 	var out []split
-	least := max(r.Nodes, (r.GPUs+b.most[pool]-1)/max(b.most[pool], 1), 1)
+	least := max(r.Nodes, (r.GPUs+pool.most-1)/max(pool.most, 1), 1)
 	most := r.MaxNodes
 	if most == 0 {
-		most = max(min(r.GPUs, len(b.byPool[pool])), 1)
+		most = max(min(r.GPUs, len(pool.slots)), 1)
 	}
 	for n := least; n <= most && n <= least+8; n++ {
 		if r.GPUs%n == 0 {
@@ -118,18 +128,18 @@ const scan = 64
 
 // onIdle takes the tightest idle nodes; for an uneven spread the emptiest. With now
 // it leaves out what is idle only later.
-func (b *Board) onIdle(sp *spec, a Ask, sl split, now bool) []choice {
+func (x *search) onIdle(sl split, now bool) []choice {
 	if sl.per == 0 {
-		return b.onEmptiest(sp, a, sl, now)
+		return x.onEmptiest(sl, now)
 	}
-	found := b.seen[:0]
-	defer func() { b.seen = found }()
-	sets := b.idle[a.Pool]
+	found := x.seen[:0]
+	defer func() { x.seen = found }()
+	sets := x.idle[x.ask.Pool]
 	for k := max(sl.per, 1); k < len(sets); k++ {
 		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
-			s := b.byPool[a.Pool][at]
-			want := b.want(sp, s, sl)
-			if want == 0 || b.slots[s].idle < want || !b.admits(sp, a, s, want, none) || now && b.late(sp, s, want) {
+			s := x.byPool[x.ask.Pool].slots[at]
+			want := x.want(s, sl)
+			if want == 0 || x.slots[s].idle < want || !x.admits(s, want, none) || now && x.late(s, want) {
 				continue
 			}
 			if found = append(found, choice{slot: s, gpus: want}); len(found) == sl.nodes {
@@ -141,14 +151,14 @@ func (b *Board) onIdle(sp *spec, a Ask, sl split, now bool) []choice {
 }
 
 // onEmptiest spreads a gang unevenly over the idle GPUs of the nodes that take most of it.
-func (b *Board) onEmptiest(sp *spec, a Ask, sl split, now bool) []choice {
+func (x *search) onEmptiest(sl split, now bool) []choice {
 	var seen []choice
-	sets := b.idle[a.Pool]
+	sets := x.idle[x.ask.Pool]
 	for k := len(sets) - 1; k > 0; k-- {
 		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
-			s := b.byPool[a.Pool][at]
-			for want := min(k, sp.Request.GPUs); want > 0; want-- {
-				if b.admits(sp, a, s, want, none) && (!now || !b.late(sp, s, want)) {
+			s := x.byPool[x.ask.Pool].slots[at]
+			for want := min(k, x.sp.Request.GPUs); want > 0; want-- {
+				if x.admits(s, want, none) && (!now || !x.late(s, want)) {
 					seen = append(seen, choice{slot: s, gpus: want})
 					break
 				}
@@ -156,7 +166,7 @@ func (b *Board) onEmptiest(sp *spec, a Ask, sl split, now bool) []choice {
 		}
 		full := 0 // nodes that take as much as any further one could
 		for i := range seen {
-			if seen[i].gpus >= min(k-1, sp.Request.GPUs) {
+			if seen[i].gpus >= min(k-1, x.sp.Request.GPUs) {
 				full++
 			}
 		}
@@ -164,8 +174,8 @@ func (b *Board) onEmptiest(sp *spec, a Ask, sl split, now bool) []choice {
 			break
 		}
 	}
-	slices.SortStableFunc(seen, func(x, y choice) int { return cmp.Compare(y.gpus, x.gpus) })
-	return deal(seen, sl.nodes, sp.Request.GPUs)
+	slices.SortStableFunc(seen, func(a, b choice) int { return cmp.Compare(b.gpus, a.gpus) })
+	return deal(seen, sl.nodes, x.sp.Request.GPUs)
 }
 
 // deal spreads a gang over the first n nodes: at least one GPU on each, as many on
@@ -186,11 +196,11 @@ func deal(seen []choice, n, gpus int) []choice {
 }
 
 // want gives how many GPUs of a slot an even split takes; 0 = none.
-func (b *Board) want(sp *spec, s int, sl split) int {
+func (x *search) want(s int, sl split) int {
 	if sl.per != wholeNode {
 		return sl.per
 	}
-	if l := &b.slots[s]; l.total >= sp.Request.PerNode {
+	if l := &x.slots[s]; l.total >= x.sp.Request.PerNode {
 		return l.total
 	}
 	return 0
@@ -199,19 +209,19 @@ func (b *Board) want(sp *spec, s int, sl split) int {
 // onSoft compares nodes where displacing soft leases makes room, and takes those
 // that disturb least: no lease first, then leases that stand last in the queue,
 // few GPUs freed, little left over, by node.
-func (b *Board) onSoft(sp *spec, a Ask, sl split) []choice {
-	sets := b.avail[a.Pool]
+func (x *search) onSoft(sl split) []choice {
+	sets := x.avail[x.ask.Pool]
 	var seen []choice
 	for k := max(sl.per, 1); k < len(sets); k++ {
 		for at := sets[k].next(0); at >= 0; at = sets[k].next(at + 1) {
-			s := b.byPool[a.Pool][at]
+			s := x.byPool[x.ask.Pool].slots[at]
 			if sl.per == 0 {
-				if c, ok := b.makeMostRoom(sp, a, s); ok {
+				if c, ok := x.makeMostRoom(s); ok {
 					seen = append(seen, c)
 				}
 				continue
 			}
-			if c, ok := b.makeRoom(sp, a, s, b.want(sp, s, sl)); ok {
+			if c, ok := x.makeRoom(s, x.want(s, sl)); ok {
 				seen = append(seen, c)
 			}
 			if len(seen) >= max(scan, 4*sl.nodes) {
@@ -220,30 +230,30 @@ func (b *Board) onSoft(sp *spec, a Ask, sl split) []choice {
 			}
 		}
 	}
-	slices.SortStableFunc(seen, func(x, y choice) int {
+	slices.SortStableFunc(seen, func(a, b choice) int {
 		size := 0
 		if sl.per == 0 {
-			size = cmp.Compare(y.gpus, x.gpus)
+			size = cmp.Compare(b.gpus, a.gpus)
 		}
-		return cmp.Or(size, cmp.Compare(y.worst, x.worst), cmp.Compare(x.freed, y.freed), cmp.Compare(x.spare, y.spare))
+		return cmp.Or(size, cmp.Compare(b.worst, a.worst), cmp.Compare(a.freed, b.freed), cmp.Compare(a.spare, b.spare))
 	})
 	if sl.per != 0 {
 		if len(seen) < sl.nodes {
 			return nil
 		}
-		return b.needed(sp, a, seen[:sl.nodes])
+		return x.needed(seen[:sl.nodes])
 	}
-	found := deal(seen, sl.nodes, sp.Request.GPUs)
-	return b.needed(sp, a, found)
+	found := deal(seen, sl.nodes, x.sp.Request.GPUs)
+	return x.needed(found)
 }
 
 // noRank is the worst rank of a choice that displaces nobody.
 const noRank = math.MaxInt
 
 // makeMostRoom tells what it takes to free as much of a slot as can be.
-func (b *Board) makeMostRoom(sp *spec, a Ask, s int) (choice, bool) {
-	for want := min(sp.Request.GPUs, b.slots[s].idle+b.slots[s].soft); want > 0; want-- {
-		if c, ok := b.makeRoom(sp, a, s, want); ok {
+func (x *search) makeMostRoom(s int) (choice, bool) {
+	for want := min(x.sp.Request.GPUs, x.slots[s].idle+x.slots[s].soft); want > 0; want-- {
+		if c, ok := x.makeRoom(s, want); ok {
 			return c, true
 		}
 	}
@@ -251,30 +261,30 @@ func (b *Board) makeMostRoom(sp *spec, a Ask, s int) (choice, bool) {
 }
 
 // makeRoom tells what it takes to free a slot for its part of the gang.
-func (b *Board) makeRoom(sp *spec, a Ask, s, want int) (choice, bool) {
-	c := choice{slot: s, gpus: want, worst: noRank, spare: b.slots[s].idle - want}
-	if want == 0 || c.spare < 0 && !b.slots[s].mayHaveOf(a.Displace) {
+func (x *search) makeRoom(s, want int) (choice, bool) {
+	c := choice{slot: s, gpus: want, worst: noRank, spare: x.slots[s].idle - want}
+	if want == 0 || c.spare < 0 && !x.slots[s].mayHaveOf(x.ask.Displace) {
 		return c, false
 	}
 	var freed part
-	for _, f := range b.lastHere(s) {
-		if c.spare >= 0 && b.admits(sp, a, s, want, freed) {
+	for _, f := range x.lastHere(s) {
+		if c.spare >= 0 && x.admits(s, want, freed) {
 			break
 		}
-		if !f.isOf(a.Displace) || a.Spares > 0 && a.Spares == 1+f.owner && f.gpus() >= sp.Request.GPUs {
+		if !f.isOf(x.ask.Displace) || x.ask.Spares > 0 && x.ask.Spares == 1+f.owner && f.gpus() >= x.sp.Request.GPUs {
 			continue
 		}
 		c.displaced = append(c.displaced, f)
 		c.worst = min(c.worst, f.rank)
-		gpus, part := b.freedOn(f, s)
+		gpus, part := x.freedOn(f, s)
 		c.spare += gpus
 		freed = freed.plus(part)
 	}
-	if c.spare < 0 || !b.admits(sp, a, s, want, freed) {
+	if c.spare < 0 || !x.admits(s, want, freed) {
 		return c, false
 	}
 	if len(c.displaced) > 1 {
-		c = b.needed(sp, a, []choice{c})[0]
+		c = x.needed([]choice{c})[0]
 	}
 	for _, f := range c.displaced {
 		for _, h := range f.holds {
@@ -324,7 +334,7 @@ func (b *Board) freedOn(f *soft, s int) (gpus int, freed part) {
 
 // needed leaves out those whose displacement is not needed: of all that the choices
 // displace, those first that stand furthest in front.
-func (b *Board) needed(sp *spec, a Ask, found []choice) []choice {
+func (x *search) needed(found []choice) []choice {
 	var all []*soft
 	for i := range found {
 		for _, f := range found[i].displaced {
@@ -333,23 +343,23 @@ func (b *Board) needed(sp *spec, a Ask, found []choice) []choice {
 			}
 		}
 	}
-	slices.SortFunc(all, func(x, y *soft) int { return lastFirst(y, x) })
+	slices.SortFunc(all, func(a, b *soft) int { return lastFirst(b, a) })
 	spare := make([]int, len(found)) // GPUs
 	freed := make([]part, len(found))
 	for i := range found {
-		spare[i] = b.slots[found[i].slot].idle - found[i].gpus
+		spare[i] = x.slots[found[i].slot].idle - found[i].gpus
 		for _, f := range all {
-			gpus, part := b.freedOn(f, found[i].slot)
+			gpus, part := x.freedOn(f, found[i].slot)
 			spare[i], freed[i] = spare[i]+gpus, freed[i].plus(part)
 		}
 	}
 	without := func(f *soft) bool {
 		for i := range found {
-			gpus, part := b.freedOn(f, found[i].slot)
+			gpus, part := x.freedOn(f, found[i].slot)
 			if part == none && gpus == 0 {
 				continue
 			}
-			if spare[i] < gpus || !b.admits(sp, a, found[i].slot, found[i].gpus, freed[i].less(part)) {
+			if spare[i] < gpus || !x.admits(found[i].slot, found[i].gpus, freed[i].less(part)) {
 				return false
 			}
 		}
@@ -360,7 +370,7 @@ func (b *Board) needed(sp *spec, a Ask, found []choice) []choice {
 			continue
 		}
 		for i := range found {
-			gpus, part := b.freedOn(f, found[i].slot)
+			gpus, part := x.freedOn(f, found[i].slot)
 			spare[i], freed[i] = spare[i]-gpus, freed[i].less(part)
 			found[i].displaced = slices.DeleteFunc(found[i].displaced, func(k *soft) bool { return k == f })
 		}
@@ -373,33 +383,33 @@ func (b *Board) needed(sp *spec, a Ask, found []choice) []choice {
 
 // admits tells whether a node takes want GPUs of the job: partition, node lists,
 // features, CPUs and memory (with what would be freed), reservations ahead and claims.
-func (b *Board) admits(sp *spec, a Ask, s, want int, freed part) bool {
-	l := &b.slots[s]
-	n, m := &b.nodes[l.node], &b.machines[l.node]
-	r := &sp.Request
-	if n.shut || !m.shares(sp) {
+func (x *search) admits(s, want int, freed part) bool {
+	l := &x.slots[s]
+	n, m := &x.nodes[l.node], &x.machines[l.node]
+	r := &x.sp.Request
+	if n.shut || !m.shares(x.sp) {
 		return false
 	}
 	free := n.free.plus(freed)
 	if r.Exclusive && free != m.all { // every job holds CPUs or memory
 		return false
 	}
-	if cpus, memory := b.share(r, want); free.cpus < cpus || free.memory < memory {
+	if cpus, memory := share(r, want); free.cpus < cpus || free.memory < memory {
 		return false
 	}
-	if sp.require != nil && !sp.require.Has(m.name) || sp.exclude != nil && sp.exclude.Has(m.name) {
+	if x.sp.require != nil && !x.sp.require.Has(m.name) || x.sp.exclude != nil && x.sp.exclude.Has(m.name) {
 		return false
 	}
 	if !hasFeatures(m.features, r.Features) {
 		return false
 	}
-	if n.claimed > 0 && a.End > n.claimed && (sp.Limit == 0 || a.Now.Add(sp.Limit) > n.claimed) {
+	if n.claimed > 0 && x.ask.End > n.claimed && (x.sp.Limit == 0 || x.ask.Now.Add(x.sp.Limit) > n.claimed) {
 		return false
 	}
-	if n.gathers && !a.Stops {
+	if n.gathers && !x.ask.Stops {
 		return false
 	}
-	return !b.reserved || !slices.ContainsFunc(m.windows, func(w window) bool { return !w.lets(sp, a.Now) })
+	return !x.reserved || !slices.ContainsFunc(m.windows, func(w window) bool { return !w.lets(x.sp, x.ask.Now) })
 }
 
 // shares tells whether a node is in a partition of the job.
@@ -422,7 +432,7 @@ func (w *window) lets(sp *spec, now cluster.Instant) bool {
 }
 
 // share gives the CPUs and the memory that go with some of a job's GPUs.
-func (b *Board) share(r *cluster.Request, gpus int) (int, int64) {
+func share(r *cluster.Request, gpus int) (int, int64) {
 	if r.Exclusive {
 		return r.CPUs / max(r.Nodes, 1), r.MemoryMB / int64(max(r.Nodes, 1))
 	}
@@ -431,24 +441,24 @@ func (b *Board) share(r *cluster.Request, gpus int) (int, int64) {
 }
 
 // late tells whether part of what a job would get on a slot is not free yet.
-func (b *Board) late(sp *spec, s, want int) bool {
-	l := &b.slots[s]
-	n := &b.nodes[l.node]
-	cpus, memory := b.share(&sp.Request, want)
+func (x *search) late(s, want int) bool {
+	l := &x.slots[s]
+	n := &x.nodes[l.node]
+	cpus, memory := share(&x.sp.Request, want)
 	return l.idle-l.later < want || n.free.cpus-n.later.cpus < cpus || n.free.memory-n.later.memory < memory
 }
 
 // placement turns choices into holdings.
-func (b *Board) placement(sp *spec, found []choice) Placement {
-	p := Placement{At: b.now}
+func (x *search) placement(found []choice) Placement {
+	p := Placement{At: x.now}
 	for _, c := range found {
-		l := &b.slots[c.slot]
-		cpus, memory := b.share(&sp.Request, c.gpus)
-		if b.late(sp, c.slot, c.gpus) {
-			p.At = max(p.At, b.nodes[l.node].freeAt)
+		l := &x.slots[c.slot]
+		cpus, memory := share(&x.sp.Request, c.gpus)
+		if x.late(c.slot, c.gpus) {
+			p.At = max(p.At, x.nodes[l.node].freeAt)
 		}
 		p.Nodes = append(p.Nodes, cluster.Holding{
-			Node: b.machines[l.node].name, Model: b.pools[l.pool], GPUs: c.gpus, CPUs: cpus, MemoryMB: memory})
+			Node: x.machines[l.node].name, Model: x.pools[l.pool], GPUs: c.gpus, CPUs: cpus, MemoryMB: memory})
 		for _, f := range c.displaced {
 			p.At = max(p.At, f.end)
 			if !slices.Contains(p.Displaced, f.who) {
@@ -456,7 +466,7 @@ func (b *Board) placement(sp *spec, found []choice) Placement {
 			}
 		}
 	}
-	slices.SortFunc(p.Nodes, func(x, y cluster.Holding) int { return strings.Compare(x.Node, y.Node) })
+	slices.SortFunc(p.Nodes, func(a, b cluster.Holding) int { return strings.Compare(a.Node, b.Node) })
 	slices.Sort(p.Displaced)
 	return p
 }

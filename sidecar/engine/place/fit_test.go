@@ -235,7 +235,7 @@ func TestExclusiveTakesWholeNodes(t *testing.T) {
 func TestAClaimKeepsLongerLeasesOff(t *testing.T) {
 	board := func() *Board {
 		b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)
-		b.MindLimits()
+		b.limits = true
 		return b
 	}
 	short, long := gang(1), gang(1)

@@ -17,23 +17,24 @@ type Site struct {
 	pools    []string
 	machines []machine
 	byName   map[string]int
-	asked    []int   // nodes asked for lately, + 1, by spot
-	byPool   [][]int // slots of each pool, by node
-	most     []int   // most GPUs of a node, by pool
-	gpus     []int   // by pool
-	bad      []int   // of these on bad nodes
-	shapes   map[shapeKey]int
-	recent   [64]int // the last shape with so many GPUs (modulo), + 1
-	specs    []spec
-	parts    map[string]uint64
-	limits   bool // time limits matter: something lies ahead on some node
-	reserved bool // so does whose job it is: a reservation may be for it
+	asked    []int // nodes asked for lately, + 1, by spot
+	byPool   []poolSite
+	parts    map[string]uint64 // the bit of each partition
+	shapes
 
 	// Every board starts with a copy of these: everything idle.
 	nodes []node
 	slots []slot
 
 	surveyed []cluster.Node // what it was made of; nil = nothing is to be made of it again
+}
+
+// poolSite is the GPUs of one model.
+type poolSite struct {
+	slots []int // by node
+	most  int   // GPUs of a node
+	gpus  int
+	bad   int // of these on bad nodes
 }
 
 // machine is what stays the same of a node.
@@ -70,7 +71,7 @@ func Resurvey(old *Site, pools []string, nodes []cluster.Node, reservations []cl
 	}
 	t := Survey(slices.Clone(pools), nodes, reservations, now)
 	if claims {
-		t.MindLimits()
+		t.limits = true
 	}
 	if !foreign {
 		t.surveyed = slices.Clone(nodes) // in copies: who lent them may change them
@@ -101,12 +102,9 @@ func Survey(pools []string, nodes []cluster.Node, reservations []cluster.Reserva
 		machines: make([]machine, len(nodes)),
 		byName:   make(map[string]int, len(nodes)),
 		asked:    make([]int, 1<<bits.Len(uint(2*len(nodes)+64))),
-		byPool:   make([][]int, len(pools)),
-		most:     make([]int, len(pools)),
-		gpus:     make([]int, len(pools)),
-		bad:      make([]int, len(pools)),
-		shapes:   map[shapeKey]int{},
+		byPool:   make([]poolSite, len(pools)),
 		parts:    map[string]uint64{},
+		shapes:   shapes{byKey: map[shapeKey]int{}},
 		nodes:    make([]node, len(nodes)),
 		slots:    make([]slot, 0, len(nodes)),
 	}
@@ -134,12 +132,13 @@ func (t *Site) add(i int, n *cluster.Node) {
 		if p < 0 {
 			continue
 		}
-		t.slots = append(t.slots, slot{node: i, pool: p, at: len(t.byPool[p]), total: g.Count, idle: g.Count})
-		t.byPool[p] = append(t.byPool[p], len(t.slots)-1)
-		t.most[p] = max(t.most[p], g.Count)
-		t.gpus[p] += g.Count
+		all := &t.byPool[p]
+		t.slots = append(t.slots, slot{node: i, pool: p, at: len(all.slots), total: g.Count, idle: g.Count})
+		all.slots = append(all.slots, len(t.slots)-1)
+		all.most = max(all.most, g.Count)
+		all.gpus += g.Count
 		if d.bad {
-			t.bad[p] += g.Count
+			all.bad += g.Count
 		}
 	}
 	d.last = len(t.slots)
@@ -191,7 +190,7 @@ func (t *Site) nodeAt(name string) int {
 }
 
 // Count gives the GPUs of a pool, and how many of them are on bad nodes.
-func (t *Site) Count(p int) (gpus, bad int) { return t.gpus[p], t.bad[p] }
+func (t *Site) Count(p int) (gpus, bad int) { return t.byPool[p].gpus, t.byPool[p].bad }
 
 // Good tells whether a node is there and not bad.
 func (t *Site) Good(name string) bool {
@@ -204,10 +203,6 @@ func (t *Site) Bad(name string) bool {
 	i := t.nodeAt(name)
 	return i >= 0 && t.machines[i].bad
 }
-
-// MindLimits says that claims will be made: shapes with different time limits then
-// differ. It has to be called before any is registered.
-func (t *Site) MindLimits() { t.limits = true }
 
 // slotOf gives the slot of a model on a node, or -1.
 func (t *Site) slotOf(n int, model string) int {
@@ -244,6 +239,15 @@ type shapeKey struct {
 	limit                                     cluster.Span
 }
 
+// shapes is what jobs asked for, each once.
+type shapes struct {
+	byKey    map[shapeKey]int
+	recent   [64]int // the last shape with so many GPUs (modulo), + 1
+	specs    []spec
+	limits   bool // time limits tell shapes apart: something lies ahead on some node
+	reserved bool // so does whose job it is: a reservation may be for it
+}
+
 // Shape registers what a job asks and gives its number; equal asks share one.
 func (t *Site) Shape(s Spec) int {
 	recent := &t.recent[s.Request.GPUs&(len(t.recent)-1)]
@@ -258,10 +262,10 @@ func (t *Site) Shape(s Spec) int {
 	if t.reserved {
 		k.account, k.by = s.Account, s.User
 	}
-	n, ok := t.shapes[k]
+	n, ok := t.byKey[k]
 	if !ok {
 		n = len(t.specs)
-		t.shapes[k] = n
+		t.byKey[k] = n
 		t.specs = append(t.specs, t.prepare(s))
 	}
 	*recent = n + 1

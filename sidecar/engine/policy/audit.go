@@ -93,9 +93,8 @@ func (m Market) holds(p Parts) error {
 // to the sum.
 func (m Market) slack(p Parts) (float64, error) {
 	k, now := len(m.Models), 0.0
-	program := lp.New()
+	program := lp.New().Maximise()
 	defer program.Close()
-	program.Maximise()
 	program.Set(lp.Options{PrimalTolerance: 1e-9, DualTolerance: 1e-9})
 	var rows []lp.Row
 	for _, model := range m.Models {

@@ -83,8 +83,8 @@ func leastCost(d *division) error {
 // price gives what a way costs an hour.
 func (v *solver) price(x way) float64 { return v.d.p.Models[x.model].Price * v.gang(x) }
 
-func (d *division) price(u use) float64 {
-	return d.p.Models[u.model].Price * float64(d.p.Jobs[u.a].Gang)
+func (g *given) price(u use) float64 {
+	return g.p.Models[u.model].Price * float64(g.p.Jobs[u.a].Gang)
 }
 
 // best maximises the sum of what ways are worth, and takes the answer.
@@ -144,7 +144,7 @@ func (v *solver) deadlines() error {
 		}
 	}
 	v.gain(func(way) float64 { return 0 })
-	v.everything()            // a pair may be what makes it feasible
+	v.add(v.absent())         // a pair may be what makes it feasible
 	n, over := 0, len(jobs)+1 // so many can be kept, so many cannot
 	for try := len(jobs); over-n > 1; try = (n + over) / 2 {
 		keep(try)

@@ -5,15 +5,20 @@ import (
 	"slices"
 )
 
+// given is what a division starts from; nothing of it changes.
+type given struct {
+	p   Problem
+	o   Options
+	slo bool
+	top []float64 // of each job: its throughput on its fastest model; 0 = it runs nowhere
+}
+
 // division is a problem on its way to its shares.
 type division struct {
-	p      Problem
-	o      Options
-	slo    bool
-	top    []float64 // of each job: its throughput on its fastest model; 0 = it runs nowhere
+	given
 	solver *solver
 
-	uses      []use
+	uses      []use   // the answer
 	laid      *Shares // of uses
 	objective float64
 	late      []int64
@@ -29,7 +34,7 @@ type use struct {
 }
 
 func newDivision(p Problem, o Options, slo bool) *division {
-	d := &division{p: p, o: o, slo: slo, top: make([]float64, len(p.Jobs))}
+	d := &division{given: given{p: p, o: o, slo: slo, top: make([]float64, len(p.Jobs))}}
 	for m, j := range p.Jobs {
 		d.top[m] = slices.Max(j.Speed)
 		if j.Apart != nil {
@@ -39,20 +44,22 @@ func newDivision(p Problem, o Options, slo bool) *division {
 	return d
 }
 
-func (d *division) close() {
+// keep makes a solver the division's, and frees the one before; nil = none.
+func (d *division) keep(v *solver) {
 	if d.solver != nil {
 		d.solver.p.Close()
 	}
+	d.solver = v
 }
 
 // equal gives the throughput of a job with an equal share of every model (§4.1's
 // throughput(m, X_equal)): its throughputs' mean by GPUs.
-func (d *division) equal(m int) float64 {
+func (g *given) equal(m int) float64 {
 	sum, gpus := 0.0, 0.0
-	for j, v := range d.p.Jobs[m].Speed {
-		sum += v * d.p.Models[j].GPUs
-		if v > 0 || !d.o.Eligible {
-			gpus += d.p.Models[j].GPUs
+	for j, v := range g.p.Jobs[m].Speed {
+		sum += v * g.p.Models[j].GPUs
+		if v > 0 || !g.o.Eligible {
+			gpus += g.p.Models[j].GPUs
 		}
 	}
 	return sum / gpus
@@ -60,17 +67,17 @@ func (d *division) equal(m int) float64 {
 
 // alone gives the throughput of a job with one nth of every model for itself
 // (throughput(m, X_isolated)), n being the jobs that can run at all.
-func (d *division) alone(m int) float64 {
+func (g *given) alone(m int) float64 {
 	n := 0.0
-	for _, v := range d.top {
+	for _, v := range g.top {
 		if v > 0 {
 			n++
 		}
 	}
-	j := d.p.Jobs[m]
+	j := g.p.Jobs[m]
 	sum, time := 0.0, 0.0
 	for i, v := range j.Speed {
-		x := d.p.Models[i].GPUs / (n * float64(j.Gang))
+		x := g.p.Models[i].GPUs / (n * float64(j.Gang))
 		sum += v * x
 		time += x
 	}
@@ -78,21 +85,21 @@ func (d *division) alone(m int) float64 {
 }
 
 // fixed gives every job its part by weight of each model that it can run on.
-func (d *division) fixed() []use {
+func (g *given) fixed() []use {
 	weights := 0.0
-	for m, j := range d.p.Jobs {
-		if d.top[m] > 0 {
+	for m, j := range g.p.Jobs {
+		if g.top[m] > 0 {
 			weights += j.Weight
 		}
 	}
 	var out []use
-	for m, j := range d.p.Jobs {
+	for m, j := range g.p.Jobs {
 		first, time := len(out), 0.0
 		for i, v := range j.Speed {
 			if v > 0 {
-				x := d.p.Models[i].GPUs * j.Weight / weights / float64(j.Gang)
-				if j.Apart != nil && d.p.Models[i].Together > 0 {
-					x *= d.p.Models[i].Together / d.p.Models[i].GPUs
+				x := g.p.Models[i].GPUs * j.Weight / weights / float64(j.Gang)
+				if j.Apart != nil && g.p.Models[i].Together > 0 {
+					x *= g.p.Models[i].Together / g.p.Models[i].GPUs
 				}
 				out = append(out, use{a: m, b: -1, model: i, part: x})
 				time += x
@@ -204,21 +211,21 @@ func (d *division) throughputs() []float64 {
 }
 
 // speeds gives the throughputs of a use, of its one job or of both.
-func (d *division) speeds(u use) (a, b float64) {
+func (g *given) speeds(u use) (a, b float64) {
 	switch {
 	case u.b >= 0:
-		q := &d.p.Pairs[u.pair]
+		q := &g.p.Pairs[u.pair]
 		return q.SpeedA[u.model], q.SpeedB[u.model]
 	case u.apart:
-		return d.p.Jobs[u.a].Apart[u.model], 0
+		return g.p.Jobs[u.a].Apart[u.model], 0
 	}
-	return d.p.Jobs[u.a].Speed[u.model], 0
+	return g.p.Jobs[u.a].Speed[u.model], 0
 }
 
 // confined tells whether a use takes of the GPUs that are together.
-func (d *division) confined(a, b, model int, apart bool) bool {
-	spread := d.p.Jobs[a].Apart != nil || b >= 0 && d.p.Jobs[b].Apart != nil
-	return spread && !apart && d.p.Models[model].Together > 0
+func (g *given) confined(a, b, model int, apart bool) bool {
+	spread := g.p.Jobs[a].Apart != nil || b >= 0 && g.p.Jobs[b].Apart != nil
+	return spread && !apart && g.p.Models[model].Together > 0
 }
 
 // trim takes what is above limit from the large uses, from each by its size, and what is left then

@@ -19,11 +19,11 @@ func fifo(d *division) error {
 }
 
 // queued gives what a step a second of each job is worth, as fifo has it, in an order.
-func (d *division) queued(order []int) []float64 {
+func (g *given) queued(order []int) []float64 {
 	out := make([]float64, len(order))
 	for i, m := range order {
-		if d.top[m] > 0 {
-			out[m] = float64(len(order)-i) / d.top[m]
+		if g.top[m] > 0 {
+			out[m] = float64(len(order)-i) / g.top[m]
 		}
 	}
 	return out

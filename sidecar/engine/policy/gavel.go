@@ -77,7 +77,7 @@ func Gavel(name string, p Problem, o Options) (Shares, error) {
 	}
 	d := newDivision(p, o, obj.slo)
 	err := obj.divide(d)
-	d.close()
+	d.keep(nil)
 	if err != nil {
 		d.take(d.fixed())
 		d.objective, d.late = 0, nil

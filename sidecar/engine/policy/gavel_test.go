@@ -143,9 +143,9 @@ func TestParetoEfficiency(t *testing.T) {
 			most := func(part float64) float64 { // with nobody below by more than a part
 				before = 0
 				d := newDivision(p, Options{}, false)
-				defer d.close()
+				defer d.keep(nil)
 				v := d.solve(d.space(nil), nil)
-				v.everything()
+				v.add(v.absent())
 				gain := make([]float64, len(p.Jobs))
 				for m, x := range achieved(p, s) {
 					if d.top[m] > 0 {

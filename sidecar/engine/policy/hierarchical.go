@@ -41,9 +41,9 @@ func hierarchical(d *division) error {
 
 // due gives the weights of the jobs that can still rise: a job has its part of what its entity
 // weighs, or is the first and has all of it.
-func (d *division) due(members [][]int, frozen []bool) []float64 {
-	weight := make([]float64, len(d.p.Jobs))
-	for e, entity := range d.p.Entities {
+func (g *given) due(members [][]int, frozen []bool) []float64 {
+	weight := make([]float64, len(g.p.Jobs))
+	for e, entity := range g.p.Entities {
 		sum := 0.0
 		for _, m := range members[e] {
 			if !frozen[m] && entity.FIFO {
@@ -51,12 +51,12 @@ func (d *division) due(members [][]int, frozen []bool) []float64 {
 				break
 			}
 			if !frozen[m] {
-				sum += d.p.Jobs[m].Weight
+				sum += g.p.Jobs[m].Weight
 			}
 		}
 		for _, m := range members[e] {
 			if !frozen[m] && !entity.FIFO {
-				weight[m] = entity.Weight * d.p.Jobs[m].Weight / sum
+				weight[m] = entity.Weight * g.p.Jobs[m].Weight / sum
 			}
 		}
 	}

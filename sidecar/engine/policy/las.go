@@ -10,11 +10,11 @@ func las(d *division) (err error) {
 
 // ones gives the throughput of each job at level 1, with its weight or without; 0 for a
 // job that can run nowhere.
-func (d *division) ones(weighted bool) []float64 {
-	need := make([]float64, len(d.p.Jobs))
-	for m, j := range d.p.Jobs {
-		if d.top[m] > 0 {
-			need[m] = d.equal(m) / float64(j.Gang)
+func (g *given) ones(weighted bool) []float64 {
+	need := make([]float64, len(g.p.Jobs))
+	for m, j := range g.p.Jobs {
+		if g.top[m] > 0 {
+			need[m] = g.equal(m) / float64(j.Gang)
 			if weighted {
 				need[m] *= j.Weight
 			}

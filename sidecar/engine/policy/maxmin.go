@@ -29,11 +29,11 @@ func (d *division) leveled(need []float64, key func(m int) []float64) levels {
 }
 
 // instance is the jobs with a need as the price solver has them.
-func (d *division) instance(need []float64) (in price.Instance, jobs []int) {
-	for _, m := range d.p.Models {
+func (g *given) instance(need []float64) (in price.Instance, jobs []int) {
+	for _, m := range g.p.Models {
 		in.GPUs = append(in.GPUs, m.GPUs)
 	}
-	for m, j := range d.p.Jobs {
+	for m, j := range g.p.Jobs {
 		if need[m] > 0 {
 			jobs = append(jobs, m)
 			in.Gang = append(in.Gang, float64(j.Gang))

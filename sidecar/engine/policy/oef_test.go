@@ -299,9 +299,8 @@ func TestNonCooperativeIsEqualUpToDemand(t *testing.T) {
 func (m Market) ceiling(t rapid.TB, level []float64, l int, part float64) float64 {
 	t.Helper()
 	k := len(m.Models)
-	program := lp.New()
+	program := lp.New().Maximise()
 	defer program.Close()
-	program.Maximise()
 	var rows []lp.Row
 	for _, model := range m.Models {
 		rows = append(rows, lp.Row{Lower: -inf, Upper: model.GPUs})
@@ -358,9 +357,8 @@ func TestNonCooperativeIsWhatCLPFinds(t *testing.T) {
 func allRows(t rapid.TB, m Market) float64 {
 	t.Helper()
 	n, k := len(m.Tenants), len(m.Models)
-	program := lp.New()
+	program := lp.New().Maximise()
 	defer program.Close()
-	program.Maximise()
 	program.Set(lp.Options{PrimalTolerance: 1e-9, DualTolerance: 1e-9})
 	var columns []lp.Column
 	for _, tenant := range m.Tenants {
@@ -612,9 +610,8 @@ func TestOddMarkets(t *testing.T) {
 func leximin(gpus, weight, gang, speedup []float64) ([]float64, error) {
 	n, k := len(weight), len(gpus)
 	level := n * k // the column
-	program := lp.New()
+	program := lp.New().Maximise()
 	defer program.Close()
-	program.Maximise()
 	program.Set(lp.Options{PrimalTolerance: 1e-9, DualTolerance: 1e-9})
 	columns := make([]lp.Column, level+1)
 	for i := range columns {

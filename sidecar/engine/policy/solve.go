@@ -38,10 +38,8 @@ const pivots = 5_000_000
 // solve begins a program; need is what the jobs will need about, or nil.
 func (d *division) solve(s *space, need []float64) *solver {
 	n, k := len(s.rows), len(d.p.Models)
-	v := &solver{d: d, s: s, p: lp.New(), top: make([]float64, n), scale: make([]float64, n), gains: make([]float64, len(s.ways)), column: make([]int, len(s.ways))}
-	d.close()
-	d.solver = v
-	v.p.Maximise()
+	v := &solver{d: d, s: s, p: lp.New().Maximise(), top: make([]float64, n), scale: make([]float64, n), gains: make([]float64, len(s.ways)), column: make([]int, len(s.ways))}
+	d.keep(v)
 	v.p.Set(lp.Options{PrimalTolerance: tolerance, DualTolerance: tolerance, MaxIterations: pivots})
 	rows := make([]lp.Row, 2*n+2*k)
 	for m, jobs := range s.rows {
@@ -73,7 +71,7 @@ func (d *division) solve(s *space, need []float64) *solver {
 	}
 	v.add(all)
 	if d.o.Whole {
-		v.everything()
+		v.add(v.absent())
 	}
 	return v
 }
@@ -165,15 +163,15 @@ func (v *solver) run() error {
 	}
 }
 
-// everything adds all ways that are not there.
-func (v *solver) everything() {
+// absent gives the ways that are not there.
+func (v *solver) absent() []int {
 	var rest []int
 	for w, c := range v.column {
 		if c < 0 {
 			rest = append(rest, w)
 		}
 	}
-	v.add(rest)
+	return rest
 }
 
 // best is how many pairs a row may add at a time.

@@ -29,13 +29,13 @@ type way struct {
 
 // space takes every job for itself where key is nil. Else jobs with equal keys, gangs and
 // throughputs, alone and with each other, share a row.
-func (d *division) space(key func(m int) []float64) *space {
-	row := make([]int, len(d.p.Jobs))
+func (g *given) space(key func(m int) []float64) *space {
+	row := make([]int, len(g.p.Jobs))
 	for m := range row {
 		row[m] = m
 	}
-	if key != nil && !d.o.Whole {
-		row = d.alike(key)
+	if key != nil && !g.o.Whole {
+		row = g.alike(key)
 	}
 	s := &space{}
 	for m, r := range row {
@@ -46,7 +46,7 @@ func (d *division) space(key func(m int) []float64) *space {
 	}
 	for r, jobs := range s.rows {
 		s.first = append(s.first, len(s.ways))
-		s.single(d, r, jobs[0])
+		s.single(g, r, jobs[0])
 	}
 	s.alone = len(s.ways)
 	s.first = append(s.first, s.alone)
@@ -55,7 +55,7 @@ func (d *division) space(key func(m int) []float64) *space {
 	if n < len(row) {
 		seen = make([]bool, n*n)
 	}
-	for i, q := range d.p.Pairs {
+	for i, q := range g.p.Pairs {
 		a, b := row[q.A], row[q.B]
 		if seen != nil {
 			if seen[a*n+b] {
@@ -63,24 +63,24 @@ func (d *division) space(key func(m int) []float64) *space {
 			}
 			seen[a*n+b], seen[b*n+a] = true, true
 		}
-		s.double(d, a, b, i)
+		s.double(g, a, b, i)
 	}
 	return s
 }
 
 // plain tells whether all that is of use is jobs alone, on as few nodes as they need.
-func (d *division) plain() bool {
-	if d.o.Whole {
+func (g *given) plain() bool {
+	if g.o.Whole {
 		return false
 	}
-	for i := range d.p.Models {
-		for m := range d.p.Jobs {
-			if d.spread(m, i) || d.confined(m, -1, i, false) {
+	for i := range g.p.Models {
+		for m := range g.p.Jobs {
+			if g.spread(m, i) || g.confined(m, -1, i, false) {
 				return false
 			}
 		}
-		for q := range d.p.Pairs {
-			if d.paired(q, i) {
+		for q := range g.p.Pairs {
+			if g.paired(q, i) {
 				return false
 			}
 		}
@@ -90,37 +90,37 @@ func (d *division) plain() bool {
 
 // spread tells whether a job spread over nodes is of use on a model: it is faster so, or what is
 // together is short.
-func (d *division) spread(m, model int) bool {
-	j := &d.p.Jobs[m]
-	return j.Apart != nil && j.Apart[model] > 0 && (j.Apart[model] > j.Speed[model] || d.p.Models[model].Together > 0)
+func (g *given) spread(m, model int) bool {
+	j := &g.p.Jobs[m]
+	return j.Apart != nil && j.Apart[model] > 0 && (j.Apart[model] > j.Speed[model] || g.p.Models[model].Together > 0)
 }
 
 // paired tells whether a pair is of use on a model: the two do more together than when they take
 // turns. Else each alone for speedA/T_a and speedB/T_b of the time does the same with less.
-func (d *division) paired(pair, model int) bool {
-	q := &d.p.Pairs[pair]
+func (g *given) paired(pair, model int) bool {
+	q := &g.p.Pairs[pair]
 	a, b := q.SpeedA[model], q.SpeedB[model]
-	return a > 0 && b > 0 && a/d.p.Jobs[q.A].Speed[model]+b/d.p.Jobs[q.B].Speed[model] > 1
+	return a > 0 && b > 0 && a/g.p.Jobs[q.A].Speed[model]+b/g.p.Jobs[q.B].Speed[model] > 1
 }
 
 // single adds the ways of a job alone.
-func (s *space) single(d *division, row, m int) {
-	j := &d.p.Jobs[m]
+func (s *space) single(g *given, row, m int) {
+	j := &g.p.Jobs[m]
 	for i, v := range j.Speed {
 		if v > 0 {
 			s.ways = append(s.ways, way{a: row, b: -1, model: i, speedA: v})
 		}
-		if d.spread(m, i) {
+		if g.spread(m, i) {
 			s.ways = append(s.ways, way{a: row, b: -1, model: i, apart: true, speedA: j.Apart[i]})
 		}
 	}
 }
 
 // double adds the ways of a pair.
-func (s *space) double(d *division, a, b, pair int) {
-	q := &d.p.Pairs[pair]
-	for i := range d.p.Models {
-		if d.paired(pair, i) {
+func (s *space) double(g *given, a, b, pair int) {
+	q := &g.p.Pairs[pair]
+	for i := range g.p.Models {
+		if g.paired(pair, i) {
 			s.ways = append(s.ways, way{a: a, b: b, model: i, pair: pair, speedA: q.SpeedA[i], speedB: q.SpeedB[i]})
 		}
 	}
@@ -129,9 +129,9 @@ func (s *space) double(d *division, a, b, pair int) {
 // alike numbers the rows that jobs share, in the order of their first jobs. Jobs of one row pair alike with all jobs
 // of any row, and with each other; where they do not, they have rows of their own, and
 // all have where there are too many rows for a table of two.
-func (d *division) alike(key func(m int) []float64) []int {
-	row, kinds := make([]int, len(d.p.Jobs)), map[string]int{}
-	for m, j := range d.p.Jobs {
+func (g *given) alike(key func(m int) []float64) []int {
+	row, kinds := make([]int, len(g.p.Jobs)), map[string]int{}
+	for m, j := range g.p.Jobs {
 		var b []byte
 		for _, v := range slices.Concat(key(m), j.Speed, j.Apart, []float64{float64(j.Gang)}) {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
@@ -141,14 +141,14 @@ func (d *division) alike(key func(m int) []float64) []int {
 		}
 		row[m] = kinds[string(b)]
 	}
-	for n := len(kinds); len(d.p.Pairs) > 0 && n < len(row); {
+	for n := len(kinds); len(g.p.Pairs) > 0 && n < len(row); {
 		if n > 2048 {
 			for m := range row {
 				row[m] = m
 			}
 			break
 		}
-		odd := d.odd(row, n)
+		odd := g.odd(row, n)
 		if !slices.Contains(odd, true) {
 			return row
 		}
@@ -169,21 +169,21 @@ func (d *division) alike(key func(m int) []float64) []int {
 }
 
 // odd tells which of n rows have jobs that pair in different ways.
-func (d *division) odd(row []int, n int) []bool {
+func (g *given) odd(row []int, n int) []bool {
 	size := make([]int, n)
 	for _, r := range row {
 		size[r]++
 	}
 	first, count := make([]int, n*n), make([]int, n*n) // of the pairs of two rows: the first, and how many
 	out := make([]bool, n)
-	for i, q := range d.p.Pairs {
+	for i, q := range g.p.Pairs {
 		a, b := row[q.A], row[q.B]
 		at := min(a, b)*n + max(a, b)
 		if count[at] == 0 {
 			first[at] = i
 		}
 		count[at]++
-		if f := d.p.Pairs[first[at]]; row[f.A] == a && (!slices.Equal(q.SpeedA, f.SpeedA) || !slices.Equal(q.SpeedB, f.SpeedB)) ||
+		if f := g.p.Pairs[first[at]]; row[f.A] == a && (!slices.Equal(q.SpeedA, f.SpeedA) || !slices.Equal(q.SpeedB, f.SpeedB)) ||
 			row[f.A] != a && (!slices.Equal(q.SpeedA, f.SpeedB) || !slices.Equal(q.SpeedB, f.SpeedA)) ||
 			a == b && !slices.Equal(q.SpeedA, q.SpeedB) {
 			out[a], out[b] = size[a] > 1, size[b] > 1

@@ -34,7 +34,7 @@ func TestSalesAreWorthWhatCLPFinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				d := newDivision(plainly(t), Options{}, false)
-				defer d.close()
+				defer d.keep(nil)
 				l := d.lot()
 				if err := l.sell(func(m, j int) float64 { return worth(d, m, j) }); err != nil {
 					t.Fatal(err)
@@ -84,7 +84,7 @@ func TestShortestFirstIsAsCLPHasIt(t *testing.T) {
 		p := plainly(t)
 		got := solved2(t, "sjf", p)
 		d := newDivision(p, Options{}, false)
-		defer d.close()
+		defer d.keep(nil)
 		first, shortest := -1, math.Inf(1)
 		for m, j := range p.Jobs {
 			if _, throughput, _ := d.lot().solo(m); throughput > 0 && j.Steps/throughput < shortest {

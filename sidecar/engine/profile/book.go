@@ -1,12 +1,10 @@
 package profile
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
@@ -33,18 +31,21 @@ func Default() Settings {
 // Book is what is known. It is filled from values and gives values back; equal calls in
 // equal order make equal books.
 type Book struct {
+	*facts
+	paces []cluster.Pace // sorted by key
+	guess *estimates     // of facts as they are
+}
+
+// facts is what was declared and observed.
+type facts struct {
 	settings Settings
-	entries  []cluster.Profile // sorted; declared and observed ones
-	paces    []cluster.Pace    // sorted by key
-	tables   map[int]*table    // by gang size, as pairs: made when asked for,
-	pairs    map[int]*prints   // dropped when entries change
+	entries
 }
 
 // New opens a book with what was remembered. Entries that make no sense are left out.
 func New(s Settings, entries []cluster.Profile, paces []cluster.Pace) *Book {
-	b := &Book{settings: s}
-	b.drop()
-	b.open(entries)
+	b := &Book{facts: &facts{settings: s, entries: sorted(entries, s.Entries)}}
+	b.guess = newEstimates(b.facts)
 	for i := range paces {
 		at, there := b.pace(paces[i].Key)
 		if !there {
@@ -52,80 +53,6 @@ func New(s Settings, entries []cluster.Profile, paces []cluster.Pace) *Book {
 		}
 	}
 	return b
-}
-
-// open fills the book with entries, which have been in one in this order: of two about the same the later one
-// counts, and of a tenant's that are too many the oldest do not.
-func (b *Book) open(entries []cluster.Profile) {
-	b.entries = make([]cluster.Profile, 0, len(entries))
-	for i := range entries {
-		if p := &entries[i]; p.Source != cluster.Estimated && check(p) == nil {
-			b.entries = append(b.entries, *p)
-		}
-	}
-	slices.SortStableFunc(b.entries, func(x, y cluster.Profile) int { return x.Compare(&y) })
-	kept := b.entries[:0]
-	for _, e := range b.entries {
-		if n := len(kept); n > 0 && kept[n-1].Compare(&e) == 0 {
-			kept[n-1] = e
-			continue
-		}
-		kept = append(kept, e)
-	}
-	b.entries = kept
-	b.bound(make([]bool, len(b.entries)))
-}
-
-// shelf is what is bounded together: a tenant's entries of a source. The administrator's are on none.
-type shelf struct {
-	tenant string
-	source cluster.Source
-}
-
-func shelfOf(e *cluster.Profile) (on shelf, bounded bool) {
-	on = shelf{e.Kind.Tenant(), e.Source}
-	return on, on.tenant != "" && e.Basis != File
-}
-
-// bound takes out what is too much on each shelf: the oldest entries, by place those that are new only after all
-// others.
-func (b *Book) bound(fresh []bool) {
-	most := max(b.settings.Entries, 1)
-	on := map[shelf][]int{}
-	for i := range b.entries {
-		if s, bounded := shelfOf(&b.entries[i]); bounded {
-			on[s] = append(on[s], i)
-		}
-	}
-	out := make([]bool, len(b.entries))
-	surplus := false
-	for _, all := range on { // each by itself
-		if len(all) <= most {
-			continue
-		}
-		slices.SortStableFunc(all, func(i, j int) int {
-			if fresh[i] != fresh[j] {
-				if fresh[j] {
-					return -1
-				}
-				return 1
-			}
-			return cmp.Compare(b.entries[i].At, b.entries[j].At)
-		})
-		for _, i := range all[:len(all)-most] {
-			out[i], surplus = true, true
-		}
-	}
-	if !surplus {
-		return
-	}
-	kept := b.entries[:0]
-	for i := range b.entries {
-		if !out[i] {
-			kept = append(kept, b.entries[i])
-		}
-	}
-	b.entries = kept
 }
 
 // Entries gives what was declared and observed, sorted.
@@ -193,26 +120,19 @@ func (b *Book) Hear(rates []cluster.Profile) {
 			merged, fresh, said = append(merged, said[0]), append(fresh, true), said[1:]
 		}
 	}
-	b.drop()
-	b.entries = merged
-	b.bound(fresh)
+	b.set(entries(merged).bounded(b.settings.Entries, fresh))
 }
 
 // Withdraw takes back all that somebody declared.
 func (b *Book) Withdraw(basis string) {
-	b.drop()
-	b.entries = slices.DeleteFunc(b.entries, func(p cluster.Profile) bool {
+	b.set(slices.DeleteFunc(b.entries, func(p cluster.Profile) bool {
 		return p.Source == cluster.Declared && p.Basis == basis
-	})
+	}))
 }
 
 // Forget drops the paces of jobs that are gone. What they taught stays.
 func (b *Book) Forget(gone func(cluster.JobKey) bool) {
 	b.paces = slices.DeleteFunc(b.paces, func(p cluster.Pace) bool { return gone(p.Key) })
-}
-
-func (b *Book) find(p *cluster.Profile) (int, bool) {
-	return slices.BinarySearchFunc(b.entries, p, func(e cluster.Profile, p *cluster.Profile) int { return e.Compare(p) })
 }
 
 func (b *Book) pace(key cluster.JobKey) (int, bool) {
@@ -225,110 +145,35 @@ func (b *Book) put(p *cluster.Profile) {
 	at, there := b.find(p)
 	if there {
 		b.entries[at] = *p
-		b.changed(p.Kind)
+		b.guess.changed(p.Kind)
 		return
 	}
-	b.drop()
-	b.entries = slices.Insert(b.entries, at, *p)
-	if oldest, n := b.oldest(at); n > max(b.settings.Entries, 1) {
-		b.entries = slices.Delete(b.entries, oldest, oldest+1)
+	more := slices.Insert(b.entries, at, *p)
+	if oldest, n := more.oldest(at); n > max(b.settings.Entries, 1) {
+		more = slices.Delete(more, oldest, oldest+1)
 	}
+	b.set(more)
 }
 
-// oldest gives the oldest entry on the shelf of that at but, other than that one, and how many are there.
-func (b *Book) oldest(but int) (oldest, n int) {
-	oldest = -1
-	mine, bounded := shelfOf(&b.entries[but])
-	if !bounded {
-		return -1, 0
-	}
-	from, to := b.tenant(mine.tenant)
-	for i := from; i < to; i++ {
-		e := &b.entries[i]
-		if s, bounded := shelfOf(e); !bounded || s != mine {
-			continue
-		}
-		if n++; i != but && (oldest < 0 || e.At < b.entries[oldest].At) {
-			oldest = i
-		}
-	}
-	return oldest, n
-}
-
-// of gives where the entries of a kind begin and end.
-func (b *Book) of(kind cluster.Kind) (from, to int) {
-	from, _ = slices.BinarySearchFunc(b.entries, kind, func(e cluster.Profile, kind cluster.Kind) int { return cmp.Compare(e.Kind, kind) })
-	for to = from; to < len(b.entries) && b.entries[to].Kind == kind; to++ {
-	}
-	return from, to
-}
-
-// tenant gives between where all entries of a tenant's kinds are. There may be others; the site's are anywhere.
-func (b *Book) tenant(tenant string) (from, to int) {
-	if tenant == "" {
-		return 0, len(b.entries)
-	}
-	first := cluster.KindOf(tenant, "")
-	from, _ = slices.BinarySearchFunc(b.entries, first, func(e cluster.Profile, kind cluster.Kind) int { return cmp.Compare(e.Kind, kind) })
-	for to = from; to < len(b.entries) && strings.HasPrefix(string(b.entries[to].Kind), string(first)); to++ {
-	}
-	return from, to
-}
-
-// drop forgets what was worked out of the entries.
-func (b *Book) drop() { b.tables, b.pairs = map[int]*table{}, map[int]*prints{} }
-
-// changed forgets what was worked out of a kind's entries.
-func (b *Book) changed(kind cluster.Kind) {
-	if kind.Tenant() == "" {
-		b.drop()
-	}
-	for _, t := range b.tables {
-		delete(t.of, kind.Tenant())
-	}
-	for _, f := range b.pairs {
-		delete(f.like, kind)
-	}
-}
-
-// company gives as what a kind counts that shares GPUs: the site's kind of its name where
-// there is one, so that what is known beside one tenant's holds beside another's.
-func (b *Book) company(with cluster.Kind) cluster.Kind {
-	if site := cluster.Kind(with.Name()); b.mentions(site) {
-		return site
-	}
-	return with
-}
-
-// mentions tells whether there is any entry of a kind.
-func (b *Book) mentions(kind cluster.Kind) bool {
-	at, _ := slices.BinarySearchFunc(b.entries, kind, func(e cluster.Profile, kind cluster.Kind) int { return cmp.Compare(e.Kind, kind) })
-	return at < len(b.entries) && b.entries[at].Kind == kind
-}
-
-// look finds an entry.
-func (b *Book) look(kind, with cluster.Kind, model string, gang int, source cluster.Source) *cluster.Profile {
-	at, there := b.find(&cluster.Profile{Kind: kind, With: with, Model: model, Gang: gang, Source: source})
-	if !there {
-		return nil
-	}
-	return &b.entries[at]
+// set makes these the entries, and forgets what was worked out of others.
+func (b *Book) set(x entries) {
+	b.entries, b.guess = x, newEstimates(b.facts)
 }
 
 // known gives the best that is known of a kind, without estimating: what was observed often
 // enough, else what the administrator declared for this kind, else for the site's of the
 // same name, else what jobs declared, else what was observed once or twice.
-func (b *Book) known(kind, with cluster.Kind, model string, gang int) *cluster.Profile {
-	seen := b.look(kind, with, model, gang, cluster.Observed)
-	if seen != nil && seen.Samples >= b.settings.Trust {
+func (f *facts) known(kind, with cluster.Kind, model string, gang int) *cluster.Profile {
+	seen := f.look(kind, with, model, gang, cluster.Observed)
+	if seen != nil && seen.Samples >= f.settings.Trust {
 		return seen
 	}
-	said := b.look(kind, with, model, gang, cluster.Declared)
+	said := f.look(kind, with, model, gang, cluster.Declared)
 	if said != nil && said.Basis == File {
 		return said
 	}
 	if kind.Tenant() != "" {
-		if site := b.look(cluster.Kind(kind.Name()), with, model, gang, cluster.Declared); site != nil {
+		if site := f.look(cluster.Kind(kind.Name()), with, model, gang, cluster.Declared); site != nil {
 			return site
 		}
 	}
@@ -355,10 +200,10 @@ func (b *Book) Beside(kind, with cluster.Kind, model string, gang int) (cluster.
 		return out, true
 	}
 	if with != "" {
-		return b.estimatePair(kind, with, model, gang)
+		return b.guess.estimatePair(kind, with, model, gang)
 	}
 	if b.settings.Estimate {
-		return b.estimate(kind, model, gang)
+		return b.guess.estimate(kind, model, gang)
 	}
 	return cluster.Profile{}, false
 }

@@ -13,6 +13,28 @@ import (
 // little to say of each other.
 const likeness = 0.35
 
+// estimates is what is worked out of facts, when it is asked for.
+type estimates struct {
+	*facts
+	tables map[int]*table  // by gang size
+	pairs  map[int]*prints // by gang size
+}
+
+func newEstimates(f *facts) *estimates { return &estimates{f, map[int]*table{}, map[int]*prints{}} }
+
+// changed forgets what was worked out of a kind's entries.
+func (s *estimates) changed(kind cluster.Kind) {
+	if kind.Tenant() == "" {
+		*s = *newEstimates(s.facts)
+	}
+	for _, t := range s.tables {
+		delete(t.of, kind.Tenant())
+	}
+	for _, f := range s.pairs {
+		delete(f.like, kind)
+	}
+}
+
 // table is what is known of single jobs at a gang size, made when it is asked for.
 type table struct {
 	models []string           // sorted
@@ -27,28 +49,28 @@ type family struct {
 }
 
 // table gives the one of a gang size.
-func (b *Book) table(gang int) *table {
-	t := b.tables[gang]
+func (s *estimates) table(gang int) *table {
+	t := s.tables[gang]
 	if t == nil {
-		t = &table{models: b.models(), of: map[string]*family{}}
-		b.tables[gang] = t
+		t = &table{models: s.models(), of: map[string]*family{}}
+		s.tables[gang] = t
 	}
 	return t
 }
 
 // family gives what is known of a tenant's kinds.
-func (b *Book) family(t *table, tenant string, gang int) *family {
+func (s *estimates) family(t *table, tenant string, gang int) *family {
 	f := t.of[tenant]
 	if f != nil {
 		return f
 	}
 	f = &family{}
-	from, to := b.tenant(tenant)
+	from, to := s.tenant(tenant)
 	for i := from; i < to; i++ {
-		k := b.entries[i].Kind
+		k := s.entries[i].Kind
 		if k.Tenant() == tenant && (len(f.kinds) == 0 || f.kinds[len(f.kinds)-1] != k) {
 			f.kinds = append(f.kinds, k)
-			f.rows = append(f.rows, b.logs(t, k, gang))
+			f.rows = append(f.rows, s.logs(t, k, gang))
 		}
 	}
 	t.of[tenant] = f
@@ -56,11 +78,11 @@ func (b *Book) family(t *table, tenant string, gang int) *family {
 }
 
 // logs gives a row of a family.
-func (b *Book) logs(t *table, kind cluster.Kind, gang int) []float64 {
+func (s *estimates) logs(t *table, kind cluster.Kind, gang int) []float64 {
 	row := make([]float64, len(t.models))
 	for j, m := range t.models {
 		row[j] = math.NaN()
-		if p := b.known(kind, "", m, gang); p != nil && p.Rate > 0 {
+		if p := s.known(kind, "", m, gang); p != nil && p.Rate > 0 {
 			row[j] = math.Log(p.Rate)
 		}
 	}
@@ -68,26 +90,26 @@ func (b *Book) logs(t *table, kind cluster.Kind, gang int) []float64 {
 }
 
 // own is logs of what is worked out already, if it is.
-func (b *Book) own(t *table, kind cluster.Kind, gang int) []float64 {
-	f := b.family(t, kind.Tenant(), gang)
+func (s *estimates) own(t *table, kind cluster.Kind, gang int) []float64 {
+	f := s.family(t, kind.Tenant(), gang)
 	if i, ok := slices.BinarySearch(f.kinds, kind); ok {
 		return f.rows[i]
 	}
-	return b.logs(t, kind, gang)
+	return s.logs(t, kind, gang)
 }
 
 // estimate works a single job's rate out: from what other kinds, the site's and the tenant's
 // own, gain between the models where this one is known and the one asked for, those of
 // like speedups counting more; else, per GPU, from another gang size on that model.
-func (b *Book) estimate(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+func (s *estimates) estimate(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 	out := cluster.Profile{Kind: kind, Model: model, Gang: gang, Source: cluster.Estimated}
-	t := b.table(gang)
-	own := b.own(t, kind, gang)
+	t := s.table(gang)
+	own := s.own(t, kind, gang)
 	var logs, weights []float64
 	var names []string
-	families := []*family{b.family(t, "", gang)}
+	families := []*family{s.family(t, "", gang)}
 	if kind.Tenant() != "" {
-		families = append(families, b.family(t, kind.Tenant(), gang))
+		families = append(families, s.family(t, kind.Tenant(), gang))
 	}
 	target, there := slices.BinarySearch(t.models, model)
 	for _, f := range families {
@@ -107,7 +129,7 @@ func (b *Book) estimate(kind cluster.Kind, model string, gang int) (cluster.Prof
 		out.Rate, out.Spread, out.Basis = believable(math.Exp(mean)), round(spread), "gains of "+few(names)
 		return out, true
 	}
-	if p := b.otherGang(kind, model, gang); p != nil {
+	if p := s.otherGang(kind, model, gang); p != nil {
 		out.Rate, out.Spread = believable(p.Rate/float64(p.Gang)*float64(gang)), p.Spread
 		out.Basis = fmt.Sprintf("its rate on %d of them, per GPU", p.Gang)
 		return out, true
@@ -132,17 +154,17 @@ func compare(a, b []float64) (mean, variance float64, ok bool) {
 
 // otherGang gives what is known of a kind on a model with the gang size nearest to one, of
 // two as near the smaller; nil where nothing is.
-func (b *Book) otherGang(kind cluster.Kind, model string, gang int) *cluster.Profile {
+func (s *estimates) otherGang(kind cluster.Kind, model string, gang int) *cluster.Profile {
 	var best *cluster.Profile
 	least := math.Inf(1)
 	for _, of := range []cluster.Kind{kind, cluster.Kind(kind.Name())} { // the tenant's, and the site's of its name
-		from, to := b.of(of)
+		from, to := s.of(of)
 		for i := from; i < to; i++ {
-			e := &b.entries[i]
+			e := &s.entries[i]
 			if e.With != "" || e.Model != model || e.Gang == gang {
 				continue
 			}
-			p := b.known(kind, "", model, e.Gang)
+			p := s.known(kind, "", model, e.Gang)
 			apart := math.Abs(math.Log(float64(e.Gang) / float64(gang)))
 			if p.Rate > 0 && (apart < least || apart == least && p.Gang < best.Gang) {
 				best, least = p, apart
@@ -150,17 +172,6 @@ func (b *Book) otherGang(kind cluster.Kind, model string, gang int) *cluster.Pro
 		}
 	}
 	return best
-}
-
-// models gives the models that the book speaks of, sorted.
-func (b *Book) models() []string {
-	var out []string
-	for i := range b.entries {
-		if at, there := slices.BinarySearch(out, b.entries[i].Model); !there {
-			out = slices.Insert(out, at, b.entries[i].Model)
-		}
-	}
-	return out
 }
 
 // weighed gives a weighted mean and standard deviation.

@@ -65,7 +65,7 @@ func (b *Book) Explore(trials []Trial) []Cost {
 		if counted {
 			return n
 		}
-		for _, x := range b.own(b.table(t.Gang), t.Kind, t.Gang) {
+		for _, x := range b.guess.own(b.guess.table(t.Gang), t.Kind, t.Gang) {
 			if !math.IsNaN(x) {
 				n++
 			}

@@ -26,14 +26,14 @@ const alike = 0.1
 // count the more the closer they are, which on the authors' own table is nearer to the
 // truth than the closest alone. What another tenant says of its kind tells nothing: it counts
 // as the site's kind of its name, or not at all.
-func (b *Book) estimatePair(kind, with cluster.Kind, model string, gang int) (cluster.Profile, bool) {
+func (s *estimates) estimatePair(kind, with cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 	out := cluster.Profile{Kind: kind, With: with, Model: model, Gang: gang, Source: cluster.Estimated}
-	if with = b.company(with); with.Tenant() != "" && with.Tenant() != kind.Tenant() {
+	if with = s.company(with); with.Tenant() != "" && with.Tenant() != kind.Tenant() {
 		return out, false
 	}
-	f := b.prints(gang)
-	alone := b.known(kind, "", model, gang)
-	like, other := b.like(f, kind, gang), closest(b.like(f, with, gang))
+	f := s.prints(gang)
+	alone := s.known(kind, "", model, gang)
+	like, other := s.like(f, kind, gang), closest(s.like(f, with, gang))
 	m, there := slices.BinarySearch(f.models, model)
 	if alone == nil || like == nil || other < 0 || !there {
 		return out, false
@@ -52,8 +52,8 @@ func (b *Book) estimatePair(kind, with cluster.Kind, model string, gang int) (cl
 }
 
 // part gives which part of its rate a kind is known to keep beside another; NaN = not known.
-func (b *Book) part(kind, with cluster.Kind, model string, gang int) float64 {
-	alone, beside := b.known(kind, "", model, gang), b.known(kind, with, model, gang)
+func (s *estimates) part(kind, with cluster.Kind, model string, gang int) float64 {
+	alone, beside := s.known(kind, "", model, gang), s.known(kind, with, model, gang)
 	if alone == nil || beside == nil || alone.Rate == 0 {
 		return math.NaN()
 	}
@@ -62,12 +62,12 @@ func (b *Book) part(kind, with cluster.Kind, model string, gang int) float64 {
 
 // like gives how like each reference a kind is, by what is known of it in pairs; a
 // reference is like itself only. It is nil where nothing is known.
-func (b *Book) like(f *prints, kind cluster.Kind, gang int) []float64 {
+func (s *estimates) like(f *prints, kind cluster.Kind, gang int) []float64 {
 	like, there := f.like[kind]
 	if there {
 		return like
 	}
-	known := b.row(f, kind, gang)
+	known := s.row(f, kind, gang)
 	if i := slices.Index(f.kinds, cluster.Kind(kind.Name())); i >= 0 {
 		like = make([]float64, len(f.kinds))
 		like[i] = 1
@@ -99,33 +99,33 @@ func closest(like []float64) int {
 }
 
 // row gives the part of its rate that a kind is known to keep beside each reference on each model.
-func (b *Book) row(f *prints, kind cluster.Kind, gang int) []float64 {
+func (s *estimates) row(f *prints, kind cluster.Kind, gang int) []float64 {
 	var out []float64
 	for _, m := range f.models {
 		for _, r := range f.kinds {
-			out = append(out, b.part(kind, r, m, gang))
+			out = append(out, s.part(kind, r, m, gang))
 		}
 	}
 	return out
 }
 
 // prints gives the fingerprints at a gang size. They are kept until the book changes.
-func (b *Book) prints(gang int) *prints {
-	if f := b.pairs[gang]; f != nil {
+func (s *estimates) prints(gang int) *prints {
+	if f := s.pairs[gang]; f != nil {
 		return f
 	}
-	f := &prints{models: b.models(), like: map[cluster.Kind][]float64{}}
-	for i := range b.entries {
-		e := &b.entries[i]
+	f := &prints{models: s.models(), like: map[cluster.Kind][]float64{}}
+	for i := range s.entries {
+		e := &s.entries[i]
 		profiled := e.Kind.Tenant() == "" && e.With != "" && e.Gang == gang
 		if profiled && !slices.Contains(f.kinds, e.Kind) {
 			f.kinds = append(f.kinds, e.Kind)
 		}
 	}
 	for _, k := range f.kinds {
-		f.parts = append(f.parts, b.row(f, k, gang))
+		f.parts = append(f.parts, s.row(f, k, gang))
 	}
 	complete(f.parts)
-	b.pairs[gang] = f
+	s.pairs[gang] = f
 	return f
 }

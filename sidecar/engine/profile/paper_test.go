@@ -176,8 +176,8 @@ func pairErrors(t *testing.T, all []cluster.Profile, target cluster.Kind, family
 		want := min(p.Rate/alone.Rate, 1)
 		errs = append(errs, math.Abs(got.Rate/alone.Rate-want))
 		sum, m := 0.0, 0.0
-		for _, k := range b.prints(1).kinds {
-			if part := b.part(k, p.With, p.Model, 1); !math.IsNaN(part) {
+		for _, k := range b.guess.prints(1).kinds {
+			if part := b.guess.part(k, p.With, p.Model, 1); !math.IsNaN(part) {
 				sum, m = sum+part, m+1
 			}
 		}

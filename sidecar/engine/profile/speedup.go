@@ -116,16 +116,16 @@ func beyond(m *Misreport) bool {
 
 // slowestSeen gives the slowest model on which a kind, in the same company and gang, was
 // both declared and observed.
-func (b *Book) slowestSeen(of *cluster.Profile) *Misreport {
+func (f *facts) slowestSeen(of *cluster.Profile) *Misreport {
 	var out *Misreport
-	from, to := b.of(of.Kind)
+	from, to := f.of(of.Kind)
 	for i := from; i < to; i++ {
-		e := &b.entries[i]
+		e := &f.entries[i]
 		if e.With != of.With || e.Gang != of.Gang || e.Source != cluster.Observed ||
-			e.Samples < b.settings.Trust || out != nil && e.Rate >= out.Seen {
+			e.Samples < f.settings.Trust || out != nil && e.Rate >= out.Seen {
 			continue
 		}
-		if said := b.look(e.Kind, e.With, e.Model, e.Gang, cluster.Declared); said != nil {
+		if said := f.look(e.Kind, e.With, e.Model, e.Gang, cluster.Declared); said != nil {
 			out = &Misreport{Model: e.Model, Said: said.Rate, Seen: e.Rate, Spread: e.Spread, Samples: e.Samples}
 		}
 	}

@@ -156,7 +156,7 @@ func (b *Habits) Entries() []cluster.Habit {
 	if !b.added {
 		return b.list
 	}
-	b.merge()
+	b.list = inOrder(b.list, b.sorted)
 	kept := b.list[:0]
 	for from := 0; from < len(b.list); {
 		to := from + 1
@@ -171,20 +171,21 @@ func (b *Habits) Entries() []cluster.Habit {
 	return b.list
 }
 
-// merge puts the types that were added in this round in their places.
-func (b *Habits) merge() {
-	fresh := slices.Clone(b.list[b.sorted:])
+// inOrder sorts a list by type whose first so many are sorted: those behind them were added in this round.
+func inOrder(list []cluster.Habit, sorted int) []cluster.Habit {
+	fresh := slices.Clone(list[sorted:])
 	slices.SortFunc(fresh, func(x, y cluster.Habit) int { return x.Type.Compare(y.Type) })
-	old, at := b.sorted-1, len(b.list)-1
+	old, at := sorted-1, len(list)-1
 	for k := len(fresh) - 1; k >= 0; at-- {
-		if old >= 0 && b.list[old].Type.Compare(fresh[k].Type) > 0 {
-			b.list[at] = b.list[old]
+		if old >= 0 && list[old].Type.Compare(fresh[k].Type) > 0 {
+			list[at] = list[old]
 			old--
 		} else {
-			b.list[at] = fresh[k]
+			list[at] = fresh[k]
 			k--
 		}
 	}
+	return list
 }
 
 // newest keeps at most so many habits, by type: where there are more, those with the newest evidence, and a

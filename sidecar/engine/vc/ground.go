@@ -45,7 +45,8 @@ func (v *ground) candidates() []lease.Candidate {
 		}
 		r := &v.Records[i]
 		cs = append(cs, lease.Candidate{Case: i, Key: r.Key, Tenant: st.Tenant, Pools: v.PoolOf(l), GPUs: l.GPUs,
-			First: r.First, Owed: r.Due - r.Alloc, Rho: st.Rho, Urgent: slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS)})
+			Priority: lease.Priority{First: r.First, Owed: r.Due - r.Alloc, Rho: st.Rho,
+				Urgent: slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS)}})
 	}
 	for k := range cs {
 		v.rank(&cs[k])

@@ -22,43 +22,56 @@ type interior struct {
 	pairs []pair  // by l, then i
 	from  []int   // those of l are pairs[from[l]:from[l+1]]
 
-	y, zy, v, s, z []float64 // the point
-	dy, dzy        []float64 // the step
-	dv, ds, dz     []float64
+	point
+	move point // the Newton step from there
 
-	off        []float64 // h - G·(y, v) - s
-	offY, offV []float64 // what stationarity is off
+	miss   residual
+	newton system
+}
+
+// point is where the method stands, or how far it moves.
+type point struct {
+	y, zy []float64 // n×k parts, and the multipliers of y >= 0
+	v     []float64 // values
+	s, z  []float64 // slack and multiplier of every row
+}
+
+// residual is what a point is off.
+type residual struct {
+	rows []float64 // h - G·(y, v) - s
+	y, v []float64 // of stationarity
+}
+
+// system is the factors of the Newton system at a point.
+type system struct {
 	d          []float64 // z/s of every row
-	h          []float64 // n blocks of k×k: their factors
+	h          []float64 // n blocks of k×k
 	schur      *cholesky
 	edge, back []float64 // k×n: the border, and schur⁻¹ times it
-	corner     []float64 // k×k: factor of the models' own Schur complement
+	corner     []float64 // k×k: of the models' own Schur complement
 }
 
 // newInterior starts at the equal division.
 func newInterior(p *Program, pairs []pair) *interior {
 	n, k := p.size()
 	rows := n + len(pairs) + k
-	q := &interior{p: p, n: n, k: k, pairs: pairs, from: make([]int, n+1)}
+	zeros := func(n int) []float64 { return make([]float64, n) }
+	newPoint := func() point {
+		return point{y: zeros(n * k), zy: zeros(n * k), v: zeros(n), s: zeros(rows), z: zeros(rows)}
+	}
+	q := &interior{p: p, n: n, k: k, mass: sum(p.Mass), pairs: pairs, from: make([]int, n+1),
+		point: newPoint(), move: newPoint(),
+		miss: residual{rows: zeros(rows), y: zeros(n * k), v: zeros(n)},
+		newton: system{d: zeros(rows), h: zeros(n * k * k), schur: newCholesky(n),
+			edge: zeros(n * k), back: zeros(n * k), corner: zeros(k * k)},
+	}
 	for _, e := range pairs {
 		q.from[e.l+1]++
 	}
 	for l := range n {
 		q.from[l+1] += q.from[l]
 	}
-	for _, a := range []*[]float64{&q.y, &q.zy, &q.dy, &q.dzy, &q.offY, &q.edge, &q.back} {
-		*a = make([]float64, n*k)
-	}
-	for _, a := range []*[]float64{&q.v, &q.dv, &q.offV} {
-		*a = make([]float64, n)
-	}
-	for _, a := range []*[]float64{&q.s, &q.z, &q.ds, &q.dz, &q.off, &q.d} {
-		*a = make([]float64, rows)
-	}
-	q.h, q.corner = make([]float64, n*k*k), make([]float64, k*k)
-	q.schur = newCholesky(n)
 	gain := sum(p.Gain)
-	q.mass = sum(p.Mass)
 	for i := range q.y {
 		q.y[i], q.zy[i] = 1, gain/(q.mass*float64(k))
 	}
@@ -107,23 +120,23 @@ func (q *interior) transposed(f float64, z, y, v []float64) {
 	}
 }
 
-// residuals sets off, offY and offV, and gives the largest of off, the gap and the
+// residuals sets what the point is off, and gives the largest of a row, the gap and the
 // objective.
 func (q *interior) residuals() (worst, gap, value float64) {
 	n := q.n
-	q.times(q.y, q.v, q.off)
-	for r := range q.off {
+	q.times(q.y, q.v, q.miss.rows)
+	for r := range q.miss.rows {
 		h := 0.0
 		if r >= n+len(q.pairs) {
 			h = q.mass
 		}
-		q.off[r] = h - q.off[r] - q.s[r]
-		worst = max(worst, math.Abs(q.off[r]))
+		q.miss.rows[r] = h - q.miss.rows[r] - q.s[r]
+		worst = max(worst, math.Abs(q.miss.rows[r]))
 		gap += q.s[r] * q.z[r]
 	}
-	copy(q.offY, q.zy)
-	copy(q.offV, q.p.Gain)
-	q.transposed(-1, q.z, q.offY, q.offV)
+	copy(q.miss.y, q.zy)
+	copy(q.miss.v, q.p.Gain)
+	q.transposed(-1, q.z, q.miss.y, q.miss.v)
 	for i := range q.y {
 		gap += q.y[i] * q.zy[i]
 	}
@@ -136,20 +149,20 @@ func (q *interior) residuals() (worst, gap, value float64) {
 // factor prepares steps from the point. It gives false where the numbers do not allow it.
 func (q *interior) factor() bool {
 	n, k, p := q.n, q.k, q.p
-	for r := range q.d {
-		q.d[r] = q.z[r] / q.s[r]
+	for r := range q.newton.d {
+		q.newton.d[r] = q.z[r] / q.s[r]
 	}
-	clear(q.schur.a)
-	clear(q.edge)
-	clear(q.corner)
+	clear(q.newton.schur.a)
+	clear(q.newton.edge)
+	clear(q.newton.corner)
 	for j := range k {
-		q.corner[j*k+j] = 1 / q.d[n+len(q.pairs)+j]
+		q.newton.corner[j*k+j] = 1 / q.newton.d[n+len(q.pairs)+j]
 	}
 	var who []int      // the enviers of a part and its owner, in order
 	var seen []float64 // what each of them sees in it times its row's d, forward solved
 	unit := make([]float64, k)
 	for l := range n {
-		h := q.h[l*k*k : (l+1)*k*k]
+		h := q.newton.h[l*k*k : (l+1)*k*k]
 		clear(h)
 		for j := range k {
 			h[j*k+j] = q.zy[l*k+j] / q.y[l*k+j]
@@ -161,19 +174,19 @@ func (q *interior) factor() bool {
 				seen = append(seen, d*x)
 			}
 			outer(h, d, w)
-			q.schur.a[i*n+i] += d
+			q.newton.schur.a[i*n+i] += d
 		}
 		owned := false
 		for at := q.from[l]; at < q.from[l+1]; at++ {
 			i := int(q.pairs[at].i)
 			if i > l && !owned {
 				owned = true
-				add(l, q.d[l], row(p.Own, k, l))
+				add(l, q.newton.d[l], row(p.Own, k, l))
 			}
-			add(i, q.d[n+at], row(p.Own, k, i))
+			add(i, q.newton.d[n+at], row(p.Own, k, i))
 		}
 		if !owned {
-			add(l, q.d[l], row(p.Own, k, l))
+			add(l, q.newton.d[l], row(p.Own, k, l))
 		}
 		if !factorSmall(h, k) {
 			return false
@@ -187,27 +200,27 @@ func (q *interior) factor() bool {
 			unit[j] = p.Mass[l]
 			forward(h, k, unit)
 			for a, i := range who {
-				q.edge[j*n+i] += dot(unit, row(seen, k, a))
+				q.newton.edge[j*n+i] += dot(unit, row(seen, k, a))
 			}
 			backward(h, k, unit)
 			for j2 := range k {
-				q.corner[j*k+j2] += p.Mass[l] * unit[j2]
+				q.newton.corner[j*k+j2] += p.Mass[l] * unit[j2]
 			}
 		}
 	}
-	if !q.schur.factor(1e-13) {
+	if !q.newton.schur.factor(1e-13) {
 		return false
 	}
-	copy(q.back, q.edge)
+	copy(q.newton.back, q.newton.edge)
 	for j := range k {
-		q.schur.solve(q.back[j*n : (j+1)*n])
+		q.newton.schur.solve(q.newton.back[j*n : (j+1)*n])
 	}
 	for j := range k {
 		for j2 := range k {
-			q.corner[j*k+j2] += dot(q.edge[j*n:(j+1)*n], q.back[j2*n:(j2+1)*n])
+			q.newton.corner[j*k+j2] += dot(q.newton.edge[j*n:(j+1)*n], q.newton.back[j2*n:(j2+1)*n])
 		}
 	}
-	return factorSmall(q.corner, k)
+	return factorSmall(q.newton.corner, k)
 }
 
 // spread takes the products of all rows of seen out of the lines of their enviers, two by two, so that what
@@ -217,7 +230,7 @@ func (q *interior) spread(who []int, seen []float64) {
 	for a := 0; a < len(who); a += 2 {
 		a1 := min(a+1, len(who)-1) // the last by itself, twice
 		x0, x1 := row(seen, k, a), row(seen, k, a1)
-		line0, line1 := q.schur.a[who[a]*n:][:n], q.schur.a[who[a1]*n:][:n]
+		line0, line1 := q.newton.schur.a[who[a]*n:][:n], q.newton.schur.a[who[a1]*n:][:n]
 		for b := 0; b <= a; b += 2 {
 			b1 := min(b+1, len(who)-1)
 			y0, y1 := row(seen, k, b)[:len(x0)], row(seen, k, b1)[:len(x0)]
@@ -253,35 +266,35 @@ func (q *interior) reduced(y, v, c []float64) {
 	right := make([]float64, k)
 	for l := range n {
 		copy(part, row(y, k, l))
-		h := q.h[l*k*k : (l+1)*k*k]
+		h := q.newton.h[l*k*k : (l+1)*k*k]
 		forward(h, k, part)
 		backward(h, k, part)
-		v[l] += q.d[l] * dot(row(p.Own, k, l), part)
+		v[l] += q.newton.d[l] * dot(row(p.Own, k, l), part)
 		for at := q.from[l]; at < q.from[l+1]; at++ {
 			i := int(q.pairs[at].i)
-			v[i] += q.d[n+at] * dot(row(p.Own, k, i), part)
+			v[i] += q.newton.d[n+at] * dot(row(p.Own, k, i), part)
 		}
 		plus(right, p.Mass[l], part)
 	}
-	q.schur.solve(v)
+	q.newton.schur.solve(v)
 	for j := range k {
-		right[j] += dot(q.edge[j*n:(j+1)*n], v) - c[j]
+		right[j] += dot(q.newton.edge[j*n:(j+1)*n], v) - c[j]
 	}
-	forward(q.corner, k, right)
-	backward(q.corner, k, right)
+	forward(q.newton.corner, k, right)
+	backward(q.newton.corner, k, right)
 	copy(c, right)
 	for j := range k {
-		plus(v, -c[j], q.back[j*n:(j+1)*n])
+		plus(v, -c[j], q.newton.back[j*n:(j+1)*n])
 	}
 	for l := range n {
 		part := row(y, k, l)
-		plus(part, q.d[l]*v[l], row(p.Own, k, l))
+		plus(part, q.newton.d[l]*v[l], row(p.Own, k, l))
 		for at := q.from[l]; at < q.from[l+1]; at++ {
 			i := int(q.pairs[at].i)
-			plus(part, q.d[n+at]*v[i], row(p.Own, k, i))
+			plus(part, q.newton.d[n+at]*v[i], row(p.Own, k, i))
 		}
 		plus(part, -p.Mass[l], c)
-		h := q.h[l*k*k : (l+1)*k*k]
+		h := q.newton.h[l*k*k : (l+1)*k*k]
 		forward(h, k, part)
 		backward(h, k, part)
 	}
@@ -294,56 +307,56 @@ func (q *interior) step(target, targetY []float64) {
 	// The right sides once the multipliers are eliminated, the models' excepted.
 	g := make([]float64, len(q.s))
 	for r := range caps {
-		g[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.off[r]) / q.s[r]
+		g[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.miss.rows[r]) / q.s[r]
 	}
 	rightY, rightV, rightC := make([]float64, n*k), make([]float64, n), make([]float64, k)
-	copy(rightY, q.offY)
-	copy(rightV, q.offV)
+	copy(rightY, q.miss.y)
+	copy(rightV, q.miss.v)
 	q.transposed(-1, g, rightY, rightV)
 	for i := range rightY {
 		rightY[i] += targetY[i]/q.y[i] - q.zy[i]
 	}
 	for j := range k {
 		r := caps + j
-		rightC[j] = q.off[r] - (target[r]/q.z[r] - q.s[r])
+		rightC[j] = q.miss.rows[r] - (target[r]/q.z[r] - q.s[r])
 	}
-	clear(q.dy)
-	clear(q.dv)
-	dc := q.dz[caps:]
+	clear(q.move.y)
+	clear(q.move.v)
+	dc := q.move.z[caps:]
 	clear(dc)
 	y, v, c := make([]float64, n*k), make([]float64, n), make([]float64, k)
 	moved := make([]float64, len(q.s))
 	for range 1 + refinements {
 		// What the step is off, in the eliminated system.
-		q.times(q.dy, q.dv, moved)
+		q.times(q.move.y, q.move.v, moved)
 		for j := range k {
 			r := caps + j
 			c[j] = rightC[j] - moved[r] + q.s[r]/q.z[r]*dc[j]
 			moved[r] = dc[j]
 		}
 		for r := range caps {
-			moved[r] *= q.d[r]
+			moved[r] *= q.newton.d[r]
 		}
 		copy(y, rightY)
 		copy(v, rightV)
 		q.transposed(-1, moved, y, v)
 		for i := range y {
-			y[i] -= q.zy[i] / q.y[i] * q.dy[i]
+			y[i] -= q.zy[i] / q.y[i] * q.move.y[i]
 		}
 		q.reduced(y, v, c)
-		plus(q.dy, 1, y)
-		plus(q.dv, 1, v)
+		plus(q.move.y, 1, y)
+		plus(q.move.v, 1, v)
 		plus(dc, 1, c)
 	}
-	q.times(q.dy, q.dv, q.ds)
-	for r := range q.ds {
-		q.ds[r] = q.off[r] - q.ds[r]
+	q.times(q.move.y, q.move.v, q.move.s)
+	for r := range q.move.s {
+		q.move.s[r] = q.miss.rows[r] - q.move.s[r]
 		if r < caps {
-			q.dz[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.ds[r]) / q.s[r]
+			q.move.z[r] = (target[r] - q.s[r]*q.z[r] - q.z[r]*q.move.s[r]) / q.s[r]
 		}
 	}
-	for i := range q.dzy {
-		q.dzy[i] = (targetY[i] - q.y[i]*q.zy[i] - q.zy[i]*q.dy[i]) / q.y[i]
+	for i := range q.move.zy {
+		q.move.zy[i] = (targetY[i] - q.y[i]*q.zy[i] - q.zy[i]*q.move.y[i]) / q.y[i]
 	}
 }
 
@@ -373,31 +386,31 @@ func (q *interior) solve(tolerance float64) bool {
 		clear(target)
 		clear(targetY)
 		q.step(target, targetY)
-		primal := reach(reach(1, q.s, q.ds), q.y, q.dy)
-		dual := reach(reach(1, q.z, q.dz), q.zy, q.dzy)
+		primal := reach(reach(1, q.s, q.move.s), q.y, q.move.y)
+		dual := reach(reach(1, q.z, q.move.z), q.zy, q.move.zy)
 		ahead := 0.0
 		for r := range q.s {
-			ahead += (q.s[r] + primal*q.ds[r]) * (q.z[r] + dual*q.dz[r])
+			ahead += (q.s[r] + primal*q.move.s[r]) * (q.z[r] + dual*q.move.z[r])
 		}
 		for i := range q.y {
-			ahead += (q.y[i] + primal*q.dy[i]) * (q.zy[i] + dual*q.dzy[i])
+			ahead += (q.y[i] + primal*q.move.y[i]) * (q.zy[i] + dual*q.move.zy[i])
 		}
 		ratio := ahead / gap
 		mu := ratio * ratio * ratio * gap / float64(len(q.s)+len(q.y))
 		for r := range target {
-			target[r] = mu - q.ds[r]*q.dz[r]
+			target[r] = mu - q.move.s[r]*q.move.z[r]
 		}
 		for i := range targetY {
-			targetY[i] = mu - q.dy[i]*q.dzy[i]
+			targetY[i] = mu - q.move.y[i]*q.move.zy[i]
 		}
 		q.step(target, targetY)
-		primal = min(1, .995*reach(reach(1/.995, q.s, q.ds), q.y, q.dy))
-		dual = min(1, .995*reach(reach(1/.995, q.z, q.dz), q.zy, q.dzy))
-		plus(q.y, primal, q.dy)
-		plus(q.v, primal, q.dv)
-		plus(q.s, primal, q.ds)
-		plus(q.z, dual, q.dz)
-		plus(q.zy, dual, q.dzy)
+		primal = min(1, .995*reach(reach(1/.995, q.s, q.move.s), q.y, q.move.y))
+		dual = min(1, .995*reach(reach(1/.995, q.z, q.move.z), q.zy, q.move.zy))
+		plus(q.y, primal, q.move.y)
+		plus(q.v, primal, q.move.v)
+		plus(q.s, primal, q.move.s)
+		plus(q.z, dual, q.move.z)
+		plus(q.zy, dual, q.move.zy)
 	}
 	return false
 }

@@ -20,6 +20,8 @@ const (
 	maxRounds = 500
 	perRound  = 4 // rows that a tenant is given in a round
 
+	usualPatience = 2 // for how many rounds a row that does not bind stays
+
 	// Where tastes are all but alike the simplex does not get below 1e-9 for noise, and goes round
 	// there; an answer that is not exact enough is taken on to strictTolerance.
 	tolerance       = 1e-9
@@ -50,15 +52,15 @@ type rows struct {
 	idle  []int         // for how many rounds each did not bind
 	gone  map[pair]bool // rows that were dropped once; they are dropped no more
 
-	strict   bool
-	patience int // for how many rounds a row that does not bind stays
+	tolerance float64 // of the simplex
+	patience  int     // for how many rounds a row of the first ones that does not bind stays
 }
 
 func newRows(p *Program, pairs []pair) *rows {
 	n, k := p.size()
-	r := &rows{p: p, n: n, k: k, lp: lp.New(), gone: map[pair]bool{}, patience: 2}
-	r.lp.Maximise()
-	r.lp.Set(lp.Options{PrimalTolerance: tolerance, DualTolerance: 1e-9, DualBound: 1e3})
+	r := &rows{p: p, n: n, k: k, lp: lp.New().Maximise(), gone: map[pair]bool{}, patience: usualPatience}
+	r.lp.Set(lp.Options{DualBound: 1e3})
+	r.tolerate(tolerance)
 	var columns []lp.Column
 	for range n * k {
 		columns = append(columns, lp.Column{Upper: math.Inf(1)})
@@ -85,7 +87,7 @@ func newRows(p *Program, pairs []pair) *rows {
 	r.lp.AddRows(first...)
 	r.add(pairs)
 	if p.limited() {
-		r.beStrict() // what a cap, a floor and a model may be off adds up where the answer is made to fit
+		r.tolerate(strictTolerance) // what a cap, a floor and a model may be off adds up where the answer is made to fit
 	}
 	return r
 }
@@ -125,16 +127,16 @@ func (r *rows) add(pairs []pair) {
 	r.idle = append(r.idle, make([]int, len(pairs))...)
 }
 
-// drop deletes the rows that have not bound for some rounds.
-func (r *rows) drop() {
+// drop deletes the rows that have not bound for as many rounds as patience says.
+func (r *rows) drop(patience int) {
 	var drop []int
-	kept := 0
+	kept, basis := 0, r.lp.Basis()
 	for at, e := range r.pairs {
 		r.idle[at]++
-		if r.lp.RowStatus(r.n+r.k+at) != lp.Basic {
+		if basis.Row(r.n+r.k+at) != lp.Basic {
 			r.idle[at] = 0
 		}
-		if r.idle[at] >= r.patience && !r.gone[e] {
+		if r.idle[at] >= patience && !r.gone[e] {
 			r.gone[e] = true
 			drop = append(drop, r.n+r.k+at)
 			continue
@@ -146,9 +148,10 @@ func (r *rows) drop() {
 	r.pairs, r.idle = r.pairs[:kept], r.idle[:kept]
 }
 
-func (r *rows) beStrict() {
-	r.strict = true
-	r.lp.Set(lp.Options{PrimalTolerance: strictTolerance, DualTolerance: strictTolerance})
+// tolerate sets how far the simplex may be off.
+func (r *rows) tolerate(tolerance float64) {
+	r.tolerance = tolerance
+	r.lp.Set(lp.Options{PrimalTolerance: tolerance, DualTolerance: tolerance})
 }
 
 // without gives the pairs whose rows are not there.
@@ -162,6 +165,7 @@ func (r *rows) without(pairs []pair) []pair {
 
 // solve adds rows that the answer breaks until there is none, and checks the answer.
 func (r *rows) solve() (y []float64, err error) {
+	patience := r.patience
 	for range maxRounds {
 		// Dual takes what its box or its tolerance cuts off for infeasible; so may Primal from its
 		// basis, and Presolve begins anew.
@@ -182,14 +186,14 @@ func (r *rows) solve() (y []float64, err error) {
 		y, v := x[:r.n*r.k], x[r.n*r.k:]
 		more := broken(r.p, y, v, perRound, within)
 		if more = r.without(more); len(more) == 0 {
-			if err := r.check(y); err == nil || r.strict {
+			if err := r.check(y); err == nil || r.tolerance == strictTolerance {
 				return y, err
 			}
-			r.beStrict()
+			r.tolerate(strictTolerance)
 			continue
 		}
-		r.drop()
-		r.patience = 2
+		r.drop(patience)
+		patience = usualPatience
 		r.add(more)
 	}
 	return nil, errRounds
@@ -209,27 +213,27 @@ func (r *rows) run(method lp.Method) error {
 
 // crash gives the simplex the basis that the interior point suggests.
 func (r *rows) crash(q *interior, z []float64) {
-	r.beStrict()   // it stays near a basis that is nearly right
-	r.patience = 1 // what is idle at its first optimum was but likely
-	most := 0.0
+	r.tolerate(strictTolerance) // it stays near a basis that is nearly right
+	r.patience = 1              // what is idle at its first optimum was but likely
+	most, basis := 0.0, r.lp.Basis()
 	for _, x := range q.y {
 		most = max(most, x)
 	}
 	for i, x := range q.y {
 		if x > crashPart*most {
-			r.lp.SetColumnStatus(i, lp.Basic)
+			basis.SetColumn(i, lp.Basic)
 		}
 	}
 	for i := range r.n {
-		r.lp.SetColumnStatus(r.n*r.k+i, lp.Basic)
-		r.lp.SetRowStatus(i, lp.AtLower)
+		basis.SetColumn(r.n*r.k+i, lp.Basic)
+		basis.SetRow(i, lp.AtLower)
 	}
 	for j := range r.k {
-		r.lp.SetRowStatus(r.n+j, lp.AtUpper)
+		basis.SetRow(r.n+j, lp.AtUpper)
 	}
 	for at := range z {
 		if z[at] > crashRow {
-			r.lp.SetRowStatus(r.n+r.k+at, lp.AtUpper)
+			basis.SetRow(r.n+r.k+at, lp.AtUpper)
 		}
 	}
 }

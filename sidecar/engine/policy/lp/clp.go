@@ -43,16 +43,20 @@ func New() *Program {
 	return p
 }
 
-// Close frees the program; it may be called again.
-func (p *Program) Close() {
+// Close frees the program; it may be called again. Its error is always nil: it makes a Program an io.Closer.
+func (p *Program) Close() error {
 	if p.clp != nil {
 		C.Clp_deleteModel(p.clp)
 		p.clp = nil
 	}
+	return nil
 }
 
-// Maximise makes Solve look for the largest objective, not the smallest.
-func (p *Program) Maximise() { C.Clp_setOptimizationDirection(p.clp, -1) }
+// Maximise makes Solve look for the largest objective, not the smallest, and gives the program: lp.New().Maximise().
+func (p *Program) Maximise() *Program {
+	C.Clp_setOptimizationDirection(p.clp, -1)
+	return p
+}
 
 // Set changes the options.
 func (p *Program) Set(o Options) {
@@ -247,45 +251,46 @@ func (p *Program) Duals(to []float64) []float64 {
 	return append(to, view(C.Clp_dualRowSolution(p.clp), p.Rows())...)
 }
 
-// RowStatus tells where the activity of a row stands in the basis.
-func (p *Program) RowStatus(row int) Status {
-	if !p.within("row", row, p.Rows()) {
+// Basis says where each column, and the activity of each row, stands in the program's basis. It is of use until
+// rows or columns are added or deleted.
+type Basis struct{ p *Program }
+
+// Basis gives the basis of the last solution. Where there is none it makes the first one, of all rows: CLP would read at null.
+func (p *Program) Basis() Basis {
+	if C.Clp_statusExists(p.clp) == 0 {
+		all := make([]C.uchar, p.Columns()+p.Rows())
+		for i := range all {
+			all[i] = C.uchar(AtLower)
+			if i >= p.Columns() {
+				all[i] = C.uchar(Basic)
+			}
+		}
+		C.Clp_copyinStatus(p.clp, &all[0])
+	}
+	return Basis{p}
+}
+
+// Row tells where the activity of a row stands.
+func (b Basis) Row(row int) Status {
+	if !b.p.within("row", row, b.p.Rows()) {
 		return Free
 	}
-	p.basis()
-	return Status(C.Clp_getRowStatus(p.clp, C.int(row)))
+	return Status(C.Clp_getRowStatus(b.p.clp, C.int(row)))
 }
 
-// SetColumnStatus puts a column at a place in the basis. A basis with too many or too few
+// SetColumn puts a column at a place in the basis. A basis with too many or too few
 // basic members, or a singular one, is repaired.
-func (p *Program) SetColumnStatus(column int, s Status) {
-	if p.within("column", column, p.Columns()) {
-		p.basis()
-		C.Clp_setColumnStatus(p.clp, C.int(column), C.int(s))
+func (b Basis) SetColumn(column int, s Status) {
+	if b.p.within("column", column, b.p.Columns()) {
+		C.Clp_setColumnStatus(b.p.clp, C.int(column), C.int(s))
 	}
 }
 
-// SetRowStatus is SetColumnStatus for the activity of a row.
-func (p *Program) SetRowStatus(row int, s Status) {
-	if p.within("row", row, p.Rows()) {
-		p.basis()
-		C.Clp_setRowStatus(p.clp, C.int(row), C.int(s))
+// SetRow is SetColumn for the activity of a row.
+func (b Basis) SetRow(row int, s Status) {
+	if b.p.within("row", row, b.p.Rows()) {
+		C.Clp_setRowStatus(b.p.clp, C.int(row), C.int(s))
 	}
-}
-
-// basis makes the first one, of all rows, where there is none: CLP would read at null.
-func (p *Program) basis() {
-	if C.Clp_statusExists(p.clp) != 0 {
-		return
-	}
-	all := make([]C.uchar, p.Columns()+p.Rows())
-	for i := range all {
-		all[i] = C.uchar(AtLower)
-		if i >= p.Columns() {
-			all[i] = C.uchar(Basic)
-		}
-	}
-	C.Clp_copyinStatus(p.clp, &all[0])
 }
 
 // view is CLP's own array: of use until the program changes.

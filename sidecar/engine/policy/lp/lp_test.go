@@ -110,15 +110,15 @@ func TestABasisIsCarriedOver(t *testing.T) {
 	for j, x := range a.Values(nil) {
 		switch { // columns are between 0 and 1
 		case x < 1e-9:
-			b.SetColumnStatus(j, AtLower)
+			b.Basis().SetColumn(j, AtLower)
 		case x > 1-1e-9:
-			b.SetColumnStatus(j, AtUpper)
+			b.Basis().SetColumn(j, AtUpper)
 		default:
-			b.SetColumnStatus(j, Basic)
+			b.Basis().SetColumn(j, Basic)
 		}
 	}
 	for i := range a.Rows() {
-		b.SetRowStatus(i, a.RowStatus(i))
+		b.Basis().SetRow(i, a.Basis().Row(i))
 	}
 	if err := b.Solve(Dual); err != nil {
 		t.Fatal(err)
@@ -191,8 +191,8 @@ func TestMistakesAreTold(t *testing.T) {
 		"row 3 of 2":              func(p *Program) { p.SetRowBounds(3, 1, 2) },
 		"row 4 of 2":              func(p *Program) { p.SetCoefficient(4, 0, 2) },
 		"row 5 of 2":              func(p *Program) { p.DeleteRows(0, 5) },
-		"row 6 of 2":              func(p *Program) { p.SetRowStatus(6, Basic) },
-		"column 7 of 2":           func(p *Program) { p.SetColumnStatus(7, Basic) },
+		"row 6 of 2":              func(p *Program) { p.Basis().SetRow(6, Basic) },
+		"column 7 of 2":           func(p *Program) { p.Basis().SetColumn(7, Basic) },
 	} {
 		p := shop()
 		do(p)

@@ -25,17 +25,23 @@ func (p *Program) AddColumns(columns ...Column) { p.columns += len(columns) }
 func (p *Program) DeleteRows(rows ...int)       { p.rows -= len(rows) }
 
 // The rest does nothing, and there is nothing to read.
-func (p *Program) Close()                                {}
-func (p *Program) Maximise()                             {}
+func (p *Program) Close() error                          { return nil }
+func (p *Program) Maximise() *Program                    { return p }
 func (p *Program) Set(Options)                           {}
 func (p *Program) SetCost(int, float64)                  {}
 func (p *Program) SetColumnBounds(int, float64, float64) {}
 func (p *Program) SetRowBounds(int, float64, float64)    {}
 func (p *Program) SetCoefficient(int, int, float64)      {}
-func (p *Program) SetColumnStatus(int, Status)           {}
-func (p *Program) SetRowStatus(int, Status)              {}
 func (p *Program) Iterations() int                       { return 0 }
 func (p *Program) Objective() float64                    { return 0 }
 func (p *Program) Values(to []float64) []float64         { return to }
 func (p *Program) Duals(to []float64) []float64          { return to }
-func (p *Program) RowStatus(int) Status                  { return Free }
+func (p *Program) Basis() Basis                          { return Basis{} }
+
+// Basis is that of a program that nobody solves.
+type Basis struct{}
+
+// Row gives Free, and nothing can be set.
+func (Basis) Row(int) Status        { return Free }
+func (Basis) SetColumn(int, Status) {}
+func (Basis) SetRow(int, Status)    {}

@@ -72,8 +72,7 @@ func (m *master) solve() float64 {
 			if fresh || !m.invert() {
 				break
 			}
-			m.refine() // once for the theta and dual of the old inverse, and once more
-			m.refine() // and look again
+			m.refine(2) // once for the theta and dual of the old inverse, and once more
 			fresh = true
 			continue
 		}
@@ -103,7 +102,7 @@ func (m *master) solve() float64 {
 		for j := range r {
 			m.dual[j] += best * m.inv[leave*r+j]
 		}
-		m.refine()
+		m.refine(1)
 		fresh = false
 	}
 	// What rounding lets theta take beyond a row is taken off.
@@ -179,27 +178,29 @@ func (m *master) exchange(row int) {
 }
 
 // refine makes theta and dual those of the basis, up to what the inverse's own errors leave over of what
-// they missed: columns of the same crowd at almost the same prices are almost parallel.
-func (m *master) refine() {
+// they missed: columns of the same crowd at almost the same prices are almost parallel. Each time brings them nearer.
+func (m *master) refine(times int) {
 	r := m.rows
-	for i := range r {
-		m.over[i] = 1
-		m.short[i] = m.value[m.basis[i]]
-	}
-	for c, b := range m.basis {
-		theta, short := m.theta[c], m.short[c]
-		for i, v := range m.column[b*r : (b+1)*r] {
-			m.over[i] -= theta * v
-			short -= m.dual[i] * v
+	for range times {
+		for i := range r {
+			m.over[i] = 1
+			m.short[i] = m.value[m.basis[i]]
 		}
-		m.short[c] = short
-	}
-	for i, short := range m.short {
-		sum := 0.0
-		for j, v := range m.inv[i*r : (i+1)*r] {
-			sum += v * m.over[j]
-			m.dual[j] += v * short
+		for c, b := range m.basis {
+			theta, short := m.theta[c], m.short[c]
+			for i, v := range m.column[b*r : (b+1)*r] {
+				m.over[i] -= theta * v
+				short -= m.dual[i] * v
+			}
+			m.short[c] = short
 		}
-		m.theta[i] = max(m.theta[i]+sum, 0)
+		for i, short := range m.short {
+			sum := 0.0
+			for j, v := range m.inv[i*r : (i+1)*r] {
+				sum += v * m.over[j]
+				m.dual[j] += v * short
+			}
+			m.theta[i] = max(m.theta[i]+sum, 0)
+		}
 	}
 }
