@@ -3,6 +3,7 @@ package layers
 
 import (
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
@@ -255,4 +256,57 @@ func clock(x *ast.SelectorExpr) bool {
 		return true
 	}
 	return false
+}
+
+// What one can hold in one's head: the most methods of a type of the engine, and fields of a struct. cluster's values are
+// the vocabulary of the journal, and are not counted.
+const mostMethods, mostFields = 25, 15
+
+// No type of the engine grows into a hall: a struct has few fields, a type few methods, and nothing is called for what it leaves
+// behind somewhere: what takes nothing gives something.
+func TestRoomsOfTheEngineStaySmall(t *testing.T) {
+	methods := map[string]int{}
+	files(t, "sidecar/engine", func(dir string, fset *token.FileSet, file *ast.File) {
+		name := filepath.Base(fset.Position(file.Pos()).Filename)
+		if built, err := build.Default.MatchFile(filepath.Join("../..", dir), name); err != nil || !built {
+			return
+		}
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Type.Params.NumFields()+d.Type.Results.NumFields() == 0 {
+					t.Errorf("%s: %s takes nothing and gives nothing", dir, d.Name.Name)
+				}
+				if d.Recv != nil {
+					methods[dir+"."+receiver(d.Recv.List[0].Type)]++
+				}
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					if of, ok := s.(*ast.TypeSpec); ok {
+						if st, ok := of.Type.(*ast.StructType); ok && st.Fields.NumFields() > mostFields {
+							t.Errorf("%s: %s has %d fields: at most %d", dir, of.Name.Name, st.Fields.NumFields(), mostFields)
+						}
+					}
+				}
+			}
+		}
+	})
+	for of, n := range methods {
+		if n > mostMethods {
+			t.Errorf("%s has %d methods: at most %d", of, n, mostMethods)
+		}
+	}
+}
+
+// receiver gives the name of a receiver's type.
+func receiver(of ast.Expr) string {
+	switch of := of.(type) {
+	case *ast.StarExpr:
+		return receiver(of.X)
+	case *ast.IndexExpr:
+		return receiver(of.X)
+	case *ast.Ident:
+		return of.Name
+	}
+	return ""
 }
