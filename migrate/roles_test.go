@@ -19,6 +19,7 @@ import (
 
 // roled gives a journal with roles and two tenants, astro and bio: ann belongs to bio, eve to astro. Every text and number of astro's that
 // somebody could know it by has "astro", "eve" or 777 in it.
+// Roles are the server's, which all databases share: tests that make them run one after another.
 func roled(t *testing.T) (dsn string, db *pgx.Conn) {
 	t.Helper()
 	dsn = storetest.Database(t)
@@ -132,7 +133,6 @@ func rows(t *testing.T, user *pgx.Conn, name string) ([]string, error) {
 // A tenant sees rows of its own in all views that it is granted, and of others nothing anywhere, by no table and no view; a member of no
 // tenant sees no tenant's rows.
 func TestWhatATenantSees(t *testing.T) {
-	t.Parallel()
 	dsn, db := roled(t)
 	ann := as(t, dsn, db, "tenant")
 	execute(t, db, "insert into database_users values ('"+text(t, ann, "select current_user::text")+"', 'ann')")
@@ -197,7 +197,6 @@ func TestWhatATenantSees(t *testing.T) {
 
 // The user of the database is the user of that name in Slurm, unless database_users says otherwise.
 func TestWhoseRowsATenantSees(t *testing.T) {
-	t.Parallel()
 	dsn, db := roled(t)
 	user := as(t, dsn, db, "tenant")
 	me := text(t, user, "select current_user::text")
@@ -231,7 +230,6 @@ func TestWhoseRowsATenantSees(t *testing.T) {
 
 // Readers, operators and the daemon see every row of every table and view.
 func TestWhatOthersMay(t *testing.T) {
-	t.Parallel()
 	dsn, db := roled(t)
 	tables, views := relations(t, db)
 	writes := []string{
@@ -272,7 +270,6 @@ func TestWhatOthersMay(t *testing.T) {
 
 // A user who was granted a view in another way sees all of it, as ever.
 func TestOthersGrantsStand(t *testing.T) {
-	t.Parallel()
 	dsn, db := roled(t)
 	grafana := storetest.Role(t, db, "grafana")
 	execute(t, db, "grant usage on schema fairlease to "+grafana)
@@ -285,7 +282,6 @@ func TestOthersGrantsStand(t *testing.T) {
 
 // Every view is either named as one that tenants may read, or they may not read it; and no name is of a view that is not there.
 func TestTenantViewsAreViews(t *testing.T) {
-	t.Parallel()
 	for _, name := range migrate.TenantViews {
 		if !slices.Contains(sql.ViewNames(), name) {
 			t.Errorf("there is no view %s", name)
@@ -300,7 +296,6 @@ const rights = `select string_agg(concat_ws(' ', c.relname, (select string_agg(x
 
 // Made again, roles are as they were; views that a later version makes anew or adds are given to them.
 func TestRolesAgain(t *testing.T) {
-	t.Parallel()
 	dsn, db := roled(t)
 	want := text(t, db, rights)
 	if err := migrate.Roles(t.Context(), dsn, migrate.Schema, quiet); err != nil {
@@ -330,7 +325,6 @@ func TestRolesAgain(t *testing.T) {
 
 // A journal that is restored has the rights of its roles, also where the roles were made anew after it.
 func TestRightsOfARestoredJournal(t *testing.T) {
-	t.Parallel()
 	dsn, db := roled(t)
 	want, dump := text(t, db, rights), storetest.Dump(t, dsn)
 	for _, options := range [][]string{nil, {"--no-owner", "--no-privileges"}} {
@@ -352,7 +346,6 @@ func TestRightsOfARestoredJournal(t *testing.T) {
 
 // Roles of two schemas of a database know nothing of each other.
 func TestRolesOfTwoSchemas(t *testing.T) {
-	t.Parallel()
 	dsn, db := roled(t)
 	if _, _, err := migrate.Up(t.Context(), dsn, "beta", quiet); err != nil {
 		t.Fatal(err)
@@ -374,7 +367,6 @@ func TestRolesOfTwoSchemas(t *testing.T) {
 // The owner of the database who may not make roles is told what to have done, and goes on from there. Roles that another database of
 // the server has the same names of are told, too.
 func TestRolesThatMayNotBeMade(t *testing.T) {
-	t.Parallel()
 	_, _ = roled(t) // another database with roles of the same names
 	dsn := storetest.Empty(t)
 	db := storetest.Connect(t, dsn)
