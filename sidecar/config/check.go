@@ -97,7 +97,7 @@ func (k *checker) models() {
 		price := m.Prices[model]
 		k.must(price > 0 && price < 1e9, "models.prices", "%s: %v is no price of a GPU and hour; write a number above 0", model, price)
 	}
-	if strings.HasPrefix(k.c.Preset, "gavel:cost") {
+	if row, _ := preset.Of(k.c.Preset); row.Prices {
 		k.must(len(m.Prices) > 0, "models.prices", "%s weighs throughput against cost, and no price is known; write what a GPU of each model costs an hour", k.where("preset", k.c.Preset))
 	}
 }

@@ -12,35 +12,63 @@ type loose struct {
 }
 
 // stock lists the free cells of each level that may be bound and have room, those with most room first, then where fewest GPUs are
-// under opportunistic leases that stay. whole tells of all cells from a node on, and from the floor on, whether they are free.
-func (f *search) stock() (by [Levels][]loose, whole [Levels][]bool) {
+// under opportunistic leases that stay. Nodes that take no part are not looked into: there may be very many of them.
+func (f *search) stock() (by [Levels][]loose) {
 	c := f.c
-	var room []int // of the level before
 	for k := min(f.floor, c.nodeAt); k <= c.top(); k++ {
+		if f.lanes[k] == never {
+			continue
+		}
 		l := &c.levels[k]
-		parts := make([]int, l.n)
-		whole[k] = make([]bool, l.n)
-		for i := range parts {
-			if k > c.nodeAt {
-				whole[k][i] = !slices.Contains(whole[k-1][i*l.split:(i+1)*l.split], false)
-				for _, n := range room[i*l.split : (i+1)*l.split] {
-					parts[i] += n
-				}
-			} else {
-				at, gpus := c.part(k, i)
-				whole[k][i] = c.loose(at)&gpus == gpus
-				parts[i] = min(f.most[at], c.parts(ones(0, l.size), min(f.a.level, k), f.a.gpus))
+		offer := func(i, parts int) {
+			if parts > 0 && f.free(k, i) {
+				by[k] = append(by[k], loose{cell{k, i}, parts})
 			}
-			if f.lanes[k] != never && whole[k][i] && parts[i] > 0 {
-				by[k] = append(by[k], loose{cell{k, i}, parts[i]})
+		}
+		if k > c.nodeAt {
+			for i := range l.n {
+				parts := 0
+				for at := i * c.nodesIn(k); at < (i+1)*c.nodesIn(k); at++ {
+					parts += f.room(c.nodeAt, at)
+				}
+				offer(i, parts)
+			}
+		} else {
+			each := c.levels[c.nodeAt].size / l.size
+			for at, most := range f.most {
+				for i := at * each; most > 0 && i < (at+1)*each; i++ {
+					offer(i, f.room(k, at))
+				}
 			}
 		}
 		slices.SortStableFunc(by[k], func(a, b loose) int {
 			return cmp.Or(cmp.Compare(b.parts, a.parts), cmp.Compare(l.stays[a.index], l.stays[b.index]))
 		})
-		room = parts
 	}
-	return by, whole
+	return by
+}
+
+// room gives how many parts have room in a cell of level k, at most a node, if all of it is bound.
+func (f *search) room(k, at int) int {
+	return min(f.most[at], f.c.parts(ones(0, f.c.levels[k].size), min(f.a.level, k), f.a.gpus))
+}
+
+// free tells whether all of a cell is.
+func (f *search) free(k, i int) bool {
+	c := f.c
+	if k <= c.nodeAt {
+		at, gpus := c.part(k, i)
+		return c.loose(at)&gpus == gpus
+	}
+	is, known := f.whole[cell{k, i}]
+	if !known {
+		is = true
+		for at := i * c.nodesIn(k); is && at < (i+1)*c.nodesIn(k); at++ {
+			is = f.free(c.nodeAt, at)
+		}
+		f.whole[cell{k, i}] = is
+	}
+	return is
 }
 
 // guess binds large cells before small ones, and of a level those with most room; then it gives back what is not needed. It says for how
@@ -48,7 +76,7 @@ func (f *search) stock() (by [Levels][]loose, whole [Levels][]bool) {
 // where no node has room for two parts and no cell has to be split the two numbers are the same.
 func (f *search) guess() (bind []cell, parts, most int) {
 	c := f.c
-	by, whole := f.stock()
+	by := f.stock()
 	taken, all := slices.Clone(f.has), 0
 	for at := range taken {
 		parts += taken[at]
@@ -72,7 +100,7 @@ func (f *search) guess() (bind []cell, parts, most int) {
 		was, opened := left, []cell(nil)
 		for k, i := x.level+1, x.index; k <= c.top(); k++ {
 			i /= c.levels[k].split
-			if bound[k][i] || whole[k][i] && !split[k][i] && !spend(f.lanes[Levels+k]) {
+			if bound[k][i] || !split[k][i] && f.free(k, i) && !spend(f.lanes[Levels+k]) {
 				left = was
 				return false
 			}

@@ -29,6 +29,7 @@ type search struct {
 	floor  int   // the lowest level of which cells may be bound
 	limits cost
 	lanes  [2 * Levels]int // where a cost has the count of what is bound, then split, of a level, or never
+	whole  map[cell]bool   // of cells larger than a node that were asked for: all of it is free
 	frees  map[shape]int
 	groups map[string]int
 	kinds  []kind
@@ -100,7 +101,7 @@ type option struct {
 // cells gives the cells to bind so that n parts have room, and how many parts have room at
 // best. Among several answers it takes one that binds fewest GPUs.
 func (s *State) cells(a *ask, n int) (bind []cell, best int) {
-	f := &search{a: a, c: a.c, n: n, floor: -1, frees: map[shape]int{}, groups: map[string]int{}, work: min(perSearch, s.work)}
+	f := &search{a: a, c: a.c, n: n, floor: -1, whole: map[cell]bool{}, frees: map[shape]int{}, groups: map[string]int{}, work: min(perSearch, s.work)}
 	rows := a.c.gaps(nil)
 	lanes := 0
 	lane := func(k, n int) {
