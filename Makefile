@@ -35,16 +35,16 @@ build-deps: ## install what building needs: a C compiler and COIN-OR CLP (Debian
 build: build-deps ## build bin/fairlease
 	go build -o $(GOBIN)/ ./sidecar/cmd/fairlease
 
-check: build-deps plugin-check check-nocgo ## what needs no root: vet, unit tests, properties with few draws, stories (under a minute)
+check: build-deps plugin-check check-nocgo ## what needs no root: vet, unit tests, properties with few draws, stories (two to three minutes)
 	go vet ./...
-	FAIRLEASE_NO_CLUSTER=1 go test -short ./...
+	FAIRLEASE_NO_CLUSTER=1 go test ./...
 
 check-nocgo: ## build without cgo, and test what is different there: no COIN-OR CLP, no kernel in C
 	CGO_ENABLED=0 go build ./...
-	CGO_ENABLED=0 go test ./sidecar/engine/policy/... ./sidecar/config
+	CGO_ENABLED=0 go test ./sidecar/engine/policy/... ./sidecar/engine/preset ./sidecar/config
 	CGO_ENABLED=0 go test -run WithoutCLP ./sidecar/cmd/fairlease
 
-test: deps plugin-check check-nocgo ## everything, the tests on two real Slurms too (root, about twenty-five minutes)
+test: deps plugin-check check-nocgo ## everything, the tests on two real Slurms too (root, about half an hour)
 	go vet ./...
 	FAIRLEASE_FULL=1 go test -timeout 60m -parallel 8 ./...
 
