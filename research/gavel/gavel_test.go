@@ -171,7 +171,7 @@ func TestPresetsOnUnlikeModels(t *testing.T) {
 	}
 }
 
-// What was profiled is as it is, and the rest is near to it on average.
+// An estimate keeps the measured pairs, and is near to the others on average.
 func TestEstimate(t *testing.T) {
 	throughputs := table(t)
 	truth := experiment.BesideOf(throughputs, trace.GavelReference)

@@ -47,7 +47,7 @@ func Check(ctx context.Context, cfg *config.Config, file string, offline bool) (
 	return found, nil
 }
 
-// against holds a file of cells against Slurm, as far as that can be asked.
+// against compares a file of cells with Slurm, if Slurm answers.
 func against(ctx context.Context, cfg *config.Config, f *config.CellFile) (config.Problems, []string) {
 	away := func(err error) (config.Problems, []string) {
 		return nil, []string{fmt.Sprintf("Slurm could not be asked (%s), so nodes and tenants were not checked", failure.Cause(err))}

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// What is there is kept, unless told otherwise.
+// An existing file is kept unless --force is given.
 func TestWriteNew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cells.yaml")
 	if err := cellfile.WriteNew(path, "one", false); err != nil {

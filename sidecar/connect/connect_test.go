@@ -17,7 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// What cannot be opened is told apart: a configuration that is wrong, and a service that is away.
+// Errors tell a wrong configuration from a service that cannot be reached.
 func TestWhatCannotBeOpened(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -49,7 +49,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// What ends a round is worded by where it comes from, and only once.
+// The error of a round names its source, once.
 func TestRoundFailed(t *testing.T) {
 	away := &net.OpError{Op: "dial", Net: "unix", Err: errors.New("no such file")}
 	worded := &failure.Error{Code: failure.No, What: "said already"}

@@ -33,7 +33,7 @@ func (p *program) page(l view.Form) *view.Page {
 	return &view.Page{Out: p.out, Form: l, Colours: p.colours(), Zone: p.zone(), Now: p.now()}
 }
 
-// list writes a table of what the journal has, or all of it as JSON, and of which round that is.
+// list writes a table of the journal's rows, or all of them as JSON, with the number of their round.
 func (p *program) list(c *cobra.Command, page *view.Page, s *store.Store, t *view.Table, all any) error {
 	if err := page.List(t, all); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (p *program) list(c *cobra.Command, page *view.Page, s *store.Store, t *vie
 	return p.asOf(c, page, s)
 }
 
-// asOf tells people of which round a list is.
+// asOf names the round of a list.
 func (p *program) asOf(c *cobra.Command, page *view.Page, s *store.Store) error {
 	if !page.ForPeople() {
 		return nil

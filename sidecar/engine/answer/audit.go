@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
-// What an audit is bounded by: each misreport is a division of its own, and envy is of pairs.
+// The bounds of an audit: each misreport is a division of its own, and envy is between pairs.
 const (
 	auditLies  = 32 // tenants whose misreports are worked out in an audit; others have their turn on other days
 	auditPairs = 64 // tenants of whom all pairs are told; of more, whom each envies most
