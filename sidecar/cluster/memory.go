@@ -158,7 +158,7 @@ type PoolAccount struct {
 	Overhead    GPUTime `json:"overhead"`    // completing or suspended, neither used nor free; and work destroyed by stops
 	Idle        GPUTime `json:"idle"`
 	Bad         GPUTime `json:"bad"`
-	Stops       GPUTime `json:"stops,omitempty"` // what stops may still cost all its jobs together; negative = exceeded
+	Stops       GPUTime `json:"stops,omitempty"` // remaining allowance for stops of all its jobs; negative = exceeded
 }
 
 // Ledger holds the accounts of GPU time, up to At.
