@@ -78,7 +78,7 @@ are not there any more counts as ended. Never do it for another cluster: that ne
 		})
 }
 
-// mending makes a command that mends the journal from the seat.
+// mending makes a command that repairs the journal with the seat.
 func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, *store.Store, *store.Seat, store.Repair) error) *cobra.Command {
 	var reason string
 	c.Args = exactly()

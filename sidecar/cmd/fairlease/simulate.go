@@ -62,7 +62,7 @@ command, also where only numbers differ.
 
 Without --until it goes on until all jobs are done, or none would ever end. An interrupt (Ctrl-C) ends it with the scores so far.`
 
-// varied tells whether a scheduler is another with something behind its name.
+// varied tells whether a suffix makes another scheduler of this one.
 func varied(name string) bool {
 	return strings.HasSuffix(name, "-blind") || strings.HasSuffix(name, "+ss")
 }
@@ -126,7 +126,7 @@ func workersFlag(c *cobra.Command, workers *int) {
 	c.Flags().IntVar(workers, "workers", 0, "runs `N` side by side; 0 = as many as there are cores")
 }
 
-// session is where experiments run.
+// session gives the environment of experiments.
 func (p *program) session(workers int) *session.Session {
 	return &session.Session{Out: p.out, Errors: p.err, Terminal: p.terminal(), Workers: workers}
 }

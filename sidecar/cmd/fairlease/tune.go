@@ -17,7 +17,7 @@ completion times and to the overhead of leases, and name the one to choose, by t
 
 `
 
-// tuning is what tune was told beside the sweep.
+// tuning holds the options of tune besides those of the sweep.
 type tuning struct {
 	sweep.Sweep
 	html                 string
