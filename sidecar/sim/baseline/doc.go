@@ -1,9 +1,8 @@
-// Package baseline holds the schedulers that fairlease is compared with. Each is a
-// Decide like the engine's: from a snapshot to a plan. The books are the engine's own
-// (engine.Decider.DecideBy: who received and was due what, who may run where), and so is
-// everything that carries a choice out: hand-overs, notices, gates. A baseline only
-// chooses who gets GPUs, and finds them on the engine's board: consolidated, on the
-// fewest nodes, spread where the job lets it.
+// Package baseline has the schedulers that fairlease is compared with. Each is a Decide like the
+// engine's, from a snapshot to a plan. The accounts are the engine's own
+// (engine.Decider.DecideBy: received and due GPU time, eligibility), and so is the execution of
+// choices: hand-overs, notices, gates. A baseline only chooses which jobs get GPUs. It finds them
+// on the engine's board: consolidated on the fewest nodes, spread only if the job allows that.
 //
 //	name               from                                  rule
 //	fifo               -                                     first come, first served; the first who waits blocks
@@ -16,7 +15,7 @@
 //	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
 //	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets, one for all servers
 //
-// For GPU models that are not alike (Unlike), which need to be told how fast jobs are on each:
+// For heterogeneous GPUs (Unlike); these need the speed of jobs on each model:
 //
 //	fifo:random        Gavel §7.3                            first come, first served, on any model, to the end
 //	fifo:settled       Gavel's code                          the same, as its authors' code chooses the model: the last by name
@@ -29,12 +28,12 @@
 //	                                                         migration; users trade models
 //	oef:coop, :noncoop OEF §4.2, §4.3                        its programs, rounded with the deviation carried
 //
-// hived, and hived:fifo and so on, are no baselines: the engine itself with virtual clusters.
+// hived, hived:fifo and so on are not baselines but the engine with virtual clusters.
 //
-// Where a paper leaves something open the scheduler's comment says what was chosen:
-// what is best for it. No scheduler knows how long a job will run, unless told
-// so by Options.Runs.
+// If a paper leaves something open, the scheduler's comment gives our choice: the best one for
+// the baseline. Schedulers know a job's run time only through Options.Runs.
 //
-// Those with leases share how they end: the term's length, the notice and a renewal in
-// place are the product's; see Options.Grid. Jobs must be gated (sim.Virtual.Gate): nothing starts without a grant.
+// Baselines with leases share the product's ends of leases: the length of terms, the notice, and
+// renewal in place; see Options.Grid. Jobs must be gated (sim.Virtual.Gate): nothing starts
+// without a grant.
 package baseline
