@@ -8,8 +8,8 @@
 //
 // # The record
 //
-// What tenants received and were due comes from the ledger's sums, which the journal samples once
-// a minute. What jobs received and were due comes from the jobs' records. A job arrives when it
+// The GPU time that tenants received and were due comes from the ledger's sums, which the journal samples once
+// a minute. That of jobs comes from the jobs' records. A job arrives when it
 // was first seen waiting only for GPUs; if that was within an interval of its submission, it
 // arrives at its submission. The journal has no data on idle GPUs in unusable pieces: Fragmented
 // is negative.

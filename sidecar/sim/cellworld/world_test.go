@@ -70,7 +70,7 @@ func TestOpportunisticJobsGo(t *testing.T) {
 // HiveD §2: jobs of one GPU remain on all nodes, which a quota cannot prevent.
 func TestQuotaFragments(t *testing.T) {
 	var jobs []cellworld.Job
-	for i := range 16 { // two of which, on two nodes, run on
+	for i := range 16 { // two of them, on two nodes, run on
 		runs := cluster.Hour
 		if i == 0 || i == 8 {
 			runs = 10 * cluster.Hour

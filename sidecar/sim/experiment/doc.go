@@ -26,7 +26,7 @@
 //
 // # Accounts
 //
-// What a job or tenant received and was due comes from the plan's ledger and records, which all
+// The GPU time that a job or tenant received and was due comes from the plan's ledger and records, which all
 // schedulers share. The cluster (sim.Event) reports the starts, preemptions and ends of jobs.
 // Both go to a score.Meter during the run, so that memory grows with the live jobs, not with the
 // trace.
