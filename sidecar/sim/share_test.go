@@ -14,8 +14,7 @@ var beside = sim.Beside{
 	{Kind: "small", GPUs: 1}: {{Kind: "large", GPUs: 1}: {"v100": {Speed: 600_000}}},
 }
 
-// pair gives a cluster of one GPU with two jobs of so much work, the second of which cannot
-// start.
+// pair gives a cluster of one GPU with two jobs of so much work. The second cannot start.
 func pair(t *testing.T, saves sim.Saves, host, guest cluster.Span) (v *sim.Virtual, h, g cluster.JobID, events *[]sim.Event) {
 	t.Helper()
 	v = sim.NewVirtual(start, simtest.Nodes("n", "v100", 1, 1), []cluster.Account{{Name: "root"}, {Name: "a", Parent: "root", Shares: 1}})
