@@ -112,7 +112,7 @@ func scarce(jobs, models int, teams []price.Entity) policy.Problem {
 }
 
 // byCLP measures a policy of Gavel's solved by CLP alone, and fails if its objective is not ours.
-// It gets our own time as an argument.
+// The figure of the given name has our own time.
 func byCLP(name, figures string, p policy.Problem) (took float64, err error) {
 	divide := func(o policy.Options, times int) (objective, took float64, err error) {
 		took, err = least(times, func() error {
