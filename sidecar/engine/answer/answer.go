@@ -1,4 +1,4 @@
-// Package answer answers the questions of rounds: who is due how many GPUs of each model.
+// Package answer answers the questions of rounds: each party's entitlement to GPUs of each model.
 package answer
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
-// Policy fills in what the bids of a question are due: the parts of a division, by bid, and what else it has to tell. It fails
-// where it has no answer.
+// Policy sets the entitlements of a question's bids: the parts of a division, by bid, and its
+// other results. It fails if it has no answer.
 type Policy func(q *cluster.Question, d *cluster.Division) error
 
-// Divide has a policy answer a question, whose tenants have weights. Where the policy fails all are due their part by weight, and
-// Why says why.
+// Divide answers a question with a policy. If the policy fails all parties get weighted shares,
+// and Why says why.
 func Divide(q cluster.Question, by Policy) cluster.Division {
 	bids := q.Bids
 	q.Bids = weighty(bids)
@@ -30,7 +30,8 @@ func Divide(q cluster.Question, by Policy) cluster.Division {
 	return d
 }
 
-// weighty gives the bids of tenants that have a weight: the others get idle GPUs only. Where none has, all are alike.
+// weighty gives the bids of tenants with a weight: the others get idle GPUs only. If none has a
+// weight, all count equally.
 func weighty(bids []cluster.Bid) []cluster.Bid {
 	out := slices.DeleteFunc(slices.Clone(bids), func(b cluster.Bid) bool { return b.Weight <= 0 })
 	if len(out) > 0 {
@@ -43,7 +44,7 @@ func weighty(bids []cluster.Bid) []cluster.Bid {
 	return out
 }
 
-// withNothing gives the parts of all bids, in their order: nothing for those that had no say.
+// withNothing gives the parts of all bids, in their order: nothing for bids that took no part.
 func withNothing(bids []cluster.Bid, parts []cluster.Part, pools int) []cluster.Part {
 	out := make([]cluster.Part, len(bids))
 	for i := range bids {
@@ -55,7 +56,8 @@ func withNothing(bids []cluster.Bid, parts []cluster.Part, pools int) []cluster.
 	return out
 }
 
-// byWeight gives every tenant's bids its part of every pool by weight, by what they ask for.
+// byWeight gives every tenant's bids its weighted share of every pool, in proportion to their
+// demand.
 func byWeight(q *cluster.Question) []cluster.Part {
 	weights, asked := map[string]int64{}, map[string]int64{}
 	for i := range q.Bids {
@@ -88,7 +90,7 @@ func byWeight(q *cluster.Question) []cluster.Part {
 	return parts
 }
 
-// models gives the pools that have GPUs, as policies know them, with their places among all.
+// models gives the pools with GPUs in the policies' form, with their indices among all pools.
 func models(q *cluster.Question) (out []policy.Model, at []int) {
 	for p := range q.Pools {
 		if q.Pools[p].Count <= 0 {
@@ -104,18 +106,18 @@ func models(q *cluster.Question) (out []policy.Model, at []int) {
 	return out, at
 }
 
-// ByTime has one of Gavel's policies divide the time of jobs; see divideTime.
+// ByTime divides with one of Gavel's policies, which divide the time of jobs; see divideTime.
 func ByTime(objective string) Policy {
 	return func(q *cluster.Question, d *cluster.Division) error { return divideTime(q, objective, d) }
 }
 
-// divideTime has one of Gavel's policies divide the time of jobs: a job is due the part of the
-// time that it is to run on a model, times its gang.
+// divideTime divides with one of Gavel's policies, which divide the time of jobs: a job's
+// entitlement is its fraction of time on a model, times its gang.
 func divideTime(q *cluster.Question, objective string, d *cluster.Division) error {
 	var p policy.Problem
 	var at []int
 	p.Models, at = models(q)
-	order := make([]int, len(q.Bids)) // by job: as they came
+	order := make([]int, len(q.Bids)) // by job: in order of arrival
 	for i := range order {
 		order[i] = i
 	}
@@ -135,10 +137,11 @@ func divideTime(q *cluster.Question, objective string, d *cluster.Division) erro
 			p.Entities = append(p.Entities, policy.Entity{Name: b.Tenant, Weight: float64(b.Weight) / weights})
 		}
 		j := policy.Job{ID: int64(b.Job), Gang: b.Gang, Entity: entities[b.Tenant], Speed: make([]float64, len(at)), Steps: b.Steps,
-			// Together a tenant's jobs have its weight (SEMANTICS §4); over all of them the mean is 1.
+			// Together a tenant's jobs have its weight (SEMANTICS §4); the mean over all jobs is
+			// 1.
 			Weight:  float64(b.Weight) / weights * float64(max(b.Milli, 1)) / float64(urgency[b.Tenant]) * float64(len(q.Bids)),
 			Elapsed: float64(b.Elapsed) / float64(cluster.Second)}
-		if b.Deadline > 0 { // one that is past is kept by nobody
+		if b.Deadline > 0 { // a past deadline cannot be met
 			j.Within = float64(max(b.Deadline.Sub(q.At), cluster.Second)) / float64(cluster.Second)
 		}
 		for m, pool := range at {
@@ -167,8 +170,8 @@ func divideTime(q *cluster.Question, objective string, d *cluster.Division) erro
 	return nil
 }
 
-// alone gives how long a job would have taken for what it has done with one nth of every model to itself, which is what
-// finish-time fairness compares with (Gavel §4.2).
+// alone gives the time that a job's past work would have taken with one nth of every model, for
+// finish-time fairness (Gavel §4.2).
 func alone(j *policy.Job, did float64, models []policy.Model, n int) float64 {
 	rate, time := 0.0, 0.0
 	for m, v := range j.Speed {
@@ -181,8 +184,8 @@ func alone(j *policy.Job, did float64, models []policy.Model, n int) float64 {
 	return did / rate * max(1, time)
 }
 
-// ByMarket has one of OEF's programs divide the GPUs: a tenant's kinds of jobs are virtual
-// tenants of equal weight (OEF §4.2.4).
+// ByMarket divides with one of OEF's programs: a tenant's kinds of jobs are virtual tenants of
+// equal weight (OEF §4.2.4).
 func ByMarket(divide func(policy.Market) (policy.Parts, error)) Policy {
 	return func(q *cluster.Question, d *cluster.Division) error { return divideMarket(q, divide, d) }
 }
@@ -204,7 +207,7 @@ func divideMarket(q *cluster.Question, divide func(policy.Market) (policy.Parts,
 	return nil
 }
 
-// market puts a question as a market: a tenant for each bid.
+// market converts a question to a market: a tenant for each bid.
 func market(q *cluster.Question) (m policy.Market, at []int) {
 	m.Models, at = models(q)
 	for i := 0; i < len(q.Bids); { // bids are by tenant

@@ -8,14 +8,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
-// The bounds of an audit: each misreport is a division of its own, and envy is between pairs.
+// Limits of an audit: each misreport needs another division, and envy is between pairs.
 const (
-	auditLies  = 32 // tenants whose misreports are worked out in an audit; others have their turn on other days
-	auditPairs = 64 // tenants of whom all pairs are told; of more, whom each envies most
+	auditLies  = 32 // tenants with computed misreports per audit; others have their turn on other days
+	auditPairs = 64 // up to this number of tenants all pairs are listed; beyond it, only the most envied of each
 )
 
-// Audit tells how fair it is what the policy answers to a question, by what GPUs are worth to tenants, which is what they are
-// worth to their jobs on average. It divides many times over.
+// Audit measures the fairness of the policy's answer to a question, by the mean throughput of
+// GPUs for the tenants' jobs. It divides many times.
 func Audit(q *cluster.Question, by Policy, now cluster.Instant, misreports []profile.Misreport) cluster.Audit {
 	f := newFair(q, by)
 	a := cluster.Audit{At: now, Policy: q.Policy, Slack: -1, Tenants: []cluster.AuditedTenant{}, Envy: []cluster.Envy{}, Misreports: []cluster.Misreport{}}
@@ -27,7 +27,8 @@ func Audit(q *cluster.Question, by Policy, now cluster.Instant, misreports []pro
 		a.Slack = fairness.Slack
 		f.tell(&a, fairness)
 	}
-	// A trade in force stays whatever is said now: what lies are worth is seen from the beginning.
+	// A trade in force stays whatever is declared now: the gain of lies shows only from the
+	// beginning.
 	q.Trades = nil
 	honest, _ = f.divide(f.market)
 	n := len(a.Tenants)
@@ -39,7 +40,7 @@ func Audit(q *cluster.Question, by Policy, now cluster.Instant, misreports []pro
 	return a
 }
 
-// fair is a question as a market between tenants.
+// fair is a question converted to a market between tenants.
 type fair struct {
 	q      *cluster.Question
 	by     Policy
@@ -51,7 +52,7 @@ type fair struct {
 func newFair(q *cluster.Question, by Policy) *fair {
 	f := &fair{q: q, by: by, of: make([]int, len(q.Bids))}
 	f.market.Models, f.pools = models(q)
-	var usable [][]float64 // by tenant and model: GPUs asked for that can use it
+	var usable [][]float64 // by tenant and model: requested GPUs of bids that can use the model
 	for i := range q.Bids {
 		b := &q.Bids[i]
 		if n := len(f.market.Tenants); n == 0 || f.market.Tenants[n-1].Name != b.Tenant { // bids are by tenant
@@ -77,8 +78,8 @@ func newFair(q *cluster.Question, by Policy) *fair {
 	return f
 }
 
-// divide asks the policy what it would answer if jobs' speeds were by as much off as those of the
-// market are off those of the true one.
+// divide gives the policy's answer if jobs' declared speeds deviated as those of the market
+// deviate from the true one.
 func (f *fair) divide(said policy.Market) (policy.Parts, error) {
 	q := *f.q
 	q.Bids = slices.Clone(q.Bids)
@@ -102,7 +103,7 @@ func (f *fair) divide(said policy.Market) (policy.Parts, error) {
 			parts.GPUs[f.of[i]][m] += float64(d.Parts[i].GPUs[p])
 			sum += d.Parts[i].GPUs[p]
 		}
-		// Millionths are rounded: together they may be a few more than there are.
+		// Millionths are rounded: together they may slightly exceed the GPUs.
 		all := max(sum, cluster.MicroGPU(q.Pools[p].Count)*cluster.WholeGPU)
 		for l := range parts.GPUs {
 			parts.GPUs[l][m] *= f.market.Models[m].GPUs / float64(all)
@@ -111,8 +112,7 @@ func (f *fair) divide(said policy.Market) (policy.Parts, error) {
 	return parts, nil
 }
 
-// gain gives what a tenant gains by saying that its speedups are factor times what they are;
-// nil = nobody knows.
+// gain gives a tenant's gain from declaring factor times its speedups; nil = unknown.
 func (f *fair) gain(honest policy.Parts, l int, factor float64) *float64 {
 	gain, err := policy.Misreport(f.divide, f.market, honest, l, factor)
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *fair) gain(honest policy.Parts, l int, factor float64) *float64 {
 	return &gain
 }
 
-// tell fills in how the division treats every tenant.
+// tell reports how the division treats every tenant.
 func (f *fair) tell(a *cluster.Audit, fairness policy.Fairness) {
 	for i, t := range f.market.Tenants {
 		a.Tenants = append(a.Tenants, cluster.AuditedTenant{Tenant: t.Name, Incentive: min(fairness.Incentive[i], cluster.Most)})

@@ -7,14 +7,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// ByDominantShare divides by dominant-resource fairness (Ghodsi et al., NSDI'11, §4.1) with GPU models as resources. A
-// tenant's demand is the GPUs of each model that its jobs want; its dominant share is the largest part that it has of any
-// model. All dominant shares, divided by weight, grow alike (progressive filling, Algorithm 1) until a tenant has all that it
-// wants, or nothing is left of a model that it wants. Jobs that may run on several models want them in proportion to how many
-// GPUs there are of each.
+// ByDominantShare divides by dominant-resource fairness (Ghodsi et al., NSDI'11, §4.1) with GPU
+// models as resources. A tenant's demand is its jobs' GPUs of each model; its dominant share is
+// its largest fraction of any model. All dominant shares, divided by weight, grow equally
+// (progressive filling, Algorithm 1) until a tenant's demand is met, or a model that it wants is
+// exhausted. Jobs that may run on several models want them in proportion to their GPUs.
 //
-// The tenants that want one scarce model thus share it, and what they have of it counts against what they are due of others.
-// What nobody is due then is not divided here.
+// So the tenants that want one scarce model share it, and their part of it reduces their
+// entitlement to others. The remaining GPUs are not divided here.
 func ByDominantShare(q *cluster.Question, d *cluster.Division) error {
 	wants, of, fillings := demands(q)
 	if len(fillings) == 0 {
@@ -44,12 +44,13 @@ func ByDominantShare(q *cluster.Question, d *cluster.Division) error {
 type filling struct {
 	weight   float64
 	wants    []float64 // GPUs, by pool
-	dominant float64   // the largest part of a pool that it wants
-	served   float64   // the part of its wants that it is due
+	dominant float64   // its largest fraction of a pool in its demand
+	served   float64   // the fraction of its demand that it is entitled to
 	done     bool
 }
 
-// demands gives the GPUs that each bid wants, by bid, then pool; the filling of each bid; and the fillings, one a tenant.
+// demands gives the GPUs that each bid wants, by bid, then pool; the filling of each bid; and the
+// fillings, one per tenant.
 func demands(q *cluster.Question) (wants [][]float64, of []int, fillings []filling) {
 	wants, of = make([][]float64, len(q.Bids)), make([]int, len(q.Bids))
 	at := map[string]int{}
@@ -88,7 +89,8 @@ func demands(q *cluster.Question) (wants [][]float64, of []int, fillings []filli
 	return wants, of, fillings
 }
 
-// fill lets shares grow until all are done, out of what is left of each pool. Each step ends a tenant or a pool.
+// fill grows the shares from the rest of each pool until all are done. Each step finishes a
+// tenant or a pool.
 func fill(fillings []filling, left []float64) {
 	const none = 1e-9 // of a GPU, or of a tenant's wants
 	for {

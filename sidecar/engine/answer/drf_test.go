@@ -44,8 +44,8 @@ func TestDominantSharesGoByWeight(t *testing.T) {
 	}
 }
 
-// Nobody has more than they want or there is, nobody has less of their dominant model than their part by weight (sharing
-// incentive, §3), and somebody who wants more lacks a model of which nothing is left.
+// No tenant exceeds its demand or the GPUs, none has less of its dominant model than its weighted
+// share (sharing incentive, §3), and a tenant with unmet demand lacks an exhausted model.
 func TestDominantSharesAreFair(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := cluster.Question{}

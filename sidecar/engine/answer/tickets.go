@@ -10,8 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/trade"
 )
 
-// The trades that are worth their while: a hundredth of a GPU at least, between parties whose
-// speedups differ by a twentieth.
+// The minimum trade: a hundredth of a GPU, between parties with speedups that differ by a
+// twentieth.
 var worthwhile = trade.Rules{Least: cluster.WholeGPU / 100, Edge: 0.05}
 
 // ByTickets gives every tenant the same share of every model by its tickets, less what it does
@@ -39,7 +39,7 @@ func divideTickets(q *cluster.Question, trades bool, d *cluster.Division) {
 	}
 }
 
-// fastestFirst gives the pools by how much faster they are to all on average.
+// fastestFirst orders the pools by their mean speedup for all.
 func fastestFirst(q *cluster.Question) []int {
 	order := make([]int, len(q.Pools))
 	speed := make([]float64, len(q.Pools))
@@ -55,7 +55,7 @@ func fastestFirst(q *cluster.Question) []int {
 	return order
 }
 
-// tickets gives what each bid is due of each pool, in their order, before any trade.
+// tickets gives each bid's entitlement to each pool, in their order, before trading.
 func tickets(q *cluster.Question, order []int) [][]cluster.MicroGPU {
 	gpus := make([]cluster.MicroGPU, len(order))
 	for m, p := range order {
@@ -89,8 +89,7 @@ func tickets(q *cluster.Question, order []int) [][]cluster.MicroGPU {
 	return due
 }
 
-// exchange lets bids that are not pinned to a model trade what they are due: due is then what they
-// are due after that.
+// exchange lets bids without a fixed model trade entitlements, and updates due.
 func exchange(q *cluster.Question, order []int, due [][]cluster.MicroGPU, d *cluster.Division) {
 	models := make([]string, len(order))
 	for m, p := range order {

@@ -8,9 +8,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// adopt makes a lease a guaranteed one of a VC on the very GPUs that it is on, and tells
-// whether it could: cells of the VC must be bound there or have to be, without more
-// GPUs short than before, or than allow says by chain.
+// adopt makes a lease a guaranteed one of a VC on its present GPUs, and tells whether that was
+// possible. Cells of the VC must be, or become, bound there, without more missing GPUs than
+// before, or than allow says by chain.
 func (s *State) adopt(l, v int32, parts []part, allow []int) bool {
 	was := s.trying
 	s.trying = true
@@ -31,8 +31,8 @@ func (s *State) adopt(l, v int32, parts []part, allow []int) bool {
 	return ok
 }
 
-// adoptPart puts a lease on GPUs of a node: in the cell of the level that the part names,
-// else in the smallest that will do, else half of them in one and half in another.
+// adoptPart puts a lease on GPUs of a node: in the cell of the level that the part names, else in
+// the smallest sufficient one, else half of them in one and half in another.
 func (s *State) adoptPart(l, v int32, p part, allow []int) bool {
 	c := s.chains[p.chain]
 	if c.nodes[p.node].used&p.gpus != 0 {
@@ -85,10 +85,10 @@ func (s *State) adoptIn(l, v int32, p part, allow []int) bool {
 	return true
 }
 
-// Promote makes an opportunistic lease a guaranteed one of a VC where it is, if the VC's
-// free cells can be bound there and nobody's guarantee suffers; with snug only in cells that
-// are bound to the VC or that the lease fills: a small job that binds a large cell keeps it from
-// the VC's large ones. It tells whether it did.
+// Promote makes an opportunistic lease a guaranteed one of a VC in place, if the VC's free cells
+// can be bound there and no other guarantee suffers. With snug it uses only cells that are bound
+// to the VC or that the lease fills, since a small job that binds a large cell blocks the VC's
+// large jobs. It tells whether it did.
 func (s *State) Promote(key cluster.JobKey, name string, snug bool) bool {
 	l, ok := s.byKey[key]
 	v := s.vcAt(name)
@@ -110,12 +110,12 @@ func (s *State) Promote(key cluster.JobKey, name string, snug bool) bool {
 	}
 	s.leases[l].tenant = name
 	for ci := range s.chains {
-		s.settle(ci) // what it holds of bad hardware, nobody else loses
+		s.settle(ci) // other VCs do not lose the bad hardware that it holds
 	}
 	return true
 }
 
-// restore makes an opportunistic lease guaranteed where it is, or leaves it as it was.
+// restore makes an opportunistic lease guaranteed in place, or leaves it unchanged.
 func (s *State) restore(l, v int32, parts []part, allow []int) bool {
 	leaving := s.leases[l].leaving
 	s.depart(l)
@@ -135,7 +135,7 @@ func (s *roster) lendAt(l int32, parts []part, leaving bool) {
 	}
 }
 
-// Demote makes a guaranteed lease an opportunistic one where it is.
+// Demote makes a guaranteed lease an opportunistic one in place.
 func (s *State) Demote(key cluster.JobKey) bool {
 	l, ok := s.byKey[key]
 	if !ok || s.leases[l].right != cluster.Guaranteed {
@@ -154,10 +154,10 @@ func (s *roster) demote(l int32) []part {
 	return parts
 }
 
-// preempt makes leases of a VC with lower priority opportunistic until a request can be
-// met, lowest priority and youngest first; then those that need not have been are
-// guaranteed again. Their cells are given back first, so that idle ones may be bound; if that
-// will not do, they are kept, since what is left of a broken one is better than none.
+// preempt makes leases of a VC with lower priority opportunistic until a request can be met,
+// lowest priority and youngest first; then it guarantees the unneeded ones again. It first
+// returns their cells, so that idle ones may be bound. If that does not suffice, it keeps them,
+// since the rest of a broken cell is better than none.
 func (t *trial) preempt() bool {
 	f := &t.leases[t.l]
 	v := f.vc
@@ -194,9 +194,9 @@ func (t *trial) preempt() bool {
 	return ok
 }
 
-// useful gives those of these leases that may have to go before n parts can be had, in the same order, and
-// how many of them must at least: until then there are not nodes enough on which the VC could use as many
-// GPUs. More than there are = not even all would do. Hardware must be healthy.
+// useful gives those of these leases whose removal may help n parts, in the same order, and the
+// minimum number of removals: below it there are too few nodes on which the VC could use enough
+// GPUs. A number above the length = not even all suffice. Hardware must be healthy.
 func (v *vc) useful(s *State, a *ask, n int, below []int32) ([]int32, int) {
 	c := a.c
 	for len(s.rooms) < len(c.nodes) {
@@ -272,7 +272,7 @@ func (v *vc) useful(s *State, a *ask, n int, below []int32) ([]int32, int) {
 // room is how many GPUs of a node a VC could use: now, and after some of its leases are gone.
 type room struct{ now, more int }
 
-// preemptOf is preempt among these leases of VC v, of which so many must go at least.
+// preemptOf is preempt among these leases of VC v. At least least of them must go.
 func (t *trial) preemptOf(below []int32, least int, v int32) bool {
 	allow := make([]int, len(t.chains))
 	for ci, c := range t.chains {
@@ -293,7 +293,7 @@ func (t *trial) preemptOf(below []int32, least int, v int32) bool {
 	}
 	for ci := range allow {
 		if !ok {
-			allow[ci] = ChainGPUs // all as it was
+			allow[ci] = ChainGPUs // unchanged
 		}
 	}
 	for i := len(had) - 1; i >= 0; i-- {
@@ -305,8 +305,8 @@ func (t *trial) preemptOf(below []int32, least int, v int32) bool {
 	return ok
 }
 
-// shun makes cells with these GPUs the last to be bound (sign 1), until it is undone (-1): what is lent
-// to others goes first, for it is idle where a VC is on its own.
+// shun makes cells with these GPUs the last to be bound (sign 1), or undoes that (-1): GPUs lent
+// to others go first, since they would be idle in a private cluster.
 func (s *State) shun(parts []part, sign int) {
 	for _, p := range parts {
 		c := s.chains[p.chain]
@@ -324,15 +324,15 @@ func (s *State) shun(parts []part, sign int) {
 	}
 }
 
-// Stay gives a tenant an opportunistic lease on the very GPUs that it is on.
+// Stay gives a tenant an opportunistic lease on its present GPUs.
 func (s *roster) Stay(key cluster.JobKey, tenant string, on []Part) {
 	if parts, ok := s.at(on); ok && s.Right(key) == "" {
 		s.lendAt(s.open(key, tenant, 0, cluster.Opportunistic), parts, false)
 	}
 }
 
-// Shift moves an opportunistic lease from GPUs of a node that are used by guaranteed ones to such there
-// as nobody uses, and tells whether there were enough.
+// Shift moves an opportunistic lease from GPUs of a node that guaranteed leases use to unused
+// ones there, and tells whether there were enough.
 func (s *State) Shift(key cluster.JobKey, name string) bool {
 	l, ok := s.byKey[key]
 	at, there := s.places[name]

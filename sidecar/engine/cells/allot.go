@@ -8,7 +8,7 @@ import (
 // allotment is the cells that are bound to VCs.
 type allotment struct {
 	layout
-	trying bool // losses are not to be settled now
+	trying bool // losses are not settled now
 }
 
 // bind binds a vacant cell to a VC.
@@ -23,7 +23,7 @@ func (s *allotment) bind(v int32, ci, k, i int) {
 	c.fence(k, i, a)
 }
 
-// unbind gives a cell back. Its dead GPUs stay out of the free lists.
+// unbind returns a cell. Its dead GPUs stay out of the free lists.
 func (s *allotment) unbind(v int32, ci, k, i int) {
 	c := s.chains[ci]
 	l, a := &c.levels[k], &s.vcs[v].accounts[ci][k]
@@ -38,7 +38,7 @@ func (s *allotment) unbind(v int32, ci, k, i int) {
 	}
 }
 
-// bury takes the dead GPUs of a cell out of the free lists, or puts them back.
+// bury removes the dead GPUs of a cell from the free lists, or restores them.
 func (c *chain) bury(k, i int, sign int) {
 	if c.levels[k].dead[i] == 0 {
 		return
@@ -59,7 +59,7 @@ func (c *chain) bury(k, i int, sign int) {
 	}
 }
 
-// lossy tells whether some VC has lost a cell.
+// lossy tells whether any VC has lost a cell.
 func (c *tree) lossy() bool {
 	for k := range c.levels {
 		if c.levels[k].lost > 0 {
@@ -121,7 +121,7 @@ func (c *chain) unfence(k, i int, a *account) {
 // Of a slot's key: bits below its GPUs to use, and below those of them that are lent.
 const freeBits, lentBits = 40, 32
 
-// slotKey gives the key of a node, or of some of its GPUs, among those to use; 0 = none.
+// slotKey gives the key of a node, or of some of its GPUs, among the usable ones; 0 = none.
 func (d *node) slotKey(gpus uint64, slot int) uint64 {
 	free := gpus &^ (d.used | d.bad)
 	if free == 0 {
@@ -147,8 +147,8 @@ func (s *allotment) change(v int32, ci, k, at int, gpus, used, bad, stays uint64
 // Cell is a physical cell.
 type Cell struct{ Chain, Level, Index int }
 
-// Allocate binds a cell of a type to a VC: AllocateCell of Algorithm 1, after the check
-// that it is legal. An error is a Refusal. What is bound so stays bound until Free.
+// Allocate binds a cell of a type to a VC: AllocateCell of Algorithm 1, after the check that it
+// is legal. An error is a Refusal. The cell stays bound until Free.
 func (s *allotment) Allocate(name, chain, typ string) (Cell, error) {
 	v := s.vcAt(name)
 	if v < 0 {
@@ -169,8 +169,8 @@ func (s *allotment) Allocate(name, chain, typ string) (Cell, error) {
 	return Cell{ci, k, i}, nil
 }
 
-// Free gives a cell back that was allocated and that no lease stands in: ReleaseCell of
-// Algorithm 1. It tells whether it did.
+// Free returns an allocated cell without leases: ReleaseCell of Algorithm 1. It tells whether it
+// did.
 func (s *allotment) Free(at Cell) bool {
 	if at.Chain < 0 || at.Chain >= len(s.chains) || at.Level < 0 || at.Level > s.chains[at.Chain].top() {
 		return false

@@ -2,8 +2,8 @@ package cells
 
 import "math/bits"
 
-// SetBad says which GPUs of a node are bad now (all bits = the node is), and tells
-// whether there is such a node. Leases on them stay where they are until they are released.
+// SetBad sets the bad GPUs of a node (all bits = the node), and tells whether the node exists.
+// Leases on them stay until they are released.
 func (s *allotment) SetBad(name string, gpus uint64) bool {
 	at, ok := s.places[name]
 	if !ok {
@@ -46,7 +46,7 @@ func (s *allotment) flip(ci, at int, gpu uint64) {
 	c.regroupNode(at) // it may be broken now, or whole
 }
 
-// holder gives the bound cell that a GPU is in.
+// holder gives the bound cell that contains a GPU.
 func (c *tree) holder(g int) (k, i int) {
 	for k = range c.levels {
 		if i = g / c.levels[k].size; c.levels[k].owner[i] > 0 {
@@ -56,9 +56,9 @@ func (c *tree) holder(g int) (k, i int) {
 	return k, i
 }
 
-// settle keeps invariant (2) when hardware failed or came back: from the highest level down,
-// what is short is lost by the VC with most unallocated cells there, by name, one at a
-// time; and what can be had again comes back to who lost most.
+// settle restores invariant (2) after hardware failed or came back. From the highest level down,
+// the VC with the most unallocated cells there, by name, loses missing cells one at a time;
+// available cells return to the VC with the largest loss.
 func (s *allotment) settle(ci int) {
 	if s.trying {
 		return
@@ -96,7 +96,7 @@ func holds(row []gap) bool {
 	return true
 }
 
-// most gives the account of a level that has most of something, the first by name.
+// most gives the account of a level with the maximum of of, the first by name.
 func (s *allotment) most(ci, k int, of func(*account) int) *account {
 	var best *account
 	for _, v := range s.vcs {

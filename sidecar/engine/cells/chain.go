@@ -50,7 +50,7 @@ const absent = -1
 // ranking finds the best of many cells: first the best of each group of buddies, then
 // the best group.
 type ranking struct {
-	kids  heap // a group for each group of buddies
+	kids  heap // one group per group of buddies
 	best  heap // one group
 	width int  // cells in a group of buddies
 }
@@ -84,7 +84,7 @@ type guest struct {
 
 func (c *tree) top() int { return len(c.levels) - 1 }
 
-// nodesIn gives how many nodes a cell of level k has.
+// nodesIn gives the number of nodes of a cell of level k.
 func (c *tree) nodesIn(k int) int { return c.levels[k].size / c.levels[c.nodeAt].size }
 
 // levelOf gives the level of a type, or -1.
@@ -106,7 +106,7 @@ func (c *tree) fit(g int) int {
 	return k
 }
 
-// cellOf gives the cell of level k that the first of some GPUs of a node is in.
+// cellOf gives the cell of level k that contains the first of some GPUs of a node.
 func (c *tree) cellOf(k, node int, gpus uint64) int {
 	return (node*c.levels[c.nodeAt].size + bits.TrailingZeros64(gpus)) / c.levels[k].size
 }
@@ -114,7 +114,7 @@ func (c *tree) cellOf(k, node int, gpus uint64) int {
 // ones gives n bits from bit at.
 func ones(at, n int) uint64 { return ^uint64(0) >> (64 - n) << at }
 
-// part gives the node, and there the GPUs, of a cell of level k, at most a node.
+// part gives the node and the GPUs of a cell of level k, at most a node.
 func (c *tree) part(k, i int) (node int, gpus uint64) {
 	first, whole := i*c.levels[k].size, c.levels[c.nodeAt].size
 	return first / whole, ones(first%whole, c.levels[k].size)
@@ -172,14 +172,14 @@ func (c *chain) build(nodes []string) {
 	}
 }
 
-// buddies gives the group of buddies that a cell is in, and its number there.
+// buddies gives a cell's group of buddies, and its number there.
 func (c *tree) buddies(k, i int) (group, at int) {
 	w := c.levels[k].order.width
 	return i / w, i % w
 }
 
-// rank tells the order of level k about cell i. Fewest GPUs under opportunistic leases
-// come first, then the name.
+// rank updates cell i in the order of level k: fewest GPUs under opportunistic leases first, then
+// by name.
 func (c *tree) rank(k, i int) bool {
 	l := &c.levels[k]
 	group, at := c.buddies(k, i)
@@ -190,10 +190,10 @@ func (c *tree) rank(k, i int) bool {
 	return l.order.kids.set(group, at, key)
 }
 
-// regroup tells the order of level k about a group of buddies, which is there to choose
-// from once the cell above is split. Its best cell stands for it; cells of broken nodes
-// come last, then count GPUs under opportunistic leases, how full the cell above is, how
-// full the node, the name.
+// regroup updates a group of buddies in the order of level k; it becomes available once the cell
+// above is split. Its best cell represents it. Cells of broken nodes come last; then the number
+// of GPUs under opportunistic leases, the fullness of the cell above, the fullness of the node,
+// and the name decide.
 func (c *tree) regroup(k, group int) {
 	const width, most = 21, ChainGPUs - 1
 	l := &c.levels[k]
@@ -220,8 +220,8 @@ func (c *tree) regroup(k, group int) {
 	l.order.best.set(0, group, key)
 }
 
-// find gives the best free cell of level k (AllocateCell of Algorithm 1): in the lowest
-// level that has a free one, and there split off it.
+// find gives the best free cell of level k (AllocateCell of Algorithm 1): from the lowest level
+// with a free one, by splitting that.
 func (c *tree) find(k int) (int, bool) {
 	for l := k; l <= c.top(); l++ {
 		o := &c.levels[l].order
@@ -241,7 +241,7 @@ func (c *tree) find(k int) (int, bool) {
 	return 0, false
 }
 
-// take takes a free cell out of the free lists, and splits the larger ones around it.
+// take removes a free cell from the free lists, and splits the larger ones around it.
 func (c *tree) take(k, i int) {
 	top, size := c.top(), int32(c.levels[k].size)
 	for l, x := k, i; ; l++ {
@@ -255,7 +255,7 @@ func (c *tree) take(k, i int) {
 	c.count(k, i, size)
 }
 
-// give puts a cell back and merges what can be merged (ReleaseCell of Algorithm 1).
+// give returns a cell and merges buddies (ReleaseCell of Algorithm 1).
 func (c *tree) give(k, i int) {
 	top, size := c.top(), int32(c.levels[k].size)
 	for l, x := k, i; ; l++ {
@@ -269,7 +269,7 @@ func (c *tree) give(k, i int) {
 	c.count(k, i, -size)
 }
 
-// count adds n to the GPUs taken of a cell and of all that it is in.
+// count adds n to the taken GPUs of a cell and of all cells that contain it.
 func (c *tree) count(k, i int, n int32) {
 	for l, x := k, i; l <= c.top(); l++ {
 		at := &c.levels[l].taken[x]
@@ -293,7 +293,7 @@ func (c *tree) count(k, i int, n int32) {
 	}
 }
 
-// regroupNode tells the orders about all cells in a node.
+// regroupNode updates all cells in a node.
 func (c *tree) regroupNode(at int) {
 	size := c.levels[c.nodeAt].size
 	for k := range c.nodeAt {
@@ -304,8 +304,8 @@ func (c *tree) regroupNode(at int) {
 	}
 }
 
-// vacant tells whether a cell could be bound as it is: all of it is there, no part of it
-// is bound, nor is it part of what is. Dead GPUs do not count.
+// vacant tells whether a cell could be bound: all of it exists, and neither a part of it nor a
+// cell that contains it is bound. Dead GPUs do not count.
 func (c *chain) vacant(k, i int) bool {
 	if c.levels[k].taken[i] != c.levels[k].dead[i] {
 		return false
@@ -328,8 +328,8 @@ func (c *chain) isFree(k, i int) bool { return c.levels[k].taken[i] == 0 && c.va
 // gap is one row of invariant (2).
 type gap struct{ needed, there int }
 
-// gaps gives invariant (2) for each level: cells that are yet to be allocated, and those
-// that can be had, f_k + F_k, with F_k by equation (1).
+// gaps gives invariant (2) for each level: cells that may still be allocated, and available
+// cells, f_k + F_k, with F_k by equation (1).
 func (c *tree) gaps(row []gap) []gap {
 	row = append(row[:0], make([]gap, len(c.levels))...)
 	split := 0
@@ -341,8 +341,8 @@ func (c *tree) gaps(row []gap) []gap {
 	return row
 }
 
-// short gives, by level, the cells that are reserved and cannot be had, from the highest
-// level down, and how many GPUs that is; losses are not counted as such.
+// short gives, by level, the reserved cells that are not available, from the highest level down,
+// and the number of GPUs; losses are not included.
 func (c *tree) short() (cells [Levels]int, gpus int) {
 	split := 0
 	for k := c.top(); k >= 0; k-- {
@@ -360,7 +360,7 @@ func (c *tree) dead() bool {
 	return slices.ContainsFunc(c.levels[c.top()].dead, func(n int32) bool { return n > 0 })
 }
 
-// touch notes that a node changed.
+// touch records that a node changed.
 func (c *chain) touch(i int) {
 	if n := &c.nodes[i]; !n.dirty {
 		n.dirty = true

@@ -8,10 +8,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// check evaluates everything that must hold, counted from the leases and the bound cells
-// anew: besides the safety condition, that free, bound and dead cells partition the cluster,
-// that guaranteed leases stand in cells of their own VC and share no GPU, and that what
-// is free is kept at the highest level.
+// check evaluates all invariants, recounted from the leases and the bound cells: besides the
+// safety condition, free, bound and dead cells partition the cluster, guaranteed leases are in
+// cells of their own VC and share no GPU, and free cells are at the highest level.
 func (s *State) check() []Violation {
 	out := s.Unsafe()
 	for ci := range s.chains {

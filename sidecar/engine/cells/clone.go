@@ -2,7 +2,7 @@ package cells
 
 import "slices"
 
-// clone copies a state that New made and nobody has used. What no use of a state changes is shared.
+// clone copies an unused state made by New. Data that no use of a state changes is shared.
 func (s *State) clone() *State {
 	out := *s
 	out.chains, out.vcs = make([]*chain, len(s.chains)), make([]*vc, len(s.vcs))

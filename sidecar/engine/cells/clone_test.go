@@ -7,8 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// What is rebuilt from a plain state is what is rebuilt from its description, and the plain
-// state stays as it was, whatever is then done to what was rebuilt.
+// A rebuild from a plain state equals one from its description, and the plain state stays
+// unchanged, whatever happens to the rebuilt one.
 func TestAPlainStateStaysPlain(t *testing.T) {
 	d := twoNodes()
 	plain, err := New(d)

@@ -10,13 +10,13 @@ import (
 )
 
 type (
-	// Description is cells as their administrator describes them.
+	// Description is the administrator's description of cells.
 	Description = cluster.Cells
 	// Type is a level of cells.
 	Type = cluster.CellType
-	// Top is a physical cell that is in no larger one.
+	// Top is a physical cell that no larger one contains.
 	Top = cluster.TopCell
-	// VC is what a tenant reserves.
+	// VC is a tenant's reservation.
 	VC = cluster.VC
 	// Quota is a number of cells of one type.
 	Quota = cluster.CellQuota
@@ -24,13 +24,13 @@ type (
 	Pin = cluster.CellPin
 	// Part is the GPUs of a lease on one node.
 	Part = cluster.CellPart
-	// Loss is what bad hardware takes from a VC.
+	// Loss is a VC's loss by bad hardware.
 	Loss = cluster.CellLoss
 	// View is a VC's cells of one level.
 	View = cluster.CellView
 	// Binding is a physical cell that is bound.
 	Binding = cluster.BoundCell
-	// Fragmentation is how many cells of a level are broken.
+	// Fragmentation counts the broken cells of a level.
 	Fragmentation = cluster.Fragmentation
 )
 
@@ -41,7 +41,7 @@ const (
 	Levels    = 16      // most levels of a chain
 )
 
-// FaultKind is what is wrong with a description.
+// FaultKind is the kind of an error in a description.
 type FaultKind string
 
 // The kinds.
@@ -65,10 +65,10 @@ const (
 	Infeasible  FaultKind = "cannot be had: more cells are reserved than there are"
 )
 
-// unchecked is no fault: the types are faulty, and the level is known by name only.
+// unchecked is no fault: the types are faulty, and only the name of the level is known.
 const unchecked FaultKind = "is not checked"
 
-// Fault is one thing that is wrong with a description, and where.
+// Fault is one error in a description, with its place.
 type Fault struct {
 	Kind   FaultKind
 	At     string // the place in the description, such as "vcs[1].cells[0]"
@@ -94,7 +94,7 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// Faults is all that is wrong with a description.
+// Faults lists all errors in a description.
 type Faults []Fault
 
 func (fs Faults) Error() string {
@@ -105,8 +105,8 @@ func (fs Faults) Error() string {
 	return strings.Join(all, "\n")
 }
 
-// types checks the types and gives the chains, by name: one for each type that is
-// no part of a larger one.
+// types checks the types and gives the chains, by name: one for each type that no larger one
+// contains.
 func (s *layout) types(types []Type) Faults {
 	var faults Faults
 	byName := make(map[string]*Type, len(types))
@@ -279,15 +279,15 @@ func (s *layout) tops(tops []Top) Faults {
 	return nil
 }
 
-// item is a cell while a chain is put together: its nodes, "" where none is.
+// item is a cell during the construction of a chain: its nodes, "" = missing.
 type item struct {
 	name  string
 	nodes []string
 }
 
-// join gives the nodes of a chain in the order of its cells, and how many GPUs they have;
-// none of more than ChainGPUs. What is too small to be a top cell becomes part of one
-// that is never whole.
+// join gives the nodes of a chain in the order of its cells, and their number of GPUs; no nodes
+// if that exceeds ChainGPUs. Units too small for a top cell become part of one that is never
+// whole.
 func (c *chain) join(at [][]item) (nodes []string, gpus int) {
 	for k := c.nodeAt; k < len(c.levels); k++ {
 		slices.SortStableFunc(at[k], func(a, b item) int { return cmp.Compare(a.name, b.name) })
@@ -315,7 +315,7 @@ func (c *chain) join(at [][]item) (nodes []string, gpus int) {
 	return nodes, gpus
 }
 
-// assign gives the VCs their cells; built tells whether there are any.
+// assign gives the VCs their cells; built tells whether the cells exist.
 func (s *allotment) assign(vcs []VC, built bool) Faults {
 	var faults Faults
 	order := make([]int, len(vcs))

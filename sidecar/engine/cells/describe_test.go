@@ -154,7 +154,7 @@ func FuzzDescription(f *testing.F) {
 	})
 }
 
-// What is wrong in one part of a description hides nothing that is wrong in another.
+// An error in one part of a description hides no error in another.
 func TestAllFaultsAtOnce(t *testing.T) {
 	d := figure3()
 	d.Types = append(slices.Clone(d.Types), Type{Name: "x", Child: "gpu"})

@@ -247,8 +247,8 @@ func (w *world) admits(rng *rand.Rand, c *chain) func(string, int) bool {
 	return func(node string, gpus int) bool { return gpus <= most[node] }
 }
 
-// What a search of a VC's private cluster finds legal is granted at once, and nothing else
-// is; nobody loses a cell for what fits without.
+// Requests that a search of a VC's private cluster finds legal are granted at once, others are
+// not; no VC loses a cell for a request that fits without.
 func TestWhatASearchFindsIsGranted(t *testing.T) {
 	granted, refused, preempted := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -302,7 +302,8 @@ func TestWhatASearchFindsIsGranted(t *testing.T) {
 				t.Fatalf("%v: on the VC's own nodes and on any legal is not the same", q)
 			}
 			g, err := w.request(t, q)
-			// What is left of a broken cell is better than none, but who gives it back may get a whole one for it.
+			// The rest of a broken cell is better than none, but a VC that returns it may get a
+			// whole one.
 			switch {
 			case err == nil && !lower && !broken, err != nil && (held || lower && !broken) && !small:
 				t.Fatalf("%v: legal is %v, with cells kept %v, with cells given back %v; the answer %v, %v", q, free, held, lower, g, err)

@@ -8,10 +8,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Lend gives a tenant's gang an opportunistic lease on GPUs that nobody uses, farthest
-// from guaranteed leases: on nodes with fewest GPUs in bound cells, under the emptiest
-// larger cell, on the fullest node, the last by name. An error is a Refusal, and nothing
-// has changed then.
+// Lend gives a tenant's gang an opportunistic lease on unused GPUs, farthest from guaranteed
+// leases: on nodes with the fewest GPUs in bound cells, under the emptiest larger cell, on the
+// fullest node, the last by name. An error is a Refusal, and then nothing has changed.
 func (s *State) Lend(q Request) (Grant, error) {
 	asks, refusal := s.asks(&q)
 	if len(asks) == 0 {
@@ -40,7 +39,7 @@ func (s *State) Lend(q Request) (Grant, error) {
 	return Grant{}, refusal
 }
 
-// lendGang places parts, and gives how many it could.
+// lendGang places parts, and gives the number of placed ones.
 func (s *State) lendGang(l int32, a *ask, n int) int {
 	a.gang = s.nextGang()
 	if a.within >= 0 {
@@ -112,7 +111,7 @@ func (s *State) lendWithin(l int32, a *ask, n int) int {
 	return placed
 }
 
-// fits gives how many parts of a gang have room on the idle GPUs of a node.
+// fits gives the number of a gang's parts that fit on the idle GPUs of a node.
 func (a *ask) fits(d *node) int {
 	if !a.takes(d) {
 		return 0
@@ -124,7 +123,7 @@ func (a *ask) fits(d *node) int {
 	return n
 }
 
-// idle gives the GPUs of a node that nobody uses.
+// idle gives the unused GPUs of a node.
 func (d *node) idle(c *chain) uint64 {
 	if d.name == "" {
 		return 0
@@ -132,14 +131,14 @@ func (d *node) idle(c *chain) uint64 {
 	return ones(0, len(c.lend)) &^ (d.used | d.lent | d.bad)
 }
 
-// remote is less for nodes that are better to lend.
+// remote is lower for nodes that are better for lending.
 func (c *chain) remote(at int) uint64 {
 	d := &c.nodes[at]
 	return uint64(bits.OnesCount64(d.fenced))<<8 | uint64(bits.OnesCount64(d.idle(c)))
 }
 
-// lendable finds GPUs for a part. Nodes that will not do are passed over, which is
-// noted, and not chosen again until they are touched.
+// lendable finds GPUs for a part. Unsuitable nodes are skipped, recorded in passed, and not
+// chosen again until they are touched.
 func (c *chain) lendable(a *ask, passed *[]int) (at int, gpus uint64) {
 	r := &c.lendings()[a.gpus-1]
 	for {
@@ -160,7 +159,7 @@ func (c *chain) lendable(a *ask, passed *[]int) (at int, gpus uint64) {
 	}
 }
 
-// lendings brings the rankings of what can be lent up to date, and gives them.
+// lendings updates the rankings for lending, and gives them.
 func (c *chain) lendings() []ranking {
 	for _, i := range c.dirty {
 		d := &c.nodes[i]
@@ -178,7 +177,7 @@ func (c *chain) lendings() []ranking {
 	return c.lend
 }
 
-// rankLend tells a ranking of what can be lent about a node.
+// rankLend updates a node in a ranking for lending.
 func (c *chain) rankLend(g, at int, key uint64) {
 	r := &c.lend[g]
 	group := at / r.width
@@ -216,8 +215,8 @@ func (s *roster) depart(l int32) {
 	f.parts = f.parts[:0]
 }
 
-// recall says that an opportunistic lease goes, or that it may stay after all. Who takes
-// the GPUs of one that goes disturbs nobody any more.
+// recall marks an opportunistic lease as leaving, or as staying after all. Taking the GPUs of a
+// leaving lease causes no further disturbance.
 func (s *roster) recall(l int32, leaving bool) {
 	s.leases[l].leaving = leaving
 	for _, p := range s.leases[l].parts {
@@ -225,7 +224,7 @@ func (s *roster) recall(l int32, leaving bool) {
 	}
 }
 
-// host counts the opportunistic leases on the node of a part anew.
+// host recounts the opportunistic leases on the node of a part.
 func (s *roster) host(p part) {
 	c := s.chains[p.chain]
 	d := &c.nodes[p.node]
@@ -272,9 +271,9 @@ func (c *tree) stay(k, i, n int) {
 	}
 }
 
-// MaxMin divides n GPUs among tenants with these demands: weighted max-min (§3.3). What
-// does not come out even goes by largest remainder, then by order. Tenants of weight 0 get
-// what the others leave. Weights are at most 2^40.
+// MaxMin divides n GPUs among tenants with these demands: weighted max-min (§3.3). The rest goes
+// by largest remainder, then by order. Tenants of weight 0 get what the others leave. Weights are
+// at most 2^40.
 func MaxMin(n int, demands []int, weights []int64) []int {
 	shares := make([]int, len(demands))
 	n = fill(n, demands, weights, shares)
@@ -288,7 +287,7 @@ func MaxMin(n int, demands []int, weights []int64) []int {
 	return shares
 }
 
-// fill adds to the shares of those with a weight, and gives what is left.
+// fill adds to the shares of tenants with a weight, and gives the rest.
 func fill(n int, demands []int, weights []int64, shares []int) int {
 	var open []int
 	var sum int64

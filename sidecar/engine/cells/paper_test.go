@@ -178,8 +178,8 @@ func TestAlgorithm1(t *testing.T) {
 	w.expectFree(t, "the node given back: merged to the rack", 0, 0, 0, 0, 1)
 }
 
-// Equation (1) and invariant (2) on Figure 3, by hand: 32 GPUs as one free rack, of which
-// 2 nodes, 2 sockets, 3 PCIe switches and 2 GPUs are reserved.
+// Equation (1) and invariant (2) on Figure 3, by hand: 32 GPUs as one free rack, with
+// reservations of 2 nodes, 2 sockets, 3 PCIe switches and 2 GPUs.
 func TestInvariant2(t *testing.T) {
 	w := start(t, figure3())
 	// F_4 = (1+0-0)*4 = 4; F_3 = (0+4-2)*2 = 4; F_2 = (4-2)*2 = 4; F_1 = (4-3)*2 = 2

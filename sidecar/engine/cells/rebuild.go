@@ -7,14 +7,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Record is all that has to be kept of a state besides its description.
+// Record is the persistent part of a state, without its description.
 type Record struct {
 	Leases []Lease
 	Bad    []Bad
 	Lost   []Loss
 }
 
-// Lease is who holds which GPUs by what right.
+// Lease is a lease with its GPUs and its right.
 type Lease struct {
 	Key      cluster.JobKey
 	VC       string // or tenant
@@ -30,13 +30,13 @@ type Bad struct {
 	GPUs uint64
 }
 
-// Changes is what a rebuild could not keep.
+// Changes lists what a rebuild could not keep.
 type Changes struct {
 	Demoted []cluster.JobKey // leases that no longer fit their VC: opportunistic now
 	Outside []cluster.JobKey // leases on nodes that are not in the description: not in the state
 }
 
-// Export gives what has to be kept of a state, in an order that depends on nothing else.
+// Export gives the persistent part of a state, in an order that depends on nothing else.
 func (s *roster) Export() Record {
 	var r Record
 	for i := range s.leases {
@@ -56,7 +56,7 @@ func (s *roster) Export() Record {
 	return r
 }
 
-// Losses gives what VCs have lost to bad hardware.
+// Losses gives the VCs' losses by bad hardware.
 func (s *layout) Losses() []Loss {
 	var out []Loss
 	for _, v := range s.vcs {
@@ -84,14 +84,15 @@ func (s *roster) parts(f *lease) []Part {
 	return out
 }
 
-// Rebuild makes the state that a record is of: after a restart, or for another description; s is
-// made of that by New, nothing of it was used since, and it stays as it is. A guaranteed lease keeps
-// its GPUs and its right if cells of its VC can be bound there and nobody else's guarantee suffers;
-// else it becomes opportunistic where it is. Leases with higher priority come first, then older ones.
+// Rebuild makes the state of a record, after a restart or for another description. New must have
+// made s from that description; s must be unused, and stays unchanged. A guaranteed lease keeps
+// its GPUs and its right if cells of its VC can be bound there and no other guarantee suffers;
+// otherwise it becomes opportunistic in place. Leases with higher priority come first, then older
+// ones.
 func (s *State) Rebuild(r Record) (*State, Changes) {
 	out, changes := s.rebuild(r, false)
-	// What was safe is safe again. Where all bindings together leave more cells short than
-	// were lost, each has to show that it does no harm.
+	// A safe state must be safe again. If all bindings together leave more cells missing than
+	// were lost, each must be checked separately.
 	for ci, lost := range out.lostGPUs(r.Lost) {
 		if _, gpus := out.chains[ci].short(); gpus > lost {
 			return s.rebuild(r, true)
@@ -141,8 +142,8 @@ func (s *State) rebuild(r Record, careful bool) (*State, Changes) {
 	return s, changes
 }
 
-// byRank gives leases in the order in which they are put back: those on bad GPUs first, since
-// nobody else can use these, then by priority.
+// byRank gives leases in the order of their restoration: those on bad GPUs first, since other
+// leases cannot use these, then by priority.
 func (s *layout) byRank(leases []Lease) []*Lease {
 	type ranked struct {
 		f   *Lease
@@ -204,7 +205,7 @@ func (s *layout) lostGPUs(lost []Loss) []int {
 	return allow
 }
 
-// lose lets VCs lose what they had lost, as far as they have it free.
+// lose applies the VCs' recorded losses to cells that they have free.
 func (s *allotment) lose(lost []Loss) {
 	for _, f := range lost {
 		ci, k, wrong := s.levelOf(f.Chain, f.Type)

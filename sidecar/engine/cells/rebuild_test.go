@@ -174,7 +174,7 @@ func TestHealthyCellsFirst(t *testing.T) {
 }
 
 // "We observe up to 75% of the preemption rate (150 out of 200 VMs)" (§4): nodes vanish and
-// return, and what is legal in between is met.
+// return, and legal requests in between succeed.
 func TestThreeQuartersOfTheNodesVanish(t *testing.T) {
 	d := Description{Types: v100(20)}
 	for r := range 10 {
@@ -360,8 +360,8 @@ func TestPriorityWithinAVC(t *testing.T) {
 	}
 }
 
-// Who is recalled already is no further disturbance: the gang takes the rest of its GPUs
-// rather than those of another.
+// A recalled lease is no further disturbance: the gang takes the rest of its GPUs rather than
+// those of another.
 func TestLeastDisturbance(t *testing.T) {
 	w := start(t, Description{Types: v100(4), Tops: []Top{{Name: "rack", Type: "rack", Nodes: nodesNamed("n", 4)}},
 		VCs: []VC{{Name: "a", Cells: []Quota{{Type: "node", Cells: 4}}}}})

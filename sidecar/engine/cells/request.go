@@ -21,25 +21,25 @@ type Request struct {
 	Apart    bool // each part on a node of its own, as Slurm's --nodes wants it
 	Soft     bool // any GPUs will do, if the parts cannot be had: the gang has waited for its affinity
 	Priority int  // within the VC: higher ones preempt lower ones
-	// Admits tells whether a node takes so many GPUs of the gang by everything other than cells
-	// (features, CPUs, memory); nil = all do. A node that takes some takes fewer, too.
+	// Admits tells whether a node takes so many GPUs of the gang, ignoring cells (features, CPUs,
+	// memory); nil = all nodes do. A node that takes some also takes fewer.
 	Admits func(node string, gpus int) bool
 }
 
 // Level of a request: a part's GPUs are in one cell of this type if it is a node or
 // smaller ("" = node); if it is larger, all parts are in one cell of it.
 
-// Grant is what a request was given.
+// Grant is the result of a request.
 type Grant struct {
 	Parts   []Part
-	Relaxed bool             // not with the affinity that was asked for
+	Relaxed bool             // without the requested affinity
 	Recall  []cluster.JobKey // opportunistic leases on these GPUs, which must go first
 	Demoted []cluster.JobKey // leases of lower priority that are opportunistic now
 
-	recalled []int32 // of Recall: those that were not yet
+	recalled []int32 // subset of Recall: those newly recalled
 }
 
-// RefusalCode is why a request got nothing.
+// RefusalCode is why a request was refused.
 type RefusalCode string
 
 // The codes.
@@ -53,12 +53,12 @@ const (
 	Unsafe       RefusalCode = "the VC has the cell free, and the cluster has none: the guarantee is broken"
 )
 
-// Refusal is why a request got nothing.
+// Refusal says why a request was refused.
 type Refusal struct {
 	Code             RefusalCode
 	VC, Chain, Level string
 	Needed, There    int  // parts, or cells
-	Cut              bool // there were too many ways to choose cells to weigh them all: there may be one that fits
+	Cut              bool // not all choices of cells were considered: one may fit
 }
 
 func (r Refusal) Error() string {
@@ -128,9 +128,9 @@ func (s *State) asks(q *Request) ([]ask, Refusal) {
 	return asks, refusal
 }
 
-// Request gives a VC's gang a guaranteed lease. An error is a Refusal, and nothing has
-// changed then. It is met whenever the VC's own cells, seen as a private cluster, have
-// room for it; if need be leases of the VC with lower priority become opportunistic.
+// Request gives a VC's gang a guaranteed lease. An error is a Refusal, and then nothing has
+// changed. It succeeds whenever the VC's own cells, seen as a private cluster, have space for it;
+// if needed, leases of the VC with lower priority become opportunistic.
 func (s *State) Request(q Request) (Grant, error) {
 	v := s.vcAt(q.VC)
 	if v < 0 {
@@ -163,8 +163,7 @@ type trial struct {
 	refusal Refusal // why it was not met at first
 }
 
-// try tries a request with the affinity that it asks for, then, if that may be
-// relaxed, without.
+// try tries a request with the requested affinity, then, if allowed, without.
 func (t *trial) try() bool {
 	q := t.q
 	for i := range t.asks {
@@ -197,8 +196,8 @@ func (t *trial) try() bool {
 	return false
 }
 
-// fill places n parts, and gives how many it could: in the cells that come first, or, if nodes
-// were passed over and that is not enough, in those that a search finds. place does it.
+// fill places n parts with place, and gives the number of placed ones: in the first available
+// cells or, if nodes were skipped and that does not suffice, in the cells that a search finds.
 func (t *trial) fill(a *ask, n int, place func(*ask, int) int) int {
 	placed := place(a, n)
 	if placed == n || !a.passed || a.within >= 0 {
@@ -223,7 +222,8 @@ func (t *trial) fill(a *ask, n int, place func(*ask, int) int) int {
 	return placed
 }
 
-// spreadOf places n GPUs wherever there are some, on few nodes, and gives how many it could.
+// spreadOf places n GPUs wherever there are some, on few nodes, and gives the number of placed
+// ones.
 func (t *trial) spreadOf(a *ask, n int) int {
 	a.gang = t.nextGang()
 	left := n
@@ -244,7 +244,7 @@ func (s *State) nextGang() uint32 {
 	return s.gang
 }
 
-// gangOf places the parts of a gang, and gives how many it could.
+// gangOf places the parts of a gang, and gives the number of placed ones.
 func (t *trial) gangOf(a *ask, n int) int {
 	a.gang = t.nextGang()
 	if a.within >= 0 && !t.enclose(a, n) {
@@ -258,7 +258,7 @@ func (t *trial) gangOf(a *ask, n int) int {
 	return n
 }
 
-// undone takes back what was placed for a gang in vain, and the recalls made for it, and gives what is left of the grant.
+// undone reverts the parts placed in vain and their recalls, and gives the rest of the grant.
 func (t *trial) undone() Grant {
 	f := &t.leases[t.l]
 	for _, p := range f.parts {
@@ -273,8 +273,7 @@ func (t *trial) undone() Grant {
 	return left
 }
 
-// place places one part: in the smallest cell that will do, first in those that are
-// bound already.
+// place places one part: in the smallest sufficient cell, first in bound ones.
 func (t *trial) place(a *ask) bool {
 	low := a.c.fit(a.gpus)
 	if a.within >= 0 {
@@ -296,8 +295,8 @@ func (t *trial) place(a *ask) bool {
 	return false
 }
 
-// bound finds GPUs in the cells of level k that are bound to the VC: where fewest
-// opportunistic leases are hurt, in the fullest, by name.
+// bound finds GPUs in the VC's bound cells of level k: with the fewest disturbed opportunistic
+// leases, in the fullest, by name.
 func (s *State) bound(a *ask, k int) part {
 	c := a.c
 	open := s.vcs[a.v].accounts[a.ci][k].open
@@ -307,7 +306,7 @@ func (s *State) bound(a *ask, k int) part {
 		i, _ := slices.BinarySearch(open, uint64(free)<<freeBits)
 		for open = open[i:]; len(open) > 0 && int(open[0]>>freeBits) == free; open = open[1:] {
 			if lent := int(uint8(open[0] >> lentBits)); a.gpus-(free-lent) >= least {
-				break // nor will those after it do better
+				break // later ones are no better
 			}
 			at, whole := c.part(level, int(uint32(open[0])))
 			d := &c.nodes[at]
@@ -342,7 +341,7 @@ func (a *ask) takes(d *node) bool {
 	return false
 }
 
-// note notes that a part of the gang is on a node.
+// note records a part of the gang on a node.
 func (a *ask) note(d *node) {
 	if d.mark != a.gang {
 		d.mark, d.marked = a.gang, 0
@@ -350,8 +349,8 @@ func (a *ask) note(d *node) {
 	d.marked += a.gpus
 }
 
-// fresh binds another cell of level k to the VC and finds GPUs in it. Cells on nodes that
-// the gang may not use are bound meanwhile, so that others are found.
+// fresh binds another cell of level k to the VC and finds GPUs in it. It temporarily binds cells
+// on nodes that the gang may not use, so that others are found.
 func (s *State) fresh(a *ask, k int) part {
 	var passed []int
 	var got part
@@ -395,8 +394,8 @@ func (t *trial) put(a *ask, p part) {
 	}
 }
 
-// enclose chooses the cell larger than a node that all parts must be in: one in which
-// cells are bound, the fullest that will do, else one of a cell that it binds.
+// enclose chooses the cell larger than a node for all parts: one with bound cells, the fullest
+// sufficient one, else one with a cell that it binds.
 func (s *State) enclose(a *ask, n int) bool {
 	c := a.c
 	accounts := s.vcs[a.v].accounts[a.ci]
@@ -431,7 +430,7 @@ func (s *State) enclose(a *ask, n int) bool {
 	return false
 }
 
-// fullest gives the number of the cell with least room for n parts, or -1.
+// fullest gives the index of the cell with the least space for n parts, or -1.
 func fullest(room []int, n int) int {
 	best := -1
 	for i, parts := range room {
@@ -481,10 +480,9 @@ func (a *ask) roomy(k, n int) int {
 	return best
 }
 
-// pick chooses n of the free GPUs of a part of a node, all in one cell of level most or
-// lower: where fewest of those to avoid must be taken, in the smallest cell, farthest from
-// those, in the fullest, the first (or the last). It gives how many must be taken that
-// should be avoided; 0 GPUs = there is no such cell.
+// pick chooses n of the free GPUs of a part of a node, all in one cell of level most or lower:
+// with the fewest GPUs of avoid, in the smallest cell, farthest from those, in the fullest, the
+// first (or the last). It gives the number of used GPUs of avoid; 0 GPUs = there is no such cell.
 func (c *tree) pick(whole, free, avoid uint64, n, most int, last bool) (gpus uint64, cost int) {
 	if free == whole && bits.OnesCount64(whole) == n && c.levels[most].size >= n {
 		return whole, bits.OnesCount64(whole & avoid)

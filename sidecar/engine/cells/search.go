@@ -7,26 +7,27 @@ import (
 	"slices"
 )
 
-// search finds the cells that a VC has to bind for a gang that may not run on every node.
+// search finds the cells that a VC must bind for a gang that cannot run on every node.
 //
-// Buddy allocation takes any free cell of a level, which is as good as another while all nodes
-// will do. With constraints the answer depends on the choice of cells, their levels, and the larger
-// free cells that are split for them. So the search weighs them, exactly but for its budget. It goes
-// over the tree of cells from the leaves, and keeps for each cell the options that no other one beats:
-// how many parts have room, for how many cells bound and how many larger ones split, by level. Both are limited:
+// Buddy allocation takes any free cell of a level, since all are equivalent while all nodes suit.
+// With constraints the answer depends on the choice of cells, their levels, and the larger free
+// cells that are split for them. So the search considers them, exactly within its budget. It goes
+// over the tree of cells from the leaves, and keeps for each cell the non-dominated options: the
+// number of parts that fit, and the numbers of cells bound and of larger ones split, by level.
+// Both are limited:
 //
 //	bound  at most what the VC has free of that level
-//	split  at most what invariant (2) leaves over: f_k + F_k less the cells that are promised
+//	split  at most the margin of invariant (2): f_k + F_k less the reserved cells
 //
-// Nothing else can break the invariant: a cell that is bound whole was promised at its own
-// level. Cells that look alike have the same options, which are worked out once for all of them.
+// Nothing else can break the invariant: a whole bound cell was reserved at its own level. Equal
+// cells have equal options, which are computed once.
 type search struct {
 	a      *ask
 	c      *chain
 	n      int   // parts that are wanted; more count for nothing
 	most   []int // by node: parts that may be there
 	has    []int // by node: parts that have room in cells bound already
-	floor  int   // the lowest level of which cells may be bound
+	floor  int   // the lowest level for bound cells
 	limits cost
 	lanes  [2 * Levels]int // where a cost has the count of what is bound, then split, of a level, or never
 	whole  map[cell]bool   // of cells larger than a node that were asked for: all of it is free
@@ -37,9 +38,10 @@ type search struct {
 	cut    bool // options were dropped: there may be better ones
 }
 
-// A gang of hundreds of nodes in a VC with cells of several levels can have very many options. Then some
-// in between are dropped, and the search is no longer exact: where it finds nothing, a guess is tried, and a refusal
-// says that not all was weighed. So a gang takes a tenth of a second at most, and all gangs of a round together some seconds.
+// A gang of hundreds of nodes in a VC with cells of several levels can have very many options.
+// Then some are dropped, and the search is no longer exact: if it finds nothing, a guess is
+// tried, and a refusal says that not all choices were considered. So a gang takes at most a tenth
+// of a second, and all gangs of a round some seconds.
 const (
 	options   = 512     // most options that are kept for a cell
 	few       = 16      // and once a search has done its work
@@ -98,8 +100,8 @@ type option struct {
 	a, b  *option // or two ways together
 }
 
-// cells gives the cells to bind so that n parts have room, and how many parts have room at
-// best. Among several answers it takes one that binds fewest GPUs.
+// cells gives the cells to bind so that n parts fit, and the maximum number of parts that fit.
+// Among several answers it takes one that binds the fewest GPUs.
 func (s *State) cells(a *ask, n int) (bind []cell, best int) {
 	f := &search{a: a, c: a.c, n: n, floor: -1, whole: map[cell]bool{}, frees: map[shape]int{}, groups: map[string]int{}, work: min(perSearch, s.work)}
 	rows := a.c.gaps(nil)

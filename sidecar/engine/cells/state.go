@@ -2,8 +2,8 @@ package cells
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// State is the cells of a cluster: whose they are, and which leases stand in them. What it is made of knows nothing of
-// what comes before it here:
+// State is the cells of a cluster with their owners and leases. Each of its parts below depends
+// only on later ones:
 //
 //	State      meets requests: finds cells and GPUs for gangs, makes way, adopts what runs
 //	roster     the leases, and the GPUs on which each stands
@@ -14,12 +14,11 @@ type State struct {
 	gang  uint32 // counts gangs: to tell whose mark a node bears
 	snug  bool   // no cell is bound that is not filled
 	rooms []room // of useful, by node: all zero between its calls
-	work  int    // what searches for cells may still compare
+	work  int    // remaining comparisons of searches for cells
 }
 
-// New makes the cells of a description, all of them free. An error is Faults, all that
-// can be told at once; among them is an assignment that is not feasible, with the level
-// and the numbers.
+// New makes the cells of a description, all of them free. An error is Faults, as complete as
+// possible. They include an infeasible assignment, with the level and the numbers.
 func New(d Description) (*State, error) {
 	s := &State{work: perState}
 	s.byName, s.places, s.byKey = map[string]int32{}, map[string]place{}, map[cluster.JobKey]int32{}

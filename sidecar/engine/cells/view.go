@@ -30,8 +30,8 @@ func (s *layout) Views() []View {
 	return out
 }
 
-// Supply is the cells of a level: those that VCs are yet to bind, and those that can be had
-// for them once all of higher levels are bound. What is left is split for lower levels.
+// Supply is the cells of a level: those that VCs may still bind, and those available for them
+// once all of higher levels are bound. The rest is split for lower levels.
 type Supply struct {
 	Chain  string `json:"chain"`
 	Type   string `json:"type"`
@@ -72,8 +72,8 @@ func (c *chain) exists(k, i int) bool {
 	return true
 }
 
-// clean gives how many cells of level k are free, split or not, without an
-// opportunistic lease in them.
+// clean counts the cells of level k that are free, split or not, without an opportunistic lease
+// in them.
 func (c *chain) clean(k int) int {
 	n := 0
 	for i, taken := range c.levels[k].taken {

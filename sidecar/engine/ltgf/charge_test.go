@@ -141,8 +141,8 @@ func TestARequeuedJobIsChargedToItsNewSubmitTime(t *testing.T) {
 	}
 }
 
-// What we requeued at the last look ended then: Slurm's new submit time is when
-// the job had cleaned up, and that time is nobody's.
+// A job that we requeued at the last look ended then: Slurm's new submit time is when the job had
+// cleaned up, and no tenant pays for that time.
 func TestAReclaimedJobIsChargedToTheReclaim(t *testing.T) {
 	b := open(t, 8)
 	b.look(0, running(1, 4, begin))
@@ -181,7 +181,7 @@ func TestAJobRequeuedRunAgainAndDoneBetweenTwoLooks(t *testing.T) {
 	b.charged(1, cluster.Times(4, 40*second))
 }
 
-// What is cancelled while it cleans up has not run on until then.
+// A job that is cancelled while it cleans up did not run until then.
 func TestAJobCancelledWhileItCleansUp(t *testing.T) {
 	requeue, cancel := begin.Add(30*second), begin.Add(40*second)
 	cancelled := done(requeued(running(1, 2, begin), begin), cancel)
@@ -232,8 +232,7 @@ func TestSuspendedTimeIsNotCharged(t *testing.T) {
 	b.pass(minute, c)
 	b.charged(1, cluster.Times(2, 80*second))
 	b.overhead(cluster.Times(2, 100*second))
-	// Its run time in this attempt, of which the next attempt's limit is reduced,
-	// does not count the suspension.
+	// Its run time in this attempt reduces the next attempt's limit, and excludes the suspension.
 	b.pass(0, requeued(c, b.now))
 	if got := b.record(1).Ran; got != 80*second {
 		t.Errorf("ran for %s, want 80 s", got)
@@ -291,9 +290,8 @@ func TestAJobThatCameAndWentInAnOutageIsCharged(t *testing.T) {
 	b.charged(9, cluster.Times(8, 6*minute))
 }
 
-// The bug of other schedulers: borrowed time charged twice. What was charged from
-// looks is not charged again from the history, and what the history says twice
-// counts once.
+// A bug of other schedulers: borrowed time charged twice. Time charged from looks is not charged
+// again from the history, and repeated entries of the history count once.
 func TestTheHistoryIsNotChargedTwice(t *testing.T) {
 	t.Run("the job runs again", func(t *testing.T) {
 		b := open(t, 8)
@@ -566,9 +564,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// What even those are behind who want all that they are due is owed by nobody: it is
-// taken from everybody alike, in time at their own entitlement, so that what is
-// between them stays.
+// No tenant owes the deficit that even tenants with full demand have: it is subtracted from all
+// in proportion, in time at their own entitlement, so that differences between them stay.
 func TestWasteIsWrittenOff(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -81,7 +81,7 @@ func (y *toy) over(j *toyJob, outcome string) {
 		GPUs: []cluster.GPUs{{Model: "v100", Count: j.gpus}}, Outcome: outcome, Suspend: j.Job.Suspend})
 }
 
-// order decides after a look which jobs are to be stopped, as a round does, and drops the leases of those that were.
+// order decides after a look which jobs must stop, as a round does, and drops the leases of those that were.
 func (y *toy) order(b *book) {
 	b.s.Leases = nil
 	for i, j := range y.jobs {

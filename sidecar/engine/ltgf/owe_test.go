@@ -314,7 +314,8 @@ func TestNobodyIsOwedWhatItWantsNotWhereModelsAreDivided(t *testing.T) {
 	}
 }
 
-// A tenant that comes back takes what it left idle, up to the credit cap: that is nobody's debt. What it takes beyond is.
+// A returning tenant takes GPUs in return for what it left idle, up to the credit cap, without a
+// debt. Beyond that it owes.
 func TestWhatATenantLeftIdleIsNoDebt(t *testing.T) {
 	l, s := pair(0)
 	l.Tenants[0].Lots, l.Tenants[1].Lots = nil, nil
@@ -435,8 +436,9 @@ func TestSurplusesOweDestroyedWork(t *testing.T) {
 	}
 }
 
-// What a lease holds for a job that has not begun, or that is over before it was seen, is had by the tenant: it neither falls
-// behind for it nor is owed it. Tenant u takes what t lacks beyond that.
+// GPUs that a lease holds for a job that has not begun, or had ended before it was seen, count as
+// received: the tenant neither falls behind nor is owed them. Tenant u takes what t lacks beyond
+// that.
 func TestGrantedGPUsAreHad(t *testing.T) {
 	for _, c := range []struct {
 		ran  cluster.Span // of the job, from the look on

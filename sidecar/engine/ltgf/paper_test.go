@@ -11,8 +11,8 @@ import (
 
 const gpu = cluster.WholeGPU
 
-// rates gives one tenant jobs in one pool of which it is entitled to quota, and
-// returns its demand and what each job is due.
+// rates gives one tenant jobs in one pool with an entitlement of quota, and returns its demand
+// and each job's due rate.
 func rates(quota cluster.MicroGPU, jobs ...Claimant) (cluster.MicroGPU, []cluster.MicroGPU) {
 	l := cluster.Ledger{Pools: []cluster.PoolAccount{{Pool: "v100"}},
 		Tenants: []cluster.TenantPool{{Tenant: "t", Pool: "v100", Entitlement: quota}}}
@@ -153,7 +153,7 @@ func TestEquations10And11TenantsReceiveWhatTheirJobsReceive(t *testing.T) {
 	}
 }
 
-// Eq. 12 over the window: what is reported is received over due with eq. 8.
+// Eq. 12 over the window: the reported value is received over due with eq. 8.
 func TestEquation12IsReportedOverTheWindow(t *testing.T) {
 	b := open(t, 8)
 	b.look(0, running(1, 2, b.now), waiting(2, 2))

@@ -75,7 +75,7 @@ func TestOldTimeLeavesTheWindow(t *testing.T) {
 	if alloc, due := r.sum(); alloc != 60*hours || due != 120*hours {
 		t.Errorf("the window holds %d and %d, want its last %d hours: %d and %d", alloc, due, hours, 60*hours, 120*hours)
 	}
-	// A stretch longer than the window counts only as far as it lies in it.
+	// A time longer than the window counts only inside it.
 	r = newRing()
 	r.book(0, 2*hours*cluster.Hour, 2*hours*100, 2*hours*100)
 	if alloc, _ := r.sum(); alloc != hours*100 {

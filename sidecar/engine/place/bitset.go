@@ -5,7 +5,7 @@ import "math/bits"
 // bitset is a set of small integers that is walked in order.
 type bitset []uint64
 
-// bitsets are sets of which every member is in one.
+// bitsets are sets with every member in exactly one.
 type bitsets []bitset
 
 // newBitsets makes k sets of integers below n.

@@ -32,7 +32,7 @@ type node struct {
 	shut    bool            // closed for grants
 	claimed cluster.Instant // new leases must end by then; 0 = no claim
 	gathers bool            // new leases must be stoppable
-	later   part            // what displaced leases will free at freeAt
+	later   part            // resources that displaced leases will free at freeAt
 	freeAt  cluster.Instant
 }
 
@@ -270,7 +270,7 @@ func (b *Board) displace(who int) {
 		}
 	}
 	b.softs[who] = nil
-	clear(b.failed) // what did not fit may fit now
+	clear(b.failed) // jobs that did not fit may fit now
 }
 
 // Close closes a node for grants.

@@ -316,8 +316,8 @@ func TestWhoIsSpared(t *testing.T) {
 	}
 }
 
-// What displaced leases hold is free only when they end: until then others may
-// not have it, and what needs it has to wait.
+// GPUs of displaced leases are free only when these end: until then other jobs may not have them,
+// and the beneficiary must wait.
 func TestWhatIsFreeOnlyLater(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)
 	b.Soften(1, 0, 1, noon.Add(cluster.Minute), taken("n1", "v100", 3))

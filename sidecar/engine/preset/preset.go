@@ -1,5 +1,6 @@
-// Package preset is the registry of presets: what a site can be told to decide by. A preset is one row: the policy that says
-// who is due how many GPUs, between whom, who chooses then, and what that needs. Whatever lists presets, lists these.
+// Package preset is the registry of presets, the values of the site's setting preset. A preset is
+// one row: the policy that sets entitlements, its parties, the chooser, and its requirements.
+// Every list of presets is made from it.
 package preset
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
-// Between says between whom GPUs are divided.
+// Between is the kind of parties between which GPUs are divided.
 type Between string
 
 // Tenants share by weight. Types: a policy divides GPU models between each tenant's types of jobs. Jobs: between single jobs.
@@ -24,23 +25,25 @@ const (
 // Preset is a row of the registry.
 type Preset struct {
 	Name string
-	Doc  string // what a tenant is due, in a line or two
-	// Divide answers what each party is due of each GPU model; nil = tenants are due every model by weight.
+	Doc  string // the entitlement of a tenant, in a line or two
+	// Divide gives each party's entitlement to each GPU model; nil = weighted shares of every
+	// model.
 	Divide  answer.Policy
 	Between Between
 	Needs
-	Cells bool // tenants have virtual clusters, whose chooser gives leases; else that of fair share does
+	Cells bool // tenants have virtual clusters, whose chooser grants leases; else fair share does
 }
 
-// Needs is what a preset cannot do without, or has no use without.
+// Needs lists a preset's requirements.
 type Needs struct {
 	Solver bool // a build with COIN-OR CLP
-	Prices bool // what GPUs cost
-	// Weighs tells that tenants' weights count; else the policy knows jobs only, and jobs queue (SEMANTICS §4).
+	Prices bool // prices of GPUs
+	// Weighs = tenants' weights count; else the policy knows jobs only, and jobs queue (SEMANTICS
+	// §4).
 	Weighs bool
 }
 
-// The presets that are named elsewhere.
+// The presets that other packages name.
 const (
 	Astraea     = "astraea"
 	Hived       = "hived"
@@ -54,7 +57,7 @@ var (
 	solved = Needs{Prices: true, Solver: true}
 )
 
-// all is the registry, in the order in which presets are listed.
+// all is the registry, in the order of lists.
 var all = []Preset{
 	{Name: Astraea, Between: Tenants, Needs: weighs,
 		Doc: "long-term fair GPU time by leases (ASTRAEA)"},
@@ -96,7 +99,7 @@ func gavel(objective string, needs Needs, doc string) Preset {
 	return Preset{Name: "gavel:" + objective, Doc: doc + " (Gavel)", Divide: answer.ByTime(objective), Between: Jobs, Needs: needs}
 }
 
-// All lists the registry. It is not to be changed.
+// All gives the registry. Do not modify it.
 func All() []Preset { return all }
 
 // Names lists all presets, Dividing those whose policy divides GPU models.
@@ -130,18 +133,19 @@ func OfJobs(name string) bool {
 	return p.Between == Jobs
 }
 
-// TenantBlind tells whether a preset knows jobs only: tenants' weights count for nothing in what it divides.
+// TenantBlind tells whether a preset knows jobs only: its division ignores tenants' weights.
 func TenantBlind(name string) bool {
 	p, ok := Of(name)
 	return ok && !p.Weighs
 }
 
-// Divide answers a question by the preset that it names: who is due how much of each pool (SEMANTICS §4). It is a pure function,
-// and may take long: it runs beside the rounds. It never fails: where a policy has no answer everybody is due
-// their part by weight, and Why says why.
+// Divide answers a question with the preset that it names: the entitlements of all parties to
+// each pool (SEMANTICS §4). It is a pure function, and may take long: it runs beside the rounds.
+// It never fails: without an answer of the policy all parties get weighted shares, and Why says
+// why.
 func Divide(q cluster.Question) cluster.Division { return answer.Divide(q, PolicyOf(q.Policy)) }
 
-// PolicyOf gives the policy of a preset; where it has none, one that fails.
+// PolicyOf gives the policy of a preset; without one, a policy that fails.
 func PolicyOf(name string) answer.Policy {
 	if p, ok := Of(name); ok && p.Divide != nil {
 		return p.Divide

@@ -12,7 +12,7 @@ import (
 // Settings are what an administrator may want otherwise.
 type Settings struct {
 	Recent int          // samples that an average looks back on
-	Trust  int          // samples from which on what is observed replaces what is declared
+	Trust  int          // number of samples from which observations replace declarations
 	Least  cluster.Span // between two reports that make a sample
 	// Entries is how many entries a tenant may have in the book of what was observed, and as many of what its
 	// jobs declared; the oldest ones go.
@@ -130,7 +130,7 @@ func (b *Book) Withdraw(basis string) {
 	}))
 }
 
-// Forget drops the paces of jobs that are gone. What they taught stays.
+// Forget drops the paces of jobs that are gone. Their samples stay.
 func (b *Book) Forget(gone func(cluster.JobKey) bool) {
 	b.paces = slices.DeleteFunc(b.paces, func(p cluster.Pace) bool { return gone(p.Key) })
 }

@@ -104,7 +104,7 @@ func TestABookIsBounded(t *testing.T) {
 	if d := cmp.Diff(b.Entries(), once.Entries()); d != "" {
 		t.Errorf("said all at once (-one by one +at once):\n%s", d)
 	}
-	// what is said now stays, however old, before what was said before
+	// present declarations stay, whatever their age; earlier ones go first
 	b.Hear([]cluster.Profile{word(3), word(2), word(95)})
 	want = []string{"cv/a", "ml/a", "ml/k02", "ml/k03", "ml/k92", "ml/k93", "ml/k94", "ml/k95", "ml/k96", "ml/k97", "ml/k98", "ml/k99", "ref"}
 	if got := kinds(b); !slices.Equal(got, want) {
@@ -271,7 +271,7 @@ func TestWhatToTryNext(t *testing.T) {
 	}
 }
 
-// What is known of a matrix of low rank fills the rest of it.
+// The known entries of a low-rank matrix determine the rest.
 func TestAMatrixIsCompleted(t *testing.T) {
 	truth := func(i, j int) float64 {
 		return 0.5 + 0.3*math.Sin(float64(i))*math.Cos(float64(j)) + 0.15*math.Cos(float64(2*i))*math.Sin(float64(3*j))
@@ -380,8 +380,8 @@ func perform(b *Book, as []act, asks bool) {
 	}
 }
 
-// Whatever a tenant says and reports, what is believed of the others' kinds is the same as
-// without it; everything is finite and in its bounds; and equal calls make equal books.
+// Whatever a tenant declares and reports, the beliefs about other tenants' kinds stay the same;
+// everything is finite and in its bounds; and equal calls make equal books.
 func TestNobodysNumbersBendAnothers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := acts("x", 10).Draw(t, "x"), acts("y", 20).Draw(t, "y")

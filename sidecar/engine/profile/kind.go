@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Rule says of which kind the jobs are that it fits.
+// Rule assigns the jobs that match it to a kind.
 type Rule = cluster.KindRule
 
 // KindOf gives the kind of a job: the one that it declares, else that of the first rule

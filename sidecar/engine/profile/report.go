@@ -74,7 +74,7 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 	span := r.At.Sub(p.At) - max(run.Suspended-p.Suspended, 0)
 	rate := (r.Steps - p.Steps) / max(span, 1).Duration().Seconds()
 	if span < b.settings.Least || span <= 0 || rate < slowest {
-		return nil, nil // what there is yet to count counts in the next sample
+		return nil, nil // the rest counts in the next sample
 	}
 	p.Steps, p.At, p.Suspended = r.Steps, r.At, run.Suspended
 	if rate > fastest {
@@ -115,7 +115,7 @@ func (b *Book) learn(e *cluster.Profile, rate float64, at cluster.Instant, chang
 	e.Spread = round(math.Sqrt((n - 1) / n * (e.Spread*e.Spread + off*off/n)))
 	e.Rate = round(math.Exp(mean + off/n))
 	e.Samples++
-	if trusted { // what was observed often enough stays so
+	if trusted { // a trusted observation stays trusted
 		e.Samples = max(e.Samples, b.settings.Trust)
 	}
 	e.At = max(e.At, at)
@@ -135,10 +135,9 @@ func (b *Book) rest(e *cluster.Profile) int {
 	return max(last-last/max(jobs, 1), 1)
 }
 
-// Remaining gives the steps that a job has yet to do: what it said that it is to do, in its
-// reports or its comment (said, 0 = not), less what it did; else as many as fit into the
-// time that its limit leaves, at the rate at which it runs, which is an estimate
-// (0 where the rate is not known either).
+// Remaining gives a job's remaining steps: its declared total, from reports or its comment (said, 0 =
+// none), less its progress. Without a total it estimates the steps that fit into the rest of the time
+// limit at the present rate (0 if the rate is unknown too).
 func (b *Book) Remaining(key cluster.JobKey, said float64, left cluster.Span, rate float64) (steps float64, estimated bool) {
 	done := 0.0
 	if at, there := b.pace(key); there {

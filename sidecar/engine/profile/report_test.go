@@ -199,8 +199,8 @@ func TestAChangeInMidTrainingIsTold(t *testing.T) {
 	t.Error("nobody noticed that the rate was halved")
 }
 
-// What was observed stays observed when a job's manner changes: nobody's word counts again, though the next samples are the
-// first of their kind.
+// An observation stays trusted when a job's speed changes: no declaration counts again, although
+// the next samples are the first of their kind.
 func TestAChangeBringsNoWordBack(t *testing.T) {
 	b := New(Default(), nil, nil)
 	declare(t, b, "ml/a", "", 2, map[string]float64{"v100": 1000})

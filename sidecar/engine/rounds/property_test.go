@@ -110,11 +110,11 @@ func TestGavelsRounds(t *testing.T) {
 	t.Logf("jobs of one GPU: at most %.2f rounds behind", most)
 }
 
-// In every round: no more GPUs than there are, whole gangs on one model each, nobody more than it
-// can use, neighbours only; over rounds: everybody who is due something that its jobs can use
-// has some, and nobody is owed, or ahead, more GPUs of a model than the largest has; with jobs of one GPU,
-// of which everybody has some to spare, not more than six (3.84 was the most in 6,000 cases). Who is due as
-// much as its jobs can use at the most has room on the models that come last only when what it is due on
+// In every round: at most the existing GPUs, whole gangs on one model each, no tenant beyond its
+// usable GPUs, neighbours only. Over rounds: every tenant with a usable entitlement gets some
+// GPUs, and no debt or lead exceeds the GPUs of the largest model. With jobs of one GPU and spare
+// jobs for every tenant, it is at most six (3.84 was the maximum in 6,000 cases). A tenant whose
+// entitlement equals its usable maximum has space on the last models only when its entitlement on
 // the others is rounded down.
 func TestOEFsRounds(t *testing.T) {
 	most := 0.0
@@ -154,7 +154,7 @@ func TestOEFsRounds(t *testing.T) {
 			}
 			return l
 		}), 1, 8).Draw(t, "tenants")
-		for j := range gpus { // what is due is there
+		for j := range gpus { // the entitlement is known
 			sum := 0.0
 			for l := range ts {
 				sum += ts[l].Ideal[j]

@@ -17,7 +17,7 @@ type Job struct {
 	Saving cluster.Saving
 	Start  cluster.Instant // of the current attempt
 	Ran    cluster.Span    // in earlier attempts
-	Spent  cluster.Span    // what its stops have cost so far
+	Spent  cluster.Span    // cost of its stops so far
 	Saved  cluster.Instant // its newest reported save in this attempt; 0 = none
 	Begin  cluster.Span    // cost of a start for its type
 }

@@ -145,7 +145,7 @@ func TestJoinAndLeave(t *testing.T) {
 	if ran[1] != 25 || ran[2] != 25 {
 		t.Errorf("two equal jobs ran for %d and %d quanta of 50", ran[1], ran[2])
 	}
-	// A large job comes to two servers of which one has no jobs yet.
+	// A large job comes to two servers; one has no jobs yet.
 	s = s.WithLarge(Large{Job{Key: 9, GPUs: 8, Pass: Never, Stride: Stride(8, 100*gpu)}, []Part{{0, 4}, {1, 4}}})
 	s = s.WithSmall(1, Job{Key: 3, GPUs: 4, Pass: Never, Stride: old[0].Stride})
 	before := s

@@ -176,7 +176,7 @@ func (b *book) carry(d *deal) {
 	b.room[d.slowTo] += d.q - d.s
 }
 
-// replay executes the trades in force again, each as far as possible. It reverts as little as
+// replay executes the trades in force again, each in full or in the possible part. It reverts as little as
 // possible, the newest first: each trade precedes those made after it.
 func (b *book) replay(inForce []Trade) (kept []Trade, undone []Undone) {
 	for at, t := range inForce {
