@@ -7,24 +7,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
 
-// Division is a way of dividing a market.
+// Division is a method of dividing a market.
 type Division func(Market) (Parts, error)
 
 // Fairness is an audit of a division of a market.
 type Fairness struct {
-	// Envy[i][l] is what l's part would be to tenant i at its own weight and demand, over
-	// what i has: above 1, i envies l. It is 1 where i has no use for either, +Inf where it
-	// has nothing and would have something.
+	// Envy[i][l] is the throughput that l's part would give tenant i at its own weight and
+	// demand, over that of i's own part: above 1, i envies l. It is 1 if i has no use for either,
+	// +Inf if i has nothing and would gain.
 	Envy [][]float64
-	// Incentive is each tenant's throughput over what its share by weight of every model
-	// would give it (OEF §2.3.1, sharing incentive): below 1, it had rather be alone.
+	// Incentive is each tenant's throughput over that of its weighted share of every model (OEF
+	// §2.3.1, sharing incentive): below 1, it would be better off alone.
 	Incentive []float64
-	// Slack is by how much the sum of throughputs could rise with nobody losing, relative
-	// to the sum: above 0, the division is not Pareto-efficient.
+	// Slack is the relative amount by which the sum of throughputs could rise without a loser:
+	// above 0, the division is not Pareto-efficient.
 	Slack float64
 }
 
-// Audit measures how fair a division is. Tenants that take no part have 1s.
+// Audit measures the fairness of a division. Tenants that take no part have 1s.
 func Audit(m Market, p Parts) (Fairness, error) {
 	if err := m.check(); err != nil {
 		return Fairness{}, err
@@ -89,8 +89,7 @@ func (m Market) holds(p Parts) error {
 	return nil
 }
 
-// slack gives by how much the sum of throughputs could rise with nobody losing, relative
-// to the sum.
+// slack gives the relative amount by which the sum of throughputs could rise without a loser.
 func (m Market) slack(p Parts) (float64, error) {
 	k, now := len(m.Models), 0.0
 	program := lp.New().Maximise()
@@ -106,7 +105,7 @@ func (m Market) slack(p Parts) (float64, error) {
 		now += have
 		less := 0.0
 		if t.Demand < inf {
-			less = 1e-10 // else rounding puts out what is often the only answer: the parts themselves
+			less = 1e-10 // else rounding excludes what is often the only answer: the parts themselves
 		}
 		rows = append(rows, lp.Row{Lower: have / unit * (1 - less), Upper: inf}, lp.Row{Lower: -inf, Upper: t.Demand})
 		for j, w := range t.Speedup {
@@ -124,9 +123,8 @@ func (m Market) slack(p Parts) (float64, error) {
 	return max(program.Objective()/now-1, 0), nil
 }
 
-// Misreport gives what tenant l gains by reporting factor times its speedups on the models
-// that are faster than its slowest: what the division with the lie gives it in truth over
-// what it has without, less 1.
+// Misreport gives tenant l's relative gain from declaring factor times its speedups on the models
+// that are faster than its slowest: its true throughput with the lie over that without, less 1.
 func Misreport(divide Division, m Market, p Parts, l int, factor float64) (float64, error) {
 	if l < 0 || l >= len(m.Tenants) {
 		return 0, fmt.Errorf("audit: tenant %d of %d", l, len(m.Tenants))
@@ -143,8 +141,8 @@ func Misreport(divide Division, m Market, p Parts, l int, factor float64) (float
 	return ratio(t.sees(order, after.GPUs[l], 1), t.sees(order, p.GPUs[l], 1)) - 1, nil
 }
 
-// lie gives the market with tenant l's speedups on all but its slowest models times factor,
-// but no less than that of the slowest.
+// lie gives the market with tenant l's speedups on all but its slowest models times factor, but
+// not below that of the slowest.
 func (m Market) lie(l int, factor float64) Market {
 	t := m.Tenants[l]
 	slowest := inf
@@ -164,7 +162,7 @@ func (m Market) lie(l int, factor float64) Market {
 	return m
 }
 
-// worstEnvy gives how much more than its own, relatively, anybody sees in another's part.
+// worstEnvy gives the maximum relative envy.
 func (m Market) worstEnvy(present []int, gpus [][]float64) float64 {
 	worst := 0.0
 	for _, i := range present {

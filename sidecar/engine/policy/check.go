@@ -4,10 +4,10 @@ import (
 	"fmt"
 )
 
-// Fault is a number of a problem that no program can be made of, and whose it is.
+// Fault is an invalid number in a problem, with its place.
 type Fault struct {
-	Job   int64  // 0 where it is of no one job
-	Model string // empty where it is of no one model
+	Job   int64  // 0 if it concerns no single job
+	Model string // empty if it concerns no single model
 	What  string
 }
 
@@ -22,16 +22,16 @@ func (f *Fault) Error() string {
 	return "problem:" + at + " " + f.What
 }
 
-// The numbers that programs take: beyond them they are mistakes, and arithmetic ends.
+// The valid ranges of numbers: outside them they are mistakes, and arithmetic fails.
 const (
 	least = 1e-9
 	most  = 1e12
 )
 
-// needs is what a policy reads beside throughputs.
+// needs lists the inputs of a policy besides throughputs.
 type needs struct{ steps, prices, entities bool }
 
-// check finds the first number that is no good.
+// check finds the first invalid number.
 func (p *Problem) check(n needs, slo bool) error {
 	if len(p.Models) == 0 {
 		return &Fault{What: "there is no GPU model"}

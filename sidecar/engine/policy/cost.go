@@ -8,12 +8,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 )
 
-// cost maximises what a dollar buys, summed over the jobs as the released code has it:
+// cost maximises the throughput per dollar, summed over the jobs as in the released code:
 //
 //	max Σ_m Σ_j throughput_mj / cost_j · X_mj
 //
-// The paper's fraction, costRatio, is at its best on the one job and model that do most for
-// a dollar, and leaves all others idle: this is the policy for use. A GPU's price
+// The paper's fraction, costRatio, is optimal with only the job and model of the highest
+// throughput per dollar, and leaves all others idle: cost is the policy for use. A GPU's price
 // counts for each GPU of the gang, and once for a pair.
 func cost(d *division) error {
 	if err := d.cheapest(); err != nil {
@@ -23,7 +23,7 @@ func cost(d *division) error {
 	return nil
 }
 
-// cheapest takes an answer with the largest sum of throughputs a dollar.
+// cheapest takes an answer with the maximum sum of throughputs per dollar.
 func (d *division) cheapest() error {
 	if d.plain() && !d.slo {
 		return d.sell(func(m, model int) float64 { return d.p.Jobs[m].Speed[model] / d.price(use{a: m, model: model}) })
@@ -42,9 +42,9 @@ func (d *division) cheapest() error {
 //
 //	max Σ_m throughput(m, X) / Σ_m Σ_j cost_j X_mj
 //
-// by Dinkelbach's method: for a ratio R max Σ throughput - R · Σ cost is above 0 as long as
-// there is a better one, and its answer is that. The last answer is, among the best, one
-// with the most throughput.
+// by Dinkelbach's method: for a ratio R, max Σ throughput - R · Σ cost is above 0 while there is
+// a better ratio, which its answer has. The last answer is, among the best, one with the maximum
+// throughput.
 func costRatio(d *division) error {
 	v := d.solve(d.space(nil), nil)
 	if err := v.deadlines(); err != nil {
@@ -67,7 +67,7 @@ func costRatio(d *division) error {
 	}
 }
 
-// leastCost minimises the cost an hour of keeping the SLOs; who has none gets nothing.
+// leastCost minimises the hourly cost of meeting the SLOs; jobs without one get nothing.
 func leastCost(d *division) error {
 	v := d.solve(d.space(nil), nil)
 	if err := v.deadlines(); err != nil {
@@ -80,14 +80,14 @@ func leastCost(d *division) error {
 	return nil
 }
 
-// price gives what a way costs an hour.
+// price gives the hourly cost of a way.
 func (v *solver) price(x way) float64 { return v.d.p.Models[x.model].Price * v.gang(x) }
 
 func (g *given) price(u use) float64 {
 	return g.p.Models[u.model].Price * float64(g.p.Jobs[u.a].Gang)
 }
 
-// best maximises the sum of what ways are worth, and takes the answer.
+// best maximises the sum of the ways' worth, and takes the answer.
 func (v *solver) best(worth func(way) float64) error {
 	largest := 0.0
 	for _, x := range v.s.ways {
@@ -104,7 +104,7 @@ func (v *solver) best(worth func(way) float64) error {
 	return nil
 }
 
-// over sums something over the uses; speed is that of both jobs of a pair.
+// over sums of over the uses; speed is that of both jobs of a pair.
 func (d *division) over(of func(u use, speed float64) float64) float64 {
 	sum := 0.0
 	d.shares()
@@ -115,15 +115,15 @@ func (d *division) over(of func(u use, speed float64) float64) float64 {
 	return sum
 }
 
-// deadlines demands of every job with an SLO that its steps are done within it (Gavel §4.2).
-// Where that cannot be, the jobs with the least slack are left out, as few as it takes.
+// deadlines requires every job with an SLO to finish its steps in time (Gavel §4.2). If that is
+// infeasible, the minimum number of jobs with the least slack is left out.
 func (v *solver) deadlines() error {
 	d := v.d
 	if !d.slo {
 		return nil
 	}
 	var jobs []int
-	slack := make([]float64, len(d.p.Jobs)) // of the time that there is, what a job alone would leave
+	slack := make([]float64, len(d.p.Jobs)) // the time left after a job's run alone
 	for m, j := range d.p.Jobs {
 		if j.Within > 0 {
 			jobs = append(jobs, m)
@@ -144,8 +144,8 @@ func (v *solver) deadlines() error {
 		}
 	}
 	v.gain(func(way) float64 { return 0 })
-	v.add(v.absent())         // a pair may be what makes it feasible
-	n, over := 0, len(jobs)+1 // so many can be kept, so many cannot
+	v.add(v.absent())         // a pair may make it feasible
+	n, over := 0, len(jobs)+1 // n can be met, over cannot
 	for try := len(jobs); over-n > 1; try = (n + over) / 2 {
 		keep(try)
 		if v.p.Solve(lp.Dual) == nil {

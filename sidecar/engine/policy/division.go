@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// given is what a division starts from; nothing of it changes.
+// given is the constant input of a division.
 type given struct {
 	p   Problem
 	o   Options
 	slo bool
-	top []float64 // of each job: its throughput on its fastest model; 0 = it runs nowhere
+	top []float64 // of each job: its throughput on its fastest model; 0 = it runs on none
 }
 
-// division is a problem on its way to its shares.
+// division is a problem during its solution.
 type division struct {
 	given
 	solver *solver
@@ -24,7 +24,7 @@ type division struct {
 	late      []int64
 }
 
-// use is a part of an answer: a way that a job or a pair runs, for a part of the time.
+// use is a part of an answer: a way of a job or a pair, for a fraction of the time.
 type use struct {
 	a, b  int // jobs; b = -1 for one alone
 	model int
@@ -44,7 +44,7 @@ func newDivision(p Problem, o Options, slo bool) *division {
 	return d
 }
 
-// keep makes a solver the division's, and frees the one before; nil = none.
+// keep gives a solver to the division, and frees the previous one; nil = none.
 func (d *division) keep(v *solver) {
 	if d.solver != nil {
 		d.solver.p.Close()
@@ -52,8 +52,8 @@ func (d *division) keep(v *solver) {
 	d.solver = v
 }
 
-// equal gives the throughput of a job with an equal share of every model (§4.1's
-// throughput(m, X_equal)): its throughputs' mean by GPUs.
+// equal gives the throughput of a job with an equal share of every model (§4.1's throughput(m,
+// X_equal)): the mean of its throughputs by GPUs.
 func (g *given) equal(m int) float64 {
 	sum, gpus := 0.0, 0.0
 	for j, v := range g.p.Jobs[m].Speed {
@@ -65,8 +65,8 @@ func (g *given) equal(m int) float64 {
 	return sum / gpus
 }
 
-// alone gives the throughput of a job with one nth of every model for itself
-// (throughput(m, X_isolated)), n being the jobs that can run at all.
+// alone gives the throughput of a job with one nth of every model (throughput(m, X_isolated)), n
+// being the number of jobs that can run at all.
 func (g *given) alone(m int) float64 {
 	n := 0.0
 	for _, v := range g.top {
@@ -84,7 +84,7 @@ func (g *given) alone(m int) float64 {
 	return sum / max(1, time)
 }
 
-// fixed gives every job its part by weight of each model that it can run on.
+// fixed gives every job its weighted part of each model on which it can run.
 func (g *given) fixed() []use {
 	weights := 0.0
 	for m, j := range g.p.Jobs {
@@ -112,16 +112,16 @@ func (g *given) fixed() []use {
 	return out
 }
 
-// The smallest part of the time that a share tells: a whole is a billion.
+// The number of grains in the whole time: the resolution of a share.
 const grain = 1e9
 
-// large is a part that does not miss a grain, in grains.
+// large is a part, in grains, for which one grain does not matter.
 const large = 1e7
 
-// take makes uses the answer.
+// take sets the answer.
 func (d *division) take(uses []use) { d.uses, d.laid = uses, nil }
 
-// shares is the answer: what Gavel gives.
+// shares gives the answer: the result of Gavel.
 func (d *division) shares() Shares {
 	if d.laid == nil {
 		s := d.lay()
@@ -132,13 +132,13 @@ func (d *division) shares() Shares {
 	return s
 }
 
-// lay rounds the uses to whole grains, takes what is too much, and lays them out.
+// lay rounds the uses to whole grains, removes the excess, and lays them out.
 func (d *division) lay() Shares {
 	n, k := len(d.p.Jobs), len(d.p.Models)
 	grains := make([]int64, len(d.uses))
 	for i, u := range d.uses {
 		grains[i] = int64(math.Round(u.part * grain))
-		if grains[i] > 10 && grains[i] < large { // a grain is much of it, and it is no noise
+		if grains[i] > 10 && grains[i] < large { // one grain is a large part of it, and it is no noise
 			grains[i] = int64(math.Ceil(u.part*grain - 1e-3))
 		}
 	}
@@ -222,14 +222,14 @@ func (g *given) speeds(u use) (a, b float64) {
 	return g.p.Jobs[u.a].Speed[u.model], 0
 }
 
-// confined tells whether a use takes of the GPUs that are together.
+// confined tells whether a use needs GPUs that are together.
 func (g *given) confined(a, b, model int, apart bool) bool {
 	spread := g.p.Jobs[a].Apart != nil || b >= 0 && g.p.Jobs[b].Apart != nil
 	return spread && !apart && g.p.Models[model].Together > 0
 }
 
-// trim takes what is above limit from the large uses, from each by its size, and what is left then
-// from the largest, the first among equals.
+// trim removes the excess over limit from the large uses, in proportion to their size, and the
+// rest from the largest, the first among equals.
 func trim(grains []int64, uses []int, weight func(int) int64, limit int64) {
 	sum, many := int64(0), int64(0)
 	for _, i := range uses {

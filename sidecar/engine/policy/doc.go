@@ -1,10 +1,10 @@
-// Package policy divides the GPUs of every pool between tenants, or the time of every job
-// over the models: who is due how many of which model.
+// Package policy divides the GPUs of every pool between tenants, or the time of every job over
+// the models. It computes entitlements.
 //
 //	Quota   by weight (ASTRAEA's eq. 6)
 //	Gavel   by an objective of Gavel's §4, from measured throughputs
 //	Tickets by weight, model by model (Gandiva_fair §2.1); OEFCooperative and OEFNonCooperative (OEF eq. 10, 9);
-//	Audit   what a division of a market does to whom
+//	Audit   fairness of a division of a market
 //
 // # Gavel's words
 //
@@ -22,9 +22,9 @@
 //
 // # How
 //
-// All objectives are linear programs, or a few of them, over the same constraints: no job runs more
-// than all the time, no model has more GPUs used than it has. What makes the programs
-// large is the jobs, and the pairs of them; what couples them is one row a model.
+// All objectives are linear programs, or a few of them, over the same constraints: no job runs
+// more than all the time, no model has more GPUs used than it has. The jobs, and pairs of them,
+// make the programs large; one row per model couples them.
 //
 //	problem ──► ways: job, pair ──► goal: an objective's ──► uses ──► shares:
 //	            on a model          numbers                           whole grains
@@ -34,9 +34,9 @@
 //	                         max-min and sums        all the rest
 //	                         of jobs alone
 //
-// A max-min objective of jobs alone is solved by one price a model, and is filled up to
-// the lexicographic optimum; so is a sum of jobs alone (fifo, sjf, throughput, cost), and what it
-// leaves idle. With pairs, SLOs, or gangs apart where that matters, CLP solves it:
-// jobs that are alike are one row, pairs that do no more than taking turns are left out, and
-// the others become columns when their prices say that they pay.
+// A max-min objective of jobs without pairs is solved by one price per model, and is filled up to
+// the lexicographic optimum. So is a sum over jobs without pairs (fifo, sjf, throughput, cost),
+// and the GPUs that it leaves idle. With pairs, SLOs, or gangs apart where that matters, CLP
+// solves it. Equal jobs are one row, pairs without a gain over alternating are dropped, and the
+// others become columns when their prices say that they pay.
 package policy

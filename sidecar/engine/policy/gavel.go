@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Options are what the paper leaves open.
+// Options are choices that the paper leaves open.
 type Options struct {
-	// Eligible makes X_equal (§4.1) an equal share of the models that a job can run on.
-	// Else it is one of all models, as in the paper: what a job cannot use counts too.
+	// Eligible makes X_equal (§4.1) an equal share of the models on which a job can run.
+	// Otherwise it is one of all models, as in the paper, including unusable ones.
 	Eligible bool
-	// Whole gives CLP the programs as they are written: every job and every pair for
-	// itself, all at once, and no second objective. It is to judge by: the smallest level is the same.
+	// Whole gives CLP the programs as written: every job and every pair separately, all at once,
+	// and no second objective. It serves comparisons: the smallest level is the same.
 	Whole bool
 }
 
@@ -52,10 +52,10 @@ var objectives = map[string]objective{
 // Names lists the policies that Gavel knows.
 func Names() []string { return slices.Sorted(maps.Keys(objectives)) }
 
-// Gavel divides the time of the jobs over the models by the named objective (Gavel §4).
-// A job that can run nowhere gets nothing, and changes nothing for the others. Where
-// the program has no optimum, Shares are everybody's fixed shares, and Why says why. The
-// error is a *Fault where a number of the problem is no good.
+// Gavel divides the time of the jobs over the models by the named objective (Gavel §4). A job
+// that can run on no model gets nothing, and changes nothing for the others. If the program has
+// no optimum, Shares are all jobs' fixed shares, and Why says why. The error is a *Fault if a
+// number of the problem is invalid.
 //
 // The same problem gives the same shares, to the bit.
 func Gavel(name string, p Problem, o Options) (Shares, error) {
@@ -89,8 +89,8 @@ func Gavel(name string, p Problem, o Options) (Shares, error) {
 	return s, nil
 }
 
-// blind is the problem as a policy sees it that knows no models: all of those that a job
-// can run on are like its fastest.
+// blind is the problem as seen by a policy without models: all models on which a job can run are
+// like its fastest.
 func blind(p Problem) Problem {
 	p.Jobs = slices.Clone(p.Jobs)
 	for m := range p.Jobs {

@@ -110,7 +110,7 @@ func TestSharingIncentive(t *testing.T) {
 			}
 			alone := d.alone(m)
 			if j.Apart != nil && p.Models[0].Together > 0 {
-				return // a nth of what is together is not a nth of all
+				return // an nth of confined GPUs is not an nth of all
 			}
 			las = min(las, alone/need[m])
 			ftf = max(ftf, (j.Elapsed+j.Steps/alone)/(j.ElapsedAlone+j.Steps/alone))
@@ -131,8 +131,9 @@ func TestSharingIncentive(t *testing.T) {
 	})
 }
 
-// Gavel §4.4, Pareto efficiency: nobody's throughput can rise but at another's cost. Looked
-// for by a program: the most of all throughputs together, by job's own fastest, with nobody below.
+// Gavel §4.4, Pareto efficiency: no throughput can rise without lowering another. A program
+// searches for the maximum of all throughputs together, relative to each job's fastest, without a
+// loser.
 func TestParetoEfficiency(t *testing.T) {
 	needsCLP(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -283,7 +284,7 @@ func sane() Problem {
 	return p
 }
 
-// What no program can be made of is an error that names the job and the model.
+// Input without a program is an error that names the job and the model.
 func TestFaultsAreNamed(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for want, spoil := range map[string]func(p *Problem){
@@ -486,7 +487,7 @@ func TestWideNumbers(t *testing.T) {
 	})
 }
 
-// FuzzGavel: no number crashes a policy, and what is divided is feasible.
+// FuzzGavel: no number crashes a policy, and divisions are feasible.
 func FuzzGavel(f *testing.F) {
 	f.Add(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, int64(1), uint8(0))
 	f.Add(1e9, 1e-9, 0.0, 1e12, 1e-12, 1.0, int64(8), uint8(3))

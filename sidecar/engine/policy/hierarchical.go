@@ -39,8 +39,8 @@ func hierarchical(d *division) error {
 	return nil
 }
 
-// due gives the weights of the jobs that can still rise: a job has its part of what its entity
-// weighs, or is the first and has all of it.
+// due gives the weights of the jobs that can still rise: a job has its part of its entity's
+// weight, or is the first and has all of it.
 func (g *given) due(members [][]int, frozen []bool) []float64 {
 	weight := make([]float64, len(g.p.Jobs))
 	for e, entity := range g.p.Entities {
@@ -86,9 +86,9 @@ func (d *division) entities(one []float64, members [][]int) error {
 	return err
 }
 
-// pour raises the levels, which are throughputs over one, by due until no one's can be raised but at
-// another's cost. A job whose row has a price is a bottleneck: its level is the same in every
-// answer with the others at theirs. So it takes no program for each job to find them.
+// pour raises the levels, which are throughputs over one, by due until none can rise without
+// lowering another. A job whose row has a price is a bottleneck: its level is the same in every
+// answer with the others at theirs. So finding bottlenecks does not need a program per job.
 func (d *division) pour(one []float64, frozen []bool, due func() []float64) error {
 	v := d.solve(d.space(nil), nil)
 	v.gain(func(way) float64 { return 0 })

@@ -58,8 +58,8 @@ func (m Market) check() error {
 	return nil
 }
 
-// present gives the tenants that take part: those with a weight, a demand and a model that is
-// of use to them. The others get nothing, and nobody's share is cut for them.
+// present gives the tenants that take part: those with a weight, a demand and a usable model. The
+// others get nothing, without reducing other shares.
 func (m Market) present() []int {
 	var in []int
 	for l, t := range m.Tenants {
@@ -125,7 +125,7 @@ func (t Tenant) sees(best []int, gpus []float64, times float64) float64 {
 	return sum
 }
 
-// none gives an answer in which nobody has anything.
+// none gives an empty answer.
 func (m Market) none() Parts {
 	p := Parts{GPUs: make([][]float64, len(m.Tenants))}
 	for l := range p.GPUs {
@@ -134,7 +134,7 @@ func (m Market) none() Parts {
 	return p
 }
 
-// fixed gives everybody its share by weight, as far as the tenant can use it, and says why.
+// fixed gives every tenant its weighted share, up to its usable part, and says why.
 func (m Market) fixed(present []int, why string) Parts {
 	p := m.none()
 	p.Why = why
@@ -163,7 +163,7 @@ func worth(speedup, gpus []float64) float64 {
 	return sum
 }
 
-// fit takes the rounding out of an answer: nothing below 0, no model and no demand exceeded.
+// fit removes rounding errors from an answer: nothing below 0, no model and no demand exceeded.
 func (m Market) fit(gpus [][]float64) {
 	used := make([]float64, len(m.Models))
 	for l, t := range m.Tenants {

@@ -9,11 +9,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
 )
 
-// levels is a max-min program: how large the smallest throughput_m / need_m can be, by job, need 0
-// being of a job that asks for nothing. Jobs alone go by prices, whose levels are as well
-// the largest second smallest, third smallest and so on (water filling). Pairs and gangs
-// apart go to CLP, with the largest sum of throughput_m / top_m. Either way nobody's can
-// rise but at another's cost.
+// levels is a max-min program: the maximum of the smallest throughput_m / need_m, by job; need 0
+// is for a job without demand. Jobs without pairs use prices, whose levels also maximise the
+// second smallest, third smallest and so on (water filling). Pairs and gangs apart use CLP, with
+// the maximum sum of throughput_m / top_m. Either way no level can rise without lowering another.
 type levels struct {
 	d *division
 	v *solver // nil = by prices
@@ -158,8 +157,8 @@ func (v *solver) spread(floor func(m int) float64) error {
 	return v.above(floor)
 }
 
-// above solves with a floor for a job of every row that an earlier solution had. What rounding
-// put above the feasible there is given way to: as little as helps, 1e-7 of it at most.
+// above solves with a floor from an earlier solution for a job of every row. If rounding made
+// that infeasible, it lowers the floors as little as possible, at most by 1e-7.
 func (v *solver) above(throughput func(m int) float64) error {
 	for slack := 1e-11; ; slack *= 10 {
 		for m := range v.s.rows {

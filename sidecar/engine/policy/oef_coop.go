@@ -8,26 +8,26 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/envy"
 )
 
-// OEFCooperative divides the models so that the sum of throughputs is the largest at which
-// nobody would rather have another's part (OEF §4.2.2, eq. 10):
+// OEFCooperative divides the models with the maximum sum of throughputs among envy-free divisions
+// (OEF §4.2.2, eq. 10):
 //
 //	max Σ_l w_l·x_l   with   w_i·x_i / π_i >= w_i·x_l / π_l   and   Σ_l x_lj <= m_j
 //
-// So nobody has less than its share by weight of every model is worth to it (Theorem
-// 5.1). Weights π are as if each tenant were there π times (§4.2.3), and need not be whole
-// numbers: replicas of a tenant can have equal parts, since the mean of their parts
-// breaks no row that the parts do not break.
+// So no tenant has less than the throughput of its weighted share of every model (Theorem 5.1).
+// Weights π act as if each tenant existed π times (§4.2.3), and need not be whole numbers:
+// replicas of a tenant can have equal parts, since the mean of their parts breaks no row that the
+// parts do not break.
 //
-// Speedups are measured, and none is known to 1e-6. So a tenant's models whose speedups differ by less have
-// one speedup, tenants whose speedups do have one taste, and each may envy by as much: smaller differences
-// would make a program hard only for what nobody knows.
+// Speedups are measured, and none is known to 1e-6. So a tenant's models whose speedups differ by
+// less have one speedup, tenants whose speedups do have one taste, and each may envy by as much:
+// smaller differences would make a program hard for no benefit.
 //
-// A tenant never gets more GPUs than its demand, and sees in another's part only as many,
-// the best of them. Where demands bind, the division is free of envy and gives everybody what
-// its share would, but its sum need not be the largest.
+// A tenant never gets more GPUs than its demand, and values only as many, the best, of another's
+// part. If demands bind, the division is envy-free and gives every tenant its share's throughput,
+// but its sum need not be the maximum.
 //
-// The error is of a market that no program can be made of. Where there is no solution the
-// answer is everybody's share, and Why says why.
+// The error is about a market without a valid program. Without a solution the answer is the
+// weighted shares, and Why says why.
 func OEFCooperative(m Market) (Parts, error) {
 	if err := m.check(); err != nil {
 		return Parts{}, err
@@ -59,12 +59,12 @@ func OEFCooperative(m Market) (Parts, error) {
 // unknown is by how much two speedups differ, relatively, that may be the same.
 const unknown = 1e-6
 
-// known gives the market with what may be the same made the same: the speedups of a tenant on models that it
-// cannot tell apart are that on the first of them, and tenants whose tastes cannot be told apart have that of the
-// first. What its best model is worth to a tenant stays, but for what is unknown.
+// known replaces indistinguishable values by equal ones: a tenant's models with indistinguishable
+// speedups get that of the first, and tenants with indistinguishable tastes get that of the
+// first. A tenant's worth of its best model stays, within the tolerance.
 func (m Market) known(present []int) Market {
 	m.Tenants = slices.Clone(m.Tenants)
-	var firsts [][]float64 // tastes, of which the best model is 1
+	var firsts [][]float64 // tastes, in which the best model is 1
 	for _, l := range present {
 		t := &m.Tenants[l]
 		best := slices.Max(t.Speedup)
@@ -91,10 +91,10 @@ func (m Market) known(present []int) Market {
 // same tells whether two speedups cannot be told apart.
 func same(a, b float64) bool { return math.Abs(a-b) <= unknown*min(a, b) }
 
-// envious is a market as package envy takes it: parts are per weight, and in units of each
-// model's GPUs per weight; values are in units of what the share is worth to a tenant. Tenants
-// of one taste and one demand by weight are one: the mean of their parts is as good to
-// each of them.
+// envious is a market in the form of package envy: parts are per weight, and in units of each
+// model's GPUs per weight; values are in units of the worth of the tenant's share. Tenants with
+// one taste and one demand per weight are one: the mean of their parts is as good for each of
+// them.
 type envious struct {
 	program envy.Program
 	group   []int     // of each of present: its row in the program

@@ -7,18 +7,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
 )
 
-// OEFNonCooperative divides the models so that all tenants have the same throughput by
-// weight, and that the largest (OEF §4.2.1, eq. 9; weights §4.2.3): nobody gains by
-// claiming larger speedups than it has. It may by claiming smaller ones, and neither envy
-// nor a share that beats one's own part of the models is excluded.
+// OEFNonCooperative divides the models so that all tenants have the same throughput by weight, at
+// the maximum (OEF §4.2.1, eq. 9; weights §4.2.3). No tenant gains by claiming larger speedups
+// than it has. It may gain by claiming smaller ones; envy is possible, and so is a share below a
+// tenant's own part of the models.
 //
-// A tenant that cannot use that much, for its demand or for the models that are of no use
-// to it, has what it can, and the others are equal at the largest level above: equal
-// throughput becomes the lexicographically largest smallest one, else one small tenant
-// would drag all to its level.
+// A tenant that cannot use that much, because of its demand or unusable models, has its maximum,
+// and the others are equal at the highest level above. Equal throughput becomes the lexicographic
+// max-min, since otherwise one small tenant would hold all others at its level.
 //
-// The error is of a market that no program can be made of. Where there is no solution the
-// answer is everybody's share, and Why says why.
+// The error is about a market without a valid program. Without a solution the answer is the
+// weighted shares, and Why says why.
 func OEFNonCooperative(m Market) (Parts, error) {
 	if err := m.check(); err != nil {
 		return Parts{}, err
@@ -54,8 +53,8 @@ func OEFNonCooperative(m Market) (Parts, error) {
 	return p, nil
 }
 
-// raise gives the GPUs of each model that tenants have at equal throughput by weight, or,
-// where they cannot all be equal, at the lexicographically largest.
+// raise gives the tenants' GPUs of each model at equal throughput by weight or, if they cannot
+// all be equal, at the lexicographic maximum.
 func raise(gpus, weight, gang, speedup []float64, equal bool) ([]float64, error) {
 	if equal {
 		a, err := price.EqualThroughput(gpus, weight, speedup)

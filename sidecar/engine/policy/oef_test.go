@@ -213,8 +213,8 @@ func TestCooperativeMeetsAllDemands(t *testing.T) {
 	}
 }
 
-// What the last GPU that counts is worth is no coefficient of a row: its rounding, 1e-16, made CLP
-// call this one unbounded.
+// The worth of the last GPU that counts must not be a coefficient of a row: its rounding, 1e-16,
+// made CLP call this program unbounded.
 func TestCooperativeOfAlikeTastesMeetsDemands(t *testing.T) {
 	needsCLP(t)
 	m := market([][]float64{{1, 1.125}, {1, 1.125}}, []float64{5, 1})
@@ -474,7 +474,7 @@ func TestCooperativeOfManyTenants(t *testing.T) {
 	}
 }
 
-// OEF Theorem 5.4, as far as it holds: who claims more than it has gains nothing.
+// OEF Theorem 5.4, in its valid part: a tenant that claims more than it has gains nothing.
 func TestNonCooperativeDoesNotRewardInflation(t *testing.T) {
 	for name, d := range map[string]taste{"weights": {weights: true}, "ordered": {ordered: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -560,7 +560,7 @@ func TestBadMarkets(t *testing.T) {
 	}
 }
 
-// What is odd but no mistake: who takes no part gets nothing and takes nothing from others.
+// Odd but valid input: a tenant that takes no part gets nothing and takes nothing from others.
 func TestOddMarkets(t *testing.T) {
 	needsCLP(t)
 	w := [][]float64{{1, 2}, {1, 4}, {1, 3}}

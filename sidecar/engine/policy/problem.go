@@ -25,7 +25,7 @@ type Job struct {
 	Steps        float64 // that remain
 	Elapsed      float64 // seconds since it came (Gavel's t_m)
 	ElapsedAlone float64 // seconds since then with 1/n of the cluster to itself (t_m^isolated)
-	Within       float64 // seconds in which Steps are to be done (its SLO); 0 = whenever
+	Within       float64 // deadline for Steps, in seconds (its SLO); 0 = none
 	Entity       int     // index into Entities
 }
 

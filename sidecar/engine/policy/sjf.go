@@ -36,7 +36,7 @@ func sjf(d *division) error {
 	parts, _, sure := l.solo(first)
 	if plain && sure {
 		l.take(first, parts)
-		l.time[first] = 0 // what is left of it can use nothing
+		l.time[first] = 0 // it can use nothing of the rest
 		if err := l.sell(func(m, j int) float64 { return gain[m] * d.p.Jobs[m].Speed[j] }); err != nil {
 			return err
 		}
@@ -53,8 +53,8 @@ func sjf(d *division) error {
 	return nil
 }
 
-// most gives the throughput of a job that has all GPUs for itself, as a row of its own: the
-// fastest of its ways first, each as far as there are GPUs.
+// most gives the throughput of a job that has all GPUs for itself, as a row of its own: its
+// fastest ways first, each limited by its GPUs.
 func (v *solver) most(m int) float64 {
 	models := v.d.p.Models
 	gpus, together := make([]float64, len(models)), make([]float64, len(models))

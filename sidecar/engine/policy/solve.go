@@ -145,7 +145,7 @@ func (v *solver) height(worth, high float64) {
 func (v *solver) run() error {
 	for {
 		if v.d.o.Whole {
-			_ = v.p.Solve(lp.Presolve) // what it leaves is a start, to 1e-6 or so
+			_ = v.p.Solve(lp.Presolve) // its result is a start, to 1e-6 or so
 		}
 		err := v.p.Solve(lp.Primal)
 		if errors.Is(err, lp.ErrNumerical) {

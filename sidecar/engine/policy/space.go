@@ -88,8 +88,8 @@ func (g *given) plain() bool {
 	return true
 }
 
-// spread tells whether a job spread over nodes is of use on a model: it is faster so, or what is
-// together is short.
+// spread tells whether spreading a job over nodes is useful on a model: it is faster then, or
+// GPUs together are scarce.
 func (g *given) spread(m, model int) bool {
 	j := &g.p.Jobs[m]
 	return j.Apart != nil && j.Apart[model] > 0 && (j.Apart[model] > j.Speed[model] || g.p.Models[model].Together > 0)

@@ -7,8 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
 )
 
-// total takes an answer with the largest Σ gain_m·throughput_m that lets nothing lie idle that is of use to
-// anybody, however little it gains. With SLOs, as far as they can be kept.
+// total takes an answer with the maximum Σ gain_m·throughput_m that leaves no useful GPU idle,
+// however little it gains. With SLOs, it meets as many as possible.
 func (d *division) total(gain []float64) error {
 	if d.plain() && !d.slo {
 		return d.sell(func(m, j int) float64 { return gain[m] * d.p.Jobs[m].Speed[j] })
@@ -20,14 +20,14 @@ func (d *division) total(gain []float64) error {
 	return v.total(gain)
 }
 
-// sell takes an answer with the largest sum of what jobs are worth on models, as a whole and alone, by
-// prices. What that leaves idle goes where the sum of all throughputs, each relative to that on the job's fastest
-// model, is the largest, and trifles to whoever comes first.
+// sell takes an answer with the maximum sum of the jobs' worth on models, as a whole and alone,
+// by prices. The rest goes where it maximises the sum of all throughputs, each relative to that
+// on the job's fastest model, and trifles go to the first.
 func (d *division) sell(worth func(m, model int) float64) error {
 	return d.lot().sell(worth)
 }
 
-// lot is what there is to sell, and what has been sold.
+// lot is the rest for sale, and the sold parts.
 type lot struct {
 	d    *division
 	time []float64 // that each job has left
@@ -102,7 +102,7 @@ func (l *lot) auction(worth func(m, model int) float64) error {
 	return nil
 }
 
-// take gives a job parts of its time on each model.
+// take gives a job fractions of its time on each model.
 func (l *lot) take(m int, parts []float64) {
 	for j, part := range parts {
 		l.give(m, j, part)
@@ -133,7 +133,7 @@ func (l *lot) solo(m int) (parts []float64, throughput float64, sure bool) {
 		all := l.gpus[i] / float64(j.Gang)
 		part := min(time, all)
 		if at > 0 && j.Speed[order[at-1]] == j.Speed[i] && part < all && (part > 0 || parts[order[at-1]] > 0) {
-			sure = false // a part of what is as fast
+			sure = false // part of an equally fast one
 		}
 		parts[i] = part
 		throughput += part * j.Speed[i]

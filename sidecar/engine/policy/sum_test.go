@@ -20,7 +20,7 @@ func plainly(t *rapid.T) Problem {
 	return p
 }
 
-// What is sold by prices is worth what CLP finds.
+// A division by prices is worth as much as CLP's.
 func TestSalesAreWorthWhatCLPFinds(t *testing.T) {
 	needsCLP(t)
 	for name, worth := range map[string]func(d *division, m, j int) float64{
@@ -44,7 +44,7 @@ func TestSalesAreWorthWhatCLPFinds(t *testing.T) {
 					got += x * worth(d, i/k, i%k)
 					largest = max(largest, worth(d, i/k, i%k))
 				}
-				unseen := 0.0 // by CLP, to whom such reduced costs are nothing
+				unseen := 0.0 // by CLP, which treats such reduced costs as zero
 				for i := range l.x {
 					if w := worth(d, i/k, i%k); w < 1e-7*largest {
 						unseen += w

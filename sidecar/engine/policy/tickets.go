@@ -7,37 +7,37 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Want is GPUs that a tenant's jobs of one kind want, wherever that is.
+// Want is the GPUs of any model that a tenant's jobs of one kind want.
 type Want struct {
 	GPUs cluster.MicroGPU
-	// May says on which models they are to run; nil = on all. Jobs that name a model may on
-	// that one only, and jobs that are slower on a newer model say no to that.
+	// May lists the models on which they can run; nil = all. Jobs that name a model can run on
+	// that one only, and jobs that are slower on a newer model exclude it.
 	May []bool
 }
 
-// Claim is what a tenant wants of the GPUs that tickets divide.
+// Claim is a tenant's demand for the GPUs that tickets divide.
 type Claim struct {
-	Weight int64 // its tickets; only ratios matter. 0 = nothing but idle GPUs
+	Weight int64 // its tickets; only ratios matter. 0 = idle GPUs only
 	Wants  []Want
 }
 
-// Part is what a tenant is due of a model, and what for. What is Due beyond the sum of For is
-// what nobody wants.
+// Part is a tenant's entitlement to a model, by purpose. Due beyond the sum of For is unwanted by
+// all.
 type Part struct {
 	Due cluster.MicroGPU
 	For []cluster.MicroGPU // by Want
 }
 
-// Tickets divides the GPUs of every model between tenants by their tickets
-// (Gandiva_fair §2.1, §3.2): everybody has the same share of every model, and
-// what a tenant does not want of its share goes to the others by tickets. gpus are by
-// model, the newest first: jobs take what their tenant is due of the newest that they may
-// use, then of the next (§3.4), and each GPU that they want counts once. Within a tenant
-// jobs that name the model have the first turn, then those that have the fewest models left. The answer is by claim, then
-// model, and adds up to the GPUs of each model exactly, unless no claim has a weight.
+// Tickets divides the GPUs of every model between tenants by their tickets (Gandiva_fair §2.1,
+// §3.2): all tenants have the same share of every model, and the unwanted part of a share goes to
+// the others by tickets. gpus are by model, the newest first: jobs take their tenant's
+// entitlement to the newest model that they may use, then to the next (§3.4), and each wanted GPU
+// counts once. Within a tenant, jobs that name the model come first, then those with the fewest
+// models left. The answer is by claim, then model, and sums to the GPUs of each model exactly,
+// unless no claim has a weight.
 func Tickets(gpus []cluster.MicroGPU, claims []Claim) [][]Part {
 	weights, wants := make([]int64, len(claims)), make([]cluster.MicroGPU, len(claims))
-	open := make([][]cluster.MicroGPU, len(claims)) // what is not met yet, by claim and want
+	open := make([][]cluster.MicroGPU, len(claims)) // unmet demand, by claim and want
 	parts := make([][]Part, len(claims))
 	for i := range claims {
 		weights[i] = claims[i].Weight
@@ -65,8 +65,8 @@ func Tickets(gpus []cluster.MicroGPU, claims []Claim) [][]Part {
 	return parts
 }
 
-// turn tells when jobs have their turn at a model: 1 = first, for those that name it, then
-// those that have the fewest models left, this one and those after it; 0 = they may not use it.
+// turn gives the turn of jobs at a model: 1 = first, for those that name it, then those with the
+// fewest models left, this one and those after it; 0 = they may not use it.
 func (w *Want) turn(model, models int) int {
 	all, left := 0, 0
 	for m := range models {
@@ -85,8 +85,8 @@ func (w *Want) turn(model, models int) int {
 	return 1 + left
 }
 
-// spread divides what a tenant is due of a model among what it wants there: those
-// that have their turn together by what is open of each.
+// spread divides a tenant's entitlement to a model among its wants there: those with the same
+// turn share it by their unmet demand.
 func (c *Claim) spread(due cluster.MicroGPU, open []cluster.MicroGPU, model, models int) []cluster.MicroGPU {
 	parts := make([]cluster.MicroGPU, len(open))
 	for turn := 1; turn <= 1+models-model; turn++ {
@@ -106,15 +106,15 @@ func (c *Claim) spread(due cluster.MicroGPU, open []cluster.MicroGPU, model, mod
 	return parts
 }
 
-// Readjust divides total by weight among tenants of whom nobody wants more than wants:
-// who wants less than its share gets that, and the others share the rest (the weight
-// readjustment of Chandra and Shenoy that Gandiva_fair §3.2 uses). What nobody wants
-// is everybody's, by weight, so that the parts always sum to total.
+// Readjust divides total by weight among tenants with maximum demands wants: a tenant that wants
+// less than its share gets that, and the others share the rest (the weight readjustment of
+// Chandra and Shenoy that Gandiva_fair §3.2 uses). The unwanted rest is divided by weight, so
+// that the parts always sum to total.
 func Readjust(total cluster.MicroGPU, weights []int64, wants []cluster.MicroGPU) []cluster.MicroGPU {
 	parts := make([]cluster.MicroGPU, len(weights))
 	open, sum := summable(weights)
 	want := func(i int) int64 { return int64(max(wants[i], 0)) }
-	var order []int // by want per weight: who is satisfied first
+	var order []int // by want per weight: the order of satisfaction
 	for i, w := range open {
 		if w > 0 {
 			order = append(order, i)

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// exact is by how much an answer may break a row and be below its bound, the latter relatively.
+// exact is the tolerance of an answer's rows and, relatively, of its distance from the bound.
 const exact = 1e-9
 
 // fits tells which of the program's rows parts break, by its formulas alone.
@@ -41,9 +41,9 @@ func (p *Program) fits(y []float64) error {
 	return nil
 }
 
-// bound gives what the sum cannot be above, by the multipliers of the last optimum: with
-// A·x <= b and multipliers z >= 0, c·x <= b·z + (c - Aᵀ·z)·x. What of the last bracket is above 0 by
-// rounding is taken away with more of the own rows' multipliers and then of the models'.
+// bound gives an upper bound of the sum, by the multipliers of the last optimum: with A·x <= b
+// and multipliers z >= 0, c·x <= b·z + (c - Aᵀ·z)·x. Positive rounding errors in the last bracket
+// are removed with more of the own rows' multipliers and then of the models'.
 func (r *rows) bound() float64 {
 	n, k, p := r.n, r.k, r.p
 	z := r.lp.Duals(nil)

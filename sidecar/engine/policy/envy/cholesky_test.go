@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What solve gives is the solution, for sizes around that of the factor's blocks.
+// solve gives the solution, for sizes around that of the factor's blocks.
 func TestCholesky(t *testing.T) {
 	for _, n := range []int{1, 3, 64, 65, 200} {
 		r := splitMix(n)

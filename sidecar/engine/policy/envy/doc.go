@@ -16,12 +16,12 @@
 //
 //	μ·Cap + Σ_j max(Own_j - μ·Unit_j, 0)·y_j  ≥  the best Cap of y,
 //
-// with = where μ is the worth of the last GPU that counts. So a row reads a part at the μ that
-// is right for it in the equal division, then at the answer, and so on: each answer is
-// free of envy and not worse than that before, since that one breaks no row of its own.
+// with = where μ is the worth of the last GPU that counts. So a row reads a part at the μ that is
+// right for it in the equal division, then at the answer, and so on: each answer is envy-free and
+// not worse than the previous one, since that breaks no row of its own.
 //
-// There are n² rows, of which about two a tenant bind, and which ones is nearly all that
-// there is to find: tenants of like tastes watch each other. So
+// There are n² rows, and only about two per tenant bind. Finding these is nearly the whole
+// problem: tenants of similar tastes compete. So
 //
 //  1. an interior point on the rows between each tenant and those nearest to it in taste,
 //     with the rows that its answer breaks added once, comes within 1e-4 of the optimum

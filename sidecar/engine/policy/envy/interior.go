@@ -13,8 +13,8 @@ const (
 // Rows are G·(y, v) + s = h with multipliers z: first n own rows v_i - Own_i·y_i <= 0, then
 // the pairs Own_i·y_l - v_i <= 0, then k models Σ Mass_l·y_lj <= mass.
 //
-// A Newton step has a k×k block for each tenant's part, so the parts are eliminated one
-// by one; what is left is dense in the n values and bordered by the k models' rows.
+// A Newton step has a k×k block for each tenant's part, so the parts are eliminated one by one.
+// The rest is dense in the n values and bordered by the k models' rows.
 type interior struct {
 	p     *Program
 	n, k  int
@@ -159,7 +159,7 @@ func (q *interior) factor() bool {
 		q.newton.corner[j*k+j] = 1 / q.newton.d[n+len(q.pairs)+j]
 	}
 	var who []int      // the enviers of a part and its owner, in order
-	var seen []float64 // what each of them sees in it times its row's d, forward solved
+	var seen []float64 // their values of it times their row's d, forward solved
 	unit := make([]float64, k)
 	for l := range n {
 		h := q.newton.h[l*k*k : (l+1)*k*k]
@@ -223,8 +223,8 @@ func (q *interior) factor() bool {
 	return factorSmall(q.newton.corner, k)
 }
 
-// spread takes the products of all rows of seen out of the lines of their enviers, two by two, so that what
-// is read of two rows serves four products. What it writes above the diagonal means nothing.
+// spread subtracts the products of all rows of seen from the lines of their enviers, two by two,
+// so that two rows are read for four products. Its results above the diagonal are meaningless.
 func (q *interior) spread(who []int, seen []float64) {
 	n, k := q.n, q.k
 	for a := 0; a < len(who); a += 2 {
@@ -327,7 +327,7 @@ func (q *interior) step(target, targetY []float64) {
 	y, v, c := make([]float64, n*k), make([]float64, n), make([]float64, k)
 	moved := make([]float64, len(q.s))
 	for range 1 + refinements {
-		// What the step is off, in the eliminated system.
+		// The residual of the step, in the eliminated system.
 		q.times(q.move.y, q.move.v, moved)
 		for j := range k {
 			r := caps + j

@@ -10,9 +10,9 @@ import (
 // division per weight is about 1: see the package.
 type Program struct {
 	Gain  []float64 // of each tenant, > 0
-	Mass  []float64 // of each tenant, > 0; of every model there is their sum
+	Mass  []float64 // of each tenant, > 0; every model has their sum
 	Own   []float64 // n×k: what a part is worth to a tenant, >= 0
-	Floor []float64 // of each tenant: what it is to have at least; the equal division has it
+	Floor []float64 // of each tenant: its minimum; the equal division has it
 	Unit  []float64 // GPUs of each model in the equal division, > 0
 	Cap   []float64 // GPUs that each tenant can use; +Inf = any number
 
@@ -42,13 +42,13 @@ func (p *Program) sees(i, l int, y []float64) float64 {
 	return sum
 }
 
-// alike is by how much of μ the worth of a GPU is above it at least.
+// alike is the minimum relative difference between the worth of a GPU and μ.
 const alike = 1e-10
 
-// above gives what all of model j in the equal division is worth to i above μ a GPU. What is
-// alike is 0: with μ a little higher that is so, and a row that leaves out the 1e-10 that this adds to
-// μ·Cap is as good. As coefficients, such differences, of which rounding makes 1e-16 of a model
-// with a worth of μ itself, lead CLP's scaling astray.
+// above gives tenant i's worth of all of model j in the equal division above μ per GPU. Nearly
+// equal values give 0: that is correct for a slightly higher μ, and a row without the 1e-10 that
+// this adds to μ·Cap is equivalent. As coefficients, such differences (rounding makes 1e-16 of a
+// model worth exactly μ) lead CLP's scaling astray.
 func (p *Program) above(i, j int, mu float64) float64 {
 	_, k := p.size()
 	if more := p.Own[i*k+j] - mu*p.Unit[j]; more > alike*mu*p.Unit[j] {
@@ -57,14 +57,14 @@ func (p *Program) above(i, j int, mu float64) float64 {
 	return 0
 }
 
-// used gives what part of its cap each model of the equal division is to i.
+// used gives the fraction of i's cap that each model of the equal division uses.
 func (p *Program) used(i int) []float64 {
 	part := make([]float64, len(p.Unit))
 	plus(part, 1/p.Cap[i], p.Unit)
 	return part
 }
 
-// limited tells whether anybody can use only so many GPUs.
+// limited tells whether any tenant has a finite Cap.
 func (p *Program) limited() bool { return slices.Min(p.Cap) < math.Inf(1) }
 
 // marginals gives the μ at which each row reads the parts y as they are.

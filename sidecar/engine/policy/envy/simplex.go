@@ -32,9 +32,9 @@ const (
 	// where GPUs are limited floors and bases are lower by room.
 	room = 1e-10
 
-	// What the interior point, 1e-4 from the optimum, says of the basis: a part above
-	// crashPart of the largest is basic, a row with a multiplier above crashRow binds, and
-	// one with a slack below keepSlack may.
+	// Thresholds for a basis from the interior point, 1e-4 from the optimum: a part above
+	// crashPart of the largest is basic, a row with a multiplier above crashRow binds, and one
+	// with a slack below keepSlack may bind.
 	crashPart  = 3e-3
 	crashRow   = 1e-2
 	keepSlack  = 1e-4
@@ -87,7 +87,7 @@ func newRows(p *Program, pairs []pair) *rows {
 	r.lp.AddRows(first...)
 	r.add(pairs)
 	if p.limited() {
-		r.tolerate(strictTolerance) // what a cap, a floor and a model may be off adds up where the answer is made to fit
+		r.tolerate(strictTolerance) // errors of caps, floors and models add up in the repair of the answer
 	}
 	return r
 }
@@ -214,7 +214,7 @@ func (r *rows) run(method lp.Method) error {
 // crash gives the simplex the basis that the interior point suggests.
 func (r *rows) crash(q *interior, z []float64) {
 	r.tolerate(strictTolerance) // it stays near a basis that is nearly right
-	r.patience = 1              // what is idle at its first optimum was but likely
+	r.patience = 1              // rows idle at its first optimum were only likely
 	most, basis := 0.0, r.lp.Basis()
 	for _, x := range q.y {
 		most = max(most, x)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// How many tenants the simplex divides for as fast without a start, and how many where GPUs are
-// limited, of which the interior point knows nothing.
+// The numbers of tenants up to which the simplex is as fast without a start, in general and with
+// limited GPUs, which the interior point ignores.
 const (
 	few        = 50
 	fewLimited = 200

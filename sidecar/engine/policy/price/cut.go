@@ -105,8 +105,10 @@ func search(gpus []float64, top, gap float64, warm start, use []float64, ask loo
 	return c
 }
 
-// heldBack gives how far the best prices hold back the next: as hold says after a step that gained, else half as far as beta
-// each time; there is no more to be had where they did not, since rounding hides what is left.
+// heldBack gives how far the best prices hold back the next: as hold says after a step that
+// gained, else half of beta each time. After the last halving no gain is possible, since rounding
+// hides the rest.
+// rounding hides the rest.
 func heldBack(beta, hold float64, gained bool) (next float64, more bool) {
 	switch {
 	case gained:

@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// rounding is what sums of some thousand parts have, relative.
+// rounding is the relative error of sums of some thousand terms.
 const rounding = 2e-15
 
-// exact moves the water from tau, and the ways x of the jobs that stand with it, to where every such
-// job has its level and all of them use up what is left of the models that are closed. It gives the
-// tau. The search ends within 1e-11 of that, and what early models trade for grows such errors by the
-// inverse of the smallest difference of speeds: here the ways that are in use are kept, and their
-// parts solve the equations to rounding.
+// exact corrects the water level tau, and the ways x of the jobs at that level, so that every
+// such job has its level and all of them use up the rest of the closed models. It gives the new
+// tau. The search ends within 1e-11 of it, and the trades of early models amplify such errors by
+// the inverse of the smallest difference of speeds. Here the used ways are kept, and their parts
+// solve the equations to rounding.
 //
-// It takes the smallest change: Σ dx²/x over the ways. A job has an equation for its level and, where
-// it has no time to spare, one for its time; k models and tau couple them, so by Lagrange's
-// multipliers the system has k+1 unknowns. Where a step does not bring all nearer nothing is changed.
+// It makes the smallest change: Σ dx²/x over the ways. A job has an equation for its level and,
+// if its time is used up, one for its time; k models and tau couple them, so by Lagrange's
+// multipliers the system has k+1 unknowns. If a step does not reduce all errors nothing is
+// changed.
 func (f *filling) exact(jobs []int, tau float64) (found, off float64) {
 	k := len(f.gpus)
 	e := exactly{filling: f, jobs: jobs, full: slices.Clone(f.closed)}
@@ -52,15 +53,14 @@ func (f *filling) exact(jobs []int, tau float64) (found, off float64) {
 	return found, off
 }
 
-// exactly is exact at work.
+// exactly is the state of exact.
 type exactly struct {
 	*filling
 	jobs []int
-	full []bool // models whose GPUs are all used: those that are closed, and those of which too many were
+	full []bool // models whose GPUs are all used: closed ones, and overused ones
 }
 
-// amiss gives by how much, relative, the ways of the jobs miss their levels, their time or the GPUs that
-// are left, at most.
+// amiss gives the maximum relative error of the jobs' ways in levels, time and remaining GPUs.
 func (e *exactly) amiss() float64 {
 	k, w := len(e.gpus), len(e.gpus)+1
 	use := make([]float64, k)
@@ -175,7 +175,7 @@ type tie struct {
 	row [2]struct {
 		at    []float64 // coefficients of x
 		norm  float64   // Σ x·at²
-		short float64   // what x is short of the right side
+		short float64   // shortfall of x from the right side
 		rate  float64   // how fast that grows with tau
 	}
 }
@@ -215,7 +215,7 @@ func (t *tie) set(x, speed []float64, level, rate float64, room []float64) {
 }
 
 // eliminate solves a system whose right side is its last column, by Gauss's elimination with the
-// largest pivots on the diagonal, relative to scale. What is left undetermined is 0.
+// largest pivots on the diagonal, relative to scale. Undetermined values are 0.
 func eliminate(s [][]float64, scale []float64) []float64 {
 	n := len(s)
 	var done []int

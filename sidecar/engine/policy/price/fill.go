@@ -79,7 +79,7 @@ func (a *Answer) top(in Instance, weight []float64) {
 		}
 	}
 	slices.SortStableFunc(order, func(m, o int) int { return cmp.Compare(a.Level[m]/weight[m], a.Level[o]/weight[o]) })
-	for range 2 * k { // what one leaves may serve another
+	for range 2 * k { // GPUs that one job frees may serve another
 		moved := false
 		for _, m := range order {
 			moved = a.rise(in, m, left) || moved
@@ -91,7 +91,7 @@ func (a *Answer) top(in Instance, weight []float64) {
 	a.Level = levels(k, a.X, in.Speed)
 }
 
-// rise gives a job what is left where it is faster, and tells whether there was some.
+// rise gives a job remaining GPUs of a faster model, and tells whether there were some.
 func (a *Answer) rise(in Instance, m int, left []float64) (rose bool) {
 	k := len(left)
 	x, speed, gang := a.X[m*k:(m+1)*k], in.Speed[m*k:(m+1)*k], in.Gang[m]
@@ -172,7 +172,7 @@ type filling struct {
 	jobs   []int     // not yet settled on a way: they rise, or are bottlenecked with several
 	left   []float64 // GPUs for those
 	gpus   []float64 // the same and slack
-	slack  float64   // what gpus have beyond left, relative: the ways that were kept need what they need in spite of rounding
+	slack  float64   // relative excess of gpus over left: a reserve for rounding errors of the kept ways
 	closed []bool    // models that have had a price
 	x      []float64 // of the last phase for jobs, else for good
 	rounds int
@@ -196,8 +196,8 @@ func newFilling(in Instance, weight []float64, entities []Entity) *filling {
 	return f
 }
 
-// even gives speeds of which a job's are equal where they are all but that: what a model has over another by
-// rounding only costs any number of GPUs.
+// even makes a job's nearly equal speeds equal: a difference by rounding only could cost any
+// number of GPUs.
 func even(speed []float64, k int) []float64 {
 	out := slices.Clone(speed)
 	row := make([]int, k) // models, slowest first
@@ -312,9 +312,9 @@ func (f *filling) phase(from float64) (best []float64, tau float64, ok bool) {
 	return best, tau, true
 }
 
-// root gives the tau in (from, tau] at which the jobs pay 1, where at tau they pay more,
-// and leaves the crowd there. What they pay is piecewise smooth in tau, not convex:
-// Newton's method, and halving where it leaves the bracket.
+// root gives the tau in (from, tau] at which the jobs pay 1, if at tau they pay more, and leaves
+// the crowd there. Their payment is piecewise smooth in tau, not convex: it uses Newton's method,
+// and halving outside the bracket.
 func (f *filling) root(from, tau, cost, slope float64, p []float64) float64 {
 	low, high := from, tau
 	for range 100 {
@@ -359,7 +359,7 @@ func (f *filling) close(p []float64, tau float64) (float64, bool) {
 		f.jobs = nil
 		return tau, true
 	}
-	// What is left of a price after convergence tells nothing about ways.
+	// Prices near zero after convergence say nothing about ways.
 	for j, n := range f.in.GPUs {
 		if !f.closed[j] || p[j]*n < 1e-7*top {
 			p[j] = 0

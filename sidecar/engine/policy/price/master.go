@@ -15,12 +15,12 @@ type master struct {
 	dual   []float64
 	inv    []float64 // of the basis, rows×rows
 	work   []float64
-	over   []float64 // what theta leaves of each row
-	short  []float64 // what dual leaves of each basic value
+	over   []float64 // rest of each row after theta
+	short  []float64 // rest of each basic value after dual
 	enter  []float64 // the entering column in terms of the basis
 }
 
-// noise is what reduced costs and pivots are taken for zero below. Values and rows are
+// noise is the threshold below which reduced costs and pivots count as zero. Values and rows are
 // scaled to about 1.
 const noise = 2e-12
 
@@ -105,7 +105,7 @@ func (m *master) solve() float64 {
 		m.refine(1)
 		fresh = false
 	}
-	// What rounding lets theta take beyond a row is taken off.
+	// Remove the excess of theta over a row, which is due to rounding.
 	sum, most := 0.0, 1.0
 	clear(m.over)
 	for i, b := range m.basis {

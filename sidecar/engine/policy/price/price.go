@@ -16,17 +16,16 @@ type Instance struct {
 	Speed []float64
 }
 
-// Answer is how an instance is divided.
+// Answer is the division of an instance.
 type Answer struct {
 	X      []float64 // the part of the time of job m on model j, at m·k+j
 	Level  []float64 // of each job, as X gives it
 	Low    float64   // the objective, as X gives it
-	High   float64   // what no X exceeds
+	High   float64   // upper bound for every X
 	Rounds int       // looks at prices
 }
 
-// Errors of an instance. What is outside Smallest to Largest is not finite, not positive,
-// or not a number that any cluster has.
+// Errors of an instance. Numbers must be within Smallest to Largest.
 var (
 	ErrShape   = errors.New("price: the parts of the instance do not fit together")
 	ErrNumber  = errors.New("price: a number is out of range")

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Total gives the division with the largest sum of levels: maximise Σ_m Σ_j speed_mj·x_mj
-// subject to Σ_j x_mj <= 1 and Σ_m gang_m·x_mj <= gpus_j. What a unit of a job's throughput
-// is worth belongs into speed. Low and High are bounds of the sum, about 1e-12 apart, relative: a job that adds
-// less than that may be left out. Errors are as for MaxMin.
+// Total gives the division with the largest sum of levels: maximise Σ_m Σ_j speed_mj·x_mj subject
+// to Σ_j x_mj <= 1 and Σ_m gang_m·x_mj <= gpus_j. speed includes the worth of a unit of the job's
+// throughput. Low and High are bounds of the sum, about 1e-12 apart, relative: a job that adds
+// less may be left out. Errors are as for MaxMin.
 //
-// Under prices p >= 0 of a GPU each job runs where speed_mj - gang_m·p_j is largest and above 0, or not at all. For
-// any p, p·N and what is above 0 together are a bound of the sum from above; what the jobs take is a column, and
-// the best mix of columns is an answer.
+// Under prices p >= 0 per GPU each job runs where speed_mj - gang_m·p_j is largest and positive,
+// or not at all. For any p, p·N plus the positive surpluses is an upper bound of the sum; the
+// jobs' demand is a column, and the best mix of columns is an answer.
 func Total(in Instance) (Answer, error) {
 	if err := in.check(); err != nil {
 		return Answer{}, err
