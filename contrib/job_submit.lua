@@ -1,15 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The twin of slurmplugin/job_submit_fairlease.c for sites that load job_submit/lua: it gates GPU jobs of managed partitions at
--- submission, so that they wait for a lease instead of starting at once. It reads the same settings (slurmplugin/fairlease-plugin.conf,
--- explained there), once, when slurmctld loads this script, and does the same, but for what Lua is shown:
+-- The Lua version of slurmplugin/job_submit_fairlease.c, for sites that load job_submit/lua: it gates GPU jobs of managed partitions at
+-- submission, so that they wait for a lease instead of starting at once. It reads the same settings (slurmplugin/fairlease-plugin.conf
+-- explains them), once, when slurmctld loads this script. It differs in three points:
 --
---   * Lua cannot ask for a file's age, so it reads the heartbeat file, into which the sidecar writes the second of each touch.
---   * Lua sees --signal and --deadline only in the script's #SBATCH lines, not on the command line. So a begin time, where it is the
---     gate, is at most heartbeat_max_age away: Slurm refuses jobs that cannot meet their deadline then. Set gate_license to avoid that.
---   * Lua sees the job that is changed, so protect_gate spares jobs that are not gated.
+--   * Lua cannot read a file's age. So it reads the content of the heartbeat file, the second of its last update.
+--   * Lua sees --signal and --deadline only in the script's #SBATCH lines, not on the command line. So a gate by begin time ends at
+--     most heartbeat_max_age ahead, since Slurm refuses jobs that cannot meet their deadline. Set gate_license to avoid that.
+--   * Lua sees the changed job, so protect_gate exempts ungated jobs.
 --
--- To use it beside a script of your own, load it with dofile() there and call fairlease_job_submit and fairlease_job_modify.
+-- To combine it with your own script, load it with dofile() and call fairlease_job_submit and fairlease_job_modify.
 
 local conf_dir = (os.getenv("SLURM_CONF") or "/etc/slurm/slurm.conf"):match("^(.*)/") or "/etc/slurm"
 local path = conf_dir .. "/fairlease-plugin.conf"
@@ -22,7 +22,7 @@ local settings = {
 	gate_shards = false, mark_requeue = false, require_checkpoint = false, protect_gate = false,
 }
 
--- Shows the user a line; log_user alone would take a % in it for a format.
+-- Shows the user a line; without %s, log_user would interpret a % in it.
 local function tell(line)
 	slurm.log_user("%s", line)
 end
@@ -52,7 +52,7 @@ local function listed(list, item)
 	return false
 end
 
--- The value of a setting as its kind wants it, or nil and what is wrong.
+-- The value of a setting, converted to its kind, or nil and an error message.
 local function value_of(key, text)
 	local kind = type(settings[key])
 	if kind == "number" then
@@ -80,7 +80,7 @@ local function value_of(key, text)
 	return text
 end
 
--- A setting that is not known or makes no sense keeps this script from loading.
+-- An unknown or invalid setting prevents loading.
 local function read_settings()
 	local file, why = io.open(path, "r")
 	if not file then
@@ -117,7 +117,7 @@ local function read_settings()
 	end
 end
 
--- True unless slurm.conf is without that licence for certain: it has no Licenses= with it and includes no other file.
+-- False if slurm.conf certainly lacks the licence: it has no Licenses= with it and includes no other file.
 local function configured(name)
 	local file = io.open(conf_dir .. "/slurm.conf", "r")
 	if not file then
@@ -158,7 +158,7 @@ local function requests(tres)
 	end
 end
 
--- True if a TRES request (gres/gpu:v100:2,…) asks for a GPU, or for a shard of one if shards count.
+-- True if a TRES request (gres/gpu:v100:2,…) requests a GPU, or a shard of one if shards count.
 local function wants_gpu(tres)
 	for request in requests(tres) do
 		local name = request:match("^[^:=]*")
@@ -182,7 +182,7 @@ local function managed(wanted)
 	return nil
 end
 
--- True while somebody grants leases in the partition.
+-- True while a daemon grants leases in the partition.
 local function granting(partition, now)
 	local file = io.open(settings.heartbeat_dir .. "/" .. partition, "r")
 	local beat = file and file:read("*n")
@@ -192,7 +192,7 @@ local function granting(partition, now)
 	return beat ~= nil and math.abs(now - beat) <= settings.heartbeat_max_age
 end
 
--- The managed partition that the job asks for GPUs of, or nil.
+-- The managed partition where the job requests GPUs, or nil.
 local function concerns(job)
 	if not (wants_gpu(job.tres_per_job) or wants_gpu(job.tres_per_node) or wants_gpu(job.tres_per_socket) or wants_gpu(job.tres_per_task)) then
 		return nil
@@ -224,7 +224,7 @@ end
 local CRON_JOB = 2 ^ 22 -- in bitflags
 local SHARED_OK, NO_VAL16 = 1, 65534 -- of shared
 
--- The option by which such a job keeps fairlease from leasing GPUs to it, or nil: the job is one to gate.
+-- The option of the job that excludes leases, or nil: the job should be gated.
 local function opts_out(job)
 	if job.het_job_offset ~= nil and job.het_job_offset ~= slurm.NO_VAL then
 		return "heterogeneous components (:)"
@@ -251,13 +251,13 @@ local function script_has(job, option)
 	return ("\n" .. job.script):match("\n#SBATCH%s[^\n]*%-%-" .. option .. "[=%s]") ~= nil
 end
 
--- True if the job can save its work: it says so, or asks for a signal in its script.
+-- True if the job can save its work: it declares that, or requests a signal in its script.
 local function can_save(job)
 	local mark = settings.checkpoint_mark
 	return mark ~= "" and (job.comment or ""):find(mark, 1, true) ~= nil or script_has(job, "signal")
 end
 
--- What has to be added to the licences for the gate, "" if they have it already; nil if they cannot be combined with it.
+-- The text to append to the licences for the gate, "" if they contain it already; nil if they cannot be combined with it.
 local function license(licenses)
 	licenses = licenses or ""
 	if settings.gate_license == "" or licenses:find("|", 1, true) or #licenses >= 512 then
@@ -277,7 +277,7 @@ local function license(licenses)
 	return has and "" or (licenses ~= "" and "," or "") .. settings.gate_license .. ":1"
 end
 
--- The begin time of a job that a licence cannot gate; nil if it may have too little time for one.
+-- The begin time of a job that a licence cannot gate; nil if there may be too little time for it.
 local function begin_time(job, now)
 	if script_has(job, "deadline") then
 		return nil
@@ -329,7 +329,7 @@ function fairlease_job_submit(job, part_list, submit_uid)
 	return slurm.SUCCESS
 end
 
--- What the user reads whose change would open the gate of a waiting job, or nil.
+-- The message to a user whose change would open the gate of a waiting job, or nil.
 local function opens(job, record, now)
 	local begin = job.begin_time or 0
 	if job.licenses and license(record.licenses) == "" and license(job.licenses) ~= "" then

@@ -43,7 +43,7 @@ enum { SETTINGS = sizeof(all) / sizeof(all[0]) };
 
 static const char *const opt_outs[] = { [GATE_LEAVE] = "leave", [GATE_CHARGE] = "charge", [GATE_REFUSE] = "refuse" };
 
-/* A stretch of somebody else's text. */
+/* A part of another text, not terminated. */
 struct span {
 	const char *at;
 	size_t len;
@@ -63,7 +63,7 @@ static struct span trimmed(struct span s)
 	return s;
 }
 
-/* Takes the next item off a text, up to one of the separators; false at its end. */
+/* Removes the next item from a text, up to a separator; false at its end. */
 static bool next(const char **text, const char *separators, struct span *item)
 {
 	if (!*text)
@@ -82,7 +82,7 @@ static const struct setting *find(struct span key)
 	return NULL;
 }
 
-/* Reads a whole number of at most ten digits; false if the text is anything else. */
+/* Reads a whole number of at most ten digits; false for any other text. */
 static bool whole(struct span text, long *number)
 {
 	size_t sign = text.len && text.at[0] == '-';
@@ -102,7 +102,7 @@ static bool file_names(struct span text)
 	return !memchr(text.at, '/', text.len) && !(text.len && text.at[0] == '.');
 }
 
-/* What names of licences are made of, as they become a part of lists of them. */
+/* The characters of licence names, since they become part of lists. */
 static bool in_name(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
@@ -116,7 +116,7 @@ static bool license_name(struct span text)
 	return true;
 }
 
-/* Stores a value; returns what is wrong with it, or NULL. */
+/* Stores a value; returns an error message, or NULL. */
 static const char *store(const struct setting *what, struct span value, struct gate_settings *s)
 {
 	char *field = (char *)s + what->offset;
@@ -213,7 +213,7 @@ bool gate_parse(const char *text, const char *file, struct gate_settings *s, cha
 	return true;
 }
 
-/* True if one of the line's words is that one. */
+/* True if the line contains the word. */
 static bool has_word(struct span line, const char *word, bool any_case)
 {
 	size_t len = strlen(word);
@@ -229,7 +229,7 @@ static bool has_word(struct span line, const char *word, bool any_case)
 
 bool gate_configured(const char *conf, const char *license)
 {
-	bool licenses = false; /* the line is one of Licenses=, or goes on with it */
+	bool licenses = false; /* the line is Licenses=, or continues it */
 	struct span line;
 
 	while (next(&conf, "\n", &line)) {
@@ -258,7 +258,7 @@ bool gate_listed(const char *list, const char *item)
 	return false;
 }
 
-/* True unless the request ends in a count of 0: "gpu", "gpu:v100" and "gpu:2" ask for something. */
+/* False if the request ends in a count of 0: "gpu", "gpu:v100" and "gpu:2" request GPUs. */
 static bool some(struct span request)
 {
 	size_t digits = 0;
@@ -300,7 +300,7 @@ bool gate_wants_gpu(const char *tres, bool shards)
 	return false;
 }
 
-/* Takes the next name off a list, as a text of its own; false at the list's end. */
+/* Removes the next name from a list, and copies it; false at the list's end. */
 static bool next_name(const char **list, char *name, size_t size)
 {
 	struct span item;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the submit plugin decides, apart from Slurm: which jobs are gated, until
- * when, and what their users are told. Nothing here does I/O, takes a lock or
- * allocates; every text ends up in a buffer of the caller.
+ * The submit plugin's decisions, independent of Slurm: which jobs are gated, until
+ * when, and the messages to their users. Nothing here does I/O, takes a lock or
+ * allocates; texts are written to buffers of the caller.
  */
 #ifndef FAIRLEASE_GATE_H
 #define FAIRLEASE_GATE_H
@@ -13,13 +13,13 @@
 #include <time.h>
 
 #define GATE_LIST 4096 /* bytes of the longest list in the settings */
-#define GATE_TEXT 512  /* bytes of the longest message, mark or list of licences that one is added to */
-#define GATE_SLACK 60  /* seconds that a gate leaves the scheduler before a job's last start: sched_interval's default */
+#define GATE_TEXT 512  /* bytes of the longest message, mark or extended list of licences */
+#define GATE_SLACK 60  /* seconds between the end of a gate and a job's last start: sched_interval's default */
 
-/* What becomes of jobs that fairlease cannot lease GPUs to; leave and charge differ in the sidecar only. */
+/* Treatment of jobs that exclude leases; leave and charge differ in the sidecar only. */
 enum gate_opt_out { GATE_CHARGE, GATE_LEAVE, GATE_REFUSE };
 
-/* The settings; their words are explained in fairlease-plugin.conf. */
+/* The settings; fairlease-plugin.conf explains them. */
 struct gate_settings {
 	char partitions[GATE_LIST];
 	char default_partition[GATE_TEXT];
@@ -40,7 +40,7 @@ struct gate_settings {
 	bool protect_gate;
 };
 
-/* What a submission says, as far as it matters here; texts may be NULL. */
+/* The relevant part of a submission; texts may be NULL. */
 struct gate_job {
 	const char *partition;	/* as named by the user: NULL, "a" or "a,b" */
 	const char *account;	/* NULL: the user's default */
@@ -64,74 +64,73 @@ struct gate_job {
 };
 
 /*
- * Reads settings from a text. Returns false and says what is wrong, with
+ * Reads settings from a text. Returns false with an error message, with
  * file:line, in error.
  */
 bool gate_parse(const char *text, const char *file, struct gate_settings *s, char *error, size_t size);
 
 /*
- * True unless the text of slurm.conf is without that licence for certain: it
- * has no Licenses= with it and includes no other file. Slurm refuses jobs that
- * ask for a licence that it does not have.
+ * False if the text of slurm.conf certainly lacks the licence: it has no
+ * Licenses= with it and includes no other file. Slurm refuses jobs that
+ * request an unknown licence.
  */
 bool gate_configured(const char *conf, const char *license);
 
-/* True if item is one of the comma-separated list's. */
+/* True if the comma-separated list contains item. */
 bool gate_listed(const char *list, const char *item);
 
-/* True if a TRES request (gres/gpu:v100:2,…) asks for a GPU, or for a shard of one if shards count. */
+/* True if a TRES request (gres/gpu:v100:2,…) requests a GPU, or a shard of one if shards count. */
 bool gate_wants_gpu(const char *tres, bool shards);
 
 /*
- * True if the job asks for GPUs of a managed partition and is not excluded; that
- * partition (the first managed one that it names) is put into partition.
+ * True if the job requests GPUs of a managed partition and is not excluded. Stores
+ * that partition (the first managed one that it names) in partition.
  */
 bool gate_concerns(const struct gate_settings *s, const struct gate_job *j, char *partition, size_t size);
 
-/* The option by which such a job keeps fairlease from leasing GPUs to it; NULL: none, so the job is one to gate. */
+/* The option of the job that excludes leases; NULL: none, so the job should be gated. */
 const char *gate_opts_out(const struct gate_job *j);
 
-/* Puts the i-th managed partition, from 0, into partition; false behind the last. */
+/* Stores the i-th managed partition, from 0, in partition; false after the last. */
 bool gate_partition(const struct gate_settings *s, int i, char *partition, size_t size);
 
-/* Puts the path of a partition's heartbeat file into path. */
+/* Stores the path of a partition's heartbeat file in path. */
 void gate_heartbeat(const struct gate_settings *s, const char *partition, char *path, size_t size);
 
-/* True if a heartbeat of that time means that somebody grants leases now. */
+/* True if a heartbeat of that time means that a daemon grants leases now. */
 bool gate_beats(const struct gate_settings *s, time_t heartbeat, time_t now);
 
 /* True if the site refuses the job because it cannot be stopped gently. */
 bool gate_refuses(const struct gate_settings *s, const struct gate_job *j);
 
 /*
- * True if the gate is a licence that the job's own can be combined with. What has
- * to be added to them is put into more: nothing if they have it already. Slurm
- * knows no "this and (that or those)", takes a count of 0, and lets sums of
- * several counts overflow: such lists are left to the begin-time gate.
+ * True if the gate is a licence that can be added to the job's own. Stores the text
+ * to append to them in more: nothing if they contain it already. Slurm has no
+ * "this and (that or those)", accepts a count of 0, and lets sums of several
+ * counts overflow: jobs with such lists get a begin-time gate.
  */
 bool gate_license(const struct gate_settings *s, const char *licenses, char *more, size_t size);
 
 /*
- * The begin time that the job gets: its own, or the gate's end if that is later.
- * The gate ends GATE_SLACK before the last moment at which the job can start and
- * still meet its deadline, by Slurm's own rule (time_min, else time_limit, else a
- * minute); 0 if that leaves no room for a gate.
+ * The new begin time of the job: its own, or the gate's end if that is later.
+ * The gate ends GATE_SLACK before the latest start with which the job meets its
+ * deadline, by Slurm's own rule (time_min, else time_limit, else a minute);
+ * 0 if there is no time for a gate.
  */
 time_t gate_begin(const struct gate_settings *s, const struct gate_job *j, time_t now);
 
-/* Puts the mark that remembers the user's begin time beside ours into mark. */
+/* Stores the mark with the user's begin time and ours in mark. */
 void gate_mark(const struct gate_job *j, time_t gate, char *mark, size_t size);
 
-/* Puts the line that the user reads at submission, or when the job is refused, into text. */
+/* Stores the message to the user, at submission or at a refusal, in text. */
 void gate_explain(const struct gate_job *j, char *text, size_t size);
 void gate_refusal(const struct gate_settings *s, char *text, size_t size);
 void gate_opt_out_refusal(const char *option, const char *partition, char *text, size_t size);
 
 /*
- * True if a user's change of a waiting job would open its gate; what the user
- * then reads is put into text. licenses is NULL and begin 0 where they stay. A
- * begin time behind the gate is the user's to choose, and any where the gate is a
- * licence.
+ * True if a user's change of a waiting job would open its gate; then it stores the
+ * message to the user in text. licenses is NULL and begin 0 if unchanged. Users may
+ * choose a begin time after the gate, and any begin time if the gate is a licence.
  */
 bool gate_opens(const struct gate_settings *s, uid_t user, const char *licenses, time_t begin, time_t now, char *text, size_t size);
 

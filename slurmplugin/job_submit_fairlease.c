@@ -4,11 +4,11 @@
  * that they wait for a lease instead of starting at once. See
  * fairlease-plugin.conf for its settings.
  *
- * A guest in slurmctld: it is called with slurmctld's locks held, so it takes no
- * lock, never waits, and touches one file, with one stat(): the heartbeat of the
- * job's first managed partition. While that is missing or old nobody grants
- * leases there, and the plugin does nothing at all. Settings are read once, at
- * load; one that it does not know keeps it from loading.
+ * slurmctld calls it with its locks held, so it takes no lock, never waits, and
+ * accesses one file, with one stat(): the heartbeat of the job's first managed
+ * partition. While that is missing or old no daemon grants leases there, and the
+ * plugin does nothing. Settings are read once, at load; an unknown one prevents
+ * loading.
  *
  * Built from Slurm's public headers alone.
  */
@@ -31,12 +31,12 @@ const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 typedef struct job_record job_record_t; /* opaque: public headers do not show it */
 
-/* slurmctld frees err_msg and admin_comment its own way, so they must be made its own way. */
+/* slurmctld frees err_msg and admin_comment with xfree, so they must come from its allocator. */
 extern void slurm_xstrcat(char **text, const char *more);
 
 static struct gate_settings settings;
 
-/* Slurm's own way of finding slurm.conf, but for slurmctld -f. */
+/* Slurm's own search for slurm.conf, without slurmctld -f. */
 static const char *slurm_conf(void)
 {
 	const char *conf = getenv("SLURM_CONF");
@@ -64,7 +64,7 @@ static bool slurp(const char *path, char *text, size_t size)
 	return true;
 }
 
-/* Replaces user names by user ids: a submission shows only these, and a name service may be slow when it is asked then. */
+/* Replaces user names by user ids: submissions contain only ids, and a lookup at submission may be slow. */
 static void resolve_users(char *users, size_t size)
 {
 	char names[GATE_LIST], *rest, *name;
@@ -93,7 +93,7 @@ static void resolve_users(char *users, size_t size)
 	}
 }
 
-/* Slurm would refuse jobs with a licence that it does not have; it reads slurm.conf when it loads this plugin, so this is the time to look. */
+/* Slurm refuses jobs with an unknown licence. It reads slurm.conf when it loads this plugin, so the check is here. */
 static void check_license(void)
 {
 	enum { LONGEST = 16 << 20 };
@@ -134,7 +134,7 @@ extern int fini(void)
 	return SLURM_SUCCESS;
 }
 
-/* True while somebody grants leases in the partition. */
+/* True while a daemon grants leases in the partition. */
 static bool granting(const char *partition, time_t now)
 {
 	char path[2 * GATE_TEXT];
@@ -144,7 +144,7 @@ static bool granting(const char *partition, time_t now)
 	return !stat(path, &heartbeat) && gate_beats(&settings, heartbeat.st_mtime, now);
 }
 
-/* Adds a line to what the user reads; another plugin may have written before. */
+/* Adds a line to the message for the user; another plugin may have written before. */
 static void tell(char **err_msg, const char *line)
 {
 	if (*err_msg)
@@ -218,9 +218,8 @@ extern int job_submit(job_desc_msg_t *d, uint32_t submit_uid, char **err_msg)
 
 /*
  * With protect_gate, users cannot open a gate early. Public headers do not show
- * which job is changed, so this holds for every job's licences (its start time,
- * where there is no gate_license); the Lua twin sees the job and spares those
- * that are not gated.
+ * the changed job, so this applies to every job's licences (its start time, without
+ * a gate_license). The Lua version sees the job and exempts ungated ones.
  */
 extern int job_modify(job_desc_msg_t *d, job_record_t *job, uint32_t submit_uid, char **err_msg)
 {

@@ -1,31 +1,30 @@
-"""Tell fairlease how many steps a job has done. Copy this file beside the training script.
+"""Report a job's completed steps to fairlease. Copy this file beside the training script.
 
     import fairlease
     for step in range(start, total):
         train(step)
         fairlease.progress(step + 1, total)
 
-progress() may be called after every step: it sends at most one report a minute, or as seldom as
-fairlease asks for (an hour at most), in a thread of its own, and never raises or waits. It does
-nothing outside Slurm, in any but the first process of a job step, and where neither of these is
-set:
+progress() may be called after every step. It sends at most one report a minute, or less often if
+fairlease requests that (at most an hour), in its own thread, and never raises or waits. Only the
+first process of a Slurm job step reports, and only if one of these variables is set:
 
-    FAIRLEASE_PROGRESS_URL     as in http://slurm1:8765, of the daemon; needs the program munge
-    FAIRLEASE_PROGRESS_FOLDER  a shared folder with one of the user's own in it, for nodes that
+    FAIRLEASE_PROGRESS_URL     of the daemon, like http://slurm1:8765; needs the program munge
+    FAIRLEASE_PROGRESS_FOLDER  a shared folder that contains a folder of the user, for nodes that
                                do not reach the daemon
 
-saved() says that the job has just written a checkpoint from which it would go on:
+saved() reports that the job has just written a checkpoint from which it can resume:
 
     torch.save(state, path)
     fairlease.saved(step + 1, total)
 
 It reports at once, at most every ten seconds, and neither raises nor waits. fairlease learns from it how
-often jobs of this type save, and prefers to stop a job just after a save, when that destroys least.
+often jobs of this type save, and prefers to stop a job just after a save, when the loss is smallest.
 
-FAIRLEASE_PROGRESS_EVERY is the least number of seconds between two reports, 60 if it is not set.
+FAIRLEASE_PROGRESS_EVERY is the minimum number of seconds between two reports, 60 by default.
 
-Steps count from the job's very beginning: after a requeue go on from the checkpoint's step. All
-steps of a job should be alike; counting them otherwise on some GPU models shows.
+Steps count from the job's first start: after a requeue continue from the checkpoint's step. All
+steps of a job should take equally long; different counting on some GPU models is detected.
 """
 
 import getpass
@@ -42,7 +41,7 @@ try:
 except ValueError:
     INTERVAL = 60.0
 _TIMEOUT = 10.0
-_LONGEST = 3600.0  # seconds that fairlease may ask for
+_LONGEST = 3600.0  # maximum seconds between reports that fairlease may request
 _BETWEEN_SAVES = 10.0  # seconds between two reports of a save
 
 _lock = threading.Lock()
@@ -51,19 +50,19 @@ _next_save = 0.0
 _begun = 0  # reports of progress() and saved()
 
 _sending = threading.Lock()
-_sent = 0  # the newest of these that was sent
+_sent = 0  # number of the newest sent report
 _last_error = None
 
 
 def job_id(env=os.environ):
-    """The job's name as users write it, 123 or 123_4 of an array; None outside Slurm."""
+    """The job's id as users write it, 123 or 123_4 of an array; None outside Slurm."""
     if env.get("SLURM_ARRAY_JOB_ID") and env.get("SLURM_ARRAY_TASK_ID"):
         return env["SLURM_ARRAY_JOB_ID"] + "_" + env["SLURM_ARRAY_TASK_ID"]
     return env.get("SLURM_JOB_ID")
 
 
 def progress(steps, total=None):
-    """Report that the job has done some steps, of total if that is known."""
+    """Report the completed steps, of total if that is known."""
     global _next
     if not _reports():
         return
@@ -76,7 +75,7 @@ def progress(steps, total=None):
 
 
 def saved(steps, total=None):
-    """Report that the job has just saved the work of so many steps, of total if that is known."""
+    """Report that the job has just saved its state after so many steps, of total if that is known."""
     global _next, _next_save
     if not _reports():
         return
@@ -90,7 +89,7 @@ def saved(steps, total=None):
 
 
 def report(steps, total=None, saved=False):
-    """Report now, and wait for it. Raises OSError or ValueError, saying why it was refused."""
+    """Report now, and wait for the answer. Raises OSError or ValueError with the reason of a refusal."""
     text = {"job": job_id(), "steps": float(steps)}
     if total is not None:
         text["total"] = float(total)
@@ -106,17 +105,17 @@ def report(steps, total=None, saved=False):
 
 
 def last_error():
-    """Why the last report of progress() or saved() failed; None if it did not."""
+    """The error of the last report of progress() or saved(); None if it succeeded."""
     return _last_error
 
 
 def _reports():
-    """Whether this process reports: the first of a job step."""
+    """Whether this process reports: it is the first of a job step."""
     return job_id() is not None and os.environ.get("SLURM_PROCID", "0") == "0"
 
 
 def _send(steps, total, saved):
-    """Report in a thread of its own."""
+    """Report in a separate thread."""
     global _begun
     with _lock:
         _begun += 1
@@ -136,12 +135,12 @@ def _quietly(number, steps, total, saved):
             _sent = number
             report(steps, total, saved)
         _last_error = None
-    except Exception as e:  # training goes on, whatever it is
+    except Exception as e:  # training continues after any error
         _last_error = e
 
 
 def _post(url, text):
-    """Send a report, and note when the next one is of use."""
+    """Send a report, and store when the next one is useful."""
     munge = subprocess.run(["munge"], input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                            timeout=_TIMEOUT, check=False)
     if munge.returncode:
@@ -156,7 +155,7 @@ def _post(url, text):
 
 
 def _put_off(seconds):
-    """Send no report through progress() for so many seconds; what is no number is none."""
+    """Send no report through progress() for so many seconds; ignore invalid numbers."""
     global _next
     try:
         wait = float(seconds or 0)
@@ -168,7 +167,7 @@ def _put_off(seconds):
 
 
 def _leave(path, text):
-    """Write a file so that it is there whole or not at all."""
+    """Write a file in one step."""
     beside = "%s.%d" % (path, os.getpid())
     with open(beside, "w") as f:
         f.write(text + "\n")
