@@ -1,5 +1,5 @@
-# Bare `make` lists the targets. On a bare Debian machine run it as root: what is
-# missing is installed from Debian and from the Go module proxy.
+# Bare `make` lists the targets. On a bare Debian machine run it as root: it installs missing
+# packages from Debian and from the Go module proxy.
 
 SHELL := /bin/bash
 GOBIN := $(CURDIR)/bin
@@ -8,7 +8,7 @@ BUILD_PACKAGES := gcc make libc6-dev coinor-libclp-dev
 PACKAGES := $(BUILD_PACKAGES) mmdebstrap debian-archive-keyring postgresql postgresql-client munge python3
 FUZZTIME ?= 20s
 DRAWS ?= 1000
-# What makes a test draw random instances.
+# Tests that draw random instances match this.
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
 .DEFAULT_GOAL := help

@@ -31,7 +31,7 @@ const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 typedef struct job_record job_record_t; /* opaque: public headers do not show it */
 
-/* slurmctld frees err_msg and admin_comment with xfree, so they must come from its allocator. */
+/* slurmctld frees err_msg and admin_comment with its own allocator, so they must come from it. */
 extern void slurm_xstrcat(char **text, const char *more);
 
 static struct gate_settings settings;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Finishes a base tree: what every cluster would otherwise do again at its start. Called by mmdebstrap with the tree's path.
+# Finishes a base tree with the work that every cluster would otherwise repeat at its start. mmdebstrap calls it with the tree's path.
 set -eu
 chroot "$1" /bin/sh -eu <<'IN_TREE'
 rm -rf /var/lib/mysql

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Builds Slurm's auth/jwt, which Debian leaves out, from the source that belongs to the Slurm of a base tree.
-# jwt.sh TREE MIRROR OUT: writes the plugin to OUT, or exits with 3 where the mirror has no such source.
-# It runs in a mount namespace of its own, which ends with it.
+# Builds Slurm's auth/jwt, which Debian omits, from the source of the Slurm in a base tree.
+# jwt.sh TREE MIRROR OUT: writes the plugin to OUT, or exits with 3 if the mirror lacks that source.
+# It runs in its own mount namespace, which ends with it.
 set -eu
 tree=$1 mirror=$2 out=$3
 work=$(dirname "$out")/.building-jwt
