@@ -37,9 +37,9 @@ func Charge(s *cluster.Snapshot, on Page) Page {
 			l = &leases[0]
 		}
 		b.first = rows[i]
-		had := r.Alloc
+		had, ran := r.Alloc, r.State == cluster.Running
 		b.chargeJob(r, c, l, attempts[i])
-		if l.State == cluster.Granted {
+		if l.State == cluster.Granted || ran && l.State != cluster.Ending && finished(c) {
 			b.reserve(l, r.Alloc-had)
 		}
 		b.accrueJob(r, c)
@@ -48,8 +48,14 @@ func Charge(s *cluster.Snapshot, on Page) Page {
 	return Page{b.close(), records, rows}
 }
 
-// reserve notes what a granted lease held for its job beyond the GPU time that was charged to the job. Without that, a tenant
-// whose jobs end at once seems to lack GPUs that were its own, and takes those of others for them.
+// finished tells whether a job ended by itself and is seen to have ended.
+func finished(c *cluster.Case) bool {
+	return !c.Gone && (c.Job.State == cluster.Done || c.Job.State == cluster.Completing)
+}
+
+// reserve notes what a lease held for its job since the last look beyond the GPU time that was charged to the job: before the job
+// began, and after it had finished, until this look finds the GPUs free. Without that, a tenant whose jobs are short seems to lack
+// GPUs that were its own, and takes those of others for them.
 func (b *books) reserve(l *cluster.Lease, charged cluster.GPUTime) {
 	if p := b.pool(l.Pool); p >= 0 && b.first >= 0 {
 		b.granted[b.first+p] += max(cluster.Times(l.GPUs, b.now.Sub(b.from))-charged, 0)
@@ -126,7 +132,7 @@ type books struct {
 type usage struct {
 	used    []cluster.GPUTime // by their jobs
 	kept    []cluster.GPUTime // gathered for gangs
-	granted []cluster.GPUTime // held by leases for jobs that had not begun, or were over before they were seen to run
+	granted []cluster.GPUTime // held by leases for jobs that had not begun, or had finished
 	wasted  []cluster.GPUTime // what stops destroyed of what was received, now or earlier
 }
 
