@@ -108,6 +108,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
 	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows)
 	d.nodes.Survey(b)
+	eligible.TakeBackOvertaken(b, d.nodes.Site)
 	x.speeds = speeds.Learn(b)
 	d.stops.Open(b, d.nodes.Site.Good)
 	active := d.nodes.Active()

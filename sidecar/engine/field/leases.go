@@ -73,14 +73,6 @@ func (f *Field) Dismiss(touch cluster.Touch) {
 	}
 }
 
-// TakeBack ends a lease that has not begun.
-func (f *Field) TakeBack(i int, why string) {
-	l := *f.Leases[i]
-	l.State, l.Ended, l.Why = cluster.Over, f.Now, why
-	f.Ended = append(f.Ended, l)
-	f.Leases[i] = nil
-}
-
 // Fixed tells whether a job's GPUs stay taken whatever we decide.
 func (f *Field) Fixed(i int) bool {
 	st := &f.Jobs[i]

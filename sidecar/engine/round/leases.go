@@ -14,6 +14,14 @@ func (b *Books) Prolong(i int, end cluster.Instant) {
 	l.End = end
 }
 
+// TakeBack ends a lease that has not begun.
+func (b *Books) TakeBack(i int, why string) {
+	l := *b.Leases[i]
+	l.State, l.Ended, l.Why = cluster.Over, b.Now, why
+	b.Ended = append(b.Ended, l)
+	b.Leases[i] = nil
+}
+
 // Ending tells whether a lease is up for renewal: it ends within the notice and
 // its job may be reclaimed.
 func (b *Books) Ending(i int) bool {
