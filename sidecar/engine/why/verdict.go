@@ -38,15 +38,22 @@ func Verdicts(b *round.Books, out []cluster.Verdict) []cluster.Verdict {
 	return out
 }
 
-// nextEnds gives, by pool, when the next lease there ends.
+// nextEnds gives, by pool, when the next lease there may end; 0 = nobody knows. A job that its pool cannot afford to stop keeps its
+// GPUs until its time limit.
 func nextEnds(b *round.Books) []cluster.Instant {
 	next := make([]cluster.Instant, len(b.Pools))
-	for _, l := range b.Leases {
+	for i, l := range b.Leases {
 		if l == nil {
 			continue
 		}
-		if p := b.Pool(l.Pool); p >= 0 && (next[p] == 0 || l.End < next[p]) {
-			next[p] = l.End
+		end := l.End
+		if b.Jobs[i].Dear && l.State == cluster.Active {
+			if end = 0; b.Snapshot.Cases[i].Job.Limit > 0 {
+				end = b.Snapshot.Cases[i].Job.End
+			}
+		}
+		if p := b.Pool(l.Pool); p >= 0 && end > 0 && (next[p] == 0 || end < next[p]) {
+			next[p] = end
 		}
 	}
 	return next
