@@ -5,6 +5,7 @@ package field
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/budget"
+	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/market"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -31,6 +32,9 @@ type Room struct {
 func (f *Field) Open(b *round.Books, stops *budget.Account, site *place.Site, m *market.Market) {
 	f.Books, f.Stops, f.Site, f.Market, f.Closed, f.next = b, stops, site, m, nil, 0
 }
+
+// Spec gives what a job asks of its nodes.
+func (f *Field) Spec(i int) place.Spec { return eligible.Spec(f.Books, i) }
 
 // Next gives the first moment at which time alone may change what is chosen, as far as choosers have told by Later; 0 = none.
 func (f *Field) Next() cluster.Instant { return f.next }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -22,6 +22,8 @@ type Chooser struct {
 
 // Choose implements field.Chooser.
 func (c *Chooser) Choose(f *field.Field) field.Outcome {
+	budget.Extend(f.Stops)
+	budget.Youth(f.Stops)
 	for _, touch := range field.Touches {
 		if !f.Any(touch) {
 			continue
@@ -154,7 +156,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 		if in.Candidates[i].Running || in.Candidates[i].Humble || x.Now.Sub(cl.At) > x.Settings.Term {
 			continue
 		}
-		spec := eligible.Spec(x.Books, in.Candidates[i].Case)
+		spec := x.Spec(in.Candidates[i].Case)
 		spec.Require = nil
 		for _, n := range cl.Nodes {
 			ok = ok && x.Site.Good(n.Node)
@@ -171,8 +173,8 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 	x.Ended = slices.Grow(x.Ended, len(choice.Renewed))
 	for _, i := range choice.Renewed {
-		x.Extend(in.Candidates[i].Case)
-		x.Jobs[in.Candidates[i].Case].Began = true
+		c := in.Candidates[i].Case
+		x.Renew(c, x.NextEnd(c))
 	}
 }
 
@@ -188,7 +190,7 @@ func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 			x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[g.Pool], g.Nodes, g.At))
 			continue
 		}
-		x.Lend(k.Case, x.Pools[g.Pool], g.Nodes, x.Stops.EndFor(k.Case, x.Now))
+		x.Grant(k.Case, x.Pools[g.Pool], g.Nodes, x.Stops.EndFor(k.Case, x.Now))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -138,7 +137,7 @@ func (x *contest) lasts(i int) cluster.Span {
 // whole gives the claim of a gang if all that is left on its nodes can be stopped, which then ends with its term.
 func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, others []cluster.Claim) (lease.Claimed, bool) {
 	k := &in.Candidates[candidate]
-	spec := eligible.Spec(x.Books, k.Case)
+	spec := x.Spec(k.Case)
 	spec.Require = nil
 	for _, n := range cl.Nodes {
 		spec.Require = append(spec.Require, n.Node)

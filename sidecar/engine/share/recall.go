@@ -254,7 +254,7 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	if found.At > x.Now {
 		x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[pool], found.Nodes, found.At))
 	} else {
-		x.Lend(k.Case, x.Pools[pool], found.Nodes, x.Stops.EndFor(k.Case, x.Now))
+		x.Grant(k.Case, x.Pools[pool], found.Nodes, x.Stops.EndFor(k.Case, x.Now))
 	}
 	return true
 }

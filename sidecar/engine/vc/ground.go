@@ -189,8 +189,3 @@ func (v *ground) lent(i int) bool {
 	l := v.Leases[i]
 	return l != nil && v.inside[i] && l.Class == cluster.Opportunistic && l.State != cluster.Ending && l.Why != round.Recalled
 }
-
-func (v *ground) prolong(i int) {
-	v.Extend(i)
-	v.Jobs[i].Began = true
-}

@@ -99,7 +99,7 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 		k := &v.in.Candidates[i]
 		if b := &bs[k.Tenant]; b.held == 0 || b.held+k.GPUs <= b.share {
 			b.held += k.GPUs
-			v.prolong(k.Case)
+			v.Renew(k.Case, v.NextEnd(k.Case))
 		} else {
 			over = append(over, i)
 		}
@@ -119,7 +119,7 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 			continue
 		}
 		bs[k.Tenant].held += k.GPUs
-		v.prolong(k.Case)
+		v.Renew(k.Case, v.NextEnd(k.Case))
 	}
 }
 

@@ -3,6 +3,7 @@ package vc
 
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -42,6 +43,8 @@ type turn struct {
 
 // Choose implements field.Chooser.
 func (c *Chooser) Choose(f *field.Field) field.Outcome {
+	budget.Extend(f.Stops)
+	budget.Youth(f.Stops)
 	h := &turn{Field: f, Chooser: c}
 	h.out.Lent = lending(f)
 	for _, touch := range field.Touches {
