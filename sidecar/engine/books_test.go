@@ -13,14 +13,14 @@ import (
 // harsh is a chooser that reclaims every lease.
 type harsh struct{}
 
-func (harsh) Choose(f *field.Field) field.Outcome {
+func (harsh) Choose(f *field.Field) field.Choice {
 	for i, l := range f.Leases {
 		if l != nil && f.Jobs[i].Touch == cluster.Act {
 			f.Notify(i, f.Now)
 			f.Reclaim(i)
 		}
 	}
-	return field.Outcome{}
+	return field.Choice{}
 }
 
 // The books are the same under every chooser: the ledger, and what every job received and

@@ -114,11 +114,3 @@ func (f *Field) Leaves(i int) bool {
 	j, l := &f.Snapshot.Cases[i].Job, f.Leases[i]
 	return f.Jobs[i].Live && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || f.Now < eligible.Settled(j))
 }
-
-// Later tells whether a moment is still to come; if so, recalls are looked at again then.
-func (f *Field) Later(at cluster.Instant) bool {
-	if at > f.Now && (f.next == 0 || at < f.next) {
-		f.next = at
-	}
-	return at > f.Now
-}

@@ -23,9 +23,7 @@ type Books struct {
 	// Parties are between whom a policy divides GPU models; empty = there is none. PartyRows are their accounts.
 	Parties   []Claimant
 	PartyRows []cluster.TenantPool
-	// Fences are the nodes that are to be kept from jobs of partitions that are not managed, by the VC that they are bound to.
-	Fences map[string][]string
-	Moves  map[int]Move // by case
+	Moves     map[int]Move // by case
 }
 
 // Open gives the books of a round as they are once the time since the last look is charged and leases are reconciled
@@ -34,7 +32,7 @@ type Books struct {
 func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []cluster.Record, leases []*cluster.Lease, ended []cluster.Lease, rows []int) {
 	b.reset(s, &ledger)
 	b.Ledger, b.Records, b.Leases, b.Ended, b.Claims, b.Events = ledger, records, leases, ended, nil, nil
-	b.Fences, b.Moves = nil, nil
+	b.Moves = nil
 	all := 0
 	for i := range s.Nodes {
 		for _, g := range s.Nodes[i].GPUs {

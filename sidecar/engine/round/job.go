@@ -40,13 +40,10 @@ type Eligibility struct {
 
 // Outcome is what became of a job in a round of choosing.
 type Outcome struct {
-	Began   bool            // its lease begins in this round
-	Noticed bool            // its notice is due in this round
-	Claimed bool            // GPUs are kept for it; noted of cells only
-	Heir    cluster.JobKey  // for whom its lease was recalled in this round
-	Passed  *Passed         // why it was given nothing; nil = it was, or it could not be
-	Rank    int             // place in its tenant's queue
-	Cell    *cluster.Reason // why it has none of its VC's cells, nor lent GPUs
+	Began   bool           // its lease begins in this round
+	Noticed bool           // its notice is due in this round
+	Claimed bool           // GPUs are kept for it; noted of cells only
+	Heir    cluster.JobKey // for whom its lease was recalled in this round
 }
 
 // Ordered tells whether an administrator's order of a kind is in force for the case.

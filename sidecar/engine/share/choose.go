@@ -21,7 +21,8 @@ type Chooser struct {
 }
 
 // Choose implements field.Chooser.
-func (c *Chooser) Choose(f *field.Field) field.Outcome {
+func (c *Chooser) Choose(f *field.Field) field.Choice {
+	out := f.Blank()
 	budget.Extend(f.Stops)
 	budget.Youth(f.Stops)
 	for _, touch := range field.Touches {
@@ -36,17 +37,18 @@ func (c *Chooser) Choose(f *field.Field) field.Outcome {
 			in.Trials = f.Market.Trials(in.Candidates)
 			in.Lanes = lanes(f, in.Tenants)
 			c.board = f.Fresh(c.board)
-			c.Contest(f, &in, c.board, touch)
+			c.Contest(f, &in, c.board, touch, &out)
 		}
 		f.Dismiss(touch)
 	}
-	return field.Outcome{}
+	return out
 }
 
 // contest is a contest for GPUs.
 type contest struct {
 	*field.Field
 	*Chooser
+	out *field.Choice
 }
 
 // table lets the lease room use the place room's board.
@@ -59,9 +61,9 @@ func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
 
 func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
 
-// Contest gives leases to the candidates that are furthest behind, and says why the others got none.
-func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch) {
-	x := &contest{f, c}
+// Contest gives leases to the candidates that are furthest behind, and says in out why the others got none.
+func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch, out *field.Choice) {
+	x := &contest{f, c, out}
 	passed := &x.passed[0]
 	if touch == cluster.Watch {
 		passed = &x.passed[1]
@@ -262,9 +264,9 @@ func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
 		tenant := &in.Tenants[t]
 		for at, i := range tenant.Jobs {
 			if p := &choice.Passed[i]; p.Code != "" {
-				st := &x.Jobs[in.Candidates[i].Case]
-				if st.Passed, st.Rank = p, at+1; tenant.Turns != nil {
-					st.Rank = 1 + slices.Index(tenant.Turns[p.Pool], i)
+				no := &x.out.Refused[in.Candidates[i].Case]
+				if no.Passed, no.Rank = p, at+1; tenant.Turns != nil {
+					no.Rank = 1 + slices.Index(tenant.Turns[p.Pool], i)
 				}
 			}
 		}

@@ -196,9 +196,9 @@ func (x *contest) recallable(i int) bool {
 		return false
 	}
 	if l := x.Leases[i]; l.Granted == x.Now && !l.Adopted {
-		return !x.Later(x.Now.Add(x.Settings.Interval))
+		return !x.out.Later(x.Now, x.Now.Add(x.Settings.Interval))
 	}
-	if x.Later(x.Snapshot.Cases[i].Job.Start.Add(x.Settings.MinLease)) {
+	if x.out.Later(x.Now, x.Snapshot.Cases[i].Job.Start.Add(x.Settings.MinLease)) {
 		return false
 	}
 	rule := x.Stops.Rule()
@@ -216,7 +216,7 @@ func (x *contest) recallable(i int) bool {
 // they are charged for leases shrinks as time goes by, by closing in a whole term.
 func (x *contest) ripens(gap, closing cluster.Span) {
 	if gap < closing {
-		x.Later(x.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(x.Settings.Term), int64(closing))) + 1))
+		x.out.Later(x.Now, x.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(x.Settings.Term), int64(closing))) + 1))
 	}
 }
 

@@ -127,7 +127,7 @@ func commons(v *ground, in *lease.Input) {
 	of.Candidates, of.Tenants = v.Line(rest)
 	v.common = v.Fresh(v.common)
 	known := len(v.Claims)
-	v.Commons(v.Field, &of, v.common, v.touch)
+	v.Commons(v.Field, &of, v.common, v.touch, &v.out)
 	for _, cl := range v.Claims[known:] {
 		v.Jobs[v.Find(cl.Job)].Claimed = true
 	}

@@ -181,7 +181,7 @@ func (v *ground) soft(i int) bool {
 	if r.PerNode > 0 || r.Nodes > 0 || r.Exclusive {
 		return false
 	}
-	return !v.Later(v.Records[i].First.Add(v.Settings.AffinityWait))
+	return !v.out.Later(v.Now, v.Records[i].First.Add(v.Settings.AffinityWait))
 }
 
 // lent tells whether a job has an opportunistic lease that it may keep.

@@ -25,7 +25,7 @@ type Chooser struct {
 }
 
 // Contest gives leases to candidates, by right of share.
-type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch)
+type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch, out *field.Choice)
 
 // turn is a round of a chooser. It decides on the cells first and touches the books only when what it decided is safe:
 //
@@ -37,15 +37,15 @@ type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch clu
 type turn struct {
 	*field.Field
 	*Chooser
-	out    field.Outcome
+	out    field.Choice
 	unsafe []string // how promises to VCs do not add up
 }
 
 // Choose implements field.Chooser.
-func (c *Chooser) Choose(f *field.Field) field.Outcome {
+func (c *Chooser) Choose(f *field.Field) field.Choice {
 	budget.Extend(f.Stops)
 	budget.Youth(f.Stops)
-	h := &turn{Field: f, Chooser: c}
+	h := &turn{Field: f, Chooser: c, out: f.Blank()}
 	h.out.Lent = lending(f)
 	for _, touch := range field.Touches {
 		if f.Any(touch) {
@@ -81,7 +81,7 @@ func (h *turn) choose(touch cluster.Touch) {
 	}
 	h.Dismiss(touch)
 	if touch == cluster.Act {
-		h.Fences = fences(v)
+		h.out.Fences = fences(v)
 	}
 	explain(d)
 	if h.out.Cells == nil { // else those that we act on have said it

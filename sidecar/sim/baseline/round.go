@@ -39,10 +39,10 @@ type job struct {
 }
 
 // Choose implements field.Chooser.
-func (r *round) Choose(f *field.Field) field.Outcome {
+func (r *round) Choose(f *field.Field) field.Choice {
 	r.begin(f)
 	r.rule(r)
-	return field.Outcome{}
+	return field.Choice{}
 }
 
 // begin takes stock. Cases are by key, and keys are given in the order of arrival.
