@@ -8,7 +8,7 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 // is within the tenant. But where a policy knows jobs only, jobs queue.
 type Claimant struct {
 	Name   string
-	Tenant int
+	Tenant TenantIndex
 	Cases  []int // of the active ones; not filled where it is a tenant
 }
 

@@ -5,22 +5,22 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 // Job is what a round works out about a case: it is what the steps write on. It repeats what many of them ask: cases are
 // large, and to walk over all of them is what costs most.
 type Job struct {
-	Status           // written when the books are opened
-	Eligibility      // by eligible
-	Outcome          // by who chooses
-	Party       int  // by entitle: index into Parties, -1 = none
-	Queue       int  // by entitle: index into Queues, -1 = none
-	Dear        bool // by budget: its pool cannot afford to stop it
-	Stoppable   bool // by budget, and by who grants or recalls a lease: it may be stopped when its lease ends
+	Status                 // written when the books are opened
+	Eligibility            // by eligible
+	Outcome                // by who chooses
+	Party       PartyIndex // by entitle
+	Queue       QueueIndex // by entitle
+	Dear        bool       // by budget: its pool cannot afford to stop it
+	Stoppable   bool       // by budget, and by who grants or recalls a lease: it may be stopped when its lease ends
 }
 
 // Status is what the snapshot, the record and the lease of a case tell.
 type Status struct {
 	Touch  cluster.Touch
-	Live   bool              // in Slurm, and not done
-	Waits  bool              // live, with the state waiting
-	Runs   bool              // live, running or suspended
-	Tenant int               // index into Tenants, -1 = none
+	Live   bool // in Slurm, and not done
+	Waits  bool // live, with the state waiting
+	Runs   bool // live, running or suspended
+	Tenant TenantIndex
 	GPUs   int               // that it asks for; 0 of one that can never have them: it costs the books nothing
 	Held   int               // GPUs that it holds
 	Rho    cluster.Rho       // its own

@@ -123,7 +123,7 @@ func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Touc
 		if !x.Ending(i) || !x.Jobs[i].Ours(touch) {
 			return field.Soft{}, false
 		}
-		owner := x.Jobs[i].Queue
+		owner := int(x.Jobs[i].Queue)
 		if rank[i] == len(line) {
 			owner = -1 // nobody counts on it any more
 		}
@@ -216,7 +216,7 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 		st := &x.Jobs[i]
 		switch {
 		case !x.Fixed(i):
-			board.Soften(i, st.Queue, ranks[i], l.End, l.Nodes)
+			board.Soften(i, int(st.Queue), ranks[i], l.End, l.Nodes)
 		case st.Live && !st.Waits:
 			board.Hold(x.Snapshot.Cases[i].Job.Holds)
 		}

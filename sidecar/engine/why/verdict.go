@@ -134,7 +134,7 @@ func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease)
 	}
 	if t := st.Queue; t >= 0 {
 		if p := w.Pool(l.Pool); p >= 0 {
-			row := &w.Rows[t*len(w.Pools)+p]
+			row := w.Rows.At(t, p)
 			because.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
 			w.queue(because, "")
 		}
