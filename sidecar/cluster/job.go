@@ -80,9 +80,6 @@ const (
 	Done       JobState = "done"
 )
 
-// MostComment is how many bytes of a comment's words are read.
-const MostComment = 512
-
 // Request is what a job asks of nodes, in the terms in which we place it.
 type Request struct {
 	GPUs int `json:"gpus"` // all of them: the demand
@@ -169,11 +166,8 @@ type Job struct {
 	Exclude     []string `json:"exclude,omitempty"`
 	Reservation string   `json:"reservation,omitempty"`
 
-	// Comment is the words of its --comment that speak of its kind and speed, and of the GPUs that it takes:
-	// "kind=resnet50,steps/s.v100=12.5,gpus=idle".
-	// Unread counts such words that stand beyond its first MostComment bytes: they are not in Comment.
-	Comment string `json:"comment,omitempty"`
-	Unread  int    `json:"unread,omitempty"`
+	// Hints is what its --comment says of its kind, its speed and the GPUs that it takes; nil = nothing. It is not changed once made.
+	Hints *Hints `json:"hints,omitempty"`
 
 	// Command is the command line by which jobs of a type are known; "" = Slurm does not tell.
 	Command string `json:"command,omitempty"`

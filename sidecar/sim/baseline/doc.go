@@ -1,9 +1,9 @@
-// Package baseline holds the schedulers that fairlease is compared with. Each is a
-// Decide like the engine's: from a snapshot to a plan. The books are the engine's own
-// (engine.Decider.DecideBy: who received and was due what, who may run where), and so is
-// everything that carries a choice out: hand-overs, notices, gates. A baseline only
-// chooses who gets GPUs, and finds them on the engine's board: consolidated, on the
-// fewest nodes, spread where the job lets it.
+// Package baseline holds the schedulers that fairlease is compared with. Each is a chooser
+// (field.Chooser), as fair share and virtual clusters are, and decides by
+// engine.Decider.DecideBy. The books are the engine's own (GPU time received and due, the
+// nodes on which jobs may run), and so is everything that carries a choice out: hand-overs,
+// notices, gates. A baseline only chooses the jobs that get GPUs, and finds these on the
+// engine's board: consolidated, on the fewest nodes, spread where the job lets it.
 //
 //	name               from                                  rule
 //	fifo               -                                     first come, first served; the first who waits blocks

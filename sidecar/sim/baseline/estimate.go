@@ -27,5 +27,5 @@ func (r *round) remaining(j *job, runs func(*cluster.Job) cluster.Span) cluster.
 
 // ran gives the time that a job has run, all its attempts and their overheads together.
 func (r *round) ran(j *job) cluster.Span {
-	return cluster.Span(r.alloc(j)) / cluster.Span(max(j.GPUs, 1))
+	return cluster.Span(r.alloc(j)) / cluster.Span(max(j.gpus, 1))
 }

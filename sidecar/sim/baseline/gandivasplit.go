@@ -12,7 +12,7 @@ import (
 // a job its place, by tickets per model, which users trade; split stride says who runs there (§3.1); each quantum one
 // job may migrate to another model where it does better, and jobs from servers with a high load to others (§3.5).
 // What a job is due where it lives it has only there; GPUs that nobody of a server needs are lent, though.
-func newGandivaSplit(o Options) chooser {
+func newGandivaSplit(o Options) rule {
 	policy := "gandiva-fair"
 	if o.Speed == nil {
 		policy = "gandiva-fair:no-trade"
@@ -88,7 +88,7 @@ func (s *servers) place(r *round, list []bidder, order []int, state *stride.Stat
 			if stayed[key] = len(on) > 0 && len(on) == len(s.homes[key]); stayed[key] {
 				state.Jobs = append(state.Jobs, stride.Placed{Key: key, User: tenant, On: on, Speed: speed, May: may})
 			} else {
-				queue = append(queue, stride.Queued{Key: key, User: tenant, GPUs: r.jobs[k].GPUs, Speed: speed, May: may})
+				queue = append(queue, stride.Queued{Key: key, User: tenant, GPUs: r.jobs[k].gpus, Speed: speed, May: may})
 			}
 		}
 	}

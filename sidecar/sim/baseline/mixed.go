@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
@@ -29,8 +28,8 @@ var onePool = []int{0}
 
 // merge puts a job on the merged site. One that names a model may use only nodes that
 // have it.
-func (r *round) merge(i int, j engine.Job) engine.Job {
-	spec := r.Spec(i)
+func (r *round) merge(j *job) {
+	spec := r.Spec(j.at)
 	if model := spec.Request.Model; model != "" {
 		var have []string
 		for k := range r.s.Nodes {
@@ -42,8 +41,7 @@ func (r *round) merge(i int, j engine.Job) engine.Job {
 		}
 		spec.Require = have
 	}
-	j.Shape, j.Pools = r.site.Shape(spec), onePool
-	return j
+	j.shape, j.pools = r.site.Shape(spec), onePool
 }
 
 // onSite gives holdings as the site knows them.

@@ -20,7 +20,7 @@ import (
 // depends on f or on chance. A gang cannot bid for a part of its GPUs, so there is one bid
 // a job. It is told how long jobs run, where somebody can tell; ASTRAEA gives it
 // "a reasonable estimation error rate".
-func newThemis(o Options) chooser {
+func newThemis(o Options) rule {
 	return func(r *round) {
 		r.upForRenewal()
 		line := r.contenders()

@@ -14,7 +14,7 @@ import (
 // ASTRAEA's evaluation. It knows neither tenants nor run times.
 //
 // The knob that promotes jobs which starve is off, as it is by default in that simulator.
-func newTiresias(Options) chooser {
+func newTiresias(Options) rule {
 	return func(r *round) {
 		r.upForRenewal()
 		line := r.contenders()
