@@ -80,9 +80,6 @@ const (
 	Done       JobState = "done"
 )
 
-// MostComment is the maximum number of bytes read from a job's comment.
-const MostComment = 512
-
 // Request is the resource request of a job, in the terms that placement uses.
 type Request struct {
 	GPUs int `json:"gpus"` // total demand
@@ -169,11 +166,9 @@ type Job struct {
 	Exclude     []string `json:"exclude,omitempty"`
 	Reservation string   `json:"reservation,omitempty"`
 
-	// Comment holds the words of --comment that concern the job's kind, speed and choice of GPUs:
-	// "kind=resnet50,steps/s.v100=12.5,gpus=idle". Unread counts such words after the first
-	// MostComment bytes; Comment omits them.
-	Comment string `json:"comment,omitempty"`
-	Unread  int    `json:"unread,omitempty"`
+	// Hints is what its --comment says of its kind, speed and choice of GPUs; nil = nothing. Replace it,
+	// never modify it.
+	Hints *Hints `json:"hints,omitempty"`
 
 	// Command is the command line that identifies jobs of a type; "" = not reported by Slurm.
 	Command string `json:"command,omitempty"`

@@ -81,15 +81,20 @@ func TestADeciderForgetsWhatItBrokeDownOver(t *testing.T) {
 
 // Mistakes in a comment are an event of bounded length. A comment that is too long to be read whole is an event, too.
 func TestACommentThatIsWrongAllOver(t *testing.T) {
+	wrong := "steps=" + strings.Repeat("x", 400) + ",kind=/,kind=/"
 	for _, preset := range []string{"", "oef:coop"} {
 		w := newMarket(t, 1, 1, false, engine.Divide, "a")
 		w.Settings.Divide = preset
 		w.alter = func(s *cluster.Sighting) {
 			for i := range s.Jobs {
-				s.Jobs[i].Unread = 40
+				text := ""
+				if h := s.Jobs[i].Hints; h != nil {
+					text = wrong
+				}
+				s.Jobs[i].Hints = cluster.ParseHints(text, 40)
 			}
 		}
-		w.submit("a", 1, forever, func(k *sim.Work) { k.Comment = "steps=" + strings.Repeat("x", 400) + ",kind=/,kind=/" })
+		w.submit("a", 1, forever, func(k *sim.Work) { k.Comment = wrong })
 		w.submit("a", 1, forever, nil)
 		w.Run(minute)
 		var texts []string

@@ -66,7 +66,7 @@ func BenchmarkDecideDivided(b *testing.B) {
 func report(s *cluster.Snapshot) {
 	for i := range s.Cases {
 		c := &s.Cases[i]
-		c.Job.Comment = fmt.Sprintf("kind=k%02d", i%20)
+		c.Job.Hints = &cluster.Hints{Kind: fmt.Sprintf("k%02d", i%20)}
 		if c.Job.State == cluster.Running {
 			s.Progress = append(s.Progress, cluster.Progress{Job: c.Job.ID, Steps: float64(i), At: s.Now})
 		}
@@ -93,7 +93,7 @@ func BenchmarkDecideTalkative(b *testing.B) {
 				s := talkative(n)
 				for i := range s.Cases {
 					if s.Cases[i].Record.ChargedTo = s.Ledger.At; silent {
-						s.Cases[i].Job.Comment = ""
+						s.Cases[i].Job.Hints = nil
 					}
 				}
 				warm := engine.Decide(s)

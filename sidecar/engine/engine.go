@@ -58,15 +58,9 @@ type Decider struct {
 }
 
 // Decide makes the plan for one round.
-func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan {
-	return d.by(&s, func(f *field.Field) field.Outcome {
-		budget.Extend(&d.stops)
-		budget.Youth(&d.stops)
-		return d.chooser(&s).Choose(f)
-	})
-}
+func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan { return d.DecideBy(s, d.chooser(&s)) }
 
-// chooser gives who chooses.
+// chooser gives the chooser that the settings ask for: virtual clusters where there are any, else fair share.
 func (d *Decider) chooser(s *cluster.Snapshot) field.Chooser {
 	if s.Cells == nil {
 		return &d.share
@@ -75,19 +69,20 @@ func (d *Decider) chooser(s *cluster.Snapshot) field.Chooser {
 	return &d.cells
 }
 
-// by makes the plan for one round in which choose says who holds a lease next.
-func (d *Decider) by(s *cluster.Snapshot, choose func(*field.Field) field.Outcome) cluster.Plan {
+// DecideBy decides as Decide does, with another chooser: the same books are kept under all of them, and what they choose
+// is carried out in the same way.
+func (d *Decider) DecideBy(s cluster.Snapshot, chooser field.Chooser) cluster.Plan {
 	done := false
 	defer func() {
 		if !done { // it broke down, and nothing that it kept can be relied on
 			*d = Decider{Brief: d.Brief}
 		}
 	}()
-	x := d.open(s)
+	x := d.open(&s)
 	d.field.Open(&d.books, &d.stops, d.nodes.Site, x.market)
-	out := choose(&d.field)
+	choice := chooser.Choose(&d.field)
 	slices.SortFunc(d.books.Claims, func(a, b cluster.Claim) int { return cmp.Compare(a.Job, b.Job) })
-	p := d.plan(x, &out)
+	p := d.plan(x, &choice)
 	done = true
 	return p
 }
@@ -108,6 +103,7 @@ func (d *Decider) open(s *cluster.Snapshot) opened {
 	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
 	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows)
 	d.nodes.Survey(b)
+	eligible.TakeBackOvertaken(b, d.nodes.Site)
 	x.speeds = speeds.Learn(b)
 	d.stops.Open(b, d.nodes.Site.Good)
 	active := d.nodes.Active()

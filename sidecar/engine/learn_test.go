@@ -26,7 +26,7 @@ func talkative(n int) cluster.Snapshot {
 		for m, model := range []string{"a100", "h100", "k80", "v100"} {
 			fmt.Fprintf(&words, ",steps/s.%s=%d", model, 1+i%7+m)
 		}
-		s.Cases[i].Job.Comment, s.Cases[i].Record.ChargedTo = words.String(), 0
+		s.Cases[i].Job.Hints, s.Cases[i].Record.ChargedTo = cluster.ParseHints(words.String(), 0), 0
 	}
 	return s
 }
@@ -109,7 +109,7 @@ func comment(t *testing.T, divide, text string) (told []string, kept []cluster.P
 	w.Settings.Divide = divide
 	w.alter = func(s *cluster.Sighting) {
 		for i := range s.Jobs {
-			s.Jobs[i].Comment, s.Jobs[i].Inactive = text, "held"
+			s.Jobs[i].Hints, s.Jobs[i].Inactive = cluster.ParseHints(text, 0), "held"
 		}
 	}
 	w.Submit("ml", 1, 1, hour)

@@ -261,7 +261,7 @@ func TestEveryKindIsTried(t *testing.T) {
 		w := newMarket(t, 1, 1, false, nil, "a", "b", "c")
 		w.Loop.Divide = parts(nil) // all by weight, and so idle GPUs are shared by who comes
 		w.says([]string{"x", "z"}, []int{1}, func(j *cluster.Job) bool {
-			return silent && j.Account == "a" && j.Comment == "kind=x" && len(j.Holds) > 0 && j.Holds[0].Model == "v100"
+			return silent && j.Account == "a" && j.Hints.Kind == "x" && len(j.Holds) > 0 && j.Holds[0].Model == "v100"
 		})
 		kinds := func(tenant, kind, model string) {
 			for range 4 {

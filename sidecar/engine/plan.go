@@ -44,21 +44,21 @@ func (d *Decider) page(s *cluster.Snapshot) *page {
 }
 
 // plan turns the difference between the leases and what was seen into actions, and gives every job its verdict.
-func (d *Decider) plan(x opened, out *field.Outcome) cluster.Plan {
+func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	b, page := &d.books, x.page
 	page.standing = why.Standings(b, page.standing)
 	b.Moves = x.market.Moves()
-	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: page.standing, Actions: actions.List(b), Ended: b.Ended,
-		Losses: budget.Losses(b), Cells: out.Cells, Question: x.question}
+	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: page.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended,
+		Losses: budget.Losses(b), Cells: choice.Cells, Question: x.question}
 	p.Events = b.Events
-	p.Next = next(b, d.field.Next())
-	page.verdicts = why.Verdicts(b, page.verdicts)
+	p.Next = next(b, choice.Next)
+	page.verdicts = why.Verdicts(b, choice.Refused, page.verdicts)
 	page.leases = lasting(b, page.leases)
 	p.Verdicts = page.verdicts
 	profiles, paces := x.speeds.Profiles()
 	p.Memory = cluster.Memory{
 		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: page.leases, Claims: b.Claims,
-		Lost: out.Lost, Lent: out.Lent, Parties: entitle.Accounts(b), Division: b.Snapshot.Division,
+		Lost: choice.Lost, Lent: choice.Lent, Parties: entitle.Accounts(b), Division: b.Snapshot.Division,
 		Profiles: profiles, Paces: paces, Habits: d.stops.Habits(),
 	}
 	return p

@@ -100,7 +100,7 @@ func (v *Virtual) SubmitArray(w Work, n int) []cluster.JobID {
 
 func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 	j := &work{Work: *w, array: of, slot: -1, job: cluster.Job{
-		ID: id, Record: id.ID, Name: w.Name, Comment: w.Comment, Command: w.Command, User: w.User, Account: w.Account, QOS: w.QOS,
+		ID: id, Record: id.ID, Name: w.Name, Hints: cluster.ParseHints(w.Comment, 0), Command: w.Command, User: w.User, Account: w.Account, QOS: w.QOS,
 		Partitions: []string{w.Partition}, State: cluster.Waiting, Batch: !w.Interactive,
 		Requeueable: !w.NoRequeue, Request: w.Request, Submit: v.now, Eligible: max(w.Begin, v.now),
 		Limit: w.Limit, Deadline: w.Deadline, NodeList: slices.Clone(w.NodeList),

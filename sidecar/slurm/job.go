@@ -86,7 +86,8 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	if rec.least = limit(w.least); rec.least == 0 {
 		rec.least = j.Limit
 	}
-	j.Comment, j.Unread = words(w.comment)
+	said, unread := words(w.comment)
+	j.Hints = cluster.ParseHints(said, unread)
 	j.Marked, j.MarkedBegin, j.MarkedGate = mark(w.mark)
 	switch j.State {
 	case cluster.Waiting:
@@ -125,7 +126,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	if !rec.wants && len(j.Holds) == 0 {
 		return rec, nil
 	}
-	j.Command, j.Declares = commandLine(w), declared(w, j.Comment)
+	j.Command, j.Declares = commandLine(w), declared(w, said)
 	rec.jobs = []cluster.Job{j}
 	if w.array > 0 && !w.task.set {
 		list, total, err := taskNumbers(w.tasks, t.arrayCap)
@@ -351,7 +352,7 @@ func words(comment string) (said string, unread int) {
 		if !slices.ContainsFunc(ourWords, func(ours string) bool { return strings.HasPrefix(word, ours) }) {
 			continue
 		}
-		if length += len(word) + 1; length > cluster.MostComment {
+		if length += len(word) + 1; length > cluster.MaxComment {
 			unread++
 			continue
 		}

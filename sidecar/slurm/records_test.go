@@ -19,8 +19,9 @@ func TestACommentIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	data = bytes.Replace(data, []byte(`"comment":""`), []byte(`"comment":"mine, kind=resnet50,steps\/s.v100=12.5"`), 1)
-	if got := translated(t, data)[0].Comment; got != "kind=resnet50,steps/s.v100=12.5" {
-		t.Errorf("the comment of the first job is %q", got)
+	want := &cluster.Hints{Kind: "resnet50", Rates: []cluster.Rate{{Model: "v100", Rate: 12.5}}}
+	if d := cmp.Diff(want, translated(t, data)[0].Hints); d != "" {
+		t.Errorf("the hints of the first job (-want +got):\n%s", d)
 	}
 }
 

@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"sidecar/engine/stride":  {"sidecar/cluster"},
 	"sidecar/engine/stop":    {"sidecar/cluster"},
 	// The steps of a round: see package engine.
-	"sidecar/engine/eligible": {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/place", "sidecar/engine/lease", "sidecar/engine/ltgf", "sidecar/engine/profile"},
+	"sidecar/engine/eligible": {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/place", "sidecar/engine/lease", "sidecar/engine/ltgf"},
 	"sidecar/engine/speeds":   {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/profile"},
 	"sidecar/engine/budget":   {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/lease", "sidecar/engine/stop"},
 	"sidecar/engine/entitle":  {"sidecar/cluster", "sidecar/engine/round", "sidecar/engine/speeds", "sidecar/engine/eligible", "sidecar/engine/ltgf", "sidecar/engine/place", "sidecar/engine/policy", "sidecar/engine/preset"},
@@ -305,6 +305,8 @@ func receiver(of ast.Expr) string {
 	case *ast.StarExpr:
 		return receiver(of.X)
 	case *ast.IndexExpr:
+		return receiver(of.X)
+	case *ast.IndexListExpr:
 		return receiver(of.X)
 	case *ast.Ident:
 		return of.Name

@@ -10,7 +10,7 @@ import (
 )
 
 func (p *program) cells() *cobra.Command {
-	c := &cobra.Command{Use: "cells", Short: "virtual clusters: propose or check them, and who holds their cells",
+	c := &cobra.Command{Use: "cells", Short: "virtual clusters: propose, check and show them",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(p.cellsCheck(), p.cellsInit(), p.cellsShow(), p.cellsAdvise())
 	return c
@@ -28,12 +28,13 @@ func (p *program) mended() (*config.Config, error) {
 func (p *program) cellsCheck() *cobra.Command {
 	var l view.Form
 	var offline bool
-	c := &cobra.Command{Use: "check [FILE]", Short: "check a file of cells, and whether Slurm bears it out", Args: cobra.MaximumNArgs(1),
-		Long: `Check a file of cells, the one that the configuration names if none is given: is every promise
-possible, level by level? And are its nodes and tenants those that Slurm knows?
+	c := &cobra.Command{Use: "check [FILE]", Short: "check a file of cells, alone and against Slurm", Args: cobra.MaximumNArgs(1),
+		Long: `Check a file of cells: whether every promise can be kept, level by level, and whether its nodes and
+tenants match Slurm. Without FILE, check the file that the configuration names.
 
-NEEDED are the cells of a level that are promised, THERE those that can be had for them once all
-larger and all pinned ones are taken; what is over is split for the levels below.`,
+  NEEDED   cells of the level that are promised
+  THERE    cells that are left for them after all larger and all pinned cells; cells that are
+           not needed are split for the levels below`,
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := p.mended()
 			if err != nil {
@@ -61,9 +62,9 @@ func (p *program) cellsInit() *cobra.Command {
 	var output string
 	var force bool
 	c := &cobra.Command{Use: "init", Short: "propose a file of cells from what Slurm reports", Args: exactly(),
-		Long: `Write a file of cells to be edited: the nodes with GPUs of the managed partitions by model and shape,
-racks where Slurm has a topology whose switches or blocks have equally many nodes, and whole nodes for
-each tenant by its weight.`,
+		Long: `Propose a file of cells; edit it before use. It has the GPU nodes of the managed partitions by model
+and shape, and whole nodes for each tenant by its weight. It has racks where Slurm's topology has
+switches or blocks of equal size.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := p.mended()
 			if err != nil {
@@ -83,7 +84,7 @@ each tenant by its weight.`,
 			p.printf("%s is written; edit it, then: fairlease cells check %s\n", output, output)
 			return nil
 		}}
-	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`, not to the standard output")
+	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE` instead of the standard output")
 	c.Flags().BoolVar(&force, "force", false, "overwrite the file")
 	return c
 }

@@ -12,19 +12,19 @@ import (
 )
 
 const aboutAdvise = `Propose the smallest virtual clusters in which each tenant's jobs would have waited no longer than
-they did, by the journal. The jobs of each tenant are replayed alone on candidate cells, first come first
-served; small cells are preferred to large ones where they serve as well, since they cost others less.
+they did. The jobs come from the journal. Each tenant's jobs are replayed alone on candidate cells, first
+come, first served. Small cells are preferred where they serve as well, since they cost other tenants less.
 
-The types of cells are those of FILE, else of the configuration's file of cells; what it promises to
-whom is not read. NOW is what it promises. Below the table stands what can be put into the file.
+The types of cells are those of FILE, else of the configuration's file of cells. NOW is the present
+promise; it does not influence the proposal. The lines below the table can be put into the file.
 
-A gang is taken to be on as few nodes as it fits on. Jobs that were not over count for nothing: take a
-window (--since) much longer than the jobs.`
+Gangs are placed on as few nodes as they fit on. Jobs that have not ended are left out: choose a window
+(--since) much longer than the jobs.`
 
 func (p *program) cellsAdvise() *cobra.Command {
 	var l view.Form
 	var since, until string
-	c := &cobra.Command{Use: "advise [FILE]", Short: "the smallest virtual clusters that would have served as well", Args: cobra.MaximumNArgs(1), Long: aboutAdvise,
+	c := &cobra.Command{Use: "advise [FILE]", Short: "propose the smallest virtual clusters that would have sufficed", Args: cobra.MaximumNArgs(1), Long: aboutAdvise,
 		Example: "  fairlease cells advise --since 14d\n  fairlease cells advise proposal.yaml --since 2030-01-01 --until 2030-02-01",
 		RunE: func(c *cobra.Command, args []string) error {
 			cfg, err := p.mended()
@@ -55,7 +55,7 @@ func (p *program) cellsAdvise() *cobra.Command {
 			})
 		}}
 	f := c.Flags()
-	f.StringVar(&since, "since", "", "`WHEN` the window begins: 7d (ago), 2030-01-31 (default: as far back as can be told)")
+	f.StringVar(&since, "since", "", "`WHEN` the window begins: 7d (ago), 2030-01-31 (default: as far back as the journal goes)")
 	f.StringVar(&until, "until", "", "`WHEN` it ends (default: now)")
 	listFlags(c, &l)
 	return c

@@ -38,8 +38,8 @@ func TestCellsCheck(t *testing.T) {
 	write(t, "bad.yaml", strings.NewReplacer("split: 4, child: k80-gpu", "split: 0, child: k80-gpu", "number: 16", "number: none").Replace(string(text)))
 	r = run(t, time.Time{}, env, "cells", "check", "bad.yaml")
 	want := "fairlease: bad.yaml cannot be used\n" +
-		"  bad.yaml:13: cellHierarchy[5].split: \"k80-node\" is split into 0 cells; write 1 or more\n" +
-		"  bad.yaml:41: vcAssignment[2].cells[0].number: \"none\" cannot be used here; write a whole number\n" +
+		"  bad.yaml:12: cellHierarchy[5].split: \"k80-node\" is split into 0 cells; write 1 or more\n" +
+		"  bad.yaml:39: vcAssignment[2].cells[0].number: \"none\" cannot be used here; write a whole number\n" +
 		"next: correct the file; a running daemon would keep its old one\n"
 	if r.code != failure.No || r.err != want || r.out != "" {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
@@ -55,7 +55,7 @@ func TestCellsCheck(t *testing.T) {
 	if r := run(t, time.Time{}, nil, "-c", "f.yaml", "cells", "check", "--offline"); r.code != failure.No || r.err != want {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if r := run(t, time.Time{}, nil, "-c", "f.yaml", "config", "check"); r.code != failure.Misuse || !strings.Contains(r.out, "bad.yaml:13: ") {
+	if r := run(t, time.Time{}, nil, "-c", "f.yaml", "config", "check"); r.code != failure.Misuse || !strings.Contains(r.out, "bad.yaml:12: ") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	write(t, "bad.yaml", string(text))

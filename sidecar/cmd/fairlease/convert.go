@@ -8,9 +8,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-const aboutConvert = `Write a trace of any kind that fairlease simulate reads as plain CSV, to be kept, looked at, changed or
-handed on: a job a line, requeued attempts joined, its times in seconds since the first submission, and with
---anonymous nothing that names who ran what. What was left out is told on standard error.`
+const aboutConvert = `Write a trace of any format that fairlease simulate reads as plain CSV: one job per line, requeued
+attempts joined, times in seconds since the first submission. With --anonymous the output names no
+job, tenant or user. Rows that were left out are reported on standard error.`
 
 func (p *program) convert() *cobra.Command {
 	var w input.World
@@ -38,7 +38,7 @@ func (p *program) convert() *cobra.Command {
 		}}
 	traceFlags(c, &w)
 	f := c.Flags()
-	f.BoolVar(&anonymous, "anonymous", false, "number jobs, tenants, users and names of jobs instead of naming them")
-	f.BoolVar(&brief, "brief", false, "write the seven columns only that every such file has")
+	f.BoolVar(&anonymous, "anonymous", false, "replace jobs, tenants, users and job names by numbers")
+	f.BoolVar(&brief, "brief", false, "write only the seven columns that every such file has")
 	return c
 }

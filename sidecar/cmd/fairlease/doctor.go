@@ -12,9 +12,9 @@ import (
 
 func (p *program) doctor() *cobra.Command {
 	var l view.Form
-	c := &cobra.Command{Use: "doctor", Short: "check Slurm, PostgreSQL, configuration and clock; say what to do", Args: exactly(),
-		Long: `Check everything that fairlease stands on and say what each finding means and what to do about it.
-It changes nothing. The exit code is 1 if something must be repaired (fail); warnings do not count.`,
+	c := &cobra.Command{Use: "doctor", Short: "check Slurm, PostgreSQL, configuration and clocks, and say what to do", Args: exactly(),
+		Long: `Check everything that fairlease depends on. Say what each finding means and what to do about it.
+doctor changes nothing. The exit code is 1 if a check fails; warnings do not count.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			found := doctor.Examine(c.Context(), p.file, p.env, p.clock)
 			if err := doctor.Write(p.page(l), found); err != nil {

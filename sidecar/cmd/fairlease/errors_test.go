@@ -36,10 +36,10 @@ func TestComplaints(t *testing.T) {
 		{"argument too few", nil, []string{"explain"}, failure.Misuse, `^fairlease: fairlease explain needs a job id, as in 123 or 123_4\n`},
 		{"argument too many", nil, []string{"status", "x"}, failure.Misuse, `^fairlease: fairlease status takes no argument, but was given \["x"\]\n`},
 		{"no job id", nil, []string{"explain", "abc"}, failure.Misuse, `^fairlease: "abc" is no job id: write 123 or, for an array task, 123_4\n$`},
-		{"no round", nil, []string{"replay", "x"}, failure.Misuse, `^fairlease: "x" is no round's number\n`},
+		{"no round", nil, []string{"replay", "x"}, failure.Misuse, `^fairlease: "x" is not the number of a round\n`},
 		{"no end", nil, []string{"freeze", "1", "--reason", "r"}, failure.Misuse, `^fairlease: --until is missing: `},
 		{"past end", nil, []string{"freeze", "1", "--until", "2001-01-01", "--reason", "r"}, failure.Misuse, `^fairlease: --until 2001-01-01 is past`},
-		{"no reason", nil, []string{"freeze", "1", "--until", "1h"}, failure.Misuse, `^fairlease: an order needs a reason, others will ask\nnext: add --reason`},
+		{"no reason", nil, []string{"freeze", "1", "--until", "1h"}, failure.Misuse, `^fairlease: an override needs a reason\nnext: add --reason`},
 		{"bad configuration", nil, []string{"-c", bad, "status"}, failure.Misuse, `^fairlease: the configuration cannot be used\n  \S+bad.yaml:2: lease.notcie: unknown key; did you mean lease.notice\?\nnext: correct the file`},
 		{"no file", nil, []string{"-c", bad + "x", "status"}, failure.Misuse, `^fairlease: the configuration cannot be used\n  read the configuration: open \S+: no such file or directory\n`},
 		{"no database", nil, []string{"tenants"}, failure.Misuse, `^fairlease: no database is configured\nnext: set database.url`},
@@ -102,11 +102,11 @@ func TestOrders(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"freeze", "vision", "--until", "2h", "--reason", "too greedy"}, "order 1: freeze tenant vision until"},
-		{[]string{"boost", "alice", "--until", "1-00:00:00", "--reason", "deadline"}, "order 2: boost user alice until"},
-		{[]string{"exempt", "6_2", "--until", "now+30", "--reason", "demo"}, "order 3: exempt job 6_2 until"},
-		{[]string{"freeze", "user:stranger", "--until", "2h", "--reason", "r"}, "order 4: freeze user stranger until"},
-		{[]string{"boost", "6", "--until", "2h", "--reason", "the whole sweep"}, "order 5: boost job 6 until"},
+		{[]string{"freeze", "vision", "--until", "2h", "--reason", "too greedy"}, "override 1: freeze tenant vision until"},
+		{[]string{"boost", "alice", "--until", "1-00:00:00", "--reason", "deadline"}, "override 2: boost user alice until"},
+		{[]string{"exempt", "6_2", "--until", "now+30", "--reason", "demo"}, "override 3: exempt job 6_2 until"},
+		{[]string{"freeze", "user:stranger", "--until", "2h", "--reason", "r"}, "override 4: freeze user stranger until"},
+		{[]string{"boost", "6", "--until", "2h", "--reason", "the whole sweep"}, "override 5: boost job 6 until"},
 	} {
 		if r := live(c.args...); r.code != 0 || !strings.HasPrefix(r.out, c.want) {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, r.code, r.out, r.err)

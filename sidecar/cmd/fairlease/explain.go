@@ -19,8 +19,8 @@ import (
 
 func (p *program) explain() *cobra.Command {
 	var l view.Form
-	c := &cobra.Command{Use: "explain JOB", Short: "why a job runs or waits, in words and numbers", Args: exactly("a job id, as in 123 or 123_4"),
-		Long: "Tell why a job runs or waits, what it waits for, when the next lease that could serve it ends,\nhow its tenant stands, and what was done with it; of a job that runs how it saves, how that is known,\nand when it may be stopped.",
+	c := &cobra.Command{Use: "explain JOB", Short: "say why a job runs or waits, in words and numbers", Args: exactly("a job id, as in 123 or 123_4"),
+		Long: "Say why a job runs or waits, what it waits for, when the next lease that could serve it ends,\nwhat its tenant is due and has, and what fairlease did with it. For a running job, also say how it saves,\nthe evidence for that, and when it may be stopped.",
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := cluster.ParseJobID(args[0])
 			if err != nil {
@@ -66,11 +66,11 @@ func (p *program) notInJournal(ctx context.Context, cfg *config.Config, s *store
 	for i := range seen.Jobs {
 		if seen.Jobs[i].ID == id {
 			f.Err = fmt.Errorf("%s; Slurm has it: %s, account %s, %s", looked, seen.Jobs[i].State, seen.Jobs[i].Account, cmp.Or(seen.Jobs[i].Because, "no reason given"))
-			f.Next = "the next round will see it (fairlease status tells whether rounds are made)"
+			f.Next = "wait for the next round; check with fairlease status that rounds are made"
 			return f
 		}
 	}
-	f.Err = fmt.Errorf("%s; Slurm was asked, and lists no such job that has or wants GPUs of a node", looked)
+	f.Err = fmt.Errorf("%s; Slurm lists no such job that has or requests GPUs", looked)
 	f.Next = fmt.Sprintf("check the id with squeue; jobs without GPUs are not managed; for one that ended long ago: sacct -j %s", id)
 	return f
 }

@@ -9,15 +9,15 @@ import (
 
 func (p *program) habits() *cobra.Command {
 	var l view.Form
-	c := &cobra.Command{Use: "habits [USER]", Short: "how each type of job saves, and what its starts cost", Args: cobra.MaximumNArgs(1),
-		Long: `List what was learnt of each type of job (one user's submissions of one command line with as many GPUs),
-as of the newest round. Numbers in a command line are written as #.
+	c := &cobra.Command{Use: "habits [USER]", Short: "list how each job type saves, and the cost of its starts", Args: cobra.MaximumNArgs(1),
+		Long: `List the evidence on each job type, as of the newest round. A job type is one user's submissions of one
+command line with the same number of GPUs. Numbers in a command line are shown as #.
 
-  SAVES      when it saves, by what it was seen to do alone: declarations are of single jobs (fairlease explain)
-  RESUMED    attempts after a requeue, or completed jobs, that went on from a save
-  RESTARTED  those that started from the beginning
+  SAVES      when it saves, by observation only; fairlease explain JOB shows a job's declaration
+  RESUMED    attempts after a requeue, or completed jobs, that resumed from a save
+  RESTARTED  attempts that started from the beginning
   REPORTS    reported saves
-  COMPLETED  jobs that completed without a requeue, and how long these ran
+  COMPLETED  jobs that completed without a requeue, and their run time
   STARTS     time from a start to the first progress, by GPU model
   AGE        of the newest evidence`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -26,7 +26,7 @@ as of the newest round. Numbers in a command line are written as #.
 					return view.Habits(plan.Memory.Habits), nil
 				},
 				fits:  func(x *view.Habit, user string) bool { return x.Type.User == user },
-				none:  "nothing was learnt of jobs of %s",
+				none:  "the journal has no evidence on jobs of %s",
 				table: view.HabitTable,
 			}.show(c, p, l, args)
 		}}

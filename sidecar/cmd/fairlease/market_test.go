@@ -84,7 +84,7 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 			golden(t, name, stamps.ReplaceAllString(r.out, "STAMP"))
 		})
 	}
-	if r := s.run(t, "profiles", "no/such"); r.code != failure.No || !strings.Contains(r.err, `nothing is known of a kind "no/such"`) {
+	if r := s.run(t, "profiles", "no/such"); r.code != failure.No || !strings.Contains(r.err, `no throughput is known of a job type "no/such"`) {
 		t.Errorf("an unknown kind: exit code %d\n%s", r.code, r.err)
 	}
 	if r := s.run(t, "profiles", "a", "b"); r.code != failure.Misuse {
@@ -122,7 +122,7 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 // Without a policy the list is empty, and the output says so.
 func TestNoMarket(t *testing.T) {
 	s := tell(t)
-	if r := s.run(t, "profiles"); r.code != failure.No || !strings.Contains(r.err, "no policy divides unlike GPU models") || !strings.Contains(r.err, "gandiva-fair") {
+	if r := s.run(t, "profiles"); r.code != failure.No || !strings.Contains(r.err, "no policy divided heterogeneous GPU models") || !strings.Contains(r.err, "gandiva-fair") {
 		t.Errorf("exit code %d\n%s", r.code, r.err)
 	}
 	if r := s.run(t, "trades", "-P"); r.code != failure.OK || strings.Count(r.out, "\n") != 1 {

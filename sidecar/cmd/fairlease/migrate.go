@@ -12,18 +12,18 @@ import (
 func (p *program) migrate() *cobra.Command {
 	var roles bool
 	c := &cobra.Command{Use: "migrate", Short: "make or upgrade the tables in PostgreSQL", Args: exactly(),
-		Long: `Bring the journal's schema and its views up to date. Run it after every upgrade, before the daemon is
-started again. Where all is up to date it changes nothing. Views keep their grants.
+		Long: `Bring the journal's schema and views up to date. Run this after every upgrade, before you start the daemon
+again. migrate changes nothing that is up to date. Views keep their grants.
 
-With --roles, also make roles to grant to database users. Their names begin with the schema's:
+With --roles, also make roles for database users. Their names begin with the schema's name:
 
   fairlease_reader     reads all of the journal
   fairlease_tenant     reads the rows of its own tenants
   fairlease_operator   reads all, and gives overrides: exempt, boost, freeze
-  fairlease_daemon     is what the daemon needs
+  fairlease_daemon     has the rights that the daemon needs
   fairlease_views      owns the views; it cannot log in
 
-A database user is the Slurm user of the same name, unless the table database_users has another one.`,
+A database user is the Slurm user of the same name, unless the table database_users names another one.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := p.config()
 			if err != nil {
@@ -51,6 +51,6 @@ A database user is the Slurm user of the same name, unless the table database_us
 			}
 			return nil
 		}}
-	c.Flags().BoolVar(&roles, "roles", false, "make the roles for database users, too")
+	c.Flags().BoolVar(&roles, "roles", false, "also make the roles for database users")
 	return c
 }

@@ -22,13 +22,15 @@ import (
 func (p *program) order(kind, short string) *cobra.Command {
 	var until, reason string
 	c := &cobra.Command{Use: kind + " JOB|USER|TENANT --until WHEN --reason TEXT", Short: short, Args: exactly("a job, a user or a tenant"),
-		Long: "Order fairlease to " + short + `.
+		Long: "Override fairlease: " + short + `.
 
-What it is for: a job id (123, 123_4 for one task of an array, the array's 123 for all of them), or
-a user's or tenant's name; where both a user and a tenant have that name, write user:NAME or
-tenant:NAME. The narrowest order counts: a task's, then its array's, its user's, its tenant's.
-Every order has an end and a reason, which others read in explain. It takes effect in the next
-round; fairlease override lists and ends orders.`,
+  JOB      a job id: 123; 123_4 for one task of an array; the array's id for all its tasks
+  USER     a user's name; user:NAME where a tenant has the same name
+  TENANT   a tenant's name; tenant:NAME where a user has the same name
+
+The narrowest override counts: a task's, then its array's, its user's, its tenant's. Every override
+has an end and a reason, which explain shows. It takes effect in the next round. fairlease override
+lists and ends overrides.`,
 		Example: fmt.Sprintf("  fairlease %s 4711 --until 2h --reason 'paper deadline'\n  fairlease %s tenant:nlp --until 2030-01-31T18:00 --reason 'as agreed'", kind, kind),
 		RunE: func(c *cobra.Command, args []string) error {
 			end, err := moment.Ahead(until, p.clock().In(p.zone()))
@@ -36,7 +38,7 @@ round; fairlease override lists and ends orders.`,
 				return &failure.Error{Code: failure.Misuse, What: "--until " + err.Error()}
 			}
 			if strings.TrimSpace(reason) == "" {
-				return &failure.Error{Code: failure.Misuse, What: "an order needs a reason, others will ask", Next: "add --reason 'why'"}
+				return &failure.Error{Code: failure.Misuse, What: "an override needs a reason", Next: "add --reason 'why'"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				scope, name, err := override.Target(args[0], func() (cluster.Snapshot, error) {
@@ -49,19 +51,19 @@ round; fairlease override lists and ends orders.`,
 				id, err := s.AddOverride(c.Context(), cluster.Override{Kind: cluster.OverrideKind(kind), Scope: scope, Name: name,
 					Until: cluster.InstantOf(end), Reason: strings.TrimSpace(reason), By: override.By(p.getenv("SUDO_USER"))})
 				if err != nil {
-					return &failure.Error{Code: failure.No, What: "the order was not given", Err: err, Next: connect.OrRole(err, "")}
+					return &failure.Error{Code: failure.No, What: "the override was not recorded", Err: err, Next: connect.OrRole(err, "")}
 				}
-				p.printf("order %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.page(view.Form{}).Time(cluster.InstantOf(end)))
+				p.printf("override %d: %s %s %s until %s; it takes effect in the next round\n", id, kind, scope, name, p.page(view.Form{}).Time(cluster.InstantOf(end)))
 				return nil
 			})
 		}}
 	c.Flags().StringVar(&until, "until", "", "`WHEN` it ends: 2h, 1-12:00:00, 2030-01-31, 2030-01-31T18:00")
-	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why")
+	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that explain shows")
 	return c
 }
 
 func (p *program) override() *cobra.Command {
-	c := &cobra.Command{Use: "override", Short: "list and end the orders exempt, boost and freeze",
+	c := &cobra.Command{Use: "override", Short: "list and end overrides: exempt, boost, freeze",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(p.overrideList(), p.overrideEnd())
 	return c
@@ -70,7 +72,7 @@ func (p *program) override() *cobra.Command {
 func (p *program) overrideList() *cobra.Command {
 	var l view.Form
 	var all bool
-	c := &cobra.Command{Use: "list", Short: "list orders in force", Args: exactly(),
+	c := &cobra.Command{Use: "list", Short: "list the overrides in force", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				orders, err := s.Overrides(c.Context(), 1000)
@@ -84,23 +86,23 @@ func (p *program) overrideList() *cobra.Command {
 				return page.List(page.OrderTable(orders), orders)
 			})
 		}}
-	c.Flags().BoolVarP(&all, "all", "a", false, "orders that are over, too")
+	c.Flags().BoolVarP(&all, "all", "a", false, "include overrides that have ended")
 	listFlags(c, &l)
 	return c
 }
 
 func (p *program) overrideEnd() *cobra.Command {
-	return &cobra.Command{Use: "end ID", Short: "end an order before its time", Args: exactly("the number of an order"),
+	return &cobra.Command{Use: "end ID", Short: "end an override before its time", Args: exactly("the number of an override"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {
-				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is no order's number", args[0]), Next: "fairlease override list has them"}
+				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is not the number of an override", args[0]), Next: "fairlease override list shows the numbers"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				if err := s.EndOverride(c.Context(), id, override.By(p.getenv("SUDO_USER"))); err != nil {
-					return &failure.Error{Code: failure.No, What: fmt.Sprintf("order %d was not ended", id), Err: err, Next: connect.OrRole(err, "fairlease override list has those in force")}
+					return &failure.Error{Code: failure.No, What: fmt.Sprintf("override %d was not ended", id), Err: err, Next: connect.OrRole(err, "fairlease override list shows those in force")}
 				}
-				p.printf("order %d is ended; that takes effect in the next round\n", id)
+				p.printf("override %d has ended; this takes effect in the next round\n", id)
 				return nil
 			})
 		}}

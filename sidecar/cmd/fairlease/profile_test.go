@@ -187,7 +187,7 @@ func TestProfileRefuses(t *testing.T) {
 		code int
 		err  string // pattern
 	}{
-		{"bert", failure.Misuse, `needs a kind and a batch script`},
+		{"bert", failure.Misuse, `needs a job type \(KIND\) and a batch script`},
 		{"nlp/bert train.sh", failure.Misuse, `"nlp/bert" is no kind: .*\nnext: the tenant is that of --account`},
 		{"b=t train.sh", failure.Misuse, `"b=t" is no kind`},
 		{"bert none.sh", failure.Misuse, `the batch script cannot be used\n  open none.sh: no such file`},

@@ -15,29 +15,29 @@ import (
 
 func (p *program) profiles() *cobra.Command {
 	var l view.Form
-	c := &cobra.Command{Use: "profiles [KIND]", Short: "how fast each kind of job is on each GPU model", Args: cobra.MaximumNArgs(1),
-		Long: `List what is known of how fast each kind of job runs on each GPU model, as of the newest round:
+	c := &cobra.Command{Use: "profiles [KIND]", Short: "list the throughput of each job type on each GPU model", Args: cobra.MaximumNArgs(1),
+		Long: `List the throughput of each job type on each GPU model, as of the newest round:
 
-  KIND      tenant/name; without a tenant it is the site's, a reference for everybody
-  BESIDE    kind of the jobs that share its GPUs
-  STEPS/S   of the whole gang; 0 = it does not run there
-  SPEEDUP   over the slowest model, of what counts; nothing = something surer counts
+  KIND      job type, tenant/name; without a tenant it is a reference of the site for all tenants
+  BESIDE    job type that shares its GPUs
+  STEPS/S   throughput of the whole gang; 0 = the job does not run there
+  SPEEDUP   over the slowest model, of the source that counts; empty = another source counts
   BOUNDS    of the speedup
-  SOURCE    observed, declared, or estimated from kinds that are like it
-  SAMPLES   reports that an observed rate is the average of, or estimates' references
-  SPREAD    standard deviation of these
-  BASIS     who declared it (file = the administrator), or what an estimate was made of`,
+  SOURCE    observed, declared, or estimated from similar job types
+  SAMPLES   reports in an observed average, or references of an estimate
+  SPREAD    standard deviation of the samples
+  BASIS     origin of a declaration (file = the administrator), or of an estimate`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return remembered[view.Profile]{
 				of: func(snap *cluster.Snapshot, plan *cluster.Plan) ([]view.Profile, error) {
 					if snap.Settings.Divide == "" {
-						return nil, &failure.Error{Code: failure.No, What: "no policy divides unlike GPU models in the newest round",
-							Next: "set preset to one of " + strings.Join(preset.Dividing(), ", ") + "; fairlease status tells whether rounds are made"}
+						return nil, &failure.Error{Code: failure.No, What: "no policy divided heterogeneous GPU models in the newest round",
+							Next: "set preset to one of " + strings.Join(preset.Dividing(), ", ") + "; check with fairlease status that rounds are made"}
 					}
 					return view.Profiles(snap, plan), nil
 				},
 				fits:  func(x *view.Profile, kind string) bool { return string(x.Kind) == kind || x.Kind.Name() == kind },
-				none:  "nothing is known of a kind %q",
+				none:  "no throughput is known of a job type %q",
 				table: view.ProfileTable,
 			}.show(c, p, l, args)
 		}}
@@ -49,16 +49,16 @@ func (p *program) trades() *cobra.Command {
 	var l view.Form
 	var all bool
 	var limit int
-	c := &cobra.Command{Use: "trades", Short: "which tenants have traded GPUs of unlike models", Args: exactly(),
-		Long: `List the swaps of what tenants are due of a fast and a slow GPU model (preset gandiva-fair), those in
-force first, newest first:
+	c := &cobra.Command{Use: "trades", Short: "list trades between GPU models", Args: exactly(),
+		Long: `List trades (preset gandiva-fair): tenants swap entitlements of a fast and a slow GPU model. Trades in
+force come first, then the newest:
 
-  FAST_TO    kind of jobs that gets fast GPUs and gives slow ones
-  SLOW_TO    kind of jobs that gets slow GPUs and gives fast ones
-  PRICE      slow GPUs for a fast one
-  SPEEDUPS   what a fast GPU was worth to the two when they traded, in slow ones
-  GAINS      what each gains, in GPUs of the model that is slowest to it
-  UNDONE     how much went back, when, and why`,
+  FAST_TO    job type that gets fast GPUs and gives slow ones
+  SLOW_TO    job type that gets slow GPUs and gives fast ones
+  PRICE      slow GPUs per fast GPU
+  SPEEDUPS   worth of a fast GPU to each side at the time of the trade, in slow GPUs
+  GAINS      gain of each side, in GPUs of its slowest model
+  UNDONE     amount that went back, when, and why`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				list, err := s.Trades(c.Context(), all, limit)
@@ -77,8 +77,8 @@ force first, newest first:
 				return p.asOf(c, page, s)
 			})
 		}}
-	c.Flags().BoolVarP(&all, "all", "a", false, "trades that are over, too")
-	c.Flags().IntVar(&limit, "limit", 1000, "no more than `N`, the newest")
+	c.Flags().BoolVarP(&all, "all", "a", false, "include trades that have ended")
+	c.Flags().IntVar(&limit, "limit", 1000, "at most `N`, the newest")
 	listFlags(c, &l)
 	return c
 }

@@ -17,20 +17,20 @@ import (
 )
 
 func (p *program) repair() *cobra.Command {
-	c := &cobra.Command{Use: "repair", Short: "mend the journal: books that are ahead of the time, a cluster that was renamed",
-		Long: `Mend the journal where no round can. Stop the daemon first: a repair takes the seat while it works.
-Every repair needs a reason, and the journal's table repairs keeps who did what and why.`,
+	c := &cobra.Command{Use: "repair", Short: "repair the journal after a wrong clock, or after the cluster was renamed",
+		Long: `Repair the journal where rounds cannot. Stop the daemon first: a repair leads while it works.
+Every repair needs a reason. The journal's table repairs records it, with its author.`,
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(p.repairClock(), p.repairCluster())
 	return c
 }
 
 func (p *program) repairClock() *cobra.Command {
-	return p.mending(&cobra.Command{Use: "clock --reason TEXT", Short: "set back books that are ahead of the time",
-		Long: `Set back books that are ahead of the time. When a wrong clock was once believed, rounds stand still until
-that moment has come. This goes back to the last round before it: the GPU time that the rounds after it
-charged is taken back, also by day, and the next round charges what was received since, from Slurm's
-history. The time is PostgreSQL's: see that it is right (fairlease doctor) before you repair.`},
+	return p.mending(&cobra.Command{Use: "clock --reason TEXT", Short: "set back books that are ahead of the present time",
+		Long: `Set back books that are ahead of the present time. After a wrong clock, rounds stop until that moment has
+come. The repair goes back to the last round before it and takes back the GPU time that later rounds
+charged, also by day. The next round charges the GPU time received since, from Slurm's history. The
+present time is PostgreSQL's: check it with fairlease doctor first.`},
 		func(ctx context.Context, _ *config.Config, s *store.Store, seat *store.Seat, r store.Repair) error {
 			now, err := s.Clock(ctx)
 			if err != nil {
@@ -38,14 +38,14 @@ history. The time is PostgreSQL's: see that it is right (fairlease doctor) befor
 			}
 			b, err := seat.SetBack(ctx, now, r)
 			if errors.Is(err, store.ErrNotAhead) {
-				return &failure.Error{Code: failure.No, What: "nothing was mended: " + err.Error(), Next: "if rounds stand still all the same: fairlease doctor"}
+				return &failure.Error{Code: failure.No, What: "nothing was repaired: " + err.Error(), Next: "if rounds have stopped all the same, run fairlease doctor"}
 			}
 			if err != nil {
 				return err
 			}
 			w := p.page(view.Form{})
 			if b.Right == 0 {
-				p.printf("round %d was at %s; no round from before is kept: the books begin anew in round %d\n", b.Newest, w.Time(cluster.InstantOf(b.At)), b.Repaired)
+				p.printf("round %d was at %s; no earlier round is kept: the books start again in round %d\n", b.Newest, w.Time(cluster.InstantOf(b.At)), b.Repaired)
 				return nil
 			}
 			p.printf("round %d was at %s; the books went back to round %d at %s, in round %d\n",
@@ -55,11 +55,10 @@ history. The time is PostgreSQL's: see that it is right (fairlease doctor) befor
 }
 
 func (p *program) repairCluster() *cobra.Command {
-	return p.mending(&cobra.Command{Use: "cluster --reason TEXT", Short: "give the journal to the cluster that Slurm is now",
-		Long: `Give the journal to the cluster that Slurm is now, after its ClusterName was changed or its
-slurmctld was made anew. Job ids begin anew with a new slurmctld: what the journal knows of jobs that
-are not there any more counts as ended. Never do it for another cluster: that needs a journal of its own
-(database.schema).`},
+	return p.mending(&cobra.Command{Use: "cluster --reason TEXT", Short: "give the journal to the present Slurm cluster",
+		Long: `Give the journal to the present Slurm cluster, after its ClusterName was changed or its slurmctld was
+installed again. Job ids start again with a new slurmctld: jobs of the journal that Slurm no longer has
+count as ended. Never do this for a different cluster: that needs a journal of its own (database.schema).`},
 		func(ctx context.Context, cfg *config.Config, _ *store.Store, seat *store.Seat, r store.Repair) error {
 			client, err := connect.Slurm(cfg)
 			if err != nil {
@@ -72,7 +71,7 @@ are not there any more counts as ended. Never do it for another cluster: that ne
 			}
 			was, err := seat.Rename(ctx, seen.Identity(), r)
 			if err == nil {
-				p.printf("the journal was of cluster %v and is of cluster %v now\n", was, seen.Identity())
+				p.printf("the journal belonged to cluster %v and now belongs to cluster %v\n", was, seen.Identity())
 			}
 			return err
 		})
@@ -84,13 +83,13 @@ func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.C
 	c.Args = exactly()
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if strings.TrimSpace(reason) == "" {
-			return &failure.Error{Code: failure.Misuse, What: "a repair needs a reason, others will ask", Next: "add --reason 'why'"}
+			return &failure.Error{Code: failure.Misuse, What: "a repair needs a reason", Next: "add --reason 'why'"}
 		}
 		return p.withStore(c.Context(), func(cfg *config.Config, s *store.Store) (err error) {
 			seat, err := s.Acquire(c.Context(), connect.Holder())
 			var taken *store.TakenError
 			if errors.As(err, &taken) {
-				return &failure.Error{Code: failure.No, What: "nothing was mended: " + taken.Error(), Next: "stop the daemon (systemctl stop fairlease, on a standby's host too), then repair"}
+				return &failure.Error{Code: failure.No, What: "nothing was repaired: " + taken.Error(), Next: "stop the daemon (systemctl stop fairlease, on a standby's host too), then repair"}
 			}
 			if err != nil {
 				return err
@@ -99,6 +98,6 @@ func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.C
 			return mend(c.Context(), cfg, s, seat, store.Repair{By: override.By(p.getenv("SUDO_USER")), Reason: strings.TrimSpace(reason)})
 		})
 	}
-	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that says why")
+	c.Flags().StringVar(&reason, "reason", "", "`TEXT` that the table repairs keeps")
 	return c
 }

@@ -17,13 +17,13 @@ import (
 
 func (p *program) replay() *cobra.Command {
 	var dir string
-	c := &cobra.Command{Use: "replay ROUND|FILE [--save DIR]", Short: "decide a round again and compare, byte for byte", Args: exactly("the number of a round, or a file"),
-		Long: `Take what the engine knew in a round, decide again, and compare the plan with the one that was
-written down, byte for byte. The exit code is 1 if they differ. Another version of fairlease may
-decide otherwise. With --save the texts are left in a folder, as JSON.
+	c := &cobra.Command{Use: "replay ROUND|FILE [--save DIR]", Short: "decide a round again and compare the plans, byte for byte", Args: exactly("the number of a round, or a file"),
+		Long: `Decide a round again from its recorded snapshot, and compare the plan with the recorded one, byte for
+byte. The exit code is 1 if they differ. Another version of fairlease may decide differently. --save
+writes snapshot and plans into a folder, as JSON.
 
-A FILE is a snapshot over which the engine broke down: the daemon keeps it beside files.state, as
-broken-ROUND.json.gz. It is decided again, and it is told how that ends.`,
+FILE is a snapshot on which the engine failed. The daemon keeps it beside files.state, as
+broken-ROUND.json.gz. replay decides it again and reports the result.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if strings.HasSuffix(args[0], ".gz") {
 				said, err := replay.Kept(args[0])
@@ -32,12 +32,12 @@ broken-ROUND.json.gz. It is decided again, and it is told how that ends.`,
 			}
 			round, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil || round <= 0 {
-				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is no round's number", args[0]), Next: "fairlease status tells the newest"}
+				return &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%q is not the number of a round", args[0]), Next: "fairlease status shows the newest"}
 			}
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				snap, plan, err := s.Round(c.Context(), round)
 				if errors.Is(err, store.ErrNone) {
-					return &failure.Error{Code: failure.No, What: fmt.Sprintf("round %d is not in the journal", round), Next: "it never was, or it is older than database.keep_rounds; rounds in which nothing changed are not written down"}
+					return &failure.Error{Code: failure.No, What: fmt.Sprintf("round %d is not in the journal", round), Next: "choose another round: this one is older than database.keep_rounds, or nothing changed in it and it was not recorded"}
 				}
 				if err != nil {
 					return err
@@ -60,6 +60,6 @@ broken-ROUND.json.gz. It is decided again, and it is told how that ends.`,
 				return failure.Quiet(failure.No)
 			})
 		}}
-	c.Flags().StringVar(&dir, "save", "", "leave snapshot, plan and the replayed plan in the folder `DIR`")
+	c.Flags().StringVar(&dir, "save", "", "write the snapshot, the plan and the replayed plan into the folder `DIR`")
 	return c
 }

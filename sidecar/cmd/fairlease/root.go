@@ -13,22 +13,22 @@ import (
 	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
-const about = `fairlease shares the GPUs of a Slurm cluster fairly over time. It is a sidecar: users go on
-with sbatch, Slurm goes on scheduling; fairlease decides who holds GPUs for the next term.
+const about = `fairlease shares the GPUs of a Slurm cluster fairly over time. It is a sidecar: users submit
+with sbatch and Slurm schedules, as before; fairlease decides which jobs hold GPUs for the next term.
 
-Every tenant (a Slurm account) is due its share of GPU time. No job holds GPUs for ever: it
-holds a lease for one term (15 minutes). At the end of the term the lease is renewed, or the
-job is told to save, requeued, and waits for its next lease. What one tenant leaves idle the
-others use; rho near 1 means that a tenant has received what it was due.
+Every tenant (a Slurm account) is due its share of GPU time. A job holds GPUs by a lease, for one
+term (15 minutes). At the end of the term the lease is renewed, or the job is told to save,
+requeued, and waits for its next lease. GPUs that one tenant leaves idle go to the others.
+rho near 1 means that a tenant has received what it was due.
 
-To begin, on the machine of slurmctld or one that reaches slurmrestd:
+To begin, on slurmctld's host or another one that reaches slurmrestd:
 
-  fairlease simulate FILE       what would have become of your own jobs, in pretend time
-  fairlease doctor              does everything fit? what to do where it does not
-  fairlease round --dry-run     what fairlease would do now; changes nothing, needs no database
+  fairlease simulate FILE       replay your own job history in simulated time
+  fairlease doctor              check the setup, and say what to do about each finding
+  fairlease round --dry-run     show what fairlease would do now; needs no database
   fairlease migrate             make the tables in PostgreSQL
-  fairlease serve               the daemon; in mode observe it changes nothing either
-  fairlease shadow              after some days of that: what was, beside what would have been
+  fairlease serve               run the daemon; in mode observe it changes nothing in Slurm
+  fairlease shadow              after some days of that: backtest fairlease against what happened
 
 Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or the configuration
 is wrong; 3 Slurm or PostgreSQL cannot be reached.`
@@ -55,8 +55,8 @@ func (p *program) root() *cobra.Command {
 		}
 	}
 	add("look", p.status(), p.tenants(), p.leases(), p.explain(), p.habits(), p.profiles(), p.trades(), p.cells(), p.replay())
-	add("order", p.order("exempt", "never gate or reclaim a job, or the jobs of a user or tenant"),
-		p.order("boost", "put a job first among its tenant's, or a tenant first among tenants"),
+	add("order", p.order("exempt", "never gate or requeue a job, or the jobs of a user or tenant"),
+		p.order("boost", "put a job first within its tenant, or a tenant first"),
 		p.order("freeze", "give no new lease to a job, or to the jobs of a user or tenant"), p.override())
 	add("try", p.simulate(), p.tune(), p.shadow(), p.convert(), p.profile())
 	add("run", p.serve(), p.round(), p.release(), p.repair())
@@ -82,7 +82,7 @@ func exactly(what ...string) cobra.PositionalArgs {
 }
 
 func (p *program) version() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "say which fairlease this is", Args: exactly(),
+	return &cobra.Command{Use: "version", Short: "print the version", Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			p.printf("fairlease %s (schema %d, %s %s/%s)\n", release(), migrate.Latest(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil

@@ -12,16 +12,16 @@ func (p *program) round() *cobra.Command {
 	var l view.Form
 	var dry, audit bool
 	c := &cobra.Command{Use: "round [--dry-run [--audit]]", Short: "make one round by hand, or show what it would do", Args: exactly(),
-		Long: `Make one round by hand: look, decide, write down, act as far as the mode allows. It takes the
-seat for that; while a daemon is seated it refuses.
+		Long: `Make one round by hand: observe, decide, commit, and act if the mode allows it. The command leads while it
+works; it refuses while a daemon leads.
 
-With --dry-run nothing is written and nothing changed, whoever is seated. Without a configured
-database it decides as if it had never looked before. Where the preset divides GPU models that are not alike,
-it tells who would be due what of each model, and the trades; with --audit also how fair that is:
+With --dry-run nothing is written and nothing changes, even while a daemon leads. Without a configured
+database it decides as in a first round. Where the preset divides heterogeneous GPU models, it shows what
+each tenant would be due of each model, and the trades; with --audit also how fair that is:
 
-  INCENTIVE   what a tenant is due, over a part of every model by weight: below 1 it would rather be alone
-  MOST_ENVY   what it would have with another's GPUs, over what it has: above 1 it would rather have those
-  SAYS+20%    what it would gain by speedups said to be a fifth higher than they are (-20%: lower)`,
+  INCENTIVE   throughput of a tenant's share over that of its weight's part of every model; below 1: better alone
+  MOST_ENVY   throughput with another tenant's GPUs over that with its own; above 1: envy
+  SAYS+20%    gain from speedups declared a fifth too high (-20%: too low)`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := p.config()
 			if err != nil {
@@ -35,8 +35,8 @@ it tells who would be due what of each model, and the trades; with --audit also 
 			}
 			return round.Once(c.Context(), cfg, p.page(l))
 		}}
-	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would be done")
-	c.Flags().BoolVar(&audit, "audit", false, "with --dry-run, tell how fair it is what the preset divides")
+	c.Flags().BoolVar(&dry, "dry-run", false, "show the plan and change nothing")
+	c.Flags().BoolVar(&audit, "audit", false, "with --dry-run, measure how fair the division is")
 	listFlags(c, &l)
 	return c
 }

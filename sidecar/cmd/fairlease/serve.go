@@ -16,12 +16,12 @@ import (
 
 func (p *program) serve() *cobra.Command {
 	return &cobra.Command{Use: "serve", Short: "run the daemon", Args: exactly(),
-		Long: `Run the daemon: one round every interval, on the beat of the wall clock, as long as this
-process is the one that is seated in PostgreSQL; others wait and take over when it falls silent.
+		Long: `Run the daemon: one round every interval, on multiples of it by the wall clock. One daemon leads, by a
+lock in PostgreSQL; others stand by and take over when it gives no sign of life.
 
-SIGHUP reads the configuration again; one that is wrong is not taken over. SIGTERM ends the daemon
-after the present round: running jobs run on, gates lapse by themselves. While Slurm or
-PostgreSQL is away rounds pause and nothing is changed.`,
+SIGHUP reads the configuration again; a wrong one is not used. SIGTERM ends the daemon after the
+present round: running jobs run on, gates lapse by themselves. While Slurm or PostgreSQL is away, rounds
+pause and nothing changes.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := p.config()
 			if err != nil {

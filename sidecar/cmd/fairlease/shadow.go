@@ -15,26 +15,23 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-const aboutShadow = `Put what would have been under fairlease beside what really happened, in the scores of
-fairlease simulate. What happened is read from the journal, which a daemon in observe mode keeps; what would
-have been is a run of the same jobs in pretend time under the loop and engine of the daemon, on the
-same nodes, with the daemon's settings.
+const aboutShadow = `Backtest: compare the real schedule with fairlease's, in the scores of fairlease simulate. The real schedule
+comes from the journal of a daemon in observe mode. fairlease's schedule is a replay of the same jobs in simulated time,
+under the daemon's loop and engine, on the same nodes, with the daemon's settings.
 
-Jobs that were there when the window begins count from then on, with the run time that was left. How
-long jobs run that were not over at its end, nobody knows: they are unfinished in both, and in the shadow
-they never end. Completion and delay are of the jobs that were over; in the shadow these are followed
-beyond the window, so that both are of the same jobs. That flatters what was, which chose them: take a
-window much longer than the jobs. CPUs, memory and time limits count for nothing.
+Jobs that had started before the window count with their remaining run time. Jobs still running at the end of the window
+have unknown length and count as unfinished in both schedules. Completion time and delay count the jobs that ended in the
+window; the replay follows these beyond it, so that both schedules have the same jobs. This biases the comparison towards the
+real schedule: choose a window much longer than the jobs. CPUs, memory and time limits are ignored.
 
-A start from a checkpoint costs what the daemon takes it to cost (start.cost, by default 5m), or --cost-load and
---cost-start together.
+A start from a checkpoint costs start.cost (5m by default), or --cost-load and --cost-start together.
 
-How jobs save is taken from the journal: what jobs of the same user, command and number of GPUs did when they were
-stopped, else what their users declare (--comment=saves=...), else the rules under saves in the configuration. All
-others are taken to save as --saves says, by default never. The report names the kinds of jobs with the most GPU time,
-how many of them would be requeued and lose work, and what to add to their scripts.
+How jobs save comes from the journal: from observed stops of the same user, command and number of GPUs, else from the
+users' declarations (--comment=saves=...), else from the rules under saves in the configuration. All other jobs save as
+--saves says, by default never. The report names the job types with the most GPU time, how many of their jobs would be
+requeued and lose work, and what to add to their scripts.
 
-The window is bounded by rounds whose snapshots are kept (database.keep_rounds, 14 days).`
+The window is limited to rounds whose snapshots are kept (database.keep_rounds, 14 days).`
 
 func (p *program) shadow() *cobra.Command {
 	var since, until string
@@ -42,7 +39,7 @@ func (p *program) shadow() *cobra.Command {
 	var sv input.Saving
 	var seed uint64
 	o := outlet.Outlet{Title: "fairlease: what was, and what would have been"}
-	c := &cobra.Command{Use: "shadow [--since WHEN] [--until WHEN]", Short: "what would have been under fairlease, beside what was", Long: aboutShadow,
+	c := &cobra.Command{Use: "shadow [--since WHEN] [--until WHEN]", Short: "backtest: compare the real schedule with fairlease's", Long: aboutShadow,
 		Example: "  fairlease shadow --since 7d --html shadow.html\n  fairlease shadow --since 2030-01-01 --until 2030-01-08 --term 30m\n  fairlease shadow --interval 1m", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			from, to, err := p.window(since, until)
@@ -61,11 +58,11 @@ func (p *program) shadow() *cobra.Command {
 			})
 		}}
 	f := c.Flags()
-	f.StringVar(&since, "since", "", "`WHEN` the window begins: 7d (ago), 2030-01-31, 2030-01-31T18:00 (default: as far back as can be told)")
+	f.StringVar(&since, "since", "", "`WHEN` the window begins: 7d (ago), 2030-01-31, 2030-01-31T18:00 (default: as far back as the journal goes)")
 	f.StringVar(&until, "until", "", "`WHEN` it ends (default: now)")
 	shadowFlags(f, &times)
 	savingFlags(f, &sv)
-	f.Uint64Var(&seed, "seed", 1, "seed `N` of how jobs save, where that is drawn")
+	f.Uint64Var(&seed, "seed", 1, "seed `N` for drawing how jobs save")
 	outletFlags(c, &o)
 	return c
 }

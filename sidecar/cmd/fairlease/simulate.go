@@ -15,52 +15,53 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-var aboutSimulate = `Run a trace of jobs on a virtual cluster, in pretend time, under one or several schedulers, and
-compare them. "astraea" is fairlease itself: the loop and the engine of the daemon, with the settings of
-the configuration in force. Nothing is asked of Slurm or PostgreSQL. The others, for comparison: fifo,
-slurm-multifactor, quota-static, quota-lend, tiresias-l, themis, allox, gandiva-fair; or all of these.
+var aboutSimulate = `Replay a job trace on a virtual cluster, in simulated time, under one or more schedulers, and compare them.
+"astraea" is fairlease itself: the daemon's loop and engine, with the settings of the configuration in force. Slurm
+and PostgreSQL are not needed. The baselines are fifo, slurm-multifactor, quota-static, quota-lend, tiresias-l,
+themis, allox and gandiva-fair; "all" runs all of these.
 
-"hived" is fairlease with virtual clusters (preset hived), and hived:fifo, hived:tiresias-l and
-hived:gandiva-fair with another cells.chooser. The virtual clusters are those of --cells: a cells.yaml whose
-nodes are called n000001, n000002, … in the order of --nodes, or whole nodes by the tenants' weights. Say
---cells, and --audit compares all schedulers with the tenants' virtual clusters as private ones.
+"hived" is fairlease with virtual clusters (preset hived); hived:fifo, hived:tiresias-l and hived:gandiva-fair
+use another cells.chooser. --cells describes the virtual clusters: by a cells.yaml for nodes named
+n000001, n000002, … in the order of --nodes, or as whole nodes by the tenants' weights. With --cells, --audit
+compares all schedulers with the virtual clusters as private ones.
 
-Where GPU models are not alike, --speeds or the trace says how fast jobs are on which. Fairlease with a preset that
-divides them takes that as declared:
+For heterogeneous GPU models, --speeds or the trace gives the throughput of jobs on each. fairlease with a preset that
+divides them takes these as declared:
 
 ` + listed(experiment.Dividing()) + `
 
-The papers' own mechanisms, for comparison; those of Gavel also with -blind behind the name, as if all GPUs were of
-one model, and, with --throughputs, with +ss, where two jobs may share GPUs:
+The papers' own mechanisms are baselines. Gavel's also run with -blind behind the name (all GPUs count as one model),
+and with --throughputs as +ss (two jobs may share GPUs):
 
 ` + listed(slices.DeleteFunc(experiment.Unlike(), varied)) + `
 
-Those of cost go by models.prices of the configuration.
+Cost policies use models.prices of the configuration.
 
-TRACE is a file of your own, which root or an operator of Slurm writes by
+TRACE is a file of your own, which root or an operator of Slurm writes with
 
   ` + trace.SacctCommand + ` > history.txt
 
-or, where slurmrestd runs, as JSON (v0.0.42 is in Slurm 24.11 to 26.05), by
+or, where slurmrestd runs, as JSON (v0.0.42 is in Slurm 24.11 to 26.05), with
 
   ` + trace.SlurmdbCommand + ` > history.json
 
 or one of the published ones: Philly's cluster_job_log, Helios' cluster_log.csv,
 Alibaba PAI's tables, or plain CSV (job_id,tenant,user,gpus,submit_time,duration_s,state). Without a
-trace, --generate makes jobs up as Gavel's or Philly's papers describe them.
+trace, --generate generates jobs as Gavel's or Philly's papers describe them.
 
-How jobs save is an assumption: a history does not tell. By default no job saves, so each requeue starts it from the
-beginning; every report says on which assumption it rests. --saves takes a manner (never, notice, term, at-end,
-each-term, ideal, or an interval like 1h), a mixture of them with weights, and a file:
+A history does not record how jobs save, so that is an assumption, which every report names. By default no job saves,
+and each requeue starts a job from the beginning. --saves takes a manner (never, notice, term, at-end, each-term, ideal, or
+an interval like 1h), a mixture of them with weights, or a file:
 
-  --saves never:60,periodic=1h:30,notice:10     drawn by --seed for each kind of job, or with --saves-by job for each job
-  --saves habits.json,never:100                 what fairlease habits --json wrote; never for jobs that are not in it
-  --saves habits.csv                            lines user,command,gpus,manner[,interval[,save-time]]; * fits any
+  --saves never:60,periodic=1h:30,notice:10     drawn by --seed for each job type, or with --saves-by job for each job
+  --saves habits.json,never:100                 output of fairlease habits --json; never for jobs that it does not list
+  --saves habits.csv                            lines user,command,gpus,manner[,interval[,save-time]]; * matches all
 
-A job saves in the same manner under every scheduler and on every cluster. A command in a file fits jobs of that name or
+A job saves in the same manner under every scheduler and on every cluster. A command in a file matches jobs of that name or
 command, also where only numbers differ.
 
-Without --until it goes on until all jobs are done, or none would ever end. An interrupt (Ctrl-C) ends it with the scores so far.`
+Without --until the simulation ends when all jobs are done, or when no job would ever end. An interrupt (Ctrl-C) ends it
+with the scores so far.`
 
 // varied tells whether a suffix makes another scheduler of this one.
 func varied(name string) bool {
@@ -79,7 +80,7 @@ func (p *program) simulate() *cobra.Command {
 	var sizes, interval, term, cells string
 	var audit, mixed bool
 	o := outlet.Outlet{Title: "fairlease: schedulers compared"}
-	c := &cobra.Command{Use: "simulate [TRACE] --nodes NxG", Short: "what would become of a trace of jobs, by whom it is scheduled", Long: aboutSimulate,
+	c := &cobra.Command{Use: "simulate [TRACE] --nodes NxG", Short: "replay a job trace under one or more schedulers", Long: aboutSimulate,
 		Example: `  fairlease simulate --generate philly --nodes 8x8 --html report.html
   fairlease simulate sacct.txt --nodes 20x8:v100+20x4:k80 --weights demand --audit
   fairlease simulate cluster_log.csv --sizes 40x8,48x8,60x8 --weights quota.csv --schedulers all --out results
@@ -110,12 +111,12 @@ func (p *program) simulate() *cobra.Command {
 		}}
 	worldFlags(c, &w)
 	f := c.Flags()
-	f.StringSliceVar(&schedulers, "schedulers", experiment.Schedulers()[:1], "`NAMES` of those to compare, divided by commas, or all")
-	f.StringVar(&cells, "cells", "", "virtual clusters: `FILE|weights` (default, of hived: weights)")
+	f.StringSliceVar(&schedulers, "schedulers", experiment.Schedulers()[:1], "`NAMES` of the schedulers to compare, separated by commas, or all")
+	f.StringVar(&cells, "cells", "", "virtual clusters: `FILE|weights` (default for hived: weights)")
 	f.StringVar(&sizes, "sizes", "", "`LIST` of clusters to try instead of --nodes: 40x8,48x8,60x8")
 	f.StringVar(&interval, "interval", "", "`TIME` between two rounds (default: the configuration's, 10s)")
 	f.StringVar(&term, "term", "", "`TIME` that a lease lasts (default: the configuration's, 15m)")
-	f.BoolVar(&audit, "audit", false, "compare with a private cluster for each tenant, and name who waits longer")
+	f.BoolVar(&audit, "audit", false, "compare with a private cluster for each tenant, and name tenants that wait longer")
 	f.BoolVar(&mixed, "mixed", false, "let gangs span GPU models, at the pace of the slowest (not with astraea)")
 	workersFlag(c, &workers)
 	outletFlags(c, &o)
@@ -123,7 +124,7 @@ func (p *program) simulate() *cobra.Command {
 }
 
 func workersFlag(c *cobra.Command, workers *int) {
-	c.Flags().IntVar(workers, "workers", 0, "runs `N` side by side; 0 = as many as there are cores")
+	c.Flags().IntVar(workers, "workers", 0, "number `N` of parallel runs; 0 = the number of cores")
 }
 
 // session gives the environment of experiments.

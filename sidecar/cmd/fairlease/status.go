@@ -14,16 +14,16 @@ import (
 
 func (p *program) status() *cobra.Command {
 	var l view.Form
-	c := &cobra.Command{Use: "status", Short: "is the daemon alive, and how is the cluster?", Args: exactly(),
-		Long: `Show the daemon in the seat, the time of the last round, and the state of GPUs and jobs, from the journal.
-OUT_OF_REACH counts healthy GPUs that cannot be leased, whether busy or idle: jobs that are left alone hold them,
-or others have reserved them. Where the preset divides heterogeneous GPU models, also what they do for
-each tenant, by how fast its jobs run on them:
+	c := &cobra.Command{Use: "status", Short: "show the state of the daemon, the GPUs and the jobs", Args: exactly(),
+		Long: `Show the leading daemon, the time of the last round, and the state of GPUs and jobs, from the journal.
+OUT_OF_REACH counts healthy GPUs, busy or idle, that cannot be leased: jobs that fairlease leaves alone hold
+them, or others have reserved them. Where the preset divides heterogeneous GPU models, status also shows each
+tenant's throughput on:
 
   NOW            the GPUs that its jobs hold
-  DUE            those that it is due, after division and trades
-  BY_WEIGHT      its share by weight without any trade, as far as its jobs can use that
-  MEASURED_RHO   NOW over BY_WEIGHT: above 1 it has more done than without
+  DUE            the GPUs that it is due, after division and trades
+  BY_WEIGHT      the part of its share by weight that its jobs can use, without trades
+  MEASURED_RHO   NOW over BY_WEIGHT: above 1, division and trades raise its throughput
 
 The exit code is 1 when no daemon gives signs of life.`,
 		RunE: func(c *cobra.Command, _ []string) error {

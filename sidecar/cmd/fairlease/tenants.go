@@ -11,7 +11,7 @@ import (
 func (p *program) tenants() *cobra.Command {
 	var l view.Form
 	var debts bool
-	c := &cobra.Command{Use: "tenants", Short: "how every tenant stands: due, has, behind, owed, rho", Args: exactly(),
+	c := &cobra.Command{Use: "tenants", Short: "list what each tenant is due, has and is owed, and its rho", Args: exactly(),
 		Long: `List every tenant in every pool (the GPUs of one model):
 
   SHARE     its part of the weights
@@ -19,18 +19,17 @@ func (p *program) tenants() *cobra.Command {
   WANTS     GPUs that its jobs ask for
   HAS       GPUs that its jobs hold
   LENT      GPUs that it is due and others hold
-  WAITING   its waiting jobs
-  BEHIND    how far behind its due it is, as time at its due; negative = ahead
+  WAITING   number of its waiting jobs
+  BEHIND    its deficit, as time at its due; negative = ahead
   RHO       GPU time received over GPU time due, in the window; 1 = exactly fair
-  RHO_ALL   the same since the beginning
-  OWED      GPU-hours that others had of its due while it wanted them; negative = it owes
-            GPU-hours that it had of others' dues. The debts of a pool sum to 0.
-  REPAYS    GPUs that it is given of others' dues for that now; negative = it gives
-  EVEN      how long until nothing is owed, at the pace at which GPUs are repaid now;
-            never = nothing is repaid now
+  RHO_ALL   the same since the first round
+  OWED      GPU-hours of its due that others had while it wanted them; negative = it owes
+            GPU-hours of others' dues. The debts of a pool sum to 0.
+  REPAYS    GPUs of others' dues that it gets now as repayment; negative = it gives them
+  EVEN      time until nothing is owed, at the present pace; never = nothing is repaid now
 
-With --debts, list instead which tenant owes which how much. A pool has one account for each
-tenant, so each claim is spread over the debtors in proportion to their debts.`,
+With --debts, list which tenant owes which other tenant, and how much. A pool has one account per
+tenant, so each credit is spread over the debtors in proportion to their debts.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				all, err := s.Tenants(c.Context())
@@ -51,7 +50,7 @@ tenant, so each claim is spread over the debtors in proportion to their debts.`,
 				return p.list(c, p.page(l), s, view.TenantTable(all, whole), all)
 			})
 		}}
-	c.Flags().BoolVar(&debts, "debts", false, "list which tenant owes which how much, and when the creditor is even at this pace")
+	c.Flags().BoolVar(&debts, "debts", false, "list which tenant owes which, how much, and until when at this pace")
 	listFlags(c, &l)
 	return c
 }
@@ -60,7 +59,7 @@ func (p *program) leases() *cobra.Command {
 	var l view.Form
 	var all bool
 	var limit int
-	c := &cobra.Command{Use: "leases", Short: "who holds GPUs until when", Args: exactly(),
+	c := &cobra.Command{Use: "leases", Short: "list the jobs that hold GPUs, and the ends of their leases", Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 				list, err := s.Leases(c.Context(), all, limit)
@@ -71,8 +70,8 @@ func (p *program) leases() *cobra.Command {
 				return p.list(c, page, s, page.LeaseTable(list, all), list)
 			})
 		}}
-	c.Flags().BoolVarP(&all, "all", "a", false, "leases that are over, too")
-	c.Flags().IntVar(&limit, "limit", 1000, "no more than `N`, the newest")
+	c.Flags().BoolVarP(&all, "all", "a", false, "include leases that have ended")
+	c.Flags().IntVar(&limit, "limit", 1000, "at most `N`, the newest")
 	listFlags(c, &l)
 	return c
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-const aboutTune = `Replay a trace over lease terms, intervals and windows, show what each setting does to fairness, to
-completion times and to the overhead of leases, and name the one to choose, by this rule:
+const aboutTune = `Replay a trace with several lease terms, intervals and windows. Show the effect of each setting on
+fairness, completion times and the overhead of leases, and recommend one by this rule:
 
 `
 
@@ -29,13 +29,13 @@ func (p *program) tune() *cobra.Command {
 	var w input.World
 	var s tuning
 	var l view.Form
-	c := &cobra.Command{Use: "tune TRACE --nodes NxG", Short: "try lease terms on a trace, and name the one to choose", Long: aboutTune + view.Wrapped(score.StandardRule().String()+".") + `
+	c := &cobra.Command{Use: "tune TRACE --nodes NxG", Short: "replay a trace with several lease terms, and recommend one", Long: aboutTune + view.Wrapped(score.StandardRule().String()+".") + `
 
-A window says over what time rho is reported; it changes no decision of astraea.
+The window is the time over which rho is reported; it changes no decision of astraea.
 
-A large sweep runs on the cluster itself: --slurm-array writes it as a job array, a setting a task, and
-"bash FILE" submits it with a last job that collects the results; options of sbatch may follow. The
-program, the trace and the configuration must be where all nodes see them.`,
+A large sweep can run on the cluster itself. --slurm-array writes it as a job array, one task per setting.
+"bash FILE" submits it, with a last job that collects the results; options of sbatch may follow. All nodes
+must see the program, the trace and the configuration.`,
 		Example: `  fairlease tune sacct.txt --nodes 64x8 --html tune.html
   fairlease tune cluster_log.csv --nodes 40x8 --weights quota.csv --terms 5m,15m,1h --intervals 10s,30s
   fairlease tune sacct.txt --nodes 64x8 --slurm-array sweep.sh --into sweep && bash sweep.sh -A ops -t 60`,
@@ -74,14 +74,14 @@ program, the trace and the configuration must be where all nodes see them.`,
 	workersFlag(c, &s.workers)
 	f := c.Flags()
 	f.StringVar(&s.Scheduler, "scheduler", experiment.Schedulers()[0], "`NAME` of the scheduler")
-	f.StringSliceVar(&s.Terms, "terms", []string{"5m", "10m", "15m", "20m", "30m", "1h"}, "lease terms to try, `LIST`")
-	f.StringSliceVar(&s.Intervals, "intervals", nil, "intervals to try, `LIST` (default: the configuration's, 10s)")
-	f.StringSliceVar(&s.Windows, "windows", nil, "windows to try, `LIST` (default: the configuration's, 14d)")
+	f.StringSliceVar(&s.Terms, "terms", []string{"5m", "10m", "15m", "20m", "30m", "1h"}, "`LIST` of lease terms to try")
+	f.StringSliceVar(&s.Intervals, "intervals", nil, "`LIST` of intervals to try (default: the configuration's, 10s)")
+	f.StringSliceVar(&s.Windows, "windows", nil, "`LIST` of windows to try (default: the configuration's, 14d)")
 	f.StringVar(&s.html, "html", "", "write the plots into `FILE`, one page that needs no network")
-	f.StringVar(&s.array, "slurm-array", "", "write the sweep as a Slurm job array into `FILE`; run nothing")
+	f.StringVar(&s.array, "slurm-array", "", "write the sweep as a Slurm job array into `FILE`, and run nothing")
 	f.StringVar(&s.into, "into", "", "folder `DIR` for the results of a job array's tasks")
 	f.IntVar(&s.task, "task", -1, "run setting `N` only and write its result into the folder of --into")
-	f.StringVar(&s.collect, "collect", "", "show what the tasks of a job array have written into `DIR`")
+	f.StringVar(&s.collect, "collect", "", "show the results that a job array has written into `DIR`")
 	listFlags(c, &l)
 	return c
 }

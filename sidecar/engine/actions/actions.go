@@ -11,9 +11,10 @@ import (
 )
 
 // List lists what has to be done, in the order in which it has to be done: what makes room and order first, then
-// hand-overs, each whole, then the rest. It notes in the records what jobs are given or lose by that, and tells events.
-func List(b *round.Books) []cluster.Action {
-	w := &writer{Books: b, heirs: b.Heirs(), fenced: fenced(b)}
+// hand-overs, each whole, then the rest. fences are the nodes to keep from jobs of partitions that are not managed, by the VC
+// that has them. It notes in the records what jobs are given or lose by that, and tells events.
+func List(b *round.Books, fences map[string][]string) []cluster.Action {
+	w := &writer{Books: b, heirs: b.Heirs(), wanted: fences, fenced: fenced(b, fences)}
 	out := w.lock(nil)
 	out = w.takeBacks(out)
 	out = w.fences(out)
@@ -27,7 +28,8 @@ func List(b *round.Books) []cluster.Action {
 type writer struct {
 	*round.Books
 	heirs  round.Heirs
-	fenced map[string]bool // nodes around which a fence is, or is about to be
+	wanted map[string][]string // fences, by VC
+	fenced map[string]bool     // nodes around which a fence is, or is about to be
 }
 
 // action starts an action on a case.
@@ -116,7 +118,7 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 			named[name] = true
 		}
 	}
-	for vc := range w.Fences {
+	for vc := range w.wanted {
 		named[fencePrefix+vc] = true
 	}
 	named[cluster.GateReservation] = w.Snapshot.License.Total > 0
@@ -131,7 +133,7 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		named[name] = true
-		if vc, ok := strings.CutPrefix(name, fencePrefix); ok && w.Fences[vc] != nil { // it asked for that itself
+		if vc, ok := strings.CutPrefix(name, fencePrefix); ok && w.wanted[vc] != nil { // it asked for that itself
 			continue
 		}
 		if l := w.Leases[i]; st.Runs && !st.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round

@@ -35,7 +35,7 @@ func Prolong(b *round.Books, r *cluster.Reservation) (cluster.Instant, bool) {
 }
 
 // fenced gives the nodes that are within a fence, were until now, or are about to be.
-func fenced(b *round.Books) map[string]bool {
+func fenced(b *round.Books, wanted map[string][]string) map[string]bool {
 	out := map[string]bool{}
 	for i := range b.Snapshot.Reservations {
 		if r := &b.Snapshot.Reservations[i]; isFence(r) && r.End > b.Now {
@@ -44,7 +44,7 @@ func fenced(b *round.Books) map[string]bool {
 			}
 		}
 	}
-	for _, nodes := range b.Fences {
+	for _, nodes := range wanted {
 		for _, n := range nodes {
 			out[n] = true
 		}
@@ -54,8 +54,8 @@ func fenced(b *round.Books) map[string]bool {
 
 // fences makes the fences that are wanted, moves them, and prolongs them half-way.
 func (w *writer) fences(out []cluster.Action) []cluster.Action {
-	for _, vc := range slices.Sorted(maps.Keys(w.Fences)) {
-		name, nodes := fencePrefix+vc, w.Fences[vc]
+	for _, vc := range slices.Sorted(maps.Keys(w.wanted)) {
+		name, nodes := fencePrefix+vc, w.wanted[vc]
 		if slices.ContainsFunc(w.Snapshot.Reservations, func(r cluster.Reservation) bool {
 			return r.Name == name && r.End >= w.Now.Add(w.Settings.GateTTL) && slices.Contains(r.Accounts, vc) &&
 				slices.Equal(slices.Sorted(slices.Values(r.Nodes)), nodes)

@@ -18,7 +18,7 @@ func Youth(a *Account) {
 		if !a.Comes(i) || st.Tenant < 0 || !st.Live || len(st.Pools) == 0 {
 			continue
 		}
-		t := &a.Ledger.Tenants[st.Tenant*len(a.Pools)+st.Pools[0]]
+		t := a.Accounts().At(st.Tenant, st.Pools[0])
 		if gpus := cluster.MicroGPU(st.GPUs) * cluster.WholeGPU; gpus <= t.Own() {
 			t.Young += cluster.MicroGPU(int64(gpus) * int64(a.Settings.StopAllowance) / int64(cluster.Day))
 		}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
-	"github.com/fairlease/fairlease/sidecar/engine/profile"
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
@@ -34,5 +33,6 @@ func Weight(b *round.Books, i int) int64 {
 
 // IdleOnly tells whether a job that waits takes idle GPUs only: its last grants did not start, or it says so.
 func IdleOnly(b *round.Books, i int) bool {
-	return !b.Jobs[i].Runs && (b.Now < lease.MayDisplace(&b.Records[i], b.Settings.Term) || profile.IdleOnly(b.Snapshot.Cases[i].Job.Comment))
+	hints := b.Snapshot.Cases[i].Job.Hints
+	return !b.Jobs[i].Runs && (b.Now < lease.MayDisplace(&b.Records[i], b.Settings.Term) || hints != nil && hints.Idle)
 }

@@ -17,6 +17,12 @@ type shares struct {
 	speeds *speeds.Speeds
 }
 
+// What tenants and parties are due, by pool.
+type (
+	byTenant = round.Table[round.TenantIndex, cluster.MicroGPU]
+	byParty  = round.Table[round.PartyIndex, cluster.MicroGPU]
+)
+
 // Divide sets every tenant's entitlement: its quota by weight of every pool's
 // GPUs (ASTRAEA eq. 6), less what jobs hold that belong to no tenant. Cells that a tenant
 // has are its own; what is shared by weight is the rest (SEMANTICS §1).
@@ -25,12 +31,11 @@ type shares struct {
 // tenant; nil = there are no cells. It gives what is to be divided anew; nil = what was divided holds.
 func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *cluster.Question {
 	x := &shares{b, s}
-	n := len(x.Pools)
 	weights := make([]int64, len(x.Tenants))
 	for t, name := range x.Tenants {
 		weights[t] = x.Weight(name)
 	}
-	base := make([]cluster.MicroGPU, len(x.Ledger.Tenants))
+	base := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), len(x.Pools))
 	for p := range x.Pools {
 		commons := capacity[p]
 		if own != nil {
@@ -39,9 +44,9 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *clus
 			}
 		}
 		for t, q := range policy.Quota(cluster.MicroGPU(max(commons, 0))*cluster.WholeGPU, weights) {
-			base[t*n+p] = q
-			if own != nil {
-				base[t*n+p] += cluster.MicroGPU(own[p][t]) * cluster.WholeGPU
+			due := base.At(round.TenantIndex(t), p)
+			if *due = q; own != nil {
+				*due += cluster.MicroGPU(own[p][t]) * cluster.WholeGPU
 			}
 		}
 	}
@@ -50,36 +55,38 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *clus
 	if x.Settings.Divide != "" {
 		question = x.ask(capacity)
 		entitled = x.market(capacity, base)
-		largest = owe(largest, entitled)
+		largest = owe(largest, entitled.Cells)
 	}
-	ltgf.Settle(&x.Ledger, base, entitled, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
+	ltgf.Settle(&x.Ledger, base.Cells, entitled.Cells, largest, x.held(), x.Settings, x.Snapshot.Ledger.At/cluster.Instant(x.Settings.Term) != x.Now/cluster.Instant(x.Settings.Term))
 	return question
 }
 
 // largest gives the largest gang of the tenant of every row of the ledger.
 func (x *shares) largest() []int {
-	byTenant := make([]int, len(x.Tenants))
+	largest := make([]int, len(x.Tenants))
 	for i := range x.Snapshot.Cases {
 		if st := &x.Jobs[i]; st.Tenant >= 0 && !x.Snapshot.Cases[i].Gone {
-			byTenant[st.Tenant] = max(byTenant[st.Tenant], st.GPUs, st.Held)
+			largest[st.Tenant] = max(largest[st.Tenant], st.GPUs, st.Held)
 		}
 	}
-	out := make([]int, len(x.Ledger.Tenants))
-	for i := range out {
-		out[i] = byTenant[i/len(x.Pools)]
+	out := round.NewTable[round.TenantIndex, int](len(x.Tenants), len(x.Pools))
+	for t := range out.Rows() {
+		for p := range x.Pools {
+			*out.At(t, p) = largest[t]
+		}
 	}
-	return out
+	return out.Cells
 }
 
 // held gives the GPUs that tenants hold, by row of the ledger.
 func (x *shares) held() []int {
-	out := make([]int, len(x.Ledger.Tenants))
+	out := round.NewTable[round.TenantIndex, int](len(x.Tenants), len(x.Pools))
 	for i := range x.Jobs {
 		if st := &x.Jobs[i]; st.Live && !st.Waits && st.Tenant >= 0 && len(st.Pools) > 0 {
-			out[st.Tenant*len(x.Pools)+st.Pools[0]] += st.Held
+			*out.At(st.Tenant, st.Pools[0]) += st.Held
 		}
 	}
-	return out
+	return out.Cells
 }
 
 // Capacity counts the GPUs of every pool that tenants can share, and keeps the

@@ -11,45 +11,46 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/ltgf"
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // market sets what parties are due by the last division, and gives what that makes for every
-// tenant, by row of the ledger. Parties that the division does not know yet have their part of what
+// tenant. Parties that the division does not know yet have their part of what
 // their tenant is due by weight, as far as there is room; so have all where there is no
 // division. What nobody is due is its tenants' by weight. capacity is the GPUs by pool, base what
 // tenants are due by weight.
-func (x *shares) market(capacity []int, base []cluster.MicroGPU) []cluster.MicroGPU {
+func (x *shares) market(capacity []int, base byTenant) byTenant {
 	n := len(x.Pools)
-	due := make([]cluster.MicroGPU, len(x.PartyRows))
+	due := round.NewTable[round.PartyIndex, cluster.MicroGPU](len(x.Parties), n)
 	known := x.divided(due)
-	entitled := make([]cluster.MicroGPU, len(x.Ledger.Tenants))
+	entitled := round.NewTable[round.TenantIndex, cluster.MicroGPU](len(x.Tenants), n)
 	weights := make([]int64, len(x.Tenants))
 	for t, name := range x.Tenants {
 		weights[t] = x.Weight(name)
 	}
 	for p := range x.Pools {
 		room := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
-		fit(due, p, n, room)
-		for at := p; at < len(due); at += n {
-			room -= due[at]
+		fit(due, p, room)
+		for k := range due.Rows() {
+			room -= *due.At(k, p)
 		}
 		x.blind(due, p, known, base, room)
 		left := cluster.MicroGPU(capacity[p]) * cluster.WholeGPU
-		for k := range x.Parties {
-			entitled[x.Parties[k].Tenant*n+p] += due[k*n+p]
-			left -= due[k*n+p]
+		for k := range due.Rows() {
+			*entitled.At(x.Parties[k].Tenant, p) += *due.At(k, p)
+			left -= *due.At(k, p)
 		}
 		for t, q := range policy.Quota(max(left, 0), weights) {
-			entitled[t*n+p] += q
+			*entitled.At(round.TenantIndex(t), p) += q
 		}
 	}
-	ledger := cluster.Ledger{Tenants: x.PartyRows}
-	ltgf.Settle(&ledger, due, due, x.debts(due), make([]int, len(due)), x.Settings, true)
+	ledger := cluster.Ledger{Tenants: x.PartyRows.Cells}
+	ltgf.Settle(&ledger, due.Cells, due.Cells, x.debts(due), make([]int, len(due.Cells)), x.Settings, true)
 	return entitled
 }
 
 // divided fills in what the division says, and tells which parties it knows.
-func (x *shares) divided(due []cluster.MicroGPU) (known []bool) {
+func (x *shares) divided(due byParty) (known []bool) {
 	known = make([]bool, len(x.Parties))
 	d := x.Snapshot.Division
 	if d == nil || d.Policy != x.Settings.Divide {
@@ -59,19 +60,19 @@ func (x *shares) divided(due []cluster.MicroGPU) (known []bool) {
 	for i, name := range d.Pools {
 		pools[i] = x.Pool(name)
 	}
-	k := 0
+	k := round.PartyIndex(0)
 	for i := range d.Parts {
 		part := &d.Parts[i]
-		for k < len(x.Parties) && x.Parties[k].Name < part.Party {
+		for k < due.Rows() && x.Parties[k].Name < part.Party {
 			k++
 		}
-		if k == len(x.Parties) || x.Parties[k].Name != part.Party {
+		if k == due.Rows() || x.Parties[k].Name != part.Party {
 			continue // it has left
 		}
 		known[k] = true
 		for at, gpus := range part.GPUs {
 			if p := pools[at]; p >= 0 {
-				due[k*len(x.Pools)+p] = gpus
+				*due.At(k, p) = gpus
 			}
 		}
 	}
@@ -79,45 +80,45 @@ func (x *shares) divided(due []cluster.MicroGPU) (known []bool) {
 }
 
 // fit shrinks what is due of pool p to what there is, everything alike.
-func fit(due []cluster.MicroGPU, p, n int, room cluster.MicroGPU) {
+func fit(due byParty, p int, room cluster.MicroGPU) {
 	var sum cluster.MicroGPU
-	for at := p; at < len(due); at += n {
-		sum += due[at]
+	for k := range due.Rows() {
+		sum += *due.At(k, p)
 	}
 	if sum <= room {
 		return
 	}
-	for at := p; at < len(due); at += n {
-		due[at] = cluster.MicroGPU(cluster.MulDiv(int64(due[at]), int64(room), int64(sum)))
+	for k := range due.Rows() {
+		d := due.At(k, p)
+		*d = cluster.MicroGPU(cluster.MulDiv(int64(*d), int64(room), int64(sum)))
 	}
 }
 
 // blind gives those whom the division does not know their part of what their tenant is due by weight,
 // by what they ask for.
-func (x *shares) blind(due []cluster.MicroGPU, p int, known []bool, base []cluster.MicroGPU, room cluster.MicroGPU) {
-	n := len(x.Pools)
+func (x *shares) blind(due byParty, p int, known []bool, base byTenant, room cluster.MicroGPU) {
 	asked := make([]int64, len(x.Tenants))
-	for k := range x.Parties {
+	for k := range due.Rows() {
 		asked[x.Parties[k].Tenant] += int64(x.demand(k))
 	}
 	var sum cluster.MicroGPU
-	for k := range x.Parties {
+	for k := range due.Rows() {
 		if known[k] {
 			continue
 		}
-		t := x.Parties[k].Tenant
-		due[k*n+p] = cluster.MicroGPU(cluster.MulDiv(int64(base[t*n+p]), int64(x.demand(k)), max(asked[t], 1)))
-		sum += due[k*n+p]
+		t, d := x.Parties[k].Tenant, due.At(k, p)
+		*d = cluster.MicroGPU(cluster.MulDiv(int64(*base.At(t, p)), int64(x.demand(k)), max(asked[t], 1)))
+		sum += *d
 	}
-	for k := range x.Parties {
-		if !known[k] && sum > room {
-			due[k*n+p] = cluster.MicroGPU(cluster.MulDiv(int64(due[k*n+p]), int64(max(room, 0)), int64(sum)))
+	for k := range due.Rows() {
+		if d := due.At(k, p); !known[k] && sum > room {
+			*d = cluster.MicroGPU(cluster.MulDiv(int64(*d), int64(max(room, 0)), int64(sum)))
 		}
 	}
 }
 
 // demand gives the GPUs that all jobs of a party ask for.
-func (x *shares) demand(k int) int {
+func (x *shares) demand(k round.PartyIndex) int {
 	gpus := 0
 	for _, i := range x.Parties[k].Cases {
 		gpus += x.Wants(i)
@@ -125,17 +126,16 @@ func (x *shares) demand(k int) int {
 	return gpus
 }
 
-// debts gives, by row, the GPUs that its party may owe a term of.
-func (x *shares) debts(due []cluster.MicroGPU) []int {
-	gangs := make([]int, len(due))
-	n := len(x.Pools)
-	for k := range x.Parties {
+// debts gives, by party and pool, the GPUs that the party may owe a term of.
+func (x *shares) debts(due byParty) []int {
+	gangs := round.NewTable[round.PartyIndex, int](len(x.Parties), len(x.Pools))
+	for k := range gangs.Rows() {
 		gang := x.gang(k)
-		for at := k * n; at < (k+1)*n; at++ {
-			gangs[at] = gang
+		for p := range x.Pools {
+			*gangs.At(k, p) = gang
 		}
 	}
-	return owe(gangs, due)
+	return owe(gangs.Cells, due.Cells)
 }
 
 // owe gives, by row, the GPUs that somebody may owe a term of: his largest gang, and twice what he is due, for by the threshold
@@ -149,7 +149,7 @@ func owe(gangs []int, due []cluster.MicroGPU) []int {
 }
 
 // gang gives the largest gang of a party.
-func (x *shares) gang(k int) int {
+func (x *shares) gang(k round.PartyIndex) int {
 	largest := 0
 	for _, i := range x.Parties[k].Cases {
 		largest = max(largest, x.Wants(i))

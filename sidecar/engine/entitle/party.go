@@ -17,16 +17,16 @@ func Parties(b *round.Books, s *speeds.Speeds) {
 	x := &shares{b, s}
 	x.Queues, x.Parties, x.JobsQueue = x.Queues[:0], x.Parties[:0], false
 	for t, name := range x.Tenants {
-		x.Queues = append(x.Queues, round.Claimant{Name: name, Tenant: t})
+		x.Queues = append(x.Queues, round.Claimant{Name: name, Tenant: round.TenantIndex(t)})
 	}
 	for i := range x.Jobs {
-		x.Jobs[i].Party, x.Jobs[i].Queue = -1, x.Jobs[i].Tenant
+		x.Jobs[i].Party, x.Jobs[i].Queue = -1, round.QueueIndex(x.Jobs[i].Tenant)
 	}
-	x.Rows = x.Ledger.Tenants
+	x.Rows = round.TableOf[round.QueueIndex](x.Ledger.Tenants, len(x.Pools))
 	if x.Settings.Divide == "" {
 		return
 	}
-	at := map[string]int{}
+	at := map[string]round.PartyIndex{}
 	names := make([]string, len(x.Jobs))
 	for i := range x.Jobs {
 		st := &x.Jobs[i]
@@ -42,7 +42,7 @@ func Parties(b *round.Books, s *speeds.Speeds) {
 	}
 	slices.SortFunc(x.Parties, func(a, b round.Claimant) int { return cmp.Compare(a.Name, b.Name) })
 	for k := range x.Parties {
-		at[x.Parties[k].Name] = k
+		at[x.Parties[k].Name] = round.PartyIndex(k)
 	}
 	for i := range x.Jobs {
 		if names[i] != "" {
@@ -53,9 +53,9 @@ func Parties(b *round.Books, s *speeds.Speeds) {
 	}
 	x.openAccounts(at)
 	if x.JobsQueue = preset.TenantBlind(x.Settings.Divide); x.JobsQueue {
-		x.Queues, x.Rows = append(x.Queues[:0], x.Parties...), x.PartyRows
+		x.Queues, x.Rows = append(x.Queues[:0], x.Parties...), round.TableOf[round.QueueIndex](x.PartyRows.Cells, len(x.Pools))
 		for i := range x.Jobs {
-			x.Jobs[i].Queue = x.Jobs[i].Party
+			x.Jobs[i].Queue = round.QueueIndex(x.Jobs[i].Party)
 		}
 	}
 }
@@ -76,13 +76,11 @@ func (x *shares) partyName(i int) string {
 
 // openAccounts brings the accounts of parties to now: what they were due since the last look less what
 // their jobs have had.
-func (x *shares) openAccounts(at map[string]int) {
-	n := len(x.Pools)
-	x.PartyRows = slices.Grow(x.PartyRows[:0], len(x.Parties)*n)[:len(x.Parties)*n]
-	clear(x.PartyRows)
-	for k := range x.Parties {
+func (x *shares) openAccounts(at map[string]round.PartyIndex) {
+	x.PartyRows = x.PartyRows.Zeroed(len(x.Parties), len(x.Pools))
+	for k := range x.PartyRows.Rows() {
 		for p, pool := range x.Pools {
-			x.PartyRows[k*n+p] = cluster.TenantPool{Tenant: x.Parties[k].Name, Pool: pool, Demand: cluster.MicroGPU(x.demand(k)) * cluster.WholeGPU}
+			*x.PartyRows.At(k, p) = cluster.TenantPool{Tenant: x.Parties[k].Name, Pool: pool, Demand: cluster.MicroGPU(x.demand(k)) * cluster.WholeGPU}
 		}
 	}
 	span := x.Now.Sub(x.Snapshot.Ledger.At)
@@ -96,7 +94,7 @@ func (x *shares) openAccounts(at map[string]int) {
 		if !ok || p < 0 {
 			continue
 		}
-		row := &x.PartyRows[i*n+p]
+		row := x.PartyRows.At(i, p)
 		var due cluster.GPUTime
 		due, row.SelCarry = cluster.Accrue(old.Entitlement, span, old.Carry)
 		row.Entitlement, row.Base, row.Deficit = old.Entitlement, old.Entitlement, old.Deficit+due
@@ -120,7 +118,7 @@ func (x *shares) openAccounts(at map[string]int) {
 			continue
 		}
 		if p := x.Pool(had[0].Model); p >= 0 {
-			x.PartyRows[st.Party*n+p].Deficit -= x.Records[i].Alloc - x.Snapshot.Cases[i].Record.Alloc
+			x.PartyRows.At(st.Party, p).Deficit -= x.Records[i].Alloc - x.Snapshot.Cases[i].Record.Alloc
 		}
 	}
 }
@@ -130,9 +128,9 @@ func Accounts(b *round.Books) []cluster.PartyPool {
 	if b.Settings.Divide == "" {
 		return nil
 	}
-	out := make([]cluster.PartyPool, 0, len(b.PartyRows))
-	for i := range b.PartyRows {
-		r := &b.PartyRows[i]
+	out := make([]cluster.PartyPool, 0, len(b.PartyRows.Cells))
+	for i := range b.PartyRows.Cells {
+		r := &b.PartyRows.Cells[i]
 		if r.Entitlement != 0 || r.Deficit != 0 || r.SelCarry != 0 {
 			out = append(out, cluster.PartyPool{Party: r.Tenant, Pool: r.Pool, Entitlement: r.Entitlement, Deficit: r.Deficit, Carry: r.SelCarry})
 		}

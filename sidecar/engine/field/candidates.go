@@ -26,7 +26,7 @@ func (f *Field) Candidates(touch cluster.Touch) []lease.Candidate {
 			continue
 		}
 		r := &f.Records[i]
-		k := lease.Candidate{Case: i, Key: r.Key, Tenant: st.Queue, Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
+		k := lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Queue), Pools: st.Pools, Shape: st.Shape, GPUs: st.GPUs,
 			Running: runs, Priority: lease.Priority{
 				First: r.First, Owed: r.Due - r.Alloc, Unserved: r.Terms == 0, New: f.Settings.NewFirst && r.Terms == 0, Rho: st.Rho,
 				Urgent: st.Ordered(cluster.Boost) || slices.Contains(f.Settings.UrgentQOS, f.Snapshot.Cases[i].Job.QOS)}}
@@ -73,17 +73,16 @@ func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(f.room.sorted[:0], len(cs))
 	tenants := make([]lease.Tenant, len(f.Queues))
-	debit, holds := f.Committed(len(f.Rows), round.QueueOf)
-	n := len(f.Pools)
+	debit, holds := round.Committed(f.Books, len(f.Queues), round.QueueOf)
 	jobs := f.byTenant(cs)
-	for t := range f.Queues {
-		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Shares: make([]lease.Share, n)}
+	for t := range f.Rows.Rows() {
+		tenants[t] = lease.Tenant{Name: f.Queues[t].Name, Boost: f.boosted(f.Tenants[f.Queues[t].Tenant]), Shares: make([]lease.Share, len(f.Pools))}
 		entitled := cluster.MicroGPU(0)
 		for p := range f.Pools {
-			row := &f.Rows[t*n+p]
+			row := f.Rows.At(t, p)
 			tenants[t].Shares[p] = lease.Share{
-				Behind:      ltgf.Behind(row.Deficit-debit[t*n+p], row.Entitlement),
-				Entitlement: row.Entitlement, Own: row.Own(), Holds: holds[t*n+p], Owed: row.Owed,
+				Behind:      ltgf.Behind(row.Deficit-*debit.At(t, p), row.Entitlement),
+				Entitlement: row.Entitlement, Own: row.Own(), Holds: *holds.At(t, p), Owed: row.Owed,
 			}
 			entitled += row.Entitlement
 		}

@@ -16,18 +16,22 @@ func (f *Field) ExtendFixed(touch cluster.Touch) {
 			continue
 		}
 		if st.Touch == cluster.Keep || st.Ordered(cluster.Exempt) {
-			f.Extend(i)
+			f.Prolong(i, f.NextEnd(i))
 		}
 	}
 }
 
-// Extend ends a lease as renewed and puts the next term in its place.
-func (f *Field) Extend(i int) {
-	f.Prolong(i, f.Stops.EndFor(i, max(f.Leases[i].End, f.Now)))
+// NextEnd gives the end of the term that follows the present one of a lease.
+func (f *Field) NextEnd(i int) cluster.Instant { return f.Stops.EndFor(i, max(f.Leases[i].End, f.Now)) }
+
+// Renew puts a term that ends at end in the place of the present one of a lease.
+func (f *Field) Renew(i int, end cluster.Instant) {
+	f.Prolong(i, end)
+	f.Jobs[i].Began = true
 }
 
-// Lend makes a lease from now on.
-func (f *Field) Lend(i int, pool string, nodes []cluster.Holding, end cluster.Instant) {
+// Grant makes a lease from now on until end; 0 = for as long as its job runs.
+func (f *Field) Grant(i int, pool string, nodes []cluster.Holding, end cluster.Instant) {
 	r := &f.Records[i]
 	term := r.Terms + 1
 	if f.Jobs[i].Touch != cluster.Watch { // else it will not have it
@@ -60,25 +64,30 @@ func (f *Field) Dismiss(touch cluster.Touch) {
 			continue
 		}
 		if l.State == cluster.Active {
-			l.State, l.NoticedAt = cluster.Noticed, f.Now
+			f.Notify(i, l.End)
 			// That a job is only watched with notice is not remembered: it is said in
 			// the first round of the notice.
 			f.Jobs[i].Noticed = touch == cluster.Act || f.Snapshot.Ledger.At < l.End-cluster.Instant(f.Settings.Notice)
 		}
 		if l.End <= f.Now {
-			l.State = cluster.Ending
-			f.Stops.Stopped(i, f.Now.Sub(l.NoticedAt))
-			f.Market.NoteMove(i, l)
+			f.Reclaim(i)
 		}
 	}
 }
 
-// TakeBack ends a lease that has not begun.
-func (f *Field) TakeBack(i int, why string) {
-	l := *f.Leases[i]
-	l.State, l.Ended, l.Why = cluster.Over, f.Now, why
-	f.Ended = append(f.Ended, l)
-	f.Leases[i] = nil
+// Notify tells a job that its lease ends at end.
+func (f *Field) Notify(i int, end cluster.Instant) {
+	l := f.Leases[i]
+	l.State, l.NoticedAt, l.End = cluster.Noticed, f.Now, end
+	f.Jobs[i].Noticed = true
+}
+
+// Reclaim ends the lease of a job that has had its notice: the job is requeued.
+func (f *Field) Reclaim(i int) {
+	l := f.Leases[i]
+	l.State = cluster.Ending
+	f.Stops.Stopped(i, f.Now.Sub(l.NoticedAt))
+	f.Market.NoteMove(i, l)
 }
 
 // Fixed tells whether a job's GPUs stay taken whatever we decide.
@@ -96,12 +105,4 @@ func (f *Field) IsClaimed(key cluster.JobKey) bool {
 func (f *Field) Leaves(i int) bool {
 	j, l := &f.Snapshot.Cases[i].Job, f.Leases[i]
 	return f.Jobs[i].Live && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || f.Now < eligible.Settled(j))
-}
-
-// Later tells whether a moment is still to come; if so, recalls are looked at again then.
-func (f *Field) Later(at cluster.Instant) bool {
-	if at > f.Now && (f.next == 0 || at < f.next) {
-		f.next = at
-	}
-	return at > f.Now
 }

@@ -36,9 +36,9 @@ func Charge(s *cluster.Snapshot, on Page) Page {
 			l = &leases[0]
 		}
 		b.first = rows[i]
-		had := r.Alloc
+		had, ran := r.Alloc, r.State == cluster.Running
 		b.chargeJob(r, c, l, attempts[i])
-		if l.State == cluster.Granted {
+		if l.State == cluster.Granted || ran && l.State != cluster.Ending && finished(c) {
 			b.reserve(l, r.Alloc-had)
 		}
 		b.accrueJob(r, c)
@@ -47,9 +47,15 @@ func Charge(s *cluster.Snapshot, on Page) Page {
 	return Page{b.close(), records, rows}
 }
 
-// reserve adds what a granted lease held for its job beyond the GPU time charged to the job.
-// Otherwise a tenant with jobs that end at once would seem to lack its own GPUs, and take those
-// of others instead.
+// finished tells whether a job ended by itself and is seen to have ended.
+func finished(c *cluster.Case) bool {
+	return !c.Gone && (c.Job.State == cluster.Done || c.Job.State == cluster.Completing)
+}
+
+// reserve adds what a lease held for its job since the last look beyond the GPU time charged to the
+// job: before the job began, and after it had finished, until this look finds the GPUs free.
+// Otherwise a tenant with short jobs would seem to lack its own GPUs, and take those of others
+// instead.
 func (b *books) reserve(l *cluster.Lease, charged cluster.GPUTime) {
 	if p := b.pool(l.Pool); p >= 0 && b.first >= 0 {
 		b.granted[b.first+p] += max(cluster.Times(l.GPUs, b.now.Sub(b.from))-charged, 0)
@@ -126,7 +132,7 @@ type books struct {
 type usage struct {
 	used    []cluster.GPUTime // by their jobs
 	kept    []cluster.GPUTime // gathered for gangs
-	granted []cluster.GPUTime // held by leases for jobs that had not begun, or had ended before they were seen to run
+	granted []cluster.GPUTime // held by leases for jobs that had not begun, or had finished
 	wasted  []cluster.GPUTime // received GPU time that stops destroyed, recent or older
 }
 

@@ -436,31 +436,42 @@ func TestSurplusesOweDestroyedWork(t *testing.T) {
 	}
 }
 
-// GPUs that a lease holds for a job that has not begun, or had ended before it was seen, count as
-// received: the tenant neither falls behind nor is owed them. Tenant u takes what t lacks beyond
-// that.
-func TestGrantedGPUsAreHad(t *testing.T) {
+// GPUs that a lease holds for a job that has not begun, or that has finished since the last look,
+// count as received: the tenant neither falls behind for that time nor is owed it. Tenant u takes
+// what t lacks beyond that.
+func TestLeasedGPUsAreHad(t *testing.T) {
 	for _, c := range []struct {
-		ran  cluster.Span // of the job, from the look on
-		want cluster.GPUTime
-	}{{0, cluster.Times(1, minute)}, {20 * second, cluster.Times(1, minute)}} {
+		lease cluster.LeaseState
+		ran   cluster.Span // from the last look on
+		left  bool         // the job is over at the look
+	}{
+		{cluster.Granted, 0, false},
+		{cluster.Granted, 20 * second, true},
+		{cluster.Active, 20 * second, true},
+		{cluster.Noticed, 20 * second, true},
+		{cluster.Active, minute, false},
+	} {
 		b := open(t, 8)
 		other := b.lending()
 		other.Job.Holds[0].GPUs = 5
 		job := waiting(1, 3)
+		if c.lease != cluster.Granted {
+			job = running(1, 3, b.now)
+		}
 		b.look(0, job, other)
 		for i := range b.s.Ledger.Tenants {
 			r := &b.s.Ledger.Tenants[i]
 			r.Base, r.Entitlement, r.Demand = 4*gpu, 4*gpu, 8*gpu
 		}
-		b.s.Leases = []cluster.Lease{{Job: 1, State: cluster.Granted, Pool: "v100", GPUs: 3, Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 3}}}}
-		if c.ran > 0 {
+		b.s.Leases = []cluster.Lease{{Job: 1, State: c.lease, Pool: "v100", GPUs: 3, Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 3}}}}
+		if c.left {
 			job = done(running(1, 3, b.now), b.now.Add(c.ran))
 		}
 		b.pass(minute, job, other)
-		if got := b.row("t"); got.Owed != c.want || got.Deficit != c.want || got.Alloc != cluster.Times(3, c.ran) {
-			t.Errorf("the job ran for %s: t is owed %d GPU-ms, %d behind, and received %d; want %d, %d and %d", c.ran, got.Owed, got.Deficit, got.Alloc,
-				c.want, c.want, cluster.Times(3, c.ran))
+		want := cluster.Times(1, minute)
+		if got := b.row("t"); got.Owed != want || got.Deficit != want || got.Alloc != cluster.Times(3, c.ran) {
+			t.Errorf("%s, the job ran for %s: t is owed %d GPU-ms, %d behind, and received %d; want %d, %d and %d", c.lease, c.ran, got.Owed, got.Deficit, got.Alloc,
+				want, want, cluster.Times(3, c.ran))
 		}
 	}
 }

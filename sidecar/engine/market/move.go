@@ -29,7 +29,7 @@ func (m *Market) MayMove(i int, l *cluster.Lease) (pools []int, better []lease.B
 	}
 	from := pools[0]
 	for _, p := range st.May {
-		if p == from || m.PartyRows[st.Party*len(m.Pools)+p].Entitlement == 0 {
+		if p == from || m.PartyRows.At(st.Party, p).Entitlement == 0 {
 			continue
 		}
 		gain := m.gain(i, from, p)
@@ -68,10 +68,10 @@ func (m *Market) gain(i, from, to int) cluster.Span {
 // runs, or has had half of that too much there; and has not had too much in the other pool. (What it is owed there does not
 // tell: what all are behind in a pool is written off.)
 func (m *Market) settles(i, from, to int) bool {
-	at := m.Jobs[i].Party * len(m.Pools)
-	had := &m.PartyRows[at+from]
+	party := m.Jobs[i].Party
+	had := m.PartyRows.At(party, from)
 	much := had.Entitlement == 0 || had.Deficit <= -cluster.Times(m.Wants(i), m.Settings.Term)/2
-	return much && m.PartyRows[at+to].Deficit >= 0
+	return much && m.PartyRows.At(party, to).Deficit >= 0
 }
 
 // NoteMove remembers that a job whose lease is over has GPUs of another model kept for it.

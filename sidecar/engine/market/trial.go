@@ -19,7 +19,7 @@ func (m *Market) explore() []int {
 	for p, trials := range m.trials() {
 		for _, cost := range m.speeds.Book.Explore(trials) {
 			i := m.Find(trials[cost.Trial].Key)
-			if m.PartyRows[m.Jobs[i].Party*len(m.Pools)+p].Deficit >= 0 && !m.settling(i) && !eligible.IdleOnly(m.Books, i) {
+			if m.PartyRows.At(m.Jobs[i].Party, p).Deficit >= 0 && !m.settling(i) && !eligible.IdleOnly(m.Books, i) {
 				tried[p] = i
 				break
 			}
@@ -40,17 +40,16 @@ func (m *Market) Trials(cs []lease.Candidate) (out []lease.Trial) {
 	if m.Settings.Divide == "" {
 		return nil
 	}
-	n := len(m.Pools)
-	debit, _ := m.Committed(len(m.Rows), round.QueueOf)
-	own, _ := m.Committed(len(m.PartyRows), round.PartyOf)
+	debit, _ := round.Committed(m.Books, len(m.Queues), round.QueueOf)
+	own, _ := round.Committed(m.Books, len(m.Parties), round.PartyOf)
 	for p, i := range m.tried {
 		k := slices.IndexFunc(cs, func(k lease.Candidate) bool { return k.Case == i })
 		if k < 0 || cs[k].Running && m.Jobs[i].Touch == cluster.Watch {
 			continue
 		}
-		queue, party := m.Jobs[i].Queue*n+p, m.Jobs[i].Party*n+p
-		if m.PartyRows[party].Deficit >= own[party] {
-			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: m.Rows[queue].Deficit >= debit[queue],
+		queue, party := m.Jobs[i].Queue, m.Jobs[i].Party
+		if m.PartyRows.At(party, p).Deficit >= *own.At(party, p) {
+			out = append(out, lease.Trial{Candidate: k, Pool: p, Even: m.Rows.At(queue, p).Deficit >= *debit.At(queue, p),
 				Idle: m.Weight(m.Tenants[m.Jobs[i].Tenant]) == 0})
 		}
 	}

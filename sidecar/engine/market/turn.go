@@ -22,32 +22,34 @@ func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant) {
 		candidate int
 		behind    cluster.Span
 	}
-	debit, _ := m.Committed(len(m.PartyRows), round.PartyOf)
+	debit, _ := round.Committed(m.Books, len(m.Parties), round.PartyOf)
 	n := len(m.Pools)
-	behind := make([]cluster.Span, len(m.PartyRows))
-	for at := range behind {
-		behind[at] = ltgf.Behind(m.PartyRows[at].Deficit-debit[at], m.PartyRows[at].Entitlement)
+	behind := round.NewTable[round.PartyIndex, cluster.Span](len(m.Parties), n)
+	for at := range behind.Cells {
+		account := &m.PartyRows.Cells[at]
+		behind.Cells[at] = ltgf.Behind(account.Deficit-debit.Cells[at], account.Entitlement)
 	}
 	for t := range tenants {
 		lines := make([][]turn, n)
 		for _, i := range tenants[t].Jobs {
 			k := &cs[i]
 			for at, p := range k.Pools {
-				row := m.Jobs[k.Case].Party*n + p
-				x := turn{i, behind[row]}
+				party := m.Jobs[k.Case].Party
+				account, late := m.PartyRows.At(party, p), behind.At(party, p)
+				x := turn{i, *late}
 				switch {
-				case m.PartyRows[row].Entitlement == 0:
+				case account.Entitlement == 0:
 					k.Idle = append(k.Idle, p)
 				case k.Urgent:
 					x.behind = math.MaxInt64
 				case k.Running && at == 0:
 					x.behind += m.Settings.Threshold
 				}
-				cost := lease.Cost(m.PartyRows[row].Entitlement, k.GPUs, m.Settings.Term)
-				if !k.Running && cost > 0 && behind[row] >= cost/2 {
+				cost := lease.Cost(account.Entitlement, k.GPUs, m.Settings.Term)
+				if !k.Running && cost > 0 && *late >= cost/2 {
 					k.Due = append(k.Due, p)
 				}
-				behind[row] -= cost
+				*late -= cost
 				lines[p] = append(lines[p], x)
 			}
 		}

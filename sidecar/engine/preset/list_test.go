@@ -66,19 +66,22 @@ func roff(p preset.Preset) string {
 	return ".TP\n.B " + escape(p.Name) + "\n" + escape(p.Doc) + "\n"
 }
 
-// What the README calls a preset is one.
-func TestREADMENamesPresets(t *testing.T) {
-	text, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile("`((?:gavel|oef|gandiva-fair|drf|astraea|hived)[:a-z-]*)`").FindAllStringSubmatch(string(text), -1)
-	if len(found) == 0 {
-		t.Error("the README names no preset")
-	}
-	for _, m := range found {
-		if _, ok := preset.Of(m[1]); !ok && m[1] != "gavel" && m[1] != "oef" {
-			t.Errorf("README: %s is no preset", m[1])
+// Every preset that the documentation names is in the registry.
+func TestDocsNamePresets(t *testing.T) {
+	named := regexp.MustCompile("`((?:gavel|oef|gandiva-fair|drf|astraea|hived)[:a-z-]*)`")
+	for _, file := range []string{"README.md", "docs/heterogeneous-gpus.md", "docs/SEMANTICS.md"} {
+		text, err := os.ReadFile("../../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := named.FindAllStringSubmatch(string(text), -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no preset", file)
+		}
+		for _, m := range found {
+			if _, ok := preset.Of(m[1]); !ok && m[1] != "gavel" && m[1] != "oef" {
+				t.Errorf("%s: %s is no preset", file, m[1])
+			}
 		}
 	}
 }

@@ -208,39 +208,13 @@ func (b *Book) Beside(kind, with cluster.Kind, model string, gang int) (cluster.
 	return cluster.Profile{}, false
 }
 
-// The bounds of what is believed: a step in a thousand years, and a billion a second.
-const (
-	slowest = 1e-10
-	fastest = 1e9
-	// widest is how many times as fast a job can be on one GPU model as on another.
-	widest = 10_000
-	// mostSteps is up to where a float64 counts every step.
-	mostSteps = 1 << 53
-)
-
-// countable tells whether n can be a number of steps.
-func countable(n float64) error {
-	if !(n >= 0 && n <= mostSteps) { // NaN too
-		return fmt.Errorf("%v cannot be: write a number from 0 to %d", n, int64(mostSteps))
-	}
-	return nil
-}
-
-// usable tells whether a rate can be.
-func usable(rate float64) error {
-	if rate != 0 && !(rate >= slowest && rate <= fastest) {
-		return fmt.Errorf("%v steps a second cannot be: write 0 where the job does not run, else a number from %g to %g", rate, slowest, fastest)
-	}
-	return nil
-}
-
 // mostGang is more GPUs than a job has.
 const mostGang = 1 << 20
 
 // CheckName tells what is wrong with a kind's name.
 func CheckName(name string) error {
-	if name == "" || name != clean(name) {
-		return fmt.Errorf("%q is no kind: write up to %d letters, digits and ._-+#@: for one", name, mostLetters)
+	if name == "" || name != cluster.CleanName(name) {
+		return fmt.Errorf("%q is no kind: write up to %d letters, digits and ._-+#@: for one", name, cluster.MaxName)
 	}
 	return nil
 }
@@ -249,7 +223,7 @@ func CheckName(name string) error {
 func Check(p cluster.Profile) error { return check(&p) }
 
 func check(p *cluster.Profile) error {
-	err := usable(p.Rate)
+	err := cluster.CheckRate(p.Rate)
 	switch {
 	case err != nil:
 	case CheckName(p.Kind.Name()) != nil:

@@ -408,7 +408,7 @@ func TestNobodysNumbersBendAnothers(t *testing.T) {
 			}
 		}
 		for _, a := range answers(b, "x") {
-			if p, ok := a.(cluster.Profile); ok && usable(p.Rate) != nil {
+			if p, ok := a.(cluster.Profile); ok && cluster.CheckRate(p.Rate) != nil {
 				t.Fatalf("an answer: %+v", p)
 			}
 			if s, ok := a.([]Speedup); ok {

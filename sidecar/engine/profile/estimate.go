@@ -202,4 +202,6 @@ func few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-func believable(rate float64) float64 { return round(min(max(rate, slowest), fastest)) }
+func believable(rate float64) float64 {
+	return round(min(max(rate, cluster.SlowestRate), cluster.FastestRate))
+}

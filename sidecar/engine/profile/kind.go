@@ -22,7 +22,7 @@ func KindOf(rules []Rule, tenant, user, name, declared string) cluster.Kind {
 	if kind == "" {
 		kind = user + "." + cluster.Numberless(name)
 	}
-	return cluster.KindOf(tenant, clean(kind))
+	return cluster.KindOf(tenant, cluster.CleanName(kind))
 }
 
 // fits tells whether a pattern fits the whole of a text.
@@ -47,23 +47,4 @@ func fits(pattern, text string) bool {
 		}
 	}
 	return strings.Trim(pattern[p:], "*") == ""
-}
-
-// mostLetters is the longest name of a kind.
-const mostLetters = 64
-
-// clean gives a name that a kind may have.
-func clean(name string) string {
-	out := []byte(name[:min(len(name), mostLetters)])
-	for i, c := range out {
-		if !letter(c) {
-			out[i] = '_'
-		}
-	}
-	return string(out)
-}
-
-// letter tells whether the name of a kind may have it.
-func letter(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-+#@:", c) >= 0
 }

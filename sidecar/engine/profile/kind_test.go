@@ -54,7 +54,7 @@ func FuzzKindOf(f *testing.F) {
 	f.Add("", "", "", "**?", "a/b")
 	f.Fuzz(func(t *testing.T, tenant, user, name, pattern, declared string) {
 		got := KindOf([]Rule{{Name: pattern, Kind: pattern}}, tenant, user, name, declared)
-		if n := got.Name(); n == "" || len(n) > mostLetters || n != clean(n) {
+		if n := got.Name(); n == "" || len(n) > cluster.MaxName || n != cluster.CleanName(n) {
 			t.Errorf("%q is no name of a kind", n)
 		}
 		if got.Tenant() != tenant {

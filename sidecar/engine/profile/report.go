@@ -43,10 +43,10 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 	if err := check(&entry); err != nil {
 		return nil, err
 	}
-	if err := countable(r.Steps); err != nil {
+	if err := cluster.CheckSteps(r.Steps); err != nil {
 		return nil, fmt.Errorf("steps: %w", err)
 	}
-	if err := countable(r.Total); err != nil {
+	if err := cluster.CheckSteps(r.Total); err != nil {
 		return nil, fmt.Errorf("total: %w", err)
 	}
 	fresh := cluster.Pace{Key: run.Key, Kind: run.Kind, With: run.With, Model: run.Model, Gang: run.Gang,
@@ -73,11 +73,11 @@ func (b *Book) Report(run Run, r cluster.Progress) (*Change, error) {
 	}
 	span := r.At.Sub(p.At) - max(run.Suspended-p.Suspended, 0)
 	rate := (r.Steps - p.Steps) / max(span, 1).Duration().Seconds()
-	if span < b.settings.Least || span <= 0 || rate < slowest {
+	if span < b.settings.Least || span <= 0 || rate < cluster.SlowestRate {
 		return nil, nil // the rest counts in the next sample
 	}
 	p.Steps, p.At, p.Suspended = r.Steps, r.At, run.Suspended
-	if rate > fastest {
+	if rate > cluster.FastestRate {
 		return nil, fmt.Errorf("job %s: %g steps in %s cannot be", r.Job, rate*span.Duration().Seconds(), span)
 	}
 	before := math.Exp(p.Mean)

@@ -18,14 +18,12 @@ type Books struct {
 	Jobs    []Job // by case
 	// Queues are who queue for GPUs: tenants, or where JobsQueue, jobs. Rows are their accounts, by queue, then pool.
 	Queues    []Claimant
-	Rows      []cluster.TenantPool
+	Rows      Table[QueueIndex, cluster.TenantPool]
 	JobsQueue bool
 	// Parties are between whom a policy divides GPU models; empty = there is none. PartyRows are their accounts.
 	Parties   []Claimant
-	PartyRows []cluster.TenantPool
-	// Fences are the nodes that are to be kept from jobs of partitions that are not managed, by the VC that they are bound to.
-	Fences map[string][]string
-	Moves  map[int]Move // by case
+	PartyRows Table[PartyIndex, cluster.TenantPool]
+	Moves     map[int]Move // by case
 }
 
 // Open gives the books of a round as they are once the time since the last look is charged and leases are reconciled
@@ -34,7 +32,7 @@ type Books struct {
 func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []cluster.Record, leases []*cluster.Lease, ended []cluster.Lease, rows []int) {
 	b.reset(s, &ledger)
 	b.Ledger, b.Records, b.Leases, b.Ended, b.Claims, b.Events = ledger, records, leases, ended, nil, nil
-	b.Fences, b.Moves = nil, nil
+	b.Moves = nil
 	all := 0
 	for i := range s.Nodes {
 		for _, g := range s.Nodes[i].GPUs {
@@ -44,9 +42,9 @@ func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []clust
 	b.Jobs = slices.Grow(b.Jobs[:0], len(s.Cases))[:len(s.Cases)]
 	clear(b.Jobs)
 	for i := range b.Jobs {
-		b.Jobs[i].Tenant = rows[i]
+		b.Jobs[i].Tenant = -1
 		if rows[i] >= 0 {
-			b.Jobs[i].Tenant = rows[i] / len(b.Pools)
+			b.Jobs[i].Tenant = TenantIndex(rows[i] / len(b.Pools))
 		}
 		b.see(i, all)
 		b.aside(i)
@@ -84,9 +82,9 @@ func (b *Books) Any(touch cluster.Touch) bool {
 	return false
 }
 
-// Row gives a tenant's account in a pool.
-func (b *Books) Row(tenant, pool int) *cluster.TenantPool {
-	return &b.Ledger.Tenants[tenant*len(b.Pools)+pool]
+// Accounts gives tenants' accounts.
+func (b *Books) Accounts() Table[TenantIndex, cluster.TenantPool] {
+	return TableOf[TenantIndex](b.Ledger.Tenants, len(b.Pools))
 }
 
 // Comes tells whether a job has not been in a round before: what is to be said of it once is said now.

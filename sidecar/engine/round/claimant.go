@@ -8,8 +8,15 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 // is within the tenant. But where a policy knows jobs only, jobs queue.
 type Claimant struct {
 	Name   string
-	Tenant int
+	Tenant TenantIndex
 	Cases  []int // of the active ones; not filled where it is a tenant
+}
+
+// Refusal is why a job was given nothing; empty = it was given something, or is no candidate.
+type Refusal struct {
+	Passed *Passed         // by right of share
+	Rank   int             // place in its tenant's queue
+	Cell   *cluster.Reason // why it has none of its VC's cells, nor lent GPUs
 }
 
 // Passed is why a candidate got nothing; Code "" = it got a lease.

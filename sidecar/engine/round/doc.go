@@ -2,5 +2,5 @@
 // the books, in which each step writes what it found out or decided.
 //
 // Cases, tenants and pools (GPU models) go by number: the place in Snapshot.Cases, in Facts.Tenants and in Facts.Pools.
-// What is kept by tenant and pool is a row: tenant * len(Pools) + pool, as in cluster.Ledger.
+// What is kept by tenant, queue or party and pool is a Table.
 package round

@@ -5,22 +5,22 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 // Job is what a round works out about a case: it is what the steps write on. It repeats what many of them ask: cases are
 // large, and to walk over all of them is what costs most.
 type Job struct {
-	Status           // written when the books are opened
-	Eligibility      // by eligible
-	Outcome          // by who chooses
-	Party       int  // by entitle: index into Parties, -1 = none
-	Queue       int  // by entitle: index into Queues, -1 = none
-	Dear        bool // by budget: its pool cannot afford to stop it
-	Stoppable   bool // by budget, and by who grants or recalls a lease: it may be stopped when its lease ends
+	Status                 // written when the books are opened
+	Eligibility            // by eligible
+	Outcome                // by who chooses
+	Party       PartyIndex // by entitle
+	Queue       QueueIndex // by entitle
+	Dear        bool       // by budget: its pool cannot afford to stop it
+	Stoppable   bool       // by budget, and by who grants or recalls a lease: it may be stopped when its lease ends
 }
 
 // Status is what the snapshot, the record and the lease of a case tell.
 type Status struct {
 	Touch  cluster.Touch
-	Live   bool              // in Slurm, and not done
-	Waits  bool              // live, with the state waiting
-	Runs   bool              // live, running or suspended
-	Tenant int               // index into Tenants, -1 = none
+	Live   bool // in Slurm, and not done
+	Waits  bool // live, with the state waiting
+	Runs   bool // live, running or suspended
+	Tenant TenantIndex
 	GPUs   int               // that it asks for; 0 of one that can never have them: it costs the books nothing
 	Held   int               // GPUs that it holds
 	Rho    cluster.Rho       // its own
@@ -40,13 +40,10 @@ type Eligibility struct {
 
 // Outcome is what became of a job in a round of choosing.
 type Outcome struct {
-	Began   bool            // its lease begins in this round
-	Noticed bool            // its notice is due in this round
-	Claimed bool            // GPUs are kept for it; noted of cells only
-	Heir    cluster.JobKey  // for whom its lease was recalled in this round
-	Passed  *Passed         // why it was given nothing; nil = it was, or it could not be
-	Rank    int             // place in its tenant's queue
-	Cell    *cluster.Reason // why it has none of its VC's cells, nor lent GPUs
+	Began   bool           // its lease begins in this round
+	Noticed bool           // its notice is due in this round
+	Claimed bool           // GPUs are kept for it; noted of cells only
+	Heir    cluster.JobKey // for whom its lease was recalled in this round
 }
 
 // Ordered tells whether an administrator's order of a kind is in force for the case.

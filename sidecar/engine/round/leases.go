@@ -14,6 +14,14 @@ func (b *Books) Prolong(i int, end cluster.Instant) {
 	l.End = end
 }
 
+// TakeBack ends a lease that has not begun.
+func (b *Books) TakeBack(i int, why string) {
+	l := *b.Leases[i]
+	l.State, l.Ended, l.Why = cluster.Over, b.Now, why
+	b.Ended = append(b.Ended, l)
+	b.Leases[i] = nil
+}
+
 // Ending tells whether a lease is up for renewal: it ends within the notice and
 // its job may be reclaimed.
 func (b *Books) Ending(i int) bool {
@@ -26,16 +34,15 @@ func (b *Books) Ending(i int) bool {
 }
 
 // QueueOf gives who queues for a job's GPUs, PartyOf for whom a policy divides them; -1 = nobody.
-func QueueOf(j *Job) int { return j.Queue }
+func QueueOf(j *Job) QueueIndex { return j.Queue }
 
 // PartyOf is described at QueueOf.
-func PartyOf(j *Job) int { return j.Party }
+func PartyOf(j *Job) PartyIndex { return j.Party }
 
-// Committed adds up, by row of the accounts of those of whom jobs are, the GPU time that leases in force and claims will
-// still use, and the GPUs of leases that do not end now. There are so many rows.
-func (b *Books) Committed(rows int, of func(*Job) int) (use []cluster.GPUTime, holds []int) {
-	use, holds = make([]cluster.GPUTime, rows), make([]int, rows)
-	n := len(b.Pools)
+// Committed adds up, for each of so many queues or parties and pool, the GPU time that leases in force and claims will still
+// use, and the GPUs of leases that do not end now. of gives the queue or party of a job.
+func Committed[Row ~int](b *Books, rows int, of func(*Job) Row) (use Table[Row, cluster.GPUTime], holds Table[Row, int]) {
+	use, holds = NewTable[Row, cluster.GPUTime](rows, len(b.Pools)), NewTable[Row, int](rows, len(b.Pools))
 	for i, l := range b.Leases {
 		if l == nil {
 			continue
@@ -44,9 +51,9 @@ func (b *Books) Committed(rows int, of func(*Job) int) (use []cluster.GPUTime, h
 		if t < 0 || p < 0 {
 			continue
 		}
-		use[t*n+p] += cluster.Times(l.GPUs, max(l.End.Sub(b.Now), 0))
+		*use.At(t, p) += cluster.Times(l.GPUs, max(l.End.Sub(b.Now), 0))
 		if !b.Ending(i) {
-			holds[t*n+p] += l.GPUs
+			*holds.At(t, p) += l.GPUs
 		}
 	}
 	for k := range b.Claims {
@@ -57,7 +64,7 @@ func (b *Books) Committed(rows int, of func(*Job) int) (use []cluster.GPUTime, h
 		i := b.Find(cl.Job)
 		if p := b.Pool(cl.Pool); i >= 0 && p >= 0 && of(&b.Jobs[i]) >= 0 {
 			t := of(&b.Jobs[i])
-			use[t*n+p] += cluster.Times(GPUs(cl.Nodes), b.Settings.Term)
+			*use.At(t, p) += cluster.Times(GPUs(cl.Nodes), b.Settings.Term)
 		}
 	}
 	return use, holds

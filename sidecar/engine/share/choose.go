@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/eligible"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -21,7 +21,10 @@ type Chooser struct {
 }
 
 // Choose implements field.Chooser.
-func (c *Chooser) Choose(f *field.Field) field.Outcome {
+func (c *Chooser) Choose(f *field.Field) field.Choice {
+	out := f.Blank()
+	budget.Extend(f.Stops)
+	budget.Youth(f.Stops)
 	for _, touch := range field.Touches {
 		if !f.Any(touch) {
 			continue
@@ -34,17 +37,18 @@ func (c *Chooser) Choose(f *field.Field) field.Outcome {
 			in.Trials = f.Market.Trials(in.Candidates)
 			in.Lanes = lanes(f, in.Tenants)
 			c.board = f.Fresh(c.board)
-			c.Contest(f, &in, c.board, touch)
+			c.Contest(f, &in, c.board, touch, &out)
 		}
 		f.Dismiss(touch)
 	}
-	return field.Outcome{}
+	return out
 }
 
 // contest is a contest for GPUs.
 type contest struct {
 	*field.Field
 	*Chooser
+	out *field.Choice
 }
 
 // table lets the lease room use the place room's board.
@@ -57,9 +61,9 @@ func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
 
 func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
 
-// Contest gives leases to the candidates that are furthest behind, and says why the others got none.
-func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch) {
-	x := &contest{f, c}
+// Contest gives leases to the candidates that are furthest behind, and says in out why the others got none.
+func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch, out *field.Choice) {
+	x := &contest{f, c, out}
 	passed := &x.passed[0]
 	if touch == cluster.Watch {
 		passed = &x.passed[1]
@@ -119,7 +123,7 @@ func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Touc
 		if !x.Ending(i) || !x.Jobs[i].Ours(touch) {
 			return field.Soft{}, false
 		}
-		owner := x.Jobs[i].Queue
+		owner := int(x.Jobs[i].Queue)
 		if rank[i] == len(line) {
 			owner = -1 // nobody counts on it any more
 		}
@@ -154,7 +158,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 		if in.Candidates[i].Running || in.Candidates[i].Humble || x.Now.Sub(cl.At) > x.Settings.Term {
 			continue
 		}
-		spec := eligible.Spec(x.Books, in.Candidates[i].Case)
+		spec := x.Spec(in.Candidates[i].Case)
 		spec.Require = nil
 		for _, n := range cl.Nodes {
 			ok = ok && x.Site.Good(n.Node)
@@ -171,8 +175,8 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 	x.Ended = slices.Grow(x.Ended, len(choice.Renewed))
 	for _, i := range choice.Renewed {
-		x.Extend(in.Candidates[i].Case)
-		x.Jobs[in.Candidates[i].Case].Began = true
+		c := in.Candidates[i].Case
+		x.Renew(c, x.NextEnd(c))
 	}
 }
 
@@ -188,7 +192,7 @@ func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 			x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[g.Pool], g.Nodes, g.At))
 			continue
 		}
-		x.Lend(k.Case, x.Pools[g.Pool], g.Nodes, x.Stops.EndFor(k.Case, x.Now))
+		x.Grant(k.Case, x.Pools[g.Pool], g.Nodes, x.Stops.EndFor(k.Case, x.Now))
 	}
 }
 
@@ -212,7 +216,7 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 		st := &x.Jobs[i]
 		switch {
 		case !x.Fixed(i):
-			board.Soften(i, st.Queue, ranks[i], l.End, l.Nodes)
+			board.Soften(i, int(st.Queue), ranks[i], l.End, l.Nodes)
 		case st.Live && !st.Waits:
 			board.Hold(x.Snapshot.Cases[i].Job.Holds)
 		}
@@ -260,9 +264,9 @@ func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
 		tenant := &in.Tenants[t]
 		for at, i := range tenant.Jobs {
 			if p := &choice.Passed[i]; p.Code != "" {
-				st := &x.Jobs[in.Candidates[i].Case]
-				if st.Passed, st.Rank = p, at+1; tenant.Turns != nil {
-					st.Rank = 1 + slices.Index(tenant.Turns[p.Pool], i)
+				no := &x.out.Refused[in.Candidates[i].Case]
+				if no.Passed, no.Rank = p, at+1; tenant.Turns != nil {
+					no.Rank = 1 + slices.Index(tenant.Turns[p.Pool], i)
 				}
 			}
 		}

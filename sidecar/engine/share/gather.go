@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
@@ -89,7 +88,7 @@ func (x *contest) keep(board *place.Board) {
 func (x *contest) likely(others []cluster.Claim) *place.Board {
 	x.kept = x.Fresh(x.kept)
 	x.Lay(x.kept, func(i int) (field.Soft, bool) {
-		return field.Soft{Owner: x.Jobs[i].Queue, Rank: -int(x.lasts(i) / cluster.Second), End: x.Now}, x.Leases[i].State != cluster.Ending
+		return field.Soft{Owner: int(x.Jobs[i].Queue), Rank: -int(x.lasts(i) / cluster.Second), End: x.Now}, x.Leases[i].State != cluster.Ending
 	})
 	x.without(x.kept, others)
 	return x.kept
@@ -138,7 +137,7 @@ func (x *contest) lasts(i int) cluster.Span {
 // whole gives the claim of a gang if all that is left on its nodes can be stopped, which then ends with its term.
 func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, others []cluster.Claim) (lease.Claimed, bool) {
 	k := &in.Candidates[candidate]
-	spec := eligible.Spec(x.Books, k.Case)
+	spec := x.Spec(k.Case)
 	spec.Require = nil
 	for _, n := range cl.Nodes {
 		spec.Require = append(spec.Require, n.Node)
@@ -155,7 +154,7 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 			return field.Soft{}, false
 		}
 		at, j := ends(l), x.Stops.Stop(i)
-		return field.Soft{Owner: st.Queue, Rank: 0, End: at}, !st.Dear && j.May(x.Stops.Rule(), at, x.Settings.Notice)
+		return field.Soft{Owner: int(st.Queue), Rank: 0, End: at}, !st.Dear && j.May(x.Stops.Rule(), at, x.Settings.Notice)
 	})
 	x.without(board, others)
 	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Most: -1})

@@ -12,17 +12,19 @@ func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 	if f.Stops.Rule().Off() || f.JobsQueue {
 		return nil
 	}
-	n := len(f.Pools)
-	out := make([]lease.Lane, n)
+	out := make([]lease.Lane, len(f.Pools))
 	for p := range f.Pools {
 		a := &f.Ledger.Pools[p]
 		out[p].GPUs = a.GPUs - a.BadGPUs
 	}
-	for at := range f.Ledger.Tenants {
-		row := &f.Ledger.Tenants[at]
-		lane := int(min(row.Young, row.Own()/2) / cluster.WholeGPU)
-		tenants[at/n].Shares[at%n].Lane = lane
-		out[at%n].Keeps += lane
+	accounts := f.Accounts()
+	for t := range accounts.Rows() {
+		for p := range f.Pools {
+			row := accounts.At(t, p)
+			lane := int(min(row.Young, row.Own()/2) / cluster.WholeGPU)
+			tenants[t].Shares[p].Lane = lane
+			out[p].Keeps += lane
+		}
 	}
 	for i := range f.Jobs {
 		st := &f.Jobs[i]

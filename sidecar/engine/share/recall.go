@@ -28,7 +28,7 @@ func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
 	if len(line) == 0 || !x.anyRecallable() {
 		return
 	}
-	r, n := x.openRecalls(choice), len(x.Pools)
+	r := x.openRecalls(choice)
 	line = slices.DeleteFunc(line, func(i int) bool { return !r.mayHope(&in.Candidates[i]) })
 	if len(line) == 0 {
 		return
@@ -36,7 +36,7 @@ func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
 	r.layOut(in)
 	slices.SortStableFunc(line, func(a, b int) int {
 		x, y := &in.Candidates[a], &in.Candidates[b]
-		return cmp.Compare(r.behind[y.Tenant*n+y.Pools[0]], r.behind[x.Tenant*n+x.Pools[0]])
+		return cmp.Compare(*r.behind.At(queueOf(y), y.Pools[0]), *r.behind.At(queueOf(x), x.Pools[0]))
 	})
 	for _, i := range line {
 		if r.served == recallsARound {
@@ -73,14 +73,26 @@ func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 type recalls struct {
 	*contest
 	board   *place.Board
-	behind  []cluster.Span // by row of the ledger, with every lease charged to its end
-	least   []cluster.Span // by pool: behind of the tenant furthest ahead that has a lease to recall
-	has     []bool         // by row: the tenant has a lease to recall
-	firsts  []int          // by row: GPUs of leases that are their jobs' first, or will be at once
-	most    int            // leases that may still be ended for others; < 0 = any number
+	behind  byQueue[cluster.Span] // with every lease charged to its end
+	least   []cluster.Span        // by pool: behind of the queue furthest ahead that has a lease to recall
+	has     byQueue[bool]         // it has a lease to recall
+	firsts  byQueue[int]          // GPUs of leases that are their jobs' first, or will be at once
+	most    int                   // leases that may still be ended for others; < 0 = any number
 	served  int
 	refused map[refusal]bool
 }
+
+// byQueue is a value for each queue and pool.
+type byQueue[V any] = round.Table[round.QueueIndex, V]
+
+// account is a queue in a pool.
+type account struct {
+	queue round.QueueIndex
+	pool  int
+}
+
+// queueOf gives the queue of a candidate.
+func queueOf(k *lease.Candidate) round.QueueIndex { return round.QueueIndex(k.Tenant) }
 
 // nobody is the least of a pool in which there is no lease to recall.
 const nobody cluster.Span = 1 << 62
@@ -89,38 +101,39 @@ const nobody cluster.Span = 1 << 62
 type refusal struct{ tenant, shape, pool int }
 
 func (x *contest) openRecalls(choice *lease.Choice) *recalls {
-	n, rows := len(x.Pools), len(x.Rows)
-	r := &recalls{contest: x, most: -1, refused: map[refusal]bool{},
-		behind: make([]cluster.Span, rows), least: slices.Repeat([]cluster.Span{nobody}, n), has: make([]bool, rows), firsts: make([]int, rows)}
+	n, queues := len(x.Pools), len(x.Queues)
+	r := &recalls{contest: x, most: -1, refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
+		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
+		firsts: round.NewTable[round.QueueIndex, int](queues, n)}
 	if x.Settings.MaxReclaims > 0 {
 		r.most = x.Settings.MaxReclaims
 		for i := range choice.Grants {
 			r.most = max(r.most-len(choice.Grants[i].Displaced), 0)
 		}
 	}
-	debit, _ := x.Committed(rows, round.QueueOf)
-	for at := range r.behind {
-		row := &x.Rows[at]
-		r.behind[at] = ltgf.Behind(row.Deficit-debit[at], row.Entitlement)
+	debit, _ := round.Committed(x.Books, queues, round.QueueOf)
+	for at := range r.behind.Cells {
+		row := &x.Rows.Cells[at]
+		r.behind.Cells[at] = ltgf.Behind(row.Deficit-debit.Cells[at], row.Entitlement)
 	}
 	for i, l := range x.Leases {
 		if l == nil || x.Jobs[i].Queue < 0 || x.Pool(l.Pool) < 0 {
 			continue
 		}
-		row := r.row(i)
+		at := r.accountOf(i)
 		if l.Term == 1 {
-			r.firsts[row] += l.GPUs
+			*r.firsts.At(at.queue, at.pool) += l.GPUs
 		}
 		if x.recallable(i) {
-			r.has[row] = true
-			r.least[row%n] = min(r.least[row%n], r.behind[row])
+			*r.has.At(at.queue, at.pool) = true
+			r.least[at.pool] = min(r.least[at.pool], *r.behind.At(at.queue, at.pool))
 		}
 	}
 	for k := range x.Claims {
 		cl := &x.Claims[k]
 		i, p := x.Find(cl.Job), x.Pool(cl.Pool)
 		if i >= 0 && p >= 0 && x.Records[i].Terms == 0 && cl.At <= x.Now.Add(x.Settings.RecallNotice) {
-			r.firsts[x.Jobs[i].Queue*n+p] += round.GPUs(cl.Nodes)
+			*r.firsts.At(x.Jobs[i].Queue, p) += round.GPUs(cl.Nodes)
 		}
 	}
 	return r
@@ -130,9 +143,8 @@ func (x *contest) openRecalls(choice *lease.Choice) *recalls {
 func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
-		row := k.Tenant*len(r.Pools) + p
-		if r.Rows[row].Entitlement > 0 && !slices.Contains(k.Idle, p) {
-			found = r.ahead(k, p) || r.has[row] && r.mayOwn(k, row) || found
+		if q := queueOf(k); r.Rows.At(q, p).Entitlement > 0 && !slices.Contains(k.Idle, p) {
+			found = r.ahead(k, p) || *r.has.At(q, p) && r.mayOwn(k, p) || found
 		}
 	}
 	return found
@@ -143,15 +155,15 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 	gap := r.least[pool] + r.Settings.Threshold - r.behindWith(k, pool)
 	if gap > 0 {
-		r.ripens(gap, lease.Cost(r.Rows[k.Tenant*len(r.Pools)+pool].Entitlement, k.GPUs, r.Settings.Term))
+		r.ripens(gap, lease.Cost(r.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, r.Settings.Term))
 	}
 	return gap <= 0
 }
 
 // behindWith gives how far a tenant is behind when a job of its own has its first lease.
 func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
-	row := k.Tenant*len(r.Pools) + pool
-	return r.behind[row] - lease.Cost(r.Rows[row].Entitlement, k.GPUs, r.ends().Sub(r.Now))
+	q := queueOf(k)
+	return *r.behind.At(q, pool) - lease.Cost(r.Rows.At(q, pool).Entitlement, k.GPUs, r.ends().Sub(r.Now))
 }
 
 // ends gives the end of a lease that is made room for now.
@@ -161,19 +173,19 @@ func (r *recalls) ends() cluster.Instant {
 
 // layOut makes the board.
 func (r *recalls) layOut(in *lease.Input) {
-	x, n := r.contest, len(r.Pools)
+	x := r.contest
 	now := lease.Input{Settings: x.Settings, Tenants: make([]lease.Tenant, len(in.Tenants))}
-	for t := range now.Tenants {
+	for t := range r.behind.Rows() {
 		now.Tenants[t].Shares = slices.Clone(in.Tenants[t].Shares)
 		for p := range x.Pools {
-			now.Tenants[t].Shares[p].Behind = r.behind[t*n+p]
+			now.Tenants[t].Shares[p].Behind = *r.behind.At(t, p)
 		}
 	}
 	ranks := x.rank(&now)
 	x.kept = x.Fresh(x.kept)
 	r.board = x.kept
 	x.Lay(r.board, func(i int) (field.Soft, bool) {
-		return field.Soft{Owner: x.Jobs[i].Queue, Rank: ranks[i], End: x.Now.Add(x.Settings.RecallNotice)}, x.recallable(i)
+		return field.Soft{Owner: int(x.Jobs[i].Queue), Rank: ranks[i], End: x.Now.Add(x.Settings.RecallNotice)}, x.recallable(i)
 	})
 	x.keep(r.board)
 }
@@ -196,9 +208,9 @@ func (x *contest) recallable(i int) bool {
 		return false
 	}
 	if l := x.Leases[i]; l.Granted == x.Now && !l.Adopted {
-		return !x.Later(x.Now.Add(x.Settings.Interval))
+		return !x.out.Later(x.Now, x.Now.Add(x.Settings.Interval))
 	}
-	if x.Later(x.Snapshot.Cases[i].Job.Start.Add(x.Settings.MinLease)) {
+	if x.out.Later(x.Now, x.Snapshot.Cases[i].Job.Start.Add(x.Settings.MinLease)) {
 		return false
 	}
 	rule := x.Stops.Rule()
@@ -216,21 +228,21 @@ func (x *contest) recallable(i int) bool {
 // they are charged for leases shrinks as time goes by, by closing in a whole term.
 func (x *contest) ripens(gap, closing cluster.Span) {
 	if gap < closing {
-		x.Later(x.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(x.Settings.Term), int64(closing))) + 1))
+		x.out.Later(x.Now, x.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(x.Settings.Term), int64(closing)))+1))
 	}
 }
 
 // serve recalls leases for a job, if it may have any.
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	x := r.contest
-	row := k.Tenant*len(x.Pools) + pool
-	if x.Rows[row].Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
+	q := queueOf(k)
+	if x.Rows.At(q, pool).Entitlement == 0 || r.most == 0 || slices.Contains(k.Idle, pool) {
 		return false
 	}
 	end := r.ends()
 	ask := place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: max(k.End, end), Displace: place.Anybodys, Stops: !k.Binds, Most: r.most}
 	behind := r.behindWith(k, pool)
-	own := r.mayOwn(k, row)
+	own := r.mayOwn(k, pool)
 	found, ok := place.Placement{}, false
 	if no := (refusal{k.Tenant, k.Shape, pool}); r.ahead(k, pool) && !r.refused[no] {
 		if found, ok = r.board.Fit(ask); ok && !r.yield(found.Displaced, k, pool, behind, own) {
@@ -246,78 +258,74 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	}
 	r.board.Take(found)
 	r.served++
-	r.behind[row] = behind
-	r.firsts[row] += k.GPUs
+	*r.behind.At(q, pool) = behind
+	*r.firsts.At(q, pool) += k.GPUs
 	for _, i := range found.Displaced {
 		r.end(i, k.Key)
 	}
 	if found.At > x.Now {
 		x.Claims = append(x.Claims, x.Claim(k.Key, x.Pools[pool], found.Nodes, found.At))
 	} else {
-		x.Lend(k.Case, x.Pools[pool], found.Nodes, x.Stops.EndFor(k.Case, x.Now))
+		x.Grant(k.Case, x.Pools[pool], found.Nodes, x.Stops.EndFor(k.Case, x.Now))
 	}
 	return true
 }
 
 // mayOwn tells whether a job may have leases of its own tenant: the first leases of its jobs
 // are then no more than new jobs' share of what it is due, or this is the only one.
-func (r *recalls) mayOwn(k *lease.Candidate, row int) bool {
-	share := int64(r.Settings.NewSharePercent)
-	if r.firsts[row] == 0 {
+func (r *recalls) mayOwn(k *lease.Candidate, pool int) bool {
+	share, firsts := int64(r.Settings.NewSharePercent), *r.firsts.At(queueOf(k), pool)
+	if firsts == 0 {
 		share = 100
 	}
-	return int64(r.firsts[row]+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.Rows[row].Entitlement)
+	return int64(firsts+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.Rows.At(queueOf(k), pool).Entitlement)
 }
 
 // yield tells whether those who hold leases must give way to a tenant that is so far behind
 // when it has got them: each is as far ahead still without them, by the threshold.
 func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind cluster.Span, own bool) bool {
-	x, n := r.contest, len(r.Pools)
-	entitled := func(row int) cluster.MicroGPU { return x.Rows[row].Entitlement }
+	x := r.contest
 	type sum struct{ behind, closing cluster.Span }
-	without := map[int]sum{} // by row
+	without := map[account]sum{}
 	for _, i := range leases {
-		t := x.Jobs[i].Queue
-		if t == k.Tenant {
+		if x.Jobs[i].Queue == queueOf(k) {
 			if !own {
 				return false
 			}
 			continue
 		}
-		row := r.row(i) // of another pool where its CPUs are in the way
-		w, ok := without[row]
+		at := r.accountOf(i) // of another pool where its CPUs are in the way
+		w, ok := without[at]
 		if !ok {
-			w = sum{r.behind[row], lease.Cost(entitled(k.Tenant*n+pool), k.GPUs, x.Settings.Term)}
+			w = sum{*r.behind.At(at.queue, at.pool), lease.Cost(x.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, x.Settings.Term)}
 		}
 		w.behind += r.rest(i)
-		w.closing += lease.Cost(entitled(row), x.Leases[i].GPUs, x.Settings.Term)
+		w.closing += lease.Cost(x.Rows.At(at.queue, at.pool).Entitlement, x.Leases[i].GPUs, x.Settings.Term)
 		if gap := w.behind + x.Settings.Threshold - behind; gap > 0 {
 			x.ripens(gap, w.closing)
 			return false
 		}
-		without[row] = w
+		without[at] = w
 	}
 	return true
 }
 
-// row gives the row of the ledger that a lease is charged to.
-func (r *recalls) row(i int) int {
-	return r.Jobs[i].Queue*len(r.Pools) + r.Pool(r.Leases[i].Pool)
-}
+// accountOf gives the account that a lease is charged to.
+func (r *recalls) accountOf(i int) account { return account{r.Jobs[i].Queue, r.Pool(r.Leases[i].Pool)} }
 
 // rest gives what is left of a lease, as time at its tenant's entitlement.
 func (r *recalls) rest(i int) cluster.Span {
-	l := r.Leases[i]
-	return lease.Cost(r.Rows[r.row(i)].Entitlement, l.GPUs, l.End.Sub(r.Now))
+	l, at := r.Leases[i], r.accountOf(i)
+	return lease.Cost(r.Rows.At(at.queue, at.pool).Entitlement, l.GPUs, l.End.Sub(r.Now))
 }
 
 // end recalls one lease.
 func (r *recalls) end(i int, heir cluster.JobKey) {
 	l, st := r.Leases[i], &r.Jobs[i]
-	row := r.row(i)
-	r.behind[row] += r.rest(i)
+	at := r.accountOf(i)
+	*r.behind.At(at.queue, at.pool) += r.rest(i)
 	if l.Term == 1 {
-		r.firsts[row] -= l.GPUs
+		*r.firsts.At(at.queue, at.pool) -= l.GPUs
 	}
 	if r.most > 0 {
 		r.most--

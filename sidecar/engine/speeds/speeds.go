@@ -3,7 +3,6 @@
 package speeds
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,13 +54,13 @@ func Learn(b *round.Books) *Speeds {
 		if !st.Live || st.Tenant < 0 {
 			continue
 		}
-		words, wrong := profile.ParseComment(c.Job.Comment)
+		hints := hintsOf(&c.Job)
 		tenant := x.Tenants[st.Tenant]
-		x.Kinds[i] = profile.KindOf(x.Settings.Kinds, tenant, c.Job.User, c.Job.Name, words.Kind)
-		x.Total[i] = words.Steps
-		left := x.declare(i, words.Rates, &said)
+		x.Kinds[i] = profile.KindOf(x.Settings.Kinds, tenant, c.Job.User, c.Job.Name, hints.Kind)
+		x.Total[i] = hints.Steps
+		left := x.declare(i, hints.Rates, &said)
 		if x.Comes(i) {
-			x.object(i, errors.Join(wrong, unread(&c.Job), x.why(left, c.Job.User)))
+			x.object(i, slices.Concat(hints.Wrong, x.why(left, c.Job.User)))
 		}
 		if len(x.Snapshot.Progress) > 0 {
 			byID[c.Job.ID] = i
@@ -101,36 +100,30 @@ type subject struct {
 	gang  int
 }
 
-// read tells what is wrong in jobs' words where nothing is learned from the rest.
+// read tells what is wrong in jobs' hints where nothing is learned from the rest.
 func (x *Speeds) read(cases []cluster.Case) {
 	for i := range cases {
 		if x.Comes(i) && x.Jobs[i].Live {
-			j := &cases[i].Job
-			_, wrong := profile.ParseComment(j.Comment)
-			x.object(i, errors.Join(wrong, unread(j)))
+			x.object(i, hintsOf(&cases[i].Job).Wrong)
 		}
 	}
 }
 
-// unread tells of a job's words that were not read.
-func unread(j *cluster.Job) error {
-	if j.Unread == 0 {
-		return nil
+// hintsOf gives the hints of a job, empty where there are none.
+func hintsOf(j *cluster.Job) *cluster.Hints {
+	if j.Hints == nil {
+		return &cluster.Hints{}
 	}
-	return fmt.Errorf("%d words that stand beyond the first %d bytes", j.Unread, cluster.MostComment)
+	return j.Hints
 }
 
-// object tells what is not heard of a job's words; of much that is wrong the first.
-func (x *Speeds) object(i int, wrong error) {
-	const most = 400
-	if wrong == nil {
+// object tells what is ignored of a job's hints; of much that is wrong the first.
+func (x *Speeds) object(i int, wrong []string) {
+	if len(wrong) == 0 {
 		return
 	}
-	text := strings.ReplaceAll(wrong.Error(), "\n", "; ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "… and more"
-	}
-	x.Tell(cluster.Event{Kind: "profile", Job: x.Snapshot.Cases[i].Record.Key, Text: "of its --comment this is not heard: " + text})
+	x.Tell(cluster.Event{Kind: "profile", Job: x.Snapshot.Cases[i].Record.Key,
+		Text: "of its --comment this is not heard: " + cluster.CutWrong(strings.Join(wrong, "; "))})
 }
 
 // untaken is what a job declares in vain: models that the cluster lacks, and how many rates for which its user has no room.
@@ -140,7 +133,7 @@ type untaken struct {
 }
 
 // declare takes a job's word on its own kind, as far as it speaks of GPUs that there are and its user has room.
-func (x *Speeds) declare(i int, rates []profile.Declare, said *declared) (left untaken) {
+func (x *Speeds) declare(i int, rates []cluster.Rate, said *declared) (left untaken) {
 	c := &x.Snapshot.Cases[i]
 	by := voice{x.Tenants[x.Jobs[i].Tenant], c.Job.User}
 	for _, r := range rates {
@@ -164,16 +157,15 @@ func (x *Speeds) declare(i int, rates []profile.Declare, said *declared) (left u
 	return left
 }
 
-// why tells a user why rates are not taken.
-func (x *Speeds) why(left untaken, user string) error {
-	var wrong []error
+// why tells a user why rates are not taken; nothing where all are.
+func (x *Speeds) why(left untaken, user string) (wrong []string) {
 	if len(left.lacking) > 0 {
-		wrong = append(wrong, fmt.Errorf("%s: the cluster has no such GPUs; it has %s", few(left.lacking), strings.Join(x.Pools, ", ")))
+		wrong = append(wrong, fmt.Sprintf("%s: the cluster has no such GPUs; it has %s", few(left.lacking), strings.Join(x.Pools, ", ")))
 	}
 	if left.many > 0 {
-		wrong = append(wrong, fmt.Errorf("%d rates: those of %s's earlier jobs are %d, as many as a user's may be", left.many, user, userRates))
+		wrong = append(wrong, fmt.Sprintf("%d rates: those of %s's earlier jobs are %d, as many as a user's may be", left.many, user, userRates))
 	}
-	return errors.Join(wrong...)
+	return wrong
 }
 
 // few names the first of several, and tells how many more there are.

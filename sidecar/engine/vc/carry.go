@@ -27,8 +27,7 @@ func carryOut(v *decision) {
 		v.Leases[i].Class, v.Leases[i].Parts = cluster.Guaranteed, v.state.Parts(v.Records[i].Key)
 	}
 	for _, i := range v.renewed {
-		v.Extend(i)
-		v.Jobs[i].Began = true
+		v.Renew(i, v.NextEnd(i))
 	}
 	for k := range v.granted {
 		v.grant(&v.granted[k])
@@ -90,7 +89,7 @@ func (v *ground) grant(g *cellGrant) {
 		v.Claims, st.Claimed = append(v.Claims, cl), true
 		return
 	}
-	v.Lend(g.of, pool, nodes, lease.Next(v.Now, v.Settings))
+	v.Grant(g.of, pool, nodes, lease.Next(v.Now, v.Settings))
 	v.Leases[g.of].Class, v.Leases[g.of].Parts = g.class, g.parts
 }
 
@@ -99,7 +98,7 @@ func (v *ground) grant(g *cellGrant) {
 func safePlan(v *ground, unsafe ...string) []string {
 	for i, l := range v.Leases {
 		if l != nil && v.Jobs[i].Ours(v.touch) && l.State != cluster.Granted && l.State != cluster.Ending && v.Ending(i) {
-			v.prolong(i)
+			v.Renew(i, v.NextEnd(i))
 		}
 	}
 	for i := range v.Jobs {
@@ -128,7 +127,7 @@ func commons(v *ground, in *lease.Input) {
 	of.Candidates, of.Tenants = v.Line(rest)
 	v.common = v.Fresh(v.common)
 	known := len(v.Claims)
-	v.Commons(v.Field, &of, v.common, v.touch)
+	v.Commons(v.Field, &of, v.common, v.touch, &v.out)
 	for _, cl := range v.Claims[known:] {
 		v.Jobs[v.Find(cl.Job)].Claimed = true
 	}

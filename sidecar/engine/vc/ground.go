@@ -44,7 +44,7 @@ func (v *ground) candidates() []lease.Candidate {
 			continue
 		}
 		r := &v.Records[i]
-		cs = append(cs, lease.Candidate{Case: i, Key: r.Key, Tenant: st.Tenant, Pools: v.PoolOf(l), GPUs: l.GPUs,
+		cs = append(cs, lease.Candidate{Case: i, Key: r.Key, Tenant: int(st.Tenant), Pools: v.PoolOf(l), GPUs: l.GPUs,
 			Priority: lease.Priority{First: r.First, Owed: r.Due - r.Alloc, Rho: st.Rho,
 				Urgent: slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS)}})
 	}
@@ -181,16 +181,11 @@ func (v *ground) soft(i int) bool {
 	if r.PerNode > 0 || r.Nodes > 0 || r.Exclusive {
 		return false
 	}
-	return !v.Later(v.Records[i].First.Add(v.Settings.AffinityWait))
+	return !v.out.Later(v.Now, v.Records[i].First.Add(v.Settings.AffinityWait))
 }
 
 // lent tells whether a job has an opportunistic lease that it may keep.
 func (v *ground) lent(i int) bool {
 	l := v.Leases[i]
 	return l != nil && v.inside[i] && l.Class == cluster.Opportunistic && l.State != cluster.Ending && l.Why != round.Recalled
-}
-
-func (v *ground) prolong(i int) {
-	v.Extend(i)
-	v.Jobs[i].Began = true
 }

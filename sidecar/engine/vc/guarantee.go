@@ -6,7 +6,6 @@ import (
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
-	"github.com/fairlease/fairlease/sidecar/engine/eligible"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
@@ -163,7 +162,7 @@ func (v *decision) forgiving(k *lease.Candidate, vc string, priority int) bool {
 	}
 	shun, shape := r.Shun, k.Shape
 	r.Shun = nil
-	k.Shape = v.Site.Shape(eligible.Spec(v.Books, k.Case))
+	k.Shape = v.Site.Shape(v.Spec(k.Case))
 	_, ok := v.request(k, vc, priority)
 	if !ok {
 		r.Shun, k.Shape = shun, shape

@@ -9,6 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
 // lend gives out GPUs that nobody uses, as opportunistic leases, and renews such leases:
@@ -43,7 +44,7 @@ func (v *lender) lendPool(p int) {
 	var up []int // candidates: leases that are up for renewal, by tenant, first ones first
 	for t := range bs {
 		b := &bs[t]
-		b.weight = int64(v.Row(t, p).Entitlement)
+		b.weight = int64(v.Accounts().At(round.TenantIndex(t), p).Entitlement)
 		for _, i := range v.in.Tenants[t].Jobs {
 			k := &v.in.Candidates[i]
 			switch {
@@ -99,7 +100,7 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 		k := &v.in.Candidates[i]
 		if b := &bs[k.Tenant]; b.held == 0 || b.held+k.GPUs <= b.share {
 			b.held += k.GPUs
-			v.prolong(k.Case)
+			v.Renew(k.Case, v.NextEnd(k.Case))
 		} else {
 			over = append(over, i)
 		}
@@ -119,7 +120,7 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 			continue
 		}
 		bs[k.Tenant].held += k.GPUs
-		v.prolong(k.Case)
+		v.Renew(k.Case, v.NextEnd(k.Case))
 	}
 }
 

@@ -26,7 +26,7 @@ func explain(d *decision) {
 				continue
 			}
 			no, own := v.refused[c]
-			if !own && st.Passed != nil && v.unsafe == nil {
+			if !own && v.out.Refused[c].Passed != nil && v.unsafe == nil {
 				continue // it has its turn on nodes in no cell
 			}
 			why := &cluster.Reason{Code: cluster.BecauseCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
@@ -48,7 +48,7 @@ func explain(d *decision) {
 			if v.unsafe != nil {
 				why.Code, why.Note = cluster.BecauseUnsafe, strings.Join(v.unsafe, "; ")
 			}
-			st.Cell = why
+			v.out.Refused[c].Cell = why
 		}
 	}
 }

@@ -3,6 +3,7 @@ package vc
 
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/budget"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
@@ -24,7 +25,7 @@ type Chooser struct {
 }
 
 // Contest gives leases to candidates, by right of share.
-type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch)
+type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch, out *field.Choice)
 
 // turn is a round of a chooser. It decides on the cells first and touches the books only when what it decided is safe:
 //
@@ -36,13 +37,15 @@ type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch clu
 type turn struct {
 	*field.Field
 	*Chooser
-	out    field.Outcome
+	out    field.Choice
 	unsafe []string // how promises to VCs do not add up
 }
 
 // Choose implements field.Chooser.
-func (c *Chooser) Choose(f *field.Field) field.Outcome {
-	h := &turn{Field: f, Chooser: c}
+func (c *Chooser) Choose(f *field.Field) field.Choice {
+	budget.Extend(f.Stops)
+	budget.Youth(f.Stops)
+	h := &turn{Field: f, Chooser: c, out: f.Blank()}
 	h.out.Lent = lending(f)
 	for _, touch := range field.Touches {
 		if f.Any(touch) {
@@ -78,7 +81,7 @@ func (h *turn) choose(touch cluster.Touch) {
 	}
 	h.Dismiss(touch)
 	if touch == cluster.Act {
-		h.Fences = fences(v)
+		h.out.Fences = fences(v)
 	}
 	explain(d)
 	if h.out.Cells == nil { // else those that we act on have said it

@@ -18,14 +18,14 @@ func Standings(b *round.Books, out []cluster.Standing) []cluster.Standing {
 			Behind: ltgf.Behind(t.Deficit, t.Entitlement), Owed: t.Owed, Repays: t.Repays,
 			Rho: ltgf.Rho(t, b.Now, b.Settings.HalfLife), RhoAll: cluster.RhoOf(t.Alloc, t.Due)}
 	}
-	n := len(b.Pools)
+	rows := round.TableOf[round.TenantIndex](out, len(b.Pools))
 	for i := range b.Snapshot.Cases {
 		st := &b.Jobs[i]
 		if st.Tenant < 0 || !st.Live {
 			continue
 		}
 		for _, p := range st.Pools {
-			if row := &out[st.Tenant*n+p]; st.Runs {
+			if row := rows.At(st.Tenant, p); st.Runs {
 				row.Holds += st.Held
 			} else if st.Eligible && b.Leases[i] == nil {
 				row.Waiting++

@@ -14,13 +14,15 @@ import (
 // writer writes verdicts.
 type writer struct {
 	*round.Books
-	heirs round.Heirs
-	next  []cluster.Instant // by pool: when the next lease there ends
+	refused []round.Refusal
+	heirs   round.Heirs
+	next    []cluster.Instant // by pool: when the next lease there ends
 }
 
-// Verdicts gives every live job its verdict, by key, in the room of out.
-func Verdicts(b *round.Books, out []cluster.Verdict) []cluster.Verdict {
-	w := writer{Books: b, heirs: b.Heirs(), next: nextEnds(b)}
+// Verdicts gives every live job its verdict, by key, in the room of out. refused says, by case, why jobs were given nothing;
+// nil = nothing is known of that.
+func Verdicts(b *round.Books, refused []round.Refusal, out []cluster.Verdict) []cluster.Verdict {
+	w := writer{Books: b, refused: refused, heirs: b.Heirs(), next: nextEnds(b)}
 	out = slices.Grow(out[:0], len(w.Snapshot.Cases))
 	for i := range w.Snapshot.Cases {
 		r, st := &w.Records[i], &w.Jobs[i]
@@ -38,15 +40,22 @@ func Verdicts(b *round.Books, out []cluster.Verdict) []cluster.Verdict {
 	return out
 }
 
-// nextEnds gives, by pool, when the next lease there ends.
+// nextEnds gives, by pool, when the next lease there may end; 0 = nobody knows. A job that its pool cannot afford to stop keeps its
+// GPUs until its time limit.
 func nextEnds(b *round.Books) []cluster.Instant {
 	next := make([]cluster.Instant, len(b.Pools))
-	for _, l := range b.Leases {
+	for i, l := range b.Leases {
 		if l == nil {
 			continue
 		}
-		if p := b.Pool(l.Pool); p >= 0 && (next[p] == 0 || l.End < next[p]) {
-			next[p] = l.End
+		end := l.End
+		if b.Jobs[i].Dear && l.State == cluster.Active {
+			if end = 0; b.Snapshot.Cases[i].Job.Limit > 0 {
+				end = b.Snapshot.Cases[i].Job.End
+			}
+		}
+		if p := b.Pool(l.Pool); p >= 0 && end > 0 && (next[p] == 0 || end < next[p]) {
+			next[p] = end
 		}
 	}
 	return next
@@ -65,8 +74,12 @@ func (w *writer) reason(because *cluster.Reason, i int) {
 		}
 		return
 	}
-	if st.Cell != nil && st.Eligible {
-		*because = *st.Cell
+	var no round.Refusal
+	if w.refused != nil {
+		no = w.refused[i]
+	}
+	if no.Cell != nil && st.Eligible {
+		*because = *no.Cell
 		return
 	}
 	if !st.Eligible {
@@ -76,13 +89,13 @@ func (w *writer) reason(because *cluster.Reason, i int) {
 		}
 		return
 	}
-	because.Code, because.Rank = cluster.BecauseBehind, st.Rank
+	because.Code, because.Rank = cluster.BecauseBehind, no.Rank
 	for _, p := range st.Pools {
 		if because.Until == 0 || w.next[p] > 0 && w.next[p] < because.Until {
 			because.Until = w.next[p]
 		}
 	}
-	if p := st.Passed; p != nil {
+	if p := no.Passed; p != nil {
 		because.Code, because.Pool, because.Free = p.Code, w.Pools[p.Pool], p.Free
 		because.Behind, because.OtherBehind, because.For = p.Behind, p.OtherBehind, p.For
 		w.queue(because, p.Other)
@@ -128,7 +141,7 @@ func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease)
 	}
 	if t := st.Queue; t >= 0 {
 		if p := w.Pool(l.Pool); p >= 0 {
-			row := &w.Rows[t*len(w.Pools)+p]
+			row := w.Rows.At(t, p)
 			because.Behind = ltgf.Behind(row.Deficit, row.Entitlement)
 			w.queue(because, "")
 		}

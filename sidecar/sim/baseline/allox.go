@@ -21,17 +21,17 @@ import (
 // whether running jobs are preempted. Here the matching is repeated whenever leases end,
 // including running jobs, which favours the baseline if jobs are long. Run times are those of
 // Options.Runs, else time limits; see remaining.
-func newAlloX(o Options) chooser {
+func newAlloX(o Options) rule {
 	return func(r *round) {
 		r.upForRenewal()
 		line := r.contenders()
 		behind := r.leastProgress(line)
 		needs := make([]cluster.GPUTime, len(r.jobs))
 		for _, k := range line {
-			needs[k] = cluster.Times(r.jobs[k].GPUs, r.remaining(&r.jobs[k], o.Runs))
+			needs[k] = cluster.Times(r.jobs[k].gpus, r.remaining(&r.jobs[k], o.Runs))
 		}
 		turn := func(k int) int {
-			if t := r.jobs[k].Tenant; t >= 0 && behind[t] {
+			if t := r.jobs[k].tenant; t >= 0 && behind[t] {
 				return 0
 			}
 			return 1
@@ -49,7 +49,7 @@ func (r *round) leastProgress(line []int) []bool {
 	behind := make([]bool, len(r.Tenants))
 	var tenants []int
 	for _, k := range line {
-		if t := r.jobs[k].Tenant; t >= 0 && !slices.Contains(tenants, t) {
+		if t := r.jobs[k].tenant; t >= 0 && !slices.Contains(tenants, t) {
 			tenants = append(tenants, t)
 		}
 	}

@@ -36,26 +36,26 @@ func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 	for k := range r.jobs {
 		j := &r.jobs[k]
 		key := r.Records[j.at].Key
-		if may[key] = u.may[key]; j.Waits || may[key] == nil {
-			may[key] = slices.Clone(j.Pools)
+		if may[key] = u.may[key]; j.waits || may[key] == nil {
+			may[key] = slices.Clone(j.pools)
 		}
 		if j.stays() {
-			gpus[r.on(j)] = max(gpus[r.on(j)]-j.GPUs, 0)
+			gpus[r.on(j)] = max(gpus[r.on(j)]-j.gpus, 0)
 		}
-		if j.stays() || j.Tenant < 0 {
+		if j.stays() || j.tenant < 0 {
 			continue
 		}
 		speeds := u.speeds(r, j, may[key])
-		name := fmt.Sprintf("%s %.6g", r.Tenants[j.Tenant], speeds)
+		name := fmt.Sprintf("%s %.6g", r.Tenants[j.tenant], speeds)
 		i, ok := at[name]
 		if !ok {
 			i = len(list)
 			at[name] = i
-			list = append(list, bidder{Bid: cluster.Bid{Party: name, Tenant: r.Tenants[j.Tenant], Weight: r.weight(j.Tenant), Milli: 1000,
+			list = append(list, bidder{Bid: cluster.Bid{Party: name, Tenant: r.Tenants[j.tenant], Weight: r.weight(j.tenant), Milli: 1000,
 				Speeds: speeds, Margins: slices.Repeat([]float64{1}, r.pools)}, due: make([]float64, r.pools)})
 		}
 		list[i].jobs = append(list[i].jobs, k)
-		list[i].Demand, list[i].Gang = list[i].Demand+j.GPUs, max(list[i].Gang, j.GPUs)
+		list[i].Demand, list[i].Gang = list[i].Demand+j.gpus, max(list[i].Gang, j.gpus)
 	}
 	u.may = may
 	slices.SortFunc(list, func(a, b bidder) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Party, b.Party)) })

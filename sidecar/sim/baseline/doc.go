@@ -1,8 +1,8 @@
-// Package baseline has the schedulers that fairlease is compared with. Each is a Decide like the
-// engine's, from a snapshot to a plan. The accounts are the engine's own
-// (engine.Decider.DecideBy: received and due GPU time, eligibility), and so is the execution of
-// choices: hand-overs, notices, gates. A baseline only chooses which jobs get GPUs. It finds them
-// on the engine's board: consolidated on the fewest nodes, spread only if the job allows that.
+// Package baseline has the schedulers that fairlease is compared with. Each is a chooser
+// (field.Chooser), like fair share and virtual clusters, and decides by engine.Decider.DecideBy. The
+// accounts are the engine's own (received and due GPU time, eligibility), and so is the execution of
+// choices: hand-overs, notices, gates. A baseline only chooses which jobs get GPUs. It finds them on
+// the engine's board: consolidated on the fewest nodes, spread only if the job allows that.
 //
 //	name               from                                  rule
 //	fifo               -                                     first come, first served; the first who waits blocks

@@ -26,5 +26,5 @@ func (r *round) remaining(j *job, runs func(*cluster.Job) cluster.Span) cluster.
 
 // ran gives a job's past run time, all attempts and their overheads included.
 func (r *round) ran(j *job) cluster.Span {
-	return cluster.Span(r.alloc(j)) / cluster.Span(max(j.GPUs, 1))
+	return cluster.Span(r.alloc(j)) / cluster.Span(max(j.gpus, 1))
 }

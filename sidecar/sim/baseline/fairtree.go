@@ -112,7 +112,7 @@ func (f *fairTree) users(r *round) []user {
 		all[u] = true
 	}
 	for k := range r.jobs {
-		if j := &r.jobs[k]; j.Tenant >= 0 {
+		if j := &r.jobs[k]; j.tenant >= 0 {
 			all[r.userOf(j)] = true
 		}
 	}

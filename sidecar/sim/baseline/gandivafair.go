@@ -28,7 +28,7 @@ import (
 // constant migrations"). Here a paused job leaves its node anyway and returns wherever there is
 // space, so there is one stride, in perfect balance. A job that continues stays in place. All
 // leases end together, like quanta.
-func newGandivaFair(Options) chooser {
+func newGandivaFair(Options) rule {
 	g := &passes{}
 	return func(r *round) {
 		r.grid = true
@@ -65,13 +65,13 @@ func (g *passes) advance(r *round) {
 	var known []stride.Job
 	for k := range r.jobs { // by key
 		j := &r.jobs[k]
-		p := stride.Job{Key: r.Records[j.at].Key, GPUs: j.GPUs, Pass: stride.Never}
+		p := stride.Job{Key: r.Records[j.at].Key, GPUs: j.gpus, Pass: stride.Never}
 		if i, ok := g.find(p.Key); ok {
-			p = g.jobs[i].After(cluster.Span(r.alloc(j)-g.alloc[i])/cluster.Span(max(j.GPUs, 1)), r.set.Term)
+			p = g.jobs[i].After(cluster.Span(r.alloc(j)-g.alloc[i])/cluster.Span(max(j.gpus, 1)), r.set.Term)
 			known = append(known, p)
 		}
-		if j.Tenant >= 0 {
-			p.Stride = strides[j.Tenant]
+		if j.tenant >= 0 {
+			p.Stride = strides[j.tenant]
 		}
 		now.jobs, now.alloc = append(now.jobs, p), append(now.alloc, r.alloc(j))
 	}
@@ -92,9 +92,9 @@ func (r *round) strides() []stride.Pass {
 		}
 	}
 	for k := range r.jobs {
-		if j := &r.jobs[k]; j.Tenant >= 0 {
-			wanted[j.Tenant] += j.GPUs
-			wants[j.Tenant] += cluster.MicroGPU(j.GPUs) * cluster.WholeGPU
+		if j := &r.jobs[k]; j.tenant >= 0 {
+			wanted[j.tenant] += j.gpus
+			wants[j.tenant] += cluster.MicroGPU(j.gpus) * cluster.WholeGPU
 		}
 	}
 	capacity := cluster.MicroGPU(0)

@@ -13,7 +13,7 @@ import (
 // there (§3.1). Each quantum, one job may migrate to another model where it gains, and jobs may
 // leave servers with a high load (§3.5). A job has its entitlement only on its server; unused
 // GPUs of a server are lent, though.
-func newGandivaSplit(o Options) chooser {
+func newGandivaSplit(o Options) rule {
 	policy := "gandiva-fair"
 	if o.Speed == nil {
 		policy = "gandiva-fair:no-trade"
@@ -90,7 +90,7 @@ func (s *servers) place(r *round, list []bidder, order []int, state *stride.Stat
 			if stayed[key] = len(on) > 0 && len(on) == len(s.homes[key]); stayed[key] {
 				state.Jobs = append(state.Jobs, stride.Placed{Key: key, User: tenant, On: on, Speed: speed, May: may})
 			} else {
-				queue = append(queue, stride.Queued{Key: key, User: tenant, GPUs: r.jobs[k].GPUs, Speed: speed, May: may})
+				queue = append(queue, stride.Queued{Key: key, User: tenant, GPUs: r.jobs[k].gpus, Speed: speed, May: may})
 			}
 		}
 	}

@@ -95,7 +95,7 @@ func greedy(p policy.Problem) (policy.Shares, error) {
 
 // newAtRandom makes first come, first served where a job keeps its first GPUs until it ends:
 // those of a random model with enough idle ones. No job overtakes.
-func newAtRandom(o Options) chooser {
+func newAtRandom(o Options) rule {
 	m := &mechanism{told: o}
 	return func(r *round) {
 		r.hold()
@@ -105,8 +105,8 @@ func newAtRandom(o Options) chooser {
 				continue
 			}
 			var pools []int
-			for _, p := range j.Pools {
-				if r.board.Idle(p) >= j.GPUs && m.speed(r, j, p) > 0 {
+			for _, p := range j.pools {
+				if r.board.Idle(p) >= j.gpus && m.speed(r, j, p) > 0 {
 					pools = append(pools, p)
 				}
 			}
@@ -133,7 +133,7 @@ type settled struct {
 	lot *rand.Rand
 }
 
-func newSettled(o Options) chooser {
+func newSettled(o Options) rule {
 	s := &settled{on: map[int64]int{}, lot: rand.New(rand.NewPCG(1, 0))}
 	return newMechanism(s.divide, nil)(o)
 }

@@ -30,12 +30,12 @@ func (r *round) term(t cluster.Instant) cluster.Instant {
 // upForRenewal marks the jobs whose lease ends within the notice.
 func (r *round) upForRenewal() {
 	for k := range r.jobs {
-		if j := &r.jobs[k]; j.lease != nil && j.Runs {
+		if j := &r.jobs[k]; j.lease != nil && j.runs {
 			ends := j.lease.End.Sub(r.now) <= r.set.Notice && (j.lease.State == cluster.Active || j.lease.State == cluster.Noticed)
-			if ends && !j.Movable {
+			if ends && !j.movable {
 				r.Renew(j.at, r.term(max(j.lease.End, r.now)))
 			}
-			j.soft = ends && j.Movable
+			j.soft = ends && j.movable
 		}
 	}
 }
@@ -60,7 +60,7 @@ func (r *round) contest(line []int) {
 	r.board.Await(len(r.s.Cases))
 	for rank, k := range line {
 		if j := &r.jobs[k]; j.lease != nil {
-			r.board.Soften(j.at, j.Tenant, rank, max(j.lease.End, r.now), r.holds(j))
+			r.board.Soften(j.at, j.tenant, rank, max(j.lease.End, r.now), r.holds(j))
 		}
 	}
 	for _, k := range line {
@@ -83,11 +83,11 @@ func (r *round) displace(j *job, end cluster.Instant, may func(pool int) bool) i
 	}
 	var best place.Placement
 	pool := -1
-	for _, p := range j.Pools {
+	for _, p := range j.pools {
 		if may != nil && !may(p) {
 			continue
 		}
-		found, ok := r.board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.now, End: end, Displace: place.Anybodys, Most: -1})
+		found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Displace: place.Anybodys, Most: -1})
 		if ok && (pool < 0 || found.At < best.At) {
 			best, pool = found, p
 		}

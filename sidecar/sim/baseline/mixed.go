@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
@@ -28,8 +27,8 @@ func (r *round) merged() *place.Site {
 var onePool = []int{0}
 
 // merge puts a job on the merged site. A job that names a model may use only nodes of that model.
-func (r *round) merge(i int, j engine.Job) engine.Job {
-	spec := r.Spec(i)
+func (r *round) merge(j *job) {
+	spec := r.Spec(j.at)
 	if model := spec.Request.Model; model != "" {
 		var have []string
 		for k := range r.s.Nodes {
@@ -41,8 +40,7 @@ func (r *round) merge(i int, j engine.Job) engine.Job {
 		}
 		spec.Require = have
 	}
-	j.Shape, j.Pools = r.site.Shape(spec), onePool
-	return j
+	j.shape, j.pools = r.site.Shape(spec), onePool
 }
 
 // onSite converts holdings to the merged site.

@@ -31,7 +31,7 @@ const (
 //
 // Slurm leaves much open. Here priorities are updated in every round rather than every
 // PriorityCalcPeriod, and every job is tried for backfill, not only the first of each user.
-func newMultifactor(Options) chooser {
+func newMultifactor(Options) rule {
 	tree := &fairTree{}
 	return func(r *round) {
 		tree.charge(r)
@@ -42,7 +42,7 @@ func newMultifactor(Options) chooser {
 		kept := make([]cluster.Instant, r.pools) // until when the first waiting job can wait
 		for _, k := range byPriority(r, tree) {
 			j := &r.jobs[k]
-			if !r.backfill(j, kept) && !slices.ContainsFunc(j.Pools, func(p int) bool { return kept[p] > 0 }) {
+			if !r.backfill(j, kept) && !slices.ContainsFunc(j.pools, func(p int) bool { return kept[p] > 0 }) {
 				r.keep(j, kept)
 			}
 		}
@@ -64,7 +64,7 @@ func byPriority(r *round, tree *fairTree) []int {
 			continue
 		}
 		age := min(float64(r.now.Sub(r.Records[j.at].First))/float64(maxAge), 1)
-		size := float64(j.GPUs) / float64(max(all, 1))
+		size := float64(j.gpus) / float64(max(all, 1))
 		priority[k] = weightAge*age + weightFairshare*share[r.userOf(j)] + weightJobSize*size
 		line = append(line, k)
 	}
@@ -74,7 +74,7 @@ func byPriority(r *round, tree *fairTree) []int {
 
 // backfill starts a waiting job if it delays no claim.
 func (r *round) backfill(j *job, kept []cluster.Instant) bool {
-	for _, p := range j.Pools {
+	for _, p := range j.pools {
 		if r.board.Idle(p) == 0 {
 			continue
 		}
@@ -82,7 +82,7 @@ func (r *round) backfill(j *job, kept []cluster.Instant) bool {
 		if end > 0 && r.now.Add(r.limit(j)) > end {
 			end++
 		}
-		if found, ok := r.board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.now, End: end, Most: -1}); ok {
+		if found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Most: -1}); ok {
 			r.take(j, found, 0)
 			return true
 		}
@@ -106,16 +106,16 @@ func (r *round) keep(j *job, kept []cluster.Instant) {
 	board.Await(len(r.s.Cases))
 	for rank, k := range running {
 		o := &r.jobs[k]
-		board.Soften(o.at, o.Tenant, rank, r.ends(o), r.holds(o))
+		board.Soften(o.at, o.tenant, rank, r.ends(o), r.holds(o))
 	}
 	var best place.Placement
-	for _, p := range j.Pools {
-		found, ok := board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.now, End: r.now, Displace: place.Anybodys, Most: -1})
+	for _, p := range j.pools {
+		found, ok := board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: r.now, Displace: place.Anybodys, Most: -1})
 		if ok && (best.Nodes == nil || found.At < best.At) {
 			best = found
 		}
 	}
-	for _, p := range j.Pools {
+	for _, p := range j.pools {
 		kept[p] = max(best.At, r.now+1)
 	}
 	r.board.Claim(best.Nodes, max(best.At, r.now+1))
@@ -132,7 +132,7 @@ func (r *round) limit(j *job) cluster.Span {
 // ends gives the latest end of a running job; an overdue one ends soon.
 func (r *round) ends(j *job) cluster.Instant {
 	start := r.now
-	if j.Runs {
+	if j.runs {
 		start = r.s.Cases[j.at].Job.Start
 	}
 	return max(start.Add(r.limit(j)), r.now.Add(r.set.Interval))

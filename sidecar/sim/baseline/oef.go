@@ -10,8 +10,8 @@ import (
 // newOEF makes OEF (Mo et al.) with one of its programs. Entitlements are computed before every
 // round, and rounded to whole GPUs with carried deviations (§4.3). GPUs that a user's jobs cannot
 // fill are lent.
-func newOEF(policy string) func(Options) chooser {
-	return func(o Options) chooser {
+func newOEF(policy string) func(Options) rule {
+	return func(o Options) rule {
 		m := &market{bidders: bidders{policy: policy, told: o}}
 		return (&rota{turn: m.turn}).choose
 	}
@@ -49,7 +49,7 @@ func (m *market) turn(r *round) map[cluster.JobKey]spot {
 			for n, p := range order {
 				can[n] = list[i].Speeds[p] > 0
 			}
-			tenants[i].Jobs = append(tenants[i].Jobs, rounds.Job{Key: key, Gang: r.jobs[k].GPUs, Starved: m.starved[key], Can: can})
+			tenants[i].Jobs = append(tenants[i].Jobs, rounds.Job{Key: key, Gang: r.jobs[k].gpus, Starved: m.starved[key], Can: can})
 		}
 	}
 	_, after, runs := rounds.OEF(models, tenants, rounds.Settings{})

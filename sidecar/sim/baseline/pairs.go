@@ -26,7 +26,7 @@ func (r *round) id(k int) cluster.JobID   { return r.s.Cases[r.jobs[k].at].Job.I
 func (m *mechanism) together(r *round, next *tally, a, b int) (policy.Pair, bool) {
 	q := policy.Pair{A: a, B: b}
 	x, y := &r.jobs[a], &r.jobs[b]
-	if x.GPUs != y.GPUs || !x.Movable || !y.Movable || x.stays() || y.stays() {
+	if x.gpus != y.gpus || !x.movable || !y.movable || x.stays() || y.stays() {
 		return q, false
 	}
 	both := make([]float64, 2*r.pools)
@@ -52,7 +52,7 @@ func (m *mechanism) met(r *round) map[couple]int {
 	out := map[couple]int{}
 	for k := range r.jobs {
 		j := &r.jobs[k]
-		if i, ok := m.now.hosts[r.key(k)]; ok && j.Runs && r.on(j) >= 0 {
+		if i, ok := m.now.hosts[r.key(k)]; ok && j.runs && r.on(j) >= 0 {
 			out[couple{m.now.rows[i].Job, m.now.rows[i].With}] = r.on(j)
 		}
 	}
@@ -180,7 +180,7 @@ func (g *packing) pair(m *mechanism, r *round, next *tally) bool {
 		gpus += n
 	}
 	for k := range r.jobs {
-		wanted += r.jobs[k].GPUs
+		wanted += r.jobs[k].gpus
 	}
 	if g.judge(m, r, next); wanted > gpus {
 		var single []int

@@ -34,13 +34,13 @@ func (m *rota) choose(r *round) {
 	line := r.contenders()
 	slices.SortStableFunc(line, func(a, b int) int {
 		x, y := &r.jobs[a], &r.jobs[b]
-		return cmp.Or(m.rank(r, x)-m.rank(r, y), y.GPUs-x.GPUs)
+		return cmp.Or(m.rank(r, x)-m.rank(r, y), y.gpus-x.gpus)
 	})
 	r.hold()
 	r.board.Await(len(r.s.Cases))
 	for rank, k := range line {
 		if j := &r.jobs[k]; j.lease != nil {
-			r.board.Soften(j.at, j.Tenant, rank, max(j.lease.End, r.now), r.holds(j))
+			r.board.Soften(j.at, j.tenant, rank, max(j.lease.End, r.now), r.holds(j))
 		}
 	}
 	lend := !m.awaited(r)

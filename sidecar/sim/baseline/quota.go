@@ -17,8 +17,8 @@ func (r *round) budgets(counts func(*job) bool) *budget {
 		b.quota[p], b.holds[p] = r.quotas(p), make([]int, len(r.Tenants))
 	}
 	for k := range r.jobs {
-		if j := &r.jobs[k]; j.lease != nil && j.Tenant >= 0 && counts(j) {
-			b.holds[r.pool(j)][j.Tenant] += j.lease.GPUs
+		if j := &r.jobs[k]; j.lease != nil && j.tenant >= 0 && counts(j) {
+			b.holds[r.pool(j)][j.tenant] += j.lease.GPUs
 		}
 	}
 	return b
@@ -26,7 +26,7 @@ func (r *round) budgets(counts func(*job) bool) *budget {
 
 // within tells whether a job with so many GPUs of a pool stays within its tenant's quota.
 func (b *budget) within(j *job, gpus, p int) bool {
-	return b.holds[p][j.Tenant]+gpus <= b.quota[p][j.Tenant]
+	return b.holds[p][j.tenant]+gpus <= b.quota[p][j.tenant]
 }
 
 // quotas gives every tenant's whole GPUs of a pool: its share by weight (ASTRAEA eq. 6), rounded

@@ -17,7 +17,7 @@ import (
 // Left open by the paper, and chosen for the baseline: priorities are recomputed in every round,
 // oldest grant first, so that a job is promoted when its tenant's others end. Within a tenant, a
 // job that does not fit is skipped. A preempted job gets the site's notice to save.
-func newQuotaLend(Options) chooser {
+func newQuotaLend(Options) rule {
 	return func(r *round) {
 		b := r.byPriority()
 		r.hold()
@@ -28,7 +28,7 @@ func newQuotaLend(Options) chooser {
 				if j.lease.State == cluster.Noticed { // a job with a notice goes first
 					rank, end = 1, max(j.lease.End, r.now)
 				}
-				r.board.Soften(j.at, j.Tenant, rank, end, r.holds(j))
+				r.board.Soften(j.at, j.tenant, rank, end, r.holds(j))
 			}
 		}
 		low := r.guaranteed(b)
@@ -50,7 +50,7 @@ func (r *round) byPriority() *budget {
 	b := r.budgets(func(*job) bool { return false })
 	var running []int
 	for k := range r.jobs {
-		if r.jobs[k].lease != nil && r.jobs[k].Tenant >= 0 {
+		if r.jobs[k].lease != nil && r.jobs[k].tenant >= 0 {
 			running = append(running, k)
 		}
 	}
@@ -59,10 +59,10 @@ func (r *round) byPriority() *budget {
 		j := &r.jobs[k]
 		p := r.pool(j)
 		if !b.within(j, j.lease.GPUs, p) {
-			j.soft = j.Movable && j.Runs && j.lease.State != cluster.Ending
+			j.soft = j.movable && j.runs && j.lease.State != cluster.Ending
 			continue
 		}
-		b.holds[p][j.Tenant] += j.lease.GPUs
+		b.holds[p][j.tenant] += j.lease.GPUs
 		if j.lease.State == cluster.Noticed {
 			r.Renew(j.at, 0)
 		}
@@ -76,11 +76,11 @@ func (r *round) guaranteed(b *budget) []int {
 	r.line = r.line[:0]
 	for k := range r.jobs {
 		j := &r.jobs[k]
-		if j.lease != nil || j.Tenant < 0 {
+		if j.lease != nil || j.tenant < 0 {
 			continue
 		}
-		if p := r.displace(j, 0, func(p int) bool { return b.within(j, j.GPUs, p) }); p >= 0 {
-			b.holds[p][j.Tenant] += j.GPUs
+		if p := r.displace(j, 0, func(p int) bool { return b.within(j, j.gpus, p) }); p >= 0 {
+			b.holds[p][j.tenant] += j.gpus
 		} else {
 			r.line = append(r.line, k)
 		}
@@ -103,7 +103,7 @@ func (r *round) lend(low []int) {
 		}
 	}
 	for _, k := range low {
-		t := r.jobs[k].Tenant
+		t := r.jobs[k].tenant
 		waiting[t] = append(waiting[t], k)
 	}
 	for r.idle() {
@@ -119,7 +119,7 @@ func (r *round) lend(low []int) {
 		j := &r.jobs[waiting[next][0]]
 		waiting[next] = waiting[next][1:]
 		if r.start(j, 0, nil) >= 0 {
-			has[next] += j.GPUs
+			has[next] += j.gpus
 		}
 	}
 }

@@ -2,13 +2,14 @@ package baseline
 
 import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
-	"github.com/fairlease/fairlease/sidecar/engine"
+	"github.com/fairlease/fairlease/sidecar/engine/field"
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
 // round is a scheduler's view of one round, and its decisions. Its lists are reused in the next.
 type round struct {
-	*engine.Books
+	*field.Field
+	rule  rule
 	s     *cluster.Snapshot
 	now   cluster.Instant
 	set   *cluster.Settings
@@ -24,16 +25,30 @@ type round struct {
 
 // job is a job that waits for a lease, or has one.
 type job struct {
-	engine.Job
-	at    int // index of its case
-	lease *cluster.Lease
-	soft  bool // it may lose its lease in this round
+	at      int // index of its case
+	lease   *cluster.Lease
+	soft    bool  // it may lose its lease in this round
+	waits   bool  // it could be granted a lease now
+	runs    bool  // it is running or suspended
+	movable bool  // it may be requeued
+	tenant  int   // -1 = none
+	gpus    int   // requested
+	shape   int   // on the site, of a waiting job
+	pools   []int // that could serve it; of a running job its own
+}
+
+// Choose implements field.Chooser.
+func (r *round) Choose(f *field.Field) field.Choice {
+	r.begin(f)
+	r.rule(r)
+	return field.Choice{}
 }
 
 // begin lists the jobs. Cases are ordered by key, and keys are assigned in order of arrival.
-func (r *round) begin(s *cluster.Snapshot, b *engine.Books) {
-	r.Books, r.s, r.now, r.set = b, s, s.Now, &s.Settings
-	r.site, r.pools = b.Site, len(b.Pools)
+func (r *round) begin(f *field.Field) {
+	s := f.Snapshot
+	r.Field, r.s, r.now, r.set = f, s, s.Now, &s.Settings
+	r.site, r.pools = f.Site, len(f.Pools)
 	if r.mixed {
 		r.site, r.pools = r.merged(), 1
 	}
@@ -44,16 +59,18 @@ func (r *round) begin(s *cluster.Snapshot, b *engine.Books) {
 	}
 	r.jobs, r.rest = r.jobs[:0], r.rest[:0]
 	for i := range s.Cases {
-		l := b.Leases[i]
+		st, l := &f.Jobs[i], f.Leases[i]
 		if s.Cases[i].Gone {
 			continue
 		}
-		if j := b.Job(i); j.Waits || l != nil && (j.Runs || l.State == cluster.Granted) {
+		if waits := st.Eligible && st.Ours(cluster.Act); waits || l != nil && (st.Runs || l.State == cluster.Granted) {
+			j := job{at: i, lease: l, waits: waits, runs: st.Runs, movable: st.Touch == cluster.Act && !st.Ordered(cluster.Exempt),
+				tenant: int(st.Tenant), gpus: st.GPUs, shape: st.Shape, pools: st.Pools}
 			if r.mixed {
-				j = r.merge(i, j)
+				r.merge(&j)
 			}
-			r.jobs = append(r.jobs, job{Job: j, at: i, lease: l})
-		} else if j.Holds {
+			r.jobs = append(r.jobs, j)
+		} else if st.Live && !st.Waits {
 			r.rest = append(r.rest, i)
 			r.board.Hold(r.onSite(s.Cases[i].Job.Holds))
 		}
@@ -96,11 +113,11 @@ func (r *round) hold() {
 // start gives a waiting job idle GPUs, consolidated, of the pools that it may use (nil = any),
 // until end (0 = without end). It gives the pool; -1 = no pool has enough where it fits.
 func (r *round) start(j *job, end cluster.Instant, may func(pool int) bool) int {
-	for _, p := range j.Pools {
+	for _, p := range j.pools {
 		if r.board.Idle(p) == 0 || may != nil && !may(p) {
 			continue
 		}
-		if found, ok := r.board.Fit(place.Ask{Shape: j.Shape, Pool: p, Now: r.now, End: end, Most: -1}); ok {
+		if found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Most: -1}); ok {
 			r.take(j, found, end)
 			return p
 		}

@@ -48,8 +48,8 @@ type tally struct {
 type alone struct{ left, elapsed float64 }
 
 // newMechanism makes the mechanism for a policy; pairs nil = no sharing of GPUs.
-func newMechanism(divide divider, pairs func() pairer) func(Options) chooser {
-	return func(o Options) chooser {
+func newMechanism(divide divider, pairs func() pairer) func(Options) rule {
+	return func(o Options) rule {
 		m := &mechanism{divide: divide, told: o}
 		if pairs != nil && o.Beside != nil {
 			m.pairs = pairs()
@@ -116,8 +116,8 @@ func (m *mechanism) count(r *round) tally {
 		if ok {
 			next.may[k] = was.may[i]
 		}
-		if j.Waits || !ok { // for a running job only its pool is known
-			next.may[k] = slices.Clone(j.Pools)
+		if j.waits || !ok { // for a running job only its pool is known
+			next.may[k] = slices.Clone(j.pools)
 		}
 		if !ok {
 			*row = newRow(r, j)
@@ -125,7 +125,7 @@ func (m *mechanism) count(r *round) tally {
 			continue
 		}
 		*row, next.alone[k] = was.rows[i].After(gone), was.alone[i]
-		if p := r.on(j); p >= 0 && j.Runs {
+		if p := r.on(j); p >= 0 && j.runs {
 			if pair, ok := pairs[was.hosts[key]]; ok {
 				row = &next.rows[pair]
 			}
@@ -151,7 +151,7 @@ func (m *mechanism) count(r *round) tally {
 
 // newRow gives the row of a job without past service.
 func newRow(r *round, j *job) rounds.Row {
-	return rounds.Row{Job: r.Records[j.at].Key, Gang: j.GPUs, Share: make([]float64, r.pools),
+	return rounds.Row{Job: r.Records[j.at].Key, Gang: j.gpus, Share: make([]float64, r.pools),
 		Due: make([]cluster.Span, r.pools), Time: make([]cluster.Span, r.pools), First: r.Records[j.at].First}
 }
 
@@ -169,8 +169,8 @@ func (m *mechanism) problem(r *round, next *tally) policy.Problem {
 	for k := range r.jobs {
 		j, row := &r.jobs[k], &p.Jobs[k]
 		age := r.now.Sub(r.Records[j.at].First)
-		*row = policy.Job{ID: int64(r.Records[j.at].Key), Gang: j.GPUs, Weight: 1, Speed: make([]float64, r.pools), Elapsed: age.Duration().Seconds(),
-			Entity: max(0, j.Tenant)}
+		*row = policy.Job{ID: int64(r.Records[j.at].Key), Gang: j.gpus, Weight: 1, Speed: make([]float64, r.pools), Elapsed: age.Duration().Seconds(),
+			Entity: max(0, j.tenant)}
 		for i := range row.Speed {
 			if slices.Contains(next.may[k], i) && (!j.stays() || r.on(j) == i) {
 				row.Speed[i] = m.speed(r, j, i)
@@ -204,7 +204,7 @@ func (a *alone) since(j *policy.Job, models []policy.Model, n int) {
 }
 
 // stays tells whether a job cannot lose its lease in this round.
-func (j *job) stays() bool { return j.lease != nil && (!j.Movable || !j.Runs) }
+func (j *job) stays() bool { return j.lease != nil && (!j.movable || !j.runs) }
 
 // speed gives the speed of a job on a pool; 0 = it does not run there.
 func (m *mechanism) speed(r *round, j *job, p int) float64 {
@@ -235,7 +235,7 @@ func (m *mechanism) begin(r *round) {
 		goes[k] = -1
 		if j.stays() {
 			goes[k], rows[k].Gang = r.on(j), 0
-			idle[goes[k]] -= j.GPUs
+			idle[goes[k]] -= j.gpus
 		}
 	}
 	for i := len(r.jobs); i < len(rows); i++ {
@@ -265,7 +265,7 @@ func (m *mechanism) begin(r *round) {
 			r.board.Hold(r.holds(j))
 			r.Renew(j.at, m.now.until)
 		case r.on(j) == goes[k]:
-			r.board.Soften(j.at, j.Tenant, -j.GPUs, max(j.lease.End, r.now.Add(r.set.Notice)), r.holds(j))
+			r.board.Soften(j.at, j.tenant, -j.gpus, max(j.lease.End, r.now.Add(r.set.Notice)), r.holds(j))
 		default:
 			if r.dismiss(j); j.lease.State != cluster.Ending {
 				r.board.Hold(r.holds(j))

@@ -69,7 +69,7 @@ const product = "astraea"
 type rival struct {
 	name   string
 	leases bool
-	make   func(Options) chooser
+	make   func(Options) rule
 }
 
 // known lists the schedulers in the order of tables.
@@ -95,8 +95,8 @@ var unlike = []rival{
 	{"oef:noncoop", true, newOEF("oef:noncoop")},
 }
 
-// chooser assigns GPUs in a round.
-type chooser func(*round)
+// rule assigns GPUs in a round.
+type rule func(*round)
 
 // Names lists the schedulers, in the order in which tables show them.
 func Names() []string {
@@ -176,13 +176,8 @@ func New(name string, o Options) (Scheduler, error) {
 		if k.name != name {
 			continue
 		}
-		choose, r := k.make(o), &round{mixed: o.Mixed, grid: o.Grid}
-		return Scheduler{Name: name, Leases: k.leases, Decide: func(s cluster.Snapshot) cluster.Plan {
-			return decider.DecideBy(s, func(b *engine.Books) {
-				r.begin(&s, b)
-				choose(r)
-			})
-		}}, nil
+		r := &round{rule: k.make(o), mixed: o.Mixed, grid: o.Grid}
+		return Scheduler{Name: name, Leases: k.leases, Decide: func(s cluster.Snapshot) cluster.Plan { return decider.DecideBy(s, r) }}, nil
 	}
 	names := slices.Sorted(slices.Values(slices.Concat(Names(), Cellular(), Dividing(), Unlike())))
 	return Scheduler{}, fmt.Errorf("there is no scheduler %q; there are %s", name, strings.Join(names, ", "))

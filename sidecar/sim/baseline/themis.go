@@ -18,7 +18,7 @@ import (
 // random. Here the others have the same order, so that nothing depends on f or on chance. A gang
 // cannot bid for a part of its GPUs, so there is one bid per job. Run times are those of
 // Options.Runs; ASTRAEA assumes "a reasonable estimation error rate".
-func newThemis(o Options) chooser {
+func newThemis(o Options) rule {
 	return func(r *round) {
 		r.upForRenewal()
 		line := r.contenders()

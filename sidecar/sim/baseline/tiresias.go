@@ -14,7 +14,7 @@ import (
 // tenants nor run times.
 //
 // The option that promotes starving jobs is off, as by default in that simulator.
-func newTiresias(Options) chooser {
+func newTiresias(Options) rule {
 	return func(r *round) {
 		r.upForRenewal()
 		line := r.contenders()

@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Hints is what a job's --comment= says of it: kind=resnet50,steps=90000,steps/s.v100=12.5,gpus=idle. Its text is read once,
+// where the job is seen; every field has a bound.
+type Hints struct {
+	Kind  string   `json:"kind,omitempty"`
+	Idle  bool     `json:"idle,omitempty"`  // it takes idle GPUs only
+	Steps float64  `json:"steps,omitempty"` // that it will do in all; 0 = it does not say
+	Rates []Rate   `json:"rates,omitempty"` // at most MaxRates, one a model, in the order of the comment
+	Wrong []string `json:"wrong,omitempty"` // mistakes in the comment, for its user: nine at most, each as short as CutWrong makes it
+}
+
+// Rate is a throughput that a job declares on a GPU model.
+type Rate struct {
+	Model string  `json:"model"`
+	Rate  float64 `json:"rate"` // steps a second of the whole gang; 0 = it does not run there
+}
+
+// MaxComment is how many bytes of a comment's words are read.
+const MaxComment = 512
+
+// MaxRates is more models than a cluster has.
+const MaxRates = 64
+
+// maxWrong is more mistakes than a comment has that is not wrong all over.
+const maxWrong = 8
+
+// ParseHints reads the hints in a comment, between commas, semicolons or blanks; other words are the user's own. Of mistakes and
+// repetitions it keeps the first maxWrong, and the rest of the comment holds. unread counts words that the caller left out
+// because they stand beyond MaxComment. A comment without hints gives nil.
+func ParseHints(text string, unread int) *Hints {
+	if text == "" && unread == 0 {
+		return nil
+	}
+	var h Hints
+	var saves Saving // see Job.Declares: here only its mistakes count
+	var wrong []string
+	say := func(format string, args ...any) {
+		if len(wrong) < maxWrong {
+			wrong = append(wrong, CutWrong(fmt.Sprintf(format, args...)))
+		}
+	}
+	words := strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == ';' || c == ' ' || c == '\t' || c == '\n' })
+	for _, word := range words {
+		key, value, ok := strings.Cut(word, "=")
+		model, isRate := strings.CutPrefix(key, "steps/s.")
+		switch {
+		case !ok:
+		case key == "kind" && h.Kind != "":
+			say("%s: a kind stands there already; keep one", word)
+		case key == "kind" && (value == "" || value != CleanName(value)):
+			say("%s: a kind is up to %d letters, digits and ._-+#@:", word, MaxName)
+		case key == "kind":
+			h.Kind = value
+		case key == "gpus" && value != "idle":
+			say("%s: gpus=idle is all that can be said, for a job that takes idle GPUs only", word)
+		case key == "gpus":
+			h.Idle = true
+		case key == "saves" || key == "save-time":
+			if err := saves.Declare(key, value); err != nil {
+				say("%v", err)
+			}
+		case key == "steps" && h.Steps != 0:
+			say("%s: steps stand there already; keep one", word)
+		case key == "steps":
+			if n, err := number(value); err != nil || n == 0 {
+				say("%s: write the number of steps that the job is to do, above 0", word)
+			} else {
+				h.Steps = n
+			}
+		case key == "steps/s":
+			say("%s: on which GPU model? Write steps/s.MODEL=%s", word, value)
+		case isRate && (model == "" || model != CleanName(model)):
+			say("%s: write a GPU model as Slurm names it, as in steps/s.v100=12.5", word)
+		case isRate && h.has(model):
+			say("%s: a rate on %s stands there already; keep one", word, model)
+		case isRate && len(h.Rates) == MaxRates:
+			say("%s: more than %d GPU models", word, MaxRates)
+		case isRate:
+			rate, err := number(value)
+			if err == nil {
+				err = CheckRate(rate)
+			}
+			if err == nil {
+				err = h.credible(rate)
+			}
+			if err != nil {
+				say("%s: %v", word, err)
+			} else {
+				h.Rates = append(h.Rates, Rate{model, rate})
+			}
+		}
+	}
+	if unread > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d words that stand beyond the first %d bytes", unread, MaxComment))
+	}
+	if h.Kind == "" && !h.Idle && h.Steps == 0 && h.Rates == nil && wrong == nil {
+		return nil
+	}
+	h.Wrong = wrong
+	return &h
+}
+
+// CutWrong cuts what is told of a comment's mistakes to the length of an event.
+func CutWrong(text string) string {
+	const most = 400
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "… and more"
+}
+
+// credible tells whether a rate can be beside the others.
+func (h *Hints) credible(rate float64) error {
+	for _, o := range h.Rates {
+		if least, most := min(o.Rate, rate), max(o.Rate, rate); least > 0 && most > widest*least {
+			return fmt.Errorf("%g steps a second cannot be beside %g on %s: no GPU model is more than %d times as fast as another", rate, o.Rate, o.Model, widest)
+		}
+	}
+	return nil
+}
+
+func (h *Hints) has(model string) bool {
+	for i := range h.Rates {
+		if h.Rates[i].Model == model {
+			return true
+		}
+	}
+	return false
+}
+
+// number reads a count.
+func number(s string) (float64, error) {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number", s)
+	}
+	return n, CheckSteps(n)
+}
+
+// The bounds of a rate that is believed, in steps a second: a step in a thousand years, and a billion a second.
+const (
+	SlowestRate = 1e-10
+	FastestRate = 1e9
+	// widest is how many times as fast a job can be on one GPU model as on another.
+	widest = 10_000
+	// mostSteps is up to where a float64 counts every step.
+	mostSteps = 1 << 53
+)
+
+// CheckSteps tells whether n can be a number of steps.
+func CheckSteps(n float64) error {
+	if !(n >= 0 && n <= mostSteps) { // NaN too
+		return fmt.Errorf("%v cannot be: write a number from 0 to %d", n, int64(mostSteps))
+	}
+	return nil
+}
+
+// CheckRate tells whether a rate can be; in steps a second.
+func CheckRate(rate float64) error {
+	if rate != 0 && !(rate >= SlowestRate && rate <= FastestRate) {
+		return fmt.Errorf("%v steps a second cannot be: write 0 where the job does not run, else a number from %g to %g", rate, SlowestRate, FastestRate)
+	}
+	return nil
+}
+
+// MaxName is the longest name of a kind.
+const MaxName = 64
+
+// CleanName gives a name that a kind may have.
+func CleanName(name string) string {
+	out := []byte(name[:min(len(name), MaxName)])
+	for i, c := range out {
+		if !letter(c) {
+			out[i] = '_'
+		}
+	}
+	return string(out)
+}
+
+// letter tells whether the name of a kind may have it.
+func letter(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("._-+#@:", c) >= 0
+}

@@ -1,0 +1,113 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// hints reads a comment, and gives its mistakes apart.
+func hints(text string) (cluster.Hints, []string) {
+	h := cluster.ParseHints(text, 0)
+	if h == nil {
+		return cluster.Hints{}, nil
+	}
+	wrong := h.Wrong
+	h.Wrong = nil
+	return *h, wrong
+}
+
+func TestHintsOfAComment(t *testing.T) {
+	for _, x := range []struct {
+		text  string
+		want  cluster.Hints
+		wrong []string // all that is told, in order
+	}{
+		{"", cluster.Hints{}, nil},
+		{"mine, checkpoint", cluster.Hints{}, nil},
+		{"kind=resnet50,steps/s.v100=12.5", cluster.Hints{Kind: "resnet50", Rates: []cluster.Rate{{"v100", 12.5}}}, nil},
+		{"checkpoint kind=a;steps=9e4 steps/s.v100=12.5\nsteps/s.k80=0", cluster.Hints{Kind: "a", Steps: 90000, Rates: []cluster.Rate{{"v100", 12.5}, {"k80", 0}}}, nil},
+		{"ETA=3d,kinds=2", cluster.Hints{}, nil},
+		{"kind=a,gpus=idle,gpus=idle", cluster.Hints{Kind: "a", Idle: true}, nil},
+		{"saves=30m save-time=90s", cluster.Hints{}, nil},
+		{"saves=banana,saves=never,saves=notice,save-time=0s,save-time=1m,save-time=2m", cluster.Hints{},
+			[]string{"saves=banana: \"banana\" is no manner of saving: write notice, term, never, or an interval", "saves=notice: another", "save-time=0s: write how long", "save-time=2m: another"}},
+		{"gpus=idle,gpus=4", cluster.Hints{Idle: true}, []string{"gpus=4: gpus=idle is all"}},
+		{"kind=a/b,kind=,steps=0,steps=-1,steps=NaN,steps=1e300,steps=x", cluster.Hints{},
+			[]string{"kind=a/b: a kind is", "kind=: a kind is", "steps=0: ", "steps=-1: ", "steps=NaN: ", "steps=1e300: ", "steps=x: "}},
+		{"kind=a,kind=b,steps=1,steps=2", cluster.Hints{Kind: "a", Steps: 1}, []string{"kind=b: a kind stands", "steps=2: steps stand"}},
+		{"steps/s=3,steps/s.=3,steps/s.a/b=3,steps/s.v100=1e10,steps/s.v100=Inf,steps/s.v100=-3,steps/s.v100=fast", cluster.Hints{},
+			[]string{"steps/s=3: on which GPU model? Write steps/s.MODEL=3", "steps/s.=3: write a GPU model", "steps/s.a/b=3: write a GPU model", "steps/s.v100=1e10: ", "steps/s.v100=Inf: ", "steps/s.v100=-3: ", "steps/s.v100=fast: \"fast\" is no number"}},
+		{strings.Repeat("steps=-1,", 9) + "kind=a", cluster.Hints{Kind: "a"}, slices.Repeat([]string{"steps=-1: "}, 8)},
+		{"steps/s.k80=0,steps/s.v100=1e-6,steps/s.a100=1e3,steps/s.p100=1e-4", cluster.Hints{Rates: []cluster.Rate{{"k80", 0}, {"v100", 1e-6}, {"p100", 1e-4}}},
+			[]string{"steps/s.a100=1e3: 1000 steps a second cannot be beside 1e-06 on v100: no GPU model is more than 10000 times as fast as another"}},
+		{"steps/s.v100=3,steps/s.v100=4,kind=x", cluster.Hints{Kind: "x", Rates: []cluster.Rate{{"v100", 3}}}, []string{"steps/s.v100=4: a rate on v100"}},
+	} {
+		got, lines := hints(x.text)
+		if d := cmp.Diff(x.want, got); d != "" {
+			t.Errorf("%q (-want +got):\n%s", x.text, d)
+		}
+		if len(lines) != len(x.wrong) {
+			t.Errorf("%q: %d faults, want %d:\n%s", x.text, len(lines), len(x.wrong), strings.Join(lines, "\n"))
+			continue
+		}
+		for i := range lines {
+			if !strings.HasPrefix(lines[i], x.wrong[i]) {
+				t.Errorf("%q: fault %q, want %q", x.text, lines[i], x.wrong[i])
+			}
+		}
+	}
+}
+
+// However long a comment is, its hints are short.
+func TestHintsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	h := cluster.ParseHints("kind=a/"+long+",gpus="+long+strings.Repeat(",saves="+long, 20), 7)
+	size := 0
+	for _, w := range h.Wrong {
+		size += len(w)
+	}
+	if len(h.Wrong) != 9 || size > 9*450 || h.Wrong[8] != "7 words that stand beyond the first 512 bytes" {
+		t.Errorf("%d mistakes of %d bytes, the last one %q", len(h.Wrong), size, h.Wrong[len(h.Wrong)-1])
+	}
+	var rates strings.Builder
+	for m := range 100 {
+		fmt.Fprintf(&rates, ",steps/s.m%d=1", m)
+	}
+	if h := cluster.ParseHints(rates.String(), 0); len(h.Rates) != cluster.MaxRates || len(h.Wrong) != 8 {
+		t.Errorf("%d rates, %d mistakes", len(h.Rates), len(h.Wrong))
+	}
+	if h := cluster.ParseHints("kind="+strings.Repeat("x", cluster.MaxName+1), 0); h.Kind != "" || len(h.Wrong) != 1 {
+		t.Errorf("a kind of %d letters is read as %+v", cluster.MaxName+1, h)
+	}
+}
+
+func FuzzParseHints(f *testing.F) {
+	f.Add("kind=resnet50,steps=90000,steps/s.v100=12.5;steps/s.k80=0")
+	f.Add("steps/s.=NaN kind=\x00")
+	f.Add("saves=30m,save-time=90s,saves=banana")
+	f.Fuzz(func(t *testing.T, text string) {
+		h, _ := hints(text)
+		if h.Kind != "" && h.Kind != cluster.CleanName(h.Kind) {
+			t.Errorf("kind %q", h.Kind)
+		}
+		if err := cluster.CheckSteps(h.Steps); err != nil {
+			t.Error(err)
+		}
+		for i, r := range h.Rates {
+			if err := cluster.CheckRate(r.Rate); err != nil || r.Model == "" {
+				t.Errorf("%+v: %v", r, err)
+			}
+			for _, o := range h.Rates[:i] {
+				if o.Model == r.Model {
+					t.Errorf("two rates on %s", r.Model)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package eligible
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/place"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// TakeBackOvertaken ends the grants whose GPUs, CPUs or memory went to jobs that started first: jobs that nothing gated, or that
+// fairlease leaves alone. Neither the granted job nor its nodes are to blame, so it does not wait for the grant timeout and has no
+// back-off: it may be granted other GPUs in this round.
+func TakeBackOvertaken(b *round.Books, site *place.Site) {
+	var waiting []int // cases with a grant, oldest grant first
+	for i, l := range b.Leases {
+		if l != nil && l.State == cluster.Granted && b.Jobs[i].Waits {
+			waiting = append(waiting, i)
+		}
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	starter := starters(b)
+	overtaken := func(i int) bool {
+		return slices.ContainsFunc(b.Leases[i].Nodes, func(h cluster.Holding) bool { return starter[h.Node] != 0 })
+	}
+	if !slices.ContainsFunc(waiting, overtaken) {
+		return
+	}
+	slices.SortStableFunc(waiting, func(i, k int) int { return cmp.Compare(b.Leases[i].Granted, b.Leases[k].Granted) })
+	board := site.Board(place.View{})
+	for i := range b.Jobs {
+		if l := b.Leases[i]; b.Jobs[i].Runs && (l == nil || l.State == cluster.Active) { // the others are leaving
+			board.Hold(b.Snapshot.Cases[i].Job.Holds)
+		}
+	}
+	for _, i := range waiting {
+		l := b.Leases[i]
+		spec := Spec(b, i)
+		spec.Require = nil
+		for _, h := range l.Nodes {
+			spec.Require = append(spec.Require, h.Node)
+		}
+		found, fits := board.Fit(place.Ask{Shape: site.Shape(spec), Pool: max(b.Pool(l.Pool), 0), Now: b.Now, End: b.Now, Most: -1})
+		if fits {
+			board.Take(found)
+			continue
+		}
+		for _, h := range l.Nodes {
+			if k := starter[h.Node]; k != 0 {
+				b.Records[i].Said = fmt.Sprintf("job %s started on %s first", b.Records[k-1].ID, h.Node)
+				b.TakeBack(i, "taken back: "+b.Records[i].Said)
+				break
+			}
+		}
+	}
+}
+
+// starters gives, by node, 1 + the case of a job that has started there since the last look without a grant.
+func starters(b *round.Books) map[string]int {
+	out := map[string]int{}
+	for i := range b.Jobs {
+		if !b.Jobs[i].Runs || b.Snapshot.Cases[i].Record.State == cluster.Running || b.Leases[i] != nil && !b.Leases[i].Adopted {
+			continue
+		}
+		for _, h := range b.Snapshot.Cases[i].Job.Holds {
+			out[h.Node] = 1 + i
+		}
+	}
+	return out
+}

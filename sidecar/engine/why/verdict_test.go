@@ -1,0 +1,32 @@
+package why
+
+import (
+	"testing"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/engine/round"
+)
+
+// Where a pool has spent what stops may cost, its leases do not end when their terms are over: a job that waits is told the
+// soonest time limit instead, or nothing.
+func TestNextEndsOfJobsThatAreTooDearToStop(t *testing.T) {
+	const term, limit = cluster.Instant(1000), cluster.Instant(5000)
+	for _, c := range []struct {
+		name  string
+		dear  bool
+		limit cluster.Span
+		state cluster.LeaseState
+		want  cluster.Instant
+	}{
+		{"a job that may be stopped", false, cluster.Hour, cluster.Active, term},
+		{"one that is too dear", true, cluster.Hour, cluster.Active, limit},
+		{"one that is too dear and has no limit", true, 0, cluster.Active, 0},
+		{"one that was told to end before", true, cluster.Hour, cluster.Noticed, term},
+	} {
+		b := &round.Books{Facts: round.Facts{Pools: []string{"a100"}, Snapshot: &cluster.Snapshot{Cases: []cluster.Case{{Job: cluster.Job{Limit: c.limit, End: limit}}}}},
+			Leases: []*cluster.Lease{{Pool: "a100", State: c.state, End: term}}, Jobs: []round.Job{{Dear: c.dear}}}
+		if got := nextEnds(b)[0]; got != c.want {
+			t.Errorf("%s: the next lease ends at %d, want %d", c.name, got, c.want)
+		}
+	}
+}
