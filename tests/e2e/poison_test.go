@@ -120,7 +120,7 @@ func (r *rig) takesPoison(p poison, long time.Duration) {
 		t.Errorf("the engine broke down: %s\n%s", b.Cause, b.Stack)
 	}
 	r.govern()
-	// fairlease places bob's jobs: Slurm may put both on one model before the first look, of which vision is due half.
+	// fairlease places bob's jobs: Slurm may put both on one model before the first look, and vision is due half of it.
 	for range 2 {
 		r.submit("bob", sleeps(3600), "--gres=gpu:4", "--begin=now+5")
 	}

@@ -15,8 +15,15 @@ import (
 	"testing"
 )
 
-// unfinished lists the folders and files whose violations are not reported yet.
-var unfinished = []string{}
+// unfinished lists the folders, files and patterns whose violations are not reported yet.
+var unfinished = []string{
+	"README.md", "docs", "sql",
+	"migrate", // applied migrations do not change
+	"sidecar/engine/*.go",
+	"sidecar/engine/actions", "sidecar/engine/budget", "sidecar/engine/eligible", "sidecar/engine/entitle",
+	"sidecar/engine/lease", "sidecar/engine/market", "sidecar/engine/round", "sidecar/engine/share",
+	"sidecar/engine/speeds", "sidecar/engine/vc",
+}
 
 // A rule is a pattern that no sentence may match, and the advice for its author.
 type rule struct {
@@ -63,8 +70,9 @@ func TestPlainEnglish(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(unfinished, func(prefix string) bool {
-			return relative == prefix || strings.HasPrefix(relative, prefix+"/")
+		if slices.ContainsFunc(unfinished, func(pattern string) bool {
+			match, err := filepath.Match(pattern, relative)
+			return err == nil && match || strings.HasPrefix(relative, pattern+"/")
 		}) {
 			return nil
 		}
@@ -120,13 +128,19 @@ type paragraph struct {
 	named bool // it begins with the name of a declaration, as doc comments do
 }
 
-// sentence ends at a full stop, question mark or exclamation mark before a space.
+// quotation is the wording of others, of papers for example.
+var quotation = regexp.MustCompile(`"[^"]*"|“[^”]*”`)
+
+// sentenceEnd is a full stop, question mark or exclamation mark before a space.
 var sentenceEnd = regexp.MustCompile(`[.!?]["”)*_]*\s+`)
 
 // violations returns "line: sentence: advice" for each rule that a sentence breaks.
 func violations(paragraphs []paragraph) []string {
 	var found []string
 	for _, p := range paragraphs {
+		p.text = quotation.ReplaceAllStringFunc(p.text, func(quoted string) string {
+			return `"` + strings.Repeat("\n", strings.Count(quoted, "\n")) + `"` // lines are counted
+		})
 		for at := 0; at < len(p.text); {
 			end := len(p.text)
 			if match := sentenceEnd.FindStringIndex(p.text[at:]); match != nil {
