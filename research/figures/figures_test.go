@@ -65,7 +65,7 @@ func TestTrading(t *testing.T) {
 	}
 }
 
-// Who claims more speed than it has ends with less than before.
+// A tenant that claims too high a speed ends with less than before.
 func TestLying(t *testing.T) {
 	c := charts(t)(lying(context.Background()))[0]
 	honest, lying := c.Panels[0].Curves, c.Panels[1].Curves
@@ -198,7 +198,8 @@ func small(t *testing.T) *lab {
 	return l
 }
 
-// Who knows the models has jobs done earlier; Gavel's pairs do more than Gandiva's; and the distribution goes up to all jobs.
+// Schedulers that know the models finish jobs earlier; Gavel's pairs achieve more than Gandiva's;
+// and the distribution reaches all jobs.
 func TestLAS(t *testing.T) {
 	p := charts(t)(small(t).las(context.Background(), "9", "single", "", []float64{0.6}))[0].Panels
 	high := func(way int) float64 { return p[0].Curves[way].Y[0] }

@@ -162,8 +162,9 @@ func throughput(ctx context.Context) ([]report.Chart, error) {
 	return charts, nil
 }
 
-// oefJobs draws the jobs of OEF §6.3.2, as far as the paper has them: tenants with ten to thirty jobs each that are alike, which all
-// come at once, at some time in the first sixty hours. How long they run, and on how many GPUs, is ours: so that the cluster has work for three days.
+// oefJobs draws the jobs of OEF §6.3.2 from the paper's numbers: tenants with ten to thirty equal
+// jobs each, which all arrive at once, at some time in the first sixty hours. Their lengths and
+// GPUs are ours: so that the cluster has work for three days.
 func oefJobs(tenants int) experiment.Load {
 	r := rand.New(rand.NewPCG(9, uint64(tenants)))
 	var jobs []trace.Job
@@ -262,7 +263,8 @@ func scale(tenants []int) ([]report.Chart, error) {
 	return []report.Chart{c}, nil
 }
 
-// off gives speedups of which those on all but the slowest model are wrong by up to a part either way.
+// off gives speedups that are wrong by up to a part in either direction, on all models but the
+// slowest.
 func off(r *rand.Rand, speed [][]float64, part float64) [][]float64 {
 	var out [][]float64
 	for _, row := range speed {

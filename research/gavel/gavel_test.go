@@ -123,7 +123,8 @@ func TestFollowSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What Gavel's own simulator makes of the same jobs on 36 GPUs of each model: mean hours of jobs 4000 to 5000. Minutes.
+// Results of Gavel's own simulator for the same jobs on 36 GPUs of each model: mean hours of jobs
+// 4000 to 5000. Minutes.
 func TestGavelsOwnNumbers(t *testing.T) {
 	if os.Getenv("FAIRLEASE_TRACES") == "" {
 		t.Skip("takes minutes: as the tests on real traces it runs where FAIRLEASE_TRACES is set")
@@ -150,8 +151,8 @@ func TestGavelsOwnNumbers(t *testing.T) {
 	}
 }
 
-// The product with a preset that divides unlike models, as it is: leases of 15 minutes, notices, costs. Who knows
-// the models has jobs done earlier than who does not.
+// The product with a preset for heterogeneous GPUs, with leases of 15 minutes, notices and costs.
+// Presets that know the models finish jobs earlier than others.
 func TestPresetsOnUnlikeModels(t *testing.T) {
 	const fleet = "1x4:v100+1x4:p100+1x4:k80"
 	hours := map[string]float64{}

@@ -50,7 +50,7 @@ func TestMultiLevelCellsFragmentLess(t *testing.T) {
 	s, jobs := site(279), like(30)
 	single, multi := simulate(t, s.HiveD(), jobs), simulate(t, Levels(s, jobs).HiveD(), jobs)
 	a, b := MeanOf(single, 2232), MeanOf(multi, 2232)
-	// What could be gained is the nodes that are not full.
+	// The possible gain is the nodes that are not full.
 	if gain, most := a.Broken-b.Broken, a.Broken-a.Guaranteed; gain < 0.2*most {
 		t.Errorf("multi-level cells: %.4f of the nodes cannot give 8 GPUs, single-level cells: %.4f; %.4f of the GPUs are in use", b.Broken, a.Broken, a.Guaranteed)
 	}

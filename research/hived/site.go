@@ -98,7 +98,7 @@ func Levels(s cellworld.Site, jobs []cellworld.Job) cellworld.Site {
 			n := left / size
 			if k < len(levels)-1 && sum > 0 {
 				rest += demand[v.Name][k] / sum * float64(shares[v.Name])
-				// Whole cells up to here; what is less than one is left to the levels below.
+				// Whole cells up to here; fractions go to the levels below.
 				n = min(n, int(rest)/size)
 				rest -= float64(n * size)
 			}

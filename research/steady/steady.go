@@ -84,9 +84,9 @@ type job struct {
 	done cluster.Span // work, when it was looked at last
 }
 
-// Over runs a setup up to the last of the moments, which ascend, and gives what happened before each of
-// them. What a job does in the stretch in which it ends is not counted. A tenant in leaves goes, with all its jobs, at the first
-// of the moments that is not before the one given there.
+// Over runs a setup up to the last of the moments, which ascend, and gives the results before
+// each of them. It ignores a job's progress in the interval in which it ends. A tenant in leaves
+// goes, with all its jobs, at the first moment that is not before the given one.
 func Over(ctx context.Context, s experiment.Setup, moments []cluster.Span, leaves map[string]cluster.Span) ([]Stretch, error) {
 	jobs, since := map[cluster.JobID]*job{}, experiment.Start
 	type on struct{ tenant, model string }

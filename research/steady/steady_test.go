@@ -37,7 +37,8 @@ func TestRates(t *testing.T) {
 			t.Errorf("trading: %s does %.2f, without it %.2f", user, traded[user], was)
 		}
 	}
-	// What each can do of what it is due: 2 v100 and 6 k80 of its own are 14 to a, 8 to b.
+	// The throughput of each tenant's entitlement: 2 v100 and 6 k80 of its own are 14 to a, 8 to
+	// b.
 	if alone["a"] > 14 || alone["a"] < 13 || alone["b"] > 8 || alone["b"] < 7.3 {
 		t.Errorf("without trading a does %.2f of 14, b %.2f of 8", alone["a"], alone["b"])
 	}

@@ -1,7 +1,7 @@
-// Package beside divides and audits in a process of its own: CLP ends the process in
-// which it meets what it did not expect, and there is no other way to stop a program
-// that does not end. The daemon starts its own program anew with a command that calls
-// Answer; a process that fails is a breakdown of the policy, and of nothing else.
+// Package beside runs divisions and audits in a separate process, since CLP exits its process on
+// an unexpected error, and a computation that does not end cannot be stopped otherwise. The
+// daemon starts its own program with a command that calls Answer. A failed process is a failure
+// of the policy alone.
 package beside
 
 import (
@@ -20,30 +20,30 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 )
 
-// Limit is the longest that a division or an audit may take.
+// Limit is the maximum duration of a division or an audit.
 const Limit = 10 * time.Minute
 
 // Process is the program that divides and audits, started anew for each question.
 type Process struct {
-	Context context.Context // of the daemon: with it ends the process
+	Context context.Context // of the daemon: its end kills the process
 	Path    string          // of the program
-	Args    []string        // by which the program calls Answer
+	Args    []string        // with which the program calls Answer
 	Limit   time.Duration
 }
 
-// task is what the process is asked: one of both.
+// task is the input of the process: one of both.
 type task struct {
 	Question *cluster.Question `json:"question,omitempty"`
 	Snapshot *cluster.Snapshot `json:"snapshot,omitempty"`
 }
 
-// answer is what it answers.
+// answer is the output of the process.
 type answer struct {
 	Division *cluster.Division `json:"division,omitempty"`
 	Audit    *cluster.Audit    `json:"audit,omitempty"`
 }
 
-// Divide is engine.Divide. A process that fails is a panic, as what broke down in it would have been.
+// Divide is engine.Divide. A failed process is a panic, as a panic in Divide would be.
 func (b Process) Divide(q cluster.Question) cluster.Division {
 	a, err := b.ask(task{Question: &q})
 	if err != nil {
@@ -75,7 +75,7 @@ func (b Process) ask(t task) (answer, error) {
 	var out, said bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(in), &out, &said
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // it ends with this thread, too
+	runtime.LockOSThread() // the process dies with this thread
 	defer runtime.UnlockOSThread()
 	err = c.Run()
 	if ctx.Err() == context.DeadlineExceeded {

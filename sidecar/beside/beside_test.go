@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// TestMain lets the program that divides be this one.
+// TestMain lets this test program be the one that divides.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "beside" {
 		if err := beside.Answer(os.Stdin, os.Stdout); err != nil {
@@ -36,7 +36,7 @@ func asked(t *testing.T) (cluster.Snapshot, cluster.Question) {
 	return s, *q
 }
 
-// A process of its own gives the same division and the same audit.
+// A separate process gives the same division and the same audit.
 func TestBeside(t *testing.T) {
 	s, q := asked(t)
 	b := beside.Process{Context: t.Context(), Path: "/proc/self/exe", Args: []string{"beside"}, Limit: beside.Limit}
@@ -56,7 +56,8 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// A process that is killed by its own library, says nonsense or does not end is a breakdown of the policy, and of nothing else.
+// A process that its own library kills, that answers nonsense or that does not end is a failure
+// of the policy alone.
 func TestBesideFails(t *testing.T) {
 	_, q := asked(t)
 	for script, want := range map[string]string{

@@ -1,5 +1,5 @@
-// Package cellfile checks files of cells, which promise virtual clusters to tenants, and
-// proposes one: it holds what config reads against what Slurm reports.
+// Package cellfile checks cells files, which reserve cells for tenants' virtual clusters, and
+// proposes one. It compares what package config reads with what Slurm reports.
 package cellfile
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Found is what was found out about a file.
+// Found is the result of a check.
 type Found struct {
 	File     string         `json:"file"`
 	Levels   []cells.Supply `json:"levels"`
@@ -27,8 +27,8 @@ type Found struct {
 	wrong config.Problems // Problems, with their places
 }
 
-// Check finds out whether every promise of a file is possible, and unless it is to stay offline, whether Slurm bears it
-// out. The error is of a file that cannot be read.
+// Check tests whether every reservation in a file is possible and, unless offline, whether the
+// file matches Slurm. The error is about an unreadable file.
 func Check(ctx context.Context, cfg *config.Config, file string, offline bool) (*Found, error) {
 	found := &Found{File: file, Levels: []cells.Supply{}, Problems: []string{}, Remarks: []string{}}
 	f, err := config.LoadCells(file)
@@ -47,7 +47,7 @@ func Check(ctx context.Context, cfg *config.Config, file string, offline bool) (
 	return found, nil
 }
 
-// against compares a file of cells with Slurm, if Slurm answers.
+// against compares a cells file with Slurm, if Slurm answers.
 func against(ctx context.Context, cfg *config.Config, f *config.CellFile) (config.Problems, []string) {
 	away := func(err error) (config.Problems, []string) {
 		return nil, []string{fmt.Sprintf("Slurm could not be asked (%s), so nodes and tenants were not checked", failure.Cause(err))}
@@ -66,7 +66,7 @@ func against(ctx context.Context, cfg *config.Config, f *config.CellFile) (confi
 	return wrong, append([]string{}, remarks...)
 }
 
-// Write writes what was found. Problems are an error.
+// Write writes the result. Problems are an error.
 func (found *Found) Write(p *view.Page) error {
 	if p.JSON {
 		if err := p.Encode(found); err != nil {
@@ -96,7 +96,7 @@ func (found *Found) Write(p *view.Page) error {
 	return nil
 }
 
-// Propose makes a file of cells that can be used as it is.
+// Propose makes a usable cells file.
 func Propose(ctx context.Context, cfg *config.Config, warn io.Writer) (string, error) {
 	client, err := connect.Slurm(cfg)
 	if err != nil {
@@ -136,7 +136,7 @@ func racks(groups []slurm.Group) []config.Rack {
 	return out
 }
 
-// WriteNew writes a file that must not be there yet, unless that is forced.
+// WriteNew writes a new file. It replaces an existing one only with force.
 func WriteNew(path, text string, force bool) error {
 	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {

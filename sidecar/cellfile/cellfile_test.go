@@ -44,7 +44,7 @@ vcAssignment:
     cells: [{type: node, number: %s}]
 `
 
-// A file is told level by level; a promise that cannot be kept is an error.
+// A file is shown level by level; an impossible reservation is an error.
 func TestCheck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cells.yaml")
 	for _, c := range []struct{ number, want, err string }{

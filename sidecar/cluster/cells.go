@@ -1,7 +1,7 @@
 package cluster
 
-// Cells is a cluster as its administrator describes it: its levels of affinity, and what
-// each virtual cluster (VC) reserves of them (HiveD Figure 4).
+// Cells is the administrator's description of a cluster: its levels of affinity, and the cells
+// that each virtual cluster (VC) reserves at each level (HiveD Figure 4).
 type Cells struct {
 	Types []CellType `json:"types"`
 	Tops  []TopCell  `json:"tops"`
@@ -11,17 +11,17 @@ type Cells struct {
 // CellType is a level of cells. A type without a child is one GPU.
 type CellType struct {
 	Name  string `json:"name"`
-	Child string `json:"child,omitempty"` // the type of the cells that one of this type is split into
-	Split int    `json:"split,omitempty"` // how many
+	Child string `json:"child,omitempty"` // the type of the cells that one cell of this type splits into
+	Split int    `json:"split,omitempty"` // number of child cells
 	Node  bool   `json:"node,omitempty"`  // a cell of this type is a node
 	Model string `json:"model,omitempty"` // of a GPU: its model
 }
 
-// TopCell is a physical cell that no larger one of its chain contains: a whole rack, or
-// what is too small to be one (a single node).
+// TopCell is a physical cell that no larger cell of its chain contains: a whole rack, or a unit
+// too small for one, like a single node.
 type TopCell struct {
 	Name  string   `json:"name"`
-	Chain string   `json:"chain,omitempty"` // the largest type of its chain; "" where Type is in only one
+	Chain string   `json:"chain,omitempty"` // the largest type of its chain; "" if only one chain has Type
 	Type  string   `json:"type"`
 	Nodes []string `json:"nodes"` // in the order of its cells
 }
@@ -40,7 +40,7 @@ type CellQuota struct {
 	Cells int    `json:"cells"`
 }
 
-// CellPin is one physical cell that a VC has for ever: that of the type which holds
+// CellPin assigns one physical cell to a VC for ever: the cell of the given type that contains
 // GPU number GPU of a node.
 type CellPin struct {
 	Type string `json:"type"`
@@ -51,11 +51,11 @@ type CellPin struct {
 // CellPart is the GPUs of a lease on one node.
 type CellPart struct {
 	Node string `json:"node"`
-	GPUs uint64 `json:"gpus"`           // a bit each
-	Type string `json:"type,omitempty"` // of the cell in its VC that they are in; "" = none, or not known
+	GPUs uint64 `json:"gpus"`           // bit mask of GPU indices
+	Type string `json:"type,omitempty"` // of the cell in its VC that contains them; "" = none, or unknown
 }
 
-// CellLoss is the cells that a VC cannot have until hardware is repaired.
+// CellLoss counts the cells that a VC cannot use until hardware is repaired.
 type CellLoss struct {
 	VC    string `json:"vc"`
 	Chain string `json:"chain"`
@@ -68,29 +68,30 @@ type CellView struct {
 	VC       string `json:"vc"`
 	Chain    string `json:"chain"`
 	Type     string `json:"type"`
-	Reserved int    `json:"reserved"` // pinned ones not counted
+	Reserved int    `json:"reserved"` // without pinned cells
 	Pinned   int    `json:"pinned,omitempty"`
 	Bound    int    `json:"bound"`
-	Lost     int    `json:"lost,omitempty"` // to hardware that is bad
-	Free     int    `json:"free"`           // may be bound at any time
-	Lent     int    `json:"lent,omitempty"` // of these: could not be bound now without a recall
+	Lost     int    `json:"lost,omitempty"` // to bad hardware
+	Free     int    `json:"free"`           // can be bound at any time
+	Lent     int    `json:"lent,omitempty"` // subset of Free that cannot be bound now without a recall
 }
 
-// BoundCell is a physical cell that is bound, and who is in it.
+// BoundCell is a bound physical cell and the leases in it.
 type BoundCell struct {
 	VC      string     `json:"vc"`
 	Chain   string     `json:"chain"`
 	Type    string     `json:"type"`
 	Pinned  bool       `json:"pinned,omitempty"`
-	Parts   []CellPart `json:"parts"` // its nodes, with the GPUs of it there
+	Parts   []CellPart `json:"parts"` // its nodes, with its GPUs on each
 	Used    int        `json:"used"`  // GPUs
 	Bad     int        `json:"bad,omitempty"`
 	Holders []JobKey   `json:"holders,omitempty"` // guaranteed leases
 	Guests  []JobKey   `json:"guests,omitempty"`  // opportunistic leases
 }
 
-// Fragmentation is how many cells of a level cannot give their full affinity to a
-// guaranteed lease (HiveD §5.2): a GPU in them is under one, or bad. What is lent counts as free.
+// Fragmentation counts the cells of a level that cannot give a guaranteed lease their full
+// affinity (HiveD §5.2), because a guaranteed lease holds one of their GPUs or a GPU is bad. Lent
+// GPUs count as free.
 type Fragmentation struct {
 	Chain  string `json:"chain"`
 	Type   string `json:"type"`
@@ -98,12 +99,12 @@ type Fragmentation struct {
 	Cells  int    `json:"cells"`
 }
 
-// CellReport is how the cells stand after a round.
+// CellReport is the state of the cells after a round.
 type CellReport struct {
 	Views         []CellView      `json:"views"`
 	Bound         []BoundCell     `json:"bound,omitempty"`
 	Fragmentation []Fragmentation `json:"fragmentation"`
-	// Unsafe says how the safety condition (HiveD Theorem 1, invariant (2)) is broken: it
-	// must be empty.
+	// Unsafe lists violations of the safety condition (HiveD Theorem 1, invariant (2)). It must
+	// be empty.
 	Unsafe []string `json:"unsafe,omitempty"`
 }

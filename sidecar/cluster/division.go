@@ -2,77 +2,77 @@ package cluster
 
 import compare "cmp"
 
-// Question is what a policy is to divide, with all that its answer depends on: the GPUs of
-// unlike models between parties.
+// Question is the input of a policy that divides heterogeneous GPUs between parties. The answer
+// depends on nothing else.
 type Question struct {
 	Policy string  `json:"policy"` // "gavel:las", "oef:coop", "gandiva-fair", …
 	At     Instant `json:"at"`     // when it is asked
 	Pools  []GPUs  `json:"pools"`  // the GPUs that tenants share
 	Bids   []Bid   `json:"bids"`   // by party
-	// Trades are those in force (Gandiva_fair); NextTrade is the number of the next.
+	// Trades are those in force (Gandiva_fair); NextTrade is the number of the next new one.
 	Trades    []Trade `json:"trades,omitempty"`
 	NextTrade int64   `json:"next_trade,omitempty"`
-	// Prices of a GPU of each pool and hour (Gavel's cost); none = 1 each.
+	// Prices are per GPU and hour, by pool (Gavel's cost policies); empty = 1 each.
 	Prices []float64 `json:"prices,omitempty"`
-	// Digest is equal for questions that have the same answer.
+	// Digest is equal for questions with equal answers.
 	Digest string `json:"digest"`
 }
 
-// Bid is what one party asks of a Question.
+// Bid is the demand of one party in a Question.
 type Bid struct {
 	Party  string `json:"party"`
 	Tenant string `json:"tenant"`
-	Job    JobKey `json:"job,omitempty"`    // where a party is one job
-	Pinned bool   `json:"pinned,omitempty"` // its jobs name the one model on which they run
+	Job    JobKey `json:"job,omitempty"`    // set if the party is one job
+	Pinned bool   `json:"pinned,omitempty"` // its jobs request this one model
 	Weight int64  `json:"weight"`           // of its tenant
-	Milli  int64  `json:"milli"`            // its own weight inside its tenant, in thousandths
-	Gang   int    `json:"gang"`             // GPUs at once, of one job; the largest of a kind's
-	Demand int    `json:"demand"`           // GPUs that all its jobs ask for
-	// Speeds is, by pool, what one GPU does for it: steps a second, or relative to the
-	// slowest model where nobody counted steps; 0 = of no use to it.
+	Milli  int64  `json:"milli"`            // its weight inside its tenant, in thousandths
+	Gang   int    `json:"gang"`             // GPUs at once for one job; the largest of all its jobs
+	Demand int    `json:"demand"`           // GPUs requested by all its jobs
+	// Speeds is the throughput of one GPU for this party, by pool: steps/s, or relative to the
+	// slowest model if no steps were counted; 0 = unusable.
 	Speeds []float64 `json:"speeds"`
-	// Margins is, by pool, by what factor a speed may be off either way; 0 = it is not known.
+	// Margins is the factor by which a speed may be off in either direction, by pool; 0 =
+	// unknown.
 	Margins []float64 `json:"margins"`
-	// Basis is, by pool, where the speed comes from; of several jobs the least sure of theirs, "" = nothing
-	// is known of one. It is nil where speeds are sure.
+	// Basis is the source of each speed, by pool. For several jobs it is the least certain one;
+	// "" = unknown for one of them. It is nil if speeds are certain.
 	Basis []Source `json:"basis,omitempty"`
-	// Of one job: the steps that remain and those that it has done, in the unit of Speeds times seconds, how
-	// long ago it came, and by when it is to be done (its SLO; 0 = whenever).
+	// Of a party that is one job: remaining and completed steps (unit: Speeds × seconds), time
+	// since arrival, and deadline (SLO; 0 = none).
 	Steps    float64 `json:"steps,omitempty"`
 	Did      float64 `json:"did,omitempty"`
 	Elapsed  Span    `json:"elapsed,omitempty"`
 	Deadline Instant `json:"deadline,omitempty"`
 }
 
-// Division is the answer to a Question: who is due how much of each pool. It is worked out
-// beside the rounds, and is data in the snapshots after that.
+// Division is the answer to a Question: the GPUs that each party is entitled to, by pool. It is
+// computed beside the rounds, and is data in later snapshots.
 type Division struct {
 	Policy string   `json:"policy"`
 	Digest string   `json:"digest"`       // of the question
-	At     Instant  `json:"at,omitempty"` // when that was asked; 0 = it is not known
+	At     Instant  `json:"at,omitempty"` // when the question was asked; 0 = unknown
 	Pools  []string `json:"pools"`
 	Parts  []Part   `json:"parts"` // by party
-	// Trades are those in force, in the order in which they were made; Undone what this division
-	// took back of those before.
+	// Trades are those in force, in the order in which they were made. Undone lists what this
+	// division reverted of earlier trades.
 	Trades    []Trade  `json:"trades,omitempty"`
 	Undone    []Undone `json:"undone,omitempty"`
 	NextTrade int64    `json:"next_trade,omitempty"`
-	// Late are the jobs whose deadlines cannot be kept beside the others', by key: the policy
-	// leaves them out.
+	// Late lists jobs, by key, whose deadlines cannot be met together with the others. The policy
+	// omits them.
 	Late      []JobKey `json:"late,omitempty"`
 	Objective float64  `json:"objective"`
-	// Why is empty where the policy answered; else it says why everybody has the share that is
-	// due by weight.
+	// Why is empty if the policy answered; else it says why tenants fall back to weighted shares.
 	Why string `json:"why,omitempty"`
 }
 
-// Part is what a party is due of each pool.
+// Part is a party's entitlement in each pool.
 type Part struct {
 	Party string     `json:"party"`
 	GPUs  []MicroGPU `json:"gpus"` // by pool
 }
 
-// PartyPool is the account of a party in a pool: what TenantPool is for tenants.
+// PartyPool is the account of a party in a pool, as TenantPool is that of a tenant.
 type PartyPool struct {
 	Party       string   `json:"party"`
 	Pool        string   `json:"pool"`
@@ -81,7 +81,7 @@ type PartyPool struct {
 	Carry       int64    `json:"carry,omitempty"`
 }
 
-// PartyName names who trades: a tenant's jobs of one kind.
+// PartyName names a party that trades: a tenant's jobs of one kind.
 type PartyName struct {
 	Tenant string `json:"tenant"`
 	Kind   string `json:"kind,omitempty"`
@@ -97,21 +97,21 @@ type Trade struct {
 	ID            int64     `json:"id,omitempty"` // 0 = a new one
 	Fast          string    `json:"fast"`         // model
 	Slow          string    `json:"slow"`         // model
-	FastTo        PartyName `json:"fast_to"`      // gets fast GPUs, gives slow ones
-	SlowTo        PartyName `json:"slow_to"`      // gets slow GPUs, gives fast ones
+	FastTo        PartyName `json:"fast_to"`      // receives fast GPUs, gives slow ones
+	SlowTo        PartyName `json:"slow_to"`      // receives slow GPUs, gives fast ones
 	FastGPUs      MicroGPU  `json:"fast_gpus"`
 	SlowGPUs      MicroGPU  `json:"slow_gpus"`
-	Price         float64   `json:"price"`           // slow GPUs for a fast one
-	FastToSpeedup float64   `json:"fast_to_speedup"` // of fast over slow when they traded: the lower bound
-	SlowToSpeedup float64   `json:"slow_to_speedup"` // the upper bound
-	FastToGain    float64   `json:"fast_to_gain"`    // throughput, in GPUs of the slowest model
+	Price         float64   `json:"price"`           // slow GPUs per fast GPU
+	FastToSpeedup float64   `json:"fast_to_speedup"` // of fast over slow at the time of the trade: the lower bound
+	SlowToSpeedup float64   `json:"slow_to_speedup"` // same: the upper bound
+	FastToGain    float64   `json:"fast_to_gain"`    // throughput, in units of one GPU of the slowest model
 	SlowToGain    float64   `json:"slow_to_gain"`
 }
 
-// Undone is what is taken back of a trade, at the price of the trade.
+// Undone is the part of a trade that was reverted, at the price of the trade.
 type Undone struct {
 	ID       int64    `json:"id"`
-	At       int      `json:"at"` // the trade's place among those that were in force
+	At       int      `json:"at"` // index in the trades that were in force
 	FastGPUs MicroGPU `json:"fast_gpus"`
 	SlowGPUs MicroGPU `json:"slow_gpus"`
 	Why      string   `json:"why"` // "left", "speedups", "entitlement", "demand"

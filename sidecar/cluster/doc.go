@@ -1,11 +1,11 @@
-// Package cluster is the vocabulary of fairlease: what a node, a job, a tenant,
-// a lease and a plan are. It has no verbs beyond reading its own values; who
-// looks, decides, writes and acts lives elsewhere.
+// Package cluster is the vocabulary of fairlease: types for nodes, jobs, tenants, leases and
+// plans. Its functions only read their own values. Observing, deciding, storing and acting live
+// in other packages.
 //
-//	Sighting  what was seen of the cluster at one moment
-//	Memory    what is remembered from round to round
-//	Snapshot  both together, joined and sorted: all that the engine may know
-//	Plan      all that the engine wants: leases, claims, actions, reasons
+//	Sighting  the cluster as observed at one moment
+//	Memory    the state that is kept from round to round
+//	Snapshot  both, joined and sorted: the whole input of the engine
+//	Plan      the whole output of the engine: leases, claims, actions, reasons
 //
 // Quantities carry their unit in the type: Instant and Span are milliseconds,
 // GPUTime is GPU-milliseconds, MicroGPU is a millionth of a GPU. All are

@@ -2,14 +2,15 @@ package cluster
 
 import "fmt"
 
-// Identity tells clusters apart.
+// Identity identifies a Slurm cluster.
 type Identity struct {
 	Name string `json:"name"` // ClusterName of slurm.conf
-	// ID is the number that slurmctld gave itself when it first started; 0 = not told.
+	// ID is the number that slurmctld gave itself at its first start; 0 = unknown.
 	ID int64 `json:"id,omitempty"`
 }
 
-// Is tells whether two can be the same cluster: of the same name, and of the same number where both tell it.
+// Is tells whether both can be the same cluster: names are equal, and so are the numbers if both
+// are known.
 func (i Identity) Is(other Identity) bool {
 	return i.Name == other.Name && (i.ID == other.ID || i.ID == 0 || other.ID == 0)
 }

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// JobID is Slurm's name of a job or of one array task, as users write it:
-// "123" or "123_4". Slurm gives ids out again; see JobKey.
+// JobID is Slurm's id of a job or of one array task, as users write it: "123" or "123_4". Slurm
+// reuses ids; see JobKey.
 type JobID struct {
 	ID   int64 `json:"id"`             // job id; the array's id for a task
 	Task int32 `json:"task,omitempty"` // task index + 1; 0 for a job that is no array task
 }
 
-// TaskID names task index of an array.
+// TaskID gives the id of task index of an array.
 func TaskID(array int64, index int32) JobID { return JobID{ID: array, Task: index + 1} }
 
-// Index gives the task index and whether the job is an array task.
+// Index gives the task index, and whether the job is an array task.
 func (id JobID) Index() (int32, bool) { return id.Task - 1, id.Task > 0 }
 
-// Array gives the id of the array of a task, and of any other job its own.
+// Array gives the id of a task's array; for other jobs, their own id.
 func (id JobID) Array() JobID { return JobID{ID: id.ID} }
 
 func (id JobID) String() string {
@@ -64,14 +64,14 @@ func ParseJobID(s string) (JobID, error) {
 	return TaskID(id, int32(i)), nil
 }
 
-// JobKey is our own name of a job. Slurm's ids come round again; keys never do.
+// JobKey is fairlease's own job id. Unlike Slurm's ids, keys are never reused.
 type JobKey int64
 
-// JobState is what a job is doing, as far as leases are concerned.
+// JobState is the state of a job, reduced to what leases depend on.
 type JobState string
 
-// The states of a job. Completing covers both a job that ends and one that was
-// requeued and still cleans up: its GPUs are taken and nothing may be granted to it.
+// The states of a job. Completing covers jobs that end and jobs that were requeued and still
+// clean up: they occupy their GPUs and get no lease.
 const (
 	Waiting    JobState = "waiting"
 	Running    JobState = "running"
@@ -80,63 +80,63 @@ const (
 	Done       JobState = "done"
 )
 
-// Request is what a job asks of nodes, in the terms in which we place it.
+// Request is the resource request of a job, in the terms that placement uses.
 type Request struct {
-	GPUs int `json:"gpus"` // all of them: the demand
-	// Nodes is how many nodes it wants at least, MaxNodes at most (0 = no limit).
+	GPUs int `json:"gpus"` // total demand
+	// Nodes is the minimum number of nodes, MaxNodes the maximum (0 = no limit).
 	Nodes    int `json:"nodes,omitempty"`
 	MaxNodes int `json:"max_nodes,omitempty"`
-	// PerNode is the number of GPUs on each node; 0 = any split over the nodes.
+	// PerNode is the number of GPUs on each node; 0 = any split.
 	PerNode int `json:"per_node,omitempty"`
-	// Model is the GPU model that the job names; "" = any.
+	// Model is the requested GPU model; "" = any.
 	Model string `json:"model,omitempty"`
-	// CPUs and MemoryMB are for the whole job; placement divides them by GPUs.
+	// CPUs and MemoryMB are totals of the job; placement divides them by its GPUs.
 	CPUs     int   `json:"cpus,omitempty"`
 	MemoryMB int64 `json:"memory_mb,omitempty"`
-	// Exclusive jobs take whole nodes, all GPUs of them.
+	// Exclusive jobs take whole nodes with all their GPUs.
 	Exclusive bool `json:"exclusive,omitempty"`
 	// Features is Slurm's constraint expression, e.g. "a&b"; "" = none.
 	Features string `json:"features,omitempty"`
-	// Unplaceable tells why we cannot place such a request ourselves
-	// (e.g. "gpus-per-socket"); such jobs are seen, never touched.
+	// Unplaceable says why fairlease cannot place this request (e.g. "gpus-per-socket"). Such
+	// jobs are observed, never changed.
 	Unplaceable string `json:"unplaceable,omitempty"`
 }
 
-// Holding is what a job has on one node.
+// Holding is the allocation of a job on one node.
 type Holding struct {
 	Node     string `json:"node"`
 	Model    string `json:"model"`
 	GPUs     int    `json:"gpus"`
-	Index    []int  `json:"index,omitempty"` // which GPUs, where Slurm tells
+	Index    []int  `json:"index,omitempty"` // indices of its GPUs, if Slurm reports them
 	CPUs     int    `json:"cpus,omitempty"`
 	MemoryMB int64  `json:"memory_mb,omitempty"`
 }
 
-// Job is a job with GPUs, or one array task, as Slurm reports it. Jobs without
-// GPUs are reported too when they hold CPUs or memory of a GPU node.
+// Job is a GPU job, or one array task, as Slurm reports it. Jobs without GPUs are included if
+// they hold CPUs or memory of a GPU node.
 type Job struct {
 	ID JobID `json:"id"`
-	// Record is the job id by which Slurm addresses it now: the array's own
-	// id while a task has not been split off.
+	// Record is the job id that addresses it in Slurm now: the array's id until the task has been
+	// split off.
 	Record int64 `json:"record"`
-	// Whole is true where Record still stands for several waiting tasks.
+	// Whole is true while Record stands for several waiting tasks of an array.
 	Whole bool `json:"whole,omitempty"`
 
 	Name       string   `json:"name,omitempty"`
 	User       string   `json:"user"`
-	UID        uint32   `json:"-"` // the user's id; nothing is decided by it
+	UID        uint32   `json:"-"` // of the user; no decision uses it
 	Account    string   `json:"account"`
 	QOS        string   `json:"qos,omitempty"`
 	Partitions []string `json:"partitions"`
 
 	State JobState `json:"state"`
-	// Inactive tells why a waiting job could not start even on an empty cluster
-	// ("held", "dependency", "array limit", …); "" = nothing but GPUs and gate.
+	// Inactive says why a waiting job could not start even on an empty cluster ("held",
+	// "dependency", "array limit", …); "" = it waits only for GPUs and its gate.
 	Inactive string `json:"inactive,omitempty"`
-	// Because is Slurm's own reason, for people to read.
+	// Because is Slurm's own reason, for display.
 	Because string `json:"because,omitempty"`
-	// Aside tells why the job is set aside: its record cannot be read, or the engine or the journal broke down over
-	// it. It is seen, told of, and left alone; "" = it is not.
+	// Aside says why the job is set aside: its record is unreadable, or the engine or the journal
+	// failed on it. Such a job is reported, and not changed; "" = not set aside.
 	Aside string `json:"aside,omitempty"`
 	// Outcome is Slurm's final state of a Done job ("COMPLETED", "TIMEOUT", …).
 	Outcome string `json:"outcome,omitempty"`
@@ -147,43 +147,45 @@ type Job struct {
 
 	Request Request   `json:"request"`
 	Holds   []Holding `json:"holds,omitempty"` // sorted by node, model
-	Had     []GPUs    `json:"had,omitempty"`   // what a Done job held in its last attempt, sorted by model; empty = not told
+	Had     []GPUs    `json:"had,omitempty"`   // allocation of a Done job's last attempt, sorted by model; empty = unknown
 
-	Submit   Instant `json:"submit"`             // of the last requeue, as Slurm keeps it
-	Eligible Instant `json:"eligible,omitempty"` // begin time: the gate, the user's, or past
-	Start    Instant `json:"start,omitempty"`    // of the present or last attempt
-	End      Instant `json:"end,omitempty"`      // of a Done job: when; else when its limit ends
-	Blur     Span    `json:"blur,omitempty"`     // Start and End are off by no more; Slurm's are the middles of whole seconds
+	Submit   Instant `json:"submit"`             // of the last requeue, as in Slurm
+	Eligible Instant `json:"eligible,omitempty"` // begin time: the gate, the user's, or in the past
+	Start    Instant `json:"start,omitempty"`    // of the current or last attempt
+	End      Instant `json:"end,omitempty"`      // of a Done job: when it ended; else when its time limit ends
+	Blur     Span    `json:"blur,omitempty"`     // maximum error of Start and End; Slurm's are rounded to the middle of a second
 	Limit    Span    `json:"limit,omitempty"`    // time limit; 0 = none
-	Deadline Instant `json:"deadline,omitempty"` // by which it is to have ended (--deadline); 0 = whenever
-	Suspend  Span    `json:"suspend,omitempty"`  // time suspended in the present attempt
+	Deadline Instant `json:"deadline,omitempty"` // latest end (--deadline); 0 = none
+	Suspend  Span    `json:"suspend,omitempty"`  // time suspended in the current attempt
 	Restarts int     `json:"restarts,omitempty"`
 
-	// NodeList is the required nodes: the user's -w, or ours. Parts of it and of Exclude may have brackets, as Slurm writes them:
-	// v[1-1000] is not spelled out for every job.
+	// NodeList is the list of required nodes: the user's -w, or ours. Its entries and those of
+	// Exclude may use Slurm's brackets: v[1-1000] is not expanded for every job.
 	NodeList    []string `json:"node_list,omitempty"`
-	SiteFactor  *int64   `json:"site_factor,omitempty"` // an administrator's own; nil = not told
+	SiteFactor  *int64   `json:"site_factor,omitempty"` // set by an administrator; nil = unknown
 	Exclude     []string `json:"exclude,omitempty"`
 	Reservation string   `json:"reservation,omitempty"`
 
 	// Hints is what its --comment says of its kind, its speed and the GPUs that it takes; nil = nothing. It is not changed once made.
 	Hints *Hints `json:"hints,omitempty"`
 
-	// Command is the command line by which jobs of a type are known; "" = Slurm does not tell.
+	// Command is the command line that identifies jobs of a type; "" = not reported by Slurm.
 	Command string `json:"command,omitempty"`
-	// Declares is what its user says, in words or by the options of sbatch, of how it saves.
+	// Declares is how the job saves its work, as its user declared in words or by options of
+	// sbatch.
 	Declares Saving `json:"declares,omitzero"`
 
-	// Licenses are those that it asks for, as Slurm wants them ("matlab:1"), but for ours; Locked is true where it asks for
-	// ours: that is its gate. Either is true where it asks for one of several, and so cannot be asked to wait for ours too.
+	// Licenses are the licences that it requests, in Slurm's syntax ("matlab:1"), without ours.
+	// Locked is true if it requests ours, which is its gate. Either is true if it requests one of
+	// several licences; then it cannot be made to wait for ours as well.
 	Licenses string `json:"licenses,omitempty"`
 	Locked   bool   `json:"locked,omitempty"`
 	Either   bool   `json:"either,omitempty"`
-	// Stranded is true where Slurm holds the job because our licence left slurm.conf.
+	// Stranded is true if Slurm holds the job because our licence was removed from slurm.conf.
 	Stranded bool `json:"stranded,omitempty"`
 
-	// Marked is true where our submit plugin set the gate; MarkedBegin is then
-	// the user's own --begin that it found (0 = none), MarkedGate the gate; nothing is decided by that.
+	// Marked is true if our submit plugin set the gate. MarkedBegin is the user's own --begin
+	// that the plugin found (0 = none), MarkedGate the gate. No decision uses MarkedGate.
 	Marked      bool    `json:"marked,omitempty"`
 	MarkedBegin Instant `json:"marked_begin,omitempty"`
 	MarkedGate  Instant `json:"-"`
@@ -198,8 +200,8 @@ func (j *Job) GPUsHeld() int {
 	return n
 }
 
-// Attempt is one stretch of a job's run from the accounting history: from Start
-// to End it held GPUs. It tells what happened while nobody looked.
+// Attempt is one run of a job in the accounting history, from Start to End. It covers the time in
+// which fairlease did not look.
 type Attempt struct {
 	ID      JobID   `json:"id"`
 	User    string  `json:"user"`

@@ -1,21 +1,21 @@
 package cluster
 
-// LeaseClass tells by what right a job holds its lease.
+// LeaseClass is the kind of right to the GPUs of a lease.
 type LeaseClass string
 
-// The classes. Guaranteed needs virtual-cluster cells; opportunistic leases are
-// lent beyond the tenant's due and end when the owner wants them back.
+// The classes. Guaranteed leases need cells of a virtual cluster. Opportunistic leases use GPUs
+// beyond the tenant's entitlement, and end when the owner recalls them.
 const (
 	Guaranteed    LeaseClass = "guaranteed"
 	Shared        LeaseClass = "shared"
 	Opportunistic LeaseClass = "opportunistic"
 )
 
-// LeaseState is how far a lease has come.
+// LeaseState is the stage of a lease's life.
 type LeaseState string
 
-// A lease is Granted until the job is seen running, Active until it is told to
-// end, Noticed from the notice to the requeue, Ending until its GPUs are free, then Over.
+// A lease is Granted until the job is seen running, Active until its notice, Noticed from then to
+// the requeue, Ending until its GPUs are free, then Over.
 const (
 	Granted LeaseState = "granted"
 	Active  LeaseState = "active"
@@ -24,8 +24,8 @@ const (
 	Over    LeaseState = "over"
 )
 
-// Lease is the right of a job to hold GPUs for a term. Renewal makes a new
-// lease row with the next Term and the same nodes.
+// Lease is the right of a job to hold GPUs for a term. A renewal is a new Lease with the next
+// Term and the same nodes.
 type Lease struct {
 	Job   JobKey     `json:"job"`
 	Term  int        `json:"term"` // 1 for the job's first lease
@@ -34,34 +34,34 @@ type Lease struct {
 	Pool  string     `json:"pool"`
 	GPUs  int        `json:"gpus"`
 	Nodes []Holding  `json:"nodes"` // sorted by node
-	// Granted is when the lease was decided, Start when it was first held
-	// (0 until seen), End when the term ends.
+	// Granted is when the lease was decided, Start when the job first held it (0 until seen), End
+	// when the term ends.
 	Granted Instant `json:"granted"`
 	Start   Instant `json:"start,omitempty"`
 	End     Instant `json:"end"`
-	// NoticedAt is when the job was told that the lease will not be renewed; Ended
-	// when the lease really ended, of one that has.
+	// NoticedAt is when the job was notified that its lease will not be renewed. Ended is when a
+	// lease that is Over really ended.
 	NoticedAt Instant `json:"noticed_at,omitempty"`
 	Ended     Instant `json:"ended,omitempty"`
-	// Adopted is true where the job ran before we gave it a lease.
+	// Adopted is true if the job ran before it had a lease.
 	Adopted bool `json:"adopted,omitempty"`
-	// Parts is, of a lease in cells, the GPUs that it stands on.
+	// Parts lists the GPUs of a lease in cells.
 	Parts []CellPart `json:"parts,omitempty"`
-	// Why an ended lease ended: "finished", "renewed", "reclaimed",
-	// "recalled", "taken back", "lost"; of one that is being recalled it is set before.
+	// Why gives the cause of the end: "finished", "renewed", "reclaimed", "recalled", "taken
+	// back", "lost". A lease that is being recalled has it before it ends.
 	Why string `json:"why,omitempty"`
 }
 
-// Claim keeps GPUs from renewal until a gang that is due fits on them.
+// Claim keeps GPUs from being renewed until a waiting gang fits on them.
 type Claim struct {
 	Job   JobKey    `json:"job"`
 	Pool  string    `json:"pool"`
 	Nodes []Holding `json:"nodes"`
 	At    Instant   `json:"at"` // when the leases there end
 	Made  Instant   `json:"made"`
-	// Gathers is true where jobs that we can never stop still hold some of the GPUs: they are kept from other such jobs
-	// as they become free, and At is not known.
+	// Gathers is true if jobs that can never be stopped still hold some of the GPUs. GPUs that
+	// become free are kept from other such jobs, and At is unknown.
 	Gathers bool `json:"gathers,omitempty"`
-	// Parts is, of a claim to a VC's cells, the GPUs that are kept.
+	// Parts lists the GPUs that a claim to a VC's cells keeps.
 	Parts []CellPart `json:"parts,omitempty"`
 }

@@ -10,17 +10,17 @@ type GPUs struct {
 type Node struct {
 	Name string `json:"name"`
 	GPUs []GPUs `json:"gpus"` // sorted by model; drained GPUs already taken off
-	// Drained are the indices of drained GPUs, as far as Slurm tells them.
+	// Drained lists the indices of drained GPUs that Slurm reports.
 	Drained    []int    `json:"drained,omitempty"`
 	CPUs       int      `json:"cpus"`
 	MemoryMB   int64    `json:"memory_mb"`
 	Partitions []string `json:"partitions,omitempty"`
 	Features   []string `json:"features,omitempty"`
-	// Bad tells why the node's GPUs are no capacity at all ("down", "drained",
-	// "not responding"); empty = healthy. Jobs may still run on a draining node.
+	// Bad says why the node's GPUs are no capacity at all ("down", "drained", "not responding");
+	// empty = healthy. Jobs may still run on a draining node.
 	Bad string `json:"bad,omitempty"`
-	// Busy tells why nothing can be granted here for the moment though the node
-	// is healthy ("completing", "maintenance"); empty = grantable.
+	// Busy says why a healthy node gets no grant for the moment ("completing", "maintenance");
+	// empty = available.
 	Busy string `json:"busy,omitempty"`
 }
 
@@ -33,7 +33,7 @@ type Partition struct {
 	MaxTime Span     `json:"max_time,omitempty"` // 0 = none
 }
 
-// Reservation is a Slurm reservation that is there or to come.
+// Reservation is a current or future Slurm reservation.
 type Reservation struct {
 	Name     string   `json:"name"`
 	Nodes    []string `json:"nodes"`
@@ -42,7 +42,7 @@ type Reservation struct {
 	Start    Instant  `json:"start"`
 	End      Instant  `json:"end"`
 	Flags    []string `json:"flags,omitempty"`
-	// Ours is true for reservations that fairlease made (their names tell).
+	// Ours is true for reservations that fairlease made, as their names show.
 	Ours bool `json:"ours,omitempty"`
 }
 
@@ -51,16 +51,17 @@ type Account struct {
 	Name   string `json:"name"`
 	Parent string `json:"parent,omitempty"` // "" for root
 	Shares int64  `json:"shares"`           // RawShares; compares siblings only
-	// ViaParent is Slurm's fairshare=parent: the account passes its parent's share through.
+	// ViaParent is Slurm's fairshare=parent: the account passes on its parent's share.
 	ViaParent bool `json:"via_parent,omitempty"`
 }
 
 // ReservationPrefix starts the name of every reservation that fairlease makes.
 const ReservationPrefix = "fairlease_"
 
-// GateReservation is the reservation of all licences by which jobs are gated.
+// GateReservation is the name of the reservation of all licences, which gates jobs.
 const GateReservation = ReservationPrefix + "gate"
 
-// LastInQueue is the site factor, a summand of the priority, of jobs that wait for such a licence, as the plugin sets it by default: Slurm
-// looks at jobs in order, and at no more than so many, and those cannot start.
+// LastInQueue is the plugin's default site factor, a summand of the priority, of jobs that wait
+// for the licence. Slurm considers a limited number of jobs in order of priority, and these
+// cannot start.
 const LastInQueue = -1_000_000_000

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Kind names jobs that run alike: "tenant/name", for what a job of one tenant does says
-// nothing certain about another's. A kind without a tenant is the site's: a reference
-// that the administrator declares for everybody.
+// Kind names jobs with equal performance: "tenant/name". Measurements of one tenant's job prove
+// nothing about another's. A kind without a tenant is the site's: a reference that the
+// administrator declares for every tenant.
 type Kind string
 
-// KindOf names a tenant's kind, or with tenant "" the site's.
+// KindOf gives the kind of a tenant; with tenant "", the site's.
 func KindOf(tenant, name string) Kind {
 	if tenant == "" {
 		return Kind(name)
@@ -18,17 +18,16 @@ func KindOf(tenant, name string) Kind {
 	return Kind(tenant + "/" + name)
 }
 
-// Tenant gives whose kind it is; "" = the site's.
+// Tenant gives the tenant of the kind; "" = the site's.
 func (k Kind) Tenant() string { return string(k[:max(strings.LastIndexByte(string(k), '/'), 0)]) }
 
 // Name gives the kind's name without its tenant.
 func (k Kind) Name() string { return string(k[strings.LastIndexByte(string(k), '/')+1:]) }
 
-// Source says where a throughput comes from.
+// Source is the origin of a throughput.
 type Source string
 
-// The sources of a throughput: what somebody said, what jobs reported, what was worked
-// out from other kinds.
+// The sources of a throughput: declared, reported by jobs, or estimated from other kinds.
 const (
 	Declared  Source = "declared"
 	Observed  Source = "observed"
@@ -38,50 +37,51 @@ const (
 // Profile is the throughput of a kind of job on one GPU model.
 type Profile struct {
 	Kind  Kind   `json:"kind"`
-	With  Kind   `json:"with,omitempty"` // what shares its GPUs; "" = it has them alone
+	With  Kind   `json:"with,omitempty"` // shares its GPUs with this kind; "" = alone
 	Model string `json:"model"`
 	Gang  int    `json:"gang"` // GPUs of the job
-	// Rate is its steps a second, of the whole gang; 0 = it does not run there.
+	// Rate is the throughput of the whole gang, in steps/s; 0 = it does not run there.
 	Rate   float64 `json:"rate"`
 	Source Source  `json:"source"`
-	// Samples is what an observed Rate is the average of, Spread their standard deviation
-	// as a part of Rate, At when the newest was heard, or a declaration made.
+	// Samples is the number of observations, and Rate their mean. Spread is their standard
+	// deviation as a fraction of Rate. At is the time of the newest observation, or of the
+	// declaration.
 	Samples int     `json:"samples,omitempty"`
 	Spread  float64 `json:"spread,omitempty"`
 	At      Instant `json:"at,omitempty"`
-	// Basis is who declared it, or of what an estimate was made.
+	// Basis names the author of a declaration, or the data of an estimate.
 	Basis string `json:"basis,omitempty"`
 }
 
-// Compare orders profiles by what they are about, then by source.
+// Compare orders profiles by subject, then by source.
 func (p *Profile) Compare(q *Profile) int {
 	return compare.Or(compare.Compare(p.Kind, q.Kind), compare.Compare(p.With, q.With), compare.Compare(p.Model, q.Model),
 		compare.Compare(p.Gang, q.Gang), compare.Compare(p.Source, q.Source))
 }
 
-// Progress is what a job says of itself: how many steps it has done.
+// Progress is a job's own report of the steps that it has completed.
 type Progress struct {
 	Job   JobID   `json:"job"`
-	Steps float64 `json:"steps"`           // since it began
-	Total float64 `json:"total,omitempty"` // that it is to do; 0 = it did not say
-	At    Instant `json:"at"`              // when it was heard
-	Saved Instant `json:"saved,omitempty"` // when it last said that it had saved; 0 = not since the last look
+	Steps float64 `json:"steps"`           // since the job began
+	Total float64 `json:"total,omitempty"` // of the whole job; 0 = not reported
+	At    Instant `json:"at"`              // when the report arrived
+	Saved Instant `json:"saved,omitempty"` // when it last reported a save; 0 = not since the last look
 }
 
-// Pace is what is remembered of a job that reports progress.
+// Pace is the state kept of a job that reports progress.
 type Pace struct {
 	Key   JobKey  `json:"key"`
 	Kind  Kind    `json:"kind"`
 	With  Kind    `json:"with,omitempty"`
 	Model string  `json:"model"`
 	Gang  int     `json:"gang"`
-	Steps float64 `json:"steps"` // when last heard
+	Steps float64 `json:"steps"` // of the last report
 	Total float64 `json:"total,omitempty"`
-	At    Instant `json:"at"` // from when on the next sample counts
-	// Suspended is for how long it had been suspended by then, in that attempt.
+	At    Instant `json:"at"` // start of the next sample
+	// Suspended is the time that the attempt had been suspended by At.
 	Suspended Span `json:"suspended,omitempty"`
-	// Samples, Mean and Spread are of the logarithm of its steps a second since its manner
-	// last changed; Up and Down are how far it has left that since, in the same unit.
+	// Samples, Mean and Spread are statistics of log(steps/s) since the speed last changed. Up
+	// and Down are the cumulative deviations since then, in the same unit.
 	Samples int     `json:"samples,omitempty"`
 	Mean    float64 `json:"mean,omitempty"`
 	Spread  float64 `json:"spread,omitempty"`

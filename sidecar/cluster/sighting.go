@@ -1,21 +1,20 @@
 package cluster
 
-// License is the licence by which jobs are gated: those that ask for one wait while all of them are reserved. Its zero value
-// is that of a site that has none.
+// License is the licence that gates jobs: jobs that request one wait while all of them are
+// reserved. The zero value means that the site has none.
 type License struct {
 	Name     string `json:"name"`
 	Total    int64  `json:"total"`
-	Reserved int64  `json:"reserved,omitempty"` // by whomever
+	Reserved int64  `json:"reserved,omitempty"` // by anyone
 }
 
-// Sighting is what was seen of the cluster at one moment. Its lists are sorted:
-// nodes, partitions, accounts, reservations by name; jobs by ID; attempts by
-// start, then ID.
+// Sighting is the cluster as observed at one moment. Its lists are sorted: nodes, partitions,
+// accounts, reservations by name; jobs by ID; attempts by start, then ID.
 type Sighting struct {
 	Now          Instant       `json:"now"`
 	Cluster      string        `json:"cluster,omitempty"`
-	ClusterID    int64         `json:"cluster_id,omitempty"` // 0 = not told
-	Clock        Instant       `json:"clock,omitempty"`      // the controller's own at Now, in whole seconds; 0 = not told
+	ClusterID    int64         `json:"cluster_id,omitempty"` // 0 = unknown
+	Clock        Instant       `json:"clock,omitempty"`      // the controller's own clock at Now, in whole seconds; 0 = unknown
 	Boot         Instant       `json:"boot,omitempty"`       // last start of the cluster's controller
 	Nodes        []Node        `json:"nodes"`
 	Partitions   []Partition   `json:"partitions"`
@@ -24,15 +23,15 @@ type Sighting struct {
 	Reservations []Reservation `json:"reservations,omitempty"`
 	License      License       `json:"license,omitzero"`
 	Jobs         []Job         `json:"jobs"`
-	// Attempts is filled only when the last look was so long ago that jobs may
-	// have come and gone unseen.
+	// Attempts is filled only if the last look was so long ago that jobs may have come and gone
+	// unseen.
 	Attempts []Attempt `json:"attempts,omitempty"`
-	// Progress is what jobs have reported since the last look.
+	// Progress holds the jobs' reports since the last look.
 	Progress []Progress `json:"progress,omitempty"`
-	// Unchanged is true when nothing has changed since the sighting before, which
-	// is then repeated here with a new Now.
+	// Unchanged is true if nothing has changed since the previous sighting, which is repeated
+	// here with a new Now.
 	Unchanged bool `json:"-"`
 }
 
-// Identity tells which cluster was seen.
+// Identity gives the identity of the observed cluster.
 func (s *Sighting) Identity() Identity { return Identity{Name: s.Cluster, ID: s.ClusterID} }

@@ -10,9 +10,9 @@ import (
 
 const durationForms = `write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00`
 
-// ParseSpan reads Go's form (10s, 1h30m), days (14d) and Slurm's: minutes,
-// minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes and
-// days-hours:minutes:seconds. Less than a millisecond and negative spans are refused.
+// ParseSpan reads Go's form (10s, 1h30m), days (14d) and Slurm's forms: minutes, minutes:seconds,
+// hours:minutes:seconds, days-hours, days-hours:minutes and days-hours:minutes:seconds. Spans
+// above 0 and below one millisecond, and negative ones, are errors.
 func ParseSpan(text string) (Span, error) {
 	s, ok := parseSlurmTime(text)
 	if !ok {
@@ -64,7 +64,7 @@ func parseSlurmTime(text string) (Span, bool) {
 	return sum, true
 }
 
-// ParseCount reads a plain number up to most: digits alone.
+// ParseCount reads a number of digits alone, at most most.
 func ParseCount(text string, most int64) (int64, bool) {
 	if text == "" || strings.Trim(text, "0123456789") != "" {
 		return 0, false

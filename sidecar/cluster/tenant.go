@@ -3,7 +3,7 @@ package cluster
 // Tenant is a Slurm account at the configured level of the account tree.
 type Tenant struct {
 	Name string `json:"name"`
-	// Weight compares tenants; only ratios matter. 0 = only idle GPUs.
+	// Weight sets the share relative to other tenants; 0 = idle GPUs only.
 	Weight int64 `json:"weight"`
 }
 
@@ -13,17 +13,17 @@ type Member struct {
 	User   string `json:"user_name"`
 }
 
-// OverrideKind is what an administrator orders for a job, a user or a tenant.
+// OverrideKind is the kind of an administrator's order for a job, a user or a tenant.
 type OverrideKind string
 
 // The kinds of override.
 const (
-	Exempt OverrideKind = "exempt" // never reclaimed, never gated; a waiting one has its turn all the same
+	Exempt OverrideKind = "exempt" // never reclaimed, never gated; a waiting job still has its turn
 	Boost  OverrideKind = "boost"  // first among its tenant's jobs; a tenant: first among tenants
 	Freeze OverrideKind = "freeze" // no new lease, no renewal
 )
 
-// Override is such an order. It has an end and a reason.
+// Override is an administrator's order. It has an end and a reason.
 type Override struct {
 	ID     int64        `json:"id"`
 	Kind   OverrideKind `json:"kind"`

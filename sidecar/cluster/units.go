@@ -17,7 +17,7 @@ type Span int64
 // fills 64 bits in 3,600 years.
 type GPUTime int64
 
-// MicroGPU is a number of GPUs in millionths: what a tenant is due at one moment.
+// MicroGPU is a number of GPUs in millionths: an entitlement at one moment.
 type MicroGPU int64
 
 // Units of Span and MicroGPU.
@@ -63,7 +63,7 @@ func (t Instant) String() string {
 	return t.Time().Format("2006-01-02T15:04:05.000Z")
 }
 
-// Duration gives the span as a time.Duration; what is longer than the 292 years that one holds is as long as that.
+// Duration gives the span as a time.Duration, at most the 292 years that one can hold.
 func (s Span) Duration() time.Duration {
 	const most = Span(math.MaxInt64 / time.Millisecond)
 	return time.Duration(max(min(s, most), -most)) * time.Millisecond
@@ -88,13 +88,13 @@ func (s Span) String() string {
 // Hours gives the GPU time in GPU-hours, for people to read.
 func (g GPUTime) Hours() float64 { return float64(g) / 3_600_000 }
 
-// Times gives what n GPUs use in s.
+// Times gives the GPU time of n GPUs over s.
 func Times(n int, s Span) GPUTime { return GPUTime(n) * GPUTime(s) }
 
-// Accrue integrates the rate r ≥ 0 over s ≥ 0: whole GPU-milliseconds and the new carry.
-// The carry (millionths of a GPU-millisecond, 0 ≤ carry < 1e6) is what makes
-// repeated small steps sum to the same as one long one: nothing is rounded away.
-// It answers the largest GPUTime, and no carry, where the integral does not fit.
+// Accrue integrates the rate r ≥ 0 over s ≥ 0. It returns whole GPU-milliseconds and the new
+// carry, in millionths of a GPU-millisecond (0 ≤ carry < 1e6). The carry makes many small steps
+// sum to the same as one long step: nothing is rounded away. If the integral does not fit, it
+// returns the largest GPUTime and no carry.
 func Accrue(r MicroGPU, s Span, carry int64) (GPUTime, int64) {
 	hi, lo := bits.Mul64(uint64(r), uint64(s))
 	lo, c := bits.Add64(lo, uint64(carry), 0)
@@ -108,8 +108,8 @@ func Accrue(r MicroGPU, s Span, carry int64) (GPUTime, int64) {
 	return GPUTime(q), int64(rem)
 }
 
-// MulDiv gives a*b/c rounded down with a 128-bit product, for a, b ≥ 0 and c > 0.
-// It answers the largest int64 where the quotient does not fit.
+// MulDiv gives a*b/c rounded down, with a 128-bit product, for a, b ≥ 0 and c > 0. It returns the
+// largest int64 if the quotient does not fit.
 func MulDiv(a, b, c int64) int64 {
 	const limit = 1<<63 - 1
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
@@ -123,18 +123,17 @@ func MulDiv(a, b, c int64) int64 {
 	return int64(q)
 }
 
-// Rho is a fairness degree in millionths: GPU time received over GPU time due
-// (ASTRAEA eq. 5, 12, 15). 1_000_000 is exactly fair.
+// Rho is a fairness degree in millionths: GPU time received over GPU time due (ASTRAEA eq. 5, 12,
+// 15). 1_000_000 is exactly fair.
 type Rho int64
 
-// The edges of Rho: a tenant or job that is due something later
-// than it received something stands last.
+// The bounds of Rho. Infinite ranks last: GPU time was received and none was due.
 const (
 	Fair     Rho = 1_000_000
 	Infinite Rho = 1<<63 - 1
 )
 
-// RhoOf gives alloc/due in millionths: 0/0 is 0 (new: first), x/0 is Infinite (last).
+// RhoOf gives alloc/due in millionths: 0/0 is 0 (new: ranks first), x/0 is Infinite (ranks last).
 func RhoOf(alloc, due GPUTime) Rho {
 	switch {
 	case alloc <= 0:

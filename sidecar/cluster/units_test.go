@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// exactly is Accrue with integers that have no end.
+// exactly computes Accrue with unbounded integers.
 func exactly(r MicroGPU, s Span, carry int64) (GPUTime, int64) {
 	sum := new(big.Int).Mul(big.NewInt(int64(r)), big.NewInt(int64(s)))
 	q, rem := sum.Add(sum, big.NewInt(carry)).QuoRem(sum, big.NewInt(int64(WholeGPU)), new(big.Int))
@@ -18,7 +18,7 @@ func exactly(r MicroGPU, s Span, carry int64) (GPUTime, int64) {
 	return GPUTime(q.Int64()), rem.Int64()
 }
 
-// Up to the largest number there is Accrue is exact, and beyond it it stays there.
+// Accrue is exact up to the largest result, and saturates beyond it.
 func TestAccrueAtTheEdges(t *testing.T) {
 	const most = math.MaxInt64
 	for _, c := range []struct {
@@ -30,9 +30,9 @@ func TestAccrueAtTheEdges(t *testing.T) {
 		{WholeGPU, most, 999_999},     // the largest answer, with the largest carry
 		{WholeGPU + 1, most, 0},       // just beyond it
 		{2 * WholeGPU, most, 999_999}, // beyond 63 bits, within 64
-		{2*WholeGPU + 1, most, 0},     // beyond 64 bits, where the division itself gives up
+		{2*WholeGPU + 1, most, 0},     // beyond 64 bits: the division overflows
 		{most, most, 999_999},
-		{80_000 * WholeGPU, Span(3600*365) * Day, 1}, // the cluster and the years that GPUTime promises
+		{80_000 * WholeGPU, Span(3600*365) * Day, 1}, // the size and years that the comment of GPUTime promises
 	} {
 		got, carry := Accrue(c.r, c.s, c.carry)
 		if want, rest := exactly(c.r, c.s, c.carry); got != want || carry != rest {

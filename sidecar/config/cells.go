@@ -16,17 +16,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// CellFile is a file of cells, usually cells.yaml: how the cluster is made up, and what each
-// virtual cluster has of it (HiveD Figure 4). It is right in itself; CellFile.Against
-// holds it against what Slurm says.
+// CellFile is a cells file, usually cells.yaml: the cluster's structure, and the reservation of
+// each virtual cluster (HiveD Figure 4). It is consistent in itself; CellFile.Against compares it
+// with Slurm.
 type CellFile struct {
 	Name   string
 	Cells  *cluster.Cells
-	Supply []cells.Supply // of each level: what is promised of it, and what there is
+	Supply []cells.Supply // of each level: reserved cells, and existing ones
 
 	cellText
 	origins map[string]Origin
-	entry   []int // of physicalCluster: whence each top cell of Cells is
+	entry   []int // index in physicalCluster of each top cell of Cells
 }
 
 // cellText is the file's text. etc/cells has examples that explain each key.
@@ -70,7 +70,7 @@ type pin struct {
 	GPU  int    `yaml:"gpu"`
 }
 
-// hosts is a list of nodes as Slurm writes it, or several.
+// hosts is a list of hostlists in Slurm's syntax.
 type hosts []string
 
 func (r *reader) hosts(into reflect.Value, node *yaml.Node, name string) {
@@ -81,10 +81,10 @@ func (r *reader) hosts(into reflect.Value, node *yaml.Node, name string) {
 	r.list(into, node, name)
 }
 
-// mostTypes is far more than the models and shapes of a cluster take.
+// mostTypes is far above the number of models and shapes of a cluster.
 const mostTypes = 256
 
-// LoadCells reads the file of cells at path. What is wrong with it is told as Problems.
+// LoadCells reads the cells file at path. Its error lists Problems.
 func LoadCells(path string) (*CellFile, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -93,7 +93,7 @@ func LoadCells(path string) (*CellFile, error) {
 	return ParseCells(path, text)
 }
 
-// ParseCells is LoadCells for a file's text; name stands for it in problems.
+// ParseCells is LoadCells for a text; name is the file's name in problems.
 func ParseCells(name string, text []byte) (*CellFile, error) {
 	f := &CellFile{Name: name, Cells: &cluster.Cells{}, origins: map[string]Origin{}}
 	r := &reader{file: name, origins: f.origins,
@@ -134,7 +134,7 @@ func ParseCells(name string, text []byte) (*CellFile, error) {
 	return f, nil
 }
 
-// broken tells whether something is wrong with what stands under a key.
+// broken tells whether there is a problem under a key.
 func (r *reader) broken(key string) bool {
 	for _, p := range r.problems {
 		if p.Key == key || strings.HasPrefix(p.Key, key+".") || strings.HasPrefix(p.Key, key+"[") {
@@ -211,8 +211,8 @@ func (f *CellFile) describe(r *reader) {
 	}
 }
 
-// groups splits the nodes of an entry into cells of its type; all in one where they do not
-// come out even, or the type does not say how many nodes it has.
+// groups splits the nodes of an entry into cells of its type. They are one group if their number
+// does not divide evenly, or the type does not give its number of nodes.
 func (f *CellFile) groups(typ string, nodes []string) [][]string {
 	n := 1
 	t := f.typeOf(typ)
@@ -239,7 +239,7 @@ func (f *CellFile) typeOf(name string) *cellType {
 	return nil
 }
 
-// line gives the line of the first of some keys that stands in the file.
+// line gives the line of the first of the keys that is in the file.
 func (f *CellFile) line(keys ...string) int {
 	for _, k := range keys {
 		if o := f.origins[k]; o.line > 0 {
@@ -249,7 +249,7 @@ func (f *CellFile) line(keys ...string) int {
 	return 0
 }
 
-// beside gives the path of a file that a configuration names: as seen from its folder.
+// beside resolves a path in a configuration, relative to the configuration's folder.
 func beside(config, file string) string {
 	if file == "" || filepath.IsAbs(file) {
 		return file
@@ -257,7 +257,7 @@ func beside(config, file string) string {
 	return filepath.Join(filepath.Dir(config), file)
 }
 
-// shape is what a node has to be to be a cell.
+// shape is the required shape of a node that is a cell.
 type shape struct {
 	typ, model string
 	gpus       int
@@ -280,8 +280,8 @@ func (f *CellFile) shapeOf(typ string) shape {
 	return s
 }
 
-// say tells the faults of a description in the words of the file. Where that could not be
-// read in full, what may only follow from it is left out.
+// say reports the faults of a description with the keys of the file. If the file could not be
+// read in full, possible consequences of that are omitted.
 func (f *CellFile) say(r *reader, faults cells.Faults) {
 	partly := len(r.problems) > 0
 	said := map[Problem]bool{}
@@ -313,7 +313,7 @@ func (f *CellFile) say(r *reader, faults cells.Faults) {
 	}
 }
 
-// above tells in which entry a node stands, up to one.
+// above gives the entry that contains a node, up to upTo.
 func (f *CellFile) above(node string, upTo int) string {
 	for i := range f.Cells.Tops {
 		for _, n := range f.Cells.Tops[i].Nodes {
@@ -332,7 +332,7 @@ func (f *CellFile) index(at string) (i int) {
 	return i
 }
 
-// key gives the key of the file that a fault is about.
+// key gives the file's key that a fault concerns.
 func (f *CellFile) key(x *cells.Fault) string {
 	at, ok := strings.CutPrefix(x.At, "vcs")
 	if ok {
@@ -363,13 +363,13 @@ func (f *CellFile) key(x *cells.Fault) string {
 	return at
 }
 
-// share is what one VC has of a level.
+// share is one VC's quota of a level.
 type share struct {
 	key, vc string
 	number  int
 }
 
-// quotas gives what VCs have of the level that an Infeasible fault names; at least one.
+// quotas gives the VCs' quotas of the level of an Infeasible fault; at least one.
 func (f *CellFile) quotas(x *cells.Fault) []share {
 	var out []share
 	for i := range f.Assignment {
@@ -383,7 +383,7 @@ func (f *CellFile) quotas(x *cells.Fault) []share {
 	return append(out, share{key: "vcAssignment"})[:max(len(out), 1)]
 }
 
-// words says what is wrong and what to do; "" where another fault says it.
+// words says what is wrong and what to do; "" if another fault says it.
 func (f *CellFile) words(x *cells.Fault, key string) string {
 	switch x.Kind {
 	case cells.NoName:
@@ -454,7 +454,7 @@ func (f *CellFile) words(x *cells.Fault, key string) string {
 	return x.Error()
 }
 
-// earlier keeps the first key.
+// earlier gives the key of the first occurrence.
 func earlier(first string, is bool, format string, i int) string {
 	if first != "" || !is {
 		return first
@@ -469,7 +469,7 @@ func (f *CellFile) ofChain(chain string) string {
 	return " in chain " + chain
 }
 
-// meant suggests a type.
+// meant suggests a similar type.
 func (f *CellFile) meant(typ string) string {
 	var names []string
 	for _, t := range f.Hierarchy {
@@ -481,7 +481,7 @@ func (f *CellFile) meant(typ string) string {
 	return "; there are " + strings.Join(names, ", ")
 }
 
-// chains gives the largest types that have a type in them.
+// chains gives the largest types that contain a type.
 func (f *CellFile) chains(typ string) []string {
 	inner := map[string]bool{}
 	for _, t := range f.Hierarchy {
@@ -501,7 +501,7 @@ func (f *CellFile) chains(typ string) []string {
 	return out
 }
 
-// cycle shows a cycle at the first of its types; "" at others.
+// cycle describes a cycle at the first of its types; "" at the others.
 func (f *CellFile) cycle(i int) string {
 	path := f.Hierarchy[i].Name
 	for t := f.typeOf(f.Hierarchy[i].Child); t != nil; t = f.typeOf(t.Child) {

@@ -15,16 +15,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Rack is nodes that are near each other, and what that is called.
+// Rack is a named group of nodes that are near each other.
 type Rack struct {
 	Name  string
 	Nodes []string
 }
 
-// ProposeCells writes a file of cells for the nodes of managed partitions and the tenants, to be
-// edited: a chain for each GPU model and number of GPUs a node, racks where they are all of one size,
-// and whole nodes for tenants by their weights, largest remainder first. sockets says over
-// how many the GPUs of a node are spread, where that is known.
+// ProposeCells writes a draft of a cells file for the nodes of managed partitions and the
+// tenants. It has a chain for each GPU model and number of GPUs per node, racks if all are of
+// equal size, and whole nodes for tenants by weight (largest remainder). sockets gives the number
+// of sockets with GPUs, by node, if known.
 func ProposeCells(seen *cluster.Sighting, rules *loop.Rules, sockets map[string]int, racks []Rack) (string, error) {
 	p := &proposal{chains: map[shape]*chainPlan{}, names: map[string]bool{}}
 	for i := range seen.Nodes {
@@ -51,16 +51,16 @@ type proposal struct {
 	chains map[shape]*chainPlan
 	order  []*chainPlan // by model, larger nodes first
 	names  map[string]bool
-	out    []string // remarks on nodes that are left out
+	out    []string // remarks on omitted nodes
 }
 
 // chainPlan is the nodes of one shape.
 type chainPlan struct {
 	shape
-	sockets int // 0 = not told, or not the same
+	sockets int // 0 = unknown, or different
 	nodes   []string
 	racks   []Rack // of the chain's own nodes; nil = no level above the node
-	base    string // of the names of its types
+	base    string // prefix of its types' names
 }
 
 func (p *proposal) write(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
@@ -131,8 +131,8 @@ cellHierarchy:
 
 func (c *chainPlan) name(level string) string { return word(c.base + "-" + level) }
 
-// evenly gives the racks of a chain's nodes if all are of one size, more than one, and hold
-// each node once; else nil.
+// evenly gives the racks of a chain's nodes if there are several, all of equal size, and each
+// node is in one rack; else nil.
 func (c *chainPlan) evenly(racks []Rack) []Rack {
 	var out []Rack
 	n, own := 0, map[string]bool{}
@@ -223,12 +223,12 @@ vcAssignment:
 	}
 }
 
-// apportion divides n by weights: what is due rounded down, then one each by the largest
-// remainder, ties by name.
+// apportion divides n by weights: shares rounded down, then one each by the largest remainder,
+// ties by name.
 func apportion(n int, tenants []cluster.Tenant, sum int64) map[string]int {
 	out, left := map[string]int{}, n
 	order := slices.Clone(tenants)
-	rest := map[string]int64{} // of what is due, in millionths
+	rest := map[string]int64{} // of the share, in millionths
 	for _, t := range order {
 		due := cluster.MulDiv(t.Weight, int64(n)*1_000_000, sum)
 		out[t.Name], rest[t.Name] = int(due/1_000_000), due%1_000_000
@@ -249,7 +249,7 @@ var (
 	reserved  = regexp.MustCompile(`(?i)^(y|n|yes|no|true|false|on|off|null)$`)
 )
 
-// word writes a name as YAML reads it back, list a hostlist that stands for itself.
+// word quotes a name for YAML if needed; list is a hostlist that needs no quotes.
 func word(s string) string { return quoteUnless(plain, s) }
 func list(s string) string { return quoteUnless(plainList, s) }
 

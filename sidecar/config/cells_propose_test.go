@@ -91,7 +91,7 @@ func TestPropose(t *testing.T) {
 	}
 }
 
-// Whatever Slurm reports, what is proposed can be used as it is.
+// The draft is usable as it is, whatever Slurm reports.
 func TestProposalsFit(t *testing.T) {
 	models := []string{"a100", "nvidia_h100_80gb_hbm3", "gpu", "1080ti", "on", "a100x8"}
 	rapid.Check(t, func(t *rapid.T) {

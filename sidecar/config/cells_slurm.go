@@ -10,9 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Against holds the file against what was seen of Slurm: whether its nodes are there and are
-// what their types say, and whether its virtual clusters are tenants. What cannot stay so is a
-// problem; remarks are what may be meant so.
+// Against compares the file with a sighting: whether its nodes exist and match their types, and
+// whether its virtual clusters are tenants. Contradictions are problems; remarks may be intended.
 func (f *CellFile) Against(seen *cluster.Sighting, rules *loop.Rules) (wrong Problems, remarks []string) {
 	c := &comparison{f: f, r: &reader{file: f.Name}, known: map[string]*cluster.Node{}, listed: map[string]bool{}}
 	for i := range seen.Nodes {
@@ -28,7 +27,7 @@ type comparison struct {
 	f       *CellFile
 	r       *reader
 	known   map[string]*cluster.Node
-	listed  map[string]bool // nodes of the file
+	listed  map[string]bool // nodes in the file
 	remarks []string
 }
 
@@ -36,13 +35,13 @@ func (c *comparison) remark(format string, args ...any) {
 	c.remarks = append(c.remarks, fmt.Sprintf(format, args...))
 }
 
-// nodes looks for each node of the file.
+// nodes looks up each node of the file.
 func (c *comparison) nodes(rules *loop.Rules) {
 	var unmanaged []string
 	for i := 0; i < len(c.f.Cells.Tops); {
 		entry, s := c.f.entry[i], c.f.shapeOf(c.f.Cells.Tops[i].Type)
 		var missing, order []string
-		odd := map[string][]string{} // what is wrong with nodes: they
+		odd := map[string][]string{} // nodes by what is wrong with them
 		for ; i < len(c.f.entry) && c.f.entry[i] == entry; i++ {
 			for _, name := range c.f.Cells.Tops[i].Nodes {
 				c.listed[name] = true
@@ -77,7 +76,7 @@ func (c *comparison) nodes(rules *loop.Rules) {
 	}
 }
 
-// String is the shape as people say it.
+// String words the shape.
 func (s shape) String() string { return gpuWords([]cluster.GPUs{{Model: s.model, Count: s.gpus}}) }
 
 func gpuWords(list []cluster.GPUs) string {
@@ -91,7 +90,7 @@ func gpuWords(list []cluster.GPUs) string {
 	return strings.Join(words, " and ")
 }
 
-// unlike tells what a node has where that is not what its type says. Drained GPUs will be back.
+// unlike says how a node differs from its type. Drained GPUs count, since they will return.
 func (s shape) unlike(n *cluster.Node) string {
 	if len(n.GPUs) == 1 && n.GPUs[0].Model == s.model && n.GPUs[0].Count+len(n.Drained) == s.gpus {
 		return ""
@@ -107,7 +106,7 @@ func managed(n *cluster.Node, rules *loop.Rules) bool {
 	return slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(rules.Partitions, p) })
 }
 
-// rest looks for nodes that are not in the file.
+// rest finds nodes that are missing in the file.
 func (c *comparison) rest(seen *cluster.Sighting, rules *loop.Rules) {
 	var outside []string
 	gpus := 0
@@ -124,7 +123,7 @@ func (c *comparison) rest(seen *cluster.Sighting, rules *loop.Rules) {
 	}
 }
 
-// tenants looks for the virtual clusters among the tenants, and the other way round.
+// tenants compares the virtual clusters with the tenants.
 func (c *comparison) tenants(seen *cluster.Sighting, rules *loop.Rules) {
 	list, of := loop.Tenants(seen.Accounts, rules)
 	names := make([]string, len(list))

@@ -49,7 +49,7 @@ func deep() string {
 	return b.String() + "  - {name: t15, split: 1, child: socket}\n"
 }
 
-// A file says in the paper's words what the engine is told in its own.
+// A file in the paper's terms is translated into the engine's.
 func TestCells(t *testing.T) {
 	f, err := config.ParseCells("c.yaml", []byte(types+racks+vcs))
 	if err != nil {
@@ -74,7 +74,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// Each mistake is told with its line, what is wrong and what to do; none hides another.
+// Each mistake is reported with its line and what to do; none hides another.
 func TestCellProblems(t *testing.T) {
 	whole := types + racks + vcs
 	for _, c := range []struct{ name, old, new, want string }{
@@ -154,7 +154,7 @@ func TestCellProblems(t *testing.T) {
 	}
 }
 
-// The examples can be used as they are.
+// The examples are usable as they are.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../etc/cells/*.yaml")
 	if err != nil || len(files) < 4 {
@@ -181,7 +181,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// Whatever the text is, it is refused with a place and a reason, or makes cells.
+// Any text is refused with a place and a reason, or makes cells.
 func FuzzCells(f *testing.F) {
 	f.Add([]byte(types + racks + vcs))
 	f.Add([]byte("cellHierarchy: &a [{name: x, split: 2, child: x}]\nphysicalCluster: *a\nvcAssignment: [{vc: a, pinned: [{}]}]\n"))
@@ -210,7 +210,7 @@ func FuzzCells(f *testing.F) {
 	})
 }
 
-// What the file says is held against what Slurm says.
+// The file is compared with Slurm.
 func TestAgainst(t *testing.T) {
 	seen := func() *cluster.Sighting {
 		s := &cluster.Sighting{Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}, {Name: "vision", Parent: "root", Shares: 1}, {Name: "bert", Parent: "nlp", Shares: 1}}}

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// checker collects what is wrong with a whole configuration.
+// checker collects the problems of a whole configuration.
 type checker struct {
 	c        *Config
 	problems Problems
@@ -35,7 +35,7 @@ func (k *checker) oneOf(key, value string, list ...string) {
 	k.must(slices.Contains(list, value), key, "%q is not known; write one of %s", value, strings.Join(list, ", "))
 }
 
-// where tells what a key is and where that was said, for problems that concern two.
+// where words a key with its value and origin, for problems that concern two keys.
 func (k *checker) where(key string, value any) string {
 	return fmt.Sprintf("%s (%v, %v)", key, value, k.c.origins[key])
 }
@@ -102,8 +102,8 @@ func (k *checker) models() {
 	}
 }
 
-// The shortest spans that still make sense: Slurm itself needs about two seconds
-// from a requeue to the next start.
+// The smallest sensible spans: Slurm itself needs about two seconds from a requeue to the next
+// start.
 const (
 	leastInterval = Duration(cluster.Second)
 	leastTerm     = Duration(10 * cluster.Second)
@@ -117,7 +117,7 @@ func (k *checker) times() {
 	k.must(l.Term.Span()%cluster.Second == 0, "lease.term", "%v is no whole number of seconds, which is what Slurm counts in", l.Term)
 	if c.Interval > l.Term {
 		k.must(false, "interval", "%v between two rounds is longer than %s; a number without a unit means minutes", c.Interval, k.where("lease.term", l.Term))
-		return // the rest would only say the same again
+		return // the other checks would repeat this
 	}
 	k.must(l.Min <= l.Term, "lease.min", "%v is longer than %s; shorten one or lengthen the other", l.Min, k.where("lease.term", l.Term))
 	k.must(l.Notice <= l.Min, "lease.notice", "%v is longer than %s: a job would be told to leave before it may be; shorten it or lengthen lease.min", l.Notice, k.where("lease.min", l.Min))
@@ -154,7 +154,7 @@ func (k *checker) fairness() {
 	}
 }
 
-// signals that a job may live through; KILL and STOP cannot be heard.
+// signals are those that a job can survive; KILL and STOP cannot be handled.
 var signals = []string{"none", "USR1", "USR2", "TERM", "INT", "HUP", "QUIT", "CONT", "URG", "WINCH", "ALRM", "PROF", "VTALRM"}
 
 func trimSIG(s string) string { return strings.TrimPrefix(strings.ToUpper(s), "SIG") }
@@ -176,7 +176,7 @@ func (k *checker) signal(key, name string) {
 	k.must(name == "none" || slices.Contains(signals, trimSIG(name)), key, "%q cannot be sent as notice; write one of %s", name, strings.Join(signals, ", "))
 }
 
-// schemaName is what PostgreSQL takes for a name without quotes.
+// schemaName matches the names that PostgreSQL accepts without quotes.
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 func (k *checker) connections() {
@@ -213,7 +213,7 @@ func loopback(host string) bool {
 	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
 }
 
-// Warnings tells what is allowed but probably not meant.
+// Warnings lists what is allowed but probably not intended.
 func (c *Config) Warnings() []string {
 	var out []string
 	if c.Lease.Term%c.Interval != 0 {

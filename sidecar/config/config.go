@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Config is what is in force. Its fields are the keys of the file, in the file's
+// Config is the effective configuration. Its fields are the keys of the file, in the file's
 // order; etc/fairlease.yaml explains each.
 type Config struct {
 	Mode       loop.Mode   `yaml:"mode"`
@@ -49,24 +49,24 @@ type Config struct {
 
 	name     string            // the file's
 	origins  map[string]Origin // by dotted key; absent = default
-	profiles *ProfileFile      // what models.profiles says; nil = it names none, or was not read
-	vcs      *CellFile         // what cells.file says; nil = it names none, or was not read
+	profiles *ProfileFile      // content of models.profiles; nil = no file, or not read
+	vcs      *CellFile         // content of cells.file; nil = no file, or not read
 }
 
-// Exclude names whose jobs are left alone.
+// Exclude lists jobs that are left alone.
 type Exclude struct {
 	Accounts []string `yaml:"accounts"`
 	Users    []string `yaml:"users"`
 	QOS      []string `yaml:"qos"`
 }
 
-// Tenants says which accounts are tenants and what they weigh.
+// Tenants selects the accounts that are tenants, and their weights.
 type Tenants struct {
 	Level   int              `yaml:"level"`
 	Weights map[string]int64 `yaml:"weights"`
 }
 
-// Cells says where virtual clusters are described, and how they share.
+// Cells names the description of virtual clusters, and says how they share.
 type Cells struct {
 	File         string   `yaml:"file"`
 	Chooser      string   `yaml:"chooser"`
@@ -74,7 +74,7 @@ type Cells struct {
 	StrictQOS    []string `yaml:"strict_qos"`
 }
 
-// Models is what there is to say where GPU models are not alike.
+// Models holds the settings for heterogeneous GPUs.
 type Models struct {
 	Profiles    string             `yaml:"profiles"`
 	Estimate    bool               `yaml:"estimate"`
@@ -83,7 +83,7 @@ type Models struct {
 	Progress    Progress           `yaml:"progress"`
 }
 
-// Progress is how jobs report their progress.
+// Progress says how jobs report their progress.
 type Progress struct {
 	Listen string   `yaml:"listen"`
 	Folder string   `yaml:"folder"`
@@ -91,7 +91,7 @@ type Progress struct {
 	Munge  string   `yaml:"munge"`
 }
 
-// Lease is the length of leases and how their end is told.
+// Lease sets the length of leases and the notice before their end.
 type Lease struct {
 	Term         Duration `yaml:"term"`
 	Min          Duration `yaml:"min"`
@@ -102,7 +102,7 @@ type Lease struct {
 	Signals      []Signal `yaml:"signals"`
 }
 
-// Signal is another notice for jobs that match all of its fields that are set.
+// Signal is another notice for jobs that match all its set fields.
 type Signal struct {
 	Partition string `yaml:"partition" json:"partition,omitempty"`
 	QOS       string `yaml:"qos" json:"qos,omitempty"`
@@ -111,7 +111,7 @@ type Signal struct {
 	To        string `yaml:"to" json:"to"`
 }
 
-// Gate is how far ahead waiting jobs are gated.
+// Gate says how waiting jobs are gated, and how far ahead.
 type Gate struct {
 	TTL        Duration `yaml:"ttl"`
 	License    string   `yaml:"license"`
@@ -119,26 +119,27 @@ type Gate struct {
 	SiteFactor int64    `yaml:"site_factor"`
 }
 
-// Stop is the stop budget: what requeues may cost a job.
+// Stop is the stop budget: the maximum cost of requeues to a job.
 type Stop struct {
 	Allowance Duration `yaml:"allowance"`
 	Overhead  Percent  `yaml:"overhead"`
 	Total     Percent  `yaml:"total"`
 }
 
-// Begin is what a start of a job costs where nothing has been learnt.
+// Begin is the cost of a job's start, where it has not been measured.
 type Begin struct {
 	Cost Duration `yaml:"cost"`
 }
 
-// Saves says how jobs save that have neither shown nor declared it, where all its set fields match.
+// Saves says how jobs save that have neither shown nor declared it, if they match all its set
+// fields.
 type Saves struct {
 	Partition string `yaml:"partition" json:"partition,omitempty"`
 	QOS       string `yaml:"qos" json:"qos,omitempty"`
 	Saves     string `yaml:"saves" json:"saves"`
 }
 
-// of names the jobs that match.
+// of words the jobs that match.
 func (r Saves) of() string {
 	switch {
 	case r.QOS == "":
@@ -149,32 +150,33 @@ func (r Saves) of() string {
 	return "QOS " + r.QOS + " in partition " + r.Partition
 }
 
-// Preemptible is where a requeue is acceptable to every job: it counts as a declaration that the job saves on SIGTERM.
+// Preemptible lists where a requeue is acceptable to every job: it counts as a declaration that
+// the job saves on SIGTERM.
 type Preemptible struct {
 	QOS        []string `yaml:"qos"`
 	Partitions []string `yaml:"partitions"`
 }
 
-// Reclaim limits how readily leases are not renewed.
+// Reclaim limits preemption at the end of terms.
 type Reclaim struct {
 	Threshold Duration `yaml:"threshold"`
 	Max       int      `yaml:"max"`
 }
 
-// Recall is how leases are ended before their term is over.
+// Recall says how leases end before their term is over.
 type Recall struct {
 	FirstLease bool     `yaml:"first_lease"`
 	Notice     Duration `yaml:"notice"`
 }
 
-// Fairness is how the fairness numbers are made.
+// Fairness sets how fairness is computed.
 type Fairness struct {
 	RhoSelect int      `yaml:"rho_select"`
 	Window    Duration `yaml:"window"`
 	HalfLife  Duration `yaml:"half_life"`
 }
 
-// Credit is what idle tenants save up.
+// Credit limits what idle tenants accumulate.
 type Credit struct {
 	Cap Duration `yaml:"cap"`
 }
@@ -184,7 +186,7 @@ type Burst struct {
 	Max Factor `yaml:"max"`
 }
 
-// Repay is what a tenant keeps while it repays.
+// Repay sets what a tenant keeps while it repays a debt.
 type Repay struct {
 	Floor Percent `yaml:"floor"`
 }
@@ -198,7 +200,7 @@ type Jobs struct {
 	Weights   map[string]Factor `yaml:"weights"`
 }
 
-// Slurm is how to reach Slurm.
+// Slurm says how to reach Slurm.
 type Slurm struct {
 	Address       string   `yaml:"address"`
 	User          string   `yaml:"user"`
@@ -224,7 +226,7 @@ type TLS struct {
 	ServerName string `yaml:"server_name"`
 }
 
-// Database is where the journal is and how long it is kept.
+// Database says where the journal is and how long it is kept.
 type Database struct {
 	URL        string   `yaml:"url"`
 	Schema     string   `yaml:"schema"`
@@ -238,7 +240,7 @@ type Files struct {
 	State      string `yaml:"state"`
 }
 
-// Log is what the daemon says.
+// Log configures the daemon's log.
 type Log struct {
 	Level  string `yaml:"level"`
 	Format string `yaml:"format"`
@@ -277,7 +279,7 @@ func Default() *Config {
 	}
 }
 
-// Rules gives whose jobs are managed and who the tenants are.
+// Rules gives the rules for managed jobs and tenants.
 func (c *Config) Rules() loop.Rules {
 	r := loop.Rules{
 		Mode: c.Mode, Partitions: c.Partitions, QOS: c.QOS, Canary: c.Canary,
@@ -294,13 +296,14 @@ func (c *Config) Rules() loop.Rules {
 	return r
 }
 
-// VCs gives what cells.file says; nil = there are no virtual clusters.
+// VCs gives the content of cells.file; nil = there are no virtual clusters.
 func (c *Config) VCs() *CellFile { return c.vcs }
 
-// CellFile gives the path of cells.file: what is relative is beside the configuration.
+// CellFile gives the path of cells.file. Relative paths are relative to the configuration's
+// folder.
 func (c *Config) CellFile() string { return beside(c.name, c.Cells.File) }
 
-// readCells reads the file of cells, if the configuration names one.
+// readCells reads the cells file, if there is one.
 func (c *Config) readCells() error {
 	if c.Cells.File == "" {
 		return nil
@@ -314,11 +317,11 @@ func (c *Config) readCells() error {
 	return err
 }
 
-// ProfileFile gives what models.profiles says; nil = no file is named.
+// ProfileFile gives the content of models.profiles; nil = no file is named.
 func (c *Config) ProfileFile() *ProfileFile { return c.profiles }
 
-// readProfiles reads the file of profiles, if the configuration names one: what is relative is beside
-// the configuration.
+// readProfiles reads the profiles file, if there is one. Relative paths are relative to the
+// configuration's folder.
 func (c *Config) readProfiles() error {
 	if c.Models.Profiles == "" {
 		return nil
@@ -332,7 +335,7 @@ func (c *Config) readProfiles() error {
 	return err
 }
 
-// Settings gives what the engine is told.
+// Settings gives the engine's settings.
 func (c *Config) Settings() cluster.Settings {
 	s := cluster.Settings{
 		Preset:   c.Preset,
@@ -375,7 +378,7 @@ func (c *Config) Settings() cluster.Settings {
 			Evidence: "partition " + partition + " is preemptible here"})
 	}
 	for _, r := range c.Saves {
-		saving, _ := cluster.ParseSaving(r.Saves) // check has read it
+		saving, _ := cluster.ParseSaving(r.Saves) // check has validated it
 		s.Saves = append(s.Saves, cluster.SavingRule{Partition: r.Partition, QOS: r.QOS, Manner: saving.Manner, Every: saving.Every,
 			Source: cluster.FromSite, Evidence: "the site's rule for " + r.of()})
 	}
@@ -386,10 +389,10 @@ func (c *Config) Settings() cluster.Settings {
 	return s
 }
 
-// market tells whether the preset divides GPU models that are not alike.
+// market tells whether the preset divides heterogeneous GPUs.
 func (c *Config) market() bool { return slices.Contains(preset.Dividing(), c.Preset) }
 
-// bare gives a signal without SIG; "none" is no signal at all.
+// bare gives a signal without SIG; "none" gives "".
 func bare(signal string) string {
 	if signal == "none" {
 		return ""

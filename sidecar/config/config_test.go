@@ -27,7 +27,7 @@ func parse(t *testing.T, text string, env ...string) *config.Config {
 	return c
 }
 
-// What stands in the documentation is what the program does.
+// The documented defaults are the program's.
 func TestSampleIsTheDefault(t *testing.T) {
 	text, err := os.ReadFile("../../etc/fairlease.yaml")
 	if err != nil {
@@ -97,7 +97,7 @@ preemptible: {qos: [scavenge], partitions: preempt}
 	}
 }
 
-// Each problem says where, what and what next.
+// Each problem says where it is, what is wrong and what to do next.
 func TestProblems(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"misspelled", "lease:\n  notcie: 60s\n", "f.yaml:2: lease.notcie: unknown key; did you mean lease.notice?"},
@@ -243,8 +243,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// The file of cells is found beside the configuration, read with it and refused with it;
-// what says the same is the same description.
+// The cells file is found beside the configuration, read with it and refused with it. Equal
+// content gives the same description.
 func TestLoadCells(t *testing.T) {
 	dir := t.TempDir()
 	path, vc := filepath.Join(dir, "f.yaml"), filepath.Join(dir, "cells.yaml")
@@ -308,7 +308,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// No text makes it panic, and what it takes is valid and reads back the same.
+// No text makes it panic. An accepted text is valid and reads back the same.
 func FuzzParse(f *testing.F) {
 	sample, err := os.ReadFile("../../etc/fairlease.yaml")
 	if err != nil {

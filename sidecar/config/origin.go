@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Origin is where a value came from.
+// Origin is the source of a value.
 type Origin struct {
 	Place string // "file:line", "environment FAIRLEASE_DATABASE_URL"; "" = default
 	line  int
@@ -30,7 +30,7 @@ func (o Origin) InFile() bool { return o.line > 0 }
 // Origin tells where the value of a dotted key came from.
 func (c *Config) Origin(key string) Origin { return c.origins[key] }
 
-// Value is one key with its effective value, for people and programs to read.
+// Value is one key with its effective value, for display and for programs.
 type Value struct {
 	Key    string `json:"key"`
 	Value  any    `json:"value"`
@@ -88,8 +88,8 @@ func walk(s reflect.Value, path string, each func(string, reflect.Value)) {
 	}
 }
 
-// Restart lists the keys that differ between two configurations and that a
-// running daemon cannot change: what it is connected to.
+// Restart lists the keys that differ between two configurations and that a running daemon cannot
+// change: its connections.
 func (c *Config) Restart(now *Config) []string {
 	var out []string
 	was := map[string]string{}
@@ -111,7 +111,8 @@ func fixed(key string) bool {
 	return strings.HasPrefix(key, "slurm.") || key == "database.url" || key == "database.schema" || strings.HasPrefix(key, "files.") || strings.HasPrefix(key, "models.progress.") || strings.HasPrefix(key, "log.")
 }
 
-// Keep gives now with everything that needs a restart, or says the same, as it is in c.
+// Keep gives now, but with c's values for all keys that need a restart, and with c's pointers for
+// equal content.
 func (c *Config) Keep(now *Config) *Config {
 	out := *now
 	out.Slurm, out.Files, out.Log = c.Slurm, c.Files, c.Log
@@ -119,14 +120,14 @@ func (c *Config) Keep(now *Config) *Config {
 	out.Models.Progress = c.Models.Progress
 	if out.vcs != nil && c.vcs != nil && reflect.DeepEqual(out.vcs.Cells, c.vcs.Cells) {
 		f := *out.vcs
-		f.Cells, out.vcs = c.vcs.Cells, &f // the same pointer is compared faster
+		f.Cells, out.vcs = c.vcs.Cells, &f // comparing equal pointers is faster
 	}
 	return &out
 }
 
 var passwordWord = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)`)
 
-// Mask hides the password of a database address of either form.
+// Mask hides the password in a database address of either form.
 func Mask(dsn string) string {
 	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
 		if q := u.Query(); q.Has("password") {
@@ -138,7 +139,7 @@ func Mask(dsn string) string {
 	return passwordWord.ReplaceAllString(dsn, "${1}xxxxx")
 }
 
-// lookup gives a variable of an environment; the last of two wins, as in a process.
+// lookup gives a variable of an environment; of two the last counts, as in a process.
 func lookup(env []string, name string) string {
 	for _, kv := range slices.Backward(env) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -148,8 +149,7 @@ func lookup(env []string, name string) string {
 	return ""
 }
 
-// pgWords are the variables that every PostgreSQL client knows, as words of a
-// connection string.
+// pgWords are the standard PG* environment variables, as words of a connection string.
 var pgWords = []struct{ variable, word string }{
 	{"PGHOST", "host"}, {"PGPORT", "port"}, {"PGDATABASE", "dbname"}, {"PGUSER", "user"}, {"PGPASSWORD", "password"},
 	{"PGPASSFILE", "passfile"}, {"PGSERVICE", "service"}, {"PGSERVICEFILE", "servicefile"}, {"PGSSLMODE", "sslmode"},
@@ -157,8 +157,8 @@ var pgWords = []struct{ variable, word string }{
 	{"PGCONNECT_TIMEOUT", "connect_timeout"}, {"PGTARGETSESSIONATTRS", "target_session_attrs"},
 }
 
-// overlay lets the environment have its say: FAIRLEASE_DATABASE_URL stands above
-// the file; PGHOST and its kind are used where neither gives an address.
+// overlay applies the environment. FAIRLEASE_DATABASE_URL has precedence over the file; the
+// standard PG* variables are used if neither gives an address.
 func (c *Config) overlay(env []string) {
 	if dsn := lookup(env, "FAIRLEASE_DATABASE_URL"); dsn != "" {
 		c.Database.URL = dsn

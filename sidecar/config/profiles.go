@@ -11,12 +11,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
-// ProfileFile is a file of profiles, usually profiles.yaml: which jobs are of which kind, and how
-// fast kinds run on each GPU model.
+// ProfileFile is a profiles file, usually profiles.yaml: the kinds of jobs, and their throughput
+// on each GPU model.
 type ProfileFile struct {
 	Name     string
 	Rules    []profile.Rule
-	Profiles []cluster.Profile // sorted; of the administrator
+	Profiles []cluster.Profile // sorted; declared by the administrator
 
 	profileText
 	origins map[string]Origin
@@ -43,10 +43,10 @@ type kindRate struct {
 	Rates  map[string]float64 `yaml:"rates"`
 }
 
-// mostProfiles is more rules, or entries, than anybody writes by hand.
+// mostProfiles is more rules, or entries, than anyone writes by hand.
 const mostProfiles = 100_000
 
-// LoadProfiles reads the file of profiles at path. What is wrong with it is told as Problems.
+// LoadProfiles reads the profiles file at path. Its error lists Problems.
 func LoadProfiles(path string) (*ProfileFile, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -55,7 +55,7 @@ func LoadProfiles(path string) (*ProfileFile, error) {
 	return ParseProfiles(path, text)
 }
 
-// ParseProfiles is LoadProfiles for a file's text; name stands for it in problems.
+// ParseProfiles is LoadProfiles for a text; name is the file's name in problems.
 func ParseProfiles(name string, text []byte) (*ProfileFile, error) {
 	f := &ProfileFile{Name: name, origins: map[string]Origin{}}
 	r := &reader{file: name, origins: f.origins, keys: []string{"kinds.kind", "kinds.tenant", "kinds.user", "kinds.name",
@@ -70,7 +70,7 @@ func ParseProfiles(name string, text []byte) (*ProfileFile, error) {
 	for i, k := range f.Kinds {
 		f.rule(r, fmt.Sprintf("kinds[%d]", i), k)
 	}
-	said := map[cluster.Profile]int{} // in which line
+	said := map[cluster.Profile]int{} // line of each profile
 	for i := range f.Rates {
 		f.rates(r, fmt.Sprintf("profiles[%d]", i), &f.Rates[i], said)
 	}
@@ -81,7 +81,7 @@ func ParseProfiles(name string, text []byte) (*ProfileFile, error) {
 	return f, nil
 }
 
-// rule takes one of kinds.
+// rule reads one entry of kinds.
 func (f *ProfileFile) rule(r *reader, key string, k kindRule) {
 	if r.broken(key) {
 		return
@@ -95,7 +95,7 @@ func (f *ProfileFile) rule(r *reader, key string, k kindRule) {
 	f.Rules = append(f.Rules, profile.Rule{Tenant: k.Tenant, User: k.User, Name: k.Name, Kind: k.Kind})
 }
 
-// tenantApart tells those who write a kind as it is shown how its tenant is written here.
+// tenantApart hints how to write the tenant, if a kind was written as it is displayed.
 func tenantApart(kind string) string {
 	if tenant, _, ok := strings.Cut(kind, "/"); ok {
 		return fmt.Sprintf(", and tenant: %s beside it", tenant)
@@ -103,7 +103,7 @@ func tenantApart(kind string) string {
 	return ""
 }
 
-// rates takes one of profiles.
+// rates reads one entry of profiles.
 func (f *ProfileFile) rates(r *reader, key string, k *kindRate, said map[cluster.Profile]int) {
 	if r.broken(key) {
 		return
@@ -142,7 +142,7 @@ func (f *ProfileFile) rates(r *reader, key string, k *kindRate, said map[cluster
 	}
 }
 
-// line gives the line of the first of some keys that stands in the file.
+// line gives the line of the first of the keys that is in the file.
 func (f *ProfileFile) line(keys ...string) int {
 	for _, k := range keys {
 		if o := f.origins[k]; o.line > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
-// The example in etc says what it seems to say.
+// The example in etc means what its comments say.
 func TestProfiles(t *testing.T) {
 	f, err := config.LoadProfiles("../../etc/profiles.yaml")
 	if err != nil {
@@ -40,7 +40,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// All that is wrong is told at once, by line.
+// All problems are reported at once, by line.
 func TestProfilesThatCannotBe(t *testing.T) {
 	for _, x := range []struct {
 		text string
@@ -110,7 +110,7 @@ profiles:
 	}
 }
 
-// Whatever a file says, it is refused, or a book takes all of it.
+// Any file is refused, or accepted in full.
 func FuzzParseProfiles(f *testing.F) {
 	text, err := os.ReadFile("../../etc/profiles.yaml")
 	if err != nil {

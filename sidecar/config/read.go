@@ -13,18 +13,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// DefaultPath is where the file is looked for when nobody says.
+// DefaultPath is the path of the file if none is given.
 const DefaultPath = "/etc/fairlease/fairlease.yaml"
 
 // Command is a command line; in the file a list of words, or one string with
 // blanks between them.
 type Command []string
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one error in a configuration.
 type Problem struct {
 	Place string // file:line, or "default", or a variable; "" = the file as a whole
 	Key   string // dotted; "" = none
-	Text  string // what is wrong, and what to do
+	Text  string // the error, and what to do
 	line  int
 }
 
@@ -38,8 +38,7 @@ func (p Problem) String() string {
 	return strings.Join(parts, ": ")
 }
 
-// Problems is the error of a configuration that cannot be used: all that is
-// wrong with it, in the order of the file.
+// Problems is the error of an invalid configuration: all its problems, in the order of the file.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -50,16 +49,16 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sorted gives them in the order of the file.
+// sorted gives the problems in the order of the file.
 func (p Problems) sorted() Problems {
 	slices.SortStableFunc(p, func(a, b Problem) int { return a.line - b.line })
 	return p
 }
 
-// Load reads the file at path and the environment (KEY=value each) over the
-// defaults, and the file of cells if one is named, and checks the whole. With path ""
-// the file named by FAIRLEASE_CONFIG, else DefaultPath is read; the latter alone may be
-// missing. What is wrong with the values is told as Problems.
+// Load reads the file at path and the environment (KEY=value each) over the defaults, and the
+// cells file if one is named, and checks the result. With path "" it reads the file named by
+// FAIRLEASE_CONFIG, else DefaultPath, which alone may be missing. Invalid values are reported as
+// Problems.
 func Load(path string, env []string) (*Config, error) {
 	c, err := LoadAlone(path, env)
 	if err == nil {
@@ -74,7 +73,7 @@ func Load(path string, env []string) (*Config, error) {
 	return c, nil
 }
 
-// LoadAlone is Load without the file of cells: what is to be written or mended yet.
+// LoadAlone is Load without the cells file, for commands that create or repair that file.
 func LoadAlone(path string, env []string) (*Config, error) {
 	may := false
 	if path == "" {
@@ -93,7 +92,7 @@ func LoadAlone(path string, env []string) (*Config, error) {
 	return Parse(path, text, env)
 }
 
-// Parse is LoadAlone for a file's text; name stands for it in origins and problems.
+// Parse is LoadAlone for a text; name is the file's name in origins and problems.
 func Parse(name string, text []byte, env []string) (*Config, error) {
 	c := Default()
 	c.name, c.origins = name, map[string]Origin{}
@@ -111,10 +110,10 @@ func Parse(name string, text []byte, env []string) (*Config, error) {
 	return c, nil
 }
 
-// reader fills a Config from the nodes of a file and collects what is wrong.
+// reader fills a Config from the nodes of a file and collects problems.
 type reader struct {
 	file     string
-	keys     []string // all of the file, dotted: what else may be meant
+	keys     []string // all dotted keys of the file, for suggestions
 	origins  map[string]Origin
 	problems Problems
 }
@@ -204,7 +203,7 @@ func (r *reader) value(into reflect.Value, node *yaml.Node, name string, line in
 	}
 }
 
-// came notes where a value came from.
+// came records the origin of a value.
 func (r *reader) came(name string, line int) {
 	r.origins[name] = Origin{Place: fmt.Sprintf("%s:%d", r.file, line), line: line}
 }
@@ -237,7 +236,7 @@ func (r *reader) scalar(into reflect.Value, node *yaml.Node, name string) {
 	}
 }
 
-// list reads a sequence, or one string with commas as Slurm has it.
+// list reads a sequence, or a comma-separated string as in Slurm.
 func (r *reader) list(into reflect.Value, node *yaml.Node, name string) {
 	if node.Kind == yaml.ScalarNode && into.Type().Elem().Kind() == reflect.String {
 		into.Set(reflect.ValueOf(strings.FieldsFunc(node.Value, func(c rune) bool { return c == ',' || c == ' ' })))
@@ -260,7 +259,7 @@ func (r *reader) list(into reflect.Value, node *yaml.Node, name string) {
 	into.Set(out)
 }
 
-// table reads a mapping whose keys are names of the site.
+// table reads a mapping whose keys the site chooses.
 func (r *reader) table(into reflect.Value, node *yaml.Node, name string) {
 	if node.Kind != yaml.MappingNode {
 		r.wrong(node.Line, name, "names with values are expected here, as in {a: 1, b: 2}")
@@ -325,8 +324,8 @@ func keysOf(t reflect.Type) []string {
 	return keys
 }
 
-// suggest gives the key that was probably meant: a neighbour that is spelled
-// alike, else a key of that name elsewhere in the file.
+// suggest gives the key that was probably meant: a similar one in the same section, else a key of
+// that name elsewhere in the file.
 func suggest(path, key string, section reflect.Type, elsewhere []string) string {
 	here := keysOf(section)
 	best := nearest(key, here)
@@ -347,7 +346,7 @@ func suggest(path, key string, section reflect.Type, elsewhere []string) string 
 	return fmt.Sprintf("; did you mean %s?", best)
 }
 
-// nearest gives the first of the words that are spelled most like one; "" where none is alike.
+// nearest gives the first of the most similar words; "" if none is similar.
 func nearest(word string, words []string) string {
 	best, least := "", 1+len(word)/3
 	for _, w := range words {

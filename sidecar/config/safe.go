@@ -11,7 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// unsafeDatabase names a host on the network to which database.url connects without knowing that it is that host; "" = there is none.
+// unsafeDatabase names a network host to which database.url connects without verifying its
+// identity; "" = none.
 func (c *Config) unsafeDatabase() string {
 	conn, err := pgconn.ParseConfig(c.Database.URL)
 	if c.Database.URL == "" || err != nil {
@@ -26,23 +27,24 @@ func (c *Config) unsafeDatabase() string {
 	return ""
 }
 
-// verified tells whether the server must show a certificate of its own name, as sslmode=verify-full has it.
+// verified tells whether the server must present a certificate for its name, as with
+// sslmode=verify-full.
 func verified(c *tls.Config) bool { return c != nil && !c.InsecureSkipVerify }
 
-// Loose is a file that more users may read or write than should.
+// Loose is a file with too many permissions.
 type Loose struct {
 	What  string // "token", "state", ...
 	Found string
 	Means string
 	Do    string
-	Bad   bool // somebody else can act as fairlease, or tell it what to do
+	Bad   bool // others could act as fairlease, or control it
 }
 
-// LooseFiles looks at the modes of the files that the configuration names, of those files' folders, and of its own. A file that is
-// not there is not loose.
+// LooseFiles checks the modes of the files that the configuration names, of their folders, and of
+// the configuration itself. It skips missing files.
 func (c *Config) LooseFiles() []Loose {
 	const (
-		read, write, folder = 0o004, 0o022, 0o002 // by everybody; by the group, too; in a folder, by everybody
+		read, write, folder = 0o004, 0o022, 0o002 // by others; by group and others; in a folder, by others
 
 		secret = "every user who can read it can act on Slurm as fairlease"
 	)

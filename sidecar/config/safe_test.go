@@ -10,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 )
 
-// A connection over a network is worth a warning unless the server must prove its name.
+// A network connection causes a warning unless the server must prove its name.
 func TestWarningOfAnUnsafeDatabase(t *testing.T) {
 	for url, unsafe := range map[string]string{
 		"": "",
@@ -46,13 +46,14 @@ func TestWarningOfAnUnsafeDatabase(t *testing.T) {
 	}
 }
 
-// Each file that others can read or write though they should not is found, and tells what that means and how to mend it.
+// Each file with too many permissions is found, and its finding says what that means and how to
+// repair it.
 func TestLooseFiles(t *testing.T) {
 	for _, c := range []struct {
 		file string
 		mode os.FileMode
 		url  string
-		want string // what is loose; "!" = bad
+		want string // the loose files; "!" = bad
 	}{
 		{"", 0, "", ""},
 		{"token", 0o600, "", ""}, {"token", 0o640, "", ""}, {"token", 0o644, "", "token!"}, {"token", 0o660, "", "token!"}, {"token", 0o602, "", "token!"},

@@ -13,7 +13,7 @@ import (
 func TestPresetsThatNeedTheSolver(t *testing.T) {
 	for _, row := range preset.All() {
 		if row.Cells {
-			continue // it wants a file that describes them
+			continue // it needs a file that describes them
 		}
 		_, err := config.Parse("f.yaml", []byte("preset: "+row.Name+"\nmodels: {prices: {v100: 2}}\n"), nil)
 		if !row.Solver || lp.Available {

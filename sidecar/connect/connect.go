@@ -1,6 +1,5 @@
-// Package connect opens what the configuration names: Slurm and the journal. It fits
-// the journal to what the daemon asks of its store, and words what goes wrong with
-// either, so that every command says the same of it.
+// Package connect opens the configured Slurm and journal. It adapts the journal to the daemon's
+// interface, and words the errors of both, so that every command reports them alike.
 package connect
 
 import (
@@ -14,10 +13,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Limit is how long it may take to reach PostgreSQL.
+// Limit is the timeout for connecting to PostgreSQL.
 const Limit = 10 * time.Second
 
-// Slurm gives a client; it connects when it is first asked.
+// Slurm gives a client, which connects at its first use.
 func Slurm(c *config.Config) (*slurm.Client, error) {
 	s := &c.Slurm
 	client, err := slurm.New(slurm.Config{
@@ -33,7 +32,7 @@ func Slurm(c *config.Config) (*slurm.Client, error) {
 	return client, nil
 }
 
-// orNever turns our 0 = never into the client's, to whom 0 means its default.
+// orNever converts our 0 = never to the client's negative value, since its 0 means the default.
 func orNever(n int) int {
 	if n == 0 {
 		return -1

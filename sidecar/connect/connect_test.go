@@ -17,7 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Errors tell a wrong configuration from a service that cannot be reached.
+// Errors distinguish a wrong configuration from an unreachable service.
 func TestWhatCannotBeOpened(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -49,7 +49,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// The error of a round names its source, once.
+// A round's error names its source, once.
 func TestRoundFailed(t *testing.T) {
 	away := &net.OpError{Op: "dial", Net: "unix", Err: errors.New("no such file")}
 	worded := &failure.Error{Code: failure.No, What: "said already"}
@@ -82,7 +82,7 @@ func TestRoundFailed(t *testing.T) {
 	}
 }
 
-// A journal without a store is empty, and none that is for looking can be written to.
+// A journal without a store is empty, and a read-only one rejects writes.
 func TestReadOnlyJournal(t *testing.T) {
 	j := connect.ReadOnlyJournal(nil)
 	if m, err := j.Open(t.Context()); err != nil || m.Round != 0 {

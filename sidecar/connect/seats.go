@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// seats lets the daemon take the seat that the store keeps.
+// seats is the daemon's view of a store.
 type seats struct {
 	*store.Store
 	holder string
@@ -34,7 +34,7 @@ func Daemon(c *config.Config) func(context.Context) (daemon.Store, error) {
 	}
 }
 
-// Holder names this process, for people and for other machines.
+// Holder names this process, for people and for other hosts.
 func Holder() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -68,7 +68,7 @@ func (s seats) Prune(ctx context.Context, rounds, history time.Duration) (int, i
 	return s.Store.Prune(ctx, store.Keep{Blobs: rounds, History: history})
 }
 
-// Seat gives a seat of a store as the daemon knows it.
+// Seat adapts a store's seat to the daemon's interface.
 func Seat(seat *store.Seat, s *store.Store) daemon.Seat { return chair{seat, s} }
 
 type chair struct {
@@ -82,8 +82,8 @@ func (c chair) Term() int64 { return c.Seat.Term }
 
 func (c chair) Journal() loop.Journal { return c.Seat.Journal() }
 
-// ReadOnlyJournal gives a journal that can be looked into but not written to: for looking
-// ahead without a seat. Without a store (nil) it is empty.
+// ReadOnlyJournal gives a journal that can be read but not written, for previews without a seat.
+// Without a store (nil) it is empty.
 func ReadOnlyJournal(s *store.Store) loop.Journal { return readOnly{s} }
 
 type readOnly struct{ *store.Store }

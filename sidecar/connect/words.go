@@ -22,7 +22,7 @@ func JournalFailed(err error) error {
 	return &failure.Error{Code: failure.No, What: "the journal could not be read or written", Err: err, Next: OrRole(err, "")}
 }
 
-// OrRole says what to do about an error: where this database user lacks the right, to get a role that has it.
+// OrRole says what to do about an error: get a role with the missing right, or otherwise.
 func OrRole(err error, otherwise string) string {
 	if errors.Is(err, store.ErrDenied) {
 		return "ask an administrator for a role that may do that (see ROLES in fairlease(1))"
@@ -53,7 +53,8 @@ func RoundFailed(cfg *config.Config, err error) error {
 	return &failure.Error{Code: failure.No, What: "no round could be made", Err: err}
 }
 
-// Mismatch words the error of cells or of a journal that are not those of this Slurm, and leaves others alone.
+// Mismatch words the error of cells or of a journal that do not belong to this Slurm, and returns
+// other errors unchanged.
 func Mismatch(err error) error {
 	if errors.Is(err, daemon.ErrCluster) {
 		var other *store.AnotherError
@@ -70,7 +71,7 @@ func Mismatch(err error) error {
 	return &failure.Error{Code: failure.Misuse, What: daemon.ErrCells.Error(), Err: wrong, Next: "correct the file, or Slurm; `fairlease cells check` looks again"}
 }
 
-// NoWindow words why the journal cannot tell of a window.
+// NoWindow words why the journal does not cover a window.
 func NoWindow(err error, date func(time.Time) string) error {
 	var w *store.WindowError
 	switch {

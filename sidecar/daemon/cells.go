@@ -15,17 +15,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// ErrCells marks an error of the file of cells: what it describes is not the cluster that is there.
+// ErrCells marks an error of the cells file: it does not match the cluster that Slurm reports.
 var ErrCells = errors.New("the file of cells does not fit Slurm")
 
-// sight is what the daemon saw last.
+// sight is the daemon's last observation.
 type sight struct {
 	last   atomic.Pointer[cluster.Sighting]
-	fitted atomic.Pointer[config.Config] // the configuration that was held against a sighting
+	fitted atomic.Pointer[config.Config] // the configuration that was checked against a sighting
 }
 
-// watched is the cluster of the daemon's rounds. The first look under a configuration decides
-// whether its cells can be.
+// watched is the cluster of the daemon's rounds. The first look under a configuration checks its
+// cells.
 type watched struct {
 	loop.Cluster
 	d *Daemon
@@ -55,7 +55,7 @@ func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Si
 	return seen, err
 }
 
-// Watch gives the cluster for rounds beside a daemon: a look fails where it does not bear out the
+// Watch gives the cluster for rounds beside a daemon. A look fails if it contradicts the
 // configuration's cells.
 func Watch(c loop.Cluster, cfg *config.Config) loop.Cluster {
 	d := &Daemon{Log: zerolog.Nop()}
@@ -63,8 +63,8 @@ func Watch(c loop.Cluster, cfg *config.Config) loop.Cluster {
 	return watched{c, d}
 }
 
-// fits holds the cells of a configuration against what was seen last; where nothing was seen
-// yet, the first look does.
+// fits checks the cells of a configuration against the last observation. Without one, the first
+// look does that.
 func (d *Daemon) fits(c *config.Config) error {
 	seen := d.sight.last.Load()
 	if f := c.VCs(); f != nil && seen != nil {

@@ -39,8 +39,8 @@ func hived(t *testing.T, dir, cells string) (*config.Config, error) {
 	return config.Load(file, nil)
 }
 
-// A description that is not of the cluster that is there is not decided by: a reload is
-// refused with file and line, and the old one stays.
+// A description that does not match the cluster is not used: a reload is refused with file and
+// line, and the old one stays.
 func TestCellsThatAreNotThere(t *testing.T) {
 	dir := t.TempDir()
 	missing := strings.Replace(goodCells, "v[01-02]", "v[01-03]", 1)
@@ -77,7 +77,7 @@ func TestCellsThatAreNotThere(t *testing.T) {
 	})
 }
 
-// While Slurm is away nobody can tell; the first look does.
+// While Slurm is away the check is impossible; the first look makes it.
 func TestCellsAtTheFirstLook(t *testing.T) {
 	dir := t.TempDir()
 	c, err := hived(t, dir, strings.Replace(goodCells, "model: v100", "model: a100", 1))
@@ -103,8 +103,8 @@ func TestCellsAtTheFirstLook(t *testing.T) {
 	})
 }
 
-// A daemon of another cluster ends at once, seated or not, with the two names; so does one whose slurmrestd is
-// another cluster's all of a sudden.
+// A daemon of another cluster ends at once, seated or not, with both names. So does one whose
+// slurmrestd suddenly belongs to another cluster.
 func TestAnotherClustersDaemon(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestAnotherClustersDaemon(t *testing.T) {
 			t.Errorf("another cluster's standby ended with %v", err)
 		}
 		journal.mu.Lock()
-		journal.of = cluster.Identity{Name: "gamma"} // as if the journal had been changed under it
+		journal.of = cluster.Identity{Name: "gamma"} // as if the journal had been replaced
 		journal.mu.Unlock()
 		first.mine = cluster.Identity{}
 		if err := <-first.ended; !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), "gamma, not virtual") {

@@ -9,24 +9,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// ErrClock is in errors of clocks that disagree; the rest of the error tells which is off.
+// ErrClock is in errors of clocks that disagree; the error's text says which one is wrong.
 var ErrClock = errors.New("clocks disagree")
 
-// clocksApart is how far clocks may be from one another. What is written down with a clock that is off
-// stands in the way of all later rounds, so none is made.
+// clocksApart is the maximum difference between two clocks. A round written with a wrong clock
+// blocks all later rounds, so no round is made.
 const clocksApart = time.Minute
 
-// clock is what a clock showed at one moment.
+// clock is a reading of one clock.
 type clock struct {
 	name string
 	at   time.Time
 }
 
-// agree fails with ErrClock if two of the clocks are further apart than clocksApart. Where all others agree, the error
-// tells which one is off.
+// agree fails with ErrClock if two clocks are further apart than clocksApart. If all others
+// agree, the error names the wrong one.
 func agree(clocks ...clock) error {
 	differs := func(a, b clock) bool { return a.at.Sub(b.at).Abs() > clocksApart }
-	apart := make([]int, len(clocks)) // from so many others
+	apart := make([]int, len(clocks)) // number of clocks that differ from it
 	total := 0
 	for i, a := range clocks {
 		for _, b := range clocks {
@@ -52,7 +52,7 @@ func agree(clocks ...clock) error {
 	return fmt.Errorf("%w, %s: %s; no round is made until they agree within %v (synchronise them: chrony, systemd-timesyncd)", ErrClock, off, shown[2:], clocksApart)
 }
 
-// agree holds the clock of a look, which began so long ago, against slurmctld's and PostgreSQL's.
+// agree compares the clock of a look, which started at began, with slurmctld's and PostgreSQL's.
 func (d *Daemon) agree(ctx context.Context, seen *cluster.Sighting, began time.Time) error {
 	there, err := d.seat.Clock(ctx)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A clock that is off by a year: nothing is written down, one line tells which clock it is, and rounds go on by themselves
-// once it is right again.
+// With a clock that is a year off, nothing is written, one line names the clock, and rounds
+// continue once it is right again.
 func TestClocksThatDisagree(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func TestClocksThatAgree(t *testing.T) {
 		{[]clock{at("a", 0), at("b", time.Minute+1)}, "cannot be told which"},
 		{[]clock{at("a", 0), at("b", 50*time.Second), at("c", -50*time.Second)}, "cannot be told which"},
 		{[]clock{at("a", 0), at("b", time.Hour), at("c", 30*time.Second)}, "that of b is off"},
-		{[]clock{{"a", now}, {"b", now.In(time.FixedZone("summer", 7200))}}, ""}, // daylight saving changes no clock, only how it is read
+		{[]clock{{"a", now}, {"b", now.In(time.FixedZone("summer", 7200))}}, ""}, // daylight saving changes only the display of a clock
 	} {
 		if err := agree(c.clocks...); (c.want == "") != (err == nil) || err != nil && (!errors.Is(err, ErrClock) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%v: %v, want %q", c.clocks, err, c.want)

@@ -20,21 +20,21 @@ import (
 // Daemon runs rounds. Set the exported fields, then call Serve or Once.
 type Daemon struct {
 	Cluster loop.Cluster
-	// Connect opens the database; it is called again while that fails.
+	// Connect opens the database. It is called again until that succeeds.
 	Connect func(context.Context) (Store, error)
-	// Identify tells which cluster this is; nil = the first look does.
+	// Identify gives the identity of this cluster; nil = the first look does.
 	Identify func(context.Context) (cluster.Identity, error)
 	// Decide is the engine.
 	Decide func(cluster.Snapshot) cluster.Plan
-	// Divide is the engine's other function: it works beside the rounds.
+	// Divide is the engine's policy. It runs beside the rounds.
 	Divide func(cluster.Question) cluster.Division
-	// Audit tells how fair what it answers is; it works beside the rounds, too. nil = nobody asks.
+	// Audit measures the fairness of the policy's answers, beside the rounds; nil = no audits.
 	Audit func(cluster.Snapshot) (cluster.Audit, bool)
-	// Config is in force at the start; Reload reads it again on Hangup.
+	// Config is the configuration at the start. Hangup reloads it with Reload.
 	Config *config.Config
 	Reload func() (*config.Config, error)
 	Hangup <-chan os.Signal
-	// Notes tells what the last look at the cluster left out; nil = nothing ever.
+	// Notes gives what the last look at the cluster omitted; nil = nothing ever.
 	Notes  func() []string
 	Notify Notifier
 	Log    zerolog.Logger
@@ -42,22 +42,22 @@ type Daemon struct {
 	config atomic.Pointer[config.Config]
 	sight  sight
 	ears   ears
-	turns  turnstile    // one turn at a time; also for whoever else uses what is below
-	began  atomic.Int64 // when the present turn began, unix ms; 0 = none is on
-	ended  atomic.Int64 // when the last one ended
-	late   atomic.Int64 // beats that found a turn still on, since the last line
+	turns  turnstile    // one turn at a time; it also guards the fields below
+	began  atomic.Int64 // start of the current turn, unix ms; 0 = none is running
+	ended  atomic.Int64 // end of the last turn
+	late   atomic.Int64 // beats that were skipped because a turn was running, since the last log line
 
 	store  Store
 	seat   Seat
 	unkeep context.CancelFunc // ends the seat's keeper
 	loop   *loop.Loop
-	mine   cluster.Identity // the cluster that was last found to be the journal's
-	single bool             // nobody waits for an answer of Divide that comes after this round
+	mine   cluster.Identity // the cluster that last matched the journal
+	single bool             // one round only: an answer of Divide after this round would be lost
 	beats  heartbeats
 	pause  pause
 	last   cluster.Snapshot // of the last round
-	audits cluster.Instant  // the day of which there is an audit, or is about to be
-	said   changes          // safe for everybody
+	audits cluster.Instant  // the day that has an audit, or is about to have one
+	said   changes          // safe for concurrent use
 }
 
 // turnstile lets one through at a time.
@@ -66,7 +66,7 @@ type turnstile chan struct{}
 func (t turnstile) enter() { t <- struct{}{} }
 func (t turnstile) leave() { <-t }
 
-// try enters if nobody is in there.
+// try enters if the turnstile is free.
 func (t turnstile) try() bool {
 	select {
 	case t <- struct{}{}:
@@ -77,23 +77,22 @@ func (t turnstile) try() bool {
 }
 
 const (
-	// turnLimit is the longest that a turn may take; what it has not done by then,
-	// the next one does.
+	// turnLimit is the maximum duration of a turn. The next turn does what is left.
 	turnLimit = 5 * time.Minute
-	// shutdownLimit is how long a stop waits for the present turn.
+	// shutdownLimit is how long a stop waits for the current turn.
 	shutdownLimit = time.Minute
-	// keepEvery is how often the seat is renewed; it is lost after 15 s of silence.
+	// keepEvery is how often the seat is renewed. It is lost after 15 s of silence.
 	keepEvery = 4 * time.Second
-	// pulse is how often the daemon looks after itself.
+	// pulse is how often the daemon checks itself.
 	pulse = time.Second
 	// pruneEvery is how often the journal is pruned.
 	pruneEvery = time.Hour
-	// auditEvery is how often it is looked whether the day has an audit.
+	// auditEvery is how often the daemon checks whether the day has an audit.
 	auditEvery = time.Hour
 )
 
-// beat is a schedule on the multiples of an interval since the epoch, so that a
-// round falls on every boundary of the terms' grid that the interval divides.
+// beat is a schedule on the multiples of an interval since the epoch. If the interval divides the
+// grid of terms, a round falls on every boundary of a term.
 type beat time.Duration
 
 // Next gives the first beat after t.
@@ -102,10 +101,9 @@ func (b beat) Next(t time.Time) time.Time {
 	return t.Add(step - time.Duration(t.UnixNano()%int64(step)))
 }
 
-// Serve makes rounds until ctx ends; then it finishes the present turn, removes
-// the heartbeats and gives up the seat. Running jobs run on, gates lapse by
-// themselves. Errors of rounds do not end it; only a database whose schema does
-// not fit does, and an address that cannot be listened on.
+// Serve makes rounds until ctx ends. Then it finishes the current turn, removes the heartbeats
+// and resigns. Running jobs continue; gates expire. Errors of rounds do not end it. A database
+// schema that does not fit, and an address that cannot be listened on, do.
 func (d *Daemon) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -154,7 +152,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 			}
 		case now := <-tick.C:
 			if d.stalled(now) {
-				// The clock was set back: what was scheduled is far off now.
+				// The clock was set back: the scheduled rounds are far in the future now.
 				clock.Remove(rounds)
 				rounds = clock.Schedule(d.interval(), cron.FuncJob(turn))
 			}
@@ -173,7 +171,7 @@ func (d *Daemon) acting() []string {
 	return rules.Acting()
 }
 
-// stalled tells whether beats have stopped though no turn is on.
+// stalled tells whether beats have stopped although no turn is running.
 func (d *Daemon) stalled(now time.Time) bool {
 	ended := d.ended.Load()
 	return d.began.Load() == 0 && ended != 0 && now.UnixMilli() < ended-time.Minute.Milliseconds()
@@ -195,7 +193,7 @@ func (d *Daemon) tell(words ...string) {
 func (d *Daemon) stop(clock *cron.Cron) {
 	d.tell("STOPPING=1", "STATUS=finishing the present round")
 	clock.Stop()
-	d.turns.enter() // the present turn is over
+	d.turns.enter() // the current turn is over
 	defer d.turns.leave()
 	if err := d.beats.stop(nil); err != nil {
 		d.Log.Warn().Err(err).Msg("heartbeat")
@@ -218,7 +216,7 @@ func (d *Daemon) resign() error {
 	return seat.Resign(ctx)
 }
 
-// leave forgets the seat and everything that hangs on it.
+// leave discards the seat and all state that depends on it.
 func (d *Daemon) leave() {
 	if d.unkeep != nil {
 		d.unkeep()
@@ -226,8 +224,7 @@ func (d *Daemon) leave() {
 	d.seat, d.unkeep, d.loop = nil, nil, nil
 }
 
-// beat is one beat of the clock. It gives an error only where the daemon had
-// better end.
+// beat handles one beat of the clock. It returns an error only if the daemon should end.
 func (d *Daemon) beat(ctx context.Context) error {
 	if !d.turns.try() {
 		d.late.Add(1)
@@ -258,13 +255,14 @@ func (d *Daemon) beat(ctx context.Context) error {
 		d.leave()
 		d.tidy()
 	case errors.As(err, &broke):
-		// Nothing was begun. What waits is let go, all of it: gates lapse by themselves, and no new ones are shut.
+		// Nothing was started. Then all waiting jobs go to Slurm: gates expire, and no new ones
+		// are set.
 		d.loop = nil
 		d.tidy()
 		d.broken(broke)
 		d.fail(err)
 	case err != nil:
-		d.loop = nil // what was seen in the failed turn is still news to the next
+		d.loop = nil // changes seen in the failed turn are still news to the next
 		d.fail(err)
 	default:
 		d.recover()
@@ -272,7 +270,7 @@ func (d *Daemon) beat(ctx context.Context) error {
 	return nil
 }
 
-// outlive gives a context for one turn: it has turnLimit, and outlives ctx by the grace at most.
+// outlive gives a context for one turn: it lasts turnLimit, and outlives ctx by at most grace.
 func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	turning, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnLimit)
 	unwatch := context.AfterFunc(ctx, func() {
@@ -282,7 +280,7 @@ func outlive(ctx context.Context, grace time.Duration) (context.Context, context
 	return turning, func() { unwatch(); cancel() }
 }
 
-// guarded makes a round, and an error of whatever breaks down in it.
+// guarded makes a round, and turns a panic in it into an error.
 func (d *Daemon) guarded(ctx context.Context) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -292,7 +290,7 @@ func (d *Daemon) guarded(ctx context.Context) (err error) {
 	return d.round(ctx)
 }
 
-// round makes one turn if the seat is ours or can be had.
+// round makes one turn if this daemon has the seat or can get it.
 func (d *Daemon) round(ctx context.Context) error {
 	began := time.Now()
 	if err := d.sit(ctx); err != nil {
@@ -307,8 +305,9 @@ func (d *Daemon) round(ctx context.Context) error {
 	return nil
 }
 
-// relay has a standby's heartbeats tell of the daemon in the seat, while that commits rounds: slurmctld and its submit plugin
-// may be on the standby's host. They are not removed, but grow old, for the other's may be in the same folder.
+// relay writes a standby's heartbeats while the leading daemon commits rounds: slurmctld and its
+// submit plugin may run on the standby's host. They are never removed but expire, since the
+// leader's heartbeats may be in the same folder.
 func (d *Daemon) relay(ctx context.Context) {
 	const missed = 3
 	quiet, err := d.store.Quiet(ctx)
@@ -318,7 +317,7 @@ func (d *Daemon) relay(ctx context.Context) {
 	d.beaten(err)
 }
 
-// beaten says what became of the heartbeats, where that is news.
+// beaten logs the result of the heartbeats, if that is news.
 func (d *Daemon) beaten(err error) {
 	if err != nil {
 		d.once("heartbeat", err)
@@ -327,7 +326,7 @@ func (d *Daemon) beaten(err error) {
 	}
 }
 
-// turn makes one turn of the loop from the seat.
+// turn makes one turn of the loop with the seat.
 func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 	if d.loop == nil {
 		journal, err := record(d.seat.Journal(), d.config.Load().Files.State, d.seat.Term())
@@ -349,7 +348,7 @@ func (d *Daemon) turn(ctx context.Context) (loop.Report, error) {
 	return report, err
 }
 
-// decide asks the engine, and keeps what it was asked.
+// decide calls the engine, and keeps its input.
 func (d *Daemon) decide(s cluster.Snapshot) cluster.Plan {
 	d.last = s
 	return d.Decide(s)
@@ -360,7 +359,7 @@ func (d *Daemon) configure() (loop.Rules, cluster.Settings) {
 	return c.Rules(), c.Settings()
 }
 
-// sit makes sure that the seat is ours for now.
+// sit makes sure that this daemon has the seat for now.
 func (d *Daemon) sit(ctx context.Context) error {
 	if d.store == nil {
 		store, err := d.Connect(ctx)
@@ -383,7 +382,7 @@ func (d *Daemon) sit(ctx context.Context) error {
 		return nil
 	}
 	if d.Identify != nil && d.mine == (cluster.Identity{}) {
-		// A standby is refused, too. While Slurm is away the first look from the seat tells.
+		// A standby is refused, too. While Slurm is away, the first look with the seat decides.
 		if is, err := d.Identify(ctx); err == nil {
 			if err := d.claim(ctx, is); err != nil {
 				return err
@@ -399,12 +398,12 @@ func (d *Daemon) sit(ctx context.Context) error {
 	keep, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.unkeep = cancel
 	go keeper(keep, seat, keepEvery)
-	d.beats.beats = append([]string(nil), d.config.Load().Partitions...) // whatever an earlier process left
+	d.beats.beats = append([]string(nil), d.config.Load().Partitions...) // left by an earlier process
 	d.Log.Info().Msg("seated")
 	return nil
 }
 
-// claim makes sure that the journal is of this cluster.
+// claim makes sure that the journal belongs to this cluster.
 func (d *Daemon) claim(ctx context.Context, is cluster.Identity) error {
 	if is == d.mine {
 		return nil
@@ -416,7 +415,7 @@ func (d *Daemon) claim(ctx context.Context, is cluster.Identity) error {
 	return nil
 }
 
-// Once makes one turn by hand: it takes the seat and gives it up again.
+// Once makes one turn by hand: it takes the seat and resigns.
 func (d *Daemon) Once(ctx context.Context) (loop.Report, error) {
 	d.config.Store(d.Config)
 	if err := d.sit(ctx); err != nil {
@@ -425,13 +424,13 @@ func (d *Daemon) Once(ctx context.Context) (loop.Report, error) {
 	d.single = true
 	report, err := d.turn(ctx)
 	if err == nil && report.Plan.Question != nil && d.Divide != nil {
-		report, err = d.turn(ctx) // with the answer, which is written down so
+		report, err = d.turn(ctx) // with the answer, which is committed too
 	}
 	return report, errors.Join(err, d.resign())
 }
 
-// reload takes over a new configuration, or keeps the old one and says why. It
-// tells whether the interval changed.
+// reload applies a new configuration, or keeps the old one and logs why. It tells whether the
+// interval changed.
 func (d *Daemon) reload() bool {
 	d.tell("RELOADING=1")
 	defer d.tell("READY=1")
@@ -460,7 +459,7 @@ func (d *Daemon) reload() bool {
 	return was.Interval != now.Interval
 }
 
-// prune deletes what the journal need not keep any longer.
+// prune deletes expired rows of the journal.
 func (d *Daemon) prune(ctx context.Context) {
 	d.turns.enter()
 	store, seated := d.store, d.seat != nil
@@ -479,7 +478,7 @@ func (d *Daemon) prune(ctx context.Context) {
 	d.Log.Info().Int("days", days).Int64("rows", rows).Dur("took_ms", time.Since(began)).Msg("journal pruned")
 }
 
-// audit writes down how fair it is what the policy divides, once a day.
+// audit stores the fairness of the policy's answers once a day.
 func (d *Daemon) audit(ctx context.Context) {
 	d.turns.enter()
 	seat, last := d.seat, d.last
@@ -500,7 +499,7 @@ func (d *Daemon) audit(ctx context.Context) {
 	if err := seat.Audit(ctx, a); err != nil {
 		d.once("audit", err)
 		d.turns.enter()
-		d.audits = 0 // it is tried again
+		d.audits = 0 // it will be retried
 		d.turns.leave()
 		return
 	}
@@ -508,7 +507,8 @@ func (d *Daemon) audit(ctx context.Context) {
 	d.Log.Info().Str("policy", a.Policy).Int("misreports", len(a.Misreports)).Dur("took_ms", time.Since(began)).Msg("division audited")
 }
 
-// audited audits. An audit that breaks down is told of, and not tried again before the next day.
+// audited makes an audit. A panic in it is logged, and there is no other attempt before the next
+// day.
 func (d *Daemon) audited(s cluster.Snapshot) (a cluster.Audit, ok bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -519,7 +519,7 @@ func (d *Daemon) audited(s cluster.Snapshot) (a cluster.Audit, ok bool) {
 	return d.Audit(s)
 }
 
-// tidy removes the heartbeats when we do not act.
+// tidy removes the heartbeats if this daemon does not act.
 func (d *Daemon) tidy() {
 	if err := d.beats.stop(nil); err != nil {
 		d.once("heartbeat", err)

@@ -23,7 +23,7 @@ import (
 func TestRounds(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		pass(300 * time.Millisecond) // the start falls on no beat
+		pass(300 * time.Millisecond) // the start is between two beats
 		on := newLive()
 		on.submit("nlp", 4, 4)
 		r := start(t, "a", newChair(), on, dir, short)
@@ -56,7 +56,7 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// A round that takes too long makes the next ones late, never two at once.
+// A round that takes too long delays the next ones; two never run at once.
 func TestRoundsDoNotOverlap(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestRoundsDoNotOverlap(t *testing.T) {
 	})
 }
 
-// While Slurm is away rounds pause, growing; the trouble is logged once; then work
-// goes on.
+// While Slurm is away rounds pause with a growing back-off; the error is logged once; then work
+// continues.
 func TestTrouble(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestTrouble(t *testing.T) {
 	})
 }
 
-// What changed in a look whose round failed afterwards is not forgotten.
+// A change seen in a look is not lost when its round fails afterwards.
 func TestChangeSeenInAFailedRound(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,9 +145,9 @@ func TestChangeSeenInAFailedRound(t *testing.T) {
 	})
 }
 
-// Of two daemons one acts. When it falls silent the other takes over, and the
-// first stops at once, in the middle of acting. While the one commits rounds the other has heartbeats, too: the submit
-// plugin may be on its host.
+// Of two daemons one acts. When it falls silent the other takes over, and the first stops at
+// once, in the middle of acting. While one commits rounds the other writes heartbeats, too: the
+// submit plugin may be on its host.
 func TestTwoDaemons(t *testing.T) {
 	dirA, dirB := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestTwoDaemons(t *testing.T) {
 		on.submit("nlp", 4, 4)
 		a := start(t, "a", journal, on, dirA, short)
 		until(t, "a acts", func() bool { return on.rounds() > 0 })
-		other := newLive() // b looks at a cluster of its own, so that its rounds can be told apart
+		other := newLive() // b observes a cluster of its own, so that its rounds are distinguishable
 		b := start(t, "b", journal, other, dirB, short)
 		pass(20 * time.Second)
 		if other.rounds() != 0 || len(b.log.with("waiting: another daemon is seated: a")) != 1 {
@@ -164,7 +164,7 @@ func TestTwoDaemons(t *testing.T) {
 		if beat, _ := b.heartbeat("gpu"); beat != fmt.Sprintln(time.Now().Unix()) {
 			t.Errorf("b's heartbeat is %q at %d", beat, time.Now().Unix())
 		}
-		// a is cut off while it acts for long.
+		// a is cut off during a long action.
 		acts, stopped := make(chan bool), make(chan bool)
 		on.mu.Lock()
 		on.before = func(ctx context.Context, _ []cluster.Action) {
@@ -200,7 +200,7 @@ func TestTwoDaemons(t *testing.T) {
 		until(t, "a says that it was deposed", func() bool {
 			return len(a.log.with("stopped acting")) > 0 && len(a.log.with("waiting: another daemon is seated: b")) == 1
 		})
-		// b leaves cleanly: a need not wait for the take-over.
+		// b resigns: a need not wait for the timeout.
 		b.end(t)
 		left := time.Now()
 		until(t, "a is seated again", func() bool { return len(a.log.with("seated")) >= 3 })
@@ -211,8 +211,8 @@ func TestTwoDaemons(t *testing.T) {
 	})
 }
 
-// A new configuration is taken over at once, a bad one is not, and what needs a
-// restart is named.
+// A valid new configuration is applied at once, an invalid one is not, and keys that need a
+// restart are named.
 func TestReload(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestReload(t *testing.T) {
 		if _, there := r.heartbeat("gpu"); !there {
 			t.Error("a bad configuration stopped the daemon")
 		}
-		// One switch stops all actions within one round.
+		// The kill switch stops all actions within one round.
 		on.mu.Lock()
 		applied := len(on.applied)
 		on.mu.Unlock()
@@ -257,7 +257,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// A stop lets the present round finish: what was decided is carried out.
+// A stop lets the current round finish and carry out its decisions.
 func TestStopFinishesTheRound(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -283,7 +283,7 @@ func TestStopFinishesTheRound(t *testing.T) {
 	})
 }
 
-// What a job had is written down before the job is changed.
+// A job's original settings are written before the job is changed.
 func TestStateIsThereBeforeActions(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestStateIsThereBeforeActions(t *testing.T) {
 	})
 }
 
-// A journal that cannot be written to, or a state file, means that nothing is done.
+// If the journal or the state file cannot be written, nothing is done.
 func TestNoStateNoAction(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte("something else"), 0o600); err != nil {
@@ -364,7 +364,8 @@ func TestPruning(t *testing.T) {
 	})
 }
 
-// Where a policy divides GPUs there is an audit of every day, though the database is away for some hours.
+// Where a policy divides GPUs every day has an audit, even if the database is away for some
+// hours.
 func TestAudits(t *testing.T) {
 	for preset, want := range map[string]int{"astraea": 0, "gandiva-fair": 2} {
 		dir := t.TempDir()
@@ -397,7 +398,8 @@ func TestAudits(t *testing.T) {
 	}
 }
 
-// Beats fall on multiples of any interval, and so on every boundary of a term that it divides.
+// Beats fall on multiples of any interval, and so on every boundary of terms that the interval
+// divides.
 func TestBeat(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 7 * time.Second, 10 * time.Second, 90 * time.Second} {
 		at := time.Date(2026, 3, 1, 12, 0, 0, 1, time.UTC)
@@ -436,7 +438,8 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// A policy that breaks down, or never answers, ends nothing: rounds go on by weight, and it is said once.
+// A policy that panics, or never answers, stops nothing: rounds use weighted shares, and one log
+// line says so.
 func TestAPolicyThatFails(t *testing.T) {
 	for name, x := range map[string]struct {
 		divide func(cluster.Question) cluster.Division

@@ -1,12 +1,12 @@
-// Package daemon is the loop in real time: one turn on every beat of the wall
-// clock, as long as this process is the one that is seated.
+// Package daemon runs the loop in real time: one turn on every beat of the wall clock, while this
+// process has the seat.
 //
 //	beat ──► seat mine? ──► turn ──► heartbeat ──► log
 //	             │            │
-//	             │            └─ failed: nothing is guessed; rounds pause, growing,
-//	             │               and go on when the world is back
+//	             │            └─ failed: nothing is guessed; rounds pause with a growing
+//	             │               back-off, and continue when the services are back
 //	             └─ no: wait; another daemon acts
 //
-// What a job had before we changed it is in a local file before the change is
-// made, so that Release can give it back without the database.
+// Before a job is changed, its original settings are saved in a local file, so that Release can
+// restore them without the database.
 package daemon

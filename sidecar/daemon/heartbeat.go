@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// heartbeats are the files by which the submit plugin knows that somebody grants
-// leases: one for each partition that is acted on, holding the second of its
-// last touch.
+// heartbeats are the files that tell the submit plugin that a daemon grants leases. There is one
+// file for each partition that is acted on; it holds the second of its last update.
 type heartbeats struct {
 	dir   string
 	beats []string // partitions with a file of ours
@@ -56,8 +55,8 @@ func (h *heartbeats) stop(keep []string) error {
 	return err
 }
 
-// replaceFile puts a file in the place of another in one step, so that readers see
-// the old or the new one, whole; durable = after a crash of the machine, too.
+// replaceFile replaces a file in one step, so that readers see the complete old or new one.
+// durable = it also survives a crash of the machine.
 func replaceFile(path string, text []byte, mode fs.FileMode, durable bool) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// mostKept is how many snapshots are kept over which the engine broke down: the newest.
+// mostKept is the maximum number of kept snapshots on which the engine panicked: the newest.
 const mostKept = 3
 
-// keep keeps a snapshot over which the engine broke down, beside the state file, for `fairlease replay`. The same
-// trouble again is not kept.
+// keep stores a snapshot on which the engine panicked beside the state file, for `fairlease
+// replay`. A repeated panic is not stored again.
 func (d *Daemon) keep(s cluster.Snapshot, b *loop.Breakdown) {
 	if !d.broken(b) {
 		return
@@ -32,7 +32,7 @@ func (d *Daemon) keep(s cluster.Snapshot, b *loop.Breakdown) {
 	d.Log.Error().Str("file", path).Msg("the snapshot over which the engine broke down is kept: fairlease replay " + path)
 }
 
-// broken writes the line about a breakdown, if it is news.
+// broken logs a panic, if it is news.
 func (d *Daemon) broken(b *loop.Breakdown) bool {
 	if !d.said.is("engine", b.Cause) {
 		return false
@@ -41,7 +41,8 @@ func (d *Daemon) broken(b *loop.Breakdown) bool {
 	return true
 }
 
-// KeepSnapshot writes a snapshot into a folder, in the place of the oldest that is kept there, and gives its file.
+// KeepSnapshot writes a snapshot into a folder, replaces the oldest one there, and gives its
+// path.
 func KeepSnapshot(dir string, s cluster.Snapshot) (path string, err error) {
 	var text bytes.Buffer
 	packed := gzip.NewWriter(&text)
@@ -68,7 +69,7 @@ func KeepSnapshot(dir string, s cluster.Snapshot) (path string, err error) {
 	return path, replaceFile(path, text.Bytes(), 0o640, true)
 }
 
-// ReadKept reads a snapshot that was kept, as JSON.
+// ReadKept reads a kept snapshot, as JSON.
 func ReadKept(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 )
 
-// fragile starts a daemon whose engine breaks down where broken says so.
+// fragile starts a daemon whose engine panics when broken says so.
 func fragile(t *testing.T, on *chair, live *live, dir string, broken func(*cluster.Snapshot) bool) *rig {
 	t.Helper()
 	r := &rig{log: &lines{}, desk: &desk{chair: on, name: "a"}, hangup: make(chan os.Signal, 1), dir: dir, ended: make(chan error, 1)}
@@ -40,8 +40,8 @@ func fragile(t *testing.T, on *chair, live *live, dir string, broken func(*clust
 	return r
 }
 
-// An engine that breaks down over one user's job costs that job its lease, and nobody else anything: rounds go on, and the
-// snapshot is kept for replay.
+// An engine that panics on one user's job costs that job its lease, and other jobs nothing:
+// rounds continue, and the snapshot is kept for replay.
 func TestAnEngineThatBreaksDownOverAJob(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,8 +82,9 @@ func TestAnEngineThatBreaksDownOverAJob(t *testing.T) {
 	})
 }
 
-// While the engine breaks down whatever is set aside nothing is done, and nothing half: gates lapse by themselves, no new
-// ones are shut at submission, running jobs run on; and rounds go on as soon as they can. The daemon does not end.
+// While the engine panics on every job, nothing is done, not even in part: gates expire, no new
+// ones are set at submission, running jobs continue. Rounds resume when they can. The daemon does
+// not end.
 func TestAnEngineThatBreaksDown(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +119,7 @@ func TestAnEngineThatBreaksDown(t *testing.T) {
 	})
 }
 
-// An audit that breaks down is told of, and ends nothing.
+// An audit that panics is logged, and stops nothing.
 func TestAnAuditThatBreaksDown(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

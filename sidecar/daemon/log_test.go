@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 )
 
-// A log is JSON for programs and lines for people; auto looks at where it goes.
+// The log is JSON for programs and text for people; auto depends on the output.
 func TestNewLog(t *testing.T) {
 	for _, c := range []struct {
 		format            string

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Notifier tells the service manager how we are, in the words of sd_notify(3).
-// The zero value tells nobody.
+// Notifier reports the daemon's state to the service manager, as in sd_notify(3). The zero value
+// reports nothing.
 type Notifier struct {
 	socket   string
-	Watchdog time.Duration // a sign of life is due this often; 0 = none is
+	Watchdog time.Duration // maximum time between two signs of life; 0 = no watchdog
 }
 
 // NewNotifier reads NOTIFY_SOCKET and WATCHDOG_USEC through getenv.
@@ -27,7 +27,7 @@ func NewNotifier(getenv func(string) string) Notifier {
 	return n
 }
 
-// Tell sends one message of newline-separated words like "READY=1".
+// Tell sends one message of newline-separated assignments like "READY=1".
 func (n Notifier) Tell(words ...string) error {
 	if n.socket == "" {
 		return nil

@@ -62,7 +62,7 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// The abstract namespace is written with an @.
+// An @ marks the abstract namespace.
 func TestNotifyAbstract(t *testing.T) {
 	name := "@fairlease-test-" + filepath.Base(t.TempDir()) + t.Name()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
@@ -78,7 +78,7 @@ func TestNotifyAbstract(t *testing.T) {
 	}
 }
 
-// What the service manager hears in the life of a daemon.
+// The messages to the service manager in the life of a daemon.
 func TestWhatTheServiceManagerHears(t *testing.T) {
 	conn, path := listen(t)
 	heard := make(chan string, 1000)
@@ -129,7 +129,7 @@ func TestWhatTheServiceManagerHears(t *testing.T) {
 	}
 }
 
-// A turn that hangs keeps the watchdog from being told that all is well.
+// While a turn hangs, the watchdog gets no sign of life.
 func TestWatchdogSeesAHangingTurn(t *testing.T) {
 	d := &Daemon{}
 	now := time.Now()
@@ -146,7 +146,7 @@ func TestWatchdogSeesAHangingTurn(t *testing.T) {
 	}
 }
 
-// A clock that was set back leaves the next beat far ahead: that is noticed.
+// After the clock was set back the next beat is far ahead: the daemon notices.
 func TestStalledBeats(t *testing.T) {
 	d := &Daemon{}
 	now := time.Now()

@@ -13,14 +13,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
 
-// ears is how the daemon hears what running jobs say of their progress.
+// ears receives the progress reports of running jobs.
 type ears struct {
-	inbox   *telemetry.Inbox // nil = none is open
-	drop    *fetch           // nil = there is none
+	inbox   *telemetry.Inbox // nil = not open
+	drop    *fetch           // nil = none
 	running atomic.Pointer[map[cluster.JobID]uint32]
 }
 
-// listen opens the inbox and the folder that the configuration names; close ends the former.
+// listen opens the inbox and the folder that the configuration names. closing closes the inbox.
 func (d *Daemon) listen(ctx context.Context) (closing func(), err error) {
 	p := &d.Config.Models.Progress
 	if p.Folder != "" {
@@ -55,7 +55,7 @@ func (e *ears) owner(job cluster.JobID) (uint32, bool) {
 	return uid, ok
 }
 
-// hear adds to what was seen what running jobs have reported since.
+// hear adds the reports since the last look to seen.
 func (d *Daemon) hear(seen *cluster.Sighting) {
 	e := &d.ears
 	if e.inbox == nil && e.drop == nil {
@@ -84,26 +84,27 @@ func (d *Daemon) hear(seen *cluster.Sighting) {
 	}
 }
 
-// fetch reads the folder of reports beside the rounds, for a file system that hangs is to hold up no round, nor the
-// daemon's end: who waits for it is left behind.
+// fetch reads the folder of reports beside the rounds. A file system that hangs must not delay
+// rounds or the daemon's end: a reader that waits for it is abandoned.
 type fetch struct {
 	read   func([]telemetry.Holder, cluster.Instant) ([]cluster.Progress, []error)
 	folder string
-	got    chan catch      // what the reading that is on will give; nil = none is on
-	since  cluster.Instant // it is on
-	late   bool            // it was told of
+	got    chan catch      // the result of the current read; nil = none is running
+	since  cluster.Instant // start of the current read
+	late   bool            // its delay was logged
 }
 
-// catch is what was read.
+// catch is the result of one read.
 type catch struct {
 	reports []cluster.Progress
 	wrong   []error
 }
 
-// patience is how long the folder may take before it is told of.
+// patience is how long a read of the folder may take before its delay is logged.
 const patience = cluster.Minute
 
-// fetch takes what has been read, and has the folder read again for the jobs that run now, for the next round.
+// fetch takes the result of the last read, and starts another one for the jobs that run now, for
+// the next round.
 func (d *Daemon) fetch(f *fetch, seen *cluster.Sighting, running []telemetry.Holder) {
 	if f.got != nil {
 		select {

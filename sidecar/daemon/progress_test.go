@@ -21,7 +21,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
 
-// What jobs leave in the folder, and nothing else, is in what is seen; a job's owner speaks for it alone.
+// A sighting contains the reports of jobs in the folder, and nothing else; only a job's owner can
+// report for it.
 func TestReportsFromTheFolder(t *testing.T) {
 	folder, log := t.TempDir(), &bytes.Buffer{}
 	cfg, err := config.Parse("f.yaml", []byte("models: {progress: {folder: "+folder+"}}\n"), nil)
@@ -41,10 +42,10 @@ func TestReportsFromTheFolder(t *testing.T) {
 			{ID: cluster.JobID{ID: 8}, User: "alice", UID: me + 1, State: cluster.Running},
 			{ID: cluster.JobID{ID: 9}, User: "alice", UID: me, State: cluster.Waiting},
 		}}
-		d.hear(&s) // has the folder read
+		d.hear(&s) // starts a read of the folder
 		all := <-d.ears.drop.got
 		d.ears.drop.got <- all
-		d.hear(&s) // has what was read
+		d.hear(&s) // takes its result
 		<-d.ears.drop.got
 		d.ears.drop.got = nil
 		return s.Progress
@@ -71,7 +72,7 @@ func TestReportsFromTheFolder(t *testing.T) {
 	}
 }
 
-// An address is listened on as long as the daemon runs; one that cannot be is said at the start.
+// The daemon listens on an address while it runs; a bad address is reported at the start.
 func TestReportsByAddress(t *testing.T) {
 	_, address, closing := listening(t)
 	answer, err := http.Post("http://"+address+"/v1/progress", "text/plain", strings.NewReader("no credential"))
@@ -90,7 +91,8 @@ func TestReportsByAddress(t *testing.T) {
 	closing()
 }
 
-// In a flood of connections that leave their requests unfinished, a round has what somebody else's job reports.
+// During a flood of connections with unfinished requests, a round still gets another user's
+// report.
 func TestReportsInAFlood(t *testing.T) {
 	d, address, closing := listening(t)
 	defer closing()
@@ -100,14 +102,14 @@ func TestReportsInAFlood(t *testing.T) {
 		d.hear(&s)
 		return s.Progress
 	}
-	round() // so that the job is known
+	round() // makes the job known
 	for range 400 {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = conn.Close() }()
-		_, _ = io.WriteString(conn, "POST /v1/progress HTTP/1.1\r\n") // or it has been closed
+		_, _ = io.WriteString(conn, "POST /v1/progress HTTP/1.1\r\n") // or the connection was closed
 	}
 	answer, err := http.Post("http://"+address+"/v1/progress", "text/plain", strings.NewReader("x"))
 	if err != nil {
@@ -119,7 +121,7 @@ func TestReportsInAFlood(t *testing.T) {
 	}
 }
 
-// listening gives a daemon that hears reports, and where.
+// listening gives a daemon that receives reports, and its address.
 func listening(t *testing.T) (d *Daemon, address string, closing func()) {
 	t.Helper()
 	log := &bytes.Buffer{}
@@ -134,7 +136,7 @@ func listening(t *testing.T) (d *Daemon, address string, closing func()) {
 	return d, address, closing
 }
 
-// stuck is a cluster in whose daemon the folder of reports does not answer, until it does.
+// stuck is a cluster whose folder of reports does not answer until told to.
 type stuck struct {
 	*live
 	d       chan *Daemon
@@ -151,7 +153,8 @@ func (s stuck) Observe(ctx context.Context, since cluster.Instant) (cluster.Sigh
 	return s.live.Observe(ctx, since)
 }
 
-// A folder that does not answer holds up no round and no stop, and is told of, once. What it says at last is heard.
+// A folder that does not answer delays no round and no stop, and is logged once. Its late answer
+// is used.
 func TestAFolderThatDoesNotAnswer(t *testing.T) {
 	folder := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,30 +14,29 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Release gives every job back to Slurm as its user had it, and removes all that
-// is ours: gates, site factors, required nodes, reservations. What is ours it
-// knows from the state file, from the memory of the journal where there is one,
-// and from Slurm alone: the mark of the submit plugin and the names of
-// reservations.
+// Release returns every job to Slurm as its user submitted it, and removes everything that
+// fairlease added: gates, site factors, required nodes, reservations. It finds them in the state
+// file, in the journal's memory if available, and in Slurm itself, by the submit plugin's mark
+// and the names of reservations.
 type Release struct {
 	Cluster loop.Cluster
 	State   State
-	// Of is the cluster of the memory; the zero value = not known.
+	// Of is the cluster of the memory; the zero value = unknown.
 	Of     cluster.Identity
-	Memory cluster.Memory // of the journal; empty without
-	// Patience is how long to wait for jobs that still clean up after a requeue.
-	// Then they are opened all the same, and Slurm starts them two minutes later.
+	Memory cluster.Memory // of the journal; empty if there is none
+	// Patience is how long to wait for jobs that still clean up after a requeue. After that they
+	// are opened too, and Slurm starts them two minutes later.
 	Patience time.Duration
 }
 
-// Released is what a release did.
+// Released is the result of a release.
 type Released struct {
 	Opened       int      `json:"opened"`       // waiting jobs and arrays given back
-	Freed        int      `json:"freed"`        // running jobs freed of a reservation
+	Freed        int      `json:"freed"`        // running jobs that were released from a reservation
 	Reservations int      `json:"reservations"` // removed
 	Failed       []string `json:"failed"`       // in words
-	// Pinned are running jobs that keep the node list of their grant: Slurm does not
-	// let it be changed while they run. It matters only if they are requeued.
+	// Pinned are running jobs that keep the node list of their grant: Slurm does not change it
+	// while they run. It matters only if they are requeued.
 	Pinned []cluster.JobID `json:"pinned"`
 
 	opened map[cluster.JobID]bool
@@ -46,7 +45,7 @@ type Released struct {
 // between is the pause between two looks.
 const between = time.Second
 
-// Plan gives what a release would do now.
+// Plan gives the actions of a release now.
 func (r *Release) Plan(ctx context.Context) ([]cluster.Action, error) {
 	seen, err := r.observe(ctx)
 	if err != nil {
@@ -55,8 +54,8 @@ func (r *Release) Plan(ctx context.Context) ([]cluster.Action, error) {
 	return r.actions(&seen, true, false).list, nil
 }
 
-// Do releases, and looks again until nothing of ours is left or it can do no more.
-// Its error is about the cluster as a whole; what failed singly is in Released.
+// Do releases, and looks again until nothing of ours is left or no more is possible. Its error
+// concerns the cluster as a whole; single failures are in Released.
 func (r *Release) Do(ctx context.Context) (Released, error) {
 	done := Released{opened: map[cluster.JobID]bool{}}
 	end := time.Now().Add(r.Patience)
@@ -83,7 +82,7 @@ func (r *Release) Do(ctx context.Context) (Released, error) {
 	}
 }
 
-// observe looks at the cluster and makes sure that it is the one of the memory.
+// observe looks at the cluster and makes sure that the memory belongs to it.
 func (r *Release) observe(ctx context.Context) (cluster.Sighting, error) {
 	seen, err := r.Cluster.Observe(ctx, 0)
 	if err != nil {
@@ -117,17 +116,17 @@ func (d *Released) count(a *cluster.Action, o *cluster.Outcome) {
 // todo is one pass.
 type todo struct {
 	list   []cluster.Action
-	wait   bool // something becomes possible soon
+	wait   bool // more will be possible soon
 	pinned []cluster.JobID
 }
 
-// actions works out one pass: everything that may be ours at first, later what is
-// still to be seen.
+// actions computes one pass: at first everything that may be ours, later only what is still
+// visible.
 func (r *Release) actions(seen *cluster.Sighting, first, last bool) todo {
 	var t todo
 	known := r.known()
 	arrays := map[int64]bool{}
-	// Without the lock all gates are open at once.
+	// Without the lock all gates open at once.
 	for i := range seen.Reservations {
 		if v := &seen.Reservations[i]; v.Name == cluster.GateReservation && v.End > seen.Now {
 			t.list = append(t.list, unreserve(v))
@@ -188,10 +187,10 @@ func open(j *cluster.Job, had Touched, now cluster.Instant) cluster.Action {
 	return action(verb, j, a)
 }
 
-// slack is how far Slurm's whole seconds may be from our milliseconds.
+// slack is the maximum difference between Slurm's whole seconds and our milliseconds.
 const slack = 2 * cluster.Second
 
-// changed tells whether a waiting job is still not as its user had it.
+// changed tells whether a waiting job still differs from its user's submission.
 func changed(j *cluster.Job, had Touched, now cluster.Instant) bool {
 	return j.Locked || j.Eligible > max(now, had.Begin).Add(slack) || isOurs(j.Reservation) || !hostlist.Same(j.NodeList, had.Nodes)
 }
@@ -200,13 +199,13 @@ func isOurs(reservation string) bool {
 	return len(reservation) > len(cluster.ReservationPrefix) && reservation[:len(cluster.ReservationPrefix)] == cluster.ReservationPrefix
 }
 
-// known gives what jobs had by id, and what arrays had by theirs.
+// known holds the original settings of jobs by id, and of arrays by the array's id.
 type known struct {
 	jobs   map[cluster.JobID]Touched
 	arrays map[int64]Touched
 }
 
-// known joins the state file with the journal's memory; the file is newer.
+// known merges the state file and the journal's memory; the file is newer.
 func (r *Release) known() known {
 	k := known{jobs: map[cluster.JobID]Touched{}, arrays: map[int64]Touched{}}
 	for i := range r.Memory.Records {
@@ -224,8 +223,8 @@ func (r *Release) known() known {
 	return k
 }
 
-// find tells whether a job may have been changed by us, and what it had before.
-// The same id alone proves nothing: ids come round again.
+// find tells whether fairlease may have changed a job, and gives its original settings. The id
+// alone proves nothing: Slurm reuses ids.
 func find(k known, j *cluster.Job) (Touched, bool) {
 	for _, look := range []func() (Touched, bool){
 		func() (Touched, bool) { t, ok := k.jobs[j.ID]; return t, ok },
@@ -237,7 +236,7 @@ func find(k known, j *cluster.Job) (Touched, bool) {
 	}
 	if j.Marked || j.Locked || isOurs(j.Reservation) {
 		had := Touched{ID: j.ID, Begin: j.MarkedBegin, Nodes: unpinned(j)}
-		if j.Locked && !j.Marked && j.Restarts == 0 { // the licence left the begin time to the user; Slurm puts off what it requeued
+		if j.Locked && !j.Marked && j.Restarts == 0 { // the licence left the begin time unchanged; Slurm delays requeued jobs
 			had.Begin = j.Eligible
 		}
 		return had, true
@@ -245,8 +244,8 @@ func find(k known, j *cluster.Job) (Touched, bool) {
 	return Touched{}, false
 }
 
-// unpinned guesses what nodes the user asked for, of a job of which nothing is
-// written: none if it holds a reservation of ours, since its node list is then ours too.
+// unpinned guesses the nodes that the user requested, if there is no record: none if the job has
+// a reservation of ours, since then its node list is ours too.
 func unpinned(j *cluster.Job) []string {
 	if isOurs(j.Reservation) {
 		return nil
@@ -254,7 +253,7 @@ func unpinned(j *cluster.Job) []string {
 	return j.NodeList
 }
 
-// Forget removes the local files, when all is released.
+// Forget removes the local files after a complete release.
 func Forget(state, heartbeats string, partitions []string) error {
 	paths := []string{state}
 	for _, p := range partitions {

@@ -16,8 +16,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// After a release every waiting job is as its user had it, whatever the daemon was
-// in the middle of, and no reservation of ours is left. It needs no database.
+// After a release every waiting job has its user's settings, whatever the daemon was doing, and
+// no reservation of ours is left. A release needs no database.
 func TestReleaseLeavesNoTrace(t *testing.T) {
 	for _, crash := range []time.Duration{3 * time.Second, 15*time.Second + 100*time.Millisecond, 20*time.Second + 500*time.Millisecond, 47 * time.Second} {
 		t.Run(crash.String(), func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestReleaseLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Without any file, Slurm alone tells what is ours.
+// Without any file, Slurm's data alone shows what is ours.
 func TestReleaseFromMarksAlone(t *testing.T) {
 	now := cluster.Instant(1_800_000_000_000)
 	gated, begin := now.Add(cluster.Hour), now.Add(2*cluster.Hour)
@@ -107,7 +107,7 @@ func TestReleaseFromMarksAlone(t *testing.T) {
 	}
 }
 
-// A job that came later under the same id is not the one that was written down.
+// A later job with the same id is not the recorded one.
 func TestReleaseKnowsJobsApart(t *testing.T) {
 	state := State{Jobs: []Touched{{ID: cluster.JobID{ID: 1}, Record: 1, User: "u", Submit: 5}}}
 	r := &Release{State: state}
@@ -126,9 +126,9 @@ func TestReleaseKnowsJobsApart(t *testing.T) {
 	}
 }
 
-// What an array had is known as long as one of its tasks is, whatever becomes of the
-// task by which its gate was set: the gate stands for all that still wait, those too
-// that were never seen one by one.
+// An array's original settings are known while one of its tasks is, even if the task that carried
+// the gate is gone. The gate applies to all waiting tasks, also to those that were never seen
+// singly.
 func TestWhatAnArrayHadOutlivesItsTasks(t *testing.T) {
 	const submit, begin = 100, 900
 	task := func(i int32) cluster.Record {

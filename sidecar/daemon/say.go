@@ -13,8 +13,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// changes remembers what was said last about each matter, so that a lasting
-// trouble is logged once and not in every round.
+// changes remembers the last message about each matter, so that a lasting problem is logged once
+// and not in every round.
 type changes struct {
 	mu   sync.Mutex
 	last map[string]string
@@ -32,8 +32,8 @@ func (c *changes) is(matter, text string) bool {
 	return !known || was != text
 }
 
-// trouble is is for an error. Numbers in it are no news: times and counts change
-// while the trouble is the same.
+// trouble is like is, for an error. Numbers in it are not news: times and counts change while the
+// problem stays the same.
 func (c *changes) trouble(matter string, err error) bool {
 	return c.is(matter, strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -55,17 +55,18 @@ func (d *Daemon) once(matter string, err error) {
 	}
 }
 
-// pause is how long rounds rest after failures in a row.
+// pause is the back-off after consecutive failures.
 type pause struct {
 	failures int
 	since    time.Time
 	until    time.Time
 }
 
-// longestPause between two attempts; less where gates would lapse meanwhile.
+// longestPause is the maximum between two attempts; it is shorter if gates would expire
+// meanwhile.
 const longestPause = time.Minute
 
-// fail logs a failed round, once for each kind of trouble, and pauses rounds.
+// fail logs a failed round, once for each kind of error, and pauses rounds.
 func (d *Daemon) fail(err error) {
 	c := d.config.Load()
 	p := &d.pause
@@ -83,7 +84,7 @@ func (d *Daemon) fail(err error) {
 	d.tell("STATUS=no rounds: " + firstLine(err.Error()))
 }
 
-// recover notes that rounds succeed.
+// recover records that rounds succeed again.
 func (d *Daemon) recover() {
 	if d.pause.failures > 0 {
 		d.Log.Info().Int("failures", d.pause.failures).Dur("after_ms", time.Since(d.pause.since)).Msg("rounds go on")
@@ -92,7 +93,7 @@ func (d *Daemon) recover() {
 	}
 }
 
-// wait notes that another daemon is seated.
+// wait records that another daemon has the seat.
 func (d *Daemon) wait(err error) {
 	d.recover()
 	if d.said.is("seat", err.Error()) {
@@ -106,8 +107,8 @@ func firstLine(s string) string {
 	return line
 }
 
-// report writes the lines of one round: the round's own, one for each action with
-// its outcome, and the events.
+// report logs one round: a line for the round, one for each action with its outcome, and the
+// events.
 func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 	d.notes()
 	if err != nil && len(r.Outcomes) == 0 {
@@ -164,7 +165,7 @@ func aside(p *cluster.Plan) int {
 	return n
 }
 
-// answer tells, once, of a policy that broke down or has not answered for patiences intervals.
+// answer logs, once, a policy that panicked or has not answered for patiences intervals.
 func (d *Daemon) answer(r *loop.Report) {
 	const patiences = 10
 	if cause, where, _ := strings.Cut(r.Broke, "\n"); cause != "" && d.said.is("policy", cause) {
@@ -180,7 +181,7 @@ func (d *Daemon) answer(r *loop.Report) {
 		"another preset may be faster (preset, models.divide_every)", r.Waits/cluster.Second))
 }
 
-// levelOf gives the level of a round's line by what is in it.
+// levelOf gives the log level of a round's line by its contents.
 func levelOf(done, failed, ended int) zerolog.Level {
 	switch {
 	case failed > 0:
@@ -191,8 +192,7 @@ func levelOf(done, failed, ended int) zerolog.Level {
 	return zerolog.DebugLevel
 }
 
-// action writes an action's line. Gates that are set and actions that are only
-// recorded are many and dull.
+// action logs one action. Gates and recorded-only actions are frequent and rarely interesting.
 func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 	level, outcome := zerolog.InfoLevel, "done"
 	switch {
@@ -227,7 +227,7 @@ func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 	line.Dur("took_ms", o.Took.Duration()).Msg(string(a.Verb))
 }
 
-// notes logs what the look at the cluster left out, when that changes.
+// notes logs what the look at the cluster omitted, when that changes.
 func (d *Daemon) notes() {
 	if d.Notes == nil {
 		return
@@ -244,11 +244,11 @@ func (d *Daemon) notes() {
 	}
 }
 
-// mostText is how long a text in a line of the log may be, in bytes.
+// mostText is the maximum length of a text in a log line, in bytes.
 const mostText = 500
 
-// brief cuts a text off that is longer than most bytes, and says how long it was. No line of the log is as
-// long as a user's comment can make it.
+// brief truncates a text to most bytes and adds its original length. A user's long comment must
+// not make a log line long.
 func brief(text string, most int) string {
 	if len(text) <= most {
 		return text

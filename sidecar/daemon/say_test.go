@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A text in the log is cut off where it is too long, between two characters, and its length is said.
+// A long text in the log is truncated between two characters, and its length is added.
 func TestBrief(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", ""},

@@ -10,57 +10,57 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Store is where the seat is and the journal is kept.
+// Store holds the seat and the journal.
 type Store interface {
 	// Acquire takes the seat. It fails with ErrTaken while another holds it.
 	Acquire(ctx context.Context) (Seat, error)
-	// Claim makes the journal this cluster's if it is nobody's yet. It fails with
-	// ErrCluster if it is another's.
+	// Claim assigns the journal to this cluster if it belongs to none yet. It fails with
+	// ErrCluster if it belongs to another one.
 	Claim(ctx context.Context, is cluster.Identity) error
-	// Quiet gives for how long nobody has committed a round.
+	// Quiet gives the time since any daemon last committed a round.
 	Quiet(ctx context.Context) (time.Duration, error)
-	// Prune deletes what is older than is kept and gives the number of rows.
+	// Prune deletes rows older than the given ages. It returns the number of days and of rows.
 	Prune(ctx context.Context, keepRounds, keep time.Duration) (days int, rows int64, err error)
 }
 
-// Seat is the right to act, for as long as signs of life are given.
+// Seat is leadership: the right to act, for as long as signs of life are given.
 type Seat interface {
-	// Term is the number of this time in the seat; it grows from holder to holder.
+	// Term is the number of this leadership; it grows from holder to holder.
 	Term() int64
 	// Keep gives a sign of life; every commit to the journal is another.
 	Keep(ctx context.Context) error
-	// Resign gives the seat up.
+	// Resign gives up the seat.
 	Resign(ctx context.Context) error
-	// Lost is closed once it is known that the seat is another's.
+	// Lost is closed once it is known that another daemon has the seat.
 	Lost() <-chan struct{}
-	// Sure is until when nobody else can be seated, whatever happens. Whoever acts
-	// must be done by then.
+	// Sure is the moment until which no other daemon can get the seat. All actions must end by
+	// then.
 	Sure() time.Time
-	// Clock gives the time by the journal's own clock.
+	// Clock gives the time of the journal's own clock.
 	Clock(ctx context.Context) (time.Time, error)
-	// Journal writes rounds down by this right.
+	// Journal is the journal of the leading daemon.
 	Journal() loop.Journal
-	// Audit writes an audit down by this right.
+	// Audit stores an audit, if this is still the leading daemon.
 	Audit(ctx context.Context, a cluster.Audit) error
 }
 
-// ErrTaken is in the error of Acquire when another has the seat; the rest of the
-// error tells who.
+// ErrTaken is in the error of Acquire when another daemon has the seat; the error's text names
+// it.
 var ErrTaken = errors.New("another daemon is seated")
 
-// ErrSchema is in errors of a database whose schema does not fit: waiting does not
-// help, the administrator must migrate it.
+// ErrSchema is in errors of a database schema that does not fit. Waiting does not help: the
+// administrator must migrate it.
 var ErrSchema = errors.New("the database's schema does not fit")
 
-// ErrCluster is in errors of a journal that is another cluster's; the rest of the error
-// names the two.
+// ErrCluster is in errors of a journal that belongs to another cluster; the error's text names
+// both.
 var ErrCluster = errors.New("the journal is another cluster's")
 
-// errDeposed is why a turn was cut short.
+// errDeposed is the cause of a turn that was cut short.
 var errDeposed = errors.New("the seat was lost: another daemon may act now")
 
-// acting gives a context that ends at once when the seat is lost, or can no
-// longer be proved to be ours.
+// acting gives a context that ends at once when the seat is lost, or when it can no longer be
+// proved that this daemon has it.
 func acting(ctx context.Context, s Seat) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -83,7 +83,7 @@ func acting(ctx context.Context, s Seat) (context.Context, context.CancelFunc) {
 	return ctx, func() { cancel(nil) }
 }
 
-// lost tells whether it is known that the seat is another's.
+// lost tells whether it is known that another daemon has the seat.
 func lost(s Seat) bool {
 	select {
 	case <-s.Lost():
@@ -93,8 +93,8 @@ func lost(s Seat) bool {
 	}
 }
 
-// Hold keeps the seat with signs of life until the returned function is called. The
-// context ends at once when the seat is lost or can no longer be proved to be ours.
+// Hold keeps the seat with signs of life until the returned function is called. The context ends
+// at once when the seat is lost, or when it can no longer be proved that this daemon has it.
 func Hold(ctx context.Context, s Seat) (context.Context, func()) {
 	keep, unkeep := context.WithCancel(context.WithoutCancel(ctx))
 	go keeper(keep, s, keepEvery)
@@ -102,8 +102,8 @@ func Hold(ctx context.Context, s Seat) (context.Context, func()) {
 	return act, func() { cancel(); unkeep() }
 }
 
-// keeper gives signs of life between rounds, and during long ones, until ctx ends
-// or the seat is lost. That one fails is no matter as long as a later one does not.
+// keeper gives signs of life between rounds, and during long ones, until ctx ends or the seat is
+// lost. One failure does not matter if a later attempt succeeds.
 func keeper(ctx context.Context, s Seat, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -115,7 +115,7 @@ func keeper(ctx context.Context, s Seat, every time.Duration) {
 			return
 		case <-tick.C:
 			once, cancel := context.WithTimeout(ctx, every)
-			_ = s.Keep(once) // Sure and Lost tell what follows from it
+			_ = s.Keep(once) // Sure and Lost show the consequences
 			cancel()
 		}
 	}

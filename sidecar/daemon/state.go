@@ -15,34 +15,34 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Touched is what a job had before we changed it.
+// Touched holds a job's original settings, from before we changed it.
 type Touched struct {
-	ID     cluster.JobID   `json:"id"` // of an array: its own, without a task
+	ID     cluster.JobID   `json:"id"` // of an array: its own id, without a task
 	Record int64           `json:"record"`
 	Array  bool            `json:"array,omitempty"` // stands for all tasks that still wait in Record
 	User   string          `json:"user"`
 	Submit cluster.Instant `json:"submit"`
-	// What the user asked for: 0 or empty = nothing.
+	// The user's own request: 0 or empty = none.
 	Begin cluster.Instant `json:"begin,omitempty"`
 	Nodes []string        `json:"nodes,omitempty"`
 	Limit cluster.Span    `json:"limit,omitempty"`
-	// SiteFactor is an administrator's own.
+	// SiteFactor is the administrator's own value.
 	SiteFactor int64 `json:"site_factor,omitempty"`
 }
 
-// State is the local file: every job that we may have changed and that has not
-// ended since.
+// State is the content of the local file: every job that we may have changed and that has not
+// ended.
 type State struct {
 	Written cluster.Instant `json:"written"`
-	// Term is the time in the seat in which it was written; 0 = by a fairlease that did not tell.
+	// Term is the leadership in which it was written; 0 = by a version that did not record it.
 	Term int64     `json:"term,omitempty"`
 	Jobs []Touched `json:"jobs"` // by id
 }
 
-// stateWord starts the file, so that nobody takes another one for it.
+// stateWord starts the file, so that no other file is mistaken for it.
 const stateWord = "fairlease state 1\n"
 
-// ReadState reads the file; one that is not there is an empty state.
+// ReadState reads the file. A missing file is an empty state.
 func ReadState(path string) (State, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +69,7 @@ func cutPrefix(text []byte, prefix string) ([]byte, bool) {
 	return text[len(prefix):], true
 }
 
-// write puts the state into its file, in one step and for good.
+// write replaces the file in one step, durably.
 func (s State) write(path string) error {
 	text, err := json.Marshal(s)
 	if err == nil {
@@ -84,18 +84,17 @@ func (s State) write(path string) error {
 	return nil
 }
 
-// with gives the state for a plan that is about to be carried out: the jobs that
-// it touches are added, those that have ended are left out. An array ends with the
-// last of its tasks that are known.
+// with gives the state for a plan that is about to be carried out. It adds the jobs that the plan
+// changes and drops those that have ended. An array ends with the last of its known tasks.
 func (s State) with(plan *cluster.Plan) State {
-	records := map[cluster.JobID]*cluster.Record{} // of jobs and tasks, and a task for every array
+	records := map[cluster.JobID]*cluster.Record{} // of jobs and tasks, and one task for every array
 	for i := range plan.Memory.Records {
 		r := &plan.Memory.Records[i]
 		if r.Done != 0 {
 			continue
 		}
 		records[r.ID] = r
-		// One that has had no attempt has what all those have that still wait.
+		// A task that has had no attempt has the settings of all tasks that still wait.
 		if t, ok := records[r.ID.Array()]; !ok || t.Terms+t.Restarts > 0 {
 			records[r.ID.Array()] = r
 		}
@@ -114,7 +113,7 @@ func (s State) with(plan *cluster.Plan) State {
 		switch r, ok := records[t.ID]; {
 		case !ok || r.User != t.User:
 		case t.Array && r.Terms+r.Restarts > 0:
-			add(t) // those that wait are not known one by one
+			add(t) // waiting tasks are not known one by one
 		default:
 			add(touched(r, t.ID, t.Record, t.Array))
 		}
@@ -134,29 +133,29 @@ func (s State) with(plan *cluster.Plan) State {
 	return out
 }
 
-// touched gives what a job had, as the entry of the job or of its array.
+// touched gives a job's original settings, as the entry of the job or of its array.
 func touched(r *cluster.Record, id cluster.JobID, record int64, array bool) Touched {
 	return Touched{ID: id, Record: record, Array: array, User: r.User, Submit: r.Submit,
 		Begin: r.UserBegin, Nodes: r.UserNodes, Limit: r.UserLimit, SiteFactor: r.SiteFactor}
 }
 
-// recorder is a journal that also keeps the state file: when Commit returns nil,
-// what the plan's jobs had is in it.
+// recorder is a journal that also keeps the state file. When Commit returns nil, the file has the
+// original settings of the plan's jobs.
 type recorder struct {
 	loop.Journal
 	path  string
-	term  int64 // in the seat
+	term  int64 // of the leadership
 	state State
 }
 
-// record reads the state file, to go on with what an earlier process touched.
+// record reads the state file, to continue the work of an earlier process.
 func record(j loop.Journal, path string, term int64) (*recorder, error) {
 	s, err := ReadState(path)
 	return &recorder{Journal: j, path: path, term: term, state: s}, err
 }
 
-// Commit writes the round down and then, if it acts, the state. An error of the
-// latter means that nothing is acted on; the round stands and the next looks again.
+// Commit commits the round and then, if the plan acts, writes the state file. If that write
+// fails, nothing is acted on; the round stands and the next one looks again.
 func (r *recorder) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
 	if err := r.Journal.Commit(ctx, snap, plan); err != nil {
 		return err

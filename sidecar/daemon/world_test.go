@@ -24,13 +24,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// pass lets pretend time pass, and lets all that it sets off come to rest.
+// pass lets simulated time pass, and waits until all goroutines are idle.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// until lets pretend time pass until something is so; it must be within a minute.
+// until lets simulated time pass until is holds, at most a minute.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	synctest.Wait()
@@ -41,15 +41,15 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// live is a virtual cluster whose pretend time is the bubble's.
+// live is a virtual cluster whose simulated time is the bubble's.
 type live struct {
 	mu      sync.Mutex
 	v       *sim.Virtual
 	looks   []time.Time
 	ahead   time.Duration // the controller's clock
-	off     time.Duration // this host's clock, as looks have it
-	away    error         // what Observe fails with
-	slow    time.Duration // what Observe takes
+	off     time.Duration // this host's clock, in looks
+	away    error         // error of Observe
+	slow    time.Duration // duration of Observe
 	before  func(context.Context, []cluster.Action)
 	applied []cluster.Action
 }
@@ -127,7 +127,7 @@ type chair struct {
 	mu     sync.Mutex
 	now    *sitting
 	of     cluster.Identity
-	gone   error // what everything fails with
+	gone   error // error of every method
 	pruned int
 	ahead  time.Duration // its clock
 	audits []cluster.Audit
@@ -146,11 +146,11 @@ type sitting struct {
 	over  bool
 }
 
-// desk is the store as one daemon sees it.
+// desk is the store, as seen by one daemon.
 type desk struct {
 	*chair
 	name   string
-	cutOff bool // nothing of its daemon comes through
+	cutOff bool // its daemon's connection is down
 }
 
 func newChair() *chair { return &chair{memory: sim.NewMemory()} }
@@ -259,7 +259,7 @@ func (s *sitting) Audit(_ context.Context, a cluster.Audit) error {
 	return nil
 }
 
-// paper is a journal that only the seated one can write to.
+// paper is a journal that only the seated daemon can write to.
 type paper struct{ s *sitting }
 
 func (p paper) Open(ctx context.Context) (cluster.Memory, error) {
@@ -303,7 +303,7 @@ func (p paper) Enrol(ctx context.Context, members []cluster.Member) error {
 	return p.s.memory.Enrol(ctx, members)
 }
 
-// lines is a log that tests read.
+// lines is a log for tests.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -315,7 +315,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// with gives the lines that have that message.
+// with gives the lines with that message.
 func (l *lines) with(message string) []map[string]any {
 	l.mu.Lock()
 	defer l.mu.Unlock()

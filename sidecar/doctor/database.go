@@ -13,24 +13,25 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Database is what PostgreSQL says of itself and of the journal. What comes after an error is empty.
+// Database is the state of PostgreSQL and of the journal. After an error the later fields are
+// empty.
 type Database struct {
 	Err     error
 	Version int // as server_version_num
 	User    string
 	Schema  int64 // version; 0 = none
-	Rights  bool  // may write the journal
+	Rights  bool  // the journal is writable
 	Skew    time.Duration
 
 	OpenErr error             // as a journal
-	Of      *cluster.Identity // nil = of no cluster yet
+	Of      *cluster.Identity // nil = no cluster yet
 	OfErr   error
 	Seat    *store.Seated // nil = none
 	SeatErr error
-	Past    *store.Past // the last days; nil = there are none
+	Past    *store.Past // the last days; nil = none
 }
 
-// askDatabase reads what doctor wants to know, and as much of it as can be where the schema is none of ours.
+// askDatabase reads the state of the database, in part if the schema is unknown.
 func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Database) {
 	if d.Err = d.ask(ctx, cfg.Database.URL, cfg.Database.Schema); d.Err != nil {
 		return d
@@ -52,7 +53,7 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 	return d
 }
 
-// ask asks without a journal, whatever the schema.
+// ask queries the database without a journal, whatever the schema.
 func (d *Database) ask(ctx context.Context, dsn, schema string) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.Limit)
 	defer cancel()

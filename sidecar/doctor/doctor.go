@@ -1,10 +1,9 @@
-// Package doctor finds what is wrong with everything that fairlease stands on: its own
-// files, Slurm, PostgreSQL and the clock; and with jobs that lose work when they stop.
+// Package doctor finds faults in everything that fairlease depends on (its own files, Slurm,
+// PostgreSQL and the clock), and jobs that lose work when they stop.
 //
-// Look reads the world into a Seen, and Check holds a Seen against the configuration.
-// Check is a function of values: each finding says what was found, what it means and
-// what to do about it. Nothing here changes anything but for a file that is made and
-// removed again to try a folder.
+// Look collects the facts in a Seen, and Check compares a Seen with the configuration. Check is a
+// pure function: each finding says what was found, what it means and what to do. The package
+// changes nothing, except that it makes and removes a file to test a folder.
 package doctor
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// How bad a finding is.
+// The levels of findings.
 const (
 	OK   = "ok"
 	Warn = "warn"
@@ -37,7 +36,7 @@ type Finding struct {
 	Do    string `json:"do,omitempty"`
 }
 
-// Examine reads the configuration, looks at all that it names and gives what it finds.
+// Examine reads the configuration, looks at everything that it names and returns the findings.
 func Examine(ctx context.Context, file string, env []string, clock func() time.Time) []Finding {
 	cfg, err := config.Load(file, env)
 	if err != nil {
@@ -46,7 +45,7 @@ func Examine(ctx context.Context, file string, env []string, clock func() time.T
 	return Check(cfg, Look(ctx, cfg, clock))
 }
 
-// unusable words why there is no configuration.
+// unusable words why the configuration is missing.
 func unusable(err error) []Finding {
 	f := &findings{area: "configuration"}
 	var problems config.Problems
@@ -60,7 +59,7 @@ func unusable(err error) []Finding {
 	return f.list
 }
 
-// Check holds what was seen against a configuration.
+// Check compares what was seen with a configuration.
 func Check(cfg *config.Config, seen *Seen) []Finding {
 	f := &findings{area: "configuration"}
 	f.ok("file", "good: mode %s, partitions %s", cfg.Mode, strings.Join(cfg.Partitions, ", "))
@@ -94,7 +93,7 @@ func (f *findings) add(level, check, found, means, do string) {
 	f.list = append(f.list, Finding{Area: f.area, Check: check, Level: level, Found: found, Means: means, Do: do})
 }
 
-// must is ok where holds, else a finding.
+// must records ok if holds, else a finding.
 func (f *findings) must(holds bool, level, check, found, means, do string) {
 	if holds {
 		f.ok(check, "%s", found)
@@ -103,7 +102,7 @@ func (f *findings) must(holds bool, level, check, found, means, do string) {
 	f.add(level, check, found, means, do)
 }
 
-// folders tells of the folders that the daemon writes to.
+// folders checks the folders that the daemon writes to.
 func (f *findings) folders(cfg *config.Config, folders []Folder) {
 	rules := cfg.Rules()
 	level := Warn
@@ -119,7 +118,7 @@ func (f *findings) folders(cfg *config.Config, folders []Folder) {
 	}
 }
 
-// modes tells who else can read or write the daemon's files.
+// modes checks which other users can read or write the daemon's files.
 func (f *findings) modes(loose []config.Loose) {
 	for _, x := range loose {
 		f.add(map[bool]string{true: Fail, false: Warn}[x.Bad], "mode of "+x.What, x.Found, x.Means, x.Do)
@@ -129,7 +128,7 @@ func (f *findings) modes(loose []config.Loose) {
 	}
 }
 
-// clockSkew is how far our clock may be from PostgreSQL's before it matters.
+// clockSkew is the tolerated difference between our clock and PostgreSQL's.
 const clockSkew = 2 * time.Second
 
 func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Sighting) {
@@ -167,7 +166,7 @@ func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Sigh
 	}
 }
 
-// identity holds the journal's cluster against the one that was seen.
+// identity compares the journal's cluster with the one that was seen.
 func (f *findings) identity(d *Database, slurm *cluster.Sighting) {
 	switch {
 	case d.OfErr != nil:

@@ -25,15 +25,15 @@ func ofArea(found []doctor.Finding, area string) []doctor.Finding {
 	return slices.DeleteFunc(slices.Clone(found), func(x doctor.Finding) bool { return x.Area != area })
 }
 
-// named gives the findings of checks whose names begin so.
+// named gives the findings of checks with these prefixes.
 func named(found []doctor.Finding, names ...string) []doctor.Finding {
 	return slices.DeleteFunc(slices.Clone(found), func(x doctor.Finding) bool {
 		return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(x.Check, name) }) || x.Check == "submit plugin"
 	})
 }
 
-// told gives findings as "check level: found", and fails where one that is not partitions' or tenants' does not say what it means
-// and what to do.
+// told gives findings as "check level: found". It fails unless each finding, except those of
+// partitions and tenants, says what it means and what to do.
 func told(t *testing.T, found []doctor.Finding) []string {
 	t.Helper()
 	var out []string
@@ -46,7 +46,7 @@ func told(t *testing.T, found []doctor.Finding) []string {
 	return out
 }
 
-// levels lists checks with their levels, and fails where one does not say what it means and what to do.
+// levels lists checks with their levels, and fails unless each says what it means and what to do.
 func levels(t *testing.T, found []doctor.Finding) string {
 	t.Helper()
 	told(t, found)
@@ -57,7 +57,7 @@ func levels(t *testing.T, found []doctor.Finding) string {
 	return strings.Join(got, ", ")
 }
 
-// looked gives what is found of the ways by which jobs report, where nothing else can be reached.
+// looked gives the findings about progress reports, with every service away.
 func looked(t *testing.T, cfg *config.Config) []doctor.Finding {
 	t.Helper()
 	cfg.Slurm.Address, cfg.Slurm.Retries = "unix://"+t.TempDir()+"/none", 0
@@ -71,7 +71,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// Each state of PostgreSQL and of the journal in it is told apart.
+// Each state of PostgreSQL and of the journal in it has its own finding.
 func TestDatabase(t *testing.T) {
 	good := doctor.Database{Version: 160002, User: "fairlease", Schema: 7, Rights: true}
 	here := cluster.Sighting{Cluster: "here"}
@@ -79,7 +79,7 @@ func TestDatabase(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*doctor.Database)
-		want   string // but for those that are ok
+		want   string // without those that are ok
 	}{
 		{"good", func(*doctor.Database) {}, ""},
 		{"away", func(d *doctor.Database) { *d = doctor.Database{Err: errors.New("refused")} }, "connection fail: refused"},
@@ -103,7 +103,8 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// A folder that the daemon cannot write to is a failure where it acts, and a warning where it only looks.
+// A folder that the daemon cannot write to is a failure if it acts, and a warning in observe
+// mode.
 func TestFolders(t *testing.T) {
 	seen := &doctor.Seen{Folders: []doctor.Folder{{Check: "state", Path: "/var/lib/x", Means: "m", Err: os.ErrPermission}}, Loose: []config.Loose{{What: "token", Bad: true, Means: "m", Do: "d"}}}
 	cfg := config.Default()

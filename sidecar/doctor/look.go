@@ -20,36 +20,36 @@ import (
 	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
 
-// Seen is what was read of the world, by the user that runs the doctor.
+// Seen is what the doctor's user can see.
 type Seen struct {
 	UID      int
 	Folders  []Folder
 	Loose    []config.Loose
-	Munge    error // why munged does not answer; asked only where reports are listened to
+	Munge    error // why munged does not answer; only if reports are enabled
 	Reports  Reports
 	Slurm    Slurm
 	Database Database
 }
 
-// Folder is one that the daemon writes to.
+// Folder is a folder that the daemon writes to.
 type Folder struct {
 	Check, Path string
-	Means       string // that it cannot be written to
-	Err         error  // nil = it can
+	Means       string // consequence if it is not writable
+	Err         error  // nil = it is
 }
 
-// Reports is the folder in which jobs leave their reports.
+// Reports is the folder of jobs' reports.
 type Reports struct {
 	Err   error
 	Mode  fs.FileMode
 	Owner int
-	Wrong []string // users' folders, and what is wrong with them
-	Good  int      // users' folders that are as they should be
+	Wrong []string // users' folders with faults
+	Good  int      // number of users' folders without faults
 }
 
-// Slurm is what Slurm says of itself. What comes after an error is empty.
+// Slurm is the state of Slurm. After an error the later fields are empty.
 type Slurm struct {
-	SetupErr error // the configuration's keys cannot be used
+	SetupErr error // invalid configuration
 	Err      error
 	Facts    slurm.Facts
 	LookErr  error
@@ -58,7 +58,7 @@ type Slurm struct {
 	Notes    []string
 }
 
-// Look reads all that a configuration names.
+// Look reads everything that a configuration names.
 func Look(ctx context.Context, cfg *config.Config, clock func() time.Time) *Seen {
 	s := &Seen{UID: os.Getuid(), Loose: cfg.LooseFiles()}
 	for _, x := range []Folder{
@@ -90,7 +90,7 @@ func writable(dir string) error {
 	return errors.Join(file.Close(), os.Remove(file.Name()))
 }
 
-// askMunge asks munged to open what is no credential: it says so, if it can be asked.
+// askMunge sends munged an invalid credential: if it is reachable, it says so.
 func askMunge(ctx context.Context, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.Limit)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// progress tells of the ways by which jobs report their progress.
+// progress checks the ways by which jobs report their progress.
 func (f *findings) progress(cfg *config.Config, seen *Seen) {
 	p := &cfg.Models.Progress
 	if p.Listen != "" {
@@ -31,7 +31,7 @@ func (f *findings) progress(cfg *config.Config, seen *Seen) {
 	}
 }
 
-// reports tells of the folder of reports, and its users' folders.
+// reports checks the folder of reports, and its users' folders.
 func (f *findings) reports(folder string, r *Reports, uid int) {
 	const check = "progress, folder"
 	switch {
@@ -49,7 +49,7 @@ func (f *findings) reports(folder string, r *Reports, uid int) {
 	}
 }
 
-// models holds the file of profiles, and prices, against the GPU models and tenants that there are.
+// models compares the profiles file, and prices, with the existing GPU models and tenants.
 func (f *findings) models(cfg *config.Config, seen *cluster.Sighting, snap *cluster.Snapshot) {
 	there := map[string]bool{}
 	for i := range seen.Nodes {

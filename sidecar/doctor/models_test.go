@@ -16,7 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/doctor"
 )
 
-// munged is reached where it says of what is no credential that it is none.
+// munged is reachable if it rejects an invalid credential.
 func TestDoctorOfMunge(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
@@ -73,7 +73,7 @@ func TestDoctorOfTheFolderOfReports(t *testing.T) {
 	expect("an empty folder", "progress, folder ok: "+folder+", of 0 users")
 	do(os.Mkdir(filepath.Join(folder, me.Username), 0o755))
 	expect("one of a user", "progress, folder ok: "+folder+", of 1 users")
-	do(os.Chmod(filepath.Join(folder, me.Username), 0o777)) // whatever the umask is
+	do(os.Chmod(filepath.Join(folder, me.Username), 0o777)) // independent of the umask
 	expect("anybody's", "progress, folder warn: "+folder+": "+me.Username+" has mode 0777")
 	do(os.Chmod(filepath.Join(folder, me.Username), 0o755))
 	write(t, filepath.Join(folder, "notes"), "")
@@ -89,7 +89,7 @@ func TestDoctorOfTheFolderOfReports(t *testing.T) {
 	expect("everybody's", fmt.Sprintf("progress, folder warn: %s is user %s's, with mode 0777", folder, me.Uid))
 }
 
-// Models and tenants of which Slurm knows nothing are named, with those that it knows.
+// Models and tenants that Slurm does not know are named, beside those that it knows.
 func TestDoctorOfProfiles(t *testing.T) {
 	dir := t.TempDir()
 	seen := &cluster.Sighting{Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}}, Nodes: []cluster.Node{{GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}, {GPUs: []cluster.GPUs{{Model: "k80", Count: 4}}}}}

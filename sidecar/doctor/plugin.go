@@ -38,18 +38,19 @@ func ReadPlugin(cfg *config.Config, slurmConf map[string]string) (p PluginFile) 
 	return p
 }
 
-// hasPlugin tells whether Slurm has the submit plugin, or its twin in Lua.
+// hasPlugin tells whether Slurm has the submit plugin, or its Lua version.
 func (c conf) hasPlugin() bool {
 	return c.has(slurm.ConfJobSubmit, "fairlease") || c.has(slurm.ConfJobSubmit, "lua")
 }
 
-// plugin compares the submit plugin's settings with the configuration: as its file has them, and as the newest job that it gated
-// by a begin time shows them, which also tells of a file that slurmctld has not read yet.
+// plugin compares the submit plugin's settings with the configuration: those in its file, and
+// those that its newest gate by begin time shows. The latter also reveals a file that slurmctld
+// has not read yet.
 func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cluster.Sighting) {
 	if !c.hasPlugin() {
 		return
 	}
-	if c.has(slurm.ConfJobSubmit, "fairlease") { // the twin's begin times are shorter than gate_seconds
+	if c.has(slurm.ConfJobSubmit, "fairlease") { // the Lua version's begin times are shorter than gate_seconds
 		f.gateShown(cfg, seen)
 	}
 	if file.Err != nil {
@@ -66,7 +67,8 @@ func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cl
 	f.pluginSettings(cfg, file.Path, set)
 }
 
-// settingsOf reads the plugin's settings, with its defaults; wrong is the first line that is none, from 1.
+// settingsOf reads the plugin's settings, with its defaults; wrong is the first invalid line,
+// from 1.
 func settingsOf(text string) (set map[string]string, wrong int) {
 	set = map[string]string{"gate_seconds": "600", "gate_site_factor": strconv.Itoa(cluster.LastInQueue), "opt_out": "charge"}
 	for i, line := range strings.Split(text, "\n") {
@@ -122,12 +124,13 @@ func (f *findings) pluginSettings(cfg *config.Config, path string, set map[strin
 
 const gateDiffers = "new jobs are not gated for as long as others: shorter gates may open between two rounds, longer ones hold jobs up when fairlease is down"
 
-// gateShown compares how long the newest job was gated by the plugin with gate.ttl.
+// gateShown compares the plugin's newest gate with gate.ttl.
 func (f *findings) gateShown(cfg *config.Config, seen *cluster.Sighting) {
 	var newest *cluster.Job
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
-		// A deadline shortens the gate, a begin time of the user's lengthens it, and a requeue changes the submit time.
+		// A deadline shortens the gate, a user's begin time lengthens it, and a requeue changes
+		// the submit time.
 		if j.Marked && j.MarkedGate > 0 && j.MarkedBegin == 0 && j.Deadline == 0 && j.Restarts == 0 &&
 			(newest == nil || cmp.Or(cmp.Compare(newest.Submit, j.Submit), newest.ID.Compare(j.ID)) < 0) {
 			newest = j
@@ -136,7 +139,7 @@ func (f *findings) gateShown(cfg *config.Config, seen *cluster.Sighting) {
 	if newest == nil {
 		return
 	}
-	const slack = 2 * cluster.Second // the plugin's second may not be the one that Slurm notes
+	const slack = 2 * cluster.Second // the plugin's second may differ from the one in Slurm's record
 	shown, ttl := newest.MarkedGate.Sub(newest.Submit), cfg.Gate.TTL.Span()
 	f.must(max(shown-ttl, ttl-shown) <= slack, Warn, "plugin's gate", fmt.Sprintf("the submit plugin gated job %s for %v, gate.ttl is %v",
 		newest.ID, shown.Duration().Round(time.Second), cfg.Gate.TTL), gateDiffers,

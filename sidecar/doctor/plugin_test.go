@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
-// The submit plugin's settings are compared with the configuration, wherever they can be read.
+// The submit plugin's settings are compared with the configuration, wherever they are visible.
 func TestPluginSettings(t *testing.T) {
 	dir := t.TempDir()
 	beside := filepath.Join(dir, "fairlease-plugin.conf")
@@ -67,7 +67,7 @@ func TestPluginSettings(t *testing.T) {
 	}
 }
 
-// How long the plugin really gates is seen from the newest job that it gated by a begin time.
+// The plugin's actual gate is visible in the newest job that it gated by a begin time.
 func TestPluginsGateAsJobsShowIt(t *testing.T) {
 	const at cluster.Instant = 1_800_000_000_000
 	gated := func(id int64, submit, gate cluster.Span, change func(*cluster.Job)) cluster.Job {

@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// savesWindow is how far back the doctor looks for jobs that do not save.
+	// savesWindow is how far back the doctor searches for jobs that do not save.
 	savesWindow = 7 * 24 * time.Hour
-	// savesNamed is how many kinds of them it names.
+	// savesNamed is the maximum number of such kinds that it names.
 	savesNamed = 10
 )
 
-// saves names the kinds of jobs that are taken never to save, from the journal, else from the queue.
+// saves names the kinds of jobs that are assumed never to save, from the journal, else from the
+// queue.
 func (f *findings) saves(cfg *config.Config, past *store.Past, seen *cluster.Sighting) {
 	where, kinds := "", []score.Kind(nil)
 	if past != nil {
@@ -40,7 +41,7 @@ func (f *findings) saves(cfg *config.Config, past *store.Past, seen *cluster.Sig
 	}
 }
 
-// recent reads the last days of the journal, or as much of them as is kept.
+// recent reads the last days of the journal, or the part that is kept.
 func recent(ctx context.Context, s *store.Store, now time.Time) (store.Past, error) {
 	past, err := s.Past(ctx, now.Add(-savesWindow), time.Time{})
 	var w *store.WindowError

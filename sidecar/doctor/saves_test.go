@@ -10,7 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/doctor"
 )
 
-// Without a journal it looks at the queue: declarations and the site's rules count, at most ten kinds are named.
+// Without a journal it uses the queue: declarations and the site's rules count, and at most ten
+// kinds are named.
 func TestDoctorOfTheQueue(t *testing.T) {
 	cfg := config.Default()
 	cfg.Saves = []config.Saves{{QOS: "preemptible", Saves: "term"}, {Partition: "long", Saves: "2h"}}

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// slurm tells of Slurm as it is, against what fairlease needs of it.
+// slurm compares Slurm's configuration with the needs of fairlease.
 func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	if s.SetupErr != nil {
 		f.add(Fail, "connection", failure.Cause(s.SetupErr), "Slurm cannot be asked", "correct the keys under slurm in the configuration")
@@ -90,7 +90,7 @@ func (f *findings) capacity(facts *slurm.Facts) {
 // conf is slurm.conf, as scontrol shows it.
 type conf map[string]string
 
-// has tells whether a comma-separated value has a word, or a word=….
+// has tells whether a comma-separated value contains a word, or word=….
 func (c conf) has(key, word string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(c[key], func(r rune) bool { return r == ',' || r == ' ' }), func(w string) bool {
 		name, _, _ := strings.Cut(w, "=")
@@ -135,7 +135,7 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 	}
 }
 
-// gate says which gate is in force, and why.
+// gate says which gate is in use, and why.
 func (f *findings) gate(c conf, cfg *config.Config) {
 	const line = "add Licenses=fairlease:1000000 to slurm.conf (gate.license), if you can"
 	many := "each waiting job's begin time is put off every few minutes: a change of Slurm's for each, and its accrued age begins anew"
@@ -192,8 +192,8 @@ func (f *findings) tres(c conf, facts *slurm.Facts) {
 	}
 }
 
-// killWait holds KillWait against the notice and the grant timeout: it is all that a
-// job has that did not hear the notice, and how long a hand-over may take.
+// killWait compares KillWait with the notice and the grant timeout. It is all the time of a job
+// that ignored the notice, and the maximum duration of a hand-over.
 func (f *findings) killWait(c conf, cfg *config.Config) {
 	wait, ok := c.seconds(slurm.ConfKillWait)
 	if !ok {
@@ -219,7 +219,7 @@ func (f *findings) killWait(c conf, cfg *config.Config) {
 	}
 }
 
-// sighting checks the configuration against what is there.
+// sighting checks the configuration against the cluster.
 func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 	known := map[string]*cluster.Partition{}
 	for i := range seen.Partitions {
@@ -265,8 +265,9 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 	f.models(cfg, seen, &snap)
 }
 
-// longest looks for partitions whose jobs may be given ends that are decades away. Slurm 24.11 looks for the start of a job in windows that
-// double in 32 bits, and does not come to an end while such jobs run; 26.05 does, and the versions between were not tried.
+// longest finds partitions whose jobs may end decades from now. Slurm 24.11 searches for the
+// start of a job in windows that double in 32 bits, and hangs while such jobs run. 26.05 does
+// not; the versions between were not tested.
 func (f *findings) longest(release string, partitions []cluster.Partition) {
 	const most = 10 * 365 * cluster.Day
 	major, _, _ := strings.Cut(release, ".")

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
-// good is a slurm.conf with which all is well.
+// good is a slurm.conf without faults.
 func good() map[string]string {
 	return map[string]string{
 		slurm.ConfSelectType: "select/cons_tres", slurm.ConfTRES: "cpu,mem,gres/gpu,gres/gpu:h100", slurm.ConfKillWait: "30 sec",
@@ -23,7 +23,7 @@ func good() map[string]string {
 	}
 }
 
-// Each flaw of slurm.conf is found, and told with what it means and what to do.
+// Each fault of slurm.conf is found, and reported with its meaning and remedy.
 func TestSlurmConf(t *testing.T) {
 	nodes := []cluster.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "h100", Count: 8}}}}
 	for _, c := range []struct {

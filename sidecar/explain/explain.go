@@ -1,5 +1,5 @@
-// Package explain makes sentences of reasons. Reasons are data, a code and
-// numbers; here, and nowhere else, they become words for people.
+// Package explain words reasons. Reasons are data, a code and numbers; only this package makes
+// sentences of them.
 package explain
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Words is what sentences need besides the reason. The zero value says times in
-// UTC and names other jobs by our own number.
+// Words is the context of a sentence besides the reason. The zero value uses UTC and names other
+// jobs by fairlease's key.
 type Words struct {
-	// Now is the moment that times are told against; 0 = they are told alone.
+	// Now is the reference of relative times; 0 = absolute times only.
 	Now cluster.Instant
-	// Zone is what times are told in; nil = UTC.
+	// Zone is the time zone; nil = UTC.
 	Zone *time.Location
-	// Job names a job by its key as users know it; "" where it is not known.
+	// Job gives a job's id for its key; "" if unknown.
 	Job func(cluster.JobKey) string
 }
 
-// Reason says in words why a job runs or waits, as what follows "it …".
+// Reason says why a job runs or waits, as the continuation of "it …".
 func (w Words) Reason(r cluster.Reason) string {
 	if say, ok := sentences[r.Code]; ok {
 		return say(w, &r)
@@ -31,7 +31,7 @@ func (w Words) Reason(r cluster.Reason) string {
 
 // sentences has one for every code.
 var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
-	// of jobs that hold a lease
+	// jobs that hold a lease
 	cluster.BecauseGranted: func(w Words, r *cluster.Reason) string {
 		return "was granted " + gpus(r.Need, r.Pool) + w.till(r) + ": it was its turn" + w.standing(r)
 	},
@@ -72,7 +72,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "is never reclaimed: its lease is renewed" + w.next(r) + " whatever others wait for" + because(r.Note)
 	},
 
-	// of jobs that wait
+	// jobs that wait
 	cluster.BecauseBehind: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits for its turn: it needs "+gpus(r.Need, r.Pool)+", and what is free or comes free goes to others first",
 			w.comparison(r), w.chance(r))
@@ -158,7 +158,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "is over" + because(r.Note)
 	},
 
-	// of actions
+	// actions
 	cluster.BecauseGate: func(Words, *cluster.Reason) string {
 		return "waits for a lease: its gate is kept shut"
 	},
@@ -176,7 +176,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	},
 }
 
-// lacks says which cell a job waits for.
+// lacks names the cell that a job waits for.
 func (w Words) lacks(r *cluster.Reason, how string) string {
 	need := "it needs " + gpus(r.Need, r.Pool) + ", and "
 	if r.Cell == "" {
@@ -189,7 +189,7 @@ func (w Words) lacks(r *cluster.Reason, how string) string {
 	return "waits for cells of its tenant: " + need + cell + " " + how
 }
 
-// lacksOwn says which cell a job waits for that is not lent GPUs.
+// lacksOwn names the cell that a job waits for if it gets no lent GPUs.
 func (w Words) lacksOwn(r *cluster.Reason, how string) string {
 	if r.Cell == "" {
 		return "waits: it needs " + gpus(r.Need, r.Pool) + ", and no cell of its tenant that it fits in " + how
@@ -197,7 +197,7 @@ func (w Words) lacksOwn(r *cluster.Reason, how string) string {
 	return w.lacks(r, how)
 }
 
-// holder says who has the cell that a job waits for, and by what right.
+// holder names the holder of the cell that a job waits for, and its right.
 func (w Words) holder(r *cluster.Reason) string {
 	if r.For == 0 {
 		return ""
@@ -221,7 +221,7 @@ func (w Words) after(r *cluster.Reason) string {
 	return "when that lease ends, it is renewed or the cell goes to whose turn it is then"
 }
 
-// Right says what it means to hold a lease of that class.
+// Right explains the right of a lease of that class.
 func Right(class cluster.LeaseClass) string {
 	switch class {
 	case cluster.Guaranteed:
@@ -234,7 +234,7 @@ func Right(class cluster.LeaseClass) string {
 	return string(class)
 }
 
-// gpus says "4 v100 GPUs".
+// gpus gives "4 v100 GPUs".
 func gpus(n int, model string) string {
 	what := "GPUs"
 	if n == 1 {
@@ -253,7 +253,7 @@ func are(n int) string {
 	return " are "
 }
 
-// standing says how the tenant of a job that runs stands.
+// standing gives the state of the tenant of a running job.
 func (w Words) standing(r *cluster.Reason) string {
 	if r.Behind == 0 {
 		return ""
@@ -261,7 +261,7 @@ func (w Words) standing(r *cluster.Reason) string {
 	return "; " + queuer(r) + " is " + Behind(r.Behind)
 }
 
-// comparison says which tenant goes first and by what.
+// comparison says which tenant goes first and why.
 func (w Words) comparison(r *cluster.Reason) string {
 	queue := ""
 	if r.Rank > 0 {
@@ -277,7 +277,7 @@ func (w Words) comparison(r *cluster.Reason) string {
 	return join("; ", fmt.Sprintf("%s went before it, being %s, while %s is %s", other, Behind(r.OtherBehind), own, Behind(r.Behind)), queue)
 }
 
-// queuer names who queues for a job.
+// queuer names the claimant that queues for a job.
 func queuer(r *cluster.Reason) string {
 	if r.Queue == cluster.JobQueues {
 		return "it"
@@ -285,7 +285,8 @@ func queuer(r *cluster.Reason) string {
 	return "its tenant"
 }
 
-// Debt says what a tenant is owed in a pool, or owes, what is repaid of that now, and when it is even at this pace.
+// Debt says what a tenant is owed or owes in a pool, its current repayments, and when it will be
+// settled at this rate.
 func Debt(st *cluster.Standing) string {
 	what, how := "%s is owed %.2f GPU-hours of %s that others had of its due", "it is given %.2f GPUs for that"
 	if st.Owed < 0 {
@@ -299,7 +300,8 @@ func Debt(st *cluster.Standing) string {
 	return debt + "; " + fmt.Sprintf(how, float64(max(st.Repays, -st.Repays))/float64(cluster.WholeGPU)) + " and is even in " + even.String() + " at this pace"
 }
 
-// Behind says a span as behind or ahead of one's due. Who is due nothing is as far ahead as can be.
+// Behind words a span as behind or ahead of an entitlement. A claimant that is due nothing is as
+// far ahead as possible.
 func Behind(s cluster.Span) string {
 	switch {
 	case s < -1<<60:
@@ -341,7 +343,7 @@ func (w Words) next(r *cluster.Reason) string {
 	return ", next" + w.at(r) + ","
 }
 
-// leaves says who gets the GPUs that a job which moves leaves.
+// leaves names the beneficiary of the GPUs that a moving job leaves.
 func (w Words) leaves(r *cluster.Reason) string {
 	if r.For == 0 {
 		return ""
@@ -357,7 +359,7 @@ func (w Words) heir(r *cluster.Reason) string {
 	return w.Name(r.For)
 }
 
-// Name names a job: "job 123_4"; by our own number where its id is not known.
+// Name gives "job 123_4", or fairlease's key if the id is unknown.
 func (w Words) Name(key cluster.JobKey) string {
 	if w.Job != nil {
 		if name := w.Job(key); name != "" {
@@ -367,7 +369,7 @@ func (w Words) Name(key cluster.JobKey) string {
 	return fmt.Sprintf("job #%d", key)
 }
 
-// Time says a moment, and how far off it is: "15:04:05 (in 00:03:20)".
+// Time gives a moment, and its distance: "15:04:05 (in 00:03:20)".
 func (w Words) Time(t cluster.Instant) string {
 	zone := w.Zone
 	if zone == nil {
@@ -384,7 +386,7 @@ func (w Words) Time(t cluster.Instant) string {
 	return fmt.Sprintf("%s (%s)", at.Format(format), w.Off(t))
 }
 
-// Off says how far off a moment is: "in 00:03:20", "00:00:10 ago".
+// Off gives the distance of a moment: "in 00:03:20", "00:00:10 ago".
 func (w Words) Off(t cluster.Instant) string {
 	if d := t.Sub(w.Now); d < 0 {
 		return (-d).String() + " ago"
@@ -415,7 +417,7 @@ func or(a, b string) string {
 	return b
 }
 
-// join joins what is not empty.
+// join joins the non-empty parts.
 func join(by string, parts ...string) string {
 	var full []string
 	for _, p := range parts {

@@ -79,7 +79,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// Where single jobs queue, they are named as people know them.
+// Where jobs queue instead of tenants, they appear by their ids.
 func TestWhoQueues(t *testing.T) {
 	w := explain.Words{Job: func(k cluster.JobKey) string { return map[cluster.JobKey]string{7: "4711_3"}[k] }}
 	r := cluster.Reason{Code: cluster.BecauseBehind, Need: 1, Behind: cluster.Minute, Other: "vision", OtherBehind: cluster.Hour}
@@ -102,7 +102,7 @@ func TestWhoQueues(t *testing.T) {
 	}
 }
 
-// What a job that lacks a cell is told of who has it.
+// The explanation of a job that lacks a cell names the holder.
 func TestRights(t *testing.T) {
 	w := explain.Words{}
 	for _, c := range []struct {

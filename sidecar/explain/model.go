@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Worth says what a GPU of a model does for a kind of jobs, compared with the slowest.
+// Worth gives the speed of a GPU model for a kind of jobs, relative to the slowest model.
 func Worth(speedup float64, source cluster.Source) string {
 	switch {
 	case source == "":
@@ -19,7 +19,7 @@ func Worth(speedup float64, source cluster.Source) string {
 	return fmt.Sprintf("%.2f times as fast as on the slowest (%s)", speedup, source)
 }
 
-// purpose says what a job moves to another model for.
+// purpose says why a job moves to another model.
 func purpose(r *cluster.Reason) string {
 	switch {
 	case r.Trial:
@@ -36,7 +36,7 @@ func Trade(t *cluster.Trade) string {
 		party(t.FastTo), share(t.FastGPUs), t.Fast, party(t.SlowTo), share(t.SlowGPUs), t.Slow, t.Price, t.FastToSpeedup, t.SlowToSpeedup)
 }
 
-// Undone says why a trade was undone.
+// Undone says why a trade was reverted.
 func Undone(why string) string {
 	if words, ok := undone[why]; ok {
 		return words

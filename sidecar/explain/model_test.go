@@ -24,7 +24,7 @@ func TestWhatAModelIsWorth(t *testing.T) {
 	}
 }
 
-// Of a job that moves to another model it is said to which, when and what for.
+// A job that moves to another model says to which one, when and why.
 func TestAMoveInWords(t *testing.T) {
 	w := explain.Words{Now: 1_800_000_000_000, Job: func(k cluster.JobKey) string { return map[cluster.JobKey]string{7: "4711_3"}[k] }}
 	for _, x := range []struct {

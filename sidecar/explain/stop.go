@@ -26,7 +26,7 @@ func Saving(s *cluster.Saving) string {
 	return "unknown, which counts as never"
 }
 
-// Saves says how a job saves, how that is known and since when: a line each.
+// Saves says how a job saves, and the evidence with its age, in lines.
 func (w Words) Saves(r *cluster.StopReport) []string {
 	s := &r.Saving
 	out := []string{Saving(s)}
@@ -51,14 +51,15 @@ func (w Words) Saves(r *cluster.StopReport) []string {
 	return out
 }
 
-// rank says what kind of evidence it is.
+// rank names the kind of evidence.
 var rank = map[cluster.SavingSource]string{
 	cluster.FromConduct:     "seen",
 	cluster.FromDeclaration: "declared",
 	cluster.FromSite:        "configured",
 }
 
-// Stops says when a job may be stopped, what a stop would cost and what its stops have cost: a line each.
+// Stops says when a job may be stopped, what a stop would cost and what its stops have cost, in
+// lines.
 func (w Words) Stops(r *cluster.StopReport) []string {
 	if r.Off {
 		return []string{"may be stopped at any time: the site has no stop budget (stop.allowance, stop.overhead)"}
@@ -86,7 +87,7 @@ func (w Words) Stops(r *cluster.StopReport) []string {
 	return append(out, "it will not be stopped before it ends, for that would destroy more than its budget")
 }
 
-// Destroyed says what a job's stops destroyed, and how well that is known; "" = nothing.
+// Destroyed says what a job's stops destroyed, and how certain that is; "" = nothing.
 func Destroyed(r *cluster.Record) string {
 	known, unknown := r.KnownLost, r.UnknownLost
 	bounded := r.Lost - known - unknown
@@ -109,7 +110,7 @@ func Destroyed(r *cluster.Record) string {
 	return "its stops destroyed " + strings.Join(parts, "; ") + "; this is overhead, not received"
 }
 
-// GPUTime writes GPU time in the unit that suits its size.
+// GPUTime gives GPU time in a suitable unit.
 func GPUTime(g cluster.GPUTime) string {
 	if h := g.Hours(); h >= 1 {
 		return fmt.Sprintf("%.2f GPU-hours", h)
@@ -117,7 +118,7 @@ func GPUTime(g cluster.GPUTime) string {
 	return fmt.Sprintf("%.2f GPU-minutes", 60*g.Hours())
 }
 
-// then says what comes after the last moment at which a job may be stopped.
+// then says what follows the last moment at which a job may be stopped.
 func (w Words) then(r *cluster.StopReport) string {
 	if r.Saving.Manner == cluster.SavesEvery {
 		return ", and again after its next save"
@@ -132,7 +133,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// before puts a lead before text that is not empty.
+// before puts a lead before a non-empty text.
 func before(lead, text string) string {
 	if text == "" {
 		return ""

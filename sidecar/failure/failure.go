@@ -1,6 +1,6 @@
-// Package failure holds errors as their user reads them: what happened, why, and
-// what to do next. Every command of fairlease ends with one of them or with nil,
-// and its code is the exit code of the program.
+// Package failure holds errors in words for the user: what happened, why, and what to do next.
+// Every command of fairlease ends with one of them or with nil. The error's code is the program's
+// exit code.
 package failure
 
 import (
@@ -19,20 +19,20 @@ import (
 // Exit codes of the program.
 const (
 	OK     = 0
-	No     = 1 // it failed, or the answer is no: a finding, a difference, nothing there
+	No     = 1 // failure, or a negative answer: a finding, a difference, an empty result
 	Misuse = 2 // the command line or the configuration is wrong
 	Absent = 3 // Slurm or PostgreSQL cannot be reached
 )
 
-// SeeHelp as the next step means: see the help of the command that was given.
+// SeeHelp as the next step refers to the help of the given command.
 const SeeHelp = "see --help"
 
-// Error is an error that is worded for the user.
+// Error is an error in words for the user.
 type Error struct {
 	Code int    // exit code
-	What string // what happened
-	Err  error  // why; nil where What says it all
-	Next string // what to do next; may be empty
+	What string // the event
+	Err  error  // why; nil if What is sufficient
+	Next string // next step; may be empty
 }
 
 func (e *Error) Error() string {
@@ -44,17 +44,17 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Usage says that a command line is wrong; the command's help says more.
+// Usage says that a command line is wrong, and refers to the command's help.
 func Usage(format string, args ...any) error {
 	return &Error{Code: Misuse, What: fmt.Sprintf(format, args...), Next: SeeHelp}
 }
 
-// Quiet is an exit code without a word: the output has said it.
+// Quiet is an exit code without a message: the output is sufficient.
 type Quiet int
 
 func (q Quiet) Error() string { return fmt.Sprintf("exit code %d", int(q)) }
 
-// Worded tells whether an error needs no more words: it has them, or wants none.
+// Worded tells whether an error is complete: it is worded, or quiet.
 func Worded(err error) bool {
 	var e *Error
 	var q Quiet
@@ -66,8 +66,8 @@ func Unwritten(path string, err error) error {
 	return &Error{Code: No, What: path + " cannot be written", Err: err, Next: "name a place that you may write to"}
 }
 
-// Cause gives what is at the bottom of an error, which is what people can act on.
-// The layers above it say what was being done, and Error.What has said that.
+// Cause gives the innermost error, which is the actionable one. The layers above it say what was
+// being done, which is in Error.What.
 func Cause(err error) string {
 	var network *net.OpError
 	var refused *pgconn.PgError
@@ -83,7 +83,7 @@ func Cause(err error) string {
 	return err.Error()
 }
 
-// Report tells the user about the error of a command and gives the exit code. An error that nobody has worded is of the
+// Report prints a command's error and gives the exit code. An error without words is one of the
 // command line; help says how to see the command's help.
 func Report(out io.Writer, err error, help string) int {
 	var q Quiet

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
-// An error is worded by what happened and by the cause at its bottom, not by the layers between.
+// An error shows what happened and its innermost cause, without the layers between.
 func TestErrorsSayTheirCause(t *testing.T) {
 	refused := &pgconn.PgError{Message: "permission denied for table rounds", Code: "42501"}
 	dial := &net.OpError{Op: "dial", Net: "unix", Err: errors.New("no such file")}
@@ -50,7 +50,7 @@ func TestWorded(t *testing.T) {
 	}
 }
 
-// A report says what happened, why and what next, and gives the exit code.
+// A report says what happened, why and what to do next, and gives the exit code.
 func TestReport(t *testing.T) {
 	for _, c := range []struct {
 		err  error

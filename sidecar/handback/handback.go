@@ -1,7 +1,6 @@
-// Package handback gives every job back to Slurm and leaves no trace: by hand, or in the
-// place of a daemon that crashed. What is ours is known from the local state file and
-// from Slurm, and from the journal where that can be reached. It acts only where no
-// daemon would gate the jobs again.
+// Package handback returns every job to Slurm and removes all traces, by hand or after a daemon's
+// crash. It finds fairlease's changes in the local state file, in Slurm and, if reachable, in the
+// journal. It acts only if no daemon would gate the jobs again.
 package handback
 
 import (
@@ -22,17 +21,18 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Back is how jobs are given back.
+// Back holds the options for returning jobs.
 type Back struct {
 	Config   *config.Config
-	Patience time.Duration // with jobs that still clean up after a requeue
-	DryRun   bool          // only show what would be done
+	Patience time.Duration // maximum wait for jobs that still clean up after a requeue
+	DryRun   bool          // only show the actions
 	Errors   io.Writer
 
 	release daemon.Release
 }
 
-// ByHand gives jobs back unless a daemon is seated, which would gate them again; with force it does all the same.
+// ByHand returns jobs unless a daemon is seated, which would gate them again; with force it does
+// so anyway.
 func (b *Back) ByHand(ctx context.Context, p *view.Page, force bool) error {
 	b.readState()
 	if err := b.remember(ctx, b.DryRun || force); err != nil {
@@ -41,7 +41,7 @@ func (b *Back) ByHand(ctx context.Context, p *view.Page, force bool) error {
 	return b.letGo(ctx, p)
 }
 
-// readState begins a release with what the daemon on this host has written down.
+// readState starts a release with the state file of this host's daemon.
 func (b *Back) readState() {
 	b.release.Patience = b.Patience
 	var err error
@@ -50,7 +50,8 @@ func (b *Back) readState() {
 	}
 }
 
-// AfterCrash gives jobs back in the place of the daemon that crashed: from its seat, and only if it had that last.
+// AfterCrash returns jobs after the daemon's crash. It takes over the daemon's seat, and only if
+// that daemon had it last.
 func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 	b.readState()
 	not := func(format string, args ...any) error {
@@ -92,7 +93,7 @@ func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 	return b.letGo(ctx, p)
 }
 
-// recall gives a release the memory of the journal's newest round; none where that cannot be read.
+// recall gives a release the memory of the journal's newest round, if it can be read.
 func (b *Back) recall(ctx context.Context, s *store.Store) {
 	_, plan, err := s.Last(ctx)
 	if err == nil {
@@ -109,7 +110,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// letGo releases, or with dry shows what that would do.
+// letGo releases, or shows the actions with DryRun.
 func (b *Back) letGo(ctx context.Context, p *view.Page) error {
 	client, err := connect.Slurm(b.Config)
 	if err != nil {
@@ -176,7 +177,8 @@ func (b *Back) wouldRelease(ctx context.Context, p *view.Page) error {
 	return nil
 }
 
-// remember is recall where the journal can be reached. It refuses while a daemon is alive, unless told not to mind.
+// remember is recall if the journal is reachable. It refuses while a daemon is alive, except with
+// anyway.
 func (b *Back) remember(ctx context.Context, anyway bool) error {
 	if b.Config.Database.URL == "" {
 		return nil
@@ -196,8 +198,8 @@ func (b *Back) remember(ctx context.Context, anyway bool) error {
 	return nil
 }
 
-// Living tells whether a seat's holder may still act. One on this host is asked for
-// by its process; of others the last sign of life must do.
+// Living tells whether a seat's holder may still act. On this host it checks the process; for
+// other hosts it uses the last sign of life.
 func Living(seat *store.LastSeat) bool {
 	if !seat.Renewed.Add(seat.Silent).Before(seat.Takeover) {
 		return false
@@ -211,8 +213,7 @@ func Living(seat *store.LastSeat) bool {
 	return alive(n)
 }
 
-// alive tells whether a process of this host runs. One that is dead but was not
-// waited for does not.
+// alive tells whether a process of this host runs. A zombie does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, ok := strings.Cut(string(stat), ") ")

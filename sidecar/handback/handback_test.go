@@ -17,7 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// A seat's holder lives while it gives signs of life, and if it is on this host, while its process runs.
+// A seat's holder lives while it gives signs of life and, on this host, while its process runs.
 func TestLiving(t *testing.T) {
 	here, err := os.Hostname()
 	if err != nil {
@@ -43,8 +43,8 @@ func TestLiving(t *testing.T) {
 	}
 }
 
-// Without PostgreSQL a crash releases nothing, for another daemon may be seated; by hand it is released all the same,
-// as far as Slurm can be reached.
+// Without PostgreSQL a release after a crash does nothing, since another daemon may be seated. A
+// release by hand continues until it needs Slurm.
 func TestWithoutAJournal(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config.Default()

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Limits of a list. The largest Slurm clusters have a tenth of so many nodes.
+// Limits of a list. The largest Slurm clusters have a tenth of this number of nodes.
 const (
 	Most     = 200_000 // names
 	longest  = 255     // letters of a name
 	brackets = 8       // pairs in one name
 )
 
-// Expand spells a list out, in its order: "v[1-2,05],k1" gives v1 v2 v05 k1. Several
-// brackets in one name multiply.
+// Expand expands a list in its order: "v[1-2,05],k1" gives v1 v2 v05 k1. Several brackets in one
+// name multiply.
 func Expand(list string) ([]string, error) {
 	var out []string
 	for _, part := range Split(list, "[]") {
@@ -34,8 +34,7 @@ func Expand(list string) ([]string, error) {
 	return out, nil
 }
 
-// Split splits at the commas that are not between the given brackets, "[]" or "()". What
-// is empty is left out.
+// Split splits at commas outside the given brackets, "[]" or "()", and drops empty parts.
 func Split(s, brackets string) []string {
 	var out []string
 	depth, from := 0, 0
@@ -106,7 +105,7 @@ func numbers(span string) (first, last, width int, err error) {
 	return first, last, len(a), nil
 }
 
-// Compress writes node names in brief, in their order: v[1-3,7],w1.
+// Compress shortens a list of node names in their order: v[1-3,7],w1.
 func Compress(nodes []string) string {
 	type group struct {
 		prefix string
@@ -172,7 +171,7 @@ func number(s string) (int, bool) {
 	return n, true
 }
 
-// Compare orders names as people do: v2 before v10.
+// Compare orders names naturally: v2 before v10.
 func Compare(a, b string) int {
 	x, y := strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")
 	n, _ := number(a[len(x):])

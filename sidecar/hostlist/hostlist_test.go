@@ -66,7 +66,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// No list makes it run away, and what it spells out reads back the same when compressed.
+// No list makes Expand use unbounded memory, and an expanded list reads back the same when
+// compressed.
 func FuzzExpand(f *testing.F) {
 	for _, s := range []string{"v[1-2,05],k1", "rack[1-2]node[01-02]x", "n[0-999999999]", "n[009-011],n1,n01,n100,n099"} {
 		f.Add(s)
@@ -81,7 +82,7 @@ func FuzzExpand(f *testing.F) {
 		}
 		for _, n := range names {
 			if strings.ContainsAny(n, "[],\t\n\v\f\r \u0085\u00a0") || len(n) > 255 {
-				return // no name that Slurm would give
+				return // not a valid name in Slurm
 			}
 		}
 		again, err := hostlist.Expand(hostlist.Compress(names))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Parts gives the parts of a list as they are written, v[1-2,05] and k1, after a check that the list is one. A part may
-// name thousands of nodes: it costs no more than its own length until somebody spells it out.
+// Parts gives the parts of a list as written, v[1-2,05] and k1, after checking the list. A part
+// may name thousands of nodes: it costs only its own length until it is expanded.
 func Parts(list string) ([]string, error) {
 	parts := Split(list, "[]")
 	all := 0
@@ -24,7 +24,7 @@ func Parts(list string) ([]string, error) {
 	return parts, nil
 }
 
-// count tells how many nodes a part names.
+// count gives the number of nodes that a part names.
 func count(part string) (int, error) {
 	if !strings.ContainsAny(part, "[]") {
 		if len(part) > longest {
@@ -61,7 +61,7 @@ type pattern struct {
 	tail     string // after the last one
 }
 
-// bracket is what stands before a pair of brackets, and the numbers in it.
+// bracket is the text before a pair of brackets, and the numbers in it.
 type bracket struct {
 	head   string
 	ranges []numberRange
@@ -97,7 +97,7 @@ func parse(part string) (p pattern, err error) {
 	}
 }
 
-// has tells whether a name is one of the pattern's, from a bracket on.
+// has tells whether a name matches the pattern, from a bracket on.
 func (p *pattern) has(name string, from int) bool {
 	if from == len(p.brackets) {
 		return name == p.tail
@@ -108,12 +108,12 @@ func (p *pattern) has(name string, from int) bool {
 		return false
 	}
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-	for ; digits > 0; digits-- { // what follows may begin with digits, too
+	for ; digits > 0; digits-- { // the following text may begin with digits, too
 		n, err := strconv.Atoi(rest[:digits])
 		if err != nil {
 			continue
 		}
-		// Slurm pads to the width of the first number, and longer ones stand as they are.
+		// Slurm pads to the width of the first number; longer numbers stay unpadded.
 		hit := slices.ContainsFunc(b.ranges, func(r numberRange) bool {
 			return r.first <= n && n <= r.last && digits == max(r.width, length(n))
 		})
@@ -124,7 +124,7 @@ func (p *pattern) has(name string, from int) bool {
 	return false
 }
 
-// length is how many digits a number has.
+// length is the number of digits of a number.
 func length(n int) int {
 	d := 1
 	for ; n >= 10; n /= 10 {
@@ -133,14 +133,14 @@ func length(n int) int {
 	return d
 }
 
-// Set tells which names are in a list. It takes as much room as the list is long.
+// Set tests names for membership in a list. It needs as much memory as the list's text.
 type Set struct {
 	few      []string
 	many     map[string]bool // instead of few
 	patterns []pattern
 }
 
-// SetOf gives the set of a list's parts; those that are none are left out.
+// SetOf gives the set of a list's parts, without invalid ones.
 func SetOf(parts []string) *Set {
 	s := &Set{}
 	for _, part := range parts {

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// A list that is not spelled out names the nodes that it does spelled out, and no other.
+// An unexpanded list contains the same nodes as the expanded one.
 func TestASetHasWhatItsListNames(t *testing.T) {
 	number := rapid.Custom(func(t *rapid.T) string {
 		return fmt.Sprintf("%0*d", rapid.IntRange(0, 3).Draw(t, "width"), rapid.IntRange(0, 120).Draw(t, "number"))

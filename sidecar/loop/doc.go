@@ -1,6 +1,6 @@
-// Package loop is one turn of fairlease: look, remember, decide, write down,
-// act. The daemon runs it in real time on Slurm, the simulator in pretend time on
-// a virtual cluster; only what stands behind Cluster and Journal differs.
+// Package loop makes one turn of fairlease: observe, remember, decide, commit, act. The daemon
+// runs it in real time on Slurm, the simulator in simulated time on a virtual cluster. Only the
+// implementations of Cluster and Journal differ.
 //
 //	Observe          Remember            Decide            Commit, then Apply
 //	cluster ──► Sighting ──► Snapshot ──────────► Plan ──► journal ──► actions

@@ -8,19 +8,18 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Remember joins what was seen with what is remembered into the snapshot of one
-// round. It fails where the two cannot both be true: then nothing may be
-// concluded.
+// Remember joins a sighting with the memory into the snapshot of one round. It fails if they
+// contradict each other: then nothing may be concluded.
 func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
 	return new(desk).remember(m, seen, orders, rules, settings)
 }
 
-// desk is where snapshots are put together. What is on it serves for the next.
+// desk builds snapshots. It reuses its buffers for the next one.
 type desk struct {
 	tree    *tree
-	cases   []cluster.Case   // room of a snapshot that nobody needs any more
-	records []cluster.Record // room of a copy of a plan's
-	order   []int            // room of that of a register
+	cases   []cluster.Case   // buffer of a snapshot that is no longer needed
+	records []cluster.Record // buffer for a copy of a plan's records
+	order   []int            // buffer for a register's order
 	met     []bool
 }
 
@@ -28,7 +27,7 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 	if back := m.Ledger.At.Sub(seen.Now); back > slack {
 		return cluster.Snapshot{}, fmt.Errorf("the books are ahead of the clock: the last round was at %s, it is %s now; rounds pause until that has passed, "+
 			"or after a wrong clock until `fairlease repair clock`", m.Ledger.At, seen.Now)
-	} else if back > 0 { // a leap second, or a clock that was corrected a little
+	} else if back > 0 { // a leap second, or a small correction of the clock
 		seen.Now = m.Ledger.At
 	}
 	if !slices.ContainsFunc(seen.Nodes, func(n cluster.Node) bool { return len(n.GPUs) > 0 }) {
@@ -55,8 +54,8 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 	if s.Cells != nil && rules.Mode == Act {
 		s.Managed = rules.Partitions
 	}
-	// The cases of what is remembered stand in the records' order, which is by key;
-	// new ones come after them, for their keys are higher. Every one is written below.
+	// The cases of known records have the records' order, by key. New ones follow, since their
+	// keys are higher. Every one is set below.
 	s.Cases, d.cases = d.room(len(m.Records)), nil
 	d.met = slices.Grow(d.met[:0], len(m.Records))[:len(m.Records)]
 	met := d.met
@@ -67,7 +66,7 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 		k := known.find(j)
 		if k < 0 {
 			if j.State == cluster.Done && (j.End <= m.Ledger.At || m.Ledger.At == 0) {
-				continue // it was over before we looked
+				continue // it ended before the first look
 			}
 			k = len(s.Cases)
 			s.Cases = append(s.Cases, cluster.Case{Record: newRecord(j, s.NextKey)})
@@ -94,7 +93,7 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 	return s, nil
 }
 
-// room gives room for n cases and a few more; what is in it means nothing.
+// room gives n cases with spare capacity; their contents are undefined.
 func (d *desk) room(n int) []cluster.Case {
 	if cap(d.cases) >= n {
 		return d.cases[:n]
@@ -102,8 +101,7 @@ func (d *desk) room(n int) []cluster.Case {
 	return make([]cluster.Case, n, n+n/8+16)
 }
 
-// gates gives a task of every array whose gate is ours: it stands for those not
-// seen before.
+// gates gives one task for every array with a gate of ours: it stands for tasks not seen before.
 func gates(records []cluster.Record) map[int64]*cluster.Record {
 	gated := map[int64]*cluster.Record{}
 	for i := range records {
@@ -115,8 +113,7 @@ func gates(records []cluster.Record) map[int64]*cluster.Record {
 	return gated
 }
 
-// sortSighting sorts what a cluster reported out of order, in copies: no order of
-// arrival may reach a plan.
+// sortSighting sorts the cluster's lists, in copies: no order of arrival may reach a plan.
 func sortSighting(s *cluster.Sighting) {
 	s.Nodes = sorted(s.Nodes, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
 	s.Reservations = sorted(s.Reservations, func(a, b *cluster.Reservation) int { return cmp.Compare(a.Name, b.Name) })
@@ -139,12 +136,12 @@ func sorted[T any](in []T, compare func(a, b *T) int) []T {
 	return out
 }
 
-// register finds records by the ids of their jobs, several of which may have had the
-// same. It is asked in the order of ids.
+// register finds records by Slurm's job ids, which several records may share. Queries must come
+// in the order of ids.
 type register struct {
 	records []cluster.Record
 	order   []int // of records: by id, then key
-	at      int   // in order: ids before it have been asked for
+	at      int   // in order: ids before it were queried
 }
 
 func (d *desk) byID(records []cluster.Record) *register {
@@ -153,17 +150,17 @@ func (d *desk) byID(records []cluster.Record) *register {
 	for i := range order {
 		order[i] = i
 	}
-	// Jobs are mostly met in the order of their ids: this is nearly sorted already.
+	// Jobs mostly arrive in the order of their ids: this is nearly sorted already.
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(records[a].ID.Compare(records[b].ID), cmp.Compare(a, b))
 	})
 	return &register{records: records, order: order}
 }
 
-// find gives the record that a job continues, or -1. The same id alone proves
-// nothing: ids come round again. It is the same job if it was submitted at the
-// same time, or was requeued since: that counts as a restart at once, but changes
-// the submit time only when the job has cleaned up.
+// find gives the record that a job continues, or -1. The id alone proves nothing, since Slurm
+// reuses ids. It is the same job if its submit time is the same, or if it was requeued since:
+// then the restart count rises at once, but the submit time changes only when the job has cleaned
+// up.
 func (g *register) find(j *cluster.Job) int {
 	for g.at < len(g.order) && g.records[g.order[g.at]].ID.Compare(j.ID) < 0 {
 		g.at++
@@ -182,12 +179,12 @@ func (g *register) find(j *cluster.Job) int {
 	return found
 }
 
-// newRecord begins to remember a job. What the user asked for is what it asks for
-// now, unless our submit plugin has put a gate before it.
+// newRecord makes the record of a new job. Its current request is its user's, unless our submit
+// plugin has set a gate.
 func newRecord(j *cluster.Job, key cluster.JobKey) cluster.Record {
 	r := cluster.Record{Key: key, ID: j.ID, Submit: j.Submit, Restarts: j.Restarts, State: j.State}
 	if j.State == cluster.Done || j.State == cluster.Completing {
-		r.State = cluster.Waiting // all that it ran is yet to be charged
+		r.State = cluster.Waiting // its whole run will be charged
 	}
 	r.Locked = j.Locked
 	if j.Marked {
@@ -196,11 +193,10 @@ func newRecord(j *cluster.Job, key cluster.JobKey) cluster.Record {
 	return r
 }
 
-// slack is how far Slurm's whole seconds may be from our milliseconds.
+// slack is the maximum difference between Slurm's whole seconds and our milliseconds.
 const slack = 2 * cluster.Second
 
-// note keeps what we must not lose of a job: what the user asked for before we
-// changed it, and what the user changes later.
+// note saves the user's request from before our changes, and the user's later changes.
 func note(r *cluster.Record, j *cluster.Job, now cluster.Instant) {
 	first := r.User == ""
 	r.User, r.Account, r.Name = j.User, j.Account, j.Name
@@ -224,21 +220,21 @@ func note(r *cluster.Record, j *cluster.Job, now cluster.Instant) {
 	}
 }
 
-// moved tells whether the user has changed the begin time of a waiting job: it is
-// neither what we set last nor what the user wanted before.
+// moved tells whether the user has changed the begin time of a waiting job: it differs from our
+// last value and from the user's earlier one.
 func moved(r *cluster.Record, j *cluster.Job, now cluster.Instant) bool {
-	// A requeue without a gate is put off by Slurm's own delay, from the time at
-	// which the job has cleaned up, which is then its submit time.
+	// A requeue without a gate is delayed by Slurm, from the time when the job has cleaned up,
+	// which is then its submit time.
 	const requeueDelay = 2 * cluster.Minute
 	switch {
 	case j.Restarts > 0 && j.Eligible <= j.Submit.Add(requeueDelay+slack):
 		return false
-	case j.Eligible > 0 && r.UserBegin > now && j.Eligible < r.UserBegin.Add(-slack): // we never gate it shorter
+	case j.Eligible > 0 && r.UserBegin > now && j.Eligible < r.UserBegin.Add(-slack): // we never gate it for a shorter time
 		return true
 	case r.Gate > 0:
 		return r.Restarts == j.Restarts && j.Eligible > r.Gate.Add(slack)
 	}
-	// Once it has had a lease a requeue without a gate puts it off, by Slurm's own delay.
+	// After a first lease, a requeue without a gate delays it by Slurm's own delay.
 	return r.Terms == 0 && j.Eligible > max(r.UserBegin, now).Add(slack)
 }
 
@@ -248,7 +244,7 @@ func gone(r cluster.Record) cluster.Case {
 		Job: cluster.Job{ID: r.ID, User: r.User, Account: r.Account, Name: r.Name, State: cluster.Done, Submit: r.Submit, Restarts: r.Restarts}}
 }
 
-// missed adds the jobs that came and went while nobody looked.
+// missed adds the jobs that came and went between two looks.
 func missed(s *cluster.Snapshot, t *tree) {
 	if len(s.Attempts) == 0 {
 		return

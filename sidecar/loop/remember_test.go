@@ -26,8 +26,8 @@ func batch(id int64) cluster.Job {
 		State: cluster.Waiting, Batch: true, Requeueable: true, Request: cluster.Request{GPUs: 1}, Submit: noon, Eligible: noon}
 }
 
-// history is a memory that goes on from look to look, as if a round were decided
-// at each that changes nothing but what the looks say.
+// history carries a memory from look to look, as if each round changed nothing but the
+// observations.
 type history struct {
 	*testing.T
 	m cluster.Memory
@@ -64,7 +64,7 @@ func TestAClockThatGoesBackIsAnErrorAndChangesNothing(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "books are ahead of the clock") || !strings.Contains(err.Error(), "fairlease repair clock") {
 		t.Errorf("got %v, want what happened and what to do", err)
 	}
-	// The same moment again, and the second that a leap second repeats.
+	// The same moment again, and a second repeated by a leap second.
 	for _, now := range []cluster.Instant{noon, noon.Add(-cluster.Second)} {
 		if s, err := Remember(m, sight(now, batch(1)), nil, everything, settings); err != nil || s.Now != noon {
 			t.Errorf("at %v: %v, the snapshot is of %v", now, err, s.Now)
@@ -132,8 +132,8 @@ func TestAnIDThatComesRoundAgainIsAnotherJob(t *testing.T) {
 	}
 }
 
-// The user's own --begin is remembered before anything is changed, is not taken for
-// ours nor ours for it, and follows the user when moved behind our gate.
+// The user's own --begin is saved before any change. It is not mistaken for our gate, nor our
+// gate for it, and follows the user's changes behind our gate.
 func TestTheUsersBegin(t *testing.T) {
 	tomorrow := noon.Add(cluster.Day)
 	at := func(begin cluster.Instant) cluster.Job {
@@ -148,7 +148,7 @@ func TestTheUsersBegin(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		gate cluster.Instant // that we set after the first look; 0 = none
+		gate cluster.Instant // our gate after the first look; 0 = none
 		see  []cluster.Job
 		want cluster.Instant
 	}{
@@ -179,7 +179,7 @@ func TestTheUsersBegin(t *testing.T) {
 	}
 }
 
-// Slurm puts a requeued job off by two minutes: that is no wish of its user.
+// Slurm delays a requeued job by two minutes: that is not its user's request.
 func TestSlurmsOwnDelayAfterARequeueIsNotTheUsersBegin(t *testing.T) {
 	h := &history{T: t}
 	h.only(sight(noon, batch(1)))
@@ -215,7 +215,7 @@ func TestTheUsersNodesAreKeptWhileOursStand(t *testing.T) {
 	}
 }
 
-// What was over before we looked for the first time is not ours to tell.
+// Jobs that ended before our first look are not reported.
 func TestJobsThatWereOverBefore(t *testing.T) {
 	old := batch(1)
 	old.State, old.End = cluster.Done, noon.Add(-cluster.Minute)
@@ -230,10 +230,9 @@ func TestJobsThatWereOverBefore(t *testing.T) {
 	}
 }
 
-// An outage longer than MinJobAge: the history names jobs that nobody saw; they are
-// remembered once, however many attempts they made.
-// A job that is first seen when it is over ran unseen: its record is that of a job that waited at the last look, so that
-// the whole run is charged.
+// After an outage longer than MinJobAge the history has jobs that no look saw. Each gets one
+// record, however many attempts it made. A job first seen after its end ran unseen: its record is
+// that of a job that waited at the last look, so that the whole run is charged.
 func TestAJobThatIsFirstSeenWhenItIsOverWaitedBefore(t *testing.T) {
 	for _, state := range []cluster.JobState{cluster.Done, cluster.Completing} {
 		j := batch(1)

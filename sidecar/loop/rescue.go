@@ -11,33 +11,34 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Refusal is the error of a journal that cannot write down what a round says of some jobs. Nothing of the round was
-// written.
+// Refusal is the error of a journal that cannot store a round's data of some jobs. Nothing of the
+// round was written.
 type Refusal interface {
 	error
 	Jobs() []cluster.JobKey
 	Why() string
 }
 
-// Breakdown is the error of a round over which the engine broke down, whichever jobs were set aside.
+// Breakdown is the error of a round on which the engine panicked, whichever jobs were set aside.
 type Breakdown struct {
 	Cause string
-	Stack string // where
+	Stack string // stack trace
 }
 
 func (e *Breakdown) Error() string { return "the engine broke down: " + e.Cause }
 
-// BreakdownOf makes the error of what a deferred call has recovered.
+// BreakdownOf makes the error from a recovered panic.
 func BreakdownOf(cause any) *Breakdown {
 	return &Breakdown{fmt.Sprintf("%.200s", fmt.Sprint(cause)), string(debug.Stack())}
 }
 
-// mostAside is how many jobs are looked for in a round that breaks the engine down. Each takes about twenty decisions.
+// mostAside is the maximum number of jobs found in one round on which the engine panics. Each
+// takes about twenty decisions.
 const mostAside = 16
 
-// decide asks the engine. Where it breaks down over some jobs these are set aside, and it is asked without them. Where
-// there are more of them than one round looks for, that round goes on without any job of the users whose they are; the
-// next one looks further. The snapshot of the first breakdown goes to Keep.
+// decide calls the engine. If it panics on some jobs, these are set aside and it is called
+// without them. If there are more than one round looks for, that round excludes all jobs of those
+// jobs' users; the next round looks further. The snapshot of the first panic goes to Keep.
 func (l *Loop) decide(snap cluster.Snapshot) (cluster.Snapshot, cluster.Plan, error) {
 	l.forgetAside(&snap)
 	snap = without(snap, l.aside)
@@ -66,7 +67,8 @@ func (l *Loop) decide(snap cluster.Snapshot) (cluster.Snapshot, cluster.Plan, er
 	return snap, plan, broke
 }
 
-// jobsOf gives all jobs of a user that are not set aside yet, and why they are now, for a round.
+// jobsOf gives all jobs of a user that are not set aside yet, with the reason for setting them
+// aside in this round.
 func jobsOf(user string, snap cluster.Snapshot) map[cluster.JobKey]string {
 	all := map[cluster.JobKey]string{}
 	for i := range snap.Cases {
@@ -77,7 +79,8 @@ func jobsOf(user string, snap cluster.Snapshot) map[cluster.JobKey]string {
 	return all
 }
 
-// commit decides and writes down. Jobs of which the journal cannot write are set aside, and the round is decided anew.
+// commit decides and commits. Jobs that the journal cannot store are set aside, and the round is
+// decided again.
 func (l *Loop) commit(write func(cluster.Snapshot, cluster.Plan) error, snap cluster.Snapshot) (cluster.Plan, error) {
 	for {
 		fit, plan, err := l.decide(snap)
@@ -97,7 +100,7 @@ func (l *Loop) commit(write func(cluster.Snapshot, cluster.Plan) error, snap clu
 	}
 }
 
-// try decides. It tells how the engine broke down; nil = it did not.
+// try decides. broke describes the engine's panic; nil = none.
 func (l *Loop) try(snap cluster.Snapshot) (plan cluster.Plan, broke *Breakdown) {
 	if l.Keep == nil {
 		return l.Decide(snap), nil
@@ -110,10 +113,10 @@ func (l *Loop) try(snap cluster.Snapshot) (plan cluster.Plan, broke *Breakdown) 
 	return l.Decide(snap), nil
 }
 
-// culprit finds a job without which the engine gets further, by halves: with the jobs before it as they are and those
-// from it on set aside the engine decides, and with it, too, it does not. False = it breaks down even if all are set aside.
+// culprit finds, by bisection, the first job with which the engine panics when all later jobs are
+// set aside. False = it panics even if all are set aside.
 func (l *Loop) culprit(snap cluster.Snapshot) (*cluster.Case, bool) {
-	breaks := func(n int) bool { // with the first n jobs as they are
+	breaks := func(n int) bool { // with only the first n jobs not set aside
 		tried := map[cluster.JobKey]string{}
 		for i := n; i < len(snap.Cases); i++ {
 			tried[snap.Cases[i].Record.Key] = "for a try"
@@ -140,7 +143,7 @@ func (l *Loop) setAside(why string, keys ...cluster.JobKey) {
 	}
 }
 
-// forgetAside forgets of the jobs that are set aside those that are over.
+// forgetAside drops jobs that have ended from those set aside.
 func (l *Loop) forgetAside(snap *cluster.Snapshot) {
 	if len(l.aside) == 0 {
 		return
@@ -152,7 +155,8 @@ func (l *Loop) forgetAside(snap *cluster.Snapshot) {
 	maps.DeleteFunc(l.aside, func(key cluster.JobKey, _ string) bool { return !there[key] })
 }
 
-// without gives the snapshot with jobs set aside: of each there is only whose it is and what it holds.
+// without gives the snapshot with jobs set aside: only the owner and the allocation of each
+// remain.
 func without(snap cluster.Snapshot, aside map[cluster.JobKey]string) cluster.Snapshot {
 	if len(aside) == 0 {
 		return snap

@@ -11,7 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// poisoned is a bench with so many jobs whose engine breaks down over some of them, by id, and whose journal refuses others.
+// poisoned is a bench with so many jobs, whose engine panics on some of them, by id, and whose
+// journal refuses others.
 func poisoned(t *testing.T, jobs int, breaks, refuses []int64) (b *bench, kept *[]*Breakdown, committed *cluster.Snapshot) {
 	t.Helper()
 	b = newBench()
@@ -34,7 +35,7 @@ func poisoned(t *testing.T, jobs int, breaks, refuses []int64) (b *bench, kept *
 			c := &s.Cases[i]
 			if !c.Gone && slices.Contains(breaks, c.Job.ID.ID) && c.Job.Aside == "" {
 				var none []int
-				_ = none[c.Job.ID.ID] // out of range
+				_ = none[c.Job.ID.ID] // index out of range
 			}
 			c.Record.State = c.Job.State
 			p.Memory.Records = append(p.Memory.Records, c.Record)
@@ -45,7 +46,7 @@ func poisoned(t *testing.T, jobs int, breaks, refuses []int64) (b *bench, kept *
 	return b, kept, committed
 }
 
-// refusing is a journal that cannot write of some jobs unless they are set aside.
+// refusing is a journal that refuses some jobs unless they are set aside.
 type refusing struct {
 	Journal
 	jobs []int64
@@ -83,8 +84,8 @@ func aside(s *cluster.Snapshot) map[int64]string {
 	return out
 }
 
-// Jobs over which the engine breaks down, and jobs of which the journal cannot write, are set aside; the round is made
-// with the rest, and so are the next ones without another search.
+// Jobs on which the engine panics, and jobs that the journal refuses, are set aside. The round is
+// made with the rest, and so are the next ones, without another search.
 func TestPoisonIsSetAside(t *testing.T) {
 	for name, bad := range map[string][]int64{"one": {7}, "the first": {1}, "the last": {50}, "several": {2, 3, 31, 50}} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +121,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 			if _, did, err := b.turn(t); err != nil || strings.Count(did, "decide") != 1 || len(*kept) != 1 || len(aside(s)) != len(bad)+2 {
 				t.Errorf("the next turn: %s %v", did, err)
 			}
-			b.seen.Jobs = b.seen.Jobs[10:] // 1 to 10 are over
+			b.seen.Jobs = b.seen.Jobs[10:] // 1 to 10 have ended
 			if _, _, err := b.turn(t); err != nil {
 				t.Error(err)
 			}
@@ -133,7 +134,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 	}
 }
 
-// An engine that breaks down whatever is set aside ends the round before anything is written or done.
+// An engine that panics whatever is set aside ends the round before anything is written or done.
 func TestABreakdownIsNoRound(t *testing.T) {
 	b, kept, _ := poisoned(t, 5, []int64{1}, nil)
 	b.Decide = func(cluster.Snapshot) cluster.Plan {
@@ -150,8 +151,8 @@ func TestABreakdownIsNoRound(t *testing.T) {
 	}
 }
 
-// Where there are too many to look for in one round, it is made without any job of their user; the next round looks
-// further, and in the end the user's other jobs are back.
+// If there are too many to find in one round, it excludes all jobs of their user. The next round
+// looks further, and in the end the user's other jobs are back.
 func TestALotOfPoison(t *testing.T) {
 	var all []int64
 	for id := range int64(mostAside + 5) {
@@ -171,7 +172,7 @@ func TestALotOfPoison(t *testing.T) {
 	}
 }
 
-// Poison of too many users is an error of the round; the next one goes on with the search.
+// Poison of too many users is an error of the round; the next one continues the search.
 func TestPoisonOfManyUsers(t *testing.T) {
 	var all []int64
 	for id := range int64(2*mostAside + 5) {
@@ -191,7 +192,7 @@ func TestPoisonOfManyUsers(t *testing.T) {
 	}
 }
 
-// Where nobody keeps what broke down, a breakdown is a panic: tests and simulations are to hear of it.
+// Without Keep a breakdown is a panic, so that tests and simulations fail.
 func TestABreakdownIsAPanicWhereNobodyKeepsIt(t *testing.T) {
 	b, _, _ := poisoned(t, 5, []int64{3}, nil)
 	b.Keep = nil

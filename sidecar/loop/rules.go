@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Mode says how far fairlease may go.
+// Mode is the extent of fairlease's control.
 type Mode string
 
 // Observe changes nothing; Canary acts on some partitions; Act on all managed ones.
@@ -18,18 +18,20 @@ const (
 	Act     Mode = "act"
 )
 
-// OptOut says what becomes of jobs that cannot be leased by their users' choice. They are never gated or reclaimed.
+// OptOut is the treatment of jobs whose users chose options that exclude leases. They are never
+// gated or reclaimed.
 type OptOut string
 
-// Charge: their GPU time is their tenants'. LeaveAlone: it is nobody's, and their GPUs are no capacity meanwhile. Refuse: the
-// submit plugin refuses them; those that run all the same are charged.
+// Charge: their tenants pay for their GPU time. LeaveAlone: no tenant pays, and their GPUs are no
+// capacity meanwhile. Refuse: the submit plugin refuses them; those that run in spite of it are
+// charged.
 const (
 	Charge     OptOut = "charge"
 	LeaveAlone OptOut = "leave"
 	Refuse     OptOut = "refuse"
 )
 
-// Rules says whose jobs are managed and who the tenants are.
+// Rules selects the managed jobs and the tenants.
 type Rules struct {
 	Mode Mode `json:"mode"`
 	// Partitions and QOS are managed; no QOS listed = all. Canary lists the
@@ -42,7 +44,7 @@ type Rules struct {
 	ExcludeUsers    []string `json:"exclude_users,omitempty"`
 	ExcludeQOS      []string `json:"exclude_qos,omitempty"`
 
-	// OptOut is what becomes of jobs whose users opt out of leases; "" = Charge.
+	// OptOut is the treatment of jobs whose users opt out of leases; "" = Charge.
 	OptOut OptOut `json:"opt_out,omitempty"`
 
 	// TenantLevel is the depth in the account tree at which accounts are
@@ -52,7 +54,7 @@ type Rules struct {
 	Weights map[string]int64 `json:"weights,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
 	Cells *cluster.Cells `json:"cells,omitempty"`
-	// Profiles is what the administrator declares of kinds of jobs.
+	// Profiles are the administrator's declarations for kinds of jobs.
 	Profiles []cluster.Profile `json:"profiles,omitempty"`
 }
 
@@ -67,7 +69,8 @@ func (r *Rules) Acting() []string {
 	return nil
 }
 
-// touch sets what may be done with a case's job, why not more, and whether its GPU time is charged.
+// touch sets how far fairlease controls a case's job, why not further, and whether its GPU time
+// is charged.
 func (r *Rules) touch(c *cluster.Case) {
 	j := &c.Job
 	c.Left, c.TouchWhy = r.leave(j, c.Record.Tenant)
@@ -84,7 +87,7 @@ func (r *Rules) touch(c *cluster.Case) {
 	}
 }
 
-// overlap tells whether two lists have something in common.
+// overlap tells whether two lists have a common element.
 func overlap(a, b []string) bool {
 	for i := range a {
 		for k := range b {
@@ -96,7 +99,7 @@ func overlap(a, b []string) bool {
 	return false
 }
 
-// leave tells why a job is left alone; "" = it is not.
+// leave says why a job is left alone; "" = it is not.
 func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, string) {
 	switch {
 	case j.Aside != "":
@@ -128,7 +131,7 @@ func (r *Rules) leave(j *cluster.Job, tenant string) (cluster.Left, string) {
 	return "", ""
 }
 
-// optsOut tells what a job's user chose that cannot be leased; "" = nothing.
+// optsOut names the option of a job's user that excludes leases; "" = none.
 func optsOut(j *cluster.Job) string {
 	switch {
 	case j.Het:

@@ -7,8 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// "Whom we may touch": every way in which a job is not ours, with the
-// words that say so.
+// Every way in which a job is not under our control, with the reason in words.
 func TestWhomWeMayTouch(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -61,7 +60,7 @@ func TestWhomWeMayTouch(t *testing.T) {
 	}
 }
 
-// The kind of reason for which a job is left alone, and who pays for it, by opt_out.
+// The kind of reason why a job is left alone, and whether its tenant pays, by opt_out.
 func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -85,7 +84,7 @@ func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
 			x := cluster.Case{Job: batch(1)}
 			c.job(&x.Job)
 			x.Record.Tenant = growTree(sight(noon).Accounts, 1).tenant(x.Job.Account)
-			x.Record.Uncharged = true // by the setting of before
+			x.Record.Uncharged = true // by the earlier setting
 			r.touch(&x)
 			free := optOut == LeaveAlone && c.left == cluster.LeftOptOut
 			if x.Left != c.left || x.Record.Uncharged != free || strings.Contains(x.TouchWhy, "charged to nobody") != free {

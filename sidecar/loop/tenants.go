@@ -7,13 +7,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// tree answers who is the tenant of an account.
+// tree finds the tenant of an account.
 type tree struct {
-	accounts []cluster.Account // of which it was grown
+	accounts []cluster.Account // its input
 	parent   map[string]cluster.Account
 	sums     map[string]int64
-	known    map[string]string // the tenant of every account asked for so far
-	recent   [64]answer        // the last ones, by spot: a glance at a name is faster than to look it up
+	known    map[string]string // cache: the tenant of every account queried so far
+	recent   [64]answer        // the last ones, by spot: comparing a name is faster than a map lookup
 	level    int
 	standing []cluster.Tenant // the accounts at the level, by name
 	above    map[string]bool  // the accounts above it
@@ -22,7 +22,7 @@ type tree struct {
 // answer is the tenant of an account.
 type answer struct{ account, tenant string }
 
-// spot gives where answers about an account stand; others may stand there, too.
+// spot gives the cache index of an account; several accounts may share one.
 func spot(account string) int {
 	at := 0
 	for i := max(len(account)-4, 0); i < len(account); i++ {
@@ -55,13 +55,13 @@ func growTree(accounts []cluster.Account, level int) *tree {
 	return t
 }
 
-// fits tells whether a tree grown anew would be the same.
+// fits tells whether the same input would give the same tree.
 func (t *tree) fits(accounts []cluster.Account, level int) bool {
 	return t != nil && t.level == max(level, 1) && slices.Equal(t.accounts, accounts)
 }
 
-// path gives the accounts from below root down to name; nil for one that is not
-// in the tree, for root, and for a tree that is broken.
+// path gives the accounts from below root down to name; nil for a missing account, for root, and
+// for a broken tree.
 func (t *tree) path(name string) []string {
 	var up []string
 	for name != "root" {
@@ -79,8 +79,8 @@ func (t *tree) path(name string) []string {
 	return up
 }
 
-// tenant gives the tenant of an account: its ancestor at the level, or itself
-// above it; "" where there is none.
+// tenant gives the tenant of an account: its ancestor at the level, or itself if it is above the
+// level; "" if there is none.
 func (t *tree) tenant(account string) string {
 	last := &t.recent[spot(account)]
 	if last.account == account {
@@ -110,9 +110,8 @@ func (t *tree) weight(account string) int64 {
 	return w
 }
 
-// tenants lists the tenants: every account at the level, and shallower ones that
-// have jobs of their own. Configured weights replace all shares: a tenant that is
-// not listed then gets 0.
+// tenants lists the tenants: every account at the level, and shallower ones with jobs of their
+// own. Configured weights replace all shares: an unlisted tenant then has weight 0.
 func (t *tree) tenants(jobs []cluster.Job, weights map[string]int64) []cluster.Tenant {
 	out := slices.Clone(t.standing)
 	for i := 0; i < len(jobs) && len(t.above) > 0; i++ {
@@ -133,9 +132,9 @@ func byName(tenants []cluster.Tenant) {
 	slices.SortFunc(tenants, func(a, b cluster.Tenant) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Tenants lists the tenants that the rules make of an account tree, by name, and gives a
-// function that finds the tenant of an account, "" where there is none. Accounts above the
-// level that have jobs of their own are tenants, too; they are found, not listed.
+// Tenants lists the tenants that the rules make of an account tree, by name, and gives a function
+// that finds the tenant of an account, "" = none. Accounts above the level that have jobs of
+// their own are tenants, too: the function finds them, the list omits them.
 func Tenants(accounts []cluster.Account, r *Rules) (list []cluster.Tenant, of func(account string) string) {
 	t := growTree(accounts, r.TenantLevel)
 	return t.tenants(nil, r.Weights), t.tenant

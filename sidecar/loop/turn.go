@@ -12,62 +12,62 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Loop runs turns. It is not safe for use by several goroutines.
+// Loop makes turns. It is for one goroutine.
 type Loop struct {
 	Cluster Cluster
 	Journal Journal
 	// Decide is the engine.
 	Decide func(cluster.Snapshot) cluster.Plan
-	// Divide answers a plan's question, which depends on nothing else; nil = nobody does. With Beside
-	// it works while rounds go on, in a goroutine of its own, one question at a time.
+	// Divide answers a plan's question, which is its only input; nil = questions stay unanswered.
+	// With Beside it runs beside the rounds, in its own goroutine, one question at a time.
 	Divide func(cluster.Question) cluster.Division
 	Beside bool
-	// Configure gives the rules and settings in force; it is asked every turn. Lists
-	// that it gave are not changed afterwards, only replaced.
+	// Configure gives the rules and settings in force. Every turn calls it. Its lists are never
+	// modified afterwards, only replaced.
 	Configure func() (Rules, cluster.Settings)
-	// Brief tells that the snapshot that Decide and the journal are handed is good until the next
-	// turn only: its room is then used again.
+	// Brief says that the snapshot given to Decide and the journal is valid until the next turn
+	// only: its buffers are then reused.
 	Brief bool
-	// Keep is told of a snapshot over which the engine broke down, and how; the round is made without the jobs to which
-	// that is due. nil = a breakdown is a panic.
+	// Keep receives a snapshot on which the engine panicked, and the panic. The round is made
+	// without the jobs that caused it. nil = a breakdown is a panic.
 	Keep func(cluster.Snapshot, *Breakdown)
 
 	aside  map[cluster.JobKey]string // jobs that are set aside, and why
 	desk   desk
 	memory cluster.Memory
 	opened bool
-	roll   []cluster.Member   // of tenants, as the journal has them; nil = not known
+	roll   []cluster.Member   // of tenants, as in the journal; nil = unknown
 	next   cluster.Instant    // of the last plan
-	was    *config            // of the last round that was written down; nil = whatever is seen is news
-	heard  []cluster.Progress // since the last round that was written down
-	answer chan answered      // of the question that is being answered; nil = none is
-	asked  cluster.Instant    // it was
-	broke  string             // what ended an answering that is yet to be reported
+	was    *config            // of the last committed round; nil = every observation is news
+	heard  []cluster.Progress // since the last committed round
+	answer chan answered      // of the pending question; nil = none
+	asked  cluster.Instant    // when it was asked
+	broke  string             // cause of a failed answer that is not yet reported
 }
 
-// answered is what comes of a question.
+// answered is the result of a question.
 type answered struct {
 	cluster.Division
-	broke string // what ended the answering, and where; "" = nothing did
+	broke string // panic and place; "" = none
 }
 
-// config is what a turn was decided with besides the cluster.
+// config is the input of a turn besides the cluster.
 type config struct {
 	rules    Rules
 	settings cluster.Settings
 	orders   []cluster.Override
 }
 
-// Report is what a turn did.
+// Report is the result of a turn.
 type Report struct {
 	Plan     cluster.Plan
 	Outcomes []cluster.Outcome
-	// Quiet is true where nothing had changed and time alone changes nothing yet:
-	// nothing was decided or written.
+	// Quiet is true if nothing had changed and time alone changes nothing yet: nothing was
+	// decided or written.
 	Quiet bool
 	Jobs  int
-	// Waits is for how long the answer to a question has been waited for; 0 = none is. Broke tells, once, what ended
-	// the answering of one and where.
+	// Waits is how long the answer to a question has been pending; 0 = none is. Broke reports,
+	// once, the panic in an answer and its place.
 	Waits cluster.Span
 	Broke string
 }
@@ -75,8 +75,8 @@ type Report struct {
 // ErrJournal marks an error of the journal: nothing was done in this turn.
 var ErrJournal = errors.New("journal")
 
-// Turn makes one round. An error means that the round did not happen: nothing
-// was guessed; what had been committed is settled by looking again next time.
+// Turn makes one round. An error means that the round did not happen and nothing was guessed. The
+// next look settles what had been committed.
 func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	if err := l.open(ctx); err != nil {
 		return Report{}, err
@@ -91,7 +91,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	seen.Progress = l.heard
 	orders, err := l.Journal.Overrides(ctx, seen.Now)
 	if err != nil {
-		l.was = nil // what this look found to have changed is news to the next
+		l.was = nil // changes found by this look are news to the next
 		return Report{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
 	}
 	rules, settings := l.Configure()
@@ -99,7 +99,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	if seen.Unchanged && !saved(l.heard) && l.was != nil && reflect.DeepEqual(now, l.was) && (l.next == 0 || seen.Now < l.next) {
 		return Report{Quiet: true, Jobs: len(seen.Jobs), Waits: l.waits(seen.Now)}, nil
 	}
-	l.was = nil // until this round is written down, what has changed is news
+	l.was = nil // until this round is committed, changes are news
 	// Remember.
 	snap, err := l.desk.remember(l.memory, seen, orders, rules, settings)
 	if err != nil {
@@ -115,7 +115,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		return Report{}, fmt.Errorf("round %d: %w", snap.Round, err)
 	}
 	if err != nil {
-		l.opened = false // what is remembered may differ from what is written
+		l.opened = false // memory and journal may differ
 		return Report{}, fmt.Errorf("%w: commit round %d: %w", ErrJournal, plan.Round, err)
 	}
 	l.memory, l.next, l.was, l.heard = plan.Memory, plan.Next, now, nil
@@ -125,7 +125,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	// Act.
 	outcomes := l.act(ctx, plan.Actions)
 	if len(plan.Actions) > 0 {
-		l.next = seen.Now // what was asked for must be seen to have happened
+		l.next = seen.Now // the effects of the actions must be observed
 		l.memory.Records = l.desk.acted(l.memory.Records, plan.Actions, outcomes)
 	}
 	report := Report{Plan: plan, Outcomes: outcomes, Jobs: len(seen.Jobs), Waits: l.waits(seen.Now), Broke: l.broke}
@@ -139,7 +139,7 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
-// enrol has the journal keep the users of tenants, where they have changed.
+// enrol stores the users of tenants in the journal, if they have changed.
 func (l *Loop) enrol(ctx context.Context, accounts []cluster.Member) error {
 	roll := make([]cluster.Member, 0, len(accounts))
 	for _, m := range accounts {
@@ -157,7 +157,8 @@ func (l *Loop) enrol(ctx context.Context, accounts []cluster.Member) error {
 	return nil
 }
 
-// ask has a question answered, unless another is being answered still: then it comes again.
+// ask starts answering a question. While another is pending, it does nothing: the question will
+// be asked again.
 func (l *Loop) ask(q cluster.Question) {
 	switch {
 	case !l.Beside && l.Keep == nil:
@@ -178,7 +179,7 @@ func (l *Loop) ask(q cluster.Question) {
 	}
 }
 
-// attempt answers a question. A policy that breaks down leaves everybody the share by weight.
+// attempt answers a question. If the policy panics, all tenants get weighted shares.
 func attempt(divide func(cluster.Question) cluster.Division, q cluster.Question) (a answered) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -190,7 +191,7 @@ func attempt(divide func(cluster.Question) cluster.Division, q cluster.Question)
 	return answered{Division: divide(q)}
 }
 
-// hear takes the answer that is there.
+// hear takes the answer, if there is one.
 func (l *Loop) hear() {
 	select {
 	case a := <-l.answer:
@@ -201,7 +202,7 @@ func (l *Loop) hear() {
 	}
 }
 
-// waits gives for how long an answer has been waited for; 0 = none is.
+// waits gives how long an answer has been pending; 0 = none is.
 func (l *Loop) waits(now cluster.Instant) cluster.Span {
 	if l.answer == nil {
 		return 0
@@ -209,19 +210,19 @@ func (l *Loop) waits(now cluster.Instant) cluster.Span {
 	return max(now.Sub(l.asked), 0)
 }
 
-// learn puts a division in the place of the last one. That is news to the next round.
+// learn replaces the last division. That is news to the next round.
 func (l *Loop) learn(d cluster.Division) {
 	l.memory.Division, l.was, l.next = &d, nil, l.memory.Ledger.At
 }
 
-// saved tells whether a job has reported a save: the time just after it is when it may be stopped.
+// saved tells whether a job has reported a save: just after it is the time to stop the job.
 func saved(reports []cluster.Progress) bool {
 	return slices.ContainsFunc(reports, func(r cluster.Progress) bool { return r.Saved > 0 })
 }
 
-// telling gives the reports of every job that tell most, by job: the last one, with the newest of its saves, and the first
-// one that shows progress. How soon after a start that came tells what the start cost and whether the job resumed; rounds
-// may be quiet for a whole term.
+// telling gives the most informative reports of every job, by job: the last one, with the newest
+// of its saves, and the first one that shows progress. Its delay after a start shows the cost of
+// the start and whether the job resumed; rounds may be quiet for a whole term.
 func telling(old, reports []cluster.Progress) []cluster.Progress {
 	if len(reports) == 0 {
 		return old
@@ -243,11 +244,11 @@ func telling(old, reports []cluster.Progress) []cluster.Progress {
 	return kept
 }
 
-// Next gives the moment from which a turn is not quiet even if nothing changes in the
-// cluster; 0 = none is known.
+// Next gives the moment from which a turn is not quiet even if the cluster does not change; 0 =
+// unknown.
 func (l *Loop) Next() cluster.Instant { return l.next }
 
-// Preview decides without writing or acting: what Turn would do now.
+// Preview decides as Turn would now, without writing or acting.
 func (l *Loop) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, error) {
 	if err := l.open(ctx); err != nil {
 		return cluster.Snapshot{}, cluster.Plan{}, err
@@ -260,7 +261,7 @@ func (l *Loop) Preview(ctx context.Context) (cluster.Snapshot, cluster.Plan, err
 	if err != nil {
 		return cluster.Snapshot{}, cluster.Plan{}, fmt.Errorf("%w: read overrides: %w", ErrJournal, err)
 	}
-	l.was = nil // what has been seen to change here is still news to Turn
+	l.was = nil // changes seen here are still news to Turn
 	rules, settings := l.Configure()
 	snap, err := l.desk.remember(l.memory, seen, orders, rules, settings)
 	if err != nil {
@@ -282,7 +283,7 @@ func (l *Loop) open(ctx context.Context) error {
 	return nil
 }
 
-// act carries out what is not withheld; there is one outcome for every action.
+// act carries out all actions that are not withheld; there is one outcome per action.
 func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
 	outcomes := make([]cluster.Outcome, len(actions))
 	withheld := 0
@@ -312,15 +313,15 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 	return outcomes
 }
 
-// acted gives records that know when their jobs were granted leases and requeued: an attempt begins
-// after the one, and goes on from the look at which the other was decided until it is done.
+// acted adds to records when their jobs were granted leases and requeued. An attempt begins after
+// its grant, and continues from the look that decided the requeue until the requeue is done.
 func (d *desk) acted(records []cluster.Record, actions []cluster.Action, outcomes []cluster.Outcome) []cluster.Record {
 	copied := false
 	for i := range actions {
 		if v := actions[i].Verb; v != cluster.Reclaim && v != cluster.Grant || !outcomes[i].OK {
 			continue
 		}
-		if !copied { // the plan's are written down
+		if !copied { // the plan's records are committed
 			d.records = append(d.records[:0], records...)
 			records, copied = d.records, true
 		}

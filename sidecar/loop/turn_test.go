@@ -13,19 +13,18 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// bench is a Loop whose every side is written down in order; errs makes the step of
-// that name fail.
+// bench is a Loop that records all calls in order; errs makes the step of that name fail.
 type bench struct {
 	Loop
 	seen    cluster.Sighting
 	rules   Rules
-	plan    cluster.Plan // what Decide gives, but for the round
+	plan    cluster.Plan // result of Decide, except for the round
 	orders  []cluster.Override
 	errs    map[string]error
 	did     []string
 	applied []cluster.Action
 	settled []cluster.Outcome
-	kept    cluster.Memory // what was committed last
+	kept    cluster.Memory // last committed
 	rolls   [][]cluster.Member
 }
 
@@ -84,7 +83,7 @@ func (b *bench) Enrol(_ context.Context, members []cluster.Member) error {
 	return b.errs["enrol"]
 }
 
-// turn makes one turn and gives what was done in it.
+// turn makes one turn and gives the calls in it.
 func (b *bench) turn(t *testing.T) (Report, string, error) {
 	t.Helper()
 	b.did = nil
@@ -113,7 +112,8 @@ func TestATurn(t *testing.T) {
 	}
 }
 
-// The users of accounts are written down as those of the accounts' tenants: once, and again when they change or when that failed.
+// The users of accounts are stored as users of the accounts' tenants: once, and again after a
+// change or an error.
 func TestUsersOfTenants(t *testing.T) {
 	b := newBench()
 	b.seen.Accounts = append(b.seen.Accounts, cluster.Account{Name: "speech", Parent: "nlp", Shares: 1})
@@ -138,8 +138,8 @@ func TestUsersOfTenants(t *testing.T) {
 	}
 }
 
-// An attempt that we requeue goes on until that is done, a little after the look, and one that we grant begins only then:
-// the next decision knows when, unless it was not done.
+// A requeued attempt continues until the requeue is done, a little after the look; a granted one
+// begins only after the grant. The next decision knows these times, unless the action failed.
 func TestARequeueAndAGrantAreRememberedByTheirTime(t *testing.T) {
 	b := newBench()
 	b.plan.Actions = []cluster.Action{{Verb: cluster.Reclaim, Job: 3}, {Verb: cluster.Gate, Job: 2}, {Verb: cluster.Reclaim, Job: 1, Withheld: true}, {Verb: cluster.Grant, Job: 4}}
@@ -189,20 +189,19 @@ func TestATurnThatFails(t *testing.T) {
 	}
 }
 
-// After a commit whose fate is unknown what is written down counts, not what is
-// remembered.
+// After a commit with an unknown result the journal counts, not the memory.
 func TestAfterAFailedCommitTheJournalIsReadAgain(t *testing.T) {
 	b := newBench()
 	b.errs["commit"] = errors.New("connection lost")
 	_, _, _ = b.turn(t)
-	b.kept.Round = 5 // another daemon has gone on
+	b.kept.Round = 5 // another daemon has committed rounds
 	delete(b.errs, "commit")
 	if r, did, err := b.turn(t); err != nil || !strings.HasPrefix(did, "open") || r.Plan.Round != 6 {
 		t.Errorf("did %q, round %d: %v", did, r.Plan.Round, err)
 	}
 }
 
-// A settle that fails is an error, but the round has happened.
+// A failed settle is an error, but the round has happened.
 func TestASettleThatFails(t *testing.T) {
 	b := newBench()
 	b.plan.Actions = []cluster.Action{{Verb: cluster.Gate, Job: 1}}
@@ -230,7 +229,7 @@ func TestAQuietTurn(t *testing.T) {
 	b.plan.Actions = []cluster.Action{{Verb: cluster.Gate, Job: 1}}
 	b.seen.Unchanged = true
 	quiet(t, b, false) // the first turn never is
-	quiet(t, b, false) // what was asked for must be seen to have happened
+	quiet(t, b, false) // the effects of the actions must be observed
 	b.plan.Actions = nil
 	b.seen.Now = noon.Add(10 * cluster.Second)
 	quiet(t, b, false)
@@ -246,7 +245,7 @@ func TestAQuietTurn(t *testing.T) {
 	quiet(t, b, false)
 	b.seen.Unchanged = true
 	quiet(t, b, true)
-	b.seen.Now = noon.Add(cluster.Minute) // time alone changes something now
+	b.seen.Now = noon.Add(cluster.Minute) // time alone changes a decision now
 	quiet(t, b, false)
 }
 
@@ -257,7 +256,7 @@ func TestPreviewWritesAndDoesNothing(t *testing.T) {
 	if err != nil || snap.Round != 1 || plan.Round != 1 || strings.Join(b.did, " ") != "open observe overrides decide" {
 		t.Errorf("did %v: %v", b.did, err)
 	}
-	b.seen.Unchanged = true // by what the preview saw
+	b.seen.Unchanged = true // as the preview saw
 	if r, did, err := b.turn(t); err != nil || r.Quiet || r.Plan.Round != 1 {
 		t.Errorf("the turn after it did %q (%v): what a preview saw is still news", did, err)
 	}
@@ -294,8 +293,8 @@ func TestAQuestionIsAnswered(t *testing.T) {
 	}
 }
 
-// A policy that takes long holds no round up: rounds go on with what was divided before, and one
-// question is answered at a time.
+// A slow policy delays no round: rounds use the previous division, and one question is answered
+// at a time.
 func TestAnAnswerBesideTheRounds(t *testing.T) {
 	b := newBench()
 	asked, answer := make(chan string, 9), make(chan struct{})
@@ -316,7 +315,7 @@ func TestAnAnswerBesideTheRounds(t *testing.T) {
 		t.Error("there is an answer before it was given")
 	}
 	close(answer)
-	d := <-b.answer // as the next turn will hear it
+	d := <-b.answer // as the next turn will receive it
 	b.answer <- d
 	b.turn(t)
 	if d.Digest != "1" {
@@ -330,15 +329,15 @@ func TestAnAnswerBesideTheRounds(t *testing.T) {
 	}
 }
 
-// A policy that breaks down divides by weight and says why; beside the rounds that ends nothing. In turn it is the program's
-// own mistake, as ever.
+// A policy that panics leads to weighted shares and a reason. Beside the rounds that ends
+// nothing. Within a turn it is a bug of the program and panics.
 func TestAnAnswerThatBreaksDown(t *testing.T) {
 	b := newBench()
 	b.Beside = true
 	b.Divide = func(cluster.Question) cluster.Division { panic("no such pivot") }
 	b.plan.Question = &cluster.Question{Policy: "p", Digest: "1", At: noon, NextTrade: 7}
 	b.turn(t)
-	a := <-b.answer // as the next turn will hear it
+	a := <-b.answer // as the next turn will receive it
 	b.answer <- a
 	b.plan.Question = nil
 	r, _, err := b.turn(t)
@@ -354,7 +353,7 @@ func TestAnAnswerThatBreaksDown(t *testing.T) {
 	}
 }
 
-// For how long an answer is waited for is reported, also in a quiet turn.
+// The time that an answer is pending is reported, also in a quiet turn.
 func TestAnAnswerThatIsLate(t *testing.T) {
 	b := newBench()
 	answer := make(chan struct{})
@@ -378,8 +377,8 @@ func TestAnAnswerThatIsLate(t *testing.T) {
 	waits(0)
 }
 
-// The first report that shows progress stays, however long rounds are quiet. A save is not lost when a later report without
-// one takes the place of its report.
+// The first report that shows progress stays, however long rounds are quiet. A save is not lost
+// when a later report without one replaces its report.
 func TestTheReportsThatTellMostAreKept(t *testing.T) {
 	one, two := cluster.JobID{ID: 1}, cluster.JobID{ID: 2}
 	got := telling([]cluster.Progress{{Job: one, Steps: 5, At: 10, Saved: 10}, {Job: two, At: 11}},
@@ -391,7 +390,8 @@ func TestTheReportsThatTellMostAreKept(t *testing.T) {
 	}
 }
 
-// The moment just after a save is when a job may be stopped: it is decided then, though nothing else has changed.
+// Just after a save is the time to stop a job: it is decided then, even if nothing else has
+// changed.
 func TestASaveIsNoQuietTurn(t *testing.T) {
 	if saved([]cluster.Progress{{Steps: 1}}) || !saved([]cluster.Progress{{Steps: 1}, {Saved: 5}}) {
 		t.Error("a save is not seen")

@@ -1,6 +1,5 @@
-// Package moment reads moments as people write them: a length of time from now (2h,
-// 1-12:00:00), or a date with or without a time of day. Its errors name no flag: they
-// go on where the flag's name ends.
+// Package moment parses moments: a duration from now (2h, 1-12:00:00), or a date with or without
+// a time of day. Its errors continue after the name of a flag.
 package moment
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 )
 
-// Ahead reads a moment to come.
+// Ahead reads a moment in the future.
 func Ahead(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, fmt.Errorf("is missing: write when the order ends, as in 2h or 2030-01-31T18:00")
@@ -31,7 +30,7 @@ func Ahead(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is no time: write 2h, 1-12:00:00, 2030-01-31 or 2030-01-31T18:00", text)
 }
 
-// parse reads a moment in the ways in which people write them.
+// parse reads a date in one of the supported forms.
 func parse(text string, zone *time.Location) (time.Time, bool) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
 		if at, err := time.ParseInLocation(form, text, zone); err == nil {
@@ -41,7 +40,7 @@ func parse(text string, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Ago reads a moment that is past, or a length of time before now; "" = the zero time.
+// Ago reads a past moment, or a duration before now; "" = the zero time.
 func Ago(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -1,5 +1,5 @@
-// Package override tells for whom an order of an administrator is (exempt, boost,
-// freeze), and by whom.
+// Package override finds the target and the author of an administrator's order (exempt, boost,
+// freeze).
 package override
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
-// Target tells whether a word names a job, a user or a tenant. last reads the newest round; it is asked only where the
-// word does not say it.
+// Target tells whether a word names a job, a user or a tenant. last reads the newest round; it is
+// called only if the word is ambiguous.
 func Target(word string, last func() (cluster.Snapshot, error)) (scope, name string, err error) {
 	if scope, name, ok := strings.Cut(word, ":"); ok {
 		if !slices.Contains([]string{"job", "user", "tenant"}, scope) || name == "" {
@@ -44,8 +44,8 @@ func Target(word string, last func() (cluster.Snapshot, error)) (scope, name str
 		Next: fmt.Sprintf("if you mean it all the same: user:%s or tenant:%s", word, word)}
 }
 
-// By names the giver of an order: the user that this process runs as and, beside it, the value of SUDO_USER. Anybody can set
-// that variable, so it never stands alone.
+// By names the author of an order: the user of this process and, beside it, the value of
+// SUDO_USER. Anyone can set that variable, so it never stands alone.
 func By(sudoUser string) string {
 	who := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/override"
 )
 
-// A word names a job, a user or a tenant; where it could be two of them it must say which.
+// A word names a job, a user or a tenant; an ambiguous one must say which.
 func TestTarget(t *testing.T) {
 	newest := cluster.Snapshot{Tenants: []cluster.Tenant{{Name: "nlp"}, {Name: "ann"}}, Cases: []cluster.Case{{Record: cluster.Record{User: "ann"}}, {Record: cluster.Record{User: "bob"}}}}
 	for _, c := range []struct{ word, scope, name string }{
@@ -31,7 +31,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// An order names the user that the process runs as, and beside it what anybody can set.
+// An order names the user of the process and, beside it, the variable that anyone can set.
 func TestBy(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {

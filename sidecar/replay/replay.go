@@ -1,6 +1,5 @@
-// Package replay decides over a snapshot again that was kept, and says where two plans
-// differ. A round is replayed exactly: the same snapshot gives the same plan, byte for
-// byte, as long as the engine is the same.
+// Package replay repeats the decision on a kept snapshot, and reports where two plans differ. A
+// replay is exact: the same snapshot and the same engine give the same plan, byte for byte.
 package replay
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
-// Decide decides over a snapshot and gives the plan, both as JSON.
+// Decide decides on a snapshot and returns the plan, both as JSON.
 func Decide(snapshot []byte) ([]byte, error) {
 	var s cluster.Snapshot
 	if err := json.Unmarshal(snapshot, &s); err != nil {
@@ -29,7 +28,7 @@ func Decide(snapshot []byte) ([]byte, error) {
 	return json.Marshal(engine.Decide(s))
 }
 
-// Save leaves texts of a round in a folder.
+// Save writes a round's texts into a folder.
 func Save(dir string, round int64, texts map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -46,7 +45,7 @@ func Save(dir string, round int64, texts map[string][]byte) error {
 	return nil
 }
 
-// Difference says where two JSON texts differ first, by the path of keys.
+// Difference gives the path of the first difference between two JSON texts.
 func Difference(was, is []byte) string {
 	a, err1 := loose(was)
 	b, err2 := loose(is)
@@ -59,7 +58,7 @@ func Difference(was, is []byte) string {
 	return "the order of keys or the form of numbers"
 }
 
-// loose reads any JSON, with numbers as they are written.
+// loose parses any JSON, and keeps numbers as written.
 func loose(text []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -114,7 +113,8 @@ func brief(v any) string {
 	return string(text)
 }
 
-// Kept decides over a snapshot that the daemon kept, and says how that ends. Where the engine breaks down, the answer is no.
+// Kept replays a snapshot that the daemon kept, and describes the result. It is an error if the
+// engine panics.
 func Kept(path string) (said string, err error) {
 	text, err := daemon.ReadKept(path)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// A plan that was tampered with is found out, and the first difference is told.
+// A modified plan is detected, and the first difference is reported.
 func TestDifference(t *testing.T) {
 	for _, c := range []struct{ was, is, want string }{
 		{`{"a":1,"b":[1,2]}`, `{"a":1,"b":[1,3]}`, ".b[1]:\n  was 2\n  is  3"},
@@ -28,7 +28,7 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// What is decided again from the text of a snapshot is the plan that was made of the snapshot.
+// The decision on a snapshot's text equals that on the snapshot.
 func TestDecide(t *testing.T) {
 	s := simtest.Crowd(60, 4)
 	snap, err := json.Marshal(s)

@@ -1,5 +1,5 @@
-// Package round makes one round by hand, or shows what it would do: it looks, decides,
-// and where it is no preview, takes the seat, writes down and acts as the daemon does.
+// Package round makes one round by hand, or previews it. It observes and decides; unless it is a
+// preview it also takes the seat, commits and acts as the daemon does.
 package round
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Preview writes what a round would do now. It changes nothing.
+// Preview writes the decisions of a round now. It changes nothing.
 func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) error {
 	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	var journal *store.Store // nil = none is configured
+	var journal *store.Store // nil = not configured
 	if cfg.Database.URL != "" {
 		if journal, err = connect.Journal(ctx, cfg); err != nil {
 			return err
@@ -56,7 +56,7 @@ func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) 
 	return nil
 }
 
-// LookAhead answers what a plan asks, and audits it if that is wanted.
+// LookAhead answers a plan's question, and audits the answer if audit is set.
 func LookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *view.Ahead {
 	a := &view.Ahead{Plan: *plan, Due: plan.Tenants}
 	next := *snap
@@ -73,14 +73,14 @@ func LookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *view.Ahe
 	return a
 }
 
-// Once makes a round and writes what it did.
+// Once makes a round and writes its results.
 func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
 	client, err := connect.Slurm(cfg)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	// What was decided on is kept to tell jobs by their names.
+	// The snapshot gives the names of jobs.
 	var snap cluster.Snapshot
 	d := &daemon.Daemon{Cluster: client, Connect: connect.Daemon(cfg), Config: cfg,
 		Decide: func(s cluster.Snapshot) cluster.Plan { snap = s; return engine.Decide(s) }, Divide: engine.Divide}
@@ -108,7 +108,7 @@ func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
 	return nil
 }
 
-// whoSits says who has the seat and since when.
+// whoSits names the holder of the seat and its start.
 func whoSits(ctx context.Context, cfg *config.Config, p *view.Page, taken error) error {
 	s, err := connect.Journal(ctx, cfg)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Where Slurm or the journal is away no round is made, and nothing is written that looks like one.
+// If Slurm or the journal is away no round is made, and the output contains none.
 func TestNobodyThere(t *testing.T) {
 	cfg := config.Default()
 	cfg.Slurm.Address, cfg.Slurm.Retries = "unix://"+t.TempDir()+"/none", 0

@@ -78,7 +78,7 @@ func (v *Virtual) change(j *work, a *cluster.Action) error {
 	return nil
 }
 
-// notify sends a job its signal. When the lease ends the job reads from the lease's record.
+// notify sends a job its signal. The job reads the lease's end from the lease's record.
 func (v *Virtual) notify(j *work, a *cluster.Action) {
 	if !v.Forget {
 		v.Log = append(v.Log, fmt.Sprintf("%s %s to %s", a.ID, a.Signal, a.SignalTo))
@@ -90,7 +90,7 @@ func (v *Virtual) notify(j *work, a *cluster.Action) {
 	v.plan(j)
 }
 
-// steer sets what an update of a job sets.
+// steer applies an update of a job.
 func (v *Virtual) steer(j *work, a *cluster.Action) {
 	defer v.moved(j)
 	if j.priority = a.SiteFactor; !a.Lock {

@@ -17,8 +17,8 @@ import (
 )
 
 // busy is a synthetic load like two weeks of a research cluster: 93 % of the jobs want one GPU,
-// demand comes in Poisson arrivals from tenants of unequal size, and most of it is in
-// few long jobs.
+// tenants of unequal size submit by Poisson processes, and most of the demand is in few long
+// jobs.
 type busy struct {
 	seed    uint64
 	jobs    int
@@ -49,7 +49,7 @@ func (b busy) arrivals() iter.Seq[sim.Arrival] {
 			if rng.IntN(100) >= 93 {
 				gpus = []int{2, 4, 4, 8, 8}[rng.IntN(5)]
 			}
-			scale := 0.2 // nine of ten are short, the tenth has most of the work
+			scale := 0.2 // nine of ten are short; the tenth has most of the work
 			if rng.IntN(10) == 0 {
 				scale = 8.2
 			}
@@ -63,13 +63,13 @@ func (b busy) arrivals() iter.Seq[sim.Arrival] {
 	}
 }
 
-// meter takes the time of every side of the loop.
+// meter measures the time of every part of the loop.
 type meter struct {
 	*sim.Virtual
 	*sim.Memory
 	spent map[string]time.Duration
 	turns int
-	asked time.Time // when the overrides were known
+	asked time.Time // end of the overrides query
 }
 
 func (m *meter) since(what string, begin time.Time) { m.spent[what] += time.Since(begin) }
@@ -95,8 +95,8 @@ func (m *meter) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.
 	return m.Memory.Commit(ctx, snap, plan)
 }
 
-// open makes a cluster of nodes of 8 GPUs under the loop, set as a simulation is: nothing
-// can die, so that gates need no prolonging.
+// open makes a cluster of nodes of 8 GPUs under the loop, configured as a simulation: nothing can
+// die, so gates need no extension.
 func (b busy) open(nodes int, decide func(cluster.Snapshot) cluster.Plan) (*meter, *loop.Loop) {
 	v := sim.NewVirtual(simtest.Start, simtest.Nodes("n", "v100", nodes, 8), b.accounts())
 	v.Costs, v.Forget, v.Lend, v.Gate = sim.DefaultCosts(), true, true, 365*cluster.Day
@@ -151,8 +151,8 @@ func BenchmarkTwoWeeks(b *testing.B) {
 	}
 }
 
-// The virtual cluster alone, with nobody above it: what a job costs that comes, starts and
-// ends, on a large cluster that has room for it.
+// The virtual cluster without a loop: the cost of a job that arrives, starts and ends, on a large
+// cluster with space for it.
 func BenchmarkVirtual(b *testing.B) {
 	load := busy{seed: 1, jobs: 100_000, tenants: 100, span: 36 * cluster.Day, gpus: 6000}
 	for b.Loop() {

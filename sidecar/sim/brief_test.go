@@ -10,8 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// A loop that uses the room of its snapshots again decides the same, byte for byte, while
-// jobs come, end and are forgotten, nodes fail, and shares and weights change.
+// A loop that reuses the buffers of its snapshots decides the same, byte for byte, while jobs
+// come, end and are dropped, nodes fail, and shares and weights change.
 func TestBriefSnapshotsChangeNothing(t *testing.T) {
 	tell := func(brief bool) [][]byte {
 		var rounds [][]byte

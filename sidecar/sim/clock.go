@@ -6,8 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// agenda is the jobs to which something will happen by itself, soonest first. Each
-// is in it once, with the next moment of its own.
+// agenda is the heap of jobs with a future event of their own, soonest first. Each is in it once.
 type agenda []*work
 
 func (a agenda) Len() int { return len(a) }
@@ -38,7 +37,7 @@ func (a *agenda) Pop() any {
 	return w
 }
 
-// plan works out anew when something will happen to a job by itself.
+// plan recomputes the next event of a job.
 func (v *Virtual) plan(j *work) {
 	v.touch(j)
 	j.next = 0
@@ -79,7 +78,7 @@ func (v *Virtual) Advance(to cluster.Instant) {
 	v.now = max(v.now, to)
 }
 
-// nextEvent gives the next moment at which something happens; 0 = never again.
+// nextEvent gives the moment of the next event; 0 = never.
 func (v *Virtual) nextEvent() cluster.Instant {
 	var next cluster.Instant
 	at := func(t cluster.Instant) {
@@ -102,7 +101,7 @@ func (v *Virtual) nextEvent() cluster.Instant {
 	return next
 }
 
-// step makes happen what is due at the moment at, and starts what can start then.
+// step processes the events of the moment at, and starts the jobs that can start then.
 func (v *Virtual) step(at cluster.Instant) {
 	v.now = max(v.now, at)
 	for len(v.agenda) > 0 && v.agenda[0].next <= v.now {
@@ -121,7 +120,7 @@ func (v *Virtual) step(at cluster.Instant) {
 	v.schedule()
 }
 
-// happen does what a job's next moment brings.
+// happen processes a job's next event.
 func (v *Virtual) happen(j *work) {
 	switch {
 	case j.Cancel > 0 && j.Cancel <= v.now:
@@ -132,7 +131,7 @@ func (v *Virtual) happen(j *work) {
 		v.finish(j, j.verdict(v.now))
 	case j.job.State == cluster.Completing:
 		v.complete(j)
-	default: // its gate has lapsed
+	default: // its gate has expired
 		v.plan(j)
 		v.queue.add(j)
 	}

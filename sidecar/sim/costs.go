@@ -6,25 +6,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Costs is what leases cost a job beside its work.
+// Costs is what leases cost a job in addition to its work.
 type Costs struct {
-	// Save and Load are how long it takes to write and to read a checkpoint.
+	// Save and Load are the durations of writing and reading a checkpoint.
 	Save, Load cluster.Span
-	// ColdStart comes before a load: containers, imports, caches that are empty.
+	// ColdStart precedes a load: containers, imports, cold caches.
 	ColdStart cluster.Span
-	// Completing is how long a job that is requeued holds its GPUs on.
+	// Completing is how long a requeued job still holds its GPUs.
 	Completing cluster.Span
 	// RequeueDelay is Slurm's own delay after a requeue without a gate.
 	RequeueDelay cluster.Span
 }
 
-// Start gives what a start from a checkpoint costs.
+// Start gives the cost of a start from a checkpoint.
 func (c *Costs) Start() cluster.Span { return c.ColdStart + c.Load }
 
-// DefaultCosts gives what a simulation charges unless told otherwise: saving and
-// loading take 5 s together ("the time needed to load and save checkpoints for our target
-// models is < 5 seconds": Gavel §7.5), in
-// halves; 30 s for a cold start is our own assumption. The rest is Slurm's.
+// DefaultCosts gives a simulation's default costs. Saving and loading take 5 s together ("the
+// time needed to load and save checkpoints for our target models is < 5 seconds": Gavel §7.5),
+// half each. 30 s for a cold start is our own assumption. The rest are Slurm's values.
 func DefaultCosts() Costs {
 	return Costs{Save: 2500 * cluster.Millisecond, Load: 2500 * cluster.Millisecond, ColdStart: 30 * cluster.Second,
 		Completing: cluster.Second, RequeueDelay: 2 * cluster.Minute}
@@ -34,22 +33,21 @@ func DefaultCosts() Costs {
 type Saves int
 
 const (
-	// Always is the ideal that most simulators assume: nothing is ever lost, and saving
-	// costs nothing.
+	// Always is the ideal of most simulators: nothing is ever lost, and saving costs nothing.
 	Always Saves = iota
-	// AtEnd saves only when told that the lease will not be renewed, as late as it can
-	// (Gavel's lease renewal, §6): the save is done when the lease ends. After a requeue that
-	// comes without notice it saves between SIGTERM and SIGKILL.
+	// AtEnd saves only after the notice that the lease will not be renewed, as late as possible
+	// (Gavel's lease renewal, §6): the save is complete when the lease ends. After a requeue
+	// without notice it saves between SIGTERM and SIGKILL.
 	AtEnd
-	// AtNotice saves at once when told so: what it does afterwards is lost.
+	// AtNotice saves at once after the notice: later work is lost.
 	AtNotice
-	// EachTerm saves at the end of every term, renewed or not, and heeds no notice.
+	// EachTerm saves at the end of every term, renewed or not, and ignores the notice.
 	EachTerm
-	// Periodic saves whenever it has worked for Every, and heeds no notice.
+	// Periodic saves after each Every of work, and ignores the notice.
 	Periodic
-	// Never saves nothing: every requeue begins anew.
+	// Never saves nothing: every requeue restarts it from the beginning.
 	Never
-	// OnTerm saves when it hears SIGTERM, between that and SIGKILL, and heeds no notice.
+	// OnTerm saves after SIGTERM, before SIGKILL, and ignores the notice.
 	OnTerm
 )
 
@@ -57,24 +55,25 @@ const (
 type Speed int64
 
 const (
-	// Reference is the speed of work on the reference model.
+	// Reference is the speed on the reference model.
 	Reference Speed = 1_000_000
-	// Halt is that of work where it does not run at all.
+	// Halt is the speed of work that does not run at all.
 	Halt Speed = 1
 )
 
-// Task is a kind of work on so many GPUs; 0 = on any number for which there is no task of its own.
+// Task is a kind of work on so many GPUs; 0 = any number without a task of its own.
 type Task struct {
 	Kind string
 	GPUs int
 }
 
-// Rate is how fast a task is on a model. Apart is of a gang on more nodes than it needs; 0 = as fast.
+// Rate is the speed of a task on a model. Apart is that of a gang on more nodes than it needs; 0
+// = equal.
 type Rate struct{ Speed, Apart Speed }
 
-// Speeds gives the rates of tasks on GPU models, both as multiples of what the task does by itself,
-// consolidated, on the reference model: with that many GPUs its work is as long as its Runs. What is not
-// listed, or is not above 0, goes at Reference.
+// Speeds gives the rates of tasks on GPU models, relative to the same task alone and consolidated
+// on the reference model: there its work takes its Runs. Missing entries, and those not above 0,
+// are Reference.
 type Speeds map[Task]map[string]Rate
 
 func (s Speeds) of(t Task, model string, apart bool) Speed {
@@ -92,7 +91,7 @@ func (s Speeds) of(t Task, model string, apart bool) Speed {
 	return Reference
 }
 
-// slowest gives the speed of a gang: that of its slowest model.
+// slowest gives the speed of a gang, that of its slowest model.
 func (s Speeds) slowest(t Task, holds []cluster.Holding, apart bool) Speed {
 	slow := Speed(math.MaxInt64)
 	for i := range holds {
@@ -101,7 +100,7 @@ func (s Speeds) slowest(t Task, holds []cluster.Holding, apart bool) Speed {
 	return slow
 }
 
-// stage is what a job that runs spends its time on.
+// stage is the current activity of a running job.
 type stage int
 
 const (
@@ -112,31 +111,31 @@ const (
 	stages
 )
 
-// amount is work in millionths of a millisecond on the reference model, so that work at
-// any speed adds up without rounding.
+// amount is work in millionths of a millisecond on the reference model, so that work at any speed
+// adds up without rounding.
 type amount int64
 
 func amountOf(s cluster.Span) amount     { return amount(s) * amount(Reference) }
 func (a amount) span() cluster.Span      { return cluster.Span(a / amount(Reference)) }
 func (a amount) at(s Speed) cluster.Span { return cluster.Span((a + amount(s) - 1) / amount(s)) }
 
-// progress is how far a job has come. done and saved last; the rest is of one attempt.
+// progress is the progress of a job. done and saved persist; the rest concerns one attempt.
 type progress struct {
-	at    cluster.Instant // as of when the rest is
+	at    cluster.Instant // time of the other fields
 	stage stage
-	until cluster.Instant // when the stage is over, unless it is working
-	save  cluster.Instant // when the next save begins; 0 = none is planned
-	kept  cluster.Instant // when the newest save was done; 0 = none yet
+	until cluster.Instant // end of the stage, unless it is working
+	save  cluster.Instant // start of the next save; 0 = none is planned
+	kept  cluster.Instant // end of the newest save; 0 = none yet
 
 	done, saved amount
 	spent       [stages]cluster.Span
 }
 
-// pace is what the progress in one attempt depends on.
+// pace holds the inputs of the progress in one attempt.
 type pace struct {
 	Costs
 	saves Saves
-	every cluster.Span // between saves: of EachTerm the term, whose ends are its multiples
+	every cluster.Span // between saves: for EachTerm the term, whose ends are its multiples
 	goal  amount
 	speed Speed
 }
@@ -150,11 +149,11 @@ func (c *pace) begin(p progress, at cluster.Instant) progress {
 	return p
 }
 
-// plan gives when a job that nobody tells anything saves next, after at.
+// plan gives the next save after at of a job without a notice.
 func (c *pace) plan(at cluster.Instant) cluster.Instant {
 	switch {
 	case c.every <= 0:
-	case c.saves == EachTerm: // to be done with it when the term ends
+	case c.saves == EachTerm: // complete when the term ends
 		done := at.Add(c.Save)
 		return (done - done%cluster.Instant(c.every)).Add(c.every - c.Save)
 	case c.saves == Periodic:
@@ -163,7 +162,7 @@ func (c *pace) plan(at cluster.Instant) cluster.Instant {
 	return 0
 }
 
-// notice tells a job, at the moment p.at, that its lease ends at end.
+// notice notifies a job, at the moment p.at, that its lease ends at end.
 func (c *pace) notice(p progress, end cluster.Instant) progress {
 	switch {
 	case c.saves == AtEnd:
@@ -174,7 +173,7 @@ func (c *pace) notice(p progress, end cluster.Instant) progress {
 	return p
 }
 
-// walk lets a job run on until to, or until its work is done if that is sooner.
+// walk lets a job continue until to, or until its work is done.
 func (c *pace) walk(p progress, to cluster.Instant) progress {
 	for {
 		switch {
@@ -207,7 +206,7 @@ func (c *pace) walk(p progress, to cluster.Instant) progress {
 	}
 }
 
-// next leaves a stage that is over.
+// next leaves a finished stage.
 func (c *pace) next(p progress) progress {
 	switch p.stage {
 	case starting:
@@ -224,7 +223,7 @@ func (c *pace) next(p progress) progress {
 	return p
 }
 
-// nextSave gives when the next planned save will be done; 0 = none is planned before the work is done.
+// nextSave gives the end of the next planned save; 0 = none before the work is done.
 func (c *pace) nextSave(p progress) cluster.Instant {
 	for p.stage == starting || p.stage == loading {
 		p.at = p.until
@@ -239,14 +238,14 @@ func (c *pace) nextSave(p progress) cluster.Instant {
 	return max(p.save, p.at).Add(c.Save)
 }
 
-// finish gives when the work will be done if nothing comes in between.
+// finish gives when the work will be done without interruptions.
 func (c *pace) finish(p progress) cluster.Instant { return c.walk(p, math.MaxInt64/2).at }
 
-// killWait is how long Slurm leaves a job between SIGTERM and SIGKILL (KillWait's default).
+// killWait is Slurm's time between SIGTERM and SIGKILL (KillWait's default).
 const killWait = 30 * cluster.Second
 
-// terminate tells a job, at the moment p.at, that it is requeued. It gives how much longer
-// the job needs, to save what it has not yet saved.
+// terminate requeues a job at the moment p.at. It gives how much longer the job needs, to save
+// its unsaved work.
 func (c *pace) terminate(p progress) (progress, cluster.Span) {
 	if c.saves != AtEnd && c.saves != OnTerm || p.done == p.saved || c.Save > killWait {
 		return p, 0
@@ -259,7 +258,7 @@ func (c *pace) terminate(p progress) (progress, cluster.Span) {
 	return p, rest
 }
 
-// cut gives what remains of the progress at a requeue, and the work that is lost.
+// cut gives the remaining progress after a requeue, and the lost work.
 func (c *pace) cut(p progress) (progress, amount) {
 	if c.saves == Always {
 		p.saved = p.done

@@ -18,7 +18,7 @@ const (
 	hour   = cluster.Hour
 )
 
-// stage is a virtual cluster that a test drives by hand, and what happened on it.
+// stage is a virtual cluster that a test controls, with its events.
 type stage struct {
 	*sim.Virtual
 	t      *testing.T
@@ -36,7 +36,7 @@ func onStage(t *testing.T, nodes ...cluster.Node) *stage {
 	return s
 }
 
-// work is a one-GPU job; change makes it unlike an ordinary one.
+// work is a one-GPU job with changes.
 func work(runs cluster.Span, change func(*sim.Work)) sim.Work {
 	w := sim.Work{User: "u", Account: "a", Partition: "gpu", Request: simtest.Gang(1), Runs: runs}
 	if change != nil {
@@ -61,7 +61,7 @@ func (s *stage) reclaim(id cluster.JobID) {
 	s.do(cluster.Action{Verb: cluster.Reclaim, ID: id, Until: s.Now().Add(2 * second)})
 }
 
-// attempts gives what became of the attempts of a job, without what is the same in all.
+// attempts gives a job's attempts, without what is equal in all.
 func (s *stage) attempts(id cluster.JobID) []sim.Event {
 	var out []sim.Event
 	for _, e := range s.events {
@@ -83,7 +83,7 @@ func (s *stage) became(id cluster.JobID, want ...sim.Event) {
 func after(m, s int) cluster.Instant { return cluster.Instant(span(m, s)) }
 func span(m, s int) cluster.Span     { return cluster.Span(m)*minute + cluster.Span(s)*second }
 
-// A job of 20 minutes is told after 14 that its lease ends after 15, is requeued then, and
+// A job of 20 minutes gets a notice after 14 that its lease ends after 15, is requeued then, and
 // starts again two seconds later. A save takes 5 s, a load 3 s, a cold start 30 s.
 func TestWhatAReclaimCosts(t *testing.T) {
 	first := sim.Event{What: sim.Requeued, Outcome: "REQUEUED", At: after(15, 0), Reclaimed: true}
@@ -135,8 +135,8 @@ func TestWhatAReclaimCosts(t *testing.T) {
 	}
 }
 
-// A lease that is renewed costs a job nothing that saves only when it must, and a
-// save each term one that does not look.
+// A renewed lease costs nothing for a job that saves only when it must, and one save for a job
+// that saves each term.
 func TestWhatARenewalCosts(t *testing.T) {
 	s := onStage(t)
 	careful := s.Submit(work(20*minute, func(w *sim.Work) { w.Saves = sim.AtEnd }))
@@ -146,24 +146,24 @@ func TestWhatARenewalCosts(t *testing.T) {
 	s.became(always, sim.Event{What: sim.Ended, Outcome: "COMPLETED", At: after(20, 20), Worked: span(20, 0), Saving: 20 * second})
 }
 
-// A job that saves when it must has until SIGKILL for it, if its node lives.
+// A job that saves when it must has until SIGKILL, if its node lives.
 func TestASaveAfterTheRequeue(t *testing.T) {
 	s := onStage(t)
 	id := s.Submit(work(20*minute, func(w *sim.Work) { w.Saves = sim.AtEnd }))
 	s.at(14 * minute)
 	s.do(cluster.Action{Verb: cluster.Notify, ID: id, Because: cluster.Reason{Until: start.Add(15 * minute)}})
 	s.at(span(14, 57))
-	s.Requeue(id) // by somebody else, too early
+	s.Requeue(id) // by another user, too early
 	s.at(hour)
 	resumed := sim.Event{What: sim.Ended, Outcome: "COMPLETED", Cold: 30 * second, Loading: 3 * second}
-	end := resumed // after Slurm's own delay, for nobody gated it
+	end := resumed // after Slurm's own delay, since there is no gate
 	end.Start, end.At, end.Worked = after(17, 0), after(22, 38), span(5, 5)
 	s.became(id, sim.Event{What: sim.Requeued, Outcome: "REQUEUED", At: after(14, 57), Worked: span(14, 55), Saving: 2 * second, Terminating: 3 * second}, end)
 	id = s.Submit(work(20*minute, func(w *sim.Work) { w.Saves = sim.AtEnd }))
 	s.at(hour + 15*minute)
 	s.reclaim(id)
 	s.at(2 * hour)
-	end.Start, end.At, end.Worked = after(77, 5), after(82, 38), span(5, 0) // its gate lapsed while it saved
+	end.Start, end.At, end.Worked = after(77, 5), after(82, 38), span(5, 0) // its gate expired while it saved
 	s.became(id, sim.Event{What: sim.Requeued, Outcome: "REQUEUED", At: after(75, 0), Start: after(60, 0), Worked: span(15, 0), Reclaimed: true, Terminating: 5 * second}, end)
 
 	slow := sim.Costs{Save: minute, Completing: second}
@@ -175,8 +175,8 @@ func TestASaveAfterTheRequeue(t *testing.T) {
 		sim.Event{What: sim.Ended, Outcome: "COMPLETED", Start: after(135, 2), At: after(155, 2), Worked: span(20, 0)})
 }
 
-// What was saved in an attempt is not lost in the next one, which is cut short while the
-// job still loads.
+// A save of one attempt is not lost in the next one, which is cut short while the job still
+// loads.
 func TestAReclaimDuringTheLoad(t *testing.T) {
 	s := onStage(t)
 	id := s.Submit(work(20*minute, func(w *sim.Work) { w.Saves, w.Every = sim.Periodic, 6*minute }))
@@ -191,7 +191,7 @@ func TestAReclaimDuringTheLoad(t *testing.T) {
 			Worked: span(14, 0), Saving: 10 * second})
 }
 
-// A job may have costs of its own.
+// A job may have its own costs.
 func TestCostsOfOneJob(t *testing.T) {
 	s := onStage(t)
 	own := sim.Costs{Save: minute, Completing: 10 * second}
@@ -203,7 +203,7 @@ func TestCostsOfOneJob(t *testing.T) {
 		sim.Event{What: sim.Ended, Outcome: "COMPLETED", Start: after(5, 10), At: after(25, 10), Worked: span(16, 0), Saving: 4 * minute})
 }
 
-// The time limit counts what a lease costs; it begins anew with each attempt.
+// The time limit includes the costs of a lease; it restarts with each attempt.
 func TestTheLimitCountsTheCosts(t *testing.T) {
 	s := onStage(t)
 	id := s.Submit(work(20*minute, func(w *sim.Work) { w.Saves, w.Limit = sim.EachTerm, 10*minute }))
@@ -250,7 +250,7 @@ func TestSpeeds(t *testing.T) {
 	}
 }
 
-// A rate can be of one size of gang, and another when the gang is spread over more nodes than it needs.
+// A rate can depend on the size of the gang, and on its spread over more nodes than it needs.
 func TestSpeedsOfGangs(t *testing.T) {
 	nodes := append(simtest.Nodes("a", "v100", 3, 2), simtest.Nodes("b", "v100", 1, 4)...)
 	speeds := sim.Speeds{
@@ -283,7 +283,7 @@ func TestSpeedsOfGangs(t *testing.T) {
 	}
 }
 
-// A third of a millisecond at a time still adds up.
+// Thirds of a millisecond still add up.
 func TestWorkAtAnySpeedAddsUp(t *testing.T) {
 	s := onStage(t)
 	s.Speeds = sim.Speeds{{Kind: "x"}: {"v100": {Speed: 333_333}}}

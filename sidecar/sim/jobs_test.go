@@ -100,7 +100,7 @@ func TestFailuresAreDrawn(t *testing.T) {
 	}
 }
 
-// The submit plugin gates batch jobs as they come, and marks them.
+// The submit plugin gates new batch jobs, and marks them.
 func TestTheSubmitPluginsGate(t *testing.T) {
 	s := onStage(t)
 	s.Gate = 10 * minute
@@ -117,13 +117,13 @@ func TestTheSubmitPluginsGate(t *testing.T) {
 	if j := s.Job(person); j.State != cluster.Running || j.Marked {
 		t.Errorf("an interactive job: %+v", j)
 	}
-	s.at(10 * minute) // nobody prolonged it
+	s.at(10 * minute) // it was not extended
 	if j := s.Job(gated); j.Start != start.Add(10*minute) {
 		t.Errorf("its gate has lapsed: %+v", j)
 	}
 }
 
-// One record stands for the waiting tasks of an array until they are treated apart.
+// One record stands for the waiting tasks of an array until they are changed singly.
 func TestAnArrayIsOneRecord(t *testing.T) {
 	s := onStage(t)
 	ids := s.SubmitArray(work(hour, func(w *sim.Work) { w.Begin = start.Add(hour) }), 4)
@@ -165,7 +165,7 @@ func TestAnArrayIsOneRecord(t *testing.T) {
 	}
 }
 
-// Memory grows with the jobs that are active, not with those that ever were.
+// Memory grows with the active jobs, not with past ones.
 func TestWhatIsDoneIsForgotten(t *testing.T) {
 	s := onStage(t)
 	s.Forget = true
@@ -182,7 +182,7 @@ func TestWhatIsDoneIsForgotten(t *testing.T) {
 	if len(s.look().Jobs) != 0 || s.Job(id).ID == id {
 		t.Error("it is still there")
 	}
-	seen, err := s.Observe(context.Background(), start) // its attempt is told once more to whoever was away
+	seen, err := s.Observe(context.Background(), start) // its attempt is reported again for a longer pause
 	if err != nil || len(seen.Attempts) != 1 || seen.Attempts[0].ID != id {
 		t.Errorf("attempts %+v: %v", seen.Attempts, err)
 	}
@@ -194,7 +194,7 @@ func TestWhatIsDoneIsForgotten(t *testing.T) {
 	}
 }
 
-// What a look lends is what it would give away.
+// Lent lists equal copied ones.
 func TestALookThatLends(t *testing.T) {
 	s := onStage(t)
 	s.Lend = true
@@ -223,7 +223,7 @@ func TestALookThatLends(t *testing.T) {
 		s.at(m * minute)
 		check()
 	}
-	if n := len(s.look().Jobs); n != 1 { // the one that is held
+	if n := len(s.look().Jobs); n != 1 { // the held one
 		t.Errorf("%d jobs are listed, want 1", n)
 	}
 }

@@ -11,12 +11,12 @@ import (
 // minJobAge is how long Slurm lists a job that is done.
 const minJobAge = 5 * cluster.Minute
 
-// list is the jobs that a look shows, and what it showed of them last.
+// list is the jobs in a look, with their last reported state.
 type list struct {
-	jobs  []*work       // by id: those that come later have higher ones
+	jobs  []*work       // by id: later jobs have higher ones
 	rows  []cluster.Job // of jobs
-	dirty []*work       // those whose row is not as they are
-	done  []*work       // those that are done, by end
+	dirty []*work       // jobs whose row is out of date
+	done  []*work       // ended jobs, by end
 }
 
 func (l *list) add(j *work) {
@@ -24,7 +24,7 @@ func (l *list) add(j *work) {
 	l.jobs, l.rows = append(l.jobs, j), append(l.rows, cluster.Job{})
 }
 
-// touch notes that a job is no longer as it was shown.
+// touch marks a job as changed.
 func (v *Virtual) touch(j *work) {
 	if !j.dirty && j.row >= 0 {
 		j.dirty = true
@@ -32,7 +32,7 @@ func (v *Virtual) touch(j *work) {
 	}
 }
 
-// refresh brings the rows up to date.
+// refresh updates the rows.
 func (l *list) refresh() {
 	for _, j := range l.dirty {
 		l.rows[j.row], j.dirty = j.job, false
@@ -41,10 +41,10 @@ func (l *list) refresh() {
 	l.dirty = l.dirty[:0]
 }
 
-// unlist takes off the list what has been done for long.
+// unlist drops jobs that ended long ago.
 func (v *Virtual) unlist() {
 	l := &v.list
-	old, kept := 0, len(l.jobs) // from the first that goes all rows move
+	old, kept := 0, len(l.jobs) // from the first removal all rows move
 	for old < len(l.done) && v.now.Sub(l.done[old].job.End) >= minJobAge {
 		j := l.done[old]
 		if v.Forget {
@@ -100,7 +100,7 @@ func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Sig
 	return s, nil
 }
 
-// report gives the progress of all running jobs, when they report, and of those that report that they have saved.
+// report gives the progress of all running jobs when it is due, and of jobs that report a save.
 func (v *Virtual) report() []cluster.Progress {
 	jobs := v.savers
 	v.savers = v.savers[:0]
@@ -123,7 +123,7 @@ func (v *Virtual) report() []cluster.Progress {
 	return out
 }
 
-// selfSaves tells whether a job saves without being told.
+// selfSaves tells whether a job saves without a signal.
 func (j *work) selfSaves() bool { return j.Saves == Periodic || j.Saves == EachTerm }
 
 // tells gives when a running job will report a save; 0 = never.
@@ -134,7 +134,7 @@ func (v *Virtual) tells(j *work) cluster.Instant {
 	return j.pace.nextSave(j.progress)
 }
 
-// saves notes that a running job has saved, or was to.
+// saves records that a running job's save is due.
 func (v *Virtual) saves(j *work) {
 	j.progress = j.pace.walk(j.progress, v.now)
 	if j.progress.kept == v.now {

@@ -8,11 +8,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Memory is a journal that lasts as long as the process: what the simulator
-// writes to, and tests. A loop that starts again on it is a daemon that starts
-// again. It is for one goroutine.
+// Memory is a journal in memory, for the simulator and tests. A new loop on it is a restarted
+// daemon. It is for one goroutine.
 type Memory struct {
-	// Trust spares the copies: whoever commits leaves what was committed alone.
+	// Trust avoids copies: the caller must not modify what it committed.
 	Trust bool
 
 	last   cluster.Memory
@@ -27,8 +26,8 @@ func (m *Memory) Open(ctx context.Context) (cluster.Memory, error) {
 	return apart(m.last), ctx.Err()
 }
 
-// Commit remembers the round's memory. It fails when the round's number is not
-// above all others, or ctx is done.
+// Commit stores the round's memory. It fails unless the round's number is above all others, or if
+// ctx is done.
 func (m *Memory) Commit(ctx context.Context, _ cluster.Snapshot, plan cluster.Plan) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -54,7 +53,7 @@ func (m *Memory) Settle(ctx context.Context, plan cluster.Plan, outcomes []clust
 	return ctx.Err()
 }
 
-// Overrides gives the orders in force at now, sorted by id.
+// Overrides gives the overrides in force at now, sorted by id.
 func (m *Memory) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {
 	var inForce []cluster.Override
 	for _, o := range m.orders {
@@ -65,18 +64,17 @@ func (m *Memory) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.
 	return inForce, ctx.Err()
 }
 
-// Enrol keeps nothing: nobody asks who belongs to a tenant.
+// Enrol stores nothing, since nothing reads it.
 func (m *Memory) Enrol(ctx context.Context, _ []cluster.Member) error { return ctx.Err() }
 
-// Order adds an override and gives its id; o.ID is not read.
+// Order adds an override and gives its id; o.ID is ignored.
 func (m *Memory) Order(o cluster.Override) int64 {
 	o.ID = int64(len(m.orders)) + 1
 	m.orders = append(m.orders, o)
 	return o.ID
 }
 
-// apart gives a memory whose lists are its own: the caller may go on with the
-// other one.
+// apart gives a copy of a memory with its own lists: the caller may modify the other one.
 func apart(m cluster.Memory) cluster.Memory {
 	m.Records = slices.Clone(m.Records)
 	m.Leases = slices.Clone(m.Leases)

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// room is what is free on a node.
+// room is the free capacity of a node.
 type room struct {
 	gpus   []cluster.GPUs
 	cpus   int
@@ -25,7 +25,8 @@ func (r *room) add(h *cluster.Holding, sign int) {
 	}
 }
 
-// apart tells whether a gang is on more nodes than it would need on the largest of the models that it is on.
+// apart tells whether a gang is on more nodes than it would need on the largest node of its
+// models.
 func (v *Virtual) apart(holds []cluster.Holding) bool {
 	gpus, size := 0, 1
 	for i := range holds {
@@ -34,8 +35,8 @@ func (v *Virtual) apart(holds []cluster.Holding) bool {
 	return len(holds) > (gpus+size-1)/size
 }
 
-// SetNode makes a node bad ("" = good again). Its jobs are requeued; those that may
-// not be end.
+// SetNode makes a node bad ("" = good again). Its jobs are requeued, or end if that is not
+// allowed.
 func (v *Virtual) SetNode(name, bad string) {
 	if i, ok := v.at[name]; ok {
 		v.nodes[i].Bad = bad
@@ -60,13 +61,13 @@ type Failure struct {
 	At, Back cluster.Instant
 }
 
-// outage is a node's going down, or coming back.
+// outage is the failure of a node, or its return.
 type outage struct {
 	at        cluster.Instant
 	node, bad string
 }
 
-// Fail lets nodes fail.
+// Fail schedules failures of nodes.
 func (v *Virtual) Fail(failures ...Failure) {
 	for _, f := range failures {
 		v.outages = append(v.outages, outage{f.At, f.Node, "down"}, outage{f.Back, f.Node, ""})
@@ -76,9 +77,9 @@ func (v *Virtual) Fail(failures ...Failure) {
 	})
 }
 
-// Failures draws failures of nodes from from to to: each works for between on
-// average and then is down for repair on average, both distributed exponentially. The
-// same seed gives the same failures, whatever the other nodes do.
+// Failures draws failures of nodes in a time: each works for between on average and then is down
+// for repair on average, both exponentially distributed. Equal seeds give equal failures,
+// independent of other nodes.
 func Failures(seed uint64, nodes []cluster.Node, from, to cluster.Instant, between, repair cluster.Span) []Failure {
 	var out []Failure
 	for i := range nodes {

@@ -7,15 +7,15 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// queue is the jobs that wait for nothing but room. A job that found none is not
-// tried again before it has changed or something was freed.
+// queue is the jobs that only wait for space. A job that found none is retried after it changed
+// or something was freed.
 type queue struct {
 	jobs  []*work
-	stale bool // some have not been tried since they changed
-	freed bool // there may be room that was not there at the last try
+	stale bool // some jobs were not tried since they changed
+	freed bool // there may be new space since the last try
 }
 
-// add puts a job that changed into the queue.
+// add queues a job that changed.
 func (q *queue) add(j *work) {
 	if !j.queued {
 		q.jobs = append(q.jobs, j)
@@ -32,7 +32,7 @@ func (v *Virtual) locked() bool { return slices.ContainsFunc(v.reservations, isL
 
 func isLock(r cluster.Reservation) bool { return r.Name == cluster.GateReservation }
 
-// lock reserves all licences until a moment.
+// lock reserves all licences until the given moment.
 func (v *Virtual) lock(until cluster.Instant) {
 	if at := slices.IndexFunc(v.reservations, isLock); at >= 0 {
 		v.reservations[at].End = until
@@ -41,7 +41,8 @@ func (v *Virtual) lock(until cluster.Instant) {
 	v.reservations = append(v.reservations, cluster.Reservation{Name: cluster.GateReservation, Start: v.now, End: until, Ours: true})
 }
 
-// dropReservations removes reservations. Without the lock the jobs that ask for our licence may start.
+// dropReservations removes reservations. Without the lock the jobs that request our licence may
+// start.
 func (v *Virtual) dropReservations(which func(cluster.Reservation) bool) {
 	locked, before := v.locked(), len(v.reservations)
 	v.reservations = slices.DeleteFunc(v.reservations, which)
@@ -58,7 +59,7 @@ func (v *Virtual) dropReservations(which func(cluster.Reservation) bool) {
 	}
 }
 
-// schedule starts what can start, by priority, then id.
+// schedule starts jobs, by priority, then id.
 func (v *Virtual) schedule() {
 	q := &v.queue
 	if !q.stale && !q.freed {
@@ -86,7 +87,7 @@ func (v *Virtual) schedule() {
 	v.tidy()
 }
 
-// tidy takes out of the queue what is not ready, or runs.
+// tidy removes from the queue jobs that are not ready, or run.
 func (v *Virtual) tidy() {
 	v.queue.jobs = slices.DeleteFunc(v.queue.jobs, func(j *work) bool {
 		j.queued = v.ready(j)
@@ -94,7 +95,7 @@ func (v *Virtual) tidy() {
 	})
 }
 
-// fit finds nodes for a job as Slurm would: those that it requires, else any.
+// fit finds nodes for a job as Slurm would: its required nodes, else any.
 func (v *Virtual) fit(j *work) []cluster.Holding {
 	r := &j.job.Request
 	var holds []cluster.Holding
@@ -138,8 +139,7 @@ func (v *Virtual) fit(j *work) []cluster.Holding {
 	return holds
 }
 
-// candidates gives the nodes that a job may use as far as its list of nodes goes, by
-// name.
+// candidates gives the nodes that a job may use by its list of nodes, by name.
 func (v *Virtual) candidates(j *work) []int {
 	if len(j.job.NodeList) == 0 {
 		return v.every

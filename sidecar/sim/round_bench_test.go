@@ -12,9 +12,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// BenchmarkRound tells where the time of an ordinary simulated round goes: in the
-// middle of a term on a full cluster of one model, most jobs waiting behind those that
-// run, one job new since the last round. It reports nanoseconds for each job.
+// BenchmarkRound profiles an ordinary simulated round: in the middle of a term on a full cluster
+// of one model, with most jobs waiting and one new job since the last round. It reports
+// nanoseconds per job.
 func BenchmarkRound(b *testing.B) {
 	for _, size := range []struct{ nodes, tenants, jobs int }{{64, 11, 300}, {140, 18, 2000}} {
 		r := midTerm(b, size.nodes, size.tenants, size.jobs)
@@ -38,7 +38,7 @@ func BenchmarkRound(b *testing.B) {
 	}
 }
 
-// round is one round, taken apart.
+// round is the input of one round's steps.
 type round struct {
 	ctx    context.Context
 	world  *simtest.World
@@ -48,7 +48,7 @@ type round struct {
 	plan   cluster.Plan
 }
 
-// midTerm makes a world and takes apart a round in the middle of its second term.
+// midTerm makes a world and the inputs of a round in the middle of its second term.
 func midTerm(b *testing.B, nodes, tenants, jobs int) *round {
 	names := make([]string, tenants)
 	for t := range names {
@@ -61,7 +61,7 @@ func midTerm(b *testing.B, nodes, tenants, jobs int) *round {
 	for i := range jobs {
 		w.Submit(names[i*7%tenants], 1, gpus[i%len(gpus)], 100*cluster.Hour)
 	}
-	w.Run(20*cluster.Minute + 70*cluster.Second) // past the rounds in which all gates are set anew
+	w.Run(20*cluster.Minute + 70*cluster.Second) // after the rounds in which all gates are extended
 	w.Submit(names[0], 1, 1, cluster.Hour)
 	r := &round{ctx: context.Background(), world: w}
 	var err error
@@ -85,5 +85,5 @@ func (r *round) check(b *testing.B, err error) {
 	}
 }
 
-// errOf gives the error of a call that is made for its time.
+// errOf gives the error of a call, for timing it.
 func errOf[T any](_ T, err error) error { return err }

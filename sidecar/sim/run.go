@@ -7,12 +7,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Run lets the loop govern a virtual cluster until the moment end, or, where it is fed,
-// until it is drained and the loop has seen that. There is a turn at once, and then at
-// a multiple of the interval wherever something has changed or the last plan said that
-// time alone changes something. each, if not nil, is called after every turn that was
-// not quiet; it may change the cluster (a rule or an order that it changes is heeded in
-// the next turn that there is anyway). An error of a turn, or the end of ctx, ends the run.
+// Run runs the loop on a virtual cluster until the moment end or, with a feed, until it is
+// drained and the loop has seen that. The first turn is immediate. Later ones are at multiples of
+// the interval after a change, or when the last plan said that time alone changes a decision.
+// each, if not nil, is called after every turn that was not quiet. It may change the cluster (a
+// change of rules or overrides applies at the next turn, but causes none). An error of a turn, or
+// the end of ctx, ends the run.
 func Run(ctx context.Context, v *Virtual, l *loop.Loop, interval cluster.Span, end cluster.Instant, each func(loop.Report)) error {
 	for v.Now() < end {
 		if err := ctx.Err(); err != nil {
@@ -33,9 +33,8 @@ func Run(ctx context.Context, v *Virtual, l *loop.Loop, interval cluster.Span, e
 	return nil
 }
 
-// pass lets time pass to the next moment at which a turn is worth its while: the
-// first multiple of the interval after now at which something has changed, or at
-// which next has come (0 = never).
+// pass advances the time to the next useful turn: the first multiple of the interval after now at
+// which something has changed, or next has come (0 = never).
 func (v *Virtual) pass(interval cluster.Span, next, end cluster.Instant) {
 	soonest := ceil(v.now+1, interval)
 	stop := end

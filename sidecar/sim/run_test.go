@@ -21,8 +21,8 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// Idle time costs nothing: a turn is made where something happens or a lease is
-// about to end, not at every interval.
+// Idle time costs nothing: turns are made after events or near the end of a lease, not at every
+// interval.
 func TestIdleTimeCostsNothing(t *testing.T) {
 	w := simtest.New(t, simtest.Product(), simtest.Nodes("n", "v100", 1, 4), "a")
 	observed := 0
@@ -50,7 +50,7 @@ func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Si
 	return w.Virtual.Observe(ctx, since)
 }
 
-// Jobs are asked for when the one before has come, and the run ends with the last.
+// Each job is fetched after the previous one arrived, and the run ends with the last.
 func TestARunIsFed(t *testing.T) {
 	v := sim.NewVirtual(start, simtest.Nodes("n", "v100", 1, 1), []cluster.Account{{Name: "root"}, {Name: "a", Parent: "root", Shares: 1}})
 	asked, come, done := 0, 0, 0
@@ -90,13 +90,13 @@ func TestARunIsFed(t *testing.T) {
 	}
 }
 
-// week is a week of 20 tenants on two GPU models whose nodes fail, with jobs of every
-// kind, and what became of them.
+// week is a week of 20 tenants on two GPU models with failing nodes and jobs of every kind, and
+// its results.
 type week struct {
 	v         *sim.Virtual
-	bytes     [32]byte // of every event and action, and of whole plans
+	bytes     [32]byte // hash of every event, action and plan
 	truth     map[string]cluster.GPUTime
-	destroyed map[string]cluster.GPUTime // by tenant: as booked
+	destroyed map[string]cluster.GPUTime // by tenant: booked
 	work      map[cluster.JobID]cluster.Span
 	became    map[string]int
 	last      cluster.Plan
@@ -135,8 +135,7 @@ func (w *week) arrivals(seed uint64, n int) iter.Seq[sim.Arrival] {
 // weekJobs is how many jobs the week has.
 func weekJobs() int { return seeds.Some(150, 300) }
 
-// live runs the week until every job is done, or for most. lend takes the ways that
-// spare copies.
+// live runs the week until every job has ended, or for most. lend avoids copies.
 func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 	t.Helper()
 	accounts := []cluster.Account{{Name: "root"}}
@@ -190,7 +189,7 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 			w.destroyed[r.Plan.Memory.Records[i].Tenant] += x.Time
 		}
 		if w.last = r.Plan; r.Plan.Round%100 == 0 {
-			write(r.Plan) // all that led here is in it
+			write(r.Plan) // it contains the whole past
 		} else {
 			write(r.Plan.Actions)
 		}
@@ -210,7 +209,7 @@ func TestAWeek(t *testing.T) {
 
 func aWeek(t *testing.T, seed uint64) {
 	w := live(t, seed, true, 30*cluster.Day)
-	// No job is lost, and every one was served to its end.
+	// No job is lost, and every one ran to its end.
 	ended := 0
 	for _, n := range w.became {
 		ended += n
@@ -226,7 +225,8 @@ func aWeek(t *testing.T, seed uint64) {
 	if w.lost == 0 {
 		t.Error("no work was lost: the week is too tame")
 	}
-	// The ledger has what the cluster gave, less what stops destroyed, to the GPU-millisecond.
+	// The ledger equals what the cluster gave, less the work destroyed by stops, to the
+	// GPU-millisecond.
 	booked := map[string]cluster.GPUTime{}
 	var tenants cluster.GPUTime
 	for _, row := range w.last.Memory.Ledger.Tenants {
@@ -258,7 +258,7 @@ func aWeek(t *testing.T, seed uint64) {
 	if tenants != 0 {
 		t.Errorf("tenants and pools differ by %d GPU-ms", tenants)
 	}
-	// The same seed gives the same bytes, whether lists are copied or lent.
+	// Equal seeds give equal bytes, whether lists are copied or lent.
 	if again := live(t, seed, false, 30*cluster.Day); again.bytes != w.bytes {
 		t.Error("the same week again gives other bytes")
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
-// A job that saves on SIGTERM loses nothing at a requeue, though it heeds no notice.
+// A job that saves on SIGTERM loses nothing at a requeue, although it ignores the notice.
 func TestAJobThatSavesOnTerm(t *testing.T) {
 	s := onStage(t)
 	id := s.Submit(work(20*minute, func(w *sim.Work) { w.Saves = sim.OnTerm }))
@@ -27,7 +27,7 @@ func TestAJobThatSavesOnTerm(t *testing.T) {
 	s.do(cluster.Action{Verb: cluster.Notify, ID: id, Because: cluster.Reason{Until: start.Add(15 * minute)}})
 	s.at(15 * minute)
 	s.reclaim(id)
-	s.reclaim(slow) // SIGKILL comes before its save is done
+	s.reclaim(slow) // SIGKILL comes before the save is complete
 	s.at(2 * hour)
 	if e := s.events[len(s.events)-1]; e.What != sim.Ended {
 		t.Errorf("the last event is %+v", e)
@@ -46,7 +46,8 @@ func TestAJobThatSavesOnTerm(t *testing.T) {
 	}
 }
 
-// Jobs that save on their own report each save with their progress, if they do at all; others report none.
+// Jobs that save on their own report each save with their progress, if reports are enabled;
+// others report none.
 func TestSavesAreReported(t *testing.T) {
 	s := onStage(t)
 	s.ReportSaves = true
@@ -74,7 +75,8 @@ func TestSavesAreReported(t *testing.T) {
 			t.Errorf("after %d:%02d: %+v, want a save at %s", c.m, c.s, got, c.saved)
 		}
 	}
-	// What an attempt saved is not reported of the next, which saves 6 minutes of work after its load.
+	// A save of one attempt is not reported for the next, which saves 6 minutes of work after its
+	// load.
 	s.at(14 * minute)
 	s.reclaim(id)
 	if got := look(20, 0); len(got) != 0 {

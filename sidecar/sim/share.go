@@ -2,15 +2,17 @@ package sim
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// Two jobs may share GPUs (Gavel's space sharing): a host, which holds them, and a guest, whose steps run in
-// the host's allocation, as those of srun --overlap do. As far as Slurm and the loop can tell the guest goes on waiting, so that
-// GPUs are counted once, as the host's. Its time as a guest counts against no time limit.
+// Two jobs may share GPUs (Gavel's space sharing): a host, which holds them, and a guest, whose
+// steps run in the host's allocation, like those of srun --overlap. For Slurm and the loop the
+// guest still waits, so that GPUs count once, for the host. Its time as a guest counts against no
+// time limit.
 
-// Beside says how fast tasks are on the GPUs of another, by that other; both rates as in Speeds. What is not
-// listed, or is not above 0, cannot share GPUs.
+// Beside gives the speeds of tasks on the GPUs of another, by that other; in units of Speeds.
+// Pairs without an entry above 0 cannot share GPUs.
 type Beside map[Task]Speeds
 
-// of gives how fast two tasks of equal gangs are on the same GPUs of a model; 0 = they cannot share them.
+// of gives the speeds of two tasks of equal gangs on the same GPUs of a model; 0 = they cannot
+// share them.
 func (b Beside) of(own, other Task, model string) (Speed, Speed) {
 	mine, yours := b[other][own][model].Speed, b[own][other][model].Speed
 	if own.GPUs != other.GPUs || mine <= 0 || yours <= 0 {
@@ -19,17 +21,18 @@ func (b Beside) of(own, other Task, model string) (Speed, Speed) {
 	return mine, yours
 }
 
-// task gives what a job is to Speeds.
+// task gives the job's key in Speeds.
 func (j *work) task() Task { return Task{j.Kind, j.Request.GPUs} }
 
-// Together gives how fast two jobs are by b on the same GPUs of a model, on the fewest nodes; 0 = they cannot share them.
+// Together gives the speeds in b of two jobs on the same GPUs of a model, on the fewest nodes; 0
+// = they cannot share them.
 func (v *Virtual) Together(b Beside, id, other cluster.JobID, model string) (Speed, Speed) {
 	return b.of(v.jobs[id].task(), v.jobs[other].task(), model)
 }
 
-// Share makes a job the guest of another from now on: whenever the host runs and the guest waits both work on
-// the host's GPUs, if they can share them. Whatever the two had to do with others before is over. A guest that is
-// no job leaves the host without one.
+// Share makes a job the guest of another from now on: while the host runs and the guest waits,
+// both work on the host's GPUs, if they can share them. Earlier pairings of both end. An unknown
+// guest leaves the host without one.
 func (v *Virtual) Share(host, guest cluster.JobID) {
 	h, g := v.jobs[host], v.jobs[guest]
 	if h == nil || h.guest == g {
@@ -47,7 +50,7 @@ func (v *Virtual) Share(host, guest cluster.JobID) {
 	v.meet(h)
 }
 
-// leave ends what a job has to do with another.
+// leave ends a job's pairing.
 func (v *Virtual) leave(j *work) {
 	if j.host != nil {
 		j = j.host
@@ -58,7 +61,7 @@ func (v *Virtual) leave(j *work) {
 	}
 }
 
-// meet lets the guest of a host begin where it can.
+// meet starts the guest of a host if possible.
 func (v *Virtual) meet(h *work) {
 	g := h.guest
 	if g == nil || g.joined > 0 || h.job.State != cluster.Running || g.job.State != cluster.Waiting || g.job.Inactive != "" {
@@ -81,7 +84,7 @@ func (v *Virtual) meet(h *work) {
 	v.tell(Event{At: v.now, What: Joined, Job: g.job.ID, Work: &g.Work, Start: v.now, Holds: h.job.Holds, Host: h.job.ID})
 }
 
-// part ends the time of a guest on its host's GPUs, as a requeue would; it still is the guest.
+// part ends the time of a guest on its host's GPUs, as a requeue would; it stays the guest.
 func (v *Virtual) part(g *work) {
 	if g.joined == 0 {
 		return

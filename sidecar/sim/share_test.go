@@ -8,13 +8,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// small and large share a GPU of n1 at 0.75 and 0.6 of what they do alone.
+// small and large share a GPU of n1 at 0.75 and 0.6 of their speed alone.
 var beside = sim.Beside{
 	{Kind: "large", GPUs: 1}: {{Kind: "small", GPUs: 1}: {"v100": {Speed: 750_000}}},
 	{Kind: "small", GPUs: 1}: {{Kind: "large", GPUs: 1}: {"v100": {Speed: 600_000}}},
 }
 
-// pair gives a cluster of one GPU with two jobs of so much work on it, of which the second cannot start.
+// pair gives a cluster of one GPU with two jobs of so much work. The second cannot start.
 func pair(t *testing.T, saves sim.Saves, host, guest cluster.Span) (v *sim.Virtual, h, g cluster.JobID, events *[]sim.Event) {
 	t.Helper()
 	v = sim.NewVirtual(start, simtest.Nodes("n", "v100", 1, 1), []cluster.Account{{Name: "root"}, {Name: "a", Parent: "root", Shares: 1}})
@@ -29,7 +29,7 @@ func pair(t *testing.T, saves sim.Saves, host, guest cluster.Span) (v *sim.Virtu
 	return v, h, g, events
 }
 
-// check compares how far both have come.
+// check compares the progress of both.
 func check(t *testing.T, v *sim.Virtual, what string, h, g cluster.JobID, host, guest cluster.Span) {
 	t.Helper()
 	if a, b := v.Progress(h), v.Progress(g); a != host || b != guest {
@@ -37,8 +37,8 @@ func check(t *testing.T, v *sim.Virtual, what string, h, g cluster.JobID, host, 
 	}
 }
 
-// Two jobs on one GPU go at the throughputs of the pair, and each at its own again when it is alone; the GPU is
-// the host's all the time, and nobody else's.
+// Two jobs on one GPU have the throughputs of the pair, and their own when alone; the GPU belongs
+// to the host all the time.
 func TestTwoJobsShareAGPU(t *testing.T) {
 	v, h, g, events := pair(t, sim.Always, 10*hour, 3*hour)
 	v.Advance(start.Add(hour))
@@ -75,7 +75,8 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	}
 }
 
-// When the host goes the guest waits, and goes on when the host is back; what it did not save is lost, as at a requeue.
+// When the host stops the guest waits, and continues when the host is back; its unsaved work is
+// lost, as at a requeue.
 func TestAGuestNeedsItsHost(t *testing.T) {
 	for saves, kept := range map[sim.Saves]cluster.Span{sim.Always: 45 * minute, sim.Never: 0} {
 		v, h, g, _ := pair(t, saves, 100*hour, 100*hour)
@@ -88,13 +89,13 @@ func TestAGuestNeedsItsHost(t *testing.T) {
 		v.Share(h, g)
 		v.Advance(start.Add(2 * hour))
 		check(t, v, "together", h, g, hour+36*minute, 45*minute)
-		v.SetBegin(g, start.Add(1000*hour)) // else it takes the GPU for itself
+		v.SetBegin(g, start.Add(1000*hour)) // else it takes the GPU itself
 		v.Requeue(h)
 		v.Advance(start.Add(2*hour + minute))
 		if got := v.Progress(g); got != kept {
 			t.Errorf("without its host the guest has %v left, want %v", got, kept)
 		}
-		v.Advance(start.Add(3*hour + 2*minute)) // the host is put off by two minutes
+		v.Advance(start.Add(3*hour + 2*minute)) // the host is delayed by two minutes
 		if got := v.Progress(g); v.Job(h).State != cluster.Running || got != kept+45*minute {
 			t.Errorf("the host is %s again, the guest did %v", v.Job(h).State, got)
 		}
@@ -105,7 +106,7 @@ func TestAGuestNeedsItsHost(t *testing.T) {
 	}
 }
 
-// A guest that gets GPUs of its own leaves those of its host; a third job cannot join the two.
+// A guest that gets its own GPUs leaves those of its host; a third job cannot join the two.
 func TestOneGuestAHost(t *testing.T) {
 	v, h, g, events := pair(t, sim.Always, 100*hour, 100*hour)
 	third := v.Submit(sim.Work{User: "u", Account: "a", Partition: "gpu", Request: simtest.Gang(1), Kind: "small", Runs: hour})
@@ -117,7 +118,7 @@ func TestOneGuestAHost(t *testing.T) {
 	if got := v.Progress(third); got != 45*minute {
 		t.Errorf("the new guest did %v", got)
 	}
-	v.Share(h, other) // nobody knows what the two do together: they do not share
+	v.Share(h, other) // their joint speed is unknown: they do not share
 	v.Advance(start.Add(2 * hour))
 	check(t, v, "beside a stranger", h, other, hour+36*minute, 0)
 	v.Share(h, g)

@@ -8,53 +8,50 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Virtual is a cluster in pretend time that behaves as Slurm does as far as
-// fairlease can tell: a job starts when its begin time has come and the nodes that
-// it requires have room, a requeue takes a while to complete, a begin time that
-// is not in the future when the requeue completes is lost to a delay of two
-// minutes. It implements loop.Cluster. It is not safe for use by several
-// goroutines.
+// Virtual is a cluster in simulated time that behaves like Slurm from fairlease's view. A job
+// starts when its begin time has come and its required nodes have space. A requeue takes a while
+// to complete. A begin time that is not in the future when the requeue completes is replaced by a
+// delay of two minutes. Virtual implements loop.Cluster. It is for one goroutine.
 //
-// The exported fields say what kind of cluster it is; they are set before the
-// first job comes.
+// The exported fields configure the cluster; set them before the first job arrives.
 type Virtual struct {
-	// Costs is what leases cost jobs that have no Costs of their own. NewVirtual
-	// charges only what Slurm takes; DefaultCosts gives the rest.
+	// Costs is the cost of leases to jobs without their own Costs. NewVirtual has only Slurm's
+	// part; DefaultCosts gives the rest.
 	Costs
-	// Term is the length of a term as jobs that save at EachTerm are told.
+	// Term is the length of a term for jobs that save at EachTerm.
 	Term cluster.Span
 	// Gate is how far ahead the submit plugin sets the begin time of a new batch job;
 	// 0 = there is no plugin.
 	Gate cluster.Span
-	// License is how many licences there are by which jobs are gated; with them the plugin has new batch jobs ask for one
-	// instead, and Gate is only whether there is a plugin. 0 = the cluster has none.
+	// License is the number of licences that gate jobs. If set, the plugin makes new batch jobs
+	// request one instead of a begin time, and Gate only says whether there is a plugin. 0 =
+	// none.
 	License int64
-	// Speeds is how fast work is on GPU models; nil = equally fast on all.
+	// Speeds is the speed of work on GPU models; nil = equal on all.
 	Speeds Speeds
-	// Beside is how fast work is that shares GPUs; nil = none can.
+	// Beside is the speed of work that shares GPUs; nil = no sharing.
 	Beside Beside
-	// Reports is how often running jobs report their progress, in seconds of work on the reference
-	// model; 0 = never.
+	// Reports is the interval of progress reports of running jobs; their steps are seconds of
+	// work on the reference model. 0 = never.
 	Reports cluster.Span
-	// ReportSaves lets jobs that save on their own, every so often or at the end of each term, report each save with
-	// their progress.
+	// ReportSaves lets jobs that save on their own, periodically or at the end of each term,
+	// report each save with their progress.
 	ReportSaves bool
 	// Mixed lets gangs that name no model span models, at the pace of the slowest.
 	Mixed bool
-	// History makes every look tell the attempts since the last, not only looks
-	// after a long pause.
+	// History makes every look report the attempts since the last one, not only looks after a
+	// long pause.
 	History bool
-	// Forget lets a finished job leave memory when it is no longer listed, and an
-	// attempt when it has been told, so that memory grows with the jobs that are
-	// active. Job, Progress and Received then do not know it any more, and Log stays empty.
+	// Forget drops a finished job when it is no longer listed, and an attempt when it has been
+	// reported, so that memory grows with the active jobs. Job, Progress and Received then do not
+	// know it any more, and Log stays empty.
 	Forget bool
-	// Lend makes Observe lend its lists rather than give them away: they are good
-	// until the next look, and nobody may change them. A look then costs no more than what
-	// has changed.
+	// Lend makes Observe lend its lists: they are valid until the next look, and must not be
+	// modified. A look then costs only the changes.
 	Lend bool
-	// Watch, if not nil, is told of everything that happens to jobs, in order.
+	// Watch, if not nil, receives all events of jobs, in order.
 	Watch func(Event)
-	// Log has every signal that jobs were sent, for tests.
+	// Log has every signal sent to jobs, for tests.
 	Log []string
 
 	now          cluster.Instant
@@ -67,13 +64,13 @@ type Virtual struct {
 	partitions   []cluster.Partition
 	accounts     []cluster.Account
 	reservations []cluster.Reservation
-	holders      map[string]int // jobs by the reservation that they name
-	outages      []outage       // to come, by time
+	holders      map[string]int // jobs by the reservation that they use
+	outages      []outage       // in the future, by time
 
 	jobs   map[cluster.JobID]*work
 	list   list
-	savers []*work // those that have saved since they were reported last
-	live   int     // jobs that are not done
+	savers []*work // jobs that have saved since their last report
+	live   int     // number of unfinished jobs
 	nextID int64
 	agenda agenda
 	queue  queue
@@ -83,8 +80,7 @@ type Virtual struct {
 	changed  bool
 }
 
-// NewVirtual makes an idle cluster at the moment now. All nodes are in the
-// partitions that they name.
+// NewVirtual makes an idle cluster at the moment now. Nodes are in the partitions that they name.
 func NewVirtual(now cluster.Instant, nodes []cluster.Node, accounts []cluster.Account) *Virtual {
 	v := &Virtual{Costs: Costs{Completing: cluster.Second, RequeueDelay: 2 * cluster.Minute}, now: now, nextID: 1,
 		jobs: map[cluster.JobID]*work{}, at: map[string]int{}, largest: map[string]int{}, holders: map[string]int{}, changed: true}
@@ -120,10 +116,10 @@ func sortedBy[T any](in []T, name func(*T) string) []T {
 	return out
 }
 
-// Now gives the pretend time.
+// Now gives the simulated time.
 func (v *Virtual) Now() cluster.Instant { return v.now }
 
-// AddReservation adds somebody else's reservation.
+// AddReservation adds a reservation of others.
 func (v *Virtual) AddReservation(r cluster.Reservation) {
 	v.reservations = append(v.reservations, r)
 	v.changed = true
@@ -149,22 +145,20 @@ type Arrival struct {
 	Work Work
 }
 
-// feed is where jobs come from that are not yet there.
+// feed is the source of future jobs.
 type feed struct {
 	pull func() (Arrival, bool)
 	next Arrival
 	more bool // next is one
 }
 
-// Feed lets jobs arrive, in order of time; each is asked for when the one before it
-// has come. There is one feed at a time. stop frees what it holds; it needs not be
-// called after the last job has come.
+// Feed lets jobs arrive, in order of time; each is fetched after the previous one has arrived.
+// There is one feed at a time. stop frees its resources; it is not needed after the last job.
 func (v *Virtual) Feed(arrivals iter.Seq[Arrival]) (stop func()) {
 	v.feed.pull, stop = iter.Pull(arrivals)
 	v.feed.next, v.feed.more = v.feed.pull()
 	return stop
 }
 
-// Drained tells whether there was a feed and all its jobs have come, and whether
-// every job is done.
+// Drained tells whether there was a feed, all its jobs have arrived, and every job has ended.
 func (v *Virtual) Drained() bool { return v.feed.pull != nil && !v.feed.more && v.live == 0 }

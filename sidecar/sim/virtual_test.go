@@ -9,7 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// virtual is the virtual cluster as the suite wants it.
+// virtual is the virtual cluster for the suite.
 type virtual struct{ *sim.Virtual }
 
 func (v virtual) Submit(_ *testing.T, w clustertest.Work) cluster.JobID {

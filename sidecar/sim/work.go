@@ -6,21 +6,21 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Work is what a job asks for and does.
+// Work is a job's request and behaviour.
 type Work struct {
 	Name, User, Account, QOS, Partition string
-	Comment                             string // what its user says of it
-	Command                             string // by which jobs of a type are known
+	Comment                             string // of its user
+	Command                             string // identifies jobs of a type
 	Request                             cluster.Request
-	Runs                                cluster.Span // work to do, as time on the reference model
-	Outcome                             string       // with which it ends when that is done; "" = COMPLETED
+	Runs                                cluster.Span // work, as time on the reference model
+	Outcome                             string       // final state after its work; "" = COMPLETED
 	Kind                                string       // of work: with the GPUs a Task of Speeds
 	Limit                               cluster.Span
-	Deadline                            cluster.Instant // reported only: nobody is killed for it
+	Deadline                            cluster.Instant // reported only: no job is killed for it
 	Begin                               cluster.Instant
 	Cancel                              cluster.Instant // when its user cancels it; 0 = never
 	NodeList                            []string
-	NoRequeue, Interactive, Locked      bool // Locked: it asks for the licence of gates
+	NoRequeue, Interactive, Locked      bool // Locked: it requests the licence of gates
 	Saves                               Saves
 	Every                               cluster.Span // of Periodic: between two saves
 	Costs                               *Costs       // nil = the cluster's
@@ -30,32 +30,32 @@ type Work struct {
 type work struct {
 	Work
 	job      cluster.Job
-	array    *array // of a waiting task without a record of its own
+	array    *array // of a waiting task without its own record
 	priority int64
 
 	pace      pace
 	progress  progress
-	before    amount // work done before the present attempt
+	before    amount // work done before the current attempt
 	received  cluster.GPUTime
-	completes cluster.Instant // when COMPLETING is over
+	completes cluster.Instant // end of COMPLETING
 
-	host, guest *work           // with whom it shares GPUs; nil = none
-	joined      cluster.Instant // as a guest: since when it does; 0 = it does not now
+	host, guest *work           // sharing its GPUs; nil = none
+	joined      cluster.Instant // start of its current time as a guest; 0 = none
 
-	next   cluster.Instant // when something happens to it by itself; 0 = never
+	next   cluster.Instant // its next event; 0 = never
 	slot   int             // in the agenda, -1 = not there
 	row    int             // in the list, -1 = no longer
-	dirty  bool            // it has changed since the last look
-	saver  bool            // it is among those that have saved
-	queued bool            // it is in the queue
-	fresh  bool            // it has not been tried since it changed
+	dirty  bool            // changed since the last look
+	saver  bool            // in savers
+	queued bool            // in the queue
+	fresh  bool            // not tried since it changed
 }
 
-// array is the tasks for which one record of Slurm stands: those that wait and have
-// never been treated apart. They have one gate.
+// array is the tasks of one record of Slurm: those that wait and have never been changed singly.
+// They share one gate.
 type array struct{ tasks []*work }
 
-// ends gives when a running job will have done its work or used up its limit.
+// ends gives when a running job will have done its work or reached its limit.
 func (j *work) ends() cluster.Instant {
 	end := j.pace.finish(j.progress)
 	if j.job.Limit > 0 {
@@ -83,9 +83,8 @@ func (v *Virtual) Submit(w Work) cluster.JobID {
 	return id
 }
 
-// SubmitArray queues n equal tasks. As in Slurm one record stands for all that
-// wait: a task has a record of its own once it starts or is treated apart from the
-// others; the last one keeps the array's.
+// SubmitArray queues n equal tasks. As in Slurm one record stands for all that wait: a task gets
+// its own record when it starts or is changed singly; the last one keeps the array's.
 func (v *Virtual) SubmitArray(w Work, n int) []cluster.JobID {
 	base := v.nextID
 	v.nextID++
@@ -132,7 +131,8 @@ func (v *Virtual) submit(id cluster.JobID, w *Work, of *array) {
 	v.moved(j)
 }
 
-// declared gives what a job's user says of how it saves: the truth, and nothing of one that does not save.
+// declared gives a job's declaration of how it saves: the truth, and nothing for a job that does
+// not save.
 func declared(w *Work, v *Virtual) cluster.Saving {
 	c := &v.Costs
 	if w.Costs != nil {
@@ -154,7 +154,7 @@ func declared(w *Work, v *Virtual) cluster.Saving {
 		s.Manner, s.Every = cluster.SavesEvery, w.Every
 	case OnTerm:
 		if s.Manner = cluster.SavesOnTerm; c.Save > killWait {
-			return cluster.Saving{} // it is killed before it has saved
+			return cluster.Saving{} // it is killed before its save is complete
 		}
 	case Never:
 		return cluster.Saving{}
@@ -162,14 +162,14 @@ func declared(w *Work, v *Virtual) cluster.Saving {
 	return s
 }
 
-// moved notes that a waiting job is not as it was: it may be able to start.
+// moved records that a waiting job has changed: it may be able to start.
 func (v *Virtual) moved(j *work) {
 	v.plan(j)
 	v.queue.add(j)
 	v.changed = true
 }
 
-// split gives a task a record of its own.
+// split gives a task its own record.
 func (v *Virtual) split(j *work) {
 	a := j.array
 	if a == nil {
@@ -191,7 +191,7 @@ func (v *Virtual) split(j *work) {
 // Cancel ends a job for good.
 func (v *Virtual) Cancel(id cluster.JobID) { v.finish(v.jobs[id], "CANCELLED") }
 
-// Requeue is a requeue that somebody else orders.
+// Requeue is a requeue by others.
 func (v *Virtual) Requeue(id cluster.JobID) { v.requeue(v.jobs[id], false, true) }
 
 // Hold holds or releases a waiting job, as its user may.
@@ -206,7 +206,7 @@ func (v *Virtual) Hold(id cluster.JobID, held bool) {
 	v.moved(j)
 }
 
-// TakeOff has a waiting job ask for our licence no more, as its user may.
+// TakeOff removes our licence from a waiting job's request, as its user may.
 func (v *Virtual) TakeOff(id cluster.JobID) {
 	j := v.jobs[id]
 	v.split(j)
@@ -222,7 +222,7 @@ func (v *Virtual) SetBegin(id cluster.JobID, begin cluster.Instant) {
 	v.moved(j)
 }
 
-// Job gives a job as it is now; an empty one where it is forgotten.
+// Job gives a job's current state; an empty one if it was dropped.
 func (v *Virtual) Job(id cluster.JobID) cluster.Job {
 	if j := v.jobs[id]; j != nil {
 		return j.job
@@ -230,7 +230,7 @@ func (v *Virtual) Job(id cluster.JobID) cluster.Job {
 	return cluster.Job{}
 }
 
-// Progress gives how much work a job has done, as time on the reference model.
+// Progress gives the work that a job has done, as time on the reference model.
 func (v *Virtual) Progress(id cluster.JobID) cluster.Span {
 	j := v.jobs[id]
 	if j.job.State == cluster.Running || j.joined > 0 {
@@ -239,17 +239,16 @@ func (v *Virtual) Progress(id cluster.JobID) cluster.Span {
 	return j.progress.done.span()
 }
 
-// Left gives how much work a job has still to do, as time on the reference model.
+// Left gives a job's remaining work, as time on the reference model.
 func (v *Virtual) Left(id cluster.JobID) cluster.Span { return v.jobs[id].Runs - v.Progress(id) }
 
-// Speed gives how fast a job is on a model, on the fewest nodes.
+// Speed gives the speed of a job on a model, on the fewest nodes.
 func (v *Virtual) Speed(id cluster.JobID, model string) Speed {
 	j := v.jobs[id]
 	return v.Speeds.of(j.task(), model, false)
 }
 
-// Received gives the GPU time that a job has held so far: the truth against
-// which a ledger is checked.
+// Received gives the GPU time that a job has held so far: the truth for checks of a ledger.
 func (v *Virtual) Received(id cluster.JobID) cluster.GPUTime {
 	j := v.jobs[id]
 	if j.job.State == cluster.Running {
@@ -258,7 +257,7 @@ func (v *Virtual) Received(id cluster.JobID) cluster.GPUTime {
 	return j.received
 }
 
-// start lets a waiting job run on what it was given.
+// start runs a waiting job on holds.
 func (v *Virtual) start(j *work, holds []cluster.Holding) {
 	v.split(j)
 	v.part(j)
@@ -275,7 +274,7 @@ func (v *Virtual) start(j *work, holds []cluster.Holding) {
 	v.meet(j)
 }
 
-// stop ends the attempt of a running job and gives what became of it.
+// stop ends the attempt of a running job and gives its event.
 func (v *Virtual) stop(j *work, what What, outcome string) Event {
 	if j.guest != nil {
 		v.part(j.guest)
@@ -289,7 +288,7 @@ func (v *Virtual) stop(j *work, what What, outcome string) Event {
 	return e
 }
 
-// over ends a stretch of work and gives what became of it; cut tells that it did not end by itself.
+// over ends a time of work and gives its event; cut = it did not end by itself.
 func (v *Virtual) over(j *work, what What, start cluster.Instant, holds []cluster.Holding, cut bool) Event {
 	j.progress = j.pace.walk(j.progress, v.now)
 	var lost amount
@@ -315,7 +314,7 @@ func models(holds []cluster.Holding) []cluster.GPUs {
 	return out
 }
 
-// finish ends a job; what it holds becomes free at once.
+// finish ends a job; its GPUs become free at once.
 func (v *Virtual) finish(j *work, outcome string) {
 	if j.job.State == cluster.Done {
 		return
@@ -336,8 +335,8 @@ func (v *Virtual) finish(j *work, outcome string) {
 	v.tell(e)
 }
 
-// requeue puts a running job back into the queue, when it has cleaned up. warned tells that it
-// has until SIGKILL, reclaimed that the loop wants it.
+// requeue requeues a running job, after it has cleaned up. warned = it has until SIGKILL;
+// reclaimed = the loop requested it.
 func (v *Virtual) requeue(j *work, reclaimed, warned bool) bool {
 	if j.job.State != cluster.Running {
 		return false
@@ -357,7 +356,7 @@ func (v *Virtual) requeue(j *work, reclaimed, warned bool) bool {
 	return true
 }
 
-// complete ends the COMPLETING of a job that was requeued.
+// complete ends the COMPLETING of a requeued job.
 func (v *Virtual) complete(j *work) {
 	v.give(j)
 	j.job.State, j.job.Submit, j.job.Holds, j.job.Start = cluster.Waiting, v.now, nil, 0
@@ -370,7 +369,7 @@ func (v *Virtual) complete(j *work) {
 	}
 }
 
-// give frees what a job holds.
+// give frees a job's resources.
 func (v *Virtual) give(j *work) {
 	if j.job.State != cluster.Running && j.job.State != cluster.Completing {
 		return
@@ -381,7 +380,7 @@ func (v *Virtual) give(j *work) {
 	v.queue.freed = true
 }
 
-// reserve notes which reservation a job names; "" = none.
+// reserve records the reservation that a job uses; "" = none.
 func (v *Virtual) reserve(j *work, name string) {
 	v.holders[name]++
 	if v.holders[j.job.Reservation]--; v.holders[j.job.Reservation] <= 0 {

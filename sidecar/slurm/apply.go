@@ -15,10 +15,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Apply carries out the actions in order and gives one outcome each. Runs of
-// gates, which do not depend on one another, go over several connections. An
-// action that hangs on a reservation which could not be made, or whose
-// beneficiary could not be granted, is skipped. No change is ever sent twice.
+// Apply carries out the actions in order and gives one outcome each. Consecutive gates are
+// independent and use several connections. An action is skipped if it needs a reservation that
+// could not be made, or if its beneficiary got no grant. No change is ever sent twice.
 func (c *Client) Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,13 +52,13 @@ func (c *Client) Apply(ctx context.Context, actions []cluster.Action) []cluster.
 type batch struct {
 	client  *Client
 	courier *courier
-	// broken says why a reservation is of no use: what hangs on it is skipped.
-	// granted are the reservations for which at least one grant went through.
+	// broken says why a reservation is unusable: actions that need it are skipped. granted are
+	// the reservations with at least one successful grant.
 	broken  map[string]string
 	granted map[string]bool
 }
 
-// carryOut does the actions, which are gates where there are several: several at once.
+// carryOut does the actions: one, or several gates in parallel.
 func (b *batch) carryOut(ctx context.Context, actions []cluster.Action, out []cluster.Outcome) {
 	if len(actions) == 1 {
 		out[0] = b.one(ctx, actions[0])
@@ -84,7 +83,7 @@ func (b *batch) carryOut(ctx context.Context, actions []cluster.Action, out []cl
 	all.Wait()
 }
 
-// shut shuts gates: over the line, as far as that is the way.
+// shut shuts gates, over the line if REST can do that.
 func (b *batch) shut(ctx context.Context, l *line, gates []cluster.Action, out []cluster.Outcome) {
 	var posts []post
 	var at []int
@@ -138,7 +137,7 @@ func outcomeOf(err error, at cluster.Instant, took cluster.Span) cluster.Outcome
 	return o
 }
 
-// remember keeps what the actions after this one must know.
+// remember keeps the results that later actions need.
 func (b *batch) remember(a cluster.Action, err error) {
 	switch {
 	case a.Reservation == "":
@@ -200,8 +199,8 @@ func (b *batch) do(ctx context.Context, a cluster.Action) error {
 // change is the body of POST /job/{id}.
 type change map[string]any
 
-// num is a number as Slurm wants it. Leaving one out means "no change";
-// {"set":false} does not: as a begin time it means "now".
+// num is a number in Slurm's syntax. An omitted number means "no change"; {"set":false} does not:
+// as a begin time it means "now".
 func num(n int64) map[string]any {
 	return map[string]any{"set": true, "infinite": false, "number": n}
 }
@@ -209,13 +208,13 @@ func num(n int64) map[string]any {
 // beginAt is a begin time in whole seconds, never before t.
 func beginAt(t cluster.Instant) map[string]any { return num(ceil(int64(t), 1000)) }
 
-// beginNow is a begin time that has passed on every clock that is less than a
-// minute off ours; slurmctld takes any past moment for now.
+// beginNow is a begin time in the past on every clock that differs by less than a minute from
+// ours; slurmctld takes any past moment as now.
 func beginNow(now cluster.Instant) map[string]any { return num(int64(now)/1000 - 60) }
 
 func ceil(n, unit int64) int64 { return (n + unit - 1) / unit }
 
-// nodeList is a node list as an update wants it: [""] clears, [] changes nothing.
+// nodeList is a node list for an update: [""] clears, [] changes nothing.
 func nodeList(nodes []string) []string {
 	if len(nodes) == 0 {
 		return []string{""}
@@ -223,8 +222,7 @@ func nodeList(nodes []string) []string {
 	return nodes
 }
 
-// siteFactor is what REST wants for a site factor of n: it takes Slurm's raw
-// number, in which zero stands in the middle.
+// siteFactor is the REST value for a site factor of n: Slurm's raw number, an offset from 1<<31.
 func siteFactor(n int64) int64 { return 1<<31 + n }
 
 func (c *Client) update(ctx context.Context, record int64, ch change) error {
@@ -232,7 +230,7 @@ func (c *Client) update(ctx context.Context, record int64, ch change) error {
 	return c.looked(ctx, record, ch, err)
 }
 
-// moot turns the refusals that mean "the job has moved on" into skips.
+// moot turns refusals because of a changed job state into skips.
 func moot(err error) error {
 	switch codeOf(err) {
 	case codeNotPending:
@@ -265,7 +263,7 @@ func (c *Client) gate(ctx context.Context, a cluster.Action) error {
 	return c.update(ctx, a.Record, ch)
 }
 
-// gateChange gives the change that shuts the gate; nil = REST cannot, scontrol must.
+// gateChange gives the change that shuts the gate; nil = REST cannot do it, use scontrol.
 func (c *Client) gateChange(a cluster.Action) (change, error) {
 	rec := c.seen.records[a.Record]
 	if !a.Lock && rec != nil && len(rec.jobs) > 0 && rec.jobs[0].State == cluster.Completing && !c.speech.version.gatesCompleting() {
@@ -288,8 +286,8 @@ func (c *Client) gateChange(a cluster.Action) (change, error) {
 	return c.licensed(a, change{"begin_time": beginAt(until)}), nil
 }
 
-// gateUntil is a.Until, or less where the job's deadline comes first: Slurm kills a
-// job that is still waiting then. A moment that has come would open the gate.
+// gateUntil is a.Until, or less if the job's deadline comes first: Slurm kills a job that still
+// waits then. A moment in the past would open the gate.
 func (c *Client) gateUntil(a cluster.Action) (cluster.Instant, error) {
 	last := c.seen.records[a.Record].lastStart()
 	if last == 0 || a.Until <= last {
@@ -301,8 +299,7 @@ func (c *Client) gateUntil(a cluster.Action) (cluster.Instant, error) {
 	return last, nil
 }
 
-// lastStart is the last moment at which a job with a deadline can start and
-// still be done in time; 0 = no deadline.
+// lastStart is the latest start with which a job can meet its deadline; 0 = no deadline.
 func (r *record) lastStart() cluster.Instant {
 	if r == nil || len(r.jobs) == 0 || r.jobs[0].Deadline == 0 {
 		return 0
@@ -310,13 +307,13 @@ func (r *record) lastStart() cluster.Instant {
 	return r.jobs[0].Deadline.Add(-max(r.least, cluster.Minute))
 }
 
-// gateTask shuts the gate of one task of a waiting array. It gives the
-// task a record of its own, by which REST can reach it from then on.
+// gateTask shuts the gate of one task of a waiting array. The task gets a record of its own,
+// which REST can address from then on.
 func (c *Client) gateTask(ctx context.Context, id cluster.JobID, until cluster.Instant) error {
 	return c.gateTasks(ctx, id.String(), until)
 }
 
-// gateTasks does so with several, with commas between them.
+// gateTasks is gateTask for several tasks, separated by commas.
 func (c *Client) gateTasks(ctx context.Context, tasks string, until cluster.Instant) error {
 	_, err := c.scontrol(ctx, "update", "jobid="+tasks, "StartTime="+scontrolTime(until))
 	return moot(err)
@@ -324,16 +321,17 @@ func (c *Client) gateTasks(ctx context.Context, tasks string, until cluster.Inst
 
 func scontrolTime(t cluster.Instant) string { return fmt.Sprintf("uts%d", ceil(int64(t), 1000)) }
 
-// settle waits until the second is over in which the job was requeued, by whomever: slurmd kills a job that starts again
-// within it ("Job credential revoked"), and the job has failed. Slurm gives a requeued job a new time of submission, at
-// most a second late. Where that is further ahead, our clock is behind Slurm's and says nothing.
+// settle waits for the end of the second in which the job was requeued, by anyone: slurmd kills a
+// job that starts again within it ("Job credential revoked"), and the job fails. Slurm gives a
+// requeued job a new submit time, at most a second late. If that is further ahead, our clock is
+// behind Slurm's and tells nothing.
 func (c *Client) settle(ctx context.Context, id int64) {
 	rec := c.seen.records[id]
 	if rec == nil {
 		return
 	}
 	for i := range rec.jobs {
-		const late = 10 * cluster.Millisecond // of slurmctld's own reading of its clock
+		const late = 10 * cluster.Millisecond // in slurmctld's reading of its own clock
 		wait := rec.jobs[i].Submit.Add(cluster.Second + late).Sub(c.now())
 		if rec.jobs[i].Restarts == 0 || wait <= 0 || wait > 2*cluster.Second {
 			continue
@@ -345,7 +343,7 @@ func (c *Client) settle(ctx context.Context, id int64) {
 	}
 }
 
-// grant opens the gate on the given nodes, all in one call.
+// grant opens the gate on the given nodes, in one call.
 func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 	id, err := c.ownRecord(ctx, a)
 	if err != nil {
@@ -370,7 +368,7 @@ func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 	return c.update(ctx, id, ch)
 }
 
-// putBack gives the job back to its gate or to Slurm, as its user had it.
+// putBack returns the job to its gate or to Slurm, with its user's settings.
 func (c *Client) putBack(ctx context.Context, a cluster.Action, begin any) error {
 	id, err := c.ownRecord(ctx, a)
 	if err != nil {
@@ -396,10 +394,10 @@ func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
 	return ch
 }
 
-// whom says which processes hear a signal (see Settings.SignalTo).
+// whom gives the flag for the processes that receive a signal (see Settings.SignalTo).
 var whom = map[string]string{"steps": "FULL_STEPS_ONLY", "batch": "BATCH_JOB", "all": "FULL_JOB"}
 
-// notify sends the notice. Slurm answers 200 whatever became of it; the truth is in status[].
+// notify sends the notice. Slurm answers 200 for every result; the real one is in status[].
 func (c *Client) notify(ctx context.Context, a cluster.Action) error {
 	flag, ok := whom[a.SignalTo]
 	if !ok || a.Signal == "" {
@@ -457,10 +455,10 @@ func (r *reader) status() problem {
 	return p
 }
 
-// reclaim requeues the job, never one that has finished, and at once gates it
-// far ahead: a begin time in the future, set while the job cleans up, survives that;
-// "now" would not. Where the version forbids that (see gatesCompleting), the two
-// minutes that Slurm itself waits after a requeue must do until the next round's gate.
+// reclaim requeues the job, never one that has finished, and at once gates it far ahead. A future
+// begin time that is set while the job cleans up survives that; "now" would not. If the version
+// forbids this (see gatesCompleting), Slurm's own delay of two minutes after a requeue must last
+// until the next round's gate.
 func (c *Client) reclaim(ctx context.Context, a cluster.Action) error {
 	w, err := c.readJob(ctx, a.Record, a.ID)
 	if err != nil {
@@ -507,9 +505,8 @@ func (c *Client) reclaim(ctx context.Context, a cluster.Action) error {
 
 func finished(w *wireJob) bool { return !w.is("PENDING") && !w.is("RUNNING") && !w.is("SUSPENDED") }
 
-// requeue asks for it in the one form that never revives a job which has just
-// finished. A suspended job is resumed first: it would neither hear the signal
-// nor come out of it without a hold.
+// requeue uses the one request that never revives a job which has just finished. A suspended job
+// is resumed first: otherwise it would not receive the signal, and would come out of it held.
 func (c *Client) requeue(ctx context.Context, a cluster.Action, w *wireJob) error {
 	if w.is("SUSPENDED") {
 		if _, err := c.scontrol(ctx, "resume", a.ID.String()); err != nil {
@@ -524,7 +521,7 @@ func (c *Client) requeue(ctx context.Context, a cluster.Action, w *wireJob) erro
 	return moot(c.rest.put(ctx, http.MethodPost, c.path("jobs/requeue"), body, nil))
 }
 
-// readJob reads one job anew. It is a skip where Slurm no longer knows it.
+// readJob reads one job again. It is a skip if Slurm no longer knows the job.
 func (c *Client) readJob(ctx context.Context, id int64, job cluster.JobID) (*wireJob, error) {
 	all, err := c.readRecord(ctx, id)
 	if err != nil {
@@ -542,14 +539,13 @@ func (c *Client) readJob(ctx context.Context, id int64, job cluster.JobID) (*wir
 	return nil, skip("Slurm no longer knows it")
 }
 
-// reservationFlags: IGNORE_JOBS, since the nodes are busy when it is made; FLEX,
-// or its end would kill the jobs in it; NO_HOLD_JOBS_AFTER_END, or its end would
-// hold a job that still waits for it; OVERLAP, so that two hand-overs may follow
-// each other on one node.
+// reservationFlags: IGNORE_JOBS, since the nodes are busy when it is made. FLEX, or its end would
+// kill the jobs in it. NO_HOLD_JOBS_AFTER_END, or its end would hold a job that still waits for
+// it. OVERLAP, so that one node can be handed over twice in a row.
 var reservationFlags = []string{"IGNORE_JOBS", "FLEX", "NO_HOLD_JOBS_AFTER_END", "OVERLAP"}
 
-// reserve makes the reservation, or changes it where it is there already. What
-// is there may have changed since the last look, so the other way is tried too.
+// reserve makes the reservation, or changes an existing one. It may have changed since the last
+// look, so the other request is tried too.
 func (c *Client) reserve(ctx context.Context, a cluster.Action) error {
 	c.seen.reservations.ask = 0
 	reserve := c.reserveByREST
@@ -572,7 +568,7 @@ func (c *Client) reserveByREST(ctx context.Context, a cluster.Action, create boo
 		"node_list": a.Nodes,
 		"end_time":  beginAt(a.Until),
 	}
-	if create { // a start time in a change of one that has begun is refused
+	if create { // changing the start time of a started reservation is refused
 		body["start_time"] = beginNow(c.now())
 		body["flags"] = reservationFlags
 	}
@@ -604,8 +600,8 @@ func (c *Client) knowsReservation(name string) bool {
 	return false
 }
 
-// release frees a running job of its reservation, so that the reservation can
-// go while the job stays.
+// release removes a running job from its reservation, so that the reservation can be deleted
+// while the job continues.
 func (c *Client) release(ctx context.Context, a cluster.Action) error {
 	ch := change{"reservation": ""}
 	if c.cfg.SiteFactor != 0 {
@@ -653,9 +649,8 @@ func (c *Client) deleteReservation(ctx context.Context, name string) error {
 	return err
 }
 
-// watchTouched is for how long after an action its record is read at every look
-// while it has not come to rest: a job that was granted but does not start gets
-// its true reason only seconds later.
+// watchTouched is how long after an action its record is read at every look until it is stable: a
+// granted job that does not start gets its true reason only seconds later.
 const watchTouched = 2 * cluster.Minute
 
 func (c *Client) touch(record int64) {

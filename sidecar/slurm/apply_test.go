@@ -16,7 +16,7 @@ import (
 
 const ok = `{"errors":[],"warnings":[]}`
 
-// acting is a recorded server that has been looked at, ready for actions.
+// acting is a recorded server after a first look, ready for actions.
 func acting(t *testing.T, v int, records ...string) (*recorded, *Client) {
 	t.Helper()
 	f := newRecorded(t, v)
@@ -65,13 +65,13 @@ func TestGrantIsOneCall(t *testing.T) {
 	}
 }
 
-// A job that was requeued starts again in a later second: slurmd kills one that starts in the same.
+// A requeued job starts again in a later second: slurmd kills one that starts in the same second.
 func TestRequeuedJobsStartInALaterSecond(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []cluster.Verb{cluster.Grant, cluster.Open} {
 		t.Run(string(verb), func(t *testing.T) {
 			t.Parallel()
-			requeued := time.Now().Truncate(time.Second).Add(time.Second) // Slurm's word of it may be so late
+			requeued := time.Now().Truncate(time.Second).Add(time.Second) // Slurm may report the time as late as this
 			f := newRecorded(t, 44)
 			f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(7, fmt.Sprintf(`"restart_cnt":1,"submit_time":%d`, requeued.Unix()))))
 			c := f.client(func(cfg *Config) { cfg.Now = time.Now })
@@ -91,7 +91,7 @@ func TestRequeuedJobsStartInALaterSecond(t *testing.T) {
 	}
 }
 
-// A job goes back as its user had it; a reservation of the user's own stays.
+// A job gets its user's settings back; a reservation of the user's own stays.
 func TestTakeBackRestores(t *testing.T) {
 	t.Parallel()
 	f, c := acting(t, 44, waitingJob(7, `"resv_name":"fairlease_7"`), waitingJob(8, `"resv_name":"course"`))
@@ -133,7 +133,7 @@ func TestGateStopsBeforeDeadline(t *testing.T) {
 	}
 }
 
-// A write whose fate is unknown is reported so and sent once, whatever goes wrong.
+// A write whose result is unknown is reported as such and sent once, whatever fails.
 func TestWritesAreNeverRepeated(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]answer{
@@ -181,8 +181,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What hangs on a reservation that could not be made, or on a grant that
-// failed, is left alone: nobody is requeued for nothing.
+// Actions that depend on a reservation that could not be made, or on a failed grant, are skipped:
+// no job is requeued in vain.
 func TestDependentActionsAreSkipped(t *testing.T) {
 	t.Parallel()
 	handOver := []cluster.Action{
@@ -308,7 +308,7 @@ func TestScontrolMissing(t *testing.T) {
 	}
 }
 
-// Levers that the version lacks go through scontrol, whose words count.
+// Operations that the version lacks use scontrol, whose messages are evaluated.
 func TestScontrol(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -7,15 +7,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// aside translates as much as can be of a record that makes no sense (w.wrong), so that the rest of the list can be
-// gone on with: whose it is, what it holds, and why nothing is done with it. What was known of it before stays.
+// aside translates the usable part of an invalid record (w.wrong), so that the rest of the list
+// stays usable: its owner, its allocation, and why nothing is done with it. Earlier knowledge
+// stays.
 func (t *translator) aside(w *wireJob, before *record) *record {
 	rec := &record{id: w.id, states: stateKey(w.states), array: w.array, resv: w.resv, wants: asksForGPUs(w)}
 	if before != nil {
 		known := *before
 		rec, known.states = &known, rec.states
 		rec.jobs = slices.Clone(before.jobs)
-		if len(rec.jobs) > 1 && state(w) != cluster.Waiting { // it stands for the last of the array's tasks now
+		if len(rec.jobs) > 1 && state(w) != cluster.Waiting { // it now stands for the last of the array's tasks
 			rec.jobs = rec.jobs[:1]
 			rec.jobs[0].ID, rec.jobs[0].Whole, rec.tasks = w.jobID(), false, 0
 		}
@@ -46,12 +47,12 @@ func (t *translator) aside(w *wireJob, before *record) *record {
 	return rec
 }
 
-// asksForGPUs tells whether a record speaks of GPUs, however it is to be read.
+// asksForGPUs tells whether a record mentions GPUs in any form.
 func asksForGPUs(w *wireJob) bool {
 	return slices.ContainsFunc([]string{w.wanted, w.got, w.perJob, w.perNode, w.perSocket, w.perTask}, func(s string) bool { return strings.Contains(s, "gpu") })
 }
 
-// heldAside gives what a job holds as far as that can be told.
+// heldAside gives the part of the allocation that is readable.
 func (t *translator) heldAside(w *wireJob) []cluster.Holding {
 	if !holds(state(w)) {
 		return nil

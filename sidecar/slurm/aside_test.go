@@ -9,8 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// A record that makes no sense is set aside: it is told of, with its owner and what it holds, the others are read as ever,
-// and however many of them a user has, the look does not fail.
+// An invalid record is set aside: it is reported with its owner and allocation, and the other
+// records are read as usual. However many of them a user has, the look does not fail.
 func TestARecordThatMakesNoSenseIsSetAside(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -49,8 +49,8 @@ func TestARecordThatMakesNoSenseIsSetAside(t *testing.T) {
 	}
 }
 
-// What was known of a job stays when its record makes no sense any more, and comes back when it does again. An array keeps
-// its tasks.
+// Knowledge of a job stays when its record becomes invalid, and is used again when it is valid.
+// An array keeps its tasks.
 func TestAKnownJobIsSetAsideAndComesBack(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -76,7 +76,7 @@ func TestAKnownJobIsSetAsideAndComesBack(t *testing.T) {
 	if d := cmp.Diff(before, f.see(c).Jobs); d != "" {
 		t.Error("they do not come back: " + d)
 	}
-	// One that is over while it makes no sense is over.
+	// A job that ends while its record is invalid is over.
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(1_000_003, strings.Replace(runningJob(2, `"excluded_nodes":"v[","end_time":300`), "RUNNING", "COMPLETED", 1)))
 	if j := f.see(c).Jobs[0]; j.State != cluster.Done || j.Outcome != "COMPLETED" || j.End != 300_500 || j.Holds != nil || j.Aside == "" {
 		t.Errorf("%+v", j)

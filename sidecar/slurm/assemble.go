@@ -8,9 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// assemble gives all jobs that concern GPU nodes, sorted. What takes several
-// records to know is settled here: an array's limit, and who counts for a GPU of
-// which several jobs hold a part.
+// assemble gives all jobs that concern GPU nodes, sorted. It settles what depends on several
+// records: an array's limit, and which job counts for a GPU that several jobs share.
 func (s *seen) assemble(now cluster.Instant) []cluster.Job {
 	if s.given && !s.changed {
 		return s.keepSuspended(s.last.Jobs, now)
@@ -36,7 +35,7 @@ func (s *seen) assemble(now cluster.Instant) []cluster.Job {
 	return s.keepSuspended(out, now)
 }
 
-// keepSuspended brings the suspension of suspended jobs up to now.
+// keepSuspended updates the suspension of suspended jobs to now.
 func (s *seen) keepSuspended(jobs []cluster.Job, now cluster.Instant) []cluster.Job {
 	cloned := false
 	for i := range jobs {
@@ -57,8 +56,8 @@ type gpu struct {
 	index int
 }
 
-// withShared adds to what a job holds the GPUs of which it holds a part, unless
-// another job counts for them already: each GPU is held once.
+// withShared adds the shared GPUs of a job to its holdings, unless another job counts for them
+// already: each GPU is held once.
 func (s *seen) withShared(held []cluster.Holding, shards map[string][]int, taken map[gpu]bool) []cluster.Holding {
 	held = slices.Clone(held)
 	for i := range held {
@@ -77,8 +76,8 @@ func (s *seen) withShared(held []cluster.Holding, shards map[string][]int, taken
 	return held
 }
 
-// limitArrays marks the waiting tasks for which their array's %limit leaves no room:
-// those whose gate is open are counted first, then by number.
+// limitArrays marks the waiting tasks that their array's %limit keeps from starting. Tasks with
+// an open gate count first, then by number.
 func limitArrays(jobs []cluster.Job, limits map[int64]int, now cluster.Instant) {
 	if len(limits) == 0 {
 		return

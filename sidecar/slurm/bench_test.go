@@ -54,8 +54,8 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkFullLook is an Observe of 10,000 waiting jobs, all records read.
-// CPU time and memory include the serving of the list from memory.
+// BenchmarkFullLook is an Observe of 10,000 waiting jobs that reads all records. CPU time and
+// memory include serving the list from memory.
 func BenchmarkFullLook(b *testing.B) {
 	f, full := recordedFull(b, 10_000)
 	c := f.client()

@@ -8,7 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// What users write is told as it is as long as 64 bits can reckon with it, and is bounded beyond that.
+// A number in a job stays unchanged while 64 bits can compute with it, and is clamped beyond
+// that.
 func TestNumbersOfAJobAreBounded(t *testing.T) {
 	t.Parallel()
 	const huge = `{"set":true,"infinite":false,"number":9223372036854775807}`
@@ -39,7 +40,8 @@ func TestNumbersOfAJobAreBounded(t *testing.T) {
 	}
 }
 
-// A time that Slurm's users may name, or a clock that is off, is safe to reckon with, and every calendar has it.
+// Any time that users may request, and that of a wrong clock, is safe in computations and valid
+// in every calendar.
 func TestTimesOfAJobAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, seconds := range []string{"1000000000000", "9223372036854775807", "-1", "-9223372036854775808", "1e300"} {
@@ -48,7 +50,7 @@ func TestTimesOfAJobAreBounded(t *testing.T) {
 			fields += fmt.Sprintf(`,"%s":{"set":true,"infinite":false,"number":%s}`, name, seconds)
 		}
 		jobs, notes := translatedAs(t, []byte(`{"jobs":[`+runningJob(1, fields[1:]+`,"restart_cnt":`+seconds)+`]}`))
-		if seconds == "1e300" { // no number at all
+		if seconds == "1e300" { // not a number
 			if len(jobs) != 0 || len(notes) != 1 {
 				t.Errorf("%s: %d jobs, %q", seconds, len(jobs), notes)
 			}

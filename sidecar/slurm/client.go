@@ -9,20 +9,20 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Client looks at one Slurm and acts on it. It is safe for concurrent use; looks
-// and actions are carried out one at a time.
+// Client observes one Slurm and acts on it. It is safe for concurrent use; looks and actions run
+// one at a time.
 type Client struct {
 	cfg  Config
 	rest *rest
 
 	mu     sync.Mutex
-	speech *speech // nil = to be negotiated (again)
+	speech *speech // nil = must be negotiated (again)
 	seen   seen
 	notes  notes
-	split  map[cluster.JobID]bool // tasks that the present Apply has split off
+	split  map[cluster.JobID]bool // tasks that the current Apply has split off
 }
 
-// New checks cfg and gives a client. It does not connect: that is the first Observe's work.
+// New checks cfg and gives a client. It does not connect: the first Observe does.
 func New(cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	r, err := newREST(cfg)
@@ -35,7 +35,7 @@ func New(cfg Config) (*Client, error) {
 // Close drops the connections.
 func (c *Client) Close() { c.rest.http.CloseIdleConnections() }
 
-// notes collects what a look left out or could not find out, without failing for it.
+// notes collects what a look omitted or could not find out, without failing for it.
 type notes struct {
 	lines   []string
 	dropped int
@@ -59,8 +59,8 @@ func (n *notes) join(other notes) {
 	n.dropped += other.dropped
 }
 
-// Notes tells what the last Observe left out or worked around, in words: records
-// that made no sense, an account tree that could not be renewed. Mostly empty.
+// Notes says in words what the last Observe omitted or worked around: invalid records, an account
+// tree that could not be renewed. Usually it is empty.
 func (c *Client) Notes() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *Client) Notes() []string {
 
 func (c *Client) now() cluster.Instant { return cluster.InstantOf(c.cfg.Now()) }
 
-// talk negotiates where that has not happened yet or no longer holds.
+// talk negotiates the version if that has not happened yet or no longer holds.
 func (c *Client) talk(ctx context.Context) error {
 	if c.speech != nil {
 		return nil
@@ -92,7 +92,7 @@ func (c *Client) path(format string, args ...any) string {
 	return fmt.Sprintf("/slurm/%v/", c.speech.version) + fmt.Sprintf(format, args...)
 }
 
-// jobsPath is the same in the version in which jobs are read.
+// jobsPath is path in the version in which jobs are read.
 func (c *Client) jobsPath(format string, args ...any) string {
 	return fmt.Sprintf("/slurm/%v/", c.speech.jobs) + fmt.Sprintf(format, args...)
 }
@@ -102,14 +102,15 @@ func (c *Client) dbPath(format string, args ...any) string {
 	return fmt.Sprintf("/slurmdb/%v/", c.speech.version) + fmt.Sprintf(format, args...)
 }
 
-// list reads one list of records, all of it or, with update > 0, only if it is
-// newer than that second. each must read exactly one value; what it reports
-// as an error, or leaves in r.junk, costs that record only.
+// list reads one list of records. With update > 0 it reads it only if it is newer than that
+// second. each must read exactly one value; an error from it, or an entry in r.junk, costs only
+// that record.
 func (c *Client) list(ctx context.Context, path, member string, update int64, each func(*reader) error, reset func()) (reply, error) {
 	return c.listUnless(ctx, path, member, update, nil, each, reset)
 }
 
-// listUnless is list, but for a list whose text is known: of that nothing is read. known is told the text; nil = none is.
+// listUnless is list, but skips a list with a known text. known receives the text; nil = none is
+// known.
 func (c *Client) listUnless(ctx context.Context, path, member string, update int64, known func([]byte) bool, each func(*reader) error, reset func()) (reply, error) {
 	if update > 0 {
 		path += fmt.Sprintf("?update_time=%d", update)

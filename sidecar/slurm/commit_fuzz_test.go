@@ -15,8 +15,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// FuzzRecordToMemory takes a job record of any content from its translation to the commit of the round. The round is
-// made, and the jobs beside it are as they would be without it.
+// FuzzRecordToMemory takes an arbitrary job record from its translation to the commit of the
+// round. The round is made, and other jobs are as they would be without it.
 func FuzzRecordToMemory(f *testing.F) {
 	addRecords(f)
 	f.Fuzz(func(t *testing.T, fields []byte) {
@@ -24,7 +24,7 @@ func FuzzRecordToMemory(f *testing.F) {
 	})
 }
 
-// FuzzRecordToPostgreSQL does the same with the journal in PostgreSQL, and reads what was written.
+// FuzzRecordToPostgreSQL does the same with the journal in PostgreSQL, and reads the result.
 func FuzzRecordToPostgreSQL(f *testing.F) {
 	addRecords(f)
 	s, err := store.Open(f.Context(), store.Config{DSN: storetest.Database(f)})
@@ -74,7 +74,7 @@ func addRecords(f *testing.F) {
 // clock is the time of the looks of all fuzz runs: it never goes back.
 var clock atomic.Int64
 
-// governed is a cluster of two nodes as it was read.
+// governed is a cluster of two nodes that returns a fixed sighting.
 type governed struct{ seen cluster.Sighting }
 
 func (g *governed) Observe(context.Context, cluster.Instant) (cluster.Sighting, error) {
@@ -86,7 +86,7 @@ func (g *governed) Apply(_ context.Context, actions []cluster.Action) []cluster.
 	return make([]cluster.Outcome, len(actions))
 }
 
-// govern makes three rounds over a job with such fields, one that waits and one that runs.
+// govern makes three rounds with two jobs that have these fields, one waiting and one running.
 func govern(t *testing.T, journal loop.Journal, fields []byte) cluster.Plan {
 	t.Helper()
 	node := func(name string) cluster.Node {
@@ -101,11 +101,11 @@ func govern(t *testing.T, journal loop.Journal, fields []byte) cluster.Plan {
 	for _, text := range []string{waitingJob(1, ""), strings.Replace(runningJob(2, ""), `"v1"`, `"v2"`, 2), fuzzed} {
 		r := newReader(bytes.NewReader([]byte(text)))
 		w := r.job()
-		if r.err != nil { // no JSON: the whole list would be refused
+		if r.err != nil { // not JSON: the whole list would be refused
 			return cluster.Plan{}
 		}
 		if w.id == 1 && c.seen.records[1] != nil || w.id == 2 && c.seen.records[2] != nil {
-			return cluster.Plan{} // it says that it is another one
+			return cluster.Plan{} // it claims another identity
 		}
 		if rec := c.translate(&tr, &w, &c.notes); rec != nil {
 			c.seen.records[w.id] = rec

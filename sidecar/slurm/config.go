@@ -5,19 +5,21 @@ import (
 	"time"
 )
 
-// Config says where Slurm is and how to deal with it. Zero values mean the
-// default that stands beside each field.
+// Config says how to reach Slurm and how to use it. Zero values mean the defaults given beside
+// the fields.
 type Config struct {
 	// Address of slurmrestd: unix:///run/slurmrestd/slurmrestd.socket, http://host:port or https://host:port.
 	Address string
 	TLS     TLS
-	// User and TokenFile fill the X-SLURM-USER-NAME and X-SLURM-USER-TOKEN headers;
-	// empty where the socket's owner is proof enough. The file is read again whenever it changes.
+	// User and TokenFile fill the X-SLURM-USER-NAME and X-SLURM-USER-TOKEN headers; leave them
+	// empty if the socket's owner is sufficient proof. The file is read again whenever it
+	// changes.
 	User      string
 	TokenFile string
-	// APIVersion is "" to choose the newest that both sides know, or e.g. "v0.0.44".
+	// APIVersion is e.g. "v0.0.44", or "" for the newest that both sides know.
 	APIVersion string
-	// License is the licence by which jobs are gated, where slurm.conf has it; "" = begin times are the only gates.
+	// License is the licence that gates jobs, if slurm.conf has it; "" = begin times are the only
+	// gates.
 	License string
 	// Scontrol is the command line before scontrol's arguments ("scontrol").
 	Scontrol []string
@@ -28,12 +30,12 @@ type Config struct {
 
 	FullEvery     time.Duration // how old the full job list may become (30 s)
 	AccountsEvery time.Duration // how old the account tree may become (5 min)
-	SmallList     int           // up to so many job records the full list is always read (200; negative = never)
-	Singles       int           // up to so many changed records are read singly (64)
-	ArrayCap      int           // tasks of one waiting array that are told apart (1000)
+	SmallList     int           // up to this many job records the full list is always read (200; negative = never)
+	Singles       int           // up to this many changed records are read singly (64)
+	ArrayCap      int           // maximum tasks of one waiting array that are told apart (1000)
 
-	// SiteFactor is what we give jobs that are granted a lease (gate.site_factor); 0 = none, and nobody's is
-	// read or put back.
+	// SiteFactor is added to jobs with a new lease (gate.site_factor); 0 = site factors are
+	// neither set nor read nor restored.
 	SiteFactor int64
 
 	// Now is the clock (time.Now).

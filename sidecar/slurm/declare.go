@@ -11,14 +11,15 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// maxCommand is the length up to which a command line is kept.
+// maxCommand is the maximum length of a command line that is kept, in bytes.
 const maxCommand = 96
 
-// maxSubmitLine is the length up to which a submit line is read.
+// maxSubmitLine is the maximum length of a submit line that is read, in bytes.
 const maxSubmitLine = 4096
 
-// commandLine gives the command line by which jobs of a type are known: the script's path and arguments, or
-// what --wrap runs, with every number as #. The end of a long one is replaced by a hash of the whole.
+// commandLine gives the command line that identifies jobs of a type: the script's path and
+// arguments, or the argument of --wrap, with every number as #. The end of a long one is replaced
+// by a hash of the whole.
 func commandLine(w *wireJob) string {
 	text := strings.TrimSpace(w.command)
 	if text == "" {
@@ -35,11 +36,11 @@ func commandLine(w *wireJob) string {
 		return text
 	}
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(text)) // a hash takes everything
+	_, _ = h.Write([]byte(text)) // a hash never fails
 	return fmt.Sprintf("%s~%08x", cutText(text, maxCommand-9), h.Sum32())
 }
 
-// cutText gives at most so many bytes of a text, and no part of a letter.
+// cutText truncates a text to most bytes, between two letters.
 func cutText(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -47,7 +48,7 @@ func cutText(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "")
 }
 
-// numberless writes every number in a text as #, and what cannot be shown as ?.
+// numberless replaces every number in a text by #, and unprintable characters by ?.
 func numberless(text string) string {
 	var out strings.Builder
 	digits := false
@@ -68,11 +69,12 @@ func numberless(text string) string {
 	return out.String()
 }
 
-// declared gives what a job's user says of how it saves. An explicit word (--comment saves=) counts first; then
-// --signal, for a job that asks Slurm for a signal handles it; then --requeue or --open-mode=append, written by
-// the user. These two do not prove that the job saves, only that its user expects requeues: they count as saving on
-// SIGTERM, and as implied, so that whatever the job is seen to do counts more. The options are read from the
-// submit line, which Slurm tells from API v0.0.44 on; those inside the script are not seen.
+// declared gives how a job saves, as its user declares it. An explicit word (--comment saves=)
+// has precedence. Next is --signal: a job that asks Slurm for a signal handles it. Last are
+// --requeue and --open-mode=append, if the user wrote them. These two do not prove that the job
+// saves, only that its user expects requeues. They count as saving on SIGTERM, and as implied, so
+// that observations override them. The options are read from the submit line, which API v0.0.44
+// and later reports; options inside the script are not visible.
 func declared(w *wireJob, comment string) cluster.Saving {
 	var s cluster.Saving
 	for word := range strings.SplitSeq(comment, ",") {
@@ -101,19 +103,20 @@ func declared(w *wireJob, comment string) cluster.Saving {
 	case o.appends:
 		s.Manner, s.Evidence, s.Implied = cluster.SavesOnTerm, "--open-mode=append", true
 	default:
-		return s // at most how long a save takes, and the signal
+		return s // only the duration of a save and the signal, if any
 	}
 	s.Source, s.At = cluster.FromDeclaration, instant(w.submit)
 	return s
 }
 
-// sbatchOptions is what a user says on the command line of sbatch.
+// sbatchOptions are the options on the command line of sbatch.
 type sbatchOptions struct {
 	signal           string
 	requeue, appends bool
 }
 
-// options reads the options in a job's submit line, up to its script or --wrap: what follows is the job's own.
+// options reads the options in a job's submit line, up to its script or --wrap; the rest are the
+// job's own arguments.
 func options(w *wireJob) (o sbatchOptions) {
 	if w.submitLine == "" || !w.batch {
 		return o
@@ -141,8 +144,8 @@ func options(w *wireJob) (o sbatchOptions) {
 	return o
 }
 
-// valueOf tells whether a word is an option whose value may be the next word and look like the script:
-// sbatch -J train.sh train.sh.
+// valueOf tells whether a word is an option whose value may be the next word and look like the
+// script: sbatch -J train.sh train.sh.
 func valueOf(option string) bool {
 	return slices.Contains([]string{"-J", "--job-name", "-o", "--output", "-e", "--error", "-D", "--chdir"}, option)
 }
@@ -150,8 +153,8 @@ func valueOf(option string) bool {
 // signals are those that a job can handle, by Slurm's number.
 var signals = map[int]string{1: "HUP", 2: "INT", 3: "QUIT", 10: "USR1", 12: "USR2", 14: "ALRM", 15: "TERM", 18: "CONT"}
 
-// parseSignal reads the value of --signal, [{R|B}:]SIGNAL[@SECONDS]: which signal the job handles, by which
-// processes it is heard, and how much time the job asks for.
+// parseSignal reads the value of --signal, [{R|B}:]SIGNAL[@SECONDS]: the signal that the job
+// handles, the processes that receive it, and the time that the job asks for.
 func parseSignal(text string) (s cluster.Saving, ok bool) {
 	const standard = 60 * cluster.Second
 	s.SignalTo, s.Takes = "steps", standard
@@ -164,7 +167,7 @@ func parseSignal(text string) (s cluster.Saving, ok bool) {
 	}
 	name, seconds, timed := strings.Cut(rest, "@")
 	if timed {
-		n, ok := cluster.ParseCount(seconds, 65535) // Slurm's most
+		n, ok := cluster.ParseCount(seconds, 65535) // Slurm's maximum
 		if !ok {
 			return cluster.Saving{}, false
 		}

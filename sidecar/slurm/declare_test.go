@@ -75,7 +75,7 @@ func TestCommandsOfAType(t *testing.T) {
 	}
 }
 
-// What a real Slurm answers in v0.0.44.
+// The answer of a real Slurm in v0.0.44.
 func TestRealSubmitLines(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/jobs-26.05.json")
@@ -94,7 +94,7 @@ func TestRealSubmitLines(t *testing.T) {
 	}
 }
 
-// FuzzDeclared reads comments, command lines and submit lines that are anything.
+// FuzzDeclared reads arbitrary comments, command lines and submit lines.
 func FuzzDeclared(f *testing.F) {
 	f.Add("saves=30m,save-time=90s", "/home/a/train.sh 1", "sbatch --signal=B:USR1@90 --requeue train.sh 1")
 	f.Add("saves=banana", "", "sbatch --open-mode=append --wrap=x")

@@ -15,12 +15,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// lookFactors reads the site factors that waiting jobs have, before we give them ours: records do not show them. sprio does, of jobs
-// that could start by their begin time, and is asked only where such a job is new. That of a job that asks for our licence is ours.
+// lookFactors reads the site factors of waiting jobs before we set ours; job records do not
+// contain them. sprio shows them for jobs whose begin time has come, and runs only if such a job
+// is new. The site factor of a job that requests our licence is ours.
 func (c *Client) lookFactors(ctx context.Context, now cluster.Instant) {
 	s := &c.seen
 	if c.cfg.SiteFactor == 0 {
-		return // we write none
+		return // we set none
 	}
 	fresh := false
 	for id, rec := range s.records {
@@ -57,7 +58,7 @@ func (c *Client) lookFactors(ctx context.Context, now cluster.Instant) {
 	}
 }
 
-// factor adds what is known of site factors to jobs, in a copy.
+// factor adds the known site factors to jobs, in a copy.
 func (s *seen) factor(jobs []cluster.Job) []cluster.Job {
 	if len(s.factors) == 0 {
 		return jobs
@@ -71,7 +72,8 @@ func (s *seen) factor(jobs []cluster.Job) []cluster.Job {
 	return jobs
 }
 
-// sprio gives the site factors of waiting jobs by record. It stands beside scontrol and runs as it does.
+// sprio gives the site factors of waiting jobs by record. It is beside scontrol and runs in the
+// same way.
 func (c *Client) sprio(ctx context.Context) (map[int64]int64, error) {
 	line := slices.Clone(c.cfg.Scontrol)
 	last := len(line) - 1
@@ -97,7 +99,7 @@ func (c *Client) sprio(ctx context.Context) (map[int64]int64, error) {
 	return factors(string(out)), nil
 }
 
-// factors reads what sprio prints: a job's id and its site factor in a line.
+// factors reads sprio's output: a job id and its site factor per line.
 func factors(text string) map[int64]int64 {
 	out := map[int64]int64{}
 	for line := range strings.Lines(text) {

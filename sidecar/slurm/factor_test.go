@@ -9,7 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// An administrator's site factor is read once for a new job, and put back whole; where we write none, none is touched.
+// An administrator's site factor is read once for a new job, and restored exactly; if we set
+// none, none is changed.
 func TestSiteFactorOfOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -27,7 +28,7 @@ func TestSiteFactorOfOthers(t *testing.T) {
 		if got := s.Jobs[0].SiteFactor; (got != nil) != (ours != 0) || got != nil && *got != -33 {
 			t.Errorf("with ours %d: job 7 has %v", ours, got)
 		}
-		for _, j := range s.Jobs[1:] { // one had a lease, one a licence that its user took off
+		for _, j := range s.Jobs[1:] { // one had a lease, the other a licence that its user removed
 			if j.SiteFactor != nil {
 				t.Errorf("ours counts as another's: job %d, %d", j.Record, *j.SiteFactor)
 			}

@@ -12,35 +12,35 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Facts is what `doctor` wants to know about a Slurm: as it is, without judging.
+// Facts describes a Slurm for `doctor`, without judgement.
 type Facts struct {
 	Address  string   `json:"address"`
 	Release  string   `json:"release"` // "26.05.5"
 	Cluster  string   `json:"cluster"`
 	Offered  []string `json:"offered"`   // API versions of slurmrestd
-	Speaks   string   `json:"speaks"`    // the one that we use
-	ReadJobs string   `json:"read_jobs"` // the one in which we read jobs
-	// Requeue and Reserve say by what the levers go: "rest" or "scontrol".
+	Speaks   string   `json:"speaks"`    // the version that we use
+	ReadJobs string   `json:"read_jobs"` // the version in which we read jobs
+	// Requeue and Reserve name the interface for these operations: "rest" or "scontrol".
 	Requeue string `json:"requeue"`
 	Reserve string `json:"reserve"`
 
-	// Conf is Slurm's whole configuration, by the names of slurm.conf; empty
-	// where scontrol could not be run (ConfError).
+	// Conf is Slurm's whole configuration, by the names of slurm.conf; empty if scontrol could
+	// not run (ConfError).
 	Conf      map[string]string `json:"conf"`
 	ConfError string            `json:"conf_error,omitempty"`
 	// MinJobAge is how long a finished job stays listed.
 	MinJobAge cluster.Span `json:"min_job_age"`
 
-	// Operator is the Slurm user as whom slurmrestd acts for us ("" where that
-	// cannot be told), Rights its admin level: "None", "Operator", "Administrator".
+	// Operator is the Slurm user that slurmrestd uses for us ("" = unknown). Rights is its admin
+	// level: "None", "Operator", "Administrator".
 	Operator string `json:"operator,omitempty"`
 	Rights   string `json:"rights,omitempty"`
-	// RestDenied and ScontrolDenied are Slurm's words to an operator's request
-	// that changes nothing, tried on either way; "" = allowed.
+	// RestDenied and ScontrolDenied are Slurm's answers to an operator's request that changes
+	// nothing, tried over both interfaces; "" = allowed.
 	RestDenied     string `json:"rest_denied,omitempty"`
 	ScontrolDenied string `json:"scontrol_denied,omitempty"`
 
-	// Token warns of a token that has expired or is about to; "" = there is time, or none is used.
+	// Token warns of a token that has expired or will soon; "" = it is valid, or none is used.
 	Token string `json:"token,omitempty"`
 
 	Nodes []cluster.Node `json:"nodes"` // those with GPUs
@@ -58,16 +58,16 @@ const (
 	ConfJobRequeue    = "JobRequeue"
 	ConfJobFileAppend = "JobFileAppend"
 	ConfLicenses      = "Licenses"
-	ConfFile          = "SLURM_CONF" // slurm.conf's path, as slurmctld has it
+	ConfFile          = "SLURM_CONF" // path of slurm.conf as slurmctld has it
 	confBoot          = "BOOT_TIME"
 )
 
-// Facts asks Slurm for them. What cannot be found out is told in the Facts;
-// an error means that slurmrestd itself does not answer.
+// Facts queries Slurm. Missing information is reported in the Facts; an error means that
+// slurmrestd itself does not answer.
 func (c *Client) Facts(ctx context.Context) (Facts, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.speech = nil // look anew at what is offered
+	c.speech = nil // negotiate again
 	if err := c.talk(ctx); err != nil {
 		return Facts{}, err
 	}
@@ -110,8 +110,8 @@ func (c *Client) Facts(ctx context.Context) (Facts, error) {
 	return f, nil
 }
 
-// operator gives the name of the user as whom slurmrestd acts: the one in our
-// headers, else, on a unix socket, the one that slurmrestd runs as.
+// operator gives the name of the user that slurmrestd uses for us: the one in our headers, or
+// else, on a unix socket, the user that slurmrestd runs as.
 func (c *Client) operator() string {
 	if c.cfg.User != "" {
 		return c.cfg.User
@@ -131,7 +131,7 @@ func (c *Client) operator() string {
 	return u.Username
 }
 
-// adminLevel asks slurmdbd what the user may do; "" where it would not tell.
+// adminLevel asks slurmdbd for the rights of a user; "" if it does not answer.
 func (c *Client) adminLevel(ctx context.Context, name string) string {
 	if name == "" {
 		return ""
@@ -158,8 +158,8 @@ func (c *Client) adminLevel(ctx context.Context, name string) string {
 	return level
 }
 
-// denied tries what only an operator may do, so that nothing happens: to
-// delete a reservation that is not there. Who may not is told so first.
+// denied tries a harmless operation that only an operator may do: deleting a reservation that
+// does not exist. Slurm checks the rights first.
 func (c *Client) denied(ctx context.Context) (rest, scontrol string) {
 	const nobodys = cluster.ReservationPrefix + "doctor_asks"
 	words := func(err error) string {
@@ -175,7 +175,7 @@ func (c *Client) denied(ctx context.Context) (rest, scontrol string) {
 	return rest, words(err)
 }
 
-// conf reads slurmctld's configuration. REST has none.
+// conf reads slurmctld's configuration. REST cannot.
 func (c *Client) conf(ctx context.Context) (map[string]string, error) {
 	out, err := c.scontrol(ctx, "show", "config")
 	if err != nil {

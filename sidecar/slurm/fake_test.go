@@ -15,8 +15,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// recorded is a slurmrestd that answers what a test tells it to, on a unix socket, and
-// writes down what it was asked.
+// recorded is a slurmrestd on a unix socket that gives the answers of a test and records the
+// requests.
 type recorded struct {
 	testing.TB
 	addr string
@@ -90,7 +90,7 @@ func readBody(r *http.Request) string {
 	}
 }
 
-// count tells how often that was asked.
+// count gives the number of such requests.
 func (f *recorded) count(what string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,22 +11,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// A slurmctld that hangs carries out what it was asked when it wakes up, however long after, and REST has no way to say until when
-// a change is wanted. So few changes are on their way when nobody answers, and none is sent long after it was decided.
+// A slurmctld that hangs carries out pending requests when it continues, however late; REST has
+// no expiry for a request. So few changes are in flight while there is no answer, and none is
+// sent long after its decision.
 const (
-	// lostMax is how many changes of a plan may go without an answer before the rest is dropped.
+	// lostMax is the number of unanswered changes after which the rest of a plan is dropped.
 	lostMax = 3
-	// planLife is how long after its look a plan's changes are still sent. What is left is dropped.
+	// planLife is how long after its look a plan's changes are still sent. The rest is dropped.
 	planLife = time.Minute
 )
 
-// courier knows whether the changes of a plan may still be sent. It is safe for use by several goroutines.
+// courier decides whether the changes of a plan may still be sent. It is safe for concurrent use.
 type courier struct {
 	until time.Time
-	lost  atomic.Int32 // changes that nobody answered
+	lost  atomic.Int32 // unanswered changes
 }
 
-// stopped tells why no more is sent; "" = go on. The next round looks first, and acts on what is then still to be done.
+// stopped says why no more is sent; "" = continue. The next round looks first, and acts on what
+// is still needed.
 func (c *courier) stopped() string {
 	switch {
 	case c.lost.Load() >= lostMax:
@@ -37,22 +39,23 @@ func (c *courier) stopped() string {
 	return ""
 }
 
-// heard notes what became of changes that were sent together; one broken connection is one failure.
+// heard records the results of changes that were sent together; one broken connection is one
+// failure.
 func (c *courier) heard(errs ...error) {
 	if slices.ContainsFunc(errs, unanswered) {
 		c.lost.Add(1)
 	}
 }
 
-// unanswered tells whether slurmctld did not answer a request, as far as can be told.
+// unanswered tells whether slurmctld appears not to have answered a request.
 func unanswered(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && (e.Unheard || e.Unknown && !refused(e.Code))
 }
 
-// looked judges a change that slurmctld refused by what the job's record shows now: some refusals, such as 2015 to a job whose
-// partition has changed, come after the change was made. It gives nil where all of it was, and else the error, with Unknown unless
-// none of it was.
+// looked checks in the job's record whether a change was made that slurmctld refused. Some
+// refusals, such as 2015 for a job whose partition has changed, come after the change. It returns
+// nil if all of it was made, else the error, with Unknown set unless none of it was made.
 func (c *Client) looked(ctx context.Context, record int64, ch change, err error) error {
 	var e *Error
 	if !errors.As(err, &e) || !refused(e.Code) || !e.Unknown {
@@ -82,7 +85,7 @@ func (c *Client) looked(ctx context.Context, record int64, ch change, err error)
 	return err
 }
 
-// shows tells whether a record has the change of a field, where records tell of it.
+// shows tells whether a record shows the change of a field, and whether records show that field.
 func (c *Client) shows(w *wireJob, field string, ch change) (done, told bool) {
 	switch field {
 	case "begin_time":
@@ -102,7 +105,7 @@ func (c *Client) shows(w *wireJob, field string, ch change) (done, told bool) {
 	return false, false
 }
 
-// without leaves out the empty name by which a node list is cleared.
+// without drops the empty name that clears a node list.
 func without(nodes []string) []string {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return strings.TrimSpace(n) == "" })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// A refusal proves nothing: what the record shows afterwards does.
+// A refusal proves nothing: the record afterwards does.
 func TestARefusalIsJudgedByLooking(t *testing.T) {
 	t.Parallel()
 	const until = 2_000_000
@@ -19,7 +19,7 @@ func TestARefusalIsJudgedByLooking(t *testing.T) {
 		name   string
 		action cluster.Action
 		code   int
-		record string // "" = it cannot be read
+		record string // "" = unreadable
 		ok     bool
 		want   string
 		unsure bool
@@ -44,7 +44,7 @@ func TestARefusalIsJudgedByLooking(t *testing.T) {
 			}
 			a, b := c.action, c.action
 			a.Record, a.ID, b.Record, b.ID = 7, cluster.JobID{ID: 7}, 8, cluster.JobID{ID: 8}
-			for _, o := range cl.Apply(t.Context(), []cluster.Action{a, b}) { // gates go together, over a line
+			for _, o := range cl.Apply(t.Context(), []cluster.Action{a, b}) { // gates are pipelined on a line
 				if o.OK != c.ok || !strings.Contains(o.Error, c.want) || strings.Contains(o.Error, "may have been") != c.unsure {
 					t.Errorf("%+v", o)
 				}
@@ -53,8 +53,8 @@ func TestARefusalIsJudgedByLooking(t *testing.T) {
 	}
 }
 
-// After three changes that nobody answered the rest of the plan is dropped, whatever it is. Refusals do not count: one user's job
-// does not stop the others.
+// After three unanswered changes the rest of the plan is dropped. Refusals do not count: one
+// user's job does not stop the others.
 func TestThreeUnansweredChangesEndAPlan(t *testing.T) {
 	t.Parallel()
 	actions := make([]cluster.Action, 0, 20)

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// FuzzJobs feeds the decoder of job lists with anything. It must not panic, run
-// away or take a broken list for a whole one; what it accepts must hold together.
+// FuzzJobs feeds the decoder of job lists with arbitrary bytes. It must not panic, use unbounded
+// memory or accept a broken list as complete; accepted lists must be consistent.
 func FuzzJobs(f *testing.F) {
 	f.Add([]byte(`{"jobs":[` + waitingJob(1, "") + `,` + runningJob(2, "") + `],"last_update":5,"errors":[]}`))
 	f.Add([]byte(`{"jobs":[` + waitingJob(3, `"array_job_id":3,"array_task_string":"0-4,11-19:2%5","array_max_tasks":5`) + `]}`))

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// attempts reads from the accounting history what ran since then: one
-// Attempt for each stretch that held GPUs, sorted by start and id.
+// attempts reads the accounting history since a moment: one Attempt for each run that held GPUs,
+// sorted by start and id.
 func (c *Client) attempts(ctx context.Context, since cluster.Instant) ([]cluster.Attempt, error) {
 	var out []cluster.Attempt
 	path := c.dbPath("jobs?show_duplicates=true&skip_steps=true&disable_truncate_usage_time=true&start_time=%d", int64(since)/1000)
@@ -30,7 +30,7 @@ func (c *Client) attempts(ctx context.Context, since cluster.Instant) ([]cluster
 	return out, nil
 }
 
-// attempt reads one row; false where it never held GPUs.
+// attempt reads one row; false if it never held GPUs.
 func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
 	var a cluster.Attempt
 	var array int64
@@ -76,8 +76,8 @@ func (c *Client) attempt(r *reader) (cluster.Attempt, bool) {
 	return a, len(a.GPUs) > 0 && a.Start > 0
 }
 
-// attemptOutcome is how the stretch ended: slurmdbd shows a requeued one as
-// PENDING with the flag REQUEUED.
+// attemptOutcome is how the attempt ended: slurmdbd shows a requeued one as PENDING with the flag
+// REQUEUED.
 func attemptOutcome(states []string) string {
 	if slices.Contains(states, "REQUEUED") {
 		return "REQUEUED"
@@ -134,8 +134,8 @@ func (r *reader) times(a *cluster.Attempt) {
 	})
 }
 
-// allocated reads tres.allocated: the GPUs by model; where the accounting does
-// not know models, all of them without one.
+// allocated reads tres.allocated: the GPUs by model. If the accounting does not know models, the
+// model is "".
 func (r *reader) allocated() []cluster.GPUs {
 	var plain int
 	var typed []cluster.GPUs
@@ -177,8 +177,8 @@ func (r *reader) allocated() []cluster.GPUs {
 	return typed
 }
 
-// nameModels fills in the model that the accounting does not know from the
-// nodes on which it ran, and sorts.
+// nameModels derives a model that the accounting does not know from the attempt's nodes, and
+// sorts.
 func (c *Client) nameModels(a *cluster.Attempt, nodes string) {
 	names, _ := hostlist.Expand(nodes)
 	for i := range a.GPUs {

@@ -7,8 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// clusterOf gives the cluster id in a SLUID, which from 25.11 on stands in the upper 12 of its 64 bits; they are written
-// after an s in 13 digits of Crockford's base 32. 0 = that is no SLUID.
+// clusterOf gives the cluster id in a SLUID: the upper 12 of its 64 bits, from Slurm 25.11 on. A
+// SLUID is an s and 13 digits of Crockford's base 32. 0 = not a SLUID.
 func clusterOf(sluid string) int64 {
 	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	if len(sluid) != 14 || sluid[0] != 's' {
@@ -25,17 +25,18 @@ func clusterOf(sluid string) int64 {
 	return int64(bits >> 52)
 }
 
-// firstFederated is the least id of a job that a federation has given: the cluster in its SLUID is where it was submitted.
+// firstFederated is the smallest job id in a federation: the cluster in its SLUID is where the
+// job was submitted.
 const firstFederated = 1 << 26
 
-// identify learns from a job which cluster it is of.
+// identify reads from a job the id of its cluster.
 func (s *seen) identify(w *wireJob) {
 	if id := clusterOf(w.sluid); id != 0 && w.id < firstFederated {
 		s.clusterID = id
 	}
 }
 
-// Identity asks Slurm which cluster it is. The cluster's id is told only once jobs were seen.
+// Identity asks Slurm which cluster it is. The id is known only after jobs were seen.
 func (c *Client) Identity(ctx context.Context) (cluster.Identity, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,26 +9,26 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// record is a job record of Slurm as we keep it between two looks: translated,
-// with the few things beside it that a later look or an action needs.
+// record is a job record of Slurm as kept between two looks: translated, with a few additional
+// fields that later looks or actions need.
 type record struct {
 	id     int64
-	states string // as in the list of states; tells whether it changed
-	// jobs is what the record stands for: one job, the waiting tasks of an array,
-	// or nothing where it concerns no GPU node.
+	states string // as in the list of states; shows whether it changed
+	// jobs is what the record stands for: one job, the waiting tasks of an array, or none if it
+	// concerns no GPU node.
 	jobs []cluster.Job
 
 	array int64 // 0 = no array
 	limit int   // the array's %limit, 0 = none
-	tasks int   // how many waiting tasks it stands for
-	cut   bool  // Slurm cut the list of them short
-	wants bool  // it asks for GPUs
+	tasks int   // number of waiting tasks that it stands for
+	cut   bool  // Slurm truncated the list of tasks
+	wants bool  // it requests GPUs
 	resv  string
-	least cluster.Span // time that it needs at least, where it has a deadline
-	// ran is the run time before the last suspension: what a suspended job's
-	// Suspend is reckoned from.
+	least cluster.Span // minimum run time, if it has a deadline
+	// ran is the run time before the last suspension, from which a suspended job's Suspend is
+	// computed.
 	ran cluster.Span
-	// shards are the GPUs of which the job holds a part, by node.
+	// shards are the GPUs that the job shares, by node.
 	shards map[string][]int
 }
 
@@ -36,11 +36,11 @@ type record struct {
 type translator struct {
 	nodes    map[string]cluster.Node // those with GPUs
 	arrayCap int
-	license  string // by which jobs are gated; "" = none
+	license  string // that gates jobs; "" = none
 	now      cluster.Instant
 }
 
-// record translates w. before is what was known of it (see seen.known), or nil.
+// record translates w. before is the previous record (see seen.known), or nil.
 func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	rec := &record{
 		id:     w.id,
@@ -91,7 +91,8 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	j.Marked, j.MarkedBegin, j.MarkedGate = mark(w.mark)
 	switch j.State {
 	case cluster.Waiting:
-		// Slurm 26.05 holds jobs that ask for a licence when that leaves slurm.conf, and names the licence.
+		// Slurm 26.05 holds jobs that request a licence when it is removed from slurm.conf, and
+		// names the licence.
 		if j.Stranded = j.Locked && w.reason == "JobHeldAdmin" && strings.HasPrefix(w.remark, "License request"); !j.Stranded {
 			j.Inactive = inactive(w)
 		}
@@ -99,7 +100,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 		j.Start, j.End, j.Blur = within(w.start), within(w.end), half
 		j.Suspend = suspension(w, j.State, t.now)
 		if j.Limit == 0 && j.State != cluster.Done {
-			j.End = 0 // Slurm says in a year
+			j.End = 0 // Slurm reports a year from now
 		}
 	}
 	if j.State == cluster.Done || j.State == cluster.Completing && !w.is("PENDING") {
@@ -118,8 +119,7 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	if j.State == cluster.Completing {
 		lastAttempt(w, &j, before)
 	}
-	// As soon as a job has started, Slurm shows the nodes that it got and
-	// forgets those that it wanted.
+	// Once a job has started, Slurm shows its allocated nodes and forgets the requested ones.
 	if j.State != cluster.Waiting && before.isSame(j) {
 		j.Request = before.jobs[0].Request
 	}
@@ -138,8 +138,8 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	return rec, nil
 }
 
-// standFor makes an array's record stand for the given tasks, of total in all.
-// There are none when the array was cancelled as a whole.
+// standFor makes an array's record stand for the given tasks, of total in all. There are none if
+// the whole array was cancelled.
 func (r *record) standFor(tasks []int, total int) {
 	template := r.jobs[0]
 	r.jobs, r.tasks = make([]cluster.Job, len(tasks)), total
@@ -150,7 +150,7 @@ func (r *record) standFor(tasks []int, total int) {
 	}
 }
 
-// isSame reports whether j may be the same submission as what was seen under its record.
+// isSame reports whether j may be the submission that was seen before under its record.
 func (r *record) isSame(j cluster.Job) bool {
 	if r == nil || len(r.jobs) == 0 {
 		return false
@@ -163,8 +163,8 @@ func holds(s cluster.JobState) bool {
 	return s == cluster.Running || s == cluster.Suspended || s == cluster.Completing
 }
 
-// lastAttempt corrects what Slurm has forgotten of a job that cleans up: which GPUs
-// of which model it has, and, once it is requeued, since when.
+// lastAttempt restores what Slurm forgets of a job that cleans up: the models of its GPUs and,
+// once it is requeued, its start.
 func lastAttempt(w *wireJob, j *cluster.Job, before *record) {
 	if w.is("PENDING") {
 		j.Start, j.End = 0, 0
@@ -188,7 +188,7 @@ func lastAttempt(w *wireJob, j *cluster.Job, before *record) {
 // off, unless SLURM_BITSTR_LEN=0 stands in its environment.
 func isCut(tasks string) bool { return strings.Contains(tasks, "...") }
 
-// taskNumbers reads "0-4,11-19:2%5"; of a list that was cut off, what can be read.
+// taskNumbers reads "0-4,11-19:2%5"; of a truncated list, the readable part.
 func taskNumbers(s string, most int) (list []int, total int, err error) {
 	s, _, _ = strings.Cut(s, "%")
 	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
@@ -225,7 +225,7 @@ func state(w *wireJob) cluster.JobState {
 	return cluster.Done
 }
 
-// outcome is the base state of a finished job, without Slurm's flags beside it.
+// outcome is the base state of a finished job, without Slurm's flags.
 func outcome(states []string) string {
 	for _, s := range states {
 		switch s {
@@ -250,8 +250,8 @@ func because(w *wireJob) string {
 	return reason + ": " + w.remark
 }
 
-// inactive tells why a waiting job could not start on an empty cluster, from
-// what is seen even while it is gated.
+// inactive says why a waiting job could not start on an empty cluster. The cause is visible even
+// while the job is gated.
 func inactive(w *wireJob) string {
 	switch {
 	case w.is("RESV_DEL_HOLD") || w.reason == "ReservationDeleted":
@@ -279,7 +279,7 @@ func limit(n number) cluster.Span {
 	return cluster.Span(min(n.n, mostMinutes)) * cluster.Minute
 }
 
-// suspension is how long the present attempt has been suspended.
+// suspension is the suspended time of the current attempt.
 func suspension(w *wireJob, s cluster.JobState, now cluster.Instant) cluster.Span {
 	if w.suspended == 0 || w.start == 0 {
 		return 0
@@ -291,7 +291,8 @@ func suspension(w *wireJob, s cluster.JobState, now cluster.Instant) cluster.Spa
 	return max(until.Sub(within(w.start))-span(w.ranBefore), 0)
 }
 
-// licenses tells which licences a job asks for, as Slurm wants them, but for ours, whether it asks for ours, and whether for one of several.
+// licenses splits the requested licences into the user's own, in Slurm's syntax, and ours
+// (locked). either = it requests one of several.
 func licenses(request, ours string) (own string, locked, either bool) {
 	if strings.Contains(request, "|") {
 		return request, false, true
@@ -307,8 +308,7 @@ func licenses(request, ours string) (own string, locked, either bool) {
 	return strings.Join(others, ","), locked, false
 }
 
-// mark reads what our submit plugin wrote: "fl:begin=<epoch|0>,gate=<epoch>",
-// perhaps among words of others.
+// mark reads the submit plugin's "fl:begin=<epoch|0>,gate=<epoch>", also among other words.
 func mark(comment string) (marked bool, begin, gate cluster.Instant) {
 	_, rest, ok := strings.Cut(comment, "fl:")
 	if !ok {
@@ -337,11 +337,11 @@ func mark(comment string) (marked bool, begin, gate cluster.Instant) {
 	return true, begin, gate
 }
 
-// ourWords are the beginnings of a comment's words that speak to us.
+// ourWords are the prefixes of words in a comment that fairlease reads.
 var ourWords = []string{"kind=", "steps=", "steps/s", "gpus=", "saves=", "save-time="}
 
-// words gives those of a user's comment that speak to us of the job's kind and speed, of the GPUs that it takes and of how
-// it saves, as many as are kept of it, and how many are not; the rest is the user's own.
+// words gives the words of a user's comment that concern the job's kind, speed, choice of GPUs
+// and saves, up to a limit, and counts the rest of them. Other words belong to the user.
 func words(comment string) (said string, unread int) {
 	if !slices.ContainsFunc(ourWords, func(word string) bool { return strings.Contains(comment, word) }) {
 		return "", 0
@@ -361,16 +361,15 @@ func words(comment string) (said string, unread int) {
 	return strings.Join(ours, ","), unread
 }
 
-// holdings says what the job has on each GPU node: from gres_detail and
-// job_resources, which go by node; where they are missing, from tres_alloc_str
-// for a job on one node.
+// holdings gives the job's allocation on each GPU node, from gres_detail and job_resources, which
+// are per node. Without them, it uses tres_alloc_str if the job has one node.
 func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, error) {
 	names, err := hostlist.Expand(w.nodes)
 	if err != nil {
 		return nil, nil, err
 	}
 	details := w.detail
-	if len(details) == 0 && len(names) > 0 { // as for every job that cleans up
+	if len(details) == 0 && len(names) > 0 { // so for every job that cleans up
 		details = spread(w, names)
 	}
 	var out []cluster.Holding
@@ -408,7 +407,7 @@ func (t *translator) holdings(w *wireJob) ([]cluster.Holding, map[string][]int, 
 	return out, shards, nil
 }
 
-// had gives the GPUs by model that a finished job held.
+// had gives the GPUs of a finished job, by model.
 func (t *translator) had(w *wireJob) ([]cluster.GPUs, error) {
 	nodes, _, err := t.holdings(w)
 	var out []cluster.GPUs
@@ -426,8 +425,8 @@ func (t *translator) had(w *wireJob) ([]cluster.GPUs, error) {
 	return out, err
 }
 
-// held gives the GPUs in list as holdings on a node, one a model; one without
-// GPUs where there are none. CPUs and memory go to the first.
+// held gives a list of GPUs as holdings on a node, one per model, or one without GPUs if the list
+// is empty. CPUs and memory go to the first.
 func held(name string, node cluster.Node, list []gres) []cluster.Holding {
 	var out []cluster.Holding
 	for _, g := range list {
@@ -447,7 +446,7 @@ func held(name string, node cluster.Node, list []gres) []cluster.Holding {
 	return out
 }
 
-// onlyModel is the model of a node's GPUs where Slurm does not tell which were given.
+// onlyModel is the model of a node's GPUs, for jobs whose GPUs Slurm does not name.
 func onlyModel(node cluster.Node) string {
 	if len(node.GPUs) == 0 {
 		return untyped
@@ -455,8 +454,8 @@ func onlyModel(node cluster.Node) string {
 	return node.GPUs[0].Model
 }
 
-// part gives the job's CPUs and memory on a node; an even share of the whole
-// where Slurm does not tell.
+// part gives the job's CPUs and memory on a node, or an even share of the total if Slurm does not
+// report them.
 func (w *wireJob) part(node string, nodes int) nodePart {
 	for _, p := range w.parts {
 		if p.node == node {
@@ -471,7 +470,7 @@ func (w *wireJob) part(node string, nodes int) nodePart {
 	}
 }
 
-// spread makes up gres_detail from tres_alloc_str: the same on every node.
+// spread derives gres_detail from tres_alloc_str: the same on every node.
 func spread(w *wireJob, names []string) []string {
 	got := parseTres(w.got)
 	if got.gpus == 0 {
@@ -483,7 +482,7 @@ func spread(w *wireJob, names []string) []string {
 			entry += ":" + m
 		}
 	}
-	nodes := max(len(names), w.nodeCount) // a job that cleans up lists only the nodes not yet done
+	nodes := max(len(names), w.nodeCount) // a job that cleans up lists only the unfinished nodes
 	out := make([]string, len(names))
 	for i := range out {
 		n := got.gpus / nodes
@@ -495,7 +494,7 @@ func spread(w *wireJob, names []string) []string {
 	return out
 }
 
-// sluid reads a job's step_id, of which nothing but the SLUID matters.
+// sluid reads a job's step_id and gives its SLUID; the rest is not needed.
 func (r *reader) sluid() (id string) {
 	r.object(func(name string) {
 		if name == "sluid" {

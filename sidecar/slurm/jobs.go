@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// lookJobs brings the job records up to date, as cheaply as can be done truly.
+// lookJobs updates the job records, as cheaply as correctness allows.
 func (c *Client) lookJobs(ctx context.Context, now cluster.Instant, server int64) error {
 	s := &c.seen
 	full := s.records == nil || s.fullAt == 0 || now.Sub(s.fullAt) >= cluster.SpanOf(c.cfg.FullEvery) || len(s.records) <= c.cfg.SmallList
@@ -29,7 +29,7 @@ func (c *Client) lookJobs(ctx context.Context, now cluster.Instant, server int64
 				return err
 			}
 			if ours && len(s.touched) == touched {
-				s.states = list // all records are as it says, but for those that are read anew at every look
+				s.states = list // all records match it, except those that are read again at every look
 			}
 			return nil
 		}
@@ -37,7 +37,7 @@ func (c *Client) lookJobs(ctx context.Context, now cluster.Instant, server int64
 	return c.readAll(ctx, now, server)
 }
 
-// readAll reads the full list, unless nothing is newer than what is known.
+// readAll reads the full list, unless nothing is newer than the known one.
 func (c *Client) readAll(ctx context.Context, now cluster.Instant, server int64) error {
 	s := &c.seen
 	t := c.translator(now)
@@ -60,7 +60,7 @@ func (c *Client) readAll(ctx context.Context, now cluster.Instant, server int64)
 	c.notes.join(wrong)
 	if rep.same || s.jobs.ask > 0 && len(fresh) == 0 && rep.lastUpdate == 0 {
 		s.fullAt = now
-		return nil // what Slurm answers for "nothing newer" looks like an empty cluster
+		return nil // Slurm's answer for "nothing newer" looks like an empty cluster
 	}
 	for _, rec := range fresh {
 		if err := c.spellOut(ctx, rec); err != nil {
@@ -75,7 +75,8 @@ func (c *Client) readAll(ctx context.Context, now cluster.Instant, server int64)
 	return nil
 }
 
-// translate gives the record for w. One that makes no sense is set aside; it is nil where nothing is known of it at all.
+// translate gives the record for w. An invalid one is set aside; it is nil if nothing at all is
+// known of it.
 func (c *Client) translate(t *translator, w *wireJob, notes *notes) *record {
 	if w.wrong == "" {
 		rec, err := t.record(w, c.seen.known(w))
@@ -91,8 +92,7 @@ func (c *Client) translate(t *translator, w *wireJob, notes *notes) *record {
 	return t.aside(w, c.seen.records[w.id])
 }
 
-// known is what was known of the record; of a task that has just been split
-// off, what was known of its array.
+// known is the previous record; for a task that was just split off, that of its array.
 func (s *seen) known(w *wireJob) *record {
 	if rec := s.records[w.id]; rec != nil || w.array == 0 {
 		return rec
@@ -104,8 +104,8 @@ func (c *Client) translator(now cluster.Instant) translator {
 	return translator{nodes: c.seen.gpuNodes, arrayCap: c.cfg.ArrayCap, license: c.cfg.License, now: now}
 }
 
-// changedRecords asks for all ids and states (80 bytes a job), forgets the
-// records that are gone, and gives those that must be read again, and the list's hash.
+// changedRecords reads all ids and states (80 bytes a job) and forgets the records that are gone.
+// It gives the records that must be read again, and the list's hash.
 func (c *Client) changedRecords(ctx context.Context) ([]int64, uint64, error) {
 	s := &c.seen
 	was := s.states
@@ -127,7 +127,7 @@ func (c *Client) changedRecords(ctx context.Context) ([]int64, uint64, error) {
 		case rec == nil:
 			ids[id] = true
 		case rec.states != now.state && !rec.wants && rests(now.state):
-			// Without GPUs, and it holds nothing: nobody's concern, however it ended.
+			// It has no GPUs and holds nothing: its end does not matter.
 			s.changed = s.changed || len(rec.jobs) > 0
 			s.records[id] = &record{id: id, states: now.state, array: rec.array}
 		case rec.states != now.state:
@@ -152,8 +152,8 @@ func rests(states string) bool {
 	return !strings.Contains(states, "RUNNING") && !strings.Contains(states, "SUSPENDED") && !strings.Contains(states, "COMPLETING")
 }
 
-// withTasks gives the record of a waiting array as it is after some of its tasks
-// were started or cancelled.
+// withTasks gives the record of a waiting array after some of its tasks were started or
+// cancelled.
 func (r *record) withTasks(tasks []int, most int) *record {
 	fresh := *r
 	slices.Sort(tasks)
@@ -161,14 +161,14 @@ func (r *record) withTasks(tasks []int, most int) *record {
 	return &fresh
 }
 
-// stateOf is what the list of states says of one record.
+// stateOf is the entry of one record in the list of states.
 type stateOf struct {
 	state string
 	tasks []int // of a waiting array
 }
 
-// states reads the list of states, and gives its hash; query narrows it. A list of the hash known is not read: nothing has
-// changed, as is mostly so where many jobs wait.
+// states reads the list of states, and gives its hash; query restricts it. A list with the hash
+// known is not parsed: nothing has changed, the usual case while many jobs wait.
 func (c *Client) states(ctx context.Context, query string, known uint64) (states map[int64]stateOf, list uint64, err error) {
 	states = map[int64]stateOf{}
 	same := func(text []byte) bool {
@@ -193,9 +193,9 @@ func (c *Client) states(ctx context.Context, query string, known uint64) (states
 
 var hashSeed = maphash.MakeSeed()
 
-// stateEntry is one entry of the list of states. Its job_id is the record's
-// id with what it stands for: "7", "7_3" (task 3, perhaps of array 5), "7+1"
-// (a component of a het job), "7_*" (what is left of a cancelled array).
+// stateEntry is one entry of the list of states. Its job_id is the record's id with its contents:
+// "7", "7_3" (task 3, perhaps of array 5), "7+1" (a component of a het job), "7_*" (the rest of a
+// cancelled array).
 type stateEntry struct {
 	record int64
 	task   int // -1 = none
@@ -208,7 +208,7 @@ func (r *reader) jobState() stateEntry {
 	r.object(func(name string) {
 		switch name {
 		case "job_id":
-			id = string(bytes.Trim(r.raw(), `"`)) // each is another one: not a word to keep
+			id = string(bytes.Trim(r.raw(), `"`)) // each is different: not worth caching
 		case "state":
 			e.state = stateKey(r.list())
 		default:
@@ -228,7 +228,7 @@ func (r *reader) jobState() stateEntry {
 	return e
 }
 
-// spellOut asks for the tasks of a waiting array whose list Slurm cut short.
+// spellOut reads the tasks of a waiting array whose list Slurm truncated.
 func (c *Client) spellOut(ctx context.Context, rec *record) error {
 	if !rec.cut || len(rec.jobs) == 0 {
 		return nil
@@ -272,8 +272,8 @@ func (c *Client) patch(ctx context.Context, now cluster.Instant, ids []int64) er
 	return nil
 }
 
-// calm forgets of the touched records those that were just read and have come to
-// rest, or have been watched for long enough.
+// calm drops touched records that were just read and are stable, or have been watched long
+// enough.
 func (s *seen) calm(ids []int64, now cluster.Instant) {
 	for _, id := range ids {
 		rec := s.records[id]

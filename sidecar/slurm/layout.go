@@ -9,9 +9,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// Layout is where GPUs are, as far as Slurm tells.
+// Layout is the location of GPUs, if Slurm reports it.
 type Layout struct {
-	// Sockets is over how many sockets the GPUs of a node are spread; absent = not told.
+	// Sockets is the number of sockets that have GPUs, by node; absent = unknown.
 	Sockets map[string]int
 	// Groups are the nodes that share the lowest switch (topology/tree) or a block
 	// (topology/block), in Slurm's order; none = Slurm has no topology.
@@ -24,7 +24,7 @@ type Group struct {
 	Nodes []string
 }
 
-// Layout asks Slurm for it. Where the topology cannot be had, only the error says so.
+// Layout asks Slurm for it. A topology that cannot be read is only reported in the error.
 func (c *Client) Layout(ctx context.Context) (Layout, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,8 @@ func (c *Client) Layout(ctx context.Context) (Layout, error) {
 	return out, err
 }
 
-// sockets counts those named in "gpu:v100:2(S:0),gpu:v100:2(S:1)" or "gpu:v100:4(S:0-1)"; 0 = none.
+// sockets counts the sockets in "gpu:v100:2(S:0),gpu:v100:2(S:1)" or "gpu:v100:4(S:0-1)"; 0 =
+// none.
 func sockets(has string) int {
 	var all []int
 	list, err := gresList(has)
@@ -78,8 +79,8 @@ func sockets(has string) int {
 	return len(slices.Compact(all))
 }
 
-// groups reads what scontrol shows: lines "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=v[1-4]" of
-// leaf switches, or "BlockName=b1 BlockIndex=0 Nodes=v[1-4] BlockSize=4".
+// groups reads scontrol's output: lines "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=v[1-4]" of leaf
+// switches, or "BlockName=b1 BlockIndex=0 Nodes=v[1-4] BlockSize=4".
 func groups(text string) ([]Group, error) {
 	var out []Group
 	for line := range strings.Lines(text) {

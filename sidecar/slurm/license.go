@@ -9,16 +9,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// A site that has a licence for it in slurm.conf (Licenses=fairlease:1000000) has its waiting jobs gated by that: each asks
-// for one, and all of them are in a reservation that ends by itself. A job that is granted a lease asks for it no more.
+// A site may have a licence for gates in slurm.conf (Licenses=fairlease:1000000). Then each
+// waiting job requests one, and all of them are in a reservation that expires by itself. A job
+// with a lease no longer requests it.
 
-// PlansLicenses tells whether Slurm's scheduler stops at the first job that lacks a licence (bf_licenses): then it
-// would stop at the first gate, and begin times must do.
+// PlansLicenses tells whether Slurm's scheduler stops at the first job that lacks a licence
+// (bf_licenses). It would stop at the first gate, so begin times must be used.
 func PlansLicenses(conf map[string]string) bool {
 	return slices.Contains(strings.Split(conf[ConfScheduler], ","), "bf_licenses")
 }
 
-// lookLicense looks how many licences there are for gates, and how many are reserved.
+// lookLicense reads how many licences for gates exist, and how many are reserved.
 func (c *Client) lookLicense(ctx context.Context) error {
 	if c.cfg.License == "" || c.seen.plansLicenses {
 		return nil
@@ -52,8 +53,9 @@ func (c *Client) lookLicense(ctx context.Context) error {
 	return nil
 }
 
-// lock makes the reservation of all licences for gates, or prolongs it. No REST version before 26.05's makes reservations of
-// licences, so that it goes by scontrol; it is once in half a gate.ttl. Nobody's job may ask for it: it is root's.
+// lock makes or extends the reservation of all licences for gates. No REST version before 26.05's
+// can reserve licences, so it uses scontrol, once per half gate.ttl. The reservation is root's,
+// so that no job may request it.
 func (c *Client) lock(ctx context.Context, a cluster.Action) error {
 	c.seen.reservations.ask = 0
 	change := func(there bool) error {
@@ -76,7 +78,7 @@ func (c *Client) lock(ctx context.Context, a cluster.Action) error {
 	return nil
 }
 
-// locked gives the licences of a job whose gate is shut.
+// locked gives the licences of a job with a shut gate.
 func (c *Client) locked(a cluster.Action) string {
 	ours := c.cfg.License + ":1"
 	if a.Licenses == "" {
@@ -85,7 +87,7 @@ func (c *Client) locked(a cluster.Action) string {
 	return a.Licenses + "," + ours
 }
 
-// licensed adds to a change of a job what becomes of its licences.
+// licensed adds the new licences to a change of a job.
 func (c *Client) licensed(a cluster.Action, ch change) change {
 	switch {
 	case a.Lock:
@@ -99,7 +101,7 @@ func (c *Client) licensed(a cluster.Action, ch change) change {
 	return ch
 }
 
-// putOff tells whether a job may not start yet by its begin time: one that was requeued lately.
+// putOff tells whether a job's begin time is still in the future, as after a recent requeue.
 func (c *Client) putOff(id int64) bool {
 	rec := c.seen.records[id]
 	return rec == nil || len(rec.jobs) == 0 || rec.jobs[0].Eligible > c.now()

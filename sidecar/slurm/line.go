@@ -19,25 +19,23 @@ type post struct {
 	body change
 }
 
-// line is a connection on which changes go several at a time: all are written, then
-// all answers are read. net/http asks for one at a time, and three goroutines wake up
-// for it; over the ten thousand gates of a first round that was most of our CPU time.
-// A line is for one goroutine.
+// line is a connection for pipelined changes: all are written, then all answers are read.
+// net/http sends one at a time and wakes three goroutines for it; for the ten thousand gates of a
+// first round that was most of our CPU time. A line is for one goroutine.
 type line struct {
 	rest *rest
-	conn net.Conn // nil = to be dialled
+	conn net.Conn // nil = not connected
 	in   *bufio.Reader
 	said *reader
 }
 
-// together is how many changes may be on their way at once on a line. slurmrestd
-// carries them out one after another all the same.
+// together is the maximum number of changes in flight on a line. slurmrestd still carries them
+// out one after another.
 const together = 16
 
-// put sends the changes, none of them twice, and gives an error for each, as rest.put
-// does. slurmrestd ends a connection with the answer to a request that failed. What
-// was asked after it has then not been looked at (RFC 9112, section 9.6), and is sent
-// over a new connection.
+// put sends the changes, none of them twice, and gives an error for each, like rest.put.
+// slurmrestd closes a connection with the answer to a failed request. Later requests were then
+// ignored (RFC 9112, section 9.6), and are sent over a new connection.
 func (l *line) put(ctx context.Context, posts []post) []error {
 	ctx, cancel := context.WithTimeout(ctx, l.rest.cfg.Timeout)
 	defer cancel()
@@ -53,8 +51,8 @@ func (l *line) put(ctx context.Context, posts []post) []error {
 	return errs
 }
 
-// ask sends the changes and gives what became of them, up to the answer with which
-// the server ended the connection; of all of them if it broke.
+// ask sends the changes and gives their results, up to the answer with which the server closed
+// the connection; of all of them if it broke.
 func (l *line) ask(ctx context.Context, posts []post) []error {
 	text, err := l.rest.requests(posts)
 	if err != nil {
@@ -62,7 +60,7 @@ func (l *line) ask(ctx context.Context, posts []post) []error {
 	}
 	if l.conn == nil {
 		if l.conn, err = l.rest.dial(ctx); err != nil {
-			l.conn = nil // not the typed nil of some dialer
+			l.conn = nil // not a typed nil of some dialer
 			return failed(posts, l.rest.unreachable(err), false)
 		}
 		l.in = bufio.NewReader(l.conn)
@@ -82,10 +80,10 @@ func (l *line) ask(ctx context.Context, posts []post) []error {
 	return errs
 }
 
-// errLast says that the server has ended the connection with its last answer.
+// errLast says that the server closed the connection after its last answer.
 var errLast = errors.New("the last answer on this connection")
 
-// exchange writes the requests and reads answers, as many as come.
+// exchange writes the requests and reads as many answers as arrive.
 func (l *line) exchange(text []byte, posts []post) ([]error, error) {
 	if _, err := l.conn.Write(text); err != nil {
 		return nil, err
@@ -93,7 +91,7 @@ func (l *line) exchange(text []byte, posts []post) ([]error, error) {
 	var errs []error
 	for _, p := range posts {
 		res, err := http.ReadResponse(l.in, nil)
-		for err == nil && res.StatusCode < http.StatusOK { // no answer yet
+		for err == nil && res.StatusCode < http.StatusOK { // an interim answer
 			res, err = http.ReadResponse(l.in, nil)
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -106,7 +104,7 @@ func (l *line) exchange(text []byte, posts []post) ([]error, error) {
 		rep, decoding := l.said.reply(nil)
 		judged := judge("POST "+p.path, res, rep, decoding)
 		errs = append(errs, judged)
-		if decoding != nil && !denied(judged) { // who is denied may be told so in plain text
+		if decoding != nil && !denied(judged) { // an authentication error may be plain text
 			return errs, decoding
 		}
 		if err := res.Body.Close(); err != nil { // reads what follows the JSON
@@ -119,7 +117,7 @@ func (l *line) exchange(text []byte, posts []post) ([]error, error) {
 	return errs, nil
 }
 
-// hangUp drops the connection.
+// hangUp closes the connection.
 func (l *line) hangUp() {
 	if l.conn != nil {
 		l.conn.Close()
@@ -135,7 +133,7 @@ func failed(posts []post, err error, unknown bool) []error {
 	return errs
 }
 
-// requests spells the changes out in HTTP.
+// requests encodes the changes in HTTP.
 func (r *rest) requests(posts []post) ([]byte, error) {
 	token, err := r.token.current()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// manyGates is a server with n waiting jobs whose gates it shuts, and the orders for it.
+// manyGates is a server with n waiting jobs, and the actions that shut their gates.
 func manyGates(t *testing.T, n int) (*recorded, *Client, []cluster.Action) {
 	var records []string
 	var gates []cluster.Action
@@ -29,7 +29,7 @@ func manyGates(t *testing.T, n int) (*recorded, *Client, []cluster.Action) {
 
 func gateOf(id int) string { return fmt.Sprintf("POST /slurm/v0.0.44/job/%d", id) }
 
-// each fails the test unless every gate was sent as often as it may be.
+// each fails the test unless every gate was sent as often as want allows.
 func (f *recorded) each(want func(id, times int) bool, n int) {
 	f.Helper()
 	for id := 1; id <= n; id++ {
@@ -55,7 +55,7 @@ func TestManyGates(t *testing.T) {
 	}
 }
 
-// slurmrestd hangs up after every refusal: the gates after it are shut all the same, once.
+// slurmrestd closes the connection after every refusal: the gates after it are shut too, once.
 func TestRefusalsAmongManyGates(t *testing.T) {
 	t.Parallel()
 	const n = 3 * together
@@ -77,8 +77,8 @@ func TestRefusalsAmongManyGates(t *testing.T) {
 	f.each(func(_, times int) bool { return times == 1 }, n)
 }
 
-// What is on its way when the connection breaks may have been carried out: it is not
-// sent again, and said to be unknown. The next gates go over a new connection.
+// Changes in flight when the connection breaks may have been carried out: they are not sent
+// again, and reported as unknown. The next gates use a new connection.
 func TestConnectionBreaksAmongManyGates(t *testing.T) {
 	t.Parallel()
 	const n = 2 * connections * together
@@ -91,7 +91,7 @@ func TestConnectionBreaksAmongManyGates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, c, gates := manyGates(t, n)
 			if name == "hung" {
-				c.rest.cfg.Timeout = 3 * time.Second // for each run of gates
+				c.rest.cfg.Timeout = 3 * time.Second // for each series of gates
 			}
 			f.on(gateOf(3), a)
 			for i, o := range c.Apply(t.Context(), gates) {
@@ -105,7 +105,7 @@ func TestConnectionBreaksAmongManyGates(t *testing.T) {
 	}
 }
 
-// hijack answers with these bytes and hangs up.
+// hijack answers with these bytes and closes the connection.
 func hijack(bytes string) answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, _ := w.(http.Hijacker).Hijack()
@@ -134,7 +134,7 @@ func mustREST(t *testing.T, address string) *rest {
 	return r
 }
 
-// A token that has run out in the middle is read again, and nothing is done twice.
+// A token that expires in the middle is read again, and nothing is done twice.
 func TestTokenRunsOutAmongManyGates(t *testing.T) {
 	t.Parallel()
 	const n = 2 * together
@@ -150,7 +150,7 @@ func TestTokenRunsOutAmongManyGates(t *testing.T) {
 	if _, err := c.rest.token.current(); err != nil {
 		t.Fatal(err)
 	}
-	c.rest.token.was, _ = os.Stat(file) // as if the next token came with the same time and size
+	c.rest.token.was, _ = os.Stat(file) // as if the next token had the same time and size
 	write("new")
 	if err := os.Chtimes(file, time.Time{}, c.rest.token.was.ModTime()); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func arrays(l *live) {
 			l.Errorf("granted task: %+v", j)
 		}
 	}
-	// Several tasks at once have a record each.
+	// Several tasks at once get a record each.
 	var several []cluster.Action
 	for _, i := range []int{6, 7, 8} {
 		j, _ := find(l.see(), all[i].ID)
@@ -89,7 +89,7 @@ func arrays(l *live) {
 	if waiting != 8 || active != 1 {
 		l.Errorf("%d tasks wait, %d may run; want 8 and 1 (limit 3, 2 run)", waiting, active)
 	}
-	// Reclaim of one task leaves its brothers alone.
+	// Reclaiming one task leaves the other tasks alone.
 	victim, _ := find(l.see(), all[5].ID)
 	r := act(cluster.Reclaim, victim)
 	r.Until = in1h()
@@ -117,7 +117,7 @@ func arrays(l *live) {
 	}
 	l.until(last, "waiting behind its gate", func(j cluster.Job) bool { return j.State == cluster.Waiting && l.gated(j, r) })
 
-	// Slurm cuts long irregular lists of tasks off.
+	// Slurm truncates long irregular lists of tasks.
 	var irregular []string
 	for i := range 80 {
 		irregular = append(irregular, strconv.Itoa(i*i%997))

@@ -23,7 +23,7 @@ func faults(l *live) {
 	l.until(id, "running", in(cluster.Running))
 	before := l.see()
 
-	// slurmdbd away: the tree is kept; who has none reads slurmctld's copy, which is the same.
+	// slurmdbd away: the tree is kept; a new client reads slurmctld's copy, which is the same.
 	must(l.slurm.Stop(ctx, testcluster.Slurmdbd))
 	hasty := l.another(func(c *slurm.Config) { c.AccountsEvery = time.Nanosecond })
 	if s, err := hasty.Observe(ctx, 0); err != nil || !reflect.DeepEqual(s.Accounts, before.Accounts) || !reflect.DeepEqual(s.Members, before.Members) {

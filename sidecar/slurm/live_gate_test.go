@@ -25,7 +25,7 @@ func gates(l *live) {
 		a.Until = until
 		return a
 	}
-	// Slurm hangs up after each that it refuses; those behind it are shut all the same.
+	// Slurm closes the connection after each refusal; the gates behind it are shut too.
 	out := l.client.Apply(l.Context(), []cluster.Action{gate(runs), gate(id), {Verb: cluster.Gate, ID: job(999999), Record: 999999, Until: until}, gate(dead)})
 	if !out[0].Skipped || !out[1].OK || !out[2].Skipped || !out[3].OK {
 		l.Errorf("outcomes: %+v", out)
@@ -37,7 +37,7 @@ func gates(l *live) {
 	if j, _ := find(s, dead); j.Eligible.Sub(s.Now) > 16*cluster.Minute || j.Eligible.Sub(s.Now) < 13*cluster.Minute {
 		l.Errorf("the gate of a job with a deadline in 20 minutes and 5 to run stands %v ahead", j.Eligible.Sub(s.Now))
 	}
-	// The same again does no harm; opening starts it at once.
+	// Repeating it does no harm; opening starts the job at once.
 	l.apply(gate(id))
 	began := time.Now()
 	l.apply(act(cluster.Open, l.until(id, "waiting", in(cluster.Waiting))))
@@ -61,7 +61,7 @@ func grants(l *live) {
 		l.Errorf("granted twice: %+v", o[0])
 	}
 
-	// A grant that cannot start, for a QOS limit, is taken back as it was.
+	// A grant that cannot start because of a QOS limit is revoked, and the job restored.
 	blocked := job(l.submit("alice", sleeper, "--gres=gpu:2", "--begin=now+1hour", "--qos=small", "-w", "v2"))
 	j, there := find(l.see(), blocked)
 	if !there {
@@ -81,7 +81,7 @@ func grants(l *live) {
 	if j.State != cluster.Waiting || j.Eligible != back.Until || !slices.Equal(j.NodeList, []string{"v2"}) {
 		l.Errorf("taken back: %+v", j)
 	}
-	back.NodeList = []string{"v[1-2]"} // as Slurm writes what the user asked for
+	back.NodeList = []string{"v[1-2]"} // in Slurm's spelling
 	l.apply(back)
 	if j, _ = find(l.see(), blocked); !hostlist.Same(j.NodeList, []string{"v1", "v2"}) {
 		l.Errorf("taken back to two nodes: %+v", j)

@@ -53,7 +53,7 @@ func requests(l *live) {
 	for i, row := range table {
 		j, there := find(s, ids[i])
 		if !there && reflect.DeepEqual(row.want, request{}) {
-			continue // concerns no GPU, holds nothing
+			continue // requests no GPU, holds nothing
 		}
 		if !reflect.DeepEqual(j.Request, row.want) {
 			l.Errorf("%s:\n got %+v\nwant %+v", row.args, j.Request, row.want)

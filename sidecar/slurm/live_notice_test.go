@@ -10,7 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// listener goes on after a line that sets OUT: the shell and its step write there what they hear.
+// listener follows a line that sets OUT: the shell and its step write the signals that they
+// receive there.
 const listener = `
 trap 'echo shell >> $OUT' USR1
 srun perl -e '
@@ -20,7 +21,7 @@ srun perl -e '
 wait; wait; wait
 `
 
-// notices: which process hears what.
+// notices: which process receives which signal.
 func notices(l *live) {
 	home := l.slurm.Home("bob")
 	for to, want := range map[string]string{"steps": "step", "batch": "shell", "all": "shell step"} {
@@ -43,7 +44,7 @@ func notices(l *live) {
 			l.Errorf("notice to %s: %+v", to, j)
 		}
 	}
-	// A script without steps: nobody is there to hear, nobody is hurt.
+	// A script without steps: nothing receives the signal, and no harm is done.
 	plain := job(l.submit("bob", sleeper, "--gres=gpu:1"))
 	j := l.until(plain, "running", in(cluster.Running))
 	n := act(cluster.Notify, j)

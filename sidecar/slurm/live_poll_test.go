@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/slurm"
 )
 
-// statePolls: with every shortcut on, a sighting is the same as one read in full.
+// statePolls: with every shortcut on, a sighting equals one that was read in full.
 func statePolls(l *live) {
 	lazy := l.another(func(c *slurm.Config) { c.SmallList, c.Singles, c.FullEvery = -1, 50, time.Hour })
 	compare := func(when string) {
@@ -66,8 +66,8 @@ func statePolls(l *live) {
 	compare("when they have taken effect")
 }
 
-// told is what a sighting says of jobs, less what may differ between two looks in a row
-// and what Slurm forgets at a job's start.
+// told gives a sighting's jobs, without what may differ between two consecutive looks and what
+// Slurm forgets when a job starts.
 func told(s cluster.Sighting) []cluster.Job {
 	jobs := slices.Clone(s.Jobs)
 	for i := range jobs {

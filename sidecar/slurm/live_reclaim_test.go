@@ -14,7 +14,7 @@ import (
 
 func reclaims(l *live) {
 	home := l.slurm.Home("alice")
-	// It hears TERM, writes it down and takes its time.
+	// The job receives TERM, records it and takes its time.
 	script := "#!/bin/bash\ntrap 'echo heard >> " + "$HOME/heard; exit 0' TERM\nsleep 900 & wait\n"
 	id := job(l.submit("alice", script, "--gres=gpu:2", "-w", "v1", "-N1"))
 	j := l.runs(id)
@@ -31,12 +31,12 @@ func reclaims(l *live) {
 	if b, err := os.ReadFile(filepath.Join(home, "heard")); err != nil || strings.TrimSpace(string(b)) != "heard" {
 		l.Errorf("heard %q, %v", b, err)
 	}
-	// Carried out twice it does no more than once.
+	// Carried out twice it has no further effect.
 	l.apply(r)
 	if j, _ := find(l.see(), id); j.Restarts != 1 {
 		l.Errorf("reclaimed twice: %+v", j)
 	}
-	// Granted again, the order of before does not hit it.
+	// Granted again, the job is not affected by the earlier action.
 	g := act(cluster.Grant, j)
 	g.Nodes = []string{"v2"}
 	l.apply(g)
@@ -62,7 +62,7 @@ func reclaims(l *live) {
 		l.Errorf("the finished job ran %q", b)
 	}
 
-	// Who may not be requeued is not.
+	// A job that must not be requeued is not.
 	kept := job(l.submit("alice", sleeper, "--gres=gpu:1", "--no-requeue"))
 	j = l.until(kept, "running", in(cluster.Running))
 	r = act(cluster.Reclaim, j)
@@ -75,8 +75,8 @@ func reclaims(l *live) {
 	}
 }
 
-// handOver: two GPUs of one busy node go to two beneficiaries of two accounts in one
-// round, while a third job with a high priority waits for that very node.
+// handOver: in one round, two GPUs of one busy node go to two beneficiaries of two accounts,
+// while a third job with a high priority waits for that node.
 func handOver(l *live) {
 	holders := []cluster.JobID{
 		job(l.submit("alice", sleeper, "--gres=gpu:2", "-w", "v1")),
@@ -127,7 +127,7 @@ func handOver(l *live) {
 	if len(s.Reservations) != 2 || !s.Reservations[0].Ours || s.Reservations[0].End != until || !slices.Equal(s.Reservations[0].Accounts, []string{"vision"}) {
 		l.Errorf("reservations: %+v", s.Reservations)
 	}
-	// Prolonging one is the same order with another end.
+	// Extending a reservation is the same action with another end.
 	again := plan[0]
 	again.Until += 60_000
 	l.apply(again)
@@ -154,7 +154,7 @@ func handOver(l *live) {
 		l.Errorf("reservations remain: %+v", s.Reservations)
 	}
 
-	// A reservation that a waiting job names goes without leaving the job held.
+	// A reservation that a waiting job names is deleted without leaving the job held.
 	name := cluster.ReservationPrefix + "9"
 	late := job(l.submit("bob", sleeper, "--gres=gpu:2", "--begin=now+1hour"))
 	j := l.until(late, "waiting", in(cluster.Waiting))

@@ -13,7 +13,7 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// TestLive runs against real Slurms of both ends of what is supported.
+// TestLive runs against the oldest and the newest supported Slurm.
 func TestLive(t *testing.T) {
 	for _, suite := range testcluster.Suites {
 		t.Run(suite, func(t *testing.T) {
@@ -135,8 +135,8 @@ func (l *live) until(id cluster.JobID, what string, is func(cluster.Job) bool) c
 	return last
 }
 
-// runs waits until the job has run for a while: Slurm loses its hold of a job that is
-// requeued and started again within the second of its first start.
+// runs waits until the job has run for a while: Slurm loses track of a job that is requeued and
+// started again within the second of its first start.
 func (l *live) runs(id cluster.JobID) cluster.Job {
 	l.Helper()
 	return l.until(id, "running for two seconds", func(j cluster.Job) bool {
@@ -144,7 +144,7 @@ func (l *live) runs(id cluster.JobID) cluster.Job {
 	})
 }
 
-// patience is how long anything may take on a busy machine; on an idle one nothing takes 5 s.
+// patience is the timeout on a busy machine; on an idle one nothing takes 5 s.
 const patience = time.Minute
 
 func (l *live) eventually(what string, is func() bool, seen func() string) {
@@ -160,7 +160,7 @@ func in(s cluster.JobState) func(cluster.Job) bool {
 	return func(j cluster.Job) bool { return j.State == s }
 }
 
-// apply carries out the actions, all of which must succeed.
+// apply carries out the actions. All must succeed.
 func (l *live) apply(actions ...cluster.Action) {
 	l.Helper()
 	for i, o := range l.client.Apply(l.Context(), actions) {
@@ -170,7 +170,7 @@ func (l *live) apply(actions ...cluster.Action) {
 	}
 }
 
-// clear ends all jobs and reservations, and makes the nodes well again.
+// clear ends all jobs and reservations, and restores the nodes.
 func (l *live) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -199,13 +199,13 @@ func (l *live) clear() {
 	}
 }
 
-// gated reports whether a reclaimed job is gated as ordered or, on Slurm 24.11, for
-// the two minutes that Slurm itself waits.
+// gated reports whether a reclaimed job is gated as requested or, on Slurm 24.11, for Slurm's own
+// two minutes.
 func (l *live) gated(j cluster.Job, r cluster.Action) bool {
 	return j.Eligible == r.Until || l.suite == "trixie" && (j.Eligible.Sub(j.Submit)-120*cluster.Second).Duration().Abs() < 3*time.Second
 }
 
-// act fills an action with what names the job.
+// act fills an action with the job's names.
 func act(verb cluster.Verb, j cluster.Job) cluster.Action {
 	return cluster.Action{Verb: verb, ID: j.ID, Record: j.Record, Whole: j.Whole, Restarts: j.Restarts}
 }

@@ -15,8 +15,8 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// A token of auth/jwt that expires while the daemon runs is refused, and the renewed file is read. The refusal is that of the
-// recorded answers on which the client's own tests stand.
+// An auth/jwt token that expires while the daemon runs is refused, and the renewed file is read.
+// The refusal equals the recorded answers that the client's own tests use.
 func TestLiveTokens(t *testing.T) {
 	for _, suite := range testcluster.Suites {
 		t.Run(suite, func(t *testing.T) {

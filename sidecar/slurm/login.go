@@ -15,22 +15,22 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Login is Slurm as its users have it: through its commands, as whoever runs this program,
-// with no rights but a user's.
+// Login accesses Slurm as its users do: through its commands, with the rights of the user that
+// runs this program.
 type Login struct {
-	Env []string // KEY=value, for the jobs that are submitted, beside the program's own
+	Env []string // KEY=value, for submitted jobs, in addition to the program's own
 }
 
 // UserNode is a node with GPUs as users see it.
 type UserNode struct {
-	cluster.Node                // less CPUs, memory and features
-	Idle         []cluster.GPUs // its GPUs that nobody uses, by model
+	cluster.Node                // without CPUs, memory and features
+	Idle         []cluster.GPUs // its unused GPUs, by model
 }
 
 // UserJob is a job as its user sees it.
 type UserJob struct {
 	State  string // Slurm's: PENDING, RUNNING, COMPLETED, TIMEOUT, …
-	Reason string // why it is not further; "" = none
+	Reason string // why it waits or failed; "" = none
 	Exit   string // its exit code and signal, "3:0"
 	Nodes  string // as Slurm lists them; "" = none yet
 	Output string // the file
@@ -61,7 +61,7 @@ func (l Login) Nodes(ctx context.Context) ([]UserNode, error) {
 	return out, nil
 }
 
-// userNode reads a line of scontrol. GPUs of which somebody has a shard are no more idle than whole ones.
+// userNode reads a line of scontrol. GPUs with an allocated shard are not idle.
 func userNode(line string) (UserNode, error) {
 	words := shown(line)
 	n := UserNode{Node: cluster.Node{Name: words["NodeName"]}}
@@ -93,7 +93,7 @@ func userNode(line string) (UserNode, error) {
 	return n, nil
 }
 
-// shown reads a line of key=value; the first of a key counts.
+// shown reads a line of key=value; the first value of a key counts.
 func shown(line string) map[string]string {
 	out := map[string]string{}
 	for _, word := range strings.Fields(line) {
@@ -106,14 +106,14 @@ func shown(line string) map[string]string {
 	return out
 }
 
-// Submit has sbatch submit a script, and gives the job's id. Once begun it goes on when ctx ends: there
-// may be a job already.
+// Submit runs sbatch for a script, and gives the job's id. It continues when ctx ends, since the
+// job may exist already.
 func (l Login) Submit(ctx context.Context, args []string) (cluster.JobID, error) {
 	text, err := l.run(context.WithoutCancel(ctx), "sbatch", append([]string{"--parsable"}, args...)...)
 	if err != nil {
 		return cluster.JobID{}, err
 	}
-	id, _, _ := strings.Cut(strings.TrimSpace(text), ";") // of a cluster that it names
+	id, _, _ := strings.Cut(strings.TrimSpace(text), ";") // of a named cluster
 	job, err := cluster.ParseJobID(id)
 	if err != nil {
 		return cluster.JobID{}, fmt.Errorf("sbatch said %.80q, no job's id", text)
@@ -121,7 +121,7 @@ func (l Login) Submit(ctx context.Context, args []string) (cluster.JobID, error)
 	return job, nil
 }
 
-// Job looks at a job; false = Slurm does not know it any more.
+// Job gives the state of a job; false = Slurm does not know it any more.
 func (l Login) Job(ctx context.Context, id cluster.JobID) (UserJob, bool, error) {
 	text, err := l.run(ctx, "scontrol", "show", "job", "--oneliner", id.String())
 	var e *Error
@@ -142,7 +142,7 @@ func (l Login) Job(ctx context.Context, id cluster.JobID) (UserJob, bool, error)
 	return j, true, nil
 }
 
-// CancelWaiting cancels those of some jobs that have not started.
+// CancelWaiting cancels those of the given jobs that have not started.
 func (l Login) CancelWaiting(ctx context.Context, ids []cluster.JobID) error {
 	args := []string{"--state=PENDING"}
 	for _, id := range ids {
@@ -150,16 +150,17 @@ func (l Login) CancelWaiting(ctx context.Context, ids []cluster.JobID) error {
 	}
 	_, err := l.run(ctx, "scancel", args...)
 	if err != nil && strings.HasSuffix(err.Error(), "signal: "+syscall.SIGINT.String()) {
-		// An interrupt is why jobs are cancelled. A second one may reach the command before it is in a group of its own.
+		// Jobs are cancelled because of an interrupt. A second one may reach the command before
+		// it has its own group.
 		_, err = l.run(ctx, "scancel", args...)
 	}
 	return err
 }
 
-// loginLimit is how long one of Slurm's commands may take.
+// loginLimit is the timeout of one Slurm command.
 const loginLimit = 30 * time.Second
 
-// run runs one of Slurm's commands and gives what it printed.
+// run runs one Slurm command and gives its output.
 func (l Login) run(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, loginLimit)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// command puts a command of Slurm's into a folder that is all of PATH that it needs.
+// command puts a command of Slurm's into a folder, which is all of PATH.
 func command(t *testing.T, name, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +73,8 @@ esac`)
 	}
 }
 
-// A job is submitted with the environment that it is to have, also when whoever asked for it has gone meanwhile.
+// A job is submitted with the requested environment, even if its submitter's context has ended
+// meanwhile.
 func TestSubmitAsAUser(t *testing.T) {
 	command(t, "sbatch", `[ "$1" = --parsable ] || exit 9
 case $2 in

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// node reads one node record. Its GPUs are what gres.conf says less what is
-// drained, "gpu:a100:2(IDX:3,5)"; usage is left alone, since node records lag behind the jobs'.
+// node reads one node record. Its GPUs are those of gres.conf without drained ones,
+// "gpu:a100:2(IDX:3,5)". Usage is ignored, since node records lag behind job records.
 func (r *reader) node() cluster.Node {
 	var n cluster.Node
 	var states []string
@@ -82,8 +82,8 @@ func less(all, broken []cluster.GPUs) []cluster.GPUs {
 	return all
 }
 
-// health reads a node's states: why its GPUs are no capacity (bad), or why
-// nothing can be granted there for the moment (busy).
+// health reads a node's states: why its GPUs are no capacity (bad), or why it gets no grant for
+// the moment (busy).
 func health(states []string) (bad, busy string) {
 	for _, s := range states {
 		switch s {
@@ -97,7 +97,7 @@ func health(states []string) (bad, busy string) {
 			bad = cmp.Or(bad, "registered with another shape")
 		case "MAINTENANCE":
 			busy = "maintenance"
-		case "COMPLETING": // Slurm starts nothing on a node where anything cleans up
+		case "COMPLETING": // Slurm starts nothing on a node with a completing job
 			busy = cmp.Or(busy, "completing")
 		case "REBOOT_REQUESTED", "REBOOT_ISSUED":
 			busy = cmp.Or(busy, "reboot")
@@ -156,13 +156,13 @@ func (r *reader) partition() cluster.Partition {
 	return p
 }
 
-// forever is the end of what has none, in the year 4147: far, but safe to reckon with.
+// forever stands for no end, in the year 4147: far ahead, but safe in computations.
 const forever = cluster.Instant(lastSecond) * 1000
 
 func (r *reader) reservation() cluster.Reservation {
 	var v cluster.Reservation
 	var nodes string
-	v.End = forever // unless it says otherwise
+	v.End = forever // default
 	r.object(func(name string) {
 		switch name {
 		case "name":
@@ -195,7 +195,7 @@ func (r *reader) reservation() cluster.Reservation {
 	return v
 }
 
-// association is a line of slurmdbd's tree; those with a user are no accounts.
+// association is a line of slurmdbd's tree. Lines with a user are not accounts.
 type association struct {
 	cluster, account, parent, user, partition string
 	shares                                    number
@@ -224,7 +224,7 @@ func (r *reader) association() association {
 	return a
 }
 
-// share reads the same of the tree of shares that slurmctld keeps.
+// share reads an association from slurmctld's tree of shares.
 func (r *reader) share() association {
 	var a association
 	var name string
@@ -240,7 +240,7 @@ func (r *reader) share() association {
 		case "partition":
 			a.partition = r.text()
 		case "shares":
-			if a.shares = r.number(); !a.shares.set { // the root's
+			if a.shares = r.number(); !a.shares.set { // root
 				a.shares.n = 1
 			}
 		case "type":
@@ -255,7 +255,7 @@ func (r *reader) share() association {
 	return a
 }
 
-// viaParent is how slurmdbd writes fairshare=parent.
+// viaParent is slurmdbd's value for fairshare=parent.
 const viaParent = math.MaxInt32
 
 func (a association) translate() cluster.Account {

@@ -14,42 +14,42 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// seen is what is kept from look to look.
+// seen is the state that is kept from look to look.
 type seen struct {
-	last  cluster.Sighting // as last given, less Now and Attempts
-	given bool             // last has been given out
-	// changed is true when something differs from last; it stays true
-	// until a look succeeds, so that a failed look hides nothing.
+	last  cluster.Sighting // the last result, without Now and Attempts
+	given bool             // last has been returned
+	// changed is true if something differs from last. It stays true until a look succeeds, so
+	// that a failed look hides nothing.
 	changed bool
-	// lookedAt is when a look succeeded last, changedAt when one found something changed last.
+	// lookedAt is when a look last succeeded, changedAt when one last found a change.
 	lookedAt, changedAt cluster.Instant
 
 	boot       cluster.Instant
-	clock      cluster.Instant // slurmctld's, when it was last asked
-	statsSince int64           // since when slurmctld counts its statistics
+	clock      cluster.Instant // slurmctld's, at the last query
+	statsSince int64           // start of slurmctld's statistics
 	cluster    string
-	clusterID  int64  // 0 = not known
+	clusterID  int64  // 0 = unknown
 	release    string // of Slurm: "26.05.5"
 
 	nodes, partitions, reservations, jobs listing
 
 	gpuNodes map[string]cluster.Node
 	records  map[int64]*record
-	states   uint64          // hash of the list of states that the records are in accord with; 0 = of none
-	fullAt   cluster.Instant // when the full job list was last known to be true
-	// touched are the records that our actions changed, and until when they are
-	// read anew at every look.
+	states   uint64          // hash of the list of states that matches the records; 0 = none
+	fullAt   cluster.Instant // when the full job list was last known to be correct
+	// touched are the records that our actions changed, and the moments until which they are read
+	// again at every look.
 	touched map[int64]cluster.Instant
 
 	accountsDue cluster.Instant
-	strangers   map[string]bool // accounts looked for in vain since the last reading
+	strangers   map[string]bool // accounts not found since the last read
 
-	minJobAge cluster.Span // 0 = not known
+	minJobAge cluster.Span // 0 = unknown
 	// plansLicenses is PlansLicenses of Slurm's configuration.
 	plansLicenses bool
 
 	factors  map[int64]int64 // site factors of others, by record
-	factored map[int64]bool  // records of which they were asked for
+	factored map[int64]bool  // records whose site factor was queried
 }
 
 // forget makes the next look read every list in full.
@@ -58,14 +58,14 @@ func (s *seen) forget() {
 	s.fullAt = 0
 }
 
-// listing remembers how new a list is.
+// listing records how new a list is.
 type listing struct {
-	ask int64 // the update_time to ask with next; 0 = never read
+	ask int64 // the update_time for the next query; 0 = never read
 }
 
-// read notes that a list with that last_update was read after the server's clock
-// showed serverNow. Slurm's update times are whole seconds: only if that
-// second was over before can nothing more have happened in it.
+// read records that a list with that last_update was read after the server's clock showed
+// serverNow. Slurm's update times are whole seconds: more may happen in a second until it is
+// over.
 func (l *listing) read(lastUpdate, serverNow int64) {
 	l.ask = lastUpdate
 	if lastUpdate > 0 && lastUpdate < serverNow {
@@ -74,15 +74,15 @@ func (l *listing) read(lastUpdate, serverNow int64) {
 }
 
 // Observe looks at the cluster; see loop.Cluster. Between two full reads of the job list
-// (Config.FullEvery) only records whose state changed, or that we changed, are read anew.
+// (Config.FullEvery), it only reads records whose state changed, or that we changed.
 //
-// The sighting's slices are shared with later ones: they must not be written to.
+// The sighting's slices are shared with later ones: do not modify them.
 func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notes = notes{}
 	now, err := c.look(ctx)
-	if isPlain404(err) { // an upgrade took our API version away
+	if isPlain404(err) { // an upgrade removed our API version
 		c.speech = nil
 		now, err = c.look(ctx)
 	}
@@ -98,7 +98,7 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Si
 	s.last.Cluster, s.last.ClusterID, s.last.Boot = s.cluster, s.clusterID, s.boot
 	out := s.last
 	out.Now, out.Clock = now, s.clock
-	// Where all looks since then have found nothing changed, nothing was missed until the last of them.
+	// If all looks since then found no change, nothing was missed until the last of them.
 	from := since
 	if s.changedAt <= since {
 		from = max(since, s.lookedAt)
@@ -116,8 +116,9 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Si
 	return out, nil
 }
 
-// look brings everything up to date, and gives the moment of which it tells: just before jobs are asked for. What came before may
-// have waited for a slurmctld that restarts, and jobs may have ended meanwhile: the books are closed no later than they were seen.
+// look updates everything, and gives the moment that it describes: just before the query for
+// jobs. Earlier queries may have waited for a restarting slurmctld, and jobs may have ended
+// meanwhile. So time is charged no further than that moment.
 func (c *Client) look(ctx context.Context) (now cluster.Instant, err error) {
 	if err := c.talk(ctx); err != nil {
 		return 0, err
@@ -149,8 +150,8 @@ func (c *Client) look(ctx context.Context) (now cluster.Instant, err error) {
 	return now, c.lookAccounts(ctx, now)
 }
 
-// lookController asks for slurmctld's last start and its clock. After a restart
-// everything is read anew: ids may have come round again.
+// lookController reads slurmctld's last start and its clock. After a restart everything is read
+// again, because ids may have been reused.
 func (c *Client) lookController(ctx context.Context) (serverNow int64, err error) {
 	var since int64
 	rep, err := c.rest.get(ctx, c.cfg.Timeout, c.path("diag"), func(r *reader, name string) bool {
@@ -181,8 +182,8 @@ func (c *Client) lookController(ctx context.Context) (serverNow int64, err error
 	return serverNow, nil
 }
 
-// lookBoot finds out whether slurmctld was restarted. Its statistics begin anew at
-// every start, but also at midnight and by sdiag --reset; its configuration tells.
+// lookBoot finds out whether slurmctld was restarted. Its statistics restart with it, but also at
+// midnight and by sdiag --reset; its configuration shows the start.
 func (c *Client) lookBoot(ctx context.Context, statsSince cluster.Instant) {
 	s := &c.seen
 	boot := statsSince
@@ -213,8 +214,8 @@ func (c *Client) lookNodes(ctx context.Context, server int64) error {
 	}
 	rep, err := read(c.seen.nodes.ask)
 	if c.seen.nodes.ask > 0 && codeOf(err) == codeUnspecified {
-		// Slurm 24.11 stumbles over its own partitions when the nodes are newer
-		// than update_time and the partitions are not.
+		// Slurm 24.11 fails on its own partitions when the nodes are newer than update_time and
+		// the partitions are not.
 		rep, err = read(0)
 	}
 	if err != nil || rep.same {
@@ -231,7 +232,7 @@ func (c *Client) lookNodes(ctx context.Context, server int64) error {
 		gpuNodes[n.Name] = n
 	}
 	if !maps.EqualFunc(gpuNodes, s.gpuNodes, func(a, b cluster.Node) bool { return slices.Equal(a.GPUs, b.GPUs) }) {
-		s.jobs, s.fullAt = listing{}, 0 // what jobs hold is told by node
+		s.jobs, s.fullAt = listing{}, 0 // the allocation of jobs depends on the nodes
 	}
 	s.last.Nodes, s.gpuNodes, s.changed = all, gpuNodes, true
 	return nil
@@ -248,7 +249,8 @@ func (c *Client) lookPartitions(ctx context.Context, server int64) error {
 	var e *Error
 	switch {
 	case errors.As(err, &e) && strings.HasPrefix(e.From, "slurmdb_") && len(all)+len(c.seen.last.Partitions) > 0:
-		// slurmctld's own list is whole. What lacks is slurmdbd's list of TRES, of which we read nothing here.
+		// slurmctld's own list is complete. Only slurmdbd's list of TRES is missing, which we do
+		// not use here.
 		c.notes.add("slurmdbd does not answer, the partitions are slurmctld's alone: %v", err)
 		if len(all) == 0 {
 			return nil
@@ -284,21 +286,21 @@ func byName[T any](list []T, name func(T) string) {
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(name(a), name(b)) })
 }
 
-// replace puts what was read in the place of what was known, and notes whether it differs.
+// replace replaces the known list by a new one, and records whether they differ.
 func replace[T any](known *[]T, read []T, changed *bool) {
 	if !reflect.DeepEqual(*known, read) {
 		*known, *changed = read, true
 	}
 }
 
-// lookAccounts reads the account tree when it is due or a job names an
-// unknown account. Once it was read, slurmdbd may be away: the tree is kept.
+// lookAccounts reads the account tree when it is due or a job names an unknown account. Once it
+// was read, it is kept while slurmdbd is away.
 func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 	s := &c.seen
 	if now < s.accountsDue && (s.given && !s.changed || s.stranger() == "") {
 		return nil
 	}
-	if len(s.last.Accounts) > 0 { // a slurmdbd that hangs is not waited for
+	if len(s.last.Accounts) > 0 { // do not wait for a slurmdbd that hangs
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.cfg.Timeout)
 		defer cancel()
@@ -330,7 +332,8 @@ func (c *Client) lookAccounts(ctx context.Context, now cluster.Instant) error {
 	return nil
 }
 
-// stranger gives an account that a job names but neither the tree nor a look for it knows.
+// stranger gives an account that a job names and that is neither in the tree nor known to be
+// missing.
 func (s *seen) stranger() string {
 	known := make(map[string]bool, len(s.last.Accounts))
 	for _, a := range s.last.Accounts {
@@ -344,7 +347,7 @@ func (s *seen) stranger() string {
 	return ""
 }
 
-// accounts reads the lines of slurmdbd's association tree: those that stand for accounts, and the users of each account.
+// accounts reads slurmdbd's association tree: the accounts, and the users of each account.
 func (c *Client) accounts(ctx context.Context) ([]cluster.Account, []cluster.Member, error) {
 	t := tree{cluster: c.seen.cluster}
 	_, err := c.list(ctx, c.dbPath("associations/"), "associations", 0, func(r *reader) error {
@@ -354,7 +357,7 @@ func (c *Client) accounts(ctx context.Context) ([]cluster.Account, []cluster.Mem
 	return t.sorted(err)
 }
 
-// cachedAccounts reads the same from slurmctld, which keeps it for the time that slurmdbd is away.
+// cachedAccounts reads the same from slurmctld, which caches it while slurmdbd is away.
 func (c *Client) cachedAccounts(ctx context.Context) ([]cluster.Account, []cluster.Member, error) {
 	t := tree{cluster: c.seen.cluster}
 	_, err := c.rest.get(ctx, c.cfg.Timeout, c.path("shares"), func(r *reader, name string) bool {
@@ -395,7 +398,7 @@ func (t *tree) add(r *reader, a association) {
 	}
 }
 
-// sorted gives both in order, unless reading them ended with an error.
+// sorted gives both sorted, or the error of reading them.
 func (t *tree) sorted(err error) ([]cluster.Account, []cluster.Member, error) {
 	if err == nil && len(t.all) == 0 {
 		err = fmt.Errorf("no account of cluster %q is known to Slurm; add the tenants' accounts with sacctmgr", t.cluster)

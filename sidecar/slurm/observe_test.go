@@ -46,7 +46,7 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// An upgrade of Slurm takes our version away in the middle: the next look finds the new one.
+// An upgrade of Slurm removes our version in the middle: the next look finds the new one.
 func TestNegotiatesAgainAfterUpgrade(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -93,8 +93,7 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// A record that makes no sense costs itself, not the list; where it was known
-// before, it is taken for what it was.
+// An invalid record costs itself, not the list; a job that was known before keeps its last state.
 func TestJunkRecord(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -139,7 +138,7 @@ func TestReadsAreRetried(t *testing.T) {
 	}
 }
 
-// What Slurm refuses is not asked for again.
+// A read that Slurm refuses is not retried.
 func TestRefusedReadIsNotRetried(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -191,7 +190,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Between two full reads only what changed is read.
+// Between two full reads only changed records are read.
 func TestStatePolls(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -216,19 +215,19 @@ func TestStatePolls(t *testing.T) {
 	if s.Unchanged || len(s.Jobs) != 3 || s.Jobs[0].State != cluster.Running || s.Jobs[2].ID.ID != 4 || f.count(full) != 1 {
 		t.Errorf("after changes: unchanged %v, jobs %+v, %d full reads", s.Unchanged, s.Jobs, f.count(full))
 	}
-	// Three changes are more than may be read singly.
+	// Three changes are more than the limit of single reads.
 	f.on(states, text(`{"jobs":[{"job_id":5,"state":["PENDING"]},{"job_id":6,"state":["PENDING"]},{"job_id":7,"state":["PENDING"]}]}`))
 	f.on(full, jobs(901, waitingJob(5, ""), waitingJob(6, ""), waitingJob(7, "")))
 	if s := f.see(c); len(s.Jobs) != 3 || f.count(full) != 2 {
 		t.Errorf("after many changes: %d jobs, %d full reads", len(s.Jobs), f.count(full))
 	}
-	// The list grows old; Slurm says that nothing is newer, in the form of an empty cluster.
+	// The list expires; Slurm says that nothing is newer, in the form of an empty cluster.
 	now = now.Add(time.Minute)
 	f.on(full, jobs(0))
 	if s := f.see(c); !s.Unchanged || len(s.Jobs) != 3 || f.count(full) != 3 {
 		t.Errorf("nothing newer: unchanged %v, %d jobs, %d full reads", s.Unchanged, len(s.Jobs), f.count(full))
 	}
-	// What we changed is read again.
+	// Records that we changed are read again.
 	f.on(states, text(`{"jobs":[{"job_id":5,"state":["PENDING"]},{"job_id":6,"state":["PENDING"]},{"job_id":7,"state":["PENDING"]}]}`))
 	f.on("POST /slurm/v0.0.44/job/5", text(`{"errors":[]}`))
 	f.on("GET /slurm/v0.0.44/job/5", jobs(0, waitingJob(5, `"eligible_time":{"set":true,"infinite":false,"number":2000000}`)))
@@ -236,7 +235,7 @@ func TestStatePolls(t *testing.T) {
 	if s := f.see(c); s.Jobs[0].Eligible != 2_000_000_000 || f.count(full) != 3 {
 		t.Errorf("after our gate: eligible %v, %d full reads", s.Jobs[0].Eligible, f.count(full))
 	}
-	// A job without GPUs that ends is nobody's concern; one that starts may be.
+	// A job without GPUs that ends does not matter; one that starts may.
 	cpus := `{"job_id":9,"job_state":["RUNNING"],"user_name":"bob","account":"nlp","tres_req_str":"cpu=2,mem=100M,node=1","nodes":"v1","tres_alloc_str":"cpu=2,mem=100M,node=1"}`
 	f.on(states, text(`{"jobs":[{"job_id":5,"state":["PENDING"]},{"job_id":"9","state":["RUNNING"]}]}`))
 	f.on("GET /slurm/v0.0.44/job/9", jobs(0, cpus))
@@ -247,7 +246,7 @@ func TestStatePolls(t *testing.T) {
 	if s := f.see(c); s.Unchanged || len(s.Jobs) != 1 || f.count("GET /slurm/v0.0.44/job/9") != 1 {
 		t.Errorf("it ended: %+v, read %d times", s.Jobs, f.count("GET /slurm/v0.0.44/job/9"))
 	}
-	// A restart of slurmctld: ids may have come round again, everything is read.
+	// After a restart of slurmctld ids may have been reused: everything is read.
 	f.on("GET /slurm/v0.0.44/diag", text(`{"statistics":{"req_time":1000000,"req_time_start":77},"errors":[]}`))
 	f.on(full, jobs(950, waitingJob(5, "")))
 	if s := f.see(c); len(s.Jobs) != 1 || s.Boot != 77_000 || f.count(full) != 4 {
@@ -255,7 +254,8 @@ func TestStatePolls(t *testing.T) {
 	}
 }
 
-// A list of states that is the one before is not looked into, but one that comes back is: the records have changed since.
+// A list of states that equals the previous one is not parsed; one that equals an older one is,
+// since the records have changed in between.
 func TestAStateListThatComesBack(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -294,7 +294,7 @@ func TestAStateListThatComesBack(t *testing.T) {
 	f.on(states, wait)
 	state("with the first list again,", cluster.Waiting)
 	quiet()
-	// A full read sees the job run; before the next list of states it is requeued.
+	// A full read sees the job run; it is requeued before the next list of states.
 	now = now.Add(time.Minute)
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(901, runningJob(1, ""), waitingJob(2, "")))
 	state("read with all,", cluster.Running)
@@ -303,7 +303,8 @@ func TestAStateListThatComesBack(t *testing.T) {
 	if n := f.count("GET /slurm/v0.0.44/jobs/"); n != 2 {
 		t.Errorf("%d full reads", n)
 	}
-	// A job that we changed is read at every look for a while. It runs when it is read last, and is requeued before the next list.
+	// A job that we changed is read at every look for a while. The last such read sees it run,
+	// and it is requeued before the next list.
 	f.on("POST /slurm/v0.0.44/job/1", text(`{"errors":[]}`))
 	c.Apply(t.Context(), []cluster.Action{{Verb: cluster.Gate, ID: cluster.JobID{ID: 1}, Record: 1, Until: 1_000_000_000}})
 	f.on("GET /slurm/v0.0.44/job/1", jobs(0, waitingJob(1, "")))
@@ -315,8 +316,8 @@ func TestAStateListThatComesBack(t *testing.T) {
 	state("requeued by others,", cluster.Waiting)
 }
 
-// The history is asked only for a time in which nobody looked, or of which what was seen was not written down: not by every
-// look of a quiet hour.
+// The history is read only for a time without looks, or with looks that were not committed: not
+// in every look of a quiet hour.
 func TestTheHistoryIsAskedForWhatNobodySaw(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -362,8 +363,8 @@ func TestTheHistoryIsAskedForWhatNobodySaw(t *testing.T) {
 	asked("where it was written down", 2)
 }
 
-// A list's update time is in whole seconds: what happens later in the same
-// second must not be taken for known.
+// A list's update time is in whole seconds: later changes in the same second must not be taken
+// for known.
 func TestUpdateTimes(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -391,8 +392,8 @@ func TestUpdateTimes(t *testing.T) {
 	}
 }
 
-// slurmrestd wants slurmdbd's list of TRES to show partitions. Without it slurmctld's list comes all the same, beside an error: a look
-// goes on with it, also the first one.
+// slurmrestd needs slurmdbd's list of TRES to show partitions. Without it, slurmctld's list still
+// comes, beside an error: a look uses it, also the first one.
 func TestPartitionsWithoutSlurmdbd(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -415,8 +416,8 @@ func TestPartitionsWithoutSlurmdbd(t *testing.T) {
 	}
 }
 
-// A look that waits for a slurmctld that restarts tells of the moment at which jobs were asked for, not of that at which it began:
-// jobs may have ended meanwhile, and must not seem to have ended in its future.
+// A look that waits for a restarting slurmctld describes the moment of the query for jobs, not
+// its own start. Jobs may have ended meanwhile, and must not seem to have ended in its future.
 func TestALookIsOfTheMomentAtWhichJobsWereAskedFor(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)
@@ -476,7 +477,7 @@ func TestAccountsSurviveSlurmdbd(t *testing.T) {
 	if n := c.Notes(); len(n) != 1 || !strings.Contains(n[0], "could not be renewed") {
 		t.Errorf("notes: %q", n)
 	}
-	// A job of an account that nobody knows: one look for it, not one a round.
+	// A job with an unknown account: one query for it, not one per round.
 	f.on("GET /slurmdb/v0.0.44/associations/", tree)
 	now = now.Add(time.Hour)
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(1_000_000, waitingJob(1, `"account":"new"`)))

@@ -135,7 +135,7 @@ func TestWordsOfAComment(t *testing.T) {
 		"mind the steps":   "",
 		"checkpoint kind=resnet50;steps/s.v100=12.5\nsteps=9,mankind=3": "kind=resnet50,steps/s.v100=12.5,steps=9",
 		"mine, gpus=idle":  "gpus=idle",
-		"steps/s=3, kind=": "steps/s=3,kind=", // wrong, and told to the user where it is read
+		"steps/s=3, kind=": "steps/s=3,kind=", // invalid, and reported to the user by its parser
 		long + "," + long:  long,
 	} {
 		got, unread := words(s)
@@ -217,7 +217,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// Which GPUs are drained is known where Slurm tells it; they are no capacity either way.
+// Drained GPUs are known if Slurm reports them; they are no capacity either way.
 func TestDrainedGPUs(t *testing.T) {
 	t.Parallel()
 	for drained, want := range map[string]struct {

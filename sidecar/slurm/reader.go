@@ -12,19 +12,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// reader walks through a JSON stream and takes values in any form in which some
-// version of Slurm writes them. A value of the wrong kind is passed over and
-// remembered in junk; broken JSON or a broken connection ends everything (err).
+// reader walks through a JSON stream and accepts values in any form that some version of Slurm
+// writes. A value of the wrong kind is skipped and recorded in junk; broken JSON or a broken
+// connection ends everything (err).
 type reader struct {
 	dec   *jsontext.Decoder
 	words map[string]*word
-	at    *word  // name of the member that is being read
-	junk  string // where the first senseless value since the last reset stands
+	at    *word  // name of the current member
+	junk  string // path of the first invalid value since the last reset
 	err   error
 }
 
-// word is a JSON string that was met. Records are alike: what comes after it mostly is what came after it in the record before,
-// and that is found without looking it up among all words.
+// word is a JSON string that was seen. Records are alike: the next word is usually the one that
+// followed last time, and is found without a lookup among all words.
 type word struct {
 	raw, text string
 	child     *word // name of the first member of its value
@@ -38,10 +38,10 @@ func newReader(from io.Reader) *reader {
 	return r
 }
 
-// reset makes r read another stream; the words that it has met stay known.
+// reset makes r read another stream; the known words stay.
 func (r *reader) reset(from io.Reader) {
-	// Job names hold whatever bytes their users typed, and looking for
-	// duplicate names would cost a third of the time.
+	// Job names hold arbitrary bytes, and the check for duplicate names would cost a third of the
+	// time.
 	r.dec.Reset(from, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	r.junk, r.err = "", nil
 }
@@ -53,7 +53,7 @@ func (r *reader) kind() jsontext.Kind {
 	return r.dec.PeekKind()
 }
 
-// raw gives the next value as it stands; it is valid until the next read.
+// raw gives the next value verbatim; it is valid until the next read.
 func (r *reader) raw() jsontext.Value {
 	if r.err != nil {
 		return nil
@@ -88,7 +88,7 @@ func (r *reader) fail(err error) {
 	}
 }
 
-// senseless passes over a value of the wrong kind.
+// senseless skips a value of the wrong kind.
 func (r *reader) senseless() {
 	v := r.raw()
 	r.junkAt(v)
@@ -152,7 +152,8 @@ func (r *reader) array(item func()) {
 	r.token()
 }
 
-// word gives the word of a raw JSON string; equal ones share one. guess is where that word was last time.
+// word gives the word of a raw JSON string; equal strings share one. guess is the word that
+// followed last time.
 func (r *reader) word(raw []byte, guess **word) *word {
 	if w := *guess; w != nil && w.raw == string(raw) {
 		return w
@@ -177,7 +178,7 @@ func unquote(raw string) string {
 	return string(b)
 }
 
-// text reads a string; null is "". Numbers are taken as they are written.
+// text reads a string; null is "". A number gives its digits.
 func (r *reader) text() string {
 	switch r.kind() {
 	case '"':
@@ -194,7 +195,7 @@ func (r *reader) text() string {
 	return ""
 }
 
-// list reads a list of strings, or a string with commas. null is empty.
+// list reads a list of strings, or a comma-separated string. null is empty.
 func (r *reader) list() []string {
 	if r.kind() != '[' {
 		return commas(r.text())
@@ -225,15 +226,15 @@ func (r *reader) flag() bool {
 	return r.number().n != 0
 }
 
-// number is a number of Slurm's: a value, nothing (unset) or unlimited.
+// number is a number of Slurm's: a value, unset, or unlimited.
 type number struct {
 	n        int64
 	set      bool
 	infinite bool
 }
 
-// Slurm's own marks for "nothing" and "unlimited" in 32 and 64 bits; an API
-// version that forgets to translate one of them must not give us an age of 136 years.
+// Slurm's values for "unset" and "unlimited" in 32 and 64 bits. An API version that forgets to
+// translate one of them must not give us an age of 136 years.
 const (
 	noVal      = 0xfffffffe
 	infinite   = 0xffffffff

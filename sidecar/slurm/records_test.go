@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// What a user's comment says to us comes with the job.
+// A job carries the words of its user's comment that concern fairlease.
 func TestACommentIsRead(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/jobs-26.05.json")
@@ -25,7 +25,7 @@ func TestACommentIsRead(t *testing.T) {
 	}
 }
 
-// A job's deadline comes with it; without one it is 0.
+// A job carries its deadline; 0 without one.
 func TestADeadlineIsRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -39,8 +39,8 @@ func TestADeadlineIsRead(t *testing.T) {
 	}
 }
 
-// TestRealRecords translates what real Slurms answered (testdata: the same eight jobs on
-// 24.11 in v0.0.42 and on 26.05 in v0.0.44), and expects the same of both.
+// TestRealRecords translates recorded answers of real Slurms (testdata: the same eight jobs on
+// 24.11 in v0.0.42 and on 26.05 in v0.0.44), and expects equal results.
 func TestRealRecords(t *testing.T) {
 	t.Parallel()
 	const s, m = cluster.Second, cluster.Minute
@@ -56,7 +56,7 @@ func TestRealRecords(t *testing.T) {
 			if len(jobs) != 17 {
 				t.Fatalf("%d jobs; want 7 and an array of 10", len(jobs))
 			}
-			// What differs from run to run is checked by itself.
+			// Values that differ from run to run are checked separately.
 			for i := range jobs {
 				j := &jobs[i]
 				running := j.State == cluster.Running
@@ -70,7 +70,7 @@ func TestRealRecords(t *testing.T) {
 					t.Errorf("times of %v are off by %v", j.ID, j.Blur)
 				}
 				j.Submit, j.Eligible, j.Start, j.End, j.Blur = 0, 0, 0, 0, 0
-				j.Command = "" // of 26.05 only: see TestRealSubmitLines
+				j.Command = "" // only in 26.05: see TestRealSubmitLines
 			}
 			base := cluster.Job{Name: "wrap", QOS: "normal", Partitions: []string{"gpu"}, Batch: true, Requeueable: true}
 			job := func(id int64, user, account string, state cluster.JobState, q request, change func(*cluster.Job)) cluster.Job {
@@ -126,7 +126,8 @@ func TestRealRecords(t *testing.T) {
 	}
 }
 
-// translated gives the jobs of a full list on a cluster of v1, v2, k1 and k2; every record must make sense.
+// translated gives the jobs of a full list on a cluster of v1, v2, k1 and k2; every record must
+// be valid.
 func translated(t testing.TB, data []byte) []cluster.Job {
 	t.Helper()
 	jobs, wrong := translatedAs(t, data)
@@ -136,7 +137,7 @@ func translated(t testing.TB, data []byte) []cluster.Job {
 	return jobs
 }
 
-// translatedAs gives the jobs, and what made no sense.
+// translatedAs gives the jobs, and the invalid records.
 func translatedAs(t testing.TB, data []byte) (jobs []cluster.Job, wrong []string) {
 	t.Helper()
 	s := seen{gpuNodes: map[string]cluster.Node{}, records: map[int64]*record{}}

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// reply is what every answer of slurmrestd has around its lists.
+// reply is the envelope of every answer of slurmrestd.
 type reply struct {
-	same       bool // HTTP 304: nothing newer than the update_time asked for
+	same       bool // HTTP 304: nothing newer than the requested update_time
 	problems   []problem
 	cluster    string // meta.slurm.cluster
 	release    string // meta.slurm.release
-	lastUpdate int64  // seconds since the epoch; 0 = not told
+	lastUpdate int64  // seconds since the epoch; 0 = unknown
 }
 
 // problem is an entry of errors[].
@@ -25,8 +25,8 @@ type problem struct {
 	source      string
 }
 
-// readReply reads one JSON object to its end. take is called for each member
-// that is not of the envelope; it reads the value and returns true, or returns false.
+// readReply reads one JSON object to its end. It calls take for each member outside the envelope;
+// take reads the value and returns true, or returns false.
 func readReply(from io.Reader, take func(*reader, string) bool) (reply, error) {
 	return newReader(from).reply(take)
 }
@@ -106,12 +106,12 @@ func (r *reader) meta() (cluster, release string) {
 // Error is a request to Slurm that failed.
 type Error struct {
 	Doing string // "POST /slurm/v0.0.45/job/12" or a scontrol command
-	HTTP  int    // 0 where it did not come to an answer
+	HTTP  int    // 0 if there was no answer
 	Code  int    // Slurm's own number, 0 = none
-	From  string // the function of Slurm's that failed, where it is told
-	// Unknown is true where a change may have been made all the same.
+	From  string // the function in Slurm that failed, if known
+	// Unknown is true if the change may have been made in spite of the error.
 	Unknown bool
-	Unheard bool // nobody answered
+	Unheard bool // no answer
 	Err     error
 }
 
@@ -125,13 +125,13 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Slurm's numbers for what is no fault of anybody.
+// Slurm's codes for conditions that are no fault.
 const (
 	codeUnspecified     = -1
-	codeAuthentication  = 1007 // "Protocol authentication error": a token that is wrong or has expired
+	codeAuthentication  = 1007 // "Protocol authentication error": a wrong or expired token
 	codeNoRight         = 2010 // "Access/permission denied"
 	codeUnknownJob      = 2017
-	codePending         = 2020 // "Job is pending execution" to a signal
+	codePending         = 2020 // "Job is pending execution" as the answer to a signal
 	codeFinished        = 2021 // "Job/step already completing or completed"
 	codeRequeueDisabled = 2037
 	codeUnknownResv     = 2053
@@ -139,7 +139,7 @@ const (
 	codeDuplicateResv   = 2057
 	codeNotPending      = 2073 // "Job is no longer pending execution"
 	codeJobFinished     = 2084
-	codeResvStarted     = 2104 // what REST says to a start time for one that is there
+	codeResvStarted     = 2104 // REST's answer to a start time for an existing reservation
 )
 
 func codeOf(err error) int {
@@ -150,8 +150,8 @@ func codeOf(err error) int {
 	return 0
 }
 
-// judge turns what came back into an error, or nil. HTTP 200 with errors[] is
-// an error; so is anything that is not the JSON that was asked for.
+// judge turns an answer into an error, or nil. HTTP 200 with errors[] is an error; so is anything
+// but the expected JSON.
 func judge(doing string, res *http.Response, rep reply, decoding error) error {
 	e := &Error{Doing: doing, HTTP: res.StatusCode}
 	switch {
@@ -162,7 +162,7 @@ func judge(doing string, res *http.Response, rep reply, decoding error) error {
 		p := rep.problems[0]
 		e.Code, e.From = p.code, p.source
 		e.Err = errors.New(p.words())
-		e.Unknown = p.code != codeNoRight // other refusals may come after the change was made
+		e.Unknown = p.code != codeNoRight // other refusals may come after the change
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusNetworkAuthenticationRequired:
 		e.Err = fmt.Errorf("slurmrestd does not accept our token (HTTP %d); renew the file named by slurm.token_file in fairlease.yaml", res.StatusCode)
 	case res.StatusCode != http.StatusOK:
@@ -194,11 +194,11 @@ func orSay(s, otherwise string) string {
 	return s
 }
 
-// refused reports whether the error is slurmctld's own refusal: it has looked at the
-// request. Codes below 2000 are about messages lost on the way.
+// refused reports whether the error is slurmctld's own refusal: it has processed the request.
+// Codes below 2000 are about messages lost on the way.
 func refused(code int) bool { return code >= 2000 }
 
-// mayPass reports whether a read that failed so is worth another try.
+// mayPass reports whether a read with this error is worth a retry.
 func mayPass(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) || denied(err) {

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// request says in our terms what the job asks of nodes. Slurm's users have half
-// a dozen spellings for it; each leaves its trace in another field.
+// request gives the job's resource request in our terms. Slurm has half a dozen options for it,
+// and each sets another field.
 func request(w *wireJob) cluster.Request {
 	want := parseTres(w.wanted)
 	q := cluster.Request{
@@ -30,8 +30,8 @@ func request(w *wireJob) cluster.Request {
 		q.MaxNodes = max(tasks, q.Nodes) // every node needs a task
 	}
 	if perNode > 0 || w.nodeCount == q.MaxNodes {
-		// node_count is what Slurm will take: as many nodes as the tasks' CPUs need,
-		// and of a range like -N1-2 the most, even when it is pinned to fewer.
+		// node_count is what Slurm will take: as many nodes as the tasks' CPUs need, and the
+		// maximum of a range like -N1-2, even if it is pinned to fewer.
 		q.Nodes = max(q.Nodes, w.nodeCount)
 	}
 	switch {
@@ -75,7 +75,7 @@ func request(w *wireJob) cluster.Request {
 	return q
 }
 
-// partsOfGPUs is why a job is not placed that asks for shards or mps.
+// partsOfGPUs is why a job that requests shards or mps is not placed.
 const partsOfGPUs = "parts of GPUs"
 
 func gpus(list []gres) int {
@@ -94,7 +94,7 @@ func has(list []gres, name string) bool {
 	return slices.ContainsFunc(list, func(g gres) bool { return g.name == name && g.count > 0 })
 }
 
-// model gives the GPU model that the job names, and whether it names several.
+// model gives the requested GPU model, and whether there are several.
 func model(want tres, list []gres) (name string, several bool) {
 	var named []string
 	for m, n := range want.models {
@@ -119,7 +119,7 @@ func memory(w *wireJob, want tres, q cluster.Request) int64 {
 	switch {
 	case w.memCPU > 0:
 		return max(want.memoryMB, product(w.memCPU, int64(q.CPUs), mostMemory))
-	case want.memoryMB > 0: // for as many nodes as stand beside it
+	case want.memoryMB > 0: // for the number of nodes beside it
 		return min(cluster.MulDiv(want.memoryMB, int64(q.Nodes), int64(max(want.nodes, 1))), mostMemory)
 	}
 	return product(w.memNode, int64(q.Nodes), mostMemory)

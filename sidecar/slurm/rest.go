@@ -19,17 +19,17 @@ import (
 	"time"
 )
 
-// rest speaks HTTP with slurmrestd over a few connections that stay open.
+// rest speaks HTTP with slurmrestd over a few persistent connections.
 type rest struct {
 	cfg   Config
 	http  *http.Client
 	dial  func(context.Context) (net.Conn, error)
-	base  string // "http://host" of every request, also where dial encrypts
+	base  string // "http://host" of every request, even if dial encrypts
 	token token
 }
 
-// connections is how many requests may run at once: enough to keep slurmrestd
-// busy with gates (a second connection gives a third more), few enough for the others.
+// connections is the maximum number of concurrent requests: enough to keep slurmrestd busy with
+// gates (a second connection adds a third), and few enough for other clients.
 const connections = 4
 
 func newREST(cfg Config) (*rest, error) {
@@ -96,8 +96,8 @@ func (t TLS) load() (*tls.Config, error) {
 	return c, nil
 }
 
-// get reads path and lets take read the reply's members. It tries again, with
-// growing pauses, where trying again may help; timeout is for all tries together.
+// get reads path, and take reads the reply's members. It retries with growing pauses if that may
+// help; timeout covers all tries.
 func (r *rest) get(ctx context.Context, timeout time.Duration, path string, take func(*reader, string) bool) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -109,8 +109,8 @@ func (r *rest) get(ctx context.Context, timeout time.Duration, path string, take
 	}
 }
 
-// pause waits before try number try+1: 100 ms, 200 ms, 400 ms, …, each between a
-// half and the whole of it. It reports false when ctx ended first.
+// pause waits before retry try+1: 100 ms, 200 ms, 400 ms, …, each reduced by up to half at
+// random. It returns false if ctx ended first.
 func pause(ctx context.Context, try int) bool {
 	most := 100 * time.Millisecond << min(try, 6)
 	t := time.NewTimer(most/2 + rand.N(most/2))
@@ -123,8 +123,8 @@ func pause(ctx context.Context, try int) bool {
 	}
 }
 
-// put sends a change, once. Its error is a *Error with Unknown set where the
-// change may have been made all the same.
+// put sends a change, once. Its error is a *Error, with Unknown set if the change may have been
+// made.
 func (r *rest) put(ctx context.Context, method, path string, body any, take func(*reader, string) bool) error {
 	var buf []byte
 	if body != nil {
@@ -139,8 +139,8 @@ func (r *rest) put(ctx context.Context, method, path string, body any, take func
 	return err
 }
 
-// once does one request; a second one only where our token was not accepted, so
-// that nothing was done, and its file now holds another.
+// once does one request. It does a second one only if our token was not accepted, so that nothing
+// was done, and the token file has changed.
 func (r *rest) once(ctx context.Context, method, path string, body []byte, take func(*reader, string) bool) (reply, error) {
 	stale, err := r.token.current()
 	if err != nil {
@@ -179,7 +179,7 @@ func (r *rest) send(ctx context.Context, method, path string, body []byte, token
 		return reply{same: true}, nil
 	}
 	rep, err := readReply(io.LimitReader(res.Body, replyMax), take)
-	// What follows the JSON must be read too, or the connection is not used again.
+	// Read the rest after the JSON, or the connection is not reused.
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
 	return rep, judge(doing, res, rep, err)
 }
@@ -205,7 +205,7 @@ func neverSent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// unreachable says in words what a failed connection means.
+// unreachable explains a failed connection.
 func (r *rest) unreachable(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// scontrol runs one scontrol command as the configured user. It is dear (about
-// 10 ms) and used only for what REST cannot do.
+// scontrol runs one scontrol command as the configured user. It is expensive (about 10 ms) and
+// used only where REST lacks the operation.
 func (c *Client) scontrol(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -41,7 +41,7 @@ func (c *Client) scontrol(ctx context.Context, args ...string) (string, error) {
 	return out.String(), e
 }
 
-// complaints are scontrol's words for the errors that we treat apart.
+// complaints are scontrol's messages for errors that we distinguish.
 var complaints = []struct {
 	words string
 	code  int
@@ -57,8 +57,8 @@ var complaints = []struct {
 	{"Duplicate reservation name", codeDuplicateResv},
 }
 
-// complaintCode gives Slurm's number for what scontrol says, 0 where we know
-// none, and whether the change may have been made all the same.
+// complaintCode gives Slurm's code for scontrol's message (0 = unknown), and whether the change
+// may have been made in spite of it.
 func complaintCode(text string) (code int, unknown bool) {
 	for _, c := range complaints {
 		if strings.Contains(text, c.words) {

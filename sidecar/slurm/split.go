@@ -10,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// mostSplit is how many tasks of an array one scontrol splits off.
+// mostSplit is the maximum number of tasks that one scontrol splits off.
 const mostSplit = 64
 
 // needsRecord tells whether an action is for one task of a waiting array that has no record of its own yet.
@@ -18,8 +18,8 @@ func needsRecord(a *cluster.Action) bool {
 	return a.Whole && !a.Array && !a.Withheld && (a.Verb == cluster.Grant || a.Verb == cluster.TakeBack || a.Verb == cluster.Open)
 }
 
-// splitOff gives the tasks that the actions are for records of their own, with one scontrol for many. Those with which
-// that fails are tried singly when it is their turn.
+// splitOff gives the tasks of the actions records of their own, with one scontrol for many. Tasks
+// for which that fails are retried singly in their turn.
 func (c *Client) splitOff(ctx context.Context, actions []cluster.Action) {
 	clear(c.split)
 	tasks := map[int64][]string{} // by record
@@ -45,7 +45,7 @@ func (c *Client) splitOff(ctx context.Context, actions []cluster.Action) {
 	}
 }
 
-// splitUntil is the begin time of tasks that are split off a record: they do not start by that.
+// splitUntil is the begin time of split-off tasks, so that the split does not start them.
 func (c *Client) splitUntil(record int64) cluster.Instant {
 	gate := c.now().Add(cluster.Minute)
 	if rec := c.seen.records[record]; rec != nil && len(rec.jobs) > 0 {
@@ -54,8 +54,8 @@ func (c *Client) splitUntil(record int64) cluster.Instant {
 	return gate
 }
 
-// ownRecord is the record by which REST reaches the job and nothing else. A task
-// of a waiting array gets one by being split off, which does not start it.
+// ownRecord is the record by which REST addresses this job alone. A task of a waiting array gets
+// one when it is split off, which does not start it.
 func (c *Client) ownRecord(ctx context.Context, a cluster.Action) (int64, error) {
 	if !a.Whole || a.Array {
 		return a.Record, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Grants for many tasks of an array cost one scontrol for 64 of them, and one small question each: never a list of all
-// of the array's records.
+// Grants for many tasks of an array cost one scontrol per 64 tasks, and one small query each:
+// never a list of all records of the array.
 func TestGrantsOfManyTasks(t *testing.T) {
 	t.Parallel()
 	f := newRecorded(t, 44)

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// token is what proves who we are, read from a file that others renew. It is read
-// again whenever the file has changed. It is safe for use by several goroutines.
+// token is our authentication token, read from a file that others renew. It is read again
+// whenever the file has changed. It is safe for concurrent use.
 type token struct {
-	file string // "" = none is needed
+	file string // "" = not needed
 
 	mu   sync.Mutex
 	text string
-	was  os.FileInfo // the file, as it was read
+	was  os.FileInfo // the file when it was read
 }
 
-// current gives the token; "" where none is needed.
+// current gives the token; "" if none is needed.
 func (t *token) current() (string, error) {
 	if t.file == "" {
 		return "", nil
@@ -37,7 +37,7 @@ func (t *token) current() (string, error) {
 	return t.text, t.read(now, err)
 }
 
-// renewed gives the token as the file has it, changed or not: the stale one was not accepted.
+// renewed reads the file again, changed or not, because the stale token was not accepted.
 func (t *token) renewed(stale string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,20 +55,20 @@ func (t *token) read(now os.FileInfo, err error) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the Slurm token: %w; see slurm.token_file in fairlease.yaml", err)
 	}
-	// A file that is being written just now is read once more the next time.
+	// A file that was written just now is read once more the next time.
 	if t.text = strings.TrimPrefix(string(bytes.TrimSpace(text)), "SLURM_JWT="); time.Since(now.ModTime()) > time.Second {
 		t.was = now
 	}
 	return nil
 }
 
-// claims are what a JSON web token (RFC 7519) says of its time, in seconds since the epoch; 0 = nothing.
+// claims are the times in a JSON web token (RFC 7519), in seconds since the epoch; 0 = absent.
 type claims struct {
 	Issued  float64 `json:"iat"`
 	Expires float64 `json:"exp"`
 }
 
-// claimsOf reads a token without judging it; what is none claims nothing.
+// claimsOf reads a token without verifying it. Other texts have no claims.
 func claimsOf(token string) (c claims) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -81,8 +81,8 @@ func claimsOf(token string) (c claims) {
 	return c
 }
 
-// warning tells of a token that has expired or is about to: in the last tenth of its life, or the last day of a
-// long one; "" = there is time.
+// warning reports a token that has expired or will soon: in the last tenth of its life, or the
+// last day of a long one; "" = it is valid.
 func (t *token) warning(now time.Time) string {
 	t.mu.Lock()
 	text := t.text
@@ -105,8 +105,9 @@ func (t *token) warning(now time.Time) string {
 	return ""
 }
 
-// denied tells whether Slurm did not accept who we say we are, so that nothing was done: slurmrestd with HTTP 401, or slurmctld,
-// to which rest_auth/jwt leaves the token, with error 1007 and HTTP 511 or 500.
+// denied tells whether Slurm rejected our authentication, so that nothing was done. slurmrestd
+// answers HTTP 401; slurmctld, which checks tokens for rest_auth/jwt, answers error 1007 with
+// HTTP 511 or 500.
 func denied(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && (e.HTTP == http.StatusUnauthorized || e.HTTP == http.StatusNetworkAuthenticationRequired || e.Code == codeAuthentication)

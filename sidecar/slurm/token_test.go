@@ -13,8 +13,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// refusals are how Slurm refuses a token: slurmrestd itself, and slurmctld through rest_auth/jwt, as operations.c of 24.11.5 and
-// http.c of 26.05.3 answer it. TestLiveTokens has a running auth/jwt answer.
+// refusals are Slurm's refusals of a token, by slurmrestd itself and by slurmctld through
+// rest_auth/jwt, as in operations.c of 24.11.5 and http.c of 26.05.3. TestLiveTokens compares
+// them with a running auth/jwt.
 var refusals = map[string]answer{
 	"401":                status(401, text(`{"errors":[{"error_number":1007,"error":"Protocol authentication error"}]}`)),
 	"401 without JSON":   status(401, text("Authentication failure")),
@@ -59,21 +60,21 @@ func TestTokenIsReadAgain(t *testing.T) {
 			c := f.client(func(c *Config) { c.User, c.TokenFile = "fairlease", file })
 			f.see(c)
 			valid = "two"
-			write("two", true) // of which the file's time tells: nothing is refused
+			write("two", true) // the file's time shows the change: nothing is refused
 			f.see(c)
 			asked := f.count("GET /slurm/v0.0.44/jobs/")
 			if asked != 2 {
 				t.Errorf("asked %d times for two looks", asked)
 			}
 			valid = "six"
-			write("six", false) // of which only a refusal tells
+			write("six", false) // only a refusal shows the change
 			gates := []cluster.Action{{Verb: cluster.Gate, Record: 7, Until: 1 << 41}, {Verb: cluster.Gate, Record: 8, Until: 1 << 41}}
 			for i, o := range c.Apply(t.Context(), gates) {
 				if !o.OK {
 					t.Errorf("gate %d after the token was renewed: %+v", i, o)
 				}
 			}
-			valid = "ten" // and the file still holds the old one: it is not asked again and again
+			valid = "ten" // while the file still holds the old one, it is not retried again and again
 			asked = f.count("GET /slurm/v0.0.44/jobs/")
 			if _, err := c.Observe(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "slurm.token_file") {
 				t.Errorf("error: %v", err)

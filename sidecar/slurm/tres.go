@@ -18,12 +18,12 @@ const untyped = "gpu"
 // tres_per_* fields: "gpu:v100:4(S:0-1)", "gres/gpu=2", "shard:1(1/2,0/2)".
 type gres struct {
 	name  string // gpu, shard, mps, …
-	model string // "" where none is named
+	model string // "" if not specified
 	count int
-	notes string // what stands in parentheses
+	notes string // the text in parentheses
 }
 
-// gresList reads a list of them with commas. Entries that make no sense are an error.
+// gresList reads a comma-separated list. Invalid entries are an error.
 func gresList(s string) ([]gres, error) {
 	var out []gres
 	for _, part := range hostlist.Split(s, "()") {
@@ -64,8 +64,8 @@ func parseGres(s string) (gres, error) {
 	return g, nil
 }
 
-// gresCount reads a count as Slurm does: digits, and perhaps one of kmgtp for powers of 1024. More than is bounded
-// away is as much. What starts otherwise is the name of a type.
+// gresCount reads a count as Slurm does: digits, and perhaps one of kmgtp for powers of 1024.
+// Larger counts are clamped. Other texts are the name of a type.
 func gresCount(s string) (int, bool) {
 	digits := strings.TrimRight(s, "kKmMgGtTpP")
 	if digits == "" || len(s)-len(digits) > 1 || strings.Trim(digits, "0123456789") != "" {
@@ -75,7 +75,7 @@ func gresCount(s string) (int, bool) {
 	if digits != s {
 		unit <<= 10 * (1 + strings.IndexByte("kmgtp", s[len(s)-1]|0x20))
 	}
-	n, _ := strconv.ParseInt(digits, 10, 64) // of too many digits the most
+	n, _ := strconv.ParseInt(digits, 10, 64) // too many digits give the maximum
 	return int(product(n, unit, mostThings)), true
 }
 
@@ -86,7 +86,7 @@ func (g gres) pool() string {
 	return g.model
 }
 
-// indices gives the GPU numbers in "IDX:0-1,3"; nil where Slurm does not tell.
+// indices gives the GPU numbers in "IDX:0-1,3"; nil if Slurm does not report them.
 func (g gres) indices() []int {
 	_, list, ok := strings.Cut(g.notes, "IDX:")
 	if !ok {
@@ -99,8 +99,7 @@ func (g gres) indices() []int {
 	return out
 }
 
-// shared gives the GPUs of which a shard or mps entry holds a part:
-// "1/2,0/2" is the first of two.
+// shared gives the GPUs that a shard or mps entry uses in part: "1/2,0/2" is the first of two.
 func (g gres) shared() []int {
 	var out []int
 	for i, part := range strings.Split(g.notes, ",") {
@@ -112,8 +111,8 @@ func (g gres) shared() []int {
 	return out
 }
 
-// numberRanges spells out "0-4,11-19:2", in order and at most limit numbers;
-// total is how many there are.
+// numberRanges expands "0-4,11-19:2", in order and at most limit numbers; total is the full
+// count.
 func numberRanges(s string, limit int) (list []int, total int, err error) {
 	for _, part := range strings.Split(s, ",") {
 		span, step, stepped := strings.Cut(part, ":")
@@ -139,7 +138,7 @@ func numberRanges(s string, limit int) (list []int, total int, err error) {
 	return slices.Compact(list), total, nil
 }
 
-// tres is what the tres_req_str and tres_alloc_str of a job add up to.
+// tres sums the tres_req_str or tres_alloc_str of a job.
 type tres struct {
 	cpus, nodes int
 	memoryMB    int64
@@ -147,8 +146,7 @@ type tres struct {
 	models      map[string]int // gres/gpu:model
 }
 
-// parseTres reads "cpu=4,mem=100M,node=1,gres/gpu=4,gres/gpu:v100=4"; what it
-// does not know it passes over.
+// parseTres reads "cpu=4,mem=100M,node=1,gres/gpu=4,gres/gpu:v100=4" and skips other entries.
 func parseTres(s string) tres {
 	var t tres
 	for _, part := range strings.Split(s, ",") {
@@ -174,9 +172,9 @@ func parseTres(s string) tres {
 	return t
 }
 
-// atoi reads a count, bounded; 0 where it is none.
+// atoi reads a count, bounded; 0 if it is invalid.
 func atoi(s string) int {
-	n, _ := strconv.ParseInt(s, 10, 64) // of too many digits the most
+	n, _ := strconv.ParseInt(s, 10, 64) // too many digits give the maximum
 	return int(bounded(n, mostThings))
 }
 

@@ -14,7 +14,7 @@ import (
 // version is N of Slurm's REST version v0.0.N. A Slurm release offers three or four of them.
 type version int
 
-// The versions that this package was tried with.
+// The versions that this package was tested with.
 const (
 	oldestVersion version = 42 // Slurm 24.11
 	newestVersion version = 45 // Slurm 26.05
@@ -27,22 +27,22 @@ func parseVersion(s string) (version, bool) {
 	return version(n), err == nil && strings.HasPrefix(s, "v0.0.") && n > 0
 }
 
-// reserves: reservations can be made and deleted. requeues: POST /jobs/requeue is there.
+// reserves: REST can make and delete reservations. requeues: POST /jobs/requeue exists.
 func (v version) reserves() bool { return v >= 43 }
 func (v version) requeues() bool { return v >= 45 }
 
-// gatesCompleting: a begin time may be set while a requeued job still cleans up.
-// Slurm 24.11 writes it into the accounting row of the attempt that has just
-// ended, which then counts in no report until that time has come, if ever.
+// gatesCompleting: a begin time may be set while a requeued job still cleans up. Slurm 24.11
+// writes it into the accounting row of the attempt that has just ended. Reports then omit that
+// attempt until that time has come, if ever.
 func (v version) gatesCompleting() bool { return v >= 45 }
 
-// speech is what was negotiated.
+// speech is the result of the negotiation.
 type speech struct {
 	version version // for everything but reading jobs
-	// jobs is the version in which jobs are read. It is v0.0.44 where that is
-	// there: v0.0.45 lost sight of --exclusive (its `shared` is always empty).
+	// jobs is the version in which jobs are read: v0.0.44 if offered, since v0.0.45 does not
+	// report --exclusive (its `shared` is always empty).
 	jobs version
-	// offered is all that the server has, sorted.
+	// offered lists all versions of the server, sorted.
 	offered []version
 }
 
@@ -78,7 +78,7 @@ func (r *rest) negotiate(ctx context.Context) (speech, error) {
 	return choose(slices.Sorted(maps.Keys(offered)), r.cfg.APIVersion)
 }
 
-// choose takes the newest version that both sides know, or the one that was ordered.
+// choose takes the newest version that both sides know, or the configured one.
 func choose(offered []version, ordered string) (speech, error) {
 	if len(offered) == 0 {
 		return speech{}, errors.New("slurmrestd offers no /slurm API at all; start it with the openapi plugins slurmctld and slurmdbd")
@@ -107,8 +107,8 @@ func choose(offered []version, ordered string) (speech, error) {
 	return s, nil
 }
 
-// isPlain404 is true where slurmrestd does not know the path itself, as with a
-// version that an upgrade took away; a job that is unknown has a Slurm error number.
+// isPlain404 is true if slurmrestd does not know the path itself, as after an upgrade that
+// removed a version. An unknown job has a Slurm error code.
 func isPlain404(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.HTTP == http.StatusNotFound && e.Code == 0

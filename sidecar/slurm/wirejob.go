@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// wireJob is what we read of a job record, still in Slurm's terms.
+// wireJob is the part of a job record that we read, in Slurm's terms.
 type wireJob struct {
 	id        int64
 	array     int64  // 0 = no array
@@ -33,7 +33,8 @@ type wireJob struct {
 	mark      string // admin_comment
 	comment   string
 	licenses  string
-	// command is the script and its arguments, "" of --wrap; submitLine is all of sbatch's, from v0.0.44 on.
+	// command is the script and its arguments, "" with --wrap. submitLine is the whole command
+	// line of sbatch, from v0.0.44 on.
 	command    string
 	submitLine string
 	uid        number
@@ -67,17 +68,17 @@ type wireJob struct {
 	limit, least                           number // minutes: time_limit, time_minimum
 	restarts                               int
 
-	wrong string // what made no sense
+	wrong string // the invalid part
 }
 
-// nodePart is what job_resources says of one node.
+// nodePart is the entry of one node in job_resources.
 type nodePart struct {
 	node     string
 	cpus     int
 	memoryMB int64
 }
 
-// job reads one record. What made no sense is in wrong, and in r.junk, afterwards.
+// job reads one record. Invalid parts are in wrong, and in r.junk, afterwards.
 func (r *reader) job() wireJob {
 	var w wireJob
 	r.object(func(name string) {
@@ -240,7 +241,7 @@ func (r *reader) details() []string {
 	return out
 }
 
-// resources reads what job_resources says of CPUs and memory on each node.
+// resources reads the CPUs and memory on each node from job_resources.
 func (r *reader) resources() []nodePart {
 	var out []nodePart
 	r.object(func(name string) {
@@ -276,7 +277,7 @@ func (r *reader) nodePart() nodePart {
 	return p
 }
 
-// member reads one number of an object; a plain number is taken as it is.
+// member reads one number of an object; a plain number is accepted too.
 func (r *reader) member(want string) int64 {
 	if r.kind() != '{' {
 		return r.number().n
@@ -294,7 +295,7 @@ func (r *reader) member(want string) int64 {
 
 func (w *wireJob) is(state string) bool { return slices.Contains(w.states, state) }
 
-// jobID gives the name of the record's job; for a waiting array that of its first task.
+// jobID gives the id of the record's job; for a waiting array that of its first task.
 func (w *wireJob) jobID() cluster.JobID {
 	if w.array > 0 && w.task.set {
 		return cluster.TaskID(w.array, int32(w.task.n))
@@ -305,12 +306,12 @@ func (w *wireJob) jobID() cluster.JobID {
 func instant(seconds int64) cluster.Instant { return cluster.Instant(seconds * 1000) }
 func span(seconds int64) cluster.Span       { return cluster.Span(seconds) * cluster.Second }
 
-// half a second is how far a time within a second may be off.
+// half is the maximum error of a time that is cut to seconds.
 const half = cluster.Second / 2
 
-// within gives the middle of the second in which something happened: Slurm cuts
-// times to whole seconds, and what is charged between a cut start and an uncut end
-// would be half a second too much for every attempt.
+// within gives the middle of the second in which something happened. Slurm cuts times to whole
+// seconds; time charged between a cut start and an uncut end would be half a second too long for
+// every attempt.
 func within(seconds int64) cluster.Instant {
 	if seconds == 0 {
 		return 0

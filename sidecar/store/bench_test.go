@@ -12,8 +12,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// BenchmarkCommit writes rounds down in which a few jobs come, go and change
-// lease and all others wait. cpu-ms is this process's own; the server's is apart.
+// BenchmarkCommit commits rounds in which a few jobs come, go and change their lease and all
+// others wait. cpu-ms is the CPU time of this process, without the server's.
 func BenchmarkCommit(b *testing.B) {
 	for _, c := range []struct {
 		waiting, nodes int

@@ -27,8 +27,8 @@ type vcCellRow struct {
 	Lent     int   `json:"lent"`
 }
 
-// boundCellKey names a cell by its first GPU. The VC is part of it, so that a cell that
-// two of them have, which must not be, can be written down.
+// boundCellKey names a cell by its first GPU. The VC is part of it, so that a cell that two VCs
+// hold in error can be written.
 type boundCellKey struct {
 	Chain string `json:"chain"`
 	Type  string `json:"type"`
@@ -69,7 +69,7 @@ type violationRow struct {
 	Ended stamp  `json:"ended_at"`
 }
 
-// keys is a bigint[]: jobs' keys, with commas between.
+// keys is a bigint[] of jobs' keys, comma-separated.
 type keys string
 
 func keysOf(jobs []cluster.JobKey) keys {
@@ -85,7 +85,7 @@ func keysOf(jobs []cluster.JobKey) keys {
 
 func (k keys) MarshalJSON() ([]byte, error) { return []byte("[" + k + "]"), nil }
 
-// What follows turns how the cells stand into rows, each key once.
+// The functions below turn the state of the cells into rows, each key once.
 
 func vcCellRows(snap cluster.Snapshot, plan cluster.Plan) []vcCellRow {
 	if plan.Cells == nil {
@@ -110,7 +110,7 @@ func boundCellRows(plan cluster.Plan) []boundCellRow {
 	for i := range plan.Cells.Bound {
 		b := &plan.Cells.Bound[i]
 		if len(b.Parts) == 0 {
-			continue // it is nowhere
+			continue // it is in no cell
 		}
 		first := &b.Parts[0]
 		row := boundCellRow{
@@ -152,7 +152,7 @@ func violationRows(plan cluster.Plan) []violationRow {
 	return once(rows, func(r violationRow) string { return r.What })
 }
 
-// once takes the rows out whose key was there before: a statement may not write a row twice.
+// once drops rows with a key that occurred before: a statement must not write a row twice.
 func once[R any, K comparable](rows []R, key func(R) K) []R {
 	seen := make(map[K]bool, len(rows))
 	kept := rows[:0]
@@ -177,7 +177,7 @@ func cellSizes(d *cluster.Cells) map[string]int {
 	}
 	for name, t := range types {
 		size := 1
-		for range types { // no more, should one contain itself
+		for range types { // bounded, in case a type contains itself
 			if t != nil && t.Child != "" {
 				size *= t.Split
 				t = types[t.Child]

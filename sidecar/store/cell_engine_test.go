@@ -14,8 +14,8 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// TestTheCellsOfARealEngine lets the engine govern virtual clusters for some hours with the journal in
-// PostgreSQL, daemons that die and nodes that fail, and decides every round again.
+// TestTheCellsOfARealEngine runs the engine with virtual clusters for some hours, with the
+// journal in PostgreSQL, daemons that die and nodes that fail, and replays every round.
 func TestTheCellsOfARealEngine(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)

@@ -32,10 +32,10 @@ const (
 	boundCellsQuery = "select vc, chain, type, node, node_gpus, gpu, gpus, used_gpus, bad_gpus, nodes, pinned, holders, guests from fairlease.bound_cells"
 )
 
-// storySizes are the GPUs of a cell of each of the story's types, by how its name begins.
+// storySizes are the GPUs of a cell of each of the story's types, by prefix of the name.
 var storySizes = map[string]int{"gpu": 1, "pai": 2, "qua": 4, "nod": 8, "rac": 16}
 
-// TestCells tells a story with cells and restarts, and counts everything a second time.
+// TestCells runs a story with cells and restarts, and recounts everything.
 func TestCells(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 6, 30)
@@ -49,7 +49,7 @@ func TestCells(t *testing.T) {
 		snap, plan = l.round()
 		all[plan.Round] = tell(t, snap, plan)
 		unsafe = append(unsafe, len(plan.Cells.Unsafe) > 0)
-		if i%8 == 7 { // in the middle of a violation, too
+		if i%8 == 7 { // also during a violation
 			l.restart()
 		}
 	}
@@ -82,7 +82,7 @@ func TestCells(t *testing.T) {
 		t.Errorf("bound cells (-want +got):\n%s", diff)
 	}
 
-	// Violations last as long as rounds find them, through restarts too.
+	// Violations last as long as rounds report them, also through restarts.
 	wanted := 0
 	for i, now := range unsafe {
 		if now && (i == 0 || !unsafe[i-1]) {
@@ -100,7 +100,7 @@ func TestCells(t *testing.T) {
 		}
 	}
 
-	// A history has what changed, and no more.
+	// A history has only changes.
 	type counts struct{ Rows, Same, Last int }
 	for table, level := range map[string]string{"vc_cell_history": "vc, chain, type", "fragmentation_history": "chain, type"} {
 		columns := map[string]string{"vc_cell_history": "bound, lost, free", "fragmentation_history": "broken, cells, 0"}[table]
@@ -111,7 +111,7 @@ func TestCells(t *testing.T) {
 		}
 	}
 
-	// And on without cells.
+	// It continues without cells.
 	story.Cells = false
 	l.round()
 	same(l, "cells of VCs when there are none", []vcCells{}, vcCellsQuery)
@@ -131,7 +131,7 @@ func cmpText(a, b string, i, j int) int {
 	return 1
 }
 
-// TestOddCells writes down what should never be: it must not stop the journal.
+// TestOddCells commits impossible states: they must not stop the journal.
 func TestOddCells(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(2, 2, 5)
@@ -159,7 +159,7 @@ func TestOddCells(t *testing.T) {
 	same(l, "violations", []one{{"twice"}}, "select what from fairlease.violations")
 }
 
-// TestBoundSince keeps since when a cell is bound, whoever comes and goes in it.
+// TestBoundSince keeps the time since when a cell is bound, whichever leases come and go in it.
 func TestBoundSince(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(3, 2, 5)

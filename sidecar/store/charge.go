@@ -23,8 +23,8 @@ func (s stretch) until(total cluster.GPUTime, t cluster.Instant) cluster.GPUTime
 	return cluster.GPUTime(cluster.MulDiv(int64(total), int64(t-s.from), int64(s.to-s.from)))
 }
 
-// days splits total by the days, UTC, that the stretch touches. A stretch
-// without length lies on the day of its end.
+// days splits total by the days, UTC, that the stretch touches. A stretch without length belongs
+// to the day of its end.
 func (s stretch) days(total cluster.GPUTime, add func(date, cluster.GPUTime)) {
 	day := dateOf(min(s.from, s.to))
 	for done := cluster.GPUTime(0); done != total; day += date(cluster.Day) {
@@ -43,12 +43,12 @@ func dateOf(t cluster.Instant) date {
 	return date(t - ((t%day)+day)%day)
 }
 
-// holder is what the journal remembers of a job to tell what it received since.
+// holder is the journal's state of a job for computing what it received since.
 type holder struct {
 	alloc     cluster.GPUTime
 	chargedTo cluster.Instant
 	held      []cluster.GPUs
-	stopped   []cluster.GPUs // that an attempt held whose stop is not booked yet
+	stopped   []cluster.GPUs // of an attempt whose stop is not booked yet
 }
 
 func holderOf(r cluster.Record) holder {
@@ -59,10 +59,9 @@ func holderOf(r cluster.Record) holder {
 	return h
 }
 
-// received tells when the job received what it received since was: from the
-// last charge, or the start of its run if that came later, for as long as its
-// GPUs take to make so much. last and at are when the ledger was charged before
-// and now; they answer where nothing better is known.
+// received gives the time in which the job received its latest GPU time: from the last charge, or
+// the start of its run if that was later, for as long as its GPUs take to produce that amount.
+// last and at, when the ledger was charged before and now, are the fallback.
 func received(was holder, now cluster.Record, last, at cluster.Instant) stretch {
 	if last == 0 {
 		last = at
@@ -90,8 +89,8 @@ func gpus(held []cluster.GPUs) int {
 	return n
 }
 
-// byPool splits what a job received by the models of the GPUs that it held, in
-// proportion to their number; nothing where that is not known.
+// byPool splits what a job received by the models of its GPUs, in proportion to their number;
+// nothing if that is unknown.
 func byPool(total cluster.GPUTime, held []cluster.GPUs, add func(pool string, t cluster.GPUTime)) {
 	n := gpus(held)
 	if n == 0 {
@@ -107,7 +106,7 @@ func byPool(total cluster.GPUTime, held []cluster.GPUs, add func(pool string, t 
 	}
 }
 
-// heldBy gives what a job held when it last held something; c is its case, or nil.
+// heldBy gives a job's latest allocation; c is its case, or nil.
 func heldBy(r cluster.Record, was holder, c *cluster.Case) []cluster.GPUs {
 	switch {
 	case len(r.Held) > 0:
@@ -128,9 +127,9 @@ func heldBy(r cluster.Record, was holder, c *cluster.Case) []cluster.GPUs {
 	return held
 }
 
-// charges gives what was charged since w was written, by day, tenant, user and
-// pool. What the ledger charged to a tenant and its jobs do not explain goes to
-// no user, so that the rows always sum to the ledger.
+// charges gives the GPU time charged since w was written, by day, tenant, user and pool. The ledger's
+// charges to a tenant beyond those of its jobs go to no user, so that the rows always sum to the
+// ledger.
 func (w *written) charges(snap cluster.Snapshot, m cluster.Memory) []chargeRow {
 	sums := map[chargeKey]cluster.GPUTime{}
 	open := map[accountKey]cluster.GPUTime{}
@@ -166,9 +165,9 @@ func (w *written) charges(snap cluster.Snapshot, m cluster.Memory) []chargeRow {
 	return rows
 }
 
-// lendings tells who lends to whom: what the borrowers of a pool hold above
-// their entitlement is spread over its lenders in proportion to what they lend.
-// Where more is lent than borrowed, or the other way round, the smaller counts.
+// lendings gives lenders and borrowers: what the borrowers of a pool hold above their entitlement
+// is spread over its lenders in proportion to what they lend. If the totals differ, the smaller
+// counts.
 func lendings(standings []cluster.Standing, at cluster.Instant) []lendingRow {
 	var pools []string
 	for _, s := range standings {
@@ -215,8 +214,8 @@ func sum(sides []side) int64 {
 	return total
 }
 
-// spread divides amount over the sides in proportion, in whole units that sum
-// to amount; over sides of nothing it spreads nothing.
+// spread divides amount over the sides in proportion, in whole units that sum to amount; without
+// sides it divides nothing.
 func spread(amount int64, sides []side) []side {
 	parts := slices.Clone(sides)
 	whole := sum(sides)

@@ -81,7 +81,7 @@ func TestReceived(t *testing.T) {
 	}
 }
 
-// TestCharges lets the ledger know better than the jobs: what they do not explain goes to no user.
+// TestCharges charges tenants more than their jobs explain: the rest goes to no user.
 func TestCharges(t *testing.T) {
 	t.Parallel()
 	w := newWritten(cluster.Minute)
@@ -122,7 +122,8 @@ func TestCharges(t *testing.T) {
 	}
 }
 
-// Destroyed work leaves the received time of the job's user, even though the job holds no GPUs by then.
+// Destroyed work is deducted from the received time of the job's user, even if the job holds no
+// GPUs by then.
 func TestDestroyedWorkLeavesItsUser(t *testing.T) {
 	t.Parallel()
 	w := newWritten(cluster.Minute)

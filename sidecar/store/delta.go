@@ -7,20 +7,18 @@ import (
 	"strconv"
 )
 
-// A delta tells a JSON text as changes to another one. Both are cut into pieces
-// where the elements of lists of objects begin: a job, a lease, a node. Most
-// pieces of two rounds differ in a few numbers only, and those by little. So a
-// piece is told as the number of a piece of the old text and what to add to
-// which of its numbers, or else letter by letter:
+// A delta encodes a JSON text as changes to another one. Both are cut into pieces where the
+// elements of lists of objects begin: a job, a lease, a node. Most pieces of two rounds differ
+// only in a few numbers, and those by little. So a piece is encoded as the number of a piece of
+// the old text with additions to some of its numbers, or else literally:
 //
 //	piece   = 0 length letters | distance+1 count { gap sum }
 //
-// All are varints: distance from the piece after the one told last, and sum, may
-// be negative; gap counts the numbers that stay before the one that changes.
+// All are varints. distance, from the piece after the previous one, and sum may be negative; gap
+// counts the unchanged numbers before the next change.
 //
-// A compressor with the old text as its dictionary does the same until the texts
-// are longer than its tables can index (a megabyte or so); then it loses its
-// place, and a difference gets as long as the whole.
+// A compressor with the old text as its dictionary does the same until the texts exceed its
+// tables (about a megabyte). Then it loses its place, and a difference gets as long as the whole.
 
 // cut gives the pieces of a text. Joined they are the text, whatever it is.
 func cut(text []byte) [][]byte {
@@ -35,10 +33,10 @@ func cut(text []byte) [][]byte {
 	return append(pieces, text[start:])
 }
 
-// original is a text that deltas are told from.
+// original is the text that deltas refer to.
 type original struct {
 	pieces [][]byte
-	named  map[string]int // by how a piece begins
+	named  map[string]int // by the beginning of a piece
 }
 
 func newOriginal(text []byte) *original {
@@ -50,8 +48,8 @@ func newOriginal(text []byte) *original {
 	return o
 }
 
-// nameOf gives how a piece begins, up to its first number: that is a job's id or
-// key, or there is none and a node's name comes first.
+// nameOf gives the beginning of a piece, up to its first number: a job's id or key, or a node's
+// name before it.
 func nameOf(piece []byte) []byte {
 	piece = piece[:min(len(piece), 48)]
 	for n := 0; n < len(piece); {
@@ -64,7 +62,7 @@ func nameOf(piece []byte) []byte {
 	return piece
 }
 
-// delta tells the text.
+// delta encodes the text.
 func (o *original) delta(text []byte) []byte {
 	var out, sums []byte
 	next := 0
@@ -93,8 +91,8 @@ func (o *original) delta(text []byte) []byte {
 	return out
 }
 
-// changes appends what to add to which number of old to get text. It fails where
-// they differ in anything else.
+// changes appends the additions to numbers of old that give text. It fails if they differ in
+// anything else.
 func changes(out, old, text []byte) (_ []byte, count int, ok bool) {
 	if bytes.Equal(old, text) {
 		return out, 0, true
@@ -119,9 +117,8 @@ func changes(out, old, text []byte) (_ []byte, count int, ok bool) {
 	return out, count, len(old) == len(text)
 }
 
-// token gives the length of the text's first token: the digits that it begins
-// with, or all before the next digit. Digits are a number where it can be
-// written in no other way; then its value is given too.
+// token gives the length of the text's first token: its leading digits, or all before the next
+// digit. Digits are a number if they are its only spelling; then value is its value.
 func token(text []byte) (value int64, length int, number bool) {
 	n := 0
 	for n < len(text) && '0' <= text[n] && text[n] <= '9' {
@@ -142,13 +139,13 @@ func token(text []byte) (value int64, length int, number bool) {
 	return value, n, true
 }
 
-// appendDelta appends how long the text is, how long the delta, and that.
+// appendDelta appends the text's length, the delta's length, and the delta.
 func (o *original) appendDelta(out, text []byte) []byte {
 	delta := o.delta(text)
 	return append(appendNumbers(out, uint64(len(text)), uint64(len(delta))), delta...)
 }
 
-// appendChange appends how a text follows from another one: as a delta, or of no length where it is the same.
+// appendChange appends the difference from another text: a delta, or length 0 if they are equal.
 func appendChange(out, old, text []byte) []byte {
 	if bytes.Equal(old, text) {
 		return appendNumbers(out, uint64(len(text)), 0)
@@ -156,10 +153,10 @@ func appendChange(out, old, text []byte) []byte {
 	return newOriginal(old).appendDelta(out, text)
 }
 
-// mostText bounds what a broken delta makes.
+// mostText bounds the output of a broken delta, in bytes.
 const mostText = 1 << 28
 
-// text reads what appendChange has appended.
+// text reads the output of appendChange.
 func (r *reader) text(old []byte) []byte {
 	length, delta := r.number(), r.bytes(r.number())
 	if r.broken || length > mostText {
@@ -176,7 +173,7 @@ func (r *reader) text(old []byte) []byte {
 
 var errDelta = errors.New("the difference is broken, or is not to this keyframe")
 
-// apply gives the text of limit bytes that a delta tells.
+// apply decodes a delta to a text of limit bytes.
 func (o *original) apply(delta []byte, limit int64) ([]byte, error) {
 	in := reader{left: delta}
 	out := make([]byte, 0, min(limit, int64(len(delta))*64))
@@ -229,7 +226,7 @@ func (r *reader) bytes(n uint64) []byte {
 	return out
 }
 
-// fail gives what was read so far of something broken.
+// fail gives the part of a broken sheet that was read.
 func (r *reader) fail(so *sheet) *sheet {
 	r.broken, r.left = true, nil
 	return so
@@ -250,7 +247,7 @@ func (r *reader) change(out, old []byte) []byte {
 		for {
 			value, length, number := token(old)
 			if length == 0 {
-				r.broken = true // there is no such number
+				r.broken = true // no such number
 				return out
 			}
 			if number && gap == 0 {

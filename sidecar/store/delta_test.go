@@ -52,8 +52,8 @@ func FuzzDelta(f *testing.F) {
 	})
 }
 
-// FuzzApply gives deltas as a broken disk may give them: an error at most, and
-// no more memory than allowed.
+// FuzzApply decodes arbitrary deltas, as from a broken disk: at most an error, and no more memory
+// than allowed.
 func FuzzApply(f *testing.F) {
 	old := `{"jobs":[{"key":1,"due":10},{"key":2,"due":20}]}`
 	o := newOriginal([]byte(old))

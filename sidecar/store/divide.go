@@ -56,8 +56,8 @@ type entitlementRow struct {
 	Speed       float64    `json:"speed"`
 }
 
-// tradeRow is a trade as it stands. What it was when it was made is what it was when its row was
-// written first.
+// tradeRow is the current state of a trade. Its original values come from the first write of its
+// row.
 type tradeRow struct {
 	ID            int64      `json:"id"`
 	At            stamp      `json:"made_at"`
@@ -88,11 +88,10 @@ type auditRow struct {
 	Misreports []cluster.Misreport     `json:"misreports"`
 }
 
-// What follows turns how unlike GPU models are divided into rows. There are none where no
-// policy does.
+// The functions below turn the division of heterogeneous GPUs into rows. Without a policy there are
+// none.
 
-// divisionOf gives the division that a round went by; nil = none, or an answer to another
-// policy.
+// divisionOf gives the division in force in a round; nil = none, or one of another policy.
 func divisionOf(snap cluster.Snapshot) *cluster.Division {
 	if d := snap.Division; snap.Settings.Divide != "" && d != nil && d.Policy == snap.Settings.Divide {
 		return d
@@ -122,7 +121,7 @@ func profileRows(snap cluster.Snapshot, plan cluster.Plan) []profileRow {
 			Rate:       p.Rate, Samples: p.Samples, Spread: p.Spread, Heard: stamp(p.At), Basis: basis,
 		})
 	}
-	for i := range snap.Declared { // the administrator's word goes before a job's
+	for i := range snap.Declared { // the administrator's declaration has precedence
 		add(&snap.Declared[i], cluster.Declared, "file")
 	}
 	for i := range plan.Memory.Profiles {
@@ -132,7 +131,7 @@ func profileRows(snap cluster.Snapshot, plan cluster.Plan) []profileRow {
 	return once(rows, func(r profileRow) profileKey { return r.profileKey })
 }
 
-// entitlementRows tells what tenants are due, and what it is worth to them.
+// entitlementRows gives the tenants' entitlements and their throughput.
 func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accountKey]float64) []entitlementRow {
 	if snap.Settings.Divide == "" {
 		return nil
@@ -169,7 +168,7 @@ func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accoun
 	return rows
 }
 
-// traded gives what trades have added to what tenants are due.
+// traded gives the change of the tenants' entitlements by trades.
 func traded(d *cluster.Division) map[accountKey]cluster.MicroGPU {
 	net := map[accountKey]cluster.MicroGPU{}
 	if d == nil {
@@ -185,9 +184,9 @@ func traded(d *cluster.Division) map[accountKey]cluster.MicroGPU {
 	return net
 }
 
-// speedsAfter gives what one GPU of a pool does for a tenant's jobs on average, by the GPUs that
-// those ask for that can use it. A question tells; until the next one it is as it was, for a
-// question is asked whenever it is not.
+// speedsAfter gives the average throughput of one GPU of a pool for a tenant's jobs, weighted by
+// the GPUs that they request and can use. It comes from a question; until the next question it is
+// unchanged.
 func (w *written) speedsAfter(plan cluster.Plan) map[accountKey]float64 {
 	q := plan.Question
 	if q == nil {
@@ -207,7 +206,7 @@ func (w *written) speedsAfter(plan cluster.Plan) map[accountKey]float64 {
 	}
 	for key, sum := range speeds {
 		if sum > 0 {
-			speeds[key] = math.Round(sum/weights[key]*1e9) / 1e9 // an average of equals is their value
+			speeds[key] = math.Round(sum/weights[key]*1e9) / 1e9 // an average of equal values is that value
 		}
 	}
 	return speeds
@@ -223,7 +222,7 @@ func tradeRows(snap cluster.Snapshot) []tradeRow {
 	for i := range d.Trades {
 		t := &d.Trades[i]
 		if t.FastGPUs <= 0 {
-			continue // it is over
+			continue // it has ended
 		}
 		rows = append(rows, tradeRow{
 			ID: t.ID, At: stamp(snap.Now), Fast: t.Fast, Slow: t.Slow, FastTo: t.FastTo.Tenant, FastToKind: t.FastTo.Kind,
@@ -235,7 +234,7 @@ func tradeRows(snap cluster.Snapshot) []tradeRow {
 	return once(rows, func(r tradeRow) int64 { return r.ID })
 }
 
-// undoneBy says why something of trades was undone by a division, by trade.
+// undoneBy says why a division reverted parts of trades, by trade.
 func undoneBy(d *cluster.Division) map[int64]string {
 	why := map[int64]string{}
 	if d != nil {
@@ -246,7 +245,7 @@ func undoneBy(d *cluster.Division) map[int64]string {
 	return why
 }
 
-// tradesOver gives the trades that are over, with the reason.
+// tradesOver gives the trades that have ended, with reasons.
 func tradesOver(gone []tradeRow, snap cluster.Snapshot) []tradeRow {
 	undone := undoneBy(divisionOf(snap))
 	over := slices.Clone(gone)
@@ -261,7 +260,7 @@ var (
 	putAudits  = query[auditRow]("put_audits")
 )
 
-// speeds reads what one GPU does for tenants' jobs.
+// speeds reads the throughput of one GPU for tenants' jobs.
 func (s *Store) speeds(ctx context.Context) (map[accountKey]float64, error) {
 	rows, err := s.pool.Query(ctx, readSpeeds)
 	if err != nil {
@@ -277,8 +276,8 @@ func (s *Store) speeds(ctx context.Context) (map[accountKey]float64, error) {
 	return speeds, err
 }
 
-// Audit writes an audit down, in the place of one of the same day. It fails with ErrDeposed when
-// the seat is lost.
+// Audit stores an audit, and replaces one of the same day. It fails with ErrDeposed when the seat
+// is lost.
 func (s *Seat) Audit(ctx context.Context, a cluster.Audit) error {
 	row := auditRow{
 		Day: dateOf(a.At), At: stamp(a.At), Policy: a.Policy,

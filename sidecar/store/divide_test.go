@@ -21,15 +21,15 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// bazaar makes up divisions, with trades that come, shrink and go, for the rounds of a story.
+// bazaar invents divisions, with trades that come, shrink and go, for the rounds of a story.
 type bazaar struct {
 	rng       *rand.Rand
 	division  *cluster.Division
 	profiles  []cluster.Profile
 	speeds    map[[2]string]float64
 	divisions int
-	over      map[int64]string // by trade: why it is
-	undone    map[int64]string // the same of trades of which something was undone
+	over      map[int64]string // by trade: the reason why it ended
+	undone    map[int64]string // same, of trades that were reverted in part
 	first     map[int64]cluster.Trade
 }
 
@@ -38,7 +38,7 @@ var (
 	bazaarTenants = []string{"astro", "bio", "chem", "idle"}
 )
 
-// next gives a round a division: with luck another one.
+// next gives a round a division, and sometimes a new one.
 func (b *bazaar) next(snap *cluster.Snapshot, plan *cluster.Plan) {
 	snap.Settings.Divide = "gandiva-fair"
 	if b.rng.IntN(3) == 0 || b.division == nil {
@@ -93,7 +93,8 @@ func (b *bazaar) ask(plan *cluster.Plan) {
 	b.speeds = map[[2]string]float64{}
 	for _, tenant := range bazaarTenants[:3] {
 		speed := 1 + float64(b.rng.IntN(8))/8
-		// A job of three GPUs that only v100 serves, and one GPU of another kind that runs on both.
+		// A job of three GPUs that only v100 serves, and a one-GPU job of another kind that runs
+		// on both.
 		q.Bids = append(q.Bids, cluster.Bid{Party: tenant + "/x", Tenant: tenant, Demand: 3, Speeds: []float64{0, 1}},
 			cluster.Bid{Party: tenant + "/y", Tenant: tenant, Demand: 1, Speeds: []float64{speed, 1}})
 		b.speeds[[2]string{tenant, "a100"}], b.speeds[[2]string{tenant, "v100"}] = speed, 1
@@ -101,7 +102,7 @@ func (b *bazaar) ask(plan *cluster.Plan) {
 	plan.Question = q
 }
 
-// hear changes what is known of a kind, or forgets it.
+// hear changes the observations of a kind, or drops them.
 func (b *bazaar) hear(now cluster.Instant) {
 	p := cluster.Profile{Kind: cluster.Kind(fmt.Sprintf("bio/k%d", b.rng.IntN(4))), Model: bazaarPools[b.rng.IntN(2)], Gang: 1, Source: cluster.Observed,
 		Rate: b.rng.Float64() * 100, Samples: b.rng.IntN(9), Spread: b.rng.Float64(), At: now}
@@ -143,8 +144,8 @@ const (
 		fairlease.millionths(entitlement_gpus), holds_gpus, speed from fairlease.entitlements order by 1, 2`
 )
 
-// TestDivisionsReadBack tells stories of divisions with restarts, and finds in the tables what each
-// round said.
+// TestDivisionsReadBack runs stories of divisions with restarts, and compares the tables with
+// each round.
 func TestDivisionsReadBack(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds.Of(t, seeds.Some(1, 3)) {
@@ -183,7 +184,7 @@ func TestDivisionsReadBack(t *testing.T) {
 			where (h.base_gpus, h.usable_gpus, h.divided_gpus, h.entitlement_gpus, h.holds_gpus, h.speed)
 				is distinct from (e.base_gpus, e.usable_gpus, e.divided_gpus, e.entitlement_gpus, e.holds_gpus, e.speed)`)
 
-		// A round that is like the one before writes nothing of it again.
+		// A round equal to the previous one writes none of it again.
 		type version struct{ Text string }
 		const versions = `select 'p' || kind || model || source || xmin::text from fairlease.profiles union all select 't' || number || ' ' || xmin::text from fairlease.trades
 			union all select 'd' || number || ' ' || xmin::text from fairlease.divisions`
@@ -197,7 +198,7 @@ func TestDivisionsReadBack(t *testing.T) {
 		slices.SortFunc(before, func(a, b version) int { return cmp.Compare(a.Text, b.Text) })
 		same(l, "versions of rows", before, versions+" order by 1")
 
-		// Another policy: its trades are over, and nothing is of a division until there is one.
+		// Another policy: its trades have ended, and there are no rows until it has a division.
 		snap, plan = story.Next()
 		b.stay(&snap, &plan)
 		snap.Settings.Divide = "gavel:las"
@@ -208,7 +209,7 @@ func TestDivisionsReadBack(t *testing.T) {
 		b.division = &cluster.Division{}
 		b.compare(l, plan)
 
-		// And on without a policy.
+		// It continues without a policy.
 		l.round()
 		type one struct{ N int }
 		same(l, "rows of what is not divided", []one{{0}}, "select (select count(*) from fairlease.profiles) + (select count(*) from fairlease.entitlements)")
@@ -218,14 +219,14 @@ func TestDivisionsReadBack(t *testing.T) {
 	}
 }
 
-// stay gives a round the division of the last.
+// stay gives a round the last division again.
 func (b *bazaar) stay(snap *cluster.Snapshot, plan *cluster.Plan) {
 	snap.Settings.Divide = "gandiva-fair"
 	snap.Division, plan.Memory.Division, plan.Memory.Profiles = b.division, b.division, b.profiles
 	snap.Declared = []cluster.Profile{{Kind: "bert", Model: "v100", Gang: 1, Rate: 7}}
 }
 
-// compare finds in the tables what the newest round said.
+// compare compares the tables with the newest round.
 func (b *bazaar) compare(l *life, plan cluster.Plan) {
 	l.t.Helper()
 	profiles := []profileSeen{{Kind: "bert", Model: "v100", Source: "declared", Gang: 1, Rate: 7, Basis: "file"}}
@@ -242,7 +243,7 @@ func (b *bazaar) compare(l *life, plan cluster.Plan) {
 	var trades []tradeSeen
 	for id := int64(1); id <= int64(len(b.first)); id++ {
 		was, is := b.first[id], now[id]
-		if b.over[id] != "" { // what it gained last stays
+		if b.over[id] != "" { // its last gain stays
 			is = cluster.Trade{}
 		}
 		trades = append(trades, tradeSeen{id, was.FastTo.Tenant, was.SlowTo.Tenant, "xy", int64(was.FastGPUs), int64(was.SlowGPUs), int64(is.FastGPUs),
@@ -271,7 +272,7 @@ func (b *bazaar) compare(l *life, plan cluster.Plan) {
 		if speed == 0 {
 			speed = 1
 		}
-		usable := r.Base // in this story all want more than they are due, or nothing
+		usable := r.Base // in this story all want more than their entitlement, or nothing
 		if r.Demand == 0 {
 			usable = 0
 		}
@@ -281,7 +282,7 @@ func (b *bazaar) compare(l *life, plan cluster.Plan) {
 	same(l, "entitlements", entitlements, entitlementsQuery)
 }
 
-// TestOddDivisions writes down what should never be: it must not stop the journal.
+// TestOddDivisions commits impossible values: they must not stop the journal.
 func TestOddDivisions(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(2, 2, 5)
@@ -339,7 +340,7 @@ func TestAudits(t *testing.T) {
 
 	a.Slack = math.NaN()
 	if err := write(); err != nil {
-		t.Errorf("slack that is no number: %v", err) // it is not known
+		t.Errorf("slack that is no number: %v", err) // it is unknown
 	}
 	a.Envy[0].Ratio = math.Inf(1)
 	if err := write(); err == nil {
@@ -353,8 +354,8 @@ func TestAudits(t *testing.T) {
 	}
 }
 
-// TestTheMarketOfARealEngine lets the engine divide two models between tenants that they are worth
-// something else to, with the journal in PostgreSQL and daemons that die.
+// TestTheMarketOfARealEngine lets the engine divide two models between tenants with different
+// speedups, with the journal in PostgreSQL and daemons that die.
 func TestTheMarketOfARealEngine(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)
@@ -382,7 +383,7 @@ func TestTheMarketOfARealEngine(t *testing.T) {
 		`select bool_or(tenant = 'nlp' and pool = 'v100' and traded_gpus > 0) and bool_or(tenant = 'bio' and pool = 'k80' and traded_gpus > 0) from fairlease.entitlements_over_time`)
 	same(l, "moments at which more was due than there is", []yes{},
 		"select true from fairlease.entitlements_over_time group by pool, from_at having sum(entitlement_gpus) > 8")
-	// When somebody comes the last division holds for a round still.
+	// When a tenant arrives the last division stays for one more round.
 	same(l, "tenants that were due less than their share is worth, for longer than a round", []yes{},
 		"select true from fairlease.effective_throughput_over_time where due_throughput < share_throughput * 0.999999 and until_at - from_at > interval '10 s'")
 	type speed struct {
@@ -413,8 +414,9 @@ func TestTheMarketOfARealEngine(t *testing.T) {
 	}
 }
 
-// TestWhoGoesFirstWhereModelsAreDivided lets tenants queue for what a policy divides, or jobs where it knows jobs only: the
-// view of waiting jobs says which of them went before a job, as the engine does.
+// TestWhoGoesFirstWhereModelsAreDivided lets tenants queue for a policy's division, or jobs if
+// the policy divides between jobs. The view of waiting jobs says which of them went before a job,
+// as the engine does.
 func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
 	t.Parallel()
 	for policy, jobs := range map[string]bool{"gavel:ftf": true, "gandiva-fair": false} {
@@ -426,7 +428,7 @@ func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
 			w.Loop.Journal = takeSeat(t, s).Journal()
 			w.Submit("nlp", 12, 1, 3*cluster.Hour)
 			w.Submit("bio", 12, 1, 3*cluster.Hour)
-			w.Run(cluster.Hour + 10*cluster.Second) // to the end of a term: else nobody went before anybody
+			w.Run(cluster.Hour + 10*cluster.Second) // to the end of a term: otherwise nothing went first
 			_, plan, err := s.Last(t.Context())
 			if err != nil {
 				t.Fatal(err)

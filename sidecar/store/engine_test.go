@@ -11,8 +11,8 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// TestTheBooksOfARealEngine lets the engine govern a virtual cluster for some
-// hours with the journal in PostgreSQL, and daemons that die now and then.
+// TestTheBooksOfARealEngine runs the engine on a virtual cluster for some hours, with the journal
+// in PostgreSQL, and daemons that die now and then.
 func TestTheBooksOfARealEngine(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)
@@ -59,8 +59,9 @@ func TestTheBooksOfARealEngine(t *testing.T) {
 		)
 		select * from summed where alloc_gpu_ms <> gpu_ms`)
 	same(l, "leases", []count{{int64(len(plan.Memory.Leases))}}, "select count(*) from fairlease.leases where ended_at is null")
-	// A reclaimed lease ends when its GPUs are seen free: until then they were cleaning up, which nobody is charged for.
-	// So does one that was renewed where the next was recalled before it began.
+	// A reclaimed lease ends when its GPUs are seen free: until then they were cleaning up, which
+	// is charged to no tenant.
+	// So does a renewed lease whose successor was recalled before it began.
 	same(l, "leases that were not charged for as long as they were held", []odd{},
 		`with held as (
 			select job_key, gpu_ms, (gpus * extract(epoch from ended_at - started_at) * 1000)::bigint as want, gpus * 20000::bigint as slack,

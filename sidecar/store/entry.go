@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// What follows turns a snapshot and a plan into rows.
+// The functions below turn a snapshot and a plan into rows.
 
 func roundOf(snap cluster.Snapshot, plan cluster.Plan) roundRow {
 	r := roundRow{
@@ -71,14 +71,13 @@ func nodeRows(snap cluster.Snapshot) []nodeRow {
 	return rows
 }
 
-// jobRows gives the jobs with GPUs. What Slurm said of one that it lists no more
-// stays as it was written.
+// jobRows gives the jobs with GPUs. For a job that Slurm no longer lists, the last report stays.
 func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
 	rows := make([]jobRow, 0, len(plan.Memory.Records))
 	for _, r := range plan.Memory.Records {
 		c := caseOf(snap, r.Key)
 		if c != nil && !c.Gone {
-			if j := &c.Job; j.Request.GPUs > 0 || len(r.Held) > 0 || j.GPUsHeld() > 0 || j.Aside != "" { // else it is only in the way
+			if j := &c.Job; j.Request.GPUs > 0 || len(r.Held) > 0 || j.GPUsHeld() > 0 || j.Aside != "" { // else it is irrelevant
 				rows = append(rows, jobRowOf(c, r))
 			}
 			continue
@@ -87,14 +86,14 @@ func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
 		if left, ok := w.jobs.left[r.Key]; ok && !known {
 			was, known = left, true
 		}
-		if known || r.Key >= w.nextKey { // else what there was to tell is written; a new one came and went unseen
+		if known || r.Key >= w.nextKey { // else it was written before; a new one came and went unseen
 			rows = append(rows, remembered(was, r))
 		}
 	}
 	return rows
 }
 
-// jobRowOf tells a job that is there to see.
+// jobRowOf gives the row of a visible job.
 func jobRowOf(c *cluster.Case, r cluster.Record) jobRow {
 	j := &c.Job
 	row := jobRow{
@@ -108,7 +107,7 @@ func jobRowOf(c *cluster.Case, r cluster.Record) jobRow {
 	return remembered(row, r)
 }
 
-// remembered gives the row with what is remembered of the job.
+// remembered adds the job's record to the row.
 func remembered(row jobRow, r cluster.Record) jobRow {
 	row.Key, row.SlurmID, row.SlurmJob = r.Key, r.ID.String(), r.ID.ID
 	row.Name, row.User, row.Account, row.Tenant = r.Name, r.User, r.Account, r.Tenant
@@ -202,7 +201,7 @@ func poolRows(plan cluster.Plan) []poolRow {
 	return rows
 }
 
-// lentSince tells what was lent from the round written last until at.
+// lentSince gives the GPU time lent from the last written round until at.
 func (w *written) lentSince(at cluster.Instant) []lendingDayRow {
 	if w.at == 0 || at <= w.at {
 		return nil
@@ -231,12 +230,12 @@ func lossRows(plan cluster.Plan) []lossRow {
 	return rows
 }
 
-// isGate tells whether an action is one of those that come again for every job that waits: to shut its gate.
+// isGate tells whether an action shuts a gate. Such actions recur for every waiting job.
 func isGate(a cluster.Action) bool {
 	return (a.Verb == cluster.Gate || a.Verb == cluster.Lock) && a.Because.Code == cluster.BecauseGate
 }
 
-// actionRows gives the actions but for gates.
+// actionRows gives the actions except gates.
 func actionRows(plan cluster.Plan) []actionRow {
 	var rows []actionRow
 	for i, a := range plan.Actions {
@@ -278,7 +277,7 @@ func caseOf(snap cluster.Snapshot, key cluster.JobKey) *cluster.Case {
 	return &snap.Cases[i]
 }
 
-// recordOf gives what is remembered of a job, and whether it is.
+// recordOf gives the record of a job, and whether there is one.
 func recordOf(m cluster.Memory, key cluster.JobKey) (cluster.Record, bool) {
 	i := sort.Search(len(m.Records), func(i int) bool { return m.Records[i].Key >= key })
 	if i == len(m.Records) || m.Records[i].Key != key {

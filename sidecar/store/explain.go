@@ -15,8 +15,8 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// To explain one of 50,000 jobs takes the rows of that one: the newest round as a whole is tens of megabytes. What the rows'
-// columns do not have stands in verdicts.details, of the few jobs that have more to tell.
+// Explaining one of 50,000 jobs takes only the rows of that job: the whole newest round is tens
+// of megabytes. Data without a column is in verdicts.details, for the few jobs that need it.
 
 var (
 	settingsNow = sql.Query("settings_now")
@@ -25,7 +25,8 @@ var (
 	jobNames    = sql.Query("job_names")
 )
 
-// details is what the journal keeps of a job beside its columns, but for the numbers that change in every round.
+// details is the journal's data of a job beside its columns, without the numbers that change
+// every round.
 type details struct {
 	Job    *cluster.Job    `json:"job,omitempty"`
 	Record *cluster.Record `json:"record,omitempty"`
@@ -36,7 +37,7 @@ type details struct {
 	Reason *cluster.Reason `json:"reason,omitempty"`
 }
 
-// detailer finds what belongs to jobs; they are asked for in the order of their keys.
+// detailer finds the data of jobs, which must be requested in the order of their keys.
 type detailer struct {
 	leases []cluster.Lease
 	claims map[cluster.JobKey]*cluster.Claim
@@ -60,7 +61,7 @@ func (d *detailer) lease(key cluster.JobKey) *cluster.Lease {
 	return &d.leases[i]
 }
 
-// of gives a job's details; "" = its columns tell all.
+// of gives a job's details; "" = its columns are sufficient.
 func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason) document {
 	out := details{Lease: d.lease(r.Key), Claim: d.claims[r.Key]}
 	extra := reason.To != "" || reason.Spent != 0 || reason.Fits != 0
@@ -70,7 +71,7 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	j := c.Job
 	record := *r
 	record.Alloc, record.Due, record.DueCarry, record.DueRate, record.ChargedTo, record.Gate = 0, 0, 0, 0, 0, 0
-	j.Because = "" // a column has it
+	j.Because = "" // has a column
 	out.Job, out.Record, out.Touch = &j, &record, c.Touch
 	if extra {
 		other := *reason
@@ -140,9 +141,10 @@ type standingNow struct {
 	RhoAll      cluster.Rho      `db:"rho_all"`
 }
 
-// newestOf gives the newest round as far as it is about one job: its case, record, verdict, lease, claim and habit, its tenant's
-// standing, and the names of jobs that the verdict names, as cases that are gone. The whole round is read only where it is
-// needed: where a policy divides GPU models, for hardware that virtual clusters lost, and after a daemon that wrote less down.
+// newestOf gives the part of the newest round that concerns one job: its case, record, verdict,
+// lease, claim and habit, its tenant's standing, and the names of jobs in the verdict, as cases
+// that are gone. It reads the whole round only if needed: if a policy divides GPU models, for
+// hardware that virtual clusters lost, and for rounds of older versions, which wrote less.
 func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, error) {
 	var e Edge
 	var at time.Time
@@ -192,7 +194,7 @@ func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, 
 	return e, cluster.InstantOf(v.At), nil
 }
 
-// add adds what the job's rows say.
+// add applies the job's rows.
 func (e *Edge) add(job *Job, v *verdictNow) error {
 	id, err := cluster.ParseJobID(job.SlurmID)
 	if err != nil {
@@ -236,7 +238,7 @@ func (e *Edge) add(job *Job, v *verdictNow) error {
 	return nil
 }
 
-// name adds cases of the jobs that the verdict names.
+// name adds cases of the jobs in the verdict.
 func (s *Store) name(ctx context.Context, e *Edge) error {
 	reason, own := &e.Plan.Verdicts[0].Reason, e.Plan.Verdicts[0].Job
 	keys := []int64{int64(reason.For), int64(reason.OtherJob)}

@@ -19,10 +19,11 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// What the rows of one job tell is what the whole round tells of it: jobs wait, run, are stopped, and have claims.
+// The rows of one job give the same as the whole round: jobs wait, run, are stopped, and have
+// claims.
 func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, store.Config{DSN: storetest.Database(t), Refresh: time.Millisecond}) // so that all numbers are the newest round's
+	s := openStore(t, store.Config{DSN: storetest.Database(t), Refresh: time.Millisecond}) // all numbers are the newest round's
 	set := simtest.Product()
 	w := simtest.New(t, set, simtest.Nodes("v", "v100", 2, 4), "bio", "nlp")
 	w.Loop.Journal = takeSeat(t, s).Journal()
@@ -93,8 +94,8 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 	t.Logf("%v", seen)
 }
 
-// To explain a job reads no round: it works where the newest one cannot be read. A journal of before has no settings; there the
-// round is read.
+// Explaining a job reads no round: it works when the newest one is unreadable. A journal of an
+// older version has no settings; there the round is read.
 func TestAJobIsExplainedWithoutItsRound(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(1, 2, 5))

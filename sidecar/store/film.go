@@ -11,52 +11,52 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// A film is the rounds' snapshots and plans as blobs. Now and then a round is a
-// keyframe, told by itself; each of the others is told as the difference to the one before it.
+// A film stores the rounds' snapshots and plans as blobs. Now and then a round is a keyframe,
+// which is self-contained; the others are differences to the previous round.
 //
-// Nearly all of a round is jobs, what is remembered of them, their leases and the verdicts on them: those are sheets.
-// The rest is JSON. A snapshot is foretold from the plan before it, a plan from its snapshot: jobs that wait are due what
-// their rates say. What is foretold wrongly costs room, no more.
+// Most of a round is jobs, their records, leases and verdicts: these are sheets. The rest is
+// JSON. A snapshot is predicted from the plan before it, and a plan from its snapshot: the
+// entitlements of waiting jobs grow at their rates. A wrong prediction costs only space.
 type film struct {
 	key   int64 // the keyframe's round; 0 = none yet
-	day   date  // of it: its frames are in one partition
+	day   date  // the keyframe's: its frames are in one partition
 	link  int   // of the newest frame
-	words int   // that frames tell
+	words int   // number of words in frames
 	last  scene
 }
 
-// frame is one round on film.
+// frame is one encoded round.
 type frame struct {
 	round, keyframe int64
-	link            int // frames between it and the keyframe, with it
+	link            int // number of frames from the keyframe, inclusive
 	at              cluster.Instant
 	day             date
 	snapshot, plan  blob
 	scene           scene
 }
 
-// blob is what is told of a snapshot or a plan, compressed, and its length before that.
+// blob is a compressed snapshot or plan, and its uncompressed length.
 type blob struct {
 	packed []byte
 	bytes  int64
 }
 
-// scene is what frames are told from: a round as sheets, and the JSON of the rest.
+// scene is the state that frames are encoded from: a round as sheets, and the JSON of the rest.
 type scene struct {
 	words                           *words
 	jobs, records, leases, verdicts *sheet
 	snapshot, plan                  []byte
-	carried                         []byte // JSON of what one round hands to the next; nil where snapshot and plan have it
+	carried                         []byte // JSON that one round passes to the next; nil if only snapshot and plan have it
 }
 
-// carried is what a plan's memory hands to the next snapshot as it is, but for what is in sheets.
+// carried is the part of a plan's memory that the next snapshot repeats, without the sheets.
 type carried struct {
 	Ledger cluster.Ledger  `json:"ledger"`
 	Claims []cluster.Claim `json:"claims"`
 	Habits []cluster.Habit `json:"habits"`
 }
 
-// keyframeEvery bounds how many frames must be gone through to one.
+// keyframeEvery is the maximum number of frames from one keyframe to the next.
 const keyframeEvery = 360
 
 var (
@@ -66,7 +66,7 @@ var (
 	verdictShape = shapeOf(reflect.TypeFor[cluster.Verdict](), fieldOf[cluster.Verdict]("Job"))
 )
 
-// fieldOf gives where a field is.
+// fieldOf gives the index of a field.
 func fieldOf[T any](names ...string) (at []int) {
 	t := reflect.TypeFor[T]()
 	for _, name := range names {
@@ -79,7 +79,7 @@ func fieldOf[T any](names ...string) (at []int) {
 	return at
 }
 
-// newScene is nothing, in columns.
+// newScene is an empty scene with columns.
 func newScene(columns [4][]column) scene {
 	empty := func(i int) *sheet { return &sheet{columns: columns[i], cells: make([][]int64, len(columns[i]))} }
 	return scene{words: newWords(), jobs: empty(0), records: empty(1), leases: empty(2), verdicts: empty(3)}
@@ -89,13 +89,14 @@ func ourColumns() [4][]column {
 	return [4][]column{jobShape.columns, recordShape.columns, leaseShape.columns, verdictShape.columns}
 }
 
-// A frame's snapshot begins with a number: keyOfAll in a keyframe, which tells its columns then, frameOfAll else. What is carried
-// is told from the plan before, and that of the plan from its snapshot.
+// A frame's snapshot begins with a number: keyOfAll in a keyframe, which lists its columns,
+// frameOfAll otherwise. carried is encoded relative to the plan before, and that of the plan to
+// its snapshot.
 //
 //	snapshot  keyOfAll|frameOfAll words jobs records leases carried rest
 //	plan      from at words records leases verdicts carried rest digest
 //
-// The rest of frames of before has what is carried.
+// In frames of older versions carried is part of rest.
 const (
 	oldKey = iota
 	oldFrame
@@ -103,7 +104,7 @@ const (
 	frameOfAll
 )
 
-// shoot tells a round.
+// shoot encodes a round.
 func (f *film) shoot(snap cluster.Snapshot, plan cluster.Plan) (frame, error) {
 	shot := frame{round: plan.Round, keyframe: f.key, link: f.link + 1, at: plan.At, day: dateOf(plan.At)}
 	was := f.last
@@ -114,7 +115,7 @@ func (f *film) shoot(snap cluster.Snapshot, plan cluster.Plan) (frame, error) {
 		told = appendColumns([]byte{keyOfAll}, ourColumns())
 	} else {
 		told = []byte{frameOfAll}
-		was.words.forget(f.words) // of a frame that was not kept
+		was.words.forget(f.words) // of a frame that was not written
 	}
 	w := was.words
 	failed := func(what string, err error) (frame, error) {
@@ -175,12 +176,12 @@ func (f *film) shoot(snap cluster.Snapshot, plan cluster.Plan) (frame, error) {
 	return shot, nil
 }
 
-// keep remembers that the frame was written.
+// keep records that the frame was written.
 func (f *film) keep(shot frame) {
 	*f = film{key: shot.keyframe, day: shot.day, link: shot.link, words: len(shot.scene.words.texts), last: shot.scene}
 }
 
-// rest gives the JSON of what is not in sheets, and is not carried.
+// rest gives the JSON of what is neither in sheets nor carried.
 func rest(snap cluster.Snapshot, plan cluster.Plan) (snapshot, whole []byte, err error) {
 	snap.Cases, snap.Leases = snap.Cases[:0:0], snap.Leases[:0:0]
 	plan.Memory.Records, plan.Memory.Leases, plan.Verdicts = plan.Memory.Records[:0:0], plan.Memory.Leases[:0:0], plan.Verdicts[:0:0]
@@ -193,12 +194,12 @@ func rest(snap cluster.Snapshot, plan cluster.Plan) (snapshot, whole []byte, err
 	return snapshot, whole, err
 }
 
-// plain foretells nothing: rows go by whose they are.
+// plain predicts nothing: rows are matched by owner.
 func plain(s *sheet) foretold {
 	return foretold{groups: [][]int64{s.column(textKind, "tenant"), s.column(jsonKind, "held")}}
 }
 
-// accruing foretells what waiting jobs are due.
+// accruing predicts the entitlements of waiting jobs.
 func accruing(from, at cluster.Instant) func(*sheet) foretold {
 	return func(s *sheet) foretold {
 		told := plain(s)
@@ -216,14 +217,14 @@ func accruing(from, at cluster.Instant) func(*sheet) foretold {
 	}
 }
 
-// judging foretells verdicts by the jobs and what is remembered of them: those of a tenant that ask for the same are
-// mostly told the same.
+// judging predicts verdicts from the jobs and their records: jobs of a tenant with equal requests
+// mostly have equal verdicts.
 func judging(jobs, records *sheet) func(*sheet) foretold {
 	tenants, alloc, due := records.column(textKind, "tenant"), records.column(numberKind, "alloc"), records.column(numberKind, "due")
 	models, gpus := jobs.column(textKind, "job.request.model"), jobs.column(numberKind, "job.request.gpus")
 	return func(s *sheet) foretold {
 		rhos, owners, kinds := make([]int64, len(s.keys)), make([]int64, len(s.keys)), make([]int64, len(s.keys))
-		// What is said goes by the queue in which it was said last: that of the tenant, or that of a model.
+		// A verdict is predicted by the queue of the last one: the tenant's, or a model's.
 		code, pool := s.column(textKind, "reason.code"), s.column(textKind, "reason.pool")
 		queues, pools := make([]int64, len(s.keys)), make([]int64, len(s.keys))
 		record, job := follow(records), follow(jobs)
@@ -242,7 +243,7 @@ func judging(jobs, records *sheet) func(*sheet) foretold {
 	}
 }
 
-// follow gives the rows of keys that are asked for in their order; -1 = there is none.
+// follow gives the rows of keys in their order; -1 = missing.
 func follow(s *sheet) func(int64) int {
 	i := 0
 	return func(key int64) int {
@@ -256,7 +257,7 @@ func follow(s *sheet) func(int64) int {
 	}
 }
 
-// digest stands for all of the scene.
+// digest is a checksum of the whole scene.
 func (s *scene) digest() (sum uint64) {
 	for _, t := range []*sheet{s.jobs, s.records, s.leases, s.verdicts} {
 		sum = t.digest(sum)
@@ -269,7 +270,7 @@ func (s *scene) digest() (sum uint64) {
 	return sum
 }
 
-// projector goes through the frames of a film from a keyframe on.
+// projector decodes the frames of a film from a keyframe on.
 type projector struct {
 	last            scene
 	snapshotRecords *sheet // of the newest frame
@@ -281,7 +282,7 @@ type projector struct {
 
 var errFrame = errors.New("the frame is broken, or frames before it are missing")
 
-// next goes on to the next frame.
+// next decodes the next frame.
 func (p *projector) next(snapshot, plan blob) error {
 	told, err := snapshot.unpack()
 	if err != nil {
@@ -327,7 +328,7 @@ func (p *projector) next(snapshot, plan blob) error {
 	return nil
 }
 
-// show gives the newest frame.
+// show gives the newest frame's snapshot and plan.
 func (p *projector) show() (snap cluster.Snapshot, plan cluster.Plan, err error) {
 	s := &p.last
 	if !p.begun || s.digest() != p.sum {
@@ -362,7 +363,7 @@ func (p *projector) show() (snap cluster.Snapshot, plan cluster.Plan, err error)
 	return snap, plan, err
 }
 
-// listOfRows makes room for a sheet's rows, and gives each.
+// listOfRows allocates a sheet's rows, and gives each.
 func listOfRows[T any](list *[]T, s *sheet) func(int) reflect.Value {
 	if n := len(s.keys); n > 0 {
 		*list = make([]T, n)
@@ -380,7 +381,7 @@ func appendColumns(out []byte, columns [4][]column) []byte {
 	return out
 }
 
-// mostColumns bounds what a broken blob asks for.
+// mostColumns bounds the columns of a broken blob.
 const mostColumns = 1000
 
 func (r *reader) columns() (all [4][]column) {
@@ -397,7 +398,7 @@ func (r *reader) columns() (all [4][]column) {
 	return all
 }
 
-// appendWords tells the words from the one numbered known on.
+// appendWords encodes the words from number known on.
 func appendWords(out []byte, w *words, known int) []byte {
 	out = appendNumbers(out, uint64(len(w.texts)-known))
 	for _, text := range w.texts[known:] {
@@ -429,8 +430,8 @@ func zip(level zstd.EncoderLevel) *zstd.Encoder {
 	return encoder
 }
 
-// pack compresses what is told. For a fourteenth fewer bytes the better encoder takes four times as long: too long for a
-// keyframe of many jobs.
+// pack compresses the text. The better encoder saves one byte in fourteen but takes four times as
+// long: too long for a keyframe of many jobs.
 func pack(told []byte) blob {
 	with := smaller
 	if len(told) > 1<<18 {
@@ -439,7 +440,8 @@ func pack(told []byte) blob {
 	return blob{with.EncodeAll(told, nil), int64(len(told))}
 }
 
-// unpack gives what is told. The length is known, so that a broken blob asks for no more memory than it may.
+// unpack decompresses a blob. The length is known, so that a broken blob cannot demand more
+// memory.
 func (b blob) unpack() ([]byte, error) {
 	told, err := b.unzip(b.bytes)
 	if err == nil && int64(len(told)) != b.bytes {
@@ -448,7 +450,7 @@ func (b blob) unpack() ([]byte, error) {
 	return told, err
 }
 
-// unzip gives no more than so many bytes, and a few.
+// unzip gives at most slightly more than most bytes.
 func (b blob) unzip(most int64) ([]byte, error) {
 	const more = 1024
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(most, 0)+more)))

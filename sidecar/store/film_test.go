@@ -13,7 +13,7 @@ import (
 // reel is frames, in order.
 type reel []frame
 
-// told gives the rounds' snapshots and plans as JSON, as frames tell them.
+// told gives the decoded snapshots and plans as JSON.
 func (r reel) told(t *testing.T) []texts {
 	t.Helper()
 	var p projector
@@ -72,12 +72,12 @@ func TestFilm(t *testing.T) {
 			t.Errorf("round %d is told as something else", frames[i].round)
 		}
 	}
-	if keys != 3 { // the first, one at midnight, one after so many
+	if keys != 3 { // the first, one at midnight, one at the maximum distance
 		t.Errorf("%d keyframes in %d rounds", keys, len(frames))
 	}
 }
 
-// TestFilmOfEverything tells lists that are nil, empty and full, and what there is seldom.
+// TestFilmOfEverything encodes lists that are nil, empty and full, and rare values.
 func TestFilmOfEverything(t *testing.T) {
 	t.Parallel()
 	job := func(key cluster.JobKey) cluster.Case {
@@ -96,7 +96,7 @@ func TestFilmOfEverything(t *testing.T) {
 		{},
 		{cluster.Snapshot{Cases: []cluster.Case{}, Leases: []cluster.Lease{}}, cluster.Plan{Memory: cluster.Memory{Records: []cluster.Record{}}, Verdicts: []cluster.Verdict{}}},
 		{cluster.Snapshot{Now: 5, Cases: []cluster.Case{one}}, cluster.Plan{At: 5, Memory: cluster.Memory{Records: []cluster.Record{one.Record}}, Verdicts: []cluster.Verdict{{Job: 1, Rho: cluster.Infinite}}}},
-		{cluster.Snapshot{Now: 6, Cases: []cluster.Case{two, one, one}}, cluster.Plan{At: 6, Memory: cluster.Memory{Records: []cluster.Record{two.Record, one.Record}}, Verdicts: []cluster.Verdict{{Job: 2}, {Job: 1}, {Job: 2}}}}, // in no order
+		{cluster.Snapshot{Now: 6, Cases: []cluster.Case{two, one, one}}, cluster.Plan{At: 6, Memory: cluster.Memory{Records: []cluster.Record{two.Record, one.Record}}, Verdicts: []cluster.Verdict{{Job: 2}, {Job: 1}, {Job: 2}}}}, // unordered
 		{cluster.Snapshot{Now: 4, Cases: []cluster.Case{two}}, cluster.Plan{At: 4, Memory: cluster.Memory{Leases: []cluster.Lease{{Job: 1}, {Job: 1, Term: 2}}}}},
 		{},
 	}
@@ -143,8 +143,8 @@ func TestQuietRoundsAreShort(t *testing.T) {
 	}
 }
 
-// TestFilmOfCells tells the description of the cells, which every snapshot repeats, next to nothing
-// after the keyframe.
+// TestFilmOfCells encodes the description of the cells, which every snapshot repeats, in almost
+// no bytes after the keyframe.
 func TestFilmOfCells(t *testing.T) {
 	t.Parallel()
 	described := journaltest.NewStory(1, 4000, 5)
@@ -176,7 +176,7 @@ func TestFilmOfCells(t *testing.T) {
 	}
 }
 
-// TestFilmThatWasNotKept shoots a round again when it could not be written, and what it alone told is told again.
+// TestFilmThatWasNotKept encodes a round again that could not be written, with all its new words.
 func TestFilmThatWasNotKept(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 4, 50)
@@ -190,7 +190,7 @@ func TestFilmThatWasNotKept(t *testing.T) {
 			if err != nil || round == 0 && shot.keyframe != shot.round {
 				t.Errorf("told after round %d (%v)", shot.keyframe, err)
 			}
-			if round%2 == 1 { // not these
+			if round%2 == 1 { // these are not written
 				snap.Cases[0].Job.Name = "another"
 				shot, err = f.shoot(snap, plan)
 			}
@@ -209,7 +209,7 @@ func TestFilmThatWasNotKept(t *testing.T) {
 	}
 }
 
-// TestAFrameThatIsMissing finds out.
+// TestAFrameThatIsMissing detects it.
 func TestAFrameThatIsMissing(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 4, 50)
@@ -234,7 +234,7 @@ func TestAFrameThatIsMissing(t *testing.T) {
 	}
 }
 
-// FuzzFrames feeds two frames as a broken disk may give them: an error at most.
+// FuzzFrames decodes two arbitrary frames, as from a broken disk: at most an error.
 func FuzzFrames(f *testing.F) {
 	story := journaltest.NewStory(1, 2, 5)
 	var reel film
@@ -266,7 +266,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// FuzzDevelop feeds blobs of before schema 9 as a broken disk may give them: an error at most.
+// FuzzDevelop decodes arbitrary blobs of before schema 9: at most an error.
 func FuzzDevelop(f *testing.F) {
 	story := journaltest.NewStory(1, 2, 5)
 	var key texts
@@ -293,7 +293,7 @@ func FuzzDevelop(f *testing.F) {
 	})
 }
 
-// FuzzRowsText promises that PostgreSQL is never sent a NUL, and that nothing else changes.
+// FuzzRowsText: PostgreSQL never gets a NUL, and nothing else changes.
 func FuzzRowsText(f *testing.F) {
 	for _, text := range []string{"", "a\x00b", `\u0000`, "\\\x00", `\\u0000`, "\x00\x00", "ünï\xff"} {
 		f.Add(text)
@@ -352,14 +352,15 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestQuietRoundsWriteFewRows bounds the rows of rounds in which nearly all jobs only wait, every gate among them put off.
+// TestQuietRoundsWriteFewRows bounds the rows of rounds in which nearly all jobs only wait and
+// every gate is extended.
 func TestQuietRoundsWriteFewRows(t *testing.T) {
 	t.Parallel()
 	const waiting = 2000
 	story := journaltest.NewStory(1, 25, waiting)
 	w := newWritten(15 * cluster.Minute)
 	longest, all := 0, 0
-	rounds := seeds.Some(40, 100) // leases end in between, and with them what verdicts say of the time
+	rounds := seeds.Some(40, 100) // leases end in between, which changes times in verdicts
 	for round := range rounds {
 		snap, plan := story.Next()
 		acts := plan.Actions

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// AnotherError says that the journal is another cluster's.
+// AnotherError says that the journal belongs to another cluster.
 type AnotherError struct {
 	Journal, Slurm cluster.Identity
 	Schema         string
@@ -32,8 +32,8 @@ var (
 	roundQuiet     = sql.Query("round_quiet")
 )
 
-// Claim makes the journal this cluster's if it is nobody's yet. It fails with
-// *AnotherError if it is another's.
+// Claim assigns the journal to this cluster if it belongs to none yet. It fails with
+// *AnotherError if it belongs to another one.
 func (s *Store) Claim(ctx context.Context, is cluster.Identity) error {
 	if _, err := s.pool.Exec(ctx, identityClaim, is.Name, is.ID); err != nil {
 		return fmt.Errorf("telling the journal of which cluster it is: %w", err)
@@ -45,7 +45,7 @@ func (s *Store) Claim(ctx context.Context, is cluster.Identity) error {
 	return err
 }
 
-// Identity tells of which cluster the journal is; false = of none yet.
+// Identity gives the journal's cluster; false = none yet.
 func (s *Store) Identity(ctx context.Context) (of cluster.Identity, known bool, err error) {
 	err = s.pool.QueryRow(ctx, identity).Scan(&of.Name, &of.ID)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -57,16 +57,16 @@ func (s *Store) Identity(ctx context.Context) (of cluster.Identity, known bool, 
 	return of, true, nil
 }
 
-// Repair is who mends something in the journal, and why.
+// Repair names the author and the reason of a repair of the journal.
 type Repair struct{ By, Reason string }
 
-// noted writes a repair down.
+// noted records a repair.
 func (r Repair) noted(ctx context.Context, tx pgx.Tx, kind, found, done string) error {
 	_, err := tx.Exec(ctx, repairAdd, kind, found, done, r.Reason, r.By)
 	return err
 }
 
-// Rename gives the journal to the cluster is, from the seat. It tells whose it was.
+// Rename assigns the journal to the cluster is, with the seat. It returns the previous cluster.
 func (s *Seat) Rename(ctx context.Context, is cluster.Identity, r Repair) (was cluster.Identity, err error) {
 	was, known, err := s.store.Identity(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Seat) Rename(ctx context.Context, is cluster.Identity, r Repair) (was c
 	})
 }
 
-// Quiet gives for how long no round has been committed; the longest time that there is where none ever was.
+// Quiet gives the time since the last commit of a round; the longest duration if there was none.
 func (s *Store) Quiet(ctx context.Context) (time.Duration, error) {
 	var quiet time.Duration
 	err := s.pool.QueryRow(ctx, roundQuiet).Scan(&quiet)

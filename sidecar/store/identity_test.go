@@ -15,7 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// The first cluster that comes owns the journal; others are refused with the two names.
+// The first cluster that connects owns the journal; others are refused with both names.
 func TestAJournalIsOfOneCluster(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)
@@ -30,7 +30,7 @@ func TestAJournalIsOfOneCluster(t *testing.T) {
 	}{
 		{alpha(0), ""},
 		{cluster.Identity{Name: "beta", ID: 9}, "the journal in schema fairlease is of cluster alpha, but Slurm is cluster beta (cluster id 9)"},
-		{alpha(7), ""}, // its number is told later
+		{alpha(7), ""}, // its number is learnt later
 		{alpha(0), ""},
 		{alpha(8), "is of cluster alpha (cluster id 7), but Slurm is cluster alpha (cluster id 8)"},
 	} {
@@ -57,7 +57,8 @@ func TestAJournalIsOfOneCluster(t *testing.T) {
 	}
 }
 
-// Journals of several clusters stand in one database, each in a schema of its own, and know nothing of each other.
+// Journals of several clusters share a database, each in its own schema, and do not affect each
+// other.
 func TestSchemasAreApart(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Empty(t)
@@ -106,7 +107,7 @@ func TestSchemasAreApart(t *testing.T) {
 	}
 }
 
-// A standby asks for how long no round has been committed: for ever where none ever was.
+// Quiet gives the time since the last round: for ever if there was none.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)

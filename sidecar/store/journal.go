@@ -12,16 +12,16 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// errStale means that the journal has moved on from what this one remembers,
-// or may have: open it again before the next round.
+// errStale means that the journal has, or may have, changed since this one read it: open it again
+// before the next round.
 var errStale = errors.New("the journal is not as it was left: open it again")
 
-// Journal writes rounds down from a seat. It is for one goroutine.
+// Journal writes rounds with a seat. It is for one goroutine.
 type Journal struct {
 	seat *Seat
 	was  *written // nil: not open
 	film film
-	days date // up to which partitions were made, or that was tried
+	days date // up to which partitions were made, or attempted
 }
 
 // Journal gives a journal that writes from the seat.
@@ -39,8 +39,8 @@ func (j *Journal) Open(ctx context.Context) (cluster.Memory, error) {
 		if w.speeds, err = j.seat.store.speeds(ctx); err != nil {
 			return cluster.Memory{}, fmt.Errorf("opening the journal: reading what GPUs are worth to tenants: %w", err)
 		}
-		// What was written is what that round says; its differences to nothing are
-		// not written again. Yet the tables are made good once more by the next one.
+		// The tables match that round; its differences to nothing are not written again. Yet the
+		// next one corrects the tables once more.
 		w.nextKey = snap.NextKey
 		w.keep(w.entry(snap, plan, 0), plan.Memory)
 		w.doubt()
@@ -58,7 +58,7 @@ var (
 	boundaries = sql.Query("boundaries")
 )
 
-// boundaries reads the ends of leases that were still to come.
+// boundaries reads the future ends of leases.
 func (s *Store) boundaries(ctx context.Context) ([]boundary, error) {
 	rows, err := s.pool.Query(ctx, boundaries)
 	if err != nil {
@@ -72,11 +72,10 @@ func (s *Store) boundaries(ctx context.Context) ([]boundary, error) {
 	})
 }
 
-// Commit writes a round down, all of it or nothing. It fails with ErrDeposed
-// when the seat is lost, and with errStale when the journal must be opened
-// again: its number is not above all others, or the fate of the round before is
-// unknown because the connection broke in its commit. A RefusedError names jobs of which
-// the round says what PostgreSQL refuses.
+// Commit writes a round, all of it or nothing. It fails with ErrDeposed when the seat is lost. It
+// fails with errStale when the journal must be opened again: the round's number is not above all
+// others, or the result of the previous commit is unknown because the connection broke. A
+// RefusedError names jobs whose data PostgreSQL refuses.
 func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error {
 	if j.was == nil {
 		return fmt.Errorf("writing round %d down: the journal was not opened", plan.Round)
@@ -86,12 +85,12 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 	}
 	if day := dateOf(plan.At) + date(cluster.Day); day > j.days {
 		j.days = day
-		_ = j.seat.store.makeDays(ctx, plan.At.Time()) // Prune says why it cannot be done
+		_ = j.seat.store.makeDays(ctx, plan.At.Time()) // Prune reports why it fails
 	}
 	var shot frame
 	var unshot error
 	done := make(chan struct{})
-	go func() { // this takes long where many jobs wait, and so do the rows and the database's work on them
+	go func() { // slow with many waiting jobs, as are the rows and the database's work on them
 		defer close(done)
 		shot, unshot = j.film.shoot(snap, plan)
 	}()
@@ -136,8 +135,8 @@ var (
 	settleRound    = sql.Query("settle_round")
 )
 
-// Settle adds what became of a committed plan's actions, one outcome each, in
-// their order. It may be repeated. It fails with ErrDeposed when the seat is lost.
+// Settle adds the outcomes of a committed plan's actions, one each, in their order. It may be
+// repeated. It fails with ErrDeposed when the seat is lost.
 func (j *Journal) Settle(ctx context.Context, plan cluster.Plan, outcomes []cluster.Outcome) error {
 	if len(outcomes) != len(plan.Actions) {
 		return fmt.Errorf("settling round %d: %d outcomes for %d actions", plan.Round, len(outcomes), len(plan.Actions))

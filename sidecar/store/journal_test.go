@@ -20,7 +20,7 @@ func openStore(t testing.TB, c store.Config) *store.Store {
 	return s
 }
 
-// takeSeat takes the seat as the only daemon does: whoever had it is dead.
+// takeSeat takes the seat as the only daemon does: the previous holder is dead.
 func takeSeat(t testing.TB, s *store.Store) *store.Seat {
 	t.Helper()
 	seat, err := s.Acquire(t.Context(), t.Name())

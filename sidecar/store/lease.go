@@ -6,18 +6,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// boundary is the end of a lease. What the job had received by then is known
-// when it has passed, and is marked at the lease and at the one that follows.
+// boundary is the end of a lease. The GPU time that the job had received by then is known once it
+// has passed, and is marked in the lease and in the following one.
 type boundary struct {
 	leaseKey
-	next    int // term that follows; 0 = none yet
+	next    int // the following term; 0 = none yet
 	renewed bool
 	at      cluster.Instant
 }
 
-// leaseEntry tells the leases that changed or ended, what is to be marked, and the
-// boundaries that are still to come. A lease that is no longer in force and did
-// not end either was dropped.
+// leaseEntry gives the leases that changed or ended, the marks, and the future boundaries. A
+// lease that is neither in force nor ended was dropped.
 func (w *written) leaseEntry(plan cluster.Plan) (c change[leaseKey, leaseRow], marks []markRow, pending []boundary) {
 	terms := map[cluster.JobKey][]int{}
 	for _, leases := range [][]cluster.Lease{plan.Ended, plan.Memory.Leases} {
@@ -37,7 +36,7 @@ func (w *written) leaseEntry(plan cluster.Plan) (c change[leaseKey, leaseRow], m
 		}
 		over[row.leaseKey] = true
 		at := cluster.Instant(row.Ended)
-		for i, b := range ends { // it was not even begun
+		for i, b := range ends { // it had not begun
 			if b.Job == l.Job && b.next == l.Term && at < b.at {
 				ends[i].at, row.Start = at, 0
 			}
@@ -97,7 +96,8 @@ func (w *written) leaseRowOf(l cluster.Lease, plan cluster.Plan) leaseRow {
 	}
 }
 
-// holdingsOf gives what a lease holds where its other columns do not tell it: most leases hold GPUs of one model on one node.
+// holdingsOf gives a lease's holdings if its other columns do not determine them: most leases
+// hold GPUs of one model on one node.
 func holdingsOf(l cluster.Lease) document {
 	if len(l.Nodes) == 1 && l.Nodes[0].Model == l.Pool && l.Nodes[0].GPUs == l.GPUs && len(l.Nodes[0].Index) == 0 {
 		return ""
@@ -113,9 +113,9 @@ func nodesOf(holdings []cluster.Holding) list {
 	return listOf(slices.Compact(names))
 }
 
-// receivedBy gives what a job had received at a boundary: all that it has now,
-// unless it went on under the next lease; then what it received since the last
-// round is divided where the boundary was. False = the job is forgotten.
+// receivedBy gives what a job had received at a boundary: its present total, unless it continued
+// under the next lease; then the GPU time since the last round is split at the boundary. False =
+// the job is no longer known.
 func (w *written) receivedBy(b boundary, m cluster.Memory) (cluster.GPUTime, bool) {
 	was, known := w.holders[b.Job]
 	now, ok := recordOf(m, b.Job)

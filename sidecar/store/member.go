@@ -15,7 +15,7 @@ var (
 	putMembers  = query[cluster.Member]("put_members")
 )
 
-// Enrol writes down the users of every tenant in the place of those that the journal has.
+// Enrol replaces the journal's list of the users of every tenant.
 func (j *Journal) Enrol(ctx context.Context, members []cluster.Member) error {
 	if members == nil {
 		members = []cluster.Member{}

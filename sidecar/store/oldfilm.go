@@ -7,13 +7,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Rounds that were written down before schema 9 are texts: JSON, or the difference to their keyframe's.
+// Rounds written before schema 9 are texts: JSON, or the difference to their keyframe's.
 
 // texts are a round's snapshot and plan as JSON.
 type texts struct{ snapshot, plan []byte }
 
-// develop unpacks a round's blobs, whose bytes are those of the texts. key holds its keyframe's texts, none for a
-// keyframe.
+// develop unpacks a round's blobs to texts. key holds its keyframe's texts, none for a keyframe.
 func develop(snapshot, plan blob, key texts) (texts, error) {
 	var out texts
 	var err error
@@ -26,19 +25,19 @@ func develop(snapshot, plan blob, key texts) (texts, error) {
 	return out, nil
 }
 
-// text gives the text; key is the text that it is a difference to, or nil.
+// text gives the text; key is the base of the difference, or nil.
 func (b blob) text(key []byte) ([]byte, error) {
 	if key == nil {
 		return b.unpack()
 	}
-	told, err := b.unzip(2 * b.bytes) // a difference may be so much longer than its text
+	told, err := b.unzip(2 * b.bytes) // a difference may exceed its text by this much
 	if err != nil {
 		return nil, err
 	}
 	return newOriginal(key).apply(told, b.bytes)
 }
 
-// read gives the values that the texts tell.
+// read parses the texts.
 func (t texts) read() (snap cluster.Snapshot, plan cluster.Plan, err error) {
 	if err := json.Unmarshal(t.snapshot, &snap); err != nil {
 		return snap, plan, fmt.Errorf("reading the snapshot's JSON: %w", err)

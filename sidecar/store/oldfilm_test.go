@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop/journaltest"
 )
 
-// TestFilmOfSchema9 reads frames as they were before ledger, claims and habits were told by themselves.
+// TestFilmOfSchema9 reads frames in which ledger, claims and habits were not yet separate.
 func TestFilmOfSchema9(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/film-of-schema-9.json")
@@ -52,7 +52,8 @@ func TestFilmOfSchema9(t *testing.T) {
 	}
 }
 
-// oldBlob is a text as it was kept before schema 9: by itself, or as the difference to its keyframe's.
+// oldBlob is a text as stored before schema 9: self-contained, or as the difference to its
+// keyframe's.
 func oldBlob(text, key []byte) blob {
 	told := text
 	if key != nil {
@@ -61,7 +62,7 @@ func oldBlob(text, key []byte) blob {
 	return blob{encoder.EncodeAll(told, nil), int64(len(text))}
 }
 
-// TestTexts reads rounds as they were kept before schema 9.
+// TestTexts reads rounds as stored before schema 9.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 4, 30)

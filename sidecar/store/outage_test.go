@@ -81,8 +81,8 @@ func TestPostgresGoneForAWhile(t *testing.T) {
 	}
 }
 
-// cutter makes connections that can be cut when a commit has been carried out
-// and only its answer is missing.
+// cutter makes connections that can be cut after a commit was carried out and before its answer
+// arrives.
 type cutter struct{ armed atomic.Bool }
 
 func (c *cutter) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -105,7 +105,7 @@ func (c *cutConn) Write(text []byte) (int, error) {
 
 func (c *cutConn) Read(text []byte) (int, error) {
 	n, err := c.Conn.Read(text)
-	if err == nil && c.committed.Load() { // the server has answered; nobody hears it
+	if err == nil && c.committed.Load() { // the server's answer is lost
 		c.Close()
 		return 0, io.ErrUnexpectedEOF
 	}
@@ -139,7 +139,8 @@ func TestACommitOfUnknownFate(t *testing.T) {
 		t.Fatal("a commit that was never answered succeeded")
 	}
 	c.armed.Store(false)
-	// In truth it is written. Neither it nor the next may be told as a difference to the round before it.
+	// It was written. Neither it nor the next may be encoded as a difference to the round before
+	// it.
 	if err := j.Commit(t.Context(), snap, plan); !errors.Is(err, errStale) {
 		t.Errorf("the same round again: %v", err)
 	}

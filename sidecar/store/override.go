@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// Order is an override with its story.
+// Order is an override with its history.
 type Order struct {
 	ID      int64      `json:"id"`
 	Kind    string     `json:"kind"`
@@ -51,8 +51,8 @@ func (s *Store) OverridesAt(ctx context.Context, now cluster.Instant) ([]cluster
 	return all, nil
 }
 
-// AddOverride gives an order and returns its id; o.ID is not read. It refuses
-// orders without a name, an end to come or a reason.
+// AddOverride adds an order and returns its id; o.ID is ignored. It refuses orders without a
+// name, a future end or a reason.
 func (s *Store) AddOverride(ctx context.Context, o cluster.Override) (int64, error) {
 	if err := checkOverride(o); err != nil {
 		return 0, err
@@ -87,7 +87,7 @@ func checkOverride(o cluster.Override) error {
 	return nil
 }
 
-// EndOverride ends an order before its time.
+// EndOverride ends an order early.
 func (s *Store) EndOverride(ctx context.Context, id int64, by string) error {
 	done, err := s.pool.Exec(ctx, overrideEnd, id, by)
 	if err != nil {

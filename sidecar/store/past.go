@@ -22,27 +22,27 @@ var (
 	pastActed = sql.Query("past_acted")
 )
 
-// Past is what the journal tells of a window of time, from one round to another.
+// Past is the journal's content for a window of time, from one round to another.
 type Past struct {
 	Begin, End Edge
-	Jobs       []PastJob // that were there in the window or came after it, by key
-	// Tenants is how tenants stood after Begin, before End, by time. There is a row a minute and tenant: they
-	// are read from the database while it is gone through, and not kept.
+	Jobs       []PastJob // present in the window or later, by key
+	// Tenants is the state of the tenants after Begin and before End, by time, one row per minute
+	// and tenant. The rows are read from the database during the iteration, and not kept.
 	Tenants iter.Seq2[PastTenant, error]
 	GPUs    []GPUsThen // the first is Begin's
-	// Seen is jobs as some rounds of the window show them, Begin and End among these: each as in the newest of them,
-	// by key. Jobs that came and went between two of these are not in it.
+	// Seen lists jobs, by key, as in the newest of some rounds of the window, Begin and End
+	// included. It omits jobs that came and went between two of these.
 	Seen  []cluster.Case
 	Acted Acted
 }
 
-// Edge is a round that a window begins or ends with: all that was known and wanted then.
+// Edge is the first or last round of a window: its full input and output.
 type Edge struct {
 	Snapshot cluster.Snapshot
 	Plan     cluster.Plan
 }
 
-// PastJob is a job, as the newest round of all knows it.
+// PastJob is a job, as known in the newest round of all.
 type PastJob struct {
 	Key       cluster.JobKey
 	SlurmID   string `db:"slurm_id"`
@@ -50,11 +50,11 @@ type PastJob struct {
 	User      string `db:"user_name"`
 	Tenant    string // "" = none
 	Touch     cluster.Touch
-	GPUs      int    `db:"gpus"` // that it held, else asked for; 0 = nobody saw it in time
-	Model     string // that it asked for; "" = any
+	GPUs      int    `db:"gpus"` // allocated, else requested; 0 = never seen in time
+	Model     string // requested; "" = any
 	Outcome   string
-	Submitted *time.Time `db:"submitted_at"` // or requeued last
-	Eligible  *time.Time `db:"eligible_at"`  // seen waiting for GPUs first
+	Submitted *time.Time `db:"submitted_at"` // or last requeued
+	Eligible  *time.Time `db:"eligible_at"`  // first seen waiting for GPUs
 	Started   *time.Time `db:"started_at"`   // first; nil = never, or not seen
 	Done      *time.Time `db:"done_at"`
 	Restarts  int
@@ -63,7 +63,7 @@ type PastJob struct {
 	Lost      cluster.GPUTime `db:"lost_gpu_ms"`
 }
 
-// PastTenant is how a tenant stood in a pool from a moment on.
+// PastTenant is a tenant's state in a pool from a moment on.
 type PastTenant struct {
 	Tenant, Pool string
 	At           time.Time
@@ -78,16 +78,16 @@ type GPUsThen struct {
 	GPUs int `db:"gpus"`
 }
 
-// Acted tells of the rounds in which fairlease changed something.
+// Acted sums up the rounds in which fairlease changed something.
 type Acted struct {
 	Rounds int64
 	First  *time.Time `db:"first_at"` // nil = none
 	Last   *time.Time `db:"last_at"`
 }
 
-// WindowError says that the journal cannot tell of a window.
+// WindowError says that the journal does not cover a window.
 type WindowError struct {
-	// Oldest and Newest bound what it can tell of: the rounds whose snapshots are kept.
+	// Oldest and Newest bound the covered time: the rounds whose snapshots are kept.
 	Oldest, Newest time.Time
 	// Pruned is true where the window begins before Oldest, and there were rounds then.
 	Pruned bool
@@ -100,7 +100,7 @@ func (e *WindowError) Error() string {
 	return fmt.Sprintf("there are not two rounds in the window; there are rounds from %s to %s", e.Oldest, e.Newest)
 }
 
-// edges are what past_edges gives.
+// edges is the result of past_edges.
 type edges struct {
 	First    int64      `db:"first_round"`
 	Last     int64      `db:"last_round"`
@@ -112,9 +112,9 @@ type edges struct {
 // endless is later than all rounds.
 var endless = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Past tells of the window from since until until; where these are zero, from the oldest
-// round whose snapshot is kept, until the newest. It fails with ErrNone where there is no round at
-// all, and with a WindowError where there are none there.
+// Past gives the window from since until until; where these are zero, from the oldest round with
+// a kept snapshot, until the newest. It fails with ErrNone if there is no round at all, and with
+// a WindowError if there are none in the window.
 func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) {
 	const doing = "reading what became of jobs"
 	if until.IsZero() {
@@ -124,7 +124,7 @@ func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) 
 	if err != nil {
 		return Past{}, err
 	}
-	e := found[0] // it always gives one row
+	e := found[0] // there is always one row
 	if e.Oldest == nil {
 		return Past{}, fmt.Errorf("%s: a round: %w", doing, ErrNone)
 	}
@@ -154,11 +154,11 @@ func (s *Store) Past(ctx context.Context, since, until time.Time) (Past, error) 
 	if err != nil {
 		return Past{}, err
 	}
-	p.Acted = acted[0] // it always gives one row
+	p.Acted = acted[0] // there is always one row
 	return p, nil
 }
 
-// each reads how tenants stood row by row; an error is the last that it gives.
+// each reads the tenants' states row by row; an error is the last item.
 func (s *Store) each(ctx context.Context, from, to time.Time) iter.Seq2[PastTenant, error] {
 	return func(yield func(PastTenant, error) bool) {
 		rows, err := s.pool.Query(ctx, pastStood, from, to)
@@ -184,10 +184,10 @@ func (s *Store) each(ctx context.Context, from, to time.Time) iter.Seq2[PastTena
 	}
 }
 
-// looks is how many rounds of a window Seen is from, beside the first and the last.
+// looks is the number of rounds that Seen uses, in addition to the first and the last.
 const looks = 14
 
-// seen reads jobs from rounds that divide a window evenly.
+// seen reads jobs from rounds that are evenly spaced in a window.
 func (s *Store) seen(ctx context.Context, p *Past) ([]cluster.Case, error) {
 	first, last := p.Begin.Plan.Round, p.End.Plan.Round
 	of := map[cluster.JobKey]cluster.Case{}

@@ -13,8 +13,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// What the journal of a daemon in observe mode tells of a window: of jobs that began before
-// it, in it and after it, of a node that fails, and of the time when the daemon acted.
+// The journal's data of a window, of a daemon in observe mode: jobs that began before, in and
+// after it, a node that fails, and the time when the daemon acted.
 func TestThePast(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)
@@ -50,7 +50,7 @@ func TestThePast(t *testing.T) {
 	if from, to := p.Begin.Plan.At.Time(), p.End.Plan.At.Time(); !from.Equal(at(1)) || to.After(at(4)) || to.Before(at(3)) {
 		t.Errorf("the window is from %s to %s", from, to)
 	}
-	// The job that was over before the window is not of it, nor that which came at its end.
+	// The window omits the job that ended before it, and the job that came at its end.
 	if len(p.Jobs) != 2 || p.Jobs[0].SlurmID != "2" || p.Jobs[1].SlurmID != "3" {
 		t.Fatalf("%+v", p.Jobs)
 	}
@@ -65,7 +65,7 @@ func TestThePast(t *testing.T) {
 	if g := p.GPUs; len(g) != 3 || g[0].GPUs != 8 || g[1].GPUs != 4 || g[2].GPUs != 8 || !g[1].At.Equal(at(2)) || !g[2].At.Equal(at(3)) {
 		t.Errorf("%+v", g)
 	}
-	for range 2 { // they can be gone through again
+	for range 2 { // the iteration is repeatable
 		var stood []store.PastTenant
 		for x, err := range p.Tenants {
 			if err != nil {
@@ -81,7 +81,7 @@ func TestThePast(t *testing.T) {
 		if err != nil || x.Tenant == "" {
 			t.Errorf("%+v, %v", x, err)
 		}
-		break // gives the connection back
+		break // returns the connection
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	broken, err := s.Past(gone, at(1), at(4))

@@ -10,15 +10,14 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// Keep is how long things are kept.
+// Keep sets how long data is kept.
 type Keep struct {
-	// Blobs is for the rounds' snapshots and plans; older ones cannot be replayed.
-	// The day of the newest is always kept.
+	// Blobs is for the rounds' snapshots and plans; older ones cannot be replayed. The day of the
+	// newest is always kept.
 	Blobs time.Duration
-	// History is for everything else that ended or passed: jobs, leases, rounds
-	// with their actions and events, samples, slices of the window, overrides.
-	// Keep it above the window of rho. The accounts (charges, lending_days) are
-	// never pruned.
+	// History is for all other data that ended or passed: jobs, leases, rounds with their actions
+	// and events, samples, slices of the window, overrides. Keep it above the window of rho. The
+	// accounts (charges, lending_days) are never pruned.
 	History time.Duration
 }
 
@@ -33,12 +32,12 @@ var (
 	}
 )
 
-// daysAhead is for how many days partitions are made before they come.
+// daysAhead is the number of days for which partitions are made in advance.
 const daysAhead = 3
 
-// Prune drops and deletes what is older than is kept, by the database's clock, and gives the number of partitions and of
-// rows. It may run beside commits; what is gone when it fails stays so. It makes the partitions of the days
-// to come, too.
+// Prune drops and deletes expired data, by the database's clock, and gives the number of
+// partitions and of rows. It may run beside commits; after an error, deletions stay. It also
+// makes the partitions of the next days.
 func (s *Store) Prune(ctx context.Context, keep Keep) (days int, rows int64, err error) {
 	if keep.Blobs <= 0 || keep.History <= 0 {
 		return 0, 0, fmt.Errorf("pruning the journal: keep blobs and history for more than no time at all")
@@ -62,8 +61,8 @@ func (s *Store) Prune(ctx context.Context, keep Keep) (days int, rows int64, err
 	return days, rows, nil
 }
 
-// promptly does work that locks tables, in a transaction: who waits for a lock that readers hold makes the next
-// commit wait, too.
+// promptly does work that locks tables, in a transaction, with a short timeout: a wait for
+// readers' locks would block the next commit, too.
 func (s *Store) promptly(ctx context.Context, work func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "set local lock_timeout = '2s'"); err != nil {
@@ -73,8 +72,8 @@ func (s *Store) promptly(ctx context.Context, work func(pgx.Tx) error) error {
 	})
 }
 
-// makeDays makes the partitions of the day of t and of those that come, where there are none. Without them nothing is
-// lost: what is written goes where rows of no day are.
+// makeDays makes missing partitions for the day of t and the next days. Without them nothing is
+// lost: rows go to the default partition.
 func (s *Store) makeDays(ctx context.Context, t time.Time) error {
 	day := t.UTC().Truncate(24 * time.Hour)
 	err := s.promptly(ctx, func(tx pgx.Tx) error {

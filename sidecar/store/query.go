@@ -9,11 +9,11 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// query gives the text of a query whose rows are of type R. The columns' names are the tags of R's fields.
+// query gives the text of a query with rows of type R. The tags of R's fields name the columns.
 func query[R any](name string) string { return sql.Query(name, columnsOf(reflect.TypeFor[R]())...) }
 
-// columnsOf gives the columns of a type of rows. The tag db goes before json, which names what people get. Numerics that
-// are read as whole millionths are read in an expression of that name.
+// columnsOf gives the columns of a type of rows. The tag db has precedence over json, which names
+// the output. Numerics read as whole millionths use an expression of that name.
 func columnsOf(row reflect.Type) []string {
 	var columns []string
 	for i := range row.NumField() {

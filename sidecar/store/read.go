@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// ErrNone means that the journal has no such round or job, or no longer.
+// ErrNone means that the journal does not, or no longer, have that round or job.
 var ErrNone = errors.New("not in the journal")
 
 var (
@@ -79,12 +79,13 @@ func (s *Store) Round(ctx context.Context, number int64) (snapshot, plan []byte,
 	return snapshot, plan, nil
 }
 
-// viewer reads rounds, those of one keyframe best in their order: it goes on from the one that it read last.
+// viewer reads rounds. Reading the rounds of one keyframe in order is fastest: it continues from
+// the last one.
 type viewer struct {
 	store    *Store
 	film     projector
 	keyframe int64
-	link     int // of the frame at which it stands
+	link     int // of its current frame
 }
 
 func (s *Store) viewer() *viewer { return &viewer{store: s} }
@@ -173,7 +174,7 @@ func (s *Store) Last(ctx context.Context) (snap cluster.Snapshot, plan cluster.P
 	return s.viewer().round(ctx, number)
 }
 
-// Newest tells the number and time of the newest round; 0 if there is none.
+// Newest gives the number and time of the newest round; 0 if there is none.
 func (s *Store) Newest(ctx context.Context) (number int64, at time.Time, err error) {
 	err = s.pool.QueryRow(ctx, newestRound).Scan(&number, &at)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -185,11 +186,11 @@ func (s *Store) Newest(ctx context.Context) (number int64, at time.Time, err err
 	return number, at, err
 }
 
-// ErrDenied is in errors about something that this database user may not do.
+// ErrDenied is in errors about missing rights of this database user.
 var ErrDenied = errors.New("this database user may not do that")
 
-// ReadsAll tells whether this database user may read whole rounds. One that may see no more than its own tenants' rows
-// may not: Last fails then.
+// ReadsAll tells whether this database user may read whole rounds. A user that may only see its
+// own tenants' rows may not: Last fails then.
 func (s *Store) ReadsAll(ctx context.Context) (yes bool, err error) {
 	if err := s.pool.QueryRow(ctx, mayRead).Scan(&yes); err != nil {
 		return false, fmt.Errorf("asking what this user may read: %w", err)
@@ -197,19 +198,19 @@ func (s *Store) ReadsAll(ctx context.Context) (yes bool, err error) {
 	return yes, nil
 }
 
-// Count is how many jobs are in a state, or wait for a reason.
+// Count is the number of jobs in a state, or waiting for a reason.
 type Count struct {
 	State string
 	Code  string // "" = all of the state
 	Jobs  int
 }
 
-// OwnJobs counts the live jobs that this database user may see.
+// OwnJobs counts the live jobs that are visible to this database user.
 func (s *Store) OwnJobs(ctx context.Context) ([]Count, error) {
 	return collect[Count](ctx, s, "counting the jobs", ownJobs)
 }
 
-// Seated is who has the seat.
+// Seated describes the holder of the seat.
 type Seated struct {
 	Term     int64         `json:"term"`
 	Holder   string        `json:"holder"`
@@ -219,7 +220,7 @@ type Seated struct {
 	Silent   time.Duration `json:"silent" db:"silent_for"`
 }
 
-// Seated tells who has the seat; nil = nobody.
+// Seated gives the holder of the seat; nil = none.
 func (s *Store) Seated(ctx context.Context) (*Seated, error) {
 	all, err := collect[Seated](ctx, s, "reading who has the seat", seatNow)
 	if err != nil || len(all) == 0 {
@@ -228,7 +229,7 @@ func (s *Store) Seated(ctx context.Context) (*Seated, error) {
 	return &all[0], nil
 }
 
-// Round is a round's line in the list of rounds.
+// Round is a row in the list of rounds.
 type Round struct {
 	Number      int64      `json:"number"`
 	At          time.Time  `json:"at"`
@@ -255,7 +256,7 @@ func (s *Store) Rounds(ctx context.Context, limit int) ([]Round, error) {
 	return collect[Round](ctx, s, "reading the rounds", readRounds, limit)
 }
 
-// Pool is where the GPU time of a pool went.
+// Pool shows how the GPU time of a pool was used.
 type Pool struct {
 	Pool        string          `json:"pool"`
 	GPUs        int             `json:"gpus" db:"gpus"`
@@ -269,12 +270,12 @@ type Pool struct {
 	AsOf        time.Time       `json:"as_of"`
 }
 
-// Pools tells where the GPU time of every pool went.
+// Pools gives the use of GPU time of every pool.
 func (s *Store) Pools(ctx context.Context) ([]Pool, error) {
 	return collect[Pool](ctx, s, "reading the pools", readPools)
 }
 
-// Tenant is how a tenant stands in one pool.
+// Tenant is the state of a tenant in one pool.
 type Tenant struct {
 	Tenant      string           `json:"tenant"`
 	Pool        string           `json:"pool"`
@@ -289,8 +290,9 @@ type Tenant struct {
 	RhoAll      cluster.Rho      `json:"rho_all_millionths" db:"rho_all"`
 	Behind      time.Duration    `json:"behind_ns" db:"behind"`
 	Deficit     cluster.GPUTime  `json:"deficit_gpu_ms" db:"deficit_gpu_ms"`
-	// Owed is what others had of its due, negative what it had of others'; Repays the GPUs that it is given for that,
-	// negative those that it gives. EvenIn is how long that takes at the present pace; nil = for ever, or nothing is owed.
+	// Owed is the entitled GPU time that others used, negative if the tenant used others'. Repays
+	// is the number of GPUs given to it in return, negative if it gives. EvenIn is the time until
+	// the debt is settled at the current rate; nil = never, or nothing is owed.
 	Owed   cluster.GPUTime  `json:"owed_gpu_ms" db:"owed_gpu_ms"`
 	Repays cluster.MicroGPU `json:"repays_micro_gpus" db:"repays_gpus"`
 	EvenIn *time.Duration   `json:"even_in_ns" db:"even_in"`
@@ -299,13 +301,13 @@ type Tenant struct {
 	AsOf   time.Time        `json:"as_of"`
 }
 
-// Tenants tells how every tenant stands in every pool.
+// Tenants gives the state of every tenant in every pool.
 func (s *Store) Tenants(ctx context.Context) ([]Tenant, error) {
 	return collect[Tenant](ctx, s, "reading how tenants stand", readTenants)
 }
 
-// Debt is GPU time that one tenant owes another, in thousandths of a GPU-millisecond: a pool has one account for each
-// tenant, and each claim is spread over the debtors.
+// Debt is GPU time that one tenant owes another, in thousandths of a GPU-millisecond. A pool has
+// one account for each tenant, and each claim is spread over the debtors.
 type Debt struct {
 	Pool     string    `json:"pool"`
 	Creditor string    `json:"creditor"`
@@ -314,12 +316,12 @@ type Debt struct {
 	AsOf     time.Time `json:"as_of"`
 }
 
-// Debts tells which tenant owes which how much, in each pool the largest debt first.
+// Debts gives the debts between tenants, in each pool the largest first.
 func (s *Store) Debts(ctx context.Context) ([]Debt, error) {
 	return collect[Debt](ctx, s, "reading the debts", readDebts)
 }
 
-// Lease is a lease in force or over.
+// Lease is a current or past lease.
 type Lease struct {
 	Job     cluster.JobKey   `json:"job" db:"job_key"`
 	SlurmID string           `json:"slurm_id" db:"slurm_id"`
@@ -346,7 +348,7 @@ func (s *Store) Leases(ctx context.Context, all bool, limit int) ([]Lease, error
 	return collect[Lease](ctx, s, "reading the leases", readLeases, all, int64(0), limit)
 }
 
-// Trade is a swap of entitlements between two tenants' kinds of jobs, in force or over.
+// Trade is a current or past swap of entitlements between two tenants' kinds of jobs.
 type Trade struct {
 	ID             int64            `json:"id"`
 	Made           time.Time        `json:"made" db:"made_at"`
@@ -370,29 +372,30 @@ type Trade struct {
 	Why            string           `json:"undone_why,omitempty" db:"undone_why"`
 }
 
-// Trades lists trades: those in force, or all, then past ones, newest first.
+// Trades lists trades: those in force, or all, with past ones last, newest first.
 func (s *Store) Trades(ctx context.Context, all bool, limit int) ([]Trade, error) {
 	return collect[Trade](ctx, s, "reading the trades", readTrades, all, limit)
 }
 
-// Effective is what a tenant's GPUs do for it where a policy divides unlike GPU models: throughput by how
-// fast its jobs are on them, in GPUs of the model that is slowest to it.
+// Effective is the throughput of a tenant where a policy divides heterogeneous GPUs, by the
+// speeds of its jobs, in units of a GPU of the model that is slowest for it.
 type Effective struct {
 	Tenant     string  `json:"tenant"`
 	Throughput float64 `json:"throughput"`                             // of the GPUs that its jobs hold
-	Due        float64 `json:"due_throughput" db:"due_throughput"`     // of those that it is due, after policy and trades
-	Share      float64 `json:"share_throughput" db:"share_throughput"` // of its share by weight, as far as its jobs can use that
-	// Rho is Throughput over Share: 1 = as much as without any policy or trade; nil = it has no share that it could use.
+	Due        float64 `json:"due_throughput" db:"due_throughput"`     // of its entitlement, after policy and trades
+	Share      float64 `json:"share_throughput" db:"share_throughput"` // of its weighted share, where its jobs can use that
+	// Rho is Throughput over Share: 1 = same as without any policy or trade; nil = no usable
+	// share.
 	Rho *float64 `json:"measured_rho" db:"ratio"`
 }
 
-// Effective tells what the GPUs of a tenant do for it, or of all with "", as of the newest round; none where
-// nothing is divided.
+// Effective gives the throughput of a tenant, or of all with "", in the newest round; none if
+// there is no division.
 func (s *Store) Effective(ctx context.Context, tenant string) ([]Effective, error) {
 	return collect[Effective](ctx, s, "reading what tenants' GPUs do for them", effective, tenant)
 }
 
-// Waiting is a job that waits, and why.
+// Waiting is a waiting job with its reason.
 type Waiting struct {
 	Job      cluster.JobKey `json:"job" db:"job_key"`
 	SlurmID  string         `json:"slurm_id" db:"slurm_id"`
@@ -409,12 +412,12 @@ type Waiting struct {
 	AsOf     time.Time      `json:"as_of"`
 }
 
-// Waiting lists the jobs that wait, longest first.
+// Waiting lists the waiting jobs, longest first.
 func (s *Store) Waiting(ctx context.Context, limit int) ([]Waiting, error) {
 	return collect[Waiting](ctx, s, "reading the waiting jobs", readWaiting, limit)
 }
 
-// Action is a change that we wanted of Slurm, and what became of it.
+// Action is a requested change of Slurm, with its outcome.
 type Action struct {
 	Round       int64           `json:"round"`
 	At          time.Time       `json:"at"`
@@ -427,7 +430,7 @@ type Action struct {
 	Signal      string          `json:"signal,omitempty"`
 	Withheld    bool            `json:"withheld,omitempty"`
 	Because     string          `json:"because"`
-	OK          *bool           `json:"ok,omitempty" db:"ok"` // nil: not known
+	OK          *bool           `json:"ok,omitempty" db:"ok"` // nil: unknown
 	Skipped     *bool           `json:"skipped,omitempty"`
 	Error       *string         `json:"error,omitempty"`
 	Took        *cluster.Span   `json:"took_ms,omitempty" db:"took_ms"`
@@ -438,7 +441,7 @@ func (s *Store) Actions(ctx context.Context, limit int) ([]Action, error) {
 	return collect[Action](ctx, s, "reading the actions", readActions, int64(0), limit)
 }
 
-// Event is something that was worth a line in the log.
+// Event is a row for a line of the log.
 type Event struct {
 	At      time.Time `json:"at"`
 	Kind    string    `json:"kind"`
@@ -453,7 +456,7 @@ func (s *Store) Events(ctx context.Context, limit int) ([]Event, error) {
 	return collect[Event](ctx, s, "reading the events", readEvents, limit)
 }
 
-// Job is what the journal says of a job.
+// Job is the journal's data of a job.
 type Job struct {
 	Key        cluster.JobKey  `json:"key"`
 	SlurmID    string          `json:"slurm_id" db:"slurm_id"`
@@ -484,49 +487,49 @@ type Job struct {
 	Lost       cluster.GPUTime `json:"lost_gpu_ms" db:"lost_gpu_ms"`
 }
 
-// Explanation is all that tells why a job runs or waits.
+// Explanation is everything that explains why a job runs or waits.
 type Explanation struct {
 	Job Job `json:"job"`
-	// Round and At are the newest round, of which Record, Lease, Claim, Verdict
-	// and Standing are; nil where the job is no longer remembered, holds none,
-	// or is done.
+	// Round and At are the newest round. Record, Lease, Claim, Verdict and Standing are from it;
+	// nil if the job is no longer known, holds none, or is done.
 	Round   int64            `json:"round"`
 	At      cluster.Instant  `json:"at"`
 	Record  *cluster.Record  `json:"record,omitempty"`
 	Lease   *cluster.Lease   `json:"lease,omitempty"`
 	Claim   *cluster.Claim   `json:"claim,omitempty"`
 	Verdict *cluster.Verdict `json:"verdict,omitempty"`
-	// For is Slurm's id of the job that the verdict names; "" = none.
+	// For is Slurm's id of the job in the verdict; "" = none.
 	For string `json:"for,omitempty"`
-	// Waiting says why the job waits where this database user may not read whole rounds: there is no Record, Lease, Claim
-	// and Verdict then, and Newest is empty.
+	// Waiting says why the job waits, if this database user may not read whole rounds. Then there
+	// is no Record, Lease, Claim or Verdict, and Newest is empty.
 	Waiting *Waiting `json:"waiting,omitempty"`
-	// Standing is the tenant's in every pool, Effective what its GPUs do for it; nil where nothing is divided.
+	// Standing is the tenant's in every pool. Effective is its throughput; nil without a
+	// division.
 	Standing  []cluster.Standing `json:"standing,omitempty"`
 	Effective *Effective         `json:"effective,omitempty"`
 	Leases    []Lease            `json:"leases"`  // newest first
 	Actions   []Action           `json:"actions"` // newest first
 	Overrides []Order            `json:"overrides"`
-	// NumbersAt is when the numbers of Record and Verdict were written that change in every round: the journal refreshes them
-	// in turn. It is At where they are the newest round's.
+	// NumbersAt is when the journal last wrote the numbers of Record and Verdict that change
+	// every round; it refreshes jobs in turn. It equals At if they are the newest round's.
 	NumbersAt cluster.Instant `json:"numbers_at"`
 	// SlurmSays is Slurm's own reason why the job waits.
 	SlurmSays string `json:"slurm_says,omitempty"`
-	// Newest is what the newest round says of the job, and of those that its verdict names; see newestOf.
+	// Newest is the newest round's data of the job, and of the jobs in its verdict; see newestOf.
 	Newest Edge `json:"-"`
 }
 
-// ExplainJob explains the newest job of that Slurm id; ErrNone if there is none.
+// ExplainJob explains the newest job with that Slurm id; ErrNone if there is none.
 func (s *Store) ExplainJob(ctx context.Context, id cluster.JobID) (Explanation, error) {
 	return s.explain(ctx, "job "+id.String(), id.ID, id.String(), 0)
 }
 
-// ExplainKey explains a job by our own key.
+// ExplainKey explains a job by fairlease's own key.
 func (s *Store) ExplainKey(ctx context.Context, key cluster.JobKey) (Explanation, error) {
 	return s.explain(ctx, fmt.Sprintf("job with key %d", key), 0, "", key)
 }
 
-// told is how many leases and actions of a job are told.
+// told is the maximum number of leases and actions of a job in an explanation.
 const told = 20
 
 func (s *Store) explain(ctx context.Context, what string, id int64, slurmID string, key cluster.JobKey) (Explanation, error) {
@@ -584,7 +587,7 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	return x, nil
 }
 
-// explainOwn adds what the views say of the job, for users who may not read whole rounds.
+// explainOwn adds the views' data of the job, for users who may not read whole rounds.
 func (s *Store) explainOwn(ctx context.Context, doing string, x *Explanation) error {
 	number, at, err := s.Newest(ctx)
 	if err != nil {
@@ -609,7 +612,7 @@ func (s *Store) explainOwn(ctx context.Context, doing string, x *Explanation) er
 	return err
 }
 
-// add adds what the newest round says of the job.
+// add adds the newest round's data of the job.
 func (x *Explanation) add(plan cluster.Plan) {
 	x.Round, x.At = plan.Round, plan.At
 	if r, ok := recordOf(plan.Memory, x.Job.Key); ok {

@@ -15,11 +15,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// RefusedError says that PostgreSQL refuses rows of some jobs: a number that no column holds, or the like. Nothing of
-// the round was written.
+// RefusedError says that PostgreSQL refuses rows of some jobs, for example a number out of range.
+// Nothing of the round was written.
 type RefusedError struct {
 	Keys []cluster.JobKey
-	Err  error // what PostgreSQL says of the first of them
+	Err  error // PostgreSQL's error for the first of them
 }
 
 func (e *RefusedError) Error() string {
@@ -31,13 +31,13 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // Jobs gives the keys of the jobs whose rows are refused.
 func (e *RefusedError) Jobs() []cluster.JobKey { return e.Keys }
 
-// Why gives what PostgreSQL says of the first of them.
+// Why gives PostgreSQL's error for the first of them.
 func (e *RefusedError) Why() string { return e.Err.Error() }
 
-// isRefusal tells whether PostgreSQL objects to what it is told, and not to how or when.
+// isRefusal tells whether PostgreSQL refuses the data, not the statement or its time.
 func isRefusal(err error) bool { return ofClass(err, "21", "22", "23", "54") } // rows with one key; data; constraints; limits
 
-// ofClass tells whether an error is PostgreSQL's, and its SQLSTATE of one of the classes.
+// ofClass tells whether an error is PostgreSQL's, with a SQLSTATE of one of the classes.
 func ofClass(err error, classes ...string) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && len(e.Code) >= 2 && slices.Contains(classes, e.Code[:2])
@@ -45,12 +45,12 @@ func ofClass(err error, classes ...string) bool {
 
 // refusal is a row that PostgreSQL refuses.
 type refusal struct {
-	of  int // in rows
+	of  int // index in rows
 	row json.RawMessage
 	err error
 }
 
-// job gives the key of the job that the row is about; 0 = none.
+// job gives the key of the row's job; 0 = none.
 func (r *refusal) job() cluster.JobKey {
 	var keys struct {
 		Key cluster.JobKey `json:"key"`
@@ -64,7 +64,8 @@ func (r *refusal) job() cluster.JobKey {
 
 var errTried = errors.New("tried, not kept")
 
-// refusals finds the rows that PostgreSQL refuses, by halves, in a transaction of which nothing is kept.
+// refusals finds the rows that PostgreSQL refuses, by bisection, in a transaction that is rolled
+// back.
 func (j *Journal) refusals(ctx context.Context, rows []rowsFor) ([]refusal, error) {
 	var found []refusal
 	err := j.seat.inTerm(ctx, func(tx pgx.Tx) error {
@@ -102,7 +103,7 @@ func refusedOf(ctx context.Context, tx pgx.Tx, rows []rowsFor, of int, some []js
 		return nil
 	case !isRefusal(err):
 		return err
-	case ofClass(err, "21"): // each by itself is accepted: of rows with one key the first stays
+	case ofClass(err, "21"): // each alone is accepted: of rows with one key the first stays
 		second := sort.Search(len(some)-1, func(n int) bool { return try(some[:n+1]) != nil })
 		*found = append(*found, refusal{of, some[second], err})
 		return refusedOf(ctx, tx, rows, of, slices.Delete(slices.Clone(some), second, second+1), found)
@@ -117,8 +118,8 @@ func refusedOf(ctx context.Context, tx pgx.Tx, rows []rowsFor, of int, some []js
 	return refusedOf(ctx, tx, rows, of, some[half:], found)
 }
 
-// withoutRefused tells what to do about a refusal: the jobs that are to be set aside are a RefusedError; rows of no job,
-// or of jobs that are set aside already, are left out, which an event says.
+// withoutRefused handles a refusal. Jobs that must be set aside are a RefusedError. Rows of no
+// job, or of jobs that are set aside already, are dropped, and an event says so.
 func (j *Journal) withoutRefused(ctx context.Context, e *entry, snap cluster.Snapshot, rows []rowsFor) ([]rowsFor, error) {
 	found, err := j.refusals(ctx, rows)
 	if err != nil || len(found) == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// PostgreSQL refuses rows of some jobs: they are named, nothing is written, and with them set aside the round is
-// written down, without the rows that are refused even so. An event says so.
+// PostgreSQL refuses rows of some jobs: they are named, and nothing is written. With them set
+// aside the round is written, without rows that are still refused. An event says so.
 func TestRowsThatPostgreSQLRefuses(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(3, 4, 40))
@@ -67,7 +67,7 @@ func TestRowsThatPostgreSQLRefuses(t *testing.T) {
 		}
 	}
 	l.commit(snap, plan)
-	l.restart() // and all of it is to be written again
+	l.restart() // and all of it must be written again
 	for range 5 {
 		l.round()
 	}

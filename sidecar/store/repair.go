@@ -12,20 +12,23 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// ErrNotAhead means that the journal's newest round is not ahead of the time: there is nothing to mend.
+// ErrNotAhead means that the journal's newest round is not in the future: there is nothing to
+// repair.
 var ErrNotAhead = errors.New("the books are not ahead of the time")
 
-// ahead is how far a round may be ahead of the clock before it counts as ahead of the time.
+// ahead is the tolerance before a round counts as being in the future.
 const ahead = time.Minute
 
 var (
 	clockNewest = sql.Query("clock_newest")
 	clockRight  = sql.Query("clock_right")
 	clockRounds = sql.Query("clock_rounds")
-	// What rounds leave behind that were ahead of the time: by the last right round, by the time, or by both.
+	// These repair the data of rounds in the future: since the last right round, by time, or
+	// both.
 	clockBoth    = queries("clock_round_times", "clock_events", "clock_actions", "clock_blobs")
 	clockByRound = queries("clock_losses", "clock_leases")
-	// The new entry ends the leases that its round does not know any more: those of the wrong rounds were never.
+	// The new entry ends the leases that its round does not contain: leases of the wrong rounds
+	// never existed.
 	clockAfter  = queries("clock_leases_of_later")
 	clockByTime = queries("clock_claims", "clock_buckets", "clock_tenant_history", "clock_pool_history", "clock_vc_cell_history",
 		"clock_fragmentation_history", "clock_entitlement_history", "clock_audits")
@@ -40,19 +43,19 @@ func queries(names ...string) []string {
 	return texts
 }
 
-// SetBack is what mending the books did.
+// SetBack is the result of a repair.
 type SetBack struct {
-	Newest   int64     // the newest round, which was ahead
+	Newest   int64     // the newest round, in the future
 	At       time.Time // its time
-	Right    int64     // the last round before those that were ahead, to which the books went back; 0 = they begin anew
+	Right    int64     // the last round before the wrong ones, to which the journal went back; 0 = it starts anew
 	RightAt  time.Time
-	Repaired int64 // the round that says so
+	Repaired int64 // the round that records the repair
 }
 
-// SetBack mends books that are ahead of now by more than a minute, as a wrong clock leaves them behind: rounds would
-// stand still until that time has come. The journal goes back to the last round before; what the rounds after it charged is
-// taken back, and what was received since is charged anew by the next round. It fails with ErrNotAhead where nothing is
-// ahead.
+// SetBack repairs a journal that is more than a minute ahead of now, because of a wrong clock:
+// rounds would stop until that time. The journal goes back to the last round before. Charges of
+// later rounds are reverted, and the next round charges the GPU time since then again. It fails
+// with ErrNotAhead if no round is in the future.
 func (s *Seat) SetBack(ctx context.Context, now time.Time, r Repair) (SetBack, error) {
 	var b SetBack
 	err := s.store.pool.QueryRow(ctx, clockNewest).Scan(&b.Newest, &b.At)
@@ -122,7 +125,8 @@ func (s *Seat) SetBack(ctx context.Context, now time.Time, r Repair) (SetBack, e
 	return b, nil
 }
 
-// goBack gives the round right as it was, and what takes back that which the rounds after it added up by day.
+// goBack gives the original round right, and the entry that reverts the daily sums of the later
+// rounds.
 func (s *Store) goBack(ctx context.Context, right int64) (snap cluster.Snapshot, plan cluster.Plan, back entry, err error) {
 	rows, err := s.pool.Query(ctx, clockRounds, right)
 	if err != nil {
@@ -144,7 +148,7 @@ func (s *Store) goBack(ctx context.Context, right int64) (snap cluster.Snapshot,
 		if n == right {
 			snap, plan = at, did
 		}
-		if i == 0 { // its own additions stand
+		if i == 0 { // its own additions stay
 			continue
 		}
 		for _, c := range e.charges {
@@ -167,7 +171,7 @@ type lendingDayKey struct {
 	lendingKey
 }
 
-// summed adds up rows of the same key, which one statement may not write twice.
+// summed adds up rows of the same key, since one statement must not write a row twice.
 func summed[R any, K comparable](rows []R, key func(R) K, add func(*R, R)) []R {
 	at := map[K]int{}
 	var out []R

@@ -13,9 +13,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// TestRestoreOfAnHourOldDump lets a daemon die an hour after its journal was dumped, restores the dump into another database, and lets the
-// next daemon go on from there: what jobs received in that hour is charged from the cluster's history, jobs that ran run on, those that
-// waited get their turn, and none is run again that had finished. An order of that hour is lost, one from before it is not.
+// TestRestoreOfAnHourOldDump lets a daemon die an hour after its journal was dumped, restores the
+// dump into another database, and lets the next daemon continue. GPU time of that hour is charged
+// from the cluster's history, running jobs continue, waiting jobs get their turn, and no finished
+// job runs again. An order of that hour is lost, an earlier one is not.
 func TestRestoreOfAnHourOldDump(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)
@@ -24,7 +25,7 @@ func TestRestoreOfAnHourOldDump(t *testing.T) {
 	}
 	s := openStore(t, store.Config{DSN: dsn})
 	settings := simtest.Product()
-	settings.StopAllowance, settings.StopOverheadMilli = 0, 0 // all that a job held is received: the books can be held against the cluster's own
+	settings.StopAllowance, settings.StopOverheadMilli = 0, 0 // all held time is received: the journal is comparable with the cluster's accounts
 	w := simtest.New(t, settings, append(simtest.Nodes("k", "k80", 2, 4), simtest.Nodes("v", "v100", 2, 8)...), "bio", "chem")
 	starts, ends := map[cluster.JobID]int{}, map[cluster.JobID]int{}
 	w.Watch = func(e sim.Event) {
@@ -61,7 +62,7 @@ func TestRestoreOfAnHourOldDump(t *testing.T) {
 	before := w.Last.Round
 	hour()
 	order(s, "chem")
-	var unseen cluster.GPUTime // of jobs that the dump does not know, and that are over
+	var unseen cluster.GPUTime // of jobs that have ended and are missing in the dump
 	for _, name := range []string{"bio", "chem"} {
 		for _, id := range jobs[name][len(jobs[name])/2:] {
 			if w.Job(id).State == cluster.Done {

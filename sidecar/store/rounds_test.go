@@ -17,7 +17,7 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// told is a round as it was told, as JSON.
+// told is a round as it was committed, as JSON.
 type told struct{ snapshot, plan []byte }
 
 func tell(t *testing.T, snap cluster.Snapshot, plan cluster.Plan) told {
@@ -75,7 +75,7 @@ func TestRoundsAreToldByteForByte(t *testing.T) {
 	}
 }
 
-// TestRoundsOfBefore reads rounds that were written before schema 9, as JSON, and goes on from there.
+// TestRoundsOfBefore reads rounds written before schema 9, as JSON, and continues from there.
 func TestRoundsOfBefore(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(1, 4, 30))
@@ -145,7 +145,7 @@ func TestPrune(t *testing.T) {
 	const long = 100 * 365 * 24 * time.Hour
 	since := func(day int) time.Duration { return time.Since(time.Date(2026, 3, day, 1, 0, 0, 0, time.UTC)) }
 
-	// A day goes as a whole, when none of it is to be kept.
+	// A day is dropped as a whole, when none of it must be kept.
 	if days := prune(store.Keep{Blobs: since(2), History: long}); days != 0 {
 		t.Errorf("%d days of blobs are dropped of which some rounds are to be kept", days)
 	}
@@ -164,7 +164,7 @@ func TestPrune(t *testing.T) {
 		t.Errorf("%d rounds are listed", n)
 	}
 
-	// The day of the newest round never goes.
+	// The day of the newest round is never dropped.
 	prune(store.Keep{Blobs: 24 * time.Hour, History: 24 * time.Hour})
 	l.isTold(60, all[60])
 	if n := count("select count(*) from fairlease.rounds"); n != 60-third+1 {
@@ -176,7 +176,7 @@ func TestPrune(t *testing.T) {
 		}
 	}
 
-	// History: set everything that is dated so that only what is over is old.
+	// History: age everything that is dated, so that only ended data is old.
 	for _, table := range []string{"tenant_history", "pool_history", "losses", "vc_cell_history", "fragmentation_history"} {
 		execute("update fairlease." + table + " set at = at - interval '100 years'")
 	}
@@ -216,7 +216,7 @@ func TestPrune(t *testing.T) {
 		t.Errorf("the accounts were %d and are %d", ledger, n)
 	}
 
-	// And the journal goes on.
+	// The journal continues.
 	l.restart()
 	memory, err := l.journal.Open(t.Context())
 	if err != nil {

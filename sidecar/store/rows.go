@@ -12,9 +12,8 @@ import (
 )
 
 // Rows are sent as JSON objects that PostgreSQL turns into rows of the table
-// (json_populate_recordset), so the tags are the columns' names; queries take
-// them from here. All fields can be compared with ==: that is how an unchanged
-// row is known.
+// (json_populate_recordset). So the tags are the columns' names, and queries use them. All fields
+// are comparable with ==, which detects unchanged rows.
 
 // stamp is an Instant as a timestamptz; "none" is null.
 type stamp cluster.Instant
@@ -24,7 +23,7 @@ func (s stamp) MarshalJSON() ([]byte, error) {
 	switch {
 	case s == 0:
 		return []byte("null"), nil
-	case t.Year() > 9999: // what PostgreSQL would read as such, Slurm means as "never"
+	case t.Year() > 9999: // PostgreSQL's largest times are "never" in Slurm
 		return []byte(`"infinity"`), nil
 	case t.Year() < 1:
 		return []byte(`"-infinity"`), nil
@@ -63,7 +62,7 @@ func (r rho) MarshalJSON() ([]byte, error) {
 	return millionths(r).MarshalJSON()
 }
 
-// list is a text[]: its elements, one a line.
+// list is a text[], one element per line.
 type list string
 
 func listOf(names []string) list { return list(strings.Join(names, "\n")) }
@@ -81,7 +80,7 @@ type document string
 func documentOf(v any) document {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // values of the vocabulary can be written as JSON
+		panic(err) // values of this package are always valid JSON
 	}
 	return document(text)
 }
@@ -100,8 +99,8 @@ func (d date) MarshalJSON() ([]byte, error) {
 	return time.UnixMilli(int64(d)).UTC().AppendFormat(nil, `"2006-01-02"`), nil
 }
 
-// rowsText gives rows as the JSON array that the queries take. PostgreSQL's text
-// knows no NUL: it becomes U+FFFD, so that nobody's job name can stop the journal.
+// rowsText gives rows as the JSON array that the queries take. PostgreSQL's text cannot hold NUL:
+// it becomes U+FFFD, so that no job's name can stop the journal.
 func rowsText(rows any) ([]byte, error) {
 	text, err := json.Marshal(rows)
 	if err != nil || !bytes.Contains(text, []byte(`\u0000`)) {
@@ -118,7 +117,7 @@ func rowsText(rows any) ([]byte, error) {
 			i += 5
 			continue
 		}
-		clean = append(clean, text[i], text[i+1]) // an escape is never cut off
+		clean = append(clean, text[i], text[i+1]) // an escape is never split
 		i++
 	}
 	return clean, nil
@@ -215,7 +214,7 @@ type verdictRow struct {
 	Details   document        `json:"details"`
 }
 
-// reasonColumns are the columns of verdicts that hold a reason as it is, written and read alike.
+// reasonColumns are the columns of verdicts that hold a reason unchanged.
 type reasonColumns struct {
 	Code        cluster.Code       `db:"code" json:"code"`
 	Pool        string             `db:"pool" json:"pool"`
@@ -264,7 +263,7 @@ type leaseRow struct {
 	AllocFrom known              `json:"alloc_from_gpu_ms"`
 }
 
-// known is a GPU time that may not be known yet: then it is null.
+// known is a GPU time that may be unknown: then it is null.
 type known struct {
 	time cluster.GPUTime
 	ok   bool
@@ -318,7 +317,7 @@ type ledgerRow struct {
 	Repays      millionths      `json:"repays_gpus"`
 }
 
-// sampleRow is what tenant_history has of a row of the ledger.
+// sampleRow is the part of a ledger row that tenant_history stores.
 type sampleRow struct {
 	accountKey
 	At          stamp           `json:"at"`

@@ -15,8 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// life is a daemon's life with a story: rounds written down, with a restart now
-// and then.
+// life runs a story with a daemon's journal: rounds are committed, with a restart now and then.
 type life struct {
 	t       *testing.T
 	store   *store.Store
@@ -98,8 +97,8 @@ type lent struct {
 	Time string
 }
 
-// TestTheBooksAgree tells a story across midnight, with restarts, in rounds that
-// do not fall on the boundaries of terms, and counts everything a second time.
+// TestTheBooksAgree runs a story across midnight, with restarts, in rounds off the boundaries of
+// terms, and recounts everything.
 func TestTheBooksAgree(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 6, 30)
@@ -119,7 +118,7 @@ func TestTheBooksAgree(t *testing.T) {
 			b := before[r.Key]
 			if d := int64(r.Alloc - b.Alloc); d != 0 {
 				early := int64(0)
-				if to <= midnight || d < 0 && from < midnight { // what a stop destroyed is of one moment
+				if to <= midnight || d < 0 && from < midnight { // a stop's loss belongs to one moment
 					early = d
 				} else if from < midnight {
 					early = d * int64(midnight-from) / int64(to-from)
@@ -168,8 +167,8 @@ func TestTheBooksAgree(t *testing.T) {
 		t.Errorf("%d charges, want %d", len(got), len(charges))
 	}
 
-	// Leases: what is over was charged for exactly as long as it was held, less what its end destroyed, and a job's leases
-	// sum to what it received.
+	// Leases: an ended lease was charged for exactly as long as it was held, less the loss of its
+	// end, and a job's leases sum to what it received.
 	type odd struct {
 		Job  int64
 		Term int
@@ -254,7 +253,7 @@ func TestTheBooksAgree(t *testing.T) {
 	}
 }
 
-// lentRates gives how much is lent in every pool, in millionths of a GPU.
+// lentRates gives the lent GPUs of every pool, in millionths.
 func lentRates(plan cluster.Plan) map[string]int64 {
 	lent, borrowed := map[string]int64{}, map[string]int64{}
 	for _, s := range plan.Tenants {
@@ -291,7 +290,7 @@ func TestVerdictsAreRefreshedInTurn(t *testing.T) {
 	}
 }
 
-// TestAJobThatIsGone keeps what Slurm said of it while it was there, through a restart too.
+// TestAJobThatIsGone keeps Slurm's last report of it, through a restart too.
 func TestAJobThatIsGone(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(3, 2, 5))

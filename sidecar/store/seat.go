@@ -13,11 +13,11 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// ErrDeposed means that the term in the seat is over: another may act now, and
-// nothing was written.
+// ErrDeposed means that the leadership has ended: another daemon may act now, and nothing was
+// written.
 var ErrDeposed = errors.New("the seat was lost: another daemon may act now")
 
-// TakenError tells who has the seat.
+// TakenError names the holder of the seat.
 type TakenError struct {
 	Holder string
 	Term   int64
@@ -30,8 +30,8 @@ func (e *TakenError) Error() string {
 		e.Holder, e.Term, e.Silent.Round(time.Millisecond), e.Left.Round(time.Millisecond))
 }
 
-// Seat is the right to write rounds, for one term. Signs of life keep it: every
-// commit is one, Keep another. It is safe for use by several goroutines.
+// Seat is the right to write rounds, for one term of leadership. Signs of life keep it: every
+// commit is one, Keep another. It is safe for concurrent use.
 type Seat struct {
 	Term   int64
 	Holder string
@@ -40,7 +40,7 @@ type Seat struct {
 	lost  chan struct{}
 
 	mu   sync.Mutex
-	sure time.Time // until when nobody else can have taken over
+	sure time.Time // no other daemon can have taken over before
 	over bool
 }
 
@@ -55,25 +55,24 @@ var (
 	seatResign = sql.Query("seat_resign")
 )
 
-// Acquire takes the seat for holder (a name for people: host and process). It
-// fails with *TakenError while another holds it and lives.
+// Acquire takes the seat for holder (a display name: host and process). It fails with *TakenError
+// while another daemon holds it and lives.
 func (s *Store) Acquire(ctx context.Context, holder string) (*Seat, error) {
 	return s.acquire(ctx, holder, 0)
 }
 
-// Succeed takes the seat at once after a term whose holder is known to have
-// crashed. It fails with *TakenError if anybody was seated after that term, whether
-// they still are or not.
+// Succeed takes the seat at once after a term whose holder is known to have crashed. It fails
+// with *TakenError if any daemon was seated after that term, even if it no longer is.
 func (s *Store) Succeed(ctx context.Context, holder string, crashed int64) (*Seat, error) {
 	return s.acquire(ctx, holder, crashed)
 }
 
-// acquire takes the seat: after the term crashed and no other, or with 0 after any that is over.
+// acquire takes the seat: after the term crashed only, or with 0 after any term that has ended.
 func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Seat, error) {
 	asked := time.Now()
 	seat := &Seat{Holder: holder, store: s, lost: make(chan struct{})}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		// A holder in the middle of a commit holds its row: it lives, do not wait for it.
+		// A holder in the middle of a commit locks its row: it lives, do not wait for it.
 		if _, err := tx.Exec(ctx, "set local lock_timeout = '1s'"); err != nil {
 			return err
 		}
@@ -102,17 +101,17 @@ func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Sea
 	return seat, nil
 }
 
-// LastSeat is the newest term in the seat.
+// LastSeat is the newest term of leadership.
 type LastSeat struct {
 	Term     int64
 	Holder   string
 	Renewed  time.Time     `db:"renewed_at"`
 	Takeover time.Time     `db:"takeover_at"`
 	Silent   time.Duration `db:"silent_for"`
-	Ended    bool          // given up, taken over or crashed
+	Ended    bool          // resigned, taken over or crashed
 }
 
-// LastSeat tells who was seated last, still or not; nil = nobody ever was.
+// LastSeat gives the last holder, current or not; nil = there was none.
 func (s *Store) LastSeat(ctx context.Context) (*LastSeat, error) {
 	all, err := collect[LastSeat](ctx, s, "reading who was seated last", seatLast)
 	if err != nil || len(all) == 0 {
@@ -121,21 +120,20 @@ func (s *Store) LastSeat(ctx context.Context) (*LastSeat, error) {
 	return &all[0], nil
 }
 
-// taken tells who has the seat.
+// taken names the holder of the seat.
 func (s *Store) taken(ctx context.Context) error {
 	now, err := s.Seated(ctx)
 	if err != nil {
 		return err
 	}
-	if now == nil { // just given up
+	if now == nil { // it has just resigned
 		return &TakenError{Holder: "nobody any more"}
 	}
 	return &TakenError{Holder: now.Holder, Term: now.Term, Silent: now.Silent, Left: max(now.Takeover.Sub(now.Renewed)-now.Silent, 0)}
 }
 
-// Keep gives a sign of life; it does not wait for a commit that is under way. It
-// fails with ErrDeposed when the term is over; any other error leaves the matter
-// open: see Sure.
+// Keep gives a sign of life; it does not wait for a running commit. It fails with ErrDeposed when
+// the term is over. After any other error the state is unknown: see Sure.
 func (s *Seat) Keep(ctx context.Context) error {
 	asked := time.Now()
 	if err := s.learn(asked, s.renew(ctx, s.store.pool)); err != nil {
@@ -155,8 +153,7 @@ func (s *Seat) renew(ctx context.Context, db interface {
 	return err
 }
 
-// Resign gives the seat up, so that another need not wait. A seat that is lost
-// already is no error.
+// Resign gives up the seat, so that another daemon need not wait. A lost seat is no error.
 func (s *Seat) Resign(ctx context.Context) error {
 	_, err := s.store.pool.Exec(ctx, seatResign, s.Term)
 	s.lose()
@@ -169,19 +166,19 @@ func (s *Seat) Resign(ctx context.Context) error {
 // Lost is closed once it is known that the term is over.
 func (s *Seat) Lost() <-chan struct{} { return s.lost }
 
-// Sure gives the moment until which nobody else can be seated, whatever happens
-// to the database or the network. Whoever acts must be done by then.
+// Sure gives the moment until which no other daemon can be seated, whatever happens to the
+// database or the network. All actions must end by then.
 func (s *Seat) Sure() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sure
 }
 
-// inTerm does work in a transaction during which the term stays the seated one,
-// however long it takes; its end is a sign of life. If the term is over it writes
-// nothing and fails with ErrDeposed.
+// inTerm does work in a transaction. The term stays in force throughout, however long it takes,
+// and its end is a sign of life. If the term is over, inTerm writes nothing and fails with
+// ErrDeposed.
 //
-// The seat's row is held throughout, so that nobody takes over, but changed only at
+// The seat's row is locked throughout, so that no other daemon takes over, but changed only at
 // the very end: the keeper's signs of life change it too, and would have to wait.
 func (s *Seat) inTerm(ctx context.Context, work func(pgx.Tx) error) error {
 	var asked time.Time
@@ -201,7 +198,7 @@ func (s *Seat) inTerm(ctx context.Context, work func(pgx.Tx) error) error {
 	return s.learn(asked, err)
 }
 
-// learn notes what a sign of life that was asked for at asked told, and gives its error.
+// learn records the result of a sign of life requested at asked, and gives its error.
 func (s *Seat) learn(asked time.Time, err error) error {
 	switch {
 	case err == nil:
@@ -212,7 +209,7 @@ func (s *Seat) learn(asked time.Time, err error) error {
 	return err
 }
 
-// heard notes a sign of life that the database dated no earlier than asked.
+// heard records a sign of life that the database dated no earlier than asked.
 func (s *Seat) heard(asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// lapse makes whoever has the seat silent for a day.
+// lapse makes the holder of the seat silent for a day.
 func lapse(t *testing.T, db *pgx.Conn) {
 	t.Helper()
 	if _, err := db.Exec(t.Context(), "update fairlease.seats set renewed_at = renewed_at - interval '1 day'"); err != nil {
@@ -205,8 +205,8 @@ func TestWhoIsCommittingIsNotTakenOver(t *testing.T) {
 	}
 }
 
-// A commit may take longer than another waits to take over: it blocks neither our
-// signs of life nor loses us the seat, even if there were none.
+// A commit may take longer than the takeover timeout: it neither blocks our signs of life nor
+// loses the seat, even without them.
 func TestALongCommitKeepsTheSeat(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Database(t)

@@ -81,7 +81,7 @@ func (e *entry) texts() ([]rowsFor, error) {
 	return w.rows, w.err
 }
 
-// writer collects rows; its first error stays.
+// writer collects rows and keeps its first error.
 type writer struct {
 	rows []rowsFor
 	err  error
@@ -95,7 +95,7 @@ func add[R any](w *writer, query string, rows []R) {
 	w.rows, w.err = append(w.rows, rowsFor{query, text}), err
 }
 
-// send writes the rows of a round, if nothing was written since round last, to which they are the difference.
+// send writes the rows of a round, as differences to round last, if that is still the newest.
 func send(ctx context.Context, tx pgx.Tx, last int64, rows []rowsFor) error {
 	batch := &pgx.Batch{}
 	batch.Queue(lastRound).QueryRow(func(row pgx.Row) error {

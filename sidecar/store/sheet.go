@@ -12,9 +12,10 @@ import (
 	"unsafe"
 )
 
-// A sheet is a list of structs as columns of numbers, a row for each: a text stands there as its number in words, and so does
-// the JSON of what is a list or may be missing. All jobs' rows change a little in every round, and most of that can be
-// foretold: columns of numbers tell it in next to nothing, and in next to no time.
+// A sheet is a list of structs as columns of numbers, one row each. A text is stored as its
+// number in words, and so is the JSON of lists and optional fields. All jobs' rows change a
+// little in every round, and most changes are predictable: columns of numbers encode them in few
+// bytes and little time.
 type sheet struct {
 	columns []column
 	keys    []int64
@@ -34,15 +35,16 @@ const (
 	jsonKind   = 'j'
 )
 
-// shape is how structs of a type become rows.
+// shape says how structs of a type become rows.
 type shape struct {
 	columns []column
-	fields  [][]int // by column: where it is
+	fields  [][]int // by column: index of the field
 	places  []field
 	key     []int
 }
 
-// field is where a column's values are in memory, and what they are: reflection takes five times as long for all jobs.
+// field gives the location and type of a column's values in memory: reflection takes five times
+// as long for all jobs.
 type field struct {
 	offset uintptr
 	kind   reflect.Kind
@@ -70,12 +72,13 @@ func (f field) number(of unsafe.Pointer) int64 {
 	case reflect.Bool, reflect.Uint8:
 		return int64(*(*uint8)(at))
 	}
-	panic("a column is no number") // shapeOf makes it one of these
+	panic("a column is no number") // shapeOf admits only these
 }
 
 var shapes sync.Map // by type
 
-// shapeOf gives the shape of structs of a type without the fields named, keyed by the field at key.
+// shapeOf gives the shape of structs of a type, without the named fields; key is the index of the
+// key field.
 func shapeOf(t reflect.Type, key []int, without ...string) *shape {
 	if known, ok := shapes.Load(t); ok {
 		return known.(*shape)
@@ -119,7 +122,7 @@ func shapeOf(t reflect.Type, key []int, without ...string) *shape {
 	return s
 }
 
-// words are texts by number; 0 is the empty one.
+// words numbers texts; 0 is the empty one.
 type words struct {
 	texts []string
 	of    map[string]int64
@@ -131,13 +134,13 @@ func (w *words) number(text string) int64 {
 	n, ok := w.of[text]
 	if !ok {
 		n = int64(len(w.texts))
-		text = strings.Clone(text) // it may be a part of something large
+		text = strings.Clone(text) // it may be part of a large buffer
 		w.texts, w.of[text] = append(w.texts, text), n
 	}
 	return n
 }
 
-// forget leaves the first n.
+// forget keeps only the first n.
 func (w *words) forget(n int) {
 	for _, text := range w.texts[n:] {
 		delete(w.of, text)
@@ -145,8 +148,8 @@ func (w *words) forget(n int) {
 	w.texts = w.texts[:n]
 }
 
-// fill makes a sheet of n structs; row gives each. was is the sheet of these columns and words that it will be told from: most texts
-// stay as they were there.
+// fill makes a sheet of n structs; row gives each. was is the sheet that it will be encoded from:
+// most texts are unchanged.
 func (s *shape) fill(w *words, was *sheet, n int, row func(int) reflect.Value) (*sheet, error) {
 	out := &sheet{columns: s.columns, keys: make([]int64, n), cells: make([][]int64, len(s.columns))}
 	all := make([]int64, n*len(s.columns))
@@ -154,7 +157,7 @@ func (s *shape) fill(w *words, was *sheet, n int, row func(int) reflect.Value) (
 		out.cells[c] = all[c*n : (c+1)*n]
 	}
 	before := follow(was)
-	// Rows that follow each other mostly share a text, and its place in memory.
+	// Consecutive rows mostly share a text, and its address.
 	type text struct {
 		is     string
 		number int64
@@ -209,8 +212,8 @@ func (s *shape) fill(w *words, was *sheet, n int, row func(int) reflect.Value) (
 	return out, nil
 }
 
-// appendTexts appends a list of texts as encoding/json writes it, and tells whether it could: each is printable ASCII and nothing
-// of it is escaped.
+// appendTexts appends a list of texts like encoding/json. It returns false unless all are
+// printable ASCII without escapes.
 func appendTexts(out []byte, texts []string) ([]byte, bool) {
 	out = append(out, '[')
 	for i, text := range texts {
@@ -228,7 +231,8 @@ func appendTexts(out []byte, texts []string) ([]byte, bool) {
 	return append(out, ']'), true
 }
 
-// tell writes the sheet's rows into structs; row gives each. Columns of fields that there are no more are left out.
+// tell writes the sheet's rows into structs; row gives each. Columns of removed fields are
+// skipped.
 func (t *sheet) tell(s *shape, w *words, row func(int) reflect.Value) error {
 	for c, col := range t.columns {
 		at := slices.Index(s.columns, col)
@@ -267,7 +271,7 @@ func (t *sheet) tell(s *shape, w *words, row func(int) reflect.Value) error {
 	return nil
 }
 
-// column gives the cells of a number's or a text's column by its name; zeros where there is none.
+// column gives the cells of a numeric or text column by name; zeros if it is missing.
 func (t *sheet) column(kind byte, name string) []int64 {
 	if c := slices.Index(t.columns, column{kind, name}); c >= 0 {
 		return t.cells[c]
@@ -275,7 +279,7 @@ func (t *sheet) column(kind byte, name string) []int64 {
 	return make([]int64, len(t.keys))
 }
 
-// digest stands for all that the sheet says.
+// digest is a checksum of the sheet.
 func (t *sheet) digest(sum uint64) uint64 {
 	const prime = 0x9e3779b97f4a7c15
 	for _, cells := range append(t.cells, t.keys) {
@@ -287,29 +291,29 @@ func (t *sheet) digest(sum uint64) uint64 {
 	return sum
 }
 
-// foretold is what can be known beforehand of a sheet's columns: formulas by column, and groups of rows in which numbers
-// change alike.
+// foretold is what is predictable in a sheet's columns: formulas by column, and groups of rows
+// whose numbers change by the same amount.
 type foretold struct {
 	formulas map[string][]int64
 	groups   [][]int64
 	ordered  []string // columns whose numbers are ranks
 }
 
-// guess is how the numbers of a column that changed are foretold.
+// guess is the predictor of a column's changed numbers.
 type guess byte
 
 const (
-	asBefore  guess = iota // each is as before
-	byValue                // those that were equal are equal
-	byFormula              // of foretold
-	byGroup                // those of a group change by as much: byGroup+2n for the n-th group; byGroup+2n+1: as byValue in it
+	asBefore  guess = iota // each is unchanged
+	byValue                // equal numbers stay equal
+	byFormula              // formula of foretold
+	byGroup                // a group changes by the same amount: byGroup+2n for the n-th group; byGroup+2n+1: as byValue in it
 
-	// Those that follow each other in a group change by as much, as ranks do where one comes or goes: byOrder+n for the n-th
-	// group. Zeros stay.
+	// Neighbours in a group change by the same amount, like ranks when one comes or goes:
+	// byOrder+n for the n-th group. Zeros stay.
 	byOrder guess = 128
 )
 
-// memo remembers what came of what, the last of each. Where two share a place a guess is wrong, no more.
+// memo caches the last output for each input. A collision makes a wrong guess, no more.
 type memo struct {
 	keys, values [1 << 12]int64
 	known        [1 << 12]bool
@@ -323,8 +327,8 @@ func (m *memo) at(key int64) (value *int64, known *bool) {
 	return &m.values[i], &m.known[i]
 }
 
-// each goes through a column: before is what it was, put is given each guess and gives what is true. All guesses but byOrder go
-// through the rows in their order.
+// each predicts a column: before is its old value; put receives each guess and returns the true
+// value. All guesses but byOrder process rows in their order.
 func (g guess) each(before []int64, told *foretold, column string, put func(row int, guessed int64) int64) {
 	switch {
 	case g == byFormula:
@@ -382,7 +386,7 @@ func (g guess) each(before []int64, told *foretold, column string, put func(row 
 	}
 }
 
-// misses counts how often the guess is wrong.
+// misses counts the wrong guesses.
 func (g guess) misses(before, now []int64, told *foretold, column string) (n int) {
 	g.each(before, told, column, func(r int, p int64) int64 {
 		if p != now[r] {
@@ -393,7 +397,7 @@ func (g guess) misses(before, now []int64, told *foretold, column string) (n int
 	return n
 }
 
-// best gives the guess that is wrong least often.
+// best gives the guess with the fewest misses.
 func best(before, now []int64, told *foretold, column string) guess {
 	const few = 8
 	least := asBefore.misses(before, now, told, column)
@@ -413,7 +417,7 @@ func best(before, now []int64, told *foretold, column string) guess {
 	for i := range 2 * len(told.groups) {
 		try(byGroup + guess(i))
 	}
-	const many = 200 // it takes longer
+	const many = 200 // the result would take longer
 	for i := range told.groups {
 		if least > many && slices.Contains(told.ordered, column) {
 			try(byOrder + guess(i))
@@ -426,16 +430,16 @@ func best(before, now []int64, told *foretold, column string) guess {
 //
 //	keys     count { kept gone added }
 //	added    by column: the difference to the added row before; the keys as the last column
-//	changed  { gap of columns, guess, count, { gap of rows, what is true - the guess } }, and the gap past the last column;
-//	         rows are in the order in which they are guessed
+//	changed  { gap of columns, guess, count, { gap of rows, truth - guess } }, and the gap past the last column;
+//	         rows are in the order of the guesses
 //
-// All are varints; a column that is not told is as before.
+// All are varints; a column without an entry is unchanged.
 
-// run is how many rows are kept, then gone, then added.
+// run counts the next rows that are kept, then gone, then added.
 type run struct{ kept, gone, added int }
 
-// moved gives a column's cells in the rows after; add is given the added ones, to be filled. Where rows stay as they
-// are the cells are the same.
+// moved gives a column's cells in the new rows; add fills the added ones. If no row moves, the
+// result shares was.
 func moved(was []int64, runs []run, add func(at int, added []int64)) []int64 {
 	if len(runs) == 0 || len(runs) == 1 && runs[0].gone == 0 && runs[0].added == 0 {
 		return was
@@ -454,7 +458,8 @@ func moved(was []int64, runs []run, add func(at int, added []int64)) []int64 {
 	return out
 }
 
-// sheetDelta appends the difference. tell foretells columns; it is given the rows of now with what was before.
+// sheetDelta appends the difference. tell predicts columns; it receives the rows of now with the
+// old values.
 func sheetDelta(out []byte, was, now *sheet, tell func(*sheet) foretold) []byte {
 	var runs []run
 	for i, j := 0, 0; i < len(was.keys) || j < len(now.keys); {
@@ -517,7 +522,7 @@ func sheetDelta(out []byte, was, now *sheet, tell func(*sheet) foretold) []byte 
 	return appendNumbers(out, uint64(len(now.columns)-next))
 }
 
-// sheet reads the difference and gives the sheet that it leads to from was, which it leaves as it is.
+// sheet decodes the difference to was, which stays unchanged, and gives the new sheet.
 func (r *reader) sheet(was *sheet, tell func(*sheet) foretold) *sheet {
 	now := &sheet{columns: was.columns, cells: make([][]int64, len(was.columns))}
 	var runs []run

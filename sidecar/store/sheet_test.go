@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRanksAreTold tells ranks of two tenants, one of which loses the job in front: all others there move up, and that takes
-// a few bytes.
+// TestRanksAreTold encodes ranks of two tenants, where one loses its first job: all others of it
+// move up, and that takes a few bytes.
 func TestRanksAreTold(t *testing.T) {
 	t.Parallel()
 	const n = 5000
@@ -41,7 +41,7 @@ func TestRanksAreTold(t *testing.T) {
 	}
 }
 
-// TestFillReadsEveryKind fills a sheet from fields of all sizes, some of them in a struct within.
+// TestFillReadsEveryKind fills a sheet from fields of all sizes, some in a nested struct.
 func TestFillReadsEveryKind(t *testing.T) {
 	t.Parallel()
 	type inner struct {
@@ -79,7 +79,7 @@ func TestFillReadsEveryKind(t *testing.T) {
 	}
 }
 
-// Lists of texts are written by hand as encoding/json writes them, where nothing of them is escaped.
+// appendTexts gives the same as encoding/json for lists without escapes.
 func TestListsOfTextsAreJSON(t *testing.T) {
 	t.Parallel()
 	for _, list := range [][]string{{}, {""}, {"gpu"}, {"gpu", "a b~"}} {

@@ -1,18 +1,17 @@
-// Package store is the journal in PostgreSQL: rounds are written down in it
-// before they are acted on, and people read it through views.
+// Package store is the journal in PostgreSQL. Rounds are written to it before they are acted on,
+// and people read it through views.
 //
 //	Store    a pool of connections to a database whose schema fits
-//	Seat     the right to write: one holder at a time, by terms that the
-//	         database issues; writes of an older term fail in SQL
-//	Journal  what the loop writes to (loop.Journal), from a seat
+//	Seat     leadership, the right to write: one holder at a time, by terms that the
+//	         database issues; SQL rejects writes of an older term
+//	Journal  the loop's journal (loop.Journal), written with a seat
 //
-// A round is one transaction. What the next daemon goes on from is the newest
-// round's plan, kept as a blob beside its snapshot, each round as the difference
-// to the one before; tables hold the same for people, and only what changed is
-// written to them, in turn where that is thousands of rows. Histories are
-// partitioned by day. A journal therefore
-// remembers what it wrote last, and whatever casts doubt on that (a commit whose
-// fate is unknown, a round by somebody else) is an error that asks for Open.
+// A round is one transaction. The next daemon starts from the newest round's plan. Plan and
+// snapshot are kept as blobs, each round as the difference to the one before. Tables hold the
+// same data for people: only changes are written to them, in turn if there are thousands.
+// Histories are partitioned by day. So a journal remembers what it wrote last. Whatever casts
+// doubt on that, like a commit with an unknown result or a round by another daemon, is an error
+// that demands Open.
 package store
 
 import (
@@ -32,20 +31,20 @@ import (
 // ErrSchema is in errors about a schema that is missing, too old or too new.
 var ErrSchema = errors.New("the journal's schema does not fit")
 
-// Config is how to reach and use the database.
+// Config says how to reach and use the database.
 type Config struct {
-	// DSN is the address, as a URL or as key=value; what it leaves out comes from
-	// the usual PG* environment variables and the user's password file.
+	// DSN is the address, as a URL or as key=value. The rest comes from the standard PG*
+	// environment variables and the user's password file.
 	DSN string
 	// Schema is where the journal is; "" = migrate.Schema.
 	Schema string
-	// Takeover is how long after its last sign of life a holder loses the seat to
-	// whoever asks; 0 = 15 s. Renew it at least three times as often.
+	// Takeover is how long after its last sign of life a holder loses the seat to another daemon;
+	// 0 = 15 s. Renew it at least three times as often.
 	Takeover time.Duration
 	// Sample is how often the histories for charts are sampled; 0 = once a minute.
 	Sample time.Duration
-	// Refresh is how often the numbers of a waiting job's verdict are written
-	// though its reason is the same; 0 = every 15 minutes.
+	// Refresh is how often the numbers of a waiting job's verdict are written although the reason
+	// is unchanged; 0 = every 15 minutes.
 	Refresh time.Duration
 }
 
@@ -62,19 +61,18 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Store is the journal's database. It is safe for use by several goroutines; it
-// connects again by itself when PostgreSQL was away.
+// Store is the journal's database. It is safe for concurrent use, and reconnects when PostgreSQL
+// was away.
 type Store struct {
 	pool   *pgxpool.Pool
 	config Config
 }
 
-// Open connects to the database and checks that its schema is the one that this
-// program was built for. Errors say what to do; those about the schema wrap
-// ErrSchema.
+// Open connects to the database and checks that its schema is the version of this program. Errors
+// say what to do; those about the schema wrap ErrSchema.
 func Open(ctx context.Context, c Config) (*Store, error) { return open(ctx, c, nil) }
 
-// open is Open over connections that dial makes; nil = the usual ones.
+// open is Open over connections that dial makes; nil = default.
 func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
 	c = c.withDefaults()
 	config, err := pgxpool.ParseConfig(c.DSN)
@@ -83,7 +81,7 @@ func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
 	}
 	where := fmt.Sprintf("schema %s of database %s on %s", c.Schema, config.ConnConfig.Database, config.ConnConfig.Host)
 	migrate.In(config.ConnConfig, c.Schema)
-	// A session whose client hangs or is cut off must not hold the seat's row for ever.
+	// A session of a hanging or disconnected client must not lock the seat's row for ever.
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(c.Takeover.Milliseconds())
 	config.ConnConfig.RuntimeParams["application_name"] = "fairlease"
 	config.AfterConnect = durable
@@ -102,8 +100,8 @@ func open(ctx context.Context, c Config, dial pgconn.DialFunc) (*Store, error) {
 	return s, nil
 }
 
-// durable makes a commit that has returned survive a crash of the server, where
-// the server is set up not to care.
+// durable makes commits survive a crash of the server, even if the server is configured
+// otherwise.
 func durable(ctx context.Context, db *pgx.Conn) error {
 	_, err := db.Exec(ctx, "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'")
 	return err
@@ -129,5 +127,5 @@ func (s *Store) check(ctx context.Context, where string) error {
 	return nil
 }
 
-// Close gives the connections back.
+// Close closes the connections.
 func (s *Store) Close() { s.pool.Close() }

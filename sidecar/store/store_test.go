@@ -154,7 +154,7 @@ func TestExplain(t *testing.T) {
 	if diff := cmp.Diff(byID, byKey); diff != "" {
 		t.Errorf("by key it is explained otherwise:\n%s", diff)
 	}
-	record.DueCarry, record.DueRate, record.ChargedTo = 0, 0, 0 // change in every round, and are not kept by job
+	record.DueCarry, record.DueRate, record.ChargedTo = 0, 0, 0 // they change in every round, and are not stored per job
 	if diff := cmp.Diff(&record, byID.Record); diff != "" {
 		t.Errorf("the record:\n%s", diff)
 	}
@@ -175,7 +175,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestLists asks for every list once and compares it with the plan.
+// TestLists queries every list once and compares it with the plan.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(2, 2, 7))

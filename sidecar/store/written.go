@@ -6,36 +6,37 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// table is what one table holds of the living, as written last. Comparing with
-// it is how a commit writes only what changed.
+// table is the live part of one table, as written last. By comparison with it a commit writes
+// only changes.
 type table[K comparable, R comparable] struct {
 	put  string // the query that writes rows
 	key  func(R) K
 	same func(was, now R) bool // nil: ==
-	gone string                // the query for rows whose key is not there any more; "" = such rows stay as they are
-	// mark changes such a row to what gone writes; nil = nothing.
+	gone string                // the query for rows with removed keys; "" = such rows stay unchanged
+	// mark applies the effect of gone to such a row; nil = none.
 	mark func(row *R, at stamp)
-	over func(R) bool // tells which rows are forgotten once they are written; nil = none are
+	over func(R) bool // tells which rows are forgotten once they are written; nil = none
 	rows map[K]R
 	// doubted rows count as changed: they will be written again.
 	doubted map[K]bool
-	// later tells which rows can wait where too many have changed in one round; nil = none can. turn is where those
-	// that are written are looked for first.
+	// later tells which rows can wait if too many have changed in one round; nil = none. turn is
+	// the place where the search for the next ones starts.
 	later func(R) bool
-	most  int // of these, in a round
+	most  int // maximum number of these per round
 	turn  int
 	left  map[K]R // those that waited in the last round
 }
 
-// How many rows of a table that can wait are written in a round: tables are for people, and thousands of jobs
-// that come at once must not hold up the round. Why jobs wait may change for thousands in every round.
+// The limits on rows that can wait, per table and round. Tables are for people, and thousands of
+// arriving jobs must not delay the round. The reasons of waiting jobs may change for thousands in
+// every round.
 const (
 	mostJobs     = 1000
 	mostVerdicts = 1000
 )
 
-// change is what must be written to a table: rows to put, and rows whose key is
-// not there any more, as they were written last. left is what changed, too, and is to be written later.
+// change is what must be written to a table: new or changed rows to put, and rows with removed
+// keys, as written last. left has changed, too, and is written later.
 type change[K, R comparable] struct {
 	of              *table[K, R]
 	put, gone, left []R
@@ -95,7 +96,7 @@ func (t *table[K, R]) unchanged(was, now R) bool {
 	return was == now
 }
 
-// write gives the change to a writer; at is the time of the round.
+// write gives the change to a writer; at is the round's time.
 func (c change[K, R]) write(w *writer, at stamp) {
 	if c.of.gone != "" {
 		gone := slices.Clone(c.gone)
@@ -109,7 +110,7 @@ func (c change[K, R]) write(w *writer, at stamp) {
 	add(w, c.of.put, c.put)
 }
 
-// keep remembers that the change was written.
+// keep records that the change was written.
 func (c change[K, R]) keep() {
 	t := c.of
 	for _, row := range c.gone {
@@ -129,11 +130,11 @@ func (c change[K, R]) keep() {
 	t.turn += len(c.put)
 }
 
-// leased are the verdicts on jobs that have a lease.
+// leased are the reasons of jobs that have a lease.
 var leased = []cluster.Code{cluster.BecauseGranted, cluster.BecauseRenewed, cluster.BecauseHolding, cluster.BecauseAdopted, cluster.BecauseStarting,
 	cluster.BecauseNotice, cluster.BecauseEnding, cluster.BecauseRecalled}
 
-// doubt makes all rows be written again.
+// doubt marks all rows for another write.
 func (t *table[K, R]) doubt() {
 	t.doubted = make(map[K]bool, len(t.rows))
 	for key := range t.rows {
@@ -141,16 +142,15 @@ func (t *table[K, R]) doubt() {
 	}
 }
 
-// written is what the journal holds as of one round, as far as later rounds are
-// told as differences to it.
+// written is the journal's content as of one round, for encoding later rounds as differences.
 type written struct {
 	round   int64
 	at      cluster.Instant // of the round
-	charged cluster.Instant // up to when its ledger is
-	sampled cluster.Instant // when the histories were sampled last; 0 = never
+	charged cluster.Instant // the time up to which its ledger is charged
+	sampled cluster.Instant // of the last sample of the histories; 0 = never
 	nextKey cluster.JobKey  // jobs from this key on are new
 
-	boundaries []boundary // of leases that are renewed, still to come
+	boundaries []boundary // of renewed leases, in the future
 
 	holders  map[cluster.JobKey]holder
 	accounts map[accountKey]cluster.GPUTime
@@ -174,8 +174,8 @@ type written struct {
 	fragments   *table[levelKey, fragmentRow] // fragmentation_history: the newest of each
 	violations  *table[string, violationRow]
 
-	divided      cluster.Instant        // when a division was sampled last; 0 = never
-	speeds       map[accountKey]float64 // of GPUs to tenants
+	divided      cluster.Instant        // of the last sample of a division; 0 = never
+	speeds       map[accountKey]float64 // throughput of GPUs for tenants
 	divisions    *table[divisionKey, divisionRow]
 	profiles     *table[profileKey, profileRow]
 	entitlements *table[accountKey, entitlementRow]
@@ -241,43 +241,43 @@ func newWritten(refresh cluster.Span) *written {
 	return w
 }
 
-// sameJob leaves out the integrals: they grow every round, and verdicts has
-// them while the job lives.
+// sameJob ignores the integrals: they grow every round, and verdicts has them while the job
+// lives.
 func sameJob(was, now jobRow) bool {
 	was.Alloc, was.Due = now.Alloc, now.Due
 	return was == now
 }
 
-// sameLease leaves out what stays as it was written first.
+// sameLease ignores columns that keep their first value.
 func sameLease(was, now leaseRow) bool {
 	was.GrantedIn, was.AllocFrom = now.GrantedIn, now.AllocFrom
 	return was == now
 }
 
-// sameStanding leaves out when it was.
+// sameStanding ignores the time.
 func sameStanding(was, now ledgerRow) bool {
 	was.At = now.At
 	return was == now
 }
 
-// sameCells leaves out when it was.
+// sameCells ignores the time.
 func sameCells(was, now vcCellRow) bool {
 	was.At = now.At
 	return was == now
 }
 
-// sameEntitlement leaves out when it was.
+// sameEntitlement ignores the time.
 func sameEntitlement(was, now entitlementRow) bool {
 	was.At = now.At
 	return was == now
 }
 
-// sameVerdict tells whether the row may stay: the reason is the same, and what
-// goes with it (numbers, who went before it, until when) is not yet to be refreshed. Each job's turn comes once in refresh;
-// the turns are spread over that time.
+// sameVerdict tells whether the row may stay: the reason is the same, and its details (numbers,
+// which job went first, until when) need no refresh yet. Each job is refreshed once per refresh;
+// the jobs are spread over that time.
 func sameVerdict(was, now verdictRow, refresh cluster.Span) bool {
 	turn := func(v verdictRow) int64 {
-		offset := int64(v.Job) * 7919 // a prime, so that neighbours are far apart
+		offset := int64(v.Job) * 7919 // a prime, to spread neighbours
 		return (int64(v.At) + offset) / int64(refresh)
 	}
 	if turn(was) != turn(now) {
@@ -290,7 +290,7 @@ func sameVerdict(was, now verdictRow, refresh cluster.Span) bool {
 	return was == now
 }
 
-// entry is all that one round adds to the journal, but its blobs.
+// entry is everything that one round adds to the journal, except its blobs.
 type entry struct {
 	round   roundRow
 	at      cluster.Instant
@@ -313,8 +313,8 @@ type entry struct {
 	speeds  map[accountKey]float64
 }
 
-// entry tells a round as the difference to what is written. Histories are
-// sampled at most once in every.
+// entry encodes a round as the difference to what is written. Histories are sampled at most once
+// in every.
 func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.Span) entry {
 	e := entry{
 		round: roundOf(snap, plan), at: plan.At, speeds: w.speedsAfter(plan), charges: w.charges(snap, plan.Memory),
@@ -350,7 +350,8 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 		e.poolSamples = poolRows(plan)
 		e.changes = append(e.changes, w.samples.diff(ledger), w.cellSamples.diff(vcCells), w.fragments.diff(fragmentRows(snap, plan)))
 	}
-	// What a division changes may stay for long: it is sampled by itself, as rarely.
+	// The values of a division may stay unchanged for long: they have a sample of their own, at
+	// the same interval.
 	e.divided = len(divisions.put) > 0 && len(w.divisions.doubted) == 0 && plan.At.Sub(w.divided) >= every
 	if sampled || e.divided {
 		e.changes = append(e.changes, w.entSamples.diff(entitlements))
@@ -358,7 +359,7 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 	return e
 }
 
-// keep remembers that the round was written.
+// keep records that the round was written.
 func (w *written) keep(e entry, m cluster.Memory) {
 	w.round, w.at, w.charged, w.nextKey = e.round.Number, e.at, m.Ledger.At, m.NextKey
 	for _, c := range e.changes {
@@ -381,8 +382,8 @@ func (w *written) keep(e entry, m cluster.Memory) {
 	}
 }
 
-// doubt makes the next round be written in full, over whatever is there; but not
-// lending, which tells since when it is so.
+// doubt makes the next round be written in full, over existing rows; except lending, whose rows
+// have the time of their start.
 func (w *written) doubt() {
 	w.sampled = 0
 	for _, t := range []interface{ doubt() }{

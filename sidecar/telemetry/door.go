@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Door is a listener that has so many connections open at once. When one more comes, the oldest of the address
-// that has most is closed: who opens connections and leaves them only shuts out itself.
+// Door is a listener with a maximum number of open connections. Beyond it, the address with most
+// connections loses its oldest: an address that opens connections and leaves them idle only shuts
+// out itself.
 type Door struct {
 	net.Listener
 	Most int
@@ -16,7 +17,7 @@ type Door struct {
 	in   []*guest // oldest first
 }
 
-// guest is a connection that is open.
+// guest is an open connection.
 type guest struct {
 	net.Conn
 	door *Door
@@ -44,7 +45,7 @@ func host(address string) string {
 	return address
 }
 
-// admit lets a connection in, and gives the one that has to go; nil = none.
+// admit registers a connection, and gives the one that must be closed; nil = none.
 func (d *Door) admit(g *guest) *guest {
 	d.lock.Lock()
 	defer d.lock.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// from dials a server from an address of this machine's own.
+// from dials a server from one of this machine's addresses.
 func from(t *testing.T, address, server string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
@@ -27,8 +27,8 @@ func from(t *testing.T, address, server string) net.Conn {
 	return conn
 }
 
-// A flood of connections that say nothing, or half of something, neither grows beyond what may be open, nor
-// keeps anybody else's report out: not those of another address, not even those of its own.
+// A flood of silent or incomplete connections neither exceeds the limit, nor keeps other reports
+// out, not even those of its own address.
 func TestAFloodOfConnectionsShutsOutItself(t *testing.T) {
 	b := &Inbox{Open: func(context.Context, []byte) (uint32, []byte, error) { return 7, []byte(`{"job":"1","steps":1}`), nil },
 		Now: time.Now, AtOnce: 2, Patience: time.Minute, Owner: func(cluster.JobID) (uint32, bool) { return 7, true }}
@@ -37,14 +37,14 @@ func TestAFloodOfConnectionsShutsOutItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := b.Server()
-	server.ReadHeaderTimeout, server.ReadTimeout = time.Hour, time.Hour // it is not these that help here
+	server.ReadHeaderTimeout, server.ReadTimeout = time.Hour, time.Hour // timeouts must not help here
 	door := b.Door(l)
 	go func() { _ = server.Serve(door) }()
 	t.Cleanup(func() { _ = server.Close() })
 	says := []string{"", "POST /v1/progress HT", "POST /v1/progress HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nMUN"}
-	quiet := from(t, "127.0.0.3", l.Addr().String()) // whose turn to go never comes
+	quiet := from(t, "127.0.0.3", l.Addr().String()) // never the one to be closed
 	for i := range mostConnections + 50 {
-		_, _ = io.WriteString(from(t, "127.0.0.2", l.Addr().String()), says[i%len(says)]) // or it has been closed
+		_, _ = io.WriteString(from(t, "127.0.0.2", l.Addr().String()), says[i%len(says)]) // or the connection was closed
 	}
 	for _, address := range []string{"127.0.0.4", "127.0.0.2", "127.0.0.3"} {
 		conn := quiet
@@ -66,7 +66,7 @@ func TestAFloodOfConnectionsShutsOutItself(t *testing.T) {
 	}
 }
 
-// Whose reports are no good is not listened to for a while, which is nobody else's trouble.
+// A user with many invalid reports is ignored for a while, which affects no other user.
 func TestAUserWhoseReportsAreNoGood(t *testing.T) {
 	var text string
 	b, now, post := inbox(t, func(_ context.Context, credential []byte) (uint32, []byte, error) {
@@ -88,7 +88,7 @@ func TestAUserWhoseReportsAreNoGood(t *testing.T) {
 	if code, text, _ = post(fmt.Appendf(nil, `%d {"job":"1","steps":1}`, me)); code != http.StatusAccepted {
 		t.Errorf("another user's report: %d %q", code, text)
 	}
-	for range mostBlame + 1 { // a job that is not known yet is nobody's fault
+	for range mostBlame + 1 { // a report for a job that is not known yet does not count
 		code, text, _ = post(fmt.Appendf(nil, `%d {"job":"6","steps":1}`, me))
 	}
 	if code != http.StatusNotFound {
@@ -103,8 +103,8 @@ func TestAUserWhoseReportsAreNoGood(t *testing.T) {
 	}
 }
 
-// An address from which credentials come that are no good has only so many of them opened between two rounds, which is no
-// other address's trouble.
+// An address with many invalid credentials gets only a limited number opened between two rounds,
+// which affects no other address.
 func TestAnAddressWhoseCredentialsAreNoGood(t *testing.T) {
 	opened := map[string]int{} // one at a time
 	b := &Inbox{Open: func(_ context.Context, credential []byte) (uint32, []byte, error) {

@@ -11,41 +11,40 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Holder is a running job, whose owner may have left a report.
+// Holder is a running job. Its owner may have left a report.
 type Holder struct {
 	Job  cluster.JobID
 	User string
 	UID  uint32
 }
 
-// Drop is a folder in which every user has a folder of the user's own, with a file for each
-// job that reports: FOLDER/alice/123_4.json. Only root may make users' folders (its
-// permissions say so, as the doctor sees). A report is written beside it and moved into
-// place, so it is there whole. Symbolic links, other than regular files, and files of another
-// owner are refused.
+// Drop is a folder in which every user has a folder, with a file for each job that reports:
+// FOLDER/alice/123_4.json. Only root may make users' folders (the doctor checks the permissions).
+// A report is written beside its final name and renamed, so that it is complete. Drop refuses
+// symbolic links, other non-regular files, and files of another owner.
 type Drop struct {
 	Folder string
 
 	seen map[cluster.JobID]version
 }
 
-// version tells whether a file is the one that was read before.
+// version identifies the content of a file that was read before.
 type version struct {
 	inode   uint64
 	written int64 // in nanoseconds
 	size    int64
 }
 
-// Read gives what is new of running jobs, in their order, each at the time when its file was
-// written, now at the latest. What is wrong with single reports and with users' folders is told; a report is
-// read again when it is written again. A user may have none.
+// Read gives the new reports of running jobs, in their order, each with the time of its file, at
+// most now. It returns errors of single reports and of users' folders; a changed report is read
+// again. A user may have no folder.
 func (d *Drop) Read(running []Holder, now cluster.Instant) ([]cluster.Progress, []error) {
 	root, err := syscall.Open(d.Folder, syscall.O_DIRECTORY|syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, []error{fmt.Errorf("the folder of reports %s: %w", d.Folder, err)}
 	}
 	defer func() { _ = syscall.Close(root) }()
-	users := map[string][]int{} // in running
+	users := map[string][]int{} // indices in running
 	var names []string
 	for i, h := range running {
 		if users[h.User] == nil {
@@ -81,7 +80,7 @@ func (d *Drop) Read(running []Holder, now cluster.Instant) ([]cluster.Progress, 
 	return out, wrong
 }
 
-// finding is what is found of a job.
+// finding is the result for a job.
 type finding struct {
 	version version
 	news    bool
@@ -90,7 +89,7 @@ type finding struct {
 	err     error
 }
 
-// visit looks into a user's folder, for some of the jobs that run. One folder is open at a time.
+// visit reads a user's folder for some of the running jobs. One folder is open at a time.
 func (d *Drop) visit(root int, user string, running []Holder, jobs []int, found []finding) error {
 	if !plain(user) {
 		return nil
@@ -114,12 +113,12 @@ func (d *Drop) visit(root int, user string, running []Holder, jobs []int, found 
 	return nil
 }
 
-// plain tells whether a user's name is a file's.
+// plain tells whether a user's name is usable as a file name.
 func plain(name string) bool {
 	return name != "" && name != "." && name != ".." && !slices.Contains([]byte(name), '/')
 }
 
-// read gives a job's file where it is not the version known already, which is nil.
+// read gives a job's file, or nil if it is the known version.
 func read(folder int, h Holder, known version) ([]byte, version, error) {
 	fd, err := syscall.Openat(folder, h.Job.String()+".json", syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	switch {

@@ -39,7 +39,7 @@ func TestReportsLeftInAFolder(t *testing.T) {
 	write("ann", "2.json", `{"job":"2","steps":5,"total":10}`, int64(now)+3_600_000) // from the future
 	big := write("ann", "3.json", strings.Repeat(" ", Most+1), int64(now))
 	_ = big
-	write("ann", "99.json", `{"steps":1}`, int64(now)) // does not run
+	write("ann", "99.json", `{"steps":1}`, int64(now)) // not running
 	secret := write("ann", "secret", `{"steps":1}`, int64(now))
 	for _, err := range []error{os.Symlink(secret, filepath.Join(dir, "ann", "4.json")), os.Mkdir(filepath.Join(dir, "ann", "5.json"), 0o755),
 		syscall.Mkfifo(filepath.Join(dir, "ann", "6.json"), 0o644), os.Symlink(filepath.Join(dir, "ann"), filepath.Join(dir, "link"))} {
@@ -47,7 +47,7 @@ func TestReportsLeftInAFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("bob", "7.json", `{"steps":7}`, int64(now)) // mine, and the job another's
+	write("bob", "7.json", `{"steps":7}`, int64(now)) // our file, another user's job
 	write("ann", "8.json", `{"steps":1}`, int64(now))
 	write("ann", "10.json", `{"steps":1}`, int64(now))
 	write("ann", "11.json", `{"steps":-3}`, int64(now))
@@ -70,7 +70,7 @@ func TestReportsLeftInAFolder(t *testing.T) {
 		}
 	}
 
-	// what was read is read again when it is written again
+	// a changed file is read again
 	if got, wrong = d.Read(running, now); len(got) > 0 || len(wrong) != 2 {
 		t.Errorf("again: %+v, %v; want the symbolic links only", got, wrong)
 	}
@@ -83,7 +83,8 @@ func TestReportsLeftInAFolder(t *testing.T) {
 	}
 }
 
-// Folders of more users than files may be open are read, and none of them stays open; one that cannot be opened is told of.
+// Folders of more users than the limit of open files are read, and none stays open; one that
+// cannot be opened is reported.
 func TestManyUsersFolders(t *testing.T) {
 	dir := t.TempDir()
 	me := uint32(os.Getuid())

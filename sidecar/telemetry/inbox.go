@@ -15,20 +15,20 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Owner gives the user id of the owner of a running job; false where no such job runs.
+// Owner gives the user id of the owner of a running job; false if no such job runs.
 type Owner func(cluster.JobID) (uid uint32, running bool)
 
-// Inbox is the endpoint POST /v1/progress. Set the exported fields, then serve it.
-// It answers 202 and in Retry-After the seconds until the next report is of use.
+// Inbox is the endpoint POST /v1/progress. Set the exported fields, then serve it. It answers
+// 202, and in Retry-After the seconds until the next report is useful.
 type Inbox struct {
 	Open  func(ctx context.Context, credential []byte) (uid uint32, payload []byte, err error)
 	Owner Owner
 	Now   func() time.Time
-	// Every is the least time between two reports of a job, and between two of its reports of a save; those that
-	// come sooner are refused.
+	// Every is the minimum interval between two reports of a job, and between two of its reports
+	// of a save; earlier ones are refused.
 	Every time.Duration
-	// AtOnce is how many credentials are opened at the same time. Who finds no place
-	// within Patience is told to come again.
+	// AtOnce is the maximum number of credentials opened concurrently. A request that waits
+	// longer than Patience must retry later.
 	AtOnce   int
 	Patience time.Duration
 
@@ -36,22 +36,22 @@ type Inbox struct {
 	places  chan struct{}
 	lock    sync.Mutex
 	latest  map[cluster.JobID]cluster.Progress // since the last Take
-	heard   map[cluster.JobID]hearing          // of jobs that ran at the last Take, and since
+	heard   map[cluster.JobID]hearing          // of jobs that ran at the last Take, and later ones
 	refused int
-	blamed  map[uint32]int // reports by user id that were refused for what they were, since the last Take
-	shunned map[string]int // credentials by address that were refused, since the last Take
+	blamed  map[uint32]int // invalid reports by user id, since the last Take
+	shunned map[string]int // refused credentials by address, since the last Take
 }
 
 // hearing is when a job last reported, and when it last reported a save.
 type hearing struct{ any, save time.Time }
 
-// mostBlame is how many of a user's reports are looked at that are no good, and how many of an address's
-// credentials are opened that are refused, between two Takes. Reports that are good are bounded by
-// the user's running jobs, for each of which one counts in the time Every.
+// mostBlame is the maximum number of a user's invalid reports that are parsed, and of an
+// address's refused credentials that are opened, between two Takes. Valid reports are bounded by
+// the user's running jobs, with one per job in each interval Every.
 const mostBlame = 100
 
-// Take gives the newest report of every job since the last time, by job, with the newest of its saves since
-// then, and how many reports were refused. Jobs that run no longer are forgotten.
+// Take gives the newest report of every job since the last call, by job, with the newest of its
+// saves since then, and the number of refused reports. It forgets jobs that no longer run.
 func (b *Inbox) Take() (reports []cluster.Progress, refused int) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -70,20 +70,21 @@ func (b *Inbox) Take() (reports []cluster.Progress, refused int) {
 	return reports, refused
 }
 
-// refusal is what a job is told.
+// refusal is a negative answer to a job.
 type refusal struct {
 	code  int
 	what  string
-	again time.Duration // when it may come again; 0 = not with this
+	again time.Duration // when it may retry; 0 = never with this report
 }
 
-// mostConnections is how many may be open at once; reports of ten thousand jobs, one a minute, need some ten.
+// mostConnections is the maximum number of open connections; reports of ten thousand jobs, one
+// per minute, need about ten.
 const mostConnections = 256
 
-// Door gives the listener through which reports are to come.
+// Door gives the listener for reports.
 func (b *Inbox) Door(l net.Listener) *Door { return &Door{Listener: l, Most: mostConnections} }
 
-// Server gives a server of the inbox that nobody holds up: a report is small, and comes at once.
+// Server gives a server of the inbox with short timeouts: a report is small, and arrives at once.
 func (b *Inbox) Server() *http.Server {
 	return &http.Server{Handler: b, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10*time.Second + b.Patience, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10}
@@ -133,7 +134,7 @@ func (b *Inbox) serve(r *http.Request) *refusal {
 	if no := b.tired(uid); no != nil {
 		return no
 	}
-	if no = b.take(uid, payload); no != nil && no.code != http.StatusNotFound { // a job that has just started is no fault
+	if no = b.take(uid, payload); no != nil && no.code != http.StatusNotFound { // the job may have just started
 		b.lock.Lock()
 		defer b.lock.Unlock()
 		if b.blamed == nil {
@@ -144,7 +145,7 @@ func (b *Inbox) serve(r *http.Request) *refusal {
 	return no
 }
 
-// tired refuses to look at reports of a user of whom too many were no good.
+// tired refuses to parse reports of a user with too many invalid ones.
 func (b *Inbox) tired(uid uint32) *refusal {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -154,7 +155,7 @@ func (b *Inbox) tired(uid uint32) *refusal {
 	return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("%d reports of user %d have been refused; those to come are not looked at for a while", mostBlame, uid), again: b.Every}
 }
 
-// take keeps the report in a user's credential, if that user may make it.
+// take keeps the report in a user's credential, if that user owns the job.
 func (b *Inbox) take(uid uint32, payload []byte) *refusal {
 	report, saved, err := Parse(payload, "")
 	if err != nil {
@@ -170,7 +171,8 @@ func (b *Inbox) take(uid uint32, payload []byte) *refusal {
 	return b.keep(report, saved)
 }
 
-// shuns refuses to open credentials from an address of which too many were refused: nobody knows whose they are.
+// shuns refuses to open credentials from an address with too many refused ones: their author is
+// unknown.
 func (b *Inbox) shuns(address string) *refusal {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -180,7 +182,7 @@ func (b *Inbox) shuns(address string) *refusal {
 	return &refusal{code: http.StatusTooManyRequests, what: fmt.Sprintf("%d credentials from %s have been refused; those to come are not opened for a while", mostBlame, address), again: b.Every}
 }
 
-// shun notes that a credential from an address was refused.
+// shun counts a refused credential from an address.
 func (b *Inbox) shun(address string) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -190,7 +192,7 @@ func (b *Inbox) shun(address string) {
 	b.shunned[address]++
 }
 
-// open has a credential from an address opened when there is a place.
+// open opens a credential from an address when a slot is free.
 func (b *Inbox) open(ctx context.Context, from string, credential []byte) (uint32, []byte, *refusal) {
 	b.once.Do(func() { b.places = make(chan struct{}, max(b.AtOnce, 1)) })
 	ctx, cancel := context.WithTimeout(ctx, b.Patience)
@@ -201,7 +203,7 @@ func (b *Inbox) open(ctx context.Context, from string, credential []byte) (uint3
 	case <-ctx.Done():
 		return 0, nil, &refusal{code: http.StatusServiceUnavailable, what: "too many reports at once; come again", again: b.Every}
 	}
-	if no := b.shuns(from); no != nil { // asked in here: also of those that waited with it
+	if no := b.shuns(from); no != nil { // checked here: also for those that waited with it
 		return 0, nil, no
 	}
 	uid, payload, err := b.Open(ctx, credential)
@@ -216,7 +218,7 @@ func (b *Inbox) open(ctx context.Context, from string, credential []byte) (uint3
 	return uid, payload, nil
 }
 
-// keep puts a report in the place of the job's last one. The job's last save is kept with it.
+// keep replaces the job's last report, and keeps the job's last save with it.
 func (b *Inbox) keep(r cluster.Progress, saved bool) *refusal {
 	now := b.Now()
 	r.At = cluster.InstantOf(now)
@@ -224,7 +226,7 @@ func (b *Inbox) keep(r cluster.Progress, saved bool) *refusal {
 	defer b.lock.Unlock()
 	on := b.heard[r.Job]
 	last := on.any
-	if saved { // not held back by a report without a save
+	if saved { // a report without a save does not delay it
 		last = on.save
 	}
 	if !last.IsZero() && now.Sub(last) < b.Every {

@@ -20,7 +20,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// munged starts one of its own for a test and gives its socket.
+// munged starts a private munged for a test and gives its socket.
 func munged(t *testing.T) string {
 	t.Helper()
 	program, err := exec.LookPath("munged")
@@ -29,7 +29,7 @@ func munged(t *testing.T) string {
 			t.Skip("munged is not installed: run `apt-get install munge`")
 		}
 	}
-	dir, err := os.MkdirTemp("", "munge") // short: a socket's path has 108 bytes at most
+	dir, err := os.MkdirTemp("", "munge") // short: a socket's path has at most 108 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func munged(t *testing.T) string {
 	return in("socket")
 }
 
-// seal makes a credential of a report as some user; 0 stands for this process's own.
+// seal makes a credential of a report as the given user; 0 = this process's own.
 func seal(t *testing.T, socket, report string, as uint32) []byte {
 	t.Helper()
 	cmd := exec.Command("munge", "--socket="+socket)
@@ -80,7 +80,8 @@ func seal(t *testing.T, socket, report string, as uint32) []byte {
 	return out
 }
 
-// inbox serves one on a port of its own; jobs 1 and 2_3 are of this process's user, 5 of 65534.
+// inbox serves an inbox on its own port; jobs 1 and 2_3 belong to this process's user, 5 to
+// 65534.
 func inbox(t *testing.T, open func(context.Context, []byte) (uint32, []byte, error)) (*Inbox, *time.Time, func(body []byte) (int, string, http.Header)) {
 	t.Helper()
 	now := time.UnixMilli(1_700_000_000_000)
@@ -109,7 +110,7 @@ func inbox(t *testing.T, open func(context.Context, []byte) (uint32, []byte, err
 	}
 }
 
-// With a real munged: who speaks for a job is its owner, once with each credential.
+// With a real munged: only a job's owner reports for it, once with each credential.
 func TestAReportIsBelievedOfTheJobsOwner(t *testing.T) {
 	socket := munged(t)
 	b, now, post := inbox(t, Munge{Socket: socket}.Open)
@@ -162,7 +163,7 @@ func TestAReportIsBelievedOfTheJobsOwner(t *testing.T) {
 	}
 }
 
-// A save is heard though the job has just reported, and later reports without one do not hide it.
+// A save counts even if the job has just reported, and later reports without one do not hide it.
 func TestASaveIsNotLost(t *testing.T) {
 	b, now, post := inbox(t, func(_ context.Context, text []byte) (uint32, []byte, error) { return uint32(os.Getuid()), text, nil })
 	expect := func(body string, code int) {
@@ -216,7 +217,7 @@ func TestOnlyProgressIsPosted(t *testing.T) {
 	}
 }
 
-// More reports at once than there are places wait; who waits too long is told to come again.
+// Concurrent reports beyond the limit wait; after too long a wait they must be sent again later.
 func TestCredentialsAreOpenedAFewAtATime(t *testing.T) {
 	began, end := make(chan struct{}), make(chan struct{})
 	b, _, post := inbox(t, func(context.Context, []byte) (uint32, []byte, error) {
@@ -231,7 +232,7 @@ func TestCredentialsAreOpenedAFewAtATime(t *testing.T) {
 		done <- code
 	}()
 	<-began
-	b.Patience = 0 // the place is taken
+	b.Patience = 0 // the slot is taken
 	if code, text, header := post(nil); code != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
 		t.Errorf("%d %q, want to be told to come again", code, text)
 	}

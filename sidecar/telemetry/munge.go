@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// Munge opens credentials by the program unmunge.
+// Munge opens credentials with the program unmunge.
 type Munge struct {
 	Program string // "" = unmunge
-	Socket  string // of munged; "" = its default
+	Socket  string // munged's socket; "" = its default
 }
 
-// Refused is a credential that munged does not vouch for.
+// Refused is a credential that munged rejects.
 type Refused struct{ Why string }
 
 func (r *Refused) Error() string { return "the credential is refused: " + r.Why }
 
-// refusals are unmunge's exit codes that speak of the credential, not of munged (munge.h).
+// refusals are unmunge's exit codes about the credential, not about munged (munge.h).
 var refusals = map[int]string{
 	4: "it is too long", 8: "it is no MUNGE credential", 9: "its version is unknown", 10: "its cipher is unknown",
 	11: "its MAC is unknown", 12: "its compression is unknown", 13: "its realm is unknown", 14: "it is damaged, or of another key",
@@ -29,8 +29,8 @@ var refusals = map[int]string{
 	17: "it was used before; make a new one for each report", 18: "it is not for us",
 }
 
-// Open gives who made a credential, and its payload. Its error is a *Refused where the
-// credential is at fault.
+// Open gives a credential's author, and its payload. Its error is a *Refused if the credential is
+// at fault.
 func (m Munge) Open(ctx context.Context, credential []byte) (uid uint32, payload []byte, err error) {
 	program := m.Program
 	if program == "" {
@@ -55,8 +55,8 @@ func (m Munge) Open(ctx context.Context, credential []byte) (uid uint32, payload
 	return opened(out)
 }
 
-// opened reads what unmunge writes: the maker and the length of the payload, an empty line, and
-// the payload as it is.
+// opened parses the output of unmunge: the author and the length of the payload, an empty line,
+// and the payload verbatim.
 func opened(out []byte) (uid uint32, payload []byte, err error) {
 	head, payload, ok := bytes.Cut(out, []byte("\n\n"))
 	found := map[string]uint64{}

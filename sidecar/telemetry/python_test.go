@@ -31,7 +31,7 @@ func python(t *testing.T, script string, env ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// The library in contrib is understood, by either way, and says why it is refused.
+// Reports of the library in contrib are accepted, in both ways, and refusals give reasons.
 func TestThePythonLibraryReports(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {
@@ -73,7 +73,7 @@ func TestThePythonLibraryReports(t *testing.T) {
 	server := b.Server()
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
-	bin := t.TempDir() // a munge that asks the test's munged
+	bin := t.TempDir() // a munge that uses the test's munged
 	script := "#!/bin/sh\nexec /usr/bin/munge --socket=" + socket + "\n"
 	if err := os.WriteFile(filepath.Join(bin, "munge"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestThePythonLibraryReports(t *testing.T) {
 		t.Errorf("reports (-want +got):\n%s", diff)
 	}
 
-	// progress never raises, and sends nothing outside a job or in another process of it
+	// progress never raises, and sends nothing outside a job or from another process of it
 	quiet := "import fairlease, threading\nfairlease.progress(1); fairlease.progress(2)\n[t.join() for t in threading.enumerate() if t is not threading.main_thread()]\nprint(fairlease.last_error())"
 	if out := python(t, quiet, "SLURM_JOB_ID=2_3", "FAIRLEASE_PROGRESS_URL=http://"+l.Addr().String(), at[0]); out != "None" {
 		t.Errorf("progress(): %s", out)
@@ -125,7 +125,7 @@ func TestThePythonLibraryReports(t *testing.T) {
 	}
 }
 
-// Who is told to come again later does so, within reason, though the report was refused.
+// A client that must retry later does so, within limits, although the report was refused.
 func TestThePythonLibraryComesAgainWhenItIsTold(t *testing.T) {
 	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "munge"), []byte("#!/bin/sh\nexec cat\n"), 0o755); err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Most is how long a report may be, in bytes; a credential of one is about twice that.
+// Most is the maximum length of a report, in bytes; its credential is about twice as long.
 const Most = 1024
 
-// mostSteps is up to where a float64 counts every step.
+// mostSteps is the limit up to which a float64 represents every integer.
 const mostSteps = 1 << 53
 
 // wire is a report as jobs write it.
@@ -24,8 +24,9 @@ type wire struct {
 	Saved bool     `json:"saved"`
 }
 
-// Parse reads a report: {"job": "123_4", "steps": 1200, "total": 90000, "saved": true}. The total may be left
-// out, and the job where the file's name says it: then it is given as job. With saved, the job has just saved its work.
+// Parse reads a report: {"job": "123_4", "steps": 1200, "total": 90000, "saved": true}. The total
+// is optional, and so is the job if the file's name gives it: then it is the argument job. With
+// saved, the job has just saved its work.
 func Parse(text []byte, job string) (r cluster.Progress, saved bool, err error) {
 	var w wire
 	if len(text) > Most {

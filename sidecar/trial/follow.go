@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// submit submits the jobs of all trials that may be. It fails where sbatch takes none.
+// submit submits the jobs of all possible trials. It fails if sbatch accepts none.
 func (d *Desk) submit(ctx context.Context, o *Request, trials []*Trial) error {
 	var refused error
 	taken := false
@@ -34,10 +34,11 @@ func (d *Desk) submit(ctx context.Context, o *Request, trials []*Trial) error {
 	return nil
 }
 
-// lateReports is how long what jobs have reported may take to be in the journal when they are over.
+// lateReports is the maximum delay until reports of an ended job are in the journal.
 const lateReports = 30 * cluster.Second
 
-// await follows the jobs to their ends, or to an interrupt. Then it cancels those that have not started.
+// await follows the jobs to their ends, or to an interrupt, which cancels those that have not
+// started.
 func (d *Desk) await(ctx context.Context, o *Request, trials []*Trial, receive func(context.Context, []*Trial) (cluster.Instant, error)) {
 	line := &view.Line{Out: d.Errors, Terminal: d.Terminal}
 	defer line.End()
@@ -64,14 +65,14 @@ func (d *Desk) await(ctx context.Context, o *Request, trials []*Trial, receive f
 	}
 }
 
-// look looks at the job of a trial.
+// look updates the state of a trial's job.
 func (d *Desk) look(ctx context.Context, o *Request, x *Trial) {
 	if x.over {
 		return
 	}
 	j, known, err := o.Login.Job(ctx, x.ID)
 	switch {
-	case err != nil: // it is looked at again
+	case err != nil: // it will be retried
 		x.Note = failure.Cause(err)
 	case !known:
 		x.State, x.over, x.ended = "forgotten", true, d.Now()
@@ -103,7 +104,7 @@ func (d *Desk) abandon(ctx context.Context, o *Request, trials []*Trial) {
 	}
 }
 
-// following puts the state of the jobs into words, with their speeds if these are to be seen.
+// following words the state of the jobs, with their speeds if requested.
 func following(trials []*Trial, speeds bool) string {
 	var words []string
 	for _, x := range submitted(trials) {

@@ -1,9 +1,8 @@
-// Package trial measures how fast a kind of job is: it runs a short job of the user's
-// on each GPU model that has idle GPUs, and waits for what the jobs report.
+// Package trial measures the throughput of a kind of job. It runs a short job of the user's on
+// each GPU model with idle GPUs, and collects the jobs' reports.
 //
-// The jobs are submitted as the user (Request.Sbatch says how), on idle GPUs only, and
-// reports are received from the journal, where a daemon has learned from them, or else
-// from the folder in which jobs leave them.
+// The jobs are submitted as the user (see Request.Sbatch), on idle GPUs only. Reports come from
+// the journal, if a daemon has learnt from them, or else from the folder of reports.
 package trial
 
 import (
@@ -27,31 +26,31 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Request is what is to be measured, and how.
+// Request says what to measure, and how.
 type Request struct {
 	Kind, Script  string
 	Args          []string
 	Account       string
-	Partitions    []string // to look for GPUs in; empty = the configuration's
-	Models        []string // to measure; empty = all
+	Partitions    []string // partitions to search for GPUs; empty = the configuration's
+	Models        []string // models to measure; empty = all
 	GPUs, Minutes int      // of each job
 	Wait          bool     // for the jobs' end
-	Idle          bool     // submit also where no GPUs are idle
+	Idle          bool     // submit also if no GPUs are idle
 	DryRun        bool     // submit nothing
 	Login         slurm.Login
 }
 
-// Desk is where trials are asked for: by whom is up to Slurm's commands.
+// Desk is the environment of a trial. Slurm's commands determine the user.
 type Desk struct {
 	Config   *config.Config
 	Folder   string // of reports; empty = the configuration's
 	Now      func() cluster.Instant
-	Poll     time.Duration // between two looks at jobs that run
+	Poll     time.Duration // between two looks at running jobs
 	Errors   io.Writer
 	Terminal bool // Errors is one
 }
 
-// Check refuses what no job can be made of.
+// Check refuses invalid requests.
 func (o *Request) Check() error {
 	if err := profile.CheckName(o.Kind); err != nil {
 		return &failure.Error{Code: failure.Misuse, What: err.Error(), Next: "the tenant is that of --account"}
@@ -72,10 +71,10 @@ func (o *Request) Check() error {
 	return nil
 }
 
-// adds finds a line by which a script asks sbatch for what --gres does not replace: other GPUs, or many jobs.
+// adds matches an #SBATCH line that --gres does not override: other GPUs, or many jobs.
 var adds = regexp.MustCompile(`(?m)^#SBATCH(\s.*)?\s(--gpus|-G|--array|-a).*$`)
 
-// Measure submits the jobs, waits for them and writes what they did.
+// Measure submits the jobs, waits for them and writes the results.
 func (d *Desk) Measure(ctx context.Context, o *Request, p *view.Page) error {
 	if len(o.Partitions) == 0 {
 		o.Partitions = d.Config.Partitions

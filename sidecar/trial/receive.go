@@ -16,16 +16,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
 
-// source is where what jobs report is received.
+// source is where reports of jobs are received.
 type source struct {
-	// receive fills in what is known of the trials, and tells up to when.
+	// receive updates the trials from reports, and gives the time up to which they are known.
 	receive func(ctx context.Context, trials []*Trial) (cluster.Instant, error)
-	env     []string // by which jobs report there
+	env     []string // environment with which jobs report there
 	close   func()
 }
 
-// source finds out where reports can be received: in the journal, as the daemon has learned from them, else in the
-// folder in which the user's own jobs leave them.
+// source chooses where to receive reports: the journal, if the daemon learns from them, else the
+// folder for the user's own jobs.
 func (d *Desk) source(ctx context.Context, o *Request) (*source, error) {
 	folder := cmp.Or(d.Folder, d.Config.Models.Progress.Folder)
 	why := "database.url is not set"
@@ -61,7 +61,7 @@ func (d *Desk) source(ctx context.Context, o *Request) (*source, error) {
 	}, env: []string{"FAIRLEASE_PROGRESS_FOLDER=" + folder, "FAIRLEASE_PROGRESS_URL="}, close: func() {}}, nil
 }
 
-// read looks into the journal's newest round.
+// read reads the journal's newest round.
 func (o *Request) read(ctx context.Context, s *store.Store, trials []*Trial) (cluster.Instant, error) {
 	snap, plan, err := s.Last(ctx)
 	if err != nil {
@@ -71,8 +71,8 @@ func (o *Request) read(ctx context.Context, s *store.Store, trials []*Trial) (cl
 	return snap.Now, nil
 }
 
-// Learn fills in what a round knows of the speed of trials that were submitted. A job's kind is that of its tenant, and
-// what was reported before the job began does not count.
+// Learn updates submitted trials from a round's profiles. A job's kind is that of its tenant, and
+// reports from before the job began do not count.
 func (o *Request) Learn(snap *cluster.Snapshot, plan *cluster.Plan, trials []*Trial) {
 	for _, x := range submitted(trials) {
 		for i := range snap.Cases {
@@ -89,7 +89,7 @@ func (o *Request) Learn(snap *cluster.Snapshot, plan *cluster.Plan, trials []*Tr
 	}
 }
 
-// listen reads what the jobs that run have left in the folder.
+// listen reads the reports of running jobs in the folder.
 func (o *Request) listen(drop *telemetry.Drop, book *profile.Book, me string, now cluster.Instant, trials []*Trial) error {
 	kind := cluster.KindOf(cmp.Or(o.Account, me), o.Kind)
 	var holders []telemetry.Holder

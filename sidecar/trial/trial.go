@@ -19,7 +19,7 @@ type Trial struct {
 	State     string `json:"state"` // skipped, refused (by sbatch), submitted, or Slurm's
 	Nodes     string `json:"nodes,omitempty"`
 	Profile   *Speed `json:"profile,omitempty"` // nil = not measured
-	Note      string `json:"note,omitempty"`    // why, or what else is to be said
+	Note      string `json:"note,omitempty"`    // the reason, or a remark
 
 	ID    cluster.JobID   `json:"-"` // of Job
 	Began cluster.Instant `json:"-"` // when it was submitted
@@ -28,12 +28,12 @@ type Trial struct {
 	over           bool
 	ended          cluster.Instant
 	exit, output   string
-	tenant         string // as far as it is known
+	tenant         string // if known
 }
 
-// Speed is what was measured.
+// Speed is a measured speed.
 type Speed struct {
-	Rate    float64         `json:"rate"` // steps a second of the whole gang
+	Rate    float64         `json:"rate"` // steps/s of the whole gang
 	Speedup float64         `json:"speedup"`
 	Samples int             `json:"samples"`
 	Spread  float64         `json:"spread"`
@@ -45,12 +45,13 @@ func submitted(trials []*Trial) []*Trial {
 	return slices.DeleteFunc(slices.Clone(trials), func(x *Trial) bool { return x.Job == "" })
 }
 
-// unfinished gives the trials whose jobs are not over.
+// unfinished gives the trials with live jobs.
 func unfinished(trials []*Trial) []*Trial {
 	return slices.DeleteFunc(submitted(trials), func(x *Trial) bool { return x.over })
 }
 
-// Trials makes one of each GPU model of the partitions, and says of which have no idle GPUs.
+// Trials makes a trial for each GPU model of the partitions, and notes which models have no idle
+// GPUs.
 func (o *Request) Trials(nodes []slurm.UserNode) ([]*Trial, error) {
 	in := map[string][]slurm.UserNode{} // by model
 	for _, n := range nodes {
@@ -84,11 +85,11 @@ func (o *Request) Trials(nodes []slurm.UserNode) ([]*Trial, error) {
 	return out, nil
 }
 
-// Untyped is the model of GPUs of which Slurm knows none.
+// Untyped is the model of GPUs without a type in Slurm.
 const Untyped = "gpu"
 
-// fit finds the first partition with idle GPUs for the gang of a trial; else, if it may wait, the first that
-// could have them.
+// fit finds the first partition with idle GPUs for the gang of a trial; else, if waiting is
+// allowed, the first with enough GPUs.
 func (o *Request) fit(x *Trial, nodes []slurm.UserNode) {
 	free, whole := make([]int, len(nodes)), make([]int, len(nodes)) // GPUs of the model, by node
 	idle, all := 0, 0
@@ -135,8 +136,8 @@ func countOf(gpus []cluster.GPUs, model string) int {
 	return 0
 }
 
-// spread gives on how many nodes a gang fits, as few as can be, and how many GPUs it has on each:
-// the same on all. on is the GPUs of each node. 0 = it does not fit.
+// spread gives the minimum number of nodes for a gang, and the number of its GPUs on each, equal
+// on all. on is the GPUs of each node. 0 = it does not fit.
 func spread(gang int, on []int) (nodes, each int) {
 	for nodes = 1; nodes <= min(gang, len(on)); nodes++ {
 		if gang%nodes != 0 {
@@ -155,7 +156,7 @@ func spread(gang int, on []int) (nodes, each int) {
 	return 0, 0
 }
 
-// Sbatch gives the arguments by which a trial is submitted.
+// Sbatch gives the arguments of sbatch for a trial.
 func (o *Request) Sbatch(x *Trial) []string {
 	gres := fmt.Sprintf("--gres=gpu:%s:%d", x.Model, x.perNode)
 	if x.Model == Untyped {

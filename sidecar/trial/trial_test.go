@@ -13,7 +13,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/trial"
 )
 
-// nodes gives nodes of one partition with so many GPUs of a model that are idle, of so many.
+// nodes gives nodes of one partition with all GPUs of a model each, and the given numbers of idle
+// ones.
 func nodes(model string, all int, idle ...int) (out []slurm.UserNode) {
 	for _, n := range idle {
 		out = append(out, slurm.UserNode{Node: cluster.Node{Partitions: []string{"gpu"}, GPUs: []cluster.GPUs{{Model: model, Count: all}}},
@@ -22,7 +23,7 @@ func nodes(model string, all int, idle ...int) (out []slurm.UserNode) {
 	return out
 }
 
-// Gangs go on as few nodes as can be, the same number of GPUs on each.
+// Gangs use a minimum number of nodes, and the same number of GPUs on each.
 func TestSpread(t *testing.T) {
 	for _, c := range []struct {
 		gang int
@@ -55,7 +56,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// There is a trial for each model that is asked for, and none of models that there are not.
+// There is a trial for each requested model that exists.
 func TestModels(t *testing.T) {
 	there := append(nodes("v100", 4, 4), nodes("gpu", 4, 4)...)
 	for _, c := range []struct {
@@ -82,7 +83,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// A script that asks sbatch for other GPUs, or for many jobs, is refused before anything is submitted.
+// A script that requests other GPUs, or many jobs, is refused before any submission.
 func TestCheck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "train.sh")
 	for _, c := range []struct {
@@ -111,7 +112,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// In the journal a job's kind is that of its tenant, and what was reported before the job began does not count.
+// In the journal a job's kind is that of its tenant, and reports from before the job began do not
+// count.
 func TestLearn(t *testing.T) {
 	id := cluster.JobID{ID: 7}
 	snap := &cluster.Snapshot{Cases: []cluster.Case{{Job: cluster.Job{ID: id}, Record: cluster.Record{Tenant: "vision"}}}}

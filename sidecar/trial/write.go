@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// write writes what came of the trials.
+// write writes the results of the trials.
 func write(ctx context.Context, p *view.Page, o *Request, trials []*Trial) error {
 	slowest := 0.0
 	all := true
@@ -46,7 +46,7 @@ func write(ctx context.Context, p *view.Page, o *Request, trials []*Trial) error
 	return nil
 }
 
-// unmeasured says why nothing is known of a job's speed.
+// unmeasured says why a job's speed is unknown.
 func (x *Trial) unmeasured() string {
 	see := ""
 	if x.output != "" {
@@ -67,7 +67,7 @@ func (x *Trial) unmeasured() string {
 	return "its job ended as " + x.State + ", exit code " + cmp.Or(x.exit, "unknown") + see
 }
 
-// interrupted says what is left of the jobs.
+// interrupted lists the remaining jobs.
 func interrupted(trials []*Trial) error {
 	var left []string
 	for _, x := range unfinished(trials) {

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// Cells is how the cells stand after a round, with the names of who is in them.
+// Cells is the state of the cells after a round, with the names of the jobs in them.
 type Cells struct {
 	Round         int64                   `json:"round"`
 	At            cluster.Instant         `json:"at"`
@@ -21,14 +21,15 @@ type Cells struct {
 	Unsafe        []string                `json:"unsafe,omitempty"`
 }
 
-// Only leaves one virtual cluster, and nothing of the physical one. False = there is no such virtual cluster.
+// Only keeps one virtual cluster, and nothing of the physical one. False = there is no such
+// virtual cluster.
 func (f *Cells) Only(vc string) bool {
 	f.Cluster = nil
 	f.VCs = slices.DeleteFunc(f.VCs, func(v VC) bool { return v.VC != vc })
 	return len(f.VCs) > 0
 }
 
-// Cell is a physical cell: the cells in it, or of a node what its GPUs are used for.
+// Cell is a physical cell with its child cells or, for a node, the use of its GPUs.
 type Cell struct {
 	Chain string `json:"chain,omitempty"` // of a top cell
 	Type  string `json:"type"`
@@ -38,10 +39,10 @@ type Cell struct {
 	Uses  []Use  `json:"uses,omitempty"`
 }
 
-// Use is GPUs of a node that are used alike.
+// Use groups a node's GPUs by equal use.
 type Use struct {
 	GPUs    []int      `json:"gpus"`
-	VC      string     `json:"vc,omitempty"`      // that has the cell that they are in
+	VC      string     `json:"vc,omitempty"`      // owner of the cell that contains them
 	Holder  *JobInCell `json:"holder,omitempty"`  // by a guaranteed or shared lease
 	Guest   *JobInCell `json:"guest,omitempty"`   // by an opportunistic lease
 	Outside *JobInCell `json:"outside,omitempty"` // by no lease
@@ -66,14 +67,14 @@ type VC struct {
 	Levels []VCLevel `json:"levels"`
 }
 
-// VCLevel is what a virtual cluster was promised at a level, and what became of it.
+// VCLevel is a virtual cluster's reservation at a level, and its state.
 type VCLevel struct {
 	cluster.CellView
 	CellGPUs int         `json:"cell_gpus"`
 	Cells    []BoundCell `json:"cells,omitempty"`
 }
 
-// BoundCell is a cell of a virtual cluster that jobs are in.
+// BoundCell is a cell of a virtual cluster that jobs use.
 type BoundCell struct {
 	Nodes   []string     `json:"nodes"`
 	GPUs    []int        `json:"node_gpus,omitempty"` // of a cell smaller than a node
@@ -84,14 +85,14 @@ type BoundCell struct {
 	Guests  []*JobInCell `json:"guests,omitempty"`
 }
 
-// use is what a GPU is used for, to be compared.
+// use is the comparable use of a GPU.
 type use struct {
 	vc                     string
 	holder, guest, outside cluster.JobKey
 	bad                    string
 }
 
-// kind sums a use up in a word.
+// kind names a use in one word.
 func (u *Use) kind() string {
 	switch {
 	case u.Bad != "":
@@ -108,17 +109,17 @@ func (u *Use) kind() string {
 	return "free"
 }
 
-// useKinds are the kinds in the order in which they are told.
+// useKinds are the kinds in the order of display.
 var useKinds = []string{"free", "bound", "lent", "shared", "not leased", "bad"}
 
-// surveyor finds out who is where.
+// surveyor maps GPUs to jobs.
 type surveyor struct {
 	types map[string]*cluster.CellType
 	jobs  map[cluster.JobKey]*JobInCell
 	uses  map[string]*[64]use // by node, by GPU
 }
 
-// newSurveyor knows the cells of a snapshot and their hardware, but nobody in them yet.
+// newSurveyor has the cells of a snapshot and their hardware, but no jobs yet.
 func newSurveyor(snap *cluster.Snapshot) *surveyor {
 	s := &surveyor{types: map[string]*cluster.CellType{}, jobs: map[cluster.JobKey]*JobInCell{}, uses: map[string]*[64]use{}}
 	for i := range snap.Cells.Types {
@@ -153,7 +154,7 @@ func (s *surveyor) wrong(node string) string {
 	return why
 }
 
-// CellsOf tells how the cells stand after a round of a cluster that has cells.
+// CellsOf gives the state of the cells after a round.
 func CellsOf(snap *cluster.Snapshot, plan *cluster.Plan) *Cells {
 	s := newSurveyor(snap)
 	s.meet(snap, plan)
@@ -183,7 +184,7 @@ func CellsOf(snap *cluster.Snapshot, plan *cluster.Plan) *Cells {
 	return out
 }
 
-// meet learns the jobs that hold GPUs.
+// meet adds the jobs that hold GPUs.
 func (s *surveyor) meet(snap *cluster.Snapshot, plan *cluster.Plan) {
 	for i := range snap.Cases {
 		c := &snap.Cases[i]
@@ -203,7 +204,7 @@ func (s *surveyor) meet(snap *cluster.Snapshot, plan *cluster.Plan) {
 	}
 }
 
-// job gives what is known of a job; of one that nobody knows, its key.
+// job describes a job; an unknown one by its key.
 func (s *surveyor) job(key cluster.JobKey) *JobInCell {
 	if key == 0 {
 		return nil
@@ -214,7 +215,7 @@ func (s *surveyor) job(key cluster.JobKey) *JobInCell {
 	return s.jobs[key]
 }
 
-// look finds out who uses every GPU.
+// look finds the use of every GPU.
 func (s *surveyor) look(snap *cluster.Snapshot, plan *cluster.Plan) {
 	for i := range plan.Cells.Bound {
 		b := &plan.Cells.Bound[i]
@@ -244,7 +245,7 @@ func (s *surveyor) look(snap *cluster.Snapshot, plan *cluster.Plan) {
 	}
 }
 
-// mark changes what GPUs of a node are used for, if it is in a cell.
+// mark changes the use of a node's GPUs, if it is in a cell.
 func (s *surveyor) mark(node string, gpus uint64, change func(*use)) {
 	at := s.uses[node]
 	if at == nil {
@@ -265,7 +266,7 @@ func mask(index []int) uint64 {
 	return m
 }
 
-// cell gives a physical cell on nodes, with what is in it.
+// cell gives a physical cell on nodes, with its contents.
 func (s *surveyor) cell(kind string, nodes []string) Cell {
 	c := Cell{Type: kind, Name: hostlist.Compress(nodes), GPUs: s.size(kind)}
 	t := s.types[kind]
@@ -292,7 +293,7 @@ func (s *surveyor) cell(kind string, nodes []string) Cell {
 	return c
 }
 
-// bound gives a bound cell, with who is in it.
+// bound gives a bound cell, with the jobs in it.
 func (s *surveyor) bound(b *cluster.BoundCell) BoundCell {
 	out := BoundCell{Pinned: b.Pinned, Used: b.Used, Bad: b.Bad}
 	for i, part := range b.Parts {
@@ -327,7 +328,7 @@ func (s *surveyor) whole(kind string) bool {
 	return false
 }
 
-// size gives the GPUs of a cell of a type.
+// size gives the number of GPUs of a cell of a type.
 func (s *surveyor) size(kind string) int {
 	n, t := 1, s.types[kind]
 	for range s.types {
@@ -339,7 +340,7 @@ func (s *surveyor) size(kind string) int {
 	return n
 }
 
-// chainOf gives the largest type that a type is part of, where there is only one.
+// chainOf gives the largest type that contains a type, if there is only one.
 func (s *surveyor) chainOf(kind string) string {
 	for range s.types {
 		for _, name := range slices.Sorted(maps.Keys(s.types)) {

@@ -9,7 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// foldAt is how many lines a chain or a virtual cluster may fill unless all is asked for.
+// foldAt is the maximum number of lines of a chain or a virtual cluster, unless everything is
+// requested.
 const foldAt = 40
 
 // branch is a line of a tree.
@@ -28,7 +29,7 @@ func lines(all []branch) int {
 	return n
 }
 
-// merge makes one of siblings without children that say the same.
+// merge merges equal siblings without children into one.
 func merge(all []branch) []branch {
 	at := map[string]int{}
 	var out []branch
@@ -47,10 +48,10 @@ func merge(all []branch) []branch {
 	return out
 }
 
-// cellWriter writes cells and who is in them.
+// cellWriter writes cells and the jobs in them.
 type cellWriter struct{ *Page }
 
-// Write writes how the cells stand; what fills many lines is summarised unless all is to be told.
+// Write writes the state of the cells. Long parts are summarised unless all is set.
 func (f *Cells) Write(page *Page, all bool) {
 	p := cellWriter{page}
 	for group := range chunk(f.Cluster, func(c *Cell) string { return c.Chain }) {
@@ -80,7 +81,7 @@ func (f *Cells) Write(page *Page, all bool) {
 	p.Printf("%s\n", p.Paint(fmt.Sprintf("as of round %d at %s", f.Round, p.Time(f.At)), "dim"))
 }
 
-// chunk gives stretches of equal keys.
+// chunk iterates over runs of equal keys.
 func chunk[T any](all []T, key func(*T) string) func(func([]T) bool) {
 	return func(yield func([]T) bool) {
 		for from := 0; from < len(all); {
@@ -96,8 +97,8 @@ func chunk[T any](all []T, key func(*T) string) func(func([]T) bool) {
 	}
 }
 
-// branches makes a tree of physical cells. A node whose GPUs are all used alike is one line; unless
-// all is to be told, so is a larger cell, and so are siblings.
+// branches makes a tree of physical cells. A node with one use of all its GPUs is one line;
+// unless all is set, so is such a larger cell, and so are equal siblings.
 func (p cellWriter) branches(cells []Cell, all bool) []branch {
 	var out []branch
 	for i := range cells {
@@ -117,7 +118,7 @@ func (p cellWriter) branches(cells []Cell, all bool) []branch {
 	return merge(out)
 }
 
-// fold makes a line of each top cell, and one of those alike.
+// fold makes one line per top cell, and merges equal ones.
 func fold(cells []Cell) []branch {
 	var out []branch
 	for i := range cells {
@@ -126,7 +127,7 @@ func fold(cells []Cell) []branch {
 	return merge(out)
 }
 
-// sums tells how many GPUs of cells are used for what.
+// sums counts the GPUs of cells by use.
 func sums(cells []Cell) string {
 	counts := map[string]int{}
 	var add func([]Cell)
@@ -150,9 +151,9 @@ func sums(cells []Cell) string {
 	return fmt.Sprintf("%d GPUs: %s", total, strings.Join(parts, ", "))
 }
 
-// tree writes lines, each deeper level further in.
+// tree writes lines, indented by level.
 func (p cellWriter) tree(all []branch, indent string, unfold bool) {
-	width := 0 // of short names, to line up what is said
+	width := 0 // of short names, for alignment
 	for i := range all {
 		width = max(width, min(len(hostlist.Compress(all[i].names)), 30))
 	}
@@ -166,7 +167,7 @@ func (p cellWriter) tree(all []branch, indent string, unfold bool) {
 	}
 }
 
-// use says what GPUs are used for.
+// use words the use of GPUs.
 func (p cellWriter) use(u *Use) string {
 	var parts []string
 	say := func(j *JobInCell, how string) {
@@ -186,7 +187,7 @@ func (p cellWriter) use(u *Use) string {
 	return cmp.Or(strings.Join(parts, ", "), "free")
 }
 
-// jobWords names a job, and until when it may stay.
+// jobWords names a job, and the end of its lease.
 func (p cellWriter) jobWords(j *JobInCell) string {
 	out := fmt.Sprintf("%s of %s", j.ID, cmp.Or(j.User, "somebody"))
 	if j.Tenant != "" {
@@ -204,7 +205,7 @@ func (p cellWriter) jobWords(j *JobInCell) string {
 	return out
 }
 
-// levels writes what a virtual cluster has at each level.
+// levels writes a virtual cluster's state at each level.
 func (p cellWriter) levels(all []VCLevel, unfold bool) {
 	n := 0
 	for i := range all {
@@ -241,7 +242,7 @@ func (p cellWriter) levels(all []VCLevel, unfold bool) {
 	}
 }
 
-// boundWords says where a bound cell is and who is in it.
+// boundWords describes the place of a bound cell and the jobs in it.
 func (p cellWriter) boundWords(c *BoundCell, size int) string {
 	where := hostlist.Compress(c.Nodes)
 	if len(c.GPUs) > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/config"
 )
 
-// ConfigTable lists the values in force; defaults are dim.
+// ConfigTable lists the effective values; defaults are dim.
 func ConfigTable(values []config.Value) *Table {
 	t := &Table{Head: []string{"KEY", "VALUE", "ORIGIN"}}
 	for _, v := range values {
@@ -22,7 +22,7 @@ func ConfigTable(values []config.Value) *Table {
 	return t
 }
 
-// valueText writes a value as the file would have it.
+// valueText gives a value as the file would have it.
 func valueText(v any) string {
 	if s, ok := v.(string); ok && s != "" {
 		return s

@@ -9,13 +9,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/explain"
 )
 
-// Habit is a habit with what it tells.
+// Habit is a habit with its conclusion.
 type Habit struct {
 	cluster.Habit
 	Saving cluster.Saving `json:"saving"`
 }
 
-// Habits resolves when jobs of each type save.
+// Habits concludes how jobs of each type save.
 func Habits(list []cluster.Habit) []Habit {
 	all := make([]Habit, 0, len(list))
 	for _, h := range list {

@@ -14,26 +14,26 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Explanation is what the journal has of a job, with what Slurm said of it and the same in words.
+// Explanation is the journal's data of a job, with Slurm's report and both in words.
 type Explanation struct {
 	store.Explanation
 	Slurm *cluster.Job `json:"slurm,omitempty"`
 	Words string       `json:"words"`
-	// Stop is how the job saves and when it may be stopped, of one that runs; StopWords says it.
+	// Stop says how a running job saves and when it may be stopped; StopWords words it.
 	Stop      *cluster.StopReport `json:"stop,omitempty"`
 	StopWords []string            `json:"stop_words,omitempty"`
-	// Hardware is what is bad of the chain that the job waits for, where that is why.
+	// Hardware lists bad hardware in the chain that the job waits for, if that is the reason.
 	Hardware []string `json:"hardware,omitempty"`
-	// Models is what the job's party is due of every model, where a policy divides them.
+	// Models is the entitlement of the job's party to every model, if a policy divides them.
 	Models *Stake `json:"models,omitempty"`
 }
 
-// Explain adds to what the journal has of a job what its newest round says in words.
+// Explain words the newest round's data of a job, and adds it to the journal's.
 func Explain(x store.Explanation) *Explanation {
 	snap, plan := &x.Newest.Snapshot, &x.Newest.Plan
 	out := &Explanation{Explanation: x, Models: StakeOf(x.Job.Key, snap, plan)}
 	known := people(snap)
-	if c, ok := known[x.Job.Key]; ok && !c.Gone && c.Job.Record > 0 { // else the journal's rows tell all that is kept of it
+	if c, ok := known[x.Job.Key]; ok && !c.Gone && c.Job.Record > 0 { // else the journal's rows have everything that is kept
 		out.Slurm = &c.Job
 	}
 	w := explain.Words{Job: known.name}
@@ -47,13 +47,13 @@ func Explain(x store.Explanation) *Explanation {
 	return out
 }
 
-// badHardware lists what is bad of the chain in which a job's tenant lost cells.
+// badHardware lists bad hardware in the chain where a job's tenant lost cells.
 func badHardware(r *cluster.Reason, snap *cluster.Snapshot) []string {
 	if r.Code != cluster.BecauseLost || snap.Cells == nil {
 		return nil
 	}
 	s := newSurveyor(snap)
-	nodes := map[string][]string{} // by what is wrong with them
+	nodes := map[string][]string{} // nodes by fault
 	for i := range snap.Cells.Tops {
 		t := &snap.Cells.Tops[i]
 		if r.Chain != "" && cmp.Or(t.Chain, s.chainOf(t.Type)) != r.Chain {
@@ -118,7 +118,7 @@ func (x *Explanation) Write(p *Page) {
 		p.listed("Stops", w.Stops(x.Stop))
 	}
 	alloc, due, loss := j.Alloc, j.Due, j.Lost
-	if r := x.Record; r != nil { // newer than the table's
+	if r := x.Record; r != nil { // newer than the table
 		alloc, due, loss = r.Alloc, r.Due, r.Lost
 	}
 	set := &snap.Settings
@@ -163,7 +163,8 @@ func (x *Explanation) Write(p *Page) {
 	say("As of", "round %d at %s%s", x.Round, w.Time(x.At), numbers)
 }
 
-// debtWords says what a tenant is owed or owes in a pool, if that is more than one term of its due, or of one GPU.
+// debtWords words a tenant's debt in a pool, if it exceeds one term of its entitlement, or of one
+// GPU.
 func debtWords(st *cluster.Standing, term cluster.Span) string {
 	own := max(st.Entitlement-st.Repays, cluster.WholeGPU)
 	if max(st.Owed, -st.Owed) <= cluster.GPUTime(cluster.MulDiv(int64(own), int64(term), int64(cluster.WholeGPU))) {
@@ -172,7 +173,7 @@ func debtWords(st *cluster.Standing, term cluster.Span) string {
 	return explain.Debt(st)
 }
 
-// history writes what was done with the job, newest first.
+// history writes the past actions on the job, newest first.
 func (p *Page) history(x *store.Explanation, w explain.Words) {
 	const most = 8
 	for i, a := range x.Actions[:min(len(x.Actions), most)] {
@@ -275,7 +276,7 @@ func quoted(name string) string {
 	return fmt.Sprintf("%q ", name)
 }
 
-// before puts a lead before text that is not empty.
+// before puts a lead before a non-empty text.
 func before(lead, text string) string {
 	if text == "" {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Line tells how something stands that is waited for: one line that is written over
-// on a terminal; elsewhere each change is a line of its own.
+// Line shows the state of something that the user waits for: one line that is overwritten on a
+// terminal; elsewhere each change is a new line.
 type Line struct {
 	Out      io.Writer
 	Terminal bool
@@ -17,7 +17,7 @@ type Line struct {
 	said string
 }
 
-// Set changes what the line says.
+// Set changes the text of the line.
 func (l *Line) Set(text string) {
 	if text == l.last {
 		return
@@ -30,7 +30,7 @@ func (l *Line) Set(text string) {
 	}
 }
 
-// Say writes what is no state, once.
+// Say writes a message once, in addition to the state.
 func (l *Line) Say(text string) {
 	if text == l.said {
 		return
@@ -48,17 +48,17 @@ func (l *Line) End() {
 	}
 }
 
-// Bar shows on a terminal how far something has come that takes longer than two seconds.
+// Bar shows progress on a terminal, if it takes longer than two seconds.
 type Bar struct {
 	out         io.Writer // nil = nowhere
 	begun, last time.Time
 	shown       bool
 }
 
-// NewBar begins a bar on a terminal; out is nil where there is none.
+// NewBar begins a bar on a terminal; a nil out shows nothing.
 func NewBar(out io.Writer, now time.Time) *Bar { return &Bar{out: out, begun: now} }
 
-// Set tells how many of how many jobs are over.
+// Set shows how many of the jobs have ended.
 func (b *Bar) Set(over, of int, now time.Time) {
 	if b.out == nil || now.Sub(b.begun) < 2*time.Second || now.Sub(b.last) < 200*time.Millisecond || of == 0 {
 		return

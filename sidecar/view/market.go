@@ -9,7 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/explain"
 )
 
-// Stake is what a job's party is due of every model, and why.
+// Stake is the entitlement of a job's party to every model, with reasons.
 type Stake struct {
 	Party  string          `json:"party"`
 	Kind   cluster.Kind    `json:"kind"`
@@ -17,27 +17,27 @@ type Stake struct {
 	Models []ModelStake    `json:"models"` // by pool
 	Trades []cluster.Trade `json:"trades,omitempty"`
 	WhyNot string          `json:"why_not,omitempty"` // the policy has no answer
-	Late   bool            `json:"late,omitempty"`    // its deadline cannot be kept
-	// Unasked is true where the policy has not been asked since the party came: it is due a part of
-	// its tenant's share by weight until then.
+	Late   bool            `json:"late,omitempty"`    // its deadline cannot be met
+	// Unasked is true if the policy has not been asked since the party arrived: until then it has
+	// a part of its tenant's weighted share.
 	Unasked bool `json:"unasked,omitempty"`
 
-	ofJob bool // the party is just the job
+	ofJob bool // the party is the job itself
 }
 
-// ModelStake is what it is due of one model.
+// ModelStake is the entitlement to one model.
 type ModelStake struct {
 	Model   string           `json:"model"`
 	Due     cluster.MicroGPU `json:"due_micro_gpus"`
-	Speedup float64          `json:"speedup"` // over the slowest model; 1 where nothing is known
+	Speedup float64          `json:"speedup"` // over the slowest model; 1 if unknown
 	Low     float64          `json:"low"`
 	High    float64          `json:"high"`
-	Source  cluster.Source   `json:"source,omitempty"` // "" = nothing is known
-	// Trial is the job that is to show how fast its kind is there; "" = none.
+	Source  cluster.Source   `json:"source,omitempty"` // "" = unknown
+	// Trial is the job that measures the speed of the party's kind on this model; "" = none.
 	Trial string `json:"trial,omitempty"`
 }
 
-// StakeOf gives that of a job; nil = it has none.
+// StakeOf gives the stake of a job; nil = it has none.
 func StakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *Stake {
 	at, ok := engine.StakeOf(*snap, job)
 	if !ok {
@@ -69,7 +69,8 @@ func StakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *St
 	return s
 }
 
-// Words says it, a line for each model and trade. named is the model that the job asks for.
+// Words words the stake, with a line for each model and trade. named is the model that the job
+// requests.
 func (s *Stake) Words(named string) []string {
 	head := fmt.Sprintf("%s divides them; jobs of kind %s are due", s.Policy, s.Kind)
 	if s.ofJob {
@@ -101,16 +102,16 @@ func (s *Stake) Words(named string) []string {
 	return lines
 }
 
-// Ahead is what a round would decide, with the answer to what is to be divided anew.
+// Ahead is a preview of a round's decisions, with the answer to its question.
 type Ahead struct {
 	cluster.Plan
-	Answer *cluster.Division `json:"answer,omitempty"` // nil = the division that is known holds
+	Answer *cluster.Division `json:"answer,omitempty"` // nil = the known division stays in force
 	Audit  *cluster.Audit    `json:"audit,omitempty"`
 
 	Due []cluster.Standing `json:"-"` // of tenants, with the answer
 }
 
-// Write writes who is due what of each model, and the trades.
+// Write writes the entitlements to each model, and the trades.
 func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 	if snap.Settings.Divide == "" {
 		return
@@ -119,7 +120,7 @@ func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 	if d == nil {
 		d, when = snap.Division, "as it is"
 	} else if now := snap.Division; now != nil && now.At > 0 && now.Policy == snap.Settings.Divide {
-		when += "; until then as it was asked at " + p.wordsAt(a.At, nil).Time(now.At) // long ago where the policy is slow
+		when += "; until then as it was asked at " + p.wordsAt(a.At, nil).Time(now.At) // long ago if the policy is slow
 	}
 	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Divided by %s, %s:", snap.Settings.Divide, when), "bold"))
 	if d != nil && d.Why != "" {
@@ -145,7 +146,7 @@ func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 	p.audited(a.Audit)
 }
 
-// fastOf gives the fast model of a trade of the division before.
+// fastOf gives the fast model of a trade of the previous division.
 func fastOf(was *cluster.Division, id int64) string {
 	if was != nil {
 		for i := range was.Trades {
@@ -192,7 +193,7 @@ func (p *Page) audited(a *cluster.Audit) {
 	}
 }
 
-// gain writes what is gained, as a part, in per cent.
+// gain writes a relative gain in per cent.
 func gain(part *float64) string {
 	if part == nil {
 		return "not asked"

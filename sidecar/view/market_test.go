@@ -10,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// What a job is due of each model is said with how that is known, and with what hinders it.
+// A job's entitlement to each model is shown with its evidence, and with obstacles.
 func TestStakeInWords(t *testing.T) {
 	base := view.Stake{Party: "nlp/bert", Kind: "nlp/bert", Policy: "oef:coop", Models: []view.ModelStake{
 		{Model: "k80", Due: cluster.WholeGPU / 2, Speedup: 1, Source: cluster.Declared}, {Model: "v100", Due: 2 * cluster.WholeGPU, Speedup: 4, Source: cluster.Observed, Trial: "7"}}}
@@ -34,7 +34,8 @@ func TestStakeInWords(t *testing.T) {
 	}
 }
 
-// An audit marks who would rather be alone, names the most envied and what could still be had.
+// An audit marks tenants that would be better off alone, and names the most envied and the
+// remaining slack.
 func TestAudit(t *testing.T) {
 	more := 0.125
 	snap, plan := small()
@@ -56,7 +57,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Where there is no trade it is said why.
+// An empty list of trades gives the reason.
 func TestNoTrades(t *testing.T) {
 	for _, c := range []struct {
 		divide string
@@ -80,7 +81,7 @@ func TestNoTrades(t *testing.T) {
 	}
 }
 
-// Estimates come behind what was declared, and only what counts has a speedup.
+// Estimates follow declarations, and only the effective rate has a speedup.
 func TestProfiles(t *testing.T) {
 	snap, plan := &cluster.Snapshot{}, &cluster.Plan{}
 	plan.Memory.Ledger.Pools = []cluster.PoolAccount{{Pool: "k80"}, {Pool: "v100"}}
@@ -96,7 +97,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// A lease that is over has no time left, and with --all a reason.
+// A past lease has no time left, and with --all a reason.
 func TestLeaseTable(t *testing.T) {
 	began, ended := at.Time(), at.Add(cluster.Minute).Time()
 	leases := []store.Lease{{SlurmID: "1", Tenant: "nlp", User: "ann", GPUs: 8, Pool: "v100", Nodes: []string{"a3", "a4"}, Term: 2, State: "active", Class: "shared", Started: &began, Ends: at.Add(cluster.Hour).Time()},
@@ -109,7 +110,7 @@ func TestLeaseTable(t *testing.T) {
 	}
 }
 
-// A job's explanation says why it waits, what it asks for and what was done with it.
+// A job's explanation says why it waits, what it requests and what was done with it.
 func TestExplanation(t *testing.T) {
 	snap, plan := small()
 	yes, no := true, false

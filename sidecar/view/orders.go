@@ -25,7 +25,7 @@ func (p *Page) OrderTable(orders []store.Order) *Table {
 	return t
 }
 
-// ReleaseTable lists the actions by which jobs are given back to Slurm.
+// ReleaseTable lists the actions that return jobs to Slurm.
 func (p *Page) ReleaseTable(actions []cluster.Action) *Table {
 	t := &Table{Head: []string{"WHAT", "FOR", "BEGIN", "NODES"}}
 	for i := range actions {

@@ -1,10 +1,10 @@
-// Package view turns values into what people and programs read: tables, sentences
-// and JSON. Its input is the snapshot and the plan of a round, and what the journal
-// lists; its output goes to a Page.
+// Package view turns values into output for people and programs: tables, sentences and JSON. Its
+// input is the snapshot and the plan of a round, and the journal's lists; its output goes to a
+// Page.
 //
-// Each view is a value that a function makes of those (CellsOf, StatusOf, Explain).
-// The value marshals to the JSON of the command, and its Write makes the text. The
-// package reads no clock, file, database or network: the Page says the time.
+// Each view is a value computed from these (CellsOf, StatusOf, Explain). The value marshals to
+// the command's JSON, and its Write makes the text. The package reads no clock, file, database or
+// network: the Page has the time.
 package view
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/explain"
 )
 
-// Page is where a view is written, in which form, and as of when.
+// Page is the output of a view, with its form and time.
 type Page struct {
 	Out io.Writer
 	Form
@@ -26,7 +26,7 @@ type Page struct {
 	Now     cluster.Instant
 }
 
-// Form is how lists are written: as a table for people, unless it says otherwise.
+// Form is the form of lists: by default a table for people.
 type Form struct {
 	JSON     bool // all numbers, as JSON
 	Parsable bool // columns separated by |
@@ -55,7 +55,7 @@ func (p *Page) Paint(text, how string) string {
 	return painted(text, how)
 }
 
-// AsOf says of which round a list is, and when that was; round 0 = none.
+// AsOf writes the round of a list, and its time; round 0 = none.
 func (p *Page) AsOf(round int64, at cluster.Instant) {
 	if !p.ForPeople() {
 		return
@@ -67,13 +67,13 @@ func (p *Page) AsOf(round int64, at cluster.Instant) {
 	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("as of round %d at %s", round, p.Time(at)), "dim"))
 }
 
-// Time says a moment, and how far it is from now.
+// Time gives a moment, and its distance from now.
 func (p *Page) Time(t cluster.Instant) string { return p.words(nil).Time(t) }
 
-// words makes sentences as of now.
+// words makes sentences relative to now.
 func (p *Page) words(job func(cluster.JobKey) string) explain.Words { return p.wordsAt(p.Now, job) }
 
-// wordsAt makes sentences as of another moment.
+// wordsAt makes sentences relative to another moment.
 func (p *Page) wordsAt(now cluster.Instant, job func(cluster.JobKey) string) explain.Words {
 	return explain.Words{Now: now, Zone: p.Zone, Job: job}
 }

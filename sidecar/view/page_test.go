@@ -14,7 +14,7 @@ import (
 
 const at = cluster.Instant(1_800_000_000_000) // 2027-01-15 08:00:00 UTC
 
-// A table is lined up for people and divided by bars for programs; long cells stick out.
+// A table is aligned for people and separated by bars for programs; long cells overflow.
 func TestTable(t *testing.T) {
 	long := strings.Repeat("x", 61)
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Only people are told of which round a list is.
+// Only output for people names a list's round.
 func TestAsOf(t *testing.T) {
 	for _, c := range []struct {
 		form  view.Form
@@ -65,7 +65,7 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
-// What is waited for is one line on a terminal, and lines of their own elsewhere; nothing is said twice.
+// A state is one line on a terminal, and separate lines elsewhere; nothing is repeated.
 func TestLine(t *testing.T) {
 	for terminal, want := range map[bool]string{
 		true:  "\r\x1b[Kwaits\r\x1b[Kfairlease: odd\n\r\x1b[Kruns\r\x1b[K",
@@ -86,7 +86,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// A bar appears after two seconds, changes five times a second at most and leaves nothing behind.
+// A bar appears after two seconds, changes at most five times a second and is removed at the end.
 func TestBar(t *testing.T) {
 	begun := at.Time()
 	for _, c := range []struct {
@@ -103,7 +103,7 @@ func TestBar(t *testing.T) {
 		var out bytes.Buffer
 		b := view.NewBar(&out, begun)
 		b.Set(c.over, c.of, begun.Add(c.after))
-		b.Set(c.over, c.of, begun.Add(c.after+time.Millisecond)) // too soon after the one before
+		b.Set(c.over, c.of, begun.Add(c.after+time.Millisecond)) // too soon after the previous one
 		b.End()
 		if out.String() != c.want {
 			t.Errorf("%d of %d after %v: %q, want %q", c.over, c.of, c.after, out.String(), c.want)
@@ -125,7 +125,7 @@ func TestConfigTable(t *testing.T) {
 	}
 }
 
-// Shares are told only where these are all tenants; a debt is even when the creditor is.
+// Shares appear only if all tenants are listed; a debt is settled when the creditor's is.
 func TestTenants(t *testing.T) {
 	hour := cluster.GPUTime(3_600_000)
 	all := []store.Tenant{{}, {}}
@@ -148,7 +148,7 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// Orders that are over say when and by whom.
+// Past orders say when they ended, and who ended them.
 func TestOrderTable(t *testing.T) {
 	end, by := at.Time(), "root"
 	var out bytes.Buffer

@@ -12,10 +12,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Profile is a rate, with the speedup that the policy makes of it.
+// Profile is a rate, with the speedup derived from it.
 type Profile struct {
 	cluster.Profile
-	Speedup *Speedup `json:"speedup,omitempty"` // nil = something surer counts
+	Speedup *Speedup `json:"speedup,omitempty"` // nil = a more certain rate counts
 }
 
 // Speedup is over the slowest model, with its bounds.
@@ -25,14 +25,14 @@ type Speedup struct {
 	High  float64 `json:"high"`
 }
 
-// Profiles gives all rates that were declared and observed, and what the engine estimates where neither was.
+// Profiles gives all declared and observed rates, and estimates where neither exists.
 func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
 	set := profile.Default()
 	set.Estimate = !snap.Settings.NoEstimates
 	book := profile.New(set, plan.Memory.Profiles, plan.Memory.Paces)
 	for _, d := range snap.Declared {
 		d.Basis = profile.File
-		_ = book.Declare(d) // what is wrong was told when the file was read
+		_ = book.Declare(d) // problems were reported when the file was read
 	}
 	var models []string
 	for i := range plan.Memory.Ledger.Pools {
@@ -100,7 +100,8 @@ func ProfileTable(all []Profile, now cluster.Instant) *Table {
 	return t
 }
 
-// NoTrades says why there is no trade to list, as of the newest round. all tells that those which are over were looked for, too.
+// NoTrades says why the list of trades is empty, as of the newest round. all = past trades were
+// included.
 func (p *Page) NoTrades(snap *cluster.Snapshot, plan *cluster.Plan, all bool) {
 	switch divide := snap.Settings.Divide; {
 	case plan.Round == 0: // AsOf says so
@@ -115,7 +116,7 @@ func (p *Page) NoTrades(snap *cluster.Snapshot, plan *cluster.Plan, all bool) {
 	}
 }
 
-// TradeTable lists trades; those that are over are dim.
+// TradeTable lists trades; past ones are dim.
 func (p *Page) TradeTable(list []store.Trade) *Table {
 	t := &Table{Head: []string{">ID", "MADE", "FAST_TO", ">GETS", "FAST", "SLOW_TO", ">GETS", "SLOW", ">PRICE", "SPEEDUPS", "GAINS", "UNDONE"}}
 	w := p.words(nil)

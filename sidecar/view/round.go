@@ -15,7 +15,8 @@ type Decisions struct {
 	Outcomes []cluster.Outcome
 }
 
-// Write writes leases that begin or are renewed, notices, requeues, claims, and a line on what a round leaves as it is.
+// Write writes new and renewed leases, notices, requeues and claims, and a line for everything
+// unchanged.
 func (d *Decisions) Write(p *Page) {
 	snap, plan := d.Snapshot, d.Plan
 	who := people(snap)
@@ -43,7 +44,7 @@ func (d *Decisions) Write(p *Page) {
 	}
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
-		if a.Withheld && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) { // its lease is not remembered
+		if a.Withheld && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) { // its lease is not stored
 			row(string(a.Verb), a.Job, who[a.Job].Job.Request.GPUs, a.Because.Pool, a.Nodes, a.Because.Until)
 		}
 	}
@@ -63,8 +64,8 @@ func (d *Decisions) Write(p *Page) {
 	d.summary(p)
 }
 
-// news names what a round decided about a lease, by the code of its job's verdict;
-// what is not there is nothing new.
+// news words a round's decision on a lease, by the code of its job's verdict; other codes are not
+// news.
 var news = map[cluster.Code]string{
 	cluster.BecauseGranted:  "grant",
 	cluster.BecauseRenewed:  "renew",
@@ -74,7 +75,7 @@ var news = map[cluster.Code]string{
 	cluster.BecauseRecalled: "recall",
 }
 
-// summary counts what else a round saw and did.
+// summary counts the other observations and actions of a round.
 func (d *Decisions) summary(p *Page) {
 	plan := d.Plan
 	verbs, withheld, failed := map[cluster.Verb]int{}, 0, 0

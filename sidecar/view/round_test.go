@@ -35,7 +35,7 @@ func seat(silent time.Duration) *store.Seated {
 	return &store.Seated{Holder: "login1:7", Acquired: now, Renewed: now, Takeover: now.Add(time.Minute), Silent: silent}
 }
 
-// A status says whether a daemon lives, what GPUs do and why some cannot be leased.
+// A status says whether a daemon lives, how GPUs are used and why some cannot be leased.
 func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -83,7 +83,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A user who may not read whole rounds reads its own tenants' numbers, and that they are no more.
+// A user who may not read whole rounds reads its own tenants' numbers, with a note that there may
+// be more.
 func TestOwnStatus(t *testing.T) {
 	own := view.Own{Round: 9, At: at.Time(), Jobs: []store.Count{{State: string(cluster.Waiting), Jobs: 3}, {Code: string(cluster.BecauseLost), Jobs: 2}},
 		Leases: []store.Lease{{Ends: at.Add(cluster.Hour).Time()}, {Ends: at.Add(cluster.Minute).Time()}},
@@ -102,7 +103,7 @@ func TestOwnStatus(t *testing.T) {
 	}
 }
 
-// Decisions are of what is new: a lease that goes on as before is none.
+// Decisions list news: a lease that continues is none.
 func TestDecisions(t *testing.T) {
 	snap, plan := small()
 	show := func() string {
@@ -129,7 +130,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// Cells say by whom their GPUs are used, and what is wrong with them.
+// Cells show the users of their GPUs, and faults.
 func TestCells(t *testing.T) {
 	snap, plan := small()
 	snap.Cells = &cluster.Cells{Types: []cluster.CellType{{Name: "rack", Child: "node", Split: 2}, {Name: "node", Child: "gpu", Split: 4, Node: true}, {Name: "gpu", Model: "v100"}},

@@ -12,39 +12,41 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Status is what status tells.
+// Status is the output of the command status.
 type Status struct {
-	Alive  bool          `json:"alive"` // a daemon is seated and gives signs of life
+	Alive  bool          `json:"alive"` // a daemon has the seat and gives signs of life
 	Seat   *store.Seated `json:"seat"`
 	Mode   string        `json:"mode"`   // as configured here
 	Acting []string      `json:"acting"` // partitions, as configured here
-	Round  int64         `json:"round"`  // the newest that was written down
+	Round  int64         `json:"round"`  // the newest committed one
 	At     *time.Time    `json:"at"`
 	Pools  []PoolStatus  `json:"pools"`
-	// Jobs counts what the newest round saw, by state.
+	// Jobs counts the jobs of the newest round, by state.
 	Jobs    map[cluster.JobState]int `json:"jobs"`
-	Reasons map[cluster.Code]int     `json:"reasons"` // of jobs that wait
+	Reasons map[cluster.Code]int     `json:"reasons"` // of waiting jobs
 	Leases  int                      `json:"leases"`
 	Claims  int                      `json:"claims"`
 	Bad     []string                 `json:"bad_nodes"`
 	Orders  int                      `json:"overrides"`
 	Aside   []AsideJob               `json:"aside,omitempty"`
-	// Own is true where this database user sees no more than its own tenants' jobs, leases and orders: there are no Pools then.
+	// Own is true if this database user only sees its own tenants' jobs, leases and orders: then
+	// there are no Pools.
 	Own  bool       `json:"own_tenants_only,omitempty"`
 	Next *time.Time `json:"next_lease_end"`
-	// Divided is the policy that divides unlike GPU models, Effective what they do for tenants then.
+	// Divided is the policy that divides heterogeneous GPUs, Effective the tenants' throughput
+	// under it.
 	Divided   string            `json:"divided,omitempty"`
 	Effective []store.Effective `json:"effective,omitempty"`
 }
 
-// AsideJob is a job that is set aside, and why.
+// AsideJob is a job that is set aside, with the reason.
 type AsideJob struct {
 	ID   string `json:"id"`
 	User string `json:"user"`
 	Why  string `json:"why"`
 }
 
-// PoolStatus is what the GPUs of one model do.
+// PoolStatus is the use of the GPUs of one model.
 type PoolStatus struct {
 	Pool  string `json:"pool"`
 	GPUs  int    `json:"gpus"`
@@ -52,13 +54,14 @@ type PoolStatus struct {
 	Idle  int    `json:"idle"`
 	Bad   int    `json:"bad"`
 	Claim int    `json:"claimed"`
-	// Out counts the GPUs that cannot be leased though they are healthy, some of them busy and some idle: jobs that are left
-	// alone hold them, or others have reserved them. OutBy is the same by reason.
+	// Out counts healthy GPUs that cannot be leased, busy and idle ones: jobs that are left alone
+	// hold them, or others have reserved them. OutBy is the same by reason.
 	Out   int                  `json:"out_of_reach"`
 	OutBy map[cluster.Left]int `json:"out_of_reach_by,omitempty"`
 }
 
-// StatusOf sums up the newest round, and what its GPUs do for tenants. Mode and Acting are left to the caller.
+// StatusOf sums up the newest round, and the tenants' throughput. The caller sets Mode and
+// Acting.
 func StatusOf(seat *store.Seated, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
 	st := &Status{Divided: snap.Settings.Divide, Effective: effective, Seat: seat, Alive: lives(seat), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(plan.Memory.Leases), Claims: len(plan.Memory.Claims), Orders: len(snap.Overrides)}
@@ -101,14 +104,14 @@ func StatusOf(seat *store.Seated, snap *cluster.Snapshot, plan *cluster.Plan, ef
 	return st
 }
 
-// lives tells whether a daemon is seated and gives signs of life.
+// lives tells whether a daemon has the seat and gives signs of life.
 func lives(seat *store.Seated) bool {
 	return seat != nil && seat.Renewed.Add(seat.Silent).Before(seat.Takeover)
 }
 
-// Own is what the journal shows to a user who may not read whole rounds: what is its own tenants'.
+// Own is what a user may read who may not read whole rounds: the data of its own tenants.
 type Own struct {
-	Round     int64 // 0 = none was written down yet, and the rest is empty
+	Round     int64 // 0 = no round yet, and the rest is empty
 	At        time.Time
 	Jobs      []store.Count
 	Leases    []store.Lease
@@ -116,7 +119,7 @@ type Own struct {
 	Effective []store.Effective
 }
 
-// OwnStatusOf sums up what a user may read. Mode and Acting are left to the caller.
+// OwnStatusOf sums up what a user may read. The caller sets Mode and Acting.
 func OwnStatusOf(seat *store.Seated, own *Own) *Status {
 	st := &Status{Own: true, Seat: seat, Alive: lives(seat), Round: own.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(own.Leases), Effective: own.Effective}
@@ -162,7 +165,7 @@ var outWords = map[cluster.Left]string{
 	cluster.LeftAside:       "of jobs that are set aside",
 }
 
-// outOfReach tells of all pools together how many GPUs are out of reach, and why.
+// outOfReach says how many GPUs of all pools are out of reach, and why.
 func outOfReach(pools []PoolStatus) string {
 	all, by := 0, map[string]int{}
 	for i := range pools {
@@ -184,7 +187,7 @@ func outOfReach(pools []PoolStatus) string {
 // gpusAt is the GPUs of one model on a node.
 type gpusAt struct{ node, model string }
 
-// poolStates counts what GPUs do, in the order of the ledger's pools.
+// poolStates counts GPUs by use, in the order of the ledger's pools.
 func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 	at := map[string]int{}
 	held := map[gpusAt]int{}
@@ -241,7 +244,7 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 	return out
 }
 
-// Write writes the status; for programs, the pools alone.
+// Write writes the status; in parsable form, only the pools.
 func (st *Status) Write(p *Page) {
 	t := &Table{Head: []string{"POOL", ">GPUS", ">BUSY", ">IDLE", ">CLAIMED", ">BAD", ">OUT_OF_REACH"}}
 	for _, x := range st.Pools {
@@ -301,7 +304,7 @@ func (st *Status) Write(p *Page) {
 	st.effective(p)
 }
 
-// effective writes what unlike GPU models do for tenants, where a policy divides them.
+// effective writes the tenants' throughput on heterogeneous GPUs, if a policy divides them.
 func (st *Status) effective(p *Page) {
 	if len(st.Effective) == 0 {
 		return

@@ -5,20 +5,21 @@ import (
 	"unicode/utf8"
 )
 
-// Table is columns of text. Heads that begin with > are of numbers: set to the right.
+// Table is columns of text. Heads that begin with > mark numeric columns, which are
+// right-aligned.
 type Table struct {
 	Head []string
-	Tint func(row, column int) string // as of Page.Paint, or ""; nil = none
+	Tint func(row, column int) string // colour as in Page.Paint, or ""; nil = none
 	rows [][]string
 }
 
 // Add adds a row, with a cell for each head.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// widest is the longest cell that others are lined up with; longer ones stick out.
+// widest is the maximum width for alignment; longer cells overflow.
 const widest = 60
 
-// List writes a table, or what is in it as JSON.
+// List writes a table, or its content as JSON.
 func (p *Page) List(t *Table, all any) error {
 	if p.JSON {
 		return p.Encode(all)

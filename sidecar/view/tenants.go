@@ -9,7 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// TenantTable lists tenants; their shares only where these are all of them.
+// TenantTable lists tenants, with their shares if whole says that these are all of them.
 func TenantTable(all []store.Tenant, whole bool) *Table {
 	sums := map[string]int64{}
 	for i := range all {
@@ -35,7 +35,7 @@ func TenantTable(all []store.Tenant, whole bool) *Table {
 	return t
 }
 
-// DebtTable lists debts with when their creditors are even.
+// DebtTable lists debts, with the time until they are settled.
 func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
 	t := &Table{Head: []string{"POOL", "CREDITOR", "DEBTOR", ">OWED", ">EVEN"}}
 	for i := range debts {
@@ -51,7 +51,7 @@ func DebtTable(debts []store.Debt, all []store.Tenant) *Table {
 	return t
 }
 
-// even tells how long it is until a tenant is even, at the present pace.
+// even gives the time until a tenant's debt is settled, at the current rate.
 func even(x *store.Tenant) string {
 	switch {
 	case x.Owed == 0:
@@ -75,7 +75,7 @@ func rhoTint(r cluster.Rho) string {
 	return "green"
 }
 
-// LeaseTable lists leases; with over, also why those are over that are.
+// LeaseTable lists leases; with over, also why past ones ended.
 func (p *Page) LeaseTable(all []store.Lease, over bool) *Table {
 	w, at := p.words(nil), p.Now
 	t := &Table{Head: []string{"JOB", "TENANT", "USER", ">GPUS", "POOL", "NODES", ">TERM", "STATE", "CLASS", "SINCE", "UNTIL", ">LEFT"}}

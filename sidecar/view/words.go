@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/explain"
 )
 
-// cases finds what a snapshot knows of jobs by their keys.
+// cases maps keys to the cases of a snapshot.
 type cases map[cluster.JobKey]cluster.Case
 
 func people(s *cluster.Snapshot) cases {
@@ -22,7 +22,7 @@ func people(s *cluster.Snapshot) cases {
 	return out
 }
 
-// name gives a job's id as users know it; "" where the snapshot has no such job.
+// name gives a job's id as users know it; "" if the snapshot lacks the job.
 func (c cases) name(key cluster.JobKey) string {
 	if k, ok := c[key]; ok {
 		return k.Record.ID.String()
@@ -48,7 +48,7 @@ func gpusOf(holdings []cluster.Holding) int {
 	return n
 }
 
-// Subject names what an action is about.
+// Subject names the subject of an action.
 func Subject(a *cluster.Action) string {
 	if a.ID != (cluster.JobID{}) {
 		return "job " + a.ID.String()
@@ -56,7 +56,7 @@ func Subject(a *cluster.Action) string {
 	return "reservation " + a.Reservation
 }
 
-// clock says a moment of the day, or the day too where it is another.
+// clock gives a time of day, with the date if it is another day.
 func clock(w explain.Words, t cluster.Instant) string {
 	if t == 0 {
 		return ""
@@ -65,7 +65,7 @@ func clock(w explain.Words, t cluster.Instant) string {
 	return at
 }
 
-// Counts lists counts, the greatest first.
+// Counts lists counts, the largest first.
 func Counts[K ~string](counts map[K]int) string {
 	keys := slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
@@ -80,12 +80,12 @@ func Counts[K ~string](counts map[K]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// gpuCount writes millionths of a GPU as GPUs.
+// gpuCount converts millionths of a GPU to GPUs.
 func gpuCount(g cluster.MicroGPU) string {
 	return fmt.Sprintf("%.2f", float64(g)/float64(cluster.WholeGPU))
 }
 
-// Plural writes how many there are of something that takes an s.
+// Plural gives a number with a noun that takes an s.
 func Plural(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -101,7 +101,7 @@ func Some(names []string, most int) string {
 	return strings.Join(names, ", ")
 }
 
-// ShellWords writes words as a shell reads them.
+// ShellWords quotes words for a shell.
 func ShellWords(words ...string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+./,:@%"
 	out := make([]string, len(words))
@@ -114,7 +114,7 @@ func ShellWords(words ...string) string {
 	return strings.Join(out, " ")
 }
 
-// Wrapped breaks a text into lines that fit a terminal.
+// Wrapped wraps a text for a terminal.
 func Wrapped(text string) string {
 	var b strings.Builder
 	width := 0

@@ -111,8 +111,8 @@ func scarce(jobs, models int, teams []price.Entity) policy.Problem {
 	return p
 }
 
-// byCLP measures a policy of Gavel's as CLP alone finds it, and fails where its objective is not ours. What it takes
-// us is given.
+// byCLP measures a policy of Gavel's solved by CLP alone, and fails if its objective is not ours.
+// The figure of the given name has our own time.
 func byCLP(name, figures string, p policy.Problem) (took float64, err error) {
 	divide := func(o policy.Options, times int) (objective, took float64, err error) {
 		took, err = least(times, func() error {

@@ -81,8 +81,8 @@ func everybody(x simulation) simulation {
 	return simulation{strings.Replace(x.name, "astraea", "all", 1), x.setup, experiment.Schedulers()}
 }
 
-// year gives a million jobs in a year on 10,000 GPUs, of which they keep 65 % in use. Most
-// are small, but most of the GPU time goes to gangs on many nodes. The rounds are a minute apart.
+// year gives a million jobs in a year on 10,000 GPUs, with 65 % of them in use. Most jobs are
+// small, but most of the GPU time goes to gangs on many nodes. The rounds are a minute apart.
 func year() (simulation, error) {
 	const jobs = 1_000_000
 	r := trace.LikePhilly(1, jobs/(365*cluster.Day).Duration().Hours())

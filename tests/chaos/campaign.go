@@ -18,7 +18,7 @@ type options struct {
 	Suite  string        // "" = by the seed
 	Gate   string        // one of gates; "" = by the seed
 	Length time.Duration // for how long things fail
-	Only   string        // what is in the names of the faults; "" = all faults
+	Only   string        // substring of the faults' names; "" = all faults
 	Keep   string        // a folder for logs and records; "" = they are not kept
 }
 
@@ -44,7 +44,7 @@ type outcome struct {
 	Slowest time.Duration // from a fault's healing to the next round
 	Books   [2]float64    // GPU-seconds of all jobs that can be compared, by the journal and by slurmdbd
 	LeftOut string        // how much the oracle did not judge
-	Broken  []string      // what does not hold
+	Broken  []string      // broken invariants
 }
 
 func (o *outcome) faults() int {
@@ -244,7 +244,8 @@ func (c *campaign) wind(ctx context.Context) (*Facts, error) {
 		f.Capacity[c.node(who)] = 4
 		_ = c.SetNode(ctx, c.node(who), "resume") // refused where it is up
 	}
-	// What users hold they let go; what Slurm holds after a failed launch the administrator does.
+	// Users release jobs that they hold; the administrator releases jobs that Slurm holds after a
+	// failed launch.
 	c.letGo(ctx)
 	for i := range 10 {
 		c.users.submit(ctx, manners[3], i)

@@ -165,8 +165,9 @@ func (c *campaign) killed(ctx context.Context, d testcluster.Daemon) (func(conte
 	return func(ctx context.Context) error { return c.Start(ctx, d) }, c.Kill(ctx, d)
 }
 
-// withRecords heals MariaDB and waits until slurmdbd answers; it starts slurmdbd where that has ended, as it may without its database.
-// What slurmdbd was told meanwhile, and just before, it may have lost.
+// withRecords heals MariaDB and waits until slurmdbd answers; it starts slurmdbd where that has
+// ended, as it may without its database. slurmdbd may have lost reports from that time and just
+// before.
 func (c *campaign) withRecords(heal func(context.Context) error) func(context.Context) error {
 	from := time.Now().Add(-unsaved)
 	return func(ctx context.Context) error {

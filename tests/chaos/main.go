@@ -1,6 +1,7 @@
-// Command chaos runs fairlease on a real Slurm while everything around it fails: the sidecars, slurmctld, slurmd, slurmrestd, slurmdbd,
-// PostgreSQL, nodes, accounts, and users who change their jobs at the worst moment. What fails, when and for how long is drawn from a seed.
-// At the end an oracle compares what slurmdbd, Slurm and the journal recorded with what must always hold.
+// Command chaos runs fairlease on a real Slurm while everything around it fails: the sidecars,
+// slurmctld, slurmd, slurmrestd, slurmdbd, PostgreSQL, nodes, accounts, and users who change
+// their jobs at the worst moment. A seed determines the faults, their times and durations. At the
+// end an oracle checks the records of slurmdbd, Slurm and the journal against invariants.
 //
 //	plan.go      what a seed draws                     users.go   jobs, and what users do to them
 //	campaign.go  one run, from the start to the facts  faults.go  what fails, and how it is healed

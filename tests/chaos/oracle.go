@@ -20,10 +20,10 @@ type Facts struct {
 	Capacity map[string]int // GPUs by node
 	Books    []Book
 	Ledger   float64  // GPU-seconds that all tenants held, by the journal's ledger
-	Left     []string // what fairlease left in Slurm after a release
-	Logged   []string // what the sidecars logged that must never happen
-	// Amnesia are the moments at which slurmctld was killed. What it was told in the seconds before each it had not
-	// written down: Slurm itself then forgets submissions and ends of jobs.
+	Left     []string // remains of fairlease in Slurm after a release
+	Logged   []string // log lines of the sidecars that must never occur
+	// Amnesia are the moments at which slurmctld was killed. It had not saved the changes of the
+	// seconds before: Slurm itself then forgets submissions and ends of jobs.
 	Amnesia []time.Time
 	Gaps    []Span // in which slurmdbd had no database: ends are not in its record, or late
 	Unsent  []Span // slurmdbd has no record of these; see unsent
@@ -385,11 +385,13 @@ func held(books []Book) (sum Book) {
 	return sum
 }
 
-// booksApart gives the tenants whose GPU time in the journal is not slurmdbd's, within one per cent and what whole seconds make of
-// attempts that last for ten of them. They do not even out: Slurm starts many jobs at the begin of a second, and by slurmctld's log,
-// which has milliseconds, slurmdbd was 0.13 s short of each attempt. Jobs of which slurmctld forgot
-// a start or an end, or slurmdbd had no database to write one to, are left out: slurmdbd does not know of these. So are jobs that their users requeued when they were over: Slurm
-// then puts the time of that in the place of their end.
+// booksApart gives the tenants whose GPU time in the journal differs from slurmdbd's by more than
+// one per cent and the rounding to whole seconds of attempts of ten seconds. The roundings do not
+// cancel: Slurm starts many jobs at the start of a second, and by slurmctld's log, which has
+// milliseconds, slurmdbd was 0.13 s short of each attempt. It omits jobs with a start or end that
+// slurmctld forgot, or that slurmdbd could not write without a database: slurmdbd does not know
+// of these. It also omits jobs that their users requeued after their end: Slurm then overwrites
+// the time of the end.
 func booksApart(f *Facts) []string {
 	var out []string
 	total := 0.0

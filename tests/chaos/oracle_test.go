@@ -118,7 +118,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// What Slurm and its users have brought about is nobody else's fault.
+// Changes by Slurm and its users are not fairlease's fault.
 func TestOracleExcuses(t *testing.T) {
 	f := good()
 	f.Attempts[5].Start, f.Attempts[5].End = at(30), at(40)

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// What the proxy does to a request.
+// The faults that the proxy adds to a request.
 const (
 	errorsIn200 = "answers 200 with errors"     // nothing was done
 	doneRefused = "does it, and answers errors" // in HTTP 500

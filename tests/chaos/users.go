@@ -85,7 +85,7 @@ type users struct {
 	jobs   []ours
 	deeds  []Deed
 	counts map[string]int
-	guests []string // accounts of dan, besides his first one
+	guests []string // accounts of dan besides the first one
 }
 
 var accountOf = map[string]string{"alice": "nlp", "carol": "nlp", "bob": "vision", "dan": "guests"}
@@ -101,7 +101,7 @@ func (u *users) command(ctx context.Context, user string, argv ...string) error 
 // submit queues a job. That it may fail is in the nature of things; an accepted job is remembered.
 func (u *users) submit(ctx context.Context, m manner, who int) {
 	user := pickOf([]string{"alice", "bob", "carol", "bob", "alice", "dan"}, who)
-	if slices.Contains(m.args, "-N2") && user == "dan" { // whose tenant has one node
+	if slices.Contains(m.args, "-N2") && user == "dan" { // dan's tenant has one node
 		user = "bob"
 	}
 	account := accountOf[user]
@@ -195,7 +195,7 @@ func (u *users) change(ctx context.Context, what string, j ours) {
 	if what == "requeue" && u.finished(ctx, j.id) {
 		u.did(j.id, "revive")
 	}
-	// What becomes of it is Slurm's matter.
+	// Slurm decides what becomes of it.
 	_ = u.command(ctx, j.user, argv...)
 	if what == "resubmit" {
 		u.mu.Lock()

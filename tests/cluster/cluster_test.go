@@ -404,7 +404,7 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// TestWithoutMeans shows what is said when something outside is missing.
+// TestWithoutMeans shows the messages for missing programs.
 func TestWithoutMeans(t *testing.T) {
 	testcluster.SkipUnlessRoot(t)
 	tools := t.TempDir()

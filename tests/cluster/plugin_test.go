@@ -46,7 +46,7 @@ type gateCase struct {
 	room    time.Duration // latest end, from now, of a begin-time gate; default gate_seconds. noRoom: there is none
 	licence string        // the user's own licences; alone: the gate's cannot be added to them
 	requeue string        // Requeue= of the job, "" for any
-	says    string        // what a gated job's user reads besides
+	says    string        // additional text for a gated job's user
 }
 
 const (

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Postgres is a private PostgreSQL on a unix socket with an empty database fairlease. What is committed
-// outlives the server, killed or not, but not the machine (fsync=off).
+// Postgres is a private PostgreSQL on a unix socket with an empty database fairlease. Committed
+// data survives the server, killed or not, but not the machine (fsync=off).
 type Postgres struct {
 	Dir string // data, log and socket
 

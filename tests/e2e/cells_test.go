@@ -9,7 +9,7 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// What is proposed of a real Slurm has its racks, and can be used as it is.
+// The proposal for a real Slurm has its racks, and is usable as it is.
 func TestCellsOfSlurm(t *testing.T) {
 	o := testcluster.Options{
 		Nodes:    []testcluster.NodeGroup{{Prefix: "v", Count: 4, Model: "v100", GPUs: 4}, {Prefix: "k", Count: 2, Model: "k80", GPUs: 2}},

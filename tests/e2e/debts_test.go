@@ -78,8 +78,9 @@ func TestDebtsAreRepaid(t *testing.T) {
 		if most := (lent*3/2 + 2*r.settings.Term.Duration()).Seconds(); took > most {
 			t.Errorf("vision was repaid in %.0f s what it had lent in %s; want at most %.0f s", took, lent, most)
 		}
-		// Leases are of whole terms, so means count. A tenant may be ahead by a term of its largest gang (2 GPUs); it gives that
-		// back by its deficit, which repay.floor does not bound. What vision was behind when the GPUs came free is made up for now.
+		// Leases are of whole terms, so means count. A tenant may be ahead by a term of its
+		// largest gang (2 GPUs); its deficit gives that back, which repay.floor does not bound.
+		// Now it makes up for vision's deficit at the time when the GPUs became free.
 		gang := 2 * r.settings.Term.Duration().Seconds()
 		if gave*took < 0.9*4*took-gang || got*took > 12*took+gang+behind {
 			t.Errorf("while debts were repaid vision held %.1f GPUs on average and nlp %.1f; want at most 12 and at least 4 (repay.floor 50 %%)", got, gave)

@@ -82,8 +82,8 @@ func (r *rig) history() (sacct, slurmdb *trace.Trace, files [2]string) {
 	return sacct, slurmdb, files
 }
 
-// What sacct and slurmrestd tell of real jobs by the lines that are documented reads the same, and is
-// what the jobs were.
+// The documented commands for sacct and slurmrestd give equal traces of real jobs, and the jobs'
+// true values.
 func TestHistoryReads(t *testing.T) {
 	onBoth(t, testcluster.Options{}, func(t *testing.T, r *rig) {
 		array := r.submit("alice", sleeps(2), "--gres=gpu:k80:1", "--array=0-3%2", "-J", "sweep")
@@ -158,7 +158,7 @@ func TestHistoryReads(t *testing.T) {
 			}
 		}
 
-		// Who asks for a part of the history gets the whole of the jobs in it.
+		// A query for a part of the history gives whole jobs.
 		_, path := r.documented()
 		r.until("the job has run for five seconds", 30*time.Second, func() bool { return r.elapsed(goesOn) >= 5 })
 		before, _, _ := strings.Cut(path, "start_time=")

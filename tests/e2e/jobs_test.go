@@ -104,8 +104,8 @@ func TestFinishedJobsAreNeverRerun(t *testing.T) {
 			if n == 1 {
 				continue
 			}
-			// A job may write its last word and be requeued before slurmctld has heard that it is
-			// over: then nobody knew. What Slurm had as finished must not run again.
+			// A job may write its last word and be requeued before slurmctld knows of its end:
+			// then nobody knew. A job that Slurm had as finished must not run again.
 			states, err := r.Exec(r.ctx(), "root", "sacct", "-nXPD", "-j", ids[i], "-o", "State")
 			t.Logf("job %s came to its end %d times; its attempts: %q", ids[i], n, states)
 			if err != nil || n == 0 || strings.Count(states, "COMPLETED") > 1 {

@@ -174,7 +174,7 @@ func (r *rig) takesPoison(p poison, long time.Duration) {
 			continue
 		}
 		user, id, _ := strings.Cut(pick(p, accepted), " ")
-		// What becomes of it is Slurm's matter.
+		// Slurm decides what becomes of it.
 		_, _ = run(user, "", pick(p, [][]string{{"scancel", id}, {"scontrol", "hold", id}, {"scontrol", "release", id}, {"scontrol", "requeue", id},
 			{"scontrol", "update", "jobid=" + id, "comment=" + pick(p, oddTexts)}, {"scontrol", "update", "jobid=" + id, "numnodes=" + pick(p, oddNumbers)},
 			{"scontrol", "update", "jobid=" + id, "timelimit=" + pick(p, oddTimes)}, {"scontrol", "update", "jobid=" + id, "name=" + pick(p, oddTexts)},

@@ -245,7 +245,7 @@ func TestReleaseLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// What an administrator has added to a job's priority is there again once the job is given back.
+// An administrator's addition to a job's priority is restored when the job is returned to Slurm.
 func TestSiteFactorOfAnAdministrator(t *testing.T) {
 	onBothGates(t, testcluster.Options{Accounts: tenants(1, 1)}, func(t *testing.T, r *rig) {
 		factor := func(id string) string {

@@ -74,7 +74,7 @@ func TestSweepAsJobArray(t *testing.T) {
 		}
 		words := strings.Join(sweep, " ")
 		whole := r.asks("alice", "./fairlease "+words+" --html whole.html")
-		_, whole, _ = strings.Cut(whole, "\n\n") // what is simulated, the table, which to choose
+		_, whole, _ = strings.Cut(whole, "\n\n") // the setup, the table, the recommendation
 		if !strings.Contains(whole, "chosen") || !strings.Contains(read("whole.html"), "</html>") {
 			t.Fatalf("in one go:\n%s", whole)
 		}

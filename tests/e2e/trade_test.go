@@ -14,10 +14,10 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// runs is a training run on one GPU that does so many steps a second on a k80 and on a v100, saves after
-// each second, and says how far it is: in its owner's folder, as jobs do whose nodes do not reach
-// the daemon. What it says is there whole. Steps go by the clock, so that they are as many however busy
-// the machine is that the nodes share.
+// runs is a training run on one GPU with given steps/s on a k80 and on a v100. It saves after
+// each second, and reports its progress in its owner's folder, as jobs do whose nodes do not
+// reach the daemon. A report appears in one step. Steps follow the clock, so that their number
+// does not depend on the load of the machine that the nodes share.
 const runs = `#!/bin/bash
 #SBATCH --open-mode=append
 case $SLURMD_NODENAME in k*) rate=%d;; v*) rate=%d;; esac
@@ -31,7 +31,8 @@ while :; do
 done
 `
 
-// marketplace is two tenants, one of which has four times as much of a v100 as of a k80, the other as much.
+// marketplace is two tenants: for one a v100 is four times as fast as a k80, for the other
+// equally fast.
 type marketplace struct {
 	*site
 	jobs map[string][]string // by user
@@ -67,9 +68,9 @@ func (m *marketplace) on(tenant, model string) int {
 	return n
 }
 
-// Two tenants with opposite speedups, of which nobody says anything but their jobs' own reports:
-// trading raises the steps a second of both against the same jobs without it, and when one leaves its trades
-// are undone within one term.
+// Two tenants with opposite speedups, known only from their jobs' own reports: trading raises the
+// steps/s of both against the same jobs without it, and when one leaves its trades are reverted
+// within one term.
 func TestTradingRaisesBoth(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Nodes: []testcluster.NodeGroup{
 		{Prefix: "k", Count: 3, Model: "k80", GPUs: 4}, {Prefix: "v", Count: 1, Model: "v100", GPUs: 4}}, Plugin: testcluster.PluginC}

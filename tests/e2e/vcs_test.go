@@ -269,9 +269,10 @@ func (s *site) gets(user string, args ...string) string {
 	return id
 }
 
-// What a tenant does not use of its cells is lent; what it wants of them it gets within 15 s, and
-// whoever was there is requeued and runs later. Nobody else is touched. So for a job that may run on one
-// node alone, though others come before that node and its virtual cluster has but one cell.
+// A tenant's unused cells are lent; it gets them back within 15 s when it wants them, and the
+// borrower is requeued and runs later. No other job is affected. The same holds for a job that
+// may run on one node only, although others precede that node and its virtual cluster has but one
+// cell.
 func TestCellsAreLentAndRecalled(t *testing.T) {
 	onBoth(t, fourNodes, func(t *testing.T, r *rig) {
 		// A cell is any node that the job may run on, the last of all if need be.
@@ -382,8 +383,8 @@ func TestCellsOfADrainedNode(t *testing.T) {
 	})
 }
 
-// Virtual clusters change under load: nobody is killed for that, and what no longer fits is
-// opportunistic. What cannot be is refused, and what was before stays.
+// Virtual clusters change under load: no job is killed for that, and leases that no longer fit
+// become opportunistic. An impossible change is refused, and the old state stays.
 func TestCellsAreReassigned(t *testing.T) {
 	onBoth(t, fourNodes, func(t *testing.T, r *rig) {
 		s := r.withCells(1, nodeCells, 2, 2)
@@ -494,8 +495,8 @@ func (s *site) given() map[string][]int {
 	return has
 }
 
-// Which GPUs of a node a job gets is Slurm's choice: leases follow it. Who is put where no cell of his
-// virtual cluster is has his cell by number.
+// Slurm chooses the GPUs of a node for a job: leases follow it. A job on a node without a cell of
+// its virtual cluster has its cell by number.
 func TestCellsFollowSlurm(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Plugin: testcluster.PluginC,
 		Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 4}}}

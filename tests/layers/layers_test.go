@@ -258,8 +258,9 @@ func clock(x *ast.SelectorExpr) bool {
 	return false
 }
 
-// What one can hold in one's head: the most methods of a type of the engine, and fields of a struct. cluster's values are
-// the vocabulary of the journal, and are not counted.
+// The limits of what one can keep in mind: the maximum number of methods of a type of the engine,
+// and of fields of a struct. cluster's values are the vocabulary of the journal, and are not
+// counted.
 const mostMethods, mostFields = 25, 15
 
 // No type of the engine grows into a hall: a struct has few fields, a type few methods, and nothing is called for what it leaves

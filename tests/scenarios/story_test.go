@@ -453,7 +453,7 @@ func lines(log []entry) []string {
 	return out
 }
 
-// now decides once more, without acting, so that what is shown is of this moment.
+// now decides once more, without acting, so that the output is of this moment.
 func (s *story) now() (cluster.Snapshot, cluster.Plan, error) {
 	return s.live().Loop.Preview(context.Background())
 }

@@ -16,7 +16,7 @@ func (p *program) cells() *cobra.Command {
 	return c
 }
 
-// mended reads the configuration without the file of cells, which may be wrong or missing yet.
+// mended reads the configuration without the cells file, which may still be wrong or missing.
 func (p *program) mended() (*config.Config, error) {
 	c, err := config.LoadAlone(p.file, p.env)
 	if err != nil {

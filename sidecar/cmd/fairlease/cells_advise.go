@@ -61,7 +61,7 @@ func (p *program) cellsAdvise() *cobra.Command {
 	return c
 }
 
-// cellTypes reads the file of cells that is named, or configured.
+// cellTypes reads the cells file in the arguments, or the configured one.
 func (p *program) cellTypes(cfg *config.Config, args []string) (*config.CellFile, error) {
 	file := cfg.CellFile()
 	if len(args) > 0 {

@@ -23,7 +23,7 @@ vcAssignment:
     cells: [{type: node, number: 1}]
 `
 
-// What is advised can be put into the file, and is accepted.
+// The advice can be put into the file, and is accepted.
 func TestCellsAdvise(t *testing.T) {
 	s := watched(t)
 	file := filepath.Join(t.TempDir(), "cells.yaml")

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// floor is a round of a cluster with cells, made by hand.
+// floor is a hand-made round of a cluster with cells.
 type floor struct {
 	snap cluster.Snapshot
 	plan cluster.Plan
@@ -83,7 +83,7 @@ func (f *floor) view(vc, kind string, reserved, pinned, bound, lost, lent int) {
 		Reserved: reserved, Pinned: pinned, Bound: bound, Lost: lost, Free: reserved - bound - lost, Lent: lent})
 }
 
-// smallFloor has all that there can be.
+// smallFloor has every kind of cell, lease and fault.
 func smallFloor() *floor {
 	f := newFloor(9)
 	const all = 0xf
@@ -133,7 +133,7 @@ func largeFloor() *floor {
 	return f
 }
 
-// written writes the round down, and gives the environment of a program that reads it.
+// written commits the round, and gives the environment of a program that reads it.
 func (f *floor) written(t *testing.T) []string {
 	t.Helper()
 	dsn, seat := seated(t)
@@ -182,7 +182,7 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// A large cluster is summarised, unless all is asked for.
+// A large cluster is summarised, unless everything is requested.
 func TestManyCells(t *testing.T) {
 	env := largeFloor().written(t)
 	r := run(t, floorNow, env, "cells", "show")

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
-// The levels of a file that is right are shown; of one that is wrong, every line.
+// A valid file shows its levels, an invalid one all its problems with lines.
 func TestCellsCheck(t *testing.T) {
 	env := []string{"FAIRLEASE_CONFIG=" + empty(t)}
 	examples, err := filepath.Abs("../../../etc/cells")
@@ -50,7 +50,7 @@ func TestCellsCheck(t *testing.T) {
 		t.Errorf("exit code %d, %v\n%s", r.code, err, r.out)
 	}
 
-	// The file that the configuration names, which is not read before it is checked.
+	// The configured file, which is not read before it is checked.
 	write(t, "f.yaml", "preset: hived\ncells: {file: bad.yaml}\n")
 	if r := run(t, time.Time{}, nil, "-c", "f.yaml", "cells", "check", "--offline"); r.code != failure.No || r.err != want {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)

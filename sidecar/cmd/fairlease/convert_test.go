@@ -27,7 +27,7 @@ func TestConvert(t *testing.T) {
 			t.Errorf("what was plain is not what it was:\n%s", r.out)
 		}
 	}
-	// What was converted is simulated as what it was made of.
+	// The simulation of the converted trace equals that of the original.
 	if err := os.Mkdir("again", 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// The doctor goes through everything even where nothing answers, and says so.
+// The doctor checks everything even if no service answers, and says so.
 func TestDoctor(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "fairlease.yaml")
@@ -48,7 +48,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// The doctor names the kinds of jobs in the journal that never save, as advice.
+// The doctor advises on the kinds of jobs in the journal that never save.
 func TestDoctorOfJobsThatDoNotSave(t *testing.T) {
 	s := watched(t)
 	r := s.run(t, "doctor", "-P")

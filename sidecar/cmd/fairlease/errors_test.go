@@ -18,7 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// Errors say what happened, why, and what next; the exit code tells their kind.
+// Errors say what happened, why, and what to do next; the exit code gives their kind.
 func TestComplaints(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad.yaml")
@@ -58,7 +58,7 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// empty gives the path of a configuration that has nothing but a Slurm that is away.
+// empty gives the path of a configuration with nothing but a Slurm that is away.
 func empty(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// An order names the user who gave it, and beside that user whom SUDO_USER names, which anybody can set.
+// An order names its user and, beside it, the value of SUDO_USER, which anyone can set.
 func TestWhoGivesAnOrder(t *testing.T) {
 	s := tell(t)
 	me, err := user.Current()
@@ -154,7 +154,7 @@ func TestWhoGivesAnOrder(t *testing.T) {
 	}
 }
 
-// A job that nobody knows: explain says where it looked.
+// An unknown job: explain says where it looked.
 func TestExplainUnknown(t *testing.T) {
 	s := tell(t)
 	r := s.run(t, "explain", "999")
@@ -180,7 +180,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A snapshot that the daemon kept is decided again.
+// A snapshot that the daemon kept can be replayed.
 func TestReplayOfAKeptSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	s := simtest.Crowd(60, 4)

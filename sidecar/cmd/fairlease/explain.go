@@ -45,8 +45,8 @@ func (p *program) explain() *cobra.Command {
 	return c
 }
 
-// notInJournal says of a job that the journal does not have where it was looked
-// for, and what Slurm knows of it.
+// notInJournal says of a job that is not in the journal where it was searched, and what Slurm
+// reports of it.
 func (p *program) notInJournal(ctx context.Context, cfg *config.Config, s *store.Store, id cluster.JobID) error {
 	f := &failure.Error{Code: failure.No, What: fmt.Sprintf("job %s is not in the journal", id)}
 	looked := "the journal was searched"

@@ -56,7 +56,7 @@ func TestManPage(t *testing.T) {
 	visit((&program{out: io.Discard, err: io.Discard}).root())
 }
 
-// The packaged files name what is there.
+// The packaged files name existing commands, flags and files.
 func TestPackagedFiles(t *testing.T) {
 	for file, words := range map[string][]string{
 		"systemd/fairlease.service": {"ExecStart=/usr/bin/fairlease serve", "Type=notify", "WatchdogSec=", "User=fairlease",

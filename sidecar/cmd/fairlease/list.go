@@ -28,12 +28,12 @@ func listFlags(c *cobra.Command, l *view.Form) {
 	}
 }
 
-// page is where a command writes.
+// page gives the output of a command.
 func (p *program) page(l view.Form) *view.Page {
 	return &view.Page{Out: p.out, Form: l, Colours: p.colours(), Zone: p.zone(), Now: p.now()}
 }
 
-// list writes a table of the journal's rows, or all of them as JSON, with the number of their round.
+// list writes a table of the journal's rows, or all as JSON, with the number of their round.
 func (p *program) list(c *cobra.Command, page *view.Page, s *store.Store, t *view.Table, all any) error {
 	if err := page.List(t, all); err != nil {
 		return err
@@ -53,15 +53,15 @@ func (p *program) asOf(c *cobra.Command, page *view.Page, s *store.Store) error 
 	return err
 }
 
-// remembered is a list of what the newest round remembers.
+// remembered is a list from the newest round's memory.
 type remembered[T any] struct {
 	of    func(*cluster.Snapshot, *cluster.Plan) ([]T, error)
 	fits  func(x *T, name string) bool // the name is the command's argument
-	none  string                       // says that nothing fits a name
+	none  string                       // printed if no entry fits the name
 	table func([]T, cluster.Instant) *view.Table
 }
 
-// show writes the list, or what of it fits the command's argument.
+// show writes the list, or the entries that match the command's argument.
 func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []string) error {
 	return p.withStore(c.Context(), func(_ *config.Config, s *store.Store) error {
 		snap, plan, err := s.Last(c.Context())
@@ -86,7 +86,7 @@ func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []st
 	})
 }
 
-// withStore runs work with the configuration and the journal's database.
+// withStore runs work with the configuration and the journal's store.
 func (p *program) withStore(ctx context.Context, work func(*config.Config, *store.Store) error) error {
 	c, err := p.config()
 	if err != nil {

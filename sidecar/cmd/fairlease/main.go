@@ -1,5 +1,5 @@
-// Command fairlease leases the GPUs of a Slurm cluster fairly over time: the
-// daemon, and everything that administrators and users ask of it.
+// Command fairlease leases the GPUs of a Slurm cluster fairly over time. It is the daemon, and
+// the tool of administrators and users.
 package main
 
 import (

@@ -19,8 +19,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// bazaar is a journal in PostgreSQL of two tenants to whom a v100 is worth something else: they trade,
-// one leaves and comes back. Vision's jobs report what they do, and nlp's user says a bit much.
+// bazaar is a journal in PostgreSQL of two tenants with different speedups on a v100. They trade;
+// one leaves and comes back. Vision's jobs report progress, and nlp's user declares too high a
+// rate.
 func bazaar(t *testing.T) *story {
 	t.Helper()
 	dsn := storetest.Database(t)
@@ -118,7 +119,7 @@ func TestWhatPeopleReadOfAMarket(t *testing.T) {
 	}
 }
 
-// Without a policy there is nothing to read, and it is said.
+// Without a policy the list is empty, and the output says so.
 func TestNoMarket(t *testing.T) {
 	s := tell(t)
 	if r := s.run(t, "profiles"); r.code != failure.No || !strings.Contains(r.err, "no policy divided heterogeneous GPU models") || !strings.Contains(r.err, "gandiva-fair") {
@@ -135,7 +136,7 @@ func TestNoMarket(t *testing.T) {
 	}
 }
 
-// Before the first round there is nothing to read, and it is said.
+// Before the first round the list is empty, and the output says so.
 func TestNoRoundYet(t *testing.T) {
 	dsn, _ := seated(t)
 	st := &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, end: time.Now()}
@@ -157,7 +158,8 @@ func TestNoRoundYet(t *testing.T) {
 	}
 }
 
-// Where jobs are parties, others are named by their ids, and jobs whose deadlines cannot be kept are named.
+// If jobs are parties, other parties appear by their ids, and jobs whose deadlines cannot be met
+// are named.
 func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 	dsn, seat := seated(t)
 	set := simtest.Product()
@@ -190,8 +192,9 @@ func TestWhatPeopleReadWhereJobsAreParties(t *testing.T) {
 	golden(t, "divided-late", out.String())
 }
 
-// A job that has notice since it moves to another model says where to and what for, one that waits what its kind is due
-// of which model before the policy was asked, and which job is to show how fast its kind is.
+// A job that is notified because it moves to another model says where and why. A waiting job says
+// its kind's entitlement to each model before the first answer of the policy, and names the trial
+// of its kind.
 func TestWhatPeopleReadOfMoves(t *testing.T) {
 	dsn, seat := seated(t)
 	set := simtest.Product()
@@ -256,7 +259,8 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 	}
 }
 
-// What a round would divide: at first, anew with trades and audited, and where a policy has no answer.
+// The next division in a preview: the first one, a later one with trades and audit, and one
+// without an answer.
 func TestWhatARoundWouldDivide(t *testing.T) {
 	set := simtest.Product()
 	set.Divide = "gandiva-fair"

@@ -18,7 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// order is one of exempt, boost and freeze.
+// order makes the command exempt, boost or freeze.
 func (p *program) order(kind, short string) *cobra.Command {
 	var until, reason string
 	c := &cobra.Command{Use: kind + " JOB|USER|TENANT --until WHEN --reason TEXT", Short: short, Args: exactly("a job, a user or a tenant"),

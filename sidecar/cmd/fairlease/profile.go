@@ -62,7 +62,7 @@ An interrupt cancels the jobs that have not started. The exit code is 1 when a m
 	return c
 }
 
-// userConfig reads the configuration as far as the user may: the site's may be for
+// userConfig reads the parts of the configuration that the user may read: the site's may be for
 // administrators only.
 func (p *program) userConfig() (*config.Config, error) {
 	c, err := config.Load(p.file, p.env)

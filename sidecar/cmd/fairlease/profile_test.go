@@ -17,8 +17,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/trial"
 )
 
-// login is a folder with commands that pretend to be Slurm's. Jobs are of the model that their --gres names; one
-// waits at the first look at it, then runs and reports, and is over at the seventh.
+// login is a folder with fake Slurm commands. Jobs get the model of their --gres. One waits at
+// the first query, then runs and reports, and has ended at the seventh.
 const login = `#!/bin/bash
 cd "$FAKE" || exit 9
 case ${0##*/} in
@@ -51,13 +51,13 @@ func node(name, model string, gpus, used int) string {
 	return fmt.Sprintf("NodeName=%s Gres=gpu:%s:%d GresDrain=N/A GresUsed=gpu:%s:%d(IDX:0) State=MIXED Partitions=gpu\n", name, model, gpus, model, used)
 }
 
-// desk is a place at which profiles can be asked for.
+// desk is an environment for the command profile.
 type desk struct {
 	t   *testing.T
 	dir string
 	env []string
 	now time.Time
-	at  func() // at every look at the clock
+	at  func() // at every reading of the clock
 }
 
 func newDesk(t *testing.T, nodes ...string) *desk {
@@ -88,7 +88,7 @@ func newDesk(t *testing.T, nodes ...string) *desk {
 	return d
 }
 
-// ask runs the program; five seconds go by between two looks at the clock.
+// ask runs the program; the clock advances by five seconds per reading.
 func (d *desk) ask(ctx context.Context, args ...string) result {
 	d.t.Helper()
 	var out, errs bytes.Buffer
@@ -106,8 +106,8 @@ func (d *desk) read(name string) string {
 	return string(text)
 }
 
-// What people read of a profile: one model was measured as four times as fast as another, and of the others
-// it says why they were not.
+// The output of a profile: one model was measured as four times as fast as another, and the
+// others have a reason why they were not measured.
 func TestProfile(t *testing.T) {
 	d := newDesk(t, node("k1", "k80", 4, 0), node("v1", "v100", 4, 3), node("a1", "a100", 4, 4), node("p1", "p100", 4, 0), node("t1", "t4", 4, 0), node("m1", "mi50", 4, 0))
 	r := d.ask(t.Context(), "bert", "train.sh", "-A", "nlp", "--minutes", "3", "--", "--lr", "0.1 x")
@@ -126,7 +126,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// A dry run and one that does not wait say what is, or would be, submitted.
+// A dry run and one that does not wait list the jobs that would be, or were, submitted.
 func TestProfileWithoutWaiting(t *testing.T) {
 	d := newDesk(t, node("k1", "k80", 4, 2), node("k2", "k80", 4, 2), node("v1", "v100", 8, 3))
 	r := d.ask(t.Context(), "bert", "train.sh", "--gpus", "4", "--dry-run")
@@ -147,14 +147,14 @@ $`)
 	if d.read("sbatch.log") != "" {
 		t.Error("a dry run has submitted something")
 	}
-	d.env = d.env[:len(d.env)-1] // nobody hears
+	d.env = d.env[:len(d.env)-1] // no way to receive reports
 	r = d.ask(t.Context(), "bert", "train.sh", "--gpus", "8", "--wait-for-idle", "--no-wait")
 	if got := d.read("sbatch.log"); r.code != failure.OK || !strings.Contains(got, "--nodes=2 --gres=gpu:k80:4 train.sh") || !strings.Contains(r.out, "submitted") || !strings.Contains(r.out, "fairlease profiles bert") {
 		t.Errorf("exit code %d\n%s%s%s", r.code, r.out, r.err, got)
 	}
 }
 
-// An interrupt cancels what has not started, and says what is left.
+// An interrupt cancels jobs that have not started, and lists the others.
 func TestProfileInterrupted(t *testing.T) {
 	d := newDesk(t, node("k1", "k80", 4, 0), node("v1", "v100", 4, 0))
 	write(t, filepath.Join(d.dir, "gated.10"), "") // the job on k80s waits

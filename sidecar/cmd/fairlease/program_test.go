@@ -26,7 +26,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
-// TestMain lets the daemon's own program be this one.
+// TestMain lets this test program be the daemon's own program.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "beside" {
 		main()
@@ -34,10 +34,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testdata is the folder of golden files, wherever a test has gone.
+// testdata is the folder of golden files, independent of the working directory.
 var testdata, _ = filepath.Abs("testdata")
 
-// result is what a run of the program left behind.
+// result is the output of a run of the program.
 type result struct {
 	code     int
 	out, err string
@@ -73,8 +73,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// story is a journal in PostgreSQL with a few minutes of a small cluster, and the
-// moment at which it ends.
+// story is a journal in PostgreSQL with a few minutes of a small cluster, and the moment at which
+// it ends.
 type story struct {
 	env   []string
 	store *store.Store
@@ -87,7 +87,7 @@ func tell(t *testing.T) *story {
 	return tellOn(t, storetest.Database(t))
 }
 
-// tellOn tells the story to the journal at dsn.
+// tellOn commits the story to the journal at dsn.
 func tellOn(t *testing.T, dsn string) *story {
 	t.Helper()
 	ctx := context.Background()
@@ -116,7 +116,7 @@ func tellOn(t *testing.T, dsn string) *story {
 	return &story{env: []string{"FAIRLEASE_DATABASE_URL=" + dsn, "FAIRLEASE_CONFIG=" + empty(t)}, store: s, world: w, end: w.Now().Time().Add(3 * time.Second)}
 }
 
-// stamps are what the database's clock or the process put into output.
+// stamps matches output that depends on the database's clock or on the process.
 var stamps = regexp.MustCompile(`since \S+ \S+ \([^)]*\)|seen \S+ ago|\(schema.*\)|"(acquired|renewed|takeover|as_of)": "[^"]*"|"silent": \d+`)
 
 func (s *story) run(t *testing.T, args ...string) result {
@@ -124,7 +124,7 @@ func (s *story) run(t *testing.T, args ...string) result {
 	return run(t, s.end, s.env, args...)
 }
 
-// What people read about a cluster.
+// The output of commands about a cluster.
 func TestWhatPeopleRead(t *testing.T) {
 	s := tell(t)
 	for _, c := range []struct {
@@ -158,8 +158,7 @@ func TestWhatPeopleRead(t *testing.T) {
 	}
 }
 
-// What a round decides: shortly before and at the end of a term, and where nothing
-// is acted on.
+// The decisions of a round: shortly before and at the end of a term, and in observe mode.
 func TestDecisions(t *testing.T) {
 	for _, mode := range []loop.Mode{loop.Act, loop.Observe} {
 		w := simtest.New(t, simtest.Product(), simtest.Nodes("v", "v100", 2, 4), "nlp", "vision")
@@ -181,7 +180,7 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// Each list can be read by programs: JSON is JSON, and columns are as many as heads.
+// Programs can parse each list: JSON is valid, and rows have as many columns as the header.
 func TestParsable(t *testing.T) {
 	s := tell(t)
 	for _, args := range [][]string{{"tenants"}, {"leases"}, {"leases", "-a"}, {"override", "list"}, {"status"}, {"config", "show"}} {

@@ -77,7 +77,7 @@ count as ended. Never do this for a different cluster: that needs a journal of i
 		})
 }
 
-// mending makes a command that mends the journal from the seat.
+// mending makes a command that repairs the journal with the seat.
 func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, *store.Store, *store.Seat, store.Repair) error) *cobra.Command {
 	var reason string
 	c.Args = exactly()

@@ -19,7 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// stepped is a cluster whose looks have a clock that is off; nothing that is asked of it then happens.
+// stepped is a cluster with a wrong clock in its looks; actions have no effect then.
 type stepped struct {
 	loop.Cluster
 	off cluster.Span
@@ -39,8 +39,8 @@ func (s *stepped) Apply(ctx context.Context, actions []cluster.Action) []cluster
 	return make([]cluster.Outcome, len(actions))
 }
 
-// A clock that was years ahead for two rounds stops all later ones, across restarts; after the repair the books are those of a
-// journal that never saw it.
+// A clock that was years ahead for two rounds stops all later ones, also after restarts. After
+// the repair the accounts equal those of a journal without the error.
 func TestRepairClock(t *testing.T) {
 	const years = 20 * 365 * cluster.Day
 	books := func(wrong bool) (ledger, charges []string) {

@@ -14,8 +14,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// users gives the story to users of each role, with roles that the program made, and the environment of each. The tenant's user is
-// alice of nlp.
+// users gives the story to users of each role, which the program made, and the environment of
+// each. The tenant's user is alice of nlp.
 func users(t *testing.T, s *story) map[string][]string {
 	t.Helper()
 	dsn, config := strings.TrimPrefix(s.env[0], "FAIRLEASE_DATABASE_URL="), s.env[1]
@@ -41,7 +41,8 @@ func users(t *testing.T, s *story) map[string][]string {
 	return out
 }
 
-// People of each role read the same as with the daemon's credentials; a tenant reads that of its own jobs, and nothing else.
+// Users of each role read the same as with the daemon's credentials; a tenant's user reads only
+// its own jobs.
 func TestWhatRolesRead(t *testing.T) {
 	s := tell(t)
 	users := users(t, s)
@@ -87,7 +88,7 @@ func TestWhatRolesRead(t *testing.T) {
 	}
 }
 
-// Operators give orders, and nobody else who is no owner.
+// Only operators and owners can give orders.
 func TestWhoMayOrder(t *testing.T) {
 	s := tell(t)
 	for role, env := range users(t, s) {
@@ -107,7 +108,7 @@ func TestWhoMayOrder(t *testing.T) {
 	}
 }
 
-// The rights of the daemon's role are all that rounds, the seat, repairs and pruning need.
+// The rights of the daemon's role suffice for rounds, the seat, repairs and pruning.
 func TestTheDaemonsRightsSuffice(t *testing.T) {
 	dsn := storetest.Database(t)
 	if err := migrate.Roles(t.Context(), dsn, migrate.Schema, func(string) {}); err != nil {

@@ -67,7 +67,7 @@ func (p *program) root() *cobra.Command {
 	return root
 }
 
-// exactly refuses another number of arguments, in words.
+// exactly refuses any other number of arguments, in words.
 func exactly(what ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) == len(what) {
@@ -89,7 +89,7 @@ func (p *program) version() *cobra.Command {
 		}}
 }
 
-// release gives the version that the binary was built as.
+// release gives the version of the build.
 func release() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

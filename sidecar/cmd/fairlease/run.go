@@ -17,8 +17,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Run is the whole program: it parses args, does what they say and gives the exit
-// code. env is a list of KEY=value. It ends soon after ctx does.
+// Run is the whole program: it parses and executes args and returns the exit code. env is a list
+// of KEY=value. It ends soon after ctx does.
 func Run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, env []string) int {
 	p := &program{out: out, err: errs, env: env, clock: time.Now, poll: 2 * time.Second}
 	return p.run(ctx, args, in)
@@ -26,7 +26,7 @@ func Run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer, 
 
 func (p *program) run(ctx context.Context, args []string, in io.Reader) int {
 	root := p.root()
-	root.SetArgs(append([]string{}, args...)) // nil would mean the process's own
+	root.SetArgs(append([]string{}, args...)) // nil would mean the process's own arguments
 	root.SetIn(in)
 	root.SetOut(p.out)
 	root.SetErr(p.err)
@@ -46,7 +46,7 @@ type program struct {
 	out, err io.Writer
 	env      []string
 	clock    func() time.Time
-	poll     time.Duration // between two looks at jobs that run
+	poll     time.Duration // between two looks at running jobs
 
 	file string // --config
 }
@@ -60,7 +60,7 @@ func (p *program) getenv(name string) string {
 	return ""
 }
 
-// config reads the configuration in force.
+// config reads the effective configuration.
 func (p *program) config() (*config.Config, error) {
 	c, err := config.Load(p.file, p.env)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *program) config() (*config.Config, error) {
 	return c, nil
 }
 
-// configFile names the file that config reads; "" where there is none.
+// configFile names the file that config reads; "" = none.
 func (p *program) configFile() string {
 	for _, path := range []string{p.file, p.getenv("FAIRLEASE_CONFIG")} {
 		if path != "" {
@@ -89,7 +89,7 @@ func (p *program) badConfig(err error) error {
 
 func (p *program) printf(format string, args ...any) { fmt.Fprintf(p.out, format, args...) }
 
-// colours tells whether the output is for eyes: a terminal, and nobody minds.
+// colours tells whether the output is a terminal and colours are not disabled.
 func (p *program) colours() bool {
 	f, ok := p.out.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd()) && p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
@@ -98,7 +98,7 @@ func (p *program) colours() bool {
 // paint colours text for a terminal.
 func (p *program) paint(text, how string) string { return p.page(view.Form{}).Paint(text, how) }
 
-// terminal is the standard error where that is a terminal; else nil.
+// terminal is the standard error if it is a terminal; else nil.
 func (p *program) terminal() io.Writer {
 	if f, ok := p.err.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
 		return f

@@ -36,7 +36,7 @@ pause and nothing changes.`,
 			for _, w := range cfg.Warnings() {
 				log.Warn().Msg(w)
 			}
-			// The program is the one that runs, also when its file has been replaced.
+			// The process uses the running program, even if its file has been replaced.
 			aside := beside.Process{Context: c.Context(), Path: "/proc/self/exe", Args: []string{"beside"}, Limit: beside.Limit}
 			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)

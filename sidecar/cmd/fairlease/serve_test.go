@@ -19,7 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// buffer is output that is read while it is written.
+// buffer is output that can be read while it is written.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -47,8 +47,8 @@ func until(t *testing.T, what string, yes func() bool) {
 	}
 }
 
-// The whole daemon in this process, on a real PostgreSQL: while Slurm is away it
-// stays up and changes nothing, takes over a new configuration, and leaves cleanly.
+// The whole daemon in this process, on a real PostgreSQL. While Slurm is away it stays up and
+// changes nothing, applies a new configuration, and ends cleanly.
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "fairlease.yaml")
@@ -100,7 +100,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// hangup sends SIGHUP to this process, which the daemon in it hears.
+// hangup sends SIGHUP to this process and so to its daemon.
 func hangup(t *testing.T) {
 	t.Helper()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
@@ -108,7 +108,7 @@ func hangup(t *testing.T) {
 	}
 }
 
-// A daemon that cannot ever work ends at once and says why.
+// A daemon that can never work ends at once and says why.
 func TestServeWithoutSchema(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
 		{"FAIRLEASE_DATABASE_URL=" + storetest.Empty(t), "run `fairlease migrate`"},
@@ -121,8 +121,8 @@ func TestServeWithoutSchema(t *testing.T) {
 	}
 }
 
-// After a crash only the daemon that had the seat last is released, and only while nobody has it. Slurm is away here:
-// a release that goes so far as to ask it ends with failure.Absent.
+// After a crash only the daemon that had the seat last is released, and only while no daemon has
+// the seat. Slurm is away here: a release that gets to query it ends with failure.Absent.
 func TestReleaseAfterCrash(t *testing.T) {
 	here, err := os.Hostname()
 	if err != nil {
@@ -136,8 +136,8 @@ func TestReleaseAfterCrash(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		result  string   // $SERVICE_RESULT
-		holders []string // of the seat, one after the other; all but the last are over
-		over    bool     // the last is, too
+		holders []string // of the seat, one after the other; all but the last have ended
+		over    bool     // the last has ended, too
 		term    int64    // in the state file
 		code    int
 		want    string
@@ -190,7 +190,8 @@ func TestReleaseAfterCrash(t *testing.T) {
 	}
 }
 
-// crashed gives the environment of a release after a crash of a daemon whose state file is of that term in the seat.
+// crashed gives the environment of a release after a daemon's crash, with a state file of that
+// term.
 func crashed(t *testing.T, dsn, result string, term int64) []string {
 	t.Helper()
 	dir := t.TempDir()

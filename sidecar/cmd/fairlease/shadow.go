@@ -67,7 +67,7 @@ func (p *program) shadow() *cobra.Command {
 	return c
 }
 
-// window reads a stretch of time that is past.
+// window reads a past window of time.
 func (p *program) window(since, until string) (from, to time.Time, err error) {
 	now := p.clock().In(p.zone())
 	if from, err = moment.Ago(since, now); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// watched is a journal of six hours in observe mode: nlp fills the cluster, vision comes
-// later and waits, someone works interactively, a node fails for a while.
+// watched is a journal of six hours in observe mode: nlp fills the cluster, vision comes later
+// and waits, one user works interactively, a node fails for a while.
 func watched(t *testing.T) *story {
 	t.Helper()
 	dsn, seat := seated(t)
@@ -76,7 +76,7 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// Where fairlease has acted, what was is not Slurm's own doing, and is not called so.
+// Where fairlease has acted, the past is not Slurm's own schedule, and is not called so.
 func TestShadowOfActing(t *testing.T) {
 	s := tell(t)
 	r := s.run(t, "shadow")
@@ -142,7 +142,7 @@ func TestShadowOfNothing(t *testing.T) {
 	}
 }
 
-// seated gives a database with fairlease's schema, by its address, and the seat to write rounds down in it.
+// seated gives the address of a database with fairlease's schema, and the seat to commit rounds.
 func seated(t *testing.T) (string, *store.Seat) {
 	t.Helper()
 	dsn := storetest.Database(t)

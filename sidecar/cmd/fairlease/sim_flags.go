@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// worldFlags adds the flags that say which jobs run on which cluster.
+// worldFlags adds the flags for jobs and cluster.
 func worldFlags(c *cobra.Command, w *input.World) {
 	f := c.Flags()
 	f.StringVar(&w.Nodes, "nodes", "", "the cluster, `NODESxGPUS[:MODEL]`: 64x8, or 20x8:v100+20x4:k80 (with --generate default 8x8)")
@@ -36,14 +36,14 @@ func worldFlags(c *cobra.Command, w *input.World) {
 	f.StringVar(&w.Repair, "repair", "1h", "mean `TIME` until a failed node is back")
 }
 
-// traceFlags adds the flags that say how a trace is read.
+// traceFlags adds the flags for reading a trace.
 func traceFlags(c *cobra.Command, w *input.World) {
 	f := c.Flags()
 	f.StringVar(&w.Format, "format", "", "`FORMAT` of the trace: plain, philly, helios, pai, sacct, slurmdb, gavel (default: detect)")
 	f.StringVar(&w.Zone, "zone", "UTC", "time `ZONE` of a trace without zones")
 }
 
-// savingFlags adds the flags that say how jobs save.
+// savingFlags adds the flags for how jobs save.
 func savingFlags(f *pflag.FlagSet, s *input.Saving) {
 	f.StringVar(&s.Saves, "saves", notes.AssumedSaves, "how jobs save: `MIXTURE` like never:60,periodic=1h:30,notice:10, of never, notice, term, at-end, each-term,\n"+
 		"an interval, ideal; or a FILE from fairlease habits --json, for the jobs that it lists")
@@ -52,7 +52,7 @@ func savingFlags(f *pflag.FlagSet, s *input.Saving) {
 	f.BoolVar(&s.Reported, "reported", false, "jobs that save on their own report each save, and their progress, to the scheduler")
 }
 
-// outletFlags adds the flags that say where scores go.
+// outletFlags adds the flags for the output of scores.
 func outletFlags(c *cobra.Command, o *outlet.Outlet) {
 	f := c.Flags()
 	f.BoolVar(&o.CSV, "csv", false, "write every score as CSV instead of a table")
@@ -61,7 +61,7 @@ func outletFlags(c *cobra.Command, o *outlet.Outlet) {
 	f.StringVar(&o.Dir, "out", "", "write report.html, scores.csv and scores.json into `DIR`")
 }
 
-// shadowFlags adds the lengths of time of a shadow.
+// shadowFlags adds the durations of a shadow.
 func shadowFlags(f *pflag.FlagSet, t *input.Times) {
 	f.StringVar(&t.Interval, "interval", "", "`TIME` between two rounds of the replay; longer is faster (default: the daemon's)")
 	f.StringVar(&t.Term, "term", "", "`TIME` that a lease lasts in the replay (default: the daemon's)")

@@ -63,7 +63,7 @@ command, also where only numbers differ.
 Without --until the simulation ends when all jobs are done, or when no job would ever end. An interrupt (Ctrl-C) ends it
 with the scores so far.`
 
-// varied tells whether a scheduler is another with something behind its name.
+// varied tells whether a suffix makes another scheduler of this one.
 func varied(name string) bool {
 	return strings.HasSuffix(name, "-blind") || strings.HasSuffix(name, "+ss")
 }
@@ -127,7 +127,7 @@ func workersFlag(c *cobra.Command, workers *int) {
 	c.Flags().IntVar(workers, "workers", 0, "number `N` of parallel runs; 0 = the number of cores")
 }
 
-// session is where experiments run.
+// session gives the environment of experiments.
 func (p *program) session(workers int) *session.Session {
 	return &session.Session{Out: p.out, Errors: p.err, Terminal: p.terminal(), Workers: workers}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// history is a small trace with what goes wrong in traces.
+// history is a small trace with typical errors of traces.
 const history = `job_id,tenant,user,gpus,submit_time,duration_s,state
 1,vision,alice,4,0,7200,COMPLETED
 2,vision,alice,4,10,7200,COMPLETED
@@ -39,7 +39,7 @@ const kinds = `job_id,tenant,user,gpus,submit_time,duration_s,state,name,nodes,c
 81,vision,carol,2,60.500,3600,CANCELLED,bert,1,8,100,k80,LM,86400
 `
 
-// cellsOfTwo is virtual clusters on two nodes of 8 GPUs.
+// cellsOfTwo describes virtual clusters on two nodes of 8 GPUs.
 const cellsOfTwo = `cellHierarchy:
   - {name: node, split: 8, child: gpu, node: true}
   - {name: gpu, model: gpu}
@@ -98,7 +98,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// The configuration's settings hold where no flag says otherwise.
+// The configuration's settings apply unless a flag overrides them.
 func TestSimulateHeedsTheConfiguration(t *testing.T) {
 	_, env := folder(t)
 	r := run(t, time.Time{}, env, "simulate", "history.csv", "--nodes", "1x8", "-c", "config.yaml")
@@ -107,7 +107,7 @@ func TestSimulateHeedsTheConfiguration(t *testing.T) {
 	}
 }
 
-// What is written into files is whole, and programs can read it.
+// Written files are complete, and parsable.
 func TestSimulateWritesFiles(t *testing.T) {
 	dir, env := folder(t)
 	r := run(t, time.Time{}, env, "simulate", "history.csv", "--sizes", "1x8,2x8", "--out", "out/new", "--html", "page.html", "--json")
@@ -203,7 +203,8 @@ func TestSimulateComplaints(t *testing.T) {
 	}
 }
 
-// Jobs in steps, as Gavel's authors have them, become times by their table, and run by its policies.
+// Jobs in steps, as in Gavel's traces, get durations by their throughput table, and run under its
+// policies.
 func TestSimulateGavel(t *testing.T) {
 	dir, env := folder(t)
 	write(t, filepath.Join(dir, "table.json"), `{"v100": {"('A3C', 1)": {"null": 10}}, "k80": {"('A3C', 1)": {"null": 5}}}`)
@@ -227,12 +228,12 @@ func TestSimulateGavel(t *testing.T) {
 	}
 }
 
-// An interrupt ends a simulation with what there is so far.
+// An interrupt ends a simulation with the results so far.
 func TestSimulateInterrupted(t *testing.T) {
 	_, env := folder(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var out, errs bytes.Buffer
-	// The first line of the output is written when the simulation is about to begin.
+	// The first line of the output is written just before the simulation begins.
 	p := &program{out: writer(func(b []byte) (int, error) { stop(); return out.Write(b) }), err: &errs, env: env, clock: time.Now}
 	code := p.run(ctx, []string{"simulate", "--generate", "philly", "--nodes", "8x8"}, strings.NewReader(""))
 	if code != failure.No || !strings.Contains(errs.String(), "fairlease: interrupted\n  0 of 1 runs had come to their end\n") {
@@ -249,7 +250,7 @@ func everybody() []string {
 	return slices.Concat(experiment.Schedulers(), experiment.Cellular(), experiment.Dividing(), experiment.Unlike())
 }
 
-// The help names every scheduler that there is, and so does the man page, but for what may stand behind and before names.
+// The help and the man page name every scheduler, without their prefixes and suffixes.
 func TestSimulateHelpNamesTheSchedulers(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/fairlease.1")
 	if err != nil {
@@ -267,7 +268,7 @@ func TestSimulateHelpNamesTheSchedulers(t *testing.T) {
 	}
 }
 
-// Every scheduler can be asked for by its name, on models that are alike and that are not.
+// Every scheduler is available by its name, on homogeneous and heterogeneous GPUs.
 func TestEverySchedulerSimulates(t *testing.T) {
 	dir, env := folder(t)
 	write(t, filepath.Join(dir, "tiny.csv"), "job_id,tenant,user,gpus,submit_time,duration_s,state,name\n1,a,ann,1,0,600,COMPLETED,x\n2,b,bob,2,10,900,COMPLETED,y\n3,b,bob,1,20,1200,COMPLETED,y\n")
@@ -275,7 +276,7 @@ func TestEverySchedulerSimulates(t *testing.T) {
 	write(t, filepath.Join(dir, "prices.yaml"), "models:\n  prices: {v100: 3}\n")
 	var names []string
 	for _, name := range everybody() {
-		if !strings.HasPrefix(name, "gavel:cost-least-slo") { // it starts what has a deadline, and nothing has
+		if !strings.HasPrefix(name, "gavel:cost-least-slo") { // it starts only jobs with deadlines
 			names = append(names, name)
 		}
 	}

@@ -50,7 +50,8 @@ The exit code is 1 when no daemon gives signs of life.`,
 	return c
 }
 
-// readStatus reads the state of all, or for a user who may not read whole rounds, of its own tenants.
+// readStatus reads the state of all tenants or, for a user who may not read whole rounds, of its
+// own tenants.
 func readStatus(ctx context.Context, s *store.Store) (*view.Status, error) {
 	seat, err := s.Seated(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestStatusTellsOfJobsThatAreSetAside(t *testing.T) {
 	}
 }
 
-// GPUs that jobs hold which are left alone, and idle ones that others have reserved, are counted as out of reach.
+// GPUs of jobs that are left alone, and idle GPUs in others' reservations, count as out of reach.
 func TestStatusCountsGPUsOutOfReach(t *testing.T) {
 	s := tell(t)
 	snap, plan, err := s.store.Last(t.Context())

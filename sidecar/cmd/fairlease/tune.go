@@ -17,7 +17,7 @@ fairness, completion times and the overhead of leases, and recommend one by this
 
 `
 
-// tuning is what tune was told beside the sweep.
+// tuning holds the options of tune besides those of the sweep.
 type tuning struct {
 	sweep.Sweep
 	html                 string

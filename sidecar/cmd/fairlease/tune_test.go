@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/failure"
 )
 
-// sweepArgs is a small sweep in which terms differ.
+// sweepArgs is a small sweep with different terms.
 var sweepArgs = []string{"tune", "--generate", "gavel", "--length", "2d", "--nodes", "2x8", "--load", "2", "--terms", "5m, 15m,1h", "--intervals", "10s,5m"}
 
 func TestTune(t *testing.T) {
@@ -44,12 +44,12 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// A sweep as a job array: the script submits itself and the job that collects, each task
-// leaves its result, and collecting shows what the sweep in one go shows.
+// A sweep as a job array: the script submits itself and the job that collects. Each task leaves
+// its result, and the collected output equals that of the sweep in one run.
 func TestTuneAsJobArray(t *testing.T) {
 	dir, env := folder(t)
 	into := filepath.Join(dir, "it's here")
-	// Paths of the machine that wrote it are no part of the script's text.
+	// The script contains no paths of the machine that wrote it.
 	r := run(t, time.Time{}, env, append(sweepArgs, "--weights", "equal", "--saves", "./habits.csv,never:1", "--slurm-array", "sweep.sh", "--into", "it's here")...)
 	if r.code != failure.OK {
 		t.Fatalf("exit code %d\n%s", r.code, r.err)
@@ -65,12 +65,12 @@ func TestTuneAsJobArray(t *testing.T) {
 	config := strings.TrimPrefix(env[0], "FAIRLEASE_CONFIG=")
 	golden(t, "tune-array", r.out+strings.NewReplacer(self, "/usr/bin/fairlease", config, "/etc/fairlease/fairlease.yaml", filepath.Base(dir), "DIR", filepath.Dir(dir), "/shared").Replace(string(script)))
 
-	// A stand-in for sbatch that writes down what it was told, a word a line.
+	// A fake sbatch that records its arguments, one per line.
 	write(t, "sbatch", "#!/bin/sh\nfor w; do echo \"$w\"; done >> "+dir+"/told\necho '17;cluster'\n")
 	if err := os.Chmod("sbatch", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// What an earlier sweep has left there is none of this one's.
+	// Results of an earlier sweep in the folder are not used.
 	if err := os.Mkdir(into, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestTuneAsJobArray(t *testing.T) {
 	if len(lines) < 12 || strings.Join(lines[:7], "|") != "-A|my group|--parsable|sweep.sh|-A|my group|--dependency=afterany:17" || lines[9] != "--output="+into+"/tune.txt" {
 		t.Fatalf("sbatch was told %q", lines)
 	}
-	// The wrapped command is one word for sbatch, and again words for the shell that runs it.
+	// The wrapped command is one word for sbatch, and several for the shell that runs it.
 	wrap, _ := strings.CutPrefix(lines[10], "--wrap=")
 	words, err := exec.Command("bash", "-c", "for w in "+wrap+"; do echo \"$w\"; done").Output()
 	if err != nil || string(words) != fmt.Sprintf("%s\ntune\n--collect=%s\n--html=%s/tune.html\n", self, into, into) {

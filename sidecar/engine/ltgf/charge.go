@@ -8,17 +8,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Page is what is on the books after a look.
+// Page holds the accounts after a look.
 type Page struct {
 	Ledger  cluster.Ledger
 	Records []cluster.Record // of all cases, in their order
-	Rows    []int            // by case: the first row of its tenant in the ledger; -1 = it has none
+	Rows    []int            // by case: the first row of its tenant in the ledger; -1 = none
 }
 
-// Charge brings the books from Ledger.At to Now: the GPU time of every stretch
-// of a run goes to its job, its tenant and its pool; what tenants and jobs were
-// due in the meantime is added at the rates of the last look. Nothing given is changed,
-// but for the lists of on: they are room for those of the new page.
+// Charge brings the accounts from Ledger.At to Now. The GPU time of every run goes to its job,
+// its tenant and its pool; entitlements of tenants and jobs grow at the rates of the last look.
+// Charge modifies none of its arguments, except that it reuses the lists of on for the new page.
 func Charge(s *cluster.Snapshot, on Page) Page {
 	b := openBooks(s, on.Ledger)
 	n := len(s.Cases)
@@ -62,10 +61,10 @@ func (b *books) reserve(l *cluster.Lease, charged cluster.GPUTime) {
 	}
 }
 
-// keep charges what is gathered for gangs to their tenants' accounts of what is owed: the GPUs that idle there. Those that
-// others still hold, or young jobs meanwhile, are charged to these.
+// keep charges gathered GPUs for gangs to their tenants' debt accounts if they are idle. GPUs
+// that other or young jobs still hold are charged to those jobs' tenants.
 func (b *books) keep(s *cluster.Snapshot) {
-	var free map[nodeModel]int // GPUs that idle, by node and model
+	var free map[nodeModel]int // idle GPUs, by node and model
 	for k := range s.Claims {
 		cl := &s.Claims[k]
 		if !cl.Gathers {
@@ -90,7 +89,7 @@ func (b *books) keep(s *cluster.Snapshot) {
 	}
 }
 
-// idle counts the GPUs that no job holds, by node and model; none of bad nodes.
+// idle counts the GPUs that no job holds, by node and model, without bad nodes.
 func idle(s *cluster.Snapshot) map[nodeModel]int {
 	free := map[nodeModel]int{}
 	for i := range s.Nodes {
@@ -112,23 +111,23 @@ func idle(s *cluster.Snapshot) map[nodeModel]int {
 	return free
 }
 
-// noLease stands for the lease of a job that has none; nobody changes it.
+// noLease is the lease of a job without one; read-only.
 var noLease cluster.Lease
 
-// books is the ledger while it is being brought up to date.
+// books is the ledger during an update.
 type books struct {
 	from, now cluster.Instant
 	settings  *cluster.Settings
 	ledger    cluster.Ledger
-	tenantAt  map[string]int // the first row of each tenant, one a pool
-	asked     [64]int        // rows of tenants asked for lately, + 1, by spot
-	first     int            // that of the tenant whose job is being charged; -1 = none
+	tenantAt  map[string]int // the first row of each tenant, one per pool
+	asked     [64]int        // cache: rows of recently queried tenants, + 1, by spot
+	first     int            // the row of the tenant whose job is being charged; -1 = none
 	usage
 	pools   []spent         // by pool
 	badNode map[string]bool // nil = none
 }
 
-// usage is what tenants received since the last look, by row of the ledger.
+// usage is the tenants' use since the last look, by row of the ledger.
 type usage struct {
 	used    []cluster.GPUTime // by their jobs
 	kept    []cluster.GPUTime // gathered for gangs
@@ -141,10 +140,10 @@ func newUsage(rows int) usage {
 	return usage{used: zeros(), kept: zeros(), granted: zeros(), wasted: zeros()}
 }
 
-// spent is where a pool's GPU time went since the last look.
+// spent divides a pool's GPU time since the last look by use.
 type spent struct{ tenants, untouchable, overhead, onBad cluster.GPUTime }
 
-// openBooks copies the ledger, into the room of one that nobody needs any more.
+// openBooks copies the ledger into the buffers of an unused one.
 func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 	b := &books{from: s.Ledger.At, now: s.Now, settings: &s.Settings}
 	if b.from == 0 || b.from > b.now {
@@ -178,8 +177,8 @@ func openBooks(s *cluster.Snapshot, room cluster.Ledger) *books {
 	return b
 }
 
-// row gives the first row of a tenant, or -1. There are few tenants: to look at the spot of
-// a name is faster than to look it up.
+// row gives the first row of a tenant, or -1. There are few tenants: comparing a cached name is
+// faster than a map lookup.
 func (b *books) row(tenant string) int {
 	spot := 0
 	for i := max(len(tenant)-4, 0); i < len(tenant); i++ {
@@ -207,8 +206,8 @@ func firstRows(l *cluster.Ledger) map[string]int {
 	return at
 }
 
-// complete tells whether the ledger has its pools in order and of every tenant, in order,
-// a row for each pool, and lacks none of the snapshot's.
+// complete tells whether the ledger has its pools in order and a row for each tenant and pool, in
+// order, and lacks none of the snapshot's.
 func (b *books) complete(s *cluster.Snapshot) bool {
 	pools, rows := b.ledger.Pools, b.ledger.Tenants
 	n := len(pools)
@@ -241,7 +240,7 @@ func (b *books) complete(s *cluster.Snapshot) bool {
 	return true
 }
 
-// pool gives the index of a GPU model, or -1 of one that no node was ever seen with.
+// pool gives the index of a GPU model, or -1 if no node ever had it.
 func (b *books) pool(model string) int {
 	for p := range b.ledger.Pools {
 		if b.ledger.Pools[p].Pool == model {
@@ -255,8 +254,8 @@ type tenantPool struct{ tenant, pool string }
 
 type nodeModel struct{ node, model string }
 
-// addMissing opens an account for every pool, and for every tenant in every
-// pool, also for tenants that left: their time stays on the books.
+// addMissing opens an account for every pool, and for every tenant in every pool, also for
+// tenants that left: their time stays in the accounts.
 func (b *books) addMissing(s *cluster.Snapshot) {
 	pools := map[string]bool{}
 	for _, p := range b.ledger.Pools {
@@ -296,8 +295,8 @@ func (b *books) addMissing(s *cluster.Snapshot) {
 	})
 }
 
-// chargeJob charges all stretches of the job's run since it was charged last. l is
-// the lease that it had at the last look, or empty.
+// chargeJob charges all runs of the job since its last charge. l is its lease at the last look,
+// or empty.
 func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, attempts []cluster.Attempt) {
 	j := &c.Job
 	running := j.State == cluster.Running || j.State == cluster.Suspended
@@ -309,14 +308,14 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		if end == 0 || end > b.now {
 			end = b.now
 		}
-		// The present attempt is charged below, from what Slurm says now.
+		// The current attempt is charged below, from Slurm's present report.
 		if running && !c.Gone && a.Start >= j.Start {
 			continue
 		}
 		open := len(r.Held) > 0 && (a.Start == r.HeldSince || a.Start <= b.from && end > b.from)
 		suspended := a.Suspend
 		switch {
-		case open: // at the last look: part of it has been charged
+		case open: // at the last look: partly charged
 			endStop(r, a.GPUs, a.Start, end, a.Suspend)
 			suspended = max(suspended-r.Suspend, 0)
 			r.Held, r.HeldSince, r.Suspend = nil, 0, 0
@@ -340,7 +339,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		if r.State != cluster.Completing { // started and requeued between two looks
 			since = max(since, j.Start)
 		}
-		if unseen { // until then it ran, which is charged below
+		if unseen { // it ran until then, which is charged below
 			since = max(since, j.End)
 		}
 		b.overhead(c, held(j.Holds, nil), since)
@@ -355,7 +354,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 		r.Suspend = j.Suspend
 		r.Held = held(j.Holds, r.Held)
 		b.charge(r, c, r.Held, began(r, j), b.now, suspended)
-	case unseen: // where Slurm has forgotten what it held, it is what it was granted
+	case unseen: // Slurm has forgotten its allocation: use that of the grant
 		gpus := j.Had
 		if len(gpus) == 0 {
 			gpus = held(j.Holds, nil)
@@ -370,7 +369,7 @@ func (b *books) chargeJob(r *cluster.Record, c *cluster.Case, l *cluster.Lease, 
 	r.State, r.Restarts, r.Submit = j.State, j.Restarts, j.Submit
 }
 
-// endStop notes what a stop destroyed of the attempt from start to end, if it was that which ended it.
+// endStop records what a stop destroyed of the attempt from start to end, if that stop ended it.
 func endStop(r *cluster.Record, gpus []cluster.GPUs, start, end cluster.Instant, suspended cluster.Span) {
 	if r.Stopping == nil {
 		return
@@ -383,8 +382,8 @@ func endStop(r *cluster.Record, gpus []cluster.GPUs, start, end cluster.Instant,
 	r.Stopping = &s
 }
 
-// settleStop books what a stop destroyed, once the job is seen to have been requeued. A job that ended by itself before
-// lost nothing. l is the lease that it had at the last look.
+// settleStop books the loss of a stop, once the job is seen to have been requeued. A job that
+// ended by itself before lost nothing. l is its lease at the last look.
 func (b *books) settleStop(r *cluster.Record, c *cluster.Case, l *cluster.Lease) {
 	s := r.Stopping
 	if s == nil {
@@ -404,8 +403,9 @@ func (b *books) settleStop(r *cluster.Record, c *cluster.Case, l *cluster.Lease)
 	}
 }
 
-// destroyed takes what a stop destroyed out of what the job and its tenant received, and books it as overhead of the pool.
-// A tenant gains nothing by not saving: it is given anew at most what its jobs' stop budgets allow to be destroyed.
+// destroyed subtracts a stop's loss from what the job and its tenant received, and books it as
+// overhead of the pool. A tenant gains nothing by not saving: it gets back at most the loss that
+// its jobs' stop budgets allow.
 func (b *books) destroyed(r *cluster.Record, s *cluster.PendingStop) {
 	for _, g := range s.GPUs {
 		lost := cluster.Times(g.Count, s.Work)
@@ -420,7 +420,7 @@ func (b *books) destroyed(r *cluster.Record, s *cluster.PendingStop) {
 		if p < 0 || b.first < 0 {
 			continue
 		}
-		// No more than was charged: a job that we adopted had run before.
+		// At most the charged time: an adopted job had run before.
 		i := b.first + p
 		lost = min(lost, r.Alloc, b.ledger.Tenants[i].Alloc+b.used[i]-b.wasted[i])
 		r.Alloc -= lost
@@ -430,9 +430,8 @@ func (b *books) destroyed(r *cluster.Record, s *cluster.PendingStop) {
 	}
 }
 
-// startedSince tells whether the present or last stretch of a job began after the
-// last look. Slurm's seconds are whole: one that waited then may seem to have
-// begun before.
+// startedSince tells whether the current or last attempt of a job began after the last look.
+// Slurm's seconds are whole: a job that waited then may seem to have begun before.
 func startedSince(r *cluster.Record, j *cluster.Job, from cluster.Instant) bool {
 	switch r.State {
 	case cluster.Done:
@@ -443,8 +442,8 @@ func startedSince(r *cluster.Record, j *cluster.Job, from cluster.Instant) bool 
 	return j.Start >= from && j.Start > r.HeldSince
 }
 
-// began tells when the present or last attempt of a job began. Where its start time is the middle of a whole second, one that
-// was granted in the last round began as soon in that second as it may have: gates open at once.
+// began gives the start of the current or last attempt of a job. If Slurm gives only the second,
+// a job granted in the last round began as early in that second as possible: gates open at once.
 func began(r *cluster.Record, j *cluster.Job) cluster.Instant {
 	if r.Acted > 0 && r.Acted < j.Start.Add(j.Blur) {
 		return max(j.Start.Add(-j.Blur), r.Acted)
@@ -452,11 +451,10 @@ func began(r *cluster.Record, j *cluster.Job) cluster.Instant {
 	return j.Start
 }
 
-// endOfStretch tells when a stretch that is over ended: when our requeue was
-// carried out, or the last look if we did not hear of that; the last look for a
-// job that is simply gone, too; the new submit time for one that somebody else
-// requeued (Slurm sets it when the job has cleaned up, so
-// that is the latest it can be); Slurm's end time for a finished one.
+// endOfStretch gives the end of a finished attempt. For our requeue it is when that was carried
+// out, or the last look if that is unknown. For a job that disappeared it is the last look. For a
+// requeue by others it is the new submit time, which Slurm sets when the job has cleaned up, so
+// this is an upper bound. For a finished job it is Slurm's end time.
 func (b *books) endOfStretch(r *cluster.Record, c *cluster.Case, l *cluster.Lease) cluster.Instant {
 	j := &c.Job
 	end := b.now
@@ -473,9 +471,8 @@ func (b *books) endOfStretch(r *cluster.Record, c *cluster.Case, l *cluster.Leas
 	return min(max(end, r.ChargedTo), b.now)
 }
 
-// charge books GPUs over [start, end], as far as that lies after the last look
-// and has not been charged, less the time suspended (which is overhead: the
-// GPUs are neither used nor free).
+// charge books GPUs over the part of [start, end] that is after the last look and not yet
+// charged, without suspended time (which is overhead: the GPUs are neither used nor free).
 func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, start, end cluster.Instant, suspended cluster.Span) {
 	start = max(start, r.ChargedTo, b.from)
 	span := end.Sub(start)
@@ -504,7 +501,7 @@ func (b *books) charge(r *cluster.Record, c *cluster.Case, gpus []cluster.GPUs, 
 	r.ChargedTo = end
 }
 
-// chargeBad notes what a job held on bad nodes: it is not idle there.
+// chargeBad records GPU time on bad nodes: it is not idle.
 func (b *books) chargeBad(c *cluster.Case, span cluster.Span) {
 	if len(b.badNode) == 0 {
 		return
@@ -516,7 +513,7 @@ func (b *books) chargeBad(c *cluster.Case, span cluster.Span) {
 	}
 }
 
-// overhead books the GPUs of a job that cleans up: nobody can use them.
+// overhead books the GPUs of a job that cleans up: they are unusable.
 func (b *books) overhead(c *cluster.Case, gpus []cluster.GPUs, since cluster.Instant) {
 	span := b.now.Sub(max(since, b.from))
 	if span <= 0 {
@@ -530,7 +527,7 @@ func (b *books) overhead(c *cluster.Case, gpus []cluster.GPUs, since cluster.Ins
 	b.chargeBad(c, span)
 }
 
-// accrueJob adds what the job was due since the last look (eq. 14).
+// accrueJob adds the job's entitlement since the last look (eq. 14).
 func (b *books) accrueJob(r *cluster.Record, c *cluster.Case) {
 	end := b.now
 	if !c.Gone && c.Job.State == cluster.Done && c.Job.End > 0 {
@@ -547,7 +544,7 @@ func (b *books) accrueJob(r *cluster.Record, c *cluster.Case) {
 	}
 }
 
-// close books what was spent and due per tenant and pool, and balances.
+// close books use and entitlements per tenant and pool, and balances.
 func (b *books) close() cluster.Ledger {
 	dt := b.now.Sub(b.from)
 	a := b.accounts()
@@ -580,8 +577,8 @@ func (b *books) close() cluster.Ledger {
 	return b.ledger
 }
 
-// held sums a job's holdings by model, in order of model. Mostly that is what it
-// held before: then was is handed on.
+// held sums a job's holdings by model, in order of model. Usually they are unchanged: then it
+// returns was.
 func held(holds []cluster.Holding, was []cluster.GPUs) []cluster.GPUs {
 	if len(was) == 1 && sum(holds, was[0].Model) == was[0].Count {
 		return was
@@ -604,7 +601,7 @@ next:
 	return out
 }
 
-// sum gives the GPUs of holdings that are all of one model, or -1.
+// sum gives the GPUs of holdings of one model, or -1.
 func sum(holds []cluster.Holding, model string) int {
 	n := 0
 	for i := range holds {
@@ -616,8 +613,8 @@ func sum(holds []cluster.Holding, model string) int {
 	return n
 }
 
-// attemptsByCase hands every attempt of the history to the job that it belongs
-// to: the same id, and of several jobs with that id the one whose time it is.
+// attemptsByCase assigns every attempt of the history to its job: the same id, and of several
+// jobs with that id the one that fits in time.
 func attemptsByCase(s *cluster.Snapshot) map[int][]cluster.Attempt {
 	if len(s.Attempts) == 0 {
 		return nil

@@ -1,5 +1,5 @@
-// Package ltgf accounts for long-term GPU-time fairness (ASTRAEA §4.2): who
-// received how much GPU time, who was due how much, and how far apart the two are.
+// Package ltgf accounts for long-term GPU-time fairness (ASTRAEA §4.2): the GPU time that each
+// tenant and job received, their entitlements, and the differences.
 //
 //	paper                      here
 //	Alloc, eq. 1-2, 10-11      Record.Alloc, TenantPool.Alloc (GPU-milliseconds)
@@ -8,7 +8,6 @@
 //	rho, eq. 5, 12, 15         RhoOf(alloc, due), over the window
 //	eq. 16                     Settings.RhoSelect: what the deficit integrates
 //
-// Time is integrated with the state of the last look: what was true then is
-// taken to have held until now, except where Slurm's own start and end times
-// are known, which are exact.
+// Time is integrated with the state of the last look, which is assumed to have lasted until now.
+// Slurm's start and end times replace that where they are known.
 package ltgf

@@ -4,24 +4,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Claimant is an active job as far as what it is due is concerned: it runs or
-// could run now (ASTRAEA's Active(J, t) = 1).
+// Claimant is an active job with what determines its entitlement: it runs or could run now
+// (ASTRAEA's Active(J, t) = 1).
 type Claimant struct {
 	Case   int // index into the snapshot's cases, which is also the record's
 	GPUs   int // demand
 	Weight int64
-	// Pools are the pools that could serve it, indices into the ledger's pools;
-	// a job that runs has just the one that it runs on.
+	// Pools are the pools that could serve it, as indices into the ledger's pools; a running job
+	// has only its own.
 	Pools []int
 }
 
-// Due sets the rates that hold until the next look: every tenant's demand per
-// pool (eq. 7), and every active job's due rate (eq. 13 with eq. 8, capped by its
-// demand as in eq. 14). A job that may use several pools counts in the one where
-// its tenant has most room left, so each GPU of demand counts once. The
-// ledger's entitlements must be set; ledger and records are changed in place.
+// Due sets the rates until the next look: every tenant's demand per pool (eq. 7), and every
+// active job's due rate (eq. 13 with eq. 8, capped by its demand as in eq. 14). A job that may
+// use several pools counts in the one where its tenant has the most space left, so each GPU of
+// demand counts once. The ledger's entitlements must be set; ledger and records are modified in
+// place.
 //
-// claimants are by tenant, in the ledger's order: jobs that run first, then by key.
+// claimants are by tenant, in the ledger's order: running jobs first, then by key.
 func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant) {
 	for i := range l.Tenants {
 		l.Tenants[i].Demand = 0
@@ -35,7 +35,7 @@ func Due(l *cluster.Ledger, records []cluster.Record, byTenant [][]Claimant) {
 	}
 }
 
-// dueOfTenant sets the rates of one tenant; rows are its accounts, one a pool.
+// dueOfTenant sets the rates of one tenant; rows are its accounts, one per pool.
 func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants []Claimant) {
 	in := make([]int, len(claimants))
 	weights := make([]int64, len(rows))
@@ -58,13 +58,13 @@ func dueOfTenant(rows []cluster.TenantPool, records []cluster.Record, claimants 
 	}
 }
 
-// Settle sets every tenant's base and entitlement for the next interval, gives
-// new tenants their place (0/0 = first: as far behind as the furthest), and
-// bounds how far ahead a tenant may be: what it used while nobody else wanted it is
-// not held against it for ever. In the turn of things a tenant is ahead by its largest gang for one term, and by what
-// reclaim.threshold leaves it of others' GPUs: who could be ahead by less would be forgiven that again and again. A tenant that
-// repays others is ahead by its gang's term only, for repay.floor is to hold. base and entitled are by row of
-// the ledger's tenants; largest is the largest gang of each row's tenant.
+// Settle sets every tenant's base and entitlement for the next interval, and ranks new tenants
+// (0/0 = first: as far behind as the furthest). It also limits how far ahead a tenant may be, so
+// that GPU time that no other tenant wanted does not count against it for ever. When tenants
+// alternate, one is ahead by its largest gang for one term, and by the GPUs of others that
+// reclaim.threshold leaves it. A lower limit would forgive that again and again. A tenant that
+// repays others may be ahead by its gang's term only, so that repay.floor holds. base and
+// entitled are by row of the ledger's tenants; largest is the largest gang of each row's tenant.
 func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds []int, s *cluster.Settings, anew bool) {
 	writeOff(l, entitled)
 	furthest := map[string]cluster.Span{}
@@ -90,10 +90,10 @@ func Settle(l *cluster.Ledger, base, entitled []cluster.MicroGPU, largest, holds
 	repay(l, holds, s, anew)
 }
 
-// writeOff takes from everybody's deficit what even those are behind who want all
-// that they are due: hand-overs, and GPUs on which nothing fits. Nobody has had that,
-// so nobody owes it; left on the books it would grow until all stand at the credit
-// cap and nothing tells them apart any more. What is between tenants stays as it is.
+// writeOff subtracts from all deficits the common part that even tenants that want their whole
+// entitlement lack: hand-overs, and GPUs on which nothing fits. No tenant received that time, so
+// no tenant owes it. Otherwise it would grow until all tenants reach the credit cap and are
+// indistinguishable. Differences between tenants stay.
 func writeOff(l *cluster.Ledger, entitled []cluster.MicroGPU) {
 	least := map[string]cluster.Span{}
 	for i := range l.Tenants {
@@ -110,7 +110,7 @@ func writeOff(l *cluster.Ledger, entitled []cluster.MicroGPU) {
 	}
 }
 
-// Credit gives what an entitlement is worth in a span, however long that is.
+// Credit gives the GPU time of an entitlement over a span of any length.
 func Credit(entitled cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
 	return cluster.GPUTime(cluster.MulDiv(int64(entitled), int64(max(span, 0)), int64(cluster.WholeGPU)))
 }
@@ -119,10 +119,9 @@ func isNew(t *cluster.TenantPool) bool {
 	return t.Base == 0 && t.Alloc == 0 && t.Due == 0 && t.Deficit == 0 && t.SelCarry == 0
 }
 
-// Behind gives a deficit as time at the tenant's own entitlement: how long it
-// would have to hold twice what it is due to be even. Ordering tenants by it is
-// ordering them by the rho of eq. 12 with eq. 16 over equal time. Without an
-// entitlement it is the least there is: such tenants only get idle GPUs.
+// Behind gives a deficit as time at the tenant's own entitlement: how long it would have to hold
+// twice that to be even. This orders tenants like the rho of eq. 12 with eq. 16 over equal time.
+// Without an entitlement it is the minimum: such tenants only get idle GPUs.
 func Behind(deficit cluster.GPUTime, entitlement cluster.MicroGPU) cluster.Span {
 	const least = -1 << 62
 	if entitlement <= 0 {

@@ -2,11 +2,12 @@ package ltgf
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// lend brings the deficits, by which tenants are selected, forward by an interval dt: what a tenant is entitled to (eq. 16),
-// less the GPU time that its jobs used or that was granted to them. A tenant that lacks GPUs which it wants is behind by
-// all of them, also by those that nobody could use. A tenant that wants less than its entitlement lends the rest, and is
-// owed for it only what other tenants took: their use beyond their own entitlements, less what tenants that wait lack. GPU
-// time that nobody used is nobody's credit. No deficit grows beyond credit.cap.
+// lend advances the deficits, which rank tenants, by an interval dt: by the entitlement (eq. 16),
+// less the GPU time that its jobs used or that was granted to them. The deficit of a tenant that
+// lacks GPUs grows by all of them, also by GPUs that no job could use. A tenant that wants less
+// than its entitlement lends the rest. It is owed only what other tenants took of that: their use
+// beyond their own entitlements, less the shortfalls of waiting tenants. Unused GPU time gives no
+// credit. No deficit exceeds credit.cap.
 func (a *accounts) lend(dt cluster.Span) {
 	lacks, lends, over := a.zeros(), a.zeros(), a.zeros()
 	for i := range a.rows {

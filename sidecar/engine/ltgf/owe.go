@@ -6,17 +6,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// accounts is what tenants have of each other's dues, while the books are closed.
+// accounts computes the debts between tenants at the end of an interval.
 type accounts struct {
 	settings *cluster.Settings
 	now      cluster.Instant
-	rows     []cluster.TenantPool // the ledger's: tenant by tenant, one a pool
+	rows     []cluster.TenantPool // the ledger's: tenant by tenant, one per pool
 	pools    int
 	usage
-	lent []cluster.GPUTime // by row: what tenants were owed for GPUs that they had left idle, at the last look
+	lent []cluster.GPUTime // by row: debt to tenants at the last look for GPUs that they had left idle
 }
 
-// accounts opens the accounts of a ledger in which nothing of the interval is booked yet.
+// accounts opens the accounts of a ledger without bookings of the interval.
 func (b *books) accounts() *accounts {
 	a := &accounts{settings: b.settings, now: b.now, rows: b.ledger.Tenants, pools: len(b.ledger.Pools), usage: b.usage}
 	a.lent = a.zeros()
@@ -27,15 +27,16 @@ func (b *books) accounts() *accounts {
 	return a
 }
 
-// settle books what tenants had of each other's dues in an interval dt. In each pool, with the shortfalls
-// s = max(0, min(E, demand)·dt - used), the surpluses u = max(0, used - E·dt), their sums S and U, and T = min(S, U),
-// tenant j is owed s_j·T/S more and tenant i owes u_i·T/U more. So the accounts of a pool sum to nothing, to the
-// GPU-millisecond. A shortfall that is nobody's surplus (S > U: hand-overs, GPUs on which nothing fits) is owed by
-// nobody; a surplus that nobody lacks (U > S) is nobody's debt, and so is one by which a tenant has back what it lent while
-// it was idle (the deficit, up to credit.cap, beyond what it is owed). E is what a tenant is due without what it repays.
+// settle books the use of each other's entitlements in an interval dt. In each pool, with the
+// shortfalls s = max(0, min(E, demand)·dt - used), the surpluses u = max(0, used - E·dt), their
+// sums S and U, and T = min(S, U), tenant j is owed s_j·T/S more and tenant i owes u_i·T/U more.
+// So the accounts of a pool sum to 0, to the GPU-millisecond. No tenant owes a shortfall without
+// a surplus (S > U: hand-overs, GPUs on which nothing fits). A surplus without a shortfall (U >
+// S) is no debt, and neither is a surplus with which a tenant gets back what it lent while it was
+// idle (the deficit, up to credit.cap, beyond its debt). E is the entitlement without repayments.
 //
-// A tenant may want GPUs of several pools at a time, where a policy divides the models: then its shortfalls in all of
-// them are no more than what it wants and has nowhere.
+// If a policy divides the models, a tenant may want GPUs of several pools at a time: then its
+// shortfalls in all of them are at most its unmet demand.
 func (a *accounts) settle(dt cluster.Span) {
 	lacks, over, owed := a.zeros(), a.zeros(), a.zeros()
 	had := a.had()
@@ -66,10 +67,11 @@ func (a *accounts) settle(dt cluster.Span) {
 	a.forgive(dt)
 }
 
-// had gives, by row, the GPU time that tenants had in an interval: used by their jobs, granted to them or gathered for them, less destroyed
-// work. Destroyed work is taken off at most as fast as the tenant uses GPUs again: booked at once, a single stop would
-// outweigh the shortfalls of all other tenants in that interval. T is at most U, so destroyed work makes a debt only where
-// another tenant has more than its due meanwhile.
+// had gives, by row, the GPU time of tenants in an interval: used by their jobs, granted to them
+// or gathered for them, less destroyed work. Destroyed work is subtracted at most at the rate at
+// which the tenant uses GPUs again: booked at once, a single stop would outweigh the shortfalls
+// of all other tenants in that interval. T is at most U, so destroyed work makes a debt only if
+// another tenant exceeds its entitlement meanwhile.
 func (a *accounts) had() []cluster.GPUTime {
 	out := a.zeros()
 	for i := range out {
@@ -81,8 +83,8 @@ func (a *accounts) had() []cluster.GPUTime {
 	return out
 }
 
-// demand gives what a row's tenant wants of its pool. Where a policy divides the models by what jobs do on them, a job is
-// due parts of several pools at a time: then all that its tenant wants counts in each.
+// demand gives the demand of a row's tenant in its pool. If a policy divides the models, a job is
+// entitled to parts of several pools at a time: then the tenant's whole demand counts in each.
 func (a *accounts) demand(i int) cluster.MicroGPU {
 	if a.settings.Divide == "" {
 		return a.rows[i].Demand
@@ -94,7 +96,7 @@ func (a *accounts) demand(i int) cluster.MicroGPU {
 	return sum
 }
 
-// limit shrinks the shortfalls of each tenant to what it wants and has in no pool, where a policy divides the models.
+// limit reduces each tenant's shortfalls to its unmet demand, if a policy divides the models.
 func (a *accounts) limit(lacks, had []cluster.GPUTime, dt cluster.Span) {
 	n := a.pools
 	if a.settings.Divide == "" || n < 2 {
@@ -114,8 +116,8 @@ func (a *accounts) limit(lacks, had []cluster.GPUTime, dt cluster.Span) {
 	}
 }
 
-// lotStart gives when the lot began to which debts of now belong. The span for which debts matter is cut into lots; debts
-// that are kept for ever are all of one lot.
+// lotStart gives the start of the lot for new debts. The time for which debts matter is cut into
+// lots; debts without a time limit are one lot.
 func (a *accounts) lotStart() cluster.Instant {
 	span := cluster.Instant(max(a.settings.Window, a.settings.HalfLife))
 	if span <= 0 {
@@ -124,7 +126,8 @@ func (a *accounts) lotStart() cluster.Instant {
 	return a.now - a.now%max(span/cuts, 1)
 }
 
-// share adds to the rows of a pool their parts of an amount, as large as their own of sum. The parts add up to it.
+// share distributes an amount over the rows of a pool, in proportion to own over sum. The parts
+// sum to the amount.
 func (a *accounts) share(p int, to, own []cluster.GPUTime, sum, amount cluster.GPUTime) {
 	if amount == 0 {
 		return
@@ -144,7 +147,8 @@ func (a *accounts) share(p int, to, own []cluster.GPUTime, sum, amount cluster.G
 
 func (a *accounts) zeros() []cluster.GPUTime { return make([]cluster.GPUTime, len(a.rows)) }
 
-// owe changes what a tenant is owed: what it gets back is taken off its oldest lots, what is new goes to the newest.
+// owe changes a tenant's debt account: repayments reduce its oldest lots, new debts go to the
+// newest.
 func owe(t *cluster.TenantPool, change cluster.GPUTime, start cluster.Instant) {
 	t.Owed += change
 	gone := 0
@@ -156,16 +160,16 @@ func owe(t *cluster.TenantPool, change cluster.GPUTime, start cluster.Instant) {
 		change += t.Lots[gone].Time
 	}
 	t.Lots = slices.Delete(t.Lots, 0, gone)
-	if n := len(t.Lots); change != 0 && n > 0 && t.Lots[n-1].Start >= start { // later: the window was another
+	if n := len(t.Lots); change != 0 && n > 0 && t.Lots[n-1].Start >= start { // later: the window has changed
 		t.Lots[n-1].Time += change
 	} else if change != 0 {
 		t.Lots = append(t.Lots, cluster.Lot{Start: start, Time: change})
 	}
 }
 
-// forgive drops from the accounts of each pool what is older than the window: as much from those who are owed as from
-// those who owe, oldest first, so that the accounts still sum to nothing. With a half-life nothing is dropped at an
-// age; everybody's account shrinks by half in that time.
+// forgive drops what is older than the window from the accounts of each pool: equal amounts of
+// credits and debts, oldest first, so that the accounts still sum to 0. With a half-life nothing
+// is dropped by age; every account halves in that time.
 func (a *accounts) forgive(dt cluster.Span) {
 	n := a.pools
 	for p := range n {
@@ -183,7 +187,7 @@ func (a *accounts) forgive(dt cluster.Span) {
 	}
 }
 
-// expired gives how much of the accounts of a pool is older than the window, on the side where that is more.
+// expired gives the expired amount of a pool's accounts, on the side where it is larger.
 func (a *accounts) expired(p int) cluster.GPUTime {
 	var credits, debts cluster.GPUTime
 	oldest := a.now - cluster.Instant(a.settings.Window)
@@ -198,7 +202,8 @@ func (a *accounts) expired(p int) cluster.GPUTime {
 	return max(credits, debts)
 }
 
-// drop takes so much off the credits of a pool, and as much off its debts: the oldest lots first, or of all accounts alike.
+// drop reduces the credits and the debts of a pool by an amount: the oldest lots first, or all
+// accounts in proportion.
 func (a *accounts) drop(p int, much cluster.GPUTime, oldest bool) {
 	for _, sign := range []cluster.GPUTime{1, -1} {
 		if oldest {

@@ -2,10 +2,11 @@ package ltgf
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// repay moves entitlements from tenants that owe GPU time to those that are owed, in each pool, once a term or when
-// entitlements change (anew). Repayment is bounded on both sides: a tenant that repays keeps RepayFloorPercent of what it
-// wants of its due; one that is repaid is due no more than burst.max times its own, no more than it wants, and no more
-// GPUs beyond its own than it holds. What is left to repay in a term is spread over that term.
+// repay moves entitlements from debtors to creditors, in each pool, once a term or when
+// entitlements change (anew). Both sides have bounds. A debtor keeps RepayFloorPercent of its
+// entitled demand. A creditor's entitlement is at most burst.max times its own, at most its
+// demand, and exceeds its own by at most the GPUs that it holds. The remaining debt of a term is
+// spread over that term.
 func repay(l *cluster.Ledger, holds []int, s *cluster.Settings, anew bool) {
 	n := len(l.Pools)
 	if n == 0 || !anew {
@@ -40,13 +41,14 @@ func repay(l *cluster.Ledger, holds []int, s *cluster.Settings, anew bool) {
 	}
 }
 
-// manyTerms is how many terms of a tenant's due its account must be beyond for those to take part whose own accounts are
-// less than a term of theirs.
+// manyTerms is the size of an account, in terms of its tenant's entitlement, from which tenants
+// on the other side take part whose own accounts are below one term.
 const manyTerms = 4
 
-// begins notes of a pool which tenants take part in its repayments: each from when its account is beyond a term of its due
-// until it is even. What one tenant is owed may be owed by many, each of them less than that: begins
-// tells, of creditors and of debtors, whether one of them is so far from even that all of the other side take part.
+// begins records which tenants take part in a pool's repayments: each from when its account
+// exceeds one term of its entitlement until it is even. A tenant's credit may be owed by many
+// tenants with less than that each. begins tells, of creditors and of debtors, whether one is so
+// far from even that the whole other side takes part.
 func begins(l *cluster.Ledger, p int, s *cluster.Settings) (creditors, debtors bool) {
 	for i := p; i < len(l.Tenants); i += len(l.Pools) {
 		t := &l.Tenants[i]
@@ -63,15 +65,16 @@ func begins(l *cluster.Ledger, p int, s *cluster.Settings) (creditors, debtors b
 	return creditors, debtors
 }
 
-// unsettled gives what a tenant owes or is owed, less its deficit. Where both say the same the order of tenants, which goes by
-// deficits, settles that much by itself. Where they contradict each other, as with gangs that take turns and leave GPUs idle between,
-// who owes is behind all the same, and has nothing to give before it is not.
+// unsettled gives a tenant's debt less its deficit. If both have the same sign, the order of
+// tenants, which follows deficits, settles that part by itself. If they contradict each other, as
+// with gangs that alternate and leave GPUs idle in between, a debtor is behind nevertheless, and
+// has nothing to give until it is not.
 func unsettled(t *cluster.TenantPool) cluster.GPUTime {
 	return max(t.Owed, -t.Owed) - max(t.Deficit, -t.Deficit)
 }
 
-// repayable gives what a tenant could give of its due, or be given of others'. What it does not want repays nothing: others
-// have that anyway, and it is nobody's debt.
+// repayable gives how much of its entitlement a tenant could give, or how much of others' it
+// could get. An entitlement that it does not want repays nothing: others get that anyway.
 func repayable(t *cluster.TenantPool, holds int, s *cluster.Settings) (pay, get cluster.MicroGPU) {
 	due, left := t.Own(), unsettled(t)
 	if left <= 0 || s.RepayFloorPercent <= 0 {

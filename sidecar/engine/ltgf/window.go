@@ -6,12 +6,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// cuts is into how many buckets the window is cut; the window slides by
-// buckets, so rho is over the window to within 1/cuts of it.
+// cuts is the number of buckets of the window. The window slides by buckets, so rho covers it to
+// within 1/cuts.
 const cuts = 56
 
-// bucket books what was used and due in (from, now] into the window and drops
-// what has left it. A stretch over several buckets is split by time, exactly.
+// bucket books use and entitlement in (from, now] into the window and drops what has left it. A
+// time over several buckets is split exactly.
 func bucket(t *cluster.TenantPool, from, now cluster.Instant, used, due cluster.GPUTime, window cluster.Span) {
 	if window <= 0 {
 		return
@@ -41,8 +41,8 @@ func bucket(t *cluster.TenantPool, from, now cluster.Instant, used, due cluster.
 	t.Buckets = t.Buckets[gone:]
 }
 
-// unbucket takes what a stop destroyed out of what was received in the window: newest first, for that is when it was
-// received. What is older than the window has left it already.
+// unbucket subtracts a stop's loss from what was received in the window, newest first, since that
+// is when it was received. Older time has left the window already.
 func unbucket(t *cluster.TenantPool, wasted cluster.GPUTime) {
 	for k := len(t.Buckets) - 1; k >= 0 && wasted > 0; k-- {
 		off := min(wasted, t.Buckets[k].Alloc)
@@ -51,7 +51,7 @@ func unbucket(t *cluster.TenantPool, wasted cluster.GPUTime) {
 	}
 }
 
-// part gives the share of g that falls on n of all units of time.
+// part gives the share of g for n of all units of time.
 func part(g cluster.GPUTime, n, all cluster.Instant) cluster.GPUTime {
 	if n >= all {
 		return g
@@ -59,9 +59,9 @@ func part(g cluster.GPUTime, n, all cluster.Instant) cluster.GPUTime {
 	return cluster.GPUTime(cluster.MulDiv(int64(g), int64(n), int64(all)))
 }
 
-// Rho gives the tenant's fairness degree over the window (ASTRAEA eq. 12 with
-// eq. 8). With a half-life, older time counts less: the sums themselves are
-// never decayed, only weighed here, so nothing is rounded away.
+// Rho gives the tenant's fairness degree over the window (ASTRAEA eq. 12 with eq. 8). With a
+// half-life, older time counts less: the sums themselves do not decay and are only weighted here,
+// without rounding.
 func Rho(t *cluster.TenantPool, now cluster.Instant, halfLife cluster.Span) cluster.Rho {
 	var alloc, due cluster.GPUTime
 	for _, b := range t.Buckets {

@@ -7,9 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Board is the cluster while one question is decided: could it ever, who gets
-// what, what to keep for whom. Leases on it that may end are known by small
-// numbers that the caller gives them.
+// Board is the cluster for one question: could a job ever run, which jobs get which GPUs, which
+// GPUs are kept for a gang. The caller numbers the leases on it that may end.
 type Board struct {
 	*Site
 	reserved bool // reservations count
@@ -19,20 +18,20 @@ type Board struct {
 	idle     []bitsets // idle[pool][k]: slots with k GPUs idle
 	free     []int     // idle GPUs, by pool
 	softs    []*soft   // by number; nil = none
-	made     [][]soft  // all that were ever made, many at a time
+	made     [][]soft  // all that were ever allocated, in blocks
 	used     int       // of made
-	lists    []*soft   // room for the lists of all slots
-	room     []*soft   // of lists: for the next slots
+	lists    []*soft   // buffer for the lists of all slots
+	room     []*soft   // rest of lists: for the next slots
 	failed   map[attempt]bool
-	seen     []choice // room for those of one attempt
+	seen     []choice // buffer for one attempt
 }
 
-// node is what the slots of one machine share.
+// node is the state shared by the slots of one machine.
 type node struct {
 	free    part
-	shut    bool            // nothing can be granted here
+	shut    bool            // closed for grants
 	claimed cluster.Instant // new leases must end by then; 0 = no claim
-	gathers bool            // new leases must be such as can be ended again
+	gathers bool            // new leases must be stoppable
 	later   part            // what displaced leases will free at freeAt
 	freeAt  cluster.Instant
 }
@@ -58,11 +57,11 @@ type slot struct {
 	owners            uint64  // ownerBit of every lease that is or was here
 }
 
-// ownerBit gives the bit of an owner, which others share where there are many.
+// ownerBit gives the bit of an owner; with many owners several share one.
 func ownerBit(owner int) uint64 { return 1 << ((owner + 1) % 64) }
 
-// mayHaveOf tells whether a slot may hold a lease of those that may be displaced: where
-// it does not, there is no need to look at every lease.
+// mayHaveOf tells whether a slot may hold a displaceable lease. If not, the leases need no
+// inspection.
 func (l *slot) mayHaveOf(displace int) bool {
 	return displace == Anybodys || l.owners&(ownerBit(displace-Own)|ownerBit(noOwner)) != 0
 }
@@ -71,10 +70,10 @@ func (l *slot) mayHaveOf(displace int) bool {
 type soft struct {
 	who   int
 	owner int
-	rank  int // place in the queue: higher = displaced first
+	rank  int // position in the queue: higher = displaced first
 	end   cluster.Instant
 	holds []hold
-	one   [1]hold // first room for holds: most leases are on one node
+	one   [1]hold // inline storage for holds: most leases are on one node
 }
 
 // gpus gives how many GPUs a lease is of.
@@ -86,10 +85,10 @@ func (f *soft) gpus() int {
 	return n
 }
 
-// noOwner is the owner of leases that anybody may displace who may displace any.
+// noOwner is the owner of leases that any claimant with the right to displace may displace.
 const noOwner = -1
 
-// isOf tells whether a lease is one of those that may be displaced.
+// isOf tells whether a lease is displaceable under displace.
 func (f *soft) isOf(displace int) bool {
 	return displace == Anybodys || f.owner == noOwner || f.owner == displace-Own
 }
@@ -99,24 +98,24 @@ type hold struct {
 	part
 }
 
-// attempt is something that has been tried: a shape in a pool for a lease that
-// ends at end, with what it was allowed to displace.
+// attempt is a tried placement: a shape in a pool for a lease that ends at end, with its right to
+// displace.
 type attempt struct {
 	shape, pool, displace, spares int
 	stops                         bool
 	end                           cluster.Instant
 }
 
-// View says what keeps jobs off nodes on a board, besides nodes being bad.
+// View says what keeps jobs off nodes on a board, in addition to bad nodes.
 type View struct {
-	Busy     bool // nodes where nothing can be granted for the moment
-	Reserved bool // other people's reservations
+	Busy     bool // nodes that get no grants for the moment
+	Reserved bool // reservations of others
 }
 
 // Board makes a board on which everything is idle.
 func (t *Site) Board(v View) *Board { return t.Clear(&Board{failed: map[attempt]bool{}}, v) }
 
-// Clear makes a board on which everything is idle of one that nobody needs any more.
+// Clear resets an unused board to idle.
 func (t *Site) Clear(b *Board, v View) *Board {
 	if b.Site != t {
 		*b = Board{Site: t, avail: make([]bitsets, len(t.pools)), idle: make([]bitsets, len(t.pools)), free: make([]int, len(t.pools)),
@@ -155,10 +154,10 @@ func (b *Board) index(p int) {
 	}
 }
 
-// Idle gives the idle GPUs of pool p on nodes where something can be granted.
+// Idle gives the idle GPUs of pool p on nodes that are open for grants.
 func (b *Board) Idle(p int) int { return b.free[p] }
 
-// Hold takes what a job holds off the board: fixed.
+// Hold removes a job's GPUs from the board: fixed.
 func (b *Board) Hold(holds []cluster.Holding) {
 	for i := range holds {
 		h := &holds[i]
@@ -173,7 +172,7 @@ func (b *Board) Hold(holds []cluster.Holding) {
 	}
 }
 
-// Await makes room for soft leases with numbers below n.
+// Await allocates soft leases with numbers below n.
 func (b *Board) Await(n int) {
 	if old := len(b.softs); n > old {
 		b.softs = slices.Grow(b.softs, n-old)[:n]
@@ -181,9 +180,8 @@ func (b *Board) Await(n int) {
 	}
 }
 
-// Soften puts a lease that may end on the board. owner is a number of the caller's, -1
-// for none; rank is the lease's place in the queue, end when its GPUs are free if it is
-// displaced.
+// Soften adds a lease that may end. owner is a number of the caller's, -1 for none; rank is the
+// lease's position in the queue, end when its GPUs are free if it is displaced.
 func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluster.Holding) {
 	f := b.newSoft()
 	f.who, f.owner, f.rank, f.end, f.holds = who, owner, rank, end, f.holds[:0]
@@ -209,7 +207,7 @@ func (b *Board) Soften(who, owner, rank int, end cluster.Instant, holds []cluste
 	b.softs[who] = f
 }
 
-// roomFor gives the leases of a slot, with room for as many as it has GPUs.
+// roomFor gives the leases of a slot, with capacity for its number of GPUs.
 func (b *Board) roomFor(s int) []*soft {
 	l := &b.slots[s]
 	if l.held == nil {
@@ -226,7 +224,7 @@ func (b *Board) roomFor(s int) []*soft {
 	return l.held
 }
 
-// newSoft gives an empty lease; many are made at once.
+// newSoft gives an empty lease, allocated in blocks.
 func (b *Board) newSoft() *soft {
 	const many = 256
 	if b.used == many*len(b.made) {
@@ -241,7 +239,7 @@ func (b *Board) newSoft() *soft {
 	return f
 }
 
-// Renew makes a soft lease fixed where it is. It fails if it was displaced.
+// Renew makes a soft lease fixed in place. It fails if it was displaced.
 func (b *Board) Renew(who int) bool {
 	if who >= len(b.softs) || b.softs[who] == nil {
 		return false
@@ -256,7 +254,7 @@ func (b *Board) Renew(who int) bool {
 	return true
 }
 
-// displace frees what a soft lease holds.
+// displace frees the GPUs of a soft lease.
 func (b *Board) displace(who int) {
 	f := b.softs[who]
 	for i := range f.holds {
@@ -275,7 +273,7 @@ func (b *Board) displace(who int) {
 	clear(b.failed) // what did not fit may fit now
 }
 
-// Close says that nothing can be granted on a node.
+// Close closes a node for grants.
 func (b *Board) Close(node string) {
 	n := b.nodeAt(node)
 	if n < 0 || b.nodes[n].shut {
@@ -291,8 +289,8 @@ func (b *Board) Close(node string) {
 	}
 }
 
-// Admits tells whether a node takes GPUs of a shape as far as anything but GPUs is concerned;
-// unless that displaces nobody, if all soft leases there are displaced.
+// Admits tells whether a node takes GPUs of a shape, ignoring the GPUs themselves. Unless the ask
+// displaces nobody, all soft leases there count as displaced.
 func (b *Board) Admits(a Ask, node string, gpus int) bool {
 	n := b.nodeAt(node)
 	if n < 0 {
@@ -315,15 +313,15 @@ func (b *Board) Admits(a Ask, node string, gpus int) bool {
 	return own >= 0 && b.search(a).admits(own, gpus, freed)
 }
 
-// Displace frees what a soft lease holds, if it is still there.
+// Displace frees the GPUs of a soft lease, if it is still there.
 func (b *Board) Displace(who int) {
 	if who < len(b.softs) && b.softs[who] != nil {
 		b.displace(who)
 	}
 }
 
-// Crowded gives the soft lease that stands last on a node whose CPUs or memory do not suffice for
-// all who are there; -1 = they do, or none is left.
+// Crowded gives the last soft lease on a node whose CPUs or memory do not suffice for all its
+// leases; -1 = they do, or there is none.
 func (b *Board) Crowded(node string) int {
 	n := b.nodeAt(node)
 	if n < 0 || b.nodes[n].free.cpus >= 0 && b.nodes[n].free.memory >= 0 {
@@ -342,7 +340,7 @@ func (b *Board) Parts(shape, gpus int) (cpus int, memoryMB int64) {
 	return share(&b.specs[shape].Request, gpus)
 }
 
-// Claim says that new leases on these nodes must end by at, or their jobs' limits.
+// Claim requires new leases on these nodes, or their jobs' limits, to end by at.
 func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 	for i := range nodes {
 		if n := b.nodeAt(nodes[i].Node); n >= 0 {
@@ -352,7 +350,7 @@ func (b *Board) Claim(nodes []cluster.Holding, at cluster.Instant) {
 	clear(b.failed)
 }
 
-// Gather says that new leases on these nodes must be such as can be ended again.
+// Gather requires new leases on these nodes to be stoppable.
 func (b *Board) Gather(nodes []cluster.Holding) {
 	for i := range nodes {
 		if n := b.nodeAt(nodes[i].Node); n >= 0 {
@@ -369,7 +367,7 @@ func (b *Board) drop(s int, f *soft) {
 	}
 }
 
-// shift moves a slot's idle and soft counts and keeps the indices true.
+// shift changes a slot's idle and soft counts and updates the indices.
 func (b *Board) shift(s, idle, soft int) {
 	l := &b.slots[s]
 	p := l.pool
@@ -384,11 +382,11 @@ func (b *Board) shift(s, idle, soft int) {
 	b.avail[p].move(l.at, wasAvail, b.clamp(p, l.idle+l.soft))
 }
 
-// clamp keeps counts in range where Slurm reports more held than exists.
+// clamp keeps counts in range if Slurm reports more held than existing GPUs.
 func (b *Board) clamp(p, k int) int { return min(max(k, 0), b.byPool[p].most) }
 
-// hasFeatures evaluates the two forms of constraint that we place: "a&b" and
-// "a|b". Others are refused when the snapshot is built.
+// hasFeatures evaluates the two supported forms of constraint: "a&b" and "a|b". Others are
+// refused when the snapshot is built.
 func hasFeatures(have []string, constraint string) bool {
 	if constraint == "" {
 		return true

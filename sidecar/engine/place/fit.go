@@ -9,7 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Whose leases a gang may displace; Own+n is those of owner n and those of no owner.
+// The leases that a gang may displace; Own+n is those of owner n and those of no owner.
 const (
 	Nobodys = iota
 	Anybodys
@@ -20,27 +20,27 @@ const (
 type Ask struct {
 	Shape, Pool int
 	Now, End    cluster.Instant // of the lease
-	// Displace says whose soft leases may be displaced: Nobodys, Anybodys, or Own and
-	// the number of an owner.
+	// Displace selects the soft leases that may be displaced: Nobodys, Anybodys, or Own and the
+	// number of an owner.
 	Displace int
-	// Spares is 1 + the owner whose leases of no fewer GPUs than are asked for stay all
-	// the same; 0 = nobody's.
+	// Spares is 1 + the owner whose leases of at least the requested size stay in any case; 0 =
+	// none.
 	Spares int
-	// Stops tells that its lease can be ended again: it may stand on nodes that are gathered for a gang.
+	// Stops = its lease is stoppable: it may use nodes that are gathered for a gang.
 	Stops bool
-	// Most is how many leases may be displaced at most; < 0 = any number.
+	// Most is the maximum number of displaced leases; < 0 = no limit.
 	Most int
 }
 
-// Placement is where a gang goes, whom it displaces, and when it can start: now,
-// or when the leases that were displaced there have ended.
+// Placement is the place of a gang, the leases that it displaces, and its earliest start: now, or
+// when the displaced leases there have ended.
 type Placement struct {
 	Nodes     []cluster.Holding // by node
 	Displaced []int             // their numbers, ascending
 	At        cluster.Instant
 }
 
-// search is an ask that is looked for on a board.
+// search is the search for an ask on a board.
 type search struct {
 	*Board
 	sp  *spec
@@ -49,8 +49,8 @@ type search struct {
 
 func (b *Board) search(a Ask) *search { return &search{b, &b.specs[a.Shape], a} }
 
-// Fit finds GPUs for a gang, all or nothing, without taking them: on idle GPUs
-// if it fits there, else by displacing soft leases.
+// Fit finds GPUs for a gang, all or nothing, without taking them: idle GPUs if it fits there,
+// else by displacing soft leases.
 func (b *Board) Fit(a Ask) (Placement, bool) {
 	key := attempt{a.Shape, a.Pool, a.Displace, a.Spares, a.Stops, a.End}
 	if b.failed[key] {
@@ -80,8 +80,8 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 	return Placement{}, false
 }
 
-// split is a way to spread a gang: nodes times GPUs on each; per == 0 is any
-// spread over just so many nodes.
+// split is a way to spread a gang: nodes times GPUs on each; per == 0 is any spread over exactly
+// that many nodes.
 type split struct{ nodes, per int }
 
 // splits gives the ways to spread the gang, fewest nodes first.
@@ -110,24 +110,24 @@ func (x *search) splits() []split {
 	return out
 }
 
-// wholeNode as the number of GPUs per node: all that the node has.
+// wholeNode as the number of GPUs per node means all GPUs of the node.
 const wholeNode = -1
 
-// choice is one node considered for a part of a gang.
+// choice is a candidate node for a part of a gang.
 type choice struct {
 	slot      int
 	gpus      int
 	displaced []*soft
-	worst     int // smallest rank displaced: the lease that stands furthest in front
+	worst     int // smallest displaced rank: the lease nearest to the front
 	freed     int // GPUs displaced
 	spare     int // GPUs left over
 }
 
-// scan is how many nodes are compared before the best is taken.
+// scan is the number of nodes that are compared for the best.
 const scan = 64
 
-// onIdle takes the tightest idle nodes; for an uneven spread the emptiest. With now
-// it leaves out what is idle only later.
+// onIdle takes the tightest idle nodes; for an uneven spread the emptiest. With now it excludes
+// GPUs that become idle later.
 func (x *search) onIdle(sl split, now bool) []choice {
 	if sl.per == 0 {
 		return x.onEmptiest(sl, now)
@@ -150,7 +150,7 @@ func (x *search) onIdle(sl split, now bool) []choice {
 	return nil
 }
 
-// onEmptiest spreads a gang unevenly over the idle GPUs of the nodes that take most of it.
+// onEmptiest spreads a gang unevenly over the idle GPUs of the emptiest nodes.
 func (x *search) onEmptiest(sl split, now bool) []choice {
 	var seen []choice
 	sets := x.idle[x.ask.Pool]
@@ -164,7 +164,7 @@ func (x *search) onEmptiest(sl split, now bool) []choice {
 				}
 			}
 		}
-		full := 0 // nodes that take as much as any further one could
+		full := 0 // nodes that take as many GPUs as any further one could
 		for i := range seen {
 			if seen[i].gpus >= min(k-1, x.sp.Request.GPUs) {
 				full++
@@ -178,8 +178,8 @@ func (x *search) onEmptiest(sl split, now bool) []choice {
 	return deal(seen, sl.nodes, x.sp.Request.GPUs)
 }
 
-// deal spreads a gang over the first n nodes: at least one GPU on each, as many on
-// the first ones as they take. It gives nil where they do not take all.
+// deal spreads a gang over the first n nodes: at least one GPU on each, as many as possible on
+// the first ones. nil = they do not take all.
 func deal(seen []choice, n, gpus int) []choice {
 	if len(seen) < n {
 		return nil
@@ -195,7 +195,7 @@ func deal(seen []choice, n, gpus int) []choice {
 	return seen
 }
 
-// want gives how many GPUs of a slot an even split takes; 0 = none.
+// want gives the GPUs of a slot for an even split; 0 = none.
 func (x *search) want(s int, sl split) int {
 	if sl.per != wholeNode {
 		return sl.per
@@ -206,9 +206,9 @@ func (x *search) want(s int, sl split) int {
 	return 0
 }
 
-// onSoft compares nodes where displacing soft leases makes room, and takes those
-// that disturb least: no lease first, then leases that stand last in the queue,
-// few GPUs freed, little left over, by node.
+// onSoft compares nodes where displacing soft leases makes space, and takes the least disturbing
+// ones: no lease first, then leases at the end of the queue, few freed GPUs, few left over, by
+// node.
 func (x *search) onSoft(sl split) []choice {
 	sets := x.avail[x.ask.Pool]
 	var seen []choice
@@ -247,10 +247,10 @@ func (x *search) onSoft(sl split) []choice {
 	return x.needed(found)
 }
 
-// noRank is the worst rank of a choice that displaces nobody.
+// noRank is the worst rank, of a choice that displaces no lease.
 const noRank = math.MaxInt
 
-// makeMostRoom tells what it takes to free as much of a slot as can be.
+// makeMostRoom gives the displacements that free as much of a slot as possible.
 func (x *search) makeMostRoom(s int) (choice, bool) {
 	for want := min(x.sp.Request.GPUs, x.slots[s].idle+x.slots[s].soft); want > 0; want-- {
 		if c, ok := x.makeRoom(s, want); ok {
@@ -260,7 +260,7 @@ func (x *search) makeMostRoom(s int) (choice, bool) {
 	return choice{}, false
 }
 
-// makeRoom tells what it takes to free a slot for its part of the gang.
+// makeRoom gives the displacements that free a slot for its part of the gang.
 func (x *search) makeRoom(s, want int) (choice, bool) {
 	c := choice{slot: s, gpus: want, worst: noRank, spare: x.slots[s].idle - want}
 	if want == 0 || c.spare < 0 && !x.slots[s].mayHaveOf(x.ask.Displace) {
@@ -294,8 +294,8 @@ func (x *search) makeRoom(s, want int) (choice, bool) {
 	return c, true
 }
 
-// lastHere gives the soft leases of a slot, those that stand last in the queue
-// first; then those on other models of its node, which may free CPUs and memory.
+// lastHere gives the soft leases of a slot, the last in the queue first; then those on other
+// models of its node, which may free CPUs and memory.
 func (b *Board) lastHere(s int) []*soft {
 	here := b.slots[s].held
 	m := &b.machines[b.slots[s].node]
@@ -314,12 +314,12 @@ func (b *Board) lastHere(s int) []*soft {
 	return append(slices.Clone(here), others...)
 }
 
-// lastFirst orders soft leases: those that stand last in the queue first.
+// lastFirst orders soft leases: the last in the queue first.
 func lastFirst(x, y *soft) int {
 	return cmp.Or(cmp.Compare(y.rank, x.rank), cmp.Compare(x.who, y.who))
 }
 
-// freedOn gives what a soft lease frees of a slot and of its node.
+// freedOn gives what a soft lease frees in a slot and on its node.
 func (b *Board) freedOn(f *soft, s int) (gpus int, freed part) {
 	for _, h := range f.holds {
 		if h.slot == s {
@@ -332,8 +332,8 @@ func (b *Board) freedOn(f *soft, s int) (gpus int, freed part) {
 	return gpus, freed
 }
 
-// needed leaves out those whose displacement is not needed: of all that the choices
-// displace, those first that stand furthest in front.
+// needed drops unnecessary displacements: among all that the choices displace, those nearest to
+// the front first.
 func (x *search) needed(found []choice) []choice {
 	var all []*soft
 	for i := range found {
@@ -381,8 +381,8 @@ func (x *search) needed(found []choice) []choice {
 	return found
 }
 
-// admits tells whether a node takes want GPUs of the job: partition, node lists,
-// features, CPUs and memory (with what would be freed), reservations ahead and claims.
+// admits tells whether a node takes want GPUs of the job: partition, node lists, features, CPUs
+// and memory (with what would be freed), future reservations and claims.
 func (x *search) admits(s, want int, freed part) bool {
 	l := &x.slots[s]
 	n, m := &x.nodes[l.node], &x.machines[l.node]
@@ -421,9 +421,9 @@ func (m *machine) shares(sp *spec) bool {
 	return both != 0 && slices.ContainsFunc(sp.Partitions, func(p string) bool { return slices.Contains(m.partitions, p) })
 }
 
-// lets tells whether the job may run on a node with this reservation: its time
-// limit must be over before the reservation starts (Slurm does not start it
-// otherwise), or the reservation is for it.
+// lets tells whether the job may run on a node with this reservation. Its time limit must end
+// before the reservation starts (Slurm does not start it otherwise), or the reservation is for
+// it.
 func (w *window) lets(sp *spec, now cluster.Instant) bool {
 	if slices.Contains(w.accounts, sp.Account) || slices.Contains(w.users, sp.User) {
 		return true
@@ -431,7 +431,7 @@ func (w *window) lets(sp *spec, now cluster.Instant) bool {
 	return w.start > now && sp.Limit > 0 && now.Add(sp.Limit) <= w.start
 }
 
-// share gives the CPUs and the memory that go with some of a job's GPUs.
+// share gives the CPUs and the memory for some of a job's GPUs.
 func share(r *cluster.Request, gpus int) (int, int64) {
 	if r.Exclusive {
 		return r.CPUs / max(r.Nodes, 1), r.MemoryMB / int64(max(r.Nodes, 1))
@@ -440,7 +440,7 @@ func share(r *cluster.Request, gpus int) (int, int64) {
 	return (r.CPUs*gpus + all - 1) / all, (r.MemoryMB*int64(gpus) + int64(all) - 1) / int64(all)
 }
 
-// late tells whether part of what a job would get on a slot is not free yet.
+// late tells whether a part of a job's GPUs on a slot is not free yet.
 func (x *search) late(s, want int) bool {
 	l := &x.slots[s]
 	n := &x.nodes[l.node]
@@ -448,7 +448,7 @@ func (x *search) late(s, want int) bool {
 	return l.idle-l.later < want || n.free.cpus-n.later.cpus < cpus || n.free.memory-n.later.memory < memory
 }
 
-// placement turns choices into holdings.
+// placement converts choices to holdings.
 func (x *search) placement(found []choice) Placement {
 	p := Placement{At: x.now}
 	for _, c := range found {
@@ -471,7 +471,7 @@ func (x *search) placement(found []choice) Placement {
 	return p
 }
 
-// Take carries a placement out: those displaced are off the board.
+// Take executes a placement: displaced leases leave the board.
 func (b *Board) Take(p Placement) {
 	for _, who := range p.Displaced {
 		b.displace(who)
@@ -480,7 +480,7 @@ func (b *Board) Take(p Placement) {
 		h := &p.Nodes[i]
 		n := b.nodeAt(h.Node)
 		d, l := &b.nodes[n], &b.slots[b.slotOf(n, h.Model)]
-		if p.At >= d.freeAt { // what is free now stays free
+		if p.At >= d.freeAt { // GPUs that are free now stay free
 			l.later = max(l.later-h.GPUs, 0)
 			d.later = part{max(d.later.cpus-h.CPUs, 0), max(d.later.memory-h.MemoryMB, 0)}
 			continue

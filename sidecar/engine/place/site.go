@@ -9,15 +9,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// Site is what stays the same of the cluster while one round is decided: its
-// machines, what reservations keep of them, and the shapes that jobs ask for. All
-// boards of a round stand on one site and share it.
+// Site is the part of the cluster that stays constant during a round: its machines, their
+// reservations, and the shapes of jobs' requests. All boards of a round share one site.
 type Site struct {
 	now      cluster.Instant
 	pools    []string
 	machines []machine
 	byName   map[string]int
-	asked    []int // nodes asked for lately, + 1, by spot
+	asked    []int // cache: recently queried nodes, + 1, by spot
 	byPool   []poolSite
 	parts    map[string]uint64 // the bit of each partition
 	shapes
@@ -26,7 +25,7 @@ type Site struct {
 	nodes []node
 	slots []slot
 
-	surveyed []cluster.Node // what it was made of; nil = nothing is to be made of it again
+	surveyed []cluster.Node // its input; nil = it is not reusable
 }
 
 // poolSite is the GPUs of one model.
@@ -37,7 +36,7 @@ type poolSite struct {
 	bad   int // of these on bad nodes
 }
 
-// machine is what stays the same of a node.
+// machine is the constant part of a node.
 type machine struct {
 	name        string
 	all         part
@@ -49,19 +48,19 @@ type machine struct {
 	windows     []window
 }
 
-// window is a time at which a reservation keeps others off a node.
+// window is a time in which a reservation keeps others off a node.
 type window struct {
 	start, end cluster.Instant
 	accounts   []string
 	users      []string
 }
 
-// manyShapes is how many shapes a site is kept with at most.
+// manyShapes is the maximum number of shapes with which a site is reused.
 const manyShapes = 4096
 
-// Resurvey gives the site that Survey would, and the old one itself where nothing has changed
-// that it was made of. Then its shapes keep their numbers, and what was found out about them holds.
-// With claims, time limits tell shapes apart.
+// Resurvey gives the same site as Survey, or the old one if its input is unchanged. Then its
+// shapes keep their numbers, and results for them stay valid. With claims, time limits
+// distinguish shapes.
 func Resurvey(old *Site, pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant, claims bool) *Site {
 	foreign := slices.ContainsFunc(reservations, func(r cluster.Reservation) bool { return !r.Ours })
 	if old != nil && !foreign && old.limits == claims && len(old.specs) < manyShapes &&
@@ -74,7 +73,7 @@ func Resurvey(old *Site, pools []string, nodes []cluster.Node, reservations []cl
 		t.limits = true
 	}
 	if !foreign {
-		t.surveyed = slices.Clone(nodes) // in copies: who lent them may change them
+		t.surveyed = slices.Clone(nodes) // copies: their owner may modify them
 		for i := range t.surveyed {
 			n := &t.surveyed[i]
 			n.GPUs, n.Partitions, n.Features = slices.Clone(n.GPUs), slices.Clone(n.Partitions), slices.Clone(n.Features)
@@ -93,8 +92,7 @@ func sameNodes(old, now []cluster.Node) bool {
 	return same
 }
 
-// Survey makes the site. pools are the GPU models in the order of the indices by
-// which they are asked for.
+// Survey makes the site. pools are the GPU models in the order of their indices.
 func Survey(pools []string, nodes []cluster.Node, reservations []cluster.Reservation, now cluster.Instant) *Site {
 	t := &Site{
 		now:      now,
@@ -144,7 +142,7 @@ func (t *Site) add(i int, n *cluster.Node) {
 	d.last = len(t.slots)
 }
 
-// lastPartition is the bit that all partitions from the 64th on share.
+// lastPartition is the bit shared by all partitions from the 64th on.
 const lastPartition uint64 = 1 << 63
 
 // partition gives the bit of a partition.
@@ -170,8 +168,8 @@ func (t *Site) reserve(r *cluster.Reservation) {
 	}
 }
 
-// nodeAt gives the number of a node, or -1. Most are asked for again and again, and have names that end in
-// different digits: to look at the spot of such a name is much faster than to look it up.
+// nodeAt gives the number of a node, or -1. Most nodes are queried repeatedly, and their names
+// end in different digits: a cache indexed by those is much faster than a map lookup.
 func (t *Site) nodeAt(name string) int {
 	spot := 0
 	for i := max(len(name)-5, 0); i < len(name); i++ {
@@ -214,11 +212,11 @@ func (t *Site) slotOf(n int, model string) int {
 	return -1
 }
 
-// Spec is what a job asks of its nodes.
+// Spec is a job's request for nodes.
 type Spec struct {
 	Request    cluster.Request
 	Partitions []string
-	Require    []string // the user's own node list; all candidates. Parts may have brackets, as Slurm writes them
+	Require    []string // the user's own node list; all candidates. Parts may use Slurm's brackets
 	Exclude    []string
 	Account    string
 	User       string
@@ -232,27 +230,27 @@ type spec struct {
 	require, exclude *hostlist.Set // nil = none
 }
 
-// shapeKey tells jobs apart as far as placing them is concerned.
+// shapeKey is the part of a request that matters for placement.
 type shapeKey struct {
 	request                                   cluster.Request
 	partitions, require, exclude, account, by string
 	limit                                     cluster.Span
 }
 
-// shapes is what jobs asked for, each once.
+// shapes is the set of requests.
 type shapes struct {
 	byKey    map[shapeKey]int
-	recent   [64]int // the last shape with so many GPUs (modulo), + 1
+	recent   [64]int // cache: the last shape with so many GPUs (modulo), + 1
 	specs    []spec
-	limits   bool // time limits tell shapes apart: something lies ahead on some node
-	reserved bool // so does whose job it is: a reservation may be for it
+	limits   bool // time limits distinguish shapes: a node has a future reservation
+	reserved bool // owners distinguish shapes, too: a reservation may be for one
 }
 
-// Shape registers what a job asks and gives its number; equal asks share one.
+// Shape registers a request and gives its number; equal requests share one.
 func (t *Site) Shape(s Spec) int {
 	recent := &t.recent[s.Request.GPUs&(len(t.recent)-1)]
 	if *recent > 0 && t.equal(&s, &t.specs[*recent-1].Spec) {
-		return *recent - 1 // much faster than to look it up, and most jobs have many like them
+		return *recent - 1 // much faster than a lookup, and most jobs have many equal ones
 	}
 	k := shapeKey{request: s.Request, partitions: strings.Join(s.Partitions, ","),
 		require: strings.Join(s.Require, ","), exclude: strings.Join(s.Exclude, ",")}
@@ -272,7 +270,7 @@ func (t *Site) Shape(s Spec) int {
 	return n
 }
 
-// equal tells whether two asks have the same shape.
+// equal tells whether two requests have the same shape.
 func (t *Site) equal(a, b *Spec) bool {
 	return a.Request == b.Request && (!t.limits || a.Limit == b.Limit) &&
 		(!t.reserved || a.Account == b.Account && a.User == b.User) &&

@@ -2,18 +2,17 @@ package profile
 
 import "math"
 
-// rank is how many factors a matrix is completed with; ridge keeps those of rows with
-// few known entries small; sweeps are enough to settle.
+// rank is the number of factors of a completed matrix. ridge keeps those of rows with few known
+// entries small. sweeps are enough to converge.
 const (
 	rank   = 3
 	ridge  = 0.01
 	sweeps = 25
 )
 
-// complete fills the unknown entries of a matrix of parts of 1, NaN in it, from the known ones:
-// as its columns' means and a product of two matrices of low rank, fitted by alternating
-// least squares with a ridge. It begins with no random numbers. A column of which nothing
-// is known is 0.
+// complete fills the unknown entries (NaN) of a matrix of fractions from the known ones: column
+// means plus a product of two low-rank matrices, fitted by alternating least squares with a
+// ridge. It is deterministic. A column without known entries is 0.
 func complete(m [][]float64) {
 	if len(m) == 0 {
 		return

@@ -6,23 +6,22 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// A change of manner is noticed by two cumulative sums (Page 1954) over the logarithm of
-// a job's own steps a second. Its first samples say how it runs and how much that
-// varies, and the later ones go on to say it (a self-starting sum); what each departs from
-// that by more than an allowance is summed up, upwards and downwards, and a sum beyond a
-// threshold is a change. One sample counts for a quarter of the threshold at most, so a
-// single stall or a wrong report is none.
+// Two cumulative sums (Page 1954) over the logarithm of a job's own steps/s detect a change of
+// speed. Its first samples give its mean and spread, and later ones update them (a self-starting
+// sum). Deviations beyond an allowance are summed, upwards and downwards; a sum beyond a
+// threshold is a change. One sample counts for at most a quarter of the threshold, so a single
+// stall or a wrong report is no change.
 const (
 	learning  = 30   // samples before the sums begin
-	lasting   = 200  // samples that what is learned looks back on
+	lasting   = 200  // samples in the running mean
 	allowance = 1    // in spreads; and
-	leastPart = 0.05 // as a part of the rate: smaller changes are none to us
+	leastPart = 0.05 // as a fraction of the rate: smaller changes are ignored
 	threshold = 12   // in spreads
-	leastOff  = 0.02 // the smallest spread that is believed
+	leastOff  = 0.02 // minimum spread
 )
 
-// notice adds a sample (ln steps a second) to a job's pace and tells whether its
-// manner changed; it then begins to learn anew.
+// notice adds a sample (ln steps/s) to a job's pace and tells whether its speed changed; it then
+// restarts learning.
 func notice(p *cluster.Pace, x float64) bool {
 	off := x - p.Mean
 	if p.Samples == 0 {

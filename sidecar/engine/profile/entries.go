@@ -8,12 +8,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// entries is what was declared and observed, in the order of Profile.Compare, each once. A tenant has at most so many
-// of a source, and so has none the room of another.
+// entries is the declarations and observations, in the order of Profile.Compare, each once. Each
+// tenant has a maximum number per source, so that none displaces another's.
 type entries []cluster.Profile
 
-// sorted gives entries that have been in a book in this order: of two about the same the later one
-// counts, and of a tenant's that are too many the oldest do not. Those that make no sense are left out.
+// sorted orders entries that were added in this order: of two about the same subject the later
+// counts, and a tenant's oldest excess entries are dropped. So are invalid ones.
 func sorted(list []cluster.Profile, most int) entries {
 	x := make(entries, 0, len(list))
 	for i := range list {
@@ -33,7 +33,7 @@ func sorted(list []cluster.Profile, most int) entries {
 	return kept.bounded(most, make([]bool, len(kept)))
 }
 
-// shelf is what is bounded together: a tenant's entries of a source. The administrator's are on none.
+// shelf is a bounded set: a tenant's entries of a source. The administrator's are on none.
 type shelf struct {
 	tenant string
 	source cluster.Source
@@ -44,8 +44,8 @@ func shelfOf(e *cluster.Profile) (on shelf, bounded bool) {
 	return on, on.tenant != "" && e.Basis != File
 }
 
-// bounded takes out what is too much on each shelf: the oldest entries, by place those that are fresh only after all
-// others.
+// bounded drops the excess of each shelf: the oldest entries, and those marked fresh only after
+// all others.
 func (x entries) bounded(most int, fresh []bool) entries {
 	most = max(most, 1)
 	on := map[shelf][]int{}
@@ -56,7 +56,7 @@ func (x entries) bounded(most int, fresh []bool) entries {
 	}
 	out := make([]bool, len(x))
 	surplus := false
-	for _, all := range on { // each by itself
+	for _, all := range on { // each separately
 		if len(all) <= most {
 			continue
 		}
@@ -85,12 +85,13 @@ func (x entries) bounded(most int, fresh []bool) entries {
 	return kept
 }
 
-// find gives where an entry about the same is, or would be.
+// find gives the index of an entry about the same subject, or the place for it.
 func (x entries) find(p *cluster.Profile) (int, bool) {
 	return slices.BinarySearchFunc(x, p, func(e cluster.Profile, p *cluster.Profile) int { return e.Compare(p) })
 }
 
-// oldest gives the oldest entry on the shelf of that at but, other than that one, and how many are there.
+// oldest gives the oldest entry on the shelf of the one at but, except that one, and the number
+// of entries there.
 func (x entries) oldest(but int) (oldest, n int) {
 	oldest = -1
 	mine, bounded := shelfOf(&x[but])
@@ -110,13 +111,13 @@ func (x entries) oldest(but int) (oldest, n int) {
 	return oldest, n
 }
 
-// begin gives where the entries of a kind, and of all kinds behind it, begin.
+// begin gives the start of the entries of a kind, and of all later kinds.
 func (x entries) begin(kind cluster.Kind) int {
 	at, _ := slices.BinarySearchFunc(x, kind, func(e cluster.Profile, kind cluster.Kind) int { return cmp.Compare(e.Kind, kind) })
 	return at
 }
 
-// of gives where the entries of a kind begin and end.
+// of gives the range of a kind's entries.
 func (x entries) of(kind cluster.Kind) (from, to int) {
 	from = x.begin(kind)
 	for to = from; to < len(x) && x[to].Kind == kind; to++ {
@@ -124,7 +125,8 @@ func (x entries) of(kind cluster.Kind) (from, to int) {
 	return from, to
 }
 
-// tenant gives between where all entries of a tenant's kinds are. There may be others; the site's are anywhere.
+// tenant gives a range with all entries of a tenant's kinds. It may contain others; the site's
+// are anywhere.
 func (x entries) tenant(tenant string) (from, to int) {
 	if tenant == "" {
 		return 0, len(x)
@@ -136,8 +138,8 @@ func (x entries) tenant(tenant string) (from, to int) {
 	return from, to
 }
 
-// company gives as what a kind counts that shares GPUs: the site's kind of its name where
-// there is one, so that what is known beside one tenant's holds beside another's.
+// company gives the kind under which a job that shares GPUs counts: the site's kind of its name
+// if there is one, so that measurements beside one tenant's job apply to another's.
 func (x entries) company(with cluster.Kind) cluster.Kind {
 	if site := cluster.Kind(with.Name()); x.mentions(site) {
 		return site
@@ -145,7 +147,7 @@ func (x entries) company(with cluster.Kind) cluster.Kind {
 	return with
 }
 
-// mentions tells whether there is any entry of a kind.
+// mentions tells whether a kind has any entry.
 func (x entries) mentions(kind cluster.Kind) bool {
 	at := x.begin(kind)
 	return at < len(x) && x[at].Kind == kind
@@ -160,7 +162,7 @@ func (x entries) look(kind, with cluster.Kind, model string, gang int, source cl
 	return &x[at]
 }
 
-// models gives the models that are spoken of, sorted.
+// models gives the models of all entries, sorted.
 func (x entries) models() []string {
 	var out []string
 	for i := range x {

@@ -13,7 +13,7 @@ import (
 // little to say of each other.
 const likeness = 0.35
 
-// estimates is what is worked out of facts, when it is asked for.
+// estimates are the results computed from facts, on demand.
 type estimates struct {
 	*facts
 	tables map[int]*table  // by gang size
@@ -22,7 +22,7 @@ type estimates struct {
 
 func newEstimates(f *facts) *estimates { return &estimates{f, map[int]*table{}, map[int]*prints{}} }
 
-// changed forgets what was worked out of a kind's entries.
+// changed drops the results from a kind's entries.
 func (s *estimates) changed(kind cluster.Kind) {
 	if kind.Tenant() == "" {
 		*s = *newEstimates(s.facts)
@@ -35,20 +35,20 @@ func (s *estimates) changed(kind cluster.Kind) {
 	}
 }
 
-// table is what is known of single jobs at a gang size, made when it is asked for.
+// table is the data of single jobs at a gang size, built on demand.
 type table struct {
 	models []string           // sorted
 	of     map[string]*family // by tenant; "" = the site's
 }
 
-// family is a tenant's kinds and, by model, the logarithms of their rates; NaN where one is not
-// known or does not run.
+// family is a tenant's kinds and, by model, the logarithms of their rates; NaN if a rate is
+// unknown or the kind does not run.
 type family struct {
 	kinds []cluster.Kind
 	rows  [][]float64
 }
 
-// table gives the one of a gang size.
+// table gives the table of a gang size.
 func (s *estimates) table(gang int) *table {
 	t := s.tables[gang]
 	if t == nil {
@@ -58,7 +58,7 @@ func (s *estimates) table(gang int) *table {
 	return t
 }
 
-// family gives what is known of a tenant's kinds.
+// family gives the data of a tenant's kinds.
 func (s *estimates) family(t *table, tenant string, gang int) *family {
 	f := t.of[tenant]
 	if f != nil {
@@ -89,7 +89,7 @@ func (s *estimates) logs(t *table, kind cluster.Kind, gang int) []float64 {
 	return row
 }
 
-// own is logs of what is worked out already, if it is.
+// own is logs from an existing table, if there is one.
 func (s *estimates) own(t *table, kind cluster.Kind, gang int) []float64 {
 	f := s.family(t, kind.Tenant(), gang)
 	if i, ok := slices.BinarySearch(f.kinds, kind); ok {
@@ -98,9 +98,9 @@ func (s *estimates) own(t *table, kind cluster.Kind, gang int) []float64 {
 	return s.logs(t, kind, gang)
 }
 
-// estimate works a single job's rate out: from what other kinds, the site's and the tenant's
-// own, gain between the models where this one is known and the one asked for, those of
-// like speedups counting more; else, per GPU, from another gang size on that model.
+// estimate estimates a single job's rate. It uses the speedups of other kinds, the site's and the
+// tenant's own, between the models where this rate is known and the requested one; similar kinds
+// count more. Otherwise it scales, per GPU, from another gang size on that model.
 func (s *estimates) estimate(kind cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 	out := cluster.Profile{Kind: kind, Model: model, Gang: gang, Source: cluster.Estimated}
 	t := s.table(gang)
@@ -115,7 +115,7 @@ func (s *estimates) estimate(kind cluster.Kind, model string, gang int) (cluster
 	for _, f := range families {
 		for i, ref := range f.kinds {
 			if !there || math.IsNaN(f.rows[i][target]) || ref == kind || string(ref) == kind.Name() {
-				continue // itself, and the site's kind that stands for it
+				continue // itself, and the site's kind for it
 			}
 			if gain, unlike, ok := compare(own, f.rows[i]); ok {
 				logs = append(logs, f.rows[i][target]+gain)
@@ -137,8 +137,8 @@ func (s *estimates) estimate(kind cluster.Kind, model string, gang int) (cluster
 	return out, false
 }
 
-// compare gives by how much one row is above another where both are known, and the variance of
-// that; false where they have nothing in common.
+// compare gives the mean difference of two rows where both are known, and its variance; false
+// without common entries.
 func compare(a, b []float64) (mean, variance float64, ok bool) {
 	n := 0.0
 	for j := range a {
@@ -152,8 +152,8 @@ func compare(a, b []float64) (mean, variance float64, ok bool) {
 	return mean, variance / max(n, 1), n > 0
 }
 
-// otherGang gives what is known of a kind on a model with the gang size nearest to one, of
-// two as near the smaller; nil where nothing is.
+// otherGang gives the entry of a kind on a model with the nearest gang size, of two equally near
+// the smaller; nil if there is none.
 func (s *estimates) otherGang(kind cluster.Kind, model string, gang int) *cluster.Profile {
 	var best *cluster.Profile
 	least := math.Inf(1)
@@ -180,7 +180,7 @@ func weighed(xs, weights []float64) (mean, spread float64) {
 	for i, x := range xs {
 		mean, sum = mean+weights[i]*x, sum+weights[i]
 	}
-	if sum == 0 { // everybody is unlike: nobody more than another
+	if sum == 0 { // all are dissimilar, equally so
 		for i := range weights {
 			weights[i] = 1
 		}
@@ -193,7 +193,7 @@ func weighed(xs, weights []float64) (mean, spread float64) {
 	return mean, math.Sqrt(spread)
 }
 
-// few names the first of several, and how many there are.
+// few names the first of several, and their number.
 func few(names []string) string {
 	const most = 3
 	if len(names) <= most {

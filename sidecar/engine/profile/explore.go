@@ -8,19 +8,20 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Trial is a job that could be run on a model to see how fast its kind is there.
+// Trial is a possible run of a job on a model to measure its kind there.
 type Trial struct {
 	Key   cluster.JobKey
 	Kind  cluster.Kind
 	Model string
 	Gang  int
-	From  string       // the model that it runs on; "" = it waits
-	Idle  bool         // GPUs of the model are idle; else others give way for a term
-	Move  cluster.Span // to save, where it runs, and to start
-	Term  cluster.Span // that it would stay
+	From  string       // the model on which it runs; "" = it waits
+	Idle  bool         // GPUs of the model are idle; else others yield for a term
+	Move  cluster.Span // duration of save, if it runs, and start
+	Term  cluster.Span // duration of its stay
 }
 
-// Least gives what a trial costs at least: GPUs that do nothing while the job moves, and that are taken from others.
+// Least gives the minimum cost of a trial: GPUs that are idle during the move or taken from
+// others.
 func (t *Trial) Least() cluster.GPUTime {
 	cost := cluster.Times(t.Gang, max(t.Move, 0))
 	if !t.Idle {
@@ -29,8 +30,8 @@ func (t *Trial) Least() cluster.GPUTime {
 	return cost
 }
 
-// Cost is what a trial would cost, in GPU-milliseconds: GPUs that do nothing while the job
-// moves, that are taken from others, and that do less for the job than where it was.
+// Cost is the cost of a trial, in GPU-milliseconds: GPUs that are idle during the move or taken
+// from others, and lost throughput of the job.
 type Cost struct {
 	Trial int // index
 	GPUs  cluster.GPUTime
@@ -42,9 +43,9 @@ type runs struct {
 	gang int
 }
 
-// Explore orders the trials of what is not known yet, neither observed nor declared by the
-// administrator: the cheapest first, of those as cheap the kind that is known on the fewest
-// models, then by job and model. Each kind is tried on a model once.
+// Explore orders the trials of kinds that are neither observed nor declared by the administrator:
+// the cheapest first, then kinds with the fewest known models, then by job and model. Each kind
+// is tried once per model.
 func (b *Book) Explore(trials []Trial) []Cost {
 	var out []Cost
 	for i := range trials {
@@ -87,21 +88,21 @@ func (b *Book) Explore(trials []Trial) []Cost {
 	})
 }
 
-// Seen tells whether it is known how fast a kind is on a model without a trial: it was observed, or the
-// administrator says so.
+// Seen tells whether the speed of a kind on a model is known without a trial: observed, or
+// declared by the administrator.
 func (b *Book) Seen(kind cluster.Kind, model string, gang int) bool {
 	p := b.known(kind, "", model, gang)
 	return p != nil && (p.Source == cluster.Observed || p.Basis == File)
 }
 
-// Reports tells whether a kind's jobs say how they get on: then a trial teaches something.
+// Reports tells whether a kind's jobs report progress: otherwise a trial measures nothing.
 func (b *Book) Reports(kind cluster.Kind) bool {
 	from, to := b.of(kind)
 	return slices.ContainsFunc(b.entries[from:to], func(e cluster.Profile) bool { return e.Source == cluster.Observed })
 }
 
-// slower gives the part of its speed that a job is thought to lose by a trial; half where
-// there is no telling.
+// slower gives the fraction of its speed that a job is expected to lose by a trial; half if
+// unknown.
 func (b *Book) slower(t *Trial) float64 {
 	here, ok := b.Rate(t.Kind, t.From, t.Gang)
 	there, guess := b.Rate(t.Kind, t.Model, t.Gang)

@@ -7,25 +7,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// prints is which part of its rate each of the site's kinds keeps beside each other one on
-// each model, at a gang size: its fingerprint (Gavel Figure 8). What was not measured is
-// completed.
+// prints is the fraction of its rate that each of the site's kinds keeps beside each other one on
+// each model, at a gang size: its fingerprint (Gavel Figure 8). Unmeasured entries are completed.
 type prints struct {
-	kinds  []cluster.Kind // the site's that were profiled in pairs: rows
-	models []string       // with each of the kinds a column
+	kinds  []cluster.Kind // the site's kinds that were profiled in pairs: rows
+	models []string       // with a column for each of the kinds
 	parts  [][]float64
-	like   map[cluster.Kind][]float64 // of those asked for: how like each of kinds they are
+	like   map[cluster.Kind][]float64 // by queried kind: similarity to each of kinds
 }
 
 // alike is how far apart, in the part of their rate that they keep, two kinds are on average
 // that have little to say of each other.
 const alike = 0.1
 
-// estimatePair works out the rate of a kind whose GPUs another one shares (Gavel §3.3). The
-// paper takes over what its closest reference does beside the other's closest. Here the references
-// count the more the closer they are, which on the authors' own table is nearer to the
-// truth than the closest alone. What another tenant says of its kind tells nothing: it counts
-// as the site's kind of its name, or not at all.
+// estimatePair estimates the rate of a kind that shares its GPUs (Gavel §3.3). The paper uses the
+// rate of its closest reference beside the other's closest. Here references count by their
+// similarity, which on the authors' own table is more accurate than the closest alone. Another
+// tenant's statements about its kind are ignored: it counts as the site's kind of its name, or
+// not at all.
 func (s *estimates) estimatePair(kind, with cluster.Kind, model string, gang int) (cluster.Profile, bool) {
 	out := cluster.Profile{Kind: kind, With: with, Model: model, Gang: gang, Source: cluster.Estimated}
 	if with = s.company(with); with.Tenant() != "" && with.Tenant() != kind.Tenant() {
@@ -51,7 +50,7 @@ func (s *estimates) estimatePair(kind, with cluster.Kind, model string, gang int
 	return out, true
 }
 
-// part gives which part of its rate a kind is known to keep beside another; NaN = not known.
+// part gives the fraction of its rate that a kind keeps beside another; NaN = unknown.
 func (s *estimates) part(kind, with cluster.Kind, model string, gang int) float64 {
 	alone, beside := s.known(kind, "", model, gang), s.known(kind, with, model, gang)
 	if alone == nil || beside == nil || alone.Rate == 0 {
@@ -60,8 +59,8 @@ func (s *estimates) part(kind, with cluster.Kind, model string, gang int) float6
 	return min(beside.Rate/alone.Rate, 1)
 }
 
-// like gives how like each reference a kind is, by what is known of it in pairs; a
-// reference is like itself only. It is nil where nothing is known.
+// like gives the similarity of a kind to each reference, by its known pairs; a reference is
+// similar to itself only. nil = unknown.
 func (s *estimates) like(f *prints, kind cluster.Kind, gang int) []float64 {
 	like, there := f.like[kind]
 	if there {
@@ -98,7 +97,8 @@ func closest(like []float64) int {
 	return best
 }
 
-// row gives the part of its rate that a kind is known to keep beside each reference on each model.
+// row gives the known fractions of its rate that a kind keeps beside each reference on each
+// model.
 func (s *estimates) row(f *prints, kind cluster.Kind, gang int) []float64 {
 	var out []float64
 	for _, m := range f.models {
@@ -109,7 +109,7 @@ func (s *estimates) row(f *prints, kind cluster.Kind, gang int) []float64 {
 	return out
 }
 
-// prints gives the fingerprints at a gang size. They are kept until the book changes.
+// prints gives the fingerprints at a gang size, cached until the book changes.
 func (s *estimates) prints(gang int) *prints {
 	if f := s.pairs[gang]; f != nil {
 		return f

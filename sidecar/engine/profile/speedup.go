@@ -6,14 +6,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Speedup is how much faster a kind runs on a model than on the slowest one it runs on.
+// Speedup is the speed of a kind on a model, relative to the slowest one on which it runs.
 type Speedup struct {
 	Model string
-	Value float64 // 0 = it does not run there; 1 where nothing is known
-	// Low and High are what Value is between, at two standard errors: what a trade may
-	// count on for who gains, and for who gives.
+	Value float64 // 0 = it does not run there; 1 if unknown
+	// Low and High bound Value by two standard errors: a trade uses one for the party that gains,
+	// and the other for the one that gives.
 	Low, High float64
-	Source    cluster.Source // "" = not known
+	Source    cluster.Source // "" = unknown
 }
 
 // Speedups gives a kind's speedups on some models, in their order.
@@ -52,8 +52,8 @@ func (b *Book) Speedups(kind cluster.Kind, gang int, models []string) []Speedup 
 	return out
 }
 
-// standardError gives that of an entry's rate, in the logarithm. An estimate's is its
-// spread: more of the same references would not make it surer.
+// standardError gives that of an entry's rate, in the logarithm. For an estimate it is its
+// spread: more of the same references would not improve it.
 func standardError(p *cluster.Profile, recent int) float64 {
 	if p.Source == cluster.Observed {
 		return p.Spread / math.Sqrt(float64(min(p.Samples, max(recent, 1))))
@@ -61,26 +61,25 @@ func standardError(p *cluster.Profile, recent int) float64 {
 	return p.Spread
 }
 
-// Misreport is a declared rate that observation does not bear out.
+// Misreport is a declared rate that observations contradict.
 type Misreport struct {
 	Kind    cluster.Kind
 	Model   string
-	Than    string // a speedup is meant, over this model; "" = the rate itself
+	Than    string // the declaration is a speedup over this model; "" = a rate
 	Gang    int
-	By      string // who declared it
+	By      string // the author of the declaration
 	Said    float64
 	Seen    float64
-	Spread  float64 // of what was seen, as a part
+	Spread  float64 // of the observations, as a fraction
 	Samples int
 }
 
-// tolerance is up to which part a declaration may be off without suspicion.
+// tolerance is the relative error of a declaration without suspicion.
 const tolerance = 0.1
 
-// Misreports gives what was declared otherwise than it was observed, beyond tolerance and
-// three spreads, after Trust samples: rates, and speedups over the kind's slowest observed
-// model, by which the kind would gain. Steps of another size make the rates wrong, not
-// the speedups.
+// Misreports gives declarations that differ from observations by more than tolerance and three
+// spreads, after Trust samples: rates, and speedups over the kind's slowest observed model, from
+// which the kind would gain. Steps of another size make the rates wrong, not the speedups.
 func (b *Book) Misreports() []Misreport {
 	var out []Misreport
 	for i := range b.entries {
@@ -114,8 +113,8 @@ func beyond(m *Misreport) bool {
 	return m.Said == 0 || math.Abs(math.Log(m.Said/m.Seen)) > math.Log1p(tolerance)+3*m.Spread
 }
 
-// slowestSeen gives the slowest model on which a kind, in the same company and gang, was
-// both declared and observed.
+// slowestSeen gives the slowest model on which a kind, in the same company and gang, was both
+// declared and observed.
 func (f *facts) slowestSeen(of *cluster.Profile) *Misreport {
 	var out *Misreport
 	from, to := f.of(of.Kind)

@@ -13,43 +13,43 @@ type Row struct {
 	Job  cluster.JobKey
 	With cluster.JobKey // of a pair the other job; 0 = none
 	Gang int            // GPUs (scale_factor)
-	// Share is the part of the time that it should run on each model (X).
+	// Share is its target fraction of the time on each model (X).
 	Share []float64
-	// Due and Time are, by model, the time that it should have run since its shares were
-	// first set, and the time that it did run (t).
+	// Due and Time are, by model, the time that it should have run since its shares were first
+	// set, and the time that it did run (t).
 	Due, Time []cluster.Span
-	First     cluster.Instant // when it came
+	First     cluster.Instant // time of arrival
 }
 
 // Grant is a row that runs on a model in the next round.
 type Grant struct{ Row, Model int } // indices
 
-// entry is a row on a model, with what decides its turn.
+// entry is a row on a model, with its priority.
 type entry struct {
 	Grant
 	unserved bool
-	priority float64 // X/f; X of an unserved one
+	priority float64 // X/f; X if it was not served yet
 }
 
-// Gavel picks who runs in the next round, of span, after Gavel's Algorithm 1 (§5): of all rows and models
-// with a share the one with the highest priority X/f that fits, and so on; rows with a job in
-// common never together. f is the part of the time in which X was to be had, so X/f is
-// Due/Time, which holds for shares that change and for jobs that come later as well; while the GPUs of
-// a model are all in use it orders as the paper's f, the part of all time given on that
-// model. Who had nothing on a model is first there, by share, age and id.
+// Gavel chooses the rows that run in the next round, of length span, after Gavel's Algorithm 1
+// (§5). It repeatedly takes the row and model with a share that has the highest priority X/f and
+// fits; rows with a common job never run together. f is the fraction of the time in which X was
+// available, so X/f is Due/Time, also for shares that change and for later jobs. While all GPUs
+// of a model are in use, this orders like the paper's f, the fraction of all time given on that
+// model. Rows not yet served on a model go first there, by share, age and id.
 //
-// Where shares leave no GPU idle that alone may lose time for good, for the first rows of a round
-// can take the last GPUs of a model from those that have a share nowhere else. So it is run first for rows that are
-// owed some of the round on a model; then those that found no room get some if others can move for
-// them, each to a model where it is owed some; then it is run for what is left. No row falls behind its shares
-// by more than a few rounds.
+// If the shares leave no GPU idle, Algorithm 1 alone may lose time for good: the first rows of a
+// round can take the last GPUs of a model from rows with shares nowhere else. So it first runs
+// for rows that are owed some of the round on a model. Then rows without a place get one if
+// others can move for them, each to a model where it is owed some. Then it runs for the remaining
+// GPUs. No row falls behind its shares by more than a few rounds.
 //
-// The grants come larger gangs first, as they are to be placed.
+// The grants come larger gangs first, in the order of placement.
 func Gavel(gpus []int, rows []Row, span cluster.Span) []Grant {
 	m := newMatch(gpus, rows, span)
 	turns := order(rows, len(gpus))
 	m.greedy(turns, true)
-	vain := 0 // the smallest gang of searches in vain; where they were, none for as large a one need go
+	vain := 0 // the smallest gang without a place after a search; larger ones need no search
 	for _, e := range turns {
 		if !m.free(e.Row) || !m.due(e.Row, e.Model) {
 			continue
@@ -65,7 +65,7 @@ func Gavel(gpus []int, rows []Row, span cluster.Span) []Grant {
 	return m.grants()
 }
 
-// order gives all rows and models with a share, the highest priority first.
+// order gives all rows and models with a share, highest priority first.
 func order(rows []Row, models int) []entry {
 	var out []entry
 	for i := range rows {
@@ -99,14 +99,14 @@ func order(rows []Row, models int) []entry {
 
 const none = -1
 
-// match is who has been picked so far.
+// match is the set of chosen rows.
 type match struct {
 	rows []Row
 	span cluster.Span
 	left []int // GPUs by model
-	on   []int // model by row; none
+	on   []int // model by row; or none
 	jobs map[cluster.JobKey]bool
-	seen []bool // models where a search makes room already
+	seen []bool // models that a search already tries to free
 }
 
 func newMatch(gpus []int, rows []Row, span cluster.Span) *match {
@@ -117,7 +117,7 @@ func newMatch(gpus []int, rows []Row, span cluster.Span) *match {
 	return m
 }
 
-// greedy picks in the order of the turns; with due those only who are owed.
+// greedy chooses in the order of priorities; with due only rows that are owed time.
 func (m *match) greedy(turns []entry, due bool) {
 	for _, e := range turns {
 		if m.free(e.Row) && m.rows[e.Row].Gang <= m.left[e.Model] && (!due || m.due(e.Row, e.Model)) {
@@ -126,7 +126,7 @@ func (m *match) greedy(turns []entry, due bool) {
 	}
 }
 
-// grants gives who was picked, larger gangs first.
+// grants gives the chosen rows, larger gangs first.
 func (m *match) grants() []Grant {
 	var out []Grant
 	for i, model := range m.on {
@@ -138,7 +138,7 @@ func (m *match) grants() []Grant {
 	return out
 }
 
-// free tells whether a row can yet be picked.
+// free tells whether a row can still be chosen.
 func (m *match) free(row int) bool {
 	r := &m.rows[row]
 	return m.on[row] == none && !m.jobs[r.Job] && (r.With == 0 || !m.jobs[r.With])
@@ -160,8 +160,8 @@ func (m *match) due(row, model int) bool {
 	return r.Share[model] > 0 && float64(r.Due[model]-r.Time[model])+r.Share[model]*float64(m.span) > 0
 }
 
-// seat picks a row if it is due on a model where there are GPUs for it, or where a row
-// picked already makes room that can move to another model where it is due, and so on.
+// seat chooses a row if it is due on a model with enough GPUs, or where a chosen row can make
+// space by moving to another model where it is due, and so on.
 func (m *match) seat(row int) bool {
 	gang := m.rows[row].Gang
 	for j := range m.left {
@@ -190,7 +190,7 @@ func (m *match) seat(row int) bool {
 	return false
 }
 
-// After gives a row as it is when its shares have held for a while longer. Its lists are new ones.
+// After gives a row after its shares were in force for span. Its lists are new.
 func (r Row) After(span cluster.Span) Row {
 	r.Due, r.Time = slices.Clone(r.Due), slices.Clone(r.Time)
 	for j, x := range r.Share {

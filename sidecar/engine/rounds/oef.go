@@ -8,30 +8,30 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Tenant is who is due GPUs. Models keep one order throughout, the slowest first.
+// Tenant is a claimant of GPUs. Models keep one order throughout, the slowest first.
 type Tenant struct {
-	Ideal []float64 // GPUs that it is due on each model
-	Dev   []float64 // that it is owed from rounds before, on each model
-	// Starved is for how many rounds it has had nothing, though it was due something.
+	Ideal []float64 // its entitlement to GPUs of each model
+	Dev   []float64 // carried from earlier rounds, on each model
+	// Starved counts rounds without GPUs despite an entitlement.
 	Starved int
 	Jobs    []Job
 }
 
-// Job is what a tenant would run.
+// Job is a job of a tenant.
 type Job struct {
 	Key     cluster.JobKey
 	Gang    int
-	Starved int    // rounds since it last ran, or came
-	Can     []bool // which models it can run on; nil = all
+	Starved int    // rounds since it last ran, or arrived
+	Can     []bool // models on which it can run; nil = all
 }
 
 func (j *Job) can(model int) bool { return j.Can == nil || j.Can[model] }
 
 // Settings of OEF's rounding.
 type Settings struct {
-	// Patience is after how many turns of all its tenant's jobs one that was passed over,
-	// for its gang is larger than what the tenant has at once, is saved up for; 0 = never, as in
-	// the paper.
+	// Patience is the number of turns of all its tenant's jobs after which GPUs are saved up for
+	// a job that was skipped because its gang exceeds the tenant's GPUs; 0 = never, as in the
+	// paper.
 	Patience int
 }
 
@@ -43,19 +43,17 @@ type Run struct{ Tenant, Job, Model int } // indices
 //	real(t) = round(ideal(t) + dev(t))
 //	dev(t+1) = dev(t) + ideal(t) - real(t)
 //
-// on each model for itself. Where all together would have more GPUs than there are, or fewer
-// than they are due, the largest remainders are rounded up. Who would have fewer than its smallest job takes has none
-// (min_k demand_k), and is owed them; of those that are owed enough the longest
-// starved has its GPUs first. A tenant is due no more than its jobs can use; what it is
-// owed, or had too much, beyond the GPUs of the largest model is forgotten, and it is owed nothing for
-// what its jobs could not use.
+// on each model separately. If the rounded sum exceeds the GPUs, or is below the entitlements,
+// the largest remainders are rounded up. A tenant below its smallest job's demand gets none
+// (min_k demand_k), and is owed them; among those owed enough the longest starved has its GPUs
+// first. A tenant's entitlement is at most what its jobs can use. Deviations beyond the GPUs of
+// the largest model are dropped in both directions, and unusable entitlements give no credit.
 //
-// A job runs on one model. A tenant has GPUs only of models between the slowest and the fastest that
-// it is due now: neighbours, where its division is of neighbours (Theorem 5.2).
+// A job runs on one model. A tenant has GPUs only of models between the slowest and the fastest
+// in its present entitlement: neighbours, if its division is of neighbours (Theorem 5.2).
 //
-// It gives what each tenant has on each model, the tenants as they are after the round, and
-// the jobs that run, larger gangs first. What a tenant has and its jobs do not use is
-// anybody's to borrow.
+// It returns each tenant's GPUs by model, the tenants after the round, and the running jobs,
+// larger gangs first. GPUs that a tenant's jobs do not use can be borrowed.
 func OEF(gpus []int, tenants []Tenant, s Settings) (has [][]int, after []Tenant, runs []Run) {
 	r := rounding{gpus: gpus, tenants: tenants, settings: s, rest: make([]int, len(tenants)), has: make([][]int, len(tenants))}
 	for _, n := range gpus {
@@ -81,12 +79,12 @@ type rounding struct {
 	tenants  []Tenant
 	settings Settings
 	most     int   // GPUs of the largest model
-	rest     []int // by tenant: GPUs that its jobs can use yet
+	rest     []int // by tenant: GPUs that its jobs can still use
 	has      [][]int
 }
 
-// smallest gives the GPUs without which a tenant can run nothing on a model: of its smallest job, or
-// of the one that is saved up for; 0 where it has no job for it.
+// smallest gives the minimum GPUs with which a tenant can run anything on a model: of its
+// smallest job, or of the one that is saved up for; 0 if it has no job for the model.
 func (r *rounding) smallest(l, j int) int {
 	t := &r.tenants[l]
 	least, waits := 0, -1
@@ -108,7 +106,7 @@ func (r *rounding) smallest(l, j int) int {
 	return least
 }
 
-// usable gives how many GPUs of a model a tenant's jobs can use.
+// usable gives the GPUs of a model that a tenant's jobs can use.
 func (r *rounding) usable(l, j int) int {
 	n := 0
 	for k := range r.tenants[l].Jobs {
@@ -119,7 +117,7 @@ func (r *rounding) usable(l, j int) int {
 	return n
 }
 
-// turn gives in how many rounds every job of a tenant could have run once.
+// turn gives the number of rounds in which every job of a tenant could have run once.
 func (r *rounding) turn(l int) int {
 	gangs, due := 0, 0.0
 	for k := range r.tenants[l].Jobs {
@@ -134,11 +132,11 @@ func (r *rounding) turn(l int) int {
 	return int(math.Ceil(min(float64(gangs)/due, 1e6)))
 }
 
-// want is what a tenant should have on a model.
+// want is a tenant's claim on a model.
 type want struct {
 	tenant  int
 	gpus    float64 // ideal + dev
-	most    int     // that it can use
+	most    int     // usable maximum
 	least   int
 	starved int
 	dev     float64
@@ -163,14 +161,14 @@ func (r *rounding) model(j int) {
 	})
 	left, due := r.gpus[j], int(math.Floor(sum+0.5))
 	kept := wants[:0]
-	for _, w := range wants { // everybody's smallest job first
+	for _, w := range wants { // every tenant's smallest job first
 		if w.least <= int(math.Floor(w.gpus+0.5)) && w.least <= min(w.most, left) {
 			r.has[w.tenant][j] = w.least
 			left, due = left-w.least, due-w.least
 			kept = append(kept, w)
 		}
 	}
-	for left > 0 { // then what is due beyond that, whole GPUs and the largest remainders last
+	for left > 0 { // then the rest of the entitlements: whole GPUs, and the largest remainders last
 		best, lack := -1, 0.0
 		for i, w := range kept {
 			if x := w.gpus - float64(r.has[w.tenant][j]); x > lack && r.has[w.tenant][j] < w.most {
@@ -182,7 +180,7 @@ func (r *rounding) model(j int) {
 		}
 		w := kept[best]
 		had := r.has[w.tenant][j]
-		n := max(min(int(w.gpus)-had-1, w.most-had, left), 1) // all but what compares with others
+		n := max(min(int(w.gpus)-had-1, w.most-had, left), 1) // all but the part that competes with others
 		r.has[w.tenant][j] += n
 		left, due = left-n, due-n
 	}
@@ -191,15 +189,14 @@ func (r *rounding) model(j int) {
 	}
 }
 
-// within tells whether a model is between the slowest and the fastest of which a tenant is
-// due some.
+// within tells whether a model is between the slowest and the fastest in a tenant's entitlement.
 func within(ideal []float64, j int) bool {
 	some := func(x float64) bool { return x > 0 }
 	return slices.ContainsFunc(ideal[:j+1], some) && slices.ContainsFunc(ideal[j:], some)
 }
 
-// runs picks jobs for what tenants have: from the fastest model down the longest starved
-// job that fits, each on one model.
+// runs chooses jobs for the tenants' GPUs: from the fastest model down, the longest starved job
+// that fits, each on one model.
 func (r *rounding) runs() []Run {
 	var out []Run
 	for l := range r.tenants {
@@ -228,7 +225,7 @@ func (r *rounding) runs() []Run {
 	return out
 }
 
-// after gives the tenants as they are when the round is over.
+// after gives the tenants after the round.
 func (r *rounding) after(runs []Run) []Tenant {
 	out := slices.Clone(r.tenants)
 	for l := range out {

@@ -4,34 +4,35 @@ import "github.com/fairlease/fairlease/sidecar/cluster"
 
 // Rule is the site's stop budget.
 type Rule struct {
-	Allowance     cluster.Span // that stops may cost a job, however short it runs
-	OverheadMilli int64        // thousandths of its run time that stops may cost it beyond that; below 1000
+	Allowance     cluster.Span // cost of stops allowed to every job, however short it runs
+	OverheadMilli int64        // additional cost allowed, in thousandths of its run time; below 1000
 }
 
-// Off tells whether stops cost nothing: then any job may be stopped at any time, as the papers assume.
+// Off tells whether there is no budget: then any job may be stopped at any time, as the papers
+// assume.
 func (r Rule) Off() bool { return r == Rule{} }
 
-// Job is what the rule needs to know of a running job.
+// Job is the rule's input about a running job.
 type Job struct {
 	Saving cluster.Saving
-	Start  cluster.Instant // of the present attempt
+	Start  cluster.Instant // of the current attempt
 	Ran    cluster.Span    // in earlier attempts
 	Spent  cluster.Span    // what its stops have cost so far
-	Saved  cluster.Instant // its newest reported save in this attempt; 0 = it reported none
-	Begin  cluster.Span    // what a start costs a job of its type
+	Saved  cluster.Instant // its newest reported save in this attempt; 0 = none
+	Begin  cluster.Span    // cost of a start for its type
 }
 
-// drift is the part of an interval by which unreported saves may be late: a fiftieth.
+// drift is the relative delay allowed for unreported saves: a fiftieth of an interval.
 const drift = 50
 
-// base gives the moment from which work would be done again if the job were stopped at t after a notice
-// of the given length, and from when on a later save counts (0 = no later save is foreseen).
+// base gives the moment from which work would be repeated if the job were stopped at t after a
+// notice of the given length, and from when a later save counts (0 = none is foreseen).
 func (j *Job) base(t cluster.Instant, notice cluster.Span) (from, next cluster.Instant) {
 	switch {
 	case j.heeds(notice) && j.Saving.Manner == cluster.SavesOnTerm:
 		return t, 0
 	case j.heeds(notice):
-		return max(t.Add(-notice), j.Start), 0 // what it does after the save is lost
+		return max(t.Add(-notice), j.Start), 0 // work after the save is lost
 	case j.Saving.Manner == cluster.SavesEvery && j.Saving.Every > 0:
 		return j.periodic(t, j.Saving.Every)
 	}
@@ -43,8 +44,9 @@ func (j *Job) heeds(notice cluster.Span) bool {
 	return j.Saving.Manner == cluster.SavesOnTerm || j.Saving.Manner == cluster.SavesOnNotice && notice > 0 && notice >= j.Saving.Takes
 }
 
-// periodic is base of a job that saves every so often. What it reports counts; else the k-th save is
-// taken to be done k intervals and saves after the start, late by the drift, and to hold the work of k intervals.
+// periodic is base of a job that saves periodically. Reported saves count. Otherwise the k-th
+// save is assumed k intervals and saves after the start, delayed by the drift, with the work of k
+// intervals.
 func (j *Job) periodic(t cluster.Instant, every cluster.Span) (from, next cluster.Instant) {
 	step := every + j.Saving.Takes
 	if j.Saved >= j.Start && j.Saved > 0 {
@@ -60,8 +62,8 @@ func (j *Job) periodic(t cluster.Instant, every cluster.Span) (from, next cluste
 	return from, done.Add((k + 1) * step)
 }
 
-// Destroys gives from when on the work of the attempt is destroyed by a stop at t, after a notice of the given length, and
-// how well that is known. 0 = nothing is: the job saves when it hears SIGTERM.
+// Destroys gives the start of the work destroyed by a stop at t, after a notice of the given
+// length, and its certainty. 0 = none: the job saves on SIGTERM.
 func (j *Job) Destroys(t cluster.Instant, notice cluster.Span) (since cluster.Instant, sure cluster.Certainty) {
 	if j.Saving.Manner == cluster.SavesOnTerm {
 		return 0, cluster.BoundedLoss
@@ -76,8 +78,8 @@ func (j *Job) Destroys(t cluster.Instant, notice cluster.Span) (since cluster.In
 	return from, cluster.BoundedLoss
 }
 
-// Cost gives what a stop at t costs: the work that it destroys, the time to save, and another start. An
-// attempt that leaves nothing to go on from costs its age: that holds its start.
+// Cost gives the cost of a stop at t: destroyed work, time to save, and another start. An attempt
+// without a usable save costs its age, which includes its start.
 func (j *Job) Cost(t cluster.Instant, notice cluster.Span) cluster.Span {
 	from, _ := j.base(t, notice)
 	loss := max(t.Sub(from), 0)
@@ -87,7 +89,7 @@ func (j *Job) Cost(t cluster.Instant, notice cluster.Span) cluster.Span {
 	return loss + j.Saving.Takes + j.Begin
 }
 
-// Budget gives what stops may cost the job at t.
+// Budget gives the allowed cost of a stop at t.
 func (j *Job) Budget(r Rule, t cluster.Instant) cluster.Span {
 	return r.Allowance + j.run(t)*cluster.Span(r.OverheadMilli)/1000 - j.Spent
 }
@@ -100,16 +102,17 @@ func (j *Job) May(r Rule, t cluster.Instant, notice cluster.Span) bool {
 	return r.Off() || j.Cost(t, notice) <= j.Budget(r, t)
 }
 
-// Gone tells whether stops have spent the job's budget: even the cheapest stop, at the beginning of an attempt that
-// starts at j.Start, is beyond it. A job that was never stopped has its budget, whatever a start costs it.
+// Gone tells whether stops have used up the job's budget: even the cheapest stop, at the start of
+// an attempt at j.Start, exceeds it. A job that was never stopped has its budget, whatever its
+// start costs.
 //
-// A stop beyond the budget always leaves it gone, since the budget is negative then. It comes back as the job runs, by
-// overhead × its run time.
+// A stop beyond the budget always leaves it gone, since the budget is negative then. It recovers
+// with the run time, by overhead × run time.
 func (j *Job) Gone(r Rule) bool {
 	return !r.Off() && j.Spent > 0 && j.Begin > j.Budget(r, j.Start)
 }
 
-// horizon is how far ahead From looks.
+// horizon is the maximum look-ahead of From.
 const horizon = 400 * cluster.Day
 
 // From gives the first moment from t on at which the job may be stopped; 0 = none is foreseen.
@@ -137,14 +140,15 @@ func (j *Job) From(r Rule, t cluster.Instant, notice cluster.Span) cluster.Insta
 	return 0
 }
 
-// Until gives the last moment up to which the job may be stopped, where it may at t; 0 = no such moment
-// is foreseen. It is good to a millisecond for attempts that lose what they do, and 0 for the others.
+// Until gives the last moment up to which the job may be stopped, if it may at t; 0 = unlimited.
+// It is exact to a millisecond for attempts that lose their work, and 0 for the others.
 func (j *Job) Until(r Rule, t cluster.Instant, notice cluster.Span) cluster.Instant {
 	if r.Off() || j.heeds(notice) || !j.May(r, t, notice) {
 		return 0
 	}
 	from, _ := j.base(t, notice)
-	// The cost grows by 1 a millisecond, the budget by overhead. An attempt younger than a start costs a start until then.
+	// The cost grows by 1 per millisecond, the budget by overhead. An attempt younger than a
+	// start costs a start until then.
 	spare := j.Budget(r, t) - j.Cost(t, notice)
 	if from <= j.Start {
 		spare = j.Budget(r, t) - t.Sub(from)

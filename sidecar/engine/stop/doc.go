@@ -1,5 +1,5 @@
-// Package stop says when a running job may be stopped: when what that destroys is within the job's
-// stop budget. The papers assume that every job saves when it is told to; on Slurm most do not.
+// Package stop says when a running job may be stopped: when the loss is within the job's stop
+// budget. The papers assume that every job saves on request; on Slurm most do not.
 //
 //	cost(t)   = work since the save from which the job would go on + time to save + cost of a start
 //	budget(t) = allowance + overhead × run time so far - cost of its stops so far
@@ -15,12 +15,13 @@
 //     consists of destroyed attempts, so it is bounded by the sum of the costs, and with
 //     overhead < 1/2 the ages of stopped attempts are bounded by a constant.
 //
-// Some stops cannot wait for the budget: recalls of GPUs that virtual clusters lend, orders of administrators, and drains.
-// They may go beyond it. The first theorem then holds with the cost of these on top. A job whose budget is gone (Gone)
-// is lent GPUs only where its time limit ends before a recall is likely; the others end as above on their tenants' own
-// GPUs, where nobody recalls them.
+// Some stops cannot wait for the budget: recalls of GPUs that virtual clusters lend,
+// administrators' orders, and drains. They may exceed it. The first theorem then holds with their
+// costs added. A job with a used-up budget (Gone) is lent GPUs only if its time limit ends before
+// a recall is likely; otherwise it runs on its tenant's own GPUs, where it is never recalled, and
+// ends as above.
 //
-// A job that does not save can be stopped while it is young, then never again; a job that saves every
-// so often just after a save; a job that saves at the notice whenever its budget has grown enough for
-// another start.
+// A job that does not save can be stopped while it is young, then never again. A job that saves
+// periodically can be stopped just after a save. A job that saves on a notice can be stopped
+// whenever its budget has grown enough for another start.
 package stop

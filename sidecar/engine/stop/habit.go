@@ -7,25 +7,26 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// The bounds of what is kept: habits of all, and of one user. The oldest evidence goes first.
+// The maximum numbers of habits, in total and per user. The oldest evidence is dropped first.
 const (
 	maxHabits   = 10_000
 	maxOfUser   = 500
 	maxModels   = 16
-	recentStart = 20               // starts over which the mean of the start costs runs
-	longStart   = 2 * cluster.Hour // nothing that takes longer is a start
+	recentStart = 20               // starts in the running mean of the start costs
+	longStart   = 2 * cluster.Hour // longer times are no start
 )
 
-// Habits is the habits of all types of jobs during one round. What is put in is not changed: the first change copies it.
+// Habits is the habits of all types of jobs during one round. Its input stays unchanged: the
+// first change makes a copy.
 type Habits struct {
 	list   []cluster.Habit
 	index  map[cluster.JobType]int32
 	owned  bool // list is a copy
 	added  bool
-	sorted int // of list: the first so many are sorted
+	sorted int // length of the sorted prefix of list
 }
 
-// Reset begins a round with the habits of the last one.
+// Reset begins a round with the last round's habits.
 func (b *Habits) Reset(list []cluster.Habit) {
 	same := !b.added && len(list) == len(b.list) && (len(list) == 0 || &list[0] == &b.list[0])
 	b.list, b.owned, b.added, b.sorted = list, false, false, len(list)
@@ -44,7 +45,7 @@ func (b *Habits) Reset(list []cluster.Habit) {
 // Len gives the number of habits.
 func (b *Habits) Len() int { return len(b.list) }
 
-// Find gives the index of a type's habit, or -1. It is good until Entries is called.
+// Find gives the index of a type's habit, or -1. It is valid until Entries is called.
 func (b *Habits) Find(t cluster.JobType) int32 {
 	if i, ok := b.index[t]; ok {
 		return i
@@ -60,7 +61,7 @@ func (b *Habits) At(i int32) *cluster.Habit {
 	return &b.list[i]
 }
 
-// change gives a type's habit to be changed by evidence of that time.
+// change gives a type's habit for an update with evidence of that time.
 func (b *Habits) change(t cluster.JobType, at cluster.Instant) *cluster.Habit {
 	if !b.owned {
 		b.list, b.owned = slices.Clone(b.list), true
@@ -76,8 +77,8 @@ func (b *Habits) change(t cluster.JobType, at cluster.Instant) *cluster.Habit {
 	return h
 }
 
-// Judged counts how an attempt after a requeue began, or all of a completed job. Where it resumed, redone is the work
-// that it did again, and noticed tells whether a notice came before the requeue.
+// Judged counts how an attempt after a requeue began, or a whole completed job. If it resumed,
+// redone is its repeated work; noticed tells whether a notice preceded the requeue.
 func (b *Habits) Judged(t cluster.JobType, at cluster.Instant, r cluster.Resumption, redone cluster.Span, noticed bool) {
 	h := b.change(t, at)
 	h.Last, h.LastAt = r, at
@@ -105,7 +106,7 @@ func (b *Habits) Completed(t cluster.JobType, at cluster.Instant, ran cluster.Sp
 	h.Shortest, h.Longest = min(h.Shortest, ran), max(h.Longest, ran)
 }
 
-// Saved counts a reported save so long after the one before it.
+// Saved counts a reported save, gap after the previous one.
 func (b *Habits) Saved(t cluster.JobType, at cluster.Instant, gap cluster.Span) {
 	h := b.change(t, at)
 	h.Reports++
@@ -120,7 +121,7 @@ func Longest(every, gap cluster.Span) cluster.Span {
 	return every - (every-gap)/8
 }
 
-// Began notes the time from a start on a model to the first progress.
+// Began records the time from a start on a model to the first progress.
 func (b *Habits) Began(t cluster.JobType, at cluster.Instant, model string, took cluster.Span) {
 	if took <= 0 || took > longStart || model == "" {
 		return
@@ -139,7 +140,8 @@ func (b *Habits) Began(t cluster.JobType, at cluster.Instant, model string, took
 	s.Mean += (took - s.Mean) / cluster.Span(min(s.Samples, recentStart))
 }
 
-// Begin gives what a start costs a job of a habit on a model; otherwise where that is not known. h may be nil.
+// Begin gives the cost of a start for a job of a habit on a model; otherwise if unknown. h may be
+// nil.
 func Begin(h *cluster.Habit, model string, otherwise cluster.Span) cluster.Span {
 	if h != nil {
 		for i := range h.Starts {
@@ -151,7 +153,7 @@ func Begin(h *cluster.Habit, model string, otherwise cluster.Span) cluster.Span 
 	return otherwise
 }
 
-// Entries gives the habits to remember, by type. It ends the round.
+// Entries gives the habits for the memory, by type. It ends the round.
 func (b *Habits) Entries() []cluster.Habit {
 	if !b.added {
 		return b.list
@@ -171,7 +173,8 @@ func (b *Habits) Entries() []cluster.Habit {
 	return b.list
 }
 
-// inOrder sorts a list by type whose first so many are sorted: those behind them were added in this round.
+// inOrder sorts a list by type whose prefix of length sorted is sorted: the rest was added in
+// this round.
 func inOrder(list []cluster.Habit, sorted int) []cluster.Habit {
 	fresh := slices.Clone(list[sorted:])
 	slices.SortFunc(fresh, func(x, y cluster.Habit) int { return x.Type.Compare(y.Type) })
@@ -188,8 +191,8 @@ func inOrder(list []cluster.Habit, sorted int) []cluster.Habit {
 	return list
 }
 
-// newest keeps at most so many habits, by type: where there are more, those with the newest evidence, and a
-// twentieth fewer, so that it need not be done in every round.
+// newest keeps at most most habits, by type: beyond that, those with the newest evidence, and a
+// twentieth fewer, so that it is not needed in every round.
 func newest(list []cluster.Habit, most int) []cluster.Habit {
 	if len(list) <= most {
 		return list

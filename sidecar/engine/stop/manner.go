@@ -6,17 +6,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// tolerance is how much work a job may seem to do again that saved when it was stopped: it reports only
-// once in a while, so its last report is older than its last step.
+// tolerance is the apparent repeated work of a job that saved when it was stopped: it reports
+// only now and then, so its last report is older than its last step.
 const tolerance = 3 * cluster.Minute
 
-// Resolve gives how a job saves, by the best evidence that there is: its own conduct, that of its type, what it
-// declares, and what the site says of its QOS or partition. own and habit may be nil.
+// Resolve gives how a job saves, by the best available evidence: its own conduct, that of its
+// type, its declaration, and the site's rule for its QOS or partition. own and habit may be nil.
 //
-//   - A restart from the beginning counts more than any declaration, until a job is seen to resume: never.
-//   - A resumption proves that the job saves. When it saves is what it declared explicitly, else what its reports
-//     show, else what was only implied, as far as the work that it did again bears that out.
-//   - Reported saves count more than what was only implied. Whether the job resumes from them is not known then.
+//   - A restart from the beginning overrides any declaration, until a job is seen to resume: never.
+//   - A resumption proves that the job saves. The time of its saves is the explicit declaration, else what its
+//     reports show, else what was only implied, if the repeated work does not contradict that.
+//   - Reported saves override what was only implied. Whether the job resumes from them is unknown then.
 func Resolve(own *cluster.Conduct, habit *cluster.Habit, declared, site cluster.Saving) cluster.Saving {
 	said := declared
 	if said.Manner == cluster.UnknownManner && site.Manner != cluster.UnknownManner {
@@ -53,7 +53,7 @@ func Resolve(own *cluster.Conduct, habit *cluster.Habit, declared, site cluster.
 	return out
 }
 
-// The evidence of conduct, in words that follow "known since".
+// The evidence of conduct, as the continuation of "known since".
 var (
 	ownConduct = map[cluster.Resumption]string{
 		cluster.Resumed:   "it went on from a save after its last requeue",
@@ -65,8 +65,8 @@ var (
 	}
 )
 
-// interval gives the time between two reported saves, the job's own before its type's, and when the newest was
-// reported; 0 = none was.
+// interval gives the time between two reported saves, the job's own before its type's, and the
+// time of the newest report; 0 = none.
 func interval(own *cluster.Conduct, habit *cluster.Habit) (cluster.Span, cluster.Instant) {
 	if own != nil && own.Reports > 0 {
 		return own.Every, own.Saved
@@ -77,7 +77,7 @@ func interval(own *cluster.Conduct, habit *cluster.Habit) (cluster.Span, cluster
 	return 0, 0
 }
 
-// resumed gives when a job saves that is known to resume and did not say it explicitly.
+// resumed gives when a job saves that is known to resume and declared nothing explicitly.
 func resumed(said cluster.Saving, habit *cluster.Habit, every cluster.Span) (cluster.Manner, cluster.Span) {
 	redone := cluster.Span(0)
 	if habit != nil {
@@ -96,7 +96,7 @@ func resumed(said cluster.Saving, habit *cluster.Habit, every cluster.Span) (clu
 	return cluster.SavesOnNotice, 0
 }
 
-// Site gives what the site says of a job's QOS or partition: the first rule that matches.
+// Site gives the site's rule for a job's QOS or partition: the first that matches.
 func Site(rules []cluster.SavingRule, j *cluster.Job) cluster.Saving {
 	for i := range rules {
 		r := &rules[i]
@@ -107,14 +107,14 @@ func Site(rules []cluster.SavingRule, j *cluster.Job) cluster.Saving {
 	return cluster.Saving{}
 }
 
-// Report is a job's word on its progress, seen against the reports of its earlier attempts.
+// Report is a progress report, compared with those of the job's earlier attempts.
 type Report struct {
 	Steps float64
-	In    cluster.Span // the run time of the attempt by then
+	In    cluster.Span // the attempt's run time by then
 	Model string
 }
 
-// pace is how far two reports may be apart, and a first report from the first step.
+// pace is the maximum distance between two reports, and from the first step to the first report.
 const pace = 90 * cluster.Second
 
 // Resumption judges the first report of an attempt after a requeue: whether the attempt went on from a save, and how much

@@ -9,32 +9,32 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Server is a node as far as placing jobs goes.
+// Server is a node, reduced to what placement needs.
 type Server struct {
 	Model int // index: 0 is the newest
 	GPUs  int
 }
 
-// User is who has tickets.
+// User is the owner of tickets.
 type User struct {
-	// Tickets are by model: what the user is due of its GPUs.
+	// Tickets are by model: the user's entitlement to its GPUs.
 	Tickets []cluster.MicroGPU
 }
 
-// Placed is a job that has its place.
+// Placed is a job with a place.
 type Placed struct {
 	Key  cluster.JobKey
 	User int // index
 	On   []Part
-	// Speed is the throughput of the job on each model; 0 = not known.
+	// Speed is the job's throughput on each model; 0 = unknown.
 	Speed []float64
-	// May says on which models it can run; nil = on all.
+	// May lists the models on which it can run; nil = all.
 	May []bool
 }
 
-// Queued is a job that waits for a place.
+// Queued is a job without a place.
 type Queued struct {
-	Key      cluster.JobKey // in the order of arrival
+	Key      cluster.JobKey // ascending by arrival
 	User     int
 	GPUs     int
 	Priority int
@@ -42,7 +42,7 @@ type Queued struct {
 	May      []bool
 }
 
-// State is where jobs are. Nodes of parts are indices into Servers.
+// State is the placement of jobs. Nodes of parts are indices into Servers.
 type State struct {
 	Models  int
 	Servers []Server
@@ -67,7 +67,7 @@ func (p *Placed) gpus() int {
 	return n
 }
 
-// model is where a job runs; -1 = nowhere.
+// model gives the model on which a job runs; -1 = none.
 func (s *State) model(p *Placed) int {
 	if len(p.On) == 0 {
 		return -1
@@ -89,7 +89,7 @@ func (s *State) wanted() [][]int {
 	return wanted
 }
 
-// tickets gives what a user is due of a model.
+// tickets gives a user's entitlement to a model.
 func (s *State) tickets(user, model int) cluster.MicroGPU {
 	if t := s.Users[user].Tickets; model < len(t) {
 		return t[model]
@@ -97,7 +97,7 @@ func (s *State) tickets(user, model int) cluster.MicroGPU {
 	return 0
 }
 
-// Strides gives what each job passes on by in a quantum.
+// Strides gives the increase of each job's pass per quantum.
 func (s *State) Strides() []Pass {
 	wanted := s.wanted()
 	strides := make([]Pass, len(s.Jobs))
@@ -110,7 +110,7 @@ func (s *State) Strides() []Pass {
 	return strides
 }
 
-// loads gives the tickets that each GPU of each server has to serve (eq. 2).
+// loads gives the tickets per GPU of each server (eq. 2).
 func (s *State) loads(wanted [][]int) []cluster.MicroGPU {
 	loads := make([]cluster.MicroGPU, len(s.Servers))
 	for i := range s.Jobs {
@@ -126,10 +126,10 @@ func (s *State) loads(wanted [][]int) []cluster.MicroGPU {
 	return loads
 }
 
-// Place chooses the next job and its place (Algorithm 2): of the user who has the least for
-// its tickets the job of highest priority that came first; on the model where it gets most
-// done (§3.4), or the newest with tickets left if nobody knows; there on the servers with
-// the least load. It answers false where no job can have a place.
+// Place chooses the next job and its place (Algorithm 2). The user is the one with the least for
+// its tickets, the job its earliest one of highest priority. The model is the one with the
+// highest throughput (§3.4), or the newest with tickets left if throughputs are unknown. The
+// servers are those with the lowest load. It returns false if no job fits.
 func (s *State) Place(queue []Queued) (Choice, bool) {
 	wanted := s.wanted()
 	order := make([]int, len(queue))
@@ -156,7 +156,7 @@ func (s *State) Place(queue []Queued) (Choice, bool) {
 	return Choice{}, false
 }
 
-// poorer compares what two users have for their tickets.
+// poorer compares two users by what they have for their tickets.
 func (s *State) poorer(wanted [][]int, a, b int) int {
 	sum := func(u int) (gpus uint64, tickets uint64) {
 		for m, n := range wanted[u] {
@@ -175,11 +175,11 @@ func (s *State) poorer(wanted [][]int, a, b int) int {
 	return cmp.Or(cmp.Compare(hi, high), cmp.Compare(lo, low))
 }
 
-// bestModel gives the model on which a job gets most done: the paper's least mini-batch time
-// over tickets per GPU, where a GPU counts for one at most, as no job runs more than all the
-// time. Of equal ones it is the one with most tickets per GPU, then the newest. A job of
-// which nothing is known goes to the newest on which its user has a ticket left for each
-// of its GPUs, else to the newest. -1 = it fits nowhere.
+// bestModel gives the model with the highest throughput for a job: the paper's least mini-batch
+// time over tickets per GPU, where a GPU counts at most one, as no job runs more than all the
+// time. Ties go to the model with most tickets per GPU, then to the newest. An unknown job goes
+// to the newest model where its user has a ticket left for each of its GPUs, else to the newest.
+// -1 = it fits on none.
 func (s *State) bestModel(q *Queued, wanted []int) int {
 	best, rate, share := -1, 0.0, cluster.MicroGPU(0)
 	first, open := -1, -1
@@ -208,7 +208,7 @@ func (s *State) bestModel(q *Queued, wanted []int) int {
 	return first
 }
 
-// rateOf is what a job gets done on a model where its GPUs have so many tickets.
+// rateOf is a job's throughput on a model with so many tickets per GPU.
 func rateOf(speed []float64, model int, perGPU cluster.MicroGPU) float64 {
 	if model >= len(speed) || !(speed[model] > 0) || math.IsInf(speed[model], 1) {
 		return 0
@@ -218,8 +218,8 @@ func rateOf(speed []float64, model int, perGPU cluster.MicroGPU) float64 {
 
 func may(models []bool, m int) bool { return models == nil || m < len(models) && models[m] }
 
-// spot gives the servers of a model for so many GPUs: the one with the least load that is large
-// enough; else as many as it takes, those with the least load first. nil = all are not enough.
+// spot gives the servers of a model for so many GPUs: the large enough one with the lowest load;
+// else several, lowest load first. nil = not enough.
 func (s *State) spot(loads []cluster.MicroGPU, model, gpus int) []Part {
 	var order []int
 	for n := range s.Servers {
@@ -247,10 +247,10 @@ func (s *State) spot(loads []cluster.MicroGPU, model, gpus int) []Part {
 	return nil
 }
 
-// Balance moves a small job from a server with a high load to one with a low load of its
-// model, if they differ by more than the threshold (§3.5): between the two that differ
-// most, the job that leaves the higher of them lowest. It answers false where loads are in
-// balance. Servers stay packed (§3.3): no move leaves GPUs idle whenever a gang pauses.
+// Balance moves a small job from a server with a high load to one with a low load of the same
+// model, if they differ by more than the threshold (§3.5). It takes the two with the largest
+// difference, and the job that minimises the higher of their loads. It returns false if loads are
+// balanced. Servers stay packed (§3.3): no move leaves GPUs idle whenever a gang pauses.
 func (s *State) Balance(threshold cluster.MicroGPU) (Choice, bool) {
 	wanted := s.wanted()
 	loads := s.loads(wanted)
@@ -286,10 +286,10 @@ func (s *State) Balance(threshold cluster.MicroGPU) (Choice, bool) {
 	return best, best.On != nil
 }
 
-// lighten finds the job whose move from one server to another leaves the higher of their loads
-// lowest, and both as packed as they were.
+// lighten finds the job whose move from one server to another minimises the higher of their
+// loads, and leaves both as packed as before.
 func (s *State) lighten(hi, lo int, small [][]int, wanted [][]int, loads []cluster.MicroGPU) (best Choice, ok bool) {
-	least := loads[hi] - 1 // as loads are rounded; so the sorted loads fall with each move, and moves end
+	least := loads[hi] - 1 // loads are rounded; so the sorted loads decrease with each move, and moves end
 	m := s.Servers[hi].Model
 	for _, i := range small[hi] {
 		j := &s.Jobs[i]
@@ -308,8 +308,8 @@ func (s *State) lighten(hi, lo int, small [][]int, wanted [][]int, loads []clust
 	return best, ok
 }
 
-// packed tells whether a server's small jobs, without one and with another (-1 = none), can keep its
-// GPUs busy, or all run, whichever of them pauses.
+// packed tells whether a server's small jobs, without one and with another (-1 = none), keep its
+// GPUs busy or all run, whichever of them pauses.
 func (s *State) packed(server int, small []int, without, with int) bool {
 	sum, largest := 0, 0
 	count := func(i int) {
@@ -328,8 +328,8 @@ func (s *State) packed(server int, small []int, without, with int) bool {
 	return sum <= s.Servers[server].GPUs || sum-largest >= s.Servers[server].GPUs
 }
 
-// Better moves one job to another model: the one that gains most, if that is more than the
-// threshold, as a part of what it gets done now (§3.5). Only speeds that are known count.
+// Better moves one job to another model: the one with the largest gain, if that exceeds the
+// threshold, relative to its present throughput (§3.5). Only known speeds count.
 func (s *State) Better(threshold float64) (Choice, bool) {
 	wanted := s.wanted()
 	var best Choice
@@ -357,7 +357,7 @@ func (s *State) Better(threshold float64) (Choice, bool) {
 	return best, best.On != nil
 }
 
-// landing gives the servers of another model for a job, by the loads with it there.
+// landing gives the servers of another model for a job, by their loads with it.
 func (s *State) landing(j *Placed, model int, wanted [][]int) []Part {
 	wanted[j.User][model] += j.gpus()
 	defer func() { wanted[j.User][model] -= j.gpus() }()

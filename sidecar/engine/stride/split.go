@@ -12,7 +12,7 @@ type Node struct {
 	Name string `json:"name"`
 	GPUs int    `json:"gpus"`
 	Pass Pass   `json:"pass"` // of the aggregate of its small jobs
-	Jobs []Job  `json:"jobs"` // passes compare on this node only
+	Jobs []Job  `json:"jobs"` // passes are comparable on this node only
 }
 
 // Part is GPUs of a node.
@@ -27,22 +27,21 @@ type Large struct {
 	On []Part
 }
 
-// Split is the central stride with the local ones. It is a value: what changes it gives
-// another.
+// Split is the central stride with the local ones. It is a value: methods return a changed copy.
 type Split struct {
 	Nodes []Node
 	Large []Large
 }
 
-// Turn is who runs in a quantum: indices of large jobs, and of each node's small jobs.
+// Turn lists the running jobs of a quantum: indices of large jobs, and of each node's small jobs.
 type Turn struct {
 	Large []int
 	Small [][]int
 }
 
-// central gives the jobs of the central stride: the large ones, then the aggregate of each node,
-// which has no GPUs where the node has no small jobs. Their keys break ties: large jobs go
-// first, since they wait for several nodes, aggregates as their nodes are ordered.
+// central gives the jobs of the central stride: the large ones, then each node's aggregate, which
+// has no GPUs if the node has no small jobs. Keys break ties: large jobs first, since they wait
+// for several nodes, then aggregates in the order of nodes.
 func (s *Split) central() []Job {
 	jobs := make([]Job, 0, len(s.Large)+len(s.Nodes))
 	for i := range s.Large {
@@ -58,9 +57,9 @@ func (s *Split) central() []Job {
 	return jobs
 }
 
-// Next gives who runs in the next quantum: of large jobs and aggregates those with the
-// smallest passes, large ones where all their GPUs are free, aggregates on what is free of
-// their node, which there goes to its small jobs with the smallest passes.
+// Next gives the running jobs of the next quantum: large jobs and aggregates with the smallest
+// passes. A large job needs all its GPUs free. An aggregate gets the free GPUs of its node, for
+// its small jobs with the smallest passes.
 func (s *Split) Next() Turn {
 	free := make([]int, len(s.Nodes))
 	for n := range s.Nodes {
@@ -89,9 +88,8 @@ func (s *Split) Next() Turn {
 	return turn
 }
 
-// After gives the passes after a turn that lasted for a part of a quantum. An aggregate
-// passes on by the GPUs that its jobs had, over the tickets of them all: on the whole as its
-// jobs do.
+// After gives the passes after a turn that lasted for a part of a quantum. An aggregate advances
+// by its jobs' GPUs over the tickets of all of them, so on the whole as its jobs do.
 func (s *Split) After(turn Turn, ran, quantum cluster.Span) Split {
 	next := Split{Nodes: slices.Clone(s.Nodes), Large: slices.Clone(s.Large)}
 	for _, i := range turn.Large {
@@ -122,7 +120,7 @@ func (n *Node) tickets() cluster.MicroGPU {
 	return sum
 }
 
-// WithSmall adds a job to a node, with the pass that it had or Never.
+// WithSmall adds a job to a node, with its earlier pass or Never.
 func (s *Split) WithSmall(n int, j Job) Split {
 	next := Split{Nodes: slices.Clone(s.Nodes), Large: s.Large}
 	node := &next.Nodes[n]
@@ -134,13 +132,13 @@ func (s *Split) WithSmall(n int, j Job) Split {
 	return next
 }
 
-// WithLarge adds a large job, with the pass that it had or Never.
+// WithLarge adds a large job, with its earlier pass or Never.
 func (s *Split) WithLarge(l Large) Split {
 	l.Pass = Join(l.Pass, s.active())
 	return Split{Nodes: s.Nodes, Large: append(slices.Clone(s.Large), l)}
 }
 
-// active gives the jobs of the central stride that could run.
+// active gives the jobs of the central stride with GPUs.
 func (s *Split) active() []Job {
 	return slices.DeleteFunc(s.central(), func(j Job) bool { return j.GPUs == 0 })
 }

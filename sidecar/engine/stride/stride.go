@@ -8,16 +8,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Pass is how much of what it is due a job has had, in billionths of One; only
+// Pass measures how much of its entitlement a job has received, in billionths of One; only
 // differences and order matter.
 type Pass int64
 
 const (
-	// One is what a job passes on by that runs for a quantum with a ticket for every GPU.
+	// One is the advance of a job that runs for a quantum with one ticket per GPU.
 	One Pass = 1_000_000_000
-	// Never is the pass of a job that has none yet.
+	// Never is the pass of a job without one yet.
 	Never Pass = math.MinInt64
-	// slowest is the stride of jobs without tickets; far is where passes end.
+	// slowest is the stride of jobs without tickets; far is the maximum pass.
 	slowest Pass = 1_000_000 * One
 	far     Pass = 1 << 61
 )
@@ -30,9 +30,9 @@ type Job struct {
 	Stride Pass           `json:"stride"`
 }
 
-// Stride is what a user's jobs, which want so many GPUs in all, pass on by in a quantum: the
-// inverse of the user's tickets per GPU (eq. 1). It is the same for all jobs of a
-// user, since a job's tickets go with its GPUs (eq. 3).
+// Stride is the advance per quantum of a user's jobs, which want so many GPUs in all: the inverse
+// of the user's tickets per GPU (eq. 1). It is equal for all jobs of a user, since a job's
+// tickets are proportional to its GPUs (eq. 3).
 func Stride(wanted int, tickets cluster.MicroGPU) Pass {
 	if tickets <= 0 {
 		return slowest
@@ -41,7 +41,7 @@ func Stride(wanted int, tickets cluster.MicroGPU) Pass {
 	return min(Pass(cluster.MulDiv(int64(One), wants, int64(tickets))), slowest)
 }
 
-// PerGPU is the tickets that each GPU has which a user's jobs want (eq. 1).
+// PerGPU is the tickets per GPU of a user's demand (eq. 1).
 func PerGPU(wanted int, tickets cluster.MicroGPU) cluster.MicroGPU {
 	return max(tickets, 0) / cluster.MicroGPU(max(wanted, 1))
 }
@@ -53,9 +53,8 @@ func (j Job) After(ran, quantum cluster.Span) Job {
 	return j
 }
 
-// Join is the pass with which a job comes to others: of a new one the smallest of
-// theirs, so that it neither waits for what they had before nor makes up for it; of one
-// that returns its own, if that is larger.
+// Join is the pass of a job that joins others. A new job gets their minimum, so that it neither
+// waits for their past nor makes up for it. A returning job keeps its own if that is larger.
 func Join(own Pass, others []Job) Pass {
 	if len(others) == 0 {
 		return max(own, 0)
@@ -67,8 +66,8 @@ func Join(own Pass, others []Job) Pass {
 	return max(own, least)
 }
 
-// Next gives the jobs, as indices in the order of their passes, that run in the next quantum
-// on so many GPUs (Algorithm 1). Their passes change when they have run.
+// Next gives the jobs, as indices in the order of their passes, that run in the next quantum on
+// so many GPUs (Algorithm 1). Passes change after the run.
 func Next(jobs []Job, free int) []int {
 	var run []int
 	for _, i := range byPass(jobs) {

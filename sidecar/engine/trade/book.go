@@ -8,13 +8,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// book is who has what while trades are made.
+// book holds the parties' GPUs during trading.
 type book struct {
 	models  []string
 	parties []Party // by name
 	rules   Rules
-	own     [][]cluster.MicroGPU // by party, then model: what it can use and has
-	spare   [][]cluster.MicroGPU // what it is due and cannot use
+	own     [][]cluster.MicroGPU // by party, then model: its usable entitlement
+	spare   [][]cluster.MicroGPU // its unusable entitlement
 	room    []cluster.MicroGPU   // by party: how many GPUs more it could use
 }
 
@@ -36,8 +36,8 @@ func newBook(models []string, parties []Party, rules Rules) *book {
 	return b
 }
 
-// relative gives a party's speeds relative to the slowest model of which one is known, and
-// nothing where none is.
+// relative gives a party's speeds relative to its slowest known model, or nothing if none is
+// known.
 func (p *Party) relative(models int) []Speed {
 	slowest := math.Inf(1)
 	for m := range models {
@@ -53,8 +53,8 @@ func (p *Party) relative(models int) []Speed {
 	return out
 }
 
-// usable splits what a party is due into what its jobs can use at once and the rest, which is
-// of the models that are slowest to it.
+// usable splits a party's entitlement into what its jobs can use at once and the rest, which is
+// of its slowest models.
 func (p *Party) usable(models int) (own, spare []cluster.MicroGPU) {
 	own, spare = make([]cluster.MicroGPU, models), make([]cluster.MicroGPU, models)
 	best := make([]int, models)
@@ -73,7 +73,7 @@ func (p *Party) usable(models int) (own, spare []cluster.MicroGPU) {
 	return own, spare
 }
 
-// speed gives the throughput on a model; 0 where it is not known.
+// speed gives the throughput on a model; 0 if unknown.
 func (p *Party) speed(model int) Speed {
 	if model < len(p.Speed) && p.Speed[model].known() {
 		return p.Speed[model]
@@ -81,8 +81,8 @@ func (p *Party) speed(model int) Speed {
 	return Speed{}
 }
 
-// bid is how many slow GPUs a fast one is worth to a party at least, ask how many at
-// most; 0 where nothing is known.
+// bid is the minimum value of a fast GPU for a party, in slow ones, ask the maximum; 0 if
+// unknown.
 func (p *Party) bid(fast, slow int) float64 {
 	if v := p.Speed[slow].High; v > 0 {
 		return p.Speed[fast].Low / v
@@ -97,7 +97,7 @@ func (p *Party) ask(fast, slow int) float64 {
 	return 0
 }
 
-// due gives what parties are due, in the order given.
+// due gives the parties' entitlements, in the given order.
 func (b *book) due(parties []Party) [][]cluster.MicroGPU {
 	at := make(map[Name]int, len(parties))
 	for i := range b.parties {
@@ -118,12 +118,12 @@ type deal struct {
 	fast, slow     int // models
 	fastTo, slowTo int // parties
 	price          float64
-	q, s           cluster.MicroGPU // fast and slow GPUs that change hands
+	q, s           cluster.MicroGPU // fast and slow GPUs in the trade
 }
 
-// amount sets how much is traded: most fast GPUs, what the two have, and what they
-// can use. why is what binds. It answers false where that is less than the least, or does
-// not gain in whole millionths.
+// amount sets the traded amount: at most most fast GPUs, within what the two have and can use.
+// why is the binding limit. It returns false if that is below the minimum, or gains less than one
+// millionth.
 func (b *book) amount(d *deal, most cluster.MicroGPU) (why Why, ok bool) {
 	q := most
 	limit := func(have cluster.MicroGPU, each float64, reason Why) {
@@ -147,27 +147,26 @@ func (b *book) fits(d *deal) bool {
 		d.s-d.q <= b.room[d.slowTo] && d.q-d.s <= b.room[d.fastTo]
 }
 
-// worth gives what a fast GPU is worth, in slow ones, to the two.
+// worth gives the value of a fast GPU, in slow ones, to the two.
 func (b *book) worth(d *deal) (bid, ask float64) {
 	return b.parties[d.fastTo].bid(d.fast, d.slow), b.parties[d.slowTo].ask(d.fast, d.slow)
 }
 
-// gains tells whether a trade is worth it: one of the two gains, and neither loses.
+// gains tells whether a trade pays off: one of the two gains, and neither loses.
 func (b *book) gains(d *deal) bool {
 	bid, ask := b.worth(d)
 	q, s := float64(d.q), float64(d.s)
 	return ask > 0 && ask < bid && q*ask <= s && s <= q*bid
 }
 
-// gain gives by how much a trade raises the throughput of the two, each in GPUs of the
-// model that is slowest to it.
+// gain gives the increase in throughput for the two, each in GPUs of its slowest model.
 func (b *book) gain(d *deal) (fastTo, slowTo float64) {
 	q, s := float64(d.q)/float64(cluster.WholeGPU), float64(d.s)/float64(cluster.WholeGPU)
 	to, from := &b.parties[d.fastTo], &b.parties[d.slowTo]
 	return q*to.Speed[d.fast].Low - s*to.Speed[d.slow].High, s*from.Speed[d.slow].Low - q*from.Speed[d.fast].High
 }
 
-// carry carries a trade out.
+// carry executes a trade.
 func (b *book) carry(d *deal) {
 	b.own[d.fastTo][d.fast] += d.q
 	b.own[d.slowTo][d.fast] -= d.q
@@ -177,9 +176,8 @@ func (b *book) carry(d *deal) {
 	b.room[d.slowTo] += d.q - d.s
 }
 
-// replay carries the trades in force out again, each as far as it still can be. What it
-// takes back is as little as there is, and of the newest: each trade comes before those
-// that were made after it.
+// replay executes the trades in force again, each as far as possible. It reverts as little as
+// possible, the newest first: each trade precedes those made after it.
 func (b *book) replay(inForce []Trade) (kept []Trade, undone []Undone) {
 	for at, t := range inForce {
 		d, why := b.deal(&t)
@@ -205,8 +203,7 @@ func (b *book) replay(inForce []Trade) (kept []Trade, undone []Undone) {
 	return kept, undone
 }
 
-// deal finds a trade's parties and models. why says what is wrong with it: then it is of
-// nothing.
+// deal finds a trade's parties and models. why says what is wrong with it; "" = nothing.
 func (b *book) deal(t *Trade) (d deal, why Why) {
 	d.fast, d.slow = slices.Index(b.models, t.Fast), slices.Index(b.models, t.Slow)
 	d.fastTo, d.slowTo = b.party(t.FastTo), b.party(t.SlowTo)

@@ -1,6 +1,6 @@
-// Package trade swaps entitlements between tenants to whom GPU models are not alike
-// (Gandiva_fair §3.4, §3.5): who gains most from a fast GPU buys it, with slow GPUs, from
-// who gains least, at a price between what it is worth to the two.
+// Package trade swaps entitlements between tenants with different speedups on heterogeneous GPUs
+// (Gandiva_fair §3.4, §3.5). The tenant that gains most from a fast GPU buys it, with slow GPUs,
+// from the one that gains least. The price is between the values to the two.
 //
 //	                 K80  V100  speedup  worth              K80  V100  worth
 //	A (VAE)           20     4     1.25     25               40     0     40
@@ -19,13 +19,13 @@
 //	if some of the trades must be undone"  carried out again, in their order, on the
 //	                                       entitlements of today
 //
-// Shares are real numbers, here millionths of a GPU; they are rounded to GPUs only when it
-// is chosen who runs. A trade is worth at least as much to both as what they
-// give for it, so whatever trades are in force nobody is below the throughput of its
-// entitlement. Every trade raises the sum of all throughputs, so none goes round in a circle.
+// Shares are real numbers, here millionths of a GPU; they are rounded to GPUs only when running
+// jobs are chosen. A trade is worth at least as much to both as what they give, so no tenant is
+// ever below the throughput of its entitlement. Every trade raises the sum of all throughputs, so
+// trading ends.
 //
-// Only what jobs can use is traded: jobs that name a model are not in the market, and
-// GPUs beyond a tenant's demand are worth nothing to it. Speedups that are estimates do not
-// belong here either; those that were measured come with their bounds, and a trade takes
-// the lower one for what somebody gets and the upper for what it gives.
+// Only GPUs that jobs can use are traded: jobs that name a model are not in the market, and GPUs
+// beyond a tenant's demand are worthless to it. Estimated speedups are excluded. Measured ones
+// have bounds; a trade uses the lower one for what a tenant gets and the upper one for what it
+// gives.
 package trade

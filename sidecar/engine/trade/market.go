@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// market is a pair of models: who would give how much of the slow one for a fast one.
+// market is a pair of models with all bids and asks.
 type market struct {
 	fast, slow int
-	bids, asks []quote // the highest bid first; the lowest ask first
+	bids, asks []quote // highest bid first; lowest ask first
 }
 
-// quote is what a fast GPU is worth to a party, in slow ones.
+// quote is the value of a fast GPU to a party, in slow ones.
 type quote struct {
 	party int
 	value float64
 }
 
-// mostTrades ends trading. Each trade leaves one of the two with nothing to give or without
-// room, so there are few; but two parties can hand GPUs of a third model back and forth as
-// money where little else is to be had. What is left is for the next decision.
+// mostTrades ends trading. Each trade exhausts one side's GPUs or capacity, so there are few. But
+// if few other GPUs are available, two parties can pass GPUs of a third model back and forth as
+// money. The rest is left to the next decision.
 const mostTrades = 10_000
 
-// trade makes trades until none gains, the one with the largest gain first.
+// trade makes trades, the one with the largest gain first, until none gains.
 func (b *book) trade() []Trade {
 	markets := b.markets()
 	var made []Trade
@@ -47,7 +47,7 @@ func (b *book) trade() []Trade {
 	return made
 }
 
-// markets lists all pairs of models with what everybody bids and asks there.
+// markets lists all pairs of models with all parties' bids and asks.
 func (b *book) markets() []market {
 	var all []market
 	for fast := range b.models {
@@ -67,7 +67,7 @@ func (b *book) markets() []market {
 	return all
 }
 
-// best finds the trade between the highest bid and the lowest ask that go together.
+// best finds the best trade between the highest compatible bid and the lowest ask.
 func (b *book) best(m *market) (deal, bool) {
 	for k, bid := range m.bids {
 		if !b.bids(m, bid) {
@@ -90,19 +90,19 @@ func (b *book) best(m *market) (deal, bool) {
 	return deal{}, false
 }
 
-// bids tells whether a party could pay its bid, for the least that is traded.
+// bids tells whether a party could pay its bid for the minimum amount.
 func (b *book) bids(m *market, q quote) bool {
 	return float64(b.own[q.party][m.slow]) >= max(q.value, 1)*float64(b.rules.Least)
 }
 
-// asks tells whether a party has fast GPUs. Where a fast one is worth more to it than a slow
-// one, it needs room for more GPUs than it gives.
+// asks tells whether a party has fast GPUs. If a fast one is worth more to it than a slow one, it
+// needs capacity for more GPUs than it gives.
 func (b *book) asks(m *market, q quote) bool {
 	return b.own[q.party][m.fast] >= b.rules.Least && (q.value < 1 || b.room[q.party] > 0)
 }
 
-// price is the next bid after the k-th, of another tenant than the two, if it is above
-// what is asked; else the mean of bid and ask.
+// price is the next bid after the k-th, from a third tenant, if it exceeds the ask; else the mean
+// of bid and ask.
 func (b *book) price(m *market, k int, ask quote) float64 {
 	bid := m.bids[k]
 	for _, o := range m.bids[k+1:] {

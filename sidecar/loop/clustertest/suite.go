@@ -1,5 +1,5 @@
-// Package clustertest is the one suite that every loop.Cluster passes: the real
-// Slurm and the virtual one alike. What it asks is what the engine relies on.
+// Package clustertest is the suite that every loop.Cluster passes, the real Slurm and the virtual
+// one. It tests what the engine relies on.
 package clustertest
 
 import (
@@ -13,19 +13,20 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// World is a cluster with the nodes v1, v2 (four v100 each) and k1, k2 (four k80
-// each) in partition gpu, the accounts nlp, vision and third, 1,000,000 licences for gates, and nobody else on it.
+// World is a cluster with the nodes v1, v2 (four v100 each) and k1, k2 (four k80 each) in
+// partition gpu, the accounts nlp, vision and third, 1,000,000 licences for gates, and no other
+// users.
 type World interface {
 	loop.Cluster
-	// Submit queues a job and gives its id (of an array the base's).
+	// Submit queues a job and gives its id (for an array, the base id).
 	Submit(t *testing.T, w Work) cluster.JobID
 	// Cancel ends a job.
 	Cancel(t *testing.T, id cluster.JobID)
-	// Pass lets a little time pass.
+	// Pass lets a short time pass.
 	Pass()
 }
 
-// Work is a job of the suite: it sleeps.
+// Work is a job of the suite, which sleeps.
 type Work struct {
 	Account   string
 	GPUs      int // on one node
@@ -33,12 +34,12 @@ type Work struct {
 	Seconds   int
 	Limit     time.Duration
 	Gated     bool // submitted with a begin time an hour ahead
-	Locked    bool // submitted so that it asks for the licence of gates
+	Locked    bool // submitted with a request for the licence of gates
 	Array     int  // number of tasks; 0 = no array
 	NoRequeue bool
 }
 
-// Run runs the suite for both kinds of gates. open gives the world of one test, with nothing on it.
+// Run runs the suite for both kinds of gates. open gives an empty world for one test.
 func Run(t *testing.T, open func(t *testing.T) World) {
 	for _, c := range []struct {
 		name string
@@ -71,14 +72,14 @@ func Run(t *testing.T, open func(t *testing.T) World) {
 	t.Run("the licence lapses", func(t *testing.T) { lapses(t, &stage{World: open(t), t: t, license: true}) })
 }
 
-// stage is a world with the words of the tests.
+// stage is a world with helpers for the tests.
 type stage struct {
 	World
 	t       *testing.T
-	license bool // that gates are licences
+	license bool // gates are licences
 }
 
-// lock reserves all licences until a moment.
+// lock reserves all licences until the given moment.
 func (s *stage) lock(until cluster.Instant) {
 	s.t.Helper()
 	l := s.look().License
@@ -98,7 +99,8 @@ func (s *stage) shut(verb cluster.Verb, id cluster.JobID) cluster.Action {
 	return a
 }
 
-// gated tells whether a job waits behind its gate: for the licence, or until the gate of an action.
+// gated tells whether a job waits behind its gate: for the licence, or until the gate of an
+// action.
 func (s *stage) gated(j cluster.Job, a *cluster.Action) bool {
 	if s.license {
 		return waiting(j) && j.Locked
@@ -115,7 +117,7 @@ func (s *stage) look() cluster.Sighting {
 	return seen
 }
 
-// job gives a job as it is seen now; absent jobs have no state.
+// job gives the current state of a job; absent jobs have no state.
 func (s *stage) job(id cluster.JobID) cluster.Job {
 	s.t.Helper()
 	for _, j := range s.look().Jobs {
@@ -153,7 +155,7 @@ func (s *stage) submit(w Work) cluster.JobID {
 	return s.Submit(s.t, w)
 }
 
-// do carries out actions that must succeed.
+// do carries out actions. All must succeed.
 func (s *stage) do(actions ...cluster.Action) {
 	s.t.Helper()
 	for i, o := range s.Apply(context.Background(), actions) {
@@ -397,7 +399,7 @@ func history(t *testing.T, s *stage) {
 	j := s.until(id, "done", done)
 	deadline := time.Now().Add(40 * time.Second)
 	for {
-		// As if nobody had looked for an hour: the whole history is told.
+		// As if there had been no look for an hour: the whole history is reported.
 		seen, err := s.Observe(context.Background(), begin-cluster.Instant(cluster.Hour))
 		if err != nil {
 			t.Fatal(err)
@@ -417,7 +419,8 @@ func history(t *testing.T, s *stage) {
 	}
 }
 
-// When nobody prolongs the lock, jobs that ask for the licence start; a job without it never waited for it.
+// When the lock is not extended, jobs that request the licence start; a job without it never
+// waited for it.
 func lapses(t *testing.T, s *stage) {
 	s.lock(s.look().Now.Add(10 * cluster.Minute))
 	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})

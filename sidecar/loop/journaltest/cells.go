@@ -16,7 +16,7 @@ const (
 	quotaCells = 50 // of each VC, at each level
 )
 
-// levels are the types of a model's chain, from one GPU up: each of two of the one before.
+// levels are the types of a model's chain, from one GPU up; each holds two of the previous one.
 func levels(model string) []string {
 	var all []string
 	for _, name := range []string{"gpu", "pair", "quad", "node", "rack"} {
@@ -64,7 +64,7 @@ func (s *Story) description() *cluster.Cells {
 	return d
 }
 
-// stand puts a new lease on the first GPUs of its node that nobody uses.
+// stand puts a new lease on the first free GPUs of its node.
 func (s *Story) stand(l *cluster.Lease) {
 	if !s.Cells {
 		return
@@ -100,7 +100,7 @@ func (s *Story) breakCells() {
 	}
 }
 
-// report tells how the cells stand. Each guaranteed lease has a cell of its own size.
+// report gives the state of the cells. Each guaranteed lease has a cell of its own size.
 func (s *Story) report() *cluster.CellReport {
 	if !s.Cells {
 		return nil

@@ -8,10 +8,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Story is a pretend cluster whose rounds a journal is asked to write down. It
-// decides by no policy (turns go round and round), but its books balance to the
-// GPU-millisecond, and its jobs arrive, wait, run under leases, lose work and
-// end as real ones do. The same seed tells the same story.
+// Story is a simulated cluster whose rounds a journal must store. It follows no policy (turns go
+// round robin), but its accounts balance to the GPU-millisecond, and its jobs arrive, wait, run
+// under leases, lose work and end like real ones. Equal seeds give equal stories.
 type Story struct {
 	rng   *rand.Rand
 	nodes []cluster.Node
@@ -27,19 +26,19 @@ type Story struct {
 	losses []cluster.Loss
 	acts   []cluster.Action
 	events []cluster.Event
-	slurm  int64 // last job id given out
+	slurm  int64 // last Slurm job id
 	plan   cluster.Plan
 
-	// Waiting is how many jobs wait in every round; Turn how long one round is;
-	// Term how long a lease, Notice how long before its end it is decided, by the
-	// toss of a coin, whether it is renewed or reclaimed.
+	// Waiting is the number of waiting jobs in every round. Turn is the length of a round, Term
+	// that of a lease. Notice is how long before its end a coin toss decides whether the lease is
+	// renewed or reclaimed.
 	Waiting int
 	Turn    cluster.Span
 	Term    cluster.Span
 	Notice  cluster.Span
-	// Restless is how many jobs finish, and as many arrive, each round.
+	// Restless is the number of jobs that finish, and of those that arrive, in each round.
 	Restless int
-	// Cells divides the cluster into virtual clusters: leases stand on GPUs, and some are lent.
+	// Cells divides the cluster into virtual clusters: leases have GPUs, and some are lent.
 	Cells bool
 }
 
@@ -53,8 +52,8 @@ var (
 	storyModels  = []string{"a100", "v100"}
 )
 
-// NewStory begins a story on nodes machines with 8 GPUs each, with as many jobs
-// waiting. It begins at 2026-03-01 23:50 UTC: midnight is near.
+// NewStory begins a story on nodes machines with 8 GPUs each, and with waiting jobs. It begins at
+// 2026-03-01 23:50 UTC, shortly before midnight.
 func NewStory(seed uint64, nodes, waiting int) *Story {
 	s := &Story{
 		rng:     rand.New(rand.NewPCG(seed, 1)),
@@ -81,7 +80,7 @@ func NewStory(seed uint64, nodes, waiting int) *Story {
 	return s
 }
 
-// Next tells the next round: what was known and what was decided.
+// Next gives the next round: its snapshot and its plan.
 func (s *Story) Next() (cluster.Snapshot, cluster.Plan) {
 	s.now = s.now.Add(s.Turn)
 	s.ended, s.losses, s.acts, s.events = nil, nil, nil, nil
@@ -104,7 +103,7 @@ func (s *Story) Next() (cluster.Snapshot, cluster.Plan) {
 	return snap, s.plan
 }
 
-// Plan gives the plan that was told last.
+// Plan gives the last plan.
 func (s *Story) Plan() cluster.Plan { return s.plan }
 
 func (s *Story) arrive() {
@@ -155,7 +154,7 @@ func (s *Story) snapshot() cluster.Snapshot {
 	return snap
 }
 
-// charge books the time since the last round.
+// charge charges the time since the last round.
 func (s *Story) charge() {
 	l := &s.memory.Ledger
 	if l.At == 0 {
@@ -230,8 +229,8 @@ func (s *Story) finish() {
 	}
 }
 
-// endTerms decides, a notice ahead, which leases are renewed when their term
-// ends, and reclaims the others at its end.
+// endTerms decides, a notice ahead, which leases are renewed at the end of their term. It
+// reclaims the others then.
 func (s *Story) endTerms() {
 	for _, l := range slices.Clone(s.memory.Leases) {
 		switch {
@@ -267,7 +266,7 @@ func (s *Story) reclaim(l cluster.Lease) {
 	s.act(cluster.Reclaim, l.Job, cluster.BecauseBehind, nil)
 }
 
-// lose books what the end of a lease destroys: what came after the notice.
+// lose charges the loss of a lease's end: the time after the notice.
 func (s *Story) lose(r *cluster.Record, l cluster.Lease) {
 	lost := cluster.Times(l.GPUs, s.now.Sub(l.NoticedAt))
 	j := s.jobs[l.Job]
@@ -347,7 +346,7 @@ func (s *Story) start(key cluster.JobKey) bool {
 	return true
 }
 
-// release frees what a running job holds and ends its lease.
+// release frees a running job's GPUs and ends its lease.
 func (s *Story) release(key cluster.JobKey, to cluster.JobState, why string) {
 	moved := *s.jobs[key]
 	s.free[moved.Holds[0].Node] += moved.Holds[0].GPUs
@@ -364,7 +363,7 @@ func (s *Story) release(key cluster.JobKey, to cluster.JobState, why string) {
 	s.end(s.memory.Leases[at], s.now, why)
 }
 
-// end takes a lease out of force.
+// end ends a lease.
 func (s *Story) end(l cluster.Lease, at cluster.Instant, why string) {
 	s.memory.Leases = slices.DeleteFunc(s.memory.Leases, func(o cluster.Lease) bool { return o.Job == l.Job })
 	l.State, l.Ended, l.Why = cluster.Over, at, why
@@ -391,7 +390,7 @@ func (s *Story) record(key cluster.JobKey) *cluster.Record {
 	return &s.memory.Records[at]
 }
 
-// prune forgets jobs that ended a quarter of an hour ago.
+// prune drops jobs that ended a quarter of an hour ago.
 func (s *Story) prune() {
 	s.memory.Records = slices.DeleteFunc(s.memory.Records, func(r cluster.Record) bool {
 		return r.Done != 0 && s.now.Sub(r.Done) > 15*cluster.Minute
@@ -446,7 +445,7 @@ func (s *Story) standings() []cluster.Standing {
 	return all
 }
 
-// copyMemory gives a memory that later rounds do not change.
+// copyMemory gives a copy that later rounds do not modify.
 func (s *Story) copyMemory() cluster.Memory {
 	m := s.memory
 	m.Records = slices.Clone(m.Records)

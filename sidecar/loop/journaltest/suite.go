@@ -1,5 +1,4 @@
-// Package journaltest holds what every loop.Journal must do, as one suite that
-// all of them pass: in memory and in PostgreSQL.
+// Package journaltest is the suite that every loop.Journal passes, in memory and in PostgreSQL.
 package journaltest
 
 import (
@@ -14,16 +13,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/loop"
 )
 
-// Ground is where journals live: a database, or a piece of memory.
+// Ground is the storage of journals: a database, or memory.
 type Ground struct {
-	// Start gives a journal on the ground as a daemon that starts (again) gets
-	// it. The one before is dead from then on: it never resigned.
+	// Start gives a journal as a daemon gets it after a restart. The previous daemon is dead
+	// then: it never resigned.
 	Start func(*testing.T) loop.Journal
 	// Order adds an override as an administrator does, and gives its id.
 	Order func(*testing.T, cluster.Override) int64
 }
 
-// Run runs the suite; each part asks for fresh ground.
+// Run runs the suite; each part uses new ground.
 func Run(t *testing.T, ground func(*testing.T) Ground) {
 	parts := []struct {
 		name string
@@ -63,7 +62,7 @@ func commit(t *testing.T, j loop.Journal, snap cluster.Snapshot, plan cluster.Pl
 	}
 }
 
-// same fails unless the journal gives back want, to a new daemon too.
+// same fails unless the journal gives back want, also to a new daemon.
 func same(t *testing.T, g Ground, j loop.Journal, want cluster.Memory) loop.Journal {
 	t.Helper()
 	if diff := cmp.Diff(want, open(t, j), cmpopts.EquateEmpty()); diff != "" {
@@ -122,7 +121,7 @@ func cells(t *testing.T, g Ground) {
 	if parts == 0 || lost == 0 || claimed == 0 {
 		t.Errorf("the story has %d parts of leases, %d of claims and %d losses", parts, claimed, lost)
 	}
-	snap, plan := story.Next() // beyond what a signed or a floating-point number can tell
+	snap, plan := story.Next() // beyond the range of signed and floating-point numbers
 	plan.Memory.Leases[0].Parts[0].GPUs = math.MaxUint64
 	plan.Memory.Lost = []cluster.CellLoss{{VC: "v\x00", Chain: "\"c\"", Type: "ü", Cells: math.MaxInt64}}
 	plan.Cells.Bound = append(plan.Cells.Bound, cluster.BoundCell{VC: "v\x00", Parts: []cluster.CellPart{{Node: "n", GPUs: math.MaxUint64}}},
@@ -144,7 +143,7 @@ func oddValues(t *testing.T, g Ground) {
 	open(t, j)
 	story := NewStory(3, 2, 5)
 	for _, change := range []func(*cluster.Snapshot, *cluster.Plan){
-		func(_ *cluster.Snapshot, p *cluster.Plan) { // beyond what a float64 can tell apart
+		func(_ *cluster.Snapshot, p *cluster.Plan) { // beyond the precision of a float64
 			p.Memory.Records[0].Alloc, p.Memory.Records[0].Due = 1<<53+1, math.MaxInt64
 			p.Memory.Ledger.Tenants[0].Alloc, p.Memory.Ledger.Tenants[0].Deficit = 1<<62+1, math.MinInt64+1
 			p.Memory.Ledger.Pools[0].Capacity = math.MaxInt64
@@ -152,12 +151,12 @@ func oddValues(t *testing.T, g Ground) {
 			p.Tenants[0].Rho, p.Tenants[0].RhoAll = cluster.Infinite, cluster.Infinite
 			p.Tenants[0].Lent, p.Tenants[0].Borrowed = math.MaxInt64, 1
 		},
-		func(_ *cluster.Snapshot, p *cluster.Plan) { // names that nobody should give
+		func(_ *cluster.Snapshot, p *cluster.Plan) { // unlikely names
 			p.Memory.Records[0].Name = "a\x00b \"quoted\" \\u0000 ünïcödé 🚀\n\t<&>"
 			p.Events = append(p.Events, cluster.Event{Kind: "odd\x00", Text: "\\\x00"})
 			p.Actions = append(p.Actions, cluster.Action{Verb: cluster.Unreserve, Reservation: "fairlease_\x00", Because: cluster.Reason{Note: "\x00"}})
 		},
-		func(_ *cluster.Snapshot, p *cluster.Plan) { // times that nobody will see
+		func(_ *cluster.Snapshot, p *cluster.Plan) { // unlikely times
 			p.Memory.Records[0].Avoid, p.Memory.Records[0].Gate = math.MaxInt64, math.MaxInt64
 			p.Memory.Records[0].UserBegin = -1
 			p.Memory.Leases[0].End = math.MaxInt64
@@ -286,7 +285,7 @@ func overrides(t *testing.T, g Ground) {
 	j := g.Start(t)
 	open(t, j)
 	year := 365 * cluster.Day
-	start := cluster.Instant(4_000_000_000_000) // 2096: to come for every clock
+	start := cluster.Instant(4_000_000_000_000) // 2096: in the future of every clock
 	orders := []cluster.Override{
 		{Kind: cluster.Exempt, Scope: "job", Name: "123_4", Until: start.Add(year), Reason: "paper", By: "root"},
 		{Kind: cluster.Boost, Scope: "tenant", Name: "bio", Until: start.Add(2 * year), Reason: "deadline", By: "ann"},

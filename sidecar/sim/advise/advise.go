@@ -1,13 +1,13 @@
-// Package advise says which cells a virtual cluster needs, from what its tenant's jobs asked
-// for and how long they waited: HiveD leaves that to the administrator (§3.2, §6).
+// Package advise says which cells a virtual cluster needs, from the requests and waits of its
+// tenant's jobs. HiveD leaves that to the administrator (§3.2, §6).
 //
-// The jobs are replayed alone on candidate cells (cellworld.Site.Private: first come first, one
-// that does not fit is passed over), until the fewest GPUs are found, in cells as large as can
-// be, on which they wait no longer in all than they did. Then cells are split into smaller
-// ones, since a promise of small cells costs the others less (§5.3), replaced by smaller ones or
-// left out, as many of them as will do, until not one more can be. What is found suffices, and
-// none of its cells can be spared; other cells with fewer GPUs may suffice, for in gangs of different
-// sizes a small job may be in the way of a large one just where there is more room.
+// The jobs are replayed alone on candidate cells (cellworld.Site.Private: first come, first
+// served, and a job that does not fit is skipped). First the search finds the minimum number of
+// GPUs, in the largest possible cells, on which the total wait does not exceed the recorded one.
+// Then it splits cells into smaller ones, since a reservation of small cells costs other tenants
+// less (§5.3), replaces them by smaller ones or removes them, until no further step is possible.
+// The result suffices, and none of its cells can be spared. Other cells with fewer GPUs may
+// suffice: with gangs of different sizes, more space can let a small job block a large one.
 package advise
 
 import (
@@ -25,30 +25,29 @@ import (
 // Job is a job of a site's history.
 type Job struct {
 	cellworld.Job              // Model: of the GPUs that it ran on
-	Waited        cluster.Span // in all: from its submission to its end, less the time that it ran
+	Waited        cluster.Span // total: from submission to end, without run time
 }
 
-// VC is what one tenant needs of one chain.
+// VC is one tenant's need in one chain.
 type VC struct {
 	Tenant string
-	Cells  []cluster.CellQuota // the largest first
+	Cells  []cluster.CellQuota // largest first
 	GPUs   int                 // in them
 	Jobs   int
 	Waited cluster.Span // by all these jobs
 }
 
-// Advice is what tenants need.
+// Advice is the need of all tenants.
 type Advice struct {
 	VCs     []VC
-	LeftOut int // jobs that no node could hold, or of a model that is not there
-	// Short is what is missing for all VCs together in the cluster that was described: cells of
-	// a type that are needed, and those there.
+	LeftOut int // jobs too large for any node, or of an unknown model
+	// Short lists the cells, by type, that all VCs need together beyond those of the described
+	// cluster.
 	Short cells.Faults
 }
 
-// Advise gives the smallest VCs with which each tenant would have waited no longer. Of the
-// description, its VCs are not read; without Tops nothing is short. An error is about the
-// description.
+// Advise gives the smallest VCs with which no tenant would have waited longer. It ignores the VCs
+// of the description; without Tops nothing is short. An error is about the description.
 func Advise(d cluster.Cells, jobs []Job) (Advice, error) {
 	if _, err := cells.New(cluster.Cells{Types: d.Types, Tops: d.Tops}); err != nil {
 		return Advice{}, err
@@ -101,7 +100,7 @@ func Advise(d cluster.Cells, jobs []Job) (Advice, error) {
 	return out, nil
 }
 
-// chain is the levels of a chain up to the node: the GPU first.
+// chain is the levels of a chain up to the node, the GPU first.
 type chain struct {
 	name  string
 	types []cluster.CellType
@@ -109,7 +108,7 @@ type chain struct {
 	model string
 }
 
-// chainsOf gives the chains of a description that is in order, by name.
+// chainsOf gives the chains of a valid description, by name.
 func chainsOf(types []cluster.CellType) []chain {
 	var out []chain
 	byName, inner := map[string]cluster.CellType{}, map[string]bool{}
@@ -141,7 +140,7 @@ func chainsOf(types []cluster.CellType) []chain {
 
 func (c *chain) node() int { return c.sizes[len(c.sizes)-1] }
 
-// holds tells whether a job could run on nodes of the chain.
+// holds tells whether a job fits on nodes of the chain.
 func (c *chain) holds(j *Job) bool {
 	return j.GPUs <= c.node() && (j.Model == "" || j.Model == c.model)
 }
@@ -154,7 +153,7 @@ type search struct {
 	waited cluster.Span
 }
 
-// least finds the least cells of a chain for a tenant.
+// least finds the minimum cells of a chain for a tenant.
 func (c *chain) least(tenant string, jobs []Job) (VC, error) {
 	s := search{chain: c, tenant: tenant}
 	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) })
@@ -172,7 +171,7 @@ func (c *chain) least(tenant string, jobs []Job) (VC, error) {
 	return VC{Tenant: tenant, Cells: c.quota(counts), GPUs: c.gpus(counts), Jobs: len(jobs), Waited: s.waited}, nil
 }
 
-// fewest finds the fewest GPUs that suffice, in cells as large as can be.
+// fewest finds the minimum number of GPUs, in the largest possible cells.
 func (s *search) fewest() ([]int, error) {
 	high := 1
 	for {
@@ -189,12 +188,12 @@ func (s *search) fewest() ([]int, error) {
 	return s.largest(n), err
 }
 
-// less takes from counts what will do, level by level, from the node down: cells that are
-// split, replaced by one of the level below, or left out. It tells whether something changed.
+// less reduces counts, level by level, from the node down: it splits cells, replaces them by one
+// of the level below, or removes them. It tells whether anything changed.
 func (s *search) less(counts []int) (bool, error) {
 	changed := false
 	for k := len(counts) - 1; k >= 0; k-- {
-		below := []int{0} // cells of the level below for each
+		below := []int{0} // child cells per cell
 		if k > 0 {
 			below = []int{s.types[k].Split, 1, 0}
 		}
@@ -219,7 +218,7 @@ func (s *search) less(counts []int) (bool, error) {
 	return changed, nil
 }
 
-// bisect finds the least number from low to high of which something is true, which it is of high.
+// bisect finds the least number from low to high for which is holds; it holds for high.
 func bisect(low, high int, is func(int) (bool, error)) (int, error) {
 	for low < high {
 		mid := (low + high) / 2
@@ -236,7 +235,7 @@ func bisect(low, high int, is func(int) (bool, error)) (int, error) {
 	return high, nil
 }
 
-// largest gives n GPUs as cells that are as large as can be: how many of each level.
+// largest gives n GPUs in the largest possible cells: the count of each level.
 func (c *chain) largest(n int) []int {
 	out := make([]int, len(c.sizes))
 	for k := len(out) - 1; k >= 0; k-- {
@@ -246,7 +245,7 @@ func (c *chain) largest(n int) []int {
 	return out
 }
 
-// suffices tells whether the jobs wait no longer on these cells than they did.
+// suffices tells whether the jobs wait no longer on these cells than recorded.
 func (s *search) suffices(counts []int) (bool, error) {
 	if s.gpus(counts) == 0 {
 		return false, nil
@@ -260,7 +259,7 @@ func (s *search) suffices(counts []int) (bool, error) {
 	return cellworld.Within(site.Private(s.tenant), s.jobs, s.waited)
 }
 
-// quota writes counts of cells as a VC's.
+// quota converts counts of cells to a VC's quotas.
 func (c *chain) quota(counts []int) []cluster.CellQuota {
 	var out []cluster.CellQuota
 	for k := len(counts) - 1; k >= 0; k-- {

@@ -51,7 +51,7 @@ func TestAdvise(t *testing.T) {
 	}
 }
 
-// What all need together may be more than there is: then it says by how much.
+// The total need may exceed the cluster: then the advice says by how much.
 func TestAdviseTellsWhatIsShort(t *testing.T) {
 	var jobs []Job
 	for _, tenant := range []string{"b", "a", "c"} {
@@ -76,7 +76,7 @@ func TestAdviseTellsWhatIsShort(t *testing.T) {
 	}
 }
 
-// Jobs go to the chain of their model, and to one whose nodes can hold them.
+// Jobs go to the chain of their model, if its nodes can hold them.
 func TestAdviseByChain(t *testing.T) {
 	d := cluster.Cells{Types: []cluster.CellType{
 		{Name: "v", Model: "v100"}, {Name: "small", Child: "v", Split: 4, Node: true}, {Name: "large", Child: "v", Split: 8, Node: true},
@@ -105,8 +105,8 @@ func TestAdviseByChain(t *testing.T) {
 	}
 }
 
-// On nodes of 4 GPUs under 2 switches: what is found suffices, nothing less of the same kind does,
-// and it is nearly always the least of all choices.
+// On nodes of 4 GPUs under 2 switches: the result suffices, no smaller one of the same kind does,
+// and it is nearly always the minimum of all choices.
 func TestAdviseIsLeast(t *testing.T) {
 	d := cluster.Cells{Types: []cluster.CellType{{Name: "gpu", Model: "m"}, {Name: "pcie", Child: "gpu", Split: 2}, {Name: "node", Child: "pcie", Split: 2, Node: true}}}
 	all, least := 0, 0
@@ -188,7 +188,8 @@ func describe(jobs []Job) string {
 	return text
 }
 
-// Ten days of a workload like HiveD's: what a tenant is advised is no more than its peak, and is found in seconds.
+// Ten days of a workload like HiveD's: the advice for a tenant does not exceed its peak, and
+// takes seconds.
 func TestAdviseOnATrace(t *testing.T) {
 	h := trace.LikeHiveD(1)
 	h.Length = 10 * cluster.Day

@@ -21,18 +21,19 @@ type Line struct {
 	Type   string  `json:"type"`
 	Cells  int     `json:"cells"`
 	Now    int     `json:"now"`
-	Jobs   int     `json:"jobs"` // of the tenant in the chain
+	Jobs   int     `json:"jobs"` // the tenant's jobs in the chain
 	Waited float64 `json:"waited_h"`
 }
 
-// Proposal is advice beside what a description promises.
+// Proposal is advice beside a description's reservations.
 type Proposal struct {
 	Lines   []Line       `json:"cells"`
 	LeftOut int          `json:"left_out"`
 	Short   cells.Faults `json:"short"`
 }
 
-// OfJournal gives advice for the tenants whose jobs were over in a window of the journal; nil = none was.
+// OfJournal gives advice for the tenants whose jobs ended in a window of the journal; nil = no
+// job did.
 func OfJournal(d *cluster.Cells, past *store.Past) (*Proposal, error) {
 	jobs := ended(past, nodeGPUs(d))
 	if len(jobs) == 0 {
@@ -51,7 +52,7 @@ func OfJournal(d *cluster.Cells, past *store.Past) (*Proposal, error) {
 	return out, nil
 }
 
-// Write writes the proposal as a table, and as what can be put into a file of cells.
+// Write writes the proposal as a table, and as text for a cells file.
 func (x *Proposal) Write(p *view.Page) error {
 	if p.JSON {
 		return p.Encode(x)
@@ -82,7 +83,7 @@ func (x *Proposal) Write(p *view.Page) error {
 	return nil
 }
 
-// nodeGPUs gives the GPUs of the largest node that a description has.
+// nodeGPUs gives the GPUs of the largest node in a description.
 func nodeGPUs(d *cluster.Cells) int {
 	types := map[string]cluster.CellType{}
 	for _, t := range d.Types {
@@ -102,7 +103,7 @@ func nodeGPUs(d *cluster.Cells) int {
 	return most
 }
 
-// promised gives how many cells of a type a tenant has.
+// promised gives a tenant's reserved cells of a type.
 func promised(d *cluster.Cells, tenant string, of *cluster.CellQuota) int {
 	n := 0
 	for _, v := range d.VCs {
@@ -115,7 +116,7 @@ func promised(d *cluster.Cells, tenant string, of *cluster.CellQuota) int {
 	return n
 }
 
-// ended gives the jobs that were over, as gangs on nodes of so many GPUs.
+// ended gives the jobs that ended, as gangs on nodes of so many GPUs.
 func ended(past *store.Past, node int) []Job {
 	s := backtest.Of(past, "")
 	load := map[string]trace.Job{}

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// A proposal is a table, and what can be put into a file of cells.
+// A proposal is a table, and text for a cells file.
 func TestProposal(t *testing.T) {
 	x := advise.Proposal{Lines: []advise.Line{{Tenant: "nlp", Chain: "rack", Type: "node", Cells: 2, Now: 1, Jobs: 7, Waited: 1.5}, {Tenant: "nlp", Chain: "rack", Type: "pair", Cells: 1}}, LeftOut: 3}
 	for form, want := range map[view.Form]string{

@@ -14,40 +14,40 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// The names of both in tables; Acted is that of what happened where fairlease had a hand in it.
+// The names of both in tables; Acted names the past if fairlease acted in it.
 const (
 	Was   = "slurm (as it was)"
 	Acted = "as it was (fairlease on)"
 	Would = "fairlease (would be)"
 )
 
-// Window is a window of time, twice.
+// Window is a window of time in both worlds: recorded and simulated.
 type Window struct {
-	Was   score.Run        // without Samples: they are many, see Score
+	Was   score.Run        // without Samples, since they are many: see Score
 	Setup experiment.Setup // of the window alone; see Setups
 	Jobs  Jobs
-	// Least and Most are the fewest and the most healthy GPUs that there were.
+	// Least and Most are the minimum and maximum number of healthy GPUs.
 	Least, Most int
 
 	past *store.Past
 }
 
-// Jobs says which jobs of the window are compared, and which are left out.
+// Jobs counts the compared and the omitted jobs of the window.
 type Jobs struct {
 	Compared int
-	There    int // of them: there already when it begins
-	Running  int // of them: still ran when it ends
-	Waiting  int // of them: had not started when it ends
-	Alone    int // of them: left alone by fairlease (interactive, excluded, …), but leased in the backtest
+	There    int // subset present at its begin
+	Running  int // subset running at its end
+	Waiting  int // subset waiting at its end
+	Alone    int // subset that fairlease leaves alone (interactive, excluded, …), but leased in the backtest
 
-	NeverRan int // left out: over before they ran, or could not have started
-	Unseen   int // left out: came and went while nobody looked
-	NoTenant int // left out: of no tenant
-	// OutTime is what those left out received.
+	NeverRan int // omitted: ended before they ran, or could not have started
+	Unseen   int // omitted: came and went between two looks
+	NoTenant int // omitted: of no tenant
+	// OutTime is the GPU time that the omitted jobs received.
 	OutTime cluster.GPUTime
 }
 
-// Of makes both from what the journal tells. name is what tables call the window.
+// Of makes both worlds from the journal. name is the window's name in tables.
 func Of(p *store.Past, name string) Window {
 	b := newBuilder(p)
 	for i := range p.Jobs {
@@ -71,7 +71,7 @@ func Of(p *store.Past, name string) Window {
 	return s
 }
 
-// Score gives the scores of what happened. It goes through the past's tenants.
+// Score gives the scores of the recorded world. It iterates over the past's tenants.
 func (s *Window) Score() (score.Scores, error) {
 	m := score.NewMeter(s.Was.Setting, s.Setup.Measures)
 	for _, j := range s.Was.Jobs {
@@ -92,11 +92,11 @@ func (s *Window) Score() (score.Scores, error) {
 	return out, err
 }
 
-// beyond is for how many windows in all jobs of the backtest are followed.
+// beyond is the duration, in windows, for which the backtest follows jobs.
 const beyond = 4
 
-// Setups gives the runs of the backtest: one to the window's end, for tenants and GPUs, and one
-// that follows jobs beyond it, where no more arrive, until all are over whose end is known.
+// Setups gives the runs of the backtest: one until the window's end, for tenants and GPUs, and
+// one that continues without new arrivals until all jobs with a known end are over.
 func (s *Window) Setups() []experiment.Setup {
 	window, long := s.Setup, s.Setup
 	window.Keep = true
@@ -105,7 +105,7 @@ func (s *Window) Setups() []experiment.Setup {
 	return []experiment.Setup{window, long}
 }
 
-// Join gives the scores of the backtest from those of its two runs.
+// Join gives the scores of the backtest from its two runs.
 func Join(window, long score.Scores) score.Scores {
 	out := long
 	out.Scheduler, out.To = Would, window.To
@@ -129,7 +129,7 @@ func bounds(gpus []store.GPUsThen) (least, most int) {
 	return least, most
 }
 
-// fleet gives the nodes that were healthy at the beginning or the end.
+// fleet gives the nodes that were healthy at the begin or the end.
 func fleet(p *store.Past) experiment.Fleet {
 	nodes := map[string]cluster.Node{}
 	for _, snap := range []*cluster.Snapshot{&p.Begin.Snapshot, &p.End.Snapshot} {
@@ -158,7 +158,7 @@ func fleet(p *store.Past) experiment.Fleet {
 	return f
 }
 
-// weights gives those of the end; of tenants that were gone by then, those of the beginning.
+// weights gives the weights at the end; for tenants that had left, those at the begin.
 func weights(p *store.Past) map[string]int64 {
 	out := map[string]int64{}
 	for _, snap := range []*cluster.Snapshot{&p.Begin.Snapshot, &p.End.Snapshot} {
@@ -169,7 +169,7 @@ func weights(p *store.Past) map[string]int64 {
 	return out
 }
 
-// account is a tenant's part of a pool, as of a moment.
+// account is a tenant's account in a pool, as of a moment.
 type account struct {
 	holds      int
 	rate       cluster.MicroGPU // due, ASTRAEA eq. 8
@@ -178,15 +178,15 @@ type account struct {
 
 type accountKey struct{ tenant, pool string }
 
-// samples gives the states that the cluster went through; each is good until the next. Where nothing is
-// told of a tenant in a pool at some moment, what was told before still holds.
+// samples gives the states of the cluster; each is valid until the next. If the journal has no
+// row of a tenant and pool at some moment, the last one stays valid.
 func samples(p *store.Past) iter.Seq2[score.Sample, error] {
 	return func(yield func(score.Sample, error) bool) {
 		b := books{accounts: map[accountKey]account{}, top: map[string]score.TenantSample{}}
 		b.edge(&p.Begin)
 		counts := p.GPUs
 		now := p.Begin.Plan.At
-		// to gives a sample for each moment at which the number of GPUs changed before then.
+		// to gives a sample for each change of the number of GPUs before then.
 		to := func(then cluster.Instant) bool {
 			for now < then {
 				for ; len(counts) > 0 && cluster.InstantOf(counts[0].At) <= now; counts = counts[1:] {
@@ -218,11 +218,11 @@ func samples(p *store.Past) iter.Seq2[score.Sample, error] {
 	}
 }
 
-// books are what is told of tenants, as of a moment.
+// books are the tenants' accounts as of a moment.
 type books struct {
 	accounts map[accountKey]account
 	gpus     int
-	top      map[string]score.TenantSample // sums never shrink, though time may move between pools
+	top      map[string]score.TenantSample // sums never shrink, although time may move between pools
 	row      []score.TenantSample
 }
 
@@ -238,7 +238,7 @@ func (b *books) edge(e *store.Edge) {
 	}
 }
 
-// sample sums pools up.
+// sample sums the pools.
 func (b *books) sample(at cluster.Instant) score.Sample {
 	out := score.Sample{At: at, Capacity: b.gpus}
 	sums := map[string]score.TenantSample{}

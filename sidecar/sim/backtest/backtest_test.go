@@ -18,8 +18,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store/storetest"
 )
 
-// observed is a virtual cluster that starts jobs by itself, first come first served,
-// while a daemon in observe mode keeps a journal.
+// observed is a virtual cluster that starts jobs by itself, first come, first served, while a
+// daemon in observe mode keeps a journal.
 func observed(t *testing.T, nodes []cluster.Node, tenants ...string) (*simtest.World, *store.Store) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{DSN: storetest.Database(t)})
@@ -45,7 +45,7 @@ func look(t *testing.T, w *simtest.World) {
 	}
 }
 
-// scores gives what was and what would have been in the whole of a journal.
+// scores gives the scores of both worlds for the whole journal.
 func scores(t *testing.T, s *store.Store) (sh Window, was, wouldBe score.Scores) {
 	t.Helper()
 	past, err := s.Past(t.Context(), cluster.Instant(0).Time(), simtest.Start.Add(cluster.Day).Time())
@@ -87,12 +87,12 @@ func near(t *testing.T, what string, got, want, slack float64) {
 	}
 }
 
-// Four GPUs, two tenants of the same weight. early submits three jobs that want all GPUs for
-// two hours each, late a moment after them one for an hour. First come first served lets
-// late wait for six hours. In that time and its own hour it is due two GPUs: it has received
-// 4 GPU hours of 14. Under fairlease the two hold the GPUs term about: late needs a bit more than
-// four terms for its hour and what they cost, so that it is done within ten terms; it
-// is due 5 GPU hours by then at most, and has received 4 at least.
+// Four GPUs, two tenants of equal weight. early submits three jobs that want all GPUs for two
+// hours each; a moment later, late submits one for an hour. First come, first served lets late
+// wait for six hours. In that time and its own hour it is due two GPUs: it has received 4
+// GPU-hours of 14. Under fairlease the two alternate by terms: late needs a bit more than four
+// terms for its hour and the costs, so it ends within ten terms; by then it is due at most 5
+// GPU-hours, and has received at least 4.
 func TestFirstComeFirstServedStarvesATenant(t *testing.T) {
 	w, s := observed(t, simtest.Nodes("v", "v100", 1, 4), "early", "late")
 	w.Submit("early", 3, 4, 2*cluster.Hour)
@@ -130,7 +130,7 @@ func TestFirstComeFirstServedStarvesATenant(t *testing.T) {
 	}
 }
 
-// A window that begins when jobs run and ends when jobs run: both worlds see what lies in it.
+// A window whose begin and end cut running jobs: both worlds have the part inside it.
 func TestJobsAcrossTheEdges(t *testing.T) {
 	w, s := observed(t, simtest.Nodes("v", "v100", 2, 4), "nlp", "vision")
 	w.Submit("nlp", 1, 4, 3*cluster.Hour)     // until 3 h
@@ -191,7 +191,7 @@ func TestJobsAcrossTheEdges(t *testing.T) {
 	}
 	near(t, "received by nlp", tenant(t, was, "nlp").Alloc, 4+2, 0.05)
 	near(t, "received by vision", tenant(t, was, "vision").Alloc, 4*4.5+4*.5, 0.05)
-	// Those of vision have no end in either world.
+	// Vision's jobs have no end in either world.
 	be := would(t, &sh)
 	if was.Jobs.Finished != 2 || was.Jobs.Unfinished != 3 || be.Jobs.Finished != 2 || be.Jobs.Unfinished != 3 {
 		t.Errorf("%+v, %+v", was.Jobs, be.Jobs)
@@ -201,10 +201,10 @@ func TestJobsAcrossTheEdges(t *testing.T) {
 	}
 }
 
-// Two jobs of 4 GPUs and three hours, of two tenants, on 4 GPUs, in a window of four hours: as it was
-// the first ran for three hours, and the second had run for one when the window ended. In the
-// backtest both have two hours by then, and the first is over only beyond the window: it has its
-// completion time all the same.
+// Two jobs of 4 GPUs and three hours, of two tenants, on 4 GPUs, in a window of four hours. In
+// the record the first ran for three hours, and the second for one before the window's end. In
+// the backtest both have two hours by then, and the first ends only after the window. It has a
+// completion time nevertheless.
 func TestJobsAreFollowedBeyondTheWindow(t *testing.T) {
 	w, s := observed(t, simtest.Nodes("v", "v100", 1, 4), "nlp", "vision")
 	w.Submit("nlp", 1, 4, 3*cluster.Hour)
@@ -222,8 +222,8 @@ func TestJobsAreFollowedBeyondTheWindow(t *testing.T) {
 	near(t, "received by nlp as it would have been", tenant(t, be, "nlp").Alloc, 8, 1.1)
 }
 
-// What the journal tells in odd ways: jobs that cannot be compared, nodes of several models, tenants
-// of whom nothing is told in one pool while something is in another.
+// Odd journals: jobs that cannot be compared, nodes of several models, tenants with rows in one
+// pool but not in another.
 func TestOddPasts(t *testing.T) {
 	const from, to = simtest.Start, simtest.Start + cluster.Instant(cluster.Hour)
 	when := func(minutes int) *time.Time {

@@ -1,34 +1,34 @@
-// Package backtest puts what would have been under fairlease beside what really
-// happened, from the journal that the daemon writes in observe mode.
+// Package backtest compares a simulation under fairlease with the recorded past, from the journal
+// that the daemon writes in observe mode.
 //
-//	store.Past ──► Of ──┬─► Was      what happened, scored as score.Meter scores any run
+//	store.Past ──► Of ──┬─► Was      the record, scored as score.Meter scores any run
 //	                    └─► Setups   the same jobs for package experiment, on the same nodes, with the daemon's settings
 //
-// Both count from the same moment, the window's first round, to the same end, its last.
+// Both cover the same time, from the window's first round to its last.
 //
-// # What happened
+// # The record
 //
-// What tenants had received and were due is read from the ledger's sums, which the
-// journal samples once a minute. What jobs had received and were due is read from the
-// jobs' records. A job arrives when it was first seen waiting for nothing but GPUs; where
-// that was within an interval of its submission, when it was submitted.
-// How much was idle in pieces too small to use was not written down: Fragmented is below 0.
+// The GPU time that tenants received and were due comes from the ledger's sums, which the journal samples once
+// a minute. That of jobs comes from the jobs' records. A job arrives when it
+// was first seen waiting only for GPUs; if that was within an interval of its submission, it
+// arrives at its submission. The journal has no data on idle GPUs in unusable pieces: Fragmented
+// is negative.
 //
-// # What would have been
+// # The simulation
 //
-// A job of the backtest arrives when it did, has the GPUs and the model that it had, and
-// works for as long as it ran: the GPU time that it received, less what requeues lost, over its GPUs.
+// A job of the backtest arrives when it did, with its GPUs and its model. Its work is its run
+// time: the GPU time that it received, less losses by requeues, over its GPUs.
 //
-// A job that was there when the window begins arrives then, with the run time that was
-// left, in both. How long a job runs that was not over when the window ends, nobody knows: it
-// is unfinished in both, and in the backtest it never ends. Time limits are
-// not heeded, for no job ran longer than its own. Nodes are there throughout if they were healthy at the
-// beginning or the end. CPUs and memory count for nothing.
+// A job present at the begin of the window arrives then, with its remaining run time, in both
+// worlds. Jobs still running at the end of the window have unknown length: they count as
+// unfinished in both, and in the backtest they never end. Time limits are ignored, since no job
+// exceeded its own. Nodes exist throughout if they were healthy at the begin or the end. CPUs and
+// memory are ignored.
 //
-// Under leases more jobs are under way at once, so that fewer are over at some moment,
-// and those are the short ones: the completion times of two worlds compare only where they are of the
-// same jobs. So what is said of jobs in the backtest is of all whose run time is known: they are followed
-// beyond the window, where no new ones arrive. That flatters what was, which chose the jobs that were over in
-// time, the less the longer the window is. What is said of tenants and GPUs is of the window
-// in both.
+// Under leases more jobs run concurrently, so at a given moment fewer have ended, and those are
+// the short ones. Completion times of two worlds are comparable only for the same jobs. So scores
+// of jobs in the backtest cover all jobs with a known run time: the simulation follows them
+// beyond the window, without new arrivals. This biases the comparison towards the record, which
+// selected the jobs that ended in time; the bias shrinks with longer windows. Scores of tenants
+// and GPUs cover the window in both.
 package backtest

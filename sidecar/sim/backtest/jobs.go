@@ -9,14 +9,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// builder goes through the jobs of a window.
+// builder processes the jobs of a window.
 type builder struct {
 	from, to   cluster.Instant
 	interval   cluster.Span
-	budget     bool                              // stops have one: what they destroyed is booked apart
-	next       cluster.JobKey                    // of the first job that came after the window
-	begin, end map[cluster.JobKey]cluster.Record // what was remembered then
-	commands   map[cluster.JobKey]string         // of the jobs that the past shows
+	budget     bool                              // with stop budgets, losses are booked separately
+	next       cluster.JobKey                    // of the first job after the window
+	begin, end map[cluster.JobKey]cluster.Record // records at these rounds
+	commands   map[cluster.JobKey]string         // of the jobs in the past
 
 	was  []score.Job
 	load []trace.Job
@@ -49,12 +49,12 @@ func byKey(records []cluster.Record) map[cluster.JobKey]cluster.Record {
 	return out
 }
 
-// job adds a job to both worlds, or counts why not.
+// job adds a job to both worlds, or counts it as omitted.
 func (b *builder) job(p *store.PastJob) {
 	if p.Key >= b.next {
 		return
 	}
-	// What the row says may have happened since; the record is of the window's end.
+	// The row may include later events; the record is of the window's end.
 	alloc, due, lost, restarts, done := p.Alloc, p.Due, p.Lost, p.Restarts, instant(p.Done)
 	if r, ok := b.end[p.Key]; ok {
 		alloc, due, lost, restarts = r.Alloc, r.Due, r.Lost, r.Restarts
@@ -65,7 +65,7 @@ func (b *builder) job(p *store.PastJob) {
 	before, there := b.begin[p.Key]
 	alloc, due, lost, restarts = alloc-before.Alloc, due-before.Due, lost-before.Lost, restarts-before.Restarts
 	held := alloc
-	if b.budget { // what stops destroyed was held, too, and is not in alloc
+	if b.budget { // destroyed time was held, too, and is not in alloc
 		held += max(lost, 0)
 	}
 	if b.leftOut(p, held, lost, done) {
@@ -74,7 +74,7 @@ func (b *builder) job(p *store.PastJob) {
 	j := score.Job{ID: p.SlurmID, Tenant: p.Tenant, User: p.User, GPUs: p.GPUs, End: done, Outcome: p.Outcome,
 		Alloc: max(alloc, 0), Due: max(due, 0), Preemptions: max(restarts, 0),
 		Held: span(held, p.GPUs), Overhead: span(min(lost, held), p.GPUs)}
-	j.Lost, j.Runs = j.Overhead, j.Held-j.Overhead // what the journal books is work lost
+	j.Lost, j.Runs = j.Overhead, j.Held-j.Overhead // the journal's overhead is lost work
 	b.times(&j, p)
 	b.jobs.Compared++
 	if there && j.Submit == b.from {
@@ -85,7 +85,7 @@ func (b *builder) job(p *store.PastJob) {
 	}
 	runs := j.Runs
 	if done == 0 {
-		runs = beyond * b.to.Sub(b.from) // never over
+		runs = beyond * b.to.Sub(b.from) // it never ends
 		if j.Start == 0 {
 			b.jobs.Waiting++
 		} else {
@@ -114,7 +114,7 @@ func (b *builder) leftOut(p *store.PastJob, held, lost cluster.GPUTime, done clu
 	return true
 }
 
-// times sets when a job arrived, started and ended, as far as that lies in the window.
+// times sets the arrival, start and end of a job, if they are in the window.
 func (b *builder) times(j *score.Job, p *store.PastJob) {
 	if j.Start = instant(p.Started); j.Start > b.to {
 		j.Start = 0
@@ -130,7 +130,7 @@ func (b *builder) times(j *score.Job, p *store.PastJob) {
 	if j.Submit == 0 || j.Start != 0 && j.Start < j.Submit {
 		j.Submit = j.Start
 	}
-	// It was seen a look later than it came, at most.
+	// The first look that sees a job is at most one interval after its submission.
 	if asked := instant(p.Submitted); asked != 0 && asked < j.Submit && j.Submit.Sub(asked) <= b.interval {
 		j.Submit = asked
 	}
@@ -151,7 +151,7 @@ func instant(t *time.Time) cluster.Instant {
 	return cluster.InstantOf(*t)
 }
 
-// span gives how long so many GPUs were held.
+// span gives the time for which so many GPUs were held.
 func span(t cluster.GPUTime, gpus int) cluster.Span {
 	return cluster.Span(max(t, 0)) / cluster.Span(gpus)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// habitsOf gives what is known of how jobs save, the best evidence first: what jobs of a type did, what users declare of the
-// jobs, what the site's rules say of them.
+// habitsOf gives how jobs save, the best evidence first: behaviour of jobs of the type, users'
+// declarations, the site's rules.
 func habitsOf(habits []cluster.Habit, jobs []cluster.Job, rules []cluster.SavingRule) []experiment.Habit {
 	var out []experiment.Habit
 	for i := range habits {
@@ -45,10 +45,10 @@ func habitsOf(habits []cluster.Habit, jobs []cluster.Job, rules []cluster.Saving
 	return out
 }
 
-// gpus gives how many GPUs a job holds, else asks for.
+// gpus gives a job's number of allocated GPUs, else of requested ones.
 func gpus(j *cluster.Job) int { return cmp.Or(j.GPUsHeld(), j.Request.GPUs) }
 
-// seen lists the jobs that a past shows, those that came last first.
+// seen lists the jobs of a past, latest first.
 func seen(p *store.Past) []cluster.Job {
 	out := make([]cluster.Job, 0, len(p.Seen))
 	for i := len(p.Seen) - 1; i >= 0; i-- {
@@ -57,7 +57,7 @@ func seen(p *store.Past) []cluster.Job {
 	return out
 }
 
-// Assume lets jobs save as the journal knows, and where it knows nothing as m says.
+// Assume lets jobs save as the journal shows, and otherwise according to m.
 func (s *Window) Assume(m experiment.Mixture) {
 	known := habitsOf(s.past.End.Plan.Memory.Habits, seen(s.past), s.Setup.Settings.Saves)
 	if len(known) > 0 {
@@ -71,7 +71,7 @@ func (s *Window) Assume(m experiment.Mixture) {
 	s.Setup.Saves = m
 }
 
-// Kinds sums jobs of the window up by kind, those with the most GPU time first.
+// Kinds sums the jobs of the window by kind, largest GPU time first.
 func (s *Window) Kinds(jobs []score.Job) []score.Kind {
 	of := map[string]*trace.Job{}
 	for j := range s.Setup.Load.Jobs {
@@ -87,8 +87,8 @@ func (s *Window) Kinds(jobs []score.Job) []score.Kind {
 	return sums.sorted()
 }
 
-// Queue sums up the jobs that Slurm shows, by kind, with the GPU time that they have held in their present attempts; habits
-// and rules say how they save.
+// Queue sums the jobs in Slurm's queue by kind, with the GPU time of their current attempts.
+// habits and rules say how they save.
 func Queue(now cluster.Instant, jobs []cluster.Job, habits []cluster.Habit, rules []cluster.SavingRule) []score.Kind {
 	s := experiment.Setup{Saves: experiment.Only(sim.Never)}
 	s.Saves.Habits = habitsOf(habits, jobs, rules)

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// Conduct ranks before declarations, declarations before the site's rules.
+// Behaviour ranks before declarations, declarations before the site's rules.
 func TestWhatIsKnownOfSaving(t *testing.T) {
 	habits := []cluster.Habit{{Type: cluster.JobType{User: "ann", Command: "train.sh", GPUs: 8}, Restarted: 1, Last: cluster.Restarted},
 		{Type: cluster.JobType{User: "ann", Command: "new.sh", GPUs: 8}, Completed: 3}}
@@ -33,7 +33,8 @@ func TestWhatIsKnownOfSaving(t *testing.T) {
 	}
 }
 
-// Two tenants share four GPUs; the jobs of one save, those of the other do not. Each kind is told what becomes of it.
+// Two tenants share four GPUs; the jobs of one save, those of the other do not. Each kind has its
+// own result.
 func TestKindsOfJobs(t *testing.T) {
 	w, s := observed(t, simtest.Nodes("v", "v100", 1, 4), "early", "late")
 	submit := func(user, name string, saves sim.Saves, gpus int, runs cluster.Span) {
@@ -83,7 +84,7 @@ func TestKindsOfJobs(t *testing.T) {
 	if lost < r[0].Overhead.Lost.GPUHours {
 		t.Errorf("%.2f GPU hours are lost by kind, %.2f in the scores", lost, r[0].Overhead.Lost.GPUHours)
 	}
-	// As it was, nobody lost anything.
+	// In the record there are no losses.
 	for _, k := range sh.Kinds(sh.Was.Jobs) {
 		if k.Requeued > 0 || k.Lost > 0 {
 			t.Errorf("as it was: %+v", k)

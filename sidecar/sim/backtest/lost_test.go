@@ -8,7 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// With a stop budget the journal books what stops destroyed apart from what jobs received: a job held GPUs for both.
+// With a stop budget the journal books destroyed work separately from received GPU time: a job
+// held GPUs for both.
 func TestWhatStopsDestroyedWasHeld(t *testing.T) {
 	for _, c := range []struct {
 		allowance        cluster.Span

@@ -7,23 +7,20 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// newAlloX makes AlloX (Le et al., EuroSys'20) as in ASTRAEA's evaluation (§6.1.5): a
-// min-cost bipartite matching of jobs to places on machines, for the tenants with the
-// lowest progress first.
+// newAlloX makes AlloX (Le et al., EuroSys'20) as in ASTRAEA's evaluation (§6.1.5): a min-cost
+// bipartite matching of jobs to places on machines, with the tenants of lowest progress first.
 //
-// In the matching a job that runs for p as the k-th from the end on its machine costs k p,
-// which is what it adds to the sum of completion times. The snapshot does not tell how
-// fast a job is on which model, so that to this scheduler all machines are of one kind;
-// then the matching of least cost gives the places in the order of p, the longest last:
-// shortest processing time first. A gang is matched to as many machines as it has GPUs and
-// costs as much on each, so jobs stand in the order of the GPU time that they still need.
+// In the matching a job of run time p that is the k-th from the end on its machine costs k p, its
+// contribution to the sum of completion times. The snapshot has no speeds by model, so all
+// machines are of one kind. Then the matching of least cost orders the places by p, the longest
+// last: shortest processing time first. A gang occupies as many machines as it has GPUs and costs
+// as much on each, so the order is by remaining GPU time.
 //
-// Progress is what a tenant has received of what it was due (ASTRAEA eq. 12). A tenth of
-// the tenants that have jobs, those with the least, go before the others (AlloX's alpha).
-// ASTRAEA does not say whether jobs that run give way; here the matching is made anew
-// whenever leases end, of those jobs too, which is better for it where jobs are long. It
-// knows what somebody tells about how long jobs run (Options.Runs), else their time
-// limits; see remaining.
+// Progress is received over due GPU time of a tenant (ASTRAEA eq. 12). A tenth of the tenants
+// with jobs, those with the lowest progress, go first (AlloX's alpha). ASTRAEA does not say
+// whether running jobs are preempted. Here the matching is repeated whenever leases end,
+// including running jobs, which favours the baseline if jobs are long. Run times are those of
+// Options.Runs, else time limits; see remaining.
 func newAlloX(o Options) rule {
 	return func(r *round) {
 		r.upForRenewal()
@@ -46,8 +43,8 @@ func newAlloX(o Options) rule {
 	}
 }
 
-// leastProgress marks a tenth of the tenants of the jobs in a line, and one at least:
-// those that have received least of what they were due.
+// leastProgress marks a tenth of the tenants of the jobs in a line, at least one: those with the
+// lowest received over due GPU time.
 func (r *round) leastProgress(line []int) []bool {
 	behind := make([]bool, len(r.Tenants))
 	var tenants []int

@@ -7,8 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 )
 
-// matched gives the least sum of completion times of jobs of one GPU on m machines: the
-// cheapest way to match every job to a machine and a place from its end, tried out.
+// matched gives the minimum sum of completion times of one-GPU jobs on m machines, by trying
+// every matching of jobs to machines and places from the end.
 func matched(m int, runs []cluster.Span) cluster.Span {
 	places := make([]int, m) // jobs so far on each machine, counted from the end
 	var try func(left []cluster.Span) cluster.Span
@@ -32,7 +32,7 @@ func matched(m int, runs []cluster.Span) cluster.Span {
 	return try(runs)
 }
 
-// Jobs that come together complete as the matching of least cost has it.
+// Jobs that arrive together complete as in the matching of least cost.
 func TestAlloXIsTheMatchingOfLeastCost(t *testing.T) {
 	length := []cluster.Span{50 * minute, 10 * minute, 40 * minute, 20 * minute, 30 * minute}
 	runs := map[cluster.JobID]cluster.Span{}
@@ -53,7 +53,7 @@ func TestAlloXIsTheMatchingOfLeastCost(t *testing.T) {
 	}
 }
 
-// What counts of a gang is its GPU time.
+// A gang counts with its GPU time.
 func TestAlloXCountsAllMachinesOfAGang(t *testing.T) {
 	runs := map[cluster.JobID]cluster.Span{}
 	w := newWorld(t, scheduler(t, "allox", baseline.Options{Runs: told(runs)}), nodes(1, 4), "a")

@@ -9,24 +9,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 )
 
-// bidders divide unlike GPUs: who they are, and what they are due.
+// bidders divides heterogeneous GPUs between users.
 type bidders struct {
 	policy string
 	told   Options
-	may    map[cluster.JobKey][]int // the pools that could serve a job: of one that runs only its own is known
+	may    map[cluster.JobKey][]int // usable pools of each job; for a running job only its own is known
 	last   cluster.Division
 }
 
-// bidder is a tenant's jobs that are as fast as each other on every model: OEF's virtual user (§4.2.4), and
-// what Gandiva_fair trades for.
+// bidder is a tenant's jobs with equal speeds on every model: OEF's virtual user (§4.2.4), and a
+// trading party of Gandiva_fair.
 type bidder struct {
 	cluster.Bid
-	jobs []int     // of the round
+	jobs []int     // indices in the round
 	due  []float64 // GPUs, by pool
 }
 
-// divide gives the bidders, by tenant, then name, and the GPUs by pool that they divide: all that work, but
-// for those of jobs that cannot lose theirs.
+// divide gives the bidders, by tenant, then name, and the GPUs by pool that they divide: all
+// healthy ones, without those of jobs that cannot lose them.
 func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 	may, at := map[cluster.JobKey][]int{}, map[string]int{}
 	gpus = make([]int, r.pools)
@@ -75,7 +75,7 @@ func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 	return list, gpus
 }
 
-// speeds gives how fast a job is by pool, as a multiple of its slowest.
+// speeds gives the speed of a job by pool, relative to its slowest.
 func (u *bidders) speeds(r *round, j *job, may []int) []float64 {
 	speeds := make([]float64, r.pools)
 	least := 0.0
@@ -99,7 +99,7 @@ func (r *round) weight(tenant int) int64 {
 	return r.s.Tenants[i].Weight
 }
 
-// poolsBySpeed orders pools by how fast their jobs are there.
+// poolsBySpeed orders pools by the speed of their jobs.
 func poolsBySpeed(list []bidder, pools int) []int {
 	order, speed := make([]int, pools), make([]float64, pools)
 	for p := range order {

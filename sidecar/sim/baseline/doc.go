@@ -16,7 +16,7 @@
 //	allox              AlloX, ASTRAEA §6.1.5                 min-cost matching, by one kind of machine; lowest progress first
 //	gandiva-fair       Gandiva_fair §3.1-3.2, eq. 1-3        gang-aware stride by tenants' tickets, one for all servers
 //
-// For GPU models that are not alike (Unlike), which need to be told how fast jobs are on each:
+// For heterogeneous GPUs (Unlike); these need the speed of jobs on each model:
 //
 //	fifo:random        Gavel §7.3                            first come, first served, on any model, to the end
 //	fifo:settled       Gavel's code                          the same, as its authors' code chooses the model: the last by name
@@ -29,12 +29,12 @@
 //	                                                         migration; users trade models
 //	oef:coop, :noncoop OEF §4.2, §4.3                        its programs, rounded with the deviation carried
 //
-// hived, and hived:fifo and so on, are no baselines: the engine itself with virtual clusters.
+// hived, hived:fifo and so on are not baselines but the engine with virtual clusters.
 //
-// Where a paper leaves something open the scheduler's comment says what was chosen:
-// what is best for it. No scheduler knows how long a job will run, unless told
-// so by Options.Runs.
+// If a paper leaves something open, the scheduler's comment gives our choice: the best one for
+// the baseline. Schedulers know a job's run time only through Options.Runs.
 //
-// Those with leases share how they end: the term's length, the notice and a renewal in
-// place are the product's; see Options.Grid. Jobs must be gated (sim.Virtual.Gate): nothing starts without a grant.
+// Baselines with leases share the product's ends of leases: the length of terms, the notice, and
+// renewal in place; see Options.Grid. Jobs must be gated (sim.Virtual.Gate): nothing starts
+// without a grant.
 package baseline

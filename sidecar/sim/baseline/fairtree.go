@@ -12,9 +12,8 @@ import (
 // halfLife is PriorityDecayHalfLife in the sample of Slurm's guide.
 const halfLife = 14 * cluster.Day
 
-// fairTree is Slurm's fair tree over two levels, tenants and their users: what each has
-// used, halved every half-life. It is kept as of the last round that was written down,
-// so that a round which is only looked at leaves no trace.
+// fairTree is Slurm's fair tree over two levels, tenants and their users: usage that halves every
+// half-life. Its state is that of the last committed round, so that a preview leaves no trace.
 type fairTree struct {
 	was, is used
 }
@@ -46,8 +45,8 @@ func (f *fairTree) charge(r *round) {
 	}
 }
 
-// ranked is a user in the order of the walk: by the level fair share (share / usage, both
-// among siblings) of the tenant, then by its own.
+// ranked is a user in the order of the walk: by the tenant's level fair share (share / usage,
+// both among siblings), then by its own.
 type ranked struct {
 	user
 	tenant, own float64
@@ -57,13 +56,13 @@ func (a ranked) compare(b ranked) int {
 	return cmp.Or(cmp.Compare(b.tenant, a.tenant), cmp.Compare(b.own, a.own))
 }
 
-// sums is what a tenant's users are together.
+// sums totals a tenant's users.
 type sums struct{ usage, users, weight float64 }
 
-// factors gives the fair-share factor of every user that has used something or has a job
-// now: the tree is walked from the root, the child with the highest level fair share
-// first; the place in that order is the rank, and rank / number of users the factor.
-// The users of tenants that are level are ranked together.
+// factors gives the fair-share factor of every user with usage or a job. The walk starts at the
+// root and visits the child with the highest level fair share first; the position is the rank,
+// and rank / number of users the factor. Users of tenants with equal level fair shares are ranked
+// together.
 func (f *fairTree) factors(r *round) map[user]float64 {
 	users := f.users(r)
 	tenants, root := make(map[string]*sums, len(r.s.Tenants)), sums{}
@@ -95,10 +94,10 @@ func (f *fairTree) factors(r *round) map[user]float64 {
 	return factors
 }
 
-// level gives a level fair share: without usage as high as can be, without a share 0.
+// level gives a level fair share: maximal without usage, 0 without a share.
 func level(share, usage, all float64) float64 {
 	switch {
-	case !(share > 0): // also where nobody has one
+	case !(share > 0): // also if all shares are 0
 		return 0
 	case usage == 0:
 		return math.Inf(1)
@@ -106,7 +105,7 @@ func level(share, usage, all float64) float64 {
 	return share * all / usage
 }
 
-// users gives everybody who has used something or has a job, in order.
+// users gives all users with usage or a job, in order.
 func (f *fairTree) users(r *round) []user {
 	all := make(map[user]bool, len(f.is.by))
 	for u := range f.is.by {

@@ -1,8 +1,8 @@
 package baseline
 
-// newFIFO makes the plainest scheduler: first come, first served, to the end. Nobody who
-// wants GPUs of a model overtakes the first who waits for them; nothing is preempted. A
-// job that a failure put back keeps its place.
+// newFIFO makes the simplest scheduler: first come, first served, without preemption. A job that
+// waits for GPUs of a model blocks all later ones for that model. A job requeued by a failure
+// keeps its place.
 func newFIFO(Options) rule {
 	return func(r *round) {
 		r.hold()

@@ -24,7 +24,7 @@ func TestFIFOServesInTheOrderOfArrival(t *testing.T) {
 	}
 }
 
-// Whoever waits for one model does not block those who want another.
+// A job that waits for one model does not block jobs for another.
 func TestFIFOBlocksOnlyItsModel(t *testing.T) {
 	w := newWorld(t, scheduler(t, "fifo", baseline.Options{}), append(nodes(1, 4), simtest.Nodes("o", "k80", 1, 4)...), "a")
 	v100 := func(w *sim.Work) { w.Request.Model = "v100" }
@@ -35,8 +35,8 @@ func TestFIFOBlocksOnlyItsModel(t *testing.T) {
 	w.runs("two models", map[cluster.JobID]bool{first: true, second: false, either: true})
 }
 
-// With the switch a gang takes what is idle of both models, and runs at the pace of
-// the slower one; without it it waits.
+// With Options.Mixed a gang takes idle GPUs of both models, and runs at the pace of the slower
+// one; without it, it waits.
 func TestMixedGangsSpanModels(t *testing.T) {
 	for _, mixed := range []bool{false, true} {
 		w := newWorld(t, scheduler(t, "fifo", baseline.Options{Mixed: mixed}), append(nodes(1, 4), simtest.Nodes("o", "k80", 1, 4)...), "a")

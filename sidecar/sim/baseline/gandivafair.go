@@ -16,19 +16,18 @@ import (
 //	tickets per GPU = tickets of the user / GPUs that the user's jobs want        (eq. 1)
 //	tickets of a job = tickets per GPU * its GPUs                                  (eq. 3)
 //
-// A job has a pass. When the GPUs are given out for the next quantum, here a term, those
-// with the smallest pass go first; one that does not fit keeps its pass, which is how
-// it comes to be first. A job that runs for a quantum passes on by its stride, the
-// inverse of its tickets by GPU; a new job begins at the smallest pass of all. Tickets are
-// effective ones (§3.2, "weight readjustment"): what users with few jobs cannot use is
-// the others', so that a GPU's tickets count 1 where all jobs of a user can run all the
-// time, and never more.
+// A job has a pass. When GPUs are assigned for the next quantum, here a term, jobs with the
+// smallest pass go first. A job that does not fit keeps its pass, and so becomes first
+// eventually. Each quantum of run time increases the pass by the job's stride, the inverse of its
+// tickets per GPU; a new job starts at the smallest pass of all. Tickets are effective ones
+// (§3.2, "weight readjustment"): what users with few jobs cannot use goes to others. A GPU's
+// tickets count 1 if all jobs of a user can always run, and never more.
 //
-// The paper splits the stride among servers because its jobs live there, and balances their
-// tickets by migrating; it is then identical to one stride for the whole cluster ("but without
-// the inefficiency of constant migrations"). Here a job that pauses leaves its node anyway
-// and comes back wherever there is room, so there is one stride, in perfect balance. A
-// job that goes on stays where it is. All leases end together, as quanta do.
+// The paper splits the stride among servers because its jobs live there, and balances tickets by
+// migration. That equals one stride for the whole cluster ("but without the inefficiency of
+// constant migrations"). Here a paused job leaves its node anyway and returns wherever there is
+// space, so there is one stride, in perfect balance. A job that continues stays in place. All
+// leases end together, like quanta.
 func newGandivaFair(Options) rule {
 	g := &passes{}
 	return func(r *round) {
@@ -43,13 +42,13 @@ func newGandivaFair(Options) rule {
 	}
 }
 
-// passes keeps the pass of every job, and up to which GPU time that is.
+// passes holds the pass of every job, and the GPU time up to which it is charged.
 type passes struct {
 	jobs  []stride.Job // by key
 	alloc []cluster.GPUTime
 }
 
-// find gives the place of a job.
+// find gives the index of a job.
 func (g *passes) find(key cluster.JobKey) (int, bool) {
 	return slices.BinarySearchFunc(g.jobs, key, func(j stride.Job, key cluster.JobKey) int { return cmp.Compare(j.Key, key) })
 }
@@ -59,8 +58,7 @@ func (g *passes) pass(r *round, k int) stride.Pass {
 	return g.jobs[i].Pass
 }
 
-// advance brings every job's pass up to now: it goes by what a job has received, so
-// that a round that is only looked at leaves no trace.
+// advance updates every job's pass. It uses received GPU time, so that a preview leaves no trace.
 func (g *passes) advance(r *round) {
 	strides := r.strides()
 	var now passes

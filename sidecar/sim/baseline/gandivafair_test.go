@@ -15,7 +15,7 @@ func quanta(t *testing.T, nodes []cluster.Node, users ...string) *world {
 	return w
 }
 
-// share gives the part of some terms in which a job ran.
+// share gives the fraction of some terms in which a job ran.
 func (w *world) share(id cluster.JobID, terms int) float64 {
 	return float64(w.Progress(id)) / float64(cluster.Span(terms)*w.Settings.Term)
 }
@@ -72,8 +72,8 @@ func TestGandivaFairLargeJob(t *testing.T) {
 	near(t, "share of the large job", w.share(large, 60), 1.0/3, 1.0/60)
 }
 
-// A new job begins at the smallest pass: it neither waits for what the others had, nor
-// makes up for the time before it came.
+// A new job starts at the smallest pass: it neither waits for the others' past use, nor gets
+// compensation for the time before it came.
 func TestGandivaFairNewJob(t *testing.T) {
 	w := quanta(t, nodes(1, 1), "A", "B")
 	first := w.submit("A", 1, forever, nil)
@@ -84,8 +84,8 @@ func TestGandivaFairNewJob(t *testing.T) {
 	near(t, "share of the old one", w.share(first, 40), 0.75, 1.0/40)
 }
 
-// What a user could not use is the others' and no credit (§3.2): when it comes with more
-// jobs it gets its share from then on.
+// Tickets that a user could not use go to others and are no credit (§3.2): with more jobs the
+// user gets its share from then on.
 func TestGandivaFairUnusedTicketsAreNoCredit(t *testing.T) {
 	w := quanta(t, nodes(1, 8), "A", "B")
 	w.submit("A", 1, forever, nil)

@@ -8,10 +8,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/stride"
 )
 
-// newGandivaSplit makes Gandiva_fair as it is in the paper, where jobs live on servers: Algorithm 2 gives
-// a job its place, by tickets per model, which users trade; split stride says who runs there (§3.1); each quantum one
-// job may migrate to another model where it does better, and jobs from servers with a high load to others (§3.5).
-// What a job is due where it lives it has only there; GPUs that nobody of a server needs are lent, though.
+// newGandivaSplit makes Gandiva_fair as in the paper, where jobs live on servers. Algorithm 2
+// places a job, by tickets per model, which users trade. Split stride chooses the jobs that run
+// there (§3.1). Each quantum, one job may migrate to another model where it gains, and jobs may
+// leave servers with a high load (§3.5). A job has its entitlement only on its server; unused
+// GPUs of a server are lent, though.
 func newGandivaSplit(o Options) rule {
 	policy := "gandiva-fair"
 	if o.Speed == nil {
@@ -21,13 +22,14 @@ func newGandivaSplit(o Options) rule {
 	return (&rota{turn: s.turn}).choose
 }
 
-// What Gandiva_fair migrates for: a tenth of a GPU's tickets, and a tenth of what a job gets done.
+// Thresholds of Gandiva_fair's migrations: a tenth of a GPU's tickets, and a tenth of a job's
+// throughput.
 const (
 	loadThreshold = cluster.WholeGPU / 10
 	rateThreshold = 0.1
 )
 
-// servers is what Gandiva_fair carries from quantum to quantum.
+// servers is the state that Gandiva_fair keeps between quanta.
 type servers struct {
 	bidders
 	homes  map[cluster.JobKey][]cluster.Holding
@@ -38,7 +40,7 @@ type servers struct {
 // server is the GPUs of a model on a node.
 type server struct{ node, model string }
 
-// turn gives who runs in the next quantum.
+// turn gives the jobs that run in the next quantum.
 func (s *servers) turn(r *round) map[cluster.JobKey]spot {
 	list, _ := s.divide(r)
 	order := poolsBySpeed(list, r.pools)
@@ -62,8 +64,8 @@ func (s *servers) turn(r *round) map[cluster.JobKey]spot {
 	return s.split(r, &state, names, stayed)
 }
 
-// place gives every job a home: those that have one keep it, others are placed one by one; then some
-// migrate. It tells who has stayed.
+// place gives every job a home: existing homes stay, the others are placed one by one; then some
+// jobs migrate. It returns the jobs that stayed.
 func (s *servers) place(r *round, list []bidder, order []int, state *stride.State, at map[server]int) (stayed map[cluster.JobKey]bool) {
 	var queue []stride.Queued
 	stayed = map[cluster.JobKey]bool{}
@@ -115,8 +117,8 @@ func (s *servers) place(r *round, list []bidder, order []int, state *stride.Stat
 	return stayed
 }
 
-// split gives the turn of split stride, and remembers homes and passes. Who came or moved joins at the smallest
-// pass there.
+// split gives the turn of split stride, and saves homes and passes. A new or migrated job starts
+// at the smallest pass there.
 func (s *servers) split(r *round, state *stride.State, names []server, stayed map[cluster.JobKey]bool) map[cluster.JobKey]spot {
 	all := stride.Split{}
 	for n, name := range names {
@@ -124,7 +126,7 @@ func (s *servers) split(r *round, state *stride.State, names []server, stayed ma
 	}
 	s.homes = map[cluster.JobKey][]cluster.Holding{}
 	strides := state.Strides()
-	for _, came := range []bool{false, true} { // who comes joins those who are there
+	for _, came := range []bool{false, true} { // new jobs join present ones
 		for i := range state.Jobs {
 			j := &state.Jobs[i]
 			if stayed[j.Key] == came {

@@ -10,16 +10,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy"
 )
 
-// gavelPrefix begins the names of the schedulers that run a policy of Gavel's by its mechanism.
+// gavelPrefix starts the names of schedulers with a policy and the mechanism of Gavel.
 const gavelPrefix = "gavel:"
 
-// unmodelled ends the names of those for which all models are alike.
+// unmodelled ends the names of policies that treat all models alike.
 const unmodelled = "-blind"
 
-// spaceSharing ends the names of those under which pairs of jobs may share GPUs.
+// spaceSharing ends the names of policies under which pairs of jobs may share GPUs.
 const spaceSharing = "+ss"
 
-// gavel gives the scheduler that runs a policy by Gavel's mechanism, by its name.
+// gavel gives the schedulers for a policy by name, under Gavel's mechanism.
 func gavel(name string) []rival {
 	objective, sharing := strings.CutSuffix(strings.TrimPrefix(name, gavelPrefix), spaceSharing)
 	seeing, blind := strings.CutSuffix(objective, unmodelled)
@@ -35,8 +35,8 @@ func gavel(name string) []rival {
 	}, pairs)}}
 }
 
-// alike divides with a policy for which all GPUs are of one model (§4.1: X_m a scalar). A job has its
-// part of the time on every model on which it runs, as that has GPUs.
+// alike divides with a policy as if all GPUs were of one model (§4.1: X_m a scalar). A job
+// spreads its time over all its models in proportion to their GPUs.
 func alike(name string, p policy.Problem) (policy.Shares, error) {
 	one := policy.Problem{Models: []policy.Model{{Name: anyModel, Price: 1}}, Jobs: slices.Clone(p.Jobs), Entities: p.Entities}
 	for _, m := range p.Models {
@@ -66,9 +66,9 @@ func alike(name string, p policy.Problem) (policy.Shares, error) {
 	return out, nil
 }
 
-// greedy is first come, first served on unlike models: the first has the model on which it is fastest, each
-// after it the one on which it is fastest of those that have enough GPUs left. Nobody overtakes one who finds
-// none. Jobs move up as faster GPUs become free.
+// greedy is first come, first served on heterogeneous GPUs: the first job gets its fastest model,
+// each later one its fastest model with enough GPUs left. A job that finds none blocks all later
+// ones. Jobs move up as faster GPUs become free.
 func greedy(p policy.Problem) (policy.Shares, error) {
 	out := policy.Shares{Time: make([][]float64, len(p.Jobs))}
 	left := make([]float64, len(p.Models))
@@ -93,8 +93,8 @@ func greedy(p policy.Problem) (policy.Shares, error) {
 	return out, nil
 }
 
-// newAtRandom makes first come, first served where a job keeps the GPUs with which it starts to its end: those of one of
-// the models that have enough idle then, drawn by lot. Nobody overtakes.
+// newAtRandom makes first come, first served where a job keeps its first GPUs until it ends:
+// those of a random model with enough idle ones. No job overtakes.
 func newAtRandom(o Options) rule {
 	m := &mechanism{told: o}
 	return func(r *round) {
@@ -121,14 +121,15 @@ func newAtRandom(o Options) rule {
 	}
 }
 
-// settled is the FIFO that knows no models as Gavel's evaluation ran it: what the authors' code does (policies/fifo.py of
-// their repository), which is not what it says. A job keeps the model with which it starts to its end. The first who waits has the
-// place of one who is done; else a model is drawn by lot of those that have enough idle, but then forgotten: the job has the one
-// whose name is last of those that count as open, be there enough of it or not. When its last GPU is taken it is the
-// drawn one that counts as open no longer, until the next look. So at times more jobs have a model than it has GPUs, and take
-// turns by Gavel's rounds, and GPUs of others stay idle.
+// settled is the FIFO without models as Gavel's evaluation ran it: the behaviour of the authors'
+// code (policies/fifo.py of their repository), which differs from its description. A job keeps
+// its first model until it ends. The first waiting job takes the place of an ended one. Otherwise
+// the code draws a random model with enough idle GPUs, but then ignores it: the job gets the open
+// model with the last name, even without enough GPUs. When a model's last GPU is taken, the drawn
+// model counts as closed until the next look. So sometimes more jobs have a model than it has
+// GPUs and alternate by Gavel's rounds, while GPUs of other models stay idle.
 type settled struct {
-	on  map[int64]int // models of the jobs that have been given one
+	on  map[int64]int // models of jobs that have one
 	lot *rand.Rand
 }
 
@@ -170,8 +171,8 @@ func (s *settled) divide(p policy.Problem) (policy.Shares, error) {
 	return out, nil
 }
 
-// start gives models to those who wait, in order: the last by name of those that are open and on which they run. Who runs on none of
-// them is passed over.
+// start assigns models to waiting jobs, in order: the last by name among the open ones on which
+// they run. Jobs that run on none are skipped.
 func (s *settled) start(models []policy.Model, left []int, queue []*policy.Job) {
 	var open []int
 	for m := range models {
@@ -181,7 +182,7 @@ func (s *settled) start(models []policy.Model, left []int, queue []*policy.Job) 
 	}
 	slices.SortFunc(open, func(a, b int) int { return cmp.Compare(models[a].Name, models[b].Name) })
 	for _, j := range queue {
-		var enough []int // of open
+		var enough []int // subset of open
 		for i, m := range open {
 			if left[m] >= j.Gang {
 				enough = append(enough, i)

@@ -6,8 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// dismiss ends the lease of a job that others displace: notice first, and the requeue
-// when the notice is over.
+// dismiss ends the lease of a displaced job: first the notice, then the requeue.
 func (r *round) dismiss(j *job) {
 	if j.lease.State == cluster.Active {
 		r.Notify(j.at, max(j.lease.End, r.now.Add(r.set.Notice)))
@@ -17,9 +16,9 @@ func (r *round) dismiss(j *job) {
 	}
 }
 
-// term gives when a term that begins at t ends. Each lease has its own end, as leases in
-// Themis and in ASTRAEA's evaluation have; ends are rounded up to the notice, so that there
-// are not too many of them. Where so asked, all end together as the product's do.
+// term gives the end of a term that begins at t. Each lease has its own end, as in Themis and in
+// ASTRAEA's evaluation; ends are rounded up to the notice, to limit their number. With
+// Options.Grid all end together as the product's do.
 func (r *round) term(t cluster.Instant) cluster.Instant {
 	if r.grid {
 		return lease.Next(t, r.set)
@@ -41,8 +40,7 @@ func (r *round) upForRenewal() {
 	}
 }
 
-// contenders gives the jobs that wait and those that may lose their lease, in order of
-// arrival.
+// contenders gives the waiting jobs and those that may lose their lease, in order of arrival.
 func (r *round) contenders() []int {
 	r.line = r.line[:0]
 	for k := range r.jobs {
@@ -53,10 +51,10 @@ func (r *round) contenders() []int {
 	return r.line
 }
 
-// contest lets the jobs of a line have their turns, best first: one that has a lease that
-// ends keeps its GPUs for the next term, unless one before it has displaced it; one that
-// waits takes GPUs that are idle, else of those who are last in the line. One that
-// does not fit is passed over. The leases that end must all be in the line.
+// contest gives the jobs of a line their turns, best first. A job with an ending lease keeps its
+// GPUs for the next term, unless an earlier one has displaced it. A waiting job takes idle GPUs,
+// else those of the last jobs in the line. A job that does not fit is skipped. The line must
+// contain all ending leases.
 func (r *round) contest(line []int) {
 	r.hold()
 	r.board.Await(len(r.s.Cases))
@@ -77,8 +75,8 @@ func (r *round) contest(line []int) {
 	}
 }
 
-// displace gives a waiting job GPUs as start does: idle ones, else those that are soon free
-// if leases are not renewed.
+// displace gives a waiting job GPUs like start: idle ones, else those of leases that are not
+// renewed.
 func (r *round) displace(j *job, end cluster.Instant, may func(pool int) bool) int {
 	if p := r.start(j, end, may); p >= 0 {
 		return p

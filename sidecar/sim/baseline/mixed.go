@@ -8,10 +8,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// anyModel is the one pool of a site whose GPUs are all alike to the scheduler.
+// anyModel is the single pool if the scheduler ignores models.
 const anyModel = "any"
 
-// merged makes a site on which all GPUs are in one pool.
+// merged makes a site with all GPUs in one pool.
 func (r *round) merged() *place.Site {
 	nodes := slices.Clone(r.s.Nodes)
 	for i := range nodes {
@@ -44,7 +44,7 @@ func (r *round) merge(j *job) {
 	j.shape, j.pools = r.site.Shape(spec), onePool
 }
 
-// onSite gives holdings as the site knows them.
+// onSite converts holdings to the merged site.
 func (r *round) onSite(holds []cluster.Holding) []cluster.Holding {
 	if !r.mixed {
 		return holds
@@ -56,7 +56,7 @@ func (r *round) onSite(holds []cluster.Holding) []cluster.Holding {
 	return out
 }
 
-// offSite gives holdings on the merged site their nodes' models.
+// offSite restores the nodes' models in holdings on the merged site.
 func (r *round) offSite(holds []cluster.Holding) []cluster.Holding {
 	out := slices.Clone(holds)
 	for i := range out {

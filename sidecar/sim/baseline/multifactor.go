@@ -8,29 +8,28 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// What a site sets in slurm.conf: the sample in Slurm's guide to the multifactor plugin
-// (PriorityMaxAge 14-0, PriorityWeightAge 1000, PriorityWeightFairshare 10000,
-// PriorityWeightJobSize 1000, large jobs favoured; the half-life is in fairtree.go).
+// Settings of slurm.conf: the sample in Slurm's guide to the multifactor plugin (PriorityMaxAge
+// 14-0, PriorityWeightAge 1000, PriorityWeightFairshare 10000, PriorityWeightJobSize 1000, large
+// jobs favoured; the half-life is in fairtree.go).
 const (
 	maxAge          = 14 * cluster.Day
 	weightAge       = 1000
 	weightFairshare = 10000
 	weightJobSize   = 1000
-	// noLimit is what a job that states no time limit is taken to run.
+	// noLimit is the assumed run time of a job without a time limit.
 	noLimit = cluster.Day
 )
 
-// newMultifactor makes what Slurm itself does with its usual plugins:
+// newMultifactor makes Slurm's own scheduling with its usual plugins:
 //
 //	priority = age + fair share + job size, each a factor from 0 to 1 with its weight
 //
-// The jobs start by priority. The first that does not fit is given the nodes on which
-// it can start soonest, going by the time limits of those that run; others may
-// go before it on nodes that are not among those, or where their own limit ends before
-// that (EASY backfill). As in Slurm's plan a node is kept whole. There is one such job for
-// each GPU model. Nothing is preempted, and a run time is what the limit says.
+// Jobs start by priority. The first that does not fit gets a claim on the nodes where it can
+// start soonest, by the time limits of running jobs. Others may overtake it on other nodes, or if
+// their own limit ends earlier (EASY backfill). As in Slurm's plan the claim is for whole nodes.
+// There is one such job for each GPU model. Nothing is preempted, and the run time is the limit.
 //
-// Slurm leaves much open; here priorities are as of now in every round rather than every
+// Slurm leaves much open. Here priorities are updated in every round rather than every
 // PriorityCalcPeriod, and every job is tried for backfill, not only the first of each user.
 func newMultifactor(Options) rule {
 	tree := &fairTree{}
@@ -40,7 +39,7 @@ func newMultifactor(Options) rule {
 		if !r.idle() {
 			return
 		}
-		kept := make([]cluster.Instant, r.pools) // until when the first that waits can wait
+		kept := make([]cluster.Instant, r.pools) // until when the first waiting job can wait
 		for _, k := range byPriority(r, tree) {
 			j := &r.jobs[k]
 			if !r.backfill(j, kept) && !slices.ContainsFunc(j.pools, func(p int) bool { return kept[p] > 0 }) {
@@ -50,7 +49,7 @@ func newMultifactor(Options) rule {
 	}
 }
 
-// byPriority gives the jobs that wait, highest priority first, then in order of arrival.
+// byPriority gives the waiting jobs, highest priority first, then in order of arrival.
 func byPriority(r *round, tree *fairTree) []int {
 	all := 0
 	for i := range r.Ledger.Pools {
@@ -73,13 +72,13 @@ func byPriority(r *round, tree *fairTree) []int {
 	return line
 }
 
-// backfill starts a waiting job if it is in nobody's way.
+// backfill starts a waiting job if it delays no claim.
 func (r *round) backfill(j *job, kept []cluster.Instant) bool {
 	for _, p := range j.pools {
 		if r.board.Idle(p) == 0 {
 			continue
 		}
-		end := kept[p] // all that ends by then is alike
+		end := kept[p] // jobs that end by then are equivalent
 		if end > 0 && r.now.Add(r.limit(j)) > end {
 			end++
 		}
@@ -91,7 +90,7 @@ func (r *round) backfill(j *job, kept []cluster.Instant) bool {
 	return false
 }
 
-// keep keeps the nodes on which a job that does not fit now can start soonest.
+// keep reserves the nodes on which a job that does not fit now can start soonest.
 func (r *round) keep(j *job, kept []cluster.Instant) {
 	board := r.empty()
 	for _, i := range r.rest {
@@ -122,7 +121,7 @@ func (r *round) keep(j *job, kept []cluster.Instant) {
 	r.board.Claim(best.Nodes, max(best.At, r.now+1))
 }
 
-// limit gives how long a job may run.
+// limit gives a job's time limit.
 func (r *round) limit(j *job) cluster.Span {
 	if limit := r.s.Cases[j.at].Job.Limit; limit > 0 {
 		return limit
@@ -130,8 +129,7 @@ func (r *round) limit(j *job) cluster.Span {
 	return noLimit
 }
 
-// ends gives when a job that has GPUs ends at the latest; one that should have ended
-// ends soon.
+// ends gives the latest end of a running job; an overdue one ends soon.
 func (r *round) ends(j *job) cluster.Instant {
 	start := r.now
 	if j.runs {

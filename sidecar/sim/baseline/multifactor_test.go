@@ -12,7 +12,7 @@ func limited(limit cluster.Span) func(*sim.Work) {
 	return func(w *sim.Work) { w.Limit = limit }
 }
 
-// The tenant that has used least for its share goes first, and in it the user who has.
+// The tenant with the least usage for its share goes first, and so does the user within it.
 func TestMultifactorFairTree(t *testing.T) {
 	w := newWorld(t, scheduler(t, "slurm-multifactor", baseline.Options{}), nodes(1, 4), "a", "b")
 	as := func(name string) func(*sim.Work) { return func(w *sim.Work) { w.User = name } }
@@ -22,14 +22,13 @@ func TestMultifactorFairTree(t *testing.T) {
 	abe := w.submit("a", 4, hour, as("abe"))
 	ben := w.submit("b", 4, hour, as("ben"))
 	w.Run(5 * hour)
-	// ben's tenant has used nothing; then abe has used nothing of what his tenant has.
+	// ben's tenant has used nothing; next is abe, who has used nothing of the tenant's share.
 	if b, e, a := w.started(ben), w.started(abe), w.started(ann); b > e || e > a || b < 59*minute || a < 0 {
 		t.Errorf("ben started after %s, abe after %s, ann after %s; want this order", b, e, a)
 	}
 }
 
-// Usage is forgotten by halves: what was used long ago counts less than what was used
-// just now, though it was more.
+// Usage decays by halves: old usage counts less than recent usage, even if it was more.
 func TestMultifactorForgets(t *testing.T) {
 	w := newWorld(t, scheduler(t, "slurm-multifactor", baseline.Options{}), nodes(1, 1), "old", "new")
 	w.submit("old", 1, 10*cluster.Day, nil)
@@ -44,8 +43,8 @@ func TestMultifactorForgets(t *testing.T) {
 	}
 }
 
-// EASY backfill: the first that waits has nodes kept for it from when the limits of
-// those that run end; others go before it only if that does not delay it.
+// EASY backfill: the first waiting job has a claim on nodes from the end of running jobs' limits;
+// others overtake only without delaying it.
 func TestMultifactorBackfill(t *testing.T) {
 	w := newWorld(t, scheduler(t, "slurm-multifactor", baseline.Options{}), nodes(2, 4), "a")
 	w.submit("a", 4, 2*hour, limited(2*hour)) // on one node

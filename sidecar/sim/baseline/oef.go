@@ -7,9 +7,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/rounds"
 )
 
-// newOEF makes OEF (Mo et al.) with one of its programs: what users are due is divided before every round, and
-// rounded to whole GPUs with the deviation carried (§4.3). GPUs that a user is given and its jobs do not fill
-// are lent.
+// newOEF makes OEF (Mo et al.) with one of its programs. Entitlements are computed before every
+// round, and rounded to whole GPUs with carried deviations (§4.3). GPUs that a user's jobs cannot
+// fill are lent.
 func newOEF(policy string) func(Options) rule {
 	return func(o Options) rule {
 		m := &market{bidders: bidders{policy: policy, told: o}}
@@ -17,18 +17,19 @@ func newOEF(policy string) func(Options) rule {
 	}
 }
 
-// market is what OEF carries from round to round.
+// market is the state that OEF keeps between rounds.
 type market struct {
 	bidders
-	owed    map[string]rounds.Tenant // by user; no jobs
+	owed    map[string]rounds.Tenant // by user; without jobs
 	starved map[cluster.JobKey]int
 }
 
-// turn gives who runs in the next round. A deviation is of a pool, whatever the order of models.
+// turn gives the jobs that run in the next round. A deviation belongs to a pool, whatever the
+// order of models.
 func (m *market) turn(r *round) map[cluster.JobKey]spot {
 	list, gpus := m.divide(r)
 	order := poolsBySpeed(list, r.pools)
-	slices.Reverse(order) // OEF's models begin with the slowest
+	slices.Reverse(order) // OEF orders models from the slowest
 	tenants, models := make([]rounds.Tenant, len(list)), make([]int, r.pools)
 	for i := range list {
 		was := m.owed[list[i].Party]

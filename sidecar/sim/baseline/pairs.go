@@ -11,8 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/rounds"
 )
 
-// pairer says which pairs of jobs may share GPUs, in next.pairs, and whether the policy has to
-// divide anew for it. m.now is the round that is over.
+// pairer sets the pairs of jobs that may share GPUs, in next.pairs, and tells whether the policy
+// must divide again. m.now is the previous round.
 type pairer func(m *mechanism, r *round, next *tally) bool
 
 // couple is two jobs, the one with the smaller key first.
@@ -21,7 +21,8 @@ type couple [2]cluster.JobKey
 func (r *round) key(k int) cluster.JobKey { return r.Records[r.jobs[k].at].Key }
 func (r *round) id(k int) cluster.JobID   { return r.s.Cases[r.jobs[k].at].Job.ID }
 
-// together gives the throughputs of two jobs on the same GPUs, a before b in the round. It is false where they cannot share any.
+// together gives the throughputs of two jobs on the same GPUs, a before b in the round; false if
+// they cannot share any.
 func (m *mechanism) together(r *round, next *tally, a, b int) (policy.Pair, bool) {
 	q := policy.Pair{A: a, B: b}
 	x, y := &r.jobs[a], &r.jobs[b]
@@ -41,12 +42,12 @@ func (m *mechanism) together(r *round, next *tally, a, b int) (policy.Pair, bool
 	return q, some
 }
 
-// beside gives the throughputs of two jobs on the same GPUs of a pool; met = what was measured there.
+// beside gives the throughputs of two jobs on the same GPUs of a pool; met = measured there.
 func (m *mechanism) beside(r *round, a, b, pool int, met bool) (float64, float64) {
 	return m.told.Beside(&r.s.Cases[r.jobs[a].at].Job, &r.s.Cases[r.jobs[b].at].Job, r.Pools[pool], met)
 }
 
-// met gives the pairs that shared GPUs in the round that is over, with the pool.
+// met gives the pairs that shared GPUs in the previous round, with the pool.
 func (m *mechanism) met(r *round) map[couple]int {
 	out := map[couple]int{}
 	for k := range r.jobs {
@@ -58,8 +59,8 @@ func (m *mechanism) met(r *round) map[couple]int {
 	return out
 }
 
-// worth gives what two jobs do together on a pool, the sum of what each does relative to what it does alone: above 1 it is
-// more than when they take turns.
+// worth gives the combined throughput of two jobs on a pool, each relative to its throughput
+// alone: above 1 sharing beats alternating.
 func (m *mechanism) worth(r *round, a, b, pool int, met bool) float64 {
 	x, y := m.beside(r, a, b, pool, met)
 	if x == 0 || y == 0 {
@@ -68,10 +69,10 @@ func (m *mechanism) worth(r *round, a, b, pool int, met bool) float64 {
 	return x/m.speed(r, &r.jobs[a], pool) + y/m.speed(r, &r.jobs[b], pool)
 }
 
-// everyPair gives all pairs that should do more together on some model than when they take turns: Gavel's space
-// sharing (§3.1). What two jobs turned out to do together on a model takes the place of what was expected (§6).
+// everyPair gives all pairs that should gain from sharing on some model: Gavel's space sharing
+// (§3.1). Measured throughputs replace expected ones (§6).
 func everyPair(m *mechanism, r *round, next *tally) bool {
-	now := make([]int, len(m.now.at)) // rows, by those of before; -1 = gone
+	now := make([]int, len(m.now.at)) // rows, by previous row; -1 = gone
 	known := make([]bool, len(r.jobs))
 	for key, i := range m.now.at {
 		now[i] = -1
@@ -113,8 +114,8 @@ func everyPair(m *mechanism, r *round, next *tally) bool {
 	return changed
 }
 
-// keep takes over the rows of the pairs whose jobs are still there, which held for a while longer. It gives where they are,
-// by where they were.
+// keep copies the rows of pairs whose jobs still exist, and extends their time. It gives the new
+// row by the old one.
 func (t *tally) keep(was *tally, gone cluster.Span) map[int]int {
 	moved := map[int]int{}
 	for i := len(was.at); i < len(was.rows); i++ {
@@ -129,7 +130,7 @@ func (t *tally) keep(was *tally, gone cluster.Span) map[int]int {
 	return moved
 }
 
-// share gives the pairs their parts of the time. Only pairs that have any have a row.
+// share gives the pairs their fractions of time. Only pairs with a fraction have a row.
 func (t *tally) share(r *round, time [][]float64) {
 	before := map[couple]rounds.Row{}
 	for _, row := range t.rows[len(t.at):] {
@@ -152,12 +153,14 @@ func (t *tally) share(r *round, time [][]float64) {
 	}
 }
 
-// packing is Gandiva's space sharing as Gavel's evaluation ran it (§7.3, §8; policies/gandiva.py of the authors' code). Where
-// there are more jobs than GPUs, all jobs that are alone are paired at random, with one of as many GPUs. A pair is parted only where one of
-// the two cannot share a model at all, or where what they do together on all models, the sum, is less than one job does alone on
-// one; what was tried is not remembered. (Their paper says "until a combination that improves performance is found".)
+// packing is Gandiva's space sharing as Gavel's evaluation ran it (§7.3, §8; policies/gandiva.py
+// of the authors' code). If there are more jobs than GPUs, all single jobs are paired at random,
+// with equal numbers of GPUs. A pair is separated only if one of the two cannot share a model at
+// all, or if their total throughput over all models is below that of one job alone on one. Tried
+// pairs are not remembered. (Their paper says "until a combination that improves performance is
+// found".)
 type packing struct {
-	with map[cluster.JobKey]cluster.JobKey // both ways
+	with map[cluster.JobKey]cluster.JobKey // in both directions
 }
 
 func newPacking() pairer {
@@ -165,7 +168,7 @@ func newPacking() pairer {
 	return g.pair
 }
 
-// part parts a pair.
+// part separates a pair.
 func (g *packing) part(a cluster.JobKey) {
 	delete(g.with, g.with[a])
 	delete(g.with, a)
@@ -196,7 +199,8 @@ func (g *packing) pair(m *mechanism, r *round, next *tally) bool {
 	return !slices.Equal(next.couples(), m.now.couples())
 }
 
-// group draws pairs of jobs that are alone, as many times as there are of these. Those who cannot share stay alone.
+// group draws as many pairs of single jobs as there are single jobs. Jobs that cannot share stay
+// alone.
 func (g *packing) group(m *mechanism, r *round, next *tally, single []int) {
 	lot := rand.New(rand.NewPCG(uint64(r.now), 0))
 	for n := len(single); n > 0 && len(single) > 1; n-- {
@@ -221,7 +225,7 @@ func (t *tally) couples() []couple {
 	return out
 }
 
-// judge parts the pairs that do too little, and those of which one is gone.
+// judge separates pairs with too little throughput, and those with an ended job.
 func (g *packing) judge(m *mechanism, r *round, next *tally) {
 	for _, x := range slices.Sorted(maps.Keys(g.with)) {
 		y, ok := g.with[x]
@@ -245,12 +249,13 @@ func (g *packing) judge(m *mechanism, r *round, next *tally) {
 	}
 }
 
-// packed divides the time of all GPUs equally, with no heed of what they are: between the pairs that there are and the jobs
-// that are alone. Only where some stay idle those are the slowest: else it would have no chance when there is little to do.
+// packed divides the time of all GPUs equally, regardless of model, between the pairs and the
+// single jobs. Only if some GPUs stay idle, those are the slowest: otherwise the policy would
+// have no chance under low load.
 func packed(p policy.Problem) (policy.Shares, error) {
 	one := p
 	one.Jobs, one.Pairs = nil, nil
-	pair := make([]int, len(p.Jobs)) // 1 + of the first of two its pair; -1 of the second
+	pair := make([]int, len(p.Jobs)) // 1 + pair index for the first of two; -1 for the second
 	for i, q := range p.Pairs {
 		pair[q.A], pair[q.B] = i+1, -1
 	}
@@ -281,8 +286,8 @@ func packed(p policy.Problem) (policy.Shares, error) {
 	return out, nil
 }
 
-// fastestFirst gives as many GPUs of the models as the jobs can use, of those on which they do most first. Of each there
-// is a trace at least, for who runs on no other.
+// fastestFirst gives as many GPUs as the jobs can use, of the models with the highest throughput
+// first. Of each there is at least a trace, for jobs that run on no other.
 func fastestFirst(p policy.Problem) []policy.Model {
 	const trace = 1e-3
 	models, order := slices.Clone(p.Models), make([]int, len(p.Models))

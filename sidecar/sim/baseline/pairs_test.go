@@ -10,13 +10,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
-// visits follows who is whose guest, and checks that no GPU has a third job.
+// visits follows hosts and guests, and checks that no GPU has a third job.
 type visits struct {
 	testing.TB
 	*world
 	host  map[cluster.JobID]cluster.JobID // by guest
 	guest map[cluster.JobID]cluster.JobID // by host
-	met   map[[2]cluster.JobID]int        // how often two have
+	met   map[[2]cluster.JobID]int        // times that two jobs shared GPUs
 }
 
 func visiting(t testing.TB, w *world) *visits {
@@ -51,7 +51,7 @@ func (v *visits) watch(e sim.Event) {
 	}
 }
 
-// all gives the same part of the speed for all pairs of kinds.
+// all gives all pairs of kinds the same fraction of their speed.
 func all(part float64, kinds ...string) together {
 	out := together{}
 	for _, a := range kinds {
@@ -62,14 +62,14 @@ func all(part float64, kinds ...string) together {
 	return out
 }
 
-// Jobs do what the pairs do in which the program has them, and a GPU's time is counted once. A job that
-// is in several pairs runs in one of them at a time.
+// Jobs progress at the rates of their pairs in the program, and a GPU's time is counted once. A
+// job in several pairs runs in one of them at a time.
 func TestPairsFollowShares(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		gpus, jobs int
 		part       float64
-		want       float64 // what each does, of what it would do alone
+		want       float64 // throughput of each, relative to alone
 	}{
 		{"two on one GPU, better together", 1, 2, 0.9, 0.9},
 		{"two on one GPU, worse together", 1, 2, 0.4, 0.5},
@@ -97,7 +97,7 @@ func TestPairsFollowShares(t *testing.T) {
 	}
 }
 
-// Who shares with whom is chosen by what they do together.
+// Pairs are chosen by their combined throughput.
 func TestPairsAreChosenByWhatTheyDoTogether(t *testing.T) {
 	parts := all(0.55, "a", "b")
 	parts[[2]string{"a", "b"}], parts[[2]string{"b", "a"}] = 0.95, 0.9
@@ -121,8 +121,8 @@ func TestPairsAreChosenByWhatTheyDoTogether(t *testing.T) {
 	}
 }
 
-// Gandiva's packing pairs all at random where there are more jobs than GPUs. Pairs that together do less than one alone part, and
-// others are drawn, until none does. Where all fit alone nobody shares.
+// Gandiva's packing pairs jobs at random if there are more jobs than GPUs. Pairs with less
+// throughput than one job alone are separated and redrawn. If all jobs fit alone none share.
 func TestPackingTriesPairs(t *testing.T) {
 	parts := all(0.3, "a", "b")
 	parts[[2]string{"a", "b"}], parts[[2]string{"b", "a"}] = 0.9, 0.9
@@ -160,7 +160,7 @@ func TestPackingTriesPairs(t *testing.T) {
 	w.runs("three on three", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, ids[2]: true})
 }
 
-// A round that is looked at twice is the same twice.
+// Two decisions on the same round are equal.
 func TestPairsOfARoundThatIsLookedAtTwice(t *testing.T) {
 	for _, name := range []string{"gavel:las+ss", "gandiva:packing"} {
 		w := unlike(t, name, models(2, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.3, "v100": 1}}, all(0.7, "x"))

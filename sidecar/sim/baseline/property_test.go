@@ -15,7 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// conserving are the schedulers that leave no GPU idle that a waiting job fits on.
+// conserving lists the schedulers that leave no GPU idle on which a waiting job fits.
 var conserving = map[string]bool{"tiresias-l": true, "quota-lend": true, "themis": true, "gandiva-fair": true, "allox": true}
 
 // chaos is a random cluster under random load.
@@ -75,7 +75,7 @@ func (c *chaos) encode(p cluster.Plan) []byte {
 	return b
 }
 
-// stir makes something happen.
+// stir makes a random event.
 func (c *chaos) stir() {
 	switch rapid.IntRange(0, 8).Draw(c.T, "event") {
 	case 0, 1, 2, 3:
@@ -98,7 +98,7 @@ func (c *chaos) submit() {
 	work := sim.Work{User: "u", Account: tenant, Partition: "gpu", Request: simtest.Gang(gpus),
 		Runs: cluster.Span(rapid.IntRange(1, 120).Draw(c.T, "minutes")) * minute, Saves: sim.Always,
 		NoRequeue: rapid.IntRange(0, 7).Draw(c.T, "norequeue") == 0}
-	if c.Settings.Notice > 0 { // who is not told cannot save, and two that displace each other get nowhere
+	if c.Settings.Notice > 0 { // without a notice jobs cannot save, and two that displace each other make no progress
 		work.Saves = sim.AtEnd
 	}
 	if rapid.IntRange(0, 4).Draw(c.T, "spread") == 0 {
@@ -110,7 +110,7 @@ func (c *chaos) submit() {
 	c.ids = append(c.ids, c.Virtual.Submit(work))
 }
 
-// safe checks what must hold of every round.
+// safe checks the invariants of every round.
 func (c *chaos) safe(r *loop.Report) {
 	p := &r.Plan
 	request := map[cluster.JobKey]cluster.Request{}
@@ -129,7 +129,7 @@ func (c *chaos) safe(r *loop.Report) {
 			if h.Model != l.Nodes[0].Model && !c.mixed {
 				c.Fatalf("job %d has a lease on two models: %+v", l.Job, l.Nodes)
 			}
-			// Where a job does not say how many GPUs it wants on each node Slurm deals them.
+			// If a job does not set its GPUs per node, Slurm deals them.
 			dealt[h.Node] = dealt[h.Node] || request[l.Job].PerNode == 0
 			if l.State != cluster.Ending { // its GPUs are handed over
 				leased[h.Node] += h.GPUs
@@ -146,7 +146,7 @@ func (c *chaos) safe(r *loop.Report) {
 	}
 	acted := map[cluster.JobKey]bool{}
 	for i, a := range p.Actions {
-		if a.Job != 0 && a.Verb != cluster.Release { // a job that is told to go may still have to be tidied up after
+		if a.Job != 0 && a.Verb != cluster.Release { // a job with a notice may still need cleanup actions
 			if acted[a.Job] {
 				c.Fatalf("more than one action for job %d: %+v", a.Job, p.Actions)
 			}
@@ -161,8 +161,8 @@ func (c *chaos) safe(r *loop.Report) {
 	}
 }
 
-// busy checks that no waiting job fits on one node's idle GPUs while no lease is about
-// to change hands, but for nodes on which its last grant failed: it goes to others first.
+// busy checks that no waiting job fits on one node's idle GPUs while no lease is about to change
+// hands. It excepts nodes of the job's last failed grant, which go to other jobs first.
 func (c *chaos) busy(p *cluster.Plan) {
 	idle := map[string]int{}
 	for _, n := range c.nodes {
@@ -198,7 +198,7 @@ func (c *chaos) busy(p *cluster.Plan) {
 	}
 }
 
-// balanced checks the books to the GPU-millisecond.
+// balanced checks the accounts to the GPU-millisecond.
 func (c *chaos) balanced() {
 	l := &c.Last.Memory.Ledger
 	for _, p := range l.Pools {
@@ -234,13 +234,13 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// served checks that every job that could run ends at last.
+// served checks that every runnable job ends at last.
 func (c *chaos) served() {
 	for _, n := range c.nodes {
 		c.SetNode(n.Name, "")
 	}
 	clear(c.down)
-	c.Run(minute) // whoever was too big for what was left of the cluster is not any more
+	c.Run(minute) // jobs that were too big for the remaining nodes fit again
 	waits := c.unserved()
 	for days := 0; len(waits) > 0; days++ {
 		if days > 20 { // 30 jobs of two hours one after the other, several times over
@@ -252,7 +252,7 @@ func (c *chaos) served() {
 	}
 }
 
-// unserved gives the jobs that are not done, but for those that cannot run.
+// unserved gives the unfinished jobs, without those that cannot run.
 func (c *chaos) unserved() []cluster.Verdict {
 	return slices.DeleteFunc(slices.Clone(c.Last.Verdicts), func(v cluster.Verdict) bool {
 		switch v.Reason.Code {

@@ -8,22 +8,23 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// spot is where a job is to run for a quantum.
+// spot is the place of a job for a quantum.
 type spot struct {
 	pool  int
-	nodes []string // nil = any of the pool's
+	nodes []string // nil = any node of the pool
 }
 
-// rota is a mechanism that says before each quantum, here a term on its grid, who runs where in it.
-// Within it, GPUs that nobody whose turn it is waits for are lent to who came first.
+// rota is a mechanism that assigns jobs to places before each quantum, here a term on its grid.
+// Within a quantum, GPUs that no assigned job waits for are lent, first come, first served.
 type rota struct {
 	turn    func(*round) map[cluster.JobKey]spot // called once a quantum
 	quantum cluster.Instant                      // its number
 	spots   map[cluster.JobKey]spot
 }
 
-// choose lets those run whose turn it is, larger gangs first: each keeps its GPUs if they are where it is to be,
-// else takes idle ones there, or those of jobs whose turn is over or that fit elsewhere.
+// choose lets the assigned jobs run, larger gangs first. Each keeps its GPUs if they are at its
+// place. Otherwise it takes idle ones there, or those of jobs that are not assigned or fit
+// elsewhere.
 func (m *rota) choose(r *round) {
 	r.grid = true
 	if q := r.now.Add(r.set.Notice) / cluster.Instant(r.set.Term); q != m.quantum || m.spots == nil {
@@ -65,7 +66,7 @@ func (m *rota) choose(r *round) {
 	}
 }
 
-// rank gives 0 for a job whose turn it is, 1 for others.
+// rank gives 0 for an assigned job, 1 for others.
 func (m *rota) rank(r *round, j *job) int {
 	if _, ok := m.spots[r.Records[j.at].Key]; ok {
 		return 0
@@ -73,7 +74,7 @@ func (m *rota) rank(r *round, j *job) int {
 	return 1
 }
 
-// awaited tells whether somebody whose turn it is has given up other GPUs, and will wait then.
+// awaited tells whether an assigned job has given up other GPUs, and will wait then.
 func (m *rota) awaited(r *round) bool {
 	for _, i := range r.rest {
 		if _, ok := m.spots[r.Records[i].Key]; ok && r.s.Cases[i].Job.State == cluster.Completing {
@@ -86,12 +87,13 @@ func (m *rota) awaited(r *round) bool {
 	})
 }
 
-// isOn tells whether a job has its GPUs where it is to be.
+// isOn tells whether a job has GPUs at its assigned place.
 func (r *round) isOn(j *job, to spot) bool {
 	return r.on(j) == to.pool && (to.nodes == nil || !slices.ContainsFunc(r.holds(j), func(h cluster.Holding) bool { return !slices.Contains(to.nodes, h.Node) }))
 }
 
-// find finds GPUs for a job where it is to be. What a job is to have that yet runs elsewhere is kept for it.
+// find finds GPUs for a job at its assigned place. They are reserved for it while it still runs
+// elsewhere.
 func (r *round) find(j *job, to spot) (place.Placement, bool) {
 	spec := r.Spec(j.at)
 	if to.nodes != nil {

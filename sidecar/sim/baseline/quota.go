@@ -7,10 +7,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// budget is how many GPUs every tenant may have and has, by pool and tenant.
+// budget is the quota and the use of GPUs, by pool and tenant.
 type budget struct{ quota, holds [][]int }
 
-// budgets counts what tenants have: of the jobs that count.
+// budgets sums the tenants' use over the jobs that counts selects.
 func (r *round) budgets(counts func(*job) bool) *budget {
 	b := &budget{make([][]int, r.pools), make([][]int, r.pools)}
 	for p := range r.pools {
@@ -24,14 +24,13 @@ func (r *round) budgets(counts func(*job) bool) *budget {
 	return b
 }
 
-// within tells whether a job that wants so many GPUs of a pool stays within its
-// tenant's quota.
+// within tells whether a job with so many GPUs of a pool stays within its tenant's quota.
 func (b *budget) within(j *job, gpus, p int) bool {
 	return b.holds[p][j.tenant]+gpus <= b.quota[p][j.tenant]
 }
 
-// quotas gives every tenant's whole GPUs of a pool: its share by weight (ASTRAEA eq. 6),
-// rounded by largest remainders so that none is left over.
+// quotas gives every tenant's whole GPUs of a pool: its share by weight (ASTRAEA eq. 6), rounded
+// by largest remainders so that none is left.
 func (r *round) quotas(pool int) []int {
 	exact := make([]cluster.MicroGPU, len(r.Tenants))
 	left := cluster.MicroGPU(0)
@@ -54,7 +53,7 @@ func (r *round) quotas(pool int) []int {
 	return whole
 }
 
-// pool gives the pool that a job has its GPUs of.
+// pool gives the pool of a job's GPUs.
 func (r *round) pool(j *job) int {
 	if r.mixed {
 		return 0

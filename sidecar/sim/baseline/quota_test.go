@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 )
 
-// Nothing is lent: a tenant has its quota and no more, whatever is idle.
+// Nothing is lent: a tenant has at most its quota, whatever is idle.
 func TestQuotaStaticLendsNothing(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-static", baseline.Options{}), nodes(1, 8), "a", "b")
 	w.SetShares("a", 3) // six GPUs of eight
@@ -23,8 +23,8 @@ func TestQuotaStaticLendsNothing(t *testing.T) {
 	w.runs("what was not lent is there for its owner", map[cluster.JobID]bool{own: true})
 }
 
-// A job that its tenant's quota could never hold runs when the tenant has nothing else;
-// those behind it that fit go before it.
+// A job larger than its tenant's quota runs when the tenant has no other job; later jobs that fit
+// overtake it.
 func TestQuotaStaticServesTheOversized(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-static", baseline.Options{}), nodes(1, 8), "a", "b")
 	w.submit("a", 2, hour, nil)
@@ -36,7 +36,7 @@ func TestQuotaStaticServesTheOversized(t *testing.T) {
 	w.runs("when they have ended", map[cluster.JobID]bool{big: true})
 }
 
-// GPUs that do not divide are given by largest remainders: none is nobody's.
+// GPUs that do not divide evenly are assigned by largest remainders: each has an owner.
 func TestQuotasAreWholeGPUs(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-static", baseline.Options{}), nodes(1, 8), "a", "b", "c")
 	ids := map[cluster.JobID]bool{}
@@ -49,7 +49,7 @@ func TestQuotasAreWholeGPUs(t *testing.T) {
 	w.runs("eight GPUs for three", ids)
 }
 
-// What is idle is lent, and goes back when the owner comes.
+// Idle GPUs are lent, and return when the owner needs them.
 func TestQuotaLendPreemptsTheBorrower(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(2, 4), "a", "b")
 	var ids []cluster.JobID
@@ -69,7 +69,7 @@ func TestQuotaLendPreemptsTheBorrower(t *testing.T) {
 	w.runs("beyond its quota nobody preempts", map[cluster.JobID]bool{ids[0]: true, ids[1]: true, own: true, more: false})
 }
 
-// Who goes is whoever makes room for the affinity that is wanted: here one job of four
+// The preempted jobs are those that make space for the requested affinity: here one job of four
 // GPUs, rather than the latest four on two nodes.
 func TestQuotaLendPreemptsForAffinity(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(3, 4), "a", "b")
@@ -89,7 +89,7 @@ func TestQuotaLendPreemptsForAffinity(t *testing.T) {
 	w.runs("the job on a whole node goes", map[cluster.JobID]bool{own[0]: true, own[1]: true, whole: false, late[0]: true, late[1]: true})
 }
 
-// A borrower whose tenant comes to have room in its quota is no borrower any more.
+// A borrower whose tenant gets within its quota becomes guaranteed.
 func TestQuotaLendPromotes(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(1, 4), "a", "b")
 	w.submit("a", 2, hour, nil)
@@ -103,8 +103,7 @@ func TestQuotaLendPromotes(t *testing.T) {
 	}
 }
 
-// A notice is taken back where the GPUs are not needed any more, or the borrower has
-// come to be within its quota.
+// A notice is withdrawn if the GPUs are no longer needed, or the borrower is within its quota.
 func TestQuotaLendTakesNoticeBack(t *testing.T) {
 	for _, promoted := range []bool{false, true} {
 		w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(1, 4), "a", "b")
@@ -128,8 +127,8 @@ func TestQuotaLendTakesNoticeBack(t *testing.T) {
 	}
 }
 
-// Who was told to go is the one who goes, also where another comes to be the better
-// choice before the notice is over.
+// The job with the notice is the one preempted, even if another becomes the better choice during
+// the notice.
 func TestQuotaLendKeepsToItsNotice(t *testing.T) {
 	w := newWorld(t, scheduler(t, "quota-lend", baseline.Options{}), nodes(3, 4), "a", "b")
 	w.submit("a", 4, forever, nil)
@@ -139,7 +138,7 @@ func TestQuotaLendKeepsToItsNotice(t *testing.T) {
 	w.Run(minute)
 	own := w.submit("b", 4, forever, nil)
 	w.Run(30 * second)
-	w.Cancel(one) // now the three would be fewer to free
+	w.Cancel(one) // now the three GPUs would be the better choice
 	w.Run(45 * second)
 	w.runs("when the notice is over", map[cluster.JobID]bool{own: true, told: false, three: true})
 }

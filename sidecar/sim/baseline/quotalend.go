@@ -7,18 +7,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// newQuotaLend makes HiveD's YARN-CS (§5.1: a capacity scheduler that packs jobs as close
-// as possible): a job within its tenant's quota is of high priority, beyond it of low
-// priority. A job of high priority that finds no idle GPUs where it fits preempts jobs of
-// low priority: those whose going makes room for its affinity with the fewest GPUs freed,
-// "instead of preempting the latest jobs". What is idle then goes to jobs of low
-// priority, of the tenant first that has least of its quota, as YARN orders its
+// newQuotaLend makes HiveD's YARN-CS (§5.1: a capacity scheduler that packs jobs as close as
+// possible). A job within its tenant's quota has high priority, beyond it low priority. A
+// high-priority job without suitable idle GPUs preempts low-priority jobs: those that make space
+// for its affinity with the fewest freed GPUs, "instead of preempting the latest jobs". Idle GPUs
+// then go to low-priority jobs, the tenant with the least of its quota first, as YARN orders its
 // queues.
 //
-// Left open by the paper, and chosen for the baseline: who is within the quota is worked
-// out anew in every round, oldest grant first, so that a job is promoted when its tenant's
-// others end; within a tenant, a job that does not fit is passed over; whoever is
-// preempted gets the site's notice to save.
+// Left open by the paper, and chosen for the baseline: priorities are recomputed in every round,
+// oldest grant first, so that a job is promoted when its tenant's others end. Within a tenant, a
+// job that does not fit is skipped. A preempted job gets the site's notice to save.
 func newQuotaLend(Options) rule {
 	return func(r *round) {
 		b := r.byPriority()
@@ -27,7 +25,7 @@ func newQuotaLend(Options) rule {
 		for k := range r.jobs {
 			if j := &r.jobs[k]; j.soft {
 				rank, end := 0, r.now.Add(r.set.Notice)
-				if j.lease.State == cluster.Noticed { // whoever was told to go goes first
+				if j.lease.State == cluster.Noticed { // a job with a notice goes first
 					rank, end = 1, max(j.lease.End, r.now)
 				}
 				r.board.Soften(j.at, j.tenant, rank, end, r.holds(j))
@@ -47,8 +45,7 @@ func newQuotaLend(Options) rule {
 	}
 }
 
-// byPriority marks the jobs of low priority among those that have GPUs, and gives
-// what those of high priority have.
+// byPriority marks the low-priority jobs among those with GPUs, and gives the use of the others.
 func (r *round) byPriority() *budget {
 	b := r.budgets(func(*job) bool { return false })
 	var running []int
@@ -73,8 +70,8 @@ func (r *round) byPriority() *budget {
 	return b
 }
 
-// guaranteed starts the waiting jobs that are within their tenants' quotas, whoever of
-// low priority has to go, and gives the others.
+// guaranteed starts the waiting jobs within their tenants' quotas, preempting low-priority jobs
+// if needed, and gives the other waiting jobs.
 func (r *round) guaranteed(b *budget) []int {
 	r.line = r.line[:0]
 	for k := range r.jobs {
@@ -91,7 +88,7 @@ func (r *round) guaranteed(b *budget) []int {
 	return r.line
 }
 
-// lend gives idle GPUs to jobs of low priority.
+// lend gives idle GPUs to low-priority jobs.
 func (r *round) lend(low []int) {
 	if !r.idle() || len(low) == 0 {
 		return

@@ -1,14 +1,14 @@
 package baseline
 
-// newQuotaStatic makes ASTRAEA's YARN-CS (§6.1.5: "a static quota strategy is adopted to
-// allocate resources according to users' weights"): every tenant's jobs run within
-// its quota, whole GPUs by weight, first come, first served; what a tenant leaves idle
-// stays idle. Nothing is preempted.
+// newQuotaStatic makes ASTRAEA's YARN-CS (§6.1.5: "a static quota strategy is adopted to allocate
+// resources according to users' weights"). Every tenant's jobs run within its quota, whole GPUs
+// by weight, first come, first served. GPUs that a tenant leaves idle stay idle. Nothing is
+// preempted.
 //
-// Left open by the paper, and chosen for the baseline: a job that does not fit is passed
-// over (to wait behind it more than doubles the mean completion time on the traces
-// that we have); a job of more GPUs than its tenant's quota, which could never run,
-// does once its tenant has nothing else of that model.
+// Left open by the paper, and chosen for the baseline: a job that does not fit is skipped
+// (waiting behind it more than doubles the mean completion time on our traces). A job with more
+// GPUs than its tenant's quota, which could never run, runs once its tenant has no other job on
+// that model.
 func newQuotaStatic(Options) rule {
 	return func(r *round) {
 		r.hold()

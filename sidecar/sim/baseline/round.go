@@ -6,22 +6,21 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// round is what a scheduler sees of one round, and what it gives away there. Its lists
-// are used again in the next.
+// round is a scheduler's view of one round, and its decisions. Its lists are reused in the next.
 type round struct {
 	*field.Field
 	rule  rule
 	s     *cluster.Snapshot
 	now   cluster.Instant
 	set   *cluster.Settings
-	mixed bool // gangs may span models: all GPUs are one pool
+	mixed bool // gangs may span models: one pool of all GPUs
 	grid  bool // leases end together
 	pools int
 	site  *place.Site
 	board *place.Board
-	jobs  []job // those that wait for GPUs or have them, in order of arrival
-	rest  []int // cases of the others that have GPUs: they clean up, or are not ours
-	line  []int // room for an order of jobs, by index
+	jobs  []job // waiting jobs and those with GPUs, in order of arrival
+	rest  []int // cases of the others with GPUs: cleaning up, or not ours
+	line  []int // buffer for an order of jobs, by index
 }
 
 // job is a job that waits for a lease, or has one.
@@ -78,13 +77,13 @@ func (r *round) begin(f *field.Field) {
 	}
 }
 
-// empty gives a board with nothing on it.
+// empty gives an empty board.
 func (r *round) empty() *place.Board { return r.site.Board(freely) }
 
-// freely is the view of a board on which leases can be granted.
+// freely is the view of a board for grants.
 var freely = place.View{Busy: true, Reserved: true}
 
-// idle tells whether any GPU is.
+// idle tells whether any GPU is idle.
 func (r *round) idle() bool {
 	for p := range r.pools {
 		if r.board.Idle(p) > 0 {
@@ -94,7 +93,7 @@ func (r *round) idle() bool {
 	return false
 }
 
-// holds gives what a job has, or was promised.
+// holds gives a job's holdings, or those promised to it.
 func (r *round) holds(j *job) []cluster.Holding {
 	if j.lease.State == cluster.Granted {
 		return r.onSite(j.lease.Nodes)
@@ -102,7 +101,7 @@ func (r *round) holds(j *job) []cluster.Holding {
 	return r.onSite(r.s.Cases[j.at].Job.Holds)
 }
 
-// hold puts on the board what nobody can lose in this round.
+// hold puts holdings on the board that no job can lose in this round.
 func (r *round) hold() {
 	for k := range r.jobs {
 		if j := &r.jobs[k]; j.lease != nil && !j.soft {
@@ -111,8 +110,8 @@ func (r *round) hold() {
 	}
 }
 
-// start gives a waiting job idle GPUs, consolidated, of the pools that it may use (nil =
-// any), until end (0 = to keep). It gives the pool; -1 = nowhere are enough where it fits.
+// start gives a waiting job idle GPUs, consolidated, of the pools that it may use (nil = any),
+// until end (0 = without end). It gives the pool; -1 = no pool has enough where it fits.
 func (r *round) start(j *job, end cluster.Instant, may func(pool int) bool) int {
 	for _, p := range j.pools {
 		if r.board.Idle(p) == 0 || may != nil && !may(p) {
@@ -126,7 +125,7 @@ func (r *round) start(j *job, end cluster.Instant, may func(pool int) bool) int 
 	return -1
 }
 
-// take carries out a placement. What is free only later is kept for the job until then.
+// take carries out a placement. GPUs that become free later are reserved for the job until then.
 func (r *round) take(j *job, found place.Placement, end cluster.Instant) {
 	r.board.Take(found)
 	if found.At > r.now {

@@ -13,40 +13,41 @@ import (
 type divider func(policy.Problem) (policy.Shares, error)
 
 // mechanism is Gavel's scheduling mechanism (§5) on leases: rounds of a term, on its grid. At the
-// beginning of each the jobs with the highest priorities get GPUs for the round, on the model
-// on which they have it (rounds.Gavel); between, nothing starts, unless nothing runs at all. A
-// policy divides anew in the first round after jobs came or went, or GPUs did.
+// start of a round the jobs with the highest priorities get GPUs for the round, on the model of
+// that priority (rounds.Gavel). In between, nothing starts, unless nothing runs at all. The
+// policy divides again in the first round after a change of jobs or GPUs.
 //
-// With space sharing the rows of a round are pairs of jobs as well. One of a pair, the one that is on the model
-// already, has the GPUs, and the other is its guest.
+// With space sharing the rows of a round include pairs of jobs. One job of a pair, the one
+// already on the model, holds the GPUs, and the other is its guest.
 //
-// A job that goes on on the same model keeps its GPUs. One that goes to another model is requeued
-// as the round begins, and started there at the next look at the cluster.
+// A job that continues on the same model keeps its GPUs. One that goes to another model is
+// requeued at the start of the round, and started there at the next look at the cluster.
 type mechanism struct {
 	divide   divider
 	pairs    pairer
 	told     Options
-	now, was tally // of the round under way, and of the one before
+	now, was tally // the current round, and the previous one
 }
 
-// tally is what is known of a round.
+// tally is the state of a round.
 type tally struct {
 	began, until cluster.Instant
-	gpus         []int                  // that work, by pool
-	rows         []rounds.Row           // by job of the round, then of pairs; models are the pools
+	gpus         []int                  // healthy ones, by pool
+	rows         []rounds.Row           // by job of the round, then pairs; models are the pools
 	at           map[cluster.JobKey]int // rows of jobs
-	pairs        []policy.Pair          // that there may be, of rows of jobs
-	hosts        map[cluster.JobKey]int // rows of the pairs that are to run, by the job that has the GPUs
-	starts       map[cluster.JobKey]int // 1 + the pools on which jobs are to start
+	pairs        []policy.Pair          // possible ones, of rows of jobs
+	hosts        map[cluster.JobKey]int // rows of the pairs that run, by the job that holds the GPUs
+	starts       map[cluster.JobKey]int // 1 + the pools on which jobs start
 	may          [][]int                // pools that could serve the job, by row
 	alone        []alone                // by row
 }
 
-// alone is what finish-time fairness asks of a job (§4.2): the work that it has left, and how long what
-// it did would have taken with one nth of the cluster to itself, n being what it was at the time. Both in seconds.
+// alone is the input of finish-time fairness for a job (§4.2): its remaining work, and the time
+// that its past work would have taken with one nth of the cluster, n at the time. Both in
+// seconds.
 type alone struct{ left, elapsed float64 }
 
-// newMechanism makes the mechanism for a policy; pairs nil = nobody shares GPUs.
+// newMechanism makes the mechanism for a policy; pairs nil = no sharing of GPUs.
 func newMechanism(divide divider, pairs func() pairer) func(Options) rule {
 	return func(o Options) rule {
 		m := &mechanism{divide: divide, told: o}
@@ -58,7 +59,7 @@ func newMechanism(divide divider, pairs func() pairer) func(Options) rule {
 }
 
 func (m *mechanism) choose(r *round) {
-	if r.now == m.now.began { // the same moment once more
+	if r.now == m.now.began { // the same moment again
 		m.now = m.was
 	}
 	under := slices.ContainsFunc(r.jobs, func(j job) bool { return j.lease != nil || m.now.starts[r.Records[j.at].Key] > 0 })
@@ -70,14 +71,14 @@ func (m *mechanism) choose(r *round) {
 	m.begin(r)
 }
 
-// arrive starts the jobs that are to start in this round and whose GPUs were not free when it began.
+// arrive starts the jobs of this round whose GPUs were not free at its start.
 func (m *mechanism) arrive(r *round) {
 	leave := false
 	for k := range r.jobs {
 		j := &r.jobs[k]
 		if noticed := j.lease != nil && j.lease.State == cluster.Noticed; noticed && j.lease.End <= r.now {
 			r.Reclaim(j.at)
-			j.soft = true // so not held
+			j.soft = true // so it is not held
 		} else if noticed {
 			leave = true
 		}
@@ -93,7 +94,7 @@ func (m *mechanism) arrive(r *round) {
 	}
 }
 
-// count books the round that is over, and lets the policy divide anew where something has changed.
+// count charges the previous round, and lets the policy divide again after changes.
 func (m *mechanism) count(r *round) tally {
 	was, term := &m.now, cluster.Instant(r.set.Term)
 	next := tally{began: r.now, until: (r.now/term + 1) * term, gpus: make([]int, r.pools), rows: make([]rounds.Row, len(r.jobs)),
@@ -139,7 +140,7 @@ func (m *mechanism) count(r *round) tally {
 	if !changed {
 		return next
 	}
-	if shares, err := m.divide(problem); err == nil { // else a job has a number that is none, and all go on as they did
+	if shares, err := m.divide(problem); err == nil { // else some number is NaN, and all jobs continue as before
 		for k := range r.jobs {
 			next.rows[k].Share = shares.Time[k]
 		}
@@ -148,14 +149,14 @@ func (m *mechanism) count(r *round) tally {
 	return next
 }
 
-// newRow gives the row of a job that has not been served yet.
+// newRow gives the row of a job without past service.
 func newRow(r *round, j *job) rounds.Row {
 	return rounds.Row{Job: r.Records[j.at].Key, Gang: j.gpus, Share: make([]float64, r.pools),
 		Due: make([]cluster.Span, r.pools), Time: make([]cluster.Span, r.pools), First: r.Records[j.at].First}
 }
 
-// problem puts what is known of the jobs before a policy. Models are the pools, jobs those of the round,
-// entities the tenants.
+// problem makes the policy's input. Models are the pools, jobs those of the round, entities the
+// tenants.
 func (m *mechanism) problem(r *round, next *tally) policy.Problem {
 	p := policy.Problem{Models: make([]policy.Model, r.pools), Jobs: make([]policy.Job, len(r.jobs))}
 	for i := range p.Models {
@@ -189,7 +190,7 @@ func (m *mechanism) problem(r *round, next *tally) policy.Problem {
 	return p
 }
 
-// since books what a job did since the last round.
+// since adds a job's progress since the last round.
 func (a *alone) since(j *policy.Job, models []policy.Model, n int) {
 	rate, time := 0.0, 0.0
 	for i, v := range j.Speed {
@@ -205,7 +206,7 @@ func (a *alone) since(j *policy.Job, models []policy.Model, n int) {
 // stays tells whether a job cannot lose its lease in this round.
 func (j *job) stays() bool { return j.lease != nil && (!j.movable || !j.runs) }
 
-// speed gives how fast a job is on a pool; 0 = it does not run there.
+// speed gives the speed of a job on a pool; 0 = it does not run there.
 func (m *mechanism) speed(r *round, j *job, p int) float64 {
 	if m.told.Speed == nil {
 		return 1
@@ -221,7 +222,7 @@ func (r *round) on(j *job) int {
 	return slices.Index(r.Pools, j.lease.Pool)
 }
 
-// begin gives out the GPUs for a round. A job that may not be requeued stays.
+// begin assigns the GPUs for a round. A job that must not be requeued stays.
 func (m *mechanism) begin(r *round) {
 	idle := make([]int, r.pools)
 	for p := range idle {
@@ -281,8 +282,8 @@ func (m *mechanism) begin(r *round) {
 	}
 }
 
-// place finds GPUs on a model for a job that is to have some, larger gangs first: its own, idle ones, or those of
-// smaller ones that have to go elsewhere on the model.
+// place finds GPUs on a model for a job, larger gangs first: its own, idle ones, or those of
+// smaller jobs that must move within the model.
 func (m *mechanism) place(r *round, j *job, pool int) {
 	if r.on(j) == pool {
 		if r.board.Renew(j.at) {

@@ -19,10 +19,11 @@ func models(gpus int, names ...string) []cluster.Node {
 	return out
 }
 
-// together is which part of its speed a kind keeps beside another.
+// together is the fraction of its speed that a kind keeps beside another.
 type together map[[2]string]float64
 
-// unlike gives a world in which jobs are as fast as their kinds say, alone and on one GPU together, with a look every second.
+// unlike gives a world in which the kinds set the speeds of jobs, alone and together on one GPU,
+// with a look every second.
 func unlike(t *testing.T, name string, nodes []cluster.Node, speeds map[string]map[string]float64, pairs ...together) *world {
 	of, beside := sim.Speeds{}, sim.Beside{}
 	for _, parts := range pairs {
@@ -65,7 +66,7 @@ func kind(name string) func(*sim.Work) {
 	return func(w *sim.Work) { w.Name, w.Kind, w.Saves = name, name, sim.Always }
 }
 
-// model gives where a job runs; "" = nowhere.
+// model gives the model on which a job runs; "" = none.
 func (w *world) model(id cluster.JobID) string {
 	if holds := w.Job(id).Holds; len(holds) > 0 {
 		return holds[0].Model
@@ -73,8 +74,8 @@ func (w *world) model(id cluster.JobID) string {
 	return ""
 }
 
-// Each goes where it gains most, though both are fastest on the same model; a job that names a model has that,
-// and one that may not be requeued stays.
+// Each job goes where it gains most, though both are fastest on the same model. A job that names
+// a model gets that, and one that must not be requeued stays.
 func TestGavelPutsJobsWhereTheyGainMost(t *testing.T) {
 	speeds := map[string]map[string]float64{"picky": {"k80": 0.1, "v100": 1}, "easy": {"k80": 0.9, "v100": 1}}
 	w := unlike(t, "gavel:throughput", models(1, "k80", "v100"), speeds)
@@ -100,8 +101,9 @@ func TestGavelPutsJobsWhereTheyGainMost(t *testing.T) {
 	}
 }
 
-// In every round some run and others wait, in proportion to their shares: half of the time on each model for two
-// equal jobs on unlike GPUs, two thirds for three on two. Going to another model costs one look, a second.
+// In every round some jobs run and others wait, in proportion to their shares: half of the time
+// on each model for two equal jobs on heterogeneous GPUs, two thirds for three on two. A change
+// of model costs one look, a second.
 func TestRoundsFollowShares(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -129,7 +131,7 @@ func TestRoundsFollowShares(t *testing.T) {
 	}
 }
 
-// A gang is not starved by small jobs: it has its rounds.
+// Small jobs do not starve a gang: it has its rounds.
 func TestAGangHasItsRounds(t *testing.T) {
 	w := unlike(t, "gavel:las-blind", models(4, "v100"), map[string]map[string]float64{"x": {"v100": 1}})
 	gang := w.submit("a", 4, 1000*hour, kind("x"))
@@ -138,7 +140,8 @@ func TestAGangHasItsRounds(t *testing.T) {
 		small = append(small, w.submit("a", 1, 1000*hour, kind("x")))
 	}
 	w.Run(30 * hour)
-	// Of four GPUs five jobs are due 0.8 each: the gang a fifth of the time, the others four fifths.
+	// Of four GPUs five jobs are due 0.8 each: the gang gets a fifth of the time, the others four
+	// fifths.
 	if got := float64(w.Progress(gang)) / float64(30*hour); math.Abs(got-0.2) > 0.03 {
 		t.Errorf("the gang ran %.3f of the time", got)
 	}
@@ -149,7 +152,8 @@ func TestAGangHasItsRounds(t *testing.T) {
 	}
 }
 
-// First come, first served: the first has the fastest, and who comes later moves up when it is free.
+// First come, first served: the first job has the fastest model, and later ones move up when it
+// is free.
 func TestFIFOFastest(t *testing.T) {
 	speeds := map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}, "stuck": {"k80": 0, "v100": 1}}
 	w := unlike(t, "fifo:fastest", models(1, "k80", "v100"), speeds)
@@ -169,8 +173,9 @@ func TestFIFOFastest(t *testing.T) {
 	w.runs("nobody overtakes", map[cluster.JobID]bool{one: true, two: false, three: false})
 }
 
-// Who starts on a slow model stays there, though a faster is idle later. Of those who come at once more have the model whose name is
-// last than it has GPUs: another counts as full then, and they take turns.
+// A job that starts on a slow model stays there, even if a faster one is idle later. Of jobs that
+// arrive together more get the model with the last name than it has GPUs: another counts as full
+// then, and they alternate.
 func TestFIFOSettled(t *testing.T) {
 	speeds := map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}}
 	w := unlike(t, "fifo:settled", models(1, "k80", "v100"), speeds)
@@ -193,7 +198,8 @@ func TestFIFOSettled(t *testing.T) {
 	}
 }
 
-// Where nobody minds the model, who starts on a slow one stays there; and on none on which it does not run.
+// If models do not matter, a job that starts on a slow one stays there; and never on one where it
+// does not run.
 func TestFIFORandom(t *testing.T) {
 	w := unlike(t, "fifo:random", models(8, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.25, "v100": 1}, "stuck": {"k80": 0, "v100": 1}})
 	on := map[string]int{}
@@ -217,7 +223,7 @@ func TestFIFORandom(t *testing.T) {
 	}
 }
 
-// What every policy of Gavel's needs to know reaches it: all their jobs end.
+// Every policy of Gavel's gets its inputs: all jobs end.
 func TestEveryPolicyServes(t *testing.T) {
 	for _, name := range baseline.Unlike() {
 		w := unlike(t, name, models(2, "k80", "v100"), map[string]map[string]float64{"x": {"k80": 0.5, "v100": 1}, "y": {"k80": 0.9, "v100": 1}})

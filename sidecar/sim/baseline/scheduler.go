@@ -12,56 +12,60 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
-// Scheduler decides rounds; see the package for those that there are.
+// Scheduler decides rounds; the package's documentation lists them.
 type Scheduler struct {
 	Name string
-	// Decide makes the plan of a round. It may remember what it saw in earlier rounds, so
-	// that one scheduler serves one run.
+	// Decide makes the plan of a round. It may keep state between rounds, so one scheduler serves
+	// one run.
 	Decide func(cluster.Snapshot) cluster.Plan
-	// Chooser is set where the engine decides with virtual clusters: Settings.Chooser is to be
-	// that, and the snapshot is to have cells.
+	// Chooser is set if the engine decides with virtual clusters: it is the required
+	// Settings.Chooser, and the snapshot must have cells.
 	Chooser string
-	// Divide is set where the engine has a policy divide unlike GPU models: Settings.Divide is to be that.
+	// Divide is set if the engine has a policy for heterogeneous GPUs: it is the required
+	// Settings.Divide.
 	Divide string
-	// Leases tells whether it hands out leases of Settings.Term; else jobs run to their end, or
+	// Leases tells whether it grants leases of Settings.Term; else jobs run to their end, or
 	// until they are preempted.
 	Leases bool
 }
 
-// Options is what a scheduler may be given beyond its paper's rules.
+// Options are inputs of a scheduler beyond its paper's rules.
 type Options struct {
-	// Mixed lets gangs that name no model span models and run at the pace of the slowest
-	// (it needs a virtual cluster that is Mixed). A gang that is too big for every single
-	// model waits all the same. "astraea" has no such switch.
+	// Mixed lets gangs that name no model span models and run at the pace of the slowest (it
+	// needs a virtual cluster that is Mixed). A gang that is too big for every single model waits
+	// nevertheless. "astraea" has no such option.
 	Mixed bool
-	// Grid makes leases end together, at multiples of the term, as the product's do. Else each
-	// ends a term after it began: gangs then wait longer and small jobs hardly at all.
+	// Grid makes leases end together, at multiples of the term, as the product's do. Otherwise
+	// each ends a term after its start: then gangs wait longer and small jobs hardly at all.
 	Grid bool
-	// Brief tells that plans are good for a while only; see engine.Decider.
+	// Brief says that plans are valid for a limited time only; see engine.Decider.
 	Brief bool
-	// Runs tells how long a job runs in all, for the schedulers whose papers assume that
-	// somebody can tell (themis, allox); 0 = not known. nil = nobody can tell.
+	// Runs gives a job's total run time, for schedulers whose papers assume that it is known
+	// (themis, allox); 0 = unknown. nil = unknown for all.
 	Runs func(*cluster.Job) cluster.Span
-	// Speed tells how fast a job is on a GPU model, as a multiple of what it is on the one on which
-	// Runs is; 0 = it does not run there. nil = equally fast on all.
+	// Speed gives the speed of a job on a GPU model, relative to the model of Runs; 0 = it does
+	// not run there. nil = equal on all.
 	Speed func(j *cluster.Job, model string) float64
-	// Beside tells how fast two jobs are on the same GPUs of a model, as Speed: as was measured where they have met there, else
-	// as is expected; 0 = they cannot share them. nil = nobody can.
+	// Beside gives the speeds of two jobs on the same GPUs of a model, in units of Speed:
+	// measured if they have met there, else expected; 0 = they cannot share them. nil = no
+	// sharing.
 	Beside func(j, other *cluster.Job, model string, met bool) (float64, float64)
-	// Share is called when a round begins: a job, and the one that shares its GPUs from now on (ID 0 = nobody does).
+	// Share is called at the start of a round with a job and the one that shares its GPUs from
+	// now on (ID 0 = none).
 	Share func(host, guest cluster.JobID)
-	// Left tells how much of Runs is left to do.
+	// Left gives the remaining part of Runs.
 	Left func(*cluster.Job) cluster.Span
-	// Within tells how long after it came a job is to be done (its SLO); 0 = whenever. nil = all whenever.
+	// Within gives the deadline of a job after its arrival (its SLO); 0 = none. nil = none for
+	// all.
 	Within func(*cluster.Job) cluster.Span
-	// Prices is what a GPU of each model costs an hour.
+	// Prices are per GPU and hour, by model.
 	Prices map[string]float64
 }
 
-// product is the name of what the others are compared with.
+// product is the name of fairlease, which the others are compared with.
 const product = "astraea"
 
-// rival is a scheduler of this package.
+// rival is a baseline of this package.
 type rival struct {
 	name   string
 	leases bool
@@ -80,7 +84,7 @@ var known = []rival{
 	{"gandiva-fair", true, newGandivaFair},
 }
 
-// unlike lists the schedulers for unlike GPU models, which tables show only where asked to.
+// unlike lists the schedulers for heterogeneous GPUs, which tables show only on request.
 var unlike = []rival{
 	{"fifo:random", false, newAtRandom},
 	{"fifo:settled", true, newSettled},
@@ -103,8 +107,8 @@ func Names() []string {
 	return names
 }
 
-// cellular is the name of the product with virtual clusters. After it and a colon stands who
-// chooses within a VC, where that is not the product.
+// cellular is the name of the product with virtual clusters. A colon and the chooser within a VC
+// may follow, if that is not the product's.
 const cellular = "hived"
 
 // Cellular lists the schedulers with virtual clusters: the engine with each of its choosers.
@@ -112,10 +116,10 @@ func Cellular() []string {
 	return []string{cellular, "hived:fifo", "hived:tiresias-l", "hived:gandiva-fair"}
 }
 
-// dividing begins the names of the product with a preset that divides unlike GPU models.
+// dividing starts the names of the product with a preset for heterogeneous GPUs.
 const dividing = "fairlease:"
 
-// Dividing lists the product's presets that divide unlike GPU models, by the names that they have here.
+// Dividing lists the product's presets for heterogeneous GPUs, by their names here.
 func Dividing() []string {
 	var names []string
 	for _, by := range preset.Dividing() {
@@ -124,8 +128,8 @@ func Dividing() []string {
 	return names
 }
 
-// Unlike lists the schedulers for GPU models that are not alike: Gavel's policies among them, by its
-// mechanism, with -blind also as they are where all models count as one, with +ss where jobs may share GPUs.
+// Unlike lists the schedulers for heterogeneous GPUs. Gavel's policies have its mechanism, a
+// variant -blind that treats all models as one, and +ss where jobs may share GPUs.
 func Unlike() []string {
 	var names []string
 	for i := range unlike {
@@ -144,8 +148,7 @@ func errMixed(name string) error {
 	return fmt.Errorf("%s keeps every gang on one GPU model; only %s can be told to mix", name, strings.Join(Names()[1:], ", "))
 }
 
-// New gives a scheduler by name. An unknown name is an error, and an option that the
-// scheduler does not have.
+// New gives a scheduler by name. Unknown names, and options that the scheduler lacks, are errors.
 func New(name string, o Options) (Scheduler, error) {
 	decider := &engine.Decider{Brief: o.Brief}
 	divides := slices.Contains(Dividing(), name)

@@ -10,16 +10,14 @@ import (
 //
 //	rho = T / (T* N)                                           (ASTRAEA §4.1, Themis §3)
 //
-// T being its estimated time from submission to end if it had its GPUs from now on, T*
-// the time that it takes alone, N the number of jobs, which is the same for all of
-// them. Whenever leases end the GPUs are auctioned: those whose rho is worst bid first and
-// win, which minimises the greatest rho.
+// T is its estimated time from submission to end if it had its GPUs from now on, T* the time that
+// it takes alone, and N the number of jobs, which is equal for all. Whenever leases end the GPUs
+// are auctioned: jobs with the worst rho bid first and win, which minimises the maximum rho.
 //
-// Themis offers GPUs only to the worst 1 - f of the jobs and gives what is left over to
-// the others at random; here the others stand in the same order, so that nothing
-// depends on f or on chance. A gang cannot bid for a part of its GPUs, so there is one bid
-// a job. It is told how long jobs run, where somebody can tell; ASTRAEA gives it
-// "a reasonable estimation error rate".
+// Themis offers GPUs only to the worst 1 - f of the jobs and gives the rest to the others at
+// random. Here the others have the same order, so that nothing depends on f or on chance. A gang
+// cannot bid for a part of its GPUs, so there is one bid per job. Run times are those of
+// Options.Runs; ASTRAEA assumes "a reasonable estimation error rate".
 func newThemis(o Options) rule {
 	return func(r *round) {
 		r.upForRenewal()

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 )
 
-// rounds tells which of some jobs run in each of n terms, as bits.
+// rounds gives the running jobs among some in each of n terms, as bits.
 func (w *world) rounds(n int, ids ...cluster.JobID) []int {
 	var out []int
 	for range n {
@@ -25,7 +25,7 @@ func (w *world) rounds(n int, ids ...cluster.JobID) []int {
 	return out
 }
 
-// told is somebody who knows how long jobs run.
+// told gives known run times of jobs.
 func told(runs map[cluster.JobID]cluster.Span) func(*cluster.Job) cluster.Span {
 	return func(j *cluster.Job) cluster.Span { return runs[j.ID] }
 }
@@ -46,8 +46,7 @@ func TestThemisFig6(t *testing.T) {
 	}
 }
 
-// Of two that have waited equally long the short one is worse off: an hour is a small part
-// of a day.
+// Of two jobs with equal waits the short one is worse off: an hour is a small part of a day.
 func TestThemisPutsShortJobsThatWaitFirst(t *testing.T) {
 	runs := map[cluster.JobID]cluster.Span{}
 	w := newWorld(t, scheduler(t, "themis", baseline.Options{Runs: told(runs)}), nodes(1, 1), "a", "b")
@@ -62,7 +61,7 @@ func TestThemisPutsShortJobsThatWaitFirst(t *testing.T) {
 	w.runs("when the first lease has ended", map[cluster.JobID]bool{first: false, long: false, short: true})
 }
 
-// Nobody tells: a time limit says how long a job runs, and else the past does.
+// Without Options.Runs, the time limit gives the run time, else the past does.
 func TestThemisWithoutBeingTold(t *testing.T) {
 	w := newWorld(t, scheduler(t, "themis", baseline.Options{}), nodes(1, 1), "a")
 	w.submit("a", 1, hour, nil)

@@ -7,13 +7,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/vc"
 )
 
-// newTiresias makes Tiresias-L (Gu et al., NSDI'19, §3.2: discretized two-dimensional
-// least attained service; ASTRAEA §6.1.5): jobs are in one of two queues by the GPUs
-// times time that they have received; the first queue goes before the second, in a
-// queue it is first come, first served. Preemption is at the end of leases, as in
-// ASTRAEA's evaluation. It knows neither tenants nor run times.
+// newTiresias makes Tiresias-L (Gu et al., NSDI'19, §3.2: discretized two-dimensional least
+// attained service; ASTRAEA §6.1.5). Jobs are in one of two queues by the GPU time that they have
+// received. The first queue goes before the second; within a queue it is first come, first
+// served. Preemption is at the end of leases, as in ASTRAEA's evaluation. It knows neither
+// tenants nor run times.
 //
-// The knob that promotes jobs which starve is off, as it is by default in that simulator.
+// The option that promotes starving jobs is off, as by default in that simulator.
 func newTiresias(Options) rule {
 	return func(r *round) {
 		r.upForRenewal()

@@ -9,8 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// A job that has received five GPU-hours makes room, at the end of its lease, for one
-// that has not; a job with more GPUs has received as much sooner.
+// A job that has received five GPU-hours yields, at the end of its lease, to one that has not;
+// more GPUs reach that limit sooner.
 func TestTiresiasDemotesByServiceInTwoDimensions(t *testing.T) {
 	w := newWorld(t, scheduler(t, "tiresias-l", baseline.Options{}), nodes(1, 4), "a", "b")
 	wide := w.submit("a", 3, forever, nil)
@@ -25,8 +25,7 @@ func TestTiresiasDemotesByServiceInTwoDimensions(t *testing.T) {
 		map[cluster.JobID]bool{wide: true, thin: true})
 }
 
-// In the first queue nobody is preempted for those who came later, whatever it has
-// received so far.
+// In the first queue no job is preempted for later ones, whatever it has received.
 func TestTiresiasServesAQueueInOrder(t *testing.T) {
 	w := newWorld(t, scheduler(t, "tiresias-l", baseline.Options{}), nodes(1, 1), "a")
 	first := w.submit("a", 1, 4*hour, nil)
@@ -35,8 +34,7 @@ func TestTiresiasServesAQueueInOrder(t *testing.T) {
 	w.runs("first come, first served", map[cluster.JobID]bool{first: true, second: false})
 }
 
-// A lease that is not renewed is announced, so that a job which saves then loses
-// nothing.
+// A lease that is not renewed has a notice, so that a job that saves then loses nothing.
 func TestPreemptionIsAnnounced(t *testing.T) {
 	for _, grid := range []bool{false, true} {
 		w := newWorld(t, scheduler(t, "tiresias-l", baseline.Options{Grid: grid}), nodes(1, 1), "a", "b")

@@ -17,14 +17,14 @@ const (
 	forever = 10_000 * hour
 )
 
-// world is a virtual cluster with gated jobs under one scheduler. Requeues are free and
-// take no time, so that cases come out as by hand.
+// world is a virtual cluster with gated jobs under one scheduler. Requeues cost nothing, so that
+// results can be computed by hand.
 type world struct {
 	*simtest.World
 	t testing.TB
 }
 
-// settings are plain: a notice of a minute and nothing else to mind.
+// settings are plain: a notice of a minute and no other limits.
 func settings() cluster.Settings {
 	s := simtest.Paper(term)
 	s.Notice, s.Signal, s.SignalTo = minute, "USR1", "steps"
@@ -76,7 +76,7 @@ func (w *world) runs(what string, want map[cluster.JobID]bool) {
 	}
 }
 
-// started gives how long after the beginning a job started last; -1 = it never did.
+// started gives the last start of a job after the begin; -1 = never.
 func (w *world) started(id cluster.JobID) cluster.Span {
 	if start := w.Job(id).Start; start > 0 {
 		return start.Sub(simtest.Start)
@@ -84,7 +84,7 @@ func (w *world) started(id cluster.JobID) cluster.Span {
 	return -1
 }
 
-// ended gives how long after the beginning a job ended.
+// ended gives the end of a job after the begin.
 func (w *world) ended(id cluster.JobID) cluster.Span { return w.Job(id).End.Sub(simtest.Start) }
 
 // lease gives the lease of a job after the last turn.

@@ -11,27 +11,27 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 )
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
-	// Waits is the time that each job waited in all, in the order of the jobs: its completion
-	// time less its run time; Never = it cannot run there.
+	// Waits is each job's total wait, in the order of the jobs: its completion time less its run
+	// time; Never = it cannot run there.
 	Waits     []cluster.Span
-	Preempted int // GPUs of opportunistic jobs that had to go, counted each time
-	Moved     int // GPUs of opportunistic jobs that moved to become guaranteed ones
+	Preempted int // GPUs of preempted opportunistic jobs, counted each time
+	Moved     int // GPUs of opportunistic jobs that moved to become guaranteed
 	Hours     []Hour
 }
 
 // Never is the wait of a job that cannot run.
 const Never cluster.Span = -1
 
-// Hour is how things stand at the beginning of an hour of the time in which jobs come.
+// Hour is the state at the start of an hour in which jobs arrive.
 type Hour struct {
 	Guaranteed, Lent int // GPUs in use
 	Bound            int // GPUs in cells that are bound
-	Broken, Nodes    int // nodes that cannot give all their GPUs to a guaranteed job, of all
+	Broken, Nodes    int // nodes that cannot give all their GPUs to a guaranteed job; all nodes
 }
 
-// Run replays jobs, which must be in order of Submit. An error is that, or about the
+// Run replays jobs, which must be in order of Submit. An error is about that order, or about the
 // world's cells.
 func Run(w World, jobs []Job) (Result, error) {
 	r, err := start(w, jobs)
@@ -42,7 +42,7 @@ func Run(w World, jobs []Job) (Result, error) {
 	return r.result, nil
 }
 
-// Within tells whether jobs wait no longer than so much, all together, and each of them can run.
+// Within tells whether every job can run and the total wait is at most most.
 func Within(w World, jobs []Job, most cluster.Span) (bool, error) {
 	r, err := start(w, jobs)
 	if err != nil {
@@ -68,7 +68,7 @@ func start(w World, jobs []Job) (*run, error) {
 	return r, r.sort()
 }
 
-// run is a run under way. Jobs and shapes go by number.
+// run is a running simulation. Jobs and shapes have numbers.
 type run struct {
 	world   World
 	state   *cells.State
@@ -79,39 +79,39 @@ type run struct {
 	tight   []bool // by shape: cannot be lent until GPUs become free
 	ends    ends
 	now     cluster.Span
-	waited  cluster.Span // by those that are over
-	most    cluster.Span // to wait: beyond that the rest does not matter
+	waited  cluster.Span // by ended jobs
+	most    cluster.Span // maximum wait: beyond it the run stops
 	result  Result
 }
 
-// life is how far a job is.
+// life is the state of a job.
 type life struct {
 	tenant *tenant
 	shape  int32
 	key    cluster.JobKey     // of its lease
 	right  cluster.LeaseClass // "" = it does not run
-	began  cluster.Span       // of this attempt
-	left   cluster.Span       // to run, when it began
+	began  cluster.Span       // start of this attempt
+	left   cluster.Span       // remaining run time at its start
 }
 
-// shape is what matters of a job for placing it.
+// shape is the part of a job that matters for its placement.
 type shape struct {
 	nodes, gpus int
 	model       string
 	soft        bool
 }
 
-// tenant is a tenant's books.
+// tenant is a tenant's account.
 type tenant struct {
 	name, vc   string
 	share      int
 	used, lent int     // GPUs
-	fits       []bool  // by shape: the tenant could be guaranteed it
-	line       []queue // by shape: jobs that wait
-	guests     []queue // by shape: opportunistic ones, and such as are not any more
+	fits       []bool  // by shape: the tenant could have it guaranteed
+	line       []queue // by shape: waiting jobs
+	guests     []queue // by shape: opportunistic jobs, and ones that were
 }
 
-// sort numbers jobs' shapes, and finds out what tenants can be guaranteed.
+// sort numbers jobs' shapes, and finds what tenants can have guaranteed.
 func (r *run) sort() error {
 	tenants, shapes := map[string]*tenant{}, map[shape]int32{}
 	for i := range r.jobs {
@@ -153,7 +153,7 @@ func (s shape) request(key cluster.JobKey, vc string) cells.Request {
 	return cells.Request{Key: key, VC: vc, Model: s.model, Nodes: s.nodes, GPUs: s.gpus, Apart: s.nodes > 1, Soft: s.soft}
 }
 
-// run goes from event to event.
+// run processes event after event.
 func (r *run) run() {
 	for next := 0; r.waited <= r.most && (next < len(r.jobs) || len(r.ends) > 0); {
 		if next < len(r.jobs) && (len(r.ends) == 0 || r.jobs[next].Submit < r.ends[0].at) {
@@ -174,7 +174,7 @@ func (r *run) run() {
 	}
 }
 
-// until lets time pass, and notes how things stand at each hour.
+// until advances the time, and records the state at each hour.
 func (r *run) until(at cluster.Span) {
 	last := r.jobs[len(r.jobs)-1].Submit
 	for hour := cluster.Hour * cluster.Span(len(r.result.Hours)); !r.world.alone && hour < at && hour <= last; hour += cluster.Hour {
@@ -197,13 +197,13 @@ func (r *run) until(at cluster.Span) {
 	r.now = at
 }
 
-// wait puts a job in its tenant's line.
+// wait adds a job to its tenant's line.
 func (r *run) wait(i int32) {
 	l := &r.lives[i]
 	heap.Push(&l.tenant.line[l.shape], i)
 }
 
-// end ends a job, if it was not stopped before.
+// end ends a job, unless it was stopped before.
 func (r *run) end(e end) {
 	if l := &r.lives[e.job]; l.right != "" && l.began+l.left == e.at {
 		r.stop(e.job)
@@ -213,7 +213,7 @@ func (r *run) end(e end) {
 	}
 }
 
-// stop takes a job's GPUs from it.
+// stop takes away a job's GPUs.
 func (r *run) stop(i int32) {
 	l := &r.lives[i]
 	r.count(i, -1)
@@ -223,7 +223,7 @@ func (r *run) stop(i int32) {
 	clear(r.tight)
 }
 
-// count adds a job's GPUs to its tenant's books, or takes them out.
+// count adds a job's GPUs to its tenant's account, or subtracts them.
 func (r *run) count(i int32, sign int) {
 	l, n := &r.lives[i], sign*r.jobs[i].Nodes*r.jobs[i].GPUs
 	if l.right == cluster.Guaranteed {
@@ -233,7 +233,7 @@ func (r *run) count(i int32, sign int) {
 	}
 }
 
-// start notes that a job runs. Those in its way wait again.
+// start records that a job runs. Jobs that it displaces wait again.
 func (r *run) start(i int32, key cluster.JobKey, right cluster.LeaseClass, recall []cluster.JobKey) {
 	l := &r.lives[i]
 	l.key, l.right, l.began = key, right, r.now
@@ -247,7 +247,7 @@ func (r *run) start(i int32, key cluster.JobKey, right cluster.LeaseClass, recal
 	}
 }
 
-// guarantee starts the jobs that are guaranteed what they ask for, first come first.
+// guarantee starts the jobs whose requests are guaranteed, first come, first served.
 func (r *run) guarantee() {
 	open := make([][]bool, len(r.tenants))
 	for k, t := range r.tenants {
@@ -275,7 +275,7 @@ func (r *run) guarantee() {
 	}
 }
 
-// request starts a job that waits as a guaranteed one.
+// request starts a waiting job as a guaranteed one.
 func (r *run) request(i int32) bool {
 	l := &r.lives[i]
 	g, err := r.state.Request(r.shapes[l.shape].request(guaranteed(i), l.tenant.vc))
@@ -287,7 +287,7 @@ func (r *run) request(i int32) bool {
 	return true
 }
 
-// A job has two keys, so that it can be given a new place before it leaves the old one.
+// A job has two keys, so that it can get a new place before it leaves the old one.
 func guaranteed(i int32) cluster.JobKey    { return 2*cluster.JobKey(i) + 1 }
 func opportunistic(i int32) cluster.JobKey { return 2 * cluster.JobKey(i) }
 
@@ -312,7 +312,7 @@ func (r *run) promote(i int32) bool {
 	return true
 }
 
-// lend gives idle GPUs to the tenant that has least lent to it for its share, job by job.
+// lend gives idle GPUs to the tenant with the least lent GPUs for its share, job by job.
 func (r *run) lend() {
 	open := make([]bool, len(r.shapes))
 	for k := range open {
@@ -339,7 +339,7 @@ func (r *run) lend() {
 	}
 }
 
-// guest gives the opportunistic job of some shapes that came first, or -1.
+// guest gives the earliest opportunistic job of some shapes, or -1.
 func (r *run) guest(t *tenant, shapes []bool) int32 {
 	for k := range t.guests {
 		for q := &t.guests[k]; len(*q) > 0 && r.lives[(*q)[0]].right != cluster.Opportunistic; {
@@ -349,7 +349,7 @@ func (r *run) guest(t *tenant, shapes []bool) int32 {
 	return head(t.guests, shapes)
 }
 
-// head gives the job of some shapes that came first, or -1.
+// head gives the earliest job of some shapes, or -1.
 func head(line []queue, shapes []bool) int32 {
 	best := int32(-1)
 	for k, q := range line {
@@ -360,7 +360,7 @@ func head(line []queue, shapes []bool) int32 {
 	return best
 }
 
-// queue is a heap of jobs: the one that came first on top.
+// queue is a heap of jobs with the earliest on top.
 type queue []int32
 
 func (q queue) Len() int           { return len(q) }
@@ -374,7 +374,7 @@ func (q *queue) Pop() any {
 	return x
 }
 
-// end is when a job will be over, if it is not stopped.
+// end is the planned end of a job.
 type end struct {
 	at  cluster.Span
 	job int32

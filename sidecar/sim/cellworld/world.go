@@ -11,13 +11,13 @@ import (
 type Job struct {
 	Tenant       string
 	Submit, Runs cluster.Span
-	Nodes, GPUs  int    // so many parts of so many GPUs each
+	Nodes, GPUs  int    // parts, and GPUs of each part
 	Model        string // "" = any
-	Soft         bool   // any GPUs will do where the parts cannot be had
+	Soft         bool   // any GPUs suffice if the parts are not available
 }
 
-// Gangs makes the jobs of a trace gangs on nodes of so many GPUs: on the fewest nodes, as
-// many GPUs on each, one more where they do not divide evenly.
+// Gangs makes gangs of a trace's jobs on nodes of so many GPUs: on the fewest nodes, equal
+// numbers on each, one more if they do not divide evenly.
 func Gangs(jobs []trace.Job, node int) []Job {
 	out := make([]Job, len(jobs))
 	for i, j := range jobs {
@@ -27,24 +27,24 @@ func Gangs(jobs []trace.Job, node int) []Job {
 	return out
 }
 
-// World is cells, and the rule by which tenants have them.
+// World is cells, and the rule by which tenants get them.
 type World struct {
 	Cells  cluster.Cells
-	one    string         // the VC that is everybody's; "" = each tenant has its own
-	shares map[string]int // GPUs that a tenant may have as guaranteed ones; its weight in what is lent
+	one    string         // the VC that all share; "" = each tenant has its own
+	shares map[string]int // GPUs that a tenant may have guaranteed; its weight for lent GPUs
 	whole  int            // GPUs of a node
 	lend   bool
-	alone  bool // one tenant: nothing to note by the hour
+	alone  bool // one tenant: no hourly records
 }
 
-// Site is a cluster and what its tenants have of it.
+// Site is a cluster with the reservations of its tenants.
 type Site struct {
 	Types []cluster.CellType
 	Tops  []cluster.TopCell
 	VCs   []cluster.VC
 }
 
-// HiveD lets each tenant have the cells of its VC, which are bound dynamically.
+// HiveD gives each tenant the cells of its VC, bound dynamically.
 func (s Site) HiveD() World {
 	w := World{Cells: cluster.Cells(s), shares: s.Shares(), lend: true}
 	for _, t := range s.Types {
@@ -55,8 +55,8 @@ func (s Site) HiveD() World {
 	return w
 }
 
-// Quota lets each tenant have as many GPUs as its VC has, anywhere, packed as well as cells
-// of whole nodes are.
+// Quota gives each tenant as many GPUs as its VC has, anywhere, packed as well as cells of whole
+// nodes.
 func (s Site) Quota() World {
 	w := s.HiveD()
 	w.one = "all"
@@ -68,7 +68,7 @@ func (s Site) Quota() World {
 	return w
 }
 
-// Private is a tenant's own cluster: the cells of its VC, and nothing is lent. Results have no Hours.
+// Private is a tenant's own cluster: the cells of its VC, without lending. Results have no Hours.
 func (s Site) Private(tenant string) World {
 	w := s.HiveD()
 	w.lend, w.alone = false, true
@@ -93,7 +93,7 @@ func (s Site) GPUs(name string) int {
 	for name != "" {
 		i := slices.IndexFunc(s.Types, func(t cluster.CellType) bool { return t.Name == name })
 		if i < 0 {
-			return 0 // cells.New says so
+			return 0 // cells.New reports it
 		}
 		n *= max(s.Types[i].Split, 1)
 		name = s.Types[i].Child

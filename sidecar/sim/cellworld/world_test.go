@@ -10,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// two is two nodes, one for each of two tenants.
+// two is two nodes, one per tenant.
 func two() cellworld.Site { return hived.Assign(hived.Nodes(2), map[string]int64{"a": 1, "b": 1}) }
 
 func hours(n ...int) []cluster.Span {
@@ -46,19 +46,19 @@ func expect(t *testing.T, what string, r cellworld.Result, waits []cluster.Span,
 	}
 }
 
-// A tenant's jobs beyond its share run on what is idle, and go when the other wants its own.
+// A tenant's jobs beyond its share run on idle GPUs, and are preempted when the owner needs them.
 func TestOpportunisticJobsGo(t *testing.T) {
 	jobs := []cellworld.Job{
 		{Tenant: "a", Submit: 0, Runs: 10 * cluster.Hour, Nodes: 1, GPUs: 8},
 		{Tenant: "a", Submit: 0, Runs: 10 * cluster.Hour, Nodes: 1, GPUs: 8},
 		{Tenant: "b", Submit: 4 * cluster.Hour, Runs: cluster.Hour, Nodes: 1, GPUs: 8},
-		{Tenant: "a", Submit: 20 * cluster.Hour, Runs: cluster.Hour, Nodes: 2, GPUs: 8}, // more than its VC has
+		{Tenant: "a", Submit: 20 * cluster.Hour, Runs: cluster.Hour, Nodes: 2, GPUs: 8}, // more than its VC
 	}
 	site := two()
 	// The second of a's loses an hour, in which b runs, and keeps its work of four.
 	expect(t, "HiveD", simulate(t, site.HiveD(), jobs), hours(0, 1, 0, 0), 8, 0)
 	expect(t, "quota", simulate(t, site.Quota(), jobs), hours(0, 1, 0, 0), 8, 0)
-	// Its own node is another one: for its last hour it moves there.
+	// Its own node is another one: it moves there for its last hour.
 	expect(t, "static", simulate(t, hived.Static(site), jobs), hours(0, 1, 0, 0), 8, 8)
 	alone := simulate(t, site.Private("a"), []cellworld.Job{jobs[0], jobs[1], jobs[3]})
 	expect(t, "private", alone, []cluster.Span{0, 10 * cluster.Hour, cellworld.Never}, 0, 0)
@@ -67,10 +67,10 @@ func TestOpportunisticJobsGo(t *testing.T) {
 	}
 }
 
-// HiveD §2: jobs of one GPU are left on all nodes, and a quota cannot keep them from that.
+// HiveD §2: jobs of one GPU remain on all nodes, which a quota cannot prevent.
 func TestQuotaFragments(t *testing.T) {
 	var jobs []cellworld.Job
-	for i := range 16 { // two of which, on two nodes, run on
+	for i := range 16 { // two of them, on two nodes, run on
 		runs := cluster.Hour
 		if i == 0 || i == 8 {
 			runs = 10 * cluster.Hour
@@ -80,7 +80,7 @@ func TestQuotaFragments(t *testing.T) {
 	jobs = append(jobs, cellworld.Job{Tenant: "a", Submit: 2 * cluster.Hour, Runs: cluster.Hour, Nodes: 1, GPUs: 8})
 	site := two()
 	none := make([]cluster.Span, 17)
-	expect(t, "HiveD", simulate(t, site.HiveD(), jobs), none, 0, 1) // the long one on a's node moves when b has room
+	expect(t, "HiveD", simulate(t, site.HiveD(), jobs), none, 0, 1) // the long one on a's node moves when b has space
 	late := append(make([]cluster.Span, 16), 8*cluster.Hour)
 	expect(t, "quota", simulate(t, site.Quota(), jobs), late, 0, 0)
 }

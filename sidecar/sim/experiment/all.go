@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Progress tells how far all runs together have come: jobs that are over, of how many.
-// It is called by several goroutines, one at a time.
+// Progress reports the progress of all runs together: ended jobs, of how many. Several goroutines
+// call it, one at a time.
 type Progress func(over, of int)
 
 // task is a run of All: of a setup itself, or of a tenant's private fleet.
@@ -20,10 +20,10 @@ type task struct {
 	ran    bool
 }
 
-// All runs setups side by side, at most workers at a time (0 = as many as there are
-// cores), with the audits of those that ask for one. The results stand in the order of the setups. When ctx
-// ends, those under way are cut short, and of those that had not begun the result is
-// empty: its Scheduler is "". The error is that of the first setup that has one.
+// All runs setups side by side, at most workers at a time (0 = number of cores), with their
+// audits. The results have the order of the setups. When ctx ends, current runs are cut short,
+// and results of runs that had not begun are empty, with Scheduler "". The error is that of the
+// first setup with one.
 func All(ctx context.Context, setups []Setup, workers int, progress Progress) ([]Result, error) {
 	tasks, privates := plan(setups)
 	if workers <= 0 {
@@ -53,7 +53,7 @@ func All(ctx context.Context, setups []Setup, workers int, progress Progress) ([
 	return gather(setups, tasks, privates)
 }
 
-// plan lists what has to be run: the setups, then the private runs of each.
+// plan lists the runs: the setups, then the private runs of each.
 func plan(setups []Setup) ([]task, [][]private) {
 	var tasks []task
 	for i := range setups {
@@ -74,7 +74,7 @@ func plan(setups []Setup) ([]task, [][]private) {
 	return tasks, privates
 }
 
-// tally gives for each task what is to be called as its jobs end.
+// tally gives for each task the function to call as its jobs end.
 func tally(tasks []task, progress Progress) func(i int) func(int) {
 	if progress == nil {
 		return func(int) func(int) { return nil }
@@ -96,7 +96,7 @@ func tally(tasks []task, progress Progress) func(i int) func(int) {
 	}
 }
 
-// gather puts the results together.
+// gather assembles the results.
 func gather(setups []Setup, tasks []task, privates [][]private) ([]Result, error) {
 	for i := range tasks {
 		if tasks[i].err != nil {

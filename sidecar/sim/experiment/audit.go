@@ -19,10 +19,10 @@ type private struct {
 	share  float64 // in GPUs
 }
 
-// privates makes the setups of a setup's audit, one for each tenant that has jobs and a weight,
-// or cells where there are some.
+// privates makes the setups of a setup's audit, one for each tenant with jobs and a weight, or
+// with cells if there are some.
 func (s *Setup) privates() []private {
-	if d, err := s.cells(); d != nil && err == nil { // Check has told
+	if d, err := s.cells(); d != nil && err == nil { // Check reports errors
 		return s.privateVCs(d)
 	}
 	sum := 0.0
@@ -46,8 +46,8 @@ func (s *Setup) privates() []private {
 	return out
 }
 
-// own gives the fleet of a share of every model, enlarged until every job fits that fits
-// the shared one.
+// own gives the fleet of a share of every model, enlarged until every job fits that fits the
+// shared one.
 func (s *Setup) own(share float64, load Load) Fleet {
 	gangs := s.gangs(load)
 	models := s.Fleet.Models()
@@ -61,7 +61,8 @@ func (s *Setup) own(share float64, load Load) Fleet {
 		if i < 0 && len(f.Racks) > 0 {
 			return f
 		}
-		// One GPU more of the model that is asked for; where any will do, of the largest that is not whole yet.
+		// One GPU more of the requested model; if any suffices, of the largest that is
+		// incomplete.
 		most := -1
 		for k, m := range models {
 			wanted := i < 0 || gangs[i].Model == "" || !s.Fleet.named() || strings.EqualFold(gangs[i].Model, m.Model)
@@ -76,8 +77,8 @@ func (s *Setup) own(share float64, load Load) Fleet {
 	}
 }
 
-// gangs gives one job of every kind of request in a load that fits the shared fleet, the
-// largest first.
+// gangs gives one job of every kind of request in a load that fits the shared fleet, largest
+// first.
 func (s *Setup) gangs(load Load) []trace.Job {
 	kinds := map[trace.Job]bool{}
 	var out []trace.Job
@@ -95,8 +96,8 @@ func (s *Setup) gangs(load Load) []trace.Job {
 	return out
 }
 
-// part gives a fleet of so many GPUs of each model, on nodes like the fleet's: whole ones
-// first, in the order of its racks, then one with the rest.
+// part gives a fleet of so many GPUs of each model, on nodes like the fleet's: whole ones first,
+// in the order of its racks, then one with the rest.
 func (f Fleet) part(models []cluster.GPUs, count []int) Fleet {
 	out := Fleet{CPUs: f.CPUs, MemoryMB: f.MemoryMB}
 	for i, m := range models {
@@ -118,7 +119,7 @@ func (f Fleet) part(models []cluster.GPUs, count []int) Fleet {
 	return out
 }
 
-// audit compares a run with its tenants' private ones, which stand in the order of privates.
+// audit compares a run with its tenants' private ones, in the order of privates.
 func audit(s *Setup, shared Result, alone []private, results []Result) []score.Audited {
 	run := func(r Result) score.Run { return score.Run{Setting: r.Setting, To: r.To, Jobs: r.jobs} }
 	var private []score.Run

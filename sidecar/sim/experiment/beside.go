@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// BesideOf makes of a table how fast tasks are that share GPUs, in multiples as SpeedsOf.
+// BesideOf converts a table to the speeds of tasks that share GPUs, in units of SpeedsOf.
 func BesideOf(t *trace.Throughputs, reference string) sim.Beside {
 	return BesideBy(t, reference, func(model string, own, other trace.Task) (float64, bool) {
 		rate, _ := t.Beside(model, own, other)
@@ -15,7 +15,7 @@ func BesideOf(t *trace.Throughputs, reference string) sim.Beside {
 	})
 }
 
-// BesideBy is BesideOf with the throughputs of own beside other that rate gives, and false where it knows none.
+// BesideBy is BesideOf with throughputs of own beside other from rate; false = unknown.
 func BesideBy(t *trace.Throughputs, reference string, rate func(model string, own, other trace.Task) (float64, bool)) sim.Beside {
 	out, tasks := sim.Beside{}, t.Tasks()
 	for _, own := range tasks {
@@ -30,7 +30,7 @@ func BesideBy(t *trace.Throughputs, reference string, rate func(model string, ow
 	return out
 }
 
-// share sets how fast a task is beside another, as a multiple.
+// share sets the relative speed of a task beside another.
 func share(b sim.Beside, own, other trace.Task, model string, times float64) {
 	speed := sim.Speed(math.Round(times * float64(sim.Reference)))
 	if !(times < math.MaxInt32) || speed <= sim.Halt { // it does not run on the reference model, or not at all

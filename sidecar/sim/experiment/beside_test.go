@@ -45,7 +45,7 @@ func TestBesideOf(t *testing.T) {
 	}
 }
 
-// The whole setup with audit, scores and costs: guests' work counts, and no GPU more than once.
+// The whole setup with audit, scores and costs: guests' work counts, and no GPU counts twice.
 func TestSpaceSharingIsScored(t *testing.T) {
 	table := gavelTable(t)
 	jobs, err := trace.Open("../trace/testdata/gavel/gavel_trace_single_seed0.csv.gz", trace.Options{Throughputs: table, PerHour: 1e6})

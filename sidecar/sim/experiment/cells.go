@@ -25,8 +25,8 @@ func (s *Setup) cells() (*cluster.Cells, error) {
 	return CellsByWeight(s.Fleet, s.Weights)
 }
 
-// CellsByWeight gives the virtual clusters that `fairlease cells init` proposes: whole nodes of each
-// model by weight, largest remainder first. A tenant for whom that is none lives on what is lent.
+// CellsByWeight gives the virtual clusters that `fairlease cells init` proposes: whole nodes of
+// each model by weight, largest remainder first. A tenant without a node uses lent GPUs.
 func CellsByWeight(f Fleet, weights map[string]int64) (*cluster.Cells, error) {
 	s := Setup{Weights: weights}
 	seen := &cluster.Sighting{Nodes: f.nodes(), Accounts: s.accounts()}
@@ -42,7 +42,7 @@ func CellsByWeight(f Fleet, weights map[string]int64) (*cluster.Cells, error) {
 	return file.Cells, nil
 }
 
-// fits tells what of a description is not as the fleet and the tenants are.
+// fits says how a description contradicts the fleet and the tenants.
 func (s *Setup) fits(d *cluster.Cells) error {
 	nodes := s.Fleet.nodes()
 	for _, t := range d.Tops {
@@ -65,7 +65,7 @@ func (s *Setup) fits(d *cluster.Cells) error {
 	return nil
 }
 
-// tenantOf is the tenant of an account.
+// tenantOf gives the tenant of an account.
 func tenantOf(name string) string {
 	if name == account("root") {
 		return "root"
@@ -73,8 +73,8 @@ func tenantOf(name string) string {
 	return name
 }
 
-// privateVCs makes a private fleet of each tenant's cells, all of them its VC's. Jobs that are
-// too large for their VC, or would be spread otherwise there, are left out.
+// privateVCs makes a private fleet of each tenant's cells, all in its VC. It omits jobs that are
+// too large for their VC, or would be spread otherwise there.
 func (s *Setup) privateVCs(d *cluster.Cells) []private {
 	var out []private
 	for _, t := range Survey(s.Load).Tenants {
@@ -115,12 +115,12 @@ func (s *Setup) racks(d *cluster.Cells, vc *cluster.VC) []Rack {
 	return out
 }
 
-// rack gives a cell as nodes: one that is less than a node is a small node.
+// rack gives a cell as nodes; a cell smaller than a node is a small node.
 func rack(d *cluster.Cells, typ string) Rack {
 	r := Rack{Nodes: 1, GPUs: 1}
 	for typ != "" {
 		t := d.Types[slices.IndexFunc(d.Types, func(t cluster.CellType) bool { return t.Name == typ })]
-		if t.Node { // what it was split into so far is nodes
+		if t.Node { // the parts so far are nodes
 			r.Nodes, r.GPUs = r.GPUs, 1
 		}
 		r.GPUs *= max(t.Split, 1)
@@ -129,7 +129,7 @@ func rack(d *cluster.Cells, typ string) Rack {
 	return r
 }
 
-// alike gives the jobs of a load that ask of a fleet what they ask of the setup's.
+// alike gives the jobs of a load whose requests are equal on a fleet and on the setup's.
 func (s *Setup) alike(load Load, fleet Fleet) Load {
 	jobs := load.Jobs
 	load.Jobs = func(yield func(trace.Job) bool) {

@@ -16,8 +16,8 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// Virtual clusters by weight are whole nodes of each model, largest remainder first; who gets
-// none is in no VC.
+// Virtual clusters by weight are whole nodes of each model, largest remainder first; a tenant
+// without nodes has no VC.
 func TestCellsByWeight(t *testing.T) {
 	f, err := ParseFleet("5x8:v100+3x4:k80")
 	if err != nil {
@@ -59,7 +59,7 @@ func halves() *cluster.Cells {
 }
 
 // A private cluster is the VC's cells; jobs that do not fit it, or would be spread over it
-// otherwise, are left out.
+// otherwise, are omitted.
 func TestPrivateVirtualClusters(t *testing.T) {
 	s := on(t, Setup{Scheduler: "hived", Load: Load{Jobs: slices.Values([]trace.Job{job("1", "a", 0, 24, 1), job("2", "a", 0, 32, 1),
 		job("3", "b", 0, 4, 1), job("4", "b", 0, 8, 1), job("5", "c", 0, 1, 1)})}}, "4x8:v100+1x4:k80")
@@ -80,7 +80,7 @@ func TestPrivateVirtualClusters(t *testing.T) {
 	}
 }
 
-// Cells that are not those of the cluster or of its tenants are refused, and so is what they do not go with.
+// Cells that contradict the cluster or its tenants are refused, and so are incompatible options.
 func TestCellsThatDoNotFit(t *testing.T) {
 	good := on(t, Setup{Scheduler: "hived", Load: Load{Jobs: slices.Values([]trace.Job{job("1", "a", 0, 1, 1), job("2", "b", 0, 1, 1)})}}, "4x8:v100+1x4:k80")
 	good.Cells, good.Settings = halves(), Default().Settings
@@ -100,15 +100,16 @@ func TestCellsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Two tenants with a node each. What a leaves idle b has at once, and gives back at once; while both want
-// everything each has its own node. Nodes count as broken while a guaranteed lease is on them.
+// Two tenants with a node each. b gets a's idle GPUs at once, and returns them at once; while
+// both want everything each has its own node. Nodes count as broken while a guaranteed lease is
+// on them.
 func TestCellsInARun(t *testing.T) {
 	s := ideal(t, "2x4", 15*cluster.Minute, job("b1", "b", cluster.Minute, 4, 30*cluster.Minute), job("b2", "b", cluster.Minute, 4, 30*cluster.Minute),
 		job("a1", "a", 11*cluster.Minute, 4, 20*cluster.Minute))
 	s.Scheduler, s.Settings.RecallNotice = "hived", 0
 	r := run1(t, s)
-	// a1 runs from 11 to 31 minutes. b1 has its node from 1 to 15, b2 from 15 to 30 after 10 minutes on
-	// a's node, b1 again until it is done at 46; b2 ends on what is lent.
+	// a1 runs from 11 to 31 minutes. b1 has its node from 1 to 15, b2 from 15 to 30 after 10
+	// minutes on a's node, then b1 until it ends at 46; b2 ends on lent GPUs.
 	if a := r.Tenants[0]; a.Wait.Max > 15 || a.Completion.Max > 20*60+15 {
 		t.Errorf("a waits %v s for its own node", a.Wait.Max)
 	}
@@ -122,8 +123,8 @@ func TestCellsInARun(t *testing.T) {
 	}
 }
 
-// unlike makes up jobs of tenants that have little in common: what one of them asks for is whole nodes, of the others
-// mostly single GPUs.
+// unlike makes jobs of tenants with little in common: one requests whole nodes, the others mostly
+// single GPUs.
 func unlike(t *testing.T, seed uint64) Setup {
 	t.Helper()
 	recipe := trace.LikePhilly(seed, 60)
@@ -148,15 +149,15 @@ func unlike(t *testing.T, seed uint64) Setup {
 	return on(t, s, "1x8")
 }
 
-// want makes the nodes of 8 GPUs so many that the load wants so many times the cluster.
+// want sets the number of nodes of 8 GPUs so that the load is a multiple of the cluster.
 func want(s Setup, load float64) Setup {
 	census := Survey(s.Load)
 	s.Fleet.Racks = []Rack{{Nodes: int(float64(census.Demand()) / float64(census.Last) / load / 8), GPUs: 8}}
 	return s
 }
 
-// Sharing safety (HiveD §2.2, §5.1): with virtual clusters no tenant waits longer than on its
-// own part of the cluster; with quota alone some do.
+// Sharing safety (HiveD §2.2, §5.1): with virtual clusters no tenant waits longer than on its own
+// part of the cluster; with quota alone some do.
 func TestNobodyWaitsLongerThanAlone(t *testing.T) { atLoads(t, unlike(t, 1)) }
 
 // atLoads audits a setup at 100, 130 and 60 % load, or at the first of them.
@@ -171,8 +172,8 @@ func atLoads(t *testing.T, s Setup) {
 	}
 }
 
-// sharing audits a setup with cells, where nobody may wait longer, and with quota alone, and gives
-// how many wait longer there.
+// sharing audits a setup with cells, where no tenant may wait longer, and with quota alone, and
+// gives the number of tenants that wait longer there.
 func sharing(t *testing.T, what string, s Setup) int {
 	t.Helper()
 	var err error

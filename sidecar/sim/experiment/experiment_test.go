@@ -20,8 +20,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// ideal gives a setup as in the papers' examples: leases cost nothing, no threshold, no
-// shortest lease, no recall.
+// ideal gives a setup as in the papers' examples: leases cost nothing, no threshold, no minimum
+// lease, no recall.
 func ideal(t testing.TB, fleet string, term cluster.Span, jobs ...trace.Job) Setup {
 	t.Helper()
 	s := Default()
@@ -32,7 +32,7 @@ func ideal(t testing.TB, fleet string, term cluster.Span, jobs ...trace.Job) Set
 	return on(t, s, fleet)
 }
 
-// on gives a setup on another fleet, its tenants with equal weights.
+// on gives a setup on another fleet, with equal weights.
 func on(t testing.TB, s Setup, fleet string) Setup {
 	t.Helper()
 	f, err := ParseFleet(fleet)
@@ -78,7 +78,7 @@ func TestFigure6(t *testing.T) {
 	}
 }
 
-// A run that ends when no job will be over any more waits for the last that comes, and for that only.
+// A run with Enough ends after the last job that can still end, and not before.
 func TestEnough(t *testing.T) {
 	s := ideal(t, "1x2", 10*cluster.Minute, job("endless", "a", 0, 1, 100*cluster.Day), job("short", "b", cluster.Hour, 1, 30*cluster.Minute),
 		job("late", "b", 3*cluster.Hour, 1, 100*cluster.Day))
@@ -99,8 +99,8 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// Every cost of a lease is in the overhead, and nothing else: a job is told to leave at the
-// end of its first term, saves, starts cold, loads, and works on.
+// The overhead is exactly the costs of leases: a job gets a notice at the end of its first term,
+// saves, starts cold, loads, and continues.
 func TestOverheadByHand(t *testing.T) {
 	s := ideal(t, "1x1", 10*cluster.Minute, job("1", "a", 0, 1, 20*cluster.Minute), job("2", "b", cluster.Second, 1, 5*cluster.Minute))
 	s.Settings.Notice, s.Settings.MinLease = cluster.Minute, cluster.Minute
@@ -123,7 +123,7 @@ func TestOverheadByHand(t *testing.T) {
 	}
 }
 
-// busy gives a generated setup in which everything happens: tenants, failures, costs.
+// busy gives a generated setup with tenants, failures and costs.
 func busy(t testing.TB, seed uint64) Setup {
 	t.Helper()
 	recipe := trace.LikePhilly(seed, 6)
@@ -140,8 +140,8 @@ func busy(t testing.TB, seed uint64) Setup {
 	return on(t, s, "2x8")
 }
 
-// With 20 tenants and failures no job is lost, GPU time is conserved, and the
-// same seed gives the same bytes, alone or beside others; another seed others.
+// With 20 tenants and failures no job is lost, GPU time is conserved, and equal seeds give equal
+// bytes, alone or beside other runs; another seed does not.
 func TestSameSeedSameBytes(t *testing.T) {
 	s := busy(t, 1)
 	first := run1(t, s)
@@ -186,8 +186,8 @@ func written(t *testing.T, r Result) []byte {
 	return b.Bytes()
 }
 
-// The daemon's engine, given a snapshot of the simulator as the journal keeps it, makes the
-// same plan, byte for byte.
+// The daemon's engine makes the same plan, byte for byte, from a snapshot of the simulator in the
+// journal's form.
 func TestTheDaemonWouldDecideTheSame(t *testing.T) {
 	for _, scheduler := range []string{"astraea", "hived"} {
 		t.Run(scheduler, func(t *testing.T) { decidesTheSame(t, scheduler) })
@@ -241,7 +241,7 @@ func marshal(t *testing.T, v any) []byte {
 	return b
 }
 
-// A run that is interrupted gives the scores up to then, with every job that had come, and says so.
+// An interrupted run gives the scores so far, with every job that had arrived, and is marked.
 func TestCutShort(t *testing.T) {
 	s := busy(t, 1)
 	ctx, stop := context.WithCancel(context.Background())
@@ -257,7 +257,7 @@ func TestCutShort(t *testing.T) {
 	if !r.CutShort || r.Jobs.Finished < 100 || r.Jobs.Unfinished == 0 || r.Jobs.Finished > 150 {
 		t.Errorf("cut short %v, %+v", r.CutShort, r.Jobs)
 	}
-	// The same run, told to end then, gives the same scores but for that mark.
+	// The same run with that end gives the same scores without the mark.
 	s.Until = r.To.Sub(Start)
 	whole := run1(t, s)
 	r.CutShort = false
@@ -269,8 +269,8 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// Tenant a borrows both GPUs; b, which is due one of them, waits for the end of a's
-// term. Alone b would have started at once.
+// Tenant a borrows both GPUs; b, which is due one of them, waits for the end of a's term. Alone b
+// would have started at once.
 func TestAuditNamesWhoWaitsLonger(t *testing.T) {
 	s := ideal(t, "2x1", 15*cluster.Minute,
 		job("a1", "a", 0, 1, cluster.Hour), job("a2", "a", 0, 1, cluster.Hour), job("b1", "b", cluster.Minute, 1, 30*cluster.Minute))
@@ -287,7 +287,7 @@ func TestAuditNamesWhoWaitsLonger(t *testing.T) {
 	if math.Abs(b.Shared-14.0/60) > 1e-9 || b.Private != 0 || b.Jobs != 1 || b.Worse != 1 || b.GPUs != 1 || b.Share != 1 || len(b.Worst) != 1 || b.Worst[0].Job != "b1" {
 		t.Errorf("b waits 14 minutes instead of none: %+v", b)
 	}
-	// Alone its two jobs take turns of a term each: one ends after 105 minutes, the other after 120.
+	// Alone its two jobs alternate by terms: one ends after 105 minutes, the other after 120.
 	if a := got[1]; a.Private != 1.75 || a.Shared != 0.5 {
 		t.Errorf("a's jobs wait 45 and 60 minutes alone, and one of them the 30 of b's job where it may borrow: %+v", a)
 	}
@@ -309,7 +309,7 @@ func TestPrivateFleets(t *testing.T) {
 	}
 }
 
-// Memory grows with the jobs that are there, not with the trace.
+// Memory grows with the live jobs, not with the trace.
 func TestMemoryDoesNotGrowWithTheTrace(t *testing.T) {
 	recipe := trace.Recipe{Seed: 1, Jobs: 50_000, PerHour: 900, Sizes: []trace.Size{{GPUs: 1, Share: 1}},
 		Durations: []trace.Range{{From: 30 * cluster.Second, To: 2 * cluster.Minute, Share: 1}}, Tenants: trace.Shifts(3, 0)}
@@ -339,13 +339,14 @@ func TestMemoryDoesNotGrowWithTheTrace(t *testing.T) {
 	if err != nil || r.Jobs.Finished != 50_000 {
 		t.Fatal(err, r.Jobs)
 	}
-	// The scores keep up to 65,536 values of each kind as they are, seven kinds of 8 bytes; a job alone takes 200.
+	// The scores keep up to 65,536 exact values of each of seven kinds of 8 bytes; a job alone
+	// takes 200.
 	if grown := int64(late) - int64(early); grown > 5<<20 || late > 24<<20 {
 		t.Errorf("the heap grew by %d KiB to %d KiB over 44,000 jobs", grown>>10, late>>10)
 	}
 }
 
-// What a job asks of a fleet, and which can never run.
+// The requests of jobs on a fleet, and jobs that can never run.
 func TestGangs(t *testing.T) {
 	for _, c := range []struct {
 		fleet  string
@@ -394,7 +395,7 @@ func TestGangs(t *testing.T) {
 	}
 }
 
-// Jobs that can never run are counted and named, never dropped in silence.
+// Jobs that can never run are counted and named.
 func TestRefused(t *testing.T) {
 	s := ideal(t, "1x4", 10*cluster.Minute, job("1", "a", 0, 4, cluster.Minute), job("2", "a", 0, 8, cluster.Minute), job("3", "b", 0, 1, cluster.Minute))
 	delete(s.Weights, "b")
@@ -409,7 +410,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A tenant may be called as the root of Slurm's accounts is.
+// A tenant may have the name of Slurm's root account.
 func TestTenantCalledRoot(t *testing.T) {
 	r := run1(t, ideal(t, "1x1", 10*cluster.Minute, job("1", "root", 0, 1, cluster.Minute)))
 	if r.Jobs.Finished != 1 || r.Tenants[0].Rho != 1 {
@@ -417,7 +418,7 @@ func TestTenantCalledRoot(t *testing.T) {
 	}
 }
 
-// A time limit holds over all attempts; whom it hit only because of leases is counted.
+// A time limit covers all attempts; jobs that reached it only because of leases are counted.
 func TestLimits(t *testing.T) {
 	long, short := job("1", "a", 0, 1, 10*cluster.Minute), job("2", "a", 0, 1, 10*cluster.Minute)
 	long.Limit, short.Limit = 5*cluster.Minute, 20*cluster.Minute
@@ -429,7 +430,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// GPUs are fragmented while they are idle, would do for a job that waits, and it fits nowhere.
+// GPUs are fragmented while they are idle and their sum suffices for a waiting job that fits
+// nowhere.
 func TestFragmented(t *testing.T) {
 	// 2 nodes of 4: three GPUs of each are held, so two are idle, but the job of two wants them on one node.
 	s := ideal(t, "2x4", cluster.Hour, job("1", "a", 0, 3, 30*cluster.Minute), job("2", "a", 0, 3, 30*cluster.Minute), job("3", "a", cluster.Minute, 2, 30*cluster.Minute))
@@ -477,7 +479,7 @@ func TestReadWeights(t *testing.T) {
 	}
 }
 
-// What is wrong with a setup is said before anything runs.
+// Errors in a setup are reported before anything runs.
 func TestSetupsThatCannotRun(t *testing.T) {
 	good := ideal(t, "1x1", 10*cluster.Minute, job("1", "a", 0, 1, cluster.Minute))
 	for want, change := range map[string]func(*Setup){
@@ -496,7 +498,7 @@ func TestSetupsThatCannotRun(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	// A job that cannot start, because all that is there is down for good.
+	// A job that cannot start, because all usable nodes are down for good.
 	s := good
 	s.Between, s.Repair = 1, 200*365*cluster.Day
 	if _, err := Run(context.Background(), s, nil); err == nil || !strings.Contains(err.Error(), "wait for ever, the first of them 1 of a") {

@@ -19,18 +19,18 @@ type Rack struct {
 // Fleet is the nodes of a cluster. Either all racks name a model or none does.
 type Fleet struct {
 	Racks []Rack
-	// CPUs and MemoryMB are what each node has for each of its GPUs; 0 = enough for all jobs.
+	// CPUs and MemoryMB are per GPU of a node; 0 = enough for all jobs.
 	CPUs     int
 	MemoryMB int64
 }
 
-// unnamed is the model of GPUs whose model nobody named.
+// unnamed is the model of GPUs without a named model.
 const unnamed = "gpu"
 
 // partition is the one that all nodes and jobs are in.
 const partition = "gpu"
 
-// The largest fleets that are believed.
+// The maximum fleet.
 const (
 	mostNodes   = 100_000
 	mostPerNode = 1000

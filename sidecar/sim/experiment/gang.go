@@ -9,8 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// gang gives what a job asks of the fleet's nodes, or why it could never run there. mixed
-// tells whether gangs that name no model may span models.
+// gang gives a job's request for the fleet's nodes, or why it could never run there. mixed tells
+// whether gangs that name no model may span models.
 func (f Fleet) gang(j *trace.Job, mixed bool) (cluster.Request, string) {
 	r := cluster.Request{GPUs: j.GPUs}
 	if f.CPUs > 0 {
@@ -54,7 +54,7 @@ func (f Fleet) pools(model string, mixed bool) [][]Rack {
 	return out
 }
 
-// sizes lists the sizes of nodes, the largest first.
+// sizes lists the sizes of nodes, largest first.
 func sizes(pools [][]Rack) []int {
 	var out []int
 	for _, racks := range pools {
@@ -67,7 +67,7 @@ func sizes(pools [][]Rack) []int {
 	return slices.Compact(out)
 }
 
-// holds tells whether the empty racks have room for a request.
+// holds tells whether a request fits the empty racks.
 func (f Fleet) holds(racks []Rack, r cluster.Request) bool {
 	per := (r.GPUs + r.Nodes - 1) / r.Nodes
 	nodes := 0

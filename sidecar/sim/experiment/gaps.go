@@ -4,18 +4,18 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// gaps knows where GPUs are idle and what the jobs that wait ask for, as far as it takes to
-// tell how many GPUs are of no use to any of them.
+// gaps tracks idle GPUs and the requests of waiting jobs, to count the idle GPUs that none of
+// them can use.
 type gaps struct {
 	pool   map[string]int // by model
 	pools  []pool
 	node   map[string]int // by name
 	nodes  []spot
-	wanted map[shape]int // jobs that wait
+	wanted map[shape]int // waiting jobs
 	full   int           // healthy GPUs
 }
 
-// pool is the nodes among which a gang must be placed.
+// pool is the nodes for one gang.
 type pool struct {
 	idle   int   // GPUs
 	counts []int // nodes by the number of their idle GPUs
@@ -26,7 +26,7 @@ type spot struct {
 	bad              bool
 }
 
-// shape is what matters of a request here.
+// shape is the relevant part of a request.
 type shape struct {
 	gpus, nodes, per int
 	model            string
@@ -61,14 +61,14 @@ func newGaps(f Fleet, mixed bool) *gaps {
 	return g
 }
 
-// count adds a node to its pool, or takes it away.
+// count adds a node to its pool, or removes it.
 func (g *gaps) count(n *spot, sign int) {
 	p := &g.pools[n.pool]
 	p.idle += sign * n.free
 	p.counts[n.free] += sign
 }
 
-// take notes that GPUs are held, or no longer.
+// take records that GPUs are held, or released.
 func (g *gaps) take(h *cluster.Holding, sign int) {
 	n := &g.nodes[g.node[h.Node]]
 	if n.bad {
@@ -80,14 +80,14 @@ func (g *gaps) take(h *cluster.Holding, sign int) {
 	g.count(n, 1)
 }
 
-// wants notes that a job of a shape waits, or no longer.
+// wants records that a job of a shape waits, or no longer.
 func (g *gaps) wants(s shape, sign int) {
 	if g.wanted[s] += sign; g.wanted[s] == 0 {
 		delete(g.wanted, s)
 	}
 }
 
-// healthy looks at the nodes, where they are told, and gives the GPUs of those that are not bad.
+// healthy reads the nodes, if given, and counts the GPUs of healthy ones.
 func (g *gaps) healthy(nodes []cluster.Node) int {
 	for i := range nodes {
 		n := &g.nodes[i] // both are by name
@@ -105,8 +105,8 @@ func (g *gaps) healthy(nodes []cluster.Node) int {
 	return g.full
 }
 
-// fragmented gives the GPUs of the pools in which jobs wait that ask for no more than is
-// idle there, though none of them can be placed.
+// fragmented counts the GPUs of pools in which waiting jobs request at most the idle number, but
+// none of them can be placed.
 func (g *gaps) fragmented() int {
 	sum := 0
 	for i := range g.pools {

@@ -18,8 +18,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// Habit is how jobs of a type save. A job fits with its user, its GPUs, and its command, where both tell one: the
-// same, the same but for numbers, or, of a job with a name only, the file name of the program.
+// Habit is how jobs of a type save. A job matches by user, GPUs, and, if both have one, command:
+// equal, equal except for numbers, or, for a job with a name only, the file name of the program.
 type Habit struct {
 	User    string // "" or * = any
 	Command string // "" or * = any
@@ -51,7 +51,7 @@ func (h *Habit) fits(j *trace.Job) bool {
 
 func anything(pattern string) bool { return pattern == "" || pattern == "*" }
 
-// MannerOf gives the manner that a Saving describes; false of one that describes none.
+// MannerOf gives the manner of a Saving; false if it has none.
 func MannerOf(s cluster.Saving) (Manner, bool) {
 	m := Manner{Every: s.Every, Takes: s.Takes}
 	switch s.Manner {
@@ -71,16 +71,17 @@ func MannerOf(s cluster.Saving) (Manner, bool) {
 	return m, true
 }
 
-// Learnt gives what the evidence on jobs of a type says of how they save, as the engine judges it (stop.Resolve); false
-// where it says nothing: no job of the type was judged after a requeue or has reported saves.
+// Learnt gives how jobs of a type save by the evidence, as the engine judges it (stop.Resolve);
+// false without evidence: no job of the type was judged after a requeue or has reported saves.
 func Learnt(h *cluster.Habit) (Habit, bool) {
 	m, ok := MannerOf(stop.Resolve(nil, h, cluster.Saving{}, cluster.Saving{}))
 	return Habit{User: h.Type.User, Command: h.Type.Command, GPUs: h.Type.GPUs, Manner: m}, ok
 }
 
-// ReadHabits reads habits: lines user,command,gpus,manner[,interval[,save-time]] with manners as in parseManner, or JSON,
-// an array or a stream of objects with these names (save_time, in JSON), or as the journal has them: with type, and saving or the
-// evidence, whose times are in milliseconds. Empty fields and * fit any job. name is what errors call the file.
+// ReadHabits reads habits. The forms are lines user,command,gpus,manner[,interval[,save-time]]
+// with manners as in parseManner; JSON objects in an array or a stream with these names
+// (save_time, in JSON); or the journal's objects with type, and saving or the evidence, with
+// times in milliseconds. Empty fields and * match any job. name is the file's name in errors.
 func ReadHabits(r io.Reader, name string) ([]Habit, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -210,7 +211,7 @@ func habitObjects(text []byte) ([]Habit, error) {
 	return out, nil
 }
 
-// habit gives what an object says; false where it has no evidence.
+// habit gives the habit of an object; false if it has no evidence.
 func (o *object) habit() (Habit, bool, error) {
 	if o.Manner != "" {
 		t := o.Type

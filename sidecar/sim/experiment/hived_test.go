@@ -12,8 +12,8 @@ import (
 )
 
 // prodAE is two tenants of HiveD's Table 1 on 12 nodes, for four days: prod-a, whose GPUs go to
-// jobs of 8 and which asks for 40 % of its four nodes, and prod-e, whose jobs mostly have one, and
-// which asks for twice its eight.
+// jobs of 8 and which requests 40 % of its four nodes, and prod-e, whose jobs mostly have one
+// GPU, and which requests twice its eight nodes.
 func prodAE() Setup {
 	h := trace.LikeHiveD(1)
 	h.Length = 4 * cluster.Day
@@ -37,7 +37,7 @@ func prodAE() Setup {
 }
 
 // HiveD §5.1: with a quota prod-a waits far longer than in a private cluster of its share; with
-// cells nobody does, whatever the chooser in them is.
+// cells no tenant does, under any chooser.
 func TestProdAIsSafeInCells(t *testing.T) {
 	var all []Setup
 	names := append([]string{"quota-lend"}, Cellular()...)

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
-// kindOf is what a job of a kind says of itself.
+// kindOf is the comment of a job of a kind.
 func kindOf(kind string) string {
 	if kind == "" {
 		return ""
@@ -18,7 +18,7 @@ func kindOf(kind string) string {
 	return "kind=" + profile.KindOf(nil, "", "", "", kind).Name()
 }
 
-// profiles is what is declared of every task; what holds of any gang is declared of those in the load.
+// profiles declares every task; rates for any gang are declared for the gangs in the load.
 func (s *Setup) profiles() []cluster.Profile {
 	var out []cluster.Profile
 	speeds := s.Declared

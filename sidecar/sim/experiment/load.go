@@ -10,24 +10,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// Load is the jobs that arrive, in order of Submit. They are gone through several times
-// and must be the same each time.
+// Load is the arriving jobs, in order of Submit. They are iterated several times and must be the
+// same each time.
 type Load struct {
 	Name string
 	Jobs iter.Seq[trace.Job]
 }
 
-// Of makes a load of a trace that was read.
+// Of makes a load of a trace.
 func Of(t *trace.Trace) Load { return Load{Name: t.Name, Jobs: slices.Values(t.Jobs)} }
 
-// Census is what is known of a load as a whole.
+// Census summarises a load.
 type Census struct {
 	Jobs    int
 	Last    cluster.Span // submission of the last
 	Tenants []Resident   // by name
 }
 
-// Resident is a tenant's part of a load.
+// Resident summarises a tenant's part of a load.
 type Resident struct {
 	Tenant string
 	Jobs   int
@@ -44,7 +44,7 @@ func (c Census) Demand() cluster.GPUTime {
 	return sum
 }
 
-// Survey goes through a load.
+// Survey summarises a load.
 func Survey(l Load) Census {
 	var c Census
 	tenants := map[string]*Resident{}
@@ -77,10 +77,10 @@ func (l Load) of(tenant string) Load {
 	}}
 }
 
-// namedRefusals is how many refused jobs are named.
+// namedRefusals is the maximum number of refused jobs that are named.
 const namedRefusals = 20
 
-// Refused is the jobs that were not submitted, because they could never run.
+// Refused lists jobs that were not submitted because they could never run.
 type Refused struct {
 	Jobs   int
 	Demand cluster.GPUTime // of them

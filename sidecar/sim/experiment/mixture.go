@@ -17,10 +17,10 @@ import (
 type Manner struct {
 	Saves sim.Saves
 	Every cluster.Span // between two saves, of sim.Periodic
-	Takes cluster.Span // for how long it saves; 0 = Setup.Costs.Save
+	Takes cluster.Span // duration of a save; 0 = Setup.Costs.Save
 }
 
-// manners are the names of those that need no interval; where there are several, the first is written.
+// manners are the names without an interval; of several, String uses the first.
 var manners = []struct {
 	name string
 	how  sim.Saves
@@ -29,7 +29,7 @@ var manners = []struct {
 	{"each-term", sim.EachTerm}, {"never", sim.Never}, {"ideal", sim.Always},
 }
 
-// String writes a manner as parseManner reads it; how long a save takes is left out.
+// String gives a manner in parseManner's form, without the duration of a save.
 func (m Manner) String() string {
 	if m.Saves == sim.Periodic {
 		return "periodic=" + config.Duration(m.Every).String()
@@ -71,7 +71,7 @@ func parseManner(text string, every cluster.Span) (Manner, error) {
 
 const mannerNames = "never, notice, term, at-end, each-term, ideal or an interval like periodic=1h"
 
-// Part is a manner and how large its part of the jobs is, compared with the other parts.
+// Part is a manner with its relative weight.
 type Part struct {
 	Manner
 	Weight int64
@@ -80,23 +80,25 @@ type Part struct {
 // maxWeight is the largest weight of a part.
 const maxWeight = 1_000_000
 
-// Mixture says how the jobs of a load save. Each job has one manner, whatever schedules it and on whichever fleet:
-// that of the first habit that fits it, else one drawn from the parts; without parts it loses nothing, as sim.Always.
+// Mixture says how the jobs of a load save. Each job has one manner under every scheduler and on
+// every fleet: that of the first matching habit, else a random one by the parts. Without parts
+// jobs lose nothing, as with sim.Always.
 type Mixture struct {
 	Habits []Habit
-	File   string // that the habits are from
+	File   string // source of the habits
 	Parts  []Part
-	// ByJob draws for each job by itself. Else jobs of one user with as many GPUs and one kind of name (equal but for
-	// numbers in it) share a manner, as jobs of one script do.
+	// ByJob draws for each job. Otherwise jobs of one user with equal GPUs and one kind of name
+	// (equal except for numbers) share a manner, like jobs of one script.
 	ByJob bool
 }
 
 // Only gives the mixture of one manner without an interval.
 func Only(how sim.Saves) Mixture { return Mixture{Parts: []Part{{Manner{Saves: how}, 1}}} }
 
-// ParseMixture reads parts divided by commas: manners with their weights, as in never:60,periodic=1h:30,notice:10, and
-// at most one name of a file with habits, which the caller reads into Habits. A weight may be missing where there is one
-// manner; where there is none, jobs without a habit never save.
+// ParseMixture reads comma-separated parts: manners with their weights, as in
+// never:60,periodic=1h:30,notice:10, and at most one name of a habits file, which the caller
+// reads into Habits. A single manner needs no weight; without any, jobs without a habit never
+// save.
 func ParseMixture(text string, every cluster.Span) (Mixture, error) {
 	var m Mixture
 	bare, sum := "", int64(0)
@@ -142,12 +144,12 @@ func ParseMixture(text string, every cluster.Span) (Mixture, error) {
 	return m, nil
 }
 
-// isFile tells whether a word that is no manner can only be the name of a file.
+// isFile tells whether a word that is no manner must be the name of a file.
 func isFile(word string) bool {
 	return strings.ContainsAny(word, "./") && !strings.HasPrefix(word, "periodic=")
 }
 
-// String says a mixture in words: the assumption on which scores rest.
+// String describes a mixture: the assumption of the scores.
 func (m Mixture) String() string {
 	var words []string
 	sum := int64(0)
@@ -188,14 +190,14 @@ func (m *Mixture) check() error {
 	return nil
 }
 
-// Kind is jobs that are taken to save alike.
+// Kind is jobs that are assumed to save alike.
 type Kind struct {
 	User string `json:"user"`
 	Name string `json:"name"` // its command, or its name with # for every number
 	GPUs int    `json:"gpus"`
 }
 
-// KindOf gives the kind of a job; of one without a user, its tenant stands for that.
+// KindOf gives the kind of a job; without a user, the tenant replaces it.
 func KindOf(j *trace.Job) Kind {
 	name := j.Command
 	if name == "" {
@@ -219,7 +221,7 @@ func nameKind(name string) string {
 	return strings.TrimPrefix(profile.KindOf(nil, "", "", name, "").Name(), ".")
 }
 
-// Habit gives the first habit that fits a job; nil = none.
+// Habit gives the first habit that matches a job; nil = none.
 func (m *Mixture) Habit(j *trace.Job) *Habit {
 	for i := range m.Habits {
 		if m.Habits[i].fits(j) {
@@ -229,7 +231,7 @@ func (m *Mixture) Habit(j *trace.Job) *Habit {
 	return nil
 }
 
-// Of gives how a job saves. The same seed gives the same manner.
+// Of gives how a job saves. Equal seeds give equal manners.
 func (m *Mixture) Of(j *trace.Job, seed uint64) Manner {
 	if h := m.Habit(j); h != nil {
 		return h.Manner
@@ -263,7 +265,7 @@ func (m *Mixture) Of(j *trace.Job, seed uint64) Manner {
 	return m.Parts[len(m.Parts)-1].Manner
 }
 
-// hash is FNV-1a, and splitmix64 after it, so that neighbours are drawn independently.
+// hash is FNV-1a followed by splitmix64, so that similar keys are drawn independently.
 type hash uint64
 
 func newHash(seed uint64) hash {

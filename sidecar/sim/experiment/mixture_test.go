@@ -98,7 +98,7 @@ func FuzzMixture(f *testing.F) {
 			t.Fatalf("%q: %v", text, err)
 		}
 		m.Of(&trace.Job{ID: text, User: text, Name: text, GPUs: 1}, 7)
-		for _, p := range m.Parts { // the words of a manner can be read
+		for _, p := range m.Parts { // each manner's text can be parsed
 			if back, err := parseManner(p.String(), 0); err != nil || back != p.Manner {
 				t.Errorf("%v reads as %v, %v", p.Manner, back, err)
 			}
@@ -106,7 +106,8 @@ func FuzzMixture(f *testing.F) {
 	})
 }
 
-// The parts of the jobs are as the weights, by job and by kind; the same seed draws the same, another one another.
+// The fractions of jobs match the weights, by job and by kind; equal seeds draw equally,
+// different ones do not.
 func TestTheDraw(t *testing.T) {
 	m, err := ParseMixture("never:60,periodic=1h:30,notice:10", 0)
 	if err != nil {
@@ -135,7 +136,7 @@ func TestTheDraw(t *testing.T) {
 		if _, other := count(m, 2); slices.Equal(all, other) {
 			t.Error("another seed draws the same")
 		}
-		for i := 0; i+2 < len(all) && !byJob; i += 10 { // one user, one kind of name, as many GPUs
+		for i := 0; i+2 < len(all) && !byJob; i += 10 { // one user, one kind of name, equal GPUs
 			if all[i] != all[i+2] {
 				t.Fatalf("jobs %d and %d are of one kind and save differently", i, i+2)
 			}
@@ -143,7 +144,7 @@ func TestTheDraw(t *testing.T) {
 	}
 }
 
-// Numbers in names, and what else is left of a job, make no other kind.
+// Numbers in names, and other properties of a job, do not change its kind.
 func TestKindOf(t *testing.T) {
 	for _, c := range []struct {
 		job  trace.Job
@@ -240,7 +241,7 @@ func FuzzHabits(f *testing.F) {
 	})
 }
 
-// The first habit that fits a job says how it saves; jobs without one are drawn.
+// The first matching habit says how a job saves; jobs without one are drawn.
 func TestHabitsComeBeforeTheDraw(t *testing.T) {
 	m := Only(sim.Never)
 	m.Habits = []Habit{
@@ -269,7 +270,7 @@ func TestHabitsComeBeforeTheDraw(t *testing.T) {
 	}
 }
 
-// A job saves in the same manner under every scheduler and on every fleet, and on a private one.
+// A job saves alike under every scheduler and on every fleet, also a private one.
 func TestAJobSavesTheSameEverywhere(t *testing.T) {
 	var jobs []trace.Job
 	for i := range 200 {
@@ -316,7 +317,8 @@ func TestAJobSavesTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// Two jobs that take turns on one GPU and never save would do so for ever: the run ends and says so.
+// Two jobs that alternate on one GPU and never save would do so for ever: the run ends and says
+// so.
 func TestJobsThatBeginAnewForEver(t *testing.T) {
 	s := ideal(t, "1x1", 15*cluster.Minute, job("1", "a", 0, 1, 2*cluster.Hour), job("2", "b", 0, 1, 2*cluster.Hour))
 	s.Saves, s.Scheduler = Only(sim.Never), "gandiva-fair"

@@ -15,32 +15,33 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	score.Scores
 	Refused Refused
-	// TimedOut counts the jobs that reached their time limit here though they did not in
-	// the trace: what leases cost them was too much for it.
+	// TimedOut counts the jobs that reached their time limit here but not in the trace, because
+	// of the costs of leases.
 	TimedOut int
-	// Endless counts the jobs that would never end: they are requeued again and again, and begin anew each time.
+	// Endless counts the jobs that would never end: each requeue restarts them from the
+	// beginning.
 	Endless int
 	Turns   int         // rounds that were not quiet
-	Kept    []score.Job // all jobs, where Setup.Keep asks for them
+	Kept    []score.Job // all jobs, with Setup.Keep
 
-	jobs []score.Job // where there is an audit
+	jobs []score.Job // for an audit
 }
 
-// idleFor is how long nothing may happen while jobs wait, before a run is given up.
+// idleFor is the maximum time without an event while jobs wait, before a run is given up.
 const idleFor = 30 * cluster.Day
 
-// endlessFor is for how long, beyond twenty times the longest run time of the jobs that are there, no job may come, end or
-// keep work at a requeue before a run is ended. It leaves room for GPUs that are slower than the reference.
+// endlessFor, plus twenty times the longest run time of the present jobs, is the maximum time in
+// which no job arrives, ends or keeps work at a requeue, before a run is ended. It leaves a
+// margin for GPUs slower than the reference.
 const endlessFor = 2 * cluster.Day
 
-// Run runs one setup, without its audit. told, if not nil, is called with the number of
-// jobs that are over, whenever it has changed. When ctx ends, the result has the scores up to
-// then and is marked as cut short; that is no error. An error says what is wrong with the setup, or
-// that jobs wait for ever.
+// Run runs one setup, without its audit. told, if not nil, is called with the number of ended
+// jobs after each change. When ctx ends, the result has the scores so far and is marked as cut
+// short; that is no error. An error is about the setup, or about jobs that wait for ever.
 func Run(ctx context.Context, s Setup, told func(over int)) (Result, error) {
 	if err := s.Check(); err != nil {
 		return Result{}, err
@@ -63,11 +64,11 @@ type run struct {
 	loop    *loop.Loop
 	witness *witness
 	last    cluster.Plan
-	came    bool // all jobs of the load
+	came    bool // all jobs of the load have arrived
 	result  Result
 }
 
-// eye is the cluster as the loop sees it; what it sees of nodes that may fail is kept.
+// eye is the loop's view of the cluster; it keeps copies of nodes that may fail.
 type eye struct {
 	*sim.Virtual
 	nodes []cluster.Node // nil where none fails
@@ -95,7 +96,7 @@ func newRun(s *Setup) (*run, error) {
 		}
 		v.Fail(sim.Failures(s.Seed, nodes, Start, Start.Add(until), s.Between, s.Repair)...)
 	}
-	// Nothing can die here, so gates need no prolonging.
+	// Nothing can die here, so gates need no extension.
 	v.Gate = 2 * Forever
 	settings := s.Settings
 	settings.GateTTL = v.Gate
@@ -127,11 +128,11 @@ func newRun(s *Setup) (*run, error) {
 }
 
 var (
-	// errStuck ends a run in which nothing happens any more.
+	// errStuck ends a run without further events.
 	errStuck = errors.New("nothing happens any more")
-	// errEnough ends one in which no job will be over any more.
+	// errEnough ends a run in which no job can end before Until.
 	errEnough = errors.New("the jobs that are left run for longer")
-	// errEndless ends one in which jobs run and none will ever be over.
+	// errEndless ends a run whose jobs will never end.
 	errEndless = errors.New("the jobs that are left begin anew for ever")
 )
 
@@ -180,13 +181,13 @@ func (r *run) run(ctx context.Context, told func(int)) (Result, error) {
 	return r.close()
 }
 
-// waits tells whether jobs wait and nothing happens any more.
+// waits tells whether jobs wait and there are no further events.
 func (r *run) waits() bool {
 	w := r.witness
 	return w.running == 0 && r.world.Now().Sub(w.stirred) > idleFor && len(w.jobs) > 0
 }
 
-// stuck says who waits for ever.
+// stuck names the jobs that wait for ever.
 func (r *run) stuck() error {
 	there := r.witness.there()
 	first := r.witness.jobs[there[0]]
@@ -194,7 +195,7 @@ func (r *run) stuck() error {
 		len(there), first.ID, first.Tenant, first.GPUs)
 }
 
-// close brings the books up to now and gives the scores.
+// close charges up to now and gives the scores.
 func (r *run) close() (Result, error) {
 	if !r.world.Drained() || len(r.witness.over) > 0 {
 		_, plan, err := r.loop.Preview(context.Background())

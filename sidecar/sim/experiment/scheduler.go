@@ -6,18 +6,18 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 )
 
-// Schedulers lists the schedulers without virtual clusters, in the order in which tables show
-// them, Cellular those with.
+// Schedulers lists the schedulers without virtual clusters, in the order of tables; Cellular
+// those with them.
 func Schedulers() []string { return baseline.Names() }
 
 // Cellular lists the schedulers with virtual clusters.
 func Cellular() []string { return baseline.Cellular() }
 
-// Unlike lists the schedulers for GPU models that are not alike.
+// Unlike lists the schedulers for heterogeneous GPUs.
 func Unlike() []string { return baseline.Unlike() }
 
-// scheduler makes the setup's scheduler, for one run on a virtual cluster, which tells what
-// only a simulator knows: how long a job will run, and how fast it is where.
+// scheduler makes the setup's scheduler for one run on a virtual cluster. It provides what only a
+// simulator knows: jobs' run times, and their speeds by model.
 func (s *Setup) scheduler(v *sim.Virtual, runs func(*cluster.Job) cluster.Span) (baseline.Scheduler, error) {
 	o := baseline.Options{Mixed: s.Mixed, Brief: true, Runs: runs, Prices: s.Prices,
 		Within: func(j *cluster.Job) cluster.Span { return s.Within[j.Name] },
@@ -38,7 +38,7 @@ func (s *Setup) scheduler(v *sim.Virtual, runs func(*cluster.Job) cluster.Span) 
 	return baseline.New(s.Scheduler, o)
 }
 
-// times gives a speed as a multiple of that on the reference model; 0 = the work does not run.
+// times gives a speed relative to the reference model; 0 = the work does not run.
 func times(s sim.Speed) float64 {
 	if s == sim.Halt {
 		return 0
@@ -46,5 +46,5 @@ func times(s sim.Speed) float64 {
 	return float64(s) / float64(sim.Reference)
 }
 
-// Dividing lists the product's presets that divide unlike GPU models.
+// Dividing lists the product's presets for heterogeneous GPUs.
 func Dividing() []string { return baseline.Dividing() }

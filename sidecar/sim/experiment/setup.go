@@ -12,21 +12,21 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// Start is when every run begins: on a boundary of every term that divides an hour.
+// Start is the start of every run, on a boundary of every term that divides an hour.
 const Start cluster.Instant = 1_800_000_000_000
 
-// Forever is how long a run may last that nobody ends.
+// Forever is the maximum duration of a run without another limit.
 const Forever = 100 * 365 * cluster.Day
 
-// Setup is one run: who decides, what arrives, and on what. Default gives all but Load,
-// Weights and Fleet.
+// Setup is one run: its scheduler, load and fleet. Default gives everything except Load, Weights
+// and Fleet.
 type Setup struct {
 	Scheduler string
 	Load      Load
-	Weights   map[string]int64 // of the tenants; those that have no jobs have a share all the same
+	Weights   map[string]int64 // of the tenants; those without jobs have a share, too
 	Fleet     Fleet
-	// Cells is the tenants' virtual clusters. With them, every scheduler's audit compares with
-	// the VCs. nil = of Cellular schedulers those of CellsByWeight, the others have none.
+	// Cells is the tenants' virtual clusters. If set, every scheduler's audit compares with the
+	// VCs. nil = CellsByWeight for Cellular schedulers, none for the others.
 	Cells *cluster.Cells
 
 	Settings cluster.Settings
@@ -34,23 +34,24 @@ type Setup struct {
 	Saves    Mixture // how jobs save, drawn by Seed
 	Reported bool    // jobs that save on their own report each save to the scheduler
 	Speeds   sim.Speeds
-	Declared sim.Speeds // what is declared of them, to the presets that divide unlike models; nil = Speeds, the truth
-	// Beside is how fast jobs are that share GPUs, Expected what a scheduler takes it to be before it has seen it;
-	// nil = what it is.
+	Declared sim.Speeds // declared to presets for heterogeneous GPUs; nil = Speeds, the truth
+	// Beside is the speed of jobs that share GPUs. Expected is a scheduler's assumption before it
+	// has measured that; nil = Beside.
 	Beside, Expected sim.Beside
-	// Within tells by when after it came a job is to be done (its SLO), by its id in the trace; 0 = whenever.
+	// Within is the deadline of a job after its arrival (its SLO), by its id in the trace; 0 =
+	// none.
 	Within map[string]cluster.Span
-	Prices map[string]float64 // of a GPU and hour, by model; for the policies that mind
+	Prices map[string]float64 // per GPU and hour, by model; for cost policies
 	Mixed  bool               // gangs may span models; not with every scheduler
-	// Between and Repair are the mean times of a node until it fails and until it is back;
-	// Between 0 = nothing fails. Seed is what failures and manners of saving are drawn from.
+	// Between and Repair are a node's mean times to failure and to repair; Between 0 = no
+	// failures. Seed determines failures and manners of saving.
 	Between, Repair cluster.Span
 	Seed            uint64
 	Until           cluster.Span // since the start; 0 = until all jobs are done
-	Enough          bool         // end before Until when all have come, and none is left that runs for less than that
+	Enough          bool         // end before Until when all jobs have arrived and no remaining one can end before it
 	Measures        score.Options
 	Audit           bool
-	Keep            bool // the jobs, in Result.Kept
+	Keep            bool // jobs in Result.Kept
 }
 
 // Default gives a setup with the product's settings, astraea, the costs of
@@ -62,7 +63,7 @@ func Default() Setup {
 	return s
 }
 
-// Check says what is wrong with a setup.
+// Check reports errors in a setup.
 func (s *Setup) Check() error {
 	set := &s.Settings
 	switch {
@@ -89,7 +90,7 @@ func (s *Setup) Check() error {
 	return err
 }
 
-// account names a tenant's account: Slurm's root is the tree's own.
+// account gives a tenant's account; root is the root of Slurm's tree.
 func account(tenant string) string {
 	if tenant == "root" {
 		return "root (tenant)"
@@ -105,7 +106,7 @@ func (s *Setup) accounts() []cluster.Account {
 	return out // the cluster sorts them
 }
 
-// arrivals makes the load's jobs the cluster's, and tells which are refused.
+// arrivals converts the load's jobs for the cluster, and records refused ones.
 func (s *Setup) arrivals(refused *Refused) iter.Seq[sim.Arrival] {
 	return func(yield func(sim.Arrival) bool) {
 		for j := range s.Load.Jobs {
@@ -124,7 +125,7 @@ func (s *Setup) arrivals(refused *Refused) iter.Seq[sim.Arrival] {
 	}
 }
 
-// work makes a job of a trace one of the cluster. It goes by its id in the trace.
+// work converts a job of a trace for the cluster. Its name is its id in the trace.
 func (s *Setup) work(j *trace.Job, request cluster.Request) sim.Work {
 	m := s.Saves.Of(j, s.Seed)
 	w := sim.Work{Name: j.ID, Command: cmp.Or(j.Command, j.Name, cluster.Untyped), User: userOf(j), Account: account(j.Tenant), Partition: partition, Request: request,
@@ -137,7 +138,7 @@ func (s *Setup) work(j *trace.Job, request cluster.Request) sim.Work {
 	return w
 }
 
-// assumption says how jobs are taken to save.
+// assumption says how jobs are assumed to save.
 func (s *Setup) assumption() string {
 	if s.Reported {
 		return s.Saves.String() + ", saves reported"
@@ -145,7 +146,7 @@ func (s *Setup) assumption() string {
 	return s.Saves.String()
 }
 
-// setting says what the scores are of.
+// setting describes the run for the scores.
 func (s *Setup) setting(leases bool) score.Setting {
 	nodes, gpus := s.Fleet.Count()
 	out := score.Setting{Scheduler: s.Scheduler, Trace: s.Load.Name, Nodes: nodes, GPUs: gpus,
@@ -161,9 +162,9 @@ func (s *Setup) setting(leases bool) score.Setting {
 	return out
 }
 
-// Fit makes settings go together after the interval or the term was changed: a lease is
-// never shorter than an interval or longer than a term, a notice, where there is one, falls
-// on a round and is no longer than the shortest lease, and a grant is not taken back before the next round.
+// Fit makes settings consistent after a change of the interval or the term. A lease is at least
+// an interval and at most a term, a notice falls on a round and is at most the minimum lease, and
+// a grant expires no earlier than the next round.
 func Fit(s cluster.Settings) cluster.Settings {
 	s.MinLease = min(max(s.MinLease, s.Interval), s.Term)
 	if s.Notice > 0 {

@@ -15,19 +15,19 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// Speedbook says how fast jobs are on GPU models.
+// Speedbook gives the speeds of jobs on GPU models.
 type Speedbook struct {
 	patterns []string // in the order of the file
 	Speeds   sim.Speeds
 }
 
-// mostSpeed is how many times as fast a model may be.
+// mostSpeed is the maximum relative speed of a model.
 const mostSpeed = 1000
 
-// ReadSpeeds reads lines of a pattern, a model and a speed: resnet*,k80,0.25. A pattern is of a job's kind or
-// name, with * and ? as in file names; a speed is a multiple of that at which the job's run time in the
-// trace was taken, and 1 for models that are not listed. Lines that begin with # are passed over, and a first line
-// without a number as the header that it is. name is what errors call the file.
+// ReadSpeeds reads lines of a pattern, a model and a speed: resnet*,k80,0.25. A pattern matches a
+// job's kind or name, with * and ? as in file names. A speed is relative to the model of the
+// trace's run times, and 1 for missing models. It skips lines that begin with #, and a first line
+// without a number, which is a header. name is the file's name in errors.
 func ReadSpeeds(r io.Reader, name string) (Speedbook, error) {
 	b := Speedbook{Speeds: sim.Speeds{}}
 	in := csv.NewReader(r)
@@ -72,7 +72,8 @@ func ReadSpeeds(r io.Reader, name string) (Speedbook, error) {
 	return b, nil
 }
 
-// kind gives the first pattern that fits a job; "" = none. A job that names its model had its run time there.
+// kind gives the first pattern that matches a job; "" = none. A job that names its model had its
+// run time there.
 func (b *Speedbook) kind(j *trace.Job) string {
 	if j.Model != "" {
 		return ""
@@ -87,7 +88,7 @@ func (b *Speedbook) kind(j *trace.Job) string {
 	return ""
 }
 
-// Sort gives a load whose jobs' kinds are the patterns that fit them, and how many have one.
+// Sort sets the kinds of a load's jobs to their patterns, and counts the jobs with one.
 func (b *Speedbook) Sort(l Load) (Load, int) {
 	jobs := l.Jobs
 	l.Jobs = iter.Seq[trace.Job](func(yield func(trace.Job) bool) {
@@ -106,8 +107,8 @@ func (b *Speedbook) Sort(l Load) (Load, int) {
 	return l, n
 }
 
-// SpeedsOf makes speeds of a table: multiples of what a task does on the model that run times are on.
-// Tasks that do not run there have none.
+// SpeedsOf converts a table to speeds relative to the model of the run times. Tasks that do not
+// run there have none.
 func SpeedsOf(t *trace.Throughputs, reference string) sim.Speeds {
 	out := sim.Speeds{}
 	for _, task := range t.Tasks() {

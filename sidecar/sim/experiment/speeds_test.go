@@ -16,7 +16,7 @@ resnet*, K80, 0.25
 "LM (batch size ?)",v100,2
 `
 
-// A job runs at the speed of its kind on the model that it gets; one that names its model ran there.
+// A job has the speed of its kind on its model; one that names a model has its run time there.
 func TestSpeeds(t *testing.T) {
 	b, err := ReadSpeeds(strings.NewReader(speeds), "x")
 	if err != nil {

@@ -9,18 +9,18 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
-// Stepper is a run that stops at moments of the caller's choice. It serves measurements that no Result
-// holds: the caller looks at the cluster in between, and is told of all events.
+// Stepper is a run that stops at moments of the caller's choice, for measurements beyond a
+// Result: the caller observes the cluster in between, and receives all events.
 type Stepper struct {
-	*sim.Virtual     // the cluster, at the moment that was reached
+	*sim.Virtual     // at the moment that was reached
 	Turns        int // rounds that were not quiet
 
 	run   *run
 	close func()
 }
 
-// Open prepares a run of a setup. It calls see for everything that happens to jobs. The caller closes
-// the Stepper.
+// Open prepares a run of a setup. It calls see for all events of jobs. The caller closes the
+// Stepper.
 func Open(s *Setup, see func(sim.Event)) (*Stepper, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func Open(s *Setup, see func(sim.Event)) (*Stepper, error) {
 	return &Stepper{Virtual: r.world.Virtual, run: r, close: r.world.Feed(s.arrivals(&r.result.Refused))}, nil
 }
 
-// To goes on until a moment, counted from Start. It ends early, with an error, when ctx ends and where
+// To continues until a moment, counted from Start. It returns an error early when ctx ends or
 // jobs wait for ever.
 func (p *Stepper) To(ctx context.Context, until cluster.Span) error {
 	r := p.run

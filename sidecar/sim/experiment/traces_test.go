@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// real gives a setup of a trace in the folder that FAIRLEASE_TRACES names.
+// realTrace gives a setup of a trace in the folder that FAIRLEASE_TRACES names.
 func realTrace(t testing.TB, file, fleet string, weights func(dir string) (map[string]int64, error)) Setup {
 	dir := os.Getenv("FAIRLEASE_TRACES")
 	if dir == "" {
@@ -46,7 +46,7 @@ func venusWeights(dir string) (map[string]int64, error) {
 	return ReadWeights(f, "venus_tenants.csv")
 }
 
-// On real traces no job is lost, and what was held is what was due or more.
+// On real traces no job is lost, and held GPU time is at least due GPU time.
 func TestRealTraces(t *testing.T) {
 	for _, c := range []struct {
 		file, fleet string
@@ -71,13 +71,13 @@ func TestRealTraces(t *testing.T) {
 	}
 }
 
-// Sharing safety on real traces, at 60, 100 and 130 % load: whoever has a VC waits no longer than
+// Sharing safety on real traces, at 60, 100 and 130 % load: no tenant with a VC waits longer than
 // alone on it. With quota alone some do.
 func TestNobodyWaitsLongerThanAloneOnRealTraces(t *testing.T) {
 	for _, c := range []struct {
 		file    string
 		weights func(string) (map[string]int64, error)
-		length  cluster.Span // of what is taken of it
+		length  cluster.Span // of the part that is used
 	}{{"venus_2w.csv.gz", venusWeights, 7 * cluster.Day}, {"philly_2w_most_demand.csv.gz", phillyWeights, 4 * cluster.Day}} {
 		t.Run(c.file, func(t *testing.T) {
 			s := realTrace(t, c.file, "1x8", c.weights)

@@ -31,9 +31,9 @@ func DemandWeights(c Census) map[string]int64 {
 	return out
 }
 
-// ReadWeights reads lines of a tenant and its weight, divided by a comma, a colon or spaces.
-// Empty lines and those that begin with # are passed over, and a first line without
-// a number as the header that it is. name is what errors call the file.
+// ReadWeights reads lines of a tenant and its weight, separated by a comma, a colon or spaces. It
+// skips empty lines, those that begin with #, and a first line without a number, which is a
+// header. name is the file's name in errors.
 func ReadWeights(r io.Reader, name string) (map[string]int64, error) {
 	out := map[string]int64{}
 	lines := bufio.NewScanner(r)

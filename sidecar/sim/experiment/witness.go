@@ -10,42 +10,42 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// witness sees what happens to jobs and what the loop's books say, and feeds a meter with
-// both. What happens at one moment is one sample.
+// witness receives the events of jobs and the loop's accounts, and feeds a meter with both. All
+// events of one moment are one sample.
 type witness struct {
 	meter *score.Meter
 	gaps  *gaps
 	keep  bool
-	kept  []score.Job // all that ended, where keep is set
-	err   error       // the first of the meter's
+	kept  []score.Job // all ended ones, with keep
+	err   error       // the meter's first
 
-	at      cluster.Instant // of what is known below
+	at      cluster.Instant // time of the fields below
 	changed bool            // since the last sample
 	tenants []purse         // by name, as in the ledger
 	place   map[string]int  // of tenants
-	models  []string        // where there are several
+	models  []string        // if there are several
 	cells   []cluster.Fragmentation
 	broken  []cluster.GPUTime // by level of cells: cells × time
 	used    int               // GPUs held
 	full    int               // healthy GPUs
 
 	jobs map[cluster.JobID]*life
-	over []cluster.JobID // ended; the books have not told what they received
+	over []cluster.JobID // ended; their received time is not known yet
 
 	submitted, ended, timedOut, running int
-	stirred                             cluster.Instant // when something happened to a job last
-	headway, asked                      cluster.Instant // when a job came, ended or kept work at a requeue last; when endless looked last
+	stirred                             cluster.Instant // last event of a job
+	headway, asked                      cluster.Instant // last arrival, end or kept work at a requeue; last check by endless
 	row                                 []score.TenantSample
 }
 
-// life is a job that is there.
+// life is a live job.
 type life struct {
 	score.Job
 	shape   shape
 	outcome string // in the trace
 }
 
-// purse is a tenant's part of the books, carried on from the last turn to at.
+// purse is a tenant's account, extrapolated from the last turn to at.
 type purse struct {
 	score.TenantSample
 	carry      int64
@@ -53,7 +53,7 @@ type purse struct {
 	repayCarry int64
 }
 
-// any tells whether there is such a job.
+// any tells whether any job satisfies such.
 func (w *witness) any(such func(*life) bool) bool {
 	for _, j := range w.jobs {
 		if such(j) {
@@ -63,7 +63,8 @@ func (w *witness) any(such func(*life) bool) bool {
 	return false
 }
 
-// endless tells whether the jobs that run begin anew for ever. It looks once an hour.
+// endless tells whether the running jobs restart from the beginning for ever. It checks once an
+// hour.
 func (w *witness) endless(now cluster.Instant) bool {
 	idle := now.Sub(w.headway)
 	if idle <= endlessFor || now.Sub(w.asked) < cluster.Hour || w.running == 0 && now.Sub(w.stirred) > cluster.Day {
@@ -83,7 +84,7 @@ func newWitness(meter *score.Meter, fleet Fleet, mixed, keep bool) *witness {
 	return w
 }
 
-// pass lets time pass to the moment to: what holds until then goes to the meter.
+// pass advances the time to to: the meter receives the state until then.
 func (w *witness) pass(to cluster.Instant) {
 	if to <= w.at {
 		return
@@ -106,9 +107,9 @@ func (w *witness) pass(to cluster.Instant) {
 	w.at = to
 }
 
-// sample tells the meter what holds from now on, if that is not what held before.
+// sample gives the meter the new state, if it has changed.
 func (w *witness) sample() {
-	if !w.changed || w.full == 0 { // before the first turn nobody has counted the GPUs
+	if !w.changed || w.full == 0 { // before the first turn the number of GPUs is unknown
 		return
 	}
 	w.changed = false
@@ -125,7 +126,7 @@ func (w *witness) note(err error) {
 	}
 }
 
-// tenant gives a tenant's purse.
+// tenant gives a tenant's account.
 func (w *witness) tenant(name string) *purse {
 	i, ok := w.place[name]
 	if !ok {
@@ -136,7 +137,7 @@ func (w *witness) tenant(name string) *purse {
 	return &w.tenants[i]
 }
 
-// watch takes an event of the cluster.
+// watch processes an event of the cluster.
 func (w *witness) watch(e sim.Event) {
 	w.pass(e.At)
 	w.changed, w.stirred = true, e.At
@@ -163,7 +164,7 @@ func (w *witness) watch(e sim.Event) {
 		}
 		w.gaps.wants(l.shape, -1)
 		w.running++
-	case sim.Parted: // its GPUs are the other's
+	case sim.Parted: // its GPUs are its host's
 		l.Overhead += e.Cold + e.Loading + e.Saving + e.Lost
 		l.Lost += e.Lost
 		w.gaps.wants(l.shape, 1)
@@ -200,7 +201,7 @@ func (w *witness) stop(l *life, e *sim.Event) {
 	w.hold(l, e.Holds, -1)
 }
 
-// hold gives a job its GPUs, or takes them away.
+// hold adds GPUs to a job, or removes them.
 func (w *witness) hold(l *life, holds []cluster.Holding, sign int) {
 	n, p := 0, w.tenant(l.Tenant)
 	for i := range holds {
@@ -215,7 +216,7 @@ func (w *witness) hold(l *life, holds []cluster.Holding, sign int) {
 	p.Holds += sign * n
 }
 
-// turn takes what the loop's books say after a turn.
+// turn reads the loop's accounts after a turn.
 func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 	w.pass(plan.At)
 	w.changed = true
@@ -228,7 +229,7 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 	for i := 0; i < len(ledger); {
 		p := w.tenant(ledger[i].Tenant)
 		var alloc, due cluster.GPUTime
-		p.Due, p.repays, p.carry = 0, 0, 0 // what is carried is less than a GPU-millisecond, and the ledger has it
+		p.Due, p.repays, p.carry = 0, 0, 0 // the carry is below a GPU-millisecond, and the ledger has it
 		for ; i < len(ledger) && ledger[i].Tenant == p.Tenant; i++ {
 			t := &ledger[i]
 			alloc, due = alloc+t.Alloc, due+t.Due
@@ -236,7 +237,8 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 			p.Due += wants
 			p.repays += max(wants-t.Entitlement, 0)
 		}
-		// The scores go by what tenants held, whoever schedules: the books leave out what stops destroyed.
+		// The scores use what tenants held, under any scheduler: the accounts omit work that
+		// stops destroyed.
 		p.Alloc, p.DueTotal = max(p.Alloc, alloc), max(p.DueTotal, due)
 	}
 	for _, id := range w.over {
@@ -252,10 +254,10 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 	w.over = w.over[:0]
 }
 
-// settle takes over what the books say of a job.
+// settle reads the account of a job.
 func (w *witness) settle(l *life, plan *cluster.Plan, id cluster.JobID) {
 	records := plan.Memory.Records
-	// Keys are given in the order of ids here, where no id comes round again.
+	// Keys have the order of ids here, since ids are never reused.
 	i, ok := slices.BinarySearchFunc(records, id, func(r cluster.Record, id cluster.JobID) int { return r.ID.Compare(id) })
 	if !ok {
 		if l.Start != 0 {
@@ -266,12 +268,12 @@ func (w *witness) settle(l *life, plan *cluster.Plan, id cluster.JobID) {
 	l.Alloc, l.Due = records[i].Alloc, records[i].Due
 }
 
-// there lists the jobs that are there, in order of submission.
+// there lists the live jobs, in order of submission.
 func (w *witness) there() []cluster.JobID {
 	return slices.SortedFunc(maps.Keys(w.jobs), cluster.JobID.Compare)
 }
 
-// close hands over the jobs that are still there and gives the scores up to the last turn.
+// close adds the jobs that are still live and gives the scores up to the last turn.
 func (w *witness) close(plan *cluster.Plan, running func(cluster.JobID) cluster.Job) (score.Scores, error) {
 	for _, id := range w.there() {
 		l := w.jobs[id]

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 )
 
-// untyped is the model of GPUs of which Slurm knows none.
+// untyped is the model of GPUs without a type in Slurm.
 const untyped = "gpu"
 
 // Cross gives a setup for each size and scheduler.
@@ -55,7 +55,8 @@ func Cross(base experiment.Setup, sizes string, schedulers []string, cells strin
 	return out, nil
 }
 
-// Prices gives what a GPU of each model of a fleet costs: 1 where the configuration does not say, as in the daemon.
+// Prices gives the price of a GPU of each model of a fleet: 1 unless configured, as in the
+// daemon.
 func Prices(known map[string]float64, f experiment.Fleet, scheduler string) (map[string]float64, error) {
 	if len(known) == 0 {
 		if strings.HasPrefix(strings.TrimPrefix(scheduler, "fairlease:"), "gavel:cost") {
@@ -72,7 +73,7 @@ func Prices(known map[string]float64, f experiment.Fleet, scheduler string) (map
 	return out, nil
 }
 
-// virtual gives the virtual clusters that --cells names; nil = none.
+// virtual gives the virtual clusters of --cells; nil = none.
 func virtual(name string, f experiment.Fleet, weights map[string]int64) (*cluster.Cells, error) {
 	switch name {
 	case "":

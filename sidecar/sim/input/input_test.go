@@ -15,7 +15,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/input"
 )
 
-// world is what the flags say where nobody says anything.
+// world has the defaults of all flags.
 func world() input.World {
 	return input.World{Length: "7d", Tenants: 2, Load: 1.5, Seed: 1, Zone: "UTC", Weights: "equal", Repair: "1h", Saving: input.Saving{Saves: "never", By: "kind"}}
 }
@@ -31,7 +31,7 @@ func file(t *testing.T, name, text string) string {
 
 const history = "job_id,tenant,user,gpus,submit_time,duration_s,state,name\n1,a,ann,1,0,600,COMPLETED,x\n2,b,bob,2,10,900,COMPLETED,y\n3,b,bob,0,20,1200,COMPLETED,y\n"
 
-// A world is made of what is said, and told with what was left out of it.
+// A world is made from flags, and described with what was omitted.
 func TestWorld(t *testing.T) {
 	w := world()
 	w.Nodes, w.Until, w.CostLoad, w.Weights = "2x8", "2h", "3m", "demand"
@@ -52,7 +52,7 @@ func TestWorld(t *testing.T) {
 	}
 }
 
-// What does not fit together is refused by the flag's name.
+// Incompatible flags are refused by name.
 func TestRefused(t *testing.T) {
 	trace := file(t, "history.csv", history)
 	for _, c := range []struct {
@@ -85,7 +85,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Sizes and schedulers are crossed; cost policies need prices, and models without one cost 1.
+// All sizes are combined with all schedulers; cost policies need prices, and models without one
+// cost 1.
 func TestCross(t *testing.T) {
 	w := world()
 	w.Nodes = "1x8:v100+1x8:k80"
@@ -117,7 +118,7 @@ func TestCross(t *testing.T) {
 	}
 }
 
-// Times of a shadow are the daemon's, unless they are said.
+// Times of a shadow are the daemon's unless given.
 func TestTimes(t *testing.T) {
 	s := experiment.Default()
 	s.Settings.StartCost = 5 * cluster.Minute

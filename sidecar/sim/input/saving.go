@@ -8,9 +8,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 )
 
-// Saving is what is said of how jobs save.
+// Saving holds the flags for how jobs save.
 type Saving struct {
-	Saves, By, Every string // a mixture; drawn by kind or job; between two periodic saves
+	Saves, By, Every string // a mixture; drawn by kind or job; interval of periodic saves
 	Reported         bool
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 )
 
-// Times are lengths of time of a shadow; "" = as the daemon had it.
+// Times are durations of a shadow; "" = the daemon's.
 type Times struct {
 	Interval, Term                string
 	CostSave, CostLoad, ColdStart string

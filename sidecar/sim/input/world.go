@@ -1,6 +1,5 @@
-// Package input makes an experiment of what a person says on a command line: which
-// jobs, from a trace or made up, on which cluster, with which weights, speeds and
-// manners of saving. It refuses what does not fit together, in words that name the flag.
+// Package input makes an experiment from a command line: jobs, from a trace or generated, a
+// cluster, and weights, speeds and manners of saving. It refuses incompatible flags by name.
 package input
 
 import (
@@ -22,9 +21,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// World is what is said of jobs and clusters, as text, and the jobs.
+// World holds the flags for jobs and clusters, as text, and the jobs.
 type World struct {
-	Nodes    string // the cluster, as experiment.ParseFleet reads it
+	Nodes    string // the cluster, in the form of experiment.ParseFleet
 	CPUs     int    // for each GPU; 0 = enough for all jobs
 	MemoryMB int64  // for each GPU; 0 = enough for all jobs
 
@@ -43,12 +42,12 @@ type World struct {
 	FailEvery, Repair             string
 
 	table  *trace.Throughputs // nil = none
-	from   *trace.Trace       // nil = made up
+	from   *trace.Trace       // nil = generated
 	census experiment.Census
-	paced  int // jobs that have speeds
+	paced  int // jobs with speeds
 }
 
-// Length reads a flag that is a length of time; an empty one leaves what is there.
+// Length reads a flag that is a duration; an empty one changes nothing.
 func Length(flag, text string, to *cluster.Span) error {
 	if text == "" {
 		return nil
@@ -61,7 +60,7 @@ func Length(flag, text string, to *cluster.Span) error {
 	return nil
 }
 
-// Setup makes what all runs have in common; sizes, if given, stand for --nodes.
+// Setup makes the common part of all runs; sizes, if given, replaces --nodes.
 func (w *World) Setup(cfg *config.Config, args []string, sizes string) (experiment.Setup, error) {
 	s := experiment.Default()
 	s.Settings, s.Prices = cfg.Settings(), cfg.Models.Prices
@@ -122,7 +121,7 @@ func (w *World) fleet(sizes string) (experiment.Fleet, error) {
 	return f, nil
 }
 
-// jobs reads the trace, or makes jobs up.
+// jobs reads the trace, or generates jobs.
 func (w *World) jobs(args []string, fleet experiment.Fleet) (experiment.Load, error) {
 	switch {
 	case len(args) > 1:
@@ -184,7 +183,7 @@ func (w *World) makeUp(fleet experiment.Fleet) (experiment.Load, error) {
 	return experiment.Load{Name: "like " + w.Generate, Jobs: jobs}, nil
 }
 
-// pace tells how fast jobs are on the models of the cluster.
+// pace sets the speeds of jobs on the cluster's models.
 func (w *World) pace(s *experiment.Setup) error {
 	flag := "--speeds"
 	if w.table != nil {
@@ -250,7 +249,7 @@ func (w *World) weigh(cfg *config.Config) (map[string]int64, error) {
 	return weights, nil
 }
 
-// Tell says what is about to be simulated, and what was left out of it.
+// Tell describes the simulation, and what was omitted from it.
 func (w *World) Tell(out io.Writer, s *experiment.Setup) {
 	c := &w.census
 	fmt.Fprintf(out, "%s: %d jobs of %d tenants, submitted over %s; they want %.0f GPUs on average\n", s.Load.Name, c.Jobs, len(c.Tenants),
@@ -262,7 +261,7 @@ func (w *World) Tell(out io.Writer, s *experiment.Setup) {
 	notes.Saves(out, s)
 }
 
-// LeftOut says which rows of the trace are no jobs, and which jobs are not whole.
+// LeftOut describes rows of the trace that became no job, and incomplete jobs.
 func (w *World) LeftOut(out io.Writer) {
 	if counts := w.counts(); counts != "" {
 		fmt.Fprintf(out, "  left out: %s\n", counts)
@@ -280,7 +279,7 @@ func (w *World) LeftOut(out io.Writer) {
 	}
 }
 
-// counts says which rows of the trace became no job.
+// counts describes rows of the trace that became no job.
 func (w *World) counts() string {
 	if w.from == nil {
 		return ""

@@ -1,5 +1,5 @@
-// Package notes says what is no score of an experiment but must be known to read its
-// scores: on what they rest, what was left out, and what came to no end.
+// Package notes describes what a reader of scores must know beside them: assumptions, omissions,
+// and unfinished work.
 package notes
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Saves says how the jobs of a setup are taken to save, and how many of them habits speak of.
+// Saves says how the jobs of a setup are assumed to save, and how many of them match habits.
 func Saves(out io.Writer, s *experiment.Setup) {
 	reported := ""
 	if s.Reported {
@@ -35,10 +35,10 @@ func Saves(out io.Writer, s *experiment.Setup) {
 	}
 }
 
-// AssumedSaves is how jobs are taken to save of which nothing is known.
+// AssumedSaves is the assumption for unknown jobs.
 const AssumedSaves = "never"
 
-// Result says what is no score of a run but must be known.
+// Result describes the limits of a run's scores.
 func Result(out io.Writer, s *experiment.Setup, r *experiment.Result) {
 	if r.Refused.Jobs > 0 {
 		all := experiment.Survey(s.Load).Demand()
@@ -66,7 +66,7 @@ func Result(out io.Writer, s *experiment.Setup, r *experiment.Result) {
 	}
 }
 
-// Shadow says what is compared, and what is not as it was.
+// Shadow describes the comparison, and its differences from the past.
 func Shadow(out io.Writer, date func(time.Time) string, past *store.Past, s *backtest.Window) {
 	say := func(n int, format string, args ...any) {
 		if n > 0 {

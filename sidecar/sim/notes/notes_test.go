@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// Nothing is said of a run that came to its end with all jobs; all else is.
+// A complete run has no notes; any other has.
 func TestResult(t *testing.T) {
 	s := experiment.Default()
 	fleet, err := experiment.ParseFleet("2x8")
@@ -39,7 +39,7 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// That no job saves is an assumption, and called so.
+// Jobs that never save are an assumption, and named as such.
 func TestSaves(t *testing.T) {
 	for mixture, pessimistic := range map[string]bool{notes.AssumedSaves: true, "notice": false} {
 		s := experiment.Default()

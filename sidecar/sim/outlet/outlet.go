@@ -1,4 +1,4 @@
-// Package outlet writes what came of an experiment: to the output, in one form, and to files.
+// Package outlet writes the results of an experiment to the output, in one form, and to files.
 package outlet
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// Outlet is where scores go: to the output as a table unless it says otherwise, and to files.
+// Outlet is the destination of scores: by default a table on the output, and files.
 type Outlet struct {
 	Title     string // of the page
 	CSV, JSON bool
-	HTML, Dir string // a page; a folder for all forms
+	HTML, Dir string // an HTML page; a folder for all forms
 }
 
 // Check refuses two forms at once.
@@ -28,7 +28,7 @@ func (o *Outlet) Check() error {
 	return nil
 }
 
-// File is one that is to be written.
+// File is a file to write.
 type File struct {
 	Path  string
 	Write func(io.Writer) error
@@ -62,7 +62,7 @@ func (o *Outlet) Write(out io.Writer, scores []score.Scores) error {
 	return Files(out, files, o.CSV || o.JSON)
 }
 
-// Files writes files and says so, unless the output is for programs.
+// Files writes files and lists them, unless the output is for programs.
 func Files(out io.Writer, files []File, silent bool) error {
 	for _, f := range files {
 		var b bytes.Buffer

@@ -11,7 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// Scores go to the output in one form, and to as many files as are asked for; programs are not told of these.
+// Scores go to the output in one form, and to any number of files; output for programs does not
+// list these.
 func TestOutlet(t *testing.T) {
 	scores := make([]score.Scores, 1)
 	scores[0].Scheduler = "fifo"

@@ -9,20 +9,21 @@ import (
 	"strconv"
 )
 
-// Chart is a figure of a paper, made again.
+// Chart is a reproduced figure of a paper.
 type Chart struct {
 	Name   string // of its file
 	Title  string
-	Theirs string // what the paper shows, and where
-	Ours   string // what comes out here
+	Theirs string // the paper's result, and its place
+	Ours   string // our result
 	Panels []Panel
 }
 
-// Panel is one plot of a chart. With Names it has a bar for each name of each curve, whose X are not read; else lines.
+// Panel is one plot of a chart. With Names it has a bar for each name of each curve, and their X
+// are ignored; else lines.
 type Panel struct {
-	Title, X, Y string // Y is what the bars show, too
+	Title, X, Y string // with bars, Y is their quantity
 	Log         bool   // both axes; all values > 0
-	LogX        bool   // that of X; all X > 0
+	LogX        bool   // the X axis; all X > 0
 	Names       []string
 	Curves      []Curve
 }
@@ -105,7 +106,7 @@ func (p *Panel) figure() figure {
 	return f
 }
 
-// reach gives an axis on which all values of the curves are, from decade to decade where it is of logarithms.
+// reach gives an axis for all values of the curves, from decade to decade if it is logarithmic.
 func (p *Panel) reach(log bool, of func(Curve) []float64) axis {
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for _, c := range p.Curves {

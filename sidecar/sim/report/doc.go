@@ -1,16 +1,15 @@
-// Package report shows the scores of several runs: as a table for a terminal, as
-// CSV and JSON, and as one HTML page with the plots by which the papers compare
-// schedulers. The page needs no network and no script.
+// Package report shows the scores of several runs: as a table for a terminal, as CSV and JSON,
+// and as one HTML page with the plots that papers use to compare schedulers. The page needs
+// neither a network nor scripts.
 //
-//	measure.go  the scores that tables show: name, unit, which way is better
+//	measure.go  the scores in tables: name, unit, which direction is better
 //	table.go    the terminal
 //	export.go   CSV and JSON: every score
 //	page.go     the page: sections and figures; page.html is its template
-//	figure.go   what each figure shows
-//	chart.go    figures of papers made again: any curves
+//	figure.go   the content of each figure
+//	chart.go    reproduced figures of papers: any curves
 //	plot.go     axes, scales, ticks, and the shapes on them
 //
-// The same scores give the same bytes. Names are never trusted: the page goes
-// through html/template, shapes and all, and the table drops what a terminal
-// would obey.
+// Equal scores give equal bytes. Names are never trusted: the page uses html/template, also for
+// shapes, and the table drops control characters.
 package report

@@ -11,8 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// JSON writes every score, series included, as an array with a run a line. The
-// error is w's.
+// JSON writes every score, series included, as an array with one run per line. The error is w's.
 func JSON(w io.Writer, runs []score.Scores) error {
 	out := []byte("[")
 	for i, s := range runs {
@@ -29,9 +28,9 @@ func JSON(w io.Writer, runs []score.Scores) error {
 	return err
 }
 
-// CSV writes every score, a number a row: trace, nodes, gpus, scheduler, tenant
-// (empty: of all), score, value, saves (how jobs are taken to save). A score is named as in the JSON, with its unit;
-// series, CDFs and audits are in the JSON only. The error is w's.
+// CSV writes every score, one number per row: trace, nodes, gpus, scheduler, tenant (empty: of
+// all), score, value, saves (the assumption of how jobs save). A score has its JSON name, with
+// its unit; series, CDFs and audits are in the JSON only. The error is w's.
 func CSV(w io.Writer, runs []score.Scores) error {
 	c := csv.NewWriter(w)
 	if err := c.Write([]string{"trace", "nodes", "gpus", "scheduler", "tenant", "score", "value", "saves"}); err != nil {
@@ -63,8 +62,8 @@ func CSV(w io.Writer, runs []score.Scores) error {
 // number is a score with its JSON path.
 type number struct{ name, value string }
 
-// numbers finds every number of a value, in the order of its fields, so that a
-// new score is in the CSV by itself. Of slices only periods and models are entered.
+// numbers finds every number of a value, in the order of its fields, so that a new score is
+// automatically in the CSV. It enters only the slices of periods and models.
 func numbers(path string, v reflect.Value) []number {
 	switch v.Kind() {
 	case reflect.Struct:

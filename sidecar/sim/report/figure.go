@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// figure is a plot with the words around it.
+// figure is a plot with its texts.
 type figure struct {
 	Title, Caption string
 	Plot           *plot
@@ -22,7 +22,7 @@ type figure struct {
 // key is a line of a legend; Class gives its colour and dashes.
 type key struct{ Class, Name string }
 
-// palette gives each name a colour, the same all over the page.
+// palette gives each name the same colour on the whole page.
 type palette []string
 
 const colours = 8
@@ -40,7 +40,7 @@ func (p palette) legend(runs []score.Scores) []key {
 	return out
 }
 
-// largest gives the largest value that f finds in the runs.
+// largest gives the maximum of f over the runs.
 func largest(runs []score.Scores, f func(score.Scores) float64) float64 {
 	v := 0.0
 	for _, s := range runs {
@@ -49,8 +49,8 @@ func largest(runs []score.Scores, f func(score.Scores) float64) float64 {
 	return v
 }
 
-// cdf draws a curve for each run from values at equal steps of share. A curve
-// ends where it leaves the plot.
+// cdf draws a curve for each run from values at equal steps of share. A curve ends at the edge of
+// the plot.
 func cdf(label string, runs []score.Scores, p palette, x axis, values func(score.Scores) []float64) *plot {
 	out := newPlot(label, x, axis{label: "% of jobs at or below", hi: 100})
 	for _, s := range runs {
@@ -85,7 +85,7 @@ func slowdown(g group, p palette) figure {
 	low, high := 1.0, 10.0
 	for _, s := range g.Runs {
 		if s.Slowdown.Count > 0 && s.Slowdown.Q1 < 1 {
-			low = 0.1 // faster GPUs than a job's run time was taken on
+			low = 0.1 // GPUs faster than that of the run times
 		}
 		for high < min(s.Slowdown.P99, 1e6) {
 			high *= 10
@@ -97,7 +97,7 @@ func slowdown(g group, p palette) figure {
 	return f
 }
 
-// bars draws a measure as a bar for each run, with its value.
+// bars draws a measure with a labelled bar for each run.
 func bars(title, caption string, m measure, g group, p palette) figure {
 	var names []string
 	top := 0.0
@@ -118,8 +118,8 @@ func bars(title, caption string, m measure, g group, p palette) figure {
 	return f
 }
 
-// timeAxis gives an axis over so many seconds from the run's start, in days,
-// hours or minutes, and that unit in seconds.
+// timeAxis gives an axis for so many seconds from the run's start, in days, hours or minutes, and
+// that unit in seconds.
 func timeAxis(seconds float64) (axis, float64) {
 	unit, name := 60.0, "minutes"
 	switch {
@@ -131,7 +131,7 @@ func timeAxis(seconds float64) (axis, float64) {
 	return axis{label: name + " since the start", hi: max(seconds/unit, 1e-3)}, unit
 }
 
-// duration gives how long the longest of the runs lasted, in seconds.
+// duration gives the duration of the longest run, in seconds.
 func duration(runs []score.Scores) float64 {
 	return largest(runs, func(s score.Scores) float64 { return float64(s.To.Sub(s.From)) / 1000 })
 }
@@ -185,7 +185,7 @@ func moving(a score.Arrivals, window float64) []float64 {
 		if i >= k {
 			jobs -= a.Jobs[i-k]
 		}
-		sum := 0.0 // afresh, so that no rounding is carried along
+		sum := 0.0 // recomputed, to avoid accumulated rounding
 		for _, w := range a.Wait[max(0, i-k+1) : i+1] {
 			sum += w
 		}
@@ -197,8 +197,8 @@ func moving(a score.Arrivals, window float64) []float64 {
 	return out
 }
 
-// largestTenants gives the tenants with the most GPU time due or received in any
-// run, in order of name, at most n; and how many there are in all.
+// largestTenants gives the tenants with the most GPU time due or received in any run, by name, at
+// most n; and the number of all tenants.
 func largestTenants(runs []score.Scores, n int) ([]string, int) {
 	most := map[string]float64{}
 	var names []string
@@ -254,7 +254,7 @@ func boxes(g group) []figure {
 	return out
 }
 
-// box draws quartiles and extremes in a row; what lies beyond the axis gets an arrow.
+// box draws quartiles and extremes in a row; values beyond the axis get an arrow.
 func (p *plot) box(row int, r score.Stats, name string) {
 	x, y := p.x, p.rows[row]
 	tip := fmt.Sprintf("%s: min %.2f, quartiles %.2f, %.2f, %.2f, max %.2f over %d periods", name, r.Min, r.Q1, r.Median, r.Q3, r.Max, r.Count)
@@ -266,8 +266,8 @@ func (p *plot) box(row int, r score.Stats, name string) {
 	}
 }
 
-// use draws, for each run, who held how many GPUs over time: the largest tenants
-// and the rest, stacked, under the line of healthy GPUs.
+// use draws, for each run, the tenants' GPUs over time: the largest tenants and the rest,
+// stacked, under the line of healthy GPUs.
 func use(g group) ([]figure, []key) {
 	names, all := largestTenants(g.Runs, useTenants)
 	var legend []key
@@ -289,7 +289,8 @@ func use(g group) ([]figure, []key) {
 	return out, legend
 }
 
-// useByModel draws the same for each run and GPU model, where there are several. The line is of all the model's GPUs.
+// useByModel draws the same for each run and GPU model, if there are several. The line is that
+// model's GPUs.
 func useByModel(g group, legend []key) []figure {
 	names, _ := largestTenants(g.Runs, useTenants)
 	x, second := timeAxis(duration(g.Runs))
@@ -318,8 +319,8 @@ func largestOf(values []float64) float64 {
 	return v
 }
 
-// layers draws the stack from its outline, all GPUs in use, down to the lowest layer: each
-// covers what is above its own upper edge.
+// layers draws the stack from its outline, all GPUs in use, down to the lowest layer: each covers
+// the area above its own upper edge.
 func (p *plot) layers(s score.Scores, used, capacity []float64, tenants []score.Line, names []string, legend []key, second float64) {
 	edge := make([]float64, len(used))
 	edges := [][]float64{}
@@ -345,8 +346,8 @@ func (p *plot) layers(s score.Scores, used, capacity []float64, tenants []score.
 	p.path("capacity", stairs(xs, ys), "healthy GPUs")
 }
 
-// steps gives the pixels of a series whose steps are so wide on the x axis and end
-// at long, thinned out.
+// steps gives the pixels of a series with steps of that width on the x axis, ending at long,
+// thinned.
 func (p *plot) steps(values []float64, width, long float64) (xs, ys []float64) {
 	few, k := thin(values, useSteps)
 	for i, v := range few {
@@ -358,7 +359,7 @@ func (p *plot) steps(values []float64, width, long float64) (xs, ys []float64) {
 	return xs, ys
 }
 
-// sweep draws a measure against the size of the cluster (ASTRAEA Fig. 14).
+// sweep draws a measure over the size of the cluster (ASTRAEA Fig. 14).
 func sweep(title string, m measure, sizes []group, p palette) figure {
 	x := axis{label: "GPUs in the cluster", lo: float64(sizes[0].GPUs), hi: float64(sizes[len(sizes)-1].GPUs)}
 	top := 0.0

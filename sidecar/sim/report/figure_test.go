@@ -30,7 +30,7 @@ func equal(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// drawn gives runs of schedulers a and b with series that can be followed by eye.
+// drawn gives runs of schedulers a and b with simple series.
 func drawn() group {
 	a := score.Scores{Setting: score.Setting{Scheduler: "a", Nodes: 1, GPUs: 8, From: start}, To: start.Add(4 * cluster.Hour),
 		Completion: score.Stats{Count: 2, Mean: 2 * hour}, Loss: score.Loss{Below: 0.95}, JobRho: score.Stats{Count: 2, Q3: 2},
@@ -56,7 +56,7 @@ func TestCurvesByHand(t *testing.T) {
 	equal(t, "rho of jobs", append(shapes(f.Plot, "line c0 d0"), shapes(f.Plot, "line c1 d0")...), curve, curve)
 	equal(t, "the mark of sharing loss", shapes(f.Plot, "mark"), line(f.Plot.x.at(0.95), f.Plot.y.at(100), f.Plot.x.at(0.95), f.Plot.y.at(0)))
 
-	f = slowdown(g, p) // to 100, where the largest of 1000 is beyond
+	f = slowdown(g, p) // to 100, though the largest of 1000 is beyond
 	if f.Plot.x.hi != 100 {
 		t.Errorf("slowdown goes to %v", f.Plot.x.hi)
 	}
@@ -111,7 +111,7 @@ func TestMovingAverageByHand(t *testing.T) {
 	if want := []float64{nan, 5, 20, 20, 50, nan, 7}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("over three steps: %v, want %v", got, want)
 	}
-	f := delay(drawn(), palette{"a", "b"}) // a window of ten minutes: each step by itself
+	f := delay(drawn(), palette{"a", "b"}) // a window of ten minutes: each step separately
 	p := f.Plot
 	if p.y.label != "mean delay, h" || p.y.hi != 3 {
 		t.Errorf("axis %q to %v", p.y.label, p.y.hi)
@@ -145,7 +145,7 @@ func TestWinners(t *testing.T) {
 	}
 }
 
-// A single run is compared with nothing: its titles say what it came to.
+// A single run has no comparison: its titles give its values.
 func TestTitlesOfOneRun(t *testing.T) {
 	g := drawn()
 	if got := completionMean.title("Shortest mean completion time", g.Runs); got != "Shortest mean completion time: a (2.00 h)" {

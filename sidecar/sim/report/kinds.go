@@ -11,16 +11,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// shownKinds is how many kinds of jobs a report names.
+// shownKinds is the maximum number of kinds of jobs in a report.
 const shownKinds = 10
 
-// kindTable is a run's kinds of jobs, as a page shows them.
+// kindTable is a run's kinds of jobs on a page.
 type kindTable struct {
 	Scheduler string
 	Summary   string
 	Head      []string
 	Rows      [][]string
-	More      int // kinds that are not shown
+	More      int // number of kinds not shown
 }
 
 // kinds gives the table of a run's kinds of jobs.
@@ -43,7 +43,7 @@ func kinds(s score.Scores) kindTable {
 	return t
 }
 
-// advice says what to add to the scripts of jobs that are taken never to save.
+// advice says what to add to the scripts of jobs that are assumed never to save.
 const advice = `Talk first to the users at the top whose jobs never save or lose work. A script that can be requeued at any time
   - traps USR1 (the notice) and TERM, saves, and goes on from its newest save when it starts
   - says so:     #SBATCH --comment=saves=notice     (or saves=term, or saves=1h where it saves every hour)
@@ -85,7 +85,7 @@ func kindLines(b *bytes.Buffer, s score.Scores) {
 	}
 }
 
-// Kinds gives the tables of the runs that tell of kinds of jobs.
+// Kinds gives the tables of the runs with kinds of jobs.
 func (g group) Kinds() []kindTable {
 	var out []kindTable
 	for _, s := range g.Runs {

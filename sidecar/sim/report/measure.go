@@ -10,21 +10,21 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// measure is a score that tables show.
+// measure is a score in tables.
 type measure struct {
 	Name, Unit string
-	Better     int // 1 = more is better, -1 = less is, 0 = neither
+	Better     int // 1 = higher is better, -1 = lower, 0 = neither
 	digits     int
-	of         func(score.Scores) (float64, bool) // false where the run has no such value
+	of         func(score.Scores) (float64, bool) // false if the run has no such value
 }
 
-// part is a block of measures that belong together, narrow enough for a terminal.
+// part is a block of related measures, narrow enough for a terminal.
 type part struct {
 	Name     string
 	Measures []measure
 }
 
-// Text gives a run's value as a reader sees it; "-" where there is none.
+// Text gives a run's value for display; "-" if there is none.
 func (m measure) Text(s score.Scores) string {
 	v, ok := m.of(s)
 	if !ok {
@@ -45,7 +45,7 @@ func grouped(s string) string {
 	return whole
 }
 
-// of a Stats that may be empty.
+// stat gives a value of a Stats that may be empty.
 func stat(x score.Stats, v, unit float64) (float64, bool) { return v / unit, x.Count > 0 }
 
 const hour, percent = 3600.0, 0.01
@@ -68,7 +68,7 @@ func unfair(i int, hours float64) measure {
 	}}
 }
 
-// parts gives what tables show of these runs.
+// parts gives the measures in tables of these runs.
 func parts(runs []score.Scores) []part {
 	fairness := part{Name: "Fairness"}
 	if len(runs) > 0 {
@@ -128,8 +128,7 @@ func parts(runs []score.Scores) []part {
 	}}}
 }
 
-// best gives the text of the best value of some runs; "" where there is none to
-// compare or less than two differ.
+// best gives the text of the best value of some runs; "" if fewer than two values differ.
 func (m measure) best(runs []score.Scores) string {
 	best, text, differ := 0.0, "", false
 	for _, s := range runs {
@@ -149,7 +148,7 @@ func (m measure) best(runs []score.Scores) string {
 	return text
 }
 
-// title gives what a figure is called: by its best run, or, of a single one, by its value.
+// title gives a figure's title with the best run or, for a single one, its value.
 func (m measure) title(best string, runs []score.Scores) string {
 	if len(runs) > 1 {
 		return best + ": " + m.winners(runs)
@@ -158,7 +157,7 @@ func (m measure) title(best string, runs []score.Scores) string {
 	return strings.ToUpper(m.Name[:1]) + m.Name[1:] + ": " + m.Text(runs[0]) + " " + unit
 }
 
-// winners says in words which runs are best, to end a title with.
+// winners names the best runs, as the end of a title.
 func (m measure) winners(runs []score.Scores) string {
 	best := m.best(runs)
 	if best == "" {
@@ -187,8 +186,8 @@ type group struct {
 	Runs        []score.Scores
 }
 
-// groups puts together what is compared: traces as they come, then sizes, small
-// ones first, and schedulers as they come.
+// groups collects comparable runs: traces in their order, then sizes, small ones first, and
+// schedulers in their order.
 func groups(runs []score.Scores) []group {
 	var out []group
 	order := map[string]int{}
@@ -218,7 +217,7 @@ func (g group) Size() string {
 	return fmt.Sprintf("%s %s, %s GPUs", grouped(strconv.Itoa(g.Nodes)), nodes, grouped(strconv.Itoa(g.GPUs)))
 }
 
-// Saves says how jobs were taken to save: the assumption on which the scores rest. Where runs differ in it, each is named.
+// Saves says how jobs were assumed to save. If runs differ in it, each is named.
 func (g group) Saves() []string {
 	var lines []string
 	for _, s := range g.Runs {

@@ -17,22 +17,22 @@ var pages embed.FS
 
 var pageTemplate = template.Must(template.ParseFS(pages, "*.html"))
 
-// page is what the template shows.
+// page is the template's input.
 type page struct {
 	Title  string
 	Loss   float64 // the bound on a job's rho
 	Traces []tracePart
-	Length []score.Period // whose lengths and tolerances are explained
+	Length []score.Period // with the explained lengths and tolerances
 }
 
-// tracePart is what a page shows of a trace.
+// tracePart is a trace on a page.
 type tracePart struct {
 	Trace string
-	Sweep []figure // with several sizes of cluster
+	Sweep []figure // for several sizes of cluster
 	Sizes []sizePart
 }
 
-// sizePart is what a page shows of a trace on one size of cluster.
+// sizePart is a trace on one size of cluster, on a page.
 type sizePart struct {
 	group
 	Open      bool
@@ -40,13 +40,13 @@ type sizePart struct {
 	Figures   []figure
 	Boxes     []figure
 	BoxOf     string // the boxes' periods
-	Shown     int    // tenants that have a box
+	Shown     int    // number of tenants with a box
 	Tenants   int
 	Use       []figure
 	UseLegend []key
-	ByModel   []figure // of use, where there are several GPU models
+	ByModel   []figure // of use, if there are several GPU models
 	OnModel   []tenantTable
-	Audits    []score.Scores // those that have one
+	Audits    []score.Scores // runs with an audit
 	ByTenant  []tenantTable
 }
 
@@ -56,7 +56,7 @@ type tenantTable struct {
 	Rows [][]string // the first cell is the tenant
 }
 
-// byTenant gives a table of one number of every tenant; "-" where it has none.
+// byTenant gives a table of one number of every tenant; "-" if it is missing.
 func byTenant(name string, digits int, runs []score.Scores, of func(score.Tenant) (float64, bool)) tenantTable {
 	names, _ := largestTenants(runs, math.MaxInt)
 	t := tenantTable{Name: name}
@@ -76,9 +76,8 @@ func byTenant(name string, digits int, runs []score.Scores, of func(score.Tenant
 	return t
 }
 
-// HTML writes one page that needs nothing else: tables, plots and what they mean.
-// Of several sizes of a cluster the smallest, the most crowded, lies open. The
-// error is w's.
+// HTML writes one self-contained page: tables, plots and explanations. Of several sizes of a
+// cluster the smallest, which is the most crowded, is open. The error is w's.
 func HTML(w io.Writer, title string, runs []score.Scores) error {
 	var colour palette
 	seen := map[string]bool{}
@@ -110,7 +109,7 @@ func HTML(w io.Writer, title string, runs []score.Scores) error {
 	return safely(w, b.Bytes())
 }
 
-// safely writes a page without what is no visible letter.
+// safely writes a page without control characters.
 func safely(w io.Writer, page []byte) error {
 	_, err := w.Write(bytes.Map(func(r rune) rune {
 		if r == '\n' {
@@ -172,7 +171,7 @@ func newSizePart(g group, colour palette, open bool) sizePart {
 	return s
 }
 
-// unfinished warns where jobs are missing from a mean.
+// unfinished warns of means without unfinished jobs.
 func unfinished(runs []score.Scores) string {
 	most := largest(runs, func(s score.Scores) float64 { return float64(s.Jobs.Unfinished) })
 	if most == 0 {

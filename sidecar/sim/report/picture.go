@@ -10,8 +10,8 @@ const (
 	keyLength = 150
 )
 
-// Picture writes an SVG with a row of plots for each chart, for a text that shows it as an image. The charts' panels are of lines, with
-// the same curves in each. The error is w's.
+// Picture writes an SVG image with a row of plots for each chart. The charts' panels have lines,
+// with the same curves in each. The error is w's.
 func Picture(w io.Writer, title string, charts []Chart) error {
 	type place struct {
 		*plot

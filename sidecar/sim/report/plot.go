@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// plot is a drawing in units of about a CSS pixel: marks, from back to front. It
-// holds geometry and text only; the template writes the markup.
+// plot is a drawing in units of about a CSS pixel: marks, from back to front. It has geometry and
+// text only; the template writes the markup.
 type plot struct {
 	W, H  float64
-	Label string // says what is seen, for who cannot see it
+	Label string // description for screen readers
 	Marks []mark
 
 	x, y axis
-	rows []float64 // middles, of a plot with rows
+	rows []float64 // centres, of a plot with rows
 }
 
-// mark is a path, or a text where Text is set. Class gives its looks.
+// mark is a path, or a text if Text is set. Class sets its style.
 type mark struct {
 	Class string
 	D     string // the path
@@ -44,7 +44,7 @@ func (x axis) at(v float64) float64 {
 	return x.a + (x.b-x.a)*min(max((v-lo)/(hi-lo), 0), 1)
 }
 
-// marks gives the values that get a tick, n or fewer steps, and their texts.
+// marks gives the values with a tick, at most n steps, and their texts.
 func (x axis) marks(n int) ([]float64, []string) {
 	values := x.ticks
 	var step float64
@@ -80,7 +80,7 @@ func niceStep(width float64, n int) float64 {
 	return 10 * power
 }
 
-// niceTop gives an end for an axis from 0 that a tick falls on.
+// niceTop gives an end on a tick for an axis from 0.
 func niceTop(v float64, n int) float64 {
 	if v <= 0 {
 		return 1
@@ -89,7 +89,7 @@ func niceTop(v float64, n int) float64 {
 	return math.Ceil(v/step-1e-6) * step
 }
 
-// tickText writes a tick's value with the digits that its step needs (0 = its own).
+// tickText formats a tick's value with the digits of its step (0 = its own).
 func tickText(v, step float64) string {
 	for _, k := range []struct {
 		size float64
@@ -111,10 +111,10 @@ const (
 	plotHeight = 250
 	xSteps     = 8 // between ticks, at most
 	ySteps     = 5
-	letter     = 6.3 // width of a letter of a tick's text, at most
+	letter     = 6.3 // maximum width of a letter in a tick's text
 )
 
-// newPlot draws the frame of a plot; p.x and p.y have its pixels.
+// newPlot draws the frame of a plot; p.x and p.y map to its pixels.
 func newPlot(label string, x, y axis) *plot {
 	p := &plot{W: plotWidth, H: plotHeight, Label: label}
 	y.a, y.b = plotHeight-40, 24
@@ -133,8 +133,8 @@ func newPlot(label string, x, y axis) *plot {
 	return p
 }
 
-// xAxis draws the grid of a horizontal axis from top to bottom and what is below.
-// A tick whose text would run into the last one's gets none.
+// xAxis draws the grid of a horizontal axis from top to bottom and its labels. A tick whose text
+// would overlap the last one gets none.
 func (p *plot) xAxis(top, bottom float64) {
 	x := p.x
 	values, texts := x.marks(xSteps)
@@ -159,8 +159,8 @@ const (
 	nameLetter = 7.4 // width of one of them: names have capitals
 )
 
-// newRows draws the frame of a plot with a row for each name, and room at its right;
-// p.x has the pixels and p.rows the middle of each row.
+// newRows draws the frame of a plot with a row for each name, and space at its right; p.x maps to
+// the pixels and p.rows has the centre of each row.
 func newRows(label string, names []string, x axis, room float64) *plot {
 	p := &plot{W: plotWidth, H: 8 + rowHeight*float64(len(names)) + 40, Label: label}
 	for _, n := range names {
@@ -210,7 +210,7 @@ func box(x1, y1, x2, y2 float64) string {
 	return "M" + px(x1) + " " + px(y1) + "H" + px(x2) + "V" + px(y2) + "H" + px(x1) + "Z"
 }
 
-// polyline joins points; a NaN breaks the line, a point alone becomes a dot.
+// polyline joins points; a NaN breaks the line, and a single point becomes a dot.
 func polyline(xs, ys []float64) string {
 	var b strings.Builder
 	pen := "M"
@@ -254,8 +254,8 @@ func stairs(xs, ys []float64) string {
 	return b.String()
 }
 
-// thin joins neighbours, by their mean, until n values or fewer are left, and
-// tells how many became one. A NaN is no value.
+// thin averages neighbours until at most n values are left, and gives the number of values per
+// result. A NaN is no value.
 func thin(values []float64, n int) ([]float64, int) {
 	k := (len(values) + n - 1) / n
 	if k <= 1 {

@@ -89,7 +89,7 @@ func TestTicksAreSensible(t *testing.T) {
 	})
 }
 
-// extent gives where a text is, by the widest letters.
+// extent gives the area of a text, with the widest letters.
 func extent(t *rapid.T, m mark) (x1, y1, x2, y2 float64) {
 	x, err1 := strconv.ParseFloat(m.X, 64)
 	y, err2 := strconv.ParseFloat(m.Y, 64)
@@ -106,8 +106,7 @@ func extent(t *rapid.T, m mark) (x1, y1, x2, y2 float64) {
 	return x, y - 9, x + width, y + 2
 }
 
-// However long the names and whatever the numbers: every text of a frame is within
-// the plot and no two overlap.
+// For any names and numbers, every text of a frame is within the plot and no two overlap.
 func TestTextsDoNotOverlap(t *testing.T) {
 	const rounded = 0.1 // of a pixel
 	rapid.Check(t, func(t *rapid.T) {

@@ -25,7 +25,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// To look at the page: go test ./sidecar/sim/report -run TestPage -page page.html
+// To view the page: go test ./sidecar/sim/report -run TestPage -page page.html
 var pageFile = flag.String("page", "", "write the page of made-up runs to this file")
 
 const start = cluster.Instant(1_700_000_000_000)
@@ -35,8 +35,8 @@ var (
 	sizes      = []int{40, 48, 60, 72, 100}
 )
 
-// madeUp gives a run that looks like one: load by day and night, longer waits on
-// fewer nodes, worse with each next scheduler.
+// madeUp gives a realistic run: load by day and night, longer waits on fewer nodes, worse with
+// each next scheduler.
 func madeUp(t testing.TB, scheduler, nodes, days int, tenants []string) score.Scores {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(scheduler), uint64(nodes)))
@@ -93,7 +93,7 @@ func madeUp(t testing.TB, scheduler, nodes, days int, tenants []string) score.Sc
 	if err != nil {
 		t.Fatal(err)
 	}
-	if scheduler < 2 { // an audit against clusters in which everybody waits ten minutes
+	if scheduler < 2 { // an audit against clusters in which every tenant waits ten minutes
 		alone := run
 		alone.Jobs = slices.Clone(run.Jobs)
 		for i := range alone.Jobs {
@@ -149,7 +149,7 @@ func html(t testing.TB, runs []score.Scores) string {
 	return b.String()
 }
 
-// notANumber also finds what html/template writes where it refuses a value.
+// notANumber also matches the marker of html/template for a refused value.
 var notANumber = regexp.MustCompile(`NaN|[-+]Inf\b|ZgotmplZ`)
 
 func TestPage(t *testing.T) {
@@ -213,7 +213,7 @@ func TestPage(t *testing.T) {
 	if n := len(root.all("table")); n != len(sizes)*(3+2+2) { // three parts, two of tenants and two audits
 		t.Errorf("%d tables", n)
 	}
-	for _, m := range parts(runs)[1].Measures { // the table has the numbers
+	for _, m := range parts(runs)[1].Measures { // the table shows the numbers
 		if text := m.Text(runs[0]); !slices.ContainsFunc(root.all("td"), func(x *element) bool { return x.text() == text }) {
 			t.Errorf("the tables lack %s %s", m.Name, text)
 		}
@@ -349,7 +349,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// Runs with hardly anything in them are shown all the same.
+// Runs with almost no data are shown, too.
 func TestLittleToShow(t *testing.T) {
 	empty, err := scored(score.Run{Setting: score.Setting{Scheduler: "a", From: start}, To: start}, score.Standard())
 	if err != nil {
@@ -433,7 +433,7 @@ slurm-multifactor against a private cluster for each tenant:
 	}
 }
 
-// In every block, the numbers of a column end at the same place.
+// In every block, the numbers of a column end at the same position.
 func TestTableIsAligned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := hand()
@@ -446,7 +446,7 @@ func TestTableIsAligned(t *testing.T) {
 			var b bytes.Buffer
 			block(&b, p, runs)
 			lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
-			ends := func(line string) string { // where each number ends
+			ends := func(line string) string { // the end of each number
 				cells := regexp.MustCompile(` +[-0-9.,]+[* ]?`).FindAllStringIndex(line, -1)
 				var at []int
 				for _, c := range cells[max(0, len(cells)-len(p.Measures)):] {

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// Every report says how jobs are taken to save.
+// Every report says how jobs are assumed to save.
 func TestReportsSayHowJobsSave(t *testing.T) {
 	runs := hand()
 	const assumed = "60 % never, 40 % notice (drawn by kind)"
@@ -47,7 +47,7 @@ func TestReportsSayHowJobsSave(t *testing.T) {
 	}
 }
 
-// Where runs rest on different assumptions, or one on none, each is named.
+// Runs with different assumptions, or without one, are each named.
 func TestRunsThatSaveDifferently(t *testing.T) {
 	runs := hand()
 	runs[1].Saves = "never"
@@ -65,7 +65,7 @@ func TestRunsThatSaveDifferently(t *testing.T) {
 	}
 }
 
-// Kinds of jobs are listed with what becomes of them, ten at most, and advice where some do not save.
+// Kinds of jobs are listed with results, at most ten, with advice if some do not save.
 func TestKindsOfJobs(t *testing.T) {
 	run := madeUp(t, 3, 40, 1, []string{"a"})
 	run.Kinds = []score.Kind{{User: "ann", Name: "train#.sh", GPUs: 8, Jobs: 12, Held: 1234.5, Requeued: 7, Losers: 3, Lost: 20.25, Saves: "never", Why: "assumed"},

@@ -11,9 +11,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// Table writes the scores for a terminal: a block for each trace and size of
-// cluster, a line for each scheduler; names and units head the columns, "*" marks
-// the best. Then the tenants that an audit found to wait longer. The error is w's.
+// Table writes the scores for a terminal: a block for each trace and size of cluster, a line for
+// each scheduler. The heads have names and units, and "*" marks the best. The tenants that an
+// audit found to wait longer follow. The error is w's.
 func Table(w io.Writer, runs []score.Scores) error {
 	var b bytes.Buffer
 	for _, g := range groups(runs) {
@@ -42,7 +42,7 @@ func Table(w io.Writer, runs []score.Scores) error {
 func block(b *bytes.Buffer, p part, runs []score.Scores) {
 	rows := [][]string{{strings.ToLower(p.Name)}, {""}}
 	for _, m := range p.Measures {
-		rows[0] = append(rows[0], m.Name+" ") // room for the mark
+		rows[0] = append(rows[0], m.Name+" ") // space for the mark
 		rows[1] = append(rows[1], m.Unit+" ")
 	}
 	for _, s := range runs {
@@ -99,7 +99,7 @@ func auditLines(b *bytes.Buffer, s score.Scores) {
 	}
 }
 
-// enlarged says how a private cluster was better than the tenant's share.
+// enlarged says how a private cluster exceeds the tenant's share.
 func enlarged(a score.Audited) string {
 	if float64(a.GPUs) < a.Share+1 {
 		return ""
@@ -124,7 +124,7 @@ func soFar(j score.Anomaly) string {
 // plain makes a name safe for a terminal.
 func plain(name string) string { return strings.Map(printable, name) }
 
-// printable replaces what is no visible letter: control and direction marks.
+// printable replaces control and direction marks.
 func printable(r rune) rune {
 	if !unicode.IsPrint(r) {
 		return '?'
@@ -132,8 +132,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// shorten keeps both ends of a name that is longer than n letters: names of one
-// house often differ at the end.
+// shorten keeps both ends of a name that is longer than n letters: names of one site often differ
+// at the end.
 func shorten(name string, n int) string {
 	r := []rune(name)
 	if len(r) <= n {

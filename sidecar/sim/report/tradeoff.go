@@ -13,10 +13,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// tradeoff is what the template of a sweep shows.
+// tradeoff is the input of a sweep's template.
 type tradeoff struct {
 	Title, Rule, Chosen string
-	Saves               string  // how jobs are taken to save; "" = not known
+	Saves               string  // how jobs are assumed to save; "" = unknown
 	Loss                float64 // the bound on a job's rho
 	Figures             []figure
 	Head                []measure
@@ -31,8 +31,8 @@ type tradeoffRow struct {
 }
 
 // Tradeoff writes one page about a sweep of settings: plots of fairness, completion time and
-// overhead against the term, the plot of one against the other, and a table with what the rule
-// says of each. The error is w's.
+// overhead over the term, a plot of one measure over another, and a table with the rule's verdict
+// on each setting. The error is w's.
 func Tradeoff(w io.Writer, title string, trials []score.Trial, rule score.Rule) error {
 	best, why := rule.Choose(trials)
 	p := tradeoff{Title: title, Rule: rule.String(), Head: sweepMeasures(trials)}
@@ -55,7 +55,7 @@ func Tradeoff(w io.Writer, title string, trials []score.Trial, rule score.Rule) 
 	return safely(w, b.Bytes())
 }
 
-// sweepMeasures are those that a sweep is judged by.
+// sweepMeasures are those that judge a sweep.
 func sweepMeasures(trials []score.Trial) []measure {
 	out := []measure{completionMean, lossShare, overheadOfRun}
 	if len(trials) > 0 {
@@ -66,7 +66,7 @@ func sweepMeasures(trials []score.Trial) []measure {
 	return out
 }
 
-// settingName names a trial, with its term or as a line of a plot against the term.
+// settingName names a trial, with its term or as a line of a plot over the term.
 func settingName(t *score.Trial, term bool) string {
 	name := fmt.Sprintf("interval %s s, window %s d", in(t.Scores.Interval, cluster.Second), in(t.Window, cluster.Day))
 	if term {
@@ -75,7 +75,7 @@ func settingName(t *score.Trial, term bool) string {
 	return name
 }
 
-// in writes a span as a number of units.
+// in gives a span as a number of units.
 func in(s, unit cluster.Span) string {
 	return strconv.FormatFloat(float64(s)/float64(unit), 'f', -1, 64)
 }
@@ -105,7 +105,7 @@ func (p palette) keys() []key {
 	return out
 }
 
-// byTerm draws a measure against the lease term, a line for each interval and window.
+// byTerm draws a measure over the lease term, with a line for each interval and window.
 func byTerm(trials []score.Trial, best int, lines palette, m measure) figure {
 	x := axis{label: "lease term, minutes, log scale", log: true}
 	top := 0.0
@@ -138,19 +138,19 @@ func byTerm(trials []score.Trial, best int, lines palette, m measure) figure {
 	return f
 }
 
-// against draws one measure against another: a mark for each setting, named by its term.
+// against draws one measure over another: a mark for each setting, named by its term.
 func against(trials []score.Trial, best int, lines palette, m, n measure) figure {
 	x, y := around(trials, m), around(trials, n)
 	f := figure{Title: n.Name + " against " + m.Name, Legend: lines.keys(),
 		Caption: "Each mark is a setting, with its term in minutes; left and below is better. The large mark is chosen; hovering names the others. The axes do not begin at 0."}
 	f.Plot = newPlot(f.Title, x, y)
-	order := []int{best} // its name before all others
+	order := []int{best} // its name has precedence
 	for i := range trials {
 		if i != best {
 			order = append(order, i)
 		}
 	}
-	var names [][2]float64 // where they stand
+	var names [][2]float64 // positions of names
 	for _, i := range order {
 		t := &trials[i]
 		a, ok := m.of(t.Scores)
@@ -161,7 +161,7 @@ func against(trials []score.Trial, best int, lines palette, m, n measure) figure
 		px, py := f.Plot.x.at(a), f.Plot.y.at(b)
 		f.Plot.dot(lines.class(settingName(t, false)), px, py, i == best, settingName(t, true))
 		if slices.ContainsFunc(names, func(n [2]float64) bool { return math.Abs(n[0]-px) < 3*letter && math.Abs(n[1]-py) < 12 }) {
-			continue // it would run into another; hovering tells
+			continue // it would overlap another; hovering shows it
 		}
 		names = append(names, [2]float64{px, py})
 		f.Plot.text("tick mid", px, py-8, in(t.Scores.Term, cluster.Minute), "")
@@ -169,7 +169,7 @@ func against(trials []score.Trial, best int, lines palette, m, n measure) figure
 	return f
 }
 
-// around gives an axis on which all values of a measure are seen apart.
+// around gives an axis that separates all values of a measure.
 func around(trials []score.Trial, m measure) axis {
 	var values []float64
 	for i := range trials {
@@ -184,7 +184,7 @@ func around(trials []score.Trial, m measure) axis {
 
 func termMinutes(t *score.Trial) float64 { return float64(t.Scores.Term) / float64(cluster.Minute) }
 
-// dot marks a point, large where it is the one that matters.
+// dot marks a point, a large one if it is the best.
 func (p *plot) dot(class string, x, y float64, large bool, tip string) {
 	size := 2.5
 	if large {

@@ -9,7 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/score"
 )
 
-// sweepOf makes trials of these terms, in minutes: the longer, the more losses and the less overhead.
+// sweepOf makes trials with these terms, in minutes: longer terms have more losses and less
+// overhead.
 func sweepOf(terms ...int) []score.Trial {
 	var out []score.Trial
 	for i, minutes := range terms {
@@ -31,8 +32,8 @@ func tradeoffPage(t *testing.T, trials []score.Trial) *element {
 	return parse(t, b.String())
 }
 
-// The page has a plot of every measure and of fairness against time, a mark for each
-// setting, a large one for the chosen, and a row for each with its verdict.
+// The page has a plot of every measure and of fairness over time, a mark for each setting, a
+// large one for the best, and a row for each with its verdict.
 func TestTradeoff(t *testing.T) {
 	trials := sweepOf(5, 15, 30, 60)
 	other := sweepOf(15, 30)

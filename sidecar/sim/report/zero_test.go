@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A panel whose curves are all 0 is drawn all the same.
+// A panel with only zero curves is drawn, too.
 func TestCurvesOfNothing(t *testing.T) {
 	c := Chart{Name: "x", Title: "x", Panels: []Panel{{Title: "unfinished", X: "% of jobs that save", Y: "jobs",
 		Curves: []Curve{{Name: "a", X: []float64{0, 25, 100}, Y: []float64{0, 0, 0}}}}}}

@@ -8,23 +8,23 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// worstJobs is how many jobs of a tenant an audit names.
+// worstJobs is the maximum number of a tenant's jobs that an audit names.
 const worstJobs = 10
 
-// Audited is a tenant's part of a sharing audit: the hours that its jobs waited in
-// the shared cluster and in a private one of its own share.
+// Audited is a tenant's part of a sharing audit: the hours that its jobs waited in the shared
+// cluster and in a private one with its share.
 type Audited struct {
 	Tenant  string    `json:"tenant"`
-	Longer  bool      `json:"waits_longer"` // in all, in the shared cluster: HiveD's sharing anomaly
-	Jobs    int       `json:"jobs"`         // compared
-	LeftOut int       `json:"left_out"`     // not in the private run, or unfinished there
-	GPUs    int       `json:"gpus"`         // of the private cluster; 0 = not told
-	Share   float64   `json:"share_gpus"`   // that the tenant's share would give it; less than GPUs where its largest gang needs more
+	Longer  bool      `json:"waits_longer"` // total, in the shared cluster: HiveD's sharing anomaly
+	Jobs    int       `json:"jobs"`         // compared jobs
+	LeftOut int       `json:"left_out"`     // missing in the private run, or unfinished there
+	GPUs    int       `json:"gpus"`         // of the private cluster; 0 = unknown
+	Share   float64   `json:"share_gpus"`   // the tenant's share; less than GPUs if its largest gang needs more
 	Shared  float64   `json:"shared_h"`
 	Private float64   `json:"private_h"`
-	Worse   int       `json:"worse_jobs"` // those that wait longer in the shared cluster
-	Lost    float64   `json:"lost_h"`     // what these wait more, in all
-	Worst   []Anomaly `json:"worst"`      // of these, at most ten, worst first
+	Worse   int       `json:"worse_jobs"` // jobs that wait longer in the shared cluster
+	Lost    float64   `json:"lost_h"`     // their total extra wait
+	Worst   []Anomaly `json:"worst"`      // at most ten of them, worst first
 }
 
 // Anomaly is a job that waits longer in the shared cluster than in a private one.
@@ -34,15 +34,14 @@ type Anomaly struct {
 	GPUs       int     `json:"gpus"`
 	Shared     float64 `json:"shared_h"`
 	Private    float64 `json:"private_h"`
-	Unfinished bool    `json:"unfinished"` // in the shared cluster: Shared is what it waited so far
+	Unfinished bool    `json:"unfinished"` // in the shared cluster: Shared is its wait so far
 }
 
-// Audit compares the shared run with private runs of the same jobs, one for each
-// tenant in a private cluster of its own share (HiveD §2, §5), job by job by id.
-// A difference of up to slack, either way, counts for nothing. A job that is unfinished in the
-// shared run counts with what it waited until the end, which can only make the
-// shared cluster look better; one unfinished in the private run is left out and
-// counted. Tenants that wait longer come first, the most hours first.
+// Audit compares the shared run with private runs of the same jobs, one for each tenant in a
+// private cluster with its share (HiveD §2, §5), job by job by id. It ignores differences of up
+// to slack in either direction. A job that is unfinished in the shared run counts with its wait
+// until the end, which can only favour the shared cluster; one unfinished in the private run is
+// omitted and counted. Tenants that wait longer come first, most hours first.
 func Audit(shared Run, private []Run, slack cluster.Span) []Audited {
 	alone := map[string]Job{}
 	for _, run := range private {
@@ -84,11 +83,11 @@ func Audit(shared Run, private []Run, slack cluster.Span) []Audited {
 	return out
 }
 
-// audit is what is known of a tenant so far.
+// audit is the state of a tenant's audit.
 type audit struct {
 	jobs, leftOut         int
 	shared, private, lost cluster.Span
-	net                   cluster.Span // shared less private, over the jobs where it counts
+	net                   cluster.Span // shared less private, over the counted jobs
 	worse                 []difference
 }
 

@@ -7,32 +7,32 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Trial is a setting of a sweep and what came of it.
+// Trial is a setting of a sweep with its results.
 type Trial struct {
 	Window cluster.Span `json:"window_ms"` // of fairness; interval and term are in Scores
 	Scores Scores       `json:"scores"`
 }
 
-// Rule is by what one of several trials is chosen.
+// Rule chooses one of several trials.
 type Rule struct {
-	Overhead float64 // the most that leases may cost, as a share of run time
-	Slower   float64 // by how much the mean JCT may be above the best, as a share of that
+	Overhead float64 // maximum overhead of leases, as a share of run time
+	Slower   float64 // maximum excess of the mean JCT over the best, as a share of that
 }
 
 // StandardRule allows an overhead of 1 % (ASTRAEA §6.4 has 0.8 % at its 900 s) and a mean JCT of
-// 5 % above the best. §6.2 takes JCTs within noise for equal, and a trifle in one setting moves
-// that of a congested cluster by 3 %: two weeks of Venus on 40 nodes.
+// 5 % above the best. §6.2 treats JCTs within noise as equal, and a small change of one setting
+// moves that of a congested cluster by 3 %: two weeks of Venus on 40 nodes.
 func StandardRule() Rule { return Rule{Overhead: 0.01, Slower: 0.05} }
 
-// String says the rule in words.
+// String words the rule.
 func (r Rule) String() string {
 	return fmt.Sprintf("of the settings with an overhead of %.3g %% of run time or less and a mean JCT within %.3g %% of the best of these, "+
 		"the one with the fewest sharing-loss jobs; ties go to the longer term, then the longer interval, then the longer window", 100*r.Overhead, 100*r.Slower)
 }
 
-// Choose gives the index of the trial that the rule chooses, and of every trial why it was chosen or
-// not. Where leases cost too much in all of them, the cheapest is taken. Trials that were cut short, or in
-// which no job finished, do not count; -1 = none does.
+// Choose gives the index of the chosen trial, and for every trial why it was chosen or not. If
+// leases cost too much in all of them, the cheapest is chosen. Trials that were cut short, or
+// without a finished job, do not count; -1 = none counts.
 func (r Rule) Choose(trials []Trial) (best int, why []string) {
 	why = make([]string, len(trials))
 	open := make([]int, 0, len(trials))
@@ -66,7 +66,7 @@ func (r Rule) Choose(trials []Trial) (best int, why []string) {
 	return best, why
 }
 
-// cheap keeps the trials whose overhead is allowed, or the cheapest.
+// cheap keeps the trials within the allowed overhead, or the cheapest.
 func (r Rule) cheap(trials []Trial, open []int, why []string) (kept []int, costs string) {
 	least := -1
 	for _, i := range open {
@@ -86,7 +86,7 @@ func (r Rule) cheap(trials []Trial, open []int, why []string) (kept []int, costs
 	return kept, ""
 }
 
-// fast keeps the trials whose mean JCT is near the best of them.
+// fast keeps the trials with a mean JCT near the best.
 func (r Rule) fast(trials []Trial, open []int, why []string) (kept []int) {
 	best := 0.0
 	for k, i := range open {
@@ -109,5 +109,5 @@ func better(a, b *Trial) bool {
 		cmp.Compare(a.Scores.Interval, b.Scores.Interval), cmp.Compare(a.Window, b.Window)) > 0
 }
 
-// losses counts the jobs with a sharing loss, whether they ended or not.
+// losses counts the jobs with a sharing loss, ended or not.
 func losses(t *Trial) int { return t.Scores.Loss.Jobs + t.Scores.Loss.Unfinished }

@@ -6,21 +6,21 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Options are the measures' own settings.
+// Options are the settings of the measures.
 type Options struct {
-	Periods   []cluster.Span // lengths over which a tenant's rho is taken
+	Periods   []cluster.Span // over which a tenant's rho is computed
 	Tolerance cluster.Rho    // a tenant period below 1 minus this is unfair
 	Loss      cluster.Rho    // a job below this has a sharing loss
 }
 
-// Standard gives periods of an hour and of a day, a tolerance of 0.01 (a round
-// passes before a new job can start, so that no scheduler reaches 1 exactly) and
-// ASTRAEA's bound of 0.95 (§6.3).
+// Standard gives periods of an hour and of a day, a tolerance of 0.01 (a new job starts at the
+// earliest one round later, so no scheduler reaches 1 exactly) and ASTRAEA's bound of 0.95
+// (§6.3).
 func Standard() Options {
 	return Options{Periods: []cluster.Span{cluster.Hour, cluster.Day}, Tolerance: 10_000, Loss: 950_000}
 }
 
-// Meter gathers scores while a run goes on. It keeps nothing that it is handed.
+// Meter collects scores during a run. It keeps none of its arguments.
 type Meter struct {
 	setting Setting
 	opt     Options
@@ -37,7 +37,7 @@ type Meter struct {
 	overGPU     cluster.GPUTime
 	lost        cluster.Span // sum over finished jobs
 	lostGPU     cluster.GPUTime
-	losers      int             // finished jobs that lost work
+	losers      int             // finished jobs with lost work
 	first, last cluster.Instant // submission, end
 
 	now                cluster.Instant // of the last sample; 0 = none yet
@@ -50,14 +50,14 @@ type Meter struct {
 	useModel           []int // lines of use, by model
 	arrivals           *timeline
 	arrived, arrivedMS int   // lines of arrivals: jobs, and the sum of their waits
-	closed             []int // periods that are over, by length
+	closed             []int // ended periods, by length
 }
 
-// tally is what is counted of the jobs of everybody and of each tenant.
+// tally is the counts of all jobs and of each tenant's.
 type tally struct {
 	counts           Counts
 	loss, unfinished int // sharing losses
-	rhos             int // jobs that have one
+	rhos             int // jobs with a rho
 	completion, wait spread
 }
 
@@ -80,11 +80,11 @@ type tenant struct {
 
 // period is a tenant's rho over periods of one length.
 type period struct {
-	alloc, due    cluster.GPUTime // when the current period began
+	alloc, due    cluster.GPUTime // at the start of the current period
 	repaid        cluster.GPUTime
 	rho           spread
 	unfair, below int
-	repaying      int // of unfair
+	repaying      int // subset of unfair
 	noDue         int
 }
 
@@ -109,15 +109,15 @@ func (m *Meter) tenant(name string) *tenant {
 		}
 		t.on, t.had = make([]int, len(t.onLines)), make([]cluster.GPUTime, len(t.onLines))
 		for i := range t.periods {
-			t.periods[i].noDue = m.closed[i] // it was due nothing before it was first seen
+			t.periods[i].noDue = m.closed[i] // it was due nothing before
 		}
 		m.tenants[name] = t
 	}
 	return t
 }
 
-// Job takes a job that ended, or at the end of the run one that did not. Every
-// job is given once. The error names a job whose times contradict each other.
+// Job adds an ended job, or at the end of the run one without an end. Every job is added once.
+// The error names a job with contradictory times.
 func (m *Meter) Job(j Job) error {
 	if err := j.check(); err != nil {
 		return fmt.Errorf("score: %w", err)
@@ -196,9 +196,8 @@ func (t *tally) add(j Job, bound cluster.Rho) {
 	}
 }
 
-// Sample takes the next state. Samples come in order of time; of several for one
-// moment the last holds. The error names a sample that comes too late or sums
-// that shrink.
+// Sample adds the next state. Samples come in order of time; of several for one moment the last
+// counts. The error names a late sample or shrinking sums.
 func (m *Meter) Sample(s Sample) error {
 	if s.At < max(m.now, m.setting.From, 1) {
 		return fmt.Errorf("score: a sample of %s comes after one of %s, or before the run began at %s", s.At, m.now, m.setting.From)
@@ -236,7 +235,7 @@ func (m *Meter) Sample(s Sample) error {
 	return nil
 }
 
-// pass accounts for the time since the last sample, in which its state held.
+// pass charges the time since the last sample, with its state.
 func (m *Meter) pass(s Sample) {
 	gone := s.At.Sub(m.now)
 	m.capacity += cluster.Times(m.state.Capacity, gone)
@@ -264,8 +263,8 @@ func (m *Meter) pass(s Sample) {
 	}
 }
 
-// close ends a period of every tenant at the moment end, which lies between the
-// last sample and s. What came between the two came evenly.
+// close ends a period of every tenant at the moment end, between the last sample and s. It
+// interpolates linearly between the two.
 func (m *Meter) close(i int, end cluster.Instant, s Sample) {
 	between := func(a, b cluster.GPUTime) cluster.GPUTime {
 		if s.At == m.now {
@@ -287,7 +286,7 @@ func (m *Meter) close(i int, end cluster.Instant, s Sample) {
 	m.closed[i]++
 }
 
-// close notes the rho of the period that ends with these sums and begins the next.
+// close records the rho of the period that ends with these sums and begins the next.
 func (p *period) close(alloc, due, repaid cluster.GPUTime, tolerance cluster.Rho) {
 	if due == p.due {
 		p.noDue++

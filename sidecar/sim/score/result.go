@@ -7,8 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Scores ends the run at to, not before the last sample, whose state holds until
-// then. The meter is of no use afterwards. The error is Sample's.
+// Scores ends the run at to, not before the last sample, whose state lasts until then. The meter
+// is unusable afterwards. The error is Sample's.
 func (m *Meter) Scores(to cluster.Instant) (Scores, error) {
 	names := slices.Sorted(maps.Keys(m.tenants))
 	if err := m.Sample(m.final(names, to)); err != nil {
@@ -59,7 +59,7 @@ const (
 	millionths = float64(cluster.Fair)
 )
 
-// final gives the state at the end of the run, by the rates of the last sample.
+// final gives the state at the end of the run, extrapolated from the last sample.
 func (m *Meter) final(names []string, to cluster.Instant) Sample {
 	s := m.state
 	s.At = to
@@ -118,7 +118,7 @@ func (m *Meter) arrivalsResult() Arrivals {
 	return a
 }
 
-// share gives a/b, 0 where b is 0.
+// share gives a/b, or 0 if b is 0.
 func share[T ~int64](a, b T) float64 {
 	if b == 0 {
 		return 0

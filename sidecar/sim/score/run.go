@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Setting says what ran where: what tells one run from another.
+// Setting identifies a run.
 type Setting struct {
 	Scheduler string          `json:"scheduler"`
 	Trace     string          `json:"trace"`
@@ -14,10 +14,10 @@ type Setting struct {
 	GPUs      int             `json:"gpus"`
 	Interval  cluster.Span    `json:"interval_ms"` // between two rounds
 	Term      cluster.Span    `json:"term_ms"`     // of a lease; 0 = no leases
-	From      cluster.Instant `json:"from_ms"`     // periods are counted from here
-	// Saves says how jobs are taken to save; "" = as they did.
+	From      cluster.Instant `json:"from_ms"`     // start of the first period
+	// Saves says how jobs are assumed to save; "" = recorded behaviour.
 	Saves string `json:"saves,omitempty"`
-	// Models are the GPU models of the cluster, where there are several.
+	// Models are the GPU models of the cluster, if there are several.
 	Models []Model `json:"models,omitempty"`
 }
 
@@ -27,7 +27,7 @@ type Model struct {
 	GPUs  int    `json:"gpus"`
 }
 
-// Run is a whole run in memory. Long ones go into a Meter piece by piece instead.
+// Run is a whole run in memory. Long runs use a Meter instead.
 type Run struct {
 	Setting
 	To      cluster.Instant
@@ -35,7 +35,7 @@ type Run struct {
 	Samples []Sample
 }
 
-// Job is what became of one job.
+// Job is the result of one job.
 type Job struct {
 	ID, Tenant, User string
 	GPUs             int
@@ -43,9 +43,9 @@ type Job struct {
 	Start            cluster.Instant // the first start; 0 = none yet
 	End              cluster.Instant // 0 = not yet
 	Runs             cluster.Span    // its run time alone on its GPUs, nothing added
-	Held             cluster.Span    // how long it held GPUs, all attempts, overhead included
-	Overhead         cluster.Span    // the part of Held that was no work: saves, loads, cold starts, work lost
-	Lost             cluster.Span    // the part of Overhead that was work lost
+	Held             cluster.Span    // total time with GPUs, all attempts, overhead included
+	Overhead         cluster.Span    // part of Held that was no work: saves, loads, cold starts, lost work
+	Lost             cluster.Span    // part of Overhead that was lost work
 	Alloc, Due       cluster.GPUTime // received and due (ASTRAEA eq. 2 and 14)
 	Preemptions      int
 	Outcome          string
@@ -54,9 +54,9 @@ type Job struct {
 // completion gives the time from submission to the end, for a job that has one.
 func (j Job) completion() cluster.Span { return j.End.Sub(j.Submit) }
 
-// Wait gives the queueing delay: all the time until end in which the job held no
-// GPU, before its first start and after each preemption. It is never below 0,
-// though GPUs may be held a moment longer than the job runs.
+// Wait gives the queueing delay: all the time until end in which the job held no GPU, before its
+// first start and after each preemption. It is never negative, although GPUs may be held slightly
+// longer than the job runs.
 func (j Job) Wait(end cluster.Instant) cluster.Span { return max(0, end.Sub(j.Submit)-j.Held) }
 
 func (j Job) check() error {
@@ -76,18 +76,18 @@ type Sample struct {
 	At         cluster.Instant
 	Capacity   int // healthy GPUs
 	Used       int // GPUs held
-	Fragmented int // idle GPUs that no waiting job can use although their sum would do
+	Fragmented int // idle GPUs that no waiting job can use although their sum suffices
 	Tenants    []TenantSample
 }
 
-// TenantSample is a tenant's part in a Sample. Alloc and DueTotal are sums since
-// the run began, so that rho is exact however far apart the samples are.
+// TenantSample is a tenant's part of a Sample. Alloc and DueTotal are sums since the start of the
+// run, so that rho is exact for any distance of samples.
 type TenantSample struct {
 	Tenant   string
 	Holds    int              // GPUs
-	On       []int            // the same by model, as Setting.Models; nil where that is
+	On       []int            // the same by model, as in Setting.Models; nil without that
 	Due      cluster.MicroGPU // rate, min(demand, quota): ASTRAEA eq. 8
 	Alloc    cluster.GPUTime  // received until At
 	DueTotal cluster.GPUTime  // due until At
-	Repaid   cluster.GPUTime  // of that, what others had as repayment
+	Repaid   cluster.GPUTime  // part of it that others received as repayment
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// zero is where the tests' runs begin; at gives a moment so many minutes later.
+// zero is the start of the tests' runs; at gives a moment so many minutes later.
 const zero = cluster.Instant(1_700_000_000_000)
 
 func at(minutes int) cluster.Instant { return zero.Add(cluster.Span(minutes) * cluster.Minute) }
@@ -58,8 +58,8 @@ func same(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// held gives the samples of tenants of a 6-GPU cluster that are due two GPUs each
-// and hold, in each step, what a row says.
+// held gives the samples of tenants of a 6-GPU cluster that are due two GPUs each and hold, in
+// each step, the GPUs in a row.
 func held(step int, names []string, rows ...[]int) []Sample {
 	sums := make([]cluster.GPUTime, len(names))
 	var out []Sample
@@ -91,7 +91,7 @@ func TestFigure6(t *testing.T) {
 		{"finish-time fairness", 20, [][]int{first, rest, first, rest}, [3]float64{1.5, 0.75, 0.75}},
 		// (c): "one round for Job1 and two rounds for Job2 and Job3": equal in any half hour.
 		{"long-term GPU-time fairness", 30, [][]int{first, rest, rest, first, rest, rest}, [3]float64{1, 1, 1}},
-		// (a): two GPUs each at any time, were jobs able to shrink.
+		// (a): two GPUs each at any time, if jobs could shrink.
 		{"instantaneous fairness", 10, [][]int{{2, 2, 2}, {2, 2, 2}}, [3]float64{1, 1, 1}},
 	} {
 		run := Run{Samples: held(10, names, c.rows...), To: at(10 * len(c.rows))}
@@ -142,7 +142,7 @@ func TestToleranceOfPeriods(t *testing.T) {
 	}
 }
 
-// Of the unfair periods those are told apart in which a tenant went short by no more than it repaid.
+// Unfair periods in which a tenant lacked no more than it repaid are counted separately.
 func TestPeriodsOfRepayment(t *testing.T) {
 	for _, c := range []struct{ alloc, repaid, unfair, repaying int }{{50, 50, 1, 1}, {49, 50, 1, 0}, {100, 50, 0, 0}, {50, 0, 1, 0}, {0, 100, 1, 1}} {
 		run := Run{To: at(10), Samples: []Sample{{At: zero}, {At: at(10), Tenants: []TenantSample{
@@ -178,7 +178,7 @@ func TestPeriodsBetweenSamples(t *testing.T) {
 	same(t, "b's GPU-hours", s.Tenants[1].Alloc, 1.5)
 }
 
-// Sums that were there before the run are none of its business.
+// Sums from before the run are ignored.
 func TestSumsFromBefore(t *testing.T) {
 	run := Run{To: at(10), Samples: []Sample{
 		{At: zero, Tenants: []TenantSample{{Tenant: "a", Alloc: gpuMinutes(500), DueTotal: gpuMinutes(100)}}},
@@ -266,7 +266,7 @@ func TestUse(t *testing.T) {
 	same(t, "fragmentation", s.Fragmented, 3./26)
 }
 
-// Where there are several GPU models, who held them is known by model.
+// With several GPU models, use is known by model.
 func TestUseByModel(t *testing.T) {
 	run := Run{Setting: Setting{Models: []Model{{"k80", 4}, {"v100", 4}}}, To: at(2), Samples: []Sample{
 		{At: zero, Capacity: 8, Used: 5, Tenants: []TenantSample{{Tenant: "a", Holds: 4, On: []int{3, 1}}, {Tenant: "b", Holds: 1, On: []int{0, 1}}}},
@@ -468,7 +468,7 @@ func TestShuffledJobsScoreTheSame(t *testing.T) {
 	})
 }
 
-// No job and no tenant period is lost: every one is counted in just one place.
+// No job and no tenant period is lost: each is counted exactly once.
 func TestEverythingIsCounted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run := drawRun(t)
@@ -493,8 +493,7 @@ func TestEverythingIsCounted(t *testing.T) {
 	})
 }
 
-// More samples of the same states change nothing: rho does not hang on how often
-// one looks.
+// More samples of the same states change nothing: rho does not depend on the sampling.
 func TestMoreSamplesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		run := drawRun(t)

@@ -2,12 +2,12 @@ package score
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// Scores is what a run is compared by. Times are in seconds, shares and rho are
+// Scores are the results by which runs are compared. Times are in seconds, shares and rho are
 // ratios; a Stats without values has Count 0.
 type Scores struct {
 	Setting
 	To          cluster.Instant `json:"to_ms"`
-	CutShort    bool            `json:"cut_short,omitempty"` // somebody ended the run at To: not to be compared with whole ones
+	CutShort    bool            `json:"cut_short,omitempty"` // the run was interrupted at To: not comparable with complete ones
 	Jobs        Counts          `json:"jobs"`
 	Completion  Stats           `json:"completion_s"` // submission to end
 	Wait        Stats           `json:"wait_s"`       // all the time without GPUs, Job.Wait
@@ -18,7 +18,7 @@ type Scores struct {
 	Periods     []Period        `json:"periods"`       // of all tenants, one for each length
 	Tenants     []Tenant        `json:"tenants"`       // by name
 	Utilisation float64         `json:"utilisation"`   // GPU time held / healthy GPU time, start to end of run
-	Fragmented  float64         `json:"fragmentation"` // GPU time idle in pieces too small to use / healthy GPU time; below 0 = not known
+	Fragmented  float64         `json:"fragmentation"` // GPU time idle in unusable pieces / healthy GPU time; negative = unknown
 	Preemptions int             `json:"preemptions"`
 	Preempted   int             `json:"preempted_jobs"` // at least once
 	Overhead    Overhead        `json:"overhead"`
@@ -29,16 +29,16 @@ type Scores struct {
 	Use         Use       `json:"use"`
 	Arrivals    Arrivals  `json:"arrivals"`
 
-	// Levels is how broken the cells were, where there were cells.
+	// Levels is the mean fragmentation of the cells, if there are any.
 	Levels []Level `json:"levels,omitempty"`
-	// Kinds tells what became of jobs by kind, where that was asked for; those with the most GPU time first.
+	// Kinds is the results of jobs by kind, if requested; most GPU time first.
 	Kinds []Kind `json:"kinds,omitempty"`
-	// Audit compares with private clusters, where that was done.
+	// Audit compares with private clusters, if requested.
 	Audit []Audited `json:"audit,omitempty"`
 }
 
-// Level is a level of cells, and how many of them could not give their full affinity to a
-// guaranteed lease (HiveD §5.2), on average over the run.
+// Level is a level of cells, with the mean number of them over the run that could not give their
+// full affinity to a guaranteed lease (HiveD §5.2).
 type Level struct {
 	Chain  string  `json:"chain"`
 	Type   string  `json:"type"`
@@ -46,8 +46,8 @@ type Level struct {
 	Broken float64 `json:"broken"`
 }
 
-// Kind is jobs of one user with as many GPUs and one command, or a name that is the same but for numbers: they are taken
-// to save alike.
+// Kind is jobs of one user with equal GPUs and one command, or a name that is equal except for
+// numbers: they are assumed to save alike.
 type Kind struct {
 	User     string  `json:"user"`
 	Name     string  `json:"name"`
@@ -55,13 +55,13 @@ type Kind struct {
 	Jobs     int     `json:"jobs"`
 	Held     float64 `json:"held_gpu_h"`
 	Requeued int     `json:"requeued_jobs"` // at least once
-	Losers   int     `json:"losing_jobs"`   // that lost work
+	Losers   int     `json:"losing_jobs"`   // with lost work
 	Lost     float64 `json:"lost_gpu_h"`
 	Saves    string  `json:"saves"`
-	Why      string  `json:"why"` // how that is known: shown, declared, site rule, file, or assumed
+	Why      string  `json:"why"` // the evidence: shown, declared, site rule, file, or assumed
 }
 
-// Counts says how many jobs there were and which of them count where.
+// Counts counts the jobs by how they count.
 type Counts struct {
 	All        int `json:"all"`
 	Finished   int `json:"finished"`
@@ -72,7 +72,7 @@ type Counts struct {
 	NoDue      int `json:"no_due"`     // finished or withdrawn, due nothing, so without a rho
 }
 
-// Loss counts the jobs that were worse off than alone on their fair share.
+// Loss counts the jobs that were worse off than alone with their fair share.
 type Loss struct {
 	Below      float64 `json:"below"`      // the bound on rho
 	Jobs       int     `json:"jobs"`       // finished or withdrawn
@@ -80,16 +80,16 @@ type Loss struct {
 	Unfinished int     `json:"unfinished"` // unfinished jobs with a rho that low so far, in no share
 }
 
-// Period tells of rho over disjoint periods of one length; the last period of a
-// run may be shorter.
+// Period summarises rho over disjoint periods of one length; the last period of a run may be
+// shorter.
 type Period struct {
 	Hours     float64 `json:"hours"`
 	Rho       Stats   `json:"rho"`       // one value per tenant and period
 	Tolerance float64 `json:"tolerance"` // Unfair means rho < 1 - Tolerance
 	Unfair    int     `json:"unfair"`
-	Repaying  int     `json:"unfair_repaying"` // of the unfair ones: but for what the tenant repaid they were fair
+	Repaying  int     `json:"unfair_repaying"` // unfair ones that would be fair without the tenant's repayments
 	Below     int     `json:"below_one"`       // rho < 1 without tolerance
-	NoDue     int     `json:"no_due"`          // periods in which the tenant was due nothing: left out
+	NoDue     int     `json:"no_due"`          // periods with nothing due: omitted
 }
 
 // Ratio gives the share of tenant periods that were unfair; 0 without periods.
@@ -115,8 +115,7 @@ type OnModel struct {
 	Held  float64 `json:"held_gpu_h"`
 }
 
-// Overhead is what leases cost the finished jobs: saves, loads, cold starts and
-// lost work.
+// Overhead is the cost of leases to the finished jobs: saves, loads, cold starts and lost work.
 type Overhead struct {
 	OfRun        float64 `json:"of_run"`        // share of their run time alone
 	OfCompletion float64 `json:"of_completion"` // share of their completion time (ASTRAEA §6.4)
@@ -124,14 +123,14 @@ type Overhead struct {
 	Lost         Lost    `json:"lost"`
 }
 
-// Lost is the part of the overhead that is work which was done and had to be done again after a stop.
+// Lost is the part of the overhead that is work repeated after a stop.
 type Lost struct {
 	OfRun    float64 `json:"of_run"` // share of the finished jobs' run time alone
 	GPUHours float64 `json:"gpu_h"`
 	Jobs     int     `json:"jobs"` // finished jobs that lost work
 }
 
-// Use is who held how many GPUs, as means over steps of time from the run's start.
+// Use is the tenants' held GPUs, as means over steps of time from the run's start.
 type Use struct {
 	Step       float64    `json:"step_s"`
 	Capacity   []float64  `json:"capacity"`
@@ -141,7 +140,7 @@ type Use struct {
 	Models     []ModelUse `json:"models,omitempty"` // as Setting.Models
 }
 
-// ModelUse is who held how many GPUs of a model.
+// ModelUse is the tenants' held GPUs of one model.
 type ModelUse struct {
 	Model   string    `json:"model"`
 	Used    []float64 `json:"used"`
@@ -154,8 +153,7 @@ type Line struct {
 	GPUs   []float64 `json:"gpus"`
 }
 
-// Arrivals has the finished and withdrawn jobs by the step of time in which they
-// were submitted.
+// Arrivals counts the finished and withdrawn jobs by the time step of their submission.
 type Arrivals struct {
 	Step float64   `json:"step_s"`
 	Jobs []int64   `json:"jobs"`

@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// exactValues is how many values a spread keeps as they are.
+// exactValues is the maximum number of values that a spread keeps exactly.
 const exactValues = 1 << 16
 
-// spread gathers integers ≥ 0 and tells their mean and percentiles, the same for
-// every order of arrival. Beyond exactValues it counts them in bins that are
-// 1/1024 of their value wide or less.
+// spread collects integers ≥ 0 and gives their mean and percentiles, independent of their order.
+// Beyond exactValues it counts them in bins at most 1/1024 of their value wide.
 type spread struct {
 	exact    []int64
 	bins     map[int]int64 // by binOf; nil while exact
@@ -63,7 +62,7 @@ func (s *spread) join(o *spread) {
 	s.hi += o.hi + carry
 }
 
-// fold goes over to bins.
+// fold changes to bins.
 func (s *spread) fold() {
 	s.bins = map[int]int64{}
 	for _, v := range s.exact {
@@ -72,14 +71,14 @@ func (s *spread) fold() {
 	s.exact = nil
 }
 
-// binOf keeps the first 11 bits of a number: bins are one wide below 2048, two
-// wide below 4096, and so on.
+// binOf keeps the first 11 bits of a number: bins are one wide below 2048, two wide below 4096,
+// and so on.
 func binOf(v int64) int {
 	shift := max(0, bits.Len64(uint64(v))-11)
 	return shift<<10 + int(v>>shift)
 }
 
-// middle gives the value that stands for a bin.
+// middle gives the representative value of a bin.
 func middle(bin int) int64 {
 	shift := max(0, bin>>10-1)
 	return int64(bin-shift<<10)<<shift + int64(1)<<shift/2
@@ -118,7 +117,7 @@ func (s *spread) at(ranks []int64) []int64 {
 // rank gives the rank of the nearest-rank percentile: ceil(n·permille/1000), at least 1.
 func (s *spread) rank(permille int64) int64 { return max(1, (s.n*permille+999)/1000) }
 
-// Stats sums up values. With Count 0 the rest is 0 and means nothing.
+// Stats summarises values. With Count 0 the other fields are 0 and meaningless.
 type Stats struct {
 	Count  int64   `json:"count"`
 	Mean   float64 `json:"mean"`

@@ -7,9 +7,8 @@ const (
 	maxSteps  = 512
 )
 
-// timeline holds sums per step of time, for several lines. When time outgrows
-// maxSteps, steps are joined in pairs, so that memory stays the same and the
-// result does not depend on the order of what was added.
+// timeline holds sums per step of time, for several lines. Beyond maxSteps, steps are joined in
+// pairs: memory stays constant, and the order of additions does not matter.
 type timeline struct {
 	from  cluster.Instant
 	step  cluster.Span
@@ -24,7 +23,7 @@ func (t *timeline) line() int {
 	return len(t.lines) - 1
 }
 
-// cell gives the sum of a line's step that holds the moment at ≥ from.
+// cell gives the sum of a line's step that contains the moment at ≥ from.
 func (t *timeline) cell(line int, at cluster.Instant) *int64 {
 	for at.Sub(t.from)/t.step >= maxSteps {
 		t.join()
@@ -60,7 +59,7 @@ func (t *timeline) fill(line int, a, b cluster.Instant, rate int) {
 	}
 }
 
-// steps gives how many steps there are until to, having made them wide enough.
+// steps gives the number of steps until to, after widening them if needed.
 func (t *timeline) steps(to cluster.Instant) int {
 	length := max(0, to.Sub(t.from))
 	for length > maxSteps*t.step {
@@ -69,8 +68,8 @@ func (t *timeline) steps(to cluster.Instant) int {
 	return int((length + t.step - 1) / t.step)
 }
 
-// means divides each of a line's sums, of n steps, by its step's length; the
-// last step may be cut off at to. Rounded to thousandths.
+// means divides each of a line's n sums by its step's length; the last step may end early at to.
+// Results are rounded to thousandths.
 func (t *timeline) means(line, n int, to cluster.Instant) []float64 {
 	out := make([]float64, n)
 	for i, sum := range t.lines[line] {

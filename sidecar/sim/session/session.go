@@ -1,6 +1,5 @@
-// Package session runs experiments for a person who waits for them: side by side, with a
-// bar that says how far they have come, and with notes beside the scores. An interrupt
-// ends an experiment with what there is so far.
+// Package session runs experiments interactively: in parallel, with a progress bar, and with
+// notes beside the scores. An interrupt ends an experiment with the results so far.
 package session
 
 import (
@@ -21,14 +20,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Session is where experiments run, and where is written what comes of them.
+// Session is the environment and the output of experiments.
 type Session struct {
 	Out, Errors io.Writer
 	Terminal    io.Writer // for the bar; nil = none
-	Workers     int       // runs side by side; 0 = as many as there are cores
+	Workers     int       // parallel runs; 0 = number of cores
 }
 
-// notes is where notes go: beside scores that are for people, else apart from them.
+// notes gives the destination of notes: beside scores for people, else separate from them.
 func (s *Session) notes(o *outlet.Outlet) io.Writer {
 	if o.CSV || o.JSON {
 		return s.Errors
@@ -36,7 +35,7 @@ func (s *Session) notes(o *outlet.Outlet) io.Writer {
 	return s.Out
 }
 
-// Compare runs setups of a world and writes what came of them.
+// Compare runs setups of a world and writes the results.
 func (s *Session) Compare(ctx context.Context, w *input.World, setups []experiment.Setup, o *outlet.Outlet) error {
 	out := s.notes(o)
 	w.Tell(out, &setups[0])
@@ -76,7 +75,7 @@ func (s *Session) All(ctx context.Context, setups []experiment.Setup) ([]experim
 	return results, err
 }
 
-// whole counts the runs that came to their end.
+// whole counts the complete runs.
 func whole(results []experiment.Result) int {
 	n := 0
 	for i := range results {
@@ -87,8 +86,8 @@ func whole(results []experiment.Result) int {
 	return n
 }
 
-// moreMemory lets a simulation, which lives on short-lived memory, spend nine times what it
-// needs in order to spend less time on collecting it.
+// moreMemory lets a simulation, whose memory is mostly short-lived, use nine times the live
+// memory to spend less time on garbage collection.
 func moreMemory() (restore func()) {
 	was := debug.SetGCPercent(800)
 	return func() { debug.SetGCPercent(was) }

@@ -19,7 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// small is a day of made-up jobs on two nodes.
+// small is a day of generated jobs on two nodes.
 func small(t *testing.T) (*input.World, experiment.Setup) {
 	t.Helper()
 	w := &input.World{Generate: "gavel", Nodes: "2x8", Length: "6h", Tenants: 2, Load: 1, Weights: "equal", Repair: "1h", Saving: input.Saving{Saves: "never", By: "kind"}}
@@ -31,7 +31,7 @@ func small(t *testing.T) (*input.World, experiment.Setup) {
 	return w, s
 }
 
-// Scores for programs are alone on the output, and notes are apart from them.
+// Scores for programs are alone on the output; notes are separate.
 func TestCompare(t *testing.T) {
 	w, setup := small(t)
 	for _, forPrograms := range []bool{false, true} {
@@ -54,7 +54,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// An interrupt ends an experiment with what there is so far, and is an error.
+// An interrupt ends an experiment with the results so far, and is an error.
 func TestInterrupted(t *testing.T) {
 	w, setup := small(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -72,7 +72,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Tasks leave what a sweep in one go would have found.
+// Tasks leave the results of a sweep in one run.
 func TestTask(t *testing.T) {
 	_, setup := small(t)
 	dir := filepath.Join(t.TempDir(), "new")

@@ -15,14 +15,15 @@ import (
 	"github.com/fairlease/fairlease/sidecar/store"
 )
 
-// Assumptions are what the journal does not tell of a shadow.
+// Assumptions replace what the journal lacks for a shadow.
 type Assumptions struct {
 	Times  input.Times
 	Saving input.Saving
 	Seed   uint64
 }
 
-// Shadow runs the shadow of a window of the journal and writes it beside what was. date writes a moment.
+// Shadow simulates a window of the journal and writes the results beside the past. date formats a
+// moment.
 func (s *Session) Shadow(ctx context.Context, past *store.Past, a *Assumptions, o *outlet.Outlet, date func(time.Time) string) error {
 	begin, end := past.Begin.Plan.At.Time(), past.End.Plan.At.Time()
 	sh := backtest.Of(past, fmt.Sprintf("%s to %s", date(begin), date(end)))

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Sweep runs all settings and writes which to choose.
+// Sweep runs all settings and recommends one.
 func (s *Session) Sweep(ctx context.Context, w *input.World, setups []experiment.Setup, page *view.Page, html string) error {
 	if page.ForPeople() {
 		w.Tell(s.Out, &setups[0])
@@ -39,7 +39,7 @@ func (s *Session) Sweep(ctx context.Context, w *input.World, setups []experiment
 	return nil
 }
 
-// Task runs one setting of a sweep and writes what came of it into a folder.
+// Task runs one setting of a sweep and writes its result into a folder.
 func (s *Session) Task(ctx context.Context, setups []experiment.Setup, task int, into string) error {
 	if into == "" {
 		return failure.Usage("--task needs --into: the folder for its result")
@@ -62,7 +62,7 @@ func (s *Session) Task(ctx context.Context, setups []experiment.Setup, task int,
 	return err
 }
 
-// Collect writes what the tasks of a job array have left in a folder, as Sweep would have.
+// Collect writes the results of a job array's tasks in a folder, as Sweep would.
 func Collect(page *view.Page, dir, html string) error {
 	trials, missing, err := sweep.Collect(dir)
 	if err != nil {
@@ -74,7 +74,7 @@ func Collect(page *view.Page, dir, html string) error {
 	return missing
 }
 
-// Array writes a sweep by this program as a job array into a file.
+// Array writes a sweep with this program as a job array into a file.
 func (s *Session) Array(a sweep.Array, path string) error {
 	if a.Into == "" {
 		return failure.Usage("--slurm-array needs --into: a folder for the results that all nodes of the cluster see")

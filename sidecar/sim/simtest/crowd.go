@@ -6,10 +6,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Crowd makes the hard case: a boundary at which every lease ends, on a full
-// cluster of 8-GPU nodes of four models, with jobs of all sizes waiting, some
-// that name a model, multi-node gangs among them. njobs counts both the jobs that
-// run and those that wait; there is one node for every five jobs.
+// Crowd makes the hard case: a boundary at which every lease ends, on a full cluster of 8-GPU
+// nodes of four models, with waiting jobs of all sizes, some with a model, and multi-node gangs.
+// njobs is the number of running and waiting jobs; there is one node for every five jobs.
 func Crowd(njobs, ntenants int) cluster.Snapshot {
 	models := []string{"a100", "h100", "k80", "v100"}
 	s := cluster.Snapshot{Round: 7, Now: Start.Add(14 * cluster.Minute), Settings: Product()}
@@ -65,9 +64,9 @@ func Crowd(njobs, ntenants int) cluster.Snapshot {
 	return s
 }
 
-// CrowdInCells is Crowd with racks of 50 nodes of a model, sockets and pairs of GPUs inside them, and
-// a virtual cluster for each of 100 tenants: of each model as many cells of every level as
-// a hundredth of its nodes has room for. njobs is a multiple of 1,000.
+// CrowdInCells is Crowd with racks of 50 nodes of a model, sockets and pairs of GPUs inside them,
+// and a virtual cluster for each of 100 tenants: as many cells of every level and model as fit on
+// a hundredth of its nodes. njobs is a multiple of 1,000.
 func CrowdInCells(njobs int) cluster.Snapshot {
 	s := Crowd(njobs, 100)
 	s.Settings.Preset, s.Settings.Chooser = "hived", "astraea"
@@ -96,7 +95,7 @@ func CrowdInCells(njobs int) cluster.Snapshot {
 			d.Tops = append(d.Tops, *r)
 		}
 	}
-	each := len(s.Nodes) / 4 / 100 // nodes of a model that a tenant has
+	each := len(s.Nodes) / 4 / 100 // nodes of a model per tenant
 	for t := range s.Tenants {
 		v := cluster.VC{Name: s.Tenants[t].Name}
 		for _, model := range []string{"a100", "h100", "k80", "v100"} {

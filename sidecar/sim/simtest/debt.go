@@ -7,15 +7,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
-// holdingTime is for how long the jobs of NewHolding hold their GPUs, and in what time all of that can be repaid.
+// holdingTime is how long the jobs of NewHolding hold their GPUs, and the time in which that can
+// be repaid.
 const holdingTime = 48 * cluster.Hour
 
-// HoldingDebt is what tenant a has of tenant b's due in that time.
+// HoldingDebt is the GPU time of tenant b's entitlement that tenant a uses in that time.
 var HoldingDebt = cluster.Times(4, holdingTime)
 
-// NewHolding makes the world of a debt: 16 GPUs and two equal tenants. Tenant a starts twelve 1-GPU jobs on the idle cluster
-// that must not be requeued and run for holdingTime; tenant b then submits 1-GPU jobs without end. When NewHolding returns,
-// those twelve are over, tenant a has had 576 GPU-hours and tenant b 192, and tenant a wants everything, too.
+// NewHolding makes a world with a debt: 16 GPUs and two equal tenants. Tenant a starts twelve
+// 1-GPU jobs on the idle cluster that must not be requeued and run for holdingTime; tenant b then
+// submits endless 1-GPU jobs. When NewHolding returns, those twelve have ended, tenant a has had
+// 576 GPU-hours and tenant b 192, and tenant a wants all GPUs, too.
 func NewHolding(t testing.TB, settings cluster.Settings) *World {
 	w := New(t, settings, Nodes("n", "v100", 2, 8), "a", "b")
 	for range 12 {
@@ -29,7 +31,8 @@ func NewHolding(t testing.TB, settings cluster.Settings) *World {
 	return w
 }
 
-// RepaidPercent lets holdingTime pass, and gives what tenant b got back in it, in percent of HoldingDebt.
+// RepaidPercent lets holdingTime pass, and gives the repayment to tenant b in it, in percent of
+// HoldingDebt.
 func (w *World) RepaidPercent() float64 {
 	before := w.Used("b")
 	w.Run(holdingTime)

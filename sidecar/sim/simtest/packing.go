@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 )
 
-// splitMix is SplitMix64: the same numbers in every language.
+// splitMix is SplitMix64, which gives equal numbers in every language.
 type splitMix uint64
 
 func (s *splitMix) next() uint64 {
@@ -21,9 +21,9 @@ func (s *splitMix) next() uint64 {
 // unit gives a number in [0, 1).
 func (s *splitMix) unit() float64 { return float64(s.next()>>11) / (1 << 53) }
 
-// Packing is n jobs of one GPU, of kinds that Gavel's authors measured (26 of them), over a GPU of
-// each model for every eight jobs, with every pair that shares a GPU.
-// Alike jobs have weight 1; else each has its own weight in [0.5, 2), so that no two are.
+// Packing is n one-GPU jobs of the 26 kinds that Gavel's authors measured, with a GPU of each
+// model for every eight jobs, and every pair that can share a GPU. Alike jobs have weight 1; else
+// each has its own weight in [0.5, 2), so that no two are equal.
 func Packing(t *trace.Throughputs, n int, alike bool) (policy.Problem, error) {
 	var p policy.Problem
 	for _, m := range t.Models {

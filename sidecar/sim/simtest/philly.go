@@ -1,6 +1,6 @@
 package simtest
 
-// Philly is the GPUs of the tenants of Microsoft's Philly, for weights.
+// Philly lists the GPUs of the tenants of Microsoft's Philly, as weights.
 const Philly = `6214e9 2690
 7f04ca 2568
 11cb48 2666

@@ -9,8 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 )
 
-// Racks is the cluster of HiveD §5.3: 8 racks of so many nodes of 8 GPUs (1,024 for
-// 65,536 GPUs), shared by 8 VCs that have as many cells of each level from GPU to node.
+// Racks is the cluster of HiveD §5.3: 8 racks with nodes of 8 GPUs (1,024 for 65,536 GPUs),
+// shared by 8 VCs with equal numbers of cells of each level from GPU to node.
 func Racks(nodes int) cells.Description {
 	d := cells.Description{Types: []cells.Type{
 		{Name: "gpu", Model: "v100"},
@@ -38,22 +38,22 @@ var levels = []string{"gpu", "pcie", "socket", "node"}
 
 func vcName(i int) string { return fmt.Sprintf("vc%d", i) }
 
-// Mix is such a cluster in use, to measure it: requests at random levels 1 to 4, which are
-// met and released again, with opportunistic leases around them.
+// Mix is such a cluster in use, for measurements: requests at random levels 1 to 4, granted and
+// released again, among opportunistic leases.
 type Mix struct {
 	State *cells.State
-	N     int // requests in a filling: 10,000, or what the cluster has
+	N     int // requests per filling: 10,000, or the cluster's capacity
 	rng   *rand.Rand
 	names []string
 	key   cluster.JobKey
-	lent  int // GPUs that are to be under opportunistic leases
+	lent  int // target number of GPUs under opportunistic leases
 	guest map[cluster.JobKey]int
 	cells []cells.Cell
 	keys  []cluster.JobKey
 	gone  []cluster.JobKey
 }
 
-// NewMix makes a Mix of 8 racks of nodes, with so many percent of the GPUs lent.
+// NewMix makes a Mix of 8 racks of nodes, with a percentage of the GPUs lent.
 func NewMix(nodes, percent int) (*Mix, error) {
 	s, err := cells.New(Racks(nodes))
 	if err != nil {
@@ -66,7 +66,7 @@ func NewMix(nodes, percent int) (*Mix, error) {
 	return m, m.lend()
 }
 
-// lend lends GPUs until enough are lent.
+// lend lends GPUs until the target is reached.
 func (m *Mix) lend() error {
 	for m.lent > 0 {
 		m.key++
@@ -80,11 +80,12 @@ func (m *Mix) lend() error {
 	return nil
 }
 
-// Laps is what a filling took: to bind N cells, to give them back, to meet N requests, to
-// release their leases.
+// Laps are the durations of a filling: binding N cells, returning them, granting N requests,
+// releasing their leases.
 type Laps struct{ Allocate, Free, Request, Release time.Duration }
 
-// Fill fills the cluster twice, with cells only and with whole requests, and empties it in another order.
+// Fill fills the cluster twice, with cells only and with complete requests, and empties it in
+// another order.
 func (m *Mix) Fill() (Laps, error) {
 	var l Laps
 	var err error
@@ -106,7 +107,7 @@ func (m *Mix) Fill() (Laps, error) {
 	return l, err
 }
 
-// allocate binds cells and nothing else: N of them.
+// allocate binds N cells and nothing else.
 func (m *Mix) allocate() error {
 	m.cells = m.cells[:0]
 	for range m.N {
@@ -119,13 +120,13 @@ func (m *Mix) allocate() error {
 	return nil
 }
 
-// shuffle sets the order in which they are released.
+// shuffle sets the order of release.
 func (m *Mix) shuffle() {
 	m.rng.Shuffle(len(m.cells), func(i, j int) { m.cells[i], m.cells[j] = m.cells[j], m.cells[i] })
 	m.rng.Shuffle(len(m.keys), func(i, j int) { m.keys[i], m.keys[j] = m.keys[j], m.keys[i] })
 }
 
-// free gives the cells back.
+// free returns the cells.
 func (m *Mix) free() error {
 	for _, c := range m.cells {
 		if !m.State.Free(c) {
@@ -135,7 +136,7 @@ func (m *Mix) free() error {
 	return nil
 }
 
-// request makes N whole requests.
+// request makes N complete requests.
 func (m *Mix) request() error {
 	m.keys = m.keys[:0]
 	for range m.N {
@@ -161,7 +162,7 @@ func (m *Mix) release() error {
 	return nil
 }
 
-// restore replaces the opportunistic leases that were recalled.
+// restore replaces recalled opportunistic leases.
 func (m *Mix) restore() error {
 	for _, key := range m.gone {
 		m.State.Release(key)

@@ -7,9 +7,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/price"
 )
 
-// Scarce is n jobs of gangs of 1 to 8 and weights 1 to 4 over k models, with a GPU for
-// every four jobs. Each throughput is its own, in [1, 10), so that no two jobs are alike
-// and no order of models serves all. Levels are Gavel's without weights (§4.1).
+// Scarce is n jobs with gangs of 1 to 8 and weights 1 to 4 over k models, with a GPU for every
+// four jobs. Each throughput is random in [1, 10), so that no two jobs are equal and no order of
+// models serves all. Levels are Gavel's without weights (§4.1).
 func Scarce(n, k int) (in price.Instance, weight []float64) {
 	s := splitMix(9000 + n)
 	in.GPUs = make([]float64, k)
@@ -65,9 +65,9 @@ func Teams(n, fifo int) []price.Entity {
 	return out
 }
 
-// Tenants is n tenants with speedups in no common order over k models of 4 to 32 GPUs:
-// each model up to 1.6 times as fast as the one before. With 10 models they are the instances
-// whose optima are known.
+// Tenants is n tenants with unordered speedups over k models of 4 to 32 GPUs: each model up to
+// 1.6 times as fast as the previous one. With 10 models these are the instances with known
+// optima.
 func Tenants(n, k int) (gpus, speedup []float64) {
 	s := splitMix(6000 + n)
 	for range n {
@@ -85,8 +85,8 @@ func Tenants(n, k int) (gpus, speedup []float64) {
 	return gpus, speedup
 }
 
-// MaxMinProgram is price.MaxMin as a linear program for CLP: the level is the last column,
-// in parts of unit.
+// MaxMinProgram is price.MaxMin as a linear program for CLP: the level is the last column, in
+// multiples of unit.
 func MaxMinProgram(in price.Instance, unit float64) *lp.Program {
 	k, n := len(in.GPUs), len(in.Gang)
 	p := lp.New()
@@ -115,7 +115,7 @@ func MaxMinProgram(in price.Instance, unit float64) *lp.Program {
 }
 
 // EqualProgram is price.EqualThroughput with weights of 1 as a linear program for CLP, in
-// parts of unit.
+// multiples of unit.
 func EqualProgram(gpus, speedup []float64, unit float64) *lp.Program {
 	k := len(gpus)
 	n := len(speedup) / k
@@ -139,8 +139,8 @@ func EqualProgram(gpus, speedup []float64, unit float64) *lp.Program {
 	return p
 }
 
-// EnvyProgram is the cooperative program of such tenants with all its rows as a linear
-// program for CLP.
+// EnvyProgram is the cooperative program of such tenants with all its rows as a linear program
+// for CLP.
 func EnvyProgram(gpus, speedup []float64) *lp.Program {
 	k := len(gpus)
 	n := len(speedup) / k

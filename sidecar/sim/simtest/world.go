@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
-// Start is when pretend time begins: on a boundary of every term that divides an hour.
+// Start is the start of simulated time: on a boundary of every term that divides an hour.
 const Start cluster.Instant = 1_800_000_000_000
 
 // World is a virtual cluster under the loop.
@@ -27,27 +27,26 @@ type World struct {
 	t     testing.TB
 }
 
-// Paper gives settings as in the paper's examples: no threshold, no minimum
-// lease, no limits.
+// Paper gives settings as in the paper's examples: no threshold, no minimum lease, no limits.
 func Paper(term cluster.Span) cluster.Settings {
 	return cluster.Settings{Preset: "astraea", Interval: 10 * cluster.Second, Term: term,
 		GrantTimeout: cluster.Minute, GateTTL: 10 * cluster.Minute,
 		RhoSelect: 16, CreditCap: cluster.Day, Window: 14 * cluster.Day}
 }
 
-// Product gives settings as the daemon has them by default.
+// Product gives the daemon's default settings.
 func Product() cluster.Settings {
 	s := Paper(15 * cluster.Minute)
 	s.MinLease, s.Notice = 5*cluster.Minute, cluster.Minute
 	s.BurstMaxMilli, s.Threshold, s.MaxReclaims, s.CreditCap = 2000, 15*cluster.Minute, 100, 2*cluster.Hour
 	s.RecallFirst, s.NewFirst, s.NewSharePercent = true, true, 50
 	s.StopAllowance, s.StopOverheadMilli, s.RepayFloorPercent = 15*cluster.Minute, 20, 50
-	s.StartCost = 35 * cluster.Second // what a start costs in simulations
+	s.StartCost = 35 * cluster.Second // cost of a start in simulations
 	s.Signal, s.SignalTo = "USR1", "steps"
 	return s
 }
 
-// Nodes gives n nodes of one model with room for any job.
+// Nodes gives n nodes of one model with space for any job.
 func Nodes(prefix, model string, n, gpus int) []cluster.Node {
 	out := make([]cluster.Node, n)
 	for i := range out {
@@ -70,12 +69,12 @@ func New(t testing.TB, settings cluster.Settings, nodes []cluster.Node, tenants 
 	return w
 }
 
-// Gang asks for GPUs on one node.
+// Gang requests GPUs on one node.
 func Gang(gpus int) cluster.Request {
 	return cluster.Request{GPUs: gpus, Nodes: 1, PerNode: gpus, CPUs: gpus, MemoryMB: int64(gpus) * 1024}
 }
 
-// Submit queues n jobs of a tenant, each of so many GPUs on one node and so long.
+// Submit queues n jobs of a tenant, each with so many GPUs on one node and that run time.
 func (w *World) Submit(tenant string, n, gpus int, runs cluster.Span) []cluster.JobID {
 	ids := make([]cluster.JobID, n)
 	for i := range ids {
@@ -85,7 +84,7 @@ func (w *World) Submit(tenant string, n, gpus int, runs cluster.Span) []cluster.
 	return ids
 }
 
-// Run lets span of pretend time pass.
+// Run lets span of simulated time pass.
 func (w *World) Run(span cluster.Span) {
 	w.t.Helper()
 	err := sim.Run(context.Background(), w.Virtual, w.Loop, w.Settings.Interval, w.Now().Add(span), func(r loop.Report) {
@@ -97,12 +96,12 @@ func (w *World) Run(span cluster.Span) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, w.Last, err = w.Loop.Preview(context.Background()); err != nil { // the books up to now
+	if _, w.Last, err = w.Loop.Preview(context.Background()); err != nil { // charge up to now
 		w.t.Fatal(err)
 	}
 }
 
-// Standing gives how a tenant stands in a pool after the last turn.
+// Standing gives a tenant's state in a pool after the last turn.
 func (w *World) Standing(tenant, pool string) cluster.Standing {
 	for _, s := range w.Last.Tenants {
 		if s.Tenant == tenant && s.Pool == pool {
@@ -124,7 +123,7 @@ func (w *World) Used(tenant string) cluster.GPUTime {
 	return sum
 }
 
-// Record gives what is remembered of a job.
+// Record gives a job's record.
 func (w *World) Record(id cluster.JobID) cluster.Record {
 	for _, r := range w.Last.Memory.Records {
 		if r.ID == id {
@@ -135,7 +134,7 @@ func (w *World) Record(id cluster.JobID) cluster.Record {
 	return cluster.Record{}
 }
 
-// Verdict gives the last word on a job.
+// Verdict gives the last verdict on a job.
 func (w *World) Verdict(id cluster.JobID) cluster.Reason {
 	key := w.Record(id).Key
 	for _, v := range w.Last.Verdicts {

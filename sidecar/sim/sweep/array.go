@@ -18,15 +18,15 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Result is what a task of a job array leaves behind.
+// Result is the output of a task of a job array.
 type Result struct {
 	Task  int         `json:"task"`
 	Of    int         `json:"of"` // tasks
 	Trial score.Trial `json:"trial"`
 }
 
-// Save writes a result into a folder and gives the file's path. The file is whole or not there: the job that
-// collects must not read half a result.
+// Save writes a result into a folder and gives the file's path. The file appears in one step,
+// since the collecting job must not read half a result.
 func (r *Result) Save(dir string) (path string, err error) {
 	path = filepath.Join(dir, fmt.Sprintf("trial-%05d.json", r.Task))
 	text, err := json.Marshal(r)
@@ -42,7 +42,8 @@ func (r *Result) Save(dir string) (path string, err error) {
 	return path, nil
 }
 
-// Collect reads what the tasks of a job array have left behind, and says which tasks have left nothing: missing, nil = none.
+// Collect reads the results of a job array's tasks, and names the tasks without one: missing, nil
+// = none.
 func Collect(dir string) (trials []score.Trial, missing, err error) {
 	paths, err := filepath.Glob(filepath.Join(strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, `\`, `\\`).Replace(dir), "trial-*.json")) // sorted
 	if err != nil || len(paths) == 0 {
@@ -79,11 +80,11 @@ func Collect(dir string) (trials []score.Trial, missing, err error) {
 
 // Array is a sweep as a job array.
 type Array struct {
-	Program string         // the sweep is run by it
+	Program string         // runs the sweep
 	Args    []string       // of its command tune
-	Flags   *pflag.FlagSet // what was said of these
-	Config  string         // the configuration's file where that is none of the flags; "" = none
-	Into    string         // the folder for results
+	Flags   *pflag.FlagSet // the given ones
+	Config  string         // path of the configuration, if it is not a flag; "" = none
+	Into    string         // folder for results
 	Tasks   int
 }
 
@@ -117,7 +118,7 @@ func (a *Array) Script() (string, error) {
 		view.ShellWords(view.ShellWords(collect...)), view.ShellWords(again...)), nil
 }
 
-// script is the job array. Run by hand it submits itself, and the job that collects.
+// script is the job array. Run by hand it submits itself, and the collecting job.
 const script = `#!/bin/bash
 # fairlease tune as a job array: %d settings, one a task. To submit it: bash THIS_FILE [SBATCH_OPTION ...]
 # When all tasks are done, a last job writes tune.txt and tune.html into %s.
@@ -136,7 +137,7 @@ fi
 exec %s --task="$SLURM_ARRAY_TASK_ID"
 `
 
-// value gives a flag's value as it is written: a file by its whole name, for tasks run elsewhere.
+// value gives a flag's value; a file as an absolute path, for tasks elsewhere.
 func value(f *pflag.Flag) string {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return strings.Join(list.GetSlice(), ",")
@@ -158,7 +159,7 @@ func value(f *pflag.Flag) string {
 	return text
 }
 
-// absolute gives the whole name of a file that is there, and any other word as it is.
+// absolute gives the absolute path of an existing file, and any other word unchanged.
 func absolute(name string) string {
 	if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) {
 		return name

@@ -1,6 +1,6 @@
-// Package sweep tries settings of leases on one trace: terms, intervals and windows.
-// It says which setting to choose, and writes a large sweep as a job array of Slurm's,
-// whose tasks leave a result each and whose last job collects them.
+// Package sweep tries settings of leases on one trace: terms, intervals and windows. It
+// recommends a setting, and writes a large sweep as a Slurm job array whose tasks each save a
+// result, and whose last job collects them.
 package sweep
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// Sweep is the settings to try, as text; an empty list is what is configured.
+// Sweep is the settings to try, as text; an empty list is the configured value.
 type Sweep struct {
 	Terms, Intervals, Windows []string
 	Scheduler                 string
@@ -61,7 +61,7 @@ func (s *Sweep) Setups(base experiment.Setup) ([]experiment.Setup, error) {
 	return out, nil
 }
 
-// spans reads a list of lengths of time; an empty one is what is configured.
+// spans reads a list of durations; an empty one is the configured value.
 func spans(flag string, list []string, configured cluster.Span) ([]cluster.Span, error) {
 	if len(list) == 0 {
 		return []cluster.Span{configured}, nil
@@ -75,7 +75,8 @@ func spans(flag string, list []string, configured cluster.Span) ([]cluster.Span,
 	return out, nil
 }
 
-// Write writes the settings of a sweep and which to choose; html, if not empty, names a file for the plots.
+// Write writes the settings of a sweep and the recommended one; html, if not empty, names a file
+// for the plots.
 func Write(p *view.Page, trials []score.Trial, html string) error {
 	rule := score.StandardRule()
 	best, why := rule.Choose(trials)
@@ -110,7 +111,7 @@ func Write(p *view.Page, trials []score.Trial, html string) error {
 	}}}, !p.ForPeople())
 }
 
-// chosen says which setting to choose and why, for the configuration.
+// chosen names the recommended setting and the reason, for the configuration.
 func chosen(p *view.Page, rule score.Rule, best int, trials []score.Trial) string {
 	if best < 0 {
 		return "No setting can be chosen: none came to its end."

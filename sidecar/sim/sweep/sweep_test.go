@@ -18,7 +18,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/view"
 )
 
-// There is a setup for each setting; what is not said is what is configured.
+// There is a setup for each setting; omitted ones are configured.
 func TestSetups(t *testing.T) {
 	w := input.World{Generate: "gavel", Nodes: "2x8", Length: "1d", Tenants: 2, Load: 1, Weights: "equal", Repair: "1h", Saving: input.Saving{Saves: "never", By: "kind"}}
 	base, err := w.Setup(config.Default(), nil, "")
@@ -45,7 +45,7 @@ func TestSetups(t *testing.T) {
 	}
 }
 
-// Results that are collected are those that were saved, and those that are missing are told.
+// Collected results equal the saved ones, and missing ones are named.
 func TestCollect(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "of[a]sweep*")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -75,7 +75,7 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// A job array says again what was said, with whole names of files.
+// A job array repeats the flags, with absolute paths.
 func TestArray(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -106,7 +106,7 @@ func TestArray(t *testing.T) {
 	}
 }
 
-// Without a setting that came to its end there is none to choose.
+// Without a complete setting there is none to recommend.
 func TestWrite(t *testing.T) {
 	var out bytes.Buffer
 	if err := sweep.Write(&view.Page{Out: &out}, nil, ""); err != nil || !strings.Contains(out.String(), "No setting can be chosen") {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Anonymous gives the same jobs under names that tell nothing: job 1 in the order given, tenant1, user1, name1. Those
-// that were the same stay the same; which is which nobody can tell but by what the jobs did.
+// Anonymous gives the same jobs under neutral names: job 1 in the given order, tenant1, user1,
+// name1. Equal names stay equal; only the jobs' behaviour could reveal them.
 func Anonymous(jobs iter.Seq[Job]) iter.Seq[Job] {
 	return func(yield func(Job) bool) {
 		known := map[string]map[string]string{}

@@ -9,17 +9,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// attempt is one row of Slurm's accounting: one stretch of a job between a
-// submission or requeue and the next.
+// attempt is one row of Slurm's accounting: the time of a job from a submission or requeue to the
+// next.
 type attempt struct {
-	job      Job          // Submit, Runs: of this attempt; Submit since 1970
+	job      Job          // Submit since 1970; Runs of this attempt
 	start    cluster.Span // since 1970, 0 = never
-	state    string       // Slurm's, the flag REQUEUED before all others
-	restarts int          // -1 = not told
+	state    string       // Slurm's, with the flag REQUEUED first
+	restarts int          // -1 = unknown
 	line     int
 }
 
-// ends tells whether a state is the last that a job has: no attempt follows by itself.
+// ends tells whether a state is final: no attempt follows by itself.
 func ends(state string) bool {
 	switch state {
 	case "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "REVOKED":
@@ -28,7 +28,7 @@ func ends(state string) bool {
 	return false
 }
 
-// goesOn tells whether a job in this state was still there when the history was asked.
+// goesOn tells whether a job in this state was live at the time of the query.
 func goesOn(state string) bool {
 	switch state {
 	case "PENDING", "RUNNING", "SUSPENDED", "STOPPED", "REQUEUED", "RESIZING", "COMPLETING", "CONFIGURING", "SIGNALING", "STAGE_OUT":
@@ -37,8 +37,8 @@ func goesOn(state string) bool {
 	return false
 }
 
-// follows tells whether a is a further attempt of the job whose attempt was last. Ids come round again
-// after a loss of slurmctld's state, so the same id alone does not say it.
+// follows tells whether a is a further attempt of the job with attempt last. Slurm reuses ids
+// after a loss of slurmctld's state, so equal ids are not sufficient.
 func (a *attempt) follows(last *attempt) bool {
 	if a.job.User != last.job.User {
 		return false
@@ -49,9 +49,8 @@ func (a *attempt) follows(last *attempt) bool {
 	return !ends(last.state)
 }
 
-// join makes jobs of attempts: run times summed, submitted when the first was,
-// ended as the last, of the size of the last that ran. A later job that was
-// given an id again is called ID#2, and so on.
+// join combines attempts to jobs: run times summed, submission of the first, outcome of the last,
+// size of the last that ran. A later job with a reused id is named ID#2, and so on.
 func join(all []attempt, c *collector, file string) {
 	slices.SortStableFunc(all, func(a, b attempt) int {
 		return cmp.Or(strings.Compare(a.job.ID, b.job.ID), cmp.Compare(a.job.Submit, b.job.Submit),

@@ -11,23 +11,23 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// What a trace may hold at most. Beyond it a number is a mistake, and the sums
-// that are made of it would not fit 64 bits.
+// The maximum values in a trace. Larger numbers are mistakes, and their sums would not fit 64
+// bits.
 const (
 	mostGPUs  = 1 << 20
 	mostCount = 1 << 31
 	longest   = 100 * 366 * cluster.Day
 )
 
-// collector gives every row its fate and gathers the jobs. Until finish, Submit
-// is since the Unix epoch in formats with absolute times.
+// collector classifies every row and collects the jobs. Until finish, Submit is since the Unix
+// epoch in formats with absolute times.
 type collector struct {
 	trace Trace
 	opts  Options
 	seen  map[string]int    // id -> line
 	names map[string]string // one copy of every tenant, user, model, …
-	// The jobs so far. One slice that grows would be copied again and again and
-	// take three times the memory of what it holds in the end.
+	// The jobs so far. One growing slice would be copied again and again, and take three times
+	// the memory of its final content.
 	chunks [][]Job
 }
 
@@ -35,7 +35,7 @@ func newCollector(o Options) *collector {
 	return &collector{opts: o, seen: map[string]int{}, names: map[string]string{}}
 }
 
-// row counts a row that is about to get its fate.
+// row counts a row before its classification.
 func (c *collector) row() { c.trace.Counts.Rows++ }
 
 func (c *collector) joined() { c.trace.Counts.Joined++ }
@@ -47,10 +47,10 @@ func (c *collector) bad(file string, line int, format string, args ...any) {
 	}
 }
 
-// note is what matters about a job besides the job.
+// note is additional information about a job.
 type note struct{ unfinished, rounded bool }
 
-// keep takes a job or says why not.
+// keep adds a job or records why not.
 func (c *collector) keep(j Job, n note, file string, line int) {
 	if what := senseless(&j); what != "" {
 		c.bad(file, line, "%s", what)
@@ -74,7 +74,7 @@ func (c *collector) keep(j Job, n note, file string, line int) {
 	if n.rounded {
 		c.trace.Counts.Rounded++
 	}
-	j.ID = strings.Clone(j.ID) // a slice of its line would hold the line
+	j.ID = strings.Clone(j.ID) // a slice of its line would keep the line in memory
 	j.Tenant, j.User = c.once(j.Tenant), c.once(j.User)
 	j.Name, j.Model, j.Kind = c.once(j.Name), c.once(j.Model), c.once(j.Kind)
 	if j.Tenant == "" {
@@ -89,7 +89,7 @@ func (c *collector) keep(j Job, n note, file string, line int) {
 	c.chunks[last] = append(c.chunks[last], j)
 }
 
-// once gives the one copy of s that is kept.
+// once gives the one kept copy of s.
 func (c *collector) once(s string) string {
 	if s == "" {
 		return ""
@@ -102,8 +102,8 @@ func (c *collector) once(s string) string {
 	return kept
 }
 
-// senseless says what is wrong with a job; "" = nothing. It also trims the texts
-// and makes Name fit on a line.
+// senseless says what is wrong with a job; "" = nothing. It also trims the texts and makes Name
+// fit on a line.
 func senseless(j *Job) string {
 	j.Name = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -132,8 +132,7 @@ func senseless(j *Job) string {
 	return ""
 }
 
-// finish sorts the jobs and, in formats with absolute times, lets Submit count
-// from the first.
+// finish sorts the jobs and, in formats with absolute times, makes Submit relative to the first.
 func (c *collector) finish(absolute bool) *Trace {
 	t := &c.trace
 	t.Jobs = slices.Concat(c.chunks...)
@@ -151,7 +150,7 @@ func (c *collector) finish(absolute bool) *Trace {
 	return t
 }
 
-// outcomes translates the states of Slurm, Philly and PAI. What it lacks is unknown.
+// outcomes translates the states of Slurm, Philly and PAI. Other states are unknown.
 var outcomes = map[string]string{
 	"COMPLETED": Completed, "PASS": Completed, "TERMINATED": Completed,
 	"FAILED": Failed, "NODE_FAIL": Failed, "BOOT_FAIL": Failed, "OUT_OF_MEMORY": Failed, "LAUNCH_FAILED": Failed,
@@ -159,5 +158,5 @@ var outcomes = map[string]string{
 	"TIMEOUT": Timeout, "DEADLINE": Timeout,
 }
 
-// outcomeOf reads a state as any of the formats writes it.
+// outcomeOf reads a state of any format.
 func outcomeOf(state string) string { return outcomes[strings.ToUpper(state)] }

@@ -1,8 +1,8 @@
-// Package trace reads what jobs ran on a cluster, and makes such jobs up.
+// Package trace reads traces of the jobs on a cluster, and generates such jobs.
 //
-// Open and Read take any of the formats below, gzipped or not, and find out by the
-// content which it is. Generate needs no file. Write makes plain CSV of either.
-// The project ships readers and a generator, no traces.
+// Open and Read accept any of the formats below, gzipped or not, and detect the format by the
+// content. Generate needs no file. Write converts either to plain CSV. The project ships readers
+// and a generator, no traces.
 //
 //	format   where it comes from                                     licence
 //	philly   github.com/msr-fiddle/philly-traces, cluster_job_log    CC-BY-4.0, Jeon et al., ATC'19
@@ -16,7 +16,7 @@
 //	         throughputs (readThroughputs)
 //	plain    Write and WriteFull
 //
-// What becomes of the columns:
+// The sources of the fields:
 //
 //	Job       philly              helios       pai                    sacct, slurmdb         plain
 //	ID        jobid               job_id       job_name               JobID (20_3, 11+0)     job_id
@@ -40,54 +40,51 @@
 //	Limit     -                   -            -                      Timelimit(Raw)         limit_s
 //	Outcome   status              state        status                 State of the last      state
 //
-// Gavel's jobs have no tenant (they get "all"), job_type is their Kind and scale_factor their GPUs. Steps become
-// Runs, and unit_arrival Submit, by Options.Throughputs and PerHour: a job runs for as long as its gang would on V100s.
+// Gavel's jobs have no tenant (they get "all"); job_type is their Kind and scale_factor their
+// GPUs. Options.Throughputs and PerHour convert steps to Runs, and unit_arrival to Submit: a job
+// has the run time of its gang on V100s.
 //
-// An empty Tenant becomes the User. Columns from Name on may be missing in plain,
-// as may user and state. PAI knows no tenants above its users.
+// An empty Tenant becomes the User. In plain, columns from Name on may be missing, and so may
+// user and state. PAI has no tenants above its users.
 //
 // # Which rows become jobs
 //
-// Every row has one fate, and the counts add up (see Counts). A row that makes no
-// sense (a negative time, an end before its start, a text for a number, a column
-// too many, an id for the second time) is bad: it is counted, and the first are
-// named with file and line. A job without GPUs or without any run time is not bad
-// but nothing to simulate; it is counted apart. A job that still ran when the trace
-// was taken is a job; its Runs is what was seen so far. A file that cannot be read
-// to its end is an error: half a trace looks like a quiet month.
+// Every row has one classification, and the counts add up (see Counts). An invalid row (a
+// negative time, an end before its start, a text for a number, an excess column, a repeated id)
+// is bad: it is counted, and the first are named with file and line. A job without GPUs or run
+// time is not bad but cannot be simulated; it is counted separately. A job that still ran when
+// the trace was taken is a job; its Runs is the run time so far. A file that cannot be read to
+// its end is an error: half a trace looks like a quiet month.
 //
-// Requeued attempts (sacct -D, show_duplicates) are rows with the same id. They
-// are one job that was submitted with the first, ran for the sum and ended as the
-// last. Since ids come round again, an attempt belongs to the one before only if it
-// has the same user and counts restarts, or, where restarts are not told, if the
-// one before did not end for good. Otherwise it is a new job, called ID#2. An
-// attempt that is bad is missing in the sum. Components of a heterogeneous job (123+0, 123+1)
-// stay jobs of their own; steps are passed over.
+// Requeued attempts (sacct -D, show_duplicates) are rows with the same id. They are one job,
+// submitted with the first, with the sum of the run times and the outcome of the last. Since
+// Slurm reuses ids, an attempt belongs to the one before only if it has the same user and counts
+// restarts or, without a restart count, if the one before had no final state. Otherwise it is a
+// new job, named ID#2. A bad attempt is missing in the sum. Components of a heterogeneous job
+// (123+0, 123+1) stay separate jobs; steps are skipped.
 //
-// Fractional GPUs (PAI only): a job is given whole GPUs. The shares that its instances
-// ask for are summed and rounded up, so the two halves of one job share a GPU, and a
-// job of a quarter takes a whole one. That overstates the demand of small jobs;
-// Counts.Rounded says of how many.
+// Fractional GPUs (PAI only): a job gets whole GPUs. The shares of its instances are summed and
+// rounded up, so the two halves of one job share a GPU, and a job of a quarter takes a whole one.
+// That overstates the demand of small jobs; Counts.Rounded counts them.
 //
-// Slurm's accounting knows of GPUs only where AccountingStorageTRES lists gres/gpu; the
-// models only where it lists gres/gpu:MODEL. Elsewhere, and for jobs that asked
-// for shards of a GPU (gres/shard), a job looks as if it had none: it is in
-// Counts.CPUOnly. GPUs of several models in one job have no Model.
+// Slurm's accounting has GPUs only if AccountingStorageTRES lists gres/gpu, and models only if it
+// lists gres/gpu:MODEL. Otherwise, and for jobs that requested shards of a GPU (gres/shard), a
+// job appears to have none: it is in Counts.CPUOnly. GPUs of several models in one job have no
+// Model.
 //
 // # Time
 //
-// Absolute times are counted from the submission of the first job, which Epoch
-// keeps. Philly, Helios and sacct write local times without a zone. Options.Zone
-// says which it is; UTC is assumed otherwise, which is wrong by an hour for jobs
-// that were there when the clocks were changed, and right for all others. (Philly's
-// machines stood on the American west coast, Helios' in China, where clocks are not changed.) sacct
-// prints in the zone of the machine that it runs on. PAI's times have a hidden
-// zero: in UTC+8 the time of day and the day of the week are right, the date is not.
+// Absolute times are counted from the submission of the first job, which is Epoch. Philly, Helios
+// and sacct write local times without a zone. Options.Zone sets it; the default is UTC, which is
+// wrong by an hour for jobs during a change of the clocks, and right for all others. (Philly's
+// machines were on the American west coast, Helios' in China, which does not change clocks.)
+// sacct prints in the zone of its machine. PAI's times have a hidden zero: in UTC+8 the time of
+// day and the day of the week are right, the date is not.
 //
-// # Made-up jobs
+// # Generated jobs
 //
-// LikeGavel and LikePhilly hold what the papers publish; a Recipe can be changed
-// or written from scratch. Tenants swing over the day, bursts come on top:
+// LikeGavel and LikePhilly have the published numbers of the papers; a Recipe can be changed or
+// written from scratch. Tenants vary over the day, with bursts on top:
 //
 //	r := trace.LikePhilly(1, 60)
 //	r.Length = 14 * cluster.Day

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// held feeds a decoder with anything. It must not panic or run away; what it
-// accepts must hold together, and survive being written and read.
+// held decodes arbitrary bytes. The decoder must not panic or use unbounded memory; accepted
+// traces must be consistent, and survive a round trip.
 func held(t *testing.T, data []byte, f Format) {
 	for _, zone := range []*time.Location{nil, time.FixedZone("", -5*3600)} {
 		tr, err := read(bytes.NewReader(data), "x", Options{Format: f, Zone: zone, Named: 5})
@@ -65,7 +65,7 @@ func FuzzSlurmdb(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { held(t, data, FormatSlurmdb) })
 }
 
-// FuzzDetect lets the content decide.
+// FuzzDetect lets the content determine the format.
 func FuzzDetect(f *testing.F) {
 	seed(f, "plain.csv", "helios.csv", "philly.json", "sacct.txt", "pai/pai_task_table.csv")
 	f.Add(zip([]byte("job_id,tenant,gpus,submit_time,duration_s\na,t,1,2,3\n")))

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// GavelReference is the model on which Gavel's run times are (§7.1).
+// GavelReference is the model of Gavel's run times (§7.1).
 const GavelReference = "v100"
 
 // readGavel reads the jobs that Gavel's simulator draws: job, job_type, scale_factor, steps and
-// unit_arrival, in units of the mean time between two arrivals. Steps become a time on the
-// reference model by the table.
+// unit_arrival, in units of the mean time between two arrivals. The table converts steps to a
+// time on the reference model.
 func readGavel(t *table, c *collector) (*Trace, error) {
 	o := &c.opts
 	if o.Throughputs == nil || !(o.PerHour > 0) || o.PerHour > 1e9 {
@@ -52,10 +52,10 @@ func readGavel(t *table, c *collector) (*Trace, error) {
 	return c.finish(false), nil
 }
 
-// gavelTenant is whose Gavel's jobs are: the paper knows none.
+// gavelTenant is the tenant of Gavel's jobs, since the paper has none.
 const gavelTenant = "all"
 
-// errNoGang is of a recipe whose table has no kind of work for a size.
+// errNoGang is the error of a recipe whose table lacks a size.
 var errNoGang = errors.New("no kind of the recipe runs on so many GPUs in its table")
 
 // kindsFor gives the kinds of a recipe that its table has for a gang.
@@ -72,7 +72,7 @@ func (r *Recipe) kindsFor(gpus int) []string {
 	return out
 }
 
-// checkTable says which size no kind has.
+// checkTable reports a size that no kind has.
 func (r *Recipe) checkTable() error {
 	for _, s := range r.Sizes {
 		if r.Table != nil && s.Share > 0 && len(r.kindsFor(s.GPUs)) == 0 {

@@ -20,7 +20,7 @@ func throughputs(t testing.TB) *Throughputs {
 	return table
 }
 
-// The authors' table says what Figure 1 shows: how much faster a V100 is depends on the kind.
+// The authors' table agrees with Figure 1: the speedup of a V100 depends on the kind.
 func TestThroughputs(t *testing.T) {
 	table := throughputs(t)
 	if want := []string{"k80", "p100", "v100"}; !slices.Equal(table.Models, want) {
@@ -104,7 +104,7 @@ func FuzzThroughputs(f *testing.F) {
 	})
 }
 
-// What the authors draw with seed 0 is what §7.1 says.
+// The authors' draw with seed 0 agrees with §7.1.
 func TestGavelsOwnJobs(t *testing.T) {
 	for _, c := range []struct {
 		file string
@@ -186,14 +186,14 @@ func gavelSingle(seed uint64, perHour float64) Recipe {
 	return r
 }
 
-// gavelStatic gives so many jobs that are all there from the start (§7.1, for makespan).
+// gavelStatic gives so many jobs that all exist from the start (§7.1, for makespan).
 func gavelStatic(seed uint64, jobs int) Recipe {
 	r := LikeGavel(seed, 1)
 	r.Jobs, r.Static = jobs, true
 	return r
 }
 
-// A static workload is there from the start, and every kind has as many GPUs as it can use.
+// A static workload exists from the start, and every kind has only as many GPUs as it can use.
 func TestGavelStatic(t *testing.T) {
 	r := gavelStatic(3, 2000)
 	r.Table = throughputs(t)

@@ -9,11 +9,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Recipe says what jobs to make up. Everything that is drawn comes from Seed.
+// Recipe describes jobs to generate. All randomness comes from Seed.
 type Recipe struct {
 	Seed uint64
 
-	// The jobs end with the first of these that is reached; one must be set.
+	// Generation ends at the first of these limits; one must be set.
 	Jobs   int          // how many
 	Length cluster.Span // of the time in which they arrive
 
@@ -23,36 +23,35 @@ type Recipe struct {
 	Sizes     []Size
 	Durations []Range
 	Kinds     []string // each as likely as the others; none = Job.Kind ""
-	// Table leaves out of Kinds what it does not have for a job's GPUs; nil = nothing.
+	// Table restricts Kinds to those with an entry for a job's GPUs; nil = no restriction.
 	Table   *Throughputs
-	Static  bool     // all jobs are there from the start
+	Static  bool     // all jobs exist from the start
 	Tenants []Tenant // at least one
 }
 
-// Size is a number of GPUs and how often it is asked for.
+// Size is a number of GPUs with its frequency.
 type Size struct {
 	GPUs  int
 	Share float64 // of the sum of all shares
 }
 
-// Range holds a part of all run times. Within, the logarithm is uniform: as many
-// jobs from 1 to 10 minutes as from 10 to 100.
+// Range is a part of all run times. Within it the logarithm is uniform: as many jobs from 1 to 10
+// minutes as from 10 to 100.
 type Range struct {
 	From, To cluster.Span
 	Share    float64 // of the sum of all shares
 }
 
-// Tenant is one who submits.
+// Tenant describes a tenant's submissions.
 type Tenant struct {
 	Name  string
 	Share float64      // of all arrivals, of the sum of all shares
 	Users int          // 0 = one
 	Swing float64      // 0 = the same all day … 1 = nothing at all twelve hours from Peak
-	Peak  cluster.Span // time of day, from the epoch, at which most arrives
+	Peak  cluster.Span // time of day, from the epoch, with the most arrivals
 }
 
-// Burst is what a parameter sweep does: one tenant submits many jobs of one size
-// and kind in one moment.
+// Burst is a parameter sweep: one tenant submits many jobs of one size and kind at once.
 type Burst struct {
 	Every cluster.Span // between two, on average; 0 = never
 	Jobs  int          // in each, on average
@@ -117,8 +116,8 @@ func LikePhilly(seed uint64, perHour float64) Recipe {
 	}
 }
 
-// Shifts gives n tenants of the same share and five users each, whose peaks are
-// spread over the day: what makes it worth while to share a cluster.
+// Shifts gives n tenants with equal shares and five users each, and peaks spread over the day:
+// the case in which sharing a cluster pays off.
 func Shifts(n int, swing float64) []Tenant {
 	out := make([]Tenant, n)
 	for i := range out {
@@ -128,7 +127,7 @@ func Shifts(n int, swing float64) []Tenant {
 	return out
 }
 
-// check says what is wrong with a recipe.
+// check reports errors in a recipe.
 func (r *Recipe) check() error {
 	switch {
 	case r.Jobs < 0 || r.Length < 0 || r.Jobs == 0 && r.Length == 0:
@@ -174,12 +173,12 @@ func (r *Recipe) check() error {
 	return nil
 }
 
-// Generate makes jobs up as the recipe says, in order of Submit and ID, one at a
-// time: a trace of any length costs no memory. Times are whole seconds. The same
-// recipe gives the same jobs, each time that the sequence is gone through.
+// Generate generates the jobs of a recipe, in order of Submit and ID, one at a time: a trace of
+// any length needs no memory. Times are whole seconds. Equal recipes give equal jobs, in each
+// iteration.
 //
-// Arrivals are a Poisson process whose rate swings with each tenant's day: drawn
-// at the highest rate and thinned (Lewis and Shedler 1979).
+// Arrivals are a Poisson process whose rate varies with each tenant's day: drawn at the highest
+// rate and thinned (Lewis and Shedler 1979).
 func Generate(r Recipe) (iter.Seq[Job], error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -249,12 +248,12 @@ func (g *generator) run(yield func(Job) bool) {
 
 func hours(s cluster.Span) float64 { return float64(s) / float64(cluster.Hour) }
 
-// rate is how much a tenant submits at a time, against its own average.
+// rate is a tenant's arrival rate at a time, relative to its average.
 func (t *Tenant) rate(at cluster.Span) float64 {
 	return 1 + t.Swing*math.Cos(2*math.Pi*float64((at-t.Peak)%cluster.Day)/float64(cluster.Day))
 }
 
-// gap draws the hours until the next of so many an hour.
+// gap draws the hours until the next arrival at a rate per hour.
 func (g *generator) gap(perHour float64) float64 { return g.rand.ExpFloat64() / perHour }
 
 // crowd draws the size of a burst: geometric, at least 1, with the given mean.
@@ -301,8 +300,8 @@ func (g *generator) duration() cluster.Span {
 	return max(cluster.Span(math.Round(s/1000)), 1) * cluster.Second
 }
 
-// MeanDemand gives the GPUs that a recipe's jobs would hold on average in the long run, were there
-// room for all.
+// MeanDemand gives the mean number of GPUs that a recipe's jobs would hold in the long run, with
+// space for all.
 func (r Recipe) MeanDemand() float64 {
 	gpus, sizes, length, ranges := 0.0, 0.0, 0.0, 0.0
 	for _, s := range r.Sizes {
@@ -311,7 +310,7 @@ func (r Recipe) MeanDemand() float64 {
 	for _, d := range r.Durations {
 		from, to := hours(d.From), hours(d.To)
 		at := from
-		if to > from { // the mean of what is uniform in its logarithm
+		if to > from { // the mean of a log-uniform distribution
 			at = (to - from) / math.Log(to/from)
 		}
 		length, ranges = length+d.Share*at, ranges+d.Share

@@ -26,7 +26,7 @@ func generate(t testing.TB, r Recipe) iter.Seq[Job] {
 	return jobs
 }
 
-// near checks a share against a paper's within five standard deviations.
+// near compares a share with a paper's, within five standard deviations.
 func near(t *testing.T, what string, hits, of int, want float64) {
 	t.Helper()
 	got, n := float64(hits)/float64(of), float64(of)
@@ -179,8 +179,8 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// Same seed, same bytes: whoever changes what is drawn changes every result
-// that was ever made with it, and must say so.
+// Equal seeds give equal bytes: a change of the draw changes every earlier result, and must say
+// so.
 func TestSameSeedSameBytes(t *testing.T) {
 	r := LikePhilly(7, 60)
 	r.Jobs, r.Kinds, r.Tenants, r.Burst = 5000, gavelKinds(), Shifts(20, 0.8), Burst{Every: cluster.Day, Jobs: 30}
@@ -260,7 +260,7 @@ func TestRecipesAreChecked(t *testing.T) {
 	}
 }
 
-// A share of nothing is never drawn.
+// A zero share is never drawn.
 func TestNothingIsDrawnOfNoShare(t *testing.T) {
 	r := LikePhilly(1, 1)
 	r.Jobs = 1000
@@ -311,7 +311,7 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// A file as large as Philly's: 100 MB.
+// A file of Philly's size: 100 MB.
 func BenchmarkReadPhilly(b *testing.B) {
 	var data bytes.Buffer
 	data.WriteString("[\n")
@@ -338,7 +338,7 @@ func BenchmarkReadPhilly(b *testing.B) {
 	}
 }
 
-// What a recipe asks for on average is what its jobs hold in the long run.
+// A recipe's mean demand equals the GPUs that its jobs hold in the long run.
 func TestMeanDemand(t *testing.T) {
 	r := LikeGavel(1, 10)
 	r.Length, r.Burst = 400*cluster.Day, Burst{Every: 12 * cluster.Hour, Jobs: 20}

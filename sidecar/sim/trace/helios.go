@@ -50,7 +50,7 @@ func readHelios(t *table, c *collector) (*Trace, error) {
 	return c.finish(true), nil
 }
 
-// in gives moment for a zone.
+// in gives a parser of moments in a zone.
 func in(zone *time.Location) func(string) (cluster.Span, error) {
 	return func(s string) (cluster.Span, error) { return moment(s, zone) }
 }

@@ -13,12 +13,12 @@ import (
 // HiveDTenant is a row of HiveD's Table 1.
 type HiveDTenant struct {
 	Name  string
-	Jobs  [5]int  // that ask for 1, 2, 4, 8, and 16 or more GPUs
+	Jobs  [5]int  // requesting 1, 2, 4, 8, and 16 or more GPUs
 	Quota float64 // percent of the cluster
 	Load  float64 // not in the table: see LikeHiveD
 }
 
-// HiveDTenants is HiveD's Table 1: the 141,950 jobs that came in two months to a cluster of
+// HiveDTenants is HiveD's Table 1: the 141,950 jobs that arrived in two months at a cluster of
 // 279 nodes of 8 GPUs.
 var HiveDTenants = []HiveDTenant{
 	{"res-a", [5]int{429, 14, 260, 625, 40}, 0.37, 1.3},
@@ -34,38 +34,38 @@ var HiveDTenants = []HiveDTenant{
 	{"prod-e", [5]int{58407, 532, 2118, 959, 2}, 19.78, 1.3},
 }
 
-// HiveD says how to make up what Table 1 does not tell.
+// HiveD says how to generate what Table 1 lacks.
 type HiveD struct {
 	Seed   uint64
-	Length cluster.Span // of the time in which jobs arrive; 60 days have all of Table 1's, shorter ones their part
-	GPUs   int          // of the cluster that the loads are about
+	Length cluster.Span // of the arrivals; 60 days have all jobs of Table 1, shorter times a part
+	GPUs   int          // of the cluster that the loads refer to
 	Swing  float64      // of arrivals over the day, as in Tenant
 }
 
 // LikeHiveD gives two months as the paper describes them.
 //
-// The paper gives no run times. Their shape here is Philly's (LikePhilly), with which the paper's
-// trace was collected: heavy-tailed. Those of each tenant are stretched by one factor until
-// they need Load times its quota of 200 nodes. The loads are ours, for what §5.2 tells: on 200
-// nodes the quotas are nearly used up, yet prod-a and res-f would hardly wait in private
-// clusters (7 and 132 times as long with quotas would be years otherwise). So these two, most
-// of whose GPUs go to jobs of 8 and more, have some to spare, prod-c and prod-d, which have
-// many such jobs, just enough, and the others too few. All arrivals peak at 15:00. Of jobs of 16
-// GPUs and more, 60 % ask for 16, 25 % for 32, 15 % for 64.
+// The paper gives no run times. Their shape here is that of Philly (LikePhilly), the origin of
+// the paper's trace: heavy-tailed. Those of each tenant are stretched by one factor until they
+// need Load times its quota of 200 nodes. The loads are our inference from §5.2. On 200 nodes the
+// quotas are nearly used up, yet prod-a and res-f would hardly wait in private clusters
+// (otherwise 7 and 132 times as long with quotas would be years). So these two, with most GPUs in
+// jobs of 8 and more, have some to spare; prod-c and prod-d, with many such jobs, have just
+// enough; the others have too few. All arrivals peak at 15:00. Of jobs of 16 GPUs and more, 60 %
+// request 16, 25 % 32, 15 % 64.
 func LikeHiveD(seed uint64) HiveD {
 	return HiveD{Seed: seed, Length: hivedLength, GPUs: 1600, Swing: 0.6}
 }
 
 const (
 	hivedLength = 60 * cluster.Day
-	hivedMost   = 30 * cluster.Day // that a job runs
+	hivedMost   = 30 * cluster.Day // maximum run time of a job
 )
 
 // hivedLarge is the sizes of jobs of 16 GPUs and more.
 var hivedLarge = []Size{{16, 60}, {32, 25}, {64, 15}}
 
-// Jobs makes the jobs, in order of Submit and ID, with whole seconds. Those of a tenant depend on
-// nobody else's.
+// Jobs generates the jobs, in order of Submit and ID, with whole seconds. A tenant's jobs do not
+// depend on other tenants.
 func (h HiveD) Jobs() []Job {
 	var out []Job
 	for i, t := range HiveDTenants {
@@ -81,7 +81,7 @@ func byArrival(jobs []Job) []Job {
 	return jobs
 }
 
-// of makes the jobs of a tenant.
+// of generates the jobs of a tenant.
 func (h HiveD) of(t HiveDTenant, rng *rand.Rand) []Job {
 	g := generator{recipe: LikePhilly(0, 1), rand: rng}
 	g.recipe.Sizes = hivedLarge
@@ -105,14 +105,14 @@ func (h HiveD) of(t HiveDTenant, rng *rand.Rand) []Job {
 	return out
 }
 
-// Stretch multiplies the run times of jobs by one factor so that together they need so
-// much GPU time, in GPU-milliseconds. None becomes longer than 30 days or shorter than a second.
+// Stretch multiplies the run times of jobs by one factor so that together they need demand, in
+// GPU-milliseconds. None becomes longer than 30 days or shorter than a second.
 func Stretch(jobs []Job, demand float64) {
 	by := func(j *Job, f float64) cluster.Span {
 		s := min(float64(j.Runs)*f, float64(hivedMost))
 		return max(cluster.Span(math.Round(s/1000)), 1) * cluster.Second
 	}
-	low, high := -20.0, 20.0 // the factor's logarithm
+	low, high := -20.0, 20.0 // logarithm of the factor
 	for range 60 {
 		mid, sum := (low+high)/2, 0.0
 		for i := range jobs {
@@ -135,10 +135,9 @@ func Sample(jobs []Job, share float64, seed uint64) []Job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(Job) bool { return rng.Float64() >= share })
 }
 
-// Reshape gives the workload of HiveD's Figure 8: all jobs of the tenants named ask for 8
-// GPUs, all others for 1, as many as make the same sum of GPUs for each tenant. When they
-// come and how long they run is drawn from the tenant's jobs; each tenant asks for the same
-// GPU time as before.
+// Reshape gives the workload of HiveD's Figure 8: all jobs of the named tenants request 8 GPUs,
+// all others 1, with the same sum of GPUs for each tenant. Arrivals and run times are drawn from
+// the tenant's jobs; each tenant requests the same GPU time as before.
 func Reshape(jobs []Job, eight []string, seed uint64) []Job {
 	var out []Job
 	for i, t := range HiveDTenants {

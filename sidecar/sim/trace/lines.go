@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// longestLine bounds what one row may cost. The longest real ones, jobs on
-// thousands of nodes, have some 100 kB.
+// longestLine bounds the cost of one row. The longest real ones, jobs on thousands of nodes, have
+// about 100 kB.
 const longestLine = 1 << 20
 
-// lines reads a text line by line. A row never goes on behind its line: a lone
-// quote spoils one row, not the rest of the file.
+// lines reads a text line by line. A row never extends beyond its line: a lone quote spoils one
+// row, not the rest of the file.
 type lines struct {
 	r    *bufio.Reader
-	line int // of the last one given, from 1
+	line int // of the last line returned, from 1
 	buf  []byte
 }
 
-// next gives the next line that is not empty, without its end; io.EOF after the last.
-// A line that is too long comes cut, with long set.
+// next gives the next non-empty line, without its end; io.EOF after the last. A line that is too
+// long is truncated, with long set.
 func (l *lines) next() (text string, long bool, err error) {
 	for {
 		l.buf, long = l.buf[:0], false
@@ -48,7 +48,7 @@ func (l *lines) next() (text string, long bool, err error) {
 	}
 }
 
-// table is a text with a row a line and, mostly, the names of its columns in the first.
+// table is a text with one row per line, mostly with a header.
 type table struct {
 	lines
 	name    string // of the file
@@ -58,7 +58,7 @@ type table struct {
 	row     []string
 }
 
-// header reads the first line as the names of the columns, in lower case.
+// header reads the first line as column names, in lower case.
 func (t *table) header() error {
 	text, _, err := t.next()
 	if err != nil {
@@ -78,8 +78,8 @@ func (t *table) header() error {
 	return nil
 }
 
-// each calls f for every row from here on, at t.row and t.line. What f returns
-// is what is wrong with the row.
+// each calls f for every remaining row, at t.row and t.line. The error of f says what is wrong
+// with the row.
 func (t *table) each(c *collector, f func() error) error {
 	for {
 		text, long, err := t.next()
@@ -106,7 +106,7 @@ func (t *table) each(c *collector, f func() error) error {
 	}
 }
 
-// split cuts a line into its fields; sacct's knows no quotes.
+// split cuts a line into its fields; sacct's has no quotes.
 func (t *table) split(text string) ([]string, error) {
 	if t.comma == ',' && strings.IndexByte(text, '"') >= 0 {
 		r := csv.NewReader(strings.NewReader(text))
@@ -127,14 +127,13 @@ func (t *table) split(text string) ([]string, error) {
 	}
 }
 
-// has tells whether there is such a column.
+// has tells whether a column exists.
 func (t *table) has(column string) bool {
 	_, ok := t.columns[column]
 	return ok
 }
 
-// get gives the row's value in a column without blanks around it; "" where there
-// is no such column.
+// get gives the trimmed value of a column; "" if the column is missing.
 func (t *table) get(column string) string {
 	i, ok := t.columns[column]
 	if !ok {
@@ -143,7 +142,7 @@ func (t *table) get(column string) string {
 	return strings.TrimSpace(t.row[i])
 }
 
-// value reads a column; where it has no value the zero value comes back.
+// value reads a column; without a value it gives the zero value.
 func value[T any](t *table, column string, read func(string) (T, error)) (T, error) {
 	var zero T
 	s := t.get(column)
@@ -157,7 +156,7 @@ func value[T any](t *table, column string, read func(string) (T, error)) (T, err
 	return v, nil
 }
 
-// must is value for columns that a row cannot do without.
+// must is value for required columns.
 func must[T any](t *table, column string, read func(string) (T, error)) (T, error) {
 	if none(t.get(column)) {
 		var zero T
@@ -166,7 +165,7 @@ func must[T any](t *table, column string, read func(string) (T, error)) (T, erro
 	return value(t, column, read)
 }
 
-// fault words an error of the reading itself.
+// fault words a read error.
 func (t *table) fault(err error) error { return fault(t.name, t.line+1, err) }
 
 func fault(name string, line int, err error) error {

@@ -19,13 +19,13 @@ const (
 	paiTaskTable = "pai_task_table"
 )
 
-// known ends the message about a file that is none of them.
+// known ends the error about an unknown file.
 const known = "known are Philly's cluster_job_log, Helios' cluster_log.csv, PAI's job and task tables, sacct -P, " +
 	"slurmdbd's JSON, Gavel's jobs, and CSV with the header job_id,tenant,user,gpus,submit_time,duration_s,state"
 
-// Open reads the trace in a file, gzipped or not; for PAI in the folder with both
-// tables, or in either of them. An error says which file and line cannot be read;
-// rows that make no sense are none, they are in the trace's Bad and Counts.
+// Open reads the trace in a file, gzipped or not; for PAI in the folder with both tables, or in
+// either of them. An error names the file and line that cannot be read; invalid rows are no
+// errors but in the trace's Bad and Counts.
 func Open(path string, o Options) (*Trace, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func unreadable(path string, err error) error {
 	return fmt.Errorf("%s: cannot be read: %w: check the name and who may read it", path, err)
 }
 
-// openPAI reads the table that is open and the other one, which lies beside it.
+// openPAI reads the open table and the other one beside it.
 func openPAI(s *source, o Options) (*Trace, error) {
 	mine, other := paiJobTable, paiTaskTable
 	if s.tasks {
@@ -102,16 +102,16 @@ func paiFile(dir, name string) (string, error) {
 	return "", fmt.Errorf("there is no %s.csv and no %s.csv.gz in %s", name, name, dir)
 }
 
-// source is a stream of which the beginning was looked at.
+// source is a stream whose start was inspected.
 type source struct {
 	name   string
 	r      *bufio.Reader
 	format Format
 	tasks  bool // PAI's task table
-	sure   bool // the content says so
+	sure   bool // certain by the content
 }
 
-// newSource unpacks the stream and finds out what it is.
+// newSource unpacks the stream and detects its format.
 func newSource(r io.Reader, name string, o Options) (*source, error) {
 	s := &source{name: name, r: bufio.NewReaderSize(r, 1<<16)}
 	if head, _ := s.r.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
@@ -143,7 +143,7 @@ func newSource(r io.Reader, name string, o Options) (*source, error) {
 	return s, nil
 }
 
-// packed says in what a file is packed that needs a tool first; "" = in nothing.
+// packed names the compression of a file that needs another tool; "" = none.
 func packed(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
@@ -160,7 +160,7 @@ func packed(head []byte) string {
 	return ""
 }
 
-// detect finds the format in the beginning of a file.
+// detect detects the format by the start of a file.
 func detect(head []byte) (f Format, tasks bool, err error) {
 	text := strings.TrimSpace(string(head))
 	switch {
@@ -232,7 +232,7 @@ func (s *source) read(o Options) (*Trace, error) {
 	return nil, fmt.Errorf("%s: there is no format %q: %s", s.name, s.format, known)
 }
 
-// title gives a file's name without folder and endings.
+// title gives a file's name without folder and extensions.
 func title(name string) string {
 	name = filepath.Base(name)
 	for _, end := range []string{".gz", ".csv", ".json", ".txt"} {

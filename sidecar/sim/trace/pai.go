@@ -14,7 +14,7 @@ var (
 	paiTaskColumns = []string{"job_name", "task_name", "inst_num", "status", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu", "gpu_type"}
 )
 
-// paiJob gathers a job from its row in the job table and its tasks.
+// paiJob combines a job's row in the job table with its tasks.
 type paiJob struct {
 	job             Job
 	line            int
@@ -23,7 +23,7 @@ type paiJob struct {
 	cpuPercent, mem float64
 	first, last     cluster.Span // of the tasks with GPUs; 0 = not told
 	mixed           bool         // more than one GPU model
-	broken          int          // line of a task that makes no sense
+	broken          int          // line of an invalid task
 }
 
 // readPAI joins the job table and the task table on job_name.
@@ -72,7 +72,7 @@ func readPAI(jobs, tasks *table, c *collector) (*Trace, error) {
 	return c.finish(true), nil
 }
 
-// paiRows goes through a table; a header, which some copies have, is passed over.
+// paiRows reads a table; it skips a header, which some copies have.
 func paiRows(t *table, columns []string, c *collector, f func() error) error {
 	t.columns, t.width = map[string]int{}, len(columns)
 	for i, col := range columns {
@@ -80,7 +80,7 @@ func paiRows(t *table, columns []string, c *collector, f func() error) error {
 	}
 	return t.each(c, func() error {
 		if t.line == 1 && t.get("job_name") == "job_name" {
-			c.trace.Counts.Rows-- // it was counted as a row
+			c.trace.Counts.Rows-- // not a row
 			return nil
 		}
 		return f()
@@ -133,9 +133,8 @@ func (p *paiJob) task(t *table, c *collector) error {
 	return nil
 }
 
-// keep makes the job of what was gathered. Shares of a GPU are summed over all
-// instances and rounded up: the job's own instances may share GPUs, those of two
-// jobs do not.
+// keep makes the job. Shares of a GPU are summed over all instances and rounded up: the job's own
+// instances may share GPUs, those of two jobs do not.
 func (p *paiJob) keep(c *collector, file, taskFile string) {
 	if p.broken > 0 {
 		c.bad(file, p.line, "job %.80s: its task on line %d of %s makes no sense", p.job.ID, p.broken, taskFile)

@@ -42,7 +42,7 @@ func readPhilly(r *records, c *collector) (*Trace, error) {
 			c.bad(r.name, line, "record %d, job %.80s: %v", n, p.ID, unfit(err))
 			return nil
 		}
-		if j.GPUs == 0 && j.Runs == 0 { // never placed: what it asked for is not told
+		if j.GPUs == 0 && j.Runs == 0 { // never placed: its request is unknown
 			c.trace.Counts.NoRun++
 			return nil
 		}
@@ -58,9 +58,9 @@ func readPhilly(r *records, c *collector) (*Trace, error) {
 	return c.finish(true), nil
 }
 
-// job sums the attempts up. One without start or end, which the trace's authors
-// call a logging error or a job that still ran, adds no time. The size is the
-// largest of any attempt: the gang that the job wanted.
+// job sums the attempts. One without start or end, which the trace's authors call a logging error
+// or a job that still ran, adds no time. The size is the largest of any attempt: the requested
+// gang.
 func (p *phillyJob) job(c *collector) (Job, error) {
 	j := Job{ID: p.ID, Tenant: p.VC, User: p.User, Outcome: outcomeOf(p.Status)}
 	if none(p.Submitted) {

@@ -11,8 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// The columns of the plain CSV: those that every file has, and those that it may
-// have, with the lengths of time in seconds.
+// The columns of the plain CSV: required and optional ones, with durations in seconds.
 var (
 	plainColumns = []string{"job_id", "tenant", "user", "gpus", "submit_time", "duration_s", "state"}
 	extraColumns = []string{"name", "nodes", "cpus", "memory_mb", "model", "kind", "limit_s"}
@@ -72,9 +71,9 @@ func first(errs []error) error {
 	return nil
 }
 
-// Write writes jobs as plain CSV with its seven columns, so that any trace can be
-// converted. The order is kept; Submit is written as seconds since the epoch,
-// which the file does not name. What has no column is lost: see WriteFull.
+// Write writes jobs as plain CSV with its seven columns, so that any trace can be converted. The
+// order is kept; Submit is in seconds since the epoch, which the file does not contain. Fields
+// without a column are lost: see WriteFull.
 func Write(w io.Writer, jobs iter.Seq[Job]) error { return write(w, jobs, false) }
 
 // WriteFull is Write with a column for every field of Job.
@@ -113,7 +112,7 @@ func write(w io.Writer, jobs iter.Seq[Job], full bool) error {
 	return nil
 }
 
-// inSeconds writes whole seconds without and others with three decimals.
+// inSeconds writes whole seconds without decimals, and others with three.
 func inSeconds(s cluster.Span) string {
 	if s%cluster.Second == 0 {
 		return strconv.FormatInt(int64(s/cluster.Second), 10)

@@ -11,15 +11,15 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata" // zones, also where the machine has none
+	_ "time/tzdata" // zones, even if the machine has none
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// read reads a trace from a stream, gzipped or not; name is what messages call it.
-// PAI's two tables need Open.
+// read reads a trace from a stream, gzipped or not; name is its name in messages. PAI's two
+// tables need Open.
 func read(r io.Reader, name string, o Options) (*Trace, error) {
 	s, err := newSource(r, name, o)
 	if err != nil {
@@ -38,8 +38,7 @@ func day(s string) time.Time {
 	return t
 }
 
-// TestSamples reads a file of every format, made by hand so that each holds the
-// format's traps.
+// TestSamples reads a hand-made file of every format, with the format's traps.
 func TestSamples(t *testing.T) {
 	slurmdb := []Job{
 		{ID: "8_4", Tenant: "vision", User: "bob", Name: "sweep", Submit: 0, Runs: 570 * second, GPUs: 3, CPUs: 2, Model: "k80", Limit: 600 * second, Outcome: Timeout},
@@ -50,7 +49,7 @@ func TestSamples(t *testing.T) {
 	for _, c := range []struct {
 		path string
 		want Trace
-		bad  []string // LINE what
+		bad  []string // LINE error
 	}{
 		{"philly.json", Trace{Name: "philly", Format: FormatPhilly, Epoch: day("2017-10-07 01:00:00"),
 			Jobs: []Job{
@@ -154,7 +153,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// balanced checks what holds for every trace that was read.
+// balanced checks invariants of every trace.
 func balanced(t *testing.T, tr *Trace) {
 	t.Helper()
 	n := tr.Counts
@@ -260,11 +259,11 @@ func TestPAITables(t *testing.T) {
 	}
 }
 
-// What cannot be read is an error that says what, where and what next.
+// An unreadable file is an error that says what is wrong, where, and what to do next.
 func TestUnreadable(t *testing.T) {
 	const plain = "job_id,tenant,user,gpus,submit_time,duration_s,state\n"
 	const sacct = "JobID|User|Submit|ElapsedRaw|AllocTRES\n"
-	var long bytes.Buffer // does not fit one gzip block, so that its end can be cut off
+	var long bytes.Buffer // longer than one gzip block, so that its end can be cut off
 	long.WriteString(plain)
 	for i := range 40000 {
 		fmt.Fprintf(&long, "j%d,t,u,1,%d,%d,FAILED\n", i*7919%40000, i, i*i%9973+1)
@@ -336,8 +335,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// A night on which the clock is put back: 02:30 CEST to 02:10 CET is 40 minutes,
-// and only the zone or Slurm's own count tells.
+// A night on which clocks go back: 02:30 CEST to 02:10 CET is 40 minutes, which only the zone or
+// Slurm's own count shows.
 func TestZones(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -391,7 +390,7 @@ func TestBadRowsAreAllCounted(t *testing.T) {
 	}
 }
 
-// Which attempts are one job.
+// The attempts that are one job.
 func TestAttempts(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows string // state|restarts|user|submit minute|seconds, all of job 5
@@ -436,8 +435,8 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// FAIRLEASE_TRACES names a folder with the plain CSV files that the results are
-// measured on; they are not shipped.
+// FAIRLEASE_TRACES names a folder with the plain CSV files of the measured results; they are not
+// shipped.
 func TestPublishedTraces(t *testing.T) {
 	dir := os.Getenv("FAIRLEASE_TRACES")
 	if dir == "" {

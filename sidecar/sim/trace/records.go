@@ -10,16 +10,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// records reads JSON record by record, so that a list of any length costs no
-// more memory than its longest record, and knows the line of each.
+// records reads JSON record by record, with the memory of the longest record, and gives the line
+// of each.
 type records struct {
 	name string
 	text *newlines
 	dec  *jsontext.Decoder
 }
 
-// Duplicate names and broken UTF-8 in a field that nobody reads are no reason to
-// refuse a file.
+// Duplicate names and broken UTF-8 in unused fields are no reason to refuse a file.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 func newRecords(name string, r io.Reader) *records {
@@ -27,8 +26,8 @@ func newRecords(name string, r io.Reader) *records {
 	return &records{name: name, text: text, dec: jsontext.NewDecoder(text, lenient)}
 }
 
-// list reads the elements of the array that comes next. f gets each with its
-// line; an error of f ends the reading.
+// list reads the elements of the next array. f gets each with its line; an error of f ends the
+// reading.
 func (r *records) list(f func(raw jsontext.Value, line int) error) error {
 	if tok, err := r.dec.ReadToken(); err != nil {
 		return r.fault(err)
@@ -50,7 +49,7 @@ func (r *records) list(f func(raw jsontext.Value, line int) error) error {
 	return nil
 }
 
-// end checks that nothing but blanks is left.
+// end checks that only blanks are left.
 func (r *records) end() error {
 	_, err := r.dec.ReadToken()
 	if errors.Is(err, io.EOF) {
@@ -62,7 +61,7 @@ func (r *records) end() error {
 	return r.fault(err)
 }
 
-// line gives the line on which the n bytes that were read last begin.
+// line gives the line where the last n bytes begin.
 func (r *records) line(n int) int { return r.text.line(r.dec.InputOffset() - int64(n)) }
 
 func (r *records) fault(err error) error {
@@ -73,8 +72,8 @@ func (r *records) fault(err error) error {
 	return fault(r.name, r.text.line(r.text.read), err)
 }
 
-// unfit words why a record is none, without the decoder's own words: they differ
-// from build to build.
+// unfit words why a record is invalid, without the decoder's own words: they differ between
+// builds.
 func unfit(err error) error {
 	var s *json.SemanticError
 	if !errors.As(err, &s) {
@@ -96,8 +95,7 @@ func unfit(err error) error {
 	return fmt.Errorf("%.80s: %w", where, err)
 }
 
-// newlines passes bytes on and remembers where lines begin that have not been
-// asked about yet.
+// newlines passes bytes on and keeps the starts of lines that were not queried yet.
 type newlines struct {
 	r      io.Reader
 	read   int64   // bytes so far
@@ -116,7 +114,7 @@ func (n *newlines) Read(p []byte) (int, error) {
 	return got, err
 }
 
-// line gives the line of an offset, from 1; offsets are asked for in ascending order.
+// line gives the line of an offset, from 1; offsets must be queried in ascending order.
 func (n *newlines) line(offset int64) int {
 	done := 0
 	for done < len(n.starts) && n.starts[done] <= offset {

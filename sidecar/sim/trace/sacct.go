@@ -7,12 +7,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// SacctCommand is the line of shell for a history that has all that is read, in the zone that is assumed.
+// SacctCommand is a shell command for a history with all columns that are read, in the default
+// zone.
 const SacctCommand = "TZ=UTC sacct -a -D -X -P -S 2026-01-01 -E now -o " +
 	"JobID,JobName,User,Account,State,Restarts,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES"
 
-// readSacct reads the output of sacct -P (or -p), with any columns as long as
-// they say enough.
+// readSacct reads the output of sacct -P (or -p), with any sufficient columns.
 func readSacct(t *table, c *collector) (*Trace, error) {
 	if err := t.header(); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func readSacct(t *table, c *collector) (*Trace, error) {
 	return c.finish(true), nil
 }
 
-// sacctRow reads one row; step tells that it is a part of a job only.
+// sacctRow reads one row; step = it is only a part of a job.
 func sacctRow(t *table, c *collector) (a attempt, step bool, err error) {
 	a = attempt{restarts: -1, line: t.line}
 	j := &a.job
@@ -66,7 +66,7 @@ func sacctRow(t *table, c *collector) (a attempt, step bool, err error) {
 	if strings.Contains(j.ID, ".") {
 		return a, true, nil // 123.batch, 123.extern, 123.0
 	}
-	// sacct cuts a state that is too long for its column: CANCELLED+, "CANCELLED by 1001".
+	// sacct truncates long states: CANCELLED+, "CANCELLED by 1001".
 	a.state, _, _ = strings.Cut(t.get("state"), " ")
 	a.state = strings.ToUpper(strings.TrimSuffix(a.state, "+"))
 	j.Name, j.User, j.Tenant = c.once(t.get("jobname")), c.once(t.get("user")), c.once(t.get("account"))
@@ -81,8 +81,7 @@ func sacctRow(t *table, c *collector) (a attempt, step bool, err error) {
 	if t.has("restarts") && !none(t.get("restarts")) {
 		a.restarts, errs[4] = value(t, "restarts", count)
 	}
-	// Elapsed comes first: it leaves out the time that the job was suspended, and
-	// a clock that was put back does not touch it.
+	// Elapsed has precedence: it excludes suspended time, and clock changes do not affect it.
 	switch {
 	case t.has("elapsedraw"):
 		j.Runs, errs[5] = value(t, "elapsedraw", seconds)
@@ -95,7 +94,7 @@ func sacctRow(t *table, c *collector) (a attempt, step bool, err error) {
 	return a, false, first(errs[:])
 }
 
-// sacctSize fills in what the job held, or asked for where it never held anything.
+// sacctSize sets the job's allocation, or its request if it never had one.
 func sacctSize(t *table, j *Job) error {
 	for _, column := range []string{"alloctres", "reqtres"} {
 		if none(t.get(column)) {

@@ -12,17 +12,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Without show_duplicates newer versions tell the last attempt only, without
-// disable_truncate_usage_time all tell only for how long jobs ran since start_time.
+// Without show_duplicates newer versions give the last attempt only; without
+// disable_truncate_usage_time all give only the run time since start_time.
 const slurmdbPath = "/slurmdb/v0.0.42/jobs?show_duplicates=true&skip_steps=true&disable_truncate_usage_time=true&start_time=2026-01-01"
 
-// SlurmdbCommand is the line of shell for the same as SacctCommand from slurmrestd.
+// SlurmdbCommand is the shell command for the same data from slurmrestd.
 const SlurmdbCommand = "curl --unix-socket /run/slurmrestd/slurmrestd.socket 'http://localhost" + slurmdbPath + "'"
 
 const slurmdbRequest = "GET " + slurmdbPath + ", or sacct -a -D --json -S 2026-01-01"
 
-// slurmdbJob is one record of slurmdbd's history. Numbers come plain, as texts or
-// as {set, infinite, number}, depending on the version.
+// slurmdbJob is one record of slurmdbd's history. Numbers are plain, texts or {set, infinite,
+// number}, depending on the version.
 type slurmdbJob struct {
 	ID    number `json:"job_id"`
 	Array struct {
@@ -52,7 +52,7 @@ type slurmdbJob struct {
 		Allocated []slurmdbTres `json:"allocated"`
 		Requested []slurmdbTres `json:"requested"`
 	} `json:"tres"`
-	Live jsontext.Value `json:"job_state"` // slurmctld's records have it, slurmdbd's do not
+	Live jsontext.Value `json:"job_state"` // in slurmctld's records, not in slurmdbd's
 }
 
 type slurmdbTres struct {
@@ -75,7 +75,7 @@ func readSlurmdb(r *records, c *collector) (*Trace, error) {
 		if err != nil {
 			return nil, r.fault(err)
 		}
-		name := key.String() // the next look at the decoder voids the token
+		name := key.String() // the decoder reuses the token
 		switch {
 		case name == "jobs" && r.dec.PeekKind() == '[':
 			found = true
@@ -176,8 +176,7 @@ func (s *slurmdbJob) attempt() (attempt, error) {
 	return a, first(errs[:])
 }
 
-// elapsed gives the run time: Slurm's own count where there is one, since it
-// leaves out the time that the job was suspended.
+// elapsed gives the run time: Slurm's own count if available, since it excludes suspended time.
 func (s *slurmdbJob) elapsed() (cluster.Span, error) {
 	t := s.Time
 	if t.End.n > 0 && t.Start.n > t.End.n && t.Elapsed.n != 0 {
@@ -212,7 +211,7 @@ func since1970(n number) (cluster.Span, error) {
 	return cluster.Span(n.n) * cluster.Second, nil
 }
 
-// size fills in what the job held, or asked for where it never held anything.
+// size sets the job's allocation, or its request if it never had one.
 func (s *slurmdbJob) size(j *Job) error {
 	list := s.TRES.Allocated
 	if len(list) == 0 {
@@ -224,7 +223,7 @@ func (s *slurmdbJob) size(j *Job) error {
 		if strings.HasPrefix(name, "gres/gpu") && (t.Count.n < 0 || t.Count.n > mostGPUs) {
 			return fmt.Errorf("%d of %s", t.Count.n, name)
 		}
-		r.add(name, int(max(t.Count.n, 0))) // energy is -2 where nobody measures it
+		r.add(name, int(max(t.Count.n, 0))) // energy is -2 if it is not measured
 	}
 	r.into(j)
 	return nil
@@ -233,7 +232,7 @@ func (s *slurmdbJob) size(j *Job) error {
 // states is a state: a text, a list of flags or {"current": list, …}.
 type states []string
 
-// one gives the state that decides: REQUEUED comes as a flag of PENDING.
+// one gives the decisive state: REQUEUED is a flag of PENDING.
 func (s states) one() string {
 	if len(s) == 0 {
 		return ""
@@ -267,7 +266,7 @@ func (s *states) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(s), lenient)
 }
 
-// number is a whole number; not set where it is null, infinite or said to be unset.
+// number is a whole number; unset if it is null, infinite or marked as unset.
 type number struct {
 	set bool
 	n   int64

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Task is a kind of work and the GPUs that a job of it has.
+// Task is a kind of work with the GPUs of a job.
 type Task struct {
 	Kind string
 	GPUs int
@@ -24,15 +24,15 @@ type Task struct {
 // String writes a task as Gavel's tables do: ('LM (batch size 5)', 2).
 func (t Task) String() string { return fmt.Sprintf("('%s', %d)", t.Kind, t.GPUs) }
 
-// Throughputs is how many steps a second tasks make on GPU models: the whole gang, alone
-// or beside another job on the same GPUs (Gavel's throughput tables).
+// Throughputs gives the steps/s of tasks on GPU models: of the whole gang, alone or beside
+// another job on the same GPUs (Gavel's throughput tables).
 type Throughputs struct {
 	Models []string // sorted
 	alone  map[spot]float64
 	pairs  map[couple][2]float64
 }
 
-// spot is a model and a task; apart is of gangs spread over more nodes than they need.
+// spot is a model and a task; apart is for gangs on more nodes than they need.
 type spot struct {
 	model string
 	apart bool
@@ -45,8 +45,8 @@ type couple struct {
 	other Task
 }
 
-// Alone gives what a task makes by itself, in steps a second; 0 = it does not run there, or nobody
-// knows. Where nothing is known of a gang that is apart it is as fast as together.
+// Alone gives a task's throughput by itself, in steps/s; 0 = it does not run there, or is
+// unknown. Without data, a gang that is apart is as fast as together.
 func (t *Throughputs) Alone(model string, task Task, apart bool) float64 {
 	if v, ok := t.alone[spot{model, apart, task}]; ok || !apart {
 		return v
@@ -54,8 +54,8 @@ func (t *Throughputs) Alone(model string, task Task, apart bool) float64 {
 	return t.alone[spot{model, false, task}]
 }
 
-// Beside gives what two tasks make that share their GPUs, consolidated; 0 and 0 = they cannot, or nobody
-// knows.
+// Beside gives the throughputs of two tasks that share their GPUs, consolidated; 0 and 0 =
+// impossible, or unknown.
 func (t *Throughputs) Beside(model string, own, other Task) (float64, float64) {
 	if v, ok := t.pairs[couple{spot{model, false, own}, other}]; ok {
 		return v[0], v[1]
@@ -80,13 +80,13 @@ func (t *Throughputs) Tasks() []Task {
 	})
 }
 
-// The largest table and the largest throughput that are believed.
+// The maximum table and throughput.
 const (
 	mostTable = 64 << 20
 	mostSteps = 1e9
 )
 
-// unconsolidated ends the name of a model under which the gangs stand that are apart.
+// unconsolidated ends the name of a model whose entries are for gangs that are apart.
 const unconsolidated = "_unconsolidated"
 
 // OpenThroughputs reads a table from a file, gzipped or not.
@@ -100,9 +100,9 @@ func OpenThroughputs(path string) (*Throughputs, error) {
 }
 
 // readThroughputs reads a table in the form of Gavel's authors, gzipped or not: an object of GPU
-// models, in each of them one of tasks like "('LM (batch size 5)', 2)", in each of these the steps a second by
-// itself under "null", and, under the name of another task, those of both. name is what errors call it;
-// they tell the line.
+// models, each with tasks like "('LM (batch size 5)', 2)". A task has its steps/s alone under
+// "null", and those of both under another task's name. name is the file's name in errors; they
+// give the line.
 func readThroughputs(r io.Reader, name string) (*Throughputs, error) {
 	in := bufio.NewReader(r)
 	var text io.Reader = in
@@ -139,7 +139,7 @@ func readThroughputs(r io.Reader, name string) (*Throughputs, error) {
 // paper is a table that is being read.
 type paper struct{ dec *json.Decoder }
 
-// object calls f for each name in an object, which f reads the value of.
+// object calls f for each name in an object; f reads the value.
 func (p *paper) object(what string, f func(name string) error) error {
 	open, err := p.dec.Token()
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *paper) object(what string, f func(name string) error) error {
 		if err != nil {
 			return err
 		}
-		name := token.(string) // nothing else can be one in JSON
+		name := token.(string) // JSON allows nothing else
 		if seen[name] {
 			return fmt.Errorf("%.80q is there twice", name)
 		}
@@ -191,7 +191,7 @@ func (p *paper) table(t *Throughputs) error {
 	return nil
 }
 
-// task reads what one task makes.
+// task reads the throughputs of one task.
 func (p *paper) task(t *Throughputs, s spot) error {
 	return p.object("throughputs", func(name string) error {
 		if name == "null" {

@@ -6,12 +6,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Job is one job of a trace: what was asked for and how long it ran.
+// Job is one job of a trace: its request and its run time.
 type Job struct {
 	ID, Tenant, User, Name string
 
 	Submit cluster.Span // since the trace's epoch
-	Runs   cluster.Span // time that it ran in all, requeued attempts summed; never 0
+	Runs   cluster.Span // total run time, over all attempts; never 0
 	GPUs   int          // of the whole job; never 0
 	Nodes  int          // 0 = unknown / any
 
@@ -33,31 +33,31 @@ const (
 	Timeout   = "TIMEOUT"
 )
 
-// Bad is a row that was left out, and why.
+// Bad is an omitted row, with the reason.
 type Bad struct {
-	File string // as the file was named to us
-	Line int    // from 1; where a JSON record begins
+	File string // file name as given
+	Line int    // from 1; the start of a JSON record
 	What string
 }
 
-// Counts says what became of every row (CSV, sacct) or record (JSON). Each has
-// one fate: Rows = jobs + Bad + CPUOnly + NoRun + Joined.
+// Counts classifies every row (CSV, sacct) or record (JSON): Rows = jobs + Bad + CPUOnly + NoRun
+// + Joined.
 type Counts struct {
 	Rows    int // all, without the header and empty lines
-	Bad     int // left out because they make no sense
-	CPUOnly int // left out because the job asked for no GPU
-	NoRun   int // left out because no run time is recorded: cancelled while waiting, or gone in less than a second
-	Joined  int // further rows of a job that is counted once: attempts, steps, tasks
+	Bad     int // omitted: invalid
+	CPUOnly int // omitted: no GPU requested
+	NoRun   int // omitted: no run time, cancelled while waiting or shorter than a second
+	Joined  int // further rows of a job: attempts, steps, tasks
 
-	Unfinished int // of the jobs: still there when the trace was taken, so Runs is too short
+	Unfinished int // of the jobs: live when the trace was taken, so Runs is too short
 	Rounded    int // of the jobs: GPUs rounded up to a whole number
 }
 
-// Trace is what a file says.
+// Trace is the content of a file.
 type Trace struct {
-	Name   string // the file's name without folder and endings
+	Name   string // file name without folder and extensions
 	Format Format
-	Epoch  time.Time // what Submit counts from; zero = the file does not say
+	Epoch  time.Time // the zero of Submit; zero = unknown
 	Jobs   []Job     // sorted by Submit, then ID; no ID twice
 	Bad    []Bad     // the first of Counts.Bad, in the order of reading
 	Counts Counts
@@ -77,22 +77,20 @@ const (
 	FormatGavel   Format = "gavel"
 )
 
-// Options are what a file does not say itself. The zero value is fine for all.
+// Options replace what a file lacks. The zero value works for all.
 type Options struct {
-	// Format is how to read the file; "" = see what it is.
+	// Format is the file's format; "" = detect it.
 	Format Format
-	// Zone is that of times written without one; nil = UTC. Without it only days
-	// on which the clock was changed are wrong, by an hour, and the hour of the
-	// day that Epoch shows.
+	// Zone is that of times without one; nil = UTC. A wrong zone affects, by an hour, only days
+	// of a change of clocks, and the hour of the day in Epoch.
 	Zone *time.Location
-	// Epoch is what Submit counts from in files with relative times (plain).
+	// Epoch is the zero of Submit in files with relative times (plain).
 	Epoch time.Time
-	// Throughputs and PerHour turn Gavel's jobs, which are in steps and in units of the time
-	// between two arrivals, into times.
+	// Throughputs and PerHour convert Gavel's jobs, which are in steps and in units of the time
+	// between two arrivals, to times.
 	Throughputs *Throughputs
 	PerHour     float64
-	// Named is how many bad rows are named; 0 = 20, negative = none. They are
-	// counted all the same.
+	// Named is the maximum number of named bad rows; 0 = 20, negative = none. All are counted.
 	Named int
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// tres is what a list of trackable resources says of a job.
+// tres is the content of a list of trackable resources.
 type tres struct {
 	cpus, nodes int
 	memoryMB    int64
@@ -37,7 +37,7 @@ func (r *tres) add(name string, n int) {
 	}
 }
 
-// gpus gives all GPUs, and the model where it is that of all.
+// gpus gives the number of GPUs, and the model if it is that of all.
 func (r *tres) gpus() (int, string) {
 	if r.mixed || r.plain > r.typed {
 		return max(r.plain, r.typed), ""
@@ -45,7 +45,7 @@ func (r *tres) gpus() (int, string) {
 	return r.typed, r.model
 }
 
-// into fills in the size of the job.
+// into sets the size of the job.
 func (r *tres) into(j *Job) {
 	j.GPUs, j.Model = r.gpus()
 	j.CPUs, j.Nodes, j.MemoryMB = r.cpus, r.nodes, r.memoryMB

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// none tells whether a value says that there is none.
+// none tells whether a value means "none".
 func none(s string) bool {
 	switch s {
 	case "", "None", "none", "NONE", "null", "NULL", "Unknown", "unknown", "UNKNOWN", "N/A", "NaN", "nan", "NaT":
@@ -39,7 +39,7 @@ func count(s string) (int, error) {
 	return int(n), nil
 }
 
-// amount reads a number that need not be whole, 0 or more.
+// amount reads a number ≥ 0, not necessarily whole.
 func amount(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	switch {
@@ -53,7 +53,7 @@ func amount(s string) (float64, error) {
 	return f, nil
 }
 
-// seconds reads a length of time, rounded to milliseconds.
+// seconds reads a duration, rounded to milliseconds.
 func seconds(s string) (cluster.Span, error) {
 	f, err := amount(s)
 	if err != nil {
@@ -70,9 +70,8 @@ func spanOf(seconds float64) (cluster.Span, error) {
 	return cluster.Span(math.Round(seconds * 1000)), nil
 }
 
-// moment reads a time in one of the ways in which traces write it, in
-// milliseconds since 1970: "2017-10-07 01:12:09" or with a T (in the given
-// zone), the same with an offset, and seconds since 1970.
+// moment reads a time in one of the traces' forms, in milliseconds since 1970: "2017-10-07
+// 01:12:09" or with a T (in the given zone), the same with an offset, and seconds since 1970.
 func moment(s string, zone *time.Location) (cluster.Span, error) {
 	t, ok := clock(s, zone)
 	if !ok {
@@ -97,8 +96,7 @@ func moment(s string, zone *time.Location) (cluster.Span, error) {
 	return cluster.Span(t.UnixMilli()), nil
 }
 
-// clock reads "2017-10-07 01:12:09": nearly every time of nearly every trace, and
-// six times faster than time.Parse.
+// clock reads "2017-10-07 01:12:09", the most frequent form, six times faster than time.Parse.
 func clock(s string, zone *time.Location) (time.Time, bool) {
 	if len(s) != 19 || s[4] != '-' || s[7] != '-' || s[10] != ' ' && s[10] != 'T' || s[13] != ':' || s[16] != ':' {
 		return time.Time{}, false
@@ -119,8 +117,7 @@ func clock(s string, zone *time.Location) (time.Time, bool) {
 	return time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], 0, zone), true
 }
 
-// slurmSpan reads a length of time as Slurm writes it: [D-]HH:MM:SS, MM:SS,
-// with or without fractions.
+// slurmSpan reads a duration in Slurm's form: [D-]HH:MM:SS, MM:SS, with or without fractions.
 func slurmSpan(s string) (cluster.Span, error) {
 	wrong := errors.New("no time such as 1-02:03:04")
 	days, rest, dayed := strings.Cut(s, "-")

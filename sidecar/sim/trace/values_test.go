@@ -72,7 +72,7 @@ func TestTres(t *testing.T) {
 	}
 }
 
-// Slurm's numbers in all the ways in which its versions write them.
+// Slurm's numbers in all forms of its versions.
 func TestSlurmdbNumbers(t *testing.T) {
 	for in, want := range map[string]number{
 		"7": {true, 7}, "7.0": {true, 7}, `"7"`: {true, 7}, "null": {}, `""`: {}, `"N/A"`: {}, `"None"`: {},
@@ -168,7 +168,7 @@ func rewritten(t *testing.T, tr *Trace) {
 	}
 }
 
-// What has no place in a line does not come into a trace.
+// Control characters do not get into a trace.
 func TestControlCharacters(t *testing.T) {
 	tr, err := read(strings.NewReader(`[{"jobid":"a\nb","vc":"t","submitted_time":"2020-01-01 00:00:00","attempts":[{"start_time":"2020-01-01 00:00:00","end_time":"2020-01-01 00:00:01","detail":[{"gpus":["0"]}]}]}]`), "x", Options{})
 	if err != nil || tr.Counts.Bad != 1 || tr.Bad[0].What != `"a\nb" has control characters` {
@@ -190,7 +190,7 @@ func TestSlurmdbHeterogeneousJobs(t *testing.T) {
 	}
 }
 
-// Who is who is hidden, what the jobs did is not; the same names stay the same.
+// Names are hidden, behaviour is not; equal names stay equal.
 func TestAnonymous(t *testing.T) {
 	a := Job{ID: "71_1", Tenant: "vision", User: "alice", Name: "resnet", Submit: 1500, Runs: second, GPUs: 2, Model: "v100", Kind: "LM", Limit: second, Outcome: Failed}
 	b, c := a, a

@@ -21,12 +21,12 @@ import (
 	testcluster "github.com/fairlease/fairlease/tests/cluster"
 )
 
-// template is the migrated database that others are copies of.
+// template is the migrated database that others copy.
 const template = "migrated"
 
 var (
 	made atomic.Int64
-	// server ends with the process, however that ends.
+	// server ends with the process, also when that is killed.
 	server = sync.OnceValues(func() (*testcluster.Postgres, error) {
 		ctx := context.Background()
 		p, err := testcluster.StartPostgres(ctx, inMemory())
@@ -41,7 +41,8 @@ var (
 	})
 )
 
-// inMemory makes a folder in memory, where a database is copied ten times as fast as on a disk; "" = there is too little of it.
+// inMemory makes a folder in memory, where a database is copied ten times as fast as on a disk;
+// "" = too little memory.
 func inMemory() string {
 	const memory, room = "/dev/shm", 4 << 30
 	var free syscall.Statfs_t
@@ -61,7 +62,7 @@ func Database(t testing.TB) string {
 	return database(t, " template "+template)
 }
 
-// Empty gives the address of a new database without anything in it.
+// Empty gives the address of a new, empty database.
 func Empty(t testing.TB) string {
 	t.Helper()
 	return database(t, "")
@@ -111,8 +112,8 @@ func Connect(t testing.TB, dsn string) *pgx.Conn {
 	return db
 }
 
-// Role makes a role that may log in and belongs to the roles of, and drops it with all that it owns after the test. Roles are the whole
-// server's, so its name, which it gives, is new.
+// Role makes a role that may log in and is a member of the roles of, and drops it with all its
+// objects after the test. Roles belong to the whole server, so Role returns a unique name.
 func Role(t testing.TB, db *pgx.Conn, name string, of ...string) string {
 	t.Helper()
 	name = fmt.Sprintf("%s_%d", name, made.Add(1))
@@ -135,7 +136,7 @@ func Role(t testing.TB, db *pgx.Conn, name string, of ...string) string {
 	return name
 }
 
-// Dump writes a journal's schema to a file with pg_dump, as the README says, and gives its path.
+// Dump writes a journal's schema to a file with pg_dump, as in the README, and gives its path.
 func Dump(t testing.TB, dsn string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "journal.dump")
@@ -143,7 +144,8 @@ func Dump(t testing.TB, dsn string) string {
 	return file
 }
 
-// Restore makes a new database of what Dump wrote, with pg_restore and options of its, and gives its address.
+// Restore makes a new database from a Dump, with pg_restore and the given options, and gives its
+// address.
 func Restore(t testing.TB, file string, options ...string) string {
 	t.Helper()
 	dsn := Empty(t)
