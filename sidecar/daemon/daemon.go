@@ -400,7 +400,7 @@ func (d *Daemon) sit(ctx context.Context) error {
 	d.unkeep = cancel
 	go keeper(keep, seat, keepEvery)
 	d.beats.beats = append([]string(nil), d.config.Load().Partitions...) // whatever an earlier process left
-	d.Log.Info().Msg("seated")
+	d.Log.Info().Msg("leads")
 	return nil
 }
 

@@ -63,7 +63,7 @@ func Worded(err error) bool {
 
 // Unwritten says that a file or folder cannot be written.
 func Unwritten(path string, err error) error {
-	return &Error{Code: No, What: path + " cannot be written", Err: err, Next: "name a place that you may write to"}
+	return &Error{Code: No, What: path + " cannot be written", Err: err, Next: "choose a place that you may write to"}
 }
 
 // Cause gives what is at the bottom of an error, which is what people can act on.
