@@ -26,10 +26,10 @@ create table seats (
     why text
 );
 create unique index seats_one_seated on seats ((true)) where ended_at is null;
-comment on table seats is 'Who was allowed to act, and when. At most one row has no end: its holder is seated. Only the seated term can write rounds.';
+comment on table seats is 'Leaders and their terms. At most one row has no end: its holder leads. Only that term can write rounds.';
 comment on index seats_one_seated is 'No two holders are seated at once.';
 comment on column seats.term is 'Number of this time in the seat, given by the database; grows, never repeats.';
-comment on column seats.holder is 'Who sits: host and process, as the daemon named itself.';
+comment on column seats.holder is 'The leader: host and process, as the daemon named itself.';
 comment on column seats.acquired_at is 'When the seat was taken, by the database''s clock.';
 comment on column seats.renewed_at is 'Last sign of life, by the database''s clock: every commit is one.';
 comment on column seats.takeover_after is 'How long after the last sign of life another may take the seat.';
@@ -94,7 +94,7 @@ alter table round_blobs
     alter column snapshot set storage external,
     alter column plan set storage external;
 create index round_blobs_keyframe on round_blobs (keyframe);
-comment on table round_blobs is 'What a round knew and what it decided, for replay; the newest plan also holds the memory that a new daemon goes on from. JSON, compressed with zstd; read with `fairlease replay`. Pruned by age.';
+comment on table round_blobs is 'Snapshot and plan of each round, for replay. The newest plan also holds the memory from which a new daemon continues. JSON, compressed with zstd; read with `fairlease replay`. Pruned by age.';
 comment on index round_blobs_keyframe is 'For pruning: a keyframe stays while a difference needs it.';
 comment on column round_blobs.round is 'The round.';
 comment on column round_blobs.keyframe is 'The round to which this one''s blobs are differences; its own number where they are whole.';
@@ -183,7 +183,7 @@ comment on column jobs.key is 'Our own number of the job. Slurm''s ids come roun
 comment on column jobs.slurm_id is 'Slurm''s id as users write it: 123, or 123_4 for an array task.';
 comment on column jobs.slurm_job is 'The number before the underscore.';
 comment on column jobs.name is 'Job name.';
-comment on column jobs.user_name is 'Who submitted it.';
+comment on column jobs.user_name is 'User that submitted it.';
 comment on column jobs.account is 'Slurm account that it runs under.';
 comment on column jobs.tenant is 'Tenant that it counts as; empty = none.';
 comment on column jobs.qos is 'Slurm QOS.';
@@ -191,7 +191,7 @@ comment on column jobs.partitions is 'Partitions asked for.';
 comment on column jobs.state is 'waiting, running, suspended, completing or done.';
 comment on column jobs.inactive is 'Why it could not start even on an empty cluster (held, dependency, ...); empty = it could.';
 comment on column jobs.outcome is 'Slurm''s final state of a done job (COMPLETED, TIMEOUT, ...); empty before, or where it was not seen.';
-comment on column jobs.touch is 'What we may do with it: act, watch (record only), keep (never reclaim), leave (its GPUs are seen as taken, nothing more).';
+comment on column jobs.touch is 'Control of fairlease over it: act, watch (record only), keep (never requeue), leave (only count its GPUs as taken).';
 comment on column jobs.touch_why is 'Why it is not act, in words.';
 comment on column jobs.gpus is 'GPUs asked for: all or none.';
 comment on column jobs.model is 'GPU model asked for; empty = any.';
@@ -199,7 +199,7 @@ comment on column jobs.nodes is 'Least number of nodes asked for; 0 = not said.'
 comment on column jobs.cpus is 'CPUs asked for, in all.';
 comment on column jobs.memory_mb is 'Memory asked for, in all, megabytes.';
 comment on column jobs.limit_ms is 'Time limit as Slurm shows it now; 0 = none.';
-comment on column jobs.submitted_at is 'When Slurm says that it was submitted, or requeued last.';
+comment on column jobs.submitted_at is 'Time of submission or of the last requeue, from Slurm.';
 comment on column jobs.eligible_at is 'When it first could have started; null = not yet.';
 comment on column jobs.done_at is 'When it was seen finished or gone; null while it lives.';
 comment on column jobs.user_begin_at is 'The user''s own --begin; null = none.';
@@ -293,11 +293,11 @@ comment on column leases.slurm_id is 'The job''s id in Slurm then.';
 comment on column leases.tenant is 'The job''s tenant then.';
 comment on column leases.user_name is 'The job''s user.';
 comment on column leases.state is 'granted (not yet seen running), active, noticed (told to end), ending (requeue ordered, GPUs not free yet), over.';
-comment on column leases.class is 'By what right: guaranteed, shared or opportunistic.';
+comment on column leases.class is 'Right: guaranteed, shared or opportunistic.';
 comment on column leases.pool is 'GPU model.';
 comment on column leases.gpus is 'GPUs held.';
 comment on column leases.nodes is 'Nodes held.';
-comment on column leases.holdings is 'What is held on each node: [{"node", "model", "gpus", ...}].';
+comment on column leases.holdings is 'Holdings by node: [{"node", "model", "gpus", ...}].';
 comment on column leases.granted_at is 'When the lease was decided.';
 comment on column leases.started_at is 'When it was first held; null = not seen yet, or never.';
 comment on column leases.ends_at is 'When the term ends.';
@@ -307,8 +307,8 @@ comment on column leases.adopted is 'True where the job ran before we gave it a 
 comment on column leases.why is 'Why it ended: finished, renewed, reclaimed, taken back, lost, ...; empty while in force. "dropped" = the engine listed it no more: in observe mode an end that was decided but not carried out.';
 comment on column leases.granted_round is 'First round that wrote it down.';
 comment on column leases.ended_round is 'Round that wrote its end down.';
-comment on column leases.alloc_from_gpu_ms is 'What the job had received when the lease began; null = it begins at a boundary that is still to come.';
-comment on column leases.alloc_to_gpu_ms is 'What the job had received when the lease ended; null until that is known.';
+comment on column leases.alloc_from_gpu_ms is 'GPU time that the job had received when the lease began; null = it begins at a future boundary.';
+comment on column leases.alloc_to_gpu_ms is 'GPU time that the job had received when the lease ended; null until known.';
 comment on column leases.gpu_ms is 'GPU time charged under this lease; null until it is over. A job''s leases sum to what the job received.';
 comment on column leases.recorded_at is 'When the row was last written, by the database''s clock.';
 
@@ -355,19 +355,19 @@ create table ledger (
     rho_all numeric not null,
     primary key (tenant, pool)
 ) with (fillfactor = 50);
-comment on table ledger is 'How every tenant stands in every pool, as of the last round written down.';
+comment on table ledger is 'Accounts of every tenant in every pool, as of the last recorded round.';
 comment on column ledger.tenant is 'The tenant.';
 comment on column ledger.pool is 'GPU model.';
 comment on column ledger.at is 'Since when the row is so. All rows hold up to the newest of these.';
 comment on column ledger.weight is 'Weight of the tenant in this pool.';
 comment on column ledger.base_gpus is 'Its quota (ASTRAEA eq. 6).';
-comment on column ledger.entitlement_gpus is 'What it is due now if it wants it: the quota after policy and trades.';
-comment on column ledger.demand_gpus is 'What its active jobs ask for, each GPU counted in one pool.';
+comment on column ledger.entitlement_gpus is 'Entitlement: the quota after policy, trades and repayments.';
+comment on column ledger.demand_gpus is 'GPUs that its active jobs request, each counted in one pool.';
 comment on column ledger.holds_gpus is 'GPUs that its jobs hold.';
 comment on column ledger.lent_gpus is 'How many of the GPUs that it is due others hold.';
 comment on column ledger.borrowed_gpus is 'How many GPUs it holds above its entitlement.';
 comment on column ledger.waiting_jobs is 'Its waiting jobs.';
-comment on column ledger.deficit_gpu_ms is 'What it is owed; negative where it had more. This selects who is next.';
+comment on column ledger.deficit_gpu_ms is 'GPU time due less GPU time received; negative = ahead. The tenant with the largest deficit per entitlement is next.';
 comment on column ledger.behind_ms is 'The deficit as time at its entitlement.';
 comment on column ledger.window_alloc_gpu_ms is 'GPU time received in the window, not faded by a half-life.';
 comment on column ledger.window_due_gpu_ms is 'GPU time due in the window, not faded by a half-life.';
@@ -413,11 +413,11 @@ comment on index tenant_history_at is 'For charts of all tenants, and for prunin
 comment on column tenant_history.tenant is 'The tenant.';
 comment on column tenant_history.pool is 'GPU model.';
 comment on column tenant_history.at is 'When.';
-comment on column tenant_history.entitlement_gpus is 'What it was due if it wanted it.';
-comment on column tenant_history.demand_gpus is 'What its active jobs asked for.';
+comment on column tenant_history.entitlement_gpus is 'Entitlement.';
+comment on column tenant_history.demand_gpus is 'GPUs that its active jobs requested.';
 comment on column tenant_history.holds_gpus is 'GPUs that its jobs held.';
 comment on column tenant_history.waiting_jobs is 'Its waiting jobs.';
-comment on column tenant_history.deficit_gpu_ms is 'What it was owed; negative where it had had more.';
+comment on column tenant_history.deficit_gpu_ms is 'GPU time due less GPU time received; negative = ahead.';
 comment on column tenant_history.alloc_gpu_ms is 'GPU time received since the beginning.';
 comment on column tenant_history.due_gpu_ms is 'GPU time due since the beginning.';
 comment on column tenant_history.rho is 'Fairness degree over the window that ended then.';
@@ -482,7 +482,7 @@ create table charges (
 comment on table charges is 'GPU time charged, by day (UTC), tenant, user and pool. For each tenant and pool the rows sum to ledger.alloc_gpu_ms, to the GPU-millisecond. Never pruned: these are the accounts.';
 comment on column charges.day is 'Day, UTC. Time across midnight is split where midnight was.';
 comment on column charges.tenant is 'The tenant.';
-comment on column charges.user_name is 'Whose jobs; empty = charged to the tenant but to no job that was still known, or moved between pools afterwards (may then be negative).';
+comment on column charges.user_name is 'User of the jobs; empty = charged to the tenant without a known job, or moved between pools afterwards (may then be negative).';
 comment on column charges.pool is 'GPU model.';
 comment on column charges.gpu_ms is 'GPU time charged.';
 
@@ -494,12 +494,12 @@ create table lending (
     at timestamptz not null,
     primary key (pool, lender, borrower)
 );
-comment on table lending is 'Who lends to whom, as of the last round. What a pool''s borrowers hold above their entitlement is spread over its lenders in proportion.';
+comment on table lending is 'Lending between tenants, as of the last round. GPUs that borrowers hold above their entitlement are spread over the lenders of the pool in proportion.';
 comment on column lending.pool is 'GPU model.';
 comment on column lending.lender is 'Tenant that is due the GPUs and does not hold them.';
 comment on column lending.borrower is 'Tenant that holds them.';
 comment on column lending.gpus is 'GPUs, to a millionth.';
-comment on column lending.at is 'Since which round it is so many.';
+comment on column lending.at is 'Start of this number: time of the round.';
 
 create table lending_days (
     day date not null,
@@ -529,7 +529,7 @@ create table losses (
     primary key (round, job_key)
 );
 create index losses_at on losses (at);
-comment on table losses is 'Work lost to reclaims: GPU time since the job''s last checkpoint, as far as known.';
+comment on table losses is 'Work lost to requeues: known GPU time since the job''s last checkpoint.';
 comment on index losses_at is 'For pruning by age.';
 comment on column losses.round is 'Round that noted the loss.';
 comment on column losses.job_key is 'The job that was reclaimed.';
@@ -562,7 +562,7 @@ create table actions (
     primary key (round, ordinal)
 );
 create index actions_job on actions (job_key, round);
-comment on table actions is 'Every change that we wanted of Slurm, written down before it was tried, and what became of it.';
+comment on table actions is 'Every change that fairlease asked of Slurm, recorded before it was tried, with its outcome.';
 comment on index actions_job is 'For the story of one job.';
 comment on column actions.round is 'Round that decided it.';
 comment on column actions.ordinal is 'Place in the round''s order, from 0.';
@@ -578,7 +578,7 @@ comment on column actions.withheld is 'Recorded only: the mode or the partition 
 comment on column actions.because is 'Why, in numbers: {"code": ..., "pool": ..., ...}; spans and instants in milliseconds.';
 comment on column actions.ok is 'Whether it succeeded; null = not known: not tried yet, or the daemon died in between.';
 comment on column actions.skipped is 'Not tried: withheld, the job had moved on, or what it needed had failed.';
-comment on column actions.error is 'What went wrong.';
+comment on column actions.error is 'Error message.';
 comment on column actions.done_at is 'When it was done or given up.';
 comment on column actions.took_ms is 'How long it took.';
 
@@ -594,13 +594,13 @@ create table events (
 );
 create index events_at on events (at);
 create index events_job on events (job_key, round) where job_key is not null;
-comment on table events is 'What was worth a line in the log.';
+comment on table events is 'Events, as in the log.';
 comment on index events_at is 'For the newest events.';
 comment on index events_job is 'For the story of one job.';
 comment on column events.round is 'Round that noted it.';
 comment on column events.ordinal is 'Place among the round''s events, from 0.';
 comment on column events.at is 'When.';
-comment on column events.kind is 'What kind of event.';
+comment on column events.kind is 'Kind of event.';
 comment on column events.job_key is 'Job that it is about; null = none.';
 comment on column events.node is 'Node that it is about; empty = none.';
 comment on column events.text is 'In words.';
@@ -620,11 +620,11 @@ create table overrides (
 comment on table overrides is 'Orders of administrators. Each has an end and a reason.';
 comment on column overrides.id is 'Number of the order.';
 comment on column overrides.kind is 'exempt (never reclaimed, never gated), boost (goes first) or freeze (no new lease, no renewal).';
-comment on column overrides.scope is 'What name names: job, user or tenant.';
+comment on column overrides.scope is 'Scope of the name: job, user or tenant.';
 comment on column overrides.name is 'Job id in Slurm, user or tenant.';
 comment on column overrides.until_at is 'When it lapses.';
 comment on column overrides.reason is 'Why, in the administrator''s words.';
-comment on column overrides.by is 'Who ordered it.';
+comment on column overrides.by is 'Author of the override.';
 comment on column overrides.created_at is 'When, by the database''s clock.';
 comment on column overrides.ended_at is 'When it was ended before its time, by the database''s clock; null = it was not.';
-comment on column overrides.ended_by is 'Who ended it before its time.';
+comment on column overrides.ended_by is 'User that ended it before its time.';

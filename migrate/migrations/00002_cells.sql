@@ -6,7 +6,7 @@ alter table verdicts
     add column for_right text not null default '';
 comment on column verdicts.cell is 'Type of the cell that is missing; empty = none.';
 comment on column verdicts.chain is 'The largest type of that cell''s chain.';
-comment on column verdicts.for_right is 'By what right for_job has such a cell: guaranteed, shared or opportunistic; empty = by none that fairlease gave, or not said.';
+comment on column verdicts.for_right is 'Right by which for_job has such a cell: guaranteed, shared or opportunistic; empty = none from fairlease, or unknown.';
 
 create index leases_recalled on leases (job_key, term) where why = 'recalled';
 comment on index leases_recalled is 'The leases that were recalled, few among many.';
@@ -25,7 +25,7 @@ create table vc_cells (
     lent integer not null,
     primary key (vc, chain, type)
 ) with (fillfactor = 50);
-comment on table vc_cells is 'What every virtual cluster has at each level of cells, as of the last round.';
+comment on table vc_cells is 'Cells of every virtual cluster by level, as of the last round.';
 comment on column vc_cells.vc is 'The virtual cluster: a tenant.';
 comment on column vc_cells.chain is 'Largest type of the chain of cells: one for each GPU model and shape of nodes.';
 comment on column vc_cells.type is 'Type of the cells: the level.';
@@ -53,7 +53,7 @@ create table vc_cell_history (
     primary key (vc, chain, type, at)
 );
 create index vc_cell_history_at on vc_cell_history (at);
-comment on table vc_cell_history is 'vc_cells, sampled as tenant_history is. A minute without a row is like the one before; a row of zeros says that there is no such level any more.';
+comment on table vc_cell_history is 'vc_cells, sampled as tenant_history is. A minute without a row is like the one before; a row of zeros means that the level no longer exists.';
 comment on index vc_cell_history_at is 'For charts of all virtual clusters, and for pruning by age.';
 comment on column vc_cell_history.vc is 'The virtual cluster.';
 comment on column vc_cell_history.chain is 'The chain.';
@@ -116,7 +116,7 @@ comment on column fragmentation_history.chain is 'The chain.';
 comment on column fragmentation_history.type is 'Type of the cells: the level.';
 comment on column fragmentation_history.at is 'When.';
 comment on column fragmentation_history.cell_gpus is 'GPUs of one such cell.';
-comment on column fragmentation_history.broken is 'Cells in which a GPU was under a guaranteed lease, or bad. What is lent counts as free.';
+comment on column fragmentation_history.broken is 'Cells in which a GPU was under a guaranteed lease, or bad. Lent cells count as free.';
 comment on column fragmentation_history.cells is 'All cells of the level.';
 
 create table violations (
@@ -129,6 +129,6 @@ create unique index violations_standing on violations (md5(what)) where ended_at
 comment on table violations is 'When the safety condition (HiveD Theorem 1) did not hold, and how. Must be empty.';
 comment on index violations_standing is 'Each is noted once while it lasts.';
 comment on column violations.id is 'Number.';
-comment on column violations.what is 'What is wrong, in words.';
+comment on column violations.what is 'The violation, in words.';
 comment on column violations.since is 'First round that found it.';
 comment on column violations.ended_at is 'First round that did not find it any more; null = it still is so.';

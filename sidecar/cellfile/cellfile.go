@@ -91,7 +91,7 @@ func (found *Found) Write(p *view.Page) error {
 	}
 	if found.wrong != nil {
 		return &failure.Error{Code: failure.No, What: found.File + " cannot be used", Err: found.wrong,
-			Next: "correct the file; a running daemon would keep its old one"}
+			Next: "correct the file; a running daemon keeps the old one"}
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func Propose(ctx context.Context, cfg *config.Config, warn io.Writer) (string, e
 	rules := cfg.Rules()
 	text, err := config.ProposeCells(&seen, &rules, layout.Sockets, racks(layout.Groups))
 	if err != nil {
-		return "", &failure.Error{Code: failure.No, What: "there is nothing to make cells of", Err: err, Next: "correct partitions, tenants.level or tenants.weights in the configuration; `fairlease doctor` looks closer"}
+		return "", &failure.Error{Code: failure.No, What: "no cells can be proposed", Err: err, Next: "correct partitions, tenants.level or tenants.weights in the configuration; `fairlease doctor` checks more"}
 	}
 	f, err := config.ParseCells("proposal", []byte(text))
 	if err == nil {
@@ -123,7 +123,7 @@ func Propose(ctx context.Context, cfg *config.Config, warn io.Writer) (string, e
 		}
 	}
 	if err != nil {
-		return "", &failure.Error{Code: failure.No, What: "what Slurm reports could not be put into a file of cells", Err: err, Next: "write it by hand; etc/cells has examples"}
+		return "", &failure.Error{Code: failure.No, What: "no file of cells could be made from Slurm's nodes", Err: err, Next: "write it by hand; etc/cells has examples"}
 	}
 	return text, nil
 }
@@ -148,7 +148,7 @@ func WriteNew(path, text string, force bool) error {
 		err = errors.Join(err, f.Close())
 	}
 	if errors.Is(err, os.ErrExist) {
-		return &failure.Error{Code: failure.No, What: path + " is there already", Next: "name another file, or overwrite it with --force"}
+		return &failure.Error{Code: failure.No, What: path + " already exists", Next: "choose another file, or overwrite it with --force"}
 	}
 	if err != nil {
 		return &failure.Error{Code: failure.No, What: "the file could not be written", Err: err}

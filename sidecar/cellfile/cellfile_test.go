@@ -18,7 +18,7 @@ func TestWriteNew(t *testing.T) {
 	if err := cellfile.WriteNew(path, "one", false); err != nil {
 		t.Fatal(err)
 	}
-	if err := cellfile.WriteNew(path, "two", false); err == nil || !strings.Contains(err.Error(), "is there already") {
+	if err := cellfile.WriteNew(path, "two", false); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("overwritten: %v", err)
 	}
 	if err := cellfile.WriteNew(path, "3", true); err != nil {

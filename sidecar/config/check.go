@@ -55,11 +55,11 @@ func (k *checker) manage() {
 	c := k.c
 	k.oneOf("mode", string(c.Mode), string(loop.Observe), string(loop.Canary), string(loop.Act))
 	k.oneOf("opt_out", string(c.OptOut), string(loop.Charge), string(loop.LeaveAlone), string(loop.Refuse))
-	k.must(len(c.Partitions) > 0, "partitions", "no partition is managed; name those whose GPU jobs are to be leased")
+	k.must(len(c.Partitions) > 0, "partitions", "no partition is managed; list the partitions whose GPU jobs fairlease leases")
 	for _, p := range c.Canary {
 		k.must(slices.Contains(c.Partitions, p), "canary", "%q is not managed; add it to %s or remove it here", p, k.where("partitions", c.Partitions))
 	}
-	k.must(c.Mode != loop.Canary || len(c.Canary) > 0, "canary", "mode canary acts on the partitions listed here, and there are none; name one, or set mode: observe")
+	k.must(c.Mode != loop.Canary || len(c.Canary) > 0, "canary", "mode canary acts on the partitions listed here, and none is listed; add one, or set mode: observe")
 	for _, l := range []struct {
 		key  string
 		list []string
@@ -71,17 +71,17 @@ func (k *checker) manage() {
 	for _, p := range c.Partitions {
 		k.must(!strings.ContainsAny(p, "/\x00") && p != "." && p != "..", "partitions", "%q cannot be a partition's name", p)
 	}
-	k.must(c.Tenants.Level >= 1, "tenants.level", "%d is no level; 1 means the children of root", c.Tenants.Level)
+	k.must(c.Tenants.Level >= 1, "tenants.level", "must be at least 1 (the children of root), got %d", c.Tenants.Level)
 	for _, name := range sortedKeys(c.Tenants.Weights) {
 		w := c.Tenants.Weights[name]
-		k.must(w >= 0 && w <= 1e12, "tenants.weights", "%s: %d is no weight; write 0 (only idle GPUs) or more", name, w)
+		k.must(w >= 0 && w <= 1e12, "tenants.weights", "%s: a weight must be 0 (idle GPUs only) to 1e12, got %d", name, w)
 	}
 }
 
 func (k *checker) cells() {
 	c := &k.c.Cells
-	k.must(k.c.Preset != preset.Hived || c.File != "", "cells.file", "preset hived gives tenants virtual clusters, and no file describes them; `fairlease cells init` writes one")
-	k.must(k.c.Preset == preset.Hived || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not have: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
+	k.must(k.c.Preset != preset.Hived || c.File != "", "cells.file", "preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one")
+	k.must(k.c.Preset == preset.Hived || c.File == "", "cells.file", "%q describes virtual clusters, which %s does not use: nothing would be guaranteed; set preset: hived, or remove it", c.File, k.where("preset", k.c.Preset))
 	k.oneOf("cells.chooser", c.Chooser, "astraea", "fifo", "tiresias-l", "gandiva-fair")
 }
 
@@ -89,16 +89,16 @@ func (k *checker) models() {
 	m := &k.c.Models
 	if p := &m.Progress; p.Listen != "" {
 		_, _, err := net.SplitHostPort(p.Listen)
-		k.must(err == nil, "models.progress.listen", "%q is no address to listen on; write HOST:PORT, or :PORT for all of the host's", p.Listen)
+		k.must(err == nil, "models.progress.listen", "%q is not an address to listen on; write HOST:PORT, or :PORT for all addresses of the host", p.Listen)
 	}
-	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; 1s is the least", m.Progress.Every)
+	k.must(m.Progress.Every >= Duration(cluster.Second), "models.progress.every", "%v between two reports of a job is too short; write at least 1s", m.Progress.Every)
 	k.must(m.DivideEvery >= k.c.Interval || !k.c.market(), "models.divide_every", "%v is shorter than %s; lengthen it", m.DivideEvery, k.where("interval", k.c.Interval))
 	for _, model := range sortedKeys(m.Prices) {
 		price := m.Prices[model]
-		k.must(price > 0 && price < 1e9, "models.prices", "%s: %v is no price of a GPU and hour; write a number above 0", model, price)
+		k.must(price > 0 && price < 1e9, "models.prices", "%s: a price per GPU and hour must be above 0 and below 1e9, got %v", model, price)
 	}
 	if row, _ := preset.Of(k.c.Preset); row.Prices {
-		k.must(len(m.Prices) > 0, "models.prices", "%s weighs throughput against cost, and no price is known; write what a GPU of each model costs an hour", k.where("preset", k.c.Preset))
+		k.must(len(m.Prices) > 0, "models.prices", "%s weighs throughput against cost and needs prices; write the cost per hour of a GPU of each model", k.where("preset", k.c.Preset))
 	}
 }
 
@@ -112,29 +112,29 @@ const (
 func (k *checker) times() {
 	c := k.c
 	l := &c.Lease
-	k.must(c.Interval >= leastInterval, "interval", "%v is too short; %v is the least", c.Interval, leastInterval)
-	k.must(l.Term >= leastTerm, "lease.term", "%v is too short; %v is the least", l.Term, leastTerm)
-	k.must(l.Term.Span()%cluster.Second == 0, "lease.term", "%v is no whole number of seconds, which is what Slurm counts in", l.Term)
+	k.must(c.Interval >= leastInterval, "interval", "%v is too short; write at least %v", c.Interval, leastInterval)
+	k.must(l.Term >= leastTerm, "lease.term", "%v is too short; write at least %v", l.Term, leastTerm)
+	k.must(l.Term.Span()%cluster.Second == 0, "lease.term", "%v is not a whole number of seconds; Slurm counts in seconds", l.Term)
 	if c.Interval > l.Term {
 		k.must(false, "interval", "%v between two rounds is longer than %s; a number without a unit means minutes", c.Interval, k.where("lease.term", l.Term))
 		return // the other checks would repeat this
 	}
 	k.must(l.Min <= l.Term, "lease.min", "%v is longer than %s; shorten one or lengthen the other", l.Min, k.where("lease.term", l.Term))
-	k.must(l.Notice <= l.Min, "lease.notice", "%v is longer than %s: a job would be told to leave before it may be; shorten it or lengthen lease.min", l.Notice, k.where("lease.min", l.Min))
+	k.must(l.Notice <= l.Min, "lease.notice", "%v is longer than %s: the notice would come before the minimum lease ends; shorten it or lengthen lease.min", l.Notice, k.where("lease.min", l.Min))
 	k.must(l.Notice == 0 || l.Notice >= c.Interval, "lease.notice", "%v is shorter than %s, so no round may fall between notice and end; lengthen it, or write 0s for no notice", l.Notice, k.where("interval", c.Interval))
-	k.must(l.GrantTimeout >= c.Interval, "lease.grant_timeout", "%v is shorter than %s: every grant would be taken back before it is looked at; lengthen it", l.GrantTimeout, k.where("interval", c.Interval))
+	k.must(l.GrantTimeout >= c.Interval, "lease.grant_timeout", "%v is shorter than %s: every grant would expire before the next round; lengthen it", l.GrantTimeout, k.where("interval", c.Interval))
 	k.must(c.Gate.TTL > 3*c.Interval, "gate.ttl", "%v is not longer than three times %s: gates would lapse between rounds; lengthen it", c.Gate.TTL, k.where("interval", c.Interval))
-	k.must(!strings.ContainsAny(c.Gate.License, ",;:|@= \t\n\"'"), "gate.license", "%q is no name of a licence; write it as before the colon in Licenses= of slurm.conf, or \"\" for begin times", c.Gate.License)
-	k.must(c.Gate.SiteFactor >= 0 && c.Gate.SiteFactor < 1<<30, "gate.site_factor", "%d cannot be used; write 0 (leave the priority alone) to %d", c.Gate.SiteFactor, 1<<30-1)
+	k.must(!strings.ContainsAny(c.Gate.License, ",;:|@= \t\n\"'"), "gate.license", "%q is not the name of a licence; write the name before the colon in Licenses= of slurm.conf, or \"\" for begin times", c.Gate.License)
+	k.must(c.Gate.SiteFactor >= 0 && c.Gate.SiteFactor < 1<<30, "gate.site_factor", "must be 0 (do not change priorities) to %[2]d, got %[1]d", c.Gate.SiteFactor, 1<<30-1)
 	k.must(c.Recall.Notice <= l.Notice, "recall.notice", "%v is longer than %s; shorten it", c.Recall.Notice, k.where("lease.notice", l.Notice))
-	k.must(c.Stop.Overhead < 50, "stop.overhead", "%v percent of a job's run time for stops is too much; write 0 to 49: with more, jobs that start from the beginning might never end", c.Stop.Overhead)
-	k.must(c.Stop.Total < 50, "stop.total", "%v percent of all jobs' run time for stops is too much; write 1 to 49, or 0 for no bound but each job's own", c.Stop.Total)
+	k.must(c.Stop.Overhead < 50, "stop.overhead", "must be 0 to 49 percent, got %v: with more, jobs that restart from the beginning might never end", c.Stop.Overhead)
+	k.must(c.Stop.Total < 50, "stop.total", "must be 1 to 49 percent, or 0 for no limit beyond each job's own, got %v", c.Stop.Total)
 	for i, r := range c.Saves {
 		_, err := cluster.ParseSaving(r.Saves)
 		k.must(err == nil, "saves", "rule %d: %v", i+1, err)
 		k.must(r.Partition != "" || r.QOS != "", "saves", "rule %d matches every job; name a partition or a qos", i+1)
 	}
-	k.must(c.Reclaim.Max >= 0, "reclaim.max", "%d is no number of jobs; write 0 for no limit", c.Reclaim.Max)
+	k.must(c.Reclaim.Max >= 0, "reclaim.max", "must be 0 (no limit) or more, got %d", c.Reclaim.Max)
 }
 
 func (k *checker) fairness() {
@@ -143,12 +143,12 @@ func (k *checker) fairness() {
 	row, _ := preset.Of(c.Preset)
 	k.must(lp.Available || !row.Solver, "preset", "%s needs the solver COIN-OR CLP, and this fairlease was built without it (CGO_ENABLED=0); install one built by `make build`, or choose another preset", c.Preset)
 	k.models()
-	k.must(c.Fairness.RhoSelect == 16 || c.Fairness.RhoSelect == 8, "fairness.rho_select", "%d is no equation to select by; write 16 (quota) or 8 (no more than wanted)", c.Fairness.RhoSelect)
+	k.must(c.Fairness.RhoSelect == 16 || c.Fairness.RhoSelect == 8, "fairness.rho_select", "must be 16 (quota) or 8 (at most the demand), got %d", c.Fairness.RhoSelect)
 	k.must(c.Fairness.Window >= c.Lease.Term, "fairness.window", "%v is shorter than %s; lengthen it", c.Fairness.Window, k.where("lease.term", c.Lease.Term))
-	k.must(c.Burst.Max == 0 || c.Burst.Max >= 1000, "burst.max", "%v times its quota is less than a tenant's quota; write 0 for no limit, or 1 or more", c.Burst.Max)
-	k.must(c.Repay.Floor <= 100, "repay.floor", "%v percent is more than all; write 0 to 100", c.Repay.Floor)
-	k.must(c.Jobs.NewShare <= 100, "jobs.new_share", "%v percent is more than all; write 0 to 100", c.Jobs.NewShare)
-	k.must(c.Jobs.LongTerms >= 0, "jobs.long_terms", "%d is no number of terms; write 0 to switch it off", c.Jobs.LongTerms)
+	k.must(c.Burst.Max == 0 || c.Burst.Max >= 1000, "burst.max", "must be 1 or more, or 0 for no limit, got %v", c.Burst.Max)
+	k.must(c.Repay.Floor <= 100, "repay.floor", "must be 0 to 100 percent, got %v", c.Repay.Floor)
+	k.must(c.Jobs.NewShare <= 100, "jobs.new_share", "must be 0 to 100 percent, got %v", c.Jobs.NewShare)
+	k.must(c.Jobs.LongTerms >= 0, "jobs.long_terms", "must be 0 (off) or more terms, got %d", c.Jobs.LongTerms)
 	for _, qos := range sortedKeys(c.Jobs.Weights) {
 		k.must(c.Jobs.Weights[qos] > 0, "jobs.weights", "%s: a job's weight must be above 0", qos)
 	}
@@ -183,28 +183,28 @@ func (k *checker) connections() {
 	s := &k.c.Slurm
 	u, err := url.Parse(s.Address)
 	ok := err == nil && (u.Scheme == "unix" && strings.HasPrefix(u.Path, "/") && u.Host == "" || (u.Scheme == "http" || u.Scheme == "https") && u.Host != "")
-	k.must(ok, "slurm.address", "%q is no address; write unix:///path/of/the/socket, http://host:port or https://host:port", s.Address)
+	k.must(ok, "slurm.address", "%q is not an address; write unix:///path/of/the/socket, http://host:port or https://host:port", s.Address)
 	k.must((s.User == "") == (s.TokenFile == ""), "slurm.token_file", "slurm.user and slurm.token_file go together; set both or neither")
 	k.must(err != nil || u.Scheme != "http" || s.TokenFile == "" || loopback(u.Hostname()), "slurm.address", "the token would cross the network in clear; use https, or a unix socket")
 	k.must((s.TLS.CertFile == "") == (s.TLS.KeyFile == ""), "slurm.tls.cert_file", "slurm.tls.cert_file and slurm.tls.key_file go together; set both or neither")
-	k.must(s.APIVersion == "" || strings.HasPrefix(s.APIVersion, "v0.0."), "slurm.api_version", "%q is no version; write one like v0.0.42, or nothing to have the newest", s.APIVersion)
+	k.must(s.APIVersion == "" || strings.HasPrefix(s.APIVersion, "v0.0."), "slurm.api_version", "%q is not a version; write one like v0.0.42, or nothing for the newest", s.APIVersion)
 	k.must(len(s.Scontrol) > 0, "slurm.scontrol", "is empty; write the command, as in scontrol or [sudo, -u, slurm, scontrol]")
 	for _, d := range []struct {
 		key   string
 		value Duration
 	}{{"slurm.timeout", s.Timeout}, {"slurm.list_timeout", s.ListTimeout}, {"slurm.full_every", s.FullEvery}, {"slurm.accounts_every", s.AccountsEvery},
 		{"database.keep_rounds", k.c.Database.KeepRounds}, {"database.keep", k.c.Database.Keep}} {
-		k.must(d.value >= leastInterval, d.key, "%v is too short; %v is the least", d.value, leastInterval)
+		k.must(d.value >= leastInterval, d.key, "%v is too short; write at least %v", d.value, leastInterval)
 	}
 	k.must(schemaName.MatchString(k.c.Database.Schema) && !strings.HasPrefix(k.c.Database.Schema, "pg_") && k.c.Database.Schema != "public" && k.c.Database.Schema != "information_schema",
-		"database.schema", "%q cannot be used; write a name of its own for this journal, of lower-case letters, digits and _, such as fairlease_alpha", k.c.Database.Schema)
+		"database.schema", "%q cannot be used; choose a schema for this journal alone, of lower-case letters, digits and _, such as fairlease_alpha", k.c.Database.Schema)
 	k.must(k.c.Database.Keep >= k.c.Fairness.Window, "database.keep", "%v is shorter than %s; lengthen it", k.c.Database.Keep, k.where("fairness.window", k.c.Fairness.Window))
-	k.must(s.Retries >= 0, "slurm.retries", "%d is no number of attempts; write 0 for none", s.Retries)
-	k.must(s.SmallList >= 0, "slurm.small_list", "%d is no number of jobs; write 0 for never", s.SmallList)
-	k.must(s.Singles > 0, "slurm.singles", "%d is no number of jobs; write 1 or more", s.Singles)
-	k.must(s.ArrayCap > 0, "slurm.array_cap", "%d is no number of tasks; write 1 or more", s.ArrayCap)
-	k.must(strings.HasPrefix(k.c.Files.Heartbeats, "/"), "files.heartbeats", "%q is no absolute path", k.c.Files.Heartbeats)
-	k.must(strings.HasPrefix(k.c.Files.State, "/"), "files.state", "%q is no absolute path", k.c.Files.State)
+	k.must(s.Retries >= 0, "slurm.retries", "must be 0 (no retry) or more, got %d", s.Retries)
+	k.must(s.SmallList >= 0, "slurm.small_list", "must be 0 (never) or more jobs, got %d", s.SmallList)
+	k.must(s.Singles > 0, "slurm.singles", "must be 1 or more jobs, got %d", s.Singles)
+	k.must(s.ArrayCap > 0, "slurm.array_cap", "must be 1 or more tasks, got %d", s.ArrayCap)
+	k.must(strings.HasPrefix(k.c.Files.Heartbeats, "/"), "files.heartbeats", "must be an absolute path, got %q", k.c.Files.Heartbeats)
+	k.must(strings.HasPrefix(k.c.Files.State, "/"), "files.state", "must be an absolute path, got %q", k.c.Files.State)
 	k.oneOf("log.level", k.c.Log.Level, "debug", "info", "warn", "error")
 	k.oneOf("log.format", k.c.Log.Format, "auto", "json", "console")
 }
@@ -217,7 +217,7 @@ func loopback(host string) bool {
 func (c *Config) Warnings() []string {
 	var out []string
 	if c.Lease.Term%c.Interval != 0 {
-		out = append(out, fmt.Sprintf("lease.term (%v) is no multiple of interval (%v): leases end up to %v after their boundary; choose an interval that divides the term", c.Lease.Term, c.Interval, c.Interval))
+		out = append(out, fmt.Sprintf("lease.term (%v) is not a multiple of interval (%v): leases end up to %v after their boundary; choose an interval that divides the term", c.Lease.Term, c.Interval, c.Interval))
 	}
 	if c.Mode == loop.Observe && len(c.Canary) > 0 {
 		out = append(out, "canary lists partitions, but mode is observe: nothing is acted on; set mode: canary when you are ready")
@@ -229,7 +229,7 @@ func (c *Config) Warnings() []string {
 		out = append(out, fmt.Sprintf("database.url reaches PostgreSQL on %s over the network without sslmode=verify-full: another host can pass for it, read the password and change the journal; add sslmode=verify-full, and sslrootcert=FILE with the certificate authority's certificate", host))
 	}
 	if preset.TenantBlind(c.Preset) {
-		out = append(out, fmt.Sprintf("preset %s knows jobs only: tenants have no shares in it, whatever their weights, and who has more jobs gets more; gavel:las and gavel:hierarchical weigh tenants", c.Preset))
+		out = append(out, fmt.Sprintf("preset %s ignores tenants and their weights: a tenant with more jobs gets more GPUs; gavel:las and gavel:hierarchical use weights", c.Preset))
 	}
 	return out
 }

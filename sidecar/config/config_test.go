@@ -114,18 +114,18 @@ func TestProblems(t *testing.T) {
 		{"no yaml", "lease: {\n", "f.yaml: line 1: did not find expected node content; check the indentation (blanks, no tabs) and the colons near that line"},
 		{"two documents", "mode: act\n---\nmode: act\n", "f.yaml:2: a second document starts here; remove the line ---"},
 		{"interval in minutes", "interval: 16\n", "f.yaml:1: interval: 16m between two rounds is longer than lease.term (15m, default); a number without a unit means minutes"},
-		{"notice", "lease:\n  min: 2m\n  notice: 3m\n", "f.yaml:3: lease.notice: 3m is longer than lease.min (2m, f.yaml:2): a job would be told to leave before it may be; shorten it or lengthen lease.min"},
+		{"notice", "lease:\n  min: 2m\n  notice: 3m\n", "f.yaml:3: lease.notice: 3m is longer than lease.min (2m, f.yaml:2): the notice would come before the minimum lease ends; shorten it or lengthen lease.min"},
 		{"min", "lease: {min: 20m}\n", "f.yaml:1: lease.min: 20m is longer than lease.term (15m, default); shorten one or lengthen the other"},
 		{"gate", "gate: {ttl: 30s}\n", "f.yaml:1: gate.ttl: 30s is not longer than three times interval (10s, default): gates would lapse between rounds; lengthen it"},
-		{"canary", "mode: canary\n", "default: canary: mode canary acts on the partitions listed here, and there are none; name one, or set mode: observe"},
+		{"canary", "mode: canary\n", "default: canary: mode canary acts on the partitions listed here, and none is listed; add one, or set mode: observe"},
 		{"canary unknown", "canary: [x]\n", `f.yaml:1: canary: "x" is not managed; add it to partitions ([gpu], default) or remove it here`},
 		{"mode", "mode: on\n", `f.yaml:1: mode: "on" is not known; write one of observe, canary, act`},
 		{"signal", "lease: {signal: KILL}\n", `f.yaml:1: lease.signal: "KILL" cannot be sent as notice; write one of none, USR1, USR2, TERM, INT, HUP, QUIT, CONT, URG, WINCH, ALRM, PROF, VTALRM`},
-		{"address", "slurm: {address: /run/x}\n", `f.yaml:1: slurm.address: "/run/x" is no address; write unix:///path/of/the/socket, http://host:port or https://host:port`},
+		{"address", "slurm: {address: /run/x}\n", `f.yaml:1: slurm.address: "/run/x" is not an address; write unix:///path/of/the/socket, http://host:port or https://host:port`},
 		{"token in clear", "slurm: {address: 'http://slurm.example.org:6820', user: u, token_file: /t}\n", "f.yaml:1: slurm.address: the token would cross the network in clear; use https, or a unix socket"},
 		{"preset", "preset: gavel\n", `f.yaml:1: preset: "gavel" is not known; write one of astraea, hived, ` + strings.Join(preset.Dividing(), ", ")},
-		{"hived without cells", "preset: hived\n", "default: cells.file: preset hived gives tenants virtual clusters, and no file describes them; `fairlease cells init` writes one"},
-		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not have: nothing would be guaranteed; set preset: hived, or remove it`},
+		{"hived without cells", "preset: hived\n", "default: cells.file: preset hived needs a file that describes virtual clusters; `fairlease cells init` writes one"},
+		{"astraea with cells", "cells: {file: cells.yaml}\n", `f.yaml:1: cells.file: "cells.yaml" describes virtual clusters, which preset (astraea, default) does not use: nothing would be guaranteed; set preset: hived, or remove it`},
 		{"chooser", "preset: hived\ncells: {file: c, chooser: best}\n", `f.yaml:2: cells.chooser: "best" is not known; write one of astraea, fifo, tiresias-l, gandiva-fair`},
 		{"affinity", "cells: {affinity_wait: never}\n", `f.yaml:1: cells.affinity_wait: "never" is no length of time: write it like 10s, 15m, 1h30m, 14d or, as Slurm does, 15 (minutes), 15:00, 1:30:00, 1-12:00:00`},
 		{"preemptible", "preemptible: {qos: [a, '']}\n", "f.yaml:1: preemptible.qos: contains an empty name; remove it"},
@@ -133,7 +133,7 @@ func TestProblems(t *testing.T) {
 		{"strict", "cells: {strict_qos: [a, '']}\n", "f.yaml:1: cells.strict_qos: contains an empty name; remove it"},
 		{"several", "mode: x\nintervall: 1s\n", "f.yaml:2: intervall: unknown key; did you mean interval?"},
 		{"several checks", "mode: x\nlease: {min: 1s}\n", "f.yaml:1: mode: \"x\" is not known; write one of observe, canary, act\n" +
-			"default: lease.notice: 1m is longer than lease.min (1s, f.yaml:2): a job would be told to leave before it may be; shorten it or lengthen lease.min"},
+			"default: lease.notice: 1m is longer than lease.min (1s, f.yaml:2): the notice would come before the minimum lease ends; shorten it or lengthen lease.min"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := config.Parse("f.yaml", []byte(c.text), nil)

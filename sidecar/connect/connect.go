@@ -44,7 +44,7 @@ func orNever(n int) int {
 func Journal(ctx context.Context, c *config.Config) (*store.Store, error) {
 	if c.Database.URL == "" {
 		return nil, &failure.Error{Code: failure.Misuse, What: "no database is configured",
-			Next: "set database.url in the configuration, or FAIRLEASE_DATABASE_URL, or PGHOST and its kind"}
+			Next: "set database.url in the configuration, FAIRLEASE_DATABASE_URL, or the standard PG* environment variables"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()

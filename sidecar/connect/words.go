@@ -33,7 +33,7 @@ func OrRole(err error, otherwise string) string {
 // SlurmAway says that Slurm cannot be reached.
 func SlurmAway(c *config.Config, err error) error {
 	return &failure.Error{Code: failure.Absent, What: "Slurm does not answer at " + c.Slurm.Address, Err: err,
-		Next: "check that slurmrestd and slurmctld run, and slurm.address in the configuration; `fairlease doctor` looks closer"}
+		Next: "check that slurmrestd and slurmctld run, and that slurm.address in the configuration is right; `fairlease doctor` checks more"}
 }
 
 // RoundFailed words the error of a round.
@@ -62,13 +62,13 @@ func Mismatch(err error) error {
 			err = other
 		}
 		return &failure.Error{Code: failure.Misuse, What: daemon.ErrCluster.Error(), Err: err,
-			Next: "give every cluster a schema of its own (database.schema, then fairlease migrate), or correct slurm.address; if this is the same cluster under a new name or made anew: fairlease repair cluster"}
+			Next: "give every cluster a schema of its own (database.schema, then fairlease migrate), or correct slurm.address; if this is the same cluster, renamed or installed again: fairlease repair cluster"}
 	}
 	var wrong config.Problems
 	if !errors.Is(err, daemon.ErrCells) || !errors.As(err, &wrong) {
 		return err
 	}
-	return &failure.Error{Code: failure.Misuse, What: daemon.ErrCells.Error(), Err: wrong, Next: "correct the file, or Slurm; `fairlease cells check` looks again"}
+	return &failure.Error{Code: failure.Misuse, What: daemon.ErrCells.Error(), Err: wrong, Next: "correct the file, or Slurm; then run `fairlease cells check`"}
 }
 
 // NoWindow words why the journal does not cover a window.
@@ -79,11 +79,11 @@ func NoWindow(err error, date func(time.Time) string) error {
 		return &failure.Error{Code: failure.No, What: "the journal has no round yet, so there is nothing to compare",
 			Next: "run the daemon in mode observe for some days: systemctl start fairlease, or fairlease serve"}
 	case errors.As(err, &w) && w.Pruned:
-		return &failure.Error{Code: failure.No, What: "the journal cannot tell of a time so long ago", Err: fmt.Errorf("snapshots of rounds before %s are pruned", date(w.Oldest)),
-			Next: "leave --since out, or name that time or a later one; database.keep_rounds says how long they are kept"}
+		return &failure.Error{Code: failure.No, What: "the journal does not go back that far", Err: fmt.Errorf("snapshots of rounds before %s are pruned", date(w.Oldest)),
+			Next: "leave --since out, or choose that time or a later one; database.keep_rounds sets how long they are kept"}
 	case errors.As(err, &w):
-		return &failure.Error{Code: failure.No, What: "there are not two rounds in that window", Err: fmt.Errorf("the journal can tell of %s to %s", date(w.Oldest), date(w.Newest)),
-			Next: "name --since and --until within that"}
+		return &failure.Error{Code: failure.No, What: "the window has fewer than two rounds", Err: fmt.Errorf("the journal covers %s to %s", date(w.Oldest), date(w.Newest)),
+			Next: "choose --since and --until within that"}
 	}
 	return err
 }

@@ -398,8 +398,8 @@ func (d *Daemon) sit(ctx context.Context) error {
 	keep, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.unkeep = cancel
 	go keeper(keep, seat, keepEvery)
-	d.beats.beats = append([]string(nil), d.config.Load().Partitions...) // left by an earlier process
-	d.Log.Info().Msg("seated")
+	d.beats.beats = append([]string(nil), d.config.Load().Partitions...) // whatever an earlier process left
+	d.Log.Info().Msg("leads")
 	return nil
 }
 

@@ -158,7 +158,7 @@ func TestTwoDaemons(t *testing.T) {
 		other := newLive() // b observes a cluster of its own, so that its rounds are distinguishable
 		b := start(t, "b", journal, other, dirB, short)
 		pass(20 * time.Second)
-		if other.rounds() != 0 || len(b.log.with("waiting: another daemon is seated: a")) != 1 {
+		if other.rounds() != 0 || len(b.log.with("waiting: another daemon leads: a")) != 1 {
 			t.Error("b acts, or does not say that it waits")
 		}
 		if beat, _ := b.heartbeat("gpu"); beat != fmt.Sprintln(time.Now().Unix()) {
@@ -198,12 +198,12 @@ func TestTwoDaemons(t *testing.T) {
 		a.desk.cutOff = false
 		journal.mu.Unlock()
 		until(t, "a says that it was deposed", func() bool {
-			return len(a.log.with("stopped acting")) > 0 && len(a.log.with("waiting: another daemon is seated: b")) == 1
+			return len(a.log.with("stopped acting")) > 0 && len(a.log.with("waiting: another daemon leads: b")) == 1
 		})
 		// b resigns: a need not wait for the timeout.
 		b.end(t)
 		left := time.Now()
-		until(t, "a is seated again", func() bool { return len(a.log.with("seated")) >= 3 })
+		until(t, "a is seated again", func() bool { return len(a.log.with("leads")) >= 3 })
 		if after := time.Since(left); after > 2*time.Second {
 			t.Errorf("a was seated again after %v", after)
 		}
@@ -421,7 +421,7 @@ func TestOnce(t *testing.T) {
 		d := &Daemon{Cluster: on, Decide: nil, Config: settings(t, dir, short),
 			Connect: func(context.Context) (Store, error) { return &desk{chair: journal, name: "hand"}, nil }}
 		r := start(t, "a", journal, newLive(), t.TempDir(), short)
-		until(t, "a daemon is seated", func() bool { return len(r.log.with("seated")) > 0 })
+		until(t, "a daemon is seated", func() bool { return len(r.log.with("leads")) > 0 })
 		if _, err := d.Once(t.Context()); !errors.Is(err, ErrTaken) {
 			t.Errorf("a round by hand beside a seated daemon: %v", err)
 		}

@@ -46,7 +46,7 @@ type Seat interface {
 
 // ErrTaken is in the error of Acquire when another daemon has the seat; the error's text names
 // it.
-var ErrTaken = errors.New("another daemon is seated")
+var ErrTaken = errors.New("another daemon leads")
 
 // ErrSchema is in errors of a database schema that does not fit. Waiting does not help: the
 // administrator must migrate it.
@@ -57,7 +57,7 @@ var ErrSchema = errors.New("the database's schema does not fit")
 var ErrCluster = errors.New("the journal is another cluster's")
 
 // errDeposed is the cause of a turn that was cut short.
-var errDeposed = errors.New("the seat was lost: another daemon may act now")
+var errDeposed = errors.New("leadership was lost: another daemon may act now")
 
 // acting gives a context that ends at once when the seat is lost, or when it can no longer be
 // proved that this daemon has it.

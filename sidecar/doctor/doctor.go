@@ -124,7 +124,7 @@ func (f *findings) modes(loose []config.Loose) {
 		f.add(map[bool]string{true: Fail, false: Warn}[x.Bad], "mode of "+x.What, x.Found, x.Means, x.Do)
 	}
 	if len(loose) == 0 {
-		f.ok("modes", "no file of fairlease can be read or written by users who should not")
+		f.ok("modes", "no file of fairlease has permissions that are too wide")
 	}
 }
 
@@ -133,7 +133,7 @@ const clockSkew = 2 * time.Second
 
 func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Sighting) {
 	if cfg.Database.URL == "" {
-		f.add(Fail, "address", "none is configured", "the daemon has nowhere to write rounds down, and does not start", "set database.url, or FAIRLEASE_DATABASE_URL")
+		f.add(Fail, "address", "none is configured", "the daemon has no journal, and does not start", "set database.url, or FAIRLEASE_DATABASE_URL")
 		return
 	}
 	if d.Err != nil {
@@ -151,18 +151,18 @@ func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Sigh
 	}
 	f.ok("schema", "version %d", d.Schema)
 	f.must(d.Rights, Fail, "rights", fmt.Sprintf("user %s %s", d.User, map[bool]string{true: "may write the journal", false: "may not write the journal"}[d.Rights]),
-		"no round can be written down, so none is made", "run fairlease migrate as that user, or grant it all on the tables of schema fairlease")
+		"rounds cannot be recorded, so none is made", "run fairlease migrate as that user, or grant it all on the tables of schema fairlease")
 	skew := d.Skew.Round(10 * time.Millisecond)
 	f.must(skew.Abs() <= clockSkew, Warn, "clock", fmt.Sprintf("this host's clock is within %v of PostgreSQL's", max(skew.Abs(), 10*time.Millisecond)),
-		"overrides, terms and the seat are told by different clocks", "synchronise the clocks (chrony, systemd-timesyncd)")
+		"overrides, terms and leadership follow different clocks", "synchronise the clocks (chrony, systemd-timesyncd)")
 	f.identity(d, slurm)
 	switch {
 	case d.SeatErr != nil:
 		f.add(Fail, "seat", failure.Cause(d.SeatErr), "", "")
 	case d.Seat == nil:
-		f.ok("seat", "no daemon is seated")
+		f.ok("seat", "no daemon leads")
 	default:
-		f.ok("seat", "%s is seated, seen %v ago", d.Seat.Holder, d.Seat.Silent.Round(time.Millisecond))
+		f.ok("seat", "%s leads, seen %v ago", d.Seat.Holder, d.Seat.Silent.Round(time.Millisecond))
 	}
 }
 
@@ -172,11 +172,11 @@ func (f *findings) identity(d *Database, slurm *cluster.Sighting) {
 	case d.OfErr != nil:
 		f.add(Fail, "cluster", failure.Cause(d.OfErr), "", "")
 	case d.Of == nil:
-		f.ok("cluster", "the journal is of no cluster yet; the first round makes it this one's")
+		f.ok("cluster", "the journal belongs to no cluster yet; the first round gives it to this one")
 	case slurm != nil && !d.Of.Is(slurm.Identity()):
-		f.add(Fail, "cluster", fmt.Sprintf("the journal is of cluster %v, but Slurm is cluster %v", *d.Of, slurm.Identity()), "the daemon does not start",
-			"set database.schema to a schema of its own and run fairlease migrate, or correct slurm.address; if it is the same cluster under a new name or made anew: fairlease repair cluster")
+		f.add(Fail, "cluster", fmt.Sprintf("the journal belongs to cluster %v, but Slurm is cluster %v", *d.Of, slurm.Identity()), "the daemon does not start",
+			"set database.schema to a schema of its own and run fairlease migrate, or correct slurm.address; if it is the same cluster, renamed or installed again: fairlease repair cluster")
 	default:
-		f.ok("cluster", "the journal is of cluster %v", *d.Of)
+		f.ok("cluster", "the journal belongs to cluster %v", *d.Of)
 	}
 }

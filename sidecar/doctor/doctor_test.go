@@ -88,7 +88,7 @@ func TestDatabase(t *testing.T) {
 		{"no rights", func(d *doctor.Database) { d.Rights = false }, "rights fail: user fairlease may not write the journal"},
 		{"another clock", func(d *doctor.Database) { d.Skew = -3 * time.Second }, "clock warn: this host's clock is within 3s of PostgreSQL's"},
 		{"its cluster", func(d *doctor.Database) { d.Of = &is }, ""},
-		{"another cluster", func(d *doctor.Database) { d.Of = &cluster.Identity{Name: "there"} }, "cluster fail: the journal is of cluster there, but Slurm is cluster here"},
+		{"another cluster", func(d *doctor.Database) { d.Of = &cluster.Identity{Name: "there"} }, "cluster fail: the journal belongs to cluster there, but Slurm is cluster here"},
 		{"somebody seated", func(d *doctor.Database) { d.Seat = &store.Seated{Holder: "login1:7"} }, ""},
 	} {
 		d := good

@@ -62,8 +62,8 @@ type Slurm struct {
 func Look(ctx context.Context, cfg *config.Config, clock func() time.Time) *Seen {
 	s := &Seen{UID: os.Getuid(), Loose: cfg.LooseFiles()}
 	for _, x := range []Folder{
-		{Check: "heartbeats", Path: cfg.Files.Heartbeats, Means: "the submit plugin does not gate where it finds no heartbeat, so jobs start before they are granted a lease"},
-		{Check: "state", Path: filepath.Dir(cfg.Files.State), Means: "the daemon does not act if it cannot write down first what jobs had"},
+		{Check: "heartbeats", Path: cfg.Files.Heartbeats, Means: "the submit plugin gates no job without a heartbeat, so jobs start before they are granted a lease"},
+		{Check: "state", Path: filepath.Dir(cfg.Files.State), Means: "the daemon does not act if it cannot first record the values of jobs"},
 	} {
 		x.Err = writable(x.Path)
 		s.Folders = append(s.Folders, x)

@@ -63,7 +63,7 @@ func (f *findings) unsaved(kinds []score.Kind, where string) {
 		}
 	}
 	if len(out) == 0 {
-		f.ok(check, "%s, every kind of job is known or declared to save", where)
+		f.ok(check, "%s, every job type is known or declared to save", where)
 		return
 	}
 	var names []string
@@ -71,10 +71,10 @@ func (f *findings) unsaved(kinds []score.Kind, where string) {
 		names = append(names, fmt.Sprintf("%s %s with %d GPUs (%.1f GPU h, %d jobs)", k.User, cmp.Or(k.Name, "(no name)"), k.GPUs, k.Held, k.Jobs))
 	}
 	if more := len(out) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("and %d more kinds", more))
+		names = append(names, fmt.Sprintf("and %d more job types", more))
 	}
-	f.add(Warn, check, fmt.Sprintf("%s, %d jobs with %.1f of %.1f GPU h are taken never to save: %s", where, jobs, never, all, strings.Join(names, "; ")),
-		"fairlease stops such a job only while it is young, its work is lost then, and later it keeps its GPUs whoever waits",
+	f.add(Warn, check, fmt.Sprintf("%s, %d jobs with %.1f of %.1f GPU h count as never saving: %s", where, jobs, never, all, strings.Join(names, "; ")),
+		"fairlease stops such a job only while it is young, and its work is lost then; later it keeps its GPUs while others wait",
 		"talk to these users: a script traps USR1 and TERM, saves, resumes when it starts, and says #SBATCH --comment=saves=notice (or saves=1h) and"+
-			" --open-mode=append; or write a rule under saves in the configuration. fairlease shadow says what it costs")
+			" --open-mode=append; or write a rule under saves in the configuration; fairlease shadow shows the cost")
 }

@@ -30,11 +30,11 @@ func TestDoctorOfTheQueue(t *testing.T) {
 		return found[0]
 	}
 	saved := []cluster.Job{job(1, "ann", "preemptible", "gpu", 8), job(2, "bob", "", "long", 8), declares}
-	if got := look(saved...); got.Level != doctor.OK || got.Found != "in the queue, every kind of job is known or declared to save" {
+	if got := look(saved...); got.Level != doctor.OK || got.Found != "in the queue, every job type is known or declared to save" {
 		t.Errorf("%+v", got)
 	}
 	got := look(append(saved, job(4, "dan", "", "gpu", 4), job(5, "dan", "", "gpu", 4), job(6, "kim", "", "gpu", 16))...)
-	const want = "in the queue, 3 jobs with 48.0 of 96.0 GPU h are taken never to save: kim train# with 16 GPUs (32.0 GPU h, 1 jobs); dan train# with 4 GPUs (16.0 GPU h, 2 jobs)"
+	const want = "in the queue, 3 jobs with 48.0 of 96.0 GPU h count as never saving: kim train# with 16 GPUs (32.0 GPU h, 1 jobs); dan train# with 4 GPUs (16.0 GPU h, 2 jobs)"
 	if got.Level != doctor.Warn || got.Found != want || got.Means == "" || got.Do == "" {
 		t.Errorf("%+v, want %q", got, want)
 	}
@@ -42,7 +42,7 @@ func TestDoctorOfTheQueue(t *testing.T) {
 	for i := range 12 {
 		many = append(many, job(int64(10+i), fmt.Sprintf("u%02d", i), "", "gpu", 1))
 	}
-	if got := look(many...); !strings.HasSuffix(got.Found, "; u09 train# with 1 GPUs (2.0 GPU h, 1 jobs); and 2 more kinds") {
+	if got := look(many...); !strings.HasSuffix(got.Found, "; u09 train# with 1 GPUs (2.0 GPU h, 1 jobs); and 2 more job types") {
 		t.Errorf("%+v", got)
 	}
 }

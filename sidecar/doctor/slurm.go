@@ -19,7 +19,7 @@ import (
 // slurm compares Slurm's configuration with the needs of fairlease.
 func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	if s.SetupErr != nil {
-		f.add(Fail, "connection", failure.Cause(s.SetupErr), "Slurm cannot be asked", "correct the keys under slurm in the configuration")
+		f.add(Fail, "connection", failure.Cause(s.SetupErr), "Slurm cannot be reached", "correct the keys under slurm in the configuration")
 		return
 	}
 	if s.Err != nil {
@@ -30,12 +30,12 @@ func (f *findings) slurm(cfg *config.Config, s *Slurm) {
 	facts := &s.Facts
 	f.ok("version", "Slurm %s, cluster %s, API %s of %s", facts.Release, facts.Cluster, facts.Speaks, strings.Join(facts.Offered, " "))
 	if facts.Token != "" {
-		f.add(Warn, "token", facts.Token, "Slurm refuses everything with a token that has expired, and rounds pause", "see to it that the file is renewed in time; it is read again whenever it changes")
+		f.add(Warn, "token", facts.Token, "Slurm refuses an expired token, and rounds pause", "have the file renewed in time; fairlease reads it again when it changes")
 	}
 	f.rights(facts)
 	f.capacity(facts)
 	if facts.ConfError != "" {
-		f.add(Fail, "scontrol", facts.ConfError, "what the REST API cannot do goes through scontrol; slurm.conf could not be checked either",
+		f.add(Fail, "scontrol", facts.ConfError, "changes that the REST API lacks go through scontrol; slurm.conf was not checked either",
 			"set slurm.scontrol to a command that works for the daemon's user")
 	} else {
 		conf(facts.Conf).check(f, cfg, facts)
@@ -83,7 +83,7 @@ func (f *findings) capacity(facts *slurm.Facts) {
 	f.must(len(facts.Nodes) > 0, Fail, "GPUs", fmt.Sprintf("%d nodes with %s", len(facts.Nodes), view.Counts(models)),
 		"there is nothing to lease", "set GresTypes=gpu and the nodes' Gres in slurm.conf, and gres.conf")
 	if len(untyped) > 0 {
-		f.add(Warn, "GPU models", "no model is named on "+hostlist.Compress(untyped), "GPUs of all kinds count as one pool there", "name them: Gres=gpu:h100:8, and Type= in gres.conf")
+		f.add(Warn, "GPU models", "no model is named on "+hostlist.Compress(untyped), "all GPUs there count as one pool", "name them: Gres=gpu:h100:8, and Type= in gres.conf")
 	}
 }
 
@@ -121,16 +121,16 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 	f.must(c.has(slurm.ConfPriorityFlags, "ACCRUE_ALWAYS"), Warn, "PriorityFlags", is(slurm.ConfPriorityFlags),
 		"a job that waits for a lease, or was requeued, counts as young in Slurm's age factor", "add ACCRUE_ALWAYS to PriorityFlags")
 	f.must(c[slurm.ConfJobFileAppend] == "1", Warn, "JobFileAppend", is(slurm.ConfJobFileAppend),
-		"a job's output is truncated whenever its next lease begins, unless it was submitted with --open-mode=append", "set JobFileAppend=1")
+		"a job's output is truncated when its next lease begins, unless it was submitted with --open-mode=append", "set JobFileAppend=1")
 	f.must(c[slurm.ConfJobRequeue] != "0", Warn, "JobRequeue", is(slurm.ConfJobRequeue),
 		"jobs keep their GPUs until they end, unless submitted with --requeue", "set JobRequeue=1, or mark_requeue=yes in fairlease-plugin.conf")
 	f.gate(c, cfg)
 	f.must(c.hasPlugin(), Warn, "submit plugin", is(slurm.ConfJobSubmit),
-		"new jobs are gated only when a round sees them, up to an interval after they were submitted; idle GPUs may have started them by then",
+		"new jobs are gated at the next round, up to one interval after submission; Slurm may start them on idle GPUs before",
 		"install slurmplugin/job_submit_fairlease, or contrib/job_submit.lua")
 	if age, ok := c.seconds(slurm.ConfMinJobAge); ok {
 		least := max(3*cfg.Interval.Span(), cluster.Minute)
-		f.must(age >= least, Warn, "MinJobAge", is(slurm.ConfMinJobAge), "jobs that end may be forgotten before a round sees how",
+		f.must(age >= least, Warn, "MinJobAge", is(slurm.ConfMinJobAge), "Slurm may forget ended jobs before a round sees their end",
 			fmt.Sprintf("set MinJobAge to %d or more", least/cluster.Second))
 	}
 }
@@ -138,7 +138,7 @@ func (c conf) check(f *findings, cfg *config.Config, facts *slurm.Facts) {
 // gate says which gate is in use, and why.
 func (f *findings) gate(c conf, cfg *config.Config) {
 	const line = "add Licenses=fairlease:1000000 to slurm.conf (gate.license), if you can"
-	many := "each waiting job's begin time is put off every few minutes: a change of Slurm's for each, and its accrued age begins anew"
+	many := "each waiting job's begin time moves every few minutes: one change in Slurm per job, and its accrued age starts again"
 	total := ""
 	for item := range strings.SplitSeq(c[slurm.ConfLicenses], ",") {
 		if name, count, _ := strings.Cut(item, ":"); name == cfg.Gate.License && name != "" {
@@ -156,7 +156,7 @@ func (f *findings) gate(c conf, cfg *config.Config) {
 	default:
 		n, err := strconv.ParseInt(total, 10, 64)
 		f.must(err == nil && n >= 100_000, Warn, "gate", "the licence "+cfg.Gate.License+" (Slurm has "+total+")",
-			"if fairlease is down for longer than gate.ttl, no more than so many jobs can start", "raise it in Licenses of slurm.conf: 1000000 costs nothing")
+			"if fairlease is down for longer than gate.ttl, at most this many jobs can run", "raise it in Licenses of slurm.conf; 1000000 costs nothing")
 	}
 }
 
@@ -178,7 +178,7 @@ func (f *findings) tres(c conf, facts *slurm.Facts) {
 			gpus = append(gpus, tres)
 		}
 	}
-	f.must(c.has(key, "gres/gpu"), Fail, key, cmp.Or(strings.Join(gpus, ","), "no GPUs in it"), "Slurm does not tell how many GPUs jobs want or hold", "add gres/gpu to AccountingStorageTRES and restart slurmctld")
+	f.must(c.has(key, "gres/gpu"), Fail, key, cmp.Or(strings.Join(gpus, ","), "no GPUs in it"), "Slurm does not report how many GPUs jobs request or hold", "add gres/gpu to AccountingStorageTRES and restart slurmctld")
 	var missing []string
 	for i := range facts.Nodes {
 		for _, g := range facts.Nodes[i].GPUs {
@@ -188,7 +188,7 @@ func (f *findings) tres(c conf, facts *slurm.Facts) {
 		}
 	}
 	if len(missing) > 0 {
-		f.add(Warn, key, "without "+strings.Join(missing, ","), "Slurm's accounting does not tell GPU models apart", "add them to AccountingStorageTRES")
+		f.add(Warn, key, "without "+strings.Join(missing, ","), "Slurm's accounting does not distinguish GPU models", "add them to AccountingStorageTRES")
 	}
 }
 
@@ -209,11 +209,11 @@ func (f *findings) killWait(c conf, cfg *config.Config) {
 	switch {
 	case wait >= cfg.Lease.GrantTimeout.Span():
 		f.add(Fail, check, found+fmt.Sprintf(", lease.grant_timeout=%v", cfg.Lease.GrantTimeout),
-			"a job that ignores SIGTERM keeps its GPUs for KillWait, and the next job's grant is taken back before it can start", "lengthen lease.grant_timeout beyond KillWait")
+			"a job that ignores SIGTERM keeps its GPUs for KillWait, and the next job's grant expires before it can start", "lengthen lease.grant_timeout beyond KillWait")
 	case wait+notice.Span() < 30*cluster.Second:
-		f.add(Warn, check, found, "jobs have less than 30 s to save, scripts that do not hear the notice only KillWait", "lengthen KillWait or the notices")
+		f.add(Warn, check, found, "jobs have less than 30 s to save; scripts that do not get the notice have only KillWait", "lengthen KillWait or the notices")
 	case wait < 30*cluster.Second && cfg.Lease.SignalTo == "steps":
-		f.add(Warn, check, found, "scripts that run without srun do not hear the notice (lease.signal_to: steps) and have only KillWait to save", "lengthen KillWait to what a save takes")
+		f.add(Warn, check, found, "scripts without srun do not get the notice (lease.signal_to: steps) and have only KillWait to save", "lengthen KillWait to what a save takes")
 	default:
 		f.ok(check, "%s", found)
 	}
@@ -247,7 +247,7 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 		rules := cfg.Rules()
 		wrong, remarks := vcs.Against(seen, &rules)
 		for _, x := range wrong {
-			f.add(Fail, "cells", x.String(), "the daemon does not start, or take the file over", "correct the file, or Slurm")
+			f.add(Fail, "cells", x.String(), "the daemon does not start, or keeps its old file", "correct the file, or Slurm")
 		}
 		for _, r := range remarks {
 			f.add(Warn, "cells", r, "", "")
@@ -285,8 +285,8 @@ func (f *findings) longest(release string, partitions []cluster.Partition) {
 		return
 	}
 	f.add(Warn, "MaxTime", "none, or more than ten years: partition "+strings.Join(open, ", "),
-		"jobs whose ends are decades away, as far deadlines make them, keep slurmctld's backfill scheduler busy for ever while another job waits, and nobody is answered",
-		"set MaxTime of partitions to some years at most")
+		"jobs whose ends are decades away (by far deadlines) keep slurmctld's backfill scheduler busy for ever while another job waits; slurmctld then answers no request",
+		"set MaxTime of these partitions to at most some years")
 }
 
 func (f *findings) weights(snap *cluster.Snapshot) {
@@ -295,7 +295,7 @@ func (f *findings) weights(snap *cluster.Snapshot) {
 		sum += snap.Tenants[i].Weight
 	}
 	if sum == 0 {
-		f.add(Fail, "tenants", fmt.Sprintf("%d, none with a weight above 0", len(snap.Tenants)), "nobody is due anything",
+		f.add(Fail, "tenants", fmt.Sprintf("%d, none with a weight above 0", len(snap.Tenants)), "no tenant is due any GPU",
 			"add accounts with shares (sacctmgr), or correct tenants.level or tenants.weights")
 		return
 	}

@@ -36,7 +36,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "was granted " + gpus(r.Need, r.Pool) + w.till(r) + ": it was its turn" + w.standing(r)
 	},
 	cluster.BecauseRenewed: func(w Words, r *cluster.Reason) string {
-		return "had its lease renewed" + w.till(r) + ": still its turn, or nobody else could use the GPUs" + w.standing(r)
+		return "had its lease renewed" + w.till(r) + ": it is still its turn, or no other job could use the GPUs" + w.standing(r)
 	},
 	cluster.BecauseHolding: func(w Words, r *cluster.Reason) string {
 		return "holds its lease" + w.till(r) + w.standing(r)
@@ -49,9 +49,9 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	},
 	cluster.BecauseNotice: func(w Words, r *cluster.Reason) string {
 		if r.To != "" {
-			return "has notice: it moves to " + r.To + " when its lease ends," + w.at(r) + purpose(r) + "; it saves before, is requeued then, and its GPUs are kept for it there" + w.leaves(r)
+			return "has notice: it moves to " + r.To + " when its lease ends," + w.at(r) + purpose(r) + "; it should save before; it is then requeued, and its GPUs are kept for it there" + w.leaves(r)
 		}
-		return "has notice: its lease ends" + w.at(r) + " and is not renewed, the GPUs go to " + w.heir(r) + "; it is requeued then"
+		return "has notice: its lease ends" + w.at(r) + " and is not renewed; it is then requeued, and its GPUs go to " + w.heir(r)
 	},
 	cluster.BecauseEnding: func(w Words, r *cluster.Reason) string {
 		if r.To != "" {
@@ -63,24 +63,24 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		if r.Right == cluster.Opportunistic {
 			return "was requeued: its GPUs were lent, and their owner needs them; they go to " + w.heir(r)
 		}
-		return "was requeued in the middle of its term, so that a job can begin that never had a lease: its GPUs go to " + w.heir(r)
+		return "was requeued in mid-term, for a job that never had a lease: its GPUs go to " + w.heir(r)
 	},
 	cluster.BecauseExempt: func(_ Words, r *cluster.Reason) string {
-		return "is exempt, neither gated nor reclaimed, by order of an administrator" + because(r.Note)
+		return "is exempt by an administrator's override: it is never gated or requeued" + because(r.Note)
 	},
 	cluster.BecauseKept: func(w Words, r *cluster.Reason) string {
-		return "is never reclaimed: its lease is renewed" + w.next(r) + " whatever others wait for" + because(r.Note)
+		return "is never requeued: its lease is always renewed" + w.next(r) + because(r.Note)
 	},
 
 	// jobs that wait
 	cluster.BecauseBehind: func(w Words, r *cluster.Reason) string {
-		return join("; ", "waits for its turn: it needs "+gpus(r.Need, r.Pool)+", and what is free or comes free goes to others first",
+		return join("; ", "waits for its turn: it needs "+gpus(r.Need, r.Pool)+", and free ones go to other jobs first",
 			w.comparison(r), w.chance(r))
 	},
 	cluster.BecauseCells: func(w Words, r *cluster.Reason) string {
 		cut := ""
 		if r.Cut {
-			cut = "its gang fits into cells in so many ways that not all were weighed, so there may be one: fewer nodes or fewer constraints make that sure"
+			cut = "its gang fits into cells in too many ways to try all, so there may be one: request fewer nodes or constraints"
 		}
 		return join("; ", w.lacks(r, "is free"), cut, w.holder(r), w.after(r), w.comparison(r))
 	},
@@ -89,17 +89,17 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		if r.Note != "" {
 			how = "is left, since hardware is bad" + because(r.Note)
 		}
-		lent := "it is lent none of other tenants' GPUs any more"
+		lent := "it borrows no GPUs of other tenants any more"
 		if r.Fits > 0 {
-			lent = "it is lent other tenants' GPUs only where it ends before their owner is likely to recall them: now with a time limit that leaves it " + r.Fits.String() + " or less"
+			lent = "it borrows other tenants' GPUs only with at most " + r.Fits.String() + " left of its time limit: later, a recall is likely"
 		}
 		return join("; ", w.lacksOwn(r, how), "stops have cost it "+r.Spent.String()+" and its stop budget is spent (stop.allowance, stop.overhead), so "+lent, w.holder(r))
 	},
 	cluster.BecauseLost: func(w Words, r *cluster.Reason) string {
-		return join("; ", w.lacks(r, "is left, since hardware is bad"+because(r.Note)), "it can start when that is repaired, or when its tenant's own jobs give back a cell that it fits in", w.holder(r))
+		return join("; ", w.lacks(r, "is left, since hardware is bad"+because(r.Note)), "it can start when that is repaired, or when its tenant's jobs free a cell that fits", w.holder(r))
 	},
 	cluster.BecauseUnsafe: func(_ Words, r *cluster.Reason) string {
-		return "waits: the promises to virtual clusters do not add up" + because(r.Note) + "; nothing is granted until they do, and what runs keeps its lease; an administrator must look (fairlease cells check)"
+		return "waits: the promises to virtual clusters do not add up" + because(r.Note) + "; nothing is granted until they do, and running jobs keep their leases; an administrator should run fairlease cells check"
 	},
 	cluster.BecauseShape: func(w Words, r *cluster.Reason) string {
 		return join("; ", fmt.Sprintf("waits for GPUs that fit together: it needs %s, and %d are free, but not on nodes where it fits with its CPUs, memory and limits",
@@ -112,47 +112,47 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return join("; ", fmt.Sprintf("waits: the %d free GPUs are kept for %s", r.Free, w.heir(r)), w.chance(r))
 	},
 	cluster.BecauseBurst: func(w Words, r *cluster.Reason) string {
-		return join("; ", "waits: "+queuer(r)+" holds the most that it may while others wait (burst.max)", w.comparison(r), w.chance(r))
+		return join("; ", "waits: "+queuer(r)+" holds its maximum while others wait (burst.max)", w.comparison(r), w.chance(r))
 	},
 	cluster.BecauseLane: func(w Words, r *cluster.Reason) string {
-		return join("; ", "waits: once it runs it can no longer be stopped within its stop budget, and its tenant's other jobs of that kind hold what it is due; the rest of the GPUs is for young jobs and for other tenants",
+		return join("; ", "waits: once it runs, it cannot be stopped within its stop budget, and such jobs already hold what its tenant is due; the other GPUs are for young jobs and other tenants",
 			w.chance(r))
 	},
 	cluster.BecauseGather: func(w Words, r *cluster.Reason) string {
-		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "gathered for it as jobs end that cannot be stopped; when the last of them ends is not known"
+		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "gathered for it, as jobs that cannot be stopped end there; the end of the last one is not known"
 	},
 	cluster.BecauseLimit: func(w Words, r *cluster.Reason) string {
-		return join("; ", "waits: it would be its turn, but no more leases are ended for others in one round (reclaim.max)", w.comparison(r), w.chance(r))
+		return join("; ", "waits: it is its turn, but this round has ended the maximum number of leases (reclaim.max)", w.comparison(r), w.chance(r))
 	},
 	cluster.BecauseThreshold: func(w Words, r *cluster.Reason) string {
-		return join("; ", "waits: "+queuer(r)+" is not far enough behind to take GPUs from those that run (reclaim.threshold)", w.comparison(r), w.chance(r))
+		return join("; ", "waits: "+queuer(r)+" is not far enough behind to take GPUs from running jobs (reclaim.threshold)", w.comparison(r), w.chance(r))
 	},
 	cluster.BecauseInactive: func(w Words, r *cluster.Reason) string {
 		if r.Note == "begin" {
-			return "waits for its own begin time" + w.at(r) + "; until then it is owed nothing"
+			return "waits for its own begin time" + w.at(r) + "; until then it is due nothing"
 		}
-		return "could not start even on an empty cluster: " + or(r.Note, "it is held back in Slurm") + "; until then it is owed nothing"
+		return "could not start even on an empty cluster: " + or(r.Note, "it is held in Slurm") + "; until it could, it is due nothing"
 	},
 	cluster.BecauseFailed: func(w Words, r *cluster.Reason) string {
 		return "was granted GPUs, but Slurm did not start it" + slurmSays(r.Note) + "; tried again" + w.at(r)
 	},
 	cluster.BecauseIdleOnly: func(_ Words, r *cluster.Reason) string {
-		return "waits for " + gpus(r.Need, r.Pool) + " that are idle: it asked for no others (gpus=idle)"
+		return "waits for " + gpus(r.Need, r.Pool) + ": it asked for idle ones only (gpus=idle)"
 	},
 	cluster.BecauseFrozen: func(_ Words, r *cluster.Reason) string {
-		return "is frozen by order of an administrator" + because(r.Note)
+		return "is frozen by an administrator's override" + because(r.Note)
 	},
 	cluster.BecauseTooBig: func(_ Words, r *cluster.Reason) string {
 		return "fits nowhere: it needs " + gpus(r.Need, r.Pool) + ", and no healthy nodes of its partitions could hold it even if they were empty"
 	},
 	cluster.BecauseReserved: func(_ Words, r *cluster.Reason) string {
-		return "waits: its time limit runs into a reservation wherever it could run" + because(r.Note)
+		return "waits: its time limit overlaps a reservation on all nodes where it could run" + because(r.Note)
 	},
 	cluster.BecauseUntouched: func(_ Words, r *cluster.Reason) string {
 		return "is not managed by fairlease" + because(r.Note) + "; Slurm alone decides"
 	},
 	cluster.BecauseCompleting: func(Words, *cluster.Reason) string {
-		return "still cleans up its last attempt; then it can have its next lease"
+		return "is still cleaning up its last attempt; its next lease can follow then"
 	},
 	cluster.BecauseDone: func(_ Words, r *cluster.Reason) string {
 		return "is over" + because(r.Note)
@@ -169,7 +169,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		return "is no longer needed"
 	},
 	cluster.BecauseHandOver: func(Words, *cluster.Reason) string {
-		return "keeps the nodes for the next lease while the last one is cleared away"
+		return "keeps the nodes for the next lease while the last job cleans up"
 	},
 	cluster.BecauseFence: func(Words, *cluster.Reason) string {
 		return "keeps jobs of other partitions off the cells of a virtual cluster"
@@ -180,7 +180,7 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 func (w Words) lacks(r *cluster.Reason, how string) string {
 	need := "it needs " + gpus(r.Need, r.Pool) + ", and "
 	if r.Cell == "" {
-		return "waits: " + need + "no cell of its tenant that it fits in " + how + ", and nothing that could be lent to it"
+		return "waits: " + need + "no cell of its tenant that fits " + how + ", and no GPUs can be lent to it"
 	}
 	cell := "no cell of type " + r.Cell
 	if r.Chain != "" && r.Chain != r.Cell {
@@ -192,7 +192,7 @@ func (w Words) lacks(r *cluster.Reason, how string) string {
 // lacksOwn names the cell that a job waits for if it gets no lent GPUs.
 func (w Words) lacksOwn(r *cluster.Reason, how string) string {
 	if r.Cell == "" {
-		return "waits: it needs " + gpus(r.Need, r.Pool) + ", and no cell of its tenant that it fits in " + how
+		return "waits: it needs " + gpus(r.Need, r.Pool) + ", and no cell of its tenant that fits " + how
 	}
 	return w.lacks(r, how)
 }
@@ -218,18 +218,18 @@ func (w Words) after(r *cluster.Reason) string {
 	case r.Right == "":
 		return "when that job ends, the cell is free"
 	}
-	return "when that lease ends, it is renewed or the cell goes to whose turn it is then"
+	return "when that lease ends, it is renewed, or the cell goes to the next job in turn"
 }
 
 // Right explains the right of a lease of that class.
 func Right(class cluster.LeaseClass) string {
 	switch class {
 	case cluster.Guaranteed:
-		return "guaranteed: it stands in its tenant's own cells, which no other tenant can take"
+		return "guaranteed: it holds cells of its own tenant, which no other tenant can take"
 	case cluster.Shared:
-		return "shared: by its tenant's share; at the end of the term the GPUs go to whose turn it is then"
+		return "shared: it holds a part of its tenant's share; at the end of the term the GPUs go to the next job in turn"
 	case cluster.Opportunistic:
-		return "opportunistic: the GPUs are lent; recalled at once when their owner needs them"
+		return "opportunistic: its GPUs are lent, and recalled at once when their owner needs them"
 	}
 	return string(class)
 }
@@ -270,11 +270,11 @@ func (w Words) comparison(r *cluster.Reason) string {
 	if r.Other == "" {
 		return queue
 	}
-	other, own := "tenant "+r.Other, "its own"
+	other, own := "tenant "+r.Other, "this job's tenant"
 	if r.Queue == cluster.JobQueues {
-		other, own = w.Name(r.OtherJob)+" of "+other, "it"
+		other, own = w.Name(r.OtherJob)+" of "+other, "this job"
 	}
-	return join("; ", fmt.Sprintf("%s went before it, being %s, while %s is %s", other, Behind(r.OtherBehind), own, Behind(r.Behind)), queue)
+	return join("; ", fmt.Sprintf("%s went first: it is %s, %s is %s", other, Behind(r.OtherBehind), own, Behind(r.Behind)), queue)
 }
 
 // queuer names the claimant that queues for a job.
@@ -288,14 +288,14 @@ func queuer(r *cluster.Reason) string {
 // Debt says what a tenant is owed or owes in a pool, its current repayments, and when it will be
 // settled at this rate.
 func Debt(st *cluster.Standing) string {
-	what, how := "%s is owed %.2f GPU-hours of %s that others had of its due", "it is given %.2f GPUs for that"
+	what, how := "%s is owed %.2f GPU-hours of %s that others had of its due", "it gets %.2f GPUs in repayment"
 	if st.Owed < 0 {
-		what, how = "%s owes %.2f GPU-hours of %s that it had of others' dues", "it gives %.2f GPUs for that"
+		what, how = "%s owes %.2f GPU-hours of %s that it had of others' dues", "it gives %.2f GPUs in repayment"
 	}
 	debt := fmt.Sprintf(what, st.Tenant, max(st.Owed, -st.Owed).Hours(), st.Pool)
 	even, ok := st.EvenIn()
 	if !ok {
-		return debt + "; nothing is repaid now: it is never even at this pace"
+		return debt + "; nothing is repaid now"
 	}
 	return debt + "; " + fmt.Sprintf(how, float64(max(st.Repays, -st.Repays))/float64(cluster.WholeGPU)) + " and is even in " + even.String() + " at this pace"
 }
@@ -340,7 +340,7 @@ func (w Words) next(r *cluster.Reason) string {
 	if r.Until == 0 {
 		return ""
 	}
-	return ", next" + w.at(r) + ","
+	return ", next" + w.at(r)
 }
 
 // leaves names the beneficiary of the GPUs that a moving job leaves.
@@ -348,13 +348,13 @@ func (w Words) leaves(r *cluster.Reason) string {
 	if r.For == 0 {
 		return ""
 	}
-	return "; those that it leaves go to " + w.Name(r.For)
+	return "; the GPUs that it leaves go to " + w.Name(r.For)
 }
 
 // heir names the job that gets the GPUs.
 func (w Words) heir(r *cluster.Reason) string {
 	if r.For == 0 {
-		return "others who are further behind"
+		return "jobs that are further behind"
 	}
 	return w.Name(r.For)
 }

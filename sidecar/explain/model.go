@@ -10,7 +10,7 @@ import (
 func Worth(speedup float64, source cluster.Source) string {
 	switch {
 	case source == "":
-		return "nobody knows how fast it runs there"
+		return "its throughput there is unknown"
 	case speedup == 0:
 		return "it does not run there (" + string(source) + ")"
 	case speedup == 1:
@@ -23,7 +23,7 @@ func Worth(speedup float64, source cluster.Source) string {
 func purpose(r *cluster.Reason) string {
 	switch {
 	case r.Trial:
-		return ", to show how fast its kind is there"
+		return ", for a trial: its type has not been measured there"
 	case r.Speed > 1000:
 		return fmt.Sprintf(", where it is %.2f times as fast", float64(r.Speed)/1000)
 	}
@@ -45,11 +45,11 @@ func Undone(why string) string {
 }
 
 var undone = map[string]string{
-	"left":        "somebody has left, or a model",
-	"speedups":    "it gains no more",
-	"entitlement": "somebody is due less than it gives",
-	"demand":      "somebody cannot use what it gets",
-	"policy":      "the policy is another, or has no answer",
+	"left":        "a side or a model has left",
+	"speedups":    "the trade gains no more",
+	"entitlement": "a side is due less than it gives",
+	"demand":      "a side cannot use what it gets",
+	"policy":      "the policy has changed, or has no answer",
 }
 
 func party(n cluster.PartyName) string { return or(n.Kind, n.Tenant) }

@@ -13,7 +13,7 @@ func TestWhatAModelIsWorth(t *testing.T) {
 		source  cluster.Source
 		want    string
 	}{
-		{1, "", "nobody knows how fast it runs there"},
+		{1, "", "its throughput there is unknown"},
 		{0, cluster.Declared, "it does not run there (declared)"},
 		{1, cluster.Observed, "slowest (observed)"},
 		{3.14159, cluster.Estimated, "3.14 times as fast as on the slowest (estimated)"},
@@ -32,13 +32,13 @@ func TestAMoveInWords(t *testing.T) {
 		want   string
 	}{
 		{cluster.Reason{Code: cluster.BecauseNotice, Pool: "k80", To: "v100", Speed: 2400, Until: w.Now.Add(cluster.Minute)},
-			"has notice: it moves to v100 when its lease ends, at 08:01:00 (in 00:01:00), where it is 2.40 times as fast; it saves before, is requeued then, and its GPUs are kept for it there"},
+			"has notice: it moves to v100 when its lease ends, at 08:01:00 (in 00:01:00), where it is 2.40 times as fast; it should save before; it is then requeued, and its GPUs are kept for it there"},
 		{cluster.Reason{Code: cluster.BecauseNotice, Pool: "v100", To: "k80", Speed: 400, Until: w.Now.Add(cluster.Minute), For: 7},
-			"has notice: it moves to k80 when its lease ends, at 08:01:00 (in 00:01:00), where its tenant is due GPUs; it saves before, is requeued then, and its GPUs are kept for it there; those that it leaves go to job 4711_3"},
+			"has notice: it moves to k80 when its lease ends, at 08:01:00 (in 00:01:00), where its tenant is due GPUs; it should save before; it is then requeued, and its GPUs are kept for it there; the GPUs that it leaves go to job 4711_3"},
 		{cluster.Reason{Code: cluster.BecauseEnding, Pool: "k80", To: "v100", Queue: cluster.JobQueues, For: 7},
-			"was requeued to move to v100, where it is due GPUs; its GPUs are kept for it there; those that it leaves go to job 4711_3"},
+			"was requeued to move to v100, where it is due GPUs; its GPUs are kept for it there; the GPUs that it leaves go to job 4711_3"},
 		{cluster.Reason{Code: cluster.BecauseEnding, Pool: "v100", To: "k80", Speed: 1500, Trial: true},
-			"was requeued to move to k80, to show how fast its kind is there; its GPUs are kept for it there"},
+			"was requeued to move to k80, for a trial: its type has not been measured there; its GPUs are kept for it there"},
 	} {
 		if got := w.Reason(x.reason); got != x.want {
 			t.Errorf("%q, want %q", got, x.want)

@@ -37,13 +37,13 @@ func (w Words) Saves(r *cluster.StopReport) []string {
 		}
 		out = append(out, known)
 	} else {
-		out = append(out, "no evidence: it neither declared it (--comment=saves=30m) nor was it seen after a requeue")
+		out = append(out, "no evidence: it has no declaration (--comment=saves=30m), and no requeue of its type was observed")
 	}
 	if s.Source == cluster.FromConduct && s.Resumes == cluster.UnknownResumption {
-		out = append(out, "whether it goes on from its saves has not been seen yet")
+		out = append(out, "a resumption from its saves has not been observed yet")
 	}
 	if h := r.Habit; h != nil && h.Resumed+h.Restarted > 0 {
-		out = append(out, fmt.Sprintf("of its type %d went on from a save after a requeue, %d restarted", h.Resumed, h.Restarted))
+		out = append(out, fmt.Sprintf("of its type, %d resumed from a save after a requeue, %d restarted from the beginning", h.Resumed, h.Restarted))
 	}
 	if r.Short {
 		out = append(out, fmt.Sprintf("the notice is too short for that: %s of %s (lease.notice); it counts as never", r.Notice, s.Takes))
@@ -53,7 +53,7 @@ func (w Words) Saves(r *cluster.StopReport) []string {
 
 // rank names the kind of evidence.
 var rank = map[cluster.SavingSource]string{
-	cluster.FromConduct:     "seen",
+	cluster.FromConduct:     "observed",
 	cluster.FromDeclaration: "declared",
 	cluster.FromSite:        "configured",
 }
@@ -68,13 +68,13 @@ func (w Words) Stops(r *cluster.StopReport) []string {
 	if r.Stops > 0 {
 		so = fmt.Sprintf("%s so far, which cost it %s", times(r.Stops), r.Spent)
 		if r.Beyond > 0 {
-			so += fmt.Sprintf("; %s beyond its stop budget, for recalls of GPUs that were lent to it, orders of administrators, or nodes that were drained or failed", times(r.Beyond))
+			so += fmt.Sprintf("; %s beyond its stop budget, for recalls of lent GPUs, overrides, or drained or failed nodes", times(r.Beyond))
 		}
 	}
-	out := []string{so, fmt.Sprintf("a stop now would cost it %s, a start of %s among that; its budget is %s", r.Cost, r.Begin, max(r.Budget, 0))}
+	out := []string{so, fmt.Sprintf("a stop now would cost it %s, including a start of %s; its budget is %s", r.Cost, r.Begin, max(r.Budget, 0))}
 	switch {
 	case r.Dear != "":
-		return append(out, "is not stopped now: stops have cost all jobs on "+r.Dear+" GPUs together as much as they may (stop.total)")
+		return append(out, "is not stopped now: the cost of all stops on "+r.Dear+" GPUs has reached its limit (stop.total)")
 	case r.May && r.Until > 0:
 		return append(out, "may be stopped until "+w.Time(r.Until)+w.then(r))
 	case r.May:
@@ -82,9 +82,9 @@ func (w Words) Stops(r *cluster.StopReport) []string {
 	case r.From > 0:
 		return append(out, "may be stopped from "+w.Time(r.From)+" on")
 	case r.Saving.Resumes == cluster.Restarted:
-		return append(out, "it will not be stopped again before it ends, for it would restart from the beginning")
+		return append(out, "it will not be stopped again before it ends, since it would restart from the beginning")
 	}
-	return append(out, "it will not be stopped before it ends, for that would destroy more than its budget")
+	return append(out, "it will not be stopped before it ends, since that would exceed its budget")
 }
 
 // Destroyed says what a job's stops destroyed, and how certain that is; "" = nothing.
@@ -96,9 +96,9 @@ func Destroyed(r *cluster.Record) string {
 		time cluster.GPUTime
 		how  string
 	}{
-		{known, "exactly %s, by the saves that it reported or since it starts from the beginning"},
-		{bounded, "at most %s, by when it saves"},
-		{unknown, "at most %s, as if it never saved: nothing is known of how it saves"},
+		{known, "exactly %s, by its reported saves, or since it restarts from the beginning"},
+		{bounded, "at most %s, by how it saves"},
+		{unknown, "at most %s: how it saves is unknown, so this assumes that it never does"},
 	} {
 		if part.time > 0 {
 			parts = append(parts, fmt.Sprintf(part.how, GPUTime(part.time)))
@@ -107,7 +107,7 @@ func Destroyed(r *cluster.Record) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "its stops destroyed " + strings.Join(parts, "; ") + "; this is overhead, not received"
+	return "its stops destroyed " + strings.Join(parts, "; ") + "; this is overhead and does not count as received"
 }
 
 // GPUTime gives GPU time in a suitable unit.

@@ -63,7 +63,7 @@ func Worded(err error) bool {
 
 // Unwritten says that a file or folder cannot be written.
 func Unwritten(path string, err error) error {
-	return &Error{Code: No, What: path + " cannot be written", Err: err, Next: "name a place that you may write to"}
+	return &Error{Code: No, What: path + " cannot be written", Err: err, Next: "choose a place that you may write to"}
 }
 
 // Cause gives the innermost error, which is the actionable one. The layers above it say what was

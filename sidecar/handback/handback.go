@@ -55,25 +55,25 @@ func (b *Back) readState() {
 func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 	b.readState()
 	not := func(format string, args ...any) error {
-		p.Printf("nothing is released: %s; what fairlease has left in Slurm lapses by itself (gates within %v, reservations at their end)\n",
+		p.Printf("nothing is released: %s; gates lapse by themselves within %v, reservations at their end\n",
 			fmt.Sprintf(format, args...), b.Config.Gate.TTL)
 		return nil
 	}
 	s, err := connect.Journal(ctx, b.Config)
 	if err != nil {
-		return not("whether another daemon is seated cannot be known: %s", firstLine(err))
+		return not("PostgreSQL cannot say whether another daemon leads: %s", firstLine(err))
 	}
 	defer s.Close()
 	last, err := s.LastSeat(ctx)
 	switch {
 	case err != nil:
-		return not("whether another daemon is seated cannot be known: %s", firstLine(err))
+		return not("PostgreSQL cannot say whether another daemon leads: %s", firstLine(err))
 	case last == nil:
-		return not("no daemon was ever seated")
+		return not("no daemon has ever led")
 	case last.Term != b.release.State.Term:
-		return not("the daemon that crashed was not the last one in the seat, %s was (term %d)", last.Holder, last.Term)
+		return not("the daemon that crashed was not the last leader, %s was (term %d)", last.Holder, last.Term)
 	case !last.Ended && Living(last):
-		return not("%s is seated (term %d)", last.Holder, last.Term)
+		return not("%s leads (term %d)", last.Holder, last.Term)
 	}
 	if !b.DryRun {
 		seat, err := s.Succeed(ctx, connect.Holder(), last.Term)
@@ -150,10 +150,10 @@ func released(p *view.Page, done *daemon.Released) {
 		p.Printf("%s %s\n", p.Paint("failed:", "red"), f)
 	}
 	if len(done.Failed) > 0 {
-		p.Printf("next: run fairlease release again; what is left lapses by itself (gate.ttl)\n")
+		p.Printf("next: run fairlease release again; remaining gates lapse by themselves (gate.ttl)\n")
 	}
 	if n := len(done.Pinned); n > 0 {
-		p.Printf("note: %d running jobs keep the node list of their lease, which Slurm lets nobody change while they run (job %v%s); it matters only if they are requeued\n",
+		p.Printf("note: %d running jobs keep the node list of their lease (job %v%s); Slurm does not allow changes while they run, and it matters only if they are requeued\n",
 			n, done.Pinned[0], map[bool]string{true: ", …"}[n > 1])
 	}
 }
@@ -170,7 +170,7 @@ func (b *Back) wouldRelease(ctx context.Context, p *view.Page) error {
 		return p.Encode(actions)
 	}
 	if len(actions) == 0 {
-		p.Printf("nothing of ours is in Slurm\n")
+		p.Printf("fairlease has nothing left in Slurm\n")
 		return nil
 	}
 	p.Table(p.ReleaseTable(actions))
@@ -185,14 +185,14 @@ func (b *Back) remember(ctx context.Context, anyway bool) error {
 	}
 	s, err := connect.Journal(ctx, b.Config)
 	if err != nil {
-		fmt.Fprintf(b.Errors, "fairlease: %v; going on without it: whether a daemon is seated is not known, one that is will gate jobs again\n", err)
+		fmt.Fprintf(b.Errors, "fairlease: %v; going on without it; a daemon that leads will gate the jobs again\n", err)
 		return nil
 	}
 	defer s.Close()
 	last, err := s.LastSeat(ctx)
 	if err == nil && !anyway && last != nil && !last.Ended && Living(last) {
-		return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s is seated and gates jobs again in its next round", last.Holder),
-			Next: "stop it first (systemctl stop fairlease), or set mode: observe and reload it, then release; or --force"}
+		return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s leads and gates jobs again in its next round", last.Holder),
+			Next: "stop it (systemctl stop fairlease), or set mode: observe and reload it; then release; or use --force"}
 	}
 	b.recall(ctx, s)
 	return nil

@@ -52,7 +52,7 @@ func TestWithoutAJournal(t *testing.T) {
 	cfg.Slurm.Address, cfg.Slurm.Retries = "unix://"+dir+"/none", 0
 	var out, errs bytes.Buffer
 	b := &handback.Back{Config: cfg, Errors: &errs}
-	if err := b.AfterCrash(t.Context(), &view.Page{Out: &out}); err != nil || !strings.HasPrefix(out.String(), "nothing is released: whether another daemon is seated cannot be known") {
+	if err := b.AfterCrash(t.Context(), &view.Page{Out: &out}); err != nil || !strings.HasPrefix(out.String(), "nothing is released: PostgreSQL cannot say whether another daemon leads") {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	var f *failure.Error

@@ -122,7 +122,7 @@ func Kept(path string) (said string, err error) {
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
-			said, err = fmt.Sprintf("%s: the engine breaks down: %v\n%s", path, cause, debug.Stack()), failure.Quiet(failure.No)
+			said, err = fmt.Sprintf("%s: the engine fails: %v\n%s", path, cause, debug.Stack()), failure.Quiet(failure.No)
 		}
 	}()
 	plan, err := Decide(text)

@@ -45,7 +45,7 @@ func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) 
 	if p.ForPeople() {
 		p.Printf("%s  nothing is written or changed\n", p.Paint(fmt.Sprintf("Round %d, as it would be now, in mode %s.", plan.Round, cfg.Mode), "bold"))
 		if journal == nil {
-			p.Printf("No database is configured: decided as if fairlease had never looked before.\n")
+			p.Printf("No database is configured: decided as in a first round.\n")
 		}
 		p.Printf("\n")
 	}
@@ -87,7 +87,7 @@ func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
 	report, err := d.Once(ctx)
 	if errors.Is(err, daemon.ErrTaken) {
 		return &failure.Error{Code: failure.No, What: "no round was made", Err: whoSits(ctx, cfg, p, err),
-			Next: "that daemon makes rounds by itself; to see what the next one would do: fairlease round --dry-run"}
+			Next: "that daemon makes the rounds; to see the next one: fairlease round --dry-run"}
 	}
 	if err != nil {
 		return connect.RoundFailed(cfg, err)
@@ -102,7 +102,7 @@ func Once(ctx context.Context, cfg *config.Config, p *view.Page) error {
 	for i, o := range report.Outcomes {
 		if !o.OK && !o.Skipped {
 			return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s of %s failed", report.Plan.Actions[i].Verb, view.Subject(&report.Plan.Actions[i])),
-				Err: errors.New(o.Error), Next: "the next round looks again and does what is still to be done"}
+				Err: errors.New(o.Error), Next: "nothing: the next round checks again and does what is left"}
 		}
 	}
 	return nil
@@ -119,5 +119,5 @@ func whoSits(ctx context.Context, cfg *config.Config, p *view.Page, taken error)
 	if err != nil || seat == nil {
 		return taken
 	}
-	return fmt.Errorf("%s is seated since %s, seen %v ago", seat.Holder, p.Time(cluster.InstantOf(seat.Acquired)), seat.Silent.Round(time.Millisecond))
+	return fmt.Errorf("%s leads since %s, seen %v ago", seat.Holder, p.Time(cluster.InstantOf(seat.Acquired)), seat.Silent.Round(time.Millisecond))
 }

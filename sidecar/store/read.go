@@ -222,7 +222,7 @@ type Seated struct {
 
 // Seated gives the holder of the seat; nil = none.
 func (s *Store) Seated(ctx context.Context) (*Seated, error) {
-	all, err := collect[Seated](ctx, s, "reading who has the seat", seatNow)
+	all, err := collect[Seated](ctx, s, "reading the leader", seatNow)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 
 // ErrDeposed means that the leadership has ended: another daemon may act now, and nothing was
 // written.
-var ErrDeposed = errors.New("the seat was lost: another daemon may act now")
+var ErrDeposed = errors.New("leadership was lost: another daemon may act now")
 
 // TakenError names the holder of the seat.
 type TakenError struct {
@@ -26,7 +26,7 @@ type TakenError struct {
 }
 
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("the seat is taken by %s (term %d, seen %s ago); it is free in %s if nothing more is heard",
+	return fmt.Sprintf("%s leads (term %d, seen %s ago); leadership is free in %s without another sign of life",
 		e.Holder, e.Term, e.Silent.Round(time.Millisecond), e.Left.Round(time.Millisecond))
 }
 
@@ -95,7 +95,7 @@ func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Sea
 		return nil, s.taken(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("taking the seat: %w", err)
+		return nil, fmt.Errorf("taking leadership: %w", err)
 	}
 	seat.heard(asked)
 	return seat, nil
@@ -113,7 +113,7 @@ type LastSeat struct {
 
 // LastSeat gives the last holder, current or not; nil = there was none.
 func (s *Store) LastSeat(ctx context.Context) (*LastSeat, error) {
-	all, err := collect[LastSeat](ctx, s, "reading who was seated last", seatLast)
+	all, err := collect[LastSeat](ctx, s, "reading the last leader", seatLast)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s *Store) taken(ctx context.Context) error {
 func (s *Seat) Keep(ctx context.Context) error {
 	asked := time.Now()
 	if err := s.learn(asked, s.renew(ctx, s.store.pool)); err != nil {
-		return fmt.Errorf("keeping the seat: %w", err)
+		return fmt.Errorf("keeping leadership: %w", err)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (s *Seat) Resign(ctx context.Context) error {
 	_, err := s.store.pool.Exec(ctx, seatResign, s.Term)
 	s.lose()
 	if err != nil {
-		return fmt.Errorf("giving up the seat (another can take it in %s): %w", s.store.config.Takeover, err)
+		return fmt.Errorf("giving up leadership (another daemon can take it in %s): %w", s.store.config.Takeover, err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func (d *Desk) submit(ctx context.Context, o *Request, trials []*Trial) error {
 		x.ID, x.Job, x.State, x.Began, taken = id, id.String(), "submitted", d.Now(), true
 	}
 	if refused != nil && !taken {
-		return &failure.Error{Code: failure.No, What: "sbatch took none of the jobs", Err: refused, Next: "try the line that --dry-run shows"}
+		return &failure.Error{Code: failure.No, What: "sbatch refused all jobs", Err: refused, Next: "try the line that --dry-run shows"}
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (d *Desk) await(ctx context.Context, o *Request, trials []*Trial, receive f
 		}
 		upTo, err := receive(ctx, trials)
 		if err != nil && ctx.Err() == nil {
-			line.Say("what the jobs report cannot be read: " + failure.Cause(err))
+			line.Say("the jobs' reports cannot be read: " + failure.Cause(err))
 		}
 		line.Set(following(trials, line.Terminal))
 		if over && (err == nil && upTo >= last || d.Now().Sub(last) > lateReports) {

@@ -60,13 +60,13 @@ func (o *Request) Check() error {
 	}
 	text, err := os.ReadFile(o.Script)
 	if err == nil && !bytes.HasPrefix(text, []byte("#!")) {
-		err = errors.New("sbatch takes no script that does not begin with #!, as in #!/bin/bash")
+		err = errors.New("it does not begin with #!, as in #!/bin/bash, which sbatch requires")
 	}
 	if at := adds.FindString(string(text)); err == nil && at != "" {
-		err = fmt.Errorf("it has %q, which counts beside what is asked for here", strings.TrimSpace(at))
+		err = fmt.Errorf("it has %q, which would add to the options of the measurement; remove the line", strings.TrimSpace(at))
 	}
 	if err != nil {
-		return &failure.Error{Code: failure.Misuse, What: "the batch script cannot be used", Err: err, Next: "fairlease profile KIND SCRIPT; its arguments stand behind --"}
+		return &failure.Error{Code: failure.Misuse, What: "the batch script cannot be used", Err: err, Next: "call fairlease profile KIND SCRIPT; arguments of the script follow --"}
 	}
 	return nil
 }
@@ -124,6 +124,6 @@ func noLogin(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &failure.Error{Code: failure.Absent, What: "Slurm cannot be asked", Err: err,
+	return &failure.Error{Code: failure.Absent, What: "Slurm does not answer", Err: err,
 		Next: "run it where sbatch and scontrol work, as on a login node; check that slurmctld runs"}
 }

@@ -38,21 +38,21 @@ func (d *Desk) source(ctx context.Context, o *Request) (*source, error) {
 			}
 			s.Close()
 		}
-		if why = "no policy divides unlike GPU models in the newest round"; err != nil {
+		if why = "no policy divided heterogeneous GPU models in the newest round"; err != nil {
 			why = failure.Cause(err)
 		}
 	}
 	if folder == "" {
-		return nil, &failure.Error{Code: failure.Misuse, What: "nobody here would hear what the jobs report: the journal is of no use (" + why + "), and no folder is known",
-			Next: "set FAIRLEASE_PROGRESS_FOLDER to a folder that the nodes see, with one of your own in it; or --no-wait, and read fairlease profiles where the journal can be"}
+		return nil, &failure.Error{Code: failure.Misuse, What: "the jobs' reports could not be received: the journal does not take them (" + why + "), and no folder is configured",
+			Next: "set FAIRLEASE_PROGRESS_FOLDER to a shared folder with a subfolder of yours; or use --no-wait, and run fairlease profiles where the journal can be reached"}
 	}
 	me, err := user.Current()
 	if err != nil {
-		return nil, &failure.Error{Code: failure.No, What: "the program cannot tell who runs it", Err: err}
+		return nil, &failure.Error{Code: failure.No, What: "the present user cannot be determined", Err: err}
 	}
 	if info, err := os.Stat(filepath.Join(folder, me.Username)); err != nil || !info.IsDir() {
-		return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s has no folder %s, in which your jobs would leave their reports", folder, me.Username),
-			Next: "have the administrator make it, or set FAIRLEASE_PROGRESS_FOLDER"}
+		return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s has no folder %s for your jobs' reports", folder, me.Username),
+			Next: "ask the administrator for it, or set FAIRLEASE_PROGRESS_FOLDER"}
 	}
 	drop := &telemetry.Drop{Folder: folder}
 	book := profile.New(profile.Default(), nil, nil)

@@ -62,7 +62,7 @@ func (o *Request) Trials(nodes []slurm.UserNode) ([]*Trial, error) {
 		}
 	}
 	if len(in) == 0 {
-		return nil, &failure.Error{Code: failure.No, What: "no node of partition " + strings.Join(o.Partitions, ", ") + " has GPUs", Next: "name others with --partition; sinfo has them"}
+		return nil, &failure.Error{Code: failure.No, What: "no node of partition " + strings.Join(o.Partitions, ", ") + " has GPUs", Next: "choose others with --partition; sinfo lists them"}
 	}
 	models := slices.Compact(slices.Sorted(slices.Values(o.Models)))
 	if len(models) == 0 {
@@ -76,7 +76,7 @@ func (o *Request) Trials(nodes []slurm.UserNode) ([]*Trial, error) {
 		}
 		x := &Trial{Model: m}
 		if m == Untyped && len(in) > 1 {
-			x.State, x.Note = "skipped", "its nodes name no GPU model, so Slurm cannot be asked for it"
+			x.State, x.Note = "skipped", "its nodes name no GPU model, so a job cannot request it"
 		} else {
 			o.fit(x, in[m])
 		}

@@ -38,7 +38,7 @@ func write(ctx context.Context, p *view.Page, o *Request, trials []*Trial) error
 		return interrupted(trials)
 	}
 	if !o.Wait && !p.JSON && !p.Parsable {
-		p.Printf("\nwhat they report: fairlease profiles %s\n", o.Kind)
+		p.Printf("\nresults: fairlease profiles %s\n", o.Kind)
 	}
 	if !all {
 		return failure.Quiet(failure.No)
@@ -62,7 +62,7 @@ func (x *Trial) unmeasured() string {
 	case x.State == "COMPLETED" || x.State == "TIMEOUT":
 		return "it did not report twice, ten seconds apart" + see
 	case x.State == "forgotten":
-		return "Slurm does not know its job any more"
+		return "Slurm no longer knows its job"
 	}
 	return "its job ended as " + x.State + ", exit code " + cmp.Or(x.exit, "unknown") + see
 }
@@ -76,7 +76,7 @@ func interrupted(trials []*Trial) error {
 	f := &failure.Error{Code: failure.No, What: "interrupted: jobs that had not started are cancelled, and none is left"}
 	if len(left) > 0 {
 		f.What = "interrupted: jobs that had not started are cancelled; left " + strings.Join(left, ", ")
-		f.Next = "scancel " + strings.Join(left, " ") + " ends them; what they report counts all the same"
+		f.Next = "scancel " + strings.Join(left, " ") + " ends them; their reports count all the same"
 	}
 	return f
 }

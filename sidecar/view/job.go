@@ -144,21 +144,21 @@ func (x *Explanation) Write(p *Page) {
 	if e := x.Effective; e != nil {
 		rho := ""
 		if e.Rho != nil {
-			rho = fmt.Sprintf("; rho %.3f by measured speedups", *e.Rho)
+			rho = fmt.Sprintf("; measured rho %.3f", *e.Rho)
 		}
-		say("", "%s in all: its GPUs do as much as %.2f of the slowest model, its share by weight would do %.2f%s", e.Tenant, e.Throughput, e.Share, rho)
+		say("", "%s in all: its GPUs are worth %.2f of the slowest model, its share by weight %.2f%s", e.Tenant, e.Throughput, e.Share, rho)
 	}
 	for i, o := range x.Overrides {
 		name := ""
 		if i == 0 {
-			name = "Orders"
+			name = "Overrides"
 		}
 		say(name, "%s %s %s until %s, by %s: %s", o.Kind, o.Scope, o.Name, w.Time(cluster.InstantOf(o.Until)), o.By, o.Reason)
 	}
 	p.history(&x.Explanation, w)
 	numbers := ""
 	if x.NumbersAt != x.At {
-		numbers = "; the numbers of the job, not those of its tenant, are of " + w.Time(x.NumbersAt)
+		numbers = "; the numbers of the job are as of " + w.Time(x.NumbersAt)
 	}
 	say("As of", "round %d at %s%s", x.Round, w.Time(x.At), numbers)
 }
@@ -240,11 +240,11 @@ func stateWords(w explain.Words, j *store.Job, r *cluster.Record) string {
 func noVerdict(j *store.Job, leases []store.Lease) string {
 	switch {
 	case j.Done != nil || j.State == string(cluster.Done):
-		return "it is over"
+		return "it has ended"
 	case len(leases) > 0 && leases[0].Ended == nil:
 		return "it holds a lease"
 	}
-	return "the newest round said nothing about it"
+	return "the newest round did not decide on it"
 }
 
 func gpuWords(n int, model string) string {
@@ -259,7 +259,7 @@ func limit(s cluster.Span) string {
 	if s == 0 {
 		return ", without a time limit"
 	}
-	return ", for " + s.String() + " at most"
+	return ", for at most " + s.String()
 }
 
 func lost(g cluster.GPUTime) string {

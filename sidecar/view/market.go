@@ -72,27 +72,27 @@ func StakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *St
 // Words words the stake, with a line for each model and trade. named is the model that the job
 // requests.
 func (s *Stake) Words(named string) []string {
-	head := fmt.Sprintf("%s divides them; jobs of kind %s are due", s.Policy, s.Kind)
+	head := fmt.Sprintf("%s divides them; jobs of type %s are due", s.Policy, s.Kind)
 	if s.ofJob {
 		head = fmt.Sprintf("%s divides them; this job is due", s.Policy)
 	}
 	if named != "" {
-		head = fmt.Sprintf("it names %s and stays there; such jobs of its kind are due", named)
+		head = fmt.Sprintf("it names %s and stays there; such jobs of its type are due", named)
 	}
 	if s.WhyNot != "" {
-		head = fmt.Sprintf("%s has no answer (%s), everybody is due the share by weight", s.Policy, s.WhyNot)
+		head = fmt.Sprintf("%s has no answer (%s); using weighted shares until the inputs change", s.Policy, s.WhyNot)
 	}
 	lines := []string{head}
 	if s.Unasked {
-		lines = append(lines, "  a part of the tenant's share by weight: the policy has not been asked since")
+		lines = append(lines, "  a part of the tenant's share by weight, until the policy has divided again")
 	}
 	if s.Late {
-		lines = append(lines, "  its deadline cannot be kept: it is divided as if it had none")
+		lines = append(lines, "  its deadline cannot be kept: the policy ignores it")
 	}
 	for _, m := range s.Models {
 		line := fmt.Sprintf("  %s %s: %s", gpuCount(m.Due), m.Model, explain.Worth(m.Speedup, m.Source))
 		if m.Trial != "" {
-			line += fmt.Sprintf("; job %s is to show how fast it is there", m.Trial)
+			line += fmt.Sprintf("; job %s is the trial for this model", m.Trial)
 		}
 		lines = append(lines, line)
 	}
@@ -118,13 +118,13 @@ func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 	}
 	d, when := a.Answer, "from the next round on"
 	if d == nil {
-		d, when = snap.Division, "as it is"
+		d, when = snap.Division, "unchanged"
 	} else if now := snap.Division; now != nil && now.At > 0 && now.Policy == snap.Settings.Divide {
-		when += "; until then as it was asked at " + p.wordsAt(a.At, nil).Time(now.At) // long ago if the policy is slow
+		when += "; until then as of " + p.wordsAt(a.At, nil).Time(now.At) // long ago where the policy is slow
 	}
 	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Divided by %s, %s:", snap.Settings.Divide, when), "bold"))
 	if d != nil && d.Why != "" {
-		p.Printf("%s: everybody is due the share by weight\n", d.Why)
+		p.Printf("%s: using weighted shares until the inputs change\n", d.Why)
 	}
 	t := &Table{Head: []string{"TENANT", "MODEL", ">BY_WEIGHT", ">DUE", ">WANTS", ">HAS"}}
 	for i := range a.Due {
@@ -137,7 +137,7 @@ func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 			p.Printf("Trade %d: %s\n", d.Trades[i].ID, explain.Trade(&d.Trades[i]))
 		}
 		for _, key := range d.Late {
-			p.Printf("Late:    the deadline of %s cannot be kept: it is divided as if it had none\n", p.wordsAt(a.At, people(snap).name).Name(key))
+			p.Printf("Late:    the deadline of %s cannot be kept: the policy ignores it\n", p.wordsAt(a.At, people(snap).name).Name(key))
 		}
 		for _, u := range d.Undone {
 			p.Printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), fastOf(snap.Division, u.ID), u.ID, explain.Undone(u.Why))
@@ -179,24 +179,24 @@ func (p *Page) audited(a *cluster.Audit) {
 		}
 		return ""
 	}
-	p.Printf("\n%s\n", p.Paint("How fair that is:", "bold"))
+	p.Printf("\n%s\n", p.Paint("Fairness of this division:", "bold"))
 	p.Table(t)
 	if a.Slack >= 0 {
-		p.Printf("Slack:   %.2f%% more throughput could be had with nobody having less\n", 100*a.Slack)
+		p.Printf("Slack:   %.2f%% more throughput is possible with no tenant losing\n", 100*a.Slack)
 	}
 	for _, m := range a.Misreports {
 		what := m.Model
 		if m.Than != "" {
 			what += " over " + m.Than
 		}
-		p.Printf("Suspect: %s says %.4g on %s, observed is %.4g (said by %s)\n", m.Kind, m.Said, what, m.Seen, m.By)
+		p.Printf("Suspect: %s is declared at %.4g on %s, but observed at %.4g (declared by %s)\n", m.Kind, m.Said, what, m.Seen, m.By)
 	}
 }
 
 // gain writes a relative gain in per cent.
 func gain(part *float64) string {
 	if part == nil {
-		return "not asked"
+		return "not tried"
 	}
 	return fmt.Sprintf("%+.1f%%", 100**part)
 }

@@ -18,11 +18,11 @@ func TestStakeInWords(t *testing.T) {
 		change      func(*view.Stake)
 		named, want string
 	}{
-		{func(*view.Stake) {}, "", "oef:coop divides them; jobs of kind nlp/bert are due\n  0.50 k80: "},
-		{func(*view.Stake) {}, "", "; job 7 is to show how fast it is there"},
-		{func(*view.Stake) {}, "v100", "it names v100 and stays there; such jobs of its kind are due\n"},
-		{func(s *view.Stake) { s.WhyNot = "too slow" }, "v100", "oef:coop has no answer (too slow), everybody is due the share by weight\n"},
-		{func(s *view.Stake) { s.Unasked = true }, "", "\n  a part of the tenant's share by weight: "},
+		{func(*view.Stake) {}, "", "oef:coop divides them; jobs of type nlp/bert are due\n  0.50 k80: "},
+		{func(*view.Stake) {}, "", "; job 7 is the trial for this model"},
+		{func(*view.Stake) {}, "v100", "it names v100 and stays there; such jobs of its type are due\n"},
+		{func(s *view.Stake) { s.WhyNot = "too slow" }, "v100", "oef:coop has no answer (too slow); using weighted shares until the inputs change\n"},
+		{func(s *view.Stake) { s.Unasked = true }, "", "\n  a part of the tenant's share by weight, "},
 		{func(s *view.Stake) { s.Late = true }, "", "\n  its deadline cannot be kept: "},
 		{func(s *view.Stake) { s.Trades = []cluster.Trade{{ID: 9}} }, "", "\n  by trade 9 "},
 	} {
@@ -44,7 +44,7 @@ func TestAudit(t *testing.T) {
 		Envy: []cluster.Envy{{Tenant: "nlp", Of: "vision", Ratio: 1.1}, {Tenant: "nlp", Of: "chem", Ratio: 1.3}}, Slack: 0.02}}
 	var out bytes.Buffer
 	a.Write(&view.Page{Out: &out}, snap)
-	for _, want := range []string{"Divided by oef:coop, as it is:\n", "nlp         0.900      1.300  chem     +12.5%  not asked\n", "Slack:   2.00% more throughput could be had with nobody having less\n"} {
+	for _, want := range []string{"Divided by oef:coop, unchanged:\n", "nlp         0.900      1.300  chem     +12.5%  not tried\n", "Slack:   2.00% more throughput is possible with no tenant losing\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in\n%s", want, &out)
 		}
@@ -66,7 +66,7 @@ func TestNoTrades(t *testing.T) {
 		want   string
 	}{
 		{"", 0, false, ""},
-		{"", 1, false, "There is no trade: no policy divides unlike GPU models, preset gandiva-fair would.\n"},
+		{"", 1, false, "There is no trade: no policy divides heterogeneous GPU models; preset gandiva-fair would.\n"},
 		{"oef:coop", 1, false, "There is no trade: oef:coop divides GPU models, and only gandiva-fair trades.\n"},
 		{"gandiva-fair", 1, true, "No trade was made that is remembered still.\n"},
 		{"gandiva-fair", 1, false, "No trade is in force; fairlease trades --all has those that are over.\n"},
@@ -119,7 +119,7 @@ func TestExplanation(t *testing.T) {
 		Actions: []store.Action{{Verb: "gate", OK: &yes, At: at.Time()}, {Verb: "open", OK: &no, Skipped: &yes, At: at.Time()}, {Verb: "open", OK: &no, At: at.Time()}, {Verb: "grant", Withheld: true, At: at.Time()}, {Verb: "lock", At: at.Time()}}}
 	var out bytes.Buffer
 	view.Explain(x).Write(&view.Page{Out: &out, Now: at})
-	for _, want := range []string{"Job         102 of ann, account nlp, tenant none", "Asks for    1 v100 GPU, without a time limit\n", "Orders      boost user ann until 08:00:00 (now), by bob: r\n",
+	for _, want := range []string{"Job         102 of ann, account nlp, tenant none", "Asks for    1 v100 GPU, without a time limit\n", "Overrides   boost user ann until 08:00:00 (now), by bob: r\n",
 		"gate      done", "open      skipped", "open      failed", "grant     withheld", "lock      unknown", "As of       round 9 at 08:00:00 (now)\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("want %q in\n%s", want, &out)

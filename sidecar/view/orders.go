@@ -11,7 +11,7 @@ import (
 // OrderTable lists the orders of administrators.
 func (p *Page) OrderTable(orders []store.Order) *Table {
 	w := p.words(nil)
-	t := &Table{Head: []string{">ID", "ORDER", "FOR", "NAME", "UNTIL", "BY", "ENDED_BY", "REASON"}}
+	t := &Table{Head: []string{">ID", "OVERRIDE", "FOR", "NAME", "UNTIL", "BY", "ENDED_BY", "REASON"}}
 	for _, o := range orders {
 		until, by := o.Until, ""
 		if o.Ended != nil {

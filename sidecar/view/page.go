@@ -61,7 +61,7 @@ func (p *Page) AsOf(round int64, at cluster.Instant) {
 		return
 	}
 	if round == 0 {
-		p.Printf("no round has been written down yet\n")
+		p.Printf("no round has been recorded yet\n")
 		return
 	}
 	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("as of round %d at %s", round, p.Time(at)), "dim"))

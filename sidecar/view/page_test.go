@@ -54,7 +54,7 @@ func TestAsOf(t *testing.T) {
 		want  string
 	}{
 		{view.Form{}, 7, "\nas of round 7 at 08:00:00 (in 00:05:00)\n"},
-		{view.Form{}, 0, "no round has been written down yet\n"},
+		{view.Form{}, 0, "no round has been recorded yet\n"},
 		{view.Form{Parsable: true}, 7, ""}, {view.Form{JSON: true}, 0, ""}, {view.Form{NoHeader: true}, 7, ""},
 	} {
 		var out bytes.Buffer

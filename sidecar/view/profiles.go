@@ -106,7 +106,7 @@ func (p *Page) NoTrades(snap *cluster.Snapshot, plan *cluster.Plan, all bool) {
 	switch divide := snap.Settings.Divide; {
 	case plan.Round == 0: // AsOf says so
 	case divide == "":
-		p.Printf("There is no trade: no policy divides unlike GPU models, preset %s would.\n", preset.GandivaFair)
+		p.Printf("There is no trade: no policy divides heterogeneous GPU models; preset %s would.\n", preset.GandivaFair)
 	case divide != preset.GandivaFair:
 		p.Printf("There is no trade: %s divides GPU models, and only %s trades.\n", divide, preset.GandivaFair)
 	case all:

@@ -55,7 +55,7 @@ func (d *Decisions) Write(p *Page) {
 	if len(t.rows) > 0 || p.Parsable {
 		p.Table(t)
 	} else {
-		p.Printf("No lease begins, is renewed or ends now.\n")
+		p.Printf("No lease begins, ends or is renewed now.\n")
 	}
 	if p.Parsable || p.NoHeader {
 		return
@@ -117,6 +117,6 @@ func (d *Decisions) summary(p *Page) {
 		p.Printf("Event:   %s\n", plan.Events[i].Text)
 	}
 	if plan.Next > 0 {
-		p.Printf("Next:    time alone changes something at %s\n", p.wordsAt(plan.At, nil).Time(plan.Next))
+		p.Printf("Next:    without other changes, something happens at %s\n", p.wordsAt(plan.At, nil).Time(plan.Next))
 	}
 }

@@ -46,15 +46,15 @@ func TestStatus(t *testing.T) {
 		want   string
 	}{
 		{"as it is", seat(time.Second), nil, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "leases    1 in force, 0 claims; the next ends at 08:15:00 (in 00:15:00)\n"},
-		{"nobody seated", nil, nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "daemon    none is seated"},
+		{"nobody seated", nil, nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "daemon    no daemon leads"},
 		{"silent", seat(2 * time.Minute), nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "it is dead or cut off\n"},
 		{"a job that opts out", seat(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Cases[0].Touch, s.Cases[0].Left = cluster.Leave, cluster.LeftOptOut
 		}, true,
-			view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 2}, "beyond    GPUs that cannot be leased: 2 of jobs that opt out of leases\n"},
+			view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 2}, "beyond    GPUs that cannot be leased: 2 held by jobs that opt out of leases\n"},
 		{"reserved by others", seat(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Reservations = []cluster.Reservation{{Nodes: []string{"a3", "a4"}, Start: at, End: at.Add(1)}, {Nodes: []string{"a3"}, Ours: true, Start: at, End: at.Add(1)}}
-		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 2}, "2 in reservations of others\n"},
+		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 2}, "2 reserved by others\n"},
 		{"a claim", seat(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
 			p.Memory.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", GPUs: 2}}}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Claim: 2}, ", 1 claims;"},
@@ -95,7 +95,7 @@ func TestOwnStatus(t *testing.T) {
 	}
 	var out bytes.Buffer
 	st.Write(&view.Page{Out: &out, Now: at})
-	if text := out.String(); !strings.Contains(text, "may see no others") || strings.Contains(text, "POOL") || strings.Contains(text, "claims") {
+	if text := out.String(); !strings.Contains(text, "may not see others") || strings.Contains(text, "POOL") || strings.Contains(text, "claims") {
 		t.Error(text)
 	}
 	if st := view.OwnStatusOf(nil, &view.Own{}); st.At != nil || st.Alive {

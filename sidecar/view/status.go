@@ -158,11 +158,11 @@ func (p *PoolStatus) out(why cluster.Left, n int) {
 
 // outWords says why GPUs are out of reach.
 var outWords = map[cluster.Left]string{
-	cluster.LeftOptOut:      "of jobs that opt out of leases",
-	cluster.LeftExcluded:    "of jobs that the configuration excludes",
-	cluster.LeftReservation: "in reservations of others",
-	cluster.LeftNoTenant:    "of jobs of no tenant",
-	cluster.LeftAside:       "of jobs that are set aside",
+	cluster.LeftOptOut:      "held by jobs that opt out of leases",
+	cluster.LeftExcluded:    "held by jobs that the configuration excludes",
+	cluster.LeftReservation: "reserved by others",
+	cluster.LeftNoTenant:    "held by jobs without a tenant",
+	cluster.LeftAside:       "held by jobs that are set aside",
 }
 
 // outOfReach says how many GPUs of all pools are out of reach, and why.
@@ -257,11 +257,11 @@ func (st *Status) Write(p *Page) {
 	say := func(name, format string, args ...any) { p.Printf("%-9s %s\n", name, fmt.Sprintf(format, args...)) }
 	switch {
 	case st.Seat == nil:
-		say("daemon", "%s", p.Paint("none is seated: nobody makes rounds; start one with systemctl start fairlease", "red"))
+		say("daemon", "%s", p.Paint("no daemon leads, so no rounds are made; start one: systemctl start fairlease", "red"))
 	case !st.Alive:
-		say("daemon", "%s", p.Paint(fmt.Sprintf("%s is seated, but has been silent for %s: it is dead or cut off", st.Seat.Holder, cluster.SpanOf(st.Seat.Silent)), "red"))
+		say("daemon", "%s", p.Paint(fmt.Sprintf("%s leads, but gave no sign of life for %s: it is dead or cut off", st.Seat.Holder, cluster.SpanOf(st.Seat.Silent)), "red"))
 	default:
-		say("daemon", "%s is seated since %s, seen %s ago", st.Seat.Holder, p.Time(cluster.InstantOf(st.Seat.Acquired)), cluster.SpanOf(st.Seat.Silent))
+		say("daemon", "%s leads since %s, seen %s ago", st.Seat.Holder, p.Time(cluster.InstantOf(st.Seat.Acquired)), cluster.SpanOf(st.Seat.Silent))
 	}
 	acting := "no partition is acted on"
 	if len(st.Acting) > 0 {
@@ -269,10 +269,10 @@ func (st *Status) Write(p *Page) {
 	}
 	say("mode", "%s: %s (as configured here)", st.Mode, acting)
 	if st.Round == 0 {
-		say("round", "none has been written down yet")
+		say("round", "none has been recorded yet")
 		return
 	}
-	say("round", "%d, written down at %s; rounds in which nothing changes are not", st.Round, p.Time(cluster.InstantOf(*st.At)))
+	say("round", "%d, recorded at %s; rounds without changes are not recorded", st.Round, p.Time(cluster.InstantOf(*st.At)))
 	say("jobs", "%s", Counts(st.Jobs))
 	if len(st.Reasons) > 0 {
 		say("waiting", "%s", Counts(st.Reasons))
@@ -283,11 +283,11 @@ func (st *Status) Write(p *Page) {
 	}
 	say("leases", "%d in force%s%s", st.Leases, claims, st.nextEnd(p))
 	if st.Orders > 0 {
-		say("orders", "%d of administrators in force (fairlease override list)", st.Orders)
+		say("overrides", "%d in force (fairlease override list)", st.Orders)
 	}
 	if n := len(st.Aside); n > 0 {
 		first := &st.Aside[0]
-		say("aside", "%s", p.Paint(fmt.Sprintf("%d, charged to their tenants and left alone, for fairlease cannot deal with them; the first is job %s of %s: %s", n, first.ID, first.User, first.Why), "red"))
+		say("aside", "%s", p.Paint(fmt.Sprintf("%s set aside, charged and left alone, since fairlease cannot handle them; the first is job %s of %s: %s", Plural(n, "job"), first.ID, first.User, first.Why), "red"))
 	}
 	if s := outOfReach(st.Pools); s != "" {
 		say("beyond", "GPUs that cannot be leased: %s", s)
@@ -296,7 +296,7 @@ func (st *Status) Write(p *Page) {
 		say("bad", "%s", strings.Join(st.Bad, ", "))
 	}
 	if st.Own {
-		say("seen", "your own tenants' jobs, leases and orders, for this database user may see no others")
+		say("seen", "jobs, leases and overrides of your own tenants; this database user may not see others")
 	} else {
 		p.Printf("\n")
 		p.Table(t)
@@ -317,7 +317,7 @@ func (st *Status) effective(p *Page) {
 		}
 		t.Add(x.Tenant, fmt.Sprintf("%.2f", x.Throughput), fmt.Sprintf("%.2f", x.Due), fmt.Sprintf("%.2f", x.Share), rho)
 	}
-	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("What GPUs do for tenants by measured speedups, in GPUs of the slowest model (%s divides):", st.Divided), "bold"))
+	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Throughput of each tenant's GPUs, in GPUs of the slowest model (%s divides):", st.Divided), "bold"))
 	p.Table(t)
 }
 

@@ -27,7 +27,7 @@ select
 from ledger
 order by tenant, pool;
 
-comment on view tenant_fairness is 'How fair it is now: every tenant in every pool. rho near 1 = the tenant gets what it is due.';
+comment on view tenant_fairness is 'Fairness as of the last round: every tenant in every pool. rho near 1 = the tenant gets its due.';
 comment on column tenant_fairness.tenant is 'The tenant.';
 comment on column tenant_fairness.pool is 'GPU model.';
 comment on column tenant_fairness.weight is 'Compares tenants; 0 = only idle GPUs.';

@@ -18,7 +18,7 @@ from jobs j
 left join verdicts v on v.job_key = j.key
 order by j.key desc;
 
-comment on view job_fairness is 'How fair it is to every job, newest first: GPU time received against GPU time due.';
+comment on view job_fairness is 'Fairness to every job, newest first: GPU time received against GPU time due.';
 comment on column job_fairness.job_key is 'Our own number of the job.';
 comment on column job_fairness.slurm_id is 'Slurm''s id.';
 comment on column job_fairness.name is 'Job name.';

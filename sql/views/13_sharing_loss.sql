@@ -30,7 +30,7 @@ where rho < 0.95
 and due_gpu_ms > 0
 order by scope desc, missing_gpu_ms desc;
 
-comment on view sharing_loss is 'Who gets less than 95 % of what it is due (ASTRAEA section 6.3): tenants over the window, then jobs, most missing first. A job that waits for its first lease is in here with rho 0.';
+comment on view sharing_loss is 'Tenants and jobs that get less than 95 % of their due (ASTRAEA section 6.3): tenants over the window, then jobs, most missing first. A job that waits for its first lease is listed with rho 0.';
 comment on column sharing_loss.scope is 'tenant or job.';
 comment on column sharing_loss.tenant is 'The tenant.';
 comment on column sharing_loss.pool is 'GPU model; null for a job.';

@@ -8,12 +8,12 @@ select
 from lending
 order by pool, gpus desc, lender, borrower;
 
-comment on view lending_now is 'Who lends how many GPUs to whom, as of the last round.';
+comment on view lending_now is 'GPUs that tenants lend to each other, as of the last round.';
 comment on column lending_now.pool is 'GPU model.';
 comment on column lending_now.lender is 'Tenant that is due the GPUs and does not hold them.';
 comment on column lending_now.borrower is 'Tenant that holds them above its entitlement.';
 comment on column lending_now.gpus is 'GPUs; what is borrowed is spread over the lenders in proportion, hence fractions.';
-comment on column lending_now.since is 'Since when it is so many.';
+comment on column lending_now.since is 'Start of this number.';
 
 create or replace view lending_per_day as
 select
@@ -26,7 +26,7 @@ select
 from lending_days
 order by day desc, pool, lender, borrower;
 
-comment on view lending_per_day is 'Who lent how much GPU time to whom, by day.';
+comment on view lending_per_day is 'GPU time that tenants lent to each other, by day.';
 comment on column lending_per_day.day is 'Day, UTC.';
 comment on column lending_per_day.pool is 'GPU model.';
 comment on column lending_per_day.lender is 'Tenant that was due the GPUs.';

@@ -26,7 +26,7 @@ comment on column work_lost.user_name is 'The user.';
 comment on column work_lost.pool is 'GPU model.';
 comment on column work_lost.lease_term is 'Which of the job''s leases.';
 comment on column work_lost.gpu_ms is 'GPU time that was destroyed. It is overhead: the tenant did not receive it.';
-comment on column work_lost.certainty is 'known = exact: since a save that the job reported, or all of the attempt of a job whose type was seen to restart from the beginning; bounded = at most so much, by how the job declares or is known to save; unknown = nothing is known of how it saves, and all of the attempt is counted.';
+comment on column work_lost.certainty is 'known = exact: since a save that the job reported, or all of the attempt of a job whose type was seen to restart from the beginning; bounded = at most this, by how the job declares or is known to save; unknown = nothing is known of how it saves, and all of the attempt is counted.';
 comment on column work_lost.command is 'The job''s type: its command line without numbers; - = it belongs to none.';
 comment on column work_lost.gpus is 'GPUs that the job held; null = the lease was pruned.';
 comment on column work_lost.run_time is 'The loss as run time of the job.';
@@ -74,7 +74,7 @@ comment on view work_lost_per_kind is 'Work that fairlease''s stops destroyed, b
 comment on column work_lost_per_kind.tenant is 'The tenant.';
 comment on column work_lost_per_kind.user_name is 'The user.';
 comment on column work_lost_per_kind.command is 'Command line without numbers; - = jobs that belong to no type.';
-comment on column work_lost_per_kind.gpus is 'GPUs that its jobs ask for; 0 = noted by a fairlease that did not tell.';
+comment on column work_lost_per_kind.gpus is 'GPUs that its jobs request; 0 = recorded by an older fairlease.';
 comment on column work_lost_per_kind.stops is 'Stops that destroyed work.';
 comment on column work_lost_per_kind.gpu_hours is 'GPU time that they destroyed, in hours, rounded to millionths.';
 comment on column work_lost_per_kind.known_gpu_hours is 'Of it, known; see work_lost.';

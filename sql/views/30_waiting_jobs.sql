@@ -109,7 +109,7 @@ comment on column waiting_jobs.need_gpus is 'GPUs wanted.';
 comment on column waiting_jobs.free_gpus is 'GPUs that it could have had.';
 comment on column waiting_jobs.behind is 'How far its tenant, or where jobs queue the job, is behind, as time at the entitlement.';
 comment on column waiting_jobs.other is 'The tenant that went before it, or whose job did.';
-comment on column waiting_jobs.other_behind is 'How far who went before it is behind.';
+comment on column waiting_jobs.other_behind is 'Deficit of that tenant or job.';
 comment on column waiting_jobs.rank is 'Place in the order of choice; 0 = not said.';
 comment on column waiting_jobs.for_slurm_id is 'Job that gets the GPUs, or that holds them.';
 comment on column waiting_jobs.note is 'Words of Slurm or of an administrator.';
@@ -117,7 +117,7 @@ comment on column waiting_jobs.rho is 'The job''s fairness degree, received over
 comment on column waiting_jobs.gate_until is 'When its gate opens by itself.';
 comment on column waiting_jobs.cell is 'Type of the cell that is missing; empty = none.';
 comment on column waiting_jobs.chain is 'Largest type of that cell''s chain.';
-comment on column waiting_jobs.for_right is 'By what right for_slurm_id has such a cell.';
-comment on column waiting_jobs.queue is 'Who queues, where a policy divides unlike GPU models: job, where it knows jobs only; empty = the tenant.';
+comment on column waiting_jobs.for_right is 'Right by which for_slurm_id has such a cell.';
+comment on column waiting_jobs.queue is 'Claimant in line, where a policy divides heterogeneous GPU models: job, where the policy knows jobs only; empty = the tenant.';
 comment on column waiting_jobs.other_slurm_id is 'Job that went before it, where jobs queue; null = none.';
 comment on column waiting_jobs.as_of is 'As of when the numbers are: refreshed every few minutes, and whenever the reason changes.';

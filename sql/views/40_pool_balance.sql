@@ -28,9 +28,9 @@ comment on column pool_balance.untouchable_gpu_ms is 'Of it, used by jobs that a
 comment on column pool_balance.overhead_gpu_ms is 'Of it, neither used nor free (completing, handing over), or used by work that stops destroyed.';
 comment on column pool_balance.idle_gpu_ms is 'Of it, idle.';
 comment on column pool_balance.bad_gpu_ms is 'Of it, on bad hardware.';
-comment on column pool_balance.unaccounted_gpu_ms is 'What is left: 0, else there is a defect.';
+comment on column pool_balance.unaccounted_gpu_ms is 'Remainder: 0, otherwise there is a defect.';
 comment on column pool_balance.tenants_percent is 'Used by tenants'' jobs, per cent of capacity.';
 comment on column pool_balance.idle_percent is 'Idle, per cent of capacity.';
 comment on column pool_balance.overhead_percent is 'Overhead, per cent of capacity.';
 comment on column pool_balance.as_of is 'Up to when it is charged.';
-comment on column pool_balance.stops_gpu_ms is 'What stops may still cost all its jobs together (stop.total); below 0 = what they have cost beyond it.';
+comment on column pool_balance.stops_gpu_ms is 'Remaining cost of stops for all its jobs together (stop.total); below 0 = excess.';

@@ -20,7 +20,7 @@ comment on column overrides_in_force.scope is 'job, user or tenant.';
 comment on column overrides_in_force.name is 'Job id in Slurm, user or tenant.';
 comment on column overrides_in_force.until_at is 'When it lapses.';
 comment on column overrides_in_force.reason is 'Why.';
-comment on column overrides_in_force.by is 'Who ordered it.';
+comment on column overrides_in_force.by is 'Author of the override.';
 comment on column overrides_in_force.created_at is 'When.';
 
 create or replace view events_recent as
@@ -38,7 +38,7 @@ limit 1000;
 
 comment on view events_recent is 'The last 1000 events, newest first.';
 comment on column events_recent.at is 'When.';
-comment on column events_recent.kind is 'What kind of event.';
+comment on column events_recent.kind is 'Kind of event.';
 comment on column events_recent.slurm_id is 'Job that it is about; null = none.';
 comment on column events_recent.node is 'Node that it is about; empty = none.';
 comment on column events_recent.text is 'In words.';
@@ -69,7 +69,7 @@ join rounds r on r.number = a.round
 order by a.round desc, a.ordinal desc
 limit 1000;
 
-comment on view actions_recent is 'The last 1000 changes that we wanted of Slurm, newest first, and what became of them.';
+comment on view actions_recent is 'The last 1000 changes that fairlease asked of Slurm, newest first, with their outcome.';
 comment on column actions_recent.at is 'When it was decided.';
 comment on column actions_recent.round is 'Round that decided it.';
 comment on column actions_recent.ordinal is 'Place in the round''s order.';
@@ -79,7 +79,7 @@ comment on column actions_recent.nodes is 'Nodes granted or reserved.';
 comment on column actions_recent.until_at is 'Until when.';
 comment on column actions_recent.because is 'The reason by name.';
 comment on column actions_recent.status is 'done, failed, skipped, withheld, under way, or unknown: the daemon died in between.';
-comment on column actions_recent.error is 'What went wrong.';
+comment on column actions_recent.error is 'Error message.';
 comment on column actions_recent.took is 'How long it took.';
 
 create or replace view seat_now as
@@ -95,7 +95,7 @@ where ended_at is null;
 
 comment on view seat_now is 'Which daemon is seated; no row = none.';
 comment on column seat_now.term is 'Number of this time in the seat.';
-comment on column seat_now.holder is 'Who sits.';
+comment on column seat_now.holder is 'The leader: host and process.';
 comment on column seat_now.acquired_at is 'Since when.';
 comment on column seat_now.renewed_at is 'Last sign of life.';
 comment on column seat_now.silent_for is 'How long ago that was.';

@@ -34,7 +34,7 @@ left join jobs j on j.key = h.job_key
 left join leases l on l.job_key = h.job_key and l.ended_at is null
 order by c.vc, c.chain, c.gpus desc, c.node, c.gpu, h.by_right, h.job_key;
 
-comment on view cell_holders is 'Who holds which bound cell by what right, as of the last round: a row for each job in it, or one without a job (a pinned cell that nobody uses).';
+comment on view cell_holders is 'Jobs in bound cells, with their right, as of the last round: a row for each job, or one without a job (an unused pinned cell).';
 comment on column cell_holders.vc is 'The virtual cluster that has the cell: a tenant.';
 comment on column cell_holders.chain is 'Largest type of the cell''s chain.';
 comment on column cell_holders.type is 'Type of the cell: its level.';
@@ -45,7 +45,7 @@ comment on column cell_holders.used_gpus is 'Of these, GPUs under guaranteed lea
 comment on column cell_holders.bad_gpus is 'Of these, bad GPUs.';
 comment on column cell_holders.pinned is 'It is its virtual cluster''s for ever.';
 comment on column cell_holders.since is 'Since when it is bound.';
-comment on column cell_holders.by_right is 'guaranteed: the job''s own tenant''s cell. opportunistic: lent, and recalled as soon as the owner needs it. Null = nobody is in it.';
+comment on column cell_holders.by_right is 'guaranteed: the job''s own tenant''s cell. opportunistic: lent, and recalled as soon as the owner needs it. Null = no job is in it.';
 comment on column cell_holders.job_key is 'Our own number of the job.';
 comment on column cell_holders.slurm_id is 'Slurm''s id.';
 comment on column cell_holders.tenant is 'The job''s tenant.';
@@ -72,7 +72,7 @@ select
 from vc_cells
 order by vc, chain, cell_gpus desc, type;
 
-comment on view vc_cells_now is 'What every virtual cluster has at each level of cells, as of the last round: free cells may be had at any time, those that are lent by a recall.';
+comment on view vc_cells_now is 'Cells of every virtual cluster by level, as of the last round. Free cells are available at any time, lent ones by a recall.';
 comment on column vc_cells_now.vc is 'The virtual cluster: a tenant.';
 comment on column vc_cells_now.chain is 'Largest type of the chain.';
 comment on column vc_cells_now.type is 'Type of the cells: the level.';
@@ -85,7 +85,7 @@ comment on column vc_cells_now.free is 'Cells that it may have at any time.';
 comment on column vc_cells_now.lent is 'Of these, cells that cannot be had without a recall.';
 comment on column vc_cells_now.free_at_once_gpus is 'GPUs of the free cells that are not lent.';
 comment on column vc_cells_now.lent_gpus is 'GPUs of the cells that are lent.';
-comment on column vc_cells_now.since is 'Since when it is so.';
+comment on column vc_cells_now.since is 'Start of this state.';
 
 create or replace view vc_cells_over_time as
 select
@@ -104,7 +104,7 @@ select
 from vc_cell_history
 order by vc, chain, type, at;
 
-comment on view vc_cells_over_time is 'What every virtual cluster had at each level of cells, oldest first, to a minute (settable).';
+comment on view vc_cells_over_time is 'Cells of every virtual cluster by level, oldest first, to a minute (settable).';
 comment on column vc_cells_over_time.vc is 'The virtual cluster: a tenant.';
 comment on column vc_cells_over_time.chain is 'Largest type of the chain.';
 comment on column vc_cells_over_time.type is 'Type of the cells: the level.';
@@ -137,7 +137,7 @@ comment on column fragmentation_over_time.type is 'Type of the cells: the level.
 comment on column fragmentation_over_time.cell_gpus is 'GPUs of one such cell; 0 with all else = the level was taken away.';
 comment on column fragmentation_over_time.from_at is 'From when.';
 comment on column fragmentation_over_time.until_at is 'Until when; null = still.';
-comment on column fragmentation_over_time.broken is 'Cells in which a GPU is under a guaranteed lease, or bad. What is lent counts as free.';
+comment on column fragmentation_over_time.broken is 'Cells in which a GPU is under a guaranteed lease, or bad. Lent cells count as free.';
 comment on column fragmentation_over_time.cells is 'All cells of the level.';
 comment on column fragmentation_over_time.broken_percent is 'The share, per cent.';
 
@@ -153,7 +153,7 @@ order by since desc, id desc;
 
 comment on view safety_violations is 'When a promise to a virtual cluster did not add up (HiveD Theorem 1, invariant (2)), newest first. Must be empty, else there is a defect: nothing is granted while one lasts.';
 comment on column safety_violations.id is 'Number.';
-comment on column safety_violations.what is 'What is wrong.';
+comment on column safety_violations.what is 'The violation.';
 comment on column safety_violations.since is 'First round that found it.';
 comment on column safety_violations.ended_at is 'First round that did not find it any more; null = it still is so.';
 comment on column safety_violations.lasted is 'How long it lasted.';

@@ -25,16 +25,16 @@ left join lateral (
 ) s on true
 order by p.kind, p.beside, p.gang, p.model, p.source;
 
-comment on view job_profiles is 'How fast each kind of job is on each GPU model, as declared and as observed, as of the last round. Estimates are no rows: fairlease profiles makes them.';
-comment on column job_profiles.kind is 'Kind of jobs: tenant/name; without a tenant it is the site''s, a reference for everybody.';
-comment on column job_profiles.beside is 'Kind of the jobs that share its GPUs; empty = it has them to itself.';
+comment on view job_profiles is 'Throughput of each job type on each GPU model, declared and observed, as of the last round. Estimates have no rows: fairlease profiles computes them.';
+comment on column job_profiles.kind is 'Job type: tenant/name; without a tenant it is a reference of the site for all tenants.';
+comment on column job_profiles.beside is 'Job type that shares its GPUs; empty = none.';
 comment on column job_profiles.model is 'GPU model.';
 comment on column job_profiles.gang is 'GPUs of such a job.';
-comment on column job_profiles.source is 'declared or observed. What was observed often enough goes before what was declared.';
+comment on column job_profiles.source is 'declared or observed. Enough observations replace a declaration.';
 comment on column job_profiles.rate is 'Steps a second of the whole gang; 0 = it does not run there.';
 comment on column job_profiles.speedup is 'The rate over that on the slowest model of the same source; null = nothing to compare with.';
 comment on column job_profiles.over_model is 'That slowest model.';
 comment on column job_profiles.samples is 'How many reports an observed rate is the average of.';
 comment on column job_profiles.spread is 'Standard deviation of these, as a part of the rate.';
-comment on column job_profiles.heard_at is 'When the newest was heard, or the declaration was made; null = not known.';
-comment on column job_profiles.basis is 'Who declared it: file = the administrator, or a job.';
+comment on column job_profiles.heard_at is 'Time of the newest report, or of the declaration; null = unknown.';
+comment on column job_profiles.basis is 'Author of the declaration: file = the administrator, or a job.';

@@ -13,17 +13,17 @@ select
 from entitlements
 order by tenant, pool;
 
-comment on view entitlements_now is 'What every tenant is due of each of the unlike GPU models that a policy divides, as of the last round.';
+comment on view entitlements_now is 'GPUs that every tenant is due of each model, where a policy divides heterogeneous GPU models, as of the last round.';
 comment on column entitlements_now.tenant is 'The tenant.';
 comment on column entitlements_now.pool is 'GPU model.';
-comment on column entitlements_now.base_gpus is 'What it is due by weight: its share without any policy.';
-comment on column entitlements_now.divided_gpus is 'What the policy gives it, before trades.';
-comment on column entitlements_now.entitlement_gpus is 'What it is due: the same after trades.';
-comment on column entitlements_now.traded_gpus is 'What trades add; negative = what it gives.';
-comment on column entitlements_now.usable_gpus is 'Of its share by weight, what its active jobs can use at once, the fastest models first.';
+comment on column entitlements_now.base_gpus is 'Share by weight, without any policy.';
+comment on column entitlements_now.divided_gpus is 'Part from the policy, before trades.';
+comment on column entitlements_now.entitlement_gpus is 'Entitlement: the part after trades.';
+comment on column entitlements_now.traded_gpus is 'GPUs from trades; negative = given away.';
+comment on column entitlements_now.usable_gpus is 'Part of its share by weight that its active jobs can use at once, the fastest models first.';
 comment on column entitlements_now.holds_gpus is 'GPUs that its jobs hold.';
-comment on column entitlements_now.speed is 'What one GPU does for its active jobs, on average by the GPUs that they ask for: steps a second relative to the slowest model; 1 = not known, 0 = of no use to them.';
-comment on column entitlements_now.since is 'Since when it is so.';
+comment on column entitlements_now.speed is 'Speedup of its active jobs, averaged by requested GPUs: throughput of one GPU relative to the slowest model; 1 = unknown, 0 = of no use to them.';
+comment on column entitlements_now.since is 'Start of this state.';
 
 create or replace view entitlements_over_time as
 select
@@ -41,18 +41,18 @@ select
 from entitlement_history
 order by tenant, pool, at;
 
-comment on view entitlements_over_time is 'What every tenant was due of each of the unlike GPU models that a policy divides, oldest first, to a minute (settable).';
+comment on view entitlements_over_time is 'GPUs that every tenant was due of each model, where a policy divides heterogeneous GPU models, oldest first, to a minute (settable).';
 comment on column entitlements_over_time.tenant is 'The tenant.';
 comment on column entitlements_over_time.pool is 'GPU model.';
 comment on column entitlements_over_time.from_at is 'From when.';
 comment on column entitlements_over_time.until_at is 'Until when; null = still.';
-comment on column entitlements_over_time.base_gpus is 'What it was due by weight; 0 with all else = nothing was divided any more, or the tenant had gone.';
-comment on column entitlements_over_time.divided_gpus is 'What the policy gave it, before trades.';
-comment on column entitlements_over_time.entitlement_gpus is 'What it was due: the same after trades.';
-comment on column entitlements_over_time.traded_gpus is 'What trades added; negative = what it gave.';
-comment on column entitlements_over_time.usable_gpus is 'Of its share by weight, what its active jobs could use at once, the fastest models first.';
+comment on column entitlements_over_time.base_gpus is 'Share by weight, without any policy; 0 in all columns = no policy divided any more, or the tenant had gone.';
+comment on column entitlements_over_time.divided_gpus is 'Part from the policy, before trades.';
+comment on column entitlements_over_time.entitlement_gpus is 'Entitlement: the part after trades.';
+comment on column entitlements_over_time.traded_gpus is 'GPUs from trades; negative = given away.';
+comment on column entitlements_over_time.usable_gpus is 'Part of its share by weight that its active jobs could use at once, the fastest models first.';
 comment on column entitlements_over_time.holds_gpus is 'GPUs that its jobs held.';
-comment on column entitlements_over_time.speed is 'What one GPU did for its active jobs, relative to the slowest model.';
+comment on column entitlements_over_time.speed is 'Speedup of its active jobs: throughput of one GPU relative to the slowest model.';
 
 create or replace view effective_throughput as
 select
@@ -66,13 +66,13 @@ from entitlements
 group by tenant
 order by tenant;
 
-comment on view effective_throughput is 'What every tenant''s GPUs do for it, by how fast its jobs are on them, against what its share by weight would do, as of the last round. Throughputs are in GPUs of the slowest model.';
+comment on view effective_throughput is 'Throughput of every tenant''s GPUs, by the speedups of its jobs, beside that of its share by weight, as of the last round. Throughputs are in GPUs of the slowest model.';
 comment on column effective_throughput.tenant is 'The tenant.';
 comment on column effective_throughput.throughput is 'Of the GPUs that its jobs hold.';
 comment on column effective_throughput.due_throughput is 'Of the GPUs that it is due after policy and trades.';
-comment on column effective_throughput.share_throughput is 'Of its share by weight, as far as its active jobs can use that: what it would have without any policy or trade.';
+comment on column effective_throughput.share_throughput is 'Of the part of its share by weight that its active jobs can use: its throughput without policy and trades.';
 comment on column effective_throughput.ratio is 'throughput over share_throughput; null = it has no share that it could use.';
-comment on column effective_throughput.since is 'Since when it is so.';
+comment on column effective_throughput.since is 'Start of this state.';
 
 create or replace view effective_throughput_over_time as
 select
@@ -108,13 +108,13 @@ from (
 window moments as (partition by tenant order by at)
 order by tenant, at;
 
-comment on view effective_throughput_over_time is 'What every tenant''s GPUs did for it against what its share by weight would have done, oldest first, to a minute (settable). Throughputs are in GPUs of the slowest model.';
+comment on view effective_throughput_over_time is 'Throughput of every tenant''s GPUs beside that of its share by weight, oldest first, to a minute (settable). Throughputs are in GPUs of the slowest model.';
 comment on column effective_throughput_over_time.tenant is 'The tenant.';
 comment on column effective_throughput_over_time.from_at is 'From when.';
 comment on column effective_throughput_over_time.until_at is 'Until when; null = still.';
 comment on column effective_throughput_over_time.throughput is 'Of the GPUs that its jobs held.';
 comment on column effective_throughput_over_time.due_throughput is 'Of the GPUs that it was due after policy and trades.';
-comment on column effective_throughput_over_time.share_throughput is 'Of its share by weight, as far as its active jobs could use that.';
+comment on column effective_throughput_over_time.share_throughput is 'Of the part of its share by weight that its active jobs could use.';
 
 create or replace view effective_throughput_per_day as
 select
@@ -143,10 +143,10 @@ from (
 group by day, tenant
 order by day desc, tenant;
 
-comment on view effective_throughput_per_day is 'The same added up by day: what every tenant''s GPUs did for it against what its share by weight would have done.';
+comment on view effective_throughput_per_day is 'Throughput of every tenant''s GPUs beside that of its share by weight, summed by day.';
 comment on column effective_throughput_per_day.day is 'Day, UTC.';
 comment on column effective_throughput_per_day.tenant is 'The tenant.';
 comment on column effective_throughput_per_day.throughput_hours is 'Of the GPUs that its jobs held: hours of a GPU of the slowest model.';
 comment on column effective_throughput_per_day.due_hours is 'Of the GPUs that it was due after policy and trades.';
-comment on column effective_throughput_per_day.share_hours is 'Of its share by weight, as far as its active jobs could use that.';
+comment on column effective_throughput_per_day.share_hours is 'Of the part of its share by weight that its active jobs could use.';
 comment on column effective_throughput_per_day.ratio is 'throughput_hours over share_hours: below 1 it had less than its share; null = it had no share that it could use.';

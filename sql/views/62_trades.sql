@@ -24,23 +24,23 @@ select
 from trades
 order by left_fast_gpus > 0 desc, made_at desc, number desc;
 
-comment on view trade_history is 'Swaps of entitlements between two tenants'' kinds of jobs (Gandiva_fair section 3.4): those in force, then past ones, newest first.';
+comment on view trade_history is 'Swaps of entitlements between two tenants'' job types (Gandiva_fair section 3.4): those in force, then past ones, newest first.';
 comment on column trade_history.id is 'The trade''s own number.';
 comment on column trade_history.made_at is 'First round that went by it.';
 comment on column trade_history.in_force is 'Something of it is still traded.';
 comment on column trade_history.fast is 'The faster GPU model.';
 comment on column trade_history.slow is 'The slower one.';
 comment on column trade_history.fast_to is 'Tenant that gets fast GPUs and gives slow ones.';
-comment on column trade_history.fast_to_kind is 'Its kind of jobs.';
+comment on column trade_history.fast_to_kind is 'Its job type.';
 comment on column trade_history.slow_to is 'Tenant that gets slow GPUs and gives fast ones.';
-comment on column trade_history.slow_to_kind is 'Its kind of jobs.';
+comment on column trade_history.slow_to_kind is 'Its job type.';
 comment on column trade_history.fast_gpus is 'Fast GPUs traded.';
 comment on column trade_history.slow_gpus is 'Slow GPUs traded for them.';
 comment on column trade_history.price is 'Slow GPUs for a fast one.';
-comment on column trade_history.fast_to_speedup is 'Speedup, fast over slow, of who gets the fast ones: the lower bound when they traded.';
+comment on column trade_history.fast_to_speedup is 'Speedup, fast over slow, of the side that gets fast GPUs: the lower bound at the time of the trade.';
 comment on column trade_history.slow_to_speedup is 'The same of the other: the upper bound.';
-comment on column trade_history.fast_to_gain is 'What the first gains, or gained last: throughput in GPUs of the model that is slowest to it.';
-comment on column trade_history.slow_to_gain is 'What the other gains.';
+comment on column trade_history.fast_to_gain is 'Present or last gain of the side that gets fast GPUs: throughput in GPUs of its slowest model.';
+comment on column trade_history.slow_to_gain is 'Gain of the other side.';
 comment on column trade_history.undone_at is 'When it was undone, in part or wholly, last; null = it was not.';
 comment on column trade_history.undone_fast_gpus is 'Fast GPUs that went back.';
 comment on column trade_history.undone_slow_gpus is 'Slow GPUs that went back.';
@@ -62,14 +62,14 @@ select
 from divisions
 order by since desc, number desc;
 
-comment on view division_history is 'Every division of unlike GPU models that rounds went by, newest first.';
+comment on view division_history is 'Every division of heterogeneous GPU models that rounds used, newest first.';
 comment on column division_history.number is 'Number.';
 comment on column division_history.policy is 'The policy that was asked.';
 comment on column division_history.since is 'First round that went by it.';
 comment on column division_history.ended_at is 'First round that did not any more; null = it is in force.';
 comment on column division_history.held is 'How long it was in force, so far.';
 comment on column division_history.objective is 'The policy''s own figure of merit.';
-comment on column division_history.why_not is 'Why everybody was due the share by weight instead; empty = the policy answered.';
-comment on column division_history.parties is 'Between how many parties: jobs, or tenants'' kinds of jobs.';
+comment on column division_history.why_not is 'Reason for weighted shares instead; empty = the policy had an answer.';
+comment on column division_history.parties is 'Number of claimants: jobs, or tenants'' job types.';
 comment on column division_history.pools is 'GPU models that were divided.';
-comment on column division_history.digest is 'Stands for all that its answer depended on.';
+comment on column division_history.digest is 'Digest of all inputs of the answer.';

@@ -314,11 +314,11 @@ func TestCrashOfAStandby(t *testing.T) {
 		crash := r.serve(standby)
 		r.until("the standby waits", 20*time.Second, func() bool {
 			log, _ := os.ReadFile(logOf(standby))
-			return strings.Contains(string(log), "waiting: another daemon is seated")
+			return strings.Contains(string(log), "waiting: another daemon leads")
 		})
 		crash(syscall.SIGKILL)
 		out, err := r.afterCrash(standby)
-		if err != nil || !strings.Contains(out, "was not the last one in the seat") {
+		if err != nil || !strings.Contains(out, "was not the last leader") {
 			t.Errorf("release after the standby's crash: %v\n%s", err, out)
 		}
 		if n := gated(); n != 2 {

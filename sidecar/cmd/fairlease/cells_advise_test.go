@@ -46,7 +46,7 @@ func TestCellsAdvise(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"cells advise", "no file of cells is configured"},
 		{"cells advise /nowhere/cells.yaml", "cannot be used"},
-		{"cells advise " + file + " --since 2099-01-01", "that window"},
+		{"cells advise " + file + " --since 2099-01-01", "the window"},
 		{"cells advise " + file + " --since soon", "is no time"},
 	} {
 		if r := s.run(t, strings.Fields(c.args)...); r.code == failure.OK || !strings.Contains(r.err, c.says) {

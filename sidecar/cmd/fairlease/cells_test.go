@@ -40,7 +40,7 @@ func TestCellsCheck(t *testing.T) {
 	want := "fairlease: bad.yaml cannot be used\n" +
 		"  bad.yaml:12: cellHierarchy[5].split: \"k80-node\" is split into 0 cells; write 1 or more\n" +
 		"  bad.yaml:39: vcAssignment[2].cells[0].number: \"none\" cannot be used here; write a whole number\n" +
-		"next: correct the file; a running daemon would keep its old one\n"
+		"next: correct the file; a running daemon keeps the old one\n"
 	if r.code != failure.No || r.err != want || r.out != "" {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}

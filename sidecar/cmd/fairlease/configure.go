@@ -45,7 +45,7 @@ func (p *program) configCheck() *cobra.Command {
 				for _, x := range problems {
 					p.printf("%s\n", x)
 				}
-				p.printf("%s\n", p.paint(view.Plural(len(problems), "problem")+"; a running daemon would keep its old configuration", "red"))
+				p.printf("%s\n", p.paint(view.Plural(len(problems), "problem")+"; a running daemon keeps its old configuration", "red"))
 				return failure.Quiet(failure.Misuse)
 			}
 			if err != nil {

@@ -52,7 +52,7 @@ func TestDoctor(t *testing.T) {
 func TestDoctorOfJobsThatDoNotSave(t *testing.T) {
 	s := watched(t)
 	r := s.run(t, "doctor", "-P")
-	for _, want := range []string{"jobs|jobs that save|warn|in the journal since 2027-01-15, ", " are taken never to save: vision_user train with 2 GPUs (",
+	for _, want := range []string{"jobs|jobs that save|warn|in the journal since 2027-01-15, ", " count as never saving: vision_user train with 2 GPUs (",
 		"saves, resumes when it starts, and says #SBATCH --comment=saves=notice (or saves=1h) and --open-mode=append"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("the doctor does not say %q:\n%s", want, r.out)

@@ -89,7 +89,7 @@ func TestMigrate(t *testing.T) {
 	if r := run(t, time.Time{}, env, "tenants"); r.code != 0 {
 		t.Errorf("afterwards: exit code %d\n%s", r.code, r.err)
 	}
-	if r := run(t, time.Time{}, env, "status"); r.code != failure.No || !strings.Contains(r.out, "none is seated") {
+	if r := run(t, time.Time{}, env, "status"); r.code != failure.No || !strings.Contains(r.out, "no daemon leads") {
 		t.Errorf("status without a daemon: exit code %d\n%s", r.code, r.out)
 	}
 }
@@ -195,7 +195,7 @@ func TestReplayOfAKeptSnapshot(t *testing.T) {
 	if path, err = daemon.KeepSnapshot(dir, s); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, time.Time{}, nil, "replay", path); r.code != failure.No || !strings.Contains(r.out, "breaks down: runtime error: integer divide by zero") || !strings.Contains(r.out, "engine") {
+	if r := run(t, time.Time{}, nil, "replay", path); r.code != failure.No || !strings.Contains(r.out, "fails: runtime error: integer divide by zero") || !strings.Contains(r.out, "engine") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	if r := run(t, time.Time{}, nil, "replay", filepath.Join(dir, "none.gz")); r.code != failure.No || !strings.Contains(r.err, "no such file") {

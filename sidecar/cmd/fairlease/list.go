@@ -69,7 +69,7 @@ func (r remembered[T]) show(c *cobra.Command, p *program, l view.Form, args []st
 			return err
 		}
 		if plan.Round == 0 {
-			return &failure.Error{Code: failure.No, What: "no round has been written down yet", Next: "fairlease status tells whether a daemon makes rounds"}
+			return &failure.Error{Code: failure.No, What: "no round has been recorded yet", Next: "check with fairlease status that a daemon makes rounds"}
 		}
 		all, err := r.of(&snap, &plan)
 		if err != nil {

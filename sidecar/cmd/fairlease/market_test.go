@@ -128,7 +128,7 @@ func TestNoMarket(t *testing.T) {
 	if r := s.run(t, "trades", "-P"); r.code != failure.OK || strings.Count(r.out, "\n") != 1 {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if r := s.run(t, "trades"); r.code != failure.OK || !strings.HasPrefix(r.out, "There is no trade: no policy divides unlike GPU models, preset gandiva-fair would.\n\nas of round ") {
+	if r := s.run(t, "trades"); r.code != failure.OK || !strings.HasPrefix(r.out, "There is no trade: no policy divides heterogeneous GPU models; preset gandiva-fair would.\n\nas of round ") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	if r := s.run(t, "round", "--audit"); r.code != failure.Misuse || !strings.Contains(r.err, "--audit goes with --dry-run only") {
@@ -144,11 +144,11 @@ func TestNoRoundYet(t *testing.T) {
 		code int
 		want string
 	}{
-		"profiles":    {failure.No, "no round has been written down yet\nnext: fairlease status"},
-		"profiles x":  {failure.No, "no round has been written down yet"},
-		"trades":      {failure.OK, "no round has been written down yet"},
-		"trades -a":   {failure.OK, "no round has been written down yet"},
-		"status":      {failure.OK, "none has been written down yet"},
+		"profiles":    {failure.No, "no round has been recorded yet\nnext: check with fairlease status"},
+		"profiles x":  {failure.No, "no round has been recorded yet"},
+		"trades":      {failure.OK, "no round has been recorded yet"},
+		"trades -a":   {failure.OK, "no round has been recorded yet"},
+		"status":      {failure.OK, "none has been recorded yet"},
 		"status -P":   {failure.OK, "POOL|GPUS"},
 		"explain 123": {failure.No, "job 123 is not in the journal"},
 	} {
@@ -254,7 +254,7 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 	}
 	s := view.StakeOf(x.Job.Key, &snap, &plan)
 	s.Models[len(s.Models)-1].Trial = moves.String()
-	if got := s.Words(""); !strings.HasSuffix(got[len(got)-1], "; job "+moves.String()+" is to show how fast it is there") {
+	if got := s.Words(""); !strings.HasSuffix(got[len(got)-1], "; job "+moves.String()+" is the trial for this model") {
 		t.Errorf("of a trial it says %q", got)
 	}
 }

@@ -193,7 +193,7 @@ func TestProfileRefuses(t *testing.T) {
 		{"bert none.sh", failure.Misuse, `the batch script cannot be used\n  open none.sh: no such file`},
 		{"bert words.txt", failure.Misuse, `does not begin with #!`},
 		{"bert empty.sh", failure.Misuse, `does not begin with #!`},
-		{"bert gpus.sh", failure.Misuse, `it has "#SBATCH -t 5 --gpus-per-node=4", which counts beside`},
+		{"bert gpus.sh", failure.Misuse, `it has "#SBATCH -t 5 --gpus-per-node=4", which would add to the options`},
 		{"bert array.sh", failure.Misuse, `it has "#SBATCH -a 1-9"`},
 		{"bert bin", failure.Misuse, `the batch script cannot be used\n  read bin: is a directory`},
 		{"bert train.sh --gpus 0", failure.Misuse, `--gpus=0 --minutes=5: a job needs one at least of each`},
@@ -208,23 +208,23 @@ func TestProfileRefuses(t *testing.T) {
 	}
 	reports := d.env[len(d.env)-1]
 	d.env = append(d.env[:len(d.env)-1], "FAIRLEASE_PROGRESS_FOLDER="+filepath.Join(d.dir, "bin"))
-	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.Misuse || !strings.Contains(r.err, "in which your jobs would leave their reports") {
+	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.Misuse || !strings.Contains(r.err, "for your jobs' reports") {
 		t.Errorf("without a folder of one's own: exit code %d\n%s", r.code, r.err)
 	}
 	d.env = d.env[:len(d.env)-1]
-	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.Misuse || !strings.Contains(r.err, "nobody here would hear") {
+	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.Misuse || !strings.Contains(r.err, "reports could not be received") {
 		t.Errorf("where nobody hears: exit code %d\n%s", r.code, r.err)
 	}
 	d.env = append(d.env, reports)
 	write(t, filepath.Join(d.dir, "nodes"), node("p1", "p100", 4, 0))
-	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.No || !strings.Contains(r.err, "sbatch took none of the jobs\n  sbatch: Batch job submission failed: Invalid account") {
+	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.No || !strings.Contains(r.err, "sbatch refused all jobs\n  sbatch: Batch job submission failed: Invalid account") {
 		t.Errorf("where sbatch refuses: exit code %d\n%s", r.code, r.err)
 	}
 	if err := os.Remove(filepath.Join(d.dir, "bin", "scontrol")); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", filepath.Join(d.dir, "bin"))
-	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.Absent || !strings.Contains(r.err, "Slurm cannot be asked\n  cannot run Slurm's command scontrol") {
+	if r := d.ask(t.Context(), "bert", "train.sh"); r.code != failure.Absent || !strings.Contains(r.err, "Slurm does not answer\n  cannot run Slurm's command scontrol") {
 		t.Errorf("without Slurm: exit code %d\n%s", r.code, r.err)
 	}
 }

@@ -81,7 +81,7 @@ func TestRepairClock(t *testing.T) {
 			if _, err := w.Loop.Turn(t.Context()); err == nil || !strings.Contains(err.Error(), "fairlease repair clock") {
 				t.Errorf("a round after that: %v", err)
 			}
-			if r := run(t, time.Time{}, env, "repair", "clock", "--reason", "x"); r.code != failure.No || !strings.Contains(r.err, "the seat is taken by login1") {
+			if r := run(t, time.Time{}, env, "repair", "clock", "--reason", "x"); r.code != failure.No || !strings.Contains(r.err, "nothing was repaired: login1") {
 				t.Errorf("a repair beside the daemon: exit code %d\n%s", r.code, r.err)
 			}
 			if r := run(t, time.Time{}, env, "repair", "clock"); r.code != failure.Misuse {

@@ -73,11 +73,11 @@ func TestServe(t *testing.T) {
 		t.Errorf("the seat is %+v (%v)", seat, err)
 	}
 	r := run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn}, "-c", file, "round")
-	if r.code != failure.No || !strings.Contains(r.err, "is seated since") || !strings.Contains(r.err, "--dry-run") {
+	if r.code != failure.No || !strings.Contains(r.err, "leads since") || !strings.Contains(r.err, "--dry-run") {
 		t.Errorf("a round by hand beside the daemon: exit code %d\n%s", r.code, r.err)
 	}
 	r = run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn}, "-c", file, "release")
-	if r.code != failure.No || !strings.Contains(r.err, "is seated and gates jobs again") {
+	if r.code != failure.No || !strings.Contains(r.err, "leads and gates jobs again") {
 		t.Errorf("a release beside the daemon: exit code %d\n%s", r.code, r.err)
 	}
 
@@ -145,11 +145,11 @@ func TestReleaseAfterCrash(t *testing.T) {
 		{"clean stop", "success", []string{dead}, false, 1, failure.OK, "stopped cleanly"},
 		{"seated last", "watchdog", []string{dead}, false, 1, failure.Absent, ""},
 		{"seated last and resigned", "exit-code", []string{dead}, true, 1, failure.Absent, ""},
-		{"standby", "signal", []string{"other.example.org:7"}, false, 0, failure.OK, "the daemon that crashed was not the last one in the seat, other.example.org:7 was (term 1)"},
-		{"standby on the host of the seated one", "signal", []string{alive}, false, 1, failure.OK, alive + " is seated"},
+		{"standby", "signal", []string{"other.example.org:7"}, false, 0, failure.OK, "the daemon that crashed was not the last leader, other.example.org:7 was (term 1)"},
+		{"standby on the host of the seated one", "signal", []string{alive}, false, 1, failure.OK, alive + " leads"},
 		{"another was seated since", "oom-kill", []string{dead, "other.example.org:7"}, true, 1, failure.OK, "other.example.org:7 was (term 2)"},
 		{"another is seated", "oom-kill", []string{dead, "other.example.org:7"}, false, 1, failure.OK, "other.example.org:7 was (term 2)"},
-		{"never seated", "signal", nil, false, 0, failure.OK, "no daemon was ever seated"},
+		{"never seated", "signal", nil, false, 0, failure.OK, "no daemon has ever led"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dsn := storetest.Database(t)
@@ -184,7 +184,7 @@ func TestReleaseAfterCrash(t *testing.T) {
 	}
 	for name, dsn := range map[string]string{"PostgreSQL is away": "postgres:///none?host=" + t.TempDir(), "schema mismatch": storetest.Empty(t)} {
 		r := run(t, time.Time{}, crashed(t, dsn, "exit-code", 1), "release", "--after-crash")
-		if r.code != failure.OK || !strings.Contains(r.out, "nothing is released: whether another daemon is seated cannot be known") || !strings.Contains(r.out, "lapses by itself") {
+		if r.code != failure.OK || !strings.Contains(r.out, "nothing is released: PostgreSQL cannot say whether another daemon leads") || !strings.Contains(r.out, "lapse by themselves") {
 			t.Errorf("%s: exit code %d\n%s%s", name, r.code, r.out, r.err)
 		}
 	}

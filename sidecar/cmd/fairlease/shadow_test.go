@@ -107,14 +107,14 @@ func TestShadowComplaints(t *testing.T) {
 		{"no round", fresh, nil, nil, failure.No, `^fairlease: the journal has no round yet, .*\nnext: run the daemon in mode observe`},
 		{"since", s.env, nil, []string{"--since", "x"}, failure.Misuse, `^fairlease: --since: "x" is no time: write 2h`},
 		{"until", s.env, nil, []string{"--until", "-2h"}, failure.Misuse, `^fairlease: --until: "-2h" is no time`},
-		{"empty", s.env, nil, []string{"--since", "1s"}, failure.No, `^fairlease: there are not two rounds in that window\n  the journal can tell of 2027-01-15 08:00:00 to 2027-.*\nnext: name --since`},
+		{"empty", s.env, nil, []string{"--since", "1s"}, failure.No, `^fairlease: the window has fewer than two rounds\n  the journal covers 2027-01-15 08:00:00 to 2027-.*\nnext: choose --since`},
 		{"term", s.env, nil, []string{"--term", "1s"}, failure.Misuse, `a term is no shorter`},
 		{"no term", s.env, nil, []string{"--term", "x"}, failure.Misuse, `^fairlease: --term: `},
 		{"interval", s.env, nil, []string{"--interval", "soon"}, failure.Misuse, `^fairlease: --interval: "soon" is no length of time`},
 		{"long interval", s.env, nil, []string{"--interval", "1h"}, failure.Misuse, `a term is no shorter`},
 		{"csv and json", s.env, nil, []string{"--csv", "--json"}, failure.Misuse, `exclude each other`},
 		{"argument", s.env, nil, []string{"x"}, failure.Misuse, `takes no argument`},
-		{"pruned", s.env, pruned, []string{"--since", "9m"}, failure.No, `^fairlease: the journal cannot tell of a time so long ago\n  snapshots of rounds before 2027-.* are pruned\nnext: leave --since out`},
+		{"pruned", s.env, pruned, []string{"--since", "9m"}, failure.No, `^fairlease: the journal does not go back that far\n  snapshots of rounds before 2027-.* are pruned\nnext: leave --since out`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.before != nil {

@@ -24,7 +24,7 @@ func TestStatusTellsOfJobsThatAreSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := s.run(t, "status")
-	if want := "aside     1, charged to their tenants and left alone, for fairlease cannot deal with them; the first is job 1 of nlp_user: node list \"v[\" has no closing bracket"; !strings.Contains(r.out, want) {
+	if want := "aside     1 job set aside, charged and left alone, since fairlease cannot handle them; the first is job 1 of nlp_user: node list \"v[\" has no closing bracket"; !strings.Contains(r.out, want) {
 		t.Errorf("want %q in\n%s", want, r.out)
 	}
 	if r := s.run(t, "status", "--json"); !strings.Contains(r.out, `"aside": [`) {
@@ -82,7 +82,7 @@ func TestStatusCountsGPUsOutOfReach(t *testing.T) {
 		t.Errorf("out of reach: %d, %v, of %d GPUs and 4 spare ones, %d held", p.Out, by, p.GPUs, held)
 	}
 	r = s.run(t, "status")
-	for _, want := range []string{"beyond    GPUs that cannot be leased: ", "4 in reservations of others", " of jobs that opt out of leases", " of jobs that the configuration excludes"} {
+	for _, want := range []string{"beyond    GPUs that cannot be leased: ", "4 reserved by others", " held by jobs that opt out of leases", " held by jobs that the configuration excludes"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("want %q in\n%s", want, r.out)
 		}
