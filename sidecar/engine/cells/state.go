@@ -15,6 +15,7 @@ type State struct {
 	snug  bool   // no cell is bound that is not filled
 	rooms []room // of useful, by node: all zero between its calls
 	work  int    // what searches for cells may still compare
+	looks looks  // of the last search; its memory is used again
 }
 
 // New makes the cells of a description, all of them free. An error is Faults, all that
