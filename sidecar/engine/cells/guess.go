@@ -77,7 +77,8 @@ func (f *search) free(k, i int) bool {
 func (f *search) guess() (bind []cell, parts, most int) {
 	c := f.c
 	by := f.stock()
-	taken, all := slices.Clone(f.has), 0
+	f.taken = append(f.taken[:0], f.has...)
+	taken, all := f.taken, 0
 	for at := range taken {
 		parts += taken[at]
 		all += f.most[at]

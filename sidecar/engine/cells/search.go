@@ -22,12 +22,11 @@ import (
 // Nothing else can break the invariant: a whole bound cell was reserved at its own level. Equal
 // cells have equal options, which are computed once.
 type search struct {
+	*looks
 	a      *ask
 	c      *chain
-	n      int   // parts that are wanted; more count for nothing
-	most   []int // by node: parts that may be there
-	has    []int // by node: parts that have room in cells bound already
-	floor  int   // the lowest level for bound cells
+	n      int // parts that are wanted; more count for nothing
+	floor  int // the lowest level for bound cells
 	limits cost
 	lanes  [2 * Levels]int // where a cost has the count of what is bound, then split, of a level, or never
 	whole  map[cell]bool   // of cells larger than a node that were asked for: all of it is free
@@ -36,6 +35,13 @@ type search struct {
 	kinds  []kind
 	work   int  // pairs that may still be weighed
 	cut    bool // options were dropped: there may be better ones
+}
+
+// looks is what a search finds on each node.
+type looks struct {
+	most  []int // parts that may be there
+	has   []int // parts that have room in cells bound already
+	taken []int // of a guess: parts that are there
 }
 
 // A gang of hundreds of nodes in a VC with cells of several levels can have very many options.
@@ -103,7 +109,7 @@ type option struct {
 // cells gives the cells to bind so that n parts fit, and the maximum number of parts that fit.
 // Among several answers it takes one that binds the fewest GPUs.
 func (s *State) cells(a *ask, n int) (bind []cell, best int) {
-	f := &search{a: a, c: a.c, n: n, floor: -1, whole: map[cell]bool{}, frees: map[shape]int{}, groups: map[string]int{}, work: min(perSearch, s.work)}
+	f := &search{looks: &s.looks, a: a, c: a.c, n: n, floor: -1, whole: map[cell]bool{}, frees: map[shape]int{}, groups: map[string]int{}, work: min(perSearch, s.work)}
 	rows := a.c.gaps(nil)
 	lanes := 0
 	lane := func(k, n int) {
@@ -163,7 +169,7 @@ func (s *State) cells(a *ask, n int) (bind []cell, best int) {
 // look notes what each node takes, and what has room there in bound cells.
 func (f *search) look(accounts []account) {
 	c, a := f.c, f.a
-	f.most, f.has = make([]int, len(c.nodes)), make([]int, len(c.nodes))
+	f.most, f.has = zeros(f.most, len(c.nodes)), zeros(f.has, len(c.nodes))
 	for k := c.fit(a.gpus); k < len(accounts); k++ {
 		level := min(k, c.nodeAt)
 		for _, key := range accounts[k].open {
@@ -178,6 +184,13 @@ func (f *search) look(accounts []account) {
 			f.has[at] = min(f.has[at], f.most[at])
 		}
 	}
+}
+
+// zeros gives n zeros, in the memory of old.
+func zeros(old []int, n int) []int {
+	out := slices.Grow(old[:0], n)[:n]
+	clear(out)
+	return out
 }
 
 // most gives how many of n parts a node takes.

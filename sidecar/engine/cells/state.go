@@ -15,6 +15,7 @@ type State struct {
 	snug  bool   // no cell is bound that is not filled
 	rooms []room // of useful, by node: all zero between its calls
 	work  int    // remaining comparisons of searches for cells
+	looks looks  // of the last search, whose memory is reused
 }
 
 // New makes the cells of a description, all of them free. An error is Faults, as complete as

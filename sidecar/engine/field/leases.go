@@ -71,6 +71,8 @@ func (f *Field) Dismiss(touch cluster.Touch) {
 		}
 		if l.End <= f.Now {
 			f.Reclaim(i)
+			f.Stops.Stopped(i, f.Now.Sub(l.NoticedAt))
+			f.Market.NoteMove(i, l)
 		}
 	}
 }
@@ -82,13 +84,8 @@ func (f *Field) Notify(i int, end cluster.Instant) {
 	f.Jobs[i].Noticed = true
 }
 
-// Reclaim ends the lease of a job that has had its notice: the job is requeued.
-func (f *Field) Reclaim(i int) {
-	l := f.Leases[i]
-	l.State = cluster.Ending
-	f.Stops.Stopped(i, f.Now.Sub(l.NoticedAt))
-	f.Market.NoteMove(i, l)
-}
+// Reclaim ends the lease of a job, which is requeued. Stop budgets are charged by choosers that keep them; see Dismiss.
+func (f *Field) Reclaim(i int) { f.Leases[i].State = cluster.Ending }
 
 // Fixed tells whether a job's GPUs stay taken whatever we decide.
 func (f *Field) Fixed(i int) bool {

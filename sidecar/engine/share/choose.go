@@ -17,6 +17,7 @@ import (
 type Chooser struct {
 	board, kept *place.Board      // kept: the one on which claims are made
 	ranks       []int             // by case
+	mayRecall   []bool            // by case
 	passed      [2][]round.Passed // of those that we act on, and of those that we watch
 }
 

@@ -25,10 +25,14 @@ func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
 		return
 	}
 	line := x.unserved(in, choice)
-	if len(line) == 0 || !x.anyRecallable() {
+	if len(line) == 0 {
 		return
 	}
-	r := x.openRecalls(choice)
+	may := x.recallables(x.mayRecall)
+	if x.mayRecall = may; !slices.Contains(may, true) {
+		return
+	}
+	r := x.openRecalls(choice, may)
 	line = slices.DeleteFunc(line, func(i int) bool { return !r.mayHope(&in.Candidates[i]) })
 	if len(line) == 0 {
 		return
@@ -72,6 +76,7 @@ func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 // recalls is what is worked out once for all recalls of a round.
 type recalls struct {
 	*contest
+	may     []bool // by case: its lease may be recalled
 	board   *place.Board
 	behind  byQueue[cluster.Span] // with every lease charged to its end
 	least   []cluster.Span        // by pool: behind of the queue furthest ahead that has a lease to recall
@@ -100,9 +105,9 @@ const nobody cluster.Span = 1 << 62
 // refusal is a shape that a tenant may not have others' leases for.
 type refusal struct{ tenant, shape, pool int }
 
-func (x *contest) openRecalls(choice *lease.Choice) *recalls {
+func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	n, queues := len(x.Pools), len(x.Queues)
-	r := &recalls{contest: x, most: -1, refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
+	r := &recalls{contest: x, may: may, most: -1, refused: map[refusal]bool{}, least: slices.Repeat([]cluster.Span{nobody}, n),
 		behind: round.NewTable[round.QueueIndex, cluster.Span](queues, n), has: round.NewTable[round.QueueIndex, bool](queues, n),
 		firsts: round.NewTable[round.QueueIndex, int](queues, n)}
 	if x.Settings.MaxReclaims > 0 {
@@ -124,7 +129,7 @@ func (x *contest) openRecalls(choice *lease.Choice) *recalls {
 		if l.Term == 1 {
 			*r.firsts.At(at.queue, at.pool) += l.GPUs
 		}
-		if x.recallable(i) {
+		if may[i] {
 			*r.has.At(at.queue, at.pool) = true
 			r.least[at.pool] = min(r.least[at.pool], *r.behind.At(at.queue, at.pool))
 		}
@@ -185,18 +190,18 @@ func (r *recalls) layOut(in *lease.Input) {
 	x.kept = x.Fresh(x.kept)
 	r.board = x.kept
 	x.Lay(r.board, func(i int) (field.Soft, bool) {
-		return field.Soft{Owner: int(x.Jobs[i].Queue), Rank: ranks[i], End: x.Now.Add(x.Settings.RecallNotice)}, x.recallable(i)
+		return field.Soft{Owner: int(x.Jobs[i].Queue), Rank: ranks[i], End: x.Now.Add(x.Settings.RecallNotice)}, r.may[i]
 	})
 	x.keep(r.board)
 }
 
-// anyRecallable tells whether any lease may be recalled, and notes when the next may be.
-func (x *contest) anyRecallable() bool {
-	found := false
+// recallables tells, by case, whether its lease may be recalled, and notes when the next may be. It uses the room of out.
+func (x *contest) recallables(out []bool) []bool {
+	out = slices.Grow(out[:0], len(x.Leases))
 	for i := range x.Leases {
-		found = x.recallable(i) || found
+		out = append(out, x.recallable(i))
 	}
-	return found
+	return out
 }
 
 // recallable tells whether a lease may be recalled: it is in the middle of its term, and its
