@@ -153,10 +153,11 @@ func TestGavelsOwnNumbers(t *testing.T) {
 // The product with a preset that divides unlike models, as it is: leases of 15 minutes, notices, costs. Who knows
 // the models has jobs done earlier than who does not.
 func TestPresetsOnUnlikeModels(t *testing.T) {
+	seeds.Slow(t)
 	const fleet = "1x4:v100+1x4:p100+1x4:k80"
 	hours := map[string]float64{}
 	names := []string{"astraea", "fairlease:gavel:las", "fairlease:oef:coop", "fairlease:gandiva-fair", "fairlease:gavel:fifo", "fairlease:oef:noncoop"}
-	for _, by := range names[:seeds.Some(3, len(names))] {
+	for _, by := range names {
 		s := setup(t, by, "single", 0.55, fleet)
 		d := experiment.Default()
 		s.Costs, s.Saves, s.Settings = d.Costs, d.Saves, d.Settings
@@ -204,6 +205,7 @@ func TestEstimate(t *testing.T) {
 // On a ninth of Gavel's cluster, crowded: who chooses pairs by what they do together has jobs done earlier than who never shares
 // GPUs, and than who tries pairs at random; also where what they do is not known before they meet.
 func TestSpaceSharingInSmall(t *testing.T) {
+	seeds.Slow(t)
 	throughputs := table(t)
 	expected, err := Estimate(throughputs, trace.GavelReference, "p100", 5)
 	if err != nil {
@@ -216,7 +218,7 @@ func TestSpaceSharingInSmall(t *testing.T) {
 	}{{"alone", "gavel:las", nil}, {"known", "gavel:las+ss", nil}, {"estimated", "gavel:las+ss", expected}, {"packing", "gandiva:packing", nil}} {
 		s := setup(t, c.by, "single", 0.75, "1x4:v100+1x4:p100+1x4:k80")
 		s.Beside, s.Expected = experiment.BesideOf(throughputs, trace.GavelReference), c.expected
-		f := follow(t, s, seeds.Some(30, 60), seeds.Some(80, 160))
+		f := follow(t, s, 60, 160)
 		hours[c.name] = f.Hours()
 		t.Logf("%s: %.2f h, %d turns", c.name, f.Hours(), f.Turns)
 	}

@@ -38,7 +38,8 @@ func simulate(t *testing.T, w cellworld.World, jobs []cellworld.Job) cellworld.R
 // §5.3, Figure 10: "In total, dynamic binding reduces the number of preempted GPUs by 55%." How much it
 // is depends on how full the cluster is: with this workload it is that on 220 to 240 nodes.
 func TestDynamicBindingPreemptsLess(t *testing.T) {
-	s, jobs := site(240), like(seeds.Some(30, 60))
+	seeds.Slow(t)
+	s, jobs := site(240), like(60)
 	dynamic, static := simulate(t, s.HiveD(), jobs), simulate(t, Static(s), jobs)
 	if dynamic.Preempted == 0 || 2*dynamic.Preempted > static.Preempted {
 		t.Errorf("dynamic binding preempts %d GPUs, static %d: want half of that at most", dynamic.Preempted, static.Preempted)
@@ -47,6 +48,7 @@ func TestDynamicBindingPreemptsLess(t *testing.T) {
 
 // §5.3, Figure 11, 279 nodes: "The fragmentation level is always lower with multi-level cells."
 func TestMultiLevelCellsFragmentLess(t *testing.T) {
+	seeds.Slow(t)
 	s, jobs := site(279), like(30)
 	single, multi := simulate(t, s.HiveD(), jobs), simulate(t, Levels(s, jobs).HiveD(), jobs)
 	a, b := MeanOf(single, 2232), MeanOf(multi, 2232)

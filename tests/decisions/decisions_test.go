@@ -26,12 +26,12 @@ var rewrite = flag.Bool("rewrite", false, "record all decisions anew")
 
 var tenants = []string{"nlp", "speech", "vision"}
 
-// TestDecisions lets the product with every preset govern a small cluster on which everything happens that can, and in full
-// tests the schedulers of the simulator, too.
+// TestDecisions lets the product, set up in all ways, govern a small cluster on which everything happens that can; in full
+// tests the product with every preset, and the schedulers of the simulator, too.
 func TestDecisions(t *testing.T) {
-	names := slices.Concat(baseline.Cellular(), baseline.Dividing())
+	var names []string
 	if seeds.Full() || *rewrite {
-		names = slices.Concat(names, baseline.Names(), baseline.Unlike())
+		names = slices.Concat(baseline.Cellular(), baseline.Dividing(), baseline.Names(), baseline.Unlike())
 	}
 	for name := range variants {
 		names = append(names, name)

@@ -4,15 +4,20 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
+
+// likeHiveD are two months of jobs, made once for all tests.
+var likeHiveD = sync.OnceValue(func() []Job { return LikeHiveD(1).Jobs() })
 
 // HiveD's Table 1: 141,950 jobs, 115,203 / 2,926 / 10,726 / 10,795 / 2,300 of them with 1 / 2 / 4 /
 // 8 / 16 and more GPUs.
 func TestLikeHiveDIsTable1(t *testing.T) {
-	jobs := LikeHiveD(1).Jobs()
+	jobs := likeHiveD()
 	want := [5]int{115203, 2926, 10726, 10795, 2300}
 	var got [5]int
 	tenants, demand := map[string][5]int{}, map[string]float64{}
@@ -68,7 +73,7 @@ func TestLikeHiveDIsTheSameEachTime(t *testing.T) {
 // Figure 8: "When only res-f is in the 8-GPU group, the workload is highly fragmented (0.91)." Each
 // tenant asks for the same GPUs and GPU time as before.
 func TestReshape(t *testing.T) {
-	jobs := LikeHiveD(1).Jobs()
+	jobs := likeHiveD()
 	fragmentation := func(jobs []Job) float64 {
 		gpus := 0
 		for _, j := range jobs {
@@ -85,7 +90,7 @@ func TestReshape(t *testing.T) {
 	}
 	before, last := sum(jobs), 1.0
 	eight := []string{}
-	for i, name := range []string{"res-f", "prod-e", "prod-d", "prod-c"} {
+	for i, name := range []string{"res-f", "prod-e", "prod-d", "prod-c"}[:seeds.Some(2, 4)] {
 		eight = append(eight, name)
 		shaped := Reshape(jobs, eight, 1)
 		f := fragmentation(shaped)
