@@ -1,4 +1,4 @@
-package gavel
+package gavel_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlease/fairlease/research/gavel"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -37,12 +38,12 @@ func setup(t testing.TB, scheduler, stream string, perHour float64, fleet string
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Setup(scheduler, experiment.Of(jobs), f, experiment.SpeedsOf(throughputs, trace.GavelReference))
+	return gavel.Setup(scheduler, experiment.Of(jobs), f, experiment.SpeedsOf(throughputs, trace.GavelReference))
 }
 
-func follow(t testing.TB, s experiment.Setup, first, last int) Finished {
+func follow(t testing.TB, s experiment.Setup, first, last int) gavel.Finished {
 	t.Helper()
-	f, err := Follow(context.Background(), s, first, last)
+	f, err := gavel.Follow(context.Background(), s, first, last)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,16 +110,16 @@ func TestFollowSaysWhatIsWrong(t *testing.T) {
 	s := setup(t, "gavel:las", "single", 1e6, "1x4:v100")
 	jobs := slices.Collect(s.Load.Jobs)[:5]
 	s.Load.Jobs = slices.Values(jobs)
-	if _, err := Follow(context.Background(), s, 0, 6); err == nil || !strings.Contains(err.Error(), "5 of 6 jobs are over") {
+	if _, err := gavel.Follow(context.Background(), s, 0, 6); err == nil || !strings.Contains(err.Error(), "5 of 6 jobs are over") {
 		t.Errorf("too few jobs: %v", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if _, err := Follow(ctx, s, 0, 5); err == nil {
+	if _, err := gavel.Follow(ctx, s, 0, 5); err == nil {
 		t.Error("an end of the context is none")
 	}
 	s.Scheduler = "gavel:roulette"
-	if _, err := Follow(context.Background(), s, 0, 5); err == nil {
+	if _, err := gavel.Follow(context.Background(), s, 0, 5); err == nil {
 		t.Error("an unknown policy is none")
 	}
 }
@@ -138,7 +139,7 @@ func TestGavelsOwnNumbers(t *testing.T) {
 		{"gavel:las-blind", 2.8, 23.92}, {"gavel:las-blind", 5.6, 103.40},
 		{"fifo:settled", 2.8, 18.62}, // of the paper's notebook; 19.73 with the code of today
 	} {
-		f := follow(t, setup(t, c.by, "single", c.perHour, Fleet), 4000, 5000)
+		f := follow(t, setup(t, c.by, "single", c.perHour, gavel.Fleet), 4000, 5000)
 		t.Logf("%s at %v jobs/h: %.2f h", c.by, c.perHour, f.Hours())
 		within := 0.05
 		if c.perHour == 5.6 {
@@ -176,7 +177,7 @@ func TestPresetsOnUnlikeModels(t *testing.T) {
 func TestEstimate(t *testing.T) {
 	throughputs := table(t)
 	truth := experiment.BesideOf(throughputs, trace.GavelReference)
-	expected, err := Estimate(throughputs, trace.GavelReference, "p100", 5)
+	expected, err := gavel.Estimate(throughputs, trace.GavelReference, "p100", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +208,7 @@ func TestEstimate(t *testing.T) {
 func TestSpaceSharingInSmall(t *testing.T) {
 	seeds.Slow(t)
 	throughputs := table(t)
-	expected, err := Estimate(throughputs, trace.GavelReference, "p100", 5)
+	expected, err := gavel.Estimate(throughputs, trace.GavelReference, "p100", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
