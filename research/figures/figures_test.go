@@ -10,6 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/policy/lp"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/report"
+
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // charts gives what a figure makes, and fails where it makes none or has a curve that is none.
@@ -40,6 +42,7 @@ func charts(t *testing.T) func(c []report.Chart, err error) []report.Chart {
 // looked at. That is what a user's progress may be less by: over three hours 6 % for user 1 and 25 % for user 3, over
 // the eighteen here 1 and 4 %.
 func TestTrading(t *testing.T) {
+	seeds.Slow(t)
 	const until = 48 * cluster.Hour
 	c := charts(t)(trading(context.Background(), until, 2*cluster.Hour))
 	from, to := 6., 24.
@@ -215,6 +218,7 @@ func TestLAS(t *testing.T) {
 
 // Rounds of six minutes do almost as well as the allocation itself, much longer ones do not.
 func TestMechanism(t *testing.T) {
+	seeds.Slow(t)
 	l := small(t)
 	loads := []float64{0.4, 0.6}
 	exact := charts(t)(l.mechanism(context.Background(), loads))[0].Panels[0].Curves
@@ -229,6 +233,7 @@ func TestMechanism(t *testing.T) {
 
 // Knowing the models makes finish-time fairness better.
 func TestFairness(t *testing.T) {
+	seeds.Slow(t)
 	l := small(t)
 	l.gpus = 8
 	p := charts(t)(l.fairness(context.Background(), []float64{0.5}))[0].Panels[1]
@@ -239,6 +244,7 @@ func TestFairness(t *testing.T) {
 
 // Estimates keep most of what sharing gains.
 func TestEstimates(t *testing.T) {
+	seeds.Slow(t)
 	c := charts(t)(small(t).estimates(context.Background(), []float64{0.7}))[0].Panels[0].Curves
 	if without, estimated, known := c[0].Y[0], c[1].Y[0], c[2].Y[0]; estimated > (without+known)/2 {
 		t.Errorf("%.2f h without, %.2f h estimated, %.2f h known", without, estimated, known)

@@ -1,4 +1,4 @@
-package gavel
+package gavel_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fairlease/fairlease/research/gavel"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -37,12 +38,12 @@ func setup(t testing.TB, scheduler, stream string, perHour float64, fleet string
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Setup(scheduler, experiment.Of(jobs), f, experiment.SpeedsOf(throughputs, trace.GavelReference))
+	return gavel.Setup(scheduler, experiment.Of(jobs), f, experiment.SpeedsOf(throughputs, trace.GavelReference))
 }
 
-func follow(t testing.TB, s experiment.Setup, first, last int) Finished {
+func follow(t testing.TB, s experiment.Setup, first, last int) gavel.Finished {
 	t.Helper()
-	f, err := Follow(context.Background(), s, first, last)
+	f, err := gavel.Follow(context.Background(), s, first, last)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,16 +110,16 @@ func TestFollowSaysWhatIsWrong(t *testing.T) {
 	s := setup(t, "gavel:las", "single", 1e6, "1x4:v100")
 	jobs := slices.Collect(s.Load.Jobs)[:5]
 	s.Load.Jobs = slices.Values(jobs)
-	if _, err := Follow(context.Background(), s, 0, 6); err == nil || !strings.Contains(err.Error(), "5 of 6 jobs are over") {
+	if _, err := gavel.Follow(context.Background(), s, 0, 6); err == nil || !strings.Contains(err.Error(), "5 of 6 jobs are over") {
 		t.Errorf("too few jobs: %v", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	stop()
-	if _, err := Follow(ctx, s, 0, 5); err == nil {
+	if _, err := gavel.Follow(ctx, s, 0, 5); err == nil {
 		t.Error("an end of the context is none")
 	}
 	s.Scheduler = "gavel:roulette"
-	if _, err := Follow(context.Background(), s, 0, 5); err == nil {
+	if _, err := gavel.Follow(context.Background(), s, 0, 5); err == nil {
 		t.Error("an unknown policy is none")
 	}
 }
@@ -126,8 +127,8 @@ func TestFollowSaysWhatIsWrong(t *testing.T) {
 // Results of Gavel's own simulator for the same jobs on 36 GPUs of each model: mean hours of jobs
 // 4000 to 5000. Minutes.
 func TestGavelsOwnNumbers(t *testing.T) {
-	if os.Getenv("FAIRLEASE_TRACES") == "" {
-		t.Skip("takes minutes: as the tests on real traces it runs where FAIRLEASE_TRACES is set")
+	if os.Getenv("FAIRLEASE_GAVEL") == "" {
+		t.Skip("takes minutes and needs no traces: it runs where FAIRLEASE_GAVEL is set")
 	}
 	for _, c := range []struct {
 		by      string
@@ -139,7 +140,7 @@ func TestGavelsOwnNumbers(t *testing.T) {
 		{"gavel:las-blind", 2.8, 23.92}, {"gavel:las-blind", 5.6, 103.40},
 		{"fifo:settled", 2.8, 18.62}, // of the paper's notebook; 19.73 with the code of today
 	} {
-		f := follow(t, setup(t, c.by, "single", c.perHour, Fleet), 4000, 5000)
+		f := follow(t, setup(t, c.by, "single", c.perHour, gavel.Fleet), 4000, 5000)
 		t.Logf("%s at %v jobs/h: %.2f h", c.by, c.perHour, f.Hours())
 		within := 0.05
 		if c.perHour == 5.6 {
@@ -154,10 +155,11 @@ func TestGavelsOwnNumbers(t *testing.T) {
 // The product with a preset for heterogeneous GPUs, with leases of 15 minutes, notices and costs.
 // Presets that know the models finish jobs earlier than others.
 func TestPresetsOnUnlikeModels(t *testing.T) {
+	seeds.Slow(t)
 	const fleet = "1x4:v100+1x4:p100+1x4:k80"
 	hours := map[string]float64{}
 	names := []string{"astraea", "fairlease:gavel:las", "fairlease:oef:coop", "fairlease:gandiva-fair", "fairlease:gavel:fifo", "fairlease:oef:noncoop"}
-	for _, by := range names[:seeds.Some(3, len(names))] {
+	for _, by := range names {
 		s := setup(t, by, "single", 0.55, fleet)
 		d := experiment.Default()
 		s.Costs, s.Saves, s.Settings = d.Costs, d.Saves, d.Settings
@@ -176,7 +178,7 @@ func TestPresetsOnUnlikeModels(t *testing.T) {
 func TestEstimate(t *testing.T) {
 	throughputs := table(t)
 	truth := experiment.BesideOf(throughputs, trace.GavelReference)
-	expected, err := Estimate(throughputs, trace.GavelReference, "p100", 5)
+	expected, err := gavel.Estimate(throughputs, trace.GavelReference, "p100", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,8 +207,9 @@ func TestEstimate(t *testing.T) {
 // On a ninth of Gavel's cluster, crowded: who chooses pairs by what they do together has jobs done earlier than who never shares
 // GPUs, and than who tries pairs at random; also where what they do is not known before they meet.
 func TestSpaceSharingInSmall(t *testing.T) {
+	seeds.Slow(t)
 	throughputs := table(t)
-	expected, err := Estimate(throughputs, trace.GavelReference, "p100", 5)
+	expected, err := gavel.Estimate(throughputs, trace.GavelReference, "p100", 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +220,7 @@ func TestSpaceSharingInSmall(t *testing.T) {
 	}{{"alone", "gavel:las", nil}, {"known", "gavel:las+ss", nil}, {"estimated", "gavel:las+ss", expected}, {"packing", "gandiva:packing", nil}} {
 		s := setup(t, c.by, "single", 0.75, "1x4:v100+1x4:p100+1x4:k80")
 		s.Beside, s.Expected = experiment.BesideOf(throughputs, trace.GavelReference), c.expected
-		f := follow(t, s, seeds.Some(30, 60), seeds.Some(80, 160))
+		f := follow(t, s, 60, 160)
 		hours[c.name] = f.Hours()
 		t.Logf("%s: %.2f h, %d turns", c.name, f.Hours(), f.Turns)
 	}

@@ -1,8 +1,9 @@
-package hived
+package hived_test
 
 import (
 	"testing"
 
+	"github.com/fairlease/fairlease/research/hived"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
@@ -23,7 +24,7 @@ func site(nodes int) cellworld.Site {
 	for _, t := range trace.HiveDTenants {
 		weights[t.Name] = int64(t.Quota*100 + 0.5)
 	}
-	return Assign(Nodes(nodes), weights)
+	return hived.Assign(hived.Nodes(nodes), weights)
 }
 
 func simulate(t *testing.T, w cellworld.World, jobs []cellworld.Job) cellworld.Result {
@@ -38,8 +39,9 @@ func simulate(t *testing.T, w cellworld.World, jobs []cellworld.Job) cellworld.R
 // §5.3, Figure 10: "In total, dynamic binding reduces the number of preempted GPUs by 55%." How much it
 // is depends on how full the cluster is: with this workload it is that on 220 to 240 nodes.
 func TestDynamicBindingPreemptsLess(t *testing.T) {
-	s, jobs := site(240), like(seeds.Some(30, 60))
-	dynamic, static := simulate(t, s.HiveD(), jobs), simulate(t, Static(s), jobs)
+	seeds.Slow(t)
+	s, jobs := site(240), like(60)
+	dynamic, static := simulate(t, s.HiveD(), jobs), simulate(t, hived.Static(s), jobs)
 	if dynamic.Preempted == 0 || 2*dynamic.Preempted > static.Preempted {
 		t.Errorf("dynamic binding preempts %d GPUs, static %d: want half of that at most", dynamic.Preempted, static.Preempted)
 	}
@@ -47,10 +49,11 @@ func TestDynamicBindingPreemptsLess(t *testing.T) {
 
 // §5.3, Figure 11, 279 nodes: "The fragmentation level is always lower with multi-level cells."
 func TestMultiLevelCellsFragmentLess(t *testing.T) {
+	seeds.Slow(t)
 	s, jobs := site(279), like(30)
-	single, multi := simulate(t, s.HiveD(), jobs), simulate(t, Levels(s, jobs).HiveD(), jobs)
-	a, b := MeanOf(single, 2232), MeanOf(multi, 2232)
 	// The possible gain is the nodes that are not full.
+	single, multi := simulate(t, s.HiveD(), jobs), simulate(t, hived.Levels(s, jobs).HiveD(), jobs)
+	a, b := hived.MeanOf(single, 2232), hived.MeanOf(multi, 2232)
 	if gain, most := a.Broken-b.Broken, a.Broken-a.Guaranteed; gain < 0.2*most {
 		t.Errorf("multi-level cells: %.4f of the nodes cannot give 8 GPUs, single-level cells: %.4f; %.4f of the GPUs are in use", b.Broken, a.Broken, a.Guaranteed)
 	}
@@ -69,7 +72,7 @@ func TestMultiLevelCellsFragmentLess(t *testing.T) {
 // cluster"; "every single tenant has a shorter queuing delay in HiveD than in the private cluster".
 func TestSharingSafety(t *testing.T) {
 	s := site(200)
-	rows, results, err := Audit(s, like(seeds.Some(30, 60)), s.HiveD(), s.Quota())
+	rows, results, err := hived.Audit(s, like(seeds.Some(30, 60)), s.HiveD(), s.Quota())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +87,7 @@ func TestSharingSafety(t *testing.T) {
 			t.Errorf("prod-a waits %.1f min with a quota, %.1f in its private cluster: there is no sharing anomaly", r.Shared[1], r.Private)
 		}
 	}
-	if a, b := MeanOf(results[0], 1600), MeanOf(results[1], 1600); a.Broken > b.Broken-0.05 || a.Guaranteed < 0.75 {
+	if a, b := hived.MeanOf(results[0], 1600), hived.MeanOf(results[1], 1600); a.Broken > b.Broken-0.05 || a.Guaranteed < 0.75 {
 		t.Errorf("cells: %+v, quotas: %+v: want fragmentation that is 5 points lower with cells, at a high load", a, b)
 	}
 }
@@ -94,7 +97,7 @@ func TestAssign(t *testing.T) {
 	jobs := like(30)
 	for _, nodes := range []int{12, 200, 279} {
 		s := site(nodes)
-		levels := Levels(s, jobs)
+		levels := hived.Levels(s, jobs)
 		sum := 0
 		for name, gpus := range s.Shares() {
 			sum += gpus
@@ -112,7 +115,7 @@ func TestAssign(t *testing.T) {
 		}
 	}
 	small := 0
-	for _, v := range Levels(site(279), jobs).VCs {
+	for _, v := range hived.Levels(site(279), jobs).VCs {
 		for _, q := range v.Cells {
 			if v.Name == "res-d" && q.Type != "gpu" {
 				t.Errorf("res-d, whose jobs have one GPU, has %+v", q)

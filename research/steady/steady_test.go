@@ -1,9 +1,10 @@
-package steady
+package steady_test
 
 import (
 	"context"
 	"testing"
 
+	"github.com/fairlease/fairlease/research/steady"
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/experiment"
@@ -19,11 +20,11 @@ func TestRates(t *testing.T) {
 	rates := func(by string) map[string]float64 {
 		s := experiment.Default()
 		s.Scheduler, s.Fleet = by, fleet
-		s.Load = Load("two", []User{{Name: "a", Kind: "lstm", Jobs: 16, GPUs: 1}, {Name: "b", Kind: "vae", Jobs: 16, GPUs: 1}})
+		s.Load = steady.Load("two", []steady.User{{Name: "a", Kind: "lstm", Jobs: 16, GPUs: 1}, {Name: "b", Kind: "vae", Jobs: 16, GPUs: 1}})
 		s.Speeds = sim.Speeds{{Kind: "lstm"}: {"v100": {Speed: 4 * sim.Reference}}, {Kind: "vae"}: {"v100": {Speed: sim.Reference}, "k80": {Speed: sim.Reference}}}
 		s.Speeds[sim.Task{Kind: "lstm"}]["k80"] = sim.Rate{Speed: sim.Reference}
 		s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
-		out, err := Rates(context.Background(), s, 2*cluster.Hour, 8*cluster.Hour)
+		out, err := steady.Rates(context.Background(), s, 2*cluster.Hour, 8*cluster.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"math"
@@ -6,35 +6,37 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
 // exactly computes Accrue with unbounded integers.
-func exactly(r MicroGPU, s Span, carry int64) (GPUTime, int64) {
+func exactly(r cluster.MicroGPU, s cluster.Span, carry int64) (cluster.GPUTime, int64) {
 	sum := new(big.Int).Mul(big.NewInt(int64(r)), big.NewInt(int64(s)))
-	q, rem := sum.Add(sum, big.NewInt(carry)).QuoRem(sum, big.NewInt(int64(WholeGPU)), new(big.Int))
+	q, rem := sum.Add(sum, big.NewInt(carry)).QuoRem(sum, big.NewInt(int64(cluster.WholeGPU)), new(big.Int))
 	if !q.IsInt64() {
 		return math.MaxInt64, 0
 	}
-	return GPUTime(q.Int64()), rem.Int64()
+	return cluster.GPUTime(q.Int64()), rem.Int64()
 }
 
 // Accrue is exact up to the largest result, and saturates beyond it.
 func TestAccrueAtTheEdges(t *testing.T) {
 	const most = math.MaxInt64
 	for _, c := range []struct {
-		r     MicroGPU
-		s     Span
+		r     cluster.MicroGPU
+		s     cluster.Span
 		carry int64
 	}{
-		{0, 0, 0}, {0, most, 999_999}, {most, 0, 999_999}, {1, 1, 999_999}, {WholeGPU, most, 0},
-		{WholeGPU, most, 999_999},     // the largest answer, with the largest carry
-		{WholeGPU + 1, most, 0},       // just beyond it
-		{2 * WholeGPU, most, 999_999}, // beyond 63 bits, within 64
-		{2*WholeGPU + 1, most, 0},     // beyond 64 bits: the division overflows
+		{0, 0, 0}, {0, most, 999_999}, {most, 0, 999_999}, {1, 1, 999_999}, {cluster.WholeGPU, most, 0},
+		{cluster.WholeGPU, most, 999_999},     // the largest answer, with the largest carry
+		{cluster.WholeGPU + 1, most, 0},       // just beyond it
+		{2 * cluster.WholeGPU, most, 999_999}, // beyond 63 bits, within 64
+		{2*cluster.WholeGPU + 1, most, 0},     // beyond 64 bits, where the division itself gives up
 		{most, most, 999_999},
-		{80_000 * WholeGPU, Span(3600*365) * Day, 1}, // the size and years that the comment of GPUTime promises
+		{80_000 * cluster.WholeGPU, cluster.Span(3600*365) * cluster.Day, 1}, // the cluster and the years that GPUTime promises
 	} {
-		got, carry := Accrue(c.r, c.s, c.carry)
+		got, carry := cluster.Accrue(c.r, c.s, c.carry)
 		if want, rest := exactly(c.r, c.s, c.carry); got != want || carry != rest {
 			t.Errorf("%d for %d, carry %d: %d and %d, want %d and %d", c.r, c.s, c.carry, got, carry, want, rest)
 		}
@@ -43,10 +45,10 @@ func TestAccrueAtTheEdges(t *testing.T) {
 
 func TestAccrueIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := MicroGPU(rapid.Int64Range(0, math.MaxInt64).Draw(t, "rate"))
-		s := Span(rapid.Int64Range(0, math.MaxInt64).Draw(t, "span"))
+		r := cluster.MicroGPU(rapid.Int64Range(0, math.MaxInt64).Draw(t, "rate"))
+		s := cluster.Span(rapid.Int64Range(0, math.MaxInt64).Draw(t, "span"))
 		carry := rapid.Int64Range(0, 999_999).Draw(t, "carry")
-		got, rest := Accrue(r, s, carry)
+		got, rest := cluster.Accrue(r, s, carry)
 		if want, left := exactly(r, s, carry); got != want || rest != left {
 			t.Fatalf("%d and %d, want %d and %d", got, rest, want, left)
 		}
@@ -54,8 +56,8 @@ func TestAccrueIsExact(t *testing.T) {
 }
 
 func TestSpanInWords(t *testing.T) {
-	for s, want := range map[Span]string{0: "00:00:00", 999: "00:00:00", -999: "00:00:00", -1000: "-00:00:01",
-		Day + 61*Second: "1-00:01:01", -Day - 61*Second: "-1-00:01:01"} {
+	for s, want := range map[cluster.Span]string{0: "00:00:00", 999: "00:00:00", -999: "00:00:00", -1000: "-00:00:01",
+		cluster.Day + 61*cluster.Second: "1-00:01:01", -cluster.Day - 61*cluster.Second: "-1-00:01:01"} {
 		if got := s.String(); got != want {
 			t.Errorf("%d ms is written %s, want %s", s, got, want)
 		}

@@ -1,4 +1,4 @@
-package daemon
+package daemon_test
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/config"
+	"github.com/fairlease/fairlease/sidecar/daemon"
 )
 
 // The log is JSON for programs and text for people; auto depends on the output.
@@ -19,7 +20,7 @@ func TestNewLog(t *testing.T) {
 		{"json", true, true, true, false}, {"console", false, true, false, false},
 	} {
 		var out bytes.Buffer
-		log := NewLog(&config.Log{Level: "warn", Format: c.format}, &out, c.terminal, c.colours)
+		log := daemon.NewLog(&config.Log{Level: "warn", Format: c.format}, &out, c.terminal, c.colours)
 		log.Info().Msg("not told")
 		log.Warn().Msg("told")
 		got := out.String()

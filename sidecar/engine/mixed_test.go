@@ -7,6 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 // Mixed gangs of two tenants, three to one, in two small pools: claims for gangs, and
@@ -22,7 +23,7 @@ func TestClaimsDoNotOutweighTheWeights(t *testing.T) {
 		"some":  {{1, ""}, {1, ""}, {2, ""}, {4, ""}, {1, ""}, {2, ""}, {2, "v100"}, {2, "k80"}},
 		"typed": {{1, "v100"}, {1, "v100"}, {2, "v100"}, {4, "v100"}, {1, "k80"}, {2, "k80"}, {4, "k80"}, {3, ""}},
 	} {
-		for _, completing := range []cluster.Span{0, second, 2 * second} {
+		for _, completing := range []cluster.Span{second, 0, 2 * second}[:seeds.Some(1, 3)] {
 			t.Run(fmt.Sprintf("%s/%s", name, completing), func(t *testing.T) {
 				set := simtest.Product()
 				set.Interval, set.Term, set.MinLease, set.Notice = second, 20*second, 6*second, 3*second

@@ -1,4 +1,4 @@
-package telemetry
+package telemetry_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/telemetry"
 )
 
 func TestReportsLeftInAFolder(t *testing.T) {
@@ -30,14 +31,14 @@ func TestReportsLeftInAFolder(t *testing.T) {
 		}
 		return path
 	}
-	holder := func(id int64, user string, uid uint32) Holder {
-		return Holder{Job: cluster.JobID{ID: id}, User: user, UID: uid}
+	holder := func(id int64, user string, uid uint32) telemetry.Holder {
+		return telemetry.Holder{Job: cluster.JobID{ID: id}, User: user, UID: uid}
 	}
-	running := []Holder{holder(1, "ann", me), holder(2, "ann", me), holder(3, "ann", me), holder(4, "ann", me), holder(5, "ann", me), holder(6, "ann", me),
+	running := []telemetry.Holder{holder(1, "ann", me), holder(2, "ann", me), holder(3, "ann", me), holder(4, "ann", me), holder(5, "ann", me), holder(6, "ann", me),
 		holder(7, "bob", me+1), holder(8, "../ann", me), holder(9, "nobody", me), holder(10, "link", me), holder(11, "ann", me), holder(12, "ann", me)}
 	write("ann", "1.json", `{"steps":100}`, int64(now)-60_000)
 	write("ann", "2.json", `{"job":"2","steps":5,"total":10}`, int64(now)+3_600_000) // from the future
-	big := write("ann", "3.json", strings.Repeat(" ", Most+1), int64(now))
+	big := write("ann", "3.json", strings.Repeat(" ", telemetry.Most+1), int64(now))
 	_ = big
 	write("ann", "99.json", `{"steps":1}`, int64(now)) // not running
 	secret := write("ann", "secret", `{"steps":1}`, int64(now))
@@ -53,7 +54,7 @@ func TestReportsLeftInAFolder(t *testing.T) {
 	write("ann", "11.json", `{"steps":-3}`, int64(now))
 	write("ann", "12.json", ``, int64(now))
 
-	d := &Drop{Folder: dir}
+	d := &telemetry.Drop{Folder: dir}
 	got, wrong := d.Read(running, now)
 	want := []cluster.Progress{{Job: cluster.JobID{ID: 1}, Steps: 100, At: now - 60_000}, {Job: cluster.JobID{ID: 2}, Steps: 5, Total: 10, At: now}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -78,7 +79,7 @@ func TestReportsLeftInAFolder(t *testing.T) {
 	if got, _ = d.Read(running, now); len(got) != 1 || got[0].Steps != 200 || got[0].At != now-30_000 {
 		t.Errorf("after the next report: %+v", got)
 	}
-	if _, wrong = (&Drop{Folder: filepath.Join(dir, "none")}).Read(running, now); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "the folder of reports") {
+	if _, wrong = (&telemetry.Drop{Folder: filepath.Join(dir, "none")}).Read(running, now); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "the folder of reports") {
 		t.Errorf("without the folder: %v", wrong)
 	}
 }
@@ -89,7 +90,7 @@ func TestManyUsersFolders(t *testing.T) {
 	dir := t.TempDir()
 	me := uint32(os.Getuid())
 	const users = 60
-	var running []Holder
+	var running []telemetry.Holder
 	for i := range users {
 		user := fmt.Sprintf("u%02d", i)
 		for _, err := range []error{os.Mkdir(filepath.Join(dir, user), 0o755), os.WriteFile(filepath.Join(dir, user, strconv.Itoa(i+1)+".json"), []byte(`{"steps":7}`), 0o644)} {
@@ -97,9 +98,9 @@ func TestManyUsersFolders(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		running = append(running, Holder{cluster.JobID{ID: int64(i + 1)}, user, me})
+		running = append(running, telemetry.Holder{cluster.JobID{ID: int64(i + 1)}, user, me})
 	}
-	running = append(running, Holder{cluster.JobID{ID: 100}, "..", me}, Holder{cluster.JobID{ID: 101}, "u00", me})
+	running = append(running, telemetry.Holder{cluster.JobID{ID: 100}, "..", me}, telemetry.Holder{cluster.JobID{ID: 101}, "u00", me})
 	open := func() int {
 		fds, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -117,7 +118,7 @@ func TestManyUsersFolders(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
-	got, wrong := (&Drop{Folder: dir}).Read(running, 1<<60)
+	got, wrong := (&telemetry.Drop{Folder: dir}).Read(running, 1<<60)
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestManyUsersFolders(t *testing.T) {
 	if after := open(); after != before {
 		t.Errorf("%d files are open, %d were", after, before)
 	}
-	if _, wrong = (&Drop{Folder: dir}).Read([]Holder{{cluster.JobID{ID: 1}, strings.Repeat("x", 300), me}}, 1<<60); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "xxx: file name too long") {
+	if _, wrong = (&telemetry.Drop{Folder: dir}).Read([]telemetry.Holder{{cluster.JobID{ID: 1}, strings.Repeat("x", 300), me}}, 1<<60); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "xxx: file name too long") {
 		t.Errorf("of a folder that cannot be opened: %v", wrong)
 	}
 }

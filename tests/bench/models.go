@@ -21,11 +21,15 @@ import (
 var dividers = []string{"fairlease:gandiva-fair:no-trade", "astraea", "fairlease:gandiva-fair", "fairlease:gavel:las", "fairlease:oef:coop", "fairlease:oef:noncoop",
 	"gandiva-fair:split", "gavel:las", "oef:coop", "oef:noncoop"}
 
+// drawnSeeds are how many seeds an experiment is drawn with: from that of the command line on.
+const drawnSeeds = 4
+
 // onModels compares the presets: on Gandiva_fair's four users (§5.5, Figures 8 and 11), on twenty tenants
-// with jobs of Gavel's throughput table on 8 GPUs of each model, as OEF §6.3 has it, and on OEF's fifty tenants who come and go.
+// with jobs of Gavel's throughput table on 8 GPUs of each model, as OEF §6.3 has it, with several seeds, and on OEF's fifty
+// tenants who come and go.
 func onModels(seed uint64) error {
 	users, speeds := steady.Gandiva()
-	if err := compareModels("Gandiva_fair's four users", users, speeds, steady.GandivaFleet); err != nil {
+	if err := compareModels("Gandiva_fair's four users", [][]steady.User{users}, speeds, steady.GandivaFleet); err != nil {
 		return err
 	}
 	table, err := trace.OpenThroughputs(filepath.Join(gavelData, "simulation_throughputs.json.gz"))
@@ -40,55 +44,68 @@ func onModels(seed uint64) error {
 		}
 	}
 	slices.Sort(kinds)
-	random := rand.New(rand.NewPCG(seed, 0))
-	users = nil
-	for n := range 20 {
-		users = append(users, steady.User{Name: fmt.Sprintf("tenant%02d", n+1), Kind: kinds[random.IntN(len(kinds))], Jobs: 20, GPUs: 1})
+	var drawn [][]steady.User
+	for k := range uint64(drawnSeeds) {
+		random := rand.New(rand.NewPCG(seed+k, 0))
+		users = nil
+		for n := range 20 {
+			users = append(users, steady.User{Name: fmt.Sprintf("tenant%02d", n+1), Kind: kinds[random.IntN(len(kinds))], Jobs: 20, GPUs: 1})
+		}
+		drawn = append(drawn, users)
 	}
-	if err := compareModels("twenty tenants", users, speeds, "2x4:v100+2x4:p100+2x4:k80"); err != nil {
+	name := fmt.Sprintf("twenty tenants, seeds %d to %d", seed, seed+drawnSeeds-1)
+	if err := compareModels(name, drawn, speeds, "2x4:v100+2x4:p100+2x4:k80"); err != nil {
 		return err
 	}
 	return compareTimes()
 }
 
 // compareModels prints what each tenant's jobs do in two days after the first half, under each preset: long enough for jobs that
-// are each due a sixth of a GPU to have their turns.
-func compareModels(name string, users []steady.User, speeds sim.Speeds, fleet string) error {
+// are each due a sixth of a GPU to have their turns. Where the tenants are drawn several times it prints the least and the most of
+// all draws.
+func compareModels(name string, draws [][]steady.User, speeds sim.Speeds, fleet string) error {
 	f, err := experiment.ParseFleet(fleet)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("%s on %s: throughput, in GPUs of the slowest model, and of each tenant as a multiple of that without trading\n", name, fleet)
-	var alone map[string]float64
+	alone := make([]map[string]float64, len(draws))
 	for _, by := range dividers {
-		s := experiment.Default()
-		s.Scheduler, s.Load, s.Fleet, s.Speeds = by, steady.Load(name, users), f, speeds
-		s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
-		rates, err := steady.Rates(context.Background(), s, 12*cluster.Hour, 60*cluster.Hour)
-		if err != nil {
-			return fmt.Errorf("%s: %w", by, err)
-		}
-		if alone == nil {
-			alone = rates
-		}
-		total, least, most := 0.0, 0.0, 0.0
-		for i, tenant := range slices.Sorted(maps.Keys(rates)) {
-			total += rates[tenant]
-			x := rates[tenant] / alone[tenant]
-			if i == 0 || x < least {
-				least = x
+		var totals, worst, best []float64
+		each := "" // tenant: its rate
+		for k, users := range draws {
+			s := experiment.Default()
+			s.Scheduler, s.Load, s.Fleet, s.Speeds = by, steady.Load(name, users), f, speeds
+			s.Weights = experiment.EqualWeights(experiment.Survey(s.Load))
+			rates, err := steady.Rates(context.Background(), s, 12*cluster.Hour, 60*cluster.Hour)
+			if err != nil {
+				return fmt.Errorf("%s: %w", by, err)
 			}
-			most = max(most, x)
-		}
-		line := fmt.Sprintf("  %-32s total %7.1f  tenants %.2f to %.2f", by, total, least, most)
-		if len(rates) <= 4 {
+			if alone[k] == nil {
+				alone[k] = rates
+			}
+			total := 0.0
+			var of []float64
 			for _, tenant := range slices.Sorted(maps.Keys(rates)) {
-				line += fmt.Sprintf("  %s %.1f (%.2f)", tenant, rates[tenant], rates[tenant]/alone[tenant])
+				x := rates[tenant] / alone[k][tenant]
+				total, of = total+rates[tenant], append(of, x)
+				if len(rates) <= 4 {
+					each += fmt.Sprintf("  %s %.1f (%.2f)", tenant, rates[tenant], x)
+				}
 			}
+			totals, worst, best = append(totals, total), append(worst, slices.Min(of)), append(best, slices.Max(of))
 		}
-		fmt.Println(line)
+		fmt.Printf("  %-32s total %s  worst-off tenant %s  best-off tenant %s%s\n", by, spread("%.1f", totals), spread("%.2f", worst), spread("%.2f", best), each)
 	}
 	return nil
+}
+
+// spread gives the least and the most of values, or the one that there is.
+func spread(format string, of []float64) string {
+	if len(of) == 1 {
+		return fmt.Sprintf(format, of[0])
+	}
+	return fmt.Sprintf(format+" to "+format, slices.Min(of), slices.Max(of))
 }
 
 // compareTimes prints how long the jobs of OEF's fifty tenants are there, with what leases cost and without, under each preset.

@@ -1,4 +1,4 @@
-package decisions
+package decisions_test
 
 import (
 	"compress/gzip"
@@ -19,6 +19,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 	"github.com/fairlease/fairlease/sidecar/sim/baseline"
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
+	"github.com/fairlease/fairlease/tests/decisions"
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
@@ -26,12 +27,12 @@ var rewrite = flag.Bool("rewrite", false, "record all decisions anew")
 
 var tenants = []string{"nlp", "speech", "vision"}
 
-// TestDecisions lets the product with every preset govern a small cluster on which everything happens that can, and in full
-// tests the schedulers of the simulator, too.
+// TestDecisions lets the product, set up in all ways, govern a small cluster on which everything happens that can; in full
+// tests the product with every preset, and the schedulers of the simulator, too.
 func TestDecisions(t *testing.T) {
-	names := slices.Concat(baseline.Cellular(), baseline.Dividing())
+	var names []string
 	if seeds.Full() || *rewrite {
-		names = slices.Concat(names, baseline.Names(), baseline.Unlike())
+		names = slices.Concat(baseline.Cellular(), baseline.Dividing(), baseline.Names(), baseline.Unlike())
 	}
 	for name := range variants {
 		names = append(names, name)
@@ -40,7 +41,7 @@ func TestDecisions(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var r Recording
+			var r decisions.Recording
 			churn(t, &r, name)
 			r.Compare(t, filepath.Join("testdata", strings.NewReplacer(":", "-", "+", "-and-", ", ", "-", " ", "-").Replace(name)+".txt"), *rewrite)
 		})
@@ -90,7 +91,7 @@ func everything(w *simtest.World) {
 
 // churn lets a scheduler govern a cluster for nine hours in which jobs of all sorts come and are cancelled, requeued and
 // held, nodes fail, and administrators give orders.
-func churn(t *testing.T, r *Recording, name string) {
+func churn(t *testing.T, r *decisions.Recording, name string) {
 	variant, special := variants[name]
 	if !special {
 		variant.scheduler = name
@@ -253,7 +254,7 @@ func TestDecisionsOnSlurm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r Recording
+	var r decisions.Recording
 	decide := r.Of(engine.Decide)
 	in := json.NewDecoder(text)
 	in.DisallowUnknownFields() // a field with another name would be lost

@@ -13,14 +13,22 @@ func Some(few, all int) int {
 	return few
 }
 
-// Main is the TestMain of a package whose properties take long: they are drawn 20 times instead of 100, unless Full or the
+// Slow skips a test that takes seconds and whose package has quicker tests beside it, unless Full.
+func Slow(t testing.TB) {
+	t.Helper()
+	if !Full() {
+		t.Skip("takes seconds: make test runs it (FAIRLEASE_FULL=1)")
+	}
+}
+
+// Main is the TestMain of a package whose properties take long: they are drawn 10 times instead of 100, unless Full or the
 // flag -rapid.checks says otherwise.
 func Main(m *testing.M) {
 	flag.Parse()
 	given := Full()
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given {
-		if err := flag.Set("rapid.checks", "20"); err != nil {
+		if err := flag.Set("rapid.checks", "10"); err != nil {
 			panic(err) // rapid is linked in
 		}
 	}

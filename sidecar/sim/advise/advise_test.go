@@ -16,6 +16,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/cells"
 	"github.com/fairlease/fairlease/sidecar/sim/cellworld"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
+	"github.com/fairlease/fairlease/tests/seeds"
 )
 
 func job(tenant string, submit, waited, runs cluster.Span, nodes, gpus int) Job {
@@ -191,6 +192,7 @@ func describe(jobs []Job) string {
 // Ten days of a workload like HiveD's: the advice for a tenant does not exceed its peak, and
 // takes seconds.
 func TestAdviseOnATrace(t *testing.T) {
+	seeds.Slow(t)
 	h := trace.LikeHiveD(1)
 	h.Length = 10 * cluster.Day
 	var jobs []Job

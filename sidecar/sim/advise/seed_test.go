@@ -1,4 +1,4 @@
-package advise
+package advise_test
 
 import "flag"
 

@@ -1,4 +1,4 @@
-package experiment
+package experiment_test
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
+	"github.com/fairlease/fairlease/sidecar/sim/experiment"
 	"github.com/fairlease/fairlease/sidecar/sim/trace"
 	"github.com/fairlease/fairlease/tests/seeds"
 )
@@ -14,7 +15,7 @@ import (
 // prodAE is two tenants of HiveD's Table 1 on 12 nodes, for four days: prod-a, whose GPUs go to
 // jobs of 8 and which requests 40 % of its four nodes, and prod-e, whose jobs mostly have one
 // GPU, and which requests twice its eight nodes.
-func prodAE() Setup {
+func prodAE() experiment.Setup {
 	h := trace.LikeHiveD(1)
 	h.Length = 4 * cluster.Day
 	all := h.Jobs()
@@ -28,10 +29,10 @@ func prodAE() Setup {
 	}
 	jobs := append(of("prod-a", 32, 0.4), of("prod-e", 64, 2)...)
 	slices.SortStableFunc(jobs, func(a, b trace.Job) int { return cmp.Compare(a.Submit, b.Submit) })
-	s := Default()
-	s.Load = Load{Name: "prod-a and prod-e", Jobs: slices.Values(jobs)}
+	s := experiment.Default()
+	s.Load = experiment.Load{Name: "prod-a and prod-e", Jobs: slices.Values(jobs)}
 	s.Weights = map[string]int64{"prod-a": 4, "prod-e": 8}
-	s.Fleet = Fleet{Racks: []Rack{{Nodes: 12, GPUs: 8}}}
+	s.Fleet = experiment.Fleet{Racks: []experiment.Rack{{Nodes: 12, GPUs: 8}}}
 	s.Audit = true
 	return s
 }
@@ -39,14 +40,14 @@ func prodAE() Setup {
 // HiveD §5.1: with a quota prod-a waits far longer than in a private cluster of its share; with
 // cells no tenant does, under any chooser.
 func TestProdAIsSafeInCells(t *testing.T) {
-	var all []Setup
-	names := append([]string{"quota-lend"}, Cellular()...)
+	var all []experiment.Setup
+	names := append([]string{"quota-lend"}, experiment.Cellular()...)
 	for _, name := range names[:seeds.Some(3, len(names))] {
 		s := prodAE()
 		s.Scheduler = name
 		all = append(all, s)
 	}
-	results, err := All(context.Background(), all, 0, nil)
+	results, err := experiment.All(context.Background(), all, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
