@@ -37,7 +37,7 @@ build-deps: ## install what building needs: a C compiler and COIN-OR CLP (Debian
 build: build-deps ## build bin/fairlease
 	go build -o $(GOBIN)/ ./sidecar/cmd/fairlease
 
-check: build-deps plugin-check check-nocgo ## what needs no root: vet, unit tests, properties with few draws, stories (a minute)
+check: build-deps plugin-check check-nocgo ## what needs no root: vet, unit tests, properties with few draws, stories (one to two minutes)
 	go vet ./...
 	FAIRLEASE_NO_CLUSTER=1 go test $$(go list ./... | grep -v '/tests/e2e$$')
 
