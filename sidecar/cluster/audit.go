@@ -13,8 +13,8 @@ type Audit struct {
 	Misreports []Misreport `json:"misreports"`
 }
 
-// Most replaces every larger ratio in an audit, also infinite ones.
-const Most = 1e6
+// MaxRatio replaces every larger ratio in an audit, also infinite ones.
+const MaxRatio = 1e6
 
 // AuditedTenant reports how a division treats one tenant.
 type AuditedTenant struct {

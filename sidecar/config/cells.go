@@ -166,8 +166,8 @@ func (f *CellFile) describe(r *reader) {
 		var nodes []string
 		for _, list := range p.Nodes {
 			names, err := hostlist.Expand(list)
-			if total += len(names); err == nil && total > hostlist.Most {
-				err, names = fmt.Errorf("the file names more than %d nodes", hostlist.Most), nil
+			if total += len(names); err == nil && total > hostlist.Max {
+				err, names = fmt.Errorf("the file names more than %d nodes", hostlist.Max), nil
 			}
 			if err != nil {
 				r.wrong(f.line(key+".nodes", key), key+".nodes", "%v; write it like gpu[001-016],v1", err)

@@ -24,7 +24,7 @@ type ears struct {
 func (d *Daemon) listen(ctx context.Context) (closing func(), err error) {
 	p := &d.Config.Models.Progress
 	if p.Folder != "" {
-		d.ears.drop = &fetch{read: (&telemetry.Drop{Folder: p.Folder}).Read, folder: p.Folder}
+		d.ears.drop = &fetch{read: (&telemetry.Spool{Folder: p.Folder}).Read, folder: p.Folder}
 	}
 	if p.Listen == "" {
 		return func() {}, nil

@@ -47,14 +47,14 @@ type Decider struct {
 	// goes on from the plan until the one after it: their room is then used again.
 	Brief bool
 
-	books  round.Books
-	leases lease.Room
-	nodes  eligible.Nodes
-	stops  budget.Account
-	field  field.Field
-	share  share.Chooser
-	cells  vc.Chooser
-	pages  [2]*page
+	books   round.Books
+	leases  lease.Workspace
+	nodes   eligible.Nodes
+	stops   budget.Account
+	field   field.Field
+	share   share.Chooser
+	cells   vc.Chooser
+	buffers [2]*buffer
 }
 
 // Decide makes the plan for one round.
@@ -89,7 +89,7 @@ func (d *Decider) DecideBy(s cluster.Snapshot, chooser field.Chooser) cluster.Pl
 
 // opened is what is known of a round, besides the books, before anything is chosen.
 type opened struct {
-	page     *page
+	buffer   *buffer
 	speeds   *speeds.Speeds
 	market   *market.Market
 	question *cluster.Question // what is to be divided anew; nil = what was divided holds
@@ -97,13 +97,13 @@ type opened struct {
 
 // open takes the steps before anything is chosen.
 func (d *Decider) open(s *cluster.Snapshot) opened {
-	x, b := opened{page: d.page(s)}, &d.books
-	charged := ltgf.Charge(s, x.page.books)
-	x.page.books = charged
+	x, b := opened{buffer: d.buffer(s)}, &d.books
+	charged := ltgf.Charge(s, x.buffer.books)
+	x.buffer.books = charged
 	leases, ended := lease.Reconcile(s, charged.Records, &d.leases)
 	b.Open(s, charged.Ledger, charged.Records, leases, ended, charged.Rows)
 	d.nodes.Survey(b)
-	eligible.TakeBackOvertaken(b, d.nodes.Site)
+	eligible.RevokeOvertaken(b, d.nodes.Site)
 	x.speeds = speeds.Learn(b)
 	d.stops.Open(b, d.nodes.Site.Good)
 	active := d.nodes.Active()

@@ -15,49 +15,49 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/why"
 )
 
-// page is room for the lists of a plan.
-type page struct {
-	books    ltgf.Page
+// buffer holds the lists of a plan.
+type buffer struct {
+	books    ltgf.Buffer
 	leases   []cluster.Lease
 	verdicts []cluster.Verdict
 	standing []cluster.Standing
 }
 
-func newPage() *page {
+func newBuffer() *buffer {
 	// What is empty is written as an empty list.
-	return &page{books: ltgf.Page{Records: []cluster.Record{}}, leases: []cluster.Lease{}, verdicts: []cluster.Verdict{}, standing: []cluster.Standing{}}
+	return &buffer{books: ltgf.Buffer{Records: []cluster.Record{}}, leases: []cluster.Lease{}, verdicts: []cluster.Verdict{}, standing: []cluster.Standing{}}
 }
 
-// page gives the page on which the snapshot does not stand.
-func (d *Decider) page(s *cluster.Snapshot) *page {
+// buffer gives the buffer that does not hold the snapshot.
+func (d *Decider) buffer(s *cluster.Snapshot) *buffer {
 	if !d.Brief {
-		return newPage()
+		return newBuffer()
 	}
-	if d.pages[0] == nil {
-		d.pages = [2]*page{newPage(), newPage()}
+	if d.buffers[0] == nil {
+		d.buffers = [2]*buffer{newBuffer(), newBuffer()}
 	}
-	p := d.pages[0]
+	p := d.buffers[0]
 	if on := p.books.Ledger.Pools; len(on) > 0 && len(s.Ledger.Pools) > 0 && &on[0] == &s.Ledger.Pools[0] {
-		p = d.pages[1]
+		p = d.buffers[1]
 	}
 	return p
 }
 
 // plan turns the difference between the leases and what was seen into actions, and gives every job its verdict.
 func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
-	b, page := &d.books, x.page
-	page.standing = why.Standings(b, page.standing)
+	b, buf := &d.books, x.buffer
+	buf.standing = why.Standings(b, buf.standing)
 	b.Moves = x.market.Moves()
-	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: page.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended,
+	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended,
 		Losses: budget.Losses(b), Cells: choice.Cells, Question: x.question}
 	p.Events = b.Events
 	p.Next = next(b, choice.Next)
-	page.verdicts = why.Verdicts(b, choice.Refused, page.verdicts)
-	page.leases = lasting(b, page.leases)
-	p.Verdicts = page.verdicts
+	buf.verdicts = why.Verdicts(b, choice.Refused, buf.verdicts)
+	buf.leases = lasting(b, buf.leases)
+	p.Verdicts = buf.verdicts
 	profiles, paces := x.speeds.Profiles()
 	p.Memory = cluster.Memory{
-		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: page.leases, Claims: b.Claims,
+		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: buf.leases, Claims: b.Claims,
 		Lost: choice.Lost, Lent: choice.Lent, Parties: entitle.Accounts(b), Division: b.Snapshot.Division,
 		Profiles: profiles, Paces: paces, Habits: d.stops.Habits(),
 	}

@@ -10,7 +10,7 @@ import (
 
 // Limits of a list. The largest Slurm clusters have a tenth of this number of nodes.
 const (
-	Most     = 200_000 // names
+	Max      = 200_000 // names
 	longest  = 255     // letters of a name
 	brackets = 8       // pairs in one name
 )
@@ -27,8 +27,8 @@ func Expand(list string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("node list %.80q: %w", list, err)
 		}
-		if out = append(out, names...); len(out) > Most {
-			return nil, fmt.Errorf("node list %.80q names more than %d nodes", list, Most)
+		if out = append(out, names...); len(out) > Max {
+			return nil, fmt.Errorf("node list %.80q names more than %d nodes", list, Max)
 		}
 	}
 	return out, nil
@@ -76,7 +76,7 @@ func spellOut(name string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if (last-first+1)*len(tails)+len(out) > Most {
+		if (last-first+1)*len(tails)+len(out) > Max {
 			return nil, fmt.Errorf("%.80q is too long a range", span)
 		}
 		if len(head)+width+len(tails[0]) > longest {

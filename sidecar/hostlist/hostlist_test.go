@@ -28,7 +28,7 @@ func TestExpand(t *testing.T) {
 			t.Errorf("Expand(%q) = %v, %v; want %s", list, got, err, want)
 		}
 	}
-	if got, err := hostlist.Expand("n[000000-199999]"); err != nil || len(got) != hostlist.Most || got[0] != "n000000" || got[hostlist.Most-1] != "n199999" {
+	if got, err := hostlist.Expand("n[000000-199999]"); err != nil || len(got) != hostlist.Max || got[0] != "n000000" || got[hostlist.Max-1] != "n199999" {
 		t.Errorf("the longest list: %d names, %v", len(got), err)
 	}
 	for _, list := range []string{"v[1-2", "v[2-1]", "v[a]", "v[]", "v[1,]", "v[1-999999999]", "n[0-999999999]", "v[1-999][1-999]", "v[-1]", "n[1-199999],m[1-2]",
@@ -77,7 +77,7 @@ func FuzzExpand(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(names) > hostlist.Most {
+		if len(names) > hostlist.Max {
 			t.Fatalf("%d names", len(names))
 		}
 		for _, n := range names {

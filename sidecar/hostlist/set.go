@@ -17,8 +17,8 @@ func Parts(list string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("node list %.80q: %w", list, err)
 		}
-		if all += n; all > Most {
-			return nil, fmt.Errorf("node list %.80q names more than %d nodes", list, Most)
+		if all += n; all > Max {
+			return nil, fmt.Errorf("node list %.80q names more than %d nodes", list, Max)
 		}
 	}
 	return parts, nil
@@ -41,11 +41,11 @@ func count(part string) (int, error) {
 		n, width := 0, 0
 		for _, r := range b.ranges {
 			n, width = n+r.last-r.first+1, max(width, r.width, len(fmt.Sprint(r.last)))
-			if n > Most {
+			if n > Max {
 				return 0, fmt.Errorf("%.80q is too long a range", part)
 			}
 		}
-		if all, length = all*n, length+len(b.head)+width; all > Most {
+		if all, length = all*n, length+len(b.head)+width; all > Max {
 			return 0, fmt.Errorf("%.80q is too long a range", part)
 		}
 	}

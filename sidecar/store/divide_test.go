@@ -326,7 +326,7 @@ func TestAudits(t *testing.T) {
 	least := 0.75
 	a.At, a.Slack = a.At.Add(cluster.Hour), 0.25
 	a.Tenants = []cluster.AuditedTenant{{Tenant: "bio", Incentive: least, More: &more}, {Tenant: "chem", Incentive: 2}}
-	a.Envy = []cluster.Envy{{Tenant: "bio", Of: "chem", Ratio: cluster.Most}}
+	a.Envy = []cluster.Envy{{Tenant: "bio", Of: "chem", Ratio: cluster.MaxRatio}}
 	a.Misreports = []cluster.Misreport{{Kind: "bio/k", Model: "v100", Said: 2, Seen: 1}}
 	if err := write(); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ var errStale = errors.New("the journal is not as it was left: open it again")
 type Journal struct {
 	seat *Seat
 	was  *written // nil: not open
-	film film
+	film snapshotLog
 	days date // up to which partitions were made, or attempted
 }
 
@@ -48,7 +48,7 @@ func (j *Journal) Open(ctx context.Context) (cluster.Memory, error) {
 			return cluster.Memory{}, fmt.Errorf("opening the journal: reading the leases that are renewed: %w", err)
 		}
 	}
-	j.was, j.film = w, film{}
+	j.was, j.film = w, snapshotLog{}
 	return plan.Memory, nil
 }
 
@@ -92,7 +92,7 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 	done := make(chan struct{})
 	go func() { // slow with many waiting jobs, as are the rows and the database's work on them
 		defer close(done)
-		shot, unshot = j.film.shoot(snap, plan)
+		shot, unshot = j.film.encode(snap, plan)
 	}()
 	defer func() { <-done }()
 	e := j.was.entry(snap, plan, cluster.SpanOf(j.seat.store.config.Sample))

@@ -13,7 +13,7 @@ import (
 type texts struct{ snapshot, plan []byte }
 
 // develop unpacks a round's blobs to texts. key holds its keyframe's texts, none for a keyframe.
-func develop(snapshot, plan blob, key texts) (texts, error) {
+func decode(snapshot, plan blob, key texts) (texts, error) {
 	var out texts
 	var err error
 	if out.snapshot, err = snapshot.text(key.snapshot); err != nil {

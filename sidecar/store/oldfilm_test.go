@@ -67,11 +67,11 @@ func TestTexts(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 4, 30)
 	first, second := nextTexts(t, story), nextTexts(t, story)
-	key, err := develop(oldBlob(first.snapshot, nil), oldBlob(first.plan, nil), texts{})
+	key, err := decode(oldBlob(first.snapshot, nil), oldBlob(first.plan, nil), texts{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := develop(oldBlob(second.snapshot, first.snapshot), oldBlob(second.plan, first.plan), key)
+	got, err := decode(oldBlob(second.snapshot, first.snapshot), oldBlob(second.plan, first.plan), key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,11 +155,11 @@ func (s *Store) texts(ctx context.Context, number int64) (texts, error) {
 		if keyPlan.packed == nil {
 			return texts{}, fmt.Errorf("its keyframe, round %d, is missing", keyframe)
 		}
-		if key, err = develop(keySnapshot, keyPlan, texts{}); err != nil {
+		if key, err = decode(keySnapshot, keyPlan, texts{}); err != nil {
 			return texts{}, fmt.Errorf("its keyframe, round %d: %w", keyframe, err)
 		}
 	}
-	return develop(snapshot, plan, key)
+	return decode(snapshot, plan, key)
 }
 
 // Last gives the newest round's snapshot and plan; both empty if there is none.

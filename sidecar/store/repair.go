@@ -91,7 +91,7 @@ func (s *Seat) SetBack(ctx context.Context, now time.Time, r Repair) (SetBack, e
 	j.was.boundaries = nil
 	e := j.was.entry(snap, plan, cluster.SpanOf(s.store.config.Sample))
 	e.round.SeatTerm, e.charges, e.lendingDays, e.marks = s.Term, back.charges, back.lendingDays, nil
-	shot, err := j.film.shoot(snap, plan)
+	shot, err := j.film.encode(snap, plan)
 	if err != nil {
 		return b, err
 	}

@@ -18,11 +18,11 @@ type Holder struct {
 	UID  uint32
 }
 
-// Drop is a folder in which every user has a folder, with a file for each job that reports:
+// Spool is a folder in which every user has a folder, with a file for each job that reports:
 // FOLDER/alice/123_4.json. Only root may make users' folders (the doctor checks the permissions).
-// A report is written beside its final name and renamed, so that it is complete. Drop refuses
+// A report is written beside its final name and renamed, so that it is complete. Spool refuses
 // symbolic links, other non-regular files, and files of another owner.
-type Drop struct {
+type Spool struct {
 	Folder string
 
 	seen map[cluster.JobID]version
@@ -38,7 +38,7 @@ type version struct {
 // Read gives the new reports of running jobs, in their order, each with the time of its file, at
 // most now. It returns errors of single reports and of users' folders; a changed report is read
 // again. A user may have no folder.
-func (d *Drop) Read(running []Holder, now cluster.Instant) ([]cluster.Progress, []error) {
+func (d *Spool) Read(running []Holder, now cluster.Instant) ([]cluster.Progress, []error) {
 	root, err := syscall.Open(d.Folder, syscall.O_DIRECTORY|syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, []error{fmt.Errorf("the folder of reports %s: %w", d.Folder, err)}
@@ -90,7 +90,7 @@ type finding struct {
 }
 
 // visit reads a user's folder for some of the running jobs. One folder is open at a time.
-func (d *Drop) visit(root int, user string, running []Holder, jobs []int, found []finding) error {
+func (d *Spool) visit(root int, user string, running []Holder, jobs []int, found []finding) error {
 	if !plain(user) {
 		return nil
 	}

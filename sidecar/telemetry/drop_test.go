@@ -54,7 +54,7 @@ func TestReportsLeftInAFolder(t *testing.T) {
 	write("ann", "11.json", `{"steps":-3}`, int64(now))
 	write("ann", "12.json", ``, int64(now))
 
-	d := &telemetry.Drop{Folder: dir}
+	d := &telemetry.Spool{Folder: dir}
 	got, wrong := d.Read(running, now)
 	want := []cluster.Progress{{Job: cluster.JobID{ID: 1}, Steps: 100, At: now - 60_000}, {Job: cluster.JobID{ID: 2}, Steps: 5, Total: 10, At: now}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -79,7 +79,7 @@ func TestReportsLeftInAFolder(t *testing.T) {
 	if got, _ = d.Read(running, now); len(got) != 1 || got[0].Steps != 200 || got[0].At != now-30_000 {
 		t.Errorf("after the next report: %+v", got)
 	}
-	if _, wrong = (&telemetry.Drop{Folder: filepath.Join(dir, "none")}).Read(running, now); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "the folder of reports") {
+	if _, wrong = (&telemetry.Spool{Folder: filepath.Join(dir, "none")}).Read(running, now); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "the folder of reports") {
 		t.Errorf("without the folder: %v", wrong)
 	}
 }
@@ -118,7 +118,7 @@ func TestManyUsersFolders(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
-	got, wrong := (&telemetry.Drop{Folder: dir}).Read(running, 1<<60)
+	got, wrong := (&telemetry.Spool{Folder: dir}).Read(running, 1<<60)
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestManyUsersFolders(t *testing.T) {
 	if after := open(); after != before {
 		t.Errorf("%d files are open, %d were", after, before)
 	}
-	if _, wrong = (&telemetry.Drop{Folder: dir}).Read([]telemetry.Holder{{cluster.JobID{ID: 1}, strings.Repeat("x", 300), me}}, 1<<60); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "xxx: file name too long") {
+	if _, wrong = (&telemetry.Spool{Folder: dir}).Read([]telemetry.Holder{{cluster.JobID{ID: 1}, strings.Repeat("x", 300), me}}, 1<<60); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "xxx: file name too long") {
 		t.Errorf("of a folder that cannot be opened: %v", wrong)
 	}
 }

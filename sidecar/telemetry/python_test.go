@@ -44,7 +44,7 @@ func TestThePythonLibraryReports(t *testing.T) {
 	}
 	named := []string{"SLURM_ARRAY_JOB_ID=2", "SLURM_ARRAY_TASK_ID=3", "SLURM_JOB_ID=17", "LOGNAME=" + me.Username, "FAIRLEASE_PROGRESS_FOLDER=" + dir}
 	python(t, "import fairlease; fairlease.report(7, 70)", named...)
-	d := &Drop{Folder: dir}
+	d := &Spool{Folder: dir}
 	task := cluster.TaskID(2, 3)
 	got, wrong := d.Read([]Holder{{Job: task, User: me.Username, UID: uint32(os.Getuid())}}, 1<<60)
 	if len(wrong) > 0 || len(got) != 1 || got[0].Job != task || got[0].Steps != 7 || got[0].Total != 70 {

@@ -54,7 +54,7 @@ func (d *Desk) source(ctx context.Context, o *Request) (*source, error) {
 		return nil, &failure.Error{Code: failure.Misuse, What: fmt.Sprintf("%s has no folder %s for your jobs' reports", folder, me.Username),
 			Next: "ask the administrator for it, or set FAIRLEASE_PROGRESS_FOLDER"}
 	}
-	drop := &telemetry.Drop{Folder: folder}
+	drop := &telemetry.Spool{Folder: folder}
 	book := profile.New(profile.Default(), nil, nil)
 	return &source{receive: func(_ context.Context, trials []*Trial) (cluster.Instant, error) {
 		return d.Now(), o.listen(drop, book, me.Username, d.Now(), trials)
@@ -90,7 +90,7 @@ func (o *Request) Learn(snap *cluster.Snapshot, plan *cluster.Plan, trials []*Tr
 }
 
 // listen reads the reports of running jobs in the folder.
-func (o *Request) listen(drop *telemetry.Drop, book *profile.Book, me string, now cluster.Instant, trials []*Trial) error {
+func (o *Request) listen(drop *telemetry.Spool, book *profile.Book, me string, now cluster.Instant, trials []*Trial) error {
 	kind := cluster.KindOf(cmp.Or(o.Account, me), o.Kind)
 	var holders []telemetry.Holder
 	of := map[cluster.JobID]*Trial{}

@@ -14,7 +14,7 @@ import (
 // hand-overs, each whole, then the rest. fences are the nodes to keep from jobs of partitions that are not managed, by the VC
 // that has them. It notes in the records what jobs are given or lose by that, and tells events.
 func List(b *round.Books, fences map[string][]string) []cluster.Action {
-	w := &writer{Books: b, heirs: b.Heirs(), wanted: fences, fenced: fenced(b, fences)}
+	w := &writer{Books: b, heirs: b.Beneficiaries(), wanted: fences, fenced: fenced(b, fences)}
 	out := w.lock(nil)
 	out = w.takeBacks(out)
 	out = w.fences(out)
@@ -27,7 +27,7 @@ func List(b *round.Books, fences map[string][]string) []cluster.Action {
 // writer lists actions: each of its steps gives the list with what it adds.
 type writer struct {
 	*round.Books
-	heirs  round.Heirs
+	heirs  round.Beneficiaries
 	wanted map[string][]string // fences, by VC
 	fenced map[string]bool     // nodes around which a fence is, or is about to be
 }

@@ -24,7 +24,7 @@ func (w *writer) lock(out []cluster.Action) []cluster.Action {
 	at := slices.IndexFunc(w.Snapshot.Reservations, func(r cluster.Reservation) bool { return r.Name == cluster.GateReservation })
 	switch {
 	case at >= 0 && l.Reserved < l.Total:
-		w.Tell(cluster.Event{Kind: "gates_open", Text: fmt.Sprintf(
+		w.Report(cluster.Event{Kind: "gates_open", Text: fmt.Sprintf(
 			"%d of the %d licences %s were not reserved: waiting jobs could start without a lease", l.Total-l.Reserved, l.Total, l.Name)})
 	case at >= 0 && w.Snapshot.Reservations[at].End >= lockUntil(w.Books):
 		return out
@@ -129,7 +129,7 @@ func (w *writer) opened(i int) bool {
 		if st.Runs {
 			what = "started without a lease, and is charged to its tenant"
 		}
-		w.Tell(cluster.Event{Kind: "gate_opened", Job: r.Key, Text: fmt.Sprintf(
+		w.Report(cluster.Event{Kind: "gate_opened", Job: r.Key, Text: fmt.Sprintf(
 			"job %s of %s %s: somebody took its licence %s off, or the lock had lapsed", r.ID, r.Tenant, what, w.Snapshot.License.Name)})
 	}
 	return st.Waits && c.Job.Locked

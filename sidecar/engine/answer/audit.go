@@ -118,27 +118,27 @@ func (f *fair) gain(honest policy.Parts, l int, factor float64) *float64 {
 	if err != nil {
 		return nil
 	}
-	gain = min(gain, cluster.Most)
+	gain = min(gain, cluster.MaxRatio)
 	return &gain
 }
 
 // tell reports how the division treats every tenant.
 func (f *fair) tell(a *cluster.Audit, fairness policy.Fairness) {
 	for i, t := range f.market.Tenants {
-		a.Tenants = append(a.Tenants, cluster.AuditedTenant{Tenant: t.Name, Incentive: min(fairness.Incentive[i], cluster.Most)})
+		a.Tenants = append(a.Tenants, cluster.AuditedTenant{Tenant: t.Name, Incentive: min(fairness.Incentive[i], cluster.MaxRatio)})
 		most := -1
 		for l, ratio := range fairness.Envy[i] {
 			if l == i {
 				continue
 			}
 			if len(f.market.Tenants) <= auditPairs {
-				a.Envy = append(a.Envy, cluster.Envy{Tenant: t.Name, Of: f.market.Tenants[l].Name, Ratio: min(ratio, cluster.Most)})
+				a.Envy = append(a.Envy, cluster.Envy{Tenant: t.Name, Of: f.market.Tenants[l].Name, Ratio: min(ratio, cluster.MaxRatio)})
 			} else if most < 0 || ratio > fairness.Envy[i][most] {
 				most = l
 			}
 		}
 		if most >= 0 {
-			a.Envy = append(a.Envy, cluster.Envy{Tenant: t.Name, Of: f.market.Tenants[most].Name, Ratio: min(fairness.Envy[i][most], cluster.Most)})
+			a.Envy = append(a.Envy, cluster.Envy{Tenant: t.Name, Of: f.market.Tenants[most].Name, Ratio: min(fairness.Envy[i][most], cluster.MaxRatio)})
 		}
 	}
 }

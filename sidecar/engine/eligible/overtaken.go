@@ -10,10 +10,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// TakeBackOvertaken ends the grants whose GPUs, CPUs or memory went to jobs that started first: jobs that nothing gated, or that
+// RevokeOvertaken ends the grants whose GPUs, CPUs or memory went to jobs that started first: jobs that nothing gated, or that
 // fairlease leaves alone. Neither the granted job nor its nodes are to blame, so it does not wait for the grant timeout and has no
 // back-off: it may be granted other GPUs in this round.
-func TakeBackOvertaken(b *round.Books, site *place.Site) {
+func RevokeOvertaken(b *round.Books, site *place.Site) {
 	var waiting []int // cases with a grant, oldest grant first
 	for i, l := range b.Leases {
 		if l != nil && l.State == cluster.Granted && b.Jobs[i].Waits {
@@ -44,7 +44,7 @@ func TakeBackOvertaken(b *round.Books, site *place.Site) {
 		for _, h := range l.Nodes {
 			spec.Require = append(spec.Require, h.Node)
 		}
-		found, fits := board.Fit(place.Ask{Shape: site.Shape(spec), Pool: max(b.Pool(l.Pool), 0), Now: b.Now, End: b.Now, Most: -1})
+		found, fits := board.Fit(place.Ask{Shape: site.Shape(spec), Pool: max(b.Pool(l.Pool), 0), Now: b.Now, End: b.Now, Max: -1})
 		if fits {
 			board.Take(found)
 			continue
@@ -52,7 +52,7 @@ func TakeBackOvertaken(b *round.Books, site *place.Site) {
 		for _, h := range l.Nodes {
 			if k := starter[h.Node]; k != 0 {
 				b.Records[i].Said = fmt.Sprintf("job %s started on %s first", b.Records[k-1].ID, h.Node)
-				b.TakeBack(i, "taken back: "+b.Records[i].Said)
+				b.RevokeGrant(i, "taken back: "+b.Records[i].Said)
 				break
 			}
 		}

@@ -33,7 +33,7 @@ func (p *prober) Pools(shape int, model string) []int {
 			if model != "" && model != pool {
 				continue
 			}
-			if _, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.now, Most: -1}); ok {
+			if _, ok := p.board.Fit(place.Ask{Shape: shape, Pool: k, Now: p.now, Max: -1}); ok {
 				p.known[shape] = append(p.known[shape], k)
 			}
 		}

@@ -40,7 +40,7 @@ func (f *Field) Candidates(touch cluster.Touch) []lease.Candidate {
 				k.End = lease.Unending
 			}
 			k.Aged = aged(r, k.GPUs, f.Settings.Term)
-			k.Humble = eligible.IdleOnly(f.Books, i)
+			k.IdleOnly = eligible.IdleOnly(f.Books, i)
 		}
 		out = append(out, k)
 	}

@@ -16,7 +16,7 @@ type Ask struct {
 	Displace    int  // whose leases: ofNobody, ofAnybody, or ofOwner + the tenant
 	Spares      int  // 1 + the tenant whose gangs that are no smaller stay; 0 = nobody's
 	Stops       bool // its lease can be ended again
-	Most        int
+	Max         int
 }
 
 // Placement is where a gang goes, which leases that end it displaces, and when it
@@ -83,10 +83,10 @@ type Input struct {
 	Tenants    []Tenant
 	// Claims that were made in earlier rounds and still hold, with the candidate
 	// that each is for and the shape that asks for just its nodes.
-	Claims []Claimed
-	Trials []Trial
-	Lanes  []Lane         // by pool; nil = there are none
-	Room   []round.Passed // for those of the choice; what is in it means nothing
+	Claims    []Claimed
+	Trials    []Trial
+	Lanes     []Lane         // by pool; nil = there are none
+	Workspace []round.Passed // for those of the choice; what is in it means nothing
 }
 
 // Claimed is a claim with its candidate, the pool's index, and the shape that asks
@@ -162,7 +162,7 @@ func Choose(in Input, board Board, npools int) Choice {
 	for t := range c.claimed {
 		c.claimed[t] = make([]int, npools)
 	}
-	c.choice.Passed = slices.Grow(in.Room[:0], len(in.Candidates))[:len(in.Candidates)]
+	c.choice.Passed = slices.Grow(in.Workspace[:0], len(in.Candidates))[:len(in.Candidates)]
 	clear(c.choice.Passed)
 	c.openLanes(npools)
 	paid := c.serveClaims(c.Claims)
@@ -212,7 +212,7 @@ func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 func (c *chooser) serveTrials(trials []Trial) (paid []payment) {
 	for _, t := range trials {
 		k := &c.Candidates[t.Candidate]
-		if c.settled[t.Candidate] || k.Humble || !t.Even && c.unfair(k, t.Pool) {
+		if c.settled[t.Candidate] || k.IdleOnly || !t.Even && c.unfair(k, t.Pool) {
 			continue
 		}
 		displace := ofAnybody
@@ -378,7 +378,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 	}
 	displace, spares := ofAnybody, 0
 	switch {
-	case !c.burst || k.Humble:
+	case !c.burst || k.IdleOnly:
 		displace = ofNobody
 	case q.holding() && !h.leads(q):
 		displace = ofOwner + q.tenant
@@ -397,11 +397,11 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 	if !c.burst && q.entitled > 0 {
 		code = cluster.BecauseBurst
 	}
-	if k.Humble {
+	if k.IdleOnly {
 		code = cluster.BecauseFailed
 	}
 	c.passOver(q, i, code)
-	if c.burst && !k.Humble && c.isDue(q, k) {
+	if c.burst && !k.IdleOnly && c.isDue(q, k) {
 		c.choice.Due = append(c.choice.Due, Due{i, q.pool})
 		c.claimed[q.tenant][q.pool] += k.GPUs
 	}
@@ -478,7 +478,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	}
 	k := &c.Candidates[i]
 	p, ok := c.board.Fit(Ask{Shape: shape, Pool: pool, Now: c.Now, End: max(k.End, Next(c.Now, c.Settings)),
-		Displace: displace, Spares: spares, Stops: !k.Binds, Most: most})
+		Displace: displace, Spares: spares, Stops: !k.Binds, Max: most})
 	if !ok {
 		return Grant{}, false
 	}
@@ -520,7 +520,7 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 		return 0
 	}
 	// Claims keep off what ends after them, so nothing keeps off what has ended.
-	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Displace: ofNobody, Stops: !k.Binds, Most: -1})
+	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Displace: ofNobody, Stops: !k.Binds, Max: -1})
 	if !ok {
 		return 0
 	}

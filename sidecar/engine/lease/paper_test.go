@@ -108,7 +108,7 @@ func (m *machine) Fit(a Ask) (Placement, bool) {
 		if gpus, ok := m.soft[key]; ok && (a.Displace == ofAnybody || a.Displace == ofOwner+m.of[key]) {
 			p.Displaced = append(p.Displaced, key)
 			if free += gpus; free >= a.Shape {
-				return p, a.Most < 0 || len(p.Displaced) <= a.Most
+				return p, a.Max < 0 || len(p.Displaced) <= a.Max
 			}
 		}
 	}

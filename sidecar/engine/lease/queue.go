@@ -22,11 +22,11 @@ type Candidate struct {
 	Due    []int    // of Pools, where it is its turn among its tenant's: those are far enough behind in what they have of its share
 	Idle   []int    // of Pools, where its tenant's share is not for it: it takes idle GPUs only there
 
-	End     cluster.Instant // of a waiting job: by when the lease that it would have now can be ended; Unending = not before its job ends
-	Running bool
-	Binds   bool // once it has its lease we cannot end that any more
-	Barred  bool // it runs on GPUs that are gathered for a gang, and must not be bound there
-	Humble  bool // it takes idle GPUs only: it says so, or its last grants did not start
+	End      cluster.Instant // of a waiting job: by when the lease that it would have now can be ended; Unending = not before its job ends
+	Running  bool
+	Binds    bool // once it has its lease we cannot end that any more
+	Barred   bool // it runs on GPUs that are gathered for a gang, and must not be bound there
+	IdleOnly bool // it takes idle GPUs only: it says so, or its last grants did not start
 	Priority
 }
 

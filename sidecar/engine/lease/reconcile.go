@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Room is where leases are held while a round is decided. It serves again for the next.
-type Room struct {
+// Workspace is where leases are held while a round is decided. It serves again for the next.
+type Workspace struct {
 	leases []cluster.Lease
 	of     []int // the case of each
 	byCase []*cluster.Lease
@@ -20,7 +20,7 @@ type Room struct {
 // start end, and jobs that run without a lease are given one. It gives every
 // case its lease, or nil, and the leases that ended. records are the cases' and
 // are changed in place where a grant failed. byCase stands in the room until that is used again.
-func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Room) (byCase []*cluster.Lease, ended []cluster.Lease) {
+func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (byCase []*cluster.Lease, ended []cluster.Lease) {
 	leases := slices.Grow(room.leases[:0], len(s.Leases)+8)
 	of := slices.Grow(room.of[:0], len(s.Leases)+8)
 	k := 0
@@ -48,7 +48,7 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Room) (byCas
 	}
 	byCase = slices.Grow(room.byCase[:0], len(s.Cases))[:len(s.Cases)]
 	clear(byCase)
-	*room = Room{leases, of, byCase}
+	*room = Workspace{leases, of, byCase}
 	for k, i := range of {
 		byCase[i] = &leases[k]
 	}

@@ -26,7 +26,7 @@ func look(c cluster.Case, l *cluster.Lease) (*cluster.Lease, []cluster.Lease, cl
 		s.Leases = []cluster.Lease{*l}
 	}
 	records := []cluster.Record{c.Record}
-	leases, ended := Reconcile(&s, records, &Room{})
+	leases, ended := Reconcile(&s, records, &Workspace{})
 	return leases[0], ended, records[0]
 }
 
@@ -93,7 +93,7 @@ func TestALeaseWhoseJobIsGoneIsLost(t *testing.T) {
 		t.Errorf("got %+v, ended %+v", got, ended)
 	}
 	s := cluster.Snapshot{Now: at, Leases: []cluster.Lease{*lease(cluster.Active)}} // its job is forgotten
-	if leases, ended := Reconcile(&s, nil, &Room{}); len(leases) != 0 || len(ended) != 1 || ended[0].Why != "lost" {
+	if leases, ended := Reconcile(&s, nil, &Workspace{}); len(leases) != 0 || len(ended) != 1 || ended[0].Why != "lost" {
 		t.Errorf("a lease without a case: %+v", ended)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Page holds the accounts after a look.
-type Page struct {
+// Buffer holds the accounts after a look.
+type Buffer struct {
 	Ledger  cluster.Ledger
 	Records []cluster.Record // of all cases, in their order
 	Rows    []int            // by case: the first row of its tenant in the ledger; -1 = none
@@ -17,8 +17,8 @@ type Page struct {
 
 // Charge brings the accounts from Ledger.At to Now. The GPU time of every run goes to its job,
 // its tenant and its pool; entitlements of tenants and jobs grow at the rates of the last look.
-// Charge modifies none of its arguments, except that it reuses the lists of on for the new page.
-func Charge(s *cluster.Snapshot, on Page) Page {
+// Charge modifies none of its arguments, except that it reuses the lists of on for the new books.
+func Charge(s *cluster.Snapshot, on Buffer) Buffer {
 	b := openBooks(s, on.Ledger)
 	n := len(s.Cases)
 	records, rows := slices.Grow(on.Records[:0], n)[:n], slices.Grow(on.Rows[:0], n)[:n]
@@ -44,7 +44,7 @@ func Charge(s *cluster.Snapshot, on Page) Page {
 		b.accrueJob(r, c)
 	}
 	b.keep(s)
-	return Page{b.close(), records, rows}
+	return Buffer{b.close(), records, rows}
 }
 
 // finished tells whether a job ended by itself and is seen to have ended.

@@ -306,7 +306,7 @@ func (s *small) place() {
 	spec := s.spec()
 	pool := pick(s.T, "pool", 1, 0)
 	var may []int
-	ask := Ask{Shape: s.b.Shape(spec), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: -1}
+	ask := Ask{Shape: s.b.Shape(spec), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Max: -1}
 	if pick(s.T, "displace", true, false) {
 		odd := rapid.IntRange(0, 1).Draw(s.T, "whom")
 		ask.Displace = []int{Own, Anybodys}[odd] // those with even keys, or all

@@ -28,8 +28,8 @@ type Ask struct {
 	Spares int
 	// Stops = its lease is stoppable: it may use nodes that are gathered for a gang.
 	Stops bool
-	// Most is the maximum number of displaced leases; < 0 = no limit.
-	Most int
+	// MaxRatio is the maximum number of displaced leases; < 0 = no limit.
+	Max int
 }
 
 // Placement is the place of a gang, the leases that it displaces, and its earliest start: now, or
@@ -71,7 +71,7 @@ func (b *Board) Fit(a Ask) (Placement, bool) {
 			if found == nil {
 				continue
 			}
-			if p := x.placement(found); a.Most < 0 || len(p.Displaced) <= a.Most {
+			if p := x.placement(found); a.Max < 0 || len(p.Displaced) <= a.Max {
 				return p, true
 			}
 		}

@@ -43,12 +43,12 @@ func New(pools []string, nodes []cluster.Node, reservations []cluster.Reservatio
 }
 
 func (b *Board) find(s Spec, pool int) string {
-	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: -1}))
+	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Max: -1}))
 }
 
 // oust is find with leave to displace anyone.
 func (b *Board) oust(s Spec, pool, most int) string {
-	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Most: most, Displace: Anybodys}))
+	return show(b.Fit(Ask{Shape: b.Shape(s), Pool: pool, Now: noon, End: noon.Add(cluster.Hour), Max: most, Displace: Anybodys}))
 }
 
 // show writes a placement as "n1:4 n2:4", with whom it displaces and, if that is
@@ -205,7 +205,7 @@ func TestAGangIsOnOneModel(t *testing.T) {
 	wants(t, "four on v100", b.find(gang(4), v100), "n2:2 n3:2")
 	wants(t, "four on k80", b.find(gang(4), k80), "n1:2 n3:2")
 	wants(t, "five on neither", b.find(gang(5), v100), "none")
-	p, _ := b.Fit(Ask{Shape: b.Shape(gang(4)), Pool: k80, Now: noon, Most: -1})
+	p, _ := b.Fit(Ask{Shape: b.Shape(gang(4)), Pool: k80, Now: noon, Max: -1})
 	for _, h := range p.Nodes {
 		if h.Model != "k80" {
 			t.Errorf("%d GPUs of %s on %s", h.GPUs, h.Model, h.Node)
@@ -311,7 +311,7 @@ func TestWhoIsSpared(t *testing.T) {
 		b := New(models, []cluster.Node{room("n1", "v100", 2), room("n2", "v100", 2)}, nil, noon)
 		b.Soften(1, noOwner, 1, noon, taken("n1", "v100", 2))
 		b.Soften(2, 0, 5, noon, taken("n2", "v100", 2)) // it stands last
-		p, ok := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Most: -1, Displace: Anybodys, Spares: spares})
+		p, ok := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Displace: Anybodys, Spares: spares})
 		wants(t, fmt.Sprint("spares ", spares), show(p, ok), want)
 	}
 }
@@ -321,12 +321,12 @@ func TestWhoIsSpared(t *testing.T) {
 func TestWhatIsFreeOnlyLater(t *testing.T) {
 	b := New(models, []cluster.Node{room("n1", "v100", 4)}, nil, noon)
 	b.Soften(1, 0, 1, noon.Add(cluster.Minute), taken("n1", "v100", 3))
-	p, ok := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Most: -1, Displace: Anybodys})
+	p, ok := b.Fit(Ask{Shape: b.Shape(onNodes(1, 2)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1, Displace: Anybodys})
 	wants(t, "the first", show(p, ok), "n1:2 displacing [1] in 00:01:00")
 	b.Take(p)
 	wants(t, "one is idle now", b.find(gang(1), v100), "n1:1")
 	wants(t, "two are not", b.find(gang(2), v100), "n1:2 in 00:01:00")
-	p, _ = b.Fit(Ask{Shape: b.Shape(gang(1)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Most: -1})
+	p, _ = b.Fit(Ask{Shape: b.Shape(gang(1)), Pool: v100, Now: noon, End: noon.Add(cluster.Hour), Max: -1})
 	b.Take(p)
 	wants(t, "the last is not free yet", b.find(gang(1), v100), "n1:1 in 00:01:00")
 	wants(t, "and is the last", b.find(gang(2), v100), "none")

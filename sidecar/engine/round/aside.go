@@ -17,5 +17,5 @@ func (b *Books) aside(i int) {
 		text = fmt.Sprintf("it is set aside, charged to its tenant and left alone: %s", c.Job.Aside)
 	}
 	r.Aside = c.Job.Aside
-	b.Tell(cluster.Event{Kind: "aside", Job: r.Key, Text: text})
+	b.Report(cluster.Event{Kind: "aside", Job: r.Key, Text: text})
 }

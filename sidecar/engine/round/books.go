@@ -99,8 +99,8 @@ func (b *Books) Limit(i int) cluster.Span {
 	return max(r.UserLimit-r.Ran, cluster.Minute)
 }
 
-// Tell adds an event.
-func (b *Books) Tell(e cluster.Event) { b.Events = append(b.Events, e) }
+// Report adds an event.
+func (b *Books) Report(e cluster.Event) { b.Events = append(b.Events, e) }
 
 // Wants gives the GPUs that a job holds or asks for.
 func (b *Books) Wants(i int) int {

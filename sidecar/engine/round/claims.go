@@ -16,8 +16,8 @@ func (b *Books) ClaimOf(key cluster.JobKey) *cluster.Claim {
 	return &b.Claims[k]
 }
 
-// Heirs tells for whom GPUs are claimed.
-type Heirs struct {
+// Beneficiaries tells for whom GPUs are claimed.
+type Beneficiaries struct {
 	books *Books
 	first map[gpusOn]int // claim
 }
@@ -25,9 +25,9 @@ type Heirs struct {
 // gpusOn is GPUs of a model on a node.
 type gpusOn struct{ node, model string }
 
-// Heirs gives for whom GPUs are claimed, once all is chosen.
-func (b *Books) Heirs() Heirs {
-	h := Heirs{books: b, first: make(map[gpusOn]int, len(b.Claims))}
+// Beneficiaries gives for whom GPUs are claimed, once all is chosen.
+func (b *Books) Beneficiaries() Beneficiaries {
+	h := Beneficiaries{books: b, first: make(map[gpusOn]int, len(b.Claims))}
 	for k := len(b.Claims) - 1; k >= 0; k-- {
 		for _, n := range b.Claims[k].Nodes {
 			h.first[gpusOn{n.Node, n.Model}] = k
@@ -37,7 +37,7 @@ func (b *Books) Heirs() Heirs {
 }
 
 // Of gives the job for which the nodes of a case's lease are claimed, or 0.
-func (h *Heirs) Of(i int) cluster.JobKey {
+func (h *Beneficiaries) Of(i int) cluster.JobKey {
 	l, claims := h.books.Leases[i], h.books.Claims
 	if l.Parts != nil { // in cells it is known
 		return h.books.Jobs[i].Heir

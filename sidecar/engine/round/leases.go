@@ -14,8 +14,8 @@ func (b *Books) Prolong(i int, end cluster.Instant) {
 	l.End = end
 }
 
-// TakeBack ends a lease that has not begun.
-func (b *Books) TakeBack(i int, why string) {
+// RevokeGrant ends a lease that has not begun.
+func (b *Books) RevokeGrant(i int, why string) {
 	l := *b.Leases[i]
 	l.State, l.Ended, l.Why = cluster.Over, b.Now, why
 	b.Ended = append(b.Ended, l)

@@ -69,7 +69,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	if touch == cluster.Watch {
 		passed = &x.passed[1]
 	}
-	in.Room = *passed
+	in.Workspace = *passed
 	x.occupy(board, in, touch)
 	moving := []cluster.Claim(nil)
 	if touch == cluster.Act {
@@ -156,7 +156,7 @@ func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []clu
 			continue
 		}
 		i, ok := at[c]-1, true
-		if in.Candidates[i].Running || in.Candidates[i].Humble || x.Now.Sub(cl.At) > x.Settings.Term {
+		if in.Candidates[i].Running || in.Candidates[i].IdleOnly || x.Now.Sub(cl.At) > x.Settings.Term {
 			continue
 		}
 		spec := x.Spec(in.Candidates[i].Case)
@@ -230,7 +230,7 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 		if x.IsClaimed(k.Key) || x.Leases[k.Case] != nil {
 			continue
 		}
-		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Most: -1}
+		ask := place.Ask{Shape: k.Shape, Pool: d.Pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Max: -1}
 		if in.Keeps(k.Tenant, d.Pool) {
 			ask.Spares = 1 + k.Tenant
 		}

@@ -26,7 +26,7 @@ func (x *contest) gathered(in *lease.Input, board *place.Board, moving []cluster
 			continue
 		}
 		i := x.Find(cl.Job)
-		k := slices.IndexFunc(in.Candidates, func(k lease.Candidate) bool { return k.Case == i && !k.Running && !k.Humble })
+		k := slices.IndexFunc(in.Candidates, func(k lease.Candidate) bool { return k.Case == i && !k.Running && !k.IdleOnly })
 		p := x.Pool(cl.Pool)
 		if i < 0 || k < 0 || p < 0 {
 			continue
@@ -106,7 +106,7 @@ func (x *contest) without(board *place.Board, others []cluster.Claim) {
 // soonest gives nodes of a likely board for a gang: those that are likely to be free soonest, if every lease of ours there ended
 // by itself. It gives none where that is likely to take longer than GPUs may idle for the gang.
 func (x *contest) soonest(board *place.Board, k *lease.Candidate, pool int) ([]cluster.Holding, bool) {
-	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Most: -1})
+	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Max: -1})
 	takes := cluster.Span(0)
 	for _, i := range found.Displaced {
 		takes = max(takes, x.lasts(i))
@@ -157,7 +157,7 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 		return field.Soft{Owner: int(st.Queue), Rank: 0, End: at}, !st.Dear && j.May(x.Stops.Rule(), at, x.Settings.Notice)
 	})
 	x.without(board, others)
-	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Most: -1})
+	found, ok := board.Fit(place.Ask{Shape: shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Max: -1})
 	if !ok {
 		return lease.Claimed{}, false
 	}

@@ -44,7 +44,7 @@ func Learn(b *round.Books) *Speeds {
 	for _, p := range x.Snapshot.Declared {
 		p.Basis = profile.File
 		if err := x.Book.Declare(p); err != nil {
-			x.Tell(cluster.Event{Kind: "profile", Text: err.Error()})
+			x.Report(cluster.Event{Kind: "profile", Text: err.Error()})
 		}
 	}
 	byID := map[cluster.JobID]int{}
@@ -122,7 +122,7 @@ func (x *Speeds) object(i int, wrong []string) {
 	if len(wrong) == 0 {
 		return
 	}
-	x.Tell(cluster.Event{Kind: "profile", Job: x.Snapshot.Cases[i].Record.Key,
+	x.Report(cluster.Event{Kind: "profile", Job: x.Snapshot.Cases[i].Record.Key,
 		Text: "of its --comment this is not heard: " + cluster.CutWrong(strings.Join(wrong, "; "))})
 }
 
@@ -191,9 +191,9 @@ func (x *Speeds) hear(i int, r cluster.Progress) {
 		Gang: c.Job.GPUsHeld(), Since: c.Job.Start, Suspended: c.Job.Suspend}, r)
 	switch {
 	case err != nil:
-		x.Tell(cluster.Event{Kind: "profile", Job: c.Record.Key, Text: err.Error()})
+		x.Report(cluster.Event{Kind: "profile", Job: c.Record.Key, Text: err.Error()})
 	case change != nil:
-		x.Tell(cluster.Event{Kind: "profile", Job: c.Record.Key, Text: fmt.Sprintf(
+		x.Report(cluster.Event{Kind: "profile", Job: c.Record.Key, Text: fmt.Sprintf(
 			"%s runs otherwise than it did: %.4g steps a second on %s, no longer %.4g", change.Kind, change.After, change.Model, change.Before)})
 	}
 }

@@ -261,7 +261,7 @@ func (b *builder) plan(claims []cluster.Claim) {
 			continue
 		}
 		if b.inside[i] = b.planned(i, l.Class, l.Parts); !b.inside[i] {
-			b.TakeBack(i, "taken back: its GPUs are not there any more")
+			b.RevokeGrant(i, "taken back: its GPUs are not there any more")
 		}
 	}
 	if b.touch != cluster.Act {

@@ -42,7 +42,7 @@ func (v *ground) end(r cellRecall) {
 	case l == nil || l.State != cluster.Granted && !st.Runs: // it cleans up
 		return
 	case l.State == cluster.Granted:
-		v.TakeBack(r.of, round.Recalled)
+		v.RevokeGrant(r.of, round.Recalled)
 	case l.State == cluster.Ending:
 		st.Heir = r.heir
 	case l.Class != cluster.Opportunistic && v.Ending(r.of) && l.Why == "": // its term is over anyway

@@ -139,7 +139,7 @@ func (v *decision) request(k *lease.Candidate, vc string, priority int) (cells.R
 		for _, key := range grant.Recall {
 			g.recall = append(g.recall, v.Find(key))
 		}
-		if k.Humble && len(g.recall) > 0 { // it leaves others alone
+		if k.IdleOnly && len(g.recall) > 0 { // it leaves others alone
 			v.state.Release(k.Key)
 			for _, key := range grant.Demoted {
 				v.state.Promote(key, vc, false)

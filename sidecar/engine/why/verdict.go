@@ -15,14 +15,14 @@ import (
 type writer struct {
 	*round.Books
 	refused []round.Refusal
-	heirs   round.Heirs
+	heirs   round.Beneficiaries
 	next    []cluster.Instant // by pool: when the next lease there ends
 }
 
 // Verdicts gives every live job its verdict, by key, in the room of out. refused says, by case, why jobs were given nothing;
 // nil = nothing is known of that.
 func Verdicts(b *round.Books, refused []round.Refusal, out []cluster.Verdict) []cluster.Verdict {
-	w := writer{Books: b, refused: refused, heirs: b.Heirs(), next: nextEnds(b)}
+	w := writer{Books: b, refused: refused, heirs: b.Beneficiaries(), next: nextEnds(b)}
 	out = slices.Grow(out[:0], len(w.Snapshot.Cases))
 	for i := range w.Snapshot.Cases {
 		r, st := &w.Records[i], &w.Jobs[i]

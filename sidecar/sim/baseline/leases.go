@@ -87,7 +87,7 @@ func (r *round) displace(j *job, end cluster.Instant, may func(pool int) bool) i
 		if may != nil && !may(p) {
 			continue
 		}
-		found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Displace: place.Anybodys, Most: -1})
+		found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Displace: place.Anybodys, Max: -1})
 		if ok && (pool < 0 || found.At < best.At) {
 			best, pool = found, p
 		}

@@ -82,7 +82,7 @@ func (r *round) backfill(j *job, kept []cluster.Instant) bool {
 		if end > 0 && r.now.Add(r.limit(j)) > end {
 			end++
 		}
-		if found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Most: -1}); ok {
+		if found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Max: -1}); ok {
 			r.take(j, found, 0)
 			return true
 		}
@@ -110,7 +110,7 @@ func (r *round) keep(j *job, kept []cluster.Instant) {
 	}
 	var best place.Placement
 	for _, p := range j.pools {
-		found, ok := board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: r.now, Displace: place.Anybodys, Most: -1})
+		found, ok := board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: r.now, Displace: place.Anybodys, Max: -1})
 		if ok && (best.Nodes == nil || found.At < best.At) {
 			best = found
 		}

@@ -99,7 +99,7 @@ func (r *round) find(j *job, to spot) (place.Placement, bool) {
 	if to.nodes != nil {
 		spec.Require = to.nodes
 	}
-	found, ok := r.board.Fit(place.Ask{Shape: r.site.Shape(spec), Pool: to.pool, Now: r.now, End: r.term(r.now), Displace: place.Anybodys, Most: -1})
+	found, ok := r.board.Fit(place.Ask{Shape: r.site.Shape(spec), Pool: to.pool, Now: r.now, End: r.term(r.now), Displace: place.Anybodys, Max: -1})
 	if ok && j.lease != nil {
 		r.board.Take(found)
 	}

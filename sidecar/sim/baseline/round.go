@@ -117,7 +117,7 @@ func (r *round) start(j *job, end cluster.Instant, may func(pool int) bool) int 
 		if r.board.Idle(p) == 0 || may != nil && !may(p) {
 			continue
 		}
-		if found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Most: -1}); ok {
+		if found, ok := r.board.Fit(place.Ask{Shape: j.shape, Pool: p, Now: r.now, End: end, Max: -1}); ok {
 			r.take(j, found, end)
 			return p
 		}

@@ -298,7 +298,7 @@ func (m *mechanism) place(r *round, j *job, pool int) {
 		r.displace(j, m.now.until, only)
 		return
 	}
-	ask := place.Ask{Shape: r.site.Shape(r.Spec(j.at)), Pool: pool, Now: r.now, End: m.now.until, Displace: place.Anybodys, Most: -1}
+	ask := place.Ask{Shape: r.site.Shape(r.Spec(j.at)), Pool: pool, Now: r.now, End: m.now.until, Displace: place.Anybodys, Max: -1}
 	if found, ok := r.board.Fit(ask); ok {
 		r.board.Take(found)
 	}

@@ -51,13 +51,13 @@ func (t texts) equal(o texts) bool {
 func TestFilm(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 4, 100)
-	var f film
+	var f snapshotLog
 	var frames reel
 	var want []texts
 	keys := 0
 	for range keyframeEvery + 70 {
 		snap, plan := story.Next()
-		shot, err := f.shoot(snap, plan)
+		shot, err := f.encode(snap, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,11 +100,11 @@ func TestFilmOfEverything(t *testing.T) {
 		{cluster.Snapshot{Now: 4, Cases: []cluster.Case{two}}, cluster.Plan{At: 4, Memory: cluster.Memory{Leases: []cluster.Lease{{Job: 1}, {Job: 1, Term: 2}}}}},
 		{},
 	}
-	var f film
+	var f snapshotLog
 	var frames reel
 	for i := range rounds {
 		rounds[i].plan.Round = int64(i + 1)
-		shot, err := f.shoot(rounds[i].snap, rounds[i].plan)
+		shot, err := f.encode(rounds[i].snap, rounds[i].plan)
 		if err != nil || shot.link != i {
 			t.Fatalf("link %d, %v", shot.link, err)
 		}
@@ -122,11 +122,11 @@ func TestFilmOfEverything(t *testing.T) {
 func TestQuietRoundsAreShort(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 25, 2000)
-	var f film
+	var f snapshotLog
 	whole, longest := 0, 0
 	for round := range 40 {
 		snap, plan := story.Next()
-		shot, err := f.shoot(snap, plan)
+		shot, err := f.encode(snap, plan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,11 +157,11 @@ func TestFilmOfCells(t *testing.T) {
 	var size [2]int
 	for i, cells := range []*cluster.Cells{nil, with.Cells} {
 		story := journaltest.NewStory(1, 4000, 5)
-		var f film
+		var f snapshotLog
 		for round := range 10 {
 			snap, plan := story.Next()
 			snap.Cells = cells
-			shot, err := f.shoot(snap, plan)
+			shot, err := f.encode(snap, plan)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,19 +180,19 @@ func TestFilmOfCells(t *testing.T) {
 func TestFilmThatWasNotKept(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 4, 50)
-	var f film
+	var f snapshotLog
 	var frames reel
 	var want []texts
 	for round := range 4 {
 		snap, plan := story.Next()
 		for range 2 {
-			shot, err := f.shoot(snap, plan)
+			shot, err := f.encode(snap, plan)
 			if err != nil || round == 0 && shot.keyframe != shot.round {
 				t.Errorf("told after round %d (%v)", shot.keyframe, err)
 			}
 			if round%2 == 1 { // these are not written
 				snap.Cases[0].Job.Name = "another"
-				shot, err = f.shoot(snap, plan)
+				shot, err = f.encode(snap, plan)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -213,10 +213,10 @@ func TestFilmThatWasNotKept(t *testing.T) {
 func TestAFrameThatIsMissing(t *testing.T) {
 	t.Parallel()
 	story := journaltest.NewStory(1, 4, 50)
-	var f film
+	var f snapshotLog
 	var p projector
 	for round := range 5 {
-		shot, err := f.shoot(story.Next())
+		shot, err := f.encode(story.Next())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,10 +237,10 @@ func TestAFrameThatIsMissing(t *testing.T) {
 // FuzzFrames decodes two arbitrary frames, as from a broken disk: at most an error.
 func FuzzFrames(f *testing.F) {
 	story := journaltest.NewStory(1, 2, 5)
-	var reel film
+	var reel snapshotLog
 	var told [][2][]byte
 	for range 2 {
-		shot, err := reel.shoot(story.Next())
+		shot, err := reel.encode(story.Next())
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -282,7 +282,7 @@ func FuzzDevelop(f *testing.F) {
 		f.Add(pack(newOriginal(key.plan).delta(s)).packed, pack(newOriginal(key.plan).delta(p)).packed, key.plan, int64(len(s)), int64(len(p)))
 	}
 	f.Fuzz(func(t *testing.T, snapshot, plan, key []byte, snapshotBytes, planBytes int64) {
-		out, err := develop(blob{snapshot, snapshotBytes % (1 << 20)}, blob{plan, planBytes % (1 << 20)}, texts{key, key})
+		out, err := decode(blob{snapshot, snapshotBytes % (1 << 20)}, blob{plan, planBytes % (1 << 20)}, texts{key, key})
 		if err != nil {
 			return
 		}

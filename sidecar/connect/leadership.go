@@ -69,18 +69,18 @@ func (s seats) Prune(ctx context.Context, rounds, history time.Duration) (int, i
 }
 
 // Seat adapts a store's seat to the daemon's interface.
-func Seat(seat *store.Seat, s *store.Store) daemon.Seat { return chair{seat, s} }
+func Seat(seat *store.Seat, s *store.Store) daemon.Seat { return leadership{seat, s} }
 
-type chair struct {
+type leadership struct {
 	*store.Seat
 	store *store.Store
 }
 
-func (c chair) Clock(ctx context.Context) (time.Time, error) { return c.store.Clock(ctx) }
+func (c leadership) Clock(ctx context.Context) (time.Time, error) { return c.store.Clock(ctx) }
 
-func (c chair) Term() int64 { return c.Seat.Term }
+func (c leadership) Term() int64 { return c.Seat.Term }
 
-func (c chair) Journal() loop.Journal { return c.Seat.Journal() }
+func (c leadership) Journal() loop.Journal { return c.Seat.Journal() }
 
 // ReadOnlyJournal gives a journal that can be read but not written, for previews without a seat.
 // Without a store (nil) it is empty.

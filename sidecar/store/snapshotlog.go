@@ -14,10 +14,10 @@ import (
 // A film stores the rounds' snapshots and plans as blobs. Now and then a round is a keyframe,
 // which is self-contained; the others are differences to the previous round.
 //
-// Most of a round is jobs, their records, leases and verdicts: these are sheets. The rest is
+// MaxRatio of a round is jobs, their records, leases and verdicts: these are sheets. The rest is
 // JSON. A snapshot is predicted from the plan before it, and a plan from its snapshot: the
 // entitlements of waiting jobs grow at their rates. A wrong prediction costs only space.
-type film struct {
+type snapshotLog struct {
 	key   int64 // the keyframe's round; 0 = none yet
 	day   date  // the keyframe's: its frames are in one partition
 	link  int   // of the newest frame
@@ -105,7 +105,7 @@ const (
 )
 
 // shoot encodes a round.
-func (f *film) shoot(snap cluster.Snapshot, plan cluster.Plan) (frame, error) {
+func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, error) {
 	shot := frame{round: plan.Round, keyframe: f.key, link: f.link + 1, at: plan.At, day: dateOf(plan.At)}
 	was := f.last
 	var told []byte
@@ -177,8 +177,8 @@ func (f *film) shoot(snap cluster.Snapshot, plan cluster.Plan) (frame, error) {
 }
 
 // keep records that the frame was written.
-func (f *film) keep(shot frame) {
-	*f = film{key: shot.keyframe, day: shot.day, link: shot.link, words: len(shot.scene.words.texts), last: shot.scene}
+func (f *snapshotLog) keep(shot frame) {
+	*f = snapshotLog{key: shot.keyframe, day: shot.day, link: shot.link, words: len(shot.scene.words.texts), last: shot.scene}
 }
 
 // rest gives the JSON of what is neither in sheets nor carried.
