@@ -71,7 +71,7 @@ func crowdRun(ctx context.Context, by string, speed, declared [][]float64) (floa
 // divide gives what a preset gives each tenant of as many GPUs of every model, the first model being the slowest.
 func divide(by string, speed [][]float64, gpus int) ([][]float64, error) {
 	const many = 20 // jobs of a tenant
-	q := cluster.Question{Policy: by}
+	q := cluster.AllocationRequest{Policy: by}
 	for j := range speed[0] {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: fmt.Sprintf("model%02d", j), Count: gpus})
 	}

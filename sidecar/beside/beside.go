@@ -33,18 +33,18 @@ type Process struct {
 
 // task is the input of the process: one of both.
 type task struct {
-	Question *cluster.Question `json:"question,omitempty"`
-	Snapshot *cluster.Snapshot `json:"snapshot,omitempty"`
+	Question *cluster.AllocationRequest `json:"question,omitempty"`
+	Snapshot *cluster.Snapshot          `json:"snapshot,omitempty"`
 }
 
 // answer is the output of the process.
 type answer struct {
-	Division *cluster.Division `json:"division,omitempty"`
-	Audit    *cluster.Audit    `json:"audit,omitempty"`
+	Division *cluster.Allocation `json:"division,omitempty"`
+	Audit    *cluster.Audit      `json:"audit,omitempty"`
 }
 
 // Divide is engine.Divide. A failed process is a panic, as a panic in Divide would be.
-func (b Process) Divide(q cluster.Question) cluster.Division {
+func (b Process) Divide(q cluster.AllocationRequest) cluster.Allocation {
 	a, err := b.ask(task{Question: &q})
 	if err != nil {
 		panic(err)

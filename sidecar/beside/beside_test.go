@@ -25,11 +25,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func asked(t *testing.T) (cluster.Snapshot, cluster.Question) {
+func asked(t *testing.T) (cluster.Snapshot, cluster.AllocationRequest) {
 	t.Helper()
 	s := simtest.Crowd(60, 4)
 	s.Settings.Divide = "oef:coop"
-	q := engine.Decide(s).Question
+	q := engine.Decide(s).AllocationRequest
 	if q == nil {
 		t.Fatal("nothing is asked")
 	}
@@ -44,7 +44,7 @@ func TestBeside(t *testing.T) {
 	if want := engine.Divide(q); !reflect.DeepEqual(d, want) {
 		t.Errorf("it divides %+v, want %+v", d, want)
 	}
-	s.Division = &d
+	s.Allocation = &d
 	got, ok := b.Audit(s)
 	want, there := engine.Audit(s)
 	if !ok || !there || !reflect.DeepEqual(got, want) {

@@ -1,6 +1,6 @@
 package cluster
 
-// Audit reports how fair a Division is to its tenants, by the throughput that they get from GPUs.
+// Audit reports how fair an Allocation is to its tenants, by the throughput that they get from GPUs.
 type Audit struct {
 	At      Instant         `json:"at"` // of the snapshot that was audited
 	Policy  string          `json:"policy"`

@@ -119,8 +119,8 @@ type Job struct {
 	// Record is the job id that addresses it in Slurm now: the array's id until the task has been
 	// split off.
 	Record int64 `json:"record"`
-	// Whole is true while Record stands for several waiting tasks of an array.
-	Whole bool `json:"whole,omitempty"`
+	// UnsplitArray is true while Record stands for several waiting tasks of an array.
+	UnsplitArray bool `json:"whole,omitempty"`
 
 	Name       string   `json:"name,omitempty"`
 	User       string   `json:"user"`
@@ -133,8 +133,8 @@ type Job struct {
 	// Inactive says why a waiting job could not start even on an empty cluster ("held",
 	// "dependency", "array limit", …); "" = it waits only for GPUs and its gate.
 	Inactive string `json:"inactive,omitempty"`
-	// Because is Slurm's own reason, for display.
-	Because string `json:"because,omitempty"`
+	// PendingReason is Slurm's own reason, for display.
+	PendingReason string `json:"because,omitempty"`
 	// Aside says why the job is set aside: its record is unreadable, or the engine or the journal
 	// failed on it. Such a job is reported, and not changed; "" = not set aside.
 	Aside string `json:"aside,omitempty"`

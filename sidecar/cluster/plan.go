@@ -4,23 +4,23 @@ package cluster
 type Plan struct {
 	Round int64   `json:"round"`
 	At    Instant `json:"at"`
-	// Memory is the state to keep for the next round.
-	Memory Memory `json:"memory"`
+	// State is the state to keep for the next round.
+	State State `json:"memory"`
 	// Ended lists the leases that ended in this round, with their reasons.
 	Ended []Lease `json:"ended,omitempty"`
 	// Losses lists, by job, the work destroyed by stops that were seen to end in this round.
 	Losses []Loss `json:"losses,omitempty"`
 	// Actions must be carried out in this order.
 	Actions []Action `json:"actions,omitempty"`
-	// Verdicts says why each live job runs or waits, by key.
-	Verdicts []Verdict `json:"verdicts"`
+	// Statuses says why each live job runs or waits, by key.
+	Statuses []JobStatus `json:"verdicts"`
 	// Tenants reports the state of every tenant, by tenant and pool.
-	Tenants []Standing `json:"tenants"`
+	Tenants []TenantStatus `json:"tenants"`
 	// Cells reports the state of the cells; nil = there are none.
 	Cells  *CellReport `json:"cells,omitempty"`
 	Events []Event     `json:"events,omitempty"`
-	// Question is the next input of the policy; nil = the known division stays in force.
-	Question *Question `json:"question,omitempty"`
+	// AllocationRequest is the next input of the policy; nil = the known division stays in force.
+	AllocationRequest *AllocationRequest `json:"question,omitempty"`
 	// Next is the first moment at which time alone changes a decision. Until then, and while the
 	// cluster does not change, no round is needed. 0 = never.
 	Next Instant `json:"next,omitempty"`
@@ -41,9 +41,9 @@ const (
 	// Grant opens the gate on Nodes in one call: required nodes, begin time now, Limit, and
 	// Reservation if there is one.
 	Grant Verb = "grant"
-	// TakeBack revokes a grant that did not start: gate until Until, and the user's NodeList
+	// RevokeGrant revokes a grant that did not start: gate until Until, and the user's NodeList
 	// restored.
-	TakeBack Verb = "take_back"
+	RevokeGrant Verb = "take_back"
 	// Notify sends Signal to a running job whose lease will not be renewed.
 	Notify Verb = "notice"
 	// Reclaim requeues the job (never a finished one), gates it until Until, and restores the
@@ -60,12 +60,12 @@ const (
 
 // Action is one change of Slurm's state. Actions are idempotent.
 type Action struct {
-	Verb   Verb   `json:"verb"`
-	Job    JobKey `json:"job,omitempty"`
-	ID     JobID  `json:"id,omitzero"`
-	Record int64  `json:"record,omitempty"`
-	Whole  bool   `json:"whole,omitempty"` // Record stands for several waiting tasks
-	Array  bool   `json:"array,omitempty"` // act on the whole Record, not on task ID (Gate, Open)
+	Verb         Verb   `json:"verb"`
+	Job          JobKey `json:"job,omitempty"`
+	ID           JobID  `json:"id,omitzero"`
+	Record       int64  `json:"record,omitempty"`
+	UnsplitArray bool   `json:"whole,omitempty"` // Record stands for several waiting tasks
+	Array        bool   `json:"array,omitempty"` // act on the whole Record, not on task ID (Gate, Open)
 
 	Until       Instant  `json:"until,omitempty"`
 	Nodes       []string `json:"nodes,omitempty"`
@@ -74,7 +74,7 @@ type Action struct {
 	Accounts    []string `json:"accounts,omitempty"`
 	Limit       Span     `json:"limit,omitempty"`       // time limit to set; 0 = unchanged
 	SiteFactor  int64    `json:"site_factor,omitempty"` // ours, of a grant or a gate; else the original, which will be restored
-	// Lock makes the job request Licenses and ours (Gate, TakeBack, Reclaim; its begin time
+	// Lock makes the job request Licenses and ours (Gate, RevokeGrant, Reclaim; its begin time
 	// stays). Unlock makes it request Licenses alone (Grant, Open). Licenses are the user's own.
 	Lock     bool   `json:"lock,omitempty"`
 	Unlock   bool   `json:"unlock,omitempty"`
@@ -84,10 +84,10 @@ type Action struct {
 	Signal   string `json:"signal,omitempty"`
 	SignalTo string `json:"signal_to,omitempty"`
 
-	// Withheld is true if the mode or the job's partition forbids acting: the action is recorded,
+	// Suppressed is true if the mode or the job's partition forbids acting: the action is recorded,
 	// not carried out.
-	Withheld bool   `json:"withheld,omitempty"`
-	Because  Reason `json:"because"`
+	Suppressed bool   `json:"withheld,omitempty"`
+	Reason     Reason `json:"because"`
 }
 
 // Outcome is the result of an action.
@@ -101,15 +101,15 @@ type Outcome struct {
 	Took    Span    `json:"took"`
 }
 
-// Verdict is the engine's decision on one job.
-type Verdict struct {
+// JobStatus is the engine's decision on one job.
+type JobStatus struct {
 	Job    JobKey `json:"job"`
 	Rho    Rho    `json:"rho"`
 	Reason Reason `json:"reason"`
 }
 
-// Standing reports the state of a tenant in one pool.
-type Standing struct {
+// TenantStatus reports the state of a tenant in one pool.
+type TenantStatus struct {
 	Tenant      string   `json:"tenant"`
 	Pool        string   `json:"pool"`
 	Weight      int64    `json:"weight"`
@@ -136,7 +136,7 @@ type Standing struct {
 // EvenIn gives the time until the debt is settled, at the current rate of repayment: GPUs that
 // the tenant is given and holds beyond its own entitlement, or gives and does not hold. False =
 // never, or nothing is owed.
-func (s *Standing) EvenIn() (Span, bool) {
+func (s *TenantStatus) EvenIn() (Span, bool) {
 	owed, repays, beyond := s.Owed, s.Repays, MicroGPU(s.Holds)*WholeGPU-(s.Entitlement-s.Repays)
 	if owed < 0 {
 		owed, repays, beyond = -owed, -repays, -beyond

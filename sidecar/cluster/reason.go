@@ -6,51 +6,51 @@ type Code string
 
 // Reasons of jobs that hold a lease.
 const (
-	BecauseGranted  Code = "granted"  // its turn: the tenant was furthest behind
-	BecauseRenewed  Code = "renewed"  // still its turn, or the GPUs were not needed
-	BecauseHolding  Code = "holding"  // in the middle of its term
-	BecauseAdopted  Code = "adopted"  // ran before we saw it
-	BecauseStarting Code = "starting" // granted, not yet seen running
-	BecauseNotice   Code = "notice"   // not renewed: others are further behind
-	BecauseEnding   Code = "ending"   // requeue ordered, GPUs not free yet
-	BecauseRecalled Code = "recalled" // requeue ordered in mid-term, for another job's first lease
-	BecauseExempt   Code = "exempt"
-	BecauseKept     Code = "kept" // must not be requeued: never reclaimed
+	ReasonGranted  Code = "granted"  // its turn: the tenant was furthest behind
+	ReasonRenewed  Code = "renewed"  // still its turn, or the GPUs were not needed
+	ReasonHolding  Code = "holding"  // in the middle of its term
+	ReasonAdopted  Code = "adopted"  // ran before we saw it
+	ReasonStarting Code = "starting" // granted, not yet seen running
+	ReasonNotice   Code = "notice"   // not renewed: others are further behind
+	ReasonEnding   Code = "ending"   // requeue ordered, GPUs not free yet
+	ReasonRecalled Code = "recalled" // requeue ordered in mid-term, for another job's first lease
+	ReasonExempt   Code = "exempt"
+	ReasonKept     Code = "kept" // must not be requeued: never reclaimed
 )
 
 // Reasons of jobs that wait.
 const (
-	BecauseBehind     Code = "behind"     // others are further behind; see Until
-	BecauseCells      Code = "cells"      // its VC has no free cells where it fits, and no lent GPUs fit
-	BecauseBudget     Code = "budget"     // same; its stop budget is used up, and lent GPUs would probably be recalled before its time limit ends
-	BecauseLost       Code = "lost"       // same, because of cells that its VC lost to bad hardware
-	BecauseUnsafe     Code = "unsafe"     // reservations of VCs exceed the hardware: no grants until that is repaired
-	BecauseShape      Code = "shape"      // enough GPUs may be free, but not where it fits
-	BecauseClaim      Code = "claim"      // GPUs are kept for it at Until
-	BecauseClaimed    Code = "claimed"    // the free GPUs are kept for another gang
-	BecauseBurst      Code = "burst"      // its tenant holds its maximum while others wait
-	BecauseLane       Code = "lane"       // it could never be stopped, and the remaining GPUs are kept for new jobs
-	BecauseGather     Code = "gather"     // GPUs are gathered for it as unstoppable jobs end
-	BecauseLimit      Code = "limit"      // the limit of reclaims per round is reached
-	BecauseThreshold  Code = "threshold"  // not far enough behind to reclaim
-	BecauseInactive   Code = "inactive"   // held, dependency, begin time, array limit
-	BecauseFailed     Code = "failed"     // a grant did not start; tried again at Until
-	BecauseIdleOnly   Code = "idle_only"  // it requested idle GPUs only, and none are idle where it fits
-	BecauseFrozen     Code = "frozen"     // by an administrator
-	BecauseTooBig     Code = "too_big"    // no set of healthy nodes could ever hold it
-	BecauseReserved   Code = "reserved"   // its time limit runs into reservations wherever it could run
-	BecauseUntouched  Code = "untouched"  // fairlease does not manage it
-	BecauseCompleting Code = "completing" // its last attempt still cleans up
-	BecauseDone       Code = "done"
+	ReasonBehind     Code = "behind"     // others are further behind; see Until
+	ReasonCells      Code = "cells"      // its VC has no free cells where it fits, and no lent GPUs fit
+	ReasonBudget     Code = "budget"     // same; its stop budget is used up, and lent GPUs would probably be recalled before its time limit ends
+	ReasonLost       Code = "lost"       // same, because of cells that its VC lost to bad hardware
+	ReasonUnsafe     Code = "unsafe"     // reservations of VCs exceed the hardware: no grants until that is repaired
+	ReasonShape      Code = "shape"      // enough GPUs may be free, but not where it fits
+	ReasonClaim      Code = "claim"      // GPUs are kept for it at Until
+	ReasonClaimed    Code = "claimed"    // the free GPUs are kept for another gang
+	ReasonBurst      Code = "burst"      // its tenant holds its maximum while others wait
+	ReasonLane       Code = "lane"       // it could never be stopped, and the remaining GPUs are kept for new jobs
+	ReasonGather     Code = "gather"     // GPUs are gathered for it as unstoppable jobs end
+	ReasonLimit      Code = "limit"      // the limit of reclaims per round is reached
+	ReasonThreshold  Code = "threshold"  // not far enough behind to reclaim
+	ReasonInactive   Code = "inactive"   // held, dependency, begin time, array limit
+	ReasonFailed     Code = "failed"     // a grant did not start; tried again at Until
+	ReasonIdleOnly   Code = "idle_only"  // it requested idle GPUs only, and none are idle where it fits
+	ReasonFrozen     Code = "frozen"     // by an administrator
+	ReasonTooBig     Code = "too_big"    // no set of healthy nodes could ever hold it
+	ReasonReserved   Code = "reserved"   // its time limit runs into reservations wherever it could run
+	ReasonUntouched  Code = "untouched"  // fairlease does not manage it
+	ReasonCompleting Code = "completing" // its last attempt still cleans up
+	ReasonDone       Code = "done"
 )
 
 // Reasons of actions other than decisions on a job's turn.
 const (
-	BecauseGate     Code = "gate"     // waits for a lease: keep the gate shut
-	BecauseNoStart  Code = "no_start" // granted, but Slurm did not start it in time
-	BecauseTidy     Code = "tidy"     // no longer needed
-	BecauseHandOver Code = "hand_over"
-	BecauseFence    Code = "fence" // keeps jobs of other partitions off a virtual cluster's cells
+	ReasonGate     Code = "gate"     // waits for a lease: keep the gate shut
+	ReasonNoStart  Code = "no_start" // granted, but Slurm did not start it in time
+	ReasonTidy     Code = "tidy"     // no longer needed
+	ReasonHandOver Code = "hand_over"
+	ReasonFence    Code = "fence" // keeps jobs of other partitions off a virtual cluster's cells
 )
 
 // Reason explains a decision in numbers.

@@ -1,16 +1,16 @@
 package cluster
 
-// Touch says how far fairlease controls a job.
-type Touch string
+// Control says how far fairlease controls a job.
+type Control string
 
-// Act: gate, grant and reclaim it. Watch: decide and record, but change nothing (observe mode, or
-// a partition that is not acted on yet). Keep: charge its tenant and perhaps grant it a lease,
-// but never reclaim it (not requeueable). Leave: only count its GPUs as occupied.
+// FullControl: gate, grant and reclaim it. ObserveOnly: decide and record, but change nothing (observe mode, or
+// a partition that is not acted on yet). NoReclaim: charge its tenant and perhaps grant it a lease,
+// but never reclaim it (not requeueable). Unmanaged: only count its GPUs as occupied.
 const (
-	Act   Touch = "act"
-	Watch Touch = "watch"
-	Keep  Touch = "keep"
-	Leave Touch = "leave"
+	FullControl Control = "act"
+	ObserveOnly Control = "watch"
+	NoReclaim   Control = "keep"
+	Unmanaged   Control = "leave"
 )
 
 // Left is the kind of reason why a job is left alone.
@@ -29,11 +29,11 @@ const (
 
 // Case is a job together with its record.
 type Case struct {
-	Job    Job    `json:"job"`
-	Record Record `json:"record"`
-	Touch  Touch  `json:"touch"`
-	// TouchWhy says in words why the job is not Act.
-	TouchWhy string `json:"touch_why,omitempty"`
+	Job     Job     `json:"job"`
+	Record  Record  `json:"record"`
+	Control Control `json:"touch"`
+	// ControlWhy says in words why the job is not under FullControl.
+	ControlWhy string `json:"touch_why,omitempty"`
 	// Left is the kind of reason why the job is left alone; "" = it is not, or requests no GPUs.
 	Left Left `json:"left,omitempty"`
 	// Gone is true if Slurm no longer lists the job. Job then repeats the last observation.
@@ -41,7 +41,7 @@ type Case struct {
 }
 
 // Snapshot is the whole input of the engine. It is sorted when it is built: cases by key,
-// everything else as in Sighting and Memory.
+// everything else as in Observation and State.
 type Snapshot struct {
 	Round        int64         `json:"round"`
 	Now          Instant       `json:"now"`
@@ -59,11 +59,11 @@ type Snapshot struct {
 	Leases   []Lease   `json:"leases"` // in force, by job key
 	Claims   []Claim   `json:"claims,omitempty"`
 	// Cells describes virtual clusters; nil = there are none.
-	Cells    *Cells      `json:"cells,omitempty"`
-	Lost     []CellLoss  `json:"lost,omitempty"`
-	Lent     []Lending   `json:"lent,omitempty"`
-	Parties  []PartyPool `json:"parties,omitempty"`
-	Division *Division   `json:"division,omitempty"`
+	Cells      *Cells      `json:"cells,omitempty"`
+	Lost       []CellLoss  `json:"lost,omitempty"`
+	Lent       []Lending   `json:"lent,omitempty"`
+	Parties    []PartyPool `json:"parties,omitempty"`
+	Allocation *Allocation `json:"division,omitempty"`
 	// Profiles holds the jobs' declarations and the observations; Declared holds the
 	// administrator's declarations. Paces is the state of jobs that report progress; Progress
 	// their reports since the last round.

@@ -25,7 +25,7 @@ type Rack struct {
 // tenants. It has a chain for each GPU model and number of GPUs per node, racks if all are of
 // equal size, and whole nodes for tenants by weight (largest remainder). sockets gives the number
 // of sockets with GPUs, by node, if known.
-func ProposeCells(seen *cluster.Sighting, rules *loop.Rules, sockets map[string]int, racks []Rack) (string, error) {
+func ProposeCells(seen *cluster.Observation, rules *loop.Rules, sockets map[string]int, racks []Rack) (string, error) {
 	p := &proposal{chains: map[shape]*chainPlan{}, names: map[string]bool{}}
 	for i := range seen.Nodes {
 		p.node(&seen.Nodes[i], rules, sockets)

@@ -66,7 +66,7 @@ func TestPropose(t *testing.T) {
 		return cluster.Node{Name: name, GPUs: gpus, Partitions: []string{"gpu"}}
 	}
 	a8, a4, k2 := cluster.GPUs{Model: "a100", Count: 8}, cluster.GPUs{Model: "a100", Count: 4}, cluster.GPUs{Model: "k80", Count: 2}
-	seen := &cluster.Sighting{Cluster: "lab", Nodes: []cluster.Node{node("a1", a8), node("a10", a8), node("a2", a8), node("a9", a8), node("b1", a4), node("b2", a4), node("b3", cluster.GPUs{Model: "a100", Count: 3}),
+	seen := &cluster.Observation{Cluster: "lab", Nodes: []cluster.Node{node("a1", a8), node("a10", a8), node("a2", a8), node("a9", a8), node("b1", a4), node("b2", a4), node("b3", cluster.GPUs{Model: "a100", Count: 3}),
 		node("k1", k2), node("m1", cluster.GPUs{Model: "a100", Count: 2}, k2), {Name: "z1", GPUs: []cluster.GPUs{a8}}},
 		Accounts: []cluster.Account{{Name: "root"}, {Name: "no", Parent: "root", Shares: 99}, {Name: "vision", Parent: "root", Shares: 99}, {Name: "tiny", Parent: "root", Shares: 2}, {Name: "zero", Parent: "root"}}}
 	seen.Nodes[6].Drained = []int{2}
@@ -97,7 +97,7 @@ func TestProposalsFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		for range 3 {
-			seen := &cluster.Sighting{Cluster: "c", Accounts: []cluster.Account{{Name: "root"}}}
+			seen := &cluster.Observation{Cluster: "c", Accounts: []cluster.Account{{Name: "root"}}}
 			sockets := map[string]int{}
 			var racks []config.Rack
 			for g := range 1 + rng.IntN(6) {

@@ -12,7 +12,7 @@ import (
 
 // Against compares the file with a sighting: whether its nodes exist and match their types, and
 // whether its virtual clusters are tenants. Contradictions are problems; remarks may be intended.
-func (f *CellFile) Against(seen *cluster.Sighting, rules *loop.Rules) (wrong Problems, remarks []string) {
+func (f *CellFile) Against(seen *cluster.Observation, rules *loop.Rules) (wrong Problems, remarks []string) {
 	c := &comparison{f: f, r: &reader{file: f.Name}, known: map[string]*cluster.Node{}, listed: map[string]bool{}}
 	for i := range seen.Nodes {
 		c.known[seen.Nodes[i].Name] = &seen.Nodes[i]
@@ -107,7 +107,7 @@ func managed(n *cluster.Node, rules *loop.Rules) bool {
 }
 
 // rest finds nodes that are missing in the file.
-func (c *comparison) rest(seen *cluster.Sighting, rules *loop.Rules) {
+func (c *comparison) rest(seen *cluster.Observation, rules *loop.Rules) {
 	var outside []string
 	gpus := 0
 	for i := range seen.Nodes {
@@ -124,7 +124,7 @@ func (c *comparison) rest(seen *cluster.Sighting, rules *loop.Rules) {
 }
 
 // tenants compares the virtual clusters with the tenants.
-func (c *comparison) tenants(seen *cluster.Sighting, rules *loop.Rules) {
+func (c *comparison) tenants(seen *cluster.Observation, rules *loop.Rules) {
 	list, of := loop.Tenants(seen.Accounts, rules)
 	names := make([]string, len(list))
 	for i := range list {

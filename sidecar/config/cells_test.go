@@ -212,8 +212,8 @@ func FuzzCells(f *testing.F) {
 
 // The file is compared with Slurm.
 func TestAgainst(t *testing.T) {
-	seen := func() *cluster.Sighting {
-		s := &cluster.Sighting{Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}, {Name: "vision", Parent: "root", Shares: 1}, {Name: "bert", Parent: "nlp", Shares: 1}}}
+	seen := func() *cluster.Observation {
+		s := &cluster.Observation{Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}, {Name: "vision", Parent: "root", Shares: 1}, {Name: "bert", Parent: "nlp", Shares: 1}}}
 		for _, n := range []string{"n01", "n02", "n03", "n04", "n05", "n06", "n07", "n08", "s2", "s3", "single"} {
 			s.Nodes = append(s.Nodes, cluster.Node{Name: n, GPUs: []cluster.GPUs{{Model: "a100", Count: 8}}, Partitions: []string{"gpu"}})
 		}
@@ -221,16 +221,16 @@ func TestAgainst(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, old, new string
-		change         func(*cluster.Sighting)
+		change         func(*cluster.Observation)
 		wrong          string
 		remarks        []string
 	}{
 		{name: "fits"},
-		{name: "drained GPUs come back", change: func(s *cluster.Sighting) { s.Nodes[2].GPUs[0].Count, s.Nodes[2].Drained = 6, []int{1, 5} }},
-		{name: "a node that is down", change: func(s *cluster.Sighting) { s.Nodes[2].Bad = "down" }},
-		{name: "nodes that are not there", change: func(s *cluster.Sighting) { s.Nodes = append(s.Nodes[:2], s.Nodes[5:]...) },
+		{name: "drained GPUs come back", change: func(s *cluster.Observation) { s.Nodes[2].GPUs[0].Count, s.Nodes[2].Drained = 6, []int{1, 5} }},
+		{name: "a node that is down", change: func(s *cluster.Observation) { s.Nodes[2].Bad = "down" }},
+		{name: "nodes that are not there", change: func(s *cluster.Observation) { s.Nodes = append(s.Nodes[:2], s.Nodes[5:]...) },
 			wrong: "c.yaml:8: physicalCluster[0].nodes: Slurm has no node with GPUs named n[03-05]; correct the list, or add the node to slurm.conf"},
-		{name: "fewer GPUs, another model, several", change: func(s *cluster.Sighting) {
+		{name: "fewer GPUs, another model, several", change: func(s *cluster.Observation) {
 			s.Nodes[0].GPUs[0].Count, s.Nodes[1].GPUs[0].Count = 4, 4
 			s.Nodes[3].GPUs[0].Model = "h100"
 			s.Nodes[9].GPUs = append(s.Nodes[9].GPUs, cluster.GPUs{Model: "t4", Count: 1})
@@ -243,13 +243,13 @@ func TestAgainst(t *testing.T) {
 			remarks: []string{"vision: without a virtual cluster; live on the 36 GPUs of cells that nobody has reserved, and on what is lent"}},
 		{name: "account below a tenant", old: "vc: nlp", new: "vc: bert", wrong: `c.yaml:12: vcAssignment[0].vc: account "bert" belongs to tenant "nlp" (tenants.level is 1); give its cells to that`,
 			remarks: []string{"nlp: without a virtual cluster; live on the 36 GPUs of cells that nobody has reserved, and on what is lent"}},
-		{name: "nothing is left", old: "number: 2", new: "number: 6", change: func(s *cluster.Sighting) {
+		{name: "nothing is left", old: "number: 2", new: "number: 6", change: func(s *cluster.Observation) {
 			s.Accounts = append(s.Accounts, cluster.Account{Name: "zoo", Parent: "root", Shares: 1})
 		}, remarks: []string{"zoo: without a virtual cluster; live on the 4 GPUs of cells that nobody has reserved, and on what is lent"}},
-		{name: "really nothing", old: "- {type: node, number: 2}", new: "- {type: node, number: 6}\n      - {type: gpu, number: 4}", change: func(s *cluster.Sighting) {
+		{name: "really nothing", old: "- {type: node, number: 2}", new: "- {type: node, number: 6}\n      - {type: gpu, number: 4}", change: func(s *cluster.Observation) {
 			s.Accounts = append(s.Accounts, cluster.Account{Name: "zoo", Parent: "root", Shares: 1})
 		}, remarks: []string{"zoo: without a virtual cluster; live on what is lent only, opportunistic, for all cells are reserved"}},
-		{name: "partitions", change: func(s *cluster.Sighting) {
+		{name: "partitions", change: func(s *cluster.Observation) {
 			s.Nodes[9].Partitions, s.Nodes[10].Partitions = nil, []string{"cpu"}
 			s.Nodes = append(s.Nodes, cluster.Node{Name: "x1", GPUs: []cluster.GPUs{{Model: "k80", Count: 4}}, Partitions: []string{"gpu"}},
 				cluster.Node{Name: "y1", GPUs: []cluster.GPUs{{Model: "k80", Count: 4}}, Partitions: []string{"other"}})

@@ -43,7 +43,7 @@ func Holder() string {
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-func (s seats) Acquire(ctx context.Context) (daemon.Seat, error) {
+func (s seats) Acquire(ctx context.Context) (daemon.Leadership, error) {
 	seat, err := s.Store.Acquire(ctx, s.holder)
 	var taken *store.TakenError
 	if errors.As(err, &taken) {
@@ -52,7 +52,7 @@ func (s seats) Acquire(ctx context.Context) (daemon.Seat, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Seat(seat, s.Store), nil
+	return Leadership(seat, s.Store), nil
 }
 
 func (s seats) Claim(ctx context.Context, is cluster.Identity) error {
@@ -68,19 +68,19 @@ func (s seats) Prune(ctx context.Context, rounds, history time.Duration) (int, i
 	return s.Store.Prune(ctx, store.Keep{Blobs: rounds, History: history})
 }
 
-// Seat adapts a store's seat to the daemon's interface.
-func Seat(seat *store.Seat, s *store.Store) daemon.Seat { return leadership{seat, s} }
+// Leadership adapts a store's seat to the daemon's interface.
+func Leadership(seat *store.Leadership, s *store.Store) daemon.Leadership { return leadership{seat, s} }
 
 type leadership struct {
-	*store.Seat
+	*store.Leadership
 	store *store.Store
 }
 
 func (c leadership) Clock(ctx context.Context) (time.Time, error) { return c.store.Clock(ctx) }
 
-func (c leadership) Term() int64 { return c.Seat.Term }
+func (c leadership) Term() int64 { return c.Leadership.Term }
 
-func (c leadership) Journal() loop.Journal { return c.Seat.Journal() }
+func (c leadership) Journal() loop.Journal { return c.Leadership.Journal() }
 
 // ReadOnlyJournal gives a journal that can be read but not written, for previews without a seat.
 // Without a store (nil) it is empty.
@@ -88,12 +88,12 @@ func ReadOnlyJournal(s *store.Store) loop.Journal { return readOnly{s} }
 
 type readOnly struct{ *store.Store }
 
-func (o readOnly) Open(ctx context.Context) (cluster.Memory, error) {
+func (o readOnly) Open(ctx context.Context) (cluster.State, error) {
 	if o.Store == nil {
-		return cluster.Memory{}, nil
+		return cluster.State{}, nil
 	}
 	_, plan, err := o.Last(ctx)
-	return plan.Memory, err
+	return plan.State, err
 }
 
 func (o readOnly) Overrides(ctx context.Context, now cluster.Instant) ([]cluster.Override, error) {

@@ -20,7 +20,7 @@ var ErrCells = errors.New("the file of cells does not fit Slurm")
 
 // sight is the daemon's last observation.
 type sight struct {
-	last   atomic.Pointer[cluster.Sighting]
+	last   atomic.Pointer[cluster.Observation]
 	fitted atomic.Pointer[config.Config] // the configuration that was checked against a sighting
 }
 
@@ -31,7 +31,7 @@ type watched struct {
 	d *Daemon
 }
 
-func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	began := time.Now()
 	seen, err := w.Cluster.Observe(ctx, since)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Si
 		}
 	}
 	w.d.hear(&seen)
-	w.d.sight.last.Store(&cluster.Sighting{Nodes: seen.Nodes, Accounts: seen.Accounts})
+	w.d.sight.last.Store(&cluster.Observation{Nodes: seen.Nodes, Accounts: seen.Accounts})
 	if c := w.d.config.Load(); w.d.sight.fitted.Load() != c {
 		if err = w.d.fits(c); err == nil {
 			w.d.sight.fitted.Store(c)

@@ -27,7 +27,7 @@ type Daemon struct {
 	// Decide is the engine.
 	Decide func(cluster.Snapshot) cluster.Plan
 	// Divide is the engine's policy. It runs beside the rounds.
-	Divide func(cluster.Question) cluster.Division
+	Divide func(cluster.AllocationRequest) cluster.Allocation
 	// Audit measures the fairness of the policy's answers, beside the rounds; nil = no audits.
 	Audit func(cluster.Snapshot) (cluster.Audit, bool)
 	// Config is the configuration at the start. Hangup reloads it with Reload.
@@ -48,7 +48,7 @@ type Daemon struct {
 	late   atomic.Int64 // beats that were skipped because a turn was running, since the last log line
 
 	store  Store
-	seat   Seat
+	seat   Leadership
 	unkeep context.CancelFunc // ends the seat's keeper
 	loop   *loop.Loop
 	mine   cluster.Identity // the cluster that last matched the journal
@@ -423,7 +423,7 @@ func (d *Daemon) Once(ctx context.Context) (loop.Report, error) {
 	}
 	d.single = true
 	report, err := d.turn(ctx)
-	if err == nil && report.Plan.Question != nil && d.Divide != nil {
+	if err == nil && report.Plan.AllocationRequest != nil && d.Divide != nil {
 		report, err = d.turn(ctx) // with the answer, which is committed too
 	}
 	return report, errors.Join(err, d.resign())
@@ -483,7 +483,7 @@ func (d *Daemon) audit(ctx context.Context) {
 	d.turns.enter()
 	seat, last := d.seat, d.last
 	day := last.Now - last.Now%cluster.Instant(cluster.Day)
-	due := seat != nil && d.Audit != nil && last.Division != nil && day != d.audits
+	due := seat != nil && d.Audit != nil && last.Allocation != nil && day != d.audits
 	if due {
 		d.audits = day
 	}

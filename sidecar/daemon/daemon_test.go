@@ -442,12 +442,15 @@ func TestOnce(t *testing.T) {
 // line says so.
 func TestAPolicyThatFails(t *testing.T) {
 	for name, x := range map[string]struct {
-		divide func(cluster.Question) cluster.Division
+		divide func(cluster.AllocationRequest) cluster.Allocation
 		matter string
 		says   string
 	}{
-		"breaks down": {func(cluster.Question) cluster.Division { panic("no such pivot") }, "the policy broke down", "no such pivot"},
-		"hangs":       {func(cluster.Question) cluster.Division { time.Sleep(24 * time.Hour); return cluster.Division{} }, "division", "has not answered for 11 s"},
+		"breaks down": {func(cluster.AllocationRequest) cluster.Allocation { panic("no such pivot") }, "the policy broke down", "no such pivot"},
+		"hangs": {func(cluster.AllocationRequest) cluster.Allocation {
+			time.Sleep(24 * time.Hour)
+			return cluster.Allocation{}
+		}, "division", "has not answered for 11 s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (e *ears) owner(job cluster.JobID) (uint32, bool) {
 }
 
 // hear adds the reports since the last look to seen.
-func (d *Daemon) hear(seen *cluster.Sighting) {
+func (d *Daemon) hear(seen *cluster.Observation) {
 	e := &d.ears
 	if e.inbox == nil && e.drop == nil {
 		return
@@ -105,7 +105,7 @@ const patience = cluster.Minute
 
 // fetch takes the result of the last read, and starts another one for the jobs that run now, for
 // the next round.
-func (d *Daemon) fetch(f *fetch, seen *cluster.Sighting, running []telemetry.Holder) {
+func (d *Daemon) fetch(f *fetch, seen *cluster.Observation, running []telemetry.Holder) {
 	if f.got != nil {
 		select {
 		case all := <-f.got:

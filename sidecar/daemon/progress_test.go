@@ -37,7 +37,7 @@ func TestReportsFromTheFolder(t *testing.T) {
 	defer closing()
 	me := uint32(os.Getuid())
 	seen := func() []cluster.Progress {
-		s := cluster.Sighting{Now: cluster.InstantOf(time.Now()), Jobs: []cluster.Job{
+		s := cluster.Observation{Now: cluster.InstantOf(time.Now()), Jobs: []cluster.Job{
 			{ID: cluster.JobID{ID: 7}, User: "alice", UID: me, State: cluster.Running},
 			{ID: cluster.JobID{ID: 8}, User: "alice", UID: me + 1, State: cluster.Running},
 			{ID: cluster.JobID{ID: 9}, User: "alice", UID: me, State: cluster.Waiting},
@@ -98,7 +98,7 @@ func TestReportsInAFlood(t *testing.T) {
 	defer closing()
 	d.ears.inbox.Open = func(context.Context, []byte) (uint32, []byte, error) { return 7, []byte(`{"job":"1","steps":12}`), nil }
 	round := func() []cluster.Progress {
-		s := cluster.Sighting{Now: cluster.InstantOf(time.Now()), Jobs: []cluster.Job{{ID: cluster.JobID{ID: 1}, User: "alice", UID: 7, State: cluster.Running}}}
+		s := cluster.Observation{Now: cluster.InstantOf(time.Now()), Jobs: []cluster.Job{{ID: cluster.JobID{ID: 1}, User: "alice", UID: 7, State: cluster.Running}}}
 		d.hear(&s)
 		return s.Progress
 	}
@@ -143,7 +143,7 @@ type stuck struct {
 	answers chan struct{}
 }
 
-func (s stuck) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (s stuck) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	d := <-s.d
 	s.d <- d
 	d.ears.drop.read = func([]telemetry.Holder, cluster.Instant) ([]cluster.Progress, []error) {

@@ -23,7 +23,7 @@ type Release struct {
 	State   State
 	// Of is the cluster of the memory; the zero value = unknown.
 	Of     cluster.Identity
-	Memory cluster.Memory // of the journal; empty if there is none
+	Memory cluster.State // of the journal; empty if there is none
 	// Patience is how long to wait for jobs that still clean up after a requeue. After that they
 	// are opened too, and Slurm starts them two minutes later.
 	Patience time.Duration
@@ -83,7 +83,7 @@ func (r *Release) Do(ctx context.Context) (Released, error) {
 }
 
 // observe looks at the cluster and makes sure that the memory belongs to it.
-func (r *Release) observe(ctx context.Context) (cluster.Sighting, error) {
+func (r *Release) observe(ctx context.Context) (cluster.Observation, error) {
 	seen, err := r.Cluster.Observe(ctx, 0)
 	if err != nil {
 		return seen, fmt.Errorf("look at the cluster: %w", err)
@@ -103,7 +103,7 @@ func (d *Released) count(a *cluster.Action, o *cluster.Outcome) {
 			what = "job " + a.ID.String()
 		}
 		d.Failed = append(d.Failed, fmt.Sprintf("%s %s: %s", a.Verb, what, o.Error))
-	case a.Verb == cluster.Open || a.Verb == cluster.TakeBack:
+	case a.Verb == cluster.Open || a.Verb == cluster.RevokeGrant:
 		d.opened[a.ID] = true
 		d.Opened = len(d.opened)
 	case a.Verb == cluster.Release:
@@ -122,7 +122,7 @@ type todo struct {
 
 // actions computes one pass: at first everything that may be ours, later only what is still
 // visible.
-func (r *Release) actions(seen *cluster.Sighting, first, last bool) todo {
+func (r *Release) actions(seen *cluster.Observation, first, last bool) todo {
 	var t todo
 	known := r.known()
 	arrays := map[int64]bool{}
@@ -135,10 +135,10 @@ func (r *Release) actions(seen *cluster.Sighting, first, last bool) todo {
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]
 		had, ours := find(known, j)
-		if !ours || j.State == cluster.Done || j.Whole && arrays[j.Record] {
+		if !ours || j.State == cluster.Done || j.UnsplitArray && arrays[j.Record] {
 			continue
 		}
-		arrays[j.Record] = arrays[j.Record] || j.Whole
+		arrays[j.Record] = arrays[j.Record] || j.UnsplitArray
 		switch j.State {
 		case cluster.Running, cluster.Suspended:
 			if isOurs(j.Reservation) {
@@ -167,19 +167,19 @@ func (r *Release) actions(seen *cluster.Sighting, first, last bool) todo {
 }
 
 func unreserve(v *cluster.Reservation) cluster.Action {
-	return cluster.Action{Verb: cluster.Unreserve, Reservation: v.Name, Because: cluster.Reason{Code: cluster.BecauseTidy}}
+	return cluster.Action{Verb: cluster.Unreserve, Reservation: v.Name, Reason: cluster.Reason{Code: cluster.ReasonTidy}}
 }
 
 func action(verb cluster.Verb, j *cluster.Job, a cluster.Action) cluster.Action {
-	a.Verb, a.ID, a.Record, a.Whole, a.Restarts = verb, j.ID, j.Record, j.Whole, j.Restarts
-	a.Because = cluster.Reason{Code: cluster.BecauseTidy}
+	a.Verb, a.ID, a.Record, a.UnsplitArray, a.Restarts = verb, j.ID, j.Record, j.UnsplitArray, j.Restarts
+	a.Reason = cluster.Reason{Code: cluster.ReasonTidy}
 	return a
 }
 
 func open(j *cluster.Job, had Touched, now cluster.Instant) cluster.Action {
-	verb, a := cluster.Open, cluster.Action{Array: j.Whole, NodeList: had.Nodes, SiteFactor: had.SiteFactor, Unlock: j.Locked, Licenses: j.Licenses}
+	verb, a := cluster.Open, cluster.Action{Array: j.UnsplitArray, NodeList: had.Nodes, SiteFactor: had.SiteFactor, Unlock: j.Locked, Licenses: j.Licenses}
 	if had.Begin > now {
-		verb, a.Until = cluster.TakeBack, had.Begin
+		verb, a.Until = cluster.RevokeGrant, had.Begin
 	}
 	if had.Limit > 0 && had.Limit != j.Limit {
 		a.Limit = had.Limit

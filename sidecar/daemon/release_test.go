@@ -84,7 +84,7 @@ func TestReleaseFromMarksAlone(t *testing.T) {
 		}
 		return j
 	}
-	seen := cluster.Sighting{Now: now, Jobs: []cluster.Job{
+	seen := cluster.Observation{Now: now, Jobs: []cluster.Job{
 		job(1, cluster.Job{Marked: true, Eligible: gated}),
 		job(2, cluster.Job{Marked: true, Eligible: gated, MarkedBegin: begin, NodeList: []string{"v1"}}),
 		job(3, cluster.Job{Eligible: gated}), // the user's own begin time: not ours
@@ -134,9 +134,9 @@ func TestWhatAnArrayHadOutlivesItsTasks(t *testing.T) {
 	task := func(i int32) cluster.Record {
 		return cluster.Record{Key: cluster.JobKey(i + 1), ID: cluster.TaskID(9, i), User: "u", Submit: submit, UserBegin: begin}
 	}
-	unseen := cluster.Job{ID: cluster.TaskID(9, 77), Record: 9, Whole: true, User: "u", Submit: submit, State: cluster.Waiting}
-	plan := cluster.Plan{Actions: []cluster.Action{{Verb: cluster.Gate, ID: cluster.TaskID(9, 0), Record: 9, Whole: true, Array: true}}}
-	plan.Memory.Records = []cluster.Record{task(0), task(1), task(2)}
+	unseen := cluster.Job{ID: cluster.TaskID(9, 77), Record: 9, UnsplitArray: true, User: "u", Submit: submit, State: cluster.Waiting}
+	plan := cluster.Plan{Actions: []cluster.Action{{Verb: cluster.Gate, ID: cluster.TaskID(9, 0), Record: 9, UnsplitArray: true, Array: true}}}
+	plan.State.Records = []cluster.Record{task(0), task(1), task(2)}
 	known := func(s State, when string) {
 		t.Helper()
 		had, ours := find((&Release{State: s}).known(), &unseen)
@@ -148,7 +148,7 @@ func TestWhatAnArrayHadOutlivesItsTasks(t *testing.T) {
 	known(s, "at first")
 
 	plan.Actions = nil
-	first, second := &plan.Memory.Records[0], &plan.Memory.Records[1]
+	first, second := &plan.State.Records[0], &plan.State.Records[1]
 	first.Terms, first.Restarts, first.Submit, first.UserBegin = 1, 1, 500, 0
 	s = s.with(&plan)
 	known(s, "one task was requeued")
@@ -159,7 +159,7 @@ func TestWhatAnArrayHadOutlivesItsTasks(t *testing.T) {
 	s = s.with(&plan)
 	known(s, "that task has ended")
 	second.Terms, second.UserBegin = 1, 0
-	plan.Memory.Records = plan.Memory.Records[:2]
+	plan.State.Records = plan.State.Records[:2]
 	s = s.with(&plan)
 	known(s, "no task that waits is known")
 	second.Done = 700

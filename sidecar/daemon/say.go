@@ -121,14 +121,14 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 		return
 	}
 	names := map[cluster.JobKey]string{}
-	for i := range r.Plan.Memory.Records {
-		names[r.Plan.Memory.Records[i].Key] = r.Plan.Memory.Records[i].ID.String()
+	for i := range r.Plan.State.Records {
+		names[r.Plan.State.Records[i].Key] = r.Plan.State.Records[i].ID.String()
 	}
 	done, failed, withheld := 0, 0, 0
 	for i := range r.Outcomes {
 		a, o := &r.Plan.Actions[i], &r.Outcomes[i]
 		switch {
-		case a.Withheld:
+		case a.Suppressed:
 			withheld++
 		case o.OK:
 			done++
@@ -149,16 +149,16 @@ func (d *Daemon) report(r loop.Report, err error, took time.Duration) {
 		line.Msg(brief(e.Text, mostText))
 	}
 	d.Log.WithLevel(levelOf(done, failed, len(r.Plan.Ended))).Int64("round", r.Plan.Round).Int("jobs", r.Jobs).
-		Int("aside", aside(&r.Plan)).Int("leases", len(r.Plan.Memory.Leases)).Int("ended", len(r.Plan.Ended)).Int("claims", len(r.Plan.Memory.Claims)).
+		Int("aside", aside(&r.Plan)).Int("leases", len(r.Plan.State.Leases)).Int("ended", len(r.Plan.Ended)).Int("claims", len(r.Plan.State.Claims)).
 		Int("actions", done).Int("failed", failed).Int("withheld", withheld).Int64("skipped", late).Dur("took_ms", took).Msg("round")
-	d.tell(fmt.Sprintf("STATUS=round %d: %d jobs, %d leases, %d actions", r.Plan.Round, r.Jobs, len(r.Plan.Memory.Leases), done+failed))
+	d.tell(fmt.Sprintf("STATUS=round %d: %d jobs, %d leases, %d actions", r.Plan.Round, r.Jobs, len(r.Plan.State.Leases), done+failed))
 }
 
 // aside counts the jobs that are set aside.
 func aside(p *cluster.Plan) int {
 	n := 0
-	for i := range p.Memory.Records {
-		if r := &p.Memory.Records[i]; r.Aside != "" && r.Done == 0 {
+	for i := range p.State.Records {
+		if r := &p.State.Records[i]; r.Aside != "" && r.Done == 0 {
 			n++
 		}
 	}
@@ -170,7 +170,7 @@ func (d *Daemon) answer(r *loop.Report) {
 	const patiences = 10
 	if cause, where, _ := strings.Cut(r.Broke, "\n"); cause != "" && d.said.is("policy", cause) {
 		d.Log.Error().Str("error", cause).Str("stack", where).Msg("the policy broke down: everybody is due the share by weight until the question is another one; please report it")
-	} else if now := r.Plan.Memory.Division; now != nil && now.Why == "" {
+	} else if now := r.Plan.State.Allocation; now != nil && now.Why == "" {
 		d.said.clear("policy")
 	}
 	if r.Waits <= patiences*d.config.Load().Interval.Span() {
@@ -196,7 +196,7 @@ func levelOf(done, failed, ended int) zerolog.Level {
 func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 	level, outcome := zerolog.InfoLevel, "done"
 	switch {
-	case a.Withheld:
+	case a.Suppressed:
 		level, outcome = zerolog.DebugLevel, "withheld"
 	case o.Skipped:
 		outcome = "skipped"
@@ -205,7 +205,7 @@ func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 	case a.Verb == cluster.Gate || a.Verb == cluster.Lock:
 		level = zerolog.DebugLevel
 	}
-	line := d.Log.WithLevel(level).Int64("round", round).Str("outcome", outcome).Str("because", string(a.Because.Code))
+	line := d.Log.WithLevel(level).Int64("round", round).Str("outcome", outcome).Str("because", string(a.Reason.Code))
 	if a.ID != (cluster.JobID{}) {
 		line.Stringer("job", a.ID)
 	}
@@ -218,10 +218,10 @@ func (d *Daemon) action(round int64, a *cluster.Action, o *cluster.Outcome) {
 	if a.Reservation != "" {
 		line.Str("reservation", a.Reservation)
 	}
-	if a.Because.Note != "" {
-		line.Str("note", brief(a.Because.Note, mostText))
+	if a.Reason.Note != "" {
+		line.Str("note", brief(a.Reason.Note, mostText))
 	}
-	if o.Error != "" && !a.Withheld {
+	if o.Error != "" && !a.Suppressed {
 		line.Str("error", brief(o.Error, mostText))
 	}
 	line.Dur("took_ms", o.Took.Duration()).Msg(string(a.Verb))

@@ -88,8 +88,8 @@ func (s State) write(path string) error {
 // changes and drops those that have ended. An array ends with the last of its known tasks.
 func (s State) with(plan *cluster.Plan) State {
 	records := map[cluster.JobID]*cluster.Record{} // of jobs and tasks, and one task for every array
-	for i := range plan.Memory.Records {
-		r := &plan.Memory.Records[i]
+	for i := range plan.State.Records {
+		r := &plan.State.Records[i]
 		if r.Done != 0 {
 			continue
 		}
@@ -121,7 +121,7 @@ func (s State) with(plan *cluster.Plan) State {
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
 		r, ok := records[a.ID]
-		if !ok || a.Withheld || a.Verb == cluster.Notify {
+		if !ok || a.Suppressed || a.Verb == cluster.Notify {
 			continue
 		}
 		add(touched(r, a.ID, a.Record, false))
@@ -160,7 +160,7 @@ func (r *recorder) Commit(ctx context.Context, snap cluster.Snapshot, plan clust
 	if err := r.Journal.Commit(ctx, snap, plan); err != nil {
 		return err
 	}
-	acts := slices.ContainsFunc(plan.Actions, func(a cluster.Action) bool { return !a.Withheld })
+	acts := slices.ContainsFunc(plan.Actions, func(a cluster.Action) bool { return !a.Suppressed })
 	if !acts && len(r.state.Jobs) == 0 {
 		return nil
 	}

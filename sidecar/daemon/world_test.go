@@ -70,7 +70,7 @@ func (l *live) submit(tenant string, n, gpus int) []cluster.JobID {
 	return ids
 }
 
-func (l *live) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (l *live) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	l.mu.Lock()
 	l.looks = append(l.looks, time.Now())
 	slow := l.slow
@@ -79,7 +79,7 @@ func (l *live) Observe(ctx context.Context, since cluster.Instant) (cluster.Sigh
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.away != nil {
-		return cluster.Sighting{}, l.away
+		return cluster.Observation{}, l.away
 	}
 	l.v.Advance(cluster.InstantOf(time.Now()))
 	seen, err := l.v.Observe(ctx, since)
@@ -155,7 +155,7 @@ type desk struct {
 
 func newChair() *chair { return &chair{memory: sim.NewMemory()} }
 
-func (d *desk) Acquire(context.Context) (Seat, error) {
+func (d *desk) Acquire(context.Context) (Leadership, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.gone != nil {
@@ -262,9 +262,9 @@ func (s *sitting) Audit(_ context.Context, a cluster.Audit) error {
 // paper is a journal that only the seated daemon can write to.
 type paper struct{ s *sitting }
 
-func (p paper) Open(ctx context.Context) (cluster.Memory, error) {
+func (p paper) Open(ctx context.Context) (cluster.State, error) {
 	if err := p.s.alive(); err != nil {
-		return cluster.Memory{}, err
+		return cluster.State{}, err
 	}
 	return p.s.memory.Open(ctx)
 }

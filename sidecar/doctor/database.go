@@ -26,7 +26,7 @@ type Database struct {
 	OpenErr error             // as a journal
 	Of      *cluster.Identity // nil = no cluster yet
 	OfErr   error
-	Seat    *store.Seated // nil = none
+	Seat    *store.Leader // nil = none
 	SeatErr error
 	Past    *store.Past // the last days; nil = none
 }

@@ -131,7 +131,7 @@ func (f *findings) modes(loose []config.Loose) {
 // clockSkew is the tolerated difference between our clock and PostgreSQL's.
 const clockSkew = 2 * time.Second
 
-func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Sighting) {
+func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Observation) {
 	if cfg.Database.URL == "" {
 		f.add(Fail, "address", "none is configured", "the daemon has no journal, and does not start", "set database.url, or FAIRLEASE_DATABASE_URL")
 		return
@@ -167,7 +167,7 @@ func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Sigh
 }
 
 // identity compares the journal's cluster with the one that was seen.
-func (f *findings) identity(d *Database, slurm *cluster.Sighting) {
+func (f *findings) identity(d *Database, slurm *cluster.Observation) {
 	switch {
 	case d.OfErr != nil:
 		f.add(Fail, "cluster", failure.Cause(d.OfErr), "", "")

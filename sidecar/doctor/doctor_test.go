@@ -74,7 +74,7 @@ func write(t *testing.T, path, text string) {
 // Each state of PostgreSQL and of the journal in it has its own finding.
 func TestDatabase(t *testing.T) {
 	good := doctor.Database{Version: 160002, User: "fairlease", Schema: 7, Rights: true}
-	here := cluster.Sighting{Cluster: "here"}
+	here := cluster.Observation{Cluster: "here"}
 	is := here.Identity()
 	for _, c := range []struct {
 		name   string
@@ -89,7 +89,7 @@ func TestDatabase(t *testing.T) {
 		{"another clock", func(d *doctor.Database) { d.Skew = -3 * time.Second }, "clock warn: this host's clock is within 3s of PostgreSQL's"},
 		{"its cluster", func(d *doctor.Database) { d.Of = &is }, ""},
 		{"another cluster", func(d *doctor.Database) { d.Of = &cluster.Identity{Name: "there"} }, "cluster fail: the journal belongs to cluster there, but Slurm is cluster here"},
-		{"somebody seated", func(d *doctor.Database) { d.Seat = &store.Seated{Holder: "login1:7"} }, ""},
+		{"somebody seated", func(d *doctor.Database) { d.Seat = &store.Leader{Holder: "login1:7"} }, ""},
 	} {
 		d := good
 		c.change(&d)

@@ -53,7 +53,7 @@ type Slurm struct {
 	Err      error
 	Facts    slurm.Facts
 	LookErr  error
-	Sighting *cluster.Sighting
+	Sighting *cluster.Observation
 	Plugin   PluginFile
 	Notes    []string
 }

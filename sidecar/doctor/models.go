@@ -50,7 +50,7 @@ func (f *findings) reports(folder string, r *Reports, uid int) {
 }
 
 // models compares the profiles file, and prices, with the existing GPU models and tenants.
-func (f *findings) models(cfg *config.Config, seen *cluster.Sighting, snap *cluster.Snapshot) {
+func (f *findings) models(cfg *config.Config, seen *cluster.Observation, snap *cluster.Snapshot) {
 	there := map[string]bool{}
 	for i := range seen.Nodes {
 		for _, g := range seen.Nodes[i].GPUs {

@@ -92,7 +92,7 @@ func TestDoctorOfTheFolderOfReports(t *testing.T) {
 // Models and tenants that Slurm does not know are named, beside those that it knows.
 func TestDoctorOfProfiles(t *testing.T) {
 	dir := t.TempDir()
-	seen := &cluster.Sighting{Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}}, Nodes: []cluster.Node{{GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}, {GPUs: []cluster.GPUs{{Model: "k80", Count: 4}}}}}
+	seen := &cluster.Observation{Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}}, Nodes: []cluster.Node{{GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}, {GPUs: []cluster.GPUs{{Model: "k80", Count: 4}}}}}
 	for _, c := range []struct {
 		profiles, prices string
 		want             []string

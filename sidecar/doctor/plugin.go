@@ -46,7 +46,7 @@ func (c conf) hasPlugin() bool {
 // plugin compares the submit plugin's settings with the configuration: those in its file, and
 // those that its newest gate by begin time shows. The latter also reveals a file that slurmctld
 // has not read yet.
-func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cluster.Sighting) {
+func (f *findings) plugin(cfg *config.Config, c conf, file *PluginFile, seen *cluster.Observation) {
 	if !c.hasPlugin() {
 		return
 	}
@@ -125,7 +125,7 @@ func (f *findings) pluginSettings(cfg *config.Config, path string, set map[strin
 const gateDiffers = "new jobs are not gated for as long as others: shorter gates may open between two rounds, longer ones hold jobs up when fairlease is down"
 
 // gateShown compares the plugin's newest gate with gate.ttl.
-func (f *findings) gateShown(cfg *config.Config, seen *cluster.Sighting) {
+func (f *findings) gateShown(cfg *config.Config, seen *cluster.Observation) {
 	var newest *cluster.Job
 	for i := range seen.Jobs {
 		j := &seen.Jobs[i]

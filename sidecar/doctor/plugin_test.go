@@ -58,7 +58,7 @@ func TestPluginSettings(t *testing.T) {
 				c.change(cfg)
 			}
 			conf := map[string]string{slurm.ConfJobSubmit: c.plugin, slurm.ConfFile: filepath.Join(dir, "slurm.conf")}
-			seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: conf}, Plugin: doctor.ReadPlugin(cfg, conf), Sighting: &cluster.Sighting{}}}
+			seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: conf}, Plugin: doctor.ReadPlugin(cfg, conf), Sighting: &cluster.Observation{}}}
 			found := named(doctor.Check(cfg, seen), "plugin")
 			if d := cmp.Diff(c.want, levels(t, found)); d != "" {
 				t.Errorf("%s\n%+v", d, found)
@@ -98,7 +98,7 @@ func TestPluginsGateAsJobsShowIt(t *testing.T) {
 		{"shorter until a reconfigure", []cluster.Job{gated(2, cluster.Minute, ttl, nil), gated(1, 0, ttl/2, nil)}, "plugin's gate ok"},
 		{"shorter since a reconfigure", []cluster.Job{gated(2, cluster.Minute, ttl/2, nil), gated(1, 0, ttl, nil)}, "plugin's gate warn"},
 	} {
-		seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: good()}, Sighting: &cluster.Sighting{Jobs: c.jobs}}}
+		seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Conf: good()}, Sighting: &cluster.Observation{Jobs: c.jobs}}}
 		if d := cmp.Diff(c.want, levels(t, named(doctor.Check(config.Default(), seen), "plugin's gate"))); d != "" {
 			t.Errorf("%s: %s", c.name, d)
 		}

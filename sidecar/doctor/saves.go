@@ -26,7 +26,7 @@ const (
 
 // saves names the kinds of jobs that are assumed never to save, from the journal, else from the
 // queue.
-func (f *findings) saves(cfg *config.Config, past *store.Past, seen *cluster.Sighting) {
+func (f *findings) saves(cfg *config.Config, past *store.Past, seen *cluster.Observation) {
 	where, kinds := "", []score.Kind(nil)
 	if past != nil {
 		sh := backtest.Of(past, "")

@@ -23,7 +23,7 @@ func TestDoctorOfTheQueue(t *testing.T) {
 	declares := job(3, "eve", "", "gpu", 8)
 	declares.Declares = cluster.Saving{Manner: cluster.SavesOnNotice}
 	look := func(jobs ...cluster.Job) doctor.Finding {
-		found := ofArea(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: &cluster.Sighting{Now: now, Jobs: jobs}}}), "jobs")
+		found := ofArea(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: &cluster.Observation{Now: now, Jobs: jobs}}}), "jobs")
 		if len(found) != 1 {
 			t.Fatalf("%+v", found)
 		}

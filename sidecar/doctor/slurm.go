@@ -220,7 +220,7 @@ func (f *findings) killWait(c conf, cfg *config.Config) {
 }
 
 // sighting checks the configuration against the cluster.
-func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
+func (f *findings) sighting(cfg *config.Config, seen *cluster.Observation) {
 	known := map[string]*cluster.Partition{}
 	for i := range seen.Partitions {
 		known[seen.Partitions[i].Name] = &seen.Partitions[i]
@@ -256,7 +256,7 @@ func (f *findings) sighting(cfg *config.Config, seen *cluster.Sighting) {
 			f.ok("cells", "%d virtual clusters on %d top cells of %s", len(vcs.Cells.VCs), len(vcs.Cells.Tops), vcs.Name)
 		}
 	}
-	snap, err := loop.Remember(cluster.Memory{}, *seen, nil, cfg.Rules(), cfg.Settings())
+	snap, err := loop.Remember(cluster.State{}, *seen, nil, cfg.Rules(), cfg.Settings())
 	if err != nil {
 		f.add(Fail, "look", err.Error(), "no round can be made", "")
 		return

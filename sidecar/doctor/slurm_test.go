@@ -90,7 +90,7 @@ func TestCapacityAndRights(t *testing.T) {
 func TestSighting(t *testing.T) {
 	cfg := config.Default()
 	cfg.Partitions = []string{"gpu", "cpu", "gone"}
-	seen := &cluster.Sighting{Now: 1, Partitions: []cluster.Partition{{Name: "cpu"}, {Name: "gpu"}},
+	seen := &cluster.Observation{Now: 1, Partitions: []cluster.Partition{{Name: "cpu"}, {Name: "gpu"}},
 		Nodes:    []cluster.Node{{Name: "n1", Partitions: []string{"gpu"}, GPUs: []cluster.GPUs{{Model: "h100", Count: 8}}}},
 		Accounts: []cluster.Account{{Name: "a", Parent: "root", Shares: 3}, {Name: "b", Parent: "root", Shares: 1}, {Name: "root"}}}
 	got := told(t, named(doctor.Check(cfg, &doctor.Seen{Slurm: doctor.Slurm{Sighting: seen}}), "partition ", "tenants"))
@@ -117,7 +117,7 @@ func TestPartitionsWithoutALongestTime(t *testing.T) {
 		for i, longest := range c.longest {
 			partitions = append(partitions, cluster.Partition{Name: fmt.Sprintf("p%d", i), MaxTime: longest})
 		}
-		seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Release: c.release}, Sighting: &cluster.Sighting{Partitions: partitions}}}
+		seen := &doctor.Seen{Slurm: doctor.Slurm{Facts: slurm.Facts{Release: c.release}, Sighting: &cluster.Observation{Partitions: partitions}}}
 		if got := strings.Join(told(t, named(doctor.Check(config.Default(), seen), "MaxTime")), "; "); got != c.want {
 			t.Errorf("Slurm %q, %v: %q, want %q", c.release, c.longest, got, c.want)
 		}

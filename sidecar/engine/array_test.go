@@ -14,23 +14,23 @@ import (
 // begin time: it would wait for ever.
 func TestTasksOfAnArrayDoNotTakeOurGateForTheUsers(t *testing.T) {
 	rules := loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}
-	seen := cluster.Sighting{Now: simtest.Start, Nodes: simtest.Nodes("n", "v100", 1, 1),
+	seen := cluster.Observation{Now: simtest.Start, Nodes: simtest.Nodes("n", "v100", 1, 1),
 		Accounts: []cluster.Account{{Name: "root"}, {Name: "a", Parent: "root", Shares: 1}}}
 	task := func(i int32) cluster.Job {
-		return cluster.Job{ID: cluster.TaskID(7, i), Record: 7, Whole: true, User: "u", Account: "a", Partitions: []string{"gpu"},
+		return cluster.Job{ID: cluster.TaskID(7, i), Record: 7, UnsplitArray: true, User: "u", Account: "a", Partitions: []string{"gpu"},
 			State: cluster.Waiting, Batch: true, Requeueable: true, Request: simtest.Gang(1), Submit: simtest.Start, Eligible: simtest.Start}
 	}
 	for i := range int32(4) {
 		seen.Jobs = append(seen.Jobs, task(i))
 	}
-	var memory cluster.Memory
+	var memory cluster.State
 	for round := range 12 {
 		snap, err := loop.Remember(memory, seen, nil, rules, simtest.Product())
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan := engine.Decide(snap)
-		memory = plan.Memory
+		memory = plan.State
 		for _, r := range memory.Records {
 			if r.UserBegin != 0 {
 				t.Fatalf("round %d: task %s takes %s for its user's begin time", round, r.ID, r.UserBegin)

@@ -18,7 +18,7 @@ func TestAJobThatIsSetAside(t *testing.T) {
 	w.submit("b", 8, forever, nil)
 	w.Run(term / 2)
 	aside := true
-	w.alter = func(s *cluster.Sighting) {
+	w.alter = func(s *cluster.Observation) {
 		for i := range s.Jobs {
 			if j := &s.Jobs[i]; aside && j.ID == id {
 				j.Aside, j.Request = "it cannot be read", cluster.Request{}
@@ -34,7 +34,7 @@ func TestAJobThatIsSetAside(t *testing.T) {
 	if got := w.Record(id).Alloc - was; got < cluster.Times(8, 4*term-minute) {
 		t.Errorf("its tenant was charged %v for 4 terms of 8 GPUs", got)
 	}
-	if why := w.why(id, cluster.BecauseUntouched); !strings.Contains(why.Note, "it cannot be read") {
+	if why := w.why(id, cluster.ReasonUntouched); !strings.Contains(why.Note, "it cannot be read") {
 		t.Errorf("%+v", why)
 	}
 	aside = false
@@ -85,7 +85,7 @@ func TestACommentThatIsWrongAllOver(t *testing.T) {
 	for _, preset := range []string{"", "oef:coop"} {
 		w := newMarket(t, 1, 1, false, engine.Divide, "a")
 		w.Settings.Divide = preset
-		w.alter = func(s *cluster.Sighting) {
+		w.alter = func(s *cluster.Observation) {
 			for i := range s.Jobs {
 				text := ""
 				if h := s.Jobs[i].Hints; h != nil {

@@ -12,11 +12,11 @@ import (
 // tenants, which is what they are worth to their jobs on average. It divides many times over and
 // may take long. False = nothing is divided there.
 func Audit(s cluster.Snapshot) (cluster.Audit, bool) {
-	known := s.Division
+	known := s.Allocation
 	if s.Settings.Divide == "" {
 		return cluster.Audit{}, false
 	}
-	s.Division = nil // so that the question is asked, though it may be answered already
+	s.Allocation = nil // so that the question is asked, though it may be answered already
 	x := new(Decider).open(&s)
 	q := x.question
 	if len(q.Bids) == 0 {
@@ -59,7 +59,7 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 }
 
 // Divide answers a question; see preset.Divide.
-func Divide(q cluster.Question) cluster.Division { return preset.Divide(q) }
+func Divide(q cluster.AllocationRequest) cluster.Allocation { return preset.Divide(q) }
 
 // StopOf gives when a job may be stopped, as of a round; see budget.Report.
 func StopOf(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluster.StopReport, bool) {

@@ -35,9 +35,9 @@ func bourse(divide string, jobs int, speedups ...float64) cluster.Snapshot {
 func TestAnAudit(t *testing.T) {
 	for _, by := range preset.Dividing() {
 		s := bourse(by, 6, 1.2, 6)
-		q := engine.Decide(s).Question
+		q := engine.Decide(s).AllocationRequest
 		d := engine.Divide(*q)
-		s.Division = &d
+		s.Allocation = &d
 		a, ok := engine.Audit(s)
 		if !ok || a.Policy != by || a.At != s.Now || len(a.Tenants) != 2 || len(a.Envy) != 2 || a.Tenants[0].Tenant != "t00" {
 			t.Fatalf("%s: %v %+v", by, ok, a)
@@ -146,9 +146,9 @@ func TestAnAuditOfNothing(t *testing.T) {
 	}
 	for _, by := range []string{"unheard-of", "oef:coop", "gavel:las"} {
 		s := bourse(by, 2, 1e9, 1)
-		s.Nodes[1].Bad = "down"                                 // one model only
-		s.Tenants[1].Weight = 0                                 // only idle GPUs
-		s.Division = &cluster.Division{Policy: by, Digest: "?"} // without parts
+		s.Nodes[1].Bad = "down"                                     // one model only
+		s.Tenants[1].Weight = 0                                     // only idle GPUs
+		s.Allocation = &cluster.Allocation{Policy: by, Digest: "?"} // without parts
 		if a, ok := engine.Audit(s); ok {
 			asJSON(t, a)
 		}

@@ -17,7 +17,7 @@ func BenchmarkDecide(b *testing.B) {
 			s := simtest.Crowd(n, 100)
 			warm := engine.Decide(s) // opens the accounts
 			at := s.Ledger.At
-			s.Ledger = warm.Memory.Ledger
+			s.Ledger = warm.State.Ledger
 			s.Ledger.At = at
 			b.ReportAllocs()
 			for b.Loop() {
@@ -45,13 +45,13 @@ func BenchmarkDecideDivided(b *testing.B) {
 					}
 					warm := engine.Decide(s) // opens the accounts, and asks
 					at := s.Ledger.At
-					s.Ledger, s.Parties = warm.Memory.Ledger, warm.Memory.Parties
+					s.Ledger, s.Parties = warm.State.Ledger, warm.State.Parties
 					s.Ledger.At = at
-					d := engine.Divide(*warm.Question)
+					d := engine.Divide(*warm.AllocationRequest)
 					if d.Why != "" {
 						b.Fatal(d.Why)
 					}
-					s.Division = &d
+					s.Allocation = &d
 					b.ReportAllocs()
 					for b.Loop() {
 						engine.Decide(s)
@@ -98,7 +98,7 @@ func BenchmarkDecideTalkative(b *testing.B) {
 				}
 				warm := engine.Decide(s)
 				at := s.Ledger.At
-				s.Ledger, s.Parties, s.Profiles = warm.Memory.Ledger, warm.Memory.Parties, warm.Memory.Profiles
+				s.Ledger, s.Parties, s.Profiles = warm.State.Ledger, warm.State.Parties, warm.State.Profiles
 				s.Ledger.At = at
 				for b.Loop() {
 					engine.Decide(s)
@@ -121,7 +121,7 @@ func BenchmarkDecideHabits(b *testing.B) {
 			var d engine.Decider
 			warm := d.Decide(s) // opens the accounts
 			at := s.Ledger.At
-			s.Ledger = warm.Memory.Ledger
+			s.Ledger = warm.State.Ledger
 			s.Ledger.At = at
 			b.ReportAllocs()
 			for b.Loop() {
@@ -162,7 +162,7 @@ func BenchmarkDecideExcludes(b *testing.B) {
 			excluding(&s, n)
 			warm := engine.Decide(s)
 			at := s.Ledger.At
-			s.Ledger = warm.Memory.Ledger
+			s.Ledger = warm.State.Ledger
 			s.Ledger.At = at
 			d := new(engine.Decider)
 			b.ReportAllocs()

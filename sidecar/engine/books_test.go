@@ -15,7 +15,7 @@ type harsh struct{}
 
 func (harsh) Choose(f *field.Field) field.Choice {
 	for i, l := range f.Leases {
-		if l != nil && f.Jobs[i].Touch == cluster.Act {
+		if l != nil && f.Jobs[i].Control == cluster.FullControl {
 			f.Notify(i, f.Now)
 			f.Reclaim(i)
 		}
@@ -29,11 +29,11 @@ func TestTheBooksAreTheSameWhoeverChooses(t *testing.T) {
 	s := simtest.Crowd(600, 12)
 	own := engine.Decide(s)
 	other := new(engine.Decider).DecideBy(s, harsh{})
-	if !reflect.DeepEqual(own.Memory.Ledger, other.Memory.Ledger) {
+	if !reflect.DeepEqual(own.State.Ledger, other.State.Ledger) {
 		t.Error("the ledgers differ")
 	}
-	for i := range own.Memory.Records {
-		a, b := own.Memory.Records[i], other.Memory.Records[i]
+	for i := range own.State.Records {
+		a, b := own.State.Records[i], other.State.Records[i]
 		if a.Alloc != b.Alloc || a.Due != b.Due || a.DueRate != b.DueRate {
 			t.Fatalf("job %d: %+v and %+v", a.Key, a, b)
 		}

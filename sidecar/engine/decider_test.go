@@ -90,7 +90,7 @@ func TestPlansAreTheCallers(t *testing.T) {
 	was := encode(first)
 	for range 3 {
 		s.Round, s.Now = s.Round+1, s.Now.Add(10*cluster.Second)
-		s.Ledger = d.Decide(s).Memory.Ledger
+		s.Ledger = d.Decide(s).State.Ledger
 	}
 	if is := encode(first); is != was {
 		t.Errorf("the first plan was\n%s\nand has become\n%s", was, is)

@@ -284,7 +284,7 @@ func TestCleverAgainstDumb(t *testing.T) {
 			s, d := contest(rt)
 			p := engine.Decide(s)
 			got := map[cluster.JobKey]string{}
-			for _, l := range p.Memory.Leases {
+			for _, l := range p.State.Leases {
 				if l.State == cluster.Active || l.State == cluster.Granted {
 					got[l.Job] = l.Nodes[0].Node
 				}

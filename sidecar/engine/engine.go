@@ -92,7 +92,7 @@ type opened struct {
 	buffer   *buffer
 	speeds   *speeds.Speeds
 	market   *market.Market
-	question *cluster.Question // what is to be divided anew; nil = what was divided holds
+	question *cluster.AllocationRequest // what is to be divided anew; nil = what was divided holds
 }
 
 // open takes the steps before anything is chosen.

@@ -45,8 +45,8 @@ func TestTwoTenantsSaturatedShareByWeight(t *testing.T) {
 			}
 			near(t, "a", w.Used("a"), cluster.GPUTime(c.partA*float64(all)), 5)
 			near(t, "b", w.Used("b"), cluster.GPUTime(c.partB*float64(all)), 5)
-			for _, v := range w.Last.Verdicts {
-				if w.Last.Memory.Records[v.Job-1].Terms == 0 {
+			for _, v := range w.Last.Statuses {
+				if w.Last.State.Records[v.Job-1].Terms == 0 {
 					t.Errorf("job %d was never served: %+v", v.Job, v.Reason)
 				}
 			}
@@ -323,9 +323,9 @@ func TestAllAreEvenAfterASaturatedTime(t *testing.T) {
 }
 
 // outstanding gives what a tenant is still owed, as part of what it was due in the window.
-func (p *past) outstanding(st *cluster.Standing) float64 {
+func (p *past) outstanding(st *cluster.TenantStatus) float64 {
 	due := cluster.GPUTime(1)
-	for _, row := range p.w.Last.Memory.Ledger.Tenants {
+	for _, row := range p.w.Last.State.Ledger.Tenants {
 		if row.Tenant == st.Tenant && row.Pool == st.Pool {
 			for _, b := range row.Buckets {
 				due += b.Due

@@ -59,7 +59,7 @@ func TestJobsAreLockedOnce(t *testing.T) {
 	w.Run(10 * second)
 	waits := w.submit("a", 4, hour, nil)
 	either := w.submit("a", 4, hour, nil)
-	w.alter = func(s *cluster.Sighting) {
+	w.alter = func(s *cluster.Observation) {
 		for i := range s.Jobs {
 			if s.Jobs[i].ID == either {
 				s.Jobs[i].Either, s.Jobs[i].Licenses = true, "x|y"
@@ -100,8 +100,8 @@ func TestGatesThatUsersOpenAreSeen(t *testing.T) {
 	if n := w.told("gate_opened"); n != 1 || !w.Job(waits).Locked {
 		t.Errorf("told %d times; the job is locked again: %v", n, w.Job(waits).Locked)
 	}
-	for _, l := range w.Last.Memory.Leases {
-		if id := w.Last.Memory.Records[slices.IndexFunc(w.Last.Memory.Records, func(r cluster.Record) bool { return r.Key == l.Job })].ID; id != starts {
+	for _, l := range w.Last.State.Leases {
+		if id := w.Last.State.Records[slices.IndexFunc(w.Last.State.Records, func(r cluster.Record) bool { return r.Key == l.Job })].ID; id != starts {
 			w.Cancel(id)
 			break
 		}

@@ -18,7 +18,7 @@ type school struct {
 	t    *testing.T
 	set  cluster.Settings
 	now  cluster.Instant
-	m    cluster.Memory
+	m    cluster.State
 	jobs []cluster.Job
 	plan cluster.Plan
 	snap cluster.Snapshot
@@ -96,17 +96,17 @@ func (s *school) round(after cluster.Span, progress ...cluster.Progress) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.m = cluster.Memory{}
+	s.m = cluster.State{}
 	if err := json.Unmarshal(text, &s.m); err != nil {
 		s.t.Fatal(err)
 	}
-	seen := cluster.Sighting{Now: s.now, Nodes: simtest.Nodes("n", "v100", 1, 8), Jobs: append([]cluster.Job(nil), s.jobs...), Progress: progress,
+	seen := cluster.Observation{Now: s.now, Nodes: simtest.Nodes("n", "v100", 1, 8), Jobs: append([]cluster.Job(nil), s.jobs...), Progress: progress,
 		Accounts: []cluster.Account{{Name: "nlp", Parent: "root", Shares: 1}}}
 	if s.snap, err = loop.Remember(s.m, seen, nil, loop.Rules{Mode: loop.Observe, Partitions: []string{"gpu"}, TenantLevel: 1}, s.set); err != nil {
 		s.t.Fatal(err)
 	}
 	s.plan = engine.Decide(s.snap)
-	s.m = s.plan.Memory
+	s.m = s.plan.State
 	s.now = s.now.Add(after)
 }
 
@@ -317,7 +317,7 @@ func TestLearningIsDeterministic(t *testing.T) {
 		s.round(minute, progress...)
 		all = append(all, s.plan)
 	}
-	if len(all[0].Memory.Habits) != 3 || !reflect.DeepEqual(all[0], all[1]) {
-		t.Errorf("two plans:\n%+v\n%+v", all[0].Memory.Habits, all[1].Memory.Habits)
+	if len(all[0].State.Habits) != 3 || !reflect.DeepEqual(all[0], all[1]) {
+		t.Errorf("two plans:\n%+v\n%+v", all[0].State.Habits, all[1].State.Habits)
 	}
 }

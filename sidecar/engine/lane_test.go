@@ -24,7 +24,7 @@ func TestJobsThatNeverSaveAllEnd(t *testing.T) {
 	}
 	for range 12 {
 		w.Run(hour)
-		for _, r := range w.Last.Memory.Records {
+		for _, r := range w.Last.State.Records {
 			if most := w.Settings.StopAllowance + r.Ran*cluster.Span(w.Settings.StopOverheadMilli)/1000 + w.Settings.Interval; r.Spent > most {
 				t.Errorf("job %s: its %d stops cost %s, at most %s are within its budget", r.ID, r.Stops, r.Spent, most)
 			}
@@ -49,7 +49,7 @@ func TestGPUsAreGatheredForAGang(t *testing.T) {
 	w.Run(hour)
 	gang := w.submit("b", 8, 3*hour, func(j *sim.Work) { neverSaves(j); j.Request.Nodes, j.Request.PerNode = 2, 4 })
 	w.Run(40 * minute)
-	if v := w.Verdict(gang); v.Code != cluster.BecauseGather && w.Alloc(gang) == 0 {
+	if v := w.Verdict(gang); v.Code != cluster.ReasonGather && w.Alloc(gang) == 0 {
 		t.Errorf("nothing is gathered for the gang: %+v", v)
 	}
 	w.Run(30 * minute)
@@ -100,7 +100,7 @@ func TestGatheringTakesNoLongerThanTheWaitIsWorth(t *testing.T) {
 	w.Run(2 * hour)
 	gang := w.submit("b", 8, hour, func(j *sim.Work) { neverSaves(j); j.Request.Nodes, j.Request.PerNode = 2, 4 })
 	gathers := func() bool {
-		return slices.ContainsFunc(w.Last.Memory.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Job == w.Record(gang).Key })
+		return slices.ContainsFunc(w.Last.State.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Job == w.Record(gang).Key })
 	}
 	for waited := cluster.Span(0); waited < 20*hour; waited += hour {
 		w.Run(hour)
@@ -124,7 +124,7 @@ func TestGatheringEndsNoTerm(t *testing.T) {
 			s := boundary(4)
 			s.Settings = simtest.Product()
 			s.Cases = []cluster.Case{runsOn(1, "a", 1, "n01"), runsOn(2, "a", 1, "n01"), runsOn(3, "a", 2, "n01"), waits(4, "b", 2), waits(5, "b", 2)}
-			s.Cases[2].Touch, s.Cases[2].Job.Requeueable = cluster.Keep, false
+			s.Cases[2].Control, s.Cases[2].Job.Requeueable = cluster.NoReclaim, false
 			if !others {
 				s.Cases = slices.Delete(s.Cases, 3, 4)
 			}
@@ -146,7 +146,7 @@ func TestGatheringEndsNoTerm(t *testing.T) {
 					t.Errorf("%+v, want no lease to be ended before %s", a, end)
 				}
 			}
-			if got := p.Memory.Claims; len(got) != len(s.Claims) || got[0].At != end || got[0].Gathers || others && !got[1].Gathers {
+			if got := p.State.Claims; len(got) != len(s.Claims) || got[0].At != end || got[0].Gathers || others && !got[1].Gathers {
 				t.Errorf("claims are %+v, want one at %s, and that of job 5 to be gathered for beside another", got, end)
 			}
 		})
@@ -162,13 +162,13 @@ func TestAClaimIsNotGivenToJobsThatStay(t *testing.T) {
 	w.Run(20 * minute)
 	gang := w.submit("b", 8, hour, nil)
 	w.Run(20 * minute)
-	claim := slices.IndexFunc(w.Last.Memory.Claims, func(c cluster.Claim) bool {
+	claim := slices.IndexFunc(w.Last.State.Claims, func(c cluster.Claim) bool {
 		return c.Job == w.Record(gang).Key && c.At > w.Now().Add(30*minute)
 	})
 	if claim < 0 {
-		t.Fatalf("the gang has no claim for when the other job may be stopped: %+v, %+v", w.Last.Memory.Claims, w.Verdict(gang))
+		t.Fatalf("the gang has no claim for when the other job may be stopped: %+v, %+v", w.Last.State.Claims, w.Verdict(gang))
 	}
-	at := w.Last.Memory.Claims[claim].At
+	at := w.Last.State.Claims[claim].At
 	soon := w.Now().Add(minute) // so that Slurm does not start them before they are seen
 	stays := w.submit("c", 4, 20*hour, func(j *sim.Work) { neverSaves(j); j.Begin = soon })
 	short := w.submit("c", 2, 5*minute, func(j *sim.Work) { neverSaves(j); j.Begin, j.Limit = soon, 10*minute })

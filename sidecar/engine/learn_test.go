@@ -51,7 +51,7 @@ func TestAUsersWordsAreBounded(t *testing.T) {
 	}
 	p := engine.Decide(s)
 	count, models := map[cluster.Source]int{}, map[string]bool{}
-	for _, e := range p.Memory.Profiles {
+	for _, e := range p.State.Profiles {
 		count[e.Source]++
 		models[e.Model] = true
 	}
@@ -68,10 +68,10 @@ func TestAUsersWordsAreBounded(t *testing.T) {
 		t.Errorf("of rates that are too many it is told %q", told)
 	}
 	again := s
-	again.Round, again.Profiles, again.Ledger, again.Cases = s.Round+1, p.Memory.Profiles, p.Memory.Ledger, append([]cluster.Case(nil), s.Cases...)
+	again.Round, again.Profiles, again.Ledger, again.Cases = s.Round+1, p.State.Profiles, p.State.Ledger, append([]cluster.Case(nil), s.Cases...)
 	again.Now = s.Now.Add(10 * cluster.Second)
 	for i := range again.Cases {
-		again.Cases[i].Record = p.Memory.Records[i]
+		again.Cases[i].Record = p.State.Records[i]
 	}
 	next := engine.Decide(again)
 	for k := range again.Cases {
@@ -79,8 +79,8 @@ func TestAUsersWordsAreBounded(t *testing.T) {
 			t.Fatalf("in the next round job %d is told again %q", k+1, told)
 		}
 	}
-	if len(next.Memory.Profiles) != len(p.Memory.Profiles) {
-		t.Errorf("%d entries, and %d in the next round", len(p.Memory.Profiles), len(next.Memory.Profiles))
+	if len(next.State.Profiles) != len(p.State.Profiles) {
+		t.Errorf("%d entries, and %d in the next round", len(p.State.Profiles), len(next.State.Profiles))
 	}
 }
 
@@ -107,7 +107,7 @@ func comment(t *testing.T, divide, text string) (told []string, kept []cluster.P
 	t.Helper()
 	w := newWorld(t, simtest.Product(), []int{8}, "ml", "cv")
 	w.Settings.Divide = divide
-	w.alter = func(s *cluster.Sighting) {
+	w.alter = func(s *cluster.Observation) {
 		for i := range s.Jobs {
 			s.Jobs[i].Hints, s.Jobs[i].Inactive = cluster.ParseHints(text, 0), "held"
 		}
@@ -119,7 +119,7 @@ func comment(t *testing.T, divide, text string) (told []string, kept []cluster.P
 			told = append(told, fmt.Sprintf("%s %d %s", e.Kind, e.Job, e.Text))
 		}
 	}
-	return told, w.reports[len(w.reports)-1].Plan.Memory.Profiles
+	return told, w.reports[len(w.reports)-1].Plan.State.Profiles
 }
 
 // What a job says is held against the time for which it ran: not while it is suspended, nor for how long it was.
@@ -133,7 +133,7 @@ func TestASuspendedJobsReports(t *testing.T) {
 		s.Now = s.Now.Add(cluster.Minute)
 		s.Progress = []cluster.Progress{{Job: j.ID, Steps: steps, At: s.Now}}
 		p := engine.Decide(s)
-		s.Paces, s.Profiles = p.Memory.Paces, p.Memory.Profiles
+		s.Paces, s.Profiles = p.State.Paces, p.State.Profiles
 		if len(s.Paces) != 1 {
 			t.Fatalf("of %d jobs it is known how they get on", len(s.Paces))
 		}

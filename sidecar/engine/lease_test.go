@@ -101,22 +101,22 @@ func TestNoReclaimBelowTheThreshold(t *testing.T) {
 		owe(&s, "a", 0)
 		owe(&s, "b", cluster.Times(1, ahead)) // its quota is one GPU
 		p := engine.Decide(s)
-		return holders(p), p.Verdicts[1].Reason
+		return holders(p), p.Statuses[1].Reason
 	}
 	for _, c := range []struct {
 		behind cluster.Span
 		want   []cluster.JobKey
 		why    cluster.Code
 	}{
-		{0, []cluster.JobKey{1}, cluster.BecauseBehind}, {1, []cluster.JobKey{1}, cluster.BecauseThreshold},
-		{5 * minute, []cluster.JobKey{1}, cluster.BecauseThreshold},
-		{5*minute + 1, []cluster.JobKey{2}, cluster.BecauseGranted}, {hour, []cluster.JobKey{2}, cluster.BecauseGranted},
+		{0, []cluster.JobKey{1}, cluster.ReasonBehind}, {1, []cluster.JobKey{1}, cluster.ReasonThreshold},
+		{5 * minute, []cluster.JobKey{1}, cluster.ReasonThreshold},
+		{5*minute + 1, []cluster.JobKey{2}, cluster.ReasonGranted}, {hour, []cluster.JobKey{2}, cluster.ReasonGranted},
 	} {
 		got, why := decide(c.behind)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("further behind by %s: leases for %v, want %v", c.behind, got, c.want)
 		}
-		if why.Code != c.why || c.why == cluster.BecauseThreshold && why.Behind-why.OtherBehind != c.behind {
+		if why.Code != c.why || c.why == cluster.ReasonThreshold && why.Behind-why.OtherBehind != c.behind {
 			t.Errorf("further behind by %s: the word on the one that waits is %+v, want %s", c.behind, why, c.why)
 		}
 	}
@@ -150,7 +150,7 @@ func TestMaxReclaims(t *testing.T) {
 	w.Run(13*minute + 30*second)
 	limited := 0
 	for _, id := range waits {
-		if w.Verdict(id).Code == cluster.BecauseLimit {
+		if w.Verdict(id).Code == cluster.ReasonLimit {
 			limited++
 		}
 	}
@@ -214,7 +214,7 @@ func TestTheOrderOfAHandOver(t *testing.T) {
 					}
 				}
 			case cluster.Reclaim:
-				for _, rec := range r.Plan.Memory.Leases {
+				for _, rec := range r.Plan.State.Leases {
 					if rec.Job == a.Job {
 						for _, h := range rec.Nodes {
 							freed[h.Node] = i
@@ -267,13 +267,13 @@ func TestAClaimForAGangThatIsDue(t *testing.T) {
 	w := blocked(t)
 	gang := w.submit("b", 4, forever, nil)
 	w.Run(minute)
-	r := w.why(gang, cluster.BecauseClaim)
-	if r.Until != simtest.Start.Add(45*minute) || len(w.Last.Memory.Claims) != 1 {
-		t.Errorf("the reason is %+v with claims %+v, want one until the stretched lease ends at 45 minutes", r, w.Last.Memory.Claims)
+	r := w.why(gang, cluster.ReasonClaim)
+	if r.Until != simtest.Start.Add(45*minute) || len(w.Last.State.Claims) != 1 {
+		t.Errorf("the reason is %+v with claims %+v, want one until the stretched lease ends at 45 minutes", r, w.Last.State.Claims)
 	}
 	w.Run(17 * minute)
 	w.state(gang, cluster.Running)
-	if n := len(w.Last.Memory.Claims); n != 0 {
+	if n := len(w.Last.State.Claims); n != 0 {
 		t.Errorf("%d claims are left", n)
 	}
 	if got := w.Job(gang).Start; got > simtest.Start.Add(45*minute+5*second) {
@@ -287,13 +287,13 @@ func TestWhatMayStartOnClaimedNodes(t *testing.T) {
 	w := blocked(t)
 	gang := w.submit("b", 4, forever, nil)
 	w.Run(minute)
-	for _, c := range w.Last.Memory.Leases[1:3] { // two more GPUs come free
+	for _, c := range w.Last.State.Leases[1:3] { // two more GPUs come free
 		w.Cancel(cluster.JobID{ID: int64(c.Job)})
 	}
 	long := w.submit("b", 1, forever, func(j *sim.Work) { j.Begin, j.Limit = w.Now().Add(20*second), 5*hour })
 	short := w.submit("b", 1, 5*minute, func(j *sim.Work) { j.Begin, j.Limit = w.Now().Add(20*second), 10*minute })
 	w.Run(minute)
-	for _, l := range w.Last.Memory.Leases {
+	for _, l := range w.Last.State.Leases {
 		if l.End > simtest.Start.Add(45*minute) {
 			t.Errorf("a lease on the claimed node ends at %s", l.End.Sub(simtest.Start))
 		}
@@ -310,15 +310,15 @@ func TestWhatIsKeptOffIdleGPUsByAClaim(t *testing.T) {
 	w := blocked(t)
 	gang := w.submit("b", 4, forever, nil)
 	w.Run(13 * minute) // a lease from here would end at 60 minutes, the claim's time is 45
-	w.Cancel(cluster.JobID{ID: int64(w.Last.Memory.Leases[0].Job)})
+	w.Cancel(cluster.JobID{ID: int64(w.Last.State.Leases[0].Job)})
 	gated := func(j *sim.Work) { j.Begin = w.Now().Add(20 * second) }
 	kept := w.submit("b", 1, forever, gated)
 	greedy := w.submit("b", 1, forever, func(j *sim.Work) { gated(j); j.Request.CPUs = 64 })
 	w.Run(minute)
-	if r := w.why(kept, cluster.BecauseClaimed); r.For != w.Record(gang).Key || r.Free != 1 {
+	if r := w.why(kept, cluster.ReasonClaimed); r.For != w.Record(gang).Key || r.Free != 1 {
 		t.Errorf("the reason is %+v, want that the free GPU is kept for job %s", r, gang)
 	}
-	w.why(greedy, cluster.BecauseShape)
+	w.why(greedy, cluster.ReasonShape)
 }
 
 // Jobs that the cluster could never hold, or no longer, say so.
@@ -327,8 +327,8 @@ func TestAJobThatIsTooBig(t *testing.T) {
 	big := w.submit("a", 8, forever, nil)
 	model := w.submit("a", 1, forever, func(j *sim.Work) { j.Request.Model = "h100" })
 	w.Run(minute)
-	w.why(big, cluster.BecauseTooBig)
-	w.why(model, cluster.BecauseTooBig)
+	w.why(big, cluster.ReasonTooBig)
+	w.why(model, cluster.ReasonTooBig)
 	if got := w.Standing("a", "v100").Demand; got != 0 {
 		t.Errorf("jobs that can never run are demand: %d", got)
 	}
@@ -344,10 +344,10 @@ func TestReasonsAreInNumbers(t *testing.T) {
 	id := w.submit("b", 2, forever, nil)
 	w.Run(10 * second)
 	r := w.Verdict(id)
-	if r.Need != 2 || r.Until == 0 || r.Pool != "v100" && r.Code != cluster.BecauseClaim {
+	if r.Need != 2 || r.Until == 0 || r.Pool != "v100" && r.Code != cluster.ReasonClaim {
 		t.Errorf("the reason is %+v", r)
 	}
-	for _, v := range w.Last.Verdicts {
+	for _, v := range w.Last.Statuses {
 		if v.Reason.Code == "" || strings.TrimSpace(string(v.Reason.Code)) == "" {
 			t.Errorf("job %d has no reason", v.Job)
 		}
@@ -374,7 +374,7 @@ func TestTheBurstLimit(t *testing.T) {
 	}
 	for _, id := range ids {
 		if w.Job(id).State != cluster.Running {
-			w.why(id, cluster.BecauseBurst)
+			w.why(id, cluster.ReasonBurst)
 		}
 	}
 }
@@ -383,7 +383,7 @@ func TestTheBurstLimit(t *testing.T) {
 func TestTheSignalIsTheOneThatAJobDeclares(t *testing.T) {
 	w, _, _ := contested(t)
 	w.Settings.Signals = []cluster.SignalRule{{Signal: "INT", To: "steps"}}
-	w.alter = func(seen *cluster.Sighting) {
+	w.alter = func(seen *cluster.Observation) {
 		for i := range seen.Jobs {
 			d := &seen.Jobs[i].Declares
 			d.Signal, d.SignalTo = "USR2", "batch"

@@ -40,13 +40,13 @@ func TestListsOfNodesInBrief(t *testing.T) {
 		c.Job.Exclude, c.Job.NodeList, c.Record.UserNodes = spelled(c.Job.Exclude), spelled(c.Job.NodeList), spelled(c.Record.UserNodes)
 	}
 	a, b := engine.Decide(brief), engine.Decide(whole)
-	if len(a.Memory.Leases) < 50 || len(a.Actions) == 0 {
-		t.Fatalf("%d leases, %d actions", len(a.Memory.Leases), len(a.Actions))
+	if len(a.State.Leases) < 50 || len(a.Actions) == 0 {
+		t.Fatalf("%d leases, %d actions", len(a.State.Leases), len(a.Actions))
 	}
-	if diff := cmp.Diff(a.Memory.Leases, b.Memory.Leases); diff != "" {
+	if diff := cmp.Diff(a.State.Leases, b.State.Leases); diff != "" {
 		t.Errorf("leases (-in brief +spelled out):\n%s", diff)
 	}
-	if diff := cmp.Diff(a.Verdicts, b.Verdicts); diff != "" {
+	if diff := cmp.Diff(a.Statuses, b.Statuses); diff != "" {
 		t.Errorf("verdicts (-in brief +spelled out):\n%s", diff)
 	}
 }
@@ -63,7 +63,7 @@ func TestListsOfNodesCostNoMoreThanTheirLength(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		plan := engine.Decide(s)
 		runtime.ReadMemStats(&after)
-		for _, v := range []any{s.Cases[:1000], plan.Memory.Records[:1000]} {
+		for _, v := range []any{s.Cases[:1000], plan.State.Records[:1000]} {
 			text, err := json.Marshal(v)
 			if err != nil {
 				t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 
 // newMarket makes a world of two pools, k80 and v100, with so many nodes of 4 GPUs each, in which
 // divide divides them between tenants' kinds of jobs, or between jobs.
-func newMarket(t *testing.T, k80, v100 int, jobs bool, divide func(cluster.Question) cluster.Division, tenants ...string) *world {
+func newMarket(t *testing.T, k80, v100 int, jobs bool, divide func(cluster.AllocationRequest) cluster.Allocation, tenants ...string) *world {
 	t.Helper()
 	set := simtest.Product()
 	set.Divide, set.DivideJobs = "test", jobs
@@ -31,9 +31,9 @@ func newMarket(t *testing.T, k80, v100 int, jobs bool, divide func(cluster.Quest
 }
 
 // parts answers a question with GPUs by party and pool; who is not named is due nothing.
-func parts(due map[string]map[string]cluster.MicroGPU) func(cluster.Question) cluster.Division {
-	return func(q cluster.Question) cluster.Division {
-		d := cluster.Division{Policy: q.Policy, Digest: q.Digest}
+func parts(due map[string]map[string]cluster.MicroGPU) func(cluster.AllocationRequest) cluster.Allocation {
+	return func(q cluster.AllocationRequest) cluster.Allocation {
+		d := cluster.Allocation{Policy: q.Policy, Digest: q.Digest}
 		for _, p := range q.Pools {
 			d.Pools = append(d.Pools, p.Model)
 		}
@@ -51,10 +51,10 @@ func parts(due map[string]map[string]cluster.MicroGPU) func(cluster.Question) cl
 // on counts the GPUs that a tenant's running jobs hold of a pool.
 func (w *world) on(tenant, pool string) int {
 	n := 0
-	for i := range w.Last.Memory.Leases {
-		l := &w.Last.Memory.Leases[i]
-		for k := range w.Last.Memory.Records {
-			if r := &w.Last.Memory.Records[k]; r.Key == l.Job && r.Tenant == tenant && l.Pool == pool && l.State == cluster.Active {
+	for i := range w.Last.State.Leases {
+		l := &w.Last.State.Leases[i]
+		for k := range w.Last.State.Records {
+			if r := &w.Last.State.Records[k]; r.Key == l.Job && r.Tenant == tenant && l.Pool == pool && l.State == cluster.Active {
 				n += l.GPUs
 			}
 		}
@@ -141,12 +141,12 @@ func TestPoliciesUseSpeedups(t *testing.T) {
 			}
 		}
 		w.Run(4 * term)
-		if d := w.Last.Memory.Division; d == nil || d.Policy != by || d.Why != "" || w.due("a", "v100") < 9*cluster.WholeGPU/4 && by != "oef:noncoop" {
+		if d := w.Last.State.Allocation; d == nil || d.Policy != by || d.Why != "" || w.due("a", "v100") < 9*cluster.WholeGPU/4 && by != "oef:noncoop" {
 			t.Errorf("%s: a is due %d of v100: %+v", by, w.due("a", "v100"), d)
 		}
-		before := w.Last.Memory.Ledger.Tenants
+		before := w.Last.State.Ledger.Tenants
 		w.Run(40 * term)
-		for i, row := range w.Last.Memory.Ledger.Tenants {
+		for i, row := range w.Last.State.Ledger.Tenants {
 			got := float64(row.Alloc-before[i].Alloc) / float64(40*term)
 			if due := float64(row.Entitlement) / float64(cluster.WholeGPU); math.Abs(got-due) > 0.2+0.05*due {
 				t.Errorf("%s: %s had %.2f GPUs of %s, and is due %.2f", by, row.Tenant, got, row.Pool, due)
@@ -192,16 +192,16 @@ func TestSpeedupsAreLearned(t *testing.T) {
 		}
 	}
 	w.Run(12 * term)
-	for _, p := range w.Last.Memory.Profiles {
+	for _, p := range w.Last.State.Profiles {
 		want := map[string]float64{"a/lstm k80": 1, "a/lstm v100": 6, "b/vae k80": 1, "b/vae v100": 1.2}[string(p.Kind)+" "+p.Model]
 		if p.Source != cluster.Observed || math.Abs(p.Rate-want) > 0.01 {
 			t.Errorf("learned: %+v, want %v steps a second", p, want)
 		}
 	}
-	if len(w.Last.Memory.Profiles) != 4 {
-		t.Errorf("learned: %+v", w.Last.Memory.Profiles)
+	if len(w.Last.State.Profiles) != 4 {
+		t.Errorf("learned: %+v", w.Last.State.Profiles)
 	}
-	if d := w.Last.Memory.Division; d == nil || len(d.Trades) != 1 || d.Trades[0].FastTo.Tenant != "a" {
+	if d := w.Last.State.Allocation; d == nil || len(d.Trades) != 1 || d.Trades[0].FastTo.Tenant != "a" {
 		t.Errorf("divided: %+v", d)
 	}
 	if due := w.due("a", "v100"); due < 5*cluster.WholeGPU/2 {
@@ -225,14 +225,14 @@ func TestADepartureUndoesTrades(t *testing.T) {
 		}
 	}
 	w.Run(4 * term)
-	if d := w.Last.Memory.Division; d == nil || len(d.Trades) == 0 {
+	if d := w.Last.State.Allocation; d == nil || len(d.Trades) == 0 {
 		t.Fatalf("nobody traded: %+v", d)
 	}
 	for _, id := range leavers {
 		w.Cancel(id)
 	}
 	w.Run(minute)
-	if d := w.Last.Memory.Division; len(d.Trades) > 0 {
+	if d := w.Last.State.Allocation; len(d.Trades) > 0 {
 		t.Errorf("with nobody to trade with: %+v", d.Trades)
 	}
 	w.Run(term)
@@ -245,8 +245,8 @@ func TestADepartureUndoesTrades(t *testing.T) {
 // A tenant that cancels all its jobs and submits others of another kind is not new: it owes what it had too much.
 func TestATenantThatComesBackIsNotNew(t *testing.T) {
 	w := newMarket(t, 1, 1, false, nil, "a", "b")
-	w.Loop.Divide = func(q cluster.Question) cluster.Division { // half of everything for each tenant, whatever its kinds
-		d := cluster.Division{Policy: q.Policy, Digest: q.Digest, Pools: []string{"k80", "v100"}}
+	w.Loop.Divide = func(q cluster.AllocationRequest) cluster.Allocation { // half of everything for each tenant, whatever its kinds
+		d := cluster.Allocation{Policy: q.Policy, Digest: q.Digest, Pools: []string{"k80", "v100"}}
 		for i := range q.Bids {
 			d.Parts = append(d.Parts, cluster.Part{Party: q.Bids[i].Party, GPUs: []cluster.MicroGPU{2 * cluster.WholeGPU, 2 * cluster.WholeGPU}})
 		}
@@ -270,8 +270,8 @@ func TestATenantThatComesBackIsNotNew(t *testing.T) {
 
 // What a job has left is what it says of its steps less what it has reported; else what its time limit leaves.
 func TestWhatAJobHasLeft(t *testing.T) {
-	var asked cluster.Question
-	w := newMarket(t, 1, 1, true, func(q cluster.Question) cluster.Division {
+	var asked cluster.AllocationRequest
+	w := newMarket(t, 1, 1, true, func(q cluster.AllocationRequest) cluster.Allocation {
 		asked = q
 		return engine.Divide(q)
 	}, "a")
@@ -311,7 +311,7 @@ func TestDeadlinesAreKept(t *testing.T) {
 			}))
 		}
 		w.Run(w.Settings.Interval)
-		if late := w.Last.Memory.Division.Late; by == "gavel:cost-slo" && !slices.Equal(late, []cluster.JobKey{w.Record(ids[3]).Key}) {
+		if late := w.Last.State.Allocation.Late; by == "gavel:cost-slo" && !slices.Equal(late, []cluster.JobKey{w.Record(ids[3]).Key}) {
 			t.Errorf("left out: %v", late)
 		}
 		w.Run(3 * hour)
@@ -332,9 +332,9 @@ func TestWhoWentBefore(t *testing.T) {
 		w.Submit("b", 8, 1, forever)
 		w.Run(2 * term)
 		said := 0
-		var all []cluster.Verdict
+		var all []cluster.JobStatus
 		for _, r := range w.reports {
-			all = append(all, r.Plan.Verdicts...)
+			all = append(all, r.Plan.Statuses...)
 		}
 		for _, v := range all {
 			r := v.Reason
@@ -358,7 +358,7 @@ func TestWhoWentBefore(t *testing.T) {
 
 // record gives what is remembered of a job by its key.
 func (w *world) record(key cluster.JobKey) cluster.Record {
-	for _, r := range w.Last.Memory.Records {
+	for _, r := range w.Last.State.Records {
 		if r.Key == key {
 			return r
 		}
@@ -445,12 +445,12 @@ func TestTradesAndTheirUndoingCostNobody(t *testing.T) {
 		w.Run(term)
 		traded := false
 		past := func(span cluster.Span, tenants int, stay ...string) {
-			before := slices.Clone(w.Last.Memory.Ledger.Tenants)
+			before := slices.Clone(w.Last.State.Ledger.Tenants)
 			for spans := 1.0; ; spans++ {
 				w.Run(span)
-				traded = traded || len(w.Last.Memory.Division.Trades) > 0
+				traded = traded || len(w.Last.State.Allocation.Trades) > 0
 				got := map[string]float64{} // in spans
-				for i, row := range w.Last.Memory.Ledger.Tenants {
+				for i, row := range w.Last.State.Ledger.Tenants {
 					if s := map[string]float64{"k80": 1, "v100": speed[row.Tenant]}[row.Pool]; i < len(before) && before[i].Tenant == row.Tenant {
 						got[row.Tenant] += s * float64(row.Alloc-before[i].Alloc) / float64(span)
 					}

@@ -130,8 +130,8 @@ func inHall(t *testing.T, d division, n int, jobs bool) (c course) {
 	}
 	w := simtest.New(t, set, nodes, tenants...)
 	w.Gate, w.Completing = set.GateTTL, 0
-	w.Loop.Divide = func(q cluster.Question) cluster.Division {
-		a := cluster.Division{Policy: q.Policy, Digest: q.Digest}
+	w.Loop.Divide = func(q cluster.AllocationRequest) cluster.Allocation {
+		a := cluster.Allocation{Policy: q.Policy, Digest: q.Digest}
 		for _, p := range q.Pools {
 			a.Pools = append(a.Pools, p.Model)
 		}
@@ -152,7 +152,7 @@ func inHall(t *testing.T, d division, n int, jobs bool) (c course) {
 	for range n + 1 {
 		w.Run(w.Settings.Term)
 		had := d.nothing()
-		for _, row := range w.Last.Memory.Ledger.Tenants {
+		for _, row := range w.Last.State.Ledger.Tenants {
 			l, p := slices.Index(tenants, row.Tenant), int(row.Pool[1]-'0')
 			now := float64(row.Alloc) / float64(w.Settings.Term)
 			had[l][p], before[l][p] = now-before[l][p], now
@@ -368,7 +368,7 @@ func TestMechanisms(t *testing.T) {
 // What parties are owed is in the journal: a daemon that starts anew in the middle of a term goes on as the old
 // one would have.
 func TestARestartChangesNoParty(t *testing.T) {
-	run := func(restart bool) cluster.Memory {
+	run := func(restart bool) cluster.State {
 		w := newMarket(t, 1, 1, false, nil, "a", "b")
 		w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 1, "v100": 3}, "b": {"k80": 3, "v100": 1}})
 		w.Submit("a", 6, 2, forever)
@@ -379,7 +379,7 @@ func TestARestartChangesNoParty(t *testing.T) {
 			w.Loop = &loop.Loop{Cluster: old.Cluster, Journal: old.Journal, Decide: engine.Decide, Divide: old.Divide, Configure: old.Configure}
 		}
 		w.Run(6 * term)
-		return w.Last.Memory
+		return w.Last.State
 	}
 	through, anew := run(false), run(true)
 	if len(through.Parties) == 0 || len(through.Leases) == 0 {

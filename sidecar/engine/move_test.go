@@ -23,12 +23,12 @@ func (w *world) said() (verdicts, notices map[cluster.Reason]int) {
 				said[cluster.Reason{Code: why.Code, Pool: why.Pool, To: why.To, Speed: why.Speed, Trial: why.Trial}]++
 			}
 		}
-		for i := range r.Plan.Verdicts {
-			count(verdicts, r.Plan.Verdicts[i].Reason)
+		for i := range r.Plan.Statuses {
+			count(verdicts, r.Plan.Statuses[i].Reason)
 		}
 		for i := range r.Plan.Actions {
 			if a := &r.Plan.Actions[i]; a.Verb == cluster.Notify {
-				count(notices, a.Because)
+				count(notices, a.Reason)
 			}
 		}
 	}
@@ -52,12 +52,12 @@ func TestAMoveIsSaid(t *testing.T) {
 	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 1, "v100": 3}})
 	w.Run(2 * term)
 	want := cluster.Reason{Pool: "k80", To: "v100", Speed: 2500}
-	for _, code := range []cluster.Code{cluster.BecauseNotice, cluster.BecauseEnding} {
+	for _, code := range []cluster.Code{cluster.ReasonNotice, cluster.ReasonEnding} {
 		if want.Code = code; verdicts[want] < 3 {
 			t.Errorf("%s is said %d times of jobs that move: %v", code, verdicts[want], verdicts)
 		}
 	}
-	if got := notices[cluster.Reason{Code: cluster.BecauseNotice, To: "v100", Speed: 2500}]; got != 3 {
+	if got := notices[cluster.Reason{Code: cluster.ReasonNotice, To: "v100", Speed: 2500}]; got != 3 {
 		t.Errorf("the notices say %v", notices)
 	}
 	if w.on("a", "v100") < 3 {
@@ -90,16 +90,16 @@ func TestAMoveForATrial(t *testing.T) {
 		t.Errorf("the stake says %+v", s)
 	}
 	w.Run(4 * term)
-	if want := (cluster.Reason{Code: cluster.BecauseNotice, Pool: "k80", To: "v100", Trial: true}); verdicts[want] == 0 || len(verdicts) > 2 {
+	if want := (cluster.Reason{Code: cluster.ReasonNotice, Pool: "k80", To: "v100", Trial: true}); verdicts[want] == 0 || len(verdicts) > 2 {
 		t.Errorf("said is %v", verdicts)
 	}
-	if want := (cluster.Reason{Code: cluster.BecauseNotice, To: "v100", Trial: true}); notices[want] != 1 {
+	if want := (cluster.Reason{Code: cluster.ReasonNotice, To: "v100", Trial: true}); notices[want] != 1 {
 		t.Errorf("the notices say %v", notices)
 	}
-	if !slices.ContainsFunc(w.Last.Memory.Profiles, func(p cluster.Profile) bool {
+	if !slices.ContainsFunc(w.Last.State.Profiles, func(p cluster.Profile) bool {
 		return p.Kind == "a/lstm" && p.Model == "v100" && p.Source == cluster.Observed
 	}) {
-		t.Errorf("it is not known how fast lstm is on v100: %+v", w.Last.Memory.Profiles)
+		t.Errorf("it is not known how fast lstm is on v100: %+v", w.Last.State.Profiles)
 	}
 	if due := w.due("b", "v100"); due != 4*cluster.WholeGPU {
 		t.Errorf("b is due %d of v100, though the trial is over", due)

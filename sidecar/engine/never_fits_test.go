@@ -25,8 +25,8 @@ func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 	for _, by := range append([]string{""}, preset.Dividing()...) {
 		s := bourse(by, 6, 1.2, 6)
 		if by != "" {
-			d := engine.Divide(*engine.Decide(s).Question)
-			s.Division = &d
+			d := engine.Divide(*engine.Decide(s).AllocationRequest)
+			s.Allocation = &d
 		}
 		with := s
 		with.Cases = slices.Clone(s.Cases)
@@ -44,30 +44,30 @@ func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 		with.NextKey = cluster.JobKey(len(with.Cases) + 1)
 		plain, plan := engine.Decide(s), engine.Decide(with)
 		for round := range 2 {
-			if d := cmp.Diff(plain.Memory.Ledger, plan.Memory.Ledger); d != "" {
+			if d := cmp.Diff(plain.State.Ledger, plan.State.Ledger); d != "" {
 				t.Errorf("%s, round %d: the ledger without them -, with them +\n%.2000s", by, round, d)
 			}
-			if d := cmp.Diff(plain.Memory.Parties, plan.Memory.Parties); d != "" {
+			if d := cmp.Diff(plain.State.Parties, plan.State.Parties); d != "" {
 				t.Errorf("%s, round %d: the parties without them -, with them +\n%.2000s", by, round, d)
 			}
-			if d := cmp.Diff(plain.Question, plan.Question); d != "" {
+			if d := cmp.Diff(plain.AllocationRequest, plan.AllocationRequest); d != "" {
 				t.Errorf("%s, round %d: the question without them -, with them +\n%.2000s", by, round, d)
 			}
 			for i := len(s.Cases); i < len(with.Cases); i++ {
-				v, r := &plan.Verdicts[i], &plan.Memory.Records[i]
-				want := cluster.BecauseTooBig
+				v, r := &plan.Statuses[i], &plan.State.Records[i]
+				want := cluster.ReasonTooBig
 				if with.Cases[i].Job.Inactive != "" {
-					want = cluster.BecauseInactive
+					want = cluster.ReasonInactive
 				}
 				if v.Reason.Need != with.Cases[i].Job.Request.GPUs || v.Reason.Code != want || r.Due != 0 || r.DueRate != 0 {
 					t.Errorf("%s, round %d: %+v, due %d", by, round, v.Reason, r.DueRate)
 				}
 			}
 			next := func(s cluster.Snapshot, p cluster.Plan) (cluster.Snapshot, cluster.Plan) {
-				s.Round, s.Now, s.Ledger, s.Parties = s.Round+1, s.Now.Add(minute), p.Memory.Ledger, p.Memory.Parties
+				s.Round, s.Now, s.Ledger, s.Parties = s.Round+1, s.Now.Add(minute), p.State.Ledger, p.State.Parties
 				s.Cases = slices.Clone(s.Cases)
 				for i := range s.Cases {
-					s.Cases[i].Record = p.Memory.Records[i]
+					s.Cases[i].Record = p.State.Records[i]
 				}
 				return s, engine.Decide(s)
 			}

@@ -23,7 +23,7 @@ func TestObserveModeChangesNothing(t *testing.T) {
 	pinned := w.submit("b", 1, forever, func(j *sim.Work) { j.NodeList = []string{"n01"} })
 	w.Run(5 * hour)
 	for _, d := range w.did {
-		if !d.Withheld || !d.outcome.Skipped {
+		if !d.Suppressed || !d.outcome.Skipped {
 			t.Fatalf("in observe mode: %+v", d)
 		}
 	}
@@ -34,7 +34,7 @@ func TestObserveModeChangesNothing(t *testing.T) {
 		w.state(id, cluster.Running)
 		terms := map[cluster.Instant]int{} // by the end of the lease
 		for _, d := range w.done(cluster.Notify, id) {
-			terms[d.Because.Until]++
+			terms[d.Reason.Until]++
 		}
 		if len(terms) == 0 {
 			t.Errorf("no notice of job %s is recorded", id)
@@ -72,7 +72,7 @@ func TestObserveModeChangesNothing(t *testing.T) {
 // as if, on what is left.
 func TestCanaryActsOnItsPartitionsOnly(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1, 1}, "a", "b")
-	w.alter = func(s *cluster.Sighting) { s.Nodes[1].Partitions = []string{"test"} }
+	w.alter = func(s *cluster.Observation) { s.Nodes[1].Partitions = []string{"test"} }
 	w.Rules.Mode, w.Rules.Partitions, w.Rules.Canary = loop.Canary, []string{"gpu", "test"}, []string{"test"}
 	inTest := func(j *sim.Work) { j.Partition, j.NodeList = "test", []string{"n02"} }
 	nodes := simtest.Nodes("n", "v100", 2, 1)
@@ -82,7 +82,7 @@ func TestCanaryActsOnItsPartitionsOnly(t *testing.T) {
 	test := []cluster.JobID{w.submit("a", 1, forever, inTest), w.submit("b", 1, forever, inTest)}
 	w.Run(3 * hour)
 	for _, d := range w.did {
-		if d.ID.ID != 0 && slices.Contains(gpu, d.ID) != d.Withheld {
+		if d.ID.ID != 0 && slices.Contains(gpu, d.ID) != d.Suppressed {
 			t.Fatalf("in canary mode: %+v", d)
 		}
 	}
@@ -133,7 +133,7 @@ func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 func (w *world) givenBack() {
 	w.t.Helper()
 	for _, d := range w.did {
-		if !d.outcome.Skipped && (d.Because.Code != cluster.BecauseTidy || !slices.Contains([]cluster.Verb{cluster.Open, cluster.Release, cluster.Unreserve}, d.Verb)) {
+		if !d.outcome.Skipped && (d.Reason.Code != cluster.ReasonTidy || !slices.Contains([]cluster.Verb{cluster.Open, cluster.Release, cluster.Unreserve}, d.Verb)) {
 			w.t.Errorf("still done: %+v", d.Action)
 		}
 	}
@@ -197,7 +197,7 @@ func TestWhoStopsActingGivesBackWhatItPinned(t *testing.T) {
 func TestHandOversThatAreOnlyWatchedAreKeptApart(t *testing.T) {
 	s := boundary(8)
 	s.Cases = []cluster.Case{waits(1, "a", 1), waits(2, "b", 6), runsOn(3, "a", 4, "n01")}
-	s.Cases[0].Touch = cluster.Watch
+	s.Cases[0].Control = cluster.ObserveOnly
 	s.Leases = []cluster.Lease{leaseOf(&s, 2)}
 	owe(&s, "a", 0)
 	owe(&s, "b", cluster.Times(8, hour))
@@ -206,11 +206,11 @@ func TestHandOversThatAreOnlyWatchedAreKeptApart(t *testing.T) {
 		if a.Verb == cluster.Reserve {
 			reserved = append(reserved, a)
 		}
-		if a.Verb == cluster.Grant && a.Job == 1 && (a.Reservation != "" || !a.Withheld) {
+		if a.Verb == cluster.Grant && a.Job == 1 && (a.Reservation != "" || !a.Suppressed) {
 			t.Errorf("the watched job is granted with %+v", a)
 		}
 	}
-	if len(reserved) != 1 || reserved[0].Withheld || !slices.Equal(reserved[0].Accounts, []string{"b"}) {
+	if len(reserved) != 1 || reserved[0].Suppressed || !slices.Equal(reserved[0].Accounts, []string{"b"}) {
 		t.Errorf("reservations %+v, want one, made for tenant b", reserved)
 	}
 }
@@ -218,18 +218,18 @@ func TestHandOversThatAreOnlyWatchedAreKeptApart(t *testing.T) {
 // A reservation of ours that nobody needs is deleted, but not by an observer: it
 // may be another's.
 func TestOnlyWhoActsDeletesReservations(t *testing.T) {
-	for _, touch := range []cluster.Touch{cluster.Act, cluster.Watch} {
+	for _, touch := range []cluster.Control{cluster.FullControl, cluster.ObserveOnly} {
 		s := boundary(4)
 		s.Cases = []cluster.Case{waits(1, "a", 8)}
-		s.Cases[0].Touch = touch
+		s.Cases[0].Control = touch
 		s.Reservations = []cluster.Reservation{{Name: cluster.ReservationPrefix + "7_1", Nodes: []string{"n01"}, Start: s.Now - 1, End: s.Now.Add(minute), Ours: true}}
 		n := 0
 		for _, a := range engine.Decide(s).Actions {
-			if a.Verb == cluster.Unreserve && !a.Withheld {
+			if a.Verb == cluster.Unreserve && !a.Suppressed {
 				n++
 			}
 		}
-		if want := map[cluster.Touch]int{cluster.Act: 1}[touch]; n != want {
+		if want := map[cluster.Control]int{cluster.FullControl: 1}[touch]; n != want {
 			t.Errorf("%s: %d reservations deleted, want %d", touch, n, want)
 		}
 	}
@@ -251,7 +251,7 @@ func TestExemptJobsAreNeverReclaimed(t *testing.T) {
 		w.order(cluster.Exempt, scope.scope, scope.name, 3)
 		w.Run(2 * hour)
 		w.state(runs[0], cluster.Running)
-		if r := w.why(runs[0], cluster.BecauseExempt); r.Note != "because" {
+		if r := w.why(runs[0], cluster.ReasonExempt); r.Note != "because" {
 			t.Errorf("the reason is %+v, want the administrator's words", r)
 		}
 		if scope.scope != "job" && w.Received(waits[0])+w.Received(waits[1]) != 0 {
@@ -292,11 +292,11 @@ func TestExemptJobsHaveTheirTurn(t *testing.T) {
 	w, _, waits := contested(t)
 	w.order(cluster.Exempt, "job", waits[1].String(), 9)
 	w.Run(5 * minute)
-	if r := w.why(waits[1], cluster.BecauseBehind); r.Until == 0 || w.Standing("b", "v100").Demand != cluster.WholeGPU*2 {
+	if r := w.why(waits[1], cluster.ReasonBehind); r.Until == 0 || w.Standing("b", "v100").Demand != cluster.WholeGPU*2 {
 		t.Errorf("the reason is %+v, its tenant wants %d", r, w.Standing("b", "v100").Demand)
 	}
 	w.Hold(waits[1], true) // Slurm will not start it, and does not say so
-	w.alter = func(s *cluster.Sighting) {
+	w.alter = func(s *cluster.Observation) {
 		for i := range s.Jobs {
 			if s.Jobs[i].ID == waits[1] {
 				s.Jobs[i].Inactive = ""
@@ -304,13 +304,13 @@ func TestExemptJobsHaveTheirTurn(t *testing.T) {
 		}
 	}
 	w.Run(15 * minute)
-	if got := w.Record(waits[1]); got.Failed == 0 || len(w.done(cluster.TakeBack, waits[1]))+len(w.done(cluster.Gate, waits[1])) > 0 || w.Job(waits[1]).Eligible > w.Now() {
+	if got := w.Record(waits[1]); got.Failed == 0 || len(w.done(cluster.RevokeGrant, waits[1]))+len(w.done(cluster.Gate, waits[1])) > 0 || w.Job(waits[1]).Eligible > w.Now() {
 		t.Errorf("after a grant that failed it is gated until %s: %+v", w.Job(waits[1]).Eligible.Sub(simtest.Start), got)
 	}
 	w.Hold(waits[1], false)
 	w.Run(hour)
 	w.state(waits[1], cluster.Running)
-	w.why(waits[1], cluster.BecauseExempt)
+	w.why(waits[1], cluster.ReasonExempt)
 	w.Run(2 * hour)
 	if n := w.Job(waits[1]).Restarts; n != 0 {
 		t.Errorf("it was requeued %d times", n)
@@ -325,7 +325,7 @@ func TestFreezeGivesNoLeaseAndNoRenewal(t *testing.T) {
 		w.state(runs[0], cluster.Running) // to the end of its lease
 		w.Run(10 * minute)
 		w.state(runs[0], cluster.Waiting)
-		w.why(runs[0], cluster.BecauseFrozen)
+		w.why(runs[0], cluster.ReasonFrozen)
 		before := w.Received(runs[0])
 		w.Run(hour + 30*minute)
 		if got := w.Received(runs[0]); got != before {
@@ -394,8 +394,8 @@ func TestWhichOrderCounts(t *testing.T) {
 	w.order(cluster.Freeze, "job", runs[1].String(), 2)
 	w.Run(hour)
 	w.state(runs[0], cluster.Running)
-	w.why(runs[0], cluster.BecauseExempt)
-	w.why(runs[1], cluster.BecauseFrozen)
+	w.why(runs[0], cluster.ReasonExempt)
+	w.why(runs[1], cluster.ReasonFrozen)
 }
 
 // An order for an array is for all its tasks; one for a single task counts before it.
@@ -409,9 +409,9 @@ func TestAnOrderForAnArray(t *testing.T) {
 	w.order(cluster.Exempt, "job", tasks[0].Array().String(), 3)
 	w.order(cluster.Freeze, "job", tasks[1].String(), 3)
 	w.Run(2 * hour)
-	for i, want := range []cluster.Code{cluster.BecauseExempt, cluster.BecauseFrozen, cluster.BecauseExempt} {
+	for i, want := range []cluster.Code{cluster.ReasonExempt, cluster.ReasonFrozen, cluster.ReasonExempt} {
 		w.why(tasks[i], want)
-		if got := w.Job(tasks[i]).Restarts == 0; got != (want == cluster.BecauseExempt) {
+		if got := w.Job(tasks[i]).Restarts == 0; got != (want == cluster.ReasonExempt) {
 			t.Errorf("task %s was requeued %d times", tasks[i], w.Job(tasks[i]).Restarts)
 		}
 	}
@@ -424,10 +424,10 @@ func TestAnExemptArrayIsOpened(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		s := boundary(4)
 		s.Cases = []cluster.Case{waits(1, "a", 1), waits(2, "a", 1), waits(3, "a", 1), runsOn(4, "b", 4, "n01")}
-		s.Cases[3].Touch = cluster.Leave // nothing is free
+		s.Cases[3].Control = cluster.Unmanaged // nothing is free
 		for i := range 3 {
 			c := &s.Cases[i]
-			c.Job.ID, c.Job.Record, c.Job.Whole, c.Job.Eligible = cluster.TaskID(9, int32(i)), 9, true, s.Now.Add(10*minute)
+			c.Job.ID, c.Job.Record, c.Job.UnsplitArray, c.Job.Eligible = cluster.TaskID(9, int32(i)), 9, true, s.Now.Add(10*minute)
 			c.Record.ID, c.Record.Gate = c.Job.ID, c.Job.Eligible
 		}
 		s.Overrides = []cluster.Override{{Kind: cluster.Exempt, Scope: "job", Name: "9", Until: s.Now.Add(hour)}}

@@ -36,19 +36,19 @@ func starts(key cluster.JobKey, gpus int, node string) cluster.Case {
 // granted others at once, and its next grant displaces others as the first one might have.
 func TestAGrantThatWasOvertakenIsGivenElsewhere(t *testing.T) {
 	memory := starts(2, 1, "n01")
-	memory.Touch, memory.Job.Request, memory.Record.Tenant = cluster.Leave, cluster.Request{Nodes: 1, CPUs: 1, MemoryMB: 1 << 30}, "b"
+	memory.Control, memory.Job.Request, memory.Record.Tenant = cluster.Unmanaged, cluster.Request{Nodes: 1, CPUs: 1, MemoryMB: 1 << 30}, "b"
 	memory.Job.Holds = []cluster.Holding{{Node: "n01", CPUs: 1, MemoryMB: simtest.Nodes("n", "v100", 1, 4)[0].MemoryMB}}
 	for name, other := range map[string]cluster.Case{"GPUs": starts(2, 1, "n01"), "memory": memory} {
 		p := engine.Decide(overtaken(other))
-		i := slices.IndexFunc(p.Memory.Leases, func(l cluster.Lease) bool { return l.Job == 1 })
-		if i < 0 || p.Memory.Leases[i].State != cluster.Granted || p.Memory.Leases[i].Nodes[0].Node != "n02" {
-			t.Fatalf("%s: leases %+v, want a grant of n02", name, p.Memory.Leases)
+		i := slices.IndexFunc(p.State.Leases, func(l cluster.Lease) bool { return l.Job == 1 })
+		if i < 0 || p.State.Leases[i].State != cluster.Granted || p.State.Leases[i].Nodes[0].Node != "n02" {
+			t.Fatalf("%s: leases %+v, want a grant of n02", name, p.State.Leases)
 		}
 		if k := slices.IndexFunc(p.Ended, func(l cluster.Lease) bool { return l.Job == 1 }); k < 0 || !strings.Contains(p.Ended[k].Why, "job 2 started on n01 first") {
 			t.Errorf("%s: ended %+v, want the old grant, with the job that was faster", name, p.Ended)
 		}
-		if r := p.Memory.Records[0]; r.Failed != 0 || r.Avoid != 0 || len(r.Shun) != 0 {
-			t.Errorf("%s: the job has %d failures, avoids until %s, shuns %v; want none", name, r.Failed, r.Avoid, r.Shun)
+		if r := p.State.Records[0]; r.Failed != 0 || r.AvoidUntil != 0 || len(r.AvoidNodes) != 0 {
+			t.Errorf("%s: the job has %d failures, avoids until %s, shuns %v; want none", name, r.Failed, r.AvoidUntil, r.AvoidNodes)
 		}
 		if a := p.Actions[slices.IndexFunc(p.Actions, func(a cluster.Action) bool { return a.Job == 1 })]; a.Verb != cluster.Grant || !slices.Equal(a.Nodes, []string{"n02"}) {
 			t.Errorf("%s: action %+v, want the grant of n02", name, a)
@@ -71,8 +71,8 @@ func TestAGrantThatWasNotOvertakenStays(t *testing.T) {
 			s.Leases = append(s.Leases, l)
 		}
 		p := engine.Decide(s)
-		if i := slices.IndexFunc(p.Memory.Leases, func(l cluster.Lease) bool { return l.Job == 1 }); i < 0 || p.Memory.Leases[i].Nodes[0].Node != "n01" {
-			t.Errorf("%s: leases %+v, ended %+v; want the grant of n01 to stay", name, p.Memory.Leases, p.Ended)
+		if i := slices.IndexFunc(p.State.Leases, func(l cluster.Lease) bool { return l.Job == 1 }); i < 0 || p.State.Leases[i].Nodes[0].Node != "n01" {
+			t.Errorf("%s: leases %+v, ended %+v; want the grant of n01 to stay", name, p.State.Leases, p.Ended)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // had gives the GPUs that each tenant has on average over some terms, by tenant and pool.
 func (w *world) had(terms cluster.Span, meanwhile func()) map[string]map[string]float64 {
 	sum := func(sign float64, into map[string]map[string]float64) map[string]map[string]float64 {
-		for _, row := range w.Last.Memory.Ledger.Tenants {
+		for _, row := range w.Last.State.Ledger.Tenants {
 			if into[row.Tenant] == nil {
 				into[row.Tenant] = map[string]float64{}
 			}
@@ -84,7 +84,7 @@ func TestATrialIsPaidFor(t *testing.T) {
 			w.Speeds[sim.Task{Kind: "x", GPUs: gang}] = map[string]sim.Rate{"k80": {Speed: sim.Reference}, "v100": {Speed: 2 * sim.Reference}}
 		}
 		if silent {
-			w.alter = func(s *cluster.Sighting) {
+			w.alter = func(s *cluster.Observation) {
 				s.Progress = slices.DeleteFunc(s.Progress, func(r cluster.Progress) bool {
 					return slices.ContainsFunc(s.Jobs, func(j cluster.Job) bool {
 						return j.ID == r.Job && j.Account == "b" && len(j.Holds) > 0 && j.Holds[0].Model == "v100"
@@ -134,7 +134,7 @@ func TestEstimatesPriceNoTrade(t *testing.T) {
 			}
 		}
 		w.Run(4 * term)
-		if d := w.Last.Memory.Division; len(d.Trades) > 0 != trades {
+		if d := w.Last.State.Allocation; len(d.Trades) > 0 != trades {
 			t.Errorf("%s: trades are %+v", source, d.Trades)
 		}
 	}
@@ -154,7 +154,7 @@ func TestAJobWithoutLimitIsLong(t *testing.T) {
 
 // Of two jobs that came together finish-time fairness has the one catch up that has done less (Gavel §4.2).
 func TestFinishTimeFairnessKnowsWhatJobsHaveDone(t *testing.T) {
-	q := cluster.Question{Policy: "gavel:ftf", Pools: []cluster.GPUs{{Model: "v100", Count: 4}}}
+	q := cluster.AllocationRequest{Policy: "gavel:ftf", Pools: []cluster.GPUs{{Model: "v100", Count: 4}}}
 	for k, did := range []float64{0, 4 * 36_000} {
 		q.Bids = append(q.Bids, cluster.Bid{Party: fmt.Sprintf("a/%010d", k+1), Tenant: "a", Job: cluster.JobKey(k + 1), Weight: 1, Milli: 1000, Gang: 4, Demand: 4,
 			Speeds: []float64{1}, Basis: []cluster.Source{cluster.Declared}, Elapsed: 10 * hour, Steps: 4 * 36_000, Did: did})
@@ -171,7 +171,7 @@ func TestWeightsOfTenants(t *testing.T) {
 		if preset.TenantBlind(by) {
 			continue
 		}
-		q := cluster.Question{Policy: by, Pools: []cluster.GPUs{{Model: "k80", Count: 4}, {Model: "v100", Count: 4}}}
+		q := cluster.AllocationRequest{Policy: by, Pools: []cluster.GPUs{{Model: "k80", Count: 4}, {Model: "v100", Count: 4}}}
 		for i, tenant := range []string{"a", "b", "b", "b", "c"} {
 			b := cluster.Bid{Party: fmt.Sprintf("%s/%010d", tenant, i), Tenant: tenant, Job: cluster.JobKey(i + 1), Milli: 1000, Gang: 4, Demand: 4,
 				Speeds: []float64{1, 3}, Margins: []float64{1, 1}, Basis: []cluster.Source{cluster.Declared, cluster.Declared}, Steps: 3600}
@@ -193,7 +193,7 @@ func TestWeightsOfTenants(t *testing.T) {
 // not whenever a report says how fast a job is now.
 func TestReportsAloneAskNothing(t *testing.T) {
 	asked := 0
-	w := newMarket(t, 1, 1, false, func(q cluster.Question) cluster.Division {
+	w := newMarket(t, 1, 1, false, func(q cluster.AllocationRequest) cluster.Allocation {
 		asked++
 		return engine.Divide(q)
 	}, "a", "b")
@@ -205,7 +205,7 @@ func TestReportsAloneAskNothing(t *testing.T) {
 		}
 	}
 	w.Run(8 * term)
-	w.alter = func(s *cluster.Sighting) { // each a little faster than it said before
+	w.alter = func(s *cluster.Observation) { // each a little faster than it said before
 		for i := range s.Progress {
 			s.Progress[i].Steps *= 1.0001
 		}
@@ -228,7 +228,7 @@ func (w *world) says(kinds []string, gangs []int, silent func(*cluster.Job) bool
 			w.Speeds[sim.Task{Kind: kind, GPUs: gang}] = map[string]sim.Rate{"k80": {Speed: sim.Reference}, "v100": {Speed: 2 * sim.Reference}}
 		}
 	}
-	w.alter = func(s *cluster.Sighting) {
+	w.alter = func(s *cluster.Observation) {
 		s.Progress = slices.DeleteFunc(s.Progress, func(r cluster.Progress) bool {
 			return slices.ContainsFunc(s.Jobs, func(j cluster.Job) bool { return j.ID == r.Job && silent(&j) })
 		})
@@ -238,8 +238,8 @@ func (w *world) says(kinds []string, gangs []int, silent func(*cluster.Job) bool
 // A job that runs on the model on which its kind is not known yet needs no trial there.
 func TestNoTrialWhereAJobRuns(t *testing.T) {
 	w := newMarket(t, 1, 1, false, nil, "a", "b")
-	w.Loop.Divide = func(q cluster.Question) cluster.Division {
-		d := cluster.Division{Policy: q.Policy, Digest: q.Digest, Pools: []string{"k80", "v100"}}
+	w.Loop.Divide = func(q cluster.AllocationRequest) cluster.Allocation {
+		d := cluster.Allocation{Policy: q.Policy, Digest: q.Digest, Pools: []string{"k80", "v100"}}
 		for _, b := range q.Bids {
 			x := map[string][2]cluster.MicroGPU{"a/x@k80": {4, 0}, "a/x@v100": {0, 3}, "b/y@v100": {0, 1}}[b.Party]
 			d.Parts = append(d.Parts, cluster.Part{Party: b.Party, GPUs: []cluster.MicroGPU{x[0] * cluster.WholeGPU, x[1] * cluster.WholeGPU}})
@@ -280,7 +280,7 @@ func TestEveryKindIsTried(t *testing.T) {
 		kinds("b", "x", "")
 		w.Run(48 * term)
 		for tenant, want := range map[cluster.Kind]bool{"a/x": !silent, "b/x": true} {
-			if seen := slices.ContainsFunc(w.Last.Memory.Profiles, func(p cluster.Profile) bool {
+			if seen := slices.ContainsFunc(w.Last.State.Profiles, func(p cluster.Profile) bool {
 				return p.Kind == tenant && p.Model == "v100" && p.Source == cluster.Observed
 			}); seen != want {
 				t.Errorf("a's are silent on v100: %v; how fast %s is there is known: %v", silent, tenant, seen)
@@ -297,10 +297,10 @@ func TestWatchedJobsAreNotTried(t *testing.T) {
 	check := w.Check
 	w.Check = func(r loop.Report) {
 		check(r)
-		if n := len(r.Plan.Memory.Claims); n > 0 {
+		if n := len(r.Plan.State.Claims); n > 0 {
 			t.Fatalf("%d claims", n)
 		}
-		for _, x := range r.Plan.Memory.Records {
+		for _, x := range r.Plan.State.Records {
 			if x.Moved > 0 {
 				t.Fatalf("%s is said to have moved", x.ID)
 			}
@@ -316,8 +316,8 @@ func TestWatchedJobsAreNotTried(t *testing.T) {
 func TestGangsHaveTheirPartOfTheirTenants(t *testing.T) {
 	t.Parallel()
 	w := newMarket(t, 0, 2, false, nil, "a", "b")
-	w.Loop.Divide = func(q cluster.Question) cluster.Division {
-		d := cluster.Division{Policy: q.Policy, Digest: q.Digest, Pools: []string{"v100"}}
+	w.Loop.Divide = func(q cluster.AllocationRequest) cluster.Allocation {
+		d := cluster.Allocation{Policy: q.Policy, Digest: q.Digest, Pools: []string{"v100"}}
 		for _, b := range q.Bids {
 			d.Parts = append(d.Parts, cluster.Part{Party: b.Party, GPUs: []cluster.MicroGPU{map[string]cluster.MicroGPU{"a/large": 2, "a/small": 4, "b/other": 2}[b.Party] * cluster.WholeGPU}})
 		}

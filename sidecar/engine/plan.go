@@ -19,13 +19,13 @@ import (
 type buffer struct {
 	books    ltgf.Buffer
 	leases   []cluster.Lease
-	verdicts []cluster.Verdict
-	standing []cluster.Standing
+	verdicts []cluster.JobStatus
+	standing []cluster.TenantStatus
 }
 
 func newBuffer() *buffer {
 	// What is empty is written as an empty list.
-	return &buffer{books: ltgf.Buffer{Records: []cluster.Record{}}, leases: []cluster.Lease{}, verdicts: []cluster.Verdict{}, standing: []cluster.Standing{}}
+	return &buffer{books: ltgf.Buffer{Records: []cluster.Record{}}, leases: []cluster.Lease{}, verdicts: []cluster.JobStatus{}, standing: []cluster.TenantStatus{}}
 }
 
 // buffer gives the buffer that does not hold the snapshot.
@@ -46,19 +46,19 @@ func (d *Decider) buffer(s *cluster.Snapshot) *buffer {
 // plan turns the difference between the leases and what was seen into actions, and gives every job its verdict.
 func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	b, buf := &d.books, x.buffer
-	buf.standing = why.Standings(b, buf.standing)
+	buf.standing = why.Tenants(b, buf.standing)
 	b.Moves = x.market.Moves()
 	p := cluster.Plan{Round: b.Snapshot.Round, At: b.Now, Tenants: buf.standing, Actions: actions.List(b, choice.Fences), Ended: b.Ended,
-		Losses: budget.Losses(b), Cells: choice.Cells, Question: x.question}
+		Losses: budget.Losses(b), Cells: choice.Cells, AllocationRequest: x.question}
 	p.Events = b.Events
 	p.Next = next(b, choice.Next)
-	buf.verdicts = why.Verdicts(b, choice.Refused, buf.verdicts)
+	buf.verdicts = why.Statuses(b, choice.Refused, buf.verdicts)
 	buf.leases = lasting(b, buf.leases)
-	p.Verdicts = buf.verdicts
+	p.Statuses = buf.verdicts
 	profiles, paces := x.speeds.Profiles()
-	p.Memory = cluster.Memory{
+	p.State = cluster.State{
 		Round: b.Snapshot.Round, NextKey: b.Snapshot.NextKey, Ledger: b.Ledger, Records: remembered(b), Leases: buf.leases, Claims: b.Claims,
-		Lost: choice.Lost, Lent: choice.Lent, Parties: entitle.Accounts(b), Division: b.Snapshot.Division,
+		Lost: choice.Lost, Lent: choice.Lent, Parties: entitle.Accounts(b), Allocation: b.Snapshot.Allocation,
 		Profiles: profiles, Paces: paces, Habits: d.stops.Habits(),
 	}
 	return p
@@ -104,7 +104,7 @@ func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
 			continue
 		}
 		l := *in
-		if b.Jobs[i].Touch == cluster.Watch {
+		if b.Jobs[i].Control == cluster.ObserveOnly {
 			switch l.State {
 			case cluster.Granted, cluster.Ending:
 				continue
@@ -137,11 +137,11 @@ func next(b *round.Books, choosing cluster.Instant) cluster.Instant {
 	}
 	for i := range b.Snapshot.Cases {
 		r := &b.Records[i]
-		at(r.Avoid)
+		at(r.AvoidUntil)
 		at(eligible.Settled(&b.Snapshot.Cases[i].Job))
 		at(lease.MayDisplace(r, b.Settings.Term))
 		at(r.UserBegin)
-		if st := &b.Jobs[i]; st.Waits && st.Ours(cluster.Act) && !b.Snapshot.Cases[i].Job.Locked {
+		if st := &b.Jobs[i]; st.Waits && st.Ours(cluster.FullControl) && !b.Snapshot.Cases[i].Job.Locked {
 			gate := max(b.Snapshot.Cases[i].Job.Eligible, r.Gate)
 			at(gate - cluster.Instant(b.Settings.GateTTL/2))
 		}

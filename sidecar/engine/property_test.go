@@ -137,7 +137,7 @@ func TestPropertiesDivided(t *testing.T) {
 		c.submit()
 		c.world.Check = func(r loop.Report) {
 			c.safe(&r.Plan)
-			if d := r.Plan.Memory.Division; d != nil {
+			if d := r.Plan.State.Allocation; d != nil {
 				c.divided(d)
 			}
 		}
@@ -150,7 +150,7 @@ func TestPropertiesDivided(t *testing.T) {
 }
 
 // divided checks that no more is due than there ever was of a pool, and nothing less than nothing.
-func (c *chaos) divided(d *cluster.Division) {
+func (c *chaos) divided(d *cluster.Allocation) {
 	for p, pool := range d.Pools {
 		there := 0
 		for _, n := range c.nodes {
@@ -177,7 +177,7 @@ func (c *chaos) safe(p *cluster.Plan) {
 	c.uncertain(p)
 	leased := map[place]int{}
 	holders, leaving := map[cluster.JobKey]bool{}, map[cluster.JobKey]bool{}
-	for _, l := range p.Memory.Leases {
+	for _, l := range p.State.Leases {
 		if holders[l.Job] {
 			c.Fatalf("job %d is leased twice", l.Job)
 		}
@@ -199,14 +199,14 @@ func (c *chaos) safe(p *cluster.Plan) {
 		if total != l.GPUs {
 			c.Fatalf("job %d: lease of %d GPUs on %d", l.Job, l.GPUs, total)
 		}
-		for _, r := range p.Memory.Records {
+		for _, r := range p.State.Records {
 			if r.Key == l.Job && c.world.Job(r.ID).Request.GPUs != total {
 				c.Fatalf("job %d: a gang of %d got %d GPUs", l.Job, c.world.Job(r.ID).Request.GPUs, total)
 			}
 		}
 	}
 	claimed := map[cluster.JobKey]bool{}
-	for _, cl := range p.Memory.Claims {
+	for _, cl := range p.State.Claims {
 		if claimed[cl.Job] || holders[cl.Job] && !leaving[cl.Job] { // one that leaves may be on its way to other GPUs
 			c.Fatalf("job %d has a second claim, or a claim beside its lease\n%s", cl.Job, encode(*p))
 		}
@@ -231,7 +231,7 @@ func (c *chaos) safe(p *cluster.Plan) {
 // node (--gpus=n) is split by Slurm: that is seen only when it runs. And what Slurm
 // started without a lease, as a gate lapsed, is seen by the next look.
 func (c *chaos) uncertain(p *cluster.Plan) {
-	for _, l := range p.Memory.Leases {
+	for _, l := range p.State.Leases {
 		at := cluster.Instant(0)
 		switch {
 		case l.State == cluster.Granted && len(l.Nodes) > 1 && c.world.Job(recordOf(p, l.Job).ID).Request.PerNode == 0:
@@ -256,7 +256,7 @@ func (c *chaos) settled() {
 		}
 	}
 	snap, plan, err := c.world.Loop.Preview(context.Background())
-	fences := func(a cluster.Action) bool { return a.Because.Code == cluster.BecauseFence }
+	fences := func(a cluster.Action) bool { return a.Reason.Code == cluster.ReasonFence }
 	overtaken := func(l cluster.Lease) bool { return strings.HasSuffix(l.Why, "first") } // by a job that started when we had acted
 	if err == nil && (slices.ContainsFunc(plan.Actions, fences) || slices.ContainsFunc(plan.Ended, overtaken)) {
 		if _, err = c.world.Loop.Turn(context.Background()); err == nil {
@@ -276,7 +276,7 @@ func (c *chaos) settled() {
 }
 
 func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
-	seen := cluster.Sighting{Now: snap.Now, Reservations: snap.Reservations, License: snap.License}
+	seen := cluster.Observation{Now: snap.Now, Reservations: snap.Reservations, License: snap.License}
 	for i := range snap.Nodes {
 		seen.Nodes = append([]cluster.Node{snap.Nodes[i]}, seen.Nodes...)
 	}
@@ -287,7 +287,7 @@ func (c *chaos) shuffled(snap *cluster.Snapshot, plan *cluster.Plan) {
 	for _, t := range snap.Tenants {
 		weights[t.Name] = t.Weight
 	}
-	m := cluster.Memory{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost, Lent: snap.Lent}
+	m := cluster.State{Round: snap.Round - 1, NextKey: snap.NextKey, Ledger: snap.Ledger, Leases: snap.Leases, Claims: snap.Claims, Lost: snap.Lost, Lent: snap.Lent}
 	for i := range snap.Cases {
 		m.Records = append(m.Records, snap.Cases[i].Record)
 		if !snap.Cases[i].Gone {
@@ -326,7 +326,7 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 		}
 	}
 	leases := map[cluster.JobKey]cluster.Lease{}
-	for _, l := range p.Memory.Leases {
+	for _, l := range p.State.Leases {
 		leases[l.Job] = l
 	}
 	for i := range snap.Cases {
@@ -341,15 +341,15 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 			idle[h.Node] -= h.GPUs
 		}
 	}
-	for _, cl := range p.Memory.Claims {
+	for _, cl := range p.State.Claims {
 		for _, h := range cl.Nodes {
 			delete(idle, h.Node)
 		}
 	}
-	for i, v := range p.Verdicts {
+	for i, v := range p.Statuses {
 		switch v.Reason.Code {
-		case cluster.BecauseBehind, cluster.BecauseShape, cluster.BecauseBurst, cluster.BecauseLimit,
-			cluster.BecauseThreshold, cluster.BecauseClaimed, cluster.BecauseCells, cluster.BecauseLost:
+		case cluster.ReasonBehind, cluster.ReasonShape, cluster.ReasonBurst, cluster.ReasonLimit,
+			cluster.ReasonThreshold, cluster.ReasonClaimed, cluster.ReasonCells, cluster.ReasonLost:
 		default:
 			continue
 		}
@@ -358,18 +358,18 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 			continue // nothing is lent that could not be had back
 		}
 		for _, n := range snap.Nodes {
-			if j.Request.Model != "" && j.Request.Model != n.GPUs[0].Model || slices.Contains(recordOf(p, v.Job).Shun, n.Name) {
+			if j.Request.Model != "" && j.Request.Model != n.GPUs[0].Model || slices.Contains(recordOf(p, v.Job).AvoidNodes, n.Name) {
 				continue
 			}
 			if free, ok := idle[n.Name]; ok && free >= j.Request.GPUs {
-				c.Fatalf("job %s waits (%+v) though %s has %d idle GPUs\n%s", j.ID, p.Verdicts[i].Reason, n.Name, free, encode(*p))
+				c.Fatalf("job %s waits (%+v) though %s has %d idle GPUs\n%s", j.ID, p.Statuses[i].Reason, n.Name, free, encode(*p))
 			}
 		}
 	}
 }
 
 func recordOf(p *cluster.Plan, key cluster.JobKey) cluster.Record {
-	for _, r := range p.Memory.Records {
+	for _, r := range p.State.Records {
 		if r.Key == key {
 			return r
 		}
@@ -379,7 +379,7 @@ func recordOf(p *cluster.Plan, key cluster.JobKey) cluster.Record {
 
 // balanced checks the books to the GPU-millisecond.
 func (c *chaos) balanced() {
-	l := &c.world.Last.Memory.Ledger
+	l := &c.world.Last.State.Ledger
 	for _, p := range l.Pools {
 		if sum := p.Tenants + p.Untouchable + p.Overhead + p.Idle + p.Bad; sum != p.Capacity {
 			c.Fatalf("pool %s: %d GPU-ms booked of %d", p.Pool, sum, p.Capacity)
@@ -398,7 +398,7 @@ func (c *chaos) balanced() {
 		}
 	}
 	var jobs, held cluster.GPUTime
-	for _, r := range c.world.Last.Memory.Records {
+	for _, r := range c.world.Last.State.Records {
 		jobs += r.Alloc
 	}
 	for _, id := range c.ids {

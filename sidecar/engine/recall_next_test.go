@@ -76,7 +76,7 @@ func TestARecallIsCalledSoToItsEnd(t *testing.T) {
 		for _, span := range []cluster.Span{notice, second} {
 			s = after(&s, p, span)
 			p = engine.Decide(s)
-			if code := p.Verdicts[0].Reason.Code; code != cluster.BecauseRecalled {
+			if code := p.Statuses[0].Reason.Code; code != cluster.ReasonRecalled {
 				t.Errorf("notice %s: the word on the job is %s", notice, code)
 			}
 		}
@@ -91,10 +91,10 @@ func TestNoRecallOfWhatIsRenewedNow(t *testing.T) {
 	s.Settings.RecallFirst, s.Settings.NewSharePercent, s.Settings.BurstMaxMilli = true, 50, 1000
 	for key := range cluster.JobKey(4) {
 		s.Cases = append(s.Cases, runsOn(key+1, "a", 1, "n01"))
-		s.Cases[key].Touch = cluster.Keep
+		s.Cases[key].Control = cluster.NoReclaim
 		s.Leases = append(s.Leases, leaseOf(&s, int(key)))
 	}
-	s.Cases[3].Touch = cluster.Act
+	s.Cases[3].Control = cluster.FullControl
 	s.Cases = append(s.Cases, waits(5, "a", 1))
 	p := engine.Decide(s)
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ func recalling() cluster.Settings {
 func (w *world) recalled() []deed {
 	var out []deed
 	for _, d := range w.done(cluster.Reclaim) {
-		if d.Because.Code == cluster.BecauseRecalled {
+		if d.Reason.Code == cluster.ReasonRecalled {
 			out = append(out, d)
 		}
 	}
@@ -45,7 +45,7 @@ func TestAFirstLeaseNeedNotWaitForABoundary(t *testing.T) {
 		w.Run(minute)
 		w.state(waits[1], cluster.Waiting)
 		did := w.recalled()
-		if len(did) != 1 || !slices.Contains(runs, did[0].ID) || did[0].Because.For != w.Record(waits[0]).Key {
+		if len(did) != 1 || !slices.Contains(runs, did[0].ID) || did[0].Reason.For != w.Record(waits[0]).Key {
 			t.Fatalf("recalled: %+v", did)
 		}
 		if at := did[0].at.Sub(simtest.Start); at < w.Settings.MinLease || at > w.Settings.MinLease+20*second {
@@ -79,7 +79,7 @@ func TestARecallWithNotice(t *testing.T) {
 		t.Fatalf("%d reclaims, want one", len(reclaims))
 	}
 	notices := w.done(cluster.Notify, reclaims[0].ID)
-	if len(notices) != 1 || reclaims[0].at.Sub(notices[0].at) != 20*second || notices[0].Because.For != w.Record(waits[0]).Key {
+	if len(notices) != 1 || reclaims[0].at.Sub(notices[0].at) != 20*second || notices[0].Reason.For != w.Record(waits[0]).Key {
 		t.Errorf("requeued at %s, notices: %+v", reclaims[0].at, notices)
 	}
 }
@@ -185,10 +185,10 @@ func TestWhoAsksForIdleGPUsOnly(t *testing.T) {
 		if did := w.done(cluster.Reclaim); len(did) > 0 {
 			t.Errorf("%d GPUs: requeued %+v for a job that asks for idle GPUs only", gpus, did[0].Action)
 		}
-		if claims := w.Last.Memory.Claims; len(claims) > 0 {
+		if claims := w.Last.State.Claims; len(claims) > 0 {
 			t.Errorf("%d GPUs: %+v are kept for it", gpus, claims)
 		}
-		w.why(second, cluster.BecauseIdleOnly)
+		w.why(second, cluster.ReasonIdleOnly)
 		w.books()
 	}
 }

@@ -242,7 +242,7 @@ func TestAYearOf80000GPUs(t *testing.T) {
 			t.Errorf("tenant %s is owed %d GPU-ms, want %d", st.Tenant, st.Deficit, want)
 		}
 	}
-	pool := p.Memory.Ledger.Pools[0]
+	pool := p.State.Ledger.Pools[0]
 	if pool.Capacity != year || pool.Tenants != year || pool.Idle != 0 {
 		t.Errorf("the pool's books: %+v, want a year of %d GPUs: %d", pool, gpus, year)
 	}

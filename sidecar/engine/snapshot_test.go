@@ -24,7 +24,7 @@ func boundary(gpus ...int) cluster.Snapshot {
 
 func caseOf(key cluster.JobKey, tenant string, gpus int) cluster.Case {
 	id := cluster.JobID{ID: int64(key)}
-	return cluster.Case{Touch: cluster.Act,
+	return cluster.Case{Control: cluster.FullControl,
 		Job: cluster.Job{ID: id, Record: id.ID, User: tenant, Account: tenant, Partitions: []string{"gpu"}, Batch: true,
 			Requeueable: true, Request: simtest.Gang(gpus), Submit: simtest.Start.Add(-hour)},
 		Record: cluster.Record{Key: key, ID: id, Tenant: tenant, User: tenant, Account: tenant, Submit: simtest.Start.Add(-hour),
@@ -74,10 +74,10 @@ func owe(s *cluster.Snapshot, tenant string, deficit cluster.GPUTime) {
 func after(s *cluster.Snapshot, p cluster.Plan, span cluster.Span) cluster.Snapshot {
 	next := *s
 	next.Round, next.Now = p.Round+1, s.Now.Add(span)
-	next.Ledger, next.Leases, next.Claims, next.NextKey = p.Memory.Ledger, p.Memory.Leases, p.Memory.Claims, p.Memory.NextKey
+	next.Ledger, next.Leases, next.Claims, next.NextKey = p.State.Ledger, p.State.Leases, p.State.Claims, p.State.NextKey
 	next.Cases = slices.Clone(s.Cases)
 	for i := range next.Cases {
-		for _, r := range p.Memory.Records {
+		for _, r := range p.State.Records {
 			if r.Key == next.Cases[i].Record.Key {
 				next.Cases[i].Record = r
 			}
@@ -90,7 +90,7 @@ func after(s *cluster.Snapshot, p cluster.Plan, span cluster.Span) cluster.Snaps
 // to end it are left out.
 func holders(p cluster.Plan) []cluster.JobKey {
 	var keys []cluster.JobKey
-	for _, l := range p.Memory.Leases {
+	for _, l := range p.State.Leases {
 		if l.State == cluster.Granted || l.State == cluster.Active {
 			keys = append(keys, l.Job)
 		}

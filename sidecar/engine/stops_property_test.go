@@ -64,7 +64,7 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 			for _, x := range p.Losses {
 				booked[x.Job] += x.Time
 			}
-			for _, r := range p.Memory.Records {
+			for _, r := range p.State.Records {
 				jobs[r.ID] = r.Key
 			}
 		}
@@ -104,7 +104,7 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 			w.Run(hour)
 		}
 		book(&w.Last)
-		for _, r := range w.Last.Memory.Records {
+		for _, r := range w.Last.State.Records {
 			if s := r.Stopping; s != nil && len(s.GPUs) > 0 { // it cleans up
 				booked[r.Key] += cluster.Times(s.GPUs[0].Count, s.Work)
 			}
@@ -160,7 +160,7 @@ func TestStopsCostNoMoreThanTheTotal(t *testing.T) {
 				rt.Fatal("after 60 days not all jobs have ended")
 			}
 			w.Run(hour)
-			used := w.Last.Memory.Ledger.Pools[0].Tenants + w.Last.Memory.Ledger.Pools[0].Overhead
+			used := w.Last.State.Ledger.Pools[0].Tenants + w.Last.State.Ledger.Pools[0].Overhead
 			if most := used*cluster.GPUTime(set.StopTotalMilli)/1000 + reserve + late; cost > most {
 				rt.Fatalf("after %d hours stops cost %.2f of %.2f GPU-hours, at most %.2f are within the total", hours, cost.Hours(), used.Hours(), most.Hours())
 			}

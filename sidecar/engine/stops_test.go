@@ -45,7 +45,7 @@ func TestATenantDoesNotReceiveWhatAStopDestroyed(t *testing.T) {
 	if len(losses) != 1 || losses[0] != want {
 		t.Errorf("losses %+v, want %+v", losses, want)
 	}
-	if p := w.Last.Memory.Ledger.Pools[0]; p.Overhead < truth || p.Tenants != w.Used("a")+w.Used("b") {
+	if p := w.Last.State.Ledger.Pools[0]; p.Overhead < truth || p.Tenants != w.Used("a")+w.Used("b") {
 		t.Errorf("of %d GPU-ms that were destroyed %d are overhead: %+v", truth, p.Overhead, p)
 	}
 }

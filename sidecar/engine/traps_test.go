@@ -21,7 +21,7 @@ func TestTheUsersBeginIsKept(t *testing.T) {
 	begin := simtest.Start.Add(hour + 7*minute)
 	id := w.submit("a", 1, forever, func(j *sim.Work) { j.Begin = begin })
 	w.Run(hour)
-	if r := w.why(id, cluster.BecauseInactive); r.Note != "begin" || r.Until != begin {
+	if r := w.why(id, cluster.ReasonInactive); r.Note != "begin" || r.Until != begin {
 		t.Errorf("the reason is %+v, want its own begin time at %s", r, begin)
 	}
 	if r := w.Record(id); r.Due != 0 || r.DueRate != 0 || r.First != 0 {
@@ -73,7 +73,7 @@ func TestAUserWhoMovesTheBeginIsFollowed(t *testing.T) {
 		begin := w.Now().Add(3 * hour)
 		w.SetBegin(id, begin)
 		w.Run(2 * hour)
-		if w.Received(id) != 0 || w.why(id, cluster.BecauseInactive).Until != begin {
+		if w.Received(id) != 0 || w.why(id, cluster.ReasonInactive).Until != begin {
 			t.Errorf("it has received %d GPU-ms before its begin", w.Received(id))
 		}
 		w.Run(hour + 20*minute)
@@ -109,7 +109,7 @@ func TestInactiveJobsAreOwedNothing(t *testing.T) {
 		w.Submit("b", 2, 1, forever)
 		w.Run(minute)
 		id := w.submit("a", 1, forever, nil)
-		w.alter = func(s *cluster.Sighting) {
+		w.alter = func(s *cluster.Observation) {
 			for i := range s.Jobs {
 				if s.Jobs[i].ID == id {
 					s.Jobs[i].Inactive = why
@@ -117,7 +117,7 @@ func TestInactiveJobsAreOwedNothing(t *testing.T) {
 			}
 		}
 		w.Run(2 * hour)
-		if r := w.why(id, cluster.BecauseInactive); r.Note != why {
+		if r := w.why(id, cluster.ReasonInactive); r.Note != why {
 			t.Errorf("%s: the reason is %+v", why, r)
 		}
 		if r := w.Record(id); r.Due != 0 || r.First != 0 || w.Standing("a", "v100").Demand != 0 {
@@ -160,7 +160,7 @@ func TestNoRequeueJobsAreKeptAndCharged(t *testing.T) {
 	w.Submit("b", 2, 1, forever)
 	w.Run(4 * hour)
 	w.state(kept, cluster.Running)
-	w.why(kept, cluster.BecauseKept)
+	w.why(kept, cluster.ReasonKept)
 	w.untouched(kept)
 	near(t, "the kept job's tenant", w.Used("a"), cluster.Times(1, 4*hour), 10)
 	if w.Alloc(kept) != w.Received(kept) {
@@ -198,7 +198,7 @@ func TestInteractiveJobsAreNotTouched(t *testing.T) {
 	w.untouched(id)
 	w.untouched(late)
 	w.state(id, cluster.Running)
-	w.why(id, cluster.BecauseUntouched)
+	w.why(id, cluster.ReasonUntouched)
 	if w.Alloc(id) != w.Received(id) || w.Used("a") < w.Received(id) {
 		t.Errorf("it received %d GPU-ms; it was charged %d, its tenant %d", w.Received(id), w.Alloc(id), w.Used("a"))
 	}
@@ -227,7 +227,7 @@ func TestInteractiveJobsAreNobodysWhereTheSiteSaysSo(t *testing.T) {
 		t.Errorf("tenant a was charged %d GPU-ms, b %d: want the same but for a term, though a also has an interactive job", a, b)
 	}
 	w.Run(2 * hour) // it ends
-	if got := w.Last.Memory.Ledger.Pools[0].Untouchable; got != w.Received(id) || got == 0 {
+	if got := w.Last.State.Ledger.Pools[0].Untouchable; got != w.Received(id) || got == 0 {
 		t.Errorf("%d GPU-ms are booked as nobody's, the job received %d", got, w.Received(id))
 	}
 	w.books()
@@ -244,7 +244,7 @@ func TestStrangersAreUntouchable(t *testing.T) {
 	if got := w.Standing("a", "v100").Entitlement; got != cluster.WholeGPU {
 		t.Errorf("tenant a is entitled to %d millionths, want half of the two GPUs that are left", got)
 	}
-	if got := w.Last.Memory.Ledger.Pools[0].Untouchable; got != w.Received(id) {
+	if got := w.Last.State.Ledger.Pools[0].Untouchable; got != w.Received(id) {
 		t.Errorf("%d GPU-ms are booked as untouchable, the stranger received %d", got, w.Received(id))
 	}
 	w.books()
@@ -263,7 +263,7 @@ func TestAMaintenanceReservationAhead(t *testing.T) {
 	w.state(hold, cluster.Done)
 	w.state(short, cluster.Done)
 	w.state(long, cluster.Waiting)
-	if r := w.why(long, cluster.BecauseReserved); !strings.Contains(r.Note, "maint") {
+	if r := w.why(long, cluster.ReasonReserved); !strings.Contains(r.Note, "maint") {
 		t.Errorf("the reason is %+v, want the reservation's name", r)
 	}
 	if n := len(w.done(cluster.Grant, long)); n != 0 {
@@ -277,7 +277,7 @@ func TestAMaintenanceReservationAhead(t *testing.T) {
 // QOS limit is.
 func hidden(w *world) {
 	w.AddReservation(cluster.Reservation{Name: "secret", Nodes: []string{"n01"}, Start: w.Now(), End: w.Now().Add(1000 * hour)})
-	w.alter = func(s *cluster.Sighting) {
+	w.alter = func(s *cluster.Observation) {
 		s.Reservations = slices.DeleteFunc(s.Reservations, func(r cluster.Reservation) bool { return r.Name == "secret" })
 	}
 }
@@ -293,7 +293,7 @@ func TestAGrantThatDoesNotStartIsTakenBack(t *testing.T) {
 	w.Run(minute)
 	hidden(w)
 	w.Run(5 * hour)
-	grants, backs := w.done(cluster.Grant, id), w.done(cluster.TakeBack, id)
+	grants, backs := w.done(cluster.Grant, id), w.done(cluster.RevokeGrant, id)
 	if len(grants) < 4 || len(backs) < 3 || len(grants) > 10 {
 		t.Fatalf("%d grants, %d taken back in five hours: want several, further and further apart", len(grants), len(backs))
 	}
@@ -301,7 +301,7 @@ func TestAGrantThatDoesNotStartIsTakenBack(t *testing.T) {
 		if wait := back.at.Sub(grants[i].at); wait < w.Settings.GrantTimeout || wait > w.Settings.GrantTimeout+20*second {
 			t.Errorf("taken back after %s, want the grant timeout of %s", wait, w.Settings.GrantTimeout)
 		}
-		if back.Because.Note != "Resources" || len(back.NodeList) != 0 {
+		if back.Reason.Note != "Resources" || len(back.NodeList) != 0 {
 			t.Errorf("taken back with %+v, want Slurm's reason and no nodes, as the user submitted it", back.Action)
 		}
 		if i > 0 && i < 5 && grants[i+1].at.Sub(back.at) <= grants[i].at.Sub(backs[i-1].at) {
@@ -312,8 +312,8 @@ func TestAGrantThatDoesNotStartIsTakenBack(t *testing.T) {
 		t.Errorf("charged %d GPU-ms for grants that never started", w.Used("a"))
 	}
 	r := w.Record(id)
-	if r.Avoid > w.Now() {
-		w.why(id, cluster.BecauseFailed)
+	if r.AvoidUntil > w.Now() {
+		w.why(id, cluster.ReasonFailed)
 		if r.DueRate != 0 || w.Standing("a", "v100").Demand != 0 {
 			t.Errorf("while it is avoided it is due %d millionths, its tenant wants %d", r.DueRate, w.Standing("a", "v100").Demand)
 		}
@@ -347,7 +347,7 @@ func TestANodeThatGoesDownInMidLease(t *testing.T) {
 	w.Run(20 * minute)
 	w.SetNode("n01", "down")
 	w.Run(2 * minute)
-	if p := w.Last.Memory.Ledger.Pools[0]; p.BadGPUs != 2 {
+	if p := w.Last.State.Ledger.Pools[0]; p.BadGPUs != 2 {
 		t.Errorf("%d bad GPUs, want 2", p.BadGPUs)
 	}
 	if got := w.Standing("a", "v100").Entitlement; got != cluster.WholeGPU {
@@ -434,7 +434,7 @@ func TestADaemonThatStartsAgain(t *testing.T) {
 	w.Submit("a", 4, 1, forever)
 	w.Submit("b", 4, 1, forever)
 	w.Run(2*hour + 3*minute)
-	before := w.Last.Memory.Leases
+	before := w.Last.State.Leases
 	w.Loop = &loop.Loop{Cluster: w, Journal: w.journal, Decide: engine.Decide, Configure: w.Loop.Configure}
 	w.did = nil
 	w.Run(10 * second)
@@ -443,7 +443,7 @@ func TestADaemonThatStartsAgain(t *testing.T) {
 			t.Errorf("starting again in mid-term: %+v", d.Action)
 		}
 	}
-	if got := w.Last.Memory.Leases; len(got) != len(before) {
+	if got := w.Last.State.Leases; len(got) != len(before) {
 		t.Errorf("%d leases, before it was %d", len(got), len(before))
 	}
 	w.books()
@@ -451,9 +451,9 @@ func TestADaemonThatStartsAgain(t *testing.T) {
 
 // A clock that goes back, a cluster without nodes: an error, and nothing changes.
 func TestALookThatCannotBeTrueChangesNothing(t *testing.T) {
-	for name, alter := range map[string]func(*cluster.Sighting){
-		"books are ahead":   func(s *cluster.Sighting) { s.Now -= 1_000_000_000 },
-		"no node with GPUs": func(s *cluster.Sighting) { s.Nodes = nil },
+	for name, alter := range map[string]func(*cluster.Observation){
+		"books are ahead":   func(s *cluster.Observation) { s.Now -= 1_000_000_000 },
+		"no node with GPUs": func(s *cluster.Observation) { s.Nodes = nil },
 	} {
 		w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
 		w.Submit("a", 1, 1, forever)
@@ -518,7 +518,7 @@ func TestAGrantThatNeverStartsRequeuesOthersEverMoreRarely(t *testing.T) {
 	w.Run(minute)
 	broken := w.submit("b", 1, forever, nil)
 	w.Hold(broken, true)
-	w.alter = func(s *cluster.Sighting) { // Slurm does not say so
+	w.alter = func(s *cluster.Observation) { // Slurm does not say so
 		for i := range s.Jobs {
 			if s.Jobs[i].ID == broken {
 				s.Jobs[i].Inactive = ""
@@ -535,7 +535,7 @@ func TestAGrantThatNeverStartsRequeuesOthersEverMoreRarely(t *testing.T) {
 			t.Errorf("%s after %s, want the next requeue for it later than the last", last, before)
 		}
 	}
-	if r := w.why(broken, cluster.BecauseFailed); r.Note != w.Record(broken).Said || r.Until <= w.Now() || r.Until > w.Now().Add(25*hour) {
+	if r := w.why(broken, cluster.ReasonFailed); r.Note != w.Record(broken).SlurmSaid || r.Until <= w.Now() || r.Until > w.Now().Add(25*hour) {
 		t.Errorf("the reason is %+v, want Slurm's words and when it takes its turn again", r)
 	}
 	if lost := 24*cluster.Times(2, hour) - w.Used("a"); lost > cluster.Times(1, 30*minute) {
@@ -552,8 +552,8 @@ func TestARequeuedJobSettles(t *testing.T) {
 	c.Job.Submit, c.Record.Submit = s.Now, s.Now
 	s.Cases = []cluster.Case{c}
 	p := engine.Decide(s)
-	if got := holders(p); len(got) != 0 || p.Verdicts[0].Reason.Code != cluster.BecauseCompleting {
-		t.Errorf("leases for %v in the second of its requeue, %+v", got, p.Verdicts[0].Reason)
+	if got := holders(p); len(got) != 0 || p.Statuses[0].Reason.Code != cluster.ReasonCompleting {
+		t.Errorf("leases for %v in the second of its requeue, %+v", got, p.Statuses[0].Reason)
 	}
 	if want := s.Now.Add(second); p.Next != want {
 		t.Errorf("looks again at %s, want %s", p.Next, want)

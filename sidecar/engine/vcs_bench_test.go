@@ -12,7 +12,7 @@ func BenchmarkDecideInCells(b *testing.B) {
 	var d engine.Decider
 	s := simtest.CrowdInCells(50_000)
 	at, ends := s.Ledger.At, s.Leases[0].End
-	first := d.Decide(s).Memory // puts the leases into cells
+	first := d.Decide(s).State // puts the leases into cells
 	s.Ledger, s.Lost, s.Leases = first.Ledger, first.Lost, nil
 	s.Ledger.At = at
 	for _, l := range first.Leases {

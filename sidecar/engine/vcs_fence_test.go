@@ -22,7 +22,7 @@ func (w *world) around(vc string) []string {
 	return nil
 }
 
-func (w *world) look() cluster.Sighting {
+func (w *world) look() cluster.Observation {
 	w.t.Helper()
 	s, err := w.Virtual.Observe(w.t.Context(), 0)
 	if err != nil {
@@ -35,7 +35,7 @@ func (w *world) look() cluster.Sighting {
 func fenced(t *testing.T) *world {
 	t.Helper()
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
-	w.alter = func(s *cluster.Sighting) {
+	w.alter = func(s *cluster.Observation) {
 		s.Nodes = slices.Clone(s.Nodes)
 		for i := range s.Nodes {
 			s.Nodes[i].Partitions = []string{"free", "gpu"}

@@ -69,7 +69,7 @@ type gres struct {
 	given map[cluster.JobID]map[string][]int
 }
 
-func (g *gres) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (g *gres) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	s, err := g.Cluster.Observe(ctx, since)
 	taken := map[string]uint64{}
 	for _, known := range []bool{true, false} {
@@ -113,7 +113,7 @@ func (g *gres) Observe(ctx context.Context, since cluster.Instant) (cluster.Sigh
 // shared has all nodes in a partition that is not managed, too.
 type shared struct{ loop.Cluster }
 
-func (c shared) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (c shared) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	s, err := c.Cluster.Observe(ctx, since)
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
@@ -145,17 +145,17 @@ func TestPropertiesOfCells(t *testing.T) {
 				c.Fatalf("not safe: %v", r.Plan.Cells.Unsafe)
 			}
 			was := lost
-			lost = r.Plan.Memory.Lost                               // what VCs are due follows it a round later
+			lost = r.Plan.State.Lost                                // what VCs are due follows it a round later
 			if c.world.Completing == 0 && slices.Equal(was, lost) { // else a node may be busy for a moment, or what is had again is given out in the next round
 				c.prompt(&r.Plan)
 			}
-			for _, l := range r.Plan.Memory.Leases { // Slurm started it on GPUs that may have been given to others
+			for _, l := range r.Plan.State.Leases { // Slurm started it on GPUs that may have been given to others
 				if l.Adopted && l.Granted == r.Plan.At {
 					return
 				}
 			}
 			again := slices.ContainsFunc(r.Plan.Actions, func(a cluster.Action) bool { // it waits again, and may be granted other GPUs in the next round
-				return a.Verb == cluster.Reclaim || a.Verb == cluster.TakeBack
+				return a.Verb == cluster.Reclaim || a.Verb == cluster.RevokeGrant
 			})
 			if !tells && len(d.Tops) == len(c.nodes) && slices.Equal(was, lost) && !again {
 				c.settled()
@@ -187,11 +187,11 @@ func (c *chaos) prompt(p *cluster.Plan) {
 			size[t.Name] = t.Split * size[t.Child]
 		}
 	}
-	for i := range p.Verdicts {
-		v := &p.Verdicts[i]
+	for i := range p.Statuses {
+		v := &p.Statuses[i]
 		r := recordOf(p, v.Job)
 		q := c.world.Job(r.ID).Request
-		if v.Reason.Code != cluster.BecauseCells && v.Reason.Code != cluster.BecauseLost || len(r.Shun) > 0 {
+		if v.Reason.Code != cluster.ReasonCells && v.Reason.Code != cluster.ReasonLost || len(r.AvoidNodes) > 0 {
 			continue
 		}
 		for _, view := range p.Cells.Views {

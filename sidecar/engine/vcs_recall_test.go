@@ -63,7 +63,7 @@ func TestAJobWhoseBudgetIsGoneRunsByRight(t *testing.T) {
 		t.Errorf("told: %+v", e)
 	}
 	w.state(second, cluster.Waiting)
-	if why := w.why(second, cluster.BecauseBudget); why.Spent != r.Spent || why.Fits < 30*minute || why.Fits > hour || why.Cell != "node" || why.For != w.Record(first).Key {
+	if why := w.why(second, cluster.ReasonBudget); why.Spent != r.Spent || why.Fits < 30*minute || why.Fits > hour || why.Cell != "node" || why.For != w.Record(first).Key {
 		t.Errorf("%+v", why)
 	}
 	other := w.submit("a", 4, 10*minute, neverSaves)
@@ -99,7 +99,7 @@ func TestAJobWhoseBudgetIsGoneIsLentWhatItCanFinish(t *testing.T) {
 	if r := w.Record(second); r.Beyond != 2 {
 		t.Errorf("%d of its %d stops were beyond its budget", r.Beyond, r.Stops)
 	}
-	if why := w.why(second, cluster.BecauseBudget); why.Fits != 0 {
+	if why := w.why(second, cluster.ReasonBudget); why.Fits != 0 {
 		t.Errorf("it would be lent GPUs with a limit of %s", why.Fits)
 	}
 }
@@ -133,10 +133,10 @@ func TestAJobWithoutCellsOfItsOwnIsLentWhatIsLeft(t *testing.T) {
 // A user of b has set a begin time: no forecast goes beyond it.
 func TestABeginTimeIsKnown(t *testing.T) {
 	w, _, second := recalledOnce(t, nil)
-	before := w.why(second, cluster.BecauseBudget).Fits
+	before := w.why(second, cluster.ReasonBudget).Fits
 	w.submit("b", 4, hour, func(j *sim.Work) { j.Begin = w.Now().Add(10 * minute) })
 	w.Run(minute)
-	if fits := w.why(second, cluster.BecauseBudget).Fits; fits < 8*minute || fits > 10*minute || fits >= before {
+	if fits := w.why(second, cluster.ReasonBudget).Fits; fits < 8*minute || fits > 10*minute || fits >= before {
 		t.Errorf("its node is wanted in 9 min, and a limit of %s would do", fits)
 	}
 }
@@ -145,7 +145,7 @@ func TestABeginTimeIsKnown(t *testing.T) {
 func TestForecastsAreLearnt(t *testing.T) {
 	w, _, second := recalledOnce(t, nil)
 	sum := func() (out cluster.Lent) {
-		for _, x := range w.Last.Memory.Lent {
+		for _, x := range w.Last.State.Lent {
 			out.Time, out.Recalls = out.Time+x.Now.Time+x.Earlier.Time, out.Recalls+x.Now.Recalls+x.Earlier.Recalls
 		}
 		return out
@@ -153,13 +153,13 @@ func TestForecastsAreLearnt(t *testing.T) {
 	if got := sum(); got.Recalls != 1 || got.Time < hour-minute || got.Time > hour+minute {
 		t.Fatalf("learnt of one recall after an hour: %+v", got)
 	}
-	before := w.why(second, cluster.BecauseBudget).Fits
+	before := w.why(second, cluster.ReasonBudget).Fits
 	w.submit("a", 4, 90*minute, neverSaves)
 	w.Run(80 * minute)
 	if got := sum(); got.Recalls != 1 || got.Time < 2*hour {
 		t.Errorf("learnt of 80 minutes more: %+v", got)
 	}
-	if fits := w.why(second, cluster.BecauseBudget).Fits; fits < before+20*minute {
+	if fits := w.why(second, cluster.ReasonBudget).Fits; fits < before+20*minute {
 		t.Errorf("a limit of %s would do now, and %s before", fits, before)
 	}
 	w.Settings.Window = hour // what was so two windows ago is forgotten
@@ -203,7 +203,7 @@ func TestADrainStopsNobody(t *testing.T) {
 		id := w.submit("a", 4, 3*hour, neverSaves)
 		w.Run(hour)
 		on := w.Job(id).Holds[0].Node
-		w.alter = func(s *cluster.Sighting) {
+		w.alter = func(s *cluster.Observation) {
 			s.Nodes = slices.Clone(s.Nodes)
 			for i := range s.Nodes {
 				if s.Nodes[i].Name == on {
@@ -242,7 +242,7 @@ func TestADrainIsBooked(t *testing.T) {
 			t.Errorf("drained %v: %d stops, %d beyond its budget, cost it %s: %+v", drain, r.Stops, r.Beyond, r.Spent, told)
 		}
 		if drain { // what a has is gone with its node
-			w.why(id, cluster.BecauseBudget)
+			w.why(id, cluster.ReasonBudget)
 			w.SetNode("n01", "")
 			w.SetNode("n02", "")
 		}
@@ -281,7 +281,7 @@ func TestRecallsGoBeyondTheBudgetTwiceAtMost(t *testing.T) {
 		}
 		spent := map[cluster.JobID]cluster.Record{}
 		w.Check = func(r loop.Report) {
-			for _, x := range r.Plan.Memory.Records {
+			for _, x := range r.Plan.State.Records {
 				spent[x.ID] = x
 			}
 		}

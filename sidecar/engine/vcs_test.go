@@ -80,7 +80,7 @@ func TestACellIsRecalledAtOnce(t *testing.T) {
 	w.state(his, cluster.Running)
 	w.state(mine[0], cluster.Running)
 	w.state(mine[1], cluster.Waiting)
-	if r := w.why(mine[1], cluster.BecauseCells); r.Cell != "node" || w.Record(mine[0]).Key != r.For || r.Right != cluster.Guaranteed {
+	if r := w.why(mine[1], cluster.ReasonCells); r.Cell != "node" || w.Record(mine[0]).Key != r.For || r.Right != cluster.Guaranteed {
 		t.Errorf("job %s: %+v", mine[1], r)
 	}
 	if got := w.Job(his).Start.Sub(w.Record(his).First); got > 15*second {
@@ -97,19 +97,19 @@ func TestARecallHasItsNotice(t *testing.T) {
 	w.Run(2 * minute)
 	his := w.submit("b", 4, forever, nil)
 	w.Run(20 * second)
-	w.why(his, cluster.BecauseClaim)
+	w.why(his, cluster.ReasonClaim)
 	if l := w.lease(mine[1]); l == nil || l.State != cluster.Noticed || l.Why != "recalled" {
 		t.Errorf("the lease of job %s: %+v", mine[1], l)
 	}
 	told := w.done(cluster.Notify, mine[1])
-	if len(told) != 1 || told[0].Because.For != w.Record(his).Key {
+	if len(told) != 1 || told[0].Reason.For != w.Record(his).Key {
 		t.Errorf("job %s was told: %+v", mine[1], told)
 	}
 	w.Run(40 * second)
 	w.state(his, cluster.Running)
 	w.class(his, cluster.Guaranteed)
 	w.state(mine[1], cluster.Waiting)
-	if reclaims := w.done(cluster.Reclaim); len(reclaims) != 1 || reclaims[0].Because.Code != cluster.BecauseRecalled {
+	if reclaims := w.done(cluster.Reclaim); len(reclaims) != 1 || reclaims[0].Reason.Code != cluster.ReasonRecalled {
 		t.Errorf("reclaims: %+v", reclaims)
 	}
 }
@@ -168,7 +168,7 @@ func TestAVCsOnlyNodeIsTriedAgain(t *testing.T) {
 	w.down = true
 	his := w.submit("b", 4, forever, nil)
 	w.Run(w.Settings.GrantTimeout + minute/2)
-	if r := w.Record(his); r.Failed != 1 || len(r.Shun) != 1 {
+	if r := w.Record(his); r.Failed != 1 || len(r.AvoidNodes) != 1 {
 		t.Fatalf("job %s: %+v", his, r)
 	}
 	w.down = false
@@ -203,18 +203,18 @@ func TestALossIsTheVCsOwn(t *testing.T) {
 	a := w.submit("a", 4, forever, nil)
 	w.Run(minute)
 	w.state(b, cluster.Running)
-	if r := w.why(a, cluster.BecauseLost); r.Cell != "node" {
+	if r := w.why(a, cluster.ReasonLost); r.Cell != "node" {
 		t.Errorf("job %s: %+v", a, r)
 	}
 	want := []cluster.CellLoss{{VC: "a", Chain: "node", Type: "node", Cells: 1}}
-	if got := w.Last.Memory.Lost; !slices.Equal(got, want) {
+	if got := w.Last.State.Lost; !slices.Equal(got, want) {
 		t.Errorf("lost: %+v, want %+v", got, want)
 	}
 	w.SetNode(other, "")
 	w.Run(minute)
 	w.class(a, cluster.Guaranteed)
 	w.state(b, cluster.Running)
-	if got := w.Last.Memory.Lost; got != nil {
+	if got := w.Last.State.Lost; got != nil {
 		t.Errorf("lost: %+v, want nothing", got)
 	}
 	w.books()
@@ -232,14 +232,14 @@ func TestALossStaysWhileOthersAreIdle(t *testing.T) {
 	w.Run(5 * minute)
 	w.state(a, cluster.Running)
 	w.class(a, cluster.Opportunistic)
-	if got := w.Last.Memory.Lost; !slices.Equal(got, want) {
+	if got := w.Last.State.Lost; !slices.Equal(got, want) {
 		t.Errorf("lost: %+v, want %+v", got, want)
 	}
 	b := w.submit("b", 4, forever, nil)
 	w.Run(minute)
 	w.class(b, cluster.Guaranteed)
 	w.state(b, cluster.Running)
-	w.why(a, cluster.BecauseLost)
+	w.why(a, cluster.ReasonLost)
 	w.SetNode("n01", "")
 	w.Run(minute)
 	w.class(a, cluster.Guaranteed)
@@ -275,7 +275,7 @@ func TestAGangOnANodeThatIsDescribedNoLonger(t *testing.T) {
 		w.class(id, cluster.Guaranteed)
 		w.state(id, cluster.Running)
 	}
-	if got := w.Last.Memory.Lost; got != nil {
+	if got := w.Last.State.Lost; got != nil {
 		t.Errorf("lost: %+v, want nothing", got)
 	}
 	for _, b := range w.Last.Cells.Bound {
@@ -289,7 +289,7 @@ func TestAGangOnANodeThatIsDescribedNoLonger(t *testing.T) {
 // A node with a drained GPU is no node cell any more; what is left of it is lent.
 func TestADrainedGPU(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
-	w.alter = func(s *cluster.Sighting) {
+	w.alter = func(s *cluster.Observation) {
 		s.Nodes = slices.Clone(s.Nodes)
 		s.Nodes[0].GPUs, s.Nodes[0].Drained = []cluster.GPUs{{Model: "v100", Count: 3}}, []int{1}
 	}
@@ -300,7 +300,7 @@ func TestADrainedGPU(t *testing.T) {
 	if got := w.Job(three).Holds[0].Node; got != "n01" {
 		t.Errorf("job %s is on %s", three, got)
 	}
-	if got := w.Last.Memory.Lost; len(got) != 1 || got[0].Cells != 1 {
+	if got := w.Last.State.Lost; len(got) != 1 || got[0].Cells != 1 {
 		t.Errorf("lost: %+v", got)
 	}
 }
@@ -358,7 +358,7 @@ func TestAStrictJobIsNotLent(t *testing.T) {
 	first, second := w.submit("a", 4, 10*minute, strict), w.submit("a", 4, forever, strict)
 	w.Run(5 * minute)
 	w.class(first, cluster.Guaranteed)
-	w.why(second, cluster.BecauseCells)
+	w.why(second, cluster.ReasonCells)
 	w.Run(10 * minute)
 	w.class(second, cluster.Guaranteed)
 }
@@ -390,7 +390,7 @@ func TestLentGPUsAreShared(t *testing.T) {
 	}
 	w.Run(40 * minute)
 	lent := map[string]int{}
-	for _, l := range w.Last.Memory.Leases {
+	for _, l := range w.Last.State.Leases {
 		if l.Class == cluster.Opportunistic {
 			lent[recordOf(&w.Last, l.Job).Tenant] += l.GPUs
 		}
@@ -429,7 +429,7 @@ func TestCellsAreObserved(t *testing.T) {
 	w.state(mine[1], cluster.Running)
 	w.state(his, cluster.Waiting)
 	for _, d := range w.did {
-		if !d.Withheld {
+		if !d.Suppressed {
 			t.Errorf("done: %+v", d.Action)
 		}
 	}
@@ -450,7 +450,7 @@ func TestSoftAffinityIsRelaxed(t *testing.T) {
 		k.Request = cluster.Request{GPUs: 4, CPUs: 4, MemoryMB: 4096}
 	})
 	w.Run(4 * minute)
-	w.why(soft, cluster.BecauseCells)
+	w.why(soft, cluster.ReasonCells)
 	w.Run(2 * minute)
 	w.class(soft, cluster.Guaranteed)
 	if n := len(w.Job(soft).Holds); n != 2 {
@@ -480,7 +480,7 @@ func TestSlurmChoosesTheGPUs(t *testing.T) {
 	w.class(pair, cluster.Guaranteed)
 	next := w.submit("a", 2, forever, nil)
 	w.Run(10 * minute)
-	w.why(next, cluster.BecauseCells)
+	w.why(next, cluster.ReasonCells)
 	w.class(first, cluster.Guaranteed)
 	w.class(pair, cluster.Guaranteed)
 	w.class(third, cluster.Opportunistic) // again
@@ -557,7 +557,7 @@ func TestACellIsWhereTheJobMayRun(t *testing.T) {
 			n.Features, n.CPUs, n.MemoryMB, n.Partitions = []string{"fast"}, 128, 1<<20, []string{"gpu", "fast"}
 			w := newCellsOn(t, nodes, nodeCells(4, 4, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 			w.Rules.Partitions = []string{"gpu", "fast"}
-			w.alter = func(s *cluster.Sighting) {
+			w.alter = func(s *cluster.Observation) {
 				for i := range s.Jobs {
 					if s.Jobs[i].Name == "choosy" {
 						s.Jobs[i].Exclude = []string{"n01", "n02", "n04"}
@@ -603,7 +603,7 @@ func TestAJobStaysInTwoCellsOfANode(t *testing.T) {
 	}
 	p := engine.Decide(s)
 	for i := range s.Leases {
-		if l := p.Memory.Leases[i]; l.Class != cluster.Guaranteed || !slices.Equal(l.Parts, s.Leases[i].Parts) {
+		if l := p.State.Leases[i]; l.Class != cluster.Guaranteed || !slices.Equal(l.Parts, s.Leases[i].Parts) {
 			t.Errorf("job %d is %s in %+v, want it in %+v", l.Job, l.Class, l.Parts, s.Leases[i].Parts)
 		}
 	}

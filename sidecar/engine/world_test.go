@@ -27,7 +27,7 @@ type world struct {
 	did     []deed
 	reports []loop.Report
 	// alter changes what is seen before the loop sees it.
-	alter func(*cluster.Sighting)
+	alter func(*cluster.Observation)
 	// down tells that nothing reaches Slurm that is asked of it.
 	down bool
 }
@@ -64,7 +64,7 @@ func newWorldOn(t *testing.T, set cluster.Settings, nodes []cluster.Node, tenant
 	return w
 }
 
-func (w *world) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (w *world) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	s, err := w.Virtual.Observe(ctx, since)
 	if err == nil && w.alter != nil {
 		w.alter(&s)
@@ -130,8 +130,8 @@ func (w *world) why(id cluster.JobID, want cluster.Code) cluster.Reason {
 // lease gives the lease of a job as it is remembered, or nil.
 func (w *world) lease(id cluster.JobID) *cluster.Lease {
 	key := w.Record(id).Key
-	for i := range w.Last.Memory.Leases {
-		if l := &w.Last.Memory.Leases[i]; l.Job == key {
+	for i := range w.Last.State.Leases {
+		if l := &w.Last.State.Leases[i]; l.Job == key {
 			return l
 		}
 	}
@@ -146,7 +146,7 @@ func (w *world) order(kind cluster.OverrideKind, scope, name string, hours int) 
 // books fails unless all pools balance.
 func (w *world) books() {
 	w.t.Helper()
-	for _, p := range w.Last.Memory.Ledger.Pools {
+	for _, p := range w.Last.State.Ledger.Pools {
 		if sum := p.Tenants + p.Untouchable + p.Overhead + p.Idle + p.Bad; sum != p.Capacity || p.Idle < 0 {
 			w.t.Errorf("the books do not balance: %+v", p)
 		}

@@ -32,59 +32,59 @@ func (w Words) Reason(r cluster.Reason) string {
 // sentences has one for every code.
 var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 	// jobs that hold a lease
-	cluster.BecauseGranted: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonGranted: func(w Words, r *cluster.Reason) string {
 		return "was granted " + gpus(r.Need, r.Pool) + w.till(r) + ": it was its turn" + w.standing(r)
 	},
-	cluster.BecauseRenewed: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonRenewed: func(w Words, r *cluster.Reason) string {
 		return "had its lease renewed" + w.till(r) + ": it is still its turn, or no other job could use the GPUs" + w.standing(r)
 	},
-	cluster.BecauseHolding: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonHolding: func(w Words, r *cluster.Reason) string {
 		return "holds its lease" + w.till(r) + w.standing(r)
 	},
-	cluster.BecauseAdopted: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonAdopted: func(w Words, r *cluster.Reason) string {
 		return "ran before fairlease managed it, and was given a lease" + w.till(r)
 	},
-	cluster.BecauseStarting: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonStarting: func(w Words, r *cluster.Reason) string {
 		return "was granted a lease" + w.till(r) + " and Slurm is starting it" + slurmSays(r.Note)
 	},
-	cluster.BecauseNotice: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonNotice: func(w Words, r *cluster.Reason) string {
 		if r.To != "" {
 			return "has notice: it moves to " + r.To + " when its lease ends," + w.at(r) + purpose(r) + "; it should save before; it is then requeued, and its GPUs are kept for it there" + w.leaves(r)
 		}
 		return "has notice: its lease ends" + w.at(r) + " and is not renewed; it is then requeued, and its GPUs go to " + w.heir(r)
 	},
-	cluster.BecauseEnding: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonEnding: func(w Words, r *cluster.Reason) string {
 		if r.To != "" {
 			return "was requeued to move to " + r.To + purpose(r) + "; its GPUs are kept for it there" + w.leaves(r)
 		}
 		return "was requeued, since its lease is over; its GPUs go to " + w.heir(r) + " as soon as they are free"
 	},
-	cluster.BecauseRecalled: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonRecalled: func(w Words, r *cluster.Reason) string {
 		if r.Right == cluster.Opportunistic {
 			return "was requeued: its GPUs were lent, and their owner needs them; they go to " + w.heir(r)
 		}
 		return "was requeued in mid-term, for a job that never had a lease: its GPUs go to " + w.heir(r)
 	},
-	cluster.BecauseExempt: func(_ Words, r *cluster.Reason) string {
+	cluster.ReasonExempt: func(_ Words, r *cluster.Reason) string {
 		return "is exempt by an administrator's override: it is never gated or requeued" + because(r.Note)
 	},
-	cluster.BecauseKept: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonKept: func(w Words, r *cluster.Reason) string {
 		return "is never requeued: its lease is always renewed" + w.next(r) + because(r.Note)
 	},
 
 	// jobs that wait
-	cluster.BecauseBehind: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonBehind: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits for its turn: it needs "+gpus(r.Need, r.Pool)+", and free ones go to other jobs first",
 			w.comparison(r), w.chance(r))
 	},
-	cluster.BecauseCells: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonCells: func(w Words, r *cluster.Reason) string {
 		cut := ""
 		if r.Cut {
 			cut = "its gang fits into cells in too many ways to try all, so there may be one: request fewer nodes or constraints"
 		}
 		return join("; ", w.lacks(r, "is free"), cut, w.holder(r), w.after(r), w.comparison(r))
 	},
-	cluster.BecauseBudget: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonBudget: func(w Words, r *cluster.Reason) string {
 		how := "is free"
 		if r.Note != "" {
 			how = "is left, since hardware is bad" + because(r.Note)
@@ -95,83 +95,83 @@ var sentences = map[cluster.Code]func(Words, *cluster.Reason) string{
 		}
 		return join("; ", w.lacksOwn(r, how), "stops have cost it "+r.Spent.String()+" and its stop budget is spent (stop.allowance, stop.overhead), so "+lent, w.holder(r))
 	},
-	cluster.BecauseLost: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonLost: func(w Words, r *cluster.Reason) string {
 		return join("; ", w.lacks(r, "is left, since hardware is bad"+because(r.Note)), "it can start when that is repaired, or when its tenant's jobs free a cell that fits", w.holder(r))
 	},
-	cluster.BecauseUnsafe: func(_ Words, r *cluster.Reason) string {
+	cluster.ReasonUnsafe: func(_ Words, r *cluster.Reason) string {
 		return "waits: the promises to virtual clusters do not add up" + because(r.Note) + "; nothing is granted until they do, and running jobs keep their leases; an administrator should run fairlease cells check"
 	},
-	cluster.BecauseShape: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonShape: func(w Words, r *cluster.Reason) string {
 		return join("; ", fmt.Sprintf("waits for GPUs that fit together: it needs %s, and %d are free, but not on nodes where it fits with its CPUs, memory and limits",
 			gpus(r.Need, r.Pool), r.Free), w.chance(r))
 	},
-	cluster.BecauseClaim: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonClaim: func(w Words, r *cluster.Reason) string {
 		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "kept for it, and it starts when the leases there end," + w.at(r)
 	},
-	cluster.BecauseClaimed: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonClaimed: func(w Words, r *cluster.Reason) string {
 		return join("; ", fmt.Sprintf("waits: the %d free GPUs are kept for %s", r.Free, w.heir(r)), w.chance(r))
 	},
-	cluster.BecauseBurst: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonBurst: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: "+queuer(r)+" holds its maximum while others wait (burst.max)", w.comparison(r), w.chance(r))
 	},
-	cluster.BecauseLane: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonLane: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: once it runs, it cannot be stopped within its stop budget, and such jobs already hold what its tenant is due; the other GPUs are for young jobs and other tenants",
 			w.chance(r))
 	},
-	cluster.BecauseGather: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonGather: func(w Words, r *cluster.Reason) string {
 		return "is next: " + gpus(r.Need, r.Pool) + are(r.Need) + "gathered for it, as jobs that cannot be stopped end there; the end of the last one is not known"
 	},
-	cluster.BecauseLimit: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonLimit: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: it is its turn, but this round has ended the maximum number of leases (reclaim.max)", w.comparison(r), w.chance(r))
 	},
-	cluster.BecauseThreshold: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonThreshold: func(w Words, r *cluster.Reason) string {
 		return join("; ", "waits: "+queuer(r)+" is not far enough behind to take GPUs from running jobs (reclaim.threshold)", w.comparison(r), w.chance(r))
 	},
-	cluster.BecauseInactive: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonInactive: func(w Words, r *cluster.Reason) string {
 		if r.Note == "begin" {
 			return "waits for its own begin time" + w.at(r) + "; until then it is due nothing"
 		}
 		return "could not start even on an empty cluster: " + or(r.Note, "it is held in Slurm") + "; until it could, it is due nothing"
 	},
-	cluster.BecauseFailed: func(w Words, r *cluster.Reason) string {
+	cluster.ReasonFailed: func(w Words, r *cluster.Reason) string {
 		return "was granted GPUs, but Slurm did not start it" + slurmSays(r.Note) + "; tried again" + w.at(r)
 	},
-	cluster.BecauseIdleOnly: func(_ Words, r *cluster.Reason) string {
+	cluster.ReasonIdleOnly: func(_ Words, r *cluster.Reason) string {
 		return "waits for " + gpus(r.Need, r.Pool) + ": it asked for idle ones only (gpus=idle)"
 	},
-	cluster.BecauseFrozen: func(_ Words, r *cluster.Reason) string {
+	cluster.ReasonFrozen: func(_ Words, r *cluster.Reason) string {
 		return "is frozen by an administrator's override" + because(r.Note)
 	},
-	cluster.BecauseTooBig: func(_ Words, r *cluster.Reason) string {
+	cluster.ReasonTooBig: func(_ Words, r *cluster.Reason) string {
 		return "fits nowhere: it needs " + gpus(r.Need, r.Pool) + ", and no healthy nodes of its partitions could hold it even if they were empty"
 	},
-	cluster.BecauseReserved: func(_ Words, r *cluster.Reason) string {
+	cluster.ReasonReserved: func(_ Words, r *cluster.Reason) string {
 		return "waits: its time limit overlaps a reservation on all nodes where it could run" + because(r.Note)
 	},
-	cluster.BecauseUntouched: func(_ Words, r *cluster.Reason) string {
+	cluster.ReasonUntouched: func(_ Words, r *cluster.Reason) string {
 		return "is not managed by fairlease" + because(r.Note) + "; Slurm alone decides"
 	},
-	cluster.BecauseCompleting: func(Words, *cluster.Reason) string {
+	cluster.ReasonCompleting: func(Words, *cluster.Reason) string {
 		return "is still cleaning up its last attempt; its next lease can follow then"
 	},
-	cluster.BecauseDone: func(_ Words, r *cluster.Reason) string {
+	cluster.ReasonDone: func(_ Words, r *cluster.Reason) string {
 		return "is over" + because(r.Note)
 	},
 
 	// actions
-	cluster.BecauseGate: func(Words, *cluster.Reason) string {
+	cluster.ReasonGate: func(Words, *cluster.Reason) string {
 		return "waits for a lease: its gate is kept shut"
 	},
-	cluster.BecauseNoStart: func(_ Words, r *cluster.Reason) string {
+	cluster.ReasonNoStart: func(_ Words, r *cluster.Reason) string {
 		return "was granted GPUs, but did not start in time" + slurmSays(r.Note)
 	},
-	cluster.BecauseTidy: func(Words, *cluster.Reason) string {
+	cluster.ReasonTidy: func(Words, *cluster.Reason) string {
 		return "is no longer needed"
 	},
-	cluster.BecauseHandOver: func(Words, *cluster.Reason) string {
+	cluster.ReasonHandOver: func(Words, *cluster.Reason) string {
 		return "keeps the nodes for the next lease while the last job cleans up"
 	},
-	cluster.BecauseFence: func(Words, *cluster.Reason) string {
+	cluster.ReasonFence: func(Words, *cluster.Reason) string {
 		return "keeps jobs of other partitions off the cells of a virtual cluster"
 	},
 }
@@ -287,7 +287,7 @@ func queuer(r *cluster.Reason) string {
 
 // Debt says what a tenant is owed or owes in a pool, its current repayments, and when it will be
 // settled at this rate.
-func Debt(st *cluster.Standing) string {
+func Debt(st *cluster.TenantStatus) string {
 	what, how := "%s is owed %.2f GPU-hours of %s that others had of its due", "it gets %.2f GPUs in repayment"
 	if st.Owed < 0 {
 		what, how = "%s owes %.2f GPU-hours of %s that it had of others' dues", "it gives %.2f GPUs in repayment"

@@ -82,7 +82,7 @@ func TestSentences(t *testing.T) {
 // Where jobs queue instead of tenants, they appear by their ids.
 func TestWhoQueues(t *testing.T) {
 	w := explain.Words{Job: func(k cluster.JobKey) string { return map[cluster.JobKey]string{7: "4711_3"}[k] }}
-	r := cluster.Reason{Code: cluster.BecauseBehind, Need: 1, Behind: cluster.Minute, Other: "vision", OtherBehind: cluster.Hour}
+	r := cluster.Reason{Code: cluster.ReasonBehind, Need: 1, Behind: cluster.Minute, Other: "vision", OtherBehind: cluster.Hour}
 	job, ranked := r, r
 	job.Queue, job.OtherJob = cluster.JobQueues, 7
 	ranked.Rank = 2
@@ -93,8 +93,8 @@ func TestWhoQueues(t *testing.T) {
 		{r, "tenant vision went first: it is 01:00:00 behind its due, this job's tenant is 00:01:00 behind its due"},
 		{job, "job 4711_3 of tenant vision went first: it is 01:00:00 behind its due, this job is 00:01:00 behind its due"},
 		{ranked, "tenant vision went first: it is 01:00:00 behind its due, this job's tenant is 00:01:00 behind its due; it is number 2 in its tenant's queue"},
-		{cluster.Reason{Code: cluster.BecauseHolding, Queue: cluster.JobQueues, Behind: cluster.Minute}, "; it is 00:01:00 behind"},
-		{cluster.Reason{Code: cluster.BecauseBurst}, "its tenant holds its maximum"},
+		{cluster.Reason{Code: cluster.ReasonHolding, Queue: cluster.JobQueues, Behind: cluster.Minute}, "; it is 00:01:00 behind"},
+		{cluster.Reason{Code: cluster.ReasonBurst}, "its tenant holds its maximum"},
 	} {
 		if got := w.Reason(c.r); !strings.Contains(got, c.want) {
 			t.Errorf("%s\nis not in  %s", c.want, got)
@@ -109,15 +109,15 @@ func TestRights(t *testing.T) {
 		r    cluster.Reason
 		want string
 	}{
-		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "node", Chain: "rack", For: 7, Right: cluster.Opportunistic},
+		{cluster.Reason{Code: cluster.ReasonCells, Need: 8, Cell: "node", Chain: "rack", For: 7, Right: cluster.Opportunistic},
 			"no cell of type node (chain rack) is free; job #7 has one, lent to it; that lease is recalled, and this job starts when the GPUs are free"},
-		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "rack", Chain: "rack", For: 7, Right: cluster.Shared},
+		{cluster.Reason{Code: cluster.ReasonCells, Need: 8, Cell: "rack", Chain: "rack", For: 7, Right: cluster.Shared},
 			"no cell of type rack is free; job #7 has one, by its tenant's share; when that lease ends"},
-		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "rack", For: 7}, "job #7 has one, without a lease that could be ended; when that job ends, the cell is free"},
-		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "rack", Until: 1_800_000_000_000}, "is free; the next lease that could serve it ends at 2027-01-15 08:00:00"},
-		{cluster.Reason{Code: cluster.BecauseCells, Need: 8, Cell: "rack", Cut: true}, "no cell of type rack is free; its gang fits into cells in too many ways to try all, so there may be one"},
-		{cluster.Reason{Code: cluster.BecauseLost, Need: 8, Cell: "rack", Note: "n3 is down"}, "no cell of type rack is left, since hardware is bad: n3 is down; it can start when that is repaired"},
-		{cluster.Reason{Code: cluster.BecauseRecalled, Right: cluster.Opportunistic, For: 7}, "its GPUs were lent, and their owner needs them; they go to job #7"},
+		{cluster.Reason{Code: cluster.ReasonCells, Need: 8, Cell: "rack", For: 7}, "job #7 has one, without a lease that could be ended; when that job ends, the cell is free"},
+		{cluster.Reason{Code: cluster.ReasonCells, Need: 8, Cell: "rack", Until: 1_800_000_000_000}, "is free; the next lease that could serve it ends at 2027-01-15 08:00:00"},
+		{cluster.Reason{Code: cluster.ReasonCells, Need: 8, Cell: "rack", Cut: true}, "no cell of type rack is free; its gang fits into cells in too many ways to try all, so there may be one"},
+		{cluster.Reason{Code: cluster.ReasonLost, Need: 8, Cell: "rack", Note: "n3 is down"}, "no cell of type rack is left, since hardware is bad: n3 is down; it can start when that is repaired"},
+		{cluster.Reason{Code: cluster.ReasonRecalled, Right: cluster.Opportunistic, For: 7}, "its GPUs were lent, and their owner needs them; they go to job #7"},
 	} {
 		if got := w.Reason(c.r); !strings.Contains(got, c.want) {
 			t.Errorf("%s\nis not in  %s", c.want, got)

@@ -80,7 +80,7 @@ func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 		if err != nil {
 			return not("%s", firstLine(err))
 		}
-		held, letGo := daemon.Hold(ctx, connect.Seat(seat, s))
+		held, letGo := daemon.Hold(ctx, connect.Leadership(seat, s))
 		defer func() {
 			letGo()
 			if err := seat.Resign(context.WithoutCancel(ctx)); err != nil {
@@ -97,7 +97,7 @@ func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 func (b *Back) recall(ctx context.Context, s *store.Store) {
 	_, plan, err := s.Last(ctx)
 	if err == nil {
-		b.release.Memory = plan.Memory
+		b.release.Memory = plan.State
 		b.release.Of, _, err = s.Identity(ctx)
 	}
 	if err != nil {
@@ -200,7 +200,7 @@ func (b *Back) remember(ctx context.Context, anyway bool) error {
 
 // Living tells whether a seat's holder may still act. On this host it checks the process; for
 // other hosts it uses the last sign of life.
-func Living(seat *store.LastSeat) bool {
+func Living(seat *store.LastLeadership) bool {
 	if !seat.Renewed.Add(seat.Silent).Before(seat.Takeover) {
 		return false
 	}

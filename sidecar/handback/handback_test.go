@@ -36,7 +36,7 @@ func TestLiving(t *testing.T) {
 		{here + ":999999999", time.Second, false},
 		{here, time.Second, true},
 	} {
-		seat := &store.LastSeat{Holder: c.holder, Renewed: now, Takeover: now.Add(30 * time.Second), Silent: c.silent}
+		seat := &store.LastLeadership{Holder: c.holder, Renewed: now, Takeover: now.Add(30 * time.Second), Silent: c.silent}
 		if got := handback.Living(seat); got != c.want {
 			t.Errorf("%s, silent for %v: %v", c.holder, c.silent, got)
 		}

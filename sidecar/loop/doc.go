@@ -3,7 +3,7 @@
 // implementations of Cluster and Journal differ.
 //
 //	Observe          Remember            Decide            Commit, then Apply
-//	cluster ──► Sighting ──► Snapshot ──────────► Plan ──► journal ──► actions
-//	                            ▲                   │
-//	                            └───── Memory ◄─────┘
+//	cluster ──► Observation ──► Snapshot ──────────► Plan ──► journal ──► actions
+//	                               ▲                   │
+//	                               └───── State ◄──────┘
 package loop

@@ -11,7 +11,7 @@ type Cluster interface {
 	// Observe looks at the cluster. Everything up to since is known. If jobs may have come and
 	// gone unseen after it, Attempts is filled from the history. Observe fails rather than
 	// guesses: an error means that nothing may be concluded and nothing done.
-	Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error)
+	Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error)
 	// Apply carries out the actions in order and gives one outcome each. It never repeats a write
 	// whose result is unknown, and modifies no action.
 	Apply(ctx context.Context, actions []cluster.Action) []cluster.Outcome
@@ -20,7 +20,7 @@ type Cluster interface {
 // Journal is where rounds are written down before they are acted on.
 type Journal interface {
 	// Open gives the last committed memory; an empty one if there is none.
-	Open(ctx context.Context) (cluster.Memory, error)
+	Open(ctx context.Context) (cluster.State, error)
 	// Commit writes a round. If it returns nil the round survives a crash; if it fails none of
 	// the round does, and nothing may be acted on. A Refusal names the jobs that made it fail.
 	Commit(ctx context.Context, snap cluster.Snapshot, plan cluster.Plan) error

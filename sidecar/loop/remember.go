@@ -10,7 +10,7 @@ import (
 
 // Remember joins a sighting with the memory into the snapshot of one round. It fails if they
 // contradict each other: then nothing may be concluded.
-func Remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
+func Remember(m cluster.State, seen cluster.Observation, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
 	return new(desk).remember(m, seen, orders, rules, settings)
 }
 
@@ -23,7 +23,7 @@ type desk struct {
 	met     []bool
 }
 
-func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
+func (d *desk) remember(m cluster.State, seen cluster.Observation, orders []cluster.Override, rules Rules, settings cluster.Settings) (cluster.Snapshot, error) {
 	if back := m.Ledger.At.Sub(seen.Now); back > slack {
 		return cluster.Snapshot{}, fmt.Errorf("the books are ahead of the clock: the last round was at %s, it is %s now; rounds pause until that has passed, "+
 			"or after a wrong clock until `fairlease repair clock`", m.Ledger.At, seen.Now)
@@ -44,7 +44,7 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 		Tenants:  t.tenants(seen.Jobs, rules.Weights),
 		Attempts: seen.Attempts, NextKey: max(m.NextKey, 1),
 		Ledger: m.Ledger, Leases: m.Leases, Claims: m.Claims, Overrides: orders,
-		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, Parties: m.Parties, Division: m.Division,
+		Cells: rules.Cells, Lost: m.Lost, Lent: m.Lent, Parties: m.Parties, Allocation: m.Allocation,
 		Profiles: m.Profiles, Declared: rules.Profiles, Paces: m.Paces, Progress: seen.Progress,
 		Habits: m.Habits,
 	}
@@ -71,7 +71,7 @@ func (d *desk) remember(m cluster.Memory, seen cluster.Sighting, orders []cluste
 			k = len(s.Cases)
 			s.Cases = append(s.Cases, cluster.Case{Record: newRecord(j, s.NextKey)})
 			s.NextKey++
-			if sibling, ok := gated[j.ID.ID]; ok && j.Whole {
+			if sibling, ok := gated[j.ID.ID]; ok && j.UnsplitArray {
 				s.Cases[k].Record.Gate, s.Cases[k].Record.UserBegin = sibling.Gate, sibling.UserBegin
 			}
 		} else {
@@ -114,7 +114,7 @@ func gates(records []cluster.Record) map[int64]*cluster.Record {
 }
 
 // sortSighting sorts the cluster's lists, in copies: no order of arrival may reach a plan.
-func sortSighting(s *cluster.Sighting) {
+func sortSighting(s *cluster.Observation) {
 	s.Nodes = sorted(s.Nodes, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
 	s.Reservations = sorted(s.Reservations, func(a, b *cluster.Reservation) int { return cmp.Compare(a.Name, b.Name) })
 	s.Jobs = sorted(s.Jobs, func(a, b *cluster.Job) int { return a.ID.Compare(b.ID) })
@@ -240,7 +240,7 @@ func moved(r *cluster.Record, j *cluster.Job, now cluster.Instant) bool {
 
 // gone makes the case of a job that the cluster no longer lists.
 func gone(r cluster.Record) cluster.Case {
-	return cluster.Case{Gone: true, Record: r, Touch: cluster.Leave, TouchWhy: "no longer in Slurm",
+	return cluster.Case{Gone: true, Record: r, Control: cluster.Unmanaged, ControlWhy: "no longer in Slurm",
 		Job: cluster.Job{ID: r.ID, User: r.User, Account: r.Account, Name: r.Name, State: cluster.Done, Submit: r.Submit, Restarts: r.Restarts}}
 }
 

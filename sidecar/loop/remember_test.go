@@ -15,8 +15,8 @@ var (
 	settings   = cluster.Settings{Term: 15 * cluster.Minute, GateTTL: 10 * cluster.Minute}
 )
 
-func sight(now cluster.Instant, jobs ...cluster.Job) cluster.Sighting {
-	return cluster.Sighting{Now: now, Jobs: jobs,
+func sight(now cluster.Instant, jobs ...cluster.Job) cluster.Observation {
+	return cluster.Observation{Now: now, Jobs: jobs,
 		Nodes:    []cluster.Node{{Name: "n1", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}, Partitions: []string{"gpu"}}},
 		Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}}}
 }
@@ -30,10 +30,10 @@ func batch(id int64) cluster.Job {
 // observations.
 type history struct {
 	*testing.T
-	m cluster.Memory
+	m cluster.State
 }
 
-func (h *history) look(seen cluster.Sighting) cluster.Snapshot {
+func (h *history) look(seen cluster.Observation) cluster.Snapshot {
 	h.Helper()
 	s, err := Remember(h.m, seen, nil, everything, settings)
 	if err != nil {
@@ -49,7 +49,7 @@ func (h *history) look(seen cluster.Sighting) cluster.Snapshot {
 	return s
 }
 
-func (h *history) only(seen cluster.Sighting) *cluster.Record {
+func (h *history) only(seen cluster.Observation) *cluster.Record {
 	h.Helper()
 	s := h.look(seen)
 	if len(s.Cases) != 1 {
@@ -59,7 +59,7 @@ func (h *history) only(seen cluster.Sighting) *cluster.Record {
 }
 
 func TestAClockThatGoesBackIsAnErrorAndChangesNothing(t *testing.T) {
-	m := cluster.Memory{Round: 7, Ledger: cluster.Ledger{At: noon}}
+	m := cluster.State{Round: 7, Ledger: cluster.Ledger{At: noon}}
 	_, err := Remember(m, sight(noon.Add(-3*cluster.Second), batch(1)), nil, everything, settings)
 	if err == nil || !strings.Contains(err.Error(), "books are ahead of the clock") || !strings.Contains(err.Error(), "fairlease repair clock") {
 		t.Errorf("got %v, want what happened and what to do", err)
@@ -76,7 +76,7 @@ func TestAClusterWithoutGPUsIsAnError(t *testing.T) {
 	for name, nodes := range map[string][]cluster.Node{"no node": nil, "no GPU": {{Name: "n1", CPUs: 8}}} {
 		seen := sight(noon, batch(1))
 		seen.Nodes = nodes
-		if _, err := Remember(cluster.Memory{}, seen, nil, everything, settings); err == nil || !strings.Contains(err.Error(), "Gres") {
+		if _, err := Remember(cluster.State{}, seen, nil, everything, settings); err == nil || !strings.Contains(err.Error(), "Gres") {
 			t.Errorf("%s: got %v, want what to check", name, err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestAJobThatIsFirstSeenWhenItIsOverWaitedBefore(t *testing.T) {
 	for _, state := range []cluster.JobState{cluster.Done, cluster.Completing} {
 		j := batch(1)
 		j.State, j.Start, j.End = state, noon.Add(10*cluster.Second), noon.Add(20*cluster.Second)
-		s, err := Remember(cluster.Memory{Ledger: cluster.Ledger{At: noon}}, sight(noon.Add(30*cluster.Second), j), nil, everything, settings)
+		s, err := Remember(cluster.State{Ledger: cluster.Ledger{At: noon}}, sight(noon.Add(30*cluster.Second), j), nil, everything, settings)
 		if err != nil || len(s.Cases) != 1 || s.Cases[0].Record.State != cluster.Waiting {
 			t.Errorf("%s: %+v, %v", state, s.Cases, err)
 		}
@@ -262,7 +262,7 @@ func TestJobsThatCameAndWentUnseen(t *testing.T) {
 func TestSnapshotsAreSortedAndTheirInputIsNot(t *testing.T) {
 	seen := sight(noon, batch(3), batch(1), batch(2))
 	seen.Nodes = append(seen.Nodes, cluster.Node{Name: "m1", GPUs: []cluster.GPUs{{Model: "k80", Count: 1}}})
-	s, err := Remember(cluster.Memory{}, seen, nil, everything, settings)
+	s, err := Remember(cluster.State{}, seen, nil, everything, settings)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,9 +171,9 @@ func without(snap cluster.Snapshot, aside map[cluster.JobKey]string) cluster.Sna
 		}
 		j := &c.Job
 		gone[j.ID] = true
-		c.Touch, c.TouchWhy, c.Left = cluster.Leave, "is set aside: "+why, cluster.LeftAside
+		c.Control, c.ControlWhy, c.Left = cluster.Unmanaged, "is set aside: "+why, cluster.LeftAside
 		c.Job = cluster.Job{
-			ID: j.ID, Record: j.Record, Whole: j.Whole, Name: j.Name, User: j.User, UID: j.UID, Account: j.Account, QOS: j.QOS,
+			ID: j.ID, Record: j.Record, UnsplitArray: j.UnsplitArray, Name: j.Name, User: j.User, UID: j.UID, Account: j.Account, QOS: j.QOS,
 			Partitions: j.Partitions, State: j.State, Outcome: j.Outcome, Aside: why, Batch: j.Batch, Holds: j.Holds,
 			Submit: j.Submit, Start: j.Start, End: j.End, Suspend: j.Suspend, Restarts: j.Restarts,
 		}

@@ -30,7 +30,7 @@ func poisoned(t *testing.T, jobs int, breaks, refuses []int64) (b *bench, kept *
 	}
 	b.Decide = func(s cluster.Snapshot) cluster.Plan {
 		b.did = append(b.did, "decide")
-		p := cluster.Plan{Round: s.Round, At: s.Now, Memory: cluster.Memory{Round: s.Round, NextKey: s.NextKey, Ledger: cluster.Ledger{At: s.Now}}}
+		p := cluster.Plan{Round: s.Round, At: s.Now, State: cluster.State{Round: s.Round, NextKey: s.NextKey, Ledger: cluster.Ledger{At: s.Now}}}
 		for i := range s.Cases {
 			c := &s.Cases[i]
 			if !c.Gone && slices.Contains(breaks, c.Job.ID.ID) && c.Job.Aside == "" {
@@ -38,7 +38,7 @@ func poisoned(t *testing.T, jobs int, breaks, refuses []int64) (b *bench, kept *
 				_ = none[c.Job.ID.ID] // index out of range
 			}
 			c.Record.State = c.Job.State
-			p.Memory.Records = append(p.Memory.Records, c.Record)
+			p.State.Records = append(p.State.Records, c.Record)
 		}
 		return p
 	}
@@ -105,7 +105,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 			}
 			for i := range s.Cases {
 				c := &s.Cases[i]
-				if why, out := got[c.Job.ID.ID]; out != (c.Touch == cluster.Leave) || out && (c.TouchWhy != "is set aside: "+why || c.Job.Request.GPUs != 0 || c.Job.User != "alice") {
+				if why, out := got[c.Job.ID.ID]; out != (c.Control == cluster.Unmanaged) || out && (c.ControlWhy != "is set aside: "+why || c.Job.Request.GPUs != 0 || c.Job.User != "alice") {
 					t.Errorf("%+v", c)
 				}
 			}

@@ -73,17 +73,17 @@ func (r *Rules) Acting() []string {
 // is charged.
 func (r *Rules) touch(c *cluster.Case) {
 	j := &c.Job
-	c.Left, c.TouchWhy = r.leave(j, c.Record.Tenant)
+	c.Left, c.ControlWhy = r.leave(j, c.Record.Tenant)
 	c.Record.Uncharged = c.Left == cluster.LeftOptOut && r.OptOut == LeaveAlone
 	switch {
-	case c.TouchWhy != "":
-		c.Touch = cluster.Leave
+	case c.ControlWhy != "":
+		c.Control = cluster.Unmanaged
 	case !overlap(j.Partitions, r.Acting()):
-		c.Touch, c.TouchWhy = cluster.Watch, fmt.Sprintf("mode %s: decisions are recorded, not carried out", r.Mode)
+		c.Control, c.ControlWhy = cluster.ObserveOnly, fmt.Sprintf("mode %s: decisions are recorded, not carried out", r.Mode)
 	case !j.Requeueable:
-		c.Touch, c.TouchWhy = cluster.Keep, "submitted with --no-requeue: never reclaimed"
+		c.Control, c.ControlWhy = cluster.NoReclaim, "submitted with --no-requeue: never reclaimed"
 	default:
-		c.Touch = cluster.Act
+		c.Control = cluster.FullControl
 	}
 }
 

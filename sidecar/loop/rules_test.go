@@ -13,35 +13,35 @@ func TestWhomWeMayTouch(t *testing.T) {
 		name string
 		job  func(*cluster.Job)
 		rule func(*Rules)
-		want cluster.Touch
+		want cluster.Control
 		why  string
 	}{
-		{"an ordinary batch job", nil, nil, cluster.Act, ""},
-		{"--no-requeue: granted, never reclaimed", func(j *cluster.Job) { j.Requeueable = false }, nil, cluster.Keep, "--no-requeue"},
-		{"observe mode", nil, func(r *Rules) { r.Mode = Observe }, cluster.Watch, "mode observe"},
-		{"no mode is observe", nil, func(r *Rules) { r.Mode = "" }, cluster.Watch, "recorded"},
-		{"canary: another partition", nil, func(r *Rules) { r.Mode, r.Canary = Canary, []string{"test"} }, cluster.Watch, "mode canary"},
-		{"canary: its partition", nil, func(r *Rules) { r.Mode, r.Canary = Canary, []string{"gpu"} }, cluster.Act, ""},
+		{"an ordinary batch job", nil, nil, cluster.FullControl, ""},
+		{"--no-requeue: granted, never reclaimed", func(j *cluster.Job) { j.Requeueable = false }, nil, cluster.NoReclaim, "--no-requeue"},
+		{"observe mode", nil, func(r *Rules) { r.Mode = Observe }, cluster.ObserveOnly, "mode observe"},
+		{"no mode is observe", nil, func(r *Rules) { r.Mode = "" }, cluster.ObserveOnly, "recorded"},
+		{"canary: another partition", nil, func(r *Rules) { r.Mode, r.Canary = Canary, []string{"test"} }, cluster.ObserveOnly, "mode canary"},
+		{"canary: its partition", nil, func(r *Rules) { r.Mode, r.Canary = Canary, []string{"gpu"} }, cluster.FullControl, ""},
 		{"canary: one of its partitions", func(j *cluster.Job) { j.Partitions = []string{"test", "gpu"} },
-			func(r *Rules) { r.Mode, r.Canary = Canary, []string{"test"} }, cluster.Act, ""},
-		{"observe comes before no-requeue", func(j *cluster.Job) { j.Requeueable = false }, func(r *Rules) { r.Mode = Observe }, cluster.Watch, "mode observe"},
-		{"no GPUs", func(j *cluster.Job) { j.Request.GPUs = 0 }, nil, cluster.Leave, "no GPUs"},
+			func(r *Rules) { r.Mode, r.Canary = Canary, []string{"test"} }, cluster.FullControl, ""},
+		{"observe comes before no-requeue", func(j *cluster.Job) { j.Requeueable = false }, func(r *Rules) { r.Mode = Observe }, cluster.ObserveOnly, "mode observe"},
+		{"no GPUs", func(j *cluster.Job) { j.Request.GPUs = 0 }, nil, cluster.Unmanaged, "no GPUs"},
 		{"a shard of a GPU is held, none asked for", func(j *cluster.Job) {
 			j.Request.GPUs, j.Holds = 0, []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}
-		}, nil, cluster.Act, ""},
-		{"interactive", func(j *cluster.Job) { j.Batch = false }, nil, cluster.Leave, "interactive"},
-		{"heterogeneous", func(j *cluster.Job) { j.Het = true }, nil, cluster.Leave, "heterogeneous"},
-		{"an account that is in no tree", func(j *cluster.Job) { j.Account = "unknown" }, nil, cluster.Leave, `"unknown" belongs to no tenant`},
-		{"another partition", func(j *cluster.Job) { j.Partitions = []string{"cpu"} }, nil, cluster.Leave, "partition cpu"},
-		{"a QOS that is not managed", func(j *cluster.Job) { j.QOS = "debug" }, func(r *Rules) { r.QOS = []string{"normal"} }, cluster.Leave, "QOS debug"},
-		{"an excluded account", nil, func(r *Rules) { r.ExcludeAccounts = []string{"nlp"} }, cluster.Leave, "account nlp"},
-		{"an excluded user", nil, func(r *Rules) { r.ExcludeUsers = []string{"alice"} }, cluster.Leave, "user alice"},
-		{"an excluded QOS", func(j *cluster.Job) { j.QOS = "debug" }, func(r *Rules) { r.ExcludeQOS = []string{"debug"} }, cluster.Leave, "QOS debug"},
-		{"a reservation of somebody's", func(j *cluster.Job) { j.Reservation = "course" }, nil, cluster.Leave, "reservation course"},
-		{"a reservation of ours", func(j *cluster.Job) { j.Reservation = cluster.ReservationPrefix + "7_1" }, nil, cluster.Act, ""},
-		{"a request that we cannot place", func(j *cluster.Job) { j.Request.Unplaceable = "gpus-per-socket" }, nil, cluster.Leave, "gpus-per-socket"},
-		{"a constraint that we cannot place", func(j *cluster.Job) { j.Request.Features = "[rack1|rack2]" }, nil, cluster.Leave, "[rack1|rack2]"},
-		{"a constraint that we can", func(j *cluster.Job) { j.Request.Features = "ib&nvme|tape" }, nil, cluster.Act, ""},
+		}, nil, cluster.FullControl, ""},
+		{"interactive", func(j *cluster.Job) { j.Batch = false }, nil, cluster.Unmanaged, "interactive"},
+		{"heterogeneous", func(j *cluster.Job) { j.Het = true }, nil, cluster.Unmanaged, "heterogeneous"},
+		{"an account that is in no tree", func(j *cluster.Job) { j.Account = "unknown" }, nil, cluster.Unmanaged, `"unknown" belongs to no tenant`},
+		{"another partition", func(j *cluster.Job) { j.Partitions = []string{"cpu"} }, nil, cluster.Unmanaged, "partition cpu"},
+		{"a QOS that is not managed", func(j *cluster.Job) { j.QOS = "debug" }, func(r *Rules) { r.QOS = []string{"normal"} }, cluster.Unmanaged, "QOS debug"},
+		{"an excluded account", nil, func(r *Rules) { r.ExcludeAccounts = []string{"nlp"} }, cluster.Unmanaged, "account nlp"},
+		{"an excluded user", nil, func(r *Rules) { r.ExcludeUsers = []string{"alice"} }, cluster.Unmanaged, "user alice"},
+		{"an excluded QOS", func(j *cluster.Job) { j.QOS = "debug" }, func(r *Rules) { r.ExcludeQOS = []string{"debug"} }, cluster.Unmanaged, "QOS debug"},
+		{"a reservation of somebody's", func(j *cluster.Job) { j.Reservation = "course" }, nil, cluster.Unmanaged, "reservation course"},
+		{"a reservation of ours", func(j *cluster.Job) { j.Reservation = cluster.ReservationPrefix + "7_1" }, nil, cluster.FullControl, ""},
+		{"a request that we cannot place", func(j *cluster.Job) { j.Request.Unplaceable = "gpus-per-socket" }, nil, cluster.Unmanaged, "gpus-per-socket"},
+		{"a constraint that we cannot place", func(j *cluster.Job) { j.Request.Features = "[rack1|rack2]" }, nil, cluster.Unmanaged, "[rack1|rack2]"},
+		{"a constraint that we can", func(j *cluster.Job) { j.Request.Features = "ib&nvme|tape" }, nil, cluster.FullControl, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j, r := batch(1), everything
@@ -53,8 +53,8 @@ func TestWhomWeMayTouch(t *testing.T) {
 			}
 			x := cluster.Case{Job: j, Record: cluster.Record{Tenant: growTree(sight(noon).Accounts, 1).tenant(j.Account)}}
 			r.touch(&x)
-			if x.Touch != c.want || !strings.Contains(x.TouchWhy, c.why) || (x.TouchWhy == "") != (c.why == "") {
-				t.Errorf("%s (%s), want %s (%s)", x.Touch, x.TouchWhy, c.want, c.why)
+			if x.Control != c.want || !strings.Contains(x.ControlWhy, c.why) || (x.ControlWhy == "") != (c.why == "") {
+				t.Errorf("%s (%s), want %s (%s)", x.Control, x.ControlWhy, c.want, c.why)
 			}
 		})
 	}
@@ -87,8 +87,8 @@ func TestWhoPaysForJobsThatAreLeftAlone(t *testing.T) {
 			x.Record.Uncharged = true // by the earlier setting
 			r.touch(&x)
 			free := optOut == LeaveAlone && c.left == cluster.LeftOptOut
-			if x.Left != c.left || x.Record.Uncharged != free || strings.Contains(x.TouchWhy, "charged to nobody") != free {
-				t.Errorf("%s, opt_out %q: left for %q (%s), uncharged %v; want %q, %v", c.name, optOut, x.Left, x.TouchWhy, x.Record.Uncharged, c.left, free)
+			if x.Left != c.left || x.Record.Uncharged != free || strings.Contains(x.ControlWhy, "charged to nobody") != free {
+				t.Errorf("%s, opt_out %q: left for %q (%s), uncharged %v; want %q, %v", c.name, optOut, x.Left, x.ControlWhy, x.Record.Uncharged, c.left, free)
 			}
 		}
 	}

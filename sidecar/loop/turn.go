@@ -20,7 +20,7 @@ type Loop struct {
 	Decide func(cluster.Snapshot) cluster.Plan
 	// Divide answers a plan's question, which is its only input; nil = questions stay unanswered.
 	// With Beside it runs beside the rounds, in its own goroutine, one question at a time.
-	Divide func(cluster.Question) cluster.Division
+	Divide func(cluster.AllocationRequest) cluster.Allocation
 	Beside bool
 	// Configure gives the rules and settings in force. Every turn calls it. Its lists are never
 	// modified afterwards, only replaced.
@@ -34,7 +34,7 @@ type Loop struct {
 
 	aside  map[cluster.JobKey]string // jobs that are set aside, and why
 	desk   desk
-	memory cluster.Memory
+	memory cluster.State
 	opened bool
 	roll   []cluster.Member   // of tenants, as in the journal; nil = unknown
 	next   cluster.Instant    // of the last plan
@@ -47,7 +47,7 @@ type Loop struct {
 
 // answered is the result of a question.
 type answered struct {
-	cluster.Division
+	cluster.Allocation
 	broke string // panic and place; "" = none
 }
 
@@ -118,9 +118,9 @@ func (l *Loop) Turn(ctx context.Context) (Report, error) {
 		l.opened = false // memory and journal may differ
 		return Report{}, fmt.Errorf("%w: commit round %d: %w", ErrJournal, plan.Round, err)
 	}
-	l.memory, l.next, l.was, l.heard = plan.Memory, plan.Next, now, nil
-	if plan.Question != nil && l.Divide != nil {
-		l.ask(*plan.Question)
+	l.memory, l.next, l.was, l.heard = plan.State, plan.Next, now, nil
+	if plan.AllocationRequest != nil && l.Divide != nil {
+		l.ask(*plan.AllocationRequest)
 	}
 	// Act.
 	outcomes := l.act(ctx, plan.Actions)
@@ -159,7 +159,7 @@ func (l *Loop) enrol(ctx context.Context, accounts []cluster.Member) error {
 
 // ask starts answering a question. While another is pending, it does nothing: the question will
 // be asked again.
-func (l *Loop) ask(q cluster.Question) {
+func (l *Loop) ask(q cluster.AllocationRequest) {
 	switch {
 	case !l.Beside && l.Keep == nil:
 		d := l.Divide(q)
@@ -169,7 +169,7 @@ func (l *Loop) ask(q cluster.Question) {
 	case !l.Beside:
 		a := attempt(l.Divide, q)
 		l.broke = cmp.Or(a.broke, l.broke)
-		l.learn(a.Division)
+		l.learn(a.Allocation)
 		return
 	}
 	if l.answer == nil {
@@ -180,15 +180,15 @@ func (l *Loop) ask(q cluster.Question) {
 }
 
 // attempt answers a question. If the policy panics, all tenants get weighted shares.
-func attempt(divide func(cluster.Question) cluster.Division, q cluster.Question) (a answered) {
+func attempt(divide func(cluster.AllocationRequest) cluster.Allocation, q cluster.AllocationRequest) (a answered) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			a.Division = cluster.Division{Policy: q.Policy, Digest: q.Digest, NextTrade: q.NextTrade, Why: fmt.Sprintf("the policy broke down: %v", cause)}
+			a.Allocation = cluster.Allocation{Policy: q.Policy, Digest: q.Digest, NextTrade: q.NextTrade, Why: fmt.Sprintf("the policy broke down: %v", cause)}
 			a.broke = fmt.Sprintf("%v\n%s", cause, debug.Stack())
 		}
 		a.At = q.At
 	}()
-	return answered{Division: divide(q)}
+	return answered{Allocation: divide(q)}
 }
 
 // hear takes the answer, if there is one.
@@ -197,7 +197,7 @@ func (l *Loop) hear() {
 	case a := <-l.answer:
 		l.answer = nil
 		l.broke = cmp.Or(a.broke, l.broke)
-		l.learn(a.Division)
+		l.learn(a.Allocation)
 	default:
 	}
 }
@@ -211,8 +211,8 @@ func (l *Loop) waits(now cluster.Instant) cluster.Span {
 }
 
 // learn replaces the last division. That is news to the next round.
-func (l *Loop) learn(d cluster.Division) {
-	l.memory.Division, l.was, l.next = &d, nil, l.memory.Ledger.At
+func (l *Loop) learn(d cluster.Allocation) {
+	l.memory.Allocation, l.was, l.next = &d, nil, l.memory.Ledger.At
 }
 
 // saved tells whether a job has reported a save: just after it is the time to stop the job.
@@ -288,7 +288,7 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 	outcomes := make([]cluster.Outcome, len(actions))
 	withheld := 0
 	for i := range actions {
-		if actions[i].Withheld {
+		if actions[i].Suppressed {
 			outcomes[i] = cluster.Outcome{Skipped: true, Error: "withheld: not acting on this partition"}
 			withheld++
 		}
@@ -300,7 +300,7 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 	var todo []cluster.Action
 	var at []int
 	for i := range actions {
-		if !actions[i].Withheld {
+		if !actions[i].Suppressed {
 			todo, at = append(todo, actions[i]), append(at, i)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // bench is a Loop that records all calls in order; errs makes the step of that name fail.
 type bench struct {
 	Loop
-	seen    cluster.Sighting
+	seen    cluster.Observation
 	rules   Rules
 	plan    cluster.Plan // result of Decide, except for the round
 	orders  []cluster.Override
@@ -24,7 +24,7 @@ type bench struct {
 	did     []string
 	applied []cluster.Action
 	settled []cluster.Outcome
-	kept    cluster.Memory // last committed
+	kept    cluster.State // last committed
 	rolls   [][]cluster.Member
 }
 
@@ -34,7 +34,7 @@ func newBench() *bench {
 		b.did = append(b.did, "decide")
 		p := b.plan
 		p.Round, p.At = s.Round, s.Now
-		p.Memory.Round, p.Memory.Ledger.At = s.Round, s.Now
+		p.State.Round, p.State.Ledger.At = s.Round, s.Now
 		return p
 	}, Configure: func() (Rules, cluster.Settings) { return b.rules, settings }}
 	return b
@@ -45,7 +45,7 @@ func (b *bench) step(name string) error {
 	return b.errs[name]
 }
 
-func (b *bench) Observe(context.Context, cluster.Instant) (cluster.Sighting, error) {
+func (b *bench) Observe(context.Context, cluster.Instant) (cluster.Observation, error) {
 	return b.seen, b.step("observe")
 }
 
@@ -59,13 +59,13 @@ func (b *bench) Apply(_ context.Context, actions []cluster.Action) []cluster.Out
 	return out
 }
 
-func (b *bench) Open(context.Context) (cluster.Memory, error) { return b.kept, b.step("open") }
+func (b *bench) Open(context.Context) (cluster.State, error) { return b.kept, b.step("open") }
 
 func (b *bench) Commit(_ context.Context, _ cluster.Snapshot, plan cluster.Plan) error {
 	if err := b.step("commit"); err != nil {
 		return err
 	}
-	b.kept = plan.Memory
+	b.kept = plan.State
 	return nil
 }
 
@@ -93,7 +93,7 @@ func (b *bench) turn(t *testing.T) (Report, string, error) {
 
 func TestATurn(t *testing.T) {
 	b := newBench()
-	b.plan.Actions = []cluster.Action{{Verb: cluster.Gate, Job: 1}, {Verb: cluster.Grant, Job: 2, Withheld: true}, {Verb: cluster.Gate, Job: 3}}
+	b.plan.Actions = []cluster.Action{{Verb: cluster.Gate, Job: 1}, {Verb: cluster.Grant, Job: 2, Suppressed: true}, {Verb: cluster.Gate, Job: 3}}
 	r, did, err := b.turn(t)
 	if err != nil || did != "open observe overrides decide commit apply settle" {
 		t.Fatalf("did %q (%v): a plan is written down before it is acted on", did, err)
@@ -142,8 +142,8 @@ func TestUsersOfTenants(t *testing.T) {
 // begins only after the grant. The next decision knows these times, unless the action failed.
 func TestARequeueAndAGrantAreRememberedByTheirTime(t *testing.T) {
 	b := newBench()
-	b.plan.Actions = []cluster.Action{{Verb: cluster.Reclaim, Job: 3}, {Verb: cluster.Gate, Job: 2}, {Verb: cluster.Reclaim, Job: 1, Withheld: true}, {Verb: cluster.Grant, Job: 4}}
-	b.plan.Memory.Records = []cluster.Record{{Key: 1}, {Key: 2}, {Key: 3}, {Key: 4}}
+	b.plan.Actions = []cluster.Action{{Verb: cluster.Reclaim, Job: 3}, {Verb: cluster.Gate, Job: 2}, {Verb: cluster.Reclaim, Job: 1, Suppressed: true}, {Verb: cluster.Grant, Job: 4}}
+	b.plan.State.Records = []cluster.Record{{Key: 1}, {Key: 2}, {Key: 3}, {Key: 4}}
 	if _, _, err := b.turn(t); err != nil {
 		t.Fatal(err)
 	}
@@ -273,16 +273,18 @@ func TestATurnRefusesWhatCannotBeTrue(t *testing.T) {
 // A plan's question is answered before the next round, which is not quiet for that reason alone.
 func TestAQuestionIsAnswered(t *testing.T) {
 	b := newBench()
-	b.plan.Question = &cluster.Question{Policy: "p", Digest: "1"}
-	b.Divide = func(q cluster.Question) cluster.Division { return cluster.Division{Policy: q.Policy, Digest: q.Digest} }
+	b.plan.AllocationRequest = &cluster.AllocationRequest{Policy: "p", Digest: "1"}
+	b.Divide = func(q cluster.AllocationRequest) cluster.Allocation {
+		return cluster.Allocation{Policy: q.Policy, Digest: q.Digest}
+	}
 	b.turn(t)
-	b.seen.Unchanged, b.plan.Question = true, nil
-	var known *cluster.Division
+	b.seen.Unchanged, b.plan.AllocationRequest = true, nil
+	var known *cluster.Allocation
 	decide := b.Decide
 	b.Decide = func(s cluster.Snapshot) cluster.Plan {
-		known = s.Division
+		known = s.Allocation
 		p := decide(s)
-		p.Memory.Division = s.Division
+		p.State.Allocation = s.Allocation
 		return p
 	}
 	if r, _, _ := b.turn(t); r.Quiet || known == nil || known.Digest != "1" {
@@ -299,19 +301,19 @@ func TestAnAnswerBesideTheRounds(t *testing.T) {
 	b := newBench()
 	asked, answer := make(chan string, 9), make(chan struct{})
 	b.Beside = true
-	b.Divide = func(q cluster.Question) cluster.Division {
+	b.Divide = func(q cluster.AllocationRequest) cluster.Allocation {
 		asked <- q.Digest
 		<-answer
-		return cluster.Division{Digest: q.Digest}
+		return cluster.Allocation{Digest: q.Digest}
 	}
-	b.plan.Question = &cluster.Question{Digest: "1"}
+	b.plan.AllocationRequest = &cluster.AllocationRequest{Digest: "1"}
 	b.turn(t)
-	b.plan.Question = &cluster.Question{Digest: "2"}
+	b.plan.AllocationRequest = &cluster.AllocationRequest{Digest: "2"}
 	b.turn(t)
 	if got := <-asked; got != "1" {
 		t.Errorf("asked %s first", got)
 	}
-	if b.memory.Division != nil {
+	if b.memory.Allocation != nil {
 		t.Error("there is an answer before it was given")
 	}
 	close(answer)
@@ -334,16 +336,16 @@ func TestAnAnswerBesideTheRounds(t *testing.T) {
 func TestAnAnswerThatBreaksDown(t *testing.T) {
 	b := newBench()
 	b.Beside = true
-	b.Divide = func(cluster.Question) cluster.Division { panic("no such pivot") }
-	b.plan.Question = &cluster.Question{Policy: "p", Digest: "1", At: noon, NextTrade: 7}
+	b.Divide = func(cluster.AllocationRequest) cluster.Allocation { panic("no such pivot") }
+	b.plan.AllocationRequest = &cluster.AllocationRequest{Policy: "p", Digest: "1", At: noon, NextTrade: 7}
 	b.turn(t)
 	a := <-b.answer // as the next turn will receive it
 	b.answer <- a
-	b.plan.Question = nil
+	b.plan.AllocationRequest = nil
 	r, _, err := b.turn(t)
-	want := cluster.Division{Policy: "p", Digest: "1", At: noon, NextTrade: 7, Why: "the policy broke down: no such pivot"}
-	if err != nil || !reflect.DeepEqual(a.Division, want) {
-		t.Errorf("it answers %+v (%v), want %+v", a.Division, err, want)
+	want := cluster.Allocation{Policy: "p", Digest: "1", At: noon, NextTrade: 7, Why: "the policy broke down: no such pivot"}
+	if err != nil || !reflect.DeepEqual(a.Allocation, want) {
+		t.Errorf("it answers %+v (%v), want %+v", a.Allocation, err, want)
 	}
 	if !strings.Contains(r.Broke, "no such pivot") || !strings.Contains(r.Broke, "TestAnAnswerThatBreaksDown") {
 		t.Errorf("of it the turn reports %q, want what and where", r.Broke)
@@ -358,8 +360,8 @@ func TestAnAnswerThatIsLate(t *testing.T) {
 	b := newBench()
 	answer := make(chan struct{})
 	b.Beside = true
-	b.Divide = func(q cluster.Question) cluster.Division { <-answer; return cluster.Division{} }
-	b.plan.Question, b.seen.Unchanged = &cluster.Question{Digest: "1", At: noon}, true
+	b.Divide = func(q cluster.AllocationRequest) cluster.Allocation { <-answer; return cluster.Allocation{} }
+	b.plan.AllocationRequest, b.seen.Unchanged = &cluster.AllocationRequest{Digest: "1", At: noon}, true
 	waits := func(want cluster.Span) {
 		t.Helper()
 		if r, did, _ := b.turn(t); r.Waits != want {
@@ -368,7 +370,7 @@ func TestAnAnswerThatIsLate(t *testing.T) {
 	}
 	b.plan.Next = noon.Add(cluster.Hour)
 	waits(0)
-	b.plan.Question = nil
+	b.plan.AllocationRequest = nil
 	b.seen.Now = noon.Add(cluster.Minute)
 	waits(cluster.Minute)
 	close(answer)

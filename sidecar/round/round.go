@@ -60,9 +60,9 @@ func Preview(ctx context.Context, cfg *config.Config, p *view.Page, audit bool) 
 func LookAhead(snap *cluster.Snapshot, plan *cluster.Plan, audit bool) *view.Ahead {
 	a := &view.Ahead{Plan: *plan, Due: plan.Tenants}
 	next := *snap
-	if plan.Question != nil {
-		d := engine.Divide(*plan.Question)
-		a.Answer, next.Division = &d, &d
+	if plan.AllocationRequest != nil {
+		d := engine.Divide(*plan.AllocationRequest)
+		a.Answer, next.Allocation = &d, &d
 		a.Due = engine.Decide(next).Tenants
 	}
 	if audit {

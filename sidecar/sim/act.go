@@ -52,7 +52,7 @@ func (v *Virtual) change(j *work, a *cluster.Action) error {
 		if v.holders[a.Reservation] == 0 {
 			v.unreserve(a.Reservation)
 		}
-	case cluster.Gate, cluster.TakeBack, cluster.Open, cluster.Grant:
+	case cluster.Gate, cluster.RevokeGrant, cluster.Open, cluster.Grant:
 		if j.job.State != cluster.Waiting {
 			return fmt.Errorf("job %s is no longer pending", a.ID)
 		}
@@ -86,7 +86,7 @@ func (v *Virtual) notify(j *work, a *cluster.Action) {
 	if j.job.State != cluster.Running {
 		return
 	}
-	j.progress = j.pace.notice(j.pace.walk(j.progress, v.now), a.Because.Until)
+	j.progress = j.pace.notice(j.pace.walk(j.progress, v.now), a.Reason.Until)
 	v.plan(j)
 }
 

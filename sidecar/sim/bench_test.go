@@ -74,7 +74,7 @@ type meter struct {
 
 func (m *meter) since(what string, begin time.Time) { m.spent[what] += time.Since(begin) }
 
-func (m *meter) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (m *meter) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	defer m.since("observe", time.Now())
 	return m.Virtual.Observe(ctx, since)
 }

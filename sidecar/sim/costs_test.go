@@ -117,7 +117,7 @@ func TestWhatAReclaimCosts(t *testing.T) {
 			s := onStage(t)
 			id := s.Submit(work(20*minute, func(w *sim.Work) { w.Saves, w.Every = c.saves, c.every }))
 			s.at(14 * minute)
-			s.do(cluster.Action{Verb: cluster.Notify, ID: id, Because: cluster.Reason{Until: start.Add(15 * minute)}})
+			s.do(cluster.Action{Verb: cluster.Notify, ID: id, Reason: cluster.Reason{Until: start.Add(15 * minute)}})
 			s.at(15 * minute)
 			s.reclaim(id)
 			s.at(hour)
@@ -151,7 +151,7 @@ func TestASaveAfterTheRequeue(t *testing.T) {
 	s := onStage(t)
 	id := s.Submit(work(20*minute, func(w *sim.Work) { w.Saves = sim.AtEnd }))
 	s.at(14 * minute)
-	s.do(cluster.Action{Verb: cluster.Notify, ID: id, Because: cluster.Reason{Until: start.Add(15 * minute)}})
+	s.do(cluster.Action{Verb: cluster.Notify, ID: id, Reason: cluster.Reason{Until: start.Add(15 * minute)}})
 	s.at(span(14, 57))
 	s.Requeue(id) // by another user, too early
 	s.at(hour)

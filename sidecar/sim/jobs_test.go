@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-func (s *stage) look() cluster.Sighting {
+func (s *stage) look() cluster.Observation {
 	s.t.Helper()
 	seen, err := s.Observe(context.Background(), 0)
 	if err != nil {
@@ -128,21 +128,21 @@ func TestAnArrayIsOneRecord(t *testing.T) {
 	s := onStage(t)
 	ids := s.SubmitArray(work(hour, func(w *sim.Work) { w.Begin = start.Add(hour) }), 4)
 	base := ids[0].ID
-	record := func(i int) (int64, bool) { j := s.Job(ids[i]); return j.Record, j.Whole }
+	record := func(i int) (int64, bool) { j := s.Job(ids[i]); return j.Record, j.UnsplitArray }
 	for i := range ids {
 		if r, whole := record(i); r != base || !whole {
 			t.Errorf("task %d has record %d, whole %t", i, r, whole)
 		}
 	}
 	until := start.Add(2 * hour)
-	s.do(cluster.Action{Verb: cluster.Gate, ID: ids[0], Record: base, Whole: true, Array: true, Until: until})
+	s.do(cluster.Action{Verb: cluster.Gate, ID: ids[0], Record: base, UnsplitArray: true, Array: true, Until: until})
 	for i := range ids {
 		if s.Job(ids[i]).Eligible != until {
 			t.Errorf("task %d has not moved with the gate of its array", i)
 		}
 	}
-	s.do(cluster.Action{Verb: cluster.Grant, ID: ids[1], Record: base, Whole: true, Nodes: []string{"n01"}})
-	s.do(cluster.Action{Verb: cluster.Gate, ID: ids[2], Record: base, Whole: true, Until: until.Add(hour)})
+	s.do(cluster.Action{Verb: cluster.Grant, ID: ids[1], Record: base, UnsplitArray: true, Nodes: []string{"n01"}})
+	s.do(cluster.Action{Verb: cluster.Gate, ID: ids[2], Record: base, UnsplitArray: true, Until: until.Add(hour)})
 	one, _ := record(1)
 	two, _ := record(2)
 	if _, whole := record(1); whole || one == base || one == two || two == base || s.Job(ids[1]).State != cluster.Running {
@@ -151,7 +151,7 @@ func TestAnArrayIsOneRecord(t *testing.T) {
 	if r, whole := record(0); r != base || !whole || s.Job(ids[0]).Eligible != until || s.Job(ids[2]).Eligible != until.Add(hour) {
 		t.Errorf("the others: %+v", s.Job(ids[0]))
 	}
-	s.do(cluster.Action{Verb: cluster.Open, ID: ids[3], Record: base, Whole: true, Array: true})
+	s.do(cluster.Action{Verb: cluster.Open, ID: ids[3], Record: base, UnsplitArray: true, Array: true})
 	s.Advance(s.Now())
 	for _, i := range []int{0, 3} {
 		if s.Job(ids[i]).State != cluster.Running {

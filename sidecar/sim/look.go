@@ -70,11 +70,11 @@ func (v *Virtual) unlist() {
 }
 
 // Observe implements loop.Cluster.
-func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (v *Virtual) Observe(_ context.Context, since cluster.Instant) (cluster.Observation, error) {
 	v.Advance(v.now)
 	v.list.refresh()
 	v.unlist()
-	s := cluster.Sighting{Now: v.now, Cluster: "virtual", Nodes: v.nodes, Partitions: v.partitions, Accounts: v.accounts,
+	s := cluster.Observation{Now: v.now, Cluster: "virtual", Nodes: v.nodes, Partitions: v.partitions, Accounts: v.accounts,
 		Reservations: v.reservations, Jobs: v.list.rows, Unchanged: !v.changed}
 	if v.License > 0 {
 		s.License = cluster.License{Name: "fairlease", Total: v.License}

@@ -14,7 +14,7 @@ type Memory struct {
 	// Trust avoids copies: the caller must not modify what it committed.
 	Trust bool
 
-	last   cluster.Memory
+	last   cluster.State
 	orders []cluster.Override
 }
 
@@ -22,7 +22,7 @@ type Memory struct {
 func NewMemory() *Memory { return &Memory{} }
 
 // Open gives back the memory of the newest round; an empty one if there is none.
-func (m *Memory) Open(ctx context.Context) (cluster.Memory, error) {
+func (m *Memory) Open(ctx context.Context) (cluster.State, error) {
 	return apart(m.last), ctx.Err()
 }
 
@@ -35,9 +35,9 @@ func (m *Memory) Commit(ctx context.Context, _ cluster.Snapshot, plan cluster.Pl
 	if plan.Round <= m.last.Round {
 		return fmt.Errorf("round %d cannot be written down: round %d is", plan.Round, m.last.Round)
 	}
-	m.last = plan.Memory
+	m.last = plan.State
 	if !m.Trust {
-		m.last = apart(plan.Memory)
+		m.last = apart(plan.State)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (m *Memory) Order(o cluster.Override) int64 {
 }
 
 // apart gives a copy of a memory with its own lists: the caller may modify the other one.
-func apart(m cluster.Memory) cluster.Memory {
+func apart(m cluster.State) cluster.State {
 	m.Records = slices.Clone(m.Records)
 	m.Leases = slices.Clone(m.Leases)
 	m.Claims = slices.Clone(m.Claims)

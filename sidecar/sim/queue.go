@@ -78,8 +78,8 @@ func (v *Virtual) schedule() {
 		j.fresh = false
 		if holds := v.fit(j); holds != nil {
 			v.start(j, holds)
-		} else if j.job.Because != "Resources" {
-			j.job.Because = "Resources"
+		} else if j.job.PendingReason != "Resources" {
+			j.job.PendingReason = "Resources"
 			v.touch(j)
 			v.changed = true
 		}

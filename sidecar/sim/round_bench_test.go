@@ -42,8 +42,8 @@ func BenchmarkRound(b *testing.B) {
 type round struct {
 	ctx    context.Context
 	world  *simtest.World
-	memory cluster.Memory
-	seen   cluster.Sighting
+	memory cluster.State
+	seen   cluster.Observation
 	snap   cluster.Snapshot
 	plan   cluster.Plan
 }

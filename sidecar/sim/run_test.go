@@ -45,7 +45,7 @@ type watched struct {
 	looks *int
 }
 
-func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (w watched) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	*w.looks++
 	return w.Virtual.Observe(ctx, since)
 }
@@ -80,7 +80,7 @@ func TestARunIsFed(t *testing.T) {
 	if err != nil || done != 5 || !v.Drained() || v.Now() > start.Add(9*hour) {
 		t.Errorf("%d of 5 jobs done, at %s: %v", done, v.Now(), err)
 	}
-	if got := last.Plan.Memory.Ledger.Tenants[0].Alloc; got != cluster.Times(1, 5*90*minute) {
+	if got := last.Plan.State.Ledger.Tenants[0].Alloc; got != cluster.Times(1, 5*90*minute) {
 		t.Errorf("the books end at %d GPU-ms, want all five jobs in them", got)
 	}
 	gone, cancel := context.WithCancel(context.Background())
@@ -185,8 +185,8 @@ func live(t *testing.T, seed uint64, lend bool, most cluster.Span) *week {
 	defer v.Feed(w.arrivals(seed, weekJobs()))()
 	err := sim.Run(context.Background(), v, l, 30*second, start.Add(most), func(r loop.Report) {
 		for _, x := range r.Plan.Losses {
-			i := slices.IndexFunc(r.Plan.Memory.Records, func(r cluster.Record) bool { return r.Key == x.Job })
-			w.destroyed[r.Plan.Memory.Records[i].Tenant] += x.Time
+			i := slices.IndexFunc(r.Plan.State.Records, func(r cluster.Record) bool { return r.Key == x.Job })
+			w.destroyed[r.Plan.State.Records[i].Tenant] += x.Time
 		}
 		if w.last = r.Plan; r.Plan.Round%100 == 0 {
 			write(r.Plan) // it contains the whole past
@@ -229,7 +229,7 @@ func aWeek(t *testing.T, seed uint64) {
 	// GPU-millisecond.
 	booked := map[string]cluster.GPUTime{}
 	var tenants cluster.GPUTime
-	for _, row := range w.last.Memory.Ledger.Tenants {
+	for _, row := range w.last.State.Ledger.Tenants {
 		booked[row.Tenant] += row.Alloc
 		tenants += row.Alloc
 	}
@@ -245,7 +245,7 @@ func aWeek(t *testing.T, seed uint64) {
 	if diff := cmp.Diff(w.truth, booked); diff != "" {
 		t.Errorf("GPU time of tenants (-held +received and destroyed):\n%s", diff)
 	}
-	for _, p := range w.last.Memory.Ledger.Pools {
+	for _, p := range w.last.State.Ledger.Pools {
 		if sum := p.Tenants + p.Untouchable + p.Overhead + p.Idle + p.Bad; sum != p.Capacity || p.Idle < 0 || p.Bad == 0 {
 			t.Errorf("pool %s has %d GPU-ms booked of %d: %+v", p.Pool, sum, p.Capacity, p)
 		}

@@ -24,7 +24,7 @@ func TestAJobThatSavesOnTerm(t *testing.T) {
 		}
 	}
 	s.at(14 * minute)
-	s.do(cluster.Action{Verb: cluster.Notify, ID: id, Because: cluster.Reason{Until: start.Add(15 * minute)}})
+	s.do(cluster.Action{Verb: cluster.Notify, ID: id, Reason: cluster.Reason{Until: start.Add(15 * minute)}})
 	s.at(15 * minute)
 	s.reclaim(id)
 	s.reclaim(slow) // SIGKILL comes before the save is complete

@@ -93,7 +93,7 @@ func (v *Virtual) SubmitArray(w Work, n int) []cluster.JobID {
 	for i := range ids {
 		ids[i] = cluster.TaskID(base, int32(i))
 		v.submit(ids[i], &w, all)
-		all.tasks[i].job.Whole = n > 1
+		all.tasks[i].job.UnsplitArray = n > 1
 	}
 	return ids
 }
@@ -175,13 +175,13 @@ func (v *Virtual) split(j *work) {
 	if a == nil {
 		return
 	}
-	j.array, j.job.Whole = nil, false
+	j.array, j.job.UnsplitArray = nil, false
 	a.tasks = slices.DeleteFunc(a.tasks, func(o *work) bool { return o == j })
 	switch len(a.tasks) {
 	case 0:
 		return
 	case 1:
-		a.tasks[0].job.Whole = false
+		a.tasks[0].job.UnsplitArray = false
 		v.touch(a.tasks[0])
 	}
 	j.job.Record = v.nextID
@@ -264,7 +264,7 @@ func (v *Virtual) start(j *work, holds []cluster.Holding) {
 	for i := range holds {
 		v.free[v.at[holds[i].Node]].add(&holds[i], -1)
 	}
-	j.job.State, j.job.Start, j.job.Holds, j.job.Because = cluster.Running, v.now, holds, ""
+	j.job.State, j.job.Start, j.job.Holds, j.job.PendingReason = cluster.Running, v.now, holds, ""
 	j.pace.speed = v.Speeds.slowest(j.task(), holds, v.apart(holds))
 	j.before = j.progress.done
 	j.progress = j.pace.begin(j.progress, v.now)

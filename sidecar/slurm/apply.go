@@ -30,7 +30,7 @@ func (c *Client) Apply(ctx context.Context, actions []cluster.Action) []cluster.
 	}
 	b := batch{client: c, courier: &courier{until: time.Now().Add(planLife)}, broken: map[string]string{}, granted: map[string]bool{}}
 	for _, a := range actions {
-		if a.Record != 0 && !a.Withheld {
+		if a.Record != 0 && !a.Suppressed {
 			c.touch(a.Record)
 		}
 	}
@@ -89,7 +89,7 @@ func (b *batch) shut(ctx context.Context, l *line, gates []cluster.Action, out [
 	var at []int
 	for i, a := range gates {
 		ch, err := b.client.gateChange(a)
-		if a.Withheld || ctx.Err() != nil || err != nil || ch == nil || b.courier.stopped() != "" {
+		if a.Suppressed || ctx.Err() != nil || err != nil || ch == nil || b.courier.stopped() != "" {
 			out[i] = b.one(ctx, a)
 			continue
 		}
@@ -153,7 +153,7 @@ func (b *batch) remember(a cluster.Action, err error) {
 
 func (b *batch) do(ctx context.Context, a cluster.Action) error {
 	c := b.client
-	if a.Withheld {
+	if a.Suppressed {
 		return skip("withheld")
 	}
 	if ctx.Err() != nil {
@@ -175,7 +175,7 @@ func (b *batch) do(ctx context.Context, a cluster.Action) error {
 	case cluster.Grant:
 		c.settle(ctx, a.Record)
 		return c.grant(ctx, a)
-	case cluster.TakeBack:
+	case cluster.RevokeGrant:
 		return c.putBack(ctx, a, beginAt(a.Until))
 	case cluster.Open:
 		c.settle(ctx, a.Record)
@@ -269,7 +269,7 @@ func (c *Client) gateChange(a cluster.Action) (change, error) {
 	if !a.Lock && rec != nil && len(rec.jobs) > 0 && rec.jobs[0].State == cluster.Completing && !c.speech.version.gatesCompleting() {
 		return nil, skip("it still cleans up")
 	}
-	if a.Whole && !a.Array {
+	if a.UnsplitArray && !a.Array {
 		return nil, nil
 	}
 	if a.Lock {
@@ -350,7 +350,7 @@ func (c *Client) grant(ctx context.Context, a cluster.Action) error {
 		return err
 	}
 	ch := c.licensed(a, change{})
-	if !a.Unlock || a.Whole || c.putOff(a.Record) {
+	if !a.Unlock || a.UnsplitArray || c.putOff(a.Record) {
 		ch["begin_time"] = beginNow(c.now())
 	}
 	if len(a.Nodes) > 0 {

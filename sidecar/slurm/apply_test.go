@@ -99,7 +99,7 @@ func TestTakeBackRestores(t *testing.T) {
 	f.on("POST /slurm/v0.0.44/job/7", text(ok))
 	f.on("POST /slurm/v0.0.44/job/8", text(ok))
 	for _, a := range c.Apply(t.Context(), []cluster.Action{
-		{Verb: cluster.TakeBack, ID: cluster.JobID{ID: 7}, Record: 7, Until: 2_000_000_001},
+		{Verb: cluster.RevokeGrant, ID: cluster.JobID{ID: 7}, Record: 7, Until: 2_000_000_001},
 		{Verb: cluster.Open, ID: cluster.JobID{ID: 8}, Record: 8, NodeList: []string{"v1"}},
 	}) {
 		if !a.OK {
@@ -190,7 +190,7 @@ func TestDependentActionsAreSkipped(t *testing.T) {
 		{Verb: cluster.Grant, ID: cluster.JobID{ID: 7}, Record: 7, Nodes: []string{"v1"}, Reservation: "fairlease_7"},
 		{Verb: cluster.Reclaim, ID: cluster.JobID{ID: 9}, Record: 9, Reservation: "fairlease_7"},
 		{Verb: cluster.Gate, ID: cluster.JobID{ID: 8}, Record: 8, Until: 2_000_000_000},
-		{Verb: cluster.Notify, ID: cluster.JobID{ID: 8}, Withheld: true},
+		{Verb: cluster.Notify, ID: cluster.JobID{ID: 8}, Suppressed: true},
 	}
 	refuse := status(422, text(`{"errors":[{"error_number":2004,"error":"Requested nodes are busy"}]}`))
 	for name, c := range map[string]struct{ reservation, grant answer }{

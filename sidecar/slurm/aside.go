@@ -18,12 +18,12 @@ func (t *translator) aside(w *wireJob, before *record) *record {
 		rec.jobs = slices.Clone(before.jobs)
 		if len(rec.jobs) > 1 && state(w) != cluster.Waiting { // it now stands for the last of the array's tasks
 			rec.jobs = rec.jobs[:1]
-			rec.jobs[0].ID, rec.jobs[0].Whole, rec.tasks = w.jobID(), false, 0
+			rec.jobs[0].ID, rec.jobs[0].UnsplitArray, rec.tasks = w.jobID(), false, 0
 		}
 	} else if held := t.heldAside(w); rec.wants || len(held) > 0 {
 		rec.jobs = []cluster.Job{{
 			ID: w.jobID(), Record: w.id, Name: w.name, User: w.user, UID: uint32(w.uid.n), Account: w.account, QOS: w.qos,
-			Partitions: w.partition, Because: because(w), Batch: w.batch, Holds: held,
+			Partitions: w.partition, PendingReason: because(w), Batch: w.batch, Holds: held,
 			Submit: instant(w.submit), Restarts: w.restarts,
 		}}
 	}

@@ -38,7 +38,7 @@ func FuzzRecordToPostgreSQL(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, fields []byte) {
 		plan := govern(t, seat.Journal(), fields)
-		for _, v := range plan.Verdicts[:min(len(plan.Verdicts), 4)] {
+		for _, v := range plan.Statuses[:min(len(plan.Statuses), 4)] {
 			if _, err := s.ExplainKey(t.Context(), v.Job); err != nil && !strings.Contains(err.Error(), store.ErrNone.Error()) {
 				t.Error(err)
 			}
@@ -75,9 +75,9 @@ func addRecords(f *testing.F) {
 var clock atomic.Int64
 
 // governed is a cluster of two nodes that returns a fixed sighting.
-type governed struct{ seen cluster.Sighting }
+type governed struct{ seen cluster.Observation }
 
-func (g *governed) Observe(context.Context, cluster.Instant) (cluster.Sighting, error) {
+func (g *governed) Observe(context.Context, cluster.Instant) (cluster.Observation, error) {
 	g.seen.Now = cluster.Instant(1_800_000_000_000 + clock.Add(10_000))
 	return g.seen, nil
 }
@@ -92,7 +92,7 @@ func govern(t *testing.T, journal loop.Journal, fields []byte) cluster.Plan {
 	node := func(name string) cluster.Node {
 		return cluster.Node{Name: name, CPUs: 16, MemoryMB: 8000, GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}, Partitions: []string{"main"}}
 	}
-	world := &governed{cluster.Sighting{Nodes: []cluster.Node{node("v1"), node("v2")},
+	world := &governed{cluster.Observation{Nodes: []cluster.Node{node("v1"), node("v2")},
 		Accounts: []cluster.Account{{Name: "root"}, {Name: "nlp", Parent: "root", Shares: 1}, {Name: "vision", Parent: "root", Shares: 1}}}}
 	gpuNodes := map[string]cluster.Node{"v1": world.seen.Nodes[0], "v2": world.seen.Nodes[1]}
 	c := &Client{cfg: Config{ArrayCap: 100}, seen: seen{gpuNodes: gpuNodes, records: map[int64]*record{}}}
@@ -128,14 +128,14 @@ func govern(t *testing.T, journal loop.Journal, fields []byte) cluster.Plan {
 		plan = report.Plan
 	}
 	there := map[int64]cluster.Code{}
-	for _, v := range plan.Verdicts {
-		for i := range plan.Memory.Records {
-			if r := &plan.Memory.Records[i]; r.Key == v.Job {
+	for _, v := range plan.Statuses {
+		for i := range plan.State.Records {
+			if r := &plan.State.Records[i]; r.Key == v.Job {
 				there[r.ID.ID] = v.Reason.Code
 			}
 		}
 	}
-	if there[1] == "" || there[1] == cluster.BecauseUntouched || there[2] == "" || there[2] == cluster.BecauseUntouched {
+	if there[1] == "" || there[1] == cluster.ReasonUntouched || there[2] == "" || there[2] == cluster.ReasonUntouched {
 		t.Errorf("of the jobs beside it is said %v\n%s", there, fields)
 	}
 	return plan

@@ -124,7 +124,7 @@ func (f *recorded) client(change ...func(*Config)) *Client {
 }
 
 // see observes and fails the test if that fails.
-func (f *recorded) see(c *Client) cluster.Sighting {
+func (f *recorded) see(c *Client) cluster.Observation {
 	f.Helper()
 	s, err := c.Observe(f.Context(), 0)
 	if err != nil {

@@ -54,26 +54,26 @@ func (t *translator) record(w *wireJob, before *record) (*record, error) {
 	q := request(w)
 	rec.wants = q.GPUs > 0 || q.Unplaceable == partsOfGPUs
 	j := cluster.Job{
-		ID:          w.jobID(),
-		Record:      w.id,
-		Name:        w.name,
-		User:        w.user,
-		UID:         uint32(w.uid.n),
-		Account:     w.account,
-		QOS:         w.qos,
-		Partitions:  w.partition,
-		State:       state(w),
-		Because:     because(w),
-		Batch:       w.batch,
-		Requeueable: w.requeue && w.batch,
-		Het:         w.het > 0,
-		Request:     q,
-		Submit:      instant(w.submit),
-		Eligible:    instant(w.eligible),
-		Limit:       limit(w.limit),
-		Deadline:    instant(w.deadline),
-		Restarts:    w.restarts,
-		Reservation: w.resv,
+		ID:            w.jobID(),
+		Record:        w.id,
+		Name:          w.name,
+		User:          w.user,
+		UID:           uint32(w.uid.n),
+		Account:       w.account,
+		QOS:           w.qos,
+		Partitions:    w.partition,
+		State:         state(w),
+		PendingReason: because(w),
+		Batch:         w.batch,
+		Requeueable:   w.requeue && w.batch,
+		Het:           w.het > 0,
+		Request:       q,
+		Submit:        instant(w.submit),
+		Eligible:      instant(w.eligible),
+		Limit:         limit(w.limit),
+		Deadline:      instant(w.deadline),
+		Restarts:      w.restarts,
+		Reservation:   w.resv,
 	}
 	var err error
 	if j.NodeList, err = hostlist.Parts(w.required); err != nil {
@@ -146,7 +146,7 @@ func (r *record) standFor(tasks []int, total int) {
 	for i, n := range tasks {
 		r.jobs[i] = template
 		r.jobs[i].ID = cluster.TaskID(r.array, int32(n))
-		r.jobs[i].Whole = total > 1
+		r.jobs[i].UnsplitArray = total > 1
 	}
 }
 

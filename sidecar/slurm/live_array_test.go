@@ -26,7 +26,7 @@ func arrays(l *live) {
 		if j.Inactive == "array limit" {
 			inactive++
 		}
-		if !j.Whole || j.Record != array || j.State != cluster.Waiting || j.Request.GPUs != 1 {
+		if !j.UnsplitArray || j.Record != array || j.State != cluster.Waiting || j.Request.GPUs != 1 {
 			l.Errorf("task: %+v", j)
 		}
 	}
@@ -46,7 +46,7 @@ func arrays(l *live) {
 	gate = act(cluster.Gate, all[1])
 	gate.Until = in1h() + 120_000
 	l.apply(gate)
-	if j := l.until(all[1].ID, "split off", func(j cluster.Job) bool { return !j.Whole }); j.Eligible != gate.Until || j.Record == array {
+	if j := l.until(all[1].ID, "split off", func(j cluster.Job) bool { return !j.UnsplitArray }); j.Eligible != gate.Until || j.Record == array {
 		l.Errorf("task gated alone: %+v", j)
 	}
 	// A grant for one task that has no record of its own yet, and for one that has.
@@ -56,7 +56,7 @@ func arrays(l *live) {
 		g.Nodes, g.Limit = []string{"v2"}, 5*cluster.Minute
 		l.apply(g)
 		j = l.until(all[i].ID, "running", in(cluster.Running))
-		if j.Whole || j.Record == array || j.Holds[0].Node != "v2" || j.Limit != 5*cluster.Minute {
+		if j.UnsplitArray || j.Record == array || j.Holds[0].Node != "v2" || j.Limit != 5*cluster.Minute {
 			l.Errorf("granted task: %+v", j)
 		}
 	}
@@ -71,7 +71,7 @@ func arrays(l *live) {
 	l.apply(several...)
 	records := map[int64]bool{array: true}
 	for _, a := range several {
-		j := l.until(a.ID, "split off", func(j cluster.Job) bool { return !j.Whole })
+		j := l.until(a.ID, "split off", func(j cluster.Job) bool { return !j.UnsplitArray })
 		if records[j.Record] || j.State != cluster.Waiting || j.Eligible != a.Until {
 			l.Errorf("task opened among others: %+v", j)
 		}

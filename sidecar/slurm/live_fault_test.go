@@ -55,7 +55,7 @@ func faults(l *live) {
 	var many []cluster.Action
 	for range 8 {
 		waiting := job(l.submit("alice", sleeper, "--gres=gpu:1", "--begin=now+1hour"))
-		many = append(many, cluster.Action{Verb: cluster.TakeBack, ID: waiting, Record: waiting.ID, Until: in1h()})
+		many = append(many, cluster.Action{Verb: cluster.RevokeGrant, ID: waiting, Record: waiting.ID, Until: in1h()})
 	}
 	l.see()
 	must(l.slurm.Freeze(ctx, testcluster.Slurmctld))

@@ -70,11 +70,11 @@ func grants(l *live) {
 	g = act(cluster.Grant, j)
 	g.Nodes = []string{"v1"}
 	l.apply(g)
-	j = l.until(blocked, "blocked by its QOS", func(j cluster.Job) bool { return strings.Contains(j.Because, "QOSGrpGRES") })
+	j = l.until(blocked, "blocked by its QOS", func(j cluster.Job) bool { return strings.Contains(j.PendingReason, "QOSGrpGRES") })
 	if !slices.Equal(j.NodeList, []string{"v1"}) || j.Eligible > cluster.InstantOf(time.Now()) {
 		l.Errorf("granted job: %+v", j)
 	}
-	back := act(cluster.TakeBack, j)
+	back := act(cluster.RevokeGrant, j)
 	back.Until, back.NodeList = in1h(), []string{"v2"}
 	l.apply(back)
 	j, _ = find(l.see(), blocked)

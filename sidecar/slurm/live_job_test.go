@@ -93,7 +93,7 @@ func states(l *live) {
 		j.Limit != 10*cluster.Minute || j.End.Sub(j.Start) != j.Limit || j.Submit == 0 || j.Submit > s.Now || !slices.Equal(j.NodeList, []string{"v1"}) || j.Inactive != "" || j.Het {
 		l.Errorf("running job: %+v", j)
 	}
-	if j := get(held); j.State != cluster.Waiting || j.Inactive != "held" || j.Because != "JobHeldUser" {
+	if j := get(held); j.State != cluster.Waiting || j.Inactive != "held" || j.PendingReason != "JobHeldUser" {
 		l.Errorf("held job: %+v", j)
 	}
 	if j := get(waits); j.State != cluster.Waiting || j.Inactive != "dependency" {
@@ -124,7 +124,7 @@ func states(l *live) {
 	}
 }
 
-func sorted(s cluster.Sighting) bool {
+func sorted(s cluster.Observation) bool {
 	return slices.IsSortedFunc(s.Jobs, func(a, b cluster.Job) int { return a.ID.Compare(b.ID) }) &&
 		slices.IsSortedFunc(s.Nodes, func(a, b cluster.Node) int { return strings.Compare(a.Name, b.Name) })
 }

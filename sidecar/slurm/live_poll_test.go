@@ -17,7 +17,7 @@ func statePolls(l *live) {
 	lazy := l.another(func(c *slurm.Config) { c.SmallList, c.Singles, c.FullEvery = -1, 50, time.Hour })
 	compare := func(when string) {
 		l.Helper()
-		var got, want cluster.Sighting
+		var got, want cluster.Observation
 		var err error
 		l.eventually(when+": both see the same", func() bool {
 			if got, err = lazy.Observe(l.Context(), 0); err != nil {
@@ -68,10 +68,10 @@ func statePolls(l *live) {
 
 // told gives a sighting's jobs, without what may differ between two consecutive looks and what
 // Slurm forgets when a job starts.
-func told(s cluster.Sighting) []cluster.Job {
+func told(s cluster.Observation) []cluster.Job {
 	jobs := slices.Clone(s.Jobs)
 	for i := range jobs {
-		jobs[i].Because, jobs[i].Request.MaxNodes = "", 0
+		jobs[i].PendingReason, jobs[i].Request.MaxNodes = "", 0
 	}
 	return jobs
 }

@@ -103,7 +103,7 @@ func (l *live) exec(user string, argv ...string) string {
 	return out
 }
 
-func (l *live) see() cluster.Sighting {
+func (l *live) see() cluster.Observation {
 	l.Helper()
 	s, err := l.client.Observe(l.Context(), 0)
 	if err != nil {
@@ -115,7 +115,7 @@ func (l *live) see() cluster.Sighting {
 	return s
 }
 
-func find(s cluster.Sighting, id cluster.JobID) (cluster.Job, bool) {
+func find(s cluster.Observation, id cluster.JobID) (cluster.Job, bool) {
 	i, ok := slices.BinarySearchFunc(s.Jobs, id, func(j cluster.Job, id cluster.JobID) int { return j.ID.Compare(id) })
 	if !ok {
 		return cluster.Job{}, false
@@ -207,7 +207,7 @@ func (l *live) gated(j cluster.Job, r cluster.Action) bool {
 
 // act fills an action with the job's names.
 func act(verb cluster.Verb, j cluster.Job) cluster.Action {
-	return cluster.Action{Verb: verb, ID: j.ID, Record: j.Record, Whole: j.Whole, Restarts: j.Restarts}
+	return cluster.Action{Verb: verb, ID: j.ID, Record: j.Record, UnsplitArray: j.UnsplitArray, Restarts: j.Restarts}
 }
 
 func job(id int64) cluster.JobID { return cluster.JobID{ID: id} }

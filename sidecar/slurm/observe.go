@@ -16,8 +16,8 @@ import (
 
 // seen is the state that is kept from look to look.
 type seen struct {
-	last  cluster.Sighting // the last result, without Now and Attempts
-	given bool             // last has been returned
+	last  cluster.Observation // the last result, without Now and Attempts
+	given bool                // last has been returned
 	// changed is true if something differs from last. It stays true until a look succeeds, so
 	// that a failed look hides nothing.
 	changed bool
@@ -77,7 +77,7 @@ func (l *listing) read(lastUpdate, serverNow int64) {
 // (Config.FullEvery), it only reads records whose state changed, or that we changed.
 //
 // The sighting's slices are shared with later ones: do not modify them.
-func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.notes = notes{}
@@ -87,7 +87,7 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Si
 		now, err = c.look(ctx)
 	}
 	if err != nil {
-		return cluster.Sighting{}, err
+		return cluster.Observation{}, err
 	}
 	if warning := c.rest.token.warning(now.Time()); warning != "" {
 		c.notes.add("%s", warning)
@@ -105,7 +105,7 @@ func (c *Client) Observe(ctx context.Context, since cluster.Instant) (cluster.Si
 	}
 	if since > 0 && now.Sub(from) > c.minJobAge(ctx)/2 {
 		if out.Attempts, err = c.attempts(ctx, since); err != nil {
-			return cluster.Sighting{}, err
+			return cluster.Observation{}, err
 		}
 	}
 	out.Unchanged = s.given && !s.changed && len(out.Attempts) == 0

@@ -326,7 +326,7 @@ func TestTheHistoryIsAskedForWhatNobodySaw(t *testing.T) {
 	history := "GET /slurmdb/v0.0.44/jobs"
 	f.on(history, text(`{"jobs":[],"errors":[]}`))
 	f.on("GET /slurm/v0.0.44/jobs/", jobs(900, waitingJob(1, "")))
-	look := func(after time.Duration, since cluster.Instant) cluster.Sighting {
+	look := func(after time.Duration, since cluster.Instant) cluster.Observation {
 		t.Helper()
 		now = now.Add(after)
 		s, err := c.Observe(t.Context(), since)

@@ -64,7 +64,7 @@ func TestRealRecords(t *testing.T) {
 					t.Errorf("times of %v: submit %v start %v end %v", j.ID, j.Submit, j.Start, j.End)
 				}
 				if gate := j.Eligible.Sub(j.Submit); gate >= 59*m {
-					j.Because += " gated"
+					j.PendingReason += " gated"
 				}
 				if (j.Blur == s/2) != (j.Start > 0) {
 					t.Errorf("times of %v are off by %v", j.ID, j.Blur)
@@ -95,28 +95,28 @@ func TestRealRecords(t *testing.T) {
 					}
 				}),
 				job(3, "bob", "vision", cluster.Waiting, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100, Exclusive: true}, func(j *cluster.Job) {
-					j.Because, j.Exclude, j.Requeueable = "BeginTime gated", []string{"v2"}, false
+					j.PendingReason, j.Exclude, j.Requeueable = "BeginTime gated", []string{"v2"}, false
 				}),
 			}
 			for i, n := range []int32{0, 1, 2, 3, 4, 11, 13, 15, 17, 19} {
 				want = append(want, job(4, "bob", "vision", cluster.Waiting, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
-					j.ID, j.Whole, j.Because = cluster.TaskID(4, n), true, "BeginTime gated"
+					j.ID, j.UnsplitArray, j.PendingReason = cluster.TaskID(4, n), true, "BeginTime gated"
 					if i >= 3 {
 						j.Inactive = "array limit"
 					}
 				}))
 			}
 			want = append(want,
-				job(5, "bob", "vision", cluster.Waiting, request{GPUs: 8, Nodes: 1, MaxNodes: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) { j.Because = "BeginTime gated" }),
+				job(5, "bob", "vision", cluster.Waiting, request{GPUs: 8, Nodes: 1, MaxNodes: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) { j.PendingReason = "BeginTime gated" }),
 				job(6, "alice", "nlp", cluster.Running, request{Nodes: 1, CPUs: 1, MemoryMB: 100, Unplaceable: "parts of GPUs"}, func(j *cluster.Job) {
 					j.NodeList = []string{"v2"}
 					j.Holds = []holding{{Node: "v2", Model: "v100", GPUs: 1, Index: []int{0}, CPUs: 1, MemoryMB: 100}}
 				}),
 				job(7, "alice", "nlp", cluster.Waiting, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
-					j.Because, j.Inactive = "Dependency", "dependency"
+					j.PendingReason, j.Inactive = "Dependency", "dependency"
 				}),
 				job(8, "alice", "nlp", cluster.Done, request{GPUs: 1, Nodes: 1, PerNode: 1, CPUs: 1, MemoryMB: 100}, func(j *cluster.Job) {
-					j.Because, j.Outcome, j.Had = "NonZeroExitCode", "FAILED", []cluster.GPUs{{Model: "v100", Count: 1}}
+					j.PendingReason, j.Outcome, j.Had = "NonZeroExitCode", "FAILED", []cluster.GPUs{{Model: "v100", Count: 1}}
 				}),
 			)
 			if d := cmp.Diff(want, jobs); d != "" {

@@ -15,7 +15,7 @@ const mostSplit = 64
 
 // needsRecord tells whether an action is for one task of a waiting array that has no record of its own yet.
 func needsRecord(a *cluster.Action) bool {
-	return a.Whole && !a.Array && !a.Withheld && (a.Verb == cluster.Grant || a.Verb == cluster.TakeBack || a.Verb == cluster.Open)
+	return a.UnsplitArray && !a.Array && !a.Suppressed && (a.Verb == cluster.Grant || a.Verb == cluster.RevokeGrant || a.Verb == cluster.Open)
 }
 
 // splitOff gives the tasks of the actions records of their own, with one scontrol for many. Tasks
@@ -57,7 +57,7 @@ func (c *Client) splitUntil(record int64) cluster.Instant {
 // ownRecord is the record by which REST addresses this job alone. A task of a waiting array gets
 // one when it is split off, which does not start it.
 func (c *Client) ownRecord(ctx context.Context, a cluster.Action) (int64, error) {
-	if !a.Whole || a.Array {
+	if !a.UnsplitArray || a.Array {
 		return a.Record, nil
 	}
 	if !c.split[a.ID] {

@@ -32,7 +32,7 @@ func TestGrantsOfManyTasks(t *testing.T) {
 	c := f.client(func(c *Config) { c.Scontrol = []string{script} })
 	var grants []cluster.Action
 	for _, j := range f.see(c).Jobs {
-		grants = append(grants, cluster.Action{Verb: cluster.Grant, ID: j.ID, Record: j.Record, Whole: j.Whole, Nodes: []string{"v1"}})
+		grants = append(grants, cluster.Action{Verb: cluster.Grant, ID: j.ID, Record: j.Record, UnsplitArray: j.UnsplitArray, Nodes: []string{"v1"}})
 	}
 	for _, o := range c.Apply(t.Context(), grants) {
 		if !o.OK {

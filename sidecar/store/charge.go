@@ -130,7 +130,7 @@ func heldBy(r cluster.Record, was holder, c *cluster.Case) []cluster.GPUs {
 // charges gives the GPU time charged since w was written, by day, tenant, user and pool. The ledger's
 // charges to a tenant beyond those of its jobs go to no user, so that the rows always sum to the
 // ledger.
-func (w *written) charges(snap cluster.Snapshot, m cluster.Memory) []chargeRow {
+func (w *written) charges(snap cluster.Snapshot, m cluster.State) []chargeRow {
 	sums := map[chargeKey]cluster.GPUTime{}
 	open := map[accountKey]cluster.GPUTime{}
 	for _, t := range m.Ledger.Tenants {
@@ -168,7 +168,7 @@ func (w *written) charges(snap cluster.Snapshot, m cluster.Memory) []chargeRow {
 // lendings gives lenders and borrowers: what the borrowers of a pool hold above their entitlement
 // is spread over its lenders in proportion to what they lend. If the totals differ, the smaller
 // counts.
-func lendings(standings []cluster.Standing, at cluster.Instant) []lendingRow {
+func lendings(standings []cluster.TenantStatus, at cluster.Instant) []lendingRow {
 	var pools []string
 	for _, s := range standings {
 		pools = append(pools, s.Pool)

@@ -93,7 +93,7 @@ func TestCharges(t *testing.T) {
 	}
 	rows := w.charges(cluster.Snapshot{Cases: []cluster.Case{{Record: cluster.Record{Key: 4}, Job: cluster.Job{
 		Holds: []cluster.Holding{{Node: "n1", Model: "k80", GPUs: 1}, {Node: "n2", Model: "k80", GPUs: 1}}}}},
-	}, cluster.Memory{
+	}, cluster.State{
 		Records: []cluster.Record{
 			{Key: 1, Tenant: "bio", User: "ann", Alloc: 700, ChargedTo: midnight + 100, Held: w.holders[1].held},
 			{Key: 2, Tenant: "bio", User: "bob", Alloc: 300, ChargedTo: midnight + 100},
@@ -131,7 +131,7 @@ func TestDestroyedWorkLeavesItsUser(t *testing.T) {
 	w.accounts = map[accountKey]cluster.GPUTime{{"bio", "a100"}: 1000}
 	w.holders = map[cluster.JobKey]holder{1: holderOf(cluster.Record{Alloc: 500, ChargedTo: midnight,
 		Stopping: &cluster.PendingStop{GPUs: []cluster.GPUs{{Model: "a100", Count: 2}}, Work: 100}})}
-	got := w.charges(cluster.Snapshot{}, cluster.Memory{
+	got := w.charges(cluster.Snapshot{}, cluster.State{
 		Records: []cluster.Record{{Key: 1, Tenant: "bio", User: "ann", Alloc: 300, Lost: 200, ChargedTo: midnight + 100}},
 		Ledger:  cluster.Ledger{At: midnight + 100, Tenants: []cluster.TenantPool{{Tenant: "bio", Pool: "a100", Alloc: 800}}},
 	})
@@ -150,22 +150,22 @@ func TestLendings(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name      string
-		standings []cluster.Standing
+		standings []cluster.TenantStatus
 		want      []pair
 	}{
-		{"nobody", []cluster.Standing{{Tenant: "a", Pool: "p"}, {Tenant: "b", Pool: "p", Borrowed: g}}, nil},
-		{"one to one", []cluster.Standing{{Tenant: "a", Pool: "p", Lent: 2 * g}, {Tenant: "b", Pool: "p", Borrowed: 2 * g}},
+		{"nobody", []cluster.TenantStatus{{Tenant: "a", Pool: "p"}, {Tenant: "b", Pool: "p", Borrowed: g}}, nil},
+		{"one to one", []cluster.TenantStatus{{Tenant: "a", Pool: "p", Lent: 2 * g}, {Tenant: "b", Pool: "p", Borrowed: 2 * g}},
 			[]pair{{"p", "a", "b", 2_000_000}}},
-		{"pools apart", []cluster.Standing{{Tenant: "a", Pool: "p", Lent: g}, {Tenant: "a", Pool: "q", Borrowed: g},
+		{"pools apart", []cluster.TenantStatus{{Tenant: "a", Pool: "p", Lent: g}, {Tenant: "a", Pool: "q", Borrowed: g},
 			{Tenant: "b", Pool: "q", Lent: g}, {Tenant: "b", Pool: "p", Borrowed: g}},
 			[]pair{{"p", "a", "b", 1_000_000}, {"q", "b", "a", 1_000_000}}},
-		{"in proportion", []cluster.Standing{{Tenant: "a", Pool: "p", Lent: 3 * g}, {Tenant: "b", Pool: "p", Lent: g},
+		{"in proportion", []cluster.TenantStatus{{Tenant: "a", Pool: "p", Lent: 3 * g}, {Tenant: "b", Pool: "p", Lent: g},
 			{Tenant: "c", Pool: "p", Borrowed: 2 * g}, {Tenant: "d", Pool: "p", Borrowed: 2 * g}},
 			[]pair{{"p", "a", "c", 1_500_000}, {"p", "a", "d", 1_500_000}, {"p", "b", "c", 500_000}, {"p", "b", "d", 500_000}}},
-		{"more lent than borrowed", []cluster.Standing{{Tenant: "a", Pool: "p", Lent: 3 * g}, {Tenant: "b", Pool: "p", Lent: 3 * g},
+		{"more lent than borrowed", []cluster.TenantStatus{{Tenant: "a", Pool: "p", Lent: 3 * g}, {Tenant: "b", Pool: "p", Lent: 3 * g},
 			{Tenant: "c", Pool: "p", Borrowed: g}},
 			[]pair{{"p", "a", "c", 500_000}, {"p", "b", "c", 500_000}}},
-		{"the odd millionth is not lost", []cluster.Standing{{Tenant: "a", Pool: "p", Lent: 1}, {Tenant: "b", Pool: "p", Lent: 1}, {Tenant: "c", Pool: "p", Lent: 1},
+		{"the odd millionth is not lost", []cluster.TenantStatus{{Tenant: "a", Pool: "p", Lent: 1}, {Tenant: "b", Pool: "p", Lent: 1}, {Tenant: "c", Pool: "p", Lent: 1},
 			{Tenant: "d", Pool: "p", Borrowed: 1}, {Tenant: "e", Pool: "p", Borrowed: 1}},
 			[]pair{{"p", "b", "e", 1}, {"p", "c", "d", 1}}},
 	} {

@@ -92,8 +92,8 @@ type auditRow struct {
 // none.
 
 // divisionOf gives the division in force in a round; nil = none, or one of another policy.
-func divisionOf(snap cluster.Snapshot) *cluster.Division {
-	if d := snap.Division; snap.Settings.Divide != "" && d != nil && d.Policy == snap.Settings.Divide {
+func divisionOf(snap cluster.Snapshot) *cluster.Allocation {
+	if d := snap.Allocation; snap.Settings.Divide != "" && d != nil && d.Policy == snap.Settings.Divide {
 		return d
 	}
 	return nil
@@ -114,7 +114,7 @@ func profileRows(snap cluster.Snapshot, plan cluster.Plan) []profileRow {
 	if snap.Settings.Divide == "" {
 		return nil
 	}
-	rows := make([]profileRow, 0, len(snap.Declared)+len(plan.Memory.Profiles))
+	rows := make([]profileRow, 0, len(snap.Declared)+len(plan.State.Profiles))
 	add := func(p *cluster.Profile, source cluster.Source, basis string) {
 		rows = append(rows, profileRow{
 			profileKey: profileKey{p.Kind, p.With, p.Model, p.Gang, source},
@@ -124,8 +124,8 @@ func profileRows(snap cluster.Snapshot, plan cluster.Plan) []profileRow {
 	for i := range snap.Declared { // the administrator's declaration has precedence
 		add(&snap.Declared[i], cluster.Declared, "file")
 	}
-	for i := range plan.Memory.Profiles {
-		p := &plan.Memory.Profiles[i]
+	for i := range plan.State.Profiles {
+		p := &plan.State.Profiles[i]
 		add(p, p.Source, p.Basis)
 	}
 	return once(rows, func(r profileRow) profileKey { return r.profileKey })
@@ -141,7 +141,7 @@ func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accoun
 		holds[accountKey{s.Tenant, s.Pool}] = s.Holds
 	}
 	traded := traded(divisionOf(snap))
-	tenants := plan.Memory.Ledger.Tenants
+	tenants := plan.State.Ledger.Tenants
 	rows := make([]entitlementRow, 0, len(tenants))
 	demand := map[string]cluster.MicroGPU{}
 	for _, t := range tenants {
@@ -152,7 +152,7 @@ func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accoun
 		}
 		demand[t.Tenant] += t.Demand
 		rows = append(rows, entitlementRow{
-			accountKey: key, At: stamp(plan.Memory.Ledger.At), Base: millionths(t.Base), Divided: millionths(t.Entitlement - traded[key]),
+			accountKey: key, At: stamp(plan.State.Ledger.At), Base: millionths(t.Base), Divided: millionths(t.Entitlement - traded[key]),
 			Entitlement: millionths(t.Entitlement), Holds: holds[key], Speed: speed,
 		})
 	}
@@ -169,7 +169,7 @@ func entitlementRows(snap cluster.Snapshot, plan cluster.Plan, speeds map[accoun
 }
 
 // traded gives the change of the tenants' entitlements by trades.
-func traded(d *cluster.Division) map[accountKey]cluster.MicroGPU {
+func traded(d *cluster.Allocation) map[accountKey]cluster.MicroGPU {
 	net := map[accountKey]cluster.MicroGPU{}
 	if d == nil {
 		return net
@@ -188,7 +188,7 @@ func traded(d *cluster.Division) map[accountKey]cluster.MicroGPU {
 // the GPUs that they request and can use. It comes from a question; until the next question it is
 // unchanged.
 func (w *written) speedsAfter(plan cluster.Plan) map[accountKey]float64 {
-	q := plan.Question
+	q := plan.AllocationRequest
 	if q == nil {
 		return w.speeds
 	}
@@ -235,7 +235,7 @@ func tradeRows(snap cluster.Snapshot) []tradeRow {
 }
 
 // undoneBy says why a division reverted parts of trades, by trade.
-func undoneBy(d *cluster.Division) map[int64]string {
+func undoneBy(d *cluster.Allocation) map[int64]string {
 	why := map[int64]string{}
 	if d != nil {
 		for i := range d.Undone {
@@ -278,7 +278,7 @@ func (s *Store) speeds(ctx context.Context) (map[accountKey]float64, error) {
 
 // Audit stores an audit, and replaces one of the same day. It fails with ErrDeposed when the seat
 // is lost.
-func (s *Seat) Audit(ctx context.Context, a cluster.Audit) error {
+func (s *Leadership) Audit(ctx context.Context, a cluster.Audit) error {
 	row := auditRow{
 		Day: dateOf(a.At), At: stamp(a.At), Policy: a.Policy,
 		Tenants: append([]cluster.AuditedTenant{}, a.Tenants...), Envy: append([]cluster.Envy{}, a.Envy...),

@@ -24,7 +24,7 @@ import (
 // bazaar invents divisions, with trades that come, shrink and go, for the rounds of a story.
 type bazaar struct {
 	rng       *rand.Rand
-	division  *cluster.Division
+	division  *cluster.Allocation
 	profiles  []cluster.Profile
 	speeds    map[[2]string]float64
 	divisions int
@@ -44,20 +44,20 @@ func (b *bazaar) next(snap *cluster.Snapshot, plan *cluster.Plan) {
 	if b.rng.IntN(3) == 0 || b.division == nil {
 		b.divide()
 	}
-	snap.Division, plan.Memory.Division = b.division, b.division
+	snap.Allocation, plan.State.Allocation = b.division, b.division
 	if b.rng.IntN(4) == 0 {
 		b.ask(plan)
 	}
 	if b.rng.IntN(3) == 0 {
 		b.hear(snap.Now)
 	}
-	plan.Memory.Profiles = slices.Clone(b.profiles)
+	plan.State.Profiles = slices.Clone(b.profiles)
 	snap.Declared = []cluster.Profile{{Kind: "bert", Model: "v100", Gang: 1, Rate: 7}}
 }
 
 func (b *bazaar) divide() {
 	b.divisions++
-	d := &cluster.Division{Policy: "gandiva-fair", Digest: fmt.Sprint("d", b.divisions), Pools: bazaarPools, Objective: b.rng.Float64()}
+	d := &cluster.Allocation{Policy: "gandiva-fair", Digest: fmt.Sprint("d", b.divisions), Pools: bazaarPools, Objective: b.rng.Float64()}
 	if b.division != nil {
 		d.NextTrade = b.division.NextTrade
 		for _, t := range b.division.Trades {
@@ -89,7 +89,7 @@ func (b *bazaar) divide() {
 
 // ask asks a question: idle takes no part.
 func (b *bazaar) ask(plan *cluster.Plan) {
-	q := &cluster.Question{Policy: "gandiva-fair", Pools: []cluster.GPUs{{Model: "a100"}, {Model: "v100"}}}
+	q := &cluster.AllocationRequest{Policy: "gandiva-fair", Pools: []cluster.GPUs{{Model: "a100"}, {Model: "v100"}}}
 	b.speeds = map[[2]string]float64{}
 	for _, tenant := range bazaarTenants[:3] {
 		speed := 1 + float64(b.rng.IntN(8))/8
@@ -99,7 +99,7 @@ func (b *bazaar) ask(plan *cluster.Plan) {
 			cluster.Bid{Party: tenant + "/y", Tenant: tenant, Demand: 1, Speeds: []float64{speed, 1}})
 		b.speeds[[2]string{tenant, "a100"}], b.speeds[[2]string{tenant, "v100"}] = speed, 1
 	}
-	plan.Question = q
+	plan.AllocationRequest = q
 }
 
 // hear changes the observations of a kind, or drops them.
@@ -206,7 +206,7 @@ func TestDivisionsReadBack(t *testing.T) {
 		for _, trade := range b.division.Trades {
 			b.over[trade.ID], b.undone[trade.ID] = "policy", "policy"
 		}
-		b.division = &cluster.Division{}
+		b.division = &cluster.Allocation{}
 		b.compare(l, plan)
 
 		// It continues without a policy.
@@ -222,7 +222,7 @@ func TestDivisionsReadBack(t *testing.T) {
 // stay gives a round the last division again.
 func (b *bazaar) stay(snap *cluster.Snapshot, plan *cluster.Plan) {
 	snap.Settings.Divide = "gandiva-fair"
-	snap.Division, plan.Memory.Division, plan.Memory.Profiles = b.division, b.division, b.profiles
+	snap.Allocation, plan.State.Allocation, plan.State.Profiles = b.division, b.division, b.profiles
 	snap.Declared = []cluster.Profile{{Kind: "bert", Model: "v100", Gang: 1, Rate: 7}}
 }
 
@@ -267,7 +267,7 @@ func (b *bazaar) compare(l *life, plan cluster.Plan) {
 		traded[[2]string{t.SlowTo.Tenant, "v100"}] += t.SlowGPUs
 	}
 	var entitlements []entitlementSeen
-	for i, r := range plan.Memory.Ledger.Tenants {
+	for i, r := range plan.State.Ledger.Tenants {
 		speed := b.speeds[[2]string{r.Tenant, r.Pool}]
 		if speed == 0 {
 			speed = 1
@@ -290,15 +290,15 @@ func TestOddDivisions(t *testing.T) {
 	snap, plan := story.Next()
 	snap.Settings.Divide = "gandiva-fair"
 	twice := cluster.Trade{ID: 3, FastGPUs: 1_000_000, SlowGPUs: 1_000_000}
-	snap.Division = &cluster.Division{Policy: "gandiva-fair", Trades: []cluster.Trade{twice, twice, {ID: 4}}, Why: "no\x00answer",
+	snap.Allocation = &cluster.Allocation{Policy: "gandiva-fair", Trades: []cluster.Trade{twice, twice, {ID: 4}}, Why: "no\x00answer",
 		Undone: []cluster.Undone{{ID: 99}}, Parts: []cluster.Part{{Party: "a"}}}
 	p := cluster.Profile{Kind: "bio/k", Model: "v100", Source: cluster.Observed}
-	plan.Memory.Profiles = []cluster.Profile{p, p}
-	plan.Question = &cluster.Question{Pools: []cluster.GPUs{{Model: "a100"}}, Bids: []cluster.Bid{{Tenant: "bio", Speeds: []float64{0}}, {Tenant: "nobody", Speeds: []float64{5}}}}
+	plan.State.Profiles = []cluster.Profile{p, p}
+	plan.AllocationRequest = &cluster.AllocationRequest{Pools: []cluster.GPUs{{Model: "a100"}}, Bids: []cluster.Bid{{Tenant: "bio", Speeds: []float64{0}}, {Tenant: "nobody", Speeds: []float64{5}}}}
 	l.commit(snap, plan)
 	l.restart()
 	next, after := story.Next()
-	next.Settings, next.Division, after.Memory.Profiles = snap.Settings, snap.Division, plan.Memory.Profiles
+	next.Settings, next.Allocation, after.State.Profiles = snap.Settings, snap.Allocation, plan.State.Profiles
 	l.commit(next, after)
 	type row struct{ Trades, Profiles, Divisions int }
 	same(l, "rows", []row{{1, 1, 1}}, "select (select count(*) from fairlease.trades), (select count(*) from fairlease.profiles), (select count(*) from fairlease.divisions)")
@@ -441,13 +441,13 @@ func TestWhoGoesFirstWhereModelsAreDivided(t *testing.T) {
 			for _, x := range waiting {
 				said[x.Job] = x.Reason
 			}
-			for _, r := range plan.Memory.Records {
+			for _, r := range plan.State.Records {
 				ids[r.Key] = r.ID.String()
 			}
 			others := 0
-			for _, v := range plan.Verdicts {
+			for _, v := range plan.Statuses {
 				r := &v.Reason
-				if r.Code != cluster.BecauseBehind || r.Other == "" {
+				if r.Code != cluster.ReasonBehind || r.Other == "" {
 					continue
 				}
 				others++

@@ -34,7 +34,7 @@ func TestTheBooksOfARealEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	var accounts []account
-	for _, a := range plan.Memory.Ledger.Tenants {
+	for _, a := range plan.State.Ledger.Tenants {
 		if a.Alloc > 0 {
 			accounts = append(accounts, account{a.Tenant, a.Pool, a.Alloc})
 		}
@@ -58,7 +58,7 @@ func TestTheBooksOfARealEngine(t *testing.T) {
 			from fairlease.jobs j join fairlease.leases l on l.job_key = j.key where j.state = 'done' group by j.key
 		)
 		select * from summed where alloc_gpu_ms <> gpu_ms`)
-	same(l, "leases", []count{{int64(len(plan.Memory.Leases))}}, "select count(*) from fairlease.leases where ended_at is null")
+	same(l, "leases", []count{{int64(len(plan.State.Leases))}}, "select count(*) from fairlease.leases where ended_at is null")
 	// A reclaimed lease ends when its GPUs are seen free: until then they were cleaning up, which
 	// is charged to no tenant.
 	// So does a renewed lease whose successor was recalled before it began.

@@ -12,7 +12,7 @@ func roundOf(snap cluster.Snapshot, plan cluster.Plan) roundRow {
 	r := roundRow{
 		Number: plan.Round, At: stamp(plan.At), Preset: snap.Settings.Preset,
 		Nodes: len(snap.Nodes), Tenants: len(snap.Tenants),
-		Leases: len(plan.Memory.Leases), LeasesEnded: len(plan.Ended), Claims: len(plan.Memory.Claims),
+		Leases: len(plan.State.Leases), LeasesEnded: len(plan.Ended), Claims: len(plan.State.Claims),
 		Actions: len(plan.Actions), Events: len(plan.Events),
 	}
 	for _, n := range snap.Nodes {
@@ -24,7 +24,7 @@ func roundOf(snap cluster.Snapshot, plan cluster.Plan) roundRow {
 			r.GPUs += g.Count
 		}
 	}
-	for _, rec := range plan.Memory.Records {
+	for _, rec := range plan.State.Records {
 		if rec.Done != 0 {
 			continue
 		}
@@ -42,7 +42,7 @@ func roundOf(snap cluster.Snapshot, plan cluster.Plan) roundRow {
 		}
 	}
 	for _, a := range plan.Actions {
-		if a.Withheld {
+		if a.Suppressed {
 			r.ActionsWithheld++
 		}
 		if isGate(a) {
@@ -73,8 +73,8 @@ func nodeRows(snap cluster.Snapshot) []nodeRow {
 
 // jobRows gives the jobs with GPUs. For a job that Slurm no longer lists, the last report stays.
 func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
-	rows := make([]jobRow, 0, len(plan.Memory.Records))
-	for _, r := range plan.Memory.Records {
+	rows := make([]jobRow, 0, len(plan.State.Records))
+	for _, r := range plan.State.Records {
 		c := caseOf(snap, r.Key)
 		if c != nil && !c.Gone {
 			if j := &c.Job; j.Request.GPUs > 0 || len(r.Held) > 0 || j.GPUsHeld() > 0 || j.Aside != "" { // else it is irrelevant
@@ -97,7 +97,7 @@ func (w *written) jobRows(snap cluster.Snapshot, plan cluster.Plan) []jobRow {
 func jobRowOf(c *cluster.Case, r cluster.Record) jobRow {
 	j := &c.Job
 	row := jobRow{
-		QOS: j.QOS, Partitions: listOf(j.Partitions), Inactive: j.Inactive, Outcome: j.Outcome, Touch: c.Touch, TouchWhy: c.TouchWhy,
+		QOS: j.QOS, Partitions: listOf(j.Partitions), Inactive: j.Inactive, Outcome: j.Outcome, Touch: c.Control, TouchWhy: c.ControlWhy,
 		GPUs: j.Request.GPUs, Model: j.Request.Model, Nodes: j.Request.Nodes, CPUs: j.Request.CPUs, MemoryMB: j.Request.MemoryMB,
 		Limit: j.Limit,
 	}
@@ -113,17 +113,17 @@ func remembered(row jobRow, r cluster.Record) jobRow {
 	row.Name, row.User, row.Account, row.Tenant = r.Name, r.User, r.Account, r.Tenant
 	row.State, row.Submitted, row.Eligible, row.Done = r.State, stamp(r.Submit), stamp(r.First), stamp(r.Done)
 	row.UserBegin, row.Restarts, row.Terms = stamp(r.UserBegin), r.Restarts, r.Terms
-	row.Failed, row.Avoid, row.Said = r.Failed, stamp(r.Avoid), r.Said
+	row.Failed, row.Avoid, row.Said = r.Failed, stamp(r.AvoidUntil), r.SlurmSaid
 	row.Alloc, row.Due, row.Lost = r.Alloc, r.Due, r.Lost
 	return row
 }
 
 func verdictRows(snap cluster.Snapshot, plan cluster.Plan) []verdictRow {
-	rows := make([]verdictRow, 0, len(plan.Verdicts))
+	rows := make([]verdictRow, 0, len(plan.Statuses))
 	detail := newDetailer(plan)
-	for i := range plan.Verdicts {
-		v := &plan.Verdicts[i]
-		r, _ := recordOf(plan.Memory, v.Job)
+	for i := range plan.Statuses {
+		v := &plan.Statuses[i]
+		r, _ := recordOf(plan.State, v.Job)
 		row := verdictRow{
 			reasonColumns: reasonColumns{
 				Code: v.Reason.Code, Pool: v.Reason.Pool, Need: v.Reason.Need, Free: v.Reason.Free, Behind: v.Reason.Behind,
@@ -134,7 +134,7 @@ func verdictRows(snap cluster.Snapshot, plan cluster.Plan) []verdictRow {
 			OtherJob: optional(v.Reason.OtherJob), Rho: rho(v.Rho), Alloc: r.Alloc, Due: r.Due, Gate: stamp(r.Gate),
 		}
 		if c := caseOf(snap, v.Job); c != nil && !c.Gone {
-			row.SlurmSays, row.Details = c.Job.Because, detail.of(c, &r, &v.Reason)
+			row.SlurmSays, row.Details = c.Job.PendingReason, detail.of(c, &r, &v.Reason)
 		}
 		rows = append(rows, row)
 	}
@@ -142,8 +142,8 @@ func verdictRows(snap cluster.Snapshot, plan cluster.Plan) []verdictRow {
 }
 
 func claimRows(plan cluster.Plan) []claimRow {
-	rows := make([]claimRow, 0, len(plan.Memory.Claims))
-	for _, c := range plan.Memory.Claims {
+	rows := make([]claimRow, 0, len(plan.State.Claims))
+	for _, c := range plan.State.Claims {
 		row := claimRow{claimKey: claimKey{c.Job, stamp(c.Made)}, Pool: c.Pool, Nodes: nodesOf(c.Nodes), At: stamp(c.At)}
 		for _, h := range c.Nodes {
 			row.GPUs += h.GPUs
@@ -154,16 +154,16 @@ func claimRows(plan cluster.Plan) []claimRow {
 }
 
 func ledgerRows(plan cluster.Plan) []ledgerRow {
-	standings := make(map[accountKey]cluster.Standing, len(plan.Tenants))
+	standings := make(map[accountKey]cluster.TenantStatus, len(plan.Tenants))
 	for _, s := range plan.Tenants {
 		standings[accountKey{s.Tenant, s.Pool}] = s
 	}
-	rows := make([]ledgerRow, 0, len(plan.Memory.Ledger.Tenants))
-	for _, t := range plan.Memory.Ledger.Tenants {
+	rows := make([]ledgerRow, 0, len(plan.State.Ledger.Tenants))
+	for _, t := range plan.State.Ledger.Tenants {
 		s := standings[accountKey{t.Tenant, t.Pool}]
 		row := ledgerRow{
 			sampleRow: sampleRow{
-				accountKey: accountKey{t.Tenant, t.Pool}, At: stamp(plan.Memory.Ledger.At),
+				accountKey: accountKey{t.Tenant, t.Pool}, At: stamp(plan.State.Ledger.At),
 				Entitlement: millionths(t.Entitlement), Demand: millionths(t.Demand), Holds: s.Holds, Waiting: s.Waiting,
 				Deficit: t.Deficit, Alloc: t.Alloc, Due: t.Due, Rho: rho(s.Rho),
 			},
@@ -181,7 +181,7 @@ func ledgerRows(plan cluster.Plan) []ledgerRow {
 
 func bucketRows(plan cluster.Plan) []bucketRow {
 	var rows []bucketRow
-	for _, t := range plan.Memory.Ledger.Tenants {
+	for _, t := range plan.State.Ledger.Tenants {
 		for _, b := range t.Buckets {
 			key := bucketKey{accountKey{t.Tenant, t.Pool}, stamp(b.Start)}
 			rows = append(rows, bucketRow{key, b.Alloc, b.Due})
@@ -191,10 +191,10 @@ func bucketRows(plan cluster.Plan) []bucketRow {
 }
 
 func poolRows(plan cluster.Plan) []poolRow {
-	rows := make([]poolRow, 0, len(plan.Memory.Ledger.Pools))
-	for _, p := range plan.Memory.Ledger.Pools {
+	rows := make([]poolRow, 0, len(plan.State.Ledger.Pools))
+	for _, p := range plan.State.Ledger.Pools {
 		rows = append(rows, poolRow{
-			Pool: p.Pool, At: stamp(plan.Memory.Ledger.At), GPUs: p.GPUs, BadGPUs: p.BadGPUs, Capacity: p.Capacity, Tenants: p.Tenants,
+			Pool: p.Pool, At: stamp(plan.State.Ledger.At), GPUs: p.GPUs, BadGPUs: p.BadGPUs, Capacity: p.Capacity, Tenants: p.Tenants,
 			Untouchable: p.Untouchable, Overhead: p.Overhead, Idle: p.Idle, Bad: p.Bad, Stops: p.Stops,
 		})
 	}
@@ -221,7 +221,7 @@ func (w *written) lentSince(at cluster.Instant) []lendingDayRow {
 func lossRows(plan cluster.Plan) []lossRow {
 	rows := make([]lossRow, 0, len(plan.Losses))
 	for _, x := range plan.Losses {
-		r, _ := recordOf(plan.Memory, x.Job)
+		r, _ := recordOf(plan.State, x.Job)
 		rows = append(rows, lossRow{
 			Round: plan.Round, Job: x.Job, At: stamp(plan.At), SlurmID: r.ID.String(), Tenant: r.Tenant, User: r.User,
 			Pool: x.Pool, Term: x.Term, Time: x.Time, Certainty: x.Certainty, Command: x.Type.Command, GPUs: x.Type.GPUs,
@@ -232,7 +232,7 @@ func lossRows(plan cluster.Plan) []lossRow {
 
 // isGate tells whether an action shuts a gate. Such actions recur for every waiting job.
 func isGate(a cluster.Action) bool {
-	return (a.Verb == cluster.Gate || a.Verb == cluster.Lock) && a.Because.Code == cluster.BecauseGate
+	return (a.Verb == cluster.Gate || a.Verb == cluster.Lock) && a.Reason.Code == cluster.ReasonGate
 }
 
 // actionRows gives the actions except gates.
@@ -250,7 +250,7 @@ func actionRowOf(plan cluster.Plan, i int) actionRow {
 	a := plan.Actions[i]
 	row := actionRow{
 		Round: plan.Round, Ordinal: i, At: stamp(plan.At), Verb: a.Verb, Job: optional(a.Job), Until: stamp(a.Until), Nodes: listOf(a.Nodes),
-		Reservation: a.Reservation, Limit: a.Limit, Signal: a.Signal, Withheld: a.Withheld, Because: documentOf(a.Because),
+		Reservation: a.Reservation, Limit: a.Limit, Signal: a.Signal, Withheld: a.Suppressed, Because: documentOf(a.Reason),
 	}
 	if a.ID.ID != 0 {
 		row.SlurmID = a.ID.String()
@@ -278,7 +278,7 @@ func caseOf(snap cluster.Snapshot, key cluster.JobKey) *cluster.Case {
 }
 
 // recordOf gives the record of a job, and whether there is one.
-func recordOf(m cluster.Memory, key cluster.JobKey) (cluster.Record, bool) {
+func recordOf(m cluster.State, key cluster.JobKey) (cluster.Record, bool) {
 	i := sort.Search(len(m.Records), func(i int) bool { return m.Records[i].Key >= key })
 	if i == len(m.Records) || m.Records[i].Key != key {
 		return cluster.Record{}, false

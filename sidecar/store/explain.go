@@ -30,7 +30,7 @@ var (
 type details struct {
 	Job    *cluster.Job    `json:"job,omitempty"`
 	Record *cluster.Record `json:"record,omitempty"`
-	Touch  cluster.Touch   `json:"touch,omitempty"`
+	Touch  cluster.Control `json:"touch,omitempty"`
 	Lease  *cluster.Lease  `json:"lease,omitempty"`
 	Claim  *cluster.Claim  `json:"claim,omitempty"`
 	Habit  *cluster.Habit  `json:"habit,omitempty"`
@@ -45,9 +45,9 @@ type detailer struct {
 }
 
 func newDetailer(plan cluster.Plan) *detailer {
-	d := &detailer{leases: plan.Memory.Leases, habits: plan.Memory.Habits, claims: make(map[cluster.JobKey]*cluster.Claim, len(plan.Memory.Claims))}
-	for i := range plan.Memory.Claims {
-		d.claims[plan.Memory.Claims[i].Job] = &plan.Memory.Claims[i]
+	d := &detailer{leases: plan.State.Leases, habits: plan.State.Habits, claims: make(map[cluster.JobKey]*cluster.Claim, len(plan.State.Claims))}
+	for i := range plan.State.Claims {
+		d.claims[plan.State.Claims[i].Job] = &plan.State.Claims[i]
 	}
 	return d
 }
@@ -71,8 +71,8 @@ func (d *detailer) of(c *cluster.Case, r *cluster.Record, reason *cluster.Reason
 	j := c.Job
 	record := *r
 	record.Alloc, record.Due, record.DueCarry, record.DueRate, record.ChargedTo, record.Gate = 0, 0, 0, 0, 0, 0
-	j.Because = "" // has a column
-	out.Job, out.Record, out.Touch = &j, &record, c.Touch
+	j.PendingReason = "" // has a column
+	out.Job, out.Record, out.Touch = &j, &record, c.Control
 	if extra {
 		other := *reason
 		other.Free, other.Behind, other.OtherBehind, other.Rank, other.Rho, other.OtherJob = 0, 0, 0, 0, 0, 0
@@ -165,7 +165,7 @@ func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, 
 			return e, 0, fmt.Errorf("reading the settings: %w", err)
 		}
 	}
-	if settings == nil || e.Snapshot.Settings.Divide != "" || len(verdicts) > 0 && verdicts[0].Code == cluster.BecauseLost {
+	if settings == nil || e.Snapshot.Settings.Divide != "" || len(verdicts) > 0 && verdicts[0].Code == cluster.ReasonLost {
 		e.Snapshot, e.Plan, err = s.Last(ctx)
 		return e, e.Plan.At, err
 	}
@@ -177,7 +177,7 @@ func (s *Store) newestOf(ctx context.Context, job *Job) (Edge, cluster.Instant, 
 		return e, 0, err
 	}
 	for _, r := range rows {
-		e.Plan.Tenants = append(e.Plan.Tenants, cluster.Standing{Tenant: job.Tenant, Pool: r.Pool, Weight: r.Weight, Base: r.Base,
+		e.Plan.Tenants = append(e.Plan.Tenants, cluster.TenantStatus{Tenant: job.Tenant, Pool: r.Pool, Weight: r.Weight, Base: r.Base,
 			Entitlement: r.Entitlement, Demand: r.Demand, Holds: r.Holds, Lent: r.Lent, Borrowed: r.Borrowed, Waiting: r.Waiting,
 			Deficit: r.Deficit, Behind: r.Behind, Owed: r.Owed, Repays: r.Repays, Rho: r.Rho, RhoAll: r.RhoAll})
 	}
@@ -206,8 +206,8 @@ func (e *Edge) add(job *Job, v *verdictNow) error {
 			Request: cluster.Request{GPUs: job.GPUs, Model: job.Model}},
 		Record: &cluster.Record{Key: job.Key, ID: id, Tenant: job.Tenant, User: job.User, Account: job.Account, Name: job.Name,
 			Submit: instantOf(job.Submitted), Restarts: job.Restarts, State: cluster.JobState(job.State), First: instantOf(job.Eligible),
-			Done: instantOf(job.Done), Terms: job.Terms, Failed: job.Failed, Avoid: instantOf(job.Avoid), Said: job.Said, Lost: job.Lost},
-		Touch: cluster.Touch(job.Touch),
+			Done: instantOf(job.Done), Terms: job.Terms, Failed: job.Failed, AvoidUntil: instantOf(job.Avoid), SlurmSaid: job.Said, Lost: job.Lost},
+		Touch: cluster.Control(job.Touch),
 	}
 	reason := v.reason()
 	if v.Details != nil {
@@ -220,10 +220,10 @@ func (e *Edge) add(job *Job, v *verdictNow) error {
 	if more := d.Reason; more != nil {
 		reason.To, reason.Speed, reason.Trial, reason.Spent, reason.Fits = more.To, more.Speed, more.Trial, more.Spent, more.Fits
 	}
-	d.Job.Because = v.SlurmSays
+	d.Job.PendingReason = v.SlurmSays
 	d.Record.Alloc, d.Record.Due, d.Record.Gate = v.Alloc, v.Due, instantOf(v.Gate)
-	e.Snapshot.Cases = []cluster.Case{{Job: *d.Job, Record: *d.Record, Touch: d.Touch, TouchWhy: job.TouchWhy}}
-	m := &e.Plan.Memory
+	e.Snapshot.Cases = []cluster.Case{{Job: *d.Job, Record: *d.Record, Control: d.Touch, ControlWhy: job.TouchWhy}}
+	m := &e.Plan.State
 	m.Records = []cluster.Record{*d.Record}
 	if d.Lease != nil {
 		m.Leases = []cluster.Lease{*d.Lease}
@@ -234,13 +234,13 @@ func (e *Edge) add(job *Job, v *verdictNow) error {
 	if d.Habit != nil {
 		m.Habits = []cluster.Habit{*d.Habit}
 	}
-	e.Plan.Verdicts = []cluster.Verdict{{Job: job.Key, Rho: v.Rho, Reason: reason}}
+	e.Plan.Statuses = []cluster.JobStatus{{Job: job.Key, Rho: v.Rho, Reason: reason}}
 	return nil
 }
 
 // name adds cases of the jobs in the verdict.
 func (s *Store) name(ctx context.Context, e *Edge) error {
-	reason, own := &e.Plan.Verdicts[0].Reason, e.Plan.Verdicts[0].Job
+	reason, own := &e.Plan.Statuses[0].Reason, e.Plan.Statuses[0].Job
 	keys := []int64{int64(reason.For), int64(reason.OtherJob)}
 	rows, err := s.pool.Query(ctx, jobNames, keys)
 	if err != nil {

@@ -40,21 +40,21 @@ func TestAJobsRowsTellWhatTheRoundTells(t *testing.T) {
 		}
 		says := map[cluster.JobKey]string{}
 		for i := range snap.Cases {
-			says[snap.Cases[i].Record.Key] = snap.Cases[i].Job.Because
+			says[snap.Cases[i].Record.Key] = snap.Cases[i].Job.PendingReason
 		}
-		for _, v := range plan.Verdicts {
+		for _, v := range plan.Statuses {
 			x, err := s.ExplainKey(t.Context(), v.Job)
 			if err != nil {
 				t.Fatal(err)
 			}
 			whole := store.Explanation{Verdict: &v}
-			for i := range plan.Memory.Leases {
-				if l := &plan.Memory.Leases[i]; l.Job == v.Job {
+			for i := range plan.State.Leases {
+				if l := &plan.State.Leases[i]; l.Job == v.Job {
 					whole.Lease = l
 				}
 			}
-			for i := range plan.Memory.Claims {
-				if c := &plan.Memory.Claims[i]; c.Job == v.Job {
+			for i := range plan.State.Claims {
+				if c := &plan.State.Claims[i]; c.Job == v.Job {
 					whole.Claim = c
 				}
 			}
@@ -100,7 +100,7 @@ func TestAJobIsExplainedWithoutItsRound(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(1, 2, 5))
 	_, plan := l.round()
-	key := plan.Memory.Leases[0].Job
+	key := plan.State.Leases[0].Job
 	do := func(sql string) {
 		t.Helper()
 		if _, err := l.db.Exec(context.Background(), sql); err != nil {

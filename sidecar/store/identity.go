@@ -67,7 +67,7 @@ func (r Repair) noted(ctx context.Context, tx pgx.Tx, kind, found, done string) 
 }
 
 // Rename assigns the journal to the cluster is, with the seat. It returns the previous cluster.
-func (s *Seat) Rename(ctx context.Context, is cluster.Identity, r Repair) (was cluster.Identity, err error) {
+func (s *Leadership) Rename(ctx context.Context, is cluster.Identity, r Repair) (was cluster.Identity, err error) {
 	was, known, err := s.store.Identity(ctx)
 	if err != nil {
 		return was, err

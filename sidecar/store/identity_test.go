@@ -62,7 +62,7 @@ func TestAJournalIsOfOneCluster(t *testing.T) {
 func TestSchemasAreApart(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Empty(t)
-	seats := map[string]*store.Seat{}
+	seats := map[string]*store.Leadership{}
 	for i, schema := range []string{"alpha", "beta"} {
 		if _, _, err := migrate.Up(t.Context(), dsn, schema, func(string) {}); err != nil {
 			t.Fatal(err)

@@ -18,38 +18,38 @@ var errStale = errors.New("the journal is not as it was left: open it again")
 
 // Journal writes rounds with a seat. It is for one goroutine.
 type Journal struct {
-	seat *Seat
+	seat *Leadership
 	was  *written // nil: not open
 	film snapshotLog
 	days date // up to which partitions were made, or attempted
 }
 
 // Journal gives a journal that writes from the seat.
-func (s *Seat) Journal() *Journal { return &Journal{seat: s} }
+func (s *Leadership) Journal() *Journal { return &Journal{seat: s} }
 
 // Open gives back the memory of the newest round; an empty one if there is none.
-func (j *Journal) Open(ctx context.Context) (cluster.Memory, error) {
+func (j *Journal) Open(ctx context.Context) (cluster.State, error) {
 	j.was = nil
 	snap, plan, err := j.seat.store.Last(ctx)
 	if err != nil {
-		return cluster.Memory{}, fmt.Errorf("opening the journal: %w", err)
+		return cluster.State{}, fmt.Errorf("opening the journal: %w", err)
 	}
 	w := newWritten(cluster.SpanOf(j.seat.store.config.Refresh))
 	if plan.Round > 0 {
 		if w.speeds, err = j.seat.store.speeds(ctx); err != nil {
-			return cluster.Memory{}, fmt.Errorf("opening the journal: reading what GPUs are worth to tenants: %w", err)
+			return cluster.State{}, fmt.Errorf("opening the journal: reading what GPUs are worth to tenants: %w", err)
 		}
 		// The tables match that round; its differences to nothing are not written again. Yet the
 		// next one corrects the tables once more.
 		w.nextKey = snap.NextKey
-		w.keep(w.entry(snap, plan, 0), plan.Memory)
+		w.keep(w.entry(snap, plan, 0), plan.State)
 		w.doubt()
 		if w.boundaries, err = j.seat.store.boundaries(ctx); err != nil {
-			return cluster.Memory{}, fmt.Errorf("opening the journal: reading the leases that are renewed: %w", err)
+			return cluster.State{}, fmt.Errorf("opening the journal: reading the leases that are renewed: %w", err)
 		}
 	}
 	j.was, j.film = w, snapshotLog{}
-	return plan.Memory, nil
+	return plan.State, nil
 }
 
 var (
@@ -124,7 +124,7 @@ func (j *Journal) Commit(ctx context.Context, snap cluster.Snapshot, plan cluste
 	if err != nil {
 		return fmt.Errorf("writing round %d down: %w", plan.Round, err)
 	}
-	j.was.keep(e, plan.Memory)
+	j.was.keep(e, plan.State)
 	j.film.keep(shot)
 	return nil
 }

@@ -21,7 +21,7 @@ func openStore(t testing.TB, c store.Config) *store.Store {
 }
 
 // takeSeat takes the seat as the only daemon does: the previous holder is dead.
-func takeSeat(t testing.TB, s *store.Store) *store.Seat {
+func takeSeat(t testing.TB, s *store.Store) *store.Leadership {
 	t.Helper()
 	seat, err := s.Acquire(t.Context(), t.Name())
 	if err != nil {

@@ -19,7 +19,7 @@ type boundary struct {
 // lease that is neither in force nor ended was dropped.
 func (w *written) leaseEntry(plan cluster.Plan) (c change[leaseKey, leaseRow], marks []markRow, pending []boundary) {
 	terms := map[cluster.JobKey][]int{}
-	for _, leases := range [][]cluster.Lease{plan.Ended, plan.Memory.Leases} {
+	for _, leases := range [][]cluster.Lease{plan.Ended, plan.State.Leases} {
 		for _, l := range leases {
 			terms[l.Job] = append(terms[l.Job], l.Term)
 		}
@@ -47,7 +47,7 @@ func (w *written) leaseEntry(plan cluster.Plan) (c change[leaseKey, leaseRow], m
 		follows[leaseKey{l.Job, b.next}] = true
 	}
 	var inForce []leaseRow
-	for _, l := range plan.Memory.Leases {
+	for _, l := range plan.State.Leases {
 		inForce = append(inForce, w.leaseRowOf(l, plan))
 	}
 	c = w.leases.diff(inForce)
@@ -63,9 +63,9 @@ func (w *written) leaseEntry(plan cluster.Plan) (c change[leaseKey, leaseRow], m
 		c.put[i].AllocFrom.ok = !follows[c.put[i].leaseKey]
 	}
 	for _, b := range ends {
-		alloc, ok := w.receivedBy(b, plan.Memory)
+		alloc, ok := w.receivedBy(b, plan.State)
 		switch {
-		case ok && b.at > plan.Memory.Ledger.At:
+		case ok && b.at > plan.State.Ledger.At:
 			pending = append(pending, b)
 		case ok:
 			marks = append(marks, markRow{b.leaseKey, b.next, stamp(b.at), alloc})
@@ -86,7 +86,7 @@ func after(term int, terms []int) int {
 }
 
 func (w *written) leaseRowOf(l cluster.Lease, plan cluster.Plan) leaseRow {
-	r, _ := recordOf(plan.Memory, l.Job)
+	r, _ := recordOf(plan.State, l.Job)
 	return leaseRow{
 		leaseKey: leaseKey{l.Job, l.Term},
 		SlurmID:  r.ID.String(), Tenant: r.Tenant, User: r.User,
@@ -116,7 +116,7 @@ func nodesOf(holdings []cluster.Holding) list {
 // receivedBy gives what a job had received at a boundary: its present total, unless it continued
 // under the next lease; then the GPU time since the last round is split at the boundary. False =
 // the job is no longer known.
-func (w *written) receivedBy(b boundary, m cluster.Memory) (cluster.GPUTime, bool) {
+func (w *written) receivedBy(b boundary, m cluster.State) (cluster.GPUTime, bool) {
 	was, known := w.holders[b.Job]
 	now, ok := recordOf(m, b.Job)
 	switch {

@@ -47,7 +47,7 @@ func TestFilmOfSchema9(t *testing.T) {
 	if diff := cmp.Diff(kept.Plan, plan); diff != "" {
 		t.Errorf("another plan (-want +got):\n%s", diff)
 	}
-	if len(plan.Memory.Ledger.Tenants) == 0 || len(snap.Cases) == 0 {
+	if len(plan.State.Ledger.Tenants) == 0 || len(snap.Cases) == 0 {
 		t.Error("the frames tell nothing")
 	}
 }

@@ -46,7 +46,7 @@ func TestPostgresGoneForAWhile(t *testing.T) {
 		if err := j.Commit(t.Context(), snap, plan); err != nil {
 			t.Fatal(err)
 		}
-		written := plan.Memory
+		written := plan.State
 		if err := end(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestACommitOfUnknownFate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(plan.Memory, memory, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(plan.State, memory, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("opened again it gives another memory:\n%s", diff)
 	}
 	if err := j.Commit(t.Context(), nextSnap, next); err != nil {

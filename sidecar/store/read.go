@@ -31,7 +31,7 @@ var (
 	readActions  = query[Action]("actions")
 	readEvents   = query[Event]("events")
 	jobOverrides = query[Order]("job_overrides")
-	seatNow      = query[Seated]("seat_now")
+	seatNow      = query[Leader]("seat_now")
 	readTrades   = query[Trade]("trades")
 	effective    = query[Effective]("effective")
 	newestRound  = sql.Query("newest_round")
@@ -210,8 +210,8 @@ func (s *Store) OwnJobs(ctx context.Context) ([]Count, error) {
 	return collect[Count](ctx, s, "counting the jobs", ownJobs)
 }
 
-// Seated describes the holder of the seat.
-type Seated struct {
+// Leader describes the holder of the seat.
+type Leader struct {
 	Term     int64         `json:"term"`
 	Holder   string        `json:"holder"`
 	Acquired time.Time     `json:"acquired" db:"acquired_at"`
@@ -220,9 +220,9 @@ type Seated struct {
 	Silent   time.Duration `json:"silent" db:"silent_for"`
 }
 
-// Seated gives the holder of the seat; nil = none.
-func (s *Store) Seated(ctx context.Context) (*Seated, error) {
-	all, err := collect[Seated](ctx, s, "reading the leader", seatNow)
+// Leader gives the holder of the seat; nil = none.
+func (s *Store) Seated(ctx context.Context) (*Leader, error) {
+	all, err := collect[Leader](ctx, s, "reading the leader", seatNow)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -492,12 +492,12 @@ type Explanation struct {
 	Job Job `json:"job"`
 	// Round and At are the newest round. Record, Lease, Claim, Verdict and Standing are from it;
 	// nil if the job is no longer known, holds none, or is done.
-	Round   int64            `json:"round"`
-	At      cluster.Instant  `json:"at"`
-	Record  *cluster.Record  `json:"record,omitempty"`
-	Lease   *cluster.Lease   `json:"lease,omitempty"`
-	Claim   *cluster.Claim   `json:"claim,omitempty"`
-	Verdict *cluster.Verdict `json:"verdict,omitempty"`
+	Round   int64              `json:"round"`
+	At      cluster.Instant    `json:"at"`
+	Record  *cluster.Record    `json:"record,omitempty"`
+	Lease   *cluster.Lease     `json:"lease,omitempty"`
+	Claim   *cluster.Claim     `json:"claim,omitempty"`
+	Verdict *cluster.JobStatus `json:"verdict,omitempty"`
 	// For is Slurm's id of the job in the verdict; "" = none.
 	For string `json:"for,omitempty"`
 	// Waiting says why the job waits, if this database user may not read whole rounds. Then there
@@ -505,11 +505,11 @@ type Explanation struct {
 	Waiting *Waiting `json:"waiting,omitempty"`
 	// Standing is the tenant's in every pool. Effective is its throughput; nil without a
 	// division.
-	Standing  []cluster.Standing `json:"standing,omitempty"`
-	Effective *Effective         `json:"effective,omitempty"`
-	Leases    []Lease            `json:"leases"`  // newest first
-	Actions   []Action           `json:"actions"` // newest first
-	Overrides []Order            `json:"overrides"`
+	Standing  []cluster.TenantStatus `json:"standing,omitempty"`
+	Effective *Effective             `json:"effective,omitempty"`
+	Leases    []Lease                `json:"leases"`  // newest first
+	Actions   []Action               `json:"actions"` // newest first
+	Overrides []Order                `json:"overrides"`
 	// NumbersAt is when the journal last wrote the numbers of Record and Verdict that change
 	// every round; it refreshes jobs in turn. It equals At if they are the newest round's.
 	NumbersAt cluster.Instant `json:"numbers_at"`
@@ -575,8 +575,8 @@ func (s *Store) explain(ctx context.Context, what string, id int64, slurmID stri
 	}
 	plan := x.Newest.Plan
 	x.add(plan)
-	if c := caseOf(x.Newest.Snapshot, x.Job.Key); c != nil && !c.Gone && c.Job.Because != "None" {
-		x.SlurmSays = c.Job.Because
+	if c := caseOf(x.Newest.Snapshot, x.Job.Key); c != nil && !c.Gone && c.Job.PendingReason != "None" {
+		x.SlurmSays = c.Job.PendingReason
 	}
 	if x.Verdict == nil || x.Verdict.Reason.For == 0 {
 		return x, nil
@@ -605,7 +605,7 @@ func (s *Store) explainOwn(ctx context.Context, doing string, x *Explanation) er
 	tenants, err := s.Tenants(ctx)
 	for _, t := range tenants {
 		if t.Tenant == x.Job.Tenant {
-			x.Standing = append(x.Standing, cluster.Standing{Tenant: t.Tenant, Pool: t.Pool, Weight: t.Weight, Entitlement: t.Entitlement, Demand: t.Demand,
+			x.Standing = append(x.Standing, cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: t.Weight, Entitlement: t.Entitlement, Demand: t.Demand,
 				Holds: t.Holds, Behind: cluster.SpanOf(t.Behind), Rho: t.Rho, Owed: t.Owed, Repays: t.Repays})
 		}
 	}
@@ -615,20 +615,20 @@ func (s *Store) explainOwn(ctx context.Context, doing string, x *Explanation) er
 // add adds the newest round's data of the job.
 func (x *Explanation) add(plan cluster.Plan) {
 	x.Round, x.At = plan.Round, plan.At
-	if r, ok := recordOf(plan.Memory, x.Job.Key); ok {
+	if r, ok := recordOf(plan.State, x.Job.Key); ok {
 		x.Record = &r
 	}
-	for _, l := range plan.Memory.Leases {
+	for _, l := range plan.State.Leases {
 		if l.Job == x.Job.Key {
 			x.Lease = &l
 		}
 	}
-	for _, c := range plan.Memory.Claims {
+	for _, c := range plan.State.Claims {
 		if c.Job == x.Job.Key {
 			x.Claim = &c
 		}
 	}
-	for _, v := range plan.Verdicts {
+	for _, v := range plan.Statuses {
 		if v.Job == x.Job.Key {
 			x.Verdict = &v
 		}

@@ -24,10 +24,10 @@ func TestRowsThatPostgreSQLRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	snap, plan := l.story.Next()
-	snap.Cases, plan.Memory.Records = slices.Clone(snap.Cases), slices.Clone(plan.Memory.Records)
+	snap.Cases, plan.State.Records = slices.Clone(snap.Cases), slices.Clone(plan.State.Records)
 	var bad []cluster.JobKey
-	for i := range plan.Memory.Records {
-		if r := &plan.Memory.Records[i]; i%7 == 3 && r.Done == 0 {
+	for i := range plan.State.Records {
+		if r := &plan.State.Records[i]; i%7 == 3 && r.Done == 0 {
 			r.Name = "poison"
 			bad = append(bad, r.Key)
 		}
@@ -57,7 +57,7 @@ func TestRowsThatPostgreSQLRefuses(t *testing.T) {
 	at := slices.IndexFunc(snap.Cases, func(c cluster.Case) bool { return !c.Gone && c.Job.Aside == "" && !slices.Contains(bad, c.Record.Key) })
 	twice := snap.Cases[at].Record.Key
 	claim := cluster.Claim{Job: twice, Pool: "v100", Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 1}}, At: plan.At, Made: plan.At}
-	plan.Memory.Claims = append(slices.Clone(plan.Memory.Claims), claim, claim)
+	plan.State.Claims = append(slices.Clone(plan.State.Claims), claim, claim)
 	if err := l.journal.Commit(t.Context(), snap, plan); !errors.As(err, &refused) || !slices.Equal(refused.Jobs(), []cluster.JobKey{twice}) {
 		t.Fatalf("%v; want job %d", err, twice)
 	}

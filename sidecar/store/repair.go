@@ -56,7 +56,7 @@ type SetBack struct {
 // rounds would stop until that time. The journal goes back to the last round before. Charges of
 // later rounds are reverted, and the next round charges the GPU time since then again. It fails
 // with ErrNotAhead if no round is in the future.
-func (s *Seat) SetBack(ctx context.Context, now time.Time, r Repair) (SetBack, error) {
+func (s *Leadership) SetBack(ctx context.Context, now time.Time, r Repair) (SetBack, error) {
 	var b SetBack
 	err := s.store.pool.QueryRow(ctx, clockNewest).Scan(&b.Newest, &b.At)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && !b.At.After(now.Add(ahead)) {
@@ -79,9 +79,9 @@ func (s *Seat) SetBack(ctx context.Context, now time.Time, r Repair) (SetBack, e
 	}
 	b.RightAt = plan.At.Time()
 	b.Repaired = b.Newest + 1
-	plan.Round, plan.Memory.Round, snap.Round = b.Repaired, b.Repaired, b.Repaired
-	plan.At, plan.Memory.NextKey = cluster.InstantOf(now), max(wrong.NextKey, plan.Memory.NextKey)
-	plan.Actions, plan.Ended, plan.Losses, plan.Question = nil, nil, nil, nil
+	plan.Round, plan.State.Round, snap.Round = b.Repaired, b.Repaired, b.Repaired
+	plan.At, plan.State.NextKey = cluster.InstantOf(now), max(wrong.NextKey, plan.State.NextKey)
+	plan.Actions, plan.Ended, plan.Losses, plan.AllocationRequest = nil, nil, nil, nil
 	found := fmt.Sprintf("round %d was at %s, ahead of the time", b.Newest, b.At.UTC().Format(time.RFC3339))
 	done := fmt.Sprintf("the books went back to round %d at %s", b.Right, b.RightAt.UTC().Format(time.RFC3339))
 	if b.Right == 0 {
@@ -144,7 +144,7 @@ func (s *Store) goBack(ctx context.Context, right int64) (snap cluster.Snapshot,
 			return snap, plan, back, err
 		}
 		e := w.entry(at, did, 0)
-		w.keep(e, did.Memory)
+		w.keep(e, did.State)
 		if n == right {
 			snap, plan = at, did
 		}

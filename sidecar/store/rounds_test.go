@@ -209,8 +209,8 @@ func TestPrune(t *testing.T) {
 			t.Errorf("%d %s are kept, want %d", got, what, n)
 		}
 	}
-	if n := count("select count(*) from fairlease.leases where ended_at is null"); n != int64(len(plan.Memory.Leases)) {
-		t.Errorf("%d leases in force are kept of %d", n, len(plan.Memory.Leases))
+	if n := count("select count(*) from fairlease.leases where ended_at is null"); n != int64(len(plan.State.Leases)) {
+		t.Errorf("%d leases in force are kept of %d", n, len(plan.State.Leases))
 	}
 	if n := count("select sum(gpu_ms)::bigint from fairlease.charges"); n != ledger {
 		t.Errorf("the accounts were %d and are %d", ledger, n)
@@ -222,7 +222,7 @@ func TestPrune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(plan.Memory, memory, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(plan.State, memory, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the pruned journal gives another memory:\n%s", diff)
 	}
 	l.round()

@@ -176,7 +176,7 @@ type jobRow struct {
 	State      cluster.JobState `json:"state"`
 	Inactive   string           `json:"inactive"`
 	Outcome    string           `json:"outcome"`
-	Touch      cluster.Touch    `json:"touch"`
+	Touch      cluster.Control  `json:"touch"`
 	TouchWhy   string           `json:"touch_why"`
 	GPUs       int              `json:"gpus"`
 	Model      string           `json:"model"`

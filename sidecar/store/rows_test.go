@@ -114,7 +114,7 @@ func TestTheBooksAgree(t *testing.T) {
 		was := plan
 		_, plan = l.round()
 		from, to := was.At, plan.At
-		for _, r := range plan.Memory.Records {
+		for _, r := range plan.State.Records {
 			b := before[r.Key]
 			if d := int64(r.Alloc - b.Alloc); d != 0 {
 				early := int64(0)
@@ -140,7 +140,7 @@ func TestTheBooksAgree(t *testing.T) {
 	}
 
 	var accounts []account
-	for _, a := range plan.Memory.Ledger.Tenants {
+	for _, a := range plan.State.Ledger.Tenants {
 		if a.Alloc > 0 {
 			accounts = append(accounts, account{a.Tenant, a.Pool, a.Alloc})
 		}
@@ -239,7 +239,7 @@ func TestTheBooksAgree(t *testing.T) {
 		Alloc, Due   cluster.GPUTime
 	}
 	var buckets []bucket
-	for _, a := range plan.Memory.Ledger.Tenants {
+	for _, a := range plan.State.Ledger.Tenants {
 		for _, b := range a.Buckets {
 			buckets = append(buckets, bucket{a.Tenant, a.Pool, b.Start.Time(), b.Alloc, b.Due})
 		}
@@ -281,8 +281,8 @@ func TestVerdictsAreRefreshedInTurn(t *testing.T) {
 		type count struct{ All, Old, New int }
 		c := ask[count](l, `select count(*), count(*) filter (where at < $1::timestamptz - interval '1 minute'), count(*) filter (where round = $2)
 			from fairlease.verdicts`, plan.At.Time(), plan.Round)[0]
-		if c.All != len(plan.Verdicts) || c.Old != 0 {
-			t.Errorf("round %d: %d verdicts of %d live jobs, %d of them older than a minute", plan.Round, c.All, len(plan.Verdicts), c.Old)
+		if c.All != len(plan.Statuses) || c.Old != 0 {
+			t.Errorf("round %d: %d verdicts of %d live jobs, %d of them older than a minute", plan.Round, c.All, len(plan.Statuses), c.Old)
 		}
 		if i > 0 && c.New > c.All/2 {
 			t.Errorf("round %d: all at once: %d of %d", plan.Round, c.New, c.All)
@@ -295,14 +295,14 @@ func TestAJobThatIsGone(t *testing.T) {
 	t.Parallel()
 	l := newLife(t, store.Config{}, journaltest.NewStory(3, 2, 5))
 	_, plan := l.round()
-	lastSeen := plan.Memory.Records[0]
+	lastSeen := plan.State.Records[0]
 	wanted := ask[jobSeen](l, jobSeenQuery, lastSeen.Key)
 	for i := range 4 {
 		snap, plan := l.story.Next()
-		at := cluster.Case{Gone: true, Record: lastSeen, Touch: cluster.Leave, TouchWhy: "no longer in Slurm",
+		at := cluster.Case{Gone: true, Record: lastSeen, Control: cluster.Unmanaged, ControlWhy: "no longer in Slurm",
 			Job: cluster.Job{ID: lastSeen.ID, State: cluster.Done}}
 		snap.Cases = append([]cluster.Case{at}, snap.Cases[1:]...)
-		plan.Memory.Records[0].State, plan.Memory.Records[0].Done = cluster.Done, plan.At
+		plan.State.Records[0].State, plan.State.Records[0].Done = cluster.Done, plan.At
 		l.commit(snap, plan)
 		if i == 1 {
 			l.restart()
@@ -334,9 +334,9 @@ func TestAJobThatCameAndWentUnseen(t *testing.T) {
 	ghost := cluster.Record{Key: snap.NextKey, ID: cluster.JobID{ID: 77}, User: "ann", Account: "bio", Tenant: "bio", Alloc: 1000,
 		State: cluster.Done, Done: plan.At}
 	snap.Cases = append(snap.Cases, cluster.Case{Gone: true, Record: ghost})
-	plan.Memory.Records = append(plan.Memory.Records, ghost)
-	plan.Memory.NextKey++
-	plan.Memory.Ledger.Tenants[3].Alloc += 1000 // bio's v100
+	plan.State.Records = append(plan.State.Records, ghost)
+	plan.State.NextKey++
+	plan.State.Ledger.Tenants[3].Alloc += 1000 // bio's v100
 	l.commit(snap, plan)
 	type row struct {
 		ID, User, State string
@@ -352,7 +352,7 @@ func TestOutcomesAreWrittenDown(t *testing.T) {
 	l := newLife(t, store.Config{}, journaltest.NewStory(4, 2, 5))
 	snap, plan := l.story.Next()
 	plan.Actions = plan.Actions[:3]
-	plan.Actions[2].Withheld = true
+	plan.Actions[2].Suppressed = true
 	l.commit(snap, plan)
 	type row struct {
 		Ordinal     int
@@ -422,9 +422,9 @@ func TestWhatIsMissingIsGone(t *testing.T) {
 	snap, plan := l.story.Next()
 	snap.Nodes = snap.Nodes[:3]
 	snap.Tenants = snap.Tenants[:3]
-	plan.Memory.Claims = nil
-	gone := plan.Memory.Leases[0]
-	plan.Memory.Leases = plan.Memory.Leases[1:]
+	plan.State.Claims = nil
+	gone := plan.State.Leases[0]
+	plan.State.Leases = plan.State.Leases[1:]
 	l.commit(snap, plan)
 	standings := plan.Tenants
 	type name struct{ Name string }
@@ -448,5 +448,5 @@ func TestWhatIsMissingIsGone(t *testing.T) {
 		t.Errorf("since when it is lent, before a restart and after:\n%s", diff)
 	}
 	same(l, "nodes gone after they came back", []name{}, "select name from fairlease.nodes where gone_at is not null")
-	same(l, "leases in force", []name{{fmt.Sprint(len(plan.Memory.Leases))}}, "select count(*)::text from fairlease.leases where ended_at is null")
+	same(l, "leases in force", []name{{fmt.Sprint(len(plan.State.Leases))}}, "select count(*)::text from fairlease.leases where ended_at is null")
 }

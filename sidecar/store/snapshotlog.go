@@ -63,7 +63,7 @@ var (
 	jobShape     = shapeOf(reflect.TypeFor[cluster.Case](), fieldOf[cluster.Case]("Record", "Key"), "record")
 	recordShape  = shapeOf(reflect.TypeFor[cluster.Record](), fieldOf[cluster.Record]("Key"))
 	leaseShape   = shapeOf(reflect.TypeFor[cluster.Lease](), fieldOf[cluster.Lease]("Job"))
-	verdictShape = shapeOf(reflect.TypeFor[cluster.Verdict](), fieldOf[cluster.Verdict]("Job"))
+	verdictShape = shapeOf(reflect.TypeFor[cluster.JobStatus](), fieldOf[cluster.JobStatus]("Job"))
 )
 
 // fieldOf gives the index of a field.
@@ -142,7 +142,7 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	if err != nil {
 		return failed("ledger", err)
 	}
-	if shot.scene.carried, err = json.Marshal(carried{plan.Memory.Ledger, plan.Memory.Claims, plan.Memory.Habits}); err != nil {
+	if shot.scene.carried, err = json.Marshal(carried{plan.State.Ledger, plan.State.Claims, plan.State.Habits}); err != nil {
 		return failed("ledger", err)
 	}
 	told = appendWords(told, w, known)
@@ -154,14 +154,14 @@ func (f *snapshotLog) encode(snap cluster.Snapshot, plan cluster.Plan) (frame, e
 	shot.snapshot = pack(told)
 
 	known = len(w.texts)
-	m := &plan.Memory
+	m := &plan.State
 	if shot.scene.records, err = recordShape.fill(w, records, len(m.Records), func(i int) reflect.Value { return reflect.ValueOf(&m.Records[i]).Elem() }); err != nil {
 		return failed("records", err)
 	}
 	if shot.scene.leases, err = leaseShape.fill(w, leases, len(m.Leases), func(i int) reflect.Value { return reflect.ValueOf(&m.Leases[i]).Elem() }); err != nil {
 		return failed("leases", err)
 	}
-	if shot.scene.verdicts, err = verdictShape.fill(w, was.verdicts, len(plan.Verdicts), func(i int) reflect.Value { return reflect.ValueOf(&plan.Verdicts[i]).Elem() }); err != nil {
+	if shot.scene.verdicts, err = verdictShape.fill(w, was.verdicts, len(plan.Statuses), func(i int) reflect.Value { return reflect.ValueOf(&plan.Statuses[i]).Elem() }); err != nil {
 		return failed("verdicts", err)
 	}
 	told = appendNumbers(told[:0], uint64(snap.Ledger.At), uint64(plan.At))
@@ -184,9 +184,9 @@ func (f *snapshotLog) keep(shot frame) {
 // rest gives the JSON of what is neither in sheets nor carried.
 func rest(snap cluster.Snapshot, plan cluster.Plan) (snapshot, whole []byte, err error) {
 	snap.Cases, snap.Leases = snap.Cases[:0:0], snap.Leases[:0:0]
-	plan.Memory.Records, plan.Memory.Leases, plan.Verdicts = plan.Memory.Records[:0:0], plan.Memory.Leases[:0:0], plan.Verdicts[:0:0]
+	plan.State.Records, plan.State.Leases, plan.Statuses = plan.State.Records[:0:0], plan.State.Leases[:0:0], plan.Statuses[:0:0]
 	snap.Ledger, snap.Claims, snap.Habits = cluster.Ledger{}, nil, nil
-	plan.Memory.Ledger, plan.Memory.Claims, plan.Memory.Habits = cluster.Ledger{}, nil, nil
+	plan.State.Ledger, plan.State.Claims, plan.State.Habits = cluster.Ledger{}, nil, nil
 	if snapshot, err = json.Marshal(snap); err != nil {
 		return nil, nil, err
 	}
@@ -346,10 +346,10 @@ func (p *projector) show() (snap cluster.Snapshot, plan cluster.Plan, err error)
 			return snap, plan, fmt.Errorf("reading the ledger's JSON: %w", err)
 		}
 		snap.Ledger, snap.Claims, snap.Habits = before.Ledger, before.Claims, before.Habits
-		plan.Memory.Ledger, plan.Memory.Claims, plan.Memory.Habits = after.Ledger, after.Claims, after.Habits
+		plan.State.Ledger, plan.State.Claims, plan.State.Habits = after.Ledger, after.Claims, after.Habits
 	}
 	w := s.words
-	cases, m := listOfRows(&snap.Cases, s.jobs), &plan.Memory
+	cases, m := listOfRows(&snap.Cases, s.jobs), &plan.State
 	if len(p.snapshotRecords.keys) != len(s.jobs.keys) {
 		return snap, plan, errFrame
 	}
@@ -359,7 +359,7 @@ func (p *projector) show() (snap cluster.Snapshot, plan cluster.Plan, err error)
 		p.snapshotLeases.tell(leaseShape, w, listOfRows(&snap.Leases, p.snapshotLeases)),
 		s.records.tell(recordShape, w, listOfRows(&m.Records, s.records)),
 		s.leases.tell(leaseShape, w, listOfRows(&m.Leases, s.leases)),
-		s.verdicts.tell(verdictShape, w, listOfRows(&plan.Verdicts, s.verdicts)))
+		s.verdicts.tell(verdictShape, w, listOfRows(&plan.Statuses, s.verdicts)))
 	return snap, plan, err
 }
 

@@ -83,9 +83,9 @@ func TestFilmOfEverything(t *testing.T) {
 	job := func(key cluster.JobKey) cluster.Case {
 		factor := int64(-3)
 		return cluster.Case{
-			Job:    cluster.Job{ID: cluster.TaskID(7, int32(key)), Name: "a\x00\xff\n", Partitions: []string{}, NodeList: []string{"n1"}, SiteFactor: &factor, Eligible: -1 << 63, Requeueable: true},
-			Record: cluster.Record{Key: key, Due: 1<<63 - 1, DueRate: 1<<63 - 1, DueCarry: 999_999, Held: []cluster.GPUs{{Model: "k80", Count: 2}}, Conduct: &cluster.Conduct{}, Stopping: &cluster.PendingStop{}},
-			Touch:  cluster.Act, Gone: key%2 == 0,
+			Job:     cluster.Job{ID: cluster.TaskID(7, int32(key)), Name: "a\x00\xff\n", Partitions: []string{}, NodeList: []string{"n1"}, SiteFactor: &factor, Eligible: -1 << 63, Requeueable: true},
+			Record:  cluster.Record{Key: key, Due: 1<<63 - 1, DueRate: 1<<63 - 1, DueCarry: 999_999, Held: []cluster.GPUs{{Model: "k80", Count: 2}}, Conduct: &cluster.Conduct{}, Stopping: &cluster.PendingStop{}},
+			Control: cluster.FullControl, Gone: key%2 == 0,
 		}
 	}
 	one, two := job(1), job(2)
@@ -94,10 +94,10 @@ func TestFilmOfEverything(t *testing.T) {
 		plan cluster.Plan
 	}{
 		{},
-		{cluster.Snapshot{Cases: []cluster.Case{}, Leases: []cluster.Lease{}}, cluster.Plan{Memory: cluster.Memory{Records: []cluster.Record{}}, Verdicts: []cluster.Verdict{}}},
-		{cluster.Snapshot{Now: 5, Cases: []cluster.Case{one}}, cluster.Plan{At: 5, Memory: cluster.Memory{Records: []cluster.Record{one.Record}}, Verdicts: []cluster.Verdict{{Job: 1, Rho: cluster.Infinite}}}},
-		{cluster.Snapshot{Now: 6, Cases: []cluster.Case{two, one, one}}, cluster.Plan{At: 6, Memory: cluster.Memory{Records: []cluster.Record{two.Record, one.Record}}, Verdicts: []cluster.Verdict{{Job: 2}, {Job: 1}, {Job: 2}}}}, // unordered
-		{cluster.Snapshot{Now: 4, Cases: []cluster.Case{two}}, cluster.Plan{At: 4, Memory: cluster.Memory{Leases: []cluster.Lease{{Job: 1}, {Job: 1, Term: 2}}}}},
+		{cluster.Snapshot{Cases: []cluster.Case{}, Leases: []cluster.Lease{}}, cluster.Plan{State: cluster.State{Records: []cluster.Record{}}, Statuses: []cluster.JobStatus{}}},
+		{cluster.Snapshot{Now: 5, Cases: []cluster.Case{one}}, cluster.Plan{At: 5, State: cluster.State{Records: []cluster.Record{one.Record}}, Statuses: []cluster.JobStatus{{Job: 1, Rho: cluster.Infinite}}}},
+		{cluster.Snapshot{Now: 6, Cases: []cluster.Case{two, one, one}}, cluster.Plan{At: 6, State: cluster.State{Records: []cluster.Record{two.Record, one.Record}}, Statuses: []cluster.JobStatus{{Job: 2}, {Job: 1}, {Job: 2}}}}, // unordered
+		{cluster.Snapshot{Now: 4, Cases: []cluster.Case{two}}, cluster.Plan{At: 4, State: cluster.State{Leases: []cluster.Lease{{Job: 1}, {Job: 1, Term: 2}}}}},
 		{},
 	}
 	var f snapshotLog
@@ -367,7 +367,7 @@ func TestQuietRoundsWriteFewRows(t *testing.T) {
 		for _, c := range snap.Cases {
 			if c.Job.State == cluster.Waiting {
 				acts = append(acts, cluster.Action{Verb: cluster.Gate, Job: c.Record.Key, ID: c.Job.ID, Until: snap.Now.Add(10 * cluster.Minute),
-					Because: cluster.Reason{Code: cluster.BecauseGate}})
+					Reason: cluster.Reason{Code: cluster.ReasonGate}})
 			}
 		}
 		plan.Actions = acts
@@ -380,7 +380,7 @@ func TestQuietRoundsWriteFewRows(t *testing.T) {
 		for _, r := range rows {
 			size += len(r.text)
 		}
-		w.keep(e, plan.Memory)
+		w.keep(e, plan.State)
 		if e.round.Gates < waiting/2 || len(e.actions) > waiting/10 {
 			t.Errorf("round %d: %d gates, %d rows of actions", plan.Round, e.round.Gates, len(e.actions))
 		}

@@ -126,9 +126,9 @@ func TestExplain(t *testing.T) {
 	for range 5 {
 		_, plan = l.round()
 	}
-	lease := plan.Memory.Leases[0]
+	lease := plan.State.Leases[0]
 	var record cluster.Record
-	for _, r := range plan.Memory.Records {
+	for _, r := range plan.State.Records {
 		if r.Key == lease.Job {
 			record = r
 		}
@@ -161,7 +161,7 @@ func TestExplain(t *testing.T) {
 	if diff := cmp.Diff(&lease, byID.Lease); diff != "" {
 		t.Errorf("the lease:\n%s", diff)
 	}
-	if byID.Verdict == nil || byID.Verdict.Reason.Code != cluster.BecauseHolding {
+	if byID.Verdict == nil || byID.Verdict.Reason.Code != cluster.ReasonHolding {
 		t.Errorf("the verdict is %+v", byID.Verdict)
 	}
 	if len(byID.Overrides) != 3 || len(byID.Leases) != 1 || len(byID.Actions) != 1 || byID.Actions[0].Verb != "grant" || len(byID.Standing) != 2 {
@@ -190,7 +190,7 @@ func TestLists(t *testing.T) {
 		t.Fatalf("%d tenants (%v)", len(tenants), err)
 	}
 	for i, s := range plan.Tenants {
-		row, book := tenants[i], plan.Memory.Ledger.Tenants[i]
+		row, book := tenants[i], plan.State.Ledger.Tenants[i]
 		want := store.Tenant{Tenant: s.Tenant, Pool: s.Pool, Weight: s.Weight, Entitlement: s.Entitlement, Demand: s.Demand, Holds: s.Holds,
 			Borrowed: s.Borrowed, Lent: s.Lent, Waiting: s.Waiting, Rho: s.Rho, RhoAll: s.RhoAll, Behind: s.Behind.Duration(),
 			Deficit: s.Deficit, Owed: book.Owed, Repays: book.Repays, EvenIn: row.EvenIn, Alloc: book.Alloc, Due: book.Due, AsOf: row.AsOf}
@@ -199,12 +199,12 @@ func TestLists(t *testing.T) {
 		}
 	}
 	pools, err := l.store.Pools(ctx)
-	if err != nil || len(pools) != 2 || pools[0].Capacity != plan.Memory.Ledger.Pools[0].Capacity {
+	if err != nil || len(pools) != 2 || pools[0].Capacity != plan.State.Ledger.Pools[0].Capacity {
 		t.Errorf("pools %+v (%v)", pools, err)
 	}
 	leases, err := l.store.Leases(ctx, false, 100)
-	if err != nil || len(leases) != len(plan.Memory.Leases) {
-		t.Errorf("%d leases in force, want %d (%v)", len(leases), len(plan.Memory.Leases), err)
+	if err != nil || len(leases) != len(plan.State.Leases) {
+		t.Errorf("%d leases in force, want %d (%v)", len(leases), len(plan.State.Leases), err)
 	}
 	all, err := l.store.Leases(ctx, true, 100)
 	if err != nil || len(all) < len(leases) {

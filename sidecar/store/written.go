@@ -131,8 +131,8 @@ func (c change[K, R]) keep() {
 }
 
 // leased are the reasons of jobs that have a lease.
-var leased = []cluster.Code{cluster.BecauseGranted, cluster.BecauseRenewed, cluster.BecauseHolding, cluster.BecauseAdopted, cluster.BecauseStarting,
-	cluster.BecauseNotice, cluster.BecauseEnding, cluster.BecauseRecalled}
+var leased = []cluster.Code{cluster.ReasonGranted, cluster.ReasonRenewed, cluster.ReasonHolding, cluster.ReasonAdopted, cluster.ReasonStarting,
+	cluster.ReasonNotice, cluster.ReasonEnding, cluster.ReasonRecalled}
 
 // doubt marks all rows for another write.
 func (t *table[K, R]) doubt() {
@@ -317,7 +317,7 @@ type entry struct {
 // in every.
 func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.Span) entry {
 	e := entry{
-		round: roundOf(snap, plan), at: plan.At, speeds: w.speedsAfter(plan), charges: w.charges(snap, plan.Memory),
+		round: roundOf(snap, plan), at: plan.At, speeds: w.speedsAfter(plan), charges: w.charges(snap, plan.State),
 		lendingDays: w.lentSince(plan.At), losses: lossRows(plan), actions: actionRows(plan), events: eventRows(plan),
 	}
 	leases, marks, boundaries := w.leaseEntry(plan)
@@ -360,7 +360,7 @@ func (w *written) entry(snap cluster.Snapshot, plan cluster.Plan, every cluster.
 }
 
 // keep records that the round was written.
-func (w *written) keep(e entry, m cluster.Memory) {
+func (w *written) keep(e entry, m cluster.State) {
 	w.round, w.at, w.charged, w.nextKey = e.round.Number, e.at, m.Ledger.At, m.NextKey
 	for _, c := range e.changes {
 		c.keep()

@@ -80,8 +80,8 @@ func (o *Request) Learn(snap *cluster.Snapshot, plan *cluster.Plan, trials []*Tr
 				x.tenant = c.Record.Tenant
 			}
 		}
-		for i := range plan.Memory.Profiles {
-			e := &plan.Memory.Profiles[i]
+		for i := range plan.State.Profiles {
+			e := &plan.State.Profiles[i]
 			if e.Kind == cluster.KindOf(x.tenant, o.Kind) && e.With == "" && e.Model == x.Model && e.Gang == o.GPUs && e.Source == cluster.Observed && e.At >= x.Began {
 				x.Profile = &Speed{Rate: e.Rate, Samples: e.Samples, Spread: e.Spread, At: e.At}
 			}

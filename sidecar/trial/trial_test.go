@@ -119,7 +119,7 @@ func TestLearn(t *testing.T) {
 	snap := &cluster.Snapshot{Cases: []cluster.Case{{Job: cluster.Job{ID: id}, Record: cluster.Record{Tenant: "vision"}}}}
 	observed := cluster.Profile{Kind: "vision/resnet50", Model: "k80", Gang: 1, Rate: 4, Samples: 3, Source: cluster.Observed, At: 100}
 	plan := &cluster.Plan{}
-	plan.Memory.Profiles = []cluster.Profile{observed, {Kind: "vision/resnet50", Model: "v100", Gang: 1, Rate: 9, Source: cluster.Declared, At: 200},
+	plan.State.Profiles = []cluster.Profile{observed, {Kind: "vision/resnet50", Model: "v100", Gang: 1, Rate: 9, Source: cluster.Declared, At: 200},
 		{Kind: "nlp/resnet50", Model: "v100", Gang: 1, Rate: 9, Source: cluster.Observed, At: 200}, {Kind: "vision/resnet50", Model: "v100", Gang: 2, Rate: 9, Source: cluster.Observed, At: 200}}
 	for _, c := range []struct {
 		name string

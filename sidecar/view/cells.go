@@ -192,13 +192,13 @@ func (s *surveyor) meet(snap *cluster.Snapshot, plan *cluster.Plan) {
 			s.jobs[c.Record.Key] = &JobInCell{Job: c.Record.Key, ID: c.Record.ID.String(), User: c.Record.User, Tenant: c.Record.Tenant, GPUs: n, Until: c.Job.End}
 		}
 	}
-	for i := range plan.Memory.Records {
-		if r := &plan.Memory.Records[i]; s.jobs[r.Key] == nil {
+	for i := range plan.State.Records {
+		if r := &plan.State.Records[i]; s.jobs[r.Key] == nil {
 			s.jobs[r.Key] = &JobInCell{Job: r.Key, ID: r.ID.String(), User: r.User, Tenant: r.Tenant}
 		}
 	}
-	for i := range plan.Memory.Leases {
-		l := &plan.Memory.Leases[i]
+	for i := range plan.State.Leases {
+		l := &plan.State.Leases[i]
 		j := s.job(l.Job)
 		j.Right, j.GPUs, j.Until, j.State = l.Class, l.GPUs, l.End, l.State
 	}
@@ -231,8 +231,8 @@ func (s *surveyor) look(snap *cluster.Snapshot, plan *cluster.Plan) {
 			}
 		}
 	}
-	for i := range plan.Memory.Leases {
-		l := &plan.Memory.Leases[i]
+	for i := range plan.State.Leases {
+		l := &plan.State.Leases[i]
 		for _, part := range l.Parts {
 			s.mark(part.Node, part.GPUs, func(u *use) {
 				if l.Class == cluster.Opportunistic {

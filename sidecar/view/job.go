@@ -49,7 +49,7 @@ func Explain(x store.Explanation) *Explanation {
 
 // badHardware lists bad hardware in the chain where a job's tenant lost cells.
 func badHardware(r *cluster.Reason, snap *cluster.Snapshot) []string {
-	if r.Code != cluster.BecauseLost || snap.Cells == nil {
+	if r.Code != cluster.ReasonLost || snap.Cells == nil {
 		return nil
 	}
 	s := newSurveyor(snap)
@@ -99,7 +99,7 @@ func (x *Explanation) Write(p *Page) {
 	if x.SlurmSays != "" {
 		say("Slurm says", "%s", x.SlurmSays)
 	}
-	if j.Touch != string(cluster.Act) && j.TouchWhy != "" {
+	if j.Touch != string(cluster.FullControl) && j.TouchWhy != "" {
 		say("Note", "%s", j.TouchWhy)
 	}
 	if x.Claim != nil {
@@ -165,7 +165,7 @@ func (x *Explanation) Write(p *Page) {
 
 // debtWords words a tenant's debt in a pool, if it exceeds one term of its entitlement, or of one
 // GPU.
-func debtWords(st *cluster.Standing, term cluster.Span) string {
+func debtWords(st *cluster.TenantStatus, term cluster.Span) string {
 	own := max(st.Entitlement-st.Repays, cluster.WholeGPU)
 	if max(st.Owed, -st.Owed) <= cluster.GPUTime(cluster.MulDiv(int64(own), int64(term), int64(cluster.WholeGPU))) {
 		return ""

@@ -47,7 +47,7 @@ func StakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *St
 	who := people(snap)
 	for p, x := range at.Speedups {
 		m := ModelStake{Model: x.Model, Speedup: x.Value, Low: x.Low, High: x.High, Source: x.Source, Trial: who.name(at.Trials[p])}
-		for _, due := range plan.Memory.Parties {
+		for _, due := range plan.State.Parties {
 			if due.Party == at.Party && due.Pool == x.Model {
 				m.Due = due.Entitlement
 			}
@@ -57,7 +57,7 @@ func StakeOf(job cluster.JobKey, snap *cluster.Snapshot, plan *cluster.Plan) *St
 	if s.ofJob {
 		s.Party = "job " + who.name(job)
 	}
-	if d := snap.Division; d != nil && d.Policy == s.Policy {
+	if d := snap.Allocation; d != nil && d.Policy == s.Policy {
 		s.Unasked = !slices.ContainsFunc(d.Parts, func(p cluster.Part) bool { return p.Party == at.Party })
 		s.WhyNot, s.Late = d.Why, slices.Contains(d.Late, job)
 		for _, t := range d.Trades {
@@ -105,10 +105,10 @@ func (s *Stake) Words(named string) []string {
 // Ahead is a preview of a round's decisions, with the answer to its question.
 type Ahead struct {
 	cluster.Plan
-	Answer *cluster.Division `json:"answer,omitempty"` // nil = the known division stays in force
-	Audit  *cluster.Audit    `json:"audit,omitempty"`
+	Answer *cluster.Allocation `json:"answer,omitempty"` // nil = the known division stays in force
+	Audit  *cluster.Audit      `json:"audit,omitempty"`
 
-	Due []cluster.Standing `json:"-"` // of tenants, with the answer
+	Due []cluster.TenantStatus `json:"-"` // of tenants, with the answer
 }
 
 // Write writes the entitlements to each model, and the trades.
@@ -118,8 +118,8 @@ func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 	}
 	d, when := a.Answer, "from the next round on"
 	if d == nil {
-		d, when = snap.Division, "unchanged"
-	} else if now := snap.Division; now != nil && now.At > 0 && now.Policy == snap.Settings.Divide {
+		d, when = snap.Allocation, "unchanged"
+	} else if now := snap.Allocation; now != nil && now.At > 0 && now.Policy == snap.Settings.Divide {
 		when += "; until then as of " + p.wordsAt(a.At, nil).Time(now.At) // long ago where the policy is slow
 	}
 	p.Printf("\n%s\n", p.Paint(fmt.Sprintf("Divided by %s, %s:", snap.Settings.Divide, when), "bold"))
@@ -140,14 +140,14 @@ func (a *Ahead) Write(p *Page, snap *cluster.Snapshot) {
 			p.Printf("Late:    the deadline of %s cannot be kept: the policy ignores it\n", p.wordsAt(a.At, people(snap).name).Name(key))
 		}
 		for _, u := range d.Undone {
-			p.Printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), fastOf(snap.Division, u.ID), u.ID, explain.Undone(u.Why))
+			p.Printf("Undone:  %s %s of trade %d: %s\n", gpuCount(u.FastGPUs), fastOf(snap.Allocation, u.ID), u.ID, explain.Undone(u.Why))
 		}
 	}
 	p.audited(a.Audit)
 }
 
 // fastOf gives the fast model of a trade of the previous division.
-func fastOf(was *cluster.Division, id int64) string {
+func fastOf(was *cluster.Allocation, id int64) string {
 	if was != nil {
 		for i := range was.Trades {
 			if was.Trades[i].ID == id {

@@ -84,7 +84,7 @@ func TestNoTrades(t *testing.T) {
 // Estimates follow declarations, and only the effective rate has a speedup.
 func TestProfiles(t *testing.T) {
 	snap, plan := &cluster.Snapshot{}, &cluster.Plan{}
-	plan.Memory.Ledger.Pools = []cluster.PoolAccount{{Pool: "k80"}, {Pool: "v100"}}
+	plan.State.Ledger.Pools = []cluster.PoolAccount{{Pool: "k80"}, {Pool: "v100"}}
 	snap.Declared = []cluster.Profile{{Kind: "bert", Model: "k80", Gang: 1, Rate: 1}, {Kind: "bert", Model: "v100", Gang: 1, Rate: 3}}
 	all := view.Profiles(snap, plan)
 	if len(all) != 2 || all[0].Model != "k80" || all[1].Speedup == nil || all[1].Speedup.Value != 3 {
@@ -114,7 +114,7 @@ func TestLeaseTable(t *testing.T) {
 func TestExplanation(t *testing.T) {
 	snap, plan := small()
 	yes, no := true, false
-	x := store.Explanation{Job: store.Job{Key: 2, SlurmID: "102", User: "ann", Account: "nlp", GPUs: 1, Model: "v100", State: "waiting"}, Verdict: &plan.Verdicts[1], Round: 9, At: at, NumbersAt: at,
+	x := store.Explanation{Job: store.Job{Key: 2, SlurmID: "102", User: "ann", Account: "nlp", GPUs: 1, Model: "v100", State: "waiting"}, Verdict: &plan.Statuses[1], Round: 9, At: at, NumbersAt: at,
 		Newest: store.Edge{Snapshot: *snap, Plan: *plan}, Overrides: []store.Order{{Kind: "boost", Scope: "user", Name: "ann", Until: at.Time(), By: "bob", Reason: "r"}},
 		Actions: []store.Action{{Verb: "gate", OK: &yes, At: at.Time()}, {Verb: "open", OK: &no, Skipped: &yes, At: at.Time()}, {Verb: "open", OK: &no, At: at.Time()}, {Verb: "grant", Withheld: true, At: at.Time()}, {Verb: "lock", At: at.Time()}}}
 	var out bytes.Buffer

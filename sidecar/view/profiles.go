@@ -29,14 +29,14 @@ type Speedup struct {
 func Profiles(snap *cluster.Snapshot, plan *cluster.Plan) []Profile {
 	set := profile.Default()
 	set.Estimate = !snap.Settings.NoEstimates
-	book := profile.New(set, plan.Memory.Profiles, plan.Memory.Paces)
+	book := profile.New(set, plan.State.Profiles, plan.State.Paces)
 	for _, d := range snap.Declared {
 		d.Basis = profile.File
 		_ = book.Declare(d) // problems were reported when the file was read
 	}
 	var models []string
-	for i := range plan.Memory.Ledger.Pools {
-		models = append(models, plan.Memory.Ledger.Pools[i].Pool)
+	for i := range plan.State.Ledger.Pools {
+		models = append(models, plan.State.Ledger.Pools[i].Pool)
 	}
 	var all []Profile
 	type group struct {

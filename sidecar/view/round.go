@@ -21,9 +21,9 @@ func (d *Decisions) Write(p *Page) {
 	snap, plan := d.Snapshot, d.Plan
 	who := people(snap)
 	w := p.wordsAt(plan.At, who.name)
-	verdicts := map[cluster.JobKey]*cluster.Verdict{}
-	for i := range plan.Verdicts {
-		verdicts[plan.Verdicts[i].Job] = &plan.Verdicts[i]
+	verdicts := map[cluster.JobKey]*cluster.JobStatus{}
+	for i := range plan.Statuses {
+		verdicts[plan.Statuses[i].Job] = &plan.Statuses[i]
 	}
 	t := &Table{Head: []string{"WHAT", "JOB", "TENANT", "USER", ">GPUS", "MODEL", "NODES", "UNTIL", "WHY"}}
 	row := func(what string, key cluster.JobKey, gpus int, pool string, nodes []string, until cluster.Instant) {
@@ -31,25 +31,25 @@ func (d *Decisions) Write(p *Page) {
 		if v := verdicts[key]; v != nil {
 			why = w.Reason(v.Reason)
 		}
-		if c.Touch == cluster.Watch {
+		if c.Control == cluster.ObserveOnly {
 			what = "would " + what
 		}
 		t.Add(what, who.name(key), c.Record.Tenant, c.Record.User, fmt.Sprint(gpus), pool, hostlist.Compress(nodes), clock(w, until), why)
 	}
-	for i := range plan.Memory.Leases {
-		le := &plan.Memory.Leases[i]
+	for i := range plan.State.Leases {
+		le := &plan.State.Leases[i]
 		if v := verdicts[le.Job]; v != nil && news[v.Reason.Code] != "" {
 			row(news[v.Reason.Code], le.Job, le.GPUs, le.Pool, nodeNames(le.Nodes), le.End)
 		}
 	}
 	for i := range plan.Actions {
 		a := &plan.Actions[i]
-		if a.Withheld && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) { // its lease is not stored
-			row(string(a.Verb), a.Job, who[a.Job].Job.Request.GPUs, a.Because.Pool, a.Nodes, a.Because.Until)
+		if a.Suppressed && (a.Verb == cluster.Grant || a.Verb == cluster.Reclaim) { // its lease is not stored
+			row(string(a.Verb), a.Job, who[a.Job].Job.Request.GPUs, a.Reason.Pool, a.Nodes, a.Reason.Until)
 		}
 	}
-	for i := range plan.Memory.Claims {
-		cl := &plan.Memory.Claims[i]
+	for i := range plan.State.Claims {
+		cl := &plan.State.Claims[i]
 		row("claim", cl.Job, gpusOf(cl.Nodes), cl.Pool, nodeNames(cl.Nodes), cl.At)
 	}
 	if len(t.rows) > 0 || p.Parsable {
@@ -67,12 +67,12 @@ func (d *Decisions) Write(p *Page) {
 // news words a round's decision on a lease, by the code of its job's verdict; other codes are not
 // news.
 var news = map[cluster.Code]string{
-	cluster.BecauseGranted:  "grant",
-	cluster.BecauseRenewed:  "renew",
-	cluster.BecauseAdopted:  "adopt",
-	cluster.BecauseNotice:   "notice",
-	cluster.BecauseEnding:   "reclaim",
-	cluster.BecauseRecalled: "recall",
+	cluster.ReasonGranted:  "grant",
+	cluster.ReasonRenewed:  "renew",
+	cluster.ReasonAdopted:  "adopt",
+	cluster.ReasonNotice:   "notice",
+	cluster.ReasonEnding:   "reclaim",
+	cluster.ReasonRecalled: "recall",
 }
 
 // summary counts the other observations and actions of a round.
@@ -80,7 +80,7 @@ func (d *Decisions) summary(p *Page) {
 	plan := d.Plan
 	verbs, withheld, failed := map[cluster.Verb]int{}, 0, 0
 	for i := range plan.Actions {
-		if plan.Actions[i].Withheld {
+		if plan.Actions[i].Suppressed {
 			withheld++
 			continue
 		}
@@ -92,7 +92,7 @@ func (d *Decisions) summary(p *Page) {
 		}
 	}
 	var parts []string
-	for _, v := range []cluster.Verb{cluster.Lock, cluster.Gate, cluster.Reserve, cluster.Grant, cluster.TakeBack, cluster.Notify,
+	for _, v := range []cluster.Verb{cluster.Lock, cluster.Gate, cluster.Reserve, cluster.Grant, cluster.RevokeGrant, cluster.Notify,
 		cluster.Reclaim, cluster.Release, cluster.Unreserve, cluster.Open} {
 		if verbs[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", v, verbs[v]))
@@ -109,8 +109,8 @@ func (d *Decisions) summary(p *Page) {
 	}
 	p.Printf("Actions: %s\n", strings.Join(parts, ", "))
 	counts := map[cluster.Code]int{}
-	for i := range plan.Verdicts {
-		counts[plan.Verdicts[i].Reason.Code]++
+	for i := range plan.Statuses {
+		counts[plan.Statuses[i].Reason.Code]++
 	}
 	p.Printf("Jobs:    %s\n", Counts(counts))
 	for i := range plan.Events {

@@ -17,29 +17,29 @@ func small() (*cluster.Snapshot, *cluster.Plan) {
 	job := func(key cluster.JobKey, state cluster.JobState, holds ...cluster.Holding) cluster.Case {
 		id := cluster.JobID{ID: 100 + int64(key)}
 		return cluster.Case{Job: cluster.Job{ID: id, User: "ann", State: state, Holds: holds, Request: cluster.Request{GPUs: 2}},
-			Record: cluster.Record{Key: key, ID: id, User: "ann", Tenant: "nlp", State: state}, Touch: cluster.Act}
+			Record: cluster.Record{Key: key, ID: id, User: "ann", Tenant: "nlp", State: state}, Control: cluster.FullControl}
 	}
 	held := []cluster.Holding{{Node: "a3", Model: "v100", GPUs: 2, Index: []int{0, 1}}}
 	snap := &cluster.Snapshot{Round: 9, Now: at, Cases: []cluster.Case{job(1, cluster.Running, held...), job(2, cluster.Waiting)},
 		Nodes: []cluster.Node{{Name: "a3", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}}, {Name: "a4", GPUs: []cluster.GPUs{{Model: "v100", Count: 4}}, Bad: "down"}}}
-	plan := &cluster.Plan{Round: 9, At: at, Verdicts: []cluster.Verdict{
-		{Job: 1, Reason: cluster.Reason{Code: cluster.BecauseRenewed}}, {Job: 2, Reason: cluster.Reason{Code: cluster.BecauseLost, Chain: "rack"}}}}
-	plan.Memory.Leases = []cluster.Lease{{Job: 1, Term: 2, State: cluster.Active, Class: cluster.Guaranteed, Pool: "v100", GPUs: 2, Nodes: held,
+	plan := &cluster.Plan{Round: 9, At: at, Statuses: []cluster.JobStatus{
+		{Job: 1, Reason: cluster.Reason{Code: cluster.ReasonRenewed}}, {Job: 2, Reason: cluster.Reason{Code: cluster.ReasonLost, Chain: "rack"}}}}
+	plan.State.Leases = []cluster.Lease{{Job: 1, Term: 2, State: cluster.Active, Class: cluster.Guaranteed, Pool: "v100", GPUs: 2, Nodes: held,
 		End: at.Add(15 * cluster.Minute), Parts: []cluster.CellPart{{Node: "a3", GPUs: 3}}}}
-	plan.Memory.Ledger.Pools = []cluster.PoolAccount{{Pool: "v100", GPUs: 8, BadGPUs: 4}}
+	plan.State.Ledger.Pools = []cluster.PoolAccount{{Pool: "v100", GPUs: 8, BadGPUs: 4}}
 	return snap, plan
 }
 
-func seat(silent time.Duration) *store.Seated {
+func seat(silent time.Duration) *store.Leader {
 	now := at.Time()
-	return &store.Seated{Holder: "login1:7", Acquired: now, Renewed: now, Takeover: now.Add(time.Minute), Silent: silent}
+	return &store.Leader{Holder: "login1:7", Acquired: now, Renewed: now, Takeover: now.Add(time.Minute), Silent: silent}
 }
 
 // A status says whether a daemon lives, how GPUs are used and why some cannot be leased.
 func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		seat   *store.Seated
+		seat   *store.Leader
 		change func(*cluster.Snapshot, *cluster.Plan)
 		alive  bool
 		pool   view.PoolStatus
@@ -49,14 +49,14 @@ func TestStatus(t *testing.T) {
 		{"nobody seated", nil, nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "daemon    no daemon leads"},
 		{"silent", seat(2 * time.Minute), nil, false, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "it is dead or cut off\n"},
 		{"a job that opts out", seat(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
-			s.Cases[0].Touch, s.Cases[0].Left = cluster.Leave, cluster.LeftOptOut
+			s.Cases[0].Control, s.Cases[0].Left = cluster.Unmanaged, cluster.LeftOptOut
 		}, true,
 			view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 2}, "beyond    GPUs that cannot be leased: 2 held by jobs that opt out of leases\n"},
 		{"reserved by others", seat(0), func(s *cluster.Snapshot, _ *cluster.Plan) {
 			s.Reservations = []cluster.Reservation{{Nodes: []string{"a3", "a4"}, Start: at, End: at.Add(1)}, {Nodes: []string{"a3"}, Ours: true, Start: at, End: at.Add(1)}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Out: 2}, "2 reserved by others\n"},
 		{"a claim", seat(0), func(_ *cluster.Snapshot, p *cluster.Plan) {
-			p.Memory.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", GPUs: 2}}}}
+			p.State.Claims = []cluster.Claim{{Job: 2, Nodes: []cluster.Holding{{Node: "a3", Model: "v100", GPUs: 2}}}}
 		}, true, view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4, Claim: 2}, ", 1 claims;"},
 		{"a job set aside", seat(0), func(s *cluster.Snapshot, _ *cluster.Plan) { s.Cases[1].Job.Aside = "odd" }, true,
 			view.PoolStatus{GPUs: 8, Busy: 2, Idle: 2, Bad: 4}, "the first is job 102 of ann: odd\n"},
@@ -67,7 +67,7 @@ func TestStatus(t *testing.T) {
 				c.change(snap, plan)
 			}
 			st := view.StatusOf(c.seat, snap, plan, nil)
-			if st.Alive != c.alive || len(st.Pools) != 1 || st.Round != 9 || st.Jobs[cluster.Waiting] != 1 || st.Reasons[cluster.BecauseLost] != 1 || st.Reasons[cluster.BecauseRenewed] != 0 {
+			if st.Alive != c.alive || len(st.Pools) != 1 || st.Round != 9 || st.Jobs[cluster.Waiting] != 1 || st.Reasons[cluster.ReasonLost] != 1 || st.Reasons[cluster.ReasonRenewed] != 0 {
 				t.Fatalf("%+v", st)
 			}
 			got := st.Pools[0]
@@ -86,11 +86,11 @@ func TestStatus(t *testing.T) {
 // A user who may not read whole rounds reads its own tenants' numbers, with a note that there may
 // be more.
 func TestOwnStatus(t *testing.T) {
-	own := view.Own{Round: 9, At: at.Time(), Jobs: []store.Count{{State: string(cluster.Waiting), Jobs: 3}, {Code: string(cluster.BecauseLost), Jobs: 2}},
+	own := view.Own{Round: 9, At: at.Time(), Jobs: []store.Count{{State: string(cluster.Waiting), Jobs: 3}, {Code: string(cluster.ReasonLost), Jobs: 2}},
 		Leases: []store.Lease{{Ends: at.Add(cluster.Hour).Time()}, {Ends: at.Add(cluster.Minute).Time()}},
 		Orders: []store.Order{{Until: at.Add(cluster.Minute).Time()}, {Until: at.Time()}}}
 	st := view.OwnStatusOf(seat(0), &own)
-	if st.Jobs[cluster.Waiting] != 3 || st.Reasons[cluster.BecauseLost] != 2 || st.Leases != 2 || st.Orders != 1 || !st.Next.Equal(at.Add(cluster.Minute).Time()) {
+	if st.Jobs[cluster.Waiting] != 3 || st.Reasons[cluster.ReasonLost] != 2 || st.Leases != 2 || st.Orders != 1 || !st.Next.Equal(at.Add(cluster.Minute).Time()) {
 		t.Errorf("%+v", st)
 	}
 	var out bytes.Buffer
@@ -114,12 +114,12 @@ func TestDecisions(t *testing.T) {
 	if got := show(); !strings.HasPrefix(got, "renew|101|nlp|ann|2|v100|a3|08:15:00|") || strings.Count(got, "\n") != 1 {
 		t.Error(got)
 	}
-	snap.Cases[0].Touch = cluster.Watch
+	snap.Cases[0].Control = cluster.ObserveOnly
 	if got := show(); !strings.HasPrefix(got, "would renew|101|") {
 		t.Error(got)
 	}
-	plan.Verdicts[0].Reason.Code = cluster.BecauseHolding
-	plan.Actions = []cluster.Action{{Verb: cluster.Grant, Job: 2, Withheld: true, Nodes: []string{"a3"}, Because: cluster.Reason{Pool: "v100"}}, {Verb: cluster.Gate}}
+	plan.Statuses[0].Reason.Code = cluster.ReasonHolding
+	plan.Actions = []cluster.Action{{Verb: cluster.Grant, Job: 2, Suppressed: true, Nodes: []string{"a3"}, Reason: cluster.Reason{Pool: "v100"}}, {Verb: cluster.Gate}}
 	if got := show(); !strings.HasPrefix(got, "grant|102|nlp|ann|2|v100|a3||") || strings.Count(got, "\n") != 1 {
 		t.Error(got)
 	}
@@ -153,7 +153,7 @@ func TestCells(t *testing.T) {
 	if c.Only("astro") || !view.CellsOf(snap, plan).Only("vision") {
 		t.Error("a virtual cluster is taken for another")
 	}
-	x := store.Explanation{Job: store.Job{Key: 2}, Verdict: &plan.Verdicts[1], Newest: store.Edge{Snapshot: *snap, Plan: *plan}}
+	x := store.Explanation{Job: store.Job{Key: 2}, Verdict: &plan.Statuses[1], Newest: store.Edge{Snapshot: *snap, Plan: *plan}}
 	if got := view.Explain(x); len(got.Hardware) != 1 || got.Hardware[0] != "a4: down" || got.Words == "" || got.Models != nil || got.Stop != nil {
 		t.Errorf("%+v", got)
 	}

@@ -15,7 +15,7 @@ import (
 // Status is the output of the command status.
 type Status struct {
 	Alive  bool          `json:"alive"` // a daemon has the seat and gives signs of life
-	Seat   *store.Seated `json:"seat"`
+	Seat   *store.Leader `json:"seat"`
 	Mode   string        `json:"mode"`   // as configured here
 	Acting []string      `json:"acting"` // partitions, as configured here
 	Round  int64         `json:"round"`  // the newest committed one
@@ -62,9 +62,9 @@ type PoolStatus struct {
 
 // StatusOf sums up the newest round, and the tenants' throughput. The caller sets Mode and
 // Acting.
-func StatusOf(seat *store.Seated, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
+func StatusOf(seat *store.Leader, snap *cluster.Snapshot, plan *cluster.Plan, effective []store.Effective) *Status {
 	st := &Status{Divided: snap.Settings.Divide, Effective: effective, Seat: seat, Alive: lives(seat), Round: plan.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
-		Leases: len(plan.Memory.Leases), Claims: len(plan.Memory.Claims), Orders: len(snap.Overrides)}
+		Leases: len(plan.State.Leases), Claims: len(plan.State.Claims), Orders: len(snap.Overrides)}
 	if plan.Round > 0 {
 		at := plan.At.Time()
 		st.At = &at
@@ -80,14 +80,14 @@ func StatusOf(seat *store.Seated, snap *cluster.Snapshot, plan *cluster.Plan, ef
 			st.Aside = append(st.Aside, AsideJob{c.Job.ID.String(), c.Job.User, c.Job.Aside})
 		}
 	}
-	for i := range plan.Verdicts {
-		if waits[plan.Verdicts[i].Job] {
-			st.Reasons[plan.Verdicts[i].Reason.Code]++
+	for i := range plan.Statuses {
+		if waits[plan.Statuses[i].Job] {
+			st.Reasons[plan.Statuses[i].Reason.Code]++
 		}
 	}
 	var next cluster.Instant
-	for i := range plan.Memory.Leases {
-		if end := plan.Memory.Leases[i].End; next == 0 || end < next {
+	for i := range plan.State.Leases {
+		if end := plan.State.Leases[i].End; next == 0 || end < next {
 			next = end
 		}
 	}
@@ -105,7 +105,7 @@ func StatusOf(seat *store.Seated, snap *cluster.Snapshot, plan *cluster.Plan, ef
 }
 
 // lives tells whether a daemon has the seat and gives signs of life.
-func lives(seat *store.Seated) bool {
+func lives(seat *store.Leader) bool {
 	return seat != nil && seat.Renewed.Add(seat.Silent).Before(seat.Takeover)
 }
 
@@ -120,7 +120,7 @@ type Own struct {
 }
 
 // OwnStatusOf sums up what a user may read. The caller sets Mode and Acting.
-func OwnStatusOf(seat *store.Seated, own *Own) *Status {
+func OwnStatusOf(seat *store.Leader, own *Own) *Status {
 	st := &Status{Own: true, Seat: seat, Alive: lives(seat), Round: own.Round, Jobs: map[cluster.JobState]int{}, Reasons: map[cluster.Code]int{},
 		Leases: len(own.Leases), Effective: own.Effective}
 	if own.Round == 0 {
@@ -192,7 +192,7 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 	at := map[string]int{}
 	held := map[gpusAt]int{}
 	var out []PoolStatus
-	for _, a := range plan.Memory.Ledger.Pools {
+	for _, a := range plan.State.Ledger.Pools {
 		at[a.Pool] = len(out)
 		out = append(out, PoolStatus{Pool: a.Pool, GPUs: a.GPUs, Bad: a.BadGPUs})
 	}
@@ -212,7 +212,7 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 		for _, h := range c.Job.Holds {
 			held[gpusAt{h.Node, h.Model}] += h.GPUs
 		}
-		if c.Touch == cluster.Leave {
+		if c.Control == cluster.Unmanaged {
 			count(c.Job.Holds, func(p *PoolStatus, n int) { p.out(c.Left, n) })
 		}
 	}
@@ -235,8 +235,8 @@ func poolStates(snap *cluster.Snapshot, plan *cluster.Plan) []PoolStatus {
 			}
 		}
 	}
-	for i := range plan.Memory.Claims {
-		count(plan.Memory.Claims[i].Nodes, func(p *PoolStatus, n int) { p.Claim += n })
+	for i := range plan.State.Claims {
+		count(plan.State.Claims[i].Nodes, func(p *PoolStatus, n int) { p.Claim += n })
 	}
 	for i := range out {
 		out[i].Idle = max(out[i].GPUs-out[i].Bad-out[i].Busy, 0)

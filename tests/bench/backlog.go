@@ -23,7 +23,7 @@ func onBacklog() error {
 		}}
 	run := func(span cluster.Span) (destroyed, capacity float64, err error) {
 		err = sim.Run(context.Background(), v, l, set.Interval, v.Now().Add(span), func(r loop.Report) { last = r.Plan })
-		for _, p := range last.Memory.Ledger.Pools {
+		for _, p := range last.State.Ledger.Pools {
 			destroyed, capacity = destroyed+float64(p.Overhead), capacity+float64(p.Capacity)
 		}
 		return destroyed, capacity, err

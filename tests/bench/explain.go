@@ -69,14 +69,14 @@ func explaining(ctx context.Context, dsn string) error {
 		return time.Since(begin), nil
 	}
 	runs := map[cluster.JobKey]bool{}
-	for i := range plan.Memory.Leases {
-		runs[plan.Memory.Leases[i].Job] = true
+	for i := range plan.State.Leases {
+		runs[plan.State.Leases[i].Job] = true
 	}
 	worst := time.Duration(0)
 	for _, running := range []bool{true, false} {
 		var took []time.Duration
-		for i := range plan.Memory.Records {
-			r := &plan.Memory.Records[i]
+		for i := range plan.State.Records {
+			r := &plan.State.Records[i]
 			if runs[r.Key] != running || r.Done != 0 || r.Key%97 != 0 || len(took) == each {
 				continue
 			}
@@ -100,7 +100,7 @@ func explaining(ctx context.Context, dsn string) error {
 	if _, err := db.Exec(ctx, "delete from "+pgx.Identifier{schema, "settings"}.Sanitize()); err != nil {
 		return err
 	}
-	whole, err := explain(plan.Memory.Records[0].ID) // the first jobs of a crowd are written first
+	whole, err := explain(plan.State.Records[0].ID) // the first jobs of a crowd are written first
 	fmt.Printf("the same with the whole round read: %s\n", whole)
 	return err
 }

@@ -149,7 +149,7 @@ func decisions() {
 		var d engine.Decider
 		s := simtest.Crowd(n, 100)
 		at := s.Ledger.At
-		s.Ledger = d.Decide(s).Memory.Ledger // opens the accounts
+		s.Ledger = d.Decide(s).State.Ledger // opens the accounts
 		s.Ledger.At = at
 		var cpu time.Duration
 		r := testing.Benchmark(func(b *testing.B) {
@@ -174,7 +174,7 @@ func inCells() {
 	var d engine.Decider
 	s := simtest.CrowdInCells(50_000)
 	at := s.Ledger.At
-	first := d.Decide(s).Memory // puts the leases into cells
+	first := d.Decide(s).State // puts the leases into cells
 	ends := s.Leases[0].End
 	s.Ledger, s.Lost, s.Leases = first.Ledger, first.Lost, nil
 	s.Ledger.At = at

@@ -86,7 +86,7 @@ func wholeNodes(tenant string, each int) *cluster.Cells {
 // onLoan counts the GPUs under opportunistic leases whose jobs run.
 func (s *site) onLoan() int {
 	n := 0
-	for _, l := range s.last.Memory.Leases {
+	for _, l := range s.last.State.Leases {
 		if l.Class == cluster.Opportunistic && l.State == cluster.Active {
 			n += l.GPUs
 		}
@@ -104,7 +104,7 @@ func (s *site) turnsUntil(ctx context.Context, what string, ok func() bool) erro
 		if !r.Quiet {
 			s.last = r.Plan
 			for _, a := range r.Plan.Actions {
-				if a.Because.Code == cluster.BecauseRecalled {
+				if a.Reason.Code == cluster.ReasonRecalled {
 					s.recalled++
 				}
 			}

@@ -124,12 +124,12 @@ func difference(was, is string) string {
 var parts = []func(io.Writer, *cluster.Plan){ledger, records, leases, claims, actions, reasons, market, cellReport}
 
 func ledger(w io.Writer, p *cluster.Plan) {
-	fmt.Fprintln(w, p.Memory.Ledger.At)
-	for _, t := range p.Memory.Ledger.Tenants {
+	fmt.Fprintln(w, p.State.Ledger.At)
+	for _, t := range p.State.Ledger.Tenants {
 		fmt.Fprintln(w, t.Tenant, t.Pool, t.Base, t.Entitlement, t.Demand, t.Deficit, t.Owed, t.OwedCarry, t.Lots, t.Repays, t.Repaying, t.Destroyed,
 			t.Young, t.SelCarry, t.Alloc, t.Due, t.DueCarry, t.Buckets)
 	}
-	for _, a := range p.Memory.Ledger.Pools {
+	for _, a := range p.State.Ledger.Pools {
 		fmt.Fprintln(w, a.Pool, a.GPUs, a.BadGPUs, a.Capacity, a.Tenants, a.Untouchable, a.Overhead, a.Idle, a.Bad, a.Stops)
 	}
 	for _, s := range p.Tenants {
@@ -138,12 +138,12 @@ func ledger(w io.Writer, p *cluster.Plan) {
 }
 
 func records(w io.Writer, p *cluster.Plan) {
-	fmt.Fprintln(w, p.Memory.NextKey)
-	for i := range p.Memory.Records {
-		r := &p.Memory.Records[i]
+	fmt.Fprintln(w, p.State.NextKey)
+	for i := range p.State.Records {
+		r := &p.State.Records[i]
 		fmt.Fprintln(w, r.Key, r.ID, r.Tenant, r.Submit, r.Restarts, r.State, r.First, r.Done, r.UserBegin, r.UserNodes, r.UserLimit, r.SiteFactor)
 		fmt.Fprintln(w, r.Gate, r.Locked, r.Pinned, r.Alloc, r.Due, r.DueCarry, r.DueRate, r.ChargedTo, r.Held, r.HeldSince, r.Suspend, r.Ran)
-		fmt.Fprintln(w, r.Terms, r.Moved, r.Failed, r.Avoid, r.Shun, r.Lost, r.KnownLost, r.UnknownLost, r.Stops, r.Spent, r.Saved, r.Beyond, r.Uncharged)
+		fmt.Fprintln(w, r.Terms, r.Moved, r.Failed, r.AvoidUntil, r.AvoidNodes, r.Lost, r.KnownLost, r.UnknownLost, r.Stops, r.Spent, r.Saved, r.Beyond, r.Uncharged)
 		if r.Stopping != nil {
 			fmt.Fprintln(w, *r.Stopping)
 		}
@@ -151,11 +151,11 @@ func records(w io.Writer, p *cluster.Plan) {
 			fmt.Fprintln(w, *r.Conduct)
 		}
 	}
-	fmt.Fprintln(w, p.Memory.Habits, p.Losses)
+	fmt.Fprintln(w, p.State.Habits, p.Losses)
 }
 
 func leases(w io.Writer, p *cluster.Plan) {
-	for _, all := range [][]cluster.Lease{p.Memory.Leases, p.Ended} {
+	for _, all := range [][]cluster.Lease{p.State.Leases, p.Ended} {
 		for _, l := range all {
 			fmt.Fprintln(w, l.Job, l.Term, l.State, l.Class, l.Pool, l.GPUs, l.Nodes, l.Granted, l.Start, l.End, l.NoticedAt, l.Ended, l.Adopted, l.Parts, l.Why)
 		}
@@ -164,22 +164,22 @@ func leases(w io.Writer, p *cluster.Plan) {
 }
 
 func claims(w io.Writer, p *cluster.Plan) {
-	for _, c := range p.Memory.Claims {
+	for _, c := range p.State.Claims {
 		fmt.Fprintln(w, c.Job, c.Pool, c.Nodes, c.At, c.Made, c.Gathers, c.Parts)
 	}
 }
 
 func actions(w io.Writer, p *cluster.Plan) {
 	for _, a := range p.Actions {
-		fmt.Fprintln(w, a.Verb, a.Job, a.ID, a.Record, a.Whole, a.Array, a.Until, a.Nodes, a.NodeList, a.Reservation, a.Accounts, a.Limit, a.SiteFactor,
-			a.Lock, a.Unlock, a.Licenses, a.Resume, a.Restarts, a.Signal, a.SignalTo, a.Withheld)
-		reason(w, &a.Because)
+		fmt.Fprintln(w, a.Verb, a.Job, a.ID, a.Record, a.UnsplitArray, a.Array, a.Until, a.Nodes, a.NodeList, a.Reservation, a.Accounts, a.Limit, a.SiteFactor,
+			a.Lock, a.Unlock, a.Licenses, a.Resume, a.Restarts, a.Signal, a.SignalTo, a.Suppressed)
+		reason(w, &a.Reason)
 	}
 	fmt.Fprintln(w, p.Next)
 }
 
 func reasons(w io.Writer, p *cluster.Plan) {
-	for _, v := range p.Verdicts {
+	for _, v := range p.Statuses {
 		fmt.Fprint(w, v.Job, v.Rho)
 		reason(w, &v.Reason)
 	}
@@ -195,20 +195,20 @@ func reason(w io.Writer, r *cluster.Reason) {
 }
 
 func market(w io.Writer, p *cluster.Plan) {
-	fmt.Fprintln(w, p.Memory.Parties, p.Memory.Profiles, p.Memory.Paces)
-	if q := p.Question; q != nil {
+	fmt.Fprintln(w, p.State.Parties, p.State.Profiles, p.State.Paces)
+	if q := p.AllocationRequest; q != nil {
 		fmt.Fprintln(w, q.Policy, q.At, q.Pools, q.Prices, q.Trades, q.NextTrade)
 		for _, b := range q.Bids {
 			fmt.Fprintln(w, b.Party, b.Tenant, b.Weight, b.Speeds, b.Basis, b.Margins, b.Gang, b.Demand, b.Milli, b.Pinned, b.Job, b.Elapsed, b.Steps, b.Did, b.Deadline)
 		}
 	}
-	if d := p.Memory.Division; d != nil {
+	if d := p.State.Allocation; d != nil {
 		fmt.Fprintln(w, d.Policy, d.Pools, d.Parts, d.Objective, d.Late, d.Trades, d.Undone, d.NextTrade)
 	}
 }
 
 func cellReport(w io.Writer, p *cluster.Plan) {
-	fmt.Fprintln(w, p.Memory.Lost, p.Memory.Lent)
+	fmt.Fprintln(w, p.State.Lost, p.State.Lent)
 	if c := p.Cells; c != nil {
 		fmt.Fprintln(w, c.Views, c.Bound, c.Fragmentation, len(c.Unsafe))
 	}

@@ -13,7 +13,7 @@ import (
 
 // owed gives what a tenant is owed by others, over all pools.
 func (r *rig) owed(tenant string) (sum cluster.GPUTime) {
-	for _, row := range r.plan().Memory.Ledger.Tenants {
+	for _, row := range r.plan().State.Ledger.Tenants {
 		if row.Tenant == tenant {
 			sum += row.Owed
 		}
@@ -26,7 +26,7 @@ func (r *rig) received() (nlp, vision float64, at time.Time) {
 	r.t.Helper()
 	a, _ := r.used("nlp")
 	b, _ := r.used("vision")
-	return float64(a) / 1000, float64(b) / 1000, r.plan().Memory.Ledger.At.Time()
+	return float64(a) / 1000, float64(b) / 1000, r.plan().State.Ledger.At.Time()
 }
 
 // A tenant holds 12 of 16 GPUs with jobs that may not be requeued, while another one of the same weight waits. When these

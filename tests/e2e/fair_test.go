@@ -64,7 +64,7 @@ func saturated(t *testing.T, nlp, vision int) {
 			alloc, due := r.used(tenant)
 			within(t, tenant+" received / due [GPU-s]", float64(alloc)/1000, float64(due)/1000, 10)
 			all := 0.0
-			for _, p := range r.plan().Memory.Ledger.Pools {
+			for _, p := range r.plan().State.Ledger.Pools {
 				all += float64(p.Capacity) / 1000
 			}
 			t.Logf("%s: %.1f %% of all GPU time, %d of %d shares", tenant, float64(alloc)/10/all, shares, nlp+vision)
@@ -73,7 +73,7 @@ func saturated(t *testing.T, nlp, vision int) {
 			ledger, slurmdbd = ledger+float64(alloc)/1000, slurmdbd+of
 		}
 		within(t, "ledger / slurmdbd [GPU-s]", ledger, slurmdbd, 1)
-		for _, rec := range r.plan().Memory.Records {
+		for _, rec := range r.plan().State.Records {
 			if rec.Terms == 0 {
 				t.Errorf("job %s was never served", rec.ID)
 			}

@@ -39,7 +39,7 @@ func TestGates(t *testing.T) {
 		behind := r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:4")
 		r.until("the next one is gated", 30*time.Second, func() bool { return r.count(cluster.Gate, behind) > 0 })
 		r.halt()
-		memory := r.remembered().Memory
+		memory := r.remembered().State
 		if done, err := (&daemon.Release{Cluster: r.newClient(), Memory: memory}).Do(r.ctx()); err != nil || len(done.Failed) > 0 {
 			t.Fatalf("release: %+v, %v", done, err)
 		}

@@ -148,8 +148,8 @@ func TestKindsOfJobs(t *testing.T) {
 		if j["JobState"] != "RUNNING" || j["Restarts"] != "0" {
 			t.Errorf("the --no-requeue job is %s after %s restarts, want it left alone", j["JobState"], j["Restarts"])
 		}
-		for _, v := range r.plan().Verdicts {
-			if v.Reason.Code == cluster.BecauseKept && v.Reason.Need == 4 {
+		for _, v := range r.plan().Statuses {
+			if v.Reason.Code == cluster.ReasonKept && v.Reason.Need == 4 {
 				return
 			}
 		}

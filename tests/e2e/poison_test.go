@@ -210,7 +210,7 @@ func (r *rig) tellLeases(keys ...cluster.JobKey) {
 	}
 	for i, a := range r.actions {
 		if slices.Contains(keys, a.Job) {
-			r.t.Logf("%s of job %d because %s: %+v", a.Verb, a.Job, a.Because.Code, r.outcomes[i])
+			r.t.Logf("%s of job %d because %s: %+v", a.Verb, a.Job, a.Reason.Code, r.outcomes[i])
 		}
 	}
 }
@@ -224,7 +224,7 @@ func (r *rig) toldOfAll() {
 	}
 	defer s.Close()
 	explained, aside := 0, 0
-	records := r.plan().Memory.Records
+	records := r.plan().State.Records
 	step := max(len(records)/40, 1)
 	for i := range records {
 		rec := &records[i]

@@ -60,8 +60,8 @@ func (r *rig) recalls(notice cluster.Span) {
 // lease gives the lease that a job has by the last plan; that of no job where it has none.
 func (r *rig) lease(id string) cluster.Lease {
 	p := r.plan()
-	for _, rec := range p.Memory.Records {
-		for _, l := range p.Memory.Leases {
+	for _, rec := range p.State.Records {
+		for _, l := range p.State.Leases {
 			if rec.ID.String() == id && l.Job == rec.Key {
 				return l
 			}
@@ -101,7 +101,7 @@ func (r *rig) recalled(was cluster.Lease, notice cluster.Span) cluster.Lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !slices.ContainsFunc(r.actions, func(a cluster.Action) bool {
-		return a.Verb == cluster.Reclaim && a.Job == l.Job && a.Because.Code == cluster.BecauseRecalled && a.Because.Until == l.End
+		return a.Verb == cluster.Reclaim && a.Job == l.Job && a.Reason.Code == cluster.ReasonRecalled && a.Reason.Until == l.End
 	}) {
 		r.t.Errorf("not requeued as recalled: %+v", l)
 	}

@@ -171,14 +171,14 @@ func (r *rig) heard() {
 }
 
 // seat takes the seat in the journal, once whoever had it is gone for good.
-func (r *rig) seat() *store.Seat {
+func (r *rig) seat() *store.Leadership {
 	r.t.Helper()
 	s, err := store.Open(r.ctx(), store.Config{DSN: r.dsn, Takeover: 3 * time.Second})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(s.Close)
-	var seat *store.Seat
+	var seat *store.Leadership
 	r.until("the seat is free", 20*time.Second, func() bool {
 		seat, err = s.Acquire(r.ctx(), r.t.Name())
 		return err == nil
@@ -287,10 +287,10 @@ func (r *rig) dump() {
 	queue, _ := r.Exec(r.ctx(), "root", "squeue", "-a", "-o", "%i %a %u %t %r %R %b %S %V")
 	r.t.Logf("squeue:\n%s", queue)
 	p := r.plan()
-	for _, l := range p.Memory.Leases {
+	for _, l := range p.State.Leases {
 		r.t.Logf("lease %+v", l)
 	}
-	for _, v := range p.Verdicts {
+	for _, v := range p.Statuses {
 		r.t.Logf("verdict %+v", v)
 	}
 	for _, s := range p.Tenants {
@@ -315,7 +315,7 @@ func (r *rig) waitState(id string, limit time.Duration, states ...string) {
 
 // used gives what a tenant has received and was due since the loop began, over all pools.
 func (r *rig) used(tenant string) (alloc, due cluster.GPUTime) {
-	for _, row := range r.plan().Memory.Ledger.Tenants {
+	for _, row := range r.plan().State.Ledger.Tenants {
 		if row.Tenant == tenant {
 			alloc, due = alloc+row.Alloc, due+row.Due
 		}

@@ -147,7 +147,7 @@ func TestJobsThatSaveNothing(t *testing.T) {
 		b, bDue := r.used("vision")
 		t.Logf("received / due [GPU-s]: nlp %d / %d, vision %d / %d", a/1000, aDue/1000, b/1000, bDue/1000)
 		within(t, "nlp's share of what was used / was due [%]", 100*float64(a)/float64(a+b), 100*float64(aDue)/float64(aDue+bDue), 10)
-		for _, rec := range r.plan().Memory.Records {
+		for _, rec := range r.plan().State.Records {
 			if most := allowance*cluster.Second + rec.Ran*overhead/100 + cluster.Span(rec.Stops)*between; rec.Spent > most {
 				t.Errorf("job %s: %s is booked for its stops, its budget is %s", rec.ID, rec.Spent, most)
 			}
@@ -255,21 +255,21 @@ func TestSaversAndOthers(t *testing.T) {
 		r.until("the next daemon makes rounds", 40*time.Second, func() bool { return r.remembered().Round > was.Round })
 		is := r.remembered()
 		compared := 0
-		for _, old := range was.Memory.Records {
-			at := slices.IndexFunc(is.Memory.Records, func(rec cluster.Record) bool { return rec.Key == old.Key })
+		for _, old := range was.State.Records {
+			at := slices.IndexFunc(is.State.Records, func(rec cluster.Record) bool { return rec.Key == old.Key })
 			if at < 0 || old.Stops == 0 {
 				continue
 			}
 			compared++
-			if rec := is.Memory.Records[at]; rec.Stops < old.Stops || rec.Spent < old.Spent {
+			if rec := is.State.Records[at]; rec.Stops < old.Stops || rec.Spent < old.Spent {
 				t.Errorf("job %s: %d stops that cost %s before the daemon was killed, %d that cost %s after it", rec.ID, old.Stops, old.Spent, rec.Stops, rec.Spent)
 			}
 		}
 		if compared == 0 && before.Stops > 0 {
 			t.Error("no job that was stopped before the daemon was killed is remembered after it")
 		}
-		for _, old := range was.Memory.Habits {
-			if !slices.ContainsFunc(is.Memory.Habits, func(h cluster.Habit) bool {
+		for _, old := range was.State.Habits {
+			if !slices.ContainsFunc(is.State.Habits, func(h cluster.Habit) bool {
 				return h.Type == old.Type && h.Resumed >= old.Resumed && h.Restarted >= old.Restarted && h.Completed >= old.Completed
 			}) {
 				t.Errorf("this was known of a type of jobs before the daemon was killed, and less after it: %+v", old)

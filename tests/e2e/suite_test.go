@@ -23,7 +23,7 @@ type stage struct {
 var userOf = map[string]string{"nlp": "alice", "vision": "bob", "third": "dan"}
 
 // Observe looks, and holds slurmctld's clock against this host's, which it shares. Slurm tells whole seconds.
-func (s stage) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (s stage) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	s.r.t.Helper()
 	seen, err := s.Client.Observe(ctx, since)
 	if apart := seen.Clock.Sub(seen.Now); err == nil && max(apart, -apart) > 2*cluster.Second {

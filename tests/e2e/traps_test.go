@@ -14,11 +14,11 @@ import (
 // verdict gives the last reason for a job; it has no code before the job was seen.
 func (r *rig) verdict(id string) cluster.Reason {
 	p := r.plan()
-	for _, rec := range p.Memory.Records {
+	for _, rec := range p.State.Records {
 		if rec.ID.String() != id {
 			continue
 		}
-		for _, v := range p.Verdicts {
+		for _, v := range p.Statuses {
 			if v.Job == rec.Key {
 				return v.Reason
 			}
@@ -68,7 +68,7 @@ func TestShortageOfCPUsAndMemory(t *testing.T) {
 				t.Errorf("job %s runs on %s, want %s", id, j["NodeList"], node)
 			}
 		}
-		if n := r.count(cluster.TakeBack, ""); n > 0 {
+		if n := r.count(cluster.RevokeGrant, ""); n > 0 {
 			t.Errorf("%d grants did not start", n)
 		}
 	})
@@ -91,7 +91,7 @@ func TestMaintenanceAhead(t *testing.T) {
 			t.Errorf("the long job runs on %s, want k2, the only node without maintenance", j["NodeList"])
 		}
 		r.until("the other long job has its reason", 20*time.Second, func() bool { return r.verdict(wants).Code != "" })
-		if v := r.verdict(wants); v.Code != cluster.BecauseReserved {
+		if v := r.verdict(wants); v.Code != cluster.ReasonReserved {
 			t.Errorf("the job that cannot run before the maintenance waits because of %+v", v)
 		}
 		if n := r.count(cluster.Grant, wants); n > 0 {
@@ -111,10 +111,10 @@ func TestQOSLimit(t *testing.T) {
 		r.settings.GrantTimeout = 6 * cluster.Second
 		limited := r.submit("alice", sleeps(600), "-A", "nlp", "--gres=gpu:4", "-q", "tight")
 		r.govern()
-		r.until("the grant was taken back", time.Minute, func() bool { return r.count(cluster.TakeBack, limited) > 0 })
+		r.until("the grant was taken back", time.Minute, func() bool { return r.count(cluster.RevokeGrant, limited) > 0 })
 		r.until("its reason is Slurm's", 20*time.Second, func() bool {
 			v := r.verdict(limited)
-			return v.Code == cluster.BecauseFailed && strings.Contains(v.Note, "QOS")
+			return v.Code == cluster.ReasonFailed && strings.Contains(v.Note, "QOS")
 		})
 		for range 4 {
 			r.submit("bob", sleeps(600), "-A", "vision", "--gres=gpu:4")
@@ -135,10 +135,10 @@ func TestHeldAndDependentJobs(t *testing.T) {
 		dependent := r.submit("bob", sleeps(2), "--gres=gpu:1", "--dependency=afterany:"+blocker)
 		r.govern()
 		r.until("all three have verdicts", 30*time.Second, func() bool {
-			return r.verdict(held).Code == cluster.BecauseInactive && r.verdict(dependent).Code == cluster.BecauseInactive
+			return r.verdict(held).Code == cluster.ReasonInactive && r.verdict(dependent).Code == cluster.ReasonInactive
 		})
 		time.Sleep(5 * time.Second)
-		for _, row := range r.plan().Memory.Ledger.Tenants {
+		for _, row := range r.plan().State.Ledger.Tenants {
 			if row.Due != 0 {
 				t.Errorf("%s is owed %d GPU-ms for jobs that could not run", row.Tenant, row.Due)
 			}
@@ -180,14 +180,14 @@ func TestSpellingsOfGPURequests(t *testing.T) {
 			id := r.submit("alice", sleeps(600), ask.args...)
 			r.until(name+" runs", 40*time.Second, func() bool { return r.state(id) == "RUNNING" })
 			r.until(name+" has its lease", 20*time.Second, func() bool {
-				for _, l := range r.plan().Memory.Leases {
+				for _, l := range r.plan().State.Leases {
 					if v := r.verdict(id); v.Need == ask.gpus && l.GPUs == ask.gpus && l.State == cluster.Active {
 						return true
 					}
 				}
 				return false
 			})
-			if r.count(cluster.TakeBack, id) > 0 {
+			if r.count(cluster.RevokeGrant, id) > 0 {
 				t.Errorf("%s: a grant did not start", name)
 			}
 			if _, err := r.Exec(r.ctx(), "root", "scancel", id); err != nil {
@@ -327,7 +327,7 @@ func TestNestedAccounts(t *testing.T) {
 		}
 		r.govern()
 		r.until("three to one", time.Minute, func() bool { return r.holds("nlp") == 12 && r.holds("vision") == 4 })
-		if slices.ContainsFunc(r.plan().Tenants, func(s cluster.Standing) bool { return s.Tenant == "speech" }) {
+		if slices.ContainsFunc(r.plan().Tenants, func(s cluster.TenantStatus) bool { return s.Tenant == "speech" }) {
 			t.Error("an account below the level is no tenant")
 		}
 	})

@@ -401,7 +401,7 @@ func (s *story) note(r loop.Report) {
 			continue
 		}
 		verb := string(a.Verb)
-		if a.Withheld {
+		if a.Suppressed {
 			if a.Verb == cluster.Notify {
 				continue // decided anew in every round
 			}
@@ -417,14 +417,14 @@ func (s *story) note(r loop.Report) {
 			s.add(at, verb, " on "+strings.Join(a.Nodes, " "), a.ID.String())
 		case cluster.Reserve:
 			s.add(at, verb, " for "+strings.Join(a.Accounts, " "), strings.Join(a.Nodes, " "))
-		case cluster.Reclaim, cluster.Notify, cluster.Open, cluster.TakeBack:
+		case cluster.Reclaim, cluster.Notify, cluster.Open, cluster.RevokeGrant:
 			s.add(at, verb, "", a.ID.String())
 		}
 	}
 }
 
 func (s *story) id(key cluster.JobKey) string {
-	for _, r := range s.last.Memory.Records {
+	for _, r := range s.last.State.Records {
 		if r.Key == key {
 			return r.ID.String()
 		}
@@ -495,13 +495,13 @@ func table(rows [][]string) []string {
 
 func (s *story) leases(_ *cluster.Snapshot, p *cluster.Plan) []string {
 	rows := [][]string{{"job", "tenant", "GPUs", "nodes", "term", "ends", "state"}}
-	for _, l := range p.Memory.Leases {
+	for _, l := range p.State.Leases {
 		var nodes []string
 		for _, h := range l.Nodes {
 			nodes = append(nodes, h.Node)
 		}
 		tenant := ""
-		for _, r := range p.Memory.Records {
+		for _, r := range p.State.Records {
 			if r.Key == l.Job {
 				tenant = r.Tenant
 			}
@@ -515,7 +515,7 @@ func (s *story) standings(_ *cluster.Snapshot, p *cluster.Plan) []string {
 	rows := [][]string{{"tenant", "due", "holds", "waiting", "received", "rho", "stands"}}
 	for _, t := range p.Tenants {
 		var received cluster.GPUTime
-		for _, row := range p.Memory.Ledger.Tenants {
+		for _, row := range p.State.Ledger.Tenants {
 			if row.Tenant == t.Tenant && row.Pool == t.Pool {
 				received = row.Alloc
 			}
@@ -528,7 +528,7 @@ func (s *story) standings(_ *cluster.Snapshot, p *cluster.Plan) []string {
 
 func (s *story) jobs(snap *cluster.Snapshot, p *cluster.Plan) []string {
 	rows := [][]string{{"job", "tenant", "GPUs", "state", "terms", "received", "why"}}
-	for _, v := range p.Verdicts {
+	for _, v := range p.Statuses {
 		for i := range snap.Cases {
 			if c := &snap.Cases[i]; c.Record.Key == v.Job {
 				r := s.record(p, v.Job)
@@ -541,7 +541,7 @@ func (s *story) jobs(snap *cluster.Snapshot, p *cluster.Plan) []string {
 }
 
 func (s *story) record(p *cluster.Plan, key cluster.JobKey) cluster.Record {
-	for _, r := range p.Memory.Records {
+	for _, r := range p.State.Records {
 		if r.Key == key {
 			return r
 		}
@@ -551,7 +551,7 @@ func (s *story) record(p *cluster.Plan, key cluster.JobKey) cluster.Record {
 
 func (s *story) claims(_ *cluster.Snapshot, p *cluster.Plan) []string {
 	var out []string
-	for _, c := range p.Memory.Claims {
+	for _, c := range p.State.Claims {
 		var nodes []string
 		for _, h := range c.Nodes {
 			nodes = append(nodes, fmt.Sprintf("%d on %s", h.GPUs, h.Node))
@@ -592,7 +592,7 @@ func (s *story) explain(words []string) ([]string, error) {
 		return nil, err
 	}
 	s.last = p
-	for _, v := range p.Verdicts {
+	for _, v := range p.Statuses {
 		if s.id(v.Job) == words[0] {
 			return []string{s.reason(&v.Reason)}, nil
 		}

@@ -38,7 +38,7 @@ func newFloor(racks int) *floor {
 	d.Tops = append(d.Tops, cluster.TopCell{Name: "w1", Type: "node", Nodes: []string{node("w1")}})
 	f.plan = cluster.Plan{Round: 1, At: floorAt, Cells: &cluster.CellReport{Fragmentation: []cluster.Fragmentation{
 		{Chain: "rack", Type: "gpu", Broken: 9, Cells: 8*racks + 4}, {Chain: "rack", Type: "node", Broken: 4, Cells: 2*racks + 1}, {Chain: "rack", Type: "rack", Broken: 3, Cells: racks}}}}
-	f.plan.Memory = cluster.Memory{Round: 1, NextKey: 1000, Ledger: cluster.Ledger{At: floorAt}}
+	f.plan.State = cluster.State{Round: 1, NextKey: 1000, Ledger: cluster.Ledger{At: floorAt}}
 	return f
 }
 
@@ -62,11 +62,11 @@ func (f *floor) job(key cluster.JobKey, tenant, user string, class cluster.Lease
 	}
 	if class != "" {
 		why.Right, why.Until = class, l.End
-		f.plan.Memory.Leases = append(f.plan.Memory.Leases, l)
+		f.plan.State.Leases = append(f.plan.State.Leases, l)
 	}
-	f.plan.Memory.Records = append(f.plan.Memory.Records, r)
-	f.snap.Cases = append(f.snap.Cases, cluster.Case{Job: j, Record: r, Touch: cluster.Act})
-	f.plan.Verdicts = append(f.plan.Verdicts, cluster.Verdict{Job: key, Reason: why})
+	f.plan.State.Records = append(f.plan.State.Records, r)
+	f.snap.Cases = append(f.snap.Cases, cluster.Case{Job: j, Record: r, Control: cluster.FullControl})
+	f.plan.Statuses = append(f.plan.Statuses, cluster.JobStatus{Job: key, Reason: why})
 }
 
 // bind binds a cell on nodes.
@@ -87,20 +87,20 @@ func (f *floor) view(vc, kind string, reserved, pinned, bound, lost, lent int) {
 func smallFloor() *floor {
 	f := newFloor(9)
 	const all = 0xf
-	holding := cluster.Reason{Code: cluster.BecauseHolding}
+	holding := cluster.Reason{Code: cluster.ReasonHolding}
 	part := func(node string, gpus uint64) cluster.CellPart { return cluster.CellPart{Node: node, GPUs: gpus} }
 	f.job(1, "nlp", "ann", cluster.Guaranteed, holding, part("v001", all), part("v002", all))
 	f.job(2, "vision", "bob", cluster.Guaranteed, holding, part("v003", 3))
 	f.job(3, "chem", "cy", cluster.Opportunistic, holding, part("v003", 4), part("v005", all))
-	f.job(4, "nlp", "dee", cluster.Guaranteed, cluster.Reason{Code: cluster.BecauseNotice, For: 9}, part("v007", 1))
-	f.job(5, "", "root", "", cluster.Reason{Code: cluster.BecauseUntouched, Note: "interactive"}, part("v018", 8))
+	f.job(4, "nlp", "dee", cluster.Guaranteed, cluster.Reason{Code: cluster.ReasonNotice, For: 9}, part("v007", 1))
+	f.job(5, "", "root", "", cluster.Reason{Code: cluster.ReasonUntouched, Note: "interactive"}, part("v018", 8))
 	f.job(6, "chem", "cy", cluster.Shared, holding, part("w1", 1))
-	f.job(9, "nlp", "ann", "", cluster.Reason{Code: cluster.BecauseCells, Need: 8, Pool: "v100", Cell: "rack", Chain: "rack", For: 1, Right: cluster.Guaranteed,
+	f.job(9, "nlp", "ann", "", cluster.Reason{Code: cluster.ReasonCells, Need: 8, Pool: "v100", Cell: "rack", Chain: "rack", For: 1, Right: cluster.Guaranteed,
 		Until: floorAt.Add(15 * cluster.Minute), Rank: 1})
-	f.job(10, "vision", "bob", "", cluster.Reason{Code: cluster.BecauseLost, Need: 8, Pool: "v100", Cell: "node", Chain: "rack"})
-	f.job(11, "vision", "bob", "", cluster.Reason{Code: cluster.BecauseUnsafe})
-	f.plan.Memory.Leases[3].State = cluster.Noticed
-	f.plan.Memory.Lost = []cluster.CellLoss{{VC: "vision", Chain: "rack", Type: "node", Cells: 1}}
+	f.job(10, "vision", "bob", "", cluster.Reason{Code: cluster.ReasonLost, Need: 8, Pool: "v100", Cell: "node", Chain: "rack"})
+	f.job(11, "vision", "bob", "", cluster.Reason{Code: cluster.ReasonUnsafe})
+	f.plan.State.Leases[3].State = cluster.Noticed
+	f.plan.State.Lost = []cluster.CellLoss{{VC: "vision", Chain: "rack", Type: "node", Cells: 1}}
 	f.snap.Nodes[8].Bad, f.snap.Nodes[9].Bad = "down", "down"
 	f.snap.Nodes[12].Drained = []int{2}
 	f.snap.Nodes = append(f.snap.Nodes[:13:13], f.snap.Nodes[14:]...) // v014 is gone
@@ -121,7 +121,7 @@ func largeFloor() *floor {
 	f := newFloor(200)
 	for i := range 300 {
 		key, node := cluster.JobKey(i+1), f.snap.Nodes[i].Name
-		f.job(key, "nlp", "ann", cluster.Guaranteed, cluster.Reason{Code: cluster.BecauseHolding}, cluster.CellPart{Node: node, GPUs: 3})
+		f.job(key, "nlp", "ann", cluster.Guaranteed, cluster.Reason{Code: cluster.ReasonHolding}, cluster.CellPart{Node: node, GPUs: 3})
 		f.bind("nlp", "pair", 3, []string{node}, cluster.BoundCell{Used: 2, Holders: []cluster.JobKey{key}})
 	}
 	for i := range 60 {

@@ -65,7 +65,7 @@ func (p *program) notInJournal(ctx context.Context, cfg *config.Config, s *store
 	}
 	for i := range seen.Jobs {
 		if seen.Jobs[i].ID == id {
-			f.Err = fmt.Errorf("%s; Slurm has it: %s, account %s, %s", looked, seen.Jobs[i].State, seen.Jobs[i].Account, cmp.Or(seen.Jobs[i].Because, "no reason given"))
+			f.Err = fmt.Errorf("%s; Slurm has it: %s, account %s, %s", looked, seen.Jobs[i].State, seen.Jobs[i].Account, cmp.Or(seen.Jobs[i].PendingReason, "no reason given"))
 			f.Next = "wait for the next round; check with fairlease status that rounds are made"
 			return f
 		}

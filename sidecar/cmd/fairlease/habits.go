@@ -23,7 +23,7 @@ command line with the same number of GPUs. Numbers in a command line are shown a
 		RunE: func(c *cobra.Command, args []string) error {
 			return remembered[view.Habit]{
 				of: func(_ *cluster.Snapshot, plan *cluster.Plan) ([]view.Habit, error) {
-					return view.Habits(plan.Memory.Habits), nil
+					return view.Habits(plan.State.Habits), nil
 				},
 				fits:  func(x *view.Habit, user string) bool { return x.Type.User == user },
 				none:  "the journal has no evidence on jobs of %s",

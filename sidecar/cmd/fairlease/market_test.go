@@ -234,9 +234,9 @@ func TestWhatPeopleReadOfMoves(t *testing.T) {
 	}
 	w.Run(20 * cluster.Second)
 	var moves cluster.JobID
-	for _, v := range w.Last.Verdicts {
+	for _, v := range w.Last.Statuses {
 		if v.Reason.To == "v100" {
-			for _, r := range w.Last.Memory.Records {
+			for _, r := range w.Last.State.Records {
 				if r.Key == v.Job {
 					moves = r.ID
 				}

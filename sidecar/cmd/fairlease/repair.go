@@ -31,7 +31,7 @@ func (p *program) repairClock() *cobra.Command {
 come. The repair goes back to the last round before it and takes back the GPU time that later rounds
 charged, also by day. The next round charges the GPU time received since, from Slurm's history. The
 present time is PostgreSQL's: check it with fairlease doctor first.`},
-		func(ctx context.Context, _ *config.Config, s *store.Store, seat *store.Seat, r store.Repair) error {
+		func(ctx context.Context, _ *config.Config, s *store.Store, seat *store.Leadership, r store.Repair) error {
 			now, err := s.Clock(ctx)
 			if err != nil {
 				return err
@@ -59,7 +59,7 @@ func (p *program) repairCluster() *cobra.Command {
 		Long: `Give the journal to the present Slurm cluster, after its ClusterName was changed or its slurmctld was
 installed again. Job ids start again with a new slurmctld: jobs of the journal that Slurm no longer has
 count as ended. Never do this for a different cluster: that needs a journal of its own (database.schema).`},
-		func(ctx context.Context, cfg *config.Config, _ *store.Store, seat *store.Seat, r store.Repair) error {
+		func(ctx context.Context, cfg *config.Config, _ *store.Store, seat *store.Leadership, r store.Repair) error {
 			client, err := connect.Slurm(cfg)
 			if err != nil {
 				return err
@@ -78,7 +78,7 @@ count as ended. Never do this for a different cluster: that needs a journal of i
 }
 
 // mending makes a command that repairs the journal with the seat.
-func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, *store.Store, *store.Seat, store.Repair) error) *cobra.Command {
+func (p *program) mending(c *cobra.Command, mend func(context.Context, *config.Config, *store.Store, *store.Leadership, store.Repair) error) *cobra.Command {
 	var reason string
 	c.Args = exactly()
 	c.RunE = func(c *cobra.Command, _ []string) error {

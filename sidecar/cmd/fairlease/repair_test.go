@@ -25,7 +25,7 @@ type stepped struct {
 	off cluster.Span
 }
 
-func (s *stepped) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (s *stepped) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	seen, err := s.Cluster.Observe(ctx, since)
 	seen.Now = seen.Now.Add(s.off)
 	seen.Unchanged = seen.Unchanged && s.off == 0
@@ -55,7 +55,7 @@ func TestRepairClock(t *testing.T) {
 		w := simtest.New(t, settings, simtest.Nodes("v", "v100", 2, 4), "nlp", "vision")
 		on := &stepped{Cluster: w.Virtual}
 		w.Loop.Cluster = on
-		sit := func() *store.Seat {
+		sit := func() *store.Leadership {
 			seat, err := s.Acquire(t.Context(), "login1.example.org:4711")
 			if err != nil {
 				t.Fatal(err)

@@ -143,7 +143,7 @@ func TestShadowOfNothing(t *testing.T) {
 }
 
 // seated gives the address of a database with fairlease's schema, and the seat to commit rounds.
-func seated(t *testing.T) (string, *store.Seat) {
+func seated(t *testing.T) (string, *store.Leadership) {
 	t.Helper()
 	dsn := storetest.Database(t)
 	s, err := store.Open(t.Context(), store.Config{DSN: dsn})

@@ -19,7 +19,7 @@ func TestStatusTellsOfJobsThatAreSetAside(t *testing.T) {
 	snap.Cases[0].Job.Aside = "node list \"v[\" has no closing bracket"
 	plan.Round++
 	snap.Round++
-	plan.Memory.Round++
+	plan.State.Round++
 	if err := s.world.Loop.Journal.Commit(t.Context(), snap, plan); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestStatusCountsGPUsOutOfReach(t *testing.T) {
 		c := &snap.Cases[i]
 		if n := c.Job.GPUsHeld(); n > 0 && c.Job.State == cluster.Running {
 			if len(leave) > 0 {
-				c.Touch, c.Left, leave = cluster.Leave, leave[0], leave[1:]
+				c.Control, c.Left, leave = cluster.Unmanaged, leave[0], leave[1:]
 			}
 			held += n
 		}
@@ -67,7 +67,7 @@ func TestStatusCountsGPUsOutOfReach(t *testing.T) {
 		whole("maint", false, cluster.Hour, everywhere...), whole("fairlease_1", true, 0, everywhere...)}
 	plan.Round++
 	snap.Round++
-	plan.Memory.Round++
+	plan.State.Round++
 	if err := s.world.Loop.Journal.Commit(t.Context(), snap, plan); err != nil {
 		t.Fatal(err)
 	}

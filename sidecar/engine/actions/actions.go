@@ -35,8 +35,8 @@ type writer struct {
 // action starts an action on a case.
 func (w *writer) action(verb cluster.Verb, i int, because cluster.Reason) cluster.Action {
 	j := &w.Snapshot.Cases[i].Job
-	return cluster.Action{Verb: verb, Job: w.Records[i].Key, ID: j.ID, Record: j.Record, Whole: j.Whole,
-		Restarts: j.Restarts, SiteFactor: w.Records[i].SiteFactor, Withheld: w.Jobs[i].Touch == cluster.Watch, Because: because}
+	return cluster.Action{Verb: verb, Job: w.Records[i].Key, ID: j.ID, Record: j.Record, UnsplitArray: j.UnsplitArray,
+		Restarts: j.Restarts, SiteFactor: w.Records[i].SiteFactor, Suppressed: w.Jobs[i].Control == cluster.ObserveOnly, Reason: because}
 }
 
 // takeBacks ends the pin of jobs that wait without a lease: of a grant that did
@@ -47,8 +47,8 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 	for i := range w.Snapshot.Cases {
 		st, r := &w.Jobs[i], &w.Records[i]
 		j := &w.Snapshot.Cases[i].Job
-		acting := st.Touch == cluster.Act || st.Touch == cluster.Keep
-		if !st.Waits || j.Whole || !r.Pinned {
+		acting := st.Control == cluster.FullControl || st.Control == cluster.NoReclaim
+		if !st.Waits || j.UnsplitArray || !r.Pinned {
 			continue
 		}
 		if l := w.Leases[i]; acting && l != nil && l.State == cluster.Granted {
@@ -59,16 +59,16 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		if !acting {
-			a := w.open(i, cluster.Reason{Code: cluster.BecauseTidy, Note: w.Snapshot.Cases[i].TouchWhy})
-			a.Withheld = false
+			a := w.open(i, cluster.Reason{Code: cluster.ReasonTidy, Note: w.Snapshot.Cases[i].ControlWhy})
+			a.Suppressed = false
 			out = append(out, a)
 			continue
 		}
 		if st.Ordered(cluster.Exempt) {
-			out = append(out, w.open(i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said}))
+			out = append(out, w.open(i, cluster.Reason{Code: cluster.ReasonNoStart, Note: r.SlurmSaid}))
 			continue
 		}
-		a := w.action(cluster.TakeBack, i, cluster.Reason{Code: cluster.BecauseNoStart, Note: r.Said})
+		a := w.action(cluster.RevokeGrant, i, cluster.Reason{Code: cluster.ReasonNoStart, Note: r.SlurmSaid})
 		a.NodeList = r.UserNodes
 		w.shut(i, &a)
 		out = append(out, a)
@@ -82,9 +82,9 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 		if !w.Jobs[i].Noticed || l == nil || l.State == cluster.Ending {
 			continue
 		}
-		a := w.action(cluster.Notify, i, cluster.Reason{Code: cluster.BecauseNotice, Until: l.End, For: w.heirs.Of(i)})
+		a := w.action(cluster.Notify, i, cluster.Reason{Code: cluster.ReasonNotice, Until: l.End, For: w.heirs.Of(i)})
 		if m, ok := w.Moves[i]; ok {
-			a.Because.To, a.Because.Trial, a.Because.Speed = m.To, m.Trial, m.Speed
+			a.Reason.To, a.Reason.Trial, a.Reason.Speed = m.To, m.Trial, m.Speed
 		}
 		a.Signal, a.SignalTo = w.signal(&w.Snapshot.Cases[i].Job)
 		if a.Signal != "" {
@@ -127,7 +127,7 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 		if name == "" || !st.Live || !isOurs(name) {
 			continue
 		}
-		ours := st.Touch == cluster.Watch && w.Records[i].Pinned
+		ours := st.Control == cluster.ObserveOnly && w.Records[i].Pinned
 		if ours && st.Waits { // its pin was taken back above
 			given[name] = true
 			continue
@@ -137,8 +137,8 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		if l := w.Leases[i]; st.Runs && !st.Noticed && (l == nil || l.State != cluster.Ending) { // else in the next round
-			a := w.action(cluster.Release, i, cluster.Reason{Code: cluster.BecauseTidy})
-			a.Reservation, a.Withheld = name, a.Withheld && !ours
+			a := w.action(cluster.Release, i, cluster.Reason{Code: cluster.ReasonTidy})
+			a.Reservation, a.Suppressed = name, a.Suppressed && !ours
 			out = append(out, a)
 		}
 	}
@@ -146,7 +146,7 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 		r := &w.Snapshot.Reservations[i]
 		if r.Ours && !named[r.Name] && r.End > w.Now {
 			out = append(out, cluster.Action{Verb: cluster.Unreserve, Reservation: r.Name,
-				Withheld: !w.Any(cluster.Act) && !given[r.Name], Because: cluster.Reason{Code: cluster.BecauseTidy}})
+				Suppressed: !w.Any(cluster.FullControl) && !given[r.Name], Reason: cluster.Reason{Code: cluster.ReasonTidy}})
 		}
 	}
 	return out

@@ -63,7 +63,7 @@ func (w *writer) fences(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		out = append(out, cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: nodes, Accounts: []string{vc},
-			Until: w.Now.Add(2 * w.Settings.GateTTL), Because: cluster.Reason{Code: cluster.BecauseFence}})
+			Until: w.Now.Add(2 * w.Settings.GateTTL), Reason: cluster.Reason{Code: cluster.ReasonFence}})
 	}
 	return out
 }

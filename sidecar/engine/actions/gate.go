@@ -30,7 +30,7 @@ func (w *writer) lock(out []cluster.Action) []cluster.Action {
 		return out
 	}
 	return append(out, cluster.Action{Verb: cluster.Lock, Reservation: cluster.GateReservation,
-		Licenses: fmt.Sprintf("%s:%d", l.Name, l.Total), Until: w.Now.Add(w.Settings.GateTTL), Because: cluster.Reason{Code: cluster.BecauseGate}})
+		Licenses: fmt.Sprintf("%s:%d", l.Name, l.Total), Until: w.Now.Add(w.Settings.GateTTL), Reason: cluster.Reason{Code: cluster.ReasonGate}})
 }
 
 // lockUntil gives the end that a lock must have now not to be prolonged.
@@ -50,7 +50,7 @@ func (w *writer) shut(i int, a *cluster.Action) {
 		return
 	}
 	a.Unlock, a.Until = j.Locked, w.gateOf(r)
-	if !a.Withheld {
+	if !a.Suppressed {
 		r.Gate = a.Until
 	}
 }
@@ -67,7 +67,7 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 	done := map[int64]bool{}
 	shut := map[int64]cluster.Instant{} // gates that stand for all waiting tasks of an array
 	for k := range out {
-		if a := &out[k]; !a.Whole {
+		if a := &out[k]; !a.UnsplitArray {
 			done[a.Record] = true
 		}
 	}
@@ -76,18 +76,18 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 		j := &c.Job
 		r.Locked = w.opened(i)
 		if !st.Waits || done[j.Record] {
-			if until, ok := shut[j.Record]; ok && j.Whole {
+			if until, ok := shut[j.Record]; ok && j.UnsplitArray {
 				r.Gate = until
 			}
 			continue
 		}
 		gated := j.Eligible > max(w.Now, r.UserBegin) || j.Locked
 		// The submit plugin cannot see everything that takes a job out of our hands.
-		if c.Touch == cluster.Leave && (j.Marked || j.Locked) && gated {
+		if c.Control == cluster.Unmanaged && (j.Marked || j.Locked) && gated {
 			done[j.Record] = true
-			out = append(out, w.open(i, cluster.Reason{Code: cluster.BecauseUntouched, Note: c.TouchWhy}))
+			out = append(out, w.open(i, cluster.Reason{Code: cluster.ReasonUntouched, Note: c.ControlWhy}))
 		}
-		if c.Touch != cluster.Act && c.Touch != cluster.Keep {
+		if c.Control != cluster.FullControl && c.Control != cluster.NoReclaim {
 			continue
 		}
 		if l := w.Leases[i]; l != nil && l.State == cluster.Granted {
@@ -95,8 +95,8 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 		}
 		if st.Ordered(cluster.Exempt) {
 			if gated {
-				done[j.Record] = !j.Whole || !w.parted(r)
-				out = append(out, w.open(i, cluster.Reason{Code: cluster.BecauseExempt, Note: st.Order.Reason}))
+				done[j.Record] = !j.UnsplitArray || !w.parted(r)
+				out = append(out, w.open(i, cluster.Reason{Code: cluster.ReasonExempt, Note: st.Order.Reason}))
 			}
 			continue
 		}
@@ -108,9 +108,9 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		done[j.Record] = true
-		a := w.action(cluster.Gate, i, cluster.Reason{Code: cluster.BecauseGate})
-		a.Array = j.Whole
-		if w.shut(i, &a); j.Whole && !a.Lock {
+		a := w.action(cluster.Gate, i, cluster.Reason{Code: cluster.ReasonGate})
+		a.Array = j.UnsplitArray
+		if w.shut(i, &a); j.UnsplitArray && !a.Lock {
 			shut[j.Record] = a.Until
 		}
 		out = append(out, a)
@@ -124,7 +124,7 @@ func (w *writer) opened(i int) bool {
 	c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
 	l := w.Leases[i]
 	free := st.Waits && !c.Job.Locked && l == nil || st.Runs && l != nil && l.Adopted && l.Granted == w.Now
-	if r.Locked && free && (c.Touch == cluster.Act || c.Touch == cluster.Keep) {
+	if r.Locked && free && (c.Control == cluster.FullControl || c.Control == cluster.NoReclaim) {
 		what := "waits without a gate"
 		if st.Runs {
 			what = "started without a lease, and is charged to its tenant"
@@ -148,7 +148,7 @@ func (w *writer) parted(r *cluster.Record) bool {
 func (w *writer) open(i int, because cluster.Reason) cluster.Action {
 	j, r := &w.Snapshot.Cases[i].Job, &w.Records[i]
 	a := w.action(cluster.Open, i, because)
-	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.Whole && !w.parted(r)
+	a.NodeList, a.Until, a.Array = r.UserNodes, r.UserBegin, j.UnsplitArray && !w.parted(r)
 	a.Unlock, a.Licenses = j.Locked, j.Licenses
 	return a
 }

@@ -22,7 +22,7 @@ type handOver struct {
 // whose lease is over. What is only watched is kept apart: it will not happen.
 func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 	for _, watched := range []bool{false, true} {
-		if watched && !w.Any(cluster.Watch) {
+		if watched && !w.Any(cluster.ObserveOnly) {
 			break
 		}
 		groups := w.group(watched)
@@ -43,7 +43,7 @@ func (w *writer) group(watched bool) []handOver {
 	of := map[string]int{} // node -> group
 	var groups []handOver
 	for i, l := range w.Leases {
-		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (w.Jobs[i].Touch == cluster.Watch) {
+		if l == nil || l.State != cluster.Granted && l.State != cluster.Ending || watched != (w.Jobs[i].Control == cluster.ObserveOnly) {
 			continue
 		}
 		g := -1
@@ -117,8 +117,8 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	if name != "" && len(grants) > 0 {
 		slices.Sort(accounts)
 		out = append(out, cluster.Action{Verb: cluster.Reserve, Reservation: name, Nodes: o.nodes,
-			Accounts: accounts, Until: w.Now.Add(w.Settings.GrantTimeout + cluster.Minute), Withheld: grants[0].Withheld,
-			Because: cluster.Reason{Code: cluster.BecauseHandOver}})
+			Accounts: accounts, Until: w.Now.Add(w.Settings.GrantTimeout + cluster.Minute), Suppressed: grants[0].Suppressed,
+			Reason: cluster.Reason{Code: cluster.ReasonHandOver}})
 	}
 	return append(append(out, grants...), reclaims...)
 }
@@ -132,19 +132,19 @@ func (w *writer) grant(i int, reservation string) (cluster.Action, bool) {
 	for k := range l.Nodes {
 		nodes[k] = l.Nodes[k].Node
 	}
-	if c.Touch == cluster.Watch && r.Pinned { // it is being given back
+	if c.Control == cluster.ObserveOnly && r.Pinned { // it is being given back
 		return cluster.Action{}, false
 	}
-	if c.Job.State != cluster.Waiting || !c.Job.Whole && c.Job.Eligible <= w.Now && !c.Job.Locked && hostlist.Same(c.Job.NodeList, nodes) {
+	if c.Job.State != cluster.Waiting || !c.Job.UnsplitArray && c.Job.Eligible <= w.Now && !c.Job.Locked && hostlist.Same(c.Job.NodeList, nodes) {
 		return cluster.Action{}, false
 	}
-	a := w.action(cluster.Grant, i, cluster.Reason{Code: cluster.BecauseGranted, Pool: l.Pool, Need: l.GPUs, Until: l.End})
+	a := w.action(cluster.Grant, i, cluster.Reason{Code: cluster.ReasonGranted, Pool: l.Pool, Need: l.GPUs, Until: l.End})
 	a.Nodes, a.Reservation, a.SiteFactor, a.NodeList = nodes, reservation, w.Settings.SiteFactor, r.UserNodes
 	a.Unlock, a.Licenses = c.Job.Locked, c.Job.Licenses
 	if r.Ran > 0 && r.UserLimit > 0 {
 		a.Limit = w.Limit(i)
 	}
-	if !a.Withheld {
+	if !a.Suppressed {
 		r.Pinned, r.Gate, r.Locked = true, 0, false
 	}
 	return a, true
@@ -156,9 +156,9 @@ func (w *writer) reclaim(i int) (cluster.Action, bool) {
 		return cluster.Action{}, false
 	}
 	c, r, l := &w.Snapshot.Cases[i], &w.Records[i], w.Leases[i]
-	because := cluster.Reason{Code: cluster.BecauseEnding, Pool: l.Pool, Until: l.End}
+	because := cluster.Reason{Code: cluster.ReasonEnding, Pool: l.Pool, Until: l.End}
 	if l.Why == round.Recalled {
-		because.Code, because.For = cluster.BecauseRecalled, w.Jobs[i].Heir
+		because.Code, because.For = cluster.ReasonRecalled, w.Jobs[i].Beneficiary
 	}
 	a := w.action(cluster.Reclaim, i, because)
 	a.NodeList, a.Resume = r.UserNodes, c.Job.State == cluster.Suspended

@@ -12,14 +12,14 @@ import (
 
 // Policy sets the entitlements of a question's bids: the parts of a division, by bid, and its
 // other results. It fails if it has no answer.
-type Policy func(q *cluster.Question, d *cluster.Division) error
+type Policy func(q *cluster.AllocationRequest, d *cluster.Allocation) error
 
 // Divide answers a question with a policy. If the policy fails all parties get weighted shares,
 // and Why says why.
-func Divide(q cluster.Question, by Policy) cluster.Division {
+func Divide(q cluster.AllocationRequest, by Policy) cluster.Allocation {
 	bids := q.Bids
 	q.Bids = weighty(bids)
-	d := cluster.Division{Policy: q.Policy, Digest: q.Digest, NextTrade: q.NextTrade}
+	d := cluster.Allocation{Policy: q.Policy, Digest: q.Digest, NextTrade: q.NextTrade}
 	for _, p := range q.Pools {
 		d.Pools = append(d.Pools, p.Model)
 	}
@@ -58,7 +58,7 @@ func withNothing(bids []cluster.Bid, parts []cluster.Part, pools int) []cluster.
 
 // byWeight gives every tenant's bids its weighted share of every pool, in proportion to their
 // demand.
-func byWeight(q *cluster.Question) []cluster.Part {
+func byWeight(q *cluster.AllocationRequest) []cluster.Part {
 	weights, asked := map[string]int64{}, map[string]int64{}
 	for i := range q.Bids {
 		weights[q.Bids[i].Tenant] = q.Bids[i].Weight
@@ -91,7 +91,7 @@ func byWeight(q *cluster.Question) []cluster.Part {
 }
 
 // models gives the pools with GPUs in the policies' form, with their indices among all pools.
-func models(q *cluster.Question) (out []policy.Model, at []int) {
+func models(q *cluster.AllocationRequest) (out []policy.Model, at []int) {
 	for p := range q.Pools {
 		if q.Pools[p].Count <= 0 {
 			continue
@@ -108,12 +108,12 @@ func models(q *cluster.Question) (out []policy.Model, at []int) {
 
 // ByTime divides with one of Gavel's policies, which divide the time of jobs; see divideTime.
 func ByTime(objective string) Policy {
-	return func(q *cluster.Question, d *cluster.Division) error { return divideTime(q, objective, d) }
+	return func(q *cluster.AllocationRequest, d *cluster.Allocation) error { return divideTime(q, objective, d) }
 }
 
 // divideTime divides with one of Gavel's policies, which divide the time of jobs: a job's
 // entitlement is its fraction of time on a model, times its gang.
-func divideTime(q *cluster.Question, objective string, d *cluster.Division) error {
+func divideTime(q *cluster.AllocationRequest, objective string, d *cluster.Allocation) error {
 	var p policy.Problem
 	var at []int
 	p.Models, at = models(q)
@@ -187,10 +187,10 @@ func alone(j *policy.Job, did float64, models []policy.Model, n int) float64 {
 // ByMarket divides with one of OEF's programs: a tenant's kinds of jobs are virtual tenants of
 // equal weight (OEF §4.2.4).
 func ByMarket(divide func(policy.Market) (policy.Parts, error)) Policy {
-	return func(q *cluster.Question, d *cluster.Division) error { return divideMarket(q, divide, d) }
+	return func(q *cluster.AllocationRequest, d *cluster.Allocation) error { return divideMarket(q, divide, d) }
 }
 
-func divideMarket(q *cluster.Question, divide func(policy.Market) (policy.Parts, error), d *cluster.Division) error {
+func divideMarket(q *cluster.AllocationRequest, divide func(policy.Market) (policy.Parts, error), d *cluster.Allocation) error {
 	m, at := market(q)
 	p, err := divide(m)
 	if err != nil {
@@ -208,7 +208,7 @@ func divideMarket(q *cluster.Question, divide func(policy.Market) (policy.Parts,
 }
 
 // market converts a question to a market: a tenant for each bid.
-func market(q *cluster.Question) (m policy.Market, at []int) {
+func market(q *cluster.AllocationRequest) (m policy.Market, at []int) {
 	m.Models, at = models(q)
 	for i := 0; i < len(q.Bids); { // bids are by tenant
 		of := &q.Bids[i]

@@ -16,7 +16,7 @@ const (
 
 // Audit measures the fairness of the policy's answer to a question, by the mean throughput of
 // GPUs for the tenants' jobs. It divides many times.
-func Audit(q *cluster.Question, by Policy, now cluster.Instant, misreports []profile.Misreport) cluster.Audit {
+func Audit(q *cluster.AllocationRequest, by Policy, now cluster.Instant, misreports []profile.Misreport) cluster.Audit {
 	f := newFair(q, by)
 	a := cluster.Audit{At: now, Policy: q.Policy, Slack: -1, Tenants: []cluster.AuditedTenant{}, Envy: []cluster.Envy{}, Misreports: []cluster.Misreport{}}
 	for _, m := range misreports {
@@ -42,14 +42,14 @@ func Audit(q *cluster.Question, by Policy, now cluster.Instant, misreports []pro
 
 // fair is a question converted to a market between tenants.
 type fair struct {
-	q      *cluster.Question
+	q      *cluster.AllocationRequest
 	by     Policy
 	pools  []int // of the market's models
 	of     []int // the tenant of every bid
 	market policy.Market
 }
 
-func newFair(q *cluster.Question, by Policy) *fair {
+func newFair(q *cluster.AllocationRequest, by Policy) *fair {
 	f := &fair{q: q, by: by, of: make([]int, len(q.Bids))}
 	f.market.Models, f.pools = models(q)
 	var usable [][]float64 // by tenant and model: requested GPUs of bids that can use the model

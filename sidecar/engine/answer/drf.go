@@ -15,7 +15,7 @@ import (
 //
 // So the tenants that want one scarce model share it, and their part of it reduces their
 // entitlement to others. The remaining GPUs are not divided here.
-func ByDominantShare(q *cluster.Question, d *cluster.Division) error {
+func ByDominantShare(q *cluster.AllocationRequest, d *cluster.Allocation) error {
 	wants, of, fillings := demands(q)
 	if len(fillings) == 0 {
 		return fmt.Errorf("no job can run on any GPU that there is")
@@ -51,7 +51,7 @@ type filling struct {
 
 // demands gives the GPUs that each bid wants, by bid, then pool; the filling of each bid; and the
 // fillings, one per tenant.
-func demands(q *cluster.Question) (wants [][]float64, of []int, fillings []filling) {
+func demands(q *cluster.AllocationRequest) (wants [][]float64, of []int, fillings []filling) {
 	wants, of = make([][]float64, len(q.Bids)), make([]int, len(q.Bids))
 	at := map[string]int{}
 	for i := range q.Bids {

@@ -18,7 +18,7 @@ func bid(tenant, party string, weight int64, demand int, speeds ...float64) clus
 // The example of §4.1 and Figure 3, with two models for CPUs and memory: of 9 and 18, A wants 1 and 4 a task, B 3 and 1. "User A
 // gets 3 CPU, 12 GB; user B gets 6 CPU, 2 GB": both have two thirds of their dominant resource.
 func TestDominantSharesOfThePaper(t *testing.T) {
-	q := cluster.Question{Pools: []cluster.GPUs{{Model: "cpu", Count: 9}, {Model: "memory", Count: 18}}, Bids: []cluster.Bid{
+	q := cluster.AllocationRequest{Pools: []cluster.GPUs{{Model: "cpu", Count: 9}, {Model: "memory", Count: 18}}, Bids: []cluster.Bid{
 		bid("A", "A/cpu", 1, 10, 1, 0), bid("A", "A/memory", 1, 40, 0, 1),
 		bid("B", "B/cpu", 1, 30, 1, 0), bid("B", "B/memory", 1, 10, 0, 1),
 	}}
@@ -37,7 +37,7 @@ func TestDominantSharesOfThePaper(t *testing.T) {
 
 // A tenant with twice the weight has twice the dominant share.
 func TestDominantSharesGoByWeight(t *testing.T) {
-	q := cluster.Question{Pools: []cluster.GPUs{{Model: "a100", Count: 12}}, Bids: []cluster.Bid{bid("a", "a", 2, 20, 1), bid("b", "b", 1, 20, 1)}}
+	q := cluster.AllocationRequest{Pools: []cluster.GPUs{{Model: "a100", Count: 12}}, Bids: []cluster.Bid{bid("a", "a", 2, 20, 1), bid("b", "b", 1, 20, 1)}}
 	d := answer.Divide(q, answer.ByDominantShare)
 	if a, b := d.Parts[0].GPUs[0], d.Parts[1].GPUs[0]; a != 8*cluster.WholeGPU || b != 4*cluster.WholeGPU {
 		t.Errorf("they have %d and %d, want 8 and 4 GPUs", a, b)
@@ -48,7 +48,7 @@ func TestDominantSharesGoByWeight(t *testing.T) {
 // share (sharing incentive, §3), and a tenant with unmet demand lacks an exhausted model.
 func TestDominantSharesAreFair(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		q := cluster.Question{}
+		q := cluster.AllocationRequest{}
 		n := rapid.IntRange(1, 4).Draw(rt, "models")
 		for p := range n {
 			q.Pools = append(q.Pools, cluster.GPUs{Model: fmt.Sprint("m", p), Count: rapid.IntRange(1, 32).Draw(rt, "gpus")})

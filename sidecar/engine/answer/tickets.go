@@ -17,13 +17,13 @@ var worthwhile = trade.Rules{Least: cluster.WholeGPU / 100, Edge: 0.05}
 // ByTickets gives every tenant the same share of every model by its tickets, less what it does
 // not want (Gandiva_fair §2.1), and lets tenants trade models (§3.4).
 func ByTickets(trades bool) Policy {
-	return func(q *cluster.Question, d *cluster.Division) error {
+	return func(q *cluster.AllocationRequest, d *cluster.Allocation) error {
 		divideTickets(q, trades, d)
 		return nil
 	}
 }
 
-func divideTickets(q *cluster.Question, trades bool, d *cluster.Division) {
+func divideTickets(q *cluster.AllocationRequest, trades bool, d *cluster.Allocation) {
 	order := fastestFirst(q)
 	due := tickets(q, order)
 	if trades {
@@ -40,7 +40,7 @@ func divideTickets(q *cluster.Question, trades bool, d *cluster.Division) {
 }
 
 // fastestFirst orders the pools by their mean speedup for all.
-func fastestFirst(q *cluster.Question) []int {
+func fastestFirst(q *cluster.AllocationRequest) []int {
 	order := make([]int, len(q.Pools))
 	speed := make([]float64, len(q.Pools))
 	for p := range order {
@@ -56,7 +56,7 @@ func fastestFirst(q *cluster.Question) []int {
 }
 
 // tickets gives each bid's entitlement to each pool, in their order, before trading.
-func tickets(q *cluster.Question, order []int) [][]cluster.MicroGPU {
+func tickets(q *cluster.AllocationRequest, order []int) [][]cluster.MicroGPU {
 	gpus := make([]cluster.MicroGPU, len(order))
 	for m, p := range order {
 		gpus[m] = cluster.MicroGPU(q.Pools[p].Count) * cluster.WholeGPU
@@ -90,7 +90,7 @@ func tickets(q *cluster.Question, order []int) [][]cluster.MicroGPU {
 }
 
 // exchange lets bids without a fixed model trade entitlements, and updates due.
-func exchange(q *cluster.Question, order []int, due [][]cluster.MicroGPU, d *cluster.Division) {
+func exchange(q *cluster.AllocationRequest, order []int, due [][]cluster.MicroGPU, d *cluster.Allocation) {
 	models := make([]string, len(order))
 	for m, p := range order {
 		models[m] = q.Pools[p].Model

@@ -60,7 +60,7 @@ func Extend(a *Account) {
 		case l.State == cluster.Granted:
 			st.Stoppable = !a.Binds(i, l.End)
 			continue
-		case l.State == cluster.Active && l.End <= a.Now && st.Runs && st.Touch == cluster.Act && !st.Ordered(cluster.Exempt):
+		case l.State == cluster.Active && l.End <= a.Now && st.Runs && st.Control == cluster.FullControl && !st.Ordered(cluster.Exempt):
 			l.End = soon
 		}
 		if st.Stoppable = rule.Off() || l.State != cluster.Active || l.Why == round.Recalled || st.Ordered(cluster.Freeze); st.Stoppable {
@@ -82,7 +82,7 @@ func Extend(a *Account) {
 // moment before at which it may, else the first one after, else the boundary all the same.
 func (a *Account) EndFor(i int, t cluster.Instant) cluster.Instant {
 	end, rule := lease.Next(t, a.Settings), a.Rule()
-	if rule.Off() || a.Jobs[i].Touch == cluster.Keep {
+	if rule.Off() || a.Jobs[i].Control == cluster.NoReclaim {
 		return end
 	}
 	j := a.Attempt(i, t)
@@ -112,8 +112,8 @@ const BoundFor = cluster.Hour
 // then, or that is long from now.
 func (a *Account) Binds(i int, t cluster.Instant) bool {
 	rule := a.Rule()
-	if rule.Off() || a.Jobs[i].Touch == cluster.Keep {
-		return a.Jobs[i].Touch == cluster.Keep
+	if rule.Off() || a.Jobs[i].Control == cluster.NoReclaim {
+		return a.Jobs[i].Control == cluster.NoReclaim
 	}
 	if pools := a.Jobs[i].Pools; len(pools) > 0 && a.broke[pools[0]] {
 		return true
@@ -151,7 +151,7 @@ func (a *Account) forced(i int) string {
 // Stopped books what a stop costs the job, and notes what it destroys, to be booked when it has been carried out. One
 // that could not wait may be beyond the budget: that is counted and told.
 func (a *Account) Stopped(i int, notice cluster.Span) {
-	if a.Rule().Off() || a.Jobs[i].Touch == cluster.Watch || !a.Jobs[i].Runs {
+	if a.Rule().Off() || a.Jobs[i].Control == cluster.ObserveOnly || !a.Jobs[i].Runs {
 		return
 	}
 	j := a.Stop(i)

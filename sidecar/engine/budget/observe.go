@@ -148,7 +148,7 @@ func (o *observer) failed(nodes []cluster.Holding) bool {
 // to the job. It does not wait for the budget.
 func (o *observer) drained(i int, ran cluster.Span) {
 	c, r := &o.Snapshot.Cases[i], &o.Records[i]
-	if o.Rule().Off() || c.Touch != cluster.Act {
+	if o.Rule().Off() || c.Control != cluster.FullControl {
 		return
 	}
 	begin := c.Record.HeldSince

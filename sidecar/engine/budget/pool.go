@@ -55,7 +55,7 @@ func afford(a *Account) []bool {
 	soon := a.Now.Add(a.Settings.Notice)
 	for i, l := range a.Leases {
 		st := &a.Jobs[i]
-		if l == nil || !st.Runs || st.Touch != cluster.Act || a.Pool(l.Pool) < 0 {
+		if l == nil || !st.Runs || st.Control != cluster.FullControl || a.Pool(l.Pool) < 0 {
 			continue
 		}
 		j := a.Stop(i)

@@ -12,16 +12,16 @@ import (
 // round remembers, for people who ask, and costs the rounds themselves nothing.
 func Report(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluster.StopReport, bool) {
 	i, ok := slices.BinarySearchFunc(s.Cases, key, func(c cluster.Case, key cluster.JobKey) int { return cmp.Compare(c.Record.Key, key) })
-	k, known := slices.BinarySearchFunc(plan.Memory.Records, key, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })
-	if !ok || !known || s.Cases[i].Gone || s.Cases[i].Touch != cluster.Act && s.Cases[i].Touch != cluster.Watch ||
+	k, known := slices.BinarySearchFunc(plan.State.Records, key, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })
+	if !ok || !known || s.Cases[i].Gone || s.Cases[i].Control != cluster.FullControl && s.Cases[i].Control != cluster.ObserveOnly ||
 		s.Cases[i].Job.State != cluster.Running && s.Cases[i].Job.State != cluster.Suspended {
 		return cluster.StopReport{}, false
 	}
-	set, j, r := &s.Settings, &s.Cases[i].Job, &plan.Memory.Records[k]
+	set, j, r := &s.Settings, &s.Cases[i].Job, &plan.State.Records[k]
 	out := cluster.StopReport{Stops: r.Stops, Beyond: r.Beyond, Spent: r.Spent, Notice: set.Notice, Conduct: r.Conduct}
 	if t, ok := cluster.TypeOf(j); ok {
-		if at, ok := slices.BinarySearchFunc(plan.Memory.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
-			out.Habit = &plan.Memory.Habits[at]
+		if at, ok := slices.BinarySearchFunc(plan.State.Habits, t, func(h cluster.Habit, t cluster.JobType) int { return h.Type.Compare(t) }); ok {
+			out.Habit = &plan.State.Habits[at]
 		}
 	}
 	out.Saving = resolve(set, j, r.Conduct, out.Habit)
@@ -31,7 +31,7 @@ func Report(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluste
 		out.May = true
 		return out, true
 	}
-	for _, p := range plan.Memory.Ledger.Pools {
+	for _, p := range plan.State.Ledger.Pools {
 		if p.Pool == modelOf(j) && set.StopTotalMilli > 0 && p.Stops <= 0 {
 			out.Dear = p.Pool
 		}

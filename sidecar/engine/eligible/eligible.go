@@ -54,8 +54,8 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 				f.judgeWaiting(i, possible, open)
 				gpus, st.May = st.GPUs, st.Pools
 			}
-			if st.Tenant < 0 || len(st.Pools) == 0 || !running && !st.Eligible && st.Why != cluster.BecauseCompleting &&
-				st.Why != cluster.BecauseStarting {
+			if st.Tenant < 0 || len(st.Pools) == 0 || !running && !st.Eligible && st.Why != cluster.ReasonCompleting &&
+				st.Why != cluster.ReasonStarting {
 				continue
 			}
 			byTenant[st.Tenant] = append(byTenant[st.Tenant],
@@ -101,41 +101,41 @@ func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 	st, j := &f.Jobs[i], &c.Job
 	switch l := f.Leases[i]; {
 	case !st.Live:
-		st.Why, st.Note = cluster.BecauseDone, j.Outcome
-	case c.Touch == cluster.Leave:
-		st.Why, st.Note = cluster.BecauseUntouched, c.TouchWhy
+		st.Why, st.Note = cluster.ReasonDone, j.Outcome
+	case c.Control == cluster.Unmanaged:
+		st.Why, st.Note = cluster.ReasonUntouched, c.ControlWhy
 	case j.State == cluster.Completing || f.Now < Settled(j):
-		st.Why = cluster.BecauseCompleting
+		st.Why = cluster.ReasonCompleting
 		st.Shape = f.Site.Shape(Spec(f.Books, i))
 		st.Pools = possible.Pools(st.Shape, j.Request.Model)
 	case l != nil && l.State == cluster.Granted:
-		st.Why, st.Until = cluster.BecauseStarting, l.Granted.Add(f.Settings.GrantTimeout)
+		st.Why, st.Until = cluster.ReasonStarting, l.Granted.Add(f.Settings.GrantTimeout)
 		st.Pools = f.PoolOf(l)
 	case j.Inactive != "":
-		st.Why, st.Note = cluster.BecauseInactive, j.Inactive
+		st.Why, st.Note = cluster.ReasonInactive, j.Inactive
 	case r.UserBegin > f.Now:
-		st.Why, st.Note, st.Until = cluster.BecauseInactive, "begin", r.UserBegin
-	case r.Avoid > f.Now:
-		st.Why, st.Note, st.Until = cluster.BecauseFailed, r.Said, r.Avoid
+		st.Why, st.Note, st.Until = cluster.ReasonInactive, "begin", r.UserBegin
+	case r.AvoidUntil > f.Now:
+		st.Why, st.Note, st.Until = cluster.ReasonFailed, r.SlurmSaid, r.AvoidUntil
 	case st.Ordered(cluster.Freeze):
-		st.Why, st.Note = cluster.BecauseFrozen, st.Order.Reason
+		st.Why, st.Note = cluster.ReasonFrozen, st.Order.Reason
 	default:
 		st.Shape = f.Site.Shape(Spec(f.Books, i))
 		st.Pools = possible.Pools(st.Shape, j.Request.Model)
-		if len(st.Pools) == 0 && len(r.Shun) > 0 {
-			r.Shun = nil // nowhere else to go: try the same nodes again
+		if len(st.Pools) == 0 && len(r.AvoidNodes) > 0 {
+			r.AvoidNodes = nil // nowhere else to go: try the same nodes again
 			st.Shape = f.Site.Shape(Spec(f.Books, i))
 			st.Pools = possible.Pools(st.Shape, j.Request.Model)
 		}
 		if len(st.Pools) == 0 {
-			st.Why, st.GPUs = cluster.BecauseTooBig, 0
+			st.Why, st.GPUs = cluster.ReasonTooBig, 0
 			return
 		}
 		if open != possible {
 			st.Pools = open.Pools(st.Shape, j.Request.Model)
 		}
 		if len(st.Pools) == 0 {
-			st.Why, st.Note = cluster.BecauseReserved, f.reservationsAhead()
+			st.Why, st.Note = cluster.ReasonReserved, f.reservationsAhead()
 			return
 		}
 		st.Eligible = true

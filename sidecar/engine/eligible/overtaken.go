@@ -51,8 +51,8 @@ func RevokeOvertaken(b *round.Books, site *place.Site) {
 		}
 		for _, h := range l.Nodes {
 			if k := starter[h.Node]; k != 0 {
-				b.Records[i].Said = fmt.Sprintf("job %s started on %s first", b.Records[k-1].ID, h.Node)
-				b.RevokeGrant(i, "taken back: "+b.Records[i].Said)
+				b.Records[i].SlurmSaid = fmt.Sprintf("job %s started on %s first", b.Records[k-1].ID, h.Node)
+				b.RevokeGrant(i, "taken back: "+b.Records[i].SlurmSaid)
 				break
 			}
 		}

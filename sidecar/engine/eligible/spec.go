@@ -14,8 +14,8 @@ func Spec(b *round.Books, i int) place.Spec {
 	c, r := &b.Snapshot.Cases[i], &b.Records[i]
 	j := &c.Job
 	exclude := j.Exclude
-	if len(r.Shun) > 0 {
-		exclude = append(slices.Clone(j.Exclude), r.Shun...)
+	if len(r.AvoidNodes) > 0 {
+		exclude = append(slices.Clone(j.Exclude), r.AvoidNodes...)
 	}
 	return place.Spec{Request: j.Request, Partitions: j.Partitions, Require: r.UserNodes, Exclude: exclude,
 		Account: j.Account, User: j.User, Limit: b.Limit(i)}

@@ -29,7 +29,7 @@ type (
 //
 // capacity is the GPUs by pool, as Capacity counts them, and own those that each tenant has in cells of its own, by pool, then
 // tenant; nil = there are no cells. It gives what is to be divided anew; nil = what was divided holds.
-func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *cluster.Question {
+func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *cluster.AllocationRequest {
 	x := &shares{b, s}
 	weights := make([]int64, len(x.Tenants))
 	for t, name := range x.Tenants {
@@ -51,7 +51,7 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *clus
 		}
 	}
 	entitled, largest := base, x.largest()
-	var question *cluster.Question
+	var question *cluster.AllocationRequest
 	if x.Settings.Divide != "" {
 		question = x.ask(capacity)
 		entitled = x.market(capacity, base)

@@ -52,7 +52,7 @@ func (x *shares) market(capacity []int, base byTenant) byTenant {
 // divided fills in what the division says, and tells which parties it knows.
 func (x *shares) divided(due byParty) (known []bool) {
 	known = make([]bool, len(x.Parties))
-	d := x.Snapshot.Division
+	d := x.Snapshot.Allocation
 	if d == nil || d.Policy != x.Settings.Divide {
 		return known
 	}
@@ -158,12 +158,12 @@ func (x *shares) gang(k round.PartyIndex) int {
 }
 
 // ask puts the question of the division together, if it is another than the one that was answered; else nil.
-func (x *shares) ask(capacity []int) *cluster.Question {
-	q := cluster.Question{Policy: x.Settings.Divide, At: x.Now}
+func (x *shares) ask(capacity []int) *cluster.AllocationRequest {
+	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now}
 	for p, name := range x.Pools {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: name, Count: capacity[p]})
 	}
-	if d := x.Snapshot.Division; d != nil && d.Policy == x.Settings.Divide {
+	if d := x.Snapshot.Allocation; d != nil && d.Policy == x.Settings.Divide {
 		q.Trades, q.NextTrade = d.Trades, d.NextTrade
 	}
 	if len(x.Settings.Prices) > 0 {
@@ -184,7 +184,7 @@ func (x *shares) ask(capacity []int) *cluster.Question {
 		epoch = x.Snapshot.Round / x.Settings.DivideEvery
 	}
 	q.Digest = digest(&q, epoch)
-	if d := x.Snapshot.Division; d != nil && d.Digest == q.Digest {
+	if d := x.Snapshot.Allocation; d != nil && d.Digest == q.Digest {
 		return nil
 	}
 	return &q
@@ -263,7 +263,7 @@ func (x *shares) deadline(i int, b *cluster.Bid) cluster.Instant {
 
 // digest tells questions apart that are to be answered anew: somebody or something has come or gone, or is known now. What
 // goes by, and what reports change of speeds that were known, is for the next epoch.
-func digest(q *cluster.Question, epoch int64) string {
+func digest(q *cluster.AllocationRequest, epoch int64) string {
 	sum := fnv.New128a()
 	var word [8]byte
 	number := func(n int64) {

@@ -11,7 +11,7 @@ import (
 )
 
 // Candidates lists the jobs that could hold a lease next.
-func (f *Field) Candidates(touch cluster.Touch) []lease.Candidate {
+func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 	n := 0
 	for i := range f.Jobs {
 		if f.Jobs[i].Eligible || f.Leases[i] != nil {

@@ -70,6 +70,6 @@ func (c *Choice) Later(now, at cluster.Instant) bool {
 	return at > now
 }
 
-// Touches are the rounds of choosing: first the jobs that we act on, then, as if those were fixed, the jobs that we only
+// ControlLevels are the rounds of choosing: first the jobs that we act on, then, as if those were fixed, the jobs that we only
 // watch.
-var Touches = []cluster.Touch{cluster.Act, cluster.Watch}
+var ControlLevels = []cluster.Control{cluster.FullControl, cluster.ObserveOnly}

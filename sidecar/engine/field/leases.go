@@ -9,13 +9,13 @@ import (
 )
 
 // ExtendFixed renews the leases of jobs that are never reclaimed.
-func (f *Field) ExtendFixed(touch cluster.Touch) {
+func (f *Field) ExtendFixed(touch cluster.Control) {
 	for i, l := range f.Leases {
 		st := &f.Jobs[i]
 		if l == nil || !st.Ours(touch) || l.State == cluster.Granted || l.State == cluster.Ending || l.End.Sub(f.Now) > f.Settings.Notice {
 			continue
 		}
-		if st.Touch == cluster.Keep || st.Ordered(cluster.Exempt) {
+		if st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt) {
 			f.Prolong(i, f.NextEnd(i))
 		}
 	}
@@ -34,7 +34,7 @@ func (f *Field) Renew(i int, end cluster.Instant) {
 func (f *Field) Grant(i int, pool string, nodes []cluster.Holding, end cluster.Instant) {
 	r := &f.Records[i]
 	term := r.Terms + 1
-	if f.Jobs[i].Touch != cluster.Watch { // else it will not have it
+	if f.Jobs[i].Control != cluster.ObserveOnly { // else it will not have it
 		r.Terms = term
 	}
 	f.Jobs[i].Began, f.Jobs[i].Stoppable = true, !f.Stops.Binds(i, end)
@@ -58,7 +58,7 @@ func (f *Field) Claim(key cluster.JobKey, pool string, nodes []cluster.Holding, 
 // Dismiss ends the leases that were up for renewal and were not renewed: notice
 // first, requeue when the term is over. A lease is up for renewal still if it
 // was not prolonged above.
-func (f *Field) Dismiss(touch cluster.Touch) {
+func (f *Field) Dismiss(touch cluster.Control) {
 	for i, l := range f.Leases {
 		if !f.Jobs[i].Ours(touch) || !f.Ending(i) {
 			continue
@@ -67,7 +67,7 @@ func (f *Field) Dismiss(touch cluster.Touch) {
 			f.Notify(i, l.End)
 			// That a job is only watched with notice is not remembered: it is said in
 			// the first round of the notice.
-			f.Jobs[i].Noticed = touch == cluster.Act || f.Snapshot.Ledger.At < l.End-cluster.Instant(f.Settings.Notice)
+			f.Jobs[i].Noticed = touch == cluster.FullControl || f.Snapshot.Ledger.At < l.End-cluster.Instant(f.Settings.Notice)
 		}
 		if l.End <= f.Now {
 			f.Reclaim(i)
@@ -90,7 +90,7 @@ func (f *Field) Reclaim(i int) { f.Leases[i].State = cluster.Ending }
 // Fixed tells whether a job's GPUs stay taken whatever we decide.
 func (f *Field) Fixed(i int) bool {
 	st := &f.Jobs[i]
-	return f.Leases[i] == nil || st.Touch != cluster.Act || !st.Stoppable || st.Ordered(cluster.Exempt)
+	return f.Leases[i] == nil || st.Control != cluster.FullControl || !st.Stoppable || st.Ordered(cluster.Exempt)
 }
 
 // IsClaimed tells whether GPUs are kept for a job.

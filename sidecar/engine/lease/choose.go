@@ -203,7 +203,7 @@ func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 		}
 		c.board.Claim(cl.Nodes, cl.At)
 		c.claimed[k.Tenant][cl.InPool] += k.GPUs
-		c.choice.Passed[cl.Candidate] = round.Passed{Code: cluster.BecauseClaim, Pool: cl.InPool}
+		c.choice.Passed[cl.Candidate] = round.Passed{Code: cluster.ReasonClaim, Pool: cl.InPool}
 	}
 	return paid
 }
@@ -373,7 +373,7 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 			c.served[q.pool].renewed = true
 			return
 		}
-		c.choice.Passed[i].Code = cluster.BecauseNotice
+		c.choice.Passed[i].Code = cluster.ReasonNotice
 		return
 	}
 	displace, spares := ofAnybody, 0
@@ -393,12 +393,12 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 		q.deferred = append(q.deferred, i)
 		return
 	}
-	code := cluster.BecauseBehind
+	code := cluster.ReasonBehind
 	if !c.burst && q.entitled > 0 {
-		code = cluster.BecauseBurst
+		code = cluster.ReasonBurst
 	}
 	if k.IdleOnly {
-		code = cluster.BecauseFailed
+		code = cluster.ReasonFailed
 	}
 	c.passOver(q, i, code)
 	if c.burst && !k.IdleOnly && c.isDue(q, k) {
@@ -499,16 +499,16 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 	p := round.Passed{Code: code, Pool: q.pool, Free: c.board.Idle(q.pool),
 		Behind: q.behind, Other: s.name, OtherBehind: s.behind}
 	switch {
-	case code != cluster.BecauseBehind:
+	case code != cluster.ReasonBehind:
 	case p.Free >= k.GPUs:
-		p.Code = cluster.BecauseShape
+		p.Code = cluster.ReasonShape
 		if p.For = c.keptFor(k, q.pool); p.For != 0 {
-			p.Code = cluster.BecauseClaimed
+			p.Code = cluster.ReasonClaimed
 		}
 	case c.Settings.MaxReclaims > 0 && c.reclaims >= c.Settings.MaxReclaims:
-		p.Code = cluster.BecauseLimit
+		p.Code = cluster.ReasonLimit
 	case s.renewed && s.name != c.Tenants[q.tenant].Name && q.behind > s.behind && q.behind <= s.behind+c.Settings.Threshold:
-		p.Code = cluster.BecauseThreshold
+		p.Code = cluster.ReasonThreshold
 	}
 	c.choice.Passed[i] = p
 }

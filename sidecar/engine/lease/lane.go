@@ -80,7 +80,7 @@ func (c *chooser) bindRest(denied []denial) {
 		case !k.Barred && (c.bound[pool] == 0 || c.bound[pool]+k.GPUs <= c.Lanes[pool].GPUs-c.Lanes[pool].Keeps):
 			c.lease(h, d.queue, d.candidate)
 		default:
-			c.choice.Passed[d.candidate] = round.Passed{Code: cluster.BecauseLane, Pool: pool, Free: c.board.Idle(pool), Behind: d.queue.behind}
+			c.choice.Passed[d.candidate] = round.Passed{Code: cluster.ReasonLane, Pool: pool, Free: c.board.Idle(pool), Behind: d.queue.behind}
 		}
 	}
 }

@@ -13,7 +13,7 @@ func TestABarredCandidateIsDenied(t *testing.T) {
 			Candidates: []Candidate{{Case: 7, Key: 7, Pools: []int{0}, GPUs: 4, Shape: 4, Running: true, Binds: true, Barred: true}},
 			Tenants:    []Tenant{{Name: "a", Shares: []Share{{Entitlement: 8 * cluster.WholeGPU}}, Jobs: []int{0}}}}
 		got := Choose(in, &machine{idle: 4, soft: map[int]int{7: 4}, of: map[int]int{7: 0}, line: []int{7}}, 1)
-		if len(got.Renewed) != 0 || got.Passed[0].Code != cluster.BecauseLane {
+		if len(got.Renewed) != 0 || got.Passed[0].Code != cluster.ReasonLane {
 			t.Errorf("with lanes %v: renewed %v, and passed for %q", lanes, got.Renewed, got.Passed[0].Code)
 		}
 	}

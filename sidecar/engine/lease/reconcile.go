@@ -64,7 +64,7 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 	switch {
 	case c.Gone:
 		*l = end(*l, s.Now, "lost")
-	case c.Touch == cluster.Leave:
+	case c.Control == cluster.Unmanaged:
 		*l = end(*l, s.Now, "let go")
 	case j.State == cluster.Done:
 		*l = end(*l, max(min(j.End, s.Now), min(l.Start, l.Granted)), "finished") // maybe before it began
@@ -106,11 +106,11 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 	case cluster.Running, cluster.Suspended:
 		l.State, l.Start = cluster.Active, j.Start
 		l.Nodes, l.GPUs = j.Holds, j.GPUsHeld()
-		r.Failed, r.Avoid, r.Shun, r.Said = 0, 0, nil, ""
+		r.Failed, r.AvoidUntil, r.AvoidNodes, r.SlurmSaid = 0, 0, nil, ""
 		return l
 	case cluster.Waiting:
 		if j.Inactive != "" {
-			r.Said = j.Because
+			r.SlurmSaid = j.PendingReason
 			return end(l, s.Now, "taken back: "+j.Inactive)
 		}
 		if s.Now.Sub(l.Granted) < s.Settings.GrantTimeout {
@@ -120,12 +120,12 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 			return end(l, s.Now, "taken back: nobody was there to see it start") // or to carry it out at all
 		}
 		r.Failed++
-		r.Avoid = s.Now.Add(backOff(r.Failed, s.Settings.GrantTimeout))
-		r.Said, r.Shun = j.Because, nil
+		r.AvoidUntil = s.Now.Add(backOff(r.Failed, s.Settings.GrantTimeout))
+		r.SlurmSaid, r.AvoidNodes = j.PendingReason, nil
 		for _, h := range l.Nodes {
-			r.Shun = append(r.Shun, h.Node)
+			r.AvoidNodes = append(r.AvoidNodes, h.Node)
 		}
-		return end(l, s.Now, fmt.Sprintf("taken back: not started within %s (%s)", s.Settings.GrantTimeout, j.Because))
+		return end(l, s.Now, fmt.Sprintf("taken back: not started within %s (%s)", s.Settings.GrantTimeout, j.PendingReason))
 	}
 	return l
 }
@@ -143,7 +143,7 @@ func MayDisplace(r *cluster.Record, term cluster.Span) cluster.Instant {
 	if r.Failed < 2 {
 		return 0
 	}
-	return r.Avoid.Add(min(term<<min(r.Failed-2, 10), max(cluster.Day, term)))
+	return r.AvoidUntil.Add(min(term<<min(r.Failed-2, 10), max(cluster.Day, term)))
 }
 
 // adopt gives a lease to a job that runs without one: it ran before us, or Slurm
@@ -151,7 +151,7 @@ func MayDisplace(r *cluster.Record, term cluster.Span) cluster.Instant {
 func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) (cluster.Lease, bool) {
 	j := &c.Job
 	running := j.State == cluster.Running || j.State == cluster.Suspended
-	if c.Gone || c.Touch == cluster.Leave || !running || j.GPUsHeld() == 0 {
+	if c.Gone || c.Control == cluster.Unmanaged || !running || j.GPUsHeld() == 0 {
 		return cluster.Lease{}, false
 	}
 	r.Terms++

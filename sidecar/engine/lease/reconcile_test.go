@@ -17,8 +17,8 @@ func look(c cluster.Case, l *cluster.Lease) (*cluster.Lease, []cluster.Lease, cl
 	s := cluster.Snapshot{Now: at, Settings: cluster.Settings{Term: 15 * cluster.Minute, GrantTimeout: cluster.Minute},
 		Ledger: cluster.Ledger{At: lastLook}}
 	c.Record.Key = 1
-	if c.Touch == "" {
-		c.Touch = cluster.Act
+	if c.Control == "" {
+		c.Control = cluster.FullControl
 	}
 	s.Cases = []cluster.Case{c}
 	if l != nil {
@@ -100,7 +100,7 @@ func TestALeaseWhoseJobIsGoneIsLost(t *testing.T) {
 
 func TestAJobThatWeMayNoLongerTouchIsLetGo(t *testing.T) {
 	c := job(cluster.Running)
-	c.Touch = cluster.Leave
+	c.Control = cluster.Unmanaged
 	if got, ended, _ := look(c, lease(cluster.Active)); got != nil || len(ended) != 1 || ended[0].Why != "let go" {
 		t.Errorf("got %+v, ended %+v", got, ended)
 	}
@@ -132,7 +132,7 @@ func TestARunningJobIsAdopted(t *testing.T) {
 // that pair of job and nodes is avoided for a while with growing back-off."
 func TestAGrantThatDoesNotStart(t *testing.T) {
 	c := job(cluster.Waiting)
-	c.Job.Because = "QOSGrpGRES"
+	c.Job.PendingReason = "QOSGrpGRES"
 	young := lease(cluster.Granted)
 	young.Granted = at.Add(-59 * cluster.Second)
 	if got, _, r := look(c, young); got == nil || r.Failed != 0 {
@@ -144,13 +144,13 @@ func TestAGrantThatDoesNotStart(t *testing.T) {
 		if len(ended) != 1 || !strings.Contains(ended[0].Why, "QOSGrpGRES") {
 			t.Fatalf("ended %+v, want it taken back with Slurm's reason", ended)
 		}
-		if r.Failed != i+1 || r.Avoid != at.Add(minutes*cluster.Minute) || r.Said != "QOSGrpGRES" || len(r.Shun) != 1 || r.Shun[0] != "n1" {
+		if r.Failed != i+1 || r.AvoidUntil != at.Add(minutes*cluster.Minute) || r.SlurmSaid != "QOSGrpGRES" || len(r.AvoidNodes) != 1 || r.AvoidNodes[0] != "n1" {
 			t.Errorf("failure %d: %+v, want it avoided for %d minutes, and n1 shunned", i+1, r, minutes)
 		}
 		c.Record = r
 	}
 	c.Job.State, c.Job.Holds, c.Job.Start = cluster.Running, job(cluster.Running).Job.Holds, at // it starts after all
-	if _, _, r := look(c, lease(cluster.Granted)); r.Failed != 0 || r.Avoid != 0 || r.Shun != nil || r.Said != "" {
+	if _, _, r := look(c, lease(cluster.Granted)); r.Failed != 0 || r.AvoidUntil != 0 || r.AvoidNodes != nil || r.SlurmSaid != "" {
 		t.Errorf("after it started: %+v, want all forgiven", r)
 	}
 	if got := backOff(1000, cluster.Minute); got != cluster.Hour {
@@ -166,7 +166,7 @@ func TestAGrantThatNobodyWatched(t *testing.T) {
 	defer func(was cluster.Instant) { lastLook = was }(lastLook)
 	lastLook = at.Add(-90 * cluster.Second)
 	got, ended, r := look(job(cluster.Waiting), lease(cluster.Granted))
-	if got != nil || len(ended) != 1 || !strings.HasPrefix(ended[0].Why, "taken back") || r.Failed != 0 || r.Avoid != 0 || r.Shun != nil {
+	if got != nil || len(ended) != 1 || !strings.HasPrefix(ended[0].Why, "taken back") || r.Failed != 0 || r.AvoidUntil != 0 || r.AvoidNodes != nil {
 		t.Errorf("got %+v, ended %+v, record %+v", got, ended, r)
 	}
 }
@@ -175,7 +175,7 @@ func TestAGrantThatNobodyWatched(t *testing.T) {
 func TestMayDisplace(t *testing.T) {
 	for failed, want := range map[int]cluster.Instant{0: 0, 1: 0, 2: at.Add(15 * cluster.Minute), 3: at.Add(30 * cluster.Minute),
 		8: at.Add(16 * cluster.Hour), 9: at.Add(cluster.Day), 1000: at.Add(cluster.Day)} {
-		r := cluster.Record{Failed: failed, Avoid: at}
+		r := cluster.Record{Failed: failed, AvoidUntil: at}
 		if got := MayDisplace(&r, 15*cluster.Minute); got != want {
 			t.Errorf("after %d failures: %s, want %s", failed, got, want)
 		}
@@ -185,11 +185,11 @@ func TestMayDisplace(t *testing.T) {
 // A job that is held, or whose dependency comes back, does not fail: its user said so.
 func TestAGrantToAJobThatIsHeldIsTakenBackWithoutBlame(t *testing.T) {
 	c := job(cluster.Waiting)
-	c.Job.Inactive, c.Job.Because = "held", "JobHeldUser"
+	c.Job.Inactive, c.Job.PendingReason = "held", "JobHeldUser"
 	young := lease(cluster.Granted)
 	young.Granted = at.Add(-cluster.Second)
 	got, ended, r := look(c, young)
-	if got != nil || len(ended) != 1 || ended[0].Why != "taken back: held" || r.Failed != 0 || r.Avoid != 0 {
+	if got != nil || len(ended) != 1 || ended[0].Why != "taken back: held" || r.Failed != 0 || r.AvoidUntil != 0 {
 		t.Errorf("got %+v, ended %+v, record %+v", got, ended, r)
 	}
 }

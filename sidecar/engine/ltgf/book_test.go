@@ -133,7 +133,7 @@ func balance(p cluster.PoolAccount) string {
 func seen(key cluster.JobKey, gpus int, state cluster.JobState) cluster.Case {
 	id := cluster.JobID{ID: int64(key)}
 	return cluster.Case{Job: cluster.Job{ID: id, User: "u", State: state, Submit: begin, Request: cluster.Request{GPUs: gpus}},
-		Record: cluster.Record{Key: key, ID: id, User: "u", Tenant: "t", Submit: begin}, Touch: cluster.Act}
+		Record: cluster.Record{Key: key, ID: id, User: "u", Tenant: "t", Submit: begin}, Control: cluster.FullControl}
 }
 
 func waiting(key cluster.JobKey, gpus int) cluster.Case { return seen(key, gpus, cluster.Waiting) }

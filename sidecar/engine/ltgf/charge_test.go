@@ -390,10 +390,10 @@ func TestJobsThatOptOutAreChargedAsTheSiteHasIt(t *testing.T) {
 	for _, uncharged := range []bool{false, true} {
 		b := open(t, 8)
 		c := running(1, 3, begin)
-		c.Touch, c.Record.Uncharged = cluster.Leave, uncharged
+		c.Control, c.Record.Uncharged = cluster.Unmanaged, uncharged
 		b.look(0, c)
 		b.pass(cluster.Hour, c)
-		gone := cluster.Case{Gone: true, Touch: cluster.Leave, Record: c.Record, Job: cluster.Job{State: cluster.Done}}
+		gone := cluster.Case{Gone: true, Control: cluster.Unmanaged, Record: c.Record, Job: cluster.Job{State: cluster.Done}}
 		b.pass(cluster.Hour, gone)
 		tenants, nobody := cluster.Times(3, cluster.Hour), cluster.GPUTime(0)
 		if uncharged {
@@ -406,7 +406,7 @@ func TestJobsThatOptOutAreChargedAsTheSiteHasIt(t *testing.T) {
 	}
 	b := open(t, 8)
 	c := running(1, 3, begin)
-	c.Touch = cluster.Leave
+	c.Control = cluster.Unmanaged
 	b.look(0, c)
 	b.pass(cluster.Hour, c)
 	c.Record.Uncharged = true

@@ -21,7 +21,7 @@ func (m *Market) moveCost() cluster.Span { return m.Settings.Notice + cluster.Mi
 // something there, and the move pays or settles what its party is owed; better are those where it pays.
 func (m *Market) MayMove(i int, l *cluster.Lease) (pools []int, better []lease.Better) {
 	pools, st := m.PoolOf(l), &m.Jobs[i]
-	if m.Settings.Divide == "" || len(pools) == 0 || st.Touch != cluster.Act {
+	if m.Settings.Divide == "" || len(pools) == 0 || st.Control != cluster.FullControl {
 		return pools, nil
 	}
 	if m.settling(i) {

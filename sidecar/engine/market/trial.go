@@ -44,7 +44,7 @@ func (m *Market) Trials(cs []lease.Candidate) (out []lease.Trial) {
 	own, _ := round.Committed(m.Books, len(m.Parties), round.PartyOf)
 	for p, i := range m.tried {
 		k := slices.IndexFunc(cs, func(k lease.Candidate) bool { return k.Case == i })
-		if k < 0 || cs[k].Running && m.Jobs[i].Touch == cluster.Watch {
+		if k < 0 || cs[k].Running && m.Jobs[i].Control == cluster.ObserveOnly {
 			continue
 		}
 		queue, party := m.Jobs[i].Queue, m.Jobs[i].Party

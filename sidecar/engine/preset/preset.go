@@ -143,12 +143,14 @@ func TenantBlind(name string) bool {
 // each pool (SEMANTICS §4). It is a pure function, and may take long: it runs beside the rounds.
 // It never fails: without an answer of the policy all parties get weighted shares, and Why says
 // why.
-func Divide(q cluster.Question) cluster.Division { return answer.Divide(q, PolicyOf(q.Policy)) }
+func Divide(q cluster.AllocationRequest) cluster.Allocation {
+	return answer.Divide(q, PolicyOf(q.Policy))
+}
 
 // PolicyOf gives the policy of a preset; without one, a policy that fails.
 func PolicyOf(name string) answer.Policy {
 	if p, ok := Of(name); ok && p.Divide != nil {
 		return p.Divide
 	}
-	return func(*cluster.Question, *cluster.Division) error { return fmt.Errorf("no policy %q", name) }
+	return func(*cluster.AllocationRequest, *cluster.Allocation) error { return fmt.Errorf("no policy %q", name) }
 }

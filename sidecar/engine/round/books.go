@@ -54,7 +54,7 @@ func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []clust
 // see notes of a case what the snapshot, its record and its lease tell. all is the GPUs of the cluster.
 func (b *Books) see(i, all int) {
 	c, r, j := &b.Snapshot.Cases[i], &b.Records[i], &b.Jobs[i]
-	j.Touch, j.Rho = c.Touch, cluster.RhoOf(r.Alloc, r.Due)
+	j.Control, j.Rho = c.Control, cluster.RhoOf(r.Alloc, r.Due)
 	j.GPUs = c.Job.Request.GPUs
 	j.Live = !c.Gone && c.Job.State != cluster.Done
 	j.Waits = j.Live && c.Job.State == cluster.Waiting
@@ -73,7 +73,7 @@ func (b *Books) see(i, all int) {
 }
 
 // Any tells whether there is a case that belongs to a round of choosing.
-func (b *Books) Any(touch cluster.Touch) bool {
+func (b *Books) Any(touch cluster.Control) bool {
 	for i := range b.Jobs {
 		if b.Jobs[i].Ours(touch) {
 			return true

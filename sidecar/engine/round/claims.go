@@ -40,7 +40,7 @@ func (b *Books) Beneficiaries() Beneficiaries {
 func (h *Beneficiaries) Of(i int) cluster.JobKey {
 	l, claims := h.books.Leases[i], h.books.Claims
 	if l.Parts != nil { // in cells it is known
-		return h.books.Jobs[i].Heir
+		return h.books.Jobs[i].Beneficiary
 	}
 	first := len(claims)
 	for _, n := range l.Nodes {

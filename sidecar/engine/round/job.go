@@ -16,15 +16,15 @@ type Job struct {
 
 // Status is what the snapshot, the record and the lease of a case tell.
 type Status struct {
-	Touch  cluster.Touch
-	Live   bool // in Slurm, and not done
-	Waits  bool // live, with the state waiting
-	Runs   bool // live, running or suspended
-	Tenant TenantIndex
-	GPUs   int               // that it asks for; 0 of one that can never have them: it costs the books nothing
-	Held   int               // GPUs that it holds
-	Rho    cluster.Rho       // its own
-	Order  *cluster.Override // an administrator's that is in force for it; nil = none
+	Control cluster.Control
+	Live    bool // in Slurm, and not done
+	Waits   bool // live, with the state waiting
+	Runs    bool // live, running or suspended
+	Tenant  TenantIndex
+	GPUs    int               // that it asks for; 0 of one that can never have them: it costs the books nothing
+	Held    int               // GPUs that it holds
+	Rho     cluster.Rho       // its own
+	Order   *cluster.Override // an administrator's that is in force for it; nil = none
 }
 
 // Eligibility is where a job could run, and of one that waits and could be granted no lease now, why.
@@ -40,10 +40,10 @@ type Eligibility struct {
 
 // Outcome is what became of a job in a round of choosing.
 type Outcome struct {
-	Began   bool           // its lease begins in this round
-	Noticed bool           // its notice is due in this round
-	Claimed bool           // GPUs are kept for it; noted of cells only
-	Heir    cluster.JobKey // for whom its lease was recalled in this round
+	Began       bool           // its lease begins in this round
+	Noticed     bool           // its notice is due in this round
+	Claimed     bool           // GPUs are kept for it; noted of cells only
+	Beneficiary cluster.JobKey // for whom its lease was recalled in this round
 }
 
 // Ordered tells whether an administrator's order of a kind is in force for the case.
@@ -52,6 +52,6 @@ func (j *Job) Ordered(kind cluster.OverrideKind) bool {
 }
 
 // Ours tells whether a case belongs to a round of choosing.
-func (j *Job) Ours(touch cluster.Touch) bool {
-	return j.Touch == touch || touch == cluster.Act && j.Touch == cluster.Keep
+func (j *Job) Ours(touch cluster.Control) bool {
+	return j.Control == touch || touch == cluster.FullControl && j.Control == cluster.NoReclaim
 }

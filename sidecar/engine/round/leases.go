@@ -30,7 +30,7 @@ func (b *Books) Ending(i int) bool {
 		return false
 	}
 	return l.End.Sub(b.Now) <= b.Settings.Notice && (l.State == cluster.Active || l.State == cluster.Noticed) &&
-		(st.Touch == cluster.Act || st.Touch == cluster.Watch) && !st.Ordered(cluster.Exempt)
+		(st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt)
 }
 
 // QueueOf gives who queues for a job's GPUs, PartyOf for whom a policy divides them; -1 = nobody.

@@ -26,13 +26,13 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	out := f.Blank()
 	budget.Extend(f.Stops)
 	budget.Youth(f.Stops)
-	for _, touch := range field.Touches {
+	for _, touch := range field.ControlLevels {
 		if !f.Any(touch) {
 			continue
 		}
 		f.ExtendFixed(touch)
 		candidates := f.Candidates(touch)
-		if len(candidates) > 0 || touch == cluster.Act && len(f.Snapshot.Claims) > 0 {
+		if len(candidates) > 0 || touch == cluster.FullControl && len(f.Snapshot.Claims) > 0 {
 			in := lease.Input{Now: f.Now, Settings: f.Settings}
 			in.Candidates, in.Tenants = f.Line(candidates)
 			in.Trials = f.Market.Trials(in.Candidates)
@@ -63,16 +63,16 @@ func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
 func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
 
 // Contest gives leases to the candidates that are furthest behind, and says in out why the others got none.
-func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch, out *field.Choice) {
+func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice) {
 	x := &contest{f, c, out}
 	passed := &x.passed[0]
-	if touch == cluster.Watch {
+	if touch == cluster.ObserveOnly {
 		passed = &x.passed[1]
 	}
 	in.Workspace = *passed
 	x.occupy(board, in, touch)
 	moving := []cluster.Claim(nil)
-	if touch == cluster.Act {
+	if touch == cluster.FullControl {
 		in.Claims, moving = x.liveClaims(in)
 		in.Claims = append(in.Claims, x.gathered(in, board, moving)...)
 		for k := range moving {
@@ -83,7 +83,7 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	*passed = choice.Passed
 	x.renew(in, &choice)
 	x.grant(in, &choice)
-	if touch == cluster.Act {
+	if touch == cluster.FullControl {
 		x.Claims = x.served(x.Claims)
 		x.Claims = append(append(x.Claims, choice.Kept...), moving...)
 		x.recall(in, &choice)
@@ -110,7 +110,7 @@ func (x *contest) served(claims []cluster.Claim) []cluster.Claim {
 
 // occupy puts everything that is held on the board: leases that end now as soft,
 // the rest as fixed.
-func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Touch) {
+func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Control) {
 	line := lease.LastFirst(in)
 	x.ranks = slices.Grow(x.ranks[:0], len(x.Jobs))[:len(x.Jobs)]
 	rank := x.ranks

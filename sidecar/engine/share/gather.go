@@ -150,7 +150,7 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 	}
 	x.Lay(board, func(i int) (field.Soft, bool) {
 		st, l := &x.Jobs[i], x.Leases[i]
-		if st.Touch != cluster.Act || st.Ordered(cluster.Exempt) || l.State != cluster.Active {
+		if st.Control != cluster.FullControl || st.Ordered(cluster.Exempt) || l.State != cluster.Active {
 			return field.Soft{}, false
 		}
 		at, j := ends(l), x.Stops.Stop(i)

@@ -208,7 +208,7 @@ func (x *contest) recallables(out []bool) []bool {
 // job has had its GPUs for the shortest lease. One that was renewed at this very moment, in this
 // round or in one that is made again, was weighed against all who wait.
 func (x *contest) recallable(i int) bool {
-	if x.Leases[i] == nil || x.Jobs[i].Touch != cluster.Act || x.Jobs[i].Ordered(cluster.Exempt) || !x.Jobs[i].Runs || x.Jobs[i].Queue < 0 || x.Leases[i].State != cluster.Active || x.Ending(i) ||
+	if x.Leases[i] == nil || x.Jobs[i].Control != cluster.FullControl || x.Jobs[i].Ordered(cluster.Exempt) || !x.Jobs[i].Runs || x.Jobs[i].Queue < 0 || x.Leases[i].State != cluster.Active || x.Ending(i) ||
 		x.Pool(x.Leases[i].Pool) < 0 {
 		return false
 	}
@@ -335,5 +335,5 @@ func (r *recalls) end(i int, heir cluster.JobKey) {
 	if r.most > 0 {
 		r.most--
 	}
-	l.End, l.Why, st.Heir, st.Stoppable = r.Now.Add(r.Settings.RecallNotice), round.Recalled, heir, true
+	l.End, l.Why, st.Beneficiary, st.Stoppable = r.Now.Add(r.Settings.RecallNotice), round.Recalled, heir, true
 }

@@ -175,7 +175,7 @@ func (b *builder) standIn(i int) {
 		if b.Ending(i) {
 			f.Priority = 1
 		}
-		if st.Touch == cluster.Keep || st.Ordered(cluster.Exempt) {
+		if st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt) {
 			f.Priority = 4
 		}
 	}
@@ -264,7 +264,7 @@ func (b *builder) plan(claims []cluster.Claim) {
 			b.RevokeGrant(i, "taken back: its GPUs are not there any more")
 		}
 	}
-	if b.touch != cluster.Act {
+	if b.touch != cluster.FullControl {
 		return
 	}
 	for k := range claims {
@@ -347,7 +347,7 @@ func (v *ground) keepIn(demoted []cluster.JobKey) {
 			v.state.Release(key)
 			delete(v.claims, i)
 		case st.Runs && v.relabel(i):
-		case st.Touch == cluster.Keep || st.Ordered(cluster.Exempt):
+		case st.Control == cluster.NoReclaim || st.Ordered(cluster.Exempt):
 			parts := v.state.Parts(key)
 			v.state.Release(key)
 			v.inside[i] = false

@@ -15,7 +15,7 @@ import (
 // everything else that keeps jobs off nodes.
 type ground struct {
 	*turn
-	touch cluster.Touch
+	touch cluster.Control
 	state *cells.State
 	board *place.Board // CPUs, memory and whatever else
 	// By case: the claim that it has, and whether it stands in cells.

@@ -157,15 +157,15 @@ func (v *decision) request(k *lease.Candidate, vc string, priority int) (cells.R
 // not start: they may be all that its VC has.
 func (v *decision) forgiving(k *lease.Candidate, vc string, priority int) bool {
 	r := &v.Records[k.Case]
-	if len(r.Shun) == 0 {
+	if len(r.AvoidNodes) == 0 {
 		return false
 	}
-	shun, shape := r.Shun, k.Shape
-	r.Shun = nil
+	shun, shape := r.AvoidNodes, k.Shape
+	r.AvoidNodes = nil
 	k.Shape = v.Site.Shape(v.Spec(k.Case))
 	_, ok := v.request(k, vc, priority)
 	if !ok {
-		r.Shun, k.Shape = shun, shape
+		r.AvoidNodes, k.Shape = shun, shape
 	}
 	v.Jobs[k.Case].Shape = k.Shape
 	return ok

@@ -88,7 +88,7 @@ func (v *lender) lendPool(p int) {
 // mayBorrow tells whether a job that waits may have a lease that ends when somebody wants its GPUs, as far as its stop budget goes.
 func (v *lender) mayBorrow(k *lease.Candidate) bool {
 	st := &v.Jobs[k.Case]
-	return (st.Touch == cluster.Act || st.Touch == cluster.Watch) && !st.Ordered(cluster.Exempt) && !st.Claimed &&
+	return (st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt) && !st.Claimed &&
 		!slices.Contains(v.Settings.StrictQOS, v.Snapshot.Cases[k.Case].Job.QOS)
 }
 

@@ -39,7 +39,7 @@ func lending(f *field.Field) []cluster.Lending {
 		return lent
 	}
 	for i, l := range f.Leases {
-		if l != nil && l.Class == cluster.Opportunistic && f.Jobs[i].Runs && f.Jobs[i].Touch == cluster.Act {
+		if l != nil && l.Class == cluster.Opportunistic && f.Jobs[i].Runs && f.Jobs[i].Control == cluster.FullControl {
 			var of *cluster.Lent
 			lent, of = lentOf(lent, l.Pool, f.Now)
 			of.Time += min(ran, max(f.Now.Sub(f.Snapshot.Cases[i].Job.Start), 0))

@@ -29,7 +29,7 @@ func explain(d *decision) {
 			if !own && v.out.Refused[c].Passed != nil && v.unsafe == nil {
 				continue // it has its turn on nodes in no cell
 			}
-			why := &cluster.Reason{Code: cluster.BecauseCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
+			why := &cluster.Reason{Code: cluster.ReasonCells, Rank: at + 1, Cell: no.Level, Chain: no.Chain, Free: no.There, Cut: no.Cut}
 			if len(st.Pools) > 0 {
 				why.Pool = v.Pools[st.Pools[0]]
 			}
@@ -37,16 +37,16 @@ func explain(d *decision) {
 				why.For, why.Right, why.Until = l.Job, l.Class, l.End
 			}
 			if nodes := broken[cellsOf{vc: no.VC, chain: no.Chain}]; own && nodes != "" {
-				why.Code, why.Note = cluster.BecauseLost, nodes
+				why.Code, why.Note = cluster.ReasonLost, nodes
 			}
 			if v.Stops.Gone(c) && v.forecast.owns(c) && !slices.ContainsFunc(st.Pools, func(p int) bool { return v.forecast.over(c, p) }) {
-				why.Code, why.Spent = cluster.BecauseBudget, v.Records[c].Spent
+				why.Code, why.Spent = cluster.ReasonBudget, v.Records[c].Spent
 				for _, p := range st.Pools {
 					why.Fits = max(why.Fits, v.forecast.fits(c, p))
 				}
 			}
 			if v.unsafe != nil {
-				why.Code, why.Note = cluster.BecauseUnsafe, strings.Join(v.unsafe, "; ")
+				why.Code, why.Note = cluster.ReasonUnsafe, strings.Join(v.unsafe, "; ")
 			}
 			v.out.Refused[c].Cell = why
 		}

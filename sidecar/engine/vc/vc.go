@@ -25,7 +25,7 @@ type Chooser struct {
 }
 
 // Contest gives leases to candidates, by right of share.
-type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Touch, out *field.Choice)
+type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice)
 
 // turn is a round of a chooser. It decides on the cells first and touches the books only when what it decided is safe:
 //
@@ -47,20 +47,20 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	budget.Youth(f.Stops)
 	h := &turn{Field: f, Chooser: c, out: f.Blank()}
 	h.out.Lent = lending(f)
-	for _, touch := range field.Touches {
+	for _, touch := range field.ControlLevels {
 		if f.Any(touch) {
 			f.ExtendFixed(touch)
 			h.choose(touch)
 		}
 	}
 	if h.out.Cells == nil { // there is no job at all
-		h.choose(cluster.Act)
+		h.choose(cluster.FullControl)
 	}
 	return h.out
 }
 
 // choose gives leases to the jobs of one touch.
-func (h *turn) choose(touch cluster.Touch) {
+func (h *turn) choose(touch cluster.Control) {
 	v := &ground{turn: h, touch: touch, claims: map[int]*cluster.Claim{}, inside: make([]bool, len(h.Snapshot.Cases))}
 	if _, err := h.layout(h.Snapshot.Cells); err != nil {
 		h.unsafe = safePlan(v, err.Error())
@@ -80,7 +80,7 @@ func (h *turn) choose(touch cluster.Touch) {
 		lend(v, &in)
 	}
 	h.Dismiss(touch)
-	if touch == cluster.Act {
+	if touch == cluster.FullControl {
 		h.out.Fences = fences(v)
 	}
 	explain(d)

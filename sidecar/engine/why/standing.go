@@ -8,12 +8,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Standings gives how every tenant stands in every pool, in the room of out.
-func Standings(b *round.Books, out []cluster.Standing) []cluster.Standing {
+// Tenants gives how every tenant stands in every pool, in the room of out.
+func Tenants(b *round.Books, out []cluster.TenantStatus) []cluster.TenantStatus {
 	out = slices.Grow(out[:0], len(b.Ledger.Tenants))[:len(b.Ledger.Tenants)]
 	for i := range b.Ledger.Tenants {
 		t := &b.Ledger.Tenants[i]
-		out[i] = cluster.Standing{Tenant: t.Tenant, Pool: t.Pool, Weight: b.Weight(t.Tenant),
+		out[i] = cluster.TenantStatus{Tenant: t.Tenant, Pool: t.Pool, Weight: b.Weight(t.Tenant),
 			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Deficit: t.Deficit,
 			Behind: ltgf.Behind(t.Deficit, t.Entitlement), Owed: t.Owed, Repays: t.Repays,
 			Rho: ltgf.Rho(t, b.Now, b.Settings.HalfLife), RhoAll: cluster.RhoOf(t.Alloc, t.Due)}

@@ -108,7 +108,7 @@ func (s *stage) gated(j cluster.Job, a *cluster.Action) bool {
 	return waiting(j) && !j.Locked && j.Eligible >= a.Until-1000 && j.Eligible <= a.Until+1000
 }
 
-func (s *stage) look() cluster.Sighting {
+func (s *stage) look() cluster.Observation {
 	s.t.Helper()
 	seen, err := s.Observe(context.Background(), 0)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *stage) do(actions ...cluster.Action) {
 func (s *stage) action(verb cluster.Verb, id cluster.JobID) cluster.Action {
 	s.t.Helper()
 	j := s.job(id)
-	return cluster.Action{Verb: verb, ID: id, Record: j.Record, Whole: j.Whole, Restarts: j.Restarts}
+	return cluster.Action{Verb: verb, ID: id, Record: j.Record, UnsplitArray: j.UnsplitArray, Restarts: j.Restarts}
 }
 
 func (s *stage) grant(id cluster.JobID, nodes ...string) cluster.Action {
@@ -239,23 +239,23 @@ func grantStarts(t *testing.T, s *stage) {
 func grantTask(t *testing.T, s *stage) {
 	base := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true, Array: 3})
 	task := cluster.TaskID(base.ID, 1)
-	if j := s.job(task); !waiting(j) || !j.Whole && j.Record == 0 {
+	if j := s.job(task); !waiting(j) || !j.UnsplitArray && j.Record == 0 {
 		t.Fatalf("a waiting task: %+v", j)
 	}
 	gate := s.shut(cluster.Gate, task)
 	gate.Array = true
 	s.do(gate) // one gate for all of them
 	for i := range int32(3) {
-		if j := s.job(cluster.TaskID(base.ID, i)); !j.Whole || j.Record != base.ID || !s.gated(j, &gate) {
+		if j := s.job(cluster.TaskID(base.ID, i)); !j.UnsplitArray || j.Record != base.ID || !s.gated(j, &gate) {
 			t.Errorf("task %d of a waiting array is not one record with the others: %+v", i, j)
 		}
 	}
 	s.do(s.grant(task, "v1"))
-	if j := s.until(task, "running", running); !on(j, "v1") || j.Whole || j.Record == base.ID {
+	if j := s.until(task, "running", running); !on(j, "v1") || j.UnsplitArray || j.Record == base.ID {
 		t.Fatalf("the task runs on %+v, with record %d of array %d", j.Holds, j.Record, base.ID)
 	}
 	for _, i := range []int32{0, 2} {
-		if j := s.job(cluster.TaskID(base.ID, i)); !j.Whole || j.Record != base.ID || !s.gated(j, &gate) {
+		if j := s.job(cluster.TaskID(base.ID, i)); !j.UnsplitArray || j.Record != base.ID || !s.gated(j, &gate) {
 			t.Errorf("task %d should still wait behind its gate: %+v", i, j)
 		}
 	}
@@ -278,7 +278,7 @@ func takeBack(t *testing.T, s *stage) {
 	s.until(holder, "running", running)
 	id := s.submit(Work{Account: "nlp", GPUs: 1, Gated: true})
 	s.do(s.grant(id, "v1")) // full: cannot start
-	a := s.shut(cluster.TakeBack, id)
+	a := s.shut(cluster.RevokeGrant, id)
 	s.do(a)
 	if j := s.job(id); !s.gated(j, &a) || len(j.NodeList) != 0 {
 		t.Fatalf("taken back: %+v", j)

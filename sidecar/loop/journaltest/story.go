@@ -21,7 +21,7 @@ type Story struct {
 	runs  []cluster.JobKey // running, by key
 
 	now    cluster.Instant
-	memory cluster.Memory
+	memory cluster.State
 	ended  []cluster.Lease
 	losses []cluster.Loss
 	acts   []cluster.Action
@@ -96,9 +96,9 @@ func (s *Story) Next() (cluster.Snapshot, cluster.Plan) {
 	s.grant()
 	s.prune()
 	s.plan = cluster.Plan{
-		Round: s.memory.Round, At: s.now, Memory: s.copyMemory(),
+		Round: s.memory.Round, At: s.now, State: s.copyMemory(),
 		Ended: s.ended, Losses: s.losses, Actions: s.acts, Events: s.events,
-		Verdicts: s.verdicts(), Tenants: s.standings(), Cells: s.report(),
+		Statuses: s.verdicts(), Tenants: s.standings(), Cells: s.report(),
 	}
 	return snap, s.plan
 }
@@ -120,7 +120,7 @@ func (s *Story) arrive() {
 		ID: id, Record: s.slurm,
 		Name: fmt.Sprintf("train-%d", s.rng.IntN(1e6)), User: fmt.Sprintf("%s%02d", tenant, s.rng.IntN(12)),
 		Account: tenant, QOS: "normal", Partitions: []string{"batch"},
-		State: cluster.Waiting, Because: "BeginTime", Batch: true, Requeueable: true,
+		State: cluster.Waiting, PendingReason: "BeginTime", Batch: true, Requeueable: true,
 		Request: cluster.Request{GPUs: 1 << s.rng.IntN(4), Nodes: 1, MaxNodes: 1, Model: model,
 			CPUs: 8, MemoryMB: 32_000 + int64(s.rng.IntN(64))*1000},
 		Submit: s.now, Eligible: s.now.Add(30 * cluster.Minute),
@@ -148,7 +148,7 @@ func (s *Story) snapshot() cluster.Snapshot {
 	}
 	for _, r := range m.Records {
 		if r.Done == 0 {
-			snap.Cases = append(snap.Cases, cluster.Case{Job: *s.jobs[r.Key], Record: r, Touch: cluster.Act})
+			snap.Cases = append(snap.Cases, cluster.Case{Job: *s.jobs[r.Key], Record: r, Control: cluster.FullControl})
 		}
 	}
 	return snap
@@ -238,7 +238,7 @@ func (s *Story) endTerms() {
 			s.reclaim(l)
 		case l.State == cluster.Noticed || l.End.Sub(s.now) > s.Notice:
 		case s.rng.IntN(2) == 0:
-			s.act(cluster.Notify, l.Job, cluster.BecauseNotice, nil)
+			s.act(cluster.Notify, l.Job, cluster.ReasonNotice, nil)
 			s.memory.Leases = slices.DeleteFunc(s.memory.Leases, func(o cluster.Lease) bool { return o.Job == l.Job })
 			l.State, l.NoticedAt = cluster.Noticed, s.now
 			s.hold(l)
@@ -263,7 +263,7 @@ func (s *Story) reclaim(l cluster.Lease) {
 	s.lose(r, l)
 	r.Gate = s.now.Add(30 * cluster.Minute)
 	s.queue = append(s.queue, l.Job)
-	s.act(cluster.Reclaim, l.Job, cluster.BecauseBehind, nil)
+	s.act(cluster.Reclaim, l.Job, cluster.ReasonBehind, nil)
 }
 
 // lose charges the loss of a lease's end: the time after the notice.
@@ -342,7 +342,7 @@ func (s *Story) start(key cluster.JobKey) bool {
 	}
 	s.stand(&l)
 	s.hold(l)
-	s.act(cluster.Grant, key, cluster.BecauseGranted, []string{held.Node})
+	s.act(cluster.Grant, key, cluster.ReasonGranted, []string{held.Node})
 	return true
 }
 
@@ -380,7 +380,7 @@ func (s *Story) act(v cluster.Verb, key cluster.JobKey, code cluster.Code, nodes
 	j := s.jobs[key]
 	s.acts = append(s.acts, cluster.Action{
 		Verb: v, Job: key, ID: j.ID, Record: j.Record, Nodes: nodes, Until: s.now.Add(30 * cluster.Minute),
-		Because: cluster.Reason{Code: code, Pool: j.Request.Model, Need: j.Request.GPUs, Behind: 5 * cluster.Minute},
+		Reason: cluster.Reason{Code: code, Pool: j.Request.Model, Need: j.Request.GPUs, Behind: 5 * cluster.Minute},
 	})
 	s.events = append(s.events, cluster.Event{Kind: string(v), Job: key, Text: fmt.Sprintf("%s of job %s", v, j.ID)})
 }
@@ -397,17 +397,17 @@ func (s *Story) prune() {
 	})
 }
 
-func (s *Story) verdicts() []cluster.Verdict {
-	var all []cluster.Verdict
+func (s *Story) verdicts() []cluster.JobStatus {
+	var all []cluster.JobStatus
 	for _, r := range s.memory.Records {
 		if r.Done != 0 {
 			continue
 		}
 		j := s.jobs[r.Key]
-		v := cluster.Verdict{Job: r.Key, Rho: cluster.RhoOf(r.Alloc, r.Due)}
-		v.Reason = cluster.Reason{Code: cluster.BecauseHolding, Pool: j.Request.Model, Need: j.Request.GPUs, Rho: v.Rho}
+		v := cluster.JobStatus{Job: r.Key, Rho: cluster.RhoOf(r.Alloc, r.Due)}
+		v.Reason = cluster.Reason{Code: cluster.ReasonHolding, Pool: j.Request.Model, Need: j.Request.GPUs, Rho: v.Rho}
 		if j.State == cluster.Waiting {
-			v.Reason.Code, v.Reason.Other = cluster.BecauseBehind, "bio"
+			v.Reason.Code, v.Reason.Other = cluster.ReasonBehind, "bio"
 			v.Reason.Behind, v.Reason.OtherBehind = s.now.Sub(r.First)/10, s.now.Sub(r.First)/5
 			v.Reason.Until = (s.now - s.now%cluster.Instant(s.Term)).Add(s.Term)
 		}
@@ -416,7 +416,7 @@ func (s *Story) verdicts() []cluster.Verdict {
 	return all
 }
 
-func (s *Story) standings() []cluster.Standing {
+func (s *Story) standings() []cluster.TenantStatus {
 	holds := map[[2]string]int{}
 	waits := map[[2]string]int{}
 	for _, key := range s.runs {
@@ -427,10 +427,10 @@ func (s *Story) standings() []cluster.Standing {
 		j := s.jobs[key]
 		waits[[2]string{j.Account, j.Request.Model}]++
 	}
-	var all []cluster.Standing
+	var all []cluster.TenantStatus
 	for _, t := range s.memory.Ledger.Tenants {
 		at := [2]string{t.Tenant, t.Pool}
-		st := cluster.Standing{
+		st := cluster.TenantStatus{
 			Tenant: t.Tenant, Pool: t.Pool, Weight: int64(1 + slices.Index(storyTenants, t.Tenant)),
 			Base: t.Base, Entitlement: t.Entitlement, Demand: t.Demand, Holds: holds[at], Waiting: waits[at],
 			Deficit: t.Deficit, Rho: cluster.RhoOf(t.Alloc, t.Due), RhoAll: cluster.RhoOf(t.Alloc, t.Due),
@@ -446,7 +446,7 @@ func (s *Story) standings() []cluster.Standing {
 }
 
 // copyMemory gives a copy that later rounds do not modify.
-func (s *Story) copyMemory() cluster.Memory {
+func (s *Story) copyMemory() cluster.State {
 	m := s.memory
 	m.Records = slices.Clone(m.Records)
 	m.Leases = slices.Clone(m.Leases)

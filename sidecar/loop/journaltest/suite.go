@@ -46,7 +46,7 @@ func Run(t *testing.T, ground func(*testing.T) Ground) {
 	}
 }
 
-func open(t *testing.T, j loop.Journal) cluster.Memory {
+func open(t *testing.T, j loop.Journal) cluster.State {
 	t.Helper()
 	m, err := j.Open(t.Context())
 	if err != nil {
@@ -63,7 +63,7 @@ func commit(t *testing.T, j loop.Journal, snap cluster.Snapshot, plan cluster.Pl
 }
 
 // same fails unless the journal gives back want, also to a new daemon.
-func same(t *testing.T, g Ground, j loop.Journal, want cluster.Memory) loop.Journal {
+func same(t *testing.T, g Ground, j loop.Journal, want cluster.State) loop.Journal {
 	t.Helper()
 	if diff := cmp.Diff(want, open(t, j), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("the journal opened again gives another memory (-committed +given):\n%s", diff)
@@ -76,7 +76,7 @@ func same(t *testing.T, g Ground, j loop.Journal, want cluster.Memory) loop.Jour
 }
 
 func empty(t *testing.T, g Ground) {
-	same(t, g, g.Start(t), cluster.Memory{})
+	same(t, g, g.Start(t), cluster.State{})
 }
 
 func givesBack(t *testing.T, g Ground) {
@@ -85,7 +85,7 @@ func givesBack(t *testing.T, g Ground) {
 	story := NewStory(1, 4, 20)
 	snap, plan := story.Next()
 	commit(t, j, snap, plan)
-	same(t, g, j, plan.Memory)
+	same(t, g, j, plan.State)
 }
 
 func crash(t *testing.T, g Ground) {
@@ -96,7 +96,7 @@ func crash(t *testing.T, g Ground) {
 		for range 4 {
 			commit(t, j, first(story.Next()), story.Plan())
 		}
-		j = same(t, g, j, story.Plan().Memory)
+		j = same(t, g, j, story.Plan().State)
 	}
 }
 
@@ -108,34 +108,34 @@ func cells(t *testing.T, g Ground) {
 	parts, lost, claimed := 0, 0, 0
 	for range 30 {
 		snap, plan := story.Next()
-		for i := range plan.Memory.Leases {
-			parts += len(plan.Memory.Leases[i].Parts)
+		for i := range plan.State.Leases {
+			parts += len(plan.State.Leases[i].Parts)
 		}
-		for i := range plan.Memory.Claims {
-			claimed += len(plan.Memory.Claims[i].Parts)
+		for i := range plan.State.Claims {
+			claimed += len(plan.State.Claims[i].Parts)
 		}
-		lost += len(plan.Memory.Lost)
+		lost += len(plan.State.Lost)
 		commit(t, j, snap, plan)
-		j = same(t, g, j, plan.Memory)
+		j = same(t, g, j, plan.State)
 	}
 	if parts == 0 || lost == 0 || claimed == 0 {
 		t.Errorf("the story has %d parts of leases, %d of claims and %d losses", parts, claimed, lost)
 	}
 	snap, plan := story.Next() // beyond the range of signed and floating-point numbers
-	plan.Memory.Leases[0].Parts[0].GPUs = math.MaxUint64
-	plan.Memory.Lost = []cluster.CellLoss{{VC: "v\x00", Chain: "\"c\"", Type: "ü", Cells: math.MaxInt64}}
+	plan.State.Leases[0].Parts[0].GPUs = math.MaxUint64
+	plan.State.Lost = []cluster.CellLoss{{VC: "v\x00", Chain: "\"c\"", Type: "ü", Cells: math.MaxInt64}}
 	plan.Cells.Bound = append(plan.Cells.Bound, cluster.BoundCell{VC: "v\x00", Parts: []cluster.CellPart{{Node: "n", GPUs: math.MaxUint64}}},
 		cluster.BoundCell{VC: "nowhere"})
 	plan.Cells.Unsafe = []string{"\x00", "", "\x00"}
 	commit(t, j, snap, plan)
-	j = same(t, g, j, plan.Memory)
-	plan.Memory.Lost[0].Cells = 42
+	j = same(t, g, j, plan.State)
+	plan.State.Lost[0].Cells = 42
 	if m := open(t, j); m.Lost[0].Cells == 42 {
 		t.Error("what the caller did afterwards changed the journal")
 	}
 	story.Cells = false // and on without cells
 	commit(t, j, first(story.Next()), story.Plan())
-	same(t, g, j, story.Plan().Memory)
+	same(t, g, j, story.Plan().State)
 }
 
 func oddValues(t *testing.T, g Ground) {
@@ -144,33 +144,33 @@ func oddValues(t *testing.T, g Ground) {
 	story := NewStory(3, 2, 5)
 	for _, change := range []func(*cluster.Snapshot, *cluster.Plan){
 		func(_ *cluster.Snapshot, p *cluster.Plan) { // beyond the precision of a float64
-			p.Memory.Records[0].Alloc, p.Memory.Records[0].Due = 1<<53+1, math.MaxInt64
-			p.Memory.Ledger.Tenants[0].Alloc, p.Memory.Ledger.Tenants[0].Deficit = 1<<62+1, math.MinInt64+1
-			p.Memory.Ledger.Pools[0].Capacity = math.MaxInt64
-			p.Verdicts[0].Rho, p.Verdicts[0].Reason.Rho = cluster.Infinite, cluster.Infinite
+			p.State.Records[0].Alloc, p.State.Records[0].Due = 1<<53+1, math.MaxInt64
+			p.State.Ledger.Tenants[0].Alloc, p.State.Ledger.Tenants[0].Deficit = 1<<62+1, math.MinInt64+1
+			p.State.Ledger.Pools[0].Capacity = math.MaxInt64
+			p.Statuses[0].Rho, p.Statuses[0].Reason.Rho = cluster.Infinite, cluster.Infinite
 			p.Tenants[0].Rho, p.Tenants[0].RhoAll = cluster.Infinite, cluster.Infinite
 			p.Tenants[0].Lent, p.Tenants[0].Borrowed = math.MaxInt64, 1
 		},
 		func(_ *cluster.Snapshot, p *cluster.Plan) { // unlikely names
-			p.Memory.Records[0].Name = "a\x00b \"quoted\" \\u0000 ünïcödé 🚀\n\t<&>"
+			p.State.Records[0].Name = "a\x00b \"quoted\" \\u0000 ünïcödé 🚀\n\t<&>"
 			p.Events = append(p.Events, cluster.Event{Kind: "odd\x00", Text: "\\\x00"})
-			p.Actions = append(p.Actions, cluster.Action{Verb: cluster.Unreserve, Reservation: "fairlease_\x00", Because: cluster.Reason{Note: "\x00"}})
+			p.Actions = append(p.Actions, cluster.Action{Verb: cluster.Unreserve, Reservation: "fairlease_\x00", Reason: cluster.Reason{Note: "\x00"}})
 		},
 		func(_ *cluster.Snapshot, p *cluster.Plan) { // unlikely times
-			p.Memory.Records[0].Avoid, p.Memory.Records[0].Gate = math.MaxInt64, math.MaxInt64
-			p.Memory.Records[0].UserBegin = -1
-			p.Memory.Leases[0].End = math.MaxInt64
+			p.State.Records[0].AvoidUntil, p.State.Records[0].Gate = math.MaxInt64, math.MaxInt64
+			p.State.Records[0].UserBegin = -1
+			p.State.Leases[0].End = math.MaxInt64
 		},
 		func(s *cluster.Snapshot, p *cluster.Plan) { // nothing at all
 			s.Nodes, s.Cases, s.Tenants = nil, nil, []cluster.Tenant{}
-			p.Memory = cluster.Memory{Round: p.Memory.Round, NextKey: p.Memory.NextKey, Records: []cluster.Record{}}
-			p.Verdicts, p.Tenants, p.Actions, p.Ended = nil, nil, []cluster.Action{}, nil
+			p.State = cluster.State{Round: p.State.Round, NextKey: p.State.NextKey, Records: []cluster.Record{}}
+			p.Statuses, p.Tenants, p.Actions, p.Ended = nil, nil, []cluster.Action{}, nil
 		},
 	} {
 		snap, plan := story.Next()
 		change(&snap, &plan)
 		commit(t, j, snap, plan)
-		j = same(t, g, j, plan.Memory)
+		j = same(t, g, j, plan.State)
 	}
 }
 
@@ -179,7 +179,7 @@ func failed(t *testing.T, g Ground) {
 	open(t, j)
 	story := NewStory(4, 4, 20)
 	commit(t, j, first(story.Next()), story.Plan())
-	before := story.Plan().Memory
+	before := story.Plan().State
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	snap, plan := story.Next()
@@ -188,7 +188,7 @@ func failed(t *testing.T, g Ground) {
 	}
 	j = same(t, g, j, before)
 	commit(t, j, snap, plan)
-	same(t, g, j, plan.Memory)
+	same(t, g, j, plan.State)
 }
 
 func repeated(t *testing.T, g Ground) {
@@ -199,15 +199,15 @@ func repeated(t *testing.T, g Ground) {
 	snap, plan := story.Next()
 	commit(t, j, snap, plan)
 	again, other := story.Next()
-	other.Round, other.Memory.Round = plan.Round, plan.Round
+	other.Round, other.State.Round = plan.Round, plan.Round
 	if err := j.Commit(t.Context(), again, other); err == nil {
 		t.Fatalf("round %d was written down twice", plan.Round)
 	}
-	j = same(t, g, j, plan.Memory)
+	j = same(t, g, j, plan.State)
 	if err := j.Commit(t.Context(), again, other); err == nil {
 		t.Fatalf("round %d was written down twice, by a new daemon", plan.Round)
 	}
-	same(t, g, j, plan.Memory)
+	same(t, g, j, plan.State)
 }
 
 func skipped(t *testing.T, g Ground) {
@@ -219,7 +219,7 @@ func skipped(t *testing.T, g Ground) {
 		story.Next()
 	}
 	commit(t, j, first(story.Next()), story.Plan())
-	same(t, g, j, story.Plan().Memory)
+	same(t, g, j, story.Plan().State)
 }
 
 func untouched(t *testing.T, g Ground) {
@@ -236,9 +236,9 @@ func untouched(t *testing.T, g Ground) {
 	if diff := cmp.Diff(wantPlan, plan); diff != "" {
 		t.Errorf("the commit changed the plan:\n%s", diff)
 	}
-	plan.Memory.Records[0].Alloc = 42
-	plan.Memory.Ledger.Tenants[0].Alloc = 42
-	if diff := cmp.Diff(wantPlan.Memory, open(t, j), cmpopts.EquateEmpty()); diff != "" {
+	plan.State.Records[0].Alloc = 42
+	plan.State.Ledger.Tenants[0].Alloc = 42
+	if diff := cmp.Diff(wantPlan.State, open(t, j), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("what the caller did afterwards changed the journal:\n%s", diff)
 	}
 }
@@ -251,7 +251,7 @@ func manyJobs(t *testing.T, g Ground) {
 	for range 25 {
 		commit(t, j, first(story.Next()), story.Plan())
 	}
-	same(t, g, j, story.Plan().Memory)
+	same(t, g, j, story.Plan().State)
 }
 
 func settled(t *testing.T, g Ground) {
@@ -278,7 +278,7 @@ func settled(t *testing.T, g Ground) {
 	if err := j.Settle(t.Context(), plan, nil); err != nil {
 		t.Errorf("a round without actions: %v", err)
 	}
-	same(t, g, j, plan.Memory)
+	same(t, g, j, plan.State)
 }
 
 func overrides(t *testing.T, g Ground) {

@@ -227,7 +227,7 @@ type books struct {
 }
 
 func (b *books) edge(e *store.Edge) {
-	for _, t := range e.Plan.Memory.Ledger.Tenants {
+	for _, t := range e.Plan.State.Ledger.Tenants {
 		b.accounts[accountKey{t.Tenant, t.Pool}] = account{rate: min(t.Entitlement, t.Demand), alloc: t.Alloc, due: t.Due}
 	}
 	for _, t := range e.Plan.Tenants {

@@ -230,12 +230,12 @@ func TestOddPasts(t *testing.T) {
 		at := from.Add(cluster.Span(minutes) * cluster.Minute).Time()
 		return &at
 	}
-	ledger := func(alloc cluster.GPUTime) cluster.Memory {
-		return cluster.Memory{NextKey: 100, Ledger: cluster.Ledger{Tenants: []cluster.TenantPool{
+	ledger := func(alloc cluster.GPUTime) cluster.State {
+		return cluster.State{NextKey: 100, Ledger: cluster.Ledger{Tenants: []cluster.TenantPool{
 			{Tenant: "a", Pool: "k80", Alloc: 50, Due: 60}, {Tenant: "a", Pool: "v100", Alloc: alloc, Due: alloc, Demand: 4e6, Entitlement: 3e6}}}}
 	}
 	edge := func(at cluster.Instant, alloc cluster.GPUTime, nodes ...cluster.Node) store.Edge {
-		return store.Edge{Plan: cluster.Plan{At: at, Memory: ledger(alloc), Tenants: []cluster.Standing{{Tenant: "a", Pool: "k80", Holds: 1}, {Tenant: "a", Pool: "v100", Holds: 2}}},
+		return store.Edge{Plan: cluster.Plan{At: at, State: ledger(alloc), Tenants: []cluster.TenantStatus{{Tenant: "a", Pool: "k80", Holds: 1}, {Tenant: "a", Pool: "v100", Holds: 2}}},
 			Snapshot: cluster.Snapshot{Nodes: nodes, Settings: simtest.Product(), Tenants: []cluster.Tenant{{Name: "a", Weight: 3}}}}
 	}
 	both := cluster.Node{Name: "n1", GPUs: []cluster.GPUs{{Model: "K80", Count: 2}, {Model: "v100", Count: 4}}}
@@ -249,7 +249,7 @@ func TestOddPasts(t *testing.T) {
 			{Key: 2, SlurmID: "2", Tenant: "a", GPUs: 2, Submitted: when(10)},                                         // held
 			{Key: 3, SlurmID: "3", Tenant: "a", Submitted: when(10), Done: when(20), Alloc: 3_600_000},                // unseen
 			{Key: 4, SlurmID: "4", GPUs: 1, Submitted: when(10), Started: when(10), Done: when(70), Alloc: 3_600_000}, // of no tenant
-			{Key: 5, SlurmID: "5", Tenant: "a", GPUs: 2, Done: when(20), Alloc: 1_200_000, Touch: cluster.Leave},      // without a lease
+			{Key: 5, SlurmID: "5", Tenant: "a", GPUs: 2, Done: when(20), Alloc: 1_200_000, Touch: cluster.Unmanaged},  // without a lease
 			{Key: 6, SlurmID: "6", Tenant: "a", GPUs: 2, Started: when(30), Eligible: when(10), Done: when(50), Alloc: 1_800_000, Lost: 600_000, Restarts: 1},
 			{Key: 100, SlurmID: "7", Tenant: "a", GPUs: 2, Eligible: when(59)}, // it came later
 		},

@@ -26,8 +26,8 @@ type builder struct {
 func newBuilder(p *store.Past) *builder {
 	set := &p.End.Snapshot.Settings
 	return &builder{from: p.Begin.Plan.At, to: p.End.Plan.At, interval: set.Interval, budget: set.StopAllowance > 0 || set.StopOverheadMilli > 0,
-		next:  p.End.Plan.Memory.NextKey,
-		begin: byKey(p.Begin.Plan.Memory.Records), end: byKey(p.End.Plan.Memory.Records), commands: commands(p)}
+		next:  p.End.Plan.State.NextKey,
+		begin: byKey(p.Begin.Plan.State.Records), end: byKey(p.End.Plan.State.Records), commands: commands(p)}
 }
 
 // commands gives the commands of jobs, by key.
@@ -80,7 +80,7 @@ func (b *builder) job(p *store.PastJob) {
 	if there && j.Submit == b.from {
 		b.jobs.There++
 	}
-	if p.Touch == cluster.Leave {
+	if p.Touch == cluster.Unmanaged {
 		b.jobs.Alone++
 	}
 	runs := j.Runs

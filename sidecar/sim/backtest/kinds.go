@@ -59,7 +59,7 @@ func seen(p *store.Past) []cluster.Job {
 
 // Assume lets jobs save as the journal shows, and otherwise according to m.
 func (s *Window) Assume(m experiment.Mixture) {
-	known := habitsOf(s.past.End.Plan.Memory.Habits, seen(s.past), s.Setup.Settings.Saves)
+	known := habitsOf(s.past.End.Plan.State.Habits, seen(s.past), s.Setup.Settings.Saves)
 	if len(known) > 0 {
 		m.Habits = append(slices.Clone(m.Habits), known...)
 		if m.File == "" {

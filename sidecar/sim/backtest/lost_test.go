@@ -24,7 +24,7 @@ func TestWhatStopsDestroyedWasHeld(t *testing.T) {
 			return &at
 		}
 		p := &store.Past{}
-		p.Begin.Plan.At, p.End.Plan.At, p.End.Plan.Memory.NextKey = from, from.Add(cluster.Hour), 100
+		p.Begin.Plan.At, p.End.Plan.At, p.End.Plan.State.NextKey = from, from.Add(cluster.Hour), 100
 		p.End.Snapshot.Settings.StopAllowance = c.allowance
 		b := newBuilder(p)
 		b.job(&store.PastJob{Key: 6, SlurmID: "6", Tenant: "a", GPUs: 2, Started: when(10), Eligible: when(10), Done: when(50), Alloc: 2_400_000, Lost: 600_000})

@@ -14,7 +14,7 @@ type bidders struct {
 	policy string
 	told   Options
 	may    map[cluster.JobKey][]int // usable pools of each job; for a running job only its own is known
-	last   cluster.Division
+	last   cluster.Allocation
 }
 
 // bidder is a tenant's jobs with equal speeds on every model: OEF's virtual user (§4.2.4), and a
@@ -59,7 +59,7 @@ func (u *bidders) divide(r *round) (list []bidder, gpus []int) {
 	}
 	u.may = may
 	slices.SortFunc(list, func(a, b bidder) int { return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Party, b.Party)) })
-	q := cluster.Question{Policy: u.policy, Trades: u.last.Trades, NextTrade: u.last.NextTrade}
+	q := cluster.AllocationRequest{Policy: u.policy, Trades: u.last.Trades, NextTrade: u.last.NextTrade}
 	for p, n := range gpus {
 		q.Pools = append(q.Pools, cluster.GPUs{Model: r.Pools[p], Count: n})
 	}

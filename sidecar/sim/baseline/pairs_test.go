@@ -167,7 +167,7 @@ func TestPairsOfARoundThatIsLookedAtTwice(t *testing.T) {
 		decide := w.Loop.Decide
 		w.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
 			first, second := decide(s), decide(s)
-			if d := cmp.Diff(first.Memory.Leases, second.Memory.Leases); d != "" {
+			if d := cmp.Diff(first.State.Leases, second.State.Leases); d != "" {
 				t.Fatalf("%s: the leases of one moment (-first +second):\n%s", name, d)
 			}
 			return second

@@ -114,11 +114,11 @@ func (c *chaos) submit() {
 func (c *chaos) safe(r *loop.Report) {
 	p := &r.Plan
 	request := map[cluster.JobKey]cluster.Request{}
-	for i := range p.Memory.Records {
-		request[p.Memory.Records[i].Key] = c.Job(p.Memory.Records[i].ID).Request
+	for i := range p.State.Records {
+		request[p.State.Records[i].Key] = c.Job(p.State.Records[i].ID).Request
 	}
 	leased, dealt, holders := map[string]int{}, map[string]bool{}, map[cluster.JobKey]bool{}
-	for _, l := range p.Memory.Leases {
+	for _, l := range p.State.Leases {
 		if holders[l.Job] {
 			c.Fatalf("job %d is leased twice", l.Job)
 		}
@@ -141,7 +141,7 @@ func (c *chaos) safe(r *loop.Report) {
 	}
 	for _, n := range c.nodes {
 		if leased[n.Name] > n.GPUs[0].Count && !dealt[n.Name] {
-			c.Fatalf("%d GPUs leased on %s, which has %d: %+v", leased[n.Name], n.Name, n.GPUs[0].Count, p.Memory.Leases)
+			c.Fatalf("%d GPUs leased on %s, which has %d: %+v", leased[n.Name], n.Name, n.GPUs[0].Count, p.State.Leases)
 		}
 	}
 	acted := map[cluster.JobKey]bool{}
@@ -177,19 +177,19 @@ func (c *chaos) busy(p *cluster.Plan) {
 		}
 	}
 	holders := map[cluster.JobKey]bool{}
-	for _, l := range p.Memory.Leases {
+	for _, l := range p.State.Leases {
 		if holders[l.Job] = true; l.State != cluster.Active {
 			return
 		}
 	}
-	for _, v := range p.Verdicts {
-		if holders[v.Job] || v.Reason.Code != cluster.BecauseBehind {
+	for _, v := range p.Statuses {
+		if holders[v.Job] || v.Reason.Code != cluster.ReasonBehind {
 			continue
 		}
-		for _, rec := range p.Memory.Records {
+		for _, rec := range p.State.Records {
 			j := c.Job(rec.ID)
 			for _, n := range c.nodes {
-				fits := !c.down[n.Name] && !slices.Contains(rec.Shun, n.Name) && idle[n.Name] >= j.Request.GPUs && (j.Request.Model == "" || j.Request.Model == n.GPUs[0].Model)
+				fits := !c.down[n.Name] && !slices.Contains(rec.AvoidNodes, n.Name) && idle[n.Name] >= j.Request.GPUs && (j.Request.Model == "" || j.Request.Model == n.GPUs[0].Model)
 				if rec.Key == v.Job && fits {
 					c.Fatalf("job %s waits though %s has %d idle GPUs", j.ID, n.Name, idle[n.Name])
 				}
@@ -200,7 +200,7 @@ func (c *chaos) busy(p *cluster.Plan) {
 
 // balanced checks the accounts to the GPU-millisecond.
 func (c *chaos) balanced() {
-	l := &c.Last.Memory.Ledger
+	l := &c.Last.State.Ledger
 	for _, p := range l.Pools {
 		if sum := p.Tenants + p.Untouchable + p.Overhead + p.Idle + p.Bad; sum != p.Capacity || p.Idle < 0 || p.Bad < 0 || p.Overhead < 0 {
 			c.Fatalf("pool %s: the books do not balance: %+v", p.Pool, p)
@@ -253,10 +253,10 @@ func (c *chaos) served() {
 }
 
 // unserved gives the unfinished jobs, without those that cannot run.
-func (c *chaos) unserved() []cluster.Verdict {
-	return slices.DeleteFunc(slices.Clone(c.Last.Verdicts), func(v cluster.Verdict) bool {
+func (c *chaos) unserved() []cluster.JobStatus {
+	return slices.DeleteFunc(slices.Clone(c.Last.Statuses), func(v cluster.JobStatus) bool {
 		switch v.Reason.Code {
-		case cluster.BecauseTooBig, cluster.BecauseUntouched, cluster.BecauseDone:
+		case cluster.ReasonTooBig, cluster.ReasonUntouched, cluster.ReasonDone:
 			return true
 		}
 		return false

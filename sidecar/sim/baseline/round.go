@@ -63,8 +63,8 @@ func (r *round) begin(f *field.Field) {
 		if s.Cases[i].Gone {
 			continue
 		}
-		if waits := st.Eligible && st.Ours(cluster.Act); waits || l != nil && (st.Runs || l.State == cluster.Granted) {
-			j := job{at: i, lease: l, waits: waits, runs: st.Runs, movable: st.Touch == cluster.Act && !st.Ordered(cluster.Exempt),
+		if waits := st.Eligible && st.Ours(cluster.FullControl); waits || l != nil && (st.Runs || l.State == cluster.Granted) {
+			j := job{at: i, lease: l, waits: waits, runs: st.Runs, movable: st.Control == cluster.FullControl && !st.Ordered(cluster.Exempt),
 				tenant: int(st.Tenant), gpus: st.GPUs, shape: st.Shape, pools: st.Pools}
 			if r.mixed {
 				r.merge(&j)

@@ -231,8 +231,8 @@ func TestEveryPolicyServes(t *testing.T) {
 			w.submit("a", 1+i%2, hour, kind([]string{"x", "y"}[i%2]))
 		}
 		w.Run(2 * cluster.Day)
-		for _, v := range w.Last.Verdicts {
-			if v.Reason.Code != cluster.BecauseDone {
+		for _, v := range w.Last.Statuses {
+			if v.Reason.Code != cluster.ReasonDone {
 				t.Errorf("%s: %+v", name, v)
 			}
 		}

@@ -58,7 +58,7 @@ func TestGrid(t *testing.T) {
 		w.Run(5 * minute)
 		w.submit("a", 1, hour, nil)
 		w.Run(minute)
-		if got := w.Last.Memory.Leases[0].End; got != want {
+		if got := w.Last.State.Leases[0].End; got != want {
 			t.Errorf("grid %v: the lease ends at %s, want %s", grid, got, want)
 		}
 	}

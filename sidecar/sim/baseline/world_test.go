@@ -90,7 +90,7 @@ func (w *world) ended(id cluster.JobID) cluster.Span { return w.Job(id).End.Sub(
 // lease gives the lease of a job after the last turn.
 func (w *world) lease(id cluster.JobID) cluster.Lease {
 	key := w.Record(id).Key
-	for _, l := range w.Last.Memory.Leases {
+	for _, l := range w.Last.State.Leases {
 		if l.Job == key {
 			return l
 		}

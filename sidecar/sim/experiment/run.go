@@ -76,7 +76,7 @@ type eye struct {
 }
 
 // Observe implements loop.Cluster.
-func (e *eye) Observe(ctx context.Context, since cluster.Instant) (cluster.Sighting, error) {
+func (e *eye) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
 	seen, err := e.Virtual.Observe(ctx, since)
 	if e.fails {
 		e.nodes = seen.Nodes

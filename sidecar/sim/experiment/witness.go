@@ -225,7 +225,7 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 		w.cells = plan.Cells.Fragmentation
 		w.broken = slices.Grow(w.broken, len(w.cells))[:len(w.cells)]
 	}
-	ledger := plan.Memory.Ledger.Tenants
+	ledger := plan.State.Ledger.Tenants
 	for i := 0; i < len(ledger); {
 		p := w.tenant(ledger[i].Tenant)
 		var alloc, due cluster.GPUTime
@@ -256,7 +256,7 @@ func (w *witness) turn(plan *cluster.Plan, nodes []cluster.Node) {
 
 // settle reads the account of a job.
 func (w *witness) settle(l *life, plan *cluster.Plan, id cluster.JobID) {
-	records := plan.Memory.Records
+	records := plan.State.Records
 	// Keys have the order of ids here, since ids are never reused.
 	i, ok := slices.BinarySearchFunc(records, id, func(r cluster.Record, id cluster.JobID) int { return r.ID.Compare(id) })
 	if !ok {

@@ -35,7 +35,7 @@ func Crowd(njobs, ntenants int) cluster.Snapshot {
 		if next(4) == 0 {
 			req.Model = models[next(4)]
 		}
-		c := cluster.Case{Touch: cluster.Act, Job: cluster.Job{ID: cluster.JobID{ID: int64(key)}, Record: int64(key), User: tenant,
+		c := cluster.Case{Control: cluster.FullControl, Job: cluster.Job{ID: cluster.JobID{ID: int64(key)}, Record: int64(key), User: tenant,
 			Account: tenant, Partitions: []string{"gpu"}, State: cluster.Waiting, Batch: true, Requeueable: true, Request: req,
 			Submit: s.Now - cluster.Instant(1e7), Eligible: s.Now + cluster.Instant(1e6)},
 			Record: cluster.Record{Key: key, ID: cluster.JobID{ID: int64(key)}, Tenant: tenant, User: tenant, State: cluster.Waiting,

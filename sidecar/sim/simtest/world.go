@@ -102,20 +102,20 @@ func (w *World) Run(span cluster.Span) {
 }
 
 // Standing gives a tenant's state in a pool after the last turn.
-func (w *World) Standing(tenant, pool string) cluster.Standing {
+func (w *World) Standing(tenant, pool string) cluster.TenantStatus {
 	for _, s := range w.Last.Tenants {
 		if s.Tenant == tenant && s.Pool == pool {
 			return s
 		}
 	}
 	w.t.Fatalf("tenant %s has no standing in pool %s", tenant, pool)
-	return cluster.Standing{}
+	return cluster.TenantStatus{}
 }
 
 // Used gives the GPU time that a tenant has received.
 func (w *World) Used(tenant string) cluster.GPUTime {
 	var sum cluster.GPUTime
-	for _, r := range w.Last.Memory.Ledger.Tenants {
+	for _, r := range w.Last.State.Ledger.Tenants {
 		if r.Tenant == tenant {
 			sum += r.Alloc
 		}
@@ -125,7 +125,7 @@ func (w *World) Used(tenant string) cluster.GPUTime {
 
 // Record gives a job's record.
 func (w *World) Record(id cluster.JobID) cluster.Record {
-	for _, r := range w.Last.Memory.Records {
+	for _, r := range w.Last.State.Records {
 		if r.ID == id {
 			return r
 		}
@@ -137,7 +137,7 @@ func (w *World) Record(id cluster.JobID) cluster.Record {
 // Verdict gives the last verdict on a job.
 func (w *World) Verdict(id cluster.JobID) cluster.Reason {
 	key := w.Record(id).Key
-	for _, v := range w.Last.Verdicts {
+	for _, v := range w.Last.Statuses {
 		if v.Job == key {
 			return v.Reason
 		}
@@ -148,7 +148,7 @@ func (w *World) Verdict(id cluster.JobID) cluster.Reason {
 
 // Alloc gives the GPU time that a job has received; 0 before it was seen.
 func (w *World) Alloc(id cluster.JobID) cluster.GPUTime {
-	for _, r := range w.Last.Memory.Records {
+	for _, r := range w.Last.State.Records {
 		if r.ID == id {
 			return r.Alloc
 		}

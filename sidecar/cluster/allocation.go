@@ -2,9 +2,9 @@ package cluster
 
 import compare "cmp"
 
-// Question is the input of a policy that divides heterogeneous GPUs between parties. The answer
+// AllocationRequest is the input of a policy that divides heterogeneous GPUs between parties. The answer
 // depends on nothing else.
-type Question struct {
+type AllocationRequest struct {
 	Policy string  `json:"policy"` // "gavel:las", "oef:coop", "gandiva-fair", …
 	At     Instant `json:"at"`     // when it is asked
 	Pools  []GPUs  `json:"pools"`  // the GPUs that tenants share
@@ -18,7 +18,7 @@ type Question struct {
 	Digest string `json:"digest"`
 }
 
-// Bid is the demand of one party in a Question.
+// Bid is the demand of one party in an AllocationRequest.
 type Bid struct {
 	Party  string `json:"party"`
 	Tenant string `json:"tenant"`
@@ -45,9 +45,9 @@ type Bid struct {
 	Deadline Instant `json:"deadline,omitempty"`
 }
 
-// Division is the answer to a Question: the GPUs that each party is entitled to, by pool. It is
+// Allocation is the answer to an AllocationRequest: the GPUs that each party is entitled to, by pool. It is
 // computed beside the rounds, and is data in later snapshots.
-type Division struct {
+type Allocation struct {
 	Policy string   `json:"policy"`
 	Digest string   `json:"digest"`       // of the question
 	At     Instant  `json:"at,omitempty"` // when the question was asked; 0 = unknown

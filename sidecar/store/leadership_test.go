@@ -274,7 +274,7 @@ func TestManyWantTheSeat(t *testing.T) {
 	for range 3 {
 		var (
 			mu    sync.Mutex
-			won   []*store.Seat
+			won   []*store.Leadership
 			group sync.WaitGroup
 		)
 		for range 8 {

@@ -19,9 +19,9 @@ type writer struct {
 	next    []cluster.Instant // by pool: when the next lease there ends
 }
 
-// Verdicts gives every live job its verdict, by key, in the room of out. refused says, by case, why jobs were given nothing;
+// Statuses gives the status of every live job, by key, in the room of out. refused says, by case, why jobs were given nothing;
 // nil = nothing is known of that.
-func Verdicts(b *round.Books, refused []round.Refusal, out []cluster.Verdict) []cluster.Verdict {
+func Statuses(b *round.Books, refused []round.Refusal, out []cluster.JobStatus) []cluster.JobStatus {
 	w := writer{Books: b, refused: refused, heirs: b.Beneficiaries(), next: nextEnds(b)}
 	out = slices.Grow(out[:0], len(w.Snapshot.Cases))
 	for i := range w.Snapshot.Cases {
@@ -29,7 +29,7 @@ func Verdicts(b *round.Books, refused []round.Refusal, out []cluster.Verdict) []
 		if r.Done != 0 && r.Done != w.Now {
 			continue
 		}
-		out = append(out, cluster.Verdict{Job: r.Key, Rho: st.Rho})
+		out = append(out, cluster.JobStatus{Job: r.Key, Rho: st.Rho})
 		because := &out[len(out)-1].Reason
 		w.reason(because, i)
 		because.Rho = st.Rho
@@ -69,8 +69,8 @@ func (w *writer) reason(because *cluster.Reason, i int) {
 		return
 	}
 	if cl := w.ClaimOf(w.Records[i].Key); cl != nil && st.Eligible {
-		if because.Code, because.Pool, because.Until = cluster.BecauseClaim, cl.Pool, cl.At; cl.Gathers {
-			because.Code, because.Until = cluster.BecauseGather, 0
+		if because.Code, because.Pool, because.Until = cluster.ReasonClaim, cl.Pool, cl.At; cl.Gathers {
+			because.Code, because.Until = cluster.ReasonGather, 0
 		}
 		return
 	}
@@ -84,12 +84,12 @@ func (w *writer) reason(because *cluster.Reason, i int) {
 	}
 	if !st.Eligible {
 		because.Code, because.Note, because.Until = st.Why, st.Note, st.Until
-		if st.Touch == cluster.Leave {
-			because.Code, because.Note = cluster.BecauseUntouched, w.Snapshot.Cases[i].TouchWhy
+		if st.Control == cluster.Unmanaged {
+			because.Code, because.Note = cluster.ReasonUntouched, w.Snapshot.Cases[i].ControlWhy
 		}
 		return
 	}
-	because.Code, because.Rank = cluster.BecauseBehind, no.Rank
+	because.Code, because.Rank = cluster.ReasonBehind, no.Rank
 	for _, p := range st.Pools {
 		if because.Until == 0 || w.next[p] > 0 && w.next[p] < because.Until {
 			because.Until = w.next[p]
@@ -99,10 +99,10 @@ func (w *writer) reason(because *cluster.Reason, i int) {
 		because.Code, because.Pool, because.Free = p.Code, w.Pools[p.Pool], p.Free
 		because.Behind, because.OtherBehind, because.For = p.Behind, p.OtherBehind, p.For
 		w.queue(because, p.Other)
-		if p.Code == cluster.BecauseFailed {
-			because.Note, because.Until = w.Records[i].Said, lease.MayDisplace(&w.Records[i], w.Settings.Term)
+		if p.Code == cluster.ReasonFailed {
+			because.Note, because.Until = w.Records[i].SlurmSaid, lease.MayDisplace(&w.Records[i], w.Settings.Term)
 			if because.Until <= w.Now {
-				because.Code, because.Note, because.Until = cluster.BecauseIdleOnly, "", 0
+				because.Code, because.Note, because.Until = cluster.ReasonIdleOnly, "", 0
 			}
 		}
 	}
@@ -117,27 +117,27 @@ func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease)
 	}
 	switch {
 	case st.Ordered(cluster.Exempt):
-		because.Code, because.Note = cluster.BecauseExempt, st.Order.Reason
+		because.Code, because.Note = cluster.ReasonExempt, st.Order.Reason
 	case l.State == cluster.Ending && l.Why == round.Recalled:
-		because.Code, because.For = cluster.BecauseRecalled, st.Heir
+		because.Code, because.For = cluster.ReasonRecalled, st.Beneficiary
 	case l.State == cluster.Ending:
-		because.Code, because.For = cluster.BecauseEnding, w.heirs.Of(i)
+		because.Code, because.For = cluster.ReasonEnding, w.heirs.Of(i)
 		w.goes(because, i)
 	case l.State == cluster.Noticed:
-		because.Code, because.For = cluster.BecauseNotice, w.heirs.Of(i)
+		because.Code, because.For = cluster.ReasonNotice, w.heirs.Of(i)
 		w.goes(because, i)
 	case l.State == cluster.Granted && !st.Began:
-		because.Code, because.Note = cluster.BecauseStarting, c.Job.Because
+		because.Code, because.Note = cluster.ReasonStarting, c.Job.PendingReason
 	case l.State == cluster.Granted:
-		because.Code = cluster.BecauseGranted
+		because.Code = cluster.ReasonGranted
 	case st.Began:
-		because.Code = cluster.BecauseRenewed
-	case c.Touch == cluster.Keep:
-		because.Code, because.Note = cluster.BecauseKept, c.TouchWhy
+		because.Code = cluster.ReasonRenewed
+	case c.Control == cluster.NoReclaim:
+		because.Code, because.Note = cluster.ReasonKept, c.ControlWhy
 	case l.Adopted:
-		because.Code = cluster.BecauseAdopted
+		because.Code = cluster.ReasonAdopted
 	default:
-		because.Code = cluster.BecauseHolding
+		because.Code = cluster.ReasonHolding
 	}
 	if t := st.Queue; t >= 0 {
 		if p := w.Pool(l.Pool); p >= 0 {

@@ -30,9 +30,9 @@ func (e *TakenError) Error() string {
 		e.Holder, e.Term, e.Silent.Round(time.Millisecond), e.Left.Round(time.Millisecond))
 }
 
-// Seat is the right to write rounds, for one term of leadership. Signs of life keep it: every
+// Leadership is the right to write rounds, for one term of leadership. Signs of life keep it: every
 // commit is one, Keep another. It is safe for concurrent use.
-type Seat struct {
+type Leadership struct {
 	Term   int64
 	Holder string
 
@@ -57,20 +57,20 @@ var (
 
 // Acquire takes the seat for holder (a display name: host and process). It fails with *TakenError
 // while another daemon holds it and lives.
-func (s *Store) Acquire(ctx context.Context, holder string) (*Seat, error) {
+func (s *Store) Acquire(ctx context.Context, holder string) (*Leadership, error) {
 	return s.acquire(ctx, holder, 0)
 }
 
 // Succeed takes the seat at once after a term whose holder is known to have crashed. It fails
 // with *TakenError if any daemon was seated after that term, even if it no longer is.
-func (s *Store) Succeed(ctx context.Context, holder string, crashed int64) (*Seat, error) {
+func (s *Store) Succeed(ctx context.Context, holder string, crashed int64) (*Leadership, error) {
 	return s.acquire(ctx, holder, crashed)
 }
 
 // acquire takes the seat: after the term crashed only, or with 0 after any term that has ended.
-func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Seat, error) {
+func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Leadership, error) {
 	asked := time.Now()
-	seat := &Seat{Holder: holder, store: s, lost: make(chan struct{})}
+	seat := &Leadership{Holder: holder, store: s, lost: make(chan struct{})}
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// A holder in the middle of a commit locks its row: it lives, do not wait for it.
 		if _, err := tx.Exec(ctx, "set local lock_timeout = '1s'"); err != nil {
@@ -101,8 +101,8 @@ func (s *Store) acquire(ctx context.Context, holder string, crashed int64) (*Sea
 	return seat, nil
 }
 
-// LastSeat is the newest term of leadership.
-type LastSeat struct {
+// LastLeadership is the newest term of leadership.
+type LastLeadership struct {
 	Term     int64
 	Holder   string
 	Renewed  time.Time     `db:"renewed_at"`
@@ -111,9 +111,9 @@ type LastSeat struct {
 	Ended    bool          // resigned, taken over or crashed
 }
 
-// LastSeat gives the last holder, current or not; nil = there was none.
-func (s *Store) LastSeat(ctx context.Context) (*LastSeat, error) {
-	all, err := collect[LastSeat](ctx, s, "reading the last leader", seatLast)
+// LastLeadership gives the last holder, current or not; nil = there was none.
+func (s *Store) LastSeat(ctx context.Context) (*LastLeadership, error) {
+	all, err := collect[LastLeadership](ctx, s, "reading the last leader", seatLast)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (s *Store) taken(ctx context.Context) error {
 
 // Keep gives a sign of life; it does not wait for a running commit. It fails with ErrDeposed when
 // the term is over. After any other error the state is unknown: see Sure.
-func (s *Seat) Keep(ctx context.Context) error {
+func (s *Leadership) Keep(ctx context.Context) error {
 	asked := time.Now()
 	if err := s.learn(asked, s.renew(ctx, s.store.pool)); err != nil {
 		return fmt.Errorf("keeping leadership: %w", err)
@@ -143,7 +143,7 @@ func (s *Seat) Keep(ctx context.Context) error {
 }
 
 // renew dates the sign of life, in a transaction if db is one.
-func (s *Seat) renew(ctx context.Context, db interface {
+func (s *Leadership) renew(ctx context.Context, db interface {
 	Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
 }) error {
 	done, err := db.Exec(ctx, seatRenew, s.Term)
@@ -154,7 +154,7 @@ func (s *Seat) renew(ctx context.Context, db interface {
 }
 
 // Resign gives up the seat, so that another daemon need not wait. A lost seat is no error.
-func (s *Seat) Resign(ctx context.Context) error {
+func (s *Leadership) Resign(ctx context.Context) error {
 	_, err := s.store.pool.Exec(ctx, seatResign, s.Term)
 	s.lose()
 	if err != nil {
@@ -164,11 +164,11 @@ func (s *Seat) Resign(ctx context.Context) error {
 }
 
 // Lost is closed once it is known that the term is over.
-func (s *Seat) Lost() <-chan struct{} { return s.lost }
+func (s *Leadership) Lost() <-chan struct{} { return s.lost }
 
 // Sure gives the moment until which no other daemon can be seated, whatever happens to the
 // database or the network. All actions must end by then.
-func (s *Seat) Sure() time.Time {
+func (s *Leadership) Sure() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sure
@@ -180,7 +180,7 @@ func (s *Seat) Sure() time.Time {
 //
 // The seat's row is locked throughout, so that no other daemon takes over, but changed only at
 // the very end: the keeper's signs of life change it too, and would have to wait.
-func (s *Seat) inTerm(ctx context.Context, work func(pgx.Tx) error) error {
+func (s *Leadership) inTerm(ctx context.Context, work func(pgx.Tx) error) error {
 	var asked time.Time
 	err := pgx.BeginFunc(ctx, s.store.pool, func(tx pgx.Tx) error {
 		switch held, err := tx.Exec(ctx, seatHold, s.Term); {
@@ -199,7 +199,7 @@ func (s *Seat) inTerm(ctx context.Context, work func(pgx.Tx) error) error {
 }
 
 // learn records the result of a sign of life requested at asked, and gives its error.
-func (s *Seat) learn(asked time.Time, err error) error {
+func (s *Leadership) learn(asked time.Time, err error) error {
 	switch {
 	case err == nil:
 		s.heard(asked)
@@ -210,7 +210,7 @@ func (s *Seat) learn(asked time.Time, err error) error {
 }
 
 // heard records a sign of life that the database dated no earlier than asked.
-func (s *Seat) heard(asked time.Time) {
+func (s *Leadership) heard(asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if until := asked.Add(s.store.config.Takeover); until.After(s.sure) {
@@ -218,7 +218,7 @@ func (s *Seat) heard(asked time.Time) {
 	}
 }
 
-func (s *Seat) lose() {
+func (s *Leadership) lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {

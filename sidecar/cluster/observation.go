@@ -8,9 +8,9 @@ type License struct {
 	Reserved int64  `json:"reserved,omitempty"` // by anyone
 }
 
-// Sighting is the cluster as observed at one moment. Its lists are sorted: nodes, partitions,
+// Observation is the cluster as observed at one moment. Its lists are sorted: nodes, partitions,
 // accounts, reservations by name; jobs by ID; attempts by start, then ID.
-type Sighting struct {
+type Observation struct {
 	Now          Instant       `json:"now"`
 	Cluster      string        `json:"cluster,omitempty"`
 	ClusterID    int64         `json:"cluster_id,omitempty"` // 0 = unknown
@@ -34,4 +34,4 @@ type Sighting struct {
 }
 
 // Identity gives the identity of the observed cluster.
-func (s *Sighting) Identity() Identity { return Identity{Name: s.Cluster, ID: s.ClusterID} }
+func (s *Observation) Identity() Identity { return Identity{Name: s.Cluster, ID: s.ClusterID} }

@@ -53,10 +53,10 @@ type Record struct {
 	Terms int     `json:"terms,omitempty"` // leases so far
 	Moved Instant `json:"moved,omitempty"` // when it last changed its GPU model; 0 = never
 	// Failed counts consecutive grants that did not start. The job gets no grant before Avoid.
-	Failed int      `json:"failed,omitempty"`
-	Avoid  Instant  `json:"avoid,omitempty"`
-	Shun   []string `json:"shun,omitempty"` // nodes of the last failed grant
-	Said   string   `json:"said,omitempty"` // Slurm's message about it
+	Failed     int      `json:"failed,omitempty"`
+	AvoidUntil Instant  `json:"avoid,omitempty"`
+	AvoidNodes []string `json:"shun,omitempty"` // nodes of the last failed grant
+	SlurmSaid  string   `json:"said,omitempty"` // Slurm's message about it
 
 	// Lost is the GPU time that our stops destroyed so far. KnownLost and UnknownLost are parts
 	// of it, by Certainty; the rest is bounded. None of it is in Alloc. Without a stop budget,
@@ -183,8 +183,8 @@ type Lent struct {
 	Recalls int  `json:"recalls"`
 }
 
-// Memory is all state that is kept between two rounds. The journal restores it after a crash.
-type Memory struct {
+// State is all state that is kept between two rounds. The journal restores it after a crash.
+type State struct {
 	Round   int64    `json:"round"`
 	NextKey JobKey   `json:"next_key"`
 	Ledger  Ledger   `json:"ledger"`
@@ -195,10 +195,10 @@ type Memory struct {
 	Lost []CellLoss `json:"lost,omitempty"`
 	// Lent is how long VCs' GPUs stay lent, by pool.
 	Lent []Lending `json:"lent,omitempty"`
-	// Parties are the accounts of the parties of a policy, by party, then pool. Division is the
+	// Parties are the accounts of the parties of a policy, by party, then pool. Allocation is the
 	// policy's last answer.
-	Parties  []PartyPool `json:"parties,omitempty"`
-	Division *Division   `json:"division,omitempty"`
+	Parties    []PartyPool `json:"parties,omitempty"`
+	Allocation *Allocation `json:"division,omitempty"`
 	// Profiles is the throughput of each kind of job on each model; Paces is of jobs that report
 	// progress.
 	Profiles []Profile `json:"profiles,omitempty"`

@@ -13,7 +13,7 @@ import (
 // Store holds the seat and the journal.
 type Store interface {
 	// Acquire takes the seat. It fails with ErrTaken while another holds it.
-	Acquire(ctx context.Context) (Seat, error)
+	Acquire(ctx context.Context) (Leadership, error)
 	// Claim assigns the journal to this cluster if it belongs to none yet. It fails with
 	// ErrCluster if it belongs to another one.
 	Claim(ctx context.Context, is cluster.Identity) error
@@ -23,8 +23,8 @@ type Store interface {
 	Prune(ctx context.Context, keepRounds, keep time.Duration) (days int, rows int64, err error)
 }
 
-// Seat is leadership: the right to act, for as long as signs of life are given.
-type Seat interface {
+// Leadership is leadership: the right to act, for as long as signs of life are given.
+type Leadership interface {
 	// Term is the number of this leadership; it grows from holder to holder.
 	Term() int64
 	// Keep gives a sign of life; every commit to the journal is another.
@@ -61,7 +61,7 @@ var errDeposed = errors.New("leadership was lost: another daemon may act now")
 
 // acting gives a context that ends at once when the seat is lost, or when it can no longer be
 // proved that this daemon has it.
-func acting(ctx context.Context, s Seat) (context.Context, context.CancelFunc) {
+func acting(ctx context.Context, s Leadership) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		for {
@@ -84,7 +84,7 @@ func acting(ctx context.Context, s Seat) (context.Context, context.CancelFunc) {
 }
 
 // lost tells whether it is known that another daemon has the seat.
-func lost(s Seat) bool {
+func lost(s Leadership) bool {
 	select {
 	case <-s.Lost():
 		return true
@@ -95,7 +95,7 @@ func lost(s Seat) bool {
 
 // Hold keeps the seat with signs of life until the returned function is called. The context ends
 // at once when the seat is lost, or when it can no longer be proved that this daemon has it.
-func Hold(ctx context.Context, s Seat) (context.Context, func()) {
+func Hold(ctx context.Context, s Leadership) (context.Context, func()) {
 	keep, unkeep := context.WithCancel(context.WithoutCancel(ctx))
 	go keeper(keep, s, keepEvery)
 	act, cancel := acting(ctx, s)
@@ -104,7 +104,7 @@ func Hold(ctx context.Context, s Seat) (context.Context, func()) {
 
 // keeper gives signs of life between rounds, and during long ones, until ctx ends or the seat is
 // lost. One failure does not matter if a later attempt succeeds.
-func keeper(ctx context.Context, s Seat, every time.Duration) {
+func keeper(ctx context.Context, s Leadership, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
