@@ -140,7 +140,7 @@ func (f *findings) database(cfg *config.Config, d *Database, slurm *cluster.Obse
 		f.add(Fail, "connection", failure.Cause(d.Err), "rounds pause while PostgreSQL is away", "check that it runs at "+config.Mask(cfg.Database.URL)+" and lets this user in")
 		return
 	}
-	f.must(d.Version >= 140000, Fail, "version", fmt.Sprintf("PostgreSQL %d", d.Version/10000), "fairlease needs 14 or newer", "upgrade it")
+	f.must(d.Version >= 150000, Fail, "version", fmt.Sprintf("PostgreSQL %d", d.Version/10000), "fairlease needs 15 or newer", "upgrade it")
 	switch {
 	case errors.Is(d.OpenErr, store.ErrSchema):
 		f.add(Fail, "schema", failure.Cause(d.OpenErr), "the daemon does not start", "run fairlease migrate with the newest fairlease")

@@ -83,7 +83,7 @@ func TestDatabase(t *testing.T) {
 	}{
 		{"good", func(*doctor.Database) {}, ""},
 		{"away", func(d *doctor.Database) { *d = doctor.Database{Err: errors.New("refused")} }, "connection fail: refused"},
-		{"old", func(d *doctor.Database) { d.Version = 130004 }, "version fail: PostgreSQL 13"},
+		{"old", func(d *doctor.Database) { d.Version = 140022 }, "version fail: PostgreSQL 14"},
 		{"no schema", func(d *doctor.Database) { d.OpenErr = fmt.Errorf("%w: there is none", store.ErrSchema) }, "schema fail: "},
 		{"no rights", func(d *doctor.Database) { d.Rights = false }, "rights fail: user fairlease may not write the journal"},
 		{"another clock", func(d *doctor.Database) { d.Skew = -3 * time.Second }, "clock warn: this host's clock is within 3s of PostgreSQL's"},
