@@ -8,7 +8,7 @@ import (
 )
 
 // Query gives the text of a query, with the names of the columns that the query's rows have. A column is its name, or
-// "EXPRESSION as NAME". Files leave the names out, so that only the type of the rows names them. What stands for them is:
+// "EXPRESSION as NAME". Files leave the names out, so that only the type of the rows names them. Their placeholders are:
 //
 //	{columns}         all columns, separated by commas
 //	{rows}            in "insert into TABLE {rows}": the columns, and their values from the JSON array $1

@@ -9,7 +9,7 @@ import (
 	"github.com/fairlease/fairlease/sql"
 )
 
-// What files leave out is written out.
+// Query writes the names that files leave out.
 func TestQuery(t *testing.T) {
 	for _, c := range []struct {
 		name, columns, want string

@@ -1,4 +1,4 @@
--- What is partitioned by day.
+-- Tables that are partitioned by day.
 
 -- name: make_days
 select make_days($1, $2);

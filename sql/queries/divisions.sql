@@ -49,7 +49,7 @@ where t.id = e.id
 and t.left_fast_gpus > 0;
 
 -- name: put_trades
--- Of one that is known, what it gains now, and what was undone of it if there is less left.
+-- A known trade gets its present gain, and the part of it that was undone.
 insert into trades as had (
     {columns},
     fast_gpus,

@@ -1,4 +1,4 @@
--- What became of the jobs of a window of time, for `fairlease shadow`.
+-- The outcome of the jobs of a window of time, for `fairlease shadow`.
 
 -- name: past_edges
 -- The rounds that a window begins and ends with, of those whose snapshots are kept: the

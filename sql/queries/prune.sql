@@ -1,4 +1,4 @@
--- What is not partitioned by day. Each takes an age (interval) and deletes a bounded number of older rows ("few"), so that
+-- Tables that are not partitioned by day. Each takes an age (interval) and deletes a bounded number of older rows ("few"), so that
 -- no lock is held long; run until nothing is left to delete.
 
 -- name: prune_leases

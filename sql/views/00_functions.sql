@@ -36,7 +36,7 @@ create or replace function even_in(owed_gpu_ms bigint, repays_gpus numeric, beyo
             then span(round(least(owed_gpu_ms / greatest(repays_gpus, beyond_gpus), 1e15))::bigint)
     end;
 comment on function even_in(bigint, numeric, numeric) is
-    'How long until a tenant is even, from GPU-milliseconds that it is owed (negative = owes), GPUs that it is to be given for that (negative = gives), and GPUs that it holds beyond its own due; null = never at this pace.';
+    'How long until a tenant is even, from GPU-milliseconds that it is owed (negative = owes), GPUs that it gets for that (negative = gives), and GPUs that it holds beyond its own due; null = never at this pace.';
 
 create or replace function millionths(x numeric)
     returns bigint

@@ -12,7 +12,7 @@ comment on view lending_now is 'GPUs that tenants lend to each other, as of the 
 comment on column lending_now.pool is 'GPU model.';
 comment on column lending_now.lender is 'Tenant that is due the GPUs and does not hold them.';
 comment on column lending_now.borrower is 'Tenant that holds them above its entitlement.';
-comment on column lending_now.gpus is 'GPUs; what is borrowed is spread over the lenders in proportion, hence fractions.';
+comment on column lending_now.gpus is 'GPUs; borrowed GPUs are spread over the lenders in proportion, hence fractions.';
 comment on column lending_now.since is 'Start of this number.';
 
 create or replace view lending_per_day as

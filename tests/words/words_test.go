@@ -17,7 +17,7 @@ import (
 
 // unfinished lists the folders, files and patterns whose violations are not reported yet.
 var unfinished = []string{
-	"README.md", "docs", "sql",
+
 	"migrate", // applied migrations do not change
 	"sidecar/engine/*.go",
 	"sidecar/engine/actions", "sidecar/engine/budget", "sidecar/engine/eligible", "sidecar/engine/entitle",
@@ -51,6 +51,9 @@ var rules = []rule{
 	{pattern: regexp.MustCompile(`\b(?:[Hh]e|[Hh]is|[Hh]im|[Hh]imself)\b`), except: regexp.MustCompile(`\bHe et al\b`), advice: `a tenant, user or job is "it" or "they"`},
 }
 
+// heading matches the report of a heading or a table's cell that begins with a question word: these are no sentences.
+var heading = regexp.MustCompile(`" in "[^"]*[^.:]": begin with a noun$`)
+
 func TestPlainEnglish(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -81,6 +84,9 @@ func TestPlainEnglish(t *testing.T) {
 			return err
 		}
 		for _, found := range violations(paragraphs) {
+			if ext := filepath.Ext(relative); (ext == ".md" || ext == ".1") && heading.MatchString(found) {
+				continue
+			}
 			t.Errorf("%s:%s", relative, found)
 		}
 		return nil
