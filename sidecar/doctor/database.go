@@ -46,7 +46,7 @@ func askDatabase(ctx context.Context, cfg *config.Config, now time.Time) (d Data
 	if d.OfErr = err; known {
 		d.Of = &of
 	}
-	d.Seat, d.SeatErr = s.Seated(ctx)
+	d.Seat, d.SeatErr = s.Leader(ctx)
 	if past, err := recent(ctx, s, now); err == nil {
 		d.Past = &past
 	}

@@ -64,7 +64,7 @@ func (b *Back) AfterCrash(ctx context.Context, p *view.Page) error {
 		return not("PostgreSQL cannot say whether another daemon leads: %s", firstLine(err))
 	}
 	defer s.Close()
-	last, err := s.LastSeat(ctx)
+	last, err := s.LastLeadership(ctx)
 	switch {
 	case err != nil:
 		return not("PostgreSQL cannot say whether another daemon leads: %s", firstLine(err))
@@ -189,7 +189,7 @@ func (b *Back) remember(ctx context.Context, anyway bool) error {
 		return nil
 	}
 	defer s.Close()
-	last, err := s.LastSeat(ctx)
+	last, err := s.LastLeadership(ctx)
 	if err == nil && !anyway && last != nil && !last.Ended && Living(last) {
 		return &failure.Error{Code: failure.No, What: fmt.Sprintf("%s leads and gates jobs again in its next round", last.Holder),
 			Next: "stop it (systemctl stop fairlease), or set mode: observe and reload it; then release; or use --force"}

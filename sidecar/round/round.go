@@ -115,7 +115,7 @@ func whoSits(ctx context.Context, cfg *config.Config, p *view.Page, taken error)
 		return taken
 	}
 	defer s.Close()
-	seat, err := s.Seated(ctx)
+	seat, err := s.Leader(ctx)
 	if err != nil || seat == nil {
 		return taken
 	}

@@ -112,7 +112,7 @@ type LastLeadership struct {
 }
 
 // LastLeadership gives the last holder, current or not; nil = there was none.
-func (s *Store) LastSeat(ctx context.Context) (*LastLeadership, error) {
+func (s *Store) LastLeadership(ctx context.Context) (*LastLeadership, error) {
 	all, err := collect[LastLeadership](ctx, s, "reading the last leader", seatLast)
 	if err != nil || len(all) == 0 {
 		return nil, err
@@ -122,7 +122,7 @@ func (s *Store) LastSeat(ctx context.Context) (*LastLeadership, error) {
 
 // taken names the holder of the seat.
 func (s *Store) taken(ctx context.Context) error {
-	now, err := s.Seated(ctx)
+	now, err := s.Leader(ctx)
 	if err != nil {
 		return err
 	}

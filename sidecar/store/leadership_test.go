@@ -78,7 +78,7 @@ func TestOnlyOneIsSeated(t *testing.T) {
 	if second.Term <= first.Term {
 		t.Errorf("term %d follows term %d", second.Term, first.Term)
 	}
-	now, err := one.Seated(t.Context())
+	now, err := one.Leader(t.Context())
 	if err != nil || now.Holder != "two" || now.Term != second.Term {
 		t.Errorf("seated is %+v (%v)", now, err)
 	}
@@ -159,7 +159,7 @@ func TestSignsOfLife(t *testing.T) {
 			return j.Commit(t.Context(), snap, plan)
 		},
 	} {
-		before, err := s.Seated(t.Context())
+		before, err := s.Leader(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestSignsOfLife(t *testing.T) {
 		if err := sign(); err != nil {
 			t.Fatal(err)
 		}
-		after, err := s.Seated(t.Context())
+		after, err := s.Leader(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

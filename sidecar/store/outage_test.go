@@ -53,7 +53,7 @@ func TestPostgresGoneForAWhile(t *testing.T) {
 		outcomes := make([]cluster.Outcome, len(plan.Actions))
 		next, nextPlan := story.Next()
 		_, overrides := j.Overrides(t.Context(), plan.At)
-		_, open := s.Seated(t.Context())
+		_, open := s.Leader(t.Context())
 		for what, err := range map[string]error{
 			"commit": j.Commit(t.Context(), next, nextPlan), "settle": j.Settle(t.Context(), plan, outcomes),
 			"keep": seat.Keep(t.Context()), "overrides": overrides, "seated": open,

@@ -221,7 +221,7 @@ type Leader struct {
 }
 
 // Leader gives the holder of the seat; nil = none.
-func (s *Store) Seated(ctx context.Context) (*Leader, error) {
+func (s *Store) Leader(ctx context.Context) (*Leader, error) {
 	all, err := collect[Leader](ctx, s, "reading the leader", seatNow)
 	if err != nil || len(all) == 0 {
 		return nil, err

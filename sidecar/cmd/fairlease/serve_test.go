@@ -69,7 +69,7 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if seat, err := s.Seated(t.Context()); err != nil || seat == nil || !strings.HasSuffix(seat.Holder, fmt.Sprintf(":%d", os.Getpid())) {
+	if seat, err := s.Leader(t.Context()); err != nil || seat == nil || !strings.HasSuffix(seat.Holder, fmt.Sprintf(":%d", os.Getpid())) {
 		t.Errorf("the seat is %+v (%v)", seat, err)
 	}
 	r := run(t, time.Time{}, []string{"FAIRLEASE_DATABASE_URL=" + dsn}, "-c", file, "round")
@@ -92,7 +92,7 @@ func TestServe(t *testing.T) {
 	if code := <-ended; code != failure.OK {
 		t.Errorf("exit code %d", code)
 	}
-	if seat, err := s.Seated(t.Context()); err != nil || seat != nil {
+	if seat, err := s.Leader(t.Context()); err != nil || seat != nil {
 		t.Errorf("the seat was not given up: %+v (%v)", seat, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "gpu")); err == nil {
@@ -173,7 +173,7 @@ func TestReleaseAfterCrash(t *testing.T) {
 			if r.code != c.code || !strings.Contains(r.out, c.want) {
 				t.Errorf("exit code %d, want %d and %q\n%s%s", r.code, c.code, c.want, r.out, r.err)
 			}
-			last, err := s.LastSeat(t.Context())
+			last, err := s.LastLeadership(t.Context())
 			if err != nil || c.code == failure.Absent && (last.Holder != alive || !last.Ended) {
 				t.Errorf("a release that works has the seat meanwhile; the last one in it was %+v (%v)", last, err)
 			}

@@ -53,7 +53,7 @@ The exit code is 1 when no daemon gives signs of life.`,
 // readStatus reads the state of all tenants or, for a user who may not read whole rounds, of its
 // own tenants.
 func readStatus(ctx context.Context, s *store.Store) (*view.Status, error) {
-	seat, err := s.Seated(ctx)
+	seat, err := s.Leader(ctx)
 	if err != nil {
 		return nil, err
 	}

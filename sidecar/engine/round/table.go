@@ -2,11 +2,13 @@ package round
 
 import "slices"
 
-// TenantIndex, QueueIndex and PartyIndex are places in Facts.Tenants, Books.Queues and Books.Parties; -1 = none.
 type (
+	// TenantIndex is a place in Facts.Tenants; -1 = none.
 	TenantIndex int
-	QueueIndex  int
-	PartyIndex  int
+	// QueueIndex is a place in Books.Queues; -1 = none.
+	QueueIndex int
+	// PartyIndex is a place in Books.Parties; -1 = none.
+	PartyIndex int
 )
 
 // Table is a value for each row (a tenant, queue or party) and pool. Its cells are row by row, as in cluster.Ledger.
