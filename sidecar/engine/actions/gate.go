@@ -124,8 +124,8 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 	return out
 }
 
-// opened reports an event for a job that asked for our licence in the last round, does not ask for it now,
-// and got no lease. It returns whether the job waits and asks for it now.
+// opened reports an event for a job without a lease that asked for our licence in the last round and no
+// longer does. It returns whether the job waits and asks for it now.
 func (w *writer) opened(i int) bool {
 	c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
 	l := w.Leases[i]

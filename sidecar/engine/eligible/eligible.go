@@ -83,7 +83,7 @@ func (f *Nodes) roomByTenant() [][]ltgf.Claimant {
 	return lists
 }
 
-// judgeRunning sets the pool of a running job: the first one of which it holds GPUs.
+// judgeRunning sets the pool of a running job: that of the first GPUs that it holds.
 func (f *Nodes) judgeRunning(i int) {
 	holds := f.Snapshot.Cases[i].Job.Holds
 	for k := range holds {

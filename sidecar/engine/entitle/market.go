@@ -125,7 +125,7 @@ func (x *shares) demand(k round.PartyIndex) int {
 	return gpus
 }
 
-// debts returns, by party and pool, the GPUs of which a party may owe a term.
+// debts returns, by party and pool, the limit of a party's deficit, in GPUs for one term.
 func (x *shares) debts(due byParty) []int {
 	gangs := round.NewTable[round.PartyIndex, int](len(x.Parties), len(x.Pools))
 	for k := range gangs.Rows() {
@@ -137,9 +137,9 @@ func (x *shares) debts(due byParty) []int {
 	return owe(gangs.Cells, due.Cells)
 }
 
-// owe returns, by row, the GPUs of which a tenant or party may owe a term: its largest gang plus twice its
-// entitlement. The threshold allows a lead or lag of one term. A lower limit would forgive the excess round
-// after round.
+// owe returns, by row, the limit of a tenant's or party's deficit, in GPUs for one term: its largest gang
+// plus twice its entitlement. It changes gangs. The threshold allows a lead or lag of one term. A lower limit
+// would forgive the excess round after round.
 func owe(gangs []int, due []cluster.MicroGPU) []int {
 	for at := range gangs {
 		gangs[at] += 2 * int((due[at]+cluster.WholeGPU-1)/cluster.WholeGPU)

@@ -13,7 +13,7 @@ import (
 type Ask struct {
 	Shape, Pool int
 	Now, End    cluster.Instant
-	Displace    int  // whose leases: ofNobody, ofAnybody, or ofOwner + the tenant
+	Displace    int  // owner of the leases: ofNobody, ofAnybody, or ofOwner + the tenant
 	Spares      int  // 1 + the tenant whose gangs of at least this size stay; 0 = none
 	Stops       bool // its lease can be ended again
 	Max         int

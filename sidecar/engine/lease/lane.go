@@ -44,8 +44,8 @@ func (c *chooser) bind(k *Candidate, pool int) {
 	}
 }
 
-// beyondFor is the time over which a tenant, or a job within its tenant, must be owed GPUs beyond its share
-// before the job may bind them.
+// beyondFor is the span for which the excess over a share is measured. The tenant, or the job within its
+// tenant, must be owed that much before the job may bind the excess.
 const beyondFor = cluster.Day
 
 // mayBind reports whether a candidate may bind GPUs. It may within its tenant's share, less the lane. Beyond

@@ -1,6 +1,6 @@
 // Package market leases GPUs of heterogeneous models that a policy allocates between parties. It decides the
-// turns within a tenant, the jobs that move to another model, and the trial runs on models that have not been
-// measured yet.
+// turns within a tenant, moves of jobs to another model, and trial runs on models that have not been measured
+// yet.
 package market
 
 import (

@@ -50,9 +50,9 @@ func (m *Market) settling(i int) bool {
 	return moved > 0 && m.Now.Sub(moved) < settling*m.moveCost()
 }
 
-// gain returns a job's gain from a move in the coming term, or in its remaining time if that is shorter, as
-// time at its present speed. It is (s'/s - 1) · time - cost, with the lowest sure speed s' there and the
-// highest sure speed s here.
+// gain returns a job's gain from a move in the coming term, as time at its present speed. If less than a term
+// of work remains, that counts instead. The gain is (s'/s - 1) · time - cost, with the lowest sure speed s'
+// there and the highest sure speed s here.
 func (m *Market) gain(i, from, to int) cluster.Span {
 	speeds := m.speeds.Speedups(i)
 	here, there := speeds[from].High, speeds[to].Low

@@ -201,8 +201,8 @@ func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 // first.
 const claimsARound = 32
 
-// claimFor claims GPUs for gangs that are due but fit nowhere. It takes the nodes that would fit, in the pool
-// where the gang is due, if every lease that can end had ended, and disturbs as few leases as possible.
+// claimFor claims GPUs for gangs that are due but fit nowhere. It looks for nodes in the pool where the gang
+// is due, as if every lease that can end had ended. It disturbs as few leases as possible.
 func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 	due = due[:min(len(due), claimsARound)]
 	if !slices.ContainsFunc(due, func(d lease.Due) bool { return !x.IsClaimed(in.Candidates[d.Candidate].Key) }) {

@@ -104,9 +104,9 @@ func (x *contest) without(board *place.Board, others []cluster.Claim) {
 	}
 }
 
-// soonest returns the nodes of a likely board that are likely to be free soonest for a gang, if every lease
-// of ours there ended by itself. It returns none if that is likely to take longer than GPUs may idle for the
-// gang.
+// soonest returns nodes of a likely board for a gang: those that will probably be free soonest, if every
+// lease of ours there ended by itself. It returns none if that is likely to take longer than GPUs may idle
+// for the gang.
 func (x *contest) soonest(board *place.Board, k *lease.Candidate, pool int) ([]cluster.Holding, bool) {
 	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Max: -1})
 	takes := cluster.Span(0)

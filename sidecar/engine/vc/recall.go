@@ -10,7 +10,7 @@ import (
 
 // HiveD recalls lent GPUs as soon as their owner wants them (§3.3). A recall therefore cannot wait until the
 // job's stop budget allows a stop. So a job whose budget is gone runs by right, on cells of its tenant's own
-// VC, and ends no lease that may not be stopped. It can borrow GPUs only if its time limit ends before a
+// VC. It ends no lease there that may not be stopped. It can borrow GPUs only if its time limit ends before a
 // recall is likely.
 //
 // Recalls thus stop a job that never saves beyond its budget at most twice. The first such stop uses up the
