@@ -9,9 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// A waiting array is one record in Slurm: one gate stands for all its tasks. None
-// of them, nor one that is seen only later, may take our gate for its user's own
-// begin time: it would wait for ever.
+// A waiting array is one record in Slurm, and one gate serves all its tasks. No task, even one first seen
+// later, may mistake our gate for its user's own begin time. It would wait for ever.
 func TestTasksOfAnArrayDoNotTakeOurGateForTheUsers(t *testing.T) {
 	rules := loop.Rules{Mode: loop.Act, Partitions: []string{"gpu"}, TenantLevel: 1}
 	seen := cluster.Observation{Now: simtest.Start, Nodes: simtest.Nodes("n", "v100", 1, 1),

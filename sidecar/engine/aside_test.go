@@ -11,7 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// A job that is set aside is charged to its tenant and left alone; that it is, and that it no longer is, is told once.
+// A job that is set aside is charged to its tenant and left alone. Its beginning and end as such are each
+// reported once.
 func TestAJobThatIsSetAside(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{8}, "a", "b")
 	id := w.submit("a", 8, forever, nil)
@@ -58,7 +59,7 @@ func asides(r loop.Report) (out []string) {
 	return out
 }
 
-// A decider that broke down over a snapshot decides the next one as a new one does.
+// After a panic over one snapshot, a decider decides the next one as a new decider does.
 func TestADeciderForgetsWhatItBrokeDownOver(t *testing.T) {
 	s := simtest.Crowd(200, 6)
 	want := asJSON(t, new(engine.Decider).Decide(s))
@@ -79,7 +80,8 @@ func TestADeciderForgetsWhatItBrokeDownOver(t *testing.T) {
 	}
 }
 
-// Mistakes in a comment are an event of bounded length. A comment that is too long to be read whole is an event, too.
+// Mistakes in a comment are an event of bounded length. A comment that is too long to be read completely is
+// an event, too.
 func TestACommentThatIsWrongAllOver(t *testing.T) {
 	wrong := "steps=" + strings.Repeat("x", 400) + ",kind=/,kind=/"
 	for _, preset := range []string{"", "oef:coop"} {

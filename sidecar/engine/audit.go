@@ -8,15 +8,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/profile"
 )
 
-// Audit tells how fair it is what the policy answers at a snapshot: by what GPUs are worth to
-// tenants, which is what they are worth to their jobs on average. It divides many times over and
-// may take long. False = nothing is divided there.
+// Audit measures how fair the policy's allocation for a snapshot is. A GPU's value to a tenant is the average
+// over its jobs. Audit computes many allocations and may take long. False = no policy allocates GPUs there.
 func Audit(s cluster.Snapshot) (cluster.Audit, bool) {
 	known := s.Allocation
 	if s.Settings.Divide == "" {
 		return cluster.Audit{}, false
 	}
-	s.Allocation = nil // so that the question is asked, though it may be answered already
+	s.Allocation = nil // forces a request, even if it has been answered already
 	x := new(Decider).open(&s)
 	q := x.question
 	if len(q.Bids) == 0 {
@@ -28,15 +27,15 @@ func Audit(s cluster.Snapshot) (cluster.Audit, bool) {
 	return answer.Audit(q, preset.PolicyOf(q.Policy), s.Now, x.speeds.Book.Misreports()), true
 }
 
-// Stake is whom a policy divides GPUs between that a job is of, and what GPUs are worth to it.
+// Stake is the party of a job under a policy, and the value of GPUs to the job.
 type Stake struct {
 	Party    string
 	Kind     cluster.Kind
 	Speedups []profile.Speedup // by pool
-	Trials   []cluster.JobKey  // by pool: the job of the party that is to show how fast its kind is there; 0 = none
+	Trials   []cluster.JobKey  // by pool: the job of the party that runs a trial there; 0 = none
 }
 
-// StakeOf gives a job's; false = it has none, or nothing is divided.
+// StakeOf returns a job's stake; false = it has none, or no policy applies.
 func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 	if s.Settings.Divide == "" {
 		return Stake{}, false
@@ -58,10 +57,10 @@ func StakeOf(s cluster.Snapshot, job cluster.JobKey) (Stake, bool) {
 	return Stake{h.Parties[st.Party].Name, x.speeds.Kinds[i], x.speeds.Speedups(i), trials}, true
 }
 
-// Divide answers a question; see preset.Divide.
+// Divide answers an allocation request; see preset.Divide.
 func Divide(q cluster.AllocationRequest) cluster.Allocation { return preset.Divide(q) }
 
-// StopOf gives when a job may be stopped, as of a round; see budget.Report.
+// StopOf returns when a job may be stopped, as of a round; see budget.Report.
 func StopOf(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluster.StopReport, bool) {
 	return budget.Report(s, plan, key)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
-// bourse is a snapshot of four k80 and four v100 with tenants of so many waiting jobs of one GPU each,
-// to whom a v100 is worth so many k80.
+// bourse returns a snapshot of four k80 and four v100. Each tenant has the given number of waiting one-GPU
+// jobs, and its speedup on v100 over k80 is given.
 func bourse(divide string, jobs int, speedups ...float64) cluster.Snapshot {
 	s := boundary(4, 4)
 	s.Settings.Divide, s.Settings.DivideJobs = divide, preset.OfJobs(divide)
@@ -53,7 +53,7 @@ func TestAnAudit(t *testing.T) {
 			if x.More == nil || x.Less == nil {
 				t.Fatalf("%s: no gain of %s", by, x.Tenant)
 			}
-			// What each policy promises (OEF Table 1).
+			// Each policy keeps its promises (OEF Table 1).
 			switch by {
 			case "gandiva-fair", "gavel:las", "oef:coop":
 				if x.Incentive < 1-1e-5 {
@@ -83,9 +83,9 @@ func asJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// By weight alone GPUs are divided alike that are not alike to tenants: nobody is envious, and a lot is
-// left on the table. With 2 of each they have 2 + 2·1.2 and 2 + 2·6, 18.4 together; t00 can have its 4.4
-// of 4 k80 and a third of a v100, and t01 22 of the rest.
+// Division by weight alone treats different GPUs alike: no tenant envies another, but efficiency is lost.
+// With 2 of each model they have 2 + 2·1.2 and 2 + 2·6, 18.4 together. t00 can have its 4.4 from 4 k80 and a
+// third of a v100, and t01 22 from the rest.
 func TestAnAuditOfNoTrade(t *testing.T) {
 	a, ok := engine.Audit(bourse("gandiva-fair:no-trade", 6, 1.2, 6))
 	if !ok {
@@ -106,7 +106,7 @@ func TestAnAuditOfNoTrade(t *testing.T) {
 	}
 }
 
-// Many tenants have their misreports worked out in turn, and only the greatest envy told.
+// With many tenants, misreports are computed in turn, and only the greatest envy is reported.
 func TestAnAuditOfMany(t *testing.T) {
 	s := bourse("gandiva-fair", 1, slices.Repeat([]float64{1.5, 4}, 40)...)
 	seen := map[string]bool{}

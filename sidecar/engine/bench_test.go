@@ -27,8 +27,9 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// The same snapshots where a policy has divided the pools: between jobs, and between tenants' kinds. With reports
-// jobs are of 20 kinds of each tenant, which were seen on two models of four, and those that run report.
+// The snapshots are the same, but a policy has allocated the pools between jobs or between tenants' job
+// types. With reports, each tenant has jobs of 20 types that were measured on two models of four, and running
+// jobs report.
 func BenchmarkDecideDivided(b *testing.B) {
 	for _, by := range []string{"gavel:las", "gandiva-fair"} {
 		for _, n := range []int{1000, 10000, 50000} {
@@ -62,7 +63,7 @@ func BenchmarkDecideDivided(b *testing.B) {
 	}
 }
 
-// report makes the jobs of a snapshot of kinds, of which something has been observed, and has those that run report.
+// report gives the jobs of a snapshot types with some observations, and adds reports of running jobs.
 func report(s *cluster.Snapshot) {
 	for i := range s.Cases {
 		c := &s.Cases[i]
@@ -85,7 +86,8 @@ func report(s *cluster.Snapshot) {
 	}
 }
 
-// A user's 2,000 jobs, each of a kind of its own with rates on 60 models, beside the same jobs that say nothing.
+// One user has 2,000 jobs, each with a type of its own and rates on 60 models. They are compared with the
+// same jobs without hints.
 func BenchmarkDecideTalkative(b *testing.B) {
 	for _, n := range []int{500, 2000} {
 		for _, silent := range []bool{false, true} {
@@ -108,8 +110,8 @@ func BenchmarkDecideTalkative(b *testing.B) {
 	}
 }
 
-// The same snapshots with a stop budget, with as many habits as are kept, to which every job's type belongs, and with reports
-// of a sixth of the jobs that run, a tenth of these just after a save.
+// The snapshots have a stop budget and the maximum number of habits, which match every job's type. A sixth of
+// the running jobs report, a tenth of these just after a save.
 func BenchmarkDecideHabits(b *testing.B) {
 	for _, learnt := range []bool{false, true} {
 		b.Run(fmt.Sprintf("50000/learnt=%v", learnt), func(b *testing.B) {
@@ -131,7 +133,7 @@ func BenchmarkDecideHabits(b *testing.B) {
 	}
 }
 
-// teach gives a snapshot habits and reports.
+// teach adds habits and reports to a snapshot.
 func teach(s *cluster.Snapshot) {
 	seen := map[cluster.JobType]bool{}
 	for i := range s.Cases {
@@ -154,7 +156,7 @@ func teach(s *cluster.Snapshot) {
 	slices.SortFunc(s.Habits, func(x, y cluster.Habit) int { return x.Type.Compare(y.Type) })
 }
 
-// The same snapshot where every job excludes 1,000 of the nodes by a list of its own.
+// Every job of the same snapshot excludes 1,000 of the nodes by a list of its own.
 func BenchmarkDecideExcludes(b *testing.B) {
 	for _, n := range []int{0, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -173,7 +175,7 @@ func BenchmarkDecideExcludes(b *testing.B) {
 	}
 }
 
-// excluding has every job exclude so many nodes, from another one on.
+// excluding makes every job exclude so many nodes, each from a different one on.
 func excluding(s *cluster.Snapshot, nodes int) {
 	for i := range s.Cases {
 		if j := &s.Cases[i].Job; nodes > 0 {

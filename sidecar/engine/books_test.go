@@ -23,8 +23,8 @@ func (harsh) Choose(f *field.Field) field.Choice {
 	return field.Choice{}
 }
 
-// The books are the same under every chooser: the ledger, and what every job received and
-// was due.
+// The books are the same under every chooser: the ledger, and the GPU time that every job received and was
+// due.
 func TestTheBooksAreTheSameWhoeverChooses(t *testing.T) {
 	s := simtest.Crowd(600, 12)
 	own := engine.Decide(s)

@@ -11,8 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// alike makes a world decide by a decider, and checks that its plans are those of a fresh
-// one, byte for byte, and that it leaves alone what it is given.
+// alike makes a world use a decider. It checks that the plans equal those of a fresh decider, byte for byte,
+// and that the decider does not change its input.
 func (c *chaos) alike(d *engine.Decider) {
 	c.world.Loop.Brief, c.world.Lend = d.Brief, true
 	c.world.Loop.Decide = func(s cluster.Snapshot) cluster.Plan {
@@ -28,7 +28,7 @@ func (c *chaos) alike(d *engine.Decider) {
 	}
 }
 
-// disturb makes happen what a decider could miss.
+// disturb causes a change that a decider could miss.
 func (c *chaos) disturb() {
 	w := c.world
 	node := rapid.SampledFrom(c.nodes).Draw(c.T, "where").Name
@@ -40,7 +40,7 @@ func (c *chaos) disturb() {
 		w.Settings.Term = rapid.SampledFrom([]cluster.Span{10, 20}).Draw(c.T, "term") * cluster.Minute
 	case 2:
 		w.Rules.Weights = map[string]int64{"x": 1, "y": int64(rapid.IntRange(0, 3).Draw(c.T, "weight"))}
-	case 3, 4: // claims keep off jobs whose time limit is too long
+	case 3, 4: // claims keep off jobs with long time limits
 		gpus := rapid.SampledFrom([]int{1, 2, 8}).Draw(c.T, "gpus")
 		c.ids = append(c.ids, w.Virtual.Submit(sim.Work{User: "u", Account: "x", Partition: "gpu", Request: simtest.Gang(gpus), Runs: cluster.Hour,
 			Limit: rapid.SampledFrom([]cluster.Span{cluster.Minute, 5 * cluster.Minute, cluster.Hour}).Draw(c.T, "limit")}))
@@ -63,7 +63,7 @@ func TestADeciderDecidesAsAFreshOneDoes(t *testing.T) {
 	}
 }
 
-// What a decider keeps of one cluster has no bearing on another.
+// A decider's data of one cluster does not affect another cluster.
 func TestADeciderServesTwoClusters(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := &engine.Decider{}
@@ -81,8 +81,7 @@ func TestADeciderServesTwoClusters(t *testing.T) {
 	})
 }
 
-// Plans are kept by those who write them down: a decider that is not brief does not touch
-// them again.
+// Plans belong to the caller: a decider that is not brief does not change them later.
 func TestPlansAreTheCallers(t *testing.T) {
 	var d engine.Decider
 	s := simtest.Crowd(200, 9)

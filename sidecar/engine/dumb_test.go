@@ -14,43 +14,44 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// dumb chooses who holds a lease in the next term by the rules as they are written
-// down, searching everything anew at every step: what Decide is held against.
+// dumb chooses leases by the written rules and searches everything anew at every step. Decide must give the
+// same result.
 //
-//	The tenant furthest behind is served first; its running jobs count as threshold
-//	further behind, and a tie goes to them. Its jobs go by rho, running ones counted
-//	as if they had received threshold less. A running job is renewed unless somebody
-//	took its GPUs. A waiting job takes the tightest idle GPUs; else it displaces those
-//	that stand last in the line, its own ones only unless its tenant is ahead of all
-//	others by itself; it spares those of a tenant that was more than a term behind,
-//	unless they are smaller than what they go for. What does not fit is tried again when its tenant's running jobs
-//	are decided, and then passed over. Each lease is charged before the next.
+// The tenant furthest behind is served first. Its running jobs count as further behind by threshold, and a
+// tie goes to them. Its jobs are ordered by rho, and running ones count as if they had received less by
+// threshold. A running job is renewed unless another job took its GPUs.
+//
+// A waiting job takes the tightest idle GPUs. Otherwise it displaces the jobs that are last in line. These
+// must be its own tenant's, unless its waiting jobs alone come before all other tenants. It spares jobs of a
+// tenant that was more than a term behind, unless they are smaller than the job. A job that does not fit is
+// tried again when its tenant's running jobs are decided, and is then passed over. Each lease is charged
+// before the next.
 type dumb struct {
 	now       cluster.Instant
 	threshold cluster.Span
 	idle      []int // by node
 	jobs      []dumbJob
 	behind    map[string]cluster.Span
-	late      map[string]bool // more than a term behind, to begin with
+	late      map[string]bool // more than a term behind at the start
 	quota     map[string]cluster.MicroGPU
-	place     map[cluster.JobKey]string // of those that were selected
+	place     map[cluster.JobKey]string // of selected jobs
 }
 
 type dumbJob struct {
 	key                    cluster.JobKey
 	tenant                 string
-	gpus, node             int // node of a running one
+	gpus, node             int // node of a running job
 	runs, out, done, again bool
 	rho                    cluster.Rho
 	first                  cluster.Instant
-	line                   cluster.Span // what its tenant would be behind at its turn
+	line                   cluster.Span // how far its tenant would be behind at its turn
 }
 
 func (d *dumb) cost(j *dumbJob) cluster.Span {
 	return cluster.Span(cluster.MulDiv(int64(cluster.Times(j.gpus, term)), int64(cluster.WholeGPU), int64(d.quota[j.tenant])))
 }
 
-// queue gives a tenant's jobs that are not decided, in their order.
+// queue returns a tenant's undecided jobs, in order.
 func (d *dumb) queue(tenant string) []*dumbJob {
 	var q []*dumbJob
 	running := false
@@ -63,7 +64,7 @@ func (d *dumb) queue(tenant string) []*dumbJob {
 	slices.SortStableFunc(q, func(a, b *dumbJob) int {
 		return cmp.Or(cmp.Compare(a.rho, b.rho), -cmp.Compare(btoi(a.runs), btoi(b.runs)), cmp.Compare(a.first, b.first), cmp.Compare(a.key, b.key))
 	})
-	if running { // those that were put off stand back until it has none
+	if running { // deferred jobs stand back until it has none
 		return slices.DeleteFunc(q, func(j *dumbJob) bool { return j.again })
 	}
 	slices.SortStableFunc(q, func(a, b *dumbJob) int { return -cmp.Compare(btoi(a.again), btoi(b.again)) })
@@ -81,7 +82,7 @@ func (d *dumb) holds(tenant string) bool {
 	return slices.ContainsFunc(d.jobs, func(j dumbJob) bool { return j.tenant == tenant && j.runs && !j.done })
 }
 
-// key is by what tenants are compared.
+// key is the measure by which tenants are compared.
 func (d *dumb) key(tenant string) cluster.Span {
 	if d.holds(tenant) {
 		return d.behind[tenant] + d.threshold
@@ -89,7 +90,7 @@ func (d *dumb) key(tenant string) cluster.Span {
 	return d.behind[tenant]
 }
 
-// turn gives the tenant whose turn it is, "" = none is left.
+// turn returns the tenant that is served next; "" = none is left.
 func (d *dumb) turn() string {
 	best := ""
 	for _, tenant := range []string{"a", "b", "c"} {
@@ -104,7 +105,7 @@ func (d *dumb) turn() string {
 }
 
 func (d *dumb) choose() {
-	for _, tenant := range []string{"a", "b", "c"} { // the line, if all fitted
+	for _, tenant := range []string{"a", "b", "c"} { // the line if all jobs fitted
 		sum := d.behind[tenant]
 		d.late[tenant] = sum > term
 		running := d.queue(tenant)
@@ -152,7 +153,7 @@ func (d *dumb) start(j *dumbJob) bool {
 	return true
 }
 
-// last gives the running jobs that j may displace, those that stand last first.
+// last returns the running jobs that j may displace, last in line first.
 func (d *dumb) last(j *dumbJob) []*dumbJob {
 	leads := true
 	for _, other := range []string{"a", "b", "c"} {
@@ -174,8 +175,8 @@ func (d *dumb) last(j *dumbJob) []*dumbJob {
 	return out
 }
 
-// displace makes room on the node where those that go stand last, then where least
-// is freed, then where least is left over, then the fullest, then by name.
+// displace makes room on one node. It prefers the node whose displaced jobs are last in line. Ties are
+// decided by the fewest freed GPUs, the fewest left over, the fullest node, and the name.
 func (d *dumb) displace(j *dumbJob) int {
 	last := d.last(j)
 	best, bestScore := -1, []int(nil)
@@ -196,7 +197,7 @@ func (d *dumb) displace(j *dumbJob) int {
 		if free < j.gpus {
 			continue
 		}
-		for i := len(here) - 1; i >= 0; i-- { // who need not go after all, foremost first
+		for i := len(here) - 1; i >= 0; i-- { // spares jobs that need not go after all, foremost first
 			if free-here[i].gpus >= j.gpus {
 				free -= here[i].gpus
 				here = slices.Delete(here, i, i+1)
@@ -215,8 +216,8 @@ func (d *dumb) displace(j *dumbJob) int {
 	return best
 }
 
-// contest draws a boundary on a small cluster: up to three tenants and six jobs, of
-// which some run; it gives the snapshot and the same for dumb.
+// contest draws a boundary on a small cluster with up to three tenants and six jobs, and some of the jobs
+// run. It returns the snapshot and the same input for dumb.
 func contest(t *rapid.T) (cluster.Snapshot, *dumb) {
 	var gpus []int
 	for range rapid.IntRange(1, 3).Draw(t, "nodes") {
@@ -270,7 +271,7 @@ func draw(t *rapid.T, s *cluster.Snapshot, d *dumb, key cluster.JobKey, tenant s
 	}
 	j.rho, j.first = cluster.RhoOf(alloc, c.Record.Due), c.Record.First
 	s.Cases = append(s.Cases, c)
-	if slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool { return n.GPUs[0].Count >= j.gpus }) { // else no candidate at all
+	if slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool { return n.GPUs[0].Count >= j.gpus }) { // else it is not a candidate
 		d.jobs = append(d.jobs, j)
 	}
 	if j.runs {

@@ -1,20 +1,20 @@
-// Package engine decides. Decide is given everything that it may know and returns
-// everything that it wants; it has no clock, no I/O, no log and no goroutine, and
-// equal snapshots give equal plans, byte for byte.
+// Package engine decides. Decide receives all its inputs as a snapshot and returns all its outputs as a plan.
+// It has no clock, no I/O, no log and no goroutine, and equal snapshots give equal plans, byte for byte.
 //
-// A round is a pipeline of steps. Each is a package, and hands on what it found out in the books (package round):
+// A round is a pipeline of steps. Each step is a package, and records its results in the books (package
+// round):
 //
-//	account   ltgf      who received and was due how much since the last look
-//	          lease     which leases are in force
-//	see       eligible  which jobs could be granted a lease now, and where
-//	learn     speeds    how fast each kind of job runs on each GPU model
-//	          budget    how each job saves, and what its stops may cost
-//	divide    entitle   who is due how many GPUs of each model
-//	choose    share, vc who holds a lease next, and where (field.Chooser)
-//	plan      actions   what has to be done
-//	          why       why every job runs or waits
+//	account   ltgf      GPU time received and due since the last round
+//	          lease     leases in force
+//	see       eligible  jobs that could be granted a lease now, and where
+//	learn     speeds    speed of each job type on each GPU model
+//	          budget    how each job saves, and the budget for its stops
+//	divide    entitle   entitlements of tenants and parties by GPU model
+//	choose    share, vc jobs that hold a lease next, and where (field.Chooser)
+//	plan      actions   actions on the cluster
+//	          why       reasons why every job runs or waits
 //
-// Beside the rounds, answer works out what a policy makes of unlike GPU models.
+// Outside the rounds, package answer computes the allocation of a policy for heterogeneous GPUs.
 package engine
 
 import (
@@ -35,16 +35,15 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/vc"
 )
 
-// Decide makes the plan for one round. It never fails: bad input is refused when
-// the snapshot is built.
+// Decide makes the plan for one round. It never fails, because bad input is rejected when the snapshot is
+// built.
 func Decide(s cluster.Snapshot) cluster.Plan { return new(Decider).Decide(s) }
 
-// Decider decides round after round as Decide does, and makes the same plans: what it keeps
-// between them is room, and what it found out about nodes that have not changed since. It is not
-// safe for use by several goroutines.
+// Decider decides round after round and makes the same plans as Decide. Between rounds it keeps memory for
+// reuse, and results about unchanged nodes. It is not safe for concurrent use.
 type Decider struct {
-	// Brief tells that the lists of a plan are good until the next decision only, or where that
-	// goes on from the plan until the one after it: their room is then used again.
+	// Brief means that the lists of a plan are valid only until the next decision. If that decision continues
+	// from the plan, they are valid until the one after it. Their memory is then reused.
 	Brief bool
 
 	books   round.Books
@@ -60,7 +59,7 @@ type Decider struct {
 // Decide makes the plan for one round.
 func (d *Decider) Decide(s cluster.Snapshot) cluster.Plan { return d.DecideBy(s, d.chooser(&s)) }
 
-// chooser gives the chooser that the settings ask for: virtual clusters where there are any, else fair share.
+// chooser returns the chooser that the settings ask for: virtual clusters if there are any, else fair share.
 func (d *Decider) chooser(s *cluster.Snapshot) field.Chooser {
 	if s.Cells == nil {
 		return &d.share
@@ -69,12 +68,12 @@ func (d *Decider) chooser(s *cluster.Snapshot) field.Chooser {
 	return &d.cells
 }
 
-// DecideBy decides as Decide does, with another chooser: the same books are kept under all of them, and what they choose
-// is carried out in the same way.
+// DecideBy decides as Decide does, with another chooser. All choosers share the same books, and their choices
+// are carried out in the same way.
 func (d *Decider) DecideBy(s cluster.Snapshot, chooser field.Chooser) cluster.Plan {
 	done := false
 	defer func() {
-		if !done { // it broke down, and nothing that it kept can be relied on
+		if !done { // after a panic no kept data is reliable
 			*d = Decider{Brief: d.Brief}
 		}
 	}()
@@ -87,15 +86,15 @@ func (d *Decider) DecideBy(s cluster.Snapshot, chooser field.Chooser) cluster.Pl
 	return p
 }
 
-// opened is what is known of a round, besides the books, before anything is chosen.
+// opened is the state of a round before the choice, besides the books.
 type opened struct {
 	buffer   *buffer
 	speeds   *speeds.Speeds
 	market   *market.Market
-	question *cluster.AllocationRequest // what is to be divided anew; nil = what was divided holds
+	question *cluster.AllocationRequest // nil = the last allocation stays in force
 }
 
-// open takes the steps before anything is chosen.
+// open runs the steps before the choice.
 func (d *Decider) open(s *cluster.Snapshot) opened {
 	x, b := opened{buffer: d.buffer(s)}, &d.books
 	charged := ltgf.Charge(s, x.buffer.books)

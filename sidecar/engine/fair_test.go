@@ -54,8 +54,8 @@ func TestTwoTenantsSaturatedShareByWeight(t *testing.T) {
 	}
 }
 
-// An 8-GPU gang among one-GPU jobs of another tenant gets its node at the next
-// boundary or the one after, every time that it is due.
+// An 8-GPU gang among one-GPU jobs of another tenant gets its node at the next boundary or the one after,
+// every time it is due.
 func TestGangAmongSmallJobs(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{2, 1, 3}[:seeds.Some(1, 3)] {
@@ -87,7 +87,7 @@ func TestIdleGPUsAreLentAndComeBackWithinATerm(t *testing.T) {
 	}
 }
 
-// A tenant that was idle for a week does not take the cluster for a week. Make check has two days.
+// A tenant that was idle for a week does not take the cluster for a week. The short test uses two days.
 func TestCreditCapBoundsWhatAnIdleTenantTakes(t *testing.T) {
 	t.Parallel()
 	set := simtest.Product()
@@ -98,8 +98,8 @@ func TestCreditCapBoundsWhatAnIdleTenantTakes(t *testing.T) {
 	w.Submit("idle", 16, 1, 1000*cluster.Hour)
 	before := w.Used("busy")
 	w.Run(12 * cluster.Hour)
-	// idle is owed 2 h of its 4 GPUs. It takes all 8 until both are equally far
-	// behind, after an hour; then both share equally.
+	// The idle tenant is owed 2 h of its 4 GPUs. It takes all 8 until both are equally far behind, after an
+	// hour. Then both share equally.
 	near(t, "busy after the idle one came back", w.Used("busy")-before, cluster.Times(4, 11*cluster.Hour), 5)
 	if w.Used("busy") == before {
 		t.Error("the busy tenant got nothing")
@@ -121,9 +121,8 @@ func TestWeightZeroGetsIdleGPUsOnly(t *testing.T) {
 	}
 }
 
-// "the product promises |∫Alloc - due| ≤ threshold + one term × demand."
-// At every hour of two days, for weights far apart, jobs that just fill the cluster
-// and jobs that queue, one-GPU jobs and gangs.
+// "the product promises |∫Alloc - due| ≤ threshold + one term × demand." The test checks every hour of two
+// days. Weights are very different, jobs just fill the cluster or queue, and jobs have one GPU or are gangs.
 func TestNobodyIsFurtherFromItsDueThanPromised(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -168,12 +167,12 @@ func TestNobodyIsFurtherFromItsDueThanPromised(t *testing.T) {
 	}
 }
 
-// Where jobs do not fill the cluster (twos and threes on six GPUs) everybody falls
-// behind what it is due. It is not held against anybody, and the weights still count
-// when that has gone on for much longer than the credit cap.
+// If jobs cannot fill the cluster (twos and threes on six GPUs), all tenants fall behind their entitlement.
+// This counts against none of them. The weights still count when it has lasted for much longer than the
+// credit cap.
 func TestWasteDoesNotDrownTheWeights(t *testing.T) {
 	t.Parallel()
-	for _, every := range []cluster.Span{0, minute}[:seeds.Some(1, 2)] { // however often rounds come
+	for _, every := range []cluster.Span{0, minute}[:seeds.Some(1, 2)] { // at any interval of rounds
 		set := simtest.Product()
 		set.CreditCap, set.Interval = hour, minute
 		w := simtest.New(t, set, simtest.Nodes("n", "v100", 1, 6), "early", "late")
@@ -199,8 +198,9 @@ func TestWasteDoesNotDrownTheWeights(t *testing.T) {
 	}
 }
 
-// A tenant repays the GPU time that its --no-requeue jobs held of another's due as soon as they are over: all of it in as
-// long as it held that, never below the floor, and then both are even.
+// A tenant repays the GPU time that its --no-requeue jobs held of another tenant's entitlement, starting as
+// soon as they end. Repayment takes as long as the jobs held that time, and never goes below the floor. Then
+// both tenants are even.
 func TestWhatWasHeldIsRepaid(t *testing.T) {
 	t.Parallel()
 	set := simtest.Product()
@@ -230,7 +230,7 @@ func TestWhatWasHeldIsRepaid(t *testing.T) {
 	near(t, "b once it is even", w.Used("b")-b, cluster.Times(8, 24*hour), 1)
 }
 
-// The figure repaid_pct.
+// The test checks the figure repaid_pct: a debt is repaid completely.
 func TestRepaidPercent(t *testing.T) {
 	seeds.Slow(t)
 	t.Parallel()
@@ -274,11 +274,15 @@ func (p *past) event() {
 	p.w.Run(cluster.Span(1+p.IntN(8)) * hour)
 }
 
-// After any history, when all tenants want everything for long enough, all are even: what is left of a debt is no more than
-// five terms of the tenant's due. Long enough is eight days, in which the protected jobs are over and credit.cap is less than 1 %, and then the largest debt at the pace that
-// the floor allows and the largest credit at the pace that the burst allows. Where nobody was idle, the rho of all
-// tenants over the window, what is still owed counted as repaid, are within 2 % of each other then: what tenants take back
-// of their deficits is not booked, and does not cancel out to the last percent.
+// After any history, a long enough time of full demand from all tenants makes all of them even. The rest of a
+// debt is at most five terms of the tenant's entitlement.
+//
+// "Long enough" is eight days plus two more spans: the largest debt at the pace of the floor, and the largest
+// credit at the pace of the burst limit. In eight days, protected jobs end and credit.cap falls below 1 %.
+//
+// Without idle tenants, the rho of all tenants over the window are within 2 % of each other, counting the
+// rest of debts as repaid. The 2 % are needed because recovered deficits are not booked and do not cancel
+// exactly.
 func TestAllAreEvenAfterASaturatedTime(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds.Of(t, 6) {
@@ -322,7 +326,7 @@ func TestAllAreEvenAfterASaturatedTime(t *testing.T) {
 	}
 }
 
-// outstanding gives what a tenant is still owed, as part of what it was due in the window.
+// outstanding returns what a tenant is still owed, as a part of its entitlement in the window.
 func (p *past) outstanding(st *cluster.TenantStatus) float64 {
 	due := cluster.GPUTime(1)
 	for _, row := range p.w.Last.State.Ledger.Tenants {

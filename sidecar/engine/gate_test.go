@@ -11,7 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// withLicense makes a world whose Slurm has licences for gates; with plugin its submit plugin has new jobs ask for one.
+// withLicense makes a world whose Slurm has licences for gates. With plugin, its submit plugin makes new jobs
+// ask for one.
 func withLicense(t *testing.T, plugin bool, gpus []int, tenants ...string) *world {
 	w := newWorld(t, simtest.Product(), gpus, tenants...)
 	if w.License = 1_000_000; plugin {
@@ -33,7 +34,7 @@ func (w *world) told(kind string) (n int) {
 	return n
 }
 
-// Jobs that wait cost nothing: the lock is prolonged, and only grants and reclaims are changes of jobs.
+// Waiting jobs cost no changes: the lock is prolonged, and only grants and reclaims change jobs.
 func TestTheLockKeepsAllGatesShut(t *testing.T) {
 	w := withLicense(t, true, []int{8}, "a", "b")
 	for range 100 {
@@ -51,8 +52,8 @@ func TestTheLockKeepsAllGatesShut(t *testing.T) {
 	w.books()
 }
 
-// Without a plugin each job is asked to wait for the licence once, and nothing else of it is touched; one that asks for one of several
-// licences is gated by a begin time.
+// Without a plugin, each job gets the licence once and is not changed otherwise. A job that asks for one of
+// several licences is gated by a begin time.
 func TestJobsAreLockedOnce(t *testing.T) {
 	w := withLicense(t, false, []int{4}, "a")
 	w.submit("a", 4, 100*hour, nil)
@@ -80,7 +81,8 @@ func TestJobsAreLockedOnce(t *testing.T) {
 	}
 }
 
-// Who takes the licence off a waiting job is seen. The gate is shut again, or the job that started is charged.
+// If a user removes the licence from a waiting job, the engine sees that. The gate is shut again, or the
+// started job is charged.
 func TestGatesThatUsersOpenAreSeen(t *testing.T) {
 	w := withLicense(t, true, []int{4, 4}, "a", "b")
 	w.submit("a", 4, 100*hour, nil)
@@ -88,7 +90,7 @@ func TestGatesThatUsersOpenAreSeen(t *testing.T) {
 	waits := w.submit("b", 8, hour, func(j *sim.Work) { j.Request.Nodes, j.Request.PerNode = 2, 4 }) // has no room
 	starts := w.submit("b", 4, hour, func(j *sim.Work) { j.NodeList = []string{"n02"} })
 	w.Run(10 * second)
-	if w.Job(starts).State == cluster.Running { // it was granted what was idle
+	if w.Job(starts).State == cluster.Running { // it was granted the idle GPUs
 		w.Cancel(starts)
 		w.submit("a", 4, 100*hour, nil)
 		w.Run(minute)
@@ -106,7 +108,7 @@ func TestGatesThatUsersOpenAreSeen(t *testing.T) {
 			break
 		}
 	}
-	w.TakeOff(starts) // before a round comes Slurm starts it
+	w.TakeOff(starts) // Slurm starts it before the next round
 	w.Run(10 * second)
 	w.state(starts, cluster.Running)
 	if n := w.told("gate_opened"); n != 2 {
@@ -118,7 +120,8 @@ func TestGatesThatUsersOpenAreSeen(t *testing.T) {
 	}
 }
 
-// When fairlease is gone Slurm starts jobs after gate.ttl at the latest; when it is back, the gates are shut again.
+// If fairlease is down, Slurm starts jobs after gate.ttl at the latest. When fairlease returns, the gates are
+// shut again.
 func TestTheLockLapses(t *testing.T) {
 	w := withLicense(t, true, []int{4, 4}, "a", "b")
 	for range 3 {
@@ -128,7 +131,7 @@ func TestTheLockLapses(t *testing.T) {
 	w.Cancel(cluster.JobID{ID: 1})
 	idle := cluster.JobID{ID: 3}
 	w.state(idle, cluster.Waiting)
-	w.Advance(w.Now().Add(w.Settings.GateTTL + second)) // nobody makes rounds
+	w.Advance(w.Now().Add(w.Settings.GateTTL + second)) // no rounds are made
 	w.state(idle, cluster.Running)
 	late := w.submit("b", 4, hour, nil)
 	w.Run(10 * second)
@@ -138,7 +141,8 @@ func TestTheLockLapses(t *testing.T) {
 	}
 }
 
-// Jobs that are not, or no longer, for us to grant ask for the licence no more. A site where nothing is acted on has no lock.
+// Jobs that are not granted by fairlease, or no longer, stop asking for the licence. A site without managed
+// jobs has no lock.
 func TestTheLockIsGivenBack(t *testing.T) {
 	w := withLicense(t, true, []int{4}, "a")
 	w.submit("a", 4, 100*hour, nil)

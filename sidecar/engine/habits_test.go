@@ -12,8 +12,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// school is a cluster on which jobs of one type run, whose every round begins with what the journal gives back: what is
-// learnt has survived a kill -9 each time.
+// school is a cluster that runs jobs of one type. Every round starts from the state in the journal, so learnt
+// habits survive a kill -9 each time.
 type school struct {
 	t    *testing.T
 	set  cluster.Settings
@@ -30,7 +30,7 @@ func newSchool(t *testing.T) *school {
 	return &school{t: t, set: set, now: simtest.Start}
 }
 
-// start begins an attempt of a job, after so many restarts.
+// start begins an attempt of a job after the given number of restarts.
 func (s *school) start(id int64, restarts int) *cluster.Job {
 	for i := range s.jobs {
 		if j := &s.jobs[i]; j.ID.ID == id {
@@ -44,7 +44,7 @@ func (s *school) start(id int64, restarts int) *cluster.Job {
 	return s.start(id, restarts)
 }
 
-// requeue ends the attempt of a job, as if we had ordered it.
+// requeue ends the attempt of a job as if the engine had ordered it.
 func (s *school) requeue(id int64) {
 	s.round(0)
 	for i := range s.jobs {
@@ -89,7 +89,7 @@ func (s *school) record(id int64) *cluster.Record {
 	return nil
 }
 
-// round looks, and decides, after that much time.
+// round decides one round after the given time.
 func (s *school) round(after cluster.Span, progress ...cluster.Progress) {
 	s.t.Helper()
 	text, err := json.Marshal(s.m)
@@ -118,7 +118,7 @@ func (s *school) report(id int64, steps float64, saved bool) cluster.Progress {
 	return p
 }
 
-// saves gives how a job saves, as people are told.
+// saves returns how a job saves, as reported to users.
 func (s *school) saves(id int64) cluster.Saving {
 	s.t.Helper()
 	r, ok := engine.StopOf(&s.snap, &s.plan, s.key(id))
@@ -128,7 +128,7 @@ func (s *school) saves(id int64) cluster.Saving {
 	return r.Saving
 }
 
-// A job that restarts after its requeue is known not to save, and so are the next ones of its type.
+// After a restart from the beginning, a job and the next jobs of its type are known not to save.
 func TestARestartIsLearnt(t *testing.T) {
 	s := newSchool(t)
 	s.start(1, 0)
@@ -161,7 +161,7 @@ func TestARestartIsLearnt(t *testing.T) {
 	}
 }
 
-// A job of an unknown type goes on after its requeue: the type is then known to resume.
+// A job of an unknown type continues after its requeue: the type is then known to resume.
 func TestAResumptionIsLearnt(t *testing.T) {
 	s := newSchool(t)
 	s.start(1, 0)
@@ -180,8 +180,8 @@ func TestAResumptionIsLearnt(t *testing.T) {
 	}
 }
 
-// Reports come every minute, and no round is made for a quarter of an hour: the first one is judged all the same, and
-// what the start cost is known by it.
+// Reports come every minute, but no round is made for a quarter of an hour. The first report is still judged,
+// and gives the start cost.
 func TestTheFirstReportOfSeveralIsJudged(t *testing.T) {
 	for _, resumes := range []bool{true, false} {
 		s := newSchool(t)
@@ -211,7 +211,7 @@ func TestTheFirstReportOfSeveralIsJudged(t *testing.T) {
 	}
 }
 
-// A job reports no steps until it has loaded its save: that is neither progress nor a restart.
+// A job reports zero steps until it has loaded its checkpoint. This is neither progress nor a restart.
 func TestAReportOfNoStepsIsNotJudged(t *testing.T) {
 	s := newSchool(t)
 	s.start(1, 0)
@@ -232,13 +232,13 @@ func TestAReportOfNoStepsIsNotJudged(t *testing.T) {
 	s.start(2, 0)
 	s.jobs[1].Command = "other"
 	s.round(20 * minute)
-	s.round(minute, s.report(2, 0, true)) // it reports its saves only
+	s.round(minute, s.report(2, 0, true)) // it reports only its saves
 	if got := s.saves(2); got.Manner != cluster.SavesEvery {
 		t.Errorf("a job that reports saves and no steps: %+v", got)
 	}
 }
 
-// Within three jobs that report nothing a type is known by how long they took.
+// A type without reports is known after at most three jobs, by their run times.
 func TestCompletionsAreLearnt(t *testing.T) {
 	for _, resumes := range []bool{true, false} {
 		s := newSchool(t)
@@ -264,7 +264,7 @@ func TestCompletionsAreLearnt(t *testing.T) {
 	}
 }
 
-// Saves that are reported give the interval, and when the job may be stopped next.
+// Reported saves give the interval, and the time at which the job may be stopped next.
 func TestReportedSavesAreLearnt(t *testing.T) {
 	s := newSchool(t)
 	s.start(1, 0)
@@ -292,7 +292,7 @@ func TestReportedSavesAreLearnt(t *testing.T) {
 	}
 }
 
-// Jobs that show nothing teach nothing, and the order of reports does not matter.
+// Jobs without evidence teach nothing, and the order of reports does not matter.
 func TestLearningIsDeterministic(t *testing.T) {
 	var all []cluster.Plan
 	for turn := range 2 {

@@ -12,7 +12,8 @@ import (
 
 func neverSaves(j *sim.Work) { j.Saves, j.Command = sim.Never, cluster.Untyped }
 
-// Jobs that save nothing, with twice as much work as GPUs: all end, within their budgets, and the tenants share.
+// Jobs that save nothing have twice as much work as GPUs. All end within their budgets, and the tenants
+// share.
 func TestJobsThatNeverSaveAllEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, simtest.Product(), []int{8, 8}, "a", "b")
@@ -39,11 +40,11 @@ func TestJobsThatNeverSaveAllEnd(t *testing.T) {
 	}
 }
 
-// A gang whose GPUs are held by jobs that cannot be stopped has them gathered as they become free; meanwhile young jobs
-// run there, and jobs that would stay do not.
+// A gang needs GPUs held by jobs that cannot be stopped. The GPUs are gathered as they become free. Young
+// jobs run there meanwhile, but jobs that would stay do not.
 func TestGPUsAreGatheredForAGang(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4, 4, 4, 4}, "a", "b")
-	for k := range 40 { // one ends every half an hour
+	for k := range 40 { // one ends every half hour
 		w.submit("a", 4, 2*hour+cluster.Span(k%4)*30*minute, neverSaves)
 	}
 	w.Run(hour)
@@ -66,7 +67,7 @@ func TestGPUsAreGatheredForAGang(t *testing.T) {
 	}
 }
 
-// A tenant does not bind more than its due while another waits: its jobs that outlive their budget are stopped, once.
+// A tenant binds at most its share while another waits. Its jobs that outlive their budget are stopped once.
 func TestALaneIsNotBound(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{8}, "a", "b")
 	first := w.Submit("a", 0, 1, 0)
@@ -92,8 +93,9 @@ func TestALaneIsNotBound(t *testing.T) {
 	near(t, "half of the GPUs in the long run", w.Used("b"), w.Used("a"), 15)
 }
 
-// GPUs idle for a gang no longer than a twentieth of its wait, at least half an hour: jobs that have run for long are
-// likely to go on for as long, so for a gang in front of them GPUs are gathered only when it has waited for long itself.
+// GPUs idle for a gang at most a twentieth of its wait, or 30 minutes if that is longer. Jobs that have run
+// for long are likely to go on for as long. A gang behind them gets gathered GPUs only after a long wait of
+// its own.
 func TestGatheringTakesNoLongerThanTheWaitIsWorth(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4, 4}, "a", "b")
 	long := []cluster.JobID{w.submit("a", 4, 60*hour, neverSaves), w.submit("a", 4, 60*hour, neverSaves)}
@@ -116,8 +118,7 @@ func TestGatheringTakesNoLongerThanTheWaitIsWorth(t *testing.T) {
 	}
 }
 
-// Leases are not ended in their terms for a gang for which GPUs are gathered, and GPUs that are kept for another gang until
-// leases end are not taken for it.
+// Gathering ends no lease in its term, and takes no GPUs that are kept for another gang until leases end.
 func TestGatheringEndsNoTerm(t *testing.T) {
 	for name, others := range map[string]bool{"the only claim": false, "beside another's claim": true} {
 		t.Run(name, func(t *testing.T) {
@@ -153,10 +154,10 @@ func TestGatheringEndsNoTerm(t *testing.T) {
 	}
 }
 
-// GPUs that are kept for a gang until a job there may be stopped go to nobody who would hold them longer.
+// GPUs that are kept for a gang until a job there may be stopped go to no job that would hold them longer.
 func TestAClaimIsNotGivenToJobsThatStay(t *testing.T) {
 	set := simtest.Product()
-	set.StopAllowance, set.StartCost = minute, 10*cluster.Second // who saves nothing cannot be stopped at all
+	set.StopAllowance, set.StartCost = minute, 10*cluster.Second // a job that saves nothing cannot be stopped at all
 	w := newWorld(t, set, []int{8}, "a", "b", "c")
 	w.submit("a", 4, 20*hour, func(j *sim.Work) { j.Saves, j.Every = sim.Periodic, 2*hour })
 	w.Run(20 * minute)
@@ -169,7 +170,7 @@ func TestAClaimIsNotGivenToJobsThatStay(t *testing.T) {
 		t.Fatalf("the gang has no claim for when the other job may be stopped: %+v, %+v", w.Last.State.Claims, w.Verdict(gang))
 	}
 	at := w.Last.State.Claims[claim].At
-	soon := w.Now().Add(minute) // so that Slurm does not start them before they are seen
+	soon := w.Now().Add(minute) // so that Slurm does not start them before the first round
 	stays := w.submit("c", 4, 20*hour, func(j *sim.Work) { neverSaves(j); j.Begin = soon })
 	short := w.submit("c", 2, 5*minute, func(j *sim.Work) { neverSaves(j); j.Begin, j.Limit = soon, 10*minute })
 	for w.Now() < at.Add(5*minute) {

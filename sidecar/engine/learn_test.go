@@ -12,8 +12,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// talkative gives a snapshot of n jobs, all of one user, each of a kind of its own, that declare rates on 60 models of which
-// the cluster has four.
+// talkative returns a snapshot of n jobs of one user, each with a type of its own, that declare rates on 60
+// models. The cluster has four of these.
 func talkative(n int) cluster.Snapshot {
 	s := simtest.Crowd(n, 1)
 	s.Settings.Divide, s.Settings.DivideJobs = "gavel:las", preset.OfJobs("gavel:las")
@@ -31,7 +31,7 @@ func talkative(n int) cluster.Snapshot {
 	return s
 }
 
-// eventsOf gives what is told of a job.
+// eventsOf returns the events of a job.
 func eventsOf(p *cluster.Plan, key cluster.JobKey) (out []string) {
 	for _, e := range p.Events {
 		if e.Job == key && e.Kind == "profile" {
@@ -41,8 +41,8 @@ func eventsOf(p *cluster.Plan, key cluster.JobKey) (out []string) {
 	return out
 }
 
-// What a user's jobs say of themselves takes as much room as a user has, and none of what was measured; of models that the
-// cluster lacks nothing is kept, and their jobs are told once.
+// The rates of a user's jobs take no more than the user's limit, and displace no measurements. Rates of
+// models that the cluster lacks are not kept, and their jobs are told once.
 func TestAUsersWordsAreBounded(t *testing.T) {
 	s := talkative(300)
 	for i := range 512 {
@@ -58,7 +58,7 @@ func TestAUsersWordsAreBounded(t *testing.T) {
 	if count[cluster.Observed] != 512 || count[cluster.Declared] == 0 || count[cluster.Declared] > 128 || len(models) != 4 {
 		t.Errorf("in the book are %v, of models %v; want all 512 that were observed, and 128 declared ones at most, of the cluster's models", count, models)
 	}
-	for _, k := range []int{0, 299} { // one that is heard, and one that is too much
+	for _, k := range []int{0, 299} { // one within the limit, and one beyond it
 		told := eventsOf(&p, s.Cases[k].Record.Key)
 		if len(told) != 1 || !strings.Contains(told[0], "steps/s.no0, steps/s.no1, steps/s.no2 and 53 more: the cluster has no such GPUs; it has a100, h100, k80, v100") || len(told[0]) > 1000 {
 			t.Errorf("job %d is told %q", k+1, told)
@@ -84,7 +84,8 @@ func TestAUsersWordsAreBounded(t *testing.T) {
 	}
 }
 
-// What is wrong in a job's words is told once, when it comes, though it waits for something else for long.
+// A mistake in a job's comment is reported once, when the job arrives, even if the job waits for another
+// reason for long.
 func TestAWrongCommentIsTold(t *testing.T) {
 	const known = "steps/s.v200: the cluster has no such GPUs; it has v100"
 	for _, divide := range []string{"", "gandiva-fair"} {
@@ -102,7 +103,8 @@ func TestAWrongCommentIsTold(t *testing.T) {
 	}
 }
 
-// comment has a job with a comment wait for three minutes, and gives the events and what is in the book then.
+// comment lets a job with a comment wait for three minutes, and returns the events and the profiles in the
+// book.
 func comment(t *testing.T, divide, text string) (told []string, kept []cluster.Profile) {
 	t.Helper()
 	w := newWorld(t, simtest.Product(), []int{8}, "ml", "cv")
@@ -122,7 +124,8 @@ func comment(t *testing.T, divide, text string) (told []string, kept []cluster.P
 	return told, w.reports[len(w.reports)-1].Plan.State.Profiles
 }
 
-// What a job says is held against the time for which it ran: not while it is suspended, nor for how long it was.
+// A report is compared with the run time of the job. Reports during a suspension do not count, and suspended
+// time is subtracted.
 func TestASuspendedJobsReports(t *testing.T) {
 	s := simtest.Crowd(100, 1)
 	s.Settings.Divide, s.Settings.DivideJobs = "gavel:las", preset.OfJobs("gavel:las")

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// How leases begin and end, seen from outside.
+// These tests check how leases begin and end, seen from outside.
 
 // "Notice → signal → requeue at the end."
 func TestNoticeComesBeforeTheRequeue(t *testing.T) {
@@ -122,7 +122,7 @@ func TestNoReclaimBelowTheThreshold(t *testing.T) {
 	}
 }
 
-// The same within a tenant: a waiting job has to be that much behind the one that runs.
+// The same holds within a tenant: a waiting job must be behind the running one by that much.
 func TestNoReclaimBelowTheThresholdWithinATenant(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1}, "a")
 	w.Settings.Threshold = 20 * minute
@@ -134,12 +134,12 @@ func TestNoReclaimBelowTheThresholdWithinATenant(t *testing.T) {
 	w.Settings.Threshold = 0
 	w.did = nil
 	w.Run(12 * hour)
-	if n := len(w.done(cluster.Reclaim)); n < 23 { // a tie goes to the job that runs
+	if n := len(w.done(cluster.Reclaim)); n < 23 { // a tie goes to the running job
 		t.Errorf("%d reclaims in 12 hours without a threshold, want one every other term", n)
 	}
 }
 
-// "At most N reclaims a round": the rest waits for the next boundary, and says so.
+// "At most N reclaims a round": the other jobs wait for the next boundary, and get that reason.
 func TestMaxReclaims(t *testing.T) {
 	set := simtest.Product()
 	set.MaxReclaims, set.BurstMaxMilli = 3, 0
@@ -170,8 +170,8 @@ func TestMaxReclaims(t *testing.T) {
 	near(t, "b all the same", w.Used("b"), cluster.Times(4, 5*hour), 10)
 }
 
-// A gang larger than the limit is not starved by it: the first of a round may
-// displace as many as it needs.
+// The limit does not starve a gang that is larger: the first gang of a round may displace as many jobs as it
+// needs.
 func TestMaxReclaimsDoesNotStarveAGang(t *testing.T) {
 	set := simtest.Product()
 	set.MaxReclaims = 1
@@ -183,8 +183,8 @@ func TestMaxReclaimsDoesNotStarveAGang(t *testing.T) {
 	w.state(gang, cluster.Running)
 }
 
-// The order of a hand-over: reservation, then the grants in it, then the requeues
-// that free the GPUs (every other order can be won by a third job).
+// The order of a hand-over is the reservation, the grants in it, then the requeues that free the GPUs. In
+// every other order a third job can win a race.
 func TestTheOrderOfAHandOver(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4, 4}, "a", "b")
 	w.Submit("a", 4, 2, forever)
@@ -194,7 +194,7 @@ func TestTheOrderOfAHandOver(t *testing.T) {
 	w.Run(5 * hour)
 	handOvers := 0
 	for _, r := range w.reports {
-		at := map[string]int{} // reservation -> where it is made
+		at := map[string]int{} // reservation -> index of its action
 		freed := map[string]int{}
 		for i, a := range r.Plan.Actions {
 			switch a.Verb {
@@ -232,7 +232,7 @@ func TestTheOrderOfAHandOver(t *testing.T) {
 	}
 }
 
-// At most one action a job a round.
+// Each job has at most one action in a round.
 func TestOneActionAJobARound(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4, 2}, "a", "b")
 	w.Submit("a", 6, 1, forever)
@@ -249,8 +249,8 @@ func TestOneActionAJobARound(t *testing.T) {
 	}
 }
 
-// blocked is a node of four GPUs, all of tenant a, of which three are free at 30
-// minutes and one, whose lease was stretched, at 45. It is 28 minutes.
+// blocked is a node with four GPUs of tenant a, at 28 minutes. Three become free at 30 minutes. The fourth
+// has a stretched lease and becomes free at 45.
 func blocked(t *testing.T) *world {
 	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
 	first := w.Submit("a", 4, 1, forever)
@@ -261,8 +261,8 @@ func blocked(t *testing.T) *world {
 	return w
 }
 
-// A claim is made for a gang that is due where a stretched lease blocks it; it is
-// satisfied at the next boundary or the one after, and says until when it waits.
+// A gang that is due gets a claim if a stretched lease blocks it. The claim is served at the next boundary or
+// the one after, and reports that time.
 func TestAClaimForAGangThatIsDue(t *testing.T) {
 	w := blocked(t)
 	gang := w.submit("b", 4, forever, nil)
@@ -281,13 +281,13 @@ func TestAClaimForAGangThatIsDue(t *testing.T) {
 	}
 }
 
-// "leases there are not renewed; work that surely ends before may start
-// meanwhile": a lease that ends with the claim at the latest, or a time limit that does.
+// "leases there are not renewed; work that surely ends before may start meanwhile": a lease, or a job's time
+// limit, must end with the claim at the latest.
 func TestWhatMayStartOnClaimedNodes(t *testing.T) {
 	w := blocked(t)
 	gang := w.submit("b", 4, forever, nil)
 	w.Run(minute)
-	for _, c := range w.Last.State.Leases[1:3] { // two more GPUs come free
+	for _, c := range w.Last.State.Leases[1:3] { // two more GPUs become free
 		w.Cancel(cluster.JobID{ID: int64(c.Job)})
 	}
 	long := w.submit("b", 1, forever, func(j *sim.Work) { j.Begin, j.Limit = w.Now().Add(20*second), 5*hour })
@@ -304,12 +304,12 @@ func TestWhatMayStartOnClaimedNodes(t *testing.T) {
 	w.state(long, cluster.Waiting)
 }
 
-// What would fit on idle GPUs but for a claim is told for whom they are kept; what
-// would not fit all the same is not.
+// A job that fits on idle GPUs except for a claim is told the claim's job. A job that would not fit anyway is
+// not.
 func TestWhatIsKeptOffIdleGPUsByAClaim(t *testing.T) {
 	w := blocked(t)
 	gang := w.submit("b", 4, forever, nil)
-	w.Run(13 * minute) // a lease from here would end at 60 minutes, the claim's time is 45
+	w.Run(13 * minute) // a lease from here would end at 60 minutes; the claim's time is 45
 	w.Cancel(cluster.JobID{ID: int64(w.Last.State.Leases[0].Job)})
 	gated := func(j *sim.Work) { j.Begin = w.Now().Add(20 * second) }
 	kept := w.submit("b", 1, forever, gated)
@@ -321,7 +321,7 @@ func TestWhatIsKeptOffIdleGPUsByAClaim(t *testing.T) {
 	w.why(greedy, cluster.ReasonShape)
 }
 
-// Jobs that the cluster could never hold, or no longer, say so.
+// A job that the cluster can never hold, or no longer, gets that reason.
 func TestAJobThatIsTooBig(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4, 4}, "a")
 	big := w.submit("a", 8, forever, nil)
@@ -334,8 +334,8 @@ func TestAJobThatIsTooBig(t *testing.T) {
 	}
 }
 
-// Every reason has its numbers: what it waits for, how far others are behind, and
-// when the next lease that could serve it ends.
+// Every reason has its numbers: the required GPUs, how far others are behind, and the end of the next lease
+// that could serve the job.
 func TestReasonsAreInNumbers(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{2}, "a", "b")
 	w.Submit("a", 2, 1, forever)
@@ -354,7 +354,7 @@ func TestReasonsAreInNumbers(t *testing.T) {
 	}
 }
 
-// A tenant that holds the most that it may while others wait is told so.
+// A tenant at its burst limit while others wait gets that reason.
 func TestTheBurstLimit(t *testing.T) {
 	set := simtest.Product()
 	set.BurstMaxMilli = 1500
@@ -379,7 +379,7 @@ func TestTheBurstLimit(t *testing.T) {
 	}
 }
 
-// A job that asked sbatch for a signal handles that one.
+// A job that asked sbatch for a signal gets that signal.
 func TestTheSignalIsTheOneThatAJobDeclares(t *testing.T) {
 	w, _, _ := contested(t)
 	w.Settings.Signals = []cluster.SignalRule{{Signal: "INT", To: "steps"}}

@@ -16,7 +16,7 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// A list of nodes means the same whether it is written in brief or spelled out.
+// A node list means the same in brief form and spelled out.
 func TestListsOfNodesInBrief(t *testing.T) {
 	brief := simtest.Crowd(2000, 10)
 	excluding(&brief, 100)
@@ -51,8 +51,8 @@ func TestListsOfNodesInBrief(t *testing.T) {
 	}
 }
 
-// 50,000 jobs (10,000 in make check) that each exclude 1,000 nodes by a list of 20 letters cost the engine and the journal no more than these letters,
-// many times over, and not the 1,000 names.
+// 50,000 jobs (10,000 in the short test) each exclude 1,000 nodes by a list of 20 characters. They cost the
+// engine and the journal a small multiple of these characters, not the 1,000 names.
 func TestListsOfNodesCostNoMoreThanTheirLength(t *testing.T) {
 	const most = 4096 // bytes a job
 	jobs := seeds.Some(10_000, 50_000)

@@ -15,8 +15,8 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// newMarket makes a world of two pools, k80 and v100, with so many nodes of 4 GPUs each, in which
-// divide divides them between tenants' kinds of jobs, or between jobs.
+// newMarket makes a world of two pools, k80 and v100, with so many nodes of 4 GPUs each. The function divide
+// allocates them between tenants' job types, or between jobs.
 func newMarket(t *testing.T, k80, v100 int, jobs bool, divide func(cluster.AllocationRequest) cluster.Allocation, tenants ...string) *world {
 	t.Helper()
 	set := simtest.Product()
@@ -30,7 +30,7 @@ func newMarket(t *testing.T, k80, v100 int, jobs bool, divide func(cluster.Alloc
 	return w
 }
 
-// parts answers a question with GPUs by party and pool; who is not named is due nothing.
+// parts answers an allocation request with fixed GPUs by party and pool. Other parties get none.
 func parts(due map[string]map[string]cluster.MicroGPU) func(cluster.AllocationRequest) cluster.Allocation {
 	return func(q cluster.AllocationRequest) cluster.Allocation {
 		d := cluster.Allocation{Policy: q.Policy, Digest: q.Digest}
@@ -48,7 +48,7 @@ func parts(due map[string]map[string]cluster.MicroGPU) func(cluster.AllocationRe
 	}
 }
 
-// on counts the GPUs that a tenant's running jobs hold of a pool.
+// on counts the GPUs that a tenant's running jobs hold in a pool.
 func (w *world) on(tenant, pool string) int {
 	n := 0
 	for i := range w.Last.State.Leases {
@@ -62,8 +62,8 @@ func (w *world) on(tenant, pool string) int {
 	return n
 }
 
-// What a policy says is due of each model is what tenants get of it, though by weight they would
-// have half of each.
+// Tenants receive the GPUs of each model that a policy allocates to them, though by weight they would have
+// half of each.
 func TestADivisionSteersGrants(t *testing.T) {
 	for _, jobs := range []bool{false, true} {
 		due := map[string]map[string]cluster.MicroGPU{"a": {"v100": 4}, "b": {"k80": 4}}
@@ -87,8 +87,8 @@ func TestADivisionSteersGrants(t *testing.T) {
 	}
 }
 
-// When what is due changes, jobs that run elsewhere move at the end of their leases: each is
-// requeued once, and the GPUs that it goes to are kept for it.
+// When entitlements change, jobs on other models move at the end of their leases. Each is requeued once, and
+// its new GPUs are kept for it.
 func TestAJobMovesToWhereItIsDue(t *testing.T) {
 	for _, jobs := range []bool{false, true} {
 		one := cluster.MicroGPU(4)
@@ -117,7 +117,7 @@ func TestAJobMovesToWhereItIsDue(t *testing.T) {
 	}
 }
 
-// declared gives the world kinds of jobs that run so fast on k80 and on v100.
+// declared gives the world job types with the given speeds on k80 and v100.
 func (w *world) declared(kinds map[string][2]float64) {
 	w.Rules.Profiles = nil
 	for _, name := range slices.Sorted(maps.Keys(kinds)) {
@@ -127,8 +127,8 @@ func (w *world) declared(kinds map[string][2]float64) {
 	}
 }
 
-// Two tenants with opposite speedups: each policy that looks at models gives the fast GPUs to
-// whom they help more, and but for oef:noncoop nobody less than by weight.
+// Two tenants have opposite speedups. Each policy that considers models gives the fast GPUs to the tenant
+// that gains most. Except for oef:noncoop, no tenant gets less than by weight.
 func TestPoliciesUseSpeedups(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"gavel:las", "gandiva-fair", "oef:coop", "gavel:ftf", "gavel:hierarchical", "oef:noncoop"}[:seeds.Some(3, 6)] {
@@ -152,7 +152,7 @@ func TestPoliciesUseSpeedups(t *testing.T) {
 				t.Errorf("%s: %s had %.2f GPUs of %s, and is due %.2f", by, row.Tenant, got, row.Pool, due)
 			}
 		}
-		if by == "oef:noncoop" || by == "gavel:ftf" { // other things are equal there than throughput beside a share by weight
+		if by == "oef:noncoop" || by == "gavel:ftf" { // these equalise other measures than throughput relative to a weighted share
 			continue
 		}
 		speed := map[string][2]float64{"a": {1, 6}, "b": {1, 1.2}}
@@ -166,7 +166,7 @@ func TestPoliciesUseSpeedups(t *testing.T) {
 	}
 }
 
-// due gives what a tenant is due of a pool.
+// due returns a tenant's entitlement in a pool.
 func (w *world) due(tenant, pool string) cluster.MicroGPU {
 	for _, row := range w.Last.Tenants {
 		if row.Tenant == tenant && row.Pool == pool {
@@ -176,8 +176,8 @@ func (w *world) due(tenant, pool string) cluster.MicroGPU {
 	return 0
 }
 
-// Nobody has declared anything, but jobs report their progress: kinds are tried on the models where they
-// have not been seen, and the GPUs go to where they help most then.
+// Speeds are not declared, but jobs report progress. Job types get trial runs on models without measurements,
+// and the GPUs then go where they help most.
 func TestSpeedupsAreLearned(t *testing.T) {
 	w := newMarket(t, 1, 1, false, engine.Divide, "a", "b")
 	w.Settings.Divide = "gandiva-fair"
@@ -210,7 +210,8 @@ func TestSpeedupsAreLearned(t *testing.T) {
 	w.books()
 }
 
-// A tenant that leaves takes its trades with it: within one term the other has what it is due by weight, or more.
+// A tenant that leaves takes its trades with it. Within one term the other tenant has at least its weighted
+// share.
 func TestADepartureUndoesTrades(t *testing.T) {
 	w := newMarket(t, 1, 1, false, engine.Divide, "a", "b", "c")
 	w.Settings.Divide = "gandiva-fair"
@@ -242,17 +243,17 @@ func TestADepartureUndoesTrades(t *testing.T) {
 	w.books()
 }
 
-// A tenant that cancels all its jobs and submits others of another kind is not new: it owes what it had too much.
+// A tenant that cancels all its jobs and submits jobs of another type is not new: it still owes its excess.
 func TestATenantThatComesBackIsNotNew(t *testing.T) {
 	w := newMarket(t, 1, 1, false, nil, "a", "b")
-	w.Loop.Divide = func(q cluster.AllocationRequest) cluster.Allocation { // half of everything for each tenant, whatever its kinds
+	w.Loop.Divide = func(q cluster.AllocationRequest) cluster.Allocation { // half of everything for each tenant, whatever its types
 		d := cluster.Allocation{Policy: q.Policy, Digest: q.Digest, Pools: []string{"k80", "v100"}}
 		for i := range q.Bids {
 			d.Parts = append(d.Parts, cluster.Part{Party: q.Bids[i].Party, GPUs: []cluster.MicroGPU{2 * cluster.WholeGPU, 2 * cluster.WholeGPU}})
 		}
 		return d
 	}
-	first := w.Submit("a", 8, 1, forever) // all that there is, while b wants nothing
+	first := w.Submit("a", 8, 1, forever) // all GPUs, while b wants none
 	w.Run(4 * term)
 	for _, id := range first {
 		w.Cancel(id)
@@ -268,7 +269,7 @@ func TestATenantThatComesBackIsNotNew(t *testing.T) {
 	}
 }
 
-// What a job has left is what it says of its steps less what it has reported; else what its time limit leaves.
+// A job's remaining work is its declared steps less the reported ones, else the rest of its time limit.
 func TestWhatAJobHasLeft(t *testing.T) {
 	var asked cluster.AllocationRequest
 	w := newMarket(t, 1, 1, true, func(q cluster.AllocationRequest) cluster.Allocation {
@@ -283,7 +284,7 @@ func TestWhatAJobHasLeft(t *testing.T) {
 	w.submit("a", 1, hour, func(k *sim.Work) { k.Kind, k.Comment, k.Limit = "lstm", "kind=lstm", hour })
 	w.Run(w.Settings.Interval)
 	left := func() [2]float64 { return [2]float64{asked.Bids[0].Steps, asked.Bids[1].Steps} }
-	if got := left(); got != [2]float64{3600, 14400} { // 7,200 steps at 2 a second; an hour on what is 4 times as fast
+	if got := left(); got != [2]float64{3600, 14400} { // 7,200 steps at 2 a second; an hour on a model 4 times as fast
 		t.Errorf("at first they have %v seconds left", got)
 	}
 	w.Run(5 * minute)
@@ -292,8 +293,8 @@ func TestWhatAJobHasLeft(t *testing.T) {
 	}
 }
 
-// A job with a deadline has so much of the dear model that it is done by then, others have what is cheapest;
-// one that no model can have done by then is named and left out.
+// A job with a deadline gets enough of the expensive model to meet it; the other jobs get the cheapest model.
+// A job that no model can finish in time is named and left out.
 func TestDeadlinesAreKept(t *testing.T) {
 	within := []cluster.Span{forever, 2 * hour, 3 * hour, 30 * minute}
 	inTime := map[string][]bool{"gavel:cost-slo": {false, true, true, false}, "gavel:cost": {false, false, false, false}}
@@ -323,7 +324,7 @@ func TestDeadlinesAreKept(t *testing.T) {
 	}
 }
 
-// Who went before a job is said by names that people know: a tenant; or its job, where the policy knows jobs only.
+// The reason of a job names the tenant served before it, or the job if the policy knows only jobs.
 func TestWhoWentBefore(t *testing.T) {
 	for _, by := range []string{"gavel:las", "gavel:ftf", "gandiva-fair"} {
 		w := newMarket(t, 1, 1, preset.OfJobs(by), engine.Divide, "a", "b")
@@ -356,7 +357,7 @@ func TestWhoWentBefore(t *testing.T) {
 	}
 }
 
-// record gives what is remembered of a job by its key.
+// record returns the record of a job by its key.
 func (w *world) record(key cluster.JobKey) cluster.Record {
 	for _, r := range w.Last.State.Records {
 		if r.Key == key {
@@ -366,8 +367,8 @@ func (w *world) record(key cluster.JobKey) cluster.Record {
 	return cluster.Record{}
 }
 
-// A job that runs moves to a model on which it is faster if that makes up for what a move costs within a term, and then stays;
-// however its speeds swing, it moves no more than once in ten times what a move costs.
+// A running job moves to a faster model if one term's gain exceeds the cost of the move, and then stays. Even
+// if speeds swing, it moves at most once in ten times that cost.
 func TestMovesPay(t *testing.T) {
 	t.Parallel()
 	const cost = 2 * minute // a minute's notice, and another to start again
@@ -415,11 +416,13 @@ func TestMovesPay(t *testing.T) {
 	}
 }
 
-// Over a trade and its undoing nobody gets less done than its share by weight would have: what is owed on either side
-// when a trade begins or ends is neither forgotten nor paid in GPUs that are worth less to it. Markets are made up. Tenants take turns at whole GPUs, and a
-// span may end when somebody's turn is to come. Such a shortfall does not grow: over 16, 32, 64 and 128 terms one tenant was short of 4.5,
-// 0.6, 1.2 and -0.8 GPU-terms. So who is short after a span may not be short by more than 5 % of that span after two;
-// the first six markets keep that after one.
+// Over a trade and its end, every tenant gets at least as much done as with its weighted share. Debts at the
+// beginning or end of a trade are neither forgotten nor paid in GPUs that are worth less to the creditor.
+//
+// Markets are random. Tenants take turns at whole GPUs, and a span may end just before a tenant's turn. Such
+// a shortfall does not grow: over 16, 32, 64 and 128 terms one tenant was short of 4.5, 0.6, 1.2 and -0.8
+// GPU-terms. So a tenant that is short after one span may be short by at most 5 % of that span after two. The
+// first six markets meet this after one.
 func TestTradesAndTheirUndoingCostNobody(t *testing.T) {
 	for seed := range seeds.Of(t, 6) {
 		rng := seed*6364136223846793005 + 1442695040888963407

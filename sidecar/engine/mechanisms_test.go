@@ -19,15 +19,15 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// division is a division that a mechanism is to carry out, round after round.
+// division is an allocation that a mechanism must carry out, round after round.
 type division struct {
 	gpus []int       // by pool, the slowest first, on nodes of 8
 	due  [][]float64 // GPUs, by tenant and pool
 	jobs [][]int     // gangs, by tenant
 }
 
-// divisions makes a random division of all GPUs between three to six tenants, each with gangs of one size
-// of those given, for twice what it is due.
+// divisions returns a random division of all GPUs between three to six tenants. Each tenant has gangs of one
+// of the given sizes, for twice its entitlement.
 func divisions(seed uint64, gangs []int) (d division) {
 	r := rand.New(rand.NewPCG(seed, uint64(len(gangs))))
 	for range 1 + r.IntN(3) {
@@ -68,7 +68,8 @@ func total(x []float64) (sum float64) {
 	return sum
 }
 
-// apart gives the division between jobs: each is a tenant of its own, and due an equal part of its tenant's.
+// apart returns the division between jobs: each job is a tenant of its own, with an equal part of its
+// tenant's entitlement.
 func (d *division) apart() (out division) {
 	out.gpus = d.gpus
 	for t, gangs := range d.jobs {
@@ -83,17 +84,18 @@ func (d *division) apart() (out division) {
 	return out
 }
 
-// course is what a mechanism has given: GPUs by round, tenant and pool.
+// course is the result of a mechanism: GPUs by round, tenant and pool.
 type course [][][]float64
 
-// carried are the rounds of a mechanism over a division.
+// carried runs a mechanism for some rounds over a division.
 type carried func(*testing.T, division, int) course
 
-// mechanisms by name. Their bounds are rounds of a gang that anybody may be off, of a pool, with jobs of one GPU, and with
-// gangs; 0 = no bound. Some divisions of gangs cannot be had, so that what a tenant is off grows with the rounds there.
+// mechanisms lists all mechanisms by name. Bounds are in rounds of a gang: the largest error of a tenant in a
+// pool, with one-GPU jobs and with gangs; 0 = no bound. Some divisions of gangs are impossible, so that the
+// error grows with the rounds there.
 var mechanisms = []struct {
 	name  string
-	jobs  bool       // that parties are jobs
+	jobs  bool       // parties are jobs
 	first [2]float64 // bounds for the first division, up to 50 rounds
 	all   [2]float64 // bounds for all twelve, up to 200
 	run   carried
@@ -105,7 +107,7 @@ var mechanisms = []struct {
 	{"split stride", false, [2]float64{}, [2]float64{}, byStride},
 }
 
-// nothing is what tenants have in a round to begin with.
+// nothing is the empty holding of all tenants in a round.
 func (d *division) nothing() [][]float64 {
 	had := make([][]float64, len(d.due))
 	for t := range had {
@@ -114,8 +116,8 @@ func (d *division) nothing() [][]float64 {
 	return had
 }
 
-// inHall has the engine carry a division out on a virtual cluster whose hand-overs take no time.
-// Any job may be stopped in any round, as in the papers' mechanisms: a stop budget that is spent puts hand-overs off.
+// inHall makes the engine carry out a division on a virtual cluster with instant hand-overs. Any job may be
+// stopped in any round, as in the papers, because a spent stop budget would delay hand-overs.
 func inHall(t *testing.T, d division, n int, jobs bool) (c course) {
 	set := simtest.Product()
 	set.Divide, set.DivideJobs, set.Interval = "test", jobs, minute
@@ -171,7 +173,7 @@ func ints(list []int) (out []float64) {
 	return out
 }
 
-// byGavel carries a division out by rows of jobs, which share what their tenant is due alike.
+// byGavel carries out a division by rows of jobs, which share their tenant's entitlement equally.
 func byGavel(_ *testing.T, d division, n int) (c course) {
 	var rows []rounds.Row
 	var of []int
@@ -200,7 +202,7 @@ func byGavel(_ *testing.T, d division, n int) (c course) {
 	return c
 }
 
-// byOEF carries a division out by OEF's rounding; had is what jobs run on.
+// byOEF carries out a division by OEF's rounding; had is the present GPUs of jobs.
 func byOEF(_ *testing.T, d division, n int) (c course) {
 	tenants := make([]rounds.Tenant, len(d.due))
 	for l := range tenants {
@@ -220,12 +222,12 @@ func byOEF(_ *testing.T, d division, n int) (c course) {
 	return c
 }
 
-// byStride carries a division out by Gandiva_fair's: jobs placed by tickets and balanced, then split
-// stride on each model.
+// byStride carries out a division by the method of Gandiva_fair: jobs are placed by tickets and balanced,
+// then scheduled by split stride on each model.
 func byStride(t *testing.T, d division, n int) (c course) {
 	s := stride.State{Models: len(d.gpus)}
 	splits := make([]stride.Split, len(d.gpus))
-	at := []int{} // by server: its place among those of its model
+	at := []int{} // by server: its index among those of its model
 	for p, gpus := range d.gpus {
 		for range gpus / 8 {
 			at = append(at, len(splits[p].Nodes))
@@ -281,8 +283,8 @@ func byStride(t *testing.T, d division, n int) (c course) {
 	return c
 }
 
-// off gives by how many rounds of one of its gangs the tenant is off that is most off what it is due, of a
-// pool, or of all; after so many rounds.
+// off returns the largest error of any tenant after so many rounds, in rounds of one of its gangs. pool is
+// the largest error in one pool, all in all pools together.
 func (c course) off(d *division, after int) (pool, all float64) {
 	for l := range d.due {
 		sum, gang := 0.0, float64(d.jobs[l][0])
@@ -298,8 +300,8 @@ func (c course) off(d *division, after int) (pool, all float64) {
 	return pool, all
 }
 
-// waits gives the longest time without GPUs of a tenant that is due less than one of its gangs, as a multiple of
-// gang/due, in which it is due one.
+// waits returns the longest time without GPUs of tenants whose entitlement is less than one of their gangs.
+// Its unit is gang/due, the time in which a tenant is due one gang.
 func (c course) waits(d *division) (most float64) {
 	for l := range d.due {
 		gang, due, waits := float64(d.jobs[l][0]), total(d.due[l]), 0
@@ -316,7 +318,7 @@ func (c course) waits(d *division) (most float64) {
 	return most
 }
 
-// idle gives the part of all GPU time that nobody had.
+// idle returns the part of all GPU time that no tenant used.
 func (c course) idle(d *division) float64 {
 	sum := 0.0
 	for _, had := range c {
@@ -327,7 +329,7 @@ func (c course) idle(d *division) float64 {
 	return 1 - sum/total(ints(d.gpus))/float64(len(c))
 }
 
-// How the mechanisms that carry divisions out compare: how far tenants are from what they are due, over rounds. The full test
+// The test compares the mechanisms: how far tenants are from their entitlements over rounds. The full test
 // makes the table of docs/results.md.
 func TestMechanisms(t *testing.T) {
 	t.Parallel()
@@ -365,8 +367,8 @@ func TestMechanisms(t *testing.T) {
 	}
 }
 
-// What parties are owed is in the journal: a daemon that starts anew in the middle of a term goes on as the old
-// one would have.
+// The accounts of parties are in the journal: a daemon that restarts in the middle of a term continues as the
+// old one would.
 func TestARestartChangesNoParty(t *testing.T) {
 	run := func(restart bool) cluster.State {
 		w := newMarket(t, 1, 1, false, nil, "a", "b")

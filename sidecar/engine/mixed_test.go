@@ -10,8 +10,8 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// Mixed gangs of two tenants, three to one, in two small pools: claims for gangs, and
-// jobs that take turns, must not bend the tenants' shares, and no job may starve.
+// Two tenants, weighted three to one, have mixed gangs in two small pools. Claims for gangs, and jobs that
+// take turns, must not distort the tenants' shares, and no job may starve.
 func TestClaimsDoNotOutweighTheWeights(t *testing.T) {
 	t.Parallel()
 	type gang struct {

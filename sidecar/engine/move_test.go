@@ -11,8 +11,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim"
 )
 
-// said collects what is said of jobs that are to go to another model: the verdicts of every turn from
-// now on, and the reasons of their notices.
+// said collects the reasons of jobs that move to another model: those of their status in every round from now
+// on, and those of their notices.
 func (w *world) said() (verdicts, notices map[cluster.Reason]int) {
 	verdicts, notices = map[cluster.Reason]int{}, map[cluster.Reason]int{}
 	check := w.Check
@@ -35,7 +35,7 @@ func (w *world) said() (verdicts, notices map[cluster.Reason]int) {
 	return verdicts, notices
 }
 
-// From the notice until its GPUs are free a job that moves says to which model, and how fast it is there.
+// From the notice until its GPUs are free, a moving job reports the other model and its speed there.
 func TestAMoveIsSaid(t *testing.T) {
 	w := newMarket(t, 1, 1, false, nil, "a")
 	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4}})
@@ -66,8 +66,8 @@ func TestAMoveIsSaid(t *testing.T) {
 	w.books()
 }
 
-// Where every job of a kind runs and is due what it has, one moves to show how fast the kind is on the other model, and says
-// that that is why.
+// All jobs of a type run and have their entitlement. One moves to another model for a trial, and reports that
+// reason.
 func TestAMoveForATrial(t *testing.T) {
 	w := newMarket(t, 1, 1, false, nil, "a", "b")
 	w.Loop.Divide = parts(map[string]map[string]cluster.MicroGPU{"a": {"k80": 4}, "b": {"v100": 4}})

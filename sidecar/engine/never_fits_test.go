@@ -11,11 +11,11 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/preset"
 )
 
-// A demand that no cluster meets is told as it is, and costs its tenant, its user's other jobs and the others nothing:
-// every account and every division is as if it had not been submitted.
+// A demand that no cluster can meet is reported as such. It costs its tenant, its user's other jobs and other
+// tenants nothing: every account and every allocation is as without it.
 func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 	impossible := []cluster.Request{
-		{GPUs: 7, Nodes: 1, PerNode: 7}, // more than a node has, and less than there are
+		{GPUs: 7, Nodes: 1, PerNode: 7}, // more than a node has, and fewer than the cluster has
 		{GPUs: 2_400_000_000, Nodes: 300_000_000, PerNode: 8, CPUs: 300_000_000},
 		{GPUs: 1_000_000_007},
 		{GPUs: 1 << 40, Nodes: 1 << 40, MaxNodes: 1 << 40, PerNode: 1 << 40, CPUs: 1 << 40, MemoryMB: 1 << 50},
@@ -36,7 +36,7 @@ func TestADemandThatNeverFitsCostsNothing(t *testing.T) {
 				c.Job.Request, c.Job.Inactive, c.Job.Name, c.Record.Name = q, inactive, "train", "train"
 				c.Job.Limit, c.Job.Deadline, c.Record.UserLimit = 1<<31*minute, cluster.Instant(1<<36)*1000, 1<<31*minute
 				if q.GPUs == 7 && inactive != "" {
-					continue // what would fit is not looked into of a job that is held
+					continue // the fit of a held job is not examined
 				}
 				with.Cases = append(with.Cases, c)
 			}

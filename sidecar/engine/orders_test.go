@@ -11,9 +11,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// Orders of administrators: the mode, and overrides.
+// These tests check the orders of administrators: the mode, and overrides.
 
-// observe "decide, record, change nothing". Leases follow what is really so.
+// Observe mode: "decide, record, change nothing". Leases follow the real state.
 func TestObserveModeChangesNothing(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{2}, "a", "b")
 	w.Rules.Mode = loop.Observe
@@ -52,7 +52,7 @@ func TestObserveModeChangesNothing(t *testing.T) {
 	if l := w.lease(waits); l != nil {
 		t.Errorf("a waiting job has the lease %+v", l)
 	}
-	// Nothing is remembered of what was not done.
+	// Actions that were not carried out leave no trace in the record.
 	if r := w.Record(waits); r.Terms != 0 || r.Pinned || r.Gate != 0 || r.Failed != 0 {
 		t.Errorf("remembered of a job that never had a lease: %+v", r)
 	}
@@ -68,8 +68,8 @@ func TestObserveModeChangesNothing(t *testing.T) {
 	w.books()
 }
 
-// In canary mode only the named partitions are acted on; the others are decided on
-// as if, on what is left.
+// In canary mode, actions apply only to jobs of the named partitions. Decisions on other jobs are
+// hypothetical, on the remaining GPUs.
 func TestCanaryActsOnItsPartitionsOnly(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1, 1}, "a", "b")
 	w.alter = func(s *cluster.Observation) { s.Nodes[1].Partitions = []string{"test"} }
@@ -86,7 +86,7 @@ func TestCanaryActsOnItsPartitionsOnly(t *testing.T) {
 			t.Fatalf("in canary mode: %+v", d)
 		}
 	}
-	// Tenant a has the GPU that nobody takes from it, so b gets the one where we act.
+	// Tenant a has the GPU that is never taken from it, so b gets the managed one.
 	if n := len(w.done(cluster.Reclaim, test[0])); n != 1 {
 		t.Errorf("%d reclaims in the canary's partition, want one", n)
 	}
@@ -97,8 +97,8 @@ func TestCanaryActsOnItsPartitionsOnly(t *testing.T) {
 	}
 }
 
-// "One switch stops all actions within one round": what is still done gives back
-// what a grant left behind that would not lapse by itself.
+// "One switch stops all actions within one round": the only further actions undo leftovers of a grant that
+// would not expire by themselves.
 func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 	for _, at := range []cluster.Span{14*minute + 30*second, 15 * minute, 15*minute + 5*second} { // noticed, handing over, handed over
 		w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
@@ -119,7 +119,7 @@ func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 				t.Errorf("switched at %s: still done: %+v", at, d.Action)
 			}
 		}
-		w.Rules.Mode = loop.Act // and on again
+		w.Rules.Mode = loop.Act // on again
 		w.Run(hour)
 		if a, b := w.Used("a"), w.Used("b"); a == 0 || b == 0 {
 			t.Errorf("switched on again: a has %d GPU-ms, b %d", a, b)
@@ -128,8 +128,8 @@ func TestSwitchingToObserveStopsAllWithinARound(t *testing.T) {
 	}
 }
 
-// givenBack fails unless no waiting job is pinned, no job or node reserved by us, and
-// nothing else was done.
+// givenBack fails unless no waiting job is pinned, no job or node is reserved by us, and no other action was
+// carried out.
 func (w *world) givenBack() {
 	w.t.Helper()
 	for _, d := range w.did {
@@ -153,10 +153,9 @@ func (w *world) givenBack() {
 	}
 }
 
-// A job that was granted a lease and has not started when we stop acting on it, be it
-// by the mode or because it is no longer managed, is Slurm's again: no pin is left on
-// it, nor a gate, and its user's own nodes are asked for again. Gates of other jobs
-// are left to lapse.
+// A job with a grant may not have started when we stop managing it, by the mode or by a rule. It then belongs
+// to Slurm again. It has no pin and no gate, and asks for its user's own nodes again. Gates of other jobs are
+// left to expire.
 func TestWhoStopsActingGivesBackWhatItPinned(t *testing.T) {
 	for what, stop := range map[string]func(*loop.Rules){
 		"observe":  func(r *loop.Rules) { r.Mode = loop.Observe },
@@ -167,7 +166,7 @@ func TestWhoStopsActingGivesBackWhatItPinned(t *testing.T) {
 		own := w.submit("b", 1, forever, func(j *sim.Work) { j.NodeList = []string{"n01", "n02"} })
 		w.order(cluster.Boost, "job", own.String(), 9)
 		w.Run(13*minute + 50*second)
-		hidden(w) // what is granted from here on n01 does not start
+		hidden(w) // later grants on n01 do not start
 		w.Run(30 * second)
 		pinned := w.done(cluster.Grant)
 		if len(pinned) == 0 || pinned[len(pinned)-1].Reservation == "" || w.Job(own).State != cluster.Waiting {
@@ -192,8 +191,8 @@ func TestWhoStopsActingGivesBackWhatItPinned(t *testing.T) {
 	}
 }
 
-// A hand-over that happens is not mixed with one that is only watched, on the same
-// node: its reservation has to be made, and for its own accounts.
+// A real hand-over is not mixed with an observed one on the same node. Its reservation must be made, and only
+// for its own accounts.
 func TestHandOversThatAreOnlyWatchedAreKeptApart(t *testing.T) {
 	s := boundary(8)
 	s.Cases = []cluster.Case{waits(1, "a", 1), waits(2, "b", 6), runsOn(3, "a", 4, "n01")}
@@ -215,8 +214,8 @@ func TestHandOversThatAreOnlyWatchedAreKeptApart(t *testing.T) {
 	}
 }
 
-// A reservation of ours that nobody needs is deleted, but not by an observer: it
-// may be another's.
+// An unused reservation of ours is deleted, but not in observe mode, because it may belong to another
+// instance.
 func TestOnlyWhoActsDeletesReservations(t *testing.T) {
 	for _, touch := range []cluster.Control{cluster.FullControl, cluster.ObserveOnly} {
 		s := boundary(4)
@@ -235,7 +234,7 @@ func TestOnlyWhoActsDeletesReservations(t *testing.T) {
 	}
 }
 
-// contested is a full cluster of two GPUs: tenant a runs two jobs, b waits with two.
+// contested is a full cluster of two GPUs: tenant a runs two jobs, and b has two waiting jobs.
 func contested(t *testing.T) (w *world, runs, waits []cluster.JobID) {
 	set := simtest.Product()
 	set.RecallFirst, set.Threshold = false, minute
@@ -264,7 +263,7 @@ func TestExemptJobsAreNeverReclaimed(t *testing.T) {
 	}
 }
 
-// An exempt job that waits is left to Slurm: its gate is opened.
+// An exempt waiting job is left to Slurm: its gate is opened.
 func TestExemptJobsAreNeverGated(t *testing.T) {
 	w, runs, waits := contested(t)
 	w.Run(minute)
@@ -285,9 +284,9 @@ func TestExemptJobsAreNeverGated(t *testing.T) {
 	}
 }
 
-// That an exempt job is left to Slurm does not pass it over: on a full cluster nothing
-// would ever come free for it. It has its tenant's turn like any other, keeps what it
-// then gets, and a grant that fails does not gate it either.
+// An exempt job keeps its turn although Slurm may start it, because on a full cluster no GPU would ever
+// become free for it. It has its tenant's turn like any other job and keeps the GPUs that it gets. A failed
+// grant does not gate it either.
 func TestExemptJobsHaveTheirTurn(t *testing.T) {
 	w, _, waits := contested(t)
 	w.order(cluster.Exempt, "job", waits[1].String(), 9)
@@ -338,7 +337,7 @@ func TestFreezeGivesNoLeaseAndNoRenewal(t *testing.T) {
 	}
 }
 
-// Also where nobody else wants its GPUs.
+// The same holds if no other job wants its GPUs.
 func TestAFrozenJobLeavesAnIdleCluster(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{2}, "a")
 	id := w.submit("a", 1, forever, nil)
@@ -384,8 +383,8 @@ func TestBoost(t *testing.T) {
 	})
 }
 
-// Freeze counts before exempt before boost; a job's own order before its user's
-// before its tenant's.
+// Freeze overrides exempt, and exempt overrides boost. A job's own order overrides its user's, and that
+// overrides its tenant's.
 func TestWhichOrderCounts(t *testing.T) {
 	w, runs, _ := contested(t)
 	w.order(cluster.Freeze, "tenant", "a", 2)
@@ -398,7 +397,7 @@ func TestWhichOrderCounts(t *testing.T) {
 	w.why(runs[1], cluster.ReasonFrozen)
 }
 
-// An order for an array is for all its tasks; one for a single task counts before it.
+// An order for an array applies to all its tasks. An order for a single task overrides it.
 func TestAnOrderForAnArray(t *testing.T) {
 	set := simtest.Product()
 	set.RecallFirst, set.Threshold = false, minute
@@ -418,13 +417,13 @@ func TestAnOrderForAnArray(t *testing.T) {
 	w.state(waits[0], cluster.Running)
 }
 
-// The gate of a waiting array is opened for all its tasks at once, unless one of
-// them has an order of its own: that one must not be opened with the others.
+// The gate of a waiting array is opened for all its tasks at once, unless one of them has an order of its
+// own. That task must not be opened with the others.
 func TestAnExemptArrayIsOpened(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		s := boundary(4)
 		s.Cases = []cluster.Case{waits(1, "a", 1), waits(2, "a", 1), waits(3, "a", 1), runsOn(4, "b", 4, "n01")}
-		s.Cases[3].Control = cluster.Unmanaged // nothing is free
+		s.Cases[3].Control = cluster.Unmanaged // no GPU is free
 		for i := range 3 {
 			c := &s.Cases[i]
 			c.Job.ID, c.Job.Record, c.Job.UnsplitArray, c.Job.Eligible = cluster.TaskID(9, int32(i)), 9, true, s.Now.Add(10*minute)

@@ -10,8 +10,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// overtaken gives a round in which a job of tenant a was granted the GPUs of n01, and others have just started. Nodes n01 and n02
-// have four GPUs each.
+// overtaken returns a round in which a job of tenant a was granted the GPUs of n01, and others have just
+// started. Nodes n01 and n02 have four GPUs each.
 func overtaken(others ...cluster.Case) cluster.Snapshot {
 	s := boundary(4, 4)
 	s.Settings.GrantTimeout = minute
@@ -24,7 +24,7 @@ func overtaken(others ...cluster.Case) cluster.Snapshot {
 	return s
 }
 
-// starts is a job that has started since the last look.
+// starts returns a job that has started since the last round.
 func starts(key cluster.JobKey, gpus int, node string) cluster.Case {
 	c := runsOn(key, "b", gpus, node)
 	c.Job.Start = simtest.Start.Add(-cluster.Second)
@@ -32,8 +32,8 @@ func starts(key cluster.JobKey, gpus int, node string) cluster.Case {
 	return c
 }
 
-// Where a job that nothing gated takes the GPUs that were granted to another, that one does not wait for the grant timeout: it is
-// granted others at once, and its next grant displaces others as the first one might have.
+// An ungated job takes the GPUs that were granted to another job. The other job does not wait for the grant
+// timeout: it is granted other GPUs at once. Its next grant may displace others like the first one.
 func TestAGrantThatWasOvertakenIsGivenElsewhere(t *testing.T) {
 	memory := starts(2, 1, "n01")
 	memory.Control, memory.Job.Request, memory.Record.Tenant = cluster.Unmanaged, cluster.Request{Nodes: 1, CPUs: 1, MemoryMB: 1 << 30}, "b"
@@ -56,7 +56,7 @@ func TestAGrantThatWasOvertakenIsGivenElsewhere(t *testing.T) {
 	}
 }
 
-// A grant stays where its GPUs are still free, or about to be.
+// A grant stays if its GPUs are still free, or will be soon.
 func TestAGrantThatWasNotOvertakenStays(t *testing.T) {
 	leaving := runsOn(3, "b", 4, "n01") // its lease is over: the grant is made before it is requeued
 	for name, s := range map[string]cluster.Snapshot{

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/tests/seeds"
 )
 
-// had gives the GPUs that each tenant has on average over some terms, by tenant and pool.
+// had returns the average GPUs of each tenant over some terms, by tenant and pool.
 func (w *world) had(terms cluster.Span, meanwhile func()) map[string]map[string]float64 {
 	sum := func(sign float64, into map[string]map[string]float64) map[string]map[string]float64 {
 		for _, row := range w.Last.State.Ledger.Tenants {
@@ -34,7 +34,7 @@ func (w *world) had(terms cluster.Span, meanwhile func()) map[string]map[string]
 	return sum(1, had)
 }
 
-// A tenant with many short jobs, each a party of its own or of a kind of its own, has its share and no more.
+// A tenant with many short jobs, each a party or a type of its own, gets exactly its share.
 func TestShortPartiesHaveTheirTenantsShare(t *testing.T) {
 	for _, by := range []string{"gavel:las", "gavel:hierarchical", "gavel:hierarchical-fifo", "gandiva-fair", "oef:coop", "oef:noncoop"} {
 		t.Run(by, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestShortPartiesHaveTheirTenantsShare(t *testing.T) {
 	}
 }
 
-// A kind that reports how fast it is on one model, and never on the other, is tried there at its own tenant's cost.
+// A type with measurements on one model and none on the other gets a trial there at its own tenant's cost.
 func TestATrialIsPaidFor(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -113,8 +113,8 @@ func TestATrialIsPaidFor(t *testing.T) {
 	}
 }
 
-// What was worked out from other kinds says where jobs run, and prices no trade: who asks more for a GPU than it is worth would pay
-// with what it has.
+// Estimates from other types guide placement but never set trade prices. Otherwise a tenant that asks more
+// for a GPU than it is worth would pay with its own GPUs.
 func TestEstimatesPriceNoTrade(t *testing.T) {
 	for source, trades := range map[cluster.Source]bool{cluster.Declared: true, cluster.Estimated: false} {
 		w := newMarket(t, 1, 1, false, engine.Divide, "a", "b")
@@ -140,7 +140,7 @@ func TestEstimatesPriceNoTrade(t *testing.T) {
 	}
 }
 
-// A job without a time limit is no short one.
+// A job without a time limit does not count as short.
 func TestAJobWithoutLimitIsLong(t *testing.T) {
 	w := newMarket(t, 0, 1, true, engine.Divide, "a")
 	w.Settings.Divide = "gavel:sjf"
@@ -152,7 +152,7 @@ func TestAJobWithoutLimitIsLong(t *testing.T) {
 	}
 }
 
-// Of two jobs that came together finish-time fairness has the one catch up that has done less (Gavel §4.2).
+// Two jobs arrive together. Finish-time fairness lets the one that has done less catch up (Gavel §4.2).
 func TestFinishTimeFairnessKnowsWhatJobsHaveDone(t *testing.T) {
 	q := cluster.AllocationRequest{Policy: "gavel:ftf", Pools: []cluster.GPUs{{Model: "v100", Count: 4}}}
 	for k, did := range []float64{0, 4 * 36_000} {
@@ -165,7 +165,8 @@ func TestFinishTimeFairnessKnowsWhatJobsHaveDone(t *testing.T) {
 	}
 }
 
-// A tenant's weight is its jobs' together, and a tenant without one has idle GPUs only, whatever divides them.
+// A tenant's weight applies to its jobs together. A tenant without weight has only idle GPUs, under every
+// policy.
 func TestWeightsOfTenants(t *testing.T) {
 	for _, by := range preset.Dividing() {
 		if preset.TenantBlind(by) {
@@ -189,8 +190,8 @@ func TestWeightsOfTenants(t *testing.T) {
 	}
 }
 
-// What is divided is divided anew when somebody comes or goes or a speed becomes known, and else every so many rounds:
-// not whenever a report says how fast a job is now.
+// A new allocation is requested when a job comes or goes or a speed becomes known, and otherwise every so
+// many rounds. Reports of changed speeds alone request none.
 func TestReportsAloneAskNothing(t *testing.T) {
 	asked := 0
 	w := newMarket(t, 1, 1, false, func(q cluster.AllocationRequest) cluster.Allocation {
@@ -205,7 +206,7 @@ func TestReportsAloneAskNothing(t *testing.T) {
 		}
 	}
 	w.Run(8 * term)
-	w.alter = func(s *cluster.Observation) { // each a little faster than it said before
+	w.alter = func(s *cluster.Observation) { // each job is a little faster than before
 		for i := range s.Progress {
 			s.Progress[i].Steps *= 1.0001
 		}
@@ -220,7 +221,7 @@ func TestReportsAloneAskNothing(t *testing.T) {
 	}
 }
 
-// says makes jobs report, which are twice as fast on v100, but for those that silent tells of.
+// says makes jobs report, twice as fast on v100, except the jobs that silent matches.
 func (w *world) says(kinds []string, gangs []int, silent func(*cluster.Job) bool) {
 	w.Reports, w.Speeds = 30*second, sim.Speeds{}
 	for _, kind := range kinds {
@@ -235,7 +236,7 @@ func (w *world) says(kinds []string, gangs []int, silent func(*cluster.Job) bool
 	}
 }
 
-// A job that runs on the model on which its kind is not known yet needs no trial there.
+// A job that runs on a model without measurements of its type needs no trial there.
 func TestNoTrialWhereAJobRuns(t *testing.T) {
 	w := newMarket(t, 1, 1, false, nil, "a", "b")
 	w.Loop.Divide = func(q cluster.AllocationRequest) cluster.Allocation {
@@ -259,12 +260,13 @@ func TestNoTrialWhereAJobRuns(t *testing.T) {
 	}
 }
 
-// Every kind that reports is tried where it was not seen, also on a busy cluster, and though one that is silent there is cheaper to try.
+// Every reporting type gets a trial where it has no measurement. This holds on a busy cluster, and if a
+// silent type would be cheaper to try.
 func TestEveryKindIsTried(t *testing.T) {
 	t.Parallel()
 	for _, silent := range []bool{false, true} {
 		w := newMarket(t, 1, 1, false, nil, "a", "b", "c")
-		w.Loop.Divide = parts(nil) // all by weight, and so idle GPUs are shared by who comes
+		w.Loop.Divide = parts(nil) // all by weight, so that idle GPUs are shared in order of arrival
 		w.says([]string{"x", "z"}, []int{1}, func(j *cluster.Job) bool {
 			return silent && j.Account == "a" && j.Hints.Kind == "x" && len(j.Holds) > 0 && j.Holds[0].Model == "v100"
 		})
@@ -289,7 +291,7 @@ func TestEveryKindIsTried(t *testing.T) {
 	}
 }
 
-// What is only watched is not tried: nothing moves, and the books do not say so.
+// Observed jobs get no trials: no job moves, and the books show none.
 func TestWatchedJobsAreNotTried(t *testing.T) {
 	w := newMarket(t, 1, 1, false, engine.Divide, "a", "b")
 	w.Settings.Divide, w.Rules.Mode = "gandiva-fair", loop.Observe
@@ -312,7 +314,7 @@ func TestWatchedJobsAreNotTried(t *testing.T) {
 	w.Run(12 * term)
 }
 
-// A kind of large gangs has its part beside its tenant's kinds of single GPUs, which fill every gap.
+// A type with large gangs gets its part beside its tenant's types with one-GPU jobs, which fill every gap.
 func TestGangsHaveTheirPartOfTheirTenants(t *testing.T) {
 	t.Parallel()
 	w := newMarket(t, 0, 2, false, nil, "a", "b")

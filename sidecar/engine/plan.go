@@ -24,11 +24,11 @@ type buffer struct {
 }
 
 func newBuffer() *buffer {
-	// What is empty is written as an empty list.
+	// Empty lists are encoded as [], not null.
 	return &buffer{books: ltgf.Buffer{Records: []cluster.Record{}}, leases: []cluster.Lease{}, verdicts: []cluster.JobStatus{}, standing: []cluster.TenantStatus{}}
 }
 
-// buffer gives the buffer that does not hold the snapshot.
+// buffer returns the buffer that does not hold the snapshot's data.
 func (d *Decider) buffer(s *cluster.Snapshot) *buffer {
 	if !d.Brief {
 		return newBuffer()
@@ -43,7 +43,7 @@ func (d *Decider) buffer(s *cluster.Snapshot) *buffer {
 	return p
 }
 
-// plan turns the difference between the leases and what was seen into actions, and gives every job its verdict.
+// plan derives actions from the leases and the snapshot, and a reason for every job.
 func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	b, buf := &d.books, x.buffer
 	buf.standing = why.Tenants(b, buf.standing)
@@ -64,11 +64,11 @@ func (d *Decider) plan(x opened, choice *field.Choice) cluster.Plan {
 	return p
 }
 
-// keepDone is how long a finished job is remembered, so that its id coming
-// round again, or a late word of the history, is not taken for it.
+// keepDone is how long a finished job is remembered. It protects against a reused job id, and against late
+// records of the history.
 const keepDone = cluster.Hour
 
-// remembered drops from the records those that are forgotten. It is the last step.
+// remembered drops expired records. It is the last step.
 func remembered(b *round.Books) []cluster.Record {
 	kept := 0
 	for i := range b.Records {
@@ -89,8 +89,8 @@ func forgotten(b *round.Books, i int) bool {
 	return done != 0 && b.Now.Sub(done) >= keepDone
 }
 
-// lasting gives the leases to remember: of jobs that we only watch just what is
-// really so. It uses the room of out.
+// lasting returns the leases to remember. For observed jobs it keeps only their real state. It reuses the
+// memory of out.
 func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
 	n := 0
 	for _, l := range b.Leases {
@@ -117,7 +117,8 @@ func lasting(b *round.Books, out []cluster.Lease) []cluster.Lease {
 	return out
 }
 
-// next gives the first moment after now at which time alone changes something; choosing is when it changes what is chosen.
+// next returns the first moment after now at which time alone changes the plan. choosing is that moment for
+// the choice; 0 = none.
 func next(b *round.Books, choosing cluster.Instant) cluster.Instant {
 	var first cluster.Instant
 	at := func(t cluster.Instant) {

@@ -24,9 +24,9 @@ type chaos struct {
 	world *simtest.World
 	nodes []cluster.Node
 	ids   []cluster.JobID
-	// comment makes up what a job says of itself; nil = nothing.
+	// comment makes up a job's comment; nil = no comments.
 	comment func() string
-	// By node, from when on a grant can count on its GPUs; see uncertain.
+	// By node, the time from which a grant can rely on its GPUs; see uncertain.
 	sure map[string]cluster.Instant
 }
 
@@ -56,7 +56,7 @@ func newChaos(t *rapid.T, tb testing.TB) *chaos {
 	return c
 }
 
-// stir makes something happen.
+// stir causes one random event.
 func (c *chaos) stir() {
 	switch rapid.IntRange(0, 9).Draw(c.T, "event") {
 	case 0, 1, 2, 3:
@@ -110,7 +110,7 @@ func TestProperties(t *testing.T) {
 				}
 			}
 			if set := c.world.Settings; set.RecallFirst && set.MaxReclaims > 0 {
-				return // those who could not be recalled in this round may be in the next
+				return // a job that could not recall in this round may in the next
 			}
 			c.settled()
 		}
@@ -122,7 +122,7 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-// The same chaos where a policy divides the pools, whatever kinds of jobs say of themselves.
+// The same chaos applies when a policy allocates the pools, whatever types jobs declare.
 func TestPropertiesDivided(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := newChaos(rt, t)
@@ -149,7 +149,8 @@ func TestPropertiesDivided(t *testing.T) {
 	})
 }
 
-// divided checks that no more is due than there ever was of a pool, and nothing less than nothing.
+// divided checks that allocations are not negative, and that their sum is at most the GPUs that a pool ever
+// had.
 func (c *chaos) divided(d *cluster.Allocation) {
 	for p, pool := range d.Pools {
 		there := 0
@@ -171,7 +172,7 @@ func (c *chaos) divided(d *cluster.Allocation) {
 	}
 }
 
-// safe checks what must hold of every plan.
+// safe checks the invariants of every plan.
 func (c *chaos) safe(p *cluster.Plan) {
 	type place struct{ node, model string }
 	c.uncertain(p)
@@ -190,7 +191,7 @@ func (c *chaos) safe(p *cluster.Plan) {
 				c.Fatalf("job %d has a lease on %s and %s", l.Job, model, h.Model)
 			}
 			model = h.Model
-			// Else its GPUs are handed over, or others may have them.
+			// Otherwise its GPUs are being handed over, or other jobs may have them.
 			if l.State != cluster.Ending && recordOf(p, l.Job).State != cluster.Completing &&
 				(l.State != cluster.Granted || l.Granted >= c.sure[h.Node]) {
 				leased[place{h.Node, h.Model}] += h.GPUs
@@ -207,7 +208,7 @@ func (c *chaos) safe(p *cluster.Plan) {
 	}
 	claimed := map[cluster.JobKey]bool{}
 	for _, cl := range p.State.Claims {
-		if claimed[cl.Job] || holders[cl.Job] && !leaving[cl.Job] { // one that leaves may be on its way to other GPUs
+		if claimed[cl.Job] || holders[cl.Job] && !leaving[cl.Job] { // a leaving job may be on its way to other GPUs
 			c.Fatalf("job %d has a second claim, or a claim beside its lease\n%s", cl.Job, encode(*p))
 		}
 		claimed[cl.Job] = true
@@ -226,10 +227,9 @@ func (c *chaos) safe(p *cluster.Plan) {
 	}
 }
 
-// uncertain notes the nodes whose GPUs Slurm itself gives away, and may have given to others than
-// a grant that was made until now meant. A gang that did not say how many GPUs it wants on each
-// node (--gpus=n) is split by Slurm: that is seen only when it runs. And what Slurm
-// started without a lease, as a gate lapsed, is seen by the next look.
+// uncertain notes the nodes whose GPUs Slurm assigns itself, perhaps differently from grants made until now.
+// Slurm splits a gang that gave no GPUs per node (--gpus=n), and the split is visible only when it runs.
+// Also, a job that Slurm started without a lease when its gate expired is visible in the next round.
 func (c *chaos) uncertain(p *cluster.Plan) {
 	for _, l := range p.State.Leases {
 		at := cluster.Instant(0)
@@ -245,10 +245,10 @@ func (c *chaos) uncertain(p *cluster.Plan) {
 	}
 }
 
-// settled checks that deciding again right after acting changes nothing, that the
-// order of what is seen does not matter, and that no waiting job fits idle GPUs; not where Slurm deals
-// a gang's GPUs, which the next look sees. Jobs of a virtual
-// cluster may change cells when these are made anew: its fence follows them, once.
+// settled checks that a second decision right after acting changes nothing. It also checks that the order of
+// the input does not matter, and that no waiting job fits idle GPUs. It skips rounds in which Slurm splits a
+// gang's GPUs, which the next round sees. Jobs of a virtual cluster may change cells when these are rebuilt,
+// and its fence follows them once.
 func (c *chaos) settled() {
 	for _, at := range c.sure {
 		if at > c.world.Last.At {
@@ -257,7 +257,7 @@ func (c *chaos) settled() {
 	}
 	snap, plan, err := c.world.Loop.Preview(context.Background())
 	fences := func(a cluster.Action) bool { return a.Reason.Code == cluster.ReasonFence }
-	overtaken := func(l cluster.Lease) bool { return strings.HasSuffix(l.Why, "first") } // by a job that started when we had acted
+	overtaken := func(l cluster.Lease) bool { return strings.HasSuffix(l.Why, "first") } // by a job that started after the actions
 	if err == nil && (slices.ContainsFunc(plan.Actions, fences) || slices.ContainsFunc(plan.Ended, overtaken)) {
 		if _, err = c.world.Loop.Turn(context.Background()); err == nil {
 			snap, plan, err = c.world.Loop.Preview(context.Background())
@@ -355,7 +355,7 @@ func (c *chaos) conserving(snap *cluster.Snapshot, p *cluster.Plan) {
 		}
 		j := c.world.Job(recordOf(p, v.Job).ID)
 		if snap.Cells != nil && !j.Requeueable {
-			continue // nothing is lent that could not be had back
+			continue // only GPUs that could be recalled are lent
 		}
 		for _, n := range snap.Nodes {
 			if j.Request.Model != "" && j.Request.Model != n.GPUs[0].Model || slices.Contains(recordOf(p, v.Job).AvoidNodes, n.Name) {
@@ -404,8 +404,7 @@ func (c *chaos) balanced() {
 	for _, id := range c.ids {
 		held += c.world.Received(id)
 	}
-	// Without the history a run between two looks is missed; after an hour finished
-	// jobs are forgotten.
+	// Without the history, a run between two rounds is missed. After an hour, finished jobs are forgotten.
 	if c.world.History && jobs != held && c.world.Now() < simtest.Start.Add(cluster.Hour) {
 		c.Fatalf("jobs were charged %d GPU-ms and held %d", jobs, held)
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine"
 )
 
-// Where nothing happens but that time goes by, a lease is recalled at the first moment that it
-// may be: rounds are made only when the last plan says so. Tenant a's lease of two GPUs has ten
-// minutes to go, and b wants one; both are due one.
+// Only time passes here, and a lease is still recalled at the first moment allowed: rounds are made only when
+// the last plan asks for them. Tenant a's lease of two GPUs has ten minutes left, and b wants one. Both are
+// due one.
 func TestRecallsComeInTime(t *testing.T) {
 	for name, c := range map[string]struct {
-		had, owedA, owedB cluster.Span // since a's job started; by time at one GPU
+		had, owedA, owedB cluster.Span // since a's job started; as time at one GPU
 		want              cluster.Span // from now
 	}{
 		"the shortest lease":          {3 * minute, 0, hour, 2 * minute},
@@ -42,8 +42,8 @@ func TestRecallsComeInTime(t *testing.T) {
 	}
 }
 
-// A job that was told of its recall and keeps its GPUs, since nobody wants them any more, is not
-// said to be recalled when it loses them later.
+// A job gets notice of a recall and keeps its GPUs, because no job wants them any more. When it loses them
+// later, the reason is not the recall.
 func TestARecallThatIsNotCarriedOut(t *testing.T) {
 	w, runs, waits := contested(t)
 	w.Settings.RecallFirst, w.Settings.RecallNotice = true, 20*second
@@ -61,8 +61,7 @@ func TestARecallThatIsNotCarriedOut(t *testing.T) {
 	}
 }
 
-// A job that is requeued when the notice of its recall is over is said to be recalled, until its
-// GPUs are free.
+// A job that is requeued after the notice of its recall has the recall as its reason until its GPUs are free.
 func TestARecallIsCalledSoToItsEnd(t *testing.T) {
 	for _, notice := range []cluster.Span{0, 20 * second} {
 		s := boundary(2)
@@ -83,9 +82,9 @@ func TestARecallIsCalledSoToItsEnd(t *testing.T) {
 	}
 }
 
-// What was renewed at a boundary was weighed against all who wait: whoever decides again at the same
-// moment recalls none of it, and only the next round may. Tenant a has twice what it is due, by jobs that
-// are never reclaimed, so that its new job comes after the burst limit, where it may displace nobody.
+// Leases renewed at a boundary were weighed against all waiting jobs. A second decision at the same moment
+// recalls none of them; only the next round may. Tenant a has twice its entitlement through jobs that are
+// never reclaimed. Its new job thus exceeds the burst limit, where it may displace no other.
 func TestNoRecallOfWhatIsRenewedNow(t *testing.T) {
 	s := boundary(4)
 	s.Settings.RecallFirst, s.Settings.NewSharePercent, s.Settings.BurstMaxMilli = true, 50, 1000

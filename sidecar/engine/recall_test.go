@@ -10,14 +10,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// recalling gives the product's settings, but with another threshold.
+// recalling returns the product's settings with another threshold.
 func recalling() cluster.Settings {
 	s := simtest.Product()
 	s.Threshold = minute
 	return s
 }
 
-// recalled gives the requeues in the middle of a term.
+// recalled returns the requeues in the middle of a term.
 func (w *world) recalled() []deed {
 	var out []deed
 	for _, d := range w.done(cluster.Reclaim) {
@@ -28,14 +28,14 @@ func (w *world) recalled() []deed {
 	return out
 }
 
-// Tenant a has both GPUs, b is due one of them: it gets it as soon as a's jobs have had
-// theirs for the shortest lease, and no second one. Without recalls it waits for the boundary.
+// Tenant a has both GPUs, and b is due one of them. It gets one as soon as a's jobs have had theirs for the
+// minimum lease, and no second one. Without recalls it waits for the boundary.
 func TestAFirstLeaseNeedNotWaitForABoundary(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		w, runs, waits := contested(t)
 		w.Settings.RecallFirst = on
 		w.Run(w.Settings.MinLease - minute - 10*second)
-		w.state(waits[0], cluster.Waiting) // a's jobs have had no shortest lease yet
+		w.state(waits[0], cluster.Waiting) // a's jobs have not had the minimum lease yet
 		w.Run(minute)
 		if !on {
 			w.state(waits[0], cluster.Waiting)
@@ -68,7 +68,7 @@ func TestAFirstLeaseNeedNotWaitForABoundary(t *testing.T) {
 	}
 }
 
-// With a notice the job hears of it first, and keeps its GPUs for so long.
+// With a notice, the job is notified first and keeps its GPUs for that time.
 func TestARecallWithNotice(t *testing.T) {
 	w, _, waits := contested(t)
 	w.Settings.RecallFirst, w.Settings.RecallNotice = true, 20*second
@@ -84,8 +84,8 @@ func TestARecallWithNotice(t *testing.T) {
 	}
 }
 
-// Within a tenant new jobs take no more than their share of it in the middle of a term, and
-// never from each other.
+// Within a tenant, new jobs take at most their share of the GPUs in the middle of a term, and never from each
+// other.
 func TestRecallsWithinATenant(t *testing.T) {
 	w := newWorld(t, recalling(), []int{8}, "a")
 	w.Submit("a", 8, 1, forever)
@@ -116,7 +116,7 @@ func TestARecallForAGang(t *testing.T) {
 	}
 }
 
-// Nobody gives way who may not be reclaimed, and no more do than may in a round.
+// Jobs that may not be reclaimed are not recalled, and a round recalls at most its limit.
 func TestWhoIsNotRecalled(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*world)
@@ -146,9 +146,8 @@ func TestWhoIsNotRecalled(t *testing.T) {
 	}
 }
 
-// Another tenant gives way only if it is further ahead even without what it gives, by the
-// threshold. Both are due one GPU. Tenant a's lease of two has ten minutes to go; what b gets
-// costs it fifteen.
+// Another tenant gives way only if it is further ahead by the threshold even without its lease. Both are due
+// one GPU. Tenant a's lease of two has ten minutes left; b is charged fifteen for its own.
 func TestARecallNeedsATenantThatIsAhead(t *testing.T) {
 	for _, c := range []struct {
 		owed cluster.Span
@@ -167,8 +166,8 @@ func TestARecallNeedsATenantThatIsAhead(t *testing.T) {
 	}
 }
 
-// A job that asks for idle GPUs only takes such, and nobody's lease ends for it, neither in the middle of a term nor
-// at its end, though its tenant has nothing; nor are GPUs kept for it.
+// A job that asks for idle GPUs only gets no others. No lease ends for it, neither in the middle of a term
+// nor at its end, although its tenant holds nothing. No GPUs are kept for it either.
 func TestWhoAsksForIdleGPUsOnly(t *testing.T) {
 	for _, gpus := range []int{1, 4} {
 		w := newWorld(t, recalling(), []int{8}, "a", "b")

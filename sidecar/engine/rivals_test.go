@@ -11,9 +11,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// The bugs that other schedulers shipped, each by its name.
+// These are bugs of other schedulers, each by its name.
 
-// A finished job that is re-run by a late requeue.
+// A late requeue runs a finished job again.
 func TestAFinishedJobIsNeverRunAgain(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
 	var ids []cluster.JobID
@@ -35,8 +35,8 @@ func TestAFinishedJobIsNeverRunAgain(t *testing.T) {
 	}
 }
 
-// The same where the lease was ending when the job finished: whatever the state in
-// which it is found, nothing is asked of it.
+// The same applies if the lease was ending when the job finished: in whatever state the job is found, no
+// action applies to it.
 func TestNothingIsAskedOfAJobThatIsOver(t *testing.T) {
 	for _, state := range []cluster.JobState{cluster.Done, cluster.Completing} {
 		for _, l := range []cluster.LeaseState{cluster.Granted, cluster.Active, cluster.Noticed, cluster.Ending} {
@@ -54,7 +54,7 @@ func TestNothingIsAskedOfAJobThatIsOver(t *testing.T) {
 	}
 }
 
-// A lent GPU that is counted against the lender, so that it can never be recalled.
+// A lent GPU counts against the lender, so that it can never be recalled.
 func TestALentGPUIsNotCountedAgainstTheLender(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{8}, "borrower", "lender")
 	w.Submit("borrower", 16, 1, forever)
@@ -73,7 +73,7 @@ func TestALentGPUIsNotCountedAgainstTheLender(t *testing.T) {
 	}
 }
 
-// Borrowed time that is charged twice: once when it is used, once when it is given back.
+// Borrowed time is charged twice: when it is used, and when it is given back.
 func TestBorrowedTimeIsChargedOnce(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{8}, "borrower", "lender")
 	ids := w.Submit("borrower", 8, 1, forever)
@@ -94,7 +94,7 @@ func TestBorrowedTimeIsChargedOnce(t *testing.T) {
 	w.books()
 }
 
-// Two tenants that reclaim from each other for ever.
+// Two tenants reclaim from each other for ever.
 func TestNoPingPong(t *testing.T) {
 	reclaims := func(w *world, span cluster.Span) int {
 		w.did = nil
@@ -131,8 +131,8 @@ func TestNoPingPong(t *testing.T) {
 	})
 }
 
-// A gang that starves because those that would have to go overlap: every node is
-// held by gangs that reach into the next one.
+// A gang starves because the jobs that would have to go overlap: every node is held by gangs that extend into
+// the next one.
 func TestAGangIsNotStarvedByOverlappingVictims(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4, 4, 4}, "chain", "wide")
 	for range 6 {
@@ -145,12 +145,12 @@ func TestAGangIsNotStarvedByOverlappingVictims(t *testing.T) {
 		t.Errorf("two boundaries after it came the gang has had nothing: %+v", w.Verdict(wide))
 	}
 	w.Run(cluster.Day)
-	// Not all GPUs can be used (two nodes that are held whole leave the third
-	// alone), but what is used is shared equally.
+	// Some GPUs cannot be used, because two fully held nodes leave the third alone. The used GPUs are shared
+	// equally.
 	near(t, "the gang beside the others", w.Alloc(wide), w.Used("chain"), 8)
 }
 
-// Weight 0 that is treated as first, being 0/0.
+// Weight 0 counts as first, because of 0/0.
 func TestWeightZeroIsNotFirst(t *testing.T) {
 	s := boundary(4)
 	s.Tenants = []cluster.Tenant{{Name: "one", Weight: 1}, {Name: "zero", Weight: 0}}
@@ -163,7 +163,7 @@ func TestWeightZeroIsNotFirst(t *testing.T) {
 	if got := holders(engine.Decide(s)); !slices.Equal(got, []cluster.JobKey{1, 5, 6, 7}) {
 		t.Errorf("leases for %v, want all three jobs with weight, and one of weight 0 on what is left", got)
 	}
-	// As soon as somebody with weight wants its GPU it has to go.
+	// It has to go as soon as a tenant with weight wants its GPU.
 	s = boundary(1)
 	s.Tenants = []cluster.Tenant{{Name: "one", Weight: 1}, {Name: "zero", Weight: 0}}
 	s.Cases = []cluster.Case{runsOn(1, "zero", 1, "n01"), waits(2, "one", 1)}
@@ -173,7 +173,7 @@ func TestWeightZeroIsNotFirst(t *testing.T) {
 	}
 }
 
-// All weights 0: nobody is due anything, and still no GPU stays idle.
+// All weights are 0: no tenant is due GPUs, and still no GPU stays idle.
 func TestAllWeightsZero(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
 	w.SetShares("a", 0)
@@ -186,8 +186,8 @@ func TestAllWeightsZero(t *testing.T) {
 	w.books()
 }
 
-// Usage that a long half-life rounds to nothing: rho is the same with a half-life
-// of a century as with none.
+// A long half-life rounds usage to zero. Here rho must be the same with a half-life of a century and with
+// none.
 func TestALongHalfLifeForgetsNothing(t *testing.T) {
 	rho := func(half cluster.Span) cluster.Rho {
 		set := simtest.Product()
@@ -204,7 +204,7 @@ func TestALongHalfLifeForgetsNothing(t *testing.T) {
 	}
 }
 
-// Equal scores decided by chance: the same snapshot gives the same bytes, every time.
+// Chance decides between equal scores. Here the same snapshot must give the same bytes every time.
 func TestDecideIsDeterministic(t *testing.T) {
 	s := simtest.Crowd(600, 12)
 	for i := range s.Cases { // no score differs
@@ -226,7 +226,7 @@ func TestDecideIsDeterministic(t *testing.T) {
 	}
 }
 
-// 32-bit counters: a year of 80,000 GPUs in one step, decided on.
+// 32-bit counters overflow: one step charges a year of 80,000 GPUs.
 func TestAYearOf80000GPUs(t *testing.T) {
 	const gpus = 80_000
 	s := boundary(gpus)
@@ -248,8 +248,8 @@ func TestAYearOf80000GPUs(t *testing.T) {
 	}
 }
 
-// A claim for a job's first lease that is passed over because somebody is further
-// behind: its tenant may be a little ahead for ever. For a job that has run it is.
+// A claim for a job's first lease is passed over because another tenant is further behind. Its tenant may be
+// a little ahead for ever, so the claim must be served. A claim for a job that has run may be passed over.
 func TestTheClaimForAFirstLeaseIsServed(t *testing.T) {
 	for terms, want := range []cluster.JobKey{2, 1} {
 		s := boundary(2)

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// Snapshots by hand, at a boundary of a term, for tests of a single decision. Jobs
-// are of tenants a, b and c, with equal weights.
+// These snapshots are built by hand, at a boundary of a term, for tests of a single decision. The jobs belong
+// to tenants a, b and c, with equal weights.
 
 func boundary(gpus ...int) cluster.Snapshot {
 	s := cluster.Snapshot{Round: 9, Now: simtest.Start, Settings: simtest.Paper(term), NextKey: 100,
@@ -39,7 +39,7 @@ func waits(key cluster.JobKey, tenant string, gpus int) cluster.Case {
 	return c
 }
 
-// runsOn is a job that runs, evenly on nodes.
+// runsOn returns a job that runs evenly on nodes.
 func runsOn(key cluster.JobKey, tenant string, gpus int, nodes ...string) cluster.Case {
 	c := caseOf(key, tenant, gpus)
 	c.Job.State, c.Record.State = cluster.Running, cluster.Running
@@ -54,14 +54,14 @@ func runsOn(key cluster.JobKey, tenant string, gpus int, nodes ...string) cluste
 	return c
 }
 
-// leaseOf gives the lease that the running job of a case has: it ends now.
+// leaseOf returns the lease of a running job, which ends now.
 func leaseOf(s *cluster.Snapshot, i int) cluster.Lease {
 	c := &s.Cases[i]
 	return cluster.Lease{Job: c.Record.Key, Term: 1, State: cluster.Active, Class: cluster.Shared, Pool: "v100", GPUs: c.Job.GPUsHeld(),
 		Nodes: c.Job.Holds, Granted: c.Job.Start, Start: c.Job.Start, End: s.Now}
 }
 
-// owe sets how much a tenant is owed.
+// owe sets a tenant's deficit.
 func owe(s *cluster.Snapshot, tenant string, deficit cluster.GPUTime) {
 	s.Ledger.Tenants = append(s.Ledger.Tenants, cluster.TenantPool{Tenant: tenant, Pool: "v100", Base: 1, Deficit: deficit})
 	slices.SortFunc(s.Ledger.Tenants, func(a, b cluster.TenantPool) int { return cmp.Compare(a.Tenant, b.Tenant) })
@@ -70,7 +70,7 @@ func owe(s *cluster.Snapshot, tenant string, deficit cluster.GPUTime) {
 	}
 }
 
-// after gives the snapshot some time after a plan, if nothing was seen to change.
+// after returns the snapshot some time after a plan, with no other changes.
 func after(s *cluster.Snapshot, p cluster.Plan, span cluster.Span) cluster.Snapshot {
 	next := *s
 	next.Round, next.Now = p.Round+1, s.Now.Add(span)
@@ -86,8 +86,7 @@ func after(s *cluster.Snapshot, p cluster.Plan, span cluster.Span) cluster.Snaps
 	return next
 }
 
-// holders gives the jobs that hold a lease under a plan, or will: those that are told
-// to end it are left out.
+// holders returns the jobs that hold or will hold a lease under a plan, except those with notice.
 func holders(p cluster.Plan) []cluster.JobKey {
 	var keys []cluster.JobKey
 	for _, l := range p.State.Leases {

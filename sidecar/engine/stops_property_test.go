@@ -13,14 +13,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// destroyed is what stops really cost jobs, as the virtual cluster knows it.
+// destroyed holds the real cost of stops to jobs, as the virtual cluster measures it.
 type destroyed struct {
 	cost, run map[cluster.JobID]cluster.Span
-	lost      map[cluster.JobID]cluster.GPUTime // of it, work
+	lost      map[cluster.JobID]cluster.GPUTime // of it, the lost work
 	never     map[cluster.JobID]bool
 }
 
-// watch adds up what becomes of attempts. Saves that jobs make by themselves are no cost of stops.
+// watch adds up the outcomes of attempts. Saves that jobs make by themselves are no cost of stops.
 func (d *destroyed) watch(e sim.Event) {
 	if e.What != sim.Requeued && e.What != sim.Ended || e.Start == 0 {
 		return
@@ -34,9 +34,9 @@ func (d *destroyed) watch(e sim.Event) {
 	}
 }
 
-// The theorems of package stop, on random clusters, manners, costs, budgets and restarts of the daemon, with more work
-// waiting all the time than fits: stops cost a job at most allowance + overhead × its run time, and every job ends. What
-// the books say that they destroyed is at least what they did, and exactly that of jobs that never save.
+// The theorems of package stop are tested on random clusters, save behaviour, costs, budgets and restarts of
+// the daemon, with more waiting work than fits. Stops cost a job at most allowance + overhead × its run time,
+// and every job ends. The booked loss is at least the real loss, and equals it for jobs that never save.
 func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -44,7 +44,7 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 		set.StopAllowance = cluster.Span(rapid.IntRange(0, 60).Draw(rt, "allowance")) * cluster.Minute
 		set.StopOverheadMilli = int64(rapid.IntRange(0, 100).Draw(rt, "overhead"))
 		if set.StopAllowance == 0 && set.StopOverheadMilli == 0 {
-			set.StopAllowance = cluster.Minute // else the rule is off
+			set.StopAllowance = cluster.Minute // otherwise the rule is off
 		}
 		set.StopTotalMilli = rapid.SampledFrom([]int64{0, 10, 30}).Draw(rt, "total")
 		set.Interval = cluster.Span(rapid.SampledFrom([]int{10, 30, 60}).Draw(rt, "interval")) * cluster.Second
@@ -115,7 +115,7 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 			}
 		}
 		for id, cost := range d.cost {
-			// A stop is carried out in the round after the moment for which it was found to be within the budget.
+			// A stop happens one round after the moment that was checked against the budget.
 			most := set.StopAllowance + d.run[id]*cluster.Span(set.StopOverheadMilli)/1000 + 2*set.Interval
 			if cost > most {
 				rt.Errorf("job %s: stops cost it %s in %s, at most %s are within its budget", id, cost, d.run[id], most)
@@ -124,8 +124,8 @@ func TestStopsCostNoMoreThanTheBudget(t *testing.T) {
 	})
 }
 
-// However many jobs wait, each with an allowance of its own: what stops cost all of them together is at most stop.total of what
-// ran, and what was saved up of it. Every job ends all the same.
+// Many jobs wait, each with an allowance of its own. All their stops together cost at most stop.total of the
+// run time, plus the savings. Every job still ends.
 func TestStopsCostNoMoreThanTheTotal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -142,7 +142,7 @@ func TestStopsCostNoMoreThanTheTotal(t *testing.T) {
 			if e.What == sim.Requeued && e.Start > 0 {
 				gpus := e.Work.Request.GPUs
 				cost += cluster.Times(gpus, e.Lost+e.Terminating)
-				late += cluster.Times(gpus, 2*set.Interval) // a stop is carried out in the round after the one that foresaw it
+				late += cluster.Times(gpus, 2*set.Interval) // a stop happens in the round after the one that planned it
 			}
 		}
 		var ids []cluster.JobID

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// One job that never saves is stopped while it is young, and starts from the beginning: its tenant has not received what
-// that destroyed, to the millisecond.
+// A job that never saves is stopped while it is young and starts from the beginning. Its tenant has not
+// received the destroyed time, to the millisecond.
 func TestATenantDoesNotReceiveWhatAStopDestroyed(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
 	var truth cluster.GPUTime
@@ -50,7 +50,8 @@ func TestATenantDoesNotReceiveWhatAStopDestroyed(t *testing.T) {
 	}
 }
 
-// The loss of a job that reports its saves is known: the books equal the virtual cluster's own record of the loss.
+// The loss of a job that reports its saves is known: the books equal the virtual cluster's own record of the
+// loss.
 func TestAKnownLossIsExact(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
 	w.ReportSaves = true
@@ -65,7 +66,7 @@ func TestAKnownLossIsExact(t *testing.T) {
 		id := w.submit("a", 1, 40*minute, func(j *sim.Work) {
 			j.Saves, j.Every, j.Command = sim.Periodic, 7*minute, "/home/a/train.sh"
 		})
-		w.Run(cluster.Span(8+k)*minute + 30*second) // not when it saves: to look at the books there takes its report
+		w.Run(cluster.Span(8+k)*minute + 30*second) // not when it saves: a look at the books at that moment takes its report
 		w.submit("b", 1, 20*minute, nil)
 		w.Run(cluster.Span(82-k) * minute)
 		r := w.Record(id)

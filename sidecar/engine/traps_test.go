@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// The traps that a scheduler above Slurm falls into.
+// These are traps for a scheduler above Slurm.
 
 // "The user's own --begin: never grant before it, never lose it."
 func TestTheUsersBeginIsKept(t *testing.T) {
@@ -35,7 +35,7 @@ func TestTheUsersBeginIsKept(t *testing.T) {
 	}
 }
 
-// The same on a full cluster, where it has to be gated when its begin has come.
+// The same on a full cluster, where the job must be gated when its begin time has come.
 func TestTheUsersBeginOnAFullCluster(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
 	w.submit("b", 1, forever, nil)
@@ -58,7 +58,7 @@ func TestTheUsersBeginOnAFullCluster(t *testing.T) {
 	}
 }
 
-// A begin time that the user moves, later or sooner, also behind our gate.
+// The user moves a begin time, later or sooner, even while our gate hides it.
 func TestAUserWhoMovesTheBeginIsFollowed(t *testing.T) {
 	full := func(t *testing.T) *world {
 		w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
@@ -134,7 +134,7 @@ func TestInactiveJobsAreOwedNothing(t *testing.T) {
 	}
 }
 
-// A job that is held while it runs under a lease is requeued by its user, not lost.
+// A job that is held while it runs under a lease is requeued by its user, and is not lost.
 func TestAJobThatIsHeldBetweenItsLeases(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
 	id := w.submit("a", 1, forever, nil)
@@ -173,7 +173,7 @@ func TestNoRequeueJobsAreKeptAndCharged(t *testing.T) {
 	w.state(kept, cluster.Done)
 }
 
-// A --no-requeue job that waits is gated and granted like any other.
+// A waiting --no-requeue job is gated and granted like any other.
 func TestNoRequeueJobsAreGranted(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{1}, "a", "b")
 	w.submit("b", 1, forever, nil)
@@ -186,8 +186,8 @@ func TestNoRequeueJobsAreGranted(t *testing.T) {
 	}
 }
 
-// "Interactive jobs (no script) block a person's terminal: never gate them." Their
-// GPUs are seen as taken, and their tenant is charged.
+// "Interactive jobs (no script) block a person's terminal: never gate them." Their GPUs count as taken, and
+// their tenant is charged.
 func TestInteractiveJobsAreNotTouched(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{2}, "a", "b")
 	id := w.submit("a", 1, 3*hour, func(j *sim.Work) { j.Interactive = true })
@@ -205,8 +205,8 @@ func TestInteractiveJobsAreNotTouched(t *testing.T) {
 	w.books()
 }
 
-// With opt_out: leave, interactive jobs and their like are nobody's: their GPUs are no capacity, their tenant is due a share of
-// the rest and is not charged for them.
+// With opt_out: leave, interactive and similar jobs belong to no tenant. Their GPUs do not count as capacity,
+// and their tenant is not charged for them and gets a share of the rest.
 func TestInteractiveJobsAreNobodysWhereTheSiteSaysSo(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
 	w.Rules.OptOut = loop.LeaveAlone
@@ -233,7 +233,7 @@ func TestInteractiveJobsAreNobodysWhereTheSiteSaysSo(t *testing.T) {
 	w.books()
 }
 
-// Jobs of accounts in no tree hold GPUs that nobody can be due.
+// Jobs of accounts outside the tree hold GPUs to which no tenant is entitled.
 func TestStrangersAreUntouchable(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
 	id := w.submit("stranger", 2, 4*hour, nil)
@@ -273,8 +273,7 @@ func TestAMaintenanceReservationAhead(t *testing.T) {
 	w.state(long, cluster.Done)
 }
 
-// hidden makes node n01 refuse jobs for a reason that is not seen beforehand, as a
-// QOS limit is.
+// hidden makes node n01 refuse jobs for a reason that is invisible beforehand, such as a QOS limit.
 func hidden(w *world) {
 	w.AddReservation(cluster.Reservation{Name: "secret", Nodes: []string{"n01"}, Start: w.Now(), End: w.Now().Add(1000 * hour)})
 	w.alter = func(s *cluster.Observation) {
@@ -398,15 +397,15 @@ func TestJobsRequeuedAndCancelledByOthers(t *testing.T) {
 	w.books()
 }
 
-// An outage longer than MinJobAge: what ran in the meantime is told by the history,
-// and charged once.
+// During an outage longer than MinJobAge, jobs run unseen. The history reports them, and they are charged
+// once.
 func TestAnOutageIsReconciledFromTheHistory(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
 	long := w.submit("a", 1, forever, nil)
 	ends := w.submit("a", 1, 30*minute, nil)
 	moved := w.submit("b", 1, forever, nil)
 	w.Run(10 * minute)
-	unseen := w.submit("b", 1, 20*minute, nil) // comes and goes while nobody looks
+	unseen := w.submit("b", 1, 20*minute, nil) // comes and goes during the outage
 	w.Advance(w.Now().Add(5 * minute))
 	w.Requeue(moved)
 	w.Advance(w.Now().Add(2 * hour))
@@ -427,8 +426,7 @@ func TestAnOutageIsReconciledFromTheHistory(t *testing.T) {
 	}
 }
 
-// After a crash the loop goes on from the journal: nothing is granted twice, nobody
-// loses a lease.
+// After a crash the loop continues from the journal: no lease is granted twice, and no lease is lost.
 func TestADaemonThatStartsAgain(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{4}, "a", "b")
 	w.Submit("a", 4, 1, forever)
@@ -449,7 +447,7 @@ func TestADaemonThatStartsAgain(t *testing.T) {
 	w.books()
 }
 
-// A clock that goes back, a cluster without nodes: an error, and nothing changes.
+// A clock that goes back, or a cluster without nodes, is an error and changes nothing.
 func TestALookThatCannotBeTrueChangesNothing(t *testing.T) {
 	for name, alter := range map[string]func(*cluster.Observation){
 		"books are ahead":   func(s *cluster.Observation) { s.Now -= 1_000_000_000 },
@@ -509,9 +507,9 @@ func TestArrayTasks(t *testing.T) {
 	}
 }
 
-// A job that Slurm never starts costs those who hold GPUs less and less: after every
-// failure it is longer before others are requeued for it again, while idle GPUs are
-// tried again sooner. What it does not take is not lost to its tenant's other jobs.
+// A job that Slurm never starts costs running jobs less and less. After every failure it takes longer until
+// others are requeued for it again, while idle GPUs are tried again sooner. Its tenant's other jobs can use
+// the GPUs that it does not take.
 func TestAGrantThatNeverStartsRequeuesOthersEverMoreRarely(t *testing.T) {
 	w := newWorld(t, simtest.Product(), []int{2}, "a", "b")
 	w.Submit("a", 2, 1, forever)
@@ -543,8 +541,8 @@ func TestAGrantThatNeverStartsRequeuesOthersEverMoreRarely(t *testing.T) {
 	}
 }
 
-// "Job credential revoked": slurmd takes a start in the second of the requeue for the
-// attempt that was to end, and Slurm fails the job for good.
+// "Job credential revoked": slurmd mistakes a start in the second of the requeue for the attempt that had to
+// end. Slurm then fails the job for good.
 func TestARequeuedJobSettles(t *testing.T) {
 	s := boundary(4)
 	c := waits(1, "a", 1)

@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// around gives the nodes of a VC's fence that are there now, and checks it.
+// around returns the nodes of a VC's present fence, and checks the fence.
 func (w *world) around(vc string) []string {
 	w.t.Helper()
 	for _, r := range w.look().Reservations {
@@ -31,7 +31,7 @@ func (w *world) look() cluster.Observation {
 	return s
 }
 
-// fenced makes a world of two nodes that are in an unmanaged partition, too.
+// fenced makes a world of two nodes that are also in an unmanaged partition.
 func fenced(t *testing.T) *world {
 	t.Helper()
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
@@ -44,7 +44,7 @@ func fenced(t *testing.T) *world {
 	return w
 }
 
-// A bound cell is fenced, whoever grants in it gets through, and it is given up with the cell.
+// A bound cell is fenced, grants in it get through, and the fence ends with the cell.
 func TestABoundCellIsFenced(t *testing.T) {
 	w := fenced(t)
 	w.Run(minute)
@@ -74,7 +74,7 @@ func TestABoundCellIsFenced(t *testing.T) {
 	w.Run(hour)
 	w.around("a")
 	w.around("b")
-	// Each is prolonged every TTL of gates, to twice that.
+	// Each fence is prolonged every gate TTL, to twice that.
 	if n, most := len(w.done(cluster.Reserve)), 2*int(hour/(w.Settings.GateTTL-w.Settings.Interval)+1); n < 2 || n > most {
 		t.Errorf("%d reservations were made or prolonged in an hour, want %d at most", n, most)
 	}
@@ -89,7 +89,7 @@ func TestABoundCellIsFenced(t *testing.T) {
 	w.books()
 }
 
-// Without unmanaged partitions on the nodes, and where we do not act, there are no fences.
+// Nodes without unmanaged partitions, and clusters that are only observed, have no fences.
 func TestNoFenceWithoutStrangers(t *testing.T) {
 	for name, change := range map[string]func(*world){
 		"managed partitions only": func(w *world) { w.alter = nil },

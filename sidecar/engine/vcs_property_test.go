@@ -40,7 +40,7 @@ func (c *chaos) drawCells() *cluster.Cells {
 	return d
 }
 
-// assign draws who reserves what.
+// assign draws the cells of each VC.
 func (c *chaos) assign(d *cluster.Cells) {
 	d.VCs = nil
 	for _, name := range []string{"x", "y"} {
@@ -63,7 +63,7 @@ func (c *chaos) assign(d *cluster.Cells) {
 	d.VCs = slices.DeleteFunc(d.VCs, func(v cluster.VC) bool { return v.Cells == nil })
 }
 
-// gres tells which GPUs jobs have, as Slurm does, which chooses them itself: the first that are free.
+// gres reports the GPU indices of jobs as Slurm does. Slurm chooses them itself: the first free ones.
 type gres struct {
 	loop.Cluster
 	given map[cluster.JobID]map[string][]int
@@ -110,7 +110,7 @@ func (g *gres) Observe(ctx context.Context, since cluster.Instant) (cluster.Obse
 	return s, err
 }
 
-// shared has all nodes in a partition that is not managed, too.
+// shared puts all nodes into an unmanaged partition, too.
 type shared struct{ loop.Cluster }
 
 func (c shared) Observe(ctx context.Context, since cluster.Instant) (cluster.Observation, error) {
@@ -130,7 +130,7 @@ func TestPropertiesOfCells(t *testing.T) {
 		set.AffinityWait = rapid.SampledFrom([]cluster.Span{0, 5 * minute}).Draw(rt, "affinity wait")
 		d := c.drawCells()
 		c.world.Rules.Cells = d
-		tells := rapid.Bool().Draw(rt, "Slurm tells which GPUs") // then it may have other ideas than we
+		tells := rapid.Bool().Draw(rt, "Slurm tells which GPUs") // Slurm's choice may then differ from the plan
 		if tells {
 			c.world.Loop.Cluster = &gres{Cluster: c.world.Virtual, given: map[cluster.JobID]map[string][]int{}}
 		}
@@ -145,8 +145,8 @@ func TestPropertiesOfCells(t *testing.T) {
 				c.Fatalf("not safe: %v", r.Plan.Cells.Unsafe)
 			}
 			was := lost
-			lost = r.Plan.State.Lost                                // what VCs are due follows it a round later
-			if c.world.Completing == 0 && slices.Equal(was, lost) { // else a node may be busy for a moment, or what is had again is given out in the next round
+			lost = r.Plan.State.Lost                                // the entitlements of VCs follow it a round later
+			if c.world.Completing == 0 && slices.Equal(was, lost) { // otherwise a node may be busy briefly, or regained cells are granted in the next round
 				c.prompt(&r.Plan)
 			}
 			for _, l := range r.Plan.State.Leases { // Slurm started it on GPUs that may have been given to others
@@ -178,7 +178,7 @@ func TestPropertiesOfCells(t *testing.T) {
 	})
 }
 
-// prompt checks that no job of a VC waits that would fit, whole, in one of the VC's free cells.
+// prompt checks that no waiting job of a VC fits completely in one of the VC's free cells.
 func (c *chaos) prompt(p *cluster.Plan) {
 	size := map[string]int{}
 	for _, t := range c.world.Rules.Cells.Types {

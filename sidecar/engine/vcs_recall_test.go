@@ -14,7 +14,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// beyond gives the events of stops beyond the budget of a job.
+// beyond returns the events of a job's stops beyond its budget.
 func (w *world) beyond(id cluster.JobID) []cluster.Event {
 	var out []cluster.Event
 	key := w.Record(id).Key
@@ -28,8 +28,8 @@ func (w *world) beyond(id cluster.JobID) []cluster.Event {
 	return out
 }
 
-// recalledOnce gives a world in which a job of a that never saves ran for an hour on b's node, until b wanted it, and b is
-// through again. first holds a's own node.
+// recalledOnce returns a world in which job second of a, which never saves, ran for an hour on b's node until
+// b wanted it. b has finished since. first holds a's own node.
 func recalledOnce(t *testing.T, change func(*sim.Work)) (w *world, first, second cluster.JobID) {
 	w = newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	first = w.submit("a", 4, 3*hour, neverSaves)
@@ -51,8 +51,8 @@ func recalledOnce(t *testing.T, change func(*sim.Work)) (w *world, first, second
 	return w, first, second
 }
 
-// A recall cannot wait: it may go over the budget, once. That is counted and told; then the job waits for cells of its own
-// VC, and nobody stops it there.
+// A recall cannot wait, and may exceed the budget once. This is counted and reported as an event. The job
+// then waits for cells of its own VC, where it is never stopped.
 func TestAJobWhoseBudgetIsGoneRunsByRight(t *testing.T) {
 	w, first, second := recalledOnce(t, nil)
 	r := w.Record(second)
@@ -68,7 +68,7 @@ func TestAJobWhoseBudgetIsGoneRunsByRight(t *testing.T) {
 	}
 	other := w.submit("a", 4, 10*minute, neverSaves)
 	w.Run(minute)
-	w.class(other, cluster.Opportunistic) // b's node is lent to those that have their budget
+	w.class(other, cluster.Opportunistic) // b's node is lent to jobs that still have a budget
 	w.Run(2 * hour)
 	w.state(first, cluster.Done)
 	w.class(second, cluster.Guaranteed)
@@ -90,7 +90,8 @@ func TestAJobWhoseBudgetIsGoneRunsByRight(t *testing.T) {
 	w.books()
 }
 
-// It is lent GPUs where its time limit ends before a recall is likely. If it is recalled there, too, no forecast counts.
+// It can borrow GPUs if its time limit ends before a recall is likely. If it is recalled there, too, no
+// forecast counts.
 func TestAJobWhoseBudgetIsGoneIsLentWhatItCanFinish(t *testing.T) {
 	w, _, second := recalledOnce(t, func(j *sim.Work) { j.Limit = 90 * minute }) // 30 min are left of it
 	w.class(second, cluster.Opportunistic)
@@ -104,7 +105,8 @@ func TestAJobWhoseBudgetIsGoneIsLentWhatItCanFinish(t *testing.T) {
 	}
 }
 
-// A tenant without cells has lent GPUs or nothing: also when its job's budget is gone it is lent what nobody else takes, until it ends.
+// A tenant without cells can only borrow GPUs. When its job's budget is gone, the job still borrows GPUs that
+// no other job takes, until it ends.
 func TestAJobWithoutCellsOfItsOwnIsLentWhatIsLeft(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b", "c")
 	w.submit("a", 4, 9*hour, neverSaves)
@@ -123,7 +125,7 @@ func TestAJobWithoutCellsOfItsOwnIsLentWhatIsLeft(t *testing.T) {
 	w.Run(minute)
 	other := w.submit("a", 4, 30*minute, neverSaves)
 	w.Run(20 * minute)
-	w.class(other, cluster.Opportunistic) // those that have their budget come first
+	w.class(other, cluster.Opportunistic) // jobs with budget come first
 	w.state(id, cluster.Waiting)
 	w.Run(3 * hour)
 	w.state(id, cluster.Done)
@@ -141,7 +143,7 @@ func TestABeginTimeIsKnown(t *testing.T) {
 	}
 }
 
-// How long GPUs stay lent is learnt: where recalls are rare, longer limits fit.
+// The time for which GPUs stay lent is learnt: longer limits fit if recalls are rare.
 func TestForecastsAreLearnt(t *testing.T) {
 	w, _, second := recalledOnce(t, nil)
 	sum := func() (out cluster.Lent) {
@@ -162,14 +164,14 @@ func TestForecastsAreLearnt(t *testing.T) {
 	if fits := w.why(second, cluster.ReasonBudget).Fits; fits < before+20*minute {
 		t.Errorf("a limit of %s would do now, and %s before", fits, before)
 	}
-	w.Settings.Window = hour // what was so two windows ago is forgotten
+	w.Settings.Window = hour // recalls of two windows ago are forgotten
 	w.Run(3 * hour)
 	if got := sum(); got.Recalls != 0 {
 		t.Errorf("not forgotten: %+v", got)
 	}
 }
 
-// An order does not wait for the budget. It is counted, and the job has its right to GPUs as before.
+// An order does not wait for the budget. It is counted, and the job keeps its right to GPUs.
 func TestAnOrderIsBooked(t *testing.T) {
 	w := newCells(t, 1, nodeCells(4, 1, vc("a", "node", 1)), "a")
 	id := w.submit("a", 4, 3*hour, neverSaves)
@@ -190,7 +192,7 @@ func TestAnOrderIsBooked(t *testing.T) {
 	w.state(id, cluster.Done)
 }
 
-// A node that drains keeps its jobs, with and without VCs: nobody stops one that may not be stopped.
+// A draining node keeps its jobs, with and without VCs: a job that may not be stopped is not stopped.
 func TestADrainStopsNobody(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -224,8 +226,8 @@ func TestADrainStopsNobody(t *testing.T) {
 	}
 }
 
-// An administrator drains a node and requeues its job. That is booked as a stop, and the job has its right to GPUs as
-// before. What somebody requeues on a healthy node is not.
+// An administrator drains a node and requeues its job. This is booked as a stop, and the job keeps its right
+// to GPUs. A requeue by others on a healthy node is not booked.
 func TestADrainIsBooked(t *testing.T) {
 	for _, drain := range []bool{true, false} {
 		w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
@@ -241,7 +243,7 @@ func TestADrainIsBooked(t *testing.T) {
 		if drain != (r.Stops == 1 && r.Beyond == 1 && r.Spent > 58*minute && r.Spent < 61*minute) || drain != (len(told) == 1 && strings.Contains(told[0].Text, "drained")) || !drain && r.Spent != 0 {
 			t.Errorf("drained %v: %d stops, %d beyond its budget, cost it %s: %+v", drain, r.Stops, r.Beyond, r.Spent, told)
 		}
-		if drain { // what a has is gone with its node
+		if drain { // a's GPUs are gone with its node
 			w.why(id, cluster.ReasonBudget)
 			w.SetNode("n01", "")
 			w.SetNode("n02", "")
@@ -253,8 +255,8 @@ func TestADrainIsBooked(t *testing.T) {
 	}
 }
 
-// With recalls all the time a job that never saves is stopped beyond its budget at most twice, whatever its limit; and every
-// job of finite work ends, since its tenant's own VC can hold it.
+// Under constant recalls, a job that never saves is stopped beyond its budget at most twice, whatever its
+// limit. Every job of finite work ends, because its tenant's own VC can hold it.
 func TestRecallsGoBeyondTheBudgetTwiceAtMost(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		set := simtest.Product()
@@ -297,7 +299,7 @@ func TestRecallsGoBeyondTheBudgetTwiceAtMost(t *testing.T) {
 			if rounds > 24*10 {
 				rt.Fatalf("after 10 days %d of %d jobs have ended, though all their work is %d hours at most", done(), len(ids), 7*len(ids))
 			}
-			for range nodes { // b wants all that it has again and again
+			for range nodes { // b wants all its GPUs again and again
 				submit("b", 4, cluster.Span(rapid.IntRange(5, 30).Draw(rt, "b's minutes"))*minute, 0)
 			}
 			w.Run(hour)

@@ -13,7 +13,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/sim/simtest"
 )
 
-// nodeCells describes nodes n01, n02, … of so many GPUs, with so many of them for each VC.
+// nodeCells describes nodes n01, n02, … with so many GPUs each, and the given VCs.
 func nodeCells(gpus, nodes int, vcs ...cluster.VC) *cluster.Cells {
 	d := &cluster.Cells{Types: []cluster.CellType{
 		{Name: "gpu", Model: "v100"}, {Name: "node", Child: "gpu", Split: gpus, Node: true}}, VCs: vcs}
@@ -34,7 +34,7 @@ func newCells(t *testing.T, nodes int, d *cluster.Cells, tenants ...string) *wor
 	return newCellsOn(t, simtest.Nodes("n", "v100", nodes, 4), d, tenants...)
 }
 
-// newCellsOn makes one of these nodes.
+// newCellsOn makes such a world of the given nodes.
 func newCellsOn(t *testing.T, nodes []cluster.Node, d *cluster.Cells, tenants ...string) *world {
 	t.Helper()
 	if _, err := cells.New(*d); err != nil {
@@ -63,7 +63,7 @@ func (w *world) class(id cluster.JobID, want cluster.LeaseClass) {
 	}
 }
 
-// What a VC does not use others have; what it then wants it has at once.
+// Other tenants use a VC's idle cells, and the VC gets them back at once when it wants them.
 func TestACellIsRecalledAtOnce(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	w.Run(minute)
@@ -89,7 +89,8 @@ func TestACellIsRecalledAtOnce(t *testing.T) {
 	w.books()
 }
 
-// Before the recall's notice is over nobody has the GPUs; then who they were recalled for has them.
+// No job gets the GPUs before the recall's notice is over. Then the job for which they were recalled gets
+// them.
 func TestARecallHasItsNotice(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	w.Settings.RecallNotice = 30 * second
@@ -114,8 +115,8 @@ func TestARecallHasItsNotice(t *testing.T) {
 	}
 }
 
-// The sidecar dies between the notice and the end; another one goes on from what was written
-// down and what Slurm says.
+// The sidecar dies between the notice and the end. Another one continues from the journal and the state of
+// Slurm.
 func TestARecallSurvivesTheSidecar(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	w.Settings.RecallNotice = 30 * second
@@ -135,8 +136,8 @@ func TestARecallSurvivesTheSidecar(t *testing.T) {
 	}
 }
 
-// The sidecar dies with a grant and its recall written down and nothing carried out. Another one is
-// seated only after the time that a grant has to start: it does both, and blames nobody.
+// The sidecar dies after it recorded a grant and its recall, and carried out neither. Another one starts only
+// after the grant timeout. It does both, and counts no failure.
 func TestAGrantThatNobodyCarriedOut(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	w.submit("a", 4, forever, nil)
@@ -159,8 +160,8 @@ func TestAGrantThatNobodyCarriedOut(t *testing.T) {
 	w.books()
 }
 
-// A VC has one node, on which a grant did not start: after the back-off it is tried there again,
-// whatever other VCs have elsewhere.
+// A VC has one node, on which a grant did not start. After the back-off the node is tried again, whatever
+// other VCs have elsewhere.
 func TestAVCsOnlyNodeIsTriedAgain(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	w.submit("a", 4, forever, nil)
@@ -177,7 +178,7 @@ func TestAVCsOnlyNodeIsTriedAgain(t *testing.T) {
 	w.class(his, cluster.Guaranteed)
 }
 
-// Whose lease stands on lent cells is made guaranteed where it is when its VC has room.
+// A lease on lent cells becomes guaranteed in place when its VC has room.
 func TestALeaseIsPromotedInPlace(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	first, second := w.submit("a", 4, 5*minute, nil), w.submit("a", 4, forever, nil)
@@ -192,7 +193,7 @@ func TestALeaseIsPromotedInPlace(t *testing.T) {
 	}
 }
 
-// A VC that loses a node to the hardware sees so, nobody else pays, and it has it back.
+// A VC that loses a node to bad hardware sees the loss and gets the node back. Other VCs lose nothing.
 func TestALossIsTheVCsOwn(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	b := w.submit("b", 4, forever, nil)
@@ -220,8 +221,8 @@ func TestALossIsTheVCsOwn(t *testing.T) {
 	w.books()
 }
 
-// A loss stays with its VC until the hardware is back, even while another VC leaves a healthy
-// node idle. That is lent to the VC with the loss, until its owner wants it.
+// A loss stays with its VC until the hardware is back, even while another VC leaves a healthy node idle. That
+// node is lent to the VC with the loss, until its owner wants it.
 func TestALossStaysWhileOthersAreIdle(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	w.Run(minute)
@@ -246,8 +247,8 @@ func TestALossStaysWhileOthersAreIdle(t *testing.T) {
 	w.books()
 }
 
-// A node that is described no longer is in no cell. A gang that runs there and on others keeps
-// these in its VC's cells, so that its VC binds no more than it has, and no other VC loses one.
+// A node that is removed from the description is in no cell. A gang that runs there and on other nodes keeps
+// the others in its VC's cells. Its VC thus binds no more than its cells, and no other VC loses one.
 func TestAGangOnANodeThatIsDescribedNoLonger(t *testing.T) {
 	d := nodeCells(4, 4, vc("a", "node", 2), vc("b", "node", 2))
 	w := newCells(t, 4, d, "a", "b")
@@ -270,7 +271,7 @@ func TestAGangOnANodeThatIsDescribedNoLonger(t *testing.T) {
 	w.Run(2 * minute)
 	w.state(gang, cluster.Running)
 	w.class(gang, cluster.Guaranteed)
-	w.state(mine, cluster.Waiting) // a's one cell is the gang's
+	w.state(mine, cluster.Waiting) // the gang has a's only cell
 	for _, id := range theirs {
 		w.class(id, cluster.Guaranteed)
 		w.state(id, cluster.Running)
@@ -286,7 +287,7 @@ func TestAGangOnANodeThatIsDescribedNoLonger(t *testing.T) {
 	w.books()
 }
 
-// A node with a drained GPU is no node cell any more; what is left of it is lent.
+// A node with a drained GPU is no longer a node cell. Its remaining GPUs are lent.
 func TestADrainedGPU(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
 	w.alter = func(s *cluster.Observation) {
@@ -305,8 +306,8 @@ func TestADrainedGPU(t *testing.T) {
 	}
 }
 
-// A VC that is made smaller under load: nobody is requeued for that; what no longer fits is lent
-// until somebody wants it.
+// A VC is made smaller under load. No job is requeued for that: leases that no longer fit become lent until
+// another job wants the GPUs.
 func TestAVCIsResizedUnderLoad(t *testing.T) {
 	w := newCells(t, 3, nodeCells(4, 3, vc("a", "node", 2), vc("b", "node", 1)), "a", "b")
 	mine := []cluster.JobID{w.submit("a", 4, forever, nil), w.submit("a", 4, forever, nil)}
@@ -334,7 +335,7 @@ func TestAVCIsResizedUnderLoad(t *testing.T) {
 	}
 }
 
-// A description that cannot be does no harm: everybody keeps what he has, and it is said.
+// An impossible description does no harm: all leases stay, and the problem is reported.
 func TestAnImpossibleDescription(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	a := w.submit("a", 4, forever, nil)
@@ -350,7 +351,7 @@ func TestAnImpossibleDescription(t *testing.T) {
 	}
 }
 
-// Jobs of a QOS that is strict have their own cells or none.
+// Jobs of a strict QOS run on their VC's own cells or not at all.
 func TestAStrictJobIsNotLent(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	w.Settings.StrictQOS = []string{"strict"}
@@ -363,7 +364,7 @@ func TestAStrictJobIsNotLent(t *testing.T) {
 	w.class(second, cluster.Guaranteed)
 }
 
-// In a VC an urgent job goes before others, at once; those keep running where GPUs are idle.
+// In a VC, an urgent job goes before others at once. The others keep running on idle GPUs.
 func TestAnUrgentJobInItsVC(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1)), "a", "b")
 	w.Settings.UrgentQOS = []string{"urgent"}
@@ -378,7 +379,7 @@ func TestAnUrgentJobInItsVC(t *testing.T) {
 	}
 }
 
-// Lent GPUs are divided by what tenants are entitled to: weighted max-min (HiveD §3.3).
+// Lent GPUs are shared by entitlements: weighted max-min (HiveD §3.3).
 func TestLentGPUsAreShared(t *testing.T) {
 	w := newCells(t, 8, nodeCells(4, 8, vc("a", "node", 1), vc("b", "node", 3), vc("c", "node", 4)), "a", "b", "c")
 	for range 12 {
@@ -400,11 +401,11 @@ func TestLentGPUsAreShared(t *testing.T) {
 	}
 }
 
-// Each chooser orders a VC's jobs as it orders a private cluster's.
+// Each chooser orders a VC's jobs as on a private cluster.
 func TestChoosersInAVC(t *testing.T) {
 	for _, c := range []struct {
 		chooser string
-		turns   bool // jobs that wait get the GPUs of those that run, when the term is over
+		turns   bool // waiting jobs get the GPUs of running ones when the term is over
 	}{{"fifo", false}, {"astraea", true}, {"gandiva-fair", true}, {"tiresias-l", true}} {
 		w := newCells(t, 1, nodeCells(4, 1, vc("a", "node", 1)), "a")
 		w.Settings.Chooser, w.Settings.NewFirst = c.chooser, false
@@ -417,7 +418,7 @@ func TestChoosersInAVC(t *testing.T) {
 	}
 }
 
-// Observed only, everything is said and nothing is done.
+// In observe mode, everything is reported and nothing is done.
 func TestCellsAreObserved(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 1), vc("b", "node", 1)), "a", "b")
 	w.Rules.Mode, w.Gate = loop.Observe, 0
@@ -438,7 +439,7 @@ func TestCellsAreObserved(t *testing.T) {
 	}
 }
 
-// A gang that asks for GPUs alone waits for its affinity, but not for ever.
+// A gang that asks only for GPUs waits for its affinity, but not for ever.
 func TestSoftAffinityIsRelaxed(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
 	w.Settings.AffinityWait = 5 * minute
@@ -458,8 +459,8 @@ func TestSoftAffinityIsRelaxed(t *testing.T) {
 	}
 }
 
-// Slurm puts a job of a VC across two pairs of GPUs. It has its pair by number all the same: the
-// next job of the VC waits for one, and does not take it away, and those that are lent GPUs there run on.
+// Slurm puts a job of a VC across two pairs of GPUs. In the books it still has its pair by number. The next
+// job of the VC waits for a pair and does not take this one. Jobs that borrow GPUs there run on.
 func TestSlurmChoosesTheGPUs(t *testing.T) {
 	d := &cluster.Cells{Types: []cluster.CellType{{Name: "gpu", Model: "v100"}, {Name: "pair", Child: "gpu", Split: 2},
 		{Name: "node", Child: "pair", Split: 2, Node: true}},
@@ -492,7 +493,8 @@ func TestSlurmChoosesTheGPUs(t *testing.T) {
 	}
 }
 
-// Slurm splits what does not divide by the nodes; no more is leased than was asked for.
+// Slurm splits a request that does not divide evenly between nodes. The lease has no more GPUs than
+// requested.
 func TestAnUnevenGang(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
 	id := w.submit("a", 5, forever, func(k *sim.Work) { k.Request = cluster.Request{GPUs: 5, Nodes: 2, CPUs: 5, MemoryMB: 5120} })
@@ -502,7 +504,7 @@ func TestAnUnevenGang(t *testing.T) {
 	}
 }
 
-// A small job on what is lent does not bind a node of its VC, where a large one would wait for it.
+// A small job on lent GPUs does not bind a node of its VC for which a large job would wait.
 func TestASmallJobBindsNoNode(t *testing.T) {
 	for _, chooser := range []string{"fifo", "astraea"} {
 		w := newCells(t, 3, nodeCells(4, 3, vc("small", "node", 2), vc("large", "node", 1)), "small", "large")
@@ -525,13 +527,13 @@ func TestASmallJobBindsNoNode(t *testing.T) {
 	}
 }
 
-// In a VC, too, new jobs go first for at most their share of what the tenant is due.
+// In a VC, too, new jobs go first up to their share of the tenant's entitlement.
 func TestNewJobsShareAVC(t *testing.T) {
 	w := newCells(t, 2, nodeCells(4, 2, vc("a", "node", 2)), "a")
 	w.Settings.Threshold = minute
 	w.submit("a", 4, forever, nil)
 	w.submit("a", 4, forever, nil)
-	w.Run(13*minute + 30*second) // those that have run are hardly ahead
+	w.Run(13*minute + 30*second) // jobs that have run are hardly ahead
 	w.submit("a", 4, forever, nil)
 	w.submit("a", 4, forever, nil)
 	w.Run(3 * minute) // past the first boundary
@@ -540,8 +542,8 @@ func TestNewJobsShareAVC(t *testing.T) {
 	}
 }
 
-// A VC's cell is wherever a job may run, not where the first free one is: jobs of others that are
-// lent GPUs there go. So for features, and for whatever else keeps a job off nodes.
+// A VC's cell is on nodes where its job may run, not on the first free node. Jobs that borrow GPUs there
+// leave. This applies to features and to all other constraints on nodes.
 func TestACellIsWhereTheJobMayRun(t *testing.T) {
 	for name, only := range map[string]func(*sim.Work){
 		"features":  func(j *sim.Work) { j.Request.Features = "fast" },
@@ -580,8 +582,8 @@ func TestACellIsWhereTheJobMayRun(t *testing.T) {
 	}
 }
 
-// A job that stands in two cells of its VC on one node stays there where Slurm does not tell which GPUs it has: a whole node that
-// was bound for it would put others of the node out of their cells.
+// A job in two cells of its VC on one node stays there if Slurm does not report its GPUs. A whole node bound
+// for it would push other jobs out of their cells.
 func TestAJobStaysInTwoCellsOfANode(t *testing.T) {
 	s := boundary(4, 4)
 	s.Settings.Preset, s.Settings.Chooser = "hived", "astraea"

@@ -19,16 +19,16 @@ const (
 	forever = 1000 * hour
 )
 
-// world is a virtual cluster under the loop that remembers all that was asked of it.
+// world is a virtual cluster under the loop that remembers all actions.
 type world struct {
 	*simtest.World
 	t       *testing.T
 	journal *sim.Memory
 	did     []deed
 	reports []loop.Report
-	// alter changes what is seen before the loop sees it.
+	// alter changes an observation before the loop sees it.
 	alter func(*cluster.Observation)
-	// down tells that nothing reaches Slurm that is asked of it.
+	// down means that no action reaches Slurm.
 	down bool
 }
 
@@ -79,7 +79,7 @@ func (w *world) Apply(ctx context.Context, actions []cluster.Action) []cluster.O
 	return w.Virtual.Apply(ctx, actions)
 }
 
-// submit queues one job of a tenant; change makes it unlike an ordinary one.
+// submit queues one job of a tenant; change modifies the default job.
 func (w *world) submit(tenant string, gpus int, runs cluster.Span, change func(*sim.Work)) cluster.JobID {
 	work := sim.Work{Name: "train", User: tenant + "_user", Account: tenant, Partition: "gpu", Request: simtest.Gang(gpus), Runs: runs}
 	if change != nil {
@@ -88,7 +88,7 @@ func (w *world) submit(tenant string, gpus int, runs cluster.Span, change func(*
 	return w.Virtual.Submit(work)
 }
 
-// done gives the actions of one kind, of a job if it is named.
+// done returns the actions of one kind, of all jobs or of the given ones.
 func (w *world) done(verb cluster.Verb, ids ...cluster.JobID) []deed {
 	var out []deed
 	for _, d := range w.did {
@@ -99,7 +99,7 @@ func (w *world) done(verb cluster.Verb, ids ...cluster.JobID) []deed {
 	return out
 }
 
-// untouched fails if anything was ever asked for a job.
+// untouched fails if any action was ever taken on a job.
 func (w *world) untouched(id cluster.JobID) {
 	w.t.Helper()
 	for _, d := range w.did {
@@ -117,7 +117,7 @@ func (w *world) state(id cluster.JobID, want cluster.JobState) {
 	}
 }
 
-// why fails unless the last word on a job is code.
+// why fails unless the last reason of a job has the code.
 func (w *world) why(id cluster.JobID, want cluster.Code) cluster.Reason {
 	w.t.Helper()
 	got := w.Verdict(id)
@@ -127,7 +127,7 @@ func (w *world) why(id cluster.JobID, want cluster.Code) cluster.Reason {
 	return got
 }
 
-// lease gives the lease of a job as it is remembered, or nil.
+// lease returns the remembered lease of a job, or nil.
 func (w *world) lease(id cluster.JobID) *cluster.Lease {
 	key := w.Record(id).Key
 	for i := range w.Last.State.Leases {

@@ -1,4 +1,4 @@
-// Package actions lists what has to be done so that the cluster becomes what was decided.
+// Package actions lists the actions that bring the cluster to the decided state.
 package actions
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// List lists what has to be done, in the order in which it has to be done: what makes room and order first, then
-// hand-overs, each whole, then the rest. fences are the nodes to keep from jobs of partitions that are not managed, by the VC
-// that has them. It notes in the records what jobs are given or lose by that, and tells events.
+// List returns the actions in the order in which they must run. First come the lock, revoked grants and
+// fences, then hand-overs, each complete, and then the rest. fences are the nodes to keep from jobs of
+// unmanaged partitions, by VC. List updates the records of the jobs and adds events.
 func List(b *round.Books, fences map[string][]string) []cluster.Action {
 	w := &writer{Books: b, heirs: b.Beneficiaries(), wanted: fences, fenced: fenced(b, fences)}
 	out := w.lock(nil)
@@ -24,25 +24,24 @@ func List(b *round.Books, fences map[string][]string) []cluster.Action {
 	return w.tidy(out)
 }
 
-// writer lists actions: each of its steps gives the list with what it adds.
+// writer lists actions. Each of its steps returns the list with its own actions appended.
 type writer struct {
 	*round.Books
 	heirs  round.Beneficiaries
 	wanted map[string][]string // fences, by VC
-	fenced map[string]bool     // nodes around which a fence is, or is about to be
+	fenced map[string]bool     // nodes inside a fence, now or soon
 }
 
-// action starts an action on a case.
+// action returns a new action on a case.
 func (w *writer) action(verb cluster.Verb, i int, because cluster.Reason) cluster.Action {
 	j := &w.Snapshot.Cases[i].Job
 	return cluster.Action{Verb: verb, Job: w.Records[i].Key, ID: j.ID, Record: j.Record, UnsplitArray: j.UnsplitArray,
 		Restarts: j.Restarts, SiteFactor: w.Records[i].SiteFactor, Suppressed: w.Jobs[i].Control == cluster.ObserveOnly, Reason: because}
 }
 
-// takeBacks ends the pin of jobs that wait without a lease: of a grant that did
-// not start, and of whatever a crash or somebody else's requeue left behind. Where
-// we no longer act the job goes back to Slurm at once: a gate lapses by itself, a
-// pin does not. So does an exempt one, which is never gated.
+// takeBacks removes the pin of jobs that wait without a lease. Such pins remain after a grant that did not
+// start, a crash, or a requeue by others. A job that we no longer manage goes back to Slurm at once, because
+// its gate expires by itself but its pin does not. So does an exempt job, which is never gated.
 func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 	for i := range w.Snapshot.Cases {
 		st, r := &w.Jobs[i], &w.Records[i]
@@ -76,7 +75,7 @@ func (w *writer) takeBacks(out []cluster.Action) []cluster.Action {
 	return out
 }
 
-// notices tells jobs that their lease will not be renewed.
+// notices notifies jobs whose lease will not be renewed.
 func (w *writer) notices(out []cluster.Action) []cluster.Action {
 	for i, l := range w.Leases {
 		if !w.Jobs[i].Noticed || l == nil || l.State == cluster.Ending {
@@ -94,7 +93,8 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 	return out
 }
 
-// signal gives the signal and its addressee for a job: those that it declares, else the first rule that matches.
+// signal returns the signal for a job and its addressee: those that the job declares, else those of the first
+// matching rule, else the default.
 func (w *writer) signal(j *cluster.Job) (string, string) {
 	if s := &j.Declares; s.Signal != "" {
 		return s.Signal, s.SignalTo
@@ -108,9 +108,9 @@ func (w *writer) signal(j *cluster.Job) (string, string) {
 	return w.Settings.Signal, w.Settings.SignalTo
 }
 
-// tidy removes what a started job no longer needs, and reservations of ours
-// that nobody names any more. Where we do not act we remove only what a job that
-// we pinned ourselves names: the rest may be another's.
+// tidy removes reservations from started jobs that no longer need them, and deletes our reservations that no
+// job or action names. Where we do not act, it removes only reservations of jobs that we pinned. The others
+// may belong to another instance.
 func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 	named, given := map[string]bool{}, map[string]bool{}
 	for k := range out {
@@ -128,7 +128,7 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 			continue
 		}
 		ours := st.Control == cluster.ObserveOnly && w.Records[i].Pinned
-		if ours && st.Waits { // its pin was taken back above
+		if ours && st.Waits { // its pin was removed above
 			given[name] = true
 			continue
 		}
@@ -152,7 +152,7 @@ func (w *writer) tidy(out []cluster.Action) []cluster.Action {
 	return out
 }
 
-// isOurs tells whether a reservation is one of ours, by its name.
+// isOurs reports whether a reservation is ours, by its name.
 func isOurs(name string) bool {
 	return len(name) > len(cluster.ReservationPrefix) && strings.HasPrefix(name, cluster.ReservationPrefix)
 }

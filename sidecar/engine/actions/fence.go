@@ -9,21 +9,21 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// A fence is a short-lived reservation on the nodes that are bound to a VC whole and on which Slurm
-// also starts jobs that we do not see: those of partitions that are not managed. Without it these
-// would take GPUs that are promised. It is prolonged while it is wanted, and ends by itself
-// when nobody does that. No job of ours is ever in a fence: grants on its nodes go by the
-// reservation of a hand-over, which may overlap it and, other than a fence, covers all nodes
-// of a job. There is one fence for each VC, since Slurm looks through all reservations often.
+// A fence is a short-lived reservation on nodes that are bound entirely to a VC, and on which Slurm also
+// starts jobs of unmanaged partitions. Without it, such jobs would take promised GPUs. fairlease prolongs a
+// fence while it is wanted; otherwise it ends by itself. No managed job is ever in a fence. Grants on its
+// nodes use the reservation of a hand-over, which may overlap a fence and covers all nodes of the job. There
+// is one fence per VC, because Slurm searches all reservations often.
 
-// fencePrefix starts the name of every fence; that of the VC follows.
+// fencePrefix starts the name of every fence. The name of the VC follows.
 const fencePrefix = cluster.ReservationPrefix + "cell_"
 
 func isFence(r *cluster.Reservation) bool {
 	return r.Ours && len(r.Name) > len(fencePrefix) && strings.HasPrefix(r.Name, fencePrefix)
 }
 
-// Prolong gives the first moment at which a reservation of ours is prolonged, if it is wanted still; false = it never is.
+// Prolong returns the first moment at which a reservation of ours is prolonged if it is still wanted; false =
+// never.
 func Prolong(b *round.Books, r *cluster.Reservation) (cluster.Instant, bool) {
 	switch {
 	case r.Name == cluster.GateReservation && b.Snapshot.License.Total > 0:
@@ -34,7 +34,7 @@ func Prolong(b *round.Books, r *cluster.Reservation) (cluster.Instant, bool) {
 	return 0, false
 }
 
-// fenced gives the nodes that are within a fence, were until now, or are about to be.
+// fenced returns the nodes inside a fence now or soon.
 func fenced(b *round.Books, wanted map[string][]string) map[string]bool {
 	out := map[string]bool{}
 	for i := range b.Snapshot.Reservations {
@@ -52,7 +52,7 @@ func fenced(b *round.Books, wanted map[string][]string) map[string]bool {
 	return out
 }
 
-// fences makes the fences that are wanted, moves them, and prolongs them half-way.
+// fences creates and moves the wanted fences, and prolongs them half-way.
 func (w *writer) fences(out []cluster.Action) []cluster.Action {
 	for _, vc := range slices.Sorted(maps.Keys(w.wanted)) {
 		name, nodes := fencePrefix+vc, w.wanted[vc]

@@ -9,11 +9,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// A waiting job stands behind a gate, so that Slurm does not start it before it is granted a lease. There are two kinds.
-// Where the site has a licence for it, the job asks for that licence, and all of these are in a reservation, the lock, that
-// ends by itself: one change for all jobs keeps their gates shut, and nothing of theirs is touched. Elsewhere, and for jobs that
-// ask for one of several licences, the gate is a begin time, which is put off again and again.
-// Either lapses within GateTTL when nobody prolongs it.
+// A waiting job stands behind a gate, so that Slurm does not start it before it has a lease. There are two
+// kinds of gate.
+//
+// The first kind is a licence, if the site has one for this purpose. The job asks for the licence, and a
+// reservation, the lock, holds all licences. The lock ends by itself, and one change keeps all gates shut
+// without touching any job.
+//
+// The second kind is a begin time, which is postponed again and again. It serves other sites, and jobs that
+// ask for one of several licences.
+//
+// Both kinds expire within GateTTL unless prolonged.
 
 // lock prolongs the lock in time.
 func (w *writer) lock(out []cluster.Action) []cluster.Action {
@@ -33,10 +39,10 @@ func (w *writer) lock(out []cluster.Action) []cluster.Action {
 		Licenses: fmt.Sprintf("%s:%d", l.Name, l.Total), Until: w.Now.Add(w.Settings.GateTTL), Reason: cluster.Reason{Code: cluster.ReasonGate}})
 }
 
-// lockUntil gives the end that a lock must have now not to be prolonged.
+// lockUntil returns the earliest end of a lock that need not be prolonged now.
 func lockUntil(b *round.Books) cluster.Instant { return b.Now.Add(b.Settings.GateTTL / 2) }
 
-// lockable tells whether a job's gate can be the licence.
+// lockable reports whether a job's gate can be the licence.
 func (w *writer) lockable(j *cluster.Job) bool { return w.Snapshot.License.Total > 0 && !j.Either }
 
 // shut makes an action on a waiting job shut its gate.
@@ -55,17 +61,17 @@ func (w *writer) shut(i int, a *cluster.Action) {
 	}
 }
 
-// gateOf gives the begin time to which a job is gated now: never before the user's own. Jobs' gates end at different times, so
-// that they are not all put off in one round.
+// gateOf returns the begin time of a job's gate if it is set now. It is never before the user's own begin
+// time. Gates end at different times, so that they are not all postponed in one round.
 func (w *writer) gateOf(r *cluster.Record) cluster.Instant {
 	spread := cluster.Span(uint64(r.Key)*0x9e3779b97f4a7c15>>32%uint64(max(w.Settings.GateTTL/4/cluster.Second, 1))) * cluster.Second
 	return max(w.Now.Add(w.Settings.GateTTL-spread), r.UserBegin)
 }
 
-// gates shuts the gates of waiting jobs, before they lapse.
+// gates shuts the gates of waiting jobs before they expire.
 func (w *writer) gates(out []cluster.Action) []cluster.Action {
 	done := map[int64]bool{}
-	shut := map[int64]cluster.Instant{} // gates that stand for all waiting tasks of an array
+	shut := map[int64]cluster.Instant{} // gates of arrays, for all waiting tasks together
 	for k := range out {
 		if a := &out[k]; !a.UnsplitArray {
 			done[a.Record] = true
@@ -118,8 +124,8 @@ func (w *writer) gates(out []cluster.Action) []cluster.Action {
 	return out
 }
 
-// opened tells of a job that asked for our licence at the last look and does so no more, though it was granted no lease. It
-// gives whether the job asks for it now.
+// opened reports an event for a job without a lease that asked for our licence in the last round and no
+// longer does. It returns whether the job waits and asks for it now.
 func (w *writer) opened(i int) bool {
 	c, r, st := &w.Snapshot.Cases[i], &w.Records[i], &w.Jobs[i]
 	l := w.Leases[i]
@@ -135,8 +141,8 @@ func (w *writer) opened(i int) bool {
 	return st.Waits && c.Job.Locked
 }
 
-// parted tells whether there is an order for a single task of a job's array, so
-// that what is done to one of them must not be done to all.
+// parted reports whether an order applies to a single task of a job's array. An action on one such task must
+// not affect the others.
 func (w *writer) parted(r *cluster.Record) bool {
 	return slices.ContainsFunc(w.Snapshot.Overrides, func(o cluster.Override) bool {
 		array, _, single := strings.Cut(o.Name, "_")
@@ -144,7 +150,7 @@ func (w *writer) parted(r *cluster.Record) bool {
 	})
 }
 
-// open leaves a waiting job to Slurm, as its user submitted it.
+// open releases a waiting job to Slurm, as its user submitted it.
 func (w *writer) open(i int, because cluster.Reason) cluster.Action {
 	j, r := &w.Snapshot.Cases[i].Job, &w.Records[i]
 	a := w.action(cluster.Open, i, because)

@@ -9,17 +9,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/hostlist"
 )
 
-// A handOver is a set of grants and reclaims that share nodes. It is carried out
-// as one, in the only order that no third job can win a race in: reservation,
-// grants, and only then the requeues that free the GPUs.
+// A handOver is a set of grants and reclaims that share nodes. Its actions run in the only order in which no
+// third job can win a race: the reservation, the grants, and only then the requeues that free the GPUs.
 type handOver struct {
 	nodes    []string
 	grants   []int // cases
 	reclaims []int
 }
 
-// handOvers opens the gates of jobs that were granted a lease, and requeues those
-// whose lease is over. What is only watched is kept apart: it will not happen.
+// handOvers opens the gates of jobs that were granted a lease, and requeues jobs whose lease is over.
+// Hand-overs of jobs that are only observed form groups of their own, because they will not happen.
 func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 	for _, watched := range []bool{false, true} {
 		if watched && !w.Any(cluster.ObserveOnly) {
@@ -38,7 +37,7 @@ func (w *writer) handOvers(out []cluster.Action) []cluster.Action {
 	return out
 }
 
-// group puts pending grants and reclaims that share a node together.
+// group puts grants and reclaims that share a node into one hand-over.
 func (w *writer) group(watched bool) []handOver {
 	of := map[string]int{} // node -> group
 	var groups []handOver
@@ -80,7 +79,7 @@ func (w *writer) group(watched bool) []handOver {
 	return groups
 }
 
-// merge moves group b into a; b stays behind empty.
+// merge moves group b into a and leaves b empty.
 func merge(groups []handOver, of map[string]int, a, b int) int {
 	groups[a].nodes = append(groups[a].nodes, groups[b].nodes...)
 	groups[a].grants = append(groups[a].grants, groups[b].grants...)
@@ -92,7 +91,7 @@ func merge(groups []handOver, of map[string]int, a, b int) int {
 	return a
 }
 
-// handOver lists the actions of a hand-over.
+// handOver appends the actions of a hand-over.
 func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	var grants, reclaims []cluster.Action
 	for _, i := range o.reclaims {
@@ -123,8 +122,8 @@ func (w *writer) handOver(out []cluster.Action, o *handOver) []cluster.Action {
 	return append(append(out, grants...), reclaims...)
 }
 
-// grant opens the gate of a job on the nodes of its lease. Nothing is
-// to be done where that has been done and the job is about to start.
+// grant opens the gate of a job on the nodes of its lease. It returns false if the gate is open already and
+// the job is about to start.
 func (w *writer) grant(i int, reservation string) (cluster.Action, bool) {
 	c, r := &w.Snapshot.Cases[i], &w.Records[i]
 	l := w.Leases[i]
@@ -132,7 +131,7 @@ func (w *writer) grant(i int, reservation string) (cluster.Action, bool) {
 	for k := range l.Nodes {
 		nodes[k] = l.Nodes[k].Node
 	}
-	if c.Control == cluster.ObserveOnly && r.Pinned { // it is being given back
+	if c.Control == cluster.ObserveOnly && r.Pinned { // its pin is being removed
 		return cluster.Action{}, false
 	}
 	if c.Job.State != cluster.Waiting || !c.Job.UnsplitArray && c.Job.Eligible <= w.Now && !c.Job.Locked && hostlist.Same(c.Job.NodeList, nodes) {
@@ -150,7 +149,7 @@ func (w *writer) grant(i int, reservation string) (cluster.Action, bool) {
 	return a, true
 }
 
-// reclaim requeues a job whose lease is over, unless that has been done.
+// reclaim requeues a job whose lease is over. It returns false if the job does not run.
 func (w *writer) reclaim(i int) (cluster.Action, bool) {
 	if !w.Jobs[i].Runs {
 		return cluster.Action{}, false

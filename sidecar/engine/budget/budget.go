@@ -1,5 +1,6 @@
-// Package budget keeps account of stops: how each job saves and starts, as far as that can be told from what it did, what its
-// next stop would cost it, and what stops may cost it and all jobs of its pool together. The rules are those of package stop.
+// Package budget keeps account of stops. It tracks how each job saves and starts, by the evidence of its
+// runs, and the cost of its next stop. It also tracks the budget for stops of each job, and of all jobs of a
+// pool together. Package stop has the rules.
 package budget
 
 import (
@@ -13,17 +14,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
-// Account is what is known of stops in a round.
+// Account is the information about stops in a round.
 type Account struct {
 	*round.Books
 	habits  stop.Habits
-	habitOf []int32    // of cases, in habits; see habit
+	habitOf []int32    // of cases, index into habits plus 1; see habit
 	stopOf  []stopBase // of cases; see stopBase
-	broke   []bool     // by pool: it cannot afford any stop
+	broke   []bool     // by pool: no stop is affordable
 }
 
-// Open brings the account of an earlier round up to now: what jobs and nodes tell of stops, and what these may cost. good tells
-// whether a node is in order.
+// Open updates the account of an earlier round: reports of jobs and nodes, and the budgets for stops. good
+// reports whether a node is healthy.
 func (a *Account) Open(b *round.Books, good func(node string) bool) {
 	a.Books = b
 	o := observer{a, good}
@@ -32,24 +33,25 @@ func (a *Account) Open(b *round.Books, good func(node string) bool) {
 	a.broke = afford(a)
 }
 
-// Habits gives what is to be remembered of types of jobs.
+// Habits returns the habits of job types to remember.
 func (a *Account) Habits() []cluster.Habit { return a.habits.Entries() }
 
-// Rule gives the site's stop budget.
+// Rule returns the site's stop budget.
 func (a *Account) Rule() stop.Rule {
 	return stop.Rule{Allowance: a.Settings.StopAllowance, OverheadMilli: a.Settings.StopOverheadMilli}
 }
 
-// Stop gives what the stop budget needs to know of a case.
+// Stop returns the inputs of the stop budget for a case.
 func (a *Account) Stop(i int) stop.Job {
 	j, r := &a.Snapshot.Cases[i].Job, &a.Records[i]
 	b := a.stopBase(i)
 	return stop.Job{Saving: b.saving, Start: j.Start, Ran: r.Ran, Spent: r.Spent, Saved: r.Saved, Begin: b.begin}
 }
 
-// Extend notes which jobs may be stopped when their leases end, and puts off the ends of leases whose jobs may not be: until
-// they may, or for another term where that is never. A lease whose term is over ends as soon as its job may be stopped. One
-// that ran out while nobody looked ends after a notice: no job is reclaimed without.
+// Extend marks the jobs that may be stopped when their leases end. It postpones the end of other leases until
+// their jobs may be stopped, or by a term if that is never. A lease whose term is over ends as soon as its
+// job may be stopped. A lease that expired while fairlease was away ends after a notice: no job is reclaimed
+// without one.
 func Extend(a *Account) {
 	rule, soon := a.Rule(), a.Now.Add(a.Settings.Notice)
 	for i, l := range a.Leases {
@@ -78,8 +80,9 @@ func Extend(a *Account) {
 	}
 }
 
-// EndFor gives the end of a lease that begins at t: the next boundary if its job may be stopped then, else the last
-// moment before at which it may, else the first one after, else the boundary all the same.
+// EndFor returns the end of a lease that begins at t. It is the next boundary if the job may be stopped then.
+// Otherwise it is the last moment before the boundary at which the job may be stopped, else the first one
+// after, else the boundary.
 func (a *Account) EndFor(i int, t cluster.Instant) cluster.Instant {
 	end, rule := lease.Next(t, a.Settings), a.Rule()
 	if rule.Off() || a.Jobs[i].Control == cluster.NoReclaim {
@@ -104,12 +107,12 @@ func (a *Account) EndFor(i int, t cluster.Instant) cluster.Instant {
 	return end
 }
 
-// BoundFor is from what time on a lease binds its GPUs that can be ended only then: a job that waits so long for them could
-// as well wait for ever.
+// BoundFor is the time from which a lease binds its GPUs. A job that must wait this long for them might as
+// well wait for ever.
 const BoundFor = cluster.Hour
 
-// Binds tells whether a lease that ends at t binds its GPUs, of a job that starts or goes on now: its job may not be stopped
-// then, or that is long from now.
+// Binds reports whether a lease that ends at t binds its GPUs, for a job that starts or continues now. It
+// does if the job may not be stopped at t, or if t is long from now.
 func (a *Account) Binds(i int, t cluster.Instant) bool {
 	rule := a.Rule()
 	if rule.Off() || a.Jobs[i].Control == cluster.NoReclaim {
@@ -122,7 +125,8 @@ func (a *Account) Binds(i int, t cluster.Instant) bool {
 	return t.Sub(a.Now) > max(BoundFor, 2*a.Settings.Term) || !j.May(rule, t, a.Settings.Notice)
 }
 
-// Attempt gives the present attempt of a case that runs, and of one that waits the one that would begin at t.
+// Attempt returns the present attempt of a running case, or the attempt of a waiting case that would begin at
+// t.
 func (a *Account) Attempt(i int, t cluster.Instant) stop.Job {
 	j := a.Stop(i)
 	if a.Jobs[i].Waits || j.Start == 0 {
@@ -131,13 +135,14 @@ func (a *Account) Attempt(i int, t cluster.Instant) stop.Job {
 	return j
 }
 
-// Gone tells whether stops have spent the budget of a job that waits, or had when its present attempt began.
+// Gone reports whether stops have used up a job's budget. For a running job it is the budget at the start of
+// the present attempt.
 func (a *Account) Gone(i int) bool {
 	j := a.Attempt(i, a.Now)
 	return j.Gone(a.Rule())
 }
 
-// forced gives why a stop could not wait until it is within the budget, in words; "" = it could.
+// forced returns the reason why a stop could not wait for the budget; "" = it could.
 func (a *Account) forced(i int) string {
 	switch l := a.Leases[i]; {
 	case a.Jobs[i].Ordered(cluster.Freeze):
@@ -148,8 +153,8 @@ func (a *Account) forced(i int) string {
 	return ""
 }
 
-// Stopped books what a stop costs the job, and notes what it destroys, to be booked when it has been carried out. One
-// that could not wait may be beyond the budget: that is counted and told.
+// Stopped charges a stop to the job, and records the work that it destroys, which is booked when the stop has
+// happened. A stop that could not wait may exceed the budget, which is counted and reported as an event.
 func (a *Account) Stopped(i int, notice cluster.Span) {
 	if a.Rule().Off() || a.Jobs[i].Control == cluster.ObserveOnly || !a.Jobs[i].Runs {
 		return
@@ -161,7 +166,8 @@ func (a *Account) Stopped(i int, notice cluster.Span) {
 	a.book(i, &j, a.Now, notice, a.forced(i))
 }
 
-// book books a stop at t, after a notice of the given length. Why says why it could not wait; "" = it could.
+// book charges a stop at t, after a notice of the given length. why is the reason why it could not wait; "" =
+// it could.
 func (a *Account) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Span, why string) {
 	r, cost := &a.Records[i], j.Cost(t, notice)
 	if why != "" && !j.May(a.Rule(), t, notice) {
@@ -175,7 +181,7 @@ func (a *Account) book(i int, j *stop.Job, t cluster.Instant, notice cluster.Spa
 	r.Saved = 0
 }
 
-// Losses tells what stops destroyed whose end was seen in this round.
+// Losses returns the work destroyed by stops whose end was seen in this round.
 func Losses(b *round.Books) []cluster.Loss {
 	var out []cluster.Loss
 	for i := range b.Records {
@@ -202,20 +208,21 @@ func Losses(b *round.Books) []cluster.Loss {
 	return out
 }
 
-// saving gives how a job saves, by the best evidence that there is.
+// saving returns how a job saves, by the best evidence available.
 func (a *Account) saving(i int) cluster.Saving {
 	j := &a.Snapshot.Cases[i].Job
 	return resolve(a.Settings, j, a.Records[i].Conduct, a.habit(i))
 }
 
-// stopBase is what is known of a case that does not change once the round has observed.
+// stopBase holds facts of a case that stay fixed once the round has observed.
 type stopBase struct {
 	known  bool
 	saving cluster.Saving
 	begin  cluster.Span
 }
 
-// stopBase gives how a job saves and what a start costs it. It is asked several times a round, and worked out once.
+// stopBase returns how a job saves and the cost of a start. It is computed once per round because it is
+// needed several times.
 func (a *Account) stopBase(i int) *stopBase {
 	b := &a.stopOf[i]
 	if !b.known {
@@ -224,18 +231,19 @@ func (a *Account) stopBase(i int) *stopBase {
 	return b
 }
 
-// begin gives what a start on a GPU model costs a job: as learnt of its type, else as configured.
+// begin returns the cost of a start on a GPU model: the learnt value of the job's type, else the configured
+// one.
 func (a *Account) begin(i int, model string) cluster.Span {
 	return stop.Begin(a.habit(i), model, a.Settings.StartCost)
 }
 
-// habit gives the habit of a job's type; nil = nothing was observed of it.
+// habit returns the habit of a job's type; nil = nothing was observed.
 func (a *Account) habit(i int) *cluster.Habit {
 	if a.habits.Len() == 0 {
 		return nil
 	}
 	at := a.habitOf[i]
-	if at == 0 { // not looked for yet
+	if at == 0 { // not looked up yet
 		at = -1
 		if t, ok := cluster.TypeOf(&a.Snapshot.Cases[i].Job); ok {
 			if k := a.habits.Find(t); k >= 0 {

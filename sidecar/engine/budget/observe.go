@@ -8,7 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
-// resolve gives how a job saves, from its conduct, its type's habit (both may be nil), its words and the site's.
+// resolve returns how a job saves, from its conduct, its type's habit (both may be nil), its own declaration
+// and the site's rules.
 func resolve(set *cluster.Settings, j *cluster.Job, own *cluster.Conduct, habit *cluster.Habit) cluster.Saving {
 	var site cluster.Saving
 	if len(set.Saves) > 0 && j.Declares.Manner == cluster.UnknownManner {
@@ -20,7 +21,7 @@ func resolve(set *cluster.Settings, j *cluster.Job, own *cluster.Conduct, habit 
 	return stop.Resolve(own, habit, j.Declares, site)
 }
 
-// modelOf gives the GPU model that a job holds, or of a job that waits the one that it names; "" = several, or any.
+// modelOf returns the GPU model that a job holds, or that a waiting job names; "" = several, or any.
 func modelOf(j *cluster.Job) string {
 	if len(j.Holds) == 0 {
 		return j.Request.Model
@@ -34,14 +35,14 @@ func modelOf(j *cluster.Job) string {
 	return model
 }
 
-// observer takes what jobs and nodes tell of stops.
+// observer takes reports of jobs and nodes about stops.
 type observer struct {
 	*Account
 	good func(node string) bool
 }
 
-// observe brings what is known of how jobs save and start up to now: from the progress that they report, and from
-// attempts that have ended since the last round. It works the same whether or not a policy divides GPU models.
+// observe updates the knowledge of how jobs save and start. Its sources are progress reports, and attempts
+// that ended since the last round. It does not depend on a policy for heterogeneous GPUs.
 func (o *observer) observe(reports []cluster.Progress) {
 	o.habits.Reset(o.Snapshot.Habits)
 	n := len(o.Snapshot.Cases)
@@ -70,7 +71,7 @@ func (o *observer) observe(reports []cluster.Progress) {
 	}
 }
 
-// conduct gives a job's conduct to be changed.
+// conduct returns a copy of a job's conduct that may be changed.
 func (o *observer) conduct(i int) *cluster.Conduct {
 	r, fresh := &o.Records[i], &cluster.Conduct{}
 	if r.Conduct != nil {
@@ -80,18 +81,18 @@ func (o *observer) conduct(i int) *cluster.Conduct {
 	return fresh
 }
 
-// attemptEnded notes that attempts of a job ended, which ran for so long.
+// attemptEnded handles attempts of a job that ended; ran is their length.
 func (o *observer) attemptEnded(i int, ran cluster.Span) {
 	c, r := &o.Snapshot.Cases[i], &o.Records[i]
 	j := &c.Job
 	switch {
 	case c.Gone || j.Outcome != "" && j.Outcome != "COMPLETED":
-		return // nothing can be told from it
+		return // gives no evidence
 	case j.Outcome == "":
 		o.requeued(i, ran)
 		return
 	}
-	last := ran // several attempts, if they came and went unseen
+	last := ran // several attempts, if some came and went unseen
 	if j.Start > 0 && j.End > j.Start {
 		last = min(ran, max(j.End.Sub(j.Start)-j.Suspend, 0))
 	}
@@ -103,14 +104,14 @@ func (o *observer) attemptEnded(i int, ran cluster.Span) {
 		return
 	}
 	if own != nil && own.Last != cluster.UnknownResumption {
-		return // its reports told
+		return // its reports have given the verdict
 	}
 	model, earlier := held(c), r.Ran-last
 	verdict, redone := stop.Completion(own, model, o.habit(i), last, earlier, o.begin(i, model))
 	o.judge(i, verdict, redone, earlier)
 }
 
-// held gives the GPU model that a job held at the last look; "" = several, or it held none.
+// held returns the GPU model that a job held in the last round; "" = several or none.
 func held(c *cluster.Case) string {
 	if len(c.Record.Held) != 1 {
 		return ""
@@ -118,7 +119,7 @@ func held(c *cluster.Case) string {
 	return c.Record.Held[0].Model
 }
 
-// requeued notes that a requeue ended an attempt of a job, which ran for so long.
+// requeued handles an attempt that ended in a requeue; ran is its length.
 func (o *observer) requeued(i int, ran cluster.Span) {
 	c, r := &o.Snapshot.Cases[i], &o.Records[i]
 	own := o.conduct(i)
@@ -139,13 +140,13 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 	r.Saved = 0
 }
 
-// failed tells whether one of the nodes is bad: down, drained, or not there any more.
+// failed reports whether one of the nodes is down, drained or gone.
 func (o *observer) failed(nodes []cluster.Holding) bool {
 	return slices.ContainsFunc(nodes, func(n cluster.Holding) bool { return !o.good(n.Node) })
 }
 
-// drained books what it cost a job that its node was drained or failed: a requeue that others ordered, and no less a stop
-// to the job. It does not wait for the budget.
+// drained charges a job for the loss of its node, which was drained or failed. Others ordered this requeue,
+// but for the job it is a stop like any other. It does not wait for the budget.
 func (o *observer) drained(i int, ran cluster.Span) {
 	c, r := &o.Snapshot.Cases[i], &o.Records[i]
 	if o.Rule().Off() || c.Control != cluster.FullControl {
@@ -156,12 +157,13 @@ func (o *observer) drained(i int, ran cluster.Span) {
 		begin.Add(ran), 0, "its node was drained or failed")
 }
 
-// heard takes a report of the present attempt of a job that runs.
+// heard takes a report of the present attempt of a running job.
 //
-// The first one that shows progress is judged, later ones are not: they tell less. What a job may have done from the
-// beginning grows with the time, by twice its earlier speed, so that a later report proves neither a resumption nor a
-// restart that the first one does not prove; and a job that is faster than twice what it was would seem to have resumed. A
-// report of no steps is no progress: the job may be about to load its save.
+// Only the first report that shows progress is judged, because later ones say less. The work that a job may
+// have done from the beginning grows with time, at twice its earlier speed. So a later report cannot prove a
+// resumption or a restart that the first one does not prove. A job faster than twice its earlier speed would
+// also seem to have resumed. A report of zero steps is no progress: the job may be about to load its
+// checkpoint.
 func (o *observer) heard(i int, p *cluster.Progress) {
 	j := &o.Snapshot.Cases[i].Job
 	t, typed := cluster.TypeOf(j)
@@ -191,7 +193,7 @@ func (o *observer) progressed(i int, p *cluster.Progress, t cluster.JobType, typ
 	own.Steps, own.At, own.In, own.Model = p.Steps, p.At, in, model
 }
 
-// hasSaved takes the save that a report tells of.
+// hasSaved takes the save that a report shows.
 func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed bool) {
 	j, r := &o.Snapshot.Cases[i].Job, &o.Records[i]
 	if last := r.Conduct; p.Saved <= j.Start || last != nil && p.Saved <= last.Saved {
@@ -219,8 +221,8 @@ func (o *observer) hasSaved(i int, p *cluster.Progress, t cluster.JobType, typed
 	}
 }
 
-// judge takes a verdict on how an attempt began, where earlier ones ran for so long. What a stop turns out
-// to have cost beyond what was booked is booked now.
+// judge applies a verdict on how an attempt began; earlier is the length of earlier attempts. A stop that
+// turns out to cost more than was booked is charged the difference.
 func (o *observer) judge(i int, verdict cluster.Resumption, redone, earlier cluster.Span) {
 	if verdict == cluster.UnknownResumption {
 		return

@@ -8,12 +8,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Stops that wait for their jobs' budgets may cost all jobs of a pool together no more than a part of what they run
-// (stop.total): each job's own budget bounds what it loses, but where far more jobs wait than can run, every one of them has an
-// allowance to lose. What stops may cost grows with what runs, and is saved up until it is the allowance of a job on all GPUs.
-// Stops that cannot wait (recalls of lent GPUs, orders) may go beyond it.
+// Stops that wait for budgets may cost all jobs of a pool together only a part of their run time
+// (stop.total). Each job's own budget bounds its own loss. But if far more jobs wait than can run, every one
+// of them has an allowance to lose. The pool's budget grows with run time, and is saved up to the allowance
+// of a job on all GPUs. Stops that cannot wait (recalls of lent GPUs, orders) may exceed it.
 
-// saveUp adds what the time since the last look lets stops cost. A pool that was never seen begins with all that can be saved up.
+// saveUp adds to each pool's budget for the time since the last round. A new pool begins with the maximum.
 func saveUp(a *Account) {
 	milli := cluster.GPUTime(a.Settings.StopTotalMilli)
 	for p := range a.Ledger.Pools {
@@ -35,8 +35,8 @@ func saveUp(a *Account) {
 	}
 }
 
-// afford notes which jobs their pools cannot afford to stop, and which pools cannot afford any stop. Jobs whose leases end now
-// come first, then the others; within both, the cheapest stop.
+// afford marks the jobs that their pools cannot afford to stop, and returns the pools that can afford no
+// stop. Jobs whose leases end now come first, then the others; within both, the cheapest stop.
 func afford(a *Account) []bool {
 	broke := make([]bool, len(a.Pools))
 	if a.Settings.StopTotalMilli == 0 || a.Rule().Off() {
@@ -82,7 +82,7 @@ func afford(a *Account) []bool {
 	return broke
 }
 
-// Pay takes what a stop costs from what stops may cost the pool.
+// Pay subtracts the cost of a stop from the pool's budget.
 func (a *Account) Pay(l *cluster.Lease, cost cluster.Span) {
 	if p := a.Pool(l.Pool); p >= 0 && a.Settings.StopTotalMilli > 0 {
 		a.Ledger.Pools[p].Stops -= cluster.Times(l.GPUs, cost)

@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/stop"
 )
 
-// Report gives when a job may be stopped, as of a round; false where the job does not run or is never stopped. It is worked out from what a
-// round remembers, for people who ask, and costs the rounds themselves nothing.
+// Report returns when a job may be stopped, as of a round; false = the job does not run or is never stopped.
+// It computes this on request from the data that a round keeps, so rounds themselves pay nothing for it.
 func Report(s *cluster.Snapshot, plan *cluster.Plan, key cluster.JobKey) (cluster.StopReport, bool) {
 	i, ok := slices.BinarySearchFunc(s.Cases, key, func(c cluster.Case, key cluster.JobKey) int { return cmp.Compare(c.Record.Key, key) })
 	k, known := slices.BinarySearchFunc(plan.State.Records, key, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })

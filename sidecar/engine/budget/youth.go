@@ -2,8 +2,9 @@ package budget
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// Youth brings up to now how many GPUs tenants' young jobs want on average: what arrives, each job for as long as its stop
-// budget lets it be stopped (stop.allowance), over about a day. Gangs beyond their tenant's due fit no lane.
+// Youth updates the average number of GPUs that each tenant's young jobs need: each new job counts for its
+// stop allowance (stop.allowance). The average is over about a day. Gangs larger than their tenant's share
+// fit no lane and do not count.
 func Youth(a *Account) {
 	if a.Rule().Off() || a.Snapshot.Ledger.At == 0 {
 		return

@@ -1,4 +1,4 @@
-// Package eligible tells which jobs could be granted a lease now, and on which GPU models.
+// Package eligible finds the jobs that could be granted a lease now, and the GPU models that they can use.
 package eligible
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Nodes is the nodes of the cluster, and what was found out about who could run on them. It is kept from round to round:
-// what holds of nodes that have not changed is not worked out again.
+// Nodes is the nodes of the cluster, with cached answers about which jobs could run on them. It is kept from
+// round to round, so that unchanged nodes are not examined again.
 type Nodes struct {
 	*round.Books
 	Site     *place.Site
-	possible *prober // on the site
+	possible *prober // on all nodes, without reservations of others
 	room     []ltgf.Claimant
 }
 
-// Survey looks at the nodes of a round.
+// Survey takes the nodes of a round.
 func (f *Nodes) Survey(b *round.Books) {
 	f.Books = b
 	s := b.Snapshot
@@ -29,8 +29,8 @@ func (f *Nodes) Survey(b *round.Books) {
 	}
 }
 
-// Active lists the jobs of every tenant that run or could run now, and notes of each job where it could, and if it could not
-// why.
+// Active lists the jobs of every tenant that run or could run now. It records for each job where it could
+// run, or the reason why it cannot.
 func (f *Nodes) Active() [][]ltgf.Claimant {
 	possible, open := f.possible, f.possible
 	if len(f.Snapshot.Reservations) > 0 {
@@ -65,7 +65,7 @@ func (f *Nodes) Active() [][]ltgf.Claimant {
 	return byTenant
 }
 
-// roomByTenant gives every tenant an empty list with room for all its cases.
+// roomByTenant returns an empty list with capacity for all its cases for every tenant.
 func (f *Nodes) roomByTenant() [][]ltgf.Claimant {
 	count := make([]int, len(f.Tenants))
 	all := 0
@@ -83,7 +83,7 @@ func (f *Nodes) roomByTenant() [][]ltgf.Claimant {
 	return lists
 }
 
-// judgeRunning tells which pool a job runs on: the first that it holds GPUs of.
+// judgeRunning sets the pool of a running job: that of the first GPUs that it holds.
 func (f *Nodes) judgeRunning(i int) {
 	holds := f.Snapshot.Cases[i].Job.Holds
 	for k := range holds {
@@ -94,8 +94,8 @@ func (f *Nodes) judgeRunning(i int) {
 	}
 }
 
-// judgeWaiting tells whether a job that does not run could be granted a lease
-// now, and if not why.
+// judgeWaiting decides whether a job that does not run could be granted a lease now, and records the reason
+// if not.
 func (f *Nodes) judgeWaiting(i int, possible, open *prober) {
 	c, r := &f.Snapshot.Cases[i], &f.Records[i]
 	st, j := &f.Jobs[i], &c.Job
@@ -156,9 +156,9 @@ func (f *Nodes) reservationsAhead() string {
 	return strings.Join(names, ", ")
 }
 
-// Settled gives from when on a job may start again after a requeue; 0 = it was not
-// requeued. slurmd takes a start in the same second for the attempt that it was just
-// told to end ("Job credential revoked"), and Slurm then fails the job for good.
+// Settled returns the time from which a job may start again after a requeue; 0 = it was not requeued. slurmd
+// mistakes a start in the same second for the attempt that it was just told to end ("Job credential
+// revoked"). Slurm then fails the job for good.
 func Settled(j *cluster.Job) cluster.Instant {
 	if j.Restarts == 0 || j.State != cluster.Waiting {
 		return 0

@@ -10,9 +10,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// RevokeOvertaken ends the grants whose GPUs, CPUs or memory went to jobs that started first: jobs that nothing gated, or that
-// fairlease leaves alone. Neither the granted job nor its nodes are to blame, so it does not wait for the grant timeout and has no
-// back-off: it may be granted other GPUs in this round.
+// RevokeOvertaken ends grants whose GPUs, CPUs or memory went to jobs that started first: ungated jobs, or
+// jobs that fairlease does not manage. The granted job and its nodes are not at fault. So the job has no
+// grant timeout and no back-off, and may be granted other GPUs in this round.
 func RevokeOvertaken(b *round.Books, site *place.Site) {
 	var waiting []int // cases with a grant, oldest grant first
 	for i, l := range b.Leases {
@@ -59,7 +59,7 @@ func RevokeOvertaken(b *round.Books, site *place.Site) {
 	}
 }
 
-// starters gives, by node, 1 + the case of a job that has started there since the last look without a grant.
+// starters returns, by node, 1 + the case of a job that started there without a grant since the last round.
 func starters(b *round.Books) map[string]int {
 	out := map[string]int{}
 	for i := range b.Jobs {

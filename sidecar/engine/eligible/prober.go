@@ -7,22 +7,22 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// prober tells which pools could ever serve a job: on the healthy cluster, empty,
-// with or without its reservations.
+// prober finds the pools that could ever serve a job: on the healthy, empty cluster, with or without its
+// reservations.
 type prober struct {
 	gpus  []string        // models, by pool
 	now   cluster.Instant // matters to reservations only
 	board *place.Board
-	known [][]int // by shape; nil = not asked yet
+	known [][]int // by shape; nil = not computed yet
 }
 
-// newProber makes one of a site.
+// newProber returns a prober for a site.
 func newProber(site *place.Site, pools []string, now cluster.Instant, v place.View) *prober {
 	return &prober{gpus: slices.Clone(pools), now: now, board: site.Board(v)}
 }
 
-// Pools gives the pools that could serve a shape, in order. model is the GPU model
-// that it names, if any.
+// Pools returns the pools that could serve a shape, in order. model is the GPU model that the job names, or
+// "".
 func (p *prober) Pools(shape int, model string) []int {
 	for shape >= len(p.known) {
 		p.known = append(p.known, nil)

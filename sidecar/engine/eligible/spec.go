@@ -8,8 +8,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Spec is what a job asks of its nodes. Nodes of a grant that has just failed
-// are avoided for its next one.
+// Spec returns the requirements of a job on its nodes. The next grant avoids the nodes of a grant that has
+// just failed.
 func Spec(b *round.Books, i int) place.Spec {
 	c, r := &b.Snapshot.Cases[i], &b.Records[i]
 	j := &c.Job
@@ -21,7 +21,7 @@ func Spec(b *round.Books, i int) place.Spec {
 		Account: j.Account, User: j.User, Limit: b.Limit(i)}
 }
 
-// Weight gives a job's weight inside its tenant, in thousandths.
+// Weight returns a job's weight inside its tenant, in thousandths.
 func Weight(b *round.Books, i int) int64 {
 	for _, w := range b.Settings.JobWeights {
 		if w.QOS == b.Snapshot.Cases[i].Job.QOS {
@@ -31,7 +31,8 @@ func Weight(b *round.Books, i int) int64 {
 	return 1000
 }
 
-// IdleOnly tells whether a job that waits takes idle GPUs only: its last grants did not start, or it says so.
+// IdleOnly reports whether a waiting job takes only idle GPUs: its last grants did not start, or it asks for
+// that.
 func IdleOnly(b *round.Books, i int) bool {
 	hints := b.Snapshot.Cases[i].Job.Hints
 	return !b.Jobs[i].Runs && (b.Now < lease.MayDisplace(&b.Records[i], b.Settings.Term) || hints != nil && hints.Idle)

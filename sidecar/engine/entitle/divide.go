@@ -1,5 +1,5 @@
-// Package entitle tells what every tenant is due: its quota by weight, or what a policy makes of unlike GPU models; and puts
-// together what such a policy is asked.
+// Package entitle computes the entitlement of every tenant: its quota by weight, or its allocation by a
+// policy for heterogeneous GPUs. It also builds the requests to such a policy.
 package entitle
 
 import (
@@ -11,24 +11,25 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
 )
 
-// shares works out what tenants and parties are due.
+// shares computes the entitlements of tenants and parties.
 type shares struct {
 	*round.Books
 	speeds *speeds.Speeds
 }
 
-// What tenants and parties are due, by pool.
+// Entitlements of tenants and parties, by pool.
 type (
 	byTenant = round.Table[round.TenantIndex, cluster.MicroGPU]
 	byParty  = round.Table[round.PartyIndex, cluster.MicroGPU]
 )
 
-// Divide sets every tenant's entitlement: its quota by weight of every pool's
-// GPUs (ASTRAEA eq. 6), less what jobs hold that belong to no tenant. Cells that a tenant
-// has are its own; what is shared by weight is the rest (SEMANTICS §1).
+// Divide sets every tenant's entitlement: its quota by weight of every pool's GPUs (ASTRAEA eq. 6). GPUs held
+// by jobs of no tenant do not count. A tenant's cells are its own; only the other GPUs are shared by weight
+// (SEMANTICS §1).
 //
-// capacity is the GPUs by pool, as Capacity counts them, and own those that each tenant has in cells of its own, by pool, then
-// tenant; nil = there are no cells. It gives what is to be divided anew; nil = what was divided holds.
+// capacity is the number of GPUs by pool, as counted by Capacity. own is the number of GPUs that each tenant
+// has in cells of its own, by pool, then tenant; nil = no cells. Divide returns the request for a new
+// allocation; nil = the last allocation stays in force.
 func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *cluster.AllocationRequest {
 	x := &shares{b, s}
 	weights := make([]int64, len(x.Tenants))
@@ -61,7 +62,7 @@ func Divide(b *round.Books, s *speeds.Speeds, capacity []int, own [][]int) *clus
 	return question
 }
 
-// largest gives the largest gang of the tenant of every row of the ledger.
+// largest returns the largest gang of each tenant, by row of the ledger.
 func (x *shares) largest() []int {
 	largest := make([]int, len(x.Tenants))
 	for i := range x.Snapshot.Cases {
@@ -78,7 +79,7 @@ func (x *shares) largest() []int {
 	return out.Cells
 }
 
-// held gives the GPUs that tenants hold, by row of the ledger.
+// held returns the GPUs that tenants hold, by row of the ledger.
 func (x *shares) held() []int {
 	out := round.NewTable[round.TenantIndex, int](len(x.Tenants), len(x.Pools))
 	for i := range x.Jobs {
@@ -89,8 +90,8 @@ func (x *shares) held() []int {
 	return out.Cells
 }
 
-// Capacity counts the GPUs of every pool that tenants can share, and keeps the
-// ledger's counts of all and of bad ones.
+// Capacity returns the number of GPUs in every pool that tenants can share. It also updates the ledger's
+// counts of all GPUs and of bad ones.
 func Capacity(b *round.Books, site *place.Site) []int {
 	capacity := make([]int, len(b.Pools))
 	for p := range b.Pools {

@@ -14,11 +14,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// market sets what parties are due by the last division, and gives what that makes for every
-// tenant. Parties that the division does not know yet have their part of what
-// their tenant is due by weight, as far as there is room; so have all where there is no
-// division. What nobody is due is its tenants' by weight. capacity is the GPUs by pool, base what
-// tenants are due by weight.
+// market sets the entitlements of parties by the last allocation, and returns the sums by tenant. A party
+// that is new to the allocation gets its part of the tenant's weighted share, within the room left. Without
+// an allocation, this holds for all parties. GPUs that belong to no party are shared between tenants by
+// weight. capacity is the number of GPUs by pool; base is the weighted share of each tenant.
 func (x *shares) market(capacity []int, base byTenant) byTenant {
 	n := len(x.Pools)
 	due := round.NewTable[round.PartyIndex, cluster.MicroGPU](len(x.Parties), n)
@@ -49,7 +48,7 @@ func (x *shares) market(capacity []int, base byTenant) byTenant {
 	return entitled
 }
 
-// divided fills in what the division says, and tells which parties it knows.
+// divided fills in the entitlements of the allocation, and returns the parties that it includes.
 func (x *shares) divided(due byParty) (known []bool) {
 	known = make([]bool, len(x.Parties))
 	d := x.Snapshot.Allocation
@@ -67,7 +66,7 @@ func (x *shares) divided(due byParty) (known []bool) {
 			k++
 		}
 		if k == due.Rows() || x.Parties[k].Name != part.Party {
-			continue // it has left
+			continue // the party has left
 		}
 		known[k] = true
 		for at, gpus := range part.GPUs {
@@ -79,7 +78,7 @@ func (x *shares) divided(due byParty) (known []bool) {
 	return known
 }
 
-// fit shrinks what is due of pool p to what there is, everything alike.
+// fit scales the entitlements in pool p down to the room, all by the same factor.
 func fit(due byParty, p int, room cluster.MicroGPU) {
 	var sum cluster.MicroGPU
 	for k := range due.Rows() {
@@ -94,8 +93,8 @@ func fit(due byParty, p int, room cluster.MicroGPU) {
 	}
 }
 
-// blind gives those whom the division does not know their part of what their tenant is due by weight,
-// by what they ask for.
+// blind gives each party that is not in the allocation its part of the tenant's weighted share, in proportion
+// to demand.
 func (x *shares) blind(due byParty, p int, known []bool, base byTenant, room cluster.MicroGPU) {
 	asked := make([]int64, len(x.Tenants))
 	for k := range due.Rows() {
@@ -117,7 +116,7 @@ func (x *shares) blind(due byParty, p int, known []bool, base byTenant, room clu
 	}
 }
 
-// demand gives the GPUs that all jobs of a party ask for.
+// demand returns the GPUs that all jobs of a party ask for.
 func (x *shares) demand(k round.PartyIndex) int {
 	gpus := 0
 	for _, i := range x.Parties[k].Cases {
@@ -126,7 +125,7 @@ func (x *shares) demand(k round.PartyIndex) int {
 	return gpus
 }
 
-// debts gives, by party and pool, the GPUs that the party may owe a term of.
+// debts returns, by party and pool, the limit of a party's deficit, in GPUs for one term.
 func (x *shares) debts(due byParty) []int {
 	gangs := round.NewTable[round.PartyIndex, int](len(x.Parties), len(x.Pools))
 	for k := range gangs.Rows() {
@@ -138,9 +137,9 @@ func (x *shares) debts(due byParty) []int {
 	return owe(gangs.Cells, due.Cells)
 }
 
-// owe gives, by row, the GPUs that somebody may owe a term of: his largest gang, and twice what he is due, for by the threshold
-// he is ahead or behind by a term of that in the turn of things. Who could owe less would be forgiven what
-// he has too much round after round.
+// owe returns, by row, the limit of a tenant's or party's deficit, in GPUs for one term: its largest gang
+// plus twice its entitlement. It changes gangs. The threshold allows a lead or lag of one term. A lower limit
+// would forgive the excess round after round.
 func owe(gangs []int, due []cluster.MicroGPU) []int {
 	for at := range gangs {
 		gangs[at] += 2 * int((due[at]+cluster.WholeGPU-1)/cluster.WholeGPU)
@@ -148,7 +147,7 @@ func owe(gangs []int, due []cluster.MicroGPU) []int {
 	return gangs
 }
 
-// gang gives the largest gang of a party.
+// gang returns the largest gang of a party.
 func (x *shares) gang(k round.PartyIndex) int {
 	largest := 0
 	for _, i := range x.Parties[k].Cases {
@@ -157,7 +156,7 @@ func (x *shares) gang(k round.PartyIndex) int {
 	return largest
 }
 
-// ask puts the question of the division together, if it is another than the one that was answered; else nil.
+// ask builds the allocation request; nil = the last allocation answers the same request.
 func (x *shares) ask(capacity []int) *cluster.AllocationRequest {
 	q := cluster.AllocationRequest{Policy: x.Settings.Divide, At: x.Now}
 	for p, name := range x.Pools {
@@ -190,7 +189,7 @@ func (x *shares) ask(capacity []int) *cluster.AllocationRequest {
 	return &q
 }
 
-// bid puts together what a party asks; false = none of its jobs is active.
+// bid returns the demand of a party; false = none of its jobs is active.
 func (x *shares) bid(k int) (cluster.Bid, bool) {
 	party := &x.Parties[k]
 	n := len(x.Pools)
@@ -211,7 +210,7 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 		b.Pinned = x.Snapshot.Cases[i].Job.Request.Model != ""
 		speeds := x.speeds.Speedups(i)
 		for _, p := range st.May {
-			// Of several jobs the mean, by GPUs: one that cannot run there has nothing of it.
+			// Several jobs average by GPUs. A job that cannot run there counts as zero.
 			s := &speeds[p]
 			b.Speeds[p] += s.Value * float64(gpus)
 			b.Basis[p] = lessSure(b.Basis[p], s.Source)
@@ -237,7 +236,7 @@ func (x *shares) bid(k int) (cluster.Bid, bool) {
 	return b, true
 }
 
-// lessSure gives the one of two sources that is to be trusted less.
+// lessSure returns the less reliable of two sources.
 func lessSure(a, b cluster.Source) cluster.Source {
 	for _, s := range []cluster.Source{"", cluster.Estimated, cluster.Declared} {
 		if a == s || b == s {
@@ -247,8 +246,8 @@ func lessSure(a, b cluster.Source) cluster.Source {
 	return cluster.Observed
 }
 
-// deadline gives by when a job is to be done; 0 = whenever. It aims a term ahead of what its user says as long as
-// that can be: whose turn it is comes round by terms.
+// deadline returns the time by which a job should finish; 0 = any time. It aims one term before the user's
+// deadline if that is still possible, because jobs take turns by terms.
 func (x *shares) deadline(i int, b *cluster.Bid) cluster.Instant {
 	last := x.Snapshot.Cases[i].Job.Deadline
 	if last == 0 {
@@ -261,8 +260,8 @@ func (x *shares) deadline(i int, b *cluster.Bid) cluster.Instant {
 	return last
 }
 
-// digest tells questions apart that are to be answered anew: somebody or something has come or gone, or is known now. What
-// goes by, and what reports change of speeds that were known, is for the next epoch.
+// digest identifies requests that need the same allocation. It changes when jobs or GPUs come or go, or when
+// speeds become known. Elapsed time, and new reports on known speeds, wait for the next epoch.
 func digest(q *cluster.AllocationRequest, epoch int64) string {
 	sum := fnv.New128a()
 	var word [8]byte

@@ -12,7 +12,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
 )
 
-// Parties finds who queues, and the parties, with their accounts in every pool.
+// Parties sets the queues and the parties, with their accounts in every pool.
 func Parties(b *round.Books, s *speeds.Speeds) {
 	x := &shares{b, s}
 	x.Queues, x.Parties, x.JobsQueue = x.Queues[:0], x.Parties[:0], false
@@ -60,8 +60,8 @@ func Parties(b *round.Books, s *speeds.Speeds) {
 	}
 }
 
-// partyName names the party of a job. Jobs that name a GPU model are a kind of their own: they
-// stay there whatever the market does.
+// partyName returns the party of a job. Jobs that name a GPU model form parties of their own, because they
+// stay on it whatever the market does.
 func (x *shares) partyName(i int) string {
 	c := &x.Snapshot.Cases[i]
 	if x.Settings.DivideJobs {
@@ -74,8 +74,8 @@ func (x *shares) partyName(i int) string {
 	return kind
 }
 
-// openAccounts brings the accounts of parties to now: what they were due since the last look less what
-// their jobs have had.
+// openAccounts updates the accounts of parties: it adds their entitlement since the last round and subtracts
+// what their jobs received.
 func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 	x.PartyRows = x.PartyRows.Zeroed(len(x.Parties), len(x.Pools))
 	for k := range x.PartyRows.Rows() {
@@ -109,10 +109,10 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 		}
 		had := x.Snapshot.Cases[i].Record.Held
 		if len(had) == 0 {
-			had = x.Records[i].Held // it began after the last look
+			had = x.Records[i].Held // it began after the last round
 		}
 		if s := x.Snapshot.Cases[i].Record.Stopping; len(had) == 0 && s != nil {
-			had = s.GPUs // what it had and a stop destroyed is given back
+			had = s.GPUs // the time that a stop destroyed is given back
 		}
 		if len(had) == 0 {
 			continue
@@ -123,7 +123,7 @@ func (x *shares) openAccounts(at map[string]round.PartyIndex) {
 	}
 }
 
-// Accounts gives the accounts of parties, as they are to be remembered.
+// Accounts returns the accounts of parties to remember.
 func Accounts(b *round.Books) []cluster.PartyPool {
 	if b.Settings.Divide == "" {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// Fresh gives a board with nothing on it, in the room of an old one.
+// Fresh returns an empty board, in the memory of an old one.
 func (f *Field) Fresh(old *place.Board) *place.Board {
 	v := place.View{Busy: true, Reserved: true}
 	if old == nil {
@@ -19,13 +19,14 @@ func (f *Field) Fresh(old *place.Board) *place.Board {
 	return old
 }
 
-// Soft is a lease on a board that may end: whose it is, -1 = nobody counts on it, its rank among those that may, and when.
+// Soft is a lease on a board that may end: its owner (-1 = no tenant relies on it), its rank among such
+// leases, and the time of its end.
 type Soft struct {
 	Owner, Rank int
 	End         cluster.Instant
 }
 
-// Lay puts on a board what is held: leases of running jobs that may end as soft, the rest as fixed.
+// Lay puts all holdings on a board: leases of running jobs that may end are soft, the others fixed.
 func (f *Field) Lay(board *place.Board, may func(i int) (Soft, bool)) {
 	board.Await(len(f.Jobs))
 	for i := range f.Jobs {

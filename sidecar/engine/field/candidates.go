@@ -48,10 +48,9 @@ func (f *Field) Candidates(touch cluster.Control) []lease.Candidate {
 	return out
 }
 
-// Steadied gives the rho by which a running job is compared with waiting ones of
-// its tenant: as if it had received threshold less, so that a waiting one must
-// be that much behind; jobs with many terms behind them count another term less
-// (ASTRAEA §5.2.1: renewed more readily).
+// Steadied returns the rho by which a running job is compared with waiting jobs of its tenant. It is computed
+// as if the job had received less by threshold, so that a waiting job must be behind by that much. Jobs with
+// many terms get another term off (ASTRAEA §5.2.1: renewed more readily).
 func (f *Field) Steadied(r *cluster.Record, l *cluster.Lease) cluster.Rho {
 	bonus := f.Settings.Threshold
 	if f.Settings.LongTerms > 0 && r.Terms >= f.Settings.LongTerms {
@@ -60,16 +59,15 @@ func (f *Field) Steadied(r *cluster.Record, l *cluster.Lease) cluster.Rho {
 	return cluster.RhoOf(r.Alloc-cluster.Times(l.GPUs, bonus), r.Due)
 }
 
-// aged gives the rho of a new job that does not go first: as if it had received
-// and been due one term, so that it rises in the queue as it waits.
+// aged returns the rho of a new job that does not go first. It is computed as if the job had received and
+// been due one term, so that the job rises in the queue as it waits.
 func aged(r *cluster.Record, gpus int, term cluster.Span) cluster.Rho {
 	one := cluster.Times(gpus, term)
 	return cluster.RhoOf(r.Alloc+one, r.Due+one)
 }
 
-// Line makes the tenants of a round of choosing: what each is due and has, and
-// its candidates in their order. It puts the candidates in that order, too: they are
-// gone through tenant by tenant.
+// Line returns the tenants with their entitlements and holdings, and each tenant's candidates in order. It
+// returns the candidates in the same order, tenant by tenant.
 func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	sorted := slices.Grow(f.room.sorted[:0], len(cs))
 	tenants := make([]lease.Tenant, len(f.Queues))
@@ -99,7 +97,7 @@ func (f *Field) Line(cs []lease.Candidate) ([]lease.Candidate, []lease.Tenant) {
 	return sorted, tenants
 }
 
-// byTenant gives the indices of every tenant's candidates.
+// byTenant returns the indices of every tenant's candidates.
 func (f *Field) byTenant(cs []lease.Candidate) [][]int {
 	count := make([]int, len(f.Queues))
 	for i := range cs {

@@ -1,5 +1,6 @@
-// Package field is what a chooser chooses on: the jobs that may hold a lease next, the nodes, and what is known of them; and what
-// choosers have in common: they list candidates, put what is held on boards, and make, prolong and end leases.
+// Package field is the input of a chooser: the jobs that may hold a lease next, the nodes, and the
+// information about them. It also has the operations that choosers share: listing candidates, filling boards,
+// and making, prolonging and ending leases.
 package field
 
 import (
@@ -14,55 +15,56 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Field is what a chooser chooses on. Indices are those of round.Books.
+// Field is the input of a chooser. Indices are those of round.Books.
 type Field struct {
 	*round.Books
 	Stops  *budget.Account
 	Site   *place.Site
 	Market *market.Market
-	Closed []string // nodes on which only cells are given out
+	Closed []string // nodes that are granted only as cells
 	room   Room
 }
 
-// Room is what is used again from round to round.
+// Room is memory that is reused from round to round.
 type Room struct {
 	unsorted, sorted []lease.Candidate
 	refused          []round.Refusal
 }
 
-// Open gives the field of a round.
+// Open sets the field of a round.
 func (f *Field) Open(b *round.Books, stops *budget.Account, site *place.Site, m *market.Market) {
 	f.Books, f.Stops, f.Site, f.Market, f.Closed = b, stops, site, m, nil
 }
 
-// Spec gives what a job asks of its nodes.
+// Spec returns the requirements of a job on its nodes.
 func (f *Field) Spec(i int) place.Spec { return eligible.Spec(f.Books, i) }
 
-// Chooser chooses the jobs that hold a lease next, and their nodes. It makes, prolongs and ends leases and claims in the books of
-// the field as it goes, since it weighs each against those before; the rest of what it chose is its choice.
+// Chooser chooses the jobs that hold a lease next, and their nodes. It changes leases and claims in the books
+// of the field as it goes, because each decision depends on the previous ones. Its other results are in the
+// Choice.
 type Chooser interface {
 	Choose(f *Field) Choice
 }
 
-// Choice is what a chooser chose, besides leases and claims.
+// Choice is the result of a chooser, besides leases and claims.
 type Choice struct {
 	Next    cluster.Instant // the first moment at which time alone may change what is chosen; 0 = none
-	Refused []round.Refusal // by case; nil = it says nothing of any
-	// Of virtual clusters. Fences are the nodes to keep from jobs of partitions that are not managed, by the VC that has them.
+	Refused []round.Refusal // by case; nil = no information
+	// For virtual clusters. Fences are the nodes to keep from jobs of unmanaged partitions, by VC.
 	Fences map[string][]string
 	Lost   []cluster.CellLoss
 	Lent   []cluster.Lending
 	Cells  *cluster.CellReport
 }
 
-// Blank gives a choice of nothing, in the room of that of an earlier round.
+// Blank returns an empty choice, in the memory of an earlier round's.
 func (f *Field) Blank() Choice {
 	f.room.refused = slices.Grow(f.room.refused[:0], len(f.Jobs))[:len(f.Jobs)]
 	clear(f.room.refused)
 	return Choice{Refused: f.room.refused}
 }
 
-// Later tells whether a moment is still to come; if so, leases are looked at again then.
+// Later reports whether a moment is still to come. If so, leases are examined again then.
 func (c *Choice) Later(now, at cluster.Instant) bool {
 	if at > now && (c.Next == 0 || at < c.Next) {
 		c.Next = at
@@ -70,6 +72,6 @@ func (c *Choice) Later(now, at cluster.Instant) bool {
 	return at > now
 }
 
-// ControlLevels are the rounds of choosing: first the jobs that we act on, then, as if those were fixed, the jobs that we only
-// watch.
+// ControlLevels are the passes of a choice: first the managed jobs, then the observed jobs, with the results
+// of the first pass as fixed.
 var ControlLevels = []cluster.Control{cluster.FullControl, cluster.ObserveOnly}

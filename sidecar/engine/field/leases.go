@@ -21,20 +21,20 @@ func (f *Field) ExtendFixed(touch cluster.Control) {
 	}
 }
 
-// NextEnd gives the end of the term that follows the present one of a lease.
+// NextEnd returns the end of the term that follows the present one of a lease.
 func (f *Field) NextEnd(i int) cluster.Instant { return f.Stops.EndFor(i, max(f.Leases[i].End, f.Now)) }
 
-// Renew puts a term that ends at end in the place of the present one of a lease.
+// Renew replaces the present term of a lease with one that ends at end.
 func (f *Field) Renew(i int, end cluster.Instant) {
 	f.Prolong(i, end)
 	f.Jobs[i].Began = true
 }
 
-// Grant makes a lease from now on until end; 0 = for as long as its job runs.
+// Grant makes a lease from now until end; 0 = as long as its job runs.
 func (f *Field) Grant(i int, pool string, nodes []cluster.Holding, end cluster.Instant) {
 	r := &f.Records[i]
 	term := r.Terms + 1
-	if f.Jobs[i].Control != cluster.ObserveOnly { // else it will not have it
+	if f.Jobs[i].Control != cluster.ObserveOnly { // an observed job does not get the lease
 		r.Terms = term
 	}
 	f.Jobs[i].Began, f.Jobs[i].Stoppable = true, !f.Stops.Binds(i, end)
@@ -44,7 +44,7 @@ func (f *Field) Grant(i int, pool string, nodes []cluster.Holding, end cluster.I
 	}
 }
 
-// Claim makes a claim; one that was there already keeps its age.
+// Claim returns a claim. A repeated claim keeps its age.
 func (f *Field) Claim(key cluster.JobKey, pool string, nodes []cluster.Holding, at cluster.Instant) cluster.Claim {
 	cl := cluster.Claim{Job: key, Pool: pool, Nodes: nodes, At: at, Made: f.Now}
 	for _, old := range f.Snapshot.Claims {
@@ -55,9 +55,8 @@ func (f *Field) Claim(key cluster.JobKey, pool string, nodes []cluster.Holding, 
 	return cl
 }
 
-// Dismiss ends the leases that were up for renewal and were not renewed: notice
-// first, requeue when the term is over. A lease is up for renewal still if it
-// was not prolonged above.
+// Dismiss ends the leases that are up for renewal and were not renewed: notice first, requeue when the term
+// is over. A lease that was not prolonged is still up for renewal.
 func (f *Field) Dismiss(touch cluster.Control) {
 	for i, l := range f.Leases {
 		if !f.Jobs[i].Ours(touch) || !f.Ending(i) {
@@ -65,8 +64,7 @@ func (f *Field) Dismiss(touch cluster.Control) {
 		}
 		if l.State == cluster.Active {
 			f.Notify(i, l.End)
-			// That a job is only watched with notice is not remembered: it is said in
-			// the first round of the notice.
+			// A notice to an observed job is not stored, so it is reported in the first round of the notice.
 			f.Jobs[i].Noticed = touch == cluster.FullControl || f.Snapshot.Ledger.At < l.End-cluster.Instant(f.Settings.Notice)
 		}
 		if l.End <= f.Now {
@@ -77,28 +75,29 @@ func (f *Field) Dismiss(touch cluster.Control) {
 	}
 }
 
-// Notify tells a job that its lease ends at end.
+// Notify gives a job notice that its lease ends at end.
 func (f *Field) Notify(i int, end cluster.Instant) {
 	l := f.Leases[i]
 	l.State, l.NoticedAt, l.End = cluster.Noticed, f.Now, end
 	f.Jobs[i].Noticed = true
 }
 
-// Reclaim ends the lease of a job, which is requeued. Stop budgets are charged by choosers that keep them; see Dismiss.
+// Reclaim ends the lease of a job, which is then requeued. Choosers that keep stop budgets charge them; see
+// Dismiss.
 func (f *Field) Reclaim(i int) { f.Leases[i].State = cluster.Ending }
 
-// Fixed tells whether a job's GPUs stay taken whatever we decide.
+// Fixed reports whether a job's GPUs stay taken whatever is decided.
 func (f *Field) Fixed(i int) bool {
 	st := &f.Jobs[i]
 	return f.Leases[i] == nil || st.Control != cluster.FullControl || !st.Stoppable || st.Ordered(cluster.Exempt)
 }
 
-// IsClaimed tells whether GPUs are kept for a job.
+// IsClaimed reports whether GPUs are claimed for a job.
 func (f *Field) IsClaimed(key cluster.JobKey) bool {
 	return slices.ContainsFunc(f.Claims, func(c cluster.Claim) bool { return c.Job == key })
 }
 
-// Leaves tells whether a job is giving up GPUs, and will wait then.
+// Leaves reports whether a job is giving up GPUs and will wait afterwards.
 func (f *Field) Leaves(i int) bool {
 	j, l := &f.Snapshot.Cases[i].Job, f.Leases[i]
 	return f.Jobs[i].Live && (l != nil && l.State == cluster.Ending || j.State == cluster.Completing || f.Now < eligible.Settled(j))

@@ -8,26 +8,26 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Ask is one attempt to find GPUs for a gang; see place.Ask. Leases that may be
-// displaced are known by their cases.
+// Ask is one attempt to find GPUs for a gang; see place.Ask. Leases that may be displaced are identified by
+// their cases.
 type Ask struct {
 	Shape, Pool int
 	Now, End    cluster.Instant
-	Displace    int  // whose leases: ofNobody, ofAnybody, or ofOwner + the tenant
-	Spares      int  // 1 + the tenant whose gangs that are no smaller stay; 0 = nobody's
+	Displace    int  // owner of the leases: ofNobody, ofAnybody, or ofOwner + the tenant
+	Spares      int  // 1 + the tenant whose gangs of at least this size stay; 0 = none
 	Stops       bool // its lease can be ended again
 	Max         int
 }
 
-// Placement is where a gang goes, which leases that end it displaces, and when it
-// can start; see place.Placement.
+// Placement is the nodes of a gang, the ending leases that it displaces, and the time at which it can start;
+// see place.Placement.
 type Placement struct {
 	Nodes     []cluster.Holding
 	Displaced []int // cases
 	At        cluster.Instant
 }
 
-// Board is the cluster while the round is decided; package place implements it.
+// Board is the state of the cluster during a decision. Package place implements it.
 type Board interface {
 	Fit(Ask) (Placement, bool)
 	Take(Placement)
@@ -36,15 +36,15 @@ type Board interface {
 	Idle(pool int) int
 }
 
-// Share is what a tenant is due of a pool, and has.
+// Share is a tenant's entitlement in a pool, and its use of it.
 type Share struct {
 	Behind      cluster.Span // with every lease in force charged to its end
 	Entitlement cluster.MicroGPU
-	Own         cluster.MicroGPU // the entitlement but for repayments; 0 = the same
+	Own         cluster.MicroGPU // the entitlement without repayments; 0 = the same
 	Holds       int              // GPUs of leases that do not end now
-	Bound       int              // of these, GPUs of leases that we can never end
-	Owed        cluster.GPUTime  // what others had of it
-	Lane        int              // GPUs that are kept for its young jobs
+	Bound       int              // of these, GPUs of leases that can never be ended
+	Owed        cluster.GPUTime  // GPU time of its share that others received
+	Lane        int              // GPUs kept for its young jobs
 }
 
 // Tenant is a tenant with its candidates, in the order of Order.
@@ -53,13 +53,12 @@ type Tenant struct {
 	Boost  bool
 	Shares []Share // by pool
 	Jobs   []int   // indices of candidates
-	// Turns is, by pool, the candidates that may use it, in the order in which it is their turn
-	// there; nil = that of Jobs.
+	// Turns lists, by pool, the candidates that may use it, in their order there; nil = the order of Jobs.
 	Turns [][]int
 }
 
-// each calls f for every candidate of the tenant and every pool that could serve it, with the pool's place among those; in
-// every pool in order.
+// each calls f for every candidate of the tenant and every pool that could serve it. at is the pool's index
+// in the candidate's Pools. Within a pool, candidates come in order.
 func (t *Tenant) each(cs []Candidate, f func(i, pool, at int)) {
 	if t.Turns == nil {
 		for _, i := range t.Jobs {
@@ -75,32 +74,31 @@ func (t *Tenant) each(cs []Candidate, f func(i, pool, at int)) {
 	}
 }
 
-// Input is what Choose decides on.
+// Input is the input of Choose.
 type Input struct {
 	Now        cluster.Instant
 	Settings   *cluster.Settings
 	Candidates []Candidate
 	Tenants    []Tenant
-	// Claims that were made in earlier rounds and still hold, with the candidate
-	// that each is for and the shape that asks for just its nodes.
+	// Claims of earlier rounds that still hold, with the candidate and the shape that asks for exactly the
+	// claimed nodes.
 	Claims    []Claimed
 	Trials    []Trial
-	Lanes     []Lane         // by pool; nil = there are none
-	Workspace []round.Passed // for those of the choice; what is in it means nothing
+	Lanes     []Lane         // by pool; nil = no lanes
+	Workspace []round.Passed // memory for the Passed of the choice; its content is ignored
 }
 
-// Claimed is a claim with its candidate, the pool's index, and the shape that asks
-// for just its nodes.
+// Claimed is a claim with its candidate, the pool's index, and the shape that asks for exactly its nodes.
 type Claimed struct {
 	cluster.Claim
 	Candidate, InPool, Shape int
 }
 
-// Trial is a candidate that is to have a lease in a pool before anybody else.
+// Trial is a candidate that gets a lease in a pool before all others.
 type Trial struct {
 	Candidate, Pool int
-	Even            bool // its tenant owes no time there; else it has the lease if nobody is much further behind
-	Idle            bool // it takes idle GPUs only
+	Even            bool // its tenant owes no time there; else it has the lease unless another tenant is much further behind
+	Idle            bool // it takes only idle GPUs
 }
 
 // Grant is a new lease for a waiting job.
@@ -110,7 +108,7 @@ type Grant struct {
 	End cluster.Instant
 }
 
-// Choice is what Choose decides.
+// Choice is the result of Choose.
 type Choice struct {
 	Grants  []Grant
 	Renewed []int           // candidates
@@ -137,22 +135,21 @@ type chooser struct {
 	denied   []denial
 }
 
-// served is the tenant that was served last in a pool.
+// served is the last tenant served in a pool.
 type served struct {
 	name    string
 	behind  cluster.Span
-	renewed bool // for a job that ran
+	renewed bool // for a running job
 }
 
-// payment is what a tenant is charged for a claim that was served.
+// payment is a charge to a tenant for a lease given before the walk.
 type payment struct {
 	tenant, pool, gpus int
 	span               cluster.Span
 }
 
-// Choose gives the GPUs of the coming term to the tenants furthest behind, job by
-// job (ASTRAEA Algorithm 1): all running jobs whose leases end are treated as
-// pending and their GPUs as free. npools is the number of pools.
+// Choose gives the GPUs of the coming term to the tenants furthest behind, job by job (ASTRAEA Algorithm 1).
+// Running jobs whose leases end count as pending, and their GPUs as free. npools is the number of pools.
 func Choose(in Input, board Board, npools int) Choice {
 	c := &chooser{Input: in, board: board, burst: true,
 		settled: make([]bool, len(in.Candidates)),
@@ -168,12 +165,12 @@ func Choose(in Input, board Board, npools int) Choice {
 	paid := c.serveClaims(c.Claims)
 	paid = append(paid, c.serveTrials(c.Trials)...)
 	later := c.walk(c.open(npools, paid))
-	// What is left goes to tenants that have their burst already.
+	// The rest goes to tenants that have reached their burst limit.
 	c.burst = false
 	c.walk(later)
 	c.bindRest(c.denied)
 	c.choice.Renewed = c.better(c.choice.Renewed)
-	// A gang may have got its lease in another pool, or by another way, after all.
+	// A gang may have got its lease in another pool, or in another way.
 	c.choice.Due = slices.DeleteFunc(c.choice.Due, func(d Due) bool { return c.settled[d.Candidate] })
 	for _, cl := range c.Claims {
 		if !c.settled[cl.Candidate] {
@@ -183,10 +180,9 @@ func Choose(in Input, board Board, npools int) Choice {
 	return c.choice
 }
 
-// serveClaims serves those for whom GPUs were kept, and gives what their tenants pay; a claim whose time has not come
-// keeps longer leases off its nodes. One that was made when those who have to go were
-// given notice is a promise for this boundary; one for a job's first lease is served however
-// far ahead its tenant is.
+// serveClaims gives leases to candidates with claims, and returns the charges to their tenants. A claim that
+// is not served yet keeps longer leases off its nodes. A claim made when the displaced jobs got their notice
+// is a promise for this boundary. A claim for a job's first lease is served even if its tenant is far ahead.
 func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 	for _, cl := range claims {
 		k := &c.Candidates[cl.Candidate]
@@ -208,7 +204,7 @@ func (c *chooser) serveClaims(claims []Claimed) (paid []payment) {
 	return paid
 }
 
-// serveTrials gives trials their leases, and gives what their tenants pay: as for any.
+// serveTrials gives trials their leases, and returns the charges to their tenants, as for any lease.
 func (c *chooser) serveTrials(trials []Trial) (paid []payment) {
 	for _, t := range trials {
 		k := &c.Candidates[t.Candidate]
@@ -226,8 +222,8 @@ func (c *chooser) serveTrials(trials []Trial) (paid []payment) {
 	return paid
 }
 
-// unfair tells whether somebody is further behind than the tenant of a claim by
-// more than the claim will cost it: then it has to wait for its tenant's turn.
+// unfair reports whether another tenant is further behind than the candidate's tenant by more than the cost
+// of the lease. The candidate then waits for its tenant's turn.
 func (c *chooser) unfair(k *Candidate, pool int) bool {
 	own := &c.Tenants[k.Tenant].Shares[pool]
 	for t := range c.Tenants {
@@ -239,14 +235,14 @@ func (c *chooser) unfair(k *Candidate, pool int) bool {
 	return false
 }
 
-// Whose leases may be displaced, for Ask.Displace; see place.Nobodys.
+// Owners of leases that may be displaced, for Ask.Displace; see place.Nobodys.
 const (
 	ofNobody = iota
 	ofAnybody
 	ofOwner
 )
 
-// open makes the queues, of every tenant in every pool, and charges them with what is paid.
+// open returns a queue for every tenant in every pool, and charges the payments to them.
 func (c *chooser) open(npools int, paid []payment) []*queue {
 	var all []*queue
 	for t := range c.Tenants {
@@ -273,7 +269,7 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 			}
 		})
 		for _, q := range qs {
-			if q != nil { // who runs elsewhere comes after those who have nothing
+			if q != nil { // jobs that run in another pool come after jobs without GPUs
 				q.jobs = append(append(q.jobs, q.movers...), q.idlers...)
 			}
 		}
@@ -288,7 +284,7 @@ func (c *chooser) open(npools int, paid []payment) []*queue {
 	return all
 }
 
-// walk serves queues until none has a job left that fits, and gives those that reached their burst limit.
+// walk serves queues until no job fits any more, and returns the queues that reached their burst limit.
 func (c *chooser) walk(all []*queue) (later []*queue) {
 	h := newQueues(all, c.Settings.Threshold)
 	for len(h.all) > 0 {
@@ -307,8 +303,8 @@ func (c *chooser) walk(all []*queue) (later []*queue) {
 	return later
 }
 
-// next takes the queue's next candidate. Those that were put off while the
-// tenant had running jobs to decide on come back when it has none.
+// next returns the queue's next candidate. Deferred candidates return when the tenant has no running jobs
+// left to decide.
 func (c *chooser) next(q *queue) (int, bool) {
 	for {
 		if q.running == 0 && len(q.deferred) > 0 {
@@ -328,10 +324,9 @@ func (c *chooser) next(q *queue) (int, bool) {
 	}
 }
 
-// overBurst tells whether the job would take its tenant above the burst limit.
-// A tenant that holds nothing may have one job, however large, unless it is due
-// nothing at all; so may jobs whose turn it is by what they have of its share. Neither what a tenant repays nor what is
-// repaid to it lowers its limit.
+// overBurst reports whether a job would take its tenant above the burst limit. A tenant that holds nothing
+// may have one job of any size, unless its entitlement is zero. Jobs that are due by their party's share may
+// exceed the limit too. Repayments do not lower the limit, for the tenant that pays or the one that receives.
 func (c *chooser) overBurst(q *queue, i int) bool {
 	most := cluster.MulDiv(int64(max(q.own, q.entitled)), c.Settings.BurstMaxMilli, 1000)
 	switch {
@@ -343,7 +338,7 @@ func (c *chooser) overBurst(q *queue, i int) bool {
 	return int64(q.holds+c.Candidates[i].GPUs)*int64(cluster.WholeGPU) > most
 }
 
-// serve gives one candidate a lease or passes it over.
+// serve gives one candidate a lease or passes over it.
 func (c *chooser) serve(h *queues, q *queue, i int) {
 	k := &c.Candidates[i]
 	if k.Running && q.pool != k.Pools[0] {
@@ -360,7 +355,7 @@ func (c *chooser) serve(h *queues, q *queue, i int) {
 	c.lease(h, q, i)
 }
 
-// lease gives one candidate a lease, or says why it gets none.
+// lease gives one candidate a lease, or records why it gets none.
 func (c *chooser) lease(h *queues, q *queue, i int) {
 	k := &c.Candidates[i]
 	if k.Running {
@@ -407,8 +402,8 @@ func (c *chooser) lease(h *queues, q *queue, i int) {
 	}
 }
 
-// move gives a running job GPUs of another pool, in which its party is due more. It moves when
-// its lease ends; else it is decided on in its own pool.
+// move gives a running job GPUs of another pool, in which its party is entitled to more. The job moves when
+// its lease ends. If it gets none, its own pool decides on it.
 func (c *chooser) move(q *queue, i int) {
 	k := &c.Candidates[i]
 	if !c.burst || q.entitled == 0 {
@@ -419,8 +414,8 @@ func (c *chooser) move(q *queue, i int) {
 	}
 }
 
-// better moves jobs whose leases are renewed to idle GPUs on which they get more done, largest gain first.
-// It gives those that do not move.
+// better moves jobs with renewed leases to idle GPUs on which they get more done, largest gain first. It
+// returns the jobs that do not move.
 func (c *chooser) better(renewed []int) []int {
 	type way struct{ candidate, at int }
 	var ways []way
@@ -443,11 +438,11 @@ func (c *chooser) better(renewed []int) []int {
 	return slices.DeleteFunc(renewed, func(i int) bool { return moved[i] })
 }
 
-// isDue tells whether a gang that fits nowhere is due: one term of it takes its
-// tenant no further ahead than it is behind now, or the job itself no further than
-// it is behind within its tenant, whose small jobs would else starve it for ever: that is so where Due
-// says it, if the tenant is no more than the gang ahead.
-// A tenant has claims for no more than it is due, but always for one gang.
+// isDue reports whether a gang that fits nowhere is due in a pool. It is due if one term of it takes its
+// tenant at most as far ahead as the tenant is behind now. It is also due if the same holds for the job
+// within its tenant, because small jobs would starve it otherwise. With turns by party, Due marks such jobs,
+// and the tenant may be ahead by at most the cost of the gang. The claims of a tenant cover at most its
+// entitlement, but always one gang.
 func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	if k.GPUs < 2 || q.entitled == 0 {
 		return false
@@ -460,18 +455,18 @@ func (c *chooser) isDue(q *queue, k *Candidate) bool {
 	if q.behind >= cost/2 || q.behind >= -cost && slices.Contains(k.Due, q.pool) {
 		return true
 	}
-	// For its job's sake a tenant must be about even: the coming term's leases are charged
-	// already. But no job starves.
+	// The second case needs a tenant that is about even, because the coming term's leases are charged
+	// already. A starving job is exempt.
 	even := q.behind >= -c.Settings.Term/2
 	return (even || k.starves(c.Settings.Term)) && k.Owed >= cluster.Times(k.GPUs, c.Settings.Term)/2
 }
 
-// try looks for GPUs and takes them.
+// try looks for GPUs and takes them if they fit.
 func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	most := -1
 	if c.Settings.MaxReclaims > 0 && c.reclaims > 0 {
-		// The first gang of a round may displace as many as it needs, else a
-		// large one would never get anything.
+		// The first gang of a round may displace as many leases as it needs. Otherwise a large one would
+		// never get GPUs.
 		if most = c.Settings.MaxReclaims - c.reclaims; most <= 0 {
 			displace = ofNobody
 		}
@@ -492,7 +487,7 @@ func (c *chooser) try(i, shape, pool, displace, spares int) (Grant, bool) {
 	return g, true
 }
 
-// passOver notes why a candidate got nothing, so far.
+// passOver records why a candidate has got nothing so far.
 func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 	k := &c.Candidates[i]
 	s := c.served[q.pool]
@@ -513,13 +508,13 @@ func (c *chooser) passOver(q *queue, i int, code cluster.Code) {
 	c.choice.Passed[i] = p
 }
 
-// keptFor gives the job whose claim alone keeps a candidate off idle GPUs where it
-// fits; 0 = it fits nowhere.
+// keptFor returns the job whose claim alone keeps a candidate off idle GPUs that it fits; 0 = it fits
+// nowhere.
 func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 	if len(c.Claims) == 0 {
 		return 0
 	}
-	// Claims keep off what ends after them, so nothing keeps off what has ended.
+	// Claims keep off only leases that end after them, so they keep off no lease that has ended.
 	p, ok := c.board.Fit(Ask{Shape: k.Shape, Pool: pool, Now: c.Now, Displace: ofNobody, Stops: !k.Binds, Max: -1})
 	if !ok {
 		return 0
@@ -534,15 +529,15 @@ func (c *chooser) keptFor(k *Candidate, pool int) cluster.JobKey {
 	return 0
 }
 
-// charge books a lease on its tenant before the next is chosen (lines 14-15).
+// charge books a lease on its tenant before the next choice (lines 14-15).
 func (c *chooser) charge(q *queue, gpus int, span cluster.Span) {
 	c.served[q.pool] = served{name: c.Tenants[q.tenant].Name, behind: q.behind}
 	q.holds += gpus
 	q.behind -= Cost(q.entitled, gpus, span)
 }
 
-// Cost gives a lease as time at the tenant's entitlement; no more than 35 years, so
-// that sums of costs stay in range.
+// Cost returns a lease as time at the tenant's entitlement, at most 35 years (2^40 ms), so that sums stay in
+// range.
 func Cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
 	if entitled <= 0 {
 		return 0
@@ -550,9 +545,8 @@ func Cost(entitled cluster.MicroGPU, gpus int, span cluster.Span) cluster.Span {
 	return cluster.Span(min(cluster.MulDiv(int64(cluster.Times(gpus, span)), int64(cluster.WholeGPU), int64(entitled)), 1<<40))
 }
 
-// LastFirst gives the running candidates by their place in the line: who would be
-// served first if every candidate fitted, each charged to its tenant in turn.
-// Those at the end are displaced first.
+// LastFirst returns the running candidates in the order in which they would be served if every candidate
+// fitted, each charged to its tenant in turn. The last ones are displaced first.
 func LastFirst(in *Input) []int {
 	const least = -1 << 62
 	type place struct {
@@ -600,9 +594,9 @@ func LastFirst(in *Input) []int {
 	return line
 }
 
-// Keeps tells whether a tenant is so far behind in a pool, by more than a term, that
-// its jobs do not take turns at its own cost: a gang of its own does not go for
-// one that is no larger, while others hold what it is due.
+// Keeps reports whether a tenant is behind in a pool by more than a term. Its jobs then do not take turns at
+// its own cost: no gang of its own is displaced for one of at most its size while others hold the tenant's
+// share.
 func (in *Input) Keeps(tenant, pool int) bool {
 	return in.Tenants[tenant].Shares[pool].Behind > in.Settings.Term
 }
@@ -613,9 +607,9 @@ type Held struct {
 	Rho              cluster.Rho // of its job
 }
 
-// Rank gives the leases of one tenant their ranks, by case, as LastFirst orders
-// candidates: each is charged to its tenant in turn, the jobs of the smallest rho
-// first, and the further ahead the tenant is then the higher is the rank. It sorts held.
+// Rank sets the ranks of one tenant's leases, by case, as LastFirst orders candidates. Each lease is charged
+// to the tenant in turn, smallest rho first. The further ahead the tenant is then, the higher the rank. Rank
+// sorts held.
 func Rank(ranks []int, held []Held, tenant *Tenant, term cluster.Span) {
 	slices.SortFunc(held, func(a, b Held) int {
 		if a.Rho != b.Rho {

@@ -5,24 +5,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// A lease binds its GPUs when its job cannot be stopped any more within its stop budget. A tenant's lane is the part of
-// its due that it does not bind: there its young jobs run at once, and those that outlive their budget's allowance are
-// stopped once and wait for GPUs outside the lane.
+// A lease binds its GPUs when its job cannot be stopped any more within its stop budget. A tenant's lane is
+// the part of its share that it does not bind. Its young jobs run there at once. Jobs that outlive the stop
+// allowance are stopped once and wait for GPUs outside the lane.
 
-// Lane is what is bound of a pool, and what tenants keep unbound.
+// Lane is the number of GPUs of a pool that are bound, and that tenants keep unbound.
 type Lane struct {
 	GPUs  int // of the pool
 	Keeps int // lanes of all tenants
 	Bound int
 }
 
-// denial is a candidate whose tenant's due does not let it bind GPUs.
+// denial is a candidate that may not bind GPUs within its tenant's share.
 type denial struct {
 	queue     *queue
 	candidate int
 }
 
-// openLanes counts what is bound before anything is chosen.
+// openLanes counts the bound GPUs before the choice begins.
 func (c *chooser) openLanes(npools int) {
 	c.bound, c.boundOf = make([]int, npools), make([][]int, len(c.Tenants))
 	for p := range c.Lanes {
@@ -36,7 +36,7 @@ func (c *chooser) openLanes(npools int) {
 	}
 }
 
-// bind notes that a candidate has a lease, if that binds its GPUs.
+// bind counts the GPUs of a candidate's lease if it binds them.
 func (c *chooser) bind(k *Candidate, pool int) {
 	if k.Binds {
 		c.bound[pool] += k.GPUs
@@ -44,12 +44,13 @@ func (c *chooser) bind(k *Candidate, pool int) {
 	}
 }
 
-// beyondFor is for how long a tenant, or a job within its tenant, must be owed what goes beyond the due for the job to
-// bind that.
+// beyondFor is the span for which the excess over a share is measured. The tenant, or the job within its
+// tenant, must be owed that much before the job may bind the excess.
 const beyondFor = cluster.Day
 
-// mayBind tells whether a candidate may bind GPUs: within its tenant's due, its lane left out; beyond that where the
-// tenant, or the job within its tenant, is owed as much as that is in a day, so that no job starves.
+// mayBind reports whether a candidate may bind GPUs. It may within its tenant's share, less the lane. Beyond
+// that, the tenant, or the job within its tenant, must be owed at least the excess for a day, so that no job
+// starves.
 func (c *chooser) mayBind(q *queue, k *Candidate) bool {
 	if len(c.Lanes) == 0 {
 		return true
@@ -59,18 +60,18 @@ func (c *chooser) mayBind(q *queue, k *Candidate) bool {
 	return beyond == 0 || max(sh.Owed, k.Owed) >= Worth(beyond, beyondFor)
 }
 
-// Beyond gives how much of some GPUs is beyond a due.
+// Beyond returns the part of some GPUs that exceeds a share.
 func Beyond(due cluster.MicroGPU, gpus int) cluster.MicroGPU {
 	return max(cluster.MicroGPU(gpus)*cluster.WholeGPU-due, 0)
 }
 
-// Worth gives what GPUs are in a span.
+// Worth returns the GPU time of GPUs over a span.
 func Worth(gpus cluster.MicroGPU, span cluster.Span) cluster.GPUTime {
 	return cluster.GPUTime(cluster.MulDiv(int64(gpus), int64(span), int64(cluster.WholeGPU)))
 }
 
-// bindRest gives those that were denied what nobody else wants, all tenants' lanes left out. Where there are no lanes only
-// those were denied that are barred.
+// bindRest gives denied candidates the GPUs that no other candidate took, except all tenants' lanes. Without
+// lanes, only barred candidates are denied.
 func (c *chooser) bindRest(denied []denial) {
 	h := newQueues(nil, c.Settings.Threshold)
 	for _, d := range denied {

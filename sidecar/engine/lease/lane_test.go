@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// A job that runs where GPUs are gathered for another is not bound there, with lanes or without.
+// A job on GPUs that are gathered for another gang may not bind them, with lanes or without.
 func TestABarredCandidateIsDenied(t *testing.T) {
 	for _, lanes := range [][]Lane{nil, {{GPUs: 8}}} {
 		in := Input{Settings: &cluster.Settings{Term: cluster.Minute}, Lanes: lanes,

@@ -7,8 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// ordered gives the keys of a tenant's candidates in the order in which they are
-// chosen. Keys are given by position, from 1.
+// ordered returns the keys of a tenant's candidates in the order in which they are chosen. Keys are the
+// positions, from 1.
 func ordered(newGPUs int, cs ...Candidate) []cluster.JobKey {
 	jobs := make([]int, len(cs))
 	for i := range cs {
@@ -23,8 +23,8 @@ func ordered(newGPUs int, cs ...Candidate) []cluster.JobKey {
 	return keys
 }
 
-// ASTRAEA §5.2.1: "three types of jobs can be assigned with higher priority for
-// selection". The settings behind them turn up here as fields of the candidates.
+// ASTRAEA §5.2.1: "three types of jobs can be assigned with higher priority for selection". The settings for
+// them appear here as fields of the candidates.
 func TestPrioritisationsOf521(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -36,8 +36,8 @@ func TestPrioritisationsOf521(t *testing.T) {
 		// "(1) If we prioritize the newly submitted jobs, these short jobs can be
 		// scheduled and completed promptly"
 		{"new jobs before served ones", 9, []Candidate{{Priority: Priority{Rho: 1}}, {Priority: Priority{Rho: 0, New: true}}, {Priority: Priority{Rho: 5, New: true}}}, []cluster.JobKey{2, 3, 1}},
-		// "for at most a settable part of its tenant's grants": the rest
-		// stands where it would if it had been served and due a term.
+		// "for at most a settable part of its tenant's grants": the other new jobs are placed as if they had
+		// been served and due a term.
 		{"new jobs, but not all of them", 2, []Candidate{{Priority: Priority{Rho: 1}}, {Priority: Priority{New: true, Aged: 7}}, {Priority: Priority{New: true, Aged: 7}}, {Priority: Priority{New: true, Aged: 7}}, {Priority: Priority{Rho: 9}}},
 			[]cluster.JobKey{2, 3, 1, 4, 5}},
 		{"one new job always, however large", 2, []Candidate{{Priority: Priority{Rho: 1}}, {GPUs: 8, Priority: Priority{New: true, Aged: 7}}}, []cluster.JobKey{2, 1}},
@@ -59,8 +59,7 @@ func TestPrioritisationsOf521(t *testing.T) {
 	}
 }
 
-// Equal scores are never decided by chance: whatever the order in which candidates
-// come, they leave in the same.
+// Equal scores are never decided by chance: any input order gives the same output order.
 func TestEqualScoresAreOrderedTheSameEveryTime(t *testing.T) {
 	cs := make([]Candidate, 50)
 	for i := range cs {
@@ -91,7 +90,7 @@ func TestNextEndIsOnTheGrid(t *testing.T) {
 	for _, c := range []struct{ at, want cluster.Span }{
 		{0, 15 * m},        // on a boundary: a whole term
 		{1, 15 * m},        // just after
-		{10 * m, 15 * m},   // just the minimum lease
+		{10 * m, 15 * m},   // exactly the minimum lease
 		{10*m + 1, 30 * m}, // stretched
 		{15*m - 1, 30 * m},
 		{15 * m, 30 * m},
@@ -100,7 +99,7 @@ func TestNextEndIsOnTheGrid(t *testing.T) {
 			t.Errorf("a lease from %s ends at %s, want %s", c.at, cluster.Span(got), c.want)
 		}
 	}
-	s.MinLease = 40 * m // longer than a term: as long as it takes
+	s.MinLease = 40 * m // longer than a term
 	if got := Next(cluster.Instant(20*m), s); got.Sub(cluster.Instant(20*m)) < s.MinLease {
 		t.Errorf("a lease of %s is shorter than the minimum of %s", got.Sub(cluster.Instant(20*m)), s.MinLease)
 	}

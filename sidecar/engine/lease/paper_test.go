@@ -12,13 +12,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// paperJob is a job as Algorithms 1 and 2 see it.
+// paperJob is a job in Algorithms 1 and 2.
 type paperJob struct {
 	tenant, demand int
 	rho            int64 // eq. 15
 }
 
-// paperTenant is a tenant as they see it. rho of eq. 12 is alloc / fair.
+// paperTenant is a tenant in Algorithms 1 and 2. rho of eq. 12 is alloc / fair.
 type paperTenant struct{ alloc, fair int64 }
 
 func (t paperTenant) rho() *big.Rat { return big.NewRat(t.alloc, t.fair) }
@@ -37,8 +37,8 @@ func selectJob(jobs []paperJob, list []int) int {
 	return best // 5
 }
 
-// allocateJob is Algorithm 1, line by line, on a cluster of free GPUs on which
-// every gang that there are enough GPUs for can be placed.
+// allocateJob is Algorithm 1, line by line, on a cluster in which every gang fits if there are enough free
+// GPUs.
 func allocateJob(tenants []paperTenant, jobs []paperJob, free int, lease int64) []int {
 	tenants = slices.Clone(tenants)
 	pending := make([][]int, len(tenants))
@@ -87,12 +87,12 @@ func allocateJob(tenants []paperTenant, jobs []paperJob, free int, lease int64) 
 	return granted
 }
 
-// machine is one node: the simplest board there is.
+// machine is one node: the simplest Board.
 type machine struct {
 	idle int
 	soft map[int]int // GPUs of leases that end
 	of   map[int]int // their tenants
-	line []int       // those leases, least deserving last
+	line []int       // those leases, first displaced last
 }
 
 func (m *machine) Fit(a Ask) (Placement, bool) {
@@ -138,19 +138,19 @@ const (
 	now    = origin + cluster.Instant(40*term)
 )
 
-// contest is a case that both algorithms decide.
+// contest is an input for both algorithms.
 type contest struct {
 	quota   []int   // by tenant
 	alloc   []int64 // GPU-milliseconds by tenant
 	jobs    []paperJob
 	running []bool // by job
-	free    int    // GPUs of the machine, those of running jobs too
+	free    int    // free GPUs of the machine, including those of running jobs
 }
 
 func settings() *cluster.Settings { return &cluster.Settings{Term: term} }
 
-// paper gives the jobs that the paper's algorithm selects; under §5.1.2 step (1)
-// it "treats all the jobs as in the pending state, and all the resources as available".
+// paper returns the jobs that the paper's algorithm selects. Under §5.1.2 step (1) it "treats all the jobs as
+// in the pending state, and all the resources as available".
 func (c *contest) paper() []int {
 	tenants := make([]paperTenant, len(c.quota))
 	for j := range tenants {
@@ -159,7 +159,7 @@ func (c *contest) paper() []int {
 	return allocateJob(tenants, c.jobs, c.free, int64(term))
 }
 
-// ours gives the jobs that Choose selects.
+// ours returns the jobs that Choose selects.
 func (c *contest) ours() []int {
 	in := Input{Now: now, Settings: settings()}
 	m := &machine{idle: c.free, soft: map[int]int{}, of: map[int]int{}}
@@ -196,8 +196,8 @@ func (c *contest) ours() []int {
 	return out
 }
 
-// draw makes a contest in which all jobs are of one size, nothing ties, and some of
-// the jobs run.
+// draw returns a contest in which all jobs have one size, no scores tie, and some of the jobs run if run is
+// set.
 func draw(rng *rand.Rand, tenants, jobs, demand int, run bool) contest {
 	c := contest{free: demand * (1 + rng.IntN(jobs+2))}
 	for j := range tenants {
@@ -216,9 +216,8 @@ func draw(rng *rand.Rand, tenants, jobs, demand int, run bool) contest {
 	return c
 }
 
-// Where every gang is of the same size, what does not fit for one tenant fits for
-// nobody: line 17 of Algorithm 1 makes no difference then, and Choose must select
-// what Algorithm 1 selects.
+// If all gangs have the same size, a gang that does not fit for one tenant fits for none. Line 17 of
+// Algorithm 1 makes no difference then, and Choose must select the same jobs as Algorithm 1.
 func TestAlgorithm1AndChooseSelectTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { selectTheSame(t, false) })
 }
@@ -230,7 +229,7 @@ func TestAlgorithm1AndChooseRenewTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { selectTheSame(t, true) })
 }
 
-// selectTheSame compares Choose with Algorithm 1 on random cases, in which jobs run already or not.
+// selectTheSame compares Choose with Algorithm 1 on random cases, in which some jobs run if run is set.
 func selectTheSame(t *rapid.T, run bool) {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 	for n := range 30 {
@@ -241,7 +240,7 @@ func selectTheSame(t *rapid.T, run bool) {
 	}
 }
 
-// Nor does it where everything fits, whatever the sizes.
+// Line 17 makes no difference either if everything fits, whatever the sizes.
 func TestAlgorithm1AndChooseSelectAllThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
@@ -259,10 +258,9 @@ func TestAlgorithm1AndChooseSelectAllThatFits(t *testing.T) {
 	})
 }
 
-// Where they differ, on purpose: "A job that does not fit is passed
-// over and its tenant's next jobs are tried", while the paper "will skip to the next
-// tenant to prevent starvation" (line 17). Starvation of the gang is prevented by a
-// claim instead, and no GPU that a waiting job could use stays idle.
+// Choose differs from Algorithm 1 on purpose: "A job that does not fit is passed over and its tenant's next
+// jobs are tried", while the paper "will skip to the next tenant to prevent starvation" (line 17). A claim
+// prevents starvation of the gang instead, and no GPU that a waiting job could use stays idle.
 func TestWhereChooseDiffersFromAlgorithm1(t *testing.T) {
 	c := contest{free: 3, quota: []int{1, 1}, alloc: []int64{0, 1}, running: make([]bool, 3), jobs: []paperJob{
 		{tenant: 0, demand: 8, rho: 1}, // the furthest behind, and does not fit

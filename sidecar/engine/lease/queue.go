@@ -8,62 +8,61 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Candidate is a job that could hold a lease in the next term: one that waits,
-// or one whose lease ends at the coming boundary.
+// Candidate is a job that could hold a lease in the next term: a waiting job, or a job whose lease ends at
+// the coming boundary.
 type Candidate struct {
 	Case   int // index into the snapshot's cases
 	Key    cluster.JobKey
 	Tenant int
-	Pools  []int // that could serve it; of a running job the one it is on, then those to which it may move
+	Pools  []int // that could serve it; for a running job its own first, then those to which it may move
 	Shape  int
 	GPUs   int
 
 	Better []Better // of Pools, where a move would pay
-	Due    []int    // of Pools, where it is its turn among its tenant's: those are far enough behind in what they have of its share
-	Idle   []int    // of Pools, where its tenant's share is not for it: it takes idle GPUs only there
+	Due    []int    // of Pools, where its party is behind by at least half of the lease's cost
+	Idle   []int    // of Pools, where it has no part of its tenant's share and takes only idle GPUs
 
-	End      cluster.Instant // of a waiting job: by when the lease that it would have now can be ended; Unending = not before its job ends
+	End      cluster.Instant // of a waiting job: the time by which its new lease can be ended; Unending = not before the job ends
 	Running  bool
-	Binds    bool // once it has its lease we cannot end that any more
-	Barred   bool // it runs on GPUs that are gathered for a gang, and must not be bound there
-	IdleOnly bool // it takes idle GPUs only: it says so, or its last grants did not start
+	Binds    bool // its next lease cannot be ended any more
+	Barred   bool // it runs on GPUs that are gathered for a gang, and must not bind them
+	IdleOnly bool // it takes only idle GPUs: it asks for that, or its last grants did not start
 	Priority
 }
 
-// Priority is what decides on a candidate's turn among its tenant's.
+// Priority decides a candidate's turn within its tenant.
 type Priority struct {
 	Urgent   bool // by QOS or boosted
 	Unserved bool // no lease so far
-	New      bool // unserved, and such jobs go first
+	New      bool // unserved, and the settings put such jobs first
 	Rho      cluster.Rho
-	Aged     cluster.Rho     // counts instead of Rho where New is taken away
-	Owed     cluster.GPUTime // its due less what it received
+	Aged     cluster.Rho     // replaces Rho if New is removed
+	Owed     cluster.GPUTime // its entitlement less what it received
 	First    cluster.Instant // when it became eligible
 }
 
-// Unending is the end of a lease that binds its GPUs: no claim counts on it.
+// Unending is the end of a lease that binds its GPUs. No claim relies on it.
 const Unending cluster.Instant = math.MaxInt64
 
-// idles tells whether a candidate takes idle GPUs only in a pool.
+// idles reports whether a candidate takes only idle GPUs in a pool.
 func (k *Candidate) idles(pool int) bool { return len(k.Idle) > 0 && slices.Contains(k.Idle, pool) }
 
-// Better is a pool in which a running job would get more done, even with the move.
+// Better is a pool in which a running job would get more done, including the cost of the move.
 type Better struct {
 	Pool int
-	Gain cluster.Span // in the coming term, as time where it runs
+	Gain cluster.Span // in the coming term, as time at its present speed
 }
 
-// starves tells whether a job has never had a lease, or is owed four terms: its tenant
-// may be ahead, and hold all that it is due, on nodes that are never free together.
+// starves reports whether a job never had a lease, or is owed at least four terms. Its tenant may be ahead
+// and hold its whole share, on nodes that are never free together.
 func (k *Candidate) starves(term cluster.Span) bool {
 	return k.Unserved || k.Owed >= 4*cluster.Times(k.GPUs, term)
 }
 
-// Order sorts a tenant's candidates, given by their indices, as Algorithm 2 and
-// §5.2.1 choose among them: urgent jobs, then new ones (for at most newGPUs of
-// GPUs, but always one), then by the smallest rho; a tie goes to the job that
-// runs, then to the one that has waited longest. New ones beyond newGPUs are
-// ordered by Aged like the rest.
+// Order sorts a tenant's candidates, given by their indices, as in Algorithm 2 and §5.2.1. Urgent jobs come
+// first, then new ones (at most newGPUs GPUs of them, but at least one job), then the smallest rho. A tie
+// goes to the running job, then to the job that has waited longest. New jobs beyond newGPUs are ordered by
+// Aged like the rest.
 func Order(cs []Candidate, jobs []int, newGPUs int) {
 	line := make([]turn, len(jobs))
 	for at, i := range jobs {
@@ -90,7 +89,7 @@ func Order(cs []Candidate, jobs []int, newGPUs int) {
 	}
 }
 
-// turn is what decides a candidate's turn within its tenant, small enough to sort.
+// turn is the sort key of a candidate within its tenant, small enough to sort fast.
 type turn struct {
 	rho       cluster.Rho
 	first     cluster.Instant
@@ -105,7 +104,7 @@ func turnOf(k *Candidate, candidate int) turn {
 		first: k.First, key: k.Key, candidate: candidate}
 }
 
-// last gives 0 for what goes first, 1 for the rest.
+// last returns 0 for jobs that go first, 1 for the rest.
 func last(first bool) int8 {
 	if first {
 		return 0
@@ -133,7 +132,7 @@ type queue struct {
 	jobs         []int // indices of candidates
 	at           int
 	movers       []int // running ones of other pools
-	idlers       []int // those that take idle GPUs only
+	idlers       []int // those that take only idle GPUs
 	running      int   // running ones from at on
 	deferred     []int
 	boost        bool
@@ -143,12 +142,11 @@ type queue struct {
 	holds        int              // GPUs that the tenant holds in this pool
 }
 
-// holding tells whether the queue still has running jobs to decide on.
+// holding reports whether the queue still has running jobs to decide.
 func (q *queue) holding() bool { return q.running > 0 }
 
-// queues is a heap: the tenant furthest behind first. Running jobs count as
-// threshold further behind, so that a waiting one has to be that much further
-// behind to take their GPUs.
+// queues is a heap with the tenant furthest behind first. Running jobs count as further behind by threshold,
+// so that a waiting job must be further behind by that much to take their GPUs.
 type queues struct {
 	all       []*queue
 	threshold cluster.Span
@@ -169,9 +167,8 @@ func (h *queues) key(q *queue) cluster.Span {
 	return q.behind
 }
 
-// leads tells whether the first queue's waiting jobs come before everybody else in
-// their pool, also without the advantage that its running jobs have: what is
-// displaced for them need not be its own then.
+// leads reports whether the first queue's waiting jobs come before all others in their pool, even without the
+// bonus of its running jobs. They may then displace leases of other tenants.
 func (h *queues) leads(q *queue) bool {
 	for _, o := range h.all {
 		over := o.at >= len(o.jobs) && len(o.deferred) == 0
@@ -185,7 +182,7 @@ func (h *queues) leads(q *queue) bool {
 	return true
 }
 
-// before tells whether a queue is served before another.
+// before reports whether queue a is served before queue b.
 func (h *queues) before(a, b *queue) bool {
 	if a.boost != b.boost {
 		return a.boost
@@ -202,7 +199,7 @@ func (h *queues) before(a, b *queue) bool {
 	return a.pool < b.pool
 }
 
-// sink puts the queue at i, which may have been served, back into the heap's order.
+// sink restores the heap order after the queue at i has changed.
 func (h *queues) sink(i int) {
 	for {
 		next := 2*i + 1
@@ -220,7 +217,7 @@ func (h *queues) sink(i int) {
 	}
 }
 
-// pop takes the first queue off the heap.
+// pop removes and returns the first queue of the heap.
 func (h *queues) pop() *queue {
 	first, n := h.all[0], len(h.all)-1
 	h.all[0] = h.all[n]

@@ -8,18 +8,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Workspace is where leases are held while a round is decided. It serves again for the next.
+// Workspace holds the leases of a round. The next round reuses its memory.
 type Workspace struct {
 	leases []cluster.Lease
 	of     []int // the case of each
 	byCase []*cluster.Lease
 }
 
-// Reconcile holds the leases against what was seen: granted ones whose job runs
-// become active, those whose job finished, was requeued by others or did not
-// start end, and jobs that run without a lease are given one. It gives every
-// case its lease, or nil, and the leases that ended. records are the cases' and
-// are changed in place where a grant failed. byCase stands in the room until that is used again.
+// Reconcile compares the leases with the snapshot. A granted lease whose job runs becomes active. A lease
+// ends if its job finished, was requeued by others or did not start. A job that runs without a lease gets
+// one. Reconcile returns every case's lease, or nil, and the leases that ended. It changes records, which
+// belong to the cases, where a grant failed. byCase is valid until room is used again.
 func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (byCase []*cluster.Lease, ended []cluster.Lease) {
 	leases := slices.Grow(room.leases[:0], len(s.Leases)+8)
 	of := slices.Grow(room.of[:0], len(s.Leases)+8)
@@ -58,7 +57,7 @@ func Reconcile(s *cluster.Snapshot, records []cluster.Record, room *Workspace) (
 	return byCase, ended
 }
 
-// see moves one lease on to what its job is doing now.
+// see updates one lease to the present state of its job.
 func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) {
 	j := &c.Job
 	switch {
@@ -90,8 +89,8 @@ func see(l *cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.Snapsh
 	}
 }
 
-// lost gives the GPU time after the notice of a lease that was reclaimed: at
-// most that much work came after the job could save.
+// lost returns the GPU time of a reclaimed lease after its notice. At most that much work came after the job
+// could save.
 func lost(l *cluster.Lease, now cluster.Instant) cluster.GPUTime {
 	since := l.NoticedAt
 	if since == 0 {
@@ -117,7 +116,7 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 			return l
 		}
 		if away := s.Now.Sub(s.Ledger.At); away >= s.Settings.GrantTimeout && away > 2*s.Settings.Interval {
-			return end(l, s.Now, "taken back: nobody was there to see it start") // or to carry it out at all
+			return end(l, s.Now, "taken back: nobody was there to see it start") // nor to carry it out, perhaps
 		}
 		r.Failed++
 		r.AvoidUntil = s.Now.Add(backOff(r.Failed, s.Settings.GrantTimeout))
@@ -130,15 +129,14 @@ func seeGranted(l cluster.Lease, c *cluster.Case, r *cluster.Record, s *cluster.
 	return l
 }
 
-// backOff doubles with every failure in a row, from the timeout to an hour.
+// backOff returns a time that doubles with every failure in a row, from the timeout to an hour.
 func backOff(failed int, timeout cluster.Span) cluster.Span {
 	return min(timeout<<min(failed-1, 10), max(cluster.Hour, timeout))
 }
 
-// MayDisplace gives from when on others may be requeued for a job; 0 = always. One
-// failed grant may be the nodes' fault. After a second in a row the job leaves others
-// alone for a term beyond its back-off, which doubles with every failure up to a day;
-// idle GPUs it is granted sooner.
+// MayDisplace returns the time from which leases of other jobs may be ended for a job; 0 = always. One failed
+// grant may be the fault of the nodes. After a second in a row, the job displaces no others for a term beyond
+// its back-off. That time doubles with every failure, up to a day. The job may have idle GPUs sooner.
 func MayDisplace(r *cluster.Record, term cluster.Span) cluster.Instant {
 	if r.Failed < 2 {
 		return 0
@@ -146,8 +144,8 @@ func MayDisplace(r *cluster.Record, term cluster.Span) cluster.Instant {
 	return r.AvoidUntil.Add(min(term<<min(r.Failed-2, 10), max(cluster.Day, term)))
 }
 
-// adopt gives a lease to a job that runs without one: it ran before us, or Slurm
-// started it when its gate lapsed.
+// adopt returns a lease for a job that runs without one. The job ran before the sidecar did, or Slurm started
+// it when its gate expired.
 func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) (cluster.Lease, bool) {
 	j := &c.Job
 	running := j.State == cluster.Running || j.State == cluster.Suspended
@@ -162,8 +160,8 @@ func adopt(c *cluster.Case, r *cluster.Record, s *cluster.Snapshot) (cluster.Lea
 	}, true
 }
 
-// poolOf gives the model that most of the GPUs are of; we grant one model only,
-// but a job that Slurm started may have got several.
+// poolOf returns the model of most of the GPUs. Grants have one model only, but a job that Slurm started may
+// hold several.
 func poolOf(holds []cluster.Holding) string {
 	pool, most := "", 0
 	for _, h := range holds {

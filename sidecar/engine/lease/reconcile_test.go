@@ -9,10 +9,11 @@ import (
 
 const at = cluster.Instant(1_800_000_000_000)
 
-// lastLook is the round before.
+// lastLook is the time of the previous round.
 var lastLook = at.Add(-15 * cluster.Second)
 
-// look reconciles one job with its lease (nil = none) and gives what became of both.
+// look reconciles one job with its lease (nil = none) and returns the new lease, the ended leases and the
+// record.
 func look(c cluster.Case, l *cluster.Lease) (*cluster.Lease, []cluster.Lease, cluster.Record) {
 	s := cluster.Snapshot{Now: at, Settings: cluster.Settings{Term: 15 * cluster.Minute, GrantTimeout: cluster.Minute},
 		Ledger: cluster.Ledger{At: lastLook}}
@@ -43,7 +44,7 @@ func lease(state cluster.LeaseState) *cluster.Lease {
 		Start: at.Add(-60 * cluster.Second), End: at.Add(10 * cluster.Minute), Nodes: []cluster.Holding{{Node: "n1", Model: "v100", GPUs: 2}}}
 }
 
-// Every state of a lease against every state of its job.
+// Every state of a lease is combined with every state of its job.
 func TestWhatBecomesOfALease(t *testing.T) {
 	for _, c := range []struct {
 		lease cluster.LeaseState
@@ -106,8 +107,8 @@ func TestAJobThatWeMayNoLongerTouchIsLetGo(t *testing.T) {
 	}
 }
 
-// A job that runs without a lease is given one: Slurm started it before us, or
-// when its gate lapsed.
+// A job that runs without a lease gets one. Slurm started it before the sidecar did, or when its gate
+// expired.
 func TestARunningJobIsAdopted(t *testing.T) {
 	got, _, r := look(job(cluster.Running), nil)
 	if got == nil || !got.Adopted || got.State != cluster.Active || got.GPUs != 2 || got.Pool != "v100" || got.Term != 1 || r.Terms != 1 {
@@ -122,7 +123,7 @@ func TestARunningJobIsAdopted(t *testing.T) {
 		}
 	}
 	c := job(cluster.Running)
-	c.Job.Holds = nil // Slurm does not say yet what it holds
+	c.Job.Holds = nil // Slurm does not report yet what it holds
 	if got, _, _ := look(c, nil); got != nil {
 		t.Errorf("a job without GPUs was given a lease: %+v", got)
 	}
@@ -161,7 +162,7 @@ func TestAGrantThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// The sidecar was away, and may never have carried the grant out: neither job nor nodes are to blame.
+// The sidecar was away and may not have carried out the grant: neither the job nor the nodes are at fault.
 func TestAGrantThatNobodyWatched(t *testing.T) {
 	defer func(was cluster.Instant) { lastLook = was }(lastLook)
 	lastLook = at.Add(-90 * cluster.Second)
@@ -171,7 +172,7 @@ func TestAGrantThatNobodyWatched(t *testing.T) {
 	}
 }
 
-// Others are left alone ever longer by a job that keeps failing, up to a day.
+// A job that keeps failing may not displace others for ever longer times, up to a day.
 func TestMayDisplace(t *testing.T) {
 	for failed, want := range map[int]cluster.Instant{0: 0, 1: 0, 2: at.Add(15 * cluster.Minute), 3: at.Add(30 * cluster.Minute),
 		8: at.Add(16 * cluster.Hour), 9: at.Add(cluster.Day), 1000: at.Add(cluster.Day)} {
@@ -182,7 +183,7 @@ func TestMayDisplace(t *testing.T) {
 	}
 }
 
-// A job that is held, or whose dependency comes back, does not fail: its user said so.
+// A job that is held, or whose dependency returns, does not fail: its user decided it.
 func TestAGrantToAJobThatIsHeldIsTakenBackWithoutBlame(t *testing.T) {
 	c := job(cluster.Waiting)
 	c.Job.Inactive, c.Job.PendingReason = "held", "JobHeldUser"
@@ -194,8 +195,8 @@ func TestAGrantToAJobThatIsHeldIsTakenBackWithoutBlame(t *testing.T) {
 	}
 }
 
-// A grant that started, and was requeued by others before it was seen to run, did
-// not fail; nor is it still to start.
+// A grant that started, and was requeued by others before it was seen running, did not fail. It is not about
+// to start either.
 func TestAGrantThatOthersRequeued(t *testing.T) {
 	for _, state := range []cluster.JobState{cluster.Completing, cluster.Waiting} {
 		c := job(state)
@@ -207,21 +208,21 @@ func TestAGrantThatOthersRequeued(t *testing.T) {
 	}
 }
 
-// What came after the notice, at most, is lost to a reclaim.
+// At most the work after the notice is lost to a reclaim.
 func TestWorkLostToAReclaim(t *testing.T) {
 	l := lease(cluster.Ending)
 	l.NoticedAt, l.End = at.Add(-70*cluster.Second), at.Add(-10*cluster.Second)
 	if _, _, r := look(job(cluster.Waiting), l); r.Lost != cluster.Times(2, cluster.Minute) {
 		t.Errorf("lost %d GPU-ms, want two GPUs for the minute from notice to end", r.Lost)
 	}
-	l = lease(cluster.Ending) // never noticed: all of the lease
+	l = lease(cluster.Ending) // never noticed: the whole lease
 	l.Start, l.End = at.Add(-30*cluster.Second), at
 	if _, _, r := look(job(cluster.Waiting), l); r.Lost != cluster.Times(2, 30*cluster.Second) {
 		t.Errorf("lost %d GPU-ms, want two GPUs for 30 s", r.Lost)
 	}
 }
 
-// A job may end between its renewal and the boundary: its next lease ends before it begins.
+// A job may end between its renewal and the boundary. Its next lease then ends before it begins.
 func TestAnEndBeforeTheNextTerm(t *testing.T) {
 	c := job(cluster.Done)
 	c.Job.End = at.Add(-2 * cluster.Second)
@@ -232,7 +233,7 @@ func TestAnEndBeforeTheNextTerm(t *testing.T) {
 	}
 }
 
-// A requeued job that Slurm has already started again is not reclaimed once more.
+// A requeued job that Slurm has started again is not reclaimed a second time.
 func TestARequeueThatWasOvertakenByItsNextStart(t *testing.T) {
 	c := job(cluster.Running)
 	c.Job.Start = at.Add(-cluster.Second)

@@ -2,6 +2,5 @@ package lease
 
 import "flag"
 
-// A property that fails must fail again: the same seed every time, unless
-// -rapid.seed says otherwise.
+// The seed is fixed so that a failing property fails again, unless -rapid.seed is given.
 func init() { _ = flag.Set("rapid.seed", "1") }

@@ -1,5 +1,6 @@
-// Package market leases the GPUs of models that a policy divides between parties: whose turn it is within a tenant, which
-// jobs move to another model, and which are tried on models on which nobody has seen them.
+// Package market leases GPUs of heterogeneous models that a policy allocates between parties. It decides the
+// turns within a tenant, moves of jobs to another model, and trial runs on models that have not been measured
+// yet.
 package market
 
 import (
@@ -7,14 +8,15 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/speeds"
 )
 
-// Market is what is known of parties in a round. Where no policy divides GPU models it does nothing.
+// Market is the information about parties in a round. Without a policy for heterogeneous GPUs it does
+// nothing.
 type Market struct {
 	*round.Books
 	speeds *speeds.Speeds
-	tried  []int // by pool: the case that is to show how fast its kind is there; -1 = none
+	tried  []int // by pool: the case that runs a trial there; -1 = none
 }
 
-// Open looks at the parties of a round, once their accounts are open and capacity is counted.
+// Open reads the parties of a round, once their accounts are open and capacity is counted.
 func Open(b *round.Books, x *speeds.Speeds) *Market {
 	m := &Market{Books: b, speeds: x}
 	if b.Settings.Divide != "" {

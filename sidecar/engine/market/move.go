@@ -9,16 +9,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// settling is how many times what a move costs a job stays at least before it moves again: so moves take a
-// tenth of its time at most, however what is due swings.
+// settling is how long a job stays after a move, in multiples of the cost of a move. Moves thus take at most
+// a tenth of its time, even if entitlements swing.
 const settling = 10
 
-// moveCost gives what it costs a job to move to another model: the time to save, which is what it has notice
-// for, and a minute to be requeued and to start again.
+// moveCost returns the cost of a job's move to another model: the notice, in which it saves, and a minute to
+// be requeued and start again.
 func (m *Market) moveCost() cluster.Span { return m.Settings.Notice + cluster.Minute }
 
-// MayMove gives the pool of a lease, and after it those to which its job may move when it ends, since its party is due
-// something there, and the move pays or settles what its party is owed; better are those where it pays.
+// MayMove returns the pool of a lease, followed by the pools to which its job may move when the lease ends.
+// The party must be entitled to GPUs there, and the move must pay or repay a deficit. better lists the pools
+// in which it pays.
 func (m *Market) MayMove(i int, l *cluster.Lease) (pools []int, better []lease.Better) {
 	pools, st := m.PoolOf(l), &m.Jobs[i]
 	if m.Settings.Divide == "" || len(pools) == 0 || st.Control != cluster.FullControl {
@@ -43,14 +44,15 @@ func (m *Market) MayMove(i int, l *cluster.Lease) (pools []int, better []lease.B
 	return pools, better
 }
 
-// settling tells whether a job has moved a short while ago, and stays.
+// settling reports whether a job moved a short time ago and must stay.
 func (m *Market) settling(i int) bool {
 	moved := m.Records[i].Moved
 	return moved > 0 && m.Now.Sub(moved) < settling*m.moveCost()
 }
 
-// gain gives what a job gains by a move in the coming term, or by what it has left to do, as time where it runs: what it gets
-// done more, by the least that is sure, less what the move costs it, (s'/s - 1) · time - cost.
+// gain returns a job's gain from a move in the coming term, as time at its present speed. If less than a term
+// of work remains, that counts instead. The gain is (s'/s - 1) · time - cost, with the lowest sure speed s'
+// there and the highest sure speed s here.
 func (m *Market) gain(i, from, to int) cluster.Span {
 	speeds := m.speeds.Speedups(i)
 	here, there := speeds[from].High, speeds[to].Low
@@ -64,9 +66,10 @@ func (m *Market) gain(i, from, to int) cluster.Span {
 	return max(cluster.Span((there/here-1)*left)-m.moveCost(), 0)
 }
 
-// settles tells whether a term of a job's GPUs brings its party nearer to what it is due: it is due nothing where the job
-// runs, or has had half of that too much there; and has not had too much in the other pool. (What it is owed there does not
-// tell: what all are behind in a pool is written off.)
+// settles reports whether a term of a job's GPUs in the other pool brings its party nearer to its
+// entitlement. The party must have no entitlement in the job's pool, or have received at least half a term of
+// the job too much there. It must not have received too much in the other pool. (A surplus there is no
+// condition, because deficits that all parties share in a pool are written off.)
 func (m *Market) settles(i, from, to int) bool {
 	party := m.Jobs[i].Party
 	had := m.PartyRows.At(party, from)
@@ -74,7 +77,8 @@ func (m *Market) settles(i, from, to int) bool {
 	return much && m.PartyRows.At(party, to).Deficit >= 0
 }
 
-// NoteMove remembers that a job whose lease is over has GPUs of another model kept for it.
+// NoteMove records the time of a move for a job whose lease is over and for which GPUs of another model are
+// claimed.
 func (m *Market) NoteMove(i int, l *cluster.Lease) {
 	if m.Settings.Divide == "" {
 		return
@@ -85,7 +89,7 @@ func (m *Market) NoteMove(i int, l *cluster.Lease) {
 	}
 }
 
-// Moves gives to which models jobs go whose leases are not renewed, and what for.
+// Moves returns the moves of jobs whose leases are not renewed, by case.
 func (m *Market) Moves() map[int]round.Move {
 	if m.Settings.Divide == "" {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// explore chooses, for each pool, a job to be tried there: nobody has seen its kind run on the model, though its kind
-// reports what it does, and it costs least (a lease at the end of which it is known). Who owes time in the pool has none,
-// so that kinds that are never seen pay for it themselves, and others have their trials meanwhile.
+// explore chooses a trial job for each pool. Its job type has not been measured on the model and reports
+// progress, and its lease costs least up to the measurement. A party that owes time in the pool gets no
+// trial. So types that never get measured pay for it themselves, and others run their trials meanwhile.
 func (m *Market) explore() []int {
 	tried := slices.Repeat([]int{-1}, len(m.Pools))
 	for p, trials := range m.trials() {
@@ -28,14 +28,14 @@ func (m *Market) explore() []int {
 	return tried
 }
 
-// Tried gives the case that is to show how fast its kind is in a pool, -1 = none.
+// Tried returns the case that runs a trial in a pool; -1 = none.
 func (m *Market) Tried(p int) int { return m.tried[p] }
 
-// tries tells whether a job is the one that is to show how fast its kind is in a pool.
+// tries reports whether a job runs the trial in a pool.
 func (m *Market) tries(i, p int) bool { return m.tried[p] == i }
 
-// Trials gives the trials of candidates. Their tenants pay for the leases as for any other. A job that is only watched and runs
-// stays where it is.
+// Trials returns the trials among candidates. Their tenants pay for the leases as for any other. A running
+// job that is only observed stays where it is.
 func (m *Market) Trials(cs []lease.Candidate) (out []lease.Trial) {
 	if m.Settings.Divide == "" {
 		return nil
@@ -56,8 +56,8 @@ func (m *Market) Trials(cs []lease.Candidate) (out []lease.Trial) {
 	return out
 }
 
-// trials gives, by pool, the jobs that could be tried there: of each kind that reports, with its gang and
-// from the pool on which it runs, the first. What has been seen already needs none.
+// trials returns, by pool, the jobs that could run a trial there: the first of each reporting job type, gang
+// size and present pool. Measured models need no trial.
 func (m *Market) trials() [][]profile.Trial {
 	out := make([][]profile.Trial, len(m.Pools))
 	idle := make([]int, len(m.Pools))
@@ -98,7 +98,7 @@ func (m *Market) trials() [][]profile.Trial {
 		}
 		for _, p := range st.May {
 			if p == from {
-				continue // it shows that without a trial
+				continue // it measures this pool without a trial
 			}
 			if key := (like{kind, t.Gang, from, p}); !tried[key] {
 				tried[key] = true
@@ -109,7 +109,7 @@ func (m *Market) trials() [][]profile.Trial {
 			}
 		}
 	}
-	for p := range out { // what surely costs more than another is none
+	for p := range out { // trials that surely cost more than another are dropped
 		least := cluster.GPUTime(math.MaxInt64)
 		for i := range out[p] {
 			if t := &out[p][i]; t.From == "" {
@@ -121,9 +121,9 @@ func (m *Market) trials() [][]profile.Trial {
 	return out
 }
 
-// seen tells whether a job's kind needs no trial in a pool.
+// seen reports whether a job's type needs no trial in a pool.
 func (m *Market) seen(i, p, gang int) bool {
-	if source := m.speeds.Speedups(i)[p].Source; gang == m.Jobs[i].GPUs && source != cluster.Declared { // else it depends on who declared it
+	if source := m.speeds.Speedups(i)[p].Source; gang == m.Jobs[i].GPUs && source != cluster.Declared { // a declared speed depends on the user
 		return source == cluster.Observed
 	}
 	return m.speeds.Book.Seen(m.speeds.Kinds[i], m.Pools[p], gang)

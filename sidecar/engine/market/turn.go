@@ -11,9 +11,10 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Turns puts the candidates of each tenant in the order of what their parties are owed, pool by pool, where a policy divides
-// the pools between parties: each is charged to its party in turn, and one that runs keeps its GPUs until another
-// is further behind by the threshold. Where its party is due nothing, a candidate takes idle GPUs only.
+// Turns orders the candidates of each tenant by the backlog of their parties, pool by pool, if a policy
+// allocates the pools between parties. Each candidate is charged to its party in turn. A running job keeps
+// its GPUs until another is further behind by the threshold. A candidate whose party has no entitlement takes
+// only idle GPUs.
 func (m *Market) Turns(cs []lease.Candidate, tenants []lease.Tenant) {
 	if m.Settings.Divide == "" || m.JobsQueue {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// aside tells of a case that it is set aside from this round on, or no longer.
+// aside reports an event if a case is set aside from this round on, or no longer.
 func (b *Books) aside(i int) {
 	r, c := &b.Records[i], &b.Snapshot.Cases[i]
 	if c.Gone || c.Job.Aside == r.Aside {

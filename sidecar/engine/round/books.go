@@ -6,7 +6,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Books are what the steps of a round have found out and decided.
+// Books hold the findings and decisions of a round's steps.
 type Books struct {
 	Facts
 	Ledger  cluster.Ledger
@@ -16,19 +16,21 @@ type Books struct {
 	Claims  []cluster.Claim
 	Events  []cluster.Event
 	Jobs    []Job // by case
-	// Queues are who queue for GPUs: tenants, or where JobsQueue, jobs. Rows are their accounts, by queue, then pool.
+	// Queues are the tenants that queue for GPUs, or the jobs if JobsQueue. Rows are their accounts, by
+	// queue, then pool.
 	Queues    []Claimant
 	Rows      Table[QueueIndex, cluster.TenantPool]
 	JobsQueue bool
-	// Parties are between whom a policy divides GPU models; empty = there is none. PartyRows are their accounts.
+	// Parties are the parties of a policy for heterogeneous GPUs; empty = no policy. PartyRows are their
+	// accounts.
 	Parties   []Claimant
 	PartyRows Table[PartyIndex, cluster.TenantPool]
 	Moves     map[int]Move // by case
 }
 
-// Open gives the books of a round as they are once the time since the last look is charged and leases are reconciled
-// with what was seen. rows is the first row of each case's tenant in the ledger, -1 = it has none. Books of earlier
-// rounds give their room.
+// Open sets the books of a round after the time since the last round was charged and leases were reconciled
+// with the snapshot. rows is the first row of each case's tenant in the ledger, -1 = none. Open reuses the
+// memory of earlier books.
 func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []cluster.Record, leases []*cluster.Lease, ended []cluster.Lease, rows []int) {
 	b.reset(s, &ledger)
 	b.Ledger, b.Records, b.Leases, b.Ended, b.Claims, b.Events = ledger, records, leases, ended, nil, nil
@@ -51,7 +53,8 @@ func (b *Books) Open(s *cluster.Snapshot, ledger cluster.Ledger, records []clust
 	}
 }
 
-// see notes of a case what the snapshot, its record and its lease tell. all is the GPUs of the cluster.
+// see fills in a case's status from the snapshot, its record and its lease. all is the number of GPUs in the
+// cluster.
 func (b *Books) see(i, all int) {
 	c, r, j := &b.Snapshot.Cases[i], &b.Records[i], &b.Jobs[i]
 	j.Control, j.Rho = c.Control, cluster.RhoOf(r.Alloc, r.Due)
@@ -60,7 +63,7 @@ func (b *Books) see(i, all int) {
 	j.Waits = j.Live && c.Job.State == cluster.Waiting
 	j.Runs = j.Live && (c.Job.State == cluster.Running || c.Job.State == cluster.Suspended)
 	if l := b.Leases[i]; l != nil && j.Runs {
-		j.Held = l.GPUs // counted already
+		j.Held = l.GPUs // computed already
 	} else {
 		j.Held = c.Job.GPUsHeld()
 	}
@@ -72,7 +75,7 @@ func (b *Books) see(i, all int) {
 	}
 }
 
-// Any tells whether there is a case that belongs to a round of choosing.
+// Any reports whether a case belongs to a control level.
 func (b *Books) Any(touch cluster.Control) bool {
 	for i := range b.Jobs {
 		if b.Jobs[i].Ours(touch) {
@@ -82,15 +85,15 @@ func (b *Books) Any(touch cluster.Control) bool {
 	return false
 }
 
-// Accounts gives tenants' accounts.
+// Accounts returns the accounts of tenants.
 func (b *Books) Accounts() Table[TenantIndex, cluster.TenantPool] {
 	return TableOf[TenantIndex](b.Ledger.Tenants, len(b.Pools))
 }
 
-// Comes tells whether a job has not been in a round before: what is to be said of it once is said now.
+// Comes reports whether a job is in its first round. One-time events about it are reported now.
 func (b *Books) Comes(i int) bool { return b.Snapshot.Cases[i].Record.ChargedTo == 0 }
 
-// Limit gives the time limit that the next attempt of a case will have; 0 = none.
+// Limit returns the time limit of a case's next attempt; 0 = none.
 func (b *Books) Limit(i int) cluster.Span {
 	c, r := &b.Snapshot.Cases[i], &b.Records[i]
 	if r.UserLimit == 0 {
@@ -102,7 +105,7 @@ func (b *Books) Limit(i int) cluster.Span {
 // Report adds an event.
 func (b *Books) Report(e cluster.Event) { b.Events = append(b.Events, e) }
 
-// Wants gives the GPUs that a job holds or asks for.
+// Wants returns the GPUs that a job holds if it runs, else the GPUs that it asks for.
 func (b *Books) Wants(i int) int {
 	if st := &b.Jobs[i]; st.Runs {
 		return st.Held

@@ -2,24 +2,25 @@ package round
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// Claimant is who is due GPUs: a tenant; or where a policy divides GPU models a party, which is a single job (Gavel) or a
-// tenant's jobs of one kind (OEF's virtual users, §4.2.4). Tenants queue for GPUs, whatever their parties: so a tenant has
-// what its parties are due together, also if it has many whose jobs are short. What parties are owed says whose turn it
-// is within the tenant. But where a policy knows jobs only, jobs queue.
+// Claimant is a tenant, party or job that is entitled to GPUs. With a policy for heterogeneous GPUs, a party
+// is a single job (Gavel) or a tenant's jobs of one kind (OEF's virtual users, §4.2.4). Tenants queue for
+// GPUs whatever their parties. A tenant thus receives the sum of its parties' entitlements, even if many of
+// them have only short jobs. The deficits of parties decide the turns within the tenant. If a policy knows
+// only jobs, jobs queue.
 type Claimant struct {
 	Name   string
 	Tenant TenantIndex
-	Cases  []int // of the active ones; not filled where it is a tenant
+	Cases  []int // the active ones; empty for a tenant
 }
 
-// Refusal is why a job was given nothing; empty = it was given something, or is no candidate.
+// Refusal is the reason why a job got nothing; empty = it got GPUs, or is no candidate.
 type Refusal struct {
-	Passed *Passed         // by right of share
+	Passed *Passed         // by weighted shares
 	Rank   int             // place in its tenant's queue
-	Cell   *cluster.Reason // why it has none of its VC's cells, nor lent GPUs
+	Cell   *cluster.Reason // why it has neither cells of its VC nor borrowed GPUs
 }
 
-// Passed is why a candidate got nothing; Code "" = it got a lease.
+// Passed is the reason why a candidate got nothing; Code "" = it got a lease.
 type Passed struct {
 	Code        cluster.Code
 	Pool        int
@@ -27,5 +28,5 @@ type Passed struct {
 	Behind      cluster.Span
 	Other       string // the tenant served last in the pool
 	OtherBehind cluster.Span
-	For         cluster.JobKey // for whom what is free is kept
+	For         cluster.JobKey // the job for which the free GPUs are kept
 }

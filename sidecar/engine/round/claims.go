@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// ClaimOf gives the claim of a job, or nil. The claims are sorted by job, as they are once all is chosen.
+// ClaimOf returns the claim of a job, or nil. The claims must be sorted by job, as they are after the choice.
 func (b *Books) ClaimOf(key cluster.JobKey) *cluster.Claim {
 	k, ok := sort.Find(len(b.Claims), func(k int) int { return cmp.Compare(key, b.Claims[k].Job) })
 	if !ok {
@@ -16,16 +16,16 @@ func (b *Books) ClaimOf(key cluster.JobKey) *cluster.Claim {
 	return &b.Claims[k]
 }
 
-// Beneficiaries tells for whom GPUs are claimed.
+// Beneficiaries finds the jobs that claim GPUs.
 type Beneficiaries struct {
 	books *Books
 	first map[gpusOn]int // claim
 }
 
-// gpusOn is GPUs of a model on a node.
+// gpusOn is the GPUs of a model on a node.
 type gpusOn struct{ node, model string }
 
-// Beneficiaries gives for whom GPUs are claimed, once all is chosen.
+// Beneficiaries returns an index of the claims. It is called after the choice.
 func (b *Books) Beneficiaries() Beneficiaries {
 	h := Beneficiaries{books: b, first: make(map[gpusOn]int, len(b.Claims))}
 	for k := len(b.Claims) - 1; k >= 0; k-- {
@@ -36,10 +36,10 @@ func (b *Books) Beneficiaries() Beneficiaries {
 	return h
 }
 
-// Of gives the job for which the nodes of a case's lease are claimed, or 0.
+// Of returns the first job that claims nodes of a case's lease, or 0.
 func (h *Beneficiaries) Of(i int) cluster.JobKey {
 	l, claims := h.books.Leases[i], h.books.Claims
-	if l.Parts != nil { // in cells it is known
+	if l.Parts != nil { // cells record it
 		return h.books.Jobs[i].Beneficiary
 	}
 	first := len(claims)
@@ -54,12 +54,13 @@ func (h *Beneficiaries) Of(i int) cluster.JobKey {
 	return claims[first].Job
 }
 
-// Move is where a job goes whose lease is not renewed: to GPUs of another model, which are claimed for it.
+// Move is the destination of a job whose lease is not renewed: GPUs of another model, which are claimed for
+// it.
 type Move struct {
 	To    string // GPU model
-	Trial bool   // it is to show how fast its kind is there
-	Speed int64  // thousandths of what it is where it runs; 0 = not known
+	Trial bool   // it measures its type's speed there
+	Speed int64  // relative to its present speed, in thousandths; 0 = unknown
 }
 
-// Recalled is why a lease ends before its term is over; it is noted as soon as the lease is recalled.
+// Recalled is the reason of a lease that ends before its term. It is set as soon as the lease is recalled.
 const Recalled = "recalled"

@@ -1,6 +1,6 @@
-// Package round is what the steps of a round hand on to each other: the facts of the round, which no step changes, and
-// the books, in which each step writes what it found out or decided.
+// Package round is the data that the steps of a round share: the facts of the round, which no step changes,
+// and the books, in which each step records its findings and decisions.
 //
-// Cases, tenants and pools (GPU models) go by number: the place in Snapshot.Cases, in Facts.Tenants and in Facts.Pools.
-// What is kept by tenant, queue or party and pool is a Table.
+// Cases, tenants and pools (GPU models) are numbered by their index in Snapshot.Cases, Facts.Tenants and
+// Facts.Pools. Values by tenant, queue or party and pool are stored in a Table.
 package round

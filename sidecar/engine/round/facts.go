@@ -7,7 +7,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// Facts are what a round is about.
+// Facts are the inputs of a round.
 type Facts struct {
 	Snapshot *cluster.Snapshot
 	Now      cluster.Instant
@@ -15,10 +15,10 @@ type Facts struct {
 	Pools    []string // GPU models
 	Tenants  []string // of the ledger, in order
 	weights  map[string]int64
-	single   [][]int // by pool: a list of just that one
+	single   [][]int // by pool: a list of that pool alone
 }
 
-// reset gives the facts of a snapshot, in the room of old ones.
+// reset sets the facts of a snapshot and reuses the memory of old ones.
 func (f *Facts) reset(s *cluster.Snapshot, ledger *cluster.Ledger) {
 	f.Snapshot, f.Now, f.Settings = s, s.Now, &s.Settings
 	if f.weights == nil {
@@ -42,10 +42,10 @@ func (f *Facts) reset(s *cluster.Snapshot, ledger *cluster.Ledger) {
 	}
 }
 
-// Weight gives the weight of a tenant; 0 = it has none.
+// Weight returns the weight of a tenant; 0 = none.
 func (f *Facts) Weight(tenant string) int64 { return f.weights[tenant] }
 
-// Pool gives the number of a GPU model, or -1.
+// Pool returns the index of a GPU model, or -1.
 func (f *Facts) Pool(model string) int {
 	for i, p := range f.Pools {
 		if p == model {
@@ -55,10 +55,10 @@ func (f *Facts) Pool(model string) int {
 	return -1
 }
 
-// Just gives a list of one pool, which is not to be changed.
+// Just returns a list of one pool, which must not be changed.
 func (f *Facts) Just(pool int) []int { return f.single[pool] }
 
-// PoolOf gives the pool of a lease, as a list of just that one, which is not to be changed.
+// PoolOf returns the pool of a lease as a list of one, which must not be changed.
 func (f *Facts) PoolOf(l *cluster.Lease) []int {
 	if len(f.Pools) == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (f *Facts) PoolOf(l *cluster.Lease) []int {
 	return f.single[max(f.Pool(l.Pool), 0)]
 }
 
-// Find gives the case of a job, or -1.
+// Find returns the case of a job, or -1.
 func (f *Facts) Find(key cluster.JobKey) int {
 	i, ok := sort.Find(len(f.Snapshot.Cases), func(i int) int { return cmp.Compare(key, f.Snapshot.Cases[i].Record.Key) })
 	if !ok {
@@ -75,9 +75,8 @@ func (f *Facts) Find(key cluster.JobKey) int {
 	return i
 }
 
-// order gives the order of an administrator that applies to a job, or nil: its own
-// before its array's before its user's before its tenant's; freeze before exempt
-// before boost.
+// order returns the administrator's order that applies to a job, or nil. The scopes are tried in the order
+// job, array, user, tenant; within each the kinds are freeze, exempt, boost.
 func (f *Facts) order(r *cluster.Record) *cluster.Override {
 	for _, scope := range []struct{ kind, name string }{
 		{"job", r.ID.String()}, {"job", r.ID.Array().String()}, {"user", r.User}, {"tenant", r.Tenant},

@@ -2,7 +2,7 @@ package round
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// Prolong ends the lease of a case as renewed, and puts a term that ends at end in its place.
+// Prolong ends the lease of a case as renewed, and replaces it with a term that ends at end.
 func (b *Books) Prolong(i int, end cluster.Instant) {
 	l, r := b.Leases[i], &b.Records[i]
 	b.Ended = append(b.Ended, *l)
@@ -22,8 +22,7 @@ func (b *Books) RevokeGrant(i int, why string) {
 	b.Leases[i] = nil
 }
 
-// Ending tells whether a lease is up for renewal: it ends within the notice and
-// its job may be reclaimed.
+// Ending reports whether a lease is up for renewal: it ends within the notice, and its job may be reclaimed.
 func (b *Books) Ending(i int) bool {
 	l, st := b.Leases[i], &b.Jobs[i]
 	if l == nil || !st.Runs || !st.Stoppable {
@@ -33,14 +32,14 @@ func (b *Books) Ending(i int) bool {
 		(st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt)
 }
 
-// QueueOf gives who queues for a job's GPUs, PartyOf for whom a policy divides them; -1 = nobody.
+// QueueOf returns the queue of a job; -1 = none.
 func QueueOf(j *Job) QueueIndex { return j.Queue }
 
-// PartyOf is described at QueueOf.
+// PartyOf returns the party of a job; -1 = none.
 func PartyOf(j *Job) PartyIndex { return j.Party }
 
-// Committed adds up, for each of so many queues or parties and pool, the GPU time that leases in force and claims will still
-// use, and the GPUs of leases that do not end now. of gives the queue or party of a job.
+// Committed returns two tables with the given number of rows: the GPU time that leases in force and claims
+// will still use, and the GPUs of leases that do not end now. of returns the queue or party of a job.
 func Committed[Row ~int](b *Books, rows int, of func(*Job) Row) (use Table[Row, cluster.GPUTime], holds Table[Row, int]) {
 	use, holds = NewTable[Row, cluster.GPUTime](rows, len(b.Pools)), NewTable[Row, int](rows, len(b.Pools))
 	for i, l := range b.Leases {
@@ -70,7 +69,7 @@ func Committed[Row ~int](b *Books, rows int, of func(*Job) Row) (use Table[Row, 
 	return use, holds
 }
 
-// GPUs counts the GPUs of holdings.
+// GPUs returns the number of GPUs in holdings.
 func GPUs(nodes []cluster.Holding) int {
 	n := 0
 	for i := range nodes {

@@ -1,4 +1,5 @@
-// Package share chooses by fair share (ASTRAEA): who is furthest behind what they are due goes first.
+// Package share chooses leases by fair share (ASTRAEA): the tenant furthest behind its entitlement goes
+// first.
 package share
 
 import (
@@ -13,12 +14,12 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Chooser chooses by fair share. It is kept from round to round for its room.
+// Chooser chooses leases by fair share. It is kept from round to round to reuse its memory.
 type Chooser struct {
-	board, kept *place.Board      // kept: the one on which claims are made
+	board, kept *place.Board      // kept: the one for claims
 	ranks       []int             // by case
 	mayRecall   []bool            // by case
-	passed      [2][]round.Passed // of those that we act on, and of those that we watch
+	passed      [2][]round.Passed // of managed jobs, and of observed jobs
 }
 
 // Choose implements field.Chooser.
@@ -45,14 +46,14 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	return out
 }
 
-// contest is a contest for GPUs.
+// contest is one contest for GPUs.
 type contest struct {
 	*field.Field
 	*Chooser
 	out *field.Choice
 }
 
-// table lets the lease room use the place room's board.
+// table adapts a place.Board to lease.Board.
 type table struct{ *place.Board }
 
 func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
@@ -62,7 +63,7 @@ func (t table) Fit(a lease.Ask) (lease.Placement, bool) {
 
 func (t table) Take(p lease.Placement) { t.Board.Take(place.Placement(p)) }
 
-// Contest gives leases to the candidates that are furthest behind, and says in out why the others got none.
+// Contest gives leases to the candidates that are furthest behind. It records in out why the others got none.
 func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice) {
 	x := &contest{f, c, out}
 	passed := &x.passed[0]
@@ -93,8 +94,8 @@ func (c *Chooser) Contest(f *field.Field, in *lease.Input, board *place.Board, t
 	x.explain(in, &choice)
 }
 
-// served drops the gathering for gangs that found GPUs elsewhere, on another model: idle ones, or a claim of those that
-// others give up.
+// served drops the gathering for gangs that found GPUs elsewhere: idle GPUs or a claim, perhaps on another
+// model.
 func (x *contest) served(claims []cluster.Claim) []cluster.Claim {
 	elsewhere := map[cluster.JobKey]bool{}
 	for _, cl := range claims {
@@ -108,14 +109,13 @@ func (x *contest) served(claims []cluster.Claim) []cluster.Claim {
 	})
 }
 
-// occupy puts everything that is held on the board: leases that end now as soft,
-// the rest as fixed.
+// occupy fills the board: leases that end now are soft, all other holdings are fixed.
 func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Control) {
 	line := lease.LastFirst(in)
 	x.ranks = slices.Grow(x.ranks[:0], len(x.Jobs))[:len(x.Jobs)]
 	rank := x.ranks
 	for i := range rank {
-		rank[i] = len(line) // of those that are not in the line: frozen ones go first
+		rank[i] = len(line) // of jobs that are not candidates: frozen ones go first
 	}
 	for at, k := range line {
 		rank[in.Candidates[k].Case] = at
@@ -126,14 +126,14 @@ func (x *contest) occupy(board *place.Board, in *lease.Input, touch cluster.Cont
 		}
 		owner := int(x.Jobs[i].Queue)
 		if rank[i] == len(line) {
-			owner = -1 // nobody counts on it any more
+			owner = -1 // no tenant relies on it any more
 		}
 		return field.Soft{Owner: owner, Rank: rank[i], End: x.Leases[i].End}, true
 	})
 }
 
-// liveClaims gives the claims whose job still waits on nodes that are still
-// good, oldest first; and those whose job is on its way there from other GPUs.
+// liveClaims returns the claims whose jobs still wait and whose nodes are still good, oldest first. moving
+// are the claims of jobs that are leaving other GPUs.
 func (x *contest) liveClaims(in *lease.Input) (out []lease.Claimed, moving []cluster.Claim) {
 	if len(x.Snapshot.Claims) == 0 {
 		return nil, nil
@@ -181,8 +181,8 @@ func (x *contest) renew(in *lease.Input, choice *lease.Choice) {
 	}
 }
 
-// grant makes leases of what can start now, and claims of what has to wait until
-// those that it displaces have had their notice.
+// grant makes leases for jobs that can start now, and claims for jobs that must wait for the notice of
+// displaced jobs.
 func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 	for _, g := range choice.Grants {
 		k := &in.Candidates[g.Candidate]
@@ -197,13 +197,12 @@ func (x *contest) grant(in *lease.Input, choice *lease.Choice) {
 	}
 }
 
-// claimsARound bounds the new claims of a round: there are many rounds to a term,
-// and those furthest behind come first.
+// claimsARound limits the new claims of a round. A term has many rounds, and the gangs furthest behind come
+// first.
 const claimsARound = 32
 
-// claimFor keeps GPUs for gangs that are due but fit nowhere: where they would
-// fit in the pool that owes them if every lease that can end had ended, disturbing
-// least.
+// claimFor claims GPUs for gangs that are due but fit nowhere. It looks for nodes in the pool where the gang
+// is due, as if every lease that can end had ended. It disturbs as few leases as possible.
 func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 	due = due[:min(len(due), claimsARound)]
 	if !slices.ContainsFunc(due, func(d lease.Due) bool { return !x.IsClaimed(in.Candidates[d.Candidate].Key) }) {
@@ -241,8 +240,8 @@ func (x *contest) claimFor(in *lease.Input, due []lease.Due) {
 	}
 }
 
-// rank gives, by case, how far ahead the tenants of the leases that can end are: who
-// is furthest ahead is to go first.
+// rank returns, by case, how far ahead the tenants of the leases that can end are. The lease whose tenant is
+// furthest ahead goes first.
 func (x *contest) rank(in *lease.Input) []int {
 	held := make([][]lease.Held, len(x.Queues))
 	for i, l := range x.Leases {
@@ -259,7 +258,7 @@ func (x *contest) rank(in *lease.Input) []int {
 	return ranks
 }
 
-// explain gives every candidate of a round of choosing its verdict.
+// explain records for every candidate without a lease the reason and its place in the queue.
 func (x *contest) explain(in *lease.Input, choice *lease.Choice) {
 	for t := range in.Tenants {
 		tenant := &in.Tenants[t]

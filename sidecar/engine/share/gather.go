@@ -9,13 +9,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// Gangs whose GPUs are held by jobs that we can never stop get no claim: nobody knows when those end. GPUs are gathered
-// for them instead: of the nodes that are likely to be free soonest, no more are given to jobs that cannot be stopped.
-// Young jobs run there meanwhile. When all that is left there can be stopped, that goes when its term is over, and the gang
-// has an ordinary claim. In each pool there is one gang at a time for which GPUs are gathered: the one furthest behind.
+// A gang gets no claim if its GPUs are held by jobs that can never be stopped, because the end of such jobs
+// is unknown. GPUs are gathered for it instead. fairlease picks the nodes that are likely to be free soonest,
+// and gives no more of their GPUs to jobs that cannot be stopped. Young jobs run there meanwhile. When all
+// jobs left there can be stopped, their leases end with their terms, and the gang gets an ordinary claim. In
+// each pool GPUs are gathered for one gang at a time, the one furthest behind.
 
-// gathered carries on with the gangs for which GPUs were gathered: beside the GPUs of the claims that go on, which are those of
-// the candidates and of the jobs that move. It gives the claims of those that may start.
+// gathered continues to gather GPUs, beside the GPUs of all claims that continue: those of candidates, and
+// moving. It returns the claims of the gangs that may start.
 func (x *contest) gathered(in *lease.Input, board *place.Board, moving []cluster.Claim) (ready []lease.Claimed) {
 	others := moving
 	for k := range in.Claims {
@@ -52,7 +53,7 @@ func (x *contest) gatherFor(in *lease.Input, due []lease.Due) {
 	if x.Stops.Rule().Off() {
 		return
 	}
-	var board *place.Board // many gangs are asked about and few find nodes
+	var board *place.Board // made late: many gangs are tried, and few find nodes
 	for _, d := range due {
 		k := &in.Candidates[d.Candidate]
 		busy := slices.ContainsFunc(x.Claims, func(c cluster.Claim) bool { return c.Gathers && c.Pool == x.Pools[d.Pool] })
@@ -83,8 +84,8 @@ func (x *contest) keep(board *place.Board) {
 	}
 }
 
-// likely gives a board without the GPUs of the claims that there are and of others, on which those leases are in the way most
-// that are likely to last longest.
+// likely returns a board without the GPUs of existing claims and of others. Leases that are likely to last
+// longest are displaced last.
 func (x *contest) likely(others []cluster.Claim) *place.Board {
 	x.kept = x.Fresh(x.kept)
 	x.Lay(x.kept, func(i int) (field.Soft, bool) {
@@ -94,7 +95,7 @@ func (x *contest) likely(others []cluster.Claim) *place.Board {
 	return x.kept
 }
 
-// without takes the GPUs of the claims that there are and of others off a board.
+// without takes the GPUs of existing claims and of others off a board.
 func (x *contest) without(board *place.Board, others []cluster.Claim) {
 	for _, claims := range [][]cluster.Claim{x.Claims, others} {
 		for k := range claims {
@@ -103,8 +104,9 @@ func (x *contest) without(board *place.Board, others []cluster.Claim) {
 	}
 }
 
-// soonest gives nodes of a likely board for a gang: those that are likely to be free soonest, if every lease of ours there ended
-// by itself. It gives none where that is likely to take longer than GPUs may idle for the gang.
+// soonest returns nodes of a likely board for a gang: those that will probably be free soonest, if every
+// lease of ours there ended by itself. It returns none if that is likely to take longer than GPUs may idle
+// for the gang.
 func (x *contest) soonest(board *place.Board, k *lease.Candidate, pool int) ([]cluster.Holding, bool) {
 	found, ok := board.Fit(place.Ask{Shape: k.Shape, Pool: pool, Now: x.Now, End: x.Now, Displace: place.Anybodys, Stops: true, Max: -1})
 	takes := cluster.Span(0)
@@ -114,14 +116,14 @@ func (x *contest) soonest(board *place.Board, k *lease.Candidate, pool int) ([]c
 	return found.Nodes, ok && takes <= x.patience(k.Case)
 }
 
-// patience gives how long GPUs may idle for a gang that waits: a twentieth of its wait, at least half an hour. So gathering
-// costs others little, and no gang waits for ever.
+// patience returns how long GPUs may idle for a waiting gang: a twentieth of its wait, at least 30 minutes.
+// So gathering costs others little, and no gang waits for ever.
 func (x *contest) patience(i int) cluster.Span {
 	return max(30*cluster.Minute, x.Now.Sub(x.Snapshot.Cases[i].Job.Submit)/20)
 }
 
-// lasts gives how long a lease is likely to last: nothing where it can be ended, else as long as it has lasted so far, for run times
-// have long tails, or what its limit leaves.
+// lasts returns how long a lease is likely to last: 0 if it can be ended. Otherwise it is as long as the job
+// has run so far, because run times have long tails, but at most what its limit leaves.
 func (x *contest) lasts(i int) cluster.Span {
 	if x.Jobs[i].Stoppable {
 		return 0
@@ -134,7 +136,8 @@ func (x *contest) lasts(i int) cluster.Span {
 	return age + cluster.Second
 }
 
-// whole gives the claim of a gang if all that is left on its nodes can be stopped, which then ends with its term.
+// whole returns the claim of a gang if all jobs left on its nodes can be stopped. Their leases then end with
+// their terms.
 func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, others []cluster.Claim) (lease.Claimed, bool) {
 	k := &in.Candidates[candidate]
 	spec := x.Spec(k.Case)
@@ -145,7 +148,7 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 	shape := x.Site.Shape(spec)
 	x.kept = x.Fresh(x.kept)
 	board := x.kept
-	ends := func(l *cluster.Lease) cluster.Instant { // as soon as may be, but not in its term
+	ends := func(l *cluster.Lease) cluster.Instant { // as soon as possible, but not in its term
 		return min(l.End, max(x.Now.Add(x.Settings.Notice), lease.Next(max(l.Start, l.Granted), x.Settings)))
 	}
 	x.Lay(board, func(i int) (field.Soft, bool) {
@@ -168,7 +171,7 @@ func (x *contest) whole(in *lease.Input, candidate, pool int, cl cluster.Claim, 
 	return lease.Claimed{Claim: cl, Candidate: candidate, InPool: pool, Shape: shape}, true
 }
 
-// bar keeps jobs that run on gathered nodes from being bound there.
+// bar keeps jobs that run on gathered nodes from binding GPUs there.
 func (x *contest) bar(in *lease.Input, nodes []cluster.Holding) {
 	on := map[string]bool{}
 	for i := range nodes {
@@ -183,9 +186,10 @@ func (x *contest) bar(in *lease.Input, nodes []cluster.Holding) {
 	}
 }
 
-// mayGather tells whether GPUs may be gathered for a gang: within its tenant's due, and beyond it where the tenant is owed
-// something and the gang is young, for then it runs for the stop budget's allowance only. One that has run already must be
-// owed what goes beyond the due for a day. What is being gathered counts against what its tenant is owed.
+// mayGather reports whether GPUs may be gathered for a gang. The gang may be within its tenant's share.
+// Beyond the share, the tenant must be owed GPU time, and the gang must be young: it then runs for the stop
+// allowance only. A gang that has run already needs a tenant that is owed at least the excess for a day. anew
+// is true for a new gathering; one that continues needs only some time owed.
 func mayGather(in *lease.Input, k *lease.Candidate, pool int, anew bool) bool {
 	sh := &in.Tenants[k.Tenant].Shares[pool]
 	beyond := lease.Beyond(sh.Entitlement, sh.Bound+k.GPUs)

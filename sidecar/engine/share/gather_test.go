@@ -9,8 +9,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// A gang for which GPUs were gathered may find others that are given up to it, or idle ones, in the same round. Two claims of one
-// job would be refused by the journal.
+// A gang with gathered GPUs may find idle GPUs, or GPUs that others give up, in the same round. The journal
+// would reject two claims of one job.
 func TestGatheringEndsWhereThereIsAClaim(t *testing.T) {
 	h := &contest{Field: &field.Field{Books: &round.Books{Facts: round.Facts{Snapshot: &cluster.Snapshot{Cases: make([]cluster.Case, 3)}},
 		Leases: []*cluster.Lease{nil, {Job: 2}, nil}}}}

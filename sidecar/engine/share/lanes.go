@@ -7,7 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/lease"
 )
 
-// lanes counts, in each pool, the GPUs that each tenant binds and those that its lane keeps for young jobs; nil where there are no lanes.
+// lanes counts, in each pool, the GPUs that each tenant binds and those that its lane keeps for young jobs;
+// nil = no lanes.
 func lanes(f *field.Field, tenants []lease.Tenant) []lease.Lane {
 	if f.Stops.Rule().Off() || f.JobsQueue {
 		return nil

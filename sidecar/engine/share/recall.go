@@ -12,14 +12,14 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// recallsARound bounds the jobs that leases are recalled for in a round.
+// recallsARound limits the jobs for which leases are recalled in a round.
 const recallsARound = 32
 
-// recall gives jobs that never had a lease and got nothing in this round the GPUs of
-// leases that run, before their terms are over: most jobs are short, and would else wait
-// longer for a boundary than they run. First of tenants that are further ahead
-// even without them, by the threshold; else of the job's own tenant, for at most the new
-// jobs' share of what that is due. A job keeps its GPUs for the shortest lease in any case.
+// recall gives jobs that never had a lease, and got none in this round, the GPUs of running leases before
+// their terms end. Most jobs are short and would otherwise wait longer for a boundary than they run. Leases
+// of tenants that remain ahead without them, by the threshold, come first. Then come leases of the job's own
+// tenant, up to the share of new jobs in its entitlement. Every job keeps its GPUs for at least the minimum
+// lease.
 func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
 	if !x.Settings.RecallFirst {
 		return
@@ -55,7 +55,7 @@ func (x *contest) recall(in *lease.Input, choice *lease.Choice) {
 	}
 }
 
-// unserved lists the candidates that never had a lease, and have none now.
+// unserved lists the candidates that never had a lease and have none now.
 func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 	var line []int
 	claimed := make(map[cluster.JobKey]bool, len(x.Claims))
@@ -73,16 +73,16 @@ func (x *contest) unserved(in *lease.Input, choice *lease.Choice) []int {
 	return line
 }
 
-// recalls is what is worked out once for all recalls of a round.
+// recalls holds data for all recalls of a round.
 type recalls struct {
 	*contest
 	may     []bool // by case: its lease may be recalled
 	board   *place.Board
 	behind  byQueue[cluster.Span] // with every lease charged to its end
 	least   []cluster.Span        // by pool: behind of the queue furthest ahead that has a lease to recall
-	has     byQueue[bool]         // it has a lease to recall
-	firsts  byQueue[int]          // GPUs of leases that are their jobs' first, or will be at once
-	most    int                   // leases that may still be ended for others; < 0 = any number
+	has     byQueue[bool]         // the queue has a lease to recall
+	firsts  byQueue[int]          // GPUs of leases that are their jobs' first, or will be soon
+	most    int                   // leases that may still be ended for others; < 0 = no limit
 	served  int
 	refused map[refusal]bool
 }
@@ -96,13 +96,13 @@ type account struct {
 	pool  int
 }
 
-// queueOf gives the queue of a candidate.
+// queueOf returns the queue of a candidate.
 func queueOf(k *lease.Candidate) round.QueueIndex { return round.QueueIndex(k.Tenant) }
 
-// nobody is the least of a pool in which there is no lease to recall.
+// nobody is the value of least in a pool without a lease to recall.
 const nobody cluster.Span = 1 << 62
 
-// refusal is a shape that a tenant may not have others' leases for.
+// refusal is a shape for which a tenant may not recall leases of others in a pool.
 type refusal struct{ tenant, shape, pool int }
 
 func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
@@ -144,7 +144,7 @@ func (x *contest) openRecalls(choice *lease.Choice, may []bool) *recalls {
 	return r
 }
 
-// mayHope tells whether there is any lease that might be recalled for a job, wherever it is.
+// mayHope reports whether any lease might be recalled for a job, on any nodes.
 func (r *recalls) mayHope(k *lease.Candidate) bool {
 	found := false
 	for _, p := range k.Pools {
@@ -155,8 +155,8 @@ func (r *recalls) mayHope(k *lease.Candidate) bool {
 	return found
 }
 
-// ahead tells whether the tenant furthest ahead in a pool may have to give way to a job. If not
-// yet, it notes from when on.
+// ahead reports whether the queue furthest ahead in a pool may have to give way to a job. If not yet, it
+// notes the time from which it may.
 func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 	gap := r.least[pool] + r.Settings.Threshold - r.behindWith(k, pool)
 	if gap > 0 {
@@ -165,18 +165,18 @@ func (r *recalls) ahead(k *lease.Candidate, pool int) bool {
 	return gap <= 0
 }
 
-// behindWith gives how far a tenant is behind when a job of its own has its first lease.
+// behindWith returns how far a tenant is behind after its job gets its first lease.
 func (r *recalls) behindWith(k *lease.Candidate, pool int) cluster.Span {
 	q := queueOf(k)
 	return *r.behind.At(q, pool) - lease.Cost(r.Rows.At(q, pool).Entitlement, k.GPUs, r.ends().Sub(r.Now))
 }
 
-// ends gives the end of a lease that is made room for now.
+// ends returns the end of a lease that starts after a recall now.
 func (r *recalls) ends() cluster.Instant {
 	return lease.Next(r.Now.Add(r.Settings.RecallNotice), r.Settings)
 }
 
-// layOut makes the board.
+// layOut fills the board.
 func (r *recalls) layOut(in *lease.Input) {
 	x := r.contest
 	now := lease.Input{Settings: x.Settings, Tenants: make([]lease.Tenant, len(in.Tenants))}
@@ -195,7 +195,8 @@ func (r *recalls) layOut(in *lease.Input) {
 	x.keep(r.board)
 }
 
-// recallables tells, by case, whether its lease may be recalled, and notes when the next may be. It uses the room of out.
+// recallables returns, by case, whether a lease may be recalled, and notes when the next may be. It reuses
+// the memory of out.
 func (x *contest) recallables(out []bool) []bool {
 	out = slices.Grow(out[:0], len(x.Leases))
 	for i := range x.Leases {
@@ -204,9 +205,9 @@ func (x *contest) recallables(out []bool) []bool {
 	return out
 }
 
-// recallable tells whether a lease may be recalled: it is in the middle of its term, and its
-// job has had its GPUs for the shortest lease. One that was renewed at this very moment, in this
-// round or in one that is made again, was weighed against all who wait.
+// recallable reports whether a lease may be recalled. It must be in the middle of its term, and its job must
+// have had its GPUs for the minimum lease. A lease renewed at this very moment, in this round or a repeated
+// one, has been weighed against all waiting jobs already.
 func (x *contest) recallable(i int) bool {
 	if x.Leases[i] == nil || x.Jobs[i].Control != cluster.FullControl || x.Jobs[i].Ordered(cluster.Exempt) || !x.Jobs[i].Runs || x.Jobs[i].Queue < 0 || x.Leases[i].State != cluster.Active || x.Ending(i) ||
 		x.Pool(x.Leases[i].Pool) < 0 {
@@ -229,15 +230,15 @@ func (x *contest) recallable(i int) bool {
 	return j.May(rule, x.Now.Add(x.Settings.RecallNotice), x.Settings.RecallNotice)
 }
 
-// ripens notes when a gap between two tenants will have closed, unless a term ends before: what
-// they are charged for leases shrinks as time goes by, by closing in a whole term.
+// ripens notes when a gap between two tenants will have closed, unless a term ends before. Charges for leases
+// shrink over time, by closing in a whole term.
 func (x *contest) ripens(gap, closing cluster.Span) {
 	if gap < closing {
 		x.out.Later(x.Now, x.Now.Add(cluster.Span(cluster.MulDiv(int64(gap), int64(x.Settings.Term), int64(closing)))+1))
 	}
 }
 
-// serve recalls leases for a job, if it may have any.
+// serve recalls leases for a job, and reports whether it got GPUs.
 func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	x := r.contest
 	q := queueOf(k)
@@ -276,8 +277,9 @@ func (r *recalls) serve(k *lease.Candidate, pool int) bool {
 	return true
 }
 
-// mayOwn tells whether a job may have leases of its own tenant: the first leases of its jobs
-// are then no more than new jobs' share of what it is due, or this is the only one.
+// mayOwn reports whether a job may recall leases of its own tenant. The first leases of the tenant's jobs
+// must stay within the share of new jobs in its entitlement. A single first lease may use the whole
+// entitlement.
 func (r *recalls) mayOwn(k *lease.Candidate, pool int) bool {
 	share, firsts := int64(r.Settings.NewSharePercent), *r.firsts.At(queueOf(k), pool)
 	if firsts == 0 {
@@ -286,8 +288,8 @@ func (r *recalls) mayOwn(k *lease.Candidate, pool int) bool {
 	return int64(firsts+k.GPUs)*100*int64(cluster.WholeGPU) <= share*int64(r.Rows.At(queueOf(k), pool).Entitlement)
 }
 
-// yield tells whether those who hold leases must give way to a tenant that is so far behind
-// when it has got them: each is as far ahead still without them, by the threshold.
+// yield reports whether all leases must give way to a tenant that is behind by the given span once it has
+// their GPUs. Each other tenant must be further ahead by the threshold even without its leases.
 func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind cluster.Span, own bool) bool {
 	x := r.contest
 	type sum struct{ behind, closing cluster.Span }
@@ -299,7 +301,7 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 			}
 			continue
 		}
-		at := r.accountOf(i) // of another pool where its CPUs are in the way
+		at := r.accountOf(i) // in another pool if its CPUs are in the way
 		w, ok := without[at]
 		if !ok {
 			w = sum{*r.behind.At(at.queue, at.pool), lease.Cost(x.Rows.At(queueOf(k), pool).Entitlement, k.GPUs, x.Settings.Term)}
@@ -315,10 +317,10 @@ func (r *recalls) yield(leases []int, k *lease.Candidate, pool int, behind clust
 	return true
 }
 
-// accountOf gives the account that a lease is charged to.
+// accountOf returns the account that a lease is charged to.
 func (r *recalls) accountOf(i int) account { return account{r.Jobs[i].Queue, r.Pool(r.Leases[i].Pool)} }
 
-// rest gives what is left of a lease, as time at its tenant's entitlement.
+// rest returns the remaining part of a lease as time at its tenant's entitlement.
 func (r *recalls) rest(i int) cluster.Span {
 	l, at := r.Leases[i], r.accountOf(i)
 	return lease.Cost(r.Rows.At(at.queue, at.pool).Entitlement, l.GPUs, l.End.Sub(r.Now))

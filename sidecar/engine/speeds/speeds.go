@@ -1,5 +1,5 @@
-// Package speeds tells how fast jobs run on GPU models, as far as a round can know: what the administrator and what jobs
-// declare, and what jobs have reported.
+// Package speeds estimates how fast jobs run on GPU models. Its sources are declarations by the administrator
+// and by jobs, and progress reports of jobs.
 package speeds
 
 import (
@@ -12,23 +12,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Speeds is what is known of how fast jobs run. Where no policy divides GPU models nothing is learned, and Book is nil.
+// Speeds holds the known speeds of jobs. Without a policy for heterogeneous GPUs it learns nothing, and Book
+// is nil.
 type Speeds struct {
 	*round.Books
 	Book  *profile.Book
 	Kinds []cluster.Kind // by case; "" = a job of no tenant
 	known map[runs][]profile.Speedup
-	Total []float64 // by case: the steps that its job says it is to do; 0 = it does not say
+	Total []float64 // by case: the total steps that its job declares; 0 = not declared
 }
 
-// runs is what a speed depends on.
+// runs identifies the conditions of a speed.
 type runs struct {
 	kind cluster.Kind
 	gang int
 }
 
-// Learn brings what is known of kinds of jobs up to now: what the administrator and what jobs
-// declare, and what jobs have reported since the last round.
+// Learn updates the speeds of job types: declarations by the administrator and by jobs, and reports since the
+// last round.
 func Learn(b *round.Books) *Speeds {
 	x := &Speeds{Books: b}
 	if x.Settings.Divide == "" {
@@ -79,28 +80,28 @@ func Learn(b *round.Books) *Speeds {
 	return x
 }
 
-// userRates is how many rates of a user's jobs are taken: as many as thirty kinds have on four models. Those of the
-// jobs that came first are.
+// userRates is the maximum number of rates taken from a user's jobs, enough for 32 types on four models.
+// Earlier jobs go first.
 const userRates = 128
 
-// declared is what jobs declare of their kinds.
+// declared holds the rates that jobs declare for their types.
 type declared struct {
 	rates []cluster.Profile
-	users map[voice]int   // how many are whose
-	at    map[subject]int // in rates: a later word on the same counts
+	users map[voice]int   // rates taken, by user
+	at    map[subject]int // index into rates: a later rate of the same subject replaces it
 }
 
 // voice is a user in a tenant.
 type voice struct{ tenant, user string }
 
-// subject is what a rate is of.
+// subject identifies a rate.
 type subject struct {
 	kind  cluster.Kind
 	model string
 	gang  int
 }
 
-// read tells what is wrong in jobs' hints where nothing is learned from the rest.
+// read reports mistakes in jobs' hints if the other hints are not used.
 func (x *Speeds) read(cases []cluster.Case) {
 	for i := range cases {
 		if x.Comes(i) && x.Jobs[i].Live {
@@ -109,7 +110,7 @@ func (x *Speeds) read(cases []cluster.Case) {
 	}
 }
 
-// hintsOf gives the hints of a job, empty where there are none.
+// hintsOf returns the hints of a job, or empty hints.
 func hintsOf(j *cluster.Job) *cluster.Hints {
 	if j.Hints == nil {
 		return &cluster.Hints{}
@@ -117,7 +118,7 @@ func hintsOf(j *cluster.Job) *cluster.Hints {
 	return j.Hints
 }
 
-// object tells what is ignored of a job's hints; of much that is wrong the first.
+// object reports ignored hints of a job as an event. A long list is cut.
 func (x *Speeds) object(i int, wrong []string) {
 	if len(wrong) == 0 {
 		return
@@ -126,13 +127,14 @@ func (x *Speeds) object(i int, wrong []string) {
 		Text: "of its --comment this is not heard: " + cluster.CutWrong(strings.Join(wrong, "; "))})
 }
 
-// untaken is what a job declares in vain: models that the cluster lacks, and how many rates for which its user has no room.
+// untaken holds ignored declarations of a job: models that the cluster lacks, and the number of rates beyond
+// the user's limit.
 type untaken struct {
 	lacking []string
 	many    int
 }
 
-// declare takes a job's word on its own kind, as far as it speaks of GPUs that there are and its user has room.
+// declare takes a job's rates for its own type, if the cluster has the model and the user's limit allows it.
 func (x *Speeds) declare(i int, rates []cluster.Rate, said *declared) (left untaken) {
 	c := &x.Snapshot.Cases[i]
 	by := voice{x.Tenants[x.Jobs[i].Tenant], c.Job.User}
@@ -157,7 +159,7 @@ func (x *Speeds) declare(i int, rates []cluster.Rate, said *declared) (left unta
 	return left
 }
 
-// why tells a user why rates are not taken; nothing where all are.
+// why returns the reasons why rates were ignored; empty = none was.
 func (x *Speeds) why(left untaken, user string) (wrong []string) {
 	if len(left.lacking) > 0 {
 		wrong = append(wrong, fmt.Sprintf("%s: the cluster has no such GPUs; it has %s", few(left.lacking), strings.Join(x.Pools, ", ")))
@@ -168,7 +170,7 @@ func (x *Speeds) why(left untaken, user string) (wrong []string) {
 	return wrong
 }
 
-// few names the first of several, and tells how many more there are.
+// few names the first few of several names, and counts the rest.
 func few(names []string) string {
 	const most = 3
 	if len(names) <= most {
@@ -177,11 +179,11 @@ func few(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// hear takes a job's report.
+// hear takes a progress report of a job.
 func (x *Speeds) hear(i int, r cluster.Progress) {
 	c := &x.Snapshot.Cases[i]
 	holds := c.Job.Holds
-	if c.Job.State == cluster.Suspended { // it said that before: how much of its suspension was over by then is not known
+	if c.Job.State == cluster.Suspended { // the report is older than the suspension, by an unknown time
 		return
 	}
 	if len(holds) == 0 || slices.ContainsFunc(holds, func(o cluster.Holding) bool { return o.Model != holds[0].Model }) {
@@ -198,7 +200,7 @@ func (x *Speeds) hear(i int, r cluster.Progress) {
 	}
 }
 
-// Speedups gives, by pool, how much faster a job runs than on the slowest; 1 where nothing is known.
+// Speedups returns, by pool, a job's speed relative to the slowest model; 1 = unknown.
 func (x *Speeds) Speedups(i int) []profile.Speedup {
 	of := runs{x.Kinds[i], x.Jobs[i].GPUs}
 	known, ok := x.known[of]
@@ -209,7 +211,7 @@ func (x *Speeds) Speedups(i int) []profile.Speedup {
 	return known
 }
 
-// Profiles gives what is to be remembered of it.
+// Profiles returns the profiles and paces to remember.
 func (x *Speeds) Profiles() ([]cluster.Profile, []cluster.Pace) {
 	if x.Book == nil {
 		return x.Snapshot.Profiles, x.Snapshot.Paces

@@ -2,11 +2,11 @@ package speeds
 
 import "github.com/fairlease/fairlease/sidecar/cluster"
 
-// endless is how long a job is taken to run that has no time limit.
+// endless is the assumed run time of a job without a time limit.
 const endless = 30 * cluster.Day
 
-// Steps gives the work that a job has left, in GPU-seconds on the model on which it is slowest: what it says
-// of its steps, less those that it has reported; else what its time limit leaves on the fastest model.
+// Steps returns a job's remaining work, in GPU-seconds on its slowest model. It uses the declared steps less
+// the reported ones, else the rest of the time limit on the fastest model.
 func (x *Speeds) Steps(i int) float64 {
 	left := x.Limit(i)
 	if left == 0 {
@@ -30,8 +30,8 @@ func (x *Speeds) Steps(i int) float64 {
 	return seconds * float64(gang)
 }
 
-// Did gives the work that a job has done, as steps gives what is left: by the time for which it had GPUs, at the mean of its
-// speeds on the models on which it may run.
+// Did returns a job's finished work in the unit of Steps: its GPU time at the mean speed of the models that
+// it may use.
 func (x *Speeds) Did(i int) float64 {
 	speeds, sum := x.Speedups(i), 0.0
 	for _, p := range x.Jobs[i].May {

@@ -11,9 +11,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// build makes the cells anew from what is remembered and what was seen: nothing of them lives
-// between two rounds. What Slurm says of which GPUs a job has goes before what was planned. The ground has claims, and who is
-// inside, and who has to leave, then.
+// build rebuilds the cells from the records of the last round and the present observation. No cell state
+// lives between two rounds. The GPU indices that Slurm reports take precedence over the planned ones. build
+// also sets the ground's claims, the jobs inside cells, the squatters and the recalls that they cause.
 func build(v *ground, d *cluster.Cells) *cells.State {
 	b := &builder{ground: v, masks: map[string]*mask{}}
 	b.hardware(d.Tops)
@@ -26,8 +26,8 @@ func build(v *ground, d *cluster.Cells) *cells.State {
 	return v.state
 }
 
-// layout gives the cells of the description as they are when all is healthy and free; nil, and
-// why, where it describes what cannot be. Whoever reads descriptions refuses such.
+// layout returns the cells of a description with all hardware healthy and free. It returns nil and an error
+// for an impossible description. Programs that read descriptions reject such a description earlier.
 func (c *Chooser) layout(d *cluster.Cells) (*cells.State, error) {
 	if c.described != d {
 		c.described = d
@@ -36,21 +36,21 @@ func (c *Chooser) layout(d *cluster.Cells) (*cells.State, error) {
 	return c.plain, c.refused
 }
 
-// builder puts together what stands in the cells.
+// builder collects the leases and bad GPUs that occupy the cells.
 type builder struct {
 	*ground
 	masks  map[string]*mask // by node
 	leases []cells.Lease
 }
 
-// mask is the GPUs of a node.
+// mask holds sets of GPUs of one node, one bit per GPU.
 type mask struct {
 	all, bad uint64
-	taken    uint64 // by those who stay
-	leaving  uint64 // by those who go
+	taken    uint64 // by jobs that stay
+	leaving  uint64 // by jobs that leave
 }
 
-// on gives the mask of a node, or nil if it is in no cell.
+// on returns the mask of a node, or nil for a node in no cell.
 func (b *builder) on(node string) *mask {
 	m, ok := b.masks[node]
 	if !ok {
@@ -62,8 +62,9 @@ func (b *builder) on(node string) *mask {
 	return m
 }
 
-// hardware notes what is bad: nodes that are down, drained or unknown, drained GPUs, and GPUs
-// that a node should have and has not. Where Slurm does not tell which, it is the last ones.
+// hardware marks bad GPUs: those of nodes that are down, drained or unknown, drained GPUs, and GPUs missing
+// from a node. Where Slurm does not report the index of a missing GPU, the last GPUs of the node count as
+// bad.
 func (b *builder) hardware(tops []cluster.TopCell) {
 	for _, t := range tops {
 		for _, name := range t.Nodes {
@@ -93,8 +94,8 @@ func (b *builder) hardware(tops []cluster.TopCell) {
 	}
 }
 
-// stand puts those who hold GPUs where they are: first those of whom Slurm tells which, then
-// those for whom they were planned, and then the rest, who have what is left.
+// stand places the jobs that hold GPUs, in three passes. The first pass takes jobs with GPU indices from
+// Slurm, and the second takes jobs with planned GPUs. The third pass gives the remaining jobs what is left.
 func (b *builder) stand() []cells.Lease {
 	for turn := range 3 {
 		if turn == 2 {
@@ -122,7 +123,7 @@ func (b *builder) stand() []cells.Lease {
 	return b.leases
 }
 
-// bad gives the GPUs that nobody can have.
+// bad returns the bad GPUs of all cells.
 func (b *builder) bad(tops []cluster.TopCell) []cells.Bad {
 	var out []cells.Bad
 	for _, t := range tops {
@@ -135,7 +136,7 @@ func (b *builder) bad(tops []cluster.TopCell) []cells.Bad {
 	return out
 }
 
-// told tells whether Slurm says which GPUs a job has.
+// told reports whether Slurm gives the GPU indices of all that a job holds.
 func told(holds []cluster.Holding) bool {
 	for i := range holds {
 		if len(holds[i].Index) != holds[i].GPUs {
@@ -145,9 +146,9 @@ func told(holds []cluster.Holding) bool {
 	return true
 }
 
-// standIn puts one job where it is: in a lease of the cells if it has one of ours, else as GPUs
-// that nobody can have. Of a gang that is on nodes in no cell as well, the others stand in the
-// cells: they are bound to its VC as long as it runs, and cost no other VC a cell.
+// standIn places one job. A job with a lease of ours gets a lease in the cells; the GPUs of any other job
+// count as bad. A gang may also hold nodes in no cell. Its remaining nodes are then bound to its VC while it
+// runs, and cost no other VC a cell.
 func (b *builder) standIn(i int) {
 	st, l, j := &b.Jobs[i], b.Leases[i], &b.Snapshot.Cases[i].Job
 	holds := b.within(j.Holds)
@@ -171,7 +172,7 @@ func (b *builder) standIn(i int) {
 	case cleans || l.State == cluster.Ending:
 		f.Leaving = true
 	case l.Class != cluster.Opportunistic:
-		f.Right = cluster.Guaranteed // one that is shared is new here
+		f.Right = cluster.Guaranteed // a lease that is shared becomes guaranteed here
 		if b.Ending(i) {
 			f.Priority = 1
 		}
@@ -190,7 +191,7 @@ func (b *builder) standIn(i int) {
 	b.leases = append(b.leases, f)
 }
 
-// within gives what a job holds of nodes in cells.
+// within returns the holdings of a job on nodes in cells.
 func (b *builder) within(holds []cluster.Holding) []cluster.Holding {
 	out := func(o cluster.Holding) bool { return o.GPUs > 0 && b.on(o.Node) == nil }
 	if !slices.ContainsFunc(holds, out) {
@@ -199,9 +200,8 @@ func (b *builder) within(holds []cluster.Holding) []cluster.Holding {
 	return slices.DeleteFunc(slices.Clone(holds), func(o cluster.Holding) bool { return o.GPUs == 0 || out(o) })
 }
 
-// parts gives which GPUs a job has: as Slurm says, else as was planned if nobody has been
-// seen there, else the first that are left. Where these are the planned ones it stays in the
-// cells that were planned, also in several of a node.
+// parts returns the GPUs of a job: those that Slurm reports, else the planned ones if they are free, else the
+// first free ones. If the result equals the plan, the job keeps the planned cells, even several on one node.
 func (b *builder) parts(holds []cluster.Holding, planned []cells.Part) []cells.Part {
 	out := make([]cells.Part, 0, max(len(holds), len(planned)))
 	for k := range holds {
@@ -232,7 +232,7 @@ func (b *builder) parts(holds []cluster.Holding, planned []cells.Part) []cells.P
 	return out
 }
 
-// maskOf gives the GPUs that a job has on a node as a set.
+// maskOf returns the GPUs that a job holds on a node as a set.
 func maskOf(h *cluster.Holding) uint64 {
 	var m uint64
 	for _, g := range h.Index {
@@ -241,7 +241,7 @@ func maskOf(h *cluster.Holding) uint64 {
 	return m
 }
 
-// pick gives n GPUs that nobody has, else such as somebody leaves, else any.
+// pick returns n GPUs: free ones first, then GPUs that a job leaves, then GPUs that are not taken, then any.
 func (m *mask) pick(n int) uint64 {
 	var out uint64
 	for _, from := range []uint64{m.all &^ (m.taken | m.leaving | m.bad), m.all &^ (m.taken | m.bad), m.all &^ m.taken, m.all} {
@@ -253,8 +253,8 @@ func (m *mask) pick(n int) uint64 {
 	return out
 }
 
-// plan puts those who do not run yet where they are to be: leases that have not begun, and
-// claims. Slurm chose GPUs for others since: then they take what is left of their nodes.
+// plan places jobs that do not run yet: granted leases that have not begun, and claims. Slurm may have chosen
+// their GPUs for other jobs since. They then take other GPUs of the same nodes.
 func (b *builder) plan(claims []cluster.Claim) {
 	for i, l := range b.Leases {
 		if l == nil || l.State != cluster.Granted || l.Parts == nil || !b.Jobs[i].Ours(b.touch) {
@@ -278,8 +278,8 @@ func (b *builder) plan(claims []cluster.Claim) {
 	}
 }
 
-// planned puts one where it is to be, and tells whether its nodes are still good. What is lent it
-// may have only if nobody else is there.
+// planned places one job on its planned GPUs and reports whether its nodes are still good. An opportunistic
+// lease needs GPUs that no other job has taken.
 func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) bool {
 	for _, p := range parts {
 		if m := b.on(p.Node); m == nil || !b.Site.Good(p.Node) {
@@ -302,7 +302,7 @@ func (b *builder) planned(i int, right cluster.LeaseClass, parts []cells.Part) b
 	return true
 }
 
-// indices gives the members of a set of GPUs.
+// indices returns the members of a set of GPUs.
 func indices(gpus uint64) []int {
 	out := make([]int, 0, bits.OnesCount64(gpus))
 	for ; gpus != 0; gpus &= gpus - 1 {
@@ -311,7 +311,7 @@ func indices(gpus uint64) []int {
 	return out
 }
 
-// Own gives the GPUs that each tenant has in cells of its own, by pool, then tenant; nil = there are none.
+// Own returns the GPUs that each tenant has in cells of its own, by pool, then tenant; nil = no cells.
 func (c *Chooser) Own(b *round.Books) [][]int {
 	if b.Snapshot.Cells == nil {
 		return nil
@@ -335,9 +335,9 @@ func (c *Chooser) Own(b *round.Books) [][]int {
 	return own
 }
 
-// keepIn deals with those who found no cell of their VC where they are. A job that runs has as many GPUs
-// of the same nodes in its VC's books if they can be had; else it is opportunistic now, and one that
-// may not be requeued keeps its GPUs from everybody. A claim that cannot be kept is dropped.
+// keepIn handles jobs that found no cell of their VC where they are. A running job gets as many GPUs of the
+// same nodes in its VC's books, if possible. Otherwise it becomes opportunistic. A job that may not be
+// requeued keeps its GPUs, which then count as bad. A claim that cannot be kept is dropped.
 func (v *ground) keepIn(demoted []cluster.JobKey) {
 	for _, key := range demoted {
 		i := v.Find(key)
@@ -358,10 +358,10 @@ func (v *ground) keepIn(demoted []cluster.JobKey) {
 	}
 }
 
-// relabel puts a job that runs into cells of its VC on its nodes by number: Slurm chose GPUs of
-// them that are in no one cell. Its affinity is broken, which is an event; its right is not, for else
-// another job of its VC would be given the cell, to be put across two in its turn. Who
-// is lent the GPUs that are now its in the books has those that are its in fact.
+// relabel moves a running job to cells of its VC on the same nodes, because Slurm chose GPUs that share no
+// cell. The job loses its affinity, which is an event, but keeps its right. Otherwise another job of the VC
+// would get the cell and could be split in the same way. The books swap the GPUs with any job that borrows
+// the ones taken: that job holds the others in fact.
 func (v *ground) relabel(i int) bool {
 	key, parts := v.Records[i].Key, v.state.Parts(v.Records[i].Key)
 	gpus := bits.OnesCount64(parts[0].GPUs)
@@ -384,15 +384,15 @@ func (v *ground) relabel(i int) bool {
 			v.state.Shift(guest, node)
 		}
 	}
-	if v.Snapshot.Cases[i].Job.Start > v.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm's seconds are whole
+	if v.Snapshot.Cases[i].Job.Start > v.Snapshot.Ledger.At-cluster.Instant(cluster.Second) { // Slurm reports whole seconds
 		v.Events = append(v.Events, cluster.Event{Kind: "cells_broken", Job: key,
 			Text: fmt.Sprintf("job %s of %s has GPUs that are in no one cell of its virtual cluster: Slurm chose them", v.Records[i].ID, v.Records[i].Tenant)})
 	}
 	return true
 }
 
-// entitle says of every lease in the cells where it stands and by what right. One that is
-// not renewed for another job of its VC keeps its right until it ends.
+// entitle sets the parts and the class of every lease in the cells. A lease that is not renewed, for the sake
+// of another job of its VC, keeps its class until it ends.
 func (v *ground) entitle(leaving []cellRecall) {
 	goes := make(map[int]bool, len(leaving))
 	for _, r := range leaving {
@@ -413,7 +413,7 @@ func (v *ground) entitle(leaving []cellRecall) {
 	}
 }
 
-// squat finds out who is on GPUs that were given to somebody else, and for whom each goes.
+// squat returns the jobs that still hold GPUs given to another job, by that job, and the recalls they cause.
 func (v *ground) squat() (squatters map[cluster.JobKey][]int, leaving []cellRecall) {
 	keys := v.state.Squatters()
 	if len(keys) == 0 {
@@ -443,7 +443,7 @@ func (v *ground) squat() (squatters map[cluster.JobKey][]int, leaving []cellReca
 	return squatters, leaving
 }
 
-// heirsOf gives the jobs that have been given GPUs on which a lease still is.
+// heirsOf returns the jobs whose GPUs a lease still holds.
 func (v *ground) heirsOf(key cluster.JobKey, heirs map[string][]cluster.JobKey) []cluster.JobKey {
 	var out []cluster.JobKey
 	for _, p := range v.state.Parts(key) {

@@ -11,7 +11,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// carryOut does what was decided.
+// carryOut applies a decision to the leases and claims.
 func carryOut(v *decision) {
 	goes := make(map[cluster.JobKey]bool, len(v.recalls))
 	for _, r := range v.recalls {
@@ -34,12 +34,12 @@ func carryOut(v *decision) {
 	}
 }
 
-// end recalls one lease: at the end of its term if that is so near that its turn is being
-// decided on, else after the notice of recalls.
+// end recalls one lease. A guaranteed lease whose renewal is being decided ends with its term. Any other
+// lease ends after the recall notice.
 func (v *ground) end(r cellRecall) {
 	l, st := v.Leases[r.of], &v.Jobs[r.of]
 	switch {
-	case l == nil || l.State != cluster.Granted && !st.Runs: // it cleans up
+	case l == nil || l.State != cluster.Granted && !st.Runs: // the job cleans up
 		return
 	case l.State == cluster.Granted:
 		v.RevokeGrant(r.of, round.Recalled)
@@ -55,7 +55,7 @@ func (v *ground) end(r cellRecall) {
 	}
 }
 
-// trim takes GPUs off the last nodes of a gang that was asked for evenly and is not even.
+// trim removes GPUs from the last nodes of a gang whose request does not divide evenly between nodes.
 func trim(parts []cells.Part, gpus int) []cells.Part {
 	for _, p := range parts {
 		gpus -= bits.OnesCount64(p.GPUs)
@@ -68,7 +68,7 @@ func trim(parts []cells.Part, gpus int) []cells.Part {
 	return parts
 }
 
-// grant makes a lease, or a claim until those who are there have gone.
+// grant makes a lease, or a claim while the jobs that hold the GPUs have not left.
 func (v *ground) grant(g *cellGrant) {
 	st := &v.Jobs[g.of]
 	if r := &v.Snapshot.Cases[g.of].Job.Request; !r.Exclusive {
@@ -93,8 +93,8 @@ func (v *ground) grant(g *cellGrant) {
 	v.Leases[g.of].Class, v.Leases[g.of].Parts = g.class, g.parts
 }
 
-// safePlan is what is done when promises to VCs do not add up: everybody keeps what he has, and
-// nobody is given anything. It gives what was given.
+// safePlan is the plan when promises to VCs do not add up. All leases and claims stay as they are, and
+// nothing is granted. It returns the reasons it was given.
 func safePlan(v *ground, unsafe ...string) []string {
 	for i, l := range v.Leases {
 		if l != nil && v.Jobs[i].Ours(v.touch) && l.State != cluster.Granted && l.State != cluster.Ending && v.Ending(i) {
@@ -111,12 +111,12 @@ func safePlan(v *ground, unsafe ...string) []string {
 	return unsafe
 }
 
-// commons gives out nodes that are in no cell, by right of share, as where there are no cells.
+// commons grants nodes that are in no cell, by weighted shares, as on a cluster without cells.
 func commons(v *ground, in *lease.Input) {
 	if !slices.ContainsFunc(v.Snapshot.Nodes, func(n cluster.Node) bool { _, in := v.state.Place(n.Name); return !in && len(n.GPUs) > 0 }) {
 		return
 	}
-	in.Candidates = slices.Clone(in.Candidates) // the line is made anew below
+	in.Candidates = slices.Clone(in.Candidates) // rebuilt below
 	for _, t := range v.Snapshot.Cells.Tops {
 		v.Closed = append(v.Closed, t.Nodes...)
 	}

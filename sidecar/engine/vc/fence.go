@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// fences gives the nodes that the fence of each VC is around.
+// fences returns the nodes inside each VC's fence, by VC; nil = no node needs one.
 func fences(v *ground) map[string][]string {
 	if len(v.Snapshot.Managed) == 0 {
 		return nil

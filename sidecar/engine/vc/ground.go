@@ -11,17 +11,17 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// ground is where a round of choosing stands: the cells with the leases and claims that stand in them, and the board of
-// everything else that keeps jobs off nodes.
+// ground is the state of one choice: the cells with their leases and claims, and the board of all other
+// resources that keep jobs off nodes.
 type ground struct {
 	*turn
 	touch cluster.Control
 	state *cells.State
-	board *place.Board // CPUs, memory and whatever else
-	// By case: the claim that it has, and whether it stands in cells.
+	board *place.Board // CPUs, memory and other resources
+	// By case: the claim of the job, and whether the job is inside cells.
 	claims map[int]*cluster.Claim
 	inside []bool
-	// squatters still have GPUs that were given to a job; leaving are their recalls.
+	// squatters still hold GPUs that were given to a job; leaving are their recalls.
 	squatters map[cluster.JobKey][]int
 	leaving   []cellRecall
 }
@@ -32,9 +32,8 @@ type cellRecall struct {
 	heir cluster.JobKey
 }
 
-// candidates lists the jobs that could hold a lease next: besides those that always could,
-// those that run in the middle of an opportunistic lease. In cells others than ASTRAEA's
-// orders are known, too.
+// candidates lists the jobs that could hold a lease next. Unlike other choosers it includes jobs in the
+// middle of an opportunistic lease. In cells, it also applies orders other than ASTRAEA's.
 func (v *ground) candidates() []lease.Candidate {
 	cs := v.Candidates(v.touch)
 	for i, l := range v.Leases {
@@ -54,18 +53,18 @@ func (v *ground) candidates() []lease.Candidate {
 	return cs
 }
 
-// SecondQueue is the attained service that takes a job to the second queue of Tiresias-L
-// (Gu et al., NSDI'19, §3.2). The simulator that its authors released (SymbioticLab/Tiresias) has
-// 3,250, 7,200 and 18,000 GPU-seconds. The last is better for it than the first, in completion time
-// and in sharing loss, on the trace where that was tried.
+// SecondQueue is the attained service that moves a job to the second queue of Tiresias-L (Gu et al., NSDI'19,
+// §3.2). The simulator of its authors (SymbioticLab/Tiresias) uses 3,250, 7,200 and 18,000 GPU-seconds. On
+// the trace where both were tried, the last gives Tiresias-L better completion times and sharing loss than
+// the first.
 const SecondQueue = cluster.GPUTime(18000 * cluster.Second)
 
-// rank sets what orders a candidate in its VC. Whatever that is, those who run go before
-// those who wait where it is equal, and then it is first come, first served.
+// rank sets the keys that order a candidate in its VC, by the chooser. At equal keys, running jobs go before
+// waiting ones, and then the order is first come, first served.
 func (v *ground) rank(k *lease.Candidate) {
 	r := &v.Records[k.Case]
 	switch v.Settings.Chooser {
-	case "fifo": // nobody is preempted
+	case "fifo": // no preemption
 		k.New, k.Rho = false, cluster.Fair
 		if k.Running && v.right(k.Case) == cluster.Guaranteed {
 			k.Rho = 0
@@ -80,10 +79,10 @@ func (v *ground) rank(k *lease.Candidate) {
 	}
 }
 
-// right gives by what right a job's lease stands in the cells; "" = it does not.
+// right returns the class of a job's lease in the cells; "" = the job is not in the cells.
 func (v *ground) right(i int) cluster.LeaseClass { return v.state.Right(v.Records[i].Key) }
 
-// occupy puts what is held on the board: who may have to go as soft, the rest as fixed.
+// occupy fills the board: jobs that may have to leave are soft, all others are fixed.
 func (v *ground) occupy() *place.Board {
 	board := v.Fresh(v.Chooser.board)
 	v.Chooser.board = board
@@ -111,7 +110,7 @@ func (v *ground) occupy() *place.Board {
 	return board
 }
 
-// mayGo tells whether a guaranteed lease ends now if its VC so wants.
+// mayGo reports whether a guaranteed lease ends now if its VC wants its GPUs.
 func (v *ground) mayGo(i int) bool { return v.inside[i] && v.Ending(i) }
 
 func btoi(b bool) int {
@@ -121,7 +120,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// holdings gives the GPUs of parts as what a job of a shape holds.
+// holdings returns the holdings of a job of the given shape on the given parts.
 func (v *ground) holdings(parts []cells.Part, shape int) []cluster.Holding {
 	var out []cluster.Holding
 	for _, p := range parts {
@@ -139,9 +138,9 @@ func (v *ground) holdings(parts []cells.Part, shape int) []cluster.Holding {
 	return out
 }
 
-// asks gives a job's request as cells know it: so many nodes with so many GPUs each. A job
-// that asks for nodes gets just those (hard); one that asks for GPUs alone is put on as few
-// nodes as it fits on, evenly, and after a while on any (soft).
+// asks converts a job's request to cell requests: a number of nodes and GPUs per node. A job that asks for
+// nodes gets exactly those (hard). A job that asks only for GPUs gets the fewest nodes that split them
+// evenly, and after settings.AffinityWait any nodes (soft).
 func (v *ground) asks(k *lease.Candidate, tenant string, priority, displace int) []cells.Request {
 	r := &v.Snapshot.Cases[k.Case].Job.Request
 	base := cells.Request{Key: k.Key, VC: tenant, Priority: priority, Soft: v.soft(k.Case)}
@@ -175,7 +174,7 @@ func (v *ground) asks(k *lease.Candidate, tenant string, priority, displace int)
 	return out
 }
 
-// soft tells whether a job takes GPUs wherever they are.
+// soft reports whether a job accepts GPUs on any nodes.
 func (v *ground) soft(i int) bool {
 	r := &v.Snapshot.Cases[i].Job.Request
 	if r.PerNode > 0 || r.Nodes > 0 || r.Exclusive {
@@ -184,7 +183,7 @@ func (v *ground) soft(i int) bool {
 	return !v.out.Later(v.Now, v.Records[i].First.Add(v.Settings.AffinityWait))
 }
 
-// lent tells whether a job has an opportunistic lease that it may keep.
+// lent reports whether a job has an opportunistic lease that it may keep.
 func (v *ground) lent(i int) bool {
 	l := v.Leases[i]
 	return l != nil && v.inside[i] && l.Class == cluster.Opportunistic && l.State != cluster.Ending && l.Why != round.Recalled

@@ -10,7 +10,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// decision is what is decided on the cells of VCs, until it is carried out.
+// decision is a decision on the cells of VCs that has not been applied yet.
 type decision struct {
 	*ground
 	in                *lease.Input
@@ -21,22 +21,22 @@ type decision struct {
 	refused           map[int]cells.Refusal // by case
 }
 
-// cellGrant is GPUs for a job that waits.
+// cellGrant gives GPUs to a waiting job.
 type cellGrant struct {
 	of     int // case
 	class  cluster.LeaseClass
 	parts  []cells.Part
-	recall []int // cases of those who have to go first
+	recall []int // cases of jobs that must leave first
 }
 
-// The priorities of leases within a VC: by place in the queue where their turn is decided
-// on now, above these where it is not; urgent ones above all that are not.
+// Priorities of leases within a VC. A lease up for renewal has the priority of its place in the queue, and
+// any other lease has a higher one. Urgent leases rank above all others.
 const (
 	inTerm = 1 << 28
 	urgent = 1 << 29
 )
 
-// guarantee gives every VC's cells to its tenant's jobs, in their order.
+// guarantee gives every VC's cells to the jobs of its tenant, in their order.
 func guarantee(g *ground, in *lease.Input) *decision {
 	v := &decision{ground: g, in: in, recalls: g.leaving, refused: map[int]cells.Refusal{}}
 	for i, l := range v.Leases {
@@ -44,11 +44,11 @@ func guarantee(g *ground, in *lease.Input) *decision {
 			continue
 		}
 		p := inTerm
-		if v.Stops.Gone(i) { // it is lent nothing any more: not even an urgent job of its VC takes its right
+		if v.Stops.Gone(i) { // the job can borrow no more GPUs, so not even an urgent job of its VC takes its right
 			p = inTerm + urgent
 		}
 		if v.mayGo(i) {
-			p = -inTerm // of one that is not even in the line
+			p = -inTerm // the priority of a job that is not in the queue
 		}
 		if slices.Contains(v.Settings.UrgentQOS, v.Snapshot.Cases[i].Job.QOS) {
 			p += urgent
@@ -88,7 +88,7 @@ func (v *decision) guaranteeVC(t int) {
 		switch {
 		case v.Leases[c] != nil:
 			v.keep(k, tenant.Name)
-		case v.claims[c] != nil: // it has its place already
+		case v.claims[c] != nil: // the claim has its place already
 			v.granted = append(v.granted, cellGrant{of: c, class: cluster.Guaranteed, parts: v.state.Parts(k.Key), recall: v.squatters[k.Key]})
 		default:
 			try := attempt{k.Shape, v.soft(c), k.Urgent}
@@ -105,8 +105,8 @@ func (v *decision) guaranteeVC(t int) {
 	}
 }
 
-// keep renews a guaranteed lease, and makes an opportunistic one guaranteed where it is if
-// its VC has the cells for that.
+// keep renews a guaranteed lease. It makes an opportunistic lease guaranteed in place if the VC has the cells
+// for it.
 func (v *decision) keep(k *lease.Candidate, vc string) {
 	switch v.right(k.Case) {
 	case cluster.Guaranteed:
@@ -126,7 +126,7 @@ func (v *decision) keep(k *lease.Candidate, vc string) {
 	}
 }
 
-// request asks for a VC's cells for a job that waits.
+// request requests a VC's cells for a waiting job.
 func (v *decision) request(k *lease.Candidate, vc string, priority int) (cells.Refusal, bool) {
 	refusal := cells.Refusal{Code: cells.UnknownLevel, VC: vc}
 	for _, q := range v.asks(k, vc, priority, place.Anybodys) {
@@ -139,7 +139,7 @@ func (v *decision) request(k *lease.Candidate, vc string, priority int) (cells.R
 		for _, key := range grant.Recall {
 			g.recall = append(g.recall, v.Find(key))
 		}
-		if k.IdleOnly && len(g.recall) > 0 { // it leaves others alone
+		if k.IdleOnly && len(g.recall) > 0 { // the job must not recall others
 			v.state.Release(k.Key)
 			for _, key := range grant.Demoted {
 				v.state.Promote(key, vc, false)
@@ -153,8 +153,8 @@ func (v *decision) request(k *lease.Candidate, vc string, priority int) (cells.R
 	return refusal, false
 }
 
-// forgiving asks again for a job that was refused and avoids the nodes on which its last grant did
-// not start: they may be all that its VC has.
+// forgiving repeats a refused request without the nodes that the job avoids because its last grant did not
+// start there. These nodes may be all that the VC has.
 func (v *decision) forgiving(k *lease.Candidate, vc string, priority int) bool {
 	r := &v.Records[k.Case]
 	if len(r.AvoidNodes) == 0 {
@@ -171,7 +171,7 @@ func (v *decision) forgiving(k *lease.Candidate, vc string, priority int) bool {
 	return ok
 }
 
-// settle takes the place of a grant on the board, and with it what its CPUs and memory need.
+// settle puts a grant on the board, and recalls the jobs whose CPUs and memory it needs.
 func (v *decision) settle(k *lease.Candidate, g *cellGrant) {
 	for _, i := range g.recall {
 		v.board.Displace(i)

@@ -12,9 +12,9 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// lend gives out GPUs that nobody uses, as opportunistic leases, and renews such leases:
-// weighted max-min between tenants (HiveD §3.3), by what each is entitled to. What is left
-// when all have their shares goes to whoever wants it.
+// lend grants idle GPUs as opportunistic leases and renews such leases. It uses weighted max-min between
+// tenants (HiveD §3.3), with entitlements as weights. GPUs left after all shares go to any job that can use
+// them.
 func lend(g *ground, in *lease.Input) {
 	v := &lender{forecast: &forecast{ground: g}, in: in}
 	for p := range v.Pools {
@@ -33,7 +33,7 @@ type borrower struct {
 	held, share int
 	weight      int64
 	waits       []int // candidates
-	last        []int // candidates that have what nobody else takes
+	last        []int // candidates for GPUs that no other job takes
 	at          int
 }
 
@@ -41,7 +41,7 @@ func (v *lender) lendPool(p int) {
 	bs := make([]borrower, len(v.in.Tenants))
 	demands, weights := make([]int, len(bs)), make([]int64, len(bs))
 	gpus := v.state.Idle(v.Pools[p])
-	var up []int // candidates: leases that are up for renewal, by tenant, first ones first
+	var up []int // candidates up for renewal, in their tenants' order
 	for t := range bs {
 		b := &bs[t]
 		b.weight = int64(v.Accounts().At(round.TenantIndex(t), p).Entitlement)
@@ -85,15 +85,16 @@ func (v *lender) lendPool(p int) {
 	}
 }
 
-// mayBorrow tells whether a job that waits may have a lease that ends when somebody wants its GPUs, as far as its stop budget goes.
+// mayBorrow reports whether a waiting job may have a lease that ends when another job wants its GPUs. It does
+// not look at the stop budget.
 func (v *lender) mayBorrow(k *lease.Candidate) bool {
 	st := &v.Jobs[k.Case]
 	return (st.Control == cluster.FullControl || st.Control == cluster.ObserveOnly) && !st.Ordered(cluster.Exempt) && !st.Claimed &&
 		!slices.Contains(v.Settings.StrictQOS, v.Snapshot.Cases[k.Case].Job.QOS)
 }
 
-// renewLent renews opportunistic leases within their tenants' shares, and beyond these as
-// far as nobody below its share waits for the GPUs.
+// renewLent renews opportunistic leases within their tenants' shares. Beyond a share it renews only leases
+// whose GPUs no tenant below its share waits for.
 func (v *lender) renewLent(p int, bs []borrower, up []int) {
 	var over []int
 	for _, i := range up {
@@ -124,7 +125,8 @@ func (v *lender) renewLent(p int, bs []borrower, up []int) {
 	}
 }
 
-// lendTo serves tenants, those first who have least by weight; within their shares, or beyond.
+// lendTo serves tenants in order of held GPUs per weight, least first. It stays within their shares if within
+// is set.
 func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[string]bool) {
 	var line []*borrower
 	for t := range bs {
@@ -166,7 +168,7 @@ func (v *lender) lendTo(p int, bs []borrower, within bool, failed map[string]boo
 	}
 }
 
-// borrow gives a job an opportunistic lease in a pool, if it fits anywhere.
+// borrow gives a job an opportunistic lease in a pool, and reports whether it fits.
 func (v *lender) borrow(k *lease.Candidate, p int) bool {
 	for _, q := range v.asks(k, v.in.Tenants[k.Tenant].Name, 0, place.Nobodys) {
 		if q.Model != v.Pools[p] {

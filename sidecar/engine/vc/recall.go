@@ -8,22 +8,24 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/field"
 )
 
-// HiveD recalls lent GPUs as soon as their owner wants them (§3.3): a recall cannot wait until the job may be stopped
-// within its stop budget. So a job whose budget is gone runs by right, on cells of its tenant's own VC, which end no
-// lease that may not be stopped. It is lent GPUs only where its time limit ends before these are likely to be recalled.
+// HiveD recalls lent GPUs as soon as their owner wants them (§3.3). A recall therefore cannot wait until the
+// job's stop budget allows a stop. So a job whose budget is gone runs by right, on cells of its tenant's own
+// VC. It ends no lease there that may not be stopped. It can borrow GPUs only if its time limit ends before a
+// recall is likely.
 //
-// Recalls thus stop a job that never saves beyond its budget at most twice. The first such stop leaves the budget gone,
-// and for such a job it stays gone: stops cost it all the time that it ran, and the budget grows by a part of that. The
-// second one follows a wrong forecast, after which no forecast counts. That holds as long as its VC has the cells in
-// which it runs: a VC that is made smaller, or loses hardware, turns its leases into opportunistic ones.
+// Recalls thus stop a job that never saves beyond its budget at most twice. The first such stop uses up the
+// budget for good: a stop costs the job its whole run time, and the budget grows only by a part of that. The
+// second stop follows a wrong forecast, after which no forecast counts. This holds while the VC has the cells
+// in which the job runs. A VC that is made smaller, or loses hardware, turns its leases into opportunistic
+// ones.
 //
-// A job that its tenant's VC can never hold, or whose tenant has none, has lent GPUs or nothing: once its budget is gone it is
-// lent what nobody else takes, and may be recalled from it any number of times.
+// A job that its tenant's VC can never hold, or whose tenant has no VC, can only borrow GPUs. Once its budget
+// is gone it borrows GPUs that no other job takes. Recalls may then stop it any number of times.
 
-// forecasts is how many stops beyond the budget are too many to trust another forecast.
+// forecasts is the number of stops beyond the budget after which no forecast counts.
 const forecasts = 2
 
-// lending gives how long GPUs were lent up to now. A window passes into the one before when it is over.
+// lending returns for how long GPUs were lent up to now. A window becomes the earlier one when it is over.
 func lending(f *field.Field) []cluster.Lending {
 	if f.Stops.Rule().Off() {
 		return nil
@@ -48,7 +50,7 @@ func lending(f *field.Field) []cluster.Lending {
 	return lent
 }
 
-// lentOf gives the sum of a pool's present window, to be changed; lent has it then.
+// lentOf returns lent with an entry for the pool, and a pointer to the sum of that pool's present window.
 func lentOf(lent []cluster.Lending, pool string, now cluster.Instant) ([]cluster.Lending, *cluster.Lent) {
 	k, ok := slices.BinarySearchFunc(lent, pool, func(x cluster.Lending, pool string) int { return cmp.Compare(x.Pool, pool) })
 	if !ok {
@@ -66,17 +68,17 @@ func (h *turn) recalledFrom(pool string) {
 	}
 }
 
-// forecast tells for how long GPUs that are lent now are likely to stay lent.
+// forecast estimates how long GPUs that are lent now will stay lent.
 type forecast struct {
 	*ground
-	stays []cluster.Span // by pool; nil = not worked out yet
+	stays []cluster.Span // by pool; nil = not computed yet
 }
 
-// staysLent gives for how long GPUs of a pool that are lent now are likely to stay lent: the time that is more likely to
-// pass than not before a recall, if recalls come at random (the median of an exponential distribution). Their rate is
-// that of the last one to two windows, by the time for which leases ran, with one recall more than was seen. The
-// allowance comes on top: a job that a recall destroys so early loses no more than the site lets a stop cost any job.
-// No forecast goes beyond the next begin time that users of a VC have set for their jobs.
+// staysLent returns how long GPUs of a pool that are lent now are likely to stay lent. It is the median time
+// before a recall if recalls come at random (an exponential distribution). The rate counts the recalls of the
+// last one to two windows, plus one, per lease run time. The stop allowance comes on top: a job that a recall
+// stops so early loses at most what the site lets any stop cost a job. The forecast ends at the next begin
+// time that users of a VC have set for their jobs.
 func (v *forecast) staysLent(pool int) cluster.Span {
 	lent := cluster.Lent{}
 	for _, x := range v.out.Lent {
@@ -94,7 +96,8 @@ func (v *forecast) staysLent(pool int) cluster.Span {
 	return stays
 }
 
-// fits gives the longest time limit with which a job whose budget is gone is lent GPUs of a pool; 0 = with none.
+// fits returns the longest time limit with which a job whose budget is gone can borrow GPUs of a pool; 0 =
+// none.
 func (v *forecast) fits(i, pool int) cluster.Span {
 	if v.Records[i].Beyond >= forecasts {
 		return 0
@@ -108,14 +111,15 @@ func (v *forecast) fits(i, pool int) cluster.Span {
 	return v.stays[pool]
 }
 
-// owns tells whether a job's tenant has a VC that is promised as many GPUs as it asks for, of a model that it may have.
+// owns reports whether the VC of a job's tenant is promised enough GPUs for the job, of one model that the
+// job may use.
 func (v *forecast) owns(i int) bool {
 	return slices.ContainsFunc(v.Jobs[i].Pools, func(p int) bool {
 		return v.state.Promised(v.Records[i].Tenant, v.Pools[p]) >= v.Snapshot.Cases[i].Job.Request.GPUs
 	})
 }
 
-// over tells whether a job is over, by its time limit, before GPUs of a pool are likely to be recalled.
+// over reports whether a job's time limit ends before GPUs of a pool are likely to be recalled.
 func (v *forecast) over(i, pool int) bool {
 	limit := v.Limit(i)
 	return limit > 0 && limit <= v.fits(i, pool)

@@ -8,13 +8,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/cluster"
 )
 
-// teller tells of every job why it has no GPUs.
+// teller explains for every job why it has no GPUs.
 type teller struct {
 	*decision
 	forecast forecast
 }
 
-// explain says of every job that waits why it has neither cells of its VC nor anything lent.
+// explain gives each waiting job the reason why it has neither cells of its VC nor borrowed GPUs.
 func explain(d *decision) {
 	v := &teller{decision: d, forecast: forecast{ground: d.ground}}
 	holders, broken := v.holders(), v.broken()
@@ -53,10 +53,10 @@ func explain(d *decision) {
 	}
 }
 
-// cellsOf is a VC's cells of a type.
+// cellsOf identifies a VC's cells of one type.
 type cellsOf struct{ vc, chain, typ string }
 
-// holders gives, of the guaranteed leases in a VC's cells of a type or larger, the one that ends first.
+// holders returns, for a VC's cells of each type or larger, the guaranteed lease that ends first.
 func (v *teller) holders() map[cellsOf]*cluster.Lease {
 	out := map[cellsOf]*cluster.Lease{}
 	for i, l := range v.Leases {
@@ -76,7 +76,7 @@ func (v *teller) holders() map[cellsOf]*cluster.Lease {
 	return out
 }
 
-// broken names the bad nodes of every chain of which a VC has lost cells.
+// broken names the bad nodes of every chain in which a VC has lost cells.
 func (v *teller) broken() map[cellsOf]string {
 	out := map[cellsOf]string{}
 	losses := v.state.Losses()
@@ -99,7 +99,7 @@ func (v *teller) broken() map[cellsOf]string {
 	return out
 }
 
-// report says how the cells stand.
+// report returns the state of the cells, and adds events for losses that changed.
 func report(v *ground) *cluster.CellReport {
 	if lost := v.state.Losses(); !slices.Equal(lost, v.Snapshot.Lost) {
 		v.Events = append(v.Events, lossEvents(v.Snapshot.Lost, lost)...)
@@ -111,7 +111,7 @@ func report(v *ground) *cluster.CellReport {
 	return out
 }
 
-// lossEvents tells what VCs lost to hardware, and what came back.
+// lossEvents returns an event for each loss of a VC to hardware, and for each return.
 func lossEvents(was, is []cluster.CellLoss) []cluster.Event {
 	var out []cluster.Event
 	tell := func(kind, words string, f cluster.CellLoss) {

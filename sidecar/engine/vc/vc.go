@@ -1,4 +1,4 @@
-// Package vc chooses where tenants have virtual clusters (HiveD; SEMANTICS §5).
+// Package vc chooses leases on clusters where tenants have virtual clusters (HiveD; SEMANTICS §5).
 package vc
 
 import (
@@ -10,12 +10,13 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/place"
 )
 
-// Chooser chooses where tenants have virtual clusters. It is kept from round to round for its room.
+// Chooser chooses leases where tenants have virtual clusters. It is kept from round to round to reuse its
+// memory.
 type Chooser struct {
-	// Commons gives out nodes that are in no cell.
+	// Commons grants nodes that are in no cell.
 	Commons Contest
-	Brief   bool // no views of the cells are wanted
-	// The cells' description, and the cells as they are when all is healthy and free.
+	Brief   bool // omit the views of the cells
+	// The description of the cells, and the cells with all hardware healthy and free.
 	described *cluster.Cells
 	plain     *cells.State
 	refused   error
@@ -24,21 +25,22 @@ type Chooser struct {
 	common *place.Board // of nodes in no cell
 }
 
-// Contest gives leases to candidates, by right of share.
+// Contest grants leases to candidates by weighted shares.
 type Contest func(f *field.Field, in *lease.Input, board *place.Board, touch cluster.Control, out *field.Choice)
 
-// turn is a round of a chooser. It decides on the cells first and touches the books only when what it decided is safe:
+// turn is one round of a chooser. It decides on the cells first, and changes the books only if the decision
+// is safe:
 //
-//	build      the cells, with the leases and claims that stand in them
+//	build      the cells, with the leases and claims inside them
 //	guarantee  each VC's cells to its tenant's jobs, as on a private cluster
 //	check      the safety condition (Theorem 1); if it fails, nothing is granted
 //	carryOut   leases, claims, recalls
-//	lend       what is idle, to whoever is furthest below a weighted max-min share
+//	lend       idle GPUs, to the tenants furthest below a weighted max-min share
 type turn struct {
 	*field.Field
 	*Chooser
 	out    field.Choice
-	unsafe []string // how promises to VCs do not add up
+	unsafe []string // reasons why promises to VCs do not add up
 }
 
 // Choose implements field.Chooser.
@@ -59,7 +61,7 @@ func (c *Chooser) Choose(f *field.Field) field.Choice {
 	return h.out
 }
 
-// choose gives leases to the jobs of one touch.
+// choose grants leases to the jobs of one control level.
 func (h *turn) choose(touch cluster.Control) {
 	v := &ground{turn: h, touch: touch, claims: map[int]*cluster.Claim{}, inside: make([]bool, len(h.Snapshot.Cases))}
 	if _, err := h.layout(h.Snapshot.Cells); err != nil {
@@ -84,7 +86,7 @@ func (h *turn) choose(touch cluster.Control) {
 		h.out.Fences = fences(v)
 	}
 	explain(d)
-	if h.out.Cells == nil { // else those that we act on have said it
+	if h.out.Cells == nil { // the report of the managed jobs takes precedence
 		h.out.Cells, h.out.Lost = report(v), v.state.Losses()
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Tenants gives how every tenant stands in every pool, in the room of out.
+// Tenants returns every tenant's status in every pool. It reuses the memory of out.
 func Tenants(b *round.Books, out []cluster.TenantStatus) []cluster.TenantStatus {
 	out = slices.Grow(out[:0], len(b.Ledger.Tenants))[:len(b.Ledger.Tenants)]
 	for i := range b.Ledger.Tenants {

@@ -1,4 +1,4 @@
-// Package why says why every job runs or waits, and how every tenant stands.
+// Package why reports why every job runs or waits, and the status of every tenant.
 package why
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// writer writes verdicts.
+// writer writes the reasons of jobs.
 type writer struct {
 	*round.Books
 	refused []round.Refusal
 	heirs   round.Beneficiaries
-	next    []cluster.Instant // by pool: when the next lease there ends
+	next    []cluster.Instant // by pool: the earliest end of a lease
 }
 
-// Statuses gives the status of every live job, by key, in the room of out. refused says, by case, why jobs were given nothing;
-// nil = nothing is known of that.
+// Statuses returns the status of every live job, by key. It reuses the memory of out. refused is, by case,
+// the reason why a job got nothing; nil = unknown.
 func Statuses(b *round.Books, refused []round.Refusal, out []cluster.JobStatus) []cluster.JobStatus {
 	w := writer{Books: b, refused: refused, heirs: b.Beneficiaries(), next: nextEnds(b)}
 	out = slices.Grow(out[:0], len(w.Snapshot.Cases))
@@ -40,8 +40,8 @@ func Statuses(b *round.Books, refused []round.Refusal, out []cluster.JobStatus) 
 	return out
 }
 
-// nextEnds gives, by pool, when the next lease there may end; 0 = nobody knows. A job that its pool cannot afford to stop keeps its
-// GPUs until its time limit.
+// nextEnds returns, by pool, the earliest possible end of a lease; 0 = unknown. A job that its pool cannot
+// afford to stop keeps its GPUs until its time limit.
 func nextEnds(b *round.Books) []cluster.Instant {
 	next := make([]cluster.Instant, len(b.Pools))
 	for i, l := range b.Leases {
@@ -61,7 +61,7 @@ func nextEnds(b *round.Books) []cluster.Instant {
 	return next
 }
 
-// reason says why a job runs or waits.
+// reason fills in why a job runs or waits.
 func (w *writer) reason(because *cluster.Reason, i int) {
 	st := &w.Jobs[i]
 	if l := w.Leases[i]; l != nil {
@@ -108,7 +108,7 @@ func (w *writer) reason(because *cluster.Reason, i int) {
 	}
 }
 
-// reasonOfLease says why a job has the lease that it has.
+// reasonOfLease fills in why a job has its lease.
 func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease) {
 	c, st := &w.Snapshot.Cases[i], &w.Jobs[i]
 	because.Pool, because.Until = l.Pool, l.End
@@ -148,7 +148,7 @@ func (w *writer) reasonOfLease(because *cluster.Reason, i int, l *cluster.Lease)
 	}
 }
 
-// queue says who queues, and which party went before the job's own; "" = none did.
+// queue fills in the kind of queue, and the party served before the job's own; "" = none.
 func (w *writer) queue(because *cluster.Reason, other string) {
 	if !w.JobsQueue {
 		because.Other = other
@@ -163,7 +163,7 @@ func (w *writer) queue(because *cluster.Reason, other string) {
 	because.Other, because.OtherJob = w.Tenants[went.Tenant], w.Records[went.Cases[0]].Key
 }
 
-// goes says to which model a job goes whose lease is not renewed.
+// goes fills in the model to which a job moves when its lease is not renewed.
 func (w *writer) goes(because *cluster.Reason, i int) {
 	if m, ok := w.Moves[i]; ok {
 		because.To, because.Trial, because.Speed = m.To, m.Trial, m.Speed

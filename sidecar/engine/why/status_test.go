@@ -7,8 +7,8 @@ import (
 	"github.com/fairlease/fairlease/sidecar/engine/round"
 )
 
-// Where a pool has spent what stops may cost, its leases do not end when their terms are over: a job that waits is told the
-// soonest time limit instead, or nothing.
+// In a pool without budget for stops, leases do not end with their terms. A waiting job is told the earliest
+// time limit instead, or nothing.
 func TestNextEndsOfJobsThatAreTooDearToStop(t *testing.T) {
 	const term, limit = cluster.Instant(1000), cluster.Instant(5000)
 	for _, c := range []struct {
