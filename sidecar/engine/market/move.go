@@ -18,8 +18,8 @@ const settling = 10
 func (m *Market) moveCost() cluster.Span { return m.Settings.Notice + cluster.Minute }
 
 // MayMove returns the pool of a lease, followed by the pools to which its job may move when the lease ends.
-// The party must be entitled to GPUs there, and the move must pay or repay a deficit. better lists the pools
-// in which it pays.
+// The party must be entitled to GPUs there, and the move must pay, or repay the party's deficit. better lists
+// the pools in which it pays.
 func (m *Market) MayMove(i int, l *cluster.Lease) (pools []int, better []lease.Better) {
 	pools, st := m.PoolOf(l), &m.Jobs[i]
 	if m.Settings.Divide == "" || len(pools) == 0 || st.Control != cluster.FullControl {
