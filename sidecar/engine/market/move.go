@@ -68,8 +68,8 @@ func (m *Market) gain(i, from, to int) cluster.Span {
 
 // settles reports whether a term of a job's GPUs in the other pool brings its party nearer to its
 // entitlement. The party must have no entitlement in the job's pool, or have received at least half a term of
-// the job too much there. It must not have received too much in the other pool. (A surplus there is no
-// condition, because deficits that all parties share in a pool are written off.)
+// the job too much there. It must not have received too much in the other pool. (A deficit there is not
+// required, because deficits that all parties share in a pool are written off.)
 func (m *Market) settles(i, from, to int) bool {
 	party := m.Jobs[i].Party
 	had := m.PartyRows.At(party, from)
