@@ -21,11 +21,11 @@ import (
 // tie goes to them. Its jobs are ordered by rho, and running ones count as if they had received less by
 // threshold. A running job is renewed unless another job took its GPUs.
 //
-// A waiting job takes the tightest idle GPUs. Otherwise it displaces the jobs that are last in line. These
-// must be its own tenant's, unless its waiting jobs alone come before all other tenants. It spares jobs of a
-// tenant that was more than a term behind, unless they are smaller than the job. A job that does not fit is
-// tried again when its tenant's running jobs are decided, and is then passed over. Each lease is charged
-// before the next.
+// A waiting job takes the tightest idle GPUs. Otherwise it displaces the jobs that are last in line. While
+// its tenant has running jobs to decide, these must be its own tenant's, unless the tenant comes before all
+// others even without the threshold. If the job may displace all tenants and its own was more than a term
+// behind, it displaces only smaller jobs of its own tenant. A job that does not fit is tried again when its
+// tenant's running jobs are decided, and is then passed over. Each lease is charged before the next.
 type dumb struct {
 	now       cluster.Instant
 	threshold cluster.Span

@@ -125,7 +125,7 @@ func (x *shares) demand(k round.PartyIndex) int {
 	return gpus
 }
 
-// debts returns, by party and pool, the limit of a party's deficit, in GPUs for one term.
+// debts returns, by party and pool, how far ahead a party may be, in GPUs for one term.
 func (x *shares) debts(due byParty) []int {
 	gangs := round.NewTable[round.PartyIndex, int](len(x.Parties), len(x.Pools))
 	for k := range gangs.Rows() {
@@ -137,8 +137,8 @@ func (x *shares) debts(due byParty) []int {
 	return owe(gangs.Cells, due.Cells)
 }
 
-// owe returns, by row, the limit of a tenant's or party's deficit, in GPUs for one term: its largest gang
-// plus twice its entitlement. It changes gangs. The threshold allows a lead or lag of one term. A lower limit
+// owe returns, by row, how far ahead a tenant or party may be, in GPUs for one term: its largest gang plus
+// twice its entitlement. It changes gangs. The threshold allows a lead or lag of one term. A lower limit
 // would forgive the excess round after round.
 func owe(gangs []int, due []cluster.MicroGPU) []int {
 	for at := range gangs {

@@ -18,8 +18,8 @@ const settling = 10
 func (m *Market) moveCost() cluster.Span { return m.Settings.Notice + cluster.Minute }
 
 // MayMove returns the pool of a lease, followed by the pools to which its job may move when the lease ends.
-// The party must be entitled to GPUs there, and the move must pay or repay a deficit. better lists the pools
-// in which it pays.
+// The party must be entitled to GPUs there, and the move must pay, or repay the party's deficit. better lists
+// the pools in which it pays.
 func (m *Market) MayMove(i int, l *cluster.Lease) (pools []int, better []lease.Better) {
 	pools, st := m.PoolOf(l), &m.Jobs[i]
 	if m.Settings.Divide == "" || len(pools) == 0 || st.Control != cluster.FullControl {
@@ -68,8 +68,8 @@ func (m *Market) gain(i, from, to int) cluster.Span {
 
 // settles reports whether a term of a job's GPUs in the other pool brings its party nearer to its
 // entitlement. The party must have no entitlement in the job's pool, or have received at least half a term of
-// the job too much there. It must not have received too much in the other pool. (A surplus there is no
-// condition, because deficits that all parties share in a pool are written off.)
+// the job too much there. It must not have received too much in the other pool. (A deficit there is not
+// required, because deficits that all parties share in a pool are written off.)
 func (m *Market) settles(i, from, to int) bool {
 	party := m.Jobs[i].Party
 	had := m.PartyRows.At(party, from)
