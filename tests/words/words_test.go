@@ -15,11 +15,8 @@ import (
 	"testing"
 )
 
-// unfinished lists the folders, files and patterns whose violations are not reported yet.
-var unfinished = []string{
-
-	"migrate", // applied migrations do not change
-}
+// unchecked lists the folders whose text is not checked: applied migrations do not change.
+var unchecked = []string{"migrate"}
 
 // A rule is a pattern that no sentence may match, and the advice for its author.
 type rule struct {
@@ -69,7 +66,7 @@ func TestPlainEnglish(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(unfinished, func(pattern string) bool {
+		if slices.ContainsFunc(unchecked, func(pattern string) bool {
 			match, err := filepath.Match(pattern, relative)
 			return err == nil && match || strings.HasPrefix(relative, pattern+"/")
 		}) {

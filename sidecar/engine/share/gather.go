@@ -189,7 +189,7 @@ func (x *contest) bar(in *lease.Input, nodes []cluster.Holding) {
 // mayGather reports whether GPUs may be gathered for a gang. The gang may be within its tenant's share.
 // Beyond the share, the tenant must be owed GPU time, and the gang must be young: it then runs for the stop
 // allowance only. A gang that has run already needs a tenant that is owed at least the excess for a day. anew
-// is true for a new gathering; one that continues needs only some time owed.
+// is true for a new gathering; one that continues needs only some time owed. Gathered GPUs reduce what the tenant is owed.
 func mayGather(in *lease.Input, k *lease.Candidate, pool int, anew bool) bool {
 	sh := &in.Tenants[k.Tenant].Shares[pool]
 	beyond := lease.Beyond(sh.Entitlement, sh.Bound+k.GPUs)
