@@ -10,6 +10,9 @@ FUZZTIME ?= 20s
 DRAWS ?= 1000
 # The folder with the real traces that tests read; they are not ours to ship.
 TRACES ?= $(or $(FAIRLEASE_TRACES),$(wildcard ../shared/traces))
+# Tests on a real Slurm wait for it, by the clock: they run after what keeps the cores busy.
+LIVE := ./sidecar/slurm ./tests/chaos ./tests/cluster ./tests/e2e
+FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 60m -parallel 8
 # Tests that draw random instances match this.
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
 
@@ -49,7 +52,8 @@ check-nocgo: ## build without cgo, and test what is different there: no COIN-OR 
 test: deps plugin-check check-nocgo ## everything, the tests on two real Slurms too (root, about half an hour)
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
-	FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 60m -parallel 8 ./...
+	$(FULL) $$(go list ./... | grep -vxF "$$(go list $(LIVE))")
+	$(FULL) $(LIVE)
 
 lint: build-deps ## golangci-lint, as in CI
 	@[ -x $(GOBIN)/golangci-lint ] || GOBIN=$(GOBIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)

@@ -262,8 +262,10 @@ func TestRestoreOfAnOldDump(t *testing.T) {
 	onBoth(t, testcluster.Options{MinJobAge: 10}, func(t *testing.T, r *rig) {
 		begin := time.Now().Add(-2 * time.Second)
 		r.settings.GateTTL = 10 * cluster.Second
-		first := r.submit("alice", sleeps(2), "-A", "nlp", "--gres=gpu:v100:4")
 		r.govern()
+		r.until("the first look", 20*time.Second, func() bool { return r.plan().Round > 0 }) // what ran before it is not charged
+		r.nextSecond()
+		first := r.submit("alice", sleeps(2), "-A", "nlp", "--gres=gpu:v100:4")
 		r.waitState(first, 40*time.Second, "COMPLETED")
 		long := r.submit("alice", sleeps(600), "-A", "nlp", "--gres=gpu:v100:4", "--no-requeue")
 		r.waitState(long, 40*time.Second, "RUNNING")
