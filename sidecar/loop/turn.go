@@ -314,7 +314,8 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 }
 
 // acted adds to records when their jobs were granted leases and requeued. An attempt begins after
-// its grant, and continues from the look that decided the requeue until the requeue is done.
+// its grant, and continues from the look that decided the requeue until the middle of that requeue's
+// request and answer.
 func (d *desk) acted(records []cluster.Record, actions []cluster.Action, outcomes []cluster.Outcome) []cluster.Record {
 	copied := false
 	for i := range actions {
@@ -327,7 +328,11 @@ func (d *desk) acted(records []cluster.Record, actions []cluster.Action, outcome
 		}
 		k, ok := slices.BinarySearchFunc(records, actions[i].Job, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })
 		if ok {
-			records[k].Acted = outcomes[i].At.Add(outcomes[i].Took)
+			took := outcomes[i].Took
+			if actions[i].Verb == cluster.Reclaim { // Slurm ended the attempt between the request and its answer
+				took /= 2
+			}
+			records[k].Acted = outcomes[i].At.Add(took)
 		}
 	}
 	return records
