@@ -99,6 +99,9 @@ type Outcome struct {
 	Error   string  `json:"error,omitempty"`
 	At      Instant `json:"at"`
 	Took    Span    `json:"took"`
+	// Stopped is when a successful reclaim's requeue ended the attempt: the middle between that
+	// request and its answer. 0 = unknown.
+	Stopped Instant `json:"stopped,omitempty"`
 }
 
 // JobStatus is the engine's decision on one job.

@@ -43,7 +43,7 @@ type Record struct {
 	HeldSince Instant `json:"held_since,omitempty"`
 	// Acted is when our grant or requeue of the last round was carried out; 0 = it was not, or
 	// that is unknown. No attempt began before that grant, and the attempt ended with that
-	// requeue, at the middle between request and answer.
+	// requeue.
 	Acted Instant `json:"acted,omitempty"`
 	// Suspend is the part of the current attempt's suspension that has been counted.
 	Suspend Span `json:"suspend,omitempty"`

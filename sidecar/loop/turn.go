@@ -314,8 +314,7 @@ func (l *Loop) act(ctx context.Context, actions []cluster.Action) []cluster.Outc
 }
 
 // acted adds to records when their jobs were granted leases and requeued. An attempt begins after
-// its grant, and continues from the look that decided the requeue until the middle of that requeue's
-// request and answer.
+// its grant, and continues from the look that decided the requeue until the requeue.
 func (d *desk) acted(records []cluster.Record, actions []cluster.Action, outcomes []cluster.Outcome) []cluster.Record {
 	copied := false
 	for i := range actions {
@@ -328,11 +327,7 @@ func (d *desk) acted(records []cluster.Record, actions []cluster.Action, outcome
 		}
 		k, ok := slices.BinarySearchFunc(records, actions[i].Job, func(r cluster.Record, key cluster.JobKey) int { return cmp.Compare(r.Key, key) })
 		if ok {
-			took := outcomes[i].Took
-			if actions[i].Verb == cluster.Reclaim { // Slurm ended the attempt between the request and its answer
-				took /= 2
-			}
-			records[k].Acted = outcomes[i].At.Add(took)
+			records[k].Acted = cmp.Or(outcomes[i].Stopped, outcomes[i].At.Add(outcomes[i].Took))
 		}
 	}
 	return records

@@ -55,6 +55,9 @@ func (b *bench) Apply(_ context.Context, actions []cluster.Action) []cluster.Out
 	out := make([]cluster.Outcome, len(actions))
 	for i := range actions {
 		out[i] = cluster.Outcome{OK: true, At: b.seen.Now, Took: cluster.Span(actions[i].Job)}
+		if actions[i].Verb == cluster.Reclaim {
+			out[i].Stopped = out[i].At.Add(out[i].Took - 1)
+		}
 	}
 	return out
 }
@@ -138,18 +141,18 @@ func TestUsersOfTenants(t *testing.T) {
 	}
 }
 
-// A requeued attempt continues until the requeue, a little after the look: between its request and its answer, so
-// the middle is taken. A granted one begins only after the grant. The next decision knows these times, unless the action failed.
+// A requeued attempt continues until the requeue, a little after the look; a granted one begins only
+// after the grant. The next decision knows these times, unless the action failed.
 func TestARequeueAndAGrantAreRememberedByTheirTime(t *testing.T) {
 	b := newBench()
-	b.plan.Actions = []cluster.Action{{Verb: cluster.Reclaim, Job: 6}, {Verb: cluster.Gate, Job: 2}, {Verb: cluster.Reclaim, Job: 1, Suppressed: true}, {Verb: cluster.Grant, Job: 4}}
-	b.plan.State.Records = []cluster.Record{{Key: 1}, {Key: 2}, {Key: 4}, {Key: 6}}
+	b.plan.Actions = []cluster.Action{{Verb: cluster.Reclaim, Job: 3}, {Verb: cluster.Gate, Job: 2}, {Verb: cluster.Reclaim, Job: 1, Suppressed: true}, {Verb: cluster.Grant, Job: 4}}
+	b.plan.State.Records = []cluster.Record{{Key: 1}, {Key: 2}, {Key: 3}, {Key: 4}}
 	if _, _, err := b.turn(t); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []cluster.Instant{0, 0, noon.Add(4), noon.Add(3)} { // the grant took 4 ms, the requeue 6
+	for i, want := range []cluster.Instant{0, 0, noon.Add(2), noon.Add(4)} { // the requeue ended the attempt a millisecond before the reclaim was over
 		if got := b.memory.Records[i].Acted; got != want {
-			t.Errorf("something was done to job %d at %d, want %d", b.memory.Records[i].Key, got, want)
+			t.Errorf("something was done to job %d at %d, want %d", i+1, got, want)
 		}
 		if b.kept.Records[i].Acted != 0 {
 			t.Error("what is written down changed afterwards")

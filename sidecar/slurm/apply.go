@@ -114,10 +114,13 @@ func (s skip) Error() string { return string(s) }
 
 func (b *batch) one(ctx context.Context, a cluster.Action) cluster.Outcome {
 	now, began := b.client.now(), time.Now()
-	err := b.do(ctx, a)
+	var stopped cluster.Instant
+	err := b.do(ctx, a, &stopped)
 	b.courier.heard(err)
 	b.remember(a, err)
-	return outcomeOf(err, now, cluster.SpanOf(time.Since(began)))
+	o := outcomeOf(err, now, cluster.SpanOf(time.Since(began)))
+	o.Stopped = stopped
+	return o
 }
 
 func outcomeOf(err error, at cluster.Instant, took cluster.Span) cluster.Outcome {
@@ -151,7 +154,8 @@ func (b *batch) remember(a cluster.Action, err error) {
 	}
 }
 
-func (b *batch) do(ctx context.Context, a cluster.Action) error {
+// do carries out one action. A reclaim sets stopped; see cluster.Outcome.
+func (b *batch) do(ctx context.Context, a cluster.Action, stopped *cluster.Instant) error {
 	c := b.client
 	if a.Suppressed {
 		return skip("withheld")
@@ -187,7 +191,7 @@ func (b *batch) do(ctx context.Context, a cluster.Action) error {
 	case cluster.Notify:
 		return c.notify(ctx, a)
 	case cluster.Reclaim:
-		return c.reclaim(ctx, a)
+		return c.reclaim(ctx, a, stopped)
 	case cluster.Release:
 		return c.release(ctx, a)
 	case cluster.Unreserve:
@@ -459,7 +463,7 @@ func (r *reader) status() problem {
 // begin time that is set while the job cleans up survives that; "now" would not. If the version
 // forbids this (see gatesCompleting), Slurm's own delay of two minutes after a requeue must last
 // until the next round's gate.
-func (c *Client) reclaim(ctx context.Context, a cluster.Action) error {
+func (c *Client) reclaim(ctx context.Context, a cluster.Action, stopped *cluster.Instant) error {
 	w, err := c.readJob(ctx, a.Record, a.ID)
 	if err != nil {
 		return err
@@ -474,9 +478,11 @@ func (c *Client) reclaim(ctx context.Context, a cluster.Action) error {
 	case w.is("PENDING"):
 		return skip("it is not running")
 	default:
+		sent := c.now()
 		if err := c.requeue(ctx, a, w); err != nil {
 			return err
 		}
+		*stopped = sent.Add(c.now().Sub(sent) / 2)
 		if w, err = c.readJob(ctx, a.Record, a.ID); err != nil {
 			return err
 		}

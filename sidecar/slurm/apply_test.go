@@ -256,6 +256,9 @@ func TestReclaimIsJudgedByRestarts(t *testing.T) {
 			if gated := f.count("POST /slurm/v0.0.45/job/9") == 1; gated != c.gated {
 				t.Errorf("gated: %v", gated)
 			}
+			if end := out.At.Add(out.Took); c.after != "" && (out.Stopped < out.At || out.Stopped > end) || c.after == "" && out.Stopped != 0 {
+				t.Errorf("the attempt was stopped at %v by an action from %v to %v", out.Stopped, out.At, end)
+			}
 			if c.after != "" {
 				if body := f.body("POST /slurm/v0.0.45/jobs/requeue"); !reflect.DeepEqual(body, map[string]any{"jobs": []any{"9"}, "flags": []any{"Incomplete"}}) {
 					t.Errorf("requeue: %v", body)

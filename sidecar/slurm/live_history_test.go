@@ -14,7 +14,7 @@ func history(l *live) {
 	j := l.runs(id)
 	r := act(cluster.Reclaim, j)
 	r.Until = in1h()
-	l.apply(r)
+	requeue := l.apply(r)[0]
 	l.apply(act(cluster.Open, l.until(id, "waiting", in(cluster.Waiting))))
 	l.until(id, "running again", in(cluster.Running))
 	task := l.submit("bob", "#!/bin/bash\nexit 0\n", "--array=7", "--gres=gpu:k80:1")
@@ -51,6 +51,10 @@ func history(l *live) {
 	}, func() string { return fmt.Sprintf("%+v %+v %+v", first, second, brief) })
 	if first.Start != j.Start || first.Submit != j.Submit || first.User != "alice" || first.Account != "nlp" || !reflect.DeepEqual(first.GPUs, []cluster.GPUs{{Model: "v100", Count: 2}}) {
 		l.Errorf("first stretch: %+v; the job was %+v", first, j)
+	}
+	// Slurm's seconds are whole, read at their middle.
+	if apart := first.End.Sub(requeue.Stopped); max(apart, -apart) > cluster.Second/2+requeue.Took/2 {
+		l.Errorf("the first attempt ended at %v, and a requeue that took %v is said to have ended it at %v", first.End, requeue.Took, requeue.Stopped)
 	}
 	if second.End != 0 || second.Outcome != "RUNNING" || second.Start < first.End {
 		l.Errorf("second stretch: %+v", second)

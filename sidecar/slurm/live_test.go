@@ -161,13 +161,15 @@ func in(s cluster.JobState) func(cluster.Job) bool {
 }
 
 // apply carries out the actions. All must succeed.
-func (l *live) apply(actions ...cluster.Action) {
+func (l *live) apply(actions ...cluster.Action) []cluster.Outcome {
 	l.Helper()
-	for i, o := range l.client.Apply(l.Context(), actions) {
+	outcomes := l.client.Apply(l.Context(), actions)
+	for i, o := range outcomes {
 		if !o.OK {
 			l.Fatalf("%s %v: %+v", actions[i].Verb, actions[i].ID, o)
 		}
 	}
+	return outcomes
 }
 
 // clear ends all jobs and reservations, and restores the nodes.
