@@ -52,8 +52,10 @@ check-nocgo: ## build without cgo, and test what is different there: no COIN-OR 
 test: deps plugin-check check-nocgo ## everything, the tests on two real Slurms too (root, about half an hour)
 	go vet ./...
 	$(if $(TRACES),,@echo "tests on real traces are skipped: there is no ../shared/traces; name a folder with TRACES=DIR")
-	$(FULL) $$(go list ./... | grep -vxF "$$(go list $(LIVE))")
-	$(FULL) $(LIVE)
+	failed=; \
+	$(FULL) $$(go list ./... | grep -vxF "$$(go list $(LIVE))") || failed=1; \
+	$(FULL) $(LIVE) || failed=1; \
+	[ -z "$$failed" ]
 
 lint: build-deps ## golangci-lint, as in CI
 	@[ -x $(GOBIN)/golangci-lint ] || GOBIN=$(GOBIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
