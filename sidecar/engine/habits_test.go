@@ -161,22 +161,29 @@ func TestARestartIsLearnt(t *testing.T) {
 	}
 }
 
-// A job of an unknown type continues after its requeue: the type is then known to resume.
+// A job of an unknown type, which gets no signal, continues after its requeue: the type is then known to save on
+// SIGTERM. One that gets a signal with its notice may have saved on that.
 func TestAResumptionIsLearnt(t *testing.T) {
-	s := newSchool(t)
-	s.start(1, 0)
-	s.round(2 * minute)
-	s.round(20*minute, s.report(1, 1, false))
-	s.round(minute, s.report(1, 1200, false))
-	if got := s.saves(1); got != (cluster.Saving{}) {
-		t.Errorf("before its requeue: %+v", got)
-	}
-	s.requeue(1)
-	s.start(1, 1)
-	s.round(2 * minute)
-	s.round(minute, s.report(1, 1201, false))
-	if got := s.saves(1); got.Manner != cluster.SavesOnNotice || got.Resumes != cluster.Resumed || got.Source != cluster.FromConduct {
-		t.Errorf("after its requeue: %+v", got)
+	for _, c := range []struct {
+		rules []cluster.SignalRule
+		want  cluster.Manner
+	}{{nil, cluster.SavesOnTerm}, {[]cluster.SignalRule{{Signal: "USR1", To: "steps"}}, cluster.SavesOnNotice}} {
+		s := newSchool(t)
+		s.set.Signals = c.rules
+		s.start(1, 0)
+		s.round(2 * minute)
+		s.round(20*minute, s.report(1, 1, false))
+		s.round(minute, s.report(1, 1200, false))
+		if got := s.saves(1); got != (cluster.Saving{}) {
+			t.Errorf("before its requeue: %+v", got)
+		}
+		s.requeue(1)
+		s.start(1, 1)
+		s.round(2 * minute)
+		s.round(minute, s.report(1, 1201, false))
+		if got := s.saves(1); got.Manner != c.want || got.Resumes != cluster.Resumed || got.Source != cluster.FromConduct {
+			t.Errorf("after its requeue: %+v, want %s", got, c.want)
+		}
 	}
 }
 
@@ -193,7 +200,7 @@ func TestTheFirstReportOfSeveralIsJudged(t *testing.T) {
 		s.start(1, 1)
 		saved, want := 0., cluster.SavesNever
 		if resumes {
-			saved, want = 1200, cluster.SavesOnNotice
+			saved, want = 1200, cluster.SavesOnTerm
 		}
 		var reports []cluster.Progress
 		s.round(minute)
@@ -226,7 +233,7 @@ func TestAReportOfNoStepsIsNotJudged(t *testing.T) {
 		t.Errorf("after a report of no steps: %+v", got)
 	}
 	s.round(minute, s.report(1, 1201, false))
-	if got := s.saves(1); got.Manner != cluster.SavesOnNotice || got.Resumes != cluster.Resumed {
+	if got := s.saves(1); got.Manner != cluster.SavesOnTerm || got.Resumes != cluster.Resumed {
 		t.Errorf("after one of its next step: %+v", got)
 	}
 	s.start(2, 0)
@@ -253,7 +260,7 @@ func TestCompletionsAreLearnt(t *testing.T) {
 		s.start(2, 1)
 		want := cluster.SavesNever
 		if s.round(100 * minute); resumes {
-			s.now, want = s.now.Add(-58*minute), cluster.SavesOnNotice
+			s.now, want = s.now.Add(-58*minute), cluster.SavesOnTerm
 		}
 		s.complete(2)
 		s.start(3, 0)

@@ -16,6 +16,7 @@ import (
 // "Notice → signal → requeue at the end."
 func TestNoticeComesBeforeTheRequeue(t *testing.T) {
 	w, runs, waits := contested(t)
+	w.Settings.Signals = []cluster.SignalRule{{Signal: "USR1", To: "steps"}}
 	w.Run(3 * hour)
 	notices, reclaims := w.done(cluster.Notify), w.done(cluster.Reclaim)
 	if len(reclaims) < 10 || len(notices) < len(reclaims) {
@@ -375,6 +376,47 @@ func TestTheBurstLimit(t *testing.T) {
 	for _, id := range ids {
 		if w.Job(id).State != cluster.Running {
 			w.why(id, cluster.ReasonBurst)
+		}
+	}
+}
+
+// A signal kills a program that does not handle it, and Slurm does not requeue the job then. So the notice has a
+// signal only for jobs that are known to save on it, and only once they have had the time to start.
+func TestTheNoticeHasASignalForThoseWhoHandleOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		said  cluster.Saving
+		rule  cluster.Manner
+		start cluster.Span
+		want  string
+	}{
+		"nothing is known":           {want: ""},
+		"it never saves":             {said: cluster.Saving{Manner: cluster.SavesNever}, want: ""},
+		"it saves on SIGTERM":        {said: cluster.Saving{Manner: cluster.SavesOnTerm}, want: ""},
+		"it saves every ten minutes": {said: cluster.Saving{Manner: cluster.SavesEvery, Every: 10 * minute}, want: ""},
+		"it saves on the notice":     {said: cluster.Saving{Manner: cluster.SavesOnNotice}, want: "USR1"},
+		"it asked for a signal":      {said: cluster.Saving{Signal: "USR2", SignalTo: "batch"}, want: "USR2"},
+		"the site says so":           {rule: cluster.SavesOnNotice, want: "USR1"},
+		"the site says otherwise":    {rule: cluster.SavesOnTerm, want: ""},
+		"it is still starting":       {said: cluster.Saving{Manner: cluster.SavesOnNotice}, start: 14*minute + 30*second, want: ""},
+	} {
+		w, _, _ := contested(t)
+		w.Settings.StartCost, w.Settings.StopAllowance = c.start, hour
+		if c.rule != cluster.UnknownManner {
+			w.Settings.Saves = []cluster.SavingRule{{Manner: c.rule}}
+		}
+		w.alter = func(seen *cluster.Observation) {
+			for i := range seen.Jobs {
+				seen.Jobs[i].Declares = c.said
+			}
+		}
+		w.Run(15 * minute)
+		if len(w.done(cluster.Notify)) == 0 {
+			t.Errorf("%s: no notice was given", name)
+		}
+		for _, n := range w.done(cluster.Notify) {
+			if n.Signal != c.want {
+				t.Errorf("%s: the notice's signal is %q, want %q", name, n.Signal, c.want)
+			}
 		}
 	}
 }

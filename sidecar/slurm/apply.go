@@ -401,10 +401,13 @@ func (c *Client) asTheUserHadIt(a cluster.Action, begin any) change {
 // whom gives the flag for the processes that receive a signal (see Settings.SignalTo).
 var whom = map[string]string{"steps": "FULL_STEPS_ONLY", "batch": "BATCH_JOB", "all": "FULL_JOB"}
 
-// notify sends the notice. Slurm answers 200 for every result; the real one is in status[].
+// notify sends the notice's signal, if it has one. Slurm answers 200 for every result; the real one is in status[].
 func (c *Client) notify(ctx context.Context, a cluster.Action) error {
+	if a.Signal == "" {
+		return nil
+	}
 	flag, ok := whom[a.SignalTo]
-	if !ok || a.Signal == "" {
+	if !ok {
 		return fmt.Errorf("notice to %v: signal %q to %q: say steps, batch or all", a.ID, a.Signal, a.SignalTo)
 	}
 	q := url.Values{"signal": {a.Signal}, "flags": {flag}}

@@ -299,6 +299,13 @@ func TestNoticeReadsStatus(t *testing.T) {
 	if out := client.Apply(t.Context(), []cluster.Action{{Verb: cluster.Notify, ID: cluster.JobID{ID: 9}, Record: 9, Signal: "USR1", SignalTo: "everyone"}})[0]; out.OK {
 		t.Error("an unknown addressee was taken")
 	}
+	f, client := acting(t, 44, runningJob(9, ""))
+	out := client.Apply(t.Context(), []cluster.Action{{Verb: cluster.Notify, ID: cluster.JobID{ID: 9}, Record: 9}})[0]
+	for _, a := range f.all() {
+		if !out.OK || strings.HasPrefix(a.what, "DELETE") {
+			t.Errorf("a notice without a signal: %+v, %s", out, a.what)
+		}
+	}
 }
 
 func TestScontrolMissing(t *testing.T) {

@@ -36,7 +36,7 @@ srun bash train.sh
 func TestCheckpointAndResume(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 4}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
-		train := r.submit("alice", trains, "-A", "nlp", "--gres=gpu:4", "-t", "30")
+		train := r.submit("alice", trains, "-A", "nlp", "--gres=gpu:4", "-t", "30", "--comment=saves=notice")
 		r.submit("bob", sleeps(3600), "-A", "vision", "--gres=gpu:4")
 		r.govern()
 		r.until("the training is reclaimed", 90*time.Second, func() bool { return r.count(cluster.Reclaim, train) > 0 })

@@ -124,6 +124,7 @@ func TestRecall(t *testing.T) {
 	o := testcluster.Options{Accounts: tenants(1, 1), Nodes: []testcluster.NodeGroup{{Prefix: "v", Count: 1, Model: "v100", GPUs: 16}}}
 	onBoth(t, o, func(t *testing.T, r *rig) {
 		r.settings.Term, r.settings.MinLease, r.settings.Notice = 4*cluster.Second, 3*cluster.Second, cluster.Second
+		r.settings.Signals = []cluster.SignalRule{{Signal: "USR1", To: "steps"}} // the gang handles it, and does not say so
 		var old []string
 		for range 2 {
 			old = append(old, r.submit("alice", sleeps(3600), "-A", "nlp", "--gres=gpu:8"))

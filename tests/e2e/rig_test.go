@@ -284,7 +284,7 @@ func (r *rig) until(what string, limit time.Duration, ok func() bool) {
 
 // dump shows what the loop and Slurm think, when a test has failed.
 func (r *rig) dump() {
-	queue, _ := r.Exec(r.ctx(), "root", "squeue", "-a", "-o", "%i %a %u %t %r %R %b %S %V")
+	queue, _ := r.Exec(r.ctx(), "root", "squeue", "-a", "-t", "all", "-o", "%i %a %u %T %r %R %b %S %e %V")
 	r.t.Logf("squeue:\n%s", queue)
 	p := r.plan()
 	for _, l := range p.State.Leases {

@@ -16,8 +16,8 @@ import (
 )
 
 // worker is a job of a number of steps that take a second each. It logs every step in its user's home. A job that
-// saves writes the number of its last step to a file when it hears the notice or SIGTERM, and resumes from there.
-// A job that reports tells its progress in its user's home when it starts and after each step.
+// saves writes the number of its last step to a file when it hears the notice or SIGTERM, and resumes from there. One
+// that does not would die of the notice's signal. A job that reports tells its progress in its user's home when it starts and after each step.
 type worker struct {
 	steps          int
 	saves, reports bool
@@ -43,12 +43,7 @@ second() { (trap '' USR1; exec sleep 1); }
 	}
 	// The first report says from where the attempt goes on, before a second of work makes that less clear.
 	fmt.Fprintf(&b, "echo start $n\n%swhile [ $n -lt %d ]; do\n  second\n  n=$((n+1)); echo step $n\n%s", report, w.steps, report)
-	b.WriteString("done\necho end\nSH\n")
-	if w.saves {
-		b.WriteString("srun bash work.$SLURM_JOB_ID\n")
-	} else {
-		b.WriteString("exec bash work.$SLURM_JOB_ID\n")
-	}
+	b.WriteString("done\necho end\nSH\nsrun bash work.$SLURM_JOB_ID\n")
 	return b.String()
 }
 
@@ -225,8 +220,21 @@ func TestSaversAndOthers(t *testing.T) {
 		}
 		contend()
 
-		// Its first requeue shows how a type of job saves.
-		r.until("fairlease knows that fresh jobs resume", 2*time.Minute, func() bool { return r.habit(config, "fresh").Resumed > 0 })
+		// Its first requeue shows how a type of job saves. Reports are heard in rounds in which something else happens.
+		// Where that was too late to tell how any attempt began, the run times of the type's jobs tell it when they have
+		// completed, of the next one. It is stopped only while others want its GPUs.
+		learns := func(what, name string, known func() bool) {
+			r.until(what, 5*time.Minute, func() bool {
+				if known() {
+					return true
+				}
+				if r.completed(ids[name]) {
+					contend()
+				}
+				return false
+			})
+		}
+		learns("fairlease knows that fresh jobs resume", "fresh", func() bool { return r.habit(config, "fresh").Resumed > 0 })
 		knew := r.habit(config, "fresh")
 		t.Logf("after %s: %+v", time.Since(begin).Round(time.Second), knew)
 		if n := knew.Resumed + knew.Restarted; n > 3 || knew.Saving.Manner != cluster.SavesOnTerm && knew.Saving.Manner != cluster.SavesOnNotice {
@@ -234,7 +242,7 @@ func TestSaversAndOthers(t *testing.T) {
 		}
 		var bound string
 		var before *cluster.StopReport
-		r.until("a job that restarted is not stopped again", 5*time.Minute, func() bool {
+		learns("a job that restarted is not stopped again", "plain", func() bool {
 			for _, id := range ids["plain"] {
 				x, words := r.stopReport(config, id)
 				if x != nil && strings.Contains(words, " restarted from the beginning after ") &&
@@ -243,12 +251,6 @@ func TestSaversAndOthers(t *testing.T) {
 					t.Logf("fairlease explain %s:\n%s", id, words)
 					return true
 				}
-			}
-			// Reports are heard in rounds in which something else happens. Where that was too late to tell how any attempt
-			// began, the run times of the type's jobs tell it when they have completed, of the next one. It is stopped
-			// only while others want its GPUs.
-			if r.completed(ids["plain"]) {
-				contend()
 			}
 			return false
 		})

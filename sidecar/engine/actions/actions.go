@@ -2,7 +2,6 @@
 package actions
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/fairlease/fairlease/sidecar/cluster"
@@ -85,27 +84,10 @@ func (w *writer) notices(out []cluster.Action) []cluster.Action {
 		if m, ok := w.Moves[i]; ok {
 			a.Reason.To, a.Reason.Trial, a.Reason.Speed = m.To, m.Trial, m.Speed
 		}
-		a.Signal, a.SignalTo = w.signal(&w.Snapshot.Cases[i].Job)
-		if a.Signal != "" {
-			out = append(out, a)
-		}
+		a.Signal, a.SignalTo = w.Jobs[i].Signal, w.Jobs[i].SignalTo
+		out = append(out, a)
 	}
 	return out
-}
-
-// signal returns the signal for a job and its addressee: those that the job declares, else those of the first
-// matching rule, else the default.
-func (w *writer) signal(j *cluster.Job) (string, string) {
-	if s := &j.Declares; s.Signal != "" {
-		return s.Signal, s.SignalTo
-	}
-	for _, r := range w.Settings.Signals {
-		if (r.Partition == "" || slices.Contains(j.Partitions, r.Partition)) &&
-			(r.QOS == "" || r.QOS == j.QOS) && (r.Account == "" || r.Account == j.Account) {
-			return r.Signal, r.To
-		}
-	}
-	return w.Settings.Signal, w.Settings.SignalTo
 }
 
 // tidy removes reservations from started jobs that no longer need them, and deletes our reservations that no

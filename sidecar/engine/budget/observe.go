@@ -131,7 +131,8 @@ func (o *observer) requeued(i int, ran cluster.Span) {
 	own.Ours, own.Noticed = false, false
 	if k, ok := slices.BinarySearchFunc(o.Snapshot.Leases, r.Key, func(l cluster.Lease, key cluster.JobKey) int { return cmp.Compare(l.Job, key) }); ok {
 		l := &o.Snapshot.Leases[k]
-		own.Ours, own.Noticed = l.State == cluster.Ending, l.NoticedAt > 0
+		saving := o.saving(i)
+		own.Ours, own.Noticed = l.State == cluster.Ending, l.NoticedAt > 0 && o.signalled(&c.Job, &saving)
 		if !own.Ours && o.failed(l.Nodes) {
 			o.drained(i, ran)
 		}

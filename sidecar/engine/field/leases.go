@@ -80,6 +80,7 @@ func (f *Field) Notify(i int, end cluster.Instant) {
 	l := f.Leases[i]
 	l.State, l.NoticedAt, l.End = cluster.Noticed, f.Now, end
 	f.Jobs[i].Noticed = true
+	f.Jobs[i].Signal, f.Jobs[i].SignalTo = f.Stops.Signal(i)
 }
 
 // Reclaim ends the lease of a job, which is then requeued. Choosers that keep stop budgets charge them; see

@@ -42,6 +42,8 @@ type Eligibility struct {
 type Outcome struct {
 	Began       bool           // its lease begins in this round
 	Noticed     bool           // its notice is due in this round
+	Signal      string         // of the notice; "" = no signal is sent
+	SignalTo    string         // the processes that get it (see cluster.Settings)
 	Claimed     bool           // GPUs are kept for it; set for cells only
 	Beneficiary cluster.JobKey // the job for which its lease was recalled in this round
 }

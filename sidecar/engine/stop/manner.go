@@ -40,7 +40,7 @@ func Resolve(own *cluster.Conduct, habit *cluster.Habit, declared, site cluster.
 	case last == cluster.Resumed:
 		out.Evidence = evidence
 		if !explicit {
-			out.Manner, out.Every = resumed(said, habit, every)
+			out.Manner, out.Every = resumed(said, own, habit, every)
 		}
 	case every > 0 && !explicit:
 		out.Manner, out.Every, out.At, out.Evidence = cluster.SavesEvery, every, reported, "it reports its saves"
@@ -78,7 +78,7 @@ func interval(own *cluster.Conduct, habit *cluster.Habit) (cluster.Span, cluster
 }
 
 // resumed gives when a job saves that is known to resume and declared nothing explicitly.
-func resumed(said cluster.Saving, habit *cluster.Habit, every cluster.Span) (cluster.Manner, cluster.Span) {
+func resumed(said cluster.Saving, own *cluster.Conduct, habit *cluster.Habit, every cluster.Span) (cluster.Manner, cluster.Span) {
 	redone := cluster.Span(0)
 	if habit != nil {
 		redone = habit.Redone
@@ -90,7 +90,8 @@ func resumed(said cluster.Saving, habit *cluster.Habit, every cluster.Span) (clu
 		return cluster.SavesEvery, max(said.Every, redone)
 	case redone > tolerance: // a stop in the middle of an interval destroys half of it
 		return cluster.SavesEvery, 2 * redone
-	case said.Manner == cluster.SavesOnTerm || habit != nil && habit.OnTerm > 0:
+	case said.Manner == cluster.SavesOnTerm || habit != nil && habit.OnTerm > 0,
+		(habit == nil || habit.OnNotice == 0) && own != nil && !own.Noticed:
 		return cluster.SavesOnTerm, 0
 	}
 	return cluster.SavesOnNotice, 0

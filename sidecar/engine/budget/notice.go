@@ -1,0 +1,43 @@
+package budget
+
+import (
+	"slices"
+
+	"github.com/fairlease/fairlease/sidecar/cluster"
+)
+
+// Signal returns the signal of a notice to a running job, and the processes that get it; "" = none is sent: see
+// signalled.
+func (a *Account) Signal(i int) (signal, to string) {
+	j, b := &a.Snapshot.Cases[i].Job, a.stopBase(i)
+	if a.Now.Sub(j.Start) < b.begin || !a.signalled(j, &b.saving) {
+		return "", ""
+	}
+	if s := &j.Declares; s.Signal != "" {
+		return s.Signal, s.SignalTo
+	}
+	if r := a.signalRule(j); r != nil {
+		return r.Signal, r.To
+	}
+	return a.Settings.Signal, a.Settings.SignalTo
+}
+
+// signalled reports whether a job that saves in that manner gets a signal with its notice, once it has had the
+// time to start. A signal without a handler kills the process, and Slurm does not requeue the job then. So the
+// job must have asked for a signal, or be matched by a rule for signals, or save on the notice: by its own
+// declaration, whatever was observed, or by the best evidence.
+func (a *Account) signalled(j *cluster.Job, saving *cluster.Saving) bool {
+	return j.Declares.Signal != "" || a.signalRule(j) != nil || j.Declares.Manner == cluster.SavesOnNotice || saving.Manner == cluster.SavesOnNotice
+}
+
+// signalRule returns the first rule for signals that matches a job; nil = none does.
+func (a *Account) signalRule(j *cluster.Job) *cluster.SignalRule {
+	k := slices.IndexFunc(a.Settings.Signals, func(r cluster.SignalRule) bool {
+		return (r.Partition == "" || slices.Contains(j.Partitions, r.Partition)) &&
+			(r.QOS == "" || r.QOS == j.QOS) && (r.Account == "" || r.Account == j.Account)
+	})
+	if k < 0 {
+		return nil
+	}
+	return &a.Settings.Signals[k]
+}
