@@ -194,6 +194,7 @@ func TestSaversAndOthers(t *testing.T) {
 	onBoth(t, o, func(t *testing.T, r *rig) {
 		const allowance, overhead = 15, 2
 		config := r.configure(fmt.Sprintf("stop: {allowance: %ds, overhead: %d, total: 0}\nmodels: {progress: {folder: %s}}\n", allowance, overhead, filepath.Dir(r.Home("alice"))))
+		edit(t, config, "min: 6s", "min: 10s") // a busy machine starts a step in seconds, and a saver must trap the notice by then
 		end := r.serve(config)
 		r.heard()
 		saver, fresh, plain := worker{steps: 40, saves: true}, worker{steps: 40, saves: true, reports: true}, worker{steps: 25, reports: true}
