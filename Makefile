@@ -11,7 +11,8 @@ DRAWS ?= 1000
 # The folder with the real traces that tests read; they are not ours to ship.
 TRACES ?= $(or $(FAIRLEASE_TRACES),$(wildcard ../shared/traces))
 # Tests on a real Slurm wait for it, by the clock: they run after what keeps the cores busy.
-LIVE := ./sidecar/slurm ./tests/chaos ./tests/cluster ./tests/e2e
+# The longest of them comes first.
+LIVE := ./tests/e2e ./sidecar/slurm ./tests/chaos ./tests/cluster
 FULL := FAIRLEASE_FULL=1 FAIRLEASE_TRACES=$(abspath $(TRACES)) go test -timeout 60m -parallel 8
 # Tests that draw random instances match this.
 DRAWN := (rapid[.]Check|seeds[.]Of)[(]
