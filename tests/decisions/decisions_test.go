@@ -68,6 +68,16 @@ var variants = map[string]struct {
 	"gandiva-fair, everything": {"fairlease:gandiva-fair", everything},
 	"oef, everything":          {"fairlease:oef:coop", everything},
 	"gavel, everything":        {"fairlease:gavel:las", everything},
+	"themis, few stops":        {"themis", fewStops},
+	"tiresias-l, few stops":    {"tiresias-l", fewStops},
+	"allox, few stops":         {"allox", fewStops},
+	"quota-lend, few stops":    {"quota-lend", fewStops},
+}
+
+// fewStops sets budgets for stops that jobs and pools spend.
+func fewStops(w *simtest.World) {
+	s := &w.Settings
+	s.StopAllowance, s.StopOverheadMilli, s.StopTotalMilli = 5*cluster.Minute, 10, 20
 }
 
 // everything sets what sites can set.
